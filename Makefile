@@ -1,0 +1,50 @@
+# Thin: CMake builds (into build/), scripts do the rest. All of it works as root on a fresh Debian 12.
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+export LIBRSOCK := $(CURDIR)/build/lib/librsock.so
+export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
+
+.PHONY: build deps demo test bench bench-quick check format model fuzz fuzz-long chaos-long sanitize clean
+
+deps:
+	@scripts/install-deps.sh
+
+build: deps ## librsock.so, rsock, rsperf and the tests, into build/
+	@scripts/build.sh build -DCMAKE_C_COMPILER=gcc
+
+demo: build ## iperf3, redis, nginx with and without librsock
+	@scripts/demo.sh
+
+test: ## all tests; under 30 minutes on 2 cores
+	@scripts/test.sh
+
+bench: build ## the measurements of the README
+	@bench/run.sh
+
+bench-quick: build
+	@bench/run.sh --quick
+
+check: deps ## format, clang-tidy, both compilers, includes, symbols
+	@scripts/check.sh
+
+format: deps ## rewrites the sources in the project's format
+	@scripts/check-format.sh --fix
+
+model: deps ## spin over test/model/*.pml
+	@test/model/run.sh
+
+fuzz: deps ## every fuzz target for 60 s
+	@scripts/fuzz.sh 60
+
+fuzz-long: deps
+	@scripts/fuzz.sh 3600
+
+chaos-long: build ## a hundred times the faults of one test run
+	@RSK_CHAOS_FAULTS=10000000 scripts/ctest.sh build -L '^chaos$$' --timeout 14400
+
+sanitize: deps ## units and threaded tests under ASan+UBSan, then TSan
+	@scripts/sanitize.sh address
+	@scripts/sanitize.sh thread
+
+clean:
+	rm -rf build

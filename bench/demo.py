@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""iperf3, redis and nginx, unmodified, with and without librsock; about a minute, one table.
+
+Fails where a program failed, where content was wrong, or where no stream travelled direct.
+"""
+import hashlib
+import random
+import statistics
+import sys
+from dataclasses import dataclass
+from typing import Callable
+
+import harness
+import rows
+from harness import SPIN, TCP, Failure, Stage, Travel
+
+ROUNDS = 2
+SECONDS = 3
+
+
+def pattern(size):
+    """Printable, and different in every run."""
+    return "".join(random.choices("0123456789abcdef", k=size))
+
+
+def redis(stage, seconds):
+    """A value that crosses over and back unharmed, then the benchmark, on one server."""
+    figure, travel = rows.redis("get", 1, 40000)(stage, seconds)
+    value = pattern(100_000)
+    for n in range(3):
+        stage.client("redis-cli", "-p", stage.port, "set", f"key{n}", value)
+        said, _ = stage.client("redis-cli", "-p", stage.port, "get", f"key{n}")
+        if said.strip() != value:
+            raise Failure("redis: another value came back than was stored")
+    return figure, travel
+
+
+def nginx(stage, seconds):
+    figure, travel = rows.nginx(1)(stage, seconds)
+    body = random.randbytes(8 << 20)
+    (stage.dir / "big").write_bytes(body)
+    stage.client("curl", "-sS", "-o", stage.dir / "got", f"http://127.0.0.1:{stage.port}/big")
+    if hashlib.sha256((stage.dir / "got").read_bytes()).digest() != hashlib.sha256(body).digest():
+        raise Failure("nginx: curl got other bytes than the file has")
+    return figure, travel
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    unit: str
+    scale: float
+    run: Callable
+
+
+PROGRAMS = (
+    Program("iperf3, 1 stream", "Gb/s", 1e-9, rows.iperf3),
+    Program("redis-benchmark GET, 1 client", "k requests/s", 1e-3, redis),
+    Program("nginx 612 B keep-alive, wrk, 1 connection", "k requests/s", 1e-3, nginx),
+)
+
+
+def show(program, samples, travel):
+    tcp, ring = (statistics.median(samples[mode]) * program.scale for mode in (TCP, SPIN))
+    print(f"{program.name:<42} {tcp:>9.1f} {ring:>10.1f} {ring / tcp:>6.2f}×  {program.unit:<13} "
+          f"{travel.text()}")
+
+
+def main():
+    harness.end_on_signals()
+    harness.require("iperf3", "redis-server", "redis-benchmark", "redis-cli", "nginx", "wrk", "curl")
+    print(f"{'program':<42} {'TCP':>9} {'preloaded':>10} {'ratio':>7}  {'':<13} how the streams travelled")
+    wrong = 0
+    for program in PROGRAMS:
+        samples, travel = {TCP: [], SPIN: []}, Travel()
+        try:
+            for mode in (TCP, SPIN) * ROUNDS:
+                with Stage(mode) as stage:
+                    figure, went = program.run(stage, SECONDS)
+                samples[mode].append(figure)
+                if mode is SPIN:
+                    travel.add(went)
+        except Failure as e:
+            print(f"{program.name:<42} FAILED: {e}")
+            wrong += 1
+            continue
+        show(program, samples, travel)
+        wrong += not travel.direct
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,239 @@
+"""What the comparisons share: modes, processes that always end, free ports, and how streams travelled."""
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Absolute: the programs run in folders of their own.
+BUILD = pathlib.Path(os.environ.get("RSOCK_BUILD", ROOT / "build")).resolve()
+LIBRSOCK = pathlib.Path(os.environ.get("LIBRSOCK", BUILD / "lib" / "librsock.so")).resolve()
+RSPERF = BUILD / "bin" / "rsperf"
+
+# Where Debian keeps nginx; not everyone's PATH has it.
+os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin"
+
+READY_S = 10
+END_S = 5
+
+
+class Failure(Exception):
+    """A program failed, or answered wrongly: the comparison has no figure."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    name: str
+    server: bool = False  # preloaded?
+    client: bool = False
+    unix: bool = False
+    env: tuple = ()
+
+
+TCP = Mode("tcp")
+SPIN = Mode("spin", server=True, client=True)
+SLEEP = Mode("sleep", server=True, client=True, env=(("RSOCK_SPIN_US", "0"),))
+UNIX = Mode("unix", unix=True)
+ONE_SIDE = Mode("one side", client=True)
+
+
+@dataclass
+class Travel:
+    """How the streams of one process travelled, by its own statistics."""
+
+    known: bool = False
+    streams: int = 0
+    direct: int = 0
+    ring_bytes: int = 0
+    tcp_bytes: int = 0
+    demotions: int = 0
+    reasons: dict = field(default_factory=dict)
+
+    def add(self, other):
+        self.known |= other.known
+        for name in ("streams", "direct", "ring_bytes", "tcp_bytes", "demotions"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for reason, n in other.reasons.items():
+            self.reasons[reason] = self.reasons.get(reason, 0) + n
+
+    def share(self):
+        total = self.ring_bytes + self.tcp_bytes
+        return self.ring_bytes / total if total else 0.0
+
+    def verdict(self):
+        if not self.known:
+            return "unknown"
+        return "direct" if self.share() >= 0.9 else "partly" if self.direct else "TCP"
+
+    def text(self):
+        if not self.known:
+            return "unknown: the process left no statistics"
+        if not self.direct:
+            text = f"stayed on TCP, direct 0/{self.streams}"
+        else:
+            text = f"direct {self.direct}/{self.streams}, {floor_percent(self.share())} of the bytes"
+        if self.demotions:
+            text += f", {self.demotions} demotions"
+        if self.reasons:
+            text += " (" + ", ".join(f"{n}× {r}" for r, n in sorted(self.reasons.items())) + ")"
+        return text
+
+
+def floor_percent(share):
+    """Never says 100 % of what was not all."""
+    return f"{int(share * 1000) / 10:g} %"
+
+
+def read_travel(path, port):
+    """The streams to a server's port, from a file that RSOCK_STAT_FILE named."""
+    travel = Travel()
+    try:
+        lines = path.read_text().splitlines()
+    except FileNotFoundError:
+        return travel
+    for line in lines:
+        travel.known = True
+        for s in json.loads(line).get("streams", []):
+            if not s["peer"].endswith(f":{port}"):
+                continue
+            ring = s["tx_ring_bytes"] + s["rx_ring_bytes"]
+            travel.streams += 1
+            travel.ring_bytes += ring
+            travel.tcp_bytes += s["tx_tcp_bytes"] + s["rx_tcp_bytes"]
+            travel.demotions += s["demotions"]
+            if ring:
+                travel.direct += 1
+            else:
+                travel.reasons[s["reason"]] = travel.reasons.get(s["reason"], 0) + 1
+    return travel
+
+
+def listening(port):
+    """Looked up, not tried: a connection of ours would be one more stream at the server."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(FileNotFoundError), open(table, encoding="ascii") as f:
+            for line in f.readlines()[1:]:
+                cells = line.split()
+                if cells[3] == "0A" and int(cells[1].rsplit(":", 1)[1], 16) == port:
+                    return True
+    return False
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+_prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+
+def _die_with_parent():
+    _prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: SIGTERM, on which servers end their workers too
+
+
+class Stage:
+    """One measurement: its folder and its processes. Leaving it ends them, whatever happened."""
+
+    def __init__(self, mode):
+        self.mode = mode
+        self.processes = []
+
+    def __enter__(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="rsock-bench-"))
+        self.port = free_port()
+        self.unix = self.dir / "server.sock"
+        return self
+
+    def __exit__(self, *_):
+        for p in reversed(self.processes):
+            self._end(p)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    @staticmethod
+    def _end(p):
+        if p.returncode is not None:
+            return  # waited for, so its number may be another's by now
+        os.kill(p.pid, signal.SIGTERM)  # not send_signal(), which may wait for it
+        deadline = time.monotonic() + END_S
+        while not os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.002)
+        # It leads a session of its own and is not yet waited for: this group is ours, and nobody else's.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(p.pid, signal.SIGKILL)
+        p.wait()
+
+    def _env(self, preloaded, stat):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("RSOCK_") and k != "LD_PRELOAD"}
+        if preloaded:
+            env.update(LD_PRELOAD=str(LIBRSOCK), RSOCK_STAT_FILE=str(stat), **dict(self.mode.env))
+        return env
+
+    def _spawn(self, argv, preloaded, stat, out):
+        p = subprocess.Popen([str(a) for a in argv], env=self._env(preloaded, stat), cwd=self.dir,
+                             stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                             start_new_session=True, preexec_fn=_die_with_parent)
+        self.processes.append(p)
+        return p
+
+    def server(self, *argv):
+        """Starts a server and returns once it listens."""
+        log = self.dir / "server.log"
+        with open(log, "wb") as out:
+            p = self._spawn(argv, self.mode.server, self.dir / "server.stat", out)
+        deadline = time.monotonic() + READY_S
+        while not (self.unix.exists() if self.mode.unix else listening(self.port)):
+            gone = os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if gone or time.monotonic() > deadline:
+                said = log.read_text(errors="replace")[-400:]
+                raise Failure(f"{argv[0]} {'ended' if gone else 'does not listen'}: {said}")
+            time.sleep(0.005)
+
+    def client(self, *argv, timeout_s=60):
+        """Runs a client to its end; its output, and how its streams to the server travelled."""
+        n = len(self.processes)
+        stat, log = self.dir / f"client{n}.stat", self.dir / f"client{n}.log"
+        with open(log, "wb") as out:
+            p = self._spawn(argv, self.mode.client, stat, out)
+        try:
+            status = p.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{argv[0]} did not end within {timeout_s:.0f} s") from None
+        said = log.read_text(errors="replace")
+        if status:
+            raise Failure(f"{argv[0]} ended with status {status}: {said[-400:]}")
+        return said, read_travel(stat, self.port)
+
+
+def require(*programs):
+    """Ends the program, with what to do, where something is missing."""
+    missing = [str(p) for p in programs if not shutil.which(str(p))]
+    if not LIBRSOCK.exists():
+        missing.append(str(LIBRSOCK))
+    if missing:
+        sys.exit("missing: " + ", ".join(missing) + " (make build installs and builds what is needed)")
+
+
+def end_on_signals():
+    """A SIGTERM unwinds the stages just as Ctrl-C does."""
+    def end(signo, _):
+        sys.exit(128 + signo)
+    for signo in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(signo, end)
+
+
+def machine():
+    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
+                  if line.startswith("model name")), "unknown")
+    return {"cpu": model, "cpus": os.cpu_count(), "kernel": os.uname().release}

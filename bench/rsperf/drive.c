@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "drive.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+/* How often a ready connection may go on before the others get their turn. */
+#define RSK_TURNS 16
+
+static unsigned int rsk_wants(const struct rsk_conn *c)
+{
+	return atomic_load_explicit(&c->wants, memory_order_acquire);
+}
+
+struct rsk_half {
+	struct rsk_conn *c;
+	bool nonblock;
+	int rc;
+};
+
+static bool rsk_again(int rc, bool nonblock)
+{
+	return rc == -EINTR || (nonblock && rc == -EAGAIN);
+}
+
+static void *rsk_half_receive(void *arg)
+{
+	struct rsk_half *h = arg;
+
+	while (rsk_wants(h->c) & RSK_IN) {
+		int rc = rsk_conn_rx(h->c);
+
+		if (rc > 0 || rsk_again(rc, h->nonblock))
+			continue;
+		h->rc = rc;
+		/* Ends the sending half's wait too. */
+		shutdown(h->c->fd, SHUT_RDWR);
+		break;
+	}
+	return NULL;
+}
+
+/* One thread receives, one sends, as in any full-duplex program that blocks. */
+static int rsk_drive_duplex(struct rsk_conn *c, bool nonblock)
+{
+	struct rsk_half h = { .c = c, .nonblock = nonblock };
+	pthread_t receiver;
+	int rc = 0;
+	int err = pthread_create(&receiver, NULL, rsk_half_receive, &h);
+
+	if (err)
+		return -err;
+	while (rsk_wants(c) & RSK_OUT) {
+		rc = rsk_conn_tx(c, 0);
+		if (rc > 0 || rsk_again(rc, nonblock))
+			continue;
+		shutdown(c->fd, SHUT_RDWR);
+		break;
+	}
+	pthread_join(receiver, NULL);
+	if (h.rc < 0)
+		return h.rc;
+	return rc < 0 ? rc : 0;
+}
+
+int rsk_drive_blocking(struct rsk_conn *c, bool nonblock)
+{
+	for (;;) {
+		unsigned int wants = rsk_wants(c);
+		int rc;
+
+		if (!wants)
+			return 0;
+		if (wants == (RSK_IN | RSK_OUT))
+			rc = rsk_drive_duplex(c, nonblock);
+		else
+			rc = wants & RSK_IN ? rsk_conn_rx(c) : rsk_conn_tx(c, 0);
+		if (rc < 0 && !rsk_again(rc, nonblock))
+			return rc;
+	}
+}
+
+int rsk_loop_init(struct rsk_loop *loop, const struct rsk_loop_ops *ops, void *owner,
+		  enum rsk_wait_kind kind, bool nonblock, unsigned int capacity, int listener)
+{
+	int rc;
+
+	*loop = (struct rsk_loop){
+		.ops = ops,
+		.owner = owner,
+		.nonblock = nonblock,
+		.listener = listener,
+		.capacity = capacity,
+	};
+	loop->conns = calloc(capacity, sizeof(struct rsk_conn *));
+	if (!loop->conns)
+		return -ENOMEM;
+	rc = rsk_waitset_init(&loop->ws, kind, capacity + 1);
+	if (rc)
+		goto out_conns;
+	if (listener >= 0)
+		rc = rsk_waitset_set(&loop->ws, capacity, listener, RSK_IN);
+	if (rc)
+		goto out_set;
+	return 0;
+out_set:
+	rsk_waitset_fini(&loop->ws);
+out_conns:
+	free(loop->conns);
+	return rc;
+}
+
+void rsk_loop_fini(struct rsk_loop *loop)
+{
+	rsk_waitset_fini(&loop->ws);
+	free(loop->conns);
+}
+
+/*
+ * Lets a connection do what it can. A send is tried at once, never waited for first: that is how
+ * every event loop answers, and the socket nearly always has room.
+ */
+static int rsk_loop_step(const struct rsk_loop *loop, struct rsk_conn *c, unsigned int events)
+{
+	unsigned int wanted = rsk_wants(c);
+	int turns = loop->nonblock ? RSK_TURNS : 1;
+	bool in = events & wanted & RSK_IN;
+	bool out = events & wanted & RSK_OUT;
+
+	while (turns-- > 0) {
+		bool moved = false;
+		int rc;
+
+		if (in && rsk_wants(c) & RSK_IN) {
+			rc = rsk_conn_rx(c);
+			if (rc < 0 && rc != -EAGAIN && rc != -EINTR)
+				return rc;
+			moved = rc > 0;
+		}
+		/* Newly wanting to send (an answer), or ready to. */
+		if (rsk_wants(c) & RSK_OUT && (out || !(wanted & RSK_OUT))) {
+			rc = rsk_conn_tx(c, MSG_DONTWAIT);
+			if (rc < 0 && rc != -EAGAIN && rc != -EINTR)
+				return rc;
+			moved |= rc > 0;
+		}
+		if (!moved)
+			break;
+		in |= loop->nonblock;
+	}
+	return 0;
+}
+
+/* Steps one connection, and settles what its slot waits for next. */
+static void rsk_loop_turn(struct rsk_loop *loop, unsigned int slot, unsigned int events)
+{
+	struct rsk_conn *c = loop->conns[slot];
+	int rc = rsk_loop_step(loop, c, events);
+
+	for (;;) {
+		unsigned int wants = rsk_wants(c);
+
+		if (rc == 0 && wants)
+			rc = rsk_waitset_set(&loop->ws, slot, c->fd, wants);
+		if (rc == 0 && wants)
+			return;
+		rsk_waitset_set(&loop->ws, slot, c->fd, 0);
+		c = loop->ops->ended(loop, c, rc);
+		loop->conns[slot] = c;
+		if (!c) {
+			loop->live--;
+			return;
+		}
+		rc = rsk_loop_step(loop, c, RSK_OUT);
+	}
+}
+
+int rsk_loop_add(struct rsk_loop *loop, struct rsk_conn *c)
+{
+	for (unsigned int slot = 0; slot < loop->capacity; slot++) {
+		if (loop->conns[slot])
+			continue;
+		loop->conns[slot] = c;
+		loop->live++;
+		rsk_loop_turn(loop, slot, RSK_OUT);
+		return 0;
+	}
+	return -ENFILE;
+}
+
+int rsk_loop_run(struct rsk_loop *loop)
+{
+	struct rsk_ready ready[RSK_READY_MAX];
+
+	while (loop->live || loop->listener >= 0) {
+		int n = rsk_waitset_wait(&loop->ws, ready);
+
+		if (n == -EINTR)
+			continue;
+		if (n < 0)
+			return n;
+		for (int i = 0; i < n; i++) {
+			unsigned int slot = ready[i].slot;
+			int rc;
+
+			if (slot < loop->capacity) {
+				if (loop->conns[slot])
+					rsk_loop_turn(loop, slot, ready[i].events);
+				continue;
+			}
+			rc = loop->ops->accept(loop, loop->listener);
+			if (rc < 0)
+				return rc;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a run came to, printed for people or as one JSON object. */
+#ifndef RSK_REPORT_H
+#define RSK_REPORT_H
+
+#include "rsperf.h"
+
+struct hdr_histogram;
+
+struct rsk_report {
+	const struct rsk_opts *opts;
+	const struct hdr_histogram *times; /* NULL where nothing was timed one by one */
+	double seconds;			   /* measured, for times */
+	double out_bytes_per_s;		   /* summed over connections */
+	double in_bytes_per_s;
+	uint64_t out_bytes;
+	uint64_t in_bytes;
+	double cpu_user_s; /* the whole process, warm-up too */
+	double cpu_sys_s;
+	uint64_t sleeps; /* voluntary context switches */
+};
+
+/* Both return 0, or -errno where stdout did not take it. */
+int rsk_report_client(const struct rsk_report *r);
+int rsk_report_limit(const struct rsk_report *r);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fabric.h - one-sided memory between two processes, as every fabric offers it.
+ *
+ * A link has a segment at each end: memory that the peer puts into and this process polls. What this
+ * process will put is composed in its *window*, an image of the peer's segment with the same offsets; put()
+ * makes a range of the window appear there. In shm the window is the peer's segment itself and a put costs
+ * nothing; in verbs it is a registered mirror and a put is an RDMA WRITE. Puts are asynchronous; they may land
+ * late, in any order and in pieces: whoever reads believes a hash, not an order.
+ */
+#ifndef RSK_FABRIC_H
+#define RSK_FABRIC_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a fabric can be relied upon for. */
+#define RSK_FABRIC_RELIABLE (1u << 0) /* a put lands or the rail breaks; else: repeat (tick) */
+#define RSK_FABRIC_DURABLE (1u << 1)  /* a put that returned is seen even if this process dies now */
+#define RSK_FABRIC_SYNC (1u << 2)     /* a put has landed when it returns */
+
+struct rsk_rail;
+
+struct rsk_completion {
+	uint64_t token;
+	int status; /* 0 or -errno */
+};
+
+struct rsk_fabric_ops {
+	const char *name;
+	uint32_t caps;
+
+	/*
+	 * put - start to make window[off, off+len) visible in the peer's segment. Does not block.
+	 * The range may be composed anew only when the peer has said that it has consumed it.
+	 * NULL: the window is the peer's memory, nothing to do. Returns 0 or -errno (rail broken).
+	 */
+	int (*put)(struct rsk_rail *rail, uint64_t off, size_t len);
+
+	/*
+	 * get - start to fetch len bytes at off of the peer's segment into dst (registered if the fabric
+	 * needs that). Returns 1: done at once; 0: completion by poll() with @token; -errno. May be
+	 * torn: check the hash.
+	 */
+	int (*get)(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token);
+
+	/* poll - take up to max completions; returns their number or -errno (rail broken). */
+	int (*poll)(struct rsk_rail *rail, struct rsk_completion *done, int max);
+
+	/*
+	 * notify - something for stream @sid was put: wake whoever announced sleep for @what
+	 * (RSK_WAKE_*). Called after put(); never blocks; cheap when nobody sleeps.
+	 */
+	void (*notify)(struct rsk_rail *rail, uint32_t sid, uint32_t what);
+
+	/*
+	 * announce - the bell of index @bell is to be rung at the next put for @sid of kind @what; taken
+	 * back by the ringing itself or by retract(). The caller orders: announce, full fence, look again, sleep.
+	 */
+	void (*announce)(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell);
+	void (*retract)(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell);
+
+	/* register/unregister memory for put/get other than the segment (zero copy); NULL: not needed. */
+	int (*reg)(struct rsk_rail *rail, void *addr, size_t len, uint64_t *key);
+	void (*unreg)(struct rsk_rail *rail, uint64_t key);
+};
+
+#define RSK_WAKE_RX 1u /* data or a command for the receiver */
+#define RSK_WAKE_TX 2u /* credit or an answer for the sender */
+
+/*
+ * One path of a link. Owned by its link; immutable after set-up but for @broken, which whoever finds the
+ * rail broken sets (relaxed: a hint that stops new puts; what was lost is found by positions and hashes).
+ */
+struct rsk_rail {
+	const struct rsk_fabric_ops *ops;
+	uint8_t *window;	/* image of the peer's segment */
+	uint64_t window_bytes;
+	uint8_t *segment;	/* own segment: the peer puts here */
+	uint64_t segment_bytes;
+	void *priv;		/* the fabric's own */
+	_Atomic(int) broken;	/* 0 or -errno */
+};
+
+static inline int rsk_rail_put(struct rsk_rail *rail, uint64_t off, size_t len)
+{
+	if (!rail->ops->put) {
+		atomic_thread_fence(memory_order_release);
+		return 0;
+	}
+	return rail->ops->put(rail, off, len);
+}
+
+#endif

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <rsock/sys.h>
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+int rsk_shm_geometry_check(const struct rsk_shm_geometry *g)
+{
+	if (g->streams != RSK_SHM_STREAMS || g->ring_bytes < RSK_SHM_MIN_RING ||
+	    g->ring_bytes > RSK_SHM_MAX_RING || (g->ring_bytes & (g->ring_bytes - 1)))
+		return -EPROTO;
+	return g->bytes == rsk_shm_ring_off(g, g->streams) ? 0 : -EPROTO;
+}
+
+int rsk_shm_create(struct rsk_shm *shm, uint32_t ring_bytes)
+{
+	struct rsk_shm_geometry g = { .ring_bytes = ring_bytes, .streams = RSK_SHM_STREAMS };
+	void *p;
+	int fd, rc;
+
+	g.bytes = rsk_shm_ring_off(&g, g.streams);
+	fd = rsk_sys_memfd_create("rsock-link", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return fd;
+	rc = rsk_sys_ftruncate(fd, (off_t)g.bytes);
+	if (rc == 0)
+		rc = rsk_sys_fcntl(fd, F_ADD_SEALS, SEALS);
+	if (rc < 0)
+		goto out;
+	p = rsk_sys_mmap(NULL, g.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (rsk_sys_is_err(p)) {
+		rc = rsk_sys_ptr_err(p);
+		goto out;
+	}
+	shm->own = g;
+	shm->rail.segment = p;
+	shm->rail.segment_bytes = g.bytes;
+	shm->rail.ops = &rsk_shm_ops;
+	shm->rail.priv = shm;
+	return fd;
+out:
+	rsk_sys_close(fd);
+	return rc;
+}
+
+int rsk_shm_attach(struct rsk_shm *shm, int memfd, const struct rsk_shm_geometry *g)
+{
+	struct stat st;
+	void *p;
+	int seals, rc = rsk_shm_geometry_check(g);
+
+	if (rc < 0)
+		return rc;
+	seals = rsk_sys_fcntl(memfd, F_GET_SEALS, 0);
+	if (seals < 0)
+		return -EPROTO;
+	rc = rsk_sys_fstat(memfd, &st);
+	if (rc < 0)
+		return rc;
+	/* Sealed against shrinking, of ordinary pages: touching it can never be SIGBUS for want of file. */
+	if ((seals & SEALS) != SEALS || (seals & F_SEAL_WRITE) || (uint64_t)st.st_size != g->bytes ||
+	    st.st_blksize != 4096)
+		return -EPROTO;
+	p = rsk_sys_mmap(NULL, g->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd, 0);
+	if (rsk_sys_is_err(p))
+		return rsk_sys_ptr_err(p);
+	shm->peer = *g;
+	shm->rail.window = p;
+	shm->rail.window_bytes = g->bytes;
+	return 0;
+}
+
+void rsk_shm_detach(struct rsk_shm *shm)
+{
+	if (shm->rail.segment)
+		rsk_sys_munmap(shm->rail.segment, shm->rail.segment_bytes);
+	if (shm->rail.window)
+		rsk_sys_munmap(shm->rail.window, shm->rail.window_bytes);
+	shm->rail.segment = NULL;
+	shm->rail.window = NULL;
+}
+
+static void ring_bells(const struct rsk_shm *shm, uint64_t bells)
+{
+	static const uint64_t one = 1;
+
+	bells &= (1u << RSK_SHM_BELLS) - 1;
+	while (bells) {
+		int b = __builtin_ctzll(bells);
+
+		bells &= bells - 1;
+		if (shm->peer_bell[b] >= 0)
+			rsk_sys_write(shm->peer_bell[b], &one, sizeof(one));
+	}
+}
+
+/* Into the peer's ready map; the bits are set before the sleepers are looked at (both seq_cst). */
+static uint64_t mark_ready(struct rsk_shm_head *head, uint32_t sid, uint64_t epolls)
+{
+	_Atomic(uint64_t) *word = &head->ready[sid / 64];
+	uint64_t bit = 1ull << (sid % 64);
+	uint64_t sum = 1ull << (sid / 64);
+
+	if (!(atomic_load(word) & bit))
+		atomic_fetch_or(word, bit);
+	if (!(atomic_load(&head->ready_sum) & sum))
+		atomic_fetch_or(&head->ready_sum, sum);
+	if (!(atomic_load(&head->asleep) & epolls))
+		return 0;
+	return atomic_fetch_and(&head->asleep, ~epolls) & epolls;
+}
+
+static void shm_notify(struct rsk_rail *rail, uint32_t sid, uint32_t what)
+{
+	struct rsk_shm *shm = rail->priv;
+	struct rsk_shm_ctl *ctl = rsk_shm_peer_ctl(shm, sid);
+	uint64_t bells = 0, epolls = 0;
+
+	/* Pairs with the sleeper's fence between its announcement and its last look (models: sleep_wake). */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (what & RSK_WAKE_RX) {
+		if (atomic_load_explicit(&ctl->want_rx, memory_order_relaxed))
+			bells |= atomic_exchange(&ctl->want_rx, 0);
+		epolls |= atomic_load_explicit(&ctl->epolls_rx, memory_order_relaxed);
+	}
+	if (what & RSK_WAKE_TX) {
+		if (atomic_load_explicit(&ctl->want_tx, memory_order_relaxed))
+			bells |= atomic_exchange(&ctl->want_tx, 0);
+		if (atomic_load_explicit(&ctl->epolls_tx, memory_order_relaxed))
+			epolls |= atomic_exchange(&ctl->epolls_tx, 0);
+	}
+	if (epolls)
+		bells |= mark_ready(rsk_shm_peer_head(shm), sid, epolls);
+	if (bells)
+		ring_bells(shm, bells);
+}
+
+static int shm_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token)
+{
+	(void)token;
+	if (off + len > rail->window_bytes)
+		return -EINVAL;
+	memcpy(dst, rail->window + off, len);
+	return 1; /* done already */
+}
+
+static int shm_poll(struct rsk_rail *rail, struct rsk_completion *done, int max)
+{
+	(void)rail;
+	(void)done;
+	(void)max;
+	return 0;
+}
+
+static _Atomic(uint64_t) *want_word(struct rsk_rail *rail, uint32_t sid, uint32_t what)
+{
+	struct rsk_shm_ctl *ctl = rsk_shm_own_ctl(rail->priv, sid);
+
+	return what == RSK_WAKE_RX ? &ctl->want_rx : &ctl->want_tx;
+}
+
+static void shm_announce(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell)
+{
+	for (uint32_t w = 1; w <= what; w <<= 1)
+		if (what & w)
+			atomic_fetch_or(want_word(rail, sid, w), 1ull << bell);
+}
+
+static void shm_retract(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell)
+{
+	/* The shared bell may be another sleeper's announcement too: it stays until it is rung. */
+	if (bell == RSK_SHM_SHARED_BELL)
+		return;
+	for (uint32_t w = 1; w <= what; w <<= 1)
+		if (what & w)
+			atomic_fetch_and(want_word(rail, sid, w), ~(1ull << bell));
+}
+
+const struct rsk_fabric_ops rsk_shm_ops = {
+	.name = "shm",
+	.caps = RSK_FABRIC_RELIABLE | RSK_FABRIC_DURABLE | RSK_FABRIC_SYNC,
+	.get = shm_get,
+	.poll = shm_poll,
+	.notify = shm_notify,
+	.announce = shm_announce,
+	.retract = shm_retract,
+};

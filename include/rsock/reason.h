@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* reason.h - reason codes; the table is reason.def. */
+#ifndef RSOCK_REASON_H
+#define RSOCK_REASON_H
+
+/* Fits a byte: statistics records and control messages carry it as uint8_t. */
+enum rsk_reason {
+#define RSK_REASON(code, token, sentence, cure) RSK_REASON_##code,
+#include <rsock/reason.def>
+#undef RSK_REASON
+	RSK_REASON_COUNT
+};
+
+_Static_assert(RSK_REASON_COUNT <= 255, "a reason fits a byte");
+
+struct rsk_reason_row {
+	const char *token;
+	const char *sentence;
+	const char *cure;
+};
+
+/*
+ * The row of a code.  Any number may be asked for: codes that come from a peer or
+ * from shared memory and are not in the table give a row that says so.
+ * Never NULL, static storage, signal-safe.
+ */
+const struct rsk_reason_row *rsk_reason_row(unsigned int code);
+
+static inline const char *rsk_reason_token(unsigned int code)
+{
+	return rsk_reason_row(code)->token;
+}
+
+#endif /* RSOCK_REASON_H */

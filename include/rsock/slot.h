@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * slot.h - what lies in peer memory: slots in a ring, and mails (control words) beside it.
+ * Source: CN102165739 (message and hash contiguous, one transaction, receiver repeats until equal).
+ *
+ * A ring is an array of cells of 64 bytes. A slot takes 1..RSK_SLOT_MAX_CELLS cells in a row, never around
+ * the end of the ring. Its index is the number of its first cell, counted from the first slot of the stream
+ * and never wrapping (64 bits), so its place is index mod cells: slots may land in any order.
+ *
+ *	| index 8 | len 4 | kind 2 | zero 2 | payload len | hash 8 |	little-endian, host = wire
+ *
+ * hash = XXH3-64(index, len, kind, zero, XXH3-64(payload; secret); secret), secret = 192 bytes derived from
+ * the 64-bit key of this direction of this stream: an old lap, another stream's slot and a forged one fail.
+ * Two levels, so that the payload can be hashed where the receiver copied it to, not where the peer can
+ * still change it.
+ */
+#ifndef RSOCK_SLOT_H
+#define RSOCK_SLOT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RSK_CELL_BYTES 64u
+#define RSK_SLOT_HEAD_BYTES 16u
+#define RSK_SLOT_HASH_BYTES 8u
+#define RSK_SLOT_FRAME_BYTES (RSK_SLOT_HEAD_BYTES + RSK_SLOT_HASH_BYTES)
+#define RSK_SLOT_MAX_CELLS 256u /* 16 KiB less the frame */
+#define RSK_SLOT_MAX_PAYLOAD (RSK_SLOT_MAX_CELLS * RSK_CELL_BYTES - RSK_SLOT_FRAME_BYTES)
+
+enum rsk_slot_kind {
+	RSK_SLOT_DATA = 1,
+	RSK_SLOT_CONTROL = 2, /* payload: struct rsk_slot_command */
+};
+
+struct rsk_slot_head {
+	uint64_t index;
+	uint32_t len;
+	uint16_t kind;
+	uint16_t zero;
+};
+_Static_assert(sizeof(struct rsk_slot_head) == RSK_SLOT_HEAD_BYTES, "slot head");
+
+/* Conditional commands: "when the stream has reached position pos, do what". */
+enum rsk_command {
+	RSK_COMMAND_MOVE = 1, /* go on at the companion from pos on */
+	RSK_COMMAND_FIN = 2,  /* the stream ends at pos */
+};
+
+struct rsk_slot_command {
+	uint64_t pos;
+	uint32_t what; /* enum rsk_command */
+	uint32_t gen;  /* the promotion that this ends */
+};
+_Static_assert(sizeof(struct rsk_slot_command) == 16, "slot command");
+
+/*
+ * A mail: the newest word of one end of one direction, overwritten in place, believed only when its hash
+ * is right. txmail: from the sender to the receiver; rxmail: from the receiver to the sender.
+ */
+struct rsk_mail {
+	uint32_t what; /* enum rsk_tx_word / enum rsk_rx_word */
+	uint32_t gen;  /* number of the promotion it is about, from 1 */
+	uint64_t pos; /* txmail RING: first position on the ring; rxmail LEAVE: consumed up to here */
+	uint64_t cells; /* rxmail: cells free again (credit); txmail RING: index of the first slot */
+	uint32_t repair; /* rxmail: counts requests to put everything from `cells` on again */
+	uint32_t zero;
+	uint64_t hash;
+};
+_Static_assert(sizeof(struct rsk_mail) == 40, "mail");
+
+enum rsk_tx_word {
+	RSK_TX_NONE = 0,
+	RSK_TX_PROPOSE = 1, /* may I? */
+	RSK_TX_RING = 2,    /* from pos on everything is in the ring */
+	RSK_TX_AGAIN = 3,   /* your LEAVE is heeded: the companion goes on at pos, what it says there */
+};
+
+enum rsk_rx_word {
+	RSK_RX_NONE = 0,
+	RSK_RX_WATCHING = 1, /* gen: I look at the ring in every call */
+	RSK_RX_LEAVE =
+		2, /* go on by TCP from pos (RSK_POS_START: from where gen began); never again */
+	RSK_RX_CLOSED = 3, /* nobody reads here any more */
+	RSK_RX_SWITCHED =
+		4, /* gen: I know where the ring begins (said on fabrics that are not SYNC) */
+};
+
+#define RSK_POS_START UINT64_MAX
+
+#endif

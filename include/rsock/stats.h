@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * stats.h - layout of the statistics segment: what a process tells about its streams.
+ *
+ * A memfd named "rsock-stat", sealed against resizing, shared by a process and what
+ * it forks (family memory), found by the tool through /proc/<pid>/fd.  The library
+ * writes, readers copy and believe nothing: every word is data, none is a pointer or
+ * an offset.  Changes of the layout change RSK_STATS_VERSION; reason codes, carriers
+ * and event kinds are appended only.
+ */
+#ifndef RSOCK_STATS_H
+#define RSOCK_STATS_H
+
+#include <rsock/reason.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RSK_STATS_NAME "rsock-stat"
+#define RSK_STATS_MAGIC UINT64_C(0x544154534b434f53)
+#define RSK_STATS_VERSION 1
+#define RSK_STATS_PROCESSES 64u
+#define RSK_STATS_STREAMS 8192u
+#define RSK_STATS_EVENTS 8u
+
+enum rsk_carrier {
+	RSK_CARRIER_TCP = 0,
+	RSK_CARRIER_RING = 1,
+	RSK_CARRIER_COUNT
+};
+
+enum rsk_stats_state {
+	RSK_STATS_FREE = 0,
+	RSK_STATS_OPEN = 1,
+	RSK_STATS_CLOSED = 2,
+};
+
+/* What happened to a stream; the cause is an enum rsk_reason. */
+#define RSK_STATS_EVENT_KINDS(X)                                                                   \
+	X(NONE, "none")                                                                            \
+	X(OPENED, "opened")                                                                        \
+	X(EARNED, "earned")                                                                        \
+	X(REFUSED, "refused")                                                                      \
+	X(PROMOTED_TX, "promoted-tx")                                                              \
+	X(PROMOTED_RX, "promoted-rx")                                                              \
+	X(DEMOTED_TX, "demoted-tx")                                                                \
+	X(DEMOTED_RX, "demoted-rx")                                                                \
+	X(RESUMED, "resumed")                                                                      \
+	X(CLOSED, "closed")
+
+enum rsk_stats_event {
+#define X(code, token) RSK_EVENT_##code,
+	RSK_STATS_EVENT_KINDS(X)
+#undef X
+	RSK_EVENT_COUNT
+};
+
+/*
+ * One event is one word, so that it is written and read whole:
+ * bits 63-16 microseconds of CLOCK_MONOTONIC, 15-8 kind, 7-0 cause.
+ */
+static inline uint64_t rsk_stats_event_pack(uint64_t time_ns, unsigned int kind, unsigned int cause)
+{
+	return (time_ns / 1000) << 16 | (uint64_t)(kind & 0xff) << 8 | (cause & 0xff);
+}
+
+static inline uint64_t rsk_stats_event_time_ns(uint64_t event)
+{
+	return (event >> 16) * 1000;
+}
+
+static inline unsigned int rsk_stats_event_kind(uint64_t event)
+{
+	return (unsigned int)(event >> 8) & 0xff;
+}
+
+static inline unsigned int rsk_stats_event_cause(uint64_t event)
+{
+	return (unsigned int)event & 0xff;
+}
+
+/* First page.  Written once, apart from what comes behind created_ns. */
+struct rsk_stats_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t bytes; /* of the whole segment */
+	uint32_t processes;
+	uint32_t process_bytes;
+	uint32_t streams;
+	uint32_t stream_bytes;
+	uint64_t created_ns; /* CLOCK_MONOTONIC */
+	uint32_t cursor;     /* where the search for a record goes on; a hint */
+	uint32_t high_water; /* records from here on were never used; a hint */
+	uint64_t unrecorded; /* streams that found no record */
+	uint64_t swept_ns;   /* when records of dead processes were last looked for */
+	uint8_t spare[4096 - 64 - RSK_STATS_STREAMS / 8];
+	uint64_t busy[RSK_STATS_STREAMS / 64]; /* a bit per record that is open */
+};
+
+/* One process of the family.  Its counters are added to by its threads only. */
+struct rsk_stats_process {
+	uint32_t pid; /* 0: free; claimed by compare-and-swap */
+	uint32_t pad;
+	uint64_t start_ticks;  /* field 22 of /proc/<pid>/stat: tells reuse of a pid */
+	char comm[16];	       /* zero-terminated, anything else is possible */
+	uint64_t spins;	       /* waits that spun */
+	uint64_t spins_useful; /* of these, those that saw what they waited for */
+	uint64_t sleeps;
+	uint64_t wakes;
+	uint64_t spare[8];
+};
+
+/*
+ * One stream end.  Line 0: what it is; line 1 and 2: a sender's and a receiver's
+ * counters, apart, because two threads may be at it; line 3: the last events.
+ */
+struct rsk_stats_stream {
+	uint32_t state; /* enum rsk_stats_state */
+	uint32_t pid;	/* the process it counts for */
+	uint8_t local[16];
+	uint8_t peer[16];
+	uint16_t local_port;
+	uint16_t peer_port;
+	uint16_t family;     /* AF_INET, AF_INET6 */
+	uint8_t reason;	     /* enum rsk_reason: why it is as it is now */
+	uint8_t peer_reason; /* what the other end said; RSK_REASON_DIRECT: nothing */
+	uint8_t tx;	     /* enum rsk_carrier */
+	uint8_t rx;
+	uint8_t demote_cause; /* of the last demotion, RSK_REASON_DIRECT: none yet */
+	uint8_t pad;
+	uint32_t link; /* number of the link within the process, 0: none */
+	uint64_t opened_ns;
+
+	uint64_t tx_ring_bytes;
+	uint64_t tx_tcp_bytes;
+	uint64_t tx_slots;
+	uint32_t promotions; /* of either direction */
+	uint32_t demotions;
+	uint64_t tx_repairs; /* slots written again */
+	uint64_t tx_spare[3];
+
+	uint64_t rx_ring_bytes;
+	uint64_t rx_tcp_bytes;
+	uint64_t rx_slots;
+	uint64_t hash_retries;
+	uint64_t rx_spare[3];
+	uint32_t events_written; /* total; the next goes to [events_written % RSK_STATS_EVENTS] */
+	uint32_t rx_pad;
+
+	uint64_t events[RSK_STATS_EVENTS];
+};
+
+struct rsk_stats_segment {
+	struct rsk_stats_header header;
+	struct rsk_stats_process process[RSK_STATS_PROCESSES];
+	struct rsk_stats_stream stream[RSK_STATS_STREAMS];
+};
+
+_Static_assert(RSK_STATS_STREAMS % 64 == 0, "whole words of busy bits");
+_Static_assert(sizeof(struct rsk_stats_header) == 4096, "header is a page");
+_Static_assert(offsetof(struct rsk_stats_header, spare) == 64, "header");
+_Static_assert(sizeof(struct rsk_stats_process) == 128, "process record");
+_Static_assert(sizeof(struct rsk_stats_stream) == 256, "stream record");
+_Static_assert(offsetof(struct rsk_stats_stream, tx_ring_bytes) == 64, "line 1");
+_Static_assert(offsetof(struct rsk_stats_stream, rx_ring_bytes) == 128, "line 2");
+_Static_assert(offsetof(struct rsk_stats_stream, events) == 192, "line 3");
+_Static_assert(sizeof(struct rsk_stats_segment) ==
+		       4096 + RSK_STATS_PROCESSES * 128 + RSK_STATS_STREAMS * 256,
+	       "segment");
+
+#endif /* RSOCK_STATS_H */

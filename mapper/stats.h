@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * stats.h - the writing side of the statistics segment.
+ *
+ * Nothing here fails towards the caller: where there is no memory, no descriptor or
+ * no free record, a private spare record is handed out that nobody reads, and the
+ * segment's header counts it.  Lock-free and signal-safe throughout; a process that
+ * is killed in the middle of a call costs at most one record until it is swept.
+ * The content of the segment may be scribbled over by other processes of the user:
+ * counts may then be wrong, nothing else.
+ */
+#ifndef RSK_MAPPER_STATS_H
+#define RSK_MAPPER_STATS_H
+
+#include <rsock/stats.h>
+#include <rsock/tuple.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/*
+ * Makes the segment unless there is one.  place_fd as in registry.h, or NULL.
+ * Returns 0 or -errno; after an error everything below still works, unseen.
+ * Not to be called by two threads at once.
+ */
+int rsk_stats_init(int (*place_fd)(int fd));
+
+/* The segment's descriptor, -1: none.  The library keeps it from the application. */
+int rsk_stats_fd(void);
+
+/* The segment, for readers in this process; NULL: none. */
+const struct rsk_stats_segment *rsk_stats_segment(void);
+
+/*
+ * This process's own record; never NULL.  The first call of a process claims it, so
+ * call once after init and in the child after fork (rsk_stats_forked()).
+ */
+struct rsk_stats_process *rsk_stats_self(void);
+
+/*
+ * In the child after fork: a record of its own, zeroed counters.  When 64 live
+ * processes have records already, the child counts into a private one.
+ */
+void rsk_stats_forked(void);
+
+/* Unmaps; for tests.  The descriptor is closed if it still is the segment's. */
+void rsk_stats_fini(void);
+
+/*
+ * A record for a stream, state open, reason not-earned, both carriers TCP.
+ * Takes one never used, else that of a closed stream (those opened longest ago come
+ * first, as the search goes round), else one whose process has died.  Never NULL.
+ */
+struct rsk_stats_stream *rsk_stats_stream_get(const struct rsk_tuple *tuple, uint64_t now_ns);
+
+/* The stream is closed: its record stays readable until its place is needed. */
+void rsk_stats_stream_put(struct rsk_stats_stream *rec, uint64_t now_ns);
+
+/* From now on the stream counts for this process (a child that goes on with it). */
+void rsk_stats_stream_own(struct rsk_stats_stream *rec);
+
+/* Gives a record its addresses, when they were not known at get (a connect in progress). */
+void rsk_stats_stream_name(struct rsk_stats_stream *rec, const struct rsk_tuple *tuple);
+
+/* Notes an event, and keeps reason, carriers and counters in step with it. */
+void rsk_stats_event(struct rsk_stats_stream *rec, uint64_t now_ns, enum rsk_stats_event kind,
+		     enum rsk_reason cause);
+
+static inline void rsk_stats_set_reason(struct rsk_stats_stream *rec, enum rsk_reason why)
+{
+	__atomic_store_n(&rec->reason, (uint8_t)why, __ATOMIC_RELAXED);
+}
+
+/*
+ * Adds to a counter of a record.  The caller is the only writer of that counter at
+ * this time (it holds the direction's lock); readers see whole values.  A plain
+ * read and write, not a locked instruction: it is on the path of each send.
+ */
+static inline void rsk_stats_add(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+
+/* The same where several threads may add at once (a process's counters). */
+static inline void rsk_stats_add_shared(uint64_t *counter, uint64_t n)
+{
+	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+/*
+ * Appends this process's own figures as one line of JSON to a file (RSOCK_STAT_FILE).
+ * One write, so that processes that end together do not mix their lines.
+ * Returns 0 or -errno.
+ */
+int rsk_stats_append(const char *path);
+
+#endif /* RSK_MAPPER_STATS_H */

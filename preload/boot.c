@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* boot.c - the start-up ladder. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+
+#include "boot.h"
+#include "engine.h"
+#include "fork.h"
+#include "front.h"
+#include "real.h"
+
+bool rsk_booted;
+
+/* What the engine may call of libc (host.h): through the table, since it is filled by then. */
+static int rsk_host_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *ts,
+			  const sigset_t *mask)
+{
+	return rsk_real.ppoll(fds, n, ts, mask);
+}
+
+static int rsk_host_epoll_pwait(int epfd, struct epoll_event *evs, int max, int timeout_ms,
+				const sigset_t *mask)
+{
+	return rsk_real.epoll_pwait(epfd, evs, max, timeout_ms, mask);
+}
+
+static const struct rsk_host rsk_boot_host = {
+	.ppoll = rsk_host_ppoll,
+	.epoll_pwait = rsk_host_epoll_pwait,
+	.guard_pending = rsk_front_pending,
+};
+
+/*
+ * The rungs. Each returns 0 to go on or -errno to stay where we are: hooks that make the real
+ * call only. None makes a system call (beyond what dlsym's own allocations may), waits or starts
+ * a thread.
+ */
+static int rsk_boot_symbols(void)
+{
+	rsk_real_resolve();
+	return 0;
+}
+
+/* A set-uid program's environment belongs to somebody else. */
+static int rsk_boot_trusted(void)
+{
+	return getauxval(AT_SECURE) ? -EPERM : 0;
+}
+
+static int rsk_boot_wanted(void)
+{
+	const char *off = getenv("RSOCK_DISABLE");
+
+	return off && *off && *off != '0' ? -ECANCELED : 0;
+}
+
+static int rsk_boot_engine(void)
+{
+	rsk_engine_init(&rsk_boot_host);
+	return 0;
+}
+
+/*
+ * exit() and the return from main run destructors, quick_exit() its own list: the first on it is
+ * run last.
+ */
+static void rsk_boot_end(void)
+{
+	if (rsk_booted && !rsk_direct)
+		rsk_exit();
+}
+
+static int rsk_boot_quick_exit(void)
+{
+	return at_quick_exit(rsk_boot_end) ? -ENOMEM : 0;
+}
+
+static int (*const rsk_ladder[])(void) = {
+	rsk_boot_symbols, rsk_boot_trusted, rsk_boot_wanted,
+	rsk_boot_engine,  rsk_fork_boot,    rsk_boot_quick_exit,
+};
+
+enum {
+	RSK_BOOT_NOT,
+	RSK_BOOT_CLIMBING,
+	RSK_BOOT_DONE
+};
+static _Atomic(int) rsk_boot_state;
+
+bool rsk_boot(void)
+{
+	int state = RSK_BOOT_NOT, saved = errno, rc = 0;
+
+	if (!atomic_compare_exchange_strong(&rsk_boot_state, &state, RSK_BOOT_CLIMBING))
+		return state == RSK_BOOT_DONE;
+	for (size_t i = 0; rc == 0 && i < sizeof(rsk_ladder) / sizeof(rsk_ladder[0]); i++)
+		rc = rsk_ladder[i]();
+	__atomic_store_n(&rsk_booted, rc == 0, __ATOMIC_RELEASE);
+	atomic_store(&rsk_boot_state, RSK_BOOT_DONE);
+	errno = saved;
+	return true;
+}
+
+__attribute__((constructor)) static void rsk_boot_constructor(void)
+{
+	rsk_boot();
+}
+
+__attribute__((destructor)) static void rsk_boot_destructor(void)
+{
+	rsk_boot_end();
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* front.c - the handler in front of the application's (front.h). */
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include <rsock/sys.h>
+
+#include "front.h"
+#include "guard.h"
+#include "real.h"
+
+#define RSK_SIGNALS 65 /* 1 to 64 */
+
+/*
+ * The application's handler and what of its flags the kernel is not told, in one word, so that a
+ * handler on any thread reads a whole one without a lock. User space ends below bit 56 on every
+ * machine we know.
+ */
+#define RSK_ACT_SIGINFO (1ULL << 63)
+#define RSK_ACT_ONCE (1ULL << 62)	/* SA_RESETHAND */
+#define RSK_ACT_INTERRUPTS (1ULL << 61) /* no SA_RESTART: blocking calls end with EINTR */
+#define RSK_ACT_FLAGS (RSK_ACT_SIGINFO | RSK_ACT_ONCE | RSK_ACT_INTERRUPTS)
+
+typedef void rsk_handler_fn(int sig, siginfo_t *info, void *context);
+
+static _Atomic(uint64_t) rsk_acts[RSK_SIGNALS];
+
+/*
+ * What to put back at the end of the section, and one signal that the kernel had no room to
+ * queue. Only this thread and its handlers touch them.
+ */
+static __thread uint64_t rsk_front_mask;
+static __thread siginfo_t rsk_front_kept;
+
+/* ---- the kernel's 64-bit signal sets ---- */
+
+static uint64_t rsk_sig_bit(int sig)
+{
+	return 1ULL << (sig - 1);
+}
+
+/*
+ * Raised by the thread's own instructions; blocked, the kernel would kill instead of calling the
+ * handler.
+ */
+static uint64_t rsk_sig_faults(void)
+{
+	return rsk_sig_bit(SIGSEGV) | rsk_sig_bit(SIGBUS) | rsk_sig_bit(SIGFPE) |
+	       rsk_sig_bit(SIGILL) | rsk_sig_bit(SIGTRAP) | rsk_sig_bit(SIGSYS);
+}
+
+static uint64_t *rsk_sig_set(sigset_t *set)
+{
+	return (uint64_t *)(void *)set; /* the kernel's part comes first */
+}
+
+/* A fault or a seccomp trap of this very instruction: it cannot wait. */
+static bool rsk_sig_is_fault(int sig, const siginfo_t *info)
+{
+	return (rsk_sig_faults() & rsk_sig_bit(sig)) && info->si_code > 0;
+}
+
+/* ---- putting off ---- */
+
+/* Queues @info to this thread once more, blocked as it is now. False: the kernel has no room. */
+static bool rsk_front_queue(siginfo_t *info)
+{
+	return rsk_sys_rt_tgsigqueueinfo(rsk_sys_getpid(), rsk_sys_gettid(), info->si_signo,
+					 info) == 0;
+}
+
+/*
+ * Everything but faults is blocked, here and in the context that we interrupted, so that the
+ * section goes on undisturbed and the number of signals put off needs no bound of ours. A signal
+ * that comes before the mask is set runs this on top of us; it leaves a mask of its own in
+ * rsk_front_mask, ours overwrites it, and ours is the one of the section.
+ */
+static void rsk_front_defer(int sig, siginfo_t *info, ucontext_t *context)
+{
+	uint64_t block = ~rsk_sig_faults() | rsk_sig_bit(sig),
+		 *mask = rsk_sig_set(&context->uc_sigmask);
+	sigset_t set;
+
+	memset(&set, 0, sizeof(set));
+	*rsk_sig_set(&set) = block;
+	rsk_sys_rt_sigprocmask(SIG_BLOCK, &set, NULL);
+	rsk_front_mask = *mask;
+	if (!rsk_front_queue(info))
+		memcpy(&rsk_front_kept, info, sizeof(*info));
+	*mask |= block;
+	rsk_guard_signals++;
+}
+
+void rsk_front_pending(void)
+{
+	siginfo_t kept;
+	sigset_t set;
+
+	memset(&set, 0, sizeof(set));
+	*rsk_sig_set(&set) = rsk_front_mask;
+	rsk_guard_signals = 0;
+	kept.si_signo = 0;
+	if (rsk_front_kept.si_signo) {
+		memcpy(&kept, &rsk_front_kept, sizeof(kept));
+		rsk_front_kept.si_signo = 0;
+	}
+	/* Still no room: at least the number arrives. */
+	if (kept.si_signo && !rsk_front_queue(&kept))
+		rsk_sys_tgkill(rsk_sys_getpid(), rsk_sys_gettid(), kept.si_signo);
+	/* Here they come, in the kernel's order, before the call returns. */
+	rsk_sys_rt_sigprocmask(SIG_SETMASK, &set, NULL);
+}
+
+/* SA_RESETHAND is kept from the kernel: a signal that is put off would find the default action. */
+static void rsk_front_reset(int sig)
+{
+	struct {
+		uint64_t handler, flags, restorer, mask;
+	} dfl = { 0 };
+
+	RSK_SYS4(SYS_rt_sigaction, sig, &dfl, 0, RSK_SYS_SIGSET_BYTES);
+}
+
+static void rsk_front(int sig, siginfo_t *info, void *context)
+{
+	uint64_t act;
+
+	if (rsk_guard_depth > 0 && !rsk_sig_is_fault(sig, info)) {
+		rsk_front_defer(sig, info, context);
+		return;
+	}
+	act = atomic_load_explicit(&rsk_acts[sig], memory_order_acquire);
+	if (act & RSK_ACT_INTERRUPTS)
+		rsk_guard_cut++;
+	if (act & RSK_ACT_ONCE)
+		rsk_front_reset(sig);
+	/*
+	 * Three arguments for all, as the kernel does: some old handlers look at them without
+	 * SA_SIGINFO.
+	 */
+	((rsk_handler_fn *)(uintptr_t)(act & ~RSK_ACT_FLAGS))(sig, info, context);
+}
+
+/* ---- sigaction ---- */
+
+static uint64_t rsk_act_pack(const struct sigaction *act)
+{
+	return (uint64_t)(uintptr_t)act->sa_handler |
+	       (act->sa_flags & SA_SIGINFO ? RSK_ACT_SIGINFO : 0) |
+	       (act->sa_flags & (int)SA_RESETHAND ? RSK_ACT_ONCE : 0) |
+	       (act->sa_flags & SA_RESTART ? 0 : RSK_ACT_INTERRUPTS);
+}
+
+/* What the kernel holds, as the application gave it. */
+static void rsk_act_show(struct sigaction *old, uint64_t act)
+{
+	if (old->sa_sigaction != rsk_front)
+		return;
+	old->sa_handler = (__sighandler_t)(uintptr_t)(act & ~RSK_ACT_FLAGS);
+	old->sa_flags &= ~SA_SIGINFO;
+	if (act & RSK_ACT_SIGINFO)
+		old->sa_flags |= SA_SIGINFO;
+	if (act & RSK_ACT_ONCE)
+		old->sa_flags |= (int)SA_RESETHAND;
+}
+
+int rsk_front_sigaction(int sig, const struct sigaction *act, struct sigaction *old, bool track)
+{
+	struct sigaction front, was;
+	uint64_t before, after;
+	bool wrap;
+
+	if (sig <= 0 || sig >= RSK_SIGNALS)
+		return rsk_real.sigaction(sig, act, old);
+	before = atomic_load_explicit(&rsk_acts[sig], memory_order_acquire);
+	wrap = act && track && act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN;
+	if (wrap) {
+		/* The table first: the kernel may call us from the moment it knows. */
+		after = rsk_act_pack(act);
+		front = *act;
+		front.sa_sigaction = rsk_front;
+		front.sa_flags = (act->sa_flags | SA_SIGINFO) & ~(int)SA_RESETHAND;
+		act = &front;
+		atomic_store_explicit(&rsk_acts[sig], after, memory_order_release);
+	}
+	if (rsk_real.sigaction(sig, act, &was) < 0) {
+		if (wrap)
+			atomic_compare_exchange_strong(&rsk_acts[sig], &after, before);
+		return -1;
+	}
+	if (old) {
+		rsk_act_show(&was, before);
+		*old = was;
+	}
+	return 0;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hook.h - the shape of every hook.
+ *
+ *	ssize_t rsk_hook_read(int fd, void *buf, size_t len)
+ *	{
+ *		struct iovec iov = { buf, len };
+ *
+ *		if (!rsk_hot(fd))
+ *			return rsk_real.read(fd, buf, len);
+ *
+ *		RSK_SCOPE(s);
+ *		if (!rsk_scope_recv(&s, fd, &iov, 1, 0))
+ *			s.ret = rsk_real.read(fd, buf, len);
+ *		return s.ret;
+ *	}
+ *
+ * The scope ends its operation however the hook is left: by return or by a thread's cancellation
+ * inside the real call or the engine's wait (all of preload/ and stream/ is compiled with
+ * -fexceptions).
+ */
+#ifndef RSK_HOOK_H
+#define RSK_HOOK_H
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/uio.h>
+
+#include <rsock/reason.h>
+
+#include "boot.h"
+#include "engine.h"
+#include "real.h"
+
+#define rsk_unlikely(x) __builtin_expect(!!(x), 0)
+
+/* The kernel's UIO_MAXIOV. */
+#define RSK_IOV_MAX 1024
+
+/* A stream for the engine. A cold fd costs the one load. */
+static inline bool rsk_hot(int fd)
+{
+	return rsk_unlikely((rsk_fd_word(fd) & RSK_FD_MASK) == RSK_FD_HOT) && !rsk_direct;
+}
+
+/* An epoll set with a joined stream in it. */
+static inline bool rsk_hot_epoll(int fd)
+{
+	return rsk_unlikely((rsk_fd_word(fd) & RSK_FD_MASK) == (RSK_FD_HOT | RSK_FD_EPOLL)) &&
+	       !rsk_direct;
+}
+
+/* Something is known of @fd, hot or not. */
+static inline bool rsk_known(int fd)
+{
+	return rsk_unlikely(rsk_fd_word(fd) != 0) && !rsk_direct;
+}
+
+/* The engine runs, and this is no vfork child: its tables may be changed. */
+static inline bool rsk_live(void)
+{
+	return rsk_booted && !rsk_direct;
+}
+
+/* The engine's 0, count or -errno as libc tells it: the one place of preload/ that writes errno. */
+static inline ssize_t rsk_result(ssize_t n)
+{
+	if (n >= 0)
+		return n;
+	errno = (int)-n;
+	return -1;
+}
+
+/* An operation and what it returned; owned by the hook's frame. */
+struct rsk_scope {
+	struct rsk_op op;
+	ssize_t ret;
+};
+
+static inline void rsk_scope_end(struct rsk_scope *s)
+{
+	rsk_op_end(&s->op, s->ret);
+}
+
+#define RSK_SCOPE(name)                                                                            \
+	struct rsk_scope name __attribute__((cleanup(rsk_scope_end))) = { .ret = -1 }
+
+/*
+ * rsk_scope_recv, rsk_scope_send - let the engine do it. True: done, s->ret is what the hook
+ * returns (errno set). False: the kernel's turn, put the real call's result into s->ret. Flags
+ * and vectors must be checked before (rsk_iov_valid(), rsk_recv_leaves() ...).
+ */
+static inline bool rsk_scope_recv(struct rsk_scope *s, int fd, const struct iovec *iov, int n,
+				  int flags)
+{
+	bool kernel = rsk_op_begin(&s->op, fd, RSK_OP_RECV) == RSK_KERNEL;
+	ssize_t ret;
+
+	s->op.peek = !!(flags & MSG_PEEK);
+	if (kernel)
+		return false;
+	ret = rsk_op_recv(&s->op, iov, n, flags);
+	if (ret == -RSK_EKERNEL)
+		return false;
+	s->ret = rsk_result(ret);
+	return true;
+}
+
+static inline bool rsk_scope_send(struct rsk_scope *s, int fd, const struct iovec *iov, int n,
+				  int flags)
+{
+	ssize_t ret;
+
+	if (rsk_op_begin(&s->op, fd, RSK_OP_SEND) == RSK_KERNEL)
+		return false;
+	ret = rsk_op_send(&s->op, iov, n, flags);
+	if (ret == -RSK_EKERNEL)
+		return false;
+	s->ret = rsk_result(ret);
+	return true;
+}
+
+/*
+ * Can @p be looked at? The kernel answers EFAULT for any address that is not mapped; we would
+ * fault. The addresses that programs really pass by mistake (NULL, a small number, -1, one that
+ * no machine has) are left to the kernel; a wild pointer into the middle faults here, as it does
+ * in memcpy().
+ */
+static inline bool rsk_readable(const void *p)
+{
+	return (uintptr_t)p >= 4096 && (uintptr_t)p < (uintptr_t)1 << 56;
+}
+
+/*
+ * Would the kernel take this vector? If not, the hook makes the real call for the exact error:
+ * the kernel checks the vector before it touches a byte of the stream. rsk_iov_bytes: its sum,
+ * only of a valid one.
+ */
+static inline bool rsk_iov_valid(const struct iovec *iov, size_t n)
+{
+	size_t sum = 0;
+
+	if (n > RSK_IOV_MAX || (n && !rsk_readable(iov)))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (iov[i].iov_len > (size_t)SSIZE_MAX - sum)
+			return false;
+		sum += iov[i].iov_len;
+	}
+	return true;
+}
+
+static inline size_t rsk_iov_bytes(const struct iovec *iov, size_t n)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += iov[i].iov_len;
+	return sum;
+}
+
+/* Relative timeouts. rsk_ms_timespec(): NULL for "for ever". */
+static inline const struct timespec *rsk_ms_timespec(int ms, struct timespec *ts)
+{
+	if (ms < 0)
+		return NULL;
+	ts->tv_sec = ms / 1000;
+	ts->tv_nsec = ms % 1000 * 1000000L;
+	return ts;
+}
+
+static inline bool rsk_timespec_valid(const struct timespec *ts)
+{
+	return !ts || (rsk_readable(ts) && ts->tv_sec >= 0 && ts->tv_nsec >= 0 &&
+		       ts->tv_nsec < 1000000000L);
+}
+
+/*
+ * What glibc's fortified twins call when the buffer is too small; exported by libc, in no header.
+ */
+extern void __chk_fail(void) __attribute__((noreturn));
+
+static inline void rsk_chk_room(size_t len, size_t room)
+{
+	if (len > room)
+		__chk_fail();
+}
+
+/* hook_fd.c: a new number for an old description, after the real call. Streams on 0 to 2 leave. */
+void rsk_after_dup(int oldfd, int newfd);
+
+/* hook_fd.c: every hot stream of the process leaves. */
+void rsk_leave_all(enum rsk_reason why);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hook_copy.c - copies that the kernel or libc's helper threads would make: sendfile, splice,
+ * aio.
+ */
+#include <sys/stat.h>
+
+#define RSK_EXPORT_copy 1
+#include "export.h"
+#include "hook.h"
+
+/* sendfile() sends at most this much in one call. */
+#define RSK_RW_MAX_BYTES 0x7ffff000UL
+/* On the stack: no allocation, and two of them go through a ring while a third is read. */
+#define RSK_SENDFILE_CHUNK_BYTES 16384
+
+/*
+ * Can we read @in in the kernel's stead? It takes regular files and block devices only; anything
+ * else, or a file not open for reading, is an error that the real call reports before it sends a
+ * byte.
+ */
+static bool rsk_sendfile_readable(int in)
+{
+	int flags = rsk_sys_fcntl(in, F_GETFL, 0);
+	struct stat st;
+
+	if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY || (flags & O_PATH))
+		return false;
+	return rsk_sys_fstat(in, &st) == 0 && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode));
+}
+
+/*
+ * Sends @len bytes of @in from *@at on. Returns what the application gets; *@at moves by as much.
+ * Whatever stops it after the first byte (EAGAIN, a signal, an error, the end of the file) ends
+ * the call with a count.
+ */
+static ssize_t rsk_sendfile_ring(int out, int in, off_t *at, size_t len)
+{
+	char buf[RSK_SENDFILE_CHUNK_BYTES];
+	ssize_t sent = 0, got, ret = 0;
+	struct iovec iov;
+	off_t real_at;
+
+	RSK_SCOPE(s);
+	if (rsk_op_begin(&s.op, out, RSK_OP_SEND) == RSK_KERNEL) {
+		s.ret = rsk_real.sendfile(out, in, at, len);
+		return s.ret;
+	}
+	while ((size_t)sent < len) {
+		size_t want = len - (size_t)sent;
+
+		if (want > sizeof(buf))
+			want = sizeof(buf);
+		got = rsk_sys_pread(in, buf, want, *at);
+		if (got <= 0) {
+			ret = got;
+			break;
+		}
+		iov = (struct iovec){ buf, (size_t)got };
+		ret = rsk_op_send(&s.op, &iov, 1, 0);
+		if (ret == -RSK_EKERNEL) {
+			/* The stream has left: the rest, or all of it, by the kernel. */
+			real_at = *at;
+			ret = rsk_real.sendfile(out, in, &real_at, len - (size_t)sent);
+			if (ret > 0) {
+				*at += ret;
+				sent += ret;
+			}
+			ret = ret < 0 ? -errno : 0;
+			break;
+		}
+		if (ret < 0)
+			break;
+		*at += ret;
+		sent += ret;
+		if (ret < got)
+			break;
+	}
+	s.ret = sent ? sent : rsk_result(ret);
+	return s.ret;
+}
+
+static ssize_t rsk_sendfile(int out, int in, off_t *at, size_t len)
+{
+	int saved = errno;
+	off_t pos;
+	ssize_t ret;
+
+	if (len > RSK_RW_MAX_BYTES)
+		len = RSK_RW_MAX_BYTES;
+	pos = at ? *at : lseek(in, 0, SEEK_CUR);
+	if (pos < 0 || len == 0)
+		return rsk_real.sendfile(out, in, at, len);
+	ret = rsk_sendfile_ring(out, in, &pos, len);
+	if (ret < 0)
+		return ret;
+	if (at)
+		*at = pos;
+	else
+		lseek(in, pos, SEEK_SET);
+	errno = saved;
+	return ret;
+}
+
+ssize_t rsk_hook_sendfile(int out, int in, off_t *at, size_t len)
+{
+	if (!rsk_hot(out) || (at && !rsk_readable(at)) || !rsk_sendfile_readable(in))
+		return rsk_real.sendfile(out, in, at, len);
+	return rsk_sendfile(out, in, at, len);
+}
+
+ssize_t rsk_hook_splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t len,
+			unsigned int flags)
+{
+	if (rsk_hot(in))
+		rsk_fd_leave(in, RSK_REASON_UNSUPPORTED);
+	if (rsk_hot(out))
+		rsk_fd_leave(out, RSK_REASON_UNSUPPORTED);
+	return rsk_real.splice(in, in_at, out, out_at, len, flags);
+}
+
+/* ---- POSIX aio: libc's helper threads read and write by calls of its own ---- */
+
+static void rsk_aio_leave(int fd)
+{
+	if (rsk_hot(fd))
+		rsk_fd_leave(fd, RSK_REASON_UNSUPPORTED);
+}
+
+int rsk_hook_aio_read(struct aiocb *cb)
+{
+	if (rsk_readable(cb))
+		rsk_aio_leave(cb->aio_fildes);
+	return rsk_real.aio_read(cb);
+}
+
+int rsk_hook_aio_read64(struct aiocb64 *cb)
+{
+	if (rsk_readable(cb))
+		rsk_aio_leave(cb->aio_fildes);
+	return rsk_real.aio_read64(cb);
+}
+
+int rsk_hook_aio_write(struct aiocb *cb)
+{
+	if (rsk_readable(cb))
+		rsk_aio_leave(cb->aio_fildes);
+	return rsk_real.aio_write(cb);
+}
+
+int rsk_hook_aio_write64(struct aiocb64 *cb)
+{
+	if (rsk_readable(cb))
+		rsk_aio_leave(cb->aio_fildes);
+	return rsk_real.aio_write64(cb);
+}
+
+int rsk_hook_lio_listio(int mode, struct aiocb *const *list, int n, struct sigevent *sev)
+{
+	for (int i = 0; list && i < n; i++)
+		if (list[i])
+			rsk_aio_leave(list[i]->aio_fildes);
+	return rsk_real.lio_listio(mode, list, n, sev);
+}
+
+int rsk_hook_lio_listio64(int mode, struct aiocb64 *const *list, int n, struct sigevent *sev)
+{
+	for (int i = 0; list && i < n; i++)
+		if (list[i])
+			rsk_aio_leave(list[i]->aio_fildes);
+	return rsk_real.lio_listio64(mode, list, n, sev);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hook_epoll.c - epoll stays the kernel's; the engine adds the rings to a set that has a joined
+ * stream.
+ */
+#define RSK_EXPORT_epoll 1
+#include "export.h"
+#include "hook.h"
+
+static int rsk_after_epoll(int fd)
+{
+	if (fd >= 0 && rsk_live()) {
+		rsk_fd_new(fd);
+		rsk_fd_epoll(fd);
+	}
+	return fd;
+}
+
+int rsk_hook_epoll_create(int size)
+{
+	return rsk_after_epoll(rsk_real.epoll_create(size));
+}
+
+int rsk_hook_epoll_create1(int flags)
+{
+	return rsk_after_epoll(rsk_real.epoll_create1(flags));
+}
+
+/* Always by the engine: a socket may be registered before it has a stream. */
+int rsk_hook_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
+{
+	if (!rsk_live())
+		return rsk_real.epoll_ctl(epfd, op, fd, ev);
+	return (int)rsk_result(rsk_epoll_ctl(epfd, op, fd, ev));
+}
+
+int rsk_hook_epoll_wait(int epfd, struct epoll_event *evs, int max, int timeout)
+{
+	struct timespec ts;
+
+	if (!rsk_hot_epoll(epfd) || max <= 0)
+		return rsk_real.epoll_wait(epfd, evs, max, timeout);
+	return (int)rsk_result(rsk_epoll_wait(epfd, evs, max, rsk_ms_timespec(timeout, &ts), NULL));
+}
+
+int rsk_hook_epoll_pwait(int epfd, struct epoll_event *evs, int max, int timeout,
+			 const sigset_t *mask)
+{
+	struct timespec ts;
+
+	if (!rsk_hot_epoll(epfd) || max <= 0)
+		return rsk_real.epoll_pwait(epfd, evs, max, timeout, mask);
+	return (int)rsk_result(rsk_epoll_wait(epfd, evs, max, rsk_ms_timespec(timeout, &ts), mask));
+}
+
+int rsk_hook_epoll_pwait2(int epfd, struct epoll_event *evs, int max,
+			  const struct timespec *timeout, const sigset_t *mask)
+{
+	if (!rsk_hot_epoll(epfd) || max <= 0 || !rsk_timespec_valid(timeout))
+		return rsk_real.epoll_pwait2(epfd, evs, max, timeout, mask);
+	return (int)rsk_result(rsk_epoll_wait(epfd, evs, max, timeout, mask));
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hook_exec.c - every exec*(): the engine hears before, and again should it fail. */
+#include <sys/mman.h>
+
+#define RSK_EXPORT_exec 1
+#include "export.h"
+#include "hook.h"
+
+static void rsk_before_exec(void)
+{
+	if (rsk_live())
+		rsk_exec_prepare();
+}
+
+/* Only a failed exec comes back. */
+static int rsk_after_exec(int ret)
+{
+	if (rsk_live())
+		rsk_exec_failed();
+	return ret;
+}
+
+int rsk_hook_execve(const char *path, char *const *argv, char *const *envp)
+{
+	rsk_before_exec();
+	return rsk_after_exec(rsk_real.execve(path, argv, envp));
+}
+
+int rsk_hook_execv(const char *path, char *const *argv)
+{
+	rsk_before_exec();
+	return rsk_after_exec(rsk_real.execv(path, argv));
+}
+
+int rsk_hook_execvp(const char *file, char *const *argv)
+{
+	rsk_before_exec();
+	return rsk_after_exec(rsk_real.execvp(file, argv));
+}
+
+int rsk_hook_execvpe(const char *file, char *const *argv, char *const *envp)
+{
+	rsk_before_exec();
+	return rsk_after_exec(rsk_real.execvpe(file, argv, envp));
+}
+
+int rsk_hook_fexecve(int fd, char *const *argv, char *const *envp)
+{
+	rsk_before_exec();
+	return rsk_after_exec(rsk_real.fexecve(fd, argv, envp));
+}
+
+int rsk_hook_execveat(int dir, const char *path, char *const *argv, char *const *envp, int flags)
+{
+	rsk_before_exec();
+	return rsk_after_exec(rsk_real.execveat(dir, path, argv, envp, flags));
+}
+
+/* ---- arguments in the call ---- */
+
+/*
+ * Enough for anyone who writes them out; more go to a mapping, since exec is signal-safe and
+ * malloc is not.
+ */
+#define RSK_EXEC_ARGS 256
+
+struct rsk_exec_args {
+	char **argv;
+	size_t map_bytes;
+	char *const *envp; /* execle's, after the NULL */
+	char *few[RSK_EXEC_ARGS];
+};
+
+static size_t rsk_exec_count(const char *first, va_list ap)
+{
+	size_t n = 0;
+
+	for (const char *arg = first; arg; arg = va_arg(ap, const char *))
+		n++;
+	return n;
+}
+
+/* Collects @first and what follows up to NULL; @count is their number. Returns 0 or -errno. */
+static int rsk_exec_collect(struct rsk_exec_args *a, size_t count, const char *first, va_list ap,
+			    bool with_env)
+{
+	a->argv = a->few;
+	a->map_bytes = 0;
+	a->envp = NULL;
+	if (count >= RSK_EXEC_ARGS) {
+		a->map_bytes = (count + 1) * sizeof(char *);
+		a->argv = rsk_sys_mmap(NULL, a->map_bytes, PROT_READ | PROT_WRITE,
+				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (rsk_sys_is_err(a->argv))
+			return rsk_sys_ptr_err(a->argv);
+	}
+	a->argv[0] = (char *)first;
+	for (size_t i = 1; i <= count; i++)
+		a->argv[i] = va_arg(ap, char *); /* the last one is the NULL */
+	if (with_env)
+		a->envp = va_arg(ap, char *const *);
+	return 0;
+}
+
+static int rsk_exec_done(struct rsk_exec_args *a, int ret)
+{
+	if (a->map_bytes)
+		rsk_sys_munmap(a->argv, a->map_bytes);
+	return ret;
+}
+
+#define RSK_EXEC_COLLECT(a, first, with_env, rc)                                                   \
+	do {                                                                                       \
+		va_list ap;                                                                        \
+		size_t count;                                                                      \
+		va_start(ap, first);                                                               \
+		count = rsk_exec_count(first, ap);                                                 \
+		va_end(ap);                                                                        \
+		va_start(ap, first);                                                               \
+		(rc) = rsk_exec_collect(a, count, first, ap, with_env);                            \
+		va_end(ap);                                                                        \
+	} while (0)
+
+int rsk_hook_execl(const char *path, const char *arg, ...)
+{
+	struct rsk_exec_args a;
+	int rc;
+
+	RSK_EXEC_COLLECT(&a, arg, false, rc);
+	if (rc < 0)
+		return (int)rsk_result(rc);
+	return rsk_exec_done(&a, rsk_hook_execv(path, a.argv));
+}
+
+int rsk_hook_execle(const char *path, const char *arg, ...)
+{
+	struct rsk_exec_args a;
+	int rc;
+
+	RSK_EXEC_COLLECT(&a, arg, true, rc);
+	if (rc < 0)
+		return (int)rsk_result(rc);
+	return rsk_exec_done(&a, rsk_hook_execve(path, a.argv, a.envp));
+}
+
+int rsk_hook_execlp(const char *file, const char *arg, ...)
+{
+	struct rsk_exec_args a;
+	int rc;
+
+	RSK_EXEC_COLLECT(&a, arg, false, rc);
+	if (rc < 0)
+		return (int)rsk_result(rc);
+	return rsk_exec_done(&a, rsk_hook_execvp(file, a.argv));
+}

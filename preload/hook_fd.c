@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hook_fd.c - close and dup, going around the library's own fds. */
+#include <linux/close_range.h>
+
+#define RSK_EXPORT_fd 1
+#include "export.h"
+#include "hook.h"
+
+void rsk_after_dup(int oldfd, int newfd)
+{
+	if (rsk_direct || !(rsk_fd_word(oldfd) | rsk_fd_word(newfd)))
+		return;
+	rsk_fd_dup(oldfd, newfd);
+	if (newfd <= STDERR_FILENO)
+		rsk_fd_leave(newfd, RSK_REASON_STDIO);
+}
+
+void rsk_leave_all(enum rsk_reason why)
+{
+	int fd;
+
+	for (fd = rsk_fd_next(0); fd >= 0; fd = rsk_fd_next(fd + 1))
+		if (!rsk_fd_ours(fd))
+			rsk_fd_leave(fd, why);
+}
+
+/* The library's own fds do not exist for the application. */
+static inline bool rsk_not_yours(int fd)
+{
+	return rsk_live() && rsk_fd_ours(fd);
+}
+
+int rsk_hook_close(int fd)
+{
+	if (rsk_live() && rsk_fd_closing(fd) < 0)
+		return (int)rsk_result(-EBADF);
+	return rsk_real.close(fd);
+}
+
+/* Ends the streams of [first, last], and closes it around the library's own fds. */
+static int rsk_close_around(unsigned int first, unsigned int last, int flags)
+{
+	unsigned int from = first;
+	int fd, ret = 0;
+
+	for (fd = rsk_fd_next((int)first); fd >= 0 && (unsigned int)fd <= last;
+	     fd = rsk_fd_next(fd + 1)) {
+		if (!rsk_fd_ours(fd)) {
+			rsk_fd_closing(fd);
+			continue;
+		}
+		if ((unsigned int)fd > from)
+			ret = rsk_real.close_range(from, (unsigned int)fd - 1, flags);
+		if (ret < 0)
+			return ret;
+		from = (unsigned int)fd + 1;
+	}
+	if (from > last)
+		return ret;
+	return rsk_real.close_range(from, last, flags);
+}
+
+int rsk_hook_close_range(unsigned int first, unsigned int last, int flags)
+{
+	/*
+	 * What closes nothing, or does not exist here (a range that no fd is in asks): the kernel
+	 * alone.
+	 */
+	if (!rsk_live() || first > last || first > INT32_MAX || (flags & ~CLOSE_RANGE_UNSHARE) ||
+	    rsk_real.close_range(~0U, ~0U, 0) < 0)
+		return rsk_real.close_range(first, last, flags);
+	return rsk_close_around(first, last, flags);
+}
+
+void rsk_hook_closefrom(int first)
+{
+	int fd;
+
+	if (!rsk_live()) {
+		rsk_real.closefrom(first);
+		return;
+	}
+	if (first < 0)
+		first = 0;
+	if (rsk_hook_close_range((unsigned int)first, ~0U, 0) == 0)
+		return;
+	/* A kernel before 5.9; libc's way, around ours. No fd lies above the table. */
+	for (fd = first; (uint32_t)fd < rsk_fdtab.size; fd++)
+		if (rsk_fd_closing(fd) == 0)
+			rsk_sys_close(fd);
+}
+
+int rsk_hook_dup(int fd)
+{
+	int ret;
+
+	if (rsk_not_yours(fd))
+		return (int)rsk_result(-EBADF);
+	ret = rsk_real.dup(fd);
+	if (ret >= 0)
+		rsk_after_dup(fd, ret);
+	return ret;
+}
+
+/*
+ * Before @to is closed by a dup onto it: everything that could make the real call fail is looked
+ * at first, since a stream that has said goodbye cannot come back. Returns 0 or -errno.
+ */
+static int rsk_before_dup_onto(int fd, int to)
+{
+	if (!rsk_live())
+		return 0;
+	if (rsk_fd_ours(fd) || rsk_fd_ours(to))
+		return -EBADF;
+	if (!rsk_known(to))
+		return 0;
+	if (rsk_sys_fcntl(fd, F_GETFD, 0) < 0)
+		return -EBADF;
+	return rsk_fd_closing(to);
+}
+
+int rsk_hook_dup2(int fd, int to)
+{
+	int ret;
+
+	if (fd == to)
+		return rsk_not_yours(fd) ? (int)rsk_result(-EBADF) : rsk_real.dup2(fd, to);
+	ret = rsk_before_dup_onto(fd, to);
+	if (ret < 0)
+		return (int)rsk_result(ret);
+	ret = rsk_real.dup2(fd, to);
+	if (ret >= 0)
+		rsk_after_dup(fd, to);
+	return ret;
+}
+
+int rsk_hook_dup3(int fd, int to, int flags)
+{
+	int ret;
+
+	if (fd == to || (flags & ~O_CLOEXEC))
+		return rsk_real.dup3(fd, to, flags); /* EINVAL */
+	ret = rsk_before_dup_onto(fd, to);
+	if (ret < 0)
+		return (int)rsk_result(ret);
+	ret = rsk_real.dup3(fd, to, flags);
+	if (ret >= 0)
+		rsk_after_dup(fd, to);
+	return ret;
+}

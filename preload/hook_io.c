@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hook_io.c - read, write and their vectors. */
+#define RSK_EXPORT_io 1
+#include "export.h"
+#include "hook.h"
+
+ssize_t rsk_hook_read(int fd, void *buf, size_t len)
+{
+	struct iovec iov = { buf, len };
+
+	if (!rsk_hot(fd))
+		return rsk_real.read(fd, buf, len);
+	if (len == 0) /* the kernel does not ask the socket; recv() with 0 bytes does */
+		return 0;
+
+	RSK_SCOPE(s);
+	if (!rsk_scope_recv(&s, fd, &iov, 1, 0))
+		s.ret = rsk_real.read(fd, buf, len);
+	return s.ret;
+}
+
+ssize_t rsk_hook___read_chk(int fd, void *buf, size_t len, size_t room)
+{
+	rsk_chk_room(len, room);
+	return rsk_hook_read(fd, buf, len);
+}
+
+ssize_t rsk_hook_write(int fd, const void *buf, size_t len)
+{
+	struct iovec iov = { (void *)buf, len };
+
+	if (!rsk_hot(fd))
+		return rsk_real.write(fd, buf, len);
+
+	RSK_SCOPE(s);
+	if (!rsk_scope_send(&s, fd, &iov, 1, 0))
+		s.ret = rsk_real.write(fd, buf, len);
+	return s.ret;
+}
+
+ssize_t rsk_hook_readv(int fd, const struct iovec *iov, int n)
+{
+	if (!rsk_hot(fd) || !rsk_iov_valid(iov, (size_t)n))
+		return rsk_real.readv(fd, iov, n);
+	if (rsk_iov_bytes(iov, (size_t)n) == 0)
+		return 0;
+
+	RSK_SCOPE(s);
+	if (!rsk_scope_recv(&s, fd, iov, n, 0))
+		s.ret = rsk_real.readv(fd, iov, n);
+	return s.ret;
+}
+
+ssize_t rsk_hook_writev(int fd, const struct iovec *iov, int n)
+{
+	if (!rsk_hot(fd) || !rsk_iov_valid(iov, (size_t)n))
+		return rsk_real.writev(fd, iov, n);
+	if (rsk_iov_bytes(iov, (size_t)n) == 0)
+		return 0;
+
+	RSK_SCOPE(s);
+	if (!rsk_scope_send(&s, fd, iov, n, 0))
+		s.ret = rsk_real.writev(fd, iov, n);
+	return s.ret;
+}
+
+/*
+ * RWF_* on a socket: kernels differ in which they take (RWF_NOWAIT since 6.5). Asks this one with
+ * a read on a fresh socket, which can answer only EOPNOTSUPP, EINVAL (the flag) or ENOTCONN
+ * (fine). Returns 0 or -errno; seldom called, so nothing is remembered.
+ */
+static int rsk_rwf_ask(int flags)
+{
+	char byte;
+	struct iovec iov = { &byte, 1 };
+	int fd = rsk_sys_socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ssize_t ret;
+
+	if (fd < 0)
+		return fd;
+	ret = rsk_sys_preadv2(fd, &iov, 1, -1, flags);
+	rsk_sys_close(fd);
+	return ret == -ENOTCONN ? 0 : (int)ret;
+}
+
+/* The MSG_* flags that @flags (RWF_*) amount to on a socket, or -errno. */
+static int rsk_rwf_msg(int flags)
+{
+	int rc = flags ? rsk_rwf_ask(flags) : 0;
+
+	if (rc < 0)
+		return rc;
+	return flags & RWF_NOWAIT ? MSG_DONTWAIT : 0;
+}
+
+ssize_t rsk_hook_preadv2(int fd, const struct iovec *iov, int n, off_t at, int flags)
+{
+	int msg_flags;
+
+	/* With a position: ESPIPE. */
+	if (!rsk_hot(fd) || at != -1 || !rsk_iov_valid(iov, (size_t)n))
+		return rsk_real.preadv2(fd, iov, n, at, flags);
+	if (rsk_iov_bytes(iov, (size_t)n) == 0)
+		return 0;
+	msg_flags = rsk_rwf_msg(flags);
+	if (msg_flags < 0)
+		return rsk_result(msg_flags);
+
+	RSK_SCOPE(s);
+	if (!rsk_scope_recv(&s, fd, iov, n, msg_flags))
+		s.ret = rsk_real.preadv2(fd, iov, n, at, flags);
+	return s.ret;
+}
+
+ssize_t rsk_hook_pwritev2(int fd, const struct iovec *iov, int n, off_t at, int flags)
+{
+	int msg_flags;
+
+	if (!rsk_hot(fd) || at != -1 || !rsk_iov_valid(iov, (size_t)n))
+		return rsk_real.pwritev2(fd, iov, n, at, flags);
+	if (rsk_iov_bytes(iov, (size_t)n) == 0)
+		return 0;
+	msg_flags = rsk_rwf_msg(flags);
+	if (msg_flags < 0)
+		return rsk_result(msg_flags);
+
+	RSK_SCOPE(s);
+	if (!rsk_scope_send(&s, fd, iov, n, msg_flags))
+		s.ret = rsk_real.pwritev2(fd, iov, n, at, flags);
+	return s.ret;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hook_msg.c - recv, send and their messages; fds that come and go in them. */
+#include <string.h>
+#include <time.h>
+
+#define RSK_EXPORT_msg 1
+#include "export.h"
+#include "hook.h"
+
+/* Kept for 32-bit programs on a 64-bit kernel; from anyone else EINVAL, where the kernel looks. */
+#define RSK_MSG_CMSG_COMPAT 0x80000000u
+
+/*
+ * What a ring does not carry. Urgent data and kernel zero copy take the stream back to TCP for
+ * good. True: the hook makes the real call.
+ */
+static bool rsk_recv_is_real(int fd, int flags)
+{
+	if (flags & MSG_OOB)
+		rsk_fd_leave(fd, RSK_REASON_OOB);
+	return flags & (MSG_OOB | MSG_ERRQUEUE); /* the error queue is the companion's */
+}
+
+static bool rsk_send_is_real(int fd, int flags)
+{
+	if (flags & MSG_OOB)
+		rsk_fd_leave(fd, RSK_REASON_OOB);
+	if (flags & MSG_ZEROCOPY)
+		rsk_fd_leave(fd, RSK_REASON_ZEROCOPY);
+	if (flags & MSG_FASTOPEN)
+		rsk_fd_leave(fd, RSK_REASON_FASTOPEN);
+	return flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN);
+}
+
+/* ---- fds in control messages ---- */
+
+/* Calls @each for every fd in @msg's SCM_RIGHTS; @msg is the application's and may be malformed. */
+static void rsk_rights_each(const struct msghdr *msg, void (*each)(int fd))
+{
+	struct msghdr m = { .msg_control = msg->msg_control,
+			    .msg_controllen = msg->msg_controllen };
+	struct cmsghdr *c;
+	size_t at, end;
+	int fd;
+
+	if (!rsk_readable(m.msg_control) || m.msg_controllen < sizeof(*c))
+		return;
+	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+		if (c->cmsg_len < sizeof(*c))
+			return;
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		end = (size_t)((char *)c - (char *)m.msg_control) + c->cmsg_len;
+		if (end > m.msg_controllen)
+			return;
+		at = (size_t)((char *)CMSG_DATA(c) - (char *)m.msg_control);
+		for (; at + sizeof(fd) <= end; at += sizeof(fd)) {
+			memcpy(&fd, (char *)m.msg_control + at, sizeof(fd));
+			each(fd);
+		}
+	}
+}
+
+static void rsk_rights_sent(int fd)
+{
+	rsk_fd_leave(fd, RSK_REASON_PASSED);
+}
+
+static void rsk_rights_arrived(int fd)
+{
+	rsk_fd_new(fd);
+	rsk_fd_refuse(fd, RSK_REASON_PASSED);
+}
+
+static void rsk_rights_before_send(const struct msghdr *msg)
+{
+	if (rsk_readable(msg) && rsk_unlikely(msg->msg_controllen != 0) && rsk_live())
+		rsk_rights_each(msg, rsk_rights_sent);
+}
+
+static void rsk_rights_after_recv(const struct msghdr *msg)
+{
+	if (rsk_unlikely(msg->msg_controllen != 0) && rsk_live())
+		rsk_rights_each(msg, rsk_rights_arrived);
+}
+
+/* ---- receive ---- */
+
+ssize_t rsk_hook_recv(int fd, void *buf, size_t len, int flags)
+{
+	struct iovec iov = { buf, len };
+
+	if (!rsk_hot(fd) || rsk_recv_is_real(fd, flags))
+		return rsk_real.recv(fd, buf, len, flags);
+
+	RSK_SCOPE(s);
+	if (!rsk_scope_recv(&s, fd, &iov, 1, flags))
+		s.ret = rsk_real.recv(fd, buf, len, flags);
+	return s.ret;
+}
+
+ssize_t rsk_hook___recv_chk(int fd, void *buf, size_t len, size_t room, int flags)
+{
+	rsk_chk_room(len, room);
+	return rsk_hook_recv(fd, buf, len, flags);
+}
+
+/* As the kernel does it, after the bytes are taken: a TCP socket names nobody. */
+static ssize_t rsk_no_name(ssize_t ret, const void *addr, socklen_t *addr_len)
+{
+	if (ret < 0 || !addr)
+		return ret;
+	if (!rsk_readable(addr_len))
+		return rsk_result(-EFAULT);
+	if ((int)*addr_len < 0)
+		return rsk_result(-EINVAL);
+	*addr_len = 0;
+	return ret;
+}
+
+ssize_t rsk_hook_recvfrom(int fd, void *buf, size_t len, int flags, __SOCKADDR_ARG addr,
+			  socklen_t *addr_len)
+{
+	struct iovec iov = { buf, len };
+
+	if (!rsk_hot(fd) || rsk_recv_is_real(fd, flags))
+		return rsk_real.recvfrom(fd, buf, len, flags, addr, addr_len);
+
+	RSK_SCOPE(s);
+	if (rsk_scope_recv(&s, fd, &iov, 1, flags))
+		return rsk_no_name(s.ret, addr.__sockaddr__, addr_len);
+	s.ret = rsk_real.recvfrom(fd, buf, len, flags, addr, addr_len);
+	return s.ret;
+}
+
+ssize_t rsk_hook___recvfrom_chk(int fd, void *buf, size_t len, size_t room, int flags,
+				__SOCKADDR_ARG addr, socklen_t *addr_len)
+{
+	rsk_chk_room(len, room);
+	return rsk_hook_recvfrom(fd, buf, len, flags, addr, addr_len);
+}
+
+/* False: the real call reports what is wrong, before it touches the stream. */
+static bool rsk_msg_valid(const struct msghdr *msg, int flags)
+{
+	return rsk_readable(msg) && !((unsigned int)flags & RSK_MSG_CMSG_COMPAT) &&
+	       (int)msg->msg_namelen >= 0 && rsk_iov_valid(msg->msg_iov, msg->msg_iovlen);
+}
+
+ssize_t rsk_hook_recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	ssize_t ret;
+
+	if (!rsk_hot(fd) || !rsk_msg_valid(msg, flags) || rsk_recv_is_real(fd, flags)) {
+		ret = rsk_real.recvmsg(fd, msg, flags);
+		if (ret >= 0)
+			rsk_rights_after_recv(msg);
+		return ret;
+	}
+
+	RSK_SCOPE(s);
+	if (!rsk_scope_recv(&s, fd, msg->msg_iov, (int)msg->msg_iovlen, flags)) {
+		s.ret = rsk_real.recvmsg(fd, msg, flags);
+		return s.ret;
+	}
+	if (s.ret >= 0) {
+		if (msg->msg_name)
+			msg->msg_namelen = 0;
+		msg->msg_controllen = 0;
+		msg->msg_flags = flags & MSG_CMSG_CLOEXEC;
+	}
+	return s.ret;
+}
+
+static int64_t rsk_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts); /* vdso */
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+/*
+ * As the kernel: the timeout is looked at after each message only, and holds what is left at the
+ * end; MSG_WAITFORONE waits for the first; an error after the first message ends the call.
+ */
+int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
+		      struct timespec *timeout)
+{
+	int64_t end_ns = 0, left_ns = 0;
+	unsigned int done = 0;
+	ssize_t ret;
+
+	if (!rsk_hot(fd) || !rsk_readable(msgs) || ((unsigned int)flags & RSK_MSG_CMSG_COMPAT) ||
+	    !rsk_timespec_valid(timeout) || rsk_recv_is_real(fd, flags)) {
+		ret = rsk_real.recvmmsg(fd, msgs, n, flags, timeout);
+		for (; rsk_readable(msgs) && (ssize_t)done < ret; done++)
+			rsk_rights_after_recv(&msgs[done].msg_hdr);
+		return (int)ret;
+	}
+	if (n > RSK_IOV_MAX)
+		n = RSK_IOV_MAX;
+	if (timeout &&
+	    __builtin_add_overflow(rsk_now_ns() + timeout->tv_nsec,
+				   (int64_t)(timeout->tv_sec > INT32_MAX ? INT32_MAX :
+									   timeout->tv_sec) *
+					   1000000000LL,
+				   &end_ns))
+		end_ns = INT64_MAX;
+	while (done < n) {
+		int saved = errno;
+
+		ret = rsk_hook_recvmsg(fd, &msgs[done].msg_hdr, flags & ~MSG_WAITFORONE);
+		if (ret < 0) {
+			if (done == 0)
+				return -1;
+			errno = saved;
+			break;
+		}
+		msgs[done++].msg_len = (unsigned int)ret;
+		if (flags & MSG_WAITFORONE)
+			flags |= MSG_DONTWAIT;
+		if (timeout) {
+			left_ns = end_ns - rsk_now_ns();
+			if (left_ns <= 0) {
+				left_ns = 0;
+				break;
+			}
+		}
+	}
+	if (timeout && done) {
+		timeout->tv_sec = left_ns / 1000000000LL;
+		timeout->tv_nsec = left_ns % 1000000000LL;
+	}
+	return (int)done;
+}
+
+/* ---- send ---- */
+
+ssize_t rsk_hook_send(int fd, const void *buf, size_t len, int flags)
+{
+	struct iovec iov = { (void *)buf, len };
+
+	if (!rsk_hot(fd) || rsk_send_is_real(fd, flags))
+		return rsk_real.send(fd, buf, len, flags);
+
+	RSK_SCOPE(s);
+	if (!rsk_scope_send(&s, fd, &iov, 1, flags))
+		s.ret = rsk_real.send(fd, buf, len, flags);
+	return s.ret;
+}
+
+ssize_t rsk_hook_sendto(int fd, const void *buf, size_t len, int flags, __CONST_SOCKADDR_ARG addr,
+			socklen_t addr_len)
+{
+	struct iovec iov = { (void *)buf, len };
+
+	/* A connected TCP socket does not look at the address, only at its length. */
+	if (!rsk_hot(fd) || (addr.__sockaddr__ && addr_len > sizeof(struct sockaddr_storage)) ||
+	    rsk_send_is_real(fd, flags))
+		return rsk_real.sendto(fd, buf, len, flags, addr, addr_len);
+
+	RSK_SCOPE(s);
+	if (!rsk_scope_send(&s, fd, &iov, 1, flags))
+		s.ret = rsk_real.sendto(fd, buf, len, flags, addr, addr_len);
+	return s.ret;
+}
+
+ssize_t rsk_hook_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	rsk_rights_before_send(msg);
+	if (!rsk_hot(fd) || !rsk_msg_valid(msg, flags) || rsk_send_is_real(fd, flags))
+		return rsk_real.sendmsg(fd, msg, flags);
+	if (msg->msg_controllen) {
+		/* kTLS record types, transmit times, marks: the kernel's to obey or to refuse. */
+		rsk_fd_leave(fd, RSK_REASON_UNSUPPORTED);
+		return rsk_real.sendmsg(fd, msg, flags);
+	}
+
+	RSK_SCOPE(s);
+	if (!rsk_scope_send(&s, fd, msg->msg_iov, (int)msg->msg_iovlen, flags))
+		s.ret = rsk_real.sendmsg(fd, msg, flags);
+	return s.ret;
+}
+
+/* An error after the first message ends the call; so does a message that went out in part. */
+int rsk_hook_sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
+{
+	unsigned int done = 0;
+	int saved = errno;
+	ssize_t ret;
+
+	if (!rsk_hot(fd) || !rsk_readable(msgs) || ((unsigned int)flags & RSK_MSG_CMSG_COMPAT)) {
+		for (; rsk_readable(msgs) && done < n && done < RSK_IOV_MAX; done++)
+			rsk_rights_before_send(&msgs[done].msg_hdr);
+		return rsk_real.sendmmsg(fd, msgs, n, flags);
+	}
+	if (n > RSK_IOV_MAX)
+		n = RSK_IOV_MAX;
+	while (done < n) {
+		struct msghdr *msg = &msgs[done].msg_hdr;
+
+		ret = rsk_hook_sendmsg(fd, msg, flags);
+		if (ret < 0) {
+			if (done == 0)
+				return -1;
+			errno = saved;
+			break;
+		}
+		msgs[done++].msg_len = (unsigned int)ret;
+		if ((size_t)ret < rsk_iov_bytes(msg->msg_iov, msg->msg_iovlen))
+			break;
+	}
+	return (int)done;
+}

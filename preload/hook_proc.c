@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hook_proc.c - fork in all its forms, and the end of a process. */
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#define RSK_EXPORT_proc 1
+#include "export.h"
+#include "fork.h"
+#include "hook.h"
+
+int rsk_vfork_failed(int err);
+
+pid_t rsk_hook_fork(void)
+{
+	if (!rsk_live())
+		return rsk_real.fork();
+	return rsk_fork_libc();
+}
+
+pid_t rsk_hook__Fork(void)
+{
+	pid_t pid;
+
+	rsk_fork_before();
+	pid = rsk_real._Fork();
+	rsk_fork_after(pid);
+	return pid;
+}
+
+/* From vfork.S: -errno of the system call. */
+int rsk_vfork_failed(int err)
+{
+	return (int)rsk_result(err);
+}
+
+/* ---- clone ---- */
+
+/* In the caller's frame, of which a child without CLONE_VM has its own copy at the same address. */
+struct rsk_clone_start {
+	int (*fn)(void *);
+	void *arg;
+};
+
+static int rsk_clone_child(void *p)
+{
+	struct rsk_clone_start start = *(struct rsk_clone_start *)p;
+
+	rsk_fork_after(0);
+	return start.fn(start.arg);
+}
+
+/*
+ * By what the child shares: a thread (or what shares memory and fds like one) is none of our
+ * business; memory and a waiting parent is vfork; a copy of the memory is fork. Memory without
+ * the fds and without waiting is a process that closes fds under our tables' feet: everything
+ * goes back to TCP first.
+ */
+int rsk_hook_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
+{
+	struct rsk_clone_start start = { fn, arg };
+	pid_t *parent_tid, *child_tid;
+	void *tls;
+	va_list ap;
+	int ret;
+
+	va_start(ap, arg);
+	parent_tid = va_arg(ap, pid_t *);
+	tls = va_arg(ap, void *);
+	child_tid = va_arg(ap, pid_t *);
+	va_end(ap);
+
+	if (!rsk_live() || !fn || !stack || (flags & CLONE_THREAD) ||
+	    (flags & (CLONE_VM | CLONE_FILES)) == (CLONE_VM | CLONE_FILES))
+		return rsk_real.clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
+	if (!(flags & CLONE_VM)) {
+		rsk_fork_before();
+		ret = rsk_real.clone(rsk_clone_child, stack, flags, &start, parent_tid, tls,
+				     child_tid);
+		rsk_fork_after(ret < 0 ? -1 : ret);
+		return ret;
+	}
+	if ((flags & CLONE_VFORK) && !(flags & CLONE_SETTLS)) {
+		rsk_direct++; /* the child's word too: it has our thread pointer */
+		ret = rsk_real.clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
+		rsk_direct--;
+		return ret;
+	}
+	rsk_leave_all(RSK_REASON_UNSUPPORTED);
+	return rsk_real.clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
+}
+
+/* ---- the rest of libc's forks ---- */
+
+/* libc has put others in the place of fds 0 to 2 (never promoted) without our seeing it. */
+static void rsk_forget_stdio(void)
+{
+	int fd;
+
+	for (fd = STDIN_FILENO; fd <= STDERR_FILENO && rsk_live(); fd++)
+		rsk_fd_new(fd);
+}
+
+pid_t rsk_hook_forkpty(int *master, char *name, const struct termios *tio,
+		       const struct winsize *size)
+{
+	pid_t pid = rsk_real.forkpty(master, name, tio, size);
+
+	if (pid == 0)
+		rsk_forget_stdio();
+	return pid;
+}
+
+int rsk_hook_login_tty(int fd)
+{
+	int ret = rsk_real.login_tty(fd);
+
+	if (ret == 0)
+		rsk_forget_stdio();
+	return ret;
+}
+
+/*
+ * libc's leaves the parent by an _exit() that no hook sees: the peers would never hear that it is
+ * gone.
+ */
+int rsk_hook_daemon(int nochdir, int noclose)
+{
+	struct stat st;
+	int fd;
+
+	if (!rsk_live())
+		return rsk_real.daemon(nochdir, noclose);
+	switch (rsk_fork_libc()) {
+	case -1:
+		return -1;
+	case 0:
+		break;
+	default:
+		rsk_exit();
+		rsk_sys_exit_group(0);
+	}
+	if (setsid() == -1)
+		return -1;
+	if (!nochdir && chdir("/") < 0)
+		errno = 0; /* as libc's: not looked at */
+	if (noclose)
+		return 0;
+	fd = rsk_sys_openat(AT_FDCWD, "/dev/null", O_RDWR, 0);
+	if (fd < 0)
+		return (int)rsk_result(fd);
+	if (rsk_sys_fstat(fd, &st) < 0 || !S_ISCHR(st.st_mode) || st.st_rdev != makedev(1, 3)) {
+		rsk_sys_close(fd);
+		return (int)rsk_result(-ENODEV);
+	}
+	for (int to = STDIN_FILENO; to <= STDERR_FILENO; to++) {
+		rsk_fd_closing(to);
+		if (fd != to)
+			rsk_sys_dup3(fd, to, 0);
+	}
+	if (fd > STDERR_FILENO)
+		rsk_sys_close(fd);
+	return 0;
+}
+
+/*
+ * The child is made, and runs to its exec, inside libc. Who names a stream for it wants the next
+ * program to use it, and that one may not know us; so it leaves when it is named. Copies that
+ * leak by lack of CLOEXEC are left, as with fork and exec.
+ */
+int rsk_hook_posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *actions, int fd, int to)
+{
+	if (rsk_hot(fd))
+		rsk_fd_leave(fd, RSK_REASON_EXEC);
+	return rsk_real.posix_spawn_file_actions_adddup2(actions, fd, to);
+}
+
+/* ---- the end ---- */
+
+void rsk_hook__exit(int status)
+{
+	if (rsk_live())
+		rsk_exit();
+	rsk_real._exit(status);
+	__builtin_unreachable();
+}
+
+void rsk_hook__Exit(int status)
+{
+	if (rsk_live())
+		rsk_exit();
+	rsk_real._Exit(status);
+	__builtin_unreachable();
+}
+
+/* Its handlers may still send; the engine's own, registered at boot, runs last (boot.c). */
+void rsk_hook_quick_exit(int status)
+{
+	rsk_real.quick_exit(status);
+	__builtin_unreachable();
+}

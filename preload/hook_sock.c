@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hook_sock.c - how a stream comes to be, is shut down, and which options a ring cannot keep. */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#define RSK_EXPORT_sock 1
+#include "export.h"
+#include "hook.h"
+
+int rsk_hook_socket(int domain, int type, int protocol)
+{
+	int fd = rsk_real.socket(domain, type, protocol);
+
+	if (fd >= 0 && rsk_live())
+		rsk_fd_new(fd);
+	return fd;
+}
+
+/* @flags: SOCK_* as given to accept4(). */
+static int rsk_after_accept(int fd, int flags)
+{
+	if (fd < 0 || !rsk_live())
+		return fd;
+	rsk_fd_new(fd);
+	rsk_fd_accepted(fd);
+	if (flags & SOCK_NONBLOCK)
+		rsk_fd_set_nonblock(fd, true);
+	if (rsk_unlikely(fd <= STDERR_FILENO))
+		rsk_fd_leave(fd, RSK_REASON_STDIO);
+	return fd;
+}
+
+int rsk_hook_accept(int fd, __SOCKADDR_ARG addr, socklen_t *len)
+{
+	return rsk_after_accept(rsk_real.accept(fd, addr, len), 0);
+}
+
+int rsk_hook_accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
+{
+	return rsk_after_accept(rsk_real.accept4(fd, addr, len, flags), flags);
+}
+
+int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
+{
+	const struct sockaddr *sa = addr.__sockaddr__;
+	int saved = errno, ret;
+
+	/* AF_UNSPEC takes the connection apart; what comes after is another stream. */
+	if (rsk_known(fd) && rsk_readable(sa) && len >= sizeof(sa->sa_family) &&
+	    sa->sa_family == AF_UNSPEC) {
+		if (rsk_fd_closing(fd) < 0)
+			return (int)rsk_result(-EBADF);
+		return rsk_real.connect(fd, addr, len);
+	}
+	ret = rsk_real.connect(fd, addr, len);
+	/* EINTR: the kernel goes on connecting. */
+	if ((ret == 0 || errno == EINPROGRESS || errno == EINTR) && rsk_live()) {
+		int err = errno;
+
+		rsk_fd_connected(fd);
+		if (rsk_unlikely(fd <= STDERR_FILENO))
+			rsk_fd_leave(fd, RSK_REASON_STDIO);
+		errno = ret == 0 ? saved : err;
+	}
+	return ret;
+}
+
+int rsk_hook_shutdown(int fd, int how)
+{
+	int ret;
+
+	if (!rsk_hot(fd) || how < SHUT_RD || how > SHUT_RDWR)
+		return rsk_real.shutdown(fd, how);
+
+	RSK_SCOPE(s);
+	if (rsk_op_begin(&s.op, fd, RSK_OP_CTL) == RSK_ENGINE) {
+		ret = rsk_op_shutdown(&s.op, how);
+		if (ret < 0 && ret != -RSK_EKERNEL)
+			return (int)(s.ret = rsk_result(ret));
+	}
+	s.ret = rsk_real.shutdown(fd, how);
+	return (int)s.ret;
+}
+
+/* ---- options ---- */
+
+/*
+ * An option that takes a stream away from the ring, and the reason; @when: only for a value that
+ * is not 0.
+ */
+struct rsk_opt_leaves {
+	int level, name;
+	bool when;
+	enum rsk_reason why;
+};
+
+static const struct rsk_opt_leaves rsk_opt_leaves[] = {
+	{ SOL_TCP, TCP_ULP, false, RSK_REASON_KTLS },
+	{ SOL_TCP, TCP_REPAIR, true, RSK_REASON_UNSUPPORTED },
+	{ SOL_TCP, TCP_FASTOPEN_CONNECT, true, RSK_REASON_FASTOPEN },
+	{ SOL_TCP, TCP_INQ, true,
+	  RSK_REASON_UNSUPPORTED }, /* a control message with each recvmsg */
+	{ SOL_SOCKET, SO_ZEROCOPY, true, RSK_REASON_ZEROCOPY },
+	{ SOL_SOCKET, SO_TIMESTAMP, true, RSK_REASON_UNSUPPORTED }, /* likewise */
+	{ SOL_SOCKET, SO_TIMESTAMPNS, true, RSK_REASON_UNSUPPORTED },
+	{ SOL_SOCKET, SO_TIMESTAMPING, true, RSK_REASON_UNSUPPORTED },
+	{ SOL_SOCKET, SO_TIMESTAMP_NEW, true, RSK_REASON_UNSUPPORTED },
+	{ SOL_SOCKET, SO_TIMESTAMPNS_NEW, true, RSK_REASON_UNSUPPORTED },
+	{ SOL_SOCKET, SO_TIMESTAMPING_NEW, true, RSK_REASON_UNSUPPORTED },
+	{ SOL_SOCKET, SO_PEEK_OFF, false, RSK_REASON_UNSUPPORTED },
+};
+
+static void rsk_opt_before(int fd, int level, int name, const void *val, socklen_t len)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(rsk_opt_leaves) / sizeof(rsk_opt_leaves[0]); i++) {
+		const struct rsk_opt_leaves *o = &rsk_opt_leaves[i];
+
+		if (o->level != level || o->name != name)
+			continue;
+		if (o->when && rsk_readable(val) && len >= sizeof(int) && *(const int *)val == 0)
+			return;
+		rsk_fd_leave(fd, o->why);
+		rsk_fd_refuse(fd, o->why); /* a socket without a stream yet */
+		return;
+	}
+}
+
+int rsk_hook_setsockopt(int fd, int level, int name, const void *val, socklen_t len)
+{
+	int ret;
+
+	if ((level != SOL_SOCKET && level != SOL_TCP) || !rsk_live())
+		return rsk_real.setsockopt(fd, level, name, val, len);
+	rsk_opt_before(fd, level, name, val, len);
+	ret = rsk_real.setsockopt(fd, level, name, val, len);
+	if (ret == 0 && level == SOL_SOCKET && name == SO_RCVLOWAT && rsk_known(fd))
+		rsk_fd_set_rcvlowat(fd, *(const int *)val);
+	return ret;
+}
+
+int rsk_hook_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
+{
+	if (level != SOL_TCP || !rsk_hot(fd))
+		return rsk_real.getsockopt(fd, level, name, val, len);
+	if (name == TCP_ZEROCOPY_RECEIVE)
+		rsk_fd_leave(fd, RSK_REASON_ZEROCOPY);
+	if (name != TCP_INFO)
+		return rsk_real.getsockopt(fd, level, name, val, len);
+
+	RSK_SCOPE(s);
+	bool engine = rsk_op_begin(&s.op, fd, RSK_OP_CTL) == RSK_ENGINE;
+
+	s.ret = rsk_real.getsockopt(fd, level, name, val, len);
+	if (s.ret == 0 && engine)
+		rsk_op_tcp_info(&s.op, val, *len);
+	return (int)s.ret;
+}

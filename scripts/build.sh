@@ -1,0 +1,13 @@
+#!/bin/bash
+# build.sh FOLDER [CMake arguments]: configures where needed, and builds; warnings are errors.
+# With TARGET in the environment: that target only.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+folder=$1
+shift
+if ! cmake -G Ninja -S . -B "$folder" -DRSK_WERROR=ON "$@" >"$folder.configure.log" 2>&1; then
+	cat "$folder.configure.log" >&2
+	exit 1
+fi
+rm -f "$folder.configure.log"
+cmake --build "$folder" --target "${TARGET:-all}" -- --quiet

@@ -1,0 +1,15 @@
+#!/bin/bash
+# check-format.sh [--fix]: clang-format over all C files. The version is pinned: another one formats otherwise.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tool=$(command -v clang-format-14 || command -v clang-format)
+if ! "$tool" --version | grep -q 'version 14\.'; then
+	echo "check-format: clang-format 14 is wanted, this is $("$tool" --version)" >&2
+	exit 1
+fi
+mapfile -t files < <(scripts/tracked.sh '*.c' '*.h')
+[ "${#files[@]}" -gt 0 ] || exit 0
+if [ "${1:-}" = --fix ]; then
+	exec "$tool" -i --style=file "${files[@]}"
+fi
+exec "$tool" --style=file --dry-run -Werror "${files[@]}"

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Includes point one way: preload -> stream -> fabric, mapper; include/ is seen by all; nobody includes upward."""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MAY_SEE = {
+    "include": set(),
+    "fabric": set(),
+    "mapper": set(),
+    "stream": {"fabric", "mapper"},
+    "preload": {"stream", "fabric", "mapper"},
+    # Programs are plain: they know what is shared, and the folders whose work they show or test.
+    "tools": {"mapper"},
+    "bench": set(),
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+
+
+def tracked(*patterns):
+    out = subprocess.run([ROOT / "scripts/tracked.sh", *patterns], check=True, capture_output=True, text=True)
+    return [Path(line) for line in out.stdout.splitlines()]
+
+
+def main():
+    files = tracked("*.c", "*.h", "*.S", "*.def")
+    owners = {}
+    for path in files:
+        if path.parts[0] in MAY_SEE and path.parts[0] != "include" and path.suffix in (".h", ".def"):
+            owners.setdefault(path.name, set()).add(path.parts[0])
+    errors = []
+    for name, folders in owners.items():
+        if len(folders & {"fabric", "mapper", "stream", "preload"}) > 1:
+            errors.append(f"{name}: in {', '.join(sorted(folders))}: which one is meant depends on flags")
+    checked = 0
+    for path in files:
+        folder = path.parts[0]
+        if folder not in MAY_SEE:
+            continue
+        checked += 1
+        text = (ROOT / path).read_text(encoding="utf-8")
+        for quote, name in INCLUDE.findall(text):
+            base = Path(name).name
+            if ".." in Path(name).parts:
+                errors.append(f"{path}: {name}: no way around the include paths")
+            elif name.startswith("rsock/"):
+                if not (ROOT / "include" / name).exists():
+                    errors.append(f"{path}: {name}: not in include/")
+            elif quote == '"' and (ROOT / path.parent / name).exists():
+                continue
+            elif base in owners and not owners[base] & (MAY_SEE[folder] | {folder}):
+                errors.append(f"{path}: {name}: {folder}/ must not see {', '.join(sorted(owners[base]))}/")
+            elif quote == '"' and base not in owners:
+                errors.append(f"{path}: {name}: nowhere in the tree (system headers have angle brackets)")
+            if re.match(r"infiniband/|rdma/", name) and not str(path).startswith("fabric/verbs"):
+                errors.append(f"{path}: {name}: only fabric/verbs* sees ibverbs")
+    for error in errors:
+        print(error)
+    print(f"{checked} files")
+    return 1 if errors or not checked else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""check-symbols.py BUILD: what librsock.so gives and takes, read from its objects.
+
+- It needs libc and nothing else (libgcc_s: the unwinder, which cancellation runs), has no text relocations, and its
+  thread-local storage needs no call.
+- What it exports is what preload/symbols.def has rows for, no more and no less.
+- Stray calls: stream/, fabric/ and mapper/ take no libc function that the library hooks; they would enter our own hook.
+  Nor stdio, which allocates, locks and does its own input and output. Exceptions stand in scripts/stray-calls.txt,
+  each with its reason.
+"""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ENGINE = ("stream", "fabric", "mapper")
+MAY_NEED = {"libc.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+STDIO = re.compile(r"_*(v?f?d?printf|v?asprintf|puts|fputs|fputc|putchar|perror|fopen|fopen64|fdopen|fclose|fflush|fread"
+                   r"|fwrite|fgets|getline|v?f?scanf|v?sscanf|isoc99_\w*scanf|stdin|stdout|stderr)(_chk)?")
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def symbols(path, *options):
+    """(name, type) of nm's lines; versions cut off."""
+    found = []
+    for line in run("nm", "-P", *options, str(path)).splitlines():
+        words = line.split()
+        if len(words) >= 2 and len(words[1]) == 1:
+            found.append((words[0].split("@")[0], words[1]))
+    return found
+
+
+def table():
+    """The names in symbols.def, as the preprocessor reads it."""
+    row = [f"-D{macro}(ret, name, ...)=@name@" for macro in ("RSK_SYM", "RSK_CHK", "RSK_VAR")]
+    row += [f"-D{macro}(name, ...)=@name@" for macro in ("RSK_VOID", "RSK_EXIT", "RSK_ALIAS")]
+    text = run("gcc", "-E", "-P", "-x", "c", *row, str(ROOT / "preload/symbols.def"))
+    return set(re.findall(r"@\s*(\w+)\s*@", text))
+
+
+def allowed():
+    """{(folder or *, name)}; a line without a reason is an error."""
+    rows, errors = set(), []
+    path = ROOT / "scripts/stray-calls.txt"
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        match = re.fullmatch(r"(\w+)/([\w.*]+)\s+(\w+)\s+#\s*(\S.*)", line)
+        if not match:
+            errors.append(f"{path.name}:{number}: folder/file.c  symbol  # reason")
+        else:
+            rows.add((match[1], match[2], match[3]))
+    return rows, errors
+
+
+def check_library(library):
+    errors = []
+    dynamic = run("readelf", "-dW", str(library))
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic))
+    if needed - MAY_NEED:
+        errors.append(f"librsock.so needs {', '.join(sorted(needed - MAY_NEED))}")
+    if "TEXTREL" in dynamic:
+        errors.append("librsock.so has text relocations")
+    if "(RPATH)" in dynamic or "(RUNPATH)" in dynamic:
+        errors.append("librsock.so has a run path")
+    if "BIND_NOW" not in dynamic:
+        errors.append("librsock.so binds lazily")
+    if re.search(r"GNU_STACK.*RWE", run("readelf", "-lW", str(library))):
+        errors.append("librsock.so wants an executable stack")
+    names = symbols(library, "-D")
+    exported = {name for name, kind in names if kind in "TWViBDR" and kind != "U"}
+    taken = {name for name, kind in names if kind in "Uw"}
+    if "__tls_get_addr" in taken:
+        errors.append("librsock.so calls __tls_get_addr: not initial-exec everywhere")
+    fortified = sorted(name for name in taken if name.endswith("_chk") and name != "__stack_chk_fail")
+    if fortified:
+        errors.append(f"librsock.so calls fortified twins: {', '.join(fortified)}")
+    rows = table()
+    errors += [f"librsock.so exports {name}, which has no row in symbols.def" for name in sorted(exported - rows)]
+    errors += [f"symbols.def has a row for {name}, which is not exported" for name in sorted(rows - exported)]
+    if not exported:
+        errors.append("librsock.so exports nothing")
+    return exported, errors
+
+
+def main():
+    build = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build")
+    library = build / "lib/librsock.so"
+    if not library.exists():
+        print(f"{library}: not built")
+        return 1
+    exported, errors = check_library(library)
+    rows, bad_rows = allowed()
+    errors += bad_rows
+    used, objects = set(), 0
+    for folder in ENGINE:
+        for path in sorted((build / folder).rglob("*.o")):
+            if f"rsk_{folder}.dir" not in str(path):
+                continue
+            objects += 1
+            source = path.name.removesuffix(".o")
+            for name, kind in symbols(path):
+                if kind == "U" and (name in exported or STDIO.fullmatch(name)):
+                    row = next((r for r in ((folder, source, name), (folder, "*", name)) if r in rows), None)
+                    if row:
+                        used.add(row)
+                    else:
+                        why = "which is hooked" if name in exported else "which is stdio"
+                        errors.append(f"{folder}/{source}: stray call of {name}(), {why}")
+                elif kind in "TWD" and not name.startswith("rsk_"):
+                    errors.append(f"{folder}/{source}: defines {name}: only preload/ has names without rsk_")
+    for row in sorted(rows - used):
+        errors.append(f"stray-calls.txt: {row[0]}/{row[1]} {row[2]}: not needed any more")
+    if not objects:
+        errors.append("no objects of stream/, fabric/, mapper/")
+    for error in errors:
+        print(error)
+    print(f"{len(exported)} exports, {objects} objects of the engine, {len(used)} exceptions")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

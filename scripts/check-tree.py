@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""What no compiler looks at: paths of somebody's machine, hosts of package registries, files that got too long."""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# Written so that this file does not match itself.
+FORBIDDEN = [
+    (re.compile(r"(?<![\w.}/-])/(?:[w]ork|[f]arm|[r]oot|[h]ome/\w+)(?:/[\w.]|\b(?!/))"), "a path of one machine"),
+    (re.compile(r"\b[f]arm-[a-z]+"), "a tool of one machine"),
+    (re.compile(r"/tmp/(?:[r]sk|[b]uild-)"), "a path of one machine"),
+    (re.compile(r"(?:[d]eb\.debian|[s]ecurity\.debian|[s]napshot\.debian)\.org"), "a package registry's host"),
+    (re.compile(r"(?:[r]egistry\.npmjs|[p]ypi|[f]iles\.pythonhosted)\.org|[c]rates\.io"), "a package registry's host"),
+]
+LONG, TOO_LONG, WIDTH = 500, 600, 100
+LARGE_BYTES = 1 << 20
+
+
+def main():
+    out = subprocess.run([ROOT / "scripts/tracked.sh"], check=True, capture_output=True, text=True)
+    errors, warnings, checked = [], [], 0
+    for name in out.stdout.splitlines():
+        data = (ROOT / name).read_bytes()
+        if len(data) > LARGE_BYTES:
+            errors.append(f"{name}: {len(data)} bytes: git keeps it for ever")
+        if b"\0" in data or name.startswith("test/fuzz/corpus/"):
+            continue
+        checked += 1
+        text = data.decode("utf-8", "replace")
+        lines = text.splitlines()
+        for number, line in enumerate(lines, 1):
+            for pattern, what in FORBIDDEN:
+                if pattern.search(line):
+                    errors.append(f"{name}:{number}: {what}: {line.strip()[:80]}")
+            if line != line.rstrip() and not name.endswith(".md"):
+                errors.append(f"{name}:{number}: white space at the end")
+        if text and not text.endswith("\n"):
+            errors.append(f"{name}: no newline at the end")
+        if name.endswith((".c", ".h")):
+            if len(lines) > TOO_LONG:
+                errors.append(f"{name}: {len(lines)} lines, {TOO_LONG} at the most: it wants to be two files")
+            elif len(lines) > LONG:
+                warnings.append(f"warning: {name}: {len(lines)} lines, over {LONG}")
+            # clang-format breaks what it can; strings and comments are left to the author.
+            for number, line in enumerate(lines, 1):
+                if len(line.expandtabs(8)) > WIDTH + 20:
+                    errors.append(f"{name}:{number}: {len(line.expandtabs(8))} columns, {WIDTH} are the format")
+    for line in warnings + errors:
+        print(line)
+    print(f"{checked} files")
+    return 1 if errors or not checked else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+#!/bin/bash
+# Installs what is missing of scripts/packages.txt, and does nothing when all is there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export DEBIAN_FRONTEND=noninteractive
+apt_options=(-o DPkg::Lock::Timeout=300 -o APT::Get::Assume-Yes=true -q)
+
+mapfile -t wanted < <(sed -E 's/#.*//; s/[[:space:]]+//g; /^$/d' scripts/packages.txt)
+installed=$(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' 2>/dev/null | sed -n 's/^ii *//p' | sort -u)
+mapfile -t missing < <(comm -23 <(printf '%s\n' "${wanted[@]}" | sort -u) <(printf '%s\n' "$installed"))
+[ "${#missing[@]}" -gt 0 ] || exit 0
+
+echo "missing: ${missing[*]}"
+if [ "$(id -u)" -ne 0 ]; then
+	echo "install-deps: not root; install these first" >&2
+	exit 1
+fi
+
+# Packages of servers start them. policy-rc.d says no; ours lies there only while apt runs.
+policy=/usr/sbin/policy-rc.d
+mark='# librsock: services stay off while its packages are installed'
+if [ -e "$policy" ] && grep -qxF "$mark" "$policy"; then
+	rm -f "$policy" # left by a run that was killed
+fi
+if [ ! -e "$policy" ]; then
+	trap 'rm -f "$policy"' EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+	printf '#!/bin/sh\n%s\nexit 101\n' "$mark" >"$policy"
+	chmod 755 "$policy"
+fi
+
+# A fresh image has no lists, an old one has stale ones: update when the first try cannot be carried out.
+if ! apt-get "${apt_options[@]}" install --no-install-recommends "${missing[@]}"; then
+	apt-get "${apt_options[@]}" update
+	apt-get "${apt_options[@]}" install --no-install-recommends "${missing[@]}"
+fi

@@ -1,0 +1,22 @@
+#!/bin/bash
+# make test: everything the project is tested by. Each line of the sum at the end is one suite.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/steps.sh
+
+# A suite that hangs is stopped, so that the others are still heard.
+limited()
+{
+	local minutes=$1
+	shift
+	timeout -k 20 "${minutes}m" "$@"
+}
+
+run_step "packages" limited 15 scripts/install-deps.sh
+run_step "build with gcc" limited 5 scripts/build.sh build -DCMAKE_C_COMPILER=gcc
+run_step "tests" limited 20 scripts/ctest.sh build -j "$(nproc)"
+run_step "ASan and UBSan" limited 8 scripts/sanitize.sh address
+run_step "TSan" limited 8 scripts/sanitize.sh thread
+run_step "fuzz targets, 60 s each" limited 8 scripts/fuzz.sh 60
+run_step "models" limited 8 test/model/run.sh
+steps_end

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "arena.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rsock/sys.h>
+
+#include "lock.h"
+
+#define ARENA_BYTES (1ull << 30) /* virtual; touched as needed */
+#define MIN_SHIFT 6
+#define MAX_SHIFT 26
+#define DROP_SHIFT 16 /* free blocks from 64 KiB on give their pages back */
+
+/* In front of the first block, in the arena itself: shared by the family. */
+struct arena_head {
+	struct rsk_lock lock;
+	uint32_t pad;
+	uint64_t used;			   /* bytes from the start, under lock */
+	struct block *free[MAX_SHIFT + 1]; /* by power of two, under lock */
+};
+
+/* In front of every block; 64 bytes, so that the payload keeps the alignment of a cache line. */
+struct block {
+	struct block *next; /* while free */
+	uint32_t shift;
+	uint32_t magic;
+	uint8_t pad[48];
+};
+_Static_assert(sizeof(struct block) == 64, "block header");
+#define MAGIC_USED 0x72736b75u
+#define MAGIC_FREE 0x72736b66u
+
+static _Atomic(struct arena_head *) arena;
+
+static struct arena_head *arena_get(void)
+{
+	struct arena_head *a = atomic_load_explicit(&arena, memory_order_acquire), *none = NULL;
+	long p;
+
+	if (a)
+		return a;
+	p = (long)rsk_sys_mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p < 0 && p > -4096)
+		return NULL;
+	a = (struct arena_head *)p;
+	a->used = (sizeof(*a) + 63) & ~63ull;
+	/* Release: whoever sees the pointer sees the head. Two at once: the slower one gives his up. */
+	if (!atomic_compare_exchange_strong_explicit(&arena, &none, a, memory_order_acq_rel,
+						     memory_order_acquire)) {
+		rsk_sys_munmap(a, ARENA_BYTES);
+		return none;
+	}
+	return a;
+}
+
+void *rsk_arena_alloc(size_t size)
+{
+	struct arena_head *a = arena_get();
+	uint32_t shift = MIN_SHIFT;
+	struct block *b;
+
+	while (shift <= MAX_SHIFT && (1ull << shift) < size)
+		shift++;
+	if (!a || shift > MAX_SHIFT)
+		return NULL;
+	rsk_lock(&a->lock);
+	b = a->free[shift];
+	if (b) {
+		a->free[shift] = b->next;
+	} else if (a->used + sizeof(*b) + (1ull << shift) <= ARENA_BYTES) {
+		b = (struct block *)((uint8_t *)a + a->used);
+		a->used += sizeof(*b) + (1ull << shift);
+		b->shift = shift;
+		b->magic = MAGIC_FREE;
+	}
+	if (b)
+		b->magic = MAGIC_USED;
+	rsk_unlock(&a->lock);
+	if (!b)
+		return NULL;
+	memset(b + 1, 0, size);
+	return b + 1;
+}
+
+void rsk_arena_free(void *p)
+{
+	struct arena_head *a = atomic_load_explicit(&arena, memory_order_acquire);
+	struct block *b;
+
+	if (!p || !a)
+		return;
+	b = (struct block *)p - 1;
+	if (b->magic != MAGIC_USED)
+		return;
+	if (b->shift >= DROP_SHIFT) {
+		uintptr_t from = ((uintptr_t)p + 4095) & ~4095ul;
+		uintptr_t to = ((uintptr_t)p + (1ull << b->shift)) & ~4095ul;
+
+		rsk_sys_madvise((void *)from, to - from, MADV_REMOVE);
+	}
+	rsk_lock(&a->lock);
+	b->magic = MAGIC_FREE;
+	b->next = a->free[b->shift];
+	a->free[b->shift] = b;
+	rsk_unlock(&a->lock);
+}
+
+int rsk_arena_holds(const void *p)
+{
+	const uint8_t *a = (const uint8_t *)atomic_load_explicit(&arena, memory_order_acquire);
+
+	return a && (const uint8_t *)p >= a && (const uint8_t *)p < a + ARENA_BYTES;
+}
+
+uint32_t rsk_arena_offset(const void *p)
+{
+	return (uint32_t)((const uint8_t *)p - (const uint8_t *)atomic_load(&arena));
+}
+
+void *rsk_arena_at(uint32_t offset)
+{
+	struct arena_head *a = atomic_load_explicit(&arena, memory_order_acquire);
+
+	if (!a || offset % 64 || offset < sizeof(*a) || offset >= a->used)
+		return NULL;
+	return (uint8_t *)a + offset;
+}

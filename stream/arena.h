@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * arena.h - family memory: shared by this program across fork, at the same addresses, so that pointers hold.
+ *
+ * One MAP_SHARED mapping, reserved at the first use and touched as needed; blocks of powers of two with a
+ * free list per size. Objects that a stale pointer may still reach (streams) are therefore never given back:
+ * their owner keeps a free list of his own. Big free blocks give their pages back (MADV_REMOVE).
+ * Freed by nobody at exit: the kernel drops it with the last process.
+ */
+#ifndef RSK_ARENA_H
+#define RSK_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Zeroed memory of at least @size bytes (<= 64 MiB), 64-byte aligned; NULL: none left. Not the heap; signal-safe
+ * inside a guard; takes the arena's lock. */
+void *rsk_arena_alloc(size_t size);
+void rsk_arena_free(void *p); /* NULL is fine */
+
+/* A short name for a block, the same in the whole family; rsk_arena_at() checks that it can be one (or NULL). */
+uint32_t rsk_arena_offset(const void *p);
+void *rsk_arena_at(uint32_t offset);
+
+/* Is @p inside the arena (for validation)? */
+int rsk_arena_holds(const void *p);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * companion.h - the other carrier: the application's own TCP socket, seen through four calls so that the
+ * direction machines (tx.h, rx.h) can be driven in tests by a FIFO. None of them blocks.
+ */
+#ifndef RSK_COMPANION_H
+#define RSK_COMPANION_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+struct rsk_companion;
+
+struct rsk_companion_ops {
+	/* At most @cap bytes of the vector; MSG_DONTWAIT is implied. Bytes or -errno. */
+	ssize_t (*send)(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap, int flags);
+	ssize_t (*recv)(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap, int flags);
+	/*
+	 * Bytes ever written to / consumed from the socket, by anybody. 0; -EAGAIN: not to be told now
+	 * (someone is inside a call on it, data in motion); other -errno: never (not established ...).
+	 */
+	int (*tx_pos)(struct rsk_companion *c, uint64_t *pos);
+	int (*rx_pos)(struct rsk_companion *c, uint64_t *pos);
+};
+
+struct rsk_companion {
+	const struct rsk_companion_ops *ops;
+	int fd; /* the real one's; a test's own meaning otherwise */
+};
+
+#endif

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* engine.c - start, knobs, the library's own fds, the fd table, and the end of the process. */
+#include "engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include <rsock/sys.h>
+
+#include "log.h"
+#include "stream.h"
+
+#define FD_OWN (4u | RSK_FD_HOT) /* a word that is no pointer: one of ours */
+#define FD_TABLE_MAX (1u << 20)
+
+struct rsk_fdtab rsk_fdtab;
+struct rsk_knobs rsk_knobs;
+_Atomic(int) rsk_stopped;
+const struct rsk_host *rsk_host;
+int rsk_pid;
+__thread volatile uint32_t rsk_guard_depth;
+__thread volatile uint32_t rsk_guard_signals;
+__thread volatile uint32_t rsk_guard_cut;
+
+static _Atomic(uint32_t) fd_high; /* entries from here on were never used */
+
+uint64_t rsk_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t knob(const char *name, uint64_t def, uint64_t min, uint64_t max)
+{
+	const char *s = getenv(name);
+	char *end;
+	unsigned long long v;
+
+	if (!s || !*s)
+		return def;
+	errno = 0;
+	v = strtoull(s, &end, 10);
+	if (errno || *end || *s == '-' || v < min || v > max) {
+		rsk_log(RSK_LOG_ERROR, "%s=%s: not a number from %llu to %llu, %llu is used", name, s,
+			(unsigned long long)min, (unsigned long long)max, (unsigned long long)def);
+		return def;
+	}
+	return v;
+}
+
+static uint32_t power_of_two(uint64_t v)
+{
+	uint32_t p = RSK_SHM_MIN_RING;
+
+	while (p < v && p < RSK_SHM_MAX_RING)
+		p <<= 1;
+	return p;
+}
+
+void rsk_engine_init(const struct rsk_host *host)
+{
+	int saved = errno;
+	struct rsk_policy policy = RSK_POLICY_DEFAULT;
+	void *p;
+
+	rsk_host = host;
+	rsk_pid = rsk_sys_getpid();
+	rsk_log_init();
+	rsk_knobs.disabled = knob("RSOCK_DISABLE", 0, 0, 1);
+	rsk_knobs.spin_ns = (uint32_t)knob("RSOCK_SPIN_US", 50, 0, 1000000) * 1000u;
+	rsk_knobs.ring_bytes = power_of_two(knob("RSOCK_RING_KB", 256, 16, RSK_SHM_MAX_RING >> 10) << 10);
+	policy.earn_calls = (uint32_t)knob("RSOCK_EARN_CALLS", policy.earn_calls, 0, UINT32_MAX);
+	policy.earn_bytes = knob("RSOCK_EARN_BYTES", policy.earn_bytes, 0, UINT64_MAX);
+	rsk_policy_validate(&policy);
+	rsk_knobs.policy = policy;
+	rsk_knobs.stat_file = getenv("RSOCK_STAT_FILE");
+	p = rsk_sys_mmap(NULL, FD_TABLE_MAX * sizeof(uintptr_t), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (!rsk_knobs.disabled && !rsk_sys_is_err(p)) {
+		rsk_fdtab.word = p;
+		rsk_fdtab.size = FD_TABLE_MAX;
+	}
+	errno = saved;
+}
+
+void rsk_engine_stop_promoting(enum rsk_reason why)
+{
+	int none = 0;
+
+	atomic_compare_exchange_strong(&rsk_stopped, &none, (int)why);
+}
+
+/* ---- the table ---- */
+
+static void fd_set_word(int fd, uintptr_t word)
+{
+	uint32_t high = atomic_load_explicit(&fd_high, memory_order_relaxed);
+
+	if ((uint32_t)fd >= rsk_fdtab.size)
+		return;
+	while (word && (uint32_t)fd >= high &&
+	       !atomic_compare_exchange_weak(&fd_high, &high, (uint32_t)fd + 1))
+		;
+	atomic_store_explicit(&rsk_fdtab.word[fd], word, memory_order_release);
+}
+
+void rsk_fd_put(int fd, uintptr_t word)
+{
+	fd_set_word(fd, word);
+}
+
+uint32_t rsk_fd_high(void)
+{
+	return atomic_load_explicit(&fd_high, memory_order_acquire);
+}
+
+/* Replace @from by @to wherever it stands (a stream gets cold, hot). */
+void rsk_fd_replace(uintptr_t from, uintptr_t to)
+{
+	uint32_t high = rsk_fd_high();
+
+	for (uint32_t i = 0; i < high; i++) {
+		uintptr_t w = from;
+
+		atomic_compare_exchange_strong(&rsk_fdtab.word[i], &w, to);
+	}
+}
+
+bool rsk_fd_ours(int fd)
+{
+	return rsk_fd_word(fd) == FD_OWN;
+}
+
+int rsk_fd_next(int from)
+{
+	uint32_t high = rsk_fd_high();
+
+	for (uint32_t i = from < 0 ? 0 : (uint32_t)from; i < high; i++)
+		if (rsk_fd_word((int)i))
+			return (int)i;
+	return -1;
+}
+
+/* ---- our own fds: high, so that the application's numbers stay low ---- */
+
+int rsk_own_fd(int fd)
+{
+	struct rlimit lim = { .rlim_cur = 1024 };
+	uint64_t base;
+	int high;
+
+	if (fd < 0)
+		return fd;
+	getrlimit(RLIMIT_NOFILE, &lim);
+	if (lim.rlim_cur > FD_TABLE_MAX)
+		lim.rlim_cur = FD_TABLE_MAX;
+	base = lim.rlim_cur - lim.rlim_cur / 4;
+	if (lim.rlim_cur - base > 8192)
+		base = lim.rlim_cur - 8192;
+	high = rsk_sys_fcntl(fd, F_DUPFD_CLOEXEC, (long)base);
+	rsk_sys_close(fd);
+	if (high < 0)
+		return high == -EINVAL ? -EMFILE : high;
+	if ((uint32_t)high >= rsk_fdtab.size) {
+		rsk_sys_close(high);
+		return -EMFILE;
+	}
+	fd_set_word(high, FD_OWN);
+	return high;
+}
+
+void rsk_own_close(int fd)
+{
+	if (fd < 0 || !rsk_fd_ours(fd))
+		return;
+	fd_set_word(fd, 0);
+	rsk_sys_close(fd);
+}
+
+/* ---- the end ---- */
+
+void rsk_exit(void)
+{
+	static _Atomic(int) done_pid;
+	uint32_t high = rsk_fd_high();
+	int seen = atomic_load(&done_pid);
+
+	if (!rsk_fdtab.word || seen == rsk_pid ||
+	    !atomic_compare_exchange_strong(&done_pid, &seen, rsk_pid))
+		return;
+	if (rsk_knobs.stat_file && *rsk_knobs.stat_file && rsk_stats_segment())
+		rsk_stats_append(rsk_knobs.stat_file);
+	/* As the kernel will do in a moment, and in the same order. */
+	for (uint32_t i = 0; i < high; i++)
+		if (rsk_fd_word((int)i) && !rsk_fd_ours((int)i))
+			rsk_fd_closing((int)i);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * engine.h - everything that a hook may ask of the engine.
+ *
+ * A hook looks the fd up (rsk_fd_hot(): one load); a cold fd goes straight to the real call.
+ * Otherwise it opens an operation, does what the engine says and closes the operation:
+ *
+ *	struct rsk_op op;
+ *	ssize_t n;
+ *
+ *	if (!rsk_fd_hot(fd))
+ *		return rsk_real.read(fd, buf, len);
+ *	if (rsk_op_begin(&op, fd, RSK_OP_RECV) == RSK_KERNEL)
+ *		n = rsk_real.read(fd, buf, len);		(-1 and errno, as libc says)
+ *	else
+ *		n = rsk_result(rsk_op_recv(&op, &iov, 1, 0));	(sets errno; -1 on error)
+ *	rsk_op_end(&op, n);
+ *	return n;
+ *
+ * Inside the engine functions return 0, a count or -errno and never touch errno. None of them
+ * allocates from the heap or uses stdio; all may be called from a signal handler: critical sections
+ * are guarded (guard.h), and no lock is held while sleeping.
+ */
+#ifndef RSK_ENGINE_H
+#define RSK_ENGINE_H
+
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include <rsock/reason.h>
+
+#include "fdtab.h"
+#include "guard.h"
+#include "host.h"
+
+struct rsk_stream;
+
+/* ---- life of the process ------------------------------------------------------------------- */
+
+/*
+ * rsk_engine_init - once, from the constructor or the first hook, whichever comes first.
+ * @host: libc's real blocking calls (host.h), borrowed for ever. Reads the RSOCK_* environment.
+ * Makes nothing but private memory: a program that never has a TCP stream pays no system call more.
+ */
+void rsk_engine_init(const struct rsk_host *host);
+
+/* fork(): prepare in the parent before, then exactly one of parent (ok: the child exists) or child. */
+void rsk_fork_prepare(void);
+void rsk_fork_parent(bool ok);
+void rsk_fork_child(void);
+
+/*
+ * exec*(): prepare right before the real call (in a fork child or in the process itself, never in a
+ * vfork child), failed when it came back. Streams whose only holder execs go back to TCP; copies that
+ * another process still uses are left as they are.
+ */
+void rsk_exec_prepare(void);
+void rsk_exec_failed(void);
+
+/* exit, _exit, _Exit, quick_exit, fini: the last call of this process. Idempotent. */
+void rsk_exit(void);
+
+/* From now on this process promotes nothing more (RSK_REASON_IO_URING, RSK_REASON_SECCOMP). */
+void rsk_engine_stop_promoting(enum rsk_reason why);
+
+/* ---- life of an fd ------------------------------------------------------------------------- */
+
+/* True when @fd is one of the library's own: the application gets EBADF, close loops skip it. */
+bool rsk_fd_ours(int fd);
+
+/* The kernel handed out @fd anew (socket, accept, open-like calls that are hooked): forget any stale entry. */
+void rsk_fd_new(int fd);
+
+/* connect() returned 0 or EINPROGRESS on a fd; accept() made one. Not a TCP socket: nothing happens. */
+void rsk_fd_connected(int fd);
+void rsk_fd_accepted(int fd);
+
+/* epoll_create*() made @fd. */
+void rsk_fd_epoll(int fd);
+
+/*
+ * rsk_fd_closing - right before the kernel closes @fd (close, close_range, dup2 onto it ...).
+ * Detaches the entry, so that a concurrent reuse of the number meets a clean table, and, for the last
+ * holder, says goodbye on the ring: the peer reads on to the last byte, then sees what the companion shows.
+ * Returns 0, or -EBADF for one of the library's own fds (then the real call must not be made).
+ */
+int rsk_fd_closing(int fd);
+
+/* A successful dup of any kind made @newfd from @oldfd; @newfd's former life was ended by rsk_fd_closing(). */
+void rsk_fd_dup(int oldfd, int newfd);
+
+/* Lowest fd >= @from that has an entry (hot or cold) or is ours, -1 if none: for close_range(), closefrom(). */
+int rsk_fd_next(int from);
+
+/*
+ * rsk_fd_leave - the stream behind @fd goes back to TCP in both directions and stays there: it is about
+ * to be used where no hook sees it (fdopen, SCM_RIGHTS, OOB, splice, aio, kTLS, O_ASYNC ...).
+ * Returns when the kernel socket alone carries the stream. May block for a bounded time (200 ms) while
+ * the peer repeats what was unread in the ring. Any fd is allowed; a cold one costs a load.
+ */
+void rsk_fd_leave(int fd, enum rsk_reason why);
+
+/* Every stream of @fd stays on TCP from its start (cheap form for a socket that has no stream yet). */
+void rsk_fd_refuse(int fd, enum rsk_reason why);
+
+/* The hook saw O_NONBLOCK (F_SETFL, FIONBIO, accept4, socket) or SO_RCVLOWAT change successfully. */
+void rsk_fd_set_nonblock(int fd, bool on);
+void rsk_fd_set_rcvlowat(int fd, int bytes);
+
+/* ---- one operation ------------------------------------------------------------------------- */
+
+enum rsk_op_kind { RSK_OP_RECV, RSK_OP_SEND, RSK_OP_CTL };
+enum { RSK_ENGINE = 0, RSK_KERNEL = 1 };
+
+struct rsk_op {
+	struct rsk_stream *s; /* pinned until rsk_op_end() */
+	int fd;
+	uint8_t kind;	 /* enum rsk_op_kind */
+	uint8_t counted; /* the stream counts this thread as inside a plain kernel wait */
+	uint8_t peek;	 /* MSG_PEEK: the bytes do not count as consumed; set by the hook after begin */
+};
+
+/*
+ * rsk_op_begin - may the kernel carry this call, or must the engine?
+ * RSK_KERNEL: make the real call, then rsk_op_end() with its result (also -1). RSK_ENGINE: call the
+ * matching rsk_op_*() below, then rsk_op_end(). @op is always initialised and always to be ended.
+ */
+int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind);
+void rsk_op_end(struct rsk_op *op, ssize_t ret);
+
+/*
+ * Receive into / send from @iov as recvmsg(2), sendmsg(2) on a connected TCP socket would, blocking
+ * where that would. @flags: MSG_*. Returns bytes (0: end of stream for recv) or -errno, and
+ * -RSK_EKERNEL when the stream has just left to the kernel for this call: make the real call now.
+ * SIGPIPE is raised here as TCP does. Invalid user memory gives -EFAULT like the kernel, not a fault, only
+ * as far as the range is NULL/noncanonical; otherwise a wild pointer faults as memcpy would.
+ */
+#define RSK_EKERNEL 4095
+ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
+ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
+
+/* shutdown(2): the ring's part (FIN slot, flags). Always make the real call afterwards unless < 0. */
+int rsk_op_shutdown(struct rsk_op *op, int how);
+
+/* FIONREAD / SIOCOUTQ: adds what the ring holds to *@value, which the real ioctl has just set. */
+void rsk_op_inq(struct rsk_op *op, int *value);
+void rsk_op_outq(struct rsk_op *op, int *value);
+
+/* getsockopt(TCP_INFO): adds the ring's bytes to the kernel's counters (@len bytes were returned). */
+struct tcp_info;
+void rsk_op_tcp_info(struct rsk_op *op, struct tcp_info *ti, unsigned int len);
+
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+/*
+ * poll/ppoll and select/pselect. *_concerns(): does the set hold a hot stream? If not: the real call.
+ * @timeout: NULL waits for ever, relative, not changed. @mask: NULL keeps the thread's.
+ * Return: count of ready fds (revents set) or -errno. rsk_select() takes the fd_sets as select(2)
+ * does (read and written, @nfds bits each; fd_sets larger than FD_SETSIZE work).
+ */
+bool rsk_poll_concerns(const struct pollfd *fds, nfds_t n);
+int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask);
+bool rsk_select_concerns(int nfds, const fd_set *r, const fd_set *w, const fd_set *e);
+int rsk_select(int nfds, fd_set *r, fd_set *w, fd_set *e, const struct timespec *timeout,
+	       const sigset_t *mask);
+
+/*
+ * epoll. rsk_epoll_ctl() makes the real call itself (through host->epoll_ctl) and keeps the shadow.
+ * rsk_epoll_wait(): as epoll_pwait2; @timeout NULL: for ever. Both return count/0 or -errno.
+ * For an epoll fd that is cold (no stream registered) the hook may go straight to the real call.
+ */
+int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev);
+int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct timespec *timeout,
+		   const sigset_t *mask);
+
+#endif

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* epoll.c - registrations of streams in epoll sets: the shadow, its take-over at joining, its return. */
+#include "epoll.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include <rsock/sys.h>
+
+#include "arena.h"
+#include "epollset.h"
+#include "stream.h"
+
+struct rsk_epoll_family *rsk_epoll_family(void)
+{
+	static _Atomic(struct rsk_epoll_family *) family;
+	struct rsk_epoll_family *f = atomic_load_explicit(&family, memory_order_acquire), *none = NULL;
+	uint32_t tag = 0;
+
+	if (f)
+		return f;
+	f = rsk_arena_alloc(sizeof(*f));
+	if (!f)
+		return NULL;
+	while (rsk_sys_getrandom(&tag, sizeof(tag), 0) != sizeof(tag))
+		;
+	f->tag = (uint64_t)(tag | 0x80000000u) << 32;
+	if (!atomic_compare_exchange_strong(&family, &none, f)) {
+		rsk_arena_free(f);
+		return none;
+	}
+	return f;
+}
+
+/* ---- objects ---- */
+
+static struct rsk_epoll *epoll_new(int epfd)
+{
+	struct rsk_epoll_family *f = rsk_epoll_family();
+	struct rsk_epoll *e;
+
+	if (!f)
+		return NULL;
+	rsk_lock(&f->lock);
+	e = f->free_sets;
+	if (e)
+		f->free_sets = e->next_free;
+	rsk_unlock(&f->lock);
+	if (!e)
+		e = rsk_arena_alloc(sizeof(*e));
+	if (!e)
+		return NULL;
+	memset(e, 0, sizeof(*e));
+	e->epfd = epfd;
+	atomic_store(&e->fds, 1);
+	return e;
+}
+
+void rsk_fd_epoll(int fd)
+{
+	struct rsk_epoll *e;
+
+	if ((uint32_t)fd >= rsk_fdtab.size)
+		return;
+	rsk_fd_new(fd);
+	rsk_guard_enter();
+	e = epoll_new(fd);
+	rsk_guard_exit();
+	if (e)
+		rsk_fd_put(fd, (uintptr_t)e | RSK_FD_EPOLL | RSK_FD_HOT);
+}
+
+struct rsk_epoll *rsk_epoll_of(int epfd)
+{
+	uintptr_t w = rsk_fd_word(epfd);
+
+	if (!(w & RSK_FD_EPOLL))
+		return NULL;
+	return (struct rsk_epoll *)(w & ~(uintptr_t)RSK_FD_MASK);
+}
+
+void rsk_epoll_dup(int oldfd, int newfd)
+{
+	struct rsk_epoll *e = rsk_epoll_of(oldfd);
+
+	if (!e)
+		return;
+	atomic_fetch_add(&e->fds, 1);
+	rsk_fd_put(newfd, (uintptr_t)e | RSK_FD_EPOLL | RSK_FD_HOT);
+}
+
+void rsk_epoll_fork(struct rsk_epoll *e)
+{
+	atomic_fetch_add(&e->fds, 1);
+}
+
+/* lock held */
+static void unlink_reg(struct rsk_epoll_family *f, struct rsk_reg *r)
+{
+	struct rsk_reg **p;
+
+	for (p = &r->stream->regs; *p && *p != r; p = &(*p)->next_of_stream)
+		;
+	if (*p)
+		*p = r->next_of_stream;
+	for (p = &r->set->regs; *p && *p != r; p = &(*p)->next_of_set)
+		;
+	if (*p)
+		*p = r->next_of_set;
+	if (r->queued) {
+		struct rsk_reg *before = NULL;
+
+		for (p = &r->set->ready; *p && *p != r; p = &(*p)->next_ready)
+			before = *p;
+		if (*p)
+			*p = r->next_ready;
+		if (r->set->ready_tail == r)
+			r->set->ready_tail = before;
+	}
+	r->set->tagged -= r->tagged;
+	r->live = false;
+	r->next_of_set = f->free_regs;
+	f->free_regs = r;
+}
+
+static struct rsk_reg *reg_new(struct rsk_epoll_family *f)
+{
+	struct rsk_reg *r = f->free_regs;
+
+	if (r)
+		f->free_regs = r->next_of_set;
+	else
+		r = rsk_arena_alloc(sizeof(*r));
+	if (r)
+		*r = (struct rsk_reg){ .live = true, .armed = true };
+	return r;
+}
+
+static struct rsk_reg *reg_find(const struct rsk_stream *s, const struct rsk_epoll *e, int fd)
+{
+	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream)
+		if (r->set == e && r->key_fd == fd)
+			return r;
+	return NULL;
+}
+
+void rsk_epoll_queue(struct rsk_reg *r)
+{
+	struct rsk_epoll *e = r->set;
+
+	if (r->queued || !r->armed || !r->tagged)
+		return;
+	r->queued = true;
+	r->next_ready = NULL;
+	if (e->ready_tail)
+		e->ready_tail->next_ready = r;
+	else
+		e->ready = r;
+	e->ready_tail = r;
+}
+
+/* ---- bells ---- */
+
+static uint64_t bell_bit(struct rsk_epoll *e, struct rsk_link *l)
+{
+	for (uint32_t i = 0; i < e->nlinks; i++)
+		if (e->links[i].l == l)
+			return 1ull << e->links[i].bell;
+	return 0;
+}
+
+/* A bell of this link in this set; lock held. 0 or -errno. */
+static int ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_link *l)
+{
+	uint32_t taken = atomic_load(&l->bells_taken), i;
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
+	int rc;
+
+	if (bell_bit(e, l))
+		return 0;
+	if (e->nlinks == RSK_EPOLL_LINKS)
+		return -ENOSPC;
+	do {
+		i = (uint32_t)__builtin_ctz(~taken);
+		if (i >= RSK_SHM_SHARED_BELL) {
+			i = RSK_SHM_SHARED_BELL;
+			break;
+		}
+	} while (!atomic_compare_exchange_weak(&l->bells_taken, &taken, taken | 1u << i));
+	ev.data.u64 = f->tag | RSK_EPOLL_BELL | e->nlinks;
+	rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, l->bell[i], &ev);
+	if (rc < 0) {
+		if (i != RSK_SHM_SHARED_BELL)
+			atomic_fetch_and(&l->bells_taken, ~(1u << i));
+		return rc;
+	}
+	e->links[e->nlinks].l = l;
+	e->links[e->nlinks].bell = i;
+	e->nlinks++;
+	return 0;
+}
+
+void rsk_epoll_link_gone(struct rsk_link *l)
+{
+	struct rsk_epoll_family *f = rsk_epoll_family();
+	uint32_t high = rsk_fd_high();
+
+	if (!f)
+		return;
+	rsk_lock(&f->lock);
+	for (uint32_t i = 0; i < high; i++) {
+		struct rsk_epoll *e = rsk_epoll_of((int)i);
+
+		for (uint32_t k = 0; e && k < e->nlinks; k++)
+			if (e->links[k].l == l) {
+				e->links[k] = e->links[--e->nlinks];
+				k--;
+			}
+	}
+	rsk_unlock(&f->lock);
+}
+
+/* Wake one sleeper of the set, or whoever polls the set itself. lock held. */
+void rsk_epoll_ring(struct rsk_epoll *e)
+{
+	static const uint64_t one = 1;
+
+	if (e->nlinks)
+		rsk_sys_write(e->links[0].l->bell[e->links[0].bell], &one, sizeof(one));
+}
+
+/* ---- taking over, giving back ---- */
+
+static struct epoll_event kernel_event(const struct rsk_epoll_family *f, const struct rsk_reg *r)
+{
+	return (struct epoll_event){
+		.events = (r->events & (EPOLLIN | EPOLLOUT | EPOLLPRI)) | EPOLLIN | EPOLLRDHUP | EPOLLET,
+		.data.u64 = f->tag | rsk_arena_offset(r),
+	};
+}
+
+static int take_over(struct rsk_epoll_family *f, struct rsk_reg *r, int op)
+{
+	struct rsk_stream *s = r->stream;
+	struct epoll_event ev = kernel_event(f, r);
+	int rc = ensure_bell(f, r->set, s->link);
+
+	if (rc == 0)
+		rc = rsk_sys_epoll_ctl(r->set->epfd, op, r->key_fd, &ev);
+	if (rc < 0)
+		return rc;
+	atomic_fetch_or(&rsk_shm_own_ctl(&s->link->shm, s->sid)->epolls_rx, bell_bit(r->set, s->link));
+	r->tagged = true;
+	r->set->tagged++;
+	rsk_epoll_queue(r);
+	return 0;
+}
+
+void rsk_epoll_joined(struct rsk_stream *s)
+{
+	struct rsk_epoll_family *f = s->regs ? rsk_epoll_family() : NULL;
+
+	if (!f)
+		return;
+	rsk_lock(&f->lock);
+	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
+		if (r->tagged || r->key_fd < 0)
+			continue;
+		/* What cannot be taken over stays right: this stream keeps its directions on TCP. */
+		if (r->set->collides || take_over(f, r, EPOLL_CTL_MOD) < 0) {
+			s->tx.peer_left = true;
+			s->rx.gave_up = true;
+			rsk_stats_set_reason(s->rec, RSK_REASON_EPOLL_TAG);
+		}
+		if (r->set->sleepers)
+			rsk_epoll_ring(r->set);
+	}
+	rsk_unlock(&f->lock);
+}
+
+void rsk_epoll_restore(struct rsk_stream *s, int fd)
+{
+	struct rsk_epoll_family *f = s->regs ? rsk_epoll_family() : NULL;
+
+	(void)fd;
+	if (!f)
+		return;
+	rsk_lock(&f->lock);
+	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
+		struct epoll_event ev = { .events = r->armed ? r->events : r->events & EPOLLET,
+					  .data.u64 = r->data };
+
+		if (!r->tagged || r->key_fd < 0)
+			continue;
+		if (rsk_sys_epoll_ctl(r->set->epfd, EPOLL_CTL_MOD, r->key_fd, &ev) == 0) {
+			r->tagged = false;
+			r->set->tagged--;
+		}
+	}
+	rsk_unlock(&f->lock);
+}
+
+void rsk_epoll_forget_fd(struct rsk_stream *s, int fd)
+{
+	struct rsk_epoll_family *f = s->regs ? rsk_epoll_family() : NULL;
+	struct rsk_reg *r, *next;
+
+	if (!f)
+		return;
+	rsk_lock(&f->lock);
+	for (r = s->regs; r; r = next) {
+		next = r->next_of_stream;
+		if (r->key_fd != fd && r->key_fd >= 0)
+			continue;
+		/* The kernel keeps the entry while another fd leads to the socket, but nobody can name it. */
+		if (atomic_load(&s->fds) > 1)
+			r->key_fd = -1;
+		else
+			unlink_reg(f, r);
+	}
+	rsk_unlock(&f->lock);
+}
+
+void rsk_epoll_closed(struct rsk_epoll *e)
+{
+	struct rsk_epoll_family *f = rsk_epoll_family();
+
+	if (!f || atomic_fetch_sub(&e->fds, 1) != 1)
+		return;
+	rsk_lock(&f->lock);
+	while (e->regs)
+		unlink_reg(f, e->regs);
+	for (uint32_t i = 0; i < e->nlinks; i++)
+		if (e->links[i].bell != RSK_SHM_SHARED_BELL)
+			atomic_fetch_and(&e->links[i].l->bells_taken, ~(1u << e->links[i].bell));
+	e->next_free = f->free_sets;
+	f->free_sets = e;
+	rsk_unlock(&f->lock);
+}
+
+void rsk_epoll_stream_event(struct rsk_stream *s)
+{
+	struct rsk_epoll_family *f = s->regs ? rsk_epoll_family() : NULL;
+
+	if (!f)
+		return;
+	rsk_lock(&f->lock);
+	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
+		rsk_epoll_queue(r);
+		if (r->set->sleepers || r->set->watched)
+			rsk_epoll_ring(r->set);
+	}
+	rsk_unlock(&f->lock);
+}
+
+/* ---- epoll_ctl ---- */
+
+static int ctl_stream(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_stream *s, int epfd,
+		      int op, int fd, struct epoll_event *ev)
+{
+	struct rsk_reg *r = reg_find(s, e, fd);
+	bool joined = rsk_stream_phase(s) == RSK_PHASE_JOINED;
+	int rc;
+
+	e->epfd = epfd;
+	if (op == EPOLL_CTL_DEL || !r || !r->tagged) {
+		bool add = op == EPOLL_CTL_ADD && !r;
+
+		rc = rsk_sys_epoll_ctl(epfd, op, fd, ev);
+		if (rc < 0)
+			return rc;
+		if (op == EPOLL_CTL_DEL) {
+			if (r)
+				unlink_reg(f, r);
+			return 0;
+		}
+		if (!r)
+			r = reg_new(f);
+		if (!r)
+			return 0; /* unseen: rsk_epoll_ctl() keeps the stream on TCP */
+		r->events = ev->events;
+		r->data = ev->data.u64;
+		if (add) {
+			r->stream = s;
+			r->set = e;
+			r->key_fd = fd;
+			r->next_of_stream = s->regs;
+			s->regs = r;
+			r->next_of_set = e->regs;
+			e->regs = r;
+			if (joined && !(ev->events & EPOLLEXCLUSIVE))
+				take_over(f, r, EPOLL_CTL_MOD);
+		}
+		return 0;
+	}
+	if (op == EPOLL_CTL_MOD) {
+		struct epoll_event k;
+
+		if (ev->events & EPOLLEXCLUSIVE)
+			return -EINVAL;
+		r->events = ev->events;
+		r->data = ev->data.u64;
+		r->armed = true;
+		k = kernel_event(f, r);
+		rc = rsk_sys_epoll_ctl(epfd, op, fd, &k);
+		rsk_epoll_queue(r);
+		if (e->sleepers)
+			rsk_epoll_ring(e);
+		return rc;
+	}
+	return rsk_sys_epoll_ctl(epfd, op, fd, ev); /* EEXIST, EINVAL: the kernel's word */
+}
+
+int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
+{
+	struct rsk_epoll_family *f;
+	struct rsk_epoll *e = rsk_epoll_of(epfd), *inner = rsk_epoll_of(fd);
+	struct rsk_stream *s;
+	int rc;
+
+	if (rsk_fd_ours(epfd) || rsk_fd_ours(fd))
+		return -EBADF;
+	f = rsk_epoll_family();
+	if (inner && op == EPOLL_CTL_ADD)
+		rsk_epoll_watch(fd);
+	s = f ? rsk_stream_of(fd) : NULL;
+	if (s && !e && op == EPOLL_CTL_ADD) {
+		/* A set that was made where we did not see it (before exec). */
+		rc = rsk_sys_epoll_ctl(epfd, op, fd, ev);
+		if (rc == 0)
+			rsk_fd_leave(fd, RSK_REASON_INHERITED);
+		rsk_stream_unpin(s);
+		return rc;
+	}
+	if (e && ev && op != EPOLL_CTL_DEL && (ev->data.u64 & RSK_EPOLL_TAG_MASK) == f->tag)
+		e->collides = true;
+	if (!s || !e || (!ev && op != EPOLL_CTL_DEL)) {
+		if (s)
+			rsk_stream_unpin(s);
+		return rsk_sys_epoll_ctl(epfd, op, fd, ev);
+	}
+	rsk_lock(&f->lock);
+	rc = ctl_stream(f, e, s, epfd, op, fd, ev);
+	rsk_unlock(&f->lock);
+	if (rc == 0 && op != EPOLL_CTL_DEL) {
+		if (e->collides)
+			rsk_fd_leave(fd, RSK_REASON_EPOLL_TAG);
+		else if (ev->events & EPOLLEXCLUSIVE)
+			rsk_fd_leave(fd, RSK_REASON_EPOLL_EXCLUSIVE);
+	}
+	rsk_stream_unpin(s);
+	return rc;
+}

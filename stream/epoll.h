@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * epoll.h - epoll sets that hold joined streams. Internal to stream/; the hooks' side is in engine.h.
+ *
+ * The application's epoll set stays the kernel's. When a stream in it is joined, its registration is
+ * changed to carry a private tag and to tell edges only: whatever the kernel then says of the companion, and
+ * whatever the ready map says of the ring, leads to the same place: the registration is queued on the set's ready
+ * list, and the next wait asks the stream what is true now. From there on it is the kernel's own algorithm (fs/eventpoll.c): level
+ * triggered ones stay on the list while they are ready, edge triggered ones do not, oneshot ones are disarmed.
+ * A bell (eventfd, edge triggered) per link sits in the set and wakes its sleepers.
+ *
+ * Family memory. One lock for registrations and ready lists; taken before a stream's rx and tx locks.
+ */
+#ifndef RSK_EPOLL_H
+#define RSK_EPOLL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rsk_epoll;
+struct rsk_link;
+struct rsk_stream;
+
+void rsk_epoll_joined(struct rsk_stream *s);	   /* take its registrations over */
+void rsk_epoll_restore(struct rsk_stream *s, int fd); /* it left: give them back to the kernel */
+void rsk_epoll_forget_fd(struct rsk_stream *s, int fd);
+void rsk_epoll_stream_event(struct rsk_stream *s); /* something stirred: queue, and wake other sets */
+void rsk_epoll_closed(struct rsk_epoll *e);	   /* one fd of the set is being closed */
+void rsk_epoll_dup(int oldfd, int newfd);
+void rsk_epoll_fork(struct rsk_epoll *e);	   /* a child holds it too */
+void rsk_epoll_watch(int epfd);			   /* somebody polls the set itself */
+void rsk_epoll_link_gone(struct rsk_link *l);
+
+#endif

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* epoll_wait.c - waiting on a set that may hold joined streams. */
+#include <errno.h>
+#include <string.h>
+
+#include <rsock/sys.h>
+
+#include "arena.h"
+#include "cpu.h"
+#include "epoll.h"
+#include "epollset.h"
+#include "stream.h"
+#include "wait.h"
+
+#define FULL_LIMIT_NS 10000000ull
+#define LOOKS_PER_CLOCK 16
+
+/* poll(2)'s and epoll's bits have the same values for what matters here. */
+_Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR && EPOLLHUP == POLLHUP &&
+		       EPOLLPRI == POLLPRI && EPOLLRDHUP == POLLRDHUP && EPOLLRDNORM == POLLRDNORM &&
+		       EPOLLWRNORM == POLLWRNORM,
+	       "event bits");
+
+static int fd_of(struct rsk_reg *r)
+{
+	return r->key_fd >= 0 ? r->key_fd : rsk_stream_find_fd(r->stream);
+}
+
+/*
+ * What the queued registrations have to tell, as ep_send_events() does. lock held. *relief_ns: when a stream
+ * whose ring is full is to be taken back to TCP, if its writer waits here.
+ */
+static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max, uint64_t *relief_ns)
+{
+	struct rsk_reg *r = e->ready, *next;
+	int n = 0;
+
+	e->ready = e->ready_tail = NULL;
+	for (; r; r = next) {
+		short events = (short)(r->events & 0xffff), re;
+
+		next = r->next_ready;
+		r->queued = false;
+		if (n == max) {
+			rsk_epoll_queue(r);
+			continue;
+		}
+		if (!r->armed)
+			continue;
+		/* No pin: a registration is unlinked, under this lock, before its stream can be freed. */
+		re = rsk_stream_poll(r->stream, fd_of(r), (short)(events | (short)(r->events & EPOLLRDHUP)),
+				     -1);
+		if ((r->events & EPOLLOUT) && !(re & EPOLLOUT)) {
+			rsk_stream_want_room(r->stream);
+			re = rsk_stream_poll(r->stream, fd_of(r),
+					     (short)(events | (short)(r->events & EPOLLRDHUP)), -1);
+			if (r->stream->tx_full_ns && r->stream->tx_full_ns + FULL_LIMIT_NS < *relief_ns)
+				*relief_ns = r->stream->tx_full_ns + FULL_LIMIT_NS;
+		}
+		if (!re)
+			continue;
+		evs[n].events = (uint16_t)re;
+		evs[n].data.u64 = r->data;
+		n++;
+		if (r->events & EPOLLONESHOT)
+			r->armed = false;
+		else if (!(r->events & EPOLLET))
+			rsk_epoll_queue(r);
+	}
+	return n;
+}
+
+/* Take our own tags out of what the kernel returned; what they mean is queued. lock held. Returns what is left. */
+static int translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *evs, int n,
+		     struct rsk_link **rung)
+{
+	int out = 0;
+
+	for (int i = 0; i < n; i++) {
+		uint64_t d = evs[i].data.u64;
+		struct rsk_reg *r;
+
+		if ((d & RSK_EPOLL_TAG_MASK) != f->tag || e->collides) {
+			evs[out++] = evs[i];
+			continue;
+		}
+		if (d & RSK_EPOLL_BELL) {
+			*rung = (struct rsk_link *)-1;
+			continue;
+		}
+		r = rsk_arena_at((uint32_t)d);
+		if (!r || !r->live || r->set != e)
+			continue;
+		if (evs[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+			atomic_store(&r->stream->companion_news, 1);
+		rsk_epoll_queue(r);
+	}
+	return out;
+}
+
+static void drain(struct rsk_epoll *e)
+{
+	for (uint32_t i = 0; i < e->nlinks; i++)
+		rsk_link_drain_ready(e->links[i].l);
+}
+
+static bool may_stir(struct rsk_epoll *e)
+{
+	if (e->ready)
+		return true;
+	for (uint32_t i = 0; i < e->nlinks; i++)
+		if (atomic_load_explicit(&rsk_shm_own_head(&e->links[i].l->shm)->ready_sum,
+					 memory_order_relaxed))
+			return true;
+	return false;
+}
+
+/* The peers' ready maps, for as long as that has paid lately. */
+static bool spin(struct rsk_epoll *e)
+{
+	uint64_t start;
+	struct rsk_stats_process *me;
+
+	if (!e->spin_ns || !e->nlinks)
+		return may_stir(e);
+	me = rsk_stats_self();
+	rsk_stats_add_shared(&me->spins, 1);
+	start = rsk_now_ns();
+	do {
+		for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
+			if (may_stir(e)) {
+				rsk_stats_add_shared(&me->spins_useful, 1);
+				return true;
+			}
+			rsk_pause();
+		}
+	} while (rsk_now_ns() - start < e->spin_ns);
+	return false;
+}
+
+static void learn(struct rsk_epoll *e, uint64_t began_ns)
+{
+	uint64_t took = rsk_now_ns() - began_ns;
+
+	if (took <= rsk_knobs.spin_ns)
+		e->spin_ns = rsk_knobs.spin_ns;
+	else
+		e->spin_ns = e->spin_ns / 2 < 1000 ? 0 : e->spin_ns / 2;
+}
+
+/* Bells of the set are to be rung from now on; the peers' ringing takes it back. */
+static void announce(struct rsk_epoll *e)
+{
+	for (uint32_t i = 0; i < e->nlinks; i++)
+		atomic_fetch_or(&rsk_shm_own_head(&e->links[i].l->shm)->asleep, 1ull << e->links[i].bell);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+static void retract(struct rsk_epoll *e)
+{
+	for (uint32_t i = 0; i < e->nlinks; i++)
+		if (e->links[i].bell != RSK_SHM_SHARED_BELL)
+			atomic_fetch_and(&rsk_shm_own_head(&e->links[i].l->shm)->asleep,
+					 ~(1ull << e->links[i].bell));
+}
+
+void rsk_epoll_watch(int epfd)
+{
+	struct rsk_epoll_family *f = rsk_epoll_family();
+	struct rsk_epoll *e = rsk_epoll_of(epfd);
+
+	if (!f || !e)
+		return;
+	rsk_lock(&f->lock);
+	e->watched = true;
+	announce(e);
+	rsk_unlock(&f->lock);
+	drain(e);
+	rsk_lock(&f->lock);
+	if (e->ready)
+		rsk_epoll_ring(e);
+	rsk_unlock(&f->lock);
+}
+
+struct sleeper {
+	struct rsk_epoll_family *f;
+	struct rsk_epoll *e; /* NULL: not announced */
+};
+
+/* Also runs when the thread is cancelled in its sleep. */
+static void wake_up(struct sleeper *sl)
+{
+	struct rsk_epoll *e = sl->e;
+
+	if (!e)
+		return;
+	sl->e = NULL;
+	rsk_lock(&sl->f->lock);
+	e->sleepers--;
+	/* Others still sleep, or somebody polls the set: their announcement, which a ringing may have taken, stands. */
+	if (e->sleepers || e->watched)
+		announce(e);
+	else
+		retract(e);
+	rsk_unlock(&sl->f->lock);
+}
+
+static int kernel_wait(int epfd, struct epoll_event *evs, int max, uint64_t until_ns, bool poll_only,
+		       const sigset_t *mask)
+{
+	uint64_t now = rsk_now_ns(), left;
+	int saved = errno, rc, ms = -1;
+
+	if (poll_only) {
+		ms = 0;
+	} else if (until_ns != UINT64_MAX) {
+		left = until_ns > now ? (until_ns - now + 999999) / 1000000 : 0;
+		ms = left > INT32_MAX ? INT32_MAX : (int)left;
+	}
+	rc = rsk_host->epoll_pwait(epfd, evs, max, ms, mask);
+	if (rc < 0)
+		rc = -errno;
+	errno = saved;
+	return rc;
+}
+
+static void relieve(struct rsk_epoll_family *f, struct rsk_epoll *e)
+{
+	rsk_lock(&f->lock);
+	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set)
+		if (r->tagged && (r->events & EPOLLOUT) && r->stream->tx_full_ns &&
+		    rsk_stream_relieve(r->stream, fd_of(r)))
+			rsk_epoll_queue(r);
+	rsk_unlock(&f->lock);
+}
+
+/* Ring and queued news: as many as there are now, the kernel's as well. */
+static int gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd, struct epoll_event *evs,
+		  int max, uint64_t *relief_ns)
+{
+	struct rsk_link *rung = NULL;
+	int n, k;
+
+	drain(e);
+	rsk_lock(&f->lock);
+	n = collect(e, evs, max, relief_ns);
+	if (n && n < max) {
+		k = rsk_sys_epoll_pwait(epfd, evs + n, max - n, 0, NULL);
+		if (k > 0)
+			n += translate(f, e, evs + n, k, &rung);
+	}
+	if (e->ready && (e->sleepers || e->watched))
+		rsk_epoll_ring(e);
+	rsk_unlock(&f->lock);
+	return n;
+}
+
+int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct timespec *timeout,
+		   const sigset_t *mask)
+{
+	struct rsk_epoll_family *f = rsk_epoll_family();
+	struct rsk_epoll *e = rsk_epoll_of(epfd);
+	struct sleeper sl __attribute__((cleanup(wake_up))) = { f, NULL };
+	uint64_t began = 0, until = UINT64_MAX, relief;
+	bool poll_only = timeout && !timeout->tv_sec && !timeout->tv_nsec;
+	int n;
+
+	if (rsk_fd_ours(epfd))
+		return -EBADF;
+	if (timeout && !poll_only) {
+		began = rsk_now_ns();
+		until = began + (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
+	}
+	if (!e || !f || max <= 0 || !evs)
+		return kernel_wait(epfd, evs, max, until, poll_only, mask);
+	e->epfd = epfd;
+	for (;;) {
+		struct rsk_link *rung = NULL;
+
+		relief = UINT64_MAX;
+		if (e->tagged) {
+			began = rsk_now_ns();
+			n = gather(f, e, epfd, evs, max, &relief);
+			if (!n && !poll_only && spin(e))
+				n = gather(f, e, epfd, evs, max, &relief);
+			if (n) {
+				learn(e, began);
+				return n;
+			}
+			if (!poll_only) {
+				rsk_lock(&f->lock);
+				e->sleepers++;
+				announce(e);
+				rsk_unlock(&f->lock);
+				sl.e = e;
+				/* The last look: what came before the announcement rang nobody. */
+				n = gather(f, e, epfd, evs, max, &relief);
+				if (n) {
+					wake_up(&sl);
+					return n;
+				}
+			}
+		}
+		n = kernel_wait(epfd, evs, max, relief < until ? relief : until, poll_only, mask);
+		wake_up(&sl);
+		if (n < 0)
+			return n;
+		if (e->tagged) {
+			learn(e, began);
+			if (relief <= rsk_now_ns())
+				relieve(f, e);
+			rsk_lock(&f->lock);
+			n = translate(f, e, evs, n, &rung);
+			rsk_unlock(&f->lock);
+			if (n < max)
+				drain(e);
+			rsk_lock(&f->lock);
+			if (n < max)
+				n += collect(e, evs + n, max - n, &relief);
+			if (e->ready && (e->sleepers || e->watched))
+				rsk_epoll_ring(e);
+			rsk_unlock(&f->lock);
+		}
+		if (n || poll_only || rsk_now_ns() >= until)
+			return n;
+	}
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fdtab.h - what the library knows of each fd of this process: one word.
+ *
+ *	0			nothing: plain
+ *	ptr | RSK_FD_HOT	a stream that is a candidate, or joined with its peer: calls go to the engine
+ *	ptr			a stream that has given up (its record is still shown): calls go to the kernel
+ *	ptr | RSK_FD_EPOLL	an epoll set; | RSK_FD_HOT as well once a stream that is joined is in it
+	4 | RSK_FD_HOT		one of the library's own fds: the application gets EBADF
+ *
+ * Private memory, reserved once for the largest fd number, touched page by page; copied by fork like the
+ * kernel's own table. Words are written by whoever changes the fd (close, dup, accept: the application
+ * serialises those per number, or has the same race with the kernel) and read by every hook: acquire/release,
+ * since what the pointer leads to must be complete. Objects are type-stable (arena.h): a stale pointer
+ * leads to an object that says it is not the one.
+ */
+#ifndef RSK_FDTAB_H
+#define RSK_FDTAB_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RSK_FD_HOT 1u
+#define RSK_FD_EPOLL 2u
+#define RSK_FD_MASK 3u
+
+struct rsk_fdtab {
+	_Atomic(uintptr_t) *word; /* [size] */
+	uint32_t size;
+};
+
+extern struct rsk_fdtab rsk_fdtab;
+
+static inline uintptr_t rsk_fd_word(int fd)
+{
+	if ((uint32_t)fd >= rsk_fdtab.size)
+		return 0;
+	return atomic_load_explicit(&rsk_fdtab.word[fd], memory_order_acquire);
+}
+
+static inline bool rsk_fd_hot(int fd)
+{
+	return rsk_fd_word(fd) & RSK_FD_HOT;
+}
+
+void rsk_fd_put(int fd, uintptr_t word);
+uint32_t rsk_fd_high(void);
+void rsk_fd_replace(uintptr_t from, uintptr_t to);
+
+#endif

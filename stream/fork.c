@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* fork.c - the family: fork, exec. Streams and sets are shared memory already; here only holders are counted. */
+#include <fcntl.h>
+#include <string.h>
+
+#include <rsock/sys.h>
+
+#include "engine.h"
+#include "epoll.h"
+#include "epollset.h"
+#include "stream.h"
+
+static void add_holder(uintptr_t w, int by)
+{
+	struct rsk_stream *s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
+
+	if (w & RSK_FD_EPOLL) {
+		atomic_fetch_add(&((struct rsk_epoll *)s)->fds, (uint32_t)by);
+		return;
+	}
+	if (by > 0) {
+		atomic_fetch_add(&s->life, 1);
+		atomic_fetch_add(&s->fds, 1);
+	} else {
+		atomic_fetch_sub(&s->fds, 1);
+		rsk_stream_unpin(s);
+	}
+}
+
+static void for_all(int by)
+{
+	uint32_t high = rsk_fd_high();
+
+	for (uint32_t i = 0; i < high; i++) {
+		uintptr_t w = rsk_fd_word((int)i);
+
+		if (w && !rsk_fd_ours((int)i))
+			add_holder(w, by);
+	}
+}
+
+/* Counted before, so that no moment knows of fewer holders than there are. */
+void rsk_fork_prepare(void)
+{
+	atomic_store(&rsk_forked, 1);
+	for_all(1);
+}
+
+void rsk_fork_parent(bool ok)
+{
+	if (!ok)
+		for_all(-1);
+}
+
+void rsk_fork_child(void)
+{
+	rsk_pid = rsk_sys_getpid();
+	rsk_tid = 0;
+	rsk_join_forked();
+	if (rsk_stats_segment())
+		rsk_stats_forked();
+}
+
+/*
+ * Another program takes over. What has CLOEXEC goes the way of a killed process: the ring says what was sent. What
+ * stays open is used there without us: a stream that we alone hold goes back to TCP; one that another process
+ * holds too is its, and the copy that we leave is none of the library's any more.
+ */
+void rsk_exec_prepare(void)
+{
+	uint32_t high = rsk_fd_high();
+
+	for (uint32_t i = 0; i < high; i++) {
+		uintptr_t w = rsk_fd_word((int)i);
+		struct rsk_stream *s;
+		int flags;
+
+		if (!w || (w & RSK_FD_EPOLL) || rsk_fd_ours((int)i))
+			continue;
+		s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
+		flags = rsk_sys_fcntl((int)i, F_GETFD, 0);
+		if (flags >= 0 && !(flags & FD_CLOEXEC) && rsk_stream_sole_process(s))
+			rsk_fd_leave((int)i, RSK_REASON_EXEC);
+		if (!rsk_stream_sole_process(s) || atomic_load(&s->fds) > 1)
+			atomic_fetch_sub(&s->fds, 1);
+		else
+			atomic_store(&s->dupped, 2); /* marks: not taken off */
+	}
+}
+
+void rsk_exec_failed(void)
+{
+	uint32_t high = rsk_fd_high();
+
+	for (uint32_t i = 0; i < high; i++) {
+		uintptr_t w = rsk_fd_word((int)i);
+		struct rsk_stream *s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
+
+		if (!w || (w & RSK_FD_EPOLL) || rsk_fd_ours((int)i))
+			continue;
+		if (atomic_load(&s->dupped) == 2)
+			atomic_store(&s->dupped, 1);
+		else
+			atomic_fetch_add(&s->fds, 1);
+	}
+}

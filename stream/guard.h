@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * guard.h - critical sections and asynchronous signals.
+ *
+ * A signal handler may call send() on the very stream whose lock its own thread holds. So a thread counts
+ * its critical sections; preload/ puts its own handler in front of the application's (sigaction hook),
+ * which, when the count is not zero, notes the signal and returns; leaving the outermost section runs it.
+ * Depth is touched only by its own thread (and the handlers on it): plain TLS, compiler barriers suffice.
+ */
+#ifndef RSK_GUARD_H
+#define RSK_GUARD_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "host.h"
+
+extern __thread volatile uint32_t rsk_guard_depth;
+extern __thread volatile uint32_t rsk_guard_signals; /* non-zero: some wait for the end of the section */
+
+/*
+ * Counts, per thread, handlers that ran and were installed without SA_RESTART. preload/'s front handler adds 1
+ * before it calls such a handler. An engine wait that sees it change returns EINTR; else it goes on waiting, as the
+ * kernel restarts recv() and send() after an SA_RESTART handler (signal(7)).
+ */
+extern __thread volatile uint32_t rsk_guard_cut;
+
+static inline void rsk_guard_enter(void)
+{
+	rsk_guard_depth++;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void rsk_guard_exit(void)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	if (--rsk_guard_depth == 0 && __builtin_expect(rsk_guard_signals != 0, 0))
+		rsk_host->guard_pending();
+}
+
+#endif

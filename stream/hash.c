@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "hash.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+_Static_assert(RSK_SECRET_BYTES == XXH3_SECRET_DEFAULT_SIZE, "XXH3 secret size");
+_Static_assert(RSK_SECRET_BYTES >= XXH3_SECRET_SIZE_MIN, "XXH3 secret size");
+
+void rsk_key_init(struct rsk_key *key, uint64_t seed)
+{
+	XXH3_generateSecret_fromSeed(key->secret, seed);
+}
+
+uint64_t rsk_hash_payload(const struct rsk_key *key, const void *p, uint32_t len)
+{
+	return XXH3_64bits_withSecret(p, len, key->secret, RSK_SECRET_BYTES);
+}
+
+uint64_t rsk_hash_slot(const struct rsk_key *key, const struct rsk_slot_head *head, uint64_t payload_hash)
+{
+	struct {
+		struct rsk_slot_head head;
+		uint64_t payload_hash;
+	} m = { *head, payload_hash };
+
+	_Static_assert(sizeof(m) == 24, "no padding in what is hashed");
+	return XXH3_64bits_withSecret(&m, sizeof(m), key->secret, RSK_SECRET_BYTES);
+}
+
+uint64_t rsk_hash_mail(const struct rsk_key *key, const struct rsk_mail *m, uint32_t role)
+{
+	struct rsk_mail c = *m;
+
+	c.zero = role + 1;
+	return XXH3_64bits_withSecret(&c, offsetof(struct rsk_mail, hash), key->secret,
+				      RSK_SECRET_BYTES);
+}

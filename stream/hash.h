@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hash.h - keyed XXH3-64 of slots and mails; layouts in <rsock/slot.h>. Pure. */
+#ifndef RSK_HASH_H
+#define RSK_HASH_H
+
+#include <stdint.h>
+
+#include <rsock/slot.h>
+
+#define RSK_SECRET_BYTES 192
+
+/* The key of one direction of one stream, expanded once. */
+struct rsk_key {
+	uint8_t secret[RSK_SECRET_BYTES];
+};
+
+void rsk_key_init(struct rsk_key *key, uint64_t seed);
+uint64_t rsk_hash_payload(const struct rsk_key *key, const void *p, uint32_t len);
+uint64_t rsk_hash_slot(const struct rsk_key *key, const struct rsk_slot_head *head, uint64_t payload_hash);
+
+/* @role tells txmail (0) from rxmail (1): one cannot stand in for the other. */
+uint64_t rsk_hash_mail(const struct rsk_key *key, const struct rsk_mail *m, uint32_t role);
+
+#endif

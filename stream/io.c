@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* io.c - receive, send, shutdown on a joined stream: what a TCP socket promises, over two carriers. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <rsock/sys.h>
+
+#include "arena.h"
+#include "engine.h"
+#include "stream.h"
+#include "wait.h"
+
+/* A ring that stays full so long without progress is left: TCP has room for some megabytes more. */
+#define FULL_LIMIT_NS 10000000ull
+#define REPROPOSE_CALLS 64
+#define EMPTY_LOOKS 8
+#define SCRATCH_BYTES 65536
+
+static void notify(struct rsk_stream *s, uint32_t what)
+{
+	s->link->shm.rail.ops->notify(&s->link->shm.rail, s->sid, what);
+}
+
+static void note_carrier(struct rsk_stream *s, bool tx, uint32_t promotions, uint32_t demotions,
+			 enum rsk_reason cause)
+{
+	uint32_t p = tx ? s->tx.promotions : s->rx.promotions;
+	uint32_t d = tx ? s->tx.demotions : s->rx.demotions;
+
+	if (p != promotions) {
+		rsk_stats_event(s->rec, rsk_now_ns(), tx ? RSK_EVENT_PROMOTED_TX : RSK_EVENT_PROMOTED_RX,
+				RSK_REASON_DIRECT);
+		rsk_stats_set_reason(s->rec, RSK_REASON_DIRECT);
+	}
+	if (d != demotions)
+		rsk_stats_event(s->rec, rsk_now_ns(), tx ? RSK_EVENT_DEMOTED_TX : RSK_EVENT_DEMOTED_RX,
+				cause);
+}
+
+static void publish_cpu(struct rsk_stream *s)
+{
+	struct rsk_shm_ctl *ctl = rsk_shm_own_ctl(&s->link->shm, s->sid);
+	uint32_t cpu = (uint32_t)sched_getcpu() + 1;
+
+	if (atomic_load_explicit(&ctl->cpu, memory_order_relaxed) != cpu)
+		atomic_store_explicit(&ctl->cpu, cpu, memory_order_relaxed);
+}
+
+/* Our data slots that the peer's reader never took: it reset the stream (RFC 1122 4.2.2.13). */
+static bool peer_left_data(struct rsk_stream *s)
+{
+	struct rsk_rail *rail = &s->link->shm.rail;
+	uint64_t consumed = 0, owed;
+	bool had;
+
+	rsk_lock(&s->tx_lock);
+	owed = s->tx.ring.data_end;
+	had = s->tx.promotions && (s->tx.state == RSK_TX_ONRING || s->tx.peer_closed);
+	rsk_unlock(&s->tx_lock);
+	if (!had)
+		return false;
+	rail->ops->get(rail, rsk_shm_ctl_off(s->sid) + offsetof(struct rsk_shm_ctl, consumed), &consumed,
+		       sizeof(consumed), 0);
+	return consumed < owed;
+}
+
+/* ---- receive ---- */
+
+ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek, bool look)
+{
+	struct rsk_kernel_companion k;
+	uint64_t ring0, cells0, retries0;
+	uint32_t p0, d0, gen0;
+	ssize_t n;
+
+	if (s->failed)
+		return -ECONNRESET;
+	rsk_companion_init(&k, s, fd);
+	rsk_lock(&s->rx_lock);
+	ring0 = s->rx.ring_bytes;
+	cells0 = s->rx.credit_sent;
+	gen0 = s->rx.gen;
+	p0 = s->rx.promotions;
+	d0 = s->rx.demotions;
+	retries0 = s->rx.ring.retries;
+	look = look || atomic_load_explicit(&s->companion_news, memory_order_relaxed);
+	if (!look && ++s->empty_looks >= EMPTY_LOOKS) {
+		look = true;
+		s->empty_looks = 0;
+	}
+	n = rsk_rx_recv(&s->rx, &k.c, dst, peek, look);
+	if (n > 0)
+		s->empty_looks = 0;
+	note_carrier(s, false, p0, d0, RSK_REASON_PEER_LEFT);
+	if (s->rx.ring_bytes != ring0)
+		rsk_stats_add(&s->rec->rx_ring_bytes, s->rx.ring_bytes - ring0);
+	if (s->rx.ring.retries != retries0)
+		rsk_stats_add(&s->rec->hash_retries, s->rx.ring.retries - retries0);
+	s->rec->rx_slots = s->rx.ring.slots;
+	cells0 = s->rx.credit_sent - cells0;
+	gen0 = s->rx.gen - gen0;
+	if (n == -EPROTO)
+		rsk_stream_fail(s, fd);
+	rsk_unlock(&s->rx_lock);
+	if (cells0 || gen0)
+		notify(s, RSK_WAKE_TX);
+	if (n == -EPROTO)
+		return -ECONNRESET;
+	if (n == 0 && dst->left && !peek && !s->rx.fin && s->rx.promotions && peer_left_data(s)) {
+		/* Once, as the kernel tells a reset; after that it is the end. */
+		rsk_lock(&s->tx_lock);
+		s->tx.ring.data_end = 0;
+		s->tx.peer_closed = true;
+		s->tx.state = RSK_TX_TCP;
+		rsk_unlock(&s->tx_lock);
+		return -ECONNRESET;
+	}
+	return n;
+}
+
+/* MSG_TRUNC: the bytes are thrown away, but counted. */
+static ssize_t discard(struct rsk_stream *s, int fd, size_t want, bool look)
+{
+	uint8_t *scratch = rsk_arena_alloc(SCRATCH_BYTES);
+	struct iovec iov = { scratch, want < SCRATCH_BYTES ? want : SCRATCH_BYTES };
+	struct rsk_iovcur cur;
+	ssize_t n;
+
+	if (!scratch)
+		return -ENOMEM;
+	rsk_iovcur_init(&cur, &iov, 1);
+	n = rsk_stream_recv_now(s, fd, &cur, false, look);
+	rsk_arena_free(scratch);
+	return n;
+}
+
+static size_t recv_target(struct rsk_stream *s, size_t len, int flags)
+{
+	size_t low = (size_t)atomic_load_explicit(&s->rcvlowat, memory_order_relaxed);
+
+	if (flags & MSG_WAITALL)
+		return len;
+	return low < len ? low : len;
+}
+
+/*
+ * Waits as tcp_recvmsg() does: until @target bytes are there, or the end, an error, a signal, the timeout; what
+ * was received before those is returned first.
+ */
+static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, int flags)
+{
+	bool peek = flags & MSG_PEEK, trunc = flags & MSG_TRUNC;
+	bool dontwait = (flags & MSG_DONTWAIT) || atomic_load(&s->nonblock);
+	size_t len = cur->left, target = recv_target(s, len, flags), total = 0;
+	struct rsk_wait w __attribute__((cleanup(rsk_wait_end))) = { 0 };
+	bool look = false;
+	ssize_t n;
+
+	for (;;) {
+		if (trunc && !peek) {
+			n = discard(s, fd, len - total, look);
+		} else {
+			struct rsk_iovcur from = *cur;
+
+			n = rsk_stream_recv_now(s, fd, peek ? &from : cur, peek, look);
+		}
+		look = false;
+		if (n > 0) {
+			if (peek)
+				total = (size_t)n;
+			else
+				total += (size_t)n;
+			if (total >= target || total == len)
+				break;
+			if (peek && !(flags & MSG_WAITALL))
+				break;
+		} else if (n != -EAGAIN && n != -EINTR) {
+			break; /* the end, an error */
+		} else if (atomic_load(&s->rd_shut)) {
+			n = 0;
+			break;
+		}
+		if (dontwait || (n > 0 && total >= target)) {
+			n = n > 0 ? n : -EAGAIN;
+			break;
+		}
+		if (rsk_stream_phase(s) == RSK_PHASE_COLD && !total && !s->rx.hold_len)
+			return -RSK_EKERNEL;
+		if (!w.active)
+			rsk_wait_begin(&w, s, fd, RSK_WAKE_RX);
+		n = rsk_wait_more(&w);
+		if (n < 0)
+			break;
+		look = n > 0; /* the companion stirred */
+	}
+	return total ? (ssize_t)total : n;
+}
+
+ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags)
+{
+	struct rsk_iovcur cur;
+
+	if (!op->s)
+		return -EBADF; /* one of our own fds */
+	if (flags & (MSG_OOB | MSG_ERRQUEUE)) {
+		if (flags & MSG_OOB)
+			rsk_fd_leave(op->fd, RSK_REASON_OOB);
+		return -RSK_EKERNEL;
+	}
+	rsk_iovcur_init(&cur, iov, iovcnt);
+	publish_cpu(op->s);
+	if (!cur.left) {
+		/* As TCP: 0 at once, but an error that is pending is told. */
+		return -RSK_EKERNEL;
+	}
+	return recv_loop(op->s, op->fd, &cur, flags);
+}
+
+/* ---- send ---- */
+
+static void maybe_propose(struct rsk_stream *s)
+{
+	uint64_t calls = atomic_load_explicit(&s->calls, memory_order_relaxed);
+
+	if (s->tx.state != RSK_TX_TCP || s->tx.peer_left || s->tx.gave_up ||
+	    calls < s->repropose_calls || atomic_load_explicit(&rsk_stopped, memory_order_relaxed) ||
+	    !rsk_stream_sole_process(s))
+		return;
+	if (rsk_tx_propose(&s->tx) == 0)
+		notify(s, RSK_WAKE_RX);
+	s->repropose_calls = calls + REPROPOSE_CALLS;
+}
+
+/* tx_lock held. The ring is full: since when without progress? */
+static bool full_too_long(struct rsk_stream *s)
+{
+	uint64_t now = rsk_now_ns();
+
+	if (!s->tx_full_ns || s->tx_full_credit != s->tx.ring.credit) {
+		s->tx_full_ns = now;
+		s->tx_full_credit = s->tx.ring.credit;
+		return false;
+	}
+	return now - s->tx_full_ns >= FULL_LIMIT_NS;
+}
+
+/* tx_lock held. */
+static void move_because_full(struct rsk_stream *s, struct rsk_companion *c)
+{
+	uint32_t d0 = s->tx.demotions;
+
+	if (rsk_tx_move(&s->tx, c) < 0)
+		return;
+	s->tx_full_ns = 0;
+	s->ring_full_moves += s->ring_full_moves < 10;
+	s->repropose_calls = atomic_load(&s->calls) + ((uint64_t)REPROPOSE_CALLS << s->ring_full_moves);
+	note_carrier(s, true, s->tx.promotions, d0, RSK_REASON_RING_FULL);
+}
+
+ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags)
+{
+	struct rsk_kernel_companion k;
+	uint64_t ring0;
+	uint32_t p0, d0;
+	bool on_ring;
+	ssize_t n;
+
+	if (s->failed)
+		return -ECONNRESET;
+	rsk_companion_init(&k, s, fd);
+	if (rsk_lock(&s->tx_lock))
+		rsk_tx_recover(&s->tx);
+	ring0 = s->tx.ring_bytes;
+	p0 = s->tx.promotions;
+	d0 = s->tx.demotions;
+	n = rsk_tx_send(&s->tx, &k.c, src, flags);
+	on_ring = s->tx.state == RSK_TX_ONRING;
+	if (n == -EAGAIN && on_ring) {
+		if (full_too_long(s)) {
+			move_because_full(s, &k.c);
+			d0 = s->tx.demotions;
+			n = rsk_tx_send(&s->tx, &k.c, src, flags);
+			on_ring = false;
+		}
+	} else if (on_ring) {
+		s->tx_full_ns = 0;
+	}
+	note_carrier(s, true, p0, d0, RSK_REASON_PEER_LEFT);
+	if (s->tx.ring_bytes != ring0)
+		rsk_stats_add(&s->rec->tx_ring_bytes, s->tx.ring_bytes - ring0);
+	s->rec->tx_slots = s->tx.ring.slots;
+	if (n > 0 && s->tx.state == RSK_TX_TCP)
+		maybe_propose(s);
+	if (n == -EPROTO)
+		rsk_stream_fail(s, fd);
+	rsk_unlock(&s->tx_lock);
+	if (on_ring) {
+		notify(s, RSK_WAKE_RX);
+		/* The fence in notify() orders our slot before this look: was "leave" said meanwhile? */
+		if (rsk_mail_fresh(s->tx.answer, s->tx.answer_seen))
+			rsk_stream_serve(s, fd);
+	}
+	return n == -EPROTO ? -ECONNRESET : n;
+}
+
+static ssize_t send_failed(ssize_t n, int flags)
+{
+	if (n == -EPIPE && !(flags & MSG_NOSIGNAL))
+		rsk_sys_tgkill(rsk_sys_getpid(), rsk_sys_gettid(), SIGPIPE);
+	return n;
+}
+
+ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags)
+{
+	struct rsk_stream *s = op->s;
+	struct rsk_iovcur cur;
+	struct rsk_wait w __attribute__((cleanup(rsk_wait_end))) = { 0 };
+	bool dontwait;
+	size_t total = 0;
+	ssize_t n = 0;
+
+	if (!s)
+		return -EBADF;
+	if (flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN)) {
+		rsk_fd_leave(op->fd, flags & MSG_OOB ? RSK_REASON_OOB : RSK_REASON_ZEROCOPY);
+		return -RSK_EKERNEL;
+	}
+	rsk_iovcur_init(&cur, iov, iovcnt);
+	if (!cur.left)
+		return -RSK_EKERNEL; /* TCP sends nothing, but tells a pending error */
+	publish_cpu(s);
+	dontwait = (flags & MSG_DONTWAIT) || atomic_load(&s->nonblock);
+	for (;;) {
+		if (atomic_load_explicit(&s->wr_shut, memory_order_relaxed)) {
+			n = -EPIPE;
+			break;
+		}
+		n = rsk_stream_send_now(s, op->fd, &cur, flags & (MSG_MORE | MSG_DONTROUTE | MSG_CONFIRM));
+		if (n > 0) {
+			total += (size_t)n;
+			if (!cur.left)
+				break;
+			continue;
+		}
+		if (n != -EAGAIN && n != -EINTR)
+			break;
+		if (dontwait) {
+			rsk_stream_want_room(s);
+			/* Room may have come between the try and the wish. */
+			n = rsk_stream_send_now(s, op->fd, &cur, flags & MSG_MORE);
+			if (n <= 0)
+				break;
+			total += (size_t)n;
+			if (!cur.left)
+				break;
+			continue;
+		}
+		if (!w.active)
+			rsk_wait_begin(&w, s, op->fd, RSK_WAKE_TX);
+		n = rsk_wait_more(&w);
+		if (n < 0)
+			break;
+	}
+	if (total)
+		return (ssize_t)total;
+	return send_failed(n, flags);
+}
+
+/* ---- the rest ---- */
+
+void rsk_stream_serve(struct rsk_stream *s, int fd)
+{
+	struct rsk_kernel_companion k;
+	uint32_t p0, d0, gen0, rc = 0;
+
+	if (fd < 0 || s->failed)
+		return;
+	rsk_companion_init(&k, s, fd);
+	if (rsk_trylock(&s->tx_lock)) {
+		p0 = s->tx.promotions;
+		d0 = s->tx.demotions;
+		if (rsk_tx_serve(&s->tx, &k.c) == -EPROTO)
+			rsk_stream_fail(s, fd);
+		note_carrier(s, true, p0, d0, RSK_REASON_PEER_LEFT);
+		rc |= s->tx.promotions != p0 ? RSK_WAKE_RX : 0;
+		rsk_unlock(&s->tx_lock);
+	}
+	if (rsk_trylock(&s->rx_lock)) {
+		gen0 = s->rx.gen;
+		if (rsk_rx_serve(&s->rx, &k.c) == -EPROTO)
+			rsk_stream_fail(s, fd);
+		rc |= s->rx.gen != gen0 ? RSK_WAKE_TX : 0;
+		rsk_unlock(&s->rx_lock);
+	}
+	if (rc)
+		notify(s, rc);
+}
+
+bool rsk_stream_relieve(struct rsk_stream *s, int fd)
+{
+	struct rsk_kernel_companion k;
+	bool moved = false;
+
+	rsk_companion_init(&k, s, fd);
+	rsk_lock(&s->tx_lock);
+	rsk_tx_serve(&s->tx, &k.c);
+	if (s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx) && full_too_long(s)) {
+		move_because_full(s, &k.c);
+		moved = true;
+	}
+	rsk_unlock(&s->tx_lock);
+	if (moved)
+		notify(s, RSK_WAKE_RX);
+	return moved;
+}
+
+int rsk_op_shutdown(struct rsk_op *op, int how)
+{
+	struct rsk_stream *s = op->s;
+	struct rsk_kernel_companion k;
+
+	if (!s)
+		return -EBADF;
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+		return 0; /* the kernel says EINVAL */
+	rsk_companion_init(&k, s, op->fd);
+	if (how != SHUT_RD) {
+		rsk_lock(&s->tx_lock);
+		rsk_tx_serve(&s->tx, &k.c);
+		atomic_store(&s->wr_shut, 1);
+		rsk_tx_fin(&s->tx, &k.c);
+		rsk_unlock(&s->tx_lock);
+	}
+	if (how != SHUT_WR)
+		atomic_store(&s->rd_shut, 1);
+	notify(s, RSK_WAKE_RX);
+	return 0;
+}
+
+void rsk_op_inq(struct rsk_op *op, int *value)
+{
+	struct rsk_stream *s = op->s;
+	uint64_t n;
+
+	if (!s)
+		return;
+	rsk_lock(&s->rx_lock);
+	n = rsk_rx_pending(&s->rx);
+	rsk_unlock(&s->rx_lock);
+	*value = (int)(n + (uint64_t)*value < INT32_MAX ? n + (uint64_t)*value : INT32_MAX);
+}
+
+void rsk_op_outq(struct rsk_op *op, int *value)
+{
+	struct rsk_stream *s = op->s;
+	uint64_t consumed = 0, n = 0;
+
+	if (!s)
+		return;
+	rsk_lock(&s->tx_lock);
+	s->link->shm.rail.ops->get(&s->link->shm.rail,
+				   rsk_shm_ctl_off(s->sid) + offsetof(struct rsk_shm_ctl, consumed),
+				   &consumed, sizeof(consumed), 0);
+	/* TCP counts what is not acknowledged; a slot is acknowledged when it is read. Cells, as bytes, at most. */
+	if (s->tx.state == RSK_TX_ONRING && consumed < s->tx.ring.data_end)
+		n = (s->tx.ring.data_end - consumed) * RSK_CELL_BYTES;
+	if (n > s->tx.pos - s->tx.start_pos)
+		n = s->tx.pos - s->tx.start_pos;
+	rsk_unlock(&s->tx_lock);
+	*value += (int)n;
+}
+
+void rsk_op_tcp_info(struct rsk_op *op, struct tcp_info *ti, unsigned int len)
+{
+	rsk_tcp_info_add(ti, len, op->s);
+}

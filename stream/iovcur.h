@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* iovcur.h - a position in an iovec array. Pure; borrows the array. */
+#ifndef RSK_IOVCUR_H
+#define RSK_IOVCUR_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/uio.h>
+
+struct rsk_iovcur {
+	const struct iovec *v;
+	int n;	    /* entries left, the current one included */
+	size_t off; /* into the current one */
+	size_t left; /* bytes left in all */
+};
+
+static inline void rsk_iovcur_init(struct rsk_iovcur *c, const struct iovec *v, int n)
+{
+	c->v = v;
+	c->n = n;
+	c->off = 0;
+	c->left = 0;
+	for (int i = 0; i < n; i++)
+		c->left += v[i].iov_len;
+}
+
+/* Current run: *p and its length; 0 at the end. */
+static inline size_t rsk_iovcur_run(struct rsk_iovcur *c, uint8_t **p)
+{
+	while (c->n > 0 && c->off == c->v->iov_len) {
+		c->v++;
+		c->n--;
+		c->off = 0;
+	}
+	if (c->n <= 0)
+		return 0;
+	*p = (uint8_t *)c->v->iov_base + c->off;
+	return c->v->iov_len - c->off;
+}
+
+static inline void rsk_iovcur_advance(struct rsk_iovcur *c, size_t len)
+{
+	c->left -= len;
+	while (len) {
+		size_t run = c->v->iov_len - c->off;
+
+		if (len < run) {
+			c->off += len;
+			return;
+		}
+		len -= run;
+		c->v++;
+		c->n--;
+		c->off = 0;
+	}
+}
+
+/* Copy len bytes (<= left) out of the vector into dst, and on. */
+static inline void rsk_iovcur_gather(struct rsk_iovcur *c, uint8_t *dst, size_t len)
+{
+	while (len) {
+		uint8_t *p = NULL;
+		size_t run = rsk_iovcur_run(c, &p);
+
+		if (run > len)
+			run = len;
+		memcpy(dst, p, run);
+		rsk_iovcur_advance(c, run);
+		dst += run;
+		len -= run;
+	}
+}
+
+/* Copy len bytes (<= left) from src into the vector, and on. */
+static inline void rsk_iovcur_scatter(struct rsk_iovcur *c, const uint8_t *src, size_t len)
+{
+	while (len) {
+		uint8_t *p = NULL;
+		size_t run = rsk_iovcur_run(c, &p);
+
+		if (run > len)
+			run = len;
+		memcpy(p, src, run);
+		rsk_iovcur_advance(c, run);
+		src += run;
+		len -= run;
+	}
+}
+
+#endif

@@ -1,0 +1,689 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * join.c - how the two ends of a connection find each other, and become a joined stream.
+ *
+ * The accepting end, once the stream has earned it, posts itself in the registry: process, and the name of a local
+ * socket where that process can be met. The connecting end looks for that, goes there, makes a link unless there
+ * is one, and runs the port mapper's transaction over it: JOIN (PMReq), ACCEPT (PMAccept), ACK, or DENY. Each side
+ * proves, by sock_diag and /proc, that the other process holds the mirrored end before it answers. All of it happens
+ * in calls that the two programs make anyway; nobody waits. What goes wrong leaves the stream on TCP.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <rsock/sys.h>
+
+#include "epoll.h"
+#include "handshake.h"
+#include "log.h"
+#include "owner.h"
+#include "registry.h"
+#include "stream.h"
+#include "tuple.h"
+
+#define MEET_CALLS 4	   /* between two looks at the door while something may come */
+#define MEET_CALLS_LATE 64 /* after PATIENCE looks */
+#define PATIENCE 64
+#define JOINING_STEPS 1024
+#define HOLDER_CALLS 64
+
+/* Private to the process; a child makes its own. Guarded by lock. */
+static struct {
+	struct rsk_lock lock;
+	int pid;
+	int listener;
+	uint64_t nonce;
+	struct rsk_registry registry;
+	uint32_t next_sid;
+} place = { .listener = -1 };
+
+_Atomic(int) rsk_forked;
+
+static uint64_t random64(void)
+{
+	uint64_t v = 0;
+
+	while (rsk_sys_getrandom(&v, sizeof(v), 0) != sizeof(v) || !v)
+		;
+	return v;
+}
+
+static socklen_t door_name(struct sockaddr_un *sa, uint64_t nonce)
+{
+	int n;
+
+	memset(sa, 0, sizeof(*sa));
+	sa->sun_family = AF_UNIX;
+	n = snprintf(sa->sun_path + 1, sizeof(sa->sun_path) - 1, "rsock-%x-%016llx",
+		     (unsigned int)rsk_sys_geteuid(), (unsigned long long)nonce);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+void rsk_join_forked(void)
+{
+	memset(&place.lock, 0, sizeof(place.lock));
+}
+
+/* The child's own: what it inherited is its parent's. */
+static void be_this_process(void)
+{
+	if (place.pid == rsk_pid)
+		return;
+	if (place.pid) {
+		rsk_own_close(place.listener);
+		rsk_registry_close(&place.registry);
+	}
+	place.pid = rsk_pid;
+	place.listener = -1;
+	place.nonce = 0;
+	rsk_registry_open(&place.registry, NULL, rsk_own_fd);
+}
+
+static int open_door(void)
+{
+	struct sockaddr_un sa;
+	int fd, rc;
+
+	if (place.listener >= 0)
+		return 0;
+	fd = rsk_own_fd(rsk_sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	if (fd < 0)
+		return fd;
+	place.nonce = random64();
+	rc = rsk_sys_bind(fd, &sa, door_name(&sa, place.nonce));
+	if (rc == 0)
+		rc = rsk_sys_listen(fd, 128);
+	if (rc < 0) {
+		rsk_own_close(fd);
+		return rc;
+	}
+	place.listener = fd;
+	return 0;
+}
+
+/* ---- links ---- */
+
+static int greet(struct rsk_link *l)
+{
+	struct rsk_link_msg m = { .type = RSK_LINK_GREET };
+	int fds[RSK_LINK_MSG_FDS], rc;
+
+	fds[0] = rsk_own_fd(rsk_shm_create(&l->shm, rsk_knobs.ring_bytes));
+	if (fds[0] < 0)
+		return fds[0];
+	for (uint32_t i = 0; i < RSK_SHM_BELLS; i++)
+		fds[1 + i] = l->bell[i];
+	m.geometry = l->shm.own;
+	rc = rsk_link_msg_send(l->control, &m, fds, RSK_LINK_MSG_FDS);
+	rsk_own_close(fds[0]);
+	return rc;
+}
+
+static void link_dead(struct rsk_link *l)
+{
+	atomic_store(&l->state, RSK_LINK_DEAD);
+}
+
+static int greeted(struct rsk_link *l, const struct rsk_link_msg *m, int *fds, int nfds)
+{
+	int rc;
+
+	if (nfds != RSK_LINK_MSG_FDS || atomic_load(&l->state) != RSK_LINK_GREETING)
+		return -EPROTO;
+	rc = rsk_shm_attach(&l->shm, fds[0], &m->geometry);
+	if (rc < 0)
+		return rc;
+	for (uint32_t i = 0; i < RSK_SHM_BELLS; i++) {
+		/* Rung, never read: a peer's eventfd that blocks must not block us. */
+		int flags = rsk_sys_fcntl(fds[1 + i], F_GETFL, 0);
+
+		if (flags < 0 || !(flags & O_NONBLOCK))
+			return -EPROTO;
+		l->shm.peer_bell[i] = rsk_own_fd(fds[1 + i]);
+		fds[1 + i] = -1;
+		if (l->shm.peer_bell[i] < 0)
+			return -EMFILE;
+	}
+	if (!l->initiator) {
+		rc = greet(l);
+		if (rc < 0)
+			return rc;
+	}
+	atomic_store(&l->state, RSK_LINK_UP);
+	return 0;
+}
+
+static int peer_of(int control, int *pid)
+{
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+	int rc = rsk_sys_getsockopt(control, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+
+	if (rc < 0)
+		return rc;
+	*pid = cred.pid;
+	return cred.uid == rsk_sys_geteuid() ? 0 : -EPERM;
+}
+
+static struct rsk_link *link_add(int control, bool initiator, uint64_t nonce)
+{
+	struct rsk_link *l;
+	int pid = 0;
+
+	if (peer_of(control, &pid) < 0 || !(l = rsk_link_new(initiator))) {
+		rsk_own_close(control);
+		return NULL;
+	}
+	l->control = control;
+	l->peer_pid = pid;
+	l->peer_nonce = nonce;
+	l->next = atomic_load(&rsk_links);
+	atomic_store(&rsk_links, l);
+	return l;
+}
+
+static struct rsk_link *link_to(const struct rsk_registry_entry *e)
+{
+	struct sockaddr_un sa;
+	socklen_t len = door_name(&sa, e->nonce);
+	struct rsk_link *l;
+	int fd;
+
+	for (l = atomic_load(&rsk_links); l; l = l->next)
+		if (l->maker == rsk_pid && l->peer_nonce == e->nonce &&
+		    atomic_load(&l->state) != RSK_LINK_DEAD)
+			return l;
+	rsk_link_sweep();
+	fd = rsk_own_fd(rsk_sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	if (fd < 0)
+		return NULL;
+	if (rsk_sys_connect(fd, &sa, len) < 0) {
+		rsk_own_close(fd);
+		return NULL;
+	}
+	l = link_add(fd, true, e->nonce);
+	if (l && greet(l) < 0)
+		link_dead(l);
+	return l;
+}
+
+/* ---- messages about streams ---- */
+
+static uint64_t cookie_of(int fd)
+{
+	uint64_t v = 0;
+	socklen_t len = sizeof(v);
+
+	rsk_sys_getsockopt(fd, SOL_SOCKET, SO_COOKIE, &v, &len);
+	return v;
+}
+
+static void put_message(struct rsk_link *l, struct rsk_link_msg *m)
+{
+	if (rsk_link_msg_send(l->control, m, NULL, 0) < 0)
+		link_dead(l);
+	else
+		atomic_fetch_add(&rsk_shm_peer_head(&l->shm)->messages, 1);
+}
+
+static void put_pm(struct rsk_link *l, struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
+{
+	ssize_t n = rsk_pm_msg_encode(pm, m->pm, sizeof(m->pm));
+
+	if (n < 0)
+		return;
+	m->pm_bytes = (uint32_t)n;
+	put_message(l, m);
+}
+
+static void attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
+{
+	struct rsk_shm_ctl *ctl = rsk_shm_own_ctl(&l->shm, sid);
+	uint64_t ctl_off = rsk_shm_ctl_off(sid);
+
+	memset((void *)ctl, 0, sizeof(*ctl));
+	s->link = l;
+	s->sid = sid;
+	rsk_tx_init(&s->tx, &l->shm.rail, rsk_shm_ring_off(&l->shm.peer, sid),
+		    l->shm.peer.ring_bytes / RSK_CELL_BYTES, ctl_off + offsetof(struct rsk_shm_ctl, txmail),
+		    &ctl->rxmail, s->connecting_side ? s->key_up : s->key_down);
+	rsk_rx_init(&s->rx, &l->shm.rail, l->shm.rail.segment + rsk_shm_ring_off(&l->shm.own, sid),
+		    l->shm.own.ring_bytes / RSK_CELL_BYTES, ctl_off + offsetof(struct rsk_shm_ctl, rxmail),
+		    &ctl->txmail, s->connecting_side ? s->key_down : s->key_up);
+	atomic_store(&ctl->consumed, s->rx.ring.next);
+	s->rx.consumed = &ctl->consumed;
+	atomic_store(&s->rx_spin_ns, rsk_knobs.spin_ns);
+	atomic_store(&s->tx_spin_ns, rsk_knobs.spin_ns);
+	atomic_fetch_add(&l->streams, 1);
+	atomic_store(&l->by_sid[sid], s);
+}
+
+static void detach(struct rsk_stream *s)
+{
+	if (!s->link)
+		return;
+	atomic_store(&s->link->by_sid[s->sid], NULL);
+	atomic_fetch_sub(&s->link->streams, 1);
+	s->link = NULL;
+}
+
+static void joined(struct rsk_stream *s)
+{
+	s->rec->link = s->link->number;
+	atomic_store(&s->phase, RSK_PHASE_JOINED); /* seq_cst: before the look at the plain counts */
+	rsk_epoll_joined(s);
+	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_EARNED, RSK_REASON_DIRECT);
+	rsk_log(RSK_LOG_INFO, "stream %u joined over link %u with pid %d", s->sid, s->link->number,
+		s->link->peer_pid);
+}
+
+static void pm_request(const struct rsk_stream *s, struct rsk_pm_msg *pm)
+{
+	*pm = (struct rsk_pm_msg){
+		.op = RSK_PM_REQ,
+		.ipv = s->tuple.family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6,
+		.ap_port = s->tuple.peer_port,
+		.cp_port = s->tuple.local_port,
+		.assoc_handle = s->handle,
+	};
+	memcpy(pm->cp_ip, s->tuple.local, 16);
+	memcpy(pm->ap_ip, s->tuple.peer, 16);
+}
+
+static uint32_t free_sid(struct rsk_link *l)
+{
+	for (uint32_t i = 0; i < RSK_SHM_STREAMS / 2; i++) {
+		uint32_t sid = (place.next_sid++ * 2 + (l->initiator ? 0 : 1)) % RSK_SHM_STREAMS;
+
+		if (!atomic_load(&l->by_sid[sid]))
+			return sid;
+	}
+	return RSK_SHM_STREAMS;
+}
+
+static void ask(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
+{
+	struct rsk_link_msg m = { .type = RSK_LINK_JOIN, .fd = fd, .peer_fd = peer_fd };
+	struct rsk_pm_msg pm;
+
+	m.sid = free_sid(l);
+	if (m.sid == RSK_SHM_STREAMS) {
+		rsk_stream_cold(s, RSK_REASON_MEMORY);
+		return;
+	}
+	s->handle = random64();
+	m.key_up = s->key_up = random64();
+	m.key_down = s->key_down = random64();
+	m.cookie = cookie_of(fd);
+	m.netns = s->tuple.netns;
+	pm_request(s, &pm);
+	attach(s, l, m.sid);
+	s->join_steps = 0;
+	atomic_store(&s->phase, RSK_PHASE_JOINING);
+	put_pm(l, &m, &pm);
+}
+
+/* Does the process at the other end of the link hold the mirrored end, now? */
+static int proof(struct rsk_stream *s, struct rsk_link *l, const struct rsk_link_msg *m)
+{
+	struct rsk_owner owner;
+	int rc;
+
+	if (m->netns != s->tuple.netns)
+		return RSK_REASON_OTHER_NETNS;
+	rc = rsk_owner_verify(&s->tuple, l->peer_pid, m->fd, rsk_sys_geteuid(), &owner);
+	if (rc == -EOPNOTSUPP)
+		return RSK_REASON_UNVERIFIED;
+	if (rc == -EPERM)
+		return RSK_REASON_OTHER_USER;
+	if (rc < 0 || owner.cookie != m->cookie)
+		return RSK_REASON_NOT_HOLDER;
+	return 0;
+}
+
+static bool names_us(const struct rsk_stream *s, const struct rsk_pm_msg *pm)
+{
+	return pm->ipv == (s->tuple.family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6) &&
+	       pm->ap_port == s->tuple.local_port && pm->cp_port == s->tuple.peer_port &&
+	       !memcmp(pm->ap_ip, s->tuple.local, 16) && !memcmp(pm->cp_ip, s->tuple.peer, 16);
+}
+
+/* The accepting end named by a request: pinned, SEEKING; the posted fd is a good guess. */
+static struct rsk_stream *find_named(const struct rsk_pm_msg *pm, int guess, int *fd)
+{
+	uint32_t high = rsk_fd_high();
+
+	for (int64_t i = -1; i < (int64_t)high; i++) {
+		struct rsk_stream *s;
+
+		*fd = i < 0 ? guess : (int)i;
+		if (!rsk_fd_hot(*fd) || !(s = rsk_stream_of(*fd)))
+			continue;
+		if (rsk_stream_phase(s) == RSK_PHASE_SEEKING && !s->connecting_side && names_us(s, pm))
+			return s;
+		rsk_stream_unpin(s);
+	}
+	return NULL;
+}
+
+static void deny(struct rsk_link *l, const struct rsk_link_msg *req, const struct rsk_pm_msg *pm, int why)
+{
+	struct rsk_link_msg m = { .type = RSK_LINK_DENY, .sid = req->sid, .reason = (uint32_t)why };
+	struct rsk_pm_msg out;
+
+	if (rsk_pm_msg_deny(pm, &out) == 0)
+		put_pm(l, &m, &out);
+}
+
+static void on_join(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
+{
+	struct rsk_link_msg answer = { .type = RSK_LINK_ACCEPT, .sid = m->sid };
+	struct rsk_pm_msg out;
+	struct rsk_stream *s;
+	int fd, why;
+
+	/* Ids are the asker's: even ones where it made the link. */
+	if ((m->sid & 1) != (l->initiator ? 1 : 0)) {
+		link_dead(l);
+		return;
+	}
+	s = find_named(pm, m->peer_fd, &fd);
+	if (!s) {
+		deny(l, m, pm, RSK_REASON_NO_PEER);
+		return;
+	}
+	if (atomic_load(&l->by_sid[m->sid]))
+		why = RSK_REASON_MEMORY; /* our former stream of that id is still open: another id */
+	else if (atomic_load(&rsk_stopped))
+		why = atomic_load(&rsk_stopped);
+	else if (!rsk_stream_sole_process(s))
+		why = RSK_REASON_SHARED_HOLDER;
+	else
+		why = proof(s, l, m);
+	if (why || rsk_pm_msg_accept(pm, pm->ap_ip, pm->ap_port, 0, &out) < 0) {
+		rsk_stats_set_reason(s->rec, (enum rsk_reason)why);
+		deny(l, m, pm, why);
+		rsk_stream_unpin(s);
+		return;
+	}
+	s->key_up = m->key_up;
+	s->key_down = m->key_down;
+	s->handle = pm->assoc_handle;
+	attach(s, l, m->sid);
+	s->join_steps = 0;
+	atomic_store(&s->phase, RSK_PHASE_JOINING);
+	answer.fd = fd;
+	answer.cookie = cookie_of(fd);
+	answer.netns = s->tuple.netns;
+	put_pm(l, &answer, &out);
+	rsk_stream_unpin(s);
+}
+
+/* The stream of a transaction under way, pinned. */
+static struct rsk_stream *transaction(struct rsk_link *l, uint32_t sid, const struct rsk_pm_msg *pm)
+{
+	struct rsk_stream *s = atomic_load(&l->by_sid[sid]);
+
+	if (!s || !rsk_stream_pin(s))
+		return NULL;
+	if (atomic_load(&l->by_sid[sid]) == s && rsk_stream_phase(s) == RSK_PHASE_JOINING &&
+	    s->handle == pm->assoc_handle)
+		return s;
+	rsk_stream_unpin(s);
+	return NULL;
+}
+
+static void on_accept(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
+{
+	struct rsk_link_msg ack = { .type = RSK_LINK_ACK, .sid = m->sid };
+	struct rsk_stream *s = transaction(l, m->sid, pm);
+	struct rsk_pm_msg req, out;
+	int why;
+
+	if (!s)
+		return;
+	pm_request(s, &req);
+	why = rsk_pm_msg_answers(pm, &req) ? proof(s, l, m) : RSK_REASON_PEER_DENIED;
+	if (why || rsk_pm_msg_ack(pm, &out) < 0) {
+		detach(s);
+		deny(l, m, &req, why);
+		rsk_stream_cold(s, (enum rsk_reason)why);
+	} else {
+		put_pm(l, &ack, &out);
+		joined(s);
+	}
+	rsk_stream_unpin(s);
+}
+
+static void on_ack(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
+{
+	struct rsk_stream *s = transaction(l, m->sid, pm);
+
+	if (!s)
+		return;
+	if (!s->connecting_side) {
+		rsk_join_forget(s);
+		joined(s);
+	}
+	rsk_stream_unpin(s);
+}
+
+static void on_deny(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
+{
+	struct rsk_stream *s = transaction(l, m->sid, pm);
+
+	if (!s)
+		return;
+	s->rec->peer_reason = (uint8_t)m->reason;
+	detach(s);
+	/* Shared for the moment (accept, fork, close), an id in use: worth asking again, within bounds. */
+	rsk_stats_set_reason(s->rec, RSK_REASON_PEER_DENIED);
+	atomic_store(&s->phase, RSK_PHASE_SEEKING);
+	rsk_stream_unpin(s);
+}
+
+static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t bytes, int *fds, int nfds)
+{
+	struct rsk_pm_msg pm;
+	int rc = rsk_link_msg_validate(m, bytes, &pm);
+
+	if (rc == 0 && m->type == RSK_LINK_GREET)
+		rc = greeted(l, m, fds, nfds);
+	else if (rc == 0 && (atomic_load(&l->state) != RSK_LINK_UP || nfds))
+		rc = -EPROTO;
+	else if (rc == 0 && m->type == RSK_LINK_JOIN)
+		on_join(l, m, &pm);
+	else if (rc == 0 && m->type == RSK_LINK_ACCEPT)
+		on_accept(l, m, &pm);
+	else if (rc == 0 && m->type == RSK_LINK_ACK)
+		on_ack(l, m, &pm);
+	else if (rc == 0)
+		on_deny(l, m, &pm);
+	if (rc < 0) {
+		rsk_log(RSK_LOG_ERROR, "link %u: message of pid %d refused: %d", l->number, l->peer_pid, rc);
+		link_dead(l);
+	}
+	for (int i = 0; i < nfds; i++)
+		if (fds[i] >= 0)
+			rsk_sys_close(fds[i]);
+}
+
+static void read_link(struct rsk_link *l)
+{
+	if (l->maker != rsk_pid || atomic_load(&l->state) == RSK_LINK_DEAD)
+		return;
+	if (atomic_load(&l->state) == RSK_LINK_UP) {
+		uint32_t messages = atomic_load(&rsk_shm_own_head(&l->shm)->messages);
+
+		if (messages == atomic_load(&l->messages_seen))
+			return;
+		atomic_store(&l->messages_seen, messages);
+	}
+	for (;;) {
+		struct rsk_link_msg m;
+		int fds[RSK_LINK_MSG_FDS], nfds;
+		ssize_t n = rsk_link_msg_recv(l->control, &m, fds, &nfds);
+
+		if (n == -EAGAIN || n == -EINTR)
+			return;
+		if (n <= 0) {
+			link_dead(l);
+			return;
+		}
+		on_message(l, &m, (size_t)n, fds, nfds);
+	}
+}
+
+/* Open the door to whoever knocked, hear whoever spoke. */
+static void meet(void)
+{
+	if (place.listener >= 0)
+		for (;;) {
+			int fd = rsk_sys_accept4(place.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+			if (fd < 0)
+				break;
+			fd = rsk_own_fd(fd);
+			if (fd >= 0)
+				link_add(fd, false, 0);
+		}
+	for (struct rsk_link *l = atomic_load(&rsk_links); l; l = l->next)
+		read_link(l);
+}
+
+/* ---- one stream's steps ---- */
+
+static void step_in(struct rsk_stream *s, uint64_t calls)
+{
+	atomic_store(&s->step_calls, atomic_load(&s->calls) + calls);
+}
+
+static void seek_as_acceptor(struct rsk_stream *s, int fd)
+{
+	struct rsk_registry_entry e = {
+		.pid = (uint32_t)rsk_pid, .fd = fd, .tuple = s->tuple, .user = (uint64_t)s->sid
+	};
+
+	if (open_door() < 0) {
+		rsk_stream_cold(s, RSK_REASON_LINK_ERROR);
+		return;
+	}
+	if (rsk_policy_look_due(&rsk_knobs.policy, &s->search, atomic_load(&s->calls))) {
+		e.nonce = place.nonce;
+		e.sock_cookie = cookie_of(fd);
+		e.posted_ns = rsk_now_ns();
+		if (rsk_registry_post(&place.registry, &e) < 0)
+			rsk_log(RSK_LOG_INFO, "fd %d: no registry", fd);
+		s->posted_nonce = place.nonce;
+		rsk_policy_looked(&rsk_knobs.policy, &s->search, atomic_load(&s->calls));
+		rsk_stats_set_reason(s->rec, RSK_REASON_NO_PEER);
+	}
+	meet();
+	if (rsk_stream_phase(s) == RSK_PHASE_SEEKING && rsk_policy_given_up(&rsk_knobs.policy, &s->search) &&
+	    atomic_load(&s->calls) >= s->search.next_at_calls)
+		rsk_stream_cold(s, RSK_REASON_NO_PEER);
+}
+
+static void seek_as_connector(struct rsk_stream *s, int fd)
+{
+	struct rsk_registry_entry e;
+	struct rsk_link *l;
+	int rc = rsk_registry_find(&place.registry, &s->tuple, &e);
+
+	meet();
+	if (rc == 0 && rsk_registry_alive(&e)) {
+		l = link_to(&e);
+		if (l && atomic_load(&l->state) == RSK_LINK_UP) {
+			if (s->search.looks < rsk_knobs.policy.looks_max)
+				s->search.looks++;
+			ask(s, fd, l, e.fd);
+			return;
+		}
+		if (l && s->join_steps++ < JOINING_STEPS) {
+			step_in(s, 1);
+			return; /* greeting */
+		}
+		rsk_stats_set_reason(s->rec, RSK_REASON_LINK_ERROR);
+	} else {
+		rsk_stats_set_reason(s->rec, RSK_REASON_NO_PEER);
+	}
+	if (rsk_policy_given_up(&rsk_knobs.policy, &s->search)) {
+		rsk_stream_cold(s, (enum rsk_reason)s->rec->reason);
+		return;
+	}
+	rsk_policy_looked(&rsk_knobs.policy, &s->search, atomic_load(&s->calls));
+	atomic_store(&s->step_calls, s->search.next_at_calls);
+}
+
+static void step(struct rsk_stream *s, int fd)
+{
+	uint64_t calls = atomic_load(&s->calls);
+
+	switch (rsk_stream_phase(s)) {
+	case RSK_PHASE_CANDIDATE:
+		if (!rsk_policy_earned(&rsk_knobs.policy, calls,
+				       atomic_load(&s->tcp_rx) + atomic_load(&s->tcp_tx))) {
+			step_in(s, rsk_knobs.policy.earn_calls ? 1 : 64);
+			return;
+		}
+		if (atomic_load(&rsk_stopped)) {
+			rsk_stream_cold(s, (enum rsk_reason)atomic_load(&rsk_stopped));
+			return;
+		}
+		if (rsk_tuple_from_fd(fd, &s->tuple) < 0) {
+			step_in(s, HOLDER_CALLS);
+			return;
+		}
+		rsk_stats_stream_name(s->rec, &s->tuple);
+		atomic_store(&s->phase, RSK_PHASE_SEEKING);
+		/* fall through */
+	case RSK_PHASE_SEEKING:
+		if (!rsk_stream_sole_process(s)) {
+			rsk_stats_set_reason(s->rec, RSK_REASON_SHARED_HOLDER);
+			step_in(s, HOLDER_CALLS);
+			return;
+		}
+		rsk_stats_stream_own(s->rec);
+		step_in(s, s->search.looks < 4 ? MEET_CALLS : MEET_CALLS_LATE);
+		if (s->connecting_side)
+			seek_as_connector(s, fd);
+		else
+			seek_as_acceptor(s, fd);
+		return;
+	case RSK_PHASE_JOINING:
+		step_in(s, ++s->join_steps < PATIENCE ? 1 : MEET_CALLS_LATE);
+		meet();
+		if (rsk_stream_phase(s) == RSK_PHASE_JOINING && s->join_steps > JOINING_STEPS &&
+		    s->connecting_side) {
+			detach(s);
+			rsk_stream_cold(s, RSK_REASON_LINK_ERROR);
+		}
+		return;
+	default:
+		return;
+	}
+}
+
+void rsk_join_step(struct rsk_stream *s, int fd)
+{
+	if (!rsk_trylock(&place.lock))
+		return; /* another thread meets people */
+	be_this_process();
+	step(s, fd);
+	rsk_unlock(&place.lock);
+}
+
+void rsk_join_forget(struct rsk_stream *s)
+{
+	if (!s->posted_nonce)
+		return;
+	if (place.pid == rsk_pid && rsk_trylock(&place.lock)) {
+		rsk_registry_withdraw(&place.registry, &s->tuple, s->posted_nonce);
+		rsk_unlock(&place.lock);
+	}
+	s->posted_nonce = 0;
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* kernel.c - the companion as it really is: a TCP socket of this process. */
+#include <errno.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <rsock/sys.h>
+
+#include "stream.h"
+
+#define TCP_STATE_ESTABLISHED 1
+#define TCP_STATE_FIN_WAIT1 4
+#define TCP_STATE_FIN_WAIT2 5
+#define TCP_STATE_CLOSE_WAIT 8
+#define MAX_IOV 64
+#define POSITION_TRIES 64
+
+/* The first @cap bytes of the vector, as far as MAX_IOV entries go; returns the entries used. */
+static int cut_iov(const struct iovec *iov, int n, size_t cap, struct iovec out[static MAX_IOV])
+{
+	int k = 0;
+
+	for (int i = 0; i < n && k < MAX_IOV && cap; i++) {
+		out[k] = iov[i];
+		if (out[k].iov_len > cap)
+			out[k].iov_len = cap;
+		cap -= out[k].iov_len;
+		k++;
+	}
+	return k;
+}
+
+static ssize_t kernel_send(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
+			   int flags)
+{
+	struct rsk_kernel_companion *k = (struct rsk_kernel_companion *)c;
+	struct iovec cut[MAX_IOV];
+	struct msghdr m = { .msg_iov = cut };
+	ssize_t done;
+
+	m.msg_iovlen = (size_t)cut_iov(iov, n, cap, cut);
+	done = rsk_sys_sendmsg(c->fd, &m, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (done > 0) {
+		atomic_fetch_add_explicit(&k->s->tcp_tx, (uint64_t)done, memory_order_relaxed);
+		rsk_stats_add(&k->s->rec->tx_tcp_bytes, (uint64_t)done);
+	}
+	return done;
+}
+
+static ssize_t kernel_recv(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
+			   int flags)
+{
+	struct rsk_kernel_companion *k = (struct rsk_kernel_companion *)c;
+	struct iovec cut[MAX_IOV];
+	struct msghdr m = { .msg_iov = cut };
+	ssize_t done;
+
+	m.msg_iovlen = (size_t)cut_iov(iov, n, cap, cut);
+	done = rsk_sys_recvmsg(c->fd, &m, flags | MSG_DONTWAIT);
+	if (done > 0 && !(flags & MSG_PEEK)) {
+		atomic_fetch_add_explicit(&k->s->tcp_rx, (uint64_t)done, memory_order_relaxed);
+		rsk_stats_add(&k->s->rec->rx_tcp_bytes, (uint64_t)done);
+	}
+	return done;
+}
+
+static int tcp_info(int fd, struct tcp_info *ti)
+{
+	socklen_t len = sizeof(*ti);
+	int rc = rsk_sys_getsockopt(fd, IPPROTO_TCP, TCP_INFO, ti, &len);
+
+	if (rc < 0)
+		return rc;
+	/* tcpi_bytes_received came with Linux 4.1. */
+	if (len < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(ti->tcpi_bytes_received))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+/* bytes written = bytes acked + what is unacked (less the SYN on the connecting side). */
+static int kernel_tx_pos(struct rsk_companion *c, uint64_t *pos)
+{
+	struct rsk_stream *s = ((struct rsk_kernel_companion *)c)->s;
+	struct tcp_info a, b;
+	int outq, rc;
+
+	if (atomic_load(&s->tx_plain))
+		return -EAGAIN;
+	for (int i = 0; i < POSITION_TRIES; i++) {
+		rc = tcp_info(c->fd, &a);
+		if (rc < 0)
+			return rc == -EAGAIN ? -EIO : rc;
+		rc = rsk_sys_ioctl(c->fd, SIOCOUTQ, &outq);
+		if (rc < 0)
+			return -EIO;
+		rc = tcp_info(c->fd, &b);
+		if (rc < 0)
+			return -EIO;
+		if (a.tcpi_bytes_acked != b.tcpi_bytes_acked)
+			continue;
+		if (a.tcpi_state != TCP_STATE_ESTABLISHED && a.tcpi_state != TCP_STATE_CLOSE_WAIT)
+			return -EPIPE;
+		*pos = a.tcpi_bytes_acked + (uint64_t)outq - (s->connecting_side ? 1 : 0);
+		return *pos == atomic_load(&s->tcp_tx) ? 0 : -EBADE;
+	}
+	return -EAGAIN;
+}
+
+/* bytes consumed = bytes received - what is unread. */
+static int kernel_rx_pos(struct rsk_companion *c, uint64_t *pos)
+{
+	struct rsk_stream *s = ((struct rsk_kernel_companion *)c)->s;
+	struct tcp_info a, b;
+	int inq, rc;
+
+	if (atomic_load(&s->rx_plain))
+		return -EAGAIN;
+	for (int i = 0; i < POSITION_TRIES; i++) {
+		rc = tcp_info(c->fd, &a);
+		if (rc < 0)
+			return rc == -EAGAIN ? -EIO : rc;
+		rc = rsk_sys_ioctl(c->fd, SIOCINQ, &inq);
+		if (rc < 0)
+			return -EIO;
+		rc = tcp_info(c->fd, &b);
+		if (rc < 0)
+			return -EIO;
+		if (a.tcpi_bytes_received != b.tcpi_bytes_received)
+			continue;
+		if (a.tcpi_state != TCP_STATE_ESTABLISHED && a.tcpi_state != TCP_STATE_FIN_WAIT1 &&
+		    a.tcpi_state != TCP_STATE_FIN_WAIT2)
+			return -EPIPE;
+		*pos = a.tcpi_bytes_received - (uint64_t)inq;
+		return *pos == atomic_load(&s->tcp_rx) ? 0 : -EBADE;
+	}
+	return -EAGAIN;
+}
+
+static const struct rsk_companion_ops kernel_ops = {
+	.send = kernel_send,
+	.recv = kernel_recv,
+	.tx_pos = kernel_tx_pos,
+	.rx_pos = kernel_rx_pos,
+};
+
+void rsk_companion_init(struct rsk_kernel_companion *k, struct rsk_stream *s, int fd)
+{
+	k->c.ops = &kernel_ops;
+	k->c.fd = fd;
+	k->s = s;
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <rsock/sys.h>
+
+#include "arena.h"
+#include "epoll.h"
+#include "stream.h"
+
+struct rsk_link *_Atomic rsk_links;
+static _Atomic(uint32_t) numbers;
+
+struct rsk_link *rsk_link_new(bool initiator)
+{
+	struct rsk_link *l = rsk_arena_alloc(sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->initiator = initiator;
+	l->maker = rsk_pid;
+	l->control = -1;
+	l->number = atomic_fetch_add(&numbers, 1) + 1;
+	for (uint32_t i = 0; i < RSK_SHM_BELLS; i++) {
+		l->bell[i] = -1;
+		l->shm.peer_bell[i] = -1;
+	}
+	for (uint32_t i = 0; i < RSK_SHM_BELLS; i++) {
+		l->bell[i] = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC));
+		if (l->bell[i] < 0) {
+			rsk_link_free(l);
+			return NULL;
+		}
+	}
+	return l;
+}
+
+void rsk_link_free(struct rsk_link *l)
+{
+	for (uint32_t i = 0; i < RSK_SHM_BELLS; i++) {
+		rsk_own_close(l->bell[i]);
+		rsk_own_close(l->shm.peer_bell[i]);
+	}
+	rsk_own_close(l->control);
+	rsk_shm_detach(&l->shm);
+	/* A child of the maker may use the object itself: only the maker gives it back, as long as it has no child. */
+	if (l->maker == rsk_pid && !rsk_forked)
+		rsk_arena_free(l);
+}
+
+static bool peer_gone(const struct rsk_link *l)
+{
+	struct pollfd p = { .fd = l->control };
+
+	return l->control < 0 || (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 &&
+				  (p.revents & (POLLHUP | POLLERR | POLLNVAL)));
+}
+
+/* Called under the join lock of the process (join.c): nobody else changes the list. */
+void rsk_link_sweep(void)
+{
+	struct rsk_link *l = atomic_load(&rsk_links), *prev = NULL;
+
+	while (l) {
+		struct rsk_link *next = l->next;
+
+		if (!atomic_load(&l->streams) && peer_gone(l)) {
+			if (prev)
+				prev->next = next;
+			else
+				atomic_store(&rsk_links, next);
+			rsk_epoll_link_gone(l);
+			rsk_link_free(l);
+		} else {
+			prev = l;
+		}
+		l = next;
+	}
+}
+
+int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l)
+{
+	uint32_t taken = atomic_load(&l->bells_taken);
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
+	int rc;
+
+	for (;;) {
+		uint32_t i = (uint32_t)__builtin_ctz(~taken);
+
+		if (i >= RSK_SHM_SHARED_BELL)
+			break;
+		if (atomic_compare_exchange_weak(&l->bells_taken, &taken, taken | 1u << i)) {
+			*b = (struct rsk_bell){ .l = l, .index = i, .fd = l->bell[i] };
+			rsk_bell_drain(b);
+			return 0;
+		}
+	}
+	*b = (struct rsk_bell){ .index = RSK_SHM_SHARED_BELL };
+	b->fd = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
+	if (b->fd < 0)
+		return b->fd;
+	rc = rsk_sys_epoll_ctl(b->fd, EPOLL_CTL_ADD, l->bell[b->index], &ev);
+	if (rc < 0) {
+		rsk_own_close(b->fd);
+		return rc;
+	}
+	b->l = l;
+	rsk_bell_drain(b); /* what rang before counts for nothing */
+	return 0;
+}
+
+void rsk_bell_drain(struct rsk_bell *b)
+{
+	struct epoll_event ev;
+	uint64_t n;
+
+	if (b->index == RSK_SHM_SHARED_BELL)
+		rsk_sys_epoll_pwait(b->fd, &ev, 1, 0, NULL);
+	else
+		rsk_sys_read(b->fd, &n, sizeof(n));
+}
+
+void rsk_bell_give(struct rsk_bell *b)
+{
+	if (!b->l)
+		return;
+	if (b->index == RSK_SHM_SHARED_BELL)
+		rsk_own_close(b->fd);
+	else
+		atomic_fetch_and(&b->l->bells_taken, ~(1u << b->index));
+	b->l = NULL;
+}
+
+bool rsk_link_drain_ready(struct rsk_link *l)
+{
+	struct rsk_shm_head *head = rsk_shm_own_head(&l->shm);
+	uint64_t words;
+	bool any = false;
+
+	if (!atomic_load_explicit(&head->ready_sum, memory_order_relaxed))
+		return false;
+	words = atomic_exchange(&head->ready_sum, 0);
+	while (words) {
+		uint32_t w = (uint32_t)__builtin_ctzll(words);
+		uint64_t bits;
+
+		words &= words - 1;
+		if (w >= RSK_SHM_STREAMS / 64)
+			break;
+		bits = atomic_exchange(&head->ready[w], 0);
+		while (bits) {
+			uint32_t sid = w * 64 + (uint32_t)__builtin_ctzll(bits);
+			struct rsk_stream *s = atomic_load(&l->by_sid[sid]);
+
+			bits &= bits - 1;
+			if (s && rsk_stream_pin(s)) {
+				rsk_epoll_stream_event(s);
+				rsk_stream_unpin(s);
+				any = true;
+			}
+		}
+	}
+	return any;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * link.h - what joins two processes: a segment at each end, bells, a control socket. Streams between the same
+ * two processes share it. Internal to stream/.
+ *
+ * Family memory; made by one process and usable by its children after fork (mapping and fds are inherited);
+ * only the maker reads the control socket and starts new streams on it.
+ */
+#ifndef RSK_LINK_H
+#define RSK_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lock.h"
+#include "shm.h"
+
+struct rsk_stream;
+
+enum rsk_link_state { RSK_LINK_GREETING, RSK_LINK_UP, RSK_LINK_DEAD };
+
+struct rsk_link {
+	struct rsk_shm shm;
+	_Atomic(uint32_t) state; /* enum rsk_link_state */
+	int maker;		 /* pid */
+	int peer_pid;		 /* as SO_PEERCRED says */
+	uint64_t peer_nonce;	 /* endpoint met; 0 on the accepting side */
+	bool initiator;		 /* its streams have even ids, the other end's odd ones */
+	int control;		 /* SOCK_SEQPACKET */
+	int bell[RSK_SHM_BELLS]; /* own eventfds */
+	_Atomic(uint32_t) bells_taken;
+	uint32_t number;	 /* for the record */
+	_Atomic(uint32_t) streams;
+	_Atomic(uint32_t) messages_seen;
+	struct rsk_lock lock; /* control socket, ids */
+	uint64_t sid_used[RSK_SHM_STREAMS / 64];
+	_Atomic(struct rsk_stream *) by_sid[RSK_SHM_STREAMS];
+	struct rsk_link *next; /* process's list; private order, see link.c */
+};
+
+/* All links of this process (also inherited ones). */
+extern struct rsk_link *_Atomic rsk_links;
+
+struct rsk_link *rsk_link_new(bool initiator);
+void rsk_link_free(struct rsk_link *l); /* this process's mapping and fds */
+void rsk_link_sweep(void);		/* drop those that are dead and unused */
+
+/*
+ * A bell to sleep on. Exclusive while one is free: its eventfd is emptied by its one sleeper. Else the shared
+ * one: it is never emptied, each sleeper hears its edges through an epoll set of his own.
+ */
+struct rsk_bell {
+	struct rsk_link *l; /* NULL: none taken */
+	uint32_t index;
+	int fd; /* poll it for POLLIN */
+};
+
+int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l); /* 0 or -errno: no fd left */
+void rsk_bell_drain(struct rsk_bell *b);
+void rsk_bell_give(struct rsk_bell *b);
+
+/* Streams named in the ready map get rsk_stream_event(); true if any was. */
+bool rsk_link_drain_ready(struct rsk_link *l);
+
+#endif

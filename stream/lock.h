@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lock.h - a small lock in family memory: process-shared, holds its owner's thread id, so that a waiter can
+ * tell a dead owner from a slow one. Taking it enters a guarded section (guard.h), dropping it leaves it.
+ * Never held while sleeping on anything but another such lock; order of locks: docs/locks.md.
+ *
+ * word: 0 free; tid; tid | RSK_LOCK_WAITERS. Acquire on take, release on drop.
+ */
+#ifndef RSK_LOCK_H
+#define RSK_LOCK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "guard.h"
+
+#define RSK_LOCK_WAITERS 0x80000000u
+
+struct rsk_lock {
+	_Atomic(uint32_t) word;
+};
+
+extern __thread uint32_t rsk_tid; /* 0: not known yet, or this thread came through fork */
+
+uint32_t rsk_tid_fill(void);
+bool rsk_lock_slow(struct rsk_lock *l, uint32_t tid);
+void rsk_unlock_slow(struct rsk_lock *l);
+
+/* Returns false; true when the last owner died holding it: what it guards may be half done (recover it). */
+static inline bool rsk_lock(struct rsk_lock *l)
+{
+	uint32_t free = 0, tid = rsk_tid;
+
+	rsk_guard_enter();
+	if (__builtin_expect(!tid, 0))
+		tid = rsk_tid_fill();
+	if (atomic_compare_exchange_strong_explicit(&l->word, &free, tid, memory_order_acquire,
+						    memory_order_relaxed))
+		return false;
+	return rsk_lock_slow(l, tid);
+}
+
+static inline bool rsk_trylock(struct rsk_lock *l)
+{
+	uint32_t free = 0, tid = rsk_tid;
+
+	rsk_guard_enter();
+	if (!tid)
+		tid = rsk_tid_fill();
+	if (atomic_compare_exchange_strong_explicit(&l->word, &free, tid, memory_order_acquire,
+						    memory_order_relaxed))
+		return true;
+	rsk_guard_exit();
+	return false;
+}
+
+static inline void rsk_unlock(struct rsk_lock *l)
+{
+	uint32_t tid = rsk_tid;
+
+	if (!atomic_compare_exchange_strong_explicit(&l->word, &tid, 0, memory_order_release,
+						     memory_order_relaxed))
+		rsk_unlock_slow(l);
+	rsk_guard_exit();
+}
+
+#endif

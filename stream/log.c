@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "log.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rsock/sys.h>
+
+#define LINE_BYTES 512
+
+int rsk_log_level;
+
+void rsk_log_init(void)
+{
+	static const char *const names[] = { "off", "error", "info", "debug" };
+	const char *want = getenv("RSOCK_LOG");
+
+	for (int i = 0; want && i < (int)(sizeof(names) / sizeof(names[0])); i++)
+		if (!strcmp(want, names[i]))
+			rsk_log_level = i;
+}
+
+/* The file is opened for each line: lines are rare, and an fd kept open is one the application could close. */
+void rsk_log_write(const char *fmt, ...)
+{
+	char line[LINE_BYTES];
+	const char *file = getenv("RSOCK_LOG_FILE");
+	int fd = 2, n = snprintf(line, sizeof(line), "rsock[%d]: ", (int)rsk_sys_getpid());
+	va_list ap;
+
+	va_start(ap, fmt);
+	n += vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
+	va_end(ap);
+	if (n > LINE_BYTES - 2)
+		n = LINE_BYTES - 2;
+	line[n++] = '\n';
+	if (file && *file)
+		fd = rsk_sys_openat(AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return;
+	rsk_sys_write(fd, line, (size_t)n);
+	if (fd != 2)
+		rsk_sys_close(fd);
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "mail.h"
+
+#include <string.h>
+
+int rsk_mail_put(struct rsk_rail *rail, uint64_t off, const struct rsk_key *key, uint32_t role,
+		 struct rsk_mail *m)
+{
+	uint8_t *at = rail->window + off;
+
+	m->zero = 0;
+	m->hash = rsk_hash_mail(key, m, role);
+	memcpy(at, m, offsetof(struct rsk_mail, hash));
+	/* The hash last, so that in shm a reader that sees a new hash usually sees the rest. */
+	__atomic_store_n((uint64_t *)(void *)(at + offsetof(struct rsk_mail, hash)), m->hash,
+			 __ATOMIC_RELEASE);
+	return rsk_rail_put(rail, off, sizeof(*m));
+}
+
+bool rsk_mail_get(const struct rsk_mail *at, const struct rsk_key *key, uint32_t role,
+		  struct rsk_mail *m)
+{
+	memcpy(m, at, sizeof(*m));
+	return m->zero == 0 && m->hash == rsk_hash_mail(key, m, role);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mail.h - the newest word of one end of a direction, overwritten in place (layout: <rsock/slot.h>).
+ * One writer (under its tx or rx lock), one reader; torn or stale copies fail their hash and are read again
+ * later. No fence is needed for belief; ordering against sleep is notify()'s business.
+ */
+#ifndef RSK_MAIL_H
+#define RSK_MAIL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fabric.h"
+#include "hash.h"
+
+#define RSK_MAIL_TX 0u
+#define RSK_MAIL_RX 1u
+
+/* Seal *m and put it at @off of the peer's segment. Returns 0 or -errno. */
+int rsk_mail_put(struct rsk_rail *rail, uint64_t off, const struct rsk_key *key, uint32_t role,
+		 struct rsk_mail *m);
+
+/* Cheap: has the mail at @at changed since the one whose hash was @seen? */
+static inline bool rsk_mail_fresh(const struct rsk_mail *at, uint64_t seen)
+{
+	return __atomic_load_n(&at->hash, __ATOMIC_ACQUIRE) != seen;
+}
+
+/* Copy the mail out; true when the copy's hash is right. */
+bool rsk_mail_get(const struct rsk_mail *at, const struct rsk_key *key, uint32_t role,
+		  struct rsk_mail *m);
+
+#endif

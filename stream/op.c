@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* op.c - one call on one stream: who carries it, and what is counted before a stream is joined. */
+#include "engine.h"
+
+#include <errno.h>
+
+#include "stream.h"
+
+static uint64_t bytes_moved(const struct rsk_stream *s)
+{
+	return atomic_load_explicit(&s->tcp_rx, memory_order_relaxed) +
+	       atomic_load_explicit(&s->tcp_tx, memory_order_relaxed);
+}
+
+static _Atomic(uint32_t) *plain_count(struct rsk_op *op)
+{
+	return op->kind == RSK_OP_RECV ? &op->s->rx_plain : &op->s->tx_plain;
+}
+
+int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
+{
+	struct rsk_stream *s;
+	uint32_t phase;
+
+	*op = (struct rsk_op){ .fd = fd, .kind = (uint8_t)kind };
+	if (rsk_fd_ours(fd))
+		return RSK_ENGINE; /* which says EBADF */
+	s = rsk_stream_of(fd);
+	if (!s)
+		return RSK_KERNEL;
+	phase = rsk_stream_phase(s);
+	if (phase == RSK_PHASE_COLD) {
+		rsk_stream_unpin(s);
+		return RSK_KERNEL;
+	}
+	op->s = s;
+	if (phase == RSK_PHASE_JOINED)
+		return RSK_ENGINE;
+	if (kind == RSK_OP_CTL)
+		return RSK_KERNEL;
+	if (atomic_load_explicit(&s->calls, memory_order_relaxed) >=
+	    atomic_load_explicit(&s->step_calls, memory_order_relaxed)) {
+		rsk_join_step(s, fd);
+		if (rsk_stream_phase(s) == RSK_PHASE_JOINED)
+			return RSK_ENGINE;
+	}
+	/* Add, fence, look again: pairs with the joiner's phase, fence, look at the count (kernel.c). */
+	atomic_fetch_add(plain_count(op), 1);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (rsk_stream_phase(s) == RSK_PHASE_JOINED) {
+		atomic_fetch_sub(plain_count(op), 1);
+		return RSK_ENGINE;
+	}
+	op->counted = 1;
+	return RSK_KERNEL;
+}
+
+void rsk_op_end(struct rsk_op *op, ssize_t ret)
+{
+	struct rsk_stream *s = op->s;
+	bool recv = op->kind == RSK_OP_RECV;
+
+	if (!s)
+		return;
+	if (ret > 0 && op->kind != RSK_OP_CTL) {
+		uint64_t calls = atomic_fetch_add_explicit(&s->calls, 1, memory_order_relaxed) + 1;
+
+		if (op->counted && !op->peek) {
+			uint64_t n = (uint64_t)ret;
+
+			atomic_fetch_add_explicit(recv ? &s->tcp_rx : &s->tcp_tx, n, memory_order_relaxed);
+			rsk_stats_add_shared(recv ? &s->rec->rx_tcp_bytes : &s->rec->tx_tcp_bytes, n);
+			if (rsk_stream_phase(s) == RSK_PHASE_CANDIDATE &&
+			    rsk_policy_earned(&rsk_knobs.policy, calls, bytes_moved(s)))
+				atomic_store_explicit(&s->step_calls, 0, memory_order_relaxed);
+		}
+	}
+	if (op->counted)
+		atomic_fetch_sub(plain_count(op), 1);
+	rsk_stream_unpin(s);
+}

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* poll.c - readiness of a stream, and poll(2) over sets that hold joined ones. */
+#include <errno.h>
+#include <string.h>
+
+#include <rsock/sys.h>
+
+#include "arena.h"
+#include "cpu.h"
+#include "epoll.h"
+#include "stream.h"
+#include "wait.h"
+
+#define IN_EVENTS (POLLIN | POLLRDNORM)
+#define OUT_EVENTS (POLLOUT | POLLWRNORM)
+#define END_EVENTS (POLLERR | POLLHUP)
+#define SMALL_SET 32
+#define LOOKS_PER_CLOCK 16
+#define FULL_LIMIT_NS 10000000ull
+
+static short ask_kernel(int fd, short events)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+
+	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 ? p.revents : 0;
+}
+
+/* rx_lock held. Readable as TCP means it: SO_RCVLOWAT bytes, or the end, or an error. */
+static bool readable(struct rsk_stream *s)
+{
+	int low = atomic_load_explicit(&s->rcvlowat, memory_order_relaxed);
+
+	if (!rsk_rx_ready(&s->rx))
+		return false;
+	return low <= 1 || s->rx.fin || s->rx.tcp_eof || s->rx.tcp_err ||
+	       rsk_rx_pending(&s->rx) >= (uint64_t)low;
+}
+
+short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
+{
+	bool rx_ring, tx_ring, in, room = false, fin;
+	struct rsk_kernel_companion k;
+	short r = 0;
+
+	if (s->failed)
+		return (short)((events & (IN_EVENTS | OUT_EVENTS | POLLRDHUP)) | END_EVENTS);
+	rsk_stream_serve(s, fd);
+	rsk_companion_init(&k, s, fd);
+	rsk_lock(&s->rx_lock);
+	in = readable(s);
+	rx_ring = s->rx.state == RSK_RX_ONRING;
+	tx_ring = s->tx.state == RSK_TX_ONRING;
+	if (kernel < 0)
+		kernel = rx_ring && tx_ring && !atomic_load(&s->companion_news) ?
+				 0 :
+				 ask_kernel(fd, (short)(events | POLLIN | POLLRDHUP));
+	if (rx_ring && !in && (kernel & (POLLIN | POLLRDHUP | END_EVENTS))) {
+		/* The end shows on the companion: it counts when the ring has nothing before it. */
+		atomic_store(&s->companion_news, 1);
+		rsk_rx_look(&s->rx, &k.c);
+		in = readable(s);
+		rx_ring = s->rx.state == RSK_RX_ONRING;
+	}
+	fin = s->rx.fin;
+	rsk_unlock(&s->rx_lock);
+	if (tx_ring) {
+		rsk_lock(&s->tx_lock);
+		room = rsk_tx_writable(&s->tx);
+		tx_ring = s->tx.state == RSK_TX_ONRING;
+		rsk_unlock(&s->tx_lock);
+	}
+	if (in || atomic_load(&s->rd_shut) || (!rx_ring && (kernel & POLLIN)))
+		r |= (short)(events & IN_EVENTS);
+	if (tx_ring ? room : (kernel & POLLOUT) && s->tx.state == RSK_TX_TCP)
+		r |= (short)(events & OUT_EVENTS);
+	if (atomic_load(&s->wr_shut))
+		r |= (short)(events & OUT_EVENTS);
+	r |= (short)(kernel & (END_EVENTS | POLLNVAL));
+	r |= (short)(kernel & events & (POLLRDHUP | POLLPRI));
+	if (fin)
+		r |= (short)(events & POLLRDHUP);
+	return r;
+}
+
+short rsk_stream_kernel_events(struct rsk_stream *s, short events)
+{
+	if (s->tx.state == RSK_TX_ONRING)
+		events &= (short)~OUT_EVENTS;
+	/* Once the companion has shown its end it would show it for ever: only worth waiting for the first time. */
+	if (s->rx.state == RSK_RX_ONRING && (events & IN_EVENTS) && !atomic_load(&s->companion_news))
+		events |= POLLIN;
+	return events;
+}
+
+/* ---- poll ---- */
+
+struct item {
+	nfds_t at;
+	struct rsk_stream *s; /* pinned */
+	bool joined;
+	uint32_t bell; /* index in bells[] */
+};
+
+struct set {
+	struct pollfd *fds;
+	struct pollfd *kernel; /* [n + links] */
+	nfds_t n;
+	struct item *items;
+	uint32_t nitems, njoined, room;
+	struct rsk_bell bells[RSK_SHM_BELLS * 4];
+	uint32_t nbells;
+	bool announced;
+	void *memory; /* arena, if the set is large */
+	struct pollfd small_fds[SMALL_SET + RSK_SHM_BELLS * 4];
+	struct item small_items[SMALL_SET];
+};
+
+bool rsk_poll_concerns(const struct pollfd *fds, nfds_t n)
+{
+	for (nfds_t i = 0; i < n; i++)
+		if (fds[i].fd >= 0 && rsk_fd_hot(fds[i].fd))
+			return true;
+	return false;
+}
+
+static uint32_t wakes(short events)
+{
+	uint32_t what = RSK_WAKE_RX;
+
+	if (events & OUT_EVENTS)
+		what |= RSK_WAKE_TX;
+	return what;
+}
+
+static void retract_all(struct set *p)
+{
+	for (uint32_t i = 0; p->announced && i < p->nitems; i++) {
+		struct item *it = &p->items[i];
+
+		if (it->joined)
+			it->s->link->shm.rail.ops->retract(&it->s->link->shm.rail, it->s->sid,
+							   wakes(p->fds[it->at].events),
+							   p->bells[it->bell].index);
+	}
+	p->announced = false;
+}
+
+/* Cleanup: also when the thread is cancelled in its sleep. */
+static void set_fini(struct set *p)
+{
+	retract_all(p);
+	for (uint32_t i = 0; i < p->nbells; i++)
+		rsk_bell_give(&p->bells[i]);
+	for (uint32_t i = 0; i < p->nitems; i++) {
+		if (!p->items[i].joined)
+			atomic_fetch_sub(&p->items[i].s->rx_plain, 1);
+		rsk_stream_unpin(p->items[i].s);
+	}
+	p->nitems = p->nbells = 0;
+	rsk_arena_free(p->memory);
+	p->memory = NULL;
+}
+
+static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
+{
+	uint32_t hot = 0;
+
+	p->fds = fds;
+	p->n = n;
+	for (nfds_t i = 0; i < n; i++)
+		hot += fds[i].fd >= 0 && rsk_fd_hot(fds[i].fd);
+	p->kernel = p->small_fds;
+	p->items = p->small_items;
+	if (n > SMALL_SET) {
+		size_t fd_bytes = (n + RSK_SHM_BELLS * 4) * sizeof(struct pollfd);
+
+		fd_bytes = (fd_bytes + 63) & ~63ul;
+		p->memory = rsk_arena_alloc(fd_bytes + hot * sizeof(struct item));
+		if (!p->memory)
+			return -ENOMEM;
+		p->kernel = p->memory;
+		p->items = (struct item *)(void *)((uint8_t *)p->memory + fd_bytes);
+	}
+	p->room = hot;
+	for (nfds_t i = 0; i < n && p->nitems < hot; i++) {
+		struct rsk_stream *s;
+		bool joined;
+
+		if (fds[i].fd < 0 || !rsk_fd_hot(fds[i].fd))
+			continue;
+		if (rsk_fd_word(fds[i].fd) & RSK_FD_EPOLL) {
+			rsk_epoll_watch(fds[i].fd);
+			continue;
+		}
+		s = rsk_stream_of(fds[i].fd);
+		if (!s)
+			continue;
+		joined = rsk_stream_phase(s) == RSK_PHASE_JOINED;
+		if (!joined) {
+			/* As in rsk_op_begin(): counted, so that the peer is not told that we watch. */
+			atomic_fetch_add(&s->rx_plain, 1);
+			atomic_thread_fence(memory_order_seq_cst);
+			if (rsk_stream_phase(s) == RSK_PHASE_JOINED) {
+				atomic_fetch_sub(&s->rx_plain, 1);
+				joined = true;
+			}
+		}
+		p->items[p->nitems++] = (struct item){ .at = i, .s = s, .joined = joined };
+		p->njoined += joined;
+	}
+	return 0;
+}
+
+static int bell_for(struct set *p, struct rsk_link *l, uint32_t *index)
+{
+	for (*index = 0; *index < p->nbells; ++*index)
+		if (p->bells[*index].l == l)
+			return 0;
+	if (p->nbells == sizeof(p->bells) / sizeof(p->bells[0]))
+		return -ENOSPC;
+	return rsk_bell_take(&p->bells[p->nbells], l) < 0 ? -EMFILE : (int)(p->nbells++, 0);
+}
+
+static int announce_all(struct set *p)
+{
+	p->announced = true;
+	for (uint32_t i = 0; i < p->nitems; i++) {
+		struct item *it = &p->items[i];
+		int rc;
+
+		if (!it->joined)
+			continue;
+		rc = bell_for(p, it->s->link, &it->bell);
+		if (rc < 0) {
+			it->bell = 0;
+			return rc;
+		}
+		it->s->link->shm.rail.ops->announce(&it->s->link->shm.rail, it->s->sid,
+						    wakes(p->fds[it->at].events), p->bells[it->bell].index);
+	}
+	atomic_thread_fence(memory_order_seq_cst);
+	return 0;
+}
+
+/* Fills the kernel's copy and asks it; with @sleep until @until_ns. Returns its count or -errno. */
+static int ask(struct set *p, bool sleep, uint64_t until_ns, const sigset_t *mask)
+{
+	nfds_t n = p->n;
+	uint64_t now;
+	struct timespec ts = { 0 };
+	int saved = errno, rc;
+
+	memcpy(p->kernel, p->fds, p->n * sizeof(*p->kernel));
+	for (uint32_t i = 0; i < p->nitems; i++)
+		if (p->items[i].joined)
+			p->kernel[p->items[i].at].events =
+				rsk_stream_kernel_events(p->items[i].s, p->fds[p->items[i].at].events);
+	for (nfds_t i = 0; i < p->n; i++)
+		if (rsk_fd_ours(p->fds[i].fd))
+			p->kernel[i].fd = INT32_MAX; /* POLLNVAL, as for any number that is not open */
+	if (sleep) {
+		for (uint32_t i = 0; i < p->nbells; i++)
+			p->kernel[n++] = (struct pollfd){ .fd = p->bells[i].fd, .events = POLLIN };
+		now = rsk_now_ns();
+		if (until_ns != UINT64_MAX && until_ns > now) {
+			ts.tv_sec = (time_t)((until_ns - now) / 1000000000u);
+			ts.tv_nsec = (long)((until_ns - now) % 1000000000u);
+		}
+	}
+	rc = rsk_host->ppoll(p->kernel, n, sleep && until_ns == UINT64_MAX ? NULL : &ts, mask);
+	if (rc < 0)
+		rc = -errno;
+	errno = saved;
+	return rc;
+}
+
+/* The streams' answers merged with the kernel's. Returns the number of ready fds. */
+static int merge(struct set *p)
+{
+	int ready = 0;
+
+	for (nfds_t i = 0; i < p->n; i++)
+		p->fds[i].revents = p->kernel[i].revents;
+	for (uint32_t i = 0; i < p->nitems; i++) {
+		struct pollfd *f = &p->fds[p->items[i].at];
+
+		if (p->items[i].joined)
+			f->revents = rsk_stream_poll(p->items[i].s, f->fd, f->events,
+						     (unsigned short)f->revents);
+	}
+	for (nfds_t i = 0; i < p->n; i++)
+		ready += p->fds[i].revents != 0;
+	return ready;
+}
+
+static bool ring_stirs(struct set *p)
+{
+	for (uint32_t i = 0; i < p->nitems; i++)
+		if (p->items[i].joined && rsk_stream_stirs(p->items[i].s, RSK_WAKE_RX))
+			return true;
+	return false;
+}
+
+static __thread uint32_t spin_ns = UINT32_MAX; /* of this thread's polls: learns */
+
+static bool spin(struct set *p)
+{
+	struct rsk_stats_process *me = rsk_stats_self();
+	uint64_t start;
+
+	if (spin_ns == UINT32_MAX)
+		spin_ns = rsk_knobs.spin_ns;
+	if (!spin_ns)
+		return false;
+	for (uint32_t i = 0; i < p->nitems; i++)
+		if (p->items[i].joined && !rsk_spin_pays(p->items[i].s))
+			return false;
+	rsk_stats_add_shared(&me->spins, 1);
+	start = rsk_now_ns();
+	do {
+		for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
+			if (ring_stirs(p)) {
+				rsk_stats_add_shared(&me->spins_useful, 1);
+				return true;
+			}
+			rsk_pause();
+		}
+	} while (rsk_now_ns() - start < spin_ns);
+	return false;
+}
+
+static void learn(uint64_t began_ns)
+{
+	if (rsk_now_ns() - began_ns <= rsk_knobs.spin_ns)
+		spin_ns = rsk_knobs.spin_ns;
+	else
+		spin_ns = spin_ns / 2 < 1000 ? 0 : spin_ns / 2;
+}
+
+/* A writer that waits for a full ring goes back to TCP after a while; the earliest such time. */
+static uint64_t relief(struct set *p, bool now)
+{
+	uint64_t at = UINT64_MAX;
+
+	for (uint32_t i = 0; i < p->nitems; i++) {
+		struct pollfd *f = &p->fds[p->items[i].at];
+		struct rsk_stream *s = p->items[i].s;
+
+		if (!p->items[i].joined || !(f->events & OUT_EVENTS) || s->tx.state != RSK_TX_ONRING)
+			continue;
+		if (now)
+			rsk_stream_relieve(s, f->fd);
+		else if (!rsk_tx_writable(&s->tx)) {
+			uint64_t since = s->tx_full_ns ? s->tx_full_ns : rsk_now_ns();
+
+			at = since + FULL_LIMIT_NS < at ? since + FULL_LIMIT_NS : at;
+		}
+	}
+	return at;
+}
+
+int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+	struct set p __attribute__((cleanup(set_fini)));
+	uint64_t began, until = UINT64_MAX, relief_ns;
+	int rc;
+
+	p.nitems = p.nbells = p.njoined = 0;
+	p.announced = false;
+	p.memory = NULL;
+	rc = set_init(&p, fds, n);
+	if (rc < 0)
+		return rc;
+	began = rsk_now_ns();
+	if (timeout)
+		until = began + (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
+	for (;;) {
+		bool last = until <= rsk_now_ns();
+
+		if (!p.njoined || last) {
+			rc = ask(&p, !last, until, mask);
+			return rc < 0 ? rc : merge(&p);
+		}
+		rc = ask(&p, false, 0, NULL);
+		if (rc < 0)
+			return rc;
+		rc = merge(&p);
+		if (rc)
+			break;
+		if (!p.announced && spin(&p))
+			continue;
+		if (!p.announced) {
+			rc = announce_all(&p);
+			if (rc < 0)
+				return rc;
+			continue; /* look once more, then sleep */
+		}
+		relief_ns = relief(&p, false);
+		rsk_stats_add_shared(&rsk_stats_self()->sleeps, 1);
+		rc = ask(&p, true, relief_ns < until ? relief_ns : until, mask);
+		retract_all(&p);
+		for (uint32_t i = 0; i < p.nbells; i++)
+			rsk_bell_drain(&p.bells[i]);
+		if (rc < 0)
+			return rc;
+		if (relief_ns <= rsk_now_ns())
+			relief(&p, true);
+		rc = merge(&p);
+		if (rc)
+			break;
+	}
+	learn(began);
+	return rc;
+}

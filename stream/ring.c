@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "ring.h"
+
+#include <errno.h>
+
+void rsk_ring_tx_init(struct rsk_ring_tx *tx, struct rsk_rail *rail, uint64_t off, uint32_t cells)
+{
+	/* Indexes start with the second lap: fresh memory (zeros) cannot look like the first slot. */
+	*tx = (struct rsk_ring_tx){ .rail = rail,
+				    .off = off,
+				    .cells = cells,
+				    .next = cells,
+				    .credit = cells,
+				    .data_end = cells };
+}
+
+void rsk_ring_rx_init(struct rsk_ring_rx *rx, const uint8_t *base, uint32_t cells)
+{
+	*rx = (struct rsk_ring_rx){ .base = base, .cells = cells, .next = cells };
+}
+
+static bool cells_ok(uint32_t cells)
+{
+	return cells >= RSK_RING_MIN_CELLS && cells <= RSK_RING_MAX_CELLS && !(cells & (cells - 1));
+}
+
+bool rsk_ring_tx_validate(const struct rsk_ring_tx *tx)
+{
+	return cells_ok(tx->cells) && tx->rail && tx->credit <= tx->next &&
+	       tx->next - tx->credit <= tx->cells && tx->data_end <= tx->next &&
+	       tx->off + (uint64_t)tx->cells * RSK_CELL_BYTES <= tx->rail->window_bytes;
+}
+
+bool rsk_ring_rx_validate(const struct rsk_ring_rx *rx)
+{
+	return cells_ok(rx->cells) && rx->base && rx->slots <= rx->next;
+}
+
+static uint32_t cell_of(uint32_t cells, uint64_t index)
+{
+	return (uint32_t)(index & (cells - 1));
+}
+
+uint32_t rsk_ring_tx_room(const struct rsk_ring_tx *tx)
+{
+	uint64_t n = rsk_ring_tx_free(tx);
+	uint32_t to_end = tx->cells - cell_of(tx->cells, tx->next);
+
+	if (!n)
+		return 0;
+	if (n > to_end)
+		n = to_end;
+	if (n > RSK_SLOT_MAX_CELLS)
+		n = RSK_SLOT_MAX_CELLS;
+	return (uint32_t)n * RSK_CELL_BYTES - RSK_SLOT_FRAME_BYTES;
+}
+
+static uint8_t *tx_at(const struct rsk_ring_tx *tx, uint64_t index)
+{
+	return tx->rail->window + tx->off + (uint64_t)cell_of(tx->cells, index) * RSK_CELL_BYTES;
+}
+
+/* Write the frame around a payload that already lies in place and put the whole. */
+static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_t *at,
+		       const struct rsk_slot_head *head)
+{
+	uint64_t hash = rsk_hash_slot(key, head,
+				      rsk_hash_payload(key, at + RSK_SLOT_HEAD_BYTES, head->len));
+	int rc;
+
+	memcpy(at + RSK_SLOT_HEAD_BYTES + head->len, &hash, sizeof(hash));
+	memcpy(at + 8, (const uint8_t *)head + 8, RSK_SLOT_HEAD_BYTES - 8);
+	/*
+	 * Index last: only a hint for the receiver, which would otherwise hash half a slot in vain. Release,
+	 * so that in shm a receiver that sees it usually finds the rest; the hash decides all the same.
+	 */
+	__atomic_store_n((uint64_t *)(void *)at, head->index, __ATOMIC_RELEASE);
+	rc = rsk_rail_put(tx->rail, (uint64_t)(at - tx->rail->window), RSK_SLOT_FRAME_BYTES + head->len);
+	if (rc < 0)
+		return rc;
+	tx->slots++;
+	tx->next += rsk_slot_cells(head->len);
+	return 0;
+}
+
+ssize_t rsk_ring_put_data(struct rsk_ring_tx *tx, const struct rsk_key *key, struct rsk_iovcur *src,
+			  size_t max)
+{
+	uint32_t room = rsk_ring_tx_room(tx);
+	struct rsk_slot_head head = { .index = tx->next, .kind = RSK_SLOT_DATA };
+	uint8_t *at = tx_at(tx, tx->next);
+	struct rsk_iovcur before = *src;
+	int rc;
+
+	if (!room)
+		return 0;
+	if (max > src->left)
+		max = src->left;
+	head.len = max < room ? (uint32_t)max : room;
+	rsk_iovcur_gather(src, at + RSK_SLOT_HEAD_BYTES, head.len);
+	rc = finish_slot(tx, key, at, &head);
+	if (rc < 0) {
+		*src = before;
+		return rc;
+	}
+	tx->data_end = tx->next;
+	return head.len;
+}
+
+int rsk_ring_put_command(struct rsk_ring_tx *tx, const struct rsk_key *key,
+			 const struct rsk_slot_command *cmd)
+{
+	struct rsk_slot_head head = { .index = tx->next,
+				      .len = sizeof(*cmd),
+				      .kind = RSK_SLOT_CONTROL };
+	uint8_t *at = tx_at(tx, tx->next);
+
+	_Static_assert(sizeof(*cmd) + RSK_SLOT_FRAME_BYTES <= RSK_CELL_BYTES, "a command is one cell");
+	if (tx->next - tx->credit >= tx->cells)
+		return -ENOBUFS;
+	memcpy(at + RSK_SLOT_HEAD_BYTES, cmd, sizeof(*cmd));
+	return finish_slot(tx, key, at, &head);
+}
+
+int rsk_ring_tx_credit(struct rsk_ring_tx *tx, uint64_t credit)
+{
+	if (credit > tx->next)
+		return -EPROTO;
+	if (credit > tx->credit)
+		tx->credit = credit;
+	return 0;
+}
+
+int rsk_ring_tx_reput(struct rsk_ring_tx *tx, uint64_t from)
+{
+	if (from < tx->credit)
+		from = tx->credit;
+	while (from < tx->next) {
+		uint32_t cell = cell_of(tx->cells, from);
+		uint64_t run = tx->cells - cell;
+		int rc;
+
+		if (run > tx->next - from)
+			run = tx->next - from;
+		rc = rsk_rail_put(tx->rail, tx->off + (uint64_t)cell * RSK_CELL_BYTES,
+				  run * RSK_CELL_BYTES);
+		if (rc < 0)
+			return rc;
+		from += run;
+	}
+	return 0;
+}
+
+/* Bounds of the claimed slot at cell: payload length must fit the maximum and the way to the ring's end. */
+static bool head_fits(const struct rsk_slot_head *head, uint32_t cells, uint64_t index)
+{
+	return head->index == index && head->len <= RSK_SLOT_MAX_PAYLOAD &&
+	       rsk_slot_cells(head->len) <= cells - cell_of(cells, index);
+}
+
+static bool check_copy(const struct rsk_key *key, const struct rsk_slot_head *head, const uint8_t *copy,
+		       const uint8_t *at)
+{
+	uint64_t hash;
+
+	memcpy(&hash, at + RSK_SLOT_HEAD_BYTES + head->len, sizeof(hash));
+	return hash == rsk_hash_slot(key, head, rsk_hash_payload(key, copy, head->len));
+}
+
+ssize_t rsk_ring_tx_read(const struct rsk_ring_tx *tx, const struct rsk_key *key, uint64_t *index,
+			 uint16_t *kind, uint8_t *buf)
+{
+	const uint8_t *at = tx_at(tx, *index);
+	struct rsk_slot_head head;
+
+	memcpy(&head, at, sizeof(head));
+	if (!head_fits(&head, tx->cells, *index))
+		return -EPROTO;
+	memcpy(buf, at + RSK_SLOT_HEAD_BYTES, head.len);
+	if (!check_copy(key, &head, buf, at))
+		return -EPROTO;
+	*index += rsk_slot_cells(head.len);
+	*kind = head.kind;
+	return head.len;
+}
+
+bool rsk_ring_tx_recover(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_t *buf,
+			 uint32_t *data_len)
+{
+	uint64_t index = tx->next;
+	uint16_t kind;
+	ssize_t n = rsk_ring_tx_read(tx, key, &index, &kind, buf);
+
+	if (n < 0)
+		return false;
+	tx->next = index;
+	tx->slots++;
+	*data_len = 0;
+	if (kind == RSK_SLOT_DATA) {
+		tx->data_end = index;
+		*data_len = (uint32_t)n;
+	}
+	return true;
+}
+
+bool rsk_ring_peek(const struct rsk_ring_rx *rx, struct rsk_slot_view *v)
+{
+	const uint8_t *at = rx->base + (uint64_t)cell_of(rx->cells, rx->next) * RSK_CELL_BYTES;
+
+	if (__atomic_load_n((const uint64_t *)(const void *)at, __ATOMIC_ACQUIRE) != rx->next)
+		return false;
+	memcpy(&v->head, at, sizeof(v->head));
+	v->at = at;
+	return head_fits(&v->head, rx->cells, rx->next);
+}
+
+bool rsk_ring_copy(struct rsk_ring_rx *rx, const struct rsk_key *key, const struct rsk_slot_view *v,
+		   uint8_t *dst)
+{
+	memcpy(dst, v->at + RSK_SLOT_HEAD_BYTES, v->head.len);
+	if (check_copy(key, &v->head, dst, v->at)) {
+		rx->bad_looks = 0;
+		return true;
+	}
+	rx->retries++;
+	rx->bad_looks++;
+	return false;
+}
+
+void rsk_ring_consume(struct rsk_ring_rx *rx, const struct rsk_slot_view *v)
+{
+	rx->next += rsk_slot_cells(v->head.len);
+	rx->slots++;
+}

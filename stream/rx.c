@@ -1,0 +1,715 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "rx.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "arena.h"
+
+/* Looks at a promised slot with a wrong hash before it is asked for again. */
+#define BAD_LOOKS_BEFORE_REPAIR 64
+
+void rsk_rx_init(struct rsk_rx *rx, struct rsk_rail *rail, const uint8_t *ring, uint32_t cells,
+		 uint64_t mail_off, const struct rsk_mail *word, uint64_t key_seed)
+{
+	*rx = (struct rsk_rx){ .rail = rail, .mail_off = mail_off, .word = word, .state = RSK_RX_TCP };
+	rsk_ring_rx_init(&rx->ring, ring, cells);
+	rx->credit_sent = rx->ring.next;
+	rsk_key_init(&rx->key, key_seed);
+}
+
+static void free_hold(struct rsk_rx *rx)
+{
+	rsk_arena_free(rx->hold);
+	rx->hold = NULL;
+	rx->hold_len = rx->hold_off = 0;
+}
+
+static void free_stage(struct rsk_rx *rx)
+{
+	rsk_arena_free(rx->stage);
+	rx->stage = NULL;
+	rx->stage_len = rx->stage_off = 0;
+}
+
+void rsk_rx_fini(struct rsk_rx *rx)
+{
+	free_hold(rx);
+	free_stage(rx);
+}
+
+bool rsk_rx_validate(const struct rsk_rx *rx)
+{
+	if (!rsk_ring_rx_validate(&rx->ring) || rx->state > RSK_RX_ONRING)
+		return false;
+	if (rx->stage_off > rx->stage_len || rx->hold_off > rx->hold_len)
+		return false;
+	if (rx->stage_len && (!rx->stage || rx->stage_cell >= rx->ring.next))
+		return false;
+	if (rx->credit_sent > rx->ring.next)
+		return false;
+	return rx->state != RSK_RX_SWITCHING || rx->pos <= rx->switch_pos;
+}
+
+/* First cell that the sender must not write yet. */
+static uint64_t free_below(const struct rsk_rx *rx)
+{
+	return rx->stage_len ? rx->stage_cell : rx->ring.next;
+}
+
+static int say(struct rsk_rx *rx, uint32_t what, uint64_t pos)
+{
+	rx->mail.what = what;
+	rx->mail.gen = rx->gen;
+	rx->mail.pos = pos;
+	rx->mail.cells = free_below(rx);
+	if (what != RSK_RX_LEAVE)
+		rx->credit_sent = rx->mail.cells;
+	return rsk_mail_put(rx->rail, rx->mail_off, &rx->key, RSK_MAIL_RX, &rx->mail);
+}
+
+static void publish_consumed(struct rsk_rx *rx)
+{
+	if (rx->consumed)
+		atomic_store_explicit(rx->consumed, free_below(rx), memory_order_relaxed);
+}
+
+static void give_credit(struct rsk_rx *rx, bool all)
+{
+	publish_consumed(rx);
+	if (rx->left)
+		return;
+	if (free_below(rx) - rx->credit_sent >= (all || rx->fin ? 1 : rx->ring.cells / 8))
+		say(rx, rx->mail.what, rx->mail.pos);
+}
+
+static int see_word(struct rsk_rx *rx, const struct rsk_mail *m)
+{
+	if (m->what == RSK_TX_PROPOSE) {
+		if (m->gen > rx->proposed)
+			rx->proposed = m->gen;
+		return 0;
+	}
+	if (m->what == RSK_TX_AGAIN && rx->doubt) {
+		if (m->gen != rx->gen || (m->pos != rx->leave_pos && rx->leave_pos != RSK_POS_START))
+			return -EPROTO;
+		rx->heeded = true;
+		return 0;
+	}
+	if (m->what != RSK_TX_RING || rx->state != RSK_RX_WATCH || m->gen != rx->gen)
+		return 0;
+	if (m->cells != rx->ring.next)
+		return -EPROTO;
+	rx->switch_pos = m->pos;
+	rx->switch_cell = m->cells;
+	rx->state = RSK_RX_SWITCHING;
+	/* A broken rail is the sender's to find. */
+	if (!(rx->rail->ops->caps & RSK_FABRIC_SYNC))
+		say(rx, RSK_RX_SWITCHED, 0);
+	return 0;
+}
+
+static int take_word(struct rsk_rx *rx)
+{
+	struct rsk_mail m;
+
+	if (rx->left || rx->fin || !rsk_mail_fresh(rx->word, rx->word_seen) ||
+	    !rsk_mail_get(rx->word, &rx->key, RSK_MAIL_TX, &m))
+		return 0;
+	rx->word_seen = m.hash;
+	return see_word(rx, &m);
+}
+
+static void arrive(struct rsk_rx *rx)
+{
+	if (rx->state == RSK_RX_SWITCHING && rx->pos == rx->switch_pos) {
+		rx->state = RSK_RX_ONRING;
+		rx->promotions++;
+	}
+}
+
+int rsk_rx_serve(struct rsk_rx *rx, struct rsk_companion *c)
+{
+	uint64_t tcp_pos;
+	int rc;
+
+	if (rx->left || rx->fin)
+		return 0;
+	rc = take_word(rx);
+	if (rc < 0)
+		return rc;
+	/* Every read looks at the word right behind it, so no honest N lies behind us here. */
+	if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
+		return -EPROTO;
+	if (rx->proposed > rx->gen && !rx->gave_up && !rx->hold_len &&
+	    (rx->state == RSK_RX_TCP || rx->state == RSK_RX_WATCH)) {
+		rc = c->ops->rx_pos(c, &tcp_pos);
+		if (rc == -EAGAIN)
+			return 0;
+		if (rc < 0) {
+			rx->gave_up = true;
+			return 0;
+		}
+		rx->pos = tcp_pos + rx->ring_bytes;
+		rx->gen = rx->proposed;
+		rx->doubt = false; /* who proposes has not seen a LEAVE */
+		rx->state = RSK_RX_WATCH;
+		say(rx, RSK_RX_WATCHING, 0);
+	}
+	return 0;
+}
+
+/* ---- the ring ---- */
+
+static int run_command(struct rsk_rx *rx, const struct rsk_slot_command *cmd)
+{
+	if (cmd->pos != rx->pos || cmd->gen != rx->gen)
+		return -EPROTO;
+	if (cmd->what == RSK_COMMAND_FIN) {
+		rx->fin = true;
+	} else if (cmd->what == RSK_COMMAND_MOVE) {
+		rx->state = RSK_RX_TCP;
+		rx->demotions++;
+	} else {
+		return -EPROTO;
+	}
+	return 0;
+}
+
+static void note_bad_look(struct rsk_rx *rx)
+{
+	if (rx->ring.bad_looks < BAD_LOOKS_BEFORE_REPAIR)
+		return;
+	rx->ring.bad_looks = 0;
+	rx->mail.repair++;
+	say(rx, rx->mail.what, rx->mail.pos);
+}
+
+static void drop_stage_if_done(struct rsk_rx *rx)
+{
+	if (rx->stage_off == rx->stage_len)
+		free_stage(rx);
+}
+
+/* Next slot into the stage, or a command run. 1: staged; 0: nothing; 2: command done; -errno. */
+static int stage_slot(struct rsk_rx *rx, const struct rsk_slot_view *v)
+{
+	uint8_t command[sizeof(struct rsk_slot_command)];
+	struct rsk_slot_command cmd;
+
+	if (v->head.kind == RSK_SLOT_CONTROL && v->head.len == sizeof(command)) {
+		if (!rsk_ring_copy(&rx->ring, &rx->key, v, command)) {
+			note_bad_look(rx);
+			return 0;
+		}
+		memcpy(&cmd, command, sizeof(cmd));
+		rsk_ring_consume(&rx->ring, v);
+		return run_command(rx, &cmd) < 0 ? -EPROTO : 2;
+	}
+	if (!rx->stage)
+		rx->stage = rsk_arena_alloc(RSK_SLOT_MAX_PAYLOAD);
+	if (!rx->stage)
+		return -ENOMEM;
+	if (!rsk_ring_copy(&rx->ring, &rx->key, v, rx->stage)) {
+		note_bad_look(rx);
+		free_stage(rx);
+		return 0;
+	}
+	if (v->head.kind != RSK_SLOT_DATA || !v->head.len)
+		return -EPROTO;
+	rx->stage_len = v->head.len;
+	rx->stage_off = 0;
+	rx->stage_cell = rx->ring.next;
+	rsk_ring_consume(&rx->ring, v);
+	return 1;
+}
+
+/* Commands at the head take no byte of the stream: they are run for whoever looks. 0 or -errno. */
+static int run_commands(struct rsk_rx *rx)
+{
+	struct rsk_slot_view v;
+	int rc = 2;
+
+	while (rc == 2 && rx->state == RSK_RX_ONRING && !rx->fin && !rx->stage_len &&
+	       rsk_ring_peek(&rx->ring, &v) && v.head.kind == RSK_SLOT_CONTROL)
+		rc = stage_slot(rx, &v);
+	if (rx->state != RSK_RX_ONRING || rx->fin)
+		give_credit(rx, true);
+	return rc < 0 ? rc : 0;
+}
+
+static size_t take_stage(struct rsk_rx *rx, struct rsk_iovcur *dst)
+{
+	size_t n = rx->stage_len - rx->stage_off;
+
+	if (n > dst->left)
+		n = dst->left;
+	rsk_iovcur_scatter(dst, rx->stage + rx->stage_off, n);
+	rx->stage_off += (uint32_t)n;
+	rx->pos += n;
+	rx->ring_bytes += n;
+	drop_stage_if_done(rx);
+	return n;
+}
+
+/* As much as lies in stage and ring. Bytes, 0: nothing (or a command ended it), -errno. */
+static ssize_t recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
+{
+	size_t total = 0;
+	int rc = 0;
+
+	while (dst->left) {
+		struct rsk_slot_view v;
+		uint8_t *p = NULL;
+
+		if (rx->stage_len) {
+			total += take_stage(rx, dst);
+			continue;
+		}
+		if (rx->state != RSK_RX_ONRING || rx->fin || !rsk_ring_peek(&rx->ring, &v))
+			break;
+		/* Straight to where it is wanted, if it fits there in one run. */
+		if (v.head.kind == RSK_SLOT_DATA && v.head.len && rsk_iovcur_run(dst, &p) >= v.head.len) {
+			if (!rsk_ring_copy(&rx->ring, &rx->key, &v, p)) {
+				note_bad_look(rx);
+				break;
+			}
+			rsk_ring_consume(&rx->ring, &v);
+			rsk_iovcur_advance(dst, v.head.len);
+			rx->pos += v.head.len;
+			rx->ring_bytes += v.head.len;
+			total += v.head.len;
+			continue;
+		}
+		rc = stage_slot(rx, &v);
+		if (rc <= 0)
+			break;
+	}
+	give_credit(rx, rx->state != RSK_RX_ONRING);
+	return total ? (ssize_t)total : rc < 0 ? rc : 0;
+}
+
+/* The same without consuming; a slot that does not fit goes by way of a scratch buffer. */
+static ssize_t peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
+{
+	struct rsk_ring_rx ring = rx->ring;
+	struct rsk_slot_view v;
+	uint8_t *scratch = NULL;
+	size_t total = 0;
+
+	if (rx->stage_len) {
+		size_t n = rx->stage_len - rx->stage_off;
+
+		total = n < dst->left ? n : dst->left;
+		rsk_iovcur_scatter(dst, rx->stage + rx->stage_off, total);
+	}
+	while (dst->left && rx->state == RSK_RX_ONRING && !rx->fin && rsk_ring_peek(&ring, &v) &&
+	       v.head.kind == RSK_SLOT_DATA) {
+		size_t n = v.head.len < dst->left ? v.head.len : dst->left;
+
+		if (!scratch)
+			scratch = rsk_arena_alloc(RSK_SLOT_MAX_PAYLOAD);
+		if (!scratch || !rsk_ring_copy(&ring, &rx->key, &v, scratch))
+			break;
+		rsk_iovcur_scatter(dst, scratch, n);
+		total += n;
+		rsk_ring_consume(&ring, &v);
+	}
+	rx->ring.retries = ring.retries;
+	rsk_arena_free(scratch);
+	return (ssize_t)total;
+}
+
+/* ---- the companion ---- */
+
+static ssize_t take_hold(struct rsk_rx *rx, struct rsk_iovcur *dst, bool peek)
+{
+	size_t n = rx->hold_len - rx->hold_off;
+
+	if (n > dst->left)
+		n = dst->left;
+	rsk_iovcur_scatter(dst, rx->hold + rx->hold_off, n);
+	if (!peek) {
+		rx->hold_off += n;
+		rx->pos += n;
+		if (rx->hold_off == rx->hold_len)
+			free_hold(rx);
+	}
+	return (ssize_t)n;
+}
+
+/*
+ * N turned out to lie before what this read returned: the bytes after it were written after a MOVE, behind
+ * ring data that we have not read. Keep them aside until then. @at: the vector before the read of @n bytes.
+ */
+static ssize_t take_back(struct rsk_rx *rx, struct rsk_iovcur at, ssize_t n)
+{
+	size_t over = (size_t)(rx->pos - rx->switch_pos);
+
+	if (over > (size_t)n)
+		return -EPROTO;
+	rx->hold = rsk_arena_alloc(over);
+	if (!rx->hold)
+		return -ENOMEM;
+	rsk_iovcur_run(&at, &(uint8_t *){ NULL });
+	rsk_iovcur_advance(&at, (size_t)n - over);
+	rsk_iovcur_gather(&at, rx->hold, over);
+	rx->hold_len = over;
+	rx->hold_off = 0;
+	rx->pos = rx->switch_pos;
+	arrive(rx);
+	return n - (ssize_t)over;
+}
+
+/*
+ * After a LEAVE that met a MOVE: has the sender heeded it? It says so before it repeats, so the word is decided
+ * when a byte can be read. What comes twice is dropped. 1: go on reading; 0 end; -errno.
+ */
+static ssize_t settle_doubt(struct rsk_rx *rx, struct rsk_companion *c)
+{
+	uint8_t scratch[1024];
+	struct iovec iov = { scratch, 1 };
+	ssize_t n;
+
+	if (rx->doubt) {
+		n = c->ops->recv(c, &iov, 1, 1, MSG_PEEK);
+		if (n <= 0)
+			return n;
+		n = take_word(rx);
+		if (n < 0)
+			return n;
+		if (rx->heeded) {
+			rx->skip = rx->pos - rx->leave_pos;
+			rx->ring_bytes -= rx->skip;
+		}
+		rx->doubt = false;
+	}
+	iov.iov_len = sizeof(scratch);
+	while (rx->skip) {
+		n = c->ops->recv(c, &iov, 1, rx->skip < sizeof(scratch) ? rx->skip : sizeof(scratch), 0);
+		if (n <= 0)
+			return n;
+		rx->skip -= (uint64_t)n;
+	}
+	return 1;
+}
+
+static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst, bool peek)
+{
+	struct rsk_iovcur before = *dst;
+	struct iovec first;
+	size_t cap = dst->left;
+	ssize_t n;
+
+	if ((rx->doubt || rx->skip) && rx->state == RSK_RX_TCP) {
+		n = settle_doubt(rx, c);
+		if (n <= 0)
+			return n;
+	}
+	if (rx->hold_len && rx->state != RSK_RX_ONRING)
+		return take_hold(rx, dst, peek);
+	if (rx->tcp_err) {
+		int err = rx->tcp_err;
+
+		if (!peek) {
+			rx->tcp_err = 0;
+			rx->tcp_eof = true;
+		}
+		return err;
+	}
+	if (rx->state == RSK_RX_SWITCHING && cap > rx->switch_pos - rx->pos)
+		cap = rx->switch_pos - rx->pos;
+	if (dst->off) {
+		uint8_t *p = NULL;
+
+		first.iov_len = rsk_iovcur_run(dst, &p);
+		first.iov_base = p;
+		n = c->ops->recv(c, &first, 1, cap < first.iov_len ? cap : first.iov_len,
+				 peek ? MSG_PEEK : 0);
+	} else {
+		n = c->ops->recv(c, dst->v, dst->n, cap, peek ? MSG_PEEK : 0);
+	}
+	if (n <= 0)
+		return n;
+	if (peek) {
+		if (rx->state == RSK_RX_WATCH) {
+			int rc = take_word(rx);
+
+			if (rc < 0)
+				return rc;
+			if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
+				return -EPROTO;
+			if (rx->state == RSK_RX_SWITCHING && (uint64_t)n > rx->switch_pos - rx->pos)
+				n = (ssize_t)(rx->switch_pos - rx->pos);
+		}
+		rsk_iovcur_advance(dst, (size_t)n);
+		arrive(rx);
+		return n;
+	}
+	rx->pos += (uint64_t)n;
+	if (rx->state == RSK_RX_WATCH) {
+		/* Was the ring announced while we read? */
+		int rc = take_word(rx);
+
+		if (rc < 0)
+			return rc;
+		if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
+			n = take_back(rx, before, n);
+	}
+	if (n > 0)
+		rsk_iovcur_advance(dst, (size_t)n);
+	arrive(rx);
+	return n;
+}
+
+/* The ring is empty: does the companion show the end? True: look at the ring once more. */
+static bool look_at_companion(struct rsk_rx *rx, struct rsk_companion *c)
+{
+	uint8_t byte;
+	struct iovec iov = { &byte, 1 };
+	ssize_t n;
+
+	if (rx->tcp_eof || rx->tcp_err)
+		return true;
+	n = c->ops->recv(c, &iov, 1, 1, MSG_PEEK);
+	if (n == 0)
+		rx->tcp_eof = true;
+	else if (n < 0 && n != -EAGAIN && n != -EINTR)
+		rx->tcp_err = (int)n;
+	return rx->tcp_eof || rx->tcp_err || n > 0;
+}
+
+static ssize_t ring_at_end(struct rsk_rx *rx)
+{
+	if (rx->tcp_err) {
+		int err = rx->tcp_err;
+
+		rx->tcp_err = 0;
+		rx->tcp_eof = true;
+		return err;
+	}
+	return rx->tcp_eof ? 0 : -EAGAIN;
+}
+
+ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst, bool peek,
+		    bool look)
+{
+	size_t total = 0;
+	bool looked = false;
+
+	for (;;) {
+		ssize_t n;
+		int rc = rsk_rx_serve(rx, c);
+
+		if (rc < 0)
+			return total ? (ssize_t)total : rc;
+		if (!dst->left)
+			return (ssize_t)total;
+		arrive(rx);
+		if (rx->stage_len || rx->state == RSK_RX_ONRING) {
+			if (peek) {
+				n = peek_ring(rx, dst);
+				if (n > 0 || total)
+					return (ssize_t)total + n;
+				n = run_commands(rx);
+			} else {
+				n = recv_ring(rx, dst);
+			}
+			if (n < 0)
+				return total ? (ssize_t)total : n;
+			total += (size_t)n;
+			if (rx->state != RSK_RX_ONRING)
+				continue; /* moved: the companion has the rest */
+			if (total)
+				return (ssize_t)total;
+			if (rx->fin)
+				return 0;
+			if (peek && rsk_rx_ready(rx))
+				return -EAGAIN; /* a slot whose hash is not right yet */
+			if (looked)
+				return ring_at_end(rx);
+			if (!look && !rx->tcp_eof && !rx->tcp_err)
+				return -EAGAIN;
+			looked = true;
+			if (!look_at_companion(rx, c))
+				return -EAGAIN;
+			continue;
+		}
+		if (total && !rx->hold_len) {
+			/* Never lose an error or an end of the companion behind bytes already taken. */
+			struct rsk_iovcur save = *dst;
+
+			n = recv_tcp(rx, c, &save, true);
+			if (n <= 0)
+				return (ssize_t)total;
+		}
+		n = recv_tcp(rx, c, dst, peek);
+		if (n > 0) {
+			total += (size_t)n;
+			if (peek || rx->state != RSK_RX_ONRING)
+				return (ssize_t)total;
+			continue;
+		}
+		if (n == 0 && rx->state == RSK_RX_ONRING)
+			continue; /* all of it was taken back */
+		if (total)
+			return (ssize_t)total;
+		/* Nothing or the end, unless the ring was announced just before it. */
+		if ((n == 0 || n == -EAGAIN) && rx->state == RSK_RX_WATCH) {
+			rc = take_word(rx);
+			if (rc < 0)
+				return rc;
+			if (rx->state != RSK_RX_WATCH)
+				continue;
+		}
+		if (n == 0)
+			rx->tcp_eof = true;
+		return n;
+	}
+}
+
+bool rsk_rx_ready(struct rsk_rx *rx)
+{
+	struct rsk_slot_view v;
+
+	if (run_commands(rx) < 0)
+		return true; /* recv will say what is wrong */
+	if (rx->stage_len || rx->fin || rx->tcp_eof || rx->tcp_err)
+		return true;
+	if (rx->state == RSK_RX_ONRING)
+		return rsk_ring_peek(&rx->ring, &v);
+	return rx->hold_len > 0;
+}
+
+uint64_t rsk_rx_pending(struct rsk_rx *rx)
+{
+	struct rsk_ring_rx ring = rx->ring;
+	struct rsk_slot_view v;
+	uint64_t n = rx->stage_len - rx->stage_off;
+
+	while (rx->state == RSK_RX_ONRING && ring.next - rx->ring.next < ring.cells &&
+	       rsk_ring_peek(&ring, &v) && v.head.kind == RSK_SLOT_DATA) {
+		n += v.head.len;
+		rsk_ring_consume(&ring, &v);
+	}
+	return n + rx->hold_len - rx->hold_off;
+}
+
+bool rsk_rx_unread(struct rsk_rx *rx)
+{
+	return rsk_rx_pending(rx) > 0;
+}
+
+/*
+ * Unread data with a command behind: newer bytes, or the end, may be on the companion, so nothing can be repeated
+ * in order. (On a fabric that is not DURABLE the sender waits for us before it sends anything newer.)
+ */
+static bool moved_on(const struct rsk_rx *rx)
+{
+	struct rsk_ring_rx ring = rx->ring;
+	struct rsk_slot_view v;
+	bool data = rx->stage_len > 0;
+
+	if (rx->state < RSK_RX_SWITCHING || rx->fin || !(rx->rail->ops->caps & RSK_FABRIC_DURABLE))
+		return false;
+	while (ring.next - rx->ring.next < ring.cells && rsk_ring_peek(&ring, &v)) {
+		if (v.head.kind != RSK_SLOT_DATA)
+			return data;
+		data = true;
+		rsk_ring_consume(&ring, &v);
+	}
+	return false;
+}
+
+int rsk_rx_leave(struct rsk_rx *rx, bool *again)
+{
+	struct rsk_mail before;
+	struct rsk_slot_view v;
+	uint64_t pos;
+	int rc;
+
+	*again = false;
+	if (rx->left)
+		return 0;
+	rc = take_word(rx);
+	if (rc < 0)
+		return rc;
+	arrive(rx);
+	rc = run_commands(rx);
+	if (rc < 0)
+		return rc;
+	if (rx->hold_len || rx->skip || rx->doubt || moved_on(rx))
+		return -EBUSY;
+	pos = rx->pos;
+	if (rx->state == RSK_RX_WATCH)
+		pos = RSK_POS_START;
+	else if (rx->state == RSK_RX_SWITCHING)
+		pos = rx->switch_pos;
+	before = rx->mail;
+	rx->doubt = true;
+	rx->heeded = false;
+	rx->leave_pos = pos;
+	say(rx, RSK_RX_LEAVE, pos);
+	/* Our LEAVE before our look at the sender's commands; command() has the other half. */
+	atomic_thread_fence(memory_order_seq_cst);
+	rc = take_word(rx);
+	if (rc < 0)
+		return rc;
+	if (!rx->heeded && moved_on(rx)) {
+		if (pos == RSK_POS_START)
+			rx->leave_pos = rx->switch_pos;
+		rx->mail = before; /* what credit goes with from here on */
+		return -EBUSY;
+	}
+	*again = rx->state >= RSK_RX_SWITCHING && !rx->fin &&
+		 (rx->stage_len || rsk_ring_peek(&rx->ring, &v));
+	rx->doubt = false;
+	rx->left = true;
+	free_stage(rx);
+	if (rx->state == RSK_RX_ONRING && !rx->fin)
+		rx->demotions++;
+	if (!rx->fin)
+		rx->state = RSK_RX_TCP;
+	return 0;
+}
+
+void rsk_rx_close(struct rsk_rx *rx)
+{
+	publish_consumed(rx);
+	say(rx, RSK_RX_CLOSED, 0);
+	rx->left = true;
+}
+
+void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
+{
+	if (rx->left && rx->mail.what == RSK_RX_LEAVE) {
+		/* What it said when it left still holds: nothing came by TCP since but what was there. */
+		*pos = rx->mail.pos;
+		*cell = rx->mail.cells;
+		return;
+	}
+	*pos = rx->state == RSK_RX_WATCH     ? RSK_POS_START :
+	       rx->state == RSK_RX_SWITCHING ? rx->switch_pos :
+					       rx->pos;
+	*cell = rx->state == RSK_RX_SWITCHING ? rx->switch_cell : free_below(rx);
+	rx->left = true;
+	free_stage(rx);
+	if (rx->state == RSK_RX_ONRING && !rx->fin)
+		rx->demotions++;
+	if (!rx->fin)
+		rx->state = RSK_RX_TCP;
+}
+
+int rsk_rx_tick(struct rsk_rx *rx)
+{
+	if (rx->left)
+		return rsk_mail_put(rx->rail, rx->mail_off, &rx->key, RSK_MAIL_RX, &rx->mail);
+	if (!rx->gen)
+		return 0;
+	return say(rx, rx->mail.what, rx->mail.pos);
+}
+
+void rsk_rx_look(struct rsk_rx *rx, struct rsk_companion *c)
+{
+	look_at_companion(rx, c);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rx.h - the receiving half of a direction: from which carrier the next byte comes.
+ *
+ *	TCP --proposed, no thread in a plain wait, position known--> WATCHING --RING(N) seen--> SWITCHING
+ *	SWITCHING --position N reached on the companion--> ONRING --MOVE slot--> TCP
+ *	any --leave(): "I have consumed up to C, go on by TCP"--> TCP for good
+ *
+ * A pure machine like tx.h. Guarded by the stream's rx lock. Nothing here blocks.
+ */
+#ifndef RSK_RX_H
+#define RSK_RX_H
+
+#include "companion.h"
+#include "mail.h"
+#include "ring.h"
+
+enum rsk_rx_state { RSK_RX_TCP, RSK_RX_WATCH, RSK_RX_SWITCHING, RSK_RX_ONRING };
+
+struct rsk_rx {
+	struct rsk_ring_rx ring;
+	struct rsk_key key;
+	struct rsk_rail *rail;
+	uint64_t mail_off;	     /* of our rxmail in the peer's segment */
+	const struct rsk_mail *word; /* the peer's txmail in our segment */
+	uint64_t word_seen;
+	_Atomic(uint64_t) *consumed; /* our exact index, for the peer to get() at the end of life; may be NULL */
+
+	uint8_t state;	    /* enum rsk_rx_state */
+	bool left;	    /* TCP for good */
+	bool gave_up;	    /* positions cannot be had */
+	bool fin;	    /* FIN slot taken: end of stream */
+	bool tcp_eof;	    /* the companion showed its end */
+	int tcp_err;	    /* the companion showed this error (-errno); to be delivered once, after the data */
+	uint32_t gen;	    /* of the promotion watched or on */
+	uint32_t proposed;  /* newest proposal seen */
+	uint64_t pos;	    /* of the next byte to deliver; valid from the first WATCHING on */
+	uint64_t switch_pos;
+	uint64_t switch_cell;
+	uint64_t ring_bytes; /* delivered from the ring */
+	uint64_t credit_sent;
+	uint8_t *stage;	     /* one verified slot, delivered in part; arena memory */
+	uint32_t stage_len, stage_off;
+	uint64_t stage_cell; /* its index: no credit beyond it */
+	bool doubt;	     /* a LEAVE met a MOVE: did the sender heed it? The word tells, before the next byte */
+	bool heeded;	     /* it did */
+	uint64_t leave_pos;  /* what that LEAVE said */
+	uint64_t skip;	     /* bytes repeated on the companion that the ring gave us too */
+	uint8_t *hold;	     /* bytes of the companion read beyond switch_pos: due after the MOVE */
+	size_t hold_len, hold_off;
+	uint32_t promotions, demotions;
+	struct rsk_mail mail; /* our rxmail, as last put */
+};
+
+void rsk_rx_init(struct rsk_rx *rx, struct rsk_rail *rail, const uint8_t *ring, uint32_t cells,
+		 uint64_t mail_off, const struct rsk_mail *word, uint64_t key_seed);
+void rsk_rx_fini(struct rsk_rx *rx);
+bool rsk_rx_validate(const struct rsk_rx *rx);
+
+/* Take in what the sender says; answer a proposal if that can be done now. 0 or -EPROTO. */
+int rsk_rx_serve(struct rsk_rx *rx, struct rsk_companion *c);
+
+/*
+ * rsk_rx_recv - what can be had now, as a TCP receive queue would give it. Bytes; 0: end of stream;
+ * -EAGAIN; -EPROTO: the peer breaks the rules; other -errno: the companion's. @dst advances.
+ * @peek: nothing is consumed. @look: also ask the companion while the ring is empty (end, reset).
+ */
+ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst, bool peek,
+		    bool look);
+
+/* Ask the companion whether it shows the stream's end or an error; kept until it is due. */
+void rsk_rx_look(struct rsk_rx *rx, struct rsk_companion *c);
+
+/* Something to deliver (bytes, end, error) without asking the kernel? */
+bool rsk_rx_ready(struct rsk_rx *rx);
+
+/* Bytes deliverable from ring, stage and hold, at least one slot exactly; for FIONREAD and SO_RCVLOWAT. */
+uint64_t rsk_rx_pending(struct rsk_rx *rx);
+
+/* Is anything unread here (for reset at close)? */
+bool rsk_rx_unread(struct rsk_rx *rx);
+
+/*
+ * From now on the companion only. *again: the peer has to repeat something, and will if it lives. 0; -EPROTO;
+ * -EBUSY: bytes lie here that will not be repeated (in hold, or in the ring before a command of the sender): not
+ * left, they have to be read here first.
+ */
+int rsk_rx_leave(struct rsk_rx *rx, bool *again);
+
+/* Nobody reads here any more: the sender's next byte meets the companion. */
+void rsk_rx_close(struct rsk_rx *rx);
+
+/* The rail broke: what the sender must be told by another way (C and the slot it lies in). */
+void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell);
+
+/* A fabric that is not RELIABLE: say the last word once more (called on a timer). 0 or -errno. */
+int rsk_rx_tick(struct rsk_rx *rx);
+
+#endif

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* stream.c - stream objects: birth, pins, the last close, giving up, leaving. */
+#include "stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <rsock/sys.h>
+
+#include "arena.h"
+#include "epoll.h"
+#include "log.h"
+#include "tuple.h"
+
+/* Freed streams, for reuse as streams. Family memory, made at the first one. */
+struct stream_pool {
+	struct rsk_lock lock;
+	struct rsk_stream *free;
+};
+static _Atomic(struct stream_pool *) pool;
+
+static struct stream_pool *pool_get(void)
+{
+	struct stream_pool *p = atomic_load_explicit(&pool, memory_order_acquire), *none = NULL;
+
+	if (p)
+		return p;
+	p = rsk_arena_alloc(sizeof(*p));
+	if (!p)
+		return NULL;
+	if (!atomic_compare_exchange_strong(&pool, &none, p)) {
+		rsk_arena_free(p);
+		return none;
+	}
+	return p;
+}
+
+static struct rsk_stream *stream_alloc(void)
+{
+	struct stream_pool *p = pool_get();
+	struct rsk_stream *s;
+
+	if (!p)
+		return NULL;
+	rsk_lock(&p->lock);
+	s = p->free;
+	if (s)
+		p->free = s->next_free;
+	rsk_unlock(&p->lock);
+	if (!s)
+		return rsk_arena_alloc(sizeof(*s));
+	/* All but life: a late pin attempt may look at it, and finds 0. */
+	memset(s, 0, offsetof(struct rsk_stream, life));
+	memset((uint8_t *)s + offsetof(struct rsk_stream, fds), 0,
+	       sizeof(*s) - offsetof(struct rsk_stream, fds));
+	return s;
+}
+
+struct rsk_stream *rsk_stream_new(int fd, bool connecting_side)
+{
+	static _Atomic(int) stats_pid;
+	struct rsk_stream *s;
+	struct rsk_tuple tuple;
+	int flags, seen = atomic_load(&stats_pid);
+
+	if (rsk_tuple_from_fd(fd, &tuple) < 0) {
+		if (!connecting_side)
+			return NULL;
+		memset(&tuple, 0, sizeof(tuple)); /* in progress: filled in when it has earned it */
+	}
+	rsk_guard_enter();
+	if (seen != rsk_pid && atomic_compare_exchange_strong(&stats_pid, &seen, rsk_pid) && !seen)
+		rsk_stats_init(rsk_own_fd);
+	s = stream_alloc();
+	rsk_guard_exit();
+	if (!s)
+		return NULL;
+	s->tuple = tuple;
+	s->connecting_side = connecting_side;
+	atomic_store(&s->fd, fd);
+	atomic_store(&s->rcvlowat, 1);
+	flags = rsk_sys_fcntl(fd, F_GETFL, 0);
+	atomic_store(&s->nonblock, flags >= 0 && (flags & O_NONBLOCK));
+	s->rec = rsk_stats_stream_get(&tuple, rsk_now_ns());
+	atomic_store(&s->fds, 1);
+	atomic_store_explicit(&s->phase, RSK_PHASE_CANDIDATE, memory_order_release);
+	atomic_store_explicit(&s->life, 1, memory_order_release);
+	return s;
+}
+
+bool rsk_stream_pin(struct rsk_stream *s)
+{
+	uint32_t n = atomic_load_explicit(&s->life, memory_order_relaxed);
+
+	while (n)
+		if (atomic_compare_exchange_weak_explicit(&s->life, &n, n + 1, memory_order_acquire,
+							  memory_order_relaxed))
+			return true;
+	return false;
+}
+
+static void stream_free(struct rsk_stream *s)
+{
+	struct stream_pool *p = pool_get();
+
+	if (s->link) {
+		struct rsk_shm_ctl *ctl = rsk_shm_own_ctl(&s->link->shm, s->sid);
+
+		atomic_store(&ctl->epolls_rx, 0);
+		atomic_store(&ctl->epolls_tx, 0);
+		atomic_store(&s->link->by_sid[s->sid], NULL);
+		rsk_rx_fini(&s->rx);
+		rsk_tx_fini(&s->tx);
+		atomic_fetch_sub(&s->link->streams, 1);
+	}
+	rsk_stats_stream_put(s->rec, rsk_now_ns());
+	atomic_store(&s->phase, RSK_PHASE_FREE);
+	rsk_lock(&p->lock);
+	s->next_free = p->free;
+	p->free = s;
+	rsk_unlock(&p->lock);
+}
+
+void rsk_stream_unpin(struct rsk_stream *s)
+{
+	if (atomic_fetch_sub_explicit(&s->life, 1, memory_order_acq_rel) == 1)
+		stream_free(s);
+}
+
+struct rsk_stream *rsk_stream_of(int fd)
+{
+	for (;;) {
+		uintptr_t w = rsk_fd_word(fd);
+		struct rsk_stream *s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
+
+		if (!w || (w & RSK_FD_EPOLL) || rsk_fd_ours(fd))
+			return NULL;
+		if (rsk_stream_pin(s)) {
+			uintptr_t again = rsk_fd_word(fd);
+
+			if (((w ^ again) & ~(uintptr_t)RSK_FD_HOT) == 0)
+				return s;
+			rsk_stream_unpin(s);
+		}
+		if (rsk_fd_word(fd) == w && !atomic_load(&s->life))
+			return NULL;
+	}
+}
+
+static uint32_t count_fds(struct rsk_stream *s, int *any)
+{
+	uint32_t n = 0, high = rsk_fd_high();
+
+	for (uint32_t i = 0; i < high; i++) {
+		uintptr_t w = rsk_fd_word((int)i);
+
+		if (w && !(w & RSK_FD_EPOLL) && (w & ~(uintptr_t)RSK_FD_MASK) == (uintptr_t)s) {
+			n++;
+			*any = (int)i;
+		}
+	}
+	return n;
+}
+
+bool rsk_stream_sole_process(struct rsk_stream *s)
+{
+	uint32_t n = atomic_load(&s->fds);
+	int any;
+
+	return n <= 1 || (atomic_load(&s->dupped) && count_fds(s, &any) == n);
+}
+
+int rsk_stream_find_fd(struct rsk_stream *s)
+{
+	int fd = atomic_load(&s->fd), any = -1;
+	uintptr_t w = rsk_fd_word(fd);
+
+	if (!(w & RSK_FD_EPOLL) && (w & ~(uintptr_t)RSK_FD_MASK) == (uintptr_t)s)
+		return fd;
+	if (!count_fds(s, &any))
+		return -1;
+	atomic_store(&s->fd, any);
+	return any;
+}
+
+void rsk_stream_cold(struct rsk_stream *s, enum rsk_reason why)
+{
+	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_REFUSED, why);
+	rsk_stats_set_reason(s->rec, why);
+	rsk_join_forget(s);
+	atomic_store(&s->phase, RSK_PHASE_COLD);
+	rsk_fd_replace((uintptr_t)s | RSK_FD_HOT, (uintptr_t)s);
+}
+
+/* ---- life of an fd ---- */
+
+static bool is_tcp(int fd)
+{
+	int v = 0;
+	socklen_t len = sizeof(v);
+
+	return rsk_sys_getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &v, &len) == 0 && v == IPPROTO_TCP &&
+	       rsk_sys_getsockopt(fd, SOL_SOCKET, SO_TYPE, &v, &len) == 0 && v == SOCK_STREAM;
+}
+
+void rsk_fd_new(int fd)
+{
+	if (rsk_fd_word(fd) && !rsk_fd_ours(fd))
+		rsk_fd_closing(fd); /* closed behind our back */
+}
+
+static void begin(int fd, bool connecting_side)
+{
+	struct rsk_stream *s;
+
+	if ((uint32_t)fd >= rsk_fdtab.size || atomic_load_explicit(&rsk_stopped, memory_order_relaxed))
+		return;
+	rsk_fd_new(fd);
+	s = rsk_stream_new(fd, connecting_side);
+	if (!s)
+		return;
+	rsk_fd_put(fd, (uintptr_t)s | RSK_FD_HOT);
+	if (fd <= 2)
+		rsk_stream_cold(s, RSK_REASON_STDIO);
+}
+
+void rsk_fd_connected(int fd)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+
+	if (s) {
+		rsk_stream_unpin(s); /* a second connect() on a socket in progress */
+		return;
+	}
+	if (!rsk_fd_word(fd) && rsk_fdtab.word && is_tcp(fd))
+		begin(fd, true);
+}
+
+void rsk_fd_accepted(int fd)
+{
+	if (rsk_fdtab.word && is_tcp(fd))
+		begin(fd, false);
+}
+
+int rsk_fd_closing(int fd)
+{
+	uintptr_t w = rsk_fd_word(fd);
+	struct rsk_stream *s;
+
+	if (!w)
+		return 0;
+	if (rsk_fd_ours(fd))
+		return -EBADF;
+	/* Whoever takes the word out owns the reference. */
+	if (!atomic_compare_exchange_strong(&rsk_fdtab.word[fd], &w, 0)) {
+		w = atomic_exchange(&rsk_fdtab.word[fd], 0);
+		if (!w)
+			return 0;
+	}
+	if (w & RSK_FD_EPOLL) {
+		rsk_epoll_closed((struct rsk_epoll *)(w & ~(uintptr_t)RSK_FD_MASK));
+		return 0;
+	}
+	s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
+	rsk_epoll_forget_fd(s, fd);
+	if (atomic_fetch_sub(&s->fds, 1) == 1)
+		rsk_stream_goodbye(s, fd);
+	rsk_stream_unpin(s);
+	return 0;
+}
+
+void rsk_fd_dup(int oldfd, int newfd)
+{
+	struct rsk_stream *s = rsk_stream_of(oldfd);
+	uintptr_t w = rsk_fd_word(oldfd);
+
+	rsk_fd_new(newfd);
+	if (w & RSK_FD_EPOLL) {
+		rsk_epoll_dup(oldfd, newfd);
+		return;
+	}
+	if (!s)
+		return;
+	if ((uint32_t)newfd >= rsk_fdtab.size) {
+		rsk_stream_unpin(s);
+		rsk_fd_leave(oldfd, RSK_REASON_FD_LIMIT);
+		return;
+	}
+	atomic_store(&s->dupped, 1);
+	atomic_fetch_add(&s->fds, 1);
+	/* The pin becomes the new entry's reference. */
+	rsk_fd_put(newfd, rsk_stream_phase(s) == RSK_PHASE_COLD ? (uintptr_t)s : (uintptr_t)s | RSK_FD_HOT);
+	if (newfd <= 2)
+		rsk_fd_leave(newfd, RSK_REASON_STDIO);
+}
+
+void rsk_fd_set_nonblock(int fd, bool on)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+
+	if (!s)
+		return;
+	atomic_store(&s->nonblock, on);
+	rsk_stream_unpin(s);
+}
+
+void rsk_fd_set_rcvlowat(int fd, int bytes)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+
+	if (!s)
+		return;
+	atomic_store(&s->rcvlowat, bytes < 0 ? INT32_MAX : bytes ? bytes : 1);
+	rsk_stream_unpin(s);
+}
+
+void rsk_fd_refuse(int fd, enum rsk_reason why)
+{
+	if (!rsk_fd_word(fd) && rsk_fdtab.word && is_tcp(fd))
+		begin(fd, false);
+	rsk_fd_leave(fd, why);
+}
+
+/* ---- the ends ---- */
+
+static void notify(struct rsk_stream *s, uint32_t what)
+{
+	s->link->shm.rail.ops->notify(&s->link->shm.rail, s->sid, what);
+}
+
+/*
+ * The last fd of all is about to be closed. What we sent stays readable in the peer's ring; from there on the
+ * peer reads the companion, where the kernel shows our end: FIN, or RST when something was left unread here.
+ */
+void rsk_stream_goodbye(struct rsk_stream *s, int fd)
+{
+	struct rsk_kernel_companion k;
+	bool unread;
+
+	rsk_join_forget(s);
+	if (rsk_stream_phase(s) != RSK_PHASE_JOINED)
+		return;
+	rsk_companion_init(&k, s, fd);
+	rsk_lock(&s->rx_lock);
+	rsk_rx_serve(&s->rx, &k.c);
+	unread = !s->failed && rsk_rx_unread(&s->rx);
+	rsk_rx_close(&s->rx);
+	rsk_unlock(&s->rx_lock);
+	rsk_lock(&s->tx_lock);
+	rsk_tx_serve(&s->tx, &k.c);
+	if (!s->failed)
+		rsk_tx_move(&s->tx, &k.c);
+	rsk_unlock(&s->tx_lock);
+	if (unread) {
+		const struct linger reset = { .l_onoff = 1, .l_linger = 0 };
+
+		rsk_sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	}
+	notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
+}
+
+void rsk_stream_fail(struct rsk_stream *s, int fd)
+{
+	if (s->failed)
+		return;
+	s->failed = true;
+	rsk_log(RSK_LOG_ERROR, "fd %d: the peer broke the rules, the stream ends", fd);
+	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_DEMOTED_RX, RSK_REASON_LINK_BROKEN);
+	rsk_sys_shutdown(fd, SHUT_RDWR);
+}
+
+/* How long a leaver waits for the peer to repeat what was unread in the ring. */
+#define LEAVE_WAIT_NS 200000000ull
+
+static bool settled(struct rsk_stream *s, int fd)
+{
+	struct rsk_kernel_companion k;
+	bool done;
+
+	rsk_companion_init(&k, s, fd);
+	rsk_lock(&s->tx_lock);
+	rsk_tx_serve(&s->tx, &k.c);
+	rsk_tx_move(&s->tx, &k.c);
+	done = s->tx.state == RSK_TX_TCP;
+	rsk_unlock(&s->tx_lock);
+	return done;
+}
+
+/*
+ * Both directions to the companion, for good. The peer finds LEAVE in its next call, or in a wait, which is
+ * woken; or it has put a slot in that moment, which we then see: fence on both sides (model: demotion).
+ */
+int rsk_stream_leave(struct rsk_stream *s, int fd, enum rsk_reason why)
+{
+	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
+	bool again = false, was_direct;
+	int inq;
+
+	rsk_lock(&s->tx_lock);
+	rsk_lock(&s->rx_lock);
+	was_direct = s->tx.state == RSK_TX_ONRING || s->rx.state == RSK_RX_ONRING;
+	s->tx.peer_left = true; /* we never propose again */
+	rsk_rx_leave(&s->rx, &again);
+	rsk_unlock(&s->rx_lock);
+	rsk_unlock(&s->tx_lock);
+	settled(s, fd);
+	if (was_direct)
+		rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_DEMOTED_RX, why);
+	notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
+	atomic_thread_fence(memory_order_seq_cst);
+	while (rsk_now_ns() < until) {
+		/* What was unread comes back over TCP: wait until some of it is there. */
+		if (settled(s, fd) && (!again || (rsk_sys_ioctl(fd, FIONREAD, &inq) == 0 && inq > 0)))
+			break;
+		rsk_sys_ppoll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1,
+			      &(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+	return 0;
+}
+
+void rsk_fd_leave(int fd, enum rsk_reason why)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+	uint32_t phase;
+
+	if (!s)
+		return;
+	phase = rsk_stream_phase(s);
+	if (phase == RSK_PHASE_JOINED) {
+		rsk_stream_leave(s, fd, why);
+		rsk_epoll_restore(s, fd);
+	}
+	if (phase != RSK_PHASE_COLD)
+		rsk_stream_cold(s, why);
+	rsk_stream_unpin(s);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * stream.h - one end of a TCP connection as the engine sees it. Internal to stream/.
+ *
+ * Family memory (arena.h): parent and child after fork work on the same object. Streams are type-stable: freed
+ * ones go to a list of their own and stay streams, so that a stale table word leads to a stream that says
+ * (life == 0, or a table word that changed) that it is not the one any more.
+ *
+ * Phases: CANDIDATE (counted) -> SEEKING (posted, or looking for the peer) -> JOINING (peer found, being
+ * verified) -> JOINED (each direction on the carrier that rx and tx say) | COLD (given up, reason in the record).
+ */
+#ifndef RSK_STREAM_H
+#define RSK_STREAM_H
+
+#include <rsock/tuple.h>
+
+#include "companion.h"
+#include "engine.h"
+#include "link.h"
+#include "lock.h"
+#include "policy.h"
+#include "rx.h"
+#include "stats.h"
+#include "tx.h"
+
+enum rsk_phase {
+	RSK_PHASE_FREE,
+	RSK_PHASE_CANDIDATE,
+	RSK_PHASE_SEEKING,
+	RSK_PHASE_JOINING,
+	RSK_PHASE_JOINED,
+	RSK_PHASE_COLD,
+};
+
+struct rsk_reg; /* epoll registration: epoll.h */
+
+struct rsk_stream {
+	/* Written by few, read at every call. */
+	_Atomic(uint32_t) phase; /* release when it changes: what the phase promises is in place */
+	_Atomic(uint32_t) life;	 /* fds in all processes + calls under way; 0: free */
+	_Atomic(uint32_t) fds;	 /* fd table entries in all processes (conservative after a kill) */
+	_Atomic(int) fd;	 /* some fd of it, a hint: check the table */
+	_Atomic(uint8_t) nonblock;
+	_Atomic(uint8_t) dupped; /* had more than one fd in a process once */
+	_Atomic(uint8_t) companion_news; /* the kernel showed an end or an error: ask it when polling */
+	_Atomic(uint8_t) rd_shut, wr_shut;
+	_Atomic(int) rcvlowat;
+	bool connecting_side;
+	bool failed; /* the peer broke the rules: ECONNRESET; under both locks, read under either */
+
+	/*
+	 * Threads inside plain kernel waits on this socket, entered before the stream was joined: while there is
+	 * one in receive, the receiver does not answer "watching"; in send, the sender does not fix N. Dekker with
+	 * the phase: enter = add, fence, look at the phase again; join = set the phase, fence, look at the count.
+	 */
+	_Atomic(uint32_t) rx_plain, tx_plain;
+	_Atomic(uint64_t) tcp_rx, tcp_tx; /* bytes through the companion, seen by the library */
+	_Atomic(uint64_t) calls;	  /* that moved bytes */
+	_Atomic(uint64_t) step_calls;	  /* the next step towards joining is due at so many calls */
+	struct rsk_policy_search search;  /* under join_lock */
+	struct rsk_lock join_lock;
+	uint64_t handle;		  /* AssocHandle of the mapper's transaction; under join_lock */
+	uint32_t join_steps;		  /* spent in JOINING; under join_lock */
+	uint64_t key_up, key_down;	  /* seeds: connecting side to accepting side, and back */
+	uint64_t posted_nonce;		  /* offer in the registry; 0: none */
+	struct rsk_tuple tuple;
+	struct rsk_stats_stream *rec; /* may be a record that nobody reads */
+
+	/* From JOINED on. */
+	struct rsk_link *link;
+	uint32_t sid;
+	struct rsk_lock rx_lock, tx_lock;
+	struct rsk_rx rx; /* rx_lock */
+	struct rsk_tx tx; /* tx_lock */
+	uint64_t tx_full_ns;	 /* since when the ring is full without progress, 0: is not; tx_lock */
+	uint64_t tx_full_credit; /* credit then */
+	uint64_t repropose_calls; /* not before so many calls; tx_lock */
+	uint32_t ring_full_moves;
+	uint32_t empty_looks;	  /* receives that found nothing, since the companion was asked; rx_lock */
+	_Atomic(uint32_t) rx_spin_ns, tx_spin_ns; /* budgets that learn: wait.c */
+
+	struct rsk_reg *regs; /* epoll registrations; under the epoll lock (epoll.c) */
+	struct rsk_stream *next_free;
+};
+
+/* The real companion: the fd of the caller, or of the table. On the stack of whoever works. */
+struct rsk_kernel_companion {
+	struct rsk_companion c;
+	struct rsk_stream *s;
+};
+
+void rsk_companion_init(struct rsk_kernel_companion *k, struct rsk_stream *s, int fd);
+
+static inline uint32_t rsk_stream_phase(const struct rsk_stream *s)
+{
+	return atomic_load_explicit(&s->phase, memory_order_acquire);
+}
+
+/* stream.c: objects */
+struct rsk_stream *rsk_stream_new(int fd, bool connecting_side);
+bool rsk_stream_pin(struct rsk_stream *s);   /* false: it is dead */
+void rsk_stream_unpin(struct rsk_stream *s);
+struct rsk_stream *rsk_stream_of(int fd);    /* pinned, hot or cold; NULL */
+bool rsk_stream_sole_process(struct rsk_stream *s);
+int rsk_stream_find_fd(struct rsk_stream *s); /* an fd of this process, -1 */
+void rsk_stream_cold(struct rsk_stream *s, enum rsk_reason why); /* give up: calls go to the kernel */
+void rsk_stream_fail(struct rsk_stream *s, int fd); /* the peer broke the rules */
+void rsk_stream_goodbye(struct rsk_stream *s, int fd); /* the last fd of all is being closed */
+int rsk_stream_leave(struct rsk_stream *s, int fd, enum rsk_reason why);
+
+/* join.c */
+void rsk_join_step(struct rsk_stream *s, int fd);
+void rsk_join_forget(struct rsk_stream *s);
+void rsk_join_forked(void);
+
+extern _Atomic(int) rsk_forked; /* this process has children, or is one: family objects are never given back */
+
+/* io.c: one non-blocking round, with locks, notification and bookkeeping */
+ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek, bool look);
+ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags);
+/* Take in what the peer said, both directions; finish what is owed (RESEND). */
+void rsk_stream_serve(struct rsk_stream *s, int fd);
+/* A full ring without progress for too long: go back to TCP. True when it did. */
+bool rsk_stream_relieve(struct rsk_stream *s, int fd);
+
+/*
+ * rsk_stream_poll - readiness as poll(2) tells it for @events, from ring and companion. With @kernel >= 0 that is what
+ * the kernel has just said of the companion; -1: ask it if need be.
+ */
+short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel);
+/* What of @events the kernel is to watch on the companion while we sleep. */
+short rsk_stream_kernel_events(struct rsk_stream *s, short events);
+
+/* knobs, process-wide (engine.c) */
+struct rsk_knobs {
+	bool disabled;
+	uint32_t spin_ns;
+	uint32_t ring_bytes;
+	struct rsk_policy policy;
+	const char *stat_file;
+};
+extern struct rsk_knobs rsk_knobs;
+extern _Atomic(int) rsk_stopped; /* enum rsk_reason: this process promotes nothing more; 0: it does */
+extern int rsk_pid;
+
+uint64_t rsk_now_ns(void);
+int rsk_own_fd(int fd); /* move one of ours up; the new number or -errno; enters it in the table */
+void rsk_own_close(int fd);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tx.h - the sending half of a direction: which carrier takes the next byte, and how that changes.
+ *
+ *	TCP --propose--> PROPOSED --peer watches, N known--> RING --MOVE slot / LEAVE--> TCP
+ *	RING --LEAVE(C) with unread slots--> RESEND (C.. over TCP, in order, before anything newer) --> TCP
+ *	RING --rail broken--> BROKEN (waits for the receiver's C by another way) --> RESEND
+ *
+ * A pure machine: no clock, no system call but through the companion's four. Guarded by the stream's tx lock.
+ * Positions count the bytes of the stream; what the kernel counts is less by what went through the ring.
+ */
+#ifndef RSK_TX_H
+#define RSK_TX_H
+
+#include "companion.h"
+#include "mail.h"
+#include "ring.h"
+
+enum rsk_tx_state { RSK_TX_TCP, RSK_TX_PROPOSED, RSK_TX_ONRING, RSK_TX_RESEND, RSK_TX_BROKEN };
+
+struct rsk_tx {
+	struct rsk_ring_tx ring;
+	struct rsk_key key;
+	uint64_t mail_off;		/* of our txmail in the peer's segment */
+	const struct rsk_mail *answer;	/* the peer's rxmail in our segment */
+	uint64_t answer_seen;		/* hash of the newest one believed */
+	uint8_t *scratch;		/* [RSK_SLOT_MAX_PAYLOAD], while RESEND; arena memory */
+
+	uint8_t state;			/* enum rsk_tx_state */
+	bool watched;			/* the peer answered this proposal */
+	bool acked;			/* the receiver has seen where the ring begins */
+	bool peer_left;			/* never propose again */
+	bool peer_closed;		/* nobody reads the ring any more */
+	bool fin;
+	bool gave_up;			/* positions cannot be had: never propose again */
+	uint32_t gen;
+	uint32_t repair_seen;
+	uint64_t pos;			/* of the next byte; valid from the first promotion on */
+	uint64_t ring_bytes;		/* carried by the ring for good */
+	uint64_t start_pos, start_cell; /* of this promotion */
+	uint64_t moved_tcp_pos;		/* the kernel's count when the ring was left */
+	uint64_t resend_cell;		/* next slot to repeat */
+	uint32_t resend_len, resend_off; /* slot in scratch, how much of it went */
+	uint64_t resend_pos;		/* position of the byte at resend_off */
+	uint32_t promotions, demotions;
+	struct rsk_mail word;		/* our txmail, as last put */
+};
+
+void rsk_tx_init(struct rsk_tx *tx, struct rsk_rail *rail, uint64_t ring_off, uint32_t cells,
+		 uint64_t mail_off, const struct rsk_mail *answer, uint64_t key_seed);
+void rsk_tx_fini(struct rsk_tx *tx);
+bool rsk_tx_validate(const struct rsk_tx *tx);
+
+/* Ask the receiver whether it watches; later calls go on from its answer. 0, or -EAGAIN/-EPERM when no use. */
+int rsk_tx_propose(struct rsk_tx *tx);
+
+/*
+ * rsk_tx_serve - take in what the receiver said (credit, watching, leave, repair) and act on it.
+ * 0; -EAGAIN: a LEAVE cannot be heeded now, send nothing; -EPROTO (the peer breaks the rules: the link is not
+ * to be used any more).
+ */
+int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c);
+
+/*
+ * rsk_tx_send - as much of @src as goes now, in the right carrier. Bytes; -EAGAIN: none goes now;
+ * other -errno: the companion's. @src advances. Flags go to the companion's send.
+ */
+ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_companion *c, struct rsk_iovcur *src, int flags);
+
+/* Would rsk_tx_send() take a byte from the ring's point of view? (On TCP: ask the kernel.) */
+bool rsk_tx_writable(const struct rsk_tx *tx);
+
+/*
+ * "From here on the companion": needs no answer. No-op unless on the ring or proposing. 0 or -errno;
+ * -EAGAIN on a fabric that is not SYNC while the receiver has not yet said that it knows of the ring.
+ */
+int rsk_tx_move(struct rsk_tx *tx, struct rsk_companion *c);
+
+/* "The stream ends here." 0 or -errno; the kernel's FIN is the caller's business. */
+int rsk_tx_fin(struct rsk_tx *tx, struct rsk_companion *c);
+
+/* The rail broke: nothing more by the ring. Then, when the receiver's position is known: go on from there. */
+void rsk_tx_break(struct rsk_tx *tx);
+int rsk_tx_resume(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos, uint64_t cell);
+
+/* A fabric that is not RELIABLE: put the mail and what is not credited once more (called on a timer). */
+int rsk_tx_tick(struct rsk_tx *tx);
+
+/* After the tx lock's holder was killed inside a section: believe the ring. */
+void rsk_tx_recover(struct rsk_tx *tx);
+
+#endif

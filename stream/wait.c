@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "wait.h"
+
+#include <errno.h>
+#include <linux/tcp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <rsock/sys.h>
+
+#include "cpu.h"
+#include "stream.h"
+
+#define LOOKS_PER_CLOCK 16
+#define YIELDS_SAME_CPU 2
+#define MIN_SPIN_NS 1000u
+
+bool rsk_stream_stirs(struct rsk_stream *s, uint32_t what)
+{
+	bool stirs;
+
+	if (what == RSK_WAKE_TX)
+		return rsk_mail_fresh(s->tx.answer, s->tx.answer_seen);
+	if (rsk_mail_fresh(s->tx.answer, s->tx.answer_seen))
+		return true;
+	if (!rsk_trylock(&s->rx_lock))
+		return false; /* another thread is at it */
+	stirs = rsk_mail_fresh(s->rx.word, s->rx.word_seen) || rsk_rx_ready(&s->rx);
+	rsk_unlock(&s->rx_lock);
+	return stirs;
+}
+
+bool rsk_spin_pays(struct rsk_stream *s)
+{
+	struct rsk_shm_ctl *ctl = rsk_shm_peer_ctl(&s->link->shm, s->sid);
+	uint32_t peer = atomic_load_explicit(&ctl->cpu, memory_order_relaxed);
+
+	return peer != (uint32_t)sched_getcpu() + 1;
+}
+
+static _Atomic(uint32_t) *budget_of(struct rsk_wait *w)
+{
+	return w->what == RSK_WAKE_RX ? &w->s->rx_spin_ns : &w->s->tx_spin_ns;
+}
+
+static bool spin(struct rsk_wait *w)
+{
+	struct rsk_stats_process *me = rsk_stats_self();
+	uint32_t budget = atomic_load_explicit(budget_of(w), memory_order_relaxed);
+	uint64_t start = rsk_now_ns();
+
+	if (!rsk_knobs.spin_ns)
+		return false;
+	if (!rsk_spin_pays(w->s)) {
+		for (int i = 0; i < YIELDS_SAME_CPU; i++) {
+			rsk_sys_sched_yield();
+			if (rsk_stream_stirs(w->s, w->what))
+				return true;
+		}
+		return false;
+	}
+	if (!budget)
+		return false;
+	rsk_stats_add_shared(&me->spins, 1);
+	do {
+		for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
+			if (rsk_stream_stirs(w->s, w->what)) {
+				rsk_stats_add_shared(&me->spins_useful, 1);
+				return true;
+			}
+			rsk_pause();
+		}
+	} while (rsk_now_ns() - start < budget);
+	return false;
+}
+
+/* A wait that was over within the longest spin allowed would have been worth spinning for; else spin less. */
+static void learn(struct rsk_wait *w)
+{
+	uint64_t took = rsk_now_ns() - w->begin_ns;
+	uint32_t budget = atomic_load_explicit(budget_of(w), memory_order_relaxed);
+
+	if (took <= rsk_knobs.spin_ns)
+		budget = rsk_knobs.spin_ns;
+	else
+		budget = budget / 2 < MIN_SPIN_NS ? 0 : budget / 2;
+	atomic_store_explicit(budget_of(w), budget, memory_order_relaxed);
+}
+
+void rsk_wait_begin(struct rsk_wait *w, struct rsk_stream *s, int fd, uint32_t what)
+{
+	*w = (struct rsk_wait){ .s = s, .fd = fd, .what = what, .active = true };
+	w->begin_ns = rsk_now_ns();
+	w->deadline_ns = UINT64_MAX;
+}
+
+static void read_deadline(struct rsk_wait *w)
+{
+	struct timeval tv = { 0 };
+	socklen_t len = sizeof(tv);
+	int name = w->what == RSK_WAKE_RX ? SO_RCVTIMEO : SO_SNDTIMEO;
+
+	w->have_deadline = true;
+	if (rsk_sys_getsockopt(w->fd, SOL_SOCKET, name, &tv, &len) == 0 && (tv.tv_sec || tv.tv_usec)) {
+		w->deadline_ns = w->begin_ns + (uint64_t)tv.tv_sec * 1000000000u +
+				 (uint64_t)tv.tv_usec * 1000u;
+		w->timed = true;
+	}
+}
+
+static short companion_events(struct rsk_wait *w)
+{
+	if (w->what == RSK_WAKE_RX)
+		return POLLIN;
+	return w->s->tx.state == RSK_TX_ONRING ? 0 : POLLOUT;
+}
+
+/* ppoll() by way of libc: a cancellation point. Returns its count or -errno; errno stays as it was. */
+static int sleep_on(struct pollfd *fds, nfds_t n, uint64_t until_ns)
+{
+	struct timespec ts;
+	uint64_t now = rsk_now_ns(), left = until_ns > now ? until_ns - now : 0;
+	int saved = errno, rc;
+
+	ts.tv_sec = (time_t)(left / 1000000000u);
+	ts.tv_nsec = (long)(left % 1000000000u);
+	rc = rsk_host->ppoll(fds, n, until_ns == UINT64_MAX ? NULL : &ts, NULL);
+	if (rc < 0)
+		rc = -errno;
+	errno = saved;
+	return rc;
+}
+
+int rsk_wait_more(struct rsk_wait *w)
+{
+	struct rsk_stream *s = w->s;
+	struct rsk_link *l = s->link;
+	struct rsk_stats_process *me = rsk_stats_self();
+	uint32_t cut = rsk_guard_cut;
+	struct pollfd fds[2];
+	uint64_t until;
+	int rc;
+
+	if (!w->spun) {
+		w->spun = true;
+		if (spin(w))
+			return 0;
+	}
+	if (!w->announced) {
+		if (!w->bell.l) {
+			rc = rsk_bell_take(&w->bell, l);
+			if (rc < 0)
+				return rc;
+		}
+		l->shm.rail.ops->announce(&l->shm.rail, s->sid, w->what, w->bell.index);
+		/* Pairs with the fence in notify(): the peer sees the announcement, or our next look its slot. */
+		atomic_thread_fence(memory_order_seq_cst);
+		w->announced = true;
+		rsk_stream_serve(s, w->fd);
+		return 0;
+	}
+	if (!w->have_deadline)
+		read_deadline(w);
+	until = w->deadline_ns;
+	if (w->what == RSK_WAKE_TX && s->tx_full_ns && s->tx_full_ns + 10000000u < until)
+		until = s->tx_full_ns + 10000000u;
+	fds[0] = (struct pollfd){ .fd = w->fd, .events = companion_events(w) };
+	fds[1] = (struct pollfd){ .fd = w->bell.fd, .events = POLLIN };
+	rsk_stats_add_shared(&me->sleeps, 1);
+	rc = sleep_on(fds, 2, until);
+	w->announced = false;
+	w->spun = false;
+	if (rc > 0 && fds[1].revents)
+		rsk_bell_drain(&w->bell);
+	rsk_stats_add_shared(&me->wakes, 1);
+	rsk_stream_serve(s, w->fd);
+	if (rc == -EINTR)
+		return w->timed || rsk_guard_cut != cut ? -EINTR : 0;
+	if (rc < 0)
+		return rc;
+	if (rc == 0) {
+		if (rsk_now_ns() >= w->deadline_ns)
+			return -EAGAIN;
+		rsk_stream_relieve(s, w->fd);
+		return 0;
+	}
+	return fds[0].revents ? 1 : 0;
+}
+
+void rsk_wait_end(struct rsk_wait *w)
+{
+	struct rsk_link *l;
+
+	if (!w->active)
+		return;
+	l = w->s->link;
+	w->active = false;
+	if (w->bell.l) {
+		l->shm.rail.ops->retract(&l->shm.rail, w->s->sid, w->what, w->bell.index);
+		rsk_bell_give(&w->bell);
+	}
+	learn(w);
+}
+
+void rsk_stream_want_room(struct rsk_stream *s)
+{
+	struct rsk_shm_ctl *ctl = rsk_shm_own_ctl(&s->link->shm, s->sid);
+	uint64_t epolls = atomic_load(&ctl->epolls_rx);
+
+	if (epolls)
+		atomic_fetch_or(&ctl->epolls_tx, epolls);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+void rsk_tcp_info_add(struct tcp_info *ti, unsigned int len, struct rsk_stream *s)
+{
+	if (!s || len < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(ti->tcpi_bytes_received))
+		return;
+	ti->tcpi_bytes_acked += s->tx.ring_bytes;
+	ti->tcpi_bytes_received += s->rx.ring_bytes;
+}

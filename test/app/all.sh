@@ -1,0 +1,14 @@
+#!/bin/sh
+# all.sh BINDIR [OPTION...]: every family in turn, e.g. `all.sh build/bin --list`,
+# `all.sh build/bin --mode both --all`. The environment is theirs: LIBRSOCK, RSOCK_TOOL.
+bin=$1
+shift
+failed=0
+for family in "$bin"/app_*; do
+	case $family in
+	*/app_static_cat) continue ;;
+	esac
+	[ "$1" = --list ] || echo "== ${family##*/}"
+	"$family" "$@" || failed=1
+done
+exit $failed

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Much data, many streams, and the moment of promotion itself: no warming there. */
+#include "app.h"
+
+static char buf[1 << 20];
+
+struct flow {
+	int fd;
+	uint64_t len;
+	size_t chunk;
+	unsigned int seed;
+};
+
+static void flow_send(void *arg)
+{
+	struct flow *flow = arg;
+
+	LOG("sent %d", app_send_pattern(flow->fd, flow->len, flow->chunk, flow->seed));
+}
+
+/* Both directions at once, flat out. */
+static void duplex(int fd, uint64_t len, size_t out, size_t in)
+{
+	struct flow flow = { fd, len, out, (unsigned int)app_side };
+	struct app_thread thread;
+
+	app_thread_start(&thread, flow_send, &flow);
+	bool ok = app_recv_pattern(fd, len, in, (unsigned int)!app_side);
+
+	app_thread_join(&thread);
+	LOG("received %d", ok);
+}
+
+CASE(both_write_first, DIRECT, "both write 3 MB before they read")
+{
+	int fd = app_open(WARM);
+
+	R(app_send_pattern(fd, 3000000, 3000000, (unsigned int)app_side));
+	R(app_recv_pattern(fd, 3000000, 65536, (unsigned int)!app_side));
+	app_sync();
+	app_close(fd);
+}
+
+CASE(both_write_first_cold, 0, "both write 3 MB before they read, on a fresh connection")
+{
+	int fd = app_open(COLD);
+
+	R(app_send_pattern(fd, 3000000, 100000, (unsigned int)app_side));
+	R(app_recv_pattern(fd, 3000000, 65536, (unsigned int)!app_side));
+	app_sync();
+	app_close(fd);
+}
+
+CASE(pingpong_1byte, DIRECT, "1 byte there and back, 10,000 times")
+{
+	int fd = app_open(WARM | NODELAY);
+	int good = 0;
+
+	for (int i = 0; i < 10000; i++) {
+		char out = (char)i, in = (char)~i;
+
+		if (CLI)
+			MUST(write(fd, &out, 1));
+		if (read(fd, &in, 1) != 1)
+			break;
+		if (SRV)
+			MUST(write(fd, &in, 1));
+		good += in == out;
+	}
+	LOG("good %d", good);
+	app_sync();
+	app_close(fd);
+}
+
+CASE(bulk_64m, DIRECT | LONG_RUN, "64 MiB one way, then 64 MiB the other")
+{
+	int fd = app_open(WARM);
+
+	for (int i = 0; i < 2; i++) {
+		if ((i == 0) == CLI)
+			R(app_send_pattern(fd, 64u << 20, 128 << 10, (unsigned int)i));
+		else
+			R(app_recv_pattern(fd, 64u << 20, 128 << 10, (unsigned int)i));
+	}
+	app_sync();
+	app_close(fd);
+}
+
+CASE(duplex_32m, DIRECT | LONG_RUN, "32 MiB both ways at once")
+{
+	int fd = app_open(WARM);
+
+	duplex(fd, 32u << 20, 50000, 60000);
+	app_sync();
+	app_close(fd);
+}
+
+CASE(promote_flat_out, DIRECT | LONG_RUN,
+     "32 MiB both ways at once from the first byte, then again")
+{
+	int fd = app_open(COLD);
+
+	duplex(fd, 32u << 20, 50000, 60000);
+	app_sync();
+	app_warm(fd);
+	app_expect_rings(1);
+	duplex(fd, 1u << 20, 3000, 2000);
+	app_sync();
+	app_close(fd);
+}
+
+CASE(promote_small_writes, DIRECT, "small writes flat out both ways from the first byte")
+{
+	int fd = app_open(COLD | NODELAY);
+
+	duplex(fd, 2u << 20, 61, 997);
+	app_sync();
+	app_warm(fd);
+	app_expect_rings(1);
+	app_close(fd);
+}
+
+CASE(promote_one_way, DIRECT | LONG_RUN, "16 MiB one way from the first byte, then the other way")
+{
+	int fd = app_open(COLD);
+
+	for (int i = 0; i < 2; i++) {
+		if ((i == 0) == CLI)
+			R(app_send_pattern(fd, 16u << 20, 16384, (unsigned int)i));
+		else
+			R(app_recv_pattern(fd, 16u << 20, 16384, (unsigned int)i));
+	}
+	app_warm(fd);
+	app_expect_rings(1);
+	app_close(fd);
+}
+
+CASE(promote_with_queue, DIRECT, "promoted while 40 KB wait unread in one direction")
+{
+	int fd = app_open(COLD | NODELAY);
+	char small[64];
+
+	if (SRV) {
+		app_pattern(buf, 40000, 0, 1);
+		app_write_all(fd, buf, 40000);
+	}
+	/* One way only: what is queued the other way stays queued. */
+	for (int i = 0; i < 1500; i++) {
+		memset(small, 'q', sizeof(small));
+		if (CLI)
+			app_write_all(fd, small, sizeof(small));
+		else
+			app_read_full(fd, small, sizeof(small));
+	}
+	if (CLI)
+		R(app_recv_pattern(fd, 40000, 1000, 1));
+	app_warm(fd);
+	app_expect_rings(1);
+	app_close(fd);
+}
+
+/* Streams of every age around the promotion, ended in a way of their own. */
+static void at_every_age(void (*end)(int fd, int age))
+{
+	enum {
+		STEP = 7,
+		AGES = 60
+	};
+	int listener = SRV ? app_listen(COLD) : -1;
+	int one = 1;
+
+	app_sync();
+	for (int k = 0; k < AGES; k++) {
+		int fd = SRV ? app_accept(listener) : app_connect(COLD);
+
+		MUST(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)));
+		for (uint32_t i = 0; i < (uint32_t)(k * STEP); i++) {
+			uint32_t got = ~i;
+
+			if (CLI)
+				MUST(write(fd, &i, sizeof(i)));
+			if (app_read_full(fd, &got, sizeof(got)) != sizeof(got) || got != i)
+				app_die("age %d, message %u", k, i);
+			if (SRV)
+				MUST(write(fd, &got, sizeof(got)));
+		}
+		end(fd, k);
+		app_sync();
+	}
+}
+
+static void end_half_close(int fd, int age)
+{
+	char text[32];
+
+	(void)age;
+	if (CLI) {
+		SAY(fd, "last request");
+		MUST(shutdown(fd, SHUT_WR));
+		app_hear(fd, 5);
+		R(read(fd, text, 1));
+	} else {
+		app_drain(fd, "drained");
+		SAY(fd, "reply");
+	}
+	app_close(fd);
+}
+
+CASE(age_half_close, 0, "half-close at every age from 0 to 413 round trips")
+{
+	at_every_age(end_half_close);
+}
+
+static void end_reset(int fd, int age)
+{
+	struct linger lg = { 1, 0 };
+
+	(void)age;
+	if (CLI) {
+		SAY(fd, "12345");
+		app_flag_wait(2);
+		MUST(setsockopt(fd, SOL_SOCKET, SO_LINGER, &lg, sizeof(lg)));
+		app_close(fd);
+	} else {
+		app_await_inq(fd, 5);
+		app_flag_set(2, 1);
+		app_await_poll(fd, POLLHUP, 5000);
+		app_drain(fd, "drained");
+		R(recv(fd, buf, 1, 0));
+		app_close(fd);
+	}
+	app_sync();
+	if (SRV)
+		app_flag_set(2, 0);
+}
+
+CASE(age_reset, 0, "reset at every age from 0 to 413 round trips")
+{
+	at_every_age(end_reset);
+}
+
+static void end_burst(int fd, int age)
+{
+	if (CLI == (age % 2 == 0)) {
+		if (!app_send_pattern(fd, 300000, 9999, (unsigned int)age))
+			LOG("age %d", age);
+	} else {
+		if (!app_recv_pattern(fd, 300000, 8888, (unsigned int)age))
+			LOG("age %d", age);
+	}
+	app_sync();
+	app_close(fd);
+}
+
+CASE(age_burst, 0, "a burst of 300 KB at every age from 0 to 413 round trips")
+{
+	at_every_age(end_burst);
+}
+
+static void end_fork(int fd, int age)
+{
+	(void)age;
+	if (SRV) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			app_hear(fd, 5);
+			SAY(fd, "child");
+			_exit(0);
+		}
+		app_close(fd);
+		waitpid(pid, NULL, 0);
+	} else {
+		SAY(fd, "hello");
+		app_hear(fd, 5);
+		R(read(fd, buf, 1));
+		app_close(fd);
+	}
+}
+
+CASE(age_fork, 0, "handed to a child at every age from 0 to 413 round trips")
+{
+	at_every_age(end_fork);
+}
+
+static void end_epoll(int fd, int age)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u64 = (uint64_t)age };
+
+	if (SRV) {
+		int ep = (int)MUST(epoll_create1(0));
+
+		MUST(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+		app_flag_set(3, (uint64_t)gettid());
+		for (int i = 0; i < 30; i++) {
+			char text[4];
+
+			if (epoll_wait(ep, &ev, 1, 10000) != 1 || read(fd, text, 4) != 4)
+				app_die("age %d, event %d", age, i);
+			app_write_all(fd, text, 4);
+		}
+		app_close(ep);
+	} else {
+		for (int i = 0; i < 30; i++) {
+			char text[4];
+
+			app_write_all(fd, "ping", 4);
+			if (app_read_full(fd, text, 4) != 4)
+				app_die("age %d, reply %d", age, i);
+		}
+	}
+	app_sync();
+	app_close(fd);
+}
+
+CASE(age_epoll, 0, "put into an edge-triggered epoll at every age from 0 to 413 round trips")
+{
+	at_every_age(end_epoll);
+	LOG("done");
+}
+
+static void end_bytes_left(int fd, int age)
+{
+	(void)age;
+	if (CLI) {
+		app_write_all(fd, "0123456789", 10);
+		R(recv(fd, buf, 1, 0));
+		app_close(fd);
+	} else {
+		app_await_inq(fd, 10);
+		app_hear(fd, 5);
+		app_close(fd);
+	}
+}
+
+CASE(age_close_unread, 0, "closed with unread bytes at every age from 0 to 413 round trips")
+{
+	at_every_age(end_bytes_left);
+}
+
+CASE(sizes, DIRECT, "request and reply of every size from 1 byte to 300 KB, growing by a third")
+{
+	int fd = app_open(WARM | NODELAY);
+
+	for (size_t len = 1; len < 300000; len += len / 3 + 1) {
+		if (CLI) {
+			if (!app_send_pattern(fd, len, len, 1) ||
+			    !app_recv_pattern(fd, len, len, 2))
+				LOG("size %zu", len);
+		} else {
+			if (!app_recv_pattern(fd, len, len, 1) ||
+			    !app_send_pattern(fd, len, len, 2))
+				LOG("size %zu", len);
+		}
+	}
+	app_sync();
+	app_close(fd);
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+CASE(random_calls, DIRECT, "16 MiB by calls and sizes drawn by lot, on both ends")
+{
+	int fd = app_open(WARM);
+	uint64_t rnd = 88172645463325252ull + (uint64_t)app_side, pos = 0, len = 16u << 20;
+	bool ok = true;
+
+	while (pos < len && ok) {
+		size_t now =
+			(size_t)(next_random(&rnd) % (next_random(&rnd) % 4 ? 3000 : 70000)) + 1;
+		struct iovec iov[3];
+		struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 3 };
+		ssize_t n = 0;
+
+		if (now > len - pos)
+			now = (size_t)(len - pos);
+		iov[0] = (struct iovec){ buf, now / 3 };
+		iov[1] = (struct iovec){ buf + now / 3, now / 2 };
+		iov[2] = (struct iovec){ buf + now / 3 + now / 2, now - now / 3 - now / 2 };
+		if (CLI)
+			app_pattern(buf, now, pos, 1);
+		switch (next_random(&rnd) % 5) {
+		case 0:
+			n = CLI ? write(fd, buf, now) : read(fd, buf, now);
+			break;
+		case 1:
+			n = CLI ? send(fd, buf, now, MSG_MORE) : recv(fd, buf, now, MSG_WAITALL);
+			break;
+		case 2:
+			n = CLI ? writev(fd, iov, 3) : readv(fd, iov, 3);
+			break;
+		case 3:
+			n = CLI ? sendmsg(fd, &msg, 0) : recvmsg(fd, &msg, 0);
+			break;
+		default:
+			if (SRV)
+				n = recv(fd, buf, now, MSG_PEEK);
+			if (SRV && n > 0)
+				ok = app_pattern_ok(buf, (size_t)n, pos, 1);
+			n = CLI ? sendto(fd, buf, now, 0, NULL, 0) :
+				  recvfrom(fd, buf, now, 0, NULL, NULL);
+		}
+		if (n <= 0 || (SRV && !app_pattern_ok(buf, (size_t)n, pos, 1)))
+			ok = false;
+		pos += n > 0 ? (uint64_t)n : 0;
+	}
+	LOG("complete %d right %d", pos == len, ok);
+	app_sync();
+	R(recv(fd, buf, 1, MSG_DONTWAIT));
+	app_sync();
+	app_close(fd);
+}
+
+CASE(many_streams, DIRECT, "50 streams between two processes, used in turn, 200 rounds")
+{
+	int fds[50], good = 0;
+
+	app_open_more(COLD | NODELAY, fds, 50);
+	for (int r = 0; r < 200; r++) {
+		for (int i = 0; i < 50; i++) {
+			uint32_t out = (uint32_t)(r * 50 + i), in = ~out;
+
+			if (CLI)
+				MUST(write(fds[i], &out, sizeof(out)));
+			if (app_read_full(fds[i], &in, sizeof(in)) != sizeof(in))
+				break;
+			if (SRV)
+				MUST(write(fds[i], &in, sizeof(in)));
+			good += in == out;
+		}
+	}
+	LOG("good %d", good);
+	app_sync();
+	app_expect_rings(50);
+	for (int i = 0; i < 50; i++)
+		app_close(fds[i]);
+}
+
+CASE(pipeline, DIRECT, "20,000 requests of 32 bytes in flight before the replies are read")
+{
+	int fd = app_open(WARM);
+
+	if (CLI) {
+		R(app_send_pattern(fd, 640000, 32, 1));
+		R(app_recv_pattern(fd, 640000, 4096, 1));
+	} else {
+		uint64_t done = 0;
+
+		while (done < 640000) {
+			ssize_t n = read(fd, buf, 4096);
+
+			if (n <= 0)
+				break;
+			app_write_all(fd, buf, (size_t)n);
+			done += (uint64_t)n;
+		}
+		LOG("done %llu", (unsigned long long)done);
+	}
+	app_sync();
+	app_close(fd);
+}
+
+CASE(slow_reader, DIRECT, "8 MiB to a reader that takes 100 bytes at a time for a while")
+{
+	int fd = app_open(WARM);
+
+	if (CLI) {
+		R(app_send_pattern(fd, 8u << 20, 65536, 1));
+	} else {
+		uint64_t pos = 0;
+		bool ok = true;
+
+		while (pos < 8u << 20 && ok) {
+			size_t now = pos < 1u << 19 ? 100 : 65536;
+			ssize_t n = read(fd, buf, now);
+
+			ok = n > 0 && app_pattern_ok(buf, (size_t)n, pos, 1);
+			pos += n > 0 ? (uint64_t)n : 0;
+		}
+		LOG("right %d", ok);
+	}
+	app_sync();
+	app_close(fd);
+}
+
+CASE(stop_and_go, DIRECT, "bursts of 1 MiB, each answered after the reader slept")
+{
+	int fd = app_open(WARM);
+	char ok[2];
+
+	for (int i = 0; i < 10; i++) {
+		if (CLI) {
+			R(app_send_pattern(fd, 1 << 20, 100000, (unsigned int)i));
+			app_read_full(fd, ok, 2);
+		} else {
+			R(app_recv_pattern(fd, 1 << 20, 100000, (unsigned int)i));
+			app_write_all(fd, "ok", 2);
+		}
+	}
+	app_sync();
+	app_close(fd);
+}

@@ -1,0 +1,14 @@
+#!/bin/sh
+# has-symbols.sh PROGRAM SYMBOL...: does the program call each of these?
+program=$1
+shift
+symbols=$(nm -D --undefined-only "$program") || exit 1
+for symbol in "$@"; do
+	case $symbols in
+	*" $symbol"*) ;;
+	*)
+		echo "$program does not call $symbol"
+		exit 1
+		;;
+	esac
+done

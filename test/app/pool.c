@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Several threads in one epoll or listener; a thread for each stream. */
+#include "app.h"
+
+static char buf[64];
+static int the_fd, the_ep;
+static _Atomic int counted, answered, stop;
+
+static int pool_fds[4];
+static uint32_t pool_flags;
+
+/* Answers each 8-byte message it was told of, until stop. */
+static void pool_worker(void *arg)
+{
+	(void)arg;
+	while (!stop) {
+		struct epoll_event ev;
+		char text[8];
+
+		if (epoll_wait(the_ep, &ev, 1, 50) != 1)
+			continue;
+		atomic_fetch_add(&counted, 1);
+		int fd = pool_fds[ev.data.u64];
+
+		if (recv(fd, text, sizeof(text), MSG_DONTWAIT) == sizeof(text)) {
+			app_write_all(fd, text, sizeof(text));
+			atomic_fetch_add(&answered, 1);
+		}
+		if (pool_flags & EPOLLONESHOT) {
+			ev.events = EPOLLIN | pool_flags;
+			MUST(epoll_ctl(the_ep, EPOLL_CTL_MOD, fd, &ev));
+		}
+	}
+}
+
+static void pool(uint32_t flags, bool exact)
+{
+	struct app_thread thread[4];
+	int rounds = 300, good = 0;
+
+	pool_flags = flags;
+	app_open_more(WARM | NODELAY, pool_fds, 4);
+	if (SRV) {
+		the_ep = (int)MUST(epoll_create1(0));
+		for (int i = 0; i < 4; i++) {
+			struct epoll_event ev = { .events = EPOLLIN | flags,
+						  .data.u64 = (uint64_t)i };
+
+			MUST(epoll_ctl(the_ep, EPOLL_CTL_ADD, pool_fds[i], &ev));
+		}
+		for (int i = 0; i < 4; i++)
+			app_thread_start(&thread[i], pool_worker, NULL);
+		app_sync();
+		app_sync();
+		stop = 1;
+		for (int i = 0; i < 4; i++)
+			app_thread_join(&thread[i]);
+		LOG("answered %d", answered);
+		if (exact)
+			LOG("events %d", counted);
+	} else {
+		app_sync();
+		for (int r = 0; r < rounds; r++) {
+			char text[8];
+			int fd = pool_fds[r % 4];
+
+			snprintf(text, sizeof(text), "m%06d", r);
+			app_write_all(fd, text, sizeof(text));
+			app_read_full(fd, buf, sizeof(text));
+			good += !memcmp(text, buf, sizeof(text));
+		}
+		LOG("good %d", good);
+		app_sync();
+	}
+	app_sync();
+}
+
+CASE(pool_level, DIRECT, "four threads in one epoll, level: each message is answered once")
+{
+	pool(0, false);
+}
+
+CASE(pool_edge, DIRECT, "four threads in one epoll, edge: one event a message")
+{
+	pool(EPOLLET, true);
+}
+
+CASE(pool_oneshot, DIRECT, "four threads in one epoll, oneshot and MOD: one event a message")
+{
+	pool(EPOLLONESHOT, true);
+}
+
+CASE(pool_oneshot_edge, DIRECT, "four threads in one epoll, oneshot and edge: one event a message")
+{
+	pool(EPOLLONESHOT | EPOLLET, true);
+}
+
+static int exclusive_ep[3];
+
+static void exclusive_worker(void *arg)
+{
+	int ep = exclusive_ep[*(int *)arg];
+
+	while (!stop) {
+		struct epoll_event ev;
+		char text[8];
+
+		if (epoll_wait(ep, &ev, 1, 50) != 1)
+			continue;
+		if (recv(the_fd, text, sizeof(text), MSG_DONTWAIT) == sizeof(text)) {
+			app_write_all(the_fd, text, sizeof(text));
+			atomic_fetch_add(&answered, 1);
+		}
+	}
+}
+
+CASE(exclusive, DIRECT,
+     "three epolls with EPOLLEXCLUSIVE on one stream: each message wakes someone")
+{
+	struct app_thread thread[3];
+	int which[3] = { 0, 1, 2 };
+
+	the_fd = app_open(WARM | NODELAY);
+	if (SRV) {
+		for (int i = 0; i < 3; i++) {
+			struct epoll_event ev = { .events = EPOLLIN | EPOLLEXCLUSIVE };
+
+			exclusive_ep[i] = (int)MUST(epoll_create1(0));
+			R(epoll_ctl(exclusive_ep[i], EPOLL_CTL_ADD, the_fd, &ev));
+			app_thread_start(&thread[i], exclusive_worker, &which[i]);
+		}
+		app_sync();
+		app_sync();
+		stop = 1;
+		for (int i = 0; i < 3; i++)
+			app_thread_join(&thread[i]);
+		LOG("answered %d", answered);
+	} else {
+		app_sync();
+		for (int r = 0; r < 200; r++) {
+			app_write_all(the_fd, "exclusiv", 8);
+			if (app_read_full(the_fd, buf, 8) != 8)
+				break;
+		}
+		app_sync();
+	}
+	app_sync();
+	app_close(the_fd);
+}
+
+static int many_fds[8];
+
+static void many_pingpong(void *arg)
+{
+	int fd = many_fds[*(int *)arg], good = 0;
+
+	for (uint32_t i = 0; i < 500; i++) {
+		uint32_t got = ~i;
+
+		if (CLI)
+			MUST(write(fd, &i, sizeof(i)));
+		if (app_read_full(fd, &got, sizeof(got)) != sizeof(got))
+			break;
+		if (SRV)
+			MUST(write(fd, &got, sizeof(got)));
+		good += got == i;
+	}
+	atomic_fetch_add(&answered, good);
+}
+
+CASE(many_threads, DIRECT, "eight threads, each with a stream of its own, promoted side by side")
+{
+	struct app_thread thread[8];
+	int which[8];
+
+	app_open_more(COLD | NODELAY, many_fds, 8);
+	for (int i = 0; i < 8; i++) {
+		which[i] = i;
+		app_thread_start(&thread[i], many_pingpong, &which[i]);
+	}
+	for (int i = 0; i < 8; i++)
+		app_thread_join(&thread[i]);
+	LOG("good %d", answered);
+	app_sync();
+	app_expect_rings(8);
+	for (int i = 0; i < 8; i++)
+		app_close(many_fds[i]);
+}
+
+static int accept_listener;
+
+static void accept_one(void *arg)
+{
+	int fd = accept(accept_listener, NULL, NULL);
+
+	(void)arg;
+	if (fd >= 0) {
+		app_write_all(fd, "accepted", 8);
+		atomic_fetch_add(&counted, 1);
+		close(fd);
+	}
+}
+
+CASE(accept_threads, 0, "three threads in accept on one listener: each gets one connection")
+{
+	struct app_thread thread[3];
+
+	if (SRV) {
+		accept_listener = app_listen(COLD);
+		for (int i = 0; i < 3; i++)
+			app_thread_start(&thread[i], accept_one, NULL);
+		app_sync();
+		for (int i = 0; i < 3; i++)
+			app_thread_join(&thread[i]);
+		LOG("accepted %d", counted);
+	} else {
+		app_sync();
+		for (int i = 0; i < 3; i++) {
+			int fd = app_connect(COLD);
+
+			app_hear(fd, 8);
+			R(read(fd, buf, 1));
+			app_close(fd);
+		}
+	}
+	app_sync();
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads `rsock stat --json`: did the streams of these processes travel through the ring? */
+#include "runner.h"
+
+#include "app.h"
+
+#define STAT_BYTES (4u << 20)
+
+/* The tool's output, owned by the caller; NULL with a reason. */
+static char *ask_tool(const char *tool, char *why, int why_len)
+{
+	int pipe_fd[2], status;
+	size_t len = 0;
+	ssize_t n;
+
+	if (!tool || access(tool, X_OK)) {
+		snprintf(why, (size_t)why_len, "RSOCK_TOOL does not name the rsock tool");
+		return NULL;
+	}
+	char *text = malloc(STAT_BYTES);
+
+	if (pipe2(pipe_fd, O_CLOEXEC))
+		abort();
+	pid_t pid = fork();
+
+	if (!pid) {
+		dup2(pipe_fd[1], 1);
+		execl(tool, tool, "stat", "--json", (char *)NULL);
+		_exit(127);
+	}
+	close(pipe_fd[1]);
+	while (len < STAT_BYTES - 1) {
+		n = read(pipe_fd[0], text + len, STAT_BYTES - 1 - len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+	}
+	close(pipe_fd[0]);
+	text[len] = '\0';
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (status) {
+		snprintf(why, (size_t)why_len, "%s stat --json: status %#x", tool, status);
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+/* Value of a key inside one flat object that ends at end; NULL when it is not there. */
+static const char *member(const char *object, const char *end, const char *key)
+{
+	char quoted[40];
+
+	snprintf(quoted, sizeof(quoted), "\"%s\":", key);
+	const char *at = strstr(object, quoted);
+
+	if (!at || at > end)
+		return NULL;
+	at += strlen(quoted);
+	return at + strspn(at, " ");
+}
+
+/* One record of the table: does it count as a stream of this process in the ring? */
+static bool in_ring(const char *at, const char *end, int pid, char *seen, int seen_len)
+{
+	const char *owner = member(at, end, "pid");
+	const char *tx = member(at, end, "tx"), *rx = member(at, end, "rx");
+	const char *tx_bytes = member(at, end, "tx_ring_bytes");
+	const char *rx_bytes = member(at, end, "rx_ring_bytes");
+	const char *reason = member(at, end, "reason"), *open = member(at, end, "open");
+
+	if (!owner || !tx || !rx || !tx_bytes || !rx_bytes || !reason || !open ||
+	    atoi(owner) != pid || strncmp(open, "true", 4))
+		return false;
+	if (!strncmp(tx, "\"ring\"", 6) && !strncmp(rx, "\"ring\"", 6) && atoll(tx_bytes) > 0 &&
+	    atoll(rx_bytes) > 0)
+		return true;
+	snprintf(seen, (size_t)seen_len, "tx %.6s %lld bytes, rx %.6s %lld bytes, reason %.*s", tx,
+		 atoll(tx_bytes), rx, atoll(rx_bytes), (int)strcspn(reason, ",}"), reason);
+	return false;
+}
+
+bool runner_stat_ring(const char *tool, const int *pids, int count, int streams, char *why,
+		      int why_len)
+{
+	char *text = ask_tool(tool, why, why_len);
+	bool all = true;
+
+	if (!text)
+		return false;
+	const char *table = strstr(text, "\"streams\"");
+
+	for (int i = 0; i < count && all; i++) {
+		char seen[128] = "no open stream in the table";
+		const char *at = table;
+		int found = 0;
+
+		while (at && (at = strchr(at, '{'))) {
+			const char *end = strchr(at, '}');
+
+			if (end)
+				found += in_ring(at, end, pids[i], seen, sizeof(seen));
+			at = end;
+		}
+		if (found < streams) {
+			snprintf(why, (size_t)why_len, "%s, pid %d: %d of %d streams; %s",
+				 i ? "client" : "server", pids[i], found, streams, seen);
+			all = false;
+		}
+	}
+	free(text);
+	return all;
+}

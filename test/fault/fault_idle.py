@@ -1,0 +1,111 @@
+#!/usr/bin/python3 -B
+"""An idle accelerated pair uses no CPU at all, and wakes at once."""
+import os
+import sys
+import time
+
+from peers import both_ways, pair, warm
+
+from harness import case, main  # noqa: E402 (peers sets the path)
+
+IDLE_S = 10
+SLEEPS = (("recv", "epoll2"), ("poll", "poll2"), ("epoll", "select2"), ("select", "epoll2"))
+
+
+def cpu(pid):
+    """Per thread: nanoseconds on a CPU and times put on one (schedstat), ticks in user and system mode (stat)."""
+    used = {}
+    for task in sorted(os.listdir(f"/proc/{pid}/task")):
+        with open(f"/proc/{pid}/task/{task}/schedstat") as file:
+            run_ns, _wait_ns, slices = file.read().split()
+        with open(f"/proc/{pid}/task/{task}/stat") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        used[task] = (int(run_ns), int(slices), int(fields[11]) + int(fields[12]))
+    return used
+
+
+def asleep(t, pids, seconds=5):
+    """Wait until no thread of these processes has run for a fifth of a second (spin budgets are then spent)."""
+    last = [None, 0.0]
+
+    def quiet():
+        now = [cpu(pid) for pid in pids]
+        if now != last[0]:
+            last[:] = [now, time.monotonic()]
+        return time.monotonic() - last[1] > 0.2
+    t.until(quiet, seconds, "all threads to fall asleep")
+    return last[0]
+
+
+@case(90)
+def no_cpu_and_wakes_at_once(t):
+    pairs = []
+    for _ways in SLEEPS:
+        server, client, port = pair(t)
+        warm(server, client)
+        pairs.append((server, client, port))
+    for (server, client, _port), (way, way2) in zip(pairs, SLEEPS):
+        client.order("wait", way)
+        server.order("wait", way2)
+    pids = [end.pid for server, client, _port in pairs for end in (server, client)]
+    before = asleep(t, pids)
+    time.sleep(IDLE_S)  # the time that is measured, not a wait for something
+    after = [cpu(pid) for pid in pids]
+    for pid, was, now in zip(pids, before, after):
+        t.equal(now, was, f"(ns on CPU, times scheduled, ticks) of process {pid} over {IDLE_S} idle seconds")
+    delays_us = []
+    for (server, client, _port), (way, way2) in zip(pairs, SLEEPS):
+        for turn in range(20):
+            server.order("poke")  # ends the wait on stdin first
+            server.answer("called")
+            server.answer("poked")
+            delay_us = int(client.answer("woken").split()[1]) / 1000
+            delays_us.append(delay_us)
+            # Kernel TCP itself takes up to 40 ms on a loaded machine with two cores; the median is the verdict.
+            t.check(delay_us < 200_000, f"woken {delay_us:.0f} us after the send, sleeping in {way}, wake-up {turn}")
+            client.order("wait", way)
+            server.order("wait", way2)
+            asleep(t, (server.pid, client.pid))
+    delays_us.sort()
+    median_us = delays_us[len(delays_us) // 2]
+    print(f"woken from sleep after {delays_us[0]:.0f} (min) {median_us:.0f} (median) {delays_us[-1]:.0f} us (max)")
+    t.check(median_us < 2000, f"median wake-up takes {median_us:.0f} us")
+    for server, client, port in pairs:
+        # The other way round: the client sleeps in its wait, the server's stdin ends the server's.
+        server.order("poke")
+        server.answer("called")
+        server.answer("poked")
+        client.answer("woken")
+        server.order("wait", "recv")
+        client.ask("poked", "poke")
+        server.answer("woken")
+        t.stats.sample()
+        server.finish()
+        client.finish()
+        t.stats.direct(port, to_server=500_000, to_client=500_000)
+
+
+@case(60)
+def idle_then_bulk(t):
+    """Sleep, bulk, sleep, bulk: the sleepers sleep again each time."""
+    server, client, port = pair(t)
+    warm(server, client)
+    for _ in range(10):
+        server.order("wait", "epoll2")
+        client.order("wait", "recv")
+        was = asleep(t, (server.pid, client.pid))
+        time.sleep(0.3)  # measured
+        t.equal([cpu(server.pid), cpu(client.pid)], was, "CPU used while idle for 0.3 s")
+        server.order("poke")
+        server.answer("called")
+        server.answer("poked")
+        client.answer("woken")
+        both_ways(server, client, 3_000_000, 3_000_000)
+    t.stats.sample()
+    server.finish()
+    client.finish()
+    t.stats.direct(port, to_server=30_000_000, to_client=30_000_000)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,268 @@
+#!/usr/bin/python3 -B
+"""The registry is a hint: left behind, scribbled over, cut, removed, someone else's, or nowhere to put, all is still right.
+
+Each case runs in a mount namespace with a /dev/shm of its own, so that no other test meets the damage.
+"""
+import os
+import random
+import stat
+import subprocess
+import sys
+import threading
+
+from peers import Peer, both_ways, pair, warm
+
+from harness import LIBC, Failure, case, main  # noqa: E402 (peers sets the path)
+
+FOLDER = f"/dev/shm/rsock-{os.geteuid()}"
+FILE = FOLDER + "/registry"
+MS_REC_PRIVATE = 0x4000 | 0x40000
+CLONE_NEWNS = 0x20000
+
+
+def private_shm(options="size=64m"):
+    """A fresh, private /dev/shm for this process and its children."""
+    if LIBC.unshare(CLONE_NEWNS) or LIBC.mount(b"none", b"/", None, MS_REC_PRIVATE, None):
+        raise Failure("needs the right to make a mount namespace (run as root)")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", "/dev/shm"], check=True)
+
+
+def exchange(t, demand_direct=False, size=2_000_000):
+    server, client, port = pair(t)
+    warm(server, client)
+    both_ways(server, client, size, size, ios=("edge", "poll"))
+    t.stats.sample()
+    server.finish()
+    client.finish()
+    if demand_direct:
+        t.stats.direct(port, to_server=size, to_client=size, share=0.8)
+    return port
+
+
+class Scribbler:
+    """A thread that damages the registry until told to stop; seeded."""
+
+    def __init__(self, actions):
+        self.random = random.Random(int(os.environ.get("RSOCK_SEED", "7")))
+        self.actions = actions
+        self.count = 0
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        while not self.over.wait(0.001):
+            try:
+                getattr(self, self.random.choice(self.actions))()
+                self.count += 1
+            except FileNotFoundError:
+                pass
+
+    def stop(self):
+        self.over.set()
+        self.thread.join()
+        return self.count
+
+    def scribble(self):
+        with open(FILE, "rb+") as file:
+            size = os.path.getsize(FILE)
+            for _ in range(self.random.randrange(1, 200)):
+                file.seek(self.random.randrange(max(1, size)))
+                file.write(self.random.randbytes(self.random.randrange(1, 300)))
+
+    def shuffle(self):
+        """Valid entries at wrong places, twice, or from before."""
+        with open(FILE, "rb+") as file:
+            data = file.read()
+            used = [at for at in range(0, len(data) - 127, 128) if any(data[at:at + 128])]
+            for at in used:
+                file.seek(self.random.choice(used))
+                file.write(data[at:at + 128])
+
+    def cut(self):
+        os.truncate(FILE, self.random.choice((0, 1, 127, 4096, 100_000, 1 << 20)))
+
+    def grow(self):
+        os.truncate(FILE, 30 << 20)
+
+    def forbid(self):
+        os.chmod(FILE, self.random.choice((0, 0o400, 0o600, 0o666)))
+
+    def remove(self):
+        os.unlink(FILE)
+
+    def remove_folder(self):
+        os.unlink(FILE)
+        os.rmdir(FOLDER)
+
+
+def under_damage(t, actions, recovers):
+    private_shm()
+    exchange(t, demand_direct=True)
+    t.stats.demand(os.path.exists(FILE), f"no registry at {FILE}")
+    scribbler = Scribbler(actions)
+    for _ in range(25):
+        exchange(t)
+    count = scribbler.stop()
+    t.stats.demand(count > 100, f"only {count} acts of damage: was the registry there?")
+    if recovers:
+        for _ in range(3):
+            exchange(t, demand_direct=True)
+
+
+@case(90)
+def scribbled_over(t):
+    under_damage(t, ("scribble", "shuffle"), recovers=True)
+
+
+@case(90)
+def truncated(t):
+    under_damage(t, ("cut", "grow", "scribble"), recovers=True)
+
+
+@case(90)
+def removed(t):
+    under_damage(t, ("remove", "remove_folder", "forbid", "cut"), recovers=False)
+
+
+@case(90)
+def damaged_under_long_streams(t):
+    """Streams that are promoted already do not care."""
+    private_shm()
+    server, client, port = pair(t)
+    warm(server, client)
+    scribbler = Scribbler(("scribble", "cut", "remove"))
+    size = 200_000_000
+    both_ways(server, client, size, size, ios=("epoll", "block"), seconds=60)
+    scribbler.stop()
+    t.stats.sample()
+    server.finish()
+    client.finish()
+    t.stats.direct(port, to_server=size, to_client=size)
+
+
+@case(60)
+def left_behind_by_killed_processes(t):
+    """Processes killed with their entries posted; the same ports again at once; later ones go direct."""
+    private_shm()
+    port = t.free_port()
+    for turn in range(40):
+        server, client = Peer(t, "server"), Peer(t, "client", preload=bool(turn % 4))
+        server.ask("listening", "listen", port)
+        server.order("accept", turn)
+        client.ask("connected", "connect", port, turn)
+        server.answer("connected")
+        both_ways(server, client, 100_000, 100_000, chunk=1000)
+        client.kill()
+        server.kill()
+    for _ in range(3):
+        exchange(t, demand_direct=True)
+
+
+@case(60)
+def posted_by_many(t):
+    """More entries than there are places near any of them: the stale ones give way."""
+    private_shm()
+    for _ in range(3):
+        exchange(t, demand_direct=True)
+    t.stats.demand(os.path.exists(FILE), f"no registry at {FILE}")
+    if not os.path.exists(FILE):
+        return
+    with open(FILE, "rb+") as file:
+        size = os.path.getsize(FILE)
+        data = file.read()
+        used = [data[at:at + 128] for at in range(0, size - 127, 128) if any(data[at:at + 128])]
+        if used:
+            file.seek(0)
+            file.write((used[0] * (size // 128))[:size])
+    for _ in range(3):
+        exchange(t, demand_direct=True)
+
+
+def untrusted(t, prepare):
+    private_shm()
+    prepare()
+    before = os.lstat(FOLDER)
+    for _ in range(3):
+        port = exchange(t)
+        for side in ("server", "client"):
+            t.stats.plain(port, side, bytes_moved=2_000_000)
+    after = os.lstat(FOLDER)
+    t.equal((after.st_ino, after.st_uid, after.st_mode), (before.st_ino, before.st_uid, before.st_mode), "the folder")
+
+
+@case(60)
+def folder_of_another_user(t):
+    def prepare():
+        os.mkdir(FOLDER, 0o777)
+        os.chown(FOLDER, 65534, 65534)
+    untrusted(t, prepare)
+    t.equal(os.listdir(FOLDER), [], "entries in another user's folder")
+
+
+@case(60)
+def folder_open_to_all(t):
+    def prepare():
+        os.mkdir(FOLDER)
+        os.chmod(FOLDER, 0o777)
+    untrusted(t, prepare)
+    t.equal(os.listdir(FOLDER), [], "entries in a folder that anybody may write")
+
+
+@case(60)
+def folder_is_a_link(t):
+    target = t.path("elsewhere")
+    os.mkdir(target, 0o700)
+    untrusted(t, lambda: os.symlink(target, FOLDER))
+    t.equal(os.listdir(target), [], "entries made through a symbolic link")
+
+
+@case(60)
+def registry_is_a_link(t):
+    target = t.path("victim")
+    with open(target, "w") as file:
+        file.write("precious")
+
+    def prepare():
+        os.mkdir(FOLDER, 0o700)
+        os.symlink(target, FILE)
+    untrusted(t, prepare)
+    with open(target) as file:
+        t.equal(file.read(), "precious", "a file that the registry's name was linked to")
+    t.check(stat.S_ISLNK(os.lstat(FILE).st_mode), "the link was replaced")
+
+
+@case(60)
+def registry_is_a_fifo(t):
+    """Nothing may wait for somebody at the other end of it."""
+    def prepare():
+        os.mkdir(FOLDER, 0o700)
+        os.mkfifo(FILE, 0o600)
+    untrusted(t, prepare)
+
+
+def all_arrives(t):
+    """By whatever way; the library was there and has counted it."""
+    for _ in range(3):
+        port = exchange(t)
+        for side in ("server", "client"):
+            moved = sum(stream.tx_ring_bytes + stream.tx_tcp_bytes for stream in t.stats.of_port(port, side))
+            t.stats.demand(moved >= 2_000_000, f"port {port}, {side}: {moved} bytes counted, wanted 2000000")
+
+
+@case(60)
+def no_room(t):
+    """/dev/shm is full: plain TCP or not, all arrives."""
+    private_shm("size=8k,nr_inodes=3")
+    all_arrives(t)
+
+
+@case(60)
+def read_only(t):
+    private_shm()
+    subprocess.run(["mount", "-o", "remount,ro", "/dev/shm"], check=True)
+    all_arrives(t)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,299 @@
+/*
+ * peer PROGRESS-FILE: one end of TCP connections, told what to do by lines on stdin; answers each with one
+ * line on stdout. The harness kills it, stops it, and compares.
+ *
+ *   listen PORT            accept SEED                  connect PORT SEED [SOURCE-PORT]
+ *   flow IO TX RX CHUNK FIN   move bytes (TX, RX: a number or "endless")
+ *   wait HOW               sleep in recv, poll, select or epoll until 8 bytes come: a time stamp; with
+ *                          poll2, select2, epoll2 stdin is watched as well, and a line there ends the wait
+ *   poke                   send a time stamp            unread   tell what FIONREAD says
+ *   close | reset          end | _exit | abandon (return from main with the connection open)
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl.h"
+
+static struct conn conn = { .fd = -1 };
+static struct progress *progress;
+static int listener = -1;
+
+static __attribute__((noreturn)) void die(const char *what)
+{
+	printf("error %s: %s\n", what, errno_name(errno));
+	fflush(stdout);
+	exit(1);
+}
+
+static struct sockaddr_in loopback(unsigned int port)
+{
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons((uint16_t)port),
+				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* A fresh connection: the two directions have different bytes, and each connection its own. */
+static void conn_start(int fd, uint64_t seed, bool server)
+{
+	struct sockaddr_in local;
+	struct sockaddr_in peer;
+	socklen_t len = sizeof(local);
+
+	conn = (struct conn){ .fd = fd,
+			      .tx_seed = 2 * seed + server,
+			      .rx_seed = 2 * seed + !server };
+	*progress = (struct progress){ 0 };
+	if (getsockname(fd, (struct sockaddr *)&local, &len) ||
+	    getpeername(fd, (struct sockaddr *)&peer, &len))
+		die("names");
+	printf("connected %u %u\n", ntohs(local.sin_port), ntohs(peer.sin_port));
+}
+
+static void do_listen(char *args)
+{
+	struct sockaddr_in address = loopback((unsigned int)strtoul(args, NULL, 10));
+	int one = 1;
+
+	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+	    bind(listener, (struct sockaddr *)&address, sizeof(address)) || listen(listener, 16))
+		die("listen");
+	puts("listening");
+}
+
+static void do_accept(char *args)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd < 0)
+		die("accept");
+	conn_start(fd, strtoull(args, NULL, 10), true);
+}
+
+static void do_connect(char *args)
+{
+	struct sockaddr_in address = loopback((unsigned int)strtoul(args, &args, 10));
+	uint64_t seed = strtoull(args, &args, 10);
+	struct sockaddr_in source = loopback((unsigned int)strtoul(args, NULL, 10));
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int one = 1;
+
+	if (fd < 0)
+		die("socket");
+	if (source.sin_port && (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+				bind(fd, (struct sockaddr *)&source, sizeof(source))))
+		die("bind");
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		die("connect");
+	conn_start(fd, seed, false);
+}
+
+static uint64_t amount(char **args)
+{
+	char *word = strtok_r(NULL, " ", args);
+
+	if (!word)
+		die("missing number");
+	return strcmp(word, "endless") ? strtoull(word, NULL, 10) : UINT64_MAX;
+}
+
+static void do_flow(char *args)
+{
+	static const char *const names[] = { "block", "poll", "epoll", "edge" };
+	char *rest;
+	char *how = strtok_r(args, " ", &rest);
+	struct flow flow = { .conn = &conn, .progress = progress };
+	unsigned int io = 0;
+
+	while (io < 4 && (!how || strcmp(how, names[io])))
+		io++;
+	if (io == 4)
+		die("flow: no such io");
+	flow.io = (enum io)io;
+	flow.tx_bytes = amount(&rest);
+	flow.rx_bytes = amount(&rest);
+	flow.chunk_bytes = amount(&rest);
+	flow.fin = amount(&rest);
+	flow_run(&flow);
+	printf("{\"sent\": %llu, \"tx_end\": \"%s\", \"received\": %llu, \"rx_end\": \"%s\", \"wrong_at\": %lld}\n",
+	       (unsigned long long)conn.tx_pos_bytes, flow.tx_end,
+	       (unsigned long long)conn.rx_pos_bytes, flow.rx_end, (long long)flow.wrong_at);
+}
+
+/* Sleep until the connection is readable; false: a line on stdin ended the wait (kinds that end in 2). */
+static bool wait_ready(const char *how)
+{
+	struct pollfd pfd[2] = { { conn.fd, POLLIN, 0 }, { 0, POLLIN, 0 } };
+	bool two = how[strlen(how) - 1] == '2';
+
+	if (!strncmp(how, "poll", 4)) {
+		if (poll(pfd, 1 + two, -1) <= 0)
+			die("poll");
+		return pfd[0].revents;
+	}
+	if (!strncmp(how, "select", 6)) {
+		fd_set set;
+
+		FD_ZERO(&set);
+		FD_SET(conn.fd, &set);
+		if (two)
+			FD_SET(0, &set);
+		if (select(conn.fd + 1, &set, NULL, NULL, NULL) <= 0)
+			die("select");
+		return FD_ISSET(conn.fd, &set);
+	}
+	if (!strncmp(how, "epoll", 5)) {
+		struct epoll_event event = { .events = EPOLLIN };
+		int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+		event.data.fd = conn.fd;
+		if (epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, conn.fd, &event))
+			die("epoll");
+		event.data.fd = 0;
+		if (two && epoll_ctl(epoll, EPOLL_CTL_ADD, 0, &event))
+			die("epoll stdin");
+		if (epoll_wait(epoll, &event, 1, -1) != 1)
+			die("epoll_wait");
+		close(epoll);
+		return event.data.fd == conn.fd;
+	}
+	if (strcmp(how, "recv"))
+		die("wait: no such way");
+	return true;
+}
+
+static void do_wait(char *how)
+{
+	uint64_t stamp;
+
+	if (!wait_ready(how)) {
+		puts("called");
+		return;
+	}
+	if (recv(conn.fd, &stamp, sizeof(stamp), MSG_WAITALL) != sizeof(stamp))
+		die("recv");
+	printf("woken %llu\n", (unsigned long long)(now_ns() - stamp));
+}
+
+static void do_poke(char *args)
+{
+	uint64_t stamp = now_ns();
+
+	(void)args;
+	if (send(conn.fd, &stamp, sizeof(stamp), MSG_NOSIGNAL) != sizeof(stamp))
+		die("send");
+	puts("poked");
+}
+
+/* How much can be read now; the harness waits for a figure, since loopback may deliver late. */
+static void do_unread(char *args)
+{
+	int bytes;
+
+	(void)args;
+	if (ioctl(conn.fd, FIONREAD, &bytes))
+		die("FIONREAD");
+	printf("unread %d\n", bytes);
+}
+
+static void do_close(char *args)
+{
+	(void)args;
+	if (close(conn.fd))
+		die("close");
+	conn.fd = -1;
+	puts("closed");
+}
+
+static void do_reset(char *args)
+{
+	struct linger linger = { .l_onoff = 1 };
+
+	if (setsockopt(conn.fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)))
+		die("linger");
+	do_close(args);
+}
+
+static void do_exit(char *args)
+{
+	_exit(args && *args ? atoi(args) : 0);
+}
+
+static const struct {
+	const char *word;
+	void (*act)(char *args);
+} orders[] = {
+	{ "listen", do_listen }, { "accept", do_accept }, { "connect", do_connect },
+	{ "flow", do_flow },	 { "wait", do_wait },	  { "poke", do_poke },
+	{ "close", do_close },	 { "reset", do_reset },	  { "unread", do_unread },
+	{ "_exit", do_exit },
+};
+
+static void obey(char *line)
+{
+	char *args = strchr(line, ' ');
+
+	if (args)
+		*args++ = 0;
+	for (size_t i = 0; i < sizeof(orders) / sizeof(*orders); i++) {
+		if (!strcmp(line, orders[i].word)) {
+			orders[i].act(args ? args : line + strlen(line));
+			fflush(stdout);
+			return;
+		}
+	}
+	errno = EINVAL;
+	die(line);
+}
+
+int main(int argc, char **argv)
+{
+	char line[256];
+	int fd;
+
+	if (argc != 2)
+		die("usage: peer PROGRESS-FILE");
+	fd = open(argv[1], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || ftruncate(fd, sizeof(*progress)))
+		die(argv[1]);
+	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (progress == MAP_FAILED)
+		die("mmap");
+	close(fd);
+	/* Unbuffered: a wait that watches stdin must see each line that was not obeyed yet. */
+	setvbuf(stdin, NULL, _IONBF, 0);
+	while (fgets(line, sizeof(line), stdin)) {
+		line[strcspn(line, "\n")] = 0;
+		if (!strcmp(line, "abandon"))
+			return 0;
+		if (!strcmp(line, "end"))
+			break;
+		obey(line);
+	}
+	if (conn.fd >= 0)
+		close(conn.fd);
+	return 0;
+}

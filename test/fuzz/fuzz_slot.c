@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The receiver against a ring full of anything: raw bytes, wild headers, rightly hashed slots with wild contents. */
+#include "hostile.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void raw_bytes(struct hostile *h, struct hostile_input *in)
+{
+	size_t at = hostile_take(in, 2) % HOSTILE_RING, len = hostile_take(in, 1);
+
+	for (; len && at < HOSTILE_RING; len--)
+		h->ring[at++] = (uint8_t)hostile_take(in, 1) & 0x7f;
+}
+
+/* A header that fits the place, whatever it claims. */
+static void wild_head(struct hostile *h, struct hostile_input *in)
+{
+	struct rsk_slot_head head = { .index = h->rx.ring.next + hostile_take(in, 1),
+				      .len = (uint32_t)hostile_take(in, 4),
+				      .kind = (uint16_t)hostile_take(in, 2),
+				      .zero = (uint16_t)hostile_take(in, 1) };
+
+	memcpy(h->ring + (head.index & (HOSTILE_CELLS - 1)) * RSK_CELL_BYTES, &head, sizeof(head));
+}
+
+/* A slot as an honest sender would seal it, unless the input wants otherwise. */
+static void right_slot(struct hostile *h, struct hostile_input *in)
+{
+	struct rsk_slot_head head = { .index = h->rx.ring.next + hostile_take(in, 1) % 8 };
+	uint32_t cell = (uint32_t)(head.index & (HOSTILE_CELLS - 1));
+	uint32_t most = (HOSTILE_CELLS - cell) * RSK_CELL_BYTES - RSK_SLOT_FRAME_BYTES;
+	uint8_t kind = (uint8_t)hostile_take(in, 1);
+	uint8_t *at = h->ring + cell * RSK_CELL_BYTES;
+	struct rsk_slot_command cmd;
+	uint64_t hash;
+
+	head.kind = kind & 3;
+	head.len = (uint32_t)hostile_take(in, 2) % (most + 1);
+	for (uint32_t i = 0; i < head.len; i++)
+		at[RSK_SLOT_HEAD_BYTES + i] = 0x80 | (uint8_t)i;
+	if (head.kind == RSK_SLOT_CONTROL) {
+		head.len = sizeof(cmd);
+		cmd.pos = kind & 4 ? h->rx.pos : hostile_take(in, 8);
+		cmd.gen = kind & 8 ? h->rx.gen : (uint32_t)hostile_take(in, 1);
+		cmd.what = (uint32_t)hostile_take(in, 1) & 3;
+		memcpy(at + RSK_SLOT_HEAD_BYTES, &cmd, sizeof(cmd));
+	}
+	memcpy(at, &head, sizeof(head));
+	hash = rsk_hash_slot(&h->key, &head,
+			     rsk_hash_payload(&h->key, at + RSK_SLOT_HEAD_BYTES, head.len));
+	memcpy(at + RSK_SLOT_HEAD_BYTES + head.len, &hash, sizeof(hash));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct hostile_input in = { data, data + size };
+	struct hostile *h = hostile_new((uint32_t)hostile_take(&in, 1) & 1);
+	uint64_t pos = 0, cell = 0;
+	bool again;
+
+	hostile_mail(h, h->txmail, RSK_MAIL_TX, (struct rsk_mail){ .what = RSK_TX_PROPOSE, .gen = 1 });
+	hostile_check(h, rsk_rx_serve(&h->rx, &h->c));
+	hostile_mail(h, h->txmail, RSK_MAIL_TX,
+		     (struct rsk_mail){ .what = RSK_TX_RING, .gen = 1, .cells = HOSTILE_CELLS });
+	while (in.p < in.end) {
+		switch (hostile_take(&in, 1) % 10) {
+		case 0:
+			raw_bytes(h, &in);
+			break;
+		case 1:
+			wild_head(h, &in);
+			break;
+		case 2:
+		case 3:
+			right_slot(h, &in);
+			break;
+		case 4:
+			rsk_rx_pending(&h->rx);
+			rsk_rx_ready(&h->rx);
+			break;
+		case 5:
+			hostile_read(h, hostile_take(&in, 1), true, true);
+			break;
+		case 6:
+			h->available += hostile_take(&in, 1);
+			break;
+		case 7:
+			if (hostile_take(&in, 1) == 7)
+				hostile_check(h, rsk_rx_leave(&h->rx, &again));
+			else if (hostile_take(&in, 1) == 9)
+				rsk_rx_break(&h->rx, &pos, &cell);
+			break;
+		default:
+			hostile_read(h, hostile_take(&in, 2) % 20000, false, true);
+			break;
+		}
+	}
+	hostile_free(h);
+	return 0;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hostile.h - one end of a stream whose peer is the fuzzer: it writes what it likes over the shared memory, also
+ * with right hashes, for a peer knows the key. All that lies in rightly hashed slots and on the companion has its
+ * top bit set, nothing else has: a byte delivered without it was never vouched for.
+ */
+#ifndef RSK_HOSTILE_H
+#define RSK_HOSTILE_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "rx.h"
+#include "tx.h"
+
+#define HOSTILE_CELLS 64u
+#define HOSTILE_RING  (HOSTILE_CELLS * RSK_CELL_BYTES)
+#define HOSTILE_KEY   77u
+
+struct hostile_input {
+	const uint8_t *p, *end;
+};
+
+static inline uint64_t hostile_take(struct hostile_input *in, size_t bytes)
+{
+	uint64_t v = 0;
+
+	if ((size_t)(in->end - in->p) < bytes)
+		bytes = (size_t)(in->end - in->p);
+	memcpy(&v, in->p, bytes);
+	in->p += bytes;
+	return v;
+}
+
+/* Each piece of shared memory is an allocation of its own, so that a sanitizer sees the first byte beyond. */
+struct hostile {
+	struct rsk_companion c; /* first */
+	struct rsk_rail rail;
+	struct rsk_key key;
+	uint8_t *window;	/* our puts: ring, then a txmail, then an rxmail */
+	uint8_t *ring;		/* the peer puts slots here */
+	struct rsk_mail *txmail, *rxmail;
+	struct rsk_rx rx;
+	struct rsk_tx tx;
+	uint64_t written, consumed, available;
+};
+
+static inline ssize_t hostile_send(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
+				   int flags)
+{
+	struct hostile *h = (struct hostile *)(void *)c;
+
+	h->written += cap;
+	return (ssize_t)cap;
+}
+
+static inline ssize_t hostile_recv(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
+				   int flags)
+{
+	struct hostile *h = (struct hostile *)(void *)c;
+	size_t done = 0;
+
+	if (!h->available)
+		return -EAGAIN;
+	if (cap > h->available)
+		cap = h->available;
+	for (int i = 0; i < n && done < cap; i++) {
+		size_t part = iov[i].iov_len < cap - done ? iov[i].iov_len : cap - done;
+
+		memset(iov[i].iov_base, 0x80, part);
+		done += part;
+	}
+	if (!(flags & MSG_PEEK)) {
+		h->available -= done;
+		h->consumed += done;
+	}
+	return (ssize_t)done;
+}
+
+static inline int hostile_tx_pos(struct rsk_companion *c, uint64_t *pos)
+{
+	*pos = ((struct hostile *)(void *)c)->written;
+	return 0;
+}
+
+static inline int hostile_rx_pos(struct rsk_companion *c, uint64_t *pos)
+{
+	*pos = ((struct hostile *)(void *)c)->consumed;
+	return 0;
+}
+
+static inline struct hostile *hostile_new(uint32_t caps)
+{
+	static const struct rsk_companion_ops companion = {
+		.send = hostile_send,
+		.recv = hostile_recv,
+		.tx_pos = hostile_tx_pos,
+		.rx_pos = hostile_rx_pos,
+	};
+	static const struct rsk_fabric_ops shm = {
+		.name = "hostile",
+		.caps = RSK_FABRIC_RELIABLE | RSK_FABRIC_DURABLE | RSK_FABRIC_SYNC,
+	};
+	static const struct rsk_fabric_ops weak = { .name = "hostile-weak" };
+	struct hostile *h = calloc(1, sizeof(*h));
+	size_t window = HOSTILE_RING + 2 * sizeof(struct rsk_mail);
+
+	h->c.ops = &companion;
+	h->window = calloc(1, window);
+	h->ring = calloc(1, HOSTILE_RING);
+	h->txmail = calloc(1, sizeof(*h->txmail));
+	h->rxmail = calloc(1, sizeof(*h->rxmail));
+	h->rail = (struct rsk_rail){ .ops = caps ? &shm : &weak,
+				     .window = h->window,
+				     .window_bytes = window };
+	rsk_key_init(&h->key, HOSTILE_KEY);
+	rsk_rx_init(&h->rx, &h->rail, h->ring, HOSTILE_CELLS, HOSTILE_RING + sizeof(struct rsk_mail),
+		    h->txmail, HOSTILE_KEY);
+	rsk_tx_init(&h->tx, &h->rail, 0, HOSTILE_CELLS, HOSTILE_RING, h->rxmail, HOSTILE_KEY);
+	return h;
+}
+
+static inline void hostile_free(struct hostile *h)
+{
+	rsk_rx_fini(&h->rx);
+	rsk_tx_fini(&h->tx);
+	free(h->window);
+	free(h->ring);
+	free(h->txmail);
+	free(h->rxmail);
+	free(h);
+}
+
+static inline void hostile_mail(struct hostile *h, struct rsk_mail *at, uint32_t role, struct rsk_mail m)
+{
+	m.zero = 0;
+	m.hash = rsk_hash_mail(&h->key, &m, role);
+	*at = m;
+}
+
+/* What the library may answer to a peer that does as it likes. */
+static inline void hostile_check(const struct hostile *h, ssize_t rc)
+{
+	if (rc < 0 && rc != -EAGAIN && rc != -EPROTO && rc != -EPERM && rc != -EBUSY && rc != -ENOBUFS)
+		abort();
+	if (!rsk_rx_validate(&h->rx) && rc != -EPROTO)
+		abort();
+	if (!rsk_tx_validate(&h->tx))
+		abort();
+}
+
+/* A read of @len bytes in two runs; every byte that comes has its top bit. */
+static inline ssize_t hostile_read(struct hostile *h, size_t len, bool peek, bool look)
+{
+	uint8_t *buf = calloc(1, len + 1);
+	struct iovec iov[2] = { { buf, len / 3 }, { buf + len / 3, len - len / 3 } };
+	struct rsk_iovcur cur;
+	ssize_t n;
+
+	rsk_iovcur_init(&cur, iov, 2);
+	n = rsk_rx_recv(&h->rx, &h->c, &cur, peek, look);
+	if (n > (ssize_t)len)
+		abort();
+	for (ssize_t i = 0; i < n; i++)
+		if (!(buf[i] & 0x80))
+			abort();
+	free(buf);
+	hostile_check(h, n);
+	return n;
+}
+
+#endif

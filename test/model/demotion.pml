@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A direction leaves the ring from both ends at once (stream/tx.c command() and on_leave(), stream/rx.c
+ * rsk_rx_leave()). The sender may put MOVE(N) and go on by TCP without asking anybody. The receiver may say LEAVE(C)
+ * with slots unread, whereupon the sender repeats C.. by TCP, before anything newer. The two are like the two flags of
+ * Dekker's algorithm: the sender puts its command, fences, looks for a LEAVE, and only then sends anything newer; the
+ * receiver says LEAVE, fences, looks for a command behind unread data. So if the sender missed the LEAVE, the receiver
+ * sees the command: it stays, and reads the ring to its end. If both see each other the sender repeats, and says so in
+ * its mail (AGAIN) before the first byte, so that the receiver, which stayed, drops what it has read already.
+ *
+ * Stores to shared memory (slots and mail of the sender in one queue, mail of the receiver) become visible when their
+ * store buffers drain; a send or receive on the socket is a system call with locks in it and drains one's own buffer.
+ * The ring outlives its writer (shm); the sender may die at any point, and what its processor had in its buffer lands.
+ *
+ * Claims: bytes arrive as 0, 1, 2, ...: none lost, doubled or reordered (assertions); if the sender lives everything
+ * arrives, and nobody is left waiting (all_or_dead, invalid end states).
+ */
+/* CC: -DNFAIR=3 */
+/* PAN: -f */
+/* MUTANT: -DNO_SENDER_FENCE */
+/* MUTANT: -DNO_RECEIVER_FENCE */
+/* MUTANT: -DNO_SECOND_LOOK */
+/* MUTANT: -DNO_AGAIN */
+/* MUTANT: -DAGAIN_AFTER_REPEAT */
+
+#define BYTES 4
+#define MOVE  99
+#define NONE  77
+
+/* ring and the sender's mail: stores 0 .. stored-1 are issued, 0 .. visible-1 can be seen */
+byte store[BYTES + 3]; /* what each store is: a byte, MOVE, or AGAIN */
+#define AGAIN 98
+byte stored, visible;
+byte again_from = NONE; /* C as repeated in the AGAIN word */
+
+/* receiver's mail */
+byte leave_stored = NONE, leave_visible = NONE;
+
+chan tcp = [BYTES + BYTES] of { byte };
+bit dead;	/* the sender */
+bit eof;	/* the kernel showed its end */
+byte accepted;	/* bytes that the sender's calls have taken */
+byte delivered;
+
+active proctype store_buffers()
+{
+end:
+	do
+	:: atomic { visible < stored -> visible++ }
+	:: atomic { leave_visible != leave_stored -> leave_visible = leave_stored }
+	od
+}
+
+/* ---- the sender: on the ring from byte 0 on ---- */
+#define ONRING 0
+#define TCP    1
+
+active proctype sender()
+{
+	byte state = ONRING, pos, sent_tcp, from;
+	bit peer_left, looked;
+
+	{
+	do
+	/* Each call looks for a LEAVE before it sends. */
+	:: atomic { !looked ->
+		looked = 1;
+		if
+		:: leave_visible != NONE && !peer_left ->
+			peer_left = 1;
+			/* newer bytes by TCP already: the receiver has seen our MOVE and stays */
+			if
+			:: state == ONRING || sent_tcp == 0 -> from = leave_visible
+			:: else -> from = NONE
+			fi
+		:: else -> from = NONE
+		fi
+	   };
+	   if
+	   :: from != NONE && from < pos ->
+#if !defined(NO_AGAIN) && !defined(AGAIN_AFTER_REPEAT)
+		atomic { again_from = from; store[stored] = AGAIN; stored++ };
+#endif
+		do
+		:: atomic { from < pos && visible == stored -> tcp!from; from++ }
+		:: from == pos -> break
+		od;
+#ifdef AGAIN_AFTER_REPEAT
+		atomic { again_from = leave_visible; store[stored] = AGAIN; stored++ };
+#endif
+		atomic { state = TCP; from = NONE }
+	   :: from != NONE && from == pos -> atomic { state = TCP; from = NONE }
+	   :: else
+	   fi
+	:: atomic { looked && state == ONRING && pos < BYTES ->
+		store[stored] = pos; stored++; pos++; accepted++; looked = 0 }
+	:: atomic { looked && state == ONRING && pos > 0 ->
+		store[stored] = MOVE; stored++; state = TCP };
+		/* command(): the fence, then the next call's look */
+#ifndef NO_SENDER_FENCE
+		visible == stored;
+#endif
+		looked = 0
+	:: atomic { looked && state == TCP && pos + sent_tcp < BYTES ->
+		tcp!(pos + sent_tcp); sent_tcp++; accepted++; looked = 0 };
+#ifndef NO_SENDER_FENCE
+		visible == stored /* the system call; without the fence we ask what follows if it drained nothing */
+#endif
+	/* Any call may also find nothing to do; a LEAVE wakes whoever sleeps. */
+	:: atomic { looked && leave_visible != NONE && !peer_left -> looked = 0 }
+	:: atomic { pos + sent_tcp == BYTES && looked && peer_left -> break }
+	:: atomic { pos + sent_tcp == BYTES && looked && delivered == BYTES -> break }
+	od
+	} unless { dead }
+}
+
+/* Death of the sender, at any point or never; the kernel then shows the end of the connection. */
+active proctype death()
+{
+	if
+	:: atomic { dead = 1; eof = 1 }
+	:: skip
+	fi
+}
+
+/* ---- the receiver ---- */
+byte taken; /* stores of the ring looked at */
+
+/* What stands at the head of the ring, mails left out: they are not in the ring. */
+inline skip_mail()
+{
+	do
+	:: taken < visible && store[taken] == AGAIN -> taken++
+	:: else -> break
+	od
+}
+
+inline look_at_ring()
+{
+	d_step {
+		i = taken; data = 0; moved = 0; again = 0;
+		do
+		:: i < visible ->
+			if
+			:: store[i] == AGAIN -> again = 1
+			:: store[i] == MOVE -> moved = data
+			:: else -> data = 1
+			fi;
+			i++
+		:: else -> break
+		od;
+		i = 0; data = 0
+	}
+}
+
+inline deliver(byte_)
+{
+	assert(byte_ == delivered);
+	delivered++
+}
+
+active proctype receiver()
+{
+	byte state = ONRING, i, b, from, skipped;
+	bit left, tried, doubt, heeded, data, moved, again;
+
+	do
+	:: delivered == BYTES -> break
+	:: atomic { state == ONRING && taken < visible ->
+		skip_mail();
+		if
+		:: taken < visible ->
+			b = store[taken];
+			taken++;
+			if
+			:: b == MOVE -> state = TCP
+			:: else -> deliver(b)
+			fi
+		:: else
+		fi;
+		/* Credit overwrites a LEAVE that was taken back; sooner or later. */
+		if
+		:: doubt -> leave_stored = NONE; leave_visible = NONE
+		:: true
+		fi
+	   }
+	:: atomic { state == TCP && doubt && len(tcp) > 0 ->
+		/* A byte is there: what was said before it can be seen. */
+		i = 0;
+		do
+		:: i < visible ->
+			if
+			:: store[i] == AGAIN -> heeded = 1
+			:: else
+			fi;
+			i++
+		:: else -> break
+		od;
+		i = 0;
+		skipped = (heeded -> delivered - from : 0);
+		doubt = 0
+	   }
+	:: atomic { state == TCP && !doubt && len(tcp) > 0 ->
+		tcp?b;
+		if
+		:: skipped > 0 -> skipped--
+		:: else -> deliver(b)
+		fi
+	   }
+	:: atomic { !tried && state == ONRING -> tried = 1; look_at_ring() };
+		if
+		:: moved -> skip /* busy: has to be read here */
+		:: else ->
+			atomic { from = delivered; leave_stored = from };
+#ifndef NO_RECEIVER_FENCE
+			leave_visible == leave_stored;
+#endif
+			atomic {
+#ifndef NO_SECOND_LOOK
+				look_at_ring();
+				if
+				:: moved && !again -> doubt = 1
+				:: else -> state = TCP; left = 1
+				fi
+#else
+				state = TCP; left = 1
+#endif
+			}
+		fi
+	:: atomic { eof && len(tcp) == 0 && (state == TCP || (taken == stored && visible == stored)) ->
+		/* Only who left early may miss something, and only of a sender that died before it looked. */
+		assert(left || delivered == accepted);
+		break
+	   }
+	od
+}
+
+ltl all_or_dead { <> (delivered == BYTES || dead) }

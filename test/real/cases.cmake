@@ -1,0 +1,35 @@
+# rsk_python_cases(<label> <script> [ENVIRONMENT name=value ...])
+#
+# Registers each case of a script (its --list says which, and how long each may take) as a ctest of that label.
+# Tests use CPU time, ports and the host's /proc as they please, hence RUN_SERIAL.
+find_program(RSK_PYTHON3 python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED DOC "Debian's own Python")
+
+function(rsk_python_cases label script)
+	cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "ENVIRONMENT")
+	set(path ${CMAKE_CURRENT_SOURCE_DIR}/${script}.py)
+	set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+	execute_process(COMMAND ${RSK_PYTHON3} -B ${path} --list
+		OUTPUT_VARIABLE cases COMMAND_ERROR_IS_FATAL ANY OUTPUT_STRIP_TRAILING_WHITESPACE)
+	string(REPLACE "\n" ";" cases "${cases}")
+	string(REGEX REPLACE "^[a-z]+_" "" family ${script})
+	foreach(line IN LISTS cases)
+		string(REPLACE " " ";" words ${line})
+		list(GET words 0 case)
+		list(GET words 1 limit_s)
+		# The script ends a case itself, in words; ctest is the second line.
+		math(EXPR hard_s "${limit_s} + 30")
+		add_test(NAME ${label}.${family}.${case} COMMAND ${RSK_PYTHON3} -B ${path} ${case})
+		set_tests_properties(${label}.${family}.${case} PROPERTIES LABELS ${label} TIMEOUT ${hard_s} RUN_SERIAL TRUE
+			ENVIRONMENT "${RSK_TEST_ENV};${arg_ENVIRONMENT}")
+	endforeach()
+endfunction()
+
+# The same without the library must fail for this reason alone (exit status 3): the demands have teeth.
+function(rsk_python_teeth label script case)
+	cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "ENVIRONMENT")
+	set(name ${label}.teeth.${case})
+	add_test(NAME ${name}
+		COMMAND ${RSK_PYTHON3} -B ${CMAKE_CURRENT_SOURCE_DIR}/${script}.py --tcp --expect 3 ${case})
+	set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 150 RUN_SERIAL TRUE
+		ENVIRONMENT "${arg_ENVIRONMENT}")
+endfunction()

@@ -1,0 +1,249 @@
+#!/usr/bin/python3 -B
+"""nginx (2 workers, the clients' user) with curl, wrk and ab: files of 1 B to 100 MB, sendfile on and off, uploads, proxying."""
+import os
+import re
+import signal
+import sys
+
+from harness import case, descendants, main
+
+SIZES = (1, 2, 100, 612, 4095, 16384, 65537, 1 << 20, 10_000_000, 100 << 20)
+CONFIG = """
+user root;
+daemon off;
+worker_processes 2;
+pid {tmp}/nginx-{port}.pid;
+error_log {tmp}/nginx-error.log;
+events {{ worker_connections 1024; {events} }}
+http {{
+	access_log off;
+	default_type application/octet-stream;
+	sendfile {sendfile};
+	tcp_nopush {nopush};
+	keepalive_timeout {keepalive};
+	keepalive_requests 1000000;
+	client_max_body_size 1g;
+	client_body_temp_path {tmp}/body;
+	proxy_temp_path {tmp}/proxy;
+	fastcgi_temp_path {tmp}/fastcgi;
+	uwsgi_temp_path {tmp}/uwsgi;
+	scgi_temp_path {tmp}/scgi;
+	{upstream}
+	server {{
+		listen 127.0.0.1:{port} {listen};
+		listen [::1]:{port} {listen};
+		root {tmp}/www;
+		location /up/ {{ dav_methods PUT; create_full_put_path on; }}
+		{location}
+	}}
+}}
+"""
+
+
+def start_server(t, *, sendfile="on", keepalive=75, listen="", events="", upstream="", location="", preload=True):
+    port = t.free_port()
+    os.makedirs(t.path("www"), exist_ok=True)
+    config = t.path(f"nginx-{port}.conf")
+    with open(config, "w") as file:
+        file.write(CONFIG.format(tmp=t.tmp, port=port, sendfile=sendfile, keepalive=keepalive, listen=listen,
+                                 nopush=sendfile, events=events, upstream=upstream, location=location))
+    server = t.spawn(["nginx", "-p", t.tmp, "-c", config, "-e", t.path("nginx-error.log")], name="nginx", preload=preload)
+    return t.listening(server, port), port
+
+
+def stop(t, server):
+    """SIGQUIT: nginx ends each worker once its connections are done."""
+    t.stop(server, signal.SIGQUIT)
+    with open(t.path("nginx-error.log")) as file:
+        bad = re.findall(r".*\[(?:error|crit|alert|emerg)\].*", file.read())
+    t.check(not bad, f"nginx complains: {bad[:5]}")
+
+
+def fetch_all(t, port, *options, host="127.0.0.1", sizes=SIZES):
+    """All files through one curl (one kept-alive connection where the server allows), compared by digest."""
+    words = []
+    for size in sizes:
+        t.file(f"www/{size}", size)
+        words += ["-o", t.path(f"got-{size}"), f"http://{host}:{port}/{size}"]
+    t.run(["curl", "-sS", "-f", "-g", *options, *words], name="curl")
+    for size in sizes:
+        t.same_file(t.path(f"got-{size}"), t.path("www", str(size)), f"file of {size} bytes")
+    return sum(sizes)
+
+
+@case(90)
+def files_sendfile(t):
+    server, port = start_server(t)
+    total = fetch_all(t, port)
+    stop(t, server)
+    t.stats.direct(port, to_client=total)
+
+
+@case(90)
+def files_no_sendfile(t):
+    server, port = start_server(t, sendfile="off")
+    total = fetch_all(t, port)
+    stop(t, server)
+    t.stats.direct(port, to_client=total)
+
+
+@case(90)
+def files_ipv6(t):
+    server, port = start_server(t, events="accept_mutex on;")
+    total = fetch_all(t, port, host="[::1]")
+    stop(t, server)
+    t.stats.direct(port, to_client=total)
+
+
+@case(90)
+def files_connection_each(t):
+    """No keep-alive: small files stay on TCP, the 100 MB one goes direct on its own connection."""
+    server, port = start_server(t, keepalive=0)
+    fetch_all(t, port)
+    stop(t, server)
+    t.stats.direct(port, to_client=100 << 20)
+
+
+@case(90)
+def files_parallel(t):
+    server, port = start_server(t, listen="reuseport")
+    total = fetch_all(t, port, "-Z", "--parallel-max", 6, "--parallel-immediate")
+    stop(t, server)
+    t.stats.direct(port, to_client=total, share=0.8)
+
+
+@case(90)
+def slow_reader(t):
+    """A client that reads slower than nginx writes: full ring, EPOLLOUT, TCP's own buffers; nothing lost."""
+    server, port = start_server(t)
+    total = fetch_all(t, port, "--limit-rate", "20M", sizes=(60_000_000,))
+    stop(t, server)
+    t.stats.direct(port, to_client=total, share=0.5)
+
+
+@case(90)
+def client_leaves_early(t):
+    """Clients that break off in the middle; the worker goes on serving others."""
+    server, port = start_server(t)
+    big = 200 << 20
+    t.file("www/big", big)
+    for _ in range(10):
+        status = t.run(["sh", "-c", f"curl -sS http://127.0.0.1:{port}/big | head -c 20000000 | wc -c"])
+        t.equal(status.strip(), "20000000", "bytes before breaking off")
+    total = fetch_all(t, port, sizes=(612, 10_000_000))
+    stop(t, server)
+    t.stats.direct(port, to_client=total, streams=5)
+
+
+@case(90)
+def upload(t):
+    server, port = start_server(t)
+    for size in (1, 70_000, 100 << 20):
+        source = t.file(f"source-{size}", size)
+        t.run(["curl", "-sS", "-f", "-T", source, f"http://127.0.0.1:{port}/up/{size}"], name="curl")
+        t.same_file(t.path("www/up", str(size)), source, f"upload of {size} bytes")
+    stop(t, server)
+    t.stats.direct(port, to_server=100 << 20)
+
+
+@case(90)
+def proxied(t):
+    """curl - nginx - nginx, keep-alive to the upstream: both hops direct."""
+    back, back_port = start_server(t)
+    front, port = start_server(t, upstream=f"upstream back {{ server 127.0.0.1:{back_port}; keepalive 4; }}",
+                               location='location / { proxy_pass http://back; proxy_http_version 1.1; '
+                               'proxy_set_header Connection ""; proxy_max_temp_file_size 0; }')
+    total = fetch_all(t, port, sizes=(1, 612, 65537, 30_000_000))
+    stop(t, front)
+    stop(t, back)
+    t.stats.direct(port, to_client=total)
+    t.stats.direct(back_port, to_client=total)
+
+
+def wrk(t, port, connections, path, size, seconds=2):
+    text = t.run(["wrk", "-t", 2, "-c", connections, "-d", f"{seconds}s", f"http://127.0.0.1:{port}/{path}"])
+    t.check("Socket errors" not in text and "Non-2xx" not in text, f"wrk: {text}")
+    count, amount, unit = re.search(r"(\d+) requests in [^,]*, ([\d.]+)(\w+) read", text).groups()
+    t.check(int(count) > 100, f"wrk: {text}")
+    amount = float(amount) * {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}[unit]
+    t.check(amount > 0.98 * int(count) * size, f"wrk: {count} answers of {size} bytes make {amount}")
+    return int(count) * size
+
+
+@case(60)
+def wrk_keepalive(t):
+    server, port = start_server(t)
+    t.file("www/612", 612)
+    moved = wrk(t, port, 32, "612", 612)
+    stop(t, server)
+    t.stats.direct(port, to_client=moved, streams=32)
+
+
+@case(60)
+def wrk_one_connection_each(t):
+    server, port = start_server(t)
+    t.file("www/20000", 20000)
+    moved = wrk(t, port, 2, "20000", 20000)
+    stop(t, server)
+    t.stats.direct(port, to_client=moved, streams=2)
+
+
+def ab(t, port, path, size, requests, *options):
+    text = t.run(["ab", "-q", "-n", requests, "-c", 16, *options, f"http://127.0.0.1:{port}/{path}"], name="ab")
+    numbers = {name: int(value) for name, value in re.findall(r"^([A-Z][\w\- ]+):\s+(\d+)", text, re.M)}
+    t.equal(numbers["Complete requests"], requests, "ab: complete requests")
+    t.equal(numbers["Failed requests"], 0, "ab: failed requests")
+    t.check("Non-2xx" not in text, f"ab: {text}")
+    t.equal(numbers["HTML transferred"], requests * size, "ab: bytes of content")
+
+
+@case(60)
+def ab_keepalive(t):
+    server, port = start_server(t)
+    t.file("www/1000", 1000)
+    ab(t, port, "1000", 1000, 30000, "-k")
+    stop(t, server)
+    t.stats.direct(port, to_client=30_000_000, streams=16)
+
+
+@case(60)
+def ab_connection_each(t):
+    """Short connections: all right, and none of them pays for a promotion."""
+    server, port = start_server(t)
+    t.file("www/1000", 1000)
+    ab(t, port, "1000", 1000, 10000)
+    stop(t, server)
+    t.stats.plain(port, "client", {"not-earned"}, streams=100)
+
+
+@case(90)
+def reload_under_load(t):
+    """SIGHUP: old workers serve their downloads to the end on the streams they have, new ones take over."""
+    server, port = start_server(t)
+    size = 60_000_000
+    t.file(f"www/{size}", size)
+    loads = [t.spawn(["curl", "-sS", "-f", "--limit-rate", "40M", "-o", t.path(f"got{n}"),
+                      f"http://127.0.0.1:{port}/{size}"], name=f"curl{n}") for n in range(4)]
+    t.until(lambda: all(os.path.exists(t.path(f"got{n}")) and os.path.getsize(t.path(f"got{n}")) > 5_000_000
+                        for n in range(4)), 30, "four downloads to be well under way")
+    old = set(descendants(server.pid))
+    t.stats.sample()
+    server.popen.send_signal(signal.SIGHUP)
+    t.until(lambda: set(descendants(server.pid)) - old, 20, "new workers")
+    fetch_all(t, port, sizes=(612, 1 << 20))
+    for number, load in enumerate(loads):
+        t.wait(load, 60)
+        t.same_file(t.path(f"got{number}"), t.path("www", str(size)), f"download {number} over the reload")
+    t.until(lambda: not set(descendants(server.pid)) & old, 20, "the old workers to end")
+    stop(t, server)
+    t.stats.direct(port, to_client=4 * size, share=0.5, streams=4, sides=("client",))
+
+
+def established(port):
+    """Connections to a server's port, as seen from the server."""
+    with open("/proc/net/tcp") as file:
+        return sum(line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "01" for line in file)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""What librsock says about the streams of one case, and demands on it.
+
+Sources: `rsock stat --json` while programs run, and the line each program leaves in RSOCK_STAT_FILE when
+it ends. Counters only grow, so of several looks at one stream the largest figure counts.
+"""
+import glob
+import ipaddress
+import json
+import os
+import subprocess
+
+COUNTERS = ("tx_ring_bytes", "rx_ring_bytes", "tx_tcp_bytes", "rx_tcp_bytes", "tx_slots", "rx_slots",
+            "hash_retries", "promotions", "demotions")
+
+
+def endpoint(text):
+    """("127.0.0.1", 80) from "127.0.0.1:80", "[::1]:80", "::1:80" or a v4-mapped form."""
+    host, port = text.rsplit(":", 1)
+    address = ipaddress.ip_address(host.strip("[]").split("%")[0])
+    if address.version == 6 and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    return str(address), int(port)
+
+
+class Stream:
+    """The largest counters and the latest state seen of one process's end of one TCP connection."""
+
+    def __init__(self, key, record):
+        self.pid, self.local, self.peer = key
+        self.record = dict(record)
+
+    def update(self, record):
+        merged = dict(record)
+        for name in COUNTERS:
+            merged[name] = max(int(record.get(name, 0)), int(self.record.get(name, 0)))
+        self.record = merged
+
+    def __getattr__(self, name):
+        return int(self.record.get(name, 0))
+
+    @property
+    def reason(self):
+        return self.record.get("reason", "")
+
+    def line(self):
+        record = self.record
+        return (f"{self.pid:>7} {record.get('comm', ''):<15} {self.local[0]}:{self.local[1]} <-> "
+                f"{self.peer[0]}:{self.peer[1]} tx {record.get('tx')} {self.tx_ring_bytes}/{self.tx_tcp_bytes} "
+                f"rx {record.get('rx')} {self.rx_ring_bytes}/{self.rx_tcp_bytes} (ring/tcp) {self.reason} "
+                f"promotions {self.promotions} demotions {self.demotions} {record.get('demote_cause', '')}")
+
+
+class Stats:
+    def __init__(self, test, folder):
+        self.test = test
+        self.folder = folder
+        self.streams = {}
+        self.trouble = []
+        self.offsets = {}
+
+    # ---- collecting ----------------------------------------------------------------------------
+    def sample(self):
+        """Look at the running programs and at what ended ones left."""
+        if not self.test.library:
+            return
+        from harness import descendants
+        self.test.seen_pids.update(descendants(os.getpid()))
+        shown = subprocess.run([self.test.tool, "stat", "--json"], capture_output=True, timeout=20)
+        if shown.returncode:
+            self.trouble.append(f"rsock stat --json: exit {shown.returncode}: {shown.stderr.decode()[:300]}")
+        else:
+            self.take(shown.stdout.decode(), "rsock stat --json")
+        for path in glob.glob(os.path.join(self.folder, "*.ndjson")):
+            with open(path) as file:
+                file.seek(self.offsets.get(path, 0))
+                text = file.read()
+            complete = text.rfind("\n") + 1
+            self.offsets[path] = self.offsets.get(path, 0) + len(text[:complete].encode())
+            for line in text[:complete].splitlines():
+                self.take(line, os.path.basename(path))
+
+    def take(self, text, source):
+        try:
+            streams = json.loads(text)["streams"]
+        except (ValueError, KeyError, TypeError) as error:
+            self.trouble.append(f"{source}: not the promised JSON ({error}): {text[:200]}")
+            return
+        for record in streams:
+            if int(record["pid"]) not in self.test.seen_pids and source == "rsock stat --json":
+                continue
+            try:
+                key = (int(record["pid"]), endpoint(record["local"]), endpoint(record["peer"]))
+            except ValueError:
+                continue
+            if key in self.streams:
+                self.streams[key].update(record)
+            else:
+                self.streams[key] = Stream(key, record)
+
+    def of_port(self, port, side):
+        if side == "server":
+            return [stream for stream in self.streams.values() if stream.local[1] == port]
+        return [stream for stream in self.streams.values() if stream.peer[1] == port]
+
+    # ---- demands -------------------------------------------------------------------------------
+    def demand(self, condition, message):
+        if not condition:
+            self.test.not_direct.append(message)
+
+    def direct(self, port, to_server=0, to_client=0, share=0.9, streams=1, sides=("server", "client")):
+        """Both ends of the streams to a server's port moved at least so many bytes through rings.
+
+        share: how much of all bytes in a direction that has a demand must have gone through rings;
+        streams: how many streams, seen from each side, must have been promoted.
+        """
+        self.sample()
+        for side in sides:
+            found = self.of_port(port, side)
+            promoted = [stream for stream in found if stream.promotions and
+                        stream.tx_ring_bytes + stream.rx_ring_bytes]
+            self.demand(len(promoted) >= streams,
+                        f"port {port}, {side}: {len(promoted)} of {len(found)} streams promoted, wanted {streams}")
+            for wanted, way in ((to_server, "rx" if side == "server" else "tx"),
+                                (to_client, "tx" if side == "server" else "rx")):
+                if not wanted:
+                    continue
+                ring = sum(getattr(stream, way + "_ring_bytes") for stream in found)
+                tcp = sum(getattr(stream, way + "_tcp_bytes") for stream in found)
+                self.demand(ring >= wanted * share, f"port {port}, {side} {way}: {ring} bytes through rings, "
+                            f"{tcp} by TCP; wanted {share:.0%} of {wanted}")
+                self.demand(ring >= share * (ring + tcp),
+                            f"port {port}, {side} {way}: {ring} of {ring + tcp} bytes through rings, wanted {share:.0%}")
+        self.mirrored(port)
+
+    def mirrored(self, port):
+        """No end may have received more through the ring than the other end sent into it."""
+        sent = {}
+        for stream in self.streams.values():
+            key = (stream.local, stream.peer)
+            sent[key] = sent.get(key, 0) + stream.tx_ring_bytes
+        for stream in self.of_port(port, "server") + self.of_port(port, "client"):
+            other = (stream.peer, stream.local)
+            if other in sent and stream.rx_ring_bytes > sent[other] and self.ended(other):
+                self.test.check(False, f"received more than was sent: {stream.line()}")
+
+    def ended(self, key):
+        return all(not stream.record.get("open", True) for stream in self.streams.values()
+                   if (stream.local, stream.peer) == key)
+
+    def plain(self, port, side, reasons=None, streams=1, bytes_moved=0):
+        """All streams of a preloaded side stayed on TCP, each with a reason (one of reasons)."""
+        self.sample()
+        found = self.of_port(port, side)
+        self.demand(len(found) >= streams, f"port {port}, {side}: {len(found)} streams seen, wanted {streams}")
+        for stream in found:
+            self.demand(not stream.tx_ring_bytes + stream.rx_ring_bytes + stream.promotions,
+                        f"not plain TCP: {stream.line()}")
+            self.demand(stream.reason and stream.reason != "direct", f"no reason given: {stream.line()}")
+            if reasons:
+                self.demand(stream.reason in reasons, f"reason not one of {reasons}: {stream.line()}")
+        moved = sum(stream.tx_tcp_bytes + stream.rx_tcp_bytes for stream in found)
+        self.demand(moved >= bytes_moved, f"port {port}, {side}: {moved} bytes counted on TCP, wanted {bytes_moved}")
+
+    def undisturbed(self, port):
+        """Promoted streams were never demoted."""
+        self.sample()
+        for stream in self.of_port(port, "server") + self.of_port(port, "client"):
+            self.demand(not stream.demotions, f"demoted: {stream.line()}")
+
+    # ---- showing -------------------------------------------------------------------------------
+    def summary(self):
+        ring = sum(stream.tx_ring_bytes for stream in self.streams.values())
+        tcp = sum(stream.tx_tcp_bytes for stream in self.streams.values())
+        direct = sum(bool(stream.promotions) for stream in self.streams.values())
+        return f"direct {direct} of {len(self.streams)} stream ends, {ring} bytes by ring, {tcp} by TCP"
+
+    def report(self, out):
+        print(f"--- streams: {self.summary()}", file=out)
+        for stream in list(self.streams.values())[:40]:
+            print("    " + stream.line(), file=out)

@@ -1,0 +1,681 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "duplex.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "chaos.h"
+#include "rx.h"
+#include "tx.h"
+
+#define MAIL_TX_OFF 0u
+#define MAIL_RX_OFF 64u
+#define RING_OFF    128u
+#define MAX_MESSAGE 60000u
+
+struct way;
+
+struct end {
+	struct rsk_companion c;
+	struct way *w;
+};
+
+/* One direction: the sender's machine at one end, the receiver's at the other. */
+struct way {
+	struct duplex *d;
+	uint32_t id;
+	struct rsk_tx tx;
+	struct rsk_rx rx;
+	struct end at_tx, at_rx;
+	uint8_t *fifo;
+	uint64_t fifo_in, fifo_out;
+	bool fifo_end;
+
+	uint64_t sent, received;
+	bool fin_asked, ended;
+	bool in_tx, in_rx; /* a call of this machine is running: nobody else calls it */
+	bool leaving;	   /* inside rsk_rx_leave() */
+	bool was_broken;   /* rx told C, tx has not heard it yet */
+	uint64_t c_pos, c_cell;
+	uint32_t mute; /* the receiver makes no call for so many turns */
+};
+
+struct duplex {
+	const struct duplex_config *config;
+	struct duplex_sums *sums;
+	uint64_t rng;
+	uint32_t depth;
+	bool finishing;
+	uint8_t *segment[2];
+	size_t segment_bytes;
+	struct rsk_chaos chaos[2];
+	struct rsk_rail shm[2];
+	struct rsk_rail *rail[2];
+	struct way way[2];
+	uint8_t *out, *in;
+};
+
+/* Criterion reports every assertion, passed ones too, through a pipe: too slow for one a byte. */
+#define CHECK(d, what, fmt, ...)                                                                   \
+	do {                                                                                       \
+		if (!(what))                                                                       \
+			cr_assert_fail("seed %" PRIu64 ": " fmt, (d)->config->seed,                \
+				       ##__VA_ARGS__);                                             \
+	} while (0)
+
+static uint64_t below(struct duplex *d, uint64_t n)
+{
+	return duplex_roll(&d->rng) % n;
+}
+
+static bool chance(struct duplex *d, uint32_t percent)
+{
+	return below(d, 100) < percent;
+}
+
+static void act_tx(struct way *w);
+static void act_rx(struct way *w);
+static void do_send(struct way *w);
+
+/* ---- the companion ---- */
+
+static struct way *way_of(struct rsk_companion *c)
+{
+	return ((struct end *)(void *)c)->w;
+}
+
+/* The sender goes on the ring, off it again, and on by TCP, all while the receiver is inside one read. */
+static void overtake(struct way *w)
+{
+	int rc;
+
+	if (w->fin_asked)
+		return;
+	w->in_tx = true;
+	rc = rsk_tx_serve(&w->tx, &w->at_tx.c);
+	CHECK(w->d, rc == 0 || rc == -EAGAIN, "serve: %d", rc);
+	do_send(w);
+	rc = rsk_tx_move(&w->tx, &w->at_tx.c);
+	CHECK(w->d, rc == 0 || rc == -EAGAIN || rc == -ENETDOWN, "move: %d", rc);
+	do_send(w);
+	w->in_tx = false;
+}
+
+/* The other process runs while this one is inside a call. */
+static void meanwhile(struct way *w)
+{
+	struct duplex *d = w->d;
+
+	if (!d->config->interleave || d->depth > 2)
+		return;
+	/* A MOVE whose sender looked for a LEAVE just before there was one. */
+	if (w->leaving && !w->in_tx && chance(d, 50)) {
+		w->in_tx = true;
+		rsk_tx_move(&w->tx, &w->at_tx.c);
+		w->in_tx = false;
+	}
+	if (!chance(d, 25))
+		return;
+	d->depth++;
+	if (w->in_rx && !w->in_tx && w->rx.state == RSK_RX_WATCH && chance(d, 30))
+		overtake(w);
+	for (uint64_t n = 1 + below(d, 4); n; n--) {
+		if (w->in_rx && !w->in_tx)
+			act_tx(w);
+		else if (w->in_tx && !w->in_rx)
+			act_rx(w);
+	}
+	d->depth--;
+}
+
+static ssize_t fifo_send(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap, int flags)
+{
+	struct way *w = way_of(c);
+	size_t room, done = 0;
+
+	CHECK(w->d, w->in_tx, "send outside a call of the sender");
+	meanwhile(w);
+	CHECK(w->d, !w->fifo_end, "bytes after the kernel's FIN");
+	room = w->d->config->fifo_bytes - (size_t)(w->fifo_in - w->fifo_out);
+	if (room < cap)
+		cap = room;
+	if (!w->d->finishing && chance(w->d, 10))
+		cap = 0;
+	else if (cap > 1 && chance(w->d, 20))
+		cap = 1 + below(w->d, cap);
+	for (int i = 0; i < n && done < cap; i++)
+		for (size_t k = 0; k < iov[i].iov_len && done < cap; k++, done++)
+			w->fifo[w->fifo_in++ % w->d->config->fifo_bytes] =
+				((const uint8_t *)iov[i].iov_base)[k];
+	meanwhile(w);
+	return done ? (ssize_t)done : -EAGAIN;
+}
+
+static ssize_t fifo_recv(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap, int flags)
+{
+	struct way *w = way_of(c);
+	uint64_t at;
+	size_t done = 0;
+	bool end;
+
+	CHECK(w->d, w->in_rx, "recv outside a call of the receiver");
+	meanwhile(w);
+	if (w->fifo_in - w->fifo_out < cap)
+		cap = w->fifo_in - w->fifo_out;
+	end = w->fifo_end && !cap;
+	at = w->fifo_out;
+	for (int i = 0; i < n && done < cap; i++)
+		for (size_t k = 0; k < iov[i].iov_len && done < cap; k++, done++)
+			((uint8_t *)iov[i].iov_base)[k] = w->fifo[at++ % w->d->config->fifo_bytes];
+	if (!(flags & MSG_PEEK))
+		w->fifo_out = at;
+	meanwhile(w);
+	return done ? (ssize_t)done : end ? 0 : -EAGAIN;
+}
+
+static int fifo_tx_pos(struct rsk_companion *c, uint64_t *pos)
+{
+	struct way *w = way_of(c);
+
+	meanwhile(w);
+	if (!w->d->finishing && chance(w->d, 20))
+		return -EAGAIN;
+	*pos = w->fifo_in;
+	return 0;
+}
+
+static int fifo_rx_pos(struct rsk_companion *c, uint64_t *pos)
+{
+	struct way *w = way_of(c);
+
+	meanwhile(w);
+	if (!w->d->finishing && chance(w->d, 20))
+		return -EAGAIN;
+	*pos = w->fifo_out;
+	return 0;
+}
+
+static const struct rsk_companion_ops fifo_ops = {
+	.send = fifo_send,
+	.recv = fifo_recv,
+	.tx_pos = fifo_tx_pos,
+	.rx_pos = fifo_rx_pos,
+};
+
+/* ---- one step of an end ---- */
+
+/* @len bytes cut into a few runs, some of them empty. */
+static int cut(struct duplex *d, uint8_t *base, size_t len, struct iovec iov[static 6])
+{
+	int n = 1 + (int)below(d, 5), i = 0;
+
+	for (; i < n - 1; i++) {
+		size_t part = chance(d, 15) ? 0 : below(d, len + 1);
+
+		iov[i] = (struct iovec){ base, part };
+		base += part;
+		len -= part;
+	}
+	iov[i] = (struct iovec){ base, len };
+	return n;
+}
+
+static size_t message_bytes(struct duplex *d)
+{
+	switch (below(d, 8)) {
+	case 0:
+		return 1;
+	case 1:
+		return 1 + below(d, MAX_MESSAGE);
+	case 2:
+		return RSK_SLOT_MAX_PAYLOAD - 2 + below(d, 5);
+	case 3:
+		return 1 + below(d, 4000);
+	case 4:
+		return 38 + below(d, 5); /* around one cell */
+	default:
+		return 1 + below(d, 200);
+	}
+}
+
+static void do_send(struct way *w)
+{
+	struct duplex *d = w->d;
+	size_t len = message_bytes(d);
+	uint8_t *out = malloc(len);
+	struct rsk_iovcur cur;
+	struct iovec iov[6];
+	ssize_t n;
+	int runs;
+
+	for (size_t i = 0; i < len; i++)
+		out[i] = duplex_byte(w->id, w->sent + i);
+	runs = cut(d, out, len, iov);
+	rsk_iovcur_init(&cur, iov, runs);
+	n = rsk_tx_send(&w->tx, &w->at_tx.c, &cur, 0);
+	CHECK(d, n > 0 || n == -EAGAIN, "send: %zd", n);
+	CHECK(d, cur.left == len - (n > 0 ? (size_t)n : 0),
+	      "%zd of %zu bytes sent, but %zu left", n, len, cur.left);
+	if (n > 0)
+		w->sent += (uint64_t)n;
+	free(out);
+}
+
+static bool drained(const struct way *w)
+{
+	return w->tx.ring.credit == w->tx.ring.next || w->tx.peer_left;
+}
+
+static void maybe_end(struct way *w)
+{
+	struct duplex *d = w->d;
+	bool early = d->config->early_fin;
+
+	if (!w->fin_asked || w->fifo_end || w->tx.state != RSK_TX_TCP)
+		return;
+	if (w->was_broken || (!early && !drained(w)))
+		return;
+	w->fifo_end = true;
+}
+
+static void do_fin(struct way *w)
+{
+	int rc;
+	bool on_ring = w->tx.state == RSK_TX_ONRING;
+
+	if (!w->fin_asked)
+		*(on_ring ? &w->d->sums->fins_on_ring : &w->d->sums->fins_on_tcp) += 1;
+	/* Before the call: the receiver may act inside it. */
+	w->fin_asked = true;
+	rc = rsk_tx_fin(&w->tx, &w->at_tx.c);
+	CHECK(w->d, rc == 0 || rc == -ENETDOWN, "fin: %d", rc);
+}
+
+static void act_tx(struct way *w)
+{
+	struct duplex *d = w->d;
+	uint64_t before = w->fifo_in;
+	bool resending;
+	int rc = 0;
+
+	if (w->in_tx)
+		return;
+	w->in_tx = true;
+	resending = w->tx.state == RSK_TX_RESEND;
+	switch (below(d, 16)) {
+	case 0:
+	case 1:
+		rc = rsk_tx_propose(&w->tx);
+		if (rc == -EAGAIN || rc == -EPERM)
+			rc = 0;
+		break;
+	case 2:
+		rc = rsk_tx_move(&w->tx, &w->at_tx.c);
+		if (rc == -EAGAIN)
+			rc = 0;
+		break;
+	case 3:
+		rc = rsk_tx_serve(&w->tx, &w->at_tx.c);
+		break;
+	case 4:
+		if (!(w->tx.ring.rail->ops->caps & RSK_FABRIC_RELIABLE))
+			rc = rsk_tx_tick(&w->tx);
+		break;
+	case 5:
+		maybe_end(w);
+		break;
+	default:
+		if (!w->fin_asked)
+			do_send(w);
+		else
+			rc = rsk_tx_serve(&w->tx, &w->at_tx.c);
+		break;
+	}
+	if (rc == -EAGAIN)
+		rc = 0; /* serve: a LEAVE that cannot be heeded now */
+	if (resending)
+		d->sums->resent_bytes += w->fifo_in - before;
+	CHECK(d, rc == 0 || (rc == -ENETDOWN && d->config->breaks), "sender's call: %d", rc);
+	CHECK(d, rsk_tx_validate(&w->tx), "tx invalid, state %d", w->tx.state);
+	w->in_tx = false;
+}
+
+static void do_recv(struct way *w, bool peek)
+{
+	struct duplex *d = w->d;
+	size_t len = message_bytes(d);
+	uint8_t *in = malloc(len);
+	bool sure;
+	struct rsk_iovcur cur;
+	struct iovec iov[6];
+	int runs = cut(d, in, len, iov);
+	ssize_t n;
+	uint64_t had = w->rx.hold_len, skip = w->rx.skip;
+
+	rsk_iovcur_init(&cur, iov, runs);
+	/* On one thread and a fabric that never shows halves, "ready" is a promise. */
+	sure = d->config->fabric == DUPLEX_SHM && !d->config->interleave && rsk_rx_ready(&w->rx);
+	n = rsk_rx_recv(&w->rx, &w->at_rx.c, &cur, peek, chance(d, 50));
+	CHECK(d, n >= 0 || n == -EAGAIN, "recv: %zd in state %d", n, w->rx.state);
+	CHECK(d, !sure || n >= 0, "said to be ready, but has nothing (peek %d)", peek);
+	CHECK(d, n <= (ssize_t)len, "more than was asked for");
+	CHECK(d, cur.left == len - (n > 0 ? (size_t)n : 0), "%zd of %zu received, but %zu left", n,
+	      len, cur.left);
+	for (ssize_t i = 0; i < n; i++)
+		CHECK(d, in[i] == duplex_byte(w->id, w->received + (uint64_t)i),
+		      "wrong byte at %" PRIu64 " of way %u (peek %d, state %d)",
+		      w->received + (uint64_t)i, w->id, peek, w->rx.state);
+	if (n == 0) {
+		CHECK(d, w->fin_asked && w->received == w->sent,
+		      "end at %" PRIu64 " of %" PRIu64 " bytes", w->received, w->sent);
+		w->ended = true;
+	}
+	CHECK(d, n <= 0 || !w->ended, "bytes behind the end");
+	if (n > 0 && !peek)
+		w->received += (uint64_t)n;
+	d->sums->held_reads += !had && w->rx.hold_len;
+	d->sums->twice_bytes += w->rx.skip < skip ? skip - w->rx.skip : 0;
+	d->sums->peeks += peek && n > 0;
+	free(in);
+}
+
+static void do_leave(struct way *w)
+{
+	bool again = false;
+	int rc;
+
+	if (w->tx.state == RSK_TX_ONRING && !w->in_tx && !w->fin_asked && chance(w->d, 50)) {
+		w->in_tx = true;
+		do_send(w); /* so that something is unread */
+		w->in_tx = false;
+	}
+	w->leaving = true;
+	rc = rsk_rx_leave(&w->rx, &again);
+	w->leaving = false;
+	CHECK(w->d, rc == 0 || rc == -EBUSY, "leave: %d", rc);
+	w->d->sums->leaves += rc == 0;
+	w->d->sums->busy_leaves += rc == -EBUSY;
+	w->d->sums->doubts += w->rx.doubt;
+}
+
+static void act_rx(struct way *w)
+{
+	struct duplex *d = w->d;
+	int rc = 0;
+
+	if (w->in_rx)
+		return;
+	if (w->mute && !d->finishing) {
+		w->mute--;
+		return;
+	}
+	w->in_rx = true;
+	switch (below(d, 16)) {
+	case 0:
+		rc = rsk_rx_serve(&w->rx, &w->at_rx.c);
+		break;
+	case 1:
+		if (!(d->rail[0]->ops->caps & RSK_FABRIC_RELIABLE))
+			rc = rsk_rx_tick(&w->rx);
+		break;
+	case 2:
+	case 3:
+		do_recv(w, true);
+		break;
+	case 4:
+		rsk_rx_pending(&w->rx);
+		if (chance(d, 10))
+			w->mute = (uint32_t)below(d, 200);
+		break;
+	case 5:
+		if (d->config->leave && !w->rx.left && chance(d, 4))
+			do_leave(w);
+		break;
+	default:
+		do_recv(w, false);
+		break;
+	}
+	CHECK(d, rc == 0 || (rc == -ENETDOWN && d->config->breaks), "receiver's call: %d", rc);
+	CHECK(d, rsk_rx_validate(&w->rx), "rx invalid, state %d", w->rx.state);
+	w->in_rx = false;
+}
+
+/* ---- breaks ---- */
+
+static void do_break(struct duplex *d)
+{
+	for (int i = 0; i < 2; i++)
+		rsk_chaos_break(&d->chaos[i]);
+	d->sums->breaks++;
+}
+
+/* Each end finds out by itself; C goes from receiver to sender by another way, some time. */
+static void notice_break(struct duplex *d)
+{
+	struct way *w = &d->way[below(d, 2)];
+	int rc;
+
+	if (!d->rail[0]->broken || (!d->finishing && !chance(d, 10)))
+		return;
+	switch (below(d, 3)) {
+	case 0:
+		rsk_tx_break(&w->tx);
+		break;
+	case 1:
+		if (!w->c_cell) {
+			rsk_rx_break(&w->rx, &w->c_pos, &w->c_cell);
+			w->was_broken = true;
+		}
+		break;
+	default:
+		if (!w->was_broken)
+			break;
+		w->in_tx = true;
+		rsk_tx_break(&w->tx);
+		rc = rsk_tx_resume(&w->tx, &w->at_tx.c, w->c_pos, w->c_cell);
+		CHECK(d, rc == 0, "resume: %d", rc);
+		w->was_broken = false;
+		w->in_tx = false;
+		d->sums->resumes++;
+		break;
+	}
+	CHECK(d, rsk_tx_validate(&w->tx) && rsk_rx_validate(&w->rx), "invalid after a break");
+}
+
+/* ---- a run ---- */
+
+static const struct rsk_fabric_ops shm_ops = {
+	.name = "shm-like",
+	.caps = RSK_FABRIC_RELIABLE | RSK_FABRIC_DURABLE | RSK_FABRIC_SYNC,
+};
+
+/* The other process also runs between a put and what its caller does next. */
+static int busy_put(struct rsk_rail *rail, uint64_t off, size_t len)
+{
+	struct duplex *d = rail->priv;
+
+	for (int i = 0; i < 2; i++)
+		if (d->way[i].in_tx != d->way[i].in_rx)
+			meanwhile(&d->way[i]);
+	return 0;
+}
+
+static const struct rsk_fabric_ops busy_ops = {
+	.name = "shm-like, interleaved",
+	.caps = RSK_FABRIC_RELIABLE | RSK_FABRIC_DURABLE | RSK_FABRIC_SYNC,
+	.put = busy_put,
+};
+
+static void rails_init(struct duplex *d)
+{
+	const struct duplex_config *config = d->config;
+
+	d->segment_bytes = RING_OFF + (size_t)config->cells * RSK_CELL_BYTES;
+	for (int i = 0; i < 2; i++) {
+		d->segment[i] = aligned_alloc(64, d->segment_bytes);
+		memset(d->segment[i], 0, d->segment_bytes);
+	}
+	for (int i = 0; i < 2; i++) {
+		if (config->fabric == DUPLEX_SHM) {
+			d->shm[i] = (struct rsk_rail){ .ops = config->interleave ? &busy_ops :
+										  &shm_ops,
+						       .priv = d,
+						       .window = d->segment[!i],
+						       .window_bytes = d->segment_bytes,
+						       .segment = d->segment[i],
+						       .segment_bytes = d->segment_bytes };
+			d->rail[i] = &d->shm[i];
+			continue;
+		}
+		cr_assert_eq(rsk_chaos_open(&d->chaos[i],
+					    config->fabric == DUPLEX_WILD ? &rsk_chaos_wild :
+									    &rsk_chaos_reliable,
+					    duplex_roll(&d->rng), d->segment[i], d->segment[!i],
+					    d->segment_bytes),
+			     0);
+		d->rail[i] = &d->chaos[i].rail;
+	}
+}
+
+/* Direction i: from end i to end 1-i. */
+static void way_init(struct duplex *d, uint32_t i)
+{
+	struct way *w = &d->way[i];
+	uint64_t key = duplex_roll(&d->rng);
+
+	*w = (struct way){ .d = d, .id = i };
+	w->at_tx = (struct end){ { &fifo_ops, -1 }, w };
+	w->at_rx = (struct end){ { &fifo_ops, -1 }, w };
+	w->fifo = malloc(d->config->fifo_bytes);
+	rsk_tx_init(&w->tx, d->rail[i], RING_OFF, d->config->cells, MAIL_TX_OFF,
+		    (const struct rsk_mail *)(const void *)(d->segment[i] + MAIL_RX_OFF), key);
+	rsk_rx_init(&w->rx, d->rail[!i], d->segment[!i] + RING_OFF, d->config->cells, MAIL_RX_OFF,
+		    (const struct rsk_mail *)(const void *)(d->segment[!i] + MAIL_TX_OFF), key);
+}
+
+static void step(struct duplex *d)
+{
+	struct way *w = &d->way[below(d, 2)];
+
+	if (chance(d, 50))
+		act_tx(w);
+	else
+		act_rx(w);
+	if (d->config->fabric == DUPLEX_SHM)
+		return;
+	for (int i = 0; i < 2; i++)
+		rsk_chaos_step(&d->chaos[i]);
+	if (d->config->breaks) {
+		if (!d->rail[0]->broken && below(d, d->config->steps) == 0)
+			do_break(d);
+		notice_break(d);
+	}
+	if (chance(d, 2))
+		CHECK(d, rsk_chaos_validate(&d->chaos[0]) && rsk_chaos_validate(&d->chaos[1]),
+		      "chaos invalid");
+}
+
+static void sum_up(struct duplex *d)
+{
+	struct duplex_sums *s = d->sums;
+
+	for (int i = 0; i < 2; i++) {
+		struct way *w = &d->way[i];
+
+		s->bytes += w->received;
+		s->ring_bytes += w->rx.ring_bytes;
+		s->slots += w->tx.ring.slots;
+		s->laps += w->tx.ring.next / w->tx.ring.cells - 1;
+		s->promotions += w->rx.promotions;
+		s->demotions += w->tx.demotions;
+		s->repairs += w->rx.mail.repair;
+		s->retries += w->rx.ring.retries;
+		if (d->config->fabric != DUPLEX_SHM)
+			s->faults += rsk_chaos_injected(&d->chaos[i]);
+	}
+}
+
+static void duplex_fini(struct duplex *d)
+{
+	for (int i = 0; i < 2; i++) {
+		rsk_tx_fini(&d->way[i].tx);
+		rsk_rx_fini(&d->way[i].rx);
+		free(d->way[i].fifo);
+		if (d->config->fabric != DUPLEX_SHM)
+			rsk_chaos_close(&d->chaos[i]);
+	}
+	free(d->segment[0]);
+	free(d->segment[1]);
+	free(d);
+}
+
+void duplex_run(const struct duplex_config *config, struct duplex_sums *sums)
+{
+	struct duplex *d = calloc(1, sizeof(*d));
+	uint64_t limit = 2000000;
+
+	d->config = config;
+	d->sums = sums;
+	d->rng = config->seed;
+	rails_init(d);
+	for (uint32_t i = 0; i < 2; i++)
+		way_init(d, i);
+	for (uint32_t i = 0; i < config->steps; i++) {
+		struct way *w = &d->way[below(d, 2)];
+
+		step(d);
+		if (!w->fin_asked && below(d, config->steps) < 2) {
+			w->in_tx = true;
+			do_fin(w);
+			w->in_tx = false;
+		}
+	}
+	/* Everything that was taken must come out, in bounded time, then the end. */
+	d->finishing = true;
+	for (int i = 0; i < 2; i++) {
+		d->way[i].in_tx = true;
+		do_fin(&d->way[i]);
+		d->way[i].in_tx = false;
+	}
+	while (!d->way[0].ended || !d->way[1].ended) {
+		CHECK(d, --limit, "stuck: tx %d/%d rx %d/%d, %" PRIu64 "/%" PRIu64 " of %" PRIu64 "/%" PRIu64,
+		      d->way[0].tx.state, d->way[1].tx.state, d->way[0].rx.state, d->way[1].rx.state,
+		      d->way[0].received, d->way[1].received, d->way[0].sent, d->way[1].sent);
+		step(d);
+	}
+	sum_up(d);
+	duplex_fini(d);
+}
+
+/* ---- environment ---- */
+
+uint64_t duplex_number(const char *name, uint64_t normally)
+{
+	const char *text = getenv(name);
+	char *end;
+	uint64_t n;
+
+	if (!text || !*text)
+		return normally;
+	n = strtoull(text, &end, 0);
+	cr_assert(!*end, "%s=%s is no number", name, text);
+	return n;
+}
+
+uint64_t duplex_seed(const char *test)
+{
+	struct timespec now;
+	uint64_t seed;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	seed = duplex_number("RSOCK_SEED", (uint64_t)now.tv_sec * 1000000007u + (uint64_t)now.tv_nsec);
+	printf("%s: RSOCK_SEED=%" PRIu64 "\n", test, seed);
+	fflush(stdout);
+	return seed;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * duplex.h - both ends of a stream in one thread: two directions of tx and rx machines over a FIFO companion and
+ * a fabric of choice, driven at random from a seed, also in the middle of each other's calls. Every byte is
+ * known from its position; every struct is validated after every step; whatever is wrong ends the test.
+ */
+#ifndef RSK_DUPLEX_H
+#define RSK_DUPLEX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum duplex_fabric { DUPLEX_SHM, DUPLEX_RELIABLE, DUPLEX_WILD };
+
+struct duplex_config {
+	enum duplex_fabric fabric;
+	uint64_t seed;
+	uint32_t steps;
+	uint32_t cells;
+	uint32_t fifo_bytes; /* room of the companion, each way */
+	bool interleave;     /* the other end acts inside our companion calls */
+	bool leave;	     /* receivers may leave */
+	bool breaks;	     /* the rails may break (not on shm) */
+	bool early_fin;	     /* kernel's FIN right behind the FIN slot (shm, nobody leaves) */
+};
+
+/* Sums over runs: a test asserts that what it is about did happen. */
+struct duplex_sums {
+	uint64_t faults, bytes, ring_bytes, slots, laps;
+	uint64_t promotions, demotions, leaves, resent_bytes, held_reads, breaks, resumes;
+	uint64_t peeks, fins_on_ring, fins_on_tcp, repairs, retries, busy_leaves, doubts, twice_bytes;
+};
+
+/* One run from start to both ends of stream; asserts all along. */
+void duplex_run(const struct duplex_config *config, struct duplex_sums *sums);
+
+/* RSOCK_SEED or one made of the time; printed, so that a failure can be repeated. */
+uint64_t duplex_seed(const char *test);
+
+/* A number from the environment, or the default. */
+uint64_t duplex_number(const char *name, uint64_t normally);
+
+static inline uint64_t duplex_roll(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+/* The byte that stands at @pos of direction @way. */
+static inline uint8_t duplex_byte(uint32_t way, uint64_t pos)
+{
+	uint64_t state = ((pos >> 3) << 8) ^ way;
+
+	return (uint8_t)(duplex_roll(&state) >> (8 * (pos & 7)));
+}
+
+#endif

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* test_tool.c - what the tool makes of segments, good ones and others. */
+#include "stats.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void setup(void)
+{
+	cr_assert_eq(rsk_stats_init(NULL), 0);
+}
+
+TestSuite(tool, .init = setup, .fini = rsk_stats_fini);
+
+static struct rsk_stats_stream *stream(unsigned int port, uint64_t now_ns)
+{
+	struct rsk_tuple t = {
+		.local = { 127, 0, 0, 1 },
+		.peer = { 127, 0, 0, 2 },
+		.local_port = (uint16_t)port,
+		.peer_port = 5201,
+		.family = AF_INET,
+	};
+
+	return rsk_stats_stream_get(&t, now_ns);
+}
+
+/*
+ * Runs the tool.  Its output lies in *out until the next call; other tests run at the
+ * same time, so that the segments of their processes show up as well.
+ */
+static int tool(const char *args, const char **out)
+{
+	static char *text;
+	static size_t cap;
+	const char *path = getenv("RSOCK_TOOL");
+	char cmd[512];
+	int status;
+	FILE *p;
+
+	cr_assert(path, "RSOCK_TOOL says where the tool is");
+	snprintf(cmd, sizeof(cmd), "%s %s", path, args);
+	p = popen(cmd, "r");
+	cr_assert(p);
+	*out = getdelim(&text, &cap, 0, p) < 0 ? "" : text;
+	status = pclose(p);
+	cr_assert(WIFEXITED(status), "%s: %s", cmd, *out);
+	return WEXITSTATUS(status);
+}
+
+Test(tool, the_tool_shows_it, .timeout = 60)
+{
+	const char *out;
+	struct rsk_stats_stream *s = stream(2, 1000);
+	char args[64], want[128];
+
+	rsk_stats_event(s, 2000, RSK_EVENT_PROMOTED_TX, RSK_REASON_DIRECT);
+	rsk_stats_add(&s->tx_ring_bytes, 1234567);
+	rsk_stats_add_shared(&rsk_stats_self()->spins, 77);
+	snprintf(args, sizeof(args), "stat --json --pid %d", getpid());
+	cr_assert_eq(tool(args, &out), 0);
+	snprintf(want, sizeof(want), "{\"processes\":[{\"pid\":%d,\"comm\":\"", getpid());
+	cr_assert(strstr(out, want), "%s", out);
+	cr_assert(strstr(out, "\"spins\":77,"), "%s", out);
+	cr_assert(strstr(out,
+			 "\"local\":\"127.0.0.1:2\",\"peer\":\"127.0.0.2:5201\",\"tx\":\"ring\","
+			 "\"rx\":\"tcp\",\"reason\":\"direct\""),
+		  "%s", out);
+	cr_assert(strstr(out, "\"tx_ring_bytes\":1234567,"), "%s", out);
+	cr_assert(strstr(out, "\"open\":true"), "%s", out);
+	rsk_stats_stream_put(s, 3000);
+	snprintf(args, sizeof(args), "stat --pid %d", getpid());
+	cr_assert_eq(tool(args, &out), 0);
+	cr_assert(strstr(out, "127.0.0.1:2 "), "%s", out);
+	cr_assert(strstr(out, "1.2M"), "%s", out);
+	cr_assert(strstr(out, " closed "), "%s", out);
+}
+
+Test(tool, the_tool_shows_a_family_once, .timeout = 60)
+{
+	const char *out;
+	unsigned int port = 20000 + (unsigned int)getpid() % 20000 * 2;
+	struct rsk_stats_stream *s = stream(port, 1000);
+	char ours[64], childs[64], want[64];
+	int hold[2], up[2], status;
+	pid_t child;
+	const char *at;
+	char byte;
+
+	snprintf(ours, sizeof(ours), "\"local\":\"127.0.0.1:%u\"", port);
+	snprintf(childs, sizeof(childs), "\"local\":\"127.0.0.1:%u\"", port + 1);
+
+	cr_assert_eq(pipe(hold), 0);
+	cr_assert_eq(pipe(up), 0);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		close(hold[1]);
+		rsk_stats_forked();
+		stream(port + 1, 2000);
+		if (write(up[1], "", 1) != 1)
+			_exit(1);
+		_exit(read(hold[0], &byte, 1) == 0 ? 0 : 1);
+	}
+	cr_assert_eq(read(up[0], &byte, 1), 1);
+	cr_assert_eq(tool("stat --json", &out), 0);
+	at = strstr(out, ours);
+	cr_assert(at, "%s", out);
+	cr_assert_null(strstr(at + 1, ours), "shown twice: %s", out);
+	snprintf(want, sizeof(want), "{\"pid\":%d,", child);
+	cr_assert(strstr(out, want), "%s", out);
+	cr_assert(strstr(out, childs), "%s", out);
+	close(hold[1]);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+	/* The child is gone, and with it what it had. */
+	cr_assert_eq(tool("stat --json", &out), 0);
+	cr_assert_null(strstr(out, want), "%s", out);
+	cr_assert_null(strstr(out, childs), "%s", out);
+	rsk_stats_stream_put(s, 1);
+}
+
+Test(tool_alone, the_tool_believes_nothing, .timeout = 60)
+{
+	const char *out;
+	static const size_t sizes[] = { 0, 100, 4096, sizeof(struct rsk_stats_segment) };
+	struct rsk_stats_segment *seg;
+	int fds[4];
+
+	for (unsigned int i = 0; i < 4; i++) {
+		fds[i] = memfd_create(RSK_STATS_NAME, MFD_CLOEXEC);
+		cr_assert_geq(fds[i], 0);
+		cr_assert_eq(ftruncate(fds[i], (off_t)sizes[i]), 0);
+	}
+	cr_assert_eq(tool("stat --json 2>&1", &out), 0);
+	cr_assert(strstr(out, "not of this version"), "%s", out);
+	cr_assert(strstr(out, "\"streams\":["), "%s", out);
+
+	/* A good header and junk behind it. */
+	cr_assert_eq(rsk_stats_init(NULL), 0);
+	seg = (struct rsk_stats_segment *)rsk_stats_segment();
+	for (unsigned int i = 0; i < RSK_STATS_PROCESSES; i++) {
+		seg->process[i].pid = (uint32_t)getpid();
+		memset(seg->process[i].comm, 0x1b, sizeof(seg->process[i].comm));
+	}
+	for (unsigned int i = 0; i < 100; i++) {
+		memset(&seg->stream[i], 0xff, sizeof(seg->stream[i]));
+		seg->stream[i].state = RSK_STATS_OPEN;
+		seg->stream[i].pid = (uint32_t)getpid();
+	}
+	cr_assert_eq(tool("stat", &out), 0);
+	cr_assert(strstr(out, "unknown"), "%s", out);
+	cr_assert_null(strchr(out, 0x1b), "a control code reached the terminal");
+	for (unsigned int i = 0; i < 4; i++)
+		close(fds[i]);
+	rsk_stats_fini();
+}
+
+Test(tool, the_tool_says_how_it_is_called, .timeout = 60)
+{
+	const char *out;
+
+	cr_assert_eq(tool("", &out), 2);
+	cr_assert_eq(tool("nonsense 2>&1", &out), 2);
+	cr_assert(strstr(out, "unknown command 'nonsense'"), "%s", out);
+	cr_assert_eq(tool("--nonsense", &out), 2);
+	cr_assert_eq(tool("stat --nonsense 2>&1", &out), 2);
+	cr_assert(strstr(out, "usage: rsock stat"), "%s", out);
+	cr_assert_eq(tool("stat --pid", &out), 2);
+	cr_assert_eq(tool("stat --pid 0", &out), 2);
+	cr_assert_eq(tool("stat --pid 12x", &out), 2);
+	cr_assert_eq(tool("reasons extra", &out), 2);
+	cr_assert_eq(tool("--help", &out), 0);
+	cr_assert(strstr(out, "stat") && strstr(out, "reasons"));
+	cr_assert_eq(tool("stat --help", &out), 0);
+	cr_assert(strstr(out, "--json"));
+	cr_assert_eq(tool("--version", &out), 0);
+	cr_assert_eq(tool("reasons", &out), 0);
+	for (unsigned int i = 0; i < RSK_REASON_COUNT; i++)
+		cr_assert(strstr(out, rsk_reason_token(i)), "%s", rsk_reason_token(i));
+	cr_assert_eq(tool("reasons >/dev/full", &out), 1);
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * scan.c - finds the statistics segments of this user's processes.
+ *
+ * A segment is a memfd that some process holds open; any process may name a memfd
+ * "rsock-stat" and fill it with anything, so a copy is taken and checked.  Processes
+ * come and go meanwhile: what cannot be opened is passed over.
+ */
+#include "rsock.h"
+
+#include "stats_json.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LINK_TEXT "/memfd:" RSK_STATS_NAME " (deleted)"
+
+static bool copy_is_valid(const struct rsk_stats_segment *seg)
+{
+	const struct rsk_stats_header *h = &seg->header;
+
+	return h->magic == RSK_STATS_MAGIC && h->version == RSK_STATS_VERSION &&
+	       h->bytes == sizeof(*seg) && h->processes == RSK_STATS_PROCESSES &&
+	       h->process_bytes == sizeof(seg->process[0]) && h->streams == RSK_STATS_STREAMS &&
+	       h->stream_bytes == sizeof(seg->stream[0]);
+}
+
+/* A copy of the whole segment, or NULL with errno: EPROTO, it is not one of ours. */
+static struct rsk_stats_segment *copy_take(int fd)
+{
+	struct rsk_stats_segment *copy = malloc(sizeof(*copy));
+	size_t have = 0;
+
+	if (!copy)
+		return NULL;
+	while (have < sizeof(*copy)) {
+		ssize_t n = pread(fd, (char *)copy + have, sizeof(*copy) - have, (off_t)have);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		have += (size_t)n;
+	}
+	if (have == sizeof(*copy) && copy_is_valid(copy))
+		return copy;
+	free(copy);
+	errno = EPROTO;
+	return NULL;
+}
+
+static int holder_add(struct segment *seg, pid_t pid)
+{
+	pid_t *more;
+
+	if (seg->holder_count && seg->holders[seg->holder_count - 1] == pid)
+		return 0;
+	more = realloc(seg->holders, (seg->holder_count + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	more[seg->holder_count++] = pid;
+	seg->holders = more;
+	return 0;
+}
+
+/* Takes in what fd is a descriptor of; holds for process pid. */
+static int segment_meet(struct segment **list, int fd, pid_t pid)
+{
+	struct segment **at, *seg;
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return 0;
+	for (at = list; *at; at = &(*at)->next) {
+		if ((*at)->dev == st.st_dev && (*at)->ino == st.st_ino)
+			return holder_add(*at, pid);
+	}
+	seg = calloc(1, sizeof(*seg));
+	if (!seg)
+		return -ENOMEM;
+	seg->dev = st.st_dev;
+	seg->ino = st.st_ino;
+	seg->copy = copy_take(fd);
+	if (!seg->copy) {
+		int err = errno;
+
+		free(seg);
+		if (err == ENOMEM)
+			return -ENOMEM;
+		fprintf(stderr, "rsock: process %d: its statistics are not of this version\n",
+			(int)pid);
+		return 0;
+	}
+	*at = seg;
+	return holder_add(seg, pid);
+}
+
+static int process_scan(struct segment **list, int proc, const char *pid_name)
+{
+	char path[NAME_MAX + 8], target[sizeof(LINK_TEXT) + 1];
+	struct dirent *entry;
+	DIR *dir;
+	int fd, err = 0;
+
+	snprintf(path, sizeof(path), "%s/fd", pid_name);
+	fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return errno == ENOMEM ? -ENOMEM : 0;
+	}
+	while (!err && (entry = readdir(dir))) {
+		ssize_t n = readlinkat(fd, entry->d_name, target, sizeof(target));
+		int seg_fd;
+
+		if (n != (ssize_t)strlen(LINK_TEXT) || memcmp(target, LINK_TEXT, (size_t)n) != 0)
+			continue;
+		/* It may be something else by now: opening it must not wait. */
+		seg_fd = openat(fd, entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (seg_fd < 0)
+			continue;
+		err = segment_meet(list, seg_fd, (pid_t)strtol(pid_name, NULL, 10));
+		close(seg_fd);
+	}
+	closedir(dir);
+	return err;
+}
+
+static int pid_compare(const struct dirent **a, const struct dirent **b)
+{
+	long x = strtol((*a)->d_name, NULL, 10), y = strtol((*b)->d_name, NULL, 10);
+
+	return (x > y) - (x < y);
+}
+
+static int is_pid(const struct dirent *entry)
+{
+	return isdigit((unsigned char)entry->d_name[0]);
+}
+
+int segments_scan(struct segment **out)
+{
+	struct dirent **names = NULL;
+	int n, proc, err = 0;
+
+	*out = NULL;
+	proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (proc < 0)
+		return -errno;
+	n = scandir("/proc", &names, is_pid, pid_compare);
+	if (n < 0)
+		err = -errno;
+	for (int i = 0; i < n; i++) {
+		struct stat st;
+
+		if (!err && fstatat(proc, names[i]->d_name, &st, 0) == 0 && st.st_uid == geteuid())
+			err = process_scan(out, proc, names[i]->d_name);
+		free(names[i]);
+	}
+	free(names);
+	close(proc);
+	if (err) {
+		segments_free(*out);
+		*out = NULL;
+	}
+	return err;
+}
+
+void segments_free(struct segment *list)
+{
+	while (list) {
+		struct segment *next = list->next;
+
+		free(list->copy);
+		free(list->holders);
+		free(list);
+		list = next;
+	}
+}
+
+bool segment_held_by(const struct segment *seg, uint32_t pid)
+{
+	for (size_t i = 0; i < seg->holder_count; i++) {
+		if (pid == (uint32_t)seg->holders[i])
+			return true;
+	}
+	return false;
+}
+
+void segment_comm(const struct segment *seg, uint32_t pid, char comm[static 16])
+{
+	char path[32];
+	ssize_t n;
+	int fd;
+
+	for (unsigned int i = 0; i < RSK_STATS_PROCESSES; i++) {
+		if (seg->copy->process[i].pid == pid) {
+			memcpy(comm, seg->copy->process[i].comm, 16);
+			return;
+		}
+	}
+	/* A process that found no record of its own. */
+	memset(comm, 0, 16);
+	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	n = read(fd, comm, 15);
+	close(fd);
+	if (n > 0 && comm[n - 1] == '\n')
+		comm[n - 1] = 0;
+}
