@@ -50,7 +50,7 @@ struct rsk_chaos {
 	uint8_t *peer_segment; /* borrowed */
 	uint64_t rng;
 	uint64_t now_steps;
-	uint64_t sequence;	       /* puts and copies made so far */
+	uint64_t sequence;		/* puts and copies made so far */
 	struct rsk_chaos_piece *flying; /* by landing time, owned */
 	uint64_t flying_pieces;
 	uint64_t faults[RSK_CHAOS_FAULTS];

@@ -11,16 +11,15 @@
 #define RSK_MSG_CMSG_COMPAT 0x80000000u
 
 /*
- * What a ring does not carry. Urgent data and kernel zero copy take the stream back to TCP for
- * good. True: the hook makes the real call.
+ * What a ring does not carry. True: the hook makes the real call. Urgent bytes and error messages are
+ * the companion's, the rest of the stream stays where it is.
  */
-static bool rsk_recv_is_real(int fd, int flags)
+static bool rsk_recv_is_real(int flags)
 {
-	if (flags & MSG_OOB)
-		rsk_fd_leave(fd, RSK_REASON_OOB);
-	return flags & (MSG_OOB | MSG_ERRQUEUE); /* the error queue is the companion's */
+	return flags & (MSG_OOB | MSG_ERRQUEUE);
 }
 
+/* Urgent data and kernel zero copy take the sender back to TCP for good. */
 static bool rsk_send_is_real(int fd, int flags)
 {
 	if (flags & MSG_OOB)
@@ -90,7 +89,7 @@ ssize_t rsk_hook_recv(int fd, void *buf, size_t len, int flags)
 {
 	struct iovec iov = { buf, len };
 
-	if (!rsk_hot(fd) || rsk_recv_is_real(fd, flags))
+	if (!rsk_hot(fd) || rsk_recv_is_real(flags))
 		return rsk_real.recv(fd, buf, len, flags);
 
 	RSK_SCOPE(s);
@@ -123,7 +122,7 @@ ssize_t rsk_hook_recvfrom(int fd, void *buf, size_t len, int flags, __SOCKADDR_A
 {
 	struct iovec iov = { buf, len };
 
-	if (!rsk_hot(fd) || rsk_recv_is_real(fd, flags))
+	if (!rsk_hot(fd) || rsk_recv_is_real(flags))
 		return rsk_real.recvfrom(fd, buf, len, flags, addr, addr_len);
 
 	RSK_SCOPE(s);
@@ -151,7 +150,7 @@ ssize_t rsk_hook_recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	ssize_t ret;
 
-	if (!rsk_hot(fd) || !rsk_msg_valid(msg, flags) || rsk_recv_is_real(fd, flags)) {
+	if (!rsk_hot(fd) || !rsk_msg_valid(msg, flags) || rsk_recv_is_real(flags)) {
 		ret = rsk_real.recvmsg(fd, msg, flags);
 		if (ret >= 0)
 			rsk_rights_after_recv(msg);
@@ -192,7 +191,7 @@ int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 	ssize_t ret;
 
 	if (!rsk_hot(fd) || !rsk_readable(msgs) || ((unsigned int)flags & RSK_MSG_CMSG_COMPAT) ||
-	    !rsk_timespec_valid(timeout) || rsk_recv_is_real(fd, flags)) {
+	    !rsk_timespec_valid(timeout) || rsk_recv_is_real(flags)) {
 		ret = rsk_real.recvmmsg(fd, msgs, n, flags, timeout);
 		for (; rsk_readable(msgs) && (ssize_t)done < ret; done++)
 			rsk_rights_after_recv(&msgs[done].msg_hdr);

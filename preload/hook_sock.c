@@ -137,6 +137,9 @@ int rsk_hook_setsockopt(int fd, int level, int name, const void *val, socklen_t 
 	ret = rsk_real.setsockopt(fd, level, name, val, len);
 	if (ret == 0 && level == SOL_SOCKET && name == SO_RCVLOWAT && rsk_known(fd))
 		rsk_fd_set_rcvlowat(fd, *(const int *)val);
+	if (ret == 0 && level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO) &&
+	    rsk_known(fd))
+		rsk_fd_set_patience(fd, name == SO_RCVTIMEO, *(const long *)val < 0);
 	return ret;
 }
 

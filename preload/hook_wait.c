@@ -3,14 +3,22 @@
 #include <time.h>
 
 #define RSK_EXPORT_wait 1
+#include <sys/resource.h>
+
 #include "export.h"
 #include "hook.h"
 
 /* A set that the kernel would refuse (EFAULT, EINVAL) is the kernel's to refuse. */
 static inline bool rsk_poll_hot(const struct pollfd *fds, nfds_t n)
 {
-	return n && rsk_readable(fds) && n <= rsk_fdtab.size && !rsk_direct &&
-	       rsk_poll_concerns(fds, n);
+	struct rlimit lim;
+
+	if (!n || !rsk_readable(fds) || rsk_direct)
+		return false;
+	/* More than there can be fds: EINVAL, and perhaps no memory behind it. */
+	if (n > 1024 && (getrlimit(RLIMIT_NOFILE, &lim) < 0 || n > lim.rlim_cur))
+		return false;
+	return rsk_poll_concerns(fds, n);
 }
 
 int rsk_hook_poll(struct pollfd *fds, nfds_t n, int timeout)

@@ -72,7 +72,7 @@ void *rsk_arena_alloc(size_t size)
 	if (b) {
 		a->free[shift] = b->next;
 	} else if (a->used + sizeof(*b) + (1ull << shift) <= ARENA_BYTES) {
-		b = (struct block *)((uint8_t *)a + a->used);
+		b = (struct block *)(void *)((uint8_t *)a + a->used);
 		a->used += sizeof(*b) + (1ull << shift);
 		b->shift = shift;
 		b->magic = MAGIC_FREE;

@@ -150,7 +150,10 @@ int rsk_fd_next(int from)
 
 /* ---- our own fds: high, so that the application's numbers stay low ---- */
 
-int rsk_own_fd(int fd)
+/* So few numbers are all the application's. */
+#define FD_LIMIT_LEAST 256
+
+int rsk_own_fd_copy(int fd)
 {
 	struct rlimit lim = { .rlim_cur = 1024 };
 	uint64_t base;
@@ -159,13 +162,14 @@ int rsk_own_fd(int fd)
 	if (fd < 0)
 		return fd;
 	getrlimit(RLIMIT_NOFILE, &lim);
+	if (lim.rlim_cur < FD_LIMIT_LEAST)
+		return -EMFILE;
 	if (lim.rlim_cur > FD_TABLE_MAX)
 		lim.rlim_cur = FD_TABLE_MAX;
 	base = lim.rlim_cur - lim.rlim_cur / 4;
 	if (lim.rlim_cur - base > 8192)
 		base = lim.rlim_cur - 8192;
 	high = rsk_sys_fcntl(fd, F_DUPFD_CLOEXEC, (long)base);
-	rsk_sys_close(fd);
 	if (high < 0)
 		return high == -EINVAL ? -EMFILE : high;
 	if ((uint32_t)high >= rsk_fdtab.size) {
@@ -173,6 +177,15 @@ int rsk_own_fd(int fd)
 		return -EMFILE;
 	}
 	fd_set_word(high, FD_OWN);
+	return high;
+}
+
+int rsk_own_fd(int fd)
+{
+	int high = rsk_own_fd_copy(fd);
+
+	if (fd >= 0)
+		rsk_sys_close(fd);
 	return high;
 }
 

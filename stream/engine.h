@@ -113,6 +113,9 @@ void rsk_fd_refuse(int fd, enum rsk_reason why);
 void rsk_fd_set_nonblock(int fd, bool on);
 void rsk_fd_set_rcvlowat(int fd, int bytes);
 
+/* SO_RCVTIMEO (@recv) or SO_SNDTIMEO was set; @none: to a negative time, which means no waiting at all. */
+void rsk_fd_set_patience(int fd, bool recv, bool none);
+
 /* ---- one operation ------------------------------------------------------------------------- */
 
 enum rsk_op_kind { RSK_OP_RECV, RSK_OP_SEND, RSK_OP_CTL };

@@ -252,6 +252,7 @@ static int take_over(struct rsk_epoll_family *f, struct rsk_reg *r, int op)
 		return rc;
 	atomic_fetch_or(&rsk_shm_own_ctl(&s->link->shm, s->sid)->epolls_rx, bell_bit(r->set, s->link));
 	r->tagged = true;
+	r->fresh = true;
 	r->set->tagged++;
 	rsk_epoll_queue(r);
 	return 0;
@@ -402,6 +403,8 @@ static int ctl_stream(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rs
 		r->events = ev->events;
 		r->data = ev->data.u64;
 		r->armed = true;
+		r->fresh = true;
+		r->told_ends = 0;
 		k = kernel_event(f, r);
 		rc = rsk_sys_epoll_ctl(epfd, op, fd, &k);
 		rsk_epoll_queue(r);
@@ -433,9 +436,9 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 		rsk_stream_unpin(s);
 		return rc;
 	}
-	if (e && ev && op != EPOLL_CTL_DEL && (ev->data.u64 & RSK_EPOLL_TAG_MASK) == f->tag)
+	if (e && f && (uintptr_t)ev >= 4096 && op != EPOLL_CTL_DEL && (ev->data.u64 & RSK_EPOLL_TAG_MASK) == f->tag)
 		e->collides = true;
-	if (!s || !e || (!ev && op != EPOLL_CTL_DEL)) {
+	if (!s || !e || ((uintptr_t)ev < 4096 && op != EPOLL_CTL_DEL)) {
 		if (s)
 			rsk_stream_unpin(s);
 		return rsk_sys_epoll_ctl(epfd, op, fd, ev);

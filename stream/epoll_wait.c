@@ -12,8 +12,8 @@
 #include "stream.h"
 #include "wait.h"
 
-#define FULL_LIMIT_NS 10000000ull
 #define LOOKS_PER_CLOCK 16
+#define END_EVENTS (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
 /* poll(2)'s and epoll's bits have the same values for what matters here. */
 _Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR && EPOLLHUP == POLLHUP &&
@@ -27,12 +27,24 @@ static int fd_of(struct rsk_reg *r)
 }
 
 /*
- * What the queued registrations have to tell, as ep_send_events() does. lock held. *relief_ns: when a stream
- * whose ring is full is to be taken back to TCP, if its writer waits here.
+ * A stream whose ring is full, and whose writer waits here, goes back to TCP some time after: kept with the set, since
+ * the registration may not be looked at again until then. lock held.
  */
-static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max, uint64_t *relief_ns)
+static void relieve_later(struct rsk_epoll *e, const struct rsk_stream *s)
 {
-	struct rsk_reg *r = e->ready, *next;
+	uint64_t at;
+
+	if (s->tx.state != RSK_TX_ONRING || rsk_tx_writable(&s->tx))
+		return;
+	at = rsk_stream_full_until(s);
+	if (!e->relief_ns || at < e->relief_ns)
+		e->relief_ns = at;
+}
+
+/* What the queued registrations have to tell, as ep_send_events() does. lock held. */
+static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
+{
+	struct rsk_reg *r = e->ready, *last = e->ready_tail, *next, *rest = NULL;
 	int n = 0;
 
 	e->ready = e->ready_tail = NULL;
@@ -42,8 +54,9 @@ static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max, uint64
 		next = r->next_ready;
 		r->queued = false;
 		if (n == max) {
-			rsk_epoll_queue(r);
-			continue;
+			r->queued = true;
+			rest = r;
+			break;
 		}
 		if (!r->armed)
 			continue;
@@ -54,20 +67,47 @@ static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max, uint64
 			rsk_stream_want_room(r->stream);
 			re = rsk_stream_poll(r->stream, fd_of(r),
 					     (short)(events | (short)(r->events & EPOLLRDHUP)), -1);
-			if (r->stream->tx_full_ns && r->stream->tx_full_ns + FULL_LIMIT_NS < *relief_ns)
-				*relief_ns = r->stream->tx_full_ns + FULL_LIMIT_NS;
+			if (!(re & EPOLLOUT))
+				relieve_later(e, r->stream);
 		}
+		/* No room told: when the kernel tells of some, that is news. */
+		if (!(re & EPOLLOUT))
+			r->fresh = false;
 		if (!re)
 			continue;
 		evs[n].events = (uint16_t)re;
 		evs[n].data.u64 = r->data;
 		n++;
+		r->told_ends |= (uint32_t)re & END_EVENTS;
 		if (r->events & EPOLLONESHOT)
 			r->armed = false;
 		else if (!(r->events & EPOLLET))
 			rsk_epoll_queue(r);
 	}
+	/* Those that found no place come first the next time. */
+	if (rest) {
+		last->next_ready = e->ready;
+		if (!e->ready)
+			e->ready_tail = last;
+		e->ready = rest;
+	}
 	return n;
+}
+
+/* Is what the kernel says of the companion anything new for whoever waits on this registration? */
+static bool is_news(struct rsk_reg *r, uint32_t events)
+{
+	uint32_t ends = events & END_EVENTS;
+	bool fresh = r->fresh;
+
+	r->fresh = false;
+	if (ends) {
+		atomic_store(&r->stream->companion_news, 1);
+		return ends & ~r->told_ends;
+	}
+	if (r->stream->tx.state == RSK_TX_ONRING || fresh)
+		events &= ~(uint32_t)EPOLLOUT;
+	return events;
 }
 
 /* Take our own tags out of what the kernel returned; what they mean is queued. lock held. Returns what is left. */
@@ -91,28 +131,30 @@ static int translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epo
 		r = rsk_arena_at((uint32_t)d);
 		if (!r || !r->live || r->set != e)
 			continue;
-		if (evs[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-			atomic_store(&r->stream->companion_news, 1);
-		rsk_epoll_queue(r);
+		if (is_news(r, evs[i].events))
+			rsk_epoll_queue(r);
 	}
 	return out;
 }
 
 static void drain(struct rsk_epoll *e)
 {
+	atomic_fetch_add(&rsk_link_users, 1);
 	for (uint32_t i = 0; i < e->nlinks; i++)
 		rsk_link_drain_ready(e->links[i].l);
+	atomic_fetch_sub(&rsk_link_users, 1);
 }
 
 static bool may_stir(struct rsk_epoll *e)
 {
-	if (e->ready)
-		return true;
-	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (atomic_load_explicit(&rsk_shm_own_head(&e->links[i].l->shm)->ready_sum,
-					 memory_order_relaxed))
-			return true;
-	return false;
+	bool stirs = e->ready;
+
+	atomic_fetch_add(&rsk_link_users, 1);
+	for (uint32_t i = 0; i < e->nlinks && !stirs; i++)
+		stirs = atomic_load_explicit(&rsk_shm_own_head(&e->links[i].l->shm)->ready_sum,
+					     memory_order_relaxed);
+	atomic_fetch_sub(&rsk_link_users, 1);
+	return stirs;
 }
 
 /* The peers' ready maps, for as long as that has paid lately. */
@@ -164,6 +206,20 @@ static void retract(struct rsk_epoll *e)
 					 ~(1ull << e->links[i].bell));
 }
 
+/* Keep on the ready list only what is ready: for whoever polls the set itself. lock held. */
+static void prune(struct rsk_epoll *e)
+{
+	struct rsk_reg *r = e->ready, *next;
+
+	e->ready = e->ready_tail = NULL;
+	for (; r; r = next) {
+		next = r->next_ready;
+		r->queued = false;
+		if (rsk_stream_poll(r->stream, fd_of(r), (short)(r->events & 0xffff), -1))
+			rsk_epoll_queue(r);
+	}
+}
+
 void rsk_epoll_watch(int epfd)
 {
 	struct rsk_epoll_family *f = rsk_epoll_family();
@@ -177,6 +233,7 @@ void rsk_epoll_watch(int epfd)
 	rsk_unlock(&f->lock);
 	drain(e);
 	rsk_lock(&f->lock);
+	prune(e);
 	if (e->ready)
 		rsk_epoll_ring(e);
 	rsk_unlock(&f->lock);
@@ -224,31 +281,40 @@ static int kernel_wait(int epfd, struct epoll_event *evs, int max, uint64_t unti
 	return rc;
 }
 
-static void relieve(struct rsk_epoll_family *f, struct rsk_epoll *e)
+/* lock held */
+static void relieve(struct rsk_epoll *e)
 {
-	rsk_lock(&f->lock);
-	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set)
-		if (r->tagged && (r->events & EPOLLOUT) && r->stream->tx_full_ns &&
-		    rsk_stream_relieve(r->stream, fd_of(r)))
+	if (!e->relief_ns || rsk_now_ns() < e->relief_ns)
+		return;
+	e->relief_ns = 0;
+	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set) {
+		if (!r->tagged || !(r->events & EPOLLOUT))
+			continue;
+		if (rsk_stream_relieve(r->stream, fd_of(r)))
 			rsk_epoll_queue(r);
-	rsk_unlock(&f->lock);
+		else
+			relieve_later(e, r->stream);
+	}
 }
 
 /* Ring and queued news: as many as there are now, the kernel's as well. */
 static int gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd, struct epoll_event *evs,
-		  int max, uint64_t *relief_ns)
+		  int max)
 {
 	struct rsk_link *rung = NULL;
 	int n, k;
 
 	drain(e);
 	rsk_lock(&f->lock);
-	n = collect(e, evs, max, relief_ns);
+	relieve(e);
+	n = collect(e, evs, max);
 	if (n && n < max) {
 		k = rsk_sys_epoll_pwait(epfd, evs + n, max - n, 0, NULL);
 		if (k > 0)
 			n += translate(f, e, evs + n, k, &rung);
 	}
+	if (e->ready && e->watched)
+		prune(e);
 	if (e->ready && (e->sleepers || e->watched))
 		rsk_epoll_ring(e);
 	rsk_unlock(&f->lock);
@@ -261,7 +327,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 	struct rsk_epoll_family *f = rsk_epoll_family();
 	struct rsk_epoll *e = rsk_epoll_of(epfd);
 	struct sleeper sl __attribute__((cleanup(wake_up))) = { f, NULL };
-	uint64_t began = 0, until = UINT64_MAX, relief;
+	uint64_t began = 0, until = UINT64_MAX, wake_ns;
 	bool poll_only = timeout && !timeout->tv_sec && !timeout->tv_nsec;
 	int n;
 
@@ -271,18 +337,18 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		began = rsk_now_ns();
 		until = began + (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
 	}
-	if (!e || !f || max <= 0 || !evs)
+	if (!e || !f || max <= 0 || (uintptr_t)evs < 4096)
 		return kernel_wait(epfd, evs, max, until, poll_only, mask);
 	e->epfd = epfd;
 	for (;;) {
 		struct rsk_link *rung = NULL;
 
-		relief = UINT64_MAX;
+		wake_ns = until;
 		if (e->tagged) {
 			began = rsk_now_ns();
-			n = gather(f, e, epfd, evs, max, &relief);
+			n = gather(f, e, epfd, evs, max);
 			if (!n && !poll_only && spin(e))
-				n = gather(f, e, epfd, evs, max, &relief);
+				n = gather(f, e, epfd, evs, max);
 			if (n) {
 				learn(e, began);
 				return n;
@@ -294,29 +360,32 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 				rsk_unlock(&f->lock);
 				sl.e = e;
 				/* The last look: what came before the announcement rang nobody. */
-				n = gather(f, e, epfd, evs, max, &relief);
+				n = gather(f, e, epfd, evs, max);
 				if (n) {
 					wake_up(&sl);
 					return n;
 				}
 			}
 		}
-		n = kernel_wait(epfd, evs, max, relief < until ? relief : until, poll_only, mask);
+		if (e->tagged && e->relief_ns && e->relief_ns < until)
+			wake_ns = e->relief_ns;
+		n = kernel_wait(epfd, evs, max, wake_ns, poll_only, mask);
 		wake_up(&sl);
 		if (n < 0)
 			return n;
 		if (e->tagged) {
 			learn(e, began);
-			if (relief <= rsk_now_ns())
-				relieve(f, e);
 			rsk_lock(&f->lock);
+			relieve(e);
 			n = translate(f, e, evs, n, &rung);
 			rsk_unlock(&f->lock);
 			if (n < max)
 				drain(e);
 			rsk_lock(&f->lock);
 			if (n < max)
-				n += collect(e, evs + n, max - n, &relief);
+				n += collect(e, evs + n, max - n);
+			if (e->ready && e->watched)
+				prune(e);
 			if (e->ready && (e->sleepers || e->watched))
 				rsk_epoll_ring(e);
 			rsk_unlock(&f->lock);

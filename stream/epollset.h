@@ -23,6 +23,8 @@ struct rsk_reg {
 	bool tagged; /* the kernel's entry carries our tag */
 	bool armed;  /* false: oneshot, fired */
 	bool queued;
+	bool fresh;	   /* the kernel still has to tell what was true when we registered: told already */
+	uint32_t told_ends; /* RDHUP, HUP, ERR that were delivered */
 	struct rsk_reg *next_of_stream, *next_of_set, *next_ready;
 };
 
@@ -34,6 +36,7 @@ struct rsk_epoll {
 	uint32_t tagged; /* registrations taken over */
 	uint32_t sleepers; /* threads in the kernel's wait with bells announced */
 	uint32_t spin_ns;
+	uint64_t relief_ns; /* when a writer whose ring is full is to be taken back to TCP; 0: none; under the lock */
 	uint32_t nlinks;
 	struct {
 		struct rsk_link *l;

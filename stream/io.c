@@ -10,12 +10,13 @@
 
 #include "arena.h"
 #include "engine.h"
+#include "epoll.h"
+#include "owner.h"
 #include "stream.h"
 #include "wait.h"
 
-/* A ring that stays full so long without progress is left: TCP has room for some megabytes more. */
-#define FULL_LIMIT_NS 10000000ull
-#define REPROPOSE_CALLS 64
+#define REPROPOSE_WORK 32
+#define WORTH_RINGS 4
 #define EMPTY_LOOKS 8
 #define SCRATCH_BYTES 65536
 
@@ -24,20 +25,35 @@ static void notify(struct rsk_stream *s, uint32_t what)
 	s->link->shm.rail.ops->notify(&s->link->shm.rail, s->sid, what);
 }
 
-static void note_carrier(struct rsk_stream *s, bool tx, uint32_t promotions, uint32_t demotions,
-			 enum rsk_reason cause)
+/* The stream's ordinary end goes by way of the companion, which is no demotion. A hint is good enough for the record. */
+static bool ends(const struct rsk_stream *s, bool tx)
+{
+	return s->tx.peer_closed || s->tx.answer->what == RSK_RX_CLOSED || (tx && s->tx.fin);
+}
+
+/* Tell the record of what changed since the last time, in whatever call that was. The direction's lock is held. */
+void rsk_stream_note(struct rsk_stream *s, bool tx, enum rsk_reason cause)
 {
 	uint32_t p = tx ? s->tx.promotions : s->rx.promotions;
 	uint32_t d = tx ? s->tx.demotions : s->rx.demotions;
+	struct rsk_noted *noted = &s->noted[tx];
+	uint64_t now = p != noted->promotions || d != noted->demotions ? rsk_now_ns() : 0;
 
-	if (p != promotions) {
-		rsk_stats_event(s->rec, rsk_now_ns(), tx ? RSK_EVENT_PROMOTED_TX : RSK_EVENT_PROMOTED_RX,
-				RSK_REASON_DIRECT);
-		rsk_stats_set_reason(s->rec, RSK_REASON_DIRECT);
+	while (noted->promotions != p || noted->demotions != d) {
+		if (noted->promotions != p && noted->promotions == noted->demotions) {
+			rsk_stats_event(s->rec, now, tx ? RSK_EVENT_PROMOTED_TX : RSK_EVENT_PROMOTED_RX,
+					RSK_REASON_DIRECT);
+			rsk_stats_set_reason(s->rec, RSK_REASON_DIRECT);
+			noted->promotions++;
+		} else if (noted->demotions != d) {
+			if (!ends(s, tx))
+				rsk_stats_event(s->rec, now,
+						tx ? RSK_EVENT_DEMOTED_TX : RSK_EVENT_DEMOTED_RX, cause);
+			noted->demotions++;
+		} else {
+			noted->promotions++; /* cannot be: one follows the other */
+		}
 	}
-	if (d != demotions)
-		rsk_stats_event(s->rec, rsk_now_ns(), tx ? RSK_EVENT_DEMOTED_TX : RSK_EVENT_DEMOTED_RX,
-				cause);
 }
 
 static void publish_cpu(struct rsk_stream *s)
@@ -49,6 +65,16 @@ static void publish_cpu(struct rsk_stream *s)
 		atomic_store_explicit(&ctl->cpu, cpu, memory_order_relaxed);
 }
 
+/* The peer may only have shut its sending half: does any process still hold its socket? */
+static bool peer_is_gone(const struct rsk_stream *s)
+{
+	struct rsk_tuple end = rsk_tuple_mirror(&s->tuple);
+	struct rsk_owner owner;
+	int rc = rsk_owner_lookup(&end, &owner);
+
+	return rc == -ENOENT || (rc == 0 && !owner.inode);
+}
+
 /* Our data slots that the peer's reader never took: it reset the stream (RFC 1122 4.2.2.13). */
 static bool peer_left_data(struct rsk_stream *s)
 {
@@ -58,13 +84,13 @@ static bool peer_left_data(struct rsk_stream *s)
 
 	rsk_lock(&s->tx_lock);
 	owed = s->tx.ring.data_end;
-	had = s->tx.promotions && (s->tx.state == RSK_TX_ONRING || s->tx.peer_closed);
+	had = s->tx.promotions && (s->tx.state == RSK_TX_ONRING || !s->tx.peer_left);
 	rsk_unlock(&s->tx_lock);
 	if (!had)
 		return false;
 	rail->ops->get(rail, rsk_shm_ctl_off(s->sid) + offsetof(struct rsk_shm_ctl, consumed), &consumed,
 		       sizeof(consumed), 0);
-	return consumed < owed;
+	return consumed < owed && peer_is_gone(s);
 }
 
 /* ---- receive ---- */
@@ -73,7 +99,7 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 {
 	struct rsk_kernel_companion k;
 	uint64_t ring0, cells0, retries0;
-	uint32_t p0, d0, gen0;
+	uint32_t gen0;
 	ssize_t n;
 
 	if (s->failed)
@@ -83,8 +109,6 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 	ring0 = s->rx.ring_bytes;
 	cells0 = s->rx.credit_sent;
 	gen0 = s->rx.gen;
-	p0 = s->rx.promotions;
-	d0 = s->rx.demotions;
 	retries0 = s->rx.ring.retries;
 	look = look || atomic_load_explicit(&s->companion_news, memory_order_relaxed);
 	if (!look && ++s->empty_looks >= EMPTY_LOOKS) {
@@ -94,7 +118,7 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 	n = rsk_rx_recv(&s->rx, &k.c, dst, peek, look);
 	if (n > 0)
 		s->empty_looks = 0;
-	note_carrier(s, false, p0, d0, RSK_REASON_PEER_LEFT);
+	rsk_stream_note(s, false, RSK_REASON_PEER_LEFT);
 	if (s->rx.ring_bytes != ring0)
 		rsk_stats_add(&s->rec->rx_ring_bytes, s->rx.ring_bytes - ring0);
 	if (s->rx.ring.retries != retries0)
@@ -104,25 +128,29 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 	gen0 = s->rx.gen - gen0;
 	if (n == -EPROTO)
 		rsk_stream_fail(s, fd);
+	if (n == -ECONNRESET)
+		s->reset_told = true;
 	rsk_unlock(&s->rx_lock);
 	if (cells0 || gen0)
 		notify(s, RSK_WAKE_TX);
 	if (n == -EPROTO)
 		return -ECONNRESET;
-	if (n == 0 && dst->left && !peek && !s->rx.fin && s->rx.promotions && peer_left_data(s)) {
-		/* Once, as the kernel tells a reset; after that it is the end. */
+	if (n == 0 && dst->left && !peek && !s->rx.fin && !s->reset_told && peer_left_data(s)) {
+		/* Once, as the kernel tells a reset; after that it is the end, and EPIPE. */
+		s->reset_told = true;
 		rsk_lock(&s->tx_lock);
-		s->tx.ring.data_end = 0;
 		s->tx.peer_closed = true;
 		s->tx.state = RSK_TX_TCP;
 		rsk_unlock(&s->tx_lock);
+		atomic_store(&s->wr_shut, 1);
+		rsk_epoll_stream_event(s); /* who waits for room need not any longer */
 		return -ECONNRESET;
 	}
 	return n;
 }
 
 /* MSG_TRUNC: the bytes are thrown away, but counted. */
-static ssize_t discard(struct rsk_stream *s, int fd, size_t want, bool look)
+static ssize_t discard(struct rsk_stream *s, int fd, size_t want, bool peek, bool look)
 {
 	uint8_t *scratch = rsk_arena_alloc(SCRATCH_BYTES);
 	struct iovec iov = { scratch, want < SCRATCH_BYTES ? want : SCRATCH_BYTES };
@@ -132,7 +160,7 @@ static ssize_t discard(struct rsk_stream *s, int fd, size_t want, bool look)
 	if (!scratch)
 		return -ENOMEM;
 	rsk_iovcur_init(&cur, &iov, 1);
-	n = rsk_stream_recv_now(s, fd, &cur, false, look);
+	n = rsk_stream_recv_now(s, fd, &cur, peek, look);
 	rsk_arena_free(scratch);
 	return n;
 }
@@ -160,8 +188,8 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 	ssize_t n;
 
 	for (;;) {
-		if (trunc && !peek) {
-			n = discard(s, fd, len - total, look);
+		if (trunc) {
+			n = discard(s, fd, peek ? len : len - total, peek, look);
 		} else {
 			struct rsk_iovcur from = *cur;
 
@@ -189,14 +217,31 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 		}
 		if (rsk_stream_phase(s) == RSK_PHASE_COLD && !total && !s->rx.hold_len)
 			return -RSK_EKERNEL;
-		if (!w.active)
+		if (!w.active) {
 			rsk_wait_begin(&w, s, fd, RSK_WAKE_RX);
+			fd = w.fd;
+		}
 		n = rsk_wait_more(&w);
+		if (n == -ERESTART && !total)
+			continue;
 		if (n < 0)
 			break;
 		look = n > 0; /* the companion stirred */
 	}
 	return total ? (ssize_t)total : n;
+}
+
+/* recv() of no bytes waits like any other and takes nothing. */
+static ssize_t recv_nothing(struct rsk_stream *s, int fd, int flags)
+{
+	uint8_t byte;
+	struct iovec iov = { &byte, 1 };
+	struct rsk_iovcur cur;
+	ssize_t n;
+
+	rsk_iovcur_init(&cur, &iov, 1);
+	n = recv_loop(s, fd, &cur, (flags & ~MSG_TRUNC) | MSG_PEEK);
+	return n > 0 ? 0 : n;
 }
 
 ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags)
@@ -205,17 +250,13 @@ ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 
 	if (!op->s)
 		return -EBADF; /* one of our own fds */
-	if (flags & (MSG_OOB | MSG_ERRQUEUE)) {
-		if (flags & MSG_OOB)
-			rsk_fd_leave(op->fd, RSK_REASON_OOB);
+	/* Urgent bytes and error messages never travel in the ring: they are the companion's. */
+	if (flags & (MSG_OOB | MSG_ERRQUEUE))
 		return -RSK_EKERNEL;
-	}
 	rsk_iovcur_init(&cur, iov, iovcnt);
 	publish_cpu(op->s);
-	if (!cur.left) {
-		/* As TCP: 0 at once, but an error that is pending is told. */
-		return -RSK_EKERNEL;
-	}
+	if (!cur.left)
+		return recv_nothing(op->s, op->fd, flags);
 	return recv_loop(op->s, op->fd, &cur, flags);
 }
 
@@ -223,15 +264,15 @@ ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 
 static void maybe_propose(struct rsk_stream *s)
 {
-	uint64_t calls = atomic_load_explicit(&s->calls, memory_order_relaxed);
+	uint64_t work = atomic_load_explicit(&s->work, memory_order_relaxed);
 
 	if (s->tx.state != RSK_TX_TCP || s->tx.peer_left || s->tx.gave_up ||
-	    calls < s->repropose_calls || atomic_load_explicit(&rsk_stopped, memory_order_relaxed) ||
+	    work < s->repropose_work || atomic_load_explicit(&rsk_stopped, memory_order_relaxed) ||
 	    !rsk_stream_sole_process(s))
 		return;
 	if (rsk_tx_propose(&s->tx) == 0)
 		notify(s, RSK_WAKE_RX);
-	s->repropose_calls = calls + REPROPOSE_CALLS;
+	s->repropose_work = work + REPROPOSE_WORK;
 }
 
 /* tx_lock held. The ring is full: since when without progress? */
@@ -244,27 +285,42 @@ static bool full_too_long(struct rsk_stream *s)
 		s->tx_full_credit = s->tx.ring.credit;
 		return false;
 	}
-	return now - s->tx_full_ns >= FULL_LIMIT_NS;
+	return now >= rsk_stream_full_until(s);
 }
 
 /* tx_lock held. */
 static void move_because_full(struct rsk_stream *s, struct rsk_companion *c)
 {
-	uint32_t d0 = s->tx.demotions;
-
 	if (rsk_tx_move(&s->tx, c) < 0)
 		return;
 	s->tx_full_ns = 0;
+	/* A promotion that carried much was worth it: the next one does not wait long. */
+	if (s->tx.pos - s->tx.start_pos >= WORTH_RINGS * (uint64_t)s->tx.ring.cells * RSK_CELL_BYTES)
+		s->ring_full_moves = 0;
 	s->ring_full_moves += s->ring_full_moves < 10;
-	s->repropose_calls = atomic_load(&s->calls) + ((uint64_t)REPROPOSE_CALLS << s->ring_full_moves);
-	note_carrier(s, true, s->tx.promotions, d0, RSK_REASON_RING_FULL);
+	s->repropose_work = atomic_load(&s->work) + ((uint64_t)REPROPOSE_WORK << s->ring_full_moves);
+	rsk_stream_note(s, true, RSK_REASON_RING_FULL);
+}
+
+/* The socket's error is told once, to whichever call comes first; looking at the companion has taken it. */
+static ssize_t pending_error(struct rsk_stream *s, ssize_t n)
+{
+	rsk_lock(&s->rx_lock);
+	if (s->rx.tcp_err) {
+		n = s->rx.tcp_err;
+		s->rx.tcp_err = 0;
+		s->rx.tcp_eof = true;
+	}
+	if (n == -ECONNRESET)
+		s->reset_told = true;
+	rsk_unlock(&s->rx_lock);
+	return n;
 }
 
 ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags)
 {
 	struct rsk_kernel_companion k;
 	uint64_t ring0;
-	uint32_t p0, d0;
 	bool on_ring;
 	ssize_t n;
 
@@ -274,21 +330,18 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	if (rsk_lock(&s->tx_lock))
 		rsk_tx_recover(&s->tx);
 	ring0 = s->tx.ring_bytes;
-	p0 = s->tx.promotions;
-	d0 = s->tx.demotions;
 	n = rsk_tx_send(&s->tx, &k.c, src, flags);
 	on_ring = s->tx.state == RSK_TX_ONRING;
 	if (n == -EAGAIN && on_ring) {
 		if (full_too_long(s)) {
 			move_because_full(s, &k.c);
-			d0 = s->tx.demotions;
 			n = rsk_tx_send(&s->tx, &k.c, src, flags);
 			on_ring = false;
 		}
 	} else if (on_ring) {
 		s->tx_full_ns = 0;
 	}
-	note_carrier(s, true, p0, d0, RSK_REASON_PEER_LEFT);
+	rsk_stream_note(s, true, RSK_REASON_PEER_LEFT);
 	if (s->tx.ring_bytes != ring0)
 		rsk_stats_add(&s->rec->tx_ring_bytes, s->tx.ring_bytes - ring0);
 	s->rec->tx_slots = s->tx.ring.slots;
@@ -297,6 +350,8 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	if (n == -EPROTO)
 		rsk_stream_fail(s, fd);
 	rsk_unlock(&s->tx_lock);
+	if (n == -EPIPE || n == -ECONNRESET)
+		n = pending_error(s, n);
 	if (on_ring) {
 		notify(s, RSK_WAKE_RX);
 		/* The fence in notify() orders our slot before this look: was "leave" said meanwhile? */
@@ -304,6 +359,17 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 			rsk_stream_serve(s, fd);
 	}
 	return n == -EPROTO ? -ECONNRESET : n;
+}
+
+/* Some bytes were taken before the error: it is told at the next call. */
+static void keep_error(struct rsk_stream *s, ssize_t n)
+{
+	if (n != -ECONNRESET && n != -ETIMEDOUT)
+		return;
+	rsk_lock(&s->rx_lock);
+	s->rx.tcp_err = (int)n;
+	s->reset_told = false;
+	rsk_unlock(&s->rx_lock);
 }
 
 static ssize_t send_failed(ssize_t n, int flags)
@@ -321,6 +387,7 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 	bool dontwait;
 	size_t total = 0;
 	ssize_t n = 0;
+	int fd = op->fd;
 
 	if (!s)
 		return -EBADF;
@@ -338,7 +405,7 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 			n = -EPIPE;
 			break;
 		}
-		n = rsk_stream_send_now(s, op->fd, &cur, flags & (MSG_MORE | MSG_DONTROUTE | MSG_CONFIRM));
+		n = rsk_stream_send_now(s, fd, &cur, flags & (MSG_MORE | MSG_DONTROUTE | MSG_CONFIRM));
 		if (n > 0) {
 			total += (size_t)n;
 			if (!cur.left)
@@ -350,7 +417,7 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 		if (dontwait) {
 			rsk_stream_want_room(s);
 			/* Room may have come between the try and the wish. */
-			n = rsk_stream_send_now(s, op->fd, &cur, flags & MSG_MORE);
+			n = rsk_stream_send_now(s, fd, &cur, flags & MSG_MORE);
 			if (n <= 0)
 				break;
 			total += (size_t)n;
@@ -358,14 +425,20 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 				break;
 			continue;
 		}
-		if (!w.active)
-			rsk_wait_begin(&w, s, op->fd, RSK_WAKE_TX);
+		if (!w.active) {
+			rsk_wait_begin(&w, s, fd, RSK_WAKE_TX);
+			fd = w.fd;
+		}
 		n = rsk_wait_more(&w);
+		if (n == -ERESTART && !total)
+			continue;
 		if (n < 0)
 			break;
 	}
-	if (total)
+	if (total) {
+		keep_error(s, n);
 		return (ssize_t)total;
+	}
 	return send_failed(n, flags);
 }
 
@@ -374,17 +447,16 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 void rsk_stream_serve(struct rsk_stream *s, int fd)
 {
 	struct rsk_kernel_companion k;
-	uint32_t p0, d0, gen0, rc = 0;
+	uint32_t p0, gen0, rc = 0;
 
 	if (fd < 0 || s->failed)
 		return;
 	rsk_companion_init(&k, s, fd);
 	if (rsk_trylock(&s->tx_lock)) {
 		p0 = s->tx.promotions;
-		d0 = s->tx.demotions;
 		if (rsk_tx_serve(&s->tx, &k.c) == -EPROTO)
 			rsk_stream_fail(s, fd);
-		note_carrier(s, true, p0, d0, RSK_REASON_PEER_LEFT);
+		rsk_stream_note(s, true, RSK_REASON_PEER_LEFT);
 		rc |= s->tx.promotions != p0 ? RSK_WAKE_RX : 0;
 		rsk_unlock(&s->tx_lock);
 	}
@@ -392,6 +464,7 @@ void rsk_stream_serve(struct rsk_stream *s, int fd)
 		gen0 = s->rx.gen;
 		if (rsk_rx_serve(&s->rx, &k.c) == -EPROTO)
 			rsk_stream_fail(s, fd);
+		rsk_stream_note(s, false, RSK_REASON_PEER_LEFT);
 		rc |= s->rx.gen != gen0 ? RSK_WAKE_TX : 0;
 		rsk_unlock(&s->rx_lock);
 	}

@@ -63,6 +63,8 @@ static inline void rsk_iovcur_gather(struct rsk_iovcur *c, uint8_t *dst, size_t 
 		uint8_t *p = NULL;
 		size_t run = rsk_iovcur_run(c, &p);
 
+		if (!run)
+			return; /* whoever owns the vector made it shorter meanwhile */
 		if (run > len)
 			run = len;
 		memcpy(dst, p, run);
@@ -79,6 +81,8 @@ static inline void rsk_iovcur_scatter(struct rsk_iovcur *c, const uint8_t *src, 
 		uint8_t *p = NULL;
 		size_t run = rsk_iovcur_run(c, &p);
 
+		if (!run)
+			return; /* whoever owns the vector made it shorter meanwhile */
 		if (run > len)
 			run = len;
 		memcpy(p, src, run);

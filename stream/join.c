@@ -9,17 +9,15 @@
  * in calls that the two programs make anyway; nobody waits. What goes wrong leaves the stream on TCP.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <rsock/sys.h>
 
 #include "epoll.h"
 #include "handshake.h"
 #include "log.h"
+#include "meet.h"
 #include "owner.h"
 #include "registry.h"
 #include "stream.h"
@@ -35,37 +33,16 @@
 static struct {
 	struct rsk_lock lock;
 	int pid;
-	int listener;
-	uint64_t nonce;
 	struct rsk_registry registry;
 	uint32_t next_sid;
-} place = { .listener = -1 };
+} place;
 
 _Atomic(int) rsk_forked;
-
-static uint64_t random64(void)
-{
-	uint64_t v = 0;
-
-	while (rsk_sys_getrandom(&v, sizeof(v), 0) != sizeof(v) || !v)
-		;
-	return v;
-}
-
-static socklen_t door_name(struct sockaddr_un *sa, uint64_t nonce)
-{
-	int n;
-
-	memset(sa, 0, sizeof(*sa));
-	sa->sun_family = AF_UNIX;
-	n = snprintf(sa->sun_path + 1, sizeof(sa->sun_path) - 1, "rsock-%x-%016llx",
-		     (unsigned int)rsk_sys_geteuid(), (unsigned long long)nonce);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
-}
 
 void rsk_join_forked(void)
 {
 	memset(&place.lock, 0, sizeof(place.lock));
+	atomic_store(&rsk_link_users, 0);
 }
 
 /* The child's own: what it inherited is its parent's. */
@@ -74,141 +51,11 @@ static void be_this_process(void)
 	if (place.pid == rsk_pid)
 		return;
 	if (place.pid) {
-		rsk_own_close(place.listener);
+		rsk_door_leave();
 		rsk_registry_close(&place.registry);
 	}
 	place.pid = rsk_pid;
-	place.listener = -1;
-	place.nonce = 0;
 	rsk_registry_open(&place.registry, NULL, rsk_own_fd);
-}
-
-static int open_door(void)
-{
-	struct sockaddr_un sa;
-	int fd, rc;
-
-	if (place.listener >= 0)
-		return 0;
-	fd = rsk_own_fd(rsk_sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-	if (fd < 0)
-		return fd;
-	place.nonce = random64();
-	rc = rsk_sys_bind(fd, &sa, door_name(&sa, place.nonce));
-	if (rc == 0)
-		rc = rsk_sys_listen(fd, 128);
-	if (rc < 0) {
-		rsk_own_close(fd);
-		return rc;
-	}
-	place.listener = fd;
-	return 0;
-}
-
-/* ---- links ---- */
-
-static int greet(struct rsk_link *l)
-{
-	struct rsk_link_msg m = { .type = RSK_LINK_GREET };
-	int fds[RSK_LINK_MSG_FDS], rc;
-
-	fds[0] = rsk_own_fd(rsk_shm_create(&l->shm, rsk_knobs.ring_bytes));
-	if (fds[0] < 0)
-		return fds[0];
-	for (uint32_t i = 0; i < RSK_SHM_BELLS; i++)
-		fds[1 + i] = l->bell[i];
-	m.geometry = l->shm.own;
-	rc = rsk_link_msg_send(l->control, &m, fds, RSK_LINK_MSG_FDS);
-	rsk_own_close(fds[0]);
-	return rc;
-}
-
-static void link_dead(struct rsk_link *l)
-{
-	atomic_store(&l->state, RSK_LINK_DEAD);
-}
-
-static int greeted(struct rsk_link *l, const struct rsk_link_msg *m, int *fds, int nfds)
-{
-	int rc;
-
-	if (nfds != RSK_LINK_MSG_FDS || atomic_load(&l->state) != RSK_LINK_GREETING)
-		return -EPROTO;
-	rc = rsk_shm_attach(&l->shm, fds[0], &m->geometry);
-	if (rc < 0)
-		return rc;
-	for (uint32_t i = 0; i < RSK_SHM_BELLS; i++) {
-		/* Rung, never read: a peer's eventfd that blocks must not block us. */
-		int flags = rsk_sys_fcntl(fds[1 + i], F_GETFL, 0);
-
-		if (flags < 0 || !(flags & O_NONBLOCK))
-			return -EPROTO;
-		l->shm.peer_bell[i] = rsk_own_fd(fds[1 + i]);
-		fds[1 + i] = -1;
-		if (l->shm.peer_bell[i] < 0)
-			return -EMFILE;
-	}
-	if (!l->initiator) {
-		rc = greet(l);
-		if (rc < 0)
-			return rc;
-	}
-	atomic_store(&l->state, RSK_LINK_UP);
-	return 0;
-}
-
-static int peer_of(int control, int *pid)
-{
-	struct ucred cred = { 0 };
-	socklen_t len = sizeof(cred);
-	int rc = rsk_sys_getsockopt(control, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-
-	if (rc < 0)
-		return rc;
-	*pid = cred.pid;
-	return cred.uid == rsk_sys_geteuid() ? 0 : -EPERM;
-}
-
-static struct rsk_link *link_add(int control, bool initiator, uint64_t nonce)
-{
-	struct rsk_link *l;
-	int pid = 0;
-
-	if (peer_of(control, &pid) < 0 || !(l = rsk_link_new(initiator))) {
-		rsk_own_close(control);
-		return NULL;
-	}
-	l->control = control;
-	l->peer_pid = pid;
-	l->peer_nonce = nonce;
-	l->next = atomic_load(&rsk_links);
-	atomic_store(&rsk_links, l);
-	return l;
-}
-
-static struct rsk_link *link_to(const struct rsk_registry_entry *e)
-{
-	struct sockaddr_un sa;
-	socklen_t len = door_name(&sa, e->nonce);
-	struct rsk_link *l;
-	int fd;
-
-	for (l = atomic_load(&rsk_links); l; l = l->next)
-		if (l->maker == rsk_pid && l->peer_nonce == e->nonce &&
-		    atomic_load(&l->state) != RSK_LINK_DEAD)
-			return l;
-	rsk_link_sweep();
-	fd = rsk_own_fd(rsk_sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-	if (fd < 0)
-		return NULL;
-	if (rsk_sys_connect(fd, &sa, len) < 0) {
-		rsk_own_close(fd);
-		return NULL;
-	}
-	l = link_add(fd, true, e->nonce);
-	if (l && greet(l) < 0)
-		link_dead(l);
-	return l;
 }
 
 /* ---- messages about streams ---- */
@@ -225,7 +72,7 @@ static uint64_t cookie_of(int fd)
 static void put_message(struct rsk_link *l, struct rsk_link_msg *m)
 {
 	if (rsk_link_msg_send(l->control, m, NULL, 0) < 0)
-		link_dead(l);
+		rsk_link_dead(l);
 	else
 		atomic_fetch_add(&rsk_shm_peer_head(&l->shm)->messages, 1);
 }
@@ -315,9 +162,9 @@ static void ask(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
 		rsk_stream_cold(s, RSK_REASON_MEMORY);
 		return;
 	}
-	s->handle = random64();
-	m.key_up = s->key_up = random64();
-	m.key_down = s->key_down = random64();
+	s->handle = rsk_random64();
+	m.key_up = s->key_up = rsk_random64();
+	m.key_down = s->key_down = rsk_random64();
 	m.cookie = cookie_of(fd);
 	m.netns = s->tuple.netns;
 	pm_request(s, &pm);
@@ -342,6 +189,8 @@ static int proof(struct rsk_stream *s, struct rsk_link *l, const struct rsk_link
 		return RSK_REASON_OTHER_USER;
 	if (rc < 0 || owner.cookie != m->cookie)
 		return RSK_REASON_NOT_HOLDER;
+	s->peer_fd = m->fd;
+	s->peer_cookie = m->cookie;
 	return 0;
 }
 
@@ -388,7 +237,7 @@ static void on_join(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 
 	/* Ids are the asker's: even ones where it made the link. */
 	if ((m->sid & 1) != (l->initiator ? 1 : 0)) {
-		link_dead(l);
+		rsk_link_dead(l);
 		return;
 	}
 	s = find_named(pm, m->peer_fd, &fd);
@@ -486,80 +335,23 @@ static void on_deny(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	rsk_stream_unpin(s);
 }
 
-static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t bytes, int *fds, int nfds)
+void rsk_join_message(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
 {
-	struct rsk_pm_msg pm;
-	int rc = rsk_link_msg_validate(m, bytes, &pm);
-
-	if (rc == 0 && m->type == RSK_LINK_GREET)
-		rc = greeted(l, m, fds, nfds);
-	else if (rc == 0 && (atomic_load(&l->state) != RSK_LINK_UP || nfds))
-		rc = -EPROTO;
-	else if (rc == 0 && m->type == RSK_LINK_JOIN)
-		on_join(l, m, &pm);
-	else if (rc == 0 && m->type == RSK_LINK_ACCEPT)
-		on_accept(l, m, &pm);
-	else if (rc == 0 && m->type == RSK_LINK_ACK)
-		on_ack(l, m, &pm);
-	else if (rc == 0)
-		on_deny(l, m, &pm);
-	if (rc < 0) {
-		rsk_log(RSK_LOG_ERROR, "link %u: message of pid %d refused: %d", l->number, l->peer_pid, rc);
-		link_dead(l);
-	}
-	for (int i = 0; i < nfds; i++)
-		if (fds[i] >= 0)
-			rsk_sys_close(fds[i]);
-}
-
-static void read_link(struct rsk_link *l)
-{
-	if (l->maker != rsk_pid || atomic_load(&l->state) == RSK_LINK_DEAD)
-		return;
-	if (atomic_load(&l->state) == RSK_LINK_UP) {
-		uint32_t messages = atomic_load(&rsk_shm_own_head(&l->shm)->messages);
-
-		if (messages == atomic_load(&l->messages_seen))
-			return;
-		atomic_store(&l->messages_seen, messages);
-	}
-	for (;;) {
-		struct rsk_link_msg m;
-		int fds[RSK_LINK_MSG_FDS], nfds;
-		ssize_t n = rsk_link_msg_recv(l->control, &m, fds, &nfds);
-
-		if (n == -EAGAIN || n == -EINTR)
-			return;
-		if (n <= 0) {
-			link_dead(l);
-			return;
-		}
-		on_message(l, &m, (size_t)n, fds, nfds);
-	}
-}
-
-/* Open the door to whoever knocked, hear whoever spoke. */
-static void meet(void)
-{
-	if (place.listener >= 0)
-		for (;;) {
-			int fd = rsk_sys_accept4(place.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-			if (fd < 0)
-				break;
-			fd = rsk_own_fd(fd);
-			if (fd >= 0)
-				link_add(fd, false, 0);
-		}
-	for (struct rsk_link *l = atomic_load(&rsk_links); l; l = l->next)
-		read_link(l);
+	if (m->type == RSK_LINK_JOIN)
+		on_join(l, m, pm);
+	else if (m->type == RSK_LINK_ACCEPT)
+		on_accept(l, m, pm);
+	else if (m->type == RSK_LINK_ACK)
+		on_ack(l, m, pm);
+	else
+		on_deny(l, m, pm);
 }
 
 /* ---- one stream's steps ---- */
 
 static void step_in(struct rsk_stream *s, uint64_t calls)
 {
-	atomic_store(&s->step_calls, atomic_load(&s->calls) + calls);
+	atomic_store(&s->step_work, atomic_load(&s->work) + calls);
 }
 
 static void seek_as_acceptor(struct rsk_stream *s, int fd)
@@ -568,23 +360,23 @@ static void seek_as_acceptor(struct rsk_stream *s, int fd)
 		.pid = (uint32_t)rsk_pid, .fd = fd, .tuple = s->tuple, .user = (uint64_t)s->sid
 	};
 
-	if (open_door() < 0) {
+	if (rsk_door_open() < 0) {
 		rsk_stream_cold(s, RSK_REASON_LINK_ERROR);
 		return;
 	}
-	if (rsk_policy_look_due(&rsk_knobs.policy, &s->search, atomic_load(&s->calls))) {
-		e.nonce = place.nonce;
+	if (rsk_policy_look_due(&rsk_knobs.policy, &s->search, atomic_load(&s->work))) {
+		e.nonce = rsk_door_nonce();
 		e.sock_cookie = cookie_of(fd);
 		e.posted_ns = rsk_now_ns();
 		if (rsk_registry_post(&place.registry, &e) < 0)
 			rsk_log(RSK_LOG_INFO, "fd %d: no registry", fd);
-		s->posted_nonce = place.nonce;
-		rsk_policy_looked(&rsk_knobs.policy, &s->search, atomic_load(&s->calls));
+		s->posted_nonce = rsk_door_nonce();
+		rsk_policy_looked(&rsk_knobs.policy, &s->search, atomic_load(&s->work));
 		rsk_stats_set_reason(s->rec, RSK_REASON_NO_PEER);
 	}
-	meet();
+	rsk_meet();
 	if (rsk_stream_phase(s) == RSK_PHASE_SEEKING && rsk_policy_given_up(&rsk_knobs.policy, &s->search) &&
-	    atomic_load(&s->calls) >= s->search.next_at_calls)
+	    atomic_load(&s->work) >= s->search.next_at_calls)
 		rsk_stream_cold(s, RSK_REASON_NO_PEER);
 }
 
@@ -594,9 +386,9 @@ static void seek_as_connector(struct rsk_stream *s, int fd)
 	struct rsk_link *l;
 	int rc = rsk_registry_find(&place.registry, &s->tuple, &e);
 
-	meet();
+	rsk_meet();
 	if (rc == 0 && rsk_registry_alive(&e)) {
-		l = link_to(&e);
+		l = rsk_meet_at(&e);
 		if (l && atomic_load(&l->state) == RSK_LINK_UP) {
 			if (s->search.looks < rsk_knobs.policy.looks_max)
 				s->search.looks++;
@@ -615,8 +407,8 @@ static void seek_as_connector(struct rsk_stream *s, int fd)
 		rsk_stream_cold(s, (enum rsk_reason)s->rec->reason);
 		return;
 	}
-	rsk_policy_looked(&rsk_knobs.policy, &s->search, atomic_load(&s->calls));
-	atomic_store(&s->step_calls, s->search.next_at_calls);
+	rsk_policy_looked(&rsk_knobs.policy, &s->search, atomic_load(&s->work));
+	atomic_store(&s->step_work, s->search.next_at_calls);
 }
 
 static void step(struct rsk_stream *s, int fd)
@@ -640,7 +432,7 @@ static void step(struct rsk_stream *s, int fd)
 		}
 		rsk_stats_stream_name(s->rec, &s->tuple);
 		atomic_store(&s->phase, RSK_PHASE_SEEKING);
-		/* fall through */
+		__attribute__((fallthrough));
 	case RSK_PHASE_SEEKING:
 		if (!rsk_stream_sole_process(s)) {
 			rsk_stats_set_reason(s->rec, RSK_REASON_SHARED_HOLDER);
@@ -656,7 +448,7 @@ static void step(struct rsk_stream *s, int fd)
 		return;
 	case RSK_PHASE_JOINING:
 		step_in(s, ++s->join_steps < PATIENCE ? 1 : MEET_CALLS_LATE);
-		meet();
+		rsk_meet();
 		if (rsk_stream_phase(s) == RSK_PHASE_JOINING && s->join_steps > JOINING_STEPS &&
 		    s->connecting_side) {
 			detach(s);
@@ -674,6 +466,14 @@ void rsk_join_step(struct rsk_stream *s, int fd)
 		return; /* another thread meets people */
 	be_this_process();
 	step(s, fd);
+	rsk_unlock(&place.lock);
+}
+
+void rsk_join_sweep(void)
+{
+	if (!rsk_trylock(&place.lock))
+		return; /* the next one does it */
+	rsk_link_sweep();
 	rsk_unlock(&place.lock);
 }
 

@@ -14,6 +14,7 @@
 #include "stream.h"
 
 struct rsk_link *_Atomic rsk_links;
+_Atomic(uint32_t) rsk_link_users;
 static _Atomic(uint32_t) numbers;
 
 struct rsk_link *rsk_link_new(bool initiator)
@@ -61,7 +62,15 @@ static bool peer_gone(const struct rsk_link *l)
 				  (p.revents & (POLLHUP | POLLERR | POLLNVAL)));
 }
 
-/* Called under the join lock of the process (join.c): nobody else changes the list. */
+bool rsk_link_useless(const struct rsk_link *l)
+{
+	return !atomic_load(&l->streams) && (atomic_load(&l->state) == RSK_LINK_DEAD || peer_gone(l));
+}
+
+/*
+ * Called under the join lock of the process (join.c): nobody else changes the list. First out of the epoll sets, then
+ * the look at who may have found it there before: it stays until a sweep finds nobody.
+ */
 void rsk_link_sweep(void)
 {
 	struct rsk_link *l = atomic_load(&rsk_links), *prev = NULL;
@@ -69,15 +78,20 @@ void rsk_link_sweep(void)
 	while (l) {
 		struct rsk_link *next = l->next;
 
-		if (!atomic_load(&l->streams) && peer_gone(l)) {
+		if (!rsk_link_useless(l)) {
+			prev = l;
+			l = next;
+			continue;
+		}
+		rsk_epoll_link_gone(l);
+		if (atomic_load(&rsk_link_users)) {
+			prev = l;
+		} else {
 			if (prev)
 				prev->next = next;
 			else
 				atomic_store(&rsk_links, next);
-			rsk_epoll_link_gone(l);
 			rsk_link_free(l);
-		} else {
-			prev = l;
 		}
 		l = next;
 	}

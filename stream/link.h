@@ -45,6 +45,10 @@ extern struct rsk_link *_Atomic rsk_links;
 struct rsk_link *rsk_link_new(bool initiator);
 void rsk_link_free(struct rsk_link *l); /* this process's mapping and fds */
 void rsk_link_sweep(void);		/* drop those that are dead and unused */
+bool rsk_link_useless(const struct rsk_link *l); /* no stream, and none will come: worth a sweep */
+
+/* Threads of this process that use links they found without a stream's pin (epoll_wait.c): none is freed meanwhile. */
+extern _Atomic(uint32_t) rsk_link_users;
 
 /*
  * A bell to sleep on. Exclusive while one is free: its eventfd is emptied by its one sleeper. Else the shared

@@ -38,8 +38,8 @@ int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
 		return RSK_ENGINE;
 	if (kind == RSK_OP_CTL)
 		return RSK_KERNEL;
-	if (atomic_load_explicit(&s->calls, memory_order_relaxed) >=
-	    atomic_load_explicit(&s->step_calls, memory_order_relaxed)) {
+	if (atomic_load_explicit(&s->work, memory_order_relaxed) >=
+	    atomic_load_explicit(&s->step_work, memory_order_relaxed)) {
 		rsk_join_step(s, fd);
 		if (rsk_stream_phase(s) == RSK_PHASE_JOINED)
 			return RSK_ENGINE;
@@ -65,6 +65,8 @@ void rsk_op_end(struct rsk_op *op, ssize_t ret)
 	if (ret > 0 && op->kind != RSK_OP_CTL) {
 		uint64_t calls = atomic_fetch_add_explicit(&s->calls, 1, memory_order_relaxed) + 1;
 
+		atomic_fetch_add_explicit(&s->work, 1 + (uint64_t)ret / RSK_WORK_BYTES,
+					  memory_order_relaxed);
 		if (op->counted && !op->peek) {
 			uint64_t n = (uint64_t)ret;
 
@@ -72,7 +74,7 @@ void rsk_op_end(struct rsk_op *op, ssize_t ret)
 			rsk_stats_add_shared(recv ? &s->rec->rx_tcp_bytes : &s->rec->tx_tcp_bytes, n);
 			if (rsk_stream_phase(s) == RSK_PHASE_CANDIDATE &&
 			    rsk_policy_earned(&rsk_knobs.policy, calls, bytes_moved(s)))
-				atomic_store_explicit(&s->step_calls, 0, memory_order_relaxed);
+				atomic_store_explicit(&s->step_work, 0, memory_order_relaxed);
 		}
 	}
 	if (op->counted)

@@ -16,7 +16,6 @@
 #define END_EVENTS (POLLERR | POLLHUP)
 #define SMALL_SET 32
 #define LOOKS_PER_CLOCK 16
-#define FULL_LIMIT_NS 10000000ull
 
 static short ask_kernel(int fd, short events)
 {
@@ -42,6 +41,8 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	struct rsk_kernel_companion k;
 	short r = 0;
 
+	if (kernel > 0 && (kernel & POLLNVAL))
+		return POLLNVAL; /* closed by another thread */
 	if (s->failed)
 		return (short)((events & (IN_EVENTS | OUT_EVENTS | POLLRDHUP)) | END_EVENTS);
 	rsk_stream_serve(s, fd);
@@ -54,6 +55,9 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 		kernel = rx_ring && tx_ring && !atomic_load(&s->companion_news) ?
 				 0 :
 				 ask_kernel(fd, (short)(events | POLLIN | POLLRDHUP));
+	/* Whoever is told so now reads until EAGAIN and may not be told again: that read has to look. */
+	if (kernel & (POLLRDHUP | END_EVENTS))
+		atomic_store(&s->companion_news, 1);
 	if (rx_ring && !in && (kernel & (POLLIN | POLLRDHUP | END_EVENTS))) {
 		/* The end shows on the companion: it counts when the ring has nothing before it. */
 		atomic_store(&s->companion_news, 1);
@@ -71,7 +75,11 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	}
 	if (in || atomic_load(&s->rd_shut) || (!rx_ring && (kernel & POLLIN)))
 		r |= (short)(events & IN_EVENTS);
-	if (tx_ring ? room : (kernel & POLLOUT) && s->tx.state == RSK_TX_TCP)
+	/* Left the ring since the kernel was asked: it was not asked for this. */
+	if (!tx_ring && (events & OUT_EVENTS) && !(kernel & POLLOUT))
+		kernel |= ask_kernel(fd, POLLOUT) & POLLOUT;
+	/* A proposer still sends by TCP; one that repeats, or has lost its rail, takes nothing now. */
+	if (tx_ring ? room : (kernel & POLLOUT) && s->tx.state <= RSK_TX_PROPOSED)
 		r |= (short)(events & OUT_EVENTS);
 	if (atomic_load(&s->wr_shut))
 		r |= (short)(events & OUT_EVENTS);
@@ -218,7 +226,10 @@ static int bell_for(struct set *p, struct rsk_link *l, uint32_t *index)
 			return 0;
 	if (p->nbells == sizeof(p->bells) / sizeof(p->bells[0]))
 		return -ENOSPC;
-	return rsk_bell_take(&p->bells[p->nbells], l) < 0 ? -EMFILE : (int)(p->nbells++, 0);
+	if (rsk_bell_take(&p->bells[p->nbells], l) < 0)
+		return -EMFILE;
+	p->nbells++;
+	return 0;
 }
 
 static int announce_all(struct set *p)
@@ -351,9 +362,9 @@ static uint64_t relief(struct set *p, bool now)
 		if (now)
 			rsk_stream_relieve(s, f->fd);
 		else if (!rsk_tx_writable(&s->tx)) {
-			uint64_t since = s->tx_full_ns ? s->tx_full_ns : rsk_now_ns();
+			uint64_t full_until = rsk_stream_full_until(s);
 
-			at = since + FULL_LIMIT_NS < at ? since + FULL_LIMIT_NS : at;
+			at = full_until < at ? full_until : at;
 		}
 	}
 	return at;
@@ -363,6 +374,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 {
 	struct set p __attribute__((cleanup(set_fini)));
 	uint64_t began, until = UINT64_MAX, relief_ns;
+	bool spun = false;
 	int rc;
 
 	p.nitems = p.nbells = p.njoined = 0;
@@ -387,8 +399,11 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		rc = merge(&p);
 		if (rc)
 			break;
-		if (!p.announced && spin(&p))
-			continue;
+		if (!p.announced && !spun) {
+			spun = true;
+			if (spin(&p))
+				continue;
+		}
 		if (!p.announced) {
 			rc = announce_all(&p);
 			if (rc < 0)
@@ -399,6 +414,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		rsk_stats_add_shared(&rsk_stats_self()->sleeps, 1);
 		rc = ask(&p, true, relief_ns < until ? relief_ns : until, mask);
 		retract_all(&p);
+		spun = false;
 		for (uint32_t i = 0; i < p.nbells; i++)
 			rsk_bell_drain(&p.bells[i]);
 		if (rc < 0)

@@ -5,9 +5,7 @@
 #include <sys/socket.h>
 
 #include "arena.h"
-
-/* Looks at a promised slot with a wrong hash before it is asked for again. */
-#define BAD_LOOKS_BEFORE_REPAIR 64
+#include "rx_parts.h"
 
 void rsk_rx_init(struct rsk_rx *rx, struct rsk_rail *rail, const uint8_t *ring, uint32_t cells,
 		 uint64_t mail_off, const struct rsk_mail *word, uint64_t key_seed)
@@ -25,17 +23,10 @@ static void free_hold(struct rsk_rx *rx)
 	rx->hold_len = rx->hold_off = 0;
 }
 
-static void free_stage(struct rsk_rx *rx)
-{
-	rsk_arena_free(rx->stage);
-	rx->stage = NULL;
-	rx->stage_len = rx->stage_off = 0;
-}
-
 void rsk_rx_fini(struct rsk_rx *rx)
 {
 	free_hold(rx);
-	free_stage(rx);
+	rsk_rx_free_stage(rx);
 }
 
 bool rsk_rx_validate(const struct rsk_rx *rx)
@@ -49,38 +40,6 @@ bool rsk_rx_validate(const struct rsk_rx *rx)
 	if (rx->credit_sent > rx->ring.next)
 		return false;
 	return rx->state != RSK_RX_SWITCHING || rx->pos <= rx->switch_pos;
-}
-
-/* First cell that the sender must not write yet. */
-static uint64_t free_below(const struct rsk_rx *rx)
-{
-	return rx->stage_len ? rx->stage_cell : rx->ring.next;
-}
-
-static int say(struct rsk_rx *rx, uint32_t what, uint64_t pos)
-{
-	rx->mail.what = what;
-	rx->mail.gen = rx->gen;
-	rx->mail.pos = pos;
-	rx->mail.cells = free_below(rx);
-	if (what != RSK_RX_LEAVE)
-		rx->credit_sent = rx->mail.cells;
-	return rsk_mail_put(rx->rail, rx->mail_off, &rx->key, RSK_MAIL_RX, &rx->mail);
-}
-
-static void publish_consumed(struct rsk_rx *rx)
-{
-	if (rx->consumed)
-		atomic_store_explicit(rx->consumed, free_below(rx), memory_order_relaxed);
-}
-
-static void give_credit(struct rsk_rx *rx, bool all)
-{
-	publish_consumed(rx);
-	if (rx->left)
-		return;
-	if (free_below(rx) - rx->credit_sent >= (all || rx->fin ? 1 : rx->ring.cells / 8))
-		say(rx, rx->mail.what, rx->mail.pos);
 }
 
 static int see_word(struct rsk_rx *rx, const struct rsk_mail *m)
@@ -105,8 +64,16 @@ static int see_word(struct rsk_rx *rx, const struct rsk_mail *m)
 	rx->state = RSK_RX_SWITCHING;
 	/* A broken rail is the sender's to find. */
 	if (!(rx->rail->ops->caps & RSK_FABRIC_SYNC))
-		say(rx, RSK_RX_SWITCHED, 0);
+		rsk_rx_say(rx, RSK_RX_SWITCHED, 0);
 	return 0;
+}
+
+/* An N that cannot be: leave the machine in a state that is one; the stream is to be ended. */
+static int refuse(struct rsk_rx *rx)
+{
+	rx->state = RSK_RX_TCP;
+	rx->left = true;
+	return -EPROTO;
 }
 
 static int take_word(struct rsk_rx *rx)
@@ -140,7 +107,9 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_companion *c)
 		return rc;
 	/* Every read looks at the word right behind it, so no honest N lies behind us here. */
 	if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
-		return -EPROTO;
+		return refuse(rx);
+	/* Who only waits for readiness has to see the ring as well, when all before it is read already. */
+	arrive(rx);
 	if (rx->proposed > rx->gen && !rx->gave_up && !rx->hold_len &&
 	    (rx->state == RSK_RX_TCP || rx->state == RSK_RX_WATCH)) {
 		rc = c->ops->rx_pos(c, &tcp_pos);
@@ -154,170 +123,9 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_companion *c)
 		rx->gen = rx->proposed;
 		rx->doubt = false; /* who proposes has not seen a LEAVE */
 		rx->state = RSK_RX_WATCH;
-		say(rx, RSK_RX_WATCHING, 0);
+		rsk_rx_say(rx, RSK_RX_WATCHING, 0);
 	}
 	return 0;
-}
-
-/* ---- the ring ---- */
-
-static int run_command(struct rsk_rx *rx, const struct rsk_slot_command *cmd)
-{
-	if (cmd->pos != rx->pos || cmd->gen != rx->gen)
-		return -EPROTO;
-	if (cmd->what == RSK_COMMAND_FIN) {
-		rx->fin = true;
-	} else if (cmd->what == RSK_COMMAND_MOVE) {
-		rx->state = RSK_RX_TCP;
-		rx->demotions++;
-	} else {
-		return -EPROTO;
-	}
-	return 0;
-}
-
-static void note_bad_look(struct rsk_rx *rx)
-{
-	if (rx->ring.bad_looks < BAD_LOOKS_BEFORE_REPAIR)
-		return;
-	rx->ring.bad_looks = 0;
-	rx->mail.repair++;
-	say(rx, rx->mail.what, rx->mail.pos);
-}
-
-static void drop_stage_if_done(struct rsk_rx *rx)
-{
-	if (rx->stage_off == rx->stage_len)
-		free_stage(rx);
-}
-
-/* Next slot into the stage, or a command run. 1: staged; 0: nothing; 2: command done; -errno. */
-static int stage_slot(struct rsk_rx *rx, const struct rsk_slot_view *v)
-{
-	uint8_t command[sizeof(struct rsk_slot_command)];
-	struct rsk_slot_command cmd;
-
-	if (v->head.kind == RSK_SLOT_CONTROL && v->head.len == sizeof(command)) {
-		if (!rsk_ring_copy(&rx->ring, &rx->key, v, command)) {
-			note_bad_look(rx);
-			return 0;
-		}
-		memcpy(&cmd, command, sizeof(cmd));
-		rsk_ring_consume(&rx->ring, v);
-		return run_command(rx, &cmd) < 0 ? -EPROTO : 2;
-	}
-	if (!rx->stage)
-		rx->stage = rsk_arena_alloc(RSK_SLOT_MAX_PAYLOAD);
-	if (!rx->stage)
-		return -ENOMEM;
-	if (!rsk_ring_copy(&rx->ring, &rx->key, v, rx->stage)) {
-		note_bad_look(rx);
-		free_stage(rx);
-		return 0;
-	}
-	if (v->head.kind != RSK_SLOT_DATA || !v->head.len)
-		return -EPROTO;
-	rx->stage_len = v->head.len;
-	rx->stage_off = 0;
-	rx->stage_cell = rx->ring.next;
-	rsk_ring_consume(&rx->ring, v);
-	return 1;
-}
-
-/* Commands at the head take no byte of the stream: they are run for whoever looks. 0 or -errno. */
-static int run_commands(struct rsk_rx *rx)
-{
-	struct rsk_slot_view v;
-	int rc = 2;
-
-	while (rc == 2 && rx->state == RSK_RX_ONRING && !rx->fin && !rx->stage_len &&
-	       rsk_ring_peek(&rx->ring, &v) && v.head.kind == RSK_SLOT_CONTROL)
-		rc = stage_slot(rx, &v);
-	if (rx->state != RSK_RX_ONRING || rx->fin)
-		give_credit(rx, true);
-	return rc < 0 ? rc : 0;
-}
-
-static size_t take_stage(struct rsk_rx *rx, struct rsk_iovcur *dst)
-{
-	size_t n = rx->stage_len - rx->stage_off;
-
-	if (n > dst->left)
-		n = dst->left;
-	rsk_iovcur_scatter(dst, rx->stage + rx->stage_off, n);
-	rx->stage_off += (uint32_t)n;
-	rx->pos += n;
-	rx->ring_bytes += n;
-	drop_stage_if_done(rx);
-	return n;
-}
-
-/* As much as lies in stage and ring. Bytes, 0: nothing (or a command ended it), -errno. */
-static ssize_t recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
-{
-	size_t total = 0;
-	int rc = 0;
-
-	while (dst->left) {
-		struct rsk_slot_view v;
-		uint8_t *p = NULL;
-
-		if (rx->stage_len) {
-			total += take_stage(rx, dst);
-			continue;
-		}
-		if (rx->state != RSK_RX_ONRING || rx->fin || !rsk_ring_peek(&rx->ring, &v))
-			break;
-		/* Straight to where it is wanted, if it fits there in one run. */
-		if (v.head.kind == RSK_SLOT_DATA && v.head.len && rsk_iovcur_run(dst, &p) >= v.head.len) {
-			if (!rsk_ring_copy(&rx->ring, &rx->key, &v, p)) {
-				note_bad_look(rx);
-				break;
-			}
-			rsk_ring_consume(&rx->ring, &v);
-			rsk_iovcur_advance(dst, v.head.len);
-			rx->pos += v.head.len;
-			rx->ring_bytes += v.head.len;
-			total += v.head.len;
-			continue;
-		}
-		rc = stage_slot(rx, &v);
-		if (rc <= 0)
-			break;
-	}
-	give_credit(rx, rx->state != RSK_RX_ONRING);
-	return total ? (ssize_t)total : rc < 0 ? rc : 0;
-}
-
-/* The same without consuming; a slot that does not fit goes by way of a scratch buffer. */
-static ssize_t peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
-{
-	struct rsk_ring_rx ring = rx->ring;
-	struct rsk_slot_view v;
-	uint8_t *scratch = NULL;
-	size_t total = 0;
-
-	if (rx->stage_len) {
-		size_t n = rx->stage_len - rx->stage_off;
-
-		total = n < dst->left ? n : dst->left;
-		rsk_iovcur_scatter(dst, rx->stage + rx->stage_off, total);
-	}
-	while (dst->left && rx->state == RSK_RX_ONRING && !rx->fin && rsk_ring_peek(&ring, &v) &&
-	       v.head.kind == RSK_SLOT_DATA) {
-		size_t n = v.head.len < dst->left ? v.head.len : dst->left;
-
-		if (!scratch)
-			scratch = rsk_arena_alloc(RSK_SLOT_MAX_PAYLOAD);
-		if (!scratch || !rsk_ring_copy(&ring, &rx->key, &v, scratch))
-			break;
-		rsk_iovcur_scatter(dst, scratch, n);
-		total += n;
-		rsk_ring_consume(&ring, &v);
-	}
-	rx->ring.retries = ring.retries;
-	rsk_arena_free(scratch);
-	return (ssize_t)total;
 }
 
 /* ---- the companion ---- */
@@ -347,10 +155,12 @@ static ssize_t take_back(struct rsk_rx *rx, struct rsk_iovcur at, ssize_t n)
 	size_t over = (size_t)(rx->pos - rx->switch_pos);
 
 	if (over > (size_t)n)
-		return -EPROTO;
+		return refuse(rx);
 	rx->hold = rsk_arena_alloc(over);
-	if (!rx->hold)
+	if (!rx->hold) {
+		refuse(rx);
 		return -ENOMEM;
+	}
 	rsk_iovcur_run(&at, &(uint8_t *){ NULL });
 	rsk_iovcur_advance(&at, (size_t)n - over);
 	rsk_iovcur_gather(&at, rx->hold, over);
@@ -438,7 +248,7 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_i
 			if (rc < 0)
 				return rc;
 			if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
-				return -EPROTO;
+				return refuse(rx);
 			if (rx->state == RSK_RX_SWITCHING && (uint64_t)n > rx->switch_pos - rx->pos)
 				n = (ssize_t)(rx->switch_pos - rx->pos);
 		}
@@ -508,12 +318,12 @@ ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcu
 		arrive(rx);
 		if (rx->stage_len || rx->state == RSK_RX_ONRING) {
 			if (peek) {
-				n = peek_ring(rx, dst);
+				n = rsk_rx_peek_ring(rx, dst);
 				if (n > 0 || total)
 					return (ssize_t)total + n;
-				n = run_commands(rx);
+				n = rsk_rx_run_commands(rx);
 			} else {
-				n = recv_ring(rx, dst);
+				n = rsk_rx_recv_ring(rx, dst);
 			}
 			if (n < 0)
 				return total ? (ssize_t)total : n;
@@ -537,10 +347,8 @@ ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcu
 		}
 		if (total && !rx->hold_len) {
 			/* Never lose an error or an end of the companion behind bytes already taken. */
-			struct rsk_iovcur save = *dst;
-
-			n = recv_tcp(rx, c, &save, true);
-			if (n <= 0)
+			look_at_companion(rx, c);
+			if (rx->tcp_eof || rx->tcp_err)
 				return (ssize_t)total;
 		}
 		n = recv_tcp(rx, c, dst, peek);
@@ -568,59 +376,6 @@ ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcu
 	}
 }
 
-bool rsk_rx_ready(struct rsk_rx *rx)
-{
-	struct rsk_slot_view v;
-
-	if (run_commands(rx) < 0)
-		return true; /* recv will say what is wrong */
-	if (rx->stage_len || rx->fin || rx->tcp_eof || rx->tcp_err)
-		return true;
-	if (rx->state == RSK_RX_ONRING)
-		return rsk_ring_peek(&rx->ring, &v);
-	return rx->hold_len > 0;
-}
-
-uint64_t rsk_rx_pending(struct rsk_rx *rx)
-{
-	struct rsk_ring_rx ring = rx->ring;
-	struct rsk_slot_view v;
-	uint64_t n = rx->stage_len - rx->stage_off;
-
-	while (rx->state == RSK_RX_ONRING && ring.next - rx->ring.next < ring.cells &&
-	       rsk_ring_peek(&ring, &v) && v.head.kind == RSK_SLOT_DATA) {
-		n += v.head.len;
-		rsk_ring_consume(&ring, &v);
-	}
-	return n + rx->hold_len - rx->hold_off;
-}
-
-bool rsk_rx_unread(struct rsk_rx *rx)
-{
-	return rsk_rx_pending(rx) > 0;
-}
-
-/*
- * Unread data with a command behind: newer bytes, or the end, may be on the companion, so nothing can be repeated
- * in order. (On a fabric that is not DURABLE the sender waits for us before it sends anything newer.)
- */
-static bool moved_on(const struct rsk_rx *rx)
-{
-	struct rsk_ring_rx ring = rx->ring;
-	struct rsk_slot_view v;
-	bool data = rx->stage_len > 0;
-
-	if (rx->state < RSK_RX_SWITCHING || rx->fin || !(rx->rail->ops->caps & RSK_FABRIC_DURABLE))
-		return false;
-	while (ring.next - rx->ring.next < ring.cells && rsk_ring_peek(&ring, &v)) {
-		if (v.head.kind != RSK_SLOT_DATA)
-			return data;
-		data = true;
-		rsk_ring_consume(&ring, &v);
-	}
-	return false;
-}
-
 int rsk_rx_leave(struct rsk_rx *rx, bool *again)
 {
 	struct rsk_mail before;
@@ -634,11 +389,13 @@ int rsk_rx_leave(struct rsk_rx *rx, bool *again)
 	rc = take_word(rx);
 	if (rc < 0)
 		return rc;
+	if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
+		return refuse(rx);
 	arrive(rx);
-	rc = run_commands(rx);
+	rc = rsk_rx_run_commands(rx);
 	if (rc < 0)
 		return rc;
-	if (rx->hold_len || rx->skip || rx->doubt || moved_on(rx))
+	if (rx->hold_len || rx->skip || rx->doubt || rsk_rx_moved_on(rx))
 		return -EBUSY;
 	pos = rx->pos;
 	if (rx->state == RSK_RX_WATCH)
@@ -649,13 +406,15 @@ int rsk_rx_leave(struct rsk_rx *rx, bool *again)
 	rx->doubt = true;
 	rx->heeded = false;
 	rx->leave_pos = pos;
-	say(rx, RSK_RX_LEAVE, pos);
+	rsk_rx_say(rx, RSK_RX_LEAVE, pos);
 	/* Our LEAVE before our look at the sender's commands; command() has the other half. */
 	atomic_thread_fence(memory_order_seq_cst);
 	rc = take_word(rx);
 	if (rc < 0)
 		return rc;
-	if (!rx->heeded && moved_on(rx)) {
+	if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
+		return refuse(rx);
+	if (!rx->heeded && rsk_rx_moved_on(rx)) {
 		if (pos == RSK_POS_START)
 			rx->leave_pos = rx->switch_pos;
 		rx->mail = before; /* what credit goes with from here on */
@@ -665,7 +424,7 @@ int rsk_rx_leave(struct rsk_rx *rx, bool *again)
 		 (rx->stage_len || rsk_ring_peek(&rx->ring, &v));
 	rx->doubt = false;
 	rx->left = true;
-	free_stage(rx);
+	rsk_rx_free_stage(rx);
 	if (rx->state == RSK_RX_ONRING && !rx->fin)
 		rx->demotions++;
 	if (!rx->fin)
@@ -675,8 +434,8 @@ int rsk_rx_leave(struct rsk_rx *rx, bool *again)
 
 void rsk_rx_close(struct rsk_rx *rx)
 {
-	publish_consumed(rx);
-	say(rx, RSK_RX_CLOSED, 0);
+	rsk_rx_publish_consumed(rx);
+	rsk_rx_say(rx, RSK_RX_CLOSED, 0);
 	rx->left = true;
 }
 
@@ -691,9 +450,9 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 	*pos = rx->state == RSK_RX_WATCH     ? RSK_POS_START :
 	       rx->state == RSK_RX_SWITCHING ? rx->switch_pos :
 					       rx->pos;
-	*cell = rx->state == RSK_RX_SWITCHING ? rx->switch_cell : free_below(rx);
+	*cell = rx->state == RSK_RX_SWITCHING ? rx->switch_cell : rsk_rx_free_below(rx);
 	rx->left = true;
-	free_stage(rx);
+	rsk_rx_free_stage(rx);
 	if (rx->state == RSK_RX_ONRING && !rx->fin)
 		rx->demotions++;
 	if (!rx->fin)
@@ -706,7 +465,7 @@ int rsk_rx_tick(struct rsk_rx *rx)
 		return rsk_mail_put(rx->rail, rx->mail_off, &rx->key, RSK_MAIL_RX, &rx->mail);
 	if (!rx->gen)
 		return 0;
-	return say(rx, rx->mail.what, rx->mail.pos);
+	return rsk_rx_say(rx, rx->mail.what, rx->mail.pos);
 }
 
 void rsk_rx_look(struct rsk_rx *rx, struct rsk_companion *c)

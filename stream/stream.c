@@ -106,7 +106,10 @@ bool rsk_stream_pin(struct rsk_stream *s)
 static void stream_free(struct rsk_stream *s)
 {
 	struct stream_pool *p = pool_get();
+	bool idle = false;
 
+	if (atomic_load(&s->goodbye_due))
+		rsk_stream_goodbye(s, -1);
 	if (s->link) {
 		struct rsk_shm_ctl *ctl = rsk_shm_own_ctl(&s->link->shm, s->sid);
 
@@ -115,7 +118,7 @@ static void stream_free(struct rsk_stream *s)
 		atomic_store(&s->link->by_sid[s->sid], NULL);
 		rsk_rx_fini(&s->rx);
 		rsk_tx_fini(&s->tx);
-		atomic_fetch_sub(&s->link->streams, 1);
+		idle = atomic_fetch_sub(&s->link->streams, 1) == 1 && rsk_link_useless(s->link);
 	}
 	rsk_stats_stream_put(s->rec, rsk_now_ns());
 	atomic_store(&s->phase, RSK_PHASE_FREE);
@@ -123,6 +126,8 @@ static void stream_free(struct rsk_stream *s)
 	s->next_free = p->free;
 	p->free = s;
 	rsk_unlock(&p->lock);
+	if (idle)
+		rsk_join_sweep();
 }
 
 void rsk_stream_unpin(struct rsk_stream *s)
@@ -267,8 +272,13 @@ int rsk_fd_closing(int fd)
 	}
 	s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
 	rsk_epoll_forget_fd(s, fd);
-	if (atomic_fetch_sub(&s->fds, 1) == 1)
-		rsk_stream_goodbye(s, fd);
+	if (atomic_fetch_sub(&s->fds, 1) == 1) {
+		/* A call under way keeps the connection, as it keeps the kernel's file. */
+		if (atomic_load(&s->life) > 1)
+			atomic_store(&s->goodbye_due, 1);
+		else
+			rsk_stream_goodbye(s, fd);
+	}
 	rsk_stream_unpin(s);
 	return 0;
 }
@@ -315,6 +325,16 @@ void rsk_fd_set_rcvlowat(int fd, int bytes)
 	if (!s)
 		return;
 	atomic_store(&s->rcvlowat, bytes < 0 ? INT32_MAX : bytes ? bytes : 1);
+	rsk_stream_unpin(s);
+}
+
+void rsk_fd_set_patience(int fd, bool recv, bool none)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+
+	if (!s)
+		return;
+	atomic_store(recv ? &s->rx_no_wait : &s->tx_no_wait, none);
 	rsk_stream_unpin(s);
 }
 
@@ -376,7 +396,7 @@ void rsk_stream_fail(struct rsk_stream *s, int fd)
 /* How long a leaver waits for the peer to repeat what was unread in the ring. */
 #define LEAVE_WAIT_NS 200000000ull
 
-static bool settled(struct rsk_stream *s, int fd)
+static bool settled(struct rsk_stream *s, int fd, enum rsk_reason why)
 {
 	struct rsk_kernel_companion k;
 	bool done;
@@ -385,6 +405,7 @@ static bool settled(struct rsk_stream *s, int fd)
 	rsk_lock(&s->tx_lock);
 	rsk_tx_serve(&s->tx, &k.c);
 	rsk_tx_move(&s->tx, &k.c);
+	rsk_stream_note(s, true, why);
 	done = s->tx.state == RSK_TX_TCP;
 	rsk_unlock(&s->tx_lock);
 	return done;
@@ -397,24 +418,23 @@ static bool settled(struct rsk_stream *s, int fd)
 int rsk_stream_leave(struct rsk_stream *s, int fd, enum rsk_reason why)
 {
 	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
-	bool again = false, was_direct;
+	bool again = false;
 	int inq;
 
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
-	was_direct = s->tx.state == RSK_TX_ONRING || s->rx.state == RSK_RX_ONRING;
 	s->tx.peer_left = true; /* we never propose again */
+	rsk_handback(s, fd);
 	rsk_rx_leave(&s->rx, &again);
+	rsk_stream_note(s, false, why);
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
-	settled(s, fd);
-	if (was_direct)
-		rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_DEMOTED_RX, why);
+	settled(s, fd, why);
 	notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 	atomic_thread_fence(memory_order_seq_cst);
 	while (rsk_now_ns() < until) {
 		/* What was unread comes back over TCP: wait until some of it is there. */
-		if (settled(s, fd) && (!again || (rsk_sys_ioctl(fd, FIONREAD, &inq) == 0 && inq > 0)))
+		if (settled(s, fd, why) && (!again || (rsk_sys_ioctl(fd, FIONREAD, &inq) == 0 && inq > 0)))
 			break;
 		rsk_sys_ppoll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1,
 			      &(struct timespec){ .tv_nsec = 1000000 }, NULL);

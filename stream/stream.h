@@ -34,6 +34,12 @@ enum rsk_phase {
 
 struct rsk_reg; /* epoll registration: epoll.h */
 
+#define RSK_WORK_BYTES 16384u
+
+struct rsk_noted {
+	uint32_t promotions, demotions;
+};
+
 struct rsk_stream {
 	/* Written by few, read at every call. */
 	_Atomic(uint32_t) phase; /* release when it changes: what the phase promises is in place */
@@ -44,8 +50,13 @@ struct rsk_stream {
 	_Atomic(uint8_t) dupped; /* had more than one fd in a process once */
 	_Atomic(uint8_t) companion_news; /* the kernel showed an end or an error: ask it when polling */
 	_Atomic(uint8_t) rd_shut, wr_shut;
+	_Atomic(uint8_t) rx_no_wait, tx_no_wait; /* a negative SO_RCVTIMEO, SO_SNDTIMEO: the kernel does not wait */
 	_Atomic(int) rcvlowat;
 	bool connecting_side;
+	int peer_fd;			   /* the other end, as its process numbered it when it was proven */
+	uint64_t peer_cookie;		   /* SO_COOKIE of the other end */
+	_Atomic(uint8_t) goodbye_due; /* the last fd was closed while calls were under way */
+	bool reset_told; /* ECONNRESET was delivered: after it comes the end; rx_lock */
 	bool failed; /* the peer broke the rules: ECONNRESET; under both locks, read under either */
 
 	/*
@@ -56,7 +67,8 @@ struct rsk_stream {
 	_Atomic(uint32_t) rx_plain, tx_plain;
 	_Atomic(uint64_t) tcp_rx, tcp_tx; /* bytes through the companion, seen by the library */
 	_Atomic(uint64_t) calls;	  /* that moved bytes */
-	_Atomic(uint64_t) step_calls;	  /* the next step towards joining is due at so many calls */
+	_Atomic(uint64_t) work; /* the same, where every RSK_WORK_BYTES count as one more: what steps are due by */
+	_Atomic(uint64_t) step_work;	  /* the next step towards joining is due at so much work */
 	struct rsk_policy_search search;  /* under join_lock */
 	struct rsk_lock join_lock;
 	uint64_t handle;		  /* AssocHandle of the mapper's transaction; under join_lock */
@@ -72,9 +84,10 @@ struct rsk_stream {
 	struct rsk_lock rx_lock, tx_lock;
 	struct rsk_rx rx; /* rx_lock */
 	struct rsk_tx tx; /* tx_lock */
+	struct rsk_noted noted[2]; /* what the record knows of rx, of tx; under the direction's lock */
 	uint64_t tx_full_ns;	 /* since when the ring is full without progress, 0: is not; tx_lock */
 	uint64_t tx_full_credit; /* credit then */
-	uint64_t repropose_calls; /* not before so many calls; tx_lock */
+	uint64_t repropose_work; /* not before so much work; tx_lock */
 	uint32_t ring_full_moves;
 	uint32_t empty_looks;	  /* receives that found nothing, since the companion was asked; rx_lock */
 	_Atomic(uint32_t) rx_spin_ns, tx_spin_ns; /* budgets that learn: wait.c */
@@ -108,16 +121,22 @@ void rsk_stream_fail(struct rsk_stream *s, int fd); /* the peer broke the rules 
 void rsk_stream_goodbye(struct rsk_stream *s, int fd); /* the last fd of all is being closed */
 int rsk_stream_leave(struct rsk_stream *s, int fd, enum rsk_reason why);
 
+/* handback.c: what lies unread in the ring goes into the kernel's receive queue. rx_lock held. */
+bool rsk_handback(struct rsk_stream *s, int fd);
+
 /* join.c */
 void rsk_join_step(struct rsk_stream *s, int fd);
 void rsk_join_forget(struct rsk_stream *s);
 void rsk_join_forked(void);
+void rsk_join_sweep(void); /* a link has lost its last stream */
 
 extern _Atomic(int) rsk_forked; /* this process has children, or is one: family objects are never given back */
 
 /* io.c: one non-blocking round, with locks, notification and bookkeeping */
 ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek, bool look);
 ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags);
+/* The changes of carrier of a direction, to the record; its lock is held. @cause: of a demotion. */
+void rsk_stream_note(struct rsk_stream *s, bool tx, enum rsk_reason cause);
 /* Take in what the peer said, both directions; finish what is owed (RESEND). */
 void rsk_stream_serve(struct rsk_stream *s, int fd);
 /* A full ring without progress for too long: go back to TCP. True when it did. */
@@ -144,7 +163,22 @@ extern _Atomic(int) rsk_stopped; /* enum rsk_reason: this process promotes nothi
 extern int rsk_pid;
 
 uint64_t rsk_now_ns(void);
+
+/*
+ * When a writer whose ring is full goes back to TCP, if nothing is taken out meanwhile: TCP has room for some
+ * megabytes more. Longer than a busy machine lets a reader wait for its turn; and longer still while the reader has
+ * not come to the ring, since what lies before it on the companion is of that size already.
+ */
+#define RSK_FULL_LIMIT_NS 50000000ull
+#define RSK_FULL_FIRST_NS 100000000ull
+
+static inline uint64_t rsk_stream_full_until(const struct rsk_stream *s)
+{
+	return (s->tx_full_ns ? s->tx_full_ns : rsk_now_ns()) +
+	       (s->tx.ring.credit <= s->tx.start_cell ? RSK_FULL_FIRST_NS : RSK_FULL_LIMIT_NS);
+}
 int rsk_own_fd(int fd); /* move one of ours up; the new number or -errno; enters it in the table */
+int rsk_own_fd_copy(int fd); /* a copy of the application's */
 void rsk_own_close(int fd);
 
 #endif

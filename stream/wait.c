@@ -5,6 +5,7 @@
 #include <linux/tcp.h>
 #include <sched.h>
 #include <stddef.h>
+#include <sys/single_threaded.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -94,6 +95,15 @@ void rsk_wait_begin(struct rsk_wait *w, struct rsk_stream *s, int fd, uint32_t w
 	*w = (struct rsk_wait){ .s = s, .fd = fd, .what = what, .active = true };
 	w->begin_ns = rsk_now_ns();
 	w->deadline_ns = UINT64_MAX;
+	/* The kernel holds the file while a call is under way; another thread may close our number meanwhile. */
+	if (!__libc_single_threaded) {
+		int copy = rsk_own_fd_copy(fd);
+
+		if (copy >= 0) {
+			w->fd = copy;
+			w->own_fd = true;
+		}
+	}
 }
 
 static void read_deadline(struct rsk_wait *w)
@@ -103,6 +113,10 @@ static void read_deadline(struct rsk_wait *w)
 	int name = w->what == RSK_WAKE_RX ? SO_RCVTIMEO : SO_SNDTIMEO;
 
 	w->have_deadline = true;
+	if (atomic_load(w->what == RSK_WAKE_RX ? &w->s->rx_no_wait : &w->s->tx_no_wait)) {
+		w->deadline_ns = w->begin_ns;
+		return;
+	}
 	if (rsk_sys_getsockopt(w->fd, SOL_SOCKET, name, &tv, &len) == 0 && (tv.tv_sec || tv.tv_usec)) {
 		w->deadline_ns = w->begin_ns + (uint64_t)tv.tv_sec * 1000000000u +
 				 (uint64_t)tv.tv_usec * 1000u;
@@ -164,8 +178,8 @@ int rsk_wait_more(struct rsk_wait *w)
 	if (!w->have_deadline)
 		read_deadline(w);
 	until = w->deadline_ns;
-	if (w->what == RSK_WAKE_TX && s->tx_full_ns && s->tx_full_ns + 10000000u < until)
-		until = s->tx_full_ns + 10000000u;
+	if (w->what == RSK_WAKE_TX && s->tx_full_ns && rsk_stream_full_until(s) < until)
+		until = rsk_stream_full_until(s);
 	fds[0] = (struct pollfd){ .fd = w->fd, .events = companion_events(w) };
 	fds[1] = (struct pollfd){ .fd = w->bell.fd, .events = POLLIN };
 	rsk_stats_add_shared(&me->sleeps, 1);
@@ -177,7 +191,7 @@ int rsk_wait_more(struct rsk_wait *w)
 	rsk_stats_add_shared(&me->wakes, 1);
 	rsk_stream_serve(s, w->fd);
 	if (rc == -EINTR)
-		return w->timed || rsk_guard_cut != cut ? -EINTR : 0;
+		return w->timed || rsk_guard_cut != cut ? -EINTR : -ERESTART;
 	if (rc < 0)
 		return rc;
 	if (rc == 0) {
@@ -201,6 +215,8 @@ void rsk_wait_end(struct rsk_wait *w)
 		l->shm.rail.ops->retract(&l->shm.rail, w->s->sid, w->what, w->bell.index);
 		rsk_bell_give(&w->bell);
 	}
+	if (w->own_fd)
+		rsk_own_close(w->fd);
 	learn(w);
 }
 

@@ -8,7 +8,8 @@
  * The cleanup also runs when the thread is cancelled in its sleep. rsk_wait_end() is idempotent.
  *
  * rsk_wait_more() returns when a try is worth while again: 0 (the ring stirred), 1 (the companion stirred),
- * -EAGAIN (SO_RCVTIMEO/SO_SNDTIMEO), -EINTR, or -errno. Between the announcement and the sleep it returns once so
+ * -EAGAIN (SO_RCVTIMEO/SO_SNDTIMEO), -EINTR, -ERESTART (an SA_RESTART handler ran: what was moved so far is
+ * returned, else the call goes on), or -errno. Between the announcement and the sleep it returns once so
  * that the caller looks again; only then does it sleep, and every return from sleep is a reason to try.
  */
 #ifndef RSK_WAIT_H
@@ -23,7 +24,8 @@ struct rsk_stream;
 
 struct rsk_wait {
 	struct rsk_stream *s;
-	int fd;
+	int fd;		      /* of the companion, to use from here on: survives a close() by another thread */
+	bool own_fd;	      /* ... since it is a copy of ours */
 	uint32_t what;	      /* RSK_WAKE_RX or RSK_WAKE_TX */
 	struct rsk_bell bell;
 	bool active;	      /* between begin and end; zeroed by the declarer */

@@ -478,6 +478,11 @@ static inline int rsk_sys_prctl(int op, long a, long b, long c, long d)
 	return (int)RSK_SYS5(SYS_prctl, op, a, b, c, d);
 }
 
+static inline int rsk_sys_pidfd_getfd(int pidfd, int fd)
+{
+	return (int)RSK_SYS3(SYS_pidfd_getfd, pidfd, fd, 0);
+}
+
 static inline int rsk_sys_pidfd_open(pid_t pid, unsigned int flags)
 {
 	return (int)RSK_SYS2(SYS_pidfd_open, pid, flags);

@@ -7,7 +7,6 @@
 #include <wordexp.h>
 
 static char buf[16];
-extern char **environ;
 
 static int give_fork_exec(int fd)
 {

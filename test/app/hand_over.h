@@ -39,8 +39,7 @@ static inline void client_of_serve(int fd)
 	SAY(fd, "served");
 	app_hear(fd, 6);
 	for (int i = 0; i < 200; i++) {
-		memcpy(text, "ping", 4);
-		app_write_all(fd, text, 4);
+		app_write_all(fd, "ping", 4);
 		good += app_read_full(fd, text, 4) == 4 && !memcmp(text, "ping", 4);
 	}
 	LOG("good %d", good);

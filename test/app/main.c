@@ -72,10 +72,20 @@ static int run_helper(int argc, char **argv)
 	return 4;
 }
 
+/* What the runner hands over by the environment. */
+static const char *handed(const char *name)
+{
+	const char *value = getenv(name);
+
+	if (!value)
+		_exit(4);
+	return value;
+}
+
 /* Started by the runner, maybe preloaded: environment APP_SHM, APP_SIDE, APP_CASE. */
 static int be_side(void)
 {
-	const struct app_case *cs = find_case(getenv("APP_CASE"));
+	const struct app_case *cs = find_case(handed("APP_CASE"));
 
 	if (!cs)
 		return 4;
@@ -115,7 +125,7 @@ int main(int argc, char **argv)
 
 	find_self();
 	if (getenv("APP_SHM")) {
-		app_attach(getenv("APP_SHM"), atoi(getenv("APP_SIDE")));
+		app_attach(handed("APP_SHM"), atoi(handed("APP_SIDE")));
 		if (argc > 2 && !strcmp(argv[1], "--helper"))
 			return run_helper(argc - 2, argv + 2);
 		return be_side();

@@ -80,8 +80,13 @@ static pid_t start_side(const struct mode *mode, int side, const struct app_case
 	setenv("APP_SIDE", side ? "1" : "0", 1);
 	setenv("APP_CASE", cs->name, 1);
 	unsetenv("LD_PRELOAD");
-	if (mode->preload[side])
-		setenv("LD_PRELOAD", getenv("LIBRSOCK"), 1);
+	if (mode->preload[side]) {
+		const char *library = getenv("LIBRSOCK");
+
+		if (!library)
+			_exit(4);
+		setenv("LD_PRELOAD", library, 1);
+	}
 	execv(argv[0], argv);
 	_exit(4);
 }

@@ -140,7 +140,7 @@ static void *tx_thread(void *arg)
 
 static void run_blocking(struct half *tx, struct half *rx)
 {
-	pthread_t thread;
+	pthread_t thread = 0;
 	bool both = tx->open && rx->open;
 
 	if (both && pthread_create(&thread, NULL, tx_thread, tx))

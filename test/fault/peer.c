@@ -58,8 +58,8 @@ static uint64_t now_ns(void)
 /* A fresh connection: the two directions have different bytes, and each connection its own. */
 static void conn_start(int fd, uint64_t seed, bool server)
 {
-	struct sockaddr_in local;
-	struct sockaddr_in peer;
+	struct sockaddr_in local = { 0 };
+	struct sockaddr_in peer = { 0 };
 	socklen_t len = sizeof(local);
 
 	conn = (struct conn){ .fd = fd,

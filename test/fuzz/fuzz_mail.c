@@ -4,8 +4,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const uint64_t edges[] = { 0, 1, HOSTILE_CELLS, HOSTILE_CELLS + 1, UINT32_MAX, INT64_MAX,
-				  UINT64_MAX - 1, UINT64_MAX };
+static const uint64_t edges[] = { 0,	      1,	 HOSTILE_CELLS,	 HOSTILE_CELLS + 1,
+				  UINT32_MAX, INT64_MAX, UINT64_MAX - 1, UINT64_MAX };
 
 /* A number near what the machine believes, an edge, or anything. */
 static uint64_t number(struct hostile_input *in, uint64_t near)

@@ -58,7 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t pos = 0, cell = 0;
 	bool again;
 
-	hostile_mail(h, h->txmail, RSK_MAIL_TX, (struct rsk_mail){ .what = RSK_TX_PROPOSE, .gen = 1 });
+	hostile_mail(h, h->txmail, RSK_MAIL_TX,
+		     (struct rsk_mail){ .what = RSK_TX_PROPOSE, .gen = 1 });
 	hostile_check(h, rsk_rx_serve(&h->rx, &h->c));
 	hostile_mail(h, h->txmail, RSK_MAIL_TX,
 		     (struct rsk_mail){ .what = RSK_TX_RING, .gen = 1, .cells = HOSTILE_CELLS });

@@ -18,8 +18,8 @@
 #include "tx.h"
 
 #define HOSTILE_CELLS 64u
-#define HOSTILE_RING  (HOSTILE_CELLS * RSK_CELL_BYTES)
-#define HOSTILE_KEY   77u
+#define HOSTILE_RING (HOSTILE_CELLS * RSK_CELL_BYTES)
+#define HOSTILE_KEY 77u
 
 struct hostile_input {
 	const uint8_t *p, *end;
@@ -41,16 +41,16 @@ struct hostile {
 	struct rsk_companion c; /* first */
 	struct rsk_rail rail;
 	struct rsk_key key;
-	uint8_t *window;	/* our puts: ring, then a txmail, then an rxmail */
-	uint8_t *ring;		/* the peer puts slots here */
+	uint8_t *window; /* our puts: ring, then a txmail, then an rxmail */
+	uint8_t *ring;	 /* the peer puts slots here */
 	struct rsk_mail *txmail, *rxmail;
 	struct rsk_rx rx;
 	struct rsk_tx tx;
 	uint64_t written, consumed, available;
 };
 
-static inline ssize_t hostile_send(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
-				   int flags)
+static inline ssize_t hostile_send(struct rsk_companion *c, const struct iovec *iov, int n,
+				   size_t cap, int flags)
 {
 	struct hostile *h = (struct hostile *)(void *)c;
 
@@ -58,8 +58,8 @@ static inline ssize_t hostile_send(struct rsk_companion *c, const struct iovec *
 	return (ssize_t)cap;
 }
 
-static inline ssize_t hostile_recv(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
-				   int flags)
+static inline ssize_t hostile_recv(struct rsk_companion *c, const struct iovec *iov, int n,
+				   size_t cap, int flags)
 {
 	struct hostile *h = (struct hostile *)(void *)c;
 	size_t done = 0;
@@ -118,8 +118,8 @@ static inline struct hostile *hostile_new(uint32_t caps)
 				     .window = h->window,
 				     .window_bytes = window };
 	rsk_key_init(&h->key, HOSTILE_KEY);
-	rsk_rx_init(&h->rx, &h->rail, h->ring, HOSTILE_CELLS, HOSTILE_RING + sizeof(struct rsk_mail),
-		    h->txmail, HOSTILE_KEY);
+	rsk_rx_init(&h->rx, &h->rail, h->ring, HOSTILE_CELLS,
+		    HOSTILE_RING + sizeof(struct rsk_mail), h->txmail, HOSTILE_KEY);
 	rsk_tx_init(&h->tx, &h->rail, 0, HOSTILE_CELLS, HOSTILE_RING, h->rxmail, HOSTILE_KEY);
 	return h;
 }
@@ -135,7 +135,8 @@ static inline void hostile_free(struct hostile *h)
 	free(h);
 }
 
-static inline void hostile_mail(struct hostile *h, struct rsk_mail *at, uint32_t role, struct rsk_mail m)
+static inline void hostile_mail(struct hostile *h, struct rsk_mail *at, uint32_t role,
+				struct rsk_mail m)
 {
 	m.zero = 0;
 	m.hash = rsk_hash_mail(&h->key, &m, role);
@@ -145,9 +146,10 @@ static inline void hostile_mail(struct hostile *h, struct rsk_mail *at, uint32_t
 /* What the library may answer to a peer that does as it likes. */
 static inline void hostile_check(const struct hostile *h, ssize_t rc)
 {
-	if (rc < 0 && rc != -EAGAIN && rc != -EPROTO && rc != -EPERM && rc != -EBUSY && rc != -ENOBUFS)
+	if (rc < 0 && rc != -EAGAIN && rc != -EPROTO && rc != -EPERM && rc != -EBUSY &&
+	    rc != -ENOBUFS)
 		abort();
-	if (!rsk_rx_validate(&h->rx) && rc != -EPROTO)
+	if (!rsk_rx_validate(&h->rx))
 		abort();
 	if (!rsk_tx_validate(&h->tx))
 		abort();

@@ -76,7 +76,8 @@ def files_sendfile(t):
     server, port = start_server(t)
     total = fetch_all(t, port)
     stop(t, server)
-    t.stats.direct(port, to_client=total)
+    # sendfile() hands the kernel megabytes a call, and the two ends meet in calls: some 8 MB before that.
+    t.stats.direct(port, to_client=total, share=0.8)
 
 
 @case(90)
@@ -92,7 +93,7 @@ def files_ipv6(t):
     server, port = start_server(t, events="accept_mutex on;")
     total = fetch_all(t, port, host="[::1]")
     stop(t, server)
-    t.stats.direct(port, to_client=total)
+    t.stats.direct(port, to_client=total, share=0.8)
 
 
 @case(90)
@@ -101,7 +102,8 @@ def files_connection_each(t):
     server, port = start_server(t, keepalive=0)
     fetch_all(t, port)
     stop(t, server)
-    t.stats.direct(port, to_client=100 << 20)
+    # Each connection earns it anew: what the kernel's buffers take until then goes by TCP, ten of 110 MB for certain.
+    t.stats.direct(port, to_client=100 << 20, share=0.7)
 
 
 @case(90)

@@ -57,6 +57,7 @@ class Stats:
         self.streams = {}
         self.trouble = []
         self.offsets = {}
+        self.plain_ports = set()  # of clients inside the harness, which are never preloaded: no demand counts them
 
     # ---- collecting ----------------------------------------------------------------------------
     def sample(self):
@@ -99,7 +100,8 @@ class Stats:
 
     def of_port(self, port, side):
         if side == "server":
-            return [stream for stream in self.streams.values() if stream.local[1] == port]
+            return [stream for stream in self.streams.values()
+                    if stream.local[1] == port and stream.peer[1] not in self.plain_ports]
         return [stream for stream in self.streams.values() if stream.peer[1] == port]
 
     # ---- demands -------------------------------------------------------------------------------

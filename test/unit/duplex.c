@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "chaos.h"
+#include "dice.h"
 #include "rx.h"
 #include "tx.h"
 
 #define MAIL_TX_OFF 0u
 #define MAIL_RX_OFF 64u
-#define RING_OFF    128u
+#define RING_OFF 128u
 #define MAX_MESSAGE 60000u
 
 struct way;
@@ -71,7 +71,7 @@ struct duplex {
 
 static uint64_t below(struct duplex *d, uint64_t n)
 {
-	return duplex_roll(&d->rng) % n;
+	return dice_roll(&d->rng) % n;
 }
 
 static bool chance(struct duplex *d, uint32_t percent)
@@ -134,7 +134,8 @@ static void meanwhile(struct way *w)
 	d->depth--;
 }
 
-static ssize_t fifo_send(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap, int flags)
+static ssize_t fifo_send(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
+			 int flags)
 {
 	struct way *w = way_of(c);
 	size_t room, done = 0;
@@ -157,7 +158,8 @@ static ssize_t fifo_send(struct rsk_companion *c, const struct iovec *iov, int n
 	return done ? (ssize_t)done : -EAGAIN;
 }
 
-static ssize_t fifo_recv(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap, int flags)
+static ssize_t fifo_recv(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
+			 int flags)
 {
 	struct way *w = way_of(c);
 	uint64_t at;
@@ -255,13 +257,13 @@ static void do_send(struct way *w)
 	int runs;
 
 	for (size_t i = 0; i < len; i++)
-		out[i] = duplex_byte(w->id, w->sent + i);
+		out[i] = dice_byte(w->id, w->sent + i);
 	runs = cut(d, out, len, iov);
 	rsk_iovcur_init(&cur, iov, runs);
 	n = rsk_tx_send(&w->tx, &w->at_tx.c, &cur, 0);
 	CHECK(d, n > 0 || n == -EAGAIN, "send: %zd", n);
-	CHECK(d, cur.left == len - (n > 0 ? (size_t)n : 0),
-	      "%zd of %zu bytes sent, but %zu left", n, len, cur.left);
+	CHECK(d, cur.left == len - (n > 0 ? (size_t)n : 0), "%zd of %zu bytes sent, but %zu left",
+	      n, len, cur.left);
 	if (n > 0)
 		w->sent += (uint64_t)n;
 	free(out);
@@ -368,7 +370,7 @@ static void do_recv(struct way *w, bool peek)
 	CHECK(d, cur.left == len - (n > 0 ? (size_t)n : 0), "%zd of %zu received, but %zu left", n,
 	      len, cur.left);
 	for (ssize_t i = 0; i < n; i++)
-		CHECK(d, in[i] == duplex_byte(w->id, w->received + (uint64_t)i),
+		CHECK(d, in[i] == dice_byte(w->id, w->received + (uint64_t)i),
 		      "wrong byte at %" PRIu64 " of way %u (peek %d, state %d)",
 		      w->received + (uint64_t)i, w->id, peek, w->rx.state);
 	if (n == 0) {
@@ -523,20 +525,20 @@ static void rails_init(struct duplex *d)
 	}
 	for (int i = 0; i < 2; i++) {
 		if (config->fabric == DUPLEX_SHM) {
-			d->shm[i] = (struct rsk_rail){ .ops = config->interleave ? &busy_ops :
-										  &shm_ops,
-						       .priv = d,
-						       .window = d->segment[!i],
-						       .window_bytes = d->segment_bytes,
-						       .segment = d->segment[i],
-						       .segment_bytes = d->segment_bytes };
+			d->shm[i] =
+				(struct rsk_rail){ .ops = config->interleave ? &busy_ops : &shm_ops,
+						   .priv = d,
+						   .window = d->segment[!i],
+						   .window_bytes = d->segment_bytes,
+						   .segment = d->segment[i],
+						   .segment_bytes = d->segment_bytes };
 			d->rail[i] = &d->shm[i];
 			continue;
 		}
 		cr_assert_eq(rsk_chaos_open(&d->chaos[i],
 					    config->fabric == DUPLEX_WILD ? &rsk_chaos_wild :
 									    &rsk_chaos_reliable,
-					    duplex_roll(&d->rng), d->segment[i], d->segment[!i],
+					    dice_roll(&d->rng), d->segment[i], d->segment[!i],
 					    d->segment_bytes),
 			     0);
 		d->rail[i] = &d->chaos[i].rail;
@@ -547,7 +549,7 @@ static void rails_init(struct duplex *d)
 static void way_init(struct duplex *d, uint32_t i)
 {
 	struct way *w = &d->way[i];
-	uint64_t key = duplex_roll(&d->rng);
+	uint64_t key = dice_roll(&d->rng);
 
 	*w = (struct way){ .d = d, .id = i };
 	w->at_tx = (struct end){ { &fifo_ops, -1 }, w };
@@ -644,38 +646,13 @@ void duplex_run(const struct duplex_config *config, struct duplex_sums *sums)
 		d->way[i].in_tx = false;
 	}
 	while (!d->way[0].ended || !d->way[1].ended) {
-		CHECK(d, --limit, "stuck: tx %d/%d rx %d/%d, %" PRIu64 "/%" PRIu64 " of %" PRIu64 "/%" PRIu64,
-		      d->way[0].tx.state, d->way[1].tx.state, d->way[0].rx.state, d->way[1].rx.state,
-		      d->way[0].received, d->way[1].received, d->way[0].sent, d->way[1].sent);
+		CHECK(d, --limit,
+		      "stuck: tx %d/%d rx %d/%d, %" PRIu64 "/%" PRIu64 " of %" PRIu64 "/%" PRIu64,
+		      d->way[0].tx.state, d->way[1].tx.state, d->way[0].rx.state,
+		      d->way[1].rx.state, d->way[0].received, d->way[1].received, d->way[0].sent,
+		      d->way[1].sent);
 		step(d);
 	}
 	sum_up(d);
 	duplex_fini(d);
-}
-
-/* ---- environment ---- */
-
-uint64_t duplex_number(const char *name, uint64_t normally)
-{
-	const char *text = getenv(name);
-	char *end;
-	uint64_t n;
-
-	if (!text || !*text)
-		return normally;
-	n = strtoull(text, &end, 0);
-	cr_assert(!*end, "%s=%s is no number", name, text);
-	return n;
-}
-
-uint64_t duplex_seed(const char *test)
-{
-	struct timespec now;
-	uint64_t seed;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	seed = duplex_number("RSOCK_SEED", (uint64_t)now.tv_sec * 1000000007u + (uint64_t)now.tv_nsec);
-	printf("%s: RSOCK_SEED=%" PRIu64 "\n", test, seed);
-	fflush(stdout);
-	return seed;
 }

@@ -10,7 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum duplex_fabric { DUPLEX_SHM, DUPLEX_RELIABLE, DUPLEX_WILD };
+enum duplex_fabric {
+	DUPLEX_SHM,
+	DUPLEX_RELIABLE,
+	DUPLEX_WILD
+};
 
 struct duplex_config {
 	enum duplex_fabric fabric;
@@ -28,33 +32,11 @@ struct duplex_config {
 struct duplex_sums {
 	uint64_t faults, bytes, ring_bytes, slots, laps;
 	uint64_t promotions, demotions, leaves, resent_bytes, held_reads, breaks, resumes;
-	uint64_t peeks, fins_on_ring, fins_on_tcp, repairs, retries, busy_leaves, doubts, twice_bytes;
+	uint64_t peeks, fins_on_ring, fins_on_tcp, repairs, retries, busy_leaves, doubts,
+		twice_bytes;
 };
 
 /* One run from start to both ends of stream; asserts all along. */
 void duplex_run(const struct duplex_config *config, struct duplex_sums *sums);
-
-/* RSOCK_SEED or one made of the time; printed, so that a failure can be repeated. */
-uint64_t duplex_seed(const char *test);
-
-/* A number from the environment, or the default. */
-uint64_t duplex_number(const char *name, uint64_t normally);
-
-static inline uint64_t duplex_roll(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
-}
-
-/* The byte that stands at @pos of direction @way. */
-static inline uint8_t duplex_byte(uint32_t way, uint64_t pos)
-{
-	uint64_t state = ((pos >> 3) << 8) ^ way;
-
-	return (uint8_t)(duplex_roll(&state) >> (8 * (pos & 7)));
-}
 
 #endif

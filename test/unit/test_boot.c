@@ -22,7 +22,8 @@ static const char *env(const char *name)
  * Runs @argv with @preload and, if not NULL, @setting; returns its exit status, fds 1 and 2 in
  * @text.
  */
-static int run(const char *preload, const char *setting, char *const *argv, char *text, size_t room)
+static int run(const char *preload, const char *setting, const char *const *argv, char *text,
+	       size_t room)
 {
 	int pipe_fds[2], status;
 	size_t have = 0;
@@ -40,7 +41,7 @@ static int run(const char *preload, const char *setting, char *const *argv, char
 		setenv("LD_PRELOAD", preload, 1);
 		if (setting)
 			putenv(strdup(setting));
-		execvp(argv[0], argv);
+		execvp(argv[0], (char *const *)argv);
 		_exit(127);
 	}
 	close(pipe_fds[1]);
@@ -55,7 +56,7 @@ static int run(const char *preload, const char *setting, char *const *argv, char
 static void early(const char *first, const char *second, const char *setting)
 {
 	char preload[4096], text[4096];
-	char *argv[] = { "sh", "-c", "ls -d /; exec ls -d /", NULL };
+	const char *argv[] = { "sh", "-c", "ls -d /; exec ls -d /", NULL };
 
 	snprintf(preload, sizeof(preload), "%s %s", first, second);
 	cr_assert_eq(run(preload, setting, argv, text, sizeof(text)), 0, "%s", text);
@@ -86,7 +87,7 @@ Test(boot, calls_when_switched_off)
 Test(boot, nothing_is_said)
 {
 	char text[4096];
-	char *argv[] = { "true", NULL }, *missing[] = { "./no-such-program", NULL };
+	const char *argv[] = { "true", NULL }, *missing[] = { "./no-such-program", NULL };
 
 	cr_expect_eq(run(env("LIBRSOCK"), NULL, argv, text, sizeof(text)), 0);
 	cr_expect_str_eq(text, "");
@@ -96,7 +97,7 @@ Test(boot, nothing_is_said)
 /* A loader's and a shell's whole life: fork, exec, pipes, redirections, a background job, traps. */
 Test(boot, shell_as_always)
 {
-	char *argv[] = {
+	const char *argv[] = {
 		"bash", "-c",
 		"trap 'echo trapped' USR1; kill -USR1 $$; (echo sub; exit 3); echo $?;"
 		"echo a | tr a b; x=$(echo in); echo $x; sleep 0 & wait; exec 7>&1; echo seven >&7",

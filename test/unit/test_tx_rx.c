@@ -4,30 +4,33 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "dice.h"
 #include "duplex.h"
 
 /* Each run's own seed is printed by a failing check; RSOCK_SEED repeats the whole series. */
 static void series(struct duplex_config config, uint32_t runs, uint64_t faults,
 		   struct duplex_sums *sums, const char *name)
 {
-	uint64_t seed = duplex_seed(name);
+	uint64_t seed = dice_seed(name);
 
 	for (uint32_t i = 0; i < runs || sums->faults < faults; i++) {
 		uint64_t dice = seed * UINT64_C(0x2545f4914f6cdd1d) + i;
 
-		config.seed = i ? duplex_roll(&dice) : seed;
+		config.seed = i ? dice_roll(&dice) : seed;
 		dice = config.seed ^ 1;
-		config.cells = 64u << (duplex_roll(&dice) % 3 * 2);
-		config.fifo_bytes = 1u << (6 + duplex_roll(&dice) % 12);
+		config.cells = 64u << (dice_roll(&dice) % 3 * 2);
+		config.fifo_bytes = 1u << (6 + dice_roll(&dice) % 12);
 		duplex_run(&config, sums);
 	}
 	printf("%s: %" PRIu64 " bytes, %" PRIu64 " by ring in %" PRIu64 " slots, %" PRIu64 " laps, "
 	       "%" PRIu64 " promotions, %" PRIu64 " demotions, %" PRIu64 " leaves (%" PRIu64
-	       " busy, %" PRIu64 " in doubt, %" PRIu64 " bytes twice), %" PRIu64 " resent, %" PRIu64 " held reads, %" PRIu64 " breaks, %" PRIu64
-	       " repairs, %" PRIu64 " retries, %" PRIu64 " faults\n",
+	       " busy, %" PRIu64 " in doubt, %" PRIu64 " bytes twice), %" PRIu64 " resent, %" PRIu64
+	       " held reads, %" PRIu64 " breaks, %" PRIu64 " repairs, %" PRIu64 " retries, %" PRIu64
+	       " faults\n",
 	       name, sums->bytes, sums->ring_bytes, sums->slots, sums->laps, sums->promotions,
-	       sums->demotions, sums->leaves, sums->busy_leaves, sums->doubts, sums->twice_bytes, sums->resent_bytes, sums->held_reads,
-	       sums->breaks, sums->repairs, sums->retries, sums->faults);
+	       sums->demotions, sums->leaves, sums->busy_leaves, sums->doubts, sums->twice_bytes,
+	       sums->resent_bytes, sums->held_reads, sums->breaks, sums->repairs, sums->retries,
+	       sums->faults);
 	fflush(stdout);
 	cr_assert_gt(sums->ring_bytes, 100000);
 	cr_assert_gt(sums->bytes, sums->ring_bytes);
@@ -42,7 +45,7 @@ Test(tx_rx, shm)
 {
 	struct duplex_sums sums = { 0 };
 
-	series((struct duplex_config){ .fabric = DUPLEX_SHM, .steps = 4000 }, 60, 0, &sums, "shm");
+	series((struct duplex_config){ .fabric = DUPLEX_SHM, .steps = 4000 }, 40, 0, &sums, "shm");
 }
 
 Test(tx_rx, shm_early_fin)
@@ -53,15 +56,15 @@ Test(tx_rx, shm_early_fin)
 				       .steps = 2000,
 				       .interleave = true,
 				       .early_fin = true },
-	       60, 0, &sums, "shm_early_fin");
+	       40, 0, &sums, "shm_early_fin");
 }
 
 Test(tx_rx, shm_interleaved)
 {
 	struct duplex_sums sums = { 0 };
 
-	series((struct duplex_config){ .fabric = DUPLEX_SHM, .steps = 4000, .interleave = true }, 80,
-	       0, &sums, "shm_interleaved");
+	series((struct duplex_config){ .fabric = DUPLEX_SHM, .steps = 4000, .interleave = true },
+	       50, 0, &sums, "shm_interleaved");
 	cr_assert_gt(sums.held_reads, 5, "the overshoot of a read past N was never met");
 }
 
@@ -73,7 +76,7 @@ Test(tx_rx, shm_leave)
 				       .steps = 2000,
 				       .interleave = true,
 				       .leave = true },
-	       150, 0, &sums, "shm_leave");
+	       120, 0, &sums, "shm_leave");
 	cr_assert_gt(sums.leaves, 50);
 	cr_assert_gt(sums.resent_bytes, 10000);
 	cr_assert(sums.doubts && sums.twice_bytes, "no LEAVE met a MOVE");
@@ -83,8 +86,10 @@ Test(tx_rx, reliable)
 {
 	struct duplex_sums sums = { 0 };
 
-	series((struct duplex_config){ .fabric = DUPLEX_RELIABLE, .steps = 4000, .interleave = true },
-	       40, 0, &sums, "reliable");
+	series((struct duplex_config){ .fabric = DUPLEX_RELIABLE,
+				       .steps = 4000,
+				       .interleave = true },
+	       25, 0, &sums, "reliable");
 }
 
 Test(tx_rx, reliable_breaks)
@@ -96,8 +101,8 @@ Test(tx_rx, reliable_breaks)
 				       .interleave = true,
 				       .leave = true,
 				       .breaks = true },
-	       150, 0, &sums, "reliable_breaks");
-	cr_assert_gt(sums.breaks, 50);
+	       100, 0, &sums, "reliable_breaks");
+	cr_assert_gt(sums.breaks, 35);
 	cr_assert_gt(sums.resent_bytes, 10000);
 }
 
@@ -105,10 +110,10 @@ Test(tx_rx, reliable_breaks)
 Test(tx_rx, wild)
 {
 	struct duplex_sums sums = { 0 };
-	uint64_t faults = duplex_number("RSK_CHAOS_FAULTS", 200000);
+	uint64_t faults = dice_number("RSK_CHAOS_FAULTS", 120000);
 
-	series((struct duplex_config){ .fabric = DUPLEX_WILD, .steps = 4000, .interleave = true }, 20,
-	       faults, &sums, "wild");
+	series((struct duplex_config){ .fabric = DUPLEX_WILD, .steps = 4000, .interleave = true },
+	       20, faults, &sums, "wild");
 	cr_assert_geq(sums.faults, 100000);
 	cr_assert_gt(sums.retries, 100);
 }
@@ -122,7 +127,7 @@ Test(tx_rx, wild_breaks)
 				       .interleave = true,
 				       .leave = true,
 				       .breaks = true },
-	       100, 0, &sums, "wild_breaks");
-	cr_assert_gt(sums.breaks, 30);
+	       80, 0, &sums, "wild_breaks");
+	cr_assert_gt(sums.breaks, 25);
 	cr_assert_gt(sums.resent_bytes, 10000);
 }

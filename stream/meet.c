@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * meet.c - the local socket where other processes find this one, and the links that come of it: greeting, segments and
+ * bells exchanged, messages read. All under the caller's lock (join.c); nothing here blocks.
+ */
+#include "meet.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <rsock/sys.h>
+
+#include "handshake.h"
+#include "log.h"
+#include "stream.h"
+
+#define LINKS_PER_PEER 4
+#define GUESTS_AT_ONCE 16
+#define MESSAGES_AT_ONCE 64
+
+/* Private to the process; a child makes its own. */
+static struct {
+	int listener;
+	uint64_t nonce;
+} door = { .listener = -1 };
+
+uint64_t rsk_random64(void)
+{
+	uint64_t v = 0;
+
+	while (rsk_sys_getrandom(&v, sizeof(v), 0) != sizeof(v) || !v)
+		;
+	return v;
+}
+
+static socklen_t door_name(struct sockaddr_un *sa, uint64_t nonce)
+{
+	int n;
+
+	memset(sa, 0, sizeof(*sa));
+	sa->sun_family = AF_UNIX;
+	n = snprintf(sa->sun_path + 1, sizeof(sa->sun_path) - 1, "rsock-%x-%016llx",
+		     (unsigned int)rsk_sys_geteuid(), (unsigned long long)nonce);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+int rsk_door_open(void)
+{
+	struct sockaddr_un sa;
+	int fd, rc;
+
+	if (door.listener >= 0)
+		return 0;
+	fd = rsk_own_fd(rsk_sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	if (fd < 0)
+		return fd;
+	door.nonce = rsk_random64();
+	rc = rsk_sys_bind(fd, &sa, door_name(&sa, door.nonce));
+	if (rc == 0)
+		rc = rsk_sys_listen(fd, 128);
+	if (rc < 0) {
+		rsk_own_close(fd);
+		return rc;
+	}
+	door.listener = fd;
+	return 0;
+}
+
+uint64_t rsk_door_nonce(void)
+{
+	return door.nonce;
+}
+
+void rsk_door_leave(void)
+{
+	if (door.listener >= 0)
+		rsk_own_close(door.listener);
+	door.listener = -1;
+	door.nonce = 0;
+}
+
+/* ---- links ---- */
+
+static int greet(struct rsk_link *l)
+{
+	struct rsk_link_msg m = { .type = RSK_LINK_GREET };
+	int fds[RSK_LINK_MSG_FDS], rc;
+
+	fds[0] = rsk_own_fd(rsk_shm_create(&l->shm, rsk_knobs.ring_bytes));
+	if (fds[0] < 0)
+		return fds[0];
+	for (uint32_t i = 0; i < RSK_SHM_BELLS; i++)
+		fds[1 + i] = l->bell[i];
+	m.geometry = l->shm.own;
+	rc = rsk_link_msg_send(l->control, &m, fds, RSK_LINK_MSG_FDS);
+	rsk_own_close(fds[0]);
+	return rc;
+}
+
+void rsk_link_dead(struct rsk_link *l)
+{
+	atomic_store(&l->state, RSK_LINK_DEAD);
+}
+
+static bool is_eventfd(int fd)
+{
+	static const char want[] = "anon_inode:[eventfd]";
+	char path[32], is[sizeof(want)];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return rsk_sys_readlinkat(AT_FDCWD, path, is, sizeof(is)) == sizeof(want) - 1 &&
+	       !memcmp(is, want, sizeof(want) - 1);
+}
+
+static int greeted(struct rsk_link *l, const struct rsk_link_msg *m, int *fds, int nfds)
+{
+	int rc;
+
+	if (nfds != RSK_LINK_MSG_FDS || atomic_load(&l->state) != RSK_LINK_GREETING)
+		return -EPROTO;
+	rc = rsk_shm_attach(&l->shm, fds[0], &m->geometry);
+	if (rc < 0)
+		return rc;
+	for (uint32_t i = 0; i < RSK_SHM_BELLS; i++) {
+		/* Rung, never read: a peer's eventfd that blocks must not block us; nor a file that is none. */
+		int flags = rsk_sys_fcntl(fds[1 + i], F_GETFL, 0);
+
+		if (flags < 0 || !(flags & O_NONBLOCK) || !is_eventfd(fds[1 + i]))
+			return -EPROTO;
+		l->shm.peer_bell[i] = rsk_own_fd(fds[1 + i]);
+		fds[1 + i] = -1;
+		if (l->shm.peer_bell[i] < 0)
+			return -EMFILE;
+	}
+	if (!l->initiator) {
+		rc = greet(l);
+		if (rc < 0)
+			return rc;
+	}
+	atomic_store(&l->state, RSK_LINK_UP);
+	return 0;
+}
+
+static int peer_of(int control, int *pid)
+{
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+	int rc = rsk_sys_getsockopt(control, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+
+	if (rc < 0)
+		return rc;
+	*pid = cred.pid;
+	return cred.uid == rsk_sys_geteuid() ? 0 : -EPERM;
+}
+
+static struct rsk_link *link_add(int control, bool initiator, uint64_t nonce)
+{
+	struct rsk_link *l;
+	int pid = 0;
+
+	if (peer_of(control, &pid) < 0 || !(l = rsk_link_new(initiator))) {
+		rsk_own_close(control);
+		return NULL;
+	}
+	l->control = control;
+	l->peer_pid = pid;
+	l->peer_nonce = nonce;
+	l->next = atomic_load(&rsk_links);
+	atomic_store(&rsk_links, l);
+	return l;
+}
+
+struct rsk_link *rsk_meet_at(const struct rsk_registry_entry *e)
+{
+	struct sockaddr_un sa;
+	socklen_t len = door_name(&sa, e->nonce);
+	struct rsk_link *l;
+	int fd;
+
+	for (l = atomic_load(&rsk_links); l; l = l->next)
+		if (l->maker == rsk_pid && l->peer_nonce == e->nonce &&
+		    atomic_load(&l->state) != RSK_LINK_DEAD)
+			return l;
+	rsk_link_sweep();
+	fd = rsk_own_fd(rsk_sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	if (fd < 0)
+		return NULL;
+	if (rsk_sys_connect(fd, &sa, len) < 0) {
+		rsk_own_close(fd);
+		return NULL;
+	}
+	l = link_add(fd, true, e->nonce);
+	if (l && greet(l) < 0)
+		rsk_link_dead(l);
+	return l;
+}
+
+static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t bytes, int *fds, int nfds)
+{
+	struct rsk_pm_msg pm;
+	int rc = rsk_link_msg_validate(m, bytes, &pm);
+
+	if (rc == 0 && m->type == RSK_LINK_GREET)
+		rc = greeted(l, m, fds, nfds);
+	else if (rc == 0 && (atomic_load(&l->state) != RSK_LINK_UP || nfds))
+		rc = -EPROTO;
+	else if (rc == 0)
+		rsk_join_message(l, m, &pm);
+	if (rc < 0) {
+		rsk_log(RSK_LOG_ERROR, "link %u: message of pid %d refused: %d", l->number, l->peer_pid, rc);
+		rsk_link_dead(l);
+	}
+	for (int i = 0; i < nfds; i++)
+		if (fds[i] >= 0)
+			rsk_sys_close(fds[i]);
+}
+
+static void read_link(struct rsk_link *l)
+{
+	if (l->maker != rsk_pid || atomic_load(&l->state) == RSK_LINK_DEAD)
+		return;
+	if (atomic_load(&l->state) == RSK_LINK_UP) {
+		uint32_t messages = atomic_load(&rsk_shm_own_head(&l->shm)->messages);
+
+		if (messages == atomic_load(&l->messages_seen))
+			return;
+		atomic_store(&l->messages_seen, messages);
+	}
+	for (int i = 0;; i++) {
+		struct rsk_link_msg m;
+		int fds[RSK_LINK_MSG_FDS], nfds;
+		ssize_t n;
+
+		if (i == MESSAGES_AT_ONCE) {
+			atomic_fetch_sub(&l->messages_seen, 1); /* the rest the next time */
+			return;
+		}
+		n = rsk_link_msg_recv(l->control, &m, fds, &nfds);
+		if (n == -EAGAIN || n == -EINTR)
+			return;
+		if (n <= 0) {
+			rsk_link_dead(l);
+			return;
+		}
+		on_message(l, &m, (size_t)n, fds, nfds);
+	}
+}
+
+/* An honest process makes one link to this one, and another after it was restarted under the same number. */
+static bool too_many(int control)
+{
+	int pid = 0, n = 0;
+
+	if (peer_of(control, &pid) < 0)
+		return true;
+	for (struct rsk_link *l = atomic_load(&rsk_links); l; l = l->next)
+		n += !l->initiator && l->maker == rsk_pid && l->peer_pid == pid;
+	return n >= LINKS_PER_PEER;
+}
+
+/* Open the door to whoever knocked, hear whoever spoke; so much at once that nobody can keep us here. */
+void rsk_meet(void)
+{
+	bool swept = false;
+
+	if (door.listener >= 0)
+		for (int i = 0; i < GUESTS_AT_ONCE; i++) {
+			int fd = rsk_sys_accept4(door.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+			if (fd < 0)
+				break;
+			fd = rsk_own_fd(fd);
+			if (fd < 0)
+				continue;
+			if (!swept)
+				rsk_link_sweep();
+			swept = true;
+			if (too_many(fd))
+				rsk_own_close(fd);
+			else
+				link_add(fd, false, 0);
+		}
+	for (struct rsk_link *l = atomic_load(&rsk_links); l; l = l->next)
+		read_link(l);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rx_parts.h - what rx.c (the companion, states, leaving) and rx_ring.c (the ring) share of struct rsk_rx. Only for
+ * these two; the caller holds the lock of the direction.
+ */
+#ifndef RSK_RX_PARTS_H
+#define RSK_RX_PARTS_H
+
+#include "rx.h"
+
+/* First cell that the sender must not write yet. */
+uint64_t rsk_rx_free_below(const struct rsk_rx *rx);
+
+/* Puts our word; it carries the credit of the moment. 0 or -errno of the rail. */
+int rsk_rx_say(struct rsk_rx *rx, uint32_t what, uint64_t pos);
+
+/* Credit, where the sender can look it up; and by word where enough of it came together (@all: any). */
+void rsk_rx_publish_consumed(struct rsk_rx *rx);
+void rsk_rx_give_credit(struct rsk_rx *rx, bool all);
+
+void rsk_rx_free_stage(struct rsk_rx *rx);
+
+/* Commands at the head take no byte of the stream: they are run for whoever looks. 0 or -errno. */
+int rsk_rx_run_commands(struct rsk_rx *rx);
+
+/* As much as lies in stage and ring. Bytes, 0: nothing (or a command ended it), -errno; peek: bytes. */
+ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst);
+ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst);
+
+/* Unread data with a command behind it. */
+bool rsk_rx_moved_on(const struct rsk_rx *rx);
+
+#endif

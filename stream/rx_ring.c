@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * rx_ring.c - the receiving machine's ring: slots to bytes, commands, credit, and what lies there unread.
+ */
+#include <errno.h>
+
+#include "arena.h"
+#include "rx_parts.h"
+
+/* Looks at a promised slot with a wrong hash before it is asked for again. */
+#define BAD_LOOKS_BEFORE_REPAIR 64
+
+/* First cell that the sender must not write yet. */
+uint64_t rsk_rx_free_below(const struct rsk_rx *rx)
+{
+	return rx->stage_len ? rx->stage_cell : rx->ring.next;
+}
+
+int rsk_rx_say(struct rsk_rx *rx, uint32_t what, uint64_t pos)
+{
+	rx->mail.what = what;
+	rx->mail.gen = rx->gen;
+	rx->mail.pos = pos;
+	rx->mail.cells = rsk_rx_free_below(rx);
+	if (what != RSK_RX_LEAVE)
+		rx->credit_sent = rx->mail.cells;
+	return rsk_mail_put(rx->rail, rx->mail_off, &rx->key, RSK_MAIL_RX, &rx->mail);
+}
+
+void rsk_rx_publish_consumed(struct rsk_rx *rx)
+{
+	if (rx->consumed)
+		atomic_store_explicit(rx->consumed, rsk_rx_free_below(rx), memory_order_relaxed);
+}
+
+void rsk_rx_give_credit(struct rsk_rx *rx, bool all)
+{
+	rsk_rx_publish_consumed(rx);
+	if (rx->left)
+		return;
+	if (rsk_rx_free_below(rx) - rx->credit_sent >= (all || rx->fin ? 1 : rx->ring.cells / 8))
+		rsk_rx_say(rx, rx->mail.what, rx->mail.pos);
+}
+
+void rsk_rx_free_stage(struct rsk_rx *rx)
+{
+	rsk_arena_free(rx->stage);
+	rx->stage = NULL;
+	rx->stage_len = rx->stage_off = 0;
+}
+
+static int run_command(struct rsk_rx *rx, const struct rsk_slot_command *cmd)
+{
+	if (cmd->pos != rx->pos || cmd->gen != rx->gen)
+		return -EPROTO;
+	if (cmd->what == RSK_COMMAND_FIN) {
+		rx->fin = true;
+	} else if (cmd->what == RSK_COMMAND_MOVE) {
+		rx->state = RSK_RX_TCP;
+		rx->demotions++;
+	} else {
+		return -EPROTO;
+	}
+	return 0;
+}
+
+/* 0, or -EPROTO: where a put has landed when its index has, what is wrong for so long was never right. */
+static int note_bad_look(struct rsk_rx *rx)
+{
+	if (rx->ring.bad_looks < BAD_LOOKS_BEFORE_REPAIR)
+		return 0;
+	rx->ring.bad_looks = 0;
+	if (rx->rail->ops->caps & RSK_FABRIC_SYNC)
+		return -EPROTO;
+	rx->mail.repair++;
+	rsk_rx_say(rx, rx->mail.what, rx->mail.pos);
+	return 0;
+}
+
+static void drop_stage_if_done(struct rsk_rx *rx)
+{
+	if (rx->stage_off == rx->stage_len)
+		rsk_rx_free_stage(rx);
+}
+
+/* Next slot into the stage, or a command run. 1: staged; 0: nothing; 2: command done; -errno. */
+static int stage_slot(struct rsk_rx *rx, const struct rsk_slot_view *v)
+{
+	uint8_t command[sizeof(struct rsk_slot_command)];
+	struct rsk_slot_command cmd;
+
+	if (v->head.kind == RSK_SLOT_CONTROL && v->head.len == sizeof(command)) {
+		if (!rsk_ring_copy(&rx->ring, &rx->key, v, command)) {
+			return note_bad_look(rx);
+		}
+		memcpy(&cmd, command, sizeof(cmd));
+		rsk_ring_consume(&rx->ring, v);
+		return run_command(rx, &cmd) < 0 ? -EPROTO : 2;
+	}
+	if (!rx->stage)
+		rx->stage = rsk_arena_alloc(RSK_SLOT_MAX_PAYLOAD);
+	if (!rx->stage)
+		return -ENOMEM;
+	if (!rsk_ring_copy(&rx->ring, &rx->key, v, rx->stage)) {
+		rsk_rx_free_stage(rx);
+		return note_bad_look(rx);
+	}
+	if (v->head.kind != RSK_SLOT_DATA || !v->head.len)
+		return -EPROTO;
+	rx->stage_len = v->head.len;
+	rx->stage_off = 0;
+	rx->stage_cell = rx->ring.next;
+	rsk_ring_consume(&rx->ring, v);
+	return 1;
+}
+
+/* Commands at the head take no byte of the stream: they are run for whoever looks. 0 or -errno. */
+int rsk_rx_run_commands(struct rsk_rx *rx)
+{
+	struct rsk_slot_view v;
+	int rc = 2;
+
+	while (rc == 2 && rx->state == RSK_RX_ONRING && !rx->fin && !rx->stage_len &&
+	       rsk_ring_peek(&rx->ring, &v) && v.head.kind == RSK_SLOT_CONTROL)
+		rc = stage_slot(rx, &v);
+	if (rx->state != RSK_RX_ONRING || rx->fin)
+		rsk_rx_give_credit(rx, true);
+	return rc < 0 ? rc : 0;
+}
+
+static size_t take_stage(struct rsk_rx *rx, struct rsk_iovcur *dst)
+{
+	size_t n = rx->stage_len - rx->stage_off;
+
+	if (n > dst->left)
+		n = dst->left;
+	rsk_iovcur_scatter(dst, rx->stage + rx->stage_off, n);
+	rx->stage_off += (uint32_t)n;
+	rx->pos += n;
+	rx->ring_bytes += n;
+	drop_stage_if_done(rx);
+	return n;
+}
+
+/* As much as lies in stage and ring. Bytes, 0: nothing (or a command ended it), -errno. */
+ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
+{
+	size_t total = 0;
+	int rc = 0;
+
+	while (dst->left) {
+		struct rsk_slot_view v;
+		uint8_t *p = NULL;
+
+		if (rx->stage_len) {
+			total += take_stage(rx, dst);
+			continue;
+		}
+		if (rx->state != RSK_RX_ONRING || rx->fin || !rsk_ring_peek(&rx->ring, &v))
+			break;
+		/* Straight to where it is wanted, if it fits there in one run. */
+		if (v.head.kind == RSK_SLOT_DATA && v.head.len && rsk_iovcur_run(dst, &p) >= v.head.len) {
+			if (!rsk_ring_copy(&rx->ring, &rx->key, &v, p)) {
+				rc = note_bad_look(rx);
+				break;
+			}
+			rsk_ring_consume(&rx->ring, &v);
+			rsk_iovcur_advance(dst, v.head.len);
+			rx->pos += v.head.len;
+			rx->ring_bytes += v.head.len;
+			total += v.head.len;
+			continue;
+		}
+		rc = stage_slot(rx, &v);
+		if (rc <= 0)
+			break;
+	}
+	rsk_rx_give_credit(rx, rx->state != RSK_RX_ONRING);
+	return total ? (ssize_t)total : rc < 0 ? rc : 0;
+}
+
+/* The same without consuming; a slot that does not fit goes by way of a scratch buffer. */
+ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
+{
+	struct rsk_ring_rx ring = rx->ring;
+	struct rsk_slot_view v;
+	uint8_t *scratch = NULL;
+	size_t total = 0;
+
+	if (rx->stage_len) {
+		size_t n = rx->stage_len - rx->stage_off;
+
+		total = n < dst->left ? n : dst->left;
+		rsk_iovcur_scatter(dst, rx->stage + rx->stage_off, total);
+	}
+	while (dst->left && rx->state == RSK_RX_ONRING && !rx->fin && rsk_ring_peek(&ring, &v) &&
+	       v.head.kind == RSK_SLOT_DATA) {
+		size_t n = v.head.len < dst->left ? v.head.len : dst->left;
+
+		if (!scratch)
+			scratch = rsk_arena_alloc(RSK_SLOT_MAX_PAYLOAD);
+		if (!scratch || !rsk_ring_copy(&ring, &rx->key, &v, scratch))
+			break;
+		rsk_iovcur_scatter(dst, scratch, n);
+		total += n;
+		rsk_ring_consume(&ring, &v);
+	}
+	rx->ring.retries = ring.retries;
+	rsk_arena_free(scratch);
+	return (ssize_t)total;
+}
+
+bool rsk_rx_ready(struct rsk_rx *rx)
+{
+	struct rsk_slot_view v;
+
+	if (rsk_rx_run_commands(rx) < 0)
+		return true; /* recv will say what is wrong */
+	if (rx->stage_len || rx->fin || rx->tcp_eof || rx->tcp_err)
+		return true;
+	if (rx->state == RSK_RX_ONRING)
+		return rsk_ring_peek(&rx->ring, &v);
+	return rx->hold_len > 0;
+}
+
+uint64_t rsk_rx_pending(struct rsk_rx *rx)
+{
+	struct rsk_ring_rx ring = rx->ring;
+	struct rsk_slot_view v;
+	uint64_t n = rx->stage_len - rx->stage_off;
+
+	while (rx->state == RSK_RX_ONRING && ring.next - rx->ring.next < ring.cells &&
+	       rsk_ring_peek(&ring, &v) && v.head.kind == RSK_SLOT_DATA) {
+		n += v.head.len;
+		rsk_ring_consume(&ring, &v);
+	}
+	return n + rx->hold_len - rx->hold_off;
+}
+
+bool rsk_rx_unread(struct rsk_rx *rx)
+{
+	return rsk_rx_pending(rx) > 0;
+}
+
+/*
+ * Unread data with a command behind: newer bytes, or the end, may be on the companion, so nothing can be repeated
+ * in order. (On a fabric that is not DURABLE the sender waits for us before it sends anything newer.)
+ */
+bool rsk_rx_moved_on(const struct rsk_rx *rx)
+{
+	struct rsk_ring_rx ring = rx->ring;
+	struct rsk_slot_view v;
+	bool data = rx->stage_len > 0;
+
+	if (rx->state < RSK_RX_SWITCHING || rx->fin || !(rx->rail->ops->caps & RSK_FABRIC_DURABLE))
+		return false;
+	while (ring.next - rx->ring.next < ring.cells && rsk_ring_peek(&ring, &v)) {
+		if (v.head.kind != RSK_SLOT_DATA)
+			return data;
+		data = true;
+		rsk_ring_consume(&ring, &v);
+	}
+	return false;
+}

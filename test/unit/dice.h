@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dice.h - random numbers that can be had again, and bytes known from their position. */
+#ifndef RSK_DICE_H
+#define RSK_DICE_H
+
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* splitmix64 */
+static inline uint64_t dice_roll(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+/* The byte that stands at @pos of direction @way. */
+static inline uint8_t dice_byte(uint32_t way, uint64_t pos)
+{
+	uint64_t state = ((pos >> 3) << 8) ^ way;
+
+	return (uint8_t)(dice_roll(&state) >> (8 * (pos & 7)));
+}
+
+/* A number from the environment, or the default. */
+static inline uint64_t dice_number(const char *name, uint64_t normally)
+{
+	const char *text = getenv(name);
+	char *end;
+	uint64_t n;
+
+	if (!text || !*text)
+		return normally;
+	n = strtoull(text, &end, 0);
+	cr_assert(!*end, "%s=%s is no number", name, text);
+	return n;
+}
+
+/* RSOCK_SEED or one made of the time; printed, so that a failure can be repeated. */
+static inline uint64_t dice_seed(const char *test)
+{
+	struct timespec now;
+	uint64_t seed;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	seed = dice_number("RSOCK_SEED",
+			   (uint64_t)now.tv_sec * 1000000007u + (uint64_t)now.tv_nsec);
+	printf("%s: RSOCK_SEED=%" PRIu64 "\n", test, seed);
+	fflush(stdout);
+	return seed;
+}
+
+#endif

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Slots in a ring: what passes, what does not, how it wraps; raw memory, no machine above. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chaos.h"
+#include "dice.h"
+#include "ring.h"
+
+#define CELLS 64u
+#define BYTES (CELLS * RSK_CELL_BYTES)
+
+static const struct rsk_fabric_ops shm_ops = {
+	.name = "shm-like",
+	.caps = RSK_FABRIC_RELIABLE | RSK_FABRIC_DURABLE | RSK_FABRIC_SYNC,
+};
+
+/* Both ends over one piece of memory, exactly as long as the ring. */
+struct pair {
+	struct rsk_rail rail;
+	struct rsk_key key;
+	struct rsk_ring_tx tx;
+	struct rsk_ring_rx rx;
+	uint8_t *memory;
+};
+
+static void pair_init(struct pair *p)
+{
+	memset(p, 0, sizeof(*p));
+	p->memory = calloc(1, BYTES);
+	p->rail = (struct rsk_rail){ .ops = &shm_ops, .window = p->memory, .window_bytes = BYTES };
+	rsk_key_init(&p->key, 42);
+	rsk_ring_tx_init(&p->tx, &p->rail, 0, CELLS);
+	rsk_ring_rx_init(&p->rx, p->memory, CELLS);
+}
+
+static void pair_check(const struct pair *p)
+{
+	cr_assert(rsk_ring_tx_validate(&p->tx));
+	cr_assert(rsk_ring_rx_validate(&p->rx));
+}
+
+static ssize_t put(struct pair *p, const void *data, size_t len)
+{
+	struct iovec iov = { (void *)(uintptr_t)data, len };
+	struct rsk_iovcur cur;
+
+	rsk_iovcur_init(&cur, &iov, 1);
+	return rsk_ring_put_data(&p->tx, &p->key, &cur, len);
+}
+
+/* The next slot's payload to @dst; its length, or -EAGAIN when none is whole. */
+static ssize_t take(struct pair *p, uint8_t *dst)
+{
+	struct rsk_slot_view v;
+
+	if (!rsk_ring_peek(&p->rx, &v) || !rsk_ring_copy(&p->rx, &p->key, &v, dst))
+		return -EAGAIN;
+	rsk_ring_consume(&p->rx, &v);
+	return v.head.len;
+}
+
+Test(ring, fresh_memory_holds_nothing)
+{
+	struct rsk_slot_view v;
+	struct pair p;
+
+	pair_init(&p);
+	pair_check(&p);
+	cr_assert_not(rsk_ring_peek(&p.rx, &v));
+	memset(p.memory, 0xff, BYTES);
+	cr_assert_not(rsk_ring_peek(&p.rx, &v));
+	free(p.memory);
+}
+
+Test(ring, every_length_through_many_laps)
+{
+	uint8_t in[BYTES], out[RSK_SLOT_MAX_PAYLOAD];
+	uint64_t wrapped = 0, at_end = 0;
+	struct pair p;
+
+	pair_init(&p);
+	for (size_t i = 0; i < sizeof(in); i++)
+		in[i] = dice_byte(1, i);
+	for (size_t len = 1; len < 3000; len++) {
+		size_t sent = 0, got = 0;
+
+		while (got < len) {
+			ssize_t n = put(&p, in + sent, len - sent);
+			uint32_t cell = (uint32_t)(p.rx.next & (CELLS - 1));
+
+			cr_assert(sent == len || n > 0);
+			sent += n > 0 ? (size_t)n : 0;
+			n = take(&p, out);
+			cr_assert_gt(n, 0);
+			cr_assert_arr_eq(out, in + got, (size_t)n);
+			cr_assert_leq(cell + rsk_slot_cells((uint32_t)n), CELLS,
+				      "a slot around the end");
+			at_end += cell + rsk_slot_cells((uint32_t)n) == CELLS;
+			got += (size_t)n;
+			cr_assert_eq(rsk_ring_tx_credit(&p.tx, p.rx.next), 0);
+			pair_check(&p);
+		}
+	}
+	wrapped = p.tx.next / CELLS;
+	cr_assert_gt(wrapped, 500);
+	cr_assert_gt(at_end, 100);
+	cr_assert_eq(p.tx.slots, p.rx.slots);
+	free(p.memory);
+}
+
+Test(ring, full_keeps_room_for_a_command)
+{
+	struct rsk_slot_command cmd = { .pos = 5, .what = RSK_COMMAND_MOVE, .gen = 1 };
+	uint8_t in[100] = { 1 }, out[RSK_SLOT_MAX_PAYLOAD];
+	struct rsk_slot_view v;
+	struct pair p;
+	int slots = 0;
+
+	pair_init(&p);
+	while (put(&p, in, sizeof(in)) > 0)
+		slots++;
+	cr_assert_eq(slots, (CELLS - RSK_RING_RESERVE_CELLS) / 2);
+	cr_assert_eq(rsk_ring_tx_room(&p.tx), 0);
+	cr_assert_eq(rsk_ring_put_command(&p.tx, &p.key, &cmd), 0);
+	pair_check(&p);
+	for (int i = 0; i < slots; i++)
+		cr_assert_eq(take(&p, out), (ssize_t)sizeof(in));
+	cr_assert(rsk_ring_peek(&p.rx, &v));
+	cr_assert_eq(v.head.kind, RSK_SLOT_CONTROL);
+	cr_assert_eq(take(&p, out), (ssize_t)sizeof(cmd));
+	cr_assert_arr_eq(out, &cmd, sizeof(cmd));
+	cr_assert_eq(take(&p, out), -EAGAIN);
+	free(p.memory);
+}
+
+Test(ring, commands_without_end_meet_the_reader)
+{
+	struct rsk_slot_command cmd = { .what = RSK_COMMAND_FIN };
+	struct pair p;
+
+	pair_init(&p);
+	for (uint32_t i = 0; i < CELLS; i++)
+		cr_assert_eq(rsk_ring_put_command(&p.tx, &p.key, &cmd), 0);
+	cr_assert_eq(rsk_ring_put_command(&p.tx, &p.key, &cmd), -ENOBUFS);
+	pair_check(&p);
+	free(p.memory);
+}
+
+Test(ring, credit_is_not_believed_blindly)
+{
+	struct pair p;
+
+	pair_init(&p);
+	cr_assert_gt(put(&p, "abc", 3), 0);
+	cr_assert_eq(rsk_ring_tx_credit(&p.tx, p.tx.next + 1), -EPROTO);
+	cr_assert_eq(rsk_ring_tx_credit(&p.tx, UINT64_MAX), -EPROTO);
+	cr_assert_eq(rsk_ring_tx_credit(&p.tx, p.tx.next), 0);
+	cr_assert_eq(rsk_ring_tx_credit(&p.tx, 0), 0);
+	cr_assert_eq(p.tx.credit, p.tx.next, "old credit took back newer credit");
+	pair_check(&p);
+	free(p.memory);
+}
+
+Test(ring, every_bit_counts)
+{
+	uint8_t in[70], out[RSK_SLOT_MAX_PAYLOAD];
+	struct pair p;
+
+	pair_init(&p);
+	for (size_t i = 0; i < sizeof(in); i++)
+		in[i] = dice_byte(2, i);
+	cr_assert_eq(put(&p, in, sizeof(in)), (ssize_t)sizeof(in));
+	for (size_t bit = 0; bit < (sizeof(in) + RSK_SLOT_FRAME_BYTES) * 8; bit++) {
+		p.memory[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		cr_assert_eq(take(&p, out), -EAGAIN, "bit %zu turned, and accepted", bit);
+		p.memory[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+	cr_assert_gt(p.rx.retries, 500);
+	cr_assert_eq(take(&p, out), (ssize_t)sizeof(in));
+	cr_assert_arr_eq(out, in, sizeof(in));
+	cr_assert_eq(p.rx.bad_looks, 0);
+	free(p.memory);
+}
+
+Test(ring, half_a_slot_does_not_pass)
+{
+	uint8_t in[1000], whole[BYTES], out[RSK_SLOT_MAX_PAYLOAD];
+	size_t bytes = sizeof(in) + RSK_SLOT_FRAME_BYTES;
+	struct pair p;
+
+	pair_init(&p);
+	memset(in, 0x5a, sizeof(in));
+	cr_assert_gt(put(&p, in, sizeof(in)), 0);
+	memcpy(whole, p.memory, sizeof(whole));
+	/* Any beginning and any end of it may be there first. */
+	for (size_t cut = 1; cut < bytes; cut++) {
+		memset(p.memory, 0, BYTES);
+		memcpy(p.memory, whole, cut);
+		cr_assert_eq(take(&p, out), -EAGAIN, "%zu bytes of %zu", cut, bytes);
+		memset(p.memory, 0, BYTES);
+		memcpy(p.memory + cut, whole + cut, bytes - cut);
+		cr_assert_eq(take(&p, out), -EAGAIN, "all but %zu of %zu", cut, bytes);
+	}
+	memcpy(p.memory, whole, sizeof(whole));
+	cr_assert_eq(take(&p, out), (ssize_t)sizeof(in));
+	free(p.memory);
+}
+
+Test(ring, old_laps_other_streams_and_forgeries_fail)
+{
+	uint8_t in[40] = { 9 }, out[RSK_SLOT_MAX_PAYLOAD], first[RSK_CELL_BYTES];
+	struct pair p, other;
+
+	pair_init(&p);
+	pair_init(&other);
+	cr_assert_eq(put(&p, in, sizeof(in)), (ssize_t)sizeof(in));
+	memcpy(first, p.memory, sizeof(first));
+	for (uint32_t i = 0; i < CELLS; i++) {
+		cr_assert_eq(take(&p, out), (ssize_t)sizeof(in));
+		cr_assert_eq(rsk_ring_tx_credit(&p.tx, p.rx.next), 0);
+		cr_assert_eq(put(&p, in, sizeof(in)), (ssize_t)sizeof(in));
+	}
+	/* The same place one lap later: the old slot as it was, then with the right index written in. */
+	memcpy(p.memory, first, sizeof(first));
+	cr_assert_eq(take(&p, out), -EAGAIN);
+	memcpy(p.memory, &p.rx.next, sizeof(p.rx.next));
+	cr_assert_eq(take(&p, out), -EAGAIN);
+	/* Another stream's slot of the same index. */
+	rsk_key_init(&other.key, 43);
+	cr_assert_gt(put(&other, in, sizeof(in)), 0);
+	memcpy(p.memory, other.memory, RSK_CELL_BYTES);
+	p.rx.next = CELLS;
+	cr_assert_eq(take(&p, out), -EAGAIN);
+	cr_assert_gt(p.rx.retries, 1);
+	free(p.memory);
+	free(other.memory);
+}
+
+/* ASan sees a read beyond the ring: its memory ends where the ring ends. */
+Test(ring, wild_headers_stay_inside)
+{
+	uint64_t dice = dice_seed("wild_headers_stay_inside");
+	uint8_t *out = malloc(RSK_SLOT_MAX_PAYLOAD);
+	uint64_t claimed = 0;
+	struct pair p;
+
+	pair_init(&p);
+	for (int i = 0; i < 200000; i++) {
+		struct rsk_slot_head head;
+		struct rsk_slot_view v;
+		uint64_t r = dice_roll(&dice);
+
+		p.rx.next = CELLS + r % (3 * CELLS);
+		head = (struct rsk_slot_head){ .index = p.rx.next,
+					       .len = (uint32_t)(r >> 16) >> (r >> 8 & 31),
+					       .kind = (uint16_t)(r >> 48 & 3),
+					       .zero = (uint16_t)(r >> 50 & 1) };
+		memcpy(p.memory + (p.rx.next & (CELLS - 1)) * RSK_CELL_BYTES, &head, sizeof(head));
+		if (!rsk_ring_peek(&p.rx, &v))
+			continue;
+		claimed++;
+		if (rsk_ring_copy(&p.rx, &p.key, &v, out))
+			cr_assert_fail("random memory was believed");
+	}
+	cr_assert_gt(claimed, 10000);
+	free(out);
+	free(p.memory);
+}
+
+Test(ring, sender_reads_its_own_slots_back)
+{
+	struct rsk_slot_command cmd = { .pos = 3, .what = RSK_COMMAND_MOVE };
+	uint8_t buf[RSK_SLOT_MAX_PAYLOAD];
+	uint64_t index = CELLS;
+	uint16_t kind;
+	struct pair p;
+
+	pair_init(&p);
+	cr_assert_eq(put(&p, "abc", 3), 3);
+	cr_assert_eq(rsk_ring_put_command(&p.tx, &p.key, &cmd), 0);
+	cr_assert_eq(rsk_ring_tx_read(&p.tx, &p.key, &index, &kind, buf), 3);
+	cr_assert_eq(kind, RSK_SLOT_DATA);
+	cr_assert_arr_eq(buf, "abc", 3);
+	cr_assert_eq(rsk_ring_tx_read(&p.tx, &p.key, &index, &kind, buf), (ssize_t)sizeof(cmd));
+	cr_assert_eq(kind, RSK_SLOT_CONTROL);
+	cr_assert_eq(index, p.tx.next);
+	cr_assert_eq(rsk_ring_tx_read(&p.tx, &p.key, &index, &kind, buf), -EPROTO);
+	index = CELLS;
+	p.memory[RSK_SLOT_HEAD_BYTES] ^= 1; /* the peer wrote over it */
+	cr_assert_eq(rsk_ring_tx_read(&p.tx, &p.key, &index, &kind, buf), -EPROTO);
+	free(p.memory);
+}
+
+/* Killed between a put and its counting: the ring is the truth. */
+Test(ring, recovers_what_was_put)
+{
+	uint8_t buf[RSK_SLOT_MAX_PAYLOAD];
+	struct rsk_ring_tx before;
+	uint32_t len = 0;
+	struct pair p;
+
+	pair_init(&p);
+	before = p.tx;
+	cr_assert_not(rsk_ring_tx_recover(&p.tx, &p.key, buf, &len));
+	cr_assert_eq(put(&p, "abcd", 4), 4);
+	p.tx = before;
+	cr_assert(rsk_ring_tx_recover(&p.tx, &p.key, buf, &len));
+	cr_assert_eq(len, 4);
+	cr_assert_eq(p.tx.next, CELLS + 1);
+	cr_assert_eq(p.tx.data_end, p.tx.next);
+	cr_assert_not(rsk_ring_tx_recover(&p.tx, &p.key, buf, &len));
+	pair_check(&p);
+	free(p.memory);
+}
+
+/* A put that fails has taken nothing: its bytes have to go another way. */
+Test(ring, failed_put_leaves_the_source_where_it_was)
+{
+	uint8_t mine[BYTES], peer[BYTES];
+	struct iovec iov = { (void *)(uintptr_t) "abcdef", 6 };
+	struct rsk_ring_tx tx;
+	struct rsk_iovcur cur;
+	struct rsk_chaos chaos;
+	struct rsk_key key;
+
+	memset(peer, 0, sizeof(peer));
+	cr_assert_eq(rsk_chaos_open(&chaos, &rsk_chaos_reliable, 1, mine, peer, BYTES), 0);
+	rsk_key_init(&key, 1);
+	rsk_ring_tx_init(&tx, &chaos.rail, 0, CELLS);
+	rsk_chaos_break(&chaos);
+	rsk_iovcur_init(&cur, &iov, 1);
+	cr_assert_eq(rsk_ring_put_data(&tx, &key, &cur, 6), -ENETDOWN);
+	cr_assert_eq(cur.left, 6);
+	cr_assert_eq(tx.next, CELLS);
+	rsk_chaos_close(&chaos);
+}
