@@ -108,6 +108,12 @@ int rsk_hook_dup(int fd)
  */
 static int rsk_before_dup_onto(int fd, int to)
 {
+	/*
+	 * A vfork child gives a stream to the program that it is about to execute, which sees the kernel alone.
+	 * Memory is the parent's, descriptors have the same numbers.
+	 */
+	if (rsk_booted && rsk_direct)
+		rsk_fd_leave(fd, RSK_REASON_EXEC);
 	if (!rsk_live())
 		return 0;
 	if (rsk_fd_ours(fd) || rsk_fd_ours(to))

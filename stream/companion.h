@@ -6,6 +6,7 @@
 #ifndef RSK_COMPANION_H
 #define RSK_COMPANION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -23,6 +24,8 @@ struct rsk_companion_ops {
 	 */
 	int (*tx_pos)(struct rsk_companion *c, uint64_t *pos);
 	int (*rx_pos)(struct rsk_companion *c, uint64_t *pos);
+	/* Does the next byte stand at the urgent mark, where a read stops? NULL: there is none. */
+	bool (*at_mark)(struct rsk_companion *c);
 };
 
 struct rsk_companion {

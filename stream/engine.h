@@ -81,6 +81,9 @@ void rsk_fd_new(int fd);
 void rsk_fd_connected(int fd);
 void rsk_fd_accepted(int fd);
 
+/* A socket that is not connected yet gets into an epoll set: known from here on, as its registration has to be. */
+void rsk_fd_watched(int fd);
+
 /* epoll_create*() made @fd. */
 void rsk_fd_epoll(int fd);
 

@@ -270,7 +270,7 @@ void rsk_epoll_joined(struct rsk_stream *s)
 			continue;
 		/* What cannot be taken over stays right: this stream keeps its directions on TCP. */
 		if (r->set->collides || take_over(f, r, EPOLL_CTL_MOD) < 0) {
-			s->tx.peer_left = true;
+			s->tx.gave_up = true;
 			s->rx.gave_up = true;
 			rsk_stats_set_reason(s->rec, RSK_REASON_EPOLL_TAG);
 		}
@@ -427,6 +427,8 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	f = rsk_epoll_family();
 	if (inner && op == EPOLL_CTL_ADD)
 		rsk_epoll_watch(fd);
+	if (e && !inner && op == EPOLL_CTL_ADD)
+		rsk_fd_watched(fd);
 	s = f ? rsk_stream_of(fd) : NULL;
 	if (s && !e && op == EPOLL_CTL_ADD) {
 		/* A set that was made where we did not see it (before exec). */

@@ -63,8 +63,7 @@ void rsk_fork_child(void)
 
 /*
  * Another program takes over. What has CLOEXEC goes the way of a killed process: the ring says what was sent. What
- * stays open is used there without us: a stream that we alone hold goes back to TCP; one that another process
- * holds too is its, and the copy that we leave is none of the library's any more.
+ * stays open is used there without us and goes back to TCP, for every process that holds it.
  */
 void rsk_exec_prepare(void)
 {
@@ -79,7 +78,11 @@ void rsk_exec_prepare(void)
 			continue;
 		s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
 		flags = rsk_sys_fcntl((int)i, F_GETFD, 0);
-		if (flags >= 0 && !(flags & FD_CLOEXEC) && rsk_stream_sole_process(s))
+		/*
+		 * The new program may use what it inherits, and sees the kernel alone; whether it does cannot be
+		 * known, and a stream on TCP is right either way.
+		 */
+		if (flags >= 0 && !(flags & FD_CLOEXEC))
 			rsk_fd_leave((int)i, RSK_REASON_EXEC);
 		if (!rsk_stream_sole_process(s) || atomic_load(&s->fds) > 1)
 			atomic_fetch_sub(&s->fds, 1);

@@ -25,7 +25,10 @@ static void notify(struct rsk_stream *s, uint32_t what)
 	s->link->shm.rail.ops->notify(&s->link->shm.rail, s->sid, what);
 }
 
-/* The stream's ordinary end goes by way of the companion, which is no demotion. A hint is good enough for the record. */
+/*
+ * The stream's ordinary end goes by way of the companion, which is no demotion. A hint is good enough for the
+ * record.
+ */
 static bool ends(const struct rsk_stream *s, bool tx)
 {
 	return s->tx.peer_closed || s->tx.answer->what == RSK_RX_CLOSED || (tx && s->tx.fin);
@@ -205,6 +208,8 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 				break;
 			if (peek && !(flags & MSG_WAITALL))
 				break;
+			if (trunc && !peek)
+				continue; /* a scratch full at a time: there may be more */
 		} else if (n != -EAGAIN && n != -EINTR) {
 			break; /* the end, an error */
 		} else if (atomic_load(&s->rd_shut)) {
@@ -526,20 +531,20 @@ void rsk_op_inq(struct rsk_op *op, int *value)
 	*value = (int)(n + (uint64_t)*value < INT32_MAX ? n + (uint64_t)*value : INT32_MAX);
 }
 
+/*
+ * SIOCOUTQ counts what the peer's kernel has not got yet, read or not: on a fabric where a put has landed when it
+ * returns that is nothing.
+ */
 void rsk_op_outq(struct rsk_op *op, int *value)
 {
 	struct rsk_stream *s = op->s;
-	uint64_t consumed = 0, n = 0;
+	uint64_t n = 0;
 
-	if (!s)
+	if (!s || (s->link->shm.rail.ops->caps & RSK_FABRIC_SYNC))
 		return;
 	rsk_lock(&s->tx_lock);
-	s->link->shm.rail.ops->get(&s->link->shm.rail,
-				   rsk_shm_ctl_off(s->sid) + offsetof(struct rsk_shm_ctl, consumed),
-				   &consumed, sizeof(consumed), 0);
-	/* TCP counts what is not acknowledged; a slot is acknowledged when it is read. Cells, as bytes, at most. */
-	if (s->tx.state == RSK_TX_ONRING && consumed < s->tx.ring.data_end)
-		n = (s->tx.ring.data_end - consumed) * RSK_CELL_BYTES;
+	if (s->tx.state == RSK_TX_ONRING && s->tx.ring.data_end > s->tx.ring.credit)
+		n = (s->tx.ring.data_end - s->tx.ring.credit) * RSK_CELL_BYTES;
 	if (n > s->tx.pos - s->tx.start_pos)
 		n = s->tx.pos - s->tx.start_pos;
 	rsk_unlock(&s->tx_lock);

@@ -139,7 +139,15 @@ static int kernel_rx_pos(struct rsk_companion *c, uint64_t *pos)
 	return -EAGAIN;
 }
 
+static bool kernel_at_mark(struct rsk_companion *c)
+{
+	int at = 0;
+
+	return rsk_sys_ioctl(c->fd, SIOCATMARK, &at) == 0 && at;
+}
+
 static const struct rsk_companion_ops kernel_ops = {
+	.at_mark = kernel_at_mark,
 	.send = kernel_send,
 	.recv = kernel_recv,
 	.tx_pos = kernel_tx_pos,

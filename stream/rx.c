@@ -348,7 +348,7 @@ ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcu
 		if (total && !rx->hold_len) {
 			/* Never lose an error or an end of the companion behind bytes already taken. */
 			look_at_companion(rx, c);
-			if (rx->tcp_eof || rx->tcp_err)
+			if (rx->tcp_eof || rx->tcp_err || (c->ops->at_mark && c->ops->at_mark(c)))
 				return (ssize_t)total;
 		}
 		n = recv_tcp(rx, c, dst, peek);

@@ -39,6 +39,8 @@ static struct stream_pool *pool_get(void)
 	return p;
 }
 
+#define STATS_YIELDS 10000
+
 static struct rsk_stream *stream_alloc(void)
 {
 	struct stream_pool *p = pool_get();
@@ -63,6 +65,7 @@ static struct rsk_stream *stream_alloc(void)
 struct rsk_stream *rsk_stream_new(int fd, bool connecting_side)
 {
 	static _Atomic(int) stats_pid;
+	static _Atomic(bool) stats_ready;
 	struct rsk_stream *s;
 	struct rsk_tuple tuple;
 	int flags, seen = atomic_load(&stats_pid);
@@ -73,8 +76,13 @@ struct rsk_stream *rsk_stream_new(int fd, bool connecting_side)
 		memset(&tuple, 0, sizeof(tuple)); /* in progress: filled in when it has earned it */
 	}
 	rsk_guard_enter();
-	if (seen != rsk_pid && atomic_compare_exchange_strong(&stats_pid, &seen, rsk_pid) && !seen)
+	if (seen != rsk_pid && atomic_compare_exchange_strong(&stats_pid, &seen, rsk_pid) && !seen) {
 		rsk_stats_init(rsk_own_fd);
+		atomic_store(&stats_ready, true);
+	}
+	/* Another thread may be at it: its streams are to be seen as well; but nobody waits for ever. */
+	for (int i = 0; i < STATS_YIELDS && !atomic_load(&stats_ready); i++)
+		rsk_sys_sched_yield();
 	s = stream_alloc();
 	rsk_guard_exit();
 	if (!s)
@@ -119,6 +127,8 @@ static void stream_free(struct rsk_stream *s)
 		rsk_rx_fini(&s->rx);
 		rsk_tx_fini(&s->tx);
 		idle = atomic_fetch_sub(&s->link->streams, 1) == 1 && rsk_link_useless(s->link);
+	} else if (s->search.looks) {
+		idle = true; /* it may have knocked at a door, or been knocked for, in vain */
 	}
 	rsk_stats_stream_put(s->rec, rsk_now_ns());
 	atomic_store(&s->phase, RSK_PHASE_FREE);
@@ -233,12 +243,30 @@ static void begin(int fd, bool connecting_side)
 		rsk_stream_cold(s, RSK_REASON_STDIO);
 }
 
+void rsk_fd_watched(int fd)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+	int listens = 0;
+
+	if (rsk_fd_word(fd) || !rsk_fdtab.word || !is_tcp(fd) ||
+	    rsk_sys_getpeername(fd, (struct sockaddr *)&sa, &len) != -ENOTCONN)
+		return;
+	len = sizeof(listens);
+	if (rsk_sys_getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && !listens)
+		begin(fd, true);
+}
+
 void rsk_fd_connected(int fd)
 {
 	struct rsk_stream *s = rsk_stream_of(fd);
+	struct rsk_tuple tuple;
 
 	if (s) {
-		rsk_stream_unpin(s); /* a second connect() on a socket in progress */
+		/* A second connect() on a socket in progress, or one that was watched before it was connected. */
+		if (rsk_stream_phase(s) == RSK_PHASE_CANDIDATE && rsk_tuple_from_fd(fd, &tuple) == 0)
+			rsk_stats_stream_name(s->rec, &tuple);
+		rsk_stream_unpin(s);
 		return;
 	}
 	if (!rsk_fd_word(fd) && rsk_fdtab.word && is_tcp(fd))
@@ -423,7 +451,7 @@ int rsk_stream_leave(struct rsk_stream *s, int fd, enum rsk_reason why)
 
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
-	s->tx.peer_left = true; /* we never propose again */
+	s->tx.gave_up = true; /* we never propose again */
 	rsk_handback(s, fd);
 	rsk_rx_leave(&s->rx, &again);
 	rsk_stream_note(s, false, why);

@@ -134,7 +134,8 @@ def client_leaves_early(t):
         t.equal(status.strip(), "20000000", "bytes before breaking off")
     total = fetch_all(t, port, sizes=(612, 10_000_000))
     stop(t, server)
-    t.stats.direct(port, to_client=total, streams=5)
+    # Of some 20 MB a connection the kernel's buffers take about half before the two ends have met.
+    t.stats.direct(port, to_client=total, streams=5, share=0.2)
 
 
 @case(90)

@@ -7,88 +7,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
-#include "chaos.h"
-#include "dice.h"
-#include "rx.h"
-#include "tx.h"
+#include "duplex_parts.h"
 
-#define MAIL_TX_OFF 0u
-#define MAIL_RX_OFF 64u
-#define RING_OFF 128u
+
 #define MAX_MESSAGE 60000u
-
-struct way;
-
-struct end {
-	struct rsk_companion c;
-	struct way *w;
-};
-
-/* One direction: the sender's machine at one end, the receiver's at the other. */
-struct way {
-	struct duplex *d;
-	uint32_t id;
-	struct rsk_tx tx;
-	struct rsk_rx rx;
-	struct end at_tx, at_rx;
-	uint8_t *fifo;
-	uint64_t fifo_in, fifo_out;
-	bool fifo_end;
-
-	uint64_t sent, received;
-	bool fin_asked, ended;
-	bool in_tx, in_rx; /* a call of this machine is running: nobody else calls it */
-	bool leaving;	   /* inside rsk_rx_leave() */
-	bool was_broken;   /* rx told C, tx has not heard it yet */
-	uint64_t c_pos, c_cell;
-	uint32_t mute; /* the receiver makes no call for so many turns */
-};
-
-struct duplex {
-	const struct duplex_config *config;
-	struct duplex_sums *sums;
-	uint64_t rng;
-	uint32_t depth;
-	bool finishing;
-	uint8_t *segment[2];
-	size_t segment_bytes;
-	struct rsk_chaos chaos[2];
-	struct rsk_rail shm[2];
-	struct rsk_rail *rail[2];
-	struct way way[2];
-	uint8_t *out, *in;
-};
-
-/* Criterion reports every assertion, passed ones too, through a pipe: too slow for one a byte. */
-#define CHECK(d, what, fmt, ...)                                                                   \
-	do {                                                                                       \
-		if (!(what))                                                                       \
-			cr_assert_fail("seed %" PRIu64 ": " fmt, (d)->config->seed,                \
-				       ##__VA_ARGS__);                                             \
-	} while (0)
-
-static uint64_t below(struct duplex *d, uint64_t n)
-{
-	return dice_roll(&d->rng) % n;
-}
-
-static bool chance(struct duplex *d, uint32_t percent)
-{
-	return below(d, 100) < percent;
-}
 
 static void act_tx(struct way *w);
 static void act_rx(struct way *w);
 static void do_send(struct way *w);
 
-/* ---- the companion ---- */
-
-static struct way *way_of(struct rsk_companion *c)
-{
-	return ((struct end *)(void *)c)->w;
-}
+/* ---- the other process, inside a call of this one ---- */
 
 /* The sender goes on the ring, off it again, and on by TCP, all while the receiver is inside one read. */
 static void overtake(struct way *w)
@@ -108,7 +37,7 @@ static void overtake(struct way *w)
 }
 
 /* The other process runs while this one is inside a call. */
-static void meanwhile(struct way *w)
+void duplex_meanwhile(struct way *w)
 {
 	struct duplex *d = w->d;
 
@@ -133,82 +62,6 @@ static void meanwhile(struct way *w)
 	}
 	d->depth--;
 }
-
-static ssize_t fifo_send(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
-			 int flags)
-{
-	struct way *w = way_of(c);
-	size_t room, done = 0;
-
-	CHECK(w->d, w->in_tx, "send outside a call of the sender");
-	meanwhile(w);
-	CHECK(w->d, !w->fifo_end, "bytes after the kernel's FIN");
-	room = w->d->config->fifo_bytes - (size_t)(w->fifo_in - w->fifo_out);
-	if (room < cap)
-		cap = room;
-	if (!w->d->finishing && chance(w->d, 10))
-		cap = 0;
-	else if (cap > 1 && chance(w->d, 20))
-		cap = 1 + below(w->d, cap);
-	for (int i = 0; i < n && done < cap; i++)
-		for (size_t k = 0; k < iov[i].iov_len && done < cap; k++, done++)
-			w->fifo[w->fifo_in++ % w->d->config->fifo_bytes] =
-				((const uint8_t *)iov[i].iov_base)[k];
-	meanwhile(w);
-	return done ? (ssize_t)done : -EAGAIN;
-}
-
-static ssize_t fifo_recv(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
-			 int flags)
-{
-	struct way *w = way_of(c);
-	uint64_t at;
-	size_t done = 0;
-	bool end;
-
-	CHECK(w->d, w->in_rx, "recv outside a call of the receiver");
-	meanwhile(w);
-	if (w->fifo_in - w->fifo_out < cap)
-		cap = w->fifo_in - w->fifo_out;
-	end = w->fifo_end && !cap;
-	at = w->fifo_out;
-	for (int i = 0; i < n && done < cap; i++)
-		for (size_t k = 0; k < iov[i].iov_len && done < cap; k++, done++)
-			((uint8_t *)iov[i].iov_base)[k] = w->fifo[at++ % w->d->config->fifo_bytes];
-	if (!(flags & MSG_PEEK))
-		w->fifo_out = at;
-	meanwhile(w);
-	return done ? (ssize_t)done : end ? 0 : -EAGAIN;
-}
-
-static int fifo_tx_pos(struct rsk_companion *c, uint64_t *pos)
-{
-	struct way *w = way_of(c);
-
-	meanwhile(w);
-	if (!w->d->finishing && chance(w->d, 20))
-		return -EAGAIN;
-	*pos = w->fifo_in;
-	return 0;
-}
-
-static int fifo_rx_pos(struct rsk_companion *c, uint64_t *pos)
-{
-	struct way *w = way_of(c);
-
-	meanwhile(w);
-	if (!w->d->finishing && chance(w->d, 20))
-		return -EAGAIN;
-	*pos = w->fifo_out;
-	return 0;
-}
-
-static const struct rsk_companion_ops fifo_ops = {
-	.send = fifo_send,
-	.recv = fifo_recv,
-	.tx_pos = fifo_tx_pos,
-	.rx_pos = fifo_rx_pos,
-};
 
 /* ---- one step of an end ---- */
 
@@ -492,59 +345,6 @@ static void notice_break(struct duplex *d)
 
 /* ---- a run ---- */
 
-static const struct rsk_fabric_ops shm_ops = {
-	.name = "shm-like",
-	.caps = RSK_FABRIC_RELIABLE | RSK_FABRIC_DURABLE | RSK_FABRIC_SYNC,
-};
-
-/* The other process also runs between a put and what its caller does next. */
-static int busy_put(struct rsk_rail *rail, uint64_t off, size_t len)
-{
-	struct duplex *d = rail->priv;
-
-	for (int i = 0; i < 2; i++)
-		if (d->way[i].in_tx != d->way[i].in_rx)
-			meanwhile(&d->way[i]);
-	return 0;
-}
-
-static const struct rsk_fabric_ops busy_ops = {
-	.name = "shm-like, interleaved",
-	.caps = RSK_FABRIC_RELIABLE | RSK_FABRIC_DURABLE | RSK_FABRIC_SYNC,
-	.put = busy_put,
-};
-
-static void rails_init(struct duplex *d)
-{
-	const struct duplex_config *config = d->config;
-
-	d->segment_bytes = RING_OFF + (size_t)config->cells * RSK_CELL_BYTES;
-	for (int i = 0; i < 2; i++) {
-		d->segment[i] = aligned_alloc(64, d->segment_bytes);
-		memset(d->segment[i], 0, d->segment_bytes);
-	}
-	for (int i = 0; i < 2; i++) {
-		if (config->fabric == DUPLEX_SHM) {
-			d->shm[i] =
-				(struct rsk_rail){ .ops = config->interleave ? &busy_ops : &shm_ops,
-						   .priv = d,
-						   .window = d->segment[!i],
-						   .window_bytes = d->segment_bytes,
-						   .segment = d->segment[i],
-						   .segment_bytes = d->segment_bytes };
-			d->rail[i] = &d->shm[i];
-			continue;
-		}
-		cr_assert_eq(rsk_chaos_open(&d->chaos[i],
-					    config->fabric == DUPLEX_WILD ? &rsk_chaos_wild :
-									    &rsk_chaos_reliable,
-					    dice_roll(&d->rng), d->segment[i], d->segment[!i],
-					    d->segment_bytes),
-			     0);
-		d->rail[i] = &d->chaos[i].rail;
-	}
-}
-
 /* Direction i: from end i to end 1-i. */
 static void way_init(struct duplex *d, uint32_t i)
 {
@@ -552,8 +352,8 @@ static void way_init(struct duplex *d, uint32_t i)
 	uint64_t key = dice_roll(&d->rng);
 
 	*w = (struct way){ .d = d, .id = i };
-	w->at_tx = (struct end){ { &fifo_ops, -1 }, w };
-	w->at_rx = (struct end){ { &fifo_ops, -1 }, w };
+	w->at_tx = (struct end){ { &duplex_fifo_ops, -1 }, w };
+	w->at_rx = (struct end){ { &duplex_fifo_ops, -1 }, w };
 	w->fifo = malloc(d->config->fifo_bytes);
 	rsk_tx_init(&w->tx, d->rail[i], RING_OFF, d->config->cells, MAIL_TX_OFF,
 		    (const struct rsk_mail *)(const void *)(d->segment[i] + MAIL_RX_OFF), key);
@@ -625,7 +425,7 @@ void duplex_run(const struct duplex_config *config, struct duplex_sums *sums)
 	d->config = config;
 	d->sums = sums;
 	d->rng = config->seed;
-	rails_init(d);
+	duplex_rails_init(d);
 	for (uint32_t i = 0; i < 2; i++)
 		way_init(d, i);
 	for (uint32_t i = 0; i < config->steps; i++) {

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* duplex_parts.h - what duplex.c (the two ends) and duplex_net.c (what lies between them) share. */
+#ifndef DUPLEX_PARTS_H
+#define DUPLEX_PARTS_H
+
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "chaos.h"
+#include "dice.h"
+#include "duplex.h"
+#include "rx.h"
+#include "tx.h"
+
+#define MAIL_TX_OFF 0u
+#define MAIL_RX_OFF 64u
+#define RING_OFF 128u
+
+struct way;
+
+struct end {
+	struct rsk_companion c;
+	struct way *w;
+};
+
+/* One direction: the sender's machine at one end, the receiver's at the other. */
+struct way {
+	struct duplex *d;
+	uint32_t id;
+	struct rsk_tx tx;
+	struct rsk_rx rx;
+	struct end at_tx, at_rx;
+	uint8_t *fifo;
+	uint64_t fifo_in, fifo_out;
+	bool fifo_end;
+
+	uint64_t sent, received;
+	bool fin_asked, ended;
+	bool in_tx, in_rx; /* a call of this machine is running: nobody else calls it */
+	bool leaving;	   /* inside rsk_rx_leave() */
+	bool was_broken;   /* rx told C, tx has not heard it yet */
+	uint64_t c_pos, c_cell;
+	uint32_t mute; /* the receiver makes no call for so many turns */
+};
+
+struct duplex {
+	const struct duplex_config *config;
+	struct duplex_sums *sums;
+	uint64_t rng;
+	uint32_t depth;
+	bool finishing;
+	uint8_t *segment[2];
+	size_t segment_bytes;
+	struct rsk_chaos chaos[2];
+	struct rsk_rail shm[2];
+	struct rsk_rail *rail[2];
+	struct way way[2];
+	uint8_t *out, *in;
+};
+
+/* Criterion reports every assertion, passed ones too, through a pipe: too slow for one a byte. */
+#define CHECK(d, what, fmt, ...)                                                                   \
+	do {                                                                                       \
+		if (!(what))                                                                       \
+			cr_assert_fail("seed %" PRIu64 ": " fmt, (d)->config->seed,                \
+				       ##__VA_ARGS__);                                             \
+	} while (0)
+
+static inline uint64_t below(struct duplex *d, uint64_t n)
+{
+	return dice_roll(&d->rng) % n;
+}
+
+static inline bool chance(struct duplex *d, uint32_t percent)
+{
+	return below(d, 100) < percent;
+}
+
+/* The other process runs while this one is inside a call. */
+void duplex_meanwhile(struct way *w);
+
+/* A byte queue with an end, of few bytes, that says EAGAIN and takes parts as it likes. */
+extern const struct rsk_companion_ops duplex_fifo_ops;
+
+/* Segments of both ends, and the rails between them, as the configuration says. */
+void duplex_rails_init(struct duplex *d);
+
+#endif
