@@ -3,11 +3,12 @@
  * epoll.h - epoll sets that hold joined streams. Internal to stream/; the hooks' side is in engine.h.
  *
  * The application's epoll set stays the kernel's. When a stream in it is joined, its registration is
- * changed to carry a private tag and to tell edges only: whatever the kernel then says of the companion, and
- * whatever the ready map says of the ring, leads to the same place: the registration is queued on the set's ready
- * list, and the next wait asks the stream what is true now. From there on it is the kernel's own algorithm
- * (fs/eventpoll.c): level triggered ones stay on the list while they are ready, edge triggered ones do not, oneshot ones are disarmed.
- * A bell (eventfd, edge triggered) per link sits in the set and wakes its sleepers.
+ * changed to carry a private tag and to tell edges only: whatever the kernel then says of the companion,
+ * and whatever the ready map says of the ring, leads to the same place: the registration is queued on the
+ * set's ready list, and the next wait asks the stream what is true now. From there on it is the kernel's
+ * own algorithm (fs/eventpoll.c): level triggered ones stay on the list while they are ready, edge
+ * triggered ones do not, oneshot ones are disarmed. A bell (eventfd, edge triggered) per link sits in the
+ * set and wakes its sleepers.
  *
  * Family memory. One lock for registrations and ready lists; taken before a stream's rx and tx locks.
  */

@@ -302,14 +302,23 @@ static int gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd, str
 		  int max)
 {
 	struct rsk_link *rung = NULL;
-	int n, k;
+	int n = 0, k;
 
+	if (e->watched)
+		announce(e);
 	drain(e);
 	rsk_lock(&f->lock);
 	relieve(e);
-	n = collect(e, evs, max);
-	if (n && n < max) {
-		k = rsk_sys_epoll_pwait(epfd, evs + n, max - n, 0, NULL);
+	/* In turn the kernel's come first, so that ready rings cannot keep them out when there is little room. */
+	if (e->ready && (e->turn++ & 1)) {
+		k = rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
+		if (k > 0)
+			n = translate(f, e, evs, k, &rung);
+		if (n < max)
+			n += collect(e, evs + n, max - n);
+	} else {
+		n = collect(e, evs, max);
+		k = n && n < max ? rsk_sys_epoll_pwait(epfd, evs + n, max - n, 0, NULL) : 0;
 		if (k > 0)
 			n += translate(f, e, evs + n, k, &rung);
 	}

@@ -35,6 +35,7 @@ struct rsk_epoll {
 	bool watched;  /* polled itself, or in another set: its bells always announce */
 	uint32_t tagged; /* registrations taken over */
 	uint32_t sleepers; /* threads in the kernel's wait with bells announced */
+	uint32_t turn; /* whose news come first: the rings', the kernel's */
 	uint32_t spin_ns;
 	uint64_t relief_ns; /* when a writer whose ring is full is to be taken back to TCP; 0: none; under the lock */
 	uint32_t nlinks;

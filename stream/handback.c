@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * handback.c - a stream leaves the ring while bytes lie unread in it, and who uses it next sees only the kernel.
+ * /* handback.c - a stream leaves the ring while bytes lie unread in it, and who uses it next sees only the
+ * kernel.
  *
  * The peer could be asked to repeat them, but may make no call for a long time. A copy of its socket
- * (pidfd_getfd(2), where ptrace permissions allow it) lets us do it in its place: what we take out of the ring we
- * write into the peer's end, and the kernel delivers it into our own receive queue, behind what is there already.
- * In order only while the peer's sender is on the ring, where it writes nothing to TCP; the ring then has no MOVE or FIN in it.
+ * (pidfd_getfd(2), where ptrace permissions allow it) lets us do it in its place: what we take out of the
+ * ring we write into the peer's end, and the kernel delivers it into our own receive queue, behind what is
+ * there already. In order only while the peer's sender is on the ring, where it writes nothing to TCP; the
+ * ring then has no MOVE or FIN in it.
  */
 #include <errno.h>
 #include <poll.h>

@@ -65,7 +65,8 @@ ssize_t rsk_link_msg_recv(int control, struct rsk_link_msg *m, int fds[static RS
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)
 	};
-	ssize_t n = rsk_sys_recvmsg(control, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	/* MSG_TRUNC: the true length, so that a longer message is not taken for one of ours. */
+	ssize_t n = rsk_sys_recvmsg(control, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
 
 	*nfds = 0;
 	if (n <= 0)

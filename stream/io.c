@@ -525,6 +525,7 @@ void rsk_op_inq(struct rsk_op *op, int *value)
 
 	if (!s)
 		return;
+	rsk_stream_serve(s, op->fd); /* a ring that was announced counts from now on */
 	rsk_lock(&s->rx_lock);
 	n = rsk_rx_pending(&s->rx);
 	rsk_unlock(&s->rx_lock);

@@ -35,7 +35,7 @@ def http_server(t):
     for size, file in zip(sizes, files):
         t.same_file(t.path(f"got{size}"), file, f"file of {size} bytes")
     end(t, server)
-    t.stats.direct(port, to_client=sum(sizes))
+    t.stats.direct(port, to_client=sum(sizes), bulk=True)
 
 
 @case(60)
@@ -49,7 +49,7 @@ def urllib_client(t):
     t.run([PYTHON, "-c", program], name="urllib")
     t.same_file(t.path("got"), file, "file")
     end(t, server)
-    t.stats.direct(port, to_client=30_000_000)
+    t.stats.direct(port, to_client=30_000_000, bulk=True)
 
 
 def echo(t, kind, **options):

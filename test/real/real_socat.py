@@ -29,7 +29,7 @@ def one_way(t):
     t.run(["socat", "-u", f"OPEN:{source}", f"TCP:127.0.0.1:{port}"], name="socat-client")
     t.wait(server, 20)
     t.same_file(t.path("got"), source, "file")
-    t.stats.direct(port, to_server=SIZE)
+    t.stats.direct(port, to_server=SIZE, bulk=True)
 
 
 @case(90)
@@ -42,7 +42,7 @@ def fork_relay_to_pipe(t):
         t.same_file(t.path(f"got{number}"), source, f"echo {number}")
         t.stats.sample()
     t.stop(server)
-    t.stats.direct(port, to_server=3 * SIZE, to_client=3 * SIZE, streams=3)
+    t.stats.direct(port, to_server=3 * SIZE, to_client=3 * SIZE, streams=3, bulk=True)
 
 
 @case(90)
@@ -84,7 +84,7 @@ def proxy_chain(t):
     t.stop(near)
     t.stop(far)
     for hop in (port, far_port):
-        t.stats.direct(hop, to_server=SIZE, to_client=SIZE)
+        t.stats.direct(hop, to_server=SIZE, to_client=SIZE, bulk=True)
 
 
 @case(90)
@@ -114,7 +114,7 @@ def netcat(t):
     t.run(["nc", "-N", "127.0.0.1", port], name="nc-client", stdin=source)
     t.wait(server, 20)
     t.same_file(server.out_path, source, "file")
-    t.stats.direct(port, to_server=SIZE)
+    t.stats.direct(port, to_server=SIZE, bulk=True)
 
 
 @case(60)
@@ -126,7 +126,7 @@ def netcat_both_ways(t):
     for proc, wanted in ((client, down), (server, up)):
         t.wait(proc, 40)
         t.same_file(proc.out_path, wanted, f"what {proc.name} got")
-    t.stats.direct(port, to_server=SIZE, to_client=SIZE)
+    t.stats.direct(port, to_server=SIZE, to_client=SIZE, bulk=True)
 
 
 if __name__ == "__main__":

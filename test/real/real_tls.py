@@ -41,7 +41,7 @@ def bulk(t, *options):
     t.stop(client, signal.SIGINT)
     t.stop(server, signal.SIGINT)
     # Both die of the signal, without a word of their own: sampled while they ran.
-    t.stats.direct(port, to_server=size, to_client=size)
+    t.stats.direct(port, to_server=size, to_client=size, bulk=True)
 
 
 @case(120)
@@ -63,7 +63,7 @@ def openssl_file_server(t):
     t.run(["curl", "-sS", "-f", "-k", "-0", "-o", t.path("got"), f"https://127.0.0.1:{port}/file"], name="curl")
     t.same_file(t.path("got"), file, "file by https")
     t.wait(server, 20)
-    t.stats.direct(port, to_client=size)
+    t.stats.direct(port, to_client=size, bulk=True)
 
 
 @case(120)
@@ -90,7 +90,7 @@ def stunnel_between(t):
         t.stop(tunnel)
     t.stop(origin, signal.SIGINT)
     for port in (front, middle, back):
-        t.stats.direct(port, to_client=3 * size, streams=3, share=0.8)
+        t.stats.direct(port, to_client=3 * size, streams=3, share=0.8, bulk=True)
 
 
 @case(60)

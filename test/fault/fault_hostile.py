@@ -1,0 +1,76 @@
+#!/usr/bin/python3 -B
+"""A peer, or a stranger at the door, that does its worst: it harms itself alone."""
+import os
+import random
+import sys
+import time
+
+from peers import Peer  # noqa: F401 (sets the path)
+
+from harness import case, main  # noqa: E402
+
+SECONDS = float(os.environ.get("RSOCK_HOSTILE_SECONDS", "6"))
+
+
+def ticks(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def attack(t, how, hostile_words, preload_hostile):
+    seed = int(os.environ.get("RSOCK_SEED", random.getrandbits(32)))
+    print(f"{t.name}: RSOCK_SEED={seed}")
+    program = os.path.join(t.bin, "fault_hostile")
+    victim = t.spawn([program, "serve", how], name=f"victim-{how}", stdin="pipe", stdout="pipe",
+                     env={"RSOCK_LOG": "error"})
+    port = int(victim.stdout.readline())
+    honest = [t.spawn([program, "honest", port, SECONDS, seed + number], name="honest") for number in range(2)]
+    words = [port if word == "PORT" else victim.pid if word == "PID" else word for word in hostile_words]
+    hostile = t.spawn([program, words[0], words[1], SECONDS - 1, seed], name="hostile", preload=preload_hostile)
+    deadline = time.monotonic() + SECONDS + 15
+    while any(proc.popen.poll() is None for proc in honest + [hostile]):
+        t.check(victim.popen.poll() is None, f"{victim.describe()}: ended with {victim.popen.poll()}")
+        t.check(time.monotonic() < deadline, "the clients did not come to their end")
+        t.stats.sample()
+        time.sleep(0.05)
+    for proc in honest + [hostile]:
+        t.wait(proc, 5)
+    rounds = [int(proc.out()) for proc in honest]
+    print(f"{t.name}: honest rounds {rounds}, hostile {hostile.out().strip()}")
+    t.check(min(rounds) > 500, f"honest clients were held up: {rounds} rounds")
+    # Nobody is there any more: the victim rests.
+    before = ticks(victim.pid)
+    time.sleep(1)
+    t.check(ticks(victim.pid) - before < 0.2, f"{how}: the victim is busy with nobody there")
+    # And is there for the next one.
+    fresh = t.spawn([program, "honest", port, 1, seed + 9], name="fresh")
+    t.wait(fresh, 15)
+    held = len(os.listdir(f"/proc/{victim.pid}/fd"))
+    t.check(held < 200, f"the victim holds {held} descriptors")
+    pids = {proc.pid for proc in honest}
+    direct = [stream for stream in t.stats.streams.values()
+              if stream.pid in pids and stream.tx_ring_bytes and stream.rx_ring_bytes]
+    t.stats.demand(direct, "no honest stream went direct")
+    victim.stdin.close()
+    t.wait(victim, 10)
+    return victim
+
+
+@case(60)
+def scribbling_peer(t):
+    """A joined peer writes over all that it shares: own and the victim's segments."""
+    for how in ("block", "poll", "epoll"):
+        attack(t, how, ("scribble", "PORT"), True)
+
+
+@case(60)
+def stranger_at_the_door(t):
+    """Anything at all on the control socket: sizes, magics, descriptors, messages, floods."""
+    for how in ("poll", "epoll"):
+        victim = attack(t, how, ("control", "PID"), False)
+        t.check("refused" in victim.err(), "the victim refused nothing: was it spoken to?")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,316 @@
+/* hostile_control.c - the other end of a victim's control socket, as nobody should be; and damage to a segment. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <rsock/reason.h>
+
+#include "handshake.h"
+#include "hostile.h"
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define RING_KB 64u
+#define MAX_FDS 12
+
+static const uint8_t pm_request[48] = { [0] = 0x10, [1] = 0x04 };
+
+void hostile_scribble(uint64_t *state, uint8_t *at, size_t len)
+{
+	uint64_t d = dice(state), where = dice(state);
+	size_t n = d % 64 + 1, off;
+
+	switch ((d >> 8) % 4) {
+	case 0: /* head, ready map, control words */
+		off = where % 512;
+		break;
+	case 1: /* mails and wake words of the first streams */
+		off = 4096 + where % (16 * sizeof(struct rsk_shm_ctl));
+		break;
+	case 2: /* rings of the first streams */
+		off = 4096 + RSK_SHM_STREAMS * sizeof(struct rsk_shm_ctl) + where % (4u << 20);
+		break;
+	default: /* the beginning of slots: what a reader believes first */
+		off = 4096 + RSK_SHM_STREAMS * sizeof(struct rsk_shm_ctl) + where % (1u << 16) * 64;
+		n = 16;
+		break;
+	}
+	if (off + n > len)
+		return;
+	for (size_t i = 0; i < n; i++)
+		switch ((d >> 12) % 4) {
+		case 0:
+			at[off + i] = (uint8_t)dice(state);
+			break;
+		case 1:
+			at[off + i] ^= (uint8_t)(1u << (where >> 32) % 8);
+			break;
+		case 2:
+			at[off + i] = 0xff;
+			break;
+		default:
+			at[off + i] = 0;
+			break;
+		}
+}
+
+/* The abstract name that process pid listens at: its socket's inode in the kernel's list. */
+static bool door_of(int pid, struct sockaddr_un *sa, socklen_t *len)
+{
+	char line[512], path[64], is[64], want[64], name[128];
+	unsigned long inode, flags;
+	bool found = false;
+	FILE *file = fopen("/proc/net/unix", "r");
+
+	if (!file)
+		die("/proc/net/unix");
+	while (!found && fgets(line, sizeof(line), file)) {
+		struct dirent *entry;
+		DIR *dir;
+
+		if (sscanf(line, "%*s %*s %*s %lx %*s %*s %lu @%127s", &flags, &inode, name) != 3 ||
+		    strncmp(name, "rsock-", 6) || !(flags & 0x10000))
+			continue;
+		snprintf(want, sizeof(want), "socket:[%lu]", inode);
+		snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+		dir = opendir(path);
+		while (dir && !found && (entry = readdir(dir))) {
+			ssize_t n = readlinkat(dirfd(dir), entry->d_name, is, sizeof(is) - 1);
+
+			is[n > 0 ? n : 0] = 0;
+			found = !strcmp(is, want);
+		}
+		if (dir)
+			closedir(dir);
+	}
+	fclose(file);
+	if (!found)
+		return false;
+	memset(sa, 0, sizeof(*sa));
+	sa->sun_family = AF_UNIX;
+	memcpy(sa->sun_path + 1, name, strlen(name));
+	*len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+	return true;
+}
+
+static int make_memfd(uint64_t bytes, unsigned int seals, bool short_one)
+{
+	int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, (off_t)(short_one ? bytes / 2 : bytes)) || fcntl(fd, F_ADD_SEALS, seals))
+		die("memfd");
+	return fd;
+}
+
+static int any_fd(uint64_t *state, uint64_t bytes)
+{
+	int pair[2];
+
+	switch (dice(state) % 8) {
+	case 0:
+		return make_memfd(bytes, 0, false);
+	case 1:
+		return make_memfd(bytes, SEALS, true);
+	case 2:
+		return make_memfd(bytes, SEALS | F_SEAL_WRITE, false);
+	case 3:
+		return open("/dev/zero", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	case 4:
+		return open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	case 5:
+		return eventfd(UINT32_MAX, EFD_CLOEXEC);
+	case 6:
+		return socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	default:
+		if (pipe2(pair, O_CLOEXEC | O_NONBLOCK))
+			die("pipe2");
+		close(pair[0]);
+		return pair[1];
+	}
+}
+
+static void say(int fd, const void *data, size_t len, const int *fds, size_t nfds)
+{
+	struct iovec iov = { (void *)(uintptr_t)data, len };
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(sizeof(int) * MAX_FDS)];
+	} c = { 0 };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (nfds) {
+		m.msg_control = &c;
+		m.msg_controllen = CMSG_SPACE(sizeof(int) * nfds);
+		c.head.cmsg_level = SOL_SOCKET;
+		c.head.cmsg_type = SCM_RIGHTS;
+		c.head.cmsg_len = CMSG_LEN(sizeof(int) * nfds);
+		memcpy(CMSG_DATA(&c.head), fds, sizeof(int) * nfds);
+	}
+	(void)sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL); /* a full queue, a peer that hung up: all the same */
+}
+
+static struct rsk_link_msg greeting(uint64_t *state, bool honest)
+{
+	struct rsk_link_msg m = { .magic = RSK_LINK_MAGIC, .type = RSK_LINK_GREET };
+
+	m.geometry = (struct rsk_shm_geometry){ .ring_bytes = RING_KB << 10, .streams = RSK_SHM_STREAMS };
+	m.geometry.bytes = rsk_shm_ring_off(&m.geometry, RSK_SHM_STREAMS);
+	if (honest)
+		return m;
+	switch (dice(state) % 6) {
+	case 0:
+		m.geometry.ring_bytes = (uint32_t)dice(state);
+		break;
+	case 1:
+		m.geometry.bytes = dice(state);
+		break;
+	case 2:
+		m.geometry.streams = (uint32_t)dice(state);
+		break;
+	case 3:
+		m.magic = dice(state);
+		break;
+	case 4:
+		m.type = (uint32_t)dice(state);
+		break;
+	default:
+		break; /* the descriptors are wrong */
+	}
+	return m;
+}
+
+static void say_anything(int fd, uint64_t *state)
+{
+	uint8_t junk[400];
+	int fds[MAX_FDS];
+	size_t nfds = dice(state) % (MAX_FDS + 1);
+	struct rsk_link_msg m = greeting(state, false);
+
+	for (size_t i = 0; i < sizeof(junk); i++)
+		junk[i] = (uint8_t)dice(state);
+	for (size_t i = 0; i < nfds; i++) {
+		fds[i] = any_fd(state, m.geometry.bytes < 1u << 30 ? m.geometry.bytes : 4096);
+		if (fds[i] < 0)
+			die("fd");
+	}
+	if (dice(state) & 1)
+		say(fd, junk, dice(state) % sizeof(junk), fds, nfds);
+	else
+		say(fd, &m, dice(state) % 4 ? sizeof(m) : sizeof(m) - dice(state) % 100, fds, nfds);
+	for (size_t i = 0; i < nfds; i++)
+		close(fds[i]);
+}
+
+/* A good greeting; the answer's segment is mapped and kept by the kernel until we unmap it. */
+static uint8_t *greet_well(int fd, uint64_t *state, size_t *len)
+{
+	struct rsk_link_msg m = greeting(state, true), answer;
+	const struct timeval patience = { .tv_usec = 200000 };
+	int fds[RSK_LINK_MSG_FDS], got[RSK_LINK_MSG_FDS];
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(sizeof(got))];
+	} c;
+	struct iovec iov = { &answer, sizeof(answer) };
+	struct msghdr r = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c) };
+	uint8_t *map = MAP_FAILED;
+
+	fds[0] = make_memfd(m.geometry.bytes, SEALS, false);
+	for (size_t i = 1; i < RSK_LINK_MSG_FDS; i++)
+		fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	say(fd, &m, sizeof(m), fds, RSK_LINK_MSG_FDS);
+	for (size_t i = 0; i < RSK_LINK_MSG_FDS; i++)
+		close(fds[i]);
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)))
+		die("SO_RCVTIMEO");
+	if (recvmsg(fd, &r, MSG_CMSG_CLOEXEC) != sizeof(answer) || c.head.cmsg_len != CMSG_LEN(sizeof(got)))
+		return NULL;
+	memcpy(got, CMSG_DATA(&c.head), sizeof(got));
+	*len = answer.geometry.bytes;
+	map = mmap(NULL, *len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, got[0], 0);
+	for (size_t i = 0; i < RSK_LINK_MSG_FDS; i++)
+		close(got[i]);
+	return map == MAP_FAILED ? NULL : map;
+}
+
+static void talk_nonsense(int fd, uint64_t *state, uint8_t *map, size_t len)
+{
+	struct rsk_shm_head *head = (struct rsk_shm_head *)(void *)map;
+
+	for (int i = 0; i < 200; i++) {
+		struct rsk_link_msg m = { .magic = RSK_LINK_MAGIC };
+
+		m.type = RSK_LINK_GREET + (uint32_t)(dice(state) % 5);
+		m.sid = (uint32_t)(dice(state) % (RSK_SHM_STREAMS + 8)) & ~1u;
+		m.key_up = dice(state);
+		m.netns = dice(state);
+		m.fd = (int)(dice(state) % 64) - 1;
+		m.peer_fd = (int)(dice(state) % 64);
+		m.reason = (uint32_t)(dice(state) % (RSK_REASON_COUNT + 2));
+		m.pm_bytes = sizeof(pm_request) + (uint32_t)(dice(state) % 2) * 16;
+		memcpy(m.pm, pm_request, sizeof(pm_request));
+		m.pm[0] = (uint8_t)dice(state);
+		for (size_t k = 4; k < sizeof(m.pm); k++)
+			m.pm[k] = (uint8_t)(dice(state) % 3 ? 0 : dice(state));
+		if (i % 50 == 49)
+			say_anything(fd, state);
+		else
+			say(fd, &m, sizeof(m), NULL, 0);
+		atomic_fetch_add(&head->messages, 1);
+		for (int k = 0; k < 50; k++)
+			hostile_scribble(state, map, len);
+	}
+}
+
+int hostile_control(int pid, double until, uint64_t seed)
+{
+	uint64_t state = seed;
+	unsigned int knocks = 0, greeted = 0;
+	struct sockaddr_un sa;
+	socklen_t sa_len;
+
+	while (!door_of(pid, &sa, &sa_len)) {
+		if (now_s() > until) {
+			fprintf(stderr, "control: process %d never opened its door\n", pid);
+			return 1;
+		}
+		usleep(10000); /* between looks at a list */
+	}
+	while (now_s() < until) {
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		const struct timeval patience = { .tv_usec = 100000 };
+		size_t len = 0;
+		uint8_t *map;
+
+		if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)))
+			die("socket");
+		if (connect(fd, (struct sockaddr *)&sa, sa_len)) {
+			if (errno != EAGAIN)
+				die("connect"); /* the door is closed: the victim is gone */
+			close(fd);
+			continue;
+		}
+		knocks++;
+		if (dice(&state) % 3) {
+			say_anything(fd, &state);
+			usleep((useconds_t)(dice(&state) % 4000)); /* some are hung up on before they are heard */
+		} else {
+			map = greet_well(fd, &state, &len);
+			greeted += !!map;
+			if (map) {
+				talk_nonsense(fd, &state, map, len);
+				munmap(map, len);
+			}
+		}
+		close(fd);
+	}
+	printf("%u %u\n", knocks, greeted);
+	return 0;
+}
