@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
- * /* handback.c - a stream leaves the ring while bytes lie unread in it, and who uses it next sees only the
+/*
+ * handback.c - a stream leaves the ring while bytes lie unread in it, and who uses it next sees only the
  * kernel.
  *
  * The peer could be asked to repeat them, but may make no call for a long time. A copy of its socket

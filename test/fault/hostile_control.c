@@ -20,8 +20,6 @@
 #define RING_KB 64u
 #define MAX_FDS 12
 
-static const uint8_t pm_request[48] = { [0] = 0x10, [1] = 0x04 };
-
 void hostile_scribble(uint64_t *state, uint8_t *at, size_t len)
 {
 	uint64_t d = dice(state), where = dice(state);
@@ -247,18 +245,20 @@ static void talk_nonsense(int fd, uint64_t *state, uint8_t *map, size_t len)
 	for (int i = 0; i < 200; i++) {
 		struct rsk_link_msg m = { .magic = RSK_LINK_MAGIC };
 
-		m.type = RSK_LINK_GREET + (uint32_t)(dice(state) % 5);
-		m.sid = (uint32_t)(dice(state) % (RSK_SHM_STREAMS + 8)) & ~1u;
+		m.type = RSK_LINK_JOIN + (uint32_t)(dice(state) % 4);
+		m.sid = (uint32_t)(dice(state) % RSK_SHM_STREAMS) & ~(uint32_t)(i < 150);
 		m.key_up = dice(state);
 		m.netns = dice(state);
-		m.fd = (int)(dice(state) % 64) - 1;
+		m.fd = (int)(dice(state) % 64);
 		m.peer_fd = (int)(dice(state) % 64);
-		m.reason = (uint32_t)(dice(state) % (RSK_REASON_COUNT + 2));
-		m.pm_bytes = sizeof(pm_request) + (uint32_t)(dice(state) % 2) * 16;
-		memcpy(m.pm, pm_request, sizeof(pm_request));
-		m.pm[0] = (uint8_t)dice(state);
-		for (size_t k = 4; k < sizeof(m.pm); k++)
-			m.pm[k] = (uint8_t)(dice(state) % 3 ? 0 : dice(state));
+		m.reason = (uint32_t)(dice(state) % RSK_REASON_COUNT);
+		/* Mostly a mapper's message as it should be, so that more than the codec is reached. */
+		m.pm_bytes = RSK_PM_WIRE_BYTES;
+		m.pm[0] = (uint8_t)((m.type - RSK_LINK_JOIN) << 4 | RSK_PM_IPV4);
+		for (size_t k = 4; k < RSK_PM_WIRE_BYTES; k++)
+			m.pm[k] = (uint8_t)(k >= 20 && k < 32 ? 0 : k >= 36 ? 0 : dice(state));
+		if (dice(state) % 32 == 0)
+			m.pm[dice(state) % sizeof(m.pm)] ^= (uint8_t)dice(state);
 		if (i % 50 == 49)
 			say_anything(fd, state);
 		else
