@@ -18,8 +18,8 @@
 
 /* What a fabric can be relied upon for. */
 #define RSK_FABRIC_RELIABLE (1u << 0) /* a put lands or the rail breaks; else: repeat (tick) */
-#define RSK_FABRIC_DURABLE (1u << 1)  /* a put that returned is seen even if this process dies now */
-#define RSK_FABRIC_SYNC (1u << 2)     /* a put has landed when it returns */
+#define RSK_FABRIC_DURABLE (1u << 1) /* a put that returned is seen even if this process dies now */
+#define RSK_FABRIC_SYNC (1u << 2)    /* a put has landed when it returns */
 
 struct rsk_rail;
 
@@ -76,12 +76,12 @@ struct rsk_fabric_ops {
  */
 struct rsk_rail {
 	const struct rsk_fabric_ops *ops;
-	uint8_t *window;	/* image of the peer's segment */
+	uint8_t *window; /* image of the peer's segment */
 	uint64_t window_bytes;
-	uint8_t *segment;	/* own segment: the peer puts here */
+	uint8_t *segment; /* own segment: the peer puts here */
 	uint64_t segment_bytes;
-	void *priv;		/* the fabric's own */
-	_Atomic(int) broken;	/* 0 or -errno */
+	void *priv;	     /* the fabric's own */
+	_Atomic(int) broken; /* 0 or -errno */
 };
 
 static inline int rsk_rail_put(struct rsk_rail *rail, uint64_t off, size_t len)

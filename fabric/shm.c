@@ -66,10 +66,11 @@ int rsk_shm_attach(struct rsk_shm *shm, int memfd, const struct rsk_shm_geometry
 	if (rc < 0)
 		return rc;
 	/* Sealed against shrinking, of ordinary pages: touching it can never be SIGBUS for want of file. */
-	if ((seals & SEALS) != SEALS || (seals & F_SEAL_WRITE) || (uint64_t)st.st_size != g->bytes ||
-	    st.st_blksize != 4096)
+	if ((seals & SEALS) != SEALS || (seals & F_SEAL_WRITE) ||
+	    (uint64_t)st.st_size != g->bytes || st.st_blksize != 4096)
 		return -EPROTO;
-	p = rsk_sys_mmap(NULL, g->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd, 0);
+	p = rsk_sys_mmap(NULL, g->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd,
+			 0);
 	if (rsk_sys_is_err(p))
 		return rsk_sys_ptr_err(p);
 	shm->peer = *g;

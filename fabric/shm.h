@@ -19,20 +19,20 @@
 
 #include "fabric.h"
 
-#define RSK_SHM_STREAMS 1024u	     /* per link; stream ids are 0 .. RSK_SHM_STREAMS - 1 */
-#define RSK_SHM_BELLS 8u	     /* eventfds per end of a link; the last one is shared by all comers */
+#define RSK_SHM_STREAMS 1024u /* per link; stream ids are 0 .. RSK_SHM_STREAMS - 1 */
+#define RSK_SHM_BELLS 8u      /* eventfds per end of a link; the last one is shared by all comers */
 #define RSK_SHM_SHARED_BELL (RSK_SHM_BELLS - 1)
 #define RSK_SHM_MIN_RING (16u << 10)
 #define RSK_SHM_MAX_RING (16u << 20)
 
 /* Memory orders: set and exchanged seq_cst; sleepers announce, fence, look; ringers put, fence, load. */
 struct rsk_shm_head {
-	_Atomic(uint64_t) ready_sum;			 /* a bit per word below; peer sets, owner takes */
-	_Atomic(uint64_t) ready[RSK_SHM_STREAMS / 64];	 /* a bit per stream with news for an epoll */
+	_Atomic(uint64_t) ready_sum; /* a bit per word below; peer sets, owner takes */
+	_Atomic(uint64_t) ready[RSK_SHM_STREAMS / 64]; /* a bit per stream with news for an epoll */
 	uint8_t pad0[128 - (1 + RSK_SHM_STREAMS / 64) * 8 % 128];
-	_Atomic(uint64_t) asleep;			 /* a bit per bell of an epoll that sleeps; owner sets, peer
+	_Atomic(uint64_t) asleep;   /* a bit per bell of an epoll that sleeps; owner sets, peer
 							  * takes with the ringing */
-	_Atomic(uint32_t) messages;			 /* peer adds after each message on the control socket */
+	_Atomic(uint32_t) messages; /* peer adds after each message on the control socket */
 	uint8_t pad1[116];
 };
 _Static_assert(sizeof(struct rsk_shm_head) <= 4096, "head page");
@@ -42,12 +42,13 @@ struct rsk_shm_ctl {
 	struct rsk_mail txmail; /* peer, as the sender */
 	struct rsk_mail rxmail; /* peer, as the receiver */
 	uint8_t pad0[48];
-	_Atomic(uint64_t) want_rx;   /* bells to ring at data or a command; owner sets, peer takes */
-	_Atomic(uint64_t) want_tx;   /* bells to ring at credit or an answer; owner sets, peer takes */
+	_Atomic(uint64_t) want_rx; /* bells to ring at data or a command; owner sets, peer takes */
+	_Atomic(uint64_t) want_tx; /* bells to ring at credit or an answer; owner sets, peer takes */
 	_Atomic(uint64_t) epolls_rx; /* bells of the epolls that watch it; owner */
 	_Atomic(uint64_t) epolls_tx; /* the same, while they wait for room; owner sets, peer takes */
-	_Atomic(uint64_t) consumed;  /* owner's exact index in its ring; peer reads at the end of life */
-	_Atomic(uint32_t) cpu;	     /* owner's processor at its last call, + 1 */
+	_Atomic(uint64_t)
+		consumed;      /* owner's exact index in its ring; peer reads at the end of life */
+	_Atomic(uint32_t) cpu; /* owner's processor at its last call, + 1 */
 	uint8_t pad1[20];
 };
 _Static_assert(sizeof(struct rsk_shm_ctl) == 192, "ctl block");
@@ -61,7 +62,7 @@ struct rsk_shm_geometry {
 
 /* One end of a link. Owned by its rsk_link; family memory. */
 struct rsk_shm {
-	struct rsk_rail rail;		  /* segment, window */
+	struct rsk_rail rail; /* segment, window */
 	struct rsk_shm_geometry own, peer;
 	int peer_bell[RSK_SHM_BELLS]; /* eventfds to ring, -1: none */
 };

@@ -20,7 +20,7 @@ struct rsk_policy {
 /* Defaults: short connections never pay, a ping-pong is promoted within a millisecond. */
 #define RSK_POLICY_DEFAULT                                                                         \
 	{                                                                                          \
-		.earn_calls = 16, .earn_bytes = 65536, .look_calls = 16, .looks_max = 12,          \
+		.earn_calls = 16, .earn_bytes = 65536, .look_calls = 4, .looks_max = 14,           \
 	}
 
 /* One stream's search for its peer; private to the stream, all zero at its start. */

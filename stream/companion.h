@@ -16,8 +16,10 @@ struct rsk_companion;
 
 struct rsk_companion_ops {
 	/* At most @cap bytes of the vector; MSG_DONTWAIT is implied. Bytes or -errno. */
-	ssize_t (*send)(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap, int flags);
-	ssize_t (*recv)(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap, int flags);
+	ssize_t (*send)(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
+			int flags);
+	ssize_t (*recv)(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
+			int flags);
 	/*
 	 * Bytes ever written to / consumed from the socket, by anybody. 0; -EAGAIN: not to be told now
 	 * (someone is inside a call on it, data in motion); other -errno: never (not established ...).

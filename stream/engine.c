@@ -48,8 +48,9 @@ static uint64_t knob(const char *name, uint64_t def, uint64_t min, uint64_t max)
 	errno = 0;
 	v = strtoull(s, &end, 10);
 	if (errno || *end || *s == '-' || v < min || v > max) {
-		rsk_log(RSK_LOG_ERROR, "%s=%s: not a number from %llu to %llu, %llu is used", name, s,
-			(unsigned long long)min, (unsigned long long)max, (unsigned long long)def);
+		rsk_log(RSK_LOG_ERROR, "%s=%s: not a number from %llu to %llu, %llu is used", name,
+			s, (unsigned long long)min, (unsigned long long)max,
+			(unsigned long long)def);
 		return def;
 	}
 	return v;
@@ -75,7 +76,8 @@ void rsk_engine_init(const struct rsk_host *host)
 	rsk_log_init();
 	rsk_knobs.disabled = knob("RSOCK_DISABLE", 0, 0, 1);
 	rsk_knobs.spin_ns = (uint32_t)knob("RSOCK_SPIN_US", 50, 0, 1000000) * 1000u;
-	rsk_knobs.ring_bytes = power_of_two(knob("RSOCK_RING_KB", 256, 16, RSK_SHM_MAX_RING >> 10) << 10);
+	rsk_knobs.ring_bytes =
+		power_of_two(knob("RSOCK_RING_KB", 256, 16, RSK_SHM_MAX_RING >> 10) << 10);
 	policy.earn_calls = (uint32_t)knob("RSOCK_EARN_CALLS", policy.earn_calls, 0, UINT32_MAX);
 	policy.earn_bytes = knob("RSOCK_EARN_BYTES", policy.earn_bytes, 0, UINT64_MAX);
 	rsk_policy_validate(&policy);

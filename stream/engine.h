@@ -121,15 +121,22 @@ void rsk_fd_set_patience(int fd, bool recv, bool none);
 
 /* ---- one operation ------------------------------------------------------------------------- */
 
-enum rsk_op_kind { RSK_OP_RECV, RSK_OP_SEND, RSK_OP_CTL };
-enum { RSK_ENGINE = 0, RSK_KERNEL = 1 };
+enum rsk_op_kind {
+	RSK_OP_RECV,
+	RSK_OP_SEND,
+	RSK_OP_CTL
+};
+enum {
+	RSK_ENGINE = 0,
+	RSK_KERNEL = 1
+};
 
 struct rsk_op {
 	struct rsk_stream *s; /* pinned until rsk_op_end() */
 	int fd;
 	uint8_t kind;	 /* enum rsk_op_kind */
 	uint8_t counted; /* the stream counts this thread as inside a plain kernel wait */
-	uint8_t peek;	 /* MSG_PEEK: the bytes do not count as consumed; set by the hook after begin */
+	uint8_t peek; /* MSG_PEEK: the bytes do not count as consumed; set by the hook after begin */
 };
 
 /*

@@ -15,7 +15,8 @@
 struct rsk_epoll_family *rsk_epoll_family(void)
 {
 	static _Atomic(struct rsk_epoll_family *) family;
-	struct rsk_epoll_family *f = atomic_load_explicit(&family, memory_order_acquire), *none = NULL;
+	struct rsk_epoll_family *f = atomic_load_explicit(&family, memory_order_acquire),
+				*none = NULL;
 	uint32_t tag = 0;
 
 	if (f)
@@ -235,7 +236,8 @@ void rsk_epoll_ring(struct rsk_epoll *e)
 static struct epoll_event kernel_event(const struct rsk_epoll_family *f, const struct rsk_reg *r)
 {
 	return (struct epoll_event){
-		.events = (r->events & (EPOLLIN | EPOLLOUT | EPOLLPRI)) | EPOLLIN | EPOLLRDHUP | EPOLLET,
+		.events = (r->events & (EPOLLIN | EPOLLOUT | EPOLLPRI)) | EPOLLIN | EPOLLRDHUP |
+			  EPOLLET,
 		.data.u64 = f->tag | rsk_arena_offset(r),
 	};
 }
@@ -250,7 +252,8 @@ static int take_over(struct rsk_epoll_family *f, struct rsk_reg *r, int op)
 		rc = rsk_sys_epoll_ctl(r->set->epfd, op, r->key_fd, &ev);
 	if (rc < 0)
 		return rc;
-	atomic_fetch_or(&rsk_shm_own_ctl(&s->link->shm, s->sid)->epolls_rx, bell_bit(r->set, s->link));
+	atomic_fetch_or(&rsk_shm_own_ctl(&s->link->shm, s->sid)->epolls_rx,
+			bell_bit(r->set, s->link));
 	r->tagged = true;
 	r->fresh = true;
 	r->set->tagged++;
@@ -357,8 +360,8 @@ void rsk_epoll_stream_event(struct rsk_stream *s)
 
 /* ---- epoll_ctl ---- */
 
-static int ctl_stream(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_stream *s, int epfd,
-		      int op, int fd, struct epoll_event *ev)
+static int ctl_stream(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_stream *s,
+		      int epfd, int op, int fd, struct epoll_event *ev)
 {
 	struct rsk_reg *r = reg_find(s, e, fd);
 	bool joined = rsk_stream_phase(s) == RSK_PHASE_JOINED;
@@ -438,7 +441,8 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 		rsk_stream_unpin(s);
 		return rc;
 	}
-	if (e && f && (uintptr_t)ev >= 4096 && op != EPOLL_CTL_DEL && (ev->data.u64 & RSK_EPOLL_TAG_MASK) == f->tag)
+	if (e && f && (uintptr_t)ev >= 4096 && op != EPOLL_CTL_DEL &&
+	    (ev->data.u64 & RSK_EPOLL_TAG_MASK) == f->tag)
 		e->collides = true;
 	if (!s || !e || ((uintptr_t)ev < 4096 && op != EPOLL_CTL_DEL)) {
 		if (s)

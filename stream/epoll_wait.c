@@ -16,9 +16,9 @@
 #define END_EVENTS (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
 /* poll(2)'s and epoll's bits have the same values for what matters here. */
-_Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR && EPOLLHUP == POLLHUP &&
-		       EPOLLPRI == POLLPRI && EPOLLRDHUP == POLLRDHUP && EPOLLRDNORM == POLLRDNORM &&
-		       EPOLLWRNORM == POLLWRNORM,
+_Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR &&
+		       EPOLLHUP == POLLHUP && EPOLLPRI == POLLPRI && EPOLLRDHUP == POLLRDHUP &&
+		       EPOLLRDNORM == POLLRDNORM && EPOLLWRNORM == POLLWRNORM,
 	       "event bits");
 
 static int fd_of(struct rsk_reg *r)
@@ -61,8 +61,8 @@ static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 		if (!r->armed)
 			continue;
 		/* No pin: a registration is unlinked, under this lock, before its stream can be freed. */
-		re = rsk_stream_poll(r->stream, fd_of(r), (short)(events | (short)(r->events & EPOLLRDHUP)),
-				     -1);
+		re = rsk_stream_poll(r->stream, fd_of(r),
+				     (short)(events | (short)(r->events & EPOLLRDHUP)), -1);
 		if ((r->events & EPOLLOUT) && !(re & EPOLLOUT)) {
 			rsk_stream_want_room(r->stream);
 			re = rsk_stream_poll(r->stream, fd_of(r),
@@ -111,8 +111,8 @@ static bool is_news(struct rsk_reg *r, uint32_t events)
 }
 
 /* Take our own tags out of what the kernel returned; what they mean is queued. lock held. Returns what is left. */
-static int translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *evs, int n,
-		     struct rsk_link **rung)
+static int translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *evs,
+		     int n, struct rsk_link **rung)
 {
 	int out = 0;
 
@@ -194,7 +194,8 @@ static void learn(struct rsk_epoll *e, uint64_t began_ns)
 static void announce(struct rsk_epoll *e)
 {
 	for (uint32_t i = 0; i < e->nlinks; i++)
-		atomic_fetch_or(&rsk_shm_own_head(&e->links[i].l->shm)->asleep, 1ull << e->links[i].bell);
+		atomic_fetch_or(&rsk_shm_own_head(&e->links[i].l->shm)->asleep,
+				1ull << e->links[i].bell);
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -262,8 +263,8 @@ static void wake_up(struct sleeper *sl)
 	rsk_unlock(&sl->f->lock);
 }
 
-static int kernel_wait(int epfd, struct epoll_event *evs, int max, uint64_t until_ns, bool poll_only,
-		       const sigset_t *mask)
+static int kernel_wait(int epfd, struct epoll_event *evs, int max, uint64_t until_ns,
+		       bool poll_only, const sigset_t *mask)
 {
 	uint64_t now = rsk_now_ns(), left;
 	int saved = errno, rc, ms = -1;
@@ -298,8 +299,8 @@ static void relieve(struct rsk_epoll *e)
 }
 
 /* Ring and queued news: as many as there are now, the kernel's as well. */
-static int gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd, struct epoll_event *evs,
-		  int max)
+static int gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
+		  struct epoll_event *evs, int max)
 {
 	struct rsk_link *rung = NULL;
 	int n = 0, k;
@@ -344,7 +345,8 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		return -EBADF;
 	if (timeout && !poll_only) {
 		began = rsk_now_ns();
-		until = began + (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
+		until = began + (uint64_t)timeout->tv_sec * 1000000000u +
+			(uint64_t)timeout->tv_nsec;
 	}
 	if (!e || !f || max <= 0 || (uintptr_t)evs < 4096)
 		return kernel_wait(epfd, evs, max, until, poll_only, mask);
@@ -382,7 +384,8 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		wake_up(&sl);
 		if (n < 0)
 			return n;
-		if (e->tagged) {
+		/* Also after the last joined stream has left: its link's bell is still in the set. */
+		if (e->nlinks || e->tagged) {
 			learn(e, began);
 			rsk_lock(&f->lock);
 			relieve(e);

@@ -9,7 +9,8 @@
 #include "lock.h"
 
 #define RSK_EPOLL_TAG_MASK 0xffffffff00000000ull
-#define RSK_EPOLL_BELL 0x80000000ull /* tag | BELL | place in links[]; else tag | arena offset of the reg */
+#define RSK_EPOLL_BELL                                                                             \
+	0x80000000ull /* tag | BELL | place in links[]; else tag | arena offset of the reg */
 #define RSK_EPOLL_LINKS 64
 
 /* One fd in one set. Type-stable (own free list): a tag that comes late finds live == false, or another reg. */
@@ -23,19 +24,19 @@ struct rsk_reg {
 	bool tagged; /* the kernel's entry carries our tag */
 	bool armed;  /* false: oneshot, fired */
 	bool queued;
-	bool fresh;	   /* the kernel still has to tell what was true when we registered: told already */
+	bool fresh; /* the kernel still has to tell what was true when we registered: told already */
 	uint32_t told_ends; /* RDHUP, HUP, ERR that were delivered */
 	struct rsk_reg *next_of_stream, *next_of_set, *next_ready;
 };
 
 struct rsk_epoll {
 	_Atomic(uint32_t) fds;
-	int epfd; /* some fd of it */
+	int epfd;      /* some fd of it */
 	bool collides; /* the application's data look like our tag: no stream in here is promoted */
 	bool watched;  /* polled itself, or in another set: its bells always announce */
-	uint32_t tagged; /* registrations taken over */
+	uint32_t tagged;   /* registrations taken over */
 	uint32_t sleepers; /* threads in the kernel's wait with bells announced */
-	uint32_t turn; /* whose news come first: the rings', the kernel's */
+	uint32_t turn;	   /* whose news come first: the rings', the kernel's */
 	uint32_t spin_ns;
 	uint64_t relief_ns; /* when a writer whose ring is full is to be taken back to TCP; 0: none; under the lock */
 	uint32_t nlinks;

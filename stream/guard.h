@@ -16,7 +16,8 @@
 #include "host.h"
 
 extern __thread volatile uint32_t rsk_guard_depth;
-extern __thread volatile uint32_t rsk_guard_signals; /* non-zero: some wait for the end of the section */
+extern __thread volatile uint32_t
+	rsk_guard_signals; /* non-zero: some wait for the end of the section */
 
 /*
  * Counts, per thread, handlers that ran and were installed without SA_RESTART. preload/'s front handler adds 1

@@ -35,7 +35,8 @@ static int borrow(struct rsk_stream *s)
 	rsk_own_close(pidfd);
 	if (fd < 0)
 		return fd;
-	if (rsk_sys_getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) == 0 && cookie == s->peer_cookie)
+	if (rsk_sys_getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) == 0 &&
+	    cookie == s->peer_cookie)
 		return fd;
 	rsk_own_close(fd);
 	return -ESTALE;
@@ -52,7 +53,8 @@ static bool inject(int fd, const uint8_t *p, size_t len)
 			p += n;
 			len -= (size_t)n;
 		} else if (n != -EAGAIN ||
-			   rsk_sys_ppoll(&f, 1, &(struct timespec){ .tv_nsec = PATIENCE_NS }, NULL) <= 0) {
+			   rsk_sys_ppoll(&f, 1, &(struct timespec){ .tv_nsec = PATIENCE_NS },
+					 NULL) <= 0) {
 			return false;
 		}
 	}

@@ -15,10 +15,11 @@
 
 enum rsk_link_msg_type {
 	RSK_LINK_GREET = 1, /* geometry; fds: the memfd, then RSK_SHM_BELLS eventfds */
-	RSK_LINK_JOIN = 2,  /* PMReq, sid, keys; what proves that the sender holds the connecting end */
+	RSK_LINK_JOIN =
+		2, /* PMReq, sid, keys; what proves that the sender holds the connecting end */
 	RSK_LINK_ACCEPT = 3, /* PMAccept; the same of the accepting end */
-	RSK_LINK_ACK = 4,   /* PMAck */
-	RSK_LINK_DENY = 5,  /* PMDeny, reason */
+	RSK_LINK_ACK = 4,    /* PMAck */
+	RSK_LINK_DENY = 5,   /* PMDeny, reason */
 };
 
 struct rsk_link_msg {

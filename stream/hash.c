@@ -19,7 +19,8 @@ uint64_t rsk_hash_payload(const struct rsk_key *key, const void *p, uint32_t len
 	return XXH3_64bits_withSecret(p, len, key->secret, RSK_SECRET_BYTES);
 }
 
-uint64_t rsk_hash_slot(const struct rsk_key *key, const struct rsk_slot_head *head, uint64_t payload_hash)
+uint64_t rsk_hash_slot(const struct rsk_key *key, const struct rsk_slot_head *head,
+		       uint64_t payload_hash)
 {
 	struct {
 		struct rsk_slot_head head;

@@ -16,7 +16,8 @@ struct rsk_key {
 
 void rsk_key_init(struct rsk_key *key, uint64_t seed);
 uint64_t rsk_hash_payload(const struct rsk_key *key, const void *p, uint32_t len);
-uint64_t rsk_hash_slot(const struct rsk_key *key, const struct rsk_slot_head *head, uint64_t payload_hash);
+uint64_t rsk_hash_slot(const struct rsk_key *key, const struct rsk_slot_head *head,
+		       uint64_t payload_hash);
 
 /* @role tells txmail (0) from rxmail (1): one cannot stand in for the other. */
 uint64_t rsk_hash_mail(const struct rsk_key *key, const struct rsk_mail *m, uint32_t role);

@@ -44,14 +44,16 @@ void rsk_stream_note(struct rsk_stream *s, bool tx, enum rsk_reason cause)
 
 	while (noted->promotions != p || noted->demotions != d) {
 		if (noted->promotions != p && noted->promotions == noted->demotions) {
-			rsk_stats_event(s->rec, now, tx ? RSK_EVENT_PROMOTED_TX : RSK_EVENT_PROMOTED_RX,
+			rsk_stats_event(s->rec, now,
+					tx ? RSK_EVENT_PROMOTED_TX : RSK_EVENT_PROMOTED_RX,
 					RSK_REASON_DIRECT);
 			rsk_stats_set_reason(s->rec, RSK_REASON_DIRECT);
 			noted->promotions++;
 		} else if (noted->demotions != d) {
 			if (!ends(s, tx))
 				rsk_stats_event(s->rec, now,
-						tx ? RSK_EVENT_DEMOTED_TX : RSK_EVENT_DEMOTED_RX, cause);
+						tx ? RSK_EVENT_DEMOTED_TX : RSK_EVENT_DEMOTED_RX,
+						cause);
 			noted->demotions++;
 		} else {
 			noted->promotions++; /* cannot be: one follows the other */
@@ -91,14 +93,15 @@ static bool peer_left_data(struct rsk_stream *s)
 	rsk_unlock(&s->tx_lock);
 	if (!had)
 		return false;
-	rail->ops->get(rail, rsk_shm_ctl_off(s->sid) + offsetof(struct rsk_shm_ctl, consumed), &consumed,
-		       sizeof(consumed), 0);
+	rail->ops->get(rail, rsk_shm_ctl_off(s->sid) + offsetof(struct rsk_shm_ctl, consumed),
+		       &consumed, sizeof(consumed), 0);
 	return consumed < owed && peer_is_gone(s);
 }
 
 /* ---- receive ---- */
 
-ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek, bool look)
+ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek,
+			    bool look)
 {
 	struct rsk_kernel_companion k;
 	uint64_t ring0, cells0, retries0;
@@ -300,10 +303,12 @@ static void move_because_full(struct rsk_stream *s, struct rsk_companion *c)
 		return;
 	s->tx_full_ns = 0;
 	/* A promotion that carried much was worth it: the next one does not wait long. */
-	if (s->tx.pos - s->tx.start_pos >= WORTH_RINGS * (uint64_t)s->tx.ring.cells * RSK_CELL_BYTES)
+	if (s->tx.pos - s->tx.start_pos >=
+	    WORTH_RINGS * (uint64_t)s->tx.ring.cells * RSK_CELL_BYTES)
 		s->ring_full_moves = 0;
 	s->ring_full_moves += s->ring_full_moves < 10;
-	s->repropose_work = atomic_load(&s->work) + ((uint64_t)REPROPOSE_WORK << s->ring_full_moves);
+	s->repropose_work =
+		atomic_load(&s->work) + ((uint64_t)REPROPOSE_WORK << s->ring_full_moves);
 	rsk_stream_note(s, true, RSK_REASON_RING_FULL);
 }
 
@@ -410,7 +415,8 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 			n = -EPIPE;
 			break;
 		}
-		n = rsk_stream_send_now(s, fd, &cur, flags & (MSG_MORE | MSG_DONTROUTE | MSG_CONFIRM));
+		n = rsk_stream_send_now(s, fd, &cur,
+					flags & (MSG_MORE | MSG_DONTROUTE | MSG_CONFIRM));
 		if (n > 0) {
 			total += (size_t)n;
 			if (!cur.left)

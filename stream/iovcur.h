@@ -10,8 +10,8 @@
 
 struct rsk_iovcur {
 	const struct iovec *v;
-	int n;	    /* entries left, the current one included */
-	size_t off; /* into the current one */
+	int n;	     /* entries left, the current one included */
+	size_t off;  /* into the current one */
 	size_t left; /* bytes left in all */
 };
 

@@ -96,11 +96,13 @@ static void attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 	s->link = l;
 	s->sid = sid;
 	rsk_tx_init(&s->tx, &l->shm.rail, rsk_shm_ring_off(&l->shm.peer, sid),
-		    l->shm.peer.ring_bytes / RSK_CELL_BYTES, ctl_off + offsetof(struct rsk_shm_ctl, txmail),
-		    &ctl->rxmail, s->connecting_side ? s->key_up : s->key_down);
+		    l->shm.peer.ring_bytes / RSK_CELL_BYTES,
+		    ctl_off + offsetof(struct rsk_shm_ctl, txmail), &ctl->rxmail,
+		    s->connecting_side ? s->key_up : s->key_down);
 	rsk_rx_init(&s->rx, &l->shm.rail, l->shm.rail.segment + rsk_shm_ring_off(&l->shm.own, sid),
-		    l->shm.own.ring_bytes / RSK_CELL_BYTES, ctl_off + offsetof(struct rsk_shm_ctl, rxmail),
-		    &ctl->txmail, s->connecting_side ? s->key_down : s->key_up);
+		    l->shm.own.ring_bytes / RSK_CELL_BYTES,
+		    ctl_off + offsetof(struct rsk_shm_ctl, rxmail), &ctl->txmail,
+		    s->connecting_side ? s->key_down : s->key_up);
 	atomic_store(&ctl->consumed, s->rx.ring.next);
 	s->rx.consumed = &ctl->consumed;
 	atomic_store(&s->rx_spin_ns, rsk_knobs.spin_ns);
@@ -121,7 +123,8 @@ static void detach(struct rsk_stream *s)
 static void joined(struct rsk_stream *s)
 {
 	s->rec->link = s->link->number;
-	atomic_store(&s->phase, RSK_PHASE_JOINED); /* seq_cst: before the look at the plain counts */
+	atomic_store(&s->phase,
+		     RSK_PHASE_JOINED); /* seq_cst: before the look at the plain counts */
 	rsk_epoll_joined(s);
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_EARNED, RSK_REASON_DIRECT);
 	rsk_log(RSK_LOG_INFO, "stream %u joined over link %u with pid %d", s->sid, s->link->number,
@@ -212,14 +215,16 @@ static struct rsk_stream *find_named(const struct rsk_pm_msg *pm, int guess, int
 		*fd = i < 0 ? guess : (int)i;
 		if (!rsk_fd_hot(*fd) || !(s = rsk_stream_of(*fd)))
 			continue;
-		if (rsk_stream_phase(s) == RSK_PHASE_SEEKING && !s->connecting_side && names_us(s, pm))
+		if (rsk_stream_phase(s) == RSK_PHASE_SEEKING && !s->connecting_side &&
+		    names_us(s, pm))
 			return s;
 		rsk_stream_unpin(s);
 	}
 	return NULL;
 }
 
-static void deny(struct rsk_link *l, const struct rsk_link_msg *req, const struct rsk_pm_msg *pm, int why)
+static void deny(struct rsk_link *l, const struct rsk_link_msg *req, const struct rsk_pm_msg *pm,
+		 int why)
 {
 	struct rsk_link_msg m = { .type = RSK_LINK_DENY, .sid = req->sid, .reason = (uint32_t)why };
 	struct rsk_pm_msg out;
@@ -375,7 +380,8 @@ static void seek_as_acceptor(struct rsk_stream *s, int fd)
 		rsk_stats_set_reason(s->rec, RSK_REASON_NO_PEER);
 	}
 	rsk_meet();
-	if (rsk_stream_phase(s) == RSK_PHASE_SEEKING && rsk_policy_given_up(&rsk_knobs.policy, &s->search) &&
+	if (rsk_stream_phase(s) == RSK_PHASE_SEEKING &&
+	    rsk_policy_given_up(&rsk_knobs.policy, &s->search) &&
 	    atomic_load(&s->work) >= s->search.next_at_calls)
 		rsk_stream_cold(s, RSK_REASON_NO_PEER);
 }
@@ -440,7 +446,7 @@ static void step(struct rsk_stream *s, int fd)
 			return;
 		}
 		rsk_stats_stream_own(s->rec);
-		step_in(s, s->search.looks < 4 ? MEET_CALLS : MEET_CALLS_LATE);
+		step_in(s, s->search.looks < 8 ? MEET_CALLS : MEET_CALLS_LATE);
 		if (s->connecting_side)
 			seek_as_connector(s, fd);
 		else

@@ -64,7 +64,8 @@ static bool peer_gone(const struct rsk_link *l)
 
 bool rsk_link_useless(const struct rsk_link *l)
 {
-	return !atomic_load(&l->streams) && (atomic_load(&l->state) == RSK_LINK_DEAD || peer_gone(l));
+	return !atomic_load(&l->streams) &&
+	       (atomic_load(&l->state) == RSK_LINK_DEAD || peer_gone(l));
 }
 
 /*

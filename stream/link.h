@@ -18,7 +18,11 @@
 
 struct rsk_stream;
 
-enum rsk_link_state { RSK_LINK_GREETING, RSK_LINK_UP, RSK_LINK_DEAD };
+enum rsk_link_state {
+	RSK_LINK_GREETING,
+	RSK_LINK_UP,
+	RSK_LINK_DEAD
+};
 
 struct rsk_link {
 	struct rsk_shm shm;
@@ -30,7 +34,7 @@ struct rsk_link {
 	int control;		 /* SOCK_SEQPACKET */
 	int bell[RSK_SHM_BELLS]; /* own eventfds */
 	_Atomic(uint32_t) bells_taken;
-	uint32_t number;	 /* for the record */
+	uint32_t number; /* for the record */
 	_Atomic(uint32_t) streams;
 	_Atomic(uint32_t) messages_seen;
 	struct rsk_lock lock; /* control socket, ids */
@@ -43,8 +47,8 @@ struct rsk_link {
 extern struct rsk_link *_Atomic rsk_links;
 
 struct rsk_link *rsk_link_new(bool initiator);
-void rsk_link_free(struct rsk_link *l); /* this process's mapping and fds */
-void rsk_link_sweep(void);		/* drop those that are dead and unused */
+void rsk_link_free(struct rsk_link *l);		 /* this process's mapping and fds */
+void rsk_link_sweep(void);			 /* drop those that are dead and unused */
 bool rsk_link_useless(const struct rsk_link *l); /* no stream, and none will come: worth a sweep */
 
 /* Threads of this process that use links they found without a stream's pin (epoll_wait.c): none is freed meanwhile. */

@@ -45,12 +45,13 @@ bool rsk_lock_slow(struct rsk_lock *l, uint32_t tid)
 			continue;
 		}
 		if (!(seen & RSK_LOCK_WAITERS) &&
-		    !atomic_compare_exchange_strong_explicit(&l->word, &seen, seen | RSK_LOCK_WAITERS,
+		    !atomic_compare_exchange_strong_explicit(&l->word, &seen,
+							     seen | RSK_LOCK_WAITERS,
 							     memory_order_relaxed,
 							     memory_order_relaxed))
 			continue;
-		if (rsk_sys_futex((uint32_t *)&l->word, FUTEX_WAIT, owner | RSK_LOCK_WAITERS, &check, NULL,
-				  0) == -ETIMEDOUT &&
+		if (rsk_sys_futex((uint32_t *)&l->word, FUTEX_WAIT, owner | RSK_LOCK_WAITERS,
+				  &check, NULL, 0) == -ETIMEDOUT &&
 		    rsk_sys_kill((pid_t)owner, 0) == -ESRCH) {
 			seen = owner | RSK_LOCK_WAITERS;
 			if (atomic_compare_exchange_strong_explicit(&l->word, &seen,

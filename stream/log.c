@@ -38,7 +38,8 @@ void rsk_log_write(const char *fmt, ...)
 		n = LINE_BYTES - 2;
 	line[n++] = '\n';
 	if (file && *file)
-		fd = rsk_sys_openat(AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+		fd = rsk_sys_openat(AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
+				    0600);
 	if (fd < 0)
 		return;
 	rsk_sys_write(fd, line, (size_t)n);

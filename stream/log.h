@@ -3,7 +3,12 @@
 #ifndef RSK_LOG_H
 #define RSK_LOG_H
 
-enum rsk_log_level { RSK_LOG_OFF, RSK_LOG_ERROR, RSK_LOG_INFO, RSK_LOG_DEBUG };
+enum rsk_log_level {
+	RSK_LOG_OFF,
+	RSK_LOG_ERROR,
+	RSK_LOG_INFO,
+	RSK_LOG_DEBUG
+};
 
 extern int rsk_log_level;
 

@@ -199,7 +199,8 @@ struct rsk_link *rsk_meet_at(const struct rsk_registry_entry *e)
 	return l;
 }
 
-static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t bytes, int *fds, int nfds)
+static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t bytes, int *fds,
+		       int nfds)
 {
 	struct rsk_pm_msg pm;
 	int rc = rsk_link_msg_validate(m, bytes, &pm);
@@ -211,7 +212,8 @@ static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t 
 	else if (rc == 0)
 		rsk_join_message(l, m, &pm);
 	if (rc < 0) {
-		rsk_log(RSK_LOG_ERROR, "link %u: message of pid %d refused: %d", l->number, l->peer_pid, rc);
+		rsk_log(RSK_LOG_ERROR, "link %u: message of pid %d refused: %d", l->number,
+			l->peer_pid, rc);
 		rsk_link_dead(l);
 	}
 	for (int i = 0; i < nfds; i++)
@@ -247,6 +249,8 @@ static void read_link(struct rsk_link *l)
 			return;
 		}
 		on_message(l, &m, (size_t)n, fds, nfds);
+		if (atomic_load(&l->state) == RSK_LINK_DEAD)
+			return;
 	}
 }
 
@@ -269,7 +273,8 @@ void rsk_meet(void)
 
 	if (door.listener >= 0)
 		for (int i = 0; i < GUESTS_AT_ONCE; i++) {
-			int fd = rsk_sys_accept4(door.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+			int fd = rsk_sys_accept4(door.listener, NULL, NULL,
+						 SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 			if (fd < 0)
 				break;

@@ -70,8 +70,10 @@ void rsk_op_end(struct rsk_op *op, ssize_t ret)
 		if (op->counted && !op->peek) {
 			uint64_t n = (uint64_t)ret;
 
-			atomic_fetch_add_explicit(recv ? &s->tcp_rx : &s->tcp_tx, n, memory_order_relaxed);
-			rsk_stats_add_shared(recv ? &s->rec->rx_tcp_bytes : &s->rec->tx_tcp_bytes, n);
+			atomic_fetch_add_explicit(recv ? &s->tcp_rx : &s->tcp_tx, n,
+						  memory_order_relaxed);
+			rsk_stats_add_shared(recv ? &s->rec->rx_tcp_bytes : &s->rec->tx_tcp_bytes,
+					     n);
 			if (rsk_stream_phase(s) == RSK_PHASE_CANDIDATE &&
 			    rsk_policy_earned(&rsk_knobs.policy, calls, bytes_moved(s)))
 				atomic_store_explicit(&s->step_work, 0, memory_order_relaxed);

@@ -95,7 +95,8 @@ short rsk_stream_kernel_events(struct rsk_stream *s, short events)
 	if (s->tx.state == RSK_TX_ONRING)
 		events &= (short)~OUT_EVENTS;
 	/* Once the companion has shown its end it would show it for ever: only worth waiting for the first time. */
-	if (s->rx.state == RSK_RX_ONRING && (events & IN_EVENTS) && !atomic_load(&s->companion_news))
+	if (s->rx.state == RSK_RX_ONRING && (events & IN_EVENTS) &&
+	    !atomic_load(&s->companion_news))
 		events |= POLLIN;
 	return events;
 }
@@ -247,7 +248,8 @@ static int announce_all(struct set *p)
 			return rc;
 		}
 		it->s->link->shm.rail.ops->announce(&it->s->link->shm.rail, it->s->sid,
-						    wakes(p->fds[it->at].events), p->bells[it->bell].index);
+						    wakes(p->fds[it->at].events),
+						    p->bells[it->bell].index);
 	}
 	atomic_thread_fence(memory_order_seq_cst);
 	return 0;
@@ -265,10 +267,12 @@ static int ask(struct set *p, bool sleep, uint64_t until_ns, const sigset_t *mas
 	for (uint32_t i = 0; i < p->nitems; i++)
 		if (p->items[i].joined)
 			p->kernel[p->items[i].at].events =
-				rsk_stream_kernel_events(p->items[i].s, p->fds[p->items[i].at].events);
+				rsk_stream_kernel_events(p->items[i].s,
+							 p->fds[p->items[i].at].events);
 	for (nfds_t i = 0; i < p->n; i++)
 		if (rsk_fd_ours(p->fds[i].fd))
-			p->kernel[i].fd = INT32_MAX; /* POLLNVAL, as for any number that is not open */
+			p->kernel[i].fd =
+				INT32_MAX; /* POLLNVAL, as for any number that is not open */
 	if (sleep) {
 		for (uint32_t i = 0; i < p->nbells; i++)
 			p->kernel[n++] = (struct pollfd){ .fd = p->bells[i].fd, .events = POLLIN };
@@ -357,7 +361,8 @@ static uint64_t relief(struct set *p, bool now)
 		struct pollfd *f = &p->fds[p->items[i].at];
 		struct rsk_stream *s = p->items[i].s;
 
-		if (!p->items[i].joined || !(f->events & OUT_EVENTS) || s->tx.state != RSK_TX_ONRING)
+		if (!p->items[i].joined || !(f->events & OUT_EVENTS) ||
+		    s->tx.state != RSK_TX_ONRING)
 			continue;
 		if (now)
 			rsk_stream_relieve(s, f->fd);
@@ -385,7 +390,8 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		return rc;
 	began = rsk_now_ns();
 	if (timeout)
-		until = began + (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
+		until = began + (uint64_t)timeout->tv_sec * 1000000000u +
+			(uint64_t)timeout->tv_nsec;
 	for (;;) {
 		bool last = until <= rsk_now_ns();
 

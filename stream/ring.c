@@ -75,7 +75,8 @@ static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_
 	 * so that in shm a receiver that sees it usually finds the rest; the hash decides all the same.
 	 */
 	__atomic_store_n((uint64_t *)(void *)at, head->index, __ATOMIC_RELEASE);
-	rc = rsk_rail_put(tx->rail, (uint64_t)(at - tx->rail->window), RSK_SLOT_FRAME_BYTES + head->len);
+	rc = rsk_rail_put(tx->rail, (uint64_t)(at - tx->rail->window),
+			  RSK_SLOT_FRAME_BYTES + head->len);
 	if (rc < 0)
 		return rc;
 	tx->slots++;
@@ -115,7 +116,8 @@ int rsk_ring_put_command(struct rsk_ring_tx *tx, const struct rsk_key *key,
 				      .kind = RSK_SLOT_CONTROL };
 	uint8_t *at = tx_at(tx, tx->next);
 
-	_Static_assert(sizeof(*cmd) + RSK_SLOT_FRAME_BYTES <= RSK_CELL_BYTES, "a command is one cell");
+	_Static_assert(sizeof(*cmd) + RSK_SLOT_FRAME_BYTES <= RSK_CELL_BYTES,
+		       "a command is one cell");
 	if (tx->next - tx->credit >= tx->cells)
 		return -ENOBUFS;
 	memcpy(at + RSK_SLOT_HEAD_BYTES, cmd, sizeof(*cmd));
@@ -158,8 +160,8 @@ static bool head_fits(const struct rsk_slot_head *head, uint32_t cells, uint64_t
 	       rsk_slot_cells(head->len) <= cells - cell_of(cells, index);
 }
 
-static bool check_copy(const struct rsk_key *key, const struct rsk_slot_head *head, const uint8_t *copy,
-		       const uint8_t *at)
+static bool check_copy(const struct rsk_key *key, const struct rsk_slot_head *head,
+		       const uint8_t *copy, const uint8_t *at)
 {
 	uint64_t hash;
 

@@ -29,17 +29,17 @@ struct rsk_ring_tx {
 	uint64_t next;	 /* index of the next slot to compose */
 	uint64_t credit; /* cells below this index are free again, as far as believed */
 	uint64_t data_end; /* index after the newest data slot: what the peer's reader still owes us */
-	uint64_t slots;	 /* put so far */
+	uint64_t slots;	   /* put so far */
 };
 
 /* Owner: the stream's receiving side, under its rx lock. Family memory. */
 struct rsk_ring_rx {
 	const uint8_t *base; /* own segment */
 	uint32_t cells;
-	uint64_t next;	     /* index of the next slot to take */
-	uint64_t slots;	     /* taken so far */
-	uint64_t retries;    /* hash not right (yet) */
-	uint32_t bad_looks;  /* consecutive looks at a promised slot whose hash stayed wrong */
+	uint64_t next;	    /* index of the next slot to take */
+	uint64_t slots;	    /* taken so far */
+	uint64_t retries;   /* hash not right (yet) */
+	uint32_t bad_looks; /* consecutive looks at a promised slot whose hash stayed wrong */
 };
 
 /* What lies at the next index, as its header claims: in bounds, not believed yet. */

@@ -10,7 +10,9 @@
 void rsk_rx_init(struct rsk_rx *rx, struct rsk_rail *rail, const uint8_t *ring, uint32_t cells,
 		 uint64_t mail_off, const struct rsk_mail *word, uint64_t key_seed)
 {
-	*rx = (struct rsk_rx){ .rail = rail, .mail_off = mail_off, .word = word, .state = RSK_RX_TCP };
+	*rx = (struct rsk_rx){
+		.rail = rail, .mail_off = mail_off, .word = word, .state = RSK_RX_TCP
+	};
 	rsk_ring_rx_init(&rx->ring, ring, cells);
 	rx->credit_sent = rx->ring.next;
 	rsk_key_init(&rx->key, key_seed);
@@ -50,7 +52,8 @@ static int see_word(struct rsk_rx *rx, const struct rsk_mail *m)
 		return 0;
 	}
 	if (m->what == RSK_TX_AGAIN && rx->doubt) {
-		if (m->gen != rx->gen || (m->pos != rx->leave_pos && rx->leave_pos != RSK_POS_START))
+		if (m->gen != rx->gen ||
+		    (m->pos != rx->leave_pos && rx->leave_pos != RSK_POS_START))
 			return -EPROTO;
 		rx->heeded = true;
 		return 0;
@@ -196,7 +199,8 @@ static ssize_t settle_doubt(struct rsk_rx *rx, struct rsk_companion *c)
 	}
 	iov.iov_len = sizeof(scratch);
 	while (rx->skip) {
-		n = c->ops->recv(c, &iov, 1, rx->skip < sizeof(scratch) ? rx->skip : sizeof(scratch), 0);
+		n = c->ops->recv(c, &iov, 1,
+				 rx->skip < sizeof(scratch) ? rx->skip : sizeof(scratch), 0);
 		if (n <= 0)
 			return n;
 		rx->skip -= (uint64_t)n;
@@ -204,7 +208,8 @@ static ssize_t settle_doubt(struct rsk_rx *rx, struct rsk_companion *c)
 	return 1;
 }
 
-static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst, bool peek)
+static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
+			bool peek)
 {
 	struct rsk_iovcur before = *dst;
 	struct iovec first;

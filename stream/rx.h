@@ -15,7 +15,12 @@
 #include "mail.h"
 #include "ring.h"
 
-enum rsk_rx_state { RSK_RX_TCP, RSK_RX_WATCH, RSK_RX_SWITCHING, RSK_RX_ONRING };
+enum rsk_rx_state {
+	RSK_RX_TCP,
+	RSK_RX_WATCH,
+	RSK_RX_SWITCHING,
+	RSK_RX_ONRING
+};
 
 struct rsk_rx {
 	struct rsk_ring_rx ring;
@@ -24,29 +29,30 @@ struct rsk_rx {
 	uint64_t mail_off;	     /* of our rxmail in the peer's segment */
 	const struct rsk_mail *word; /* the peer's txmail in our segment */
 	uint64_t word_seen;
-	_Atomic(uint64_t) *consumed; /* our exact index, for the peer to get() at the end of life; may be NULL */
+	_Atomic(uint64_t) *
+		consumed; /* our exact index, for the peer to get() at the end of life; may be NULL */
 
-	uint8_t state;	    /* enum rsk_rx_state */
-	bool left;	    /* TCP for good */
-	bool gave_up;	    /* positions cannot be had */
-	bool fin;	    /* FIN slot taken: end of stream */
-	bool tcp_eof;	    /* the companion showed its end */
-	int tcp_err;	    /* the companion showed this error (-errno); to be delivered once, after the data */
-	uint32_t gen;	    /* of the promotion watched or on */
-	uint32_t proposed;  /* newest proposal seen */
-	uint64_t pos;	    /* of the next byte to deliver; valid from the first WATCHING on */
+	uint8_t state; /* enum rsk_rx_state */
+	bool left;     /* TCP for good */
+	bool gave_up;  /* positions cannot be had */
+	bool fin;      /* FIN slot taken: end of stream */
+	bool tcp_eof;  /* the companion showed its end */
+	int tcp_err; /* the companion showed this error (-errno); to be delivered once, after the data */
+	uint32_t gen;	   /* of the promotion watched or on */
+	uint32_t proposed; /* newest proposal seen */
+	uint64_t pos;	   /* of the next byte to deliver; valid from the first WATCHING on */
 	uint64_t switch_pos;
 	uint64_t switch_cell;
 	uint64_t ring_bytes; /* delivered from the ring */
 	uint64_t credit_sent;
-	uint8_t *stage;	     /* one verified slot, delivered in part; arena memory */
+	uint8_t *stage; /* one verified slot, delivered in part; arena memory */
 	uint32_t stage_len, stage_off;
 	uint64_t stage_cell; /* its index: no credit beyond it */
-	bool doubt;	     /* a LEAVE met a MOVE: did the sender heed it? The word tells, before the next byte */
-	bool heeded;	     /* it did */
-	uint64_t leave_pos;  /* what that LEAVE said */
-	uint64_t skip;	     /* bytes repeated on the companion that the ring gave us too */
-	uint8_t *hold;	     /* bytes of the companion read beyond switch_pos: due after the MOVE */
+	bool doubt; /* a LEAVE met a MOVE: did the sender heed it? The word tells, before the next byte */
+	bool heeded;	    /* it did */
+	uint64_t leave_pos; /* what that LEAVE said */
+	uint64_t skip;	    /* bytes repeated on the companion that the ring gave us too */
+	uint8_t *hold;	    /* bytes of the companion read beyond switch_pos: due after the MOVE */
 	size_t hold_len, hold_off;
 	uint32_t promotions, demotions;
 	struct rsk_mail mail; /* our rxmail, as last put */

@@ -159,7 +159,8 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 		if (rx->state != RSK_RX_ONRING || rx->fin || !rsk_ring_peek(&rx->ring, &v))
 			break;
 		/* Straight to where it is wanted, if it fits there in one run. */
-		if (v.head.kind == RSK_SLOT_DATA && v.head.len && rsk_iovcur_run(dst, &p) >= v.head.len) {
+		if (v.head.kind == RSK_SLOT_DATA && v.head.len &&
+		    rsk_iovcur_run(dst, &p) >= v.head.len) {
 			if (!rsk_ring_copy(&rx->ring, &rx->key, &v, p)) {
 				rc = note_bad_look(rx);
 				break;
@@ -229,7 +230,8 @@ uint64_t rsk_rx_pending(struct rsk_rx *rx)
 	struct rsk_slot_view v;
 	uint64_t n = rx->stage_len - rx->stage_off;
 
-	while (rx->state == RSK_RX_ONRING && ring.next - rx->ring.next < ring.cells &&
+	/* Also what lies behind bytes of the companion: a program may reckon with every byte that is here by now. */
+	while (rx->state >= RSK_RX_SWITCHING && ring.next - rx->ring.next < ring.cells &&
 	       rsk_ring_peek(&ring, &v) && v.head.kind == RSK_SLOT_DATA) {
 		n += v.head.len;
 		rsk_ring_consume(&ring, &v);

@@ -32,7 +32,8 @@ bool rsk_select_concerns(int nfds, const fd_set *r, const fd_set *w, const fd_se
 	return false;
 }
 
-static nfds_t to_list(int nfds, const fd_set *r, const fd_set *w, const fd_set *e, struct pollfd *out)
+static nfds_t to_list(int nfds, const fd_set *r, const fd_set *w, const fd_set *e,
+		      struct pollfd *out)
 {
 	nfds_t n = 0;
 

@@ -76,7 +76,8 @@ struct rsk_stream *rsk_stream_new(int fd, bool connecting_side)
 		memset(&tuple, 0, sizeof(tuple)); /* in progress: filled in when it has earned it */
 	}
 	rsk_guard_enter();
-	if (seen != rsk_pid && atomic_compare_exchange_strong(&stats_pid, &seen, rsk_pid) && !seen) {
+	if (seen != rsk_pid && atomic_compare_exchange_strong(&stats_pid, &seen, rsk_pid) &&
+	    !seen) {
 		rsk_stats_init(rsk_own_fd);
 		atomic_store(&stats_ready, true);
 	}
@@ -232,7 +233,8 @@ static void begin(int fd, bool connecting_side)
 {
 	struct rsk_stream *s;
 
-	if ((uint32_t)fd >= rsk_fdtab.size || atomic_load_explicit(&rsk_stopped, memory_order_relaxed))
+	if ((uint32_t)fd >= rsk_fdtab.size ||
+	    atomic_load_explicit(&rsk_stopped, memory_order_relaxed))
 		return;
 	rsk_fd_new(fd);
 	s = rsk_stream_new(fd, connecting_side);
@@ -264,7 +266,8 @@ void rsk_fd_connected(int fd)
 
 	if (s) {
 		/* A second connect() on a socket in progress, or one that was watched before it was connected. */
-		if (rsk_stream_phase(s) == RSK_PHASE_CANDIDATE && rsk_tuple_from_fd(fd, &tuple) == 0)
+		if (rsk_stream_phase(s) == RSK_PHASE_CANDIDATE &&
+		    rsk_tuple_from_fd(fd, &tuple) == 0)
 			rsk_stats_stream_name(s->rec, &tuple);
 		rsk_stream_unpin(s);
 		return;
@@ -331,7 +334,8 @@ void rsk_fd_dup(int oldfd, int newfd)
 	atomic_store(&s->dupped, 1);
 	atomic_fetch_add(&s->fds, 1);
 	/* The pin becomes the new entry's reference. */
-	rsk_fd_put(newfd, rsk_stream_phase(s) == RSK_PHASE_COLD ? (uintptr_t)s : (uintptr_t)s | RSK_FD_HOT);
+	rsk_fd_put(newfd, rsk_stream_phase(s) == RSK_PHASE_COLD ? (uintptr_t)s :
+								  (uintptr_t)s | RSK_FD_HOT);
 	if (newfd <= 2)
 		rsk_fd_leave(newfd, RSK_REASON_STDIO);
 }
@@ -462,7 +466,8 @@ int rsk_stream_leave(struct rsk_stream *s, int fd, enum rsk_reason why)
 	atomic_thread_fence(memory_order_seq_cst);
 	while (rsk_now_ns() < until) {
 		/* What was unread comes back over TCP: wait until some of it is there. */
-		if (settled(s, fd, why) && (!again || (rsk_sys_ioctl(fd, FIONREAD, &inq) == 0 && inq > 0)))
+		if (settled(s, fd, why) &&
+		    (!again || (rsk_sys_ioctl(fd, FIONREAD, &inq) == 0 && inq > 0)))
 			break;
 		rsk_sys_ppoll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1,
 			      &(struct timespec){ .tv_nsec = 1000000 }, NULL);

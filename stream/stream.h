@@ -48,13 +48,15 @@ struct rsk_stream {
 	_Atomic(int) fd;	 /* some fd of it, a hint: check the table */
 	_Atomic(uint8_t) nonblock;
 	_Atomic(uint8_t) dupped; /* had more than one fd in a process once */
-	_Atomic(uint8_t) companion_news; /* the kernel showed an end or an error: ask it when polling */
+	_Atomic(uint8_t)
+		companion_news; /* the kernel showed an end or an error: ask it when polling */
 	_Atomic(uint8_t) rd_shut, wr_shut;
-	_Atomic(uint8_t) rx_no_wait, tx_no_wait; /* a negative SO_RCVTIMEO, SO_SNDTIMEO: the kernel does not wait */
+	_Atomic(uint8_t) rx_no_wait,
+		tx_no_wait; /* a negative SO_RCVTIMEO, SO_SNDTIMEO: the kernel does not wait */
 	_Atomic(int) rcvlowat;
 	bool connecting_side;
-	int peer_fd;			   /* the other end, as its process numbered it when it was proven */
-	uint64_t peer_cookie;		   /* SO_COOKIE of the other end */
+	int peer_fd;	      /* the other end, as its process numbered it when it was proven */
+	uint64_t peer_cookie; /* SO_COOKIE of the other end */
 	_Atomic(uint8_t) goodbye_due; /* the last fd was closed while calls were under way */
 	bool reset_told; /* ECONNRESET was delivered: after it comes the end; rx_lock */
 	bool failed; /* the peer broke the rules: ECONNRESET; under both locks, read under either */
@@ -67,14 +69,15 @@ struct rsk_stream {
 	_Atomic(uint32_t) rx_plain, tx_plain;
 	_Atomic(uint64_t) tcp_rx, tcp_tx; /* bytes through the companion, seen by the library */
 	_Atomic(uint64_t) calls;	  /* that moved bytes */
-	_Atomic(uint64_t) work; /* the same, where every RSK_WORK_BYTES count as one more: what steps are due by */
-	_Atomic(uint64_t) step_work;	  /* the next step towards joining is due at so much work */
-	struct rsk_policy_search search;  /* under join_lock */
+	_Atomic(uint64_t)
+		work; /* the same, where every RSK_WORK_BYTES count as one more: what steps are due by */
+	_Atomic(uint64_t) step_work;	 /* the next step towards joining is due at so much work */
+	struct rsk_policy_search search; /* under join_lock */
 	struct rsk_lock join_lock;
-	uint64_t handle;		  /* AssocHandle of the mapper's transaction; under join_lock */
-	uint32_t join_steps;		  /* spent in JOINING; under join_lock */
-	uint64_t key_up, key_down;	  /* seeds: connecting side to accepting side, and back */
-	uint64_t posted_nonce;		  /* offer in the registry; 0: none */
+	uint64_t handle;	   /* AssocHandle of the mapper's transaction; under join_lock */
+	uint32_t join_steps;	   /* spent in JOINING; under join_lock */
+	uint64_t key_up, key_down; /* seeds: connecting side to accepting side, and back */
+	uint64_t posted_nonce;	   /* offer in the registry; 0: none */
 	struct rsk_tuple tuple;
 	struct rsk_stats_stream *rec; /* may be a record that nobody reads */
 
@@ -84,12 +87,13 @@ struct rsk_stream {
 	struct rsk_lock rx_lock, tx_lock;
 	struct rsk_rx rx; /* rx_lock */
 	struct rsk_tx tx; /* tx_lock */
-	struct rsk_noted noted[2]; /* what the record knows of rx, of tx; under the direction's lock */
-	uint64_t tx_full_ns;	 /* since when the ring is full without progress, 0: is not; tx_lock */
+	struct rsk_noted
+		noted[2];    /* what the record knows of rx, of tx; under the direction's lock */
+	uint64_t tx_full_ns; /* since when the ring is full without progress, 0: is not; tx_lock */
 	uint64_t tx_full_credit; /* credit then */
 	uint64_t repropose_work; /* not before so much work; tx_lock */
 	uint32_t ring_full_moves;
-	uint32_t empty_looks;	  /* receives that found nothing, since the companion was asked; rx_lock */
+	uint32_t empty_looks; /* receives that found nothing, since the companion was asked; rx_lock */
 	_Atomic(uint32_t) rx_spin_ns, tx_spin_ns; /* budgets that learn: wait.c */
 
 	struct rsk_reg *regs; /* epoll registrations; under the epoll lock (epoll.c) */
@@ -111,13 +115,14 @@ static inline uint32_t rsk_stream_phase(const struct rsk_stream *s)
 
 /* stream.c: objects */
 struct rsk_stream *rsk_stream_new(int fd, bool connecting_side);
-bool rsk_stream_pin(struct rsk_stream *s);   /* false: it is dead */
+bool rsk_stream_pin(struct rsk_stream *s); /* false: it is dead */
 void rsk_stream_unpin(struct rsk_stream *s);
-struct rsk_stream *rsk_stream_of(int fd);    /* pinned, hot or cold; NULL */
+struct rsk_stream *rsk_stream_of(int fd); /* pinned, hot or cold; NULL */
 bool rsk_stream_sole_process(struct rsk_stream *s);
 int rsk_stream_find_fd(struct rsk_stream *s); /* an fd of this process, -1 */
-void rsk_stream_cold(struct rsk_stream *s, enum rsk_reason why); /* give up: calls go to the kernel */
-void rsk_stream_fail(struct rsk_stream *s, int fd); /* the peer broke the rules */
+void rsk_stream_cold(struct rsk_stream *s,
+		     enum rsk_reason why);	       /* give up: calls go to the kernel */
+void rsk_stream_fail(struct rsk_stream *s, int fd);    /* the peer broke the rules */
 void rsk_stream_goodbye(struct rsk_stream *s, int fd); /* the last fd of all is being closed */
 int rsk_stream_leave(struct rsk_stream *s, int fd, enum rsk_reason why);
 
@@ -130,10 +135,12 @@ void rsk_join_forget(struct rsk_stream *s);
 void rsk_join_forked(void);
 void rsk_join_sweep(void); /* a link has lost its last stream */
 
-extern _Atomic(int) rsk_forked; /* this process has children, or is one: family objects are never given back */
+extern _Atomic(int)
+	rsk_forked; /* this process has children, or is one: family objects are never given back */
 
 /* io.c: one non-blocking round, with locks, notification and bookkeeping */
-ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek, bool look);
+ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek,
+			    bool look);
 ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags);
 /* The changes of carrier of a direction, to the record; its lock is held. @cause: of a demotion. */
 void rsk_stream_note(struct rsk_stream *s, bool tx, enum rsk_reason cause);

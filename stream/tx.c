@@ -222,7 +222,9 @@ static int on_leave(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk
 		tx->peer_left = false; /* not seen yet */
 	if (rc == 0 && tx->state == RSK_TX_RESEND) {
 		/* For a receiver that found our command behind its LEAVE and cannot tell which came first. */
-		tx->word = (struct rsk_mail){ .what = RSK_TX_AGAIN, .gen = tx->gen, .pos = tx->resend_pos };
+		tx->word = (struct rsk_mail){ .what = RSK_TX_AGAIN,
+					      .gen = tx->gen,
+					      .pos = tx->resend_pos };
 		if (put_word(tx) < 0)
 			rc = 0; /* the rail is not needed any more */
 	}
@@ -421,7 +423,8 @@ void rsk_tx_recover(struct rsk_tx *tx)
 
 	if (!tx->scratch)
 		tx->scratch = rsk_arena_alloc(RSK_SLOT_MAX_PAYLOAD);
-	if (tx->scratch && tx->state == RSK_TX_ONRING && rsk_ring_tx_recover(&tx->ring, &tx->key, tx->scratch, &n)) {
+	if (tx->scratch && tx->state == RSK_TX_ONRING &&
+	    rsk_ring_tx_recover(&tx->ring, &tx->key, tx->scratch, &n)) {
 		tx->pos += n;
 		tx->ring_bytes += n;
 	}

@@ -16,34 +16,40 @@
 #include "mail.h"
 #include "ring.h"
 
-enum rsk_tx_state { RSK_TX_TCP, RSK_TX_PROPOSED, RSK_TX_ONRING, RSK_TX_RESEND, RSK_TX_BROKEN };
+enum rsk_tx_state {
+	RSK_TX_TCP,
+	RSK_TX_PROPOSED,
+	RSK_TX_ONRING,
+	RSK_TX_RESEND,
+	RSK_TX_BROKEN
+};
 
 struct rsk_tx {
 	struct rsk_ring_tx ring;
 	struct rsk_key key;
-	uint64_t mail_off;		/* of our txmail in the peer's segment */
-	const struct rsk_mail *answer;	/* the peer's rxmail in our segment */
-	uint64_t answer_seen;		/* hash of the newest one believed */
-	uint8_t *scratch;		/* [RSK_SLOT_MAX_PAYLOAD], while RESEND; arena memory */
+	uint64_t mail_off;	       /* of our txmail in the peer's segment */
+	const struct rsk_mail *answer; /* the peer's rxmail in our segment */
+	uint64_t answer_seen;	       /* hash of the newest one believed */
+	uint8_t *scratch;	       /* [RSK_SLOT_MAX_PAYLOAD], while RESEND; arena memory */
 
-	uint8_t state;			/* enum rsk_tx_state */
-	bool watched;			/* the peer answered this proposal */
-	bool acked;			/* the receiver has seen where the ring begins */
-	bool peer_left;			/* never propose again */
-	bool peer_closed;		/* nobody reads the ring any more */
+	uint8_t state;	  /* enum rsk_tx_state */
+	bool watched;	  /* the peer answered this proposal */
+	bool acked;	  /* the receiver has seen where the ring begins */
+	bool peer_left;	  /* never propose again */
+	bool peer_closed; /* nobody reads the ring any more */
 	bool fin;
-	bool gave_up;			/* positions cannot be had: never propose again */
+	bool gave_up; /* positions cannot be had: never propose again */
 	uint32_t gen;
 	uint32_t repair_seen;
-	uint64_t pos;			/* of the next byte; valid from the first promotion on */
-	uint64_t ring_bytes;		/* carried by the ring for good */
-	uint64_t start_pos, start_cell; /* of this promotion */
-	uint64_t moved_tcp_pos;		/* the kernel's count when the ring was left */
-	uint64_t resend_cell;		/* next slot to repeat */
+	uint64_t pos;			 /* of the next byte; valid from the first promotion on */
+	uint64_t ring_bytes;		 /* carried by the ring for good */
+	uint64_t start_pos, start_cell;	 /* of this promotion */
+	uint64_t moved_tcp_pos;		 /* the kernel's count when the ring was left */
+	uint64_t resend_cell;		 /* next slot to repeat */
 	uint32_t resend_len, resend_off; /* slot in scratch, how much of it went */
-	uint64_t resend_pos;		/* position of the byte at resend_off */
+	uint64_t resend_pos;		 /* position of the byte at resend_off */
 	uint32_t promotions, demotions;
-	struct rsk_mail word;		/* our txmail, as last put */
+	struct rsk_mail word; /* our txmail, as last put */
 };
 
 void rsk_tx_init(struct rsk_tx *tx, struct rsk_rail *rail, uint64_t ring_off, uint32_t cells,

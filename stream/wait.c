@@ -117,7 +117,8 @@ static void read_deadline(struct rsk_wait *w)
 		w->deadline_ns = w->begin_ns;
 		return;
 	}
-	if (rsk_sys_getsockopt(w->fd, SOL_SOCKET, name, &tv, &len) == 0 && (tv.tv_sec || tv.tv_usec)) {
+	if (rsk_sys_getsockopt(w->fd, SOL_SOCKET, name, &tv, &len) == 0 &&
+	    (tv.tv_sec || tv.tv_usec)) {
 		w->deadline_ns = w->begin_ns + (uint64_t)tv.tv_sec * 1000000000u +
 				 (uint64_t)tv.tv_usec * 1000u;
 		w->timed = true;
@@ -232,7 +233,8 @@ void rsk_stream_want_room(struct rsk_stream *s)
 
 void rsk_tcp_info_add(struct tcp_info *ti, unsigned int len, struct rsk_stream *s)
 {
-	if (!s || len < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(ti->tcpi_bytes_received))
+	if (!s ||
+	    len < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(ti->tcpi_bytes_received))
 		return;
 	ti->tcpi_bytes_acked += s->tx.ring_bytes;
 	ti->tcpi_bytes_received += s->rx.ring_bytes;

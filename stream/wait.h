@@ -24,14 +24,14 @@ struct rsk_stream;
 
 struct rsk_wait {
 	struct rsk_stream *s;
-	int fd;		      /* of the companion, to use from here on: survives a close() by another thread */
-	bool own_fd;	      /* ... since it is a copy of ours */
-	uint32_t what;	      /* RSK_WAKE_RX or RSK_WAKE_TX */
+	int fd; /* of the companion, to use from here on: survives a close() by another thread */
+	bool own_fd;   /* ... since it is a copy of ours */
+	uint32_t what; /* RSK_WAKE_RX or RSK_WAKE_TX */
 	struct rsk_bell bell;
-	bool active;	      /* between begin and end; zeroed by the declarer */
+	bool active; /* between begin and end; zeroed by the declarer */
 	bool announced;
 	bool have_deadline;
-	bool timed;	      /* SO_RCVTIMEO / SO_SNDTIMEO is set: EINTR, never restarted */
+	bool timed; /* SO_RCVTIMEO / SO_SNDTIMEO is set: EINTR, never restarted */
 	bool spun;
 	uint64_t begin_ns, deadline_ns; /* UINT64_MAX: for ever */
 };

@@ -72,7 +72,8 @@ enum rsk_tx_word {
 	RSK_TX_NONE = 0,
 	RSK_TX_PROPOSE = 1, /* may I? */
 	RSK_TX_RING = 2,    /* from pos on everything is in the ring */
-	RSK_TX_AGAIN = 3,   /* your LEAVE is heeded: the companion goes on at pos, what it says there */
+	RSK_TX_AGAIN =
+		3, /* your LEAVE is heeded: the companion goes on at pos, what it says there */
 };
 
 enum rsk_rx_word {

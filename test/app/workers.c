@@ -104,7 +104,8 @@ CASE(vfork_exec, DIRECT, "vfork and exec of a static program with the stream as 
 
 	if (SRV) {
 		const char *cat = app_static_cat();
-		pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): the subject */
+		pid_t pid =
+			vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): the subject */
 
 		if (!pid) {
 			/* What programs do here, whatever POSIX says. */
@@ -130,7 +131,8 @@ CASE(vfork_exit, DIRECT,
 	int fd = app_open(WARM | NODELAY);
 
 	for (int i = 0; i < 20; i++) {
-		pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): the subject */
+		pid_t pid =
+			vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): the subject */
 
 		if (!pid) {
 			if (i % 2) {

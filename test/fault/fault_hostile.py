@@ -55,8 +55,10 @@ def attack(t, how, hostile_words, preload_hostile):
     t.stats.demand(direct, "no honest stream went direct")
     victim.stdin.close()
     t.wait(victim, 10)
-    with open(log) as file:
-        noted = file.read()
+    noted = ""
+    if os.path.exists(log):  # made by the first line
+        with open(log) as file:
+            noted = file.read()
     print(f"{t.name}: noted by the victim: {noted.count('refused')} messages refused, "
           f"{noted.count('broke the rules')} streams ended")
     return noted

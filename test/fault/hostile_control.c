@@ -102,7 +102,8 @@ static int make_memfd(uint64_t bytes, unsigned int seals, bool short_one)
 {
 	int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd < 0 || ftruncate(fd, (off_t)(short_one ? bytes / 2 : bytes)) || fcntl(fd, F_ADD_SEALS, seals))
+	if (fd < 0 || ftruncate(fd, (off_t)(short_one ? bytes / 2 : bytes)) ||
+	    fcntl(fd, F_ADD_SEALS, seals))
 		die("memfd");
 	return fd;
 }
@@ -151,14 +152,17 @@ static void say(int fd, const void *data, size_t len, const int *fds, size_t nfd
 		c.head.cmsg_len = CMSG_LEN(sizeof(int) * nfds);
 		memcpy(CMSG_DATA(&c.head), fds, sizeof(int) * nfds);
 	}
-	(void)sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL); /* a full queue, a peer that hung up: all the same */
+	(void)sendmsg(fd, &m,
+		      MSG_DONTWAIT |
+			      MSG_NOSIGNAL); /* a full queue, a peer that hung up: all the same */
 }
 
 static struct rsk_link_msg greeting(uint64_t *state, bool honest)
 {
 	struct rsk_link_msg m = { .magic = RSK_LINK_MAGIC, .type = RSK_LINK_GREET };
 
-	m.geometry = (struct rsk_shm_geometry){ .ring_bytes = RING_KB << 10, .streams = RSK_SHM_STREAMS };
+	m.geometry = (struct rsk_shm_geometry){ .ring_bytes = RING_KB << 10,
+						.streams = RSK_SHM_STREAMS };
 	m.geometry.bytes = rsk_shm_ring_off(&m.geometry, RSK_SHM_STREAMS);
 	if (honest)
 		return m;
@@ -217,7 +221,9 @@ static uint8_t *greet_well(int fd, uint64_t *state, size_t *len)
 		char space[CMSG_SPACE(sizeof(got))];
 	} c;
 	struct iovec iov = { &answer, sizeof(answer) };
-	struct msghdr r = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c) };
+	struct msghdr r = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)
+	};
 	uint8_t *map = MAP_FAILED;
 
 	fds[0] = make_memfd(m.geometry.bytes, SEALS, false);
@@ -228,7 +234,8 @@ static uint8_t *greet_well(int fd, uint64_t *state, size_t *len)
 		close(fds[i]);
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)))
 		die("SO_RCVTIMEO");
-	if (recvmsg(fd, &r, MSG_CMSG_CLOEXEC) != sizeof(answer) || c.head.cmsg_len != CMSG_LEN(sizeof(got)))
+	if (recvmsg(fd, &r, MSG_CMSG_CLOEXEC) != sizeof(answer) ||
+	    c.head.cmsg_len != CMSG_LEN(sizeof(got)))
 		return NULL;
 	memcpy(got, CMSG_DATA(&c.head), sizeof(got));
 	*len = answer.geometry.bytes;
@@ -246,7 +253,7 @@ static void talk_nonsense(int fd, uint64_t *state, uint8_t *map, size_t len)
 		struct rsk_link_msg m = { .magic = RSK_LINK_MAGIC };
 
 		m.type = RSK_LINK_JOIN + (uint32_t)(dice(state) % 4);
-		m.sid = (uint32_t)(dice(state) % RSK_SHM_STREAMS) & ~(uint32_t)(i < 150);
+		m.sid = (uint32_t)(dice(state) % RSK_SHM_STREAMS) & (i < 150 ? ~1u : ~0u);
 		m.key_up = dice(state);
 		m.netns = dice(state);
 		m.fd = (int)(dice(state) % 64);
@@ -300,7 +307,8 @@ int hostile_control(int pid, double until, uint64_t seed)
 		knocks++;
 		if (dice(&state) % 3) {
 			say_anything(fd, &state);
-			usleep((useconds_t)(dice(&state) % 4000)); /* some are hung up on before they are heard */
+			usleep((useconds_t)(dice(&state) %
+					    4000)); /* some are hung up on before they are heard */
 		} else {
 			map = greet_well(fd, &state, &len);
 			greeted += !!map;

@@ -28,7 +28,8 @@ def ping_pong(t, size, *options):
                  name="client")
     t.check("data integrity test" not in text.lower() or "failed" not in text.lower(), "data integrity")
     sent, _received = messages(t, text)
-    t.check(sent > 1000, f"only {sent} messages in 2 s")
+    # A client that never sleeps holds a core: where others run too, its server waits for its turn, by TCP as well.
+    t.check(sent > (200 if "--nonblocked" in options else 1000), f"only {sent} messages in 2 s")
     t.stop(server, signal.SIGINT)
     t.stats.direct(port, to_server=sent * size, to_client=sent * size)
 

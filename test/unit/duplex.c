@@ -10,7 +10,6 @@
 
 #include "duplex_parts.h"
 
-
 #define MAX_MESSAGE 60000u
 
 static void act_tx(struct way *w);
