@@ -67,18 +67,14 @@ int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 
 int rsk_hook_shutdown(int fd, int how)
 {
-	int ret;
-
 	if (!rsk_hot(fd) || how < SHUT_RD || how > SHUT_RDWR)
 		return rsk_real.shutdown(fd, how);
 
 	RSK_SCOPE(s);
-	if (rsk_op_begin(&s.op, fd, RSK_OP_CTL) == RSK_ENGINE) {
-		ret = rsk_op_shutdown(&s.op, how);
-		if (ret < 0 && ret != -RSK_EKERNEL)
-			return (int)(s.ret = rsk_result(ret));
-	}
-	s.ret = rsk_real.shutdown(fd, how);
+	if (rsk_op_begin(&s.op, fd, RSK_OP_CTL) == RSK_ENGINE)
+		s.ret = rsk_result(rsk_op_shutdown(&s.op, how));
+	else
+		s.ret = rsk_real.shutdown(fd, how);
 	return (int)s.ret;
 }
 

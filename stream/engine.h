@@ -158,7 +158,7 @@ void rsk_op_end(struct rsk_op *op, ssize_t ret);
 ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
 ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
 
-/* shutdown(2): the ring's part (FIN slot, flags). Always make the real call afterwards unless < 0. */
+/* shutdown(2), the kernel's part and the ring's (FIN slot). 0 or -errno. */
 int rsk_op_shutdown(struct rsk_op *op, int how);
 
 /* FIONREAD / SIOCOUTQ: adds what the ring holds to *@value, which the real ioctl has just set. */

@@ -505,23 +505,25 @@ int rsk_op_shutdown(struct rsk_op *op, int how)
 {
 	struct rsk_stream *s = op->s;
 	struct rsk_kernel_companion k;
+	int rc;
 
 	if (!s)
 		return -EBADF;
-	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
-		return 0; /* the kernel says EINVAL */
 	rsk_companion_init(&k, s, op->fd);
-	if (how != SHUT_RD) {
-		rsk_lock(&s->tx_lock);
+	rsk_lock(&s->tx_lock);
+	if (how != SHUT_RD)
 		rsk_tx_serve(&s->tx, &k.c);
+	/* The kernel's FIN first: who is told of the end by the ring finds the socket in the state that goes with it. */
+	rc = rsk_sys_shutdown(op->fd, how);
+	if (rc == 0 && how != SHUT_RD) {
 		atomic_store(&s->wr_shut, 1);
 		rsk_tx_fin(&s->tx, &k.c);
-		rsk_unlock(&s->tx_lock);
 	}
-	if (how != SHUT_WR)
+	rsk_unlock(&s->tx_lock);
+	if (rc == 0 && how != SHUT_WR)
 		atomic_store(&s->rd_shut, 1);
 	notify(s, RSK_WAKE_RX);
-	return 0;
+	return rc;
 }
 
 void rsk_op_inq(struct rsk_op *op, int *value)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -39,8 +40,6 @@ static struct stream_pool *pool_get(void)
 	return p;
 }
 
-#define STATS_YIELDS 10000
-
 static struct rsk_stream *stream_alloc(void)
 {
 	struct stream_pool *p = pool_get();
@@ -65,9 +64,10 @@ static struct rsk_stream *stream_alloc(void)
 struct rsk_stream *rsk_stream_new(int fd, bool connecting_side)
 {
 	static _Atomic(int) stats_pid;
-	static _Atomic(bool) stats_ready;
+	static _Atomic(uint32_t) stats_ready;
 	struct rsk_stream *s;
 	struct rsk_tuple tuple;
+	const struct timespec patience = { .tv_sec = 1 };
 	int flags, seen = atomic_load(&stats_pid);
 
 	if (rsk_tuple_from_fd(fd, &tuple) < 0) {
@@ -79,11 +79,12 @@ struct rsk_stream *rsk_stream_new(int fd, bool connecting_side)
 	if (seen != rsk_pid && atomic_compare_exchange_strong(&stats_pid, &seen, rsk_pid) &&
 	    !seen) {
 		rsk_stats_init(rsk_own_fd);
-		atomic_store(&stats_ready, true);
+		atomic_store(&stats_ready, 1);
+		rsk_sys_futex((uint32_t *)&stats_ready, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 	}
 	/* Another thread may be at it: its streams are to be seen as well; but nobody waits for ever. */
-	for (int i = 0; i < STATS_YIELDS && !atomic_load(&stats_ready); i++)
-		rsk_sys_sched_yield();
+	if (!atomic_load(&stats_ready))
+		rsk_sys_futex((uint32_t *)&stats_ready, FUTEX_WAIT, 0, &patience, NULL, 0);
 	s = stream_alloc();
 	rsk_guard_exit();
 	if (!s)
