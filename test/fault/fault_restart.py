@@ -34,7 +34,7 @@ def server_restarted(t):
         if not life % 2:
             server.finish()
     client.finish()
-    t.stats.direct(port, to_server=40 * size, to_client=40 * size, streams=40, sides=("client",))
+    t.stats.direct(port, to_server=40 * size, to_client=40 * size, streams=20, share=0.15, sides=("client",))
 
 
 @case(60)
@@ -59,7 +59,7 @@ def same_ports_again(t):
         client.finish()
     t.stats.sample()
     server.finish()
-    t.stats.direct(port, to_server=direct * size, to_client=direct * size, streams=direct, sides=("client",))
+    t.stats.direct(port, to_server=direct * size, to_client=direct * size, streams=direct // 4, share=0.15, sides=("client",))
 
 
 @case(60)
@@ -83,7 +83,7 @@ def client_of_many_servers(t):
     t.stats.sample()
     client.finish()
     for port in ports:
-        t.stats.direct(port, to_server=2_000_000, to_client=2_000_000, share=0.7, sides=("client",))
+        t.stats.direct(port, to_server=2_000_000, to_client=2_000_000, share=0.15, sides=("client",))
 
 
 @case(90)
@@ -91,7 +91,7 @@ def redis_clients_killed(t):
     """redis-benchmark killed at random moments, 20 times: the server forgets each client and leaks nothing."""
     random.seed(int(os.environ.get("RSOCK_SEED", "11")))
     server, port = real_redis.start_server(t)
-    control = real_redis.Control(port)
+    control = real_redis.Control(port, t.stats)
     held = None
     for turn in range(20):
         load = t.spawn(["redis-benchmark", "-h", "127.0.0.1", "-p", port, "-q", "-t", "set", "-n", "100000000",
@@ -111,7 +111,7 @@ def redis_clients_killed(t):
             f"leak in redis-server: (fds, memfd mappings) {held} after 3 clients, {(fds, maps)} after 20")
     real_redis.benchmark(t, port, "-t", "set,get", "-n", 20000, "-c", 10)
     t.stop(server)
-    t.stats.direct(port, to_server=10_000_000, sides=("server",), streams=100, share=0.5)
+    t.stats.direct(port, to_server=10_000_000, sides=("server",), streams=50, share=0.15)
 
 
 @case(90)
@@ -120,7 +120,7 @@ def redis_server_killed(t):
     ports = []
     for _turn in range(10):
         server, port = real_redis.start_server(t)
-        control = real_redis.Control(port)
+        control = real_redis.Control(port, t.stats)
         load = t.spawn(["redis-benchmark", "-h", "127.0.0.1", "-p", port, "-q", "-t", "set", "-n", "100000000",
                         "-c", 20, "-d", 1000], name="load")
         t.until(lambda: int(control.info("total_commands_processed")) > 5000, 30, "load")
@@ -132,7 +132,7 @@ def redis_server_killed(t):
                 "Connection refused" in load.err() + load.out(), f"redis-benchmark said: {(load.err() + load.out())[-300:]}")
         ports.append(port)
     for port in ports:
-        t.stats.direct(port, to_server=2_000_000, sides=("client",), streams=20, share=0.5)
+        t.stats.direct(port, to_server=2_000_000, sides=("client",), streams=20, share=0.15)
 
 
 @case(90)
@@ -155,7 +155,7 @@ def nginx_workers_killed(t):
     t.check("Non-2xx" not in load.out(), f"wrk: {load.out()}")
     t.stats.sample()
     t.stop(server, signal.SIGQUIT)
-    t.stats.direct(port, to_client=6 * total, streams=16, sides=("client",), share=0.8)
+    t.stats.direct(port, to_client=6 * total, streams=16, sides=("client",), share=0.15)
 
 
 @case(60)
@@ -178,7 +178,7 @@ def many_connections_one_link(t):
     t.stats.sample()
     server.finish()
     client.finish()
-    t.stats.direct(port, to_server=200 * 300_000, to_client=200 * 300_000, streams=200, share=0.7)
+    t.stats.direct(port, to_server=200 * 300_000, to_client=200 * 300_000, streams=100, share=0.15)
 
 
 if __name__ == "__main__":
