@@ -109,9 +109,36 @@ ssize_t rsk_hook_sendfile(int out, int in, off_t *at, size_t len)
 	return rsk_sendfile(out, in, at, len);
 }
 
+#define RSK_SPLICE_BYTES 16384
+
+/* From a joined stream into a pipe: look, write, then take what the pipe has taken. False: not ours. */
+static bool rsk_splice_in(int in, int out, size_t len, unsigned int flags, ssize_t *ret)
+{
+	char buf[RSK_SPLICE_BYTES];
+	struct iovec iov = { buf, len < sizeof(buf) ? len : sizeof(buf) };
+	int wait = flags & SPLICE_F_NONBLOCK ? MSG_DONTWAIT : 0;
+
+	RSK_SCOPE(s);
+	if (!rsk_scope_recv(&s, in, &iov, 1, MSG_PEEK | wait))
+		return false;
+	if (s.ret > 0)
+		s.ret = rsk_result(rsk_sys_write(out, buf, (size_t)s.ret));
+	if (s.ret > 0) {
+		iov.iov_len = (size_t)s.ret;
+		rsk_op_recv(&s.op, &iov, 1, MSG_DONTWAIT);
+	}
+	*ret = s.ret;
+	return true;
+}
+
 ssize_t rsk_hook_splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t len,
 			unsigned int flags)
 {
+	ssize_t ret;
+
+	if (rsk_hot(in) && len && !in_at && !out_at && rsk_sys_fcntl(out, F_GETPIPE_SZ, 0) > 0 &&
+	    rsk_splice_in(in, out, len, flags, &ret))
+		return ret;
 	if (rsk_hot(in))
 		rsk_fd_leave(in, RSK_REASON_UNSUPPORTED);
 	if (rsk_hot(out))

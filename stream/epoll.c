@@ -305,23 +305,26 @@ void rsk_epoll_restore(struct rsk_stream *s, int fd)
 	rsk_unlock(&f->lock);
 }
 
+/*
+ * This process has taken @fd out of its table; s->fds still counts it. The kernel keeps the entry while any fd
+ * leads to the socket. If those left are other numbers of this process, nobody can name it any more; if they are
+ * another process's (we are a child that exits, say), it is named as before.
+ */
 void rsk_epoll_forget_fd(struct rsk_stream *s, int fd)
 {
 	struct rsk_epoll_family *f = s->regs ? rsk_epoll_family() : NULL;
+	uint32_t left = atomic_load(&s->fds) - 1;
 	struct rsk_reg *r, *next;
 
-	if (!f)
+	if (!f || (left && left != rsk_stream_count_fds(s)))
 		return;
 	rsk_lock(&f->lock);
 	for (r = s->regs; r; r = next) {
 		next = r->next_of_stream;
-		if (r->key_fd != fd && r->key_fd >= 0)
-			continue;
-		/* The kernel keeps the entry while another fd leads to the socket, but nobody can name it. */
-		if (atomic_load(&s->fds) > 1)
-			r->key_fd = -1;
-		else
+		if (!left)
 			unlink_reg(f, r);
+		else if (r->key_fd == fd)
+			r->key_fd = -1;
 	}
 	rsk_unlock(&f->lock);
 }

@@ -191,6 +191,13 @@ bool rsk_stream_sole_process(struct rsk_stream *s)
 	return n <= 1 || (atomic_load(&s->dupped) && count_fds(s, &any) == n);
 }
 
+uint32_t rsk_stream_count_fds(struct rsk_stream *s)
+{
+	int any;
+
+	return count_fds(s, &any);
+}
+
 int rsk_stream_find_fd(struct rsk_stream *s)
 {
 	int fd = atomic_load(&s->fd), any = -1;

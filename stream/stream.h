@@ -119,7 +119,8 @@ bool rsk_stream_pin(struct rsk_stream *s); /* false: it is dead */
 void rsk_stream_unpin(struct rsk_stream *s);
 struct rsk_stream *rsk_stream_of(int fd); /* pinned, hot or cold; NULL */
 bool rsk_stream_sole_process(struct rsk_stream *s);
-int rsk_stream_find_fd(struct rsk_stream *s); /* an fd of this process, -1 */
+uint32_t rsk_stream_count_fds(struct rsk_stream *s); /* of this process */
+int rsk_stream_find_fd(struct rsk_stream *s);	     /* an fd of this process, -1 */
 void rsk_stream_cold(struct rsk_stream *s,
 		     enum rsk_reason why);	       /* give up: calls go to the kernel */
 void rsk_stream_fail(struct rsk_stream *s, int fd);    /* the peer broke the rules */

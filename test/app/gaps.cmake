@@ -5,5 +5,4 @@ set(app_gaps
 	app_io.efault_send
 	app_io.efault_vector
 	app_epollset.nested
-	app_files.splice_eof
 	app_stdio.fdopen_queued)

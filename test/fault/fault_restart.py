@@ -83,7 +83,7 @@ def client_of_many_servers(t):
     t.stats.sample()
     client.finish()
     for port in ports:
-        t.stats.direct(port, to_server=2_000_000, to_client=2_000_000, share=0.15, sides=("client",))
+        t.stats.direct(port, sides=("client",))  # promoted at all: two megabytes may be over before both directions are
 
 
 @case(90)

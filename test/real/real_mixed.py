@@ -65,7 +65,7 @@ def iperf3(t, which, *options):
     t.wait(server, 20)
     moved = json.loads(text)["end"]["sum_received"]["bytes"]
     t.check(moved > 10_000_000, f"only {moved} bytes moved")
-    t.stats.plain(port, which, NO_PEER | {"not-earned"}, streams=2, bytes_moved=int(moved * 0.9))
+    t.stats.plain(port, which, NO_PEER | {"not-earned"}, streams=2, bytes_moved=10_000_000)  # given up, a stream is counted no more
 
 
 @case(60)
@@ -123,7 +123,7 @@ def mixed_clients_of_one_server(t):
         t.wait(curl, 40)
         t.same_file(t.path(f"got{number}"), file, f"download {number}")
     real_nginx.stop(t, server)
-    t.stats.direct(port, to_client=4 * size, streams=4, sides=("client",), bulk=True)
+    t.stats.direct(port, to_client=4 * size, streams=4, sides=("client",), bulk=True, share=0.5)
     promoted = [s for s in t.stats.of_port(port, "server") if s.promotions]
     t.stats.demand(len(promoted) == 4, f"{len(promoted)} of the server's streams promoted, wanted 4 of 8")
 
