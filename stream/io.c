@@ -513,7 +513,7 @@ int rsk_op_shutdown(struct rsk_op *op, int how)
 	rsk_lock(&s->tx_lock);
 	if (how != SHUT_RD)
 		rsk_tx_serve(&s->tx, &k.c);
-	/* The kernel's FIN first: who is told of the end by the ring finds the socket in the state that goes with it. */
+	/* The kernel's FIN first: who is told of the end by the ring finds the socket in that state. */
 	rc = rsk_sys_shutdown(op->fd, how);
 	if (rc == 0 && how != SHUT_RD) {
 		atomic_store(&s->wr_shut, 1);
