@@ -135,8 +135,12 @@ static void serve_poll(int listener)
 	}
 }
 
+#define MOST_CONNS 4096
+#define FIRST_CONN 2 /* of an event's data: 0 is the listener, 1 stdin */
+
 static void serve_epoll(int listener)
 {
+	static struct echo *conns[MOST_CONNS]; /* by fd */
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
 	struct epoll_event ev = { .events = EPOLLIN };
 
@@ -154,17 +158,24 @@ static void serve_epoll(int listener)
 			return;
 		if (!ev.data.u64) {
 			c = welcome(listener, true);
-			ev = (struct epoll_event){ .events = EPOLLIN, .data.ptr = c };
-			if (c && epoll_ctl(epoll, EPOLL_CTL_ADD, c->fd, &ev))
+			if (!c)
+				continue;
+			if (c->fd >= MOST_CONNS)
+				die("too many");
+			conns[c->fd] = c;
+			ev = (struct epoll_event){ .events = EPOLLIN,
+						   .data.u64 = FIRST_CONN + (unsigned int)c->fd };
+			if (epoll_ctl(epoll, EPOLL_CTL_ADD, c->fd, &ev))
 				die("epoll_ctl");
 			continue;
 		}
-		c = ev.data.ptr;
+		c = conns[ev.data.u64 - FIRST_CONN];
 		if (echo_some(c)) {
-			ev = (struct epoll_event){ .events = (uint32_t)wants(c), .data.ptr = c };
+			ev.events = (uint32_t)wants(c);
 			epoll_ctl(epoll, EPOLL_CTL_MOD, c->fd, &ev);
 			continue;
 		}
+		conns[c->fd] = NULL;
 		close(c->fd);
 		free(c);
 	}

@@ -119,10 +119,11 @@ def netcat(t):
 
 @case(60)
 def netcat_both_ways(t):
+    """Only the server shuts down: a listening nc ends at its peer's end of stream, whatever it still had to send."""
     port = t.free_port()
     up, down = t.file("up", SIZE), t.file("down", SIZE)
     server = t.listening(t.spawn(["nc", "-N", "-l", "127.0.0.1", port], name="nc-server", stdin=down), port)
-    client = t.spawn(["nc", "-N", "127.0.0.1", port], name="nc-client", stdin=up)
+    client = t.spawn(["nc", "127.0.0.1", port], name="nc-client", stdin=up)
     for proc, wanted in ((client, down), (server, up)):
         t.wait(proc, 40)
         t.same_file(proc.out_path, wanted, f"what {proc.name} got")
