@@ -3,8 +3,12 @@
 
 #include <string.h>
 
+#include "hash_wide.h"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+
+#define LONG_BYTES XXH3_MIDSIZE_MAX /* up to here there are no vectors in it */
 
 _Static_assert(RSK_SECRET_BYTES == XXH3_SECRET_DEFAULT_SIZE, "XXH3 secret size");
 _Static_assert(RSK_SECRET_BYTES >= XXH3_SECRET_SIZE_MIN, "XXH3 secret size");
@@ -16,6 +20,15 @@ void rsk_key_init(struct rsk_key *key, uint64_t seed)
 
 uint64_t rsk_hash_payload(const struct rsk_key *key, const void *p, uint32_t len)
 {
+#if RSK_HASH_WIDE
+	/* What libgcc's constructor found; before it has run this is false, and the value is the same. */
+	if (len > LONG_BYTES) {
+		if (__builtin_cpu_supports("avx512bw"))
+			return rsk_hash_avx512(key->secret, p, len);
+		if (__builtin_cpu_supports("avx2"))
+			return rsk_hash_avx2(key->secret, p, len);
+	}
+#endif
 	return XXH3_64bits_withSecret(p, len, key->secret, RSK_SECRET_BYTES);
 }
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Hashes of payloads: the same value whatever vectors compute it, and a key of their own. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dice.h"
+#include "hash.h"
+#include "hash_wide.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define BYTES 70000u
+
+static uint8_t bytes[BYTES + 64];
+
+static void each_length(void (*check)(const struct rsk_key *key, const uint8_t *p, uint32_t len))
+{
+	uint64_t dice = 11;
+	struct rsk_key key;
+
+	for (uint32_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(dice_roll(&dice) % 256);
+	rsk_key_init(&key, 12345);
+	for (uint32_t len = 0; len < 3000; len++)
+		check(&key, bytes + len % 64, len);
+	for (int i = 0; i < 300; i++)
+		check(&key, bytes + (dice_roll(&dice) % 64), (uint32_t)(dice_roll(&dice) % BYTES));
+}
+
+static void is_xxh3(const struct rsk_key *key, const uint8_t *p, uint32_t len)
+{
+	cr_assert_eq(rsk_hash_payload(key, p, len),
+		     XXH3_64bits_withSecret(p, len, key->secret, RSK_SECRET_BYTES), "length %u",
+		     len);
+}
+
+Test(hash, payload_is_keyed_xxh3_64)
+{
+	each_length(is_xxh3);
+}
+
+#if RSK_HASH_WIDE
+static void avx2_is_xxh3(const struct rsk_key *key, const uint8_t *p, uint32_t len)
+{
+	cr_assert_eq(rsk_hash_avx2(key->secret, p, len),
+		     XXH3_64bits_withSecret(p, len, key->secret, RSK_SECRET_BYTES), "length %u",
+		     len);
+}
+
+static void avx512_is_xxh3(const struct rsk_key *key, const uint8_t *p, uint32_t len)
+{
+	cr_assert_eq(rsk_hash_avx512(key->secret, p, len),
+		     XXH3_64bits_withSecret(p, len, key->secret, RSK_SECRET_BYTES), "length %u",
+		     len);
+}
+
+/* Each as far as this processor has it; the one above always runs, with what the library chooses here. */
+Test(hash, wider_vectors_compute_the_same)
+{
+	if (__builtin_cpu_supports("avx2"))
+		each_length(avx2_is_xxh3);
+	if (__builtin_cpu_supports("avx512bw"))
+		each_length(avx512_is_xxh3);
+}
+#endif
+
+Test(hash, another_key_another_value)
+{
+	struct rsk_key a, b;
+
+	memset(bytes, 0, sizeof(bytes));
+	rsk_key_init(&a, 1);
+	rsk_key_init(&b, 2);
+	for (uint32_t len = 1; len < 2000; len += 37)
+		cr_assert_neq(rsk_hash_payload(&a, bytes, len), rsk_hash_payload(&b, bytes, len));
+}
+
+Test(hash, one_bit_another_value)
+{
+	struct rsk_key key;
+
+	memset(bytes, 0x5a, sizeof(bytes));
+	rsk_key_init(&key, 3);
+	for (uint32_t bit = 0; bit < 4096 * 8; bit += 11) {
+		uint64_t before = rsk_hash_payload(&key, bytes, 4096);
+
+		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		cr_assert_neq(rsk_hash_payload(&key, bytes, 4096), before);
+	}
+}
