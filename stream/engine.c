@@ -216,4 +216,5 @@ void rsk_exit(void)
 	for (uint32_t i = 0; i < high; i++)
 		if (rsk_fd_word((int)i) && !rsk_fd_ours((int)i))
 			rsk_fd_closing((int)i);
+	rsk_join_leave(true);
 }

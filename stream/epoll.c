@@ -54,6 +54,7 @@ static struct rsk_epoll *epoll_new(int epfd)
 		return NULL;
 	memset(e, 0, sizeof(*e));
 	e->epfd = epfd;
+	e->home = rsk_pid;
 	atomic_store(&e->fds, 1);
 	return e;
 }
@@ -79,6 +80,15 @@ struct rsk_epoll *rsk_epoll_of(int epfd)
 	if (!(w & RSK_FD_EPOLL))
 		return NULL;
 	return (struct rsk_epoll *)(w & ~(uintptr_t)RSK_FD_MASK);
+}
+
+static uint32_t count_fds(const struct rsk_epoll *e)
+{
+	uint32_t high = rsk_fd_high(), n = 0;
+
+	for (uint32_t i = 0; i < high; i++)
+		n += rsk_epoll_of((int)i) == e;
+	return n;
 }
 
 void rsk_epoll_dup(int oldfd, int newfd)
@@ -171,6 +181,33 @@ static uint64_t bell_bit(struct rsk_epoll *e, struct rsk_link *l)
 	return 0;
 }
 
+static void drop_link(struct rsk_epoll *e, uint32_t i)
+{
+	e->links[i] = e->links[--e->nlinks];
+}
+
+/*
+ * A link of ours in a set that other processes wait on: they could not look at it, and would take its bell's
+ * news. Once they are gone (a daemon's parent), so are their links.
+ */
+static bool may_add_link(struct rsk_epoll *e)
+{
+	uint32_t i = 0;
+
+	if (e->home == rsk_pid && !atomic_load(&e->shared))
+		return true;
+	if (atomic_load(&e->fds) != count_fds(e))
+		return false;
+	while (i < e->nlinks)
+		if (rsk_epoll_link_here(e, e->links[i].l))
+			i++;
+		else
+			drop_link(e, i);
+	e->home = rsk_pid;
+	atomic_store(&e->shared, false);
+	return true;
+}
+
 /* A bell of this link in this set; lock held. 0 or -errno. */
 static int ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_link *l)
 {
@@ -180,6 +217,8 @@ static int ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e, struct r
 
 	if (bell_bit(e, l))
 		return 0;
+	if (!may_add_link(e))
+		return -EBUSY;
 	if (e->nlinks == RSK_EPOLL_LINKS)
 		return -ENOSPC;
 	do {
@@ -214,10 +253,8 @@ void rsk_epoll_link_gone(struct rsk_link *l)
 		struct rsk_epoll *e = rsk_epoll_of((int)i);
 
 		for (uint32_t k = 0; e && k < e->nlinks; k++)
-			if (e->links[k].l == l) {
-				e->links[k] = e->links[--e->nlinks];
-				k--;
-			}
+			if (e->links[k].l == l)
+				drop_link(e, k--);
 	}
 	rsk_unlock(&f->lock);
 }
@@ -227,8 +264,11 @@ void rsk_epoll_ring(struct rsk_epoll *e)
 {
 	static const uint64_t one = 1;
 
-	if (e->nlinks)
-		rsk_sys_write(e->links[0].l->bell[e->links[0].bell], &one, sizeof(one));
+	for (uint32_t i = 0; i < e->nlinks; i++)
+		if (rsk_epoll_link_here(e, e->links[i].l)) {
+			rsk_sys_write(e->links[i].l->bell[e->links[i].bell], &one, sizeof(one));
+			return;
+		}
 }
 
 /* ---- taking over, giving back ---- */

@@ -21,9 +21,12 @@ _Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR &
 		       EPOLLRDNORM == POLLRDNORM && EPOLLWRNORM == POLLWRNORM,
 	       "event bits");
 
+/* This process's fd of the stream; -1: only others that share the set hold it, to whom it is left. */
 static int fd_of(struct rsk_reg *r)
 {
-	return r->key_fd >= 0 ? r->key_fd : rsk_stream_find_fd(r->stream);
+	if (r->key_fd >= 0 && rsk_fd_names(r->key_fd, r->stream))
+		return r->key_fd;
+	return rsk_stream_find_fd(r->stream);
 }
 
 /*
@@ -50,6 +53,7 @@ static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 	e->ready = e->ready_tail = NULL;
 	for (; r; r = next) {
 		short events = (short)(r->events & 0xffff), re;
+		int fd;
 
 		next = r->next_ready;
 		r->queued = false;
@@ -60,12 +64,17 @@ static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 		}
 		if (!r->armed)
 			continue;
+		fd = fd_of(r);
+		if (fd < 0) {
+			rsk_epoll_queue(r);
+			continue;
+		}
 		/* No pin: a registration is unlinked, under this lock, before its stream can be freed. */
-		re = rsk_stream_poll(r->stream, fd_of(r),
+		re = rsk_stream_poll(r->stream, fd,
 				     (short)(events | (short)(r->events & EPOLLRDHUP)), -1);
 		if ((r->events & EPOLLOUT) && !(re & EPOLLOUT)) {
 			rsk_stream_want_room(r->stream);
-			re = rsk_stream_poll(r->stream, fd_of(r),
+			re = rsk_stream_poll(r->stream, fd,
 					     (short)(events | (short)(r->events & EPOLLRDHUP)), -1);
 			if (!(re & EPOLLOUT))
 				relieve_later(e, r->stream);
@@ -141,7 +150,8 @@ static void drain(struct rsk_epoll *e)
 {
 	atomic_fetch_add(&rsk_link_users, 1);
 	for (uint32_t i = 0; i < e->nlinks; i++)
-		rsk_link_drain_ready(e->links[i].l);
+		if (rsk_epoll_link_here(e, e->links[i].l))
+			rsk_link_drain_ready(e->links[i].l);
 	atomic_fetch_sub(&rsk_link_users, 1);
 }
 
@@ -151,8 +161,10 @@ static bool may_stir(struct rsk_epoll *e)
 
 	atomic_fetch_add(&rsk_link_users, 1);
 	for (uint32_t i = 0; i < e->nlinks && !stirs; i++)
-		stirs = atomic_load_explicit(&rsk_shm_own_head(&e->links[i].l->shm)->ready_sum,
-					     memory_order_relaxed);
+		if (rsk_epoll_link_here(e, e->links[i].l))
+			stirs = atomic_load_explicit(&rsk_shm_own_head(&e->links[i].l->shm)
+							      ->ready_sum,
+						     memory_order_relaxed);
 	atomic_fetch_sub(&rsk_link_users, 1);
 	return stirs;
 }
@@ -194,15 +206,17 @@ static void learn(struct rsk_epoll *e, uint64_t began_ns)
 static void announce(struct rsk_epoll *e)
 {
 	for (uint32_t i = 0; i < e->nlinks; i++)
-		atomic_fetch_or(&rsk_shm_own_head(&e->links[i].l->shm)->asleep,
-				1ull << e->links[i].bell);
+		if (rsk_epoll_link_here(e, e->links[i].l))
+			atomic_fetch_or(&rsk_shm_own_head(&e->links[i].l->shm)->asleep,
+					1ull << e->links[i].bell);
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
 static void retract(struct rsk_epoll *e)
 {
 	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (e->links[i].bell != RSK_SHM_SHARED_BELL)
+		if (e->links[i].bell != RSK_SHM_SHARED_BELL &&
+		    rsk_epoll_link_here(e, e->links[i].l))
 			atomic_fetch_and(&rsk_shm_own_head(&e->links[i].l->shm)->asleep,
 					 ~(1ull << e->links[i].bell));
 }
@@ -211,12 +225,14 @@ static void retract(struct rsk_epoll *e)
 static void prune(struct rsk_epoll *e)
 {
 	struct rsk_reg *r = e->ready, *next;
+	int fd;
 
 	e->ready = e->ready_tail = NULL;
 	for (; r; r = next) {
 		next = r->next_ready;
 		r->queued = false;
-		if (rsk_stream_poll(r->stream, fd_of(r), (short)(r->events & 0xffff), -1))
+		fd = fd_of(r);
+		if (fd < 0 || rsk_stream_poll(r->stream, fd, (short)(r->events & 0xffff), -1))
 			rsk_epoll_queue(r);
 	}
 }
@@ -289,9 +305,11 @@ static void relieve(struct rsk_epoll *e)
 		return;
 	e->relief_ns = 0;
 	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set) {
-		if (!r->tagged || !(r->events & EPOLLOUT))
+		int fd = fd_of(r);
+
+		if (!r->tagged || !(r->events & EPOLLOUT) || fd < 0)
 			continue;
-		if (rsk_stream_relieve(r->stream, fd_of(r)))
+		if (rsk_stream_relieve(r->stream, fd))
 			rsk_epoll_queue(r);
 		else
 			relieve_later(e, r->stream);
@@ -351,6 +369,8 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 	if (!e || !f || max <= 0 || (uintptr_t)evs < 4096)
 		return kernel_wait(epfd, evs, max, until, poll_only, mask);
 	e->epfd = epfd;
+	if (e->home != rsk_pid)
+		atomic_store(&e->shared, true);
 	for (;;) {
 		struct rsk_link *rung = NULL;
 

@@ -6,7 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "links.h"
 #include "lock.h"
+#include "stream.h"
 
 #define RSK_EPOLL_TAG_MASK 0xffffffff00000000ull
 #define RSK_EPOLL_BELL                                                                             \
@@ -31,7 +33,10 @@ struct rsk_reg {
 
 struct rsk_epoll {
 	_Atomic(uint32_t) fds;
-	int epfd;      /* some fd of it */
+	int epfd; /* some fd of it */
+	int home; /* the process that takes streams over into it; under the lock */
+	_Atomic(bool)
+		shared; /* another process has waited on it; set by that, cleared under the lock */
 	bool collides; /* the application's data look like our tag: no stream in here is promoted */
 	bool watched;  /* polled itself, or in another set: its bells always announce */
 	uint32_t tagged;   /* registrations taken over */
@@ -60,5 +65,14 @@ struct rsk_epoll_family *rsk_epoll_family(void);
 struct rsk_epoll *rsk_epoll_of(int epfd);
 void rsk_epoll_queue(struct rsk_reg *r);
 void rsk_epoll_ring(struct rsk_epoll *e);
+
+/*
+ * Has this process a mapping of the link? The set's home has one of each; others have those that were there at
+ * the fork.
+ */
+static inline bool rsk_epoll_link_here(const struct rsk_epoll *e, const struct rsk_link *l)
+{
+	return e->home == rsk_pid || rsk_links_have(l);
+}
 
 #endif

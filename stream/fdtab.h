@@ -6,7 +6,7 @@
  *	ptr | RSK_FD_HOT	a stream that is a candidate, or joined with its peer: calls go to the engine
  *	ptr			a stream that has given up (its record is still shown): calls go to the kernel
  *	ptr | RSK_FD_EPOLL	an epoll set; | RSK_FD_HOT as well once a stream that is joined is in it
-	4 | RSK_FD_HOT		one of the library's own fds: the application gets EBADF
+ *	4 | RSK_FD_HOT		one of the library's own fds: the application gets EBADF
  *
  * Private memory, reserved once for the largest fd number, touched page by page; copied by fork like the
  * kernel's own table. Words are written by whoever changes the fd (close, dup, accept: the application
@@ -42,6 +42,14 @@ static inline uintptr_t rsk_fd_word(int fd)
 static inline bool rsk_fd_hot(int fd)
 {
 	return rsk_fd_word(fd) & RSK_FD_HOT;
+}
+
+/* Is @fd one of this process's for the stream @s? */
+static inline bool rsk_fd_names(int fd, const void *s)
+{
+	uintptr_t w = rsk_fd_word(fd);
+
+	return !(w & RSK_FD_EPOLL) && (w & ~(uintptr_t)RSK_FD_MASK) == (uintptr_t)s;
 }
 
 void rsk_fd_put(int fd, uintptr_t word);

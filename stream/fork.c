@@ -42,7 +42,7 @@ static void for_all(int by)
 /* Counted before, so that no moment knows of fewer holders than there are. */
 void rsk_fork_prepare(void)
 {
-	atomic_store(&rsk_forked, 1);
+	rsk_join_fork();
 	for_all(1);
 }
 
@@ -50,13 +50,14 @@ void rsk_fork_parent(bool ok)
 {
 	if (!ok)
 		for_all(-1);
+	rsk_join_fork_parent(ok);
 }
 
 void rsk_fork_child(void)
 {
 	rsk_pid = rsk_sys_getpid();
 	rsk_tid = 0;
-	rsk_join_forked();
+	rsk_join_fork_child();
 	if (rsk_stats_segment())
 		rsk_stats_forked();
 }
@@ -89,6 +90,7 @@ void rsk_exec_prepare(void)
 		else
 			atomic_store(&s->dupped, 2); /* marks: not taken off */
 	}
+	rsk_join_leave(false);
 }
 
 void rsk_exec_failed(void)

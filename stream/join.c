@@ -16,6 +16,7 @@
 
 #include "epoll.h"
 #include "handshake.h"
+#include "links.h"
 #include "log.h"
 #include "meet.h"
 #include "owner.h"
@@ -37,12 +38,25 @@ static struct {
 	uint32_t next_sid;
 } place;
 
-_Atomic(int) rsk_forked;
+/* The lock is kept over the fork: list, mappings and fds, of which the child gets copies, belong together. */
+void rsk_join_fork(void)
+{
+	rsk_lock(&place.lock);
+	rsk_links_fork(false);
+}
 
-void rsk_join_forked(void)
+void rsk_join_fork_parent(bool ok)
+{
+	if (!ok)
+		rsk_links_fork(true);
+	rsk_unlock(&place.lock);
+}
+
+void rsk_join_fork_child(void)
 {
 	memset(&place.lock, 0, sizeof(place.lock));
 	atomic_store(&rsk_link_users, 0);
+	rsk_guard_exit(); /* the parent's rsk_lock() */
 }
 
 /* The child's own: what it inherited is its parent's. */
@@ -479,7 +493,14 @@ void rsk_join_sweep(void)
 {
 	if (!rsk_trylock(&place.lock))
 		return; /* the next one does it */
-	rsk_link_sweep();
+	rsk_links_sweep();
+	rsk_unlock(&place.lock);
+}
+
+void rsk_join_leave(bool own)
+{
+	rsk_lock(&place.lock);
+	rsk_links_leave(own);
 	rsk_unlock(&place.lock);
 }
 

@@ -2,7 +2,6 @@
 #include "link.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -13,8 +12,6 @@
 #include "epoll.h"
 #include "stream.h"
 
-struct rsk_link *_Atomic rsk_links;
-_Atomic(uint32_t) rsk_link_users;
 static _Atomic(uint32_t) numbers;
 
 struct rsk_link *rsk_link_new(bool initiator)
@@ -26,6 +23,7 @@ struct rsk_link *rsk_link_new(bool initiator)
 	l->initiator = initiator;
 	l->maker = rsk_pid;
 	l->control = -1;
+	atomic_store(&l->holders, 1);
 	l->number = atomic_fetch_add(&numbers, 1) + 1;
 	for (uint32_t i = 0; i < RSK_SHM_BELLS; i++) {
 		l->bell[i] = -1;
@@ -34,68 +32,25 @@ struct rsk_link *rsk_link_new(bool initiator)
 	for (uint32_t i = 0; i < RSK_SHM_BELLS; i++) {
 		l->bell[i] = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC));
 		if (l->bell[i] < 0) {
-			rsk_link_free(l);
+			rsk_link_drop(l, &l->shm);
 			return NULL;
 		}
 	}
 	return l;
 }
 
-void rsk_link_free(struct rsk_link *l)
+void rsk_link_drop(struct rsk_link *l, const struct rsk_shm *mapped)
 {
+	struct rsk_shm here = *mapped;
+
 	for (uint32_t i = 0; i < RSK_SHM_BELLS; i++) {
 		rsk_own_close(l->bell[i]);
-		rsk_own_close(l->shm.peer_bell[i]);
+		rsk_own_close(here.peer_bell[i]);
 	}
 	rsk_own_close(l->control);
-	rsk_shm_detach(&l->shm);
-	/* A child of the maker may use the object itself: only the maker gives it back, as long as it has no child. */
-	if (l->maker == rsk_pid && !rsk_forked)
+	rsk_shm_detach(&here);
+	if (atomic_fetch_sub(&l->holders, 1) == 1)
 		rsk_arena_free(l);
-}
-
-static bool peer_gone(const struct rsk_link *l)
-{
-	struct pollfd p = { .fd = l->control };
-
-	return l->control < 0 || (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 &&
-				  (p.revents & (POLLHUP | POLLERR | POLLNVAL)));
-}
-
-bool rsk_link_useless(const struct rsk_link *l)
-{
-	return !atomic_load(&l->streams) &&
-	       (atomic_load(&l->state) == RSK_LINK_DEAD || peer_gone(l));
-}
-
-/*
- * Called under the join lock of the process (join.c): nobody else changes the list. First out of the epoll sets, then
- * the look at who may have found it there before: it stays until a sweep finds nobody.
- */
-void rsk_link_sweep(void)
-{
-	struct rsk_link *l = atomic_load(&rsk_links), *prev = NULL;
-
-	while (l) {
-		struct rsk_link *next = l->next;
-
-		if (!rsk_link_useless(l)) {
-			prev = l;
-			l = next;
-			continue;
-		}
-		rsk_epoll_link_gone(l);
-		if (atomic_load(&rsk_link_users)) {
-			prev = l;
-		} else {
-			if (prev)
-				prev->next = next;
-			else
-				atomic_store(&rsk_links, next);
-			rsk_link_free(l);
-		}
-		l = next;
-	}
 }
 
 int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l)

@@ -40,16 +40,17 @@ struct rsk_link {
 	struct rsk_lock lock; /* control socket, ids */
 	uint64_t sid_used[RSK_SHM_STREAMS / 64];
 	_Atomic(struct rsk_stream *) by_sid[RSK_SHM_STREAMS];
-	struct rsk_link *next; /* process's list; private order, see link.c */
+	_Atomic(uint32_t) holders; /* processes that have it in their list (links.c) */
 };
 
-/* All links of this process (also inherited ones). */
-extern struct rsk_link *_Atomic rsk_links;
-
-struct rsk_link *rsk_link_new(bool initiator);
-void rsk_link_free(struct rsk_link *l);		 /* this process's mapping and fds */
-void rsk_link_sweep(void);			 /* drop those that are dead and unused */
+struct rsk_link *rsk_link_new(bool initiator);	 /* held by this process */
 bool rsk_link_useless(const struct rsk_link *l); /* no stream, and none will come: worth a sweep */
+
+/*
+ * This process's mappings (@mapped) and fds go, and its hold. Of the object itself nothing changes: others of
+ * the family may use it, with theirs.
+ */
+void rsk_link_drop(struct rsk_link *l, const struct rsk_shm *mapped);
 
 /* Threads of this process that use links they found without a stream's pin (epoll_wait.c): none is freed meanwhile. */
 extern _Atomic(uint32_t) rsk_link_users;

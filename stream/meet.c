@@ -15,6 +15,7 @@
 #include <rsock/sys.h>
 
 #include "handshake.h"
+#include "links.h"
 #include "log.h"
 #include "stream.h"
 
@@ -169,8 +170,10 @@ static struct rsk_link *link_add(int control, bool initiator, uint64_t nonce)
 	l->control = control;
 	l->peer_pid = pid;
 	l->peer_nonce = nonce;
-	l->next = atomic_load(&rsk_links);
-	atomic_store(&rsk_links, l);
+	if (rsk_links_add(l) < 0) {
+		rsk_link_drop(l, &l->shm);
+		return NULL;
+	}
 	return l;
 }
 
@@ -181,11 +184,13 @@ struct rsk_link *rsk_meet_at(const struct rsk_registry_entry *e)
 	struct rsk_link *l;
 	int fd;
 
-	for (l = atomic_load(&rsk_links); l; l = l->next)
+	for (uint32_t i = 0; i < rsk_links.n; i++) {
+		l = rsk_links.at[i].l;
 		if (l->maker == rsk_pid && l->peer_nonce == e->nonce &&
 		    atomic_load(&l->state) != RSK_LINK_DEAD)
 			return l;
-	rsk_link_sweep();
+	}
+	rsk_links_sweep();
 	fd = rsk_own_fd(rsk_sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (fd < 0)
 		return NULL;
@@ -261,8 +266,11 @@ static bool too_many(int control)
 
 	if (peer_of(control, &pid) < 0)
 		return true;
-	for (struct rsk_link *l = atomic_load(&rsk_links); l; l = l->next)
+	for (uint32_t i = 0; i < rsk_links.n; i++) {
+		const struct rsk_link *l = rsk_links.at[i].l;
+
 		n += !l->initiator && l->maker == rsk_pid && l->peer_pid == pid;
+	}
 	return n >= LINKS_PER_PEER;
 }
 
@@ -282,13 +290,13 @@ void rsk_meet(void)
 			if (fd < 0)
 				continue;
 			if (!swept)
-				rsk_link_sweep();
+				rsk_links_sweep();
 			swept = true;
 			if (too_many(fd))
 				rsk_own_close(fd);
 			else
 				link_add(fd, false, 0);
 		}
-	for (struct rsk_link *l = atomic_load(&rsk_links); l; l = l->next)
-		read_link(l);
+	for (uint32_t i = 0; i < rsk_links.n; i++)
+		read_link(rsk_links.at[i].l);
 }

@@ -85,8 +85,8 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 		r |= (short)(events & OUT_EVENTS);
 	r |= (short)(kernel & (END_EVENTS | POLLNVAL));
 	/*
-	 * A TCP socket that hangs up has ended in this direction too; who asks while the kernel is at it (tcp_done() sets
-	 * the state, then the shutdown) may see the one without the other, who is woken by it never does.
+	 * A TCP socket that hangs up has ended in this direction too. Who asks while the kernel is at it (tcp_done()
+	 * sets the state, then the shutdown) may see one without the other; who is woken by it never does.
 	 */
 	if (kernel & POLLHUP)
 		r |= (short)(events & (IN_EVENTS | POLLRDHUP));

@@ -128,7 +128,9 @@ static void stream_free(struct rsk_stream *s)
 		atomic_store(&s->link->by_sid[s->sid], NULL);
 		rsk_rx_fini(&s->rx);
 		rsk_tx_fini(&s->tx);
+		atomic_fetch_add(&rsk_link_users, 1); /* we look at it once more */
 		idle = atomic_fetch_sub(&s->link->streams, 1) == 1 && rsk_link_useless(s->link);
+		atomic_fetch_sub(&rsk_link_users, 1);
 	} else if (s->search.looks) {
 		idle = true; /* it may have knocked at a door, or been knocked for, in vain */
 	}
@@ -172,14 +174,11 @@ static uint32_t count_fds(struct rsk_stream *s, int *any)
 {
 	uint32_t n = 0, high = rsk_fd_high();
 
-	for (uint32_t i = 0; i < high; i++) {
-		uintptr_t w = rsk_fd_word((int)i);
-
-		if (w && !(w & RSK_FD_EPOLL) && (w & ~(uintptr_t)RSK_FD_MASK) == (uintptr_t)s) {
+	for (uint32_t i = 0; i < high; i++)
+		if (rsk_fd_names((int)i, s)) {
 			n++;
 			*any = (int)i;
 		}
-	}
 	return n;
 }
 
@@ -201,9 +200,8 @@ uint32_t rsk_stream_count_fds(struct rsk_stream *s)
 int rsk_stream_find_fd(struct rsk_stream *s)
 {
 	int fd = atomic_load(&s->fd), any = -1;
-	uintptr_t w = rsk_fd_word(fd);
 
-	if (!(w & RSK_FD_EPOLL) && (w & ~(uintptr_t)RSK_FD_MASK) == (uintptr_t)s)
+	if (rsk_fd_names(fd, s))
 		return fd;
 	if (!count_fds(s, &any))
 		return -1;

@@ -133,11 +133,12 @@ bool rsk_handback(struct rsk_stream *s, int fd);
 /* join.c */
 void rsk_join_step(struct rsk_stream *s, int fd);
 void rsk_join_forget(struct rsk_stream *s);
-void rsk_join_forked(void);
 void rsk_join_sweep(void); /* a link has lost its last stream */
-
-extern _Atomic(int)
-	rsk_forked; /* this process has children, or is one: family objects are never given back */
+/* Around a fork: in the parent before it; then in the parent (@ok: there is a child) and in the child. */
+void rsk_join_fork(void);
+void rsk_join_fork_parent(bool ok);
+void rsk_join_fork_child(void);
+void rsk_join_leave(bool own); /* see rsk_links_leave() */
 
 /* io.c: one non-blocking round, with locks, notification and bookkeeping */
 ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek,

@@ -289,3 +289,105 @@ CASE(fork_child_dies, DIRECT, "a child killed in mid-stream leaves the parent's 
 	}
 	app_sync();
 }
+
+/* Echoes 4 bytes at a time, told of them by the set, until the peer is done. */
+static void echo_by_epoll(int ep, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+	char text[4];
+
+	MUST(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+	for (;;) {
+		if (epoll_wait(ep, &ev, 1, 10000) != 1 || ev.data.fd != fd)
+			break;
+		if (app_read_full(fd, text, sizeof(text)) != sizeof(text))
+			return;
+		app_write_all(fd, text, sizeof(text));
+	}
+	LOG("not told");
+}
+
+/* A client of its own: another process at the other end, that is gone afterwards. */
+static pid_t brief_client(uint32_t rounds, int end_flag)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		int fd = app_connect(COLD);
+
+		LOG("good %d", app_pingpong(fd, rounds, true));
+		if (end_flag)
+			app_flag_wait(end_flag);
+		_exit(0);
+	}
+	return pid;
+}
+
+CASE(fork_peer_leaves, 0,
+     "a peer process leaves, seen by a child first; the parent's epoll set goes on")
+{
+	if (SRV) {
+		int listener = app_listen(NODELAY), ep = (int)MUST(epoll_create1(0));
+		int fd = app_accept(listener);
+		struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+
+		MUST(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+		LOG("good %d", app_pingpong(fd, 2000, false));
+		pid_t pid = fork();
+
+		if (!pid) {
+			app_flag_wait(1);
+			close(fd);
+			app_flag_set(2, 1);
+			app_flag_wait(3);
+			_exit(0);
+		}
+		app_close(fd);
+		app_flag_set(4, 1); /* the client may go */
+		app_flag_wait(2);
+		for (int i = 0; i < 3; i++) {
+			fd = app_accept(listener);
+			echo_by_epoll(ep, fd);
+			app_close(fd);
+		}
+		app_flag_set(3, 1);
+		app_reap(pid, "child");
+	} else {
+		app_reap(brief_client(2000, 4), "client");
+		app_flag_set(1, 1);
+		for (int i = 0; i < 3; i++)
+			app_reap(brief_client(2000, 0), "client");
+	}
+	app_sync();
+}
+
+CASE(epoll_child_looks, 0,
+     "an epoll set that a child looks at too, while the parent's peers come and go")
+{
+	if (SRV) {
+		int listener = app_listen(NODELAY), ep = (int)MUST(epoll_create1(0));
+		struct epoll_event ev;
+		pid_t pid = fork();
+
+		if (!pid) {
+			app_flag_wait(1);
+			while (epoll_wait(ep, &ev, 1, 0) >= 0)
+				app_pause_ms(1);
+			_exit(1);
+		}
+		for (int i = 0; i < 6; i++) {
+			int fd = app_accept(listener);
+
+			if (i == 1)
+				app_flag_set(1, 1);
+			echo_by_epoll(ep, fd);
+			app_close(fd);
+		}
+		kill(pid, SIGKILL);
+		app_reap(pid, "child");
+	} else {
+		for (int i = 0; i < 6; i++)
+			app_reap(brief_client(4000, 0), "client");
+	}
+	app_sync();
+}

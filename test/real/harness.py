@@ -314,11 +314,12 @@ class Test:
         if len(self.procs) > 8:
             print(f"--- ({len(self.procs) - 8} earlier programs not shown)", file=stream)
         for proc in self.procs[-8:]:
+            shown = 20000 if proc.popen.poll() in CRASHES else 1500  # what it says of its own crash
             print(f"--- {proc.describe()} -> {proc.popen.poll()}", file=stream)
             for label, path in (("stdout", proc.out_path), ("stderr", proc.err_path)):
                 try:
                     with open(path, "rb") as file:
-                        file.seek(max(0, os.path.getsize(path) - 1500))
+                        file.seek(max(0, os.path.getsize(path) - shown))
                         tail = file.read().decode(errors="replace")
                 except OSError:
                     continue

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * links.c - the links of this process: those it made and those it was born with.
+ *
+ * A link is family memory, but each process of the family has its own mapping of it and its own fds, under the same
+ * addresses and numbers. So the list is the process's own memory, of which a child gets a copy, and dropping a link
+ * touches nothing of the object but the count of its holders; the last one gives the memory back.
+ *
+ * Changed under the join lock (join.c), which also keeps the list still during a fork.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rsock/sys.h>
+
+#include "epoll.h"
+#include "links.h"
+#include "stream.h"
+
+#define FIRST_ROOM 64
+
+struct rsk_links rsk_links;
+_Atomic(uint32_t) rsk_link_users;
+
+/* A list outgrown is not unmapped: rsk_links_hold() may be looking at it. Doubling, they are no more than the last. */
+static int grow(void)
+{
+	uint32_t room = rsk_links.room ? rsk_links.room * 2 : FIRST_ROOM;
+	struct rsk_link_ref *old = atomic_load(&rsk_links.at);
+	void *p = rsk_sys_mmap(NULL, room * sizeof(*old), PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (rsk_sys_is_err(p))
+		return -ENOMEM;
+	if (old)
+		memcpy(p, old, rsk_links.n * sizeof(*old));
+	atomic_store(&rsk_links.at, (struct rsk_link_ref *)p);
+	rsk_links.room = room;
+	return 0;
+}
+
+int rsk_links_add(struct rsk_link *l)
+{
+	uint32_t n = atomic_load(&rsk_links.n);
+
+	if (n == rsk_links.room && grow() < 0)
+		return -ENOMEM;
+	rsk_links.at[n].l = l;
+	atomic_store(&rsk_links.n, n + 1);
+	return 0;
+}
+
+bool rsk_links_have(const struct rsk_link *l)
+{
+	uint32_t n = atomic_load(&rsk_links.n);
+	struct rsk_link_ref *at = atomic_load(&rsk_links.at);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (at[i].l == l)
+			return true;
+	return false;
+}
+
+/* The last one moves into the place: whoever reads meanwhile sees it here or there. */
+static void take_out(uint32_t i)
+{
+	uint32_t last = atomic_load(&rsk_links.n) - 1;
+
+	rsk_links.at[i] = rsk_links.at[last];
+	atomic_store(&rsk_links.n, last);
+}
+
+static bool peer_gone(const struct rsk_link *l)
+{
+	struct pollfd p = { .fd = l->control };
+
+	return l->control < 0 || (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 &&
+				  (p.revents & (POLLHUP | POLLERR | POLLNVAL)));
+}
+
+bool rsk_link_useless(const struct rsk_link *l)
+{
+	return !atomic_load(&l->streams) &&
+	       (atomic_load(&l->state) == RSK_LINK_DEAD || peer_gone(l));
+}
+
+/*
+ * First out of the epoll sets, then the look at who may have found it there before: it stays until a sweep
+ * finds nobody.
+ */
+void rsk_links_sweep(void)
+{
+	uint32_t i = 0;
+
+	while (i < atomic_load(&rsk_links.n)) {
+		struct rsk_link_ref ref = rsk_links.at[i];
+
+		if (!rsk_link_useless(ref.l)) {
+			i++;
+			continue;
+		}
+		rsk_epoll_link_gone(ref.l);
+		if (atomic_load(&rsk_link_users)) {
+			i++;
+			continue;
+		}
+		take_out(i);
+		rsk_link_drop(ref.l, ref.l->maker == rsk_pid ? &ref.l->shm : &ref.inherited);
+	}
+}
+
+void rsk_links_fork(bool undo)
+{
+	uint32_t n = atomic_load(&rsk_links.n);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct rsk_link_ref *ref = &rsk_links.at[i];
+
+		if (undo) {
+			atomic_fetch_sub(&ref->l->holders, 1);
+			continue;
+		}
+		if (ref->l->maker == rsk_pid)
+			ref->inherited = ref->l->shm;
+		atomic_fetch_add(&ref->l->holders, 1);
+	}
+}
+
+void rsk_links_leave(bool own)
+{
+	uint32_t i = 0;
+
+	while (i < atomic_load(&rsk_links.n)) {
+		struct rsk_link *l = rsk_links.at[i].l;
+
+		if (!own && l->maker == rsk_pid) {
+			i++;
+			continue;
+		}
+		take_out(i);
+		atomic_fetch_sub(&l->holders, 1);
+	}
+}
