@@ -2,29 +2,16 @@
 /* policy.c - see policy.h. */
 #include "policy.h"
 
-/* Beyond this the doubling gap would overflow, and no stream lives that long. */
-#define LOOKS_LIMIT 32
-
-void rsk_policy_looked(const struct rsk_policy *p, struct rsk_policy_search *s, uint64_t calls)
+void rsk_policy_looked(const struct rsk_policy *p, struct rsk_policy_search *s, uint64_t now_ns)
 {
-	uint64_t gap = (uint64_t)p->look_calls << (s->looks < LOOKS_LIMIT ? s->looks : LOOKS_LIMIT);
+	uint64_t gap_ns;
 
-	s->next_at_calls = calls > UINT64_MAX - gap ? UINT64_MAX : calls + gap;
+	if (!s->looks)
+		s->began_ns = now_ns;
+	gap_ns = (now_ns - s->began_ns) / RSK_POLICY_LATE_SHARE;
+	if (gap_ns < p->look_ns)
+		gap_ns = p->look_ns;
+	s->next_ns = now_ns > UINT64_MAX - gap_ns ? UINT64_MAX : now_ns + gap_ns;
 	if (s->looks < UINT32_MAX)
 		s->looks++;
-}
-
-bool rsk_policy_validate(struct rsk_policy *p)
-{
-	bool sane = true;
-
-	if (p->look_calls == 0) {
-		p->look_calls = 1;
-		sane = false;
-	}
-	if (p->looks_max > LOOKS_LIMIT) {
-		p->looks_max = LOOKS_LIMIT;
-		sane = false;
-	}
-	return sane;
 }

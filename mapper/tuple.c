@@ -86,7 +86,7 @@ uint64_t rsk_netns_of_fd(int fd)
 	return cookie;
 }
 
-int rsk_tuple_from_fd(int fd, struct rsk_tuple *out)
+int rsk_tuple_names(int fd, struct rsk_tuple *out)
 {
 	struct sockaddr_storage local, peer;
 	socklen_t local_len = sizeof(local), peer_len = sizeof(peer);
@@ -97,6 +97,13 @@ int rsk_tuple_from_fd(int fd, struct rsk_tuple *out)
 		err = rsk_sys_getpeername(fd, &peer, &peer_len);
 	if (!err)
 		err = rsk_tuple_from_addrs(&local, local_len, &peer, peer_len, out);
+	return err;
+}
+
+int rsk_tuple_from_fd(int fd, struct rsk_tuple *out)
+{
+	int err = rsk_tuple_names(fd, out);
+
 	if (!err)
 		out->netns = rsk_netns_of_fd(fd);
 	return err;

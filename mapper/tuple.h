@@ -21,6 +21,9 @@ int rsk_tuple_from_addrs(const struct sockaddr_storage *local, socklen_t local_l
  */
 int rsk_tuple_from_fd(int fd, struct rsk_tuple *out);
 
+/* The same without the namespace, which is 0: two system calls. */
+int rsk_tuple_names(int fd, struct rsk_tuple *out);
+
 /*
  * The cookie of the network namespace a socket lives in (SO_NETNS_COOKIE, kernel
  * 5.14).  Older kernels: 0, so that tuples still compare; sock_diag then is the only

@@ -112,7 +112,8 @@ static inline bool rsk_scope_send(struct rsk_scope *s, int fd, const struct iove
 {
 	ssize_t ret;
 
-	if (rsk_op_begin(&s->op, fd, RSK_OP_SEND) == RSK_KERNEL)
+	if (rsk_op_begin(&s->op, fd, RSK_OP_SEND) == RSK_KERNEL &&
+	    !rsk_op_early(&s->op, iov, n, flags))
 		return false;
 	ret = rsk_op_send(&s->op, iov, n, flags);
 	if (ret == -RSK_EKERNEL)

@@ -140,9 +140,9 @@ ssize_t rsk_hook_splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t
 	    rsk_splice_in(in, out, len, flags, &ret))
 		return ret;
 	if (rsk_hot(in))
-		rsk_fd_leave(in, RSK_REASON_UNSUPPORTED);
+		rsk_fd_leave(in, RSK_REASON_SPLICE);
 	if (rsk_hot(out))
-		rsk_fd_leave(out, RSK_REASON_UNSUPPORTED);
+		rsk_fd_leave(out, RSK_REASON_SPLICE);
 	return rsk_real.splice(in, in_at, out, out_at, len, flags);
 }
 
@@ -151,7 +151,7 @@ ssize_t rsk_hook_splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t
 static void rsk_aio_leave(int fd)
 {
 	if (rsk_hot(fd))
-		rsk_fd_leave(fd, RSK_REASON_UNSUPPORTED);
+		rsk_fd_leave(fd, RSK_REASON_AIO);
 }
 
 int rsk_hook_aio_read(struct aiocb *cb)

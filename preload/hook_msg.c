@@ -272,7 +272,7 @@ ssize_t rsk_hook_sendmsg(int fd, const struct msghdr *msg, int flags)
 		return rsk_real.sendmsg(fd, msg, flags);
 	if (msg->msg_controllen) {
 		/* kTLS record types, transmit times, marks: the kernel's to obey or to refuse. */
-		rsk_fd_leave(fd, RSK_REASON_UNSUPPORTED);
+		rsk_fd_leave(fd, RSK_REASON_MESSAGES);
 		return rsk_real.sendmsg(fd, msg, flags);
 	}
 

@@ -22,9 +22,7 @@ static int rsk_after_accept(int fd, int flags)
 	if (fd < 0 || !rsk_live())
 		return fd;
 	rsk_fd_new(fd);
-	rsk_fd_accepted(fd);
-	if (flags & SOCK_NONBLOCK)
-		rsk_fd_set_nonblock(fd, true);
+	rsk_fd_accepted(fd, flags & SOCK_NONBLOCK); /* which is not inherited */
 	if (rsk_unlikely(fd <= STDERR_FILENO))
 		rsk_fd_leave(fd, RSK_REASON_STDIO);
 	return fd;
@@ -94,16 +92,15 @@ static const struct rsk_opt_leaves rsk_opt_leaves[] = {
 	{ SOL_TCP, TCP_ULP, false, RSK_REASON_KTLS },
 	{ SOL_TCP, TCP_REPAIR, true, RSK_REASON_UNSUPPORTED },
 	{ SOL_TCP, TCP_FASTOPEN_CONNECT, true, RSK_REASON_FASTOPEN },
-	{ SOL_TCP, TCP_INQ, true,
-	  RSK_REASON_UNSUPPORTED }, /* a control message with each recvmsg */
+	{ SOL_TCP, TCP_INQ, true, RSK_REASON_MESSAGES }, /* a control message with each recvmsg */
 	{ SOL_SOCKET, SO_ZEROCOPY, true, RSK_REASON_ZEROCOPY },
-	{ SOL_SOCKET, SO_TIMESTAMP, true, RSK_REASON_UNSUPPORTED }, /* likewise */
-	{ SOL_SOCKET, SO_TIMESTAMPNS, true, RSK_REASON_UNSUPPORTED },
-	{ SOL_SOCKET, SO_TIMESTAMPING, true, RSK_REASON_UNSUPPORTED },
-	{ SOL_SOCKET, SO_TIMESTAMP_NEW, true, RSK_REASON_UNSUPPORTED },
-	{ SOL_SOCKET, SO_TIMESTAMPNS_NEW, true, RSK_REASON_UNSUPPORTED },
-	{ SOL_SOCKET, SO_TIMESTAMPING_NEW, true, RSK_REASON_UNSUPPORTED },
-	{ SOL_SOCKET, SO_PEEK_OFF, false, RSK_REASON_UNSUPPORTED },
+	{ SOL_SOCKET, SO_TIMESTAMP, true, RSK_REASON_MESSAGES }, /* likewise */
+	{ SOL_SOCKET, SO_TIMESTAMPNS, true, RSK_REASON_MESSAGES },
+	{ SOL_SOCKET, SO_TIMESTAMPING, true, RSK_REASON_MESSAGES },
+	{ SOL_SOCKET, SO_TIMESTAMP_NEW, true, RSK_REASON_MESSAGES },
+	{ SOL_SOCKET, SO_TIMESTAMPNS_NEW, true, RSK_REASON_MESSAGES },
+	{ SOL_SOCKET, SO_TIMESTAMPING_NEW, true, RSK_REASON_MESSAGES },
+	{ SOL_SOCKET, SO_PEEK_OFF, false, RSK_REASON_MESSAGES },
 };
 
 static void rsk_opt_before(int fd, int level, int name, const void *val, socklen_t len)
@@ -141,18 +138,22 @@ int rsk_hook_setsockopt(int fd, int level, int name, const void *val, socklen_t 
 
 int rsk_hook_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 {
-	if (level != SOL_TCP || !rsk_hot(fd))
+	bool error = level == SOL_SOCKET && name == SO_ERROR;
+
+	if ((level != SOL_TCP && !error) || !rsk_hot(fd))
 		return rsk_real.getsockopt(fd, level, name, val, len);
-	if (name == TCP_ZEROCOPY_RECEIVE)
+	if (level == SOL_TCP && name == TCP_ZEROCOPY_RECEIVE)
 		rsk_fd_leave(fd, RSK_REASON_ZEROCOPY);
-	if (name != TCP_INFO)
+	if (!error && name != TCP_INFO)
 		return rsk_real.getsockopt(fd, level, name, val, len);
 
 	RSK_SCOPE(s);
 	bool engine = rsk_op_begin(&s.op, fd, RSK_OP_CTL) == RSK_ENGINE;
 
 	s.ret = rsk_real.getsockopt(fd, level, name, val, len);
-	if (s.ret == 0 && engine)
+	if (s.ret == 0 && engine && error && *len == sizeof(int))
+		rsk_op_so_error(&s.op, val);
+	else if (s.ret == 0 && engine && !error)
 		rsk_op_tcp_info(&s.op, val, *len);
 	return (int)s.ret;
 }

@@ -80,7 +80,6 @@ void rsk_engine_init(const struct rsk_host *host)
 		power_of_two(knob("RSOCK_RING_KB", 256, 16, RSK_SHM_MAX_RING >> 10) << 10);
 	policy.earn_calls = (uint32_t)knob("RSOCK_EARN_CALLS", policy.earn_calls, 0, UINT32_MAX);
 	policy.earn_bytes = knob("RSOCK_EARN_BYTES", policy.earn_bytes, 0, UINT64_MAX);
-	rsk_policy_validate(&policy);
 	rsk_knobs.policy = policy;
 	rsk_knobs.stat_file = getenv("RSOCK_STAT_FILE");
 	p = rsk_sys_mmap(NULL, FD_TABLE_MAX * sizeof(uintptr_t), PROT_READ | PROT_WRITE,

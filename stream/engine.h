@@ -79,7 +79,7 @@ void rsk_fd_new(int fd);
 
 /* connect() returned 0 or EINPROGRESS on a fd; accept() made one. Not a TCP socket: nothing happens. */
 void rsk_fd_connected(int fd);
-void rsk_fd_accepted(int fd);
+void rsk_fd_accepted(int fd, bool nonblock);
 
 /* A socket that is not connected yet gets into an epoll set: known from here on, as its registration has to be. */
 void rsk_fd_watched(int fd);
@@ -158,12 +158,21 @@ void rsk_op_end(struct rsk_op *op, ssize_t ret);
 ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
 ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
 
+/*
+ * rsk_op_early - after RSK_KERNEL for a send: is it one that the engine makes all the same, since it is large and
+ * blocks? Then rsk_op_send() is to be called, with the same arguments.
+ */
+bool rsk_op_early(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
+
 /* shutdown(2), the kernel's part and the ring's (FIN slot). 0 or -errno. */
 int rsk_op_shutdown(struct rsk_op *op, int how);
 
 /* FIONREAD / SIOCOUTQ: adds what the ring holds to *@value, which the real ioctl has just set. */
 void rsk_op_inq(struct rsk_op *op, int *value);
 void rsk_op_outq(struct rsk_op *op, int *value);
+
+/* getsockopt(SO_ERROR): *@value is what the real call has just said; or the error that the engine keeps. */
+void rsk_op_so_error(struct rsk_op *op, int *value);
 
 /* getsockopt(TCP_INFO): adds the ring's bytes to the kernel's counters (@len bytes were returned). */
 struct tcp_info;

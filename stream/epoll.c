@@ -282,14 +282,14 @@ static struct epoll_event kernel_event(const struct rsk_epoll_family *f, const s
 	};
 }
 
-static int take_over(struct rsk_epoll_family *f, struct rsk_reg *r, int op)
+static int take_over(struct rsk_epoll_family *f, struct rsk_reg *r)
 {
 	struct rsk_stream *s = r->stream;
 	struct epoll_event ev = kernel_event(f, r);
 	int rc = ensure_bell(f, r->set, s->link);
 
 	if (rc == 0)
-		rc = rsk_sys_epoll_ctl(r->set->epfd, op, r->key_fd, &ev);
+		rc = rsk_sys_epoll_ctl(r->set->epfd, EPOLL_CTL_MOD, r->key_fd, &ev);
 	if (rc < 0)
 		return rc;
 	atomic_fetch_or(&rsk_shm_own_ctl(&s->link->shm, s->sid)->epolls_rx,
@@ -301,9 +301,17 @@ static int take_over(struct rsk_epoll_family *f, struct rsk_reg *r, int op)
 	return 0;
 }
 
+static enum rsk_reason why_not(int rc)
+{
+	return rc == -EBUSY  ? RSK_REASON_EPOLL_SHARED :
+	       rc == -ENOSPC ? RSK_REASON_EPOLL_PEERS :
+			       RSK_REASON_EPOLL_TAG;
+}
+
 void rsk_epoll_joined(struct rsk_stream *s)
 {
 	struct rsk_epoll_family *f = s->regs ? rsk_epoll_family() : NULL;
+	int rc;
 
 	if (!f)
 		return;
@@ -311,11 +319,12 @@ void rsk_epoll_joined(struct rsk_stream *s)
 	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
 		if (r->tagged || r->key_fd < 0)
 			continue;
+		rc = r->set->collides ? -EEXIST : take_over(f, r);
 		/* What cannot be taken over stays right: this stream keeps its directions on TCP. */
-		if (r->set->collides || take_over(f, r, EPOLL_CTL_MOD) < 0) {
+		if (rc < 0) {
 			s->tx.gave_up = true;
 			s->rx.gave_up = true;
-			rsk_stats_set_reason(s->rec, RSK_REASON_EPOLL_TAG);
+			rsk_stats_set_reason(s->rec, why_not(rc));
 		}
 		if (r->set->sleepers)
 			rsk_epoll_ring(r->set);
@@ -403,8 +412,9 @@ void rsk_epoll_stream_event(struct rsk_stream *s)
 
 /* ---- epoll_ctl ---- */
 
+/* 0 or -errno. *leaves: done, but the stream cannot be joined and in this set. lock held. */
 static int ctl_stream(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_stream *s,
-		      int epfd, int op, int fd, struct epoll_event *ev)
+		      int epfd, int op, int fd, struct epoll_event *ev, enum rsk_reason *leaves)
 {
 	struct rsk_reg *r = reg_find(s, e, fd);
 	bool joined = rsk_stream_phase(s) == RSK_PHASE_JOINED;
@@ -424,8 +434,12 @@ static int ctl_stream(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rs
 		}
 		if (!r)
 			r = reg_new(f);
-		if (!r)
-			return 0; /* unseen: rsk_epoll_ctl() keeps the stream on TCP */
+		if (!r) {
+			*leaves = RSK_REASON_FD_LIMIT; /* unseen by us */
+			return 0;
+		}
+		if (ev->events & EPOLLEXCLUSIVE)
+			*leaves = RSK_REASON_EPOLL_EXCLUSIVE;
 		r->events = ev->events;
 		r->data = ev->data.u64;
 		if (add) {
@@ -436,8 +450,9 @@ static int ctl_stream(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rs
 			s->regs = r;
 			r->next_of_set = e->regs;
 			e->regs = r;
-			if (joined && !(ev->events & EPOLLEXCLUSIVE))
-				take_over(f, r, EPOLL_CTL_MOD);
+			rc = joined && !e->collides && !*leaves ? take_over(f, r) : 0;
+			if (rc < 0)
+				*leaves = why_not(rc);
 		}
 		return 0;
 	}
@@ -465,6 +480,7 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
 	struct rsk_epoll_family *f;
 	struct rsk_epoll *e = rsk_epoll_of(epfd), *inner = rsk_epoll_of(fd);
+	enum rsk_reason leaves = RSK_REASON_DIRECT;
 	struct rsk_stream *s;
 	int rc;
 
@@ -493,14 +509,12 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 		return rsk_sys_epoll_ctl(epfd, op, fd, ev);
 	}
 	rsk_lock(&f->lock);
-	rc = ctl_stream(f, e, s, epfd, op, fd, ev);
+	rc = ctl_stream(f, e, s, epfd, op, fd, ev, &leaves);
 	rsk_unlock(&f->lock);
-	if (rc == 0 && op != EPOLL_CTL_DEL) {
-		if (e->collides)
-			rsk_fd_leave(fd, RSK_REASON_EPOLL_TAG);
-		else if (ev->events & EPOLLEXCLUSIVE)
-			rsk_fd_leave(fd, RSK_REASON_EPOLL_EXCLUSIVE);
-	}
+	if (rc == 0 && op != EPOLL_CTL_DEL && e->collides)
+		leaves = RSK_REASON_EPOLL_TAG;
+	if (leaves)
+		rsk_fd_leave(fd, leaves);
 	rsk_stream_unpin(s);
 	return rc;
 }

@@ -75,8 +75,12 @@ void rsk_exec_prepare(void)
 		struct rsk_stream *s;
 		int flags;
 
-		if (!w || (w & RSK_FD_EPOLL) || rsk_fd_ours((int)i))
+		if (!w || rsk_fd_ours((int)i))
 			continue;
+		if (w & RSK_FD_EPOLL) {
+			add_holder(w, -1);
+			continue;
+		}
 		s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
 		flags = rsk_sys_fcntl((int)i, F_GETFD, 0);
 		/*
@@ -101,8 +105,12 @@ void rsk_exec_failed(void)
 		uintptr_t w = rsk_fd_word((int)i);
 		struct rsk_stream *s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
 
-		if (!w || (w & RSK_FD_EPOLL) || rsk_fd_ours((int)i))
+		if (!w || rsk_fd_ours((int)i))
 			continue;
+		if (w & RSK_FD_EPOLL) {
+			add_holder(w, 1);
+			continue;
+		}
 		if (atomic_load(&s->dupped) == 2)
 			atomic_store(&s->dupped, 1);
 		else

@@ -6,11 +6,11 @@
  * The peer could be asked to repeat them, but may make no call for a long time. A copy of its socket
  * (pidfd_getfd(2), where ptrace permissions allow it) lets us do it in its place: what we take out of the
  * ring we write into the peer's end, and the kernel delivers it into our own receive queue, behind what is
- * there already. In order only while the peer's sender is on the ring, where it writes nothing to TCP; the
- * ring then has no MOVE or FIN in it.
+ * there already. In order only while the peer's sender is on the ring, where it writes nothing to TCP: the
+ * ring then has no MOVE or FIN in it, and the count of bytes written to the peer's socket is what it was. What
+ * finds no room stays in the ring; the peer repeats it after LEAVE.
  */
 #include <errno.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -20,7 +20,7 @@
 #include "log.h"
 #include "stream.h"
 
-#define PATIENCE_NS 200000000
+#define BLOCK_BYTES 65536
 
 /* The peer's end, a copy of ours to close; -errno. */
 static int borrow(struct rsk_stream *s)
@@ -42,57 +42,65 @@ static int borrow(struct rsk_stream *s)
 	return -ESTALE;
 }
 
-static bool inject(int fd, const uint8_t *p, size_t len)
+/* The peer's companion rests as long as its sender is on the ring: so many bytes were ever written to it. */
+static bool rests(struct rsk_stream *s, int peer, uint64_t written)
 {
-	struct pollfd f = { .fd = fd, .events = POLLOUT };
+	uint64_t now;
 
-	while (len) {
-		ssize_t n = rsk_sys_sendto(fd, p, len, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
+	return rsk_kernel_written(peer, !s->connecting_side, &now) == 0 && now == written;
+}
 
-		if (n > 0) {
-			p += n;
-			len -= (size_t)n;
-		} else if (n != -EAGAIN ||
-			   rsk_sys_ppoll(&f, 1, &(struct timespec){ .tv_nsec = PATIENCE_NS },
-					 NULL) <= 0) {
+/* As much as there is room for. False: the peer wrote in between, and nobody can tell what came first. */
+static bool inject(struct rsk_stream *s, int fd, int peer, uint8_t *block)
+{
+	struct iovec iov = { block, BLOCK_BYTES };
+	struct rsk_kernel_companion k;
+	struct rsk_iovcur cur;
+	uint64_t written = s->rx.pos - s->rx.ring_bytes;
+	ssize_t n, went;
+
+	rsk_companion_init(&k, s, fd);
+	while (s->rx.state == RSK_RX_ONRING && !s->rx.fin && rsk_rx_pending(&s->rx) &&
+	       !rsk_rx_moved_on(&s->rx) && rests(s, peer, written)) {
+		/* Only what is in the ring: the machine does not come to a command behind it. */
+		rsk_iovcur_init(&cur, &iov, 1);
+		n = rsk_rx_recv(&s->rx, &k.c, &cur, true, false);
+		if (n <= 0)
+			break;
+		went = rsk_sys_sendto(peer, block, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
+		if (went <= 0)
+			break;
+		iov.iov_len = (size_t)went;
+		rsk_iovcur_init(&cur, &iov, 1);
+		n = rsk_rx_recv(&s->rx, &k.c, &cur, false, false);
+		written += (uint64_t)went;
+		if (n != went || !rests(s, peer, written))
 			return false;
-		}
+		iov.iov_len = BLOCK_BYTES;
 	}
 	return true;
 }
 
-bool rsk_handback(struct rsk_stream *s, int fd)
+void rsk_handback(struct rsk_stream *s, int fd)
 {
 	struct rsk_kernel_companion k;
-	struct rsk_iovcur cur;
-	struct iovec iov;
-	uint64_t pending;
-	bool done = false;
+	uint8_t *block;
 	int peer;
 
 	rsk_companion_init(&k, s, fd);
 	rsk_rx_serve(&s->rx, &k.c);
 	rsk_rx_ready(&s->rx); /* takes commands at the head */
-	pending = rsk_rx_pending(&s->rx);
-	if (s->failed || s->rx.state != RSK_RX_ONRING || s->rx.fin || !pending)
-		return true;
+	if (rsk_stream_failed(s) || s->rx.state != RSK_RX_ONRING || s->rx.fin ||
+	    !rsk_rx_pending(&s->rx) || rsk_rx_moved_on(&s->rx))
+		return;
 	peer = borrow(s);
 	if (peer < 0) {
-		rsk_log(RSK_LOG_INFO, "fd %d: %llu unread bytes stay with the peer: %d", fd,
-			(unsigned long long)pending, peer);
-		return false;
+		rsk_log(RSK_LOG_INFO, "fd %d: unread bytes stay with the peer: %d", fd, peer);
+		return;
 	}
-	iov.iov_base = rsk_arena_alloc(pending);
-	iov.iov_len = pending;
-	if (iov.iov_base) {
-		rsk_iovcur_init(&cur, &iov, 1);
-		/* Exactly what is there: the machine does not come to a command behind it. */
-		if (rsk_rx_recv(&s->rx, &k.c, &cur, false, false) == (ssize_t)pending)
-			done = inject(peer, iov.iov_base, pending);
-		if (!done)
-			rsk_stream_fail(s, fd);
-		rsk_arena_free(iov.iov_base);
-	}
+	block = rsk_arena_alloc(BLOCK_BYTES);
+	if (block && !inject(s, fd, peer, block))
+		rsk_stream_fail(s, fd);
+	rsk_arena_free(block);
 	rsk_own_close(peer);
-	return done;
 }

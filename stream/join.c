@@ -24,8 +24,8 @@
 #include "stream.h"
 #include "tuple.h"
 
-#define MEET_CALLS 4	   /* between two looks at the door while something may come */
-#define MEET_CALLS_LATE 64 /* after PATIENCE looks */
+#define EAGER_NS 20000000ull /* so long after a search began every call looks who has come, then */
+#define MEET_WORK_LATE 16    /* only once for so much work */
 #define PATIENCE 64
 #define JOINING_STEPS 1024
 #define HOLDER_CALLS 64
@@ -373,7 +373,7 @@ static void step_in(struct rsk_stream *s, uint64_t calls)
 	atomic_store(&s->step_work, atomic_load(&s->work) + calls);
 }
 
-static void seek_as_acceptor(struct rsk_stream *s, int fd)
+static void seek_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 {
 	struct rsk_registry_entry e = {
 		.pid = (uint32_t)rsk_pid, .fd = fd, .tuple = s->tuple, .user = (uint64_t)s->sid
@@ -383,52 +383,63 @@ static void seek_as_acceptor(struct rsk_stream *s, int fd)
 		rsk_stream_cold(s, RSK_REASON_LINK_ERROR);
 		return;
 	}
-	if (rsk_policy_look_due(&rsk_knobs.policy, &s->search, atomic_load(&s->work))) {
+	/* Again and again: it may be lost meanwhile. The same offer is not written twice. */
+	if (rsk_policy_look_due(&rsk_knobs.policy, &s->search, now)) {
 		e.nonce = rsk_door_nonce();
 		e.sock_cookie = cookie_of(fd);
-		e.posted_ns = rsk_now_ns();
+		e.posted_ns = now;
 		if (rsk_registry_post(&place.registry, &e) < 0)
 			rsk_log(RSK_LOG_INFO, "fd %d: no registry", fd);
 		s->posted_nonce = rsk_door_nonce();
-		rsk_policy_looked(&rsk_knobs.policy, &s->search, atomic_load(&s->work));
+		rsk_policy_looked(&rsk_knobs.policy, &s->search, now);
 		rsk_stats_set_reason(s->rec, RSK_REASON_NO_PEER);
 	}
 	rsk_meet();
-	if (rsk_stream_phase(s) == RSK_PHASE_SEEKING &&
-	    rsk_policy_given_up(&rsk_knobs.policy, &s->search) &&
-	    atomic_load(&s->work) >= s->search.next_at_calls)
-		rsk_stream_cold(s, RSK_REASON_NO_PEER);
 }
 
-static void seek_as_connector(struct rsk_stream *s, int fd)
+static void seek_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 {
 	struct rsk_registry_entry e;
 	struct rsk_link *l;
-	int rc = rsk_registry_find(&place.registry, &s->tuple, &e);
 
 	rsk_meet();
-	if (rc == 0 && rsk_registry_alive(&e)) {
-		l = rsk_meet_at(&e);
-		if (l && atomic_load(&l->state) == RSK_LINK_UP) {
-			if (s->search.looks < rsk_knobs.policy.looks_max)
-				s->search.looks++;
-			ask(s, fd, l, e.fd);
-			return;
-		}
-		if (l && s->join_steps++ < JOINING_STEPS) {
-			step_in(s, 1);
-			return; /* greeting */
-		}
-		rsk_stats_set_reason(s->rec, RSK_REASON_LINK_ERROR);
-	} else {
+	if (!s->found_nonce && rsk_policy_look_due(&rsk_knobs.policy, &s->search, now)) {
+		rsk_policy_looked(&rsk_knobs.policy, &s->search, now);
 		rsk_stats_set_reason(s->rec, RSK_REASON_NO_PEER);
+		if (rsk_registry_find(&place.registry, &s->tuple, &e) == 0 &&
+		    rsk_registry_alive(&e)) {
+			s->found_nonce = e.nonce;
+			s->found_fd = e.fd;
+			s->join_steps = 0;
+		}
 	}
-	if (rsk_policy_given_up(&rsk_knobs.policy, &s->search)) {
-		rsk_stream_cold(s, (enum rsk_reason)s->rec->reason);
+	if (!s->found_nonce)
+		return;
+	l = rsk_meet_at(s->found_nonce);
+	if (l && atomic_load(&l->state) == RSK_LINK_GREETING && s->join_steps++ < JOINING_STEPS)
+		return;
+	s->found_nonce = 0;
+	if (l && atomic_load(&l->state) == RSK_LINK_UP)
+		ask(s, fd, l, s->found_fd);
+	else
+		rsk_stats_set_reason(s->rec, RSK_REASON_LINK_ERROR);
+}
+
+static void seek(struct rsk_stream *s, int fd)
+{
+	uint64_t now = rsk_now_ns();
+
+	if (s->connecting_side)
+		seek_as_connector(s, fd, now);
+	else
+		seek_as_acceptor(s, fd, now);
+	if (rsk_stream_phase(s) != RSK_PHASE_SEEKING) {
+		step_in(s, 1);
 		return;
 	}
-	rsk_policy_looked(&rsk_knobs.policy, &s->search, atomic_load(&s->work));
-	atomic_store(&s->step_work, s->search.next_at_calls);
+	if (!s->found_nonce && rsk_policy_given_up(&rsk_knobs.policy, &s->search, now))
+		rsk_stream_cold(s, (enum rsk_reason)s->rec->reason);
+	step_in(s, s->found_nonce || now - s->search.began_ns < EAGER_NS ? 1 : MEET_WORK_LATE);
 }
 
 static void step(struct rsk_stream *s, int fd)
@@ -460,14 +471,10 @@ static void step(struct rsk_stream *s, int fd)
 			return;
 		}
 		rsk_stats_stream_own(s->rec);
-		step_in(s, s->search.looks < 8 ? MEET_CALLS : MEET_CALLS_LATE);
-		if (s->connecting_side)
-			seek_as_connector(s, fd);
-		else
-			seek_as_acceptor(s, fd);
+		seek(s, fd);
 		return;
 	case RSK_PHASE_JOINING:
-		step_in(s, ++s->join_steps < PATIENCE ? 1 : MEET_CALLS_LATE);
+		step_in(s, ++s->join_steps < PATIENCE ? 1 : MEET_WORK_LATE);
 		rsk_meet();
 		if (rsk_stream_phase(s) == RSK_PHASE_JOINING && s->join_steps > JOINING_STEPS &&
 		    s->connecting_side) {

@@ -81,32 +81,42 @@ static int tcp_info(int fd, struct tcp_info *ti)
 }
 
 /* bytes written = bytes acked + what is unacked (less the SYN on the connecting side). */
-static int kernel_tx_pos(struct rsk_companion *c, uint64_t *pos)
+int rsk_kernel_written(int fd, bool connecting_side, uint64_t *pos)
 {
-	struct rsk_stream *s = ((struct rsk_kernel_companion *)c)->s;
 	struct tcp_info a, b;
 	int outq, rc;
 
-	if (atomic_load(&s->tx_plain))
-		return -EAGAIN;
 	for (int i = 0; i < POSITION_TRIES; i++) {
-		rc = tcp_info(c->fd, &a);
+		rc = tcp_info(fd, &a);
 		if (rc < 0)
 			return rc == -EAGAIN ? -EIO : rc;
-		rc = rsk_sys_ioctl(c->fd, SIOCOUTQ, &outq);
+		rc = rsk_sys_ioctl(fd, SIOCOUTQ, &outq);
 		if (rc < 0)
 			return -EIO;
-		rc = tcp_info(c->fd, &b);
+		rc = tcp_info(fd, &b);
 		if (rc < 0)
 			return -EIO;
 		if (a.tcpi_bytes_acked != b.tcpi_bytes_acked)
 			continue;
 		if (a.tcpi_state != TCP_STATE_ESTABLISHED && a.tcpi_state != TCP_STATE_CLOSE_WAIT)
 			return -EPIPE;
-		*pos = a.tcpi_bytes_acked + (uint64_t)outq - (s->connecting_side ? 1 : 0);
-		return *pos == atomic_load(&s->tcp_tx) ? 0 : -EBADE;
+		*pos = a.tcpi_bytes_acked + (uint64_t)outq - (connecting_side ? 1 : 0);
+		return 0;
 	}
 	return -EAGAIN;
+}
+
+static int kernel_tx_pos(struct rsk_companion *c, uint64_t *pos)
+{
+	struct rsk_stream *s = ((struct rsk_kernel_companion *)c)->s;
+	int rc;
+
+	if (atomic_load(&s->tx_plain))
+		return -EAGAIN;
+	rc = rsk_kernel_written(c->fd, s->connecting_side, pos);
+	if (rc < 0)
+		return rc;
+	return *pos == atomic_load(&s->tcp_tx) ? 0 : -EBADE;
 }
 
 /* bytes consumed = bytes received - what is unread. */

@@ -177,16 +177,16 @@ static struct rsk_link *link_add(int control, bool initiator, uint64_t nonce)
 	return l;
 }
 
-struct rsk_link *rsk_meet_at(const struct rsk_registry_entry *e)
+struct rsk_link *rsk_meet_at(uint64_t nonce)
 {
 	struct sockaddr_un sa;
-	socklen_t len = door_name(&sa, e->nonce);
+	socklen_t len = door_name(&sa, nonce);
 	struct rsk_link *l;
 	int fd;
 
 	for (uint32_t i = 0; i < rsk_links.n; i++) {
 		l = rsk_links.at[i].l;
-		if (l->maker == rsk_pid && l->peer_nonce == e->nonce &&
+		if (l->maker == rsk_pid && l->peer_nonce == nonce &&
 		    atomic_load(&l->state) != RSK_LINK_DEAD)
 			return l;
 	}
@@ -198,7 +198,7 @@ struct rsk_link *rsk_meet_at(const struct rsk_registry_entry *e)
 		rsk_own_close(fd);
 		return NULL;
 	}
-	l = link_add(fd, true, e->nonce);
+	l = link_add(fd, true, nonce);
 	if (l && greet(l) < 0)
 		rsk_link_dead(l);
 	return l;

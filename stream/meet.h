@@ -20,8 +20,8 @@ uint64_t rsk_door_nonce(void);
 /* Closes this process's copy of the door: a child's inherited one is its parent's. */
 void rsk_door_leave(void);
 
-/* The link to the process that posted @e; made if there is none, then still GREETING. NULL: it cannot be had. */
-struct rsk_link *rsk_meet_at(const struct rsk_registry_entry *e);
+/* The link to the process whose door has that nonce, perhaps a new one, still GREETING. NULL: none can be had. */
+struct rsk_link *rsk_meet_at(uint64_t nonce);
 
 /* Opens the door to whoever knocked, hears whoever spoke. */
 void rsk_meet(void);

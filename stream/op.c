@@ -17,6 +17,13 @@ static _Atomic(uint32_t) *plain_count(struct rsk_op *op)
 	return op->kind == RSK_OP_RECV ? &op->s->rx_plain : &op->s->tx_plain;
 }
 
+void rsk_join_due(struct rsk_stream *s, int fd)
+{
+	if (atomic_load_explicit(&s->work, memory_order_relaxed) >=
+	    atomic_load_explicit(&s->step_work, memory_order_relaxed))
+		rsk_join_step(s, fd);
+}
+
 int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
 {
 	struct rsk_stream *s;
@@ -38,12 +45,9 @@ int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
 		return RSK_ENGINE;
 	if (kind == RSK_OP_CTL)
 		return RSK_KERNEL;
-	if (atomic_load_explicit(&s->work, memory_order_relaxed) >=
-	    atomic_load_explicit(&s->step_work, memory_order_relaxed)) {
-		rsk_join_step(s, fd);
-		if (rsk_stream_phase(s) == RSK_PHASE_JOINED)
-			return RSK_ENGINE;
-	}
+	rsk_join_due(s, fd);
+	if (rsk_stream_phase(s) == RSK_PHASE_JOINED)
+		return RSK_ENGINE;
 	/* Add, fence, look again: pairs with the joiner's phase, fence, look at the count (kernel.c). */
 	atomic_fetch_add(plain_count(op), 1);
 	atomic_thread_fence(memory_order_seq_cst);
@@ -55,6 +59,23 @@ int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
 	return RSK_KERNEL;
 }
 
+void rsk_op_uncount(struct rsk_op *op)
+{
+	if (op->counted)
+		atomic_fetch_sub(plain_count(op), 1);
+	op->counted = 0;
+}
+
+void rsk_op_moved(struct rsk_stream *s, uint64_t n)
+{
+	uint64_t calls = atomic_fetch_add_explicit(&s->calls, 1, memory_order_relaxed) + 1;
+
+	atomic_fetch_add_explicit(&s->work, 1 + n / RSK_WORK_BYTES, memory_order_relaxed);
+	if (rsk_stream_phase(s) == RSK_PHASE_CANDIDATE &&
+	    rsk_policy_earned(&rsk_knobs.policy, calls, bytes_moved(s)))
+		atomic_store_explicit(&s->step_work, 0, memory_order_relaxed);
+}
+
 void rsk_op_end(struct rsk_op *op, ssize_t ret)
 {
 	struct rsk_stream *s = op->s;
@@ -63,23 +84,16 @@ void rsk_op_end(struct rsk_op *op, ssize_t ret)
 	if (!s)
 		return;
 	if (ret > 0 && op->kind != RSK_OP_CTL) {
-		uint64_t calls = atomic_fetch_add_explicit(&s->calls, 1, memory_order_relaxed) + 1;
+		uint64_t n = (uint64_t)ret;
 
-		atomic_fetch_add_explicit(&s->work, 1 + (uint64_t)ret / RSK_WORK_BYTES,
-					  memory_order_relaxed);
 		if (op->counted && !op->peek) {
-			uint64_t n = (uint64_t)ret;
-
 			atomic_fetch_add_explicit(recv ? &s->tcp_rx : &s->tcp_tx, n,
 						  memory_order_relaxed);
 			rsk_stats_add_shared(recv ? &s->rec->rx_tcp_bytes : &s->rec->tx_tcp_bytes,
 					     n);
-			if (rsk_stream_phase(s) == RSK_PHASE_CANDIDATE &&
-			    rsk_policy_earned(&rsk_knobs.policy, calls, bytes_moved(s)))
-				atomic_store_explicit(&s->step_work, 0, memory_order_relaxed);
 		}
+		rsk_op_moved(s, n);
 	}
-	if (op->counted)
-		atomic_fetch_sub(plain_count(op), 1);
+	rsk_op_uncount(op);
 	rsk_stream_unpin(s);
 }

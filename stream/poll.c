@@ -43,7 +43,7 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 
 	if (kernel > 0 && (kernel & POLLNVAL))
 		return POLLNVAL; /* closed by another thread */
-	if (s->failed)
+	if (rsk_stream_failed(s))
 		return (short)((events & (IN_EVENTS | OUT_EVENTS | POLLRDHUP)) | END_EVENTS);
 	rsk_stream_serve(s, fd);
 	rsk_companion_init(&k, s, fd);
@@ -66,6 +66,9 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 		rx_ring = s->rx.state == RSK_RX_ONRING;
 	}
 	fin = s->rx.fin;
+	/* Looking at the companion took the socket's error from the kernel: it shows here until it is told. */
+	if (s->rx.tcp_err)
+		kernel |= POLLERR;
 	rsk_unlock(&s->rx_lock);
 	if (tx_ring) {
 		rsk_lock(&s->tx_lock);

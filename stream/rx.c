@@ -41,6 +41,8 @@ bool rsk_rx_validate(const struct rsk_rx *rx)
 		return false;
 	if (rx->credit_sent > rx->ring.next)
 		return false;
+	if (rx->promotions - rx->demotions != (rx->state == RSK_RX_ONRING))
+		return false;
 	return rx->state != RSK_RX_SWITCHING || rx->pos <= rx->switch_pos;
 }
 
@@ -98,6 +100,19 @@ static void arrive(struct rsk_rx *rx)
 	}
 }
 
+/* The sender heeded a LEAVE that was taken back: it repeats from there, also what was read here since. */
+static void follow(struct rsk_rx *rx)
+{
+	if (rx->pos > rx->leave_pos) {
+		rx->skip = rx->pos - rx->leave_pos;
+		rx->ring_bytes -= rx->skip;
+	}
+	rsk_rx_free_stage(rx);
+	rx->demotions += rx->state == RSK_RX_ONRING;
+	rx->state = RSK_RX_TCP;
+	rx->doubt = false;
+}
+
 int rsk_rx_serve(struct rsk_rx *rx, struct rsk_companion *c)
 {
 	uint64_t tcp_pos;
@@ -113,6 +128,8 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_companion *c)
 		return refuse(rx);
 	/* Who only waits for readiness has to see the ring as well, when all before it is read already. */
 	arrive(rx);
+	if (rx->doubt && rx->heeded && rx->state >= RSK_RX_SWITCHING)
+		follow(rx);
 	if (rx->proposed > rx->gen && !rx->gave_up && !rx->hold_len &&
 	    (rx->state == RSK_RX_TCP || rx->state == RSK_RX_WATCH)) {
 		rc = c->ops->rx_pos(c, &tcp_pos);
@@ -381,10 +398,26 @@ ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcu
 	}
 }
 
-int rsk_rx_leave(struct rsk_rx *rx, bool *again)
+static bool unread_in_ring(const struct rsk_rx *rx)
+{
+	struct rsk_slot_view v;
+
+	return rx->state >= RSK_RX_SWITCHING && !rx->fin &&
+	       (rx->stage_len || rsk_ring_peek(&rx->ring, &v));
+}
+
+static int stay_here(struct rsk_rx *rx, bool stay, const struct rsk_mail *before)
+{
+	if (stay)
+		rsk_rx_say(rx, RSK_RX_GO, 0);
+	else if (before)
+		rx->mail = *before; /* what credit goes with from here on */
+	return -EBUSY;
+}
+
+int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 {
 	struct rsk_mail before;
-	struct rsk_slot_view v;
 	uint64_t pos;
 	int rc;
 
@@ -400,8 +433,10 @@ int rsk_rx_leave(struct rsk_rx *rx, bool *again)
 	rc = rsk_rx_run_commands(rx);
 	if (rc < 0)
 		return rc;
-	if (rx->hold_len || rx->skip || rx->doubt || rsk_rx_moved_on(rx))
+	if (rx->doubt)
 		return -EBUSY;
+	if (rx->hold_len || rx->skip || rsk_rx_moved_on(rx) || (stay && unread_in_ring(rx)))
+		return stay_here(rx, stay, NULL);
 	pos = rx->pos;
 	if (rx->state == RSK_RX_WATCH)
 		pos = RSK_POS_START;
@@ -419,14 +454,12 @@ int rsk_rx_leave(struct rsk_rx *rx, bool *again)
 		return rc;
 	if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
 		return refuse(rx);
-	if (!rx->heeded && rsk_rx_moved_on(rx)) {
+	if (!rx->heeded && (rsk_rx_moved_on(rx) || (stay && unread_in_ring(rx)))) {
 		if (pos == RSK_POS_START)
 			rx->leave_pos = rx->switch_pos;
-		rx->mail = before; /* what credit goes with from here on */
-		return -EBUSY;
+		return stay_here(rx, stay, &before);
 	}
-	*again = rx->state >= RSK_RX_SWITCHING && !rx->fin &&
-		 (rx->stage_len || rsk_ring_peek(&rx->ring, &v));
+	*again = unread_in_ring(rx);
 	rx->doubt = false;
 	rx->left = true;
 	rsk_rx_free_stage(rx);

@@ -83,15 +83,27 @@ bool rsk_rx_ready(struct rsk_rx *rx);
 /* Bytes deliverable from ring, stage and hold, at least one slot exactly; for FIONREAD and SO_RCVLOWAT. */
 uint64_t rsk_rx_pending(struct rsk_rx *rx);
 
+/* Unread data with a command of the sender behind: newer bytes, or the end, may be on the companion. */
+bool rsk_rx_moved_on(const struct rsk_rx *rx);
+
+/* Nothing is here that has to be read here first: rsk_rx_leave() has nothing to repeat. */
+static inline bool rsk_rx_drained(const struct rsk_rx *rx)
+{
+	return (rx->state == RSK_RX_TCP || rx->fin) && !rx->hold_len && !rx->stage_len &&
+	       !rx->doubt && !rx->skip;
+}
+
 /* Is anything unread here (for reset at close)? */
 bool rsk_rx_unread(struct rsk_rx *rx);
 
 /*
- * From now on the companion only. *again: the peer has to repeat something, and will if it lives. 0; -EPROTO;
- * -EBUSY: bytes lie here that will not be repeated (in hold, or in the ring before a command of the sender): not
- * left, they have to be read here first.
+ * From now on the companion only. *again: the peer has to repeat something, and will if it lives and makes a call.
+ * 0; -EPROTO; -EBUSY: not left, bytes that lie here have to be read here first. That are bytes that will not be
+ * repeated (in hold, or in the ring before a command of the sender); and with @stay, for a reader who can go on here,
+ * any byte: it is not made to wait for a call of the peer. The sender is then asked to go (GO): leave once more when
+ * rsk_rx_drained().
  */
-int rsk_rx_leave(struct rsk_rx *rx, bool *again);
+int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again);
 
 /* Nobody reads here any more: the sender's next byte meets the companion. */
 void rsk_rx_close(struct rsk_rx *rx);

@@ -27,7 +27,4 @@ int rsk_rx_run_commands(struct rsk_rx *rx);
 ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst);
 ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst);
 
-/* Unread data with a command behind it. */
-bool rsk_rx_moved_on(const struct rsk_rx *rx);
-
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* stream.c - stream objects: birth, pins, the last close, giving up, leaving. */
+/* stream.c - stream objects: birth, pins, the fds that lead to them, giving up. */
 #include "stream.h"
 
 #include <errno.h>
@@ -7,14 +7,12 @@
 #include <linux/futex.h>
 #include <netinet/in.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <rsock/sys.h>
 
 #include "arena.h"
 #include "epoll.h"
-#include "log.h"
 #include "tuple.h"
 
 /* Freed streams, for reuse as streams. Family memory, made at the first one. */
@@ -61,16 +59,17 @@ static struct rsk_stream *stream_alloc(void)
 	return s;
 }
 
-struct rsk_stream *rsk_stream_new(int fd, bool connecting_side)
+struct rsk_stream *rsk_stream_new(int fd, bool connecting_side, bool nonblock)
 {
 	static _Atomic(int) stats_pid;
 	static _Atomic(uint32_t) stats_ready;
 	struct rsk_stream *s;
 	struct rsk_tuple tuple;
 	const struct timespec patience = { .tv_sec = 1 };
-	int flags, seen = atomic_load(&stats_pid);
+	int seen = atomic_load(&stats_pid);
 
-	if (rsk_tuple_from_fd(fd, &tuple) < 0) {
+	/* The rest of its name when it has earned it: most streams are short, and this is every one's cost. */
+	if (rsk_tuple_names(fd, &tuple) < 0) {
 		if (!connecting_side)
 			return NULL;
 		memset(&tuple, 0, sizeof(tuple)); /* in progress: filled in when it has earned it */
@@ -93,8 +92,7 @@ struct rsk_stream *rsk_stream_new(int fd, bool connecting_side)
 	s->connecting_side = connecting_side;
 	atomic_store(&s->fd, fd);
 	atomic_store(&s->rcvlowat, 1);
-	flags = rsk_sys_fcntl(fd, F_GETFL, 0);
-	atomic_store(&s->nonblock, flags >= 0 && (flags & O_NONBLOCK));
+	atomic_store(&s->nonblock, nonblock);
 	s->rec = rsk_stats_stream_get(&tuple, rsk_now_ns());
 	atomic_store(&s->fds, 1);
 	atomic_store_explicit(&s->phase, RSK_PHASE_CANDIDATE, memory_order_release);
@@ -220,13 +218,25 @@ void rsk_stream_cold(struct rsk_stream *s, enum rsk_reason why)
 
 /* ---- life of an fd ---- */
 
-static bool is_tcp(int fd)
+static bool option_is(int fd, int name, int wanted)
 {
 	int v = 0;
 	socklen_t len = sizeof(v);
 
-	return rsk_sys_getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &v, &len) == 0 && v == IPPROTO_TCP &&
-	       rsk_sys_getsockopt(fd, SOL_SOCKET, SO_TYPE, &v, &len) == 0 && v == SOCK_STREAM;
+	return rsk_sys_getsockopt(fd, SOL_SOCKET, name, &v, &len) == 0 && v == wanted;
+}
+
+/* A raw socket may have that protocol too. */
+static bool is_tcp(int fd)
+{
+	return option_is(fd, SO_PROTOCOL, IPPROTO_TCP) && option_is(fd, SO_TYPE, SOCK_STREAM);
+}
+
+static bool is_nonblock(int fd)
+{
+	int flags = rsk_sys_fcntl(fd, F_GETFL, 0);
+
+	return flags >= 0 && (flags & O_NONBLOCK);
 }
 
 void rsk_fd_new(int fd)
@@ -235,7 +245,7 @@ void rsk_fd_new(int fd)
 		rsk_fd_closing(fd); /* closed behind our back */
 }
 
-static void begin(int fd, bool connecting_side)
+static void begin(int fd, bool connecting_side, bool nonblock)
 {
 	struct rsk_stream *s;
 
@@ -243,7 +253,7 @@ static void begin(int fd, bool connecting_side)
 	    atomic_load_explicit(&rsk_stopped, memory_order_relaxed))
 		return;
 	rsk_fd_new(fd);
-	s = rsk_stream_new(fd, connecting_side);
+	s = rsk_stream_new(fd, connecting_side, nonblock);
 	if (!s)
 		return;
 	rsk_fd_put(fd, (uintptr_t)s | RSK_FD_HOT);
@@ -262,7 +272,7 @@ void rsk_fd_watched(int fd)
 		return;
 	len = sizeof(listens);
 	if (rsk_sys_getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && !listens)
-		begin(fd, true);
+		begin(fd, true, is_nonblock(fd));
 }
 
 void rsk_fd_connected(int fd)
@@ -272,20 +282,20 @@ void rsk_fd_connected(int fd)
 
 	if (s) {
 		/* A second connect() on a socket in progress, or one that was watched before it was connected. */
-		if (rsk_stream_phase(s) == RSK_PHASE_CANDIDATE &&
-		    rsk_tuple_from_fd(fd, &tuple) == 0)
+		if (rsk_stream_phase(s) == RSK_PHASE_CANDIDATE && rsk_tuple_names(fd, &tuple) == 0)
 			rsk_stats_stream_name(s->rec, &tuple);
 		rsk_stream_unpin(s);
 		return;
 	}
 	if (!rsk_fd_word(fd) && rsk_fdtab.word && is_tcp(fd))
-		begin(fd, true);
+		begin(fd, true, is_nonblock(fd));
 }
 
-void rsk_fd_accepted(int fd)
+void rsk_fd_accepted(int fd, bool nonblock)
 {
-	if (rsk_fdtab.word && is_tcp(fd))
-		begin(fd, false);
+	/* Only what is a stream is accepted. */
+	if (rsk_fdtab.word && option_is(fd, SO_PROTOCOL, IPPROTO_TCP))
+		begin(fd, false, nonblock);
 }
 
 int rsk_fd_closing(int fd)
@@ -379,121 +389,6 @@ void rsk_fd_set_patience(int fd, bool recv, bool none)
 void rsk_fd_refuse(int fd, enum rsk_reason why)
 {
 	if (!rsk_fd_word(fd) && rsk_fdtab.word && is_tcp(fd))
-		begin(fd, false);
+		begin(fd, false, is_nonblock(fd));
 	rsk_fd_leave(fd, why);
-}
-
-/* ---- the ends ---- */
-
-static void notify(struct rsk_stream *s, uint32_t what)
-{
-	s->link->shm.rail.ops->notify(&s->link->shm.rail, s->sid, what);
-}
-
-/*
- * The last fd of all is about to be closed. What we sent stays readable in the peer's ring; from there on the
- * peer reads the companion, where the kernel shows our end: FIN, or RST when something was left unread here.
- */
-void rsk_stream_goodbye(struct rsk_stream *s, int fd)
-{
-	struct rsk_kernel_companion k;
-	bool unread;
-
-	rsk_join_forget(s);
-	if (rsk_stream_phase(s) != RSK_PHASE_JOINED)
-		return;
-	rsk_companion_init(&k, s, fd);
-	rsk_lock(&s->rx_lock);
-	rsk_rx_serve(&s->rx, &k.c);
-	unread = !s->failed && rsk_rx_unread(&s->rx);
-	rsk_rx_close(&s->rx);
-	rsk_unlock(&s->rx_lock);
-	rsk_lock(&s->tx_lock);
-	rsk_tx_serve(&s->tx, &k.c);
-	if (!s->failed)
-		rsk_tx_move(&s->tx, &k.c);
-	rsk_unlock(&s->tx_lock);
-	if (unread) {
-		const struct linger reset = { .l_onoff = 1, .l_linger = 0 };
-
-		rsk_sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-	}
-	notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
-}
-
-void rsk_stream_fail(struct rsk_stream *s, int fd)
-{
-	if (s->failed)
-		return;
-	s->failed = true;
-	rsk_log(RSK_LOG_ERROR, "fd %d: the peer broke the rules, the stream ends", fd);
-	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_DEMOTED_RX, RSK_REASON_LINK_BROKEN);
-	rsk_sys_shutdown(fd, SHUT_RDWR);
-}
-
-/* How long a leaver waits for the peer to repeat what was unread in the ring. */
-#define LEAVE_WAIT_NS 200000000ull
-
-static bool settled(struct rsk_stream *s, int fd, enum rsk_reason why)
-{
-	struct rsk_kernel_companion k;
-	bool done;
-
-	rsk_companion_init(&k, s, fd);
-	rsk_lock(&s->tx_lock);
-	rsk_tx_serve(&s->tx, &k.c);
-	rsk_tx_move(&s->tx, &k.c);
-	rsk_stream_note(s, true, why);
-	done = s->tx.state == RSK_TX_TCP;
-	rsk_unlock(&s->tx_lock);
-	return done;
-}
-
-/*
- * Both directions to the companion, for good. The peer finds LEAVE in its next call, or in a wait, which is
- * woken; or it has put a slot in that moment, which we then see: fence on both sides (model: demotion).
- */
-int rsk_stream_leave(struct rsk_stream *s, int fd, enum rsk_reason why)
-{
-	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
-	bool again = false;
-	int inq;
-
-	rsk_lock(&s->tx_lock);
-	rsk_lock(&s->rx_lock);
-	s->tx.gave_up = true; /* we never propose again */
-	rsk_handback(s, fd);
-	rsk_rx_leave(&s->rx, &again);
-	rsk_stream_note(s, false, why);
-	rsk_unlock(&s->rx_lock);
-	rsk_unlock(&s->tx_lock);
-	settled(s, fd, why);
-	notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
-	atomic_thread_fence(memory_order_seq_cst);
-	while (rsk_now_ns() < until) {
-		/* What was unread comes back over TCP: wait until some of it is there. */
-		if (settled(s, fd, why) &&
-		    (!again || (rsk_sys_ioctl(fd, FIONREAD, &inq) == 0 && inq > 0)))
-			break;
-		rsk_sys_ppoll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1,
-			      &(struct timespec){ .tv_nsec = 1000000 }, NULL);
-	}
-	return 0;
-}
-
-void rsk_fd_leave(int fd, enum rsk_reason why)
-{
-	struct rsk_stream *s = rsk_stream_of(fd);
-	uint32_t phase;
-
-	if (!s)
-		return;
-	phase = rsk_stream_phase(s);
-	if (phase == RSK_PHASE_JOINED) {
-		rsk_stream_leave(s, fd, why);
-		rsk_epoll_restore(s, fd);
-	}
-	if (phase != RSK_PHASE_COLD)
-		rsk_stream_cold(s, why);
-	rsk_stream_unpin(s);
 }

@@ -57,9 +57,16 @@ struct rsk_stream {
 	bool connecting_side;
 	int peer_fd;	      /* the other end, as its process numbered it when it was proven */
 	uint64_t peer_cookie; /* SO_COOKIE of the other end */
+	_Atomic(uint8_t)
+		leave_due; /* enum rsk_reason: leaves when it can; 0: need not. Relaxed: a hint */
 	_Atomic(uint8_t) goodbye_due; /* the last fd was closed while calls were under way */
 	bool reset_told; /* ECONNRESET was delivered: after it comes the end; rx_lock */
-	bool failed; /* the peer broke the rules: ECONNRESET; under both locks, read under either */
+	/*
+	 * The peer broke the rules: ECONNRESET from here on. Set once, by whoever found out (exchange), never taken
+	 * back; read at any time, relaxed: nothing is believed on the strength of it, and who sees it late makes one
+	 * more round that the shut companion ends.
+	 */
+	_Atomic(bool) failed;
 
 	/*
 	 * Threads inside plain kernel waits on this socket, entered before the stream was joined: while there is
@@ -78,6 +85,8 @@ struct rsk_stream {
 	uint32_t join_steps;	   /* spent in JOINING; under join_lock */
 	uint64_t key_up, key_down; /* seeds: connecting side to accepting side, and back */
 	uint64_t posted_nonce;	   /* offer in the registry; 0: none */
+	uint64_t found_nonce; /* the peer's door, while we go there; 0: not found; under join_lock */
+	int found_fd;	      /* the peer's fd, as it posted it */
 	struct rsk_tuple tuple;
 	struct rsk_stats_stream *rec; /* may be a record that nobody reads */
 
@@ -108,13 +117,16 @@ struct rsk_kernel_companion {
 
 void rsk_companion_init(struct rsk_kernel_companion *k, struct rsk_stream *s, int fd);
 
+/* Bytes ever written to a TCP socket, ours or a copy of the peer's. 0 or -errno; -EAGAIN: in motion. */
+int rsk_kernel_written(int fd, bool connecting_side, uint64_t *pos);
+
 static inline uint32_t rsk_stream_phase(const struct rsk_stream *s)
 {
 	return atomic_load_explicit(&s->phase, memory_order_acquire);
 }
 
 /* stream.c: objects */
-struct rsk_stream *rsk_stream_new(int fd, bool connecting_side);
+struct rsk_stream *rsk_stream_new(int fd, bool connecting_side, bool nonblock);
 bool rsk_stream_pin(struct rsk_stream *s); /* false: it is dead */
 void rsk_stream_unpin(struct rsk_stream *s);
 struct rsk_stream *rsk_stream_of(int fd); /* pinned, hot or cold; NULL */
@@ -122,16 +134,30 @@ bool rsk_stream_sole_process(struct rsk_stream *s);
 uint32_t rsk_stream_count_fds(struct rsk_stream *s); /* of this process */
 int rsk_stream_find_fd(struct rsk_stream *s);	     /* an fd of this process, -1 */
 void rsk_stream_cold(struct rsk_stream *s,
-		     enum rsk_reason why);	       /* give up: calls go to the kernel */
+		     enum rsk_reason why); /* give up: calls go to the kernel */
+
+static inline bool rsk_stream_failed(const struct rsk_stream *s)
+{
+	return atomic_load_explicit(&s->failed, memory_order_relaxed);
+}
+
+/* leave.c: the ends of being joined */
 void rsk_stream_fail(struct rsk_stream *s, int fd);    /* the peer broke the rules */
 void rsk_stream_goodbye(struct rsk_stream *s, int fd); /* the last fd of all is being closed */
-int rsk_stream_leave(struct rsk_stream *s, int fd, enum rsk_reason why);
 
-/* handback.c: what lies unread in the ring goes into the kernel's receive queue. rx_lock held. */
-bool rsk_handback(struct rsk_stream *s, int fd);
+/* s->leave_due is not 0: leave now, if all that stood against it is read and sent. No lock held. */
+void rsk_stream_leave_late(struct rsk_stream *s, int fd);
+
+/*
+ * handback.c: what lies unread in the ring goes into the kernel's receive queue, as far as that can be done in order
+ * and there is room. rx_lock held.
+ */
+void rsk_handback(struct rsk_stream *s, int fd);
 
 /* join.c */
 void rsk_join_step(struct rsk_stream *s, int fd);
+void rsk_join_due(struct rsk_stream *s,
+		  int fd); /* the same, if the stream's work has come so far; op.c */
 void rsk_join_forget(struct rsk_stream *s);
 void rsk_join_sweep(void); /* a link has lost its last stream */
 /* Around a fork: in the parent before it; then in the parent (@ok: there is a child) and in the child. */
@@ -140,16 +166,32 @@ void rsk_join_fork_parent(bool ok);
 void rsk_join_fork_child(void);
 void rsk_join_leave(bool own); /* see rsk_links_leave() */
 
-/* io.c: one non-blocking round, with locks, notification and bookkeeping */
+/* recv.c, send.c: one non-blocking round, with locks, notification and bookkeeping */
 ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek,
 			    bool look);
 ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags);
+/* A full ring without progress for too long: go back to TCP. True when it did. */
+bool rsk_stream_relieve(struct rsk_stream *s, int fd);
+
+/* io.c */
+/* op.c: so many bytes were moved by a call. */
+void rsk_op_moved(struct rsk_stream *s, uint64_t n);
+void rsk_op_uncount(struct rsk_op *op);
+/*
+ * early.c: a piece of a large send before the stream is joined. Bytes or -errno; -ESTALE: joined by now, send it so;
+ * -EPIPE, if not the @first piece: there is an error, for the next call to take.
+ */
+ssize_t rsk_early_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags, bool first);
 /* The changes of carrier of a direction, to the record; its lock is held. @cause: of a demotion. */
 void rsk_stream_note(struct rsk_stream *s, bool tx, enum rsk_reason cause);
 /* Take in what the peer said, both directions; finish what is owed (RESEND). */
 void rsk_stream_serve(struct rsk_stream *s, int fd);
-/* A full ring without progress for too long: go back to TCP. True when it did. */
-bool rsk_stream_relieve(struct rsk_stream *s, int fd);
+
+/* Wake the peer's sleepers on this stream, if there are any: RSK_WAKE_*. */
+static inline void rsk_stream_notify(struct rsk_stream *s, uint32_t what)
+{
+	s->link->shm.rail.ops->notify(&s->link->shm.rail, s->sid, what);
+}
 
 /*
  * rsk_stream_poll - readiness as poll(2) tells it for @events, from ring and companion. With @kernel >= 0 that is what

@@ -27,6 +27,8 @@ bool rsk_tx_validate(const struct rsk_tx *tx)
 		return false;
 	if (tx->resend_off > tx->resend_len || tx->resend_len > RSK_SLOT_MAX_PAYLOAD)
 		return false;
+	if (tx->promotions - tx->demotions != (tx->state == RSK_TX_ONRING))
+		return false;
 	return tx->state != RSK_TX_RESEND || tx->resend_pos <= tx->pos;
 }
 
@@ -117,7 +119,7 @@ static int start_resend(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos
 		if (rc < 0 || tcp_pos != tx->moved_tcp_pos)
 			return 0;
 	}
-	tx->demotions += tx->state != RSK_TX_TCP;
+	tx->demotions += tx->state == RSK_TX_ONRING;
 	tx->ring_bytes -= tx->pos - pos;
 	tx->resend_pos = pos;
 	tx->resend_cell = cell;
@@ -260,6 +262,10 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 				return rc;
 			}
 			break;
+		case RSK_RX_GO:
+			tx->gave_up = true;
+			tx->asked_to_go = true;
+			break;
 		case RSK_RX_CLOSED:
 			tx->peer_closed = true;
 			if (tx->state == RSK_TX_ONRING)
@@ -275,6 +281,8 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 				rsk_tx_break(tx);
 		}
 	}
+	if (rc == 0 && tx->asked_to_go)
+		rsk_tx_move(tx, c); /* -EAGAIN: in a later call */
 	if (rc == 0 && tx->state == RSK_TX_PROPOSED && tx->watched)
 		rc = try_switch(tx, c);
 	if (rc == 0 && tx->state == RSK_TX_RESEND) {
@@ -388,6 +396,7 @@ int rsk_tx_fin(struct rsk_tx *tx, struct rsk_companion *c)
 
 void rsk_tx_break(struct rsk_tx *tx)
 {
+	tx->demotions += tx->state == RSK_TX_ONRING;
 	if (tx->state == RSK_TX_ONRING || (tx->state == RSK_TX_TCP && undrained(tx)))
 		tx->state = RSK_TX_BROKEN;
 	else if (tx->state == RSK_TX_PROPOSED)

@@ -38,7 +38,8 @@ struct rsk_tx {
 	bool peer_left;	  /* never propose again */
 	bool peer_closed; /* nobody reads the ring any more */
 	bool fin;
-	bool gave_up; /* positions cannot be had: never propose again */
+	bool gave_up;	  /* positions cannot be had: never propose again */
+	bool asked_to_go; /* the receiver wants to leave, and reads the ring to its end */
 	uint32_t gen;
 	uint32_t repair_seen;
 	uint64_t pos;			 /* of the next byte; valid from the first promotion on */

@@ -41,6 +41,15 @@ bool rsk_spin_pays(struct rsk_stream *s)
 	return peer != (uint32_t)sched_getcpu() + 1;
 }
 
+void rsk_stream_publish_cpu(struct rsk_stream *s)
+{
+	struct rsk_shm_ctl *ctl = rsk_shm_own_ctl(&s->link->shm, s->sid);
+	uint32_t cpu = (uint32_t)sched_getcpu() + 1;
+
+	if (atomic_load_explicit(&ctl->cpu, memory_order_relaxed) != cpu)
+		atomic_store_explicit(&ctl->cpu, cpu, memory_order_relaxed);
+}
+
 static _Atomic(uint32_t) *budget_of(struct rsk_wait *w)
 {
 	return w->what == RSK_WAKE_RX ? &w->s->rx_spin_ns : &w->s->tx_spin_ns;
@@ -148,6 +157,28 @@ static int sleep_on(struct pollfd *fds, nfds_t n, uint64_t until_ns)
 	return rc;
 }
 
+/* @cut: rsk_guard_cut before the sleep. */
+static int not_slept(const struct rsk_wait *w, int rc, uint32_t cut)
+{
+	if (rc != -EINTR)
+		return rc;
+	return w->timed || rsk_guard_cut != cut ? -EINTR : -ERESTART;
+}
+
+int rsk_wait_companion(struct rsk_wait *w)
+{
+	struct pollfd p = { .fd = w->fd, .events = w->what == RSK_WAKE_RX ? POLLIN : POLLOUT };
+	uint32_t cut = rsk_guard_cut;
+	int rc;
+
+	if (!w->have_deadline)
+		read_deadline(w);
+	rc = sleep_on(&p, 1, w->deadline_ns);
+	if (rc < 0)
+		return not_slept(w, rc, cut);
+	return rc ? 1 : -EAGAIN;
+}
+
 int rsk_wait_more(struct rsk_wait *w)
 {
 	struct rsk_stream *s = w->s;
@@ -191,10 +222,8 @@ int rsk_wait_more(struct rsk_wait *w)
 		rsk_bell_drain(&w->bell);
 	rsk_stats_add_shared(&me->wakes, 1);
 	rsk_stream_serve(s, w->fd);
-	if (rc == -EINTR)
-		return w->timed || rsk_guard_cut != cut ? -EINTR : -ERESTART;
 	if (rc < 0)
-		return rc;
+		return not_slept(w, rc, cut);
 	if (rc == 0) {
 		if (rsk_now_ns() >= w->deadline_ns)
 			return -EAGAIN;

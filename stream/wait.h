@@ -38,10 +38,15 @@ struct rsk_wait {
 
 void rsk_wait_begin(struct rsk_wait *w, struct rsk_stream *s, int fd, uint32_t what);
 int rsk_wait_more(struct rsk_wait *w);
+int rsk_wait_companion(
+	struct rsk_wait *w); /* the same where there is no ring yet: for the kernel alone */
 void rsk_wait_end(struct rsk_wait *w);
 
 /* May we spin for this stream's peer, i.e. does it run on another processor? */
 bool rsk_spin_pays(struct rsk_stream *s);
+
+/* On which processor we run, for the peer's rsk_spin_pays(). */
+void rsk_stream_publish_cpu(struct rsk_stream *s);
 
 /* A non-blocking send found no room: epolls that watch the stream are to be told when there is. */
 void rsk_stream_want_room(struct rsk_stream *s);

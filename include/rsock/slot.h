@@ -83,7 +83,8 @@ enum rsk_rx_word {
 		2, /* go on by TCP from pos (RSK_POS_START: from where gen began); never again */
 	RSK_RX_CLOSED = 3, /* nobody reads here any more */
 	RSK_RX_SWITCHED =
-		4, /* gen: I know where the ring begins (said on fabrics that are not SYNC) */
+		4,     /* gen: I know where the ring begins (said on fabrics that are not SYNC) */
+	RSK_RX_GO = 5, /* move, and never propose again: I read the ring to its end */
 };
 
 #define RSK_POS_START UINT64_MAX

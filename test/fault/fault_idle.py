@@ -61,8 +61,9 @@ def no_cpu_and_wakes_at_once(t):
             server.answer("poked")
             delay_us = int(client.answer("woken").split()[1]) / 1000
             delays_us.append(delay_us)
-            # Kernel TCP itself takes up to 40 ms on a loaded machine with two cores; the median is the verdict.
-            t.check(delay_us < 200_000, f"woken {delay_us:.0f} us after the send, sleeping in {way}, wake-up {turn}")
+            # A lost wake-up lasts for ever, as nothing here wakes by a timer; another test that holds both cores may
+            # cost a quarter of a second (seen once, beside a compiler). The median is the verdict on speed.
+            t.check(delay_us < 1_000_000, f"woken {delay_us:.0f} us after the send, sleeping in {way}, wake-up {turn}")
             client.order("wait", way)
             server.order("wait", way2)
             asleep(t, (server.pid, client.pid))
@@ -82,7 +83,7 @@ def no_cpu_and_wakes_at_once(t):
         t.stats.sample()
         server.finish()
         client.finish()
-        t.stats.direct(port, to_server=500_000, to_client=500_000, share=0.15)
+        t.stats.direct(port, to_server=500_000, to_client=500_000, share=0.4)
 
 
 @case(60)

@@ -121,7 +121,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			break;
 		case 12:
 			if (hostile_take(&in, 1) == 12)
-				hostile_check(h, rsk_rx_leave(&h->rx, &again));
+				hostile_check(h, rsk_rx_leave(&h->rx, hostile_take(&in, 1) & 1,
+							      &again));
 			break;
 		case 13:
 			spoil_window(h, &in);

@@ -130,7 +130,7 @@ def big_values(t):
         t.same_file(back, value, f"value of {size} bytes")
     t.stop(server)
     # Not towards the server: redis-cli writes a value with one call, in which nothing can be promoted.
-    t.stats.direct(port, to_client=48 << 20, share=0.5)
+    t.stats.direct(port, to_client=48 << 20, share=0.3)
 
 
 @case(120)

@@ -117,7 +117,7 @@ class Stats:
 
         share: how much of all bytes in a direction that has a demand must have gone through rings;
         streams: how many streams, seen from each side, must have been promoted;
-        Short lives (test/fault) ask for 0.15: joining takes dozens of calls at both ends, which can be megabytes of large
+        Short lives (test/fault) ask for less: joining takes a dozen calls at both ends, which can be megabytes of large
         ones (docs/gaps.md); what they check is that it happens, and that nothing is lost.
         bulk: one side floods the other: what the kernel's buffers took before the two ends had met (BUFFERED a
         stream, less than half of all) is no one's fault, and more of it on a busy machine.

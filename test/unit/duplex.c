@@ -241,7 +241,7 @@ static void do_recv(struct way *w, bool peek)
 
 static void do_leave(struct way *w)
 {
-	bool again = false;
+	bool again = false, stay = chance(w->d, 25);
 	int rc;
 
 	if (w->tx.state == RSK_TX_ONRING && !w->in_tx && !w->fin_asked && chance(w->d, 50)) {
@@ -250,12 +250,13 @@ static void do_leave(struct way *w)
 		w->in_tx = false;
 	}
 	w->leaving = true;
-	rc = rsk_rx_leave(&w->rx, &again);
+	rc = rsk_rx_leave(&w->rx, stay, &again);
 	w->leaving = false;
 	CHECK(w->d, rc == 0 || rc == -EBUSY, "leave: %d", rc);
 	w->d->sums->leaves += rc == 0;
 	w->d->sums->busy_leaves += rc == -EBUSY;
 	w->d->sums->doubts += w->rx.doubt;
+	CHECK(w->d, rc < 0 || !stay || !again || w->rx.heeded, "left with bytes unread");
 }
 
 static void act_rx(struct way *w)

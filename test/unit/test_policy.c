@@ -27,53 +27,69 @@ Test(policy, a_way_can_be_closed)
 	cr_assert(!rsk_policy_earned(&no, UINT64_MAX, UINT64_MAX));
 }
 
-Test(policy, looks_are_spaced_by_doubling_gaps)
+/* How late is a peer found that comes at @come_ns, if the program calls every @call_ns? UINT64_MAX: never. */
+static uint64_t found_after(const struct rsk_policy *p, uint64_t come_ns, uint64_t call_ns,
+			    unsigned int *looks)
 {
-	const struct rsk_policy p = { .look_calls = 16, .looks_max = 5 };
-	const uint64_t want[] = { 16, 32, 64, 128, 256 };
 	struct rsk_policy_search s = { 0 };
-	uint64_t calls = 40, last = 40;
-	unsigned int looks = 0;
 
-	cr_assert(rsk_policy_look_due(&p, &s, calls), "the first look is due at once");
-	for (; calls < 100000; calls++) {
-		if (!rsk_policy_look_due(&p, &s, calls))
+	for (uint64_t now = 1000; !rsk_policy_given_up(p, &s, now); now += call_ns) {
+		if (!rsk_policy_look_due(p, &s, now))
 			continue;
-		if (looks)
-			cr_assert_eq(calls - last, want[looks - 1], "look %u", looks);
-		last = calls;
-		looks++;
-		rsk_policy_looked(&p, &s, calls);
+		if (now >= 1000 + come_ns) {
+			*looks = s.looks;
+			return now - 1000 - come_ns;
+		}
+		rsk_policy_looked(p, &s, now);
 	}
-	cr_assert_eq(looks, 5);
-	cr_assert(rsk_policy_given_up(&p, &s));
+	*looks = s.looks;
+	return UINT64_MAX;
+}
+
+Test(policy, found_soon_after_it_came)
+{
+	const struct rsk_policy p = RSK_POLICY_DEFAULT;
+	unsigned int looks;
+
+	for (uint64_t call_ns = 1000; call_ns < 100000000; call_ns *= 7)
+		for (uint64_t come_ns = 0; come_ns < 2000000000; come_ns = come_ns * 3 + 10000) {
+			uint64_t late = found_after(&p, come_ns, call_ns, &looks);
+
+			cr_assert_leq(late, p.look_ns + come_ns / RSK_POLICY_LATE_SHARE + call_ns,
+				      "came after %lu ns, calls every %lu ns",
+				      (unsigned long)come_ns, (unsigned long)call_ns);
+		}
+}
+
+Test(policy, few_looks_and_no_hurry_to_give_up)
+{
+	const struct rsk_policy p = RSK_POLICY_DEFAULT;
+	unsigned int looks;
+
+	cr_assert_eq(found_after(&p, UINT64_MAX / 2, 10000, &looks), UINT64_MAX);
+	cr_assert_eq(looks, p.looks_max);
+	/* Ten seconds after it was earned the peer may still come. */
+	cr_assert_neq(found_after(&p, 10000000000u, 10000, &looks), UINT64_MAX);
 }
 
 Test(policy, no_look_at_all)
 {
-	const struct rsk_policy p = { .look_calls = 16, .looks_max = 0 };
+	const struct rsk_policy p = { .look_ns = 16, .looks_max = 0 };
 	struct rsk_policy_search s = { 0 };
 
 	cr_assert(!rsk_policy_look_due(&p, &s, UINT64_MAX));
-	cr_assert(rsk_policy_given_up(&p, &s));
+	cr_assert(rsk_policy_given_up(&p, &s, 0));
 }
 
-Test(policy, absurd_knobs_do_no_harm)
+Test(policy, the_next_look_never_moves_back)
 {
-	struct rsk_policy p = { .look_calls = UINT32_MAX, .looks_max = UINT32_MAX };
+	struct rsk_policy p = { .look_ns = UINT32_MAX, .looks_max = UINT32_MAX };
 	struct rsk_policy_search s = { 0 };
 	uint64_t before = 0;
 
-	cr_assert(!rsk_policy_validate(&p));
-	cr_assert_leq(p.looks_max, 32);
 	for (unsigned int i = 0; i < 100; i++) {
 		rsk_policy_looked(&p, &s, UINT64_MAX - 1000 + i);
-		cr_assert_geq(s.next_at_calls, before, "the next look never moves back");
-		before = s.next_at_calls;
+		cr_assert_geq(s.next_ns, before);
+		before = s.next_ns;
 	}
-	p = (struct rsk_policy){ .look_calls = 0, .looks_max = 3 };
-	cr_assert(!rsk_policy_validate(&p));
-	cr_assert_eq(p.look_calls, 1);
-	p = (struct rsk_policy)RSK_POLICY_DEFAULT;
-	cr_assert(rsk_policy_validate(&p));
 }

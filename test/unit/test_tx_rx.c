@@ -76,7 +76,7 @@ Test(tx_rx, shm_leave)
 				       .steps = 2000,
 				       .interleave = true,
 				       .leave = true },
-	       120, 0, &sums, "shm_leave");
+	       360, 0, &sums, "shm_leave");
 	cr_assert_gt(sums.leaves, 50);
 	cr_assert_gt(sums.resent_bytes, 10000);
 	cr_assert(sums.doubts && sums.twice_bytes, "no LEAVE met a MOVE");

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * early.c - one large blocking send on a stream that is not joined yet. In the kernel it would be one call, from the
+ * first byte to the last on TCP; rsk_op_send() makes it in pieces, and between two of them the stream may be joined.
+ * What the kernel promises of a blocking send stays: all of it, or what went before a signal, the timeout, an error.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <rsock/sys.h>
+
+#include "engine.h"
+#include "stream.h"
+
+#define PIECE_BYTES 262144u
+
+bool rsk_op_early(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags)
+{
+	struct rsk_stream *s = op->s;
+	struct rsk_iovcur cur;
+
+	if (!s || !op->counted || (flags & ~(MSG_NOSIGNAL | MSG_MORE)) || atomic_load(&s->nonblock))
+		return false;
+	rsk_iovcur_init(&cur, iov, iovcnt);
+	if (cur.left <= PIECE_BYTES)
+		return false;
+	rsk_op_uncount(op);
+	return true;
+}
+
+ssize_t rsk_early_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags, bool first)
+{
+	struct pollfd look = { .fd = fd, .events = POLLOUT };
+	struct rsk_kernel_companion k;
+	uint8_t *p = NULL;
+	struct iovec iov;
+	ssize_t n;
+
+	rsk_join_due(s, fd);
+	/* An error that came after the first piece is told at the next call: this one must not take it. */
+	if (!first && rsk_sys_ppoll(&look, 1, &(struct timespec){ 0 }, NULL) > 0 &&
+	    (look.revents & (POLLERR | POLLHUP)))
+		return -EPIPE;
+	/* Counted as in rsk_op_begin(), for the piece alone. */
+	atomic_fetch_add(&s->tx_plain, 1);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (rsk_stream_phase(s) == RSK_PHASE_JOINED) {
+		atomic_fetch_sub(&s->tx_plain, 1);
+		return -ESTALE;
+	}
+	iov.iov_len = rsk_iovcur_run(src, &p);
+	iov.iov_base = p;
+	rsk_companion_init(&k, s, fd);
+	n = k.c.ops->send(&k.c, &iov, 1, iov.iov_len < PIECE_BYTES ? iov.iov_len : PIECE_BYTES,
+			  flags);
+	atomic_fetch_sub(&s->tx_plain, 1);
+	if (n > 0) {
+		rsk_iovcur_advance(src, (size_t)n);
+		rsk_op_moved(s, (uint64_t)n);
+	}
+	return n;
+}

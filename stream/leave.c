@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* leave.c - a joined stream ends, fails, or leaves the ring for good. */
+#include <errno.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <rsock/sys.h>
+
+#include "epoll.h"
+#include "log.h"
+#include "stream.h"
+
+/*
+ * The last fd of all is about to be closed. What we sent stays readable in the peer's ring; from there on the
+ * peer reads the companion, where the kernel shows our end: FIN, or RST when something was left unread here.
+ */
+void rsk_stream_goodbye(struct rsk_stream *s, int fd)
+{
+	struct rsk_kernel_companion k;
+	bool unread;
+
+	rsk_join_forget(s);
+	if (rsk_stream_phase(s) != RSK_PHASE_JOINED)
+		return;
+	rsk_companion_init(&k, s, fd);
+	rsk_lock(&s->rx_lock);
+	rsk_rx_serve(&s->rx, &k.c);
+	unread = !rsk_stream_failed(s) && rsk_rx_unread(&s->rx);
+	rsk_rx_close(&s->rx);
+	rsk_unlock(&s->rx_lock);
+	rsk_lock(&s->tx_lock);
+	rsk_tx_serve(&s->tx, &k.c);
+	if (!rsk_stream_failed(s))
+		rsk_tx_move(&s->tx, &k.c);
+	rsk_unlock(&s->tx_lock);
+	if (unread) {
+		const struct linger reset = { .l_onoff = 1, .l_linger = 0 };
+
+		rsk_sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	}
+	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
+}
+
+void rsk_stream_fail(struct rsk_stream *s, int fd)
+{
+	if (atomic_exchange_explicit(&s->failed, true, memory_order_relaxed))
+		return;
+	rsk_log(RSK_LOG_ERROR, "fd %d: the peer broke the rules, the stream ends", fd);
+	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_DEMOTED_RX, RSK_REASON_LINK_BROKEN);
+	rsk_sys_shutdown(fd, SHUT_RDWR);
+}
+
+/*
+ * Who uses the socket from now on: our hooks, which can read the ring to its end first, or somebody who sees the
+ * kernel alone?
+ */
+static bool stays(enum rsk_reason why)
+{
+	switch (why) {
+	case RSK_REASON_OOB:
+	case RSK_REASON_ZEROCOPY:
+	case RSK_REASON_FASTOPEN:
+	case RSK_REASON_ASYNC:
+	case RSK_REASON_EPOLL_EXCLUSIVE:
+	case RSK_REASON_EPOLL_TAG:
+	case RSK_REASON_EPOLL_SHARED:
+	case RSK_REASON_EPOLL_PEERS:
+	case RSK_REASON_FD_LIMIT:
+	case RSK_REASON_MESSAGES:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* How long a leaver waits for the peer to repeat what was unread in the ring. */
+#define LEAVE_WAIT_NS 200000000ull
+
+static bool settled(struct rsk_stream *s, int fd, enum rsk_reason why)
+{
+	struct rsk_kernel_companion k;
+	bool done;
+
+	rsk_companion_init(&k, s, fd);
+	rsk_lock(&s->tx_lock);
+	rsk_tx_serve(&s->tx, &k.c);
+	rsk_tx_move(&s->tx, &k.c);
+	rsk_stream_note(s, true, why);
+	done = s->tx.state == RSK_TX_TCP;
+	rsk_unlock(&s->tx_lock);
+	return done;
+}
+
+/*
+ * Both directions to the companion, for good. The peer finds LEAVE in its next call, or in a wait, which is
+ * woken; or it has put a slot in that moment, which we then see: fence on both sides (model: demotion).
+ *
+ * 0: the kernel alone carries the stream. -EBUSY: not yet. Bytes lie here that nobody will repeat, since the sender
+ * has gone on to the companion, or has ended, behind them (rsk_rx_leave()); or we have bytes to repeat and there is no
+ * room. No waiting helps: they come out by the program's own calls. Nothing new comes to the ring meanwhile: we
+ * do not watch it any more.
+ */
+static int leave(struct rsk_stream *s, int fd, enum rsk_reason why)
+{
+	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
+	int inq, inq0 = 0, rc;
+	bool again = false, out;
+
+	rsk_lock(&s->tx_lock);
+	rsk_lock(&s->rx_lock);
+	s->tx.gave_up = true; /* we never propose again */
+	s->rx.gave_up = true;
+	rsk_handback(s, fd);
+	rsk_sys_ioctl(fd, FIONREAD, &inq0);
+	rc = rsk_rx_leave(&s->rx, stays(why), &again);
+	if (rc == -EPROTO)
+		rsk_stream_fail(s, fd);
+	rsk_stream_note(s, false, why);
+	rsk_unlock(&s->rx_lock);
+	rsk_unlock(&s->tx_lock);
+	out = settled(s, fd, why);
+	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
+	atomic_thread_fence(memory_order_seq_cst);
+	while (rsk_now_ns() < until) {
+		out = settled(s, fd, why);
+		/* What was unread comes back over TCP: wait until some of it is there. */
+		if (out && (!again || (rsk_sys_ioctl(fd, FIONREAD, &inq) == 0 && inq > inq0)))
+			break;
+		rsk_sys_ppoll(&(struct pollfd){ .fd = fd, .events = again ? POLLIN : POLLOUT }, 1,
+			      &(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+	return rc == -EBUSY || !out ? -EBUSY : 0;
+}
+
+static void leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why)
+{
+	if (rsk_stream_phase(s) == RSK_PHASE_JOINED) {
+		if (leave(s, fd, why) < 0) {
+			rsk_log(RSK_LOG_INFO, "fd %d: leaves when it is drained", fd);
+			rsk_stats_set_reason(s->rec, why);
+			atomic_store_explicit(&s->leave_due, (uint8_t)why, memory_order_relaxed);
+			return;
+		}
+		atomic_store_explicit(&s->leave_due, 0, memory_order_relaxed);
+		rsk_epoll_restore(s, fd);
+	}
+	if (rsk_stream_phase(s) != RSK_PHASE_COLD)
+		rsk_stream_cold(s, why);
+}
+
+void rsk_stream_leave_late(struct rsk_stream *s, int fd)
+{
+	uint8_t why;
+	bool ready;
+
+	rsk_lock(&s->tx_lock);
+	rsk_lock(&s->rx_lock);
+	ready = s->tx.state == RSK_TX_TCP && rsk_rx_drained(&s->rx);
+	rsk_unlock(&s->rx_lock);
+	rsk_unlock(&s->tx_lock);
+	why = ready ? atomic_exchange_explicit(&s->leave_due, 0, memory_order_relaxed) : 0;
+	if (why)
+		leave_or_later(s, fd, (enum rsk_reason)why);
+}
+
+void rsk_fd_leave(int fd, enum rsk_reason why)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+
+	if (!s)
+		return;
+	leave_or_later(s, fd, why);
+	rsk_stream_unpin(s);
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* recv.c - receive on a joined stream: what a TCP socket promises, over two carriers. */
+#include <errno.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+#include <rsock/sys.h>
+
+#include "arena.h"
+#include "engine.h"
+#include "epoll.h"
+#include "owner.h"
+#include "stream.h"
+#include "wait.h"
+
+#define EMPTY_LOOKS 8
+#define SCRATCH_BYTES 65536
+
+/* The peer may only have shut its sending half: does any process still hold its socket? */
+static bool peer_is_gone(const struct rsk_stream *s)
+{
+	struct rsk_tuple end = rsk_tuple_mirror(&s->tuple);
+	struct rsk_owner owner;
+	int rc = rsk_owner_lookup(&end, &owner);
+
+	return rc == -ENOENT || (rc == 0 && !owner.inode);
+}
+
+/* Our data slots that the peer's reader never took: it reset the stream (RFC 1122 4.2.2.13). */
+static bool peer_left_data(struct rsk_stream *s)
+{
+	struct rsk_rail *rail = &s->link->shm.rail;
+	uint64_t consumed = 0, owed;
+	bool had;
+
+	rsk_lock(&s->tx_lock);
+	owed = s->tx.ring.data_end;
+	had = s->tx.promotions && (s->tx.state == RSK_TX_ONRING || !s->tx.peer_left);
+	rsk_unlock(&s->tx_lock);
+	if (!had)
+		return false;
+	rail->ops->get(rail, rsk_shm_ctl_off(s->sid) + offsetof(struct rsk_shm_ctl, consumed),
+		       &consumed, sizeof(consumed), 0);
+	return consumed < owed && peer_is_gone(s);
+}
+
+/*
+ * A reset that the kernel has not seen: told once, after that it is the end, and EPIPE. The companion is shut both
+ * ways, so that the kernel shows it as it shows a socket that was reset and has told so: POLLHUP, and edges of it.
+ */
+static bool be_reset(struct rsk_stream *s, int fd)
+{
+	bool first;
+
+	rsk_lock(&s->rx_lock);
+	first = !s->reset_told;
+	s->reset_told = true;
+	rsk_unlock(&s->rx_lock);
+	if (!first)
+		return false; /* another thread told it meanwhile */
+	rsk_lock(&s->tx_lock);
+	s->tx.peer_closed = true;
+	s->tx.demotions += s->tx.state == RSK_TX_ONRING;
+	s->tx.state = RSK_TX_TCP;
+	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
+	rsk_unlock(&s->tx_lock);
+	atomic_store(&s->wr_shut, 1);
+	rsk_sys_shutdown(fd, SHUT_RDWR);
+	rsk_epoll_stream_event(s); /* who waits for room need not any longer */
+	return true;
+}
+
+/* ---- one round ---- */
+
+ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek,
+			    bool look)
+{
+	struct rsk_kernel_companion k;
+	uint64_t ring0, cells0, retries0;
+	uint32_t gen0;
+	bool ended;
+	ssize_t n;
+
+	if (rsk_stream_failed(s))
+		return -ECONNRESET;
+	rsk_companion_init(&k, s, fd);
+	rsk_lock(&s->rx_lock);
+	ring0 = s->rx.ring_bytes;
+	cells0 = s->rx.credit_sent;
+	gen0 = s->rx.gen;
+	retries0 = s->rx.ring.retries;
+	look = look || atomic_load_explicit(&s->companion_news, memory_order_relaxed);
+	if (!look && ++s->empty_looks >= EMPTY_LOOKS) {
+		look = true;
+		s->empty_looks = 0;
+	}
+	n = rsk_rx_recv(&s->rx, &k.c, dst, peek, look);
+	if (n > 0)
+		s->empty_looks = 0;
+	rsk_stream_note(s, false, RSK_REASON_PEER_LEFT);
+	if (s->rx.ring_bytes != ring0)
+		rsk_stats_add(&s->rec->rx_ring_bytes, s->rx.ring_bytes - ring0);
+	if (s->rx.ring.retries != retries0)
+		rsk_stats_add(&s->rec->hash_retries, s->rx.ring.retries - retries0);
+	s->rec->rx_slots = s->rx.ring.slots;
+	cells0 = s->rx.credit_sent - cells0;
+	gen0 = s->rx.gen - gen0;
+	if (n == -EPROTO)
+		rsk_stream_fail(s, fd);
+	if (n == -ECONNRESET)
+		s->reset_told = true;
+	ended = n == 0 && dst->left && !peek && !s->rx.fin && !s->reset_told;
+	rsk_unlock(&s->rx_lock);
+	if (cells0 || gen0)
+		rsk_stream_notify(s, RSK_WAKE_TX);
+	if (atomic_load_explicit(&s->leave_due, memory_order_relaxed))
+		rsk_stream_leave_late(s, fd);
+	if (n == -EPROTO)
+		return -ECONNRESET;
+	if (ended && peer_left_data(s) && be_reset(s, fd))
+		return -ECONNRESET;
+	return n;
+}
+
+/* ---- a call ---- */
+
+/* MSG_TRUNC: the bytes are thrown away, but counted. */
+static ssize_t discard(struct rsk_stream *s, int fd, size_t want, bool peek, bool look)
+{
+	uint8_t *scratch = rsk_arena_alloc(SCRATCH_BYTES);
+	struct iovec iov = { scratch, want < SCRATCH_BYTES ? want : SCRATCH_BYTES };
+	struct rsk_iovcur cur;
+	ssize_t n;
+
+	if (!scratch)
+		return -ENOMEM;
+	rsk_iovcur_init(&cur, &iov, 1);
+	n = rsk_stream_recv_now(s, fd, &cur, peek, look);
+	rsk_arena_free(scratch);
+	return n;
+}
+
+static size_t recv_target(struct rsk_stream *s, size_t len, int flags)
+{
+	size_t low = (size_t)atomic_load_explicit(&s->rcvlowat, memory_order_relaxed);
+
+	if (flags & MSG_WAITALL)
+		return len;
+	return low < len ? low : len;
+}
+
+/*
+ * Waits as tcp_recvmsg() does: until @target bytes are there, or the end, an error, a signal, the timeout; what
+ * was received before those is returned first.
+ */
+static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, int flags)
+{
+	bool peek = flags & MSG_PEEK, trunc = flags & MSG_TRUNC;
+	bool dontwait = (flags & MSG_DONTWAIT) || atomic_load(&s->nonblock);
+	size_t len = cur->left, target = recv_target(s, len, flags), total = 0;
+	struct rsk_wait w __attribute__((cleanup(rsk_wait_end))) = { 0 };
+	bool look = false;
+	ssize_t n;
+
+	for (;;) {
+		if (trunc) {
+			n = discard(s, fd, peek ? len : len - total, peek, look);
+		} else {
+			struct rsk_iovcur from = *cur;
+
+			n = rsk_stream_recv_now(s, fd, peek ? &from : cur, peek, look);
+		}
+		look = false;
+		if (n > 0) {
+			if (peek)
+				total = (size_t)n;
+			else
+				total += (size_t)n;
+			if (total >= target || total == len)
+				break;
+			if (peek && !(flags & MSG_WAITALL))
+				break;
+			if (trunc && !peek)
+				continue; /* a scratch full at a time: there may be more */
+		} else if (n != -EAGAIN && n != -EINTR) {
+			break; /* the end, an error */
+		} else if (atomic_load(&s->rd_shut)) {
+			n = 0;
+			break;
+		}
+		if (dontwait || (n > 0 && total >= target)) {
+			n = n > 0 ? n : -EAGAIN;
+			break;
+		}
+		if (rsk_stream_phase(s) == RSK_PHASE_COLD && !total && !s->rx.hold_len)
+			return -RSK_EKERNEL;
+		if (!w.active) {
+			rsk_wait_begin(&w, s, fd, RSK_WAKE_RX);
+			fd = w.fd;
+		}
+		n = rsk_wait_more(&w);
+		if (n == -ERESTART && !total)
+			continue;
+		if (n < 0)
+			break;
+		look = n > 0; /* the companion stirred */
+	}
+	return total ? (ssize_t)total : n;
+}
+
+/* recv() of no bytes waits like any other and takes nothing. */
+static ssize_t recv_nothing(struct rsk_stream *s, int fd, int flags)
+{
+	uint8_t byte;
+	struct iovec iov = { &byte, 1 };
+	struct rsk_iovcur cur;
+	ssize_t n;
+
+	rsk_iovcur_init(&cur, &iov, 1);
+	n = recv_loop(s, fd, &cur, (flags & ~MSG_TRUNC) | MSG_PEEK);
+	return n > 0 ? 0 : n;
+}
+
+ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags)
+{
+	struct rsk_iovcur cur;
+
+	if (!op->s)
+		return -EBADF; /* one of our own fds */
+	/* Urgent bytes and error messages never travel in the ring: they are the companion's. */
+	if (flags & (MSG_OOB | MSG_ERRQUEUE))
+		return -RSK_EKERNEL;
+	rsk_iovcur_init(&cur, iov, iovcnt);
+	rsk_stream_publish_cpu(op->s);
+	if (!cur.left)
+		return recv_nothing(op->s, op->fd, flags);
+	return recv_loop(op->s, op->fd, &cur, flags);
+}

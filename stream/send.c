@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * send.c - send on a joined stream: what a TCP socket promises, over two carriers; and when a sender goes to the
+ * ring, or leaves a full one.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <rsock/sys.h>
+
+#include "engine.h"
+#include "stream.h"
+#include "wait.h"
+
+#define REPROPOSE_WORK 32
+#define WORTH_RINGS 4
+
+/* ---- to the ring and back ---- */
+
+static void maybe_propose(struct rsk_stream *s)
+{
+	uint64_t work = atomic_load_explicit(&s->work, memory_order_relaxed);
+
+	if (s->tx.state != RSK_TX_TCP || s->tx.peer_left || s->tx.gave_up ||
+	    work < s->repropose_work || atomic_load_explicit(&rsk_stopped, memory_order_relaxed) ||
+	    !rsk_stream_sole_process(s))
+		return;
+	if (rsk_tx_propose(&s->tx) == 0)
+		rsk_stream_notify(s, RSK_WAKE_RX);
+	s->repropose_work = work + REPROPOSE_WORK;
+}
+
+/* tx_lock held. The ring is full: since when without progress? */
+static bool full_too_long(struct rsk_stream *s)
+{
+	uint64_t now = rsk_now_ns();
+
+	if (!s->tx_full_ns || s->tx_full_credit != s->tx.ring.credit) {
+		s->tx_full_ns = now;
+		s->tx_full_credit = s->tx.ring.credit;
+		return false;
+	}
+	return now >= rsk_stream_full_until(s);
+}
+
+/* tx_lock held. */
+static void move_because_full(struct rsk_stream *s, struct rsk_companion *c)
+{
+	if (rsk_tx_move(&s->tx, c) < 0)
+		return;
+	s->tx_full_ns = 0;
+	/* A promotion that carried much was worth it: the next one does not wait long. */
+	if (s->tx.pos - s->tx.start_pos >=
+	    WORTH_RINGS * (uint64_t)s->tx.ring.cells * RSK_CELL_BYTES)
+		s->ring_full_moves = 0;
+	s->ring_full_moves += s->ring_full_moves < 10;
+	s->repropose_work =
+		atomic_load(&s->work) + ((uint64_t)REPROPOSE_WORK << s->ring_full_moves);
+	rsk_stream_note(s, true, RSK_REASON_RING_FULL);
+}
+
+bool rsk_stream_relieve(struct rsk_stream *s, int fd)
+{
+	struct rsk_kernel_companion k;
+	bool moved = false;
+
+	rsk_companion_init(&k, s, fd);
+	rsk_lock(&s->tx_lock);
+	rsk_tx_serve(&s->tx, &k.c);
+	if (s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx) && full_too_long(s)) {
+		move_because_full(s, &k.c);
+		moved = true;
+	}
+	rsk_unlock(&s->tx_lock);
+	if (moved)
+		rsk_stream_notify(s, RSK_WAKE_RX);
+	return moved;
+}
+
+/* ---- one round ---- */
+
+/* The socket's error is told once, to whichever call comes first; looking at the companion has taken it. */
+static ssize_t pending_error(struct rsk_stream *s, ssize_t n)
+{
+	rsk_lock(&s->rx_lock);
+	if (s->rx.tcp_err) {
+		n = s->rx.tcp_err;
+		s->rx.tcp_err = 0;
+		s->rx.tcp_eof = true;
+	}
+	if (n == -ECONNRESET)
+		s->reset_told = true;
+	rsk_unlock(&s->rx_lock);
+	return n;
+}
+
+ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags)
+{
+	struct rsk_kernel_companion k;
+	uint64_t ring0;
+	bool on_ring;
+	ssize_t n;
+
+	if (rsk_stream_failed(s))
+		return -ECONNRESET;
+	rsk_companion_init(&k, s, fd);
+	if (rsk_lock(&s->tx_lock))
+		rsk_tx_recover(&s->tx);
+	ring0 = s->tx.ring_bytes;
+	n = rsk_tx_send(&s->tx, &k.c, src, flags);
+	on_ring = s->tx.state == RSK_TX_ONRING;
+	if (n == -EAGAIN && on_ring) {
+		if (full_too_long(s)) {
+			move_because_full(s, &k.c);
+			n = rsk_tx_send(&s->tx, &k.c, src, flags);
+			on_ring = false;
+		}
+	} else if (on_ring) {
+		s->tx_full_ns = 0;
+	}
+	rsk_stream_note(s, true, RSK_REASON_PEER_LEFT);
+	if (s->tx.ring_bytes != ring0)
+		rsk_stats_add(&s->rec->tx_ring_bytes, s->tx.ring_bytes - ring0);
+	s->rec->tx_slots = s->tx.ring.slots;
+	if (n > 0 && s->tx.state == RSK_TX_TCP)
+		maybe_propose(s);
+	if (n == -EPROTO)
+		rsk_stream_fail(s, fd);
+	rsk_unlock(&s->tx_lock);
+	if (n == -EPIPE || n == -ECONNRESET)
+		n = pending_error(s, n);
+	if (on_ring) {
+		rsk_stream_notify(s, RSK_WAKE_RX);
+		/* The fence in notify() orders our slot before this look: was "leave" said meanwhile? */
+		if (rsk_mail_fresh(s->tx.answer, s->tx.answer_seen))
+			rsk_stream_serve(s, fd);
+	}
+	if (atomic_load_explicit(&s->leave_due, memory_order_relaxed))
+		rsk_stream_leave_late(s, fd);
+	return n == -EPROTO ? -ECONNRESET : n;
+}
+
+/* ---- a call ---- */
+
+/* Some bytes were taken before the error: it is told at the next call. */
+static void keep_error(struct rsk_stream *s, ssize_t n)
+{
+	if (n != -ECONNRESET && n != -ETIMEDOUT)
+		return;
+	rsk_lock(&s->rx_lock);
+	s->rx.tcp_err = (int)n;
+	s->reset_told = false;
+	rsk_unlock(&s->rx_lock);
+}
+
+static ssize_t send_failed(ssize_t n, int flags)
+{
+	if (n == -EPIPE && !(flags & MSG_NOSIGNAL))
+		rsk_sys_tgkill(rsk_sys_getpid(), rsk_sys_gettid(), SIGPIPE);
+	return n;
+}
+
+ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags)
+{
+	struct rsk_stream *s = op->s;
+	struct rsk_iovcur cur;
+	struct rsk_wait w __attribute__((cleanup(rsk_wait_end))) = { 0 };
+	bool dontwait;
+	size_t total = 0;
+	ssize_t n = 0;
+	int fd = op->fd;
+
+	if (!s)
+		return -EBADF;
+	if (flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN)) {
+		rsk_fd_leave(op->fd, flags & MSG_OOB ? RSK_REASON_OOB : RSK_REASON_ZEROCOPY);
+		return -RSK_EKERNEL;
+	}
+	rsk_iovcur_init(&cur, iov, iovcnt);
+	if (!cur.left)
+		return -RSK_EKERNEL; /* TCP sends nothing, but tells a pending error */
+	if (rsk_stream_phase(s) == RSK_PHASE_JOINED)
+		rsk_stream_publish_cpu(s);
+	dontwait = (flags & MSG_DONTWAIT) || atomic_load(&s->nonblock);
+	for (;;) {
+		/* COLD with a link: it was joined, and left while we were at it. */
+		bool joined = rsk_stream_phase(s) >= RSK_PHASE_JOINED && s->link;
+
+		if (atomic_load_explicit(&s->wr_shut, memory_order_relaxed)) {
+			n = -EPIPE;
+			break;
+		}
+		n = joined ? rsk_stream_send_now(s, fd, &cur,
+						 flags & (MSG_MORE | MSG_DONTROUTE | MSG_CONFIRM)) :
+			     rsk_early_send(s, fd, &cur, flags & MSG_MORE, !total);
+		if (n > 0) {
+			total += (size_t)n;
+			if (!cur.left)
+				break;
+			continue;
+		}
+		if (n == -ESTALE)
+			continue;
+		if ((n != -EAGAIN && n != -EINTR) || (dontwait && !joined))
+			break;
+		if (dontwait) {
+			rsk_stream_want_room(s);
+			/* Room may have come between the try and the wish. */
+			n = rsk_stream_send_now(s, fd, &cur, flags & MSG_MORE);
+			if (n <= 0)
+				break;
+			total += (size_t)n;
+			if (!cur.left)
+				break;
+			continue;
+		}
+		if (!w.active) {
+			rsk_wait_begin(&w, s, fd, RSK_WAKE_TX);
+			fd = w.fd;
+		}
+		n = joined ? rsk_wait_more(&w) : rsk_wait_companion(&w);
+		if (n == -ERESTART && !total)
+			continue;
+		if (n < 0)
+			break;
+	}
+	if (total) {
+		keep_error(s, n);
+		return (ssize_t)total;
+	}
+	return send_failed(n, flags);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A stream leaves the ring for good, with bytes unread: none is lost, none comes late. */
+#include "app.h"
+
+static char buf[16];
+
+/* SO_TIMESTAMP takes a stream back to TCP: what lies unread in the ring then has to be read all the same. */
+CASE(leave_unread, DIRECT, "time stamps asked for with bytes unread")
+{
+	int fd = app_open(WARM);
+	int on = 1;
+
+	if (CLI)
+		R(app_send_pattern(fd, 60000, 999, 1));
+	app_sync();
+	if (SRV)
+		R(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMP, &on, sizeof(on)));
+	if (CLI)
+		R(app_send_pattern(fd, 60000, 999, 2));
+	for (unsigned int i = 1; SRV && i <= 2; i++)
+		R(app_recv_pattern(fd, 60000, 1234, i));
+	app_sync();
+	app_close(fd);
+}
+
+CASE(leave_unread_moved, DIRECT, "the same where the sender has gone on to TCP's larger buffers")
+{
+	int fd = app_open(WARM);
+	int on = 1;
+
+	if (CLI)
+		R(app_send_pattern(fd, 1500000, 1500000, 1));
+	app_sync();
+	if (SRV)
+		R(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMP, &on, sizeof(on)));
+	if (CLI)
+		R(app_send_pattern(fd, 60000, 999, 2));
+	if (SRV) {
+		R(app_recv_pattern(fd, 1500000, 1234, 1));
+		R(app_recv_pattern(fd, 60000, 1234, 2));
+	}
+	app_sync();
+	app_close(fd);
+}
+
+CASE(leave_unread_ended, DIRECT, "the same where the sender has closed, or shut its half")
+{
+	int fds[2], on = 1;
+
+	app_open_more(WARM, fds, 2);
+	if (CLI) {
+		R(app_send_pattern(fds[0], 60000, 999, 1));
+		app_close(fds[0]);
+		R(app_send_pattern(fds[1], 60000, 999, 2));
+		R(shutdown(fds[1], SHUT_WR));
+	}
+	app_sync();
+	for (unsigned int i = 0; SRV && i < 2; i++) {
+		R(setsockopt(fds[i], SOL_SOCKET, SO_TIMESTAMP, &on, sizeof(on)));
+		R(app_recv_pattern(fds[i], 60000, 1234, i + 1));
+		R(read(fds[i], buf, 1));
+		app_close(fds[i]);
+	}
+	app_sync();
+}
