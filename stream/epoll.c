@@ -55,6 +55,7 @@ static struct rsk_epoll *epoll_new(int epfd)
 	memset(e, 0, sizeof(*e));
 	e->epfd = epfd;
 	e->home = rsk_pid;
+	e->sub = e->lamp = -1;
 	atomic_store(&e->fds, 1);
 	return e;
 }
@@ -82,15 +83,6 @@ struct rsk_epoll *rsk_epoll_of(int epfd)
 	return (struct rsk_epoll *)(w & ~(uintptr_t)RSK_FD_MASK);
 }
 
-static uint32_t count_fds(const struct rsk_epoll *e)
-{
-	uint32_t high = rsk_fd_high(), n = 0;
-
-	for (uint32_t i = 0; i < high; i++)
-		n += rsk_epoll_of((int)i) == e;
-	return n;
-}
-
 void rsk_epoll_dup(int oldfd, int newfd)
 {
 	struct rsk_epoll *e = rsk_epoll_of(oldfd);
@@ -107,6 +99,22 @@ void rsk_epoll_fork(struct rsk_epoll *e)
 }
 
 /* lock held */
+static void unqueue(struct rsk_reg *r)
+{
+	struct rsk_reg **p, *before = NULL;
+
+	if (!r->queued)
+		return;
+	for (p = &r->set->ready; *p && *p != r; p = &(*p)->next_ready)
+		before = *p;
+	if (*p)
+		*p = r->next_ready;
+	if (r->set->ready_tail == r)
+		r->set->ready_tail = before;
+	r->queued = false;
+}
+
+/* lock held */
 static void unlink_reg(struct rsk_epoll_family *f, struct rsk_reg *r)
 {
 	struct rsk_reg **p;
@@ -119,16 +127,7 @@ static void unlink_reg(struct rsk_epoll_family *f, struct rsk_reg *r)
 		;
 	if (*p)
 		*p = r->next_of_set;
-	if (r->queued) {
-		struct rsk_reg *before = NULL;
-
-		for (p = &r->set->ready; *p && *p != r; p = &(*p)->next_ready)
-			before = *p;
-		if (*p)
-			*p = r->next_ready;
-		if (r->set->ready_tail == r)
-			r->set->ready_tail = before;
-	}
+	unqueue(r);
 	r->set->tagged -= r->tagged;
 	r->live = false;
 	r->next_of_set = f->free_regs;
@@ -171,109 +170,9 @@ void rsk_epoll_queue(struct rsk_reg *r)
 	e->ready_tail = r;
 }
 
-/* ---- bells ---- */
-
-static uint64_t bell_bit(struct rsk_epoll *e, struct rsk_link *l)
-{
-	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (e->links[i].l == l)
-			return 1ull << e->links[i].bell;
-	return 0;
-}
-
-static void drop_link(struct rsk_epoll *e, uint32_t i)
-{
-	e->links[i] = e->links[--e->nlinks];
-}
-
-/*
- * A link of ours in a set that other processes wait on: they could not look at it, and would take its bell's
- * news. Once they are gone (a daemon's parent), so are their links.
- */
-static bool may_add_link(struct rsk_epoll *e)
-{
-	uint32_t i = 0;
-
-	if (e->home == rsk_pid && !atomic_load(&e->shared))
-		return true;
-	if (atomic_load(&e->fds) != count_fds(e))
-		return false;
-	while (i < e->nlinks)
-		if (rsk_epoll_link_here(e, e->links[i].l))
-			i++;
-		else
-			drop_link(e, i);
-	e->home = rsk_pid;
-	atomic_store(&e->shared, false);
-	return true;
-}
-
-/* A bell of this link in this set; lock held. 0 or -errno. */
-static int ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_link *l)
-{
-	uint32_t taken = atomic_load(&l->bells_taken), i;
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
-	int rc;
-
-	if (bell_bit(e, l))
-		return 0;
-	if (!may_add_link(e))
-		return -EBUSY;
-	if (e->nlinks == RSK_EPOLL_LINKS)
-		return -ENOSPC;
-	do {
-		i = (uint32_t)__builtin_ctz(~taken);
-		if (i >= RSK_SHM_SHARED_BELL) {
-			i = RSK_SHM_SHARED_BELL;
-			break;
-		}
-	} while (!atomic_compare_exchange_weak(&l->bells_taken, &taken, taken | 1u << i));
-	ev.data.u64 = f->tag | RSK_EPOLL_BELL | e->nlinks;
-	rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, l->bell[i], &ev);
-	if (rc < 0) {
-		if (i != RSK_SHM_SHARED_BELL)
-			atomic_fetch_and(&l->bells_taken, ~(1u << i));
-		return rc;
-	}
-	e->links[e->nlinks].l = l;
-	e->links[e->nlinks].bell = i;
-	e->nlinks++;
-	return 0;
-}
-
-void rsk_epoll_link_gone(struct rsk_link *l)
-{
-	struct rsk_epoll_family *f = rsk_epoll_family();
-	uint32_t high = rsk_fd_high();
-
-	if (!f)
-		return;
-	rsk_lock(&f->lock);
-	for (uint32_t i = 0; i < high; i++) {
-		struct rsk_epoll *e = rsk_epoll_of((int)i);
-
-		for (uint32_t k = 0; e && k < e->nlinks; k++)
-			if (e->links[k].l == l)
-				drop_link(e, k--);
-	}
-	rsk_unlock(&f->lock);
-}
-
-/* Wake one sleeper of the set, or whoever polls the set itself. lock held. */
-void rsk_epoll_ring(struct rsk_epoll *e)
-{
-	static const uint64_t one = 1;
-
-	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (rsk_epoll_link_here(e, e->links[i].l)) {
-			rsk_sys_write(e->links[i].l->bell[e->links[i].bell], &one, sizeof(one));
-			return;
-		}
-}
-
 /* ---- taking over, giving back ---- */
 
-static struct epoll_event kernel_event(const struct rsk_epoll_family *f, const struct rsk_reg *r)
+struct epoll_event rsk_reg_event(const struct rsk_epoll_family *f, const struct rsk_reg *r)
 {
 	return (struct epoll_event){
 		.events = (r->events & (EPOLLIN | EPOLLOUT | EPOLLPRI)) | EPOLLIN | EPOLLRDHUP |
@@ -282,30 +181,70 @@ static struct epoll_event kernel_event(const struct rsk_epoll_family *f, const s
 	};
 }
 
+/* In a watched set: into the sub-set before out of the set, so that there is no moment without it. */
+static int enter(struct rsk_epoll_family *f, struct rsk_reg *r)
+{
+	struct epoll_event ev = rsk_reg_event(f, r);
+	struct rsk_epoll *e = r->set;
+	int rc;
+
+	if (e->sub < 0)
+		return rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_MOD, r->key_fd, &ev);
+	rc = rsk_sys_epoll_ctl(e->sub, EPOLL_CTL_ADD, r->key_fd, &ev);
+	if (rc == 0)
+		rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_DEL, r->key_fd, NULL);
+	return rc;
+}
+
 static int take_over(struct rsk_epoll_family *f, struct rsk_reg *r)
 {
 	struct rsk_stream *s = r->stream;
-	struct epoll_event ev = kernel_event(f, r);
-	int rc = ensure_bell(f, r->set, s->link);
+	int rc = atomic_load(&r->set->watched) ? rsk_epoll_sub(f, r->set) : 0;
 
 	if (rc == 0)
-		rc = rsk_sys_epoll_ctl(r->set->epfd, EPOLL_CTL_MOD, r->key_fd, &ev);
+		rc = rsk_epoll_ensure_bell(f, r->set, s->link);
+	if (rc == 0)
+		rc = enter(f, r);
 	if (rc < 0)
 		return rc;
 	atomic_fetch_or(&rsk_shm_own_ctl(&s->link->shm, s->sid)->epolls_rx,
-			bell_bit(r->set, s->link));
+			rsk_epoll_bell_bit(r->set, s->link));
 	r->tagged = true;
 	r->fresh = true;
 	r->set->tagged++;
 	rsk_epoll_queue(r);
+	/* Also for who sleeps in the kernel since there was no joined stream in it, and has announced nothing. */
+	rsk_epoll_stir(r->set);
 	return 0;
 }
 
 static enum rsk_reason why_not(int rc)
 {
-	return rc == -EBUSY  ? RSK_REASON_EPOLL_SHARED :
-	       rc == -ENOSPC ? RSK_REASON_EPOLL_PEERS :
-			       RSK_REASON_EPOLL_TAG;
+	switch (rc) {
+	case -EBUSY:
+		return RSK_REASON_EPOLL_SHARED;
+	case -ENOSPC:
+		return RSK_REASON_EPOLL_PEERS;
+	case -EEXIST:
+		return RSK_REASON_EPOLL_TAG;
+	default:
+		return RSK_REASON_FD_LIMIT;
+	}
+}
+
+static int give_back(struct rsk_reg *r)
+{
+	struct epoll_event ev = { .events = r->armed ? r->events : r->events & EPOLLET,
+				  .data.u64 = r->data };
+	struct rsk_epoll *e = r->set;
+	int rc;
+
+	if (e->sub < 0)
+		return rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_MOD, r->key_fd, &ev);
+	rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, r->key_fd, &ev);
+	if (rc == 0)
+		rsk_sys_epoll_ctl(e->sub, EPOLL_CTL_DEL, r->key_fd, NULL);
+	return rc;
 }
 
 void rsk_epoll_joined(struct rsk_stream *s)
@@ -326,8 +265,6 @@ void rsk_epoll_joined(struct rsk_stream *s)
 			s->rx.gave_up = true;
 			rsk_stats_set_reason(s->rec, why_not(rc));
 		}
-		if (r->set->sleepers)
-			rsk_epoll_ring(r->set);
 	}
 	rsk_unlock(&f->lock);
 }
@@ -341,15 +278,11 @@ void rsk_epoll_restore(struct rsk_stream *s, int fd)
 		return;
 	rsk_lock(&f->lock);
 	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
-		struct epoll_event ev = { .events = r->armed ? r->events : r->events & EPOLLET,
-					  .data.u64 = r->data };
-
-		if (!r->tagged || r->key_fd < 0)
+		if (!r->tagged || r->key_fd < 0 || give_back(r) < 0)
 			continue;
-		if (rsk_sys_epoll_ctl(r->set->epfd, EPOLL_CTL_MOD, r->key_fd, &ev) == 0) {
-			r->tagged = false;
-			r->set->tagged--;
-		}
+		unqueue(r);
+		r->tagged = false;
+		r->set->tagged--;
 	}
 	rsk_unlock(&f->lock);
 }
@@ -382,14 +315,20 @@ void rsk_epoll_closed(struct rsk_epoll *e)
 {
 	struct rsk_epoll_family *f = rsk_epoll_family();
 
-	if (!f || atomic_fetch_sub(&e->fds, 1) != 1)
+	if (!f)
 		return;
+	if (atomic_fetch_sub(&e->fds, 1) != 1) {
+		rsk_lock(&f->lock);
+		if (!rsk_epoll_count_fds(e))
+			rsk_epoll_nest_drop(e);
+		rsk_unlock(&f->lock);
+		return;
+	}
 	rsk_lock(&f->lock);
 	while (e->regs)
 		unlink_reg(f, e->regs);
-	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (e->links[i].bell != RSK_SHM_SHARED_BELL)
-			atomic_fetch_and(&e->links[i].l->bells_taken, ~(1u << e->links[i].bell));
+	rsk_epoll_give_bells(e);
+	rsk_epoll_nest_closed(f, e);
 	e->next_free = f->free_sets;
 	f->free_sets = e;
 	rsk_unlock(&f->lock);
@@ -404,8 +343,8 @@ void rsk_epoll_stream_event(struct rsk_stream *s)
 	rsk_lock(&f->lock);
 	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
 		rsk_epoll_queue(r);
-		if (r->set->sleepers || r->set->watched)
-			rsk_epoll_ring(r->set);
+		if (r->set->sleepers || r->set->sub >= 0)
+			rsk_epoll_stir(r->set);
 	}
 	rsk_unlock(&f->lock);
 }
@@ -424,7 +363,7 @@ static int ctl_stream(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rs
 	if (op == EPOLL_CTL_DEL || !r || !r->tagged) {
 		bool add = op == EPOLL_CTL_ADD && !r;
 
-		rc = rsk_sys_epoll_ctl(epfd, op, fd, ev);
+		rc = rsk_sys_epoll_ctl(r && r->tagged ? rsk_epoll_kernel_set(e) : epfd, op, fd, ev);
 		if (rc < 0)
 			return rc;
 		if (op == EPOLL_CTL_DEL) {
@@ -466,14 +405,15 @@ static int ctl_stream(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rs
 		r->armed = true;
 		r->fresh = true;
 		r->told_ends = 0;
-		k = kernel_event(f, r);
-		rc = rsk_sys_epoll_ctl(epfd, op, fd, &k);
+		k = rsk_reg_event(f, r);
+		rc = rsk_sys_epoll_ctl(rsk_epoll_kernel_set(e), op, fd, &k);
 		rsk_epoll_queue(r);
-		if (e->sleepers)
-			rsk_epoll_ring(e);
+		if (e->sleepers || e->sub >= 0)
+			rsk_epoll_stir(e);
 		return rc;
 	}
-	return rsk_sys_epoll_ctl(epfd, op, fd, ev); /* EEXIST, EINVAL: the kernel's word */
+	/* EEXIST, EINVAL: the kernel's word */
+	return rsk_sys_epoll_ctl(rsk_epoll_kernel_set(e), op, fd, ev);
 }
 
 int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
@@ -487,8 +427,6 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	if (rsk_fd_ours(epfd) || rsk_fd_ours(fd))
 		return -EBADF;
 	f = rsk_epoll_family();
-	if (inner && op == EPOLL_CTL_ADD)
-		rsk_epoll_watch(fd);
 	if (e && !inner && op == EPOLL_CTL_ADD)
 		rsk_fd_watched(fd);
 	s = f ? rsk_stream_of(fd) : NULL;
@@ -503,6 +441,8 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	if (e && f && (uintptr_t)ev >= 4096 && op != EPOLL_CTL_DEL &&
 	    (ev->data.u64 & RSK_EPOLL_TAG_MASK) == f->tag)
 		e->collides = true;
+	if (inner && f)
+		return rsk_epoll_nest_ctl(f, epfd, op, fd, ev);
 	if (!s || !e || ((uintptr_t)ev < 4096 && op != EPOLL_CTL_DEL)) {
 		if (s)
 			rsk_stream_unpin(s);
@@ -516,5 +456,5 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	if (leaves)
 		rsk_fd_leave(fd, leaves);
 	rsk_stream_unpin(s);
-	return rc;
+	return rc < 0 ? rc : 0;
 }

@@ -8,7 +8,7 @@
  * set's ready list, and the next wait asks the stream what is true now. From there on it is the kernel's
  * own algorithm (fs/eventpoll.c): level triggered ones stay on the list while they are ready, edge
  * triggered ones do not, oneshot ones are disarmed. A bell (eventfd, edge triggered) per link sits in the
- * set and wakes its sleepers.
+ * set and wakes its sleepers. Sets that are polled themselves, or are in other sets: epoll_nest.c.
  *
  * Family memory. One lock for registrations and ready lists; taken before a stream's rx and tx locks.
  */
@@ -30,7 +30,13 @@ void rsk_epoll_stream_event(
 void rsk_epoll_closed(struct rsk_epoll *e); /* one fd of the set is being closed */
 void rsk_epoll_dup(int oldfd, int newfd);
 void rsk_epoll_fork(struct rsk_epoll *e); /* a child holds it too */
-void rsk_epoll_watch(int epfd);		  /* somebody polls the set itself */
 void rsk_epoll_link_gone(struct rsk_link *l);
+
+/*
+ * Before the kernel is asked whether the set itself is ready, and before a sleep on it: what it shows becomes
+ * true, also of sets in it. True: there are streams in it, and its showing can be ahead of the truth: after a sleep
+ * look, then ask again. *@until_ns is lowered to when to look again at the latest.
+ */
+bool rsk_epoll_look(int epfd, uint64_t *until_ns);
 
 #endif

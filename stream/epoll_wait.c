@@ -44,6 +44,33 @@ static void relieve_later(struct rsk_epoll *e, const struct rsk_stream *s)
 		e->relief_ns = at;
 }
 
+/*
+ * What of its interest is true now; -1: only other processes that share the set hold the stream, it is left to
+ * them. Who finds no room is told when there is: by the peer, or by the kernel. lock held.
+ * No pin: a registration is unlinked, under this lock, before its stream can be freed.
+ */
+short rsk_epoll_true_events(struct rsk_reg *r)
+{
+	short events = (short)(r->events & 0xffff), re;
+	int fd = fd_of(r);
+
+	if (fd < 0)
+		return -1;
+	re = rsk_stream_poll(r->stream, fd, events, -1);
+	if (re & EPOLLOUT)
+		return re;
+	if (r->events & EPOLLOUT) {
+		rsk_stream_want_room(r->stream);
+		re = rsk_stream_poll(r->stream, fd, events, -1);
+		if (!(re & EPOLLOUT))
+			relieve_later(r->set, r->stream);
+	}
+	/* No room told: when the kernel tells of some, that is news. */
+	if (!(re & EPOLLOUT))
+		r->fresh = false;
+	return re;
+}
+
 /* What the queued registrations have to tell, as ep_send_events() does. lock held. */
 static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 {
@@ -52,8 +79,7 @@ static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 
 	e->ready = e->ready_tail = NULL;
 	for (; r; r = next) {
-		short events = (short)(r->events & 0xffff), re;
-		int fd;
+		short re;
 
 		next = r->next_ready;
 		r->queued = false;
@@ -64,24 +90,11 @@ static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 		}
 		if (!r->armed)
 			continue;
-		fd = fd_of(r);
-		if (fd < 0) {
+		re = rsk_epoll_true_events(r);
+		if (re < 0) {
 			rsk_epoll_queue(r);
 			continue;
 		}
-		/* No pin: a registration is unlinked, under this lock, before its stream can be freed. */
-		re = rsk_stream_poll(r->stream, fd,
-				     (short)(events | (short)(r->events & EPOLLRDHUP)), -1);
-		if ((r->events & EPOLLOUT) && !(re & EPOLLOUT)) {
-			rsk_stream_want_room(r->stream);
-			re = rsk_stream_poll(r->stream, fd,
-					     (short)(events | (short)(r->events & EPOLLRDHUP)), -1);
-			if (!(re & EPOLLOUT))
-				relieve_later(e, r->stream);
-		}
-		/* No room told: when the kernel tells of some, that is news. */
-		if (!(re & EPOLLOUT))
-			r->fresh = false;
 		if (!re)
 			continue;
 		evs[n].events = (uint16_t)re;
@@ -119,34 +132,38 @@ static bool is_news(struct rsk_reg *r, uint32_t events)
 	return events;
 }
 
-/* Take our own tags out of what the kernel returned; what they mean is queued. lock held. Returns what is left. */
+/*
+ * An event of the kernel's: false when it is the application's. One of ours tells of a stream, which is queued; or
+ * that a bell was rung, which is for the sake of waking. lock held.
+ */
+bool rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, const struct epoll_event *ev)
+{
+	uint64_t d = ev->data.u64;
+	struct rsk_reg *r;
+
+	if ((d & RSK_EPOLL_TAG_MASK) != f->tag || e->collides)
+		return false;
+	if (d & RSK_EPOLL_BELL)
+		return true;
+	r = rsk_arena_at((uint32_t)d);
+	if (r && r->live && r->set == e && is_news(r, ev->events))
+		rsk_epoll_queue(r);
+	return true;
+}
+
+/* Take our own events out of what the kernel returned. lock held. Returns what is left. */
 static int translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *evs,
-		     int n, struct rsk_link **rung)
+		     int n)
 {
 	int out = 0;
 
-	for (int i = 0; i < n; i++) {
-		uint64_t d = evs[i].data.u64;
-		struct rsk_reg *r;
-
-		if ((d & RSK_EPOLL_TAG_MASK) != f->tag || e->collides) {
+	for (int i = 0; i < n; i++)
+		if (!rsk_epoll_news(f, e, &evs[i]))
 			evs[out++] = evs[i];
-			continue;
-		}
-		if (d & RSK_EPOLL_BELL) {
-			*rung = (struct rsk_link *)-1;
-			continue;
-		}
-		r = rsk_arena_at((uint32_t)d);
-		if (!r || !r->live || r->set != e)
-			continue;
-		if (is_news(r, evs[i].events))
-			rsk_epoll_queue(r);
-	}
 	return out;
 }
 
-static void drain(struct rsk_epoll *e)
+void rsk_epoll_drain(struct rsk_epoll *e)
 {
 	atomic_fetch_add(&rsk_link_users, 1);
 	for (uint32_t i = 0; i < e->nlinks; i++)
@@ -203,7 +220,7 @@ static void learn(struct rsk_epoll *e, uint64_t began_ns)
 }
 
 /* Bells of the set are to be rung from now on; the peers' ringing takes it back. */
-static void announce(struct rsk_epoll *e)
+void rsk_epoll_announce(struct rsk_epoll *e)
 {
 	for (uint32_t i = 0; i < e->nlinks; i++)
 		if (rsk_epoll_link_here(e, e->links[i].l))
@@ -221,39 +238,12 @@ static void retract(struct rsk_epoll *e)
 					 ~(1ull << e->links[i].bell));
 }
 
-/* Keep on the ready list only what is ready: for whoever polls the set itself. lock held. */
-static void prune(struct rsk_epoll *e)
+/* What is still to be told: to who sleeps, or watches the set itself. lock held. */
+static void leave_rest(struct rsk_epoll *e)
 {
-	struct rsk_reg *r = e->ready, *next;
-	int fd;
-
-	e->ready = e->ready_tail = NULL;
-	for (; r; r = next) {
-		next = r->next_ready;
-		r->queued = false;
-		fd = fd_of(r);
-		if (fd < 0 || rsk_stream_poll(r->stream, fd, (short)(r->events & 0xffff), -1))
-			rsk_epoll_queue(r);
-	}
-}
-
-void rsk_epoll_watch(int epfd)
-{
-	struct rsk_epoll_family *f = rsk_epoll_family();
-	struct rsk_epoll *e = rsk_epoll_of(epfd);
-
-	if (!f || !e)
-		return;
-	rsk_lock(&f->lock);
-	e->watched = true;
-	announce(e);
-	rsk_unlock(&f->lock);
-	drain(e);
-	rsk_lock(&f->lock);
-	prune(e);
-	if (e->ready)
+	rsk_epoll_show(e);
+	if (e->sub < 0 && e->ready && e->sleepers)
 		rsk_epoll_ring(e);
-	rsk_unlock(&f->lock);
 }
 
 struct sleeper {
@@ -273,7 +263,7 @@ static void wake_up(struct sleeper *sl)
 	e->sleepers--;
 	/* Others still sleep, or somebody polls the set: their announcement, which a ringing may have taken, stands. */
 	if (e->sleepers || e->watched)
-		announce(e);
+		rsk_epoll_announce(e);
 	else
 		retract(e);
 	rsk_unlock(&sl->f->lock);
@@ -298,8 +288,7 @@ static int kernel_wait(int epfd, struct epoll_event *evs, int max, uint64_t unti
 	return rc;
 }
 
-/* lock held */
-static void relieve(struct rsk_epoll *e)
+void rsk_epoll_relieve(struct rsk_epoll *e)
 {
 	if (!e->relief_ns || rsk_now_ns() < e->relief_ns)
 		return;
@@ -316,35 +305,52 @@ static void relieve(struct rsk_epoll *e)
 	}
 }
 
+/*
+ * With sets in it that hold streams: what the kernel shows of those can be ahead of the truth, so that it is asked for
+ * events only after a look. The sleep itself takes no event away.
+ */
+static int nested_wait(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
+		       struct epoll_event *evs, int max, uint64_t until_ns, const sigset_t *mask)
+{
+	struct pollfd p = { .fd = epfd, .events = POLLIN };
+	uint64_t now = rsk_now_ns(), left = until_ns > now ? until_ns - now : 0, never = UINT64_MAX;
+	struct timespec ts = { .tv_sec = (time_t)(left / 1000000000u),
+			       .tv_nsec = (long)(left % 1000000000u) };
+	int saved = errno, rc;
+
+	rc = rsk_host->ppoll(&p, 1, until_ns == UINT64_MAX ? NULL : &ts, mask);
+	if (rc < 0)
+		rc = -errno;
+	errno = saved;
+	if (rc < 0)
+		return rc;
+	rsk_epoll_look_inside(f, e, &never);
+	return rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
+}
+
 /* Ring and queued news: as many as there are now, the kernel's as well. */
 static int gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		  struct epoll_event *evs, int max)
 {
-	struct rsk_link *rung = NULL;
 	int n = 0, k;
 
-	if (e->watched)
-		announce(e);
-	drain(e);
+	rsk_epoll_take_in(f, e);
 	rsk_lock(&f->lock);
-	relieve(e);
+	rsk_epoll_relieve(e);
 	/* In turn the kernel's come first, so that ready rings cannot keep them out when there is little room. */
 	if (e->ready && (e->turn++ & 1)) {
 		k = rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
 		if (k > 0)
-			n = translate(f, e, evs, k, &rung);
+			n = translate(f, e, evs, k);
 		if (n < max)
 			n += collect(e, evs + n, max - n);
 	} else {
 		n = collect(e, evs, max);
 		k = n && n < max ? rsk_sys_epoll_pwait(epfd, evs + n, max - n, 0, NULL) : 0;
 		if (k > 0)
-			n += translate(f, e, evs + n, k, &rung);
+			n += translate(f, e, evs + n, k);
 	}
-	if (e->ready && e->watched)
-		prune(e);
-	if (e->ready && (e->sleepers || e->watched))
-		rsk_epoll_ring(e);
+	leave_rest(e);
 	rsk_unlock(&f->lock);
 	return n;
 }
@@ -372,9 +378,10 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 	if (e->home != rsk_pid)
 		atomic_store(&e->shared, true);
 	for (;;) {
-		struct rsk_link *rung = NULL;
+		bool nested;
 
 		wake_ns = until;
+		nested = rsk_epoll_look_inside(f, e, &wake_ns) && !poll_only;
 		if (e->tagged) {
 			began = rsk_now_ns();
 			n = gather(f, e, epfd, evs, max);
@@ -387,7 +394,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 			if (!poll_only) {
 				rsk_lock(&f->lock);
 				e->sleepers++;
-				announce(e);
+				rsk_epoll_announce(e);
 				rsk_unlock(&f->lock);
 				sl.e = e;
 				/* The last look: what came before the announcement rang nobody. */
@@ -398,28 +405,26 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 				}
 			}
 		}
-		if (e->tagged && e->relief_ns && e->relief_ns < until)
+		if (e->tagged && e->relief_ns && e->relief_ns < wake_ns)
 			wake_ns = e->relief_ns;
-		n = kernel_wait(epfd, evs, max, wake_ns, poll_only, mask);
+		n = nested ? nested_wait(f, e, epfd, evs, max, wake_ns, mask) :
+			     kernel_wait(epfd, evs, max, wake_ns, poll_only, mask);
 		wake_up(&sl);
 		if (n < 0)
 			return n;
-		/* Also after the last joined stream has left: its link's bell is still in the set. */
-		if (e->nlinks || e->tagged) {
+		/* Also after the last joined stream has left. */
+		if (e->belled) {
 			learn(e, began);
 			rsk_lock(&f->lock);
-			relieve(e);
-			n = translate(f, e, evs, n, &rung);
+			rsk_epoll_relieve(e);
+			n = translate(f, e, evs, n);
 			rsk_unlock(&f->lock);
-			if (n < max)
-				drain(e);
+			if (n < max || e->sub >= 0)
+				rsk_epoll_take_in(f, e);
 			rsk_lock(&f->lock);
 			if (n < max)
 				n += collect(e, evs + n, max - n);
-			if (e->ready && e->watched)
-				prune(e);
-			if (e->ready && (e->sleepers || e->watched))
-				rsk_epoll_ring(e);
+			leave_rest(e);
 			rsk_unlock(&f->lock);
 		}
 		if (n || poll_only || rsk_now_ns() >= until)

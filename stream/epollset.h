@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* epollset.h - the objects behind epoll.h, shared by epoll.c (registrations) and epoll_wait.c (waits). */
+/* epollset.h - the objects behind epoll.h, shared by the epoll*.c: registrations, bells, waits, nests. */
 #ifndef RSK_EPOLLSET_H
 #define RSK_EPOLLSET_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 
 #include "links.h"
 #include "lock.h"
@@ -31,6 +32,13 @@ struct rsk_reg {
 	struct rsk_reg *next_of_stream, *next_of_set, *next_ready;
 };
 
+/* One set registered in another. */
+struct rsk_nest {
+	struct rsk_epoll *outer, *inner;
+	int key_fd; /* the kernel's key */
+	struct rsk_nest *next;
+};
+
 struct rsk_epoll {
 	_Atomic(uint32_t) fds;
 	int epfd; /* some fd of it */
@@ -38,12 +46,21 @@ struct rsk_epoll {
 	_Atomic(bool)
 		shared; /* another process has waited on it; set by that, cleared under the lock */
 	bool collides; /* the application's data look like our tag: no stream in here is promoted */
-	bool watched;  /* polled itself, or in another set: its bells always announce */
+	_Atomic(bool) watched; /* polled itself, or in another set: its bells always announce */
+	bool lit;
+	/*
+	 * Of a watched set with streams taken over: epoll_nest.c; else -1. Written under the lock; sub is read
+	 * without: who sees it late sleeps on the set itself, which shows the sub-set.
+	 */
+	_Atomic(int) sub;
+	int lamp;
+	uint32_t ninner;   /* sets in this one */
 	uint32_t tagged;   /* registrations taken over */
 	uint32_t sleepers; /* threads in the kernel's wait with bells announced */
 	uint32_t turn;	   /* whose news come first: the rings', the kernel's */
 	uint32_t spin_ns;
 	uint64_t relief_ns; /* when a writer whose ring is full is to be taken back to TCP; 0: none; under the lock */
+	bool belled; /* had a bell in it, whose news may come late (a child holds the eventfd); never cleared */
 	uint32_t nlinks;
 	struct {
 		struct rsk_link *l;
@@ -59,12 +76,58 @@ struct rsk_epoll_family {
 	uint64_t tag;
 	struct rsk_reg *free_regs;
 	struct rsk_epoll *free_sets;
+	struct rsk_nest *nests;
 };
 
 struct rsk_epoll_family *rsk_epoll_family(void);
 struct rsk_epoll *rsk_epoll_of(int epfd);
+
+/*
+ * All of these with the family's lock held, but take_in(), look_inside(), drain() and nest_ctl().
+ *
+ * epoll.c: what the kernel's entry of a stream taken over says; on the ready list.
+ */
+struct epoll_event rsk_reg_event(const struct rsk_epoll_family *f, const struct rsk_reg *r);
 void rsk_epoll_queue(struct rsk_reg *r);
-void rsk_epoll_ring(struct rsk_epoll *e);
+
+/* epoll_bell.c */
+uint32_t rsk_epoll_count_fds(const struct rsk_epoll *e); /* of this process */
+bool rsk_epoll_sole_process(const struct rsk_epoll *e);	 /* are all its fds this process's? */
+bool rsk_epoll_adopt(struct rsk_epoll *e);		 /* true: all its links are mapped here */
+uint64_t rsk_epoll_bell_bit(const struct rsk_epoll *e,
+			    const struct rsk_link *l); /* 0: none in it */
+int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e,
+			  struct rsk_link *l); /* put one in: 0 or -errno */
+void rsk_epoll_ring(struct rsk_epoll *e);      /* wake one sleeper */
+void rsk_epoll_give_bells(struct rsk_epoll *e);
+
+/* epoll_wait.c: what is true of a registration now; what the kernel's entry says; see the definitions. */
+short rsk_epoll_true_events(struct rsk_reg *r);
+bool rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, const struct epoll_event *ev);
+void rsk_epoll_relieve(struct rsk_epoll *e);
+void rsk_epoll_announce(struct rsk_epoll *e);
+void rsk_epoll_drain(struct rsk_epoll *e);
+
+/* epoll_nest.c */
+
+/* Where the kernel's entries of streams taken over are. */
+static inline int rsk_epoll_kernel_set(const struct rsk_epoll *e)
+{
+	return e->sub >= 0 ? e->sub : e->epfd;
+}
+
+int rsk_epoll_sub(const struct rsk_epoll_family *f, struct rsk_epoll *e); /* make it: 0 or -errno */
+void rsk_epoll_stir(
+	struct rsk_epoll *e); /* something may be ready: sleepers, watchers are to look */
+void rsk_epoll_show(struct rsk_epoll *e); /* keep on the ready list what is ready; set the lamp */
+/* What has come to the sub-set and to the ready maps, onto the ready list; announced anew. */
+void rsk_epoll_take_in(struct rsk_epoll_family *f, struct rsk_epoll *e);
+/* rsk_epoll_look() at every set in this one. */
+bool rsk_epoll_look_inside(struct rsk_epoll_family *f, struct rsk_epoll *e, uint64_t *until_ns);
+int rsk_epoll_nest_ctl(struct rsk_epoll_family *f, int epfd, int op, int fd,
+		       struct epoll_event *ev);
+void rsk_epoll_nest_drop(const struct rsk_epoll *e);
+void rsk_epoll_nest_closed(struct rsk_epoll_family *f, struct rsk_epoll *e);
 
 /*
  * Has this process a mapping of the link? The set's home has one of each; others have those that were there at

@@ -124,7 +124,7 @@ struct set {
 	struct pollfd *kernel; /* [n + links] */
 	nfds_t n;
 	struct item *items;
-	uint32_t nitems, njoined, room;
+	uint32_t nitems, njoined, nepolls, room;
 	struct rsk_bell bells[RSK_SHM_BELLS * 4];
 	uint32_t nbells;
 	bool announced;
@@ -207,7 +207,7 @@ static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 		if (fds[i].fd < 0 || !rsk_fd_hot(fds[i].fd))
 			continue;
 		if (rsk_fd_word(fds[i].fd) & RSK_FD_EPOLL) {
-			rsk_epoll_watch(fds[i].fd);
+			p->nepolls++;
 			continue;
 		}
 		s = rsk_stream_of(fds[i].fd);
@@ -384,14 +384,28 @@ static uint64_t relief(struct set *p, bool now)
 	return at;
 }
 
+/* What epoll sets show the kernel becomes true; do they hold streams? */
+static bool look_at_epolls(struct set *p, uint64_t *until_ns)
+{
+	uint32_t left = p->nepolls;
+	bool streams = false;
+
+	for (nfds_t i = 0; left && i < p->n; i++)
+		if (p->fds[i].fd >= 0 && (rsk_fd_word(p->fds[i].fd) & RSK_FD_EPOLL)) {
+			streams |= rsk_epoll_look(p->fds[i].fd, until_ns);
+			left--;
+		}
+	return streams;
+}
+
 int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
 	struct set p __attribute__((cleanup(set_fini)));
-	uint64_t began, until = UINT64_MAX, relief_ns;
-	bool spun = false;
+	uint64_t began, until = UINT64_MAX, relief_ns, look_ns;
+	bool spun = false, epolls;
 	int rc;
 
-	p.nitems = p.nbells = p.njoined = 0;
+	p.nitems = p.nbells = p.njoined = p.nepolls = 0;
 	p.announced = false;
 	p.memory = NULL;
 	rc = set_init(&p, fds, n);
@@ -404,7 +418,9 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 	for (;;) {
 		bool last = until <= rsk_now_ns();
 
-		if (!p.njoined || last) {
+		look_ns = UINT64_MAX;
+		epolls = look_at_epolls(&p, &look_ns);
+		if ((!p.njoined && !epolls) || last) {
 			rc = ask(&p, !last, until, mask);
 			return rc < 0 ? rc : merge(&p);
 		}
@@ -414,18 +430,20 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		rc = merge(&p);
 		if (rc)
 			break;
-		if (!p.announced && !spun) {
+		if (p.njoined && !p.announced && !spun) {
 			spun = true;
 			if (spin(&p))
 				continue;
 		}
-		if (!p.announced) {
+		if (p.njoined && !p.announced) {
 			rc = announce_all(&p);
 			if (rc < 0)
 				return rc;
 			continue; /* look once more, then sleep */
 		}
 		relief_ns = relief(&p, false);
+		if (look_ns < relief_ns)
+			relief_ns = look_ns;
 		rsk_stats_add_shared(&rsk_stats_self()->sleeps, 1);
 		rc = ask(&p, true, relief_ns < until ? relief_ns : until, mask);
 		retract_all(&p);
@@ -436,6 +454,9 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 			return rc;
 		if (relief_ns <= rsk_now_ns())
 			relief(&p, true);
+		/* The kernel may have shown news of a set that are none. */
+		if (epolls)
+			continue;
 		rc = merge(&p);
 		if (rc)
 			break;

@@ -4,5 +4,4 @@ set(app_gaps
 	app_io.efault_receive
 	app_io.efault_send
 	app_io.efault_vector
-	app_epollset.nested
 	app_stdio.fdopen_queued)

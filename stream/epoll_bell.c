@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * epoll_bell.c - the links that a set hears: one bell (eventfd) of each is in the set, edge triggered, and wakes who
+ * sleeps on it. Which links may be in a set that several processes hold.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+
+#include <rsock/sys.h>
+
+#include "epoll.h"
+#include "epollset.h"
+
+uint32_t rsk_epoll_count_fds(const struct rsk_epoll *e)
+{
+	uint32_t high = rsk_fd_high(), n = 0;
+
+	for (uint32_t i = 0; i < high; i++)
+		n += rsk_epoll_of((int)i) == e;
+	return n;
+}
+
+bool rsk_epoll_sole_process(const struct rsk_epoll *e)
+{
+	return atomic_load(&e->fds) == rsk_epoll_count_fds(e);
+}
+
+uint64_t rsk_epoll_bell_bit(const struct rsk_epoll *e, const struct rsk_link *l)
+{
+	for (uint32_t i = 0; i < e->nlinks; i++)
+		if (e->links[i].l == l)
+			return 1ull << e->links[i].bell;
+	return 0;
+}
+
+static void drop_link(struct rsk_epoll *e, uint32_t i)
+{
+	e->links[i] = e->links[--e->nlinks];
+}
+
+/*
+ * May a link of ours come into it? Not while other processes wait on the set: they could not look at the link, and
+ * would take its bell's news. Once they are gone (a daemon's parent), so are their links.
+ */
+bool rsk_epoll_adopt(struct rsk_epoll *e)
+{
+	uint32_t i = 0;
+
+	if (e->home == rsk_pid && !atomic_load(&e->shared))
+		return true;
+	if (!rsk_epoll_sole_process(e))
+		return false;
+	while (i < e->nlinks)
+		if (rsk_epoll_link_here(e, e->links[i].l))
+			i++;
+		else
+			drop_link(e, i);
+	e->home = rsk_pid;
+	atomic_store(&e->shared, false);
+	return true;
+}
+
+int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_link *l)
+{
+	uint32_t taken = atomic_load(&l->bells_taken), i;
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
+	int rc;
+
+	if (rsk_epoll_bell_bit(e, l))
+		return 0;
+	if (!rsk_epoll_adopt(e))
+		return -EBUSY;
+	if (e->nlinks == RSK_EPOLL_LINKS)
+		return -ENOSPC;
+	do {
+		i = (uint32_t)__builtin_ctz(~taken);
+		if (i >= RSK_SHM_SHARED_BELL) {
+			i = RSK_SHM_SHARED_BELL;
+			break;
+		}
+	} while (!atomic_compare_exchange_weak(&l->bells_taken, &taken, taken | 1u << i));
+	ev.data.u64 = f->tag | RSK_EPOLL_BELL;
+	rc = rsk_sys_epoll_ctl(rsk_epoll_kernel_set(e), EPOLL_CTL_ADD, l->bell[i], &ev);
+	if (rc < 0) {
+		if (i != RSK_SHM_SHARED_BELL)
+			atomic_fetch_and(&l->bells_taken, ~(1u << i));
+		return rc;
+	}
+	e->belled = true;
+	e->links[e->nlinks].l = l;
+	e->links[e->nlinks].bell = i;
+	e->nlinks++;
+	return 0;
+}
+
+void rsk_epoll_link_gone(struct rsk_link *l)
+{
+	struct rsk_epoll_family *f = rsk_epoll_family();
+	uint32_t high = rsk_fd_high();
+
+	if (!f)
+		return;
+	rsk_lock(&f->lock);
+	for (uint32_t i = 0; i < high; i++) {
+		struct rsk_epoll *e = rsk_epoll_of((int)i);
+
+		for (uint32_t k = 0; e && k < e->nlinks; k++)
+			if (e->links[k].l == l)
+				drop_link(e, k--);
+	}
+	rsk_unlock(&f->lock);
+}
+
+void rsk_epoll_give_bells(struct rsk_epoll *e)
+{
+	for (uint32_t i = 0; i < e->nlinks; i++)
+		if (e->links[i].bell != RSK_SHM_SHARED_BELL)
+			atomic_fetch_and(&e->links[i].l->bells_taken, ~(1u << e->links[i].bell));
+	e->nlinks = 0;
+}
+
+void rsk_epoll_ring(struct rsk_epoll *e)
+{
+	static const uint64_t one = 1;
+
+	for (uint32_t i = 0; i < e->nlinks; i++)
+		if (rsk_epoll_link_here(e, e->links[i].l)) {
+			rsk_sys_write(e->links[i].l->bell[e->links[i].bell], &one, sizeof(one));
+			return;
+		}
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * epoll_nest.c - a set that is watched itself: polled, selected, or registered in another set.
+ *
+ * What the kernel shows of such a set has to be true although nobody waits on it. So our own entries (companions,
+ * bells) leave it for a kernel set of their own, the sub-set, and a lamp (eventfd) is lit while the ready list holds
+ * something that is ready. The watched set itself has, of ours, only these two, level triggered. Whoever waits on
+ * an outer set, or polls this one, looks first: takes in what the sub-set has, keeps on the ready list what is ready,
+ * sets the lamp; after that the kernel's answer is exact. Between two looks the sub-set shows that there is news,
+ * which wakes sleepers; they look and ask again.
+ *
+ * A look harvests the sub-set (rings come to rest), announces (fence), drains the ready maps, asks the streams: in this
+ * order. A ring that was harvested had its mark set before, so the drain finds it; one that comes later stays in
+ * the sub-set, which wakes the next sleeper. Announcing before harvesting would lose a ring in between.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <rsock/sys.h>
+
+#include "arena.h"
+#include "epoll.h"
+#include "epollset.h"
+#include "stream.h"
+
+#define DEPTH_MAX 8 /* the kernel allows five */
+#define HARVEST 16
+#define HARVEST_ROUNDS 64
+
+/* ---- the sub-set and the lamp ---- */
+
+static int enter_all(const struct rsk_epoll_family *f, const struct rsk_epoll *e, int sub, int lamp)
+{
+	struct epoll_event ev;
+	int rc = 0;
+
+	for (struct rsk_reg *r = e->regs; r && rc == 0; r = r->next_of_set) {
+		ev = rsk_reg_event(f, r);
+		if (r->tagged && r->key_fd >= 0)
+			rc = rsk_sys_epoll_ctl(sub, EPOLL_CTL_ADD, r->key_fd, &ev);
+	}
+	ev.events = EPOLLIN | EPOLLET;
+	ev.data.u64 = f->tag | RSK_EPOLL_BELL;
+	for (uint32_t i = 0; i < e->nlinks && rc == 0; i++)
+		rc = rsk_sys_epoll_ctl(sub, EPOLL_CTL_ADD, e->links[i].l->bell[e->links[i].bell],
+				       &ev);
+	ev.events = EPOLLIN;
+	if (rc == 0)
+		rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, lamp, &ev);
+	if (rc == 0)
+		rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, sub, &ev);
+	return rc;
+}
+
+static void remove_all(const struct rsk_epoll *e)
+{
+	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set)
+		if (r->tagged && r->key_fd >= 0)
+			rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_DEL, r->key_fd, NULL);
+	for (uint32_t i = 0; i < e->nlinks; i++)
+		if (rsk_epoll_link_here(e, e->links[i].l))
+			rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_DEL,
+					  e->links[i].l->bell[e->links[i].bell], NULL);
+}
+
+int rsk_epoll_sub(const struct rsk_epoll_family *f, struct rsk_epoll *e)
+{
+	int sub, lamp, rc = -EMFILE;
+
+	if (e->sub >= 0)
+		return 0;
+	/* Only as long as one process holds the set would all who hold it have the sub-set's number. */
+	if (!rsk_epoll_sole_process(e) || !rsk_epoll_adopt(e))
+		return -EBUSY;
+	sub = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
+	lamp = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC));
+	if (sub >= 0 && lamp >= 0)
+		rc = enter_all(f, e, sub, lamp);
+	/* A fork from here on takes both fds along. */
+	if (rc == 0 && !rsk_epoll_sole_process(e))
+		rc = -EBUSY;
+	if (rc < 0) {
+		rsk_own_close(sub);
+		rsk_own_close(lamp);
+		return rc;
+	}
+	remove_all(e);
+	e->sub = sub;
+	e->lamp = lamp;
+	e->lit = false;
+	return 0;
+}
+
+static void set_lamp(struct rsk_epoll *e, bool on)
+{
+	uint64_t n = 1;
+
+	if (e->lit == on)
+		return;
+	if (on)
+		rsk_sys_write(e->lamp, &n, sizeof(n));
+	else
+		rsk_sys_read(e->lamp, &n, sizeof(n));
+	e->lit = on;
+}
+
+void rsk_epoll_stir(struct rsk_epoll *e)
+{
+	if (e->sub < 0)
+		rsk_epoll_ring(e);
+	else if (e->ready)
+		set_lamp(e, true);
+}
+
+void rsk_epoll_show(struct rsk_epoll *e)
+{
+	struct rsk_reg *r = e->ready, *next;
+
+	if (e->sub < 0)
+		return;
+	e->ready = e->ready_tail = NULL;
+	for (; r; r = next) {
+		next = r->next_ready;
+		r->queued = false;
+		if (r->armed && rsk_epoll_true_events(r))
+			rsk_epoll_queue(r);
+	}
+	set_lamp(e, e->ready);
+}
+
+void rsk_epoll_take_in(struct rsk_epoll_family *f, struct rsk_epoll *e)
+{
+	struct epoll_event evs[HARVEST];
+	int n, rounds = HARVEST_ROUNDS;
+
+	if (e->sub >= 0) {
+		rsk_lock(&f->lock);
+		do {
+			n = rsk_sys_epoll_pwait(e->sub, evs, HARVEST, 0, NULL);
+			for (int i = 0; i < n; i++)
+				rsk_epoll_news(f, e, &evs[i]);
+		} while (n == HARVEST && --rounds);
+		rsk_epoll_announce(e);
+		rsk_unlock(&f->lock);
+	}
+	rsk_epoll_drain(e);
+}
+
+/* ---- becoming watched ---- */
+
+/* The sub-set cannot be had: its streams go back to TCP, where the kernel alone decides. */
+static void leave_all(struct rsk_epoll_family *f, struct rsk_epoll *e)
+{
+	for (uint32_t tries = e->tagged; tries; tries--) {
+		struct rsk_reg *r;
+		int fd = -1;
+
+		rsk_lock(&f->lock);
+		for (r = e->regs; r && fd < 0; r = r->next_of_set)
+			if (r->tagged)
+				fd = r->key_fd >= 0 ? r->key_fd : rsk_stream_find_fd(r->stream);
+		rsk_unlock(&f->lock);
+		if (fd >= 0)
+			rsk_fd_leave(fd, RSK_REASON_EPOLL_SHARED);
+	}
+	rsk_lock(&f->lock);
+	/* Those that only other processes hold go on by the bells. */
+	if (!e->tagged) {
+		remove_all(e);
+		rsk_epoll_give_bells(e);
+	}
+	rsk_unlock(&f->lock);
+}
+
+static void watch(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd)
+{
+	int rc = 0;
+
+	if (atomic_load_explicit(&e->watched, memory_order_relaxed))
+		return;
+	rsk_lock(&f->lock);
+	e->epfd = epfd;
+	atomic_store(&e->watched, true);
+	if (e->tagged || e->nlinks)
+		rc = rsk_epoll_sub(f, e);
+	rsk_unlock(&f->lock);
+	if (rc < 0)
+		leave_all(f, e);
+}
+
+/* ---- looking ---- */
+
+static struct rsk_epoll *nth_inner(struct rsk_epoll_family *f, const struct rsk_epoll *e,
+				   uint32_t i)
+{
+	struct rsk_epoll *inner = NULL;
+
+	rsk_lock(&f->lock);
+	for (struct rsk_nest *n = f->nests; n; n = n->next)
+		if (n->outer == e && !i--) {
+			inner = n->inner;
+			break;
+		}
+	rsk_unlock(&f->lock);
+	return inner;
+}
+
+static bool look(struct rsk_epoll_family *f, struct rsk_epoll *e, uint64_t *until_ns, int depth)
+{
+	struct rsk_epoll *inner;
+	bool streams = e->regs;
+
+	for (uint32_t i = 0; e->ninner && depth && (inner = nth_inner(f, e, i)); i++)
+		streams |= look(f, inner, until_ns, depth - 1);
+	if (e->sub < 0)
+		return streams;
+	rsk_epoll_take_in(f, e);
+	rsk_lock(&f->lock);
+	rsk_epoll_relieve(e);
+	rsk_epoll_show(e);
+	if (e->relief_ns && e->relief_ns < *until_ns)
+		*until_ns = e->relief_ns;
+	rsk_unlock(&f->lock);
+	return true;
+}
+
+bool rsk_epoll_look(int epfd, uint64_t *until_ns)
+{
+	struct rsk_epoll_family *f = rsk_epoll_family();
+	struct rsk_epoll *e = rsk_epoll_of(epfd);
+
+	if (!f || !e)
+		return false;
+	watch(f, e, epfd);
+	return look(f, e, until_ns, DEPTH_MAX);
+}
+
+bool rsk_epoll_look_inside(struct rsk_epoll_family *f, struct rsk_epoll *e, uint64_t *until_ns)
+{
+	struct rsk_epoll *inner;
+	bool streams = false;
+
+	for (uint32_t i = 0; e->ninner && (inner = nth_inner(f, e, i)); i++)
+		streams |= look(f, inner, until_ns, DEPTH_MAX);
+	return streams;
+}
+
+/* ---- which set is in which ---- */
+
+int rsk_epoll_nest_ctl(struct rsk_epoll_family *f, int epfd, int op, int fd, struct epoll_event *ev)
+{
+	struct rsk_epoll *outer = rsk_epoll_of(epfd), *inner = rsk_epoll_of(fd);
+	struct rsk_nest *n, **p;
+	uint64_t never = UINT64_MAX;
+	int rc;
+
+	if (op == EPOLL_CTL_ADD)
+		rsk_epoll_look(fd, &never);
+	rc = rsk_sys_epoll_ctl(epfd, op, fd, ev);
+	if (rc < 0 || !outer)
+		return rc;
+	rsk_lock(&f->lock);
+	if (op == EPOLL_CTL_ADD) {
+		n = rsk_arena_alloc(sizeof(*n));
+		if (n) {
+			*n = (struct rsk_nest){ outer, inner, fd, f->nests };
+			f->nests = n;
+			outer->ninner++;
+		}
+	} else if (op == EPOLL_CTL_DEL) {
+		for (p = &f->nests; (n = *p); p = &n->next)
+			if (n->outer == outer && n->inner == inner && n->key_fd == fd) {
+				*p = n->next;
+				outer->ninner--;
+				rsk_arena_free(n);
+				break;
+			}
+	}
+	rsk_unlock(&f->lock);
+	return rc;
+}
+
+/* This process has no fd of the set any more. */
+void rsk_epoll_nest_drop(const struct rsk_epoll *e)
+{
+	rsk_own_close(e->sub);
+	rsk_own_close(e->lamp);
+}
+
+void rsk_epoll_nest_closed(struct rsk_epoll_family *f, struct rsk_epoll *e)
+{
+	struct rsk_nest **p = &f->nests, *n;
+
+	while ((n = *p)) {
+		if (n->outer != e && n->inner != e) {
+			p = &n->next;
+			continue;
+		}
+		*p = n->next;
+		n->outer->ninner--;
+		rsk_arena_free(n);
+	}
+	rsk_epoll_nest_drop(e);
+	e->sub = e->lamp = -1;
+}
