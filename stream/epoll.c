@@ -212,6 +212,7 @@ static int take_over(struct rsk_epoll_family *f, struct rsk_reg *r)
 	r->tagged = true;
 	r->fresh = true;
 	r->set->tagged++;
+	atomic_fetch_add(&r->set->takeovers, 1);
 	rsk_epoll_queue(r);
 	/* Also for who sleeps in the kernel since there was no joined stream in it, and has announced nothing. */
 	rsk_epoll_stir(r->set);
@@ -239,7 +240,7 @@ static int give_back(struct rsk_reg *r)
 	struct rsk_epoll *e = r->set;
 	int rc;
 
-	if (e->sub < 0)
+	if (e->sub < 0 || !r->tagged)
 		return rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_MOD, r->key_fd, &ev);
 	rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, r->key_fd, &ev);
 	if (rc == 0)
@@ -278,11 +279,11 @@ void rsk_epoll_restore(struct rsk_stream *s, int fd)
 		return;
 	rsk_lock(&f->lock);
 	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
-		if (!r->tagged || r->key_fd < 0 || give_back(r) < 0)
+		if ((!r->tagged && !r->named) || r->key_fd < 0 || give_back(r) < 0)
 			continue;
 		unqueue(r);
-		r->tagged = false;
-		r->set->tagged--;
+		r->set->tagged -= r->tagged;
+		r->tagged = r->named = false;
 	}
 	rsk_unlock(&f->lock);
 }
@@ -351,69 +352,101 @@ void rsk_epoll_stream_event(struct rsk_stream *s)
 
 /* ---- epoll_ctl ---- */
 
-/* 0 or -errno. *leaves: done, but the stream cannot be joined and in this set. lock held. */
-static int ctl_stream(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_stream *s,
-		      int epfd, int op, int fd, struct epoll_event *ev, enum rsk_reason *leaves)
+/* A copy of what the kernel is to be told of a registration that is not taken over. */
+static struct epoll_event plain_event(struct rsk_epoll_family *f, struct rsk_epoll *e,
+				      struct rsk_reg *r, const struct epoll_event *ev)
 {
-	struct rsk_reg *r = reg_find(s, e, fd);
-	bool joined = rsk_stream_phase(s) == RSK_PHASE_JOINED;
+	struct epoll_event k = *ev;
+
+	r->named = (ev->events & EPOLLONESHOT) && !(ev->events & EPOLLEXCLUSIVE) && !e->collides;
+	if (r->named) {
+		k.data.u64 = f->tag | rsk_arena_offset(r);
+		atomic_store(&e->belled, true);
+	}
+	return k;
+}
+
+static void link_reg(struct rsk_reg *r, struct rsk_stream *s, struct rsk_epoll *e, int fd)
+{
+	r->stream = s;
+	r->set = e;
+	r->key_fd = fd;
+	r->next_of_stream = s->regs;
+	s->regs = r;
+	r->next_of_set = e->regs;
+	e->regs = r;
+}
+
+/* The kernel decides. *leaves: done, but the stream cannot be joined and in this set. lock held. */
+static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_stream *s,
+		     struct rsk_reg *r, int op, int fd, struct epoll_event *ev,
+		     enum rsk_reason *leaves)
+{
+	struct epoll_event k;
+	bool fresh = !r;
 	int rc;
 
-	e->epfd = epfd;
-	if (op == EPOLL_CTL_DEL || !r || !r->tagged) {
-		bool add = op == EPOLL_CTL_ADD && !r;
-
-		rc = rsk_sys_epoll_ctl(r && r->tagged ? rsk_epoll_kernel_set(e) : epfd, op, fd, ev);
-		if (rc < 0)
-			return rc;
-		if (op == EPOLL_CTL_DEL) {
-			if (r)
-				unlink_reg(f, r);
-			return 0;
-		}
-		if (!r)
-			r = reg_new(f);
-		if (!r) {
-			*leaves = RSK_REASON_FD_LIMIT; /* unseen by us */
-			return 0;
-		}
-		if (ev->events & EPOLLEXCLUSIVE)
-			*leaves = RSK_REASON_EPOLL_EXCLUSIVE;
-		r->events = ev->events;
-		r->data = ev->data.u64;
-		if (add) {
-			r->stream = s;
-			r->set = e;
-			r->key_fd = fd;
-			r->next_of_stream = s->regs;
-			s->regs = r;
-			r->next_of_set = e->regs;
-			e->regs = r;
-			rc = joined && !e->collides && !*leaves ? take_over(f, r) : 0;
-			if (rc < 0)
-				*leaves = why_not(rc);
-		}
-		return 0;
-	}
-	if (op == EPOLL_CTL_MOD) {
-		struct epoll_event k;
-
-		if (ev->events & EPOLLEXCLUSIVE)
-			return -EINVAL;
-		r->events = ev->events;
-		r->data = ev->data.u64;
-		r->armed = true;
-		r->fresh = true;
-		r->told_ends = 0;
-		k = rsk_reg_event(f, r);
-		rc = rsk_sys_epoll_ctl(rsk_epoll_kernel_set(e), op, fd, &k);
-		rsk_epoll_queue(r);
-		if (e->sleepers || e->sub >= 0)
-			rsk_epoll_stir(e);
+	if (op == EPOLL_CTL_DEL) {
+		rc = rsk_sys_epoll_ctl(e->epfd, op, fd, ev);
+		if (rc == 0 && r)
+			unlink_reg(f, r);
 		return rc;
 	}
-	/* EEXIST, EINVAL: the kernel's word */
-	return rsk_sys_epoll_ctl(rsk_epoll_kernel_set(e), op, fd, ev);
+	if (fresh) {
+		r = reg_new(f);
+		if (!r) {
+			*leaves = RSK_REASON_FD_LIMIT; /* unseen by us */
+			return rsk_sys_epoll_ctl(e->epfd, op, fd, ev);
+		}
+		link_reg(r, s, e, fd);
+	}
+	k = plain_event(f, e, r, ev);
+	rc = rsk_sys_epoll_ctl(e->epfd, op, fd, &k);
+	if (rc < 0) {
+		if (fresh)
+			unlink_reg(f, r);
+		return rc;
+	}
+	r->events = ev->events;
+	r->data = ev->data.u64;
+	r->armed = true;
+	if (ev->events & EPOLLEXCLUSIVE)
+		*leaves = RSK_REASON_EPOLL_EXCLUSIVE;
+	else if (fresh && rsk_stream_phase(s) == RSK_PHASE_JOINED && !e->collides) {
+		rc = take_over(f, r);
+		if (rc < 0)
+			*leaves = why_not(rc);
+	}
+	return 0;
+}
+
+/* We decide. lock held. */
+static int ctl_taken(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_reg *r, int op,
+		     int fd, struct epoll_event *ev)
+{
+	struct epoll_event k;
+	int rc;
+
+	if (op != EPOLL_CTL_MOD) {
+		/* DEL; or EEXIST, EINVAL: the kernel's word. */
+		rc = rsk_sys_epoll_ctl(rsk_epoll_kernel_set(e), op, fd, ev);
+		if (rc == 0 && op == EPOLL_CTL_DEL)
+			unlink_reg(f, r);
+		return rc;
+	}
+	if (ev->events & EPOLLEXCLUSIVE)
+		return -EINVAL;
+	r->events = ev->events;
+	r->data = ev->data.u64;
+	r->armed = true;
+	r->fresh = true;
+	r->told_ends = 0;
+	k = rsk_reg_event(f, r);
+	rc = rsk_sys_epoll_ctl(rsk_epoll_kernel_set(e), op, fd, &k);
+	rsk_epoll_queue(r);
+	if (e->sleepers || e->sub >= 0)
+		rsk_epoll_stir(e);
+	return rc;
 }
 
 int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
@@ -422,6 +455,7 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	struct rsk_epoll *e = rsk_epoll_of(epfd), *inner = rsk_epoll_of(fd);
 	enum rsk_reason leaves = RSK_REASON_DIRECT;
 	struct rsk_stream *s;
+	struct rsk_reg *r;
 	int rc;
 
 	if (rsk_fd_ours(epfd) || rsk_fd_ours(fd))
@@ -449,12 +483,15 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 		return rsk_sys_epoll_ctl(epfd, op, fd, ev);
 	}
 	rsk_lock(&f->lock);
-	rc = ctl_stream(f, e, s, epfd, op, fd, ev, &leaves);
+	e->epfd = epfd;
+	r = reg_find(s, e, fd);
+	rc = r && r->tagged ? ctl_taken(f, e, r, op, fd, ev) :
+			      ctl_plain(f, e, s, r, op, fd, ev, &leaves);
 	rsk_unlock(&f->lock);
 	if (rc == 0 && op != EPOLL_CTL_DEL && e->collides)
 		leaves = RSK_REASON_EPOLL_TAG;
 	if (leaves)
 		rsk_fd_leave(fd, leaves);
 	rsk_stream_unpin(s);
-	return rc < 0 ? rc : 0;
+	return rc;
 }

@@ -80,13 +80,14 @@ int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e, struc
 		}
 	} while (!atomic_compare_exchange_weak(&l->bells_taken, &taken, taken | 1u << i));
 	ev.data.u64 = f->tag | RSK_EPOLL_BELL;
+	/* Before the kernel knows the bell: a thread that sleeps in there may come back with its first ring. */
+	atomic_store(&e->belled, true);
 	rc = rsk_sys_epoll_ctl(rsk_epoll_kernel_set(e), EPOLL_CTL_ADD, l->bell[i], &ev);
 	if (rc < 0) {
 		if (i != RSK_SHM_SHARED_BELL)
 			atomic_fetch_and(&l->bells_taken, ~(1u << i));
 		return rc;
 	}
-	e->belled = true;
 	e->links[e->nlinks].l = l;
 	e->links[e->nlinks].bell = i;
 	e->nlinks++;

@@ -134,9 +134,10 @@ static bool is_news(struct rsk_reg *r, uint32_t events)
 
 /*
  * An event of the kernel's: false when it is the application's. One of ours tells of a stream, which is queued; or
- * that a bell was rung, which is for the sake of waking. lock held.
+ * that a bell was rung, which is for the sake of waking. A named registration's gets the application's data. lock
+ * held.
  */
-bool rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, const struct epoll_event *ev)
+bool rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *ev)
 {
 	uint64_t d = ev->data.u64;
 	struct rsk_reg *r;
@@ -146,7 +147,15 @@ bool rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, const struc
 	if (d & RSK_EPOLL_BELL)
 		return true;
 	r = rsk_arena_at((uint32_t)d);
-	if (r && r->live && r->set == e && is_news(r, ev->events))
+	if (!r || !r->live || r->set != e)
+		return true;
+	if (!r->tagged) {
+		/* Oneshot, and it has fired. */
+		ev->data.u64 = r->data;
+		r->armed = !(r->events & EPOLLONESHOT);
+		return false;
+	}
+	if (is_news(r, ev->events))
 		rsk_epoll_queue(r);
 	return true;
 }
@@ -378,6 +387,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 	if (e->home != rsk_pid)
 		atomic_store(&e->shared, true);
 	for (;;) {
+		uint32_t takeovers = atomic_load(&e->takeovers);
 		bool nested;
 
 		wake_ns = until;
@@ -422,7 +432,8 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 			if (n < max || e->sub >= 0)
 				rsk_epoll_take_in(f, e);
 			rsk_lock(&f->lock);
-			if (n < max)
+			/* What the kernel told of before it was taken over is not told twice in one answer. */
+			if (n < max && (!n || takeovers == atomic_load(&e->takeovers)))
 				n += collect(e, evs + n, max - n);
 			leave_rest(e);
 			rsk_unlock(&f->lock);

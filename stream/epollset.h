@@ -24,7 +24,8 @@ struct rsk_reg {
 	uint32_t events; /* the application's */
 	uint64_t data;
 	bool live;
-	bool tagged; /* the kernel's entry carries our tag */
+	bool tagged; /* taken over: the kernel's entry carries our tag and tells us of edges */
+	bool named;  /* not taken over, oneshot: the entry carries our tag so that we see it fire */
 	bool armed;  /* false: oneshot, fired */
 	bool queued;
 	bool fresh; /* the kernel still has to tell what was true when we registered: told already */
@@ -54,13 +55,19 @@ struct rsk_epoll {
 	 */
 	_Atomic(int) sub;
 	int lamp;
-	uint32_t ninner;   /* sets in this one */
-	uint32_t tagged;   /* registrations taken over */
-	uint32_t sleepers; /* threads in the kernel's wait with bells announced */
-	uint32_t turn;	   /* whose news come first: the rings', the kernel's */
+	uint32_t ninner;	     /* sets in this one */
+	uint32_t tagged;	     /* registrations taken over */
+	_Atomic(uint32_t) takeovers; /* ever; counted under the lock, read without */
+	uint32_t sleepers;	     /* threads in the kernel's wait with bells announced */
+	uint32_t turn;		     /* whose news come first: the rings', the kernel's */
 	uint32_t spin_ns;
 	uint64_t relief_ns; /* when a writer whose ring is full is to be taken back to TCP; 0: none; under the lock */
-	bool belled; /* had a bell in it, whose news may come late (a child holds the eventfd); never cleared */
+	/*
+	 * Our tag is or was in it: what the kernel returns is looked through for ours. Stored, under the lock, before
+	 * the first entry with the tag is put in, read without by who comes back from the kernel; never cleared, since
+	 * a bell's news may come late (a child holds the eventfd).
+	 */
+	_Atomic(bool) belled;
 	uint32_t nlinks;
 	struct {
 		struct rsk_link *l;
@@ -103,7 +110,7 @@ void rsk_epoll_give_bells(struct rsk_epoll *e);
 
 /* epoll_wait.c: what is true of a registration now; what the kernel's entry says; see the definitions. */
 short rsk_epoll_true_events(struct rsk_reg *r);
-bool rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, const struct epoll_event *ev);
+bool rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *ev);
 void rsk_epoll_relieve(struct rsk_epoll *e);
 void rsk_epoll_announce(struct rsk_epoll *e);
 void rsk_epoll_drain(struct rsk_epoll *e);

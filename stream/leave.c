@@ -142,8 +142,8 @@ static void leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why)
 			return;
 		}
 		atomic_store_explicit(&s->leave_due, 0, memory_order_relaxed);
-		rsk_epoll_restore(s, fd);
 	}
+	rsk_epoll_restore(s, fd);
 	if (rsk_stream_phase(s) != RSK_PHASE_COLD)
 		rsk_stream_cold(s, why);
 }

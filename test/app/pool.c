@@ -225,3 +225,111 @@ CASE(accept_threads, 0, "three threads in accept on one listener: each gets one 
 	}
 	app_sync();
 }
+
+CASE(oneshot_joins, DIRECT,
+     "oneshot registered before the stream is fast: never an event that was not asked for")
+{
+	int fd = app_open(COLD | NODELAY), early = 0, late = 0;
+	char text[8] = "";
+
+	if (SRV) {
+		struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.u64 = 7 };
+
+		the_ep = (int)MUST(epoll_create1(0));
+		MUST(epoll_ctl(the_ep, EPOLL_CTL_ADD, fd, &ev));
+		for (int i = 0; i < 300; i++) {
+			if (epoll_wait(the_ep, &ev, 1, 10000) != 1 || ev.data.u64 != 7)
+				late++;
+			app_read_full(fd, text, sizeof(text));
+			app_write_all(fd, text, sizeof(text));
+			/* The next message is there, and nobody asked to be told. */
+			if (i < 299)
+				app_await_inq(fd, sizeof(text));
+			early += epoll_wait(the_ep, &ev, 1, 0);
+			ev.events = EPOLLIN | EPOLLONESHOT;
+			ev.data.u64 = 7;
+			MUST(epoll_ctl(the_ep, EPOLL_CTL_MOD, fd, &ev));
+		}
+		LOG("early %d, late %d", early, late);
+	} else {
+		for (int i = 0; i < 300; i++) {
+			app_write_all(fd, text, sizeof(text));
+			if (app_read_full(fd, text, sizeof(text)) != sizeof(text))
+				break;
+		}
+	}
+	app_expect_rings(1);
+	app_sync();
+	app_close(fd);
+}
+
+enum {
+	HALVES = 2,
+	PER_HALF = 12,
+	HALF_ROUNDS = 400
+};
+static int half_fds[HALVES * PER_HALF];
+static _Atomic int twice, empty;
+
+/* A set of its own with half of the streams; reads what it is told of. */
+static void half_worker(void *arg)
+{
+	int half = (int)(intptr_t)arg, left = PER_HALF * HALF_ROUNDS;
+	int ep = (int)MUST(epoll_create1(0));
+	struct epoll_event evs[PER_HALF * 2];
+
+	for (int i = 0; i < PER_HALF; i++) {
+		struct epoll_event ev = { .events = EPOLLIN,
+					  .data.fd = half_fds[half * PER_HALF + i] };
+
+		MUST(epoll_ctl(ep, EPOLL_CTL_ADD, ev.data.fd, &ev));
+	}
+	while (left > 0) {
+		int n = epoll_wait(ep, evs, PER_HALF * 2, 10000);
+
+		if (n <= 0)
+			break;
+		for (int i = 0; i < n; i++) {
+			char text[8];
+
+			for (int k = 0; k < i; k++)
+				twice += evs[k].data.fd == evs[i].data.fd;
+			if (recv(evs[i].data.fd, text, sizeof(text), MSG_DONTWAIT) !=
+			    sizeof(text)) {
+				empty++;
+				continue;
+			}
+			app_write_all(evs[i].data.fd, text, sizeof(text));
+			left--;
+		}
+	}
+	if (left)
+		LOG("half %d: %d left", half, left);
+	close(ep);
+}
+
+CASE(joined_by_another, DIRECT,
+     "two threads, each with its set: what one is told of can be read, and is told once")
+{
+	app_open_more(COLD | NODELAY, half_fds, HALVES * PER_HALF);
+	if (SRV) {
+		struct app_thread thread[HALVES];
+
+		for (int i = 0; i < HALVES; i++)
+			app_thread_start(&thread[i], half_worker, (void *)(intptr_t)i);
+		for (int i = 0; i < HALVES; i++)
+			app_thread_join(&thread[i]);
+		LOG("twice %d, empty %d", twice, empty);
+	} else {
+		char text[8] = "";
+
+		for (int r = 0; r < HALF_ROUNDS; r++) {
+			for (int i = 0; i < HALVES * PER_HALF; i++)
+				app_write_all(half_fds[i], text, sizeof(text));
+			for (int i = 0; i < HALVES * PER_HALF; i++)
+				app_read_full(half_fds[i], text, sizeof(text));
+		}
+	}
+	app_expect_rings(HALVES * PER_HALF);
+	app_sync();
+}

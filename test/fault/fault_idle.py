@@ -83,7 +83,7 @@ def no_cpu_and_wakes_at_once(t):
         t.stats.sample()
         server.finish()
         client.finish()
-        t.stats.direct(port, to_server=500_000, to_client=500_000, share=0.4)
+        t.stats.direct(port, to_server=500_000, to_client=500_000, share=0.2)
 
 
 @case(60)

