@@ -178,7 +178,7 @@ def many_connections_one_link(t):
     t.stats.sample()
     server.finish()
     client.finish()
-    t.stats.direct(port, to_server=200 * 300_000, to_client=200 * 300_000, streams=100, share=0.1)
+    t.stats.direct(port, to_server=200 * 300_000, to_client=200 * 300_000, streams=40, share=0.05)
 
 
 if __name__ == "__main__":
