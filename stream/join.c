@@ -314,6 +314,10 @@ static void on_accept(struct rsk_link *l, const struct rsk_link_msg *m, const st
 
 	if (!s)
 		return;
+	if (!s->connecting_side) {
+		rsk_stream_unpin(s); /* it is ours to accept */
+		return;
+	}
 	pm_request(s, &req);
 	why = rsk_pm_msg_answers(pm, &req) ? proof(s, l, m) : RSK_REASON_PEER_DENIED;
 	if (why || rsk_pm_msg_ack(pm, &out) < 0) {

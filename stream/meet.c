@@ -217,8 +217,9 @@ static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t 
 	else if (rc == 0)
 		rsk_join_message(l, m, &pm);
 	if (rc < 0) {
-		rsk_log(RSK_LOG_ERROR, "link %u: message of pid %d refused: %d", l->number,
-			l->peer_pid, rc);
+		/* Else it has just gone, or we lack something. */
+		rsk_log(rc == -EPROTO ? RSK_LOG_ERROR : RSK_LOG_INFO,
+			"link %u: message of pid %d refused: %d", l->number, l->peer_pid, rc);
 		rsk_link_dead(l);
 	}
 	for (int i = 0; i < nfds; i++)
