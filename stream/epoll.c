@@ -210,6 +210,7 @@ static int take_over(struct rsk_epoll_family *f, struct rsk_reg *r)
 	atomic_fetch_or(&rsk_shm_own_ctl(&s->link->shm, s->sid)->epolls_rx,
 			rsk_epoll_bell_bit(r->set, s->link));
 	r->tagged = true;
+	r->named = false;
 	r->fresh = true;
 	r->set->tagged++;
 	atomic_fetch_add(&r->set->takeovers, 1);
@@ -228,6 +229,8 @@ static enum rsk_reason why_not(int rc)
 		return RSK_REASON_EPOLL_PEERS;
 	case -EEXIST:
 		return RSK_REASON_EPOLL_TAG;
+	case -EBADF:
+		return RSK_REASON_EPOLL_CLOSED;
 	default:
 		return RSK_REASON_FD_LIMIT;
 	}
@@ -257,9 +260,9 @@ void rsk_epoll_joined(struct rsk_stream *s)
 		return;
 	rsk_lock(&f->lock);
 	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
-		if (r->tagged || r->key_fd < 0)
+		if (r->tagged)
 			continue;
-		rc = r->set->collides ? -EEXIST : take_over(f, r);
+		rc = r->key_fd < 0 ? -EBADF : r->set->collides ? -EEXIST : take_over(f, r);
 		/* What cannot be taken over stays right: this stream keeps its directions on TCP. */
 		if (rc < 0) {
 			s->tx.gave_up = true;
@@ -352,20 +355,6 @@ void rsk_epoll_stream_event(struct rsk_stream *s)
 
 /* ---- epoll_ctl ---- */
 
-/* A copy of what the kernel is to be told of a registration that is not taken over. */
-static struct epoll_event plain_event(struct rsk_epoll_family *f, struct rsk_epoll *e,
-				      struct rsk_reg *r, const struct epoll_event *ev)
-{
-	struct epoll_event k = *ev;
-
-	r->named = (ev->events & EPOLLONESHOT) && !(ev->events & EPOLLEXCLUSIVE) && !e->collides;
-	if (r->named) {
-		k.data.u64 = f->tag | rsk_arena_offset(r);
-		atomic_store(&e->belled, true);
-	}
-	return k;
-}
-
 static void link_reg(struct rsk_reg *r, struct rsk_stream *s, struct rsk_epoll *e, int fd)
 {
 	r->stream = s;
@@ -382,8 +371,8 @@ static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk
 		     struct rsk_reg *r, int op, int fd, struct epoll_event *ev,
 		     enum rsk_reason *leaves)
 {
+	bool fresh = !r, named;
 	struct epoll_event k;
-	bool fresh = !r;
 	int rc;
 
 	if (op == EPOLL_CTL_DEL) {
@@ -400,13 +389,19 @@ static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk
 		}
 		link_reg(r, s, e, fd);
 	}
-	k = plain_event(f, e, r, ev);
+	k = *ev;
+	named = (ev->events & EPOLLONESHOT) && !(ev->events & EPOLLEXCLUSIVE) && !e->collides;
+	if (named) {
+		k.data.u64 = f->tag | rsk_arena_offset(r);
+		atomic_store(&e->belled, true);
+	}
 	rc = rsk_sys_epoll_ctl(e->epfd, op, fd, &k);
 	if (rc < 0) {
 		if (fresh)
 			unlink_reg(f, r);
 		return rc;
 	}
+	r->named = named;
 	r->events = ev->events;
 	r->data = ev->data.u64;
 	r->armed = true;

@@ -71,7 +71,9 @@ short rsk_epoll_true_events(struct rsk_reg *r)
 	return re;
 }
 
-/* What the queued registrations have to tell, as ep_send_events() does. lock held. */
+/*
+ * What the queued registrations have to tell, as ep_send_events() does; each once an answer. lock held.
+ */
 static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 {
 	struct rsk_reg *r = e->ready, *last = e->ready_tail, *next, *rest = NULL;
@@ -90,7 +92,7 @@ static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 		}
 		if (!r->armed)
 			continue;
-		re = rsk_epoll_true_events(r);
+		re = r->answer == e->answer ? -1 : rsk_epoll_true_events(r);
 		if (re < 0) {
 			rsk_epoll_queue(r);
 			continue;
@@ -100,6 +102,7 @@ static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 		evs[n].events = (uint16_t)re;
 		evs[n].data.u64 = r->data;
 		n++;
+		r->answer = e->answer;
 		r->told_ends |= (uint32_t)re & END_EVENTS;
 		if (r->events & EPOLLONESHOT)
 			r->armed = false;
@@ -345,6 +348,7 @@ static int gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 
 	rsk_epoll_take_in(f, e);
 	rsk_lock(&f->lock);
+	e->answer++;
 	rsk_epoll_relieve(e);
 	/* In turn the kernel's come first, so that ready rings cannot keep them out when there is little room. */
 	if (e->ready && (e->turn++ & 1)) {
@@ -356,8 +360,11 @@ static int gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 	} else {
 		n = collect(e, evs, max);
 		k = n && n < max ? rsk_sys_epoll_pwait(epfd, evs + n, max - n, 0, NULL) : 0;
-		if (k > 0)
+		if (k > 0) {
 			n += translate(f, e, evs + n, k);
+			n += collect(e, evs + n,
+				     max - n); /* of which the kernel has just told us */
+		}
 	}
 	leave_rest(e);
 	rsk_unlock(&f->lock);
@@ -432,6 +439,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 			if (n < max || e->sub >= 0)
 				rsk_epoll_take_in(f, e);
 			rsk_lock(&f->lock);
+			e->answer++;
 			/* What the kernel told of before it was taken over is not told twice in one answer. */
 			if (n < max && (!n || takeovers == atomic_load(&e->takeovers)))
 				n += collect(e, evs + n, max - n);

@@ -30,6 +30,7 @@ struct rsk_reg {
 	bool queued;
 	bool fresh; /* the kernel still has to tell what was true when we registered: told already */
 	uint32_t told_ends; /* RDHUP, HUP, ERR that were delivered */
+	uint32_t answer;    /* of the set: in which it was told last */
 	struct rsk_reg *next_of_stream, *next_of_set, *next_ready;
 };
 
@@ -59,6 +60,7 @@ struct rsk_epoll {
 	uint32_t tagged;	     /* registrations taken over */
 	_Atomic(uint32_t) takeovers; /* ever; counted under the lock, read without */
 	uint32_t sleepers;	     /* threads in the kernel's wait with bells announced */
+	uint32_t answer;	     /* counts what waits return */
 	uint32_t turn;		     /* whose news come first: the rings', the kernel's */
 	uint32_t spin_ns;
 	uint64_t relief_ns; /* when a writer whose ring is full is to be taken back to TCP; 0: none; under the lock */
@@ -114,6 +116,9 @@ bool rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epol
 void rsk_epoll_relieve(struct rsk_epoll *e);
 void rsk_epoll_announce(struct rsk_epoll *e);
 void rsk_epoll_drain(struct rsk_epoll *e);
+
+/* epoll_check.c */
+bool rsk_epoll_validate(const struct rsk_epoll *e);
 
 /* epoll_nest.c */
 

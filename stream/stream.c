@@ -180,6 +180,29 @@ static uint32_t count_fds(struct rsk_stream *s, int *any)
 	return n;
 }
 
+bool rsk_fdtab_validate(void)
+{
+	uint32_t high = rsk_fd_high();
+
+	for (uint32_t i = 0; i < high; i++) {
+		uintptr_t w = rsk_fd_word((int)i);
+		struct rsk_stream *s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
+		uint32_t fds;
+
+		if (!w || (w & RSK_FD_EPOLL) || rsk_fd_ours((int)i))
+			continue;
+		if (!rsk_arena_holds(s) || rsk_stream_phase(s) == RSK_PHASE_FREE)
+			return false;
+		fds = atomic_load(&s->fds);
+		/* Other processes of the family may have more. */
+		if (fds < rsk_stream_count_fds(s) || atomic_load(&s->life) < fds)
+			return false;
+		if (rsk_stream_phase(s) == RSK_PHASE_COLD && (w & RSK_FD_HOT))
+			return false;
+	}
+	return true;
+}
+
 bool rsk_stream_sole_process(struct rsk_stream *s)
 {
 	uint32_t n = atomic_load(&s->fds);

@@ -132,7 +132,8 @@ void rsk_stream_unpin(struct rsk_stream *s);
 struct rsk_stream *rsk_stream_of(int fd); /* pinned, hot or cold; NULL */
 bool rsk_stream_sole_process(struct rsk_stream *s);
 uint32_t rsk_stream_count_fds(struct rsk_stream *s); /* of this process */
-int rsk_stream_find_fd(struct rsk_stream *s);	     /* an fd of this process, -1 */
+bool rsk_fdtab_validate(void); /* every entry leads to what counts it; for the property tests */
+int rsk_stream_find_fd(struct rsk_stream *s); /* an fd of this process, -1 */
 void rsk_stream_cold(struct rsk_stream *s,
 		     enum rsk_reason why); /* give up: calls go to the kernel */
 

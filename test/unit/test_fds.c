@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The fd table and the registrations in epoll sets, against a model: random calls as a program makes them, on real TCP
+ * connections between the two ends of this one process, which join meanwhile.
+ *
+ * The model knows what every end has unread, which registration is armed, and so what a level triggered wait tells.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "dice.h"
+#include "engine.h"
+#include "epollset.h"
+#include "stream.h"
+
+enum {
+	ENDS = 12,
+	SETS = 3,
+	NUMBERS = 2, /* an end and its dup */
+	STEPS = 50000
+};
+
+static struct end {
+	int fd[NUMBERS]; /* -1: closed */
+	uint32_t unread;
+	struct {
+		bool in, armed;
+		uint32_t events;
+		uint64_t data;
+	} reg[SETS][NUMBERS];
+} ends[ENDS]; /* 2 i and 2 i + 1 are of one connection */
+static int sets[SETS];
+static uint64_t dice, next_data;
+static uint32_t told, joined_told;
+
+static int host_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *ts, const sigset_t *mask)
+{
+	return ppoll(fds, n, ts, mask);
+}
+
+static void no_pending(void)
+{
+}
+
+static const struct rsk_host host = {
+	.ppoll = host_ppoll,
+	.epoll_pwait = epoll_pwait,
+	.guard_pending = no_pending,
+};
+
+static uint32_t roll(uint32_t n)
+{
+	return (uint32_t)(dice_roll(&dice) % n);
+}
+
+/* ---- what the hooks do ---- */
+
+static ssize_t move(int fd, bool out, void *buf, size_t len)
+{
+	struct iovec iov = { buf, len };
+	struct rsk_op op;
+	ssize_t n;
+
+	if (rsk_op_begin(&op, fd, out ? RSK_OP_SEND : RSK_OP_RECV) == RSK_KERNEL) {
+		n = out ? send(fd, buf, len, MSG_DONTWAIT) : recv(fd, buf, len, MSG_DONTWAIT);
+		if (n < 0)
+			n = -errno;
+	} else {
+		n = out ? rsk_op_send(&op, &iov, 1, MSG_DONTWAIT) :
+			  rsk_op_recv(&op, &iov, 1, MSG_DONTWAIT);
+	}
+	rsk_op_end(&op, n);
+	return n;
+}
+
+static void close_fd(int fd)
+{
+	cr_assert_eq(rsk_fd_closing(fd), 0);
+	cr_assert_eq(close(fd), 0);
+}
+
+static void connect_pair(struct end *a, struct end *b)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(sa);
+	int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+
+	cr_assert_eq(bind(listener, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	cr_assert_eq(listen(listener, 1), 0);
+	cr_assert_eq(getsockname(listener, (struct sockaddr *)&sa, &len), 0);
+	memset(a, 0, sizeof(*a));
+	memset(b, 0, sizeof(*b));
+	a->fd[0] = socket(AF_INET, SOCK_STREAM, 0);
+	rsk_fd_new(a->fd[0]);
+	cr_assert_eq(connect(a->fd[0], (struct sockaddr *)&sa, sizeof(sa)), 0);
+	rsk_fd_connected(a->fd[0]);
+	b->fd[0] = accept(listener, NULL, NULL);
+	cr_assert_geq(b->fd[0], 0);
+	rsk_fd_accepted(b->fd[0], false);
+	a->fd[1] = b->fd[1] = -1;
+	setsockopt(a->fd[0], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(b->fd[0], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	close(listener);
+}
+
+/* ---- steps ---- */
+
+static void say(uint32_t i)
+{
+	char buf[64] = "";
+	uint32_t len = 1 + roll(sizeof(buf));
+	int inq = 0;
+
+	if (ends[i ^ 1].unread > 8192)
+		return;
+	cr_assert_eq(move(ends[i].fd[0], true, buf, len), (ssize_t)len);
+	ends[i ^ 1].unread += len;
+	/* By TCP it takes its time, and the model has none. */
+	for (int tries = 0; tries < 1000; tries++) {
+		struct rsk_op op;
+		int fd = ends[i ^ 1].fd[0];
+
+		bool engine = rsk_op_begin(&op, fd, RSK_OP_CTL) == RSK_ENGINE;
+
+		cr_assert_eq(ioctl(fd, FIONREAD, &inq), 0);
+		if (engine)
+			rsk_op_inq(&op, &inq);
+		rsk_op_end(&op, 0);
+		if ((uint32_t)inq == ends[i ^ 1].unread)
+			return;
+	}
+	cr_assert_fail("%d of %u bytes arrived", inq, ends[i ^ 1].unread);
+}
+
+static void hear(uint32_t i)
+{
+	char buf[256];
+	uint32_t want = 1 + roll(sizeof(buf));
+	ssize_t n = move(ends[i].fd[0], false, buf, want);
+
+	if (!ends[i].unread) {
+		cr_assert_eq(n, -EAGAIN, "%zd", n);
+		return;
+	}
+	cr_assert(n > 0 && (uint32_t)n <= ends[i].unread, "%zd of %u", n, ends[i].unread);
+	ends[i].unread -= (uint32_t)n;
+}
+
+static void control(uint32_t i, uint32_t k, uint32_t set)
+{
+	static const int ops[] = { EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLL_CTL_DEL };
+	int op = ops[roll(3)], rc, want = 0;
+	struct epoll_event ev = { .events = EPOLLIN | (roll(2) ? EPOLLONESHOT : 0),
+				  .data.u64 = ++next_data };
+
+	if (ends[i].fd[k] < 0)
+		return;
+	if (op == EPOLL_CTL_ADD && ends[i].reg[set][k].in)
+		want = -EEXIST;
+	else if (op != EPOLL_CTL_ADD && !ends[i].reg[set][k].in)
+		want = -ENOENT;
+	rc = rsk_epoll_ctl(sets[set], op, ends[i].fd[k], &ev);
+	cr_assert_eq(rc, want, "op %d: %d, not %d", op, rc, want);
+	if (rc < 0)
+		return;
+	ends[i].reg[set][k].in = op != EPOLL_CTL_DEL;
+	ends[i].reg[set][k].armed = true;
+	ends[i].reg[set][k].events = ev.events;
+	ends[i].reg[set][k].data = ev.data.u64;
+}
+
+/* The dup comes or goes. The registration of a number that is gone lives on, and can be named no more. */
+static void dup_or_close(uint32_t i)
+{
+	if (ends[i].fd[1] < 0) {
+		for (uint32_t set = 0; set < SETS; set++)
+			if (ends[i].reg[set][1].in)
+				return;
+		ends[i].fd[1] = dup(ends[i].fd[0]);
+		cr_assert_geq(ends[i].fd[1], 0);
+		rsk_fd_dup(ends[i].fd[0], ends[i].fd[1]);
+	} else {
+		close_fd(ends[i].fd[1]);
+		ends[i].fd[1] = -1;
+	}
+}
+
+static void renew(uint32_t pair)
+{
+	for (uint32_t i = 2 * pair; i < 2 * pair + 2; i++)
+		for (uint32_t k = 0; k < NUMBERS; k++)
+			if (ends[i].fd[k] >= 0)
+				close_fd(ends[i].fd[k]);
+	connect_pair(&ends[2 * pair], &ends[2 * pair + 1]);
+}
+
+static void look(uint32_t set)
+{
+	struct epoll_event evs[ENDS * NUMBERS + 1];
+	const struct timespec now = { 0 };
+	int n = rsk_epoll_wait(sets[set], evs, ENDS * NUMBERS + 1, &now, NULL), want = 0;
+
+	cr_assert_geq(n, 0);
+	for (uint32_t i = 0; i < ENDS; i++)
+		for (uint32_t k = 0; k < NUMBERS; k++) {
+			int seen = 0, due = ends[i].reg[set][k].in && ends[i].reg[set][k].armed &&
+					    ends[i].unread;
+
+			for (int j = 0; j < n; j++)
+				seen += ends[i].reg[set][k].in &&
+					evs[j].data.u64 == ends[i].reg[set][k].data &&
+					evs[j].events == EPOLLIN;
+			cr_assert_eq(seen, due,
+				     "end %u.%u in set %u: told %d times, due %d, %u unread", i, k,
+				     set, seen, due, ends[i].unread);
+			want += due;
+			if (due && (ends[i].reg[set][k].events & EPOLLONESHOT))
+				ends[i].reg[set][k].armed = false;
+		}
+	cr_assert_eq(n, want, "%d events, %d of them due", n, want);
+	told += (uint32_t)n;
+	joined_told += rsk_epoll_of(sets[set])->tagged ? (uint32_t)n : 0;
+}
+
+static void check(void)
+{
+	cr_assert(rsk_fdtab_validate());
+	for (uint32_t set = 0; set < SETS; set++)
+		cr_assert(rsk_epoll_validate(rsk_epoll_of(sets[set])), "set %u", set);
+}
+
+Test(fds, table_and_registrations, .timeout = 110)
+{
+	uint32_t phases = 0;
+
+	dice = dice_seed("fds");
+	rsk_engine_init(&host);
+	for (uint32_t set = 0; set < SETS; set++) {
+		sets[set] = epoll_create1(EPOLL_CLOEXEC);
+		rsk_fd_epoll(sets[set]);
+	}
+	for (uint32_t pair = 0; pair < ENDS / 2; pair++)
+		connect_pair(&ends[2 * pair], &ends[2 * pair + 1]);
+	for (uint32_t step = 0; step < STEPS; step++) {
+		uint32_t i = roll(ENDS);
+
+		switch (roll(16)) {
+		case 0 ... 4:
+			say(i);
+			break;
+		case 5 ... 9:
+			hear(i);
+			break;
+		case 10 ... 11:
+			control(i, roll(NUMBERS), roll(SETS));
+			break;
+		case 12:
+			dup_or_close(i);
+			break;
+		case 13:
+			if (!roll(200))
+				renew(i / 2);
+			break;
+		default:
+			look(roll(SETS));
+		}
+		if (step % 16 == 0)
+			check();
+		if (step == STEPS - 1)
+			for (i = 0; i < ENDS; i++) {
+				struct rsk_stream *s = rsk_stream_of(ends[i].fd[0]);
+
+				phases += rsk_stream_phase(s) == RSK_PHASE_JOINED;
+				rsk_stream_unpin(s);
+			}
+	}
+	printf("fds: %u events told, %u of them where streams were joined; %u ends joined\n", told,
+	       joined_told, phases);
+	cr_assert_gt(told, 1000);
+	cr_assert_gt(joined_told, 500, "nothing was joined");
+}
