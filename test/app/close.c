@@ -1,25 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Ends of streams: half-close, EOF, and what can still be read and written. */
-#include "app.h"
+#include "end_say.h"
 
 #include <sys/sendfile.h>
 
 static char buf[1 << 20];
-
-static void say_revents(int fd, const char *when)
-{
-	struct pollfd pfd = { .fd = fd, .events = POLLIN | POLLOUT | POLLRDHUP | POLLPRI };
-	int n = poll(&pfd, 1, 0);
-
-	LOG("%s: poll %d%s%s%s%s%s", when, n, pfd.revents & POLLIN ? " IN" : "",
-	    pfd.revents & POLLOUT ? " OUT" : "", pfd.revents & POLLRDHUP ? " RDHUP" : "",
-	    pfd.revents & POLLHUP ? " HUP" : "", pfd.revents & POLLERR ? " ERR" : "");
-}
-
-static void no_sigpipe(void)
-{
-	signal(SIGPIPE, SIG_IGN);
-}
 
 CASE(close_eof, DIRECT, "close is EOF at the peer, for every later read")
 {

@@ -1,23 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Resets: close with bytes unread, a peer that is killed; how they show, and that they are told once. */
-#include "app.h"
+#include "end_say.h"
 
 static char buf[1 << 20];
-
-static void say_revents(int fd, const char *when)
-{
-	struct pollfd pfd = { .fd = fd, .events = POLLIN | POLLOUT | POLLRDHUP | POLLPRI };
-	int n = poll(&pfd, 1, 0);
-
-	LOG("%s: poll %d%s%s%s%s%s", when, n, pfd.revents & POLLIN ? " IN" : "",
-	    pfd.revents & POLLOUT ? " OUT" : "", pfd.revents & POLLRDHUP ? " RDHUP" : "",
-	    pfd.revents & POLLHUP ? " HUP" : "", pfd.revents & POLLERR ? " ERR" : "");
-}
-
-static void no_sigpipe(void)
-{
-	signal(SIGPIPE, SIG_IGN);
-}
 
 static int so_error(int fd)
 {

@@ -117,7 +117,7 @@ class Stats:
 
         share: how much of all bytes in a direction that has a demand must have gone through rings;
         streams: how many streams, seen from each side, must have been promoted;
-        A share is what a busy machine meets, not what an idle one shows (about 0.9 of a bulk stream): a reader that gets
+        A share is what a busy machine meets, not what an idle one shows: a reader that gets
         no processor for 50 ms sends its writer back to TCP for a while. Short lives (test/fault) ask for less; what they
         check is that it happens, and that nothing is lost.
         bulk: one side floods the other: what the kernel's buffers took before the two ends had met (BUFFERED a
