@@ -153,7 +153,10 @@ bool rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epol
 	if (!r || !r->live || r->set != e)
 		return true;
 	if (!r->tagged) {
-		/* Oneshot, and it has fired. */
+		/* Oneshot, and it has fired; or one given back since, for which the kernel watched more. */
+		ev->events &= r->events | EPOLLERR | EPOLLHUP;
+		if (!ev->events)
+			return true;
 		ev->data.u64 = r->data;
 		r->armed = !(r->events & EPOLLONESHOT);
 		return false;
