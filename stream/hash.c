@@ -9,6 +9,8 @@
 #include <xxhash.h>
 
 #define LONG_BYTES XXH3_MIDSIZE_MAX /* up to here there are no vectors in it */
+_Static_assert(LONG_BYTES == RSK_SLOT_SHORT_BYTES,
+	       "what is aligned in a slot is what vectors copy");
 
 _Static_assert(RSK_SECRET_BYTES == XXH3_SECRET_DEFAULT_SIZE, "XXH3 secret size");
 _Static_assert(RSK_SECRET_BYTES >= XXH3_SECRET_SIZE_MIN, "XXH3 secret size");
@@ -30,6 +32,20 @@ uint64_t rsk_hash_payload(const struct rsk_key *key, const void *p, uint32_t len
 	}
 #endif
 	return XXH3_64bits_withSecret(p, len, key->secret, RSK_SECRET_BYTES);
+}
+
+uint64_t rsk_hash_copy(const struct rsk_key *key, void *dst, const void *src, uint32_t len)
+{
+#if RSK_HASH_WIDE
+	if (len > LONG_BYTES) {
+		if (__builtin_cpu_supports("avx512bw"))
+			return rsk_hash_copy_avx512(key->secret, dst, src, len);
+		if (__builtin_cpu_supports("avx2"))
+			return rsk_hash_copy_avx2(key->secret, dst, src, len);
+	}
+#endif
+	memcpy(dst, src, len);
+	return XXH3_64bits_withSecret(dst, len, key->secret, RSK_SECRET_BYTES);
 }
 
 uint64_t rsk_hash_slot(const struct rsk_key *key, const struct rsk_slot_head *head,

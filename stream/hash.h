@@ -16,6 +16,9 @@ struct rsk_key {
 
 void rsk_key_init(struct rsk_key *key, uint64_t seed);
 uint64_t rsk_hash_payload(const struct rsk_key *key, const void *p, uint32_t len);
+
+/* Copies @len bytes and returns rsk_hash_payload() of the copy: one pass over long ones, where there are vectors. */
+uint64_t rsk_hash_copy(const struct rsk_key *key, void *dst, const void *src, uint32_t len);
 uint64_t rsk_hash_slot(const struct rsk_key *key, const struct rsk_slot_head *head,
 		       uint64_t payload_hash);
 

@@ -36,47 +36,39 @@ bool rsk_ring_rx_validate(const struct rsk_ring_rx *rx)
 	return cells_ok(rx->cells) && rx->base && rx->slots <= rx->next;
 }
 
-static uint32_t cell_of(uint32_t cells, uint64_t index)
-{
-	return (uint32_t)(index & (cells - 1));
-}
-
 uint32_t rsk_ring_tx_room(const struct rsk_ring_tx *tx)
 {
 	uint64_t n = rsk_ring_tx_free(tx);
-	uint32_t to_end = tx->cells - cell_of(tx->cells, tx->next);
+	uint32_t to_end = tx->cells - rsk_ring_cell(tx->cells, tx->next);
 
 	if (!n)
 		return 0;
 	if (n > to_end)
 		n = to_end;
-	if (n > RSK_SLOT_MAX_CELLS)
-		n = RSK_SLOT_MAX_CELLS;
-	return (uint32_t)n * RSK_CELL_BYTES - RSK_SLOT_FRAME_BYTES;
+	return rsk_slot_payload_in(n < RSK_SLOT_MAX_CELLS ? (uint32_t)n : RSK_SLOT_MAX_CELLS);
 }
 
 static uint8_t *tx_at(const struct rsk_ring_tx *tx, uint64_t index)
 {
-	return tx->rail->window + tx->off + (uint64_t)cell_of(tx->cells, index) * RSK_CELL_BYTES;
+	return tx->rail->window + tx->off +
+	       (uint64_t)rsk_ring_cell(tx->cells, index) * RSK_CELL_BYTES;
 }
 
-/* Write the frame around a payload that already lies in place and put the whole. */
+/* Write the frame of a payload that already lies in place, whose hash is @payload, and put the whole. */
 static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_t *at,
-		       const struct rsk_slot_head *head)
+		       const struct rsk_slot_head *head, uint64_t payload)
 {
-	uint64_t hash = rsk_hash_slot(key, head,
-				      rsk_hash_payload(key, at + RSK_SLOT_HEAD_BYTES, head->len));
+	uint64_t hash = rsk_hash_slot(key, head, payload);
 	int rc;
 
-	memcpy(at + RSK_SLOT_HEAD_BYTES + head->len, &hash, sizeof(hash));
+	memcpy(at + RSK_SLOT_HEAD_BYTES, &hash, sizeof(hash));
 	memcpy(at + 8, (const uint8_t *)head + 8, RSK_SLOT_HEAD_BYTES - 8);
 	/*
 	 * Index last: only a hint for the receiver, which would otherwise hash half a slot in vain. Release,
 	 * so that in shm a receiver that sees it usually finds the rest; the hash decides all the same.
 	 */
 	__atomic_store_n((uint64_t *)(void *)at, head->index, __ATOMIC_RELEASE);
-	rc = rsk_rail_put(tx->rail, (uint64_t)(at - tx->rail->window),
-			  RSK_SLOT_FRAME_BYTES + head->len);
+	rc = rsk_rail_put(tx->rail, (uint64_t)(at - tx->rail->window), rsk_slot_bytes(head->len));
 	if (rc < 0)
 		return rc;
 	tx->slots++;
@@ -91,6 +83,8 @@ ssize_t rsk_ring_put_data(struct rsk_ring_tx *tx, const struct rsk_key *key, str
 	struct rsk_slot_head head = { .index = tx->next, .kind = RSK_SLOT_DATA };
 	uint8_t *at = tx_at(tx, tx->next);
 	struct rsk_iovcur before = *src;
+	uint8_t *to, *from = NULL;
+	uint64_t payload;
 	int rc;
 
 	if (!room)
@@ -98,8 +92,15 @@ ssize_t rsk_ring_put_data(struct rsk_ring_tx *tx, const struct rsk_key *key, str
 	if (max > src->left)
 		max = src->left;
 	head.len = max < room ? (uint32_t)max : room;
-	rsk_iovcur_gather(src, at + RSK_SLOT_HEAD_BYTES, head.len);
-	rc = finish_slot(tx, key, at, &head);
+	to = at + rsk_slot_payload_off(head.len);
+	if (rsk_iovcur_run(src, &from) >= head.len) {
+		payload = rsk_hash_copy(key, to, from, head.len);
+		rsk_iovcur_advance(src, head.len);
+	} else {
+		rsk_iovcur_gather(src, to, head.len);
+		payload = rsk_hash_payload(key, to, head.len);
+	}
+	rc = finish_slot(tx, key, at, &head, payload);
 	if (rc < 0) {
 		*src = before;
 		return rc;
@@ -120,8 +121,8 @@ int rsk_ring_put_command(struct rsk_ring_tx *tx, const struct rsk_key *key,
 		       "a command is one cell");
 	if (tx->next - tx->credit >= tx->cells)
 		return -ENOBUFS;
-	memcpy(at + RSK_SLOT_HEAD_BYTES, cmd, sizeof(*cmd));
-	return finish_slot(tx, key, at, &head);
+	return finish_slot(tx, key, at, &head,
+			   rsk_hash_copy(key, at + rsk_slot_payload_off(head.len), cmd, head.len));
 }
 
 int rsk_ring_tx_credit(struct rsk_ring_tx *tx, uint64_t credit)
@@ -138,7 +139,7 @@ int rsk_ring_tx_reput(struct rsk_ring_tx *tx, uint64_t from)
 	if (from < tx->credit)
 		from = tx->credit;
 	while (from < tx->next) {
-		uint32_t cell = cell_of(tx->cells, from);
+		uint32_t cell = rsk_ring_cell(tx->cells, from);
 		uint64_t run = tx->cells - cell;
 		int rc;
 
@@ -153,20 +154,15 @@ int rsk_ring_tx_reput(struct rsk_ring_tx *tx, uint64_t from)
 	return 0;
 }
 
-/* Bounds of the claimed slot at cell: payload length must fit the maximum and the way to the ring's end. */
-static bool head_fits(const struct rsk_slot_head *head, uint32_t cells, uint64_t index)
+/* The payload of the slot at @at to @dst; is the copy's hash right? */
+static bool copy_checked(const struct rsk_key *key, const struct rsk_slot_head *head,
+			 const uint8_t *at, uint8_t *dst)
 {
-	return head->index == index && head->len <= RSK_SLOT_MAX_PAYLOAD &&
-	       rsk_slot_cells(head->len) <= cells - cell_of(cells, index);
-}
+	uint64_t hash, payload;
 
-static bool check_copy(const struct rsk_key *key, const struct rsk_slot_head *head,
-		       const uint8_t *copy, const uint8_t *at)
-{
-	uint64_t hash;
-
-	memcpy(&hash, at + RSK_SLOT_HEAD_BYTES + head->len, sizeof(hash));
-	return hash == rsk_hash_slot(key, head, rsk_hash_payload(key, copy, head->len));
+	payload = rsk_hash_copy(key, dst, at + rsk_slot_payload_off(head->len), head->len);
+	memcpy(&hash, at + RSK_SLOT_HEAD_BYTES, sizeof(hash));
+	return hash == rsk_hash_slot(key, head, payload);
 }
 
 ssize_t rsk_ring_tx_read(const struct rsk_ring_tx *tx, const struct rsk_key *key, uint64_t *index,
@@ -176,10 +172,9 @@ ssize_t rsk_ring_tx_read(const struct rsk_ring_tx *tx, const struct rsk_key *key
 	struct rsk_slot_head head;
 
 	memcpy(&head, at, sizeof(head));
-	if (!head_fits(&head, tx->cells, *index))
+	if (!rsk_slot_fits(&head, tx->cells, *index))
 		return -EPROTO;
-	memcpy(buf, at + RSK_SLOT_HEAD_BYTES, head.len);
-	if (!check_copy(key, &head, buf, at))
+	if (!copy_checked(key, &head, at, buf))
 		return -EPROTO;
 	*index += rsk_slot_cells(head.len);
 	*kind = head.kind;
@@ -205,32 +200,14 @@ bool rsk_ring_tx_recover(struct rsk_ring_tx *tx, const struct rsk_key *key, uint
 	return true;
 }
 
-bool rsk_ring_peek(const struct rsk_ring_rx *rx, struct rsk_slot_view *v)
-{
-	const uint8_t *at = rx->base + (uint64_t)cell_of(rx->cells, rx->next) * RSK_CELL_BYTES;
-
-	if (__atomic_load_n((const uint64_t *)(const void *)at, __ATOMIC_ACQUIRE) != rx->next)
-		return false;
-	memcpy(&v->head, at, sizeof(v->head));
-	v->at = at;
-	return head_fits(&v->head, rx->cells, rx->next);
-}
-
 bool rsk_ring_copy(struct rsk_ring_rx *rx, const struct rsk_key *key, const struct rsk_slot_view *v,
 		   uint8_t *dst)
 {
-	memcpy(dst, v->at + RSK_SLOT_HEAD_BYTES, v->head.len);
-	if (check_copy(key, &v->head, dst, v->at)) {
+	if (copy_checked(key, &v->head, v->at, dst)) {
 		rx->bad_looks = 0;
 		return true;
 	}
 	rx->retries++;
 	rx->bad_looks++;
 	return false;
-}
-
-void rsk_ring_consume(struct rsk_ring_rx *rx, const struct rsk_slot_view *v)
-{
-	rx->next += rsk_slot_cells(v->head.len);
-	rx->slots++;
 }

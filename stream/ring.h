@@ -53,9 +53,16 @@ void rsk_ring_rx_init(struct rsk_ring_rx *rx, const uint8_t *base, uint32_t cell
 bool rsk_ring_tx_validate(const struct rsk_ring_tx *tx);
 bool rsk_ring_rx_validate(const struct rsk_ring_rx *rx);
 
-static inline uint32_t rsk_slot_cells(uint32_t payload)
+static inline uint32_t rsk_ring_cell(uint32_t cells, uint64_t index)
 {
-	return (payload + RSK_SLOT_FRAME_BYTES + RSK_CELL_BYTES - 1) / RSK_CELL_BYTES;
+	return (uint32_t)(index & (cells - 1));
+}
+
+/* Bounds of the claimed slot at index: payload length must fit the maximum and the way to the ring's end. */
+static inline bool rsk_slot_fits(const struct rsk_slot_head *head, uint32_t cells, uint64_t index)
+{
+	return head->index == index && head->len <= RSK_SLOT_MAX_PAYLOAD &&
+	       rsk_slot_cells(head->len) <= cells - rsk_ring_cell(cells, index);
 }
 
 /* Payload bytes that one slot could take now, 0: full (for data; commands have their reserve). */
@@ -99,8 +106,27 @@ ssize_t rsk_ring_tx_read(const struct rsk_ring_tx *tx, const struct rsk_key *key
 bool rsk_ring_tx_recover(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_t *buf,
 			 uint32_t *data_len);
 
+/* The same without the bounds, and without the lock (next is written relaxed): a hint. */
+static inline bool rsk_ring_stirs(const struct rsk_ring_rx *rx)
+{
+	uint64_t next = __atomic_load_n(&rx->next, __ATOMIC_RELAXED);
+	const uint8_t *at = rx->base + (next & (rx->cells - 1)) * RSK_CELL_BYTES;
+
+	return __atomic_load_n((const uint64_t *)(const void *)at, __ATOMIC_RELAXED) == next;
+}
+
 /* Is something at the next index that claims to be the next slot, within bounds? */
-bool rsk_ring_peek(const struct rsk_ring_rx *rx, struct rsk_slot_view *v);
+static inline bool rsk_ring_peek(const struct rsk_ring_rx *rx, struct rsk_slot_view *v)
+{
+	const uint8_t *at =
+		rx->base + (uint64_t)rsk_ring_cell(rx->cells, rx->next) * RSK_CELL_BYTES;
+
+	if (__atomic_load_n((const uint64_t *)(const void *)at, __ATOMIC_ACQUIRE) != rx->next)
+		return false;
+	memcpy(&v->head, at, sizeof(v->head));
+	v->at = at;
+	return rsk_slot_fits(&v->head, rx->cells, rx->next);
+}
 
 /*
  * rsk_ring_copy - copy the payload of @v to dst[head.len] and check the hash over that copy and head.
@@ -108,6 +134,10 @@ bool rsk_ring_peek(const struct rsk_ring_rx *rx, struct rsk_slot_view *v);
  */
 bool rsk_ring_copy(struct rsk_ring_rx *rx, const struct rsk_key *key, const struct rsk_slot_view *v,
 		   uint8_t *dst);
-void rsk_ring_consume(struct rsk_ring_rx *rx, const struct rsk_slot_view *v);
+static inline void rsk_ring_consume(struct rsk_ring_rx *rx, const struct rsk_slot_view *v)
+{
+	__atomic_store_n(&rx->next, rx->next + rsk_slot_cells(v->head.len), __ATOMIC_RELAXED);
+	rx->slots++;
+}
 
 #endif

@@ -7,7 +7,10 @@
  * the end of the ring. Its index is the number of its first cell, counted from the first slot of the stream
  * and never wrapping (64 bits), so its place is index mod cells: slots may land in any order.
  *
- *	| index 8 | len 4 | kind 2 | zero 2 | payload len | hash 8 |	little-endian, host = wire
+ *	| index 8 | len 4 | kind 2 | zero 2 | hash 8 | payload len |	little-endian, host = wire
+ *
+ * A payload of more than RSK_SLOT_SHORT_BYTES begins at the second cell, so that vectors move whole cache lines; the
+ * rest of the first cell is neither written nor read.
  *
  * hash = XXH3-64(index, len, kind, zero, XXH3-64(payload; secret); secret), secret = 192 bytes derived from
  * the 64-bit key of this direction of this stream: an old lap, another stream's slot and a forged one fail.
@@ -24,8 +27,9 @@
 #define RSK_SLOT_HEAD_BYTES 16u
 #define RSK_SLOT_HASH_BYTES 8u
 #define RSK_SLOT_FRAME_BYTES (RSK_SLOT_HEAD_BYTES + RSK_SLOT_HASH_BYTES)
-#define RSK_SLOT_MAX_CELLS 256u /* 16 KiB less the frame */
-#define RSK_SLOT_MAX_PAYLOAD (RSK_SLOT_MAX_CELLS * RSK_CELL_BYTES - RSK_SLOT_FRAME_BYTES)
+#define RSK_SLOT_SHORT_BYTES 240u
+#define RSK_SLOT_MAX_PAYLOAD 16384u
+#define RSK_SLOT_MAX_CELLS (1 + RSK_SLOT_MAX_PAYLOAD / RSK_CELL_BYTES)
 
 enum rsk_slot_kind {
 	RSK_SLOT_DATA = 1,
@@ -39,6 +43,32 @@ struct rsk_slot_head {
 	uint16_t zero;
 };
 _Static_assert(sizeof(struct rsk_slot_head) == RSK_SLOT_HEAD_BYTES, "slot head");
+
+/* Where a payload of so many bytes begins in its slot; the slot's bytes from first to last, and its cells. */
+static inline uint32_t rsk_slot_payload_off(uint32_t len)
+{
+	return len > RSK_SLOT_SHORT_BYTES ? RSK_CELL_BYTES : RSK_SLOT_FRAME_BYTES;
+}
+
+static inline uint32_t rsk_slot_bytes(uint32_t len)
+{
+	return rsk_slot_payload_off(len) + len;
+}
+
+static inline uint32_t rsk_slot_cells(uint32_t len)
+{
+	return (rsk_slot_bytes(len) + RSK_CELL_BYTES - 1) / RSK_CELL_BYTES;
+}
+
+/* The longest payload of a slot of so many (1 or more) cells. */
+static inline uint32_t rsk_slot_payload_in(uint32_t cells)
+{
+	uint32_t whole = (cells - 1) * RSK_CELL_BYTES;
+
+	if (cells > RSK_SLOT_MAX_CELLS)
+		return RSK_SLOT_MAX_PAYLOAD;
+	return whole > RSK_SLOT_SHORT_BYTES ? whole : cells * RSK_CELL_BYTES - RSK_SLOT_FRAME_BYTES;
+}
 
 /* Conditional commands: "when the stream has reached position pos, do what". */
 enum rsk_command {

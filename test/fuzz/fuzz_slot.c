@@ -28,27 +28,28 @@ static void right_slot(struct hostile *h, struct hostile_input *in)
 {
 	struct rsk_slot_head head = { .index = h->rx.ring.next + hostile_take(in, 1) % 8 };
 	uint32_t cell = (uint32_t)(head.index & (HOSTILE_CELLS - 1));
-	uint32_t most = (HOSTILE_CELLS - cell) * RSK_CELL_BYTES - RSK_SLOT_FRAME_BYTES;
+	uint32_t most = rsk_slot_payload_in(HOSTILE_CELLS - cell);
 	uint8_t kind = (uint8_t)hostile_take(in, 1);
-	uint8_t *at = h->ring + cell * RSK_CELL_BYTES;
+	uint8_t *at = h->ring + cell * RSK_CELL_BYTES, *payload;
 	struct rsk_slot_command cmd;
 	uint64_t hash;
 
 	head.kind = kind & 3;
 	head.len = (uint32_t)hostile_take(in, 2) % (most + 1);
-	for (uint32_t i = 0; i < head.len; i++)
-		at[RSK_SLOT_HEAD_BYTES + i] = 0x80 | (uint8_t)i;
-	if (head.kind == RSK_SLOT_CONTROL) {
+	if (head.kind == RSK_SLOT_CONTROL)
 		head.len = sizeof(cmd);
+	payload = at + rsk_slot_payload_off(head.len);
+	for (uint32_t i = 0; i < head.len; i++)
+		payload[i] = 0x80 | (uint8_t)i;
+	if (head.kind == RSK_SLOT_CONTROL) {
 		cmd.pos = kind & 4 ? h->rx.pos : hostile_take(in, 8);
 		cmd.gen = kind & 8 ? h->rx.gen : (uint32_t)hostile_take(in, 1);
 		cmd.what = (uint32_t)hostile_take(in, 1) & 3;
-		memcpy(at + RSK_SLOT_HEAD_BYTES, &cmd, sizeof(cmd));
+		memcpy(payload, &cmd, sizeof(cmd));
 	}
 	memcpy(at, &head, sizeof(head));
-	hash = rsk_hash_slot(&h->key, &head,
-			     rsk_hash_payload(&h->key, at + RSK_SLOT_HEAD_BYTES, head.len));
-	memcpy(at + RSK_SLOT_HEAD_BYTES + head.len, &hash, sizeof(hash));
+	hash = rsk_hash_slot(&h->key, &head, rsk_hash_payload(&h->key, payload, head.len));
+	memcpy(at + RSK_SLOT_HEAD_BYTES, &hash, sizeof(hash));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

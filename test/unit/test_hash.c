@@ -41,7 +41,51 @@ Test(hash, payload_is_keyed_xxh3_64)
 	each_length(is_xxh3);
 }
 
+static uint8_t copy[BYTES + 64];
+
+/* The copy, the hash of it, and nothing behind it. */
+static void copies(const struct rsk_key *key, const uint8_t *p, uint32_t len)
+{
+	uint8_t *to = copy + len % 61 % 16;
+
+	memset(to, 0xee, len + 1);
+	cr_assert_eq(rsk_hash_copy(key, to, p, len),
+		     XXH3_64bits_withSecret(p, len, key->secret, RSK_SECRET_BYTES), "length %u",
+		     len);
+	cr_assert_arr_eq(to, p, len);
+	cr_assert_eq(to[len], 0xee, "length %u: one byte more", len);
+}
+
+Test(hash, copy_is_hashed_as_it_is_made)
+{
+	each_length(copies);
+}
+
 #if RSK_HASH_WIDE
+static void avx2_copies(const struct rsk_key *key, const uint8_t *p, uint32_t len)
+{
+	if (len <= RSK_SLOT_SHORT_BYTES)
+		return;
+	memset(copy, 0xee, len + 1);
+	cr_assert_eq(rsk_hash_copy_avx2(key->secret, copy, p, len),
+		     XXH3_64bits_withSecret(p, len, key->secret, RSK_SECRET_BYTES), "length %u",
+		     len);
+	cr_assert_arr_eq(copy, p, len);
+	cr_assert_eq(copy[len], 0xee, "length %u: one byte more", len);
+}
+
+static void avx512_copies(const struct rsk_key *key, const uint8_t *p, uint32_t len)
+{
+	if (len <= RSK_SLOT_SHORT_BYTES)
+		return;
+	memset(copy, 0xee, len + 1);
+	cr_assert_eq(rsk_hash_copy_avx512(key->secret, copy, p, len),
+		     XXH3_64bits_withSecret(p, len, key->secret, RSK_SECRET_BYTES), "length %u",
+		     len);
+	cr_assert_arr_eq(copy, p, len);
+	cr_assert_eq(copy[len], 0xee, "length %u: one byte more", len);
+}
+
 static void avx2_is_xxh3(const struct rsk_key *key, const uint8_t *p, uint32_t len)
 {
 	cr_assert_eq(rsk_hash_avx2(key->secret, p, len),
@@ -59,10 +103,14 @@ static void avx512_is_xxh3(const struct rsk_key *key, const uint8_t *p, uint32_t
 /* Each as far as this processor has it; the one above always runs, with what the library chooses here. */
 Test(hash, wider_vectors_compute_the_same)
 {
-	if (__builtin_cpu_supports("avx2"))
+	if (__builtin_cpu_supports("avx2")) {
 		each_length(avx2_is_xxh3);
-	if (__builtin_cpu_supports("avx512bw"))
+		each_length(avx2_copies);
+	}
+	if (__builtin_cpu_supports("avx512bw")) {
 		each_length(avx512_is_xxh3);
+		each_length(avx512_copies);
+	}
 }
 #endif
 

@@ -185,10 +185,46 @@ Test(ring, every_bit_counts)
 	free(p.memory);
 }
 
+/* The same of one that begins at the second cell; between frame and payload lies nothing of it. */
+Test(ring, every_bit_of_a_long_one_counts)
+{
+	uint8_t in[300], out[RSK_SLOT_MAX_PAYLOAD];
+	struct pair p;
+
+	pair_init(&p);
+	for (size_t i = 0; i < sizeof(in); i++)
+		in[i] = dice_byte(3, i);
+	cr_assert_eq(put(&p, in, sizeof(in)), (ssize_t)sizeof(in));
+	cr_assert_arr_eq(p.memory + RSK_CELL_BYTES, in, sizeof(in));
+	for (size_t bit = 0; bit < (RSK_CELL_BYTES + sizeof(in)) * 8; bit++) {
+		if (bit / 8 >= RSK_SLOT_FRAME_BYTES && bit / 8 < RSK_CELL_BYTES)
+			continue;
+		p.memory[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		cr_assert_eq(take(&p, out), -EAGAIN, "bit %zu turned, and accepted", bit);
+		p.memory[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+	cr_assert_eq(take(&p, out), (ssize_t)sizeof(in));
+	cr_assert_arr_eq(out, in, sizeof(in));
+	free(p.memory);
+}
+
+/* Cells of a slot and the longest payload of so many cells agree, at every length. */
+Test(ring, slots_are_as_long_as_they_say)
+{
+	for (uint32_t len = 1; len <= RSK_SLOT_MAX_PAYLOAD; len++) {
+		uint32_t cells = rsk_slot_cells(len);
+
+		cr_assert_leq(rsk_slot_bytes(len), cells * RSK_CELL_BYTES);
+		cr_assert_leq(cells, RSK_SLOT_MAX_CELLS);
+		cr_assert_geq(rsk_slot_payload_in(cells), len, "length %u", len);
+		cr_assert_leq(rsk_slot_cells(rsk_slot_payload_in(cells)), cells, "length %u", len);
+	}
+}
+
 Test(ring, half_a_slot_does_not_pass)
 {
 	uint8_t in[1000], whole[BYTES], out[RSK_SLOT_MAX_PAYLOAD];
-	size_t bytes = sizeof(in) + RSK_SLOT_FRAME_BYTES;
+	size_t bytes = rsk_slot_bytes(sizeof(in));
 	struct pair p;
 
 	pair_init(&p);
@@ -289,7 +325,7 @@ Test(ring, sender_reads_its_own_slots_back)
 	cr_assert_eq(index, p.tx.next);
 	cr_assert_eq(rsk_ring_tx_read(&p.tx, &p.key, &index, &kind, buf), -EPROTO);
 	index = CELLS;
-	p.memory[RSK_SLOT_HEAD_BYTES] ^= 1; /* the peer wrote over it */
+	p.memory[RSK_SLOT_FRAME_BYTES] ^= 1; /* the peer wrote over it */
 	cr_assert_eq(rsk_ring_tx_read(&p.tx, &p.key, &index, &kind, buf), -EPROTO);
 	free(p.memory);
 }

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hash_copy.h - the body of rsk_hash_copy_<vectors>(): copies more than 240 bytes and returns the XXH3-64 of the copy,
+ * in one pass. Each byte is loaded once: what is hashed is what was stored, whatever the owner of the source does
+ * meanwhile. The algorithm is XXH3's for long inputs with a secret (xxHash, doc/xxhash_spec.md, "XXH3 Algorithm for
+ * Large Inputs"); the library has no function that copies as well.
+ *
+ * Whoever includes it defines V (a vector), and on vectors LOAD, STORE, XOR, ACCUMULATE (acc, data, key), SCRAMBLE
+ * (acc, key).
+ */
+#include <string.h>
+
+#include "hash.h"
+
+#define STRIPE 64
+#define LANES (STRIPE / sizeof(V))
+#define STRIPES_PER_BLOCK ((RSK_SECRET_BYTES - STRIPE) / 8)
+#define BLOCK (STRIPES_PER_BLOCK * STRIPE)
+
+#define P32_1 0x9E3779B1u
+#define P32_2 0x85EBCA77u
+#define P32_3 0xC2B2AE3Du
+#define P64_1 0x9E3779B185EBCA87u
+#define P64_2 0xC2B2AE3D27D4EB4Fu
+#define P64_3 0x165667B19E3779F9u
+#define P64_4 0x85EBCA77C2B2AE63u
+#define P64_5 0x27D4EB2F165667C5u
+
+/* Where the secret is read from for the last stripe and for the end. */
+#define SECRET_LAST (RSK_SECRET_BYTES - STRIPE - 7)
+#define SECRET_MERGE 11
+
+static inline __attribute__((always_inline)) void take_stripe(V *acc, const uint8_t *data,
+							      const uint8_t *key, uint8_t *dst)
+{
+	for (size_t i = 0; i < LANES; i++) {
+		V d = LOAD(data + i * sizeof(V));
+
+		if (dst)
+			STORE(dst + i * sizeof(V), d);
+		acc[i] = ACCUMULATE(acc[i], d, LOAD(key + i * sizeof(V)));
+	}
+}
+
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+	unsigned __int128 p = (unsigned __int128)a * b;
+
+	return (uint64_t)p ^ (uint64_t)(p >> 64);
+}
+
+static uint64_t merge(const V *acc, const uint8_t *secret, uint64_t h)
+{
+	uint64_t a[8], k[8];
+
+	memcpy(a, acc, sizeof(a));
+	memcpy(k, secret, sizeof(k));
+	for (int i = 0; i < 8; i += 2)
+		h += fold(a[i] ^ k[i], a[i + 1] ^ k[i + 1]);
+	h ^= h >> 37;
+	h *= 0x165667919E3779F9u;
+	return h ^ (h >> 32);
+}
+
+static inline __attribute__((always_inline)) uint64_t hash_copy(const uint8_t *secret, uint8_t *dst,
+								const uint8_t *src, size_t len)
+{
+	static const uint64_t start[8] = { P32_3, P64_1, P64_2, P64_3, P64_4, P32_2, P64_5, P32_1 };
+	size_t blocks = (len - 1) / BLOCK, stripes = (len - 1 - blocks * BLOCK) / STRIPE, done;
+	V acc[LANES];
+
+	memcpy(acc, start, sizeof(acc));
+	for (size_t b = 0; b < blocks; b++) {
+		for (size_t i = 0; i < STRIPES_PER_BLOCK; i++)
+			take_stripe(acc, src + b * BLOCK + i * STRIPE, secret + i * 8,
+				    dst + b * BLOCK + i * STRIPE);
+		for (size_t i = 0; i < LANES; i++)
+			acc[i] = SCRAMBLE(acc[i],
+					  LOAD(secret + RSK_SECRET_BYTES - STRIPE + i * sizeof(V)));
+	}
+	for (size_t i = 0; i < stripes; i++)
+		take_stripe(acc, src + blocks * BLOCK + i * STRIPE, secret + i * 8,
+			    dst + blocks * BLOCK + i * STRIPE);
+	/* The last stripe overlaps the one before: it is taken from the copy. */
+	done = blocks * BLOCK + stripes * STRIPE;
+	memcpy(dst + done, src + done, len - done);
+	take_stripe(acc, dst + len - STRIPE, secret + SECRET_LAST, NULL);
+	return merge(acc, secret + SECRET_MERGE, len * P64_1);
+}
