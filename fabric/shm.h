@@ -46,12 +46,14 @@ struct rsk_shm_ctl {
 	_Atomic(uint64_t) want_tx; /* bells to ring at credit or an answer; owner sets, peer takes */
 	_Atomic(uint64_t) epolls_rx; /* bells of the epolls that watch it; owner */
 	_Atomic(uint64_t) epolls_tx; /* the same, while they wait for room; owner sets, peer takes */
+	_Atomic(uint32_t) cpu;	     /* owner's processor at its last call, + 1 */
+	uint8_t pad1[28];
+	/* A line of its own: written at each receive, while the peer reads the line before at each send. */
 	_Atomic(uint64_t)
-		consumed;      /* owner's exact index in its ring; peer reads at the end of life */
-	_Atomic(uint32_t) cpu; /* owner's processor at its last call, + 1 */
-	uint8_t pad1[20];
+		consumed; /* owner's exact index in its ring; peer reads at the end of life */
+	uint8_t pad2[56];
 };
-_Static_assert(sizeof(struct rsk_shm_ctl) == 192, "ctl block");
+_Static_assert(sizeof(struct rsk_shm_ctl) == 256, "ctl block");
 
 /* Geometry of one segment. */
 struct rsk_shm_geometry {

@@ -13,9 +13,9 @@
 #include <rsock/sys.h>
 
 #include "log.h"
+#include "spin.h"
 #include "stream.h"
 
-#define FD_OWN (4u | RSK_FD_HOT) /* a word that is no pointer: one of ours */
 #define FD_TABLE_MAX (1u << 20)
 
 struct rsk_fdtab rsk_fdtab;
@@ -134,11 +134,6 @@ void rsk_fd_replace(uintptr_t from, uintptr_t to)
 	}
 }
 
-bool rsk_fd_ours(int fd)
-{
-	return rsk_fd_word(fd) == FD_OWN;
-}
-
 int rsk_fd_next(int from)
 {
 	uint32_t high = rsk_fd_high();
@@ -177,7 +172,7 @@ int rsk_own_fd_copy(int fd)
 		rsk_sys_close(high);
 		return -EMFILE;
 	}
-	fd_set_word(high, FD_OWN);
+	fd_set_word(high, RSK_FD_OWN);
 	return high;
 }
 
@@ -209,6 +204,7 @@ void rsk_exit(void)
 	if (!rsk_fdtab.word || seen == rsk_pid ||
 	    !atomic_compare_exchange_strong(&done_pid, &seen, rsk_pid))
 		return;
+	rsk_spun_tell();
 	if (rsk_knobs.stat_file && *rsk_knobs.stat_file && rsk_stats_segment())
 		rsk_stats_append(rsk_knobs.stat_file);
 	/* As the kernel will do in a moment, and in the same order. */

@@ -71,9 +71,6 @@ void rsk_engine_stop_promoting(enum rsk_reason why);
 
 /* ---- life of an fd ------------------------------------------------------------------------- */
 
-/* True when @fd is one of the library's own: the application gets EBADF, close loops skip it. */
-bool rsk_fd_ours(int fd);
-
 /* The kernel handed out @fd anew (socket, accept, open-like calls that are hooked): forget any stale entry. */
 void rsk_fd_new(int fd);
 

@@ -6,13 +6,12 @@
 #include <rsock/sys.h>
 
 #include "arena.h"
-#include "cpu.h"
 #include "epoll.h"
 #include "epollset.h"
+#include "spin.h"
 #include "stream.h"
 #include "wait.h"
 
-#define LOOKS_PER_CLOCK 16
 #define END_EVENTS (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
 /* poll(2)'s and epoll's bits have the same values for what matters here. */
@@ -187,51 +186,33 @@ void rsk_epoll_drain(struct rsk_epoll *e)
 	atomic_fetch_sub(&rsk_link_users, 1);
 }
 
-static bool may_stir(struct rsk_epoll *e)
+static bool may_stir(void *arg)
 {
+	const struct rsk_epoll *e = arg;
 	bool stirs = e->ready;
 
-	atomic_fetch_add(&rsk_link_users, 1);
 	for (uint32_t i = 0; i < e->nlinks && !stirs; i++)
 		if (rsk_epoll_link_here(e, e->links[i].l))
 			stirs = atomic_load_explicit(&rsk_shm_own_head(&e->links[i].l->shm)
 							      ->ready_sum,
 						     memory_order_relaxed);
-	atomic_fetch_sub(&rsk_link_users, 1);
 	return stirs;
 }
 
 /* The peers' ready maps, for as long as that has paid lately. */
 static bool spin(struct rsk_epoll *e)
 {
-	uint64_t start;
-	struct rsk_stats_process *me;
+	bool useful;
 
-	if (!e->spin_ns || !e->nlinks)
-		return may_stir(e);
-	me = rsk_stats_self();
-	rsk_stats_add_shared(&me->spins, 1);
-	start = rsk_now_ns();
-	do {
-		for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
-			if (may_stir(e)) {
-				rsk_stats_add_shared(&me->spins_useful, 1);
-				return true;
-			}
-			rsk_pause();
-		}
-	} while (rsk_now_ns() - start < e->spin_ns);
-	return false;
-}
-
-static void learn(struct rsk_epoll *e, uint64_t began_ns)
-{
-	uint64_t took = rsk_now_ns() - began_ns;
-
-	if (took <= rsk_knobs.spin_ns)
-		e->spin_ns = rsk_knobs.spin_ns;
-	else
-		e->spin_ns = e->spin_ns / 2 < 1000 ? 0 : e->spin_ns / 2;
+	atomic_fetch_add(&rsk_link_users, 1);
+	if (!e->spin_ns || !e->nlinks) {
+		useful = may_stir(e);
+	} else {
+		useful = rsk_spin(e->spin_ns, may_stir, e);
+		rsk_spun(useful);
+	}
+	atomic_fetch_sub(&rsk_link_users, 1);
+	return useful;
 }
 
 /* Bells of the set are to be rung from now on; the peers' ringing takes it back. */
@@ -408,7 +389,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 			if (!n && !poll_only && spin(e))
 				n = gather(f, e, epfd, evs, max);
 			if (n) {
-				learn(e, began);
+				e->spin_ns = rsk_spin_learn(e->spin_ns, rsk_now_ns() - began);
 				return n;
 			}
 			if (!poll_only) {
@@ -434,7 +415,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 			return n;
 		/* Also after the last joined stream has left. */
 		if (e->belled) {
-			learn(e, began);
+			e->spin_ns = rsk_spin_learn(e->spin_ns, rsk_now_ns() - began);
 			rsk_lock(&f->lock);
 			rsk_epoll_relieve(e);
 			n = translate(f, e, evs, n);

@@ -24,6 +24,7 @@
 #define RSK_FD_HOT 1u
 #define RSK_FD_EPOLL 2u
 #define RSK_FD_MASK 3u
+#define RSK_FD_OWN (4u | RSK_FD_HOT) /* no pointer */
 
 struct rsk_fdtab {
 	_Atomic(uintptr_t) *word; /* [size] */
@@ -42,6 +43,12 @@ static inline uintptr_t rsk_fd_word(int fd)
 static inline bool rsk_fd_hot(int fd)
 {
 	return rsk_fd_word(fd) & RSK_FD_HOT;
+}
+
+/* One of the library's own: the application gets EBADF, close loops skip it. */
+static inline bool rsk_fd_ours(int fd)
+{
+	return rsk_fd_word(fd) == RSK_FD_OWN;
 }
 
 /* Is @fd one of this process's for the stream @s? */

@@ -23,8 +23,7 @@ static bool ends(const struct rsk_stream *s, bool tx)
 	return s->tx.peer_closed || s->tx.answer->what == RSK_RX_CLOSED || (tx && s->tx.fin);
 }
 
-/* Tell the record of what changed since the last time, in whatever call that was. The direction's lock is held. */
-void rsk_stream_note(struct rsk_stream *s, bool tx, enum rsk_reason cause)
+void rsk_stream_note_change(struct rsk_stream *s, bool tx, enum rsk_reason cause)
 {
 	uint32_t p = tx ? s->tx.promotions : s->rx.promotions;
 	uint32_t d = tx ? s->tx.demotions : s->rx.demotions;

@@ -24,12 +24,11 @@ void rsk_join_due(struct rsk_stream *s, int fd)
 		rsk_join_step(s, fd);
 }
 
-int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
+static int begin_slow(struct rsk_op *op, int fd, enum rsk_op_kind kind)
 {
 	struct rsk_stream *s;
 	uint32_t phase;
 
-	*op = (struct rsk_op){ .fd = fd, .kind = (uint8_t)kind };
 	if (rsk_fd_ours(fd))
 		return RSK_ENGINE; /* which says EBADF */
 	s = rsk_stream_of(fd);
@@ -59,6 +58,24 @@ int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
 	return RSK_KERNEL;
 }
 
+int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
+{
+	uintptr_t w = rsk_fd_word(fd);
+	struct rsk_stream *s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
+
+	*op = (struct rsk_op){ .fd = fd, .kind = (uint8_t)kind };
+	/* The usual one: joined, and the entry is still the same after the pin. */
+	if (__builtin_expect((w & RSK_FD_MASK) == RSK_FD_HOT && w != RSK_FD_OWN, 1) &&
+	    rsk_stream_pin(s)) {
+		if (rsk_fd_word(fd) == w && rsk_stream_phase(s) == RSK_PHASE_JOINED) {
+			op->s = s;
+			return RSK_ENGINE;
+		}
+		rsk_stream_unpin(s);
+	}
+	return begin_slow(op, fd, kind);
+}
+
 void rsk_op_uncount(struct rsk_op *op)
 {
 	if (op->counted)
@@ -83,17 +100,16 @@ void rsk_op_end(struct rsk_op *op, ssize_t ret)
 
 	if (!s)
 		return;
-	if (ret > 0 && op->kind != RSK_OP_CTL) {
-		uint64_t n = (uint64_t)ret;
-
-		if (op->counted && !op->peek) {
-			atomic_fetch_add_explicit(recv ? &s->tcp_rx : &s->tcp_tx, n,
+	if (op->counted) {
+		if (ret > 0 && !op->peek) {
+			atomic_fetch_add_explicit(recv ? &s->tcp_rx : &s->tcp_tx, (uint64_t)ret,
 						  memory_order_relaxed);
 			rsk_stats_add_shared(recv ? &s->rec->rx_tcp_bytes : &s->rec->tx_tcp_bytes,
-					     n);
+					     (uint64_t)ret);
 		}
-		rsk_op_moved(s, n);
+		if (ret > 0)
+			rsk_op_moved(s, (uint64_t)ret);
+		rsk_op_uncount(op);
 	}
-	rsk_op_uncount(op);
 	rsk_stream_unpin(s);
 }

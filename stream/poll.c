@@ -6,8 +6,8 @@
 #include <rsock/sys.h>
 
 #include "arena.h"
-#include "cpu.h"
 #include "epoll.h"
+#include "spin.h"
 #include "stream.h"
 #include "wait.h"
 
@@ -15,7 +15,6 @@
 #define OUT_EVENTS (POLLOUT | POLLWRNORM)
 #define END_EVENTS (POLLERR | POLLHUP)
 #define SMALL_SET 32
-#define LOOKS_PER_CLOCK 16
 
 static short ask_kernel(int fd, short events)
 {
@@ -317,8 +316,10 @@ static int merge(struct set *p)
 	return ready;
 }
 
-static bool ring_stirs(struct set *p)
+static bool ring_stirs(void *arg)
 {
+	const struct set *p = arg;
+
 	for (uint32_t i = 0; i < p->nitems; i++)
 		if (p->items[i].joined && rsk_stream_stirs(p->items[i].s, RSK_WAKE_RX))
 			return true;
@@ -329,8 +330,7 @@ static __thread uint32_t spin_ns = UINT32_MAX; /* of this thread's polls: learns
 
 static bool spin(struct set *p)
 {
-	struct rsk_stats_process *me = rsk_stats_self();
-	uint64_t start;
+	bool useful;
 
 	if (spin_ns == UINT32_MAX)
 		spin_ns = rsk_knobs.spin_ns;
@@ -339,26 +339,9 @@ static bool spin(struct set *p)
 	for (uint32_t i = 0; i < p->nitems; i++)
 		if (p->items[i].joined && !rsk_spin_pays(p->items[i].s))
 			return false;
-	rsk_stats_add_shared(&me->spins, 1);
-	start = rsk_now_ns();
-	do {
-		for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
-			if (ring_stirs(p)) {
-				rsk_stats_add_shared(&me->spins_useful, 1);
-				return true;
-			}
-			rsk_pause();
-		}
-	} while (rsk_now_ns() - start < spin_ns);
-	return false;
-}
-
-static void learn(uint64_t began_ns)
-{
-	if (rsk_now_ns() - began_ns <= rsk_knobs.spin_ns)
-		spin_ns = rsk_knobs.spin_ns;
-	else
-		spin_ns = spin_ns / 2 < 1000 ? 0 : spin_ns / 2;
+	useful = rsk_spin(spin_ns, ring_stirs, p);
+	rsk_spun(useful);
+	return useful;
 }
 
 /* A writer that waits for a full ring goes back to TCP after a while; the earliest such time. */
@@ -445,6 +428,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		if (look_ns < relief_ns)
 			relief_ns = look_ns;
 		rsk_stats_add_shared(&rsk_stats_self()->sleeps, 1);
+		rsk_spun_tell();
 		rc = ask(&p, true, relief_ns < until ? relief_ns : until, mask);
 		retract_all(&p);
 		spun = false;
@@ -461,6 +445,6 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		if (rc)
 			break;
 	}
-	learn(began);
+	spin_ns = rsk_spin_learn(spin_ns, rsk_now_ns() - began);
 	return rc;
 }

@@ -158,20 +158,25 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 	bool peek = flags & MSG_PEEK, trunc = flags & MSG_TRUNC;
 	bool dontwait = (flags & MSG_DONTWAIT) || atomic_load(&s->nonblock);
 	size_t len = cur->left, target = recv_target(s, len, flags), total = 0;
-	struct rsk_wait w __attribute__((cleanup(rsk_wait_end))) = { 0 };
+	struct rsk_wait w __attribute__((cleanup(rsk_wait_end)));
 	bool look = false;
 	ssize_t n;
+
+	w.active = false;
 
 	for (;;) {
 		if (trunc) {
 			n = discard(s, fd, peek ? len : len - total, peek, look);
 		} else {
-			struct rsk_iovcur from = *cur;
+			struct rsk_iovcur from;
 
+			if (peek)
+				from = *cur;
 			n = rsk_stream_recv_now(s, fd, peek ? &from : cur, peek, look);
 		}
 		look = false;
 		if (n > 0) {
+			w.spun = false;
 			if (peek)
 				total = (size_t)n;
 			else
@@ -194,11 +199,10 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 		}
 		if (rsk_stream_phase(s) == RSK_PHASE_COLD && !total && !s->rx.hold_len)
 			return -RSK_EKERNEL;
-		if (!w.active) {
+		if (!w.active)
 			rsk_wait_begin(&w, s, fd, RSK_WAKE_RX);
-			fd = w.fd;
-		}
 		n = rsk_wait_more(&w);
+		fd = w.fd;
 		if (n == -ERESTART && !total)
 			continue;
 		if (n < 0)
@@ -231,7 +235,6 @@ ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 	if (flags & (MSG_OOB | MSG_ERRQUEUE))
 		return -RSK_EKERNEL;
 	rsk_iovcur_init(&cur, iov, iovcnt);
-	rsk_stream_publish_cpu(op->s);
 	if (!cur.left)
 		return recv_nothing(op->s, op->fd, flags);
 	return recv_loop(op->s, op->fd, &cur, flags);

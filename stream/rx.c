@@ -88,7 +88,7 @@ static int take_word(struct rsk_rx *rx)
 	if (rx->left || rx->fin || !rsk_mail_fresh(rx->word, rx->word_seen) ||
 	    !rsk_mail_get(rx->word, &rx->key, RSK_MAIL_TX, &m))
 		return 0;
-	rx->word_seen = m.hash;
+	__atomic_store_n(&rx->word_seen, m.hash, __ATOMIC_RELAXED);
 	return see_word(rx, &m);
 }
 
@@ -331,13 +331,12 @@ ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcu
 
 	for (;;) {
 		ssize_t n;
-		int rc = rsk_rx_serve(rx, c);
+		int rc = rsk_rx_steady(rx) ? 0 : rsk_rx_serve(rx, c);
 
 		if (rc < 0)
 			return total ? (ssize_t)total : rc;
 		if (!dst->left)
 			return (ssize_t)total;
-		arrive(rx);
 		if (rx->stage_len || rx->state == RSK_RX_ONRING) {
 			if (peek) {
 				n = rsk_rx_peek_ring(rx, dst);

@@ -66,6 +66,13 @@ bool rsk_rx_validate(const struct rsk_rx *rx);
 /* Take in what the sender says; answer a proposal if that can be done now. 0 or -EPROTO. */
 int rsk_rx_serve(struct rsk_rx *rx, struct rsk_companion *c);
 
+/* On the ring, and the sender has said nothing new: rsk_rx_serve() has nothing to do. */
+static inline bool rsk_rx_steady(const struct rsk_rx *rx)
+{
+	return rx->state == RSK_RX_ONRING && !rx->doubt && !rx->left && !rx->fin &&
+	       !rsk_mail_fresh(rx->word, rx->word_seen);
+}
+
 /*
  * rsk_rx_recv - what can be had now, as a TCP receive queue would give it. Bytes; 0: end of stream;
  * -EAGAIN; -EPROTO: the peer breaks the rules; other -errno: the companion's. @dst advances.

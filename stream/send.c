@@ -15,6 +15,7 @@
 
 #define REPROPOSE_WORK 32
 #define WORTH_RINGS 4
+#define SLOTS_PER_CPU 32
 
 /* ---- to the ring and back ---- */
 
@@ -123,8 +124,13 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	if (s->tx.ring_bytes != ring0)
 		rsk_stats_add(&s->rec->tx_ring_bytes, s->tx.ring_bytes - ring0);
 	s->rec->tx_slots = s->tx.ring.slots;
-	if (n > 0 && s->tx.state == RSK_TX_TCP)
+	/* Who waits says where it runs; who only sends, now and then. */
+	if (!(s->tx.ring.slots % SLOTS_PER_CPU))
+		rsk_stream_publish_cpu(s);
+	if (n > 0 && s->tx.state == RSK_TX_TCP) {
+		rsk_op_moved(s, (uint64_t)n);
 		maybe_propose(s);
+	}
 	if (n == -EPROTO)
 		rsk_stream_fail(s, fd);
 	rsk_unlock(&s->tx_lock);
@@ -165,11 +171,13 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 {
 	struct rsk_stream *s = op->s;
 	struct rsk_iovcur cur;
-	struct rsk_wait w __attribute__((cleanup(rsk_wait_end))) = { 0 };
+	struct rsk_wait w __attribute__((cleanup(rsk_wait_end)));
 	bool dontwait;
 	size_t total = 0;
 	ssize_t n = 0;
 	int fd = op->fd;
+
+	w.active = false;
 
 	if (!s)
 		return -EBADF;
@@ -180,8 +188,6 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 	rsk_iovcur_init(&cur, iov, iovcnt);
 	if (!cur.left)
 		return -RSK_EKERNEL; /* TCP sends nothing, but tells a pending error */
-	if (rsk_stream_phase(s) == RSK_PHASE_JOINED)
-		rsk_stream_publish_cpu(s);
 	dontwait = (flags & MSG_DONTWAIT) || atomic_load(&s->nonblock);
 	for (;;) {
 		/* COLD with a link: it was joined, and left while we were at it. */
@@ -195,6 +201,7 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 						 flags & (MSG_MORE | MSG_DONTROUTE | MSG_CONFIRM)) :
 			     rsk_early_send(s, fd, &cur, flags & MSG_MORE, !total);
 		if (n > 0) {
+			w.spun = false;
 			total += (size_t)n;
 			if (!cur.left)
 				break;
@@ -215,11 +222,10 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 				break;
 			continue;
 		}
-		if (!w.active) {
+		if (!w.active)
 			rsk_wait_begin(&w, s, fd, RSK_WAKE_TX);
-			fd = w.fd;
-		}
 		n = joined ? rsk_wait_more(&w) : rsk_wait_companion(&w);
+		fd = w.fd;
 		if (n == -ERESTART && !total)
 			continue;
 		if (n < 0)

@@ -100,18 +100,7 @@ struct rsk_stream *rsk_stream_new(int fd, bool connecting_side, bool nonblock)
 	return s;
 }
 
-bool rsk_stream_pin(struct rsk_stream *s)
-{
-	uint32_t n = atomic_load_explicit(&s->life, memory_order_relaxed);
-
-	while (n)
-		if (atomic_compare_exchange_weak_explicit(&s->life, &n, n + 1, memory_order_acquire,
-							  memory_order_relaxed))
-			return true;
-	return false;
-}
-
-static void stream_free(struct rsk_stream *s)
+void rsk_stream_free(struct rsk_stream *s)
 {
 	struct stream_pool *p = pool_get();
 	bool idle = false;
@@ -142,19 +131,13 @@ static void stream_free(struct rsk_stream *s)
 		rsk_join_sweep();
 }
 
-void rsk_stream_unpin(struct rsk_stream *s)
-{
-	if (atomic_fetch_sub_explicit(&s->life, 1, memory_order_acq_rel) == 1)
-		stream_free(s);
-}
-
 struct rsk_stream *rsk_stream_of(int fd)
 {
 	for (;;) {
 		uintptr_t w = rsk_fd_word(fd);
 		struct rsk_stream *s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
 
-		if (!w || (w & RSK_FD_EPOLL) || rsk_fd_ours(fd))
+		if (!w || (w & RSK_FD_EPOLL) || w == RSK_FD_OWN)
 			return NULL;
 		if (rsk_stream_pin(s)) {
 			uintptr_t again = rsk_fd_word(fd);

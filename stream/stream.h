@@ -127,8 +127,25 @@ static inline uint32_t rsk_stream_phase(const struct rsk_stream *s)
 
 /* stream.c: objects */
 struct rsk_stream *rsk_stream_new(int fd, bool connecting_side, bool nonblock);
-bool rsk_stream_pin(struct rsk_stream *s); /* false: it is dead */
-void rsk_stream_unpin(struct rsk_stream *s);
+void rsk_stream_free(struct rsk_stream *s); /* nobody has it any more: rsk_stream_unpin() */
+
+/* False: it is dead. */
+static inline bool rsk_stream_pin(struct rsk_stream *s)
+{
+	uint32_t n = atomic_load_explicit(&s->life, memory_order_relaxed);
+
+	while (n)
+		if (atomic_compare_exchange_weak_explicit(&s->life, &n, n + 1, memory_order_acquire,
+							  memory_order_relaxed))
+			return true;
+	return false;
+}
+
+static inline void rsk_stream_unpin(struct rsk_stream *s)
+{
+	if (atomic_fetch_sub_explicit(&s->life, 1, memory_order_acq_rel) == 1)
+		rsk_stream_free(s);
+}
 struct rsk_stream *rsk_stream_of(int fd); /* pinned, hot or cold; NULL */
 bool rsk_stream_sole_process(struct rsk_stream *s);
 uint32_t rsk_stream_count_fds(struct rsk_stream *s); /* of this process */
@@ -183,8 +200,21 @@ void rsk_op_uncount(struct rsk_op *op);
  * -EPIPE, if not the @first piece: there is an error, for the next call to take.
  */
 ssize_t rsk_early_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags, bool first);
-/* The changes of carrier of a direction, to the record; its lock is held. @cause: of a demotion. */
-void rsk_stream_note(struct rsk_stream *s, bool tx, enum rsk_reason cause);
+/*
+ * The changes of carrier of a direction since the last time, in whatever call they were, to the record; its lock is
+ * held. @cause: of a demotion.
+ */
+void rsk_stream_note_change(struct rsk_stream *s, bool tx, enum rsk_reason cause);
+
+static inline void rsk_stream_note(struct rsk_stream *s, bool tx, enum rsk_reason cause)
+{
+	uint32_t p = tx ? s->tx.promotions : s->rx.promotions;
+	uint32_t d = tx ? s->tx.demotions : s->rx.demotions;
+
+	if (__builtin_expect(p != s->noted[tx].promotions || d != s->noted[tx].demotions, 0))
+		rsk_stream_note_change(s, tx, cause);
+}
+
 /* Take in what the peer said, both directions; finish what is owed (RESEND). */
 void rsk_stream_serve(struct rsk_stream *s, int fd);
 

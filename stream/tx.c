@@ -240,7 +240,7 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 
 	if (rsk_mail_fresh(tx->answer, tx->answer_seen) &&
 	    rsk_mail_get(tx->answer, &tx->key, RSK_MAIL_RX, &m)) {
-		tx->answer_seen = m.hash;
+		__atomic_store_n(&tx->answer_seen, m.hash, __ATOMIC_RELAXED);
 		if (m.what != RSK_RX_LEAVE) {
 			rc = rsk_ring_tx_credit(&tx->ring, m.cells);
 			if (rc < 0)
@@ -258,7 +258,9 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 		case RSK_RX_LEAVE:
 			rc = on_leave(tx, c, &m);
 			if (rc == -EAGAIN) {
-				tx->answer_seen = 0; /* once more, before anything newer is sent */
+				__atomic_store_n(
+					&tx->answer_seen, 0,
+					__ATOMIC_RELAXED); /* once more, before anything newer is sent */
 				return rc;
 			}
 			break;
@@ -317,7 +319,7 @@ ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_companion *c, struct rsk_iovcu
 {
 	struct iovec first;
 	ssize_t n;
-	int rc = rsk_tx_serve(tx, c);
+	int rc = rsk_tx_steady(tx) ? 0 : rsk_tx_serve(tx, c);
 
 	if (rc < 0)
 		return rc;

@@ -68,6 +68,13 @@ int rsk_tx_propose(struct rsk_tx *tx);
  */
 int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c);
 
+/* On the ring, and the receiver has said nothing new: rsk_tx_serve() has nothing to do. */
+static inline bool rsk_tx_steady(const struct rsk_tx *tx)
+{
+	return tx->state == RSK_TX_ONRING && !tx->asked_to_go &&
+	       !rsk_mail_fresh(tx->answer, tx->answer_seen);
+}
+
 /*
  * rsk_tx_send - as much of @src as goes now, in the right carrier. Bytes; -EAGAIN: none goes now;
  * other -errno: the companion's. @src advances. Flags go to the companion's send.

@@ -11,43 +11,52 @@
 
 #include <rsock/sys.h>
 
-#include "cpu.h"
+#include "spin.h"
 #include "stream.h"
 
-#define LOOKS_PER_CLOCK 16
 #define YIELDS_SAME_CPU 2
-#define MIN_SPIN_NS 1000u
+#define SPINS_TOLD 64
 
-bool rsk_stream_stirs(struct rsk_stream *s, uint32_t what)
+static __thread uint32_t spins, spins_useful;
+
+void rsk_spun_tell(void)
 {
-	bool stirs;
+	struct rsk_stats_process *me = rsk_stats_self();
 
-	if (what == RSK_WAKE_TX)
-		return rsk_mail_fresh(s->tx.answer, s->tx.answer_seen);
-	if (rsk_mail_fresh(s->tx.answer, s->tx.answer_seen))
-		return true;
-	if (!rsk_trylock(&s->rx_lock))
-		return false; /* another thread is at it */
-	stirs = rsk_mail_fresh(s->rx.word, s->rx.word_seen) || rsk_rx_ready(&s->rx);
-	rsk_unlock(&s->rx_lock);
-	return stirs;
+	if (!spins)
+		return;
+	rsk_stats_add_shared(&me->spins, spins);
+	rsk_stats_add_shared(&me->spins_useful, spins_useful);
+	spins = spins_useful = 0;
 }
 
-bool rsk_spin_pays(struct rsk_stream *s)
+void rsk_spun(bool useful)
 {
-	struct rsk_shm_ctl *ctl = rsk_shm_peer_ctl(&s->link->shm, s->sid);
-	uint32_t peer = atomic_load_explicit(&ctl->cpu, memory_order_relaxed);
-
-	return peer != (uint32_t)sched_getcpu() + 1;
+	spins_useful += useful;
+	if (++spins >= SPINS_TOLD)
+		rsk_spun_tell();
 }
 
-void rsk_stream_publish_cpu(struct rsk_stream *s)
+static uint32_t publish_cpu(struct rsk_stream *s)
 {
 	struct rsk_shm_ctl *ctl = rsk_shm_own_ctl(&s->link->shm, s->sid);
 	uint32_t cpu = (uint32_t)sched_getcpu() + 1;
 
 	if (atomic_load_explicit(&ctl->cpu, memory_order_relaxed) != cpu)
 		atomic_store_explicit(&ctl->cpu, cpu, memory_order_relaxed);
+	return cpu;
+}
+
+void rsk_stream_publish_cpu(struct rsk_stream *s)
+{
+	publish_cpu(s);
+}
+
+bool rsk_spin_pays(struct rsk_stream *s)
+{
+	struct rsk_shm_ctl *ctl = rsk_shm_peer_ctl(&s->link->shm, s->sid);
+
+	return atomic_load_explicit(&ctl->cpu, memory_order_relaxed) != publish_cpu(s);
 }
 
 static _Atomic(uint32_t) *budget_of(struct rsk_wait *w)
@@ -55,11 +64,16 @@ static _Atomic(uint32_t) *budget_of(struct rsk_wait *w)
 	return w->what == RSK_WAKE_RX ? &w->s->rx_spin_ns : &w->s->tx_spin_ns;
 }
 
+static bool wait_stirs(void *arg)
+{
+	const struct rsk_wait *w = arg;
+
+	return rsk_stream_stirs(w->s, w->what);
+}
+
 static bool spin(struct rsk_wait *w)
 {
-	struct rsk_stats_process *me = rsk_stats_self();
 	uint32_t budget = atomic_load_explicit(budget_of(w), memory_order_relaxed);
-	uint64_t start = rsk_now_ns();
 
 	if (!rsk_knobs.spin_ns)
 		return false;
@@ -73,46 +87,47 @@ static bool spin(struct rsk_wait *w)
 	}
 	if (!budget)
 		return false;
-	rsk_stats_add_shared(&me->spins, 1);
-	do {
-		for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
-			if (rsk_stream_stirs(w->s, w->what)) {
-				rsk_stats_add_shared(&me->spins_useful, 1);
-				return true;
-			}
-			rsk_pause();
-		}
-	} while (rsk_now_ns() - start < budget);
-	return false;
+	w->in_time = rsk_spin(budget, wait_stirs, w);
+	rsk_spun(w->in_time);
+	return w->in_time;
 }
 
-/* A wait that was over within the longest spin allowed would have been worth spinning for; else spin less. */
 static void learn(struct rsk_wait *w)
 {
-	uint64_t took = rsk_now_ns() - w->begin_ns;
-	uint32_t budget = atomic_load_explicit(budget_of(w), memory_order_relaxed);
+	uint32_t budget = atomic_load_explicit(budget_of(w), memory_order_relaxed), next;
 
-	if (took <= rsk_knobs.spin_ns)
-		budget = rsk_knobs.spin_ns;
-	else
-		budget = budget / 2 < MIN_SPIN_NS ? 0 : budget / 2;
-	atomic_store_explicit(budget_of(w), budget, memory_order_relaxed);
+	next = w->in_time ? rsk_knobs.spin_ns : rsk_spin_learn(budget, rsk_now_ns() - w->begin_ns);
+	if (next != budget)
+		atomic_store_explicit(budget_of(w), next, memory_order_relaxed);
 }
 
 void rsk_wait_begin(struct rsk_wait *w, struct rsk_stream *s, int fd, uint32_t what)
 {
 	*w = (struct rsk_wait){ .s = s, .fd = fd, .what = what, .active = true };
-	w->begin_ns = rsk_now_ns();
 	w->deadline_ns = UINT64_MAX;
-	/* The kernel holds the file while a call is under way; another thread may close our number meanwhile. */
-	if (!__libc_single_threaded) {
-		int copy = rsk_own_fd_copy(fd);
+}
 
-		if (copy >= 0) {
-			w->fd = copy;
-			w->own_fd = true;
-		}
+/*
+ * The kernel holds the file while a call is under way; another thread may close our number meanwhile. 0; -EBADF: it
+ * has, and so early that it may as well have done so before the call.
+ */
+static int hold_fd(struct rsk_wait *w)
+{
+	int copy;
+
+	if (w->own_fd || __libc_single_threaded)
+		return 0;
+	copy = rsk_own_fd_copy(w->fd);
+	/* The table's entry goes before the number does: still there, the copy is of the right file. */
+	if (!rsk_fd_names(w->fd, w->s)) {
+		rsk_own_close(copy);
+		return -EBADF;
 	}
+	if (copy >= 0) {
+		w->fd = copy;
+		w->own_fd = true;
+	}
+	return 0;
 }
 
 static void read_deadline(struct rsk_wait *w)
@@ -167,10 +182,16 @@ static int not_slept(const struct rsk_wait *w, int rc, uint32_t cut)
 
 int rsk_wait_companion(struct rsk_wait *w)
 {
-	struct pollfd p = { .fd = w->fd, .events = w->what == RSK_WAKE_RX ? POLLIN : POLLOUT };
+	struct pollfd p = { .events = w->what == RSK_WAKE_RX ? POLLIN : POLLOUT };
 	uint32_t cut = rsk_guard_cut;
 	int rc;
 
+	rc = hold_fd(w);
+	if (rc < 0)
+		return rc;
+	p.fd = w->fd;
+	if (!w->begin_ns)
+		w->begin_ns = rsk_now_ns();
 	if (!w->have_deadline)
 		read_deadline(w);
 	rc = sleep_on(&p, 1, w->deadline_ns);
@@ -183,7 +204,7 @@ int rsk_wait_more(struct rsk_wait *w)
 {
 	struct rsk_stream *s = w->s;
 	struct rsk_link *l = s->link;
-	struct rsk_stats_process *me = rsk_stats_self();
+	struct rsk_stats_process *me;
 	uint32_t cut = rsk_guard_cut;
 	struct pollfd fds[2];
 	uint64_t until;
@@ -194,7 +215,14 @@ int rsk_wait_more(struct rsk_wait *w)
 		if (spin(w))
 			return 0;
 	}
+	if (!w->begin_ns) /* the clock is not read by who need not sleep */
+		w->begin_ns =
+			rsk_now_ns() - atomic_load_explicit(budget_of(w), memory_order_relaxed);
+	w->in_time = false;
 	if (!w->announced) {
+		rc = hold_fd(w);
+		if (rc < 0)
+			return rc;
 		if (!w->bell.l) {
 			rc = rsk_bell_take(&w->bell, l);
 			if (rc < 0)
@@ -214,7 +242,9 @@ int rsk_wait_more(struct rsk_wait *w)
 		until = rsk_stream_full_until(s);
 	fds[0] = (struct pollfd){ .fd = w->fd, .events = companion_events(w) };
 	fds[1] = (struct pollfd){ .fd = w->bell.fd, .events = POLLIN };
+	me = rsk_stats_self();
 	rsk_stats_add_shared(&me->sleeps, 1);
+	rsk_spun_tell();
 	rc = sleep_on(fds, 2, until);
 	w->announced = false;
 	w->spun = false;

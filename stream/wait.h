@@ -2,7 +2,8 @@
 /*
  * wait.h - a blocking call on one stream: spin, announce, look again, sleep. Internal to stream/.
  *
- *	struct rsk_wait w __attribute__((cleanup(rsk_wait_end))) = { 0 };
+ *	struct rsk_wait w __attribute__((cleanup(rsk_wait_end)));
+ *	w.active = false;
  *	loop { try; if (!w.active) rsk_wait_begin(&w, ...); rsk_wait_more(&w); }
  *
  * The cleanup also runs when the thread is cancelled in its sleep. rsk_wait_end() is idempotent.
@@ -19,21 +20,22 @@
 #include <stdint.h>
 
 #include "link.h"
-
-struct rsk_stream;
+#include "stream.h"
 
 struct rsk_wait {
 	struct rsk_stream *s;
-	int fd; /* of the companion, to use from here on: survives a close() by another thread */
-	bool own_fd;   /* ... since it is a copy of ours */
+	int fd; /* of the companion, to use after each wait: survives a close() by another thread */
+	bool own_fd;   /* ... since it is a copy of ours, made before the first sleep */
 	uint32_t what; /* RSK_WAKE_RX or RSK_WAKE_TX */
 	struct rsk_bell bell;
-	bool active; /* between begin and end; zeroed by the declarer */
+	bool active; /* between begin and end; false at the declaration, nothing else need be set */
 	bool announced;
 	bool have_deadline;
-	bool timed; /* SO_RCVTIMEO / SO_SNDTIMEO is set: EINTR, never restarted */
-	bool spun;
-	uint64_t begin_ns, deadline_ns; /* UINT64_MAX: for ever */
+	bool timed;	      /* SO_RCVTIMEO / SO_SNDTIMEO is set: EINTR, never restarted */
+	bool spun;	      /* since the last sleep, or since bytes were moved */
+	bool in_time;	      /* the last spin saw what it waited for */
+	uint64_t begin_ns;    /* 0: not read yet */
+	uint64_t deadline_ns; /* UINT64_MAX: for ever */
 };
 
 void rsk_wait_begin(struct rsk_wait *w, struct rsk_stream *s, int fd, uint32_t what);
@@ -42,7 +44,7 @@ int rsk_wait_companion(
 	struct rsk_wait *w); /* the same where there is no ring yet: for the kernel alone */
 void rsk_wait_end(struct rsk_wait *w);
 
-/* May we spin for this stream's peer, i.e. does it run on another processor? */
+/* May we spin for this stream's peer, i.e. does it run on another processor? Says on which we do. */
 bool rsk_spin_pays(struct rsk_stream *s);
 
 /* On which processor we run, for the peer's rsk_spin_pays(). */
@@ -51,8 +53,19 @@ void rsk_stream_publish_cpu(struct rsk_stream *s);
 /* A non-blocking send found no room: epolls that watch the stream are to be told when there is. */
 void rsk_stream_want_room(struct rsk_stream *s);
 
-/* Is there anything to do for @what (lock-free for the ring's first word; takes the lock to look)? */
-bool rsk_stream_stirs(struct rsk_stream *s, uint32_t what);
+/*
+ * Worth another try for @what? Three loads, no lock: what another thread changes meanwhile makes it wrong, so it only
+ * says when to stop spinning. The words are written under the direction's lock, relaxed.
+ */
+static inline bool rsk_stream_stirs(const struct rsk_stream *s, uint32_t what)
+{
+	if (rsk_mail_fresh(s->tx.answer, __atomic_load_n(&s->tx.answer_seen, __ATOMIC_RELAXED)))
+		return true;
+	if (what == RSK_WAKE_TX)
+		return false;
+	return rsk_mail_fresh(s->rx.word, __atomic_load_n(&s->rx.word_seen, __ATOMIC_RELAXED)) ||
+	       rsk_ring_stirs(&s->rx.ring);
+}
 
 struct tcp_info;
 void rsk_tcp_info_add(struct tcp_info *ti, unsigned int len, struct rsk_stream *s);

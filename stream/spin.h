@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * spin.h - to look again and again before a sleep, for as long as that has paid lately. Every wait has a budget in
+ * nanoseconds that learns: from 0 (straight to sleep) to the knob's spin_ns. No lock, no system call.
+ */
+#ifndef RSK_SPIN_H
+#define RSK_SPIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cpu.h"
+#include "stream.h"
+
+/* A peer that is at it answers within a microsecond: that long without pauses, each of which can take 50 ns. */
+#define RSK_SPIN_EAGER_LOOKS 256
+#define RSK_SPIN_LOOKS_PER_CLOCK 16
+#define RSK_SPIN_LEAST_NS 1000u
+
+/* True when stirs(arg) was within the budget. Inlined, with the look, into each of the waits. */
+static inline __attribute__((always_inline)) bool rsk_spin(uint32_t budget_ns,
+							   bool (*stirs)(void *), void *arg)
+{
+	uint64_t start;
+
+	for (int i = 0; i < RSK_SPIN_EAGER_LOOKS; i++)
+		if (stirs(arg))
+			return true;
+	start = rsk_now_ns();
+	do {
+		for (int i = 0; i < RSK_SPIN_LOOKS_PER_CLOCK; i++) {
+			if (stirs(arg))
+				return true;
+			rsk_pause();
+		}
+	} while (rsk_now_ns() - start < budget_ns);
+	return false;
+}
+
+/* A wait that was over within the longest spin allowed would have been worth spinning for; else spin less. */
+static inline uint32_t rsk_spin_learn(uint32_t budget_ns, uint64_t took_ns)
+{
+	if (took_ns <= rsk_knobs.spin_ns)
+		return rsk_knobs.spin_ns;
+	return budget_ns / 2 < RSK_SPIN_LEAST_NS ? 0 : budget_ns / 2;
+}
+
+/* For the record: this thread spun, in vain or not. Put together per thread, told at least before it sleeps. */
+void rsk_spun(bool useful);
+void rsk_spun_tell(void);
+
+#endif
