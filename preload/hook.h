@@ -38,6 +38,9 @@
 /* The kernel's UIO_MAXIOV. */
 #define RSK_IOV_MAX 1024
 
+/* A real call that may make an fd of ours ready: rsk_kernel_acts. */
+#define rsk_acts(call) (rsk_kernel_acts++, (call))
+
 /* A stream for the engine. A cold fd costs the one load. */
 static inline bool rsk_hot(int fd)
 {

@@ -90,7 +90,7 @@ static ssize_t rsk_sendfile(int out, int in, off_t *at, size_t len)
 		len = RSK_RW_MAX_BYTES;
 	pos = at ? *at : lseek(in, 0, SEEK_CUR);
 	if (pos < 0 || len == 0)
-		return rsk_real.sendfile(out, in, at, len);
+		return rsk_acts(rsk_real.sendfile(out, in, at, len));
 	ret = rsk_sendfile_ring(out, in, &pos, len);
 	if (ret < 0)
 		return ret;
@@ -105,7 +105,7 @@ static ssize_t rsk_sendfile(int out, int in, off_t *at, size_t len)
 ssize_t rsk_hook_sendfile(int out, int in, off_t *at, size_t len)
 {
 	if (!rsk_hot(out) || (at && !rsk_readable(at)) || !rsk_sendfile_readable(in))
-		return rsk_real.sendfile(out, in, at, len);
+		return rsk_acts(rsk_real.sendfile(out, in, at, len));
 	return rsk_sendfile(out, in, at, len);
 }
 
@@ -143,7 +143,7 @@ ssize_t rsk_hook_splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t
 		rsk_fd_leave(in, RSK_REASON_SPLICE);
 	if (rsk_hot(out))
 		rsk_fd_leave(out, RSK_REASON_SPLICE);
-	return rsk_real.splice(in, in_at, out, out_at, len, flags);
+	return rsk_acts(rsk_real.splice(in, in_at, out, out_at, len, flags));
 }
 
 /* ---- POSIX aio: libc's helper threads read and write by calls of its own ---- */

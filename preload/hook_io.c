@@ -30,7 +30,7 @@ ssize_t rsk_hook_write(int fd, const void *buf, size_t len)
 	struct iovec iov = { (void *)buf, len };
 
 	if (!rsk_hot(fd))
-		return rsk_real.write(fd, buf, len);
+		return rsk_acts(rsk_real.write(fd, buf, len));
 
 	RSK_SCOPE(s);
 	if (!rsk_scope_send(&s, fd, &iov, 1, 0))
@@ -54,7 +54,7 @@ ssize_t rsk_hook_readv(int fd, const struct iovec *iov, int n)
 ssize_t rsk_hook_writev(int fd, const struct iovec *iov, int n)
 {
 	if (!rsk_hot(fd) || !rsk_iov_valid(iov, (size_t)n))
-		return rsk_real.writev(fd, iov, n);
+		return rsk_acts(rsk_real.writev(fd, iov, n));
 	if (rsk_iov_bytes(iov, (size_t)n) == 0)
 		return 0;
 
@@ -117,7 +117,7 @@ ssize_t rsk_hook_pwritev2(int fd, const struct iovec *iov, int n, off_t at, int 
 	int msg_flags;
 
 	if (!rsk_hot(fd) || at != -1 || !rsk_iov_valid(iov, (size_t)n))
-		return rsk_real.pwritev2(fd, iov, n, at, flags);
+		return rsk_acts(rsk_real.pwritev2(fd, iov, n, at, flags));
 	if (rsk_iov_bytes(iov, (size_t)n) == 0)
 		return 0;
 	msg_flags = rsk_rwf_msg(flags);

@@ -241,7 +241,7 @@ ssize_t rsk_hook_send(int fd, const void *buf, size_t len, int flags)
 	struct iovec iov = { (void *)buf, len };
 
 	if (!rsk_hot(fd) || rsk_send_is_real(fd, flags))
-		return rsk_real.send(fd, buf, len, flags);
+		return rsk_acts(rsk_real.send(fd, buf, len, flags));
 
 	RSK_SCOPE(s);
 	if (!rsk_scope_send(&s, fd, &iov, 1, flags))
@@ -257,7 +257,7 @@ ssize_t rsk_hook_sendto(int fd, const void *buf, size_t len, int flags, __CONST_
 	/* A connected TCP socket does not look at the address, only at its length. */
 	if (!rsk_hot(fd) || (addr.__sockaddr__ && addr_len > sizeof(struct sockaddr_storage)) ||
 	    rsk_send_is_real(fd, flags))
-		return rsk_real.sendto(fd, buf, len, flags, addr, addr_len);
+		return rsk_acts(rsk_real.sendto(fd, buf, len, flags, addr, addr_len));
 
 	RSK_SCOPE(s);
 	if (!rsk_scope_send(&s, fd, &iov, 1, flags))
@@ -269,11 +269,11 @@ ssize_t rsk_hook_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	rsk_rights_before_send(msg);
 	if (!rsk_hot(fd) || !rsk_msg_valid(msg, flags) || rsk_send_is_real(fd, flags))
-		return rsk_real.sendmsg(fd, msg, flags);
+		return rsk_acts(rsk_real.sendmsg(fd, msg, flags));
 	if (msg->msg_controllen) {
 		/* kTLS record types, transmit times, marks: the kernel's to obey or to refuse. */
 		rsk_fd_leave(fd, RSK_REASON_MESSAGES);
-		return rsk_real.sendmsg(fd, msg, flags);
+		return rsk_acts(rsk_real.sendmsg(fd, msg, flags));
 	}
 
 	RSK_SCOPE(s);
@@ -292,7 +292,7 @@ int rsk_hook_sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
 	if (!rsk_hot(fd) || !rsk_readable(msgs) || ((unsigned int)flags & RSK_MSG_CMSG_COMPAT)) {
 		for (; rsk_readable(msgs) && done < n && done < RSK_IOV_MAX; done++)
 			rsk_rights_before_send(&msgs[done].msg_hdr);
-		return rsk_real.sendmmsg(fd, msgs, n, flags);
+		return rsk_acts(rsk_real.sendmmsg(fd, msgs, n, flags));
 	}
 	if (n > RSK_IOV_MAX)
 		n = RSK_IOV_MAX;

@@ -48,9 +48,9 @@ int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 	    sa->sa_family == AF_UNSPEC) {
 		if (rsk_fd_closing(fd) < 0)
 			return (int)rsk_result(-EBADF);
-		return rsk_real.connect(fd, addr, len);
+		return rsk_acts(rsk_real.connect(fd, addr, len));
 	}
-	ret = rsk_real.connect(fd, addr, len);
+	ret = rsk_acts(rsk_real.connect(fd, addr, len));
 	/* EINTR: the kernel goes on connecting. */
 	if ((ret == 0 || errno == EINPROGRESS || errno == EINTR) && rsk_live()) {
 		int err = errno;
@@ -66,7 +66,7 @@ int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 int rsk_hook_shutdown(int fd, int how)
 {
 	if (!rsk_hot(fd) || how < SHUT_RD || how > SHUT_RDWR)
-		return rsk_real.shutdown(fd, how);
+		return rsk_acts(rsk_real.shutdown(fd, how));
 
 	RSK_SCOPE(s);
 	if (rsk_op_begin(&s.op, fd, RSK_OP_CTL) == RSK_ENGINE)

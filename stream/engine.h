@@ -137,6 +137,13 @@ struct rsk_op {
 };
 
 /*
+ * Calls of this thread that went to the kernel and may have made some fd ready there. A wait on an epoll set that has
+ * not been asked of late asks the kernel again when this has changed (epoll_wait.c), so that a program finds what it
+ * has done itself.
+ */
+extern __thread uint32_t rsk_kernel_acts;
+
+/*
  * rsk_op_begin - may the kernel carry this call, or must the engine?
  * RSK_KERNEL: make the real call, then rsk_op_end() with its result (also -1). RSK_ENGINE: call the
  * matching rsk_op_*() below, then rsk_op_end(). @op is always initialised and always to be ended.

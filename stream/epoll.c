@@ -103,6 +103,8 @@ static void unqueue(struct rsk_reg *r)
 {
 	struct rsk_reg **p, *before = NULL;
 
+	if (r->set->hot == r)
+		r->set->hot = NULL;
 	if (!r->queued)
 		return;
 	for (p = &r->set->ready; *p && *p != r; p = &(*p)->next_ready)
@@ -243,6 +245,7 @@ static int give_back(struct rsk_reg *r)
 	struct rsk_epoll *e = r->set;
 	int rc;
 
+	e->kernel_idle = 0; /* what lies there is the kernel's to tell */
 	if (e->sub < 0 || !r->tagged)
 		return rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_MOD, r->key_fd, &ev);
 	rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, r->key_fd, &ev);
@@ -357,6 +360,8 @@ void rsk_epoll_stream_event(struct rsk_stream *s)
 
 static void link_reg(struct rsk_reg *r, struct rsk_stream *s, struct rsk_epoll *e, int fd)
 {
+	if (s->regs && s->regs->set->hot == s->regs)
+		s->regs->set->hot = NULL;
 	r->stream = s;
 	r->set = e;
 	r->key_fd = fd;
@@ -431,6 +436,7 @@ static int ctl_taken(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk
 	}
 	if (ev->events & EPOLLEXCLUSIVE)
 		return -EINVAL;
+	unqueue(r);
 	r->events = ev->events;
 	r->data = ev->data.u64;
 	r->armed = true;
@@ -455,6 +461,7 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 
 	if (rsk_fd_ours(epfd) || rsk_fd_ours(fd))
 		return -EBADF;
+	rsk_kernel_acts++;
 	f = rsk_epoll_family();
 	if (e && !inner && op == EPOLL_CTL_ADD)
 		rsk_fd_watched(fd);

@@ -135,14 +135,12 @@ void rsk_epoll_take_in(struct rsk_epoll_family *f, struct rsk_epoll *e)
 	int n, rounds = HARVEST_ROUNDS;
 
 	if (e->sub >= 0) {
-		rsk_lock(&f->lock);
 		do {
 			n = rsk_sys_epoll_pwait(e->sub, evs, HARVEST, 0, NULL);
 			for (int i = 0; i < n; i++)
 				rsk_epoll_news(f, e, &evs[i]);
 		} while (n == HARVEST && --rounds);
 		rsk_epoll_announce(e);
-		rsk_unlock(&f->lock);
 	}
 	rsk_epoll_drain(e);
 }
@@ -215,8 +213,8 @@ static bool look(struct rsk_epoll_family *f, struct rsk_epoll *e, uint64_t *unti
 		streams |= look(f, inner, until_ns, depth - 1);
 	if (e->sub < 0)
 		return streams;
-	rsk_epoll_take_in(f, e);
 	rsk_lock(&f->lock);
+	rsk_epoll_take_in(f, e);
 	rsk_epoll_relieve(e);
 	rsk_epoll_show(e);
 	if (e->relief_ns && e->relief_ns < *until_ns)

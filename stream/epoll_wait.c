@@ -12,6 +12,8 @@
 #include "stream.h"
 #include "wait.h"
 
+#define KERNEL_IDLE 8
+#define KERNEL_AGAIN_NS 50000u
 #define END_EVENTS (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
 /* poll(2)'s and epoll's bits have the same values for what matters here. */
@@ -55,6 +57,7 @@ short rsk_epoll_true_events(struct rsk_reg *r)
 
 	if (fd < 0)
 		return -1;
+	r->index = rsk_ring_index(&r->stream->rx.ring);
 	re = rsk_stream_poll(r->stream, fd, events, -1);
 	if (re & EPOLLOUT)
 		return re;
@@ -103,10 +106,13 @@ static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 		n++;
 		r->answer = e->answer;
 		r->told_ends |= (uint32_t)re & END_EVENTS;
-		if (r->events & EPOLLONESHOT)
+		if (r->events & EPOLLONESHOT) {
 			r->armed = false;
-		else if (!(r->events & EPOLLET))
+		} else if (!(r->events & EPOLLET)) {
 			rsk_epoll_queue(r);
+			if (r->stream->regs == r && !r->next_of_stream)
+				e->hot = r;
+		}
 	}
 	/* Those that found no place come first the next time. */
 	if (rest) {
@@ -177,44 +183,6 @@ static int translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epo
 	return out;
 }
 
-void rsk_epoll_drain(struct rsk_epoll *e)
-{
-	atomic_fetch_add(&rsk_link_users, 1);
-	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (rsk_epoll_link_here(e, e->links[i].l))
-			rsk_link_drain_ready(e->links[i].l);
-	atomic_fetch_sub(&rsk_link_users, 1);
-}
-
-static bool may_stir(void *arg)
-{
-	const struct rsk_epoll *e = arg;
-	bool stirs = e->ready;
-
-	for (uint32_t i = 0; i < e->nlinks && !stirs; i++)
-		if (rsk_epoll_link_here(e, e->links[i].l))
-			stirs = atomic_load_explicit(&rsk_shm_own_head(&e->links[i].l->shm)
-							      ->ready_sum,
-						     memory_order_relaxed);
-	return stirs;
-}
-
-/* The peers' ready maps, for as long as that has paid lately. */
-static bool spin(struct rsk_epoll *e)
-{
-	bool useful;
-
-	atomic_fetch_add(&rsk_link_users, 1);
-	if (!e->spin_ns || !e->nlinks) {
-		useful = may_stir(e);
-	} else {
-		useful = rsk_spin(e->spin_ns, may_stir, e);
-		rsk_spun(useful);
-	}
-	atomic_fetch_sub(&rsk_link_users, 1);
-	return useful;
-}
-
 /* Bells of the set are to be rung from now on; the peers' ringing takes it back. */
 void rsk_epoll_announce(struct rsk_epoll *e)
 {
@@ -268,12 +236,13 @@ static void wake_up(struct sleeper *sl)
 static int kernel_wait(int epfd, struct epoll_event *evs, int max, uint64_t until_ns,
 		       bool poll_only, const sigset_t *mask)
 {
-	uint64_t now = rsk_now_ns(), left;
 	int saved = errno, rc, ms = -1;
 
 	if (poll_only) {
 		ms = 0;
 	} else if (until_ns != UINT64_MAX) {
+		uint64_t now = rsk_now_ns(), left;
+
 		left = until_ns > now ? (until_ns - now + 999999) / 1000000 : 0;
 		ms = left > INT32_MAX ? INT32_MAX : (int)left;
 	}
@@ -324,32 +293,61 @@ static int nested_wait(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd
 	return rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
 }
 
-/* Ring and queued news: as many as there are now, the kernel's as well. */
-static int gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
-		  struct epoll_event *evs, int max)
+/*
+ * Rings are ready. The kernel is asked as well in each answer; unless it had nothing many times in a row, was asked a
+ * moment ago, and this thread has done nothing since that could show there: then what others do is told that moment
+ * later.
+ */
+static bool kernel_is_due(struct rsk_epoll *e)
 {
-	int n = 0, k;
+	uint64_t now;
 
-	rsk_epoll_take_in(f, e);
+	if (e->kernel_idle < KERNEL_IDLE || e->kernel_acts != rsk_kernel_acts)
+		return true;
+	now = rsk_now_ns();
+	if (now - e->kernel_ns < KERNEL_AGAIN_NS)
+		return false;
+	e->kernel_ns = now;
+	return true;
+}
+
+/* What the kernel has now, less ours. lock held. */
+static int ask_kernel(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
+		      struct epoll_event *evs, int max)
+{
+	int n = 0;
+
+	if (max > 0 && kernel_is_due(e)) {
+		e->kernel_acts = rsk_kernel_acts;
+		n = rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
+		e->kernel_idle = n ? 0 : e->kernel_idle + (e->kernel_idle < KERNEL_IDLE);
+	}
+	return n > 0 ? translate(f, e, evs, n) : 0;
+}
+
+/* Ring and queued news: as many as there are now, the kernel's as well. None: @spot is where to spin. */
+static int gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
+		  struct epoll_event *evs, int max, struct rsk_epoll_spot *spot)
+{
+	bool first;
+	int n = 0;
+
 	rsk_lock(&f->lock);
+	rsk_epoll_take_in(f, e);
 	e->answer++;
 	rsk_epoll_relieve(e);
 	/* In turn the kernel's come first, so that ready rings cannot keep them out when there is little room. */
-	if (e->ready && (e->turn++ & 1)) {
-		k = rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
-		if (k > 0)
-			n = translate(f, e, evs, k);
-		if (n < max)
-			n += collect(e, evs + n, max - n);
-	} else {
-		n = collect(e, evs, max);
-		k = n && n < max ? rsk_sys_epoll_pwait(epfd, evs + n, max - n, 0, NULL) : 0;
-		if (k > 0) {
-			n += translate(f, e, evs + n, k);
-			n += collect(e, evs + n,
-				     max - n); /* of which the kernel has just told us */
-		}
+	first = e->ready && (e->turn++ & 1);
+	if (first)
+		n = ask_kernel(f, e, epfd, evs, max);
+	if (n < max)
+		n += collect(e, evs + n, max - n);
+	if (!first && n && n < max) {
+		n += ask_kernel(f, e, epfd, evs + n, max - n);
+		n += collect(e, evs + n, max - n); /* of which the kernel has just told us */
 	}
+	if (!n)
+		rsk_epoll_look_at(spot, e);
 	leave_rest(e);
 	rsk_unlock(&f->lock);
 	return n;
@@ -362,6 +360,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 	struct rsk_epoll *e = rsk_epoll_of(epfd);
 	struct sleeper sl __attribute__((cleanup(wake_up))) = { f, NULL };
 	uint64_t began = 0, until = UINT64_MAX, wake_ns;
+	struct rsk_epoll_spot spot;
 	bool poll_only = timeout && !timeout->tv_sec && !timeout->tv_nsec;
 	int n;
 
@@ -384,22 +383,22 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		wake_ns = until;
 		nested = rsk_epoll_look_inside(f, e, &wake_ns) && !poll_only;
 		if (e->tagged) {
-			began = rsk_now_ns();
-			n = gather(f, e, epfd, evs, max);
-			if (!n && !poll_only && spin(e))
-				n = gather(f, e, epfd, evs, max);
+			n = gather(f, e, epfd, evs, max, &spot);
+			if (!n && !poll_only && rsk_epoll_spin(&spot))
+				n = gather(f, e, epfd, evs, max, &spot);
 			if (n) {
-				e->spin_ns = rsk_spin_learn(e->spin_ns, rsk_now_ns() - began);
+				e->spin_ns = rsk_knobs.spin_ns;
 				return n;
 			}
 			if (!poll_only) {
+				began = rsk_now_ns() - e->spin_ns;
 				rsk_lock(&f->lock);
 				e->sleepers++;
 				rsk_epoll_announce(e);
 				rsk_unlock(&f->lock);
 				sl.e = e;
 				/* The last look: what came before the announcement rang nobody. */
-				n = gather(f, e, epfd, evs, max);
+				n = gather(f, e, epfd, evs, max, &spot);
 				if (n) {
 					wake_up(&sl);
 					return n;
@@ -419,10 +418,10 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 			rsk_lock(&f->lock);
 			rsk_epoll_relieve(e);
 			n = translate(f, e, evs, n);
-			rsk_unlock(&f->lock);
+			if (n)
+				e->kernel_idle = 0;
 			if (n < max || e->sub >= 0)
 				rsk_epoll_take_in(f, e);
-			rsk_lock(&f->lock);
 			e->answer++;
 			/* What the kernel told of before it was taken over is not told twice in one answer. */
 			if (n < max && (!n || takeovers == atomic_load(&e->takeovers)))

@@ -10,6 +10,7 @@
 #include "links.h"
 #include "lock.h"
 #include "stream.h"
+#include "wait.h"
 
 #define RSK_EPOLL_TAG_MASK 0xffffffff00000000ull
 #define RSK_EPOLL_BELL                                                                             \
@@ -31,6 +32,7 @@ struct rsk_reg {
 	bool fresh; /* the kernel still has to tell what was true when we registered: told already */
 	uint32_t told_ends; /* RDHUP, HUP, ERR that were delivered */
 	uint32_t answer;    /* of the set: in which it was told last */
+	uint64_t index;	    /* the ring's next, before it was looked at last */
 	struct rsk_reg *next_of_stream, *next_of_set, *next_ready;
 };
 
@@ -63,6 +65,14 @@ struct rsk_epoll {
 	uint32_t answer;	     /* counts what waits return */
 	uint32_t turn;		     /* whose news come first: the rings', the kernel's */
 	uint32_t spin_ns;
+	/*
+	 * The registration that was told last, if level-triggered and its stream's only one: its ring is looked at itself, and its mark in the
+	 * peer's ready map stays there, where it costs nobody a cache line. NULL: none. Under the lock.
+	 */
+	struct rsk_reg *hot;
+	uint32_t kernel_idle; /* how often in a row the kernel had nothing for the application; under the lock */
+	uint32_t kernel_acts; /* rsk_kernel_acts of who asked it last; under the lock */
+	uint64_t kernel_ns;   /* when it was asked last, once that is often; under the lock */
 	uint64_t relief_ns; /* when a writer whose ring is full is to be taken back to TCP; 0: none; under the lock */
 	/*
 	 * Our tag is or was in it: what the kernel returns is looked through for ours. Stored, under the lock, before
@@ -92,7 +102,7 @@ struct rsk_epoll_family *rsk_epoll_family(void);
 struct rsk_epoll *rsk_epoll_of(int epfd);
 
 /*
- * All of these with the family's lock held, but take_in(), look_inside(), drain() and nest_ctl().
+ * All of these with the family's lock held, but look_inside() and nest_ctl().
  *
  * epoll.c: what the kernel's entry of a stream taken over says; on the ready list.
  */
@@ -115,7 +125,29 @@ short rsk_epoll_true_events(struct rsk_reg *r);
 bool rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *ev);
 void rsk_epoll_relieve(struct rsk_epoll *e);
 void rsk_epoll_announce(struct rsk_epoll *e);
-void rsk_epoll_drain(struct rsk_epoll *e);
+
+/* epoll_map.c */
+
+/* One stream's mark in one link's ready map; l NULL: none. */
+struct rsk_epoll_mark {
+	const struct rsk_link *l;
+	uint32_t sid;
+};
+
+/*
+ * Where a spin looks, taken under the lock, used without: whatever another thread closes meanwhile, what it leads to
+ * stays mapped while rsk_link_users counts the spinner.
+ */
+struct rsk_epoll_spot {
+	const struct rsk_epoll *e;
+	struct rsk_epoll_mark known;
+	bool same_cpu; /* the peer of the hot one runs where we do: spinning would keep it from it */
+	struct rsk_glance glance;
+};
+
+void rsk_epoll_drain(struct rsk_epoll *e); /* what the ready maps show, onto the ready list */
+void rsk_epoll_look_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e);
+bool rsk_epoll_spin(struct rsk_epoll_spot *spot); /* no lock; true: look again */
 
 /* epoll_check.c */
 bool rsk_epoll_validate(const struct rsk_epoll *e);

@@ -105,35 +105,3 @@ void rsk_bell_give(struct rsk_bell *b)
 		atomic_fetch_and(&b->l->bells_taken, ~(1u << b->index));
 	b->l = NULL;
 }
-
-bool rsk_link_drain_ready(struct rsk_link *l)
-{
-	struct rsk_shm_head *head = rsk_shm_own_head(&l->shm);
-	uint64_t words;
-	bool any = false;
-
-	if (!atomic_load_explicit(&head->ready_sum, memory_order_relaxed))
-		return false;
-	words = atomic_exchange(&head->ready_sum, 0);
-	while (words) {
-		uint32_t w = (uint32_t)__builtin_ctzll(words);
-		uint64_t bits;
-
-		words &= words - 1;
-		if (w >= RSK_SHM_STREAMS / 64)
-			break;
-		bits = atomic_exchange(&head->ready[w], 0);
-		while (bits) {
-			uint32_t sid = w * 64 + (uint32_t)__builtin_ctzll(bits);
-			struct rsk_stream *s = atomic_load(&l->by_sid[sid]);
-
-			bits &= bits - 1;
-			if (s && rsk_stream_pin(s)) {
-				rsk_epoll_stream_event(s);
-				rsk_stream_unpin(s);
-				any = true;
-			}
-		}
-	}
-	return any;
-}

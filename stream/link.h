@@ -69,7 +69,4 @@ int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l); /* 0 or -errno: no fd
 void rsk_bell_drain(struct rsk_bell *b);
 void rsk_bell_give(struct rsk_bell *b);
 
-/* Streams named in the ready map get rsk_stream_event(); true if any was. */
-bool rsk_link_drain_ready(struct rsk_link *l);
-
 #endif

@@ -6,6 +6,8 @@
 
 #include "stream.h"
 
+__thread uint32_t rsk_kernel_acts;
+
 static uint64_t bytes_moved(const struct rsk_stream *s)
 {
 	return atomic_load_explicit(&s->tcp_rx, memory_order_relaxed) +
@@ -98,6 +100,8 @@ void rsk_op_end(struct rsk_op *op, ssize_t ret)
 	struct rsk_stream *s = op->s;
 	bool recv = op->kind == RSK_OP_RECV;
 
+	if (!s || op->counted)
+		rsk_kernel_acts++;
 	if (!s)
 		return;
 	if (op->counted) {

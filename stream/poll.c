@@ -34,12 +34,46 @@ static bool readable(struct rsk_stream *s)
 	       rsk_rx_pending(&s->rx) >= (uint64_t)low;
 }
 
+/*
+ * Both directions on the ring, the companion at rest, nothing new said: the ring alone knows. One lock for who waits for
+ * bytes only. False: ask in full.
+ */
+static bool poll_steady(struct rsk_stream *s, short events, short *revents)
+{
+	bool steady, in, out = false;
+
+	if (atomic_load_explicit(&s->companion_news, memory_order_relaxed) ||
+	    atomic_load_explicit(&s->rcvlowat, memory_order_relaxed) > 1 ||
+	    atomic_load_explicit(&s->rd_shut, memory_order_relaxed) ||
+	    atomic_load_explicit(&s->wr_shut, memory_order_relaxed) || rsk_stream_failed(s))
+		return false;
+	rsk_lock(&s->rx_lock);
+	steady = rsk_rx_steady(&s->rx) && !s->rx.tcp_eof && !s->rx.tcp_err;
+	in = steady && rsk_rx_ready(&s->rx);
+	steady = steady && rsk_rx_steady(&s->rx); /* a command at the head was run */
+	rsk_unlock(&s->rx_lock);
+	if (!steady)
+		return false;
+	if (!(events & OUT_EVENTS)) {
+		steady = !rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx));
+	} else {
+		rsk_lock(&s->tx_lock);
+		steady = rsk_tx_steady(&s->tx);
+		out = rsk_tx_writable(&s->tx);
+		rsk_unlock(&s->tx_lock);
+	}
+	*revents = (short)((in ? events & IN_EVENTS : 0) | (out ? events & OUT_EVENTS : 0));
+	return steady;
+}
+
 short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 {
 	bool rx_ring, tx_ring, in, room = false, fin;
 	struct rsk_kernel_companion k;
 	short r = 0;
 
+	if (kernel < 0 && poll_steady(s, events, &r))
+		return r;
 	if (kernel > 0 && (kernel & POLLNVAL))
 		return POLLNVAL; /* closed by another thread */
 	if (rsk_stream_failed(s))

@@ -106,25 +106,29 @@ ssize_t rsk_ring_tx_read(const struct rsk_ring_tx *tx, const struct rsk_key *key
 bool rsk_ring_tx_recover(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_t *buf,
 			 uint32_t *data_len);
 
-/* The same without the bounds, and without the lock (next is written relaxed): a hint. */
-static inline bool rsk_ring_stirs(const struct rsk_ring_rx *rx)
+/* The next index, also without the lock. */
+static inline uint64_t rsk_ring_index(const struct rsk_ring_rx *rx)
 {
-	uint64_t next = __atomic_load_n(&rx->next, __ATOMIC_RELAXED);
-	const uint8_t *at = rx->base + (next & (rx->cells - 1)) * RSK_CELL_BYTES;
+	return __atomic_load_n(&rx->next, __ATOMIC_RELAXED);
+}
 
-	return __atomic_load_n((const uint64_t *)(const void *)at, __ATOMIC_RELAXED) == next;
+/* Where the slot of that index begins, and with it its index. */
+static inline const uint64_t *rsk_ring_place(const struct rsk_ring_rx *rx, uint64_t index)
+{
+	return (const uint64_t *)(const void *)(rx->base +
+						(uint64_t)rsk_ring_cell(rx->cells, index) *
+							RSK_CELL_BYTES);
 }
 
 /* Is something at the next index that claims to be the next slot, within bounds? */
 static inline bool rsk_ring_peek(const struct rsk_ring_rx *rx, struct rsk_slot_view *v)
 {
-	const uint8_t *at =
-		rx->base + (uint64_t)rsk_ring_cell(rx->cells, rx->next) * RSK_CELL_BYTES;
+	const uint64_t *at = rsk_ring_place(rx, rx->next);
 
-	if (__atomic_load_n((const uint64_t *)(const void *)at, __ATOMIC_ACQUIRE) != rx->next)
+	if (__atomic_load_n(at, __ATOMIC_ACQUIRE) != rx->next)
 		return false;
 	memcpy(&v->head, at, sizeof(v->head));
-	v->at = at;
+	v->at = (const uint8_t *)at;
 	return rsk_slot_fits(&v->head, rx->cells, rx->next);
 }
 

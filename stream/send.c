@@ -139,7 +139,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	if (on_ring) {
 		rsk_stream_notify(s, RSK_WAKE_RX);
 		/* The fence in notify() orders our slot before this look: was "leave" said meanwhile? */
-		if (rsk_mail_fresh(s->tx.answer, s->tx.answer_seen))
+		if (rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx)))
 			rsk_stream_serve(s, fd);
 	}
 	if (atomic_load_explicit(&s->leave_due, memory_order_relaxed))

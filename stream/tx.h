@@ -68,6 +68,12 @@ int rsk_tx_propose(struct rsk_tx *tx);
  */
 int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c);
 
+/* Which of its words was taken in last; also without the lock. */
+static inline uint64_t rsk_tx_answer_seen(const struct rsk_tx *tx)
+{
+	return __atomic_load_n(&tx->answer_seen, __ATOMIC_RELAXED);
+}
+
 /* On the ring, and the receiver has said nothing new: rsk_tx_serve() has nothing to do. */
 static inline bool rsk_tx_steady(const struct rsk_tx *tx)
 {

@@ -89,6 +89,9 @@ static bool spin(struct rsk_wait *w)
 		return false;
 	w->in_time = rsk_spin(budget, wait_stirs, w);
 	rsk_spun(w->in_time);
+	/* The clock is read only by who has to sleep: never earlier than when the wait began. */
+	if (!w->in_time && !w->begin_ns)
+		w->begin_ns = rsk_now_ns() - budget;
 	return w->in_time;
 }
 
@@ -215,9 +218,8 @@ int rsk_wait_more(struct rsk_wait *w)
 		if (spin(w))
 			return 0;
 	}
-	if (!w->begin_ns) /* the clock is not read by who need not sleep */
-		w->begin_ns =
-			rsk_now_ns() - atomic_load_explicit(budget_of(w), memory_order_relaxed);
+	if (!w->begin_ns)
+		w->begin_ns = rsk_now_ns();
 	w->in_time = false;
 	if (!w->announced) {
 		rc = hold_fd(w);

@@ -54,17 +54,41 @@ void rsk_stream_publish_cpu(struct rsk_stream *s);
 void rsk_stream_want_room(struct rsk_stream *s);
 
 /*
- * Worth another try for @what? Three loads, no lock: what another thread changes meanwhile makes it wrong, so it only
- * says when to stop spinning. The words are written under the direction's lock, relaxed.
+ * What a spin looks at on a stream: three loads, no lock. Another thread may move on meanwhile, so a glance only says
+ * when to stop spinning. Its places stay mapped as long as the stream is pinned, or rsk_link_users counts us.
  */
+struct rsk_glance {
+	const struct rsk_mail *answer, *word;
+	uint64_t answer_seen, word_seen; /* written under the direction's lock, relaxed */
+	const uint64_t *slot;
+	uint64_t index;
+};
+
+static inline void rsk_glance_at(struct rsk_glance *g, const struct rsk_stream *s)
+{
+	g->answer = s->tx.answer;
+	g->answer_seen = rsk_tx_answer_seen(&s->tx);
+	g->word = s->rx.word;
+	g->word_seen = __atomic_load_n(&s->rx.word_seen, __ATOMIC_RELAXED);
+	g->index = rsk_ring_index(&s->rx.ring);
+	g->slot = rsk_ring_place(&s->rx.ring, g->index);
+}
+
+/* Worth another try for @what? */
+static inline bool rsk_glance_stirs(const struct rsk_glance *g, uint32_t what)
+{
+	if (rsk_mail_fresh(g->answer, g->answer_seen))
+		return true;
+	return what != RSK_WAKE_TX && (__atomic_load_n(g->slot, __ATOMIC_RELAXED) == g->index ||
+				       rsk_mail_fresh(g->word, g->word_seen));
+}
+
 static inline bool rsk_stream_stirs(const struct rsk_stream *s, uint32_t what)
 {
-	if (rsk_mail_fresh(s->tx.answer, __atomic_load_n(&s->tx.answer_seen, __ATOMIC_RELAXED)))
-		return true;
-	if (what == RSK_WAKE_TX)
-		return false;
-	return rsk_mail_fresh(s->rx.word, __atomic_load_n(&s->rx.word_seen, __ATOMIC_RELAXED)) ||
-	       rsk_ring_stirs(&s->rx.ring);
+	struct rsk_glance g;
+
+	rsk_glance_at(&g, s);
+	return rsk_glance_stirs(&g, what);
 }
 
 struct tcp_info;

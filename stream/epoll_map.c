@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * epoll_map.c - the peers' ready maps, and what a waiter looks at while it spins.
+ *
+ * A sender marks a stream in the map behind each slot, and the waiter takes the marks back: two cache lines that
+ * travel in each direction, for every message. For the stream that was told last, which is most often the next one as
+ * well, the waiter looks at the ring itself, and leaves its mark standing: the sender then finds it set and writes
+ * nothing. That mark says nothing any more; all others do. It is looked past only as long as that registration is
+ * looked at itself, also in the last look before a sleep: announce, fence, look; slot, fence, bells. A mark that
+ * stands never keeps a sender from ringing.
+ *
+ * Only for level-triggered registrations, since the edge is in the mark; and for streams that are registered once: others
+ * need the mark.
+ */
+#include <rsock/sys.h>
+
+#include "epollset.h"
+#include "spin.h"
+#include "stream.h"
+#include "wait.h"
+
+/* Marks in the map of @l, but the one that is known. */
+static bool marked(const struct rsk_link *l, const struct rsk_epoll_mark *known)
+{
+	struct rsk_shm_head *head = rsk_shm_own_head(&l->shm);
+	uint64_t sum = atomic_load_explicit(&head->ready_sum, memory_order_relaxed);
+	uint32_t word = known->sid / 64;
+
+	if (!sum || known->l != l)
+		return sum;
+	return (sum & ~(1ull << word)) ||
+	       (atomic_load_explicit(&head->ready[word], memory_order_relaxed) &
+		~(1ull << known->sid % 64));
+}
+
+static struct rsk_epoll_mark known_mark(const struct rsk_epoll *e)
+{
+	const struct rsk_stream *s = e->hot ? e->hot->stream : NULL;
+
+	if (!s || !rsk_epoll_link_here(e, s->link))
+		return (struct rsk_epoll_mark){ 0 };
+	return (struct rsk_epoll_mark){ s->link, s->sid };
+}
+
+/* All registrations of @s, with sleepers of other sets woken. */
+static void queue_all(const struct rsk_epoll *e, const struct rsk_stream *s)
+{
+	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
+		rsk_epoll_queue(r);
+		if (r->set != e && (r->set->sleepers || r->set->sub >= 0))
+			rsk_epoll_stir(r->set);
+	}
+}
+
+/* No pins: under the lock a stream with registrations is not freed, and one without has nothing to queue. */
+static void drain(const struct rsk_epoll *e, struct rsk_link *l)
+{
+	struct rsk_shm_head *head = rsk_shm_own_head(&l->shm);
+	uint64_t words = atomic_exchange(&head->ready_sum, 0), bits;
+
+	for (; words; words &= words - 1) {
+		uint32_t w = (uint32_t)__builtin_ctzll(words);
+
+		if (w >= RSK_SHM_STREAMS / 64)
+			return;
+		for (bits = atomic_exchange(&head->ready[w], 0); bits; bits &= bits - 1) {
+			const struct rsk_stream *s =
+				atomic_load(&l->by_sid[w * 64 + (uint32_t)__builtin_ctzll(bits)]);
+
+			if (s)
+				queue_all(e, s);
+		}
+	}
+}
+
+void rsk_epoll_drain(struct rsk_epoll *e)
+{
+	struct rsk_epoll_mark known = known_mark(e);
+	struct rsk_reg *hot = e->hot;
+
+	atomic_fetch_add(&rsk_link_users, 1);
+	/* A slot that was taken since may be there in part. */
+	if (known.l && !hot->queued &&
+	    (rsk_stream_stirs(hot->stream, RSK_WAKE_RX) ||
+	     rsk_ring_index(&hot->stream->rx.ring) != hot->index))
+		rsk_epoll_queue(hot);
+	for (uint32_t i = 0; i < e->nlinks; i++)
+		if (rsk_epoll_link_here(e, e->links[i].l) && marked(e->links[i].l, &known))
+			drain(e, e->links[i].l);
+	atomic_fetch_sub(&rsk_link_users, 1);
+}
+
+void rsk_epoll_look_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e)
+{
+	spot->e = e;
+	spot->known = known_mark(e);
+	spot->same_cpu = spot->known.l && !rsk_spin_pays(e->hot->stream);
+	if (spot->known.l)
+		rsk_glance_at(&spot->glance, e->hot->stream);
+}
+
+static bool stirs(void *arg)
+{
+	const struct rsk_epoll_spot *spot = arg;
+	const struct rsk_epoll *e = spot->e;
+
+	if (spot->known.l && rsk_glance_stirs(&spot->glance, RSK_WAKE_RX))
+		return true;
+	for (uint32_t i = 0; i < e->nlinks; i++)
+		if (rsk_epoll_link_here(e, e->links[i].l) && marked(e->links[i].l, &spot->known))
+			return true;
+	return e->ready;
+}
+
+bool rsk_epoll_spin(struct rsk_epoll_spot *spot)
+{
+	uint32_t budget = spot->e->spin_ns;
+	bool useful;
+
+	atomic_fetch_add(&rsk_link_users, 1);
+	if (spot->same_cpu && rsk_knobs.spin_ns) {
+		rsk_sys_sched_yield();
+		useful = stirs(spot);
+	} else if (!budget || !spot->e->nlinks) {
+		useful = stirs(spot);
+	} else {
+		useful = rsk_spin(budget, stirs, spot);
+		rsk_spun(useful);
+	}
+	atomic_fetch_sub(&rsk_link_users, 1);
+	return useful;
+}
