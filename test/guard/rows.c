@@ -1,0 +1,248 @@
+/* rows.c - the calls that are counted, what must be there before and is taken away after. */
+#include "calls.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void nop(int n)
+{
+	(void)n;
+}
+
+static long call_nothing(void)
+{
+	__asm__ volatile("");
+	return 0;
+}
+
+static void before_recv(int n)
+{
+	far_send(n);
+	there(n);
+}
+
+static long call_send(void)
+{
+	return send(t.near, t.buf, BYTES, 0);
+}
+
+static long call_recv(void)
+{
+	return recv(t.near, t.buf, BYTES, 0);
+}
+
+static long call_write(void)
+{
+	return write(t.near, t.buf, BYTES);
+}
+
+static long call_read(void)
+{
+	return read(t.near, t.buf, BYTES);
+}
+
+static long call_recv_none(void)
+{
+	return recv(t.near, t.buf, BYTES, MSG_DONTWAIT);
+}
+
+static void before_ready(int n)
+{
+	(void)n;
+	before_recv(1);
+}
+
+static void after_ready(int n)
+{
+	(void)n;
+	if (recv(t.near, t.buf, BYTES, 0) != BYTES)
+		die("recv");
+}
+
+static long call_poll(void)
+{
+	struct pollfd p = { .fd = t.near, .events = POLLIN };
+
+	return poll(&p, 1, -1);
+}
+
+static void before_epoll_none(int n)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	(void)n;
+	if (!t.watched)
+		must(epoll_ctl(t.ep, EPOLL_CTL_ADD, t.near, &ev), "epoll_ctl");
+	t.watched = true;
+}
+
+static void before_epoll(int n)
+{
+	before_epoll_none(n);
+	before_ready(n);
+}
+
+static long call_epoll(void)
+{
+	struct epoll_event ev[8];
+
+	return epoll_wait(t.ep, ev, 8, -1);
+}
+
+static long call_epoll_none(void)
+{
+	struct epoll_event ev[8];
+
+	return epoll_wait(t.ep, ev, 8, 0);
+}
+
+/* What a server does about one message. */
+static long call_turn(void)
+{
+	return call_epoll() == 1 && call_recv() == BYTES ? call_send() : -1;
+}
+
+static long call_sendto(void)
+{
+	return sendto(t.near, t.buf, BYTES, 0, (struct sockaddr *)&t.udp, sizeof(t.udp));
+}
+
+static long call_recvfrom(void)
+{
+	return recvfrom(t.near, t.buf, BYTES, 0, NULL, NULL);
+}
+
+static void udp_recv(int n)
+{
+	for (int i = 0; i < n; i++)
+		if (recv(t.far, t.buf, BYTES, 0) != BYTES)
+			die("datagram");
+}
+
+static void udp_send(int n)
+{
+	struct sockaddr_in to;
+	socklen_t len = sizeof(to);
+
+	must(getsockname(t.near, (struct sockaddr *)&to, &len), "getsockname");
+	for (int i = 0; i < n; i++)
+		if (sendto(t.far, t.buf, BYTES, 0, (struct sockaddr *)&to, len) != BYTES)
+			die("datagram");
+}
+
+static void rewind_near(int n)
+{
+	(void)n;
+	must((int)lseek(t.near, 0, SEEK_SET), "lseek");
+}
+
+static void make_sockets(int n)
+{
+	for (int i = 0; i < n; i++)
+		t.fd[i] = must(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
+	t.i = 0;
+}
+
+static void make_clients(int n)
+{
+	for (int i = 0; i < n; i++)
+		t.fd[i] = plain_connect();
+	t.i = 0;
+}
+
+static void make_connections(int n)
+{
+	make_clients(n);
+	for (int i = 0; i < n; i++)
+		t.other[i] = must(accept4(t.listener, NULL, NULL, SOCK_CLOEXEC), "accept");
+}
+
+static long call_connect(void)
+{
+	return connect(t.fd[t.i++], (struct sockaddr *)&t.address, sizeof(t.address));
+}
+
+static long call_accept(void)
+{
+	t.other[t.i] = accept4(t.listener, NULL, NULL, SOCK_CLOEXEC);
+	return t.other[t.i++] < 0 ? -1 : 0;
+}
+
+static long call_close(void)
+{
+	return close(t.fd[t.i++]);
+}
+
+/* By a reset, which leaves nothing in TIME_WAIT. */
+static void drop_others(int n)
+{
+	struct linger now = { .l_onoff = 1 };
+
+	for (int i = 0; i < n; i++) {
+		must(setsockopt(t.other[i], SOL_SOCKET, SO_LINGER, &now, sizeof(now)), "linger");
+		must(close(t.other[i]), "close");
+	}
+}
+
+static void drop_connections(int n)
+{
+	drop_others(n);
+	for (int i = 0; i < n; i++)
+		must(close(t.fd[i]), "close");
+}
+
+static void drop_unaccepted(int n)
+{
+	for (int i = 0; i < n; i++)
+		t.other[i] = must(accept4(t.listener, NULL, NULL, SOCK_CLOEXEC), "accept");
+	drop_connections(n);
+}
+
+/* Where a row registers with epoll, those behind it find it done. */
+const struct row tcp_rows[] = {
+	{ "nothing", nop, call_nothing, nop, 0, BURST, 64 },
+	{ "send", nop, call_send, far_recv, BYTES, BURST, 64 },
+	{ "write", nop, call_write, far_recv, BYTES, BURST, 64 },
+	{ "recv", before_recv, call_recv, nop, BYTES, BURST, 64 },
+	{ "read", before_recv, call_read, nop, BYTES, BURST, 64 },
+	{ "recv, nothing there", nop, call_recv_none, nop, -1, BURST, 64 },
+	{ "poll", before_ready, call_poll, after_ready, 1, BURST, 64 },
+	{ "epoll_wait", before_epoll, call_epoll, after_ready, 1, BURST, 64 },
+	{ "epoll_wait, nothing there", before_epoll_none, call_epoll_none, nop, 0, BURST, 64 },
+	{ "epoll_wait, recv, send", before_epoll, call_turn, far_recv, BYTES, 1, 1024 },
+	{ 0 },
+};
+
+const struct row nothing_rows[] = {
+	{ "nothing", nop, call_nothing, nop, 0, BURST, 64 },
+	{ 0 },
+};
+
+const struct row udp_rows[] = {
+	{ "UDP sendto", nop, call_sendto, udp_recv, BYTES, BURST, 64 },
+	{ "UDP recvfrom", udp_send, call_recvfrom, nop, BYTES, BURST, 64 },
+	{ 0 },
+};
+
+const struct row unix_rows[] = {
+	{ "Unix write", nop, call_write, far_recv, BYTES, BURST, 64 },
+	{ "Unix read", before_recv, call_read, nop, BYTES, BURST, 64 },
+	{ "Unix poll", before_ready, call_poll, after_ready, 1, BURST, 64 },
+	{ "Unix epoll_wait", before_epoll, call_epoll, after_ready, 1, BURST, 64 },
+	{ 0 },
+};
+
+const struct row file_rows[] = {
+	{ "file write", rewind_near, call_write, nop, BYTES, BURST, 64 },
+	{ "file read", rewind_near, call_read, nop, BYTES, BURST, 64 },
+	{ 0 },
+};
+
+const struct row connection_rows[] = {
+	{ "connect", make_sockets, call_connect, drop_unaccepted, 0, BURST, 8 },
+	{ "accept", make_clients, call_accept, drop_connections, 0, BURST, 8 },
+	{ "close", make_connections, call_close, drop_others, 0, BURST, 8 },
+	{ 0 },
+};
