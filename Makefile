@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export LIBRSOCK := $(CURDIR)/build/lib/librsock.so
 export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 
-.PHONY: build deps demo test bench bench-quick check format model fuzz fuzz-long chaos-long sanitize clean
+.PHONY: build deps demo test bench bench-quick check format model fuzz fuzz-long chaos-long guard sanitize clean
 
 deps:
 	@scripts/install-deps.sh
@@ -41,6 +41,9 @@ fuzz-long: deps
 
 chaos-long: build ## a hundred times the faults of one test run
 	@RSK_CHAOS_FAULTS=10000000 scripts/ctest.sh build -L '^chaos$$' --timeout 14400
+
+guard: build ## instructions per call against their bounds; scripts/guard.sh --update sets these
+	@scripts/guard.sh
 
 sanitize: deps ## units and threaded tests under ASan+UBSan, then TSan
 	@scripts/sanitize.sh address
