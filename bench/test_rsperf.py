@@ -78,6 +78,19 @@ class Tests(unittest.TestCase):
         with Server("-p", "0", "-a", "127.0.0.1", "--wait", "epoll", "-T", "2") as srv:
             self.matrix(["-p", srv.port], "recv", [])
 
+    def test_streams_at_rest(self):
+        """Opened and used before the load, and used again behind it; a server that was left says so."""
+        for kind in ("poll", "epoll"):
+            for nonblock in ([], ["--nonblock"]):
+                with Server("-p", "0", "-a", "127.0.0.1", "--wait", kind, *nonblock) as srv:
+                    done = client("--lat", "-p", srv.port, "--wait", kind, *nonblock, "-n", 50, "-c", 3, "-i", 200,
+                                  "--warmup", 0, "--json")
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertIn("200 streams rest", done.stderr)
+                    result = json.loads(done.stdout)
+                    self.assertEqual((result["count"], result["idle"]), (150, 200))
+                self.assertEqual(srv.status, 0)
+
     def test_ip_versions(self):
         with Server("-p", "0") as srv:
             for version in ("-4", "-6"):
@@ -113,9 +126,11 @@ class Tests(unittest.TestCase):
                     (["--lat", "-t"], 2, "needs a value"),
                     (["--lat", "-n", "99999999999999999999"], 2, "--count"),
                     (["--lat", "--wait", "kqueue"], 2, "--wait"),
-                    (["--lat", "-c", "4097"], 2, "--conns"),
+                    (["--lat", "-c", "16385"], 2, "--conns"),
                     (["--lat", "-c", "4", "-T", "2"], 2, "thread"),
                     (["--lat", "--pin", "0,"], 2, "--pin"),
+                    (["--lat", "--idle", "5"], 2, "--idle"),
+                    (["--bw", "--idle", "5", "--wait", "epoll"], 2, "--idle"),
                     (["--lat", "-x"], 2, "-x"),
                     (["--lat", "more"], 2, "more"),
                     (["--conn", "-s", "1"], 2, "--conn"),
@@ -180,6 +195,17 @@ class Tests(unittest.TestCase):
         done = subprocess.run([RSPERF, "limit", "--cacheline", "-t", "0.2", "--warmup", "0", "--json"],
                               capture_output=True, text=True, timeout=LIMIT_S, check=True)
         self.assertGreater(json.loads(done.stdout)["count"], 0)
+        done = subprocess.run([RSPERF, "limit", "--copy", "-n", "20", "-s", "70001", "--warmup", "0", "--json"],
+                              capture_output=True, text=True, timeout=LIMIT_S, check=True)
+        self.assertEqual((json.loads(done.stdout)["count"], json.loads(done.stdout)["size_bytes"]), (20, 70001))
+
+    def test_calls(self):
+        for kind in ("udp", "local", "file"):
+            done = subprocess.run([RSPERF, "calls", f"--{kind}", "-n", "1000", "--warmup", "0", "--json"],
+                                  capture_output=True, text=True, timeout=LIMIT_S, check=True)
+            result = json.loads(done.stdout)
+            self.assertGreaterEqual(result["count"], 2000)
+            self.assertGreater(result["ns_per_call"], 0)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@
 /* Nothing at all has moved for so long: the run is reported as stuck, not left hanging. */
 #define RSK_STALL_S 10
 
+#define RSK_IDLE_BATCH 64u /* idle streams that are opened, or used, at once */
+
 #define RSK_TIME_MAX_NS (60 * (int64_t)RSK_NS_PER_S)
 
 struct rsk_client;
@@ -29,6 +31,8 @@ struct rsk_worker {
 	struct rsk_load load;
 	struct rsk_load_conn *conns; /* borrowed: this worker's part of the client's */
 	unsigned int conn_count;
+	unsigned int opening; /* idle streams that are to rest before the load begins */
+	uint64_t opened_ns;   /* how long that took */
 	int rc;
 	char why[128];
 };
@@ -88,27 +92,90 @@ static struct rsk_conn *rsk_worker_ended(struct rsk_loop *loop, struct rsk_conn 
 	return rsk_worker_next(loop->owner, c->owner, rc) ? c : NULL;
 }
 
-static const struct rsk_loop_ops rsk_worker_ops = { .ended = rsk_worker_ended };
+static bool rsk_worker_enough(struct rsk_loop *loop)
+{
+	const struct rsk_worker *w = loop->owner;
+
+	if (w->opening)
+		return w->rc || w->load.resting == w->opening;
+	return loop->live <= w->load.resting;
+}
+
+static const struct rsk_loop_ops rsk_worker_ops = { .ended = rsk_worker_ended,
+						    .enough = rsk_worker_enough };
+
+static void rsk_worker_run(struct rsk_worker *w, struct rsk_loop *loop)
+{
+	int rc = rsk_loop_run(loop);
+
+	if (rc < 0)
+		rsk_worker_fail(w, rsk_wait_name(w->client->opts->wait), rc);
+}
+
+/* Opens the idle streams, or rouses those that there are, some at a time, each for so many round trips. */
+static void rsk_worker_idle(struct rsk_worker *w, struct rsk_loop *loop, bool open, uint64_t calls)
+{
+	const struct rsk_opts *opts = w->client->opts;
+	unsigned int done = 0;
+
+	while (done < opts->idle && !w->rc) {
+		unsigned int n = opts->idle - done < RSK_IDLE_BATCH ? opts->idle - done :
+								      RSK_IDLE_BATCH;
+
+		w->opening = open ? done + n : opts->idle;
+		for (; n && !w->rc; n--, done++) {
+			struct rsk_load_conn *lc = &w->conns[w->conn_count + done];
+
+			if (!open) {
+				rsk_load_rouse(lc, calls);
+				rsk_loop_kick(loop, loop->first + done);
+				continue;
+			}
+			lc->idle = true;
+			lc->messages = calls;
+			if (rsk_worker_connect(w, lc) == 0)
+				rsk_loop_add(loop, &lc->conn); /* in slot first + done */
+		}
+		if (!w->rc)
+			rsk_worker_run(w, loop);
+	}
+	w->opening = 0;
+}
+
+/* The time of the load begins where the streams beside it rest. */
+static void rsk_worker_rest(struct rsk_worker *w, struct rsk_loop *loop)
+{
+	const struct rsk_opts *opts = w->client->opts;
+	uint64_t begun = rsk_now_ns();
+
+	w->load.from_ns = UINT64_MAX;
+	rsk_worker_idle(w, loop, true, RSK_IDLE_CALLS);
+	w->opened_ns = rsk_now_ns() - begun;
+	rsk_load_times(&w->load);
+	if (!w->rc)
+		fprintf(stderr, "rsperf client: %u streams rest\n", opts->idle);
+}
 
 static void rsk_worker_loop(struct rsk_worker *w)
 {
 	const struct rsk_opts *opts = w->client->opts;
 	struct rsk_loop loop;
-	int rc = rsk_loop_init(&loop, &rsk_worker_ops, w, opts->wait, opts->nonblock, w->conn_count,
-			       -1);
+	int rc = rsk_loop_init(&loop, &rsk_worker_ops, w, opts->wait, opts->nonblock,
+			       w->conn_count + opts->idle, -1);
 
 	if (rc) {
 		rsk_worker_fail(w, rsk_wait_name(opts->wait), rc);
 		return;
 	}
+	if (opts->idle)
+		rsk_worker_rest(w, &loop);
 	for (unsigned int i = 0; i < w->conn_count && !w->rc; i++)
 		if (rsk_worker_connect(w, &w->conns[i]) == 0)
 			rsk_loop_add(&loop, &w->conns[i].conn);
-	if (!w->rc) {
-		rc = rsk_loop_run(&loop);
-		if (rc < 0)
-			rsk_worker_fail(w, rsk_wait_name(opts->wait), rc);
-	}
+	if (!w->rc)
+		rsk_worker_run(w, &loop);
+	if (opts->idle && !w->rc)
+		rsk_worker_idle(w, &loop, false, 1);
 	rsk_loop_fini(&loop);
 }
 
@@ -142,7 +209,7 @@ static uint64_t rsk_client_moved(const struct rsk_client *cl)
 		sum += atomic_load_explicit(&cl->workers[i].load.ended, memory_order_relaxed);
 	if (cl->opts->test == RSK_TEST_CONN)
 		return sum;
-	for (unsigned int i = 0; i < cl->opts->conns; i++)
+	for (unsigned int i = 0; i < cl->opts->conns + cl->opts->idle; i++)
 		sum += atomic_load_explicit(&cl->conns[i].conn.tx_bytes, memory_order_relaxed) +
 		       atomic_load_explicit(&cl->conns[i].conn.rx_bytes, memory_order_relaxed);
 	return sum;
@@ -181,12 +248,12 @@ static void rsk_span_add(const struct rsk_span *span, uint64_t *bytes, double *r
 		 (double)(span->to_ns - span->from_ns);
 }
 
-static int rsk_client_report(const struct rsk_client *cl, uint64_t from_ns)
+static int rsk_client_report(const struct rsk_client *cl)
 {
 	const struct rsk_opts *opts = cl->opts;
 	struct rsk_report r = { .opts = opts };
 	struct hdr_histogram *sum = cl->workers[0].load.times;
-	uint64_t last_ns = from_ns;
+	uint64_t from_ns = cl->workers[0].load.from_ns, last_ns = from_ns;
 	struct rusage ru;
 
 	for (unsigned int i = 0; i < opts->threads; i++) {
@@ -208,6 +275,7 @@ static int rsk_client_report(const struct rsk_client *cl, uint64_t from_ns)
 		fputs("rsperf client: nothing was measured in that time\n", stderr);
 		return 1;
 	}
+	r.idle_s = (double)cl->workers[0].opened_ns / 1e9;
 	getrusage(RUSAGE_SELF, &ru);
 	r.cpu_user_s = (double)ru.ru_utime.tv_sec + (double)ru.ru_utime.tv_usec / 1e6;
 	r.cpu_sys_s = (double)ru.ru_stime.tv_sec + (double)ru.ru_stime.tv_usec / 1e6;
@@ -218,7 +286,6 @@ static int rsk_client_report(const struct rsk_client *cl, uint64_t from_ns)
 static int rsk_client_run(struct rsk_client *cl)
 {
 	const struct rsk_opts *opts = cl->opts;
-	uint64_t from_ns = rsk_now_ns() + (uint64_t)(opts->warmup_s * 1e9);
 	unsigned int next = 0, started = 0;
 	int status = 0;
 
@@ -228,9 +295,7 @@ static int rsk_client_run(struct rsk_client *cl)
 		w->client = cl;
 		w->index = i;
 		w->load.opts = opts;
-		w->load.from_ns = from_ns;
-		w->load.until_ns = opts->count ? UINT64_MAX :
-						 from_ns + (uint64_t)(opts->time_s * 1e9);
+		rsk_load_times(&w->load);
 		w->conns = &cl->conns[next];
 		w->conn_count = opts->conns / opts->threads + (i < opts->conns % opts->threads);
 		next += w->conn_count;
@@ -257,7 +322,7 @@ static int rsk_client_run(struct rsk_client *cl)
 		status = 1;
 		break;
 	}
-	return status ? status : rsk_client_report(cl, from_ns);
+	return status ? status : rsk_client_report(cl);
 }
 
 int rsk_client_main(const struct rsk_opts *opts)
@@ -265,18 +330,19 @@ int rsk_client_main(const struct rsk_opts *opts)
 	struct rsk_client cl = { .opts = opts };
 	int status = 1;
 
+	rsk_net_raise_fds();
 	if (rsk_net_resolve(&cl.addrs, opts, false))
 		return 1;
 	cl.workers = calloc(opts->threads, sizeof(*cl.workers));
-	cl.conns = calloc(opts->conns, sizeof(*cl.conns));
+	cl.conns = calloc((size_t)opts->conns + opts->idle, sizeof(*cl.conns));
 	if (!cl.workers || !cl.conns) {
 		fputs("rsperf client: no memory\n", stderr);
 		goto out;
 	}
-	for (unsigned int i = 0; i < opts->conns; i++)
+	for (unsigned int i = 0; i < opts->conns + opts->idle; i++)
 		cl.conns[i].conn.fd = -1;
 	status = rsk_client_run(&cl);
-	for (unsigned int i = 0; i < opts->conns; i++)
+	for (unsigned int i = 0; i < opts->conns + opts->idle; i++)
 		rsk_conn_fini(&cl.conns[i].conn);
 	for (unsigned int i = 0; i < opts->threads; i++)
 		if (cl.workers[i].load.times)

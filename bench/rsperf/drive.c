@@ -92,16 +92,19 @@ int rsk_loop_init(struct rsk_loop *loop, const struct rsk_loop_ops *ops, void *o
 		.owner = owner,
 		.nonblock = nonblock,
 		.listener = listener,
-		.capacity = capacity,
 	};
-	loop->conns = calloc(capacity, sizeof(struct rsk_conn *));
+	/* In front: what poll and select look at is then no longer than there are connections. */
+	loop->first = listener >= 0 ? 1 : 0;
+	loop->free = loop->first;
+	loop->end = loop->first + capacity;
+	loop->conns = calloc(loop->end, sizeof(struct rsk_conn *));
 	if (!loop->conns)
 		return -ENOMEM;
-	rc = rsk_waitset_init(&loop->ws, kind, capacity + 1);
+	rc = rsk_waitset_init(&loop->ws, kind, loop->end);
 	if (rc)
 		goto out_conns;
 	if (listener >= 0)
-		rc = rsk_waitset_set(&loop->ws, capacity, listener, RSK_IN);
+		rc = rsk_waitset_set(&loop->ws, 0, listener, RSK_IN);
 	if (rc)
 		goto out_set;
 	return 0;
@@ -171,6 +174,7 @@ static void rsk_loop_turn(struct rsk_loop *loop, unsigned int slot, unsigned int
 		loop->conns[slot] = c;
 		if (!c) {
 			loop->live--;
+			loop->free = slot < loop->free ? slot : loop->free;
 			return;
 		}
 		rc = rsk_loop_step(loop, c, RSK_OUT);
@@ -179,15 +183,23 @@ static void rsk_loop_turn(struct rsk_loop *loop, unsigned int slot, unsigned int
 
 int rsk_loop_add(struct rsk_loop *loop, struct rsk_conn *c)
 {
-	for (unsigned int slot = 0; slot < loop->capacity; slot++) {
-		if (loop->conns[slot])
-			continue;
-		loop->conns[slot] = c;
-		loop->live++;
+	unsigned int slot = loop->free;
+
+	while (slot < loop->end && loop->conns[slot])
+		slot++;
+	loop->free = slot;
+	if (slot == loop->end)
+		return -ENFILE;
+	loop->conns[slot] = c;
+	loop->live++;
+	rsk_loop_turn(loop, slot, RSK_OUT);
+	return (int)slot;
+}
+
+void rsk_loop_kick(struct rsk_loop *loop, unsigned int slot)
+{
+	if (loop->conns[slot])
 		rsk_loop_turn(loop, slot, RSK_OUT);
-		return 0;
-	}
-	return -ENFILE;
 }
 
 int rsk_loop_run(struct rsk_loop *loop)
@@ -195,8 +207,11 @@ int rsk_loop_run(struct rsk_loop *loop)
 	struct rsk_ready ready[RSK_READY_MAX];
 
 	while (loop->live || loop->listener >= 0) {
-		int n = rsk_waitset_wait(&loop->ws, ready);
+		int n;
 
+		if (loop->ops->enough && loop->ops->enough(loop))
+			break;
+		n = rsk_waitset_wait(&loop->ws, ready);
 		if (n == -EINTR)
 			continue;
 		if (n < 0)
@@ -205,7 +220,7 @@ int rsk_loop_run(struct rsk_loop *loop)
 			unsigned int slot = ready[i].slot;
 			int rc;
 
-			if (slot < loop->capacity) {
+			if (slot >= loop->first) {
 				if (loop->conns[slot])
 					rsk_loop_turn(loop, slot, ready[i].events);
 				continue;

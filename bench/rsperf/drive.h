@@ -17,6 +17,8 @@ struct rsk_loop_ops {
 	struct rsk_conn *(*ended)(struct rsk_loop *loop, struct rsk_conn *c, int rc);
 	/* The listener is readable; NULL where there is none. */
 	int (*accept)(struct rsk_loop *loop, int listener);
+	/* Time to leave rsk_loop_run(), looked at before each wait; NULL: when nothing is left. */
+	bool (*enough)(struct rsk_loop *loop);
 };
 
 struct rsk_loop {
@@ -24,9 +26,11 @@ struct rsk_loop {
 	void *owner; /* borrowed */
 	struct rsk_waitset ws;
 	bool nonblock;
-	int listener;		 /* -1: none; else in the last slot, borrowed */
+	int listener;		 /* -1: none; else in slot 0, borrowed */
 	struct rsk_conn **conns; /* by slot; what is in it is the owner's */
-	unsigned int capacity;
+	unsigned int first;	 /* slot of the first connection */
+	unsigned int end;	 /* slot after the last */
+	unsigned int free;	 /* no slot below it is free */
 	unsigned int live;
 };
 
@@ -34,10 +38,13 @@ int rsk_loop_init(struct rsk_loop *loop, const struct rsk_loop_ops *ops, void *o
 		  enum rsk_wait_kind kind, bool nonblock, unsigned int capacity, int listener);
 void rsk_loop_fini(struct rsk_loop *loop);
 
-/* -ENFILE where all slots are taken. */
+/* The slot taken, or -ENFILE where all are. */
 int rsk_loop_add(struct rsk_loop *loop, struct rsk_conn *c);
 
-/* Until no connection is left and there is no listener: 0, or why the waiting failed. */
+/* The connection in this slot, which waited for the other end, has something to send. */
+void rsk_loop_kick(struct rsk_loop *loop, unsigned int slot);
+
+/* Until enough() says so, or no connection is left and there is no listener: 0, or why the waiting failed. */
 int rsk_loop_run(struct rsk_loop *loop);
 
 #endif

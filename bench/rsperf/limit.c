@@ -230,6 +230,12 @@ int rsk_limit_main(const struct rsk_opts *opts)
 	/* A child that cannot start would leave the parent waiting: settle its cpu here. */
 	if (rsk_pin_thread(opts, 1) || rsk_pin_thread(opts, 0))
 		return 1;
+	if (opts->limit == RSK_LIMIT_COPY) {
+		rc = rsk_limit_copy(opts);
+		if (rc)
+			fprintf(stderr, "rsperf limit: %s\n", strerror(-rc));
+		return rc ? 1 : 0;
+	}
 	turns = mmap(NULL, sizeof(*turns), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
 	if (turns == MAP_FAILED) {

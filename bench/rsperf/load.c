@@ -13,6 +13,13 @@ static struct rsk_load_conn *rsk_load_of(struct rsk_conn *c)
 	return c->owner;
 }
 
+void rsk_load_times(struct rsk_load *load)
+{
+	load->from_ns = rsk_now_ns() + (uint64_t)(load->opts->warmup_s * 1e9);
+	load->until_ns = load->opts->count ? UINT64_MAX :
+					     load->from_ns + (uint64_t)(load->opts->time_s * 1e9);
+}
+
 bool rsk_load_over(const struct rsk_load *load, uint64_t messages, uint64_t now_ns)
 {
 	return load->opts->count ? messages >= load->opts->count : now_ns >= load->until_ns;
@@ -124,9 +131,18 @@ static int rsk_load_pong(struct rsk_load_conn *lc)
 	if (memcmp(c->rx_buf, c->tx_buf, n) != 0 ||
 	    memcmp(c->rx_buf + size - n, c->tx_buf + size - n, n) != 0)
 		return -EBADMSG;
-	if (rsk_load_sample(lc->load, lc->begun_ns, now))
+	if (lc->idle) {
+		lc->messages--;
+		if (!lc->messages) {
+			lc->load->resting++;
+			rsk_conn_begin_rx(c, c->rx_buf, size);
+			atomic_store_explicit(&c->wants, RSK_IN, memory_order_release);
+			return 0;
+		}
+	} else if (rsk_load_sample(lc->load, lc->begun_ns, now)) {
 		lc->messages++;
-	if (rsk_load_over(lc->load, lc->messages, now)) {
+	}
+	if (!lc->idle && rsk_load_over(lc->load, lc->messages, now)) {
 		atomic_store_explicit(&c->wants, 0, memory_order_release);
 		return 0;
 	}
@@ -203,6 +219,14 @@ static const struct rsk_role rsk_load_role = {
 	.streamed = rsk_load_streamed,
 	.eof = rsk_load_eof,
 };
+
+void rsk_load_rouse(struct rsk_load_conn *lc, uint64_t calls)
+{
+	lc->messages = calls;
+	lc->load->resting--;
+	rsk_ping_stamp(lc);
+	atomic_store_explicit(&lc->conn.wants, RSK_OUT, memory_order_release);
+}
 
 void rsk_load_begin(struct rsk_load_conn *lc, struct rsk_load *load, int fd, uint64_t begun_ns)
 {

@@ -17,6 +17,8 @@ static const struct {
 	  "--lat, --bw, --rate or --conn against a server" },
 	{ "limit", rsk_opts_parse_limit, rsk_limit_main,
 	  "what two processes of this machine can do without sockets" },
+	{ "calls", rsk_opts_parse_calls, rsk_calls_main,
+	  "what calls cost that no TCP stream is in" },
 };
 
 static void rsk_usage(FILE *out)

@@ -25,6 +25,9 @@ int rsk_net_listen(const struct rsk_addrs *addrs, int *fd, char text[static RSK_
 /* *fd: a connected socket, blocking. Quiet; the caller says what failed. */
 int rsk_net_connect(const struct rsk_addrs *addrs, int *fd);
 
+/* As many fds as the hard limit permits. */
+void rsk_net_raise_fds(void);
+
 /* Applies what a test needs; Unix sockets need nothing and are left alone. */
 int rsk_net_tune(int fd, enum rsk_test test, bool nonblock);
 

@@ -15,9 +15,10 @@
 #define RSK_FOR_CLIENT 1u
 #define RSK_FOR_SERVER 2u
 #define RSK_FOR_LIMIT 4u
+#define RSK_FOR_CALLS 8u
 #define RSK_FOR_SOCKET (RSK_FOR_CLIENT | RSK_FOR_SERVER)
-#define RSK_FOR_LOAD (RSK_FOR_CLIENT | RSK_FOR_LIMIT)
-#define RSK_FOR_ALL (RSK_FOR_SOCKET | RSK_FOR_LIMIT)
+#define RSK_FOR_LOAD (RSK_FOR_CLIENT | RSK_FOR_LIMIT | RSK_FOR_CALLS)
+#define RSK_FOR_ALL (RSK_FOR_SOCKET | RSK_FOR_LOAD)
 
 static const char *const rsk_test_names[] = {
 	[RSK_TEST_LAT] = "lat",
@@ -32,10 +33,14 @@ static const char *const rsk_wait_names[] = {
 	[RSK_WAIT_EPOLL] = "epoll",
 };
 static const char *const rsk_limit_names[] = {
-	[RSK_LIMIT_CACHELINE] = "cacheline",
-	[RSK_LIMIT_FUTEX] = "futex",
-	[RSK_LIMIT_EVENTFD] = "eventfd",
-	[RSK_LIMIT_EVENTFD_EPOLL] = "eventfd-epoll",
+	[RSK_LIMIT_CACHELINE] = "cacheline", [RSK_LIMIT_FUTEX] = "futex",
+	[RSK_LIMIT_EVENTFD] = "eventfd",     [RSK_LIMIT_EVENTFD_EPOLL] = "eventfd-epoll",
+	[RSK_LIMIT_COPY] = "copy",
+};
+static const char *const rsk_calls_names[] = {
+	[RSK_CALLS_UDP] = "udp",
+	[RSK_CALLS_LOCAL] = "local",
+	[RSK_CALLS_FILE] = "file",
 };
 static const char *const rsk_flow_names[] = {
 	[RSK_FLOW_OUT] = "out",
@@ -56,6 +61,11 @@ const char *rsk_wait_name(enum rsk_wait_kind kind)
 const char *rsk_limit_name(enum rsk_limit limit)
 {
 	return rsk_limit_names[limit];
+}
+
+const char *rsk_calls_name(enum rsk_calls calls)
+{
+	return rsk_calls_names[calls];
 }
 
 const char *rsk_flow_name(enum rsk_flow flow)
@@ -107,6 +117,14 @@ static const struct rsk_option rsk_options[] = {
 	{ "eventfd-epoll", 0, RSK_FOR_LIMIT, RSK_VALUE_CHOICE, RSK_AT(limit),
 	  RSK_LIMIT_EVENTFD_EPOLL, NULL,
 	  "both sleep in epoll_wait() on an edge-triggered eventfd" },
+	{ "copy", 0, RSK_FOR_LIMIT, RSK_VALUE_CHOICE, RSK_AT(limit), RSK_LIMIT_COPY, NULL,
+	  "one copy of --size bytes out of the other process (process_vm_readv)" },
+	{ "udp", 0, RSK_FOR_CALLS, RSK_VALUE_CHOICE, RSK_AT(calls), RSK_CALLS_UDP, NULL,
+	  "send() and recv() of 64 B over a UDP socket" },
+	{ "local", 0, RSK_FOR_CALLS, RSK_VALUE_CHOICE, RSK_AT(calls), RSK_CALLS_LOCAL, NULL,
+	  "write() and read() of 64 B over a Unix stream socket" },
+	{ "file", 0, RSK_FOR_CALLS, RSK_VALUE_CHOICE, RSK_AT(calls), RSK_CALLS_FILE, NULL,
+	  "pwrite() and pread() of 64 B of a file in memory" },
 	{ "host", 'a', RSK_FOR_SOCKET, RSK_VALUE_TEXT, RSK_AT(host), 0, "ADDR",
 	  "address to connect to (loopback) or to listen on (any)" },
 	{ "port", 'p', RSK_FOR_SOCKET, RSK_VALUE_TEXT, RSK_AT(port), 0, "PORT",
@@ -117,8 +135,8 @@ static const struct rsk_option rsk_options[] = {
 	  "IPv4 only" },
 	{ "ipv6", '6', RSK_FOR_SOCKET, RSK_VALUE_CHOICE, RSK_AT(family), AF_INET6, NULL,
 	  "IPv6 only" },
-	{ "size", 's', RSK_FOR_CLIENT, RSK_VALUE_BYTES, RSK_AT(size_bytes), 0, "BYTES",
-	  "message size, K and M allowed (64; --bw: 128K)" },
+	{ "size", 's', RSK_FOR_CLIENT | RSK_FOR_LIMIT, RSK_VALUE_BYTES, RSK_AT(size_bytes), 0,
+	  "BYTES", "message size, K and M allowed (64; --bw: 128K; --copy: 1M)" },
 	{ "time", 't', RSK_FOR_LOAD, RSK_VALUE_SECONDS, RSK_AT(time_s), 0, "SEC",
 	  "how long to measure (3)" },
 	{ "count", 'n', RSK_FOR_LOAD, RSK_VALUE_COUNT, RSK_AT(count), 0, "COUNT",
@@ -130,6 +148,8 @@ static const struct rsk_option rsk_options[] = {
 	{ "nonblock", 0, RSK_FOR_SOCKET, RSK_VALUE_FLAG, RSK_AT(nonblock), 0, NULL,
 	  "O_NONBLOCK: try first, wait only for EAGAIN (--wait recv: spin)" },
 	{ "conns", 'c', RSK_FOR_CLIENT, RSK_VALUE_SMALL, RSK_AT(conns), 0, "N", "connections (1)" },
+	{ "idle", 'i', RSK_FOR_CLIENT, RSK_VALUE_SMALL, RSK_AT(idle), 0, "N",
+	  "--lat: streams beside them, each used, at rest, and used again at the end" },
 	{ "threads", 'T', RSK_FOR_SOCKET, RSK_VALUE_SMALL, RSK_AT(threads), 0, "N",
 	  "threads that share the connections (1; --wait recv: one each)" },
 	{ "bidir", 0, RSK_FOR_CLIENT, RSK_VALUE_CHOICE, RSK_AT(flow), RSK_FLOW_BOTH, NULL,
@@ -408,6 +428,10 @@ int rsk_opts_parse_client(struct rsk_opts *opts, int argc, char **argv)
 		return rsk_opts_wrong("client", "more threads than connections");
 	if (opts->wait == RSK_WAIT_RECV && opts->threads != opts->conns)
 		return rsk_opts_wrong("client", "--wait recv needs a thread for each connection");
+	if (opts->idle &&
+	    (opts->test != RSK_TEST_LAT || opts->wait == RSK_WAIT_RECV || opts->threads != 1))
+		return rsk_opts_wrong("client",
+				      "--idle goes with --lat in one thread that waits for many");
 	return rsk_opts_check_socket(opts, "client");
 }
 
@@ -418,9 +442,26 @@ int rsk_opts_parse_limit(struct rsk_opts *opts, int argc, char **argv)
 	if (rc)
 		return rc;
 	if (opts->limit == RSK_LIMIT_NONE)
-		return rsk_opts_wrong("limit",
-				      "say --cacheline, --futex, --eventfd or --eventfd-epoll");
+		return rsk_opts_wrong(
+			"limit", "say --cacheline, --futex, --eventfd, --eventfd-epoll or --copy");
+	if (opts->size_bytes && opts->limit != RSK_LIMIT_COPY)
+		return rsk_opts_wrong("limit", "--size goes with --copy");
+	if (!opts->size_bytes)
+		opts->size_bytes = 1 << 20;
 	if (!opts->count && opts->time_s <= 0)
 		return rsk_opts_wrong("limit", "--time 0 measures nothing");
+	return 0;
+}
+
+int rsk_opts_parse_calls(struct rsk_opts *opts, int argc, char **argv)
+{
+	int rc = rsk_opts_parse(opts, argc, argv, RSK_FOR_CALLS);
+
+	if (rc)
+		return rc;
+	if (opts->calls == RSK_CALLS_NONE)
+		return rsk_opts_wrong("calls", "say --udp, --local or --file");
+	if (!opts->count && opts->time_s <= 0)
+		return rsk_opts_wrong("calls", "--time 0 measures nothing");
 	return 0;
 }

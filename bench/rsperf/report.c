@@ -8,8 +8,13 @@
 static const struct {
 	const char *key;
 	double percentile;
+	bool text; /* for people too; the others are points of a curve */
 } rsk_percentiles[] = {
-	{ "p50", 50 }, { "p90", 90 }, { "p99", 99 }, { "p999", 99.9 }, { "p9999", 99.99 },
+	{ "p1", 1, false },	  { "p5", 5, false },	  { "p10", 10, false },
+	{ "p25", 25, false },	  { "p50", 50, true },	  { "p75", 75, false },
+	{ "p90", 90, true },	  { "p95", 95, false },	  { "p99", 99, true },
+	{ "p995", 99.5, false },  { "p999", 99.9, true }, { "p9995", 99.95, false },
+	{ "p9999", 99.99, true },
 };
 
 #define RSK_PERCENTILES (sizeof(rsk_percentiles) / sizeof(rsk_percentiles[0]))
@@ -51,8 +56,9 @@ static void rsk_text_times(const struct rsk_report *r, const char *what)
 	       rsk_per_second(r));
 	printf("  us: min %.2f  mean %.2f", rsk_us(hdr_min(h)), hdr_mean(h) / 1e3);
 	for (size_t i = 0; i < RSK_PERCENTILES; i++)
-		printf("  %s %.2f", rsk_percentiles[i].key,
-		       rsk_us(hdr_value_at_percentile(h, rsk_percentiles[i].percentile)));
+		if (rsk_percentiles[i].text)
+			printf("  %s %.2f", rsk_percentiles[i].key,
+			       rsk_us(hdr_value_at_percentile(h, rsk_percentiles[i].percentile)));
 	printf("  max %.2f\n", rsk_us(hdr_max(h)));
 }
 
@@ -98,6 +104,10 @@ int rsk_report_client(const struct rsk_report *r)
 		       rsk_test_name(o->test), (unsigned long long)o->size_bytes,
 		       rsk_wait_name(o->wait), o->nonblock ? " nonblock" : "", o->conns,
 		       o->threads);
+	if (o->idle)
+		printf(o->json ? ",\"idle\":%u,\"idle_s\":%.3f" :
+				 "  %u streams at rest, opened and used in %.3f s\n",
+		       o->idle, r->idle_s);
 	if (timed && o->json)
 		rsk_json_times(r, o->test == RSK_TEST_CONN ? "conn_ns" : "rtt_ns");
 	else if (timed)
@@ -116,7 +126,8 @@ int rsk_report_client(const struct rsk_report *r)
 int rsk_report_limit(const struct rsk_report *r)
 {
 	if (r->opts->json) {
-		printf("{\"limit\":\"%s\"", rsk_limit_name(r->opts->limit));
+		printf("{\"limit\":\"%s\",\"size_bytes\":%llu", rsk_limit_name(r->opts->limit),
+		       (unsigned long long)r->opts->size_bytes);
 		rsk_json_times(r, "rtt_ns");
 		rsk_json_cpu(r);
 	} else {
@@ -124,5 +135,18 @@ int rsk_report_limit(const struct rsk_report *r)
 		rsk_text_times(r, "round trips");
 		rsk_text_cpu(r);
 	}
+	return rsk_report_flush();
+}
+
+int rsk_report_calls(const struct rsk_opts *opts, uint64_t calls, double seconds)
+{
+	double each_ns = seconds * 1e9 / (double)calls;
+
+	if (opts->json)
+		printf("{\"calls\":\"%s\",\"count\":%llu,\"seconds\":%.6f,\"ns_per_call\":%.2f}\n",
+		       rsk_calls_name(opts->calls), (unsigned long long)calls, seconds, each_ns);
+	else
+		printf("%s\n  %llu calls in %.2f s, %.1f ns each\n", rsk_calls_name(opts->calls),
+		       (unsigned long long)calls, seconds, each_ns);
 	return rsk_report_flush();
 }

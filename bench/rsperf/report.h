@@ -18,10 +18,12 @@ struct rsk_report {
 	double cpu_user_s; /* the whole process, warm-up too */
 	double cpu_sys_s;
 	uint64_t sleeps; /* voluntary context switches */
+	double idle_s;	 /* to open and use --idle streams */
 };
 
-/* Both return 0, or -errno where stdout did not take it. */
+/* All return 0, or -errno where stdout did not take it. */
 int rsk_report_client(const struct rsk_report *r);
 int rsk_report_limit(const struct rsk_report *r);
+int rsk_report_calls(const struct rsk_opts *opts, uint64_t calls, double seconds);
 
 #endif

@@ -13,7 +13,8 @@
 #include <time.h>
 
 #define RSK_PIN_MAX 64
-#define RSK_CONNS_MAX 4096
+#define RSK_CONNS_MAX 16384
+#define RSK_IDLE_CALLS 64 /* round trips of a stream before it rests */
 #define RSK_SIZE_MAX_BYTES (64u << 20)
 #define RSK_MSG_BYTES 64
 #define RSK_NS_PER_S 1000000000ull
@@ -40,6 +41,15 @@ enum rsk_limit {
 	RSK_LIMIT_FUTEX,
 	RSK_LIMIT_EVENTFD,
 	RSK_LIMIT_EVENTFD_EPOLL,
+	RSK_LIMIT_COPY,
+};
+
+/* Calls that no library has a reason to slow down. */
+enum rsk_calls {
+	RSK_CALLS_NONE,
+	RSK_CALLS_UDP,
+	RSK_CALLS_LOCAL,
+	RSK_CALLS_FILE,
 };
 
 /* Which way the load of a bandwidth or rate test flows, seen from the client. */
@@ -57,6 +67,7 @@ struct rsk_opts {
 	int family;	       /* AF_UNSPEC, AF_INET or AF_INET6 */
 	enum rsk_test test;
 	enum rsk_limit limit;
+	enum rsk_calls calls;
 	enum rsk_wait_kind wait;
 	enum rsk_flow flow;
 	bool nonblock;
@@ -68,6 +79,7 @@ struct rsk_opts {
 	double time_s;
 	double warmup_s;
 	unsigned int conns;
+	unsigned int idle;    /* streams beside them that rest */
 	unsigned int threads; /* 0: one per connection with --wait recv, else 1 */
 	int pin[RSK_PIN_MAX];
 	unsigned int pins;
@@ -99,15 +111,21 @@ static inline uint64_t rsk_now_ns(void)
 int rsk_opts_parse_client(struct rsk_opts *opts, int argc, char **argv);
 int rsk_opts_parse_server(struct rsk_opts *opts, int argc, char **argv);
 int rsk_opts_parse_limit(struct rsk_opts *opts, int argc, char **argv);
+int rsk_opts_parse_calls(struct rsk_opts *opts, int argc, char **argv);
 const char *rsk_test_name(enum rsk_test test);
 const char *rsk_wait_name(enum rsk_wait_kind kind);
 const char *rsk_limit_name(enum rsk_limit limit);
+const char *rsk_calls_name(enum rsk_calls calls);
 const char *rsk_flow_name(enum rsk_flow flow);
 
 /* The subcommands; each returns the exit status of the program. */
 int rsk_client_main(const struct rsk_opts *opts);
 int rsk_server_main(const struct rsk_opts *opts);
 int rsk_limit_main(const struct rsk_opts *opts);
+int rsk_calls_main(const struct rsk_opts *opts);
+
+/* limit_copy.c: rsk_limit_main()'s part for --copy. */
+int rsk_limit_copy(const struct rsk_opts *opts);
 
 /* net.c: pins the calling thread to the index-th cpu of --pin, if any; 0 or -errno. */
 int rsk_pin_thread(const struct rsk_opts *opts, unsigned int index);

@@ -234,7 +234,7 @@ static int rsk_serve_accepted(struct rsk_loop *loop, int listener)
 	if (!c)
 		return 0;
 	rc = rsk_loop_add(loop, c);
-	if (rc)
+	if (rc < 0)
 		rsk_serve_end(c, rc);
 	return 0;
 }
@@ -274,6 +274,7 @@ int rsk_server_main(const struct rsk_opts *opts)
 	sigset_t ends;
 	int sig;
 
+	rsk_net_raise_fds();
 	if (rsk_net_resolve(&addrs, opts, true) || rsk_net_listen(&addrs, &srv.listener, text))
 		return 1;
 	/* Blocked before there are threads, so that only sigwait() below takes them. */
