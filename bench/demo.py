@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 import harness
-import rows
+import rows_programs
 from harness import SPIN, TCP, Failure, Stage, Travel
 
 ROUNDS = 2
@@ -25,38 +25,39 @@ def pattern(size):
 
 def redis(stage, seconds):
     """A value that crosses over and back unharmed, then the benchmark, on one server."""
-    figure, travel = rows.redis("get", 1, 40000)(stage, seconds)
+    result, travel = rows_programs.redis("get", 1, 40000)(stage, seconds)
     value = pattern(100_000)
     for n in range(3):
         stage.client("redis-cli", "-p", stage.port, "set", f"key{n}", value)
         said, _ = stage.client("redis-cli", "-p", stage.port, "get", f"key{n}")
         if said.strip() != value:
             raise Failure("redis: another value came back than was stored")
-    return figure, travel
+    return result, travel
 
 
 def nginx(stage, seconds):
-    figure, travel = rows.nginx(1)(stage, seconds)
+    result, travel = rows_programs.nginx(1)(stage, seconds)
     body = random.randbytes(8 << 20)
     (stage.dir / "big").write_bytes(body)
     stage.client("curl", "-sS", "-o", stage.dir / "got", f"http://127.0.0.1:{stage.port}/big")
     if hashlib.sha256((stage.dir / "got").read_bytes()).digest() != hashlib.sha256(body).digest():
         raise Failure("nginx: curl got other bytes than the file has")
-    return figure, travel
+    return result, travel
 
 
 @dataclass(frozen=True)
 class Program:
     name: str
     unit: str
+    pick: str
     scale: float
     run: Callable
 
 
 PROGRAMS = (
-    Program("iperf3, 1 stream", "Gb/s", 1e-9, rows.iperf3),
-    Program("redis-benchmark GET, 1 client", "k requests/s", 1e-3, redis),
-    Program("nginx 612 B keep-alive, wrk, 1 connection", "k requests/s", 1e-3, nginx),
+    Program("iperf3, 1 stream", "Gb/s", "bits_per_s", 1e-9, rows_programs.iperf3),
+    Program("redis-benchmark GET, 1 client", "k requests/s", "rps", 1e-3, redis),
+    Program("nginx 612 B keep-alive, wrk, 1 connection", "k requests/s", "per_s", 1e-3, nginx),
 )
 
 
@@ -76,8 +77,8 @@ def main():
         try:
             for mode in (TCP, SPIN) * ROUNDS:
                 with Stage(mode) as stage:
-                    figure, went = program.run(stage, SECONDS)
-                samples[mode].append(figure)
+                    result, went = program.run(stage, SECONDS)
+                samples[mode].append(result[program.pick])
                 if mode is SPIN:
                     travel.add(went)
         except Failure as e:

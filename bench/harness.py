@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 import pathlib
+import select
 import shutil
 import signal
 import socket
@@ -18,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("RSOCK_BUILD", ROOT / "build")).resolve()
 LIBRSOCK = pathlib.Path(os.environ.get("LIBRSOCK", BUILD / "lib" / "librsock.so")).resolve()
 RSPERF = BUILD / "bin" / "rsperf"
+SLOTS = BUILD / "bin" / "slots"
 
 # Where Debian keeps nginx; not everyone's PATH has it.
 os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin"
@@ -44,6 +46,7 @@ SPIN = Mode("spin", server=True, client=True)
 SLEEP = Mode("sleep", server=True, client=True, env=(("RSOCK_SPIN_US", "0"),))
 UNIX = Mode("unix", unix=True)
 ONE_SIDE = Mode("one side", client=True)
+LIMIT = Mode("limit")  # what the machine can do without sockets
 
 
 @dataclass
@@ -141,6 +144,17 @@ def _die_with_parent():
     _prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: SIGTERM, on which servers end their workers too
 
 
+@dataclass
+class Client:
+    """A client that was started. Its stage owns the process."""
+
+    name: str
+    port: int
+    stat: pathlib.Path
+    log: pathlib.Path
+    process: subprocess.Popen = None
+
+
 class Stage:
     """One measurement: its folder and its processes. Leaving it ends them, whatever happened."""
 
@@ -156,11 +170,12 @@ class Stage:
 
     def __exit__(self, *_):
         for p in reversed(self.processes):
-            self._end(p)
+            self.end(p)
         shutil.rmtree(self.dir, ignore_errors=True)
 
     @staticmethod
-    def _end(p):
+    def end(p):
+        """A process and all that it started."""
         if p.returncode is not None:
             return  # waited for, so its number may be another's by now
         os.kill(p.pid, signal.SIGTERM)  # not send_signal(), which may wait for it
@@ -172,7 +187,14 @@ class Stage:
         # It leads a session of its own and is not yet waited for: this group is ours, and nobody else's.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(p.pid, signal.SIGKILL)
-        p.wait()
+        Stage._reap(p)
+
+    @staticmethod
+    def _reap(p):
+        """Waits for a process, and keeps what it and its children used."""
+        _, status, used = os.wait4(p.pid, 0)
+        p.returncode = os.waitstatus_to_exitcode(status)
+        p.cpu_s = used.ru_utime + used.ru_stime
 
     def _env(self, preloaded, stat):
         env = {k: v for k, v in os.environ.items() if not k.startswith("RSOCK_") and k != "LD_PRELOAD"}
@@ -188,10 +210,11 @@ class Stage:
         return p
 
     def server(self, *argv):
-        """Starts a server and returns once it listens."""
-        log = self.dir / "server.log"
+        """Starts a server at self.port, or self.unix, and returns it once it listens."""
+        n = len(self.processes)
+        log = self.dir / f"server{n}.log"
         with open(log, "wb") as out:
-            p = self._spawn(argv, self.mode.server, self.dir / "server.stat", out)
+            p = self._spawn(argv, self.mode.server, self.dir / f"server{n}.stat", out)
         deadline = time.monotonic() + READY_S
         while not (self.unix.exists() if self.mode.unix else listening(self.port)):
             gone = os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -199,21 +222,46 @@ class Stage:
                 said = log.read_text(errors="replace")[-400:]
                 raise Failure(f"{argv[0]} {'ended' if gone else 'does not listen'}: {said}")
             time.sleep(0.005)
+        return p
+
+    def elsewhere(self):
+        """Another port, or path, for the next server and its clients."""
+        self.port = free_port()
+        self.unix = self.dir / f"server{len(self.processes)}.sock"
+
+    def start(self, *argv):
+        """Starts a client of the server at self.port; finish() gives what came of it."""
+        n = len(self.processes)
+        client = Client(str(argv[0]), self.port, self.dir / f"client{n}.stat", self.dir / f"client{n}.log")
+        with open(client.log, "wb") as out:
+            client.process = self._spawn(argv, self.mode.client, client.stat, out)
+        return client
+
+    def finish(self, client, timeout_s=60):
+        """Waits for a client; its output, and how its streams to the server travelled."""
+        watch = select.poll()
+        fd = os.pidfd_open(client.process.pid)
+        try:
+            watch.register(fd, select.POLLIN)
+            if not watch.poll(timeout_s * 1000):
+                raise Failure(f"{client.name} did not end within {timeout_s:.0f} s")
+        finally:
+            os.close(fd)
+        self._reap(client.process)
+        said = client.log.read_text(errors="replace")
+        if client.process.returncode:
+            raise Failure(f"{client.name} ended with status {client.process.returncode}: {said[-400:]}")
+        return said, read_travel(client.stat, client.port)
 
     def client(self, *argv, timeout_s=60):
-        """Runs a client to its end; its output, and how its streams to the server travelled."""
-        n = len(self.processes)
-        stat, log = self.dir / f"client{n}.stat", self.dir / f"client{n}.log"
-        with open(log, "wb") as out:
-            p = self._spawn(argv, self.mode.client, stat, out)
-        try:
-            status = p.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            raise Failure(f"{argv[0]} did not end within {timeout_s:.0f} s") from None
-        said = log.read_text(errors="replace")
-        if status:
-            raise Failure(f"{argv[0]} ended with status {status}: {said[-400:]}")
-        return said, read_travel(stat, self.port)
+        """Runs a client to its end."""
+        return self.finish(self.start(*argv), timeout_s)
+
+    def cpu_s(self):
+        """Ends all processes; processor time, user and system, that they used from start to end."""
+        for p in reversed(self.processes):
+            self.end(p)
+        return sum(p.cpu_s for p in self.processes)
 
 
 def require(*programs):

@@ -1,0 +1,151 @@
+"""Programs as their distribution ships them: iperf3, redis, nginx, memcached, each with its own load generator."""
+import csv
+import io
+import json
+import os
+import re
+import urllib.request
+
+from harness import SLEEP, SPIN, TCP, UNIX, Failure
+from table import Row, Run, faster
+
+PAGE = b"<!doctype html><title>612 bytes</title>" + b"." * 573
+assert len(PAGE) == 612
+FILE_BYTES = 1 << 20
+BOTH = (TCP, SPIN, SLEEP)
+KILO, GBIT = 1e-3, 1e-9
+TIMES_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def whole(seconds):
+    """For programs that count in seconds."""
+    return max(1, round(seconds))
+
+
+def iperf3(stage, seconds):
+    stage.server("iperf3", "--server", "--one-off", "--port", stage.port)
+    said, travel = stage.client("iperf3", "--client", "127.0.0.1", "--port", stage.port, "--json",
+                                "--time", whole(seconds), timeout_s=seconds + 20)
+    result = json.loads(said)
+    if "error" in result or result["end"]["sum_received"]["bytes"] <= 0:
+        raise Failure(f"iperf3: {result.get('error', 'nothing was received')}")
+    return {"bits_per_s": result["end"]["sum_received"]["bits_per_second"]}, travel
+
+
+def redis_server(stage):
+    where = ["--unixsocket", stage.unix, "--port", 0] if stage.mode.unix else ["--port", stage.port]
+    stage.server("redis-server", "--save", "", "--appendonly", "no", "--bind", "127.0.0.1",
+                 "--dir", stage.dir, *where)
+
+
+def redis_address(stage):
+    return ["-s", stage.unix] if stage.mode.unix else ["-p", stage.port]
+
+
+def redis_figures(said):
+    """Of redis-benchmark --csv; beside the table it may warn about the server's configuration."""
+    lines = [line for line in said.splitlines() if line.startswith('"')]
+    table = list(csv.DictReader(io.StringIO("\n".join(lines))))
+    if not table or not float(table[0]["rps"]):
+        raise Failure(f"redis-benchmark: no figure in: {said[-400:]}")
+    return {name: float(value) for name, value in table[0].items() if name != "test"}
+
+
+def redis(command, clients, requests_per_s, pipeline=1):
+    """By count, since redis-benchmark knows no time; sized after kernel TCP."""
+    def run(stage, seconds):
+        redis_server(stage)
+        said, travel = stage.client("redis-benchmark", *redis_address(stage), "-t", command, "-c", clients,
+                                    "-P", pipeline, "-n", int(requests_per_s * seconds), "--csv",
+                                    timeout_s=seconds * 10 + 20)
+        return redis_figures(said), travel
+    return run
+
+
+def nginx_server(stage, workers=1):
+    """Its own prefix and configuration; the same user as the client, since others stay on TCP."""
+    (stage.dir / "page").write_bytes(PAGE)
+    user = "user root;" if os.geteuid() == 0 else ""
+    temp = " ".join(f"{kind}_temp_path {stage.dir}/{kind};"
+                    for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    (stage.dir / "nginx.conf").write_text(f"""
+{user} worker_processes {workers}; daemon off; pid {stage.dir}/nginx.pid; error_log {stage.dir}/error.log;
+events {{ worker_connections 1024; }}
+http {{ {temp} access_log off; keepalive_requests 100000000; sendfile on;
+server {{ listen 127.0.0.1:{stage.port}; root {stage.dir}; }} }}
+""")
+    stage.server("nginx", "-p", stage.dir, "-c", stage.dir / "nginx.conf", "-e", stage.dir / "error.log")
+
+
+def wrk_figures(said):
+    """Of wrk --latency."""
+    rate = re.search(r"Requests/sec:\s*([\d.]+)", said)
+    p50 = re.search(r"^\s+50%\s+([\d.]+)(us|ms|s)$", said, re.M)
+    if not rate or not p50 or "Socket errors" in said or "Non-2xx" in said or not float(rate[1]):
+        raise Failure(f"wrk: {said[-400:]}")
+    return {"per_s": float(rate[1]), "p50_s": float(p50[1]) * TIMES_S[p50[2]]}
+
+
+def nginx(connections, content=PAGE):
+    def run(stage, seconds):
+        nginx_server(stage)
+        (stage.dir / "page").write_bytes(content)
+        with urllib.request.urlopen(f"http://127.0.0.1:{stage.port}/page", timeout=10) as answer:
+            if answer.read() != content:
+                raise Failure("nginx: wrong content")
+        said, travel = stage.client("wrk", "-t", 1, "-c", connections, "-d", f"{whole(seconds)}s", "--latency",
+                                    f"http://127.0.0.1:{stage.port}/page", timeout_s=seconds + 20)
+        return wrk_figures(said), travel
+    return run
+
+
+def memcaslap_figures(said):
+    rate = re.search(r"Run time: ([\d.]+)s Ops: (\d+) TPS: (\d+)", said)
+    if not rate or not int(rate[3]):
+        raise Failure(f"memcaslap: {said[-400:]}")
+    return {"per_s": float(rate[3])}
+
+
+def memcached(stage, seconds):
+    """memaslap's mix: nine gets to one set, values of 1 KiB."""
+    user = ["-u", "root"] if os.geteuid() == 0 else []
+    stage.server("memcached", *user, "-l", "127.0.0.1", "-p", stage.port, "-U", 0, "-t", 4)
+    said, travel = stage.client("memcaslap", "-s", f"127.0.0.1:{stage.port}", "-T", 4, "-c", 16,
+                                "-t", f"{whole(seconds)}s", timeout_s=seconds + 30)
+    return memcaslap_figures(said), travel
+
+
+def redis_run(command, clients, requests_per_s, pipeline=1, quick=True):
+    title = f"redis {command.upper()}, {clients} client{'s' if clients > 1 else ''}"
+    if pipeline > 1:
+        title += f", pipeline {pipeline}"
+    key = f"redis_{command}_p{pipeline}" if pipeline > 1 else f"redis_{command}_{clients}"
+    targets = (faster(2),) if pipeline > 1 else (faster(3),)
+    row = Row(key, title, "k/s", "rps", KILO, False, targets, "P6")
+    if clients == 1:
+        # From the rate: its p50 counts in steps of 8 µs. One client waits for each answer.
+        row = Row(key, title + ", time of a request", "µs", lambda r: 1e6 / r["rps"], 1, True,
+                  (faster(6), faster(3, base=UNIX)), "P6")
+    return Run(key, redis(command, clients, requests_per_s, pipeline), BOTH + (UNIX,), (row,), quick=quick)
+
+
+PROGRAMS = (
+    Run("iperf3", iperf3, BOTH, (Row("iperf3", "iperf3, 1 stream", "Gb/s", "bits_per_s", GBIT, False, (faster(2.5),),
+                                     "P5"),)),
+    redis_run("get", 1, 30000),
+    redis_run("set", 1, 30000, quick=False),
+    redis_run("get", 50, 80000),
+    redis_run("set", 50, 80000, quick=False),
+    redis_run("get", 50, 400000, 16),
+    redis_run("set", 50, 400000, 16, quick=False),
+    Run("nginx_1", nginx(1), BOTH, (
+        Row("nginx_1_p50", "nginx 612 B keep-alive, 1 connection, p50", "µs", "p50_s", 1e6, True, (faster(6),), "P7"),
+        Row("nginx_1", "nginx 612 B keep-alive, 1 connection", "k/s", "per_s", KILO, part="P7"))),
+    Run("nginx_64", nginx(64), BOTH, (
+        Row("nginx_64", "nginx 612 B keep-alive, 64 connections", "k/s", "per_s", KILO, False, (faster(3),), "P7"),)),
+    Run("nginx_file", nginx(1, os.urandom(FILE_BYTES)), BOTH, quick=False, rows=(
+        Row("nginx_file", "nginx 1 MiB file, 1 connection", "files/s", "per_s", 1, False, (faster(3),), "P7"),)),
+    Run("memcached", memcached, BOTH, quick=False, rows=(
+        Row("memcached", "memcached 4 threads, memcaslap 4 threads, 16 connections", "k/s", "per_s", KILO, False,
+            (faster(3),), "P11"),)),
+)

@@ -1,0 +1,262 @@
+"""What rsperf measures between two processes: latency, throughput, messages, connections, processor time."""
+import json
+import os
+
+from harness import LIMIT, ONE_SIDE, RSPERF, SLEEP, SLOTS, SPIN, TCP, UNIX, Travel
+from table import CostTarget, Row, Run, faster, figure_at_least, near_limit
+
+BOTH = (TCP, SPIN, SLEEP)
+US, MEGA, GB = 1e-3, 1e-6, 1e9
+SIZES = (64, 256, 1024, 4096, 16384, 65536, 262144, 1048576)
+CONNS = (1, 2, 4, 8, 16, 32, 64)
+SLOT_SIZES = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16360)
+WARM_UP = ["--warmup", 0.1]
+
+
+def where(stage):
+    return ["--unix", stage.unix] if stage.mode.unix else ["--port", stage.port]
+
+
+def ends(pinned):
+    """--pin for server and client: a cpu each, where what is looked for is smaller than what the scheduler does."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if not pinned or len(cpus) < 2:
+        return [], []
+    return ["--pin", cpus[0]], ["--pin", cpus[-1]]
+
+
+def last_json(said):
+    return json.loads(said.splitlines()[-1])
+
+
+def limit(stage, means, seconds, pinned=False):
+    """What two processes of this machine can do without sockets. Two that spin on one cpu would be no limit."""
+    cpus = sorted(os.sched_getaffinity(0))
+    pins = ["--pin", f"{cpus[0]},{cpus[-1]}"] if (pinned or "--cacheline" in means) and len(cpus) > 1 else []
+    said, travel = stage.client(RSPERF, "limit", *means, "--time", seconds, *WARM_UP, "--json", *pins)
+    return last_json(said), travel
+
+
+def rsperf(test, wait=("recv",), means=None, pinned=False, server=(), warm_up=WARM_UP, cpu=False):
+    """wait: at both ends; means: rsperf limit's, for that mode; cpu: what both ends used, from start to end."""
+    def run(stage, seconds):
+        if stage.mode is LIMIT:
+            return limit(stage, means, seconds, pinned)
+        pins = ends(pinned)
+        stage.server(RSPERF, "server", "--wait", *wait, *server, *pins[0], *where(stage))
+        said, travel = stage.client(RSPERF, "client", *test, "--wait", *wait, "--time", seconds, *warm_up, "--json",
+                                    *pins[1], *where(stage), timeout_s=seconds + 30)
+        result = last_json(said)
+        if cpu:
+            result["cpu_s"] = stage.cpu_s()
+        return result, travel
+    return run
+
+
+def slots(stage, seconds, sizes):
+    said, _ = stage.client(SLOTS, seconds, *sizes, timeout_s=seconds + 20)
+    return json.loads(said)["slots"]
+
+
+def every_slot(stage, seconds):
+    return {"slots": slots(stage, seconds, SLOT_SIZES)}, Travel()
+
+
+def cpu_per_message(stage, seconds):
+    """The limit: hash and copy alone, both ends' in one thread."""
+    if stage.mode is LIMIT:
+        alone = slots(stage, seconds, [64])[0]
+        return {"cpu_s": (alone["copy_ns"] + alone["hash_ns"]) / GB, "out": {"bytes": 64}}, Travel()
+    return rsperf(["--rate"], warm_up=["--warmup", 0], cpu=True)(stage, seconds)
+
+
+def by_size(test, pick, wait=("recv",)):
+    """One server, a client for each size."""
+    def run(stage, seconds):
+        stage.server(RSPERF, "server", "--wait", *wait, *where(stage))
+        points, travel = {}, Travel()
+        for size in SIZES:
+            said, went = stage.client(RSPERF, "client", test, "--size", size, "--wait", *wait, "--json", "--time",
+                                      seconds / len(SIZES), "--warmup", 0.05, *where(stage), timeout_s=seconds + 30)
+            points[size] = pick(last_json(said))
+            travel.add(went)
+        return points, travel
+    return run
+
+
+def by_conns(stage, seconds):
+    stage.server(RSPERF, "server", "--wait", "epoll", "--nonblock", *where(stage))
+    points, travel = {}, Travel()
+    for conns in CONNS:
+        said, went = stage.client(RSPERF, "client", "--lat", "--conns", conns, "--wait", "epoll", "--nonblock",
+                                  "--json", "--time", seconds / len(CONNS), "--warmup", 0.05, *where(stage),
+                                  timeout_s=seconds + 30)
+        points[conns] = last_json(said)["per_s"] / 1e3
+        travel.add(went)
+    return points, travel
+
+
+def threads(stage, seconds):
+    """16 connections, in one thread at each end and in four."""
+    result, travel = {}, Travel()
+    for count in (1, 4):
+        stage.elsewhere()
+        server = stage.server(RSPERF, "server", "--wait", "epoll", "--threads", count, *where(stage))
+        said, went = stage.client(RSPERF, "client", "--lat", "--conns", 16, "--wait", "epoll", "--threads", count,
+                                  "--time", seconds / 2, *WARM_UP, "--json", *where(stage), timeout_s=seconds + 30)
+        stage.end(server)
+        result[f"threads_{count}"] = last_json(said)
+        travel.add(went)
+    return result, travel
+
+
+def pairs(test, count, one_core=False):
+    """Clients and servers of their own, all at once: the sum, and the worst p99."""
+    def run(stage, seconds):
+        pin = ["--pin", min(os.sched_getaffinity(0))] if one_core else []
+        clients = []
+        for _ in range(count):
+            stage.elsewhere()
+            stage.server(RSPERF, "server", "--wait", "recv", *pin, *where(stage))
+            clients.append((stage.port, where(stage)))
+        started, travel, results = [], Travel(), []
+        for stage.port, at in clients:
+            started.append(stage.start(RSPERF, "client", test, "--time", seconds, *WARM_UP, "--json", *pin, *at))
+        for client in started:
+            said, went = stage.finish(client, seconds + 30)
+            results.append(last_json(said))
+            travel.add(went)
+        if test == "--bw":
+            return {"gbit_per_s": sum(r["out"]["gbit_per_s"] for r in results)}, travel
+        return {"per_s": sum(r["per_s"] for r in results), "p99": max(r["rtt_ns"]["p99"] for r in results)}, travel
+    return run
+
+
+def calls(kind):
+    def run(stage, seconds):
+        said, travel = stage.client(RSPERF, "calls", kind, "--time", seconds, "--warmup", 0.02, "--json",
+                                    *ends(True)[1])
+        return last_json(said), travel
+    return run
+
+
+def lat(key, title, wait, targets, means=None, pinned=False, quick=True, part="P3"):
+    """A ping-pong; with means, against a limit."""
+    modes = BOTH + (UNIX,) + ((LIMIT,) if means else ())
+    return Run(key, rsperf(["--lat"], wait, means, pinned), modes, quick=quick, rows=(
+        Row(key, f"64 B ping-pong, {title}, p50", "µs", "rtt_ns.p50", US, True, targets, part),))
+
+
+def lat_recv(key, title, pinned, quick):
+    """Two limits: for who spins, and for who sleeps."""
+    call = rsperf(["--lat"], pinned=pinned)
+
+    def run(stage, seconds):
+        if stage.mode is not LIMIT:
+            return call(stage, seconds)
+        line, _ = limit(stage, ["--cacheline"], seconds / 2, pinned)
+        futex, travel = limit(stage, ["--futex"], seconds / 2, pinned)
+        return {**line, "asleep": futex}, travel
+    return Run(key, run, BOTH + (UNIX, LIMIT), quick=quick, rows=(
+        Row(key, f"64 B ping-pong, recv{title}, p50; limit: a cache line", "µs", "rtt_ns.p50", US, True,
+            (near_limit(1.5), faster(30)), "P1"),
+        Row(key + "_futex", f"64 B ping-pong, recv{title}, p50; limit: a futex", "µs",
+            lambda r: r.get("asleep", r)["rtt_ns"]["p50"], US, True, (near_limit(1.1, SLEEP),), "P2")))
+
+
+def bandwidth(key, title, size, targets, pinned=False, quick=True):
+    return Run(key, rsperf(["--bw", "--size", size], means=["--copy", "--size", size], pinned=pinned),
+               BOTH + (UNIX, LIMIT), quick=quick,
+               rows=(Row(key, f"{title} sends", "Gb/s", gbit, 1, False, targets, "P5"),))
+
+
+def gbit(result):
+    """Of a stream; of the limit, which copies the size that it says."""
+    if "limit" in result:
+        return result["per_s"] * result["size_bytes"] * 8 / GB
+    return result["out"]["gbit_per_s"]
+
+
+def rate(key, title, pinned=False, quick=True):
+    return Run(key, rsperf(["--rate"], pinned=pinned), BOTH + (UNIX,), quick=quick, rows=(
+        Row(key, f"64 B messages, one way{title}", "M/s", "out.messages_per_s", MEGA, False, (faster(50),), "P4"),))
+
+
+def not_below(*modes):
+    return tuple(faster(1, mode) for mode in modes)
+
+
+def alone(key, title, unit, pick, scale, lower, call, quick=False):
+    return Run(key, call, (TCP, ONE_SIDE), earns=False, turns=10, quick=quick, cost_s=0.2, rows=(
+        Row(key, title, unit, pick, scale, lower, (CostTarget(1),), "P9"),))
+
+
+NONBLOCK = "--nonblock"
+CPU_BYTES = Row("cpu_gb", "128 KiB sends, processor time of both ends", "s/GB",
+                lambda r: r["cpu_s"] / (r["out"]["bytes"] / GB), 1, True, not_below(SLEEP), "P13")
+CPU_MESSAGES = Row("cpu_messages", "64 B messages, processor time of both ends", "s a million",
+                   lambda r: r["cpu_s"] / (r["out"]["bytes"] / 64) / MEGA, 1, True, not_below(SLEEP), "P4 P13")
+LATENCIES = (
+    lat_recv("lat_recv", "", False, True),
+    lat_recv("lat_recv_pin", ", pinned", True, False),
+    lat("lat_epoll", "epoll, non-blocking", ("epoll", NONBLOCK), (faster(25), near_limit(1.15, SLEEP)),
+        ["--eventfd-epoll"], part="P2 P3"),
+    lat("lat_epoll_pin", "epoll, non-blocking, pinned", ("epoll", NONBLOCK), (faster(25), near_limit(1.15, SLEEP)),
+        ["--eventfd-epoll"], True, False, "P2 P3"),
+    lat("lat_poll", "poll, non-blocking", ("poll", NONBLOCK), (faster(20),), quick=False),
+    lat("lat_select", "select, non-blocking", ("select", NONBLOCK), (faster(20),), quick=False),
+)
+THROUGHPUT = (
+    rate("rate", ""),
+    rate("rate_pin", ", pinned", True, False),
+    bandwidth("bw_1m", "1 MiB", "1M", (faster(2.5),)),
+    bandwidth("bw_1m_pin", "1 MiB, pinned,", "1M", (faster(2.5),), True, False),
+    bandwidth("bw", "128 KiB", "128K", (faster(2.5),), quick=False),
+)
+CONNECTIONS = (
+    Run("conn", rsperf(["--conn"], ("epoll",)), BOTH, earns=False, rows=(
+        Row("conn", "connect, 64 B, reply, close", "k/s", "per_s", 1e-3, False, (faster(0.98), faster(0.98, SLEEP)),
+            "P8"),)),
+)
+ALONE = (
+    alone("alone_lat", "64 B ping-pong, only the client preloaded", "µs", "rtt_ns.p50", US, True,
+          rsperf(["--lat"], pinned=True, warm_up=["--warmup", 0.05]), True),
+    alone("alone_bw", "128 KiB sends, only the client preloaded", "Gb/s", "out.gbit_per_s", 1, False,
+          rsperf(["--bw"], pinned=True, warm_up=["--warmup", 0.05])),
+    alone("alone_udp", "UDP: send and recv of 64 B", "ns a call", "ns_per_call", 1, True, calls("--udp"), True),
+    alone("alone_local", "Unix socket: write and read of 64 B", "ns a call", "ns_per_call", 1, True,
+          calls("--local")),
+    alone("alone_file", "file: pwrite and pread of 64 B", "ns a call", "ns_per_call", 1, True, calls("--file")),
+)
+MANY = (
+    Run("threads", threads, BOTH, quick=False, cost_s=0.7, rows=(
+        Row("threads_16", "16 connections, 4 threads at each end", "k/s", "threads_4.per_s", 1e-3, False,
+            (faster(3),), "P11"),
+        Row("threads_keep", "the same, against 1 thread at each end", "×",
+            lambda r: r["threads_4"]["per_s"] / r["threads_1"]["per_s"], 1, False, (figure_at_least(0.9),), "P11"))),
+    Run("pairs_lat", pairs("--lat", 4), BOTH, cost_s=0.5, rows=(
+        Row("pairs_lat", "4 pairs at once, round trips", "k/s", "per_s", 1e-3, False, not_below(SPIN, SLEEP), "P12"),
+        Row("pairs_p99", "4 pairs at once, worst p99", "µs", "p99", US, True, not_below(SPIN, SLEEP), "P12"))),
+    Run("pairs_bw", pairs("--bw", 4), BOTH, quick=False, cost_s=0.5, rows=(
+        Row("pairs_bw", "4 pairs at once, 128 KiB sends", "Gb/s", "gbit_per_s", 1, False, not_below(SPIN, SLEEP),
+            "P12"),)),
+    Run("core_lat", pairs("--lat", 1, True), BOTH, rows=(
+        Row("core_lat", "a pair on one core, round trips", "k/s", "per_s", 1e-3, False, not_below(SPIN, SLEEP),
+            "P12"),
+        Row("core_p99", "a pair on one core, p99", "µs", "p99", US, True, not_below(SPIN, SLEEP), "P12"))),
+    Run("core_bw", pairs("--bw", 1, True), BOTH, quick=False, rows=(
+        Row("core_bw", "a pair on one core, 128 KiB sends", "Gb/s", "gbit_per_s", 1, False, not_below(SPIN, SLEEP),
+            "P12"),)),
+)
+CPU = (
+    Run("cpu_gb", rsperf(["--bw"], warm_up=["--warmup", 0], cpu=True), BOTH + (UNIX,), (CPU_BYTES,)),
+    Run("cpu_messages", cpu_per_message, BOTH + (UNIX, LIMIT), (CPU_MESSAGES,)),
+)
+SLOTS_ALONE = Run("slots", every_slot, (LIMIT,), (), earns=False, rounds=1, share=2)
+SWEEPS = (
+    Run("lat_by_size", by_size("--lat", lambda r: r["rtt_ns"]["p50"] * US), BOTH + (UNIX,), (), quick=False, rounds=3,
+        cost_s=1.2, share=1.6, axis="bytes"),
+    Run("bw_by_size", by_size("--bw", gbit), BOTH + (UNIX,), (), quick=False, rounds=3, cost_s=1.2, share=1.6,
+        axis="bytes"),
+    Run("by_conns", by_conns, BOTH + (UNIX,), (), quick=False, rounds=3, cost_s=1.2, share=1.4, axis="connections"),
+)

@@ -1,0 +1,96 @@
+"""Many streams that rest: their memory, what they cost those that do not, and that there can be so many."""
+import contextlib
+import os
+import time
+
+from harness import RSPERF, SPIN, TCP, Failure
+from rows_rsperf import last_json, where
+from table import Row, Run, figure_at_least, figure_at_most
+
+FEW, SOME, MANY = 10, 510, 10000
+WAIT = ("--wait", "epoll", "--nonblock")
+OPEN_S = 120
+
+
+def at_rest(stage, idle, conns, seconds, look=None):
+    """A server and a client with streams that rest beside those that work; look: at both, while they do."""
+    stage.elsewhere()
+    server = stage.server(RSPERF, "server", *WAIT, *where(stage))
+    client = stage.start(RSPERF, "client", "--lat", *WAIT, "--conns", conns, "--idle", idle, "--time", seconds,
+                         "--json", *where(stage))
+    seen = None
+    deadline = time.monotonic() + OPEN_S
+    while look and "streams rest" not in client.log.read_text(errors="replace"):
+        if time.monotonic() > deadline or os.waitid(os.P_PID, client.process.pid,
+                                                    os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            raise Failure(f"rsperf: its streams never rested: {client.log.read_text(errors='replace')[-400:]}")
+        time.sleep(0.01)
+    if look:
+        seen = look(server.pid, client.process.pid)
+    said, travel = stage.finish(client, OPEN_S + seconds)
+    stage.end(server)
+    return last_json(said), travel, seen
+
+
+def rollup(pid):
+    """A process's share of the memory it has, by kind, in bytes."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
+        lines = [line.split() for line in f]
+    return {cells[0].rstrip(":"): int(cells[1]) * 1024 for cells in lines if cells[-1] == "kB"}
+
+
+def shared_files(pids):
+    """Bytes of the memory files that these processes map, each file once; None where that may not be looked at."""
+    sizes = {}
+    for pid in pids:
+        try:
+            for name in os.listdir(f"/proc/{pid}/map_files"):
+                path = f"/proc/{pid}/map_files/{name}"
+                with contextlib.suppress(FileNotFoundError):
+                    if os.readlink(path).startswith("/memfd:"):
+                        info = os.stat(path)
+                        sizes[info.st_ino] = info.st_blocks * 512
+        except PermissionError:
+            return None
+    return sum(sizes.values())
+
+
+def memory(*pids):
+    """Of both ends together. A memory file counts by what it has, not by what is mapped of it just now."""
+    parts = [rollup(pid) for pid in pids]
+    shared = shared_files(pids)
+    if shared is None:
+        return sum(p["Pss"] for p in parts)
+    return sum(p["Pss"] - p.get("Pss_Shmem", 0) for p in parts) + shared
+
+
+def idle_memory(stage, seconds):
+    """The growth from few to some, by the number of streams that grew: direct ones where the library is there."""
+    del seconds
+    _, few, before = at_rest(stage, FEW, 1, 0.5, memory)
+    _, some, after = at_rest(stage, SOME, 1, 0.5, memory)
+    grown = some.direct - few.direct if stage.mode.client else SOME - FEW
+    if grown <= 0:
+        raise Failure(f"no stream rests direct: {some.text()}")
+    return {"bytes": (after - before) / grown, "streams": grown}, some
+
+
+def idle_cost(stage, seconds):
+    """A round trip of ten streams, beside few that rest and beside many."""
+    few, _, _ = at_rest(stage, FEW, 10, seconds)
+    many, travel, _ = at_rest(stage, MANY, 10, seconds)
+    return {"few": few, "many": many, "opened": many["idle"], "opened_per_s": many["idle"] / many["idle_s"]}, travel
+
+
+SYSTEM = (
+    Run("idle_memory", idle_memory, (TCP, SPIN), rounds=2, quick=False, cost_s=3, share=0, rows=(
+        Row("idle_memory", "memory of a stream at rest, both ends", "KiB", "bytes", 1 / 1024, True,
+            (figure_at_most(16),), "P10"),)),
+    Run("idle_cost", idle_cost, (TCP, SPIN), rounds=2, quick=False, cost_s=12, rows=(
+        Row("idle_cost", "10 streams beside 10,000 at rest, against beside 10, time of a round trip", "×",
+            lambda r: r["many"]["rtt_ns"]["mean"] / r["few"]["rtt_ns"]["mean"], 1, True, (figure_at_most(1.2),),
+            "P10"),
+        Row("idle_many", "streams opened, used, at rest, and used again", "streams", "opened", 1, False,
+            (figure_at_least(MANY),), "P10"),
+        Row("idle_rate", "the same, opened and used a second", "k/s", "opened_per_s", 1e-3, part="P10"))),
+)

@@ -1,0 +1,185 @@
+"""What a run is, what a row of the table shows of it, and what it is held against. Pure: samples in, words out."""
+import random
+import statistics
+from dataclasses import dataclass, field
+from typing import Callable
+
+from harness import LIMIT, ONE_SIDE, SPIN, TCP, Mode, Travel
+
+NOISE = 0.05  # a ratio this close to 1 is no gain; nor is one whose samples overlap
+NAMES = {"tcp": "TCP", "unix": "the unix socket", "limit": "the limit", "spin": "spinning", "sleep": "sleeping",
+         "one side": "one side"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A bound of the issue. base None: on the figure itself. Else on its ratio to the base: how many times better, or,
+    at_most, how many times worse."""
+
+    bound: float
+    mode: Mode = SPIN
+    base: Mode = TCP
+    at_most: bool = False
+
+    def text(self, unit=""):
+        of = "" if self.base is TCP else f" {unit}" if self.base is None else f" {NAMES[self.base.name]}"
+        times = "" if self.base is None else "×"
+        who = "" if self.mode is SPIN else NAMES[self.mode.name] + " "
+        return f"{who}{'≤' if self.at_most else '≥'} {self.bound:g}{times}{of}"
+
+
+@dataclass(frozen=True)
+class CostTarget:
+    """Pairs of neighbours in time: at the most so many percent worse."""
+
+    percent: float
+
+    def text(self, unit=""):
+        del unit
+        return f"≤ {self.percent:g} % worse"
+
+
+def faster(bound, mode=SPIN, base=TCP):
+    return Target(bound, mode, base)
+
+
+def near_limit(bound, mode=SPIN):
+    return Target(bound, mode, LIMIT, at_most=True)
+
+
+def figure_at_most(bound, mode=SPIN):
+    return Target(bound, mode, None, at_most=True)
+
+
+def figure_at_least(bound, mode=SPIN):
+    return Target(bound, mode, None)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: one figure out of what a run brought back."""
+
+    key: str
+    title: str
+    unit: str
+    pick: object  # "a.b" in the result, or a function of it
+    scale: float = 1.0  # figure to unit
+    lower_is_better: bool = False
+    targets: tuple = ()
+    part: str = ""  # of the issue's table
+
+    def gain(self, base, figure):
+        return base / figure if self.lower_is_better else figure / base
+
+    def figure(self, result):
+        value = self.pick(result) if callable(self.pick) else dig(result, self.pick)
+        return value * self.scale
+
+
+@dataclass(frozen=True)
+class Run:
+    """A server and a client on a stage, once in each mode, in turns: what rows are made of."""
+
+    key: str
+    call: Callable  # (stage, seconds) -> (result: dict, Travel)
+    modes: tuple
+    rows: tuple
+    earns: bool = True  # expected to be accelerated
+    turns: int = 1  # short turns in a round, one mode after the other, compared pair by pair
+    quick: bool = True
+    rounds: int = 0  # at the most so many; 0: as all
+    cost_s: float = 0.35  # a turn's time beside what it measures
+    share: float = 1.0  # of the time of a turn
+    axis: str = ""  # results are {point: value}, for a plot over this
+
+    def turn_s(self, seconds):
+        return max(seconds * self.share / self.turns, 0.2 if self.turns > 1 else 0)
+
+    def duration_s(self, rounds, seconds):
+        rounds = min(rounds, self.rounds or rounds)
+        return rounds * self.turns * len(self.modes) * (self.turn_s(seconds) + self.cost_s)
+
+
+@dataclass
+class Cell:
+    """All that one run brought back in one mode."""
+
+    results: list = field(default_factory=list)
+    travel: Travel = field(default_factory=Travel)
+    errors: list = field(default_factory=list)
+
+
+class Table:
+    """Cells by run and mode; how rows read them."""
+
+    def __init__(self, runs):
+        self.runs = runs
+        self.cells = {(run.key, mode.name): Cell() for run in runs for mode in run.modes}
+
+    def cell(self, run, mode):
+        return self.cells.get((run.key, mode.name))
+
+    def samples(self, run, row, mode):
+        cell = self.cell(run, mode)
+        return [row.figure(result) for result in cell.results] if cell else []
+
+    def ratio(self, run, row, mode, base=TCP):
+        figures, bases = self.samples(run, row, mode), self.samples(run, row, base)
+        if not figures or not bases:
+            return None
+        return row.gain(statistics.median(bases), statistics.median(figures))
+
+
+def dig(result, path):
+    for name in path.split("."):
+        result = result[name]
+    return result
+
+
+def apart(some, others):
+    return min(some) > max(others) or max(some) < min(others)
+
+
+def spread(samples):
+    return (max(samples) - min(samples)) / statistics.median(samples)
+
+
+def pairs_interval(row, base, figures):
+    """Percent better (worse: negative), pair by pair: the median, and where it lies with 95 % confidence."""
+    pairs = [(row.gain(a, b) - 1) * 100 for a, b in zip(base, figures)]
+    chance = random.Random(1)  # the same samples give the same interval
+    medians = sorted(statistics.median(chance.choices(pairs, k=len(pairs))) for _ in range(2000))
+    return statistics.median(pairs), medians[50], medians[-51]
+
+
+def cost_verdict(target, low, high):
+    """What lies within the interval is neither shown nor refuted."""
+    if low >= -target.percent:
+        return "met"
+    return "not met" if high < -target.percent else "open"
+
+
+def verdict(table, run, row, target):
+    """(met, not met, open or failed; the value that was held against the bound, or None)."""
+    if isinstance(target, CostTarget):
+        base, figures = table.samples(run, row, TCP), table.samples(run, row, ONE_SIDE)
+        if not base or not figures or any(table.cell(run, mode).errors for mode in (TCP, ONE_SIDE)):
+            return "failed", None  # without one sample the others are no neighbours
+        median, low, high = pairs_interval(row, base, figures)
+        return cost_verdict(target, low, high), median
+    figures = table.samples(run, row, target.mode)
+    if target.base is None:
+        value = statistics.median(figures) if figures else None
+    else:
+        value = table.ratio(run, row, target.mode, target.base)
+    if value is None:
+        return "failed", None
+    if target.at_most:
+        value = 1 / value if target.base else value
+        return ("met" if value <= target.bound else "not met"), value
+    if value >= target.bound:
+        return "met", value
+    # "Not below TCP" is refuted only by samples that are.
+    if target.base and target.bound <= 1 and not apart(figures, table.samples(run, row, target.base)):
+        return "open", value
+    return "not met", value
