@@ -20,14 +20,19 @@ PROGRAMS = ("iperf3", "redis-server", "redis-benchmark", "nginx", "wrk", "memcac
 
 
 def measure(run, mode, seconds, cell):
+    errors = []
     try:
         with Stage(mode) as stage:
             result, travel = run.call(stage, seconds)
             for row in run.rows:
                 row.figure(result)
     except Failure as e:
-        cell.errors.append(str(e))
-        print(f"{run.key} {mode.name}: {e}", file=sys.stderr)
+        errors.append(str(e))
+    # A server that crashes when it is ended has given its figure, and is an error all the same.
+    for error in errors + stage.crashes:
+        print(f"{run.key} {mode.name}: {error}", file=sys.stderr)
+        cell.errors.append(error)
+    if errors:
         return
     # As it comes back from JSON, where plots are made again from a file.
     cell.results.append({str(key): value for key, value in result.items()})

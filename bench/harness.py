@@ -80,6 +80,8 @@ class Travel:
     def text(self):
         if not self.known:
             return "unknown: the process left no statistics"
+        if not self.streams:
+            return "no TCP stream"
         if not self.direct:
             text = f"stayed on TCP, direct 0/{self.streams}"
         else:
@@ -161,6 +163,7 @@ class Stage:
     def __init__(self, mode):
         self.mode = mode
         self.processes = []
+        self.crashes = []
 
     def __enter__(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="rsock-bench-"))
@@ -173,8 +176,7 @@ class Stage:
             self.end(p)
         shutil.rmtree(self.dir, ignore_errors=True)
 
-    @staticmethod
-    def end(p):
+    def end(self, p):
         """A process and all that it started."""
         if p.returncode is not None:
             return  # waited for, so its number may be another's by now
@@ -187,7 +189,9 @@ class Stage:
         # It leads a session of its own and is not yet waited for: this group is ours, and nobody else's.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(p.pid, signal.SIGKILL)
-        Stage._reap(p)
+        self._reap(p)
+        if p.returncode < 0 and -p.returncode not in (signal.SIGTERM, signal.SIGKILL):
+            self.crashes.append(f"{p.args[0]} ended by {signal.Signals(-p.returncode).name}")
 
     @staticmethod
     def _reap(p):
@@ -249,6 +253,8 @@ class Stage:
             os.close(fd)
         self._reap(client.process)
         said = client.log.read_text(errors="replace")
+        if "cannot be preloaded" in said:
+            raise Failure(f"{client.name} ran without the library: {said[:400]}")
         if client.process.returncode:
             raise Failure(f"{client.name} ended with status {client.process.returncode}: {said[-400:]}")
         return said, read_travel(client.stat, client.port)

@@ -17,7 +17,7 @@ def ratio_text(table, run, row, mode):
         return ""
     ratio = table.ratio(run, row, mode)
     if ratio is None:
-        return "**failed**"
+        return "" if cell.results and table.cell(run, TCP).results else "**failed**"
     if abs(ratio - 1) <= NOISE or not apart(table.samples(run, row, mode), table.samples(run, row, TCP)):
         return f"no gain, {ratio:.2f}×"
     return f"**{ratio:.2f}×**" if ratio > 1 else f"slower, {ratio:.2f}×"

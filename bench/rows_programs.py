@@ -130,22 +130,22 @@ def redis_run(command, clients, requests_per_s, pipeline=1, quick=True):
 
 
 PROGRAMS = (
-    Run("iperf3", iperf3, BOTH, (Row("iperf3", "iperf3, 1 stream", "Gb/s", "bits_per_s", GBIT, False, (faster(2.5),),
-                                     "P5"),)),
+    Run("iperf3", iperf3, BOTH, whole=True, rows=(
+        Row("iperf3", "iperf3, 1 stream", "Gb/s", "bits_per_s", GBIT, False, (faster(2.5),), "P5"),)),
     redis_run("get", 1, 30000),
     redis_run("set", 1, 30000, quick=False),
     redis_run("get", 50, 80000),
     redis_run("set", 50, 80000, quick=False),
     redis_run("get", 50, 400000, 16),
     redis_run("set", 50, 400000, 16, quick=False),
-    Run("nginx_1", nginx(1), BOTH, (
+    Run("nginx_1", nginx(1), BOTH, whole=True, rows=(
         Row("nginx_1_p50", "nginx 612 B keep-alive, 1 connection, p50", "µs", "p50_s", 1e6, True, (faster(6),), "P7"),
         Row("nginx_1", "nginx 612 B keep-alive, 1 connection", "k/s", "per_s", KILO, part="P7"))),
-    Run("nginx_64", nginx(64), BOTH, (
+    Run("nginx_64", nginx(64), BOTH, whole=True, rows=(
         Row("nginx_64", "nginx 612 B keep-alive, 64 connections", "k/s", "per_s", KILO, False, (faster(3),), "P7"),)),
-    Run("nginx_file", nginx(1, os.urandom(FILE_BYTES)), BOTH, quick=False, rows=(
+    Run("nginx_file", nginx(1, os.urandom(FILE_BYTES)), BOTH, whole=True, quick=False, rows=(
         Row("nginx_file", "nginx 1 MiB file, 1 connection", "files/s", "per_s", 1, False, (faster(3),), "P7"),)),
-    Run("memcached", memcached, BOTH, quick=False, rows=(
+    Run("memcached", memcached, BOTH, whole=True, quick=False, rows=(
         Row("memcached", "memcached 4 threads, memcaslap 4 threads, 16 connections", "k/s", "per_s", KILO, False,
             (faster(3),), "P11"),)),
 )

@@ -134,9 +134,8 @@ def pairs(test, count, one_core=False):
 
 def calls(kind):
     def run(stage, seconds):
-        said, travel = stage.client(RSPERF, "calls", kind, "--time", seconds, "--warmup", 0.02, "--json",
-                                    *ends(True)[1])
-        return last_json(said), travel
+        said, _ = stage.client(RSPERF, "calls", kind, "--time", seconds, "--warmup", 0.02, "--json", *ends(True)[1])
+        return last_json(said), Travel(known=True)
     return run
 
 
@@ -214,7 +213,7 @@ THROUGHPUT = (
     bandwidth("bw", "128 KiB", "128K", (faster(2.5),), quick=False),
 )
 CONNECTIONS = (
-    Run("conn", rsperf(["--conn"], ("epoll",)), BOTH, earns=False, rows=(
+    Run("conn", rsperf(["--conn"], ("epoll",)), BOTH + (UNIX,), earns=False, rows=(
         Row("conn", "connect, 64 B, reply, close", "k/s", "per_s", 1e-3, False, (faster(0.98), faster(0.98, SLEEP)),
             "P8"),)),
 )
@@ -229,22 +228,22 @@ ALONE = (
     alone("alone_file", "file: pwrite and pread of 64 B", "ns a call", "ns_per_call", 1, True, calls("--file")),
 )
 MANY = (
-    Run("threads", threads, BOTH, quick=False, cost_s=0.7, rows=(
+    Run("threads", threads, BOTH + (UNIX,), quick=False, cost_s=0.7, rows=(
         Row("threads_16", "16 connections, 4 threads at each end", "k/s", "threads_4.per_s", 1e-3, False,
             (faster(3),), "P11"),
         Row("threads_keep", "the same, against 1 thread at each end", "×",
             lambda r: r["threads_4"]["per_s"] / r["threads_1"]["per_s"], 1, False, (figure_at_least(0.9),), "P11"))),
-    Run("pairs_lat", pairs("--lat", 4), BOTH, cost_s=0.5, rows=(
+    Run("pairs_lat", pairs("--lat", 4), BOTH + (UNIX,), cost_s=0.5, rows=(
         Row("pairs_lat", "4 pairs at once, round trips", "k/s", "per_s", 1e-3, False, not_below(SPIN, SLEEP), "P12"),
         Row("pairs_p99", "4 pairs at once, worst p99", "µs", "p99", US, True, not_below(SPIN, SLEEP), "P12"))),
-    Run("pairs_bw", pairs("--bw", 4), BOTH, quick=False, cost_s=0.5, rows=(
+    Run("pairs_bw", pairs("--bw", 4), BOTH + (UNIX,), quick=False, cost_s=0.5, rows=(
         Row("pairs_bw", "4 pairs at once, 128 KiB sends", "Gb/s", "gbit_per_s", 1, False, not_below(SPIN, SLEEP),
             "P12"),)),
-    Run("core_lat", pairs("--lat", 1, True), BOTH, rows=(
+    Run("core_lat", pairs("--lat", 1, True), BOTH + (UNIX,), rows=(
         Row("core_lat", "a pair on one core, round trips", "k/s", "per_s", 1e-3, False, not_below(SPIN, SLEEP),
             "P12"),
         Row("core_p99", "a pair on one core, p99", "µs", "p99", US, True, not_below(SPIN, SLEEP), "P12"))),
-    Run("core_bw", pairs("--bw", 1, True), BOTH, quick=False, rows=(
+    Run("core_bw", pairs("--bw", 1, True), BOTH + (UNIX,), quick=False, rows=(
         Row("core_bw", "a pair on one core, 128 KiB sends", "Gb/s", "gbit_per_s", 1, False, not_below(SPIN, SLEEP),
             "P12"),)),
 )

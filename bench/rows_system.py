@@ -79,7 +79,8 @@ def idle_cost(stage, seconds):
     """A round trip of ten streams, beside few that rest and beside many."""
     few, _, _ = at_rest(stage, FEW, 10, seconds)
     many, travel, _ = at_rest(stage, MANY, 10, seconds)
-    return {"few": few, "many": many, "opened": many["idle"], "opened_per_s": many["idle"] / many["idle_s"]}, travel
+    return {"few": few, "many": many, "opened": many["idle"], "opened_per_s": many["idle"] / many["idle_s"],
+            "direct": 100 * travel.direct / travel.streams if travel.streams else 0.0}, travel
 
 
 SYSTEM = (
@@ -92,5 +93,6 @@ SYSTEM = (
             "P10"),
         Row("idle_many", "streams opened, used, at rest, and used again", "streams", "opened", 1, False,
             (figure_at_least(MANY),), "P10"),
+        Row("idle_direct", "of these streams, direct", "%", "direct", part="P10"),
         Row("idle_rate", "the same, opened and used a second", "k/s", "opened_per_s", 1e-3, part="P10"))),
 )

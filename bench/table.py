@@ -90,6 +90,7 @@ class Run:
     rounds: int = 0  # at the most so many; 0: as all
     cost_s: float = 0.35  # a turn's time beside what it measures
     share: float = 1.0  # of the time of a turn
+    whole: bool = False  # the program counts in whole seconds
     axis: str = ""  # results are {point: value}, for a plot over this
 
     def turn_s(self, seconds):
@@ -97,7 +98,8 @@ class Run:
 
     def duration_s(self, rounds, seconds):
         rounds = min(rounds, self.rounds or rounds)
-        return rounds * self.turns * len(self.modes) * (self.turn_s(seconds) + self.cost_s)
+        turn_s = max(1, round(self.turn_s(seconds))) if self.whole else self.turn_s(seconds)
+        return rounds * self.turns * len(self.modes) * (turn_s + self.cost_s)
 
 
 @dataclass
@@ -125,7 +127,7 @@ class Table:
 
     def ratio(self, run, row, mode, base=TCP):
         figures, bases = self.samples(run, row, mode), self.samples(run, row, base)
-        if not figures or not bases:
+        if not figures or not bases or not statistics.median(figures) or not statistics.median(bases):
             return None
         return row.gain(statistics.median(bases), statistics.median(figures))
 
@@ -141,7 +143,8 @@ def apart(some, others):
 
 
 def spread(samples):
-    return (max(samples) - min(samples)) / statistics.median(samples)
+    median = statistics.median(samples)
+    return (max(samples) - min(samples)) / median if median else 0.0
 
 
 def pairs_interval(row, base, figures):

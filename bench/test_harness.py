@@ -245,6 +245,18 @@ class StageTests(unittest.TestCase):
         with self.assertRaisesRegex(Failure, "ended: no"), Stage(TCP) as stage:
             stage.server("sh", "-c", "echo no; exit 3")
 
+    def test_a_library_that_is_not_there_is_a_failure(self):
+        with self.assertRaisesRegex(Failure, "without the library"), Stage(SPIN) as stage:
+            stage.client("sh", "-c", "LD_PRELOAD=./no-such-library.so exec true")
+
+    def test_a_server_that_crashes_at_its_end_shows(self):
+        with Stage(TCP) as stage:
+            stage.server("python3", "-c", "import os, signal, socket, time\n"
+                         "signal.signal(signal.SIGTERM, lambda *_: os.abort())\n"
+                         f"s = socket.create_server(('127.0.0.1', {stage.port}))\n"
+                         "time.sleep(600)")
+        self.assertEqual(stage.crashes, ["python3 ended by SIGABRT"])
+
     def test_preloading_is_by_mode_only(self):
         os.environ["RSOCK_LOG"] = "debug"
         self.addCleanup(os.environ.pop, "RSOCK_LOG")

@@ -31,7 +31,7 @@ struct rsk_worker {
 	struct rsk_load load;
 	struct rsk_load_conn *conns; /* borrowed: this worker's part of the client's */
 	unsigned int conn_count;
-	unsigned int opening; /* idle streams that are to rest before the load begins */
+	unsigned int opening; /* so many are to rest before it goes on; 0: the load runs */
 	uint64_t opened_ns;   /* how long that took */
 	int rc;
 	char why[128];
@@ -112,29 +112,29 @@ static void rsk_worker_run(struct rsk_worker *w, struct rsk_loop *loop)
 		rsk_worker_fail(w, rsk_wait_name(w->client->opts->wait), rc);
 }
 
-/* Opens the idle streams, or rouses those that there are, some at a time, each for so many round trips. */
-static void rsk_worker_idle(struct rsk_worker *w, struct rsk_loop *loop, bool open, uint64_t calls)
+/*
+ * Opens connections, or rouses those that rest, some at a time, each for so many round trips. They
+ * were added in order, so a connection's number is that of its slot.
+ */
+static void rsk_worker_use(struct rsk_worker *w, struct rsk_loop *loop, unsigned int from,
+			   unsigned int to, bool open, uint64_t calls)
 {
-	const struct rsk_opts *opts = w->client->opts;
-	unsigned int done = 0;
+	while (from < to && !w->rc) {
+		unsigned int n = to - from < RSK_IDLE_BATCH ? to - from : RSK_IDLE_BATCH;
 
-	while (done < opts->idle && !w->rc) {
-		unsigned int n = opts->idle - done < RSK_IDLE_BATCH ? opts->idle - done :
-								      RSK_IDLE_BATCH;
-
-		w->opening = open ? done + n : opts->idle;
-		for (; n && !w->rc; n--, done++) {
-			struct rsk_load_conn *lc = &w->conns[w->conn_count + done];
+		w->opening = open ? from + n : w->load.resting;
+		for (; n && !w->rc; n--, from++) {
+			struct rsk_load_conn *lc = &w->conns[from];
 
 			if (!open) {
 				rsk_load_rouse(lc, calls);
-				rsk_loop_kick(loop, loop->first + done);
+				rsk_loop_kick(loop, loop->first + from);
 				continue;
 			}
 			lc->idle = true;
 			lc->messages = calls;
 			if (rsk_worker_connect(w, lc) == 0)
-				rsk_loop_add(loop, &lc->conn); /* in slot first + done */
+				rsk_loop_add(loop, &lc->conn);
 		}
 		if (!w->rc)
 			rsk_worker_run(w, loop);
@@ -142,18 +142,27 @@ static void rsk_worker_idle(struct rsk_worker *w, struct rsk_loop *loop, bool op
 	w->opening = 0;
 }
 
-/* The time of the load begins where the streams beside it rest. */
+/*
+ * The streams of the load are opened first, and rest like those beside them until all are there:
+ * only then the load begins, and its time.
+ */
 static void rsk_worker_rest(struct rsk_worker *w, struct rsk_loop *loop)
 {
 	const struct rsk_opts *opts = w->client->opts;
 	uint64_t begun = rsk_now_ns();
 
 	w->load.from_ns = UINT64_MAX;
-	rsk_worker_idle(w, loop, true, RSK_IDLE_CALLS);
+	rsk_worker_use(w, loop, 0, w->conn_count + opts->idle, true, RSK_IDLE_CALLS);
 	w->opened_ns = rsk_now_ns() - begun;
 	rsk_load_times(&w->load);
-	if (!w->rc)
-		fprintf(stderr, "rsperf client: %u streams rest\n", opts->idle);
+	if (w->rc)
+		return;
+	fprintf(stderr, "rsperf client: %u streams rest\n", opts->idle);
+	for (unsigned int i = 0; i < w->conn_count; i++) {
+		w->conns[i].idle = false;
+		rsk_load_rouse(&w->conns[i], 0);
+		rsk_loop_kick(loop, loop->first + i);
+	}
 }
 
 static void rsk_worker_loop(struct rsk_worker *w)
@@ -169,13 +178,13 @@ static void rsk_worker_loop(struct rsk_worker *w)
 	}
 	if (opts->idle)
 		rsk_worker_rest(w, &loop);
-	for (unsigned int i = 0; i < w->conn_count && !w->rc; i++)
+	for (unsigned int i = 0; !opts->idle && i < w->conn_count && !w->rc; i++)
 		if (rsk_worker_connect(w, &w->conns[i]) == 0)
 			rsk_loop_add(&loop, &w->conns[i].conn);
 	if (!w->rc)
 		rsk_worker_run(w, &loop);
 	if (opts->idle && !w->rc)
-		rsk_worker_idle(w, &loop, false, 1);
+		rsk_worker_use(w, &loop, w->conn_count, w->conn_count + opts->idle, false, 1);
 	rsk_loop_fini(&loop);
 }
 

@@ -224,6 +224,7 @@ void rsk_load_rouse(struct rsk_load_conn *lc, uint64_t calls)
 {
 	lc->messages = calls;
 	lc->load->resting--;
+	lc->begun_ns = rsk_now_ns();
 	rsk_ping_stamp(lc);
 	atomic_store_explicit(&lc->conn.wants, RSK_OUT, memory_order_release);
 }

@@ -36,7 +36,7 @@ struct rsk_load_conn {
 	struct rsk_span in;  /* receiving half's */
 };
 
-/* An idle stream that rests is to make so many more round trips. */
+/* A stream that rests is to make so many more round trips; not idle any more: the load's. */
 void rsk_load_rouse(struct rsk_load_conn *lc, uint64_t calls);
 
 /* Connects nothing: takes a connected fd over, and makes it ready to send the hello. */
