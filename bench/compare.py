@@ -18,6 +18,8 @@ from table import Table
 
 PROGRAMS = ("iperf3", "redis-server", "redis-benchmark", "nginx", "wrk", "memcached", "memcaslap", "gnuplot")
 
+FULL, QUICK = (5, 1), (3, 0.35)  # rounds, and seconds of one measurement
+
 
 def measure(run, mode, seconds, cell):
     errors = []
@@ -54,15 +56,15 @@ def measure_all(table, rounds, seconds):
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--quick", action="store_true", help="about three minutes: fewer rows, 3 rounds of 0.4 s")
-    p.add_argument("--rounds", type=int, help="rounds (5)")
-    p.add_argument("--seconds", type=float, help="length of one measurement (1)")
+    p.add_argument("--quick", action="store_true", help="about three minutes: fewer rows, shorter turns")
+    p.add_argument("--rounds", type=int, help=f"rounds ({FULL[0]})")
+    p.add_argument("--seconds", type=float, help=f"length of one measurement ({FULL[1]})")
     p.add_argument("--only", help="comma-separated: " + ", ".join(run.key for run in RUNS))
     p.add_argument("--list", action="store_true", help="what there is, and about how long it takes; measures nothing")
     p.add_argument("--json", type=pathlib.Path, help="result file (build/bench/bench[-quick].json); plots beside it")
     args = p.parse_args()
-    args.rounds = args.rounds or (3 if args.quick else 5)
-    args.seconds = args.seconds or (0.4 if args.quick else 1)
+    rounds, seconds = QUICK if args.quick else FULL
+    args.rounds, args.seconds = args.rounds or rounds, args.seconds or seconds
     args.json = args.json or harness.BUILD / "bench" / ("bench-quick.json" if args.quick else "bench.json")
     if args.rounds < 1 or not 0.1 <= args.seconds <= 600:
         p.error("at least one round, and 0.1 to 600 seconds")
