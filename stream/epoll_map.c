@@ -9,8 +9,8 @@
  * looked at itself, also in the last look before a sleep: announce, fence, look; slot, fence, bells. A mark that
  * stands never keeps a sender from ringing.
  *
- * Only for level-triggered registrations, since the edge is in the mark; and for streams that are registered once: others
- * need the mark.
+ * Only for level-triggered registrations, since the edge is in the mark; and for streams that are registered once:
+ * others need the mark.
  */
 #include <rsock/sys.h>
 

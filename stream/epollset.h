@@ -66,8 +66,9 @@ struct rsk_epoll {
 	uint32_t turn;		     /* whose news come first: the rings', the kernel's */
 	uint32_t spin_ns;
 	/*
-	 * The registration that was told last, if level-triggered and its stream's only one: its ring is looked at itself, and its mark in the
-	 * peer's ready map stays there, where it costs nobody a cache line. NULL: none. Under the lock.
+	 * The registration that was told last, if level-triggered and its stream's only one: its ring is looked
+	 * at itself, and its mark in the peer's ready map stays there, where it costs nobody a cache line. NULL:
+	 * none. Under the lock.
 	 */
 	struct rsk_reg *hot;
 	uint32_t kernel_idle; /* how often in a row the kernel had nothing for the application; under the lock */

@@ -35,8 +35,8 @@ static bool readable(struct rsk_stream *s)
 }
 
 /*
- * Both directions on the ring, the companion at rest, nothing new said: the ring alone knows. One lock for who waits for
- * bytes only. False: ask in full.
+ * Both directions on the ring, the companion at rest, nothing new said: the ring alone knows. One lock for who
+ * waits for bytes only. False: ask in full.
  */
 static bool poll_steady(struct rsk_stream *s, short events, short *revents)
 {
