@@ -12,8 +12,6 @@
  * Only for level-triggered registrations, since the edge is in the mark; and for streams that are registered once:
  * others need the mark.
  */
-#include <rsock/sys.h>
-
 #include "epollset.h"
 #include "spin.h"
 #include "stream.h"
@@ -119,8 +117,7 @@ bool rsk_epoll_spin(struct rsk_epoll_spot *spot)
 
 	atomic_fetch_add(&rsk_link_users, 1);
 	if (spot->same_cpu && rsk_knobs.spin_ns) {
-		rsk_sys_sched_yield();
-		useful = stirs(spot);
+		useful = rsk_spin_yield(stirs, spot);
 	} else if (!budget || !spot->e->nlinks) {
 		useful = stirs(spot);
 	} else {

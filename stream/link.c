@@ -65,8 +65,8 @@ int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l)
 		if (i >= RSK_SHM_SHARED_BELL)
 			break;
 		if (atomic_compare_exchange_weak(&l->bells_taken, &taken, taken | 1u << i)) {
+			/* It may still ring for who had it last: one wake-up more than need be. */
 			*b = (struct rsk_bell){ .l = l, .index = i, .fd = l->bell[i] };
-			rsk_bell_drain(b);
 			return 0;
 		}
 	}

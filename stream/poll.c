@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* poll.c - readiness of a stream, and poll(2) over sets that hold joined ones. */
+/* poll.c - poll(2) over sets that hold joined streams. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,139 +11,8 @@
 #include "stream.h"
 #include "wait.h"
 
-#define IN_EVENTS (POLLIN | POLLRDNORM)
 #define OUT_EVENTS (POLLOUT | POLLWRNORM)
-#define END_EVENTS (POLLERR | POLLHUP)
 #define SMALL_SET 32
-
-static short ask_kernel(int fd, short events)
-{
-	struct pollfd p = { .fd = fd, .events = events };
-
-	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 ? p.revents : 0;
-}
-
-/* rx_lock held. Readable as TCP means it: SO_RCVLOWAT bytes, or the end, or an error. */
-static bool readable(struct rsk_stream *s)
-{
-	int low = atomic_load_explicit(&s->rcvlowat, memory_order_relaxed);
-
-	if (!rsk_rx_ready(&s->rx))
-		return false;
-	return low <= 1 || s->rx.fin || s->rx.tcp_eof || s->rx.tcp_err ||
-	       rsk_rx_pending(&s->rx) >= (uint64_t)low;
-}
-
-/*
- * Both directions on the ring, the companion at rest, nothing new said: the ring alone knows. One lock for who
- * waits for bytes only. False: ask in full.
- */
-static bool poll_steady(struct rsk_stream *s, short events, short *revents)
-{
-	bool steady, in, out = false;
-
-	if (atomic_load_explicit(&s->companion_news, memory_order_relaxed) ||
-	    atomic_load_explicit(&s->rcvlowat, memory_order_relaxed) > 1 ||
-	    atomic_load_explicit(&s->rd_shut, memory_order_relaxed) ||
-	    atomic_load_explicit(&s->wr_shut, memory_order_relaxed) || rsk_stream_failed(s))
-		return false;
-	rsk_lock(&s->rx_lock);
-	steady = rsk_rx_steady(&s->rx) && !s->rx.tcp_eof && !s->rx.tcp_err;
-	in = steady && rsk_rx_ready(&s->rx);
-	steady = steady && rsk_rx_steady(&s->rx); /* a command at the head was run */
-	rsk_unlock(&s->rx_lock);
-	if (!steady)
-		return false;
-	if (!(events & OUT_EVENTS)) {
-		steady = !rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx));
-	} else {
-		rsk_lock(&s->tx_lock);
-		steady = rsk_tx_steady(&s->tx);
-		out = rsk_tx_writable(&s->tx);
-		rsk_unlock(&s->tx_lock);
-	}
-	*revents = (short)((in ? events & IN_EVENTS : 0) | (out ? events & OUT_EVENTS : 0));
-	return steady;
-}
-
-short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
-{
-	bool rx_ring, tx_ring, in, room = false, fin;
-	struct rsk_kernel_companion k;
-	short r = 0;
-
-	if (kernel < 0 && poll_steady(s, events, &r))
-		return r;
-	if (kernel > 0 && (kernel & POLLNVAL))
-		return POLLNVAL; /* closed by another thread */
-	if (rsk_stream_failed(s))
-		return (short)((events & (IN_EVENTS | OUT_EVENTS | POLLRDHUP)) | END_EVENTS);
-	rsk_stream_serve(s, fd);
-	rsk_companion_init(&k, s, fd);
-	rsk_lock(&s->rx_lock);
-	in = readable(s);
-	rx_ring = s->rx.state == RSK_RX_ONRING;
-	tx_ring = s->tx.state == RSK_TX_ONRING;
-	if (kernel < 0)
-		kernel = rx_ring && tx_ring && !atomic_load(&s->companion_news) ?
-				 0 :
-				 ask_kernel(fd, (short)(events | POLLIN | POLLRDHUP));
-	/* Whoever is told so now reads until EAGAIN and may not be told again: that read has to look. */
-	if (kernel & (POLLRDHUP | END_EVENTS))
-		atomic_store(&s->companion_news, 1);
-	if (rx_ring && !in && (kernel & (POLLIN | POLLRDHUP | END_EVENTS))) {
-		/* The end shows on the companion: it counts when the ring has nothing before it. */
-		atomic_store(&s->companion_news, 1);
-		rsk_rx_look(&s->rx, &k.c);
-		in = readable(s);
-		rx_ring = s->rx.state == RSK_RX_ONRING;
-	}
-	fin = s->rx.fin;
-	/* Looking at the companion took the socket's error from the kernel: it shows here until it is told. */
-	if (s->rx.tcp_err)
-		kernel |= POLLERR;
-	rsk_unlock(&s->rx_lock);
-	if (tx_ring) {
-		rsk_lock(&s->tx_lock);
-		room = rsk_tx_writable(&s->tx);
-		tx_ring = s->tx.state == RSK_TX_ONRING;
-		rsk_unlock(&s->tx_lock);
-	}
-	if (in || atomic_load(&s->rd_shut) || (!rx_ring && (kernel & POLLIN)))
-		r |= (short)(events & IN_EVENTS);
-	/* Left the ring since the kernel was asked: it was not asked for this. */
-	if (!tx_ring && (events & OUT_EVENTS) && !(kernel & POLLOUT))
-		kernel |= ask_kernel(fd, POLLOUT) & POLLOUT;
-	/* A proposer still sends by TCP; one that repeats, or has lost its rail, takes nothing now. */
-	if (tx_ring ? room : (kernel & POLLOUT) && s->tx.state <= RSK_TX_PROPOSED)
-		r |= (short)(events & OUT_EVENTS);
-	if (atomic_load(&s->wr_shut))
-		r |= (short)(events & OUT_EVENTS);
-	r |= (short)(kernel & (END_EVENTS | POLLNVAL));
-	/*
-	 * A TCP socket that hangs up has ended in this direction too. Who asks while the kernel is at it (tcp_done()
-	 * sets the state, then the shutdown) may see one without the other; who is woken by it never does.
-	 */
-	if (kernel & POLLHUP)
-		r |= (short)(events & (IN_EVENTS | POLLRDHUP));
-	r |= (short)(kernel & events & (POLLRDHUP | POLLPRI));
-	if (fin)
-		r |= (short)(events & POLLRDHUP);
-	return r;
-}
-
-short rsk_stream_kernel_events(struct rsk_stream *s, short events)
-{
-	if (s->tx.state == RSK_TX_ONRING)
-		events &= (short)~OUT_EVENTS;
-	/* Once the companion has shown its end it would show it for ever: only worth waiting for the first time. */
-	if (s->rx.state == RSK_RX_ONRING && (events & IN_EVENTS) &&
-	    !atomic_load(&s->companion_news))
-		events |= POLLIN;
-	return events;
-}
-
-/* ---- poll ---- */
 
 struct item {
 	nfds_t at;
@@ -158,6 +27,7 @@ struct set {
 	nfds_t n;
 	struct item *items;
 	uint32_t nitems, njoined, nepolls, room;
+	nfds_t nasked; /* entries with an fd */
 	struct rsk_bell bells[RSK_SHM_BELLS * 4];
 	uint32_t nbells;
 	bool announced;
@@ -218,8 +88,10 @@ static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 
 	p->fds = fds;
 	p->n = n;
-	for (nfds_t i = 0; i < n; i++)
+	for (nfds_t i = 0; i < n; i++) {
+		p->nasked += fds[i].fd >= 0;
 		hot += fds[i].fd >= 0 && rsk_fd_hot(fds[i].fd);
+	}
 	p->kernel = p->small_fds;
 	p->items = p->small_items;
 	if (n > SMALL_SET) {
@@ -350,6 +222,27 @@ static int merge(struct set *p)
 	return ready;
 }
 
+/* Of a set of nothing but joined streams. The number of ready fds; -1: the kernel has to be asked. */
+static int rings_alone(struct set *p)
+{
+	uint64_t now;
+	int ready = 0;
+
+	if (p->njoined != p->nasked)
+		return -1;
+	now = rsk_now_ns();
+	for (nfds_t i = 0; i < p->n; i++)
+		p->fds[i].revents = 0;
+	for (uint32_t i = 0; i < p->nitems; i++) {
+		struct pollfd *f = &p->fds[p->items[i].at];
+
+		if (!rsk_stream_poll_rings(p->items[i].s, f->events, now, &f->revents))
+			return -1;
+		ready += f->revents != 0;
+	}
+	return ready;
+}
+
 static bool ring_stirs(void *arg)
 {
 	const struct set *p = arg;
@@ -418,41 +311,47 @@ static bool look_at_epolls(struct set *p, uint64_t *until_ns)
 int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
 	struct set p __attribute__((cleanup(set_fini)));
-	uint64_t began, until = UINT64_MAX, relief_ns, look_ns;
-	bool spun = false, epolls;
+	bool at_once = timeout && !timeout->tv_sec && !timeout->tv_nsec, spun = false, epolls;
+	uint64_t began = 0, until = UINT64_MAX, relief_ns, look_ns;
 	int rc;
 
 	p.nitems = p.nbells = p.njoined = p.nepolls = 0;
+	p.nasked = 0;
 	p.announced = false;
 	p.memory = NULL;
 	rc = set_init(&p, fds, n);
 	if (rc < 0)
 		return rc;
-	began = rsk_now_ns();
-	if (timeout)
-		until = began + (uint64_t)timeout->tv_sec * 1000000000u +
+	if (timeout && !at_once)
+		until = rsk_now_ns() + (uint64_t)timeout->tv_sec * 1000000000u +
 			(uint64_t)timeout->tv_nsec;
 	for (;;) {
-		bool last = until <= rsk_now_ns();
+		bool last = at_once || (until != UINT64_MAX && until <= rsk_now_ns());
 
 		look_ns = UINT64_MAX;
 		epolls = look_at_epolls(&p, &look_ns);
+		rc = rings_alone(&p);
+		if (rc > 0)
+			break;
 		if ((!p.njoined && !epolls) || last) {
 			rc = ask(&p, !last, until, mask);
 			return rc < 0 ? rc : merge(&p);
 		}
-		rc = ask(&p, false, 0, NULL);
-		if (rc < 0)
-			return rc;
-		rc = merge(&p);
-		if (rc)
-			break;
+		if (rc < 0) {
+			rc = ask(&p, false, 0, NULL);
+			if (rc < 0)
+				return rc;
+			rc = merge(&p);
+			if (rc)
+				break;
+		}
 		if (p.njoined && !p.announced && !spun) {
 			spun = true;
 			if (spin(&p))
 				continue;
 		}
 		if (p.njoined && !p.announced) {
+			began = rsk_now_ns() - spin_ns;
 			rc = announce_all(&p);
 			if (rc < 0)
 				return rc;
@@ -467,7 +366,8 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		retract_all(&p);
 		spun = false;
 		for (uint32_t i = 0; i < p.nbells; i++)
-			rsk_bell_drain(&p.bells[i]);
+			if (p.kernel[p.n + i].revents)
+				rsk_bell_drain(&p.bells[i]);
 		if (rc < 0)
 			return rc;
 		if (relief_ns <= rsk_now_ns())
@@ -479,6 +379,6 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		if (rc)
 			break;
 	}
-	spin_ns = rsk_spin_learn(spin_ns, rsk_now_ns() - began);
+	spin_ns = began ? rsk_spin_learn(spin_ns, rsk_now_ns() - began) : rsk_knobs.spin_ns;
 	return rc;
 }

@@ -37,6 +37,13 @@ static inline __attribute__((always_inline)) bool rsk_spin(uint32_t budget_ns,
 	return false;
 }
 
+/*
+ * The same where the peer runs on our processor: let it run. Rests for some waits after it was in vain, and for many
+ * after it took long: others want the processor too, and one yield can cost a time slice of theirs; who sleeps is
+ * woken ahead of them.
+ */
+bool rsk_spin_yield(bool (*stirs)(void *), void *arg);
+
 /* A wait that was over within the longest spin allowed would have been worth spinning for; else spin less. */
 static inline uint32_t rsk_spin_learn(uint32_t budget_ns, uint64_t took_ns)
 {

@@ -102,6 +102,8 @@ struct rsk_stream {
 	uint64_t tx_full_credit; /* credit then */
 	uint64_t repropose_work; /* not before so much work; tx_lock */
 	uint32_t ring_full_moves;
+	uint64_t quiet_ns; /* the kernel had nothing on the companion then; ready.c; rx_lock */
+	uint32_t quiet_looks, quiet_acts;
 	uint32_t empty_looks; /* receives that found nothing, since the companion was asked; rx_lock */
 	_Atomic(uint32_t) rx_spin_ns, tx_spin_ns; /* budgets that learn: wait.c */
 
@@ -229,6 +231,12 @@ static inline void rsk_stream_notify(struct rsk_stream *s, uint32_t what)
  * the kernel has just said of the companion; -1: ask it if need be.
  */
 short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel);
+/*
+ * The same from the rings alone. False: the kernel has to be asked, as poll(2) does it, which tells of ends behind
+ * bytes as well; true only if it had nothing many times in a row, last a moment before @now_ns, and this thread has
+ * done nothing since that could show there.
+ */
+bool rsk_stream_poll_rings(struct rsk_stream *s, short events, uint64_t now_ns, short *revents);
 /* What of @events the kernel is to watch on the companion while we sleep. */
 short rsk_stream_kernel_events(struct rsk_stream *s, short events);
 

@@ -14,8 +14,11 @@
 #include "spin.h"
 #include "stream.h"
 
-#define YIELDS_SAME_CPU 2
 #define SPINS_TOLD 64
+#define YIELDS 2
+#define YIELD_SLOW_NS 20000u
+#define YIELD_REST_VAIN 16u
+#define YIELD_REST_SLOW 512u
 
 static __thread uint32_t spins, spins_useful;
 
@@ -35,6 +38,32 @@ void rsk_spun(bool useful)
 	spins_useful += useful;
 	if (++spins >= SPINS_TOLD)
 		rsk_spun_tell();
+}
+
+/* Waits of this thread without another try. */
+static __thread uint32_t yield_rest;
+
+bool rsk_spin_yield(bool (*stirs)(void *), void *arg)
+{
+	uint64_t start, took;
+
+	if (yield_rest) {
+		yield_rest--;
+		return false;
+	}
+	for (int i = 0; i < YIELDS; i++) {
+		start = rsk_now_ns();
+		rsk_sys_sched_yield();
+		took = rsk_now_ns() - start;
+		if (took > YIELD_SLOW_NS)
+			yield_rest = YIELD_REST_SLOW;
+		if (stirs(arg))
+			return true;
+		if (yield_rest)
+			return false;
+	}
+	yield_rest = YIELD_REST_VAIN;
+	return false;
 }
 
 static uint32_t publish_cpu(struct rsk_stream *s)
@@ -77,14 +106,8 @@ static bool spin(struct rsk_wait *w)
 
 	if (!rsk_knobs.spin_ns)
 		return false;
-	if (!rsk_spin_pays(w->s)) {
-		for (int i = 0; i < YIELDS_SAME_CPU; i++) {
-			rsk_sys_sched_yield();
-			if (rsk_stream_stirs(w->s, w->what))
-				return true;
-		}
-		return false;
-	}
+	if (!rsk_spin_pays(w->s))
+		return rsk_spin_yield(wait_stirs, w);
 	if (!budget)
 		return false;
 	w->in_time = rsk_spin(budget, wait_stirs, w);

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* ready.c - readiness of a joined stream, as poll(2) tells it: from its rings, and from the kernel as need be. */
+#include <rsock/sys.h>
+
+#include "stream.h"
+#include "wait.h"
+
+#define IN_EVENTS (POLLIN | POLLRDNORM)
+#define OUT_EVENTS (POLLOUT | POLLWRNORM)
+#define END_EVENTS (POLLERR | POLLHUP)
+#define QUIET_LOOKS 8
+#define QUIET_NS 50000u
+
+static short ask_kernel(int fd, short events)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+
+	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 ? p.revents : 0;
+}
+
+/* rx_lock held. Readable as TCP means it: SO_RCVLOWAT bytes, or the end, or an error. */
+static bool readable(struct rsk_stream *s)
+{
+	int low = atomic_load_explicit(&s->rcvlowat, memory_order_relaxed);
+
+	if (!rsk_rx_ready(&s->rx))
+		return false;
+	return low <= 1 || s->rx.fin || s->rx.tcp_eof || s->rx.tcp_err ||
+	       rsk_rx_pending(&s->rx) >= (uint64_t)low;
+}
+
+/*
+ * Both directions on the ring, the companion at rest, nothing new said: the ring alone knows. One lock for who
+ * waits for bytes only. False: ask in full.
+ */
+static bool poll_steady(struct rsk_stream *s, short events, short *revents)
+{
+	bool steady, in, out = false;
+
+	if (atomic_load_explicit(&s->companion_news, memory_order_relaxed) ||
+	    atomic_load_explicit(&s->rcvlowat, memory_order_relaxed) > 1 ||
+	    atomic_load_explicit(&s->rd_shut, memory_order_relaxed) ||
+	    atomic_load_explicit(&s->wr_shut, memory_order_relaxed) || rsk_stream_failed(s))
+		return false;
+	rsk_lock(&s->rx_lock);
+	steady = rsk_rx_steady(&s->rx) && !s->rx.tcp_eof && !s->rx.tcp_err;
+	in = steady && rsk_rx_ready(&s->rx);
+	steady = steady && rsk_rx_steady(&s->rx); /* a command at the head was run */
+	rsk_unlock(&s->rx_lock);
+	if (!steady)
+		return false;
+	if (!(events & OUT_EVENTS)) {
+		steady = !rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx));
+	} else {
+		rsk_lock(&s->tx_lock);
+		steady = rsk_tx_steady(&s->tx);
+		out = rsk_tx_writable(&s->tx);
+		rsk_unlock(&s->tx_lock);
+	}
+	*revents = (short)((in ? events & IN_EVENTS : 0) | (out ? events & OUT_EVENTS : 0));
+	return steady;
+}
+
+/*
+ * What the kernel says of the companion of a stream that is on the ring is nearly always nothing. rx_lock held.
+ */
+static void note_quiet(struct rsk_stream *s, int kernel)
+{
+	if (kernel & (POLLIN | POLLRDHUP | POLLPRI | END_EVENTS)) {
+		s->quiet_looks = 0;
+		return;
+	}
+	if (s->quiet_looks < QUIET_LOOKS && ++s->quiet_looks < QUIET_LOOKS)
+		return;
+	s->quiet_acts = rsk_kernel_acts;
+	s->quiet_ns = rsk_now_ns();
+}
+
+bool rsk_stream_poll_rings(struct rsk_stream *s, short events, uint64_t now_ns, short *revents)
+{
+	bool quiet;
+
+	rsk_lock(&s->rx_lock);
+	quiet = s->quiet_looks == QUIET_LOOKS && s->quiet_acts == rsk_kernel_acts &&
+		now_ns - s->quiet_ns < QUIET_NS;
+	rsk_unlock(&s->rx_lock);
+	return quiet && poll_steady(s, events, revents);
+}
+
+short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
+{
+	bool rx_ring, tx_ring, in, room = false, fin;
+	struct rsk_kernel_companion k;
+	short r = 0;
+
+	if (kernel < 0 && poll_steady(s, events, &r))
+		return r;
+	if (kernel > 0 && (kernel & POLLNVAL))
+		return POLLNVAL; /* closed by another thread */
+	if (rsk_stream_failed(s))
+		return (short)((events & (IN_EVENTS | OUT_EVENTS | POLLRDHUP)) | END_EVENTS);
+	rsk_stream_serve(s, fd);
+	rsk_companion_init(&k, s, fd);
+	rsk_lock(&s->rx_lock);
+	in = readable(s);
+	rx_ring = s->rx.state == RSK_RX_ONRING;
+	tx_ring = s->tx.state == RSK_TX_ONRING;
+	if (kernel < 0)
+		kernel = rx_ring && tx_ring && !atomic_load(&s->companion_news) ?
+				 0 :
+				 ask_kernel(fd, (short)(events | POLLIN | POLLRDHUP));
+	if (kernel >= 0)
+		note_quiet(s, kernel);
+	/* Whoever is told so now reads until EAGAIN and may not be told again: that read has to look. */
+	if (kernel & (POLLRDHUP | END_EVENTS))
+		atomic_store(&s->companion_news, 1);
+	if (rx_ring && !in && (kernel & (POLLIN | POLLRDHUP | END_EVENTS))) {
+		/* The end shows on the companion: it counts when the ring has nothing before it. */
+		atomic_store(&s->companion_news, 1);
+		rsk_rx_look(&s->rx, &k.c);
+		in = readable(s);
+		rx_ring = s->rx.state == RSK_RX_ONRING;
+	}
+	fin = s->rx.fin;
+	/* Looking at the companion took the socket's error from the kernel: it shows here until it is told. */
+	if (s->rx.tcp_err)
+		kernel |= POLLERR;
+	rsk_unlock(&s->rx_lock);
+	if (tx_ring) {
+		rsk_lock(&s->tx_lock);
+		room = rsk_tx_writable(&s->tx);
+		tx_ring = s->tx.state == RSK_TX_ONRING;
+		rsk_unlock(&s->tx_lock);
+	}
+	if (in || atomic_load(&s->rd_shut) || (!rx_ring && (kernel & POLLIN)))
+		r |= (short)(events & IN_EVENTS);
+	/* Left the ring since the kernel was asked: it was not asked for this. */
+	if (!tx_ring && (events & OUT_EVENTS) && !(kernel & POLLOUT))
+		kernel |= ask_kernel(fd, POLLOUT) & POLLOUT;
+	/* A proposer still sends by TCP; one that repeats, or has lost its rail, takes nothing now. */
+	if (tx_ring ? room : (kernel & POLLOUT) && s->tx.state <= RSK_TX_PROPOSED)
+		r |= (short)(events & OUT_EVENTS);
+	if (atomic_load(&s->wr_shut))
+		r |= (short)(events & OUT_EVENTS);
+	r |= (short)(kernel & (END_EVENTS | POLLNVAL));
+	/*
+	 * A TCP socket that hangs up has ended in this direction too. Who asks while the kernel is at it (tcp_done()
+	 * sets the state, then the shutdown) may see one without the other; who is woken by it never does.
+	 */
+	if (kernel & POLLHUP)
+		r |= (short)(events & (IN_EVENTS | POLLRDHUP));
+	r |= (short)(kernel & events & (POLLRDHUP | POLLPRI));
+	if (fin)
+		r |= (short)(events & POLLRDHUP);
+	return r;
+}
+
+short rsk_stream_kernel_events(struct rsk_stream *s, short events)
+{
+	if (s->tx.state == RSK_TX_ONRING)
+		events &= (short)~OUT_EVENTS;
+	/* Once the companion has shown its end it would show it for ever: only worth waiting for the first time. */
+	if (s->rx.state == RSK_RX_ONRING && (events & IN_EVENTS) &&
+	    !atomic_load(&s->companion_news))
+		events |= POLLIN;
+	return events;
+}
