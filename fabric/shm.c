@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include <rsock/sys.h>
 
@@ -92,7 +93,13 @@ void rsk_shm_detach(struct rsk_shm *shm)
 static void ring_bells(const struct rsk_shm *shm, uint64_t bells)
 {
 	static const uint64_t one = 1;
+	struct timespec now;
 
+	/* For who is woken to learn how long it waited, and how long waking took. */
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	atomic_store_explicit(&rsk_shm_peer_head(shm)->rang_ns,
+			      (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+			      memory_order_relaxed);
 	bells &= (1u << RSK_SHM_BELLS) - 1;
 	while (bells) {
 		int b = __builtin_ctzll(bells);

@@ -30,10 +30,12 @@ struct rsk_shm_head {
 	_Atomic(uint64_t) ready_sum; /* a bit per word below; peer sets, owner takes */
 	_Atomic(uint64_t) ready[RSK_SHM_STREAMS / 64]; /* a bit per stream with news for an epoll */
 	uint8_t pad0[128 - (1 + RSK_SHM_STREAMS / 64) * 8 % 128];
-	_Atomic(uint64_t) asleep;   /* a bit per bell of an epoll that sleeps; owner sets, peer
+	_Atomic(uint64_t) asleep; /* a bit per bell of an epoll that sleeps; owner sets, peer
 							  * takes with the ringing */
+	_Atomic(uint64_t)
+		rang_ns; /* CLOCK_MONOTONIC when the peer rang a bell last; peer sets, relaxed: a hint */
 	_Atomic(uint32_t) messages; /* peer adds after each message on the control socket */
-	uint8_t pad1[116];
+	uint8_t pad1[108];
 };
 _Static_assert(sizeof(struct rsk_shm_head) <= 4096, "head page");
 _Static_assert(RSK_SHM_STREAMS / 64 <= 64, "one summary word");

@@ -75,6 +75,7 @@ void rsk_engine_init(const struct rsk_host *host)
 	rsk_pid = rsk_sys_getpid();
 	rsk_log_init();
 	rsk_knobs.disabled = knob("RSOCK_DISABLE", 0, 0, 1);
+	rsk_knobs.spin_set = getenv("RSOCK_SPIN_US");
 	rsk_knobs.spin_ns = (uint32_t)knob("RSOCK_SPIN_US", 50, 0, 1000000) * 1000u;
 	rsk_knobs.ring_bytes =
 		power_of_two(knob("RSOCK_RING_KB", 256, 16, RSK_SHM_MAX_RING >> 10) << 10);

@@ -127,3 +127,11 @@ bool rsk_epoll_spin(struct rsk_epoll_spot *spot)
 	atomic_fetch_sub(&rsk_link_users, 1);
 	return useful;
 }
+
+uint64_t rsk_epoll_woken(const struct rsk_epoll *e, uint64_t began_ns)
+{
+	/* Whichever link it was: one peer is the usual case, and it is a hint. */
+	if (e->nlinks && rsk_epoll_link_here(e, e->links[0].l))
+		return rsk_spin_woken(e->links[0].l, began_ns);
+	return rsk_now_ns();
+}

@@ -387,7 +387,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 			if (!n && !poll_only && rsk_epoll_spin(&spot))
 				n = gather(f, e, epfd, evs, max, &spot);
 			if (n) {
-				e->spin_ns = rsk_knobs.spin_ns;
+				e->spin_ns = rsk_spin_longest();
 				return n;
 			}
 			if (!poll_only) {
@@ -414,8 +414,8 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 			return n;
 		/* Also after the last joined stream has left. */
 		if (e->belled) {
-			e->spin_ns = rsk_spin_learn(e->spin_ns, rsk_now_ns() - began);
 			rsk_lock(&f->lock);
+			e->spin_ns = rsk_spin_learn(e->spin_ns, rsk_epoll_woken(e, began) - began);
 			rsk_epoll_relieve(e);
 			n = translate(f, e, evs, n);
 			if (n)

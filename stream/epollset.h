@@ -149,6 +149,8 @@ struct rsk_epoll_spot {
 void rsk_epoll_drain(struct rsk_epoll *e); /* what the ready maps show, onto the ready list */
 void rsk_epoll_look_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e);
 bool rsk_epoll_spin(struct rsk_epoll_spot *spot); /* no lock; true: look again */
+/* After a sleep that @began_ns: when the news came. */
+uint64_t rsk_epoll_woken(const struct rsk_epoll *e, uint64_t began_ns);
 
 /* epoll_check.c */
 bool rsk_epoll_validate(const struct rsk_epoll *e);

@@ -72,7 +72,7 @@ static void take_out(uint32_t i)
 	atomic_store(&rsk_links.n, last);
 }
 
-static bool peer_gone(const struct rsk_link *l)
+bool rsk_link_peer_gone(const struct rsk_link *l)
 {
 	struct pollfd p = { .fd = l->control };
 
@@ -83,7 +83,7 @@ static bool peer_gone(const struct rsk_link *l)
 bool rsk_link_useless(const struct rsk_link *l)
 {
 	return !atomic_load(&l->streams) &&
-	       (atomic_load(&l->state) == RSK_LINK_DEAD || peer_gone(l));
+	       (atomic_load(&l->state) == RSK_LINK_DEAD || rsk_link_peer_gone(l));
 }
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * links.h - the links of this process, see links.c. All with the join lock held, but rsk_links_have().
+ * links.h - the links of this process, see links.c. All with the join lock held, but those that say so.
  */
 #ifndef RSK_LINKS_H
 #define RSK_LINKS_H
@@ -22,6 +22,8 @@ extern struct rsk_links {
 
 int rsk_links_add(struct rsk_link *l); /* one that this process made; 0 or -ENOMEM */
 void rsk_links_sweep(void);	       /* drop those that are dead and unused */
+/* Without the lock: does no process hold its other end (asks the kernel)? Is it one of this process's? */
+bool rsk_link_peer_gone(const struct rsk_link *l);
 bool rsk_links_have(const struct rsk_link *l);
 
 /* Before a fork, the lock kept over it: count the child as a holder, note what it gets. @undo: there was no child. */

@@ -312,7 +312,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 {
 	struct set p __attribute__((cleanup(set_fini)));
 	bool at_once = timeout && !timeout->tv_sec && !timeout->tv_nsec, spun = false, epolls;
-	uint64_t began = 0, until = UINT64_MAX, relief_ns, look_ns;
+	uint64_t began = 0, news = 0, until = UINT64_MAX, relief_ns, look_ns;
 	int rc;
 
 	p.nitems = p.nbells = p.njoined = p.nepolls = 0;
@@ -351,7 +351,8 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 				continue;
 		}
 		if (p.njoined && !p.announced) {
-			began = rsk_now_ns() - spin_ns;
+			news = rsk_now_ns();
+			began = news - spin_ns;
 			rc = announce_all(&p);
 			if (rc < 0)
 				return rc;
@@ -365,9 +366,12 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		rc = ask(&p, true, relief_ns < until ? relief_ns : until, mask);
 		retract_all(&p);
 		spun = false;
+		news = rsk_now_ns();
 		for (uint32_t i = 0; i < p.nbells; i++)
-			if (p.kernel[p.n + i].revents)
+			if (p.kernel[p.n + i].revents) {
+				news = rsk_spin_woken(p.bells[i].l, began);
 				rsk_bell_drain(&p.bells[i]);
+			}
 		if (rc < 0)
 			return rc;
 		if (relief_ns <= rsk_now_ns())
@@ -379,6 +383,6 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		if (rc)
 			break;
 	}
-	spin_ns = began ? rsk_spin_learn(spin_ns, rsk_now_ns() - began) : rsk_knobs.spin_ns;
+	spin_ns = began ? rsk_spin_learn(spin_ns, news - began) : rsk_spin_longest();
 	return rc;
 }

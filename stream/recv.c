@@ -9,6 +9,7 @@
 #include "arena.h"
 #include "engine.h"
 #include "epoll.h"
+#include "links.h"
 #include "owner.h"
 #include "stream.h"
 #include "wait.h"
@@ -16,14 +17,23 @@
 #define EMPTY_LOOKS 8
 #define SCRATCH_BYTES 65536
 
-/* The peer may only have shut its sending half: does any process still hold its socket? */
+/*
+ * The peer may only have shut its sending half: does any process still hold its socket? When both ends have sent their
+ * FIN the kernel has forgotten that socket, or keeps a timer of it, also while its reader is still at it: then the
+ * peer's own word counts, or its process's end.
+ */
 static bool peer_is_gone(const struct rsk_stream *s)
 {
 	struct rsk_tuple end = rsk_tuple_mirror(&s->tuple);
 	struct rsk_owner owner;
-	int rc = rsk_owner_lookup(&end, &owner);
+	int rc;
 
-	return rc == -ENOENT || (rc == 0 && !owner.inode);
+	if (s->tx.answer->what == RSK_RX_CLOSED)
+		return true;
+	rc = rsk_owner_lookup(&end, &owner);
+	if (rc != -ENOENT && (rc != 0 || owner.inode))
+		return false;
+	return !atomic_load(&s->wr_shut) || rsk_link_peer_gone(s->link);
 }
 
 /* Our data slots that the peer's reader never took: it reset the stream (RFC 1122 4.2.2.13). */

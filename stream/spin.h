@@ -44,11 +44,22 @@ static inline __attribute__((always_inline)) bool rsk_spin(uint32_t budget_ns,
  */
 bool rsk_spin_yield(bool (*stirs)(void *), void *arg);
 
-/* A wait that was over within the longest spin allowed would have been worth spinning for; else spin less. */
+/*
+ * The longest spin: what RSOCK_SPIN_US says; if it is not set, as long as a sleep would cost, from 50 to 200 us, by how
+ * long this thread takes to be woken.
+ */
+uint32_t rsk_spin_longest(void);
+
+/* Woken by a bell of @l, in a wait that @began_ns: when the news came, which is when it was rung. */
+uint64_t rsk_spin_woken(const struct rsk_link *l, uint64_t began_ns);
+
+/* News within the longest spin would have been worth spinning for; else spin less. */
 static inline uint32_t rsk_spin_learn(uint32_t budget_ns, uint64_t took_ns)
 {
-	if (took_ns <= rsk_knobs.spin_ns)
-		return rsk_knobs.spin_ns;
+	uint32_t longest = rsk_spin_longest();
+
+	if (took_ns <= longest)
+		return longest;
 	return budget_ns / 2 < RSK_SPIN_LEAST_NS ? 0 : budget_ns / 2;
 }
 

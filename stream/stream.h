@@ -244,6 +244,7 @@ short rsk_stream_kernel_events(struct rsk_stream *s, short events);
 struct rsk_knobs {
 	bool disabled;
 	uint32_t spin_ns;
+	bool spin_set; /* by the user: no longer than that */
 	uint32_t ring_bytes;
 	struct rsk_policy policy;
 	const char *stat_file;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <linux/tcp.h>
-#include <sched.h>
 #include <stddef.h>
 #include <sys/single_threaded.h>
 #include <sys/socket.h>
@@ -13,80 +12,6 @@
 
 #include "spin.h"
 #include "stream.h"
-
-#define SPINS_TOLD 64
-#define YIELDS 2
-#define YIELD_SLOW_NS 20000u
-#define YIELD_REST_VAIN 16u
-#define YIELD_REST_SLOW 512u
-
-static __thread uint32_t spins, spins_useful;
-
-void rsk_spun_tell(void)
-{
-	struct rsk_stats_process *me = rsk_stats_self();
-
-	if (!spins)
-		return;
-	rsk_stats_add_shared(&me->spins, spins);
-	rsk_stats_add_shared(&me->spins_useful, spins_useful);
-	spins = spins_useful = 0;
-}
-
-void rsk_spun(bool useful)
-{
-	spins_useful += useful;
-	if (++spins >= SPINS_TOLD)
-		rsk_spun_tell();
-}
-
-/* Waits of this thread without another try. */
-static __thread uint32_t yield_rest;
-
-bool rsk_spin_yield(bool (*stirs)(void *), void *arg)
-{
-	uint64_t start, took;
-
-	if (yield_rest) {
-		yield_rest--;
-		return false;
-	}
-	for (int i = 0; i < YIELDS; i++) {
-		start = rsk_now_ns();
-		rsk_sys_sched_yield();
-		took = rsk_now_ns() - start;
-		if (took > YIELD_SLOW_NS)
-			yield_rest = YIELD_REST_SLOW;
-		if (stirs(arg))
-			return true;
-		if (yield_rest)
-			return false;
-	}
-	yield_rest = YIELD_REST_VAIN;
-	return false;
-}
-
-static uint32_t publish_cpu(struct rsk_stream *s)
-{
-	struct rsk_shm_ctl *ctl = rsk_shm_own_ctl(&s->link->shm, s->sid);
-	uint32_t cpu = (uint32_t)sched_getcpu() + 1;
-
-	if (atomic_load_explicit(&ctl->cpu, memory_order_relaxed) != cpu)
-		atomic_store_explicit(&ctl->cpu, cpu, memory_order_relaxed);
-	return cpu;
-}
-
-void rsk_stream_publish_cpu(struct rsk_stream *s)
-{
-	publish_cpu(s);
-}
-
-bool rsk_spin_pays(struct rsk_stream *s)
-{
-	struct rsk_shm_ctl *ctl = rsk_shm_peer_ctl(&s->link->shm, s->sid);
-
-	return atomic_load_explicit(&ctl->cpu, memory_order_relaxed) != publish_cpu(s);
-}
 
 static _Atomic(uint32_t) *budget_of(struct rsk_wait *w)
 {
@@ -122,7 +47,11 @@ static void learn(struct rsk_wait *w)
 {
 	uint32_t budget = atomic_load_explicit(budget_of(w), memory_order_relaxed), next;
 
-	next = w->in_time ? rsk_knobs.spin_ns : rsk_spin_learn(budget, rsk_now_ns() - w->begin_ns);
+	if (w->in_time)
+		next = rsk_spin_longest();
+	else
+		next = rsk_spin_learn(budget,
+				      (w->news_ns ? w->news_ns : rsk_now_ns()) - w->begin_ns);
 	if (next != budget)
 		atomic_store_explicit(budget_of(w), next, memory_order_relaxed);
 }
@@ -273,8 +202,11 @@ int rsk_wait_more(struct rsk_wait *w)
 	rc = sleep_on(fds, 2, until);
 	w->announced = false;
 	w->spun = false;
-	if (rc > 0 && fds[1].revents)
+	w->news_ns = 0;
+	if (rc > 0 && fds[1].revents) {
+		w->news_ns = rsk_spin_woken(l, w->begin_ns);
 		rsk_bell_drain(&w->bell);
+	}
 	rsk_stats_add_shared(&me->wakes, 1);
 	rsk_stream_serve(s, w->fd);
 	if (rc < 0)

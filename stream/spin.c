@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* spin.c - what the spins of a thread learn and tell, and where its peers run. */
+#include "spin.h"
+
+#include <sched.h>
+
+#include <rsock/sys.h>
+
+#include "wait.h"
+
+#define SPINS_TOLD 64
+#define YIELDS 2
+#define YIELD_SLOW_NS 20000u
+#define YIELD_REST_VAIN 16u
+#define YIELD_REST_SLOW 512u
+#define LONGEST_TIMES 4u
+
+static __thread uint32_t spins, spins_useful;
+
+void rsk_spun_tell(void)
+{
+	struct rsk_stats_process *me = rsk_stats_self();
+
+	if (!spins)
+		return;
+	rsk_stats_add_shared(&me->spins, spins);
+	rsk_stats_add_shared(&me->spins_useful, spins_useful);
+	spins = spins_useful = 0;
+}
+
+void rsk_spun(bool useful)
+{
+	spins_useful += useful;
+	if (++spins >= SPINS_TOLD)
+		rsk_spun_tell();
+}
+
+/* How long this thread takes to be woken, over the last times; 0: not woken yet. */
+static __thread uint32_t waking_ns;
+
+uint32_t rsk_spin_longest(void)
+{
+	uint32_t least = rsk_knobs.spin_ns, longest = 2 * waking_ns;
+
+	if (rsk_knobs.spin_set || longest < least)
+		return least;
+	return longest < LONGEST_TIMES * least ? longest : LONGEST_TIMES * least;
+}
+
+uint64_t rsk_spin_woken(const struct rsk_link *l, uint64_t began_ns)
+{
+	uint64_t now = rsk_now_ns(), rang;
+	int64_t took;
+
+	rang = atomic_load_explicit(&rsk_shm_own_head(&l->shm)->rang_ns, memory_order_relaxed);
+	if (rang < began_ns || rang > now)
+		return now; /* another's, or a peer that makes things up */
+	took = (int64_t)(now - rang < UINT32_MAX / 4 ? now - rang : UINT32_MAX / 4);
+	waking_ns = waking_ns ? (uint32_t)((int64_t)waking_ns + (took - (int64_t)waking_ns) / 8) :
+				(uint32_t)took;
+	return rang;
+}
+
+/* Waits of this thread without another try. */
+static __thread uint32_t yield_rest;
+
+bool rsk_spin_yield(bool (*stirs)(void *), void *arg)
+{
+	uint64_t start, took;
+
+	if (yield_rest) {
+		yield_rest--;
+		return false;
+	}
+	for (int i = 0; i < YIELDS; i++) {
+		start = rsk_now_ns();
+		rsk_sys_sched_yield();
+		took = rsk_now_ns() - start;
+		if (took > YIELD_SLOW_NS)
+			yield_rest = YIELD_REST_SLOW;
+		if (stirs(arg))
+			return true;
+		if (yield_rest)
+			return false;
+	}
+	yield_rest = YIELD_REST_VAIN;
+	return false;
+}
+
+static uint32_t publish_cpu(struct rsk_stream *s)
+{
+	struct rsk_shm_ctl *ctl = rsk_shm_own_ctl(&s->link->shm, s->sid);
+	uint32_t cpu = (uint32_t)sched_getcpu() + 1;
+
+	if (atomic_load_explicit(&ctl->cpu, memory_order_relaxed) != cpu)
+		atomic_store_explicit(&ctl->cpu, cpu, memory_order_relaxed);
+	return cpu;
+}
+
+void rsk_stream_publish_cpu(struct rsk_stream *s)
+{
+	publish_cpu(s);
+}
+
+bool rsk_spin_pays(struct rsk_stream *s)
+{
+	struct rsk_shm_ctl *ctl = rsk_shm_peer_ctl(&s->link->shm, s->sid);
+
+	return atomic_load_explicit(&ctl->cpu, memory_order_relaxed) != publish_cpu(s);
+}
