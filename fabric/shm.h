@@ -48,8 +48,10 @@ struct rsk_shm_ctl {
 	_Atomic(uint64_t) want_tx; /* bells to ring at credit or an answer; owner sets, peer takes */
 	_Atomic(uint64_t) epolls_rx; /* bells of the epolls that watch it; owner */
 	_Atomic(uint64_t) epolls_tx; /* the same, while they wait for room; owner sets, peer takes */
-	_Atomic(uint32_t) cpu;	     /* owner's processor at its last call, + 1 */
-	uint8_t pad1[28];
+	_Atomic(uint64_t)
+		room_at; /* credit at which who waits for room is to be woken; owner, relaxed: it only grows */
+	_Atomic(uint32_t) cpu; /* owner's processor at its last call, + 1 */
+	uint8_t pad1[20];
 	/* A line of its own: written at each receive, while the peer reads the line before at each send. */
 	_Atomic(uint64_t)
 		consumed; /* owner's exact index in its ring; peer reads at the end of life */

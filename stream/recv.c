@@ -82,13 +82,22 @@ static bool be_reset(struct rsk_stream *s, int fd)
 
 /* ---- one round ---- */
 
+/* rx_lock held. Is the credit that was just given what a sender that found no room waits for? */
+static bool enough_room(struct rsk_stream *s)
+{
+	uint64_t at = atomic_load_explicit(&rsk_shm_peer_ctl(&s->link->shm, s->sid)->room_at,
+					   memory_order_relaxed);
+
+	return s->rx.credit_sent >= at || s->rx.state != RSK_RX_ONRING;
+}
+
 ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek,
 			    bool look)
 {
 	struct rsk_kernel_companion k;
 	uint64_t ring0, cells0, retries0;
 	uint32_t gen0;
-	bool ended;
+	bool ended, room;
 	ssize_t n;
 
 	if (rsk_stream_failed(s))
@@ -113,7 +122,7 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 	if (s->rx.ring.retries != retries0)
 		rsk_stats_add(&s->rec->hash_retries, s->rx.ring.retries - retries0);
 	s->rec->rx_slots = s->rx.ring.slots;
-	cells0 = s->rx.credit_sent - cells0;
+	room = s->rx.credit_sent != cells0 && enough_room(s);
 	gen0 = s->rx.gen - gen0;
 	if (n == -EPROTO)
 		rsk_stream_fail(s, fd);
@@ -121,7 +130,7 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 		s->reset_told = true;
 	ended = n == 0 && dst->left && !peek && !s->rx.fin && !s->reset_told;
 	rsk_unlock(&s->rx_lock);
-	if (cells0 || gen0)
+	if (room || gen0)
 		rsk_stream_notify(s, RSK_WAKE_TX);
 	if (atomic_load_explicit(&s->leave_due, memory_order_relaxed))
 		rsk_stream_leave_late(s, fd);
@@ -159,6 +168,11 @@ static size_t recv_target(struct rsk_stream *s, size_t len, int flags)
 	return low < len ? low : len;
 }
 
+static ssize_t peek_now(struct rsk_stream *s, int fd, struct rsk_iovcur from, bool look)
+{
+	return rsk_stream_recv_now(s, fd, &from, true, look);
+}
+
 /*
  * Waits as tcp_recvmsg() does: until @target bytes are there, or the end, an error, a signal, the timeout; what
  * was received before those is returned first.
@@ -175,15 +189,12 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 	w.active = false;
 
 	for (;;) {
-		if (trunc) {
+		if (trunc)
 			n = discard(s, fd, peek ? len : len - total, peek, look);
-		} else {
-			struct rsk_iovcur from;
-
-			if (peek)
-				from = *cur;
-			n = rsk_stream_recv_now(s, fd, peek ? &from : cur, peek, look);
-		}
+		else if (peek)
+			n = peek_now(s, fd, *cur, look);
+		else
+			n = rsk_stream_recv_now(s, fd, cur, false, look);
 		look = false;
 		if (n > 0) {
 			w.spun = false;
@@ -191,14 +202,18 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 				total = (size_t)n;
 			else
 				total += (size_t)n;
+			/* A round that ended early, for the sender's sake: there is more. */
+			if (total < len && (size_t)n >= rsk_rx_round_bytes(&s->rx) && !peek &&
+			    !trunc && rsk_stream_stirs(s, RSK_WAKE_RX))
+				continue;
 			if (total >= target || total == len)
 				break;
 			if (peek && !(flags & MSG_WAITALL))
 				break;
 			if (trunc && !peek)
 				continue; /* a scratch full at a time: there may be more */
-		} else if (n != -EAGAIN && n != -EINTR) {
-			break; /* the end, an error */
+		} else if ((n != -EAGAIN && n != -EINTR) || total >= target) {
+			break; /* the end, an error; or all there was */
 		} else if (atomic_load(&s->rd_shut)) {
 			n = 0;
 			break;

@@ -73,6 +73,12 @@ static inline bool rsk_rx_steady(const struct rsk_rx *rx)
 	       !rsk_mail_fresh(rx->word, rx->word_seen);
 }
 
+/* rsk_rx_recv() takes no slot more after so many bytes: a sender that sleeps until there is room has to be woken. */
+static inline size_t rsk_rx_round_bytes(const struct rsk_rx *rx)
+{
+	return (size_t)rx->ring.cells * RSK_CELL_BYTES / 2;
+}
+
 /*
  * rsk_rx_recv - what can be had now, as a TCP receive queue would give it. Bytes; 0: end of stream;
  * -EAGAIN; -EPROTO: the peer breaks the rules; other -errno: the companion's. @dst advances.

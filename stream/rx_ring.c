@@ -170,6 +170,11 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 			rx->pos += v.head.len;
 			rx->ring_bytes += v.head.len;
 			total += v.head.len;
+			/* A large buffer is many slots: the sender is to go on meanwhile. */
+			if (total >= rsk_rx_round_bytes(rx))
+				break;
+			if (dst->left)
+				rsk_rx_give_credit(rx, false);
 			continue;
 		}
 		rc = stage_slot(rx, &v);

@@ -45,6 +45,16 @@ static bool full_too_long(struct rsk_stream *s)
 	return now >= rsk_stream_full_until(s);
 }
 
+/*
+ * tx_lock held. Who finds the ring full is woken when half of it is free, not for every bit of credit: the reader, who
+ * may see an older word, wakes it earlier at the worst, and reaches this one at the latest when the ring is empty.
+ */
+static void want_room_at(struct rsk_stream *s)
+{
+	atomic_store_explicit(&rsk_shm_own_ctl(&s->link->shm, s->sid)->room_at,
+			      s->tx.ring.next - s->tx.ring.cells / 2, memory_order_relaxed);
+}
+
 /* tx_lock held. */
 static void move_because_full(struct rsk_stream *s, struct rsk_companion *c)
 {
@@ -112,6 +122,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	n = rsk_tx_send(&s->tx, &k.c, src, flags);
 	on_ring = s->tx.state == RSK_TX_ONRING;
 	if (n == -EAGAIN && on_ring) {
+		want_room_at(s);
 		if (full_too_long(s)) {
 			move_because_full(s, &k.c);
 			n = rsk_tx_send(&s->tx, &k.c, src, flags);
