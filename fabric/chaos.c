@@ -223,8 +223,9 @@ static int chaos_poll(struct rsk_rail *rail, struct rsk_completion *done, int ma
 }
 
 /* Nobody sleeps in a test on a virtual clock. */
-static void chaos_notify(struct rsk_rail *rail, uint32_t sid, uint32_t what)
+static bool chaos_notify(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 {
+	return false;
 }
 
 static const struct rsk_fabric_ops chaos_ops = {

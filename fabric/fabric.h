@@ -51,9 +51,9 @@ struct rsk_fabric_ops {
 
 	/*
 	 * notify - something for stream @sid was put: wake whoever announced sleep for @what
-	 * (RSK_WAKE_*). Called after put(); never blocks; cheap when nobody sleeps.
+	 * (RSK_WAKE_*). Called after put(); never blocks; cheap when nobody sleeps. True: somebody was woken.
 	 */
-	void (*notify)(struct rsk_rail *rail, uint32_t sid, uint32_t what);
+	bool (*notify)(struct rsk_rail *rail, uint32_t sid, uint32_t what);
 
 	/*
 	 * announce - the bell of index @bell is to be rung at the next put for @sid of kind @what; taken

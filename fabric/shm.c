@@ -126,7 +126,7 @@ static uint64_t mark_ready(struct rsk_shm_head *head, uint32_t sid, uint64_t epo
 	return atomic_fetch_and(&head->asleep, ~epolls) & epolls;
 }
 
-static void shm_notify(struct rsk_rail *rail, uint32_t sid, uint32_t what)
+static bool shm_notify(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 {
 	struct rsk_shm *shm = rail->priv;
 	struct rsk_shm_ctl *ctl = rsk_shm_peer_ctl(shm, sid);
@@ -149,6 +149,7 @@ static void shm_notify(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 		bells |= mark_ready(rsk_shm_peer_head(shm), sid, epolls);
 	if (bells)
 		ring_bells(shm, bells);
+	return bells;
 }
 
 static int shm_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token)

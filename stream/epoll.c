@@ -130,6 +130,8 @@ static void unlink_reg(struct rsk_epoll_family *f, struct rsk_reg *r)
 	if (*p)
 		*p = r->next_of_set;
 	unqueue(r);
+	if (r->set->last == r)
+		r->set->last = NULL;
 	r->set->tagged -= r->tagged;
 	r->live = false;
 	r->next_of_set = f->free_regs;

@@ -92,7 +92,9 @@ void rsk_epoll_look_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e)
 {
 	spot->e = e;
 	spot->known = known_mark(e);
-	spot->same_cpu = spot->known.l && !rsk_spin_pays(e->hot->stream);
+	spot->same_cpu = e->last && e->last->tagged &&
+			 rsk_epoll_link_here(e, e->last->stream->link) &&
+			 !rsk_spin_pays(e->last->stream);
 	if (spot->known.l)
 		rsk_glance_at(&spot->glance, e->hot->stream);
 }
@@ -116,14 +118,7 @@ bool rsk_epoll_spin(struct rsk_epoll_spot *spot)
 	bool useful;
 
 	atomic_fetch_add(&rsk_link_users, 1);
-	if (spot->same_cpu && rsk_knobs.spin_ns) {
-		useful = rsk_spin_yield(stirs, spot);
-	} else if (!budget || !spot->e->nlinks) {
-		useful = stirs(spot);
-	} else {
-		useful = rsk_spin(budget, stirs, spot);
-		rsk_spun(useful);
-	}
+	useful = stirs(spot) || (spot->e->nlinks && rsk_spin(budget, spot->same_cpu, stirs, spot));
 	atomic_fetch_sub(&rsk_link_users, 1);
 	return useful;
 }

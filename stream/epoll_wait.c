@@ -105,6 +105,7 @@ static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 		evs[n].data.u64 = r->data;
 		n++;
 		r->answer = e->answer;
+		e->last = r;
 		r->told_ends |= (uint32_t)re & END_EVENTS;
 		if (r->events & EPOLLONESHOT) {
 			r->armed = false;
@@ -391,7 +392,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 				return n;
 			}
 			if (!poll_only) {
-				began = rsk_now_ns() - e->spin_ns;
+				began = rsk_now_ns() - rsk_spin_spent_ns;
 				rsk_lock(&f->lock);
 				e->sleepers++;
 				rsk_epoll_announce(e);

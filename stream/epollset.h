@@ -71,6 +71,7 @@ struct rsk_epoll {
 	 * none. Under the lock.
 	 */
 	struct rsk_reg *hot;
+	struct rsk_reg *last; /* told last, whatever it is; NULL: gone; under the lock */
 	uint32_t kernel_idle; /* how often in a row the kernel had nothing for the application; under the lock */
 	uint32_t kernel_acts; /* rsk_kernel_acts of who asked it last; under the lock */
 	uint64_t kernel_ns;   /* when it was asked last, once that is often; under the lock */
@@ -142,7 +143,7 @@ struct rsk_epoll_mark {
 struct rsk_epoll_spot {
 	const struct rsk_epoll *e;
 	struct rsk_epoll_mark known;
-	bool same_cpu; /* the peer of the hot one runs where we do: spinning would keep it from it */
+	bool same_cpu; /* who was heard of last runs where we do: spinning would keep it from it */
 	struct rsk_glance glance;
 };
 

@@ -257,18 +257,13 @@ static __thread uint32_t spin_ns = UINT32_MAX; /* of this thread's polls: learns
 
 static bool spin(struct set *p)
 {
-	bool useful;
+	bool same_cpu = false;
 
 	if (spin_ns == UINT32_MAX)
 		spin_ns = rsk_knobs.spin_ns;
-	if (!spin_ns)
-		return false;
 	for (uint32_t i = 0; i < p->nitems; i++)
-		if (p->items[i].joined && !rsk_spin_pays(p->items[i].s))
-			return false;
-	useful = rsk_spin(spin_ns, ring_stirs, p);
-	rsk_spun(useful);
-	return useful;
+		same_cpu |= p->items[i].joined && !rsk_spin_pays(p->items[i].s);
+	return rsk_spin(spin_ns, same_cpu, ring_stirs, p);
 }
 
 /* A writer that waits for a full ring goes back to TCP after a while; the earliest such time. */
@@ -352,7 +347,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		}
 		if (p.njoined && !p.announced) {
 			news = rsk_now_ns();
-			began = news - spin_ns;
+			began = news - rsk_spin_spent_ns;
 			rc = announce_all(&p);
 			if (rc < 0)
 				return rc;

@@ -15,7 +15,6 @@
 
 #define REPROPOSE_WORK 32
 #define WORTH_RINGS 4
-#define SLOTS_PER_CPU 32
 
 /* ---- to the ring and back ---- */
 
@@ -135,9 +134,6 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	if (s->tx.ring_bytes != ring0)
 		rsk_stats_add(&s->rec->tx_ring_bytes, s->tx.ring_bytes - ring0);
 	s->rec->tx_slots = s->tx.ring.slots;
-	/* Who waits says where it runs; who only sends, now and then. */
-	if (!(s->tx.ring.slots % SLOTS_PER_CPU))
-		rsk_stream_publish_cpu(s);
 	if (n > 0 && s->tx.state == RSK_TX_TCP) {
 		rsk_op_moved(s, (uint64_t)n);
 		maybe_propose(s);
@@ -148,6 +144,8 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	if (n == -EPIPE || n == -ECONNRESET)
 		n = pending_error(s, n);
 	if (on_ring) {
+		/* Who gets this and waits for more has to know whether it would wait for its own processor. */
+		rsk_stream_publish_cpu(s);
 		rsk_stream_notify(s, RSK_WAKE_RX);
 		/* The fence in notify() orders our slot before this look: was "leave" said meanwhile? */
 		if (rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx)))

@@ -13,6 +13,7 @@
 #define YIELD_SLOW_NS 20000u
 #define YIELD_REST_VAIN 16u
 #define YIELD_REST_SLOW 512u
+#define RING_LEAST_NS 10000u
 #define LONGEST_TIMES 4u
 
 static __thread uint32_t spins, spins_useful;
@@ -61,12 +62,24 @@ uint64_t rsk_spin_woken(const struct rsk_link *l, uint64_t began_ns)
 	return rang;
 }
 
-/* Waits of this thread without another try. */
-static __thread uint32_t yield_rest;
+__thread bool rsk_spin_rang;
+__thread uint64_t rsk_spin_spent_ns;
+
+uint32_t rsk_spin_after_ring(uint32_t budget_ns)
+{
+	uint32_t enough = 2 * waking_ns > RING_LEAST_NS ? 2 * waking_ns : RING_LEAST_NS;
+
+	rsk_spin_rang = false;
+	return budget_ns < enough ? budget_ns : enough;
+}
+
+/* ---- a peer on our processor ---- */
+
+static __thread uint32_t yield_rest; /* waits without another try */
 
 bool rsk_spin_yield(bool (*stirs)(void *), void *arg)
 {
-	uint64_t start, took;
+	uint64_t start;
 
 	if (yield_rest) {
 		yield_rest--;
@@ -75,8 +88,7 @@ bool rsk_spin_yield(bool (*stirs)(void *), void *arg)
 	for (int i = 0; i < YIELDS; i++) {
 		start = rsk_now_ns();
 		rsk_sys_sched_yield();
-		took = rsk_now_ns() - start;
-		if (took > YIELD_SLOW_NS)
+		if (rsk_now_ns() - start > YIELD_SLOW_NS)
 			yield_rest = YIELD_REST_SLOW;
 		if (stirs(arg))
 			return true;
@@ -86,6 +98,8 @@ bool rsk_spin_yield(bool (*stirs)(void *), void *arg)
 	yield_rest = YIELD_REST_VAIN;
 	return false;
 }
+
+/* ---- where peers run ---- */
 
 static uint32_t publish_cpu(struct rsk_stream *s)
 {

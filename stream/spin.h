@@ -17,32 +17,59 @@
 #define RSK_SPIN_LOOKS_PER_CLOCK 16
 #define RSK_SPIN_LEAST_NS 1000u
 
-/* True when stirs(arg) was within the budget. Inlined, with the look, into each of the waits. */
-static inline __attribute__((always_inline)) bool rsk_spin(uint32_t budget_ns,
-							   bool (*stirs)(void *), void *arg)
-{
-	uint64_t start;
-
-	for (int i = 0; i < RSK_SPIN_EAGER_LOOKS; i++)
-		if (stirs(arg))
-			return true;
-	start = rsk_now_ns();
-	do {
-		for (int i = 0; i < RSK_SPIN_LOOKS_PER_CLOCK; i++) {
-			if (stirs(arg))
-				return true;
-			rsk_pause();
-		}
-	} while (rsk_now_ns() - start < budget_ns);
-	return false;
-}
+/* How long the last spin of this thread was in vain. */
+extern __thread uint64_t rsk_spin_spent_ns;
 
 /*
- * The same where the peer runs on our processor: let it run. Rests for some waits after it was in vain, and for many
- * after it took long: others want the processor too, and one yield can cost a time slice of theirs; who sleeps is
- * woken ahead of them.
+ * For a peer on our processor: let it run. Rests for some waits after it was in vain, and for many after it took long:
+ * others want the processor too, and one yield can cost a time slice of theirs; who sleeps is woken ahead of them.
  */
 bool rsk_spin_yield(bool (*stirs)(void *), void *arg);
+
+/* This thread has woken a peer since its last wait: set by rsk_stream_notify(). */
+extern __thread bool rsk_spin_rang;
+
+/*
+ * The budget then: as long as waking takes. A peer that is not at it by then may have been put on our processor, where
+ * it waits for us.
+ */
+uint32_t rsk_spin_after_ring(uint32_t budget_ns);
+
+/* For the record: this thread spun, in vain or not. Put together per thread, told at least before it sleeps. */
+void rsk_spun(bool useful);
+void rsk_spun_tell(void);
+
+/* True when stirs(arg) was within the budget. Inlined, with the look, into each of the waits. */
+static inline __attribute__((always_inline)) bool rsk_spin(uint32_t budget_ns, bool same_cpu,
+							   bool (*stirs)(void *), void *arg)
+{
+	uint64_t start, now;
+	bool found = false;
+
+	rsk_spin_spent_ns = 0;
+	if (same_cpu && rsk_knobs.spin_ns)
+		return rsk_spin_yield(stirs, arg);
+	if (!budget_ns)
+		return false;
+	if (rsk_spin_rang)
+		budget_ns = rsk_spin_after_ring(budget_ns);
+	for (int i = 0; i < RSK_SPIN_EAGER_LOOKS; i++)
+		if (stirs(arg)) {
+			rsk_spun(true);
+			return true;
+		}
+	start = now = rsk_now_ns();
+	do {
+		for (int i = 0; i < RSK_SPIN_LOOKS_PER_CLOCK && !found; i++) {
+			found = stirs(arg);
+			rsk_pause();
+		}
+		now = rsk_now_ns();
+	} while (!found && now - start < budget_ns);
+	rsk_spin_spent_ns = now - start;
+	rsk_spun(found);
+	return found;
+}
 
 /*
  * The longest spin: what RSOCK_SPIN_US says; if it is not set, as long as a sleep would cost, from 50 to 200 us, by how
@@ -62,9 +89,5 @@ static inline uint32_t rsk_spin_learn(uint32_t budget_ns, uint64_t took_ns)
 		return longest;
 	return budget_ns / 2 < RSK_SPIN_LEAST_NS ? 0 : budget_ns / 2;
 }
-
-/* For the record: this thread spun, in vain or not. Put together per thread, told at least before it sleeps. */
-void rsk_spun(bool useful);
-void rsk_spun_tell(void);
 
 #endif

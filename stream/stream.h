@@ -220,10 +220,14 @@ static inline void rsk_stream_note(struct rsk_stream *s, bool tx, enum rsk_reaso
 /* Take in what the peer said, both directions; finish what is owed (RESEND). */
 void rsk_stream_serve(struct rsk_stream *s, int fd);
 
+/* This thread has woken a peer since its last wait: spin.h. */
+extern __thread bool rsk_spin_rang;
+
 /* Wake the peer's sleepers on this stream, if there are any: RSK_WAKE_*. */
 static inline void rsk_stream_notify(struct rsk_stream *s, uint32_t what)
 {
-	s->link->shm.rail.ops->notify(&s->link->shm.rail, s->sid, what);
+	if (s->link->shm.rail.ops->notify(&s->link->shm.rail, s->sid, what))
+		rsk_spin_rang = true;
 }
 
 /*

@@ -29,17 +29,10 @@ static bool spin(struct rsk_wait *w)
 {
 	uint32_t budget = atomic_load_explicit(budget_of(w), memory_order_relaxed);
 
-	if (!rsk_knobs.spin_ns)
-		return false;
-	if (!rsk_spin_pays(w->s))
-		return rsk_spin_yield(wait_stirs, w);
-	if (!budget)
-		return false;
-	w->in_time = rsk_spin(budget, wait_stirs, w);
-	rsk_spun(w->in_time);
-	/* The clock is read only by who has to sleep: never earlier than when the wait began. */
+	w->in_time = rsk_spin(budget, !rsk_spin_pays(w->s), wait_stirs, w);
+	/* The clock is read only by who has to sleep. */
 	if (!w->in_time && !w->begin_ns)
-		w->begin_ns = rsk_now_ns() - budget;
+		w->begin_ns = rsk_now_ns() - rsk_spin_spent_ns;
 	return w->in_time;
 }
 
