@@ -58,7 +58,7 @@ static inline __attribute__((always_inline)) bool rsk_spin(uint32_t budget_ns, b
 			rsk_spun(true);
 			return true;
 		}
-	start = now = rsk_now_ns();
+	start = rsk_now_ns();
 	do {
 		for (int i = 0; i < RSK_SPIN_LOOKS_PER_CLOCK && !found; i++) {
 			found = stirs(arg);
