@@ -27,8 +27,8 @@ extern __thread uint64_t rsk_spin_spent_ns;
 bool rsk_spin_yield(bool (*stirs)(void *), void *arg);
 
 /*
- * The budget of a thread that has woken a peer since its last wait (rsk_spin_rang): as long as waking takes. A peer that is not at it by then may have been put on our processor, where
- * it waits for us.
+ * The budget of a thread that has woken a peer since its last wait (rsk_spin_rang): as long as waking takes. A peer
+ * that is not at it by then may have been put on our processor, where it waits for us.
  */
 uint32_t rsk_spin_after_ring(uint32_t budget_ns);
 
