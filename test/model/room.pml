@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A sender that sleeps for room (stream/send.c want_room_at(), stream/wait.*; stream/recv.c enough_room()): it says from
+ * which credit on waking it is worth while (half the ring), sets its bit in the want word, makes a full fence, looks
+ * once more at the credit, and sleeps on its bell. The reader gives credit for every CREDIT cells; only if that is
+ * as much as the sender asked for does it make a full fence, look at the want word and ring.
+ *
+ * Plain stores go through a store buffer per processor (x86-TSO), as in sleep_wake.pml. What the sender asked for is
+ * stored before the fence that its bit has as well; the reader reads it without any order, and may see an older one,
+ * which is less, and rings too early.
+ *
+ * Claims: nobody is left asleep (invalid end state) and all MESSAGES are taken (all_taken).
+ */
+/* CC: -DNFAIR=3 */
+/* PAN: -f */
+/* MUTANT: -DNO_SENDER_FENCE */
+/* MUTANT: -DNO_READER_FENCE */
+/* MUTANT: -DNO_SECOND_LOOK */
+/* MUTANT: -DWHOLE_RING */
+
+#define CELLS	 4
+#define CREDIT	 3
+#define MESSAGES 7
+
+#ifdef WHOLE_RING
+#define ENOUGH CELLS /* credit comes in lumps: the last cells may never be given by word */
+#else
+#define ENOUGH (CELLS / 2)
+#endif
+
+byte put;	       /* slots in the ring, ever; seen at once, for the reader's sleep is not this model's */
+byte credit;	       /* as memory shows it */
+byte credit_buffer;    /* the reader's store not visible yet; equal: none */
+byte room_at;	       /* as memory shows it */
+byte room_at_buffer;   /* the sender's */
+bit want, want_buffer; /* stored behind room_at: the buffer keeps the order */
+bit bell;
+byte taken;
+
+active proctype drain()
+{
+end:
+	do
+	:: atomic { credit != credit_buffer -> credit = credit_buffer }
+	:: atomic { room_at != room_at_buffer -> room_at = room_at_buffer }
+	:: atomic { want_buffer && room_at == room_at_buffer -> want = 1; want_buffer = 0 }
+	od
+}
+
+active proctype sender()
+{
+	byte seen;
+
+	do
+	:: put == MESSAGES -> break
+	:: put < MESSAGES && put - seen < CELLS -> put++
+	:: put < MESSAGES && put - seen == CELLS ->
+		seen = credit;
+		if
+		:: put - seen < CELLS -> goto again
+		:: else
+		fi;
+		atomic { room_at == room_at_buffer -> room_at_buffer = put - CELLS + ENOUGH }
+		want_buffer = 1;
+#ifndef NO_SENDER_FENCE
+		room_at == room_at_buffer && !want_buffer;
+#endif
+#ifndef NO_SECOND_LOOK
+		seen = credit;
+		if
+		:: put - seen < CELLS -> goto again
+		:: else
+		fi;
+#endif
+		atomic { bell -> bell = 0 }
+again:		skip
+	od
+}
+
+active proctype reader()
+{
+	byte given;
+	bit rings;
+
+	do
+	:: taken == MESSAGES -> break
+	:: taken < put ->
+		taken++;
+		if
+		:: taken - given < CREDIT -> skip
+		:: else ->
+			given = taken;
+			atomic { credit == credit_buffer -> credit_buffer = given }
+			rings = given >= room_at;
+			if
+			:: rings ->
+#ifndef NO_READER_FENCE
+				credit == credit_buffer;
+#endif
+				if
+				:: want -> atomic { credit == credit_buffer -> want = 0 }
+					   bell = 1
+				:: else
+				fi
+			:: else
+			fi
+		fi
+	od
+}
+
+ltl all_taken { <> (taken == MESSAGES) }
