@@ -9,6 +9,7 @@
 #define OUT_EVENTS (POLLOUT | POLLWRNORM)
 #define END_EVENTS (POLLERR | POLLHUP)
 #define QUIET_LOOKS 8
+#define END_LOOKS 64
 #define QUIET_NS 50000u
 
 static short ask_kernel(int fd, short events)
@@ -16,6 +17,17 @@ static short ask_kernel(int fd, short events)
 	struct pollfd p = { .fd = fd, .events = events };
 
 	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 ? p.revents : 0;
+}
+
+/*
+ * An error without the end: the kernel is at it (tcp_reset() sets the error, drops what is to be sent, sets the state),
+ * or it is of the error queue, which stays so. Who is woken by the reset never sees that; we are woken by the ring.
+ */
+static short ask_until_end(int fd, short events, short kernel)
+{
+	for (int i = 0; i < END_LOOKS && (kernel & END_EVENTS) == POLLERR; i++)
+		kernel = ask_kernel(fd, events);
+	return kernel;
 }
 
 /* rx_lock held. Readable as TCP means it: SO_RCVLOWAT bytes, or the end, or an error. */
@@ -109,6 +121,8 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 		kernel = rx_ring && tx_ring && !atomic_load(&s->companion_news) ?
 				 0 :
 				 ask_kernel(fd, (short)(events | POLLIN | POLLRDHUP));
+	if (kernel >= 0 && (kernel & END_EVENTS) == POLLERR)
+		kernel = ask_until_end(fd, (short)(events | POLLIN | POLLRDHUP), (short)kernel);
 	if (kernel >= 0)
 		note_quiet(s, kernel);
 	/* Whoever is told so now reads until EAGAIN and may not be told again: that read has to look. */
