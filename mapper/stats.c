@@ -25,6 +25,7 @@ static struct {
 	dev_t dev;
 	ino_t ino;
 	struct rsk_stats_process *self;
+	uint32_t pid;
 } view = { .fd = -1 };
 
 /* Where those count who have no record.  Written by many, read by nobody. */
@@ -192,8 +193,10 @@ struct rsk_stats_process *rsk_stats_self(void)
 {
 	if (!view.seg)
 		return &spare_process;
-	if (!view.self)
-		view.self = process_claim((uint32_t)rsk_sys_getpid());
+	if (!view.self) {
+		view.pid = (uint32_t)rsk_sys_getpid();
+		view.self = process_claim(view.pid);
+	}
 	return view.self;
 }
 
@@ -211,6 +214,14 @@ static int busy_take(struct rsk_stats_header *h)
 	uint32_t start = __atomic_load_n(&h->cursor, __ATOMIC_RELAXED) % RSK_STATS_STREAMS;
 	const unsigned int words = RSK_STATS_STREAMS / 64;
 
+	/* The usual one: it is the next. */
+	uint64_t next = UINT64_C(1) << start % 64, *at = &h->busy[start / 64];
+
+	if (!(__atomic_load_n(at, __ATOMIC_RELAXED) & next) &&
+	    !(__atomic_fetch_or(at, next, __ATOMIC_ACQ_REL) & next)) {
+		__atomic_store_n(&h->cursor, (start + 1) % RSK_STATS_STREAMS, __ATOMIC_RELAXED);
+		return (int)start;
+	}
 	/* One round more than there are words: the first is looked at in two parts. */
 	for (unsigned int i = 0; i <= words; i++) {
 		unsigned int w = (start / 64 + i) % words;
@@ -280,30 +291,61 @@ static bool sweep(struct rsk_stats_segment *seg, uint64_t now_ns)
 	return freed;
 }
 
-/* Makes a record anew.  Readers pass it by until it is whole; the state comes last. */
+#define SET(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
+
+/* Half an address at a time: readers may see a mixture, an address is a label, nothing follows from it. */
+static void addr_set(uint8_t to[static 16], const uint8_t from[static 16])
+{
+	uint64_t half[2];
+
+	memcpy(half, from, sizeof(half));
+	SET(((uint64_t *)(void *)to)[0], half[0]);
+	SET(((uint64_t *)(void *)to)[1], half[1]);
+}
+
+static void name_set(struct rsk_stats_stream *rec, const struct rsk_tuple *tuple)
+{
+	addr_set(rec->local, tuple->local);
+	addr_set(rec->peer, tuple->peer);
+	SET(rec->local_port, tuple->local_port);
+	SET(rec->peer_port, tuple->peer_port);
+	SET(rec->family, tuple->family);
+}
+
+/*
+ * Makes a record anew: all that was ever written, but what lies behind events_written. Readers pass it by until it is
+ * whole; the state comes last.
+ */
 static void stream_fill(struct rsk_stats_stream *rec, const struct rsk_tuple *tuple,
 			uint64_t now_ns)
 {
-	struct rsk_stats_stream fresh = {
-		.pid = (uint32_t)rsk_sys_getpid(),
-		.local_port = tuple->local_port,
-		.peer_port = tuple->peer_port,
-		.family = tuple->family,
-		.reason = RSK_REASON_NOT_EARNED,
-		.opened_ns = now_ns,
-		.events_written = 1,
-		.events[0] = rsk_stats_event_pack(now_ns, RSK_EVENT_OPENED, RSK_REASON_DIRECT),
-	};
+	static const struct rsk_tuple none;
 
-	memcpy(fresh.local, tuple->local, sizeof(fresh.local));
-	memcpy(fresh.peer, tuple->peer, sizeof(fresh.peer));
-	__atomic_store_n(&rec->state, RSK_STATS_FREE, __ATOMIC_RELAXED);
+	SET(rec->state, RSK_STATS_FREE);
 	/* No word of the new life may be seen before the old one's end. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	for (size_t i = 1; i < sizeof(fresh) / sizeof(uint64_t); i++)
-		__atomic_store_n((uint64_t *)rec + i, ((const uint64_t *)&fresh)[i],
-				 __ATOMIC_RELAXED);
-	__atomic_store_n(&rec->pid, fresh.pid, __ATOMIC_RELAXED);
+	name_set(rec, tuple ? tuple : &none);
+	SET(rec->reason, (uint8_t)RSK_REASON_NOT_EARNED);
+	SET(rec->peer_reason, (uint8_t)RSK_REASON_DIRECT);
+	SET(rec->tx, (uint8_t)RSK_CARRIER_TCP);
+	SET(rec->rx, (uint8_t)RSK_CARRIER_TCP);
+	SET(rec->demote_cause, (uint8_t)RSK_REASON_DIRECT);
+	SET(rec->link, 0);
+	SET(rec->opened_ns, now_ns);
+	SET(rec->tx_ring_bytes, 0);
+	SET(rec->tx_tcp_bytes, 0);
+	SET(rec->tx_slots, 0);
+	SET(rec->promotions, 0);
+	SET(rec->demotions, 0);
+	SET(rec->tx_repairs, 0);
+	SET(rec->rx_ring_bytes, 0);
+	SET(rec->rx_tcp_bytes, 0);
+	SET(rec->rx_slots, 0);
+	SET(rec->hash_retries, 0);
+	SET(rec->fd_plus_1, 0);
+	SET(rec->events[0], rsk_stats_event_pack(now_ns, RSK_EVENT_OPENED, RSK_REASON_DIRECT));
+	SET(rec->events_written, 1);
+	SET(rec->pid, view.pid);
 	__atomic_store_n(&rec->state, RSK_STATS_OPEN, __ATOMIC_RELEASE);
 }
 
@@ -340,10 +382,15 @@ static int stream_number(const struct rsk_stats_stream *rec)
 void rsk_stats_stream_put(struct rsk_stats_stream *rec, uint64_t now_ns)
 {
 	int number = stream_number(rec);
+	uint32_t n;
 
 	if (number < 0)
 		return;
-	rsk_stats_event(rec, now_ns, RSK_EVENT_CLOSED, RSK_REASON_CLOSED);
+	/* Nobody else writes to it any more. */
+	n = __atomic_load_n(&rec->events_written, __ATOMIC_RELAXED);
+	SET(rec->events[n % RSK_STATS_EVENTS],
+	    rsk_stats_event_pack(now_ns, RSK_EVENT_CLOSED, RSK_REASON_CLOSED));
+	SET(rec->events_written, n + 1);
 	/* Whoever closes first frees the place; a second close must not free another's. */
 	if (__atomic_exchange_n(&rec->state, RSK_STATS_CLOSED, __ATOMIC_ACQ_REL) == RSK_STATS_OPEN)
 		busy_drop(&view.seg->header, (unsigned int)number);
@@ -352,21 +399,14 @@ void rsk_stats_stream_put(struct rsk_stats_stream *rec, uint64_t now_ns)
 void rsk_stats_stream_own(struct rsk_stats_stream *rec)
 {
 	if (stream_number(rec) >= 0)
-		__atomic_store_n(&rec->pid, (uint32_t)rsk_sys_getpid(), __ATOMIC_RELAXED);
+		__atomic_store_n(&rec->pid, view.pid, __ATOMIC_RELAXED);
 }
 
 void rsk_stats_stream_name(struct rsk_stats_stream *rec, const struct rsk_tuple *tuple)
 {
 	if (stream_number(rec) < 0)
 		return;
-	/* Readers may see a mixture for a moment: an address is a label, nothing follows from it. */
-	for (unsigned int i = 0; i < 16; i++) {
-		__atomic_store_n(&rec->local[i], tuple->local[i], __ATOMIC_RELAXED);
-		__atomic_store_n(&rec->peer[i], tuple->peer[i], __ATOMIC_RELAXED);
-	}
-	__atomic_store_n(&rec->local_port, tuple->local_port, __ATOMIC_RELAXED);
-	__atomic_store_n(&rec->peer_port, tuple->peer_port, __ATOMIC_RELAXED);
-	__atomic_store_n(&rec->family, tuple->family, __ATOMIC_RELAXED);
+	name_set(rec, tuple);
 }
 
 static void promoted(struct rsk_stats_stream *rec, uint8_t *carrier)

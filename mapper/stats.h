@@ -46,11 +46,17 @@ void rsk_stats_forked(void);
 void rsk_stats_fini(void);
 
 /*
- * A record for a stream, state open, reason not-earned, both carriers TCP.
+ * A record for a stream, state open, reason not-earned, both carriers TCP. @tuple: what is known of it; NULL: nothing.
  * Takes one never used, else that of a closed stream (those opened longest ago come
  * first, as the search goes round), else one whose process has died.  Never NULL.
  */
 struct rsk_stats_stream *rsk_stats_stream_get(const struct rsk_tuple *tuple, uint64_t now_ns);
+
+/* The number of the stream's fd, for readers who want addresses that the record does not have yet. */
+static inline void rsk_stats_stream_fd(struct rsk_stats_stream *rec, int fd)
+{
+	__atomic_store_n(&rec->fd_plus_1, (uint32_t)fd + 1, __ATOMIC_RELAXED);
+}
 
 /* The stream is closed: its record stays readable until its place is needed. */
 void rsk_stats_stream_put(struct rsk_stats_stream *rec, uint64_t now_ns);

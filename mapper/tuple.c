@@ -109,6 +109,37 @@ int rsk_tuple_from_fd(int fd, struct rsk_tuple *out)
 	return err;
 }
 
+int rsk_tuple_peer(const struct sockaddr *peer, socklen_t len, struct rsk_tuple *out)
+{
+	struct end p;
+	int err;
+
+	/* The usual one: this is on the path of each connect(). */
+	if (peer && peer->sa_family == AF_INET && len >= sizeof(struct sockaddr_in)) {
+		struct sockaddr_in sin;
+
+		memcpy(&sin, peer, sizeof(sin));
+		*out = (struct rsk_tuple){ .peer_port = ntohs(sin.sin_port), .family = AF_INET };
+		memcpy(out->peer, &sin.sin_addr, 4);
+		return 0;
+	}
+	err = end_from_addr((const struct sockaddr_storage *)peer, peer ? len : 0, &p);
+	if (err)
+		return err;
+	*out = (struct rsk_tuple){ .peer_port = p.port, .family = p.family, .scope = p.scope };
+	memcpy(out->peer, p.addr, 16);
+	return 0;
+}
+
+uint64_t rsk_cookie_of(int fd)
+{
+	uint64_t v = 0;
+	socklen_t len = sizeof(v);
+
+	rsk_sys_getsockopt(fd, SOL_SOCKET, SO_COOKIE, &v, &len);
+	return v;
+}
+
 bool rsk_tuple_is_loopback(const struct rsk_tuple *t)
 {
 	if (memcmp(t->local, t->peer, sizeof(t->local)) == 0)
@@ -162,6 +193,11 @@ unsigned int rsk_addr_text(uint16_t family, const uint8_t addr[static 16], uint1
 {
 	char *at = buf;
 
+	if (!port) {
+		*at++ = '-';
+		*at = 0;
+		return 1;
+	}
 	if (family == AF_INET) {
 		for (unsigned int i = 0; i < 4; i++) {
 			if (i)

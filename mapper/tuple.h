@@ -32,13 +32,22 @@ int rsk_tuple_names(int fd, struct rsk_tuple *out);
 uint64_t rsk_netns_of_fd(int fd);
 
 /*
+ * The peer alone, of an address that connect() has taken; the local end is zeroes. -EAFNOSUPPORT: none, or no
+ * IPv4 or IPv6. Pure.
+ */
+int rsk_tuple_peer(const struct sockaddr *peer, socklen_t len, struct rsk_tuple *out);
+
+/* The kernel's number of a socket, which it never gives again (SO_COOKIE); 0: it does not say. */
+uint64_t rsk_cookie_of(int fd);
+
+/*
  * Could both ends be on this host?  A cheap test before anything is posted: the two
  * addresses are equal or both loopback.  False does not prove the contrary (two
  * addresses of one host): ask the registry all the same where true is not given.
  */
 bool rsk_tuple_is_loopback(const struct rsk_tuple *t);
 
-/* "127.0.0.1:80", "[::1]:80" into buf; returns its length.  Signal-safe, no malloc. */
+/* "127.0.0.1:80", "[::1]:80", or "-" of port 0, into buf; returns its length.  Signal-safe, no malloc. */
 #define RSK_ADDR_TEXT 64
 unsigned int rsk_addr_text(uint16_t family, const uint8_t addr[static 16], uint16_t port,
 			   char buf[static RSK_ADDR_TEXT]);

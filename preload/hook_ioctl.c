@@ -32,11 +32,8 @@ static int rsk_fcntl_setfl(int fd, unsigned long arg)
 	int ret;
 
 	/* Before: an event after the change must find its signal. */
-	if ((arg & O_ASYNC) && rsk_live()) {
-		rsk_fd_leave(fd, RSK_REASON_ASYNC);
-		if (!rsk_known(fd))
-			rsk_fd_refuse(fd, RSK_REASON_ASYNC);
-	}
+	if ((arg & O_ASYNC) && rsk_live())
+		rsk_fd_refuse(fd, RSK_REASON_ASYNC);
 	ret = rsk_real.fcntl(fd, F_SETFL, arg);
 	if (ret == 0 && rsk_known(fd))
 		rsk_fd_set_nonblock(fd, !!(arg & O_NONBLOCK));
@@ -97,7 +94,7 @@ int rsk_hook_ioctl(int fd, unsigned long request, ...)
 		return ret;
 	case FIOASYNC:
 		if (rsk_readable((void *)arg) && *(int *)arg)
-			rsk_fd_leave(fd, RSK_REASON_ASYNC);
+			rsk_fd_refuse(fd, RSK_REASON_ASYNC);
 		break;
 	default:
 		break;

@@ -12,17 +12,21 @@ int rsk_hook_socket(int domain, int type, int protocol)
 	int fd = rsk_real.socket(domain, type, protocol);
 
 	if (fd >= 0 && rsk_live())
-		rsk_fd_new(fd);
+		rsk_fd_socket(fd,
+			      (domain == AF_INET || domain == AF_INET6) &&
+				      (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_STREAM &&
+				      (protocol == 0 || protocol == IPPROTO_TCP),
+			      type & SOCK_NONBLOCK);
 	return fd;
 }
 
-/* @flags: SOCK_* as given to accept4(). */
-static int rsk_after_accept(int fd, int flags)
+/* @before: the listener's word; @flags: SOCK_* as given to accept4(). */
+static int rsk_after_accept(int fd, int listener, uintptr_t before, int flags)
 {
 	if (fd < 0 || !rsk_live())
 		return fd;
-	rsk_fd_new(fd);
-	rsk_fd_accepted(fd, flags & SOCK_NONBLOCK); /* which is not inherited */
+	/* O_NONBLOCK is not inherited. */
+	rsk_fd_accepted(fd, flags & SOCK_NONBLOCK, listener, before);
 	if (rsk_unlikely(fd <= STDERR_FILENO))
 		rsk_fd_leave(fd, RSK_REASON_STDIO);
 	return fd;
@@ -30,12 +34,16 @@ static int rsk_after_accept(int fd, int flags)
 
 int rsk_hook_accept(int fd, __SOCKADDR_ARG addr, socklen_t *len)
 {
-	return rsk_after_accept(rsk_real.accept(fd, addr, len), 0);
+	uintptr_t before = rsk_fd_word(fd);
+
+	return rsk_after_accept(rsk_real.accept(fd, addr, len), fd, before, 0);
 }
 
 int rsk_hook_accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
 {
-	return rsk_after_accept(rsk_real.accept4(fd, addr, len, flags), flags);
+	uintptr_t before = rsk_fd_word(fd);
+
+	return rsk_after_accept(rsk_real.accept4(fd, addr, len, flags), fd, before, flags);
 }
 
 int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
@@ -55,7 +63,7 @@ int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 	if ((ret == 0 || errno == EINPROGRESS || errno == EINTR) && rsk_live()) {
 		int err = errno;
 
-		rsk_fd_connected(fd);
+		rsk_fd_connected(fd, sa, len);
 		if (rsk_unlikely(fd <= STDERR_FILENO))
 			rsk_fd_leave(fd, RSK_REASON_STDIO);
 		errno = ret == 0 ? saved : err;
@@ -79,45 +87,42 @@ int rsk_hook_shutdown(int fd, int how)
 /* ---- options ---- */
 
 /*
- * An option that takes a stream away from the ring, and the reason; @when: only for a value that
- * is not 0.
+ * Options that take a stream away from the ring, and the reason; when: only for a value that is not 0.
  */
-struct rsk_opt_leaves {
-	int level, name;
-	bool when;
-	enum rsk_reason why;
-};
-
-static const struct rsk_opt_leaves rsk_opt_leaves[] = {
-	{ SOL_TCP, TCP_ULP, false, RSK_REASON_KTLS },
-	{ SOL_TCP, TCP_REPAIR, true, RSK_REASON_UNSUPPORTED },
-	{ SOL_TCP, TCP_FASTOPEN_CONNECT, true, RSK_REASON_FASTOPEN },
-	{ SOL_TCP, TCP_INQ, true, RSK_REASON_MESSAGES }, /* a control message with each recvmsg */
-	{ SOL_SOCKET, SO_ZEROCOPY, true, RSK_REASON_ZEROCOPY },
-	{ SOL_SOCKET, SO_TIMESTAMP, true, RSK_REASON_MESSAGES }, /* likewise */
-	{ SOL_SOCKET, SO_TIMESTAMPNS, true, RSK_REASON_MESSAGES },
-	{ SOL_SOCKET, SO_TIMESTAMPING, true, RSK_REASON_MESSAGES },
-	{ SOL_SOCKET, SO_TIMESTAMP_NEW, true, RSK_REASON_MESSAGES },
-	{ SOL_SOCKET, SO_TIMESTAMPNS_NEW, true, RSK_REASON_MESSAGES },
-	{ SOL_SOCKET, SO_TIMESTAMPING_NEW, true, RSK_REASON_MESSAGES },
-	{ SOL_SOCKET, SO_PEEK_OFF, false, RSK_REASON_MESSAGES },
-};
+#define RSK_OPT_LEAVES(X)                                                                          \
+	X(SOL_TCP, TCP_ULP, false, KTLS)                                                           \
+	X(SOL_TCP, TCP_REPAIR, true, UNSUPPORTED)                                                  \
+	X(SOL_TCP, TCP_FASTOPEN_CONNECT, true, FASTOPEN)                                           \
+	X(SOL_TCP, TCP_INQ, true, MESSAGES) /* a control message with each recvmsg */              \
+	X(SOL_SOCKET, SO_ZEROCOPY, true, ZEROCOPY)                                                 \
+	X(SOL_SOCKET, SO_TIMESTAMP, true, MESSAGES) /* likewise */                                 \
+	X(SOL_SOCKET, SO_TIMESTAMPNS, true, MESSAGES)                                              \
+	X(SOL_SOCKET, SO_TIMESTAMPING, true, MESSAGES)                                             \
+	X(SOL_SOCKET, SO_TIMESTAMP_NEW, true, MESSAGES)                                            \
+	X(SOL_SOCKET, SO_TIMESTAMPNS_NEW, true, MESSAGES)                                          \
+	X(SOL_SOCKET, SO_TIMESTAMPING_NEW, true, MESSAGES)                                         \
+	X(SOL_SOCKET, SO_PEEK_OFF, false, MESSAGES)
 
 static void rsk_opt_before(int fd, int level, int name, const void *val, socklen_t len)
 {
-	size_t i;
+	enum rsk_reason why;
+	bool when;
 
-	for (i = 0; i < sizeof(rsk_opt_leaves) / sizeof(rsk_opt_leaves[0]); i++) {
-		const struct rsk_opt_leaves *o = &rsk_opt_leaves[i];
-
-		if (o->level != level || o->name != name)
-			continue;
-		if (o->when && rsk_readable(val) && len >= sizeof(int) && *(const int *)val == 0)
-			return;
-		rsk_fd_leave(fd, o->why);
-		rsk_fd_refuse(fd, o->why); /* a socket without a stream yet */
+#define RSK_OPT(level, name) ((uint64_t)(uint32_t)(level) << 32 | (uint32_t)(name))
+#define X(opt_level, opt_name, opt_when, opt_why)                                                  \
+	case RSK_OPT(opt_level, opt_name):                                                         \
+		when = opt_when;                                                                   \
+		why = RSK_REASON_##opt_why;                                                        \
+		break;
+	/* Each call of setsockopt() comes by here: no table to be gone through. */
+	switch (RSK_OPT(level, name)) {
+		RSK_OPT_LEAVES(X)
+	default:
 		return;
 	}
+#undef X
+	if (!when || !rsk_readable(val) || len < sizeof(int) || *(const int *)val != 0)
+		rsk_fd_refuse(fd, why);
 }
 
 int rsk_hook_setsockopt(int fd, int level, int name, const void *val, socklen_t len)

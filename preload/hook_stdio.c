@@ -11,11 +11,8 @@
 
 FILE *rsk_hook_fdopen(int fd, const char *mode)
 {
-	if (rsk_live()) {
-		rsk_fd_leave(fd, RSK_REASON_STDIO);
-		if (!rsk_known(fd))
-			rsk_fd_refuse(fd, RSK_REASON_STDIO);
-	}
+	if (rsk_live())
+		rsk_fd_refuse(fd, RSK_REASON_STDIO);
 	return rsk_real.fdopen(fd, mode);
 }
 

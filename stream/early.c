@@ -22,6 +22,8 @@ bool rsk_op_early(struct rsk_op *op, const struct iovec *iov, int iovcnt, int fl
 
 	if (!s || !op->counted || (flags & ~(MSG_NOSIGNAL | MSG_MORE)) || atomic_load(&s->nonblock))
 		return false;
+	if (iovcnt == 1 && iov->iov_len <= PIECE_BYTES)
+		return false;
 	rsk_iovcur_init(&cur, iov, iovcnt);
 	if (cur.left <= PIECE_BYTES)
 		return false;
@@ -57,7 +59,7 @@ ssize_t rsk_early_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int
 	atomic_fetch_sub(&s->tx_plain, 1);
 	if (n > 0) {
 		rsk_iovcur_advance(src, (size_t)n);
-		rsk_op_moved(s, (uint64_t)n);
+		rsk_op_moved(s, fd, (uint64_t)n);
 	}
 	return n;
 }

@@ -37,6 +37,14 @@ uint64_t rsk_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+uint64_t rsk_tick_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
 static uint64_t knob(const char *name, uint64_t def, uint64_t min, uint64_t max)
 {
 	const char *s = getenv(name);
@@ -101,21 +109,36 @@ void rsk_engine_stop_promoting(enum rsk_reason why)
 
 /* ---- the table ---- */
 
-static void fd_set_word(int fd, uintptr_t word)
+static void raise_high(int fd)
 {
 	uint32_t high = atomic_load_explicit(&fd_high, memory_order_relaxed);
 
-	if ((uint32_t)fd >= rsk_fdtab.size)
-		return;
-	while (word && (uint32_t)fd >= high &&
+	while ((uint32_t)fd >= high &&
 	       !atomic_compare_exchange_weak(&fd_high, &high, (uint32_t)fd + 1))
 		;
+}
+
+static void fd_set_word(int fd, uintptr_t word)
+{
+	if ((uint32_t)fd >= rsk_fdtab.size)
+		return;
+	if (word)
+		raise_high(fd);
 	atomic_store_explicit(&rsk_fdtab.word[fd], word, memory_order_release);
 }
 
 void rsk_fd_put(int fd, uintptr_t word)
 {
 	fd_set_word(fd, word);
+}
+
+bool rsk_fd_put_if(int fd, uintptr_t is, uintptr_t word)
+{
+	if ((uint32_t)fd >= rsk_fdtab.size)
+		return false;
+	if (word)
+		raise_high(fd);
+	return atomic_compare_exchange_strong(&rsk_fdtab.word[fd], &is, word);
 }
 
 uint32_t rsk_fd_high(void)
@@ -206,8 +229,10 @@ void rsk_exit(void)
 	    !atomic_compare_exchange_strong(&done_pid, &seen, rsk_pid))
 		return;
 	rsk_spun_tell();
-	if (rsk_knobs.stat_file && *rsk_knobs.stat_file && rsk_stats_segment())
+	if (rsk_knobs.stat_file && *rsk_knobs.stat_file && rsk_stats_segment()) {
+		rsk_fd_name_all();
 		rsk_stats_append(rsk_knobs.stat_file);
+	}
 	/* As the kernel will do in a moment, and in the same order. */
 	for (uint32_t i = 0; i < high; i++)
 		if (rsk_fd_word((int)i) && !rsk_fd_ours((int)i))

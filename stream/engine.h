@@ -30,6 +30,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <time.h>
 
@@ -71,12 +72,20 @@ void rsk_engine_stop_promoting(enum rsk_reason why);
 
 /* ---- life of an fd ------------------------------------------------------------------------- */
 
-/* The kernel handed out @fd anew (socket, accept, open-like calls that are hooked): forget any stale entry. */
+/* The kernel handed out @fd anew (open-like calls that are hooked): forget any stale entry. */
 void rsk_fd_new(int fd);
 
-/* connect() returned 0 or EINPROGRESS on a fd; accept() made one. Not a TCP socket: nothing happens. */
-void rsk_fd_connected(int fd);
-void rsk_fd_accepted(int fd, bool nonblock);
+/* The same for socket(): did it ask for TCP, for O_NONBLOCK? */
+void rsk_fd_socket(int fd, bool tcp, bool nonblock);
+
+/* connect() to @peer (NULL: not known) returned 0 or EINPROGRESS on a fd. Not a TCP socket: nothing happens. */
+void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len);
+
+/*
+ * accept() made @fd. @before: what the table said of the listener (rsk_fd_word()) before the call, which may have
+ * lasted: if it is the same still, the number has meant the same socket.
+ */
+void rsk_fd_accepted(int fd, bool nonblock, int listener, uintptr_t before);
 
 /* A socket that is not connected yet gets into an epoll set: known from here on, as its registration has to be. */
 void rsk_fd_watched(int fd);
@@ -106,7 +115,7 @@ int rsk_fd_next(int from);
  */
 void rsk_fd_leave(int fd, enum rsk_reason why);
 
-/* Every stream of @fd stays on TCP from its start (cheap form for a socket that has no stream yet). */
+/* The same, also for a socket that has no stream yet: what it becomes stays on TCP. */
 void rsk_fd_refuse(int fd, enum rsk_reason why);
 
 /* The hook saw O_NONBLOCK (F_SETFL, FIONBIO, accept4, socket) or SO_RCVLOWAT change successfully. */

@@ -125,10 +125,9 @@ static void unlink_reg(struct rsk_epoll_family *f, struct rsk_reg *r)
 		;
 	if (*p)
 		*p = r->next_of_stream;
-	for (p = &r->set->regs; *p && *p != r; p = &(*p)->next_of_set)
-		;
-	if (*p)
-		*p = r->next_of_set;
+	*r->at_of_set = r->next_of_set;
+	if (r->next_of_set)
+		r->next_of_set->at_of_set = r->at_of_set;
 	unqueue(r);
 	if (r->set->last == r)
 		r->set->last = NULL;
@@ -370,6 +369,9 @@ static void link_reg(struct rsk_reg *r, struct rsk_stream *s, struct rsk_epoll *
 	r->next_of_stream = s->regs;
 	s->regs = r;
 	r->next_of_set = e->regs;
+	r->at_of_set = &e->regs;
+	if (e->regs)
+		e->regs->at_of_set = &r->next_of_set;
 	e->regs = r;
 }
 
@@ -465,7 +467,7 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 		return -EBADF;
 	rsk_kernel_acts++;
 	f = rsk_epoll_family();
-	if (e && !inner && op == EPOLL_CTL_ADD)
+	if (e && !inner && op == EPOLL_CTL_ADD && !rsk_fd_stream(rsk_fd_word(fd)))
 		rsk_fd_watched(fd);
 	s = f ? rsk_stream_of(fd) : NULL;
 	if (s && !e && op == EPOLL_CTL_ADD) {

@@ -354,6 +354,31 @@ static int gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 	return n;
 }
 
+/*
+ * What the kernel has told, of which some may be ours, and what our rings have; @takeovers: as it was before the
+ * kernel was asked; @began: when the wait did, 0: nothing is to be learnt from it.
+ */
+static int settle(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *evs, int n,
+		  int max, uint32_t takeovers, uint64_t began)
+{
+	rsk_lock(&f->lock);
+	if (began)
+		e->spin_ns = rsk_spin_learn(e->spin_ns, rsk_epoll_woken(e, began) - began);
+	rsk_epoll_relieve(e);
+	n = translate(f, e, evs, n);
+	if (n)
+		e->kernel_idle = 0;
+	if (n < max || e->sub >= 0)
+		rsk_epoll_take_in(f, e);
+	e->answer++;
+	/* What the kernel told of before it was taken over is not told twice in one answer. */
+	if (n < max && (!n || takeovers == atomic_load(&e->takeovers)))
+		n += collect(e, evs + n, max - n);
+	leave_rest(e);
+	rsk_unlock(&f->lock);
+	return n;
+}
+
 int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct timespec *timeout,
 		   const sigset_t *mask)
 {
@@ -377,6 +402,16 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 	e->epfd = epfd;
 	if (e->home != rsk_pid)
 		atomic_store(&e->shared, true);
+	/* Nothing of ours in it: the kernel's, unless that changes meanwhile. */
+	if (!e->tagged && !e->ninner && until == UINT64_MAX) {
+		uint32_t takeovers = atomic_load(&e->takeovers);
+
+		n = kernel_wait(epfd, evs, max, until, poll_only, mask);
+		if (n >= 0 && e->belled)
+			n = settle(f, e, evs, n, max, takeovers, 0);
+		if (n || poll_only)
+			return n;
+	}
 	for (;;) {
 		uint32_t takeovers = atomic_load(&e->takeovers);
 		bool nested;
@@ -415,20 +450,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 			return n;
 		/* Also after the last joined stream has left. */
 		if (e->belled) {
-			rsk_lock(&f->lock);
-			e->spin_ns = rsk_spin_learn(e->spin_ns, rsk_epoll_woken(e, began) - began);
-			rsk_epoll_relieve(e);
-			n = translate(f, e, evs, n);
-			if (n)
-				e->kernel_idle = 0;
-			if (n < max || e->sub >= 0)
-				rsk_epoll_take_in(f, e);
-			e->answer++;
-			/* What the kernel told of before it was taken over is not told twice in one answer. */
-			if (n < max && (!n || takeovers == atomic_load(&e->takeovers)))
-				n += collect(e, evs + n, max - n);
-			leave_rest(e);
-			rsk_unlock(&f->lock);
+			n = settle(f, e, evs, n, max, takeovers, began);
 		}
 		if (n || poll_only || rsk_now_ns() >= until)
 			return n;

@@ -34,6 +34,7 @@ struct rsk_reg {
 	uint32_t answer;    /* of the set: in which it was told last */
 	uint64_t index;	    /* the ring's next, before it was looked at last */
 	struct rsk_reg *next_of_stream, *next_of_set, *next_ready;
+	struct rsk_reg **at_of_set; /* what leads to it there: a set may hold very many */
 };
 
 /* One set registered in another. */

@@ -7,6 +7,8 @@
  *	ptr			a stream that has given up (its record is still shown): calls go to the kernel
  *	ptr | RSK_FD_EPOLL	an epoll set; | RSK_FD_HOT as well once a stream that is joined is in it
  *	4 | RSK_FD_HOT		one of the library's own fds: the application gets EBADF
+ *	RSK_FD_TCP | ...	a mark: a TCP socket without a stream, which connect() or accept() may make one of;
+ *				calls go to the kernel
  *
  * Private memory, reserved once for the largest fd number, touched page by page; copied by fork like the
  * kernel's own table. Words are written by whoever changes the fd (close, dup, accept: the application
@@ -25,6 +27,18 @@
 #define RSK_FD_EPOLL 2u
 #define RSK_FD_MASK 3u
 #define RSK_FD_OWN (4u | RSK_FD_HOT) /* no pointer */
+/*
+ * A mark is what need not be asked of the kernel. It belongs to the number, the socket may have several: what could
+ * be changed by another one is not in it from the moment there is one (dup, fork). It may be wrong where an fd was
+ * closed unseen, so no more than candidates hang on it: who is promoted is asked (rsk_stream_learn()).
+ */
+#define RSK_FD_TCP 8u
+#define RSK_FD_MODE 16u	    /* whether it is O_NONBLOCK is known */
+#define RSK_FD_NONBLOCK 32u /* it is */
+#define RSK_FD_DUPPED 64u   /* there are or were other numbers of it in this process */
+#define RSK_FD_NO_POINTER 4096u
+
+struct rsk_stream;
 
 struct rsk_fdtab {
 	_Atomic(uintptr_t) *word; /* [size] */
@@ -51,6 +65,20 @@ static inline bool rsk_fd_ours(int fd)
 	return rsk_fd_word(fd) == RSK_FD_OWN;
 }
 
+/* Known to be a TCP socket, and without a stream. */
+static inline bool rsk_fd_marked(uintptr_t word)
+{
+	return (word & RSK_FD_TCP) && word < RSK_FD_NO_POINTER;
+}
+
+/* The stream that a word leads to; NULL: to none. */
+static inline struct rsk_stream *rsk_fd_stream(uintptr_t word)
+{
+	if (word < RSK_FD_NO_POINTER || (word & RSK_FD_EPOLL))
+		return NULL;
+	return (struct rsk_stream *)(word & ~(uintptr_t)RSK_FD_MASK);
+}
+
 /* Is @fd one of this process's for the stream @s? */
 static inline bool rsk_fd_names(int fd, const void *s)
 {
@@ -60,7 +88,9 @@ static inline bool rsk_fd_names(int fd, const void *s)
 }
 
 void rsk_fd_put(int fd, uintptr_t word);
+bool rsk_fd_put_if(int fd, uintptr_t is, uintptr_t word); /* false: it is another by now */
 uint32_t rsk_fd_high(void);
+void rsk_fd_name_all(void); /* all streams that are open, in the statistics */
 void rsk_fd_replace(uintptr_t from, uintptr_t to);
 
 #endif

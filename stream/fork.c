@@ -34,7 +34,9 @@ static void for_all(int by)
 	for (uint32_t i = 0; i < high; i++) {
 		uintptr_t w = rsk_fd_word((int)i);
 
-		if (w && !rsk_fd_ours((int)i))
+		if (rsk_fd_marked(w)) /* either may change the mode for both */
+			rsk_fd_put_if((int)i, w, w & ~(uintptr_t)(RSK_FD_MODE | RSK_FD_NONBLOCK));
+		else if (w && !rsk_fd_ours((int)i))
 			add_holder(w, by);
 	}
 }
@@ -43,6 +45,8 @@ static void for_all(int by)
 void rsk_fork_prepare(void)
 {
 	rsk_join_fork();
+	if (rsk_stats_segment())
+		rsk_fd_name_all(); /* the number in a record is the parent's, who may close it */
 	for_all(1);
 }
 
@@ -75,7 +79,7 @@ void rsk_exec_prepare(void)
 		struct rsk_stream *s;
 		int flags;
 
-		if (!w || rsk_fd_ours((int)i))
+		if (!w || rsk_fd_marked(w) || rsk_fd_ours((int)i))
 			continue;
 		if (w & RSK_FD_EPOLL) {
 			add_holder(w, -1);
@@ -105,7 +109,7 @@ void rsk_exec_failed(void)
 		uintptr_t w = rsk_fd_word((int)i);
 		struct rsk_stream *s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
 
-		if (!w || rsk_fd_ours((int)i))
+		if (!w || rsk_fd_marked(w) || rsk_fd_ours((int)i))
 			continue;
 		if (w & RSK_FD_EPOLL) {
 			add_holder(w, 1);

@@ -74,15 +74,6 @@ static void be_this_process(void)
 
 /* ---- messages about streams ---- */
 
-static uint64_t cookie_of(int fd)
-{
-	uint64_t v = 0;
-	socklen_t len = sizeof(v);
-
-	rsk_sys_getsockopt(fd, SOL_SOCKET, SO_COOKIE, &v, &len);
-	return v;
-}
-
 static void put_message(struct rsk_link *l, struct rsk_link_msg *m)
 {
 	if (rsk_link_msg_send(l->control, m, NULL, 0) < 0)
@@ -107,6 +98,7 @@ static void attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 	uint64_t ctl_off = rsk_shm_ctl_off(sid);
 
 	memset((void *)ctl, 0, sizeof(*ctl));
+	s->attached = true;
 	s->link = l;
 	s->sid = sid;
 	rsk_tx_init(&s->tx, &l->shm.rail, rsk_shm_ring_off(&l->shm.peer, sid),
@@ -182,7 +174,7 @@ static void ask(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
 	s->handle = rsk_random64();
 	m.key_up = s->key_up = rsk_random64();
 	m.key_down = s->key_down = rsk_random64();
-	m.cookie = cookie_of(fd);
+	m.cookie = rsk_cookie_of(fd);
 	m.netns = s->tuple.netns;
 	pm_request(s, &pm);
 	attach(s, l, m.sid);
@@ -285,7 +277,7 @@ static void on_join(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	s->join_steps = 0;
 	atomic_store(&s->phase, RSK_PHASE_JOINING);
 	answer.fd = fd;
-	answer.cookie = cookie_of(fd);
+	answer.cookie = rsk_cookie_of(fd);
 	answer.netns = s->tuple.netns;
 	put_pm(l, &answer, &out);
 	rsk_stream_unpin(s);
@@ -374,7 +366,7 @@ void rsk_join_message(struct rsk_link *l, const struct rsk_link_msg *m, const st
 
 static void step_in(struct rsk_stream *s, uint64_t calls)
 {
-	atomic_store(&s->step_work, atomic_load(&s->work) + calls);
+	atomic_store(&s->step_work, rsk_stream_work(s) + calls);
 }
 
 static void seek_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
@@ -390,7 +382,7 @@ static void seek_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 	/* Again and again: it may be lost meanwhile. The same offer is not written twice. */
 	if (rsk_policy_look_due(&rsk_knobs.policy, &s->search, now)) {
 		e.nonce = rsk_door_nonce();
-		e.sock_cookie = cookie_of(fd);
+		e.sock_cookie = rsk_cookie_of(fd);
 		e.posted_ns = now;
 		if (rsk_registry_post(&place.registry, &e) < 0)
 			rsk_log(RSK_LOG_INFO, "fd %d: no registry", fd);
@@ -449,6 +441,7 @@ static void seek(struct rsk_stream *s, int fd)
 static void step(struct rsk_stream *s, int fd)
 {
 	uint64_t calls = atomic_load(&s->calls);
+	int rc;
 
 	switch (rsk_stream_phase(s)) {
 	case RSK_PHASE_CANDIDATE:
@@ -461,11 +454,15 @@ static void step(struct rsk_stream *s, int fd)
 			rsk_stream_cold(s, (enum rsk_reason)atomic_load(&rsk_stopped));
 			return;
 		}
-		if (rsk_tuple_from_fd(fd, &s->tuple) < 0) {
+		rc = rsk_stream_learn(s, fd);
+		if (rc == -EOPNOTSUPP) {
+			rsk_stream_cold(s, RSK_REASON_UNSUPPORTED);
+			return;
+		}
+		if (rc < 0) {
 			step_in(s, HOLDER_CALLS);
 			return;
 		}
-		rsk_stats_stream_name(s->rec, &s->tuple);
 		atomic_store(&s->phase, RSK_PHASE_SEEKING);
 		__attribute__((fallthrough));
 	case RSK_PHASE_SEEKING:

@@ -21,22 +21,15 @@ static _Atomic(uint32_t) *plain_count(struct rsk_op *op)
 
 void rsk_join_due(struct rsk_stream *s, int fd)
 {
-	if (atomic_load_explicit(&s->work, memory_order_relaxed) >=
-	    atomic_load_explicit(&s->step_work, memory_order_relaxed))
+	if (rsk_stream_work(s) >= atomic_load_explicit(&s->step_work, memory_order_relaxed))
 		rsk_join_step(s, fd);
 }
 
-static int begin_slow(struct rsk_op *op, int fd, enum rsk_op_kind kind)
+/* Pinned, and not joined when it was looked at. */
+static __attribute__((noinline)) int begin_candidate(struct rsk_op *op, struct rsk_stream *s)
 {
-	struct rsk_stream *s;
-	uint32_t phase;
+	uint32_t phase = rsk_stream_phase(s);
 
-	if (rsk_fd_ours(fd))
-		return RSK_ENGINE; /* which says EBADF */
-	s = rsk_stream_of(fd);
-	if (!s)
-		return RSK_KERNEL;
-	phase = rsk_stream_phase(s);
 	if (phase == RSK_PHASE_COLD) {
 		rsk_stream_unpin(s);
 		return RSK_KERNEL;
@@ -44,20 +37,29 @@ static int begin_slow(struct rsk_op *op, int fd, enum rsk_op_kind kind)
 	op->s = s;
 	if (phase == RSK_PHASE_JOINED)
 		return RSK_ENGINE;
-	if (kind == RSK_OP_CTL)
+	if (op->kind == RSK_OP_CTL)
 		return RSK_KERNEL;
-	rsk_join_due(s, fd);
+	rsk_join_due(s, op->fd);
 	if (rsk_stream_phase(s) == RSK_PHASE_JOINED)
 		return RSK_ENGINE;
-	/* Add, fence, look again: pairs with the joiner's phase, fence, look at the count (kernel.c). */
+	/* Add, look again: pairs with the joiner's phase, look at the count (kernel.c); all of it seq_cst. */
 	atomic_fetch_add(plain_count(op), 1);
-	atomic_thread_fence(memory_order_seq_cst);
-	if (rsk_stream_phase(s) == RSK_PHASE_JOINED) {
+	if (atomic_load(&s->phase) == RSK_PHASE_JOINED) {
 		atomic_fetch_sub(plain_count(op), 1);
 		return RSK_ENGINE;
 	}
 	op->counted = 1;
 	return RSK_KERNEL;
+}
+
+static __attribute__((noinline)) int begin_slow(struct rsk_op *op, int fd)
+{
+	struct rsk_stream *s;
+
+	if (rsk_fd_ours(fd))
+		return RSK_ENGINE; /* which says EBADF */
+	s = rsk_stream_of(fd);
+	return s ? begin_candidate(op, s) : RSK_KERNEL;
 }
 
 int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
@@ -66,16 +68,18 @@ int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
 	struct rsk_stream *s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
 
 	*op = (struct rsk_op){ .fd = fd, .kind = (uint8_t)kind };
-	/* The usual one: joined, and the entry is still the same after the pin. */
+	/* The usual one: the entry is still the same after the pin. */
 	if (__builtin_expect((w & RSK_FD_MASK) == RSK_FD_HOT && w != RSK_FD_OWN, 1) &&
 	    rsk_stream_pin(s)) {
-		if (rsk_fd_word(fd) == w && rsk_stream_phase(s) == RSK_PHASE_JOINED) {
+		if (__builtin_expect(rsk_fd_word(fd) == w, 1)) {
+			if (rsk_stream_phase(s) != RSK_PHASE_JOINED)
+				return begin_candidate(op, s);
 			op->s = s;
 			return RSK_ENGINE;
 		}
 		rsk_stream_unpin(s);
 	}
-	return begin_slow(op, fd, kind);
+	return begin_slow(op, fd);
 }
 
 void rsk_op_uncount(struct rsk_op *op)
@@ -85,35 +89,45 @@ void rsk_op_uncount(struct rsk_op *op)
 	op->counted = 0;
 }
 
-void rsk_op_moved(struct rsk_stream *s, uint64_t n)
+void rsk_op_moved(struct rsk_stream *s, int fd, uint64_t n)
 {
 	uint64_t calls = atomic_fetch_add_explicit(&s->calls, 1, memory_order_relaxed) + 1;
 
-	atomic_fetch_add_explicit(&s->work, 1 + n / RSK_WORK_BYTES, memory_order_relaxed);
-	if (rsk_stream_phase(s) == RSK_PHASE_CANDIDATE &&
-	    rsk_policy_earned(&rsk_knobs.policy, calls, bytes_moved(s)))
+	if (n >= RSK_WORK_BYTES)
+		atomic_fetch_add_explicit(&s->more_work, n / RSK_WORK_BYTES, memory_order_relaxed);
+	if (rsk_stream_phase(s) != RSK_PHASE_CANDIDATE)
+		return;
+	if (rsk_policy_earned(&rsk_knobs.policy, calls, bytes_moved(s)))
 		atomic_store_explicit(&s->step_work, 0, memory_order_relaxed);
+	if (calls == RSK_NAME_CALLS)
+		rsk_stream_name(s, fd);
 }
 
-void rsk_op_end(struct rsk_op *op, ssize_t ret)
+static __attribute__((noinline)) void end_candidate(struct rsk_op *op, ssize_t ret)
 {
 	struct rsk_stream *s = op->s;
 	bool recv = op->kind == RSK_OP_RECV;
 
-	if (!s || op->counted)
-		rsk_kernel_acts++;
-	if (!s)
-		return;
-	if (op->counted) {
-		if (ret > 0 && !op->peek) {
-			atomic_fetch_add_explicit(recv ? &s->tcp_rx : &s->tcp_tx, (uint64_t)ret,
-						  memory_order_relaxed);
-			rsk_stats_add_shared(recv ? &s->rec->rx_tcp_bytes : &s->rec->tx_tcp_bytes,
-					     (uint64_t)ret);
-		}
-		if (ret > 0)
-			rsk_op_moved(s, (uint64_t)ret);
-		rsk_op_uncount(op);
+	if (ret > 0 && !op->peek) {
+		atomic_fetch_add_explicit(recv ? &s->tcp_rx : &s->tcp_tx, (uint64_t)ret,
+					  memory_order_relaxed);
+		rsk_stats_add_shared(recv ? &s->rec->rx_tcp_bytes : &s->rec->tx_tcp_bytes,
+				     (uint64_t)ret);
 	}
+	if (ret > 0)
+		rsk_op_moved(s, op->fd, (uint64_t)ret);
+	rsk_op_uncount(op);
 	rsk_stream_unpin(s);
+}
+
+void rsk_op_end(struct rsk_op *op, ssize_t ret)
+{
+	if (!op->s || op->counted)
+		rsk_kernel_acts++;
+	if (!op->s)
+		return;
+	if (op->counted)
+		end_candidate(op, ret);
+	else
+		rsk_stream_unpin(op->s);
 }

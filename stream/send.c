@@ -20,7 +20,7 @@
 
 static void maybe_propose(struct rsk_stream *s)
 {
-	uint64_t work = atomic_load_explicit(&s->work, memory_order_relaxed);
+	uint64_t work = rsk_stream_work(s);
 
 	if (s->tx.state != RSK_TX_TCP || s->tx.peer_left || s->tx.gave_up ||
 	    work < s->repropose_work || atomic_load_explicit(&rsk_stopped, memory_order_relaxed) ||
@@ -65,8 +65,7 @@ static void move_because_full(struct rsk_stream *s, struct rsk_companion *c)
 	    WORTH_RINGS * (uint64_t)s->tx.ring.cells * RSK_CELL_BYTES)
 		s->ring_full_moves = 0;
 	s->ring_full_moves += s->ring_full_moves < 10;
-	s->repropose_work =
-		atomic_load(&s->work) + ((uint64_t)REPROPOSE_WORK << s->ring_full_moves);
+	s->repropose_work = rsk_stream_work(s) + ((uint64_t)REPROPOSE_WORK << s->ring_full_moves);
 	rsk_stream_note(s, true, RSK_REASON_RING_FULL);
 }
 
@@ -135,7 +134,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 		rsk_stats_add(&s->rec->tx_ring_bytes, s->tx.ring_bytes - ring0);
 	s->rec->tx_slots = s->tx.ring.slots;
 	if (n > 0 && s->tx.state == RSK_TX_TCP) {
-		rsk_op_moved(s, (uint64_t)n);
+		rsk_op_moved(s, fd, (uint64_t)n);
 		maybe_propose(s);
 	}
 	if (n == -EPROTO)

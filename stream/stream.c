@@ -52,28 +52,24 @@ static struct rsk_stream *stream_alloc(void)
 	rsk_unlock(&p->lock);
 	if (!s)
 		return rsk_arena_alloc(sizeof(*s));
+	/* Most were short: what comes from the first joining on is as it was made. */
+	if (s->attached)
+		memset(&s->link, 0, sizeof(*s) - offsetof(struct rsk_stream, link));
 	/* All but life: a late pin attempt may look at it, and finds 0. */
 	memset(s, 0, offsetof(struct rsk_stream, life));
 	memset((uint8_t *)s + offsetof(struct rsk_stream, fds), 0,
-	       sizeof(*s) - offsetof(struct rsk_stream, fds));
+	       offsetof(struct rsk_stream, link) - offsetof(struct rsk_stream, fds));
 	return s;
 }
 
-struct rsk_stream *rsk_stream_new(int fd, bool connecting_side, bool nonblock)
+static _Atomic(int) stats_pid;
+static _Atomic(uint32_t) stats_ready;
+
+static void stats_begin(void)
 {
-	static _Atomic(int) stats_pid;
-	static _Atomic(uint32_t) stats_ready;
-	struct rsk_stream *s;
-	struct rsk_tuple tuple;
 	const struct timespec patience = { .tv_sec = 1 };
 	int seen = atomic_load(&stats_pid);
 
-	/* The rest of its name when it has earned it: most streams are short, and this is every one's cost. */
-	if (rsk_tuple_names(fd, &tuple) < 0) {
-		if (!connecting_side)
-			return NULL;
-		memset(&tuple, 0, sizeof(tuple)); /* in progress: filled in when it has earned it */
-	}
 	rsk_guard_enter();
 	if (seen != rsk_pid && atomic_compare_exchange_strong(&stats_pid, &seen, rsk_pid) &&
 	    !seen) {
@@ -84,20 +80,87 @@ struct rsk_stream *rsk_stream_new(int fd, bool connecting_side, bool nonblock)
 	/* Another thread may be at it: its streams are to be seen as well; but nobody waits for ever. */
 	if (!atomic_load(&stats_ready))
 		rsk_sys_futex((uint32_t *)&stats_ready, FUTEX_WAIT, 0, &patience, NULL, 0);
-	s = stream_alloc();
 	rsk_guard_exit();
+}
+
+static bool option_is(int fd, int name, int wanted)
+{
+	int v = 0;
+	socklen_t len = sizeof(v);
+
+	return rsk_sys_getsockopt(fd, SOL_SOCKET, name, &v, &len) == 0 && v == wanted;
+}
+
+/* A raw socket may have that protocol too. */
+static bool is_tcp(int fd)
+{
+	return option_is(fd, SO_PROTOCOL, IPPROTO_TCP) && option_is(fd, SO_TYPE, SOCK_STREAM);
+}
+
+static bool is_nonblock(int fd)
+{
+	int flags = rsk_sys_fcntl(fd, F_GETFL, 0);
+
+	return flags >= 0 && (flags & O_NONBLOCK);
+}
+
+/* No system call: most streams are short, and this is every one's cost. */
+struct rsk_stream *rsk_stream_new(int fd, bool connecting_side, bool nonblock,
+				  const struct rsk_tuple *peer)
+{
+	struct rsk_stream *s;
+
+	if (__builtin_expect(atomic_load(&stats_pid) != rsk_pid || !atomic_load(&stats_ready), 0))
+		stats_begin();
+	s = stream_alloc();
 	if (!s)
 		return NULL;
-	s->tuple = tuple;
 	s->connecting_side = connecting_side;
-	atomic_store(&s->fd, fd);
-	atomic_store(&s->rcvlowat, 1);
-	atomic_store(&s->nonblock, nonblock);
-	s->rec = rsk_stats_stream_get(&tuple, rsk_now_ns());
-	atomic_store(&s->fds, 1);
+	atomic_store_explicit(&s->fd, fd, memory_order_relaxed);
+	atomic_store_explicit(&s->rcvlowat, 1, memory_order_relaxed);
+	atomic_store_explicit(&s->nonblock, nonblock, memory_order_relaxed);
+	/* No step before it has earned one: rsk_op_moved(). */
+	atomic_store_explicit(&s->step_work, UINT64_MAX, memory_order_relaxed);
+	s->rec = rsk_stats_stream_get(peer, rsk_tick_ns());
+	rsk_stats_stream_fd(s->rec, fd);
+	atomic_store_explicit(&s->fds, 1, memory_order_relaxed);
 	atomic_store_explicit(&s->phase, RSK_PHASE_CANDIDATE, memory_order_release);
 	atomic_store_explicit(&s->life, 1, memory_order_release);
 	return s;
+}
+
+void rsk_stream_name(struct rsk_stream *s, int fd)
+{
+	struct rsk_tuple tuple;
+
+	if (atomic_load_explicit(&s->named, memory_order_relaxed) ||
+	    rsk_tuple_names(fd, &tuple) < 0)
+		return;
+	atomic_store_explicit(&s->named, true, memory_order_relaxed);
+	rsk_stats_stream_name(s->rec, &tuple);
+}
+
+/*
+ * Before anything hangs on it: what was known without asking, or as the hooks saw it, as the kernel sees it. Who
+ * changes the mode meanwhile does so in the kernel first, then here: the last store is right.
+ */
+int rsk_stream_learn(struct rsk_stream *s, int fd)
+{
+	bool nonblock;
+	int err;
+
+	if (!is_tcp(fd))
+		return -EOPNOTSUPP;
+	do {
+		nonblock = is_nonblock(fd);
+		atomic_store(&s->nonblock, nonblock);
+	} while (is_nonblock(fd) != nonblock);
+	err = rsk_tuple_from_fd(fd, &s->tuple);
+	if (err < 0)
+		return err;
+	atomic_store_explicit(&s->named, true, memory_order_relaxed);
+	rsk_stats_stream_name(s->rec, &s->tuple);
+	return 0;
 }
 
 void rsk_stream_free(struct rsk_stream *s)
@@ -121,7 +184,8 @@ void rsk_stream_free(struct rsk_stream *s)
 	} else if (s->search.looks) {
 		idle = true; /* it may have knocked at a door, or been knocked for, in vain */
 	}
-	rsk_stats_stream_put(s->rec, rsk_now_ns());
+	/* A tick's time must not be before what happened to it since. */
+	rsk_stats_stream_put(s->rec, s->rec->events_written == 1 ? rsk_tick_ns() : rsk_now_ns());
 	atomic_store(&s->phase, RSK_PHASE_FREE);
 	rsk_lock(&p->lock);
 	s->next_free = p->free;
@@ -135,9 +199,9 @@ struct rsk_stream *rsk_stream_of(int fd)
 {
 	for (;;) {
 		uintptr_t w = rsk_fd_word(fd);
-		struct rsk_stream *s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
+		struct rsk_stream *s = rsk_fd_stream(w);
 
-		if (!w || (w & RSK_FD_EPOLL) || w == RSK_FD_OWN)
+		if (!s)
 			return NULL;
 		if (rsk_stream_pin(s)) {
 			uintptr_t again = rsk_fd_word(fd);
@@ -169,11 +233,16 @@ bool rsk_fdtab_validate(void)
 
 	for (uint32_t i = 0; i < high; i++) {
 		uintptr_t w = rsk_fd_word((int)i);
-		struct rsk_stream *s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
+		struct rsk_stream *s = rsk_fd_stream(w);
 		uint32_t fds;
 
-		if (!w || (w & RSK_FD_EPOLL) || rsk_fd_ours((int)i))
+		if (!s) {
+			if (w && !(w & RSK_FD_EPOLL) && !rsk_fd_marked(w) && !rsk_fd_ours((int)i))
+				return false;
+			if (rsk_fd_marked(w) && (w & (RSK_FD_MASK | RSK_FD_OWN)))
+				return false;
 			continue;
+		}
 		if (!rsk_arena_holds(s) || rsk_stream_phase(s) == RSK_PHASE_FREE)
 			return false;
 		fds = atomic_load(&s->fds);
@@ -215,6 +284,10 @@ int rsk_stream_find_fd(struct rsk_stream *s)
 
 void rsk_stream_cold(struct rsk_stream *s, enum rsk_reason why)
 {
+	int fd = atomic_load(&s->named) ? -1 : rsk_stream_find_fd(s);
+
+	if (fd >= 0)
+		rsk_stream_name(s, fd); /* its calls are not counted any more */
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_REFUSED, why);
 	rsk_stats_set_reason(s->rec, why);
 	rsk_join_forget(s);
@@ -224,84 +297,105 @@ void rsk_stream_cold(struct rsk_stream *s, enum rsk_reason why)
 
 /* ---- life of an fd ---- */
 
-static bool option_is(int fd, int name, int wanted)
-{
-	int v = 0;
-	socklen_t len = sizeof(v);
-
-	return rsk_sys_getsockopt(fd, SOL_SOCKET, name, &v, &len) == 0 && v == wanted;
-}
-
-/* A raw socket may have that protocol too. */
-static bool is_tcp(int fd)
-{
-	return option_is(fd, SO_PROTOCOL, IPPROTO_TCP) && option_is(fd, SO_TYPE, SOCK_STREAM);
-}
-
-static bool is_nonblock(int fd)
-{
-	int flags = rsk_sys_fcntl(fd, F_GETFL, 0);
-
-	return flags >= 0 && (flags & O_NONBLOCK);
-}
-
 void rsk_fd_new(int fd)
 {
 	if (rsk_fd_word(fd) && !rsk_fd_ours(fd))
 		rsk_fd_closing(fd); /* closed behind our back */
 }
 
-static void begin(int fd, bool connecting_side, bool nonblock)
+/* Of a marked socket, without asking if possible. */
+static bool mode_of(int fd, uintptr_t w)
+{
+	return rsk_fd_marked(w) && (w & RSK_FD_MODE) ? !!(w & RSK_FD_NONBLOCK) : is_nonblock(fd);
+}
+
+/* The numbers that a socket got before it had a stream: those that lead to @fd's are @s's now. */
+static void find_dups(struct rsk_stream *s, int fd)
+{
+	uint64_t cookie = rsk_cookie_of(fd);
+	uint32_t high = rsk_fd_high();
+
+	atomic_store(&s->dupped, 1);
+	for (uint32_t i = 0; i < high; i++) {
+		uintptr_t w = rsk_fd_word((int)i);
+
+		if ((int)i == fd || !rsk_fd_marked(w) || !(w & RSK_FD_DUPPED) ||
+		    rsk_cookie_of((int)i) != cookie)
+			continue;
+		if (!rsk_stream_pin(s))
+			return; /* closed meanwhile */
+		atomic_fetch_add(&s->fds, 1);
+		if (!rsk_fd_put_if((int)i, w, (uintptr_t)s | RSK_FD_HOT)) {
+			atomic_fetch_sub(&s->fds, 1);
+			rsk_stream_unpin(s);
+		}
+	}
+}
+
+/* @w: what the table says, 0 or a mark. */
+static void begin(int fd, uintptr_t w, bool connecting_side, bool nonblock,
+		  const struct rsk_tuple *peer)
 {
 	struct rsk_stream *s;
 
 	if ((uint32_t)fd >= rsk_fdtab.size ||
 	    atomic_load_explicit(&rsk_stopped, memory_order_relaxed))
 		return;
-	rsk_fd_new(fd);
-	s = rsk_stream_new(fd, connecting_side, nonblock);
+	s = rsk_stream_new(fd, connecting_side, nonblock, peer);
 	if (!s)
 		return;
 	rsk_fd_put(fd, (uintptr_t)s | RSK_FD_HOT);
-	if (fd <= 2)
+	if (__builtin_expect(rsk_fd_marked(w) && (w & RSK_FD_DUPPED), 0))
+		find_dups(s, fd);
+	if (__builtin_expect(fd <= 2, 0))
 		rsk_stream_cold(s, RSK_REASON_STDIO);
+}
+
+void rsk_fd_socket(int fd, bool tcp, bool nonblock)
+{
+	rsk_fd_new(fd);
+	if (tcp)
+		rsk_fd_put(fd, RSK_FD_TCP | RSK_FD_MODE | (nonblock ? RSK_FD_NONBLOCK : 0));
 }
 
 void rsk_fd_watched(int fd)
 {
 	struct sockaddr_storage sa;
 	socklen_t len = sizeof(sa);
+	uintptr_t w = rsk_fd_word(fd);
 	int listens = 0;
 
-	if (rsk_fd_word(fd) || !rsk_fdtab.word || !is_tcp(fd) ||
+	if (!rsk_fdtab.word || !(w ? rsk_fd_marked(w) : is_tcp(fd)) ||
 	    rsk_sys_getpeername(fd, (struct sockaddr *)&sa, &len) != -ENOTCONN)
 		return;
 	len = sizeof(listens);
 	if (rsk_sys_getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && !listens)
-		begin(fd, true, is_nonblock(fd));
+		begin(fd, w, true, mode_of(fd, w), NULL);
 }
 
-void rsk_fd_connected(int fd)
+/* With a stream: a second connect() on a socket in progress, or one that was watched before it was connected. */
+void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len)
 {
-	struct rsk_stream *s = rsk_stream_of(fd);
-	struct rsk_tuple tuple;
+	uintptr_t w = rsk_fd_word(fd);
+	struct rsk_tuple to;
 
-	if (s) {
-		/* A second connect() on a socket in progress, or one that was watched before it was connected. */
-		if (rsk_stream_phase(s) == RSK_PHASE_CANDIDATE && rsk_tuple_names(fd, &tuple) == 0)
-			rsk_stats_stream_name(s->rec, &tuple);
-		rsk_stream_unpin(s);
-		return;
+	if (rsk_fd_marked(w) || (!w && rsk_fdtab.word && is_tcp(fd)))
+		begin(fd, w, true, mode_of(fd, w), rsk_tuple_peer(peer, len, &to) ? NULL : &to);
+}
+
+/* Only what is a stream is accepted, and of the listener's kind. */
+void rsk_fd_accepted(int fd, bool nonblock, int listener, uintptr_t before)
+{
+	uintptr_t w = rsk_fd_word(listener);
+
+	rsk_fd_new(fd);
+	if (!rsk_fd_marked(w) || w != before) {
+		if (!rsk_fdtab.word || !option_is(fd, SO_PROTOCOL, IPPROTO_TCP))
+			return;
+		if (!w && !before) /* inherited; the next time it is known */
+			rsk_fd_put_if(listener, 0, RSK_FD_TCP);
 	}
-	if (!rsk_fd_word(fd) && rsk_fdtab.word && is_tcp(fd))
-		begin(fd, true, is_nonblock(fd));
-}
-
-void rsk_fd_accepted(int fd, bool nonblock)
-{
-	/* Only what is a stream is accepted. */
-	if (rsk_fdtab.word && option_is(fd, SO_PROTOCOL, IPPROTO_TCP))
-		begin(fd, false, nonblock);
+	begin(fd, 0, false, nonblock, NULL);
 }
 
 int rsk_fd_closing(int fd)
@@ -311,29 +405,37 @@ int rsk_fd_closing(int fd)
 
 	if (!w)
 		return 0;
-	if (rsk_fd_ours(fd))
+	if (w == RSK_FD_OWN)
 		return -EBADF;
 	/* Whoever takes the word out owns the reference. */
-	if (!atomic_compare_exchange_strong(&rsk_fdtab.word[fd], &w, 0)) {
-		w = atomic_exchange(&rsk_fdtab.word[fd], 0);
-		if (!w)
-			return 0;
-	}
+	w = atomic_exchange(&rsk_fdtab.word[fd], 0);
 	if (w & RSK_FD_EPOLL) {
 		rsk_epoll_closed((struct rsk_epoll *)(w & ~(uintptr_t)RSK_FD_MASK));
 		return 0;
 	}
-	s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
-	rsk_epoll_forget_fd(s, fd);
+	s = rsk_fd_stream(w);
+	if (!s)
+		return 0;
+	if (s->regs)
+		rsk_epoll_forget_fd(s, fd);
 	if (atomic_fetch_sub(&s->fds, 1) == 1) {
 		/* A call under way keeps the connection, as it keeps the kernel's file. */
 		if (atomic_load(&s->life) > 1)
 			atomic_store(&s->goodbye_due, 1);
-		else
+		else if (rsk_stream_phase(s) != RSK_PHASE_CANDIDATE)
 			rsk_stream_goodbye(s, fd);
 	}
 	rsk_stream_unpin(s);
 	return 0;
+}
+
+/* Not of one number alone any more: the mode may be changed by another. */
+static void mark_dup(int oldfd, int newfd, uintptr_t w)
+{
+	uintptr_t less = (w & ~(uintptr_t)(RSK_FD_MODE | RSK_FD_NONBLOCK)) | RSK_FD_DUPPED;
+
+	rsk_fd_put_if(oldfd, w, less);
+	rsk_fd_put(newfd, less);
 }
 
 void rsk_fd_dup(int oldfd, int newfd)
@@ -346,8 +448,12 @@ void rsk_fd_dup(int oldfd, int newfd)
 		rsk_epoll_dup(oldfd, newfd);
 		return;
 	}
-	if (!s)
+	if (!s) {
+		if (rsk_fd_marked(w))
+			mark_dup(oldfd, newfd, w);
 		return;
+	}
+	rsk_stream_name(s, oldfd); /* the number in its record may be another's by and by */
 	if ((uint32_t)newfd >= rsk_fdtab.size) {
 		rsk_stream_unpin(s);
 		rsk_fd_leave(oldfd, RSK_REASON_FD_LIMIT);
@@ -365,11 +471,14 @@ void rsk_fd_dup(int oldfd, int newfd)
 void rsk_fd_set_nonblock(int fd, bool on)
 {
 	struct rsk_stream *s = rsk_stream_of(fd);
+	uintptr_t w = rsk_fd_word(fd);
 
-	if (!s)
-		return;
-	atomic_store(&s->nonblock, on);
-	rsk_stream_unpin(s);
+	if (s) {
+		atomic_store(&s->nonblock, on);
+		rsk_stream_unpin(s);
+	} else if (rsk_fd_marked(w) && (w & RSK_FD_MODE)) {
+		rsk_fd_put_if(fd, w, on ? w | RSK_FD_NONBLOCK : w & ~(uintptr_t)RSK_FD_NONBLOCK);
+	}
 }
 
 void rsk_fd_set_rcvlowat(int fd, int bytes)
@@ -394,7 +503,23 @@ void rsk_fd_set_patience(int fd, bool recv, bool none)
 
 void rsk_fd_refuse(int fd, enum rsk_reason why)
 {
-	if (!rsk_fd_word(fd) && rsk_fdtab.word && is_tcp(fd))
-		begin(fd, false, is_nonblock(fd));
+	uintptr_t w = rsk_fd_word(fd);
+
+	if (rsk_fd_marked(w) || (!w && rsk_fdtab.word && is_tcp(fd)))
+		begin(fd, w, false, mode_of(fd, w), NULL);
 	rsk_fd_leave(fd, why);
+}
+
+void rsk_fd_name_all(void)
+{
+	uint32_t high = rsk_fd_high();
+
+	for (uint32_t i = 0; i < high; i++) {
+		struct rsk_stream *s = rsk_stream_of((int)i);
+
+		if (!s)
+			continue;
+		rsk_stream_name(s, (int)i);
+		rsk_stream_unpin(s);
+	}
 }

@@ -35,6 +35,8 @@ enum rsk_phase {
 struct rsk_reg; /* epoll registration: epoll.h */
 
 #define RSK_WORK_BYTES 16384u
+/* Calls after which the record gets its addresses; `rsock stat` finds those of fewer by itself. */
+#define RSK_NAME_CALLS 8u
 
 struct rsk_noted {
 	uint32_t promotions, demotions;
@@ -76,10 +78,9 @@ struct rsk_stream {
 	_Atomic(uint32_t) rx_plain, tx_plain;
 	_Atomic(uint64_t) tcp_rx, tcp_tx; /* bytes through the companion, seen by the library */
 	_Atomic(uint64_t) calls;	  /* that moved bytes */
-	_Atomic(uint64_t)
-		work; /* the same, where every RSK_WORK_BYTES count as one more: what steps are due by */
-	_Atomic(uint64_t) step_work;	 /* the next step towards joining is due at so much work */
-	struct rsk_policy_search search; /* under join_lock */
+	_Atomic(uint64_t) more_work;	  /* RSK_WORK_BYTES within those */
+	_Atomic(uint64_t) step_work;	  /* the next step towards joining is due at so much work */
+	struct rsk_policy_search search;  /* under join_lock */
 	struct rsk_lock join_lock;
 	uint64_t handle;	   /* AssocHandle of the mapper's transaction; under join_lock */
 	uint32_t join_steps;	   /* spent in JOINING; under join_lock */
@@ -87,8 +88,11 @@ struct rsk_stream {
 	uint64_t posted_nonce;	   /* offer in the registry; 0: none */
 	uint64_t found_nonce; /* the peer's door, while we go there; 0: not found; under join_lock */
 	int found_fd;	      /* the peer's fd, as it posted it */
-	struct rsk_tuple tuple;
+	struct rsk_tuple tuple;	      /* from SEEKING on */
 	struct rsk_stats_stream *rec; /* may be a record that nobody reads */
+	_Atomic(bool) named;	      /* the record has the addresses */
+	bool attached;		      /* to a link, once: what follows regs was used */
+	struct rsk_reg *regs;	      /* epoll registrations; under the epoll lock (epoll.c) */
 
 	/* From JOINED on. */
 	struct rsk_link *link;
@@ -107,7 +111,6 @@ struct rsk_stream {
 	uint32_t empty_looks; /* receives that found nothing, since the companion was asked; rx_lock */
 	_Atomic(uint32_t) rx_spin_ns, tx_spin_ns; /* budgets that learn: wait.c */
 
-	struct rsk_reg *regs; /* epoll registrations; under the epoll lock (epoll.c) */
 	struct rsk_stream *next_free;
 };
 
@@ -122,14 +125,25 @@ void rsk_companion_init(struct rsk_kernel_companion *k, struct rsk_stream *s, in
 /* Bytes ever written to a TCP socket, ours or a copy of the peer's. 0 or -errno; -EAGAIN: in motion. */
 int rsk_kernel_written(int fd, bool connecting_side, uint64_t *pos);
 
+/* Calls that moved bytes, where every RSK_WORK_BYTES count as one more: what steps are due by. */
+static inline uint64_t rsk_stream_work(const struct rsk_stream *s)
+{
+	return atomic_load_explicit(&s->calls, memory_order_relaxed) +
+	       atomic_load_explicit(&s->more_work, memory_order_relaxed);
+}
+
 static inline uint32_t rsk_stream_phase(const struct rsk_stream *s)
 {
 	return atomic_load_explicit(&s->phase, memory_order_acquire);
 }
 
 /* stream.c: objects */
-struct rsk_stream *rsk_stream_new(int fd, bool connecting_side, bool nonblock);
-void rsk_stream_free(struct rsk_stream *s); /* nobody has it any more: rsk_stream_unpin() */
+/* @peer: the tuple's other end, NULL: not known. */
+struct rsk_stream *rsk_stream_new(int fd, bool connecting_side, bool nonblock,
+				  const struct rsk_tuple *peer);
+void rsk_stream_name(struct rsk_stream *s, int fd); /* its addresses into its record, once */
+int rsk_stream_learn(struct rsk_stream *s, int fd); /* 0, -EOPNOTSUPP: no TCP socket, -errno */
+void rsk_stream_free(struct rsk_stream *s);	    /* nobody has it any more: rsk_stream_unpin() */
 
 /* False: it is dead. */
 static inline bool rsk_stream_pin(struct rsk_stream *s)
@@ -195,7 +209,7 @@ bool rsk_stream_relieve(struct rsk_stream *s, int fd);
 
 /* io.c */
 /* op.c: so many bytes were moved by a call. */
-void rsk_op_moved(struct rsk_stream *s, uint64_t n);
+void rsk_op_moved(struct rsk_stream *s, int fd, uint64_t n);
 void rsk_op_uncount(struct rsk_op *op);
 /*
  * early.c: a piece of a large send before the stream is joined. Bytes or -errno; -ESTALE: joined by now, send it so;
@@ -258,6 +272,7 @@ extern _Atomic(int) rsk_stopped; /* enum rsk_reason: this process promotes nothi
 extern int rsk_pid;
 
 uint64_t rsk_now_ns(void);
+uint64_t rsk_tick_ns(void); /* the same clock, some milliseconds late at the most, and cheap */
 
 /*
  * When a writer whose ring is full goes back to TCP, if nothing is taken out meanwhile: TCP has room for some

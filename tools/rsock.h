@@ -66,4 +66,12 @@ bool segment_held_by(const struct segment *seg, uint32_t pid);
 /* The program's name, from the process's record or /proc; "" if it is gone. */
 void segment_comm(const struct segment *seg, uint32_t pid, char comm[static 16]);
 
+/* --- names.c ----------------------------------------------------------------------------- */
+
+/*
+ * Into the copies, the addresses of open streams that have none yet: a process looks for those after some calls only.
+ * What cannot be found out stays as it is.
+ */
+void segments_name(struct segment *list);
+
 #endif /* RSK_TOOLS_RSOCK_H */

@@ -172,6 +172,8 @@ int segments_scan(struct segment **out)
 	if (err) {
 		segments_free(*out);
 		*out = NULL;
+	} else {
+		segments_name(*out);
 	}
 	return err;
 }

@@ -17,7 +17,7 @@
 
 #define RSK_STATS_NAME "rsock-stat"
 #define RSK_STATS_MAGIC UINT64_C(0x544154534b434f53)
-#define RSK_STATS_VERSION 1
+#define RSK_STATS_VERSION 2
 #define RSK_STATS_PROCESSES 64u
 #define RSK_STATS_STREAMS 8192u
 #define RSK_STATS_EVENTS 8u
@@ -144,7 +144,7 @@ struct rsk_stats_stream {
 	uint64_t hash_retries;
 	uint64_t rx_spare[3];
 	uint32_t events_written; /* total; the next goes to [events_written % RSK_STATS_EVENTS] */
-	uint32_t rx_pad;
+	uint32_t fd_plus_1; /* of the process at its start; local_port 0: its addresses are to be had there */
 
 	uint64_t events[RSK_STATS_EVENTS];
 };

@@ -1,6 +1,7 @@
 /* rows.c - the calls that are counted, what must be there before and is taken away after. */
 #include "calls.h"
 
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -159,6 +160,52 @@ static void make_connections(int n)
 		t.other[i] = must(accept4(t.listener, NULL, NULL, SOCK_CLOEXEC), "accept");
 }
 
+static void make_watched(int n)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	make_connections(n);
+	for (int i = 0; i < n; i++)
+		must(epoll_ctl(t.ep, EPOLL_CTL_ADD, t.fd[i], &ev), "epoll_ctl");
+}
+
+static void no_sockets(int n)
+{
+	(void)n;
+	t.i = 0;
+}
+
+static void drop_sockets(int n)
+{
+	for (int i = 0; i < n; i++)
+		must(close(t.fd[i]), "close");
+}
+
+static long call_socket(void)
+{
+	t.fd[t.i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	return t.fd[t.i++] < 0 ? -1 : 0;
+}
+
+static long call_watch(void)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(t.ep, EPOLL_CTL_ADD, t.fd[t.i++], &ev);
+}
+
+static long call_unwatch(void)
+{
+	return epoll_ctl(t.ep, EPOLL_CTL_DEL, t.fd[t.i++], NULL);
+}
+
+static long call_nodelay(void)
+{
+	int one = 1;
+
+	return setsockopt(t.fd[t.i++], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+}
+
 static long call_connect(void)
 {
 	return connect(t.fd[t.i++], (struct sockaddr *)&t.address, sizeof(t.address));
@@ -241,8 +288,13 @@ const struct row file_rows[] = {
 };
 
 const struct row connection_rows[] = {
+	{ "socket", no_sockets, call_socket, drop_sockets, 0, BURST, 8 },
 	{ "connect", make_sockets, call_connect, drop_unaccepted, 0, BURST, 8 },
 	{ "accept", make_clients, call_accept, drop_connections, 0, BURST, 8 },
+	{ "setsockopt, new", make_connections, call_nodelay, drop_connections, 0, BURST, 8 },
+	{ "epoll_ctl, add", make_connections, call_watch, drop_connections, 0, BURST, 8 },
+	{ "epoll_ctl, del", make_watched, call_unwatch, drop_connections, 0, BURST, 8 },
 	{ "close", make_connections, call_close, drop_others, 0, BURST, 8 },
+	{ "close, watched", make_watched, call_close, drop_others, 0, BURST, 8 },
 	{ 0 },
 };

@@ -93,6 +93,7 @@ static void connect_pair(struct end *a, struct end *b)
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(sa);
 	int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+	uintptr_t before;
 
 	cr_assert_eq(bind(listener, (struct sockaddr *)&sa, sizeof(sa)), 0);
 	cr_assert_eq(listen(listener, 1), 0);
@@ -100,16 +101,29 @@ static void connect_pair(struct end *a, struct end *b)
 	memset(a, 0, sizeof(*a));
 	memset(b, 0, sizeof(*b));
 	a->fd[0] = socket(AF_INET, SOCK_STREAM, 0);
-	rsk_fd_new(a->fd[0]);
+	a->fd[1] = b->fd[1] = -1;
+	/* Known from its making, or not; with a copy from before it was connected, or without. */
+	if (roll(3))
+		rsk_fd_socket(a->fd[0], true, false);
+	else
+		rsk_fd_new(a->fd[0]);
+	if (rsk_fd_word(a->fd[0]) && roll(2)) {
+		a->fd[1] = dup(a->fd[0]);
+		cr_assert_geq(a->fd[1], 0);
+		rsk_fd_dup(a->fd[0], a->fd[1]);
+		cr_assert(rsk_fdtab_validate());
+	}
+	if (roll(2))
+		rsk_fd_socket(listener, true, false);
+	before = rsk_fd_word(listener);
 	cr_assert_eq(connect(a->fd[0], (struct sockaddr *)&sa, sizeof(sa)), 0);
-	rsk_fd_connected(a->fd[0]);
+	rsk_fd_connected(a->fd[0], (struct sockaddr *)&sa, sizeof(sa));
 	b->fd[0] = accept(listener, NULL, NULL);
 	cr_assert_geq(b->fd[0], 0);
-	rsk_fd_accepted(b->fd[0], false);
-	a->fd[1] = b->fd[1] = -1;
+	rsk_fd_accepted(b->fd[0], false, listener, before);
 	setsockopt(a->fd[0], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	setsockopt(b->fd[0], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	close(listener);
+	close_fd(listener);
 }
 
 /* ---- steps ---- */
@@ -238,6 +252,44 @@ static void check(void)
 		cr_assert(rsk_epoll_validate(rsk_epoll_of(sets[set])), "set %u", set);
 }
 
+/* What is said of a socket without a stream, and who takes it back. */
+static void marks(void)
+{
+	struct rsk_stream *s;
+	int fd = socket(AF_INET, SOCK_STREAM, 0), copy;
+
+	rsk_fd_socket(fd, true, false);
+	cr_assert(rsk_fd_marked(rsk_fd_word(fd)));
+	cr_assert(!rsk_fd_hot(fd) && !rsk_stream_of(fd));
+	rsk_fd_set_nonblock(fd, true);
+	cr_assert_eq(rsk_fd_word(fd), RSK_FD_TCP | RSK_FD_MODE | RSK_FD_NONBLOCK);
+	rsk_fd_set_nonblock(fd, false);
+	cr_assert_eq(rsk_fd_word(fd), RSK_FD_TCP | RSK_FD_MODE);
+	copy = dup(fd);
+	rsk_fd_dup(fd, copy);
+	rsk_fd_set_nonblock(copy, true);
+	cr_assert_eq(rsk_fd_word(fd), RSK_FD_TCP | RSK_FD_DUPPED);
+	cr_assert_eq(rsk_fd_word(copy), RSK_FD_TCP | RSK_FD_DUPPED);
+	close_fd(fd);
+	cr_assert_eq(rsk_fd_word(fd), 0);
+	fd = socket(AF_INET, SOCK_DGRAM, 0);
+	rsk_fd_socket(fd, false, true);
+	cr_assert_eq(rsk_fd_word(fd), 0);
+	close_fd(fd);
+	/* Watched before it is connected: a stream, over either number. */
+	fd = dup(copy);
+	rsk_fd_dup(copy, fd);
+	rsk_fd_watched(copy);
+	s = rsk_stream_of(copy);
+	cr_assert(s);
+	cr_assert(rsk_fd_names(fd, s));
+	cr_assert_eq(atomic_load(&s->fds), 2);
+	rsk_stream_unpin(s);
+	cr_assert(rsk_fdtab_validate());
+	close_fd(copy);
+	close_fd(fd);
+}
+
 Test(fds, table_and_registrations, .timeout = 110)
 {
 	uint32_t phases = 0;
@@ -248,6 +300,7 @@ Test(fds, table_and_registrations, .timeout = 110)
 		sets[set] = epoll_create1(EPOLL_CLOEXEC);
 		rsk_fd_epoll(sets[set]);
 	}
+	marks();
 	for (uint32_t pair = 0; pair < ENDS / 2; pair++)
 		connect_pair(&ends[2 * pair], &ends[2 * pair + 1]);
 	for (uint32_t step = 0; step < STEPS; step++) {

@@ -106,8 +106,8 @@ Test(stats, a_stream_through_its_life)
 
 Test(stats, a_stream_that_gets_its_name_later)
 {
-	struct rsk_tuple none = { 0 }, t = tuple_of(9);
-	struct rsk_stats_stream *s = rsk_stats_stream_get(&none, 1);
+	struct rsk_tuple t = tuple_of(9);
+	struct rsk_stats_stream *s = rsk_stats_stream_get(NULL, 1);
 
 	cr_assert_eq(s->family, 0);
 	rsk_stats_stream_name(s, &t);
@@ -305,6 +305,7 @@ Test(stats, records_of_dead_processes_are_taken_again)
 
 static int child_leaves_streams_open(void *arg)
 {
+	rsk_stats_forked();
 	for (unsigned int i = 0; i < RSK_STATS_STREAMS; i++)
 		stream(i, i);
 	raise(SIGKILL);

@@ -2,10 +2,12 @@
 /* test_tool.c - what the tool makes of segments, good ones and others. */
 #include "stats.h"
 
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,6 +80,51 @@ Test(tool, the_tool_shows_it, .timeout = 60)
 	cr_assert(strstr(out, "127.0.0.1:2 "), "%s", out);
 	cr_assert(strstr(out, "1.2M"), "%s", out);
 	cr_assert(strstr(out, " closed "), "%s", out);
+}
+
+/* Of a stream that has not looked for its addresses yet. */
+static void expect_named(int family, const char *at, const char *shown)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 }, name;
+	struct sockaddr *sa = family == AF_INET ? (struct sockaddr *)&in : (struct sockaddr *)&in6;
+	socklen_t len = family == AF_INET ? sizeof(in) : sizeof(in6), name_len = sizeof(name);
+	int listener = socket(family, SOCK_STREAM, 0), fd = socket(family, SOCK_STREAM, 0);
+	struct rsk_stats_stream *s;
+	unsigned int here, there;
+	char want[160], args[64];
+	const char *out;
+
+	inet_pton(family, at, family == AF_INET ? (void *)&in.sin_addr : (void *)&in6.sin6_addr);
+	cr_assert_eq(bind(listener, sa, len), 0, "%s", at);
+	cr_assert_eq(listen(listener, 1), 0);
+	cr_assert_eq(getsockname(listener, sa, &len), 0);
+	cr_assert_eq(connect(fd, sa, len), 0);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)&name, &name_len), 0);
+	here = ntohs(name.sin6_port); /* of either family */
+	there = ntohs(family == AF_INET ? in.sin_port : in6.sin6_port);
+	s = rsk_stats_stream_get(NULL, 1000);
+	snprintf(args, sizeof(args), "stat --json --pid %d", getpid());
+	cr_assert_eq(tool(args, &out), 0);
+	cr_assert(strstr(out, "\"local\":\"-\",\"peer\":\"-\""), "%s", out);
+	rsk_stats_stream_fd(s, fd);
+	cr_assert_eq(tool(args, &out), 0);
+	snprintf(want, sizeof(want), "\"local\":\"%s:%u\",\"peer\":\"%s:%u\"", shown, here, shown,
+		 there);
+	cr_assert(strstr(out, want), "no %s in %s", want, out);
+	/* The number may be another's by now. */
+	rsk_stats_stream_put(s, 2000);
+	cr_assert_eq(tool(args, &out), 0);
+	cr_assert_null(strstr(out, want), "%s", out);
+	close(fd);
+	close(listener);
+}
+
+Test(tool, the_tool_finds_addresses, .timeout = 60)
+{
+	expect_named(AF_INET, "127.0.0.1", "127.0.0.1");
+	expect_named(AF_INET6, "::1", "[::1]");
+	expect_named(AF_INET6, "::ffff:127.0.0.1", "127.0.0.1");
 }
 
 Test(tool, the_tool_shows_a_family_once, .timeout = 60)

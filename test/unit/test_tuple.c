@@ -114,6 +114,23 @@ Test(tuple, loopback)
 	cr_assert(!rsk_tuple_is_loopback(&t));
 }
 
+Test(tuple, the_peer_alone)
+{
+	struct sockaddr_in6 mapped = { .sin6_family = AF_INET6, .sin6_port = htons(80) };
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(80) };
+	struct rsk_tuple t, u;
+
+	inet_pton(AF_INET, "192.0.2.7", &in.sin_addr);
+	inet_pton(AF_INET6, "::ffff:192.0.2.7", &mapped.sin6_addr);
+	cr_assert_eq(rsk_tuple_peer((struct sockaddr *)&in, sizeof(in), &t), 0);
+	cr_assert_eq(rsk_tuple_peer((struct sockaddr *)&mapped, sizeof(mapped), &u), 0);
+	cr_assert_eq(memcmp(&t, &u, sizeof(t)), 0);
+	cr_assert_eq(t.peer_port, 80);
+	cr_assert_eq(t.local_port, 0);
+	cr_assert_eq(rsk_tuple_peer((struct sockaddr *)&in, sizeof(in) - 1, &t), -EAFNOSUPPORT);
+	cr_assert_eq(rsk_tuple_peer(NULL, sizeof(in), &t), -EAFNOSUPPORT);
+}
+
 static void expect_text(uint16_t family, const uint8_t addr[static 16], uint16_t port)
 {
 	char got[RSK_ADDR_TEXT], ip[INET6_ADDRSTRLEN], want[RSK_ADDR_TEXT];
@@ -131,6 +148,8 @@ Test(tuple, addresses_as_text)
 
 	cr_assert_eq(rsk_addr_text(AF_INET, (const uint8_t[16]){ 127, 0, 0, 1 }, 80, text), 12);
 	cr_assert_str_eq(text, "127.0.0.1:80");
+	cr_assert_eq(rsk_addr_text(AF_INET, (const uint8_t[16]){ 127, 0, 0, 1 }, 0, text), 1);
+	cr_assert_str_eq(text, "-");
 	rsk_addr_text(AF_INET6, (const uint8_t[16]){ [15] = 1 }, 5201, text);
 	cr_assert_str_eq(text, "[::1]:5201");
 	/* Against libc, with groups that are often zero so that every "::" comes up. */
@@ -148,9 +167,9 @@ Test(tuple, addresses_as_text)
 			if (x & 0x80000)
 				addr[k] = addr[k + 1] = 0;
 		}
-		expect_text(AF_INET, addr, (uint16_t)x);
+		expect_text(AF_INET, addr, (uint16_t)(x | 1));
 		/* libc writes IPv4-compatible and mapped ones in another notation. */
 		addr[0] |= 0x20;
-		expect_text(AF_INET6, addr, (uint16_t)x);
+		expect_text(AF_INET6, addr, (uint16_t)(x | 1));
 	}
 }
