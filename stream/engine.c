@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include <rsock/sys.h>
@@ -17,6 +18,7 @@
 #include "stream.h"
 
 #define FD_TABLE_MAX (1u << 20)
+#define TASK_LINKS_ALONE 3 /* of /proc/self/task: two, and one for each thread */
 
 struct rsk_fdtab rsk_fdtab;
 struct rsk_knobs rsk_knobs;
@@ -154,7 +156,9 @@ void rsk_fd_replace(uintptr_t from, uintptr_t to)
 	for (uint32_t i = 0; i < high; i++) {
 		uintptr_t w = from;
 
-		atomic_compare_exchange_strong(&rsk_fdtab.word[i], &w, to);
+		if (!atomic_compare_exchange_strong(&rsk_fdtab.word[i], &w, to) &&
+		    w == (from | RSK_FD_LEFT))
+			atomic_compare_exchange_strong(&rsk_fdtab.word[i], &w, to | RSK_FD_LEFT);
 	}
 }
 
@@ -219,11 +223,21 @@ void rsk_own_close(int fd)
 
 /* ---- the end ---- */
 
+/* No other thread is there to notice. Where that cannot be seen, one may be. */
+static bool alone(void)
+{
+	struct stat st;
+
+	return rsk_sys_fstatat(AT_FDCWD, "/proc/self/task", &st, 0) == 0 &&
+	       st.st_nlink == TASK_LINKS_ALONE;
+}
+
 void rsk_exit(void)
 {
 	static _Atomic(int) done_pid;
 	uint32_t high = rsk_fd_high();
 	int seen = atomic_load(&done_pid);
+	bool one;
 
 	if (!rsk_fdtab.word || seen == rsk_pid ||
 	    !atomic_compare_exchange_strong(&done_pid, &seen, rsk_pid))
@@ -233,9 +247,20 @@ void rsk_exit(void)
 		rsk_fd_name_all();
 		rsk_stats_append(rsk_knobs.stat_file);
 	}
-	/* As the kernel will do in a moment, and in the same order. */
-	for (uint32_t i = 0; i < high; i++)
-		if (rsk_fd_word((int)i) && !rsk_fd_ours((int)i))
+	/*
+	 * As the kernel will do in a moment, and in the same order. Other threads go on until that moment, and handlers
+	 * and destructors to come may wait for them: to them all stays as it is, and only the count of holders goes
+	 * down. The peers then see what they see of a killed process.
+	 */
+	one = alone();
+	for (uint32_t i = 0; i < high; i++) {
+		if (!rsk_fd_word((int)i) || rsk_fd_ours((int)i))
+			continue;
+		if (one)
 			rsk_fd_closing((int)i);
-	rsk_join_leave(true);
+		else
+			rsk_fd_leaving((int)i);
+	}
+	if (one)
+		rsk_join_leave(true);
 }

@@ -101,6 +101,13 @@ void rsk_fd_epoll(int fd);
  */
 int rsk_fd_closing(int fd);
 
+/*
+ * rsk_fd_leaving - this process will have closed @fd soon, since it is in exit(), where other threads of it may go on
+ * with it until they are gone. It is counted no more, and for the last holder the peer gets what is owed; the
+ * entry, and what it leads to, stay as they are. The library's own: nothing.
+ */
+void rsk_fd_leaving(int fd);
+
 /* A successful dup of any kind made @newfd from @oldfd; @newfd's former life was ended by rsk_fd_closing(). */
 void rsk_fd_dup(int oldfd, int newfd);
 

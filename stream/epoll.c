@@ -80,7 +80,7 @@ struct rsk_epoll *rsk_epoll_of(int epfd)
 
 	if (!(w & RSK_FD_EPOLL))
 		return NULL;
-	return (struct rsk_epoll *)(w & ~(uintptr_t)RSK_FD_MASK);
+	return rsk_fd_object(w);
 }
 
 void rsk_epoll_dup(int oldfd, int newfd)
@@ -296,14 +296,13 @@ void rsk_epoll_restore(struct rsk_stream *s, int fd)
 }
 
 /*
- * This process has taken @fd out of its table; s->fds still counts it. The kernel keeps the entry while any fd
- * leads to the socket. If those left are other numbers of this process, nobody can name it any more; if they are
+ * This process has taken @fd out of its table; so many are @left, of all processes. The kernel keeps the entry while
+ * any fd leads to the socket. If those left are other numbers of this process, nobody can name it any more; if they are
  * another process's (we are a child that exits, say), it is named as before.
  */
-void rsk_epoll_forget_fd(struct rsk_stream *s, int fd)
+void rsk_epoll_forget_fd(struct rsk_stream *s, int fd, uint32_t left)
 {
 	struct rsk_epoll_family *f = s->regs ? rsk_epoll_family() : NULL;
-	uint32_t left = atomic_load(&s->fds) - 1;
 	struct rsk_reg *r, *next;
 
 	if (!f || (left && left != rsk_stream_count_fds(s)))

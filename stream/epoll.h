@@ -24,10 +24,12 @@ struct rsk_stream;
 
 void rsk_epoll_joined(struct rsk_stream *s);	      /* take its registrations over */
 void rsk_epoll_restore(struct rsk_stream *s, int fd); /* it left: give them back to the kernel */
-void rsk_epoll_forget_fd(struct rsk_stream *s, int fd);
+void rsk_epoll_forget_fd(struct rsk_stream *s, int fd, uint32_t left);
 void rsk_epoll_stream_event(
 	struct rsk_stream *s);		    /* something stirred: queue, and wake other sets */
 void rsk_epoll_closed(struct rsk_epoll *e); /* one fd of the set is being closed */
+void rsk_epoll_leaving(
+	struct rsk_epoll *e); /* the same of a process in exit(), which goes on using it */
 void rsk_epoll_dup(int oldfd, int newfd);
 void rsk_epoll_fork(struct rsk_epoll *e); /* a child holds it too */
 void rsk_epoll_link_gone(struct rsk_link *l);

@@ -20,6 +20,11 @@ uint32_t rsk_epoll_count_fds(const struct rsk_epoll *e)
 	return n;
 }
 
+void rsk_epoll_leaving(struct rsk_epoll *e)
+{
+	atomic_fetch_sub(&e->fds, 1);
+}
+
 bool rsk_epoll_sole_process(const struct rsk_epoll *e)
 {
 	return atomic_load(&e->fds) == rsk_epoll_count_fds(e);

@@ -9,6 +9,8 @@
  *	4 | RSK_FD_HOT		one of the library's own fds: the application gets EBADF
  *	RSK_FD_TCP | ...	a mark: a TCP socket without a stream, which connect() or accept() may make one of;
  *				calls go to the kernel
+ *	... | RSK_FD_LEFT	the same as without, but no longer counted in the object: this process is in exit(), and
+ *				other threads of it go on
  *
  * Private memory, reserved once for the largest fd number, touched page by page; copied by fork like the
  * kernel's own table. Words are written by whoever changes the fd (close, dup, accept: the application
@@ -39,6 +41,8 @@
 #define RSK_FD_NO_POINTER 4096u
 
 struct rsk_stream;
+#define RSK_FD_LEFT 8u
+#define RSK_FD_BITS 63u /* of a word; the rest is the pointer */
 
 struct rsk_fdtab {
 	_Atomic(uintptr_t) *word; /* [size] */
@@ -76,7 +80,15 @@ static inline struct rsk_stream *rsk_fd_stream(uintptr_t word)
 {
 	if (word < RSK_FD_NO_POINTER || (word & RSK_FD_EPOLL))
 		return NULL;
-	return (struct rsk_stream *)(word & ~(uintptr_t)RSK_FD_MASK);
+	return (struct rsk_stream *)(word & ~(uintptr_t)RSK_FD_BITS);
+}
+
+/* What it leads to: a stream, or with RSK_FD_EPOLL a set. */
+static inline void *rsk_fd_object(uintptr_t w)
+{
+	return (void *)(w &
+			~(uintptr_t)
+				RSK_FD_BITS); /* NOLINT(performance-no-int-to-ptr): that is what it is */
 }
 
 /* Is @fd one of this process's for the stream @s? */
@@ -84,7 +96,7 @@ static inline bool rsk_fd_names(int fd, const void *s)
 {
 	uintptr_t w = rsk_fd_word(fd);
 
-	return !(w & RSK_FD_EPOLL) && (w & ~(uintptr_t)RSK_FD_MASK) == (uintptr_t)s;
+	return !(w & RSK_FD_EPOLL) && rsk_fd_object(w) == s;
 }
 
 void rsk_fd_put(int fd, uintptr_t word);

@@ -12,7 +12,7 @@
 
 static void add_holder(uintptr_t w, int by)
 {
-	struct rsk_stream *s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
+	struct rsk_stream *s = rsk_fd_object(w);
 
 	if (w & RSK_FD_EPOLL) {
 		atomic_fetch_add(&((struct rsk_epoll *)s)->fds, (uint32_t)by);
@@ -57,11 +57,22 @@ void rsk_fork_parent(bool ok)
 	rsk_join_fork_parent(ok);
 }
 
+/* The parent may be in its exit(); the child is not. */
+static void stay(void)
+{
+	uint32_t high = rsk_fd_high();
+
+	for (uint32_t i = 0; i < high; i++)
+		if (rsk_fd_word((int)i) & RSK_FD_LEFT)
+			atomic_fetch_and(&rsk_fdtab.word[i], ~(uintptr_t)RSK_FD_LEFT);
+}
+
 void rsk_fork_child(void)
 {
 	rsk_pid = rsk_sys_getpid();
 	rsk_tid = 0;
 	rsk_join_fork_child();
+	stay();
 	if (rsk_stats_segment())
 		rsk_stats_forked();
 }
@@ -82,10 +93,11 @@ void rsk_exec_prepare(void)
 		if (!w || rsk_fd_marked(w) || rsk_fd_ours((int)i))
 			continue;
 		if (w & RSK_FD_EPOLL) {
-			add_holder(w, -1);
+			if (!(w & RSK_FD_LEFT))
+				add_holder(w, -1);
 			continue;
 		}
-		s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
+		s = rsk_fd_object(w);
 		flags = rsk_sys_fcntl((int)i, F_GETFD, 0);
 		/*
 		 * The new program may use what it inherits, and sees the kernel alone; whether it does cannot be
@@ -93,6 +105,8 @@ void rsk_exec_prepare(void)
 		 */
 		if (flags >= 0 && !(flags & FD_CLOEXEC))
 			rsk_fd_leave((int)i, RSK_REASON_EXEC);
+		if (w & RSK_FD_LEFT)
+			continue;
 		if (!rsk_stream_sole_process(s) || atomic_load(&s->fds) > 1)
 			atomic_fetch_sub(&s->fds, 1);
 		else
@@ -107,9 +121,9 @@ void rsk_exec_failed(void)
 
 	for (uint32_t i = 0; i < high; i++) {
 		uintptr_t w = rsk_fd_word((int)i);
-		struct rsk_stream *s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
+		struct rsk_stream *s = rsk_fd_object(w);
 
-		if (!w || rsk_fd_marked(w) || rsk_fd_ours((int)i))
+		if (!w || rsk_fd_marked(w) || (w & RSK_FD_LEFT) || rsk_fd_ours((int)i))
 			continue;
 		if (w & RSK_FD_EPOLL) {
 			add_holder(w, 1);

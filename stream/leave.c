@@ -13,8 +13,9 @@
 /*
  * The last fd of all is about to be closed. What we sent stays readable in the peer's ring; from there on the
  * peer reads the companion, where the kernel shows our end: FIN, or RST when something was left unread here.
+ * Without @close only that is prepared, and what is owed sent: threads of ours go on with it until the kernel closes.
  */
-void rsk_stream_goodbye(struct rsk_stream *s, int fd)
+static void goodbye(struct rsk_stream *s, int fd, bool close)
 {
 	struct rsk_kernel_companion k;
 	bool unread;
@@ -26,11 +27,12 @@ void rsk_stream_goodbye(struct rsk_stream *s, int fd)
 	rsk_lock(&s->rx_lock);
 	rsk_rx_serve(&s->rx, &k.c);
 	unread = !rsk_stream_failed(s) && rsk_rx_unread(&s->rx);
-	rsk_rx_close(&s->rx);
+	if (close)
+		rsk_rx_close(&s->rx);
 	rsk_unlock(&s->rx_lock);
 	rsk_lock(&s->tx_lock);
 	rsk_tx_serve(&s->tx, &k.c);
-	if (!rsk_stream_failed(s))
+	if (close && !rsk_stream_failed(s))
 		rsk_tx_move(&s->tx, &k.c);
 	rsk_unlock(&s->tx_lock);
 	if (unread) {
@@ -39,6 +41,16 @@ void rsk_stream_goodbye(struct rsk_stream *s, int fd)
 		rsk_sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	}
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
+}
+
+void rsk_stream_goodbye(struct rsk_stream *s, int fd)
+{
+	goodbye(s, fd, true);
+}
+
+void rsk_stream_abandon(struct rsk_stream *s, int fd)
+{
+	goodbye(s, fd, false);
 }
 
 void rsk_stream_fail(struct rsk_stream *s, int fd)

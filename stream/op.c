@@ -65,7 +65,7 @@ static __attribute__((noinline)) int begin_slow(struct rsk_op *op, int fd)
 int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
 {
 	uintptr_t w = rsk_fd_word(fd);
-	struct rsk_stream *s = (struct rsk_stream *)(w & ~(uintptr_t)RSK_FD_MASK);
+	struct rsk_stream *s = rsk_fd_object(w);
 
 	*op = (struct rsk_op){ .fd = fd, .kind = (uint8_t)kind };
 	/* The usual one: the entry is still the same after the pin. */

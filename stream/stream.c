@@ -206,7 +206,7 @@ struct rsk_stream *rsk_stream_of(int fd)
 		if (rsk_stream_pin(s)) {
 			uintptr_t again = rsk_fd_word(fd);
 
-			if (((w ^ again) & ~(uintptr_t)RSK_FD_HOT) == 0)
+			if (((w ^ again) & ~(uintptr_t)(RSK_FD_HOT | RSK_FD_LEFT)) == 0)
 				return s;
 			rsk_stream_unpin(s);
 		}
@@ -402,6 +402,7 @@ int rsk_fd_closing(int fd)
 {
 	uintptr_t w = rsk_fd_word(fd);
 	struct rsk_stream *s;
+	uint32_t left;
 
 	if (!w)
 		return 0;
@@ -410,14 +411,22 @@ int rsk_fd_closing(int fd)
 	/* Whoever takes the word out owns the reference. */
 	w = atomic_exchange(&rsk_fdtab.word[fd], 0);
 	if (w & RSK_FD_EPOLL) {
-		rsk_epoll_closed((struct rsk_epoll *)(w & ~(uintptr_t)RSK_FD_MASK));
+		if (!(w & RSK_FD_LEFT))
+			rsk_epoll_closed(rsk_fd_object(w));
 		return 0;
 	}
 	s = rsk_fd_stream(w);
 	if (!s)
 		return 0;
+	if (w & RSK_FD_LEFT) {
+		left = atomic_load(&s->fds) + rsk_stream_count_fds(s);
+		rsk_epoll_forget_fd(s, fd, left);
+		if (!left)
+			rsk_stream_abandon(s, fd);
+		return 0;
+	}
 	if (s->regs)
-		rsk_epoll_forget_fd(s, fd);
+		rsk_epoll_forget_fd(s, fd, atomic_load(&s->fds) - 1);
 	if (atomic_fetch_sub(&s->fds, 1) == 1) {
 		/* A call under way keeps the connection, as it keeps the kernel's file. */
 		if (atomic_load(&s->life) > 1)
@@ -436,6 +445,25 @@ static void mark_dup(int oldfd, int newfd, uintptr_t w)
 
 	rsk_fd_put_if(oldfd, w, less);
 	rsk_fd_put(newfd, less);
+}
+
+void rsk_fd_leaving(int fd)
+{
+	uintptr_t w = rsk_fd_word(fd);
+	struct rsk_stream *s;
+
+	/* Whoever has the word from now on leaves the counts alone; and what they counted stays allocated. */
+	do {
+		if (w < RSK_FD_NO_POINTER || (w & RSK_FD_LEFT))
+			return;
+	} while (!atomic_compare_exchange_weak(&rsk_fdtab.word[fd], &w, w | RSK_FD_LEFT));
+	if (w & RSK_FD_EPOLL) {
+		rsk_epoll_leaving(rsk_fd_object(w));
+		return;
+	}
+	s = rsk_fd_object(w);
+	if (atomic_fetch_sub(&s->fds, 1) == 1)
+		rsk_stream_abandon(s, fd);
 }
 
 void rsk_fd_dup(int oldfd, int newfd)
