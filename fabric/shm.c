@@ -6,6 +6,7 @@
 #include <linux/memfd.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -15,18 +16,51 @@
 
 int rsk_shm_geometry_check(const struct rsk_shm_geometry *g)
 {
-	if (g->streams != RSK_SHM_STREAMS || g->ring_bytes < RSK_SHM_MIN_RING ||
+	if (g->streams < RSK_SHM_MIN_STREAMS || g->streams > RSK_SHM_STREAMS ||
+	    (g->streams & (g->streams - 1)) || g->ring_bytes < RSK_SHM_MIN_RING ||
 	    g->ring_bytes > RSK_SHM_MAX_RING || (g->ring_bytes & (g->ring_bytes - 1)))
 		return -EPROTO;
 	return g->bytes == rsk_shm_ring_off(g, g->streams) ? 0 : -EPROTO;
 }
 
+/* Rings of that size to reserve at most. A process whose address space is limited has little to spare. */
+static uint32_t most_streams(uint32_t ring_bytes)
+{
+	struct rlimit lim = { .rlim_cur = RLIM_INFINITY };
+	uint32_t n = RSK_SHM_MIN_STREAMS;
+
+	getrlimit(RLIMIT_AS, &lim);
+	while (lim.rlim_cur == RLIM_INFINITY && n < RSK_SHM_STREAMS &&
+	       2ull * n * ring_bytes <= RSK_SHM_BYTES)
+		n *= 2;
+	return n;
+}
+
+/* The whole is reserved; head and control blocks can be touched, the rings later (rsk_shm_reach()). */
+static int map(int fd, const struct rsk_shm_geometry *g, uint64_t bytes, uint8_t **at)
+{
+	void *p = rsk_sys_mmap(NULL, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	int rc;
+
+	if (rsk_sys_is_err(p))
+		return rsk_sys_ptr_err(p);
+	rc = rsk_sys_mprotect(p, rsk_shm_ring_off(g, 0), PROT_READ | PROT_WRITE);
+	if (rc < 0) {
+		rsk_sys_munmap(p, bytes);
+		return rc;
+	}
+	*at = p;
+	return 0;
+}
+
 int rsk_shm_create(struct rsk_shm *shm, uint32_t ring_bytes)
 {
-	struct rsk_shm_geometry g = { .ring_bytes = ring_bytes, .streams = RSK_SHM_STREAMS };
-	void *p;
+	struct rsk_shm_geometry g = { .ring_bytes = ring_bytes,
+				      .streams = most_streams(ring_bytes) };
 	int fd, rc;
 
+	if (shm->window_streams && shm->window_streams < g.streams)
+		g.streams = shm->window_streams;
 	g.bytes = rsk_shm_ring_off(&g, g.streams);
 	fd = rsk_sys_memfd_create("rsock-link", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
@@ -36,13 +70,10 @@ int rsk_shm_create(struct rsk_shm *shm, uint32_t ring_bytes)
 		rc = rsk_sys_fcntl(fd, F_ADD_SEALS, SEALS);
 	if (rc < 0)
 		goto out;
-	p = rsk_sys_mmap(NULL, g.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (rsk_sys_is_err(p)) {
-		rc = rsk_sys_ptr_err(p);
+	rc = map(fd, &g, g.bytes, &shm->rail.segment);
+	if (rc < 0)
 		goto out;
-	}
 	shm->own = g;
-	shm->rail.segment = p;
 	shm->rail.segment_bytes = g.bytes;
 	shm->rail.ops = &rsk_shm_ops;
 	shm->rail.priv = shm;
@@ -55,11 +86,16 @@ out:
 int rsk_shm_attach(struct rsk_shm *shm, int memfd, const struct rsk_shm_geometry *g)
 {
 	struct stat st;
-	void *p;
+	uint32_t streams;
+	uint64_t bytes;
 	int seals, rc = rsk_shm_geometry_check(g);
 
 	if (rc < 0)
 		return rc;
+	streams = shm->own.streams ? shm->own.streams : most_streams(g->ring_bytes);
+	if (streams > g->streams)
+		streams = g->streams;
+	bytes = rsk_shm_ring_off(g, streams);
 	seals = rsk_sys_fcntl(memfd, F_GET_SEALS, 0);
 	if (seals < 0)
 		return -EPROTO;
@@ -70,13 +106,37 @@ int rsk_shm_attach(struct rsk_shm *shm, int memfd, const struct rsk_shm_geometry
 	if ((seals & SEALS) != SEALS || (seals & F_SEAL_WRITE) ||
 	    (uint64_t)st.st_size != g->bytes || st.st_blksize != 4096)
 		return -EPROTO;
-	p = rsk_sys_mmap(NULL, g->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd,
-			 0);
-	if (rsk_sys_is_err(p))
-		return rsk_sys_ptr_err(p);
+	rc = map(memfd, g, bytes, &shm->rail.window);
+	if (rc < 0)
+		return rc;
 	shm->peer = *g;
-	shm->rail.window = p;
-	shm->rail.window_bytes = g->bytes;
+	shm->window_streams = streams;
+	shm->rail.window_bytes = bytes;
+	return 0;
+}
+
+int rsk_shm_reach(struct rsk_shm *shm, uint32_t sid)
+{
+	uint32_t from = atomic_load(&shm->reach);
+	uint32_t to = (sid / RSK_SHM_REACH + 1) * RSK_SHM_REACH;
+	const struct {
+		uint8_t *at;
+		const struct rsk_shm_geometry *g;
+	} part[] = { { shm->rail.segment, &shm->own }, { shm->rail.window, &shm->peer } };
+
+	if (sid < from)
+		return 0;
+	if (sid >= rsk_shm_streams(shm))
+		return -EINVAL;
+	for (size_t i = 0; i < 2; i++) {
+		int rc = rsk_sys_mprotect(part[i].at + rsk_shm_ring_off(part[i].g, from),
+					  (uint64_t)(to - from) * part[i].g->ring_bytes,
+					  PROT_READ | PROT_WRITE);
+
+		if (rc < 0)
+			return rc;
+	}
+	atomic_store(&shm->reach, to);
 	return 0;
 }
 
@@ -115,12 +175,13 @@ static uint64_t mark_ready(struct rsk_shm_head *head, uint32_t sid, uint64_t epo
 {
 	_Atomic(uint64_t) *word = &head->ready[sid / 64];
 	uint64_t bit = 1ull << (sid % 64);
-	uint64_t sum = 1ull << (sid / 64);
+	_Atomic(uint64_t) *sum = &head->ready_sum[sid / RSK_SHM_SUM_STREAMS];
+	uint64_t sum_bit = 1ull << (sid / 64 % 64);
 
 	if (!(atomic_load(word) & bit))
 		atomic_fetch_or(word, bit);
-	if (!(atomic_load(&head->ready_sum) & sum))
-		atomic_fetch_or(&head->ready_sum, sum);
+	if (!(atomic_load(sum) & sum_bit))
+		atomic_fetch_or(sum, sum_bit);
 	if (!(atomic_load(&head->asleep) & epolls))
 		return 0;
 	return atomic_fetch_and(&head->asleep, ~epolls) & epolls;

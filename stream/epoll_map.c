@@ -21,12 +21,21 @@
 static bool marked(const struct rsk_link *l, const struct rsk_epoll_mark *known)
 {
 	struct rsk_shm_head *head = rsk_shm_own_head(&l->shm);
-	uint64_t sum = atomic_load_explicit(&head->ready_sum, memory_order_relaxed);
-	uint32_t word = known->sid / 64;
+	uint32_t sums = rsk_shm_sums(&l->shm), word = known->sid / 64;
 
-	if (!sum || known->l != l)
-		return sum;
-	return (sum & ~(1ull << word)) ||
+	for (uint32_t i = 0; i < sums; i++) {
+		uint64_t sum = atomic_load_explicit(&head->ready_sum[i], memory_order_relaxed);
+
+		if (known->l == l && i == word / 64)
+			sum &= ~(1ull << word % 64);
+		if (sum)
+			return true;
+	}
+	/* Or in its word; without @known's mark in the summary there is none. */
+	return known->l == l &&
+	       (atomic_load_explicit(&head->ready_sum[word / 64], memory_order_relaxed) >>
+			word % 64 &
+		1) &&
 	       (atomic_load_explicit(&head->ready[word], memory_order_relaxed) &
 		~(1ull << known->sid % 64));
 }
@@ -50,24 +59,33 @@ static void queue_all(const struct rsk_epoll *e, const struct rsk_stream *s)
 	}
 }
 
+static void drain_word(const struct rsk_epoll *e, const struct rsk_link *l, uint32_t w)
+{
+	uint64_t bits = atomic_exchange(&rsk_shm_own_head(&l->shm)->ready[w], 0);
+
+	for (; bits; bits &= bits - 1) {
+		const struct rsk_stream *s =
+			rsk_link_stream(l, w * 64 + (uint32_t)__builtin_ctzll(bits));
+
+		if (s)
+			queue_all(e, s);
+	}
+}
+
 /* No pins: under the lock a stream with registrations is not freed, and one without has nothing to queue. */
-static void drain(const struct rsk_epoll *e, struct rsk_link *l)
+static void drain(const struct rsk_epoll *e, const struct rsk_link *l)
 {
 	struct rsk_shm_head *head = rsk_shm_own_head(&l->shm);
-	uint64_t words = atomic_exchange(&head->ready_sum, 0), bits;
+	uint32_t sums = rsk_shm_sums(&l->shm);
 
-	for (; words; words &= words - 1) {
-		uint32_t w = (uint32_t)__builtin_ctzll(words);
+	for (uint32_t i = 0; i < sums; i++) {
+		uint64_t words;
 
-		if (w >= RSK_SHM_STREAMS / 64)
-			return;
-		for (bits = atomic_exchange(&head->ready[w], 0); bits; bits &= bits - 1) {
-			const struct rsk_stream *s =
-				atomic_load(&l->by_sid[w * 64 + (uint32_t)__builtin_ctzll(bits)]);
-
-			if (s)
-				queue_all(e, s);
-		}
+		if (!atomic_load_explicit(&head->ready_sum[i], memory_order_relaxed))
+			continue;
+		words = atomic_exchange(&head->ready_sum[i], 0);
+		for (; words; words &= words - 1)
+			drain_word(e, l, i * 64 + (uint32_t)__builtin_ctzll(words));
 	}
 }
 

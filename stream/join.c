@@ -27,6 +27,7 @@
 #define EAGER_NS 20000000ull /* so long after a search began every call looks who has come, then */
 #define MEET_WORK_LATE 16    /* only once for so much work */
 #define PATIENCE 64
+#define FEWEST_IDS 64
 #define JOINING_STEPS 1024
 #define HOLDER_CALLS 64
 
@@ -35,7 +36,6 @@ static struct {
 	struct rsk_lock lock;
 	int pid;
 	struct rsk_registry registry;
-	uint32_t next_sid;
 } place;
 
 /* The lock is kept over the fork: list, mappings and fds, of which the child gets copies, belong together. */
@@ -92,11 +92,14 @@ static void put_pm(struct rsk_link *l, struct rsk_link_msg *m, const struct rsk_
 	put_message(l, m);
 }
 
-static void attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
+static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 {
 	struct rsk_shm_ctl *ctl = rsk_shm_own_ctl(&l->shm, sid);
 	uint64_t ctl_off = rsk_shm_ctl_off(sid);
+	int rc = rsk_link_reach(l, sid);
 
+	if (rc < 0)
+		return rc;
 	memset((void *)ctl, 0, sizeof(*ctl));
 	s->attached = true;
 	s->link = l;
@@ -114,14 +117,15 @@ static void attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 	atomic_store(&s->rx_spin_ns, rsk_knobs.spin_ns);
 	atomic_store(&s->tx_spin_ns, rsk_knobs.spin_ns);
 	atomic_fetch_add(&l->streams, 1);
-	atomic_store(&l->by_sid[sid], s);
+	rsk_link_set_stream(l, sid, s);
+	return 0;
 }
 
 static void detach(struct rsk_stream *s)
 {
 	if (!s->link)
 		return;
-	atomic_store(&s->link->by_sid[s->sid], NULL);
+	rsk_link_set_stream(s->link, s->sid, NULL);
 	atomic_fetch_sub(&s->link->streams, 1);
 	s->link = NULL;
 }
@@ -150,12 +154,20 @@ static void pm_request(const struct rsk_stream *s, struct rsk_pm_msg *pm)
 	memcpy(pm->ap_ip, s->tuple.peer, 16);
 }
 
+/*
+ * An id that is free here; RSK_SHM_STREAMS: none. One that was used a moment ago may still be used at the other end, so
+ * they are taken in turn; of few, so that few rings are ever touched.
+ */
 static uint32_t free_sid(struct rsk_link *l)
 {
-	for (uint32_t i = 0; i < RSK_SHM_STREAMS / 2; i++) {
-		uint32_t sid = (place.next_sid++ * 2 + (l->initiator ? 0 : 1)) % RSK_SHM_STREAMS;
+	uint32_t most = rsk_shm_streams(&l->shm) / 2, turn = FEWEST_IDS;
 
-		if (!atomic_load(&l->by_sid[sid]))
+	while (turn < 2 * atomic_load(&l->streams) && turn < most)
+		turn *= 2;
+	for (uint32_t i = 0; i < turn; i++) {
+		uint32_t sid = l->next_sid++ % turn * 2 + (l->initiator ? 0 : 1);
+
+		if (!rsk_link_stream(l, sid))
 			return sid;
 	}
 	return RSK_SHM_STREAMS;
@@ -177,7 +189,10 @@ static void ask(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
 	m.cookie = rsk_cookie_of(fd);
 	m.netns = s->tuple.netns;
 	pm_request(s, &pm);
-	attach(s, l, m.sid);
+	if (attach(s, l, m.sid) < 0) {
+		rsk_stream_cold(s, RSK_REASON_MEMORY);
+		return;
+	}
 	s->join_steps = 0;
 	atomic_store(&s->phase, RSK_PHASE_JOINING);
 	put_pm(l, &m, &pm);
@@ -247,7 +262,7 @@ static void on_join(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	int fd, why;
 
 	/* Ids are the asker's: even ones where it made the link. */
-	if ((m->sid & 1) != (l->initiator ? 1 : 0)) {
+	if ((m->sid & 1) != (l->initiator ? 1 : 0) || m->sid >= rsk_shm_streams(&l->shm)) {
 		rsk_link_dead(l);
 		return;
 	}
@@ -256,7 +271,7 @@ static void on_join(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 		deny(l, m, pm, RSK_REASON_NO_PEER);
 		return;
 	}
-	if (atomic_load(&l->by_sid[m->sid]))
+	if (rsk_link_stream(l, m->sid))
 		why = RSK_REASON_MEMORY; /* our former stream of that id is still open: another id */
 	else if (atomic_load(&rsk_stopped))
 		why = atomic_load(&rsk_stopped);
@@ -264,16 +279,18 @@ static void on_join(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 		why = RSK_REASON_SHARED_HOLDER;
 	else
 		why = proof(s, l, m);
+	s->key_up = m->key_up;
+	s->key_down = m->key_down;
+	s->handle = pm->assoc_handle;
+	if (!why && attach(s, l, m->sid) < 0)
+		why = RSK_REASON_MEMORY;
 	if (why || rsk_pm_msg_accept(pm, pm->ap_ip, pm->ap_port, 0, &out) < 0) {
+		detach(s);
 		rsk_stats_set_reason(s->rec, (enum rsk_reason)why);
 		deny(l, m, pm, why);
 		rsk_stream_unpin(s);
 		return;
 	}
-	s->key_up = m->key_up;
-	s->key_down = m->key_down;
-	s->handle = pm->assoc_handle;
-	attach(s, l, m->sid);
 	s->join_steps = 0;
 	atomic_store(&s->phase, RSK_PHASE_JOINING);
 	answer.fd = fd;
@@ -286,11 +303,11 @@ static void on_join(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 /* The stream of a transaction under way, pinned. */
 static struct rsk_stream *transaction(struct rsk_link *l, uint32_t sid, const struct rsk_pm_msg *pm)
 {
-	struct rsk_stream *s = atomic_load(&l->by_sid[sid]);
+	struct rsk_stream *s = rsk_link_stream(l, sid);
 
 	if (!s || !rsk_stream_pin(s))
 		return NULL;
-	if (atomic_load(&l->by_sid[sid]) == s && rsk_stream_phase(s) == RSK_PHASE_JOINING &&
+	if (rsk_link_stream(l, sid) == s && rsk_stream_phase(s) == RSK_PHASE_JOINING &&
 	    s->handle == pm->assoc_handle)
 		return s;
 	rsk_stream_unpin(s);

@@ -49,8 +49,20 @@ void rsk_link_drop(struct rsk_link *l, const struct rsk_shm *mapped)
 	}
 	rsk_own_close(l->control);
 	rsk_shm_detach(&here);
-	if (atomic_fetch_sub(&l->holders, 1) == 1)
-		rsk_arena_free(l);
+	if (atomic_fetch_sub(&l->holders, 1) != 1)
+		return;
+	for (uint32_t i = 0; i < RSK_SHM_STREAMS / RSK_SHM_REACH; i++)
+		rsk_arena_free(atomic_load(&l->part[i]));
+	rsk_arena_free(l);
+}
+
+int rsk_link_reach(struct rsk_link *l, uint32_t sid)
+{
+	_Atomic(struct rsk_link_part *) *part = &l->part[sid / RSK_SHM_REACH];
+
+	if (!atomic_load(part))
+		atomic_store(part, rsk_arena_alloc(sizeof(**part)));
+	return atomic_load(part) ? rsk_shm_reach(&l->shm, sid) : -ENOMEM;
 }
 
 int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l)

@@ -24,6 +24,11 @@ enum rsk_link_state {
 	RSK_LINK_DEAD
 };
 
+/* Streams by id, so many at once; arena memory, made at the first one. */
+struct rsk_link_part {
+	_Atomic(struct rsk_stream *) stream[RSK_SHM_REACH];
+};
+
 struct rsk_link {
 	struct rsk_shm shm;
 	_Atomic(uint32_t) state; /* enum rsk_link_state */
@@ -37,13 +42,13 @@ struct rsk_link {
 	uint32_t number; /* for the record */
 	_Atomic(uint32_t) streams;
 	_Atomic(uint32_t) messages_seen;
-	struct rsk_lock lock; /* control socket, ids */
-	uint64_t sid_used[RSK_SHM_STREAMS / 64];
-	_Atomic(struct rsk_stream *) by_sid[RSK_SHM_STREAMS];
+	uint32_t next_sid; /* to try; under the lock of join.c */
+	_Atomic(struct rsk_link_part *) part[RSK_SHM_STREAMS / RSK_SHM_REACH];
 	_Atomic(uint32_t) holders; /* processes that have it in their list (links.c) */
 };
 
-struct rsk_link *rsk_link_new(bool initiator);	 /* held by this process */
+struct rsk_link *rsk_link_new(bool initiator);	      /* held by this process */
+int rsk_link_reach(struct rsk_link *l, uint32_t sid); /* before set_stream(): 0 or -errno */
 bool rsk_link_useless(const struct rsk_link *l); /* no stream, and none will come: worth a sweep */
 
 /*
@@ -54,6 +59,19 @@ void rsk_link_drop(struct rsk_link *l, const struct rsk_shm *mapped);
 
 /* Threads of this process that use links they found without a stream's pin (epoll_wait.c): none is freed meanwhile. */
 extern _Atomic(uint32_t) rsk_link_users;
+
+/* The stream of an id, NULL: none. Not pinned. */
+static inline struct rsk_stream *rsk_link_stream(const struct rsk_link *l, uint32_t sid)
+{
+	struct rsk_link_part *part = atomic_load(&l->part[sid / RSK_SHM_REACH]);
+
+	return part ? atomic_load(&part->stream[sid % RSK_SHM_REACH]) : NULL;
+}
+
+static inline void rsk_link_set_stream(struct rsk_link *l, uint32_t sid, struct rsk_stream *s)
+{
+	atomic_store(&atomic_load(&l->part[sid / RSK_SHM_REACH])->stream[sid % RSK_SHM_REACH], s);
+}
 
 /*
  * A bell to sleep on. Exclusive while one is free: its eventfd is emptied by its one sleeper. Else the shared

@@ -175,7 +175,7 @@ void rsk_stream_free(struct rsk_stream *s)
 
 		atomic_store(&ctl->epolls_rx, 0);
 		atomic_store(&ctl->epolls_tx, 0);
-		atomic_store(&s->link->by_sid[s->sid], NULL);
+		rsk_link_set_stream(s->link, s->sid, NULL);
 		rsk_rx_fini(&s->rx);
 		rsk_tx_fini(&s->tx);
 		atomic_fetch_add(&rsk_link_users, 1); /* we look at it once more */

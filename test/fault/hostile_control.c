@@ -23,6 +23,7 @@
 void hostile_scribble(uint64_t *state, uint8_t *at, size_t len)
 {
 	uint64_t d = dice(state), where = dice(state);
+	const struct rsk_shm_geometry g = { .streams = RSK_SHM_STREAMS };
 	size_t n = d % 64 + 1, off;
 
 	switch ((d >> 8) % 4) {
@@ -30,13 +31,13 @@ void hostile_scribble(uint64_t *state, uint8_t *at, size_t len)
 		off = where % 512;
 		break;
 	case 1: /* mails and wake words of the first streams */
-		off = 4096 + where % (16 * sizeof(struct rsk_shm_ctl));
+		off = rsk_shm_ctl_off(0) + where % (16 * sizeof(struct rsk_shm_ctl));
 		break;
 	case 2: /* rings of the first streams */
-		off = 4096 + RSK_SHM_STREAMS * sizeof(struct rsk_shm_ctl) + where % (4u << 20);
+		off = rsk_shm_ring_off(&g, 0) + where % (4u << 20);
 		break;
 	default: /* the beginning of slots: what a reader believes first */
-		off = 4096 + RSK_SHM_STREAMS * sizeof(struct rsk_shm_ctl) + where % (1u << 16) * 64;
+		off = rsk_shm_ring_off(&g, 0) + where % (1u << 16) * 64;
 		n = 16;
 		break;
 	}

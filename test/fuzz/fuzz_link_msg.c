@@ -25,10 +25,11 @@ static void promises(const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
 
 	require(m->magic == RSK_LINK_MAGIC);
 	if (m->type == RSK_LINK_GREET) {
-		require(m->geometry.streams == RSK_SHM_STREAMS);
+		require(m->geometry.streams >= RSK_SHM_MIN_STREAMS &&
+			m->geometry.streams <= RSK_SHM_STREAMS);
 		require(m->geometry.ring_bytes >= RSK_SHM_MIN_RING &&
 			m->geometry.ring_bytes <= RSK_SHM_MAX_RING);
-		require(rsk_shm_ring_off(&m->geometry, RSK_SHM_STREAMS - 1) +
+		require(rsk_shm_ring_off(&m->geometry, m->geometry.streams - 1) +
 				m->geometry.ring_bytes ==
 			m->geometry.bytes);
 		return;

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Many streams between two processes. */
+#include "app.h"
+
+#include <sys/resource.h>
+
+enum {
+	MANY = 3000,
+	AT_ONCE = 100, /* connections that are opened before the first of them is used */
+	ROUNDS = 48
+};
+
+static int fds[MANY], the_ep;
+
+/* How many fds each side may have does not matter to the case, as long as it is enough. */
+static void more_fds(void)
+{
+	struct rlimit lim;
+
+	MUST(getrlimit(RLIMIT_NOFILE, &lim));
+	lim.rlim_cur = lim.rlim_max;
+	MUST(setrlimit(RLIMIT_NOFILE, &lim));
+	if (lim.rlim_cur < 2 * MANY)
+		app_die("RLIMIT_NOFILE %lu", (unsigned long)lim.rlim_cur);
+}
+
+static int use_all(int from, int to, uint32_t rounds)
+{
+	int good = 0;
+
+	for (int i = from; i < to; i++)
+		good += app_pingpong(fds[i], rounds, CLI) == (int)rounds;
+	return good;
+}
+
+static void open_many(void)
+{
+	int listener = SRV ? app_listen(COLD) : -1, one = 1, good = 0;
+
+	for (int from = 0; from < MANY; from += AT_ONCE) {
+		for (int i = from; i < from + AT_ONCE; i++) {
+			fds[i] = SRV ? app_accept(listener) : app_connect(COLD);
+			MUST(setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)));
+		}
+		good += use_all(from, from + AT_ONCE, ROUNDS);
+	}
+	LOG("opened, good %d", good);
+}
+
+/* Each of them once, told of by one set that has all of them. */
+static void answer_all(void)
+{
+	int answered = 0;
+
+	while (answered < MANY) {
+		struct epoll_event ev[64];
+		int n = epoll_wait(the_ep, ev, 64, 20000);
+
+		if (n <= 0)
+			app_die("epoll_wait %d after %d", n, answered);
+		for (int i = 0; i < n; i++, answered++)
+			if (app_pingpong(fds[ev[i].data.u32], 1, false) != 1)
+				app_die("stream %u", ev[i].data.u32);
+	}
+	LOG("answered %d", answered);
+}
+
+CASE(many_streams, DIRECT | LONG_RUN,
+     "3,000 streams between two processes, all direct; an epoll set of them")
+{
+	more_fds();
+	open_many();
+	app_expect_rings(MANY);
+	LOG("again, good %d", use_all(0, MANY, 2));
+	if (SRV) {
+		the_ep = (int)MUST(epoll_create1(0));
+		for (uint32_t i = 0; i < MANY; i++) {
+			struct epoll_event ev = { .events = EPOLLIN, .data.u32 = i };
+
+			MUST(epoll_ctl(the_ep, EPOLL_CTL_ADD, fds[i], &ev));
+		}
+	}
+	app_sync();
+	if (SRV)
+		answer_all();
+	else
+		for (int i = MANY - 1; i >= 0; i--)
+			use_all(i, i + 1, 1);
+	app_sync();
+	for (int i = 0; i < MANY; i++)
+		app_close(fds[i]);
+}
