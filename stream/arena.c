@@ -10,22 +10,25 @@
 #include "lock.h"
 
 #define ARENA_BYTES (1ull << 30) /* virtual; touched as needed */
-#define MIN_SHIFT 6
+#define GRAIN 64u
+#define SMALL_CLASSES 32u /* multiples of GRAIN; from there on powers of two */
+#define SMALL_SHIFT 11	  /* the largest of them */
 #define MAX_SHIFT 26
-#define DROP_SHIFT 16 /* free blocks from 64 KiB on give their pages back */
+#define CLASSES (SMALL_CLASSES + MAX_SHIFT - SMALL_SHIFT)
+#define DROP_BYTES (64u << 10) /* free blocks from this size on give their pages back */
 
 /* In front of the first block, in the arena itself: shared by the family. */
 struct arena_head {
 	struct rsk_lock lock;
 	uint32_t pad;
-	uint64_t used;			   /* bytes from the start, under lock */
-	struct block *free[MAX_SHIFT + 1]; /* by power of two, under lock */
+	uint64_t used;		     /* bytes from the start, under lock */
+	struct block *free[CLASSES]; /* by size, under lock */
 };
 
 /* In front of every block; 64 bytes, so that the payload keeps the alignment of a cache line. */
 struct block {
 	struct block *next; /* while free */
-	uint32_t shift;
+	uint32_t class;
 	uint32_t magic;
 	uint8_t pad[48];
 };
@@ -33,7 +36,27 @@ _Static_assert(sizeof(struct block) == 64, "block header");
 #define MAGIC_USED 0x72736b75u
 #define MAGIC_FREE 0x72736b66u
 
+_Static_assert(SMALL_CLASSES *GRAIN == 1u << SMALL_SHIFT, "size classes meet");
+
 static _Atomic(struct arena_head *) arena;
+
+static uint64_t class_bytes(uint32_t class)
+{
+	return class < SMALL_CLASSES ? (class + 1) * (uint64_t)GRAIN :
+				       2ull << (SMALL_SHIFT + class - SMALL_CLASSES);
+}
+
+/* CLASSES: too large. */
+static uint32_t class_of(size_t size)
+{
+	uint32_t class = size <= GRAIN ? 0 : (uint32_t)((size - 1) / GRAIN);
+
+	if (size <= SMALL_CLASSES * GRAIN)
+		return class;
+	for (class = SMALL_CLASSES; class < CLASSES && class_bytes(class) < size; class ++)
+		;
+	return class;
+}
 
 static struct arena_head *arena_get(void)
 {
@@ -60,21 +83,19 @@ static struct arena_head *arena_get(void)
 void *rsk_arena_alloc(size_t size)
 {
 	struct arena_head *a = arena_get();
-	uint32_t shift = MIN_SHIFT;
+	uint32_t class = class_of(size);
 	struct block *b;
 
-	while (shift <= MAX_SHIFT && (1ull << shift) < size)
-		shift++;
-	if (!a || shift > MAX_SHIFT)
+	if (!a || class == CLASSES)
 		return NULL;
 	rsk_lock(&a->lock);
-	b = a->free[shift];
+	b = a->free[class];
 	if (b) {
-		a->free[shift] = b->next;
-	} else if (a->used + sizeof(*b) + (1ull << shift) <= ARENA_BYTES) {
+		a->free[class] = b->next;
+	} else if (a->used + sizeof(*b) + class_bytes(class) <= ARENA_BYTES) {
 		b = (struct block *)(void *)((uint8_t *)a + a->used);
-		a->used += sizeof(*b) + (1ull << shift);
-		b->shift = shift;
+		a->used += sizeof(*b) + class_bytes(class);
+		b->class = class;
 		b->magic = MAGIC_FREE;
 	}
 	if (b)
@@ -96,16 +117,16 @@ void rsk_arena_free(void *p)
 	b = (struct block *)p - 1;
 	if (b->magic != MAGIC_USED)
 		return;
-	if (b->shift >= DROP_SHIFT) {
+	if (class_bytes(b->class) >= DROP_BYTES) {
 		uintptr_t from = ((uintptr_t)p + 4095) & ~4095ul;
-		uintptr_t to = ((uintptr_t)p + (1ull << b->shift)) & ~4095ul;
+		uintptr_t to = ((uintptr_t)p + class_bytes(b->class)) & ~4095ul;
 
 		rsk_sys_madvise((void *)from, to - from, MADV_REMOVE);
 	}
 	rsk_lock(&a->lock);
 	b->magic = MAGIC_FREE;
-	b->next = a->free[b->shift];
-	a->free[b->shift] = b;
+	b->next = a->free[b->class];
+	a->free[b->class] = b;
 	rsk_unlock(&a->lock);
 }
 

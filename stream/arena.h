@@ -2,8 +2,8 @@
 /*
  * arena.h - family memory: shared by this program across fork, at the same addresses, so that pointers hold.
  *
- * One MAP_SHARED mapping, reserved at the first use and touched as needed; blocks of powers of two with a
- * free list per size. Objects that a stale pointer may still reach (streams) are therefore never given back:
+ * One MAP_SHARED mapping, reserved at the first use and touched as needed; blocks of few sizes with a free
+ * list for each. Objects that a stale pointer may still reach (streams) are therefore never given back:
  * their owner keeps a free list of his own. Big free blocks give their pages back (MADV_REMOVE).
  * Freed by nobody at exit: the kernel drops it with the last process.
  */
