@@ -40,14 +40,14 @@ def rollup(pid):
 
 
 def shared_files(pids):
-    """Bytes of the memory files that these processes map, each file once; None where that may not be looked at."""
+    """Bytes of the shared memory that these processes map, each object once; None where that may not be looked at."""
     sizes = {}
     for pid in pids:
         try:
             for name in os.listdir(f"/proc/{pid}/map_files"):
                 path = f"/proc/{pid}/map_files/{name}"
                 with contextlib.suppress(FileNotFoundError):
-                    if os.readlink(path).startswith("/memfd:"):
+                    if os.readlink(path).startswith(("/memfd:", "/dev/zero")):
                         info = os.stat(path)
                         sizes[info.st_ino] = info.st_blocks * 512
         except PermissionError:
