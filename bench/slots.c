@@ -135,8 +135,8 @@ static int slots_size(struct slots *s, uint32_t size, uint64_t time_ns, bool fir
 	s->place = 0;
 	memset(s->ring, 0, SLOTS_BYTES);
 	memset(s->to, 0, size);
-	rsk_ring_tx_init(&s->tx, &s->rail, 0, SLOTS_CELLS);
-	rsk_ring_rx_init(&s->rx, s->ring, SLOTS_CELLS);
+	rsk_ring_tx_init(&s->tx, &s->rail, 0, SLOTS_CELLS, 1);
+	rsk_ring_rx_init(&s->rx, s->ring, SLOTS_CELLS, 1, false);
 	ring = slots_measure(s, slots_ring, time_ns);
 	if (ring >= 0 && memcmp(s->from, s->to, size) != 0)
 		ring = -EBADMSG;

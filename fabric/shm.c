@@ -140,6 +140,12 @@ int rsk_shm_reach(struct rsk_shm *shm, uint32_t sid)
 	return 0;
 }
 
+void rsk_shm_drop_ring(const struct rsk_shm *shm, uint32_t sid)
+{
+	rsk_sys_madvise(shm->rail.segment + rsk_shm_ring_off(&shm->own, sid), shm->own.ring_bytes,
+			MADV_REMOVE);
+}
+
 void rsk_shm_detach(struct rsk_shm *shm)
 {
 	if (shm->rail.segment)

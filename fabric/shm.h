@@ -152,6 +152,9 @@ int rsk_shm_attach(struct rsk_shm *shm, int memfd, const struct rsk_shm_geometry
 /* Make the rings of @sid accessible in both segments, once there are both. 0 or -errno. */
 int rsk_shm_reach(struct rsk_shm *shm, uint32_t sid);
 
+/* Nobody will read what lies in our ring of @sid: its pages go. */
+void rsk_shm_drop_ring(const struct rsk_shm *shm, uint32_t sid);
+
 /* Unmap what is mapped. Bells are the link's to close. */
 void rsk_shm_detach(struct rsk_shm *shm);
 

@@ -22,22 +22,19 @@ static bool marked(const struct rsk_link *l, const struct rsk_epoll_mark *known)
 {
 	struct rsk_shm_head *head = rsk_shm_own_head(&l->shm);
 	uint32_t sums = rsk_shm_sums(&l->shm), word = known->sid / 64;
+	uint64_t sum;
 
 	for (uint32_t i = 0; i < sums; i++) {
-		uint64_t sum = atomic_load_explicit(&head->ready_sum[i], memory_order_relaxed);
-
-		if (known->l == l && i == word / 64)
-			sum &= ~(1ull << word % 64);
-		if (sum)
+		sum = atomic_load_explicit(&head->ready_sum[i], memory_order_relaxed);
+		if (!sum)
+			continue;
+		if (known->l != l || i != word / 64 || (sum & ~(1ull << word % 64)))
+			return true;
+		if (atomic_load_explicit(&head->ready[word], memory_order_relaxed) &
+		    ~(1ull << known->sid % 64))
 			return true;
 	}
-	/* Or in its word; without @known's mark in the summary there is none. */
-	return known->l == l &&
-	       (atomic_load_explicit(&head->ready_sum[word / 64], memory_order_relaxed) >>
-			word % 64 &
-		1) &&
-	       (atomic_load_explicit(&head->ready[word], memory_order_relaxed) &
-		~(1ull << known->sid % 64));
+	return false;
 }
 
 static struct rsk_epoll_mark known_mark(const struct rsk_epoll *e)

@@ -114,6 +114,8 @@ static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 		    s->connecting_side ? s->key_down : s->key_up);
 	atomic_store(&ctl->consumed, s->rx.ring.next);
 	s->rx.consumed = &ctl->consumed;
+	if (l->shm.rail.ops->caps & RSK_FABRIC_SYNC)
+		s->tx.ring.taken = &rsk_shm_peer_ctl(&l->shm, sid)->consumed;
 	atomic_store(&s->rx_spin_ns, rsk_knobs.spin_ns);
 	atomic_store(&s->tx_spin_ns, rsk_knobs.spin_ns);
 	atomic_fetch_add(&l->streams, 1);

@@ -3,20 +3,24 @@
 
 #include <errno.h>
 
-void rsk_ring_tx_init(struct rsk_ring_tx *tx, struct rsk_rail *rail, uint64_t off, uint32_t cells)
+void rsk_ring_tx_init(struct rsk_ring_tx *tx, struct rsk_rail *rail, uint64_t off, uint32_t cells,
+		      uint64_t lap)
 {
-	/* Indexes start with the second lap: fresh memory (zeros) cannot look like the first slot. */
 	*tx = (struct rsk_ring_tx){ .rail = rail,
 				    .off = off,
 				    .cells = cells,
-				    .next = cells,
-				    .credit = cells,
-				    .data_end = cells };
+				    .next = lap * cells,
+				    .credit = lap * cells,
+				    .data_end = lap * cells,
+				    .restart_step = RSK_RING_PAGE_CELLS };
 }
 
-void rsk_ring_rx_init(struct rsk_ring_rx *rx, const uint8_t *base, uint32_t cells)
+void rsk_ring_rx_init(struct rsk_ring_rx *rx, const uint8_t *base, uint32_t cells, uint64_t lap,
+		      bool restarts)
 {
-	*rx = (struct rsk_ring_rx){ .base = base, .cells = cells, .next = cells };
+	*rx = (struct rsk_ring_rx){
+		.base = base, .cells = cells, .next = lap * cells, .restarts = restarts
+	};
 }
 
 static bool cells_ok(uint32_t cells)
@@ -34,6 +38,33 @@ bool rsk_ring_tx_validate(const struct rsk_ring_tx *tx)
 bool rsk_ring_rx_validate(const struct rsk_ring_rx *rx)
 {
 	return cells_ok(rx->cells) && rx->base && rx->slots <= rx->next;
+}
+
+/*
+ * The receiver's word for what it has taken is not hashed, but bounded as its credit is. A stream that is never drained
+ * asks for it ever more seldom, down to once in a lap: it lies in a line that the receiver writes all the time.
+ */
+void rsk_ring_tx_restart_if_taken(struct rsk_ring_tx *tx, size_t len)
+{
+	uint32_t cell = rsk_ring_cell(tx->cells, tx->next);
+	uint32_t first = len < RSK_SLOT_MAX_PAYLOAD ? (uint32_t)len : RSK_SLOT_MAX_PAYLOAD;
+
+	/* Also the cell behind it: there the receiver looks, and a look is a touch. */
+	if (!tx->taken || cell + rsk_slot_cells(first) < RSK_RING_PAGE_CELLS)
+		return;
+	if (tx->credit != tx->next)
+		rsk_ring_tx_credit(tx, atomic_load_explicit(tx->taken, memory_order_acquire));
+	if (tx->credit != tx->next) {
+		tx->restart_at = tx->next + tx->restart_step;
+		if (tx->restart_step < tx->cells)
+			tx->restart_step *= 2;
+		return;
+	}
+	tx->restart_step = RSK_RING_PAGE_CELLS;
+	tx->left_out_from = tx->next;
+	tx->left_out_to = rsk_ring_next_lap(tx->cells, tx->next);
+	tx->next = tx->left_out_to;
+	tx->credit = tx->next;
 }
 
 uint32_t rsk_ring_tx_room(const struct rsk_ring_tx *tx)

@@ -21,6 +21,16 @@
 #define RSK_RING_MIN_CELLS 64u
 #define RSK_RING_MAX_CELLS (1u << 20)
 
+/*
+ * A drained ring goes on at its start: where the receiver has taken everything, the sender may leave the rest of the
+ * lap out and put the next slot at the first index of the next lap, so that a stream with little on its way touches
+ * few pages, and those that are in the cache. The receiver, which finds nothing at its next index, looks there as
+ * well; behind what it sees there, it looks at its next index once more. That relies on puts being seen in order: only
+ * on a fabric that is SYNC. Not near the start, so that the receiver need not look twice all the time.
+ */
+#define RSK_RING_RESTART_CELLS 32u
+#define RSK_RING_PAGE_CELLS (4096u / RSK_CELL_BYTES)
+
 /* Owner: the stream's sending side, under its tx lock. Family memory. */
 struct rsk_ring_tx {
 	struct rsk_rail *rail;
@@ -30,6 +40,11 @@ struct rsk_ring_tx {
 	uint64_t credit; /* cells below this index are free again, as far as believed */
 	uint64_t data_end; /* index after the newest data slot: what the peer's reader still owes us */
 	uint64_t slots;	   /* put so far */
+	const _Atomic(uint64_t)
+		*taken;	     /* the receiver's next index, hint and credit; NULL: no restarts */
+	uint64_t restart_at; /* not to be thought of before this index */
+	uint32_t restart_step;
+	uint64_t left_out_from, left_out_to; /* by the last restart */
 };
 
 /* Owner: the stream's receiving side, under its rx lock. Family memory. */
@@ -40,6 +55,7 @@ struct rsk_ring_rx {
 	uint64_t slots;	    /* taken so far */
 	uint64_t retries;   /* hash not right (yet) */
 	uint32_t bad_looks; /* consecutive looks at a promised slot whose hash stayed wrong */
+	bool restarts;	    /* the sender may leave out the rest of a lap */
 };
 
 /* What lies at the next index, as its header claims: in bounds, not believed yet. */
@@ -48,8 +64,19 @@ struct rsk_slot_view {
 	struct rsk_slot_head head; /* own copy */
 };
 
-void rsk_ring_tx_init(struct rsk_ring_tx *tx, struct rsk_rail *rail, uint64_t off, uint32_t cells);
-void rsk_ring_rx_init(struct rsk_ring_rx *rx, const uint8_t *base, uint32_t cells);
+/*
+ * The lap that a stream begins with, of both ends: not the first, so that fresh memory (zeros) cannot look like its
+ * first slot, and another one for each key, so that what an earlier stream has left in the ring cannot either.
+ */
+static inline uint64_t rsk_ring_first_lap(uint64_t key_seed)
+{
+	return 1 + (key_seed >> 32);
+}
+
+void rsk_ring_tx_init(struct rsk_ring_tx *tx, struct rsk_rail *rail, uint64_t off, uint32_t cells,
+		      uint64_t lap);
+void rsk_ring_rx_init(struct rsk_ring_rx *rx, const uint8_t *base, uint32_t cells, uint64_t lap,
+		      bool restarts);
 bool rsk_ring_tx_validate(const struct rsk_ring_tx *tx);
 bool rsk_ring_rx_validate(const struct rsk_ring_rx *rx);
 
@@ -63,6 +90,28 @@ static inline bool rsk_slot_fits(const struct rsk_slot_head *head, uint32_t cell
 {
 	return head->index == index && head->len <= RSK_SLOT_MAX_PAYLOAD &&
 	       rsk_slot_cells(head->len) <= cells - rsk_ring_cell(cells, index);
+}
+
+/* The first index of the next lap. */
+static inline uint64_t rsk_ring_next_lap(uint32_t cells, uint64_t index)
+{
+	return (index | (cells - 1)) + 1;
+}
+
+/* Before a slot of @len bytes, or several, is put: at the start, if all is taken and it would touch another page. */
+void rsk_ring_tx_restart_if_taken(struct rsk_ring_tx *tx, size_t len);
+
+static inline void rsk_ring_tx_restart(struct rsk_ring_tx *tx, size_t len)
+{
+	if (rsk_ring_cell(tx->cells, tx->next) >= RSK_RING_RESTART_CELLS &&
+	    tx->next >= tx->restart_at)
+		rsk_ring_tx_restart_if_taken(tx, len);
+}
+
+/* An index that was left out stands for the one that came instead. */
+static inline uint64_t rsk_ring_tx_index(const struct rsk_ring_tx *tx, uint64_t index)
+{
+	return index == tx->left_out_from ? tx->left_out_to : index;
 }
 
 /* Payload bytes that one slot could take now, 0: full (for data; commands have their reserve). */
@@ -120,16 +169,36 @@ static inline const uint64_t *rsk_ring_place(const struct rsk_ring_rx *rx, uint6
 							RSK_CELL_BYTES);
 }
 
+/* The other index that the next slot may have: the next lap's first, or the same once more. */
+static inline uint64_t rsk_ring_other(const struct rsk_ring_rx *rx, uint64_t index)
+{
+	return rx->restarts && rsk_ring_cell(rx->cells, index) >= RSK_RING_RESTART_CELLS ?
+		       rsk_ring_next_lap(rx->cells, index) :
+		       index;
+}
+
 /* Is something at the next index that claims to be the next slot, within bounds? */
 static inline bool rsk_ring_peek(const struct rsk_ring_rx *rx, struct rsk_slot_view *v)
 {
 	const uint64_t *at = rsk_ring_place(rx, rx->next);
+	uint64_t index = rx->next;
 
-	if (__atomic_load_n(at, __ATOMIC_ACQUIRE) != rx->next)
-		return false;
+	if (__atomic_load_n(at, __ATOMIC_ACQUIRE) != index) {
+		const uint64_t *next = at;
+
+		index = rsk_ring_other(rx, index);
+		at = rsk_ring_place(rx, index);
+		if (__atomic_load_n(at, __ATOMIC_ACQUIRE) != index)
+			return false;
+		/* Or the lap was filled to its end since the first look. */
+		if (__atomic_load_n(next, __ATOMIC_RELAXED) == rx->next) {
+			index = rx->next;
+			at = next;
+		}
+	}
 	memcpy(&v->head, at, sizeof(v->head));
 	v->at = (const uint8_t *)at;
-	return rsk_slot_fits(&v->head, rx->cells, rx->next);
+	return rsk_slot_fits(&v->head, rx->cells, index);
 }
 
 /*
@@ -140,7 +209,7 @@ bool rsk_ring_copy(struct rsk_ring_rx *rx, const struct rsk_key *key, const stru
 		   uint8_t *dst);
 static inline void rsk_ring_consume(struct rsk_ring_rx *rx, const struct rsk_slot_view *v)
 {
-	__atomic_store_n(&rx->next, rx->next + rsk_slot_cells(v->head.len), __ATOMIC_RELAXED);
+	__atomic_store_n(&rx->next, v->head.index + rsk_slot_cells(v->head.len), __ATOMIC_RELAXED);
 	rx->slots++;
 }
 

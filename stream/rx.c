@@ -13,7 +13,8 @@ void rsk_rx_init(struct rsk_rx *rx, struct rsk_rail *rail, const uint8_t *ring, 
 	*rx = (struct rsk_rx){
 		.rail = rail, .mail_off = mail_off, .word = word, .state = RSK_RX_TCP
 	};
-	rsk_ring_rx_init(&rx->ring, ring, cells);
+	rsk_ring_rx_init(&rx->ring, ring, cells, rsk_ring_first_lap(key_seed),
+			 rail->ops->caps & RSK_FABRIC_SYNC);
 	rx->credit_sent = rx->ring.next;
 	rsk_key_init(&rx->key, key_seed);
 }

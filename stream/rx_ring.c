@@ -30,7 +30,7 @@ int rsk_rx_say(struct rsk_rx *rx, uint32_t what, uint64_t pos)
 void rsk_rx_publish_consumed(struct rsk_rx *rx)
 {
 	if (rx->consumed)
-		atomic_store_explicit(rx->consumed, rsk_rx_free_below(rx), memory_order_relaxed);
+		atomic_store_explicit(rx->consumed, rsk_rx_free_below(rx), memory_order_release);
 }
 
 void rsk_rx_give_credit(struct rsk_rx *rx, bool all)
@@ -83,6 +83,14 @@ static void drop_stage_if_done(struct rsk_rx *rx)
 		rsk_rx_free_stage(rx);
 }
 
+/* Who leaves a part of the lap out knows that all before it was taken. */
+static void consume(struct rsk_rx *rx, const struct rsk_slot_view *v)
+{
+	if (v->head.index != rx->ring.next)
+		rx->credit_sent = v->head.index;
+	rsk_ring_consume(&rx->ring, v);
+}
+
 /* Next slot into the stage, or a command run. 1: staged; 0: nothing; 2: command done; -errno. */
 static int stage_slot(struct rsk_rx *rx, const struct rsk_slot_view *v)
 {
@@ -94,7 +102,7 @@ static int stage_slot(struct rsk_rx *rx, const struct rsk_slot_view *v)
 			return note_bad_look(rx);
 		}
 		memcpy(&cmd, command, sizeof(cmd));
-		rsk_ring_consume(&rx->ring, v);
+		consume(rx, v);
 		return run_command(rx, &cmd) < 0 ? -EPROTO : 2;
 	}
 	if (!rx->stage)
@@ -109,8 +117,8 @@ static int stage_slot(struct rsk_rx *rx, const struct rsk_slot_view *v)
 		return -EPROTO;
 	rx->stage_len = v->head.len;
 	rx->stage_off = 0;
-	rx->stage_cell = rx->ring.next;
-	rsk_ring_consume(&rx->ring, v);
+	rx->stage_cell = v->head.index;
+	consume(rx, v);
 	return 1;
 }
 
@@ -165,7 +173,7 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 				rc = note_bad_look(rx);
 				break;
 			}
-			rsk_ring_consume(&rx->ring, &v);
+			consume(rx, &v);
 			rsk_iovcur_advance(dst, v.head.len);
 			rx->pos += v.head.len;
 			rx->ring_bytes += v.head.len;
@@ -236,8 +244,9 @@ uint64_t rsk_rx_pending(struct rsk_rx *rx)
 	uint64_t n = rx->stage_len - rx->stage_off;
 
 	/* Also what lies behind bytes of the companion: a program may reckon with every byte that is here by now. */
-	while (rx->state >= RSK_RX_SWITCHING && ring.next - rx->ring.next < ring.cells &&
-	       rsk_ring_peek(&ring, &v) && v.head.kind == RSK_SLOT_DATA) {
+	while (rx->state >= RSK_RX_SWITCHING &&
+	       ring.next - rx->ring.next < 2 * (uint64_t)ring.cells && rsk_ring_peek(&ring, &v) &&
+	       v.head.kind == RSK_SLOT_DATA) {
 		n += v.head.len;
 		rsk_ring_consume(&ring, &v);
 	}
@@ -261,7 +270,7 @@ bool rsk_rx_moved_on(const struct rsk_rx *rx)
 
 	if (rx->state < RSK_RX_SWITCHING || rx->fin || !(rx->rail->ops->caps & RSK_FABRIC_DURABLE))
 		return false;
-	while (ring.next - rx->ring.next < ring.cells && rsk_ring_peek(&ring, &v)) {
+	while (ring.next - rx->ring.next < 2 * (uint64_t)ring.cells && rsk_ring_peek(&ring, &v)) {
 		if (v.head.kind != RSK_SLOT_DATA)
 			return data;
 		data = true;

@@ -15,6 +15,9 @@
 #include "epoll.h"
 #include "tuple.h"
 
+#define RING_KEEP                                                                                  \
+	16384u /* bytes through a ring that leave so few pages of it that the next stream may have them */
+
 /* Freed streams, for reuse as streams. Family memory, made at the first one. */
 struct stream_pool {
 	struct rsk_lock lock;
@@ -175,6 +178,8 @@ void rsk_stream_free(struct rsk_stream *s)
 
 		atomic_store(&ctl->epolls_rx, 0);
 		atomic_store(&ctl->epolls_tx, 0);
+		if (s->rx.ring_bytes >= RING_KEEP)
+			rsk_shm_drop_ring(&s->link->shm, s->sid);
 		rsk_link_set_stream(s->link, s->sid, NULL);
 		rsk_rx_fini(&s->rx);
 		rsk_tx_fini(&s->tx);

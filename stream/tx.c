@@ -9,7 +9,7 @@ void rsk_tx_init(struct rsk_tx *tx, struct rsk_rail *rail, uint64_t ring_off, ui
 		 uint64_t mail_off, const struct rsk_mail *answer, uint64_t key_seed)
 {
 	*tx = (struct rsk_tx){ .mail_off = mail_off, .answer = answer, .state = RSK_TX_TCP };
-	rsk_ring_tx_init(&tx->ring, rail, ring_off, cells);
+	rsk_ring_tx_init(&tx->ring, rail, ring_off, cells, rsk_ring_first_lap(key_seed));
 	rsk_key_init(&tx->key, key_seed);
 }
 
@@ -104,6 +104,7 @@ static int start_resend(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos
 		pos = tx->start_pos;
 		cell = tx->start_cell;
 	}
+	cell = rsk_ring_tx_index(&tx->ring, cell);
 	if (pos < tx->start_pos || pos > tx->pos || cell < tx->start_cell || cell > tx->ring.next)
 		return -EPROTO;
 	if (tx->state == RSK_TX_TCP && pos != tx->pos) {
@@ -217,7 +218,7 @@ static int on_leave(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk
 	if (tx->state == RSK_TX_RESEND || !tx->promotions)
 		return 0;
 	/* Moved before, and the receiver has taken all of it: its position counts newer bytes too. */
-	if (tx->state == RSK_TX_TCP && m->cells == tx->ring.next)
+	if (tx->state == RSK_TX_TCP && rsk_ring_tx_index(&tx->ring, m->cells) == tx->ring.next)
 		return 0;
 	rc = start_resend(tx, c, m->pos, m->cells);
 	if (rc == -EAGAIN)
@@ -299,6 +300,9 @@ static ssize_t send_ring(struct rsk_tx *tx, struct rsk_iovcur *src)
 {
 	ssize_t total = 0;
 
+	/* The first slot of all is where the receiver was told. */
+	if (tx->ring.next != tx->start_cell)
+		rsk_ring_tx_restart(&tx->ring, src->left);
 	while (src->left) {
 		ssize_t n = rsk_ring_put_data(&tx->ring, &tx->key, src, src->left);
 

@@ -55,14 +55,14 @@ void rsk_stream_publish_cpu(struct rsk_stream *s);
 void rsk_stream_want_room(struct rsk_stream *s);
 
 /*
- * What a spin looks at on a stream: three loads, no lock. Another thread may move on meanwhile, so a glance only says
+ * What a spin looks at on a stream: four loads, no lock. Another thread may move on meanwhile, so a glance only says
  * when to stop spinning. Its places stay mapped as long as the stream is pinned, or rsk_link_users counts us.
  */
 struct rsk_glance {
 	const struct rsk_mail *answer, *word;
 	uint64_t answer_seen, word_seen; /* written under the direction's lock, relaxed */
-	const uint64_t *slot;
-	uint64_t index;
+	const uint64_t *slot, *other_slot;
+	uint64_t index, other_index;
 };
 
 static inline void rsk_glance_at(struct rsk_glance *g, const struct rsk_stream *s)
@@ -73,6 +73,8 @@ static inline void rsk_glance_at(struct rsk_glance *g, const struct rsk_stream *
 	g->word_seen = __atomic_load_n(&s->rx.word_seen, __ATOMIC_RELAXED);
 	g->index = rsk_ring_index(&s->rx.ring);
 	g->slot = rsk_ring_place(&s->rx.ring, g->index);
+	g->other_index = rsk_ring_other(&s->rx.ring, g->index);
+	g->other_slot = rsk_ring_place(&s->rx.ring, g->other_index);
 }
 
 /* Worth another try for @what? */
@@ -80,8 +82,10 @@ static inline bool rsk_glance_stirs(const struct rsk_glance *g, uint32_t what)
 {
 	if (rsk_mail_fresh(g->answer, g->answer_seen))
 		return true;
-	return what != RSK_WAKE_TX && (__atomic_load_n(g->slot, __ATOMIC_RELAXED) == g->index ||
-				       rsk_mail_fresh(g->word, g->word_seen));
+	return what != RSK_WAKE_TX &&
+	       (__atomic_load_n(g->slot, __ATOMIC_RELAXED) == g->index ||
+		__atomic_load_n(g->other_slot, __ATOMIC_RELAXED) == g->other_index ||
+		rsk_mail_fresh(g->word, g->word_seen));
 }
 
 static inline bool rsk_stream_stirs(const struct rsk_stream *s, uint32_t what)

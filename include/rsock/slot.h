@@ -4,8 +4,9 @@
  * Source: CN102165739 (message and hash contiguous, one transaction, receiver repeats until equal).
  *
  * A ring is an array of cells of 64 bytes. A slot takes 1..RSK_SLOT_MAX_CELLS cells in a row, never around
- * the end of the ring. Its index is the number of its first cell, counted from the first slot of the stream
- * and never wrapping (64 bits), so its place is index mod cells: slots may land in any order.
+ * the end of the ring. Its index is the number of its first cell, counted from a lap that the stream's key says
+ * and never wrapping (64 bits), so its place is index mod cells: slots may land in any order. When all slots were
+ * taken the sender may leave the rest of a lap out: those indexes are no slot's.
  *
  *	| index 8 | len 4 | kind 2 | zero 2 | hash 8 | payload len |	little-endian, host = wire
  *

@@ -90,3 +90,20 @@ CASE(many_streams, DIRECT | LONG_RUN,
 	for (int i = 0; i < MANY; i++)
 		app_close(fds[i]);
 }
+
+/* More than a link hands out ids for before it begins again: rings in which another stream's slots lie. */
+CASE(one_after_another, DIRECT, "400 short streams, one after the other, of the same two processes")
+{
+	int listener = SRV ? app_listen(COLD) : -1, good = 0, one = 1;
+
+	for (int i = 0; i < 400; i++) {
+		int fd = SRV ? app_accept(listener) : app_connect(COLD);
+
+		MUST(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)));
+		good += app_pingpong(fd, ROUNDS, CLI) == ROUNDS;
+		if (i == 399)
+			app_expect_rings(1);
+		app_close(fd);
+	}
+	LOG("good %d", good);
+}

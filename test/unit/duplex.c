@@ -359,6 +359,12 @@ static void way_init(struct duplex *d, uint32_t i)
 		    (const struct rsk_mail *)(const void *)(d->segment[i] + MAIL_RX_OFF), key);
 	rsk_rx_init(&w->rx, d->rail[!i], d->segment[!i] + RING_OFF, d->config->cells, MAIL_RX_OFF,
 		    (const struct rsk_mail *)(const void *)(d->segment[!i] + MAIL_TX_OFF), key);
+	w->first_lap = rsk_ring_first_lap(key);
+	if (d->config->fabric != DUPLEX_SHM)
+		return;
+	atomic_store(&w->taken, w->rx.ring.next);
+	w->rx.consumed = &w->taken;
+	w->tx.ring.taken = &w->taken;
 }
 
 static void step(struct duplex *d)
@@ -393,9 +399,10 @@ static void sum_up(struct duplex *d)
 		s->bytes += w->received;
 		s->ring_bytes += w->rx.ring_bytes;
 		s->slots += w->tx.ring.slots;
-		s->laps += w->tx.ring.next / w->tx.ring.cells - 1;
+		s->laps += w->tx.ring.next / w->tx.ring.cells - w->first_lap;
 		s->promotions += w->rx.promotions;
 		s->demotions += w->tx.demotions;
+		s->restarts += w->tx.ring.left_out_to != 0;
 		s->repairs += w->rx.mail.repair;
 		s->retries += w->rx.ring.retries;
 		if (d->config->fabric != DUPLEX_SHM)

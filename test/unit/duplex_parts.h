@@ -42,6 +42,8 @@ struct way {
 	bool leaving;	   /* inside rsk_rx_leave() */
 	bool was_broken;   /* rx told C, tx has not heard it yet */
 	uint64_t c_pos, c_cell;
+	_Atomic(uint64_t) taken;
+	uint64_t first_lap;
 	uint32_t mute; /* the receiver makes no call for so many turns */
 };
 

@@ -32,8 +32,8 @@ static void pair_init(struct pair *p)
 	p->memory = calloc(1, BYTES);
 	p->rail = (struct rsk_rail){ .ops = &shm_ops, .window = p->memory, .window_bytes = BYTES };
 	rsk_key_init(&p->key, 42);
-	rsk_ring_tx_init(&p->tx, &p->rail, 0, CELLS);
-	rsk_ring_rx_init(&p->rx, p->memory, CELLS);
+	rsk_ring_tx_init(&p->tx, &p->rail, 0, CELLS, 1);
+	rsk_ring_rx_init(&p->rx, p->memory, CELLS, 1, false);
 }
 
 static void pair_check(const struct pair *p)
@@ -365,11 +365,148 @@ Test(ring, failed_put_leaves_the_source_where_it_was)
 	memset(peer, 0, sizeof(peer));
 	cr_assert_eq(rsk_chaos_open(&chaos, &rsk_chaos_reliable, 1, mine, peer, BYTES), 0);
 	rsk_key_init(&key, 1);
-	rsk_ring_tx_init(&tx, &chaos.rail, 0, CELLS);
+	rsk_ring_tx_init(&tx, &chaos.rail, 0, CELLS, 1);
 	rsk_chaos_break(&chaos);
 	rsk_iovcur_init(&cur, &iov, 1);
 	cr_assert_eq(rsk_ring_put_data(&tx, &key, &cur, 6), -ENETDOWN);
 	cr_assert_eq(cur.left, 6);
 	cr_assert_eq(tx.next, CELLS);
 	rsk_chaos_close(&chaos);
+}
+
+/* ---- a drained ring goes on at its start ---- */
+
+#define LONG_CELLS 1024u
+
+static void restarting_init(struct pair *p, _Atomic(uint64_t) *taken)
+{
+	memset(p, 0, sizeof(*p));
+	p->memory = calloc(LONG_CELLS, RSK_CELL_BYTES);
+	p->rail = (struct rsk_rail){ .ops = &shm_ops,
+				     .window = p->memory,
+				     .window_bytes = LONG_CELLS * RSK_CELL_BYTES };
+	rsk_key_init(&p->key, 43);
+	rsk_ring_tx_init(&p->tx, &p->rail, 0, LONG_CELLS, 1);
+	rsk_ring_rx_init(&p->rx, p->memory, LONG_CELLS, 1, true);
+	atomic_store(taken, p->rx.next);
+	p->tx.taken = taken;
+}
+
+static ssize_t take_and_tell(struct pair *p, uint8_t *dst, _Atomic(uint64_t) *taken)
+{
+	ssize_t n = take(p, dst);
+
+	atomic_store(taken, p->rx.next);
+	return n;
+}
+
+Test(ring, drained_it_stays_in_its_first_page)
+{
+	uint64_t rng = dice_seed("drained_it_stays");
+	uint8_t in[200], out[RSK_SLOT_MAX_PAYLOAD];
+	_Atomic(uint64_t) taken;
+	struct pair p;
+
+	restarting_init(&p, &taken);
+	for (uint32_t i = 0; i < 20000; i++) {
+		size_t len = 1 + dice_roll(&rng) % sizeof(in);
+
+		memset(in, (int)i, len);
+		rsk_ring_tx_restart(&p.tx, len);
+		cr_assert_eq(put(&p, in, len), (ssize_t)len);
+		cr_assert_lt(rsk_ring_cell(LONG_CELLS, p.tx.next), RSK_RING_PAGE_CELLS);
+		cr_assert_eq(take_and_tell(&p, out, &taken), (ssize_t)len);
+		cr_assert_eq(memcmp(in, out, len), 0);
+		if (i % 1000 == 0)
+			pair_check(&p);
+	}
+	cr_assert_gt(p.tx.next / LONG_CELLS, 500, "it seldom began anew");
+	free(p.memory);
+}
+
+Test(ring, restarts_keep_order_and_room)
+{
+	uint64_t rng = dice_seed("restarts_keep_order"), sent = 0, got = 0, restarts = 0,
+		 filled = 0;
+	uint8_t in[RSK_SLOT_MAX_PAYLOAD], out[RSK_SLOT_MAX_PAYLOAD];
+	_Atomic(uint64_t) taken;
+	struct pair p;
+
+	restarting_init(&p, &taken);
+	for (uint32_t i = 0; i < 200000; i++) {
+		uint64_t d = dice_roll(&rng), before = p.tx.next;
+		bool drain = (i / 500) % 2; /* times with much on its way, times with little */
+
+		if (d % 100 < (drain ? 30 : 60)) {
+			size_t len = (d >> 8) % 5 ? 1 + (d >> 16) % 300 :
+						    1 + (d >> 16) % sizeof(in);
+			ssize_t n;
+
+			for (size_t b = 0; b < len; b++)
+				in[b] = dice_byte(9, sent + b);
+			rsk_ring_tx_restart(&p.tx, len);
+			restarts += p.tx.next != before;
+			cr_assert(p.tx.next == before || sent == got, "restarted, and not drained");
+			n = put(&p, in, len);
+			filled += n == 0;
+			sent += (uint64_t)n;
+		} else {
+			ssize_t n = take(&p, out);
+
+			for (ssize_t b = 0; b < n; b++)
+				cr_assert_eq(out[b], dice_byte(9, got + (uint64_t)b));
+			got += n > 0 ? (uint64_t)n : 0;
+			cr_assert(n > 0 || sent == got, "bytes are missing");
+			if (d >> 60)
+				atomic_store(&taken, p.rx.next);
+			else
+				cr_assert_eq(rsk_ring_tx_credit(&p.tx, p.rx.next), 0);
+		}
+		pair_check(&p);
+	}
+	cr_assert_gt(restarts, 100);
+	cr_assert_gt(filled, 100);
+	free(p.memory);
+}
+
+Test(ring, a_hostile_word_of_what_was_taken_is_bounded)
+{
+	uint8_t in[100] = { 0 };
+	_Atomic(uint64_t) taken;
+	struct pair p;
+
+	restarting_init(&p, &taken);
+	for (int i = 0; i < 40; i++)
+		cr_assert_eq(put(&p, in, sizeof(in)), sizeof(in));
+	atomic_store(&taken, UINT64_MAX);
+	rsk_ring_tx_restart(&p.tx, sizeof(in));
+	pair_check(&p);
+	cr_assert_eq(p.tx.credit, LONG_CELLS);
+	cr_assert_eq(p.tx.next, LONG_CELLS + 80);
+	free(p.memory);
+}
+
+Test(ring, what_another_stream_left_is_not_looked_at)
+{
+	uint8_t in[100] = { 0 }, out[RSK_SLOT_MAX_PAYLOAD];
+	struct rsk_slot_view v;
+	struct pair p;
+
+	pair_init(&p);
+	for (uint64_t seed = UINT64_C(0x1234567800000000); seed >> 60 < 8; seed += seed / 16) {
+		uint64_t lap = rsk_ring_first_lap(seed);
+
+		rsk_ring_tx_init(&p.tx, &p.rail, 0, CELLS, lap);
+		rsk_ring_rx_init(&p.rx, p.memory, CELLS, lap, false);
+		rsk_key_init(&p.key, seed);
+		pair_check(&p);
+		cr_assert_not(rsk_ring_peek(&p.rx, &v));
+		for (uint32_t i = 0; i < CELLS / 2; i++) {
+			cr_assert_eq(put(&p, in, sizeof(in)), sizeof(in));
+			cr_assert_eq(take(&p, out), sizeof(in));
+			cr_assert_not(rsk_ring_peek(&p.rx, &v));
+			cr_assert_eq(rsk_ring_tx_credit(&p.tx, p.rx.next), 0);
+		}
+	}
+	free(p.memory);
 }
