@@ -326,8 +326,10 @@ void rsk_epoll_closed(struct rsk_epoll *e)
 		return;
 	if (atomic_fetch_sub(&e->fds, 1) != 1) {
 		rsk_lock(&f->lock);
-		if (!rsk_epoll_count_fds(e))
+		if (!rsk_epoll_count_fds(e)) {
 			rsk_epoll_nest_drop(e);
+			rsk_epoll_keep_links(e);
+		}
 		rsk_unlock(&f->lock);
 		return;
 	}

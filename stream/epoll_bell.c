@@ -125,6 +125,12 @@ void rsk_epoll_give_bells(struct rsk_epoll *e)
 	e->nlinks = 0;
 }
 
+void rsk_epoll_keep_links(const struct rsk_epoll *e)
+{
+	for (uint32_t i = 0; i < e->nlinks; i++)
+		atomic_store(&e->links[i].l->kept, true);
+}
+
 void rsk_epoll_ring(struct rsk_epoll *e)
 {
 	static const uint64_t one = 1;

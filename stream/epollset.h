@@ -122,6 +122,7 @@ int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e,
 			  struct rsk_link *l); /* put one in: 0 or -errno */
 void rsk_epoll_ring(struct rsk_epoll *e);      /* wake one sleeper */
 void rsk_epoll_give_bells(struct rsk_epoll *e);
+void rsk_epoll_keep_links(const struct rsk_epoll *e); /* only others hold the set from now on */
 
 /* epoll_wait.c: what is true of a registration now; what the kernel's entry says; see the definitions. */
 short rsk_epoll_true_events(struct rsk_reg *r);

@@ -49,7 +49,12 @@ void rsk_link_drop(struct rsk_link *l, const struct rsk_shm *mapped)
 	}
 	rsk_own_close(l->control);
 	rsk_shm_detach(&here);
-	if (atomic_fetch_sub(&l->holders, 1) != 1)
+	rsk_link_put(l);
+}
+
+void rsk_link_put(struct rsk_link *l)
+{
+	if (atomic_fetch_sub(&l->holders, 1) != 1 || atomic_load(&l->kept))
 		return;
 	for (uint32_t i = 0; i < RSK_SHM_STREAMS / RSK_SHM_REACH; i++)
 		rsk_arena_free(atomic_load(&l->part[i]));

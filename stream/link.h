@@ -45,6 +45,8 @@ struct rsk_link {
 	uint32_t next_sid; /* to try; under the lock of join.c */
 	_Atomic(struct rsk_link_part *) part[RSK_SHM_STREAMS / RSK_SHM_REACH];
 	_Atomic(uint32_t) holders; /* processes that have it in their list (links.c) */
+	_Atomic(bool)
+		kept; /* an epoll set that others hold names it, out of our sight: never given back */
 };
 
 struct rsk_link *rsk_link_new(bool initiator);	      /* held by this process */
@@ -56,6 +58,7 @@ bool rsk_link_useless(const struct rsk_link *l); /* no stream, and none will com
  * the family may use it, with theirs.
  */
 void rsk_link_drop(struct rsk_link *l, const struct rsk_shm *mapped);
+void rsk_link_put(struct rsk_link *l); /* the hold alone: the rest goes with the process */
 
 /* Threads of this process that use links they found without a stream's pin (epoll_wait.c): none is freed meanwhile. */
 extern _Atomic(uint32_t) rsk_link_users;

@@ -140,6 +140,9 @@ void rsk_links_leave(bool own)
 			continue;
 		}
 		take_out(i);
-		atomic_fetch_sub(&l->holders, 1);
+		if (own)
+			rsk_link_put(l);
+		else
+			atomic_fetch_sub(&l->holders, 1);
 	}
 }

@@ -107,3 +107,60 @@ CASE(one_after_another, DIRECT, "400 short streams, one after the other, of the 
 	}
 	LOG("good %d", good);
 }
+
+/* Pages of memory that this process and its children share, whoever touched them. */
+static int shared_pages(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	int pages = 0;
+
+	if (!maps)
+		app_die("maps");
+	while (fgets(line, sizeof(line), maps)) {
+		char *end;
+		uintptr_t from = strtoul(line, &end, 16), to = strtoul(end + 1, NULL, 16);
+		unsigned char *in = NULL;
+
+		if (!strstr(line, "/dev/zero"))
+			continue;
+		in = calloc(1, (to - from) / 4096);
+		MUST(mincore((void *)from, to - from, in)); /* NOLINT(performance-no-int-to-ptr) */
+		for (size_t i = 0; i < (to - from) / 4096; i++)
+			pages += in[i] & 1;
+		free(in);
+	}
+	fclose(maps);
+	return pages;
+}
+
+CASE(child_each, 0, "a child for each connection, which ends by exit(): it leaves no memory behind")
+{
+	int listener = SRV ? app_listen(COLD) : -1, one = 1, good = 0, pages = 0;
+
+	for (int i = 0; i < 120; i++) {
+		int fd = SRV ? app_accept(listener) : app_connect(COLD), status = 0;
+		pid_t pid = SRV ? (pid_t)MUST(fork()) : -1;
+
+		if (pid) {
+			if (SRV)
+				app_close(fd);
+		} else {
+			MUST(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)));
+			exit(app_pingpong(fd, 2 * ROUNDS, false) != 2 * ROUNDS);
+		}
+		if (SRV) {
+			MUST(waitpid(pid, &status, 0));
+			good += status == 0;
+			if (i == 20)
+				pages = shared_pages();
+			continue;
+		}
+		MUST(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)));
+		good += app_pingpong(fd, 2 * ROUNDS, true) == 2 * ROUNDS;
+		app_close(fd);
+	}
+	LOG("good %d", good);
+	if (SRV)
+		LOG("grows %d", shared_pages() - pages > 20);
+}
