@@ -55,10 +55,7 @@ struct rsk_stream {
 	_Atomic(uint8_t) rd_shut, wr_shut;
 	_Atomic(uint8_t) rx_no_wait,
 		tx_no_wait; /* a negative SO_RCVTIMEO, SO_SNDTIMEO: the kernel does not wait */
-	_Atomic(int) rcvlowat;
 	bool connecting_side;
-	int peer_fd;	      /* the other end, as its process numbered it when it was proven */
-	uint64_t peer_cookie; /* SO_COOKIE of the other end */
 	_Atomic(uint8_t)
 		leave_due; /* enum rsk_reason: leaves when it can; 0: need not. Relaxed: a hint */
 	_Atomic(uint8_t) goodbye_due; /* the last fd was closed while calls were under way */
@@ -69,6 +66,11 @@ struct rsk_stream {
 	 * more round that the shut companion ends.
 	 */
 	_Atomic(bool) failed;
+	_Atomic(bool) named; /* the record has the addresses */
+	bool attached;	     /* to a link, once: what follows regs was used */
+	_Atomic(int) rcvlowat;
+	int peer_fd;	      /* the other end, as its process numbered it when it was proven */
+	uint64_t peer_cookie; /* SO_COOKIE of the other end */
 
 	/*
 	 * Threads inside plain kernel waits on this socket, entered before the stream was joined: while there is
@@ -82,31 +84,29 @@ struct rsk_stream {
 	_Atomic(uint64_t) step_work;	  /* the next step towards joining is due at so much work */
 	struct rsk_policy_search search;  /* under join_lock */
 	struct rsk_lock join_lock;
-	uint64_t handle;	   /* AssocHandle of the mapper's transaction; under join_lock */
 	uint32_t join_steps;	   /* spent in JOINING; under join_lock */
+	int found_fd;		   /* the peer's fd, as it posted it */
+	uint64_t handle;	   /* AssocHandle of the mapper's transaction; under join_lock */
 	uint64_t key_up, key_down; /* seeds: connecting side to accepting side, and back */
 	uint64_t posted_nonce;	   /* offer in the registry; 0: none */
 	uint64_t found_nonce; /* the peer's door, while we go there; 0: not found; under join_lock */
-	int found_fd;	      /* the peer's fd, as it posted it */
 	struct rsk_tuple tuple;	      /* from SEEKING on */
 	struct rsk_stats_stream *rec; /* may be a record that nobody reads */
-	_Atomic(bool) named;	      /* the record has the addresses */
-	bool attached;		      /* to a link, once: what follows regs was used */
 	struct rsk_reg *regs;	      /* epoll registrations; under the epoll lock (epoll.c) */
 
 	/* From JOINED on. */
 	struct rsk_link *link;
 	uint32_t sid;
 	struct rsk_lock rx_lock, tx_lock;
-	struct rsk_rx rx; /* rx_lock */
-	struct rsk_tx tx; /* tx_lock */
+	uint32_t ring_full_moves; /* tx_lock */
+	struct rsk_rx rx;	  /* rx_lock */
+	struct rsk_tx tx;	  /* tx_lock */
 	struct rsk_noted
 		noted[2];    /* what the record knows of rx, of tx; under the direction's lock */
 	uint64_t tx_full_ns; /* since when the ring is full without progress, 0: is not; tx_lock */
 	uint64_t tx_full_credit; /* credit then */
 	uint64_t quiet_ns; /* the kernel had nothing on the companion then; ready.c; rx_lock */
-	uint64_t repropose_work; /* not before so much work; tx_lock */
-	uint32_t ring_full_moves;
+	uint64_t repropose_work;	  /* not before so much work; tx_lock */
 	uint32_t quiet_looks, quiet_acts; /* what the kernel had of late: ready.c; rx_lock */
 	uint32_t empty_looks; /* receives that found nothing, since the companion was asked; rx_lock */
 	_Atomic(uint32_t) rx_spin_ns, tx_spin_ns; /* budgets that learn: wait.c */

@@ -33,8 +33,8 @@ static int nameless_compare(const void *a, const void *b)
 
 static uint64_t inode_of(uint32_t pid, uint32_t fd)
 {
-	char path[48], target[40];
-	uint64_t inode = 0;
+	char path[48], target[40], *end;
+	uint64_t inode;
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/fd/%" PRIu32, pid, fd);
@@ -42,21 +42,37 @@ static uint64_t inode_of(uint32_t pid, uint32_t fd)
 	if (n < 0)
 		return 0;
 	target[n] = 0;
-	return sscanf(target, "socket:[%" SCNu64 "]", &inode) == 1 ? inode : 0;
+	if (strncmp(target, "socket:[", 8) != 0)
+		return 0;
+	inode = strtoull(target + 8, &end, 10);
+	return *end == ']' ? inode : 0;
+}
+
+/* So many hexadecimal digits at @text, and no fewer. */
+static bool parse_hex(const char *text, size_t digits, uint32_t *out)
+{
+	char copy[9], *end;
+
+	if (strlen(text) < digits)
+		return false;
+	memcpy(copy, text, digits);
+	copy[digits] = 0;
+	*out = (uint32_t)strtoul(copy, &end, 16);
+	return end == copy + digits;
 }
 
 /* "0100007F:1F90", IPv6 with 32 digits: each word as this machine reads it, the port as a number. */
 static socklen_t parse_addr(const char *text, struct sockaddr_storage *out)
 {
 	size_t digits = strcspn(text, ":"), words = digits / 8;
-	uint32_t word[4] = { 0 };
-	unsigned int port;
+	uint32_t word[4] = { 0 }, port;
 
 	memset(out, 0, sizeof(*out));
-	if ((words != 1 && words != 4) || sscanf(text + digits, ":%X", &port) != 1)
+	if ((digits != 8 && digits != 32) || !text[digits] ||
+	    !parse_hex(text + digits + 1, 4, &port))
 		return 0;
 	for (size_t i = 0; i < words; i++)
-		if (sscanf(text + 8 * i, "%8" SCNx32, &word[i]) != 1)
+		if (!parse_hex(text + 8 * i, 8, &word[i]))
 			return 0;
 	if (words == 1) {
 		struct sockaddr_in in = { .sin_family = AF_INET,
@@ -73,21 +89,33 @@ static socklen_t parse_addr(const char *text, struct sockaddr_storage *out)
 	return sizeof(in6);
 }
 
-/* A line of the file: is it one of these? All of one process. */
-static void line_take(const char *line, struct nameless *some, size_t n)
+/* Columns of the file. */
+enum {
+	LOCAL = 1,
+	REMOTE = 2,
+	INODE = 9,
+	COLUMNS
+};
+
+/* A line of the file, which is taken apart: is it one of these? All of one process. */
+static void line_take(char *line, struct nameless *some, size_t n)
 {
 	struct nameless key = { .pid = some->pid }, *found;
 	struct sockaddr_storage local, peer;
 	struct rsk_tuple tuple;
-	char at[2][40];
+	char *column[COLUMNS], *rest = line, *end;
 
-	/* sl local remote state queues timer retransmits uid timeout inode */
-	if (sscanf(line, " %*[^:]: %39s %39s %*s %*s %*s %*s %*s %*s %" SCNu64, at[0], at[1],
-		   &key.inode) != 3)
+	for (int i = 0; i < COLUMNS; i++) {
+		column[i] = strtok_r(rest, " \n", &rest);
+		if (!column[i])
+			return;
+	}
+	key.inode = strtoull(column[INODE], &end, 10);
+	if (*end)
 		return;
 	found = bsearch(&key, some, n, sizeof(*some), nameless_compare);
-	if (!found || rsk_tuple_from_addrs(&local, parse_addr(at[0], &local), &peer,
-					   parse_addr(at[1], &peer), &tuple) < 0)
+	if (!found || rsk_tuple_from_addrs(&local, parse_addr(column[LOCAL], &local), &peer,
+					   parse_addr(column[REMOTE], &peer), &tuple) < 0)
 		return;
 	memcpy(found->record->local, tuple.local, 16);
 	memcpy(found->record->peer, tuple.peer, 16);

@@ -145,7 +145,7 @@ CASE(mode_unasked, DIRECT,
 
 CASE(dup_before, DIRECT, "a socket with copies is connected over one of them: all are the stream")
 {
-	int fd[3], n = 3;
+	int fd[3] = { -1, -1, -1 }, n = 3;
 
 	if (SRV) {
 		int listener = app_listen(COLD);
