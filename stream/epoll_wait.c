@@ -64,8 +64,12 @@ short rsk_epoll_true_events(struct rsk_reg *r)
 	if (r->events & EPOLLOUT) {
 		rsk_stream_want_room(r->stream);
 		re = rsk_stream_poll(r->stream, fd, events, -1);
-		if (!(re & EPOLLOUT))
+		if (!(re & EPOLLOUT)) {
 			relieve_later(r->set, r->stream);
+			/* Only the mark tells of room for sure: the peer's word may be taken in by any call. */
+			if (r->set->hot == r)
+				r->set->hot = NULL;
+		}
 	}
 	/* No room told: when the kernel tells of some, that is news. */
 	if (!(re & EPOLLOUT))
