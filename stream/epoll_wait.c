@@ -78,6 +78,16 @@ short rsk_epoll_true_events(struct rsk_reg *r)
 }
 
 /*
+ * Its mark may be looked past: the stream's only registration, and not one that waits for room, of which the mark tells
+ * (the peer's word may be taken in by any call).
+ */
+static bool may_be_hot(const struct rsk_reg *r, short events)
+{
+	return r->stream->regs == r && !r->next_of_stream &&
+	       (!(r->events & EPOLLOUT) || (events & EPOLLOUT));
+}
+
+/*
  * What the queued registrations have to tell, as ep_send_events() does; each once an answer. lock held.
  */
 static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
@@ -115,7 +125,7 @@ static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 			r->armed = false;
 		} else if (!(r->events & EPOLLET)) {
 			rsk_epoll_queue(r);
-			if (r->stream->regs == r && !r->next_of_stream)
+			if (may_be_hot(r, re))
 				e->hot = r;
 		}
 	}
