@@ -111,6 +111,7 @@ int rsk_tuple_from_fd(int fd, struct rsk_tuple *out)
 
 int rsk_tuple_peer(const struct sockaddr *peer, socklen_t len, struct rsk_tuple *out)
 {
+	struct sockaddr_storage copy;
 	struct end p;
 	int err;
 
@@ -123,7 +124,10 @@ int rsk_tuple_peer(const struct sockaddr *peer, socklen_t len, struct rsk_tuple 
 		memcpy(out->peer, &sin.sin_addr, 4);
 		return 0;
 	}
-	err = end_from_addr((const struct sockaddr_storage *)peer, peer ? len : 0, &p);
+	if (!peer || len > sizeof(copy))
+		return -EAFNOSUPPORT;
+	memcpy(&copy, peer, len);
+	err = end_from_addr(&copy, len, &p);
 	if (err)
 		return err;
 	*out = (struct rsk_tuple){ .peer_port = p.port, .family = p.family, .scope = p.scope };

@@ -86,7 +86,7 @@ Test(tool, the_tool_shows_it, .timeout = 60)
 static void expect_named(int family, const char *at, const char *shown)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET };
-	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 }, name;
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 }, name = { 0 };
 	struct sockaddr *sa = family == AF_INET ? (struct sockaddr *)&in : (struct sockaddr *)&in6;
 	socklen_t len = family == AF_INET ? sizeof(in) : sizeof(in6), name_len = sizeof(name);
 	int listener = socket(family, SOCK_STREAM, 0), fd = socket(family, SOCK_STREAM, 0);
