@@ -132,6 +132,7 @@ bool rsk_epoll_spin(struct rsk_epoll_spot *spot)
 	uint32_t budget = spot->e->spin_ns;
 	bool useful;
 
+	rsk_spin_spent_ns = 0;
 	atomic_fetch_add(&rsk_link_users, 1);
 	useful = stirs(spot) || (spot->e->nlinks && rsk_spin(budget, spot->same_cpu, stirs, spot));
 	atomic_fetch_sub(&rsk_link_users, 1);

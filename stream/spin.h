@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * spin.h - to look again and again before a sleep, for as long as that has paid lately. Every wait has a budget in
- * nanoseconds that learns: from 0 (straight to sleep) to the knob's spin_ns. No lock, no system call.
+ * nanoseconds that learns: from 0 (straight to sleep) to rsk_spin_longest(). No lock; no system call but a yield to a
+ * peer on the same processor.
  */
 #ifndef RSK_SPIN_H
 #define RSK_SPIN_H
