@@ -62,28 +62,27 @@ Test(hash, copy_is_hashed_as_it_is_made)
 }
 
 #if RSK_HASH_WIDE
-static void avx2_copies(const struct rsk_key *key, const uint8_t *p, uint32_t len)
+static void long_copies(uint64_t (*hash_copy)(const uint8_t *, void *, const void *, size_t),
+			const struct rsk_key *key, const uint8_t *p, uint32_t len)
 {
 	if (len <= RSK_SLOT_SHORT_BYTES)
 		return;
 	memset(copy, 0xee, len + 1);
-	cr_assert_eq(rsk_hash_copy_avx2(key->secret, copy, p, len),
+	cr_assert_eq(hash_copy(key->secret, copy, p, len),
 		     XXH3_64bits_withSecret(p, len, key->secret, RSK_SECRET_BYTES), "length %u",
 		     len);
 	cr_assert_arr_eq(copy, p, len);
 	cr_assert_eq(copy[len], 0xee, "length %u: one byte more", len);
 }
 
+static void avx2_copies(const struct rsk_key *key, const uint8_t *p, uint32_t len)
+{
+	long_copies(rsk_hash_copy_avx2, key, p, len);
+}
+
 static void avx512_copies(const struct rsk_key *key, const uint8_t *p, uint32_t len)
 {
-	if (len <= RSK_SLOT_SHORT_BYTES)
-		return;
-	memset(copy, 0xee, len + 1);
-	cr_assert_eq(rsk_hash_copy_avx512(key->secret, copy, p, len),
-		     XXH3_64bits_withSecret(p, len, key->secret, RSK_SECRET_BYTES), "length %u",
-		     len);
-	cr_assert_arr_eq(copy, p, len);
-	cr_assert_eq(copy[len], 0xee, "length %u: one byte more", len);
+	long_copies(rsk_hash_copy_avx512, key, p, len);
 }
 
 static void avx2_is_xxh3(const struct rsk_key *key, const uint8_t *p, uint32_t len)
