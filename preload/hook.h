@@ -79,11 +79,13 @@ static inline ssize_t rsk_result(ssize_t n)
 struct rsk_scope {
 	struct rsk_op op;
 	ssize_t ret;
+	bool steady; /* done, and there is no operation to end */
 };
 
 static inline void rsk_scope_end(struct rsk_scope *s)
 {
-	rsk_op_end(&s->op, s->ret);
+	if (!s->steady)
+		rsk_op_end(&s->op, s->ret);
 }
 
 #define RSK_SCOPE(name)                                                                            \
@@ -97,9 +99,15 @@ static inline void rsk_scope_end(struct rsk_scope *s)
 static inline bool rsk_scope_recv(struct rsk_scope *s, int fd, const struct iovec *iov, int n,
 				  int flags)
 {
-	bool kernel = rsk_op_begin(&s->op, fd, RSK_OP_RECV) == RSK_KERNEL;
-	ssize_t ret;
+	bool kernel;
+	ssize_t ret = rsk_steady_recv(fd, iov, n, flags);
 
+	if (__builtin_expect(ret != RSK_UNSTEADY, 1)) {
+		s->steady = true;
+		s->ret = rsk_result(ret);
+		return true;
+	}
+	kernel = rsk_op_begin(&s->op, fd, RSK_OP_RECV) == RSK_KERNEL;
 	s->op.peek = !!(flags & MSG_PEEK);
 	if (kernel)
 		return false;
@@ -113,8 +121,13 @@ static inline bool rsk_scope_recv(struct rsk_scope *s, int fd, const struct iove
 static inline bool rsk_scope_send(struct rsk_scope *s, int fd, const struct iovec *iov, int n,
 				  int flags)
 {
-	ssize_t ret;
+	ssize_t ret = rsk_steady_send(fd, iov, n, flags);
 
+	if (__builtin_expect(ret != RSK_UNSTEADY, 1)) {
+		s->steady = true;
+		s->ret = rsk_result(ret);
+		return true;
+	}
 	if (rsk_op_begin(&s->op, fd, RSK_OP_SEND) == RSK_KERNEL &&
 	    !rsk_op_early(&s->op, iov, n, flags))
 		return false;

@@ -20,7 +20,7 @@ static bool rsk_recv_is_real(int flags)
 }
 
 /* Urgent data and kernel zero copy take the sender back to TCP for good. */
-static bool rsk_send_is_real(int fd, int flags)
+static __attribute__((noinline)) void rsk_send_leaves(int fd, int flags)
 {
 	if (flags & MSG_OOB)
 		rsk_fd_leave(fd, RSK_REASON_OOB);
@@ -28,7 +28,14 @@ static bool rsk_send_is_real(int fd, int flags)
 		rsk_fd_leave(fd, RSK_REASON_ZEROCOPY);
 	if (flags & MSG_FASTOPEN)
 		rsk_fd_leave(fd, RSK_REASON_FASTOPEN);
-	return flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN);
+}
+
+static inline bool rsk_send_is_real(int fd, int flags)
+{
+	if (!rsk_unlikely(flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN)))
+		return false;
+	rsk_send_leaves(fd, flags);
+	return true;
 }
 
 /* ---- fds in control messages ---- */

@@ -179,6 +179,14 @@ ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
 
 /*
+ * rsk_steady_send, rsk_steady_recv - without an operation: a call on a hot fd that finds everything as the last
+ * one left it (steady.c). Bytes, -EAGAIN, or RSK_UNSTEADY: nothing was done, open an operation.
+ */
+#define RSK_UNSTEADY (-RSK_EKERNEL)
+ssize_t rsk_steady_send(int fd, const struct iovec *iov, int n, int flags);
+ssize_t rsk_steady_recv(int fd, const struct iovec *iov, int n, int flags);
+
+/*
  * rsk_op_early - after RSK_KERNEL for a send: is it one that the engine makes all the same, since it is large and
  * blocks? Then rsk_op_send() is to be called, with the same arguments.
  */

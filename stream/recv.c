@@ -14,7 +14,6 @@
 #include "stream.h"
 #include "wait.h"
 
-#define EMPTY_LOOKS 8
 #define SCRATCH_BYTES 65536
 
 /*
@@ -82,15 +81,6 @@ static bool be_reset(struct rsk_stream *s, int fd)
 
 /* ---- one round ---- */
 
-/* rx_lock held. Is the credit that was just given what a sender that found no room waits for? */
-static bool enough_room(struct rsk_stream *s)
-{
-	uint64_t at = atomic_load_explicit(&rsk_shm_peer_ctl(&s->link->shm, s->sid)->room_at,
-					   memory_order_relaxed);
-
-	return s->rx.credit_sent >= at || s->rx.state != RSK_RX_ONRING;
-}
-
 ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek,
 			    bool look)
 {
@@ -109,7 +99,7 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 	gen0 = s->rx.gen;
 	retries0 = s->rx.ring.retries;
 	look = look || atomic_load_explicit(&s->companion_news, memory_order_relaxed);
-	if (!look && ++s->empty_looks >= EMPTY_LOOKS) {
+	if (!look && ++s->empty_looks >= RSK_EMPTY_LOOKS) {
 		look = true;
 		s->empty_looks = 0;
 	}
@@ -122,7 +112,7 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 	if (s->rx.ring.retries != retries0)
 		rsk_stats_add(&s->rec->hash_retries, s->rx.ring.retries - retries0);
 	s->rec->rx_slots = s->rx.ring.slots;
-	room = s->rx.credit_sent != cells0 && enough_room(s);
+	room = s->rx.credit_sent != cells0 && rsk_stream_enough_room(s);
 	gen0 = s->rx.gen - gen0;
 	if (n == -EPROTO)
 		rsk_stream_fail(s, fd);

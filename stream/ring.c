@@ -111,25 +111,27 @@ ssize_t rsk_ring_put_data(struct rsk_ring_tx *tx, const struct rsk_key *key, str
 			  size_t max)
 {
 	uint32_t room = rsk_ring_tx_room(tx);
-	struct rsk_slot_head head = { .index = tx->next, .kind = RSK_SLOT_DATA };
-	uint8_t *at = tx_at(tx, tx->next);
+
+	if (max > src->left)
+		max = src->left;
+	return room ? rsk_ring_put_len(tx, key, src, max < room ? (uint32_t)max : room) : 0;
+}
+
+ssize_t rsk_ring_put_len(struct rsk_ring_tx *tx, const struct rsk_key *key, struct rsk_iovcur *src,
+			 uint32_t len)
+{
+	struct rsk_slot_head head = { .index = tx->next, .len = len, .kind = RSK_SLOT_DATA };
+	uint8_t *at = tx_at(tx, tx->next), *to = at + rsk_slot_payload_off(len), *from = NULL;
 	struct rsk_iovcur before = *src;
-	uint8_t *to, *from = NULL;
 	uint64_t payload;
 	int rc;
 
-	if (!room)
-		return 0;
-	if (max > src->left)
-		max = src->left;
-	head.len = max < room ? (uint32_t)max : room;
-	to = at + rsk_slot_payload_off(head.len);
-	if (rsk_iovcur_run(src, &from) >= head.len) {
-		payload = rsk_hash_copy(key, to, from, head.len);
-		rsk_iovcur_advance(src, head.len);
+	if (rsk_iovcur_run(src, &from) >= len) {
+		payload = rsk_hash_copy(key, to, from, len);
+		rsk_iovcur_advance(src, len);
 	} else {
-		rsk_iovcur_gather(src, to, head.len);
-		payload = rsk_hash_payload(key, to, head.len);
+		rsk_iovcur_gather(src, to, len);
+		payload = rsk_hash_payload(key, to, len);
 	}
 	rc = finish_slot(tx, key, at, &head, payload);
 	if (rc < 0) {
@@ -137,7 +139,7 @@ ssize_t rsk_ring_put_data(struct rsk_ring_tx *tx, const struct rsk_key *key, str
 		return rc;
 	}
 	tx->data_end = tx->next;
-	return head.len;
+	return len;
 }
 
 int rsk_ring_put_command(struct rsk_ring_tx *tx, const struct rsk_key *key,

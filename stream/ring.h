@@ -126,6 +126,19 @@ static inline uint64_t rsk_ring_tx_free(const struct rsk_ring_tx *tx)
 	return used < cap ? cap - used : 0;
 }
 
+/* Is there room for one slot of @len (1 to RSK_SLOT_MAX_PAYLOAD) bytes? */
+static inline bool rsk_ring_tx_fits(const struct rsk_ring_tx *tx, uint32_t len)
+{
+	uint32_t cells = rsk_slot_cells(len);
+
+	return cells <= rsk_ring_tx_free(tx) &&
+	       cells <= tx->cells - rsk_ring_cell(tx->cells, tx->next);
+}
+
+/* Compose and put one slot of @len bytes of @src, which fits and advances. @len, or -errno when the rail is broken. */
+ssize_t rsk_ring_put_len(struct rsk_ring_tx *tx, const struct rsk_key *key, struct rsk_iovcur *src,
+			 uint32_t len);
+
 /*
  * rsk_ring_put_data - compose and put one slot with up to @max bytes of @src, which advances.
  * Returns the bytes taken, 0 when there is no room, -errno when the rail is broken.

@@ -324,10 +324,10 @@ static ssize_t ring_at_end(struct rsk_rx *rx)
 	return rx->tcp_eof ? 0 : -EAGAIN;
 }
 
-ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst, bool peek,
-		    bool look)
+/* @total: bytes that this call has got already. */
+static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
+		       bool peek, bool look, size_t total)
 {
-	size_t total = 0;
 	bool looked = false;
 
 	for (;;) {
@@ -396,6 +396,18 @@ ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcu
 			rx->tcp_eof = true;
 		return n;
 	}
+}
+
+ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst, bool peek,
+		    bool look)
+{
+	return recv_on(rx, c, dst, peek, look, 0);
+}
+
+ssize_t rsk_rx_recv_rest(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
+			 size_t got)
+{
+	return recv_on(rx, c, dst, false, false, got);
 }
 
 static bool unread_in_ring(const struct rsk_rx *rx)

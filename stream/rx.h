@@ -87,6 +87,15 @@ static inline size_t rsk_rx_round_bytes(const struct rsk_rx *rx)
 ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst, bool peek,
 		    bool look);
 
+/*
+ * rsk_rx_recv_ring - as much as lies in stage and ring, of one round. Bytes; 0: nothing, or a command ended it;
+ * -EPROTO, -ENOMEM. All that rsk_rx_recv() does while the receiver is steady and there is something, unless it ends
+ * with a command: rsk_rx_recv_rest() has what comes behind that, and returns it and @got, which is not 0.
+ */
+ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst);
+ssize_t rsk_rx_recv_rest(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
+			 size_t got);
+
 /* Ask the companion whether it shows the stream's end or an error; kept until it is due. */
 void rsk_rx_look(struct rsk_rx *rx, struct rsk_companion *c);
 

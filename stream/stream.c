@@ -41,6 +41,11 @@ static struct stream_pool *pool_get(void)
 	return p;
 }
 
+/* Zeroes member @from and what follows it, up to member @to. */
+#define CLEAR(s, from, to)                                                                         \
+	memset((uint8_t *)(s) + offsetof(struct rsk_stream, from), 0,                              \
+	       offsetof(struct rsk_stream, to) - offsetof(struct rsk_stream, from))
+
 static struct rsk_stream *stream_alloc(void)
 {
 	struct stream_pool *p = pool_get();
@@ -55,13 +60,19 @@ static struct rsk_stream *stream_alloc(void)
 	rsk_unlock(&p->lock);
 	if (!s)
 		return rsk_arena_alloc(sizeof(*s));
-	/* Most were short: what comes from the first joining on is as it was made. */
-	if (s->attached)
-		memset(&s->link, 0, sizeof(*s) - offsetof(struct rsk_stream, link));
+	/*
+	 * Most were short: what comes from the first joining on is as it was made. All but the locks, which a late
+	 * steady call may hold for a moment.
+	 */
+	if (s->attached) {
+		CLEAR(s, link, rx_lock);
+		CLEAR(s, rx, tx_lock);
+		CLEAR(s, ring_full_moves, next_free);
+	}
 	/* All but life: a late pin attempt may look at it, and finds 0. */
-	memset(s, 0, offsetof(struct rsk_stream, life));
-	memset((uint8_t *)s + offsetof(struct rsk_stream, fds), 0,
-	       offsetof(struct rsk_stream, link) - offsetof(struct rsk_stream, fds));
+	CLEAR(s, phase, life);
+	CLEAR(s, fds, link);
+	s->next_free = NULL;
 	return s;
 }
 
@@ -166,6 +177,14 @@ int rsk_stream_learn(struct rsk_stream *s, int fd)
 	return 0;
 }
 
+void rsk_stream_quiesce(struct rsk_stream *s)
+{
+	rsk_lock(&s->tx_lock);
+	rsk_unlock(&s->tx_lock);
+	rsk_lock(&s->rx_lock);
+	rsk_unlock(&s->rx_lock);
+}
+
 void rsk_stream_free(struct rsk_stream *s)
 {
 	struct stream_pool *p = pool_get();
@@ -176,6 +195,7 @@ void rsk_stream_free(struct rsk_stream *s)
 	if (s->link) {
 		struct rsk_shm_ctl *ctl = rsk_shm_own_ctl(&s->link->shm, s->sid);
 
+		rsk_stream_quiesce(s);
 		atomic_store(&ctl->epolls_rx, 0);
 		atomic_store(&ctl->epolls_tx, 0);
 		if (s->rx.ring_bytes >= RING_KEEP)

@@ -38,6 +38,9 @@ struct rsk_reg; /* epoll registration: epoll.h */
 /* Calls after which the record gets its addresses; `rsock stat` finds those of fewer by itself. */
 #define RSK_NAME_CALLS 8u
 
+/* So many receives in a row that found nothing, and the companion is asked as well: its end, its errors. */
+#define RSK_EMPTY_LOOKS 8u
+
 struct rsk_noted {
 	uint32_t promotions, demotions;
 };
@@ -97,9 +100,10 @@ struct rsk_stream {
 	/* From JOINED on. */
 	struct rsk_link *link;
 	uint32_t sid;
-	struct rsk_lock rx_lock, tx_lock;
+	struct rsk_lock rx_lock; /* both locks live as long as the memory: steady.c */
+	struct rsk_rx rx;	 /* rx_lock */
+	struct rsk_lock tx_lock;
 	uint32_t ring_full_moves; /* tx_lock */
-	struct rsk_rx rx;	  /* rx_lock */
 	struct rsk_tx tx;	  /* tx_lock */
 	struct rsk_noted
 		noted[2];    /* what the record knows of rx, of tx; under the direction's lock */
@@ -162,6 +166,9 @@ static inline void rsk_stream_unpin(struct rsk_stream *s)
 	if (atomic_fetch_sub_explicit(&s->life, 1, memory_order_acq_rel) == 1)
 		rsk_stream_free(s);
 }
+
+/* No entry leads to it any more: whoever found one before (steady.c) is done with it. */
+void rsk_stream_quiesce(struct rsk_stream *s);
 struct rsk_stream *rsk_stream_of(int fd); /* pinned, hot or cold; NULL */
 bool rsk_stream_sole_process(struct rsk_stream *s);
 uint32_t rsk_stream_count_fds(struct rsk_stream *s); /* of this process */
@@ -244,6 +251,15 @@ static inline void rsk_stream_notify(struct rsk_stream *s, uint32_t what)
 {
 	if (s->link->shm.rail.ops->notify(&s->link->shm.rail, s->sid, what))
 		rsk_spin_rang = true;
+}
+
+/* rx_lock held. Is the credit that was just given what a sender that found no room waits for? */
+static inline bool rsk_stream_enough_room(const struct rsk_stream *s)
+{
+	uint64_t at = atomic_load_explicit(&rsk_shm_peer_ctl(&s->link->shm, s->sid)->room_at,
+					   memory_order_relaxed);
+
+	return s->rx.credit_sent >= at || s->rx.state != RSK_RX_ONRING;
 }
 
 /*

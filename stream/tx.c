@@ -296,27 +296,44 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 	return rc;
 }
 
-static ssize_t send_ring(struct rsk_tx *tx, struct rsk_iovcur *src)
+/* @n: what the ring took of a slot. Bytes; 0: no room, or the rail broke. */
+static ssize_t sent(struct rsk_tx *tx, ssize_t n)
 {
-	ssize_t total = 0;
+	if (n < 0) {
+		rsk_tx_break(tx);
+		return 0;
+	}
+	tx->pos += (uint64_t)n;
+	tx->ring_bytes += (uint64_t)n;
+	return n;
+}
 
+static void maybe_restart(struct rsk_tx *tx, const struct rsk_iovcur *src)
+{
 	/* The first slot of all is where the receiver was told. */
 	if (tx->ring.next != tx->start_cell)
 		rsk_ring_tx_restart(&tx->ring, src->left);
-	while (src->left) {
-		ssize_t n = rsk_ring_put_data(&tx->ring, &tx->key, src, src->left);
+}
 
-		if (n < 0) {
-			rsk_tx_break(tx);
-			break;
-		}
-		if (n == 0)
-			break;
-		tx->pos += (uint64_t)n;
-		tx->ring_bytes += (uint64_t)n;
+static ssize_t send_ring(struct rsk_tx *tx, struct rsk_iovcur *src)
+{
+	ssize_t total = 0, n;
+
+	maybe_restart(tx, src);
+	while (src->left &&
+	       (n = sent(tx, rsk_ring_put_data(&tx->ring, &tx->key, src, src->left))) > 0)
 		total += n;
-	}
 	return total ? total : -EAGAIN;
+}
+
+ssize_t rsk_tx_send_whole(struct rsk_tx *tx, struct rsk_iovcur *src)
+{
+	if (!rsk_tx_steady(tx) || !src->left || src->left > RSK_SLOT_MAX_PAYLOAD)
+		return 0;
+	maybe_restart(tx, src);
+	if (!rsk_ring_tx_fits(&tx->ring, (uint32_t)src->left))
+		return 0;
+	return sent(tx, rsk_ring_put_len(&tx->ring, &tx->key, src, (uint32_t)src->left));
 }
 
 ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_companion *c, struct rsk_iovcur *src, int flags)

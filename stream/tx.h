@@ -87,6 +87,12 @@ static inline bool rsk_tx_steady(const struct rsk_tx *tx)
  */
 ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_companion *c, struct rsk_iovcur *src, int flags);
 
+/*
+ * rsk_tx_send_whole - all of @src in one slot, if the sender is steady and there is room for that. Bytes; 0: not so, or
+ * the rail broke: rsk_tx_send() knows what to do. @src advances.
+ */
+ssize_t rsk_tx_send_whole(struct rsk_tx *tx, struct rsk_iovcur *src);
+
 /* Would rsk_tx_send() take a byte from the ring's point of view? (On TCP: ask the kernel.) */
 bool rsk_tx_writable(const struct rsk_tx *tx);
 

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * steady.c - the call that finds everything as the last one left it: joined, on the ring, nothing new said, room for
+ * all of it in one slot, or bytes there. It takes one lock, the direction's, and pins nothing. Anything else is an
+ * ordinary operation's (send.c, recv.c), which begins from the start.
+ *
+ * Why no pin: whoever gives a stream back takes both of its locks after the last table entry is gone
+ * (rsk_stream_quiesce()). We look at our entry once more with the lock in hand: if we had it first, they wait for us;
+ * if they did, we synchronise with them and see that the entry is another. The lock itself is always there, since
+ * streams are type-stable and their locks are never made anew (stream_alloc()).
+ */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "engine.h"
+#include "stream.h"
+#include "wait.h"
+
+#define SEND_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE)
+#define RECV_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL | MSG_CMSG_CLOEXEC)
+
+/* What a table word leads to, if that is joined, or was; NULL. */
+static inline struct rsk_stream *joined_at(uintptr_t w)
+{
+	struct rsk_stream *s = rsk_fd_object(w);
+
+	if ((w & RSK_FD_MASK) != RSK_FD_HOT || w == RSK_FD_OWN ||
+	    rsk_stream_phase(s) != RSK_PHASE_JOINED)
+		return NULL;
+	return s;
+}
+
+/* One of its locks is held. */
+static inline bool is_here(const struct rsk_stream *s, int fd, uintptr_t w)
+{
+	return rsk_fd_word(fd) == w && rsk_stream_phase(s) == RSK_PHASE_JOINED &&
+	       !rsk_stream_failed(s) && !atomic_load_explicit(&s->leave_due, memory_order_relaxed);
+}
+
+/* tx_lock held, and dropped here. The receiver has spoken meanwhile, behind our slot: it may have left. */
+static __attribute__((noinline)) void hear(struct rsk_stream *s, int fd)
+{
+	bool pinned = rsk_stream_pin(s);
+
+	rsk_unlock(&s->tx_lock);
+	if (!pinned)
+		return; /* closed meanwhile; goodbye hears it */
+	rsk_stream_serve(s, fd);
+	rsk_stream_unpin(s);
+}
+
+ssize_t rsk_steady_send(int fd, const struct iovec *iov, int n, int flags)
+{
+	uintptr_t w = rsk_fd_word(fd);
+	struct rsk_stream *s = joined_at(w);
+	struct rsk_iovcur src;
+	ssize_t sent;
+
+	if (!s || (flags & ~SEND_FLAGS) || !rsk_trylock(&s->tx_lock))
+		return RSK_UNSTEADY;
+	rsk_iovcur_init(&src, iov, n);
+	if (!is_here(s, fd, w) || atomic_load_explicit(&s->wr_shut, memory_order_relaxed) ||
+	    (sent = rsk_tx_send_whole(&s->tx, &src)) <= 0) {
+		rsk_unlock(&s->tx_lock);
+		return RSK_UNSTEADY;
+	}
+	s->tx_full_ns = 0;
+	rsk_stats_add(&s->rec->tx_ring_bytes, (uint64_t)sent);
+	s->rec->tx_slots = s->tx.ring.slots;
+	rsk_stream_publish_cpu(s);
+	/* Has a fence: our slot before this look at what the receiver says. A bell is rung without waiting. */
+	rsk_stream_notify(s, RSK_WAKE_RX);
+	if (__builtin_expect(rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx)), 0))
+		hear(s, fd);
+	else
+		rsk_unlock(&s->tx_lock);
+	return sent;
+}
+
+/* rx_lock held. Nothing is there: may that be said without a look at the companion? */
+static inline bool may_say_again(struct rsk_stream *s, int flags)
+{
+	if (!(flags & MSG_DONTWAIT) && !atomic_load_explicit(&s->nonblock, memory_order_relaxed))
+		return false;
+	return rsk_rx_steady(&s->rx) && !s->rx.tcp_eof && !s->rx.tcp_err &&
+	       !atomic_load_explicit(&s->rd_shut, memory_order_relaxed) &&
+	       !atomic_load_explicit(&s->companion_news, memory_order_relaxed) &&
+	       ++s->empty_looks < RSK_EMPTY_LOOKS;
+}
+
+/* rx_lock held. The sender has moved to the companion behind @got bytes: what is there counts as here as well. */
+static __attribute__((noinline)) ssize_t recv_rest(struct rsk_stream *s, int fd,
+						   struct rsk_iovcur *dst, size_t got)
+{
+	struct rsk_kernel_companion k;
+
+	ssize_t all;
+
+	rsk_companion_init(&k, s, fd);
+	all = rsk_rx_recv_rest(&s->rx, &k.c, dst, got);
+	rsk_stream_note(s, false, RSK_REASON_PEER_LEFT);
+	rsk_stream_notify(s, RSK_WAKE_TX);
+	return all;
+}
+
+ssize_t rsk_steady_recv(int fd, const struct iovec *iov, int n, int flags)
+{
+	uintptr_t w = rsk_fd_word(fd);
+	struct rsk_stream *s = joined_at(w);
+	struct rsk_iovcur dst;
+	uint64_t bytes, credit, retries;
+	ssize_t got;
+
+	if (!s || (flags & ~RECV_FLAGS) || !rsk_trylock(&s->rx_lock))
+		return RSK_UNSTEADY;
+	rsk_iovcur_init(&dst, iov, n);
+	if (!is_here(s, fd, w) || !rsk_rx_steady(&s->rx) || !dst.left ||
+	    dst.left > rsk_rx_round_bytes(&s->rx) ||
+	    atomic_load_explicit(&s->rcvlowat, memory_order_relaxed) > 1) {
+		rsk_unlock(&s->rx_lock);
+		return RSK_UNSTEADY;
+	}
+	bytes = s->rx.ring_bytes;
+	credit = s->rx.credit_sent;
+	retries = s->rx.ring.retries;
+	got = rsk_rx_recv_ring(&s->rx, &dst);
+	if (__builtin_expect(got > 0 && dst.left && s->rx.state != RSK_RX_ONRING, 0))
+		got = recv_rest(s, fd, &dst, (size_t)got);
+	if (s->rx.ring.retries != retries)
+		rsk_stats_add(&s->rec->hash_retries, s->rx.ring.retries - retries);
+	if (got > 0) {
+		s->empty_looks = 0;
+		rsk_stats_add(&s->rec->rx_ring_bytes, s->rx.ring_bytes - bytes);
+		s->rec->rx_slots = s->rx.ring.slots;
+	} else if (!got && may_say_again(s, flags)) {
+		got = -EAGAIN;
+	} else if (got == -EPROTO) {
+		rsk_stream_fail(s, fd);
+	}
+	if (s->rx.credit_sent != credit && rsk_stream_enough_room(s))
+		rsk_stream_notify(s, RSK_WAKE_TX);
+	rsk_unlock(&s->rx_lock);
+	return got > 0 || got == -EAGAIN ? got : RSK_UNSTEADY;
+}
