@@ -135,9 +135,12 @@ int rsk_hook_setsockopt(int fd, int level, int name, const void *val, socklen_t 
 	ret = rsk_real.setsockopt(fd, level, name, val, len);
 	if (ret == 0 && level == SOL_SOCKET && name == SO_RCVLOWAT && rsk_known(fd))
 		rsk_fd_set_rcvlowat(fd, *(const int *)val);
-	if (ret == 0 && level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO) &&
-	    rsk_known(fd))
-		rsk_fd_set_patience(fd, name == SO_RCVTIMEO, *(const long *)val < 0);
+	if (ret == 0 && level == SOL_SOCKET && rsk_known(fd)) {
+		if (name == SO_RCVTIMEO || name == SO_RCVTIMEO_NEW)
+			rsk_fd_set_patience(fd, true, *(const long *)val < 0);
+		if (name == SO_SNDTIMEO || name == SO_SNDTIMEO_NEW)
+			rsk_fd_set_patience(fd, false, *(const long *)val < 0);
+	}
 	return ret;
 }
 

@@ -177,14 +177,12 @@ int rsk_fd_next(int from)
 /* So few numbers are all the application's. */
 #define FD_LIMIT_LEAST 256
 
-int rsk_own_fd_copy(int fd)
+/* The lowest number for one of ours, by the limit as it is now; -EMFILE: there are too few. */
+static int own_base_now(void)
 {
 	struct rlimit lim = { .rlim_cur = 1024 };
 	uint64_t base;
-	int high;
 
-	if (fd < 0)
-		return fd;
 	getrlimit(RLIMIT_NOFILE, &lim);
 	if (lim.rlim_cur < FD_LIMIT_LEAST)
 		return -EMFILE;
@@ -193,7 +191,26 @@ int rsk_own_fd_copy(int fd)
 	base = lim.rlim_cur - lim.rlim_cur / 4;
 	if (lim.rlim_cur - base > 8192)
 		base = lim.rlim_cur - 8192;
-	high = rsk_sys_fcntl(fd, F_DUPFD_CLOEXEC, (long)base);
+	return (int)base;
+}
+
+int rsk_own_fd_copy(int fd)
+{
+	static _Atomic(int) own_base; /* a hint: the kernel says when it is too high; 0: not known */
+	int base = atomic_load_explicit(&own_base, memory_order_relaxed);
+	int high = -EINVAL;
+
+	if (fd < 0)
+		return fd;
+	if (base)
+		high = rsk_sys_fcntl(fd, F_DUPFD_CLOEXEC, base);
+	if (high == -EINVAL) {
+		base = own_base_now();
+		if (base < 0)
+			return base;
+		atomic_store_explicit(&own_base, base, memory_order_relaxed);
+		high = rsk_sys_fcntl(fd, F_DUPFD_CLOEXEC, base);
+	}
 	if (high < 0)
 		return high == -EINVAL ? -EMFILE : high;
 	if ((uint32_t)high >= rsk_fdtab.size) {

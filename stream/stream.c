@@ -14,6 +14,7 @@
 #include "arena.h"
 #include "epoll.h"
 #include "tuple.h"
+#include "wait.h"
 
 #define RING_KEEP                                                                                  \
 	16384u /* bytes through a ring that leave so few pages of it that the next stream may have them */
@@ -551,6 +552,7 @@ void rsk_fd_set_patience(int fd, bool recv, bool none)
 	if (!s)
 		return;
 	atomic_store(recv ? &s->rx_no_wait : &s->tx_no_wait, none);
+	rsk_stream_timeout_set(s, fd, recv);
 	rsk_stream_unpin(s);
 }
 

@@ -58,6 +58,11 @@ struct rsk_stream {
 	_Atomic(uint8_t) rd_shut, wr_shut;
 	_Atomic(uint8_t) rx_no_wait,
 		tx_no_wait; /* a negative SO_RCVTIMEO, SO_SNDTIMEO: the kernel does not wait */
+	/*
+	 * SO_RCVTIMEO, SO_SNDTIMEO in microseconds, and 1; 0: not asked yet. The first waiter asks and sets it if it is
+	 * 0 still; a setsockopt(), behind the kernel's, in any case: relaxed, each is one value.
+	 */
+	_Atomic(uint64_t) rx_timeout, tx_timeout;
 	bool connecting_side;
 	_Atomic(uint8_t)
 		leave_due; /* enum rsk_reason: leaves when it can; 0: need not. Relaxed: a hint */

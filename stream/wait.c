@@ -40,6 +40,8 @@ static void learn(struct rsk_wait *w)
 {
 	uint32_t budget = atomic_load_explicit(budget_of(w), memory_order_relaxed), next;
 
+	if (!rsk_knobs.spin_ns)
+		return;
 	if (w->in_time)
 		next = rsk_spin_longest();
 	else
@@ -78,21 +80,52 @@ static int hold_fd(struct rsk_wait *w)
 	return 0;
 }
 
-static void read_deadline(struct rsk_wait *w)
+static uint64_t kernel_timeout(int fd, int name)
 {
 	struct timeval tv = { 0 };
 	socklen_t len = sizeof(tv);
-	int name = w->what == RSK_WAKE_RX ? SO_RCVTIMEO : SO_SNDTIMEO;
+
+	if (rsk_sys_getsockopt(fd, SOL_SOCKET, name, &tv, &len) < 0)
+		return 0;
+	return (uint64_t)tv.tv_sec * 1000000u + (uint64_t)tv.tv_usec + 1;
+}
+
+void rsk_stream_timeout_set(struct rsk_stream *s, int fd, bool recv)
+{
+	atomic_store_explicit(recv ? &s->rx_timeout : &s->tx_timeout,
+			      kernel_timeout(fd, recv ? SO_RCVTIMEO : SO_SNDTIMEO),
+			      memory_order_relaxed);
+}
+
+/* Microseconds, 0: for ever. */
+static uint64_t timeout_of(struct rsk_wait *w)
+{
+	bool recv = w->what == RSK_WAKE_RX;
+	_Atomic(uint64_t) *known = recv ? &w->s->rx_timeout : &w->s->tx_timeout;
+	uint64_t us = atomic_load_explicit(known, memory_order_relaxed), unknown = 0;
+
+	if (!us) {
+		us = kernel_timeout(w->fd, recv ? SO_RCVTIMEO : SO_SNDTIMEO);
+		if (!atomic_compare_exchange_strong_explicit(known, &unknown, us,
+							     memory_order_relaxed,
+							     memory_order_relaxed))
+			us = unknown;
+	}
+	return us ? us - 1 : 0;
+}
+
+static void read_deadline(struct rsk_wait *w)
+{
+	uint64_t us;
 
 	w->have_deadline = true;
 	if (atomic_load(w->what == RSK_WAKE_RX ? &w->s->rx_no_wait : &w->s->tx_no_wait)) {
 		w->deadline_ns = w->begin_ns;
 		return;
 	}
-	if (rsk_sys_getsockopt(w->fd, SOL_SOCKET, name, &tv, &len) == 0 &&
-	    (tv.tv_sec || tv.tv_usec)) {
-		w->deadline_ns = w->begin_ns + (uint64_t)tv.tv_sec * 1000000000u +
-				 (uint64_t)tv.tv_usec * 1000u;
+	us = timeout_of(w);
+	if (us) {
+		w->deadline_ns = w->begin_ns + us * 1000u;
 		w->timed = true;
 	}
 }
@@ -108,11 +141,15 @@ static short companion_events(struct rsk_wait *w)
 static int sleep_on(struct pollfd *fds, nfds_t n, uint64_t until_ns)
 {
 	struct timespec ts;
-	uint64_t now = rsk_now_ns(), left = until_ns > now ? until_ns - now : 0;
+	uint64_t now, left;
 	int saved = errno, rc;
 
-	ts.tv_sec = (time_t)(left / 1000000000u);
-	ts.tv_nsec = (long)(left % 1000000000u);
+	if (until_ns != UINT64_MAX) {
+		now = rsk_now_ns();
+		left = until_ns > now ? until_ns - now : 0;
+		ts.tv_sec = (time_t)(left / 1000000000u);
+		ts.tv_nsec = (long)(left % 1000000000u);
+	}
 	rc = rsk_host->ppoll(fds, n, until_ns == UINT64_MAX ? NULL : &ts, NULL);
 	if (rc < 0)
 		rc = -errno;
@@ -167,9 +204,6 @@ int rsk_wait_more(struct rsk_wait *w)
 		w->begin_ns = rsk_now_ns();
 	w->in_time = false;
 	if (!w->announced) {
-		rc = hold_fd(w);
-		if (rc < 0)
-			return rc;
 		if (!w->bell.l) {
 			rc = rsk_bell_take(&w->bell, l);
 			if (rc < 0)
@@ -182,6 +216,9 @@ int rsk_wait_more(struct rsk_wait *w)
 		rsk_stream_serve(s, w->fd);
 		return 0;
 	}
+	rc = hold_fd(w);
+	if (rc < 0)
+		return rc;
 	if (!w->have_deadline)
 		read_deadline(w);
 	until = w->deadline_ns;

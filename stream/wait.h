@@ -51,6 +51,9 @@ bool rsk_spin_pays(struct rsk_stream *s);
 /* On which processor we run, for the peer's rsk_spin_pays(). */
 void rsk_stream_publish_cpu(struct rsk_stream *s);
 
+/* SO_RCVTIMEO (@recv) or SO_SNDTIMEO of @fd was set: as the kernel has it now. */
+void rsk_stream_timeout_set(struct rsk_stream *s, int fd, bool recv);
+
 /* A non-blocking send found no room: epolls that watch the stream are to be told when there is. */
 void rsk_stream_want_room(struct rsk_stream *s);
 

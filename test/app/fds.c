@@ -295,6 +295,35 @@ CASE(fd_limit, DIRECT, "RLIMIT_NOFILE: EMFILE where the kernel says, and the str
 	app_sync();
 }
 
+static void heard(void *fd)
+{
+	app_hear(*(int *)fd, 4);
+}
+
+CASE(fd_limit_lowered, DIRECT, "a thread asleep in recv, and once more below a lower RLIMIT_NOFILE")
+{
+	int fd = app_open(WARM);
+	struct app_thread thread;
+	struct rlimit limit;
+
+	for (int i = 0; i < 2; i++) {
+		if (SRV) {
+			app_thread_start(&thread, heard, &fd);
+			app_await_asleep(thread.tid);
+			app_sync();
+			app_thread_join(&thread);
+			MUST(getrlimit(RLIMIT_NOFILE, &limit));
+			limit.rlim_cur /= 2;
+			R(setrlimit(RLIMIT_NOFILE, &limit));
+		} else {
+			app_sync();
+			SAY(fd, "wake");
+		}
+	}
+	app_sync();
+	app_close(fd);
+}
+
 CASE(fd_limit_before, 0, "a low RLIMIT_NOFILE from the start: all numbers belong to the program")
 {
 	struct rlimit limit = { 12, 12 };
