@@ -39,11 +39,13 @@ class Mode:
     client: bool = False
     unix: bool = False
     env: tuple = ()
+    library: pathlib.Path = LIBRSOCK
 
 
 TCP = Mode("tcp")
 SPIN = Mode("spin", server=True, client=True)
 SLEEP = Mode("sleep", server=True, client=True, env=(("RSOCK_SPIN_US", "0"),))
+NO_HASH = Mode("nohash", server=True, client=True, library=BUILD / "lib" / "librsock-nohash.so")
 UNIX = Mode("unix", unix=True)
 ONE_SIDE = Mode("one side", client=True)
 LIMIT = Mode("limit")  # what the machine can do without sockets
@@ -203,7 +205,7 @@ class Stage:
     def _env(self, preloaded, stat):
         env = {k: v for k, v in os.environ.items() if not k.startswith("RSOCK_") and k != "LD_PRELOAD"}
         if preloaded:
-            env.update(LD_PRELOAD=str(LIBRSOCK), RSOCK_STAT_FILE=str(stat), **dict(self.mode.env))
+            env.update(LD_PRELOAD=str(self.mode.library), RSOCK_STAT_FILE=str(stat), **dict(self.mode.env))
         return env
 
     def _spawn(self, argv, preloaded, stat, out):

@@ -8,7 +8,8 @@ import sys
 
 # Name, colour, mark.
 MODES = {"tcp": ("kernel TCP", "#777777", 7), "unix": ("Unix socket", "#e69f00", 5),
-         "sleep": ("rsock, sleeping", "#0072b2", 9), "spin": ("rsock, spinning", "#d55e00", 11)}
+         "sleep": ("rsock, sleeping", "#0072b2", 9), "nohash": ("rsock, spinning, without hash", "#cc79a7", 13),
+         "spin": ("rsock, spinning", "#d55e00", 11)}
 # File, title, axis labels, which are logarithmic, run.
 SWEEPS = (
     ("latency-by-size", "Round trip by message size, p50", "bytes", "µs", "xy", "lat_by_size"),

@@ -4,7 +4,7 @@ import statistics
 import time
 
 import harness
-from harness import LIMIT, ONE_SIDE, SLEEP, SPIN, TCP, UNIX
+from harness import LIMIT, NO_HASH, ONE_SIDE, SLEEP, SPIN, TCP, UNIX
 from table import NOISE, CostTarget, apart, pairs_interval, spread, verdict
 
 FIGURES = (TCP, SPIN, SLEEP, UNIX, LIMIT)
@@ -139,6 +139,8 @@ def points(table, run, mode):
     return {point: statistics.median(r[point] for r in results) for point in results[0]} if results else {}
 
 
+SWEEP_MODES = {"tcp": "TCP", "spin": "spinning", "nohash": "spinning, slots without hash", "sleep": "sleeping",
+               "unix": "unix socket"}
 SWEEP_TITLES = {"lat_by_size": "p50 of a round trip, µs", "bw_by_size": "throughput, Gb/s",
                 "by_conns": "64 B round trips through epoll, k/s"}
 
@@ -148,11 +150,13 @@ def sweep_lines(table):
     for run in table.runs:
         if not run.axis:
             continue
-        by_mode = {mode: points(table, run, mode) for mode in run.modes}
+        modes = [mode for mode in (TCP, SPIN, NO_HASH, SLEEP, UNIX) if mode in run.modes]
+        by_mode = {mode: points(table, run, mode) for mode in modes}
         lines += ["", f"{SWEEP_TITLES[run.key]}, by {run.axis}:", "",
-                  "| " + run.axis + " | TCP | spinning | sleeping | unix socket |", "|---|---|---|---|---|"]
+                  "| " + " | ".join([run.axis] + [SWEEP_MODES[mode.name] for mode in modes]) + " |",
+                  "|---" * (len(modes) + 1) + "|"]
         for point in by_mode[TCP]:
-            values = (by_mode.get(mode, {}).get(point) for mode in (TCP, SPIN, SLEEP, UNIX))
+            values = (by_mode[mode].get(point) for mode in modes)
             lines.append(f"| {point} | " + " | ".join("" if v is None else number(v) for v in values) + " |")
     return lines
 

@@ -2,7 +2,7 @@
 import json
 import os
 
-from harness import LIMIT, ONE_SIDE, RSPERF, SLEEP, SLOTS, SPIN, TCP, UNIX, Travel
+from harness import LIMIT, NO_HASH, ONE_SIDE, RSPERF, SLEEP, SLOTS, SPIN, TCP, UNIX, Travel
 from table import CostTarget, Row, Run, faster, figure_at_least, near_limit
 
 BOTH = (TCP, SPIN, SLEEP)
@@ -253,9 +253,9 @@ CPU = (
 )
 SLOTS_ALONE = Run("slots", every_slot, (LIMIT,), (), earns=False, rounds=1, share=2)
 SWEEPS = (
-    Run("lat_by_size", by_size("--lat", lambda r: r["rtt_ns"]["p50"] * US), BOTH + (UNIX,), (), quick=False, rounds=3,
+    Run("lat_by_size", by_size("--lat", lambda r: r["rtt_ns"]["p50"] * US), BOTH + (NO_HASH, UNIX), (), quick=False, rounds=3,
         cost_s=1.2, share=1.6, axis="bytes"),
-    Run("bw_by_size", by_size("--bw", gbit), BOTH + (UNIX,), (), quick=False, rounds=3, cost_s=1.2, share=1.6,
+    Run("bw_by_size", by_size("--bw", gbit), BOTH + (NO_HASH, UNIX), (), quick=False, rounds=3, cost_s=1.2, share=1.6,
         axis="bytes"),
     Run("by_conns", by_conns, BOTH + (UNIX,), (), quick=False, rounds=3, cost_s=1.2, share=1.4, axis="connections"),
 )

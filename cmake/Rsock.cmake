@@ -91,21 +91,31 @@ function(rsk_library)
 		message(STATUS "no preload/ yet: librsock.so is not built")
 		return()
 	endif()
-	add_library(librsock SHARED) # "rsock" is the tool
-	set_target_properties(librsock PROPERTIES OUTPUT_NAME rsock)
+	rsk_link_library(librsock rsock "") # "rsock" is the tool
+	install(TARGETS librsock LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+
+# All modules' objects, but those whose path matches @without (a regular expression; "": none).
+function(rsk_link_library target name without)
+	add_library(${target} SHARED)
+	set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name})
 	foreach(module preload stream fabric mapper)
-		if(TARGET rsk_${module})
-			target_sources(librsock PRIVATE $<TARGET_OBJECTS:rsk_${module}>)
+		if(NOT TARGET rsk_${module})
+			continue()
+		endif()
+		if(without)
+			target_sources(${target} PRIVATE $<FILTER:$<TARGET_OBJECTS:rsk_${module}>,EXCLUDE,${without}>)
+		else()
+			target_sources(${target} PRIVATE $<TARGET_OBJECTS:rsk_${module}>)
 		endif()
 	endforeach()
-	set_target_properties(librsock PROPERTIES LINKER_LANGUAGE C)
-	target_link_options(librsock PRIVATE -Wl,-z,relro -Wl,-z,now -Wl,-z,nodelete -Wl,-Bsymbolic
+	set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
+	target_link_options(${target} PRIVATE -Wl,-z,relro -Wl,-z,now -Wl,-z,nodelete -Wl,-Bsymbolic
 		-Wl,--as-needed -Wl,-z,noexecstack)
 	# clang keeps the sanitizers' runtime in the program, so a library is left with open ends.
 	if(NOT (rsk_san AND CMAKE_C_COMPILER_ID STREQUAL "Clang"))
-		target_link_options(librsock PRIVATE -Wl,--no-undefined)
+		target_link_options(${target} PRIVATE -Wl,--no-undefined)
 	endif()
-	install(TARGETS librsock LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
 if(RSK_FUZZ)
