@@ -56,13 +56,20 @@ int rsk_hook_fcntl(int fd, int cmd, ...)
 	}
 }
 
-/* FIONREAD and SIOCOUTQ of a stream count what the ring holds too. */
+/*
+ * FIONREAD and SIOCOUTQ of a stream count what the ring holds too. @alone, if not NULL: may know without the kernel.
+ */
 static int rsk_ioctl_queue(int fd, unsigned long request, int *value,
+			   bool (*alone)(struct rsk_op *op, int *value),
 			   void (*add)(struct rsk_op *op, int *value))
 {
 	RSK_SCOPE(s);
 	bool engine = rsk_op_begin(&s.op, fd, RSK_OP_CTL) == RSK_ENGINE;
 
+	if (engine && alone && rsk_readable(value) && alone(&s.op, value)) {
+		s.ret = 0;
+		return 0;
+	}
 	s.ret = rsk_real.ioctl(fd, request, value);
 	if (s.ret == 0 && engine)
 		add(&s.op, value);
@@ -81,11 +88,12 @@ int rsk_hook_ioctl(int fd, unsigned long request, ...)
 	switch ((unsigned int)request) {
 	case SIOCINQ:
 		if (rsk_hot(fd))
-			return rsk_ioctl_queue(fd, request, (int *)arg, rsk_op_inq);
+			return rsk_ioctl_queue(fd, request, (int *)arg, rsk_op_inq_alone,
+					       rsk_op_inq);
 		break;
 	case SIOCOUTQ:
 		if (rsk_hot(fd))
-			return rsk_ioctl_queue(fd, request, (int *)arg, rsk_op_outq);
+			return rsk_ioctl_queue(fd, request, (int *)arg, NULL, rsk_op_outq);
 		break;
 	case FIONBIO:
 		ret = rsk_real.ioctl(fd, request, arg);

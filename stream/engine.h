@@ -197,6 +197,8 @@ int rsk_op_shutdown(struct rsk_op *op, int how);
 
 /* FIONREAD / SIOCOUTQ: adds what the ring holds to *@value, which the real ioctl has just set. */
 void rsk_op_inq(struct rsk_op *op, int *value);
+/* FIONREAD where the kernel can have nothing. False: it may; nothing was done, ask it and then rsk_op_inq(). */
+bool rsk_op_inq_alone(struct rsk_op *op, int *value);
 void rsk_op_outq(struct rsk_op *op, int *value);
 
 /* getsockopt(SO_ERROR): *@value is what the real call has just said; or the error that the engine keeps. */

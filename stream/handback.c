@@ -60,7 +60,7 @@ static bool inject(struct rsk_stream *s, int fd, int peer, uint8_t *block)
 	ssize_t n, went;
 
 	rsk_companion_init(&k, s, fd);
-	while (s->rx.state == RSK_RX_ONRING && !s->rx.fin && rsk_rx_pending(&s->rx) &&
+	while (s->rx.state == RSK_RX_ONRING && !s->rx.fin && rsk_rx_pending(&s->rx, NULL) &&
 	       !rsk_rx_moved_on(&s->rx) && rests(s, peer, written)) {
 		/* Only what is in the ring: the machine does not come to a command behind it. */
 		rsk_iovcur_init(&cur, &iov, 1);
@@ -91,7 +91,7 @@ void rsk_handback(struct rsk_stream *s, int fd)
 	rsk_rx_serve(&s->rx, &k.c);
 	rsk_rx_ready(&s->rx); /* takes commands at the head */
 	if (rsk_stream_failed(s) || s->rx.state != RSK_RX_ONRING || s->rx.fin ||
-	    !rsk_rx_pending(&s->rx) || rsk_rx_moved_on(&s->rx))
+	    !rsk_rx_pending(&s->rx, NULL) || rsk_rx_moved_on(&s->rx))
 		return;
 	peer = borrow(s);
 	if (peer < 0) {

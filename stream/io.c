@@ -108,6 +108,29 @@ int rsk_op_shutdown(struct rsk_op *op, int how)
 	return rc;
 }
 
+static int inq(uint64_t n)
+{
+	return (int)(n < INT32_MAX ? n : INT32_MAX);
+}
+
+bool rsk_op_inq_alone(struct rsk_op *op, int *value)
+{
+	struct rsk_stream *s = op->s;
+	bool alone = false;
+	uint64_t n = 0;
+
+	if (!s || rsk_stream_failed(s) ||
+	    atomic_load_explicit(&s->companion_news, memory_order_relaxed))
+		return false;
+	rsk_lock(&s->rx_lock);
+	if (rsk_rx_steady(&s->rx))
+		n = rsk_rx_pending(&s->rx, &alone);
+	rsk_unlock(&s->rx_lock);
+	if (alone)
+		*value = inq(n);
+	return alone;
+}
+
 void rsk_op_inq(struct rsk_op *op, int *value)
 {
 	struct rsk_stream *s = op->s;
@@ -117,9 +140,9 @@ void rsk_op_inq(struct rsk_op *op, int *value)
 		return;
 	rsk_stream_serve(s, op->fd); /* a ring that was announced counts from now on */
 	rsk_lock(&s->rx_lock);
-	n = rsk_rx_pending(&s->rx);
+	n = rsk_rx_pending(&s->rx, NULL);
 	rsk_unlock(&s->rx_lock);
-	*value = (int)(n + (uint64_t)*value < INT32_MAX ? n + (uint64_t)*value : INT32_MAX);
+	*value = inq(n + (uint64_t)*value);
 }
 
 /*

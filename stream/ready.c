@@ -38,7 +38,7 @@ static bool readable(struct rsk_stream *s)
 	if (!rsk_rx_ready(&s->rx))
 		return false;
 	return low <= 1 || s->rx.fin || s->rx.tcp_eof || s->rx.tcp_err ||
-	       rsk_rx_pending(&s->rx) >= (uint64_t)low;
+	       rsk_rx_pending(&s->rx, NULL) >= (uint64_t)low;
 }
 
 /*

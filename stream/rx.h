@@ -48,6 +48,8 @@ struct rsk_rx {
 	uint8_t *stage; /* one verified slot, delivered in part; arena memory */
 	uint32_t stage_len, stage_off;
 	uint64_t stage_cell; /* its index: no credit beyond it */
+	uint64_t counted_to; /* slots from ring.next up to here were counted (SYNC); less: none */
+	uint64_t counted_bytes;
 	bool doubt; /* a LEAVE met a MOVE: did the sender heed it? The word tells, before the next byte */
 	bool heeded;	    /* it did */
 	uint64_t leave_pos; /* what that LEAVE said */
@@ -102,8 +104,11 @@ void rsk_rx_look(struct rsk_rx *rx, struct rsk_companion *c);
 /* Something to deliver (bytes, end, error) without asking the kernel? */
 bool rsk_rx_ready(struct rsk_rx *rx);
 
-/* Bytes deliverable from ring, stage and hold, at least one slot exactly; for FIONREAD and SO_RCVLOWAT. */
-uint64_t rsk_rx_pending(struct rsk_rx *rx);
+/*
+ * Bytes deliverable from ring, stage and hold, at least one slot exactly; for FIONREAD and SO_RCVLOWAT. *alone, if
+ * not NULL: the companion has none, since the sender is on the ring and has given no command behind those.
+ */
+uint64_t rsk_rx_pending(struct rsk_rx *rx, bool *alone);
 
 /* Unread data with a command of the sender behind: newer bytes, or the end, may be on the companion. */
 bool rsk_rx_moved_on(const struct rsk_rx *rx);

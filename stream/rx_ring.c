@@ -83,11 +83,21 @@ static void drop_stage_if_done(struct rsk_rx *rx)
 		rsk_rx_free_stage(rx);
 }
 
+/* What rsk_rx_pending() has counted is less by this slot; a peer that writes other lengths since makes it no less than 0. */
+static void uncount(struct rsk_rx *rx, const struct rsk_slot_view *v)
+{
+	uint64_t n = v->head.kind == RSK_SLOT_DATA ? v->head.len : 0;
+
+	rx->counted_bytes -= n < rx->counted_bytes ? n : rx->counted_bytes;
+}
+
 /* Who leaves a part of the lap out knows that all before it was taken. */
 static void consume(struct rsk_rx *rx, const struct rsk_slot_view *v)
 {
 	if (v->head.index != rx->ring.next)
 		rx->credit_sent = v->head.index;
+	if (rx->counted_bytes)
+		uncount(rx, v);
 	rsk_ring_consume(&rx->ring, v);
 }
 
@@ -237,12 +247,21 @@ bool rsk_rx_ready(struct rsk_rx *rx)
 	return rx->hold_len > 0;
 }
 
-uint64_t rsk_rx_pending(struct rsk_rx *rx)
+/*
+ * Each slot is counted once where a slot that shows is there as a whole: who asks after each read of a part of what
+ * came would else go over all of it each time.
+ */
+uint64_t rsk_rx_pending(struct rsk_rx *rx, bool *alone)
 {
 	struct rsk_ring_rx ring = rx->ring;
-	struct rsk_slot_view v;
-	uint64_t n = rx->stage_len - rx->stage_off;
+	struct rsk_slot_view v = { 0 };
+	uint64_t n = 0;
 
+	if (rx->state >= RSK_RX_SWITCHING && rx->rail->ops->caps & RSK_FABRIC_SYNC &&
+	    rx->counted_to > ring.next) {
+		ring.next = rx->counted_to;
+		n = rx->counted_bytes;
+	}
 	/* Also what lies behind bytes of the companion: a program may reckon with every byte that is here by now. */
 	while (rx->state >= RSK_RX_SWITCHING &&
 	       ring.next - rx->ring.next < 2 * (uint64_t)ring.cells && rsk_ring_peek(&ring, &v) &&
@@ -250,12 +269,17 @@ uint64_t rsk_rx_pending(struct rsk_rx *rx)
 		n += v.head.len;
 		rsk_ring_consume(&ring, &v);
 	}
-	return n + rx->hold_len - rx->hold_off;
+	rx->counted_to = ring.next;
+	rx->counted_bytes = n;
+	if (alone)
+		*alone = rsk_rx_steady(rx) && v.head.kind != RSK_SLOT_CONTROL && !rx->hold_len &&
+			 !rx->tcp_eof && !rx->tcp_err;
+	return n + rx->stage_len - rx->stage_off + rx->hold_len - rx->hold_off;
 }
 
 bool rsk_rx_unread(struct rsk_rx *rx)
 {
-	return rsk_rx_pending(rx) > 0;
+	return rsk_rx_pending(rx, NULL) > 0;
 }
 
 /*

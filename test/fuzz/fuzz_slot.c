@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			right_slot(h, &in);
 			break;
 		case 4:
-			rsk_rx_pending(&h->rx);
+			rsk_rx_pending(&h->rx, NULL);
 			rsk_rx_ready(&h->rx);
 			break;
 		case 5:

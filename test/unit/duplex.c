@@ -259,6 +259,21 @@ static void do_leave(struct way *w)
 	CHECK(w->d, rc < 0 || !stay || !again || w->rx.heeded, "left with bytes unread");
 }
 
+/* Never more than there is; and, where a put has landed when it returns, all that a sender on the ring has put. */
+static void do_count(struct way *w)
+{
+	struct duplex *d = w->d;
+	bool alone = false, both_on = w->rx.state == RSK_RX_ONRING && w->tx.state == RSK_TX_ONRING;
+	uint64_t n = rsk_rx_pending(&w->rx, &alone), unread = w->sent - w->received;
+
+	if (d->config->fabric != DUPLEX_SHM || w->in_tx)
+		return;
+	CHECK(d, n <= unread + w->rx.skip, "%" PRIu64 " pending, %" PRIu64 " sent", n, unread);
+	CHECK(d, !both_on || n == unread, "%" PRIu64 " pending of %" PRIu64, n, unread);
+	CHECK(d, !alone || n == unread, "the companion has some of %" PRIu64, unread);
+	d->sums->counts += alone && n;
+}
+
 static void act_rx(struct way *w)
 {
 	struct duplex *d = w->d;
@@ -284,7 +299,7 @@ static void act_rx(struct way *w)
 		do_recv(w, true);
 		break;
 	case 4:
-		rsk_rx_pending(&w->rx);
+		do_count(w);
 		if (chance(d, 10))
 			w->mute = (uint32_t)below(d, 200);
 		break;

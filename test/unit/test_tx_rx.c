@@ -39,6 +39,8 @@ static void series(struct duplex_config config, uint32_t runs, uint64_t faults,
 	cr_assert_gt(sums->demotions, runs / 4);
 	cr_assert_gt(sums->peeks, runs);
 	if (config.fabric == DUPLEX_SHM)
+		cr_assert_gt(sums->counts, runs);
+	if (config.fabric == DUPLEX_SHM)
 		cr_assert_gt(sums->restarts, runs / 2);
 	cr_assert(sums->fins_on_ring && sums->fins_on_tcp);
 }
