@@ -80,7 +80,7 @@ static struct arena_head *arena_get(void)
 	return a;
 }
 
-void *rsk_arena_alloc(size_t size)
+void *rsk_arena_alloc_raw(size_t size)
 {
 	struct arena_head *a = arena_get();
 	uint32_t class = class_of(size);
@@ -101,10 +101,16 @@ void *rsk_arena_alloc(size_t size)
 	if (b)
 		b->magic = MAGIC_USED;
 	rsk_unlock(&a->lock);
-	if (!b)
-		return NULL;
-	memset(b + 1, 0, size);
-	return b + 1;
+	return b ? b + 1 : NULL;
+}
+
+void *rsk_arena_alloc(size_t size)
+{
+	void *p = rsk_arena_alloc_raw(size);
+
+	if (p)
+		memset(p, 0, size);
+	return p;
 }
 
 void rsk_arena_free(void *p)

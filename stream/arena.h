@@ -16,7 +16,8 @@
 /* Zeroed memory of at least @size bytes (<= 64 MiB), 64-byte aligned; NULL: none left. Not the heap; signal-safe
  * inside a guard; takes the arena's lock. */
 void *rsk_arena_alloc(size_t size);
-void rsk_arena_free(void *p); /* NULL is fine */
+void *rsk_arena_alloc_raw(size_t size); /* whatever lies there */
+void rsk_arena_free(void *p);		/* NULL is fine */
 
 /* A short name for a block, the same in the whole family; rsk_arena_at() checks that it can be one (or NULL). */
 uint32_t rsk_arena_offset(const void *p);

@@ -98,7 +98,7 @@ void rsk_handback(struct rsk_stream *s, int fd)
 		rsk_log(RSK_LOG_INFO, "fd %d: unread bytes stay with the peer: %d", fd, peer);
 		return;
 	}
-	block = rsk_arena_alloc(BLOCK_BYTES);
+	block = rsk_arena_alloc_raw(BLOCK_BYTES);
 	if (block && !inject(s, fd, peer, block))
 		rsk_stream_fail(s, fd);
 	rsk_arena_free(block);

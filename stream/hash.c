@@ -48,6 +48,29 @@ uint64_t rsk_hash_copy(const struct rsk_key *key, void *dst, const void *src, ui
 	return XXH3_64bits_withSecret(dst, len, key->secret, RSK_SECRET_BYTES);
 }
 
+uint64_t rsk_hash_split(const struct rsk_key *key, void *first, uint32_t split, void *rest,
+			const void *src, uint32_t len)
+{
+	XXH3_state_t state;
+
+	if (!split)
+		return rsk_hash_copy(key, rest, src, len);
+#if RSK_HASH_WIDE
+	if (len > LONG_BYTES) {
+		if (__builtin_cpu_supports("avx512bw"))
+			return rsk_hash_split_avx512(key->secret, first, split, rest, src, len);
+		if (__builtin_cpu_supports("avx2"))
+			return rsk_hash_split_avx2(key->secret, first, split, rest, src, len);
+	}
+#endif
+	memcpy(first, src, split);
+	memcpy((uint8_t *)rest + split, (const uint8_t *)src + split, len - split);
+	XXH3_64bits_reset_withSecret(&state, key->secret, RSK_SECRET_BYTES);
+	XXH3_64bits_update(&state, first, split);
+	XXH3_64bits_update(&state, (const uint8_t *)rest + split, len - split);
+	return XXH3_64bits_digest(&state);
+}
+
 uint64_t rsk_hash_slot(const struct rsk_key *key, const struct rsk_slot_head *head,
 		       uint64_t payload_hash)
 {

@@ -19,6 +19,14 @@ uint64_t rsk_hash_payload(const struct rsk_key *key, const void *p, uint32_t len
 
 /* Copies @len bytes and returns rsk_hash_payload() of the copy: one pass over long ones, where there are vectors. */
 uint64_t rsk_hash_copy(const struct rsk_key *key, void *dst, const void *src, uint32_t len);
+
+/*
+ * The same to two places: bytes below @split (a multiple of RSK_HASH_SPLIT_BYTES, less than @len) to @first, the others
+ * to @rest, both as far in as they are in @src.
+ */
+#define RSK_HASH_SPLIT_BYTES 1024u
+uint64_t rsk_hash_split(const struct rsk_key *key, void *first, uint32_t split, void *rest,
+			const void *src, uint32_t len);
 uint64_t rsk_hash_slot(const struct rsk_key *key, const struct rsk_slot_head *head,
 		       uint64_t payload_hash);
 

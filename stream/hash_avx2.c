@@ -39,6 +39,12 @@ uint64_t rsk_hash_avx2(const uint8_t *secret, const void *p, size_t len)
 
 uint64_t rsk_hash_copy_avx2(const uint8_t *secret, void *dst, const void *src, size_t len)
 {
-	return hash_copy(secret, dst, src, len);
+	return hash_copy(secret, dst, 0, dst, src, len);
+}
+
+uint64_t rsk_hash_split_avx2(const uint8_t *secret, void *first, size_t split, void *rest,
+			     const void *src, size_t len)
+{
+	return hash_copy(secret, first, split, rest, src, len);
 }
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hash_copy.h - the body of rsk_hash_copy_<vectors>(): copies more than 240 bytes and returns the XXH3-64 of the copy,
- * in one pass. Each byte is loaded once: what is hashed is what was stored, whatever the owner of the source does
- * meanwhile. The algorithm is XXH3's for long inputs with a secret (xxHash, doc/xxhash_spec.md, "XXH3 Algorithm for
- * Large Inputs"); the library has no function that copies as well.
+ * hash_copy.h - the body of rsk_hash_copy_<vectors>() and rsk_hash_split_<vectors>(): copies more than 240 bytes, to
+ * one place or to two, and returns the XXH3-64 of the copy, in one pass. Each byte is loaded once: what is hashed is
+ * what was stored, whatever the owner of the source does meanwhile. The algorithm is XXH3's for long inputs with a
+ * secret (xxHash, doc/xxhash_spec.md, "XXH3 Algorithm for Large Inputs"); the library has no function that copies too.
  *
  * Whoever includes it defines V (a vector), and on vectors LOAD, STORE, XOR, ACCUMULATE (acc, data, key), SCRAMBLE
  * (acc, key).
@@ -62,18 +62,26 @@ static uint64_t merge(const V *acc, const uint8_t *secret, uint64_t h)
 	return h ^ (h >> 32);
 }
 
-static inline __attribute__((always_inline)) uint64_t hash_copy(const uint8_t *secret, uint8_t *dst,
-								const uint8_t *src, size_t len)
+_Static_assert(RSK_HASH_SPLIT_BYTES == BLOCK, "a copy is split between blocks");
+
+/* Bytes below @split, a multiple of BLOCK and less than @len, go to @first, the others to @dst; both as in @src. */
+static inline __attribute__((always_inline)) uint64_t hash_copy(const uint8_t *secret,
+								uint8_t *first, size_t split,
+								uint8_t *dst, const uint8_t *src,
+								size_t len)
 {
 	static const uint64_t start[8] = { P32_3, P64_1, P64_2, P64_3, P64_4, P32_2, P64_5, P32_1 };
 	size_t blocks = (len - 1) / BLOCK, stripes = (len - 1 - blocks * BLOCK) / STRIPE, done;
+	uint8_t last[STRIPE];
 	V acc[LANES];
 
 	memcpy(acc, start, sizeof(acc));
 	for (size_t b = 0; b < blocks; b++) {
+		uint8_t *to = b * BLOCK < split ? first : dst;
+
 		for (size_t i = 0; i < STRIPES_PER_BLOCK; i++)
 			take_stripe(acc, src + b * BLOCK + i * STRIPE, secret + i * 8,
-				    dst + b * BLOCK + i * STRIPE);
+				    to + b * BLOCK + i * STRIPE);
 		for (size_t i = 0; i < LANES; i++)
 			acc[i] = SCRAMBLE(acc[i],
 					  LOAD(secret + RSK_SECRET_BYTES - STRIPE + i * sizeof(V)));
@@ -81,9 +89,15 @@ static inline __attribute__((always_inline)) uint64_t hash_copy(const uint8_t *s
 	for (size_t i = 0; i < stripes; i++)
 		take_stripe(acc, src + blocks * BLOCK + i * STRIPE, secret + i * 8,
 			    dst + blocks * BLOCK + i * STRIPE);
-	/* The last stripe overlaps the one before: it is taken from the copy. */
 	done = blocks * BLOCK + stripes * STRIPE;
 	memcpy(dst + done, src + done, len - done);
-	take_stripe(acc, dst + len - STRIPE, secret + SECRET_LAST, NULL);
+	/* The last stripe overlaps the one before: it is taken from the copy, which may lie in two parts. */
+	if (split > len - STRIPE) {
+		memcpy(last, first + len - STRIPE, split - (len - STRIPE));
+		memcpy(last + split - (len - STRIPE), dst + split, len - split);
+		take_stripe(acc, last, secret + SECRET_LAST, NULL);
+	} else {
+		take_stripe(acc, dst + len - STRIPE, secret + SECRET_LAST, NULL);
+	}
 	return merge(acc, secret + SECRET_MERGE, len * P64_1);
 }

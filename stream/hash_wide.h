@@ -17,6 +17,12 @@ uint64_t rsk_hash_avx512(const uint8_t *secret, const void *p, size_t len);
 /* Copy @len (more than 240) bytes and hash the copy, in one pass: hash_copy.h. */
 uint64_t rsk_hash_copy_avx2(const uint8_t *secret, void *dst, const void *src, size_t len);
 uint64_t rsk_hash_copy_avx512(const uint8_t *secret, void *dst, const void *src, size_t len);
+
+/* The same to two places: rsk_hash_split(). */
+uint64_t rsk_hash_split_avx2(const uint8_t *secret, void *first, size_t split, void *rest,
+			     const void *src, size_t len);
+uint64_t rsk_hash_split_avx512(const uint8_t *secret, void *first, size_t split, void *rest,
+			       const void *src, size_t len);
 #else
 #define RSK_HASH_WIDE 0
 #endif

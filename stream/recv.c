@@ -136,7 +136,7 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 /* MSG_TRUNC: the bytes are thrown away, but counted. */
 static ssize_t discard(struct rsk_stream *s, int fd, size_t want, bool peek, bool look)
 {
-	uint8_t *scratch = rsk_arena_alloc(SCRATCH_BYTES);
+	uint8_t *scratch = rsk_arena_alloc_raw(SCRATCH_BYTES);
 	struct iovec iov = { scratch, want < SCRATCH_BYTES ? want : SCRATCH_BYTES };
 	struct rsk_iovcur cur;
 	ssize_t n;

@@ -187,15 +187,22 @@ int rsk_ring_tx_reput(struct rsk_ring_tx *tx, uint64_t from)
 	return 0;
 }
 
+/* Of a slot whose payload was copied and hashed: is that right? */
+static bool hash_right(const struct rsk_key *key, const struct rsk_slot_head *head,
+		       const uint8_t *at, uint64_t payload)
+{
+	uint64_t hash;
+
+	memcpy(&hash, at + RSK_SLOT_HEAD_BYTES, sizeof(hash));
+	return hash == rsk_hash_slot(key, head, payload);
+}
+
 /* The payload of the slot at @at to @dst; is the copy's hash right? */
 static bool copy_checked(const struct rsk_key *key, const struct rsk_slot_head *head,
 			 const uint8_t *at, uint8_t *dst)
 {
-	uint64_t hash, payload;
-
-	payload = rsk_hash_copy(key, dst, at + rsk_slot_payload_off(head->len), head->len);
-	memcpy(&hash, at + RSK_SLOT_HEAD_BYTES, sizeof(hash));
-	return hash == rsk_hash_slot(key, head, payload);
+	return hash_right(key, head, at,
+			  rsk_hash_copy(key, dst, at + rsk_slot_payload_off(head->len), head->len));
 }
 
 ssize_t rsk_ring_tx_read(const struct rsk_ring_tx *tx, const struct rsk_key *key, uint64_t *index,
@@ -233,14 +240,26 @@ bool rsk_ring_tx_recover(struct rsk_ring_tx *tx, const struct rsk_key *key, uint
 	return true;
 }
 
+static bool note_look(struct rsk_ring_rx *rx, bool right)
+{
+	rx->retries += !right;
+	rx->bad_looks = right ? 0 : rx->bad_looks + 1;
+	return right;
+}
+
 bool rsk_ring_copy(struct rsk_ring_rx *rx, const struct rsk_key *key, const struct rsk_slot_view *v,
 		   uint8_t *dst)
 {
-	if (copy_checked(key, &v->head, v->at, dst)) {
-		rx->bad_looks = 0;
-		return true;
-	}
-	rx->retries++;
-	rx->bad_looks++;
-	return false;
+	return note_look(rx, copy_checked(key, &v->head, v->at, dst));
+}
+
+bool rsk_ring_copy_split(struct rsk_ring_rx *rx, const struct rsk_key *key,
+			 const struct rsk_slot_view *v, uint8_t *first, uint32_t split,
+			 uint8_t *rest)
+{
+	uint32_t len = v->head.len;
+	uint64_t payload =
+		rsk_hash_split(key, first, split, rest, v->at + rsk_slot_payload_off(len), len);
+
+	return note_look(rx, hash_right(key, &v->head, v->at, payload));
 }

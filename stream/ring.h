@@ -220,6 +220,11 @@ static inline bool rsk_ring_peek(const struct rsk_ring_rx *rx, struct rsk_slot_v
  */
 bool rsk_ring_copy(struct rsk_ring_rx *rx, const struct rsk_key *key, const struct rsk_slot_view *v,
 		   uint8_t *dst);
+
+/* The same to two places: the first @split bytes to @first, the others to rest[split..]; see rsk_hash_split(). */
+bool rsk_ring_copy_split(struct rsk_ring_rx *rx, const struct rsk_key *key,
+			 const struct rsk_slot_view *v, uint8_t *first, uint32_t split,
+			 uint8_t *rest);
 static inline void rsk_ring_consume(struct rsk_ring_rx *rx, const struct rsk_slot_view *v)
 {
 	__atomic_store_n(&rx->next, v->head.index + rsk_slot_cells(v->head.len), __ATOMIC_RELAXED);

@@ -177,7 +177,7 @@ static ssize_t take_back(struct rsk_rx *rx, struct rsk_iovcur at, ssize_t n)
 
 	if (over > (size_t)n)
 		return refuse(rx);
-	rx->hold = rsk_arena_alloc(over);
+	rx->hold = rsk_arena_alloc_raw(over);
 	if (!rx->hold) {
 		refuse(rx);
 		return -ENOMEM;

@@ -83,7 +83,7 @@ static void drop_stage_if_done(struct rsk_rx *rx)
 		rsk_rx_free_stage(rx);
 }
 
-/* What rsk_rx_pending() has counted is less by this slot; a peer that writes other lengths since makes it no less than 0. */
+/* What rsk_rx_pending() has counted is less by this slot; not below 0, whatever the peer has written since. */
 static void uncount(struct rsk_rx *rx, const struct rsk_slot_view *v)
 {
 	uint64_t n = v->head.kind == RSK_SLOT_DATA ? v->head.len : 0;
@@ -101,9 +101,23 @@ static void consume(struct rsk_rx *rx, const struct rsk_slot_view *v)
 	rsk_ring_consume(&rx->ring, v);
 }
 
-/* Next slot into the stage, or a command run. 1: staged; 0: nothing; 2: command done; -errno. */
-static int stage_slot(struct rsk_rx *rx, const struct rsk_slot_view *v)
+/* How much of a slot of @len bytes, more than the current run of @dst takes, can go there at once. */
+static uint32_t split_at(struct rsk_iovcur *dst, uint32_t len, uint8_t **first)
 {
+	size_t run = rsk_iovcur_run(dst, first);
+	uint32_t most = len ? (len - 1) / RSK_HASH_SPLIT_BYTES * RSK_HASH_SPLIT_BYTES : 0;
+
+	return run < most ? (uint32_t)run / RSK_HASH_SPLIT_BYTES * RSK_HASH_SPLIT_BYTES : most;
+}
+
+/*
+ * Next slot into the stage, or a command run. What there is room for in the current run of @dst goes there at once, all
+ * but a last part: stage_off bytes. @dst advances. 1: staged; 0: nothing; 2: command done; -errno.
+ */
+static int stage_slot(struct rsk_rx *rx, const struct rsk_slot_view *v, struct rsk_iovcur *dst)
+{
+	uint8_t *first = NULL;
+	uint32_t split;
 	uint8_t command[sizeof(struct rsk_slot_command)];
 	struct rsk_slot_command cmd;
 
@@ -116,18 +130,23 @@ static int stage_slot(struct rsk_rx *rx, const struct rsk_slot_view *v)
 		return run_command(rx, &cmd) < 0 ? -EPROTO : 2;
 	}
 	if (!rx->stage)
-		rx->stage = rsk_arena_alloc(RSK_SLOT_MAX_PAYLOAD);
+		rx->stage = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
 	if (!rx->stage)
 		return -ENOMEM;
-	if (!rsk_ring_copy(&rx->ring, &rx->key, v, rx->stage)) {
+	split = dst ? split_at(dst, v->head.len, &first) : 0;
+	if (!rsk_ring_copy_split(&rx->ring, &rx->key, v, first, split, rx->stage)) {
 		rsk_rx_free_stage(rx);
 		return note_bad_look(rx);
 	}
 	if (v->head.kind != RSK_SLOT_DATA || !v->head.len)
 		return -EPROTO;
+	if (split)
+		rsk_iovcur_advance(dst, split);
 	rx->stage_len = v->head.len;
-	rx->stage_off = 0;
+	rx->stage_off = split;
 	rx->stage_cell = v->head.index;
+	rx->pos += split;
+	rx->ring_bytes += split;
 	consume(rx, v);
 	return 1;
 }
@@ -140,7 +159,7 @@ int rsk_rx_run_commands(struct rsk_rx *rx)
 
 	while (rc == 2 && rx->state == RSK_RX_ONRING && !rx->fin && !rx->stage_len &&
 	       rsk_ring_peek(&rx->ring, &v) && v.head.kind == RSK_SLOT_CONTROL)
-		rc = stage_slot(rx, &v);
+		rc = stage_slot(rx, &v, NULL);
 	if (rx->state != RSK_RX_ONRING || rx->fin)
 		rsk_rx_give_credit(rx, true);
 	return rc < 0 ? rc : 0;
@@ -195,7 +214,9 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 				rsk_rx_give_credit(rx, false);
 			continue;
 		}
-		rc = stage_slot(rx, &v);
+		rc = stage_slot(rx, &v, dst);
+		if (rc == 1)
+			total += rx->stage_off;
 		if (rc <= 0)
 			break;
 	}
@@ -222,7 +243,7 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 		size_t n = v.head.len < dst->left ? v.head.len : dst->left;
 
 		if (!scratch)
-			scratch = rsk_arena_alloc(RSK_SLOT_MAX_PAYLOAD);
+			scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
 		if (!scratch || !rsk_ring_copy(&ring, &rx->key, &v, scratch))
 			break;
 		rsk_iovcur_scatter(dst, scratch, n);

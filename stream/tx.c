@@ -137,7 +137,7 @@ static int load_resend(struct rsk_tx *tx, bool first, uint64_t first_pos)
 	ssize_t n;
 
 	if (!tx->scratch)
-		tx->scratch = rsk_arena_alloc(RSK_SLOT_MAX_PAYLOAD);
+		tx->scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
 	if (!tx->scratch)
 		return -ENOMEM;
 	do {
@@ -454,7 +454,7 @@ void rsk_tx_recover(struct rsk_tx *tx)
 	uint32_t n = 0;
 
 	if (!tx->scratch)
-		tx->scratch = rsk_arena_alloc(RSK_SLOT_MAX_PAYLOAD);
+		tx->scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
 	if (tx->scratch && tx->state == RSK_TX_ONRING &&
 	    rsk_ring_tx_recover(&tx->ring, &tx->key, tx->scratch, &n)) {
 		tx->pos += n;

@@ -506,3 +506,47 @@ CASE(stop_and_go, DIRECT, "bursts of 1 MiB, each answered after the reader slept
 	app_sync();
 	app_close(fd);
 }
+
+/* Reads of @run bytes twice over by one readv, or by one read; after each, what is left, to the byte. */
+static bool read_by_parts(int fd, size_t len, size_t run, unsigned int seed)
+{
+	size_t at = 0;
+
+	while (at < len) {
+		struct iovec iov[2] = { { buf, run }, { buf + run, run } };
+		bool twice = at / run % 2;
+		ssize_t n = readv(fd, iov, twice ? 2 : 1);
+		int inq = -1;
+
+		if (n <= 0 || !app_pattern_ok(buf, (size_t)n, at, seed))
+			return false;
+		at += (size_t)n;
+		if (ioctl(fd, FIONREAD, &inq) < 0 || (size_t)inq != len - at)
+			return false;
+		if (at < len &&
+		    (recv(fd, buf, run, MSG_PEEK) <= 0 || !app_pattern_ok(buf, 1, at, seed)))
+			return false;
+	}
+	return true;
+}
+
+CASE(read_by_parts, DIRECT, "60,000 bytes by reads smaller than a slot, with FIONREAD after each")
+{
+	static const size_t runs[] = { 1,    700,   1023,  1024,  1025, 4096,
+				       8192, 10000, 16383, 16384, 50000 };
+	int fd = app_open(WARM);
+
+	for (unsigned int i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+		size_t len = runs[i] < 100 ? 3000 : 60000;
+
+		if (CLI)
+			R(app_send_pattern(fd, len, len, i));
+		else
+			app_await_inq(fd, (int)len);
+		app_sync();
+		if (SRV)
+			LOG("%zu: %d", runs[i], read_by_parts(fd, len, runs[i], i));
+		app_sync();
+	}
+	app_close(fd);
+}

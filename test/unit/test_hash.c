@@ -61,6 +61,34 @@ Test(hash, copy_is_hashed_as_it_is_made)
 	each_length(copies);
 }
 
+static uint8_t first[BYTES + 64];
+
+static void splits(const struct rsk_key *key, const uint8_t *p, uint32_t len)
+{
+	uint8_t *a = first + len % 7, *b = copy + len % 61 % 16;
+	uint32_t most = len ? (len - 1) / RSK_HASH_SPLIT_BYTES * RSK_HASH_SPLIT_BYTES : 0;
+
+	for (uint32_t at = 0;;) {
+		memset(a, 0xee, len + 1);
+		memset(b, 0xee, len + 1);
+		cr_assert_eq(rsk_hash_split(key, a, at, b, p, len),
+			     XXH3_64bits_withSecret(p, len, key->secret, RSK_SECRET_BYTES),
+			     "length %u, split at %u", len, at);
+		cr_assert_arr_eq(a, p, at);
+		cr_assert_arr_eq(b + at, p + at, len - at);
+		cr_assert(a[at] == 0xee && b[len] == 0xee, "length %u: one byte more", len);
+		if (at == most)
+			break;
+		/* The first and the last ones: there the parts meet in a stripe. */
+		at = at ? most : RSK_HASH_SPLIT_BYTES;
+	}
+}
+
+Test(hash, split_copy_is_hashed_as_a_whole)
+{
+	each_length(splits);
+}
+
 #if RSK_HASH_WIDE
 static void long_copies(uint64_t (*hash_copy)(const uint8_t *, void *, const void *, size_t),
 			const struct rsk_key *key, const uint8_t *p, uint32_t len)
@@ -75,14 +103,34 @@ static void long_copies(uint64_t (*hash_copy)(const uint8_t *, void *, const voi
 	cr_assert_eq(copy[len], 0xee, "length %u: one byte more", len);
 }
 
+static uint64_t avx2_split(const uint8_t *secret, void *dst, const void *src, size_t len)
+{
+	size_t split = len / 2 / RSK_HASH_SPLIT_BYTES * RSK_HASH_SPLIT_BYTES;
+	uint64_t hash = rsk_hash_split_avx2(secret, first, split, dst, src, len);
+
+	memcpy(dst, first, split);
+	return hash;
+}
+
+static uint64_t avx512_split(const uint8_t *secret, void *dst, const void *src, size_t len)
+{
+	size_t split = len / 2 / RSK_HASH_SPLIT_BYTES * RSK_HASH_SPLIT_BYTES;
+	uint64_t hash = rsk_hash_split_avx512(secret, first, split, dst, src, len);
+
+	memcpy(dst, first, split);
+	return hash;
+}
+
 static void avx2_copies(const struct rsk_key *key, const uint8_t *p, uint32_t len)
 {
 	long_copies(rsk_hash_copy_avx2, key, p, len);
+	long_copies(avx2_split, key, p, len);
 }
 
 static void avx512_copies(const struct rsk_key *key, const uint8_t *p, uint32_t len)
 {
 	long_copies(rsk_hash_copy_avx512, key, p, len);
+	long_copies(avx512_split, key, p, len);
 }
 
 static void avx2_is_xxh3(const struct rsk_key *key, const uint8_t *p, uint32_t len)
