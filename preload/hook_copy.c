@@ -8,10 +8,13 @@
 #define RSK_EXPORT_copy 1
 #include "export.h"
 #include "hook.h"
+#include "iovcur.h"
 
 /* sendfile() sends at most this much in one call. */
 #define RSK_RW_MAX_BYTES 0x7ffff000UL
-/* On the stack: no allocation, and two of them go through a ring while a third is read. */
+/* Told to the peer, and read under the stream's lock, at a time. */
+#define RSK_SENDFILE_ROUND_BYTES 65536
+/* What is not in the page cache is read outside of the lock: on the stack, no allocation. */
 #define RSK_SENDFILE_CHUNK_BYTES 16384
 
 /*
@@ -29,6 +32,66 @@ static bool rsk_sendfile_readable(int in)
 	return rsk_sys_fstat(in, &st) == 0 && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode));
 }
 
+struct rsk_file {
+	struct rsk_fill fill;
+	int fd;
+	off_t end; /* of the round */
+};
+
+/* Only from the page cache: it would sleep else. */
+static ssize_t rsk_file_read(struct rsk_fill *f, uint8_t *to, size_t len, size_t left)
+{
+	const struct rsk_file *file = (const struct rsk_file *)(const void *)f;
+	struct iovec iov = { to, len };
+
+	return rsk_sys_preadv2(file->fd, &iov, 1, file->end - (off_t)left, RWF_NOWAIT);
+}
+
+/* A call of sendfile(). */
+struct rsk_sendfile {
+	int out, in;
+	off_t *at; /* moves with what is sent */
+	size_t len, sent;
+};
+
+static void rsk_sendfile_moved(struct rsk_sendfile *c, ssize_t n)
+{
+	if (n <= 0)
+		return;
+	*c->at += n;
+	c->sent += (size_t)n;
+}
+
+/*
+ * A chunk that is read first and then sent. True: go on; false: *ret is what stopped it, 0: the file's end, or not all
+ * of the chunk went.
+ */
+static bool rsk_sendfile_chunk(struct rsk_sendfile *c, struct rsk_op *op, ssize_t *ret)
+{
+	char buf[RSK_SENDFILE_CHUNK_BYTES];
+	size_t want = c->len - c->sent;
+	struct iovec iov;
+	off_t real_at;
+	ssize_t got;
+
+	got = rsk_sys_pread(c->in, buf, want < sizeof(buf) ? want : sizeof(buf), *c->at);
+	*ret = got;
+	if (got <= 0)
+		return false;
+	iov = (struct iovec){ buf, (size_t)got };
+	*ret = rsk_op_send(op, &iov, 1, 0);
+	if (*ret == -RSK_EKERNEL) {
+		/* The stream has left: the rest, or all of it, by the kernel. */
+		real_at = *c->at;
+		*ret = rsk_real.sendfile(c->out, c->in, &real_at, c->len - c->sent);
+		rsk_sendfile_moved(c, *ret);
+		*ret = *ret < 0 ? -errno : 0;
+		return false;
+	}
+	rsk_sendfile_moved(c, *ret);
+	return *ret == got;
+}
+
 /*
  * Sends @len bytes of @in from *@at on. Returns what the application gets; *@at moves by as much.
  * Whatever stops it after the first byte (EAGAIN, a signal, an error, the end of the file) ends
@@ -36,47 +99,35 @@ static bool rsk_sendfile_readable(int in)
  */
 static ssize_t rsk_sendfile_ring(int out, int in, off_t *at, size_t len)
 {
-	char buf[RSK_SENDFILE_CHUNK_BYTES];
-	ssize_t sent = 0, got, ret = 0;
-	struct iovec iov;
-	off_t real_at;
+	struct rsk_sendfile c = { out, in, at, len, 0 };
+	struct rsk_file file = { { rsk_file_read, 1 }, in, 0 };
+	size_t round = 0;
+	ssize_t ret = 0;
 
 	RSK_SCOPE(s);
 	if (rsk_op_begin(&s.op, out, RSK_OP_SEND) == RSK_KERNEL) {
 		s.ret = rsk_real.sendfile(out, in, at, len);
 		return s.ret;
 	}
-	while ((size_t)sent < len) {
-		size_t want = len - (size_t)sent;
-
-		if (want > sizeof(buf))
-			want = sizeof(buf);
-		got = rsk_sys_pread(in, buf, want, *at);
-		if (got <= 0) {
-			ret = got;
-			break;
+	while (c.sent < len) {
+		/* A file that cannot be read so at all is not asked again. */
+		if (file.fill.rc == 1 || file.fill.rc == -EAGAIN || file.fill.rc == -ENOSYS) {
+			file.fill.rc = 1;
+			round = len - c.sent;
+			if (round > RSK_SENDFILE_ROUND_BYTES)
+				round = RSK_SENDFILE_ROUND_BYTES;
+			file.end = *at + (off_t)round;
+			ret = rsk_op_fill(&s.op, &file.fill, round);
+			rsk_sendfile_moved(&c, ret);
+			if (file.fill.rc == 1 && ret == (ssize_t)round)
+				continue;
+			if (file.fill.rc >= 0)
+				break;
 		}
-		iov = (struct iovec){ buf, (size_t)got };
-		ret = rsk_op_send(&s.op, &iov, 1, 0);
-		if (ret == -RSK_EKERNEL) {
-			/* The stream has left: the rest, or all of it, by the kernel. */
-			real_at = *at;
-			ret = rsk_real.sendfile(out, in, &real_at, len - (size_t)sent);
-			if (ret > 0) {
-				*at += ret;
-				sent += ret;
-			}
-			ret = ret < 0 ? -errno : 0;
-			break;
-		}
-		if (ret < 0)
-			break;
-		*at += ret;
-		sent += ret;
-		if (ret < got)
+		if (!rsk_sendfile_chunk(&c, &s.op, &ret))
 			break;
 	}
-	s.ret = sent ? sent : rsk_result(ret);
+	s.ret = c.sent ? (ssize_t)c.sent : rsk_result(ret);
 	return s.ret;
 }
 

@@ -187,6 +187,14 @@ ssize_t rsk_steady_send(int fd, const struct iovec *iov, int n, int flags);
 ssize_t rsk_steady_recv(int fd, const struct iovec *iov, int n, int flags);
 
 /*
+ * rsk_op_fill - send @len bytes (> 0) that @f reads straight into the ring. As rsk_op_send(), but what ends it may be
+ * @f: then f->rc is what ended it (0: no more to read; -ENOSYS: there is no ring now), and the count, or 0 or -errno,
+ * is of what went before. Else f->rc stays as it was.
+ */
+struct rsk_fill;
+ssize_t rsk_op_fill(struct rsk_op *op, struct rsk_fill *f, size_t len);
+
+/*
  * rsk_op_early - after RSK_KERNEL for a send: is it one that the engine makes all the same, since it is large and
  * blocks? Then rsk_op_send() is to be called, with the same arguments.
  */

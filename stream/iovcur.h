@@ -1,19 +1,44 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iovcur.h - a position in an iovec array. Pure; borrows the array. */
+/* iovcur.h - a position in an iovec array, or in something that is read as it is sent. Pure; borrows either. */
 #ifndef RSK_IOVCUR_H
 #define RSK_IOVCUR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/uio.h>
 
+/*
+ * What a slot's payload is read from, straight into its place. read(): up to @len bytes of what is @left; 0: it has
+ * ended; -errno: it cannot be had so, or now. Must not sleep: it is called under a lock.
+ */
+struct rsk_fill {
+	ssize_t (*read)(struct rsk_fill *f, uint8_t *to, size_t len, size_t left);
+	int rc; /* of the read that ended it: 0 or -errno; -ENOSYS: only a ring takes it so; else as it was */
+};
+
 struct rsk_iovcur {
-	const struct iovec *v;
+	union {
+		const struct iovec *v;
+		struct rsk_fill *fill; /* n is RSK_IOVCUR_FILL: there are no runs */
+	};
 	int n;	     /* entries left, the current one included */
 	size_t off;  /* into the current one */
 	size_t left; /* bytes left in all */
 };
+
+#define RSK_IOVCUR_FILL (-1)
+
+static inline void rsk_iovcur_init_fill(struct rsk_iovcur *c, struct rsk_fill *f, size_t len)
+{
+	*c = (struct rsk_iovcur){ .fill = f, .n = RSK_IOVCUR_FILL, .left = len };
+}
+
+static inline bool rsk_iovcur_fills(const struct rsk_iovcur *c)
+{
+	return c->n == RSK_IOVCUR_FILL;
+}
 
 static inline void rsk_iovcur_init(struct rsk_iovcur *c, const struct iovec *v, int n)
 {

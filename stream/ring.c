@@ -107,6 +107,27 @@ static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_
 	return 0;
 }
 
+/*
+ * Reads up to @len bytes into the payload of the slot at @at. It was laid out for @len: fewer may have another place.
+ * Returns how many, 0: there are no more, and @src has none left.
+ */
+static uint32_t fill_slot(struct rsk_iovcur *src, uint8_t *at, uint32_t len)
+{
+	uint8_t *to = at + rsk_slot_payload_off(len), *place;
+	ssize_t n = src->fill->read(src->fill, to, len, src->left);
+
+	if (n <= 0) {
+		src->fill->rc = (int)n;
+		src->left = 0;
+		return 0;
+	}
+	place = at + rsk_slot_payload_off((uint32_t)n);
+	if (place != to)
+		memmove(place, to, (size_t)n);
+	src->left -= (size_t)n;
+	return (uint32_t)n;
+}
+
 ssize_t rsk_ring_put_data(struct rsk_ring_tx *tx, const struct rsk_key *key, struct rsk_iovcur *src,
 			  size_t max)
 {
@@ -129,6 +150,11 @@ ssize_t rsk_ring_put_len(struct rsk_ring_tx *tx, const struct rsk_key *key, stru
 	if (rsk_iovcur_run(src, &from) >= len) {
 		payload = rsk_hash_copy(key, to, from, len);
 		rsk_iovcur_advance(src, len);
+	} else if (rsk_iovcur_fills(src)) {
+		head.len = fill_slot(src, at, len);
+		if (!head.len)
+			return 0;
+		payload = rsk_hash_payload(key, at + rsk_slot_payload_off(head.len), head.len);
 	} else {
 		rsk_iovcur_gather(src, to, len);
 		payload = rsk_hash_payload(key, to, len);
@@ -139,7 +165,7 @@ ssize_t rsk_ring_put_len(struct rsk_ring_tx *tx, const struct rsk_key *key, stru
 		return rc;
 	}
 	tx->data_end = tx->next;
-	return len;
+	return head.len;
 }
 
 int rsk_ring_put_command(struct rsk_ring_tx *tx, const struct rsk_key *key,

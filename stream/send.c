@@ -175,10 +175,18 @@ static ssize_t send_failed(ssize_t n, int flags)
 	return n;
 }
 
-ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags)
+/* Of a stream that is not joined. */
+static ssize_t send_early(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, int flags,
+			  bool first)
+{
+	if (rsk_iovcur_fills(cur))
+		return cur->fill->rc = -ENOSYS;
+	return rsk_early_send(s, fd, cur, flags & MSG_MORE, first);
+}
+
+static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 {
 	struct rsk_stream *s = op->s;
-	struct rsk_iovcur cur;
 	struct rsk_wait w __attribute__((cleanup(rsk_wait_end)));
 	bool dontwait;
 	size_t total = 0;
@@ -186,16 +194,6 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 	int fd = op->fd;
 
 	w.active = false;
-
-	if (!s)
-		return -EBADF;
-	if (flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN)) {
-		rsk_fd_leave(op->fd, flags & MSG_OOB ? RSK_REASON_OOB : RSK_REASON_ZEROCOPY);
-		return -RSK_EKERNEL;
-	}
-	rsk_iovcur_init(&cur, iov, iovcnt);
-	if (!cur.left)
-		return -RSK_EKERNEL; /* TCP sends nothing, but tells a pending error */
 	dontwait = (flags & MSG_DONTWAIT) || atomic_load(&s->nonblock);
 	for (;;) {
 		/* COLD with a link: it was joined, and left while we were at it. */
@@ -205,13 +203,13 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 			n = -EPIPE;
 			break;
 		}
-		n = joined ? rsk_stream_send_now(s, fd, &cur,
+		n = joined ? rsk_stream_send_now(s, fd, cur,
 						 flags & (MSG_MORE | MSG_DONTROUTE | MSG_CONFIRM)) :
-			     rsk_early_send(s, fd, &cur, flags & MSG_MORE, !total);
+			     send_early(s, fd, cur, flags, !total);
 		if (n > 0) {
 			w.spun = false;
 			total += (size_t)n;
-			if (!cur.left)
+			if (!cur->left)
 				break;
 			continue;
 		}
@@ -222,11 +220,11 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 		if (dontwait) {
 			rsk_stream_want_room(s);
 			/* Room may have come between the try and the wish. */
-			n = rsk_stream_send_now(s, fd, &cur, flags & MSG_MORE);
+			n = rsk_stream_send_now(s, fd, cur, flags & MSG_MORE);
 			if (n <= 0)
 				break;
 			total += (size_t)n;
-			if (!cur.left)
+			if (!cur->left)
 				break;
 			continue;
 		}
@@ -244,4 +242,30 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 		return (ssize_t)total;
 	}
 	return send_failed(n, flags);
+}
+
+ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags)
+{
+	struct rsk_iovcur cur;
+
+	if (!op->s)
+		return -EBADF;
+	if (flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN)) {
+		rsk_fd_leave(op->fd, flags & MSG_OOB ? RSK_REASON_OOB : RSK_REASON_ZEROCOPY);
+		return -RSK_EKERNEL;
+	}
+	rsk_iovcur_init(&cur, iov, iovcnt);
+	if (!cur.left)
+		return -RSK_EKERNEL; /* TCP sends nothing, but tells a pending error */
+	return send_loop(op, &cur, flags);
+}
+
+ssize_t rsk_op_fill(struct rsk_op *op, struct rsk_fill *f, size_t len)
+{
+	struct rsk_iovcur cur;
+
+	if (!op->s)
+		return -EBADF;
+	rsk_iovcur_init_fill(&cur, f, len);
+	return send_loop(op, &cur, 0);
 }

@@ -323,7 +323,7 @@ static ssize_t send_ring(struct rsk_tx *tx, struct rsk_iovcur *src)
 	while (src->left &&
 	       (n = sent(tx, rsk_ring_put_data(&tx->ring, &tx->key, src, src->left))) > 0)
 		total += n;
-	return total ? total : -EAGAIN;
+	return total || !src->left ? total : -EAGAIN;
 }
 
 ssize_t rsk_tx_send_whole(struct rsk_tx *tx, struct rsk_iovcur *src)
@@ -353,6 +353,8 @@ ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_companion *c, struct rsk_iovcu
 	default:
 		break;
 	}
+	if (rsk_iovcur_fills(src))
+		return src->fill->rc = -ENOSYS;
 	/* What was moved from may still have to be repeated, and that in order. */
 	if (undrained(tx))
 		return -EAGAIN;

@@ -83,7 +83,8 @@ static inline bool rsk_tx_steady(const struct rsk_tx *tx)
 
 /*
  * rsk_tx_send - as much of @src as goes now, in the right carrier. Bytes; -EAGAIN: none goes now;
- * other -errno: the companion's. @src advances. Flags go to the companion's send.
+ * other -errno: the companion's. @src advances. Flags go to the companion's send. Of what is read as it is sent: 0 when
+ * it has ended; -ENOSYS, also in its rc: not on the ring.
  */
 ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_companion *c, struct rsk_iovcur *src, int flags);
 

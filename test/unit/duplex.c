@@ -98,6 +98,50 @@ static size_t message_bytes(struct duplex *d)
 	}
 }
 
+/* A file, of which @len bytes are asked for; it may give fewer, end early, or fail. */
+struct file {
+	struct rsk_fill fill;
+	struct way *w;
+	uint64_t end;
+	size_t gave;
+};
+
+static ssize_t file_read(struct rsk_fill *f, uint8_t *to, size_t len, size_t left)
+{
+	struct file *file = (struct file *)(void *)f;
+	struct duplex *d = file->w->d;
+
+	if (chance(d, 3))
+		return chance(d, 50) ? 0 : -EIO;
+	if (chance(d, 20))
+		len = chance(d, 50) ? 1 + below(d, len) : 1 + below(d, len < 300 ? len : 300);
+	for (size_t i = 0; i < len; i++)
+		to[i] = dice_byte(file->w->id, file->end - left + i);
+	file->gave += len;
+	return (ssize_t)len;
+}
+
+static void do_send_file(struct way *w)
+{
+	struct duplex *d = w->d;
+	size_t len = message_bytes(d);
+	struct file file = { .fill = { file_read, 1 }, .w = w, .end = w->sent + len };
+	struct rsk_iovcur cur;
+	ssize_t n;
+
+	rsk_iovcur_init_fill(&cur, &file.fill, len);
+	n = rsk_tx_send(&w->tx, &w->at_tx.c, &cur, 0);
+	CHECK(d, n > 0 || n == -EAGAIN || (n == 0 && file.fill.rc != 1) || n == file.fill.rc,
+	      "send: %zd, the file said %d", n, file.fill.rc);
+	CHECK(d, file.fill.rc <= 0 || n < 0 || cur.left == len - (size_t)n,
+	      "%zd of %zu bytes sent, but %zu left", n, len, cur.left);
+	CHECK(d, d->config->breaks || file.gave == (n > 0 ? (size_t)n : 0),
+	      "%zd sent, %zu were read", n, file.gave);
+	if (n > 0)
+		w->sent += (uint64_t)n;
+	d->sums->file_bytes += n > 0 ? (uint64_t)n : 0;
+}
+
 static void do_send(struct way *w)
 {
 	struct duplex *d = w->d;
@@ -185,7 +229,9 @@ static void act_tx(struct way *w)
 		maybe_end(w);
 		break;
 	default:
-		if (!w->fin_asked)
+		if (!w->fin_asked && w->tx.state == RSK_TX_ONRING && chance(d, 25))
+			do_send_file(w);
+		else if (!w->fin_asked)
 			do_send(w);
 		else
 			rc = rsk_tx_serve(&w->tx, &w->at_tx.c);

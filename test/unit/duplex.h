@@ -33,8 +33,8 @@ struct duplex_sums {
 	uint64_t faults, bytes, ring_bytes, slots, laps,
 		restarts; /* restarts: rings that had one */
 	uint64_t promotions, demotions, leaves, resent_bytes, held_reads, breaks, resumes;
-	uint64_t peeks, counts, fins_on_ring, fins_on_tcp, repairs, retries, busy_leaves, doubts,
-		twice_bytes;
+	uint64_t peeks, counts, file_bytes, fins_on_ring, fins_on_tcp, repairs, retries,
+		busy_leaves, doubts, twice_bytes;
 };
 
 /* One run from start to both ends of stream; asserts all along. */

@@ -38,6 +38,7 @@ static void series(struct duplex_config config, uint32_t runs, uint64_t faults,
 	cr_assert_gt(sums->promotions, runs / 2);
 	cr_assert_gt(sums->demotions, runs / 4);
 	cr_assert_gt(sums->peeks, runs);
+	cr_assert_gt(sums->file_bytes, 100000);
 	if (config.fabric == DUPLEX_SHM)
 		cr_assert_gt(sums->counts, runs);
 	if (config.fabric == DUPLEX_SHM)
