@@ -182,7 +182,7 @@ class OutputTests(unittest.TestCase):
             rows_programs.memcaslap_figures("memcaslap: error\n")
 
     def test_limits_and_streams_read_alike(self):
-        self.assertEqual(rows_rsperf.gbit({"limit": "copy", "size_bytes": 1000, "per_s": 1e6}), 8)
+        self.assertEqual(rows_rsperf.gbit({"limit": "copy", "size_bytes": 1000, "rtt_ns": {"p50": 1000}}), 8)
         self.assertEqual(rows_rsperf.gbit({"out": {"gbit_per_s": 9}}), 9)
 
 

@@ -198,6 +198,13 @@ class Tests(unittest.TestCase):
         done = subprocess.run([RSPERF, "limit", "--copy", "-n", "20", "-s", "70001", "--warmup", "0", "--json"],
                               capture_output=True, text=True, timeout=LIMIT_S, check=True)
         self.assertEqual((json.loads(done.stdout)["count"], json.loads(done.stdout)["size_bytes"]), (20, 70001))
+        done = subprocess.run([RSPERF, "limit", "--copy", "--hash", "-t", "0.2", "-s", "70001", "--warmup", "0", "--json"],
+                              capture_output=True, text=True, timeout=LIMIT_S, check=True)
+        self.assertGreater(json.loads(done.stdout)["count"], 0)
+        self.assertTrue(json.loads(done.stdout)["hash"])
+        done = subprocess.run([RSPERF, "limit", "--futex", "--hash"], capture_output=True, text=True,
+                              timeout=LIMIT_S, check=False)
+        self.assertIn("--hash goes with --copy", done.stderr)
 
     def test_calls(self):
         for kind in ("udp", "local", "file"):

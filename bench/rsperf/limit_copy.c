@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The floor under throughput: bytes of another process, copied once by the kernel. */
+/*
+ * The floor under throughput: bytes of another process, copied once by the kernel. With --hash what a transfer without
+ * our own copies would cost: its owner hashes a message and tells, the other copies and hashes the copy, and answers;
+ * the owner, as a blocking sender, goes on then.
+ */
 #include <errno.h>
 #include <hdr_histogram.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,13 +16,61 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hash.h"
 #include "report.h"
 #include "rsperf.h"
 
 #define RSK_COPY_MARK 0x5a
+#define RSK_COPY_SEED 42
 
-static _Noreturn void rsk_copy_child(const struct rsk_opts *opts, uint8_t *from, int ready,
-				     pid_t parent)
+/* Between the two; a cache line for each writer. */
+struct rsk_copy_turns {
+	_Alignas(64) _Atomic uint32_t
+		told;  /* number of the message that is ready; its owner, release */
+	uint64_t hash; /* of it; written before told, read after it */
+	_Alignas(64) _Atomic uint32_t
+		taken; /* number of the newest one copied; its reader, release */
+};
+
+/* Each message another one: a copy of the one before would not pass for it. */
+static _Noreturn void rsk_copy_tell(const struct rsk_opts *opts, uint8_t *from,
+				    struct rsk_copy_turns *turns)
+{
+	struct rsk_key key;
+
+	rsk_key_init(&key, RSK_COPY_SEED);
+	for (uint32_t turn = 1;; turn++) {
+		from[opts->size_bytes / 2] = (uint8_t)turn;
+		turns->hash = rsk_hash_payload(&key, from, (uint32_t)opts->size_bytes);
+		atomic_store_explicit(&turns->told, turn, memory_order_release);
+		while (atomic_load_explicit(&turns->taken, memory_order_acquire) != turn)
+			;
+	}
+}
+
+static int rsk_copy_take(const struct rsk_opts *opts, const struct rsk_key *key, pid_t child,
+			 uint8_t *from, uint8_t *to, struct rsk_copy_turns *turns)
+{
+	struct iovec local = { to, (size_t)opts->size_bytes };
+	struct iovec remote = { from, (size_t)opts->size_bytes };
+	uint32_t turn = atomic_load_explicit(&turns->taken, memory_order_relaxed) + 1;
+	ssize_t n;
+
+	while (opts->hash && atomic_load_explicit(&turns->told, memory_order_acquire) != turn)
+		;
+	n = process_vm_readv(child, &local, 1, &remote, 1, 0);
+	if (n != (ssize_t)opts->size_bytes)
+		return n < 0 ? -errno : -EIO;
+	if (!opts->hash)
+		return 0;
+	if (rsk_hash_payload(key, to, (uint32_t)opts->size_bytes) != turns->hash)
+		return -EBADMSG;
+	atomic_store_explicit(&turns->taken, turn, memory_order_release);
+	return 0;
+}
+
+static _Noreturn void rsk_copy_child(const struct rsk_opts *opts, uint8_t *from,
+				     struct rsk_copy_turns *turns, int ready, pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent || rsk_pin_thread(opts, 1))
@@ -25,14 +78,17 @@ static _Noreturn void rsk_copy_child(const struct rsk_opts *opts, uint8_t *from,
 	memset(from, RSK_COPY_MARK, (size_t)opts->size_bytes); /* from here on its own pages */
 	if (write(ready, "", 1) != 1)
 		_exit(1);
+	if (opts->hash)
+		rsk_copy_tell(opts, from, turns);
 	for (;;)
 		pause();
 }
 
-static int rsk_copy_measure(const struct rsk_opts *opts, pid_t child, uint8_t *from, uint8_t *to)
+static int rsk_copy_measure(const struct rsk_opts *opts, pid_t child, uint8_t *from, uint8_t *to,
+			    struct rsk_copy_turns *turns)
 {
 	size_t size = (size_t)opts->size_bytes;
-	struct iovec local = { to, size }, remote = { from, size };
+	struct rsk_key key;
 	struct rsk_report r = { .opts = opts };
 	struct hdr_histogram *times = NULL;
 	uint64_t begun = rsk_now_ns(), now;
@@ -42,19 +98,18 @@ static int rsk_copy_measure(const struct rsk_opts *opts, pid_t child, uint8_t *f
 
 	if (hdr_init(1, 60 * (int64_t)RSK_NS_PER_S, 3, &times))
 		return -ENOMEM;
+	rsk_key_init(&key, RSK_COPY_SEED);
 	do {
-		ssize_t n = process_vm_readv(child, &local, 1, &remote, 1, 0);
-
-		if (n != (ssize_t)size) {
-			rc = n < 0 ? -errno : -EIO;
+		rc = rsk_copy_take(opts, &key, child, from, to, turns);
+		if (rc)
 			goto out;
-		}
 		now = rsk_now_ns();
 		if (begun >= from_ns)
 			hdr_record_value(times, (int64_t)(now - begun));
 		begun = now;
-	} while (opts->count ? (uint64_t)times->total_count < opts->count : now < until_ns);
-	if (to[0] != RSK_COPY_MARK || to[size - 1] != RSK_COPY_MARK) {
+	} while (opts->count ? (uint64_t)times->total_count < opts->count :
+			       now < until_ns || !times->total_count);
+	if (!opts->hash && (to[0] != RSK_COPY_MARK || to[size - 1] != RSK_COPY_MARK)) {
 		rc = -EBADMSG;
 		goto out;
 	}
@@ -71,32 +126,36 @@ int rsk_limit_copy(const struct rsk_opts *opts)
 	size_t size = (size_t)opts->size_bytes;
 	uint8_t *both =
 		mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct rsk_copy_turns *turns = mmap(NULL, sizeof(*turns), PROT_READ | PROT_WRITE,
+					    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t parent = getpid(), child;
 	int ready[2], rc;
 	char byte;
 
-	if (both == MAP_FAILED)
-		return -errno;
+	if (both == MAP_FAILED || turns == MAP_FAILED)
+		return -errno; /* and then this process ends */
 	if (pipe(ready) < 0) {
 		rc = -errno;
 		goto out_map;
 	}
 	child = fork();
 	if (child == 0)
-		rsk_copy_child(opts, both, ready[1], parent);
+		rsk_copy_child(opts, both, turns, ready[1], parent);
 	close(ready[1]);
 	if (child < 0) {
 		rc = -errno;
 		goto out_pipe;
 	}
 	memset(both + size, 0, size);
-	rc = read(ready[0], &byte, 1) == 1 ? rsk_copy_measure(opts, child, both, both + size) :
-					     -ECHILD;
+	rc = read(ready[0], &byte, 1) == 1 ?
+		     rsk_copy_measure(opts, child, both, both + size, turns) :
+		     -ECHILD;
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 out_pipe:
 	close(ready[0]);
 out_map:
 	munmap(both, 2 * size);
+	munmap(turns, sizeof(*turns));
 	return rc;
 }

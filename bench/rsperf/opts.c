@@ -119,6 +119,8 @@ static const struct rsk_option rsk_options[] = {
 	  "both sleep in epoll_wait() on an edge-triggered eventfd" },
 	{ "copy", 0, RSK_FOR_LIMIT, RSK_VALUE_CHOICE, RSK_AT(limit), RSK_LIMIT_COPY, NULL,
 	  "one copy of --size bytes out of the other process (process_vm_readv)" },
+	{ "hash", 0, RSK_FOR_LIMIT, RSK_VALUE_FLAG, RSK_AT(hash), 0, NULL,
+	  "--copy: the other process hashes each message first, this one its copy" },
 	{ "udp", 0, RSK_FOR_CALLS, RSK_VALUE_CHOICE, RSK_AT(calls), RSK_CALLS_UDP, NULL,
 	  "send() and recv() of 64 B over a UDP socket" },
 	{ "local", 0, RSK_FOR_CALLS, RSK_VALUE_CHOICE, RSK_AT(calls), RSK_CALLS_LOCAL, NULL,
@@ -446,6 +448,8 @@ int rsk_opts_parse_limit(struct rsk_opts *opts, int argc, char **argv)
 			"limit", "say --cacheline, --futex, --eventfd, --eventfd-epoll or --copy");
 	if (opts->size_bytes && opts->limit != RSK_LIMIT_COPY)
 		return rsk_opts_wrong("limit", "--size goes with --copy");
+	if (opts->hash && (opts->limit != RSK_LIMIT_COPY || opts->size_bytes > UINT32_MAX))
+		return rsk_opts_wrong("limit", "--hash goes with --copy, of less than 4G");
 	if (!opts->size_bytes)
 		opts->size_bytes = 1 << 20;
 	if (!opts->count && opts->time_s <= 0)

@@ -126,7 +126,8 @@ int rsk_report_client(const struct rsk_report *r)
 int rsk_report_limit(const struct rsk_report *r)
 {
 	if (r->opts->json) {
-		printf("{\"limit\":\"%s\",\"size_bytes\":%llu", rsk_limit_name(r->opts->limit),
+		printf("{\"limit\":\"%s\",\"hash\":%s,\"size_bytes\":%llu",
+		       rsk_limit_name(r->opts->limit), r->opts->hash ? "true" : "false",
 		       (unsigned long long)r->opts->size_bytes);
 		rsk_json_times(r, "rtt_ns");
 		rsk_json_cpu(r);

@@ -71,6 +71,7 @@ struct rsk_opts {
 	enum rsk_wait_kind wait;
 	enum rsk_flow flow;
 	bool nonblock;
+	bool hash; /* limit: of both ends, over what was copied */
 	bool verify;
 	bool one_off;
 	bool json;
