@@ -2,12 +2,9 @@
 /*
  * hook.h - the shape of every hook.
  *
- *	ssize_t rsk_hook_read(int fd, void *buf, size_t len)
+ *	static rsk_apart ssize_t rsk_hot_read(int fd, void *buf, size_t len)
  *	{
  *		struct iovec iov = { buf, len };
- *
- *		if (!rsk_hot(fd))
- *			return rsk_real.read(fd, buf, len);
  *
  *		RSK_SCOPE(s);
  *		if (!rsk_scope_recv(&s, fd, &iov, 1, 0))
@@ -15,6 +12,12 @@
  *		return s.ret;
  *	}
  *
+ *	ssize_t rsk_hook_read(int fd, void *buf, size_t len)
+ *	{
+ *		return rsk_hot(fd) ? rsk_hot_read(fd, buf, len) : rsk_real.read(fd, buf, len);
+ *	}
+ *
+ * What is not the engine's leaves by a jump: the hook itself needs no frame, since the part that does stands apart.
  * The scope ends its operation however the hook is left: by return or by a thread's cancellation
  * inside the real call or the engine's wait (all of preload/ and stream/ is compiled with
  * -fexceptions).
@@ -35,11 +38,14 @@
 
 #define rsk_unlikely(x) __builtin_expect(!!(x), 0)
 
+/* The part of a hook that works on a stream: its frame is not to be built for other calls. */
+#define rsk_apart __attribute__((noinline))
+
 /* The kernel's UIO_MAXIOV. */
 #define RSK_IOV_MAX 1024
 
 /* A real call that may make an fd of ours ready: rsk_kernel_acts. */
-#define rsk_acts(call) (rsk_kernel_acts++, (call))
+#define rsk_acts(call) (rsk_act(), (call))
 
 /* A stream for the engine. A cold fd costs the one load. */
 static inline bool rsk_hot(int fd)

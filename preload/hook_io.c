@@ -4,12 +4,10 @@
 #include "export.h"
 #include "hook.h"
 
-ssize_t rsk_hook_read(int fd, void *buf, size_t len)
+static rsk_apart ssize_t rsk_hot_read(int fd, void *buf, size_t len)
 {
 	struct iovec iov = { buf, len };
 
-	if (!rsk_hot(fd))
-		return rsk_real.read(fd, buf, len);
 	if (len == 0) /* the kernel does not ask the socket; recv() with 0 bytes does */
 		return 0;
 
@@ -19,18 +17,20 @@ ssize_t rsk_hook_read(int fd, void *buf, size_t len)
 	return s.ret;
 }
 
+ssize_t rsk_hook_read(int fd, void *buf, size_t len)
+{
+	return rsk_hot(fd) ? rsk_hot_read(fd, buf, len) : rsk_real.read(fd, buf, len);
+}
+
 ssize_t rsk_hook___read_chk(int fd, void *buf, size_t len, size_t room)
 {
 	rsk_chk_room(len, room);
 	return rsk_hook_read(fd, buf, len);
 }
 
-ssize_t rsk_hook_write(int fd, const void *buf, size_t len)
+static rsk_apart ssize_t rsk_hot_write(int fd, const void *buf, size_t len)
 {
 	struct iovec iov = { (void *)buf, len };
-
-	if (!rsk_hot(fd))
-		return rsk_acts(rsk_real.write(fd, buf, len));
 
 	RSK_SCOPE(s);
 	if (!rsk_scope_send(&s, fd, &iov, 1, 0))
@@ -38,9 +38,14 @@ ssize_t rsk_hook_write(int fd, const void *buf, size_t len)
 	return s.ret;
 }
 
-ssize_t rsk_hook_readv(int fd, const struct iovec *iov, int n)
+ssize_t rsk_hook_write(int fd, const void *buf, size_t len)
 {
-	if (!rsk_hot(fd) || !rsk_iov_valid(iov, (size_t)n))
+	return rsk_hot(fd) ? rsk_hot_write(fd, buf, len) : rsk_acts(rsk_real.write(fd, buf, len));
+}
+
+static rsk_apart ssize_t rsk_hot_readv(int fd, const struct iovec *iov, int n)
+{
+	if (!rsk_iov_valid(iov, (size_t)n))
 		return rsk_real.readv(fd, iov, n);
 	if (rsk_iov_bytes(iov, (size_t)n) == 0)
 		return 0;
@@ -51,9 +56,14 @@ ssize_t rsk_hook_readv(int fd, const struct iovec *iov, int n)
 	return s.ret;
 }
 
-ssize_t rsk_hook_writev(int fd, const struct iovec *iov, int n)
+ssize_t rsk_hook_readv(int fd, const struct iovec *iov, int n)
 {
-	if (!rsk_hot(fd) || !rsk_iov_valid(iov, (size_t)n))
+	return rsk_hot(fd) ? rsk_hot_readv(fd, iov, n) : rsk_real.readv(fd, iov, n);
+}
+
+static rsk_apart ssize_t rsk_hot_writev(int fd, const struct iovec *iov, int n)
+{
+	if (!rsk_iov_valid(iov, (size_t)n))
 		return rsk_acts(rsk_real.writev(fd, iov, n));
 	if (rsk_iov_bytes(iov, (size_t)n) == 0)
 		return 0;
@@ -62,6 +72,11 @@ ssize_t rsk_hook_writev(int fd, const struct iovec *iov, int n)
 	if (!rsk_scope_send(&s, fd, iov, n, 0))
 		s.ret = rsk_real.writev(fd, iov, n);
 	return s.ret;
+}
+
+ssize_t rsk_hook_writev(int fd, const struct iovec *iov, int n)
+{
+	return rsk_hot(fd) ? rsk_hot_writev(fd, iov, n) : rsk_acts(rsk_real.writev(fd, iov, n));
 }
 
 /*

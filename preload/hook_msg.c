@@ -92,17 +92,21 @@ static void rsk_rights_after_recv(const struct msghdr *msg)
 
 /* ---- receive ---- */
 
-ssize_t rsk_hook_recv(int fd, void *buf, size_t len, int flags)
+static rsk_apart ssize_t rsk_hot_recv(int fd, void *buf, size_t len, int flags)
 {
 	struct iovec iov = { buf, len };
-
-	if (!rsk_hot(fd) || rsk_recv_is_real(flags))
-		return rsk_real.recv(fd, buf, len, flags);
 
 	RSK_SCOPE(s);
 	if (!rsk_scope_recv(&s, fd, &iov, 1, flags))
 		s.ret = rsk_real.recv(fd, buf, len, flags);
 	return s.ret;
+}
+
+ssize_t rsk_hook_recv(int fd, void *buf, size_t len, int flags)
+{
+	if (!rsk_hot(fd) || rsk_recv_is_real(flags))
+		return rsk_real.recv(fd, buf, len, flags);
+	return rsk_hot_recv(fd, buf, len, flags);
 }
 
 ssize_t rsk_hook___recv_chk(int fd, void *buf, size_t len, size_t room, int flags)
@@ -124,19 +128,24 @@ static ssize_t rsk_no_name(ssize_t ret, const void *addr, socklen_t *addr_len)
 	return ret;
 }
 
-ssize_t rsk_hook_recvfrom(int fd, void *buf, size_t len, int flags, __SOCKADDR_ARG addr,
-			  socklen_t *addr_len)
+static rsk_apart ssize_t rsk_hot_recvfrom(int fd, void *buf, size_t len, int flags,
+					  __SOCKADDR_ARG addr, socklen_t *addr_len)
 {
 	struct iovec iov = { buf, len };
-
-	if (!rsk_hot(fd) || rsk_recv_is_real(flags))
-		return rsk_real.recvfrom(fd, buf, len, flags, addr, addr_len);
 
 	RSK_SCOPE(s);
 	if (rsk_scope_recv(&s, fd, &iov, 1, flags))
 		return rsk_no_name(s.ret, addr.__sockaddr__, addr_len);
 	s.ret = rsk_real.recvfrom(fd, buf, len, flags, addr, addr_len);
 	return s.ret;
+}
+
+ssize_t rsk_hook_recvfrom(int fd, void *buf, size_t len, int flags, __SOCKADDR_ARG addr,
+			  socklen_t *addr_len)
+{
+	if (!rsk_hot(fd) || rsk_recv_is_real(flags))
+		return rsk_real.recvfrom(fd, buf, len, flags, addr, addr_len);
+	return rsk_hot_recvfrom(fd, buf, len, flags, addr, addr_len);
 }
 
 ssize_t rsk_hook___recvfrom_chk(int fd, void *buf, size_t len, size_t room, int flags,
@@ -243,11 +252,11 @@ int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 
 /* ---- send ---- */
 
-ssize_t rsk_hook_send(int fd, const void *buf, size_t len, int flags)
+static rsk_apart ssize_t rsk_hot_send(int fd, const void *buf, size_t len, int flags)
 {
 	struct iovec iov = { (void *)buf, len };
 
-	if (!rsk_hot(fd) || rsk_send_is_real(fd, flags))
+	if (rsk_send_is_real(fd, flags))
 		return rsk_acts(rsk_real.send(fd, buf, len, flags));
 
 	RSK_SCOPE(s);
@@ -256,13 +265,19 @@ ssize_t rsk_hook_send(int fd, const void *buf, size_t len, int flags)
 	return s.ret;
 }
 
-ssize_t rsk_hook_sendto(int fd, const void *buf, size_t len, int flags, __CONST_SOCKADDR_ARG addr,
-			socklen_t addr_len)
+ssize_t rsk_hook_send(int fd, const void *buf, size_t len, int flags)
+{
+	return rsk_hot(fd) ? rsk_hot_send(fd, buf, len, flags) :
+			     rsk_acts(rsk_real.send(fd, buf, len, flags));
+}
+
+static rsk_apart ssize_t rsk_hot_sendto(int fd, const void *buf, size_t len, int flags,
+					__CONST_SOCKADDR_ARG addr, socklen_t addr_len)
 {
 	struct iovec iov = { (void *)buf, len };
 
 	/* A connected TCP socket does not look at the address, only at its length. */
-	if (!rsk_hot(fd) || (addr.__sockaddr__ && addr_len > sizeof(struct sockaddr_storage)) ||
+	if ((addr.__sockaddr__ && addr_len > sizeof(struct sockaddr_storage)) ||
 	    rsk_send_is_real(fd, flags))
 		return rsk_acts(rsk_real.sendto(fd, buf, len, flags, addr, addr_len));
 
@@ -272,10 +287,16 @@ ssize_t rsk_hook_sendto(int fd, const void *buf, size_t len, int flags, __CONST_
 	return s.ret;
 }
 
-ssize_t rsk_hook_sendmsg(int fd, const struct msghdr *msg, int flags)
+ssize_t rsk_hook_sendto(int fd, const void *buf, size_t len, int flags, __CONST_SOCKADDR_ARG addr,
+			socklen_t addr_len)
 {
-	rsk_rights_before_send(msg);
-	if (!rsk_hot(fd) || !rsk_msg_valid(msg, flags) || rsk_send_is_real(fd, flags))
+	return rsk_hot(fd) ? rsk_hot_sendto(fd, buf, len, flags, addr, addr_len) :
+			     rsk_acts(rsk_real.sendto(fd, buf, len, flags, addr, addr_len));
+}
+
+static rsk_apart ssize_t rsk_hot_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	if (!rsk_msg_valid(msg, flags) || rsk_send_is_real(fd, flags))
 		return rsk_acts(rsk_real.sendmsg(fd, msg, flags));
 	if (msg->msg_controllen) {
 		/* kTLS record types, transmit times, marks: the kernel's to obey or to refuse. */
@@ -287,6 +308,13 @@ ssize_t rsk_hook_sendmsg(int fd, const struct msghdr *msg, int flags)
 	if (!rsk_scope_send(&s, fd, msg->msg_iov, (int)msg->msg_iovlen, flags))
 		s.ret = rsk_real.sendmsg(fd, msg, flags);
 	return s.ret;
+}
+
+ssize_t rsk_hook_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	rsk_rights_before_send(msg);
+	return rsk_hot(fd) ? rsk_hot_sendmsg(fd, msg, flags) :
+			     rsk_acts(rsk_real.sendmsg(fd, msg, flags));
 }
 
 /* An error after the first message ends the call; so does a message that went out in part. */

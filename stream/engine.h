@@ -160,6 +160,24 @@ struct rsk_op {
 extern __thread uint32_t rsk_kernel_acts;
 
 /*
+ * The same, for who keeps or compares it. What this thread did before anybody of its process did so is not counted, and
+ * need not be: nobody has an older count to compare with. (A count kept by another process of the family, or by another
+ * thread, is of other acts anyway; where it is equal by chance, the kernel's news are told a moment later.)
+ */
+static inline uint32_t rsk_acts_so_far(void)
+{
+	if (__builtin_expect(!atomic_load_explicit(&rsk_fdtab.acts_count, memory_order_relaxed), 0))
+		atomic_store_explicit(&rsk_fdtab.acts_count, true, memory_order_relaxed);
+	return rsk_kernel_acts;
+}
+
+static inline void rsk_act(void)
+{
+	if (__builtin_expect(atomic_load_explicit(&rsk_fdtab.acts_count, memory_order_relaxed), 0))
+		rsk_kernel_acts++;
+}
+
+/*
  * rsk_op_begin - may the kernel carry this call, or must the engine?
  * RSK_KERNEL: make the real call, then rsk_op_end() with its result (also -1). RSK_ENGINE: call the
  * matching rsk_op_*() below, then rsk_op_end(). @op is always initialised and always to be ended.

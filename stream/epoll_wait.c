@@ -317,7 +317,7 @@ static bool kernel_is_due(struct rsk_epoll *e)
 {
 	uint64_t now;
 
-	if (e->kernel_idle < KERNEL_IDLE || e->kernel_acts != rsk_kernel_acts)
+	if (e->kernel_idle < KERNEL_IDLE || e->kernel_acts != rsk_acts_so_far())
 		return true;
 	now = rsk_now_ns();
 	if (now - e->kernel_ns < KERNEL_AGAIN_NS)
@@ -333,7 +333,7 @@ static int ask_kernel(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 	int n = 0;
 
 	if (max > 0 && kernel_is_due(e)) {
-		e->kernel_acts = rsk_kernel_acts;
+		e->kernel_acts = rsk_acts_so_far();
 		n = rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
 		e->kernel_idle = n ? 0 : e->kernel_idle + (e->kernel_idle < KERNEL_IDLE);
 	}

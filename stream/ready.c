@@ -84,7 +84,7 @@ static void note_quiet(struct rsk_stream *s, int kernel)
 	}
 	if (s->quiet_looks < QUIET_LOOKS && ++s->quiet_looks < QUIET_LOOKS)
 		return;
-	s->quiet_acts = rsk_kernel_acts;
+	s->quiet_acts = rsk_acts_so_far();
 	s->quiet_ns = rsk_now_ns();
 }
 
@@ -93,7 +93,7 @@ bool rsk_stream_poll_rings(struct rsk_stream *s, short events, uint64_t now_ns, 
 	bool quiet;
 
 	rsk_lock(&s->rx_lock);
-	quiet = s->quiet_looks == QUIET_LOOKS && s->quiet_acts == rsk_kernel_acts &&
+	quiet = s->quiet_looks == QUIET_LOOKS && s->quiet_acts == rsk_acts_so_far() &&
 		now_ns - s->quiet_ns < QUIET_NS;
 	rsk_unlock(&s->rx_lock);
 	return quiet && poll_steady(s, events, revents);
