@@ -16,6 +16,13 @@
 #define SWEEP_NS UINT64_C(1000000000)
 
 /*
+ * So many records are used in turn while half of them are free, before the next so many are touched: short streams,
+ * one after the other, find records whose lines the processor still has.
+ */
+#define WINDOW 256u
+_Static_assert(RSK_STATS_STREAMS % WINDOW == 0 && WINDOW % 64 == 0, "whole windows of whole words");
+
+/*
  * This process's view.  Set by init and fork, else only read; seg is shared with what
  * this process forks, the rest is private.
  */
@@ -208,20 +215,32 @@ void rsk_stats_forked(void)
 
 /* --- streams ----------------------------------------------------------------------------- */
 
-/* Takes the next free bit at or behind the cursor.  Returns the record's number or -1. */
-static int busy_take(struct rsk_stats_header *h)
+/* Where the search goes on that has come to the @end of a window. */
+static __attribute__((noinline)) uint32_t window_next(struct rsk_stats_header *h, uint32_t end)
 {
-	uint32_t start = __atomic_load_n(&h->cursor, __ATOMIC_RELAXED) % RSK_STATS_STREAMS;
+	unsigned int busy = 0;
+
+	for (uint32_t w = (end - WINDOW) / 64; w < end / 64; w++)
+		busy += (unsigned int)__builtin_popcountll(
+			__atomic_load_n(&h->busy[w], __ATOMIC_RELAXED));
+	return busy <= WINDOW / 2 ? end - WINDOW : end % RSK_STATS_STREAMS;
+}
+
+/* @number was taken: the search goes on behind it, or at the start of its window. */
+static inline void cursor_set(struct rsk_stats_header *h, uint32_t number)
+{
+	uint32_t next = number + 1;
+
+	if (__builtin_expect(next % WINDOW == 0, 0))
+		next = window_next(h, next);
+	__atomic_store_n(&h->cursor, next, __ATOMIC_RELAXED);
+}
+
+/* The next free bit at or behind @start is taken. Returns the record's number or -1. */
+static __attribute__((noinline)) int busy_search(struct rsk_stats_header *h, uint32_t start)
+{
 	const unsigned int words = RSK_STATS_STREAMS / 64;
 
-	/* The usual one: it is the next. */
-	uint64_t next = UINT64_C(1) << start % 64, *at = &h->busy[start / 64];
-
-	if (!(__atomic_load_n(at, __ATOMIC_RELAXED) & next) &&
-	    !(__atomic_fetch_or(at, next, __ATOMIC_ACQ_REL) & next)) {
-		__atomic_store_n(&h->cursor, (start + 1) % RSK_STATS_STREAMS, __ATOMIC_RELAXED);
-		return (int)start;
-	}
 	/* One round more than there are words: the first is looked at in two parts. */
 	for (unsigned int i = 0; i <= words; i++) {
 		unsigned int w = (start / 64 + i) % words;
@@ -243,12 +262,26 @@ static int busy_take(struct rsk_stats_header *h)
 				    bit &
 			    1)
 				continue;
-			__atomic_store_n(&h->cursor, (w * 64 + bit + 1) % RSK_STATS_STREAMS,
-					 __ATOMIC_RELAXED);
+			cursor_set(h, w * 64 + bit);
 			return (int)(w * 64 + bit);
 		}
 	}
 	return -1;
+}
+
+/* The same from the cursor on. */
+static int busy_take(struct rsk_stats_header *h)
+{
+	uint32_t start = __atomic_load_n(&h->cursor, __ATOMIC_RELAXED) % RSK_STATS_STREAMS;
+	uint64_t next = UINT64_C(1) << start % 64, *at = &h->busy[start / 64];
+
+	/* The usual one: it is the next. */
+	if (__builtin_expect((__atomic_load_n(at, __ATOMIC_RELAXED) & next) ||
+				     (__atomic_fetch_or(at, next, __ATOMIC_ACQ_REL) & next),
+			     0))
+		return busy_search(h, start);
+	cursor_set(h, start);
+	return (int)start;
 }
 
 static void busy_drop(struct rsk_stats_header *h, unsigned int number)

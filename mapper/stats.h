@@ -47,8 +47,9 @@ void rsk_stats_fini(void);
 
 /*
  * A record for a stream, state open, reason not-earned, both carriers TCP. @tuple: what is known of it; NULL: nothing.
- * Takes one never used, else that of a closed stream (those opened longest ago come
- * first, as the search goes round), else one whose process has died.  Never NULL.
+ * Takes one never used or that of a closed stream (those opened longest ago come first,
+ * as the search goes round in a window of few, and moves on when half of those are open),
+ * else one whose process has died.  Never NULL.
  */
 struct rsk_stats_stream *rsk_stats_stream_get(const struct rsk_tuple *tuple, uint64_t now_ns);
 

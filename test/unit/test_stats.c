@@ -153,6 +153,8 @@ Test(stats, all_records_and_one_more)
 	validate();
 }
 
+#define WINDOW 256u /* stats.c */
+
 Test(stats, closed_records_come_last_and_in_order)
 {
 	struct rsk_stats_stream *first = stream(0, 0), *second = stream(1, 1);
@@ -160,16 +162,37 @@ Test(stats, closed_records_come_last_and_in_order)
 
 	rsk_stats_stream_put(second, 2);
 	rsk_stats_stream_put(first, 3);
-	/* As long as there are some never used, what has been closed stays to be seen. */
-	for (unsigned int i = 2; i < RSK_STATS_STREAMS; i++) {
+	/* What has been closed stays to be seen until the window is gone round. */
+	for (unsigned int i = 2; i < WINDOW; i++) {
 		struct rsk_stats_stream *s = stream(i, i);
 
 		cr_assert(s != first && s != second, "stream %u", i);
 		rsk_stats_stream_put(s, i);
 	}
-	cr_assert_eq(seg->header.high_water, RSK_STATS_STREAMS);
 	cr_assert_eq(stream(1, 1), first);
 	cr_assert_eq(stream(1, 1), second);
+	/* Half of it is open: for the rest there is another one. */
+	for (unsigned int i = 2; i < WINDOW; i++) {
+		struct rsk_stats_stream *s = stream(i, i);
+
+		if (i > WINDOW / 2)
+			rsk_stats_stream_put(s, i);
+	}
+	cr_assert_eq(seg->header.high_water, WINDOW);
+	for (unsigned int i = 0; i < WINDOW; i++)
+		rsk_stats_stream_put(stream(i, i), i);
+	cr_assert_eq(seg->header.high_water, 2 * WINDOW);
+	cr_assert_eq(stream(1, 1), &seg->stream[WINDOW]);
+	validate();
+}
+
+Test(stats, windows_that_are_full_are_passed_by)
+{
+	const struct rsk_stats_segment *seg = rsk_stats_segment();
+
+	for (unsigned int i = 0; i < RSK_STATS_STREAMS; i++)
+		cr_assert_eq(stream(i, i), &seg->stream[i]);
+	cr_assert_eq(seg->header.high_water, RSK_STATS_STREAMS);
 	validate();
 }
 
