@@ -30,6 +30,15 @@ uint64_t rsk_hash_copy(const struct rsk_key *key, void *dst, const void *src, ui
 	return 0;
 }
 
+uint64_t rsk_hash_split(const struct rsk_key *key, void *first, uint32_t split, void *rest,
+			const void *src, uint32_t len)
+{
+	(void)key;
+	memcpy(first, src, split);
+	memcpy((uint8_t *)rest + split, (const uint8_t *)src + split, len - split);
+	return 0;
+}
+
 uint64_t rsk_hash_slot(const struct rsk_key *key, const struct rsk_slot_head *head,
 		       uint64_t payload_hash)
 {

@@ -103,35 +103,30 @@ int rsk_hook_shutdown(int fd, int how)
 	X(SOL_SOCKET, SO_TIMESTAMPING_NEW, true, MESSAGES)                                         \
 	X(SOL_SOCKET, SO_PEEK_OFF, false, MESSAGES)
 
-static void rsk_opt_before(int fd, int level, int name, const void *val, socklen_t len)
-{
-	enum rsk_reason why;
-	bool when;
-
 #define RSK_OPT(level, name) ((uint64_t)(uint32_t)(level) << 32 | (uint32_t)(name))
-#define X(opt_level, opt_name, opt_when, opt_why)                                                  \
-	case RSK_OPT(opt_level, opt_name):                                                         \
-		when = opt_when;                                                                   \
-		why = RSK_REASON_##opt_why;                                                        \
-		break;
-	/* Each call of setsockopt() comes by here: no table to be gone through. */
-	switch (RSK_OPT(level, name)) {
-		RSK_OPT_LEAVES(X)
-	default:
-		return;
-	}
-#undef X
+
+static void rsk_opt_leaves(int fd, bool when, enum rsk_reason why, const void *val, socklen_t len)
+{
 	if (!when || !rsk_readable(val) || len < sizeof(int) || *(const int *)val != 0)
 		rsk_fd_refuse(fd, why);
 }
 
-int rsk_hook_setsockopt(int fd, int level, int name, const void *val, socklen_t len)
+/* An option of the table, or one that is kept in mind: once it is set. */
+static rsk_apart int rsk_known_setsockopt(int fd, int level, int name, const void *val,
+					  socklen_t len)
 {
 	int ret;
 
-	if ((level != SOL_SOCKET && level != SOL_TCP) || !rsk_live())
-		return rsk_real.setsockopt(fd, level, name, val, len);
-	rsk_opt_before(fd, level, name, val, len);
+#define X(opt_level, opt_name, opt_when, opt_why)                                                  \
+	case RSK_OPT(opt_level, opt_name):                                                         \
+		rsk_opt_leaves(fd, opt_when, RSK_REASON_##opt_why, val, len);                      \
+		break;
+	switch (RSK_OPT(level, name)) {
+		RSK_OPT_LEAVES(X)
+	default:
+		break;
+	}
+#undef X
 	ret = rsk_real.setsockopt(fd, level, name, val, len);
 	if (ret == 0 && level == SOL_SOCKET && name == SO_RCVLOWAT && rsk_known(fd))
 		rsk_fd_set_rcvlowat(fd, *(const int *)val);
@@ -142,6 +137,24 @@ int rsk_hook_setsockopt(int fd, int level, int name, const void *val, socklen_t 
 			rsk_fd_set_patience(fd, false, *(const long *)val < 0);
 	}
 	return ret;
+}
+
+int rsk_hook_setsockopt(int fd, int level, int name, const void *val, socklen_t len)
+{
+	if (!rsk_live())
+		return rsk_real.setsockopt(fd, level, name, val, len);
+		/* Each call comes by here: no table to be gone through. */
+#define X(opt_level, opt_name, opt_when, opt_why) case RSK_OPT(opt_level, opt_name):
+	switch (RSK_OPT(level, name)) {
+		RSK_OPT_LEAVES(X)
+	case RSK_OPT(SOL_SOCKET, SO_RCVLOWAT):
+	case RSK_OPT(SOL_SOCKET, SO_RCVTIMEO):
+	case RSK_OPT(SOL_SOCKET, SO_SNDTIMEO):
+		return rsk_known_setsockopt(fd, level, name, val, len);
+	default:
+		return rsk_real.setsockopt(fd, level, name, val, len);
+	}
+#undef X
 }
 
 int rsk_hook_getsockopt(int fd, int level, int name, void *val, socklen_t *len)

@@ -148,7 +148,7 @@ struct rsk_op {
 	struct rsk_stream *s; /* pinned until rsk_op_end() */
 	int fd;
 	uint8_t kind;	 /* enum rsk_op_kind */
-	uint8_t counted; /* the stream counts this thread as inside a plain kernel wait */
+	uint8_t counted; /* the stream counts this thread as inside a plain kernel wait: where, op.c */
 	uint8_t peek; /* MSG_PEEK: the bytes do not count as consumed; set by the hook after begin */
 };
 

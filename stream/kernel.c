@@ -112,7 +112,7 @@ static int kernel_tx_pos(struct rsk_companion *c, uint64_t *pos)
 	struct rsk_stream *s = ((struct rsk_kernel_companion *)c)->s;
 	int rc;
 
-	if (atomic_load(&s->tx_plain))
+	if (rsk_stream_plain(s, true))
 		return -EAGAIN;
 	rc = rsk_kernel_written(c->fd, s->connecting_side, pos);
 	if (rc < 0)
@@ -127,7 +127,7 @@ static int kernel_rx_pos(struct rsk_companion *c, uint64_t *pos)
 	struct tcp_info a, b;
 	int inq, rc;
 
-	if (atomic_load(&s->rx_plain))
+	if (rsk_stream_plain(s, false))
 		return -EAGAIN;
 	for (int i = 0; i < POSITION_TRIES; i++) {
 		rc = tcp_info(c->fd, &a);

@@ -14,14 +14,35 @@ static uint64_t bytes_moved(const struct rsk_stream *s)
 	       atomic_load_explicit(&s->tcp_tx, memory_order_relaxed);
 }
 
-static _Atomic(uint32_t) *plain_count(struct rsk_op *op)
+/* rsk_op.counted */
+enum {
+	IN_LIFE = 1,
+	APART = 2
+};
+
+static uint32_t plain_shift(const struct rsk_op *op)
+{
+	return op->kind == RSK_OP_RECV ? RSK_PLAIN_RX_SHIFT : RSK_PLAIN_TX_SHIFT;
+}
+
+static uint64_t plain_one(const struct rsk_op *op)
+{
+	return UINT64_C(1) << plain_shift(op);
+}
+
+static _Atomic(uint32_t) *plain_apart(const struct rsk_op *op)
 {
 	return op->kind == RSK_OP_RECV ? &op->s->rx_plain : &op->s->tx_plain;
 }
 
+static bool is_due(const struct rsk_stream *s)
+{
+	return rsk_stream_work(s) >= atomic_load_explicit(&s->step_work, memory_order_relaxed);
+}
+
 void rsk_join_due(struct rsk_stream *s, int fd)
 {
-	if (rsk_stream_work(s) >= atomic_load_explicit(&s->step_work, memory_order_relaxed))
+	if (is_due(s))
 		rsk_join_step(s, fd);
 }
 
@@ -43,12 +64,12 @@ static __attribute__((noinline)) int begin_candidate(struct rsk_op *op, struct r
 	if (rsk_stream_phase(s) == RSK_PHASE_JOINED)
 		return RSK_ENGINE;
 	/* Add, look again: pairs with the joiner's phase, look at the count (kernel.c); all of it seq_cst. */
-	atomic_fetch_add(plain_count(op), 1);
+	atomic_fetch_add(plain_apart(op), 1);
 	if (atomic_load(&s->phase) == RSK_PHASE_JOINED) {
-		atomic_fetch_sub(plain_count(op), 1);
+		atomic_fetch_sub(plain_apart(op), 1);
 		return RSK_ENGINE;
 	}
-	op->counted = 1;
+	op->counted = APART;
 	return RSK_KERNEL;
 }
 
@@ -62,15 +83,44 @@ static __attribute__((noinline)) int begin_slow(struct rsk_op *op, int fd)
 	return s ? begin_candidate(op, s) : RSK_KERNEL;
 }
 
+/* The usual candidate, the entry was @w: pinned and counted at once, then looked at again as above. */
+static __attribute__((noinline)) int begin_plain(struct rsk_op *op, struct rsk_stream *s,
+						 uintptr_t w)
+{
+	uint64_t one = plain_one(op), n = atomic_load_explicit(&s->life, memory_order_relaxed);
+	uint32_t phase;
+
+	do
+		if (!(uint32_t)n || (uint16_t)(n >> plain_shift(op)) == UINT16_MAX)
+			return begin_slow(op, op->fd);
+	while (!atomic_compare_exchange_weak(&s->life, &n, n + one + 1));
+	phase = atomic_load(&s->phase);
+	if (__builtin_expect(rsk_fd_word(op->fd) != w || phase == RSK_PHASE_COLD, 0)) {
+		rsk_stream_unpin_by(s, one + 1);
+		return begin_slow(op, op->fd);
+	}
+	if (phase == RSK_PHASE_JOINED || is_due(s)) {
+		atomic_fetch_sub(&s->life, one);
+		return begin_candidate(op, s);
+	}
+	op->s = s;
+	op->counted = IN_LIFE;
+	return RSK_KERNEL;
+}
+
 int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
 {
 	uintptr_t w = rsk_fd_word(fd);
 	struct rsk_stream *s = rsk_fd_object(w);
 
 	*op = (struct rsk_op){ .fd = fd, .kind = (uint8_t)kind };
+	if (__builtin_expect((w & RSK_FD_MASK) != RSK_FD_HOT || w == RSK_FD_OWN, 0))
+		return begin_slow(op, fd);
+	/* Before the pin it may be another stream's phase: no more than a hint. */
+	if (rsk_stream_phase(s) != RSK_PHASE_JOINED && kind != RSK_OP_CTL)
+		return begin_plain(op, s, w);
 	/* The usual one: the entry is still the same after the pin. */
-	if (__builtin_expect((w & RSK_FD_MASK) == RSK_FD_HOT && w != RSK_FD_OWN, 1) &&
-	    rsk_stream_pin(s)) {
+	if (rsk_stream_pin(s)) {
 		if (__builtin_expect(rsk_fd_word(fd) == w, 1)) {
 			if (rsk_stream_phase(s) != RSK_PHASE_JOINED)
 				return begin_candidate(op, s);
@@ -84,17 +134,23 @@ int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
 
 void rsk_op_uncount(struct rsk_op *op)
 {
-	if (op->counted)
-		atomic_fetch_sub(plain_count(op), 1);
+	if (op->counted == IN_LIFE)
+		atomic_fetch_sub(&op->s->life, plain_one(op));
+	else if (op->counted)
+		atomic_fetch_sub(plain_apart(op), 1);
 	op->counted = 0;
 }
 
 void rsk_op_moved(struct rsk_stream *s, int fd, uint64_t n)
 {
-	uint64_t calls = atomic_fetch_add_explicit(&s->calls, 1, memory_order_relaxed) + 1;
+	uint64_t calls = atomic_load_explicit(&s->calls, memory_order_relaxed) + 1;
 
+	atomic_store_explicit(&s->calls, calls, memory_order_relaxed);
 	if (n >= RSK_WORK_BYTES)
-		atomic_fetch_add_explicit(&s->more_work, n / RSK_WORK_BYTES, memory_order_relaxed);
+		atomic_store_explicit(&s->more_work,
+				      atomic_load_explicit(&s->more_work, memory_order_relaxed) +
+					      n / RSK_WORK_BYTES,
+				      memory_order_relaxed);
 	if (rsk_stream_phase(s) != RSK_PHASE_CANDIDATE)
 		return;
 	if (rsk_policy_earned(&rsk_knobs.policy, calls, bytes_moved(s)))
@@ -116,6 +172,10 @@ static __attribute__((noinline)) void end_candidate(struct rsk_op *op, ssize_t r
 	}
 	if (ret > 0)
 		rsk_op_moved(s, op->fd, (uint64_t)ret);
+	if (op->counted == IN_LIFE) {
+		rsk_stream_unpin_by(s, plain_one(op) + 1);
+		return;
+	}
 	rsk_op_uncount(op);
 	rsk_stream_unpin(s);
 }

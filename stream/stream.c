@@ -13,34 +13,12 @@
 
 #include "arena.h"
 #include "epoll.h"
+#include "pool.h"
 #include "tuple.h"
 #include "wait.h"
 
 #define RING_KEEP                                                                                  \
 	16384u /* bytes through a ring that leave so few pages of it that the next stream may have them */
-
-/* Freed streams, for reuse as streams. Family memory, made at the first one. */
-struct stream_pool {
-	struct rsk_lock lock;
-	struct rsk_stream *free;
-};
-static _Atomic(struct stream_pool *) pool;
-
-static struct stream_pool *pool_get(void)
-{
-	struct stream_pool *p = atomic_load_explicit(&pool, memory_order_acquire), *none = NULL;
-
-	if (p)
-		return p;
-	p = rsk_arena_alloc(sizeof(*p));
-	if (!p)
-		return NULL;
-	if (!atomic_compare_exchange_strong(&pool, &none, p)) {
-		rsk_arena_free(p);
-		return none;
-	}
-	return p;
-}
 
 /* Zeroes member @from and what follows it, up to member @to. */
 #define CLEAR(s, from, to)                                                                         \
@@ -49,16 +27,8 @@ static struct stream_pool *pool_get(void)
 
 static struct rsk_stream *stream_alloc(void)
 {
-	struct stream_pool *p = pool_get();
-	struct rsk_stream *s;
+	struct rsk_stream *s = rsk_pool_take();
 
-	if (!p)
-		return NULL;
-	rsk_lock(&p->lock);
-	s = p->free;
-	if (s)
-		p->free = s->next_free;
-	rsk_unlock(&p->lock);
 	if (!s)
 		return rsk_arena_alloc(sizeof(*s));
 	/*
@@ -68,12 +38,11 @@ static struct rsk_stream *stream_alloc(void)
 	if (s->attached) {
 		CLEAR(s, link, rx_lock);
 		CLEAR(s, rx, tx_lock);
-		CLEAR(s, ring_full_moves, next_free);
+		memset(&s->ring_full_moves, 0,
+		       sizeof(*s) - offsetof(struct rsk_stream, ring_full_moves));
 	}
-	/* All but life: a late pin attempt may look at it, and finds 0. */
-	CLEAR(s, phase, life);
+	/* What lies before fds is 0, and others may look at it: a late pin attempt, a late taker. */
 	CLEAR(s, fds, link);
-	s->next_free = NULL;
 	return s;
 }
 
@@ -188,7 +157,6 @@ void rsk_stream_quiesce(struct rsk_stream *s)
 
 void rsk_stream_free(struct rsk_stream *s)
 {
-	struct stream_pool *p = pool_get();
 	bool idle = false;
 
 	if (atomic_load(&s->goodbye_due))
@@ -212,11 +180,8 @@ void rsk_stream_free(struct rsk_stream *s)
 	}
 	/* A tick's time must not be before what happened to it since. */
 	rsk_stats_stream_put(s->rec, s->rec->events_written == 1 ? rsk_tick_ns() : rsk_now_ns());
-	atomic_store(&s->phase, RSK_PHASE_FREE);
-	rsk_lock(&p->lock);
-	s->next_free = p->free;
-	p->free = s;
-	rsk_unlock(&p->lock);
+	atomic_store_explicit(&s->phase, RSK_PHASE_FREE, memory_order_relaxed);
+	rsk_pool_give(s);
 	if (idle)
 		rsk_join_sweep();
 }
@@ -236,7 +201,7 @@ struct rsk_stream *rsk_stream_of(int fd)
 				return s;
 			rsk_stream_unpin(s);
 		}
-		if (rsk_fd_word(fd) == w && !atomic_load(&s->life))
+		if (rsk_fd_word(fd) == w && !rsk_stream_holders(s))
 			return NULL;
 	}
 }
@@ -273,7 +238,7 @@ bool rsk_fdtab_validate(void)
 			return false;
 		fds = atomic_load(&s->fds);
 		/* Other processes of the family may have more. */
-		if (fds < rsk_stream_count_fds(s) || atomic_load(&s->life) < fds)
+		if (fds < rsk_stream_count_fds(s) || rsk_stream_holders(s) < fds)
 			return false;
 		if (rsk_stream_phase(s) == RSK_PHASE_COLD && (w & RSK_FD_HOT))
 			return false;
@@ -453,9 +418,16 @@ int rsk_fd_closing(int fd)
 	}
 	if (s->regs)
 		rsk_epoll_forget_fd(s, fd, atomic_load(&s->fds) - 1);
+	/* The usual end of a short one: no other fd, no call under way that could count on it, nothing to say. */
+	if (atomic_load(&s->fds) == 1 && rsk_stream_phase(s) == RSK_PHASE_CANDIDATE &&
+	    atomic_compare_exchange_strong(&s->life, &(uint64_t){ 1 }, 0)) {
+		atomic_store_explicit(&s->fds, 0, memory_order_relaxed);
+		rsk_stream_free(s);
+		return 0;
+	}
 	if (atomic_fetch_sub(&s->fds, 1) == 1) {
 		/* A call under way keeps the connection, as it keeps the kernel's file. */
-		if (atomic_load(&s->life) > 1)
+		if (rsk_stream_holders(s) > 1)
 			atomic_store(&s->goodbye_due, 1);
 		else if (rsk_stream_phase(s) != RSK_PHASE_CANDIDATE)
 			rsk_stream_goodbye(s, fd);

@@ -48,9 +48,14 @@ struct rsk_noted {
 struct rsk_stream {
 	/* Written by few, read at every call. */
 	_Atomic(uint32_t) phase; /* release when it changes: what the phase promises is in place */
-	_Atomic(uint32_t) life;	 /* fds in all processes + calls under way; 0: free */
-	_Atomic(uint32_t) fds;	 /* fd table entries in all processes (conservative after a kill) */
-	_Atomic(int) fd;	 /* some fd of it, a hint: check the table */
+	_Atomic(uint32_t) next_free; /* arena offset, 0: the last; pool.c */
+	/*
+	 * Low half: fds in all processes + calls under way; 0: free. High half: of those calls, those inside plain
+	 * kernel waits, receiving and sending (RSK_PLAIN_*_SHIFT): a call counts itself in and out by one operation.
+	 */
+	_Atomic(uint64_t) life;
+	_Atomic(uint32_t) fds; /* fd table entries in all processes (conservative after a kill) */
+	_Atomic(int) fd;       /* some fd of it, a hint: check the table */
 	_Atomic(uint8_t) nonblock;
 	_Atomic(uint8_t) dupped; /* had more than one fd in a process once */
 	_Atomic(uint8_t)
@@ -84,13 +89,18 @@ struct rsk_stream {
 	 * Threads inside plain kernel waits on this socket, entered before the stream was joined: while there is
 	 * one in receive, the receiver does not answer "watching"; in send, the sender does not fix N. Dekker with
 	 * the phase: enter = add, fence, look at the phase again; join = set the phase, fence, look at the count.
+	 * Those in poll() and in pieces of a large send, and calls that begin with a step; the others are in life.
 	 */
 	_Atomic(uint32_t) rx_plain, tx_plain;
 	_Atomic(uint64_t) tcp_rx, tcp_tx; /* bytes through the companion, seen by the library */
-	_Atomic(uint64_t) calls;	  /* that moved bytes */
-	_Atomic(uint64_t) more_work;	  /* RSK_WORK_BYTES within those */
-	_Atomic(uint64_t) step_work;	  /* the next step towards joining is due at so much work */
-	struct rsk_policy_search search;  /* under join_lock */
+	/*
+	 * When to look at what is due: read and written plainly, relaxed; where two threads count at once one may be
+	 * lost, and what is due is done some calls later.
+	 */
+	_Atomic(uint64_t) calls;	 /* that moved bytes */
+	_Atomic(uint64_t) more_work;	 /* RSK_WORK_BYTES within those */
+	_Atomic(uint64_t) step_work;	 /* the next step towards joining is due at so much work */
+	struct rsk_policy_search search; /* under join_lock */
 	struct rsk_lock join_lock;
 	uint32_t join_steps;	   /* spent in JOINING; under join_lock */
 	int found_fd;		   /* the peer's fd, as it posted it */
@@ -119,9 +129,25 @@ struct rsk_stream {
 	uint32_t quiet_looks, quiet_acts; /* what the kernel had of late: ready.c; rx_lock */
 	uint32_t empty_looks; /* receives that found nothing, since the companion was asked; rx_lock */
 	_Atomic(uint32_t) rx_spin_ns, tx_spin_ns; /* budgets that learn: wait.c */
-
-	struct rsk_stream *next_free;
 };
+
+/* 16 bits each; who finds them full is counted in rx_plain, tx_plain. */
+#define RSK_PLAIN_RX_SHIFT 32
+#define RSK_PLAIN_TX_SHIFT 48
+
+/* Is a thread inside a plain wait? seq_cst: after the phase was set. */
+static inline bool rsk_stream_plain(const struct rsk_stream *s, bool tx)
+{
+	return (uint16_t)(atomic_load(&s->life) >>
+			  (tx ? RSK_PLAIN_TX_SHIFT : RSK_PLAIN_RX_SHIFT)) ||
+	       atomic_load(tx ? &s->tx_plain : &s->rx_plain);
+}
+
+/* Fds and calls under way. */
+static inline uint32_t rsk_stream_holders(const struct rsk_stream *s)
+{
+	return (uint32_t)atomic_load(&s->life);
+}
 
 /* The real companion: the fd of the caller, or of the table. On the stack of whoever works. */
 struct rsk_kernel_companion {
@@ -157,19 +183,25 @@ void rsk_stream_free(struct rsk_stream *s);	    /* nobody has it any more: rsk_s
 /* False: it is dead. */
 static inline bool rsk_stream_pin(struct rsk_stream *s)
 {
-	uint32_t n = atomic_load_explicit(&s->life, memory_order_relaxed);
+	uint64_t n = atomic_load_explicit(&s->life, memory_order_relaxed);
 
-	while (n)
+	while ((uint32_t)n)
 		if (atomic_compare_exchange_weak_explicit(&s->life, &n, n + 1, memory_order_acquire,
 							  memory_order_relaxed))
 			return true;
 	return false;
 }
 
+/* @by: 1, and the one of its plain count if the pin counted as such. */
+static inline void rsk_stream_unpin_by(struct rsk_stream *s, uint64_t by)
+{
+	if (atomic_fetch_sub_explicit(&s->life, by, memory_order_acq_rel) == by)
+		rsk_stream_free(s);
+}
+
 static inline void rsk_stream_unpin(struct rsk_stream *s)
 {
-	if (atomic_fetch_sub_explicit(&s->life, 1, memory_order_acq_rel) == 1)
-		rsk_stream_free(s);
+	rsk_stream_unpin_by(s, 1);
 }
 
 /* No entry leads to it any more: whoever found one before (steady.c) is done with it. */
