@@ -44,6 +44,48 @@ CASE(sendfile_out, DIRECT, "sendfile with and without an offset, past the end of
 	app_close(fd);
 }
 
+/* On a disk, if that is where temporary files are; @cold: not in the page cache any more. */
+static int make_disk_file(size_t len, bool cold)
+{
+	int file = (int)MUST(open(P_tmpdir, O_TMPFILE | O_RDWR, 0600));
+
+	app_pattern(buf, len, 0, 7);
+	app_write_all(file, buf, len);
+	if (cold) {
+		MUST(fsync(file));
+		posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+	}
+	return file;
+}
+
+CASE(sendfile_large, DIRECT,
+     "900,000 bytes by sendfile: blocking, by parts, past the end; in the page cache or not")
+{
+	static const size_t parts[] = { 1000000, 900000, 70000, 16385, 241, 240 };
+	int fd = app_open(WARM);
+
+	for (unsigned int i = 0; i < 2 * sizeof(parts) / sizeof(parts[0]); i++) {
+		size_t part = parts[i / 2], len = part < 1000 ? 9000 : 900000;
+		off_t at = 0;
+
+		if (CLI) {
+			int file = make_disk_file(len, i % 2);
+
+			while (at < (off_t)len && sendfile(fd, file, &at, part) > 0)
+				;
+			LOG("at %lld", (long long)at);
+			R(sendfile(fd, file, &at, part));
+			R(write(fd, "behind it", 9));
+			app_close(file);
+		} else {
+			R(app_recv_pattern(fd, len, 50000, 7));
+			app_hear(fd, 9);
+		}
+		app_sync();
+	}
+	app_close(fd);
+}
+
 CASE(sendfile_wrong, DIRECT, "sendfile from a socket, to a bad descriptor")
 {
 	int fd = app_open(WARM);
