@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* stats.c - see stats.h. */
 #include "stats.h"
+#include "stats_busy.h"
 #include "stats_json.h"
 
 #include <fcntl.h>
@@ -14,13 +15,6 @@
 
 /* Records of dead processes are looked for at most this often, when there is no other. */
 #define SWEEP_NS UINT64_C(1000000000)
-
-/*
- * So many records are used in turn while half of them are free, before the next so many are touched: short streams,
- * one after the other, find records whose lines the processor still has.
- */
-#define WINDOW 256u
-_Static_assert(RSK_STATS_STREAMS % WINDOW == 0 && WINDOW % 64 == 0, "whole windows of whole words");
 
 /*
  * This process's view.  Set by init and fork, else only read; seg is shared with what
@@ -215,80 +209,6 @@ void rsk_stats_forked(void)
 
 /* --- streams ----------------------------------------------------------------------------- */
 
-/* Where the search goes on that has come to the @end of a window. */
-static __attribute__((noinline)) uint32_t window_next(struct rsk_stats_header *h, uint32_t end)
-{
-	unsigned int busy = 0;
-
-	for (uint32_t w = (end - WINDOW) / 64; w < end / 64; w++)
-		busy += (unsigned int)__builtin_popcountll(
-			__atomic_load_n(&h->busy[w], __ATOMIC_RELAXED));
-	return busy <= WINDOW / 2 ? end - WINDOW : end % RSK_STATS_STREAMS;
-}
-
-/* @number was taken: the search goes on behind it, or at the start of its window. */
-static inline void cursor_set(struct rsk_stats_header *h, uint32_t number)
-{
-	uint32_t next = number + 1;
-
-	if (__builtin_expect(next % WINDOW == 0, 0))
-		next = window_next(h, next);
-	__atomic_store_n(&h->cursor, next, __ATOMIC_RELAXED);
-}
-
-/* The next free bit at or behind @start is taken. Returns the record's number or -1. */
-static __attribute__((noinline)) int busy_search(struct rsk_stats_header *h, uint32_t start)
-{
-	const unsigned int words = RSK_STATS_STREAMS / 64;
-
-	/* One round more than there are words: the first is looked at in two parts. */
-	for (unsigned int i = 0; i <= words; i++) {
-		unsigned int w = (start / 64 + i) % words;
-		uint64_t mask = UINT64_MAX;
-
-		if (i == 0)
-			mask <<= start % 64;
-		else if (i == words)
-			mask = ~(UINT64_MAX << start % 64);
-		for (;;) {
-			uint64_t busy = __atomic_load_n(&h->busy[w], __ATOMIC_RELAXED);
-			uint64_t free = ~busy & mask;
-			unsigned int bit;
-
-			if (!free)
-				break;
-			bit = (unsigned int)__builtin_ctzll(free);
-			if (__atomic_fetch_or(&h->busy[w], UINT64_C(1) << bit, __ATOMIC_ACQ_REL) >>
-				    bit &
-			    1)
-				continue;
-			cursor_set(h, w * 64 + bit);
-			return (int)(w * 64 + bit);
-		}
-	}
-	return -1;
-}
-
-/* The same from the cursor on. */
-static int busy_take(struct rsk_stats_header *h)
-{
-	uint32_t start = __atomic_load_n(&h->cursor, __ATOMIC_RELAXED) % RSK_STATS_STREAMS;
-	uint64_t next = UINT64_C(1) << start % 64, *at = &h->busy[start / 64];
-
-	/* The usual one: it is the next. */
-	if (__builtin_expect((__atomic_load_n(at, __ATOMIC_RELAXED) & next) ||
-				     (__atomic_fetch_or(at, next, __ATOMIC_ACQ_REL) & next),
-			     0))
-		return busy_search(h, start);
-	cursor_set(h, start);
-	return (int)start;
-}
-
-static void busy_drop(struct rsk_stats_header *h, unsigned int number)
-{
-	__atomic_fetch_and(&h->busy[number / 64], ~(UINT64_C(1) << number % 64), __ATOMIC_ACQ_REL);
-}
-
 /* Frees what processes left open that are gone.  One at a time, once a second at most. */
 static bool sweep(struct rsk_stats_segment *seg, uint64_t now_ns)
 {
@@ -318,7 +238,7 @@ static bool sweep(struct rsk_stats_segment *seg, uint64_t now_ns)
 		state = RSK_STATS_OPEN;
 		__atomic_compare_exchange_n(&rec->state, &state, RSK_STATS_CLOSED, false,
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-		busy_drop(&seg->header, i);
+		rsk_stats_busy_drop(&seg->header, i);
 		freed = true;
 	}
 	return freed;
@@ -390,9 +310,9 @@ struct rsk_stats_stream *rsk_stats_stream_get(const struct rsk_tuple *tuple, uin
 
 	if (!seg)
 		return &spare_stream;
-	number = busy_take(&seg->header);
+	number = rsk_stats_busy_take(&seg->header);
 	if (number < 0 && sweep(seg, now_ns))
-		number = busy_take(&seg->header);
+		number = rsk_stats_busy_take(&seg->header);
 	if (number < 0) {
 		rsk_stats_add_shared(&seg->header.unrecorded, 1);
 		return &spare_stream;
@@ -426,7 +346,7 @@ void rsk_stats_stream_put(struct rsk_stats_stream *rec, uint64_t now_ns)
 	SET(rec->events_written, n + 1);
 	/* Whoever closes first frees the place; a second close must not free another's. */
 	if (__atomic_exchange_n(&rec->state, RSK_STATS_CLOSED, __ATOMIC_ACQ_REL) == RSK_STATS_OPEN)
-		busy_drop(&view.seg->header, (unsigned int)number);
+		rsk_stats_busy_drop(&view.seg->header, (unsigned int)number);
 }
 
 void rsk_stats_stream_own(struct rsk_stats_stream *rec)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* kernel.c - the companion as it really is: a TCP socket of this process. */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -170,4 +171,29 @@ void rsk_companion_init(struct rsk_kernel_companion *k, struct rsk_stream *s, in
 	k->c.ops = &kernel_ops;
 	k->c.fd = fd;
 	k->s = s;
+}
+
+static bool option_is(int fd, int name, int wanted)
+{
+	int v = 0;
+	socklen_t len = sizeof(v);
+
+	return rsk_sys_getsockopt(fd, SOL_SOCKET, name, &v, &len) == 0 && v == wanted;
+}
+
+bool rsk_kernel_speaks_tcp(int fd)
+{
+	return option_is(fd, SO_PROTOCOL, IPPROTO_TCP);
+}
+
+bool rsk_kernel_is_tcp(int fd)
+{
+	return rsk_kernel_speaks_tcp(fd) && option_is(fd, SO_TYPE, SOCK_STREAM);
+}
+
+bool rsk_kernel_nonblock(int fd)
+{
+	int flags = rsk_sys_fcntl(fd, F_GETFL, 0);
+
+	return flags >= 0 && (flags & O_NONBLOCK);
 }

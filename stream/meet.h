@@ -29,7 +29,7 @@ void rsk_meet(void);
 /* The other end is gone, or not to be trusted any more. */
 void rsk_link_dead(struct rsk_link *l);
 
-/* join.c's: a validated message about a stream, of a link that is UP. */
+/* transact.c's: a validated message about a stream, of a link that is UP. */
 void rsk_join_message(struct rsk_link *l, const struct rsk_link_msg *m,
 		      const struct rsk_pm_msg *pm);
 

@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rx_parts.h - what rx.c (the companion, states, leaving) and rx_ring.c (the ring) share of struct rsk_rx. Only for
- * these two; the caller holds the lock of the direction.
+ * rx_parts.h - what rx.c (states, leaving), rx_recv.c (bytes of both carriers) and rx_ring.c (the ring) share of struct
+ * rsk_rx. Only for these three; the caller holds the lock of the direction.
  */
 #ifndef RSK_RX_PARTS_H
 #define RSK_RX_PARTS_H
 
 #include "rx.h"
+
+/* Takes in the sender's word, if it is new. 0 or -EPROTO. */
+int rsk_rx_take_word(struct rsk_rx *rx);
+
+/* SWITCHING, and the position is reached: on the ring. */
+void rsk_rx_arrive(struct rsk_rx *rx);
+
+/* A position that cannot be: the machine is left in a state that is one, the stream is to be ended. -EPROTO. */
+int rsk_rx_refuse(struct rsk_rx *rx);
+
+void rsk_rx_free_hold(struct rsk_rx *rx);
 
 /* First cell that the sender must not write yet. */
 uint64_t rsk_rx_free_below(const struct rsk_rx *rx);

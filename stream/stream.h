@@ -160,6 +160,11 @@ void rsk_companion_init(struct rsk_kernel_companion *k, struct rsk_stream *s, in
 /* Bytes ever written to a TCP socket, ours or a copy of the peer's. 0 or -errno; -EAGAIN: in motion. */
 int rsk_kernel_written(int fd, bool connecting_side, uint64_t *pos);
 
+/* A TCP socket? (One of the protocol may be a raw one.) Is O_NONBLOCK set? False where that cannot be told. */
+bool rsk_kernel_is_tcp(int fd);
+bool rsk_kernel_speaks_tcp(int fd);
+bool rsk_kernel_nonblock(int fd);
+
 /* Calls that moved bytes, where every RSK_WORK_BYTES count as one more: what steps are due by. */
 static inline uint64_t rsk_stream_work(const struct rsk_stream *s)
 {

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* fd.c - the life of an fd, as the hooks tell it: connected, accepted, duplicated, closed, its modes. */
+#include "engine.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include <rsock/sys.h>
+
+#include "epoll.h"
+#include "stream.h"
+#include "tuple.h"
+#include "wait.h"
+
+void rsk_fd_new(int fd)
+{
+	if (rsk_fd_word(fd) && !rsk_fd_ours(fd))
+		rsk_fd_closing(fd); /* closed behind our back */
+}
+
+/* Of a marked socket, without asking if possible. */
+static bool mode_of(int fd, uintptr_t w)
+{
+	return rsk_fd_marked(w) && (w & RSK_FD_MODE) ? !!(w & RSK_FD_NONBLOCK) :
+						       rsk_kernel_nonblock(fd);
+}
+
+/* The numbers that a socket got before it had a stream: those that lead to @fd's are @s's now. */
+static void find_dups(struct rsk_stream *s, int fd)
+{
+	uint64_t cookie = rsk_cookie_of(fd);
+	uint32_t high = rsk_fd_high();
+
+	atomic_store(&s->dupped, 1);
+	for (uint32_t i = 0; i < high; i++) {
+		uintptr_t w = rsk_fd_word((int)i);
+
+		if ((int)i == fd || !rsk_fd_marked(w) || !(w & RSK_FD_DUPPED) ||
+		    rsk_cookie_of((int)i) != cookie)
+			continue;
+		if (!rsk_stream_pin(s))
+			return; /* closed meanwhile */
+		atomic_fetch_add(&s->fds, 1);
+		if (!rsk_fd_put_if((int)i, w, (uintptr_t)s | RSK_FD_HOT)) {
+			atomic_fetch_sub(&s->fds, 1);
+			rsk_stream_unpin(s);
+		}
+	}
+}
+
+/* @w: what the table says, 0 or a mark. */
+static void begin(int fd, uintptr_t w, bool connecting_side, bool nonblock,
+		  const struct rsk_tuple *peer)
+{
+	struct rsk_stream *s;
+
+	if ((uint32_t)fd >= rsk_fdtab.size ||
+	    atomic_load_explicit(&rsk_stopped, memory_order_relaxed))
+		return;
+	s = rsk_stream_new(fd, connecting_side, nonblock, peer);
+	if (!s)
+		return;
+	rsk_fd_put(fd, (uintptr_t)s | RSK_FD_HOT);
+	if (__builtin_expect(rsk_fd_marked(w) && (w & RSK_FD_DUPPED), 0))
+		find_dups(s, fd);
+	if (__builtin_expect(fd <= 2, 0))
+		rsk_stream_cold(s, RSK_REASON_STDIO);
+}
+
+void rsk_fd_socket(int fd, bool tcp, bool nonblock)
+{
+	rsk_fd_new(fd);
+	if (tcp)
+		rsk_fd_put(fd, RSK_FD_TCP | RSK_FD_MODE | (nonblock ? RSK_FD_NONBLOCK : 0));
+}
+
+void rsk_fd_watched(int fd)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+	uintptr_t w = rsk_fd_word(fd);
+	int listens = 0;
+
+	if (!rsk_fdtab.word || !(w ? rsk_fd_marked(w) : rsk_kernel_is_tcp(fd)) ||
+	    rsk_sys_getpeername(fd, (struct sockaddr *)&sa, &len) != -ENOTCONN)
+		return;
+	len = sizeof(listens);
+	if (rsk_sys_getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && !listens)
+		begin(fd, w, true, mode_of(fd, w), NULL);
+}
+
+/* With a stream: a second connect() on a socket in progress, or one that was watched before it was connected. */
+void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len)
+{
+	uintptr_t w = rsk_fd_word(fd);
+	struct rsk_tuple to;
+
+	if (rsk_fd_marked(w) || (!w && rsk_fdtab.word && rsk_kernel_is_tcp(fd)))
+		begin(fd, w, true, mode_of(fd, w), rsk_tuple_peer(peer, len, &to) ? NULL : &to);
+}
+
+/* Only what is a stream is accepted, and of the listener's kind. */
+void rsk_fd_accepted(int fd, bool nonblock, int listener, uintptr_t before)
+{
+	uintptr_t w = rsk_fd_word(listener);
+
+	rsk_fd_new(fd);
+	if (!rsk_fd_marked(w) || w != before) {
+		if (!rsk_fdtab.word || !rsk_kernel_speaks_tcp(fd))
+			return;
+		if (!w && !before) /* inherited; the next time it is known */
+			rsk_fd_put_if(listener, 0, RSK_FD_TCP);
+	}
+	begin(fd, 0, false, nonblock, NULL);
+}
+
+int rsk_fd_closing(int fd)
+{
+	uintptr_t w = rsk_fd_word(fd);
+	struct rsk_stream *s;
+	uint32_t left;
+
+	if (!w)
+		return 0;
+	if (w == RSK_FD_OWN)
+		return -EBADF;
+	/* Whoever takes the word out owns the reference. */
+	w = atomic_exchange(&rsk_fdtab.word[fd], 0);
+	if (w & RSK_FD_EPOLL) {
+		if (!(w & RSK_FD_LEFT))
+			rsk_epoll_closed(rsk_fd_object(w));
+		return 0;
+	}
+	s = rsk_fd_stream(w);
+	if (!s)
+		return 0;
+	if (w & RSK_FD_LEFT) {
+		left = atomic_load(&s->fds) + rsk_stream_count_fds(s);
+		rsk_epoll_forget_fd(s, fd, left);
+		if (!left)
+			rsk_stream_abandon(s, fd);
+		return 0;
+	}
+	if (s->regs)
+		rsk_epoll_forget_fd(s, fd, atomic_load(&s->fds) - 1);
+	/* The usual end of a short one: no other fd, no call under way that could count on it, nothing to say. */
+	if (atomic_load(&s->fds) == 1 && rsk_stream_phase(s) == RSK_PHASE_CANDIDATE &&
+	    atomic_compare_exchange_strong(&s->life, &(uint64_t){ 1 }, 0)) {
+		atomic_store_explicit(&s->fds, 0, memory_order_relaxed);
+		rsk_stream_free(s);
+		return 0;
+	}
+	if (atomic_fetch_sub(&s->fds, 1) == 1) {
+		/* A call under way keeps the connection, as it keeps the kernel's file. */
+		if (rsk_stream_holders(s) > 1)
+			atomic_store(&s->goodbye_due, 1);
+		else if (rsk_stream_phase(s) != RSK_PHASE_CANDIDATE)
+			rsk_stream_goodbye(s, fd);
+	}
+	rsk_stream_unpin(s);
+	return 0;
+}
+
+/* Not of one number alone any more: the mode may be changed by another. */
+static void mark_dup(int oldfd, int newfd, uintptr_t w)
+{
+	uintptr_t less = (w & ~(uintptr_t)(RSK_FD_MODE | RSK_FD_NONBLOCK)) | RSK_FD_DUPPED;
+
+	rsk_fd_put_if(oldfd, w, less);
+	rsk_fd_put(newfd, less);
+}
+
+void rsk_fd_leaving(int fd)
+{
+	uintptr_t w = rsk_fd_word(fd);
+	struct rsk_stream *s;
+
+	/* Whoever has the word from now on leaves the counts alone; and what they counted stays allocated. */
+	do {
+		if (w < RSK_FD_NO_POINTER || (w & RSK_FD_LEFT))
+			return;
+	} while (!atomic_compare_exchange_weak(&rsk_fdtab.word[fd], &w, w | RSK_FD_LEFT));
+	if (w & RSK_FD_EPOLL) {
+		rsk_epoll_leaving(rsk_fd_object(w));
+		return;
+	}
+	s = rsk_fd_object(w);
+	if (atomic_fetch_sub(&s->fds, 1) == 1)
+		rsk_stream_abandon(s, fd);
+}
+
+void rsk_fd_dup(int oldfd, int newfd)
+{
+	struct rsk_stream *s = rsk_stream_of(oldfd);
+	uintptr_t w = rsk_fd_word(oldfd);
+
+	rsk_fd_new(newfd);
+	if (w & RSK_FD_EPOLL) {
+		rsk_epoll_dup(oldfd, newfd);
+		return;
+	}
+	if (!s) {
+		if (rsk_fd_marked(w))
+			mark_dup(oldfd, newfd, w);
+		return;
+	}
+	rsk_stream_name(s, oldfd); /* the number in its record may be another's by and by */
+	if ((uint32_t)newfd >= rsk_fdtab.size) {
+		rsk_stream_unpin(s);
+		rsk_fd_leave(oldfd, RSK_REASON_FD_LIMIT);
+		return;
+	}
+	atomic_store(&s->dupped, 1);
+	atomic_fetch_add(&s->fds, 1);
+	/* The pin becomes the new entry's reference. */
+	rsk_fd_put(newfd, rsk_stream_phase(s) == RSK_PHASE_COLD ? (uintptr_t)s :
+								  (uintptr_t)s | RSK_FD_HOT);
+	if (newfd <= 2)
+		rsk_fd_leave(newfd, RSK_REASON_STDIO);
+}
+
+void rsk_fd_set_nonblock(int fd, bool on)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+	uintptr_t w = rsk_fd_word(fd);
+
+	if (s) {
+		atomic_store(&s->nonblock, on);
+		rsk_stream_unpin(s);
+	} else if (rsk_fd_marked(w) && (w & RSK_FD_MODE)) {
+		rsk_fd_put_if(fd, w, on ? w | RSK_FD_NONBLOCK : w & ~(uintptr_t)RSK_FD_NONBLOCK);
+	}
+}
+
+void rsk_fd_set_rcvlowat(int fd, int bytes)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+
+	if (!s)
+		return;
+	atomic_store(&s->rcvlowat, bytes < 0 ? INT32_MAX : bytes ? bytes : 1);
+	rsk_stream_unpin(s);
+}
+
+void rsk_fd_set_patience(int fd, bool recv, bool none)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+
+	if (!s)
+		return;
+	atomic_store(recv ? &s->rx_no_wait : &s->tx_no_wait, none);
+	rsk_stream_timeout_set(s, fd, recv);
+	rsk_stream_unpin(s);
+}
+
+void rsk_fd_refuse(int fd, enum rsk_reason why)
+{
+	uintptr_t w = rsk_fd_word(fd);
+
+	if (rsk_fd_marked(w) || (!w && rsk_fdtab.word && rsk_kernel_is_tcp(fd)))
+		begin(fd, w, false, mode_of(fd, w), NULL);
+	rsk_fd_leave(fd, why);
+}
+
+void rsk_fd_name_all(void)
+{
+	uint32_t high = rsk_fd_high();
+
+	for (uint32_t i = 0; i < high; i++) {
+		struct rsk_stream *s = rsk_stream_of((int)i);
+
+		if (!s)
+			continue;
+		rsk_stream_name(s, (int)i);
+		rsk_stream_unpin(s);
+	}
+}

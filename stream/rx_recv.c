@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* rx_recv.c - the receiving machine's bytes: in order from both carriers, and the end or the error behind them. */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "arena.h"
+#include "rx_parts.h"
+
+static ssize_t take_hold(struct rsk_rx *rx, struct rsk_iovcur *dst, bool peek)
+{
+	size_t n = rx->hold_len - rx->hold_off;
+
+	if (n > dst->left)
+		n = dst->left;
+	rsk_iovcur_scatter(dst, rx->hold + rx->hold_off, n);
+	if (!peek) {
+		rx->hold_off += n;
+		rx->pos += n;
+		if (rx->hold_off == rx->hold_len)
+			rsk_rx_free_hold(rx);
+	}
+	return (ssize_t)n;
+}
+
+/*
+ * N turned out to lie before what this read returned: the bytes after it were written after a MOVE, behind
+ * ring data that we have not read. Keep them aside until then. @at: the vector before the read of @n bytes.
+ */
+static ssize_t take_back(struct rsk_rx *rx, struct rsk_iovcur at, ssize_t n)
+{
+	size_t over = (size_t)(rx->pos - rx->switch_pos);
+
+	if (over > (size_t)n)
+		return rsk_rx_refuse(rx);
+	rx->hold = rsk_arena_alloc_raw(over);
+	if (!rx->hold) {
+		rsk_rx_refuse(rx);
+		return -ENOMEM;
+	}
+	rsk_iovcur_run(&at, &(uint8_t *){ NULL });
+	rsk_iovcur_advance(&at, (size_t)n - over);
+	rsk_iovcur_gather(&at, rx->hold, over);
+	rx->hold_len = over;
+	rx->hold_off = 0;
+	rx->pos = rx->switch_pos;
+	rsk_rx_arrive(rx);
+	return n - (ssize_t)over;
+}
+
+/*
+ * After a LEAVE that met a MOVE: has the sender heeded it? It says so before it repeats, so the word is decided
+ * when a byte can be read. What comes twice is dropped. 1: go on reading; 0 end; -errno.
+ */
+static ssize_t settle_doubt(struct rsk_rx *rx, struct rsk_companion *c)
+{
+	uint8_t scratch[1024];
+	struct iovec iov = { scratch, 1 };
+	ssize_t n;
+
+	if (rx->doubt) {
+		n = c->ops->recv(c, &iov, 1, 1, MSG_PEEK);
+		if (n <= 0)
+			return n;
+		n = rsk_rx_take_word(rx);
+		if (n < 0)
+			return n;
+		if (rx->heeded) {
+			rx->skip = rx->pos - rx->leave_pos;
+			rx->ring_bytes -= rx->skip;
+		}
+		rx->doubt = false;
+	}
+	iov.iov_len = sizeof(scratch);
+	while (rx->skip) {
+		n = c->ops->recv(c, &iov, 1,
+				 rx->skip < sizeof(scratch) ? rx->skip : sizeof(scratch), 0);
+		if (n <= 0)
+			return n;
+		rx->skip -= (uint64_t)n;
+	}
+	return 1;
+}
+
+static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
+			bool peek)
+{
+	struct rsk_iovcur before = *dst;
+	struct iovec first;
+	size_t cap = dst->left;
+	ssize_t n;
+
+	if ((rx->doubt || rx->skip) && rx->state == RSK_RX_TCP) {
+		n = settle_doubt(rx, c);
+		if (n <= 0)
+			return n;
+	}
+	if (rx->hold_len && rx->state != RSK_RX_ONRING)
+		return take_hold(rx, dst, peek);
+	if (rx->tcp_err) {
+		int err = rx->tcp_err;
+
+		if (!peek) {
+			rx->tcp_err = 0;
+			rx->tcp_eof = true;
+		}
+		return err;
+	}
+	if (rx->state == RSK_RX_SWITCHING && cap > rx->switch_pos - rx->pos)
+		cap = rx->switch_pos - rx->pos;
+	if (dst->off) {
+		uint8_t *p = NULL;
+
+		first.iov_len = rsk_iovcur_run(dst, &p);
+		first.iov_base = p;
+		n = c->ops->recv(c, &first, 1, cap < first.iov_len ? cap : first.iov_len,
+				 peek ? MSG_PEEK : 0);
+	} else {
+		n = c->ops->recv(c, dst->v, dst->n, cap, peek ? MSG_PEEK : 0);
+	}
+	if (n <= 0)
+		return n;
+	if (peek) {
+		if (rx->state == RSK_RX_WATCH) {
+			int rc = rsk_rx_take_word(rx);
+
+			if (rc < 0)
+				return rc;
+			if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
+				return rsk_rx_refuse(rx);
+			if (rx->state == RSK_RX_SWITCHING && (uint64_t)n > rx->switch_pos - rx->pos)
+				n = (ssize_t)(rx->switch_pos - rx->pos);
+		}
+		rsk_iovcur_advance(dst, (size_t)n);
+		rsk_rx_arrive(rx);
+		return n;
+	}
+	rx->pos += (uint64_t)n;
+	if (rx->state == RSK_RX_WATCH) {
+		/* Was the ring announced while we read? */
+		int rc = rsk_rx_take_word(rx);
+
+		if (rc < 0)
+			return rc;
+		if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
+			n = take_back(rx, before, n);
+	}
+	if (n > 0)
+		rsk_iovcur_advance(dst, (size_t)n);
+	rsk_rx_arrive(rx);
+	return n;
+}
+
+/* The ring is empty: does the companion show the end? True: look at the ring once more. */
+static bool look_at_companion(struct rsk_rx *rx, struct rsk_companion *c)
+{
+	uint8_t byte;
+	struct iovec iov = { &byte, 1 };
+	ssize_t n;
+
+	if (rx->tcp_eof || rx->tcp_err)
+		return true;
+	n = c->ops->recv(c, &iov, 1, 1, MSG_PEEK);
+	if (n == 0)
+		rx->tcp_eof = true;
+	else if (n < 0 && n != -EAGAIN && n != -EINTR)
+		rx->tcp_err = (int)n;
+	return rx->tcp_eof || rx->tcp_err || n > 0;
+}
+
+static ssize_t ring_at_end(struct rsk_rx *rx)
+{
+	if (rx->tcp_err) {
+		int err = rx->tcp_err;
+
+		rx->tcp_err = 0;
+		rx->tcp_eof = true;
+		return err;
+	}
+	return rx->tcp_eof ? 0 : -EAGAIN;
+}
+
+/* @total: bytes that this call has got already. */
+static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
+		       bool peek, bool look, size_t total)
+{
+	bool looked = false;
+
+	for (;;) {
+		ssize_t n;
+		int rc = rsk_rx_steady(rx) ? 0 : rsk_rx_serve(rx, c);
+
+		if (rc < 0)
+			return total ? (ssize_t)total : rc;
+		if (!dst->left)
+			return (ssize_t)total;
+		if (rx->stage_len || rx->state == RSK_RX_ONRING) {
+			if (peek) {
+				n = rsk_rx_peek_ring(rx, dst);
+				if (n > 0 || total)
+					return (ssize_t)total + n;
+				n = rsk_rx_run_commands(rx);
+			} else {
+				n = rsk_rx_recv_ring(rx, dst);
+			}
+			if (n < 0)
+				return total ? (ssize_t)total : n;
+			total += (size_t)n;
+			if (rx->state != RSK_RX_ONRING)
+				continue; /* moved: the companion has the rest */
+			if (total)
+				return (ssize_t)total;
+			if (rx->fin)
+				return 0;
+			if (peek && rsk_rx_ready(rx))
+				return -EAGAIN; /* a slot whose hash is not right yet */
+			if (looked)
+				return ring_at_end(rx);
+			if (!look && !rx->tcp_eof && !rx->tcp_err)
+				return -EAGAIN;
+			looked = true;
+			if (!look_at_companion(rx, c))
+				return -EAGAIN;
+			continue;
+		}
+		if (total && !rx->hold_len) {
+			/* Never lose an error or an end of the companion behind bytes already taken. */
+			look_at_companion(rx, c);
+			if (rx->tcp_eof || rx->tcp_err || (c->ops->at_mark && c->ops->at_mark(c)))
+				return (ssize_t)total;
+		}
+		n = recv_tcp(rx, c, dst, peek);
+		if (n > 0) {
+			total += (size_t)n;
+			if (peek || rx->state != RSK_RX_ONRING)
+				return (ssize_t)total;
+			continue;
+		}
+		if (n == 0 && rx->state == RSK_RX_ONRING)
+			continue; /* all of it was taken back */
+		if (total)
+			return (ssize_t)total;
+		/* Nothing or the end, unless the ring was announced just before it. */
+		if ((n == 0 || n == -EAGAIN) && rx->state == RSK_RX_WATCH) {
+			rc = rsk_rx_take_word(rx);
+			if (rc < 0)
+				return rc;
+			if (rx->state != RSK_RX_WATCH)
+				continue;
+		}
+		if (n == 0)
+			rx->tcp_eof = true;
+		return n;
+	}
+}
+
+ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst, bool peek,
+		    bool look)
+{
+	return recv_on(rx, c, dst, peek, look, 0);
+}
+
+ssize_t rsk_rx_recv_rest(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
+			 size_t got)
+{
+	return recv_on(rx, c, dst, false, false, got);
+}
+
+void rsk_rx_look(struct rsk_rx *rx, struct rsk_companion *c)
+{
+	look_at_companion(rx, c);
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * transact.c - the port mapper's transaction about one stream, over a link that is up: JOIN (PMReq), ACCEPT (PMAccept),
+ * ACK, or DENY. Each side proves, by sock_diag and /proc, that the other process holds the mirrored end before it
+ * answers. All with the join lock held.
+ */
+#include "transact.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <rsock/sys.h>
+
+#include "epoll.h"
+#include "handshake.h"
+#include "log.h"
+#include "meet.h"
+#include "owner.h"
+#include "stream.h"
+#include "tuple.h"
+
+#define FEWEST_IDS 64
+
+static void put_message(struct rsk_link *l, struct rsk_link_msg *m)
+{
+	if (rsk_link_msg_send(l->control, m, NULL, 0) < 0)
+		rsk_link_dead(l);
+	else
+		atomic_fetch_add(&rsk_shm_peer_head(&l->shm)->messages, 1);
+}
+
+static void put_pm(struct rsk_link *l, struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
+{
+	ssize_t n = rsk_pm_msg_encode(pm, m->pm, sizeof(m->pm));
+
+	if (n < 0)
+		return;
+	m->pm_bytes = (uint32_t)n;
+	put_message(l, m);
+}
+
+static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
+{
+	struct rsk_shm_ctl *ctl = rsk_shm_own_ctl(&l->shm, sid);
+	uint64_t ctl_off = rsk_shm_ctl_off(sid);
+	int rc = rsk_link_reach(l, sid);
+
+	if (rc < 0)
+		return rc;
+	memset((void *)ctl, 0, sizeof(*ctl));
+	s->attached = true;
+	s->link = l;
+	s->sid = sid;
+	rsk_tx_init(&s->tx, &l->shm.rail, rsk_shm_ring_off(&l->shm.peer, sid),
+		    l->shm.peer.ring_bytes / RSK_CELL_BYTES,
+		    ctl_off + offsetof(struct rsk_shm_ctl, txmail), &ctl->rxmail,
+		    s->connecting_side ? s->key_up : s->key_down);
+	rsk_rx_init(&s->rx, &l->shm.rail, l->shm.rail.segment + rsk_shm_ring_off(&l->shm.own, sid),
+		    l->shm.own.ring_bytes / RSK_CELL_BYTES,
+		    ctl_off + offsetof(struct rsk_shm_ctl, rxmail), &ctl->txmail,
+		    s->connecting_side ? s->key_down : s->key_up);
+	atomic_store(&ctl->consumed, s->rx.ring.next);
+	s->rx.consumed = &ctl->consumed;
+	if (l->shm.rail.ops->caps & RSK_FABRIC_SYNC)
+		s->tx.ring.taken = &rsk_shm_peer_ctl(&l->shm, sid)->consumed;
+	atomic_store(&s->rx_spin_ns, rsk_knobs.spin_ns);
+	atomic_store(&s->tx_spin_ns, rsk_knobs.spin_ns);
+	atomic_fetch_add(&l->streams, 1);
+	rsk_link_set_stream(l, sid, s);
+	return 0;
+}
+
+void rsk_transact_undo(struct rsk_stream *s)
+{
+	if (!s->link)
+		return;
+	rsk_link_set_stream(s->link, s->sid, NULL);
+	atomic_fetch_sub(&s->link->streams, 1);
+	s->link = NULL;
+}
+
+static void joined(struct rsk_stream *s)
+{
+	s->rec->link = s->link->number;
+	atomic_store(&s->phase,
+		     RSK_PHASE_JOINED); /* seq_cst: before the look at the plain counts */
+	rsk_epoll_joined(s);
+	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_EARNED, RSK_REASON_DIRECT);
+	rsk_log(RSK_LOG_INFO, "stream %u joined over link %u with pid %d", s->sid, s->link->number,
+		s->link->peer_pid);
+}
+
+static void pm_request(const struct rsk_stream *s, struct rsk_pm_msg *pm)
+{
+	*pm = (struct rsk_pm_msg){
+		.op = RSK_PM_REQ,
+		.ipv = s->tuple.family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6,
+		.ap_port = s->tuple.peer_port,
+		.cp_port = s->tuple.local_port,
+		.assoc_handle = s->handle,
+	};
+	memcpy(pm->cp_ip, s->tuple.local, 16);
+	memcpy(pm->ap_ip, s->tuple.peer, 16);
+}
+
+/*
+ * An id that is free here; RSK_SHM_STREAMS: none. One that was used a moment ago may still be used at the other end, so
+ * they are taken in turn; of few, so that few rings are ever touched.
+ */
+static uint32_t free_sid(struct rsk_link *l)
+{
+	uint32_t most = rsk_shm_streams(&l->shm) / 2, turn = FEWEST_IDS;
+
+	while (turn < 2 * atomic_load(&l->streams) && turn < most)
+		turn *= 2;
+	for (uint32_t i = 0; i < turn; i++) {
+		uint32_t sid = l->next_sid++ % turn * 2 + (l->initiator ? 0 : 1);
+
+		if (!rsk_link_stream(l, sid))
+			return sid;
+	}
+	return RSK_SHM_STREAMS;
+}
+
+void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
+{
+	struct rsk_link_msg m = { .type = RSK_LINK_JOIN, .fd = fd, .peer_fd = peer_fd };
+	struct rsk_pm_msg pm;
+
+	m.sid = free_sid(l);
+	if (m.sid == RSK_SHM_STREAMS) {
+		rsk_stream_cold(s, RSK_REASON_MEMORY);
+		return;
+	}
+	s->handle = rsk_random64();
+	m.key_up = s->key_up = rsk_random64();
+	m.key_down = s->key_down = rsk_random64();
+	m.cookie = rsk_cookie_of(fd);
+	m.netns = s->tuple.netns;
+	pm_request(s, &pm);
+	if (attach(s, l, m.sid) < 0) {
+		rsk_stream_cold(s, RSK_REASON_MEMORY);
+		return;
+	}
+	s->join_steps = 0;
+	atomic_store(&s->phase, RSK_PHASE_JOINING);
+	put_pm(l, &m, &pm);
+}
+
+/* Does the process at the other end of the link hold the mirrored end, now? */
+static int proof(struct rsk_stream *s, struct rsk_link *l, const struct rsk_link_msg *m)
+{
+	struct rsk_owner owner;
+	int rc;
+
+	if (m->netns != s->tuple.netns)
+		return RSK_REASON_OTHER_NETNS;
+	rc = rsk_owner_verify(&s->tuple, l->peer_pid, m->fd, rsk_sys_geteuid(), &owner);
+	if (rc == -EOPNOTSUPP)
+		return RSK_REASON_UNVERIFIED;
+	if (rc == -EPERM)
+		return RSK_REASON_OTHER_USER;
+	if (rc < 0 || owner.cookie != m->cookie)
+		return RSK_REASON_NOT_HOLDER;
+	s->peer_fd = m->fd;
+	s->peer_cookie = m->cookie;
+	return 0;
+}
+
+static bool names_us(const struct rsk_stream *s, const struct rsk_pm_msg *pm)
+{
+	return pm->ipv == (s->tuple.family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6) &&
+	       pm->ap_port == s->tuple.local_port && pm->cp_port == s->tuple.peer_port &&
+	       !memcmp(pm->ap_ip, s->tuple.local, 16) && !memcmp(pm->cp_ip, s->tuple.peer, 16);
+}
+
+/* The accepting end named by a request: pinned, SEEKING; the posted fd is a good guess. */
+static struct rsk_stream *find_named(const struct rsk_pm_msg *pm, int guess, int *fd)
+{
+	uint32_t high = rsk_fd_high();
+
+	for (int64_t i = -1; i < (int64_t)high; i++) {
+		struct rsk_stream *s;
+
+		*fd = i < 0 ? guess : (int)i;
+		if (!rsk_fd_hot(*fd) || !(s = rsk_stream_of(*fd)))
+			continue;
+		if (rsk_stream_phase(s) == RSK_PHASE_SEEKING && !s->connecting_side &&
+		    names_us(s, pm))
+			return s;
+		rsk_stream_unpin(s);
+	}
+	return NULL;
+}
+
+static void deny(struct rsk_link *l, const struct rsk_link_msg *req, const struct rsk_pm_msg *pm,
+		 int why)
+{
+	struct rsk_link_msg m = { .type = RSK_LINK_DENY, .sid = req->sid, .reason = (uint32_t)why };
+	struct rsk_pm_msg out;
+
+	if (rsk_pm_msg_deny(pm, &out) == 0)
+		put_pm(l, &m, &out);
+}
+
+static void on_join(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
+{
+	struct rsk_link_msg answer = { .type = RSK_LINK_ACCEPT, .sid = m->sid };
+	struct rsk_pm_msg out;
+	struct rsk_stream *s;
+	int fd, why;
+
+	/* Ids are the asker's: even ones where it made the link. */
+	if ((m->sid & 1) != (l->initiator ? 1 : 0) || m->sid >= rsk_shm_streams(&l->shm)) {
+		rsk_link_dead(l);
+		return;
+	}
+	s = find_named(pm, m->peer_fd, &fd);
+	if (!s) {
+		deny(l, m, pm, RSK_REASON_NO_PEER);
+		return;
+	}
+	if (rsk_link_stream(l, m->sid))
+		why = RSK_REASON_MEMORY; /* our former stream of that id is still open: another id */
+	else if (atomic_load(&rsk_stopped))
+		why = atomic_load(&rsk_stopped);
+	else if (!rsk_stream_sole_process(s))
+		why = RSK_REASON_SHARED_HOLDER;
+	else
+		why = proof(s, l, m);
+	s->key_up = m->key_up;
+	s->key_down = m->key_down;
+	s->handle = pm->assoc_handle;
+	if (!why && attach(s, l, m->sid) < 0)
+		why = RSK_REASON_MEMORY;
+	if (why || rsk_pm_msg_accept(pm, pm->ap_ip, pm->ap_port, 0, &out) < 0) {
+		rsk_transact_undo(s);
+		rsk_stats_set_reason(s->rec, (enum rsk_reason)why);
+		deny(l, m, pm, why);
+		rsk_stream_unpin(s);
+		return;
+	}
+	s->join_steps = 0;
+	atomic_store(&s->phase, RSK_PHASE_JOINING);
+	answer.fd = fd;
+	answer.cookie = rsk_cookie_of(fd);
+	answer.netns = s->tuple.netns;
+	put_pm(l, &answer, &out);
+	rsk_stream_unpin(s);
+}
+
+/* The stream of a transaction under way, pinned. */
+static struct rsk_stream *transaction(struct rsk_link *l, uint32_t sid, const struct rsk_pm_msg *pm)
+{
+	struct rsk_stream *s = rsk_link_stream(l, sid);
+
+	if (!s || !rsk_stream_pin(s))
+		return NULL;
+	if (rsk_link_stream(l, sid) == s && rsk_stream_phase(s) == RSK_PHASE_JOINING &&
+	    s->handle == pm->assoc_handle)
+		return s;
+	rsk_stream_unpin(s);
+	return NULL;
+}
+
+static void on_accept(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
+{
+	struct rsk_link_msg ack = { .type = RSK_LINK_ACK, .sid = m->sid };
+	struct rsk_stream *s = transaction(l, m->sid, pm);
+	struct rsk_pm_msg req, out;
+	int why;
+
+	if (!s)
+		return;
+	if (!s->connecting_side) {
+		rsk_stream_unpin(s); /* it is ours to accept */
+		return;
+	}
+	pm_request(s, &req);
+	why = rsk_pm_msg_answers(pm, &req) ? proof(s, l, m) : RSK_REASON_PEER_DENIED;
+	if (why || rsk_pm_msg_ack(pm, &out) < 0) {
+		rsk_transact_undo(s);
+		deny(l, m, &req, why);
+		rsk_stream_cold(s, (enum rsk_reason)why);
+	} else {
+		put_pm(l, &ack, &out);
+		joined(s);
+	}
+	rsk_stream_unpin(s);
+}
+
+static void on_ack(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
+{
+	struct rsk_stream *s = transaction(l, m->sid, pm);
+
+	if (!s)
+		return;
+	if (!s->connecting_side) {
+		rsk_join_forget(s);
+		joined(s);
+	}
+	rsk_stream_unpin(s);
+}
+
+static void on_deny(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
+{
+	struct rsk_stream *s = transaction(l, m->sid, pm);
+
+	if (!s)
+		return;
+	s->rec->peer_reason = (uint8_t)m->reason;
+	rsk_transact_undo(s);
+	/* Shared for the moment (accept, fork, close), an id in use: worth asking again, within bounds. */
+	rsk_stats_set_reason(s->rec, RSK_REASON_PEER_DENIED);
+	atomic_store(&s->phase, RSK_PHASE_SEEKING);
+	rsk_stream_unpin(s);
+}
+
+void rsk_join_message(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
+{
+	if (m->type == RSK_LINK_JOIN)
+		on_join(l, m, pm);
+	else if (m->type == RSK_LINK_ACCEPT)
+		on_accept(l, m, pm);
+	else if (m->type == RSK_LINK_ACK)
+		on_ack(l, m, pm);
+	else
+		on_deny(l, m, pm);
+}
