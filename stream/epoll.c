@@ -98,26 +98,17 @@ void rsk_epoll_fork(struct rsk_epoll *e)
 	atomic_fetch_add(&e->fds, 1);
 }
 
-/* lock held */
-static void unqueue(struct rsk_reg *r)
+void rsk_epoll_unqueue(struct rsk_reg *r)
 {
-	struct rsk_reg **p, *before = NULL;
+	struct rsk_epoll *e = r->set;
 
-	if (r->set->hot == r)
-		r->set->hot = NULL;
-	if (!r->queued)
-		return;
-	for (p = &r->set->ready; *p && *p != r; p = &(*p)->next_ready)
-		before = *p;
-	if (*p)
-		*p = r->next_ready;
-	if (r->set->ready_tail == r)
-		r->set->ready_tail = before;
-	r->queued = false;
+	if (e->hot == r)
+		e->hot = NULL;
+	if (r->queued)
+		rsk_epoll_take_ready(r);
 }
 
-/* lock held */
-static void unlink_reg(struct rsk_epoll_family *f, struct rsk_reg *r)
+void rsk_reg_unlink(struct rsk_epoll_family *f, struct rsk_reg *r)
 {
 	struct rsk_reg **p;
 
@@ -128,7 +119,7 @@ static void unlink_reg(struct rsk_epoll_family *f, struct rsk_reg *r)
 	*r->at_of_set = r->next_of_set;
 	if (r->next_of_set)
 		r->next_of_set->at_of_set = r->at_of_set;
-	unqueue(r);
+	rsk_epoll_unqueue(r);
 	if (r->set->last == r)
 		r->set->last = NULL;
 	r->set->tagged -= r->tagged;
@@ -137,7 +128,30 @@ static void unlink_reg(struct rsk_epoll_family *f, struct rsk_reg *r)
 	f->free_regs = r;
 }
 
-static struct rsk_reg *reg_new(struct rsk_epoll_family *f)
+/* This process's fd of the set, -1: only others hold it. */
+static int find_fd(const struct rsk_epoll *e)
+{
+	uint32_t high = rsk_fd_high();
+
+	if (rsk_epoll_of(e->epfd) == e)
+		return e->epfd;
+	for (uint32_t i = 0; i < high; i++)
+		if (rsk_epoll_of((int)i) == e)
+			return (int)i;
+	return -1;
+}
+
+void rsk_reg_drop(struct rsk_epoll_family *f, struct rsk_reg *r, int fd)
+{
+	int epfd = find_fd(r->set);
+
+	if (epfd < 0)
+		return;
+	rsk_sys_epoll_ctl(r->set->sub >= 0 ? r->set->sub : epfd, EPOLL_CTL_DEL, fd, NULL);
+	rsk_reg_unlink(f, r);
+}
+
+struct rsk_reg *rsk_reg_new(struct rsk_epoll_family *f)
 {
 	struct rsk_reg *r = f->free_regs;
 
@@ -150,14 +164,6 @@ static struct rsk_reg *reg_new(struct rsk_epoll_family *f)
 	return r;
 }
 
-static struct rsk_reg *reg_find(const struct rsk_stream *s, const struct rsk_epoll *e, int fd)
-{
-	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream)
-		if (r->set == e && r->key_fd == fd)
-			return r;
-	return NULL;
-}
-
 void rsk_epoll_queue(struct rsk_reg *r)
 {
 	struct rsk_epoll *e = r->set;
@@ -166,6 +172,7 @@ void rsk_epoll_queue(struct rsk_reg *r)
 		return;
 	r->queued = true;
 	r->next_ready = NULL;
+	r->prev_ready = e->ready_tail;
 	if (e->ready_tail)
 		e->ready_tail->next_ready = r;
 	else
@@ -178,8 +185,8 @@ void rsk_epoll_queue(struct rsk_reg *r)
 struct epoll_event rsk_reg_event(const struct rsk_epoll_family *f, const struct rsk_reg *r)
 {
 	return (struct epoll_event){
-		.events = (r->events & (EPOLLIN | EPOLLOUT | EPOLLPRI)) | EPOLLIN | EPOLLRDHUP |
-			  EPOLLET,
+		.events = (r->events & (EPOLLOUT | EPOLLPRI)) | r->kernel_events | EPOLLIN |
+			  EPOLLRDHUP | EPOLLET,
 		.data.u64 = f->tag | rsk_arena_offset(r),
 	};
 }
@@ -191,6 +198,7 @@ static int enter(struct rsk_epoll_family *f, struct rsk_reg *r)
 	struct rsk_epoll *e = r->set;
 	int rc;
 
+	r->kernel_events = ev.events;
 	if (e->sub < 0)
 		return rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_MOD, r->key_fd, &ev);
 	rc = rsk_sys_epoll_ctl(e->sub, EPOLL_CTL_ADD, r->key_fd, &ev);
@@ -199,7 +207,7 @@ static int enter(struct rsk_epoll_family *f, struct rsk_reg *r)
 	return rc;
 }
 
-static int take_over(struct rsk_epoll_family *f, struct rsk_reg *r)
+int rsk_reg_take_over(struct rsk_epoll_family *f, struct rsk_reg *r)
 {
 	struct rsk_stream *s = r->stream;
 	int rc = atomic_load(&r->set->watched) ? rsk_epoll_sub(f, r->set) : 0;
@@ -223,7 +231,7 @@ static int take_over(struct rsk_epoll_family *f, struct rsk_reg *r)
 	return 0;
 }
 
-static enum rsk_reason why_not(int rc)
+enum rsk_reason rsk_epoll_why_not(int rc)
 {
 	switch (rc) {
 	case -EBUSY:
@@ -266,12 +274,12 @@ void rsk_epoll_joined(struct rsk_stream *s)
 	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
 		if (r->tagged)
 			continue;
-		rc = r->key_fd < 0 ? -EBADF : r->set->collides ? -EEXIST : take_over(f, r);
+		rc = r->key_fd < 0 ? -EBADF : r->set->collides ? -EEXIST : rsk_reg_take_over(f, r);
 		/* What cannot be taken over stays right: this stream keeps its directions on TCP. */
 		if (rc < 0) {
 			s->tx.gave_up = true;
 			s->rx.gave_up = true;
-			rsk_stats_set_reason(s->rec, why_not(rc));
+			rsk_stats_set_reason(s->rec, rsk_epoll_why_not(rc));
 		}
 	}
 	rsk_unlock(&f->lock);
@@ -285,10 +293,16 @@ void rsk_epoll_restore(struct rsk_stream *s, int fd)
 	if (!f)
 		return;
 	rsk_lock(&f->lock);
-	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
+	for (struct rsk_reg *r = s->regs, *next; r; r = next) {
+		next = r->next_of_stream;
+		if (r->parked) {
+			if (rsk_fd_names(r->key_fd, s))
+				rsk_reg_drop(f, r, r->key_fd);
+			continue;
+		}
 		if ((!r->tagged && !r->named) || r->key_fd < 0 || give_back(r) < 0)
 			continue;
-		unqueue(r);
+		rsk_epoll_unqueue(r);
 		r->set->tagged -= r->tagged;
 		r->tagged = r->named = false;
 	}
@@ -311,7 +325,9 @@ void rsk_epoll_forget_fd(struct rsk_stream *s, int fd, uint32_t left)
 	for (r = s->regs; r; r = next) {
 		next = r->next_of_stream;
 		if (!left)
-			unlink_reg(f, r);
+			rsk_reg_unlink(f, r);
+		else if (r->key_fd == fd && r->parked)
+			rsk_reg_drop(f, r, fd);
 		else if (r->key_fd == fd)
 			r->key_fd = -1;
 	}
@@ -335,7 +351,7 @@ void rsk_epoll_closed(struct rsk_epoll *e)
 	}
 	rsk_lock(&f->lock);
 	while (e->regs)
-		unlink_reg(f, e->regs);
+		rsk_reg_unlink(f, e->regs);
 	rsk_epoll_give_bells(e);
 	rsk_epoll_nest_closed(f, e);
 	e->next_free = f->free_sets;
@@ -356,149 +372,4 @@ void rsk_epoll_stream_event(struct rsk_stream *s)
 			rsk_epoll_stir(r->set);
 	}
 	rsk_unlock(&f->lock);
-}
-
-/* ---- epoll_ctl ---- */
-
-static void link_reg(struct rsk_reg *r, struct rsk_stream *s, struct rsk_epoll *e, int fd)
-{
-	if (s->regs && s->regs->set->hot == s->regs)
-		s->regs->set->hot = NULL;
-	r->stream = s;
-	r->set = e;
-	r->key_fd = fd;
-	r->next_of_stream = s->regs;
-	s->regs = r;
-	r->next_of_set = e->regs;
-	r->at_of_set = &e->regs;
-	if (e->regs)
-		e->regs->at_of_set = &r->next_of_set;
-	e->regs = r;
-}
-
-/* The kernel decides. *leaves: done, but the stream cannot be joined and in this set. lock held. */
-static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_stream *s,
-		     struct rsk_reg *r, int op, int fd, struct epoll_event *ev,
-		     enum rsk_reason *leaves)
-{
-	bool fresh = !r, named;
-	struct epoll_event k;
-	int rc;
-
-	if (op == EPOLL_CTL_DEL) {
-		rc = rsk_sys_epoll_ctl(e->epfd, op, fd, ev);
-		if (rc == 0 && r)
-			unlink_reg(f, r);
-		return rc;
-	}
-	if (fresh) {
-		r = reg_new(f);
-		if (!r) {
-			*leaves = RSK_REASON_FD_LIMIT; /* unseen by us */
-			return rsk_sys_epoll_ctl(e->epfd, op, fd, ev);
-		}
-		link_reg(r, s, e, fd);
-	}
-	k = *ev;
-	named = (ev->events & EPOLLONESHOT) && !(ev->events & EPOLLEXCLUSIVE) && !e->collides;
-	if (named) {
-		k.data.u64 = f->tag | rsk_arena_offset(r);
-		atomic_store(&e->belled, true);
-	}
-	rc = rsk_sys_epoll_ctl(e->epfd, op, fd, &k);
-	if (rc < 0) {
-		if (fresh)
-			unlink_reg(f, r);
-		return rc;
-	}
-	r->named = named;
-	r->events = ev->events;
-	r->data = ev->data.u64;
-	r->armed = true;
-	if (ev->events & EPOLLEXCLUSIVE)
-		*leaves = RSK_REASON_EPOLL_EXCLUSIVE;
-	else if (fresh && rsk_stream_phase(s) == RSK_PHASE_JOINED && !e->collides) {
-		rc = take_over(f, r);
-		if (rc < 0)
-			*leaves = why_not(rc);
-	}
-	return 0;
-}
-
-/* We decide. lock held. */
-static int ctl_taken(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_reg *r, int op,
-		     int fd, struct epoll_event *ev)
-{
-	struct epoll_event k;
-	int rc;
-
-	if (op != EPOLL_CTL_MOD) {
-		/* DEL; or EEXIST, EINVAL: the kernel's word. */
-		rc = rsk_sys_epoll_ctl(rsk_epoll_kernel_set(e), op, fd, ev);
-		if (rc == 0 && op == EPOLL_CTL_DEL)
-			unlink_reg(f, r);
-		return rc;
-	}
-	if (ev->events & EPOLLEXCLUSIVE)
-		return -EINVAL;
-	unqueue(r);
-	r->events = ev->events;
-	r->data = ev->data.u64;
-	r->armed = true;
-	r->fresh = true;
-	r->told_ends = 0;
-	k = rsk_reg_event(f, r);
-	rc = rsk_sys_epoll_ctl(rsk_epoll_kernel_set(e), op, fd, &k);
-	rsk_epoll_queue(r);
-	if (e->sleepers || e->sub >= 0)
-		rsk_epoll_stir(e);
-	return rc;
-}
-
-int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
-{
-	struct rsk_epoll_family *f;
-	struct rsk_epoll *e = rsk_epoll_of(epfd), *inner = rsk_epoll_of(fd);
-	enum rsk_reason leaves = RSK_REASON_DIRECT;
-	struct rsk_stream *s;
-	struct rsk_reg *r;
-	int rc;
-
-	if (rsk_fd_ours(epfd) || rsk_fd_ours(fd))
-		return -EBADF;
-	rsk_kernel_acts++;
-	f = rsk_epoll_family();
-	if (e && !inner && op == EPOLL_CTL_ADD && !rsk_fd_stream(rsk_fd_word(fd)))
-		rsk_fd_watched(fd);
-	s = f ? rsk_stream_of(fd) : NULL;
-	if (s && !e && op == EPOLL_CTL_ADD) {
-		/* A set that was made where we did not see it (before exec). */
-		rc = rsk_sys_epoll_ctl(epfd, op, fd, ev);
-		if (rc == 0)
-			rsk_fd_leave(fd, RSK_REASON_INHERITED);
-		rsk_stream_unpin(s);
-		return rc;
-	}
-	if (e && f && (uintptr_t)ev >= 4096 && op != EPOLL_CTL_DEL &&
-	    (ev->data.u64 & RSK_EPOLL_TAG_MASK) == f->tag)
-		e->collides = true;
-	if (inner && f)
-		return rsk_epoll_nest_ctl(f, epfd, op, fd, ev);
-	if (!s || !e || ((uintptr_t)ev < 4096 && op != EPOLL_CTL_DEL)) {
-		if (s)
-			rsk_stream_unpin(s);
-		return rsk_sys_epoll_ctl(epfd, op, fd, ev);
-	}
-	rsk_lock(&f->lock);
-	e->epfd = epfd;
-	r = reg_find(s, e, fd);
-	rc = r && r->tagged ? ctl_taken(f, e, r, op, fd, ev) :
-			      ctl_plain(f, e, s, r, op, fd, ev, &leaves);
-	rsk_unlock(&f->lock);
-	if (rc == 0 && op != EPOLL_CTL_DEL && e->collides)
-		leaves = RSK_REASON_EPOLL_TAG;
-	if (leaves)
-		rsk_fd_leave(fd, leaves);
-	rsk_stream_unpin(s);
-	return rc;
 }

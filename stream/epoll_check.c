@@ -26,6 +26,8 @@ static bool valid_reg(const struct rsk_epoll *e, const struct rsk_reg *r)
 		return false;
 	if (r->named && !(r->events & EPOLLONESHOT))
 		return false;
+	if (r->parked)
+		return r->tagged && !r->armed && !r->events && !r->named;
 	return r->armed || (r->events & EPOLLONESHOT);
 }
 
@@ -41,7 +43,7 @@ bool rsk_epoll_validate(const struct rsk_epoll *e)
 		queued += r->queued;
 	}
 	for (const struct rsk_reg *r = e->ready; r; r = r->next_ready) {
-		if (!r->queued || r->set != e || ++ready > queued)
+		if (!r->queued || r->set != e || r->prev_ready != last || ++ready > queued)
 			return false;
 		last = r;
 	}

@@ -92,20 +92,14 @@ static bool may_be_hot(const struct rsk_reg *r, short events)
  */
 static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 {
-	struct rsk_reg *r = e->ready, *last = e->ready_tail, *next, *rest = NULL;
+	struct rsk_reg *end = e->ready_tail, *r = NULL;
 	int n = 0;
 
-	e->ready = e->ready_tail = NULL;
-	for (; r; r = next) {
+	/* Those that find no place stay, and come first the next time. */
+	while (n < max && r != end && (r = e->ready)) {
 		short re;
 
-		next = r->next_ready;
-		r->queued = false;
-		if (n == max) {
-			r->queued = true;
-			rest = r;
-			break;
-		}
+		rsk_epoll_take_ready(r);
 		if (!r->armed)
 			continue;
 		re = r->answer == e->answer ? -1 : rsk_epoll_true_events(r);
@@ -128,13 +122,6 @@ static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 			if (may_be_hot(r, re))
 				e->hot = r;
 		}
-	}
-	/* Those that found no place come first the next time. */
-	if (rest) {
-		last->next_ready = e->ready;
-		if (!e->ready)
-			e->ready_tail = last;
-		e->ready = rest;
 	}
 	return n;
 }

@@ -29,11 +29,13 @@ struct rsk_reg {
 	bool named;  /* not taken over, oneshot: the entry carries our tag so that we see it fire */
 	bool armed;  /* false: oneshot, fired */
 	bool queued;
+	bool parked; /* taken out by the application; tagged still, and not armed: epoll_ctl.c */
 	bool fresh; /* the kernel still has to tell what was true when we registered: told already */
-	uint32_t told_ends; /* RDHUP, HUP, ERR that were delivered */
-	uint32_t answer;    /* of the set: in which it was told last */
-	uint64_t index;	    /* the ring's next, before it was looked at last */
-	struct rsk_reg *next_of_stream, *next_of_set, *next_ready;
+	uint32_t kernel_events; /* tagged: of the kernel's entry; they only grow */
+	uint32_t told_ends;	/* RDHUP, HUP, ERR that were delivered */
+	uint32_t answer;	/* of the set: in which it was told last */
+	uint64_t index;		/* the ring's next, before it was looked at last */
+	struct rsk_reg *next_of_stream, *next_of_set, *next_ready, *prev_ready;
 	struct rsk_reg **at_of_set; /* what leads to it there: a set may hold very many */
 };
 
@@ -60,7 +62,7 @@ struct rsk_epoll {
 	_Atomic(int) sub;
 	int lamp;
 	uint32_t ninner;	     /* sets in this one */
-	uint32_t tagged;	     /* registrations taken over */
+	uint32_t tagged;	     /* registrations taken over, those parked as well */
 	_Atomic(uint32_t) takeovers; /* ever; counted under the lock, read without */
 	uint32_t sleepers;	     /* threads in the kernel's wait with bells announced */
 	uint32_t answer;	     /* counts what waits return */
@@ -107,10 +109,28 @@ struct rsk_epoll *rsk_epoll_of(int epfd);
 /*
  * All of these with the family's lock held, but look_inside() and nest_ctl().
  *
- * epoll.c: what the kernel's entry of a stream taken over says; on the ready list.
+ * epoll.c: what the kernel's entry of a stream taken over says; on the ready list, off it; registrations.
  */
 struct epoll_event rsk_reg_event(const struct rsk_epoll_family *f, const struct rsk_reg *r);
 void rsk_epoll_queue(struct rsk_reg *r);
+void rsk_epoll_unqueue(struct rsk_reg *r); /* it is not the hot one any more either */
+
+/* Off the ready list, on which it is. */
+static inline void rsk_epoll_take_ready(struct rsk_reg *r)
+{
+	struct rsk_epoll *e = r->set;
+
+	*(r->prev_ready ? &r->prev_ready->next_ready : &e->ready) = r->next_ready;
+	*(r->next_ready ? &r->next_ready->prev_ready : &e->ready_tail) = r->prev_ready;
+	r->queued = false;
+}
+
+struct rsk_reg *rsk_reg_new(struct rsk_epoll_family *f); /* NULL: no memory */
+void rsk_reg_unlink(struct rsk_epoll_family *f, struct rsk_reg *r);
+/* Parked, with this process's number @fd: out of the kernel's set, and unlinked; not if only others hold the set. */
+void rsk_reg_drop(struct rsk_epoll_family *f, struct rsk_reg *r, int fd);
+int rsk_reg_take_over(struct rsk_epoll_family *f, struct rsk_reg *r); /* 0 or -errno */
+enum rsk_reason rsk_epoll_why_not(int rc);
 
 /* epoll_bell.c */
 uint32_t rsk_epoll_count_fds(const struct rsk_epoll *e); /* of this process */

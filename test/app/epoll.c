@@ -224,6 +224,74 @@ CASE(del_add, DIRECT, "DEL silences; ADD again finds what is there")
 	app_close(fd);
 }
 
+CASE(out_and_in, DIRECT, "a registration that is taken out is gone, and comes back as a new one")
+{
+	int fd = app_open(WARM | NODELAY), two;
+	int ep = (int)MUST(epoll_create1(0)), other = (int)MUST(epoll_create1(0));
+
+	ADD(ep, fd, EPOLLIN, 1);
+	app_sync();
+	if (CLI) {
+		SAY(fd, "data");
+		app_sync();
+		R(shutdown(fd, SHUT_WR));
+		app_sync();
+	} else {
+		app_await_inq(fd, 4);
+		DEL(ep, fd);
+		MOD(ep, fd, EPOLLIN, 2);
+		wait_say("out", ep, 0);
+		ADD(ep, fd, EPOLLOUT, 3);
+		ADD(ep, fd, EPOLLIN, 4);
+		wait_say("room", ep, 0);
+		MOD(ep, fd, EPOLLIN | EPOLLOUT | EPOLLET, 5);
+		wait_say("both", ep, 0);
+		wait_say("once", ep, 0);
+		DEL(ep, fd);
+		ADD(ep, fd, EPOLLIN | EPOLLONESHOT, 6);
+		wait_say("one shot", ep, 0);
+		wait_say("no other", ep, 0);
+		DEL(ep, fd);
+		/* Another set, another number, and back. */
+		ADD(other, fd, EPOLLIN, 7);
+		wait_say("other set", other, 0);
+		wait_say("out of this", ep, 0);
+		ADD(ep, fd, EPOLLIN, 8);
+		wait_say("both sets", ep, 0);
+		DEL(ep, fd);
+		two = (int)MUST(dup(fd));
+		ADD(ep, two, EPOLLIN, 9);
+		wait_say("the dup", ep, 0);
+		DEL(ep, two);
+		DEL(other, fd);
+		app_close(fd);
+		wait_say("number closed", ep, 0);
+		MUST(dup2(two, fd));
+		ADD(ep, fd, EPOLLIN, 10);
+		ADD(other, fd, EPOLLIN, 11);
+		wait_say("number again", ep, 0);
+		wait_say("number again, other set", other, 0);
+		app_hear(fd, 4);
+		wait_say("read", ep, 0);
+		DEL(ep, fd);
+		app_sync();
+		/* The end comes while it is out. */
+		app_await_poll(fd, POLLRDHUP, 5000);
+		app_sync();
+		wait_say("out at the end", ep, 0);
+		ADD(ep, fd, EPOLLRDHUP | EPOLLET, 12);
+		wait_say("end", ep, 0);
+		wait_say("end told", ep, 0);
+		DEL(ep, fd);
+		ADD(ep, fd, EPOLLIN | EPOLLEXCLUSIVE, 13);
+		wait_say("exclusive", ep, 0);
+	}
+	app_sync();
+	app_close(ep);
+	app_close(other);
+	app_close(fd);
+}
+
 CASE(ends, DIRECT, "RDHUP, HUP and ERR, asked for or not")
 {
 	int fds[3];

@@ -5,6 +5,7 @@
  * there before, what is sent is taken away after, and neither is counted. STATE is what the TCP connection has come to:
  *
  *   direct     both ends are libc's: many small messages back and forth, then the rows
+ *   many       the same with 50 connections at once, for event loops
  *   new        the same, without the messages
  *   seeking    the other end is the kernel's alone (raw system calls), as that of a program without the library
  *   accepted   the same, with our end the accepting one
@@ -95,6 +96,12 @@ static void be_direct(void)
 	run(tcp_rows);
 }
 
+static void be_many(void)
+{
+	connect_many(500);
+	run(many_rows);
+}
+
 static void be_new(void)
 {
 	connect_ends(false, false);
@@ -166,6 +173,7 @@ int main(int argc, char **argv)
 	} states[] = {
 		{ "direct", be_direct },     { "new", be_new },		  { "seeking", be_seeking },
 		{ "accepted", be_accepted }, { "given-up", be_given_up }, { "other", be_other },
+		{ "many", be_many },
 	};
 
 	alarm(HUNG_S);
@@ -180,6 +188,6 @@ int main(int argc, char **argv)
 		       (unsigned long long)t.received);
 		return 0;
 	}
-	fprintf(stderr, "usage: calls direct|new|seeking|accepted|given-up|other [ROW]\n");
+	fprintf(stderr, "usage: calls direct|many|new|seeking|accepted|given-up|other [ROW]\n");
 	return 2;
 }

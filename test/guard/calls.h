@@ -8,11 +8,13 @@
 
 #define BYTES 64 /* of each message */
 #define BURST 64
+#define MANY 50 /* connections at once */
 
 struct ends {
 	int listener, near, far, ep; /* near: ours, whose calls are counted */
 	bool raw;		     /* far is not libc's */
 	bool watched;		     /* near is in ep */
+	bool edge;		     /* ... and told of edges */
 	int fd[BURST], other[BURST]; /* of connections made and closed */
 	int i;
 	struct sockaddr_in address, udp;
@@ -35,6 +37,9 @@ void far_send(int messages);
 void far_recv(int messages);
 void there(int messages);
 void back_and_forth(int rounds);
+/* MANY connections: fd[] are the near ends, other[] the far ones. */
+void connect_many(int rounds);
+void with_each(void (*what)(int n)); /* ... of a connection's near and far, once */
 
 /* before() a burst of call(), and after(); each call returns want. */
 struct row {
@@ -48,6 +53,6 @@ struct row {
 
 /* Each ends with a row that has no name. */
 extern const struct row tcp_rows[], nothing_rows[], udp_rows[], unix_rows[], file_rows[],
-	connection_rows[];
+	connection_rows[], many_rows[];
 
 #endif /* GUARD_CALLS_H */

@@ -162,3 +162,22 @@ void back_and_forth(int rounds)
 			die("recv");
 	}
 }
+
+void connect_many(int rounds)
+{
+	for (int i = 0; i < MANY; i++) {
+		connect_ends(false, false);
+		t.fd[i] = t.near;
+		t.other[i] = t.far;
+		back_and_forth(rounds);
+	}
+}
+
+void with_each(void (*what)(int n))
+{
+	for (int i = 0; i < MANY; i++) {
+		t.near = t.fd[i];
+		t.far = t.other[i];
+		what(1);
+	}
+}

@@ -105,6 +105,83 @@ static long call_turn(void)
 	return call_epoll() == 1 && call_recv() == BYTES ? call_send() : -1;
 }
 
+/* What an event loop does that wants to write now, and later to read. */
+static long call_out_and_in(void)
+{
+	struct epoll_event ev = { .events = EPOLLOUT };
+	long rc = epoll_ctl(t.ep, EPOLL_CTL_DEL, t.near, NULL);
+
+	rc |= epoll_ctl(t.ep, EPOLL_CTL_ADD, t.near, &ev);
+	ev.events = EPOLLIN;
+	return rc | epoll_ctl(t.ep, EPOLL_CTL_MOD, t.near, &ev);
+}
+
+static void near_recv(int n)
+{
+	for (int i = 0; i < n; i++)
+		if (call_recv() != BYTES)
+			die("recv");
+}
+
+static void watch_near(int n)
+{
+	struct epoll_event ev = { .events = EPOLLIN | (t.edge ? EPOLLET : 0) };
+
+	(void)n;
+	must(epoll_ctl(t.ep, t.edge ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, t.near, &ev), "epoll_ctl");
+}
+
+static long call_epoll_many(void)
+{
+	struct epoll_event ev[MANY + 1];
+
+	return epoll_wait(t.ep, ev, MANY + 1, -1);
+}
+
+static void before_many(int n)
+{
+	(void)n;
+	if (!t.watched)
+		with_each(watch_near);
+	t.watched = true;
+	with_each(before_recv);
+}
+
+static void after_many(int n)
+{
+	(void)n;
+	with_each(near_recv);
+}
+
+static void before_many_edge(int n)
+{
+	if (!t.edge) {
+		t.edge = true;
+		with_each(watch_near);
+	}
+	before_many(n);
+}
+
+/* A busy server: all have sent, and get an answer. */
+static long call_turn_many(void)
+{
+	struct epoll_event ev[MANY];
+	int n = epoll_wait(t.ep, ev, MANY, -1);
+
+	for (int i = 0; i < n; i++) {
+		t.near = t.fd[i];
+		if (call_recv() != BYTES || call_send() != BYTES)
+			return -1;
+	}
+	return n;
+}
+
+static void after_turn_many(int n)
+{
+	(void)n;
+	with_each(far_recv);
+}
+
 static long call_sendto(void)
 {
 	return sendto(t.near, t.buf, BYTES, 0, (struct sockaddr *)&t.udp, sizeof(t.udp));
@@ -259,6 +336,17 @@ const struct row tcp_rows[] = {
 	{ "epoll_wait", before_epoll, call_epoll, after_ready, 1, BURST, 64 },
 	{ "epoll_wait, nothing there", before_epoll_none, call_epoll_none, nop, 0, BURST, 64 },
 	{ "epoll_wait, recv, send", before_epoll, call_turn, far_recv, BYTES, 1, 1024 },
+	{ "epoll_ctl, del, add, mod", before_epoll_none, call_out_and_in, nop, 0, BURST, 64 },
+	{ 0 },
+};
+
+/* Of each call, for all of them together. */
+const struct row many_rows[] = {
+	{ "nothing", nop, call_nothing, nop, 0, BURST, 64 },
+	{ "epoll_wait, 50 ready", before_many, call_epoll_many, after_many, MANY, 1, 64 },
+	{ "epoll_wait, 50 recv, send", before_many, call_turn_many, after_turn_many, MANY, 1, 64 },
+	{ "edge, 50 ready", before_many_edge, call_epoll_many, after_many, MANY, 1, 64 },
+	{ "edge, 50 recv, send", before_many_edge, call_turn_many, after_turn_many, MANY, 1, 64 },
 	{ 0 },
 };
 

@@ -175,7 +175,8 @@ static void control(uint32_t i, uint32_t k, uint32_t set)
 {
 	static const int ops[] = { EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLL_CTL_DEL };
 	int op = ops[roll(3)], rc, want = 0;
-	struct epoll_event ev = { .events = EPOLLIN | (roll(2) ? EPOLLONESHOT : 0),
+	struct epoll_event ev = { .events = EPOLLIN | (roll(2) ? EPOLLONESHOT : 0) |
+					    (roll(4) ? 0 : EPOLLOUT),
 				  .data.u64 = ++next_data };
 
 	if (ends[i].fd[k] < 0)
@@ -228,13 +229,16 @@ static void look(uint32_t set)
 	cr_assert_geq(n, 0);
 	for (uint32_t i = 0; i < ENDS; i++)
 		for (uint32_t k = 0; k < NUMBERS; k++) {
-			int seen = 0, due = ends[i].reg[set][k].in && ends[i].reg[set][k].armed &&
-					    ends[i].unread;
+			/* There is always room: nobody has so much unread. */
+			uint32_t events = (ends[i].unread ? EPOLLIN : 0) |
+					  (ends[i].reg[set][k].events & EPOLLOUT);
+			int seen = 0,
+			    due = ends[i].reg[set][k].in && ends[i].reg[set][k].armed && events;
 
 			for (int j = 0; j < n; j++)
 				seen += ends[i].reg[set][k].in &&
 					evs[j].data.u64 == ends[i].reg[set][k].data &&
-					evs[j].events == EPOLLIN;
+					evs[j].events == events;
 			cr_assert_eq(seen, due,
 				     "end %u.%u in set %u: told %d times, due %d, %u unread", i, k,
 				     set, seen, due, ends[i].unread);

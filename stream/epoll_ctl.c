@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * epoll_ctl.c - registrations come, change and go.
+ *
+ * Of one that is taken over the kernel is told no more than it has to know: it watches what was ever asked for, edge
+ * triggered, and whatever it says is looked at with what is wanted now. One that is taken out is parked: its entry
+ * stays in the kernel's set, where it tells nobody anything, and it comes back without a system call.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+
+#include <rsock/sys.h>
+
+#include "arena.h"
+#include "epoll.h"
+#include "epollset.h"
+#include "stream.h"
+
+static int kernel_ctl(int epfd, int op, int fd, struct epoll_event *ev)
+{
+	rsk_kernel_acts++;
+	return rsk_sys_epoll_ctl(epfd, op, fd, ev);
+}
+
+static struct rsk_reg *reg_find(const struct rsk_stream *s, const struct rsk_epoll *e, int fd)
+{
+	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream)
+		if (r->set == e && r->key_fd == fd)
+			return r;
+	return NULL;
+}
+
+static void link_reg(struct rsk_reg *r, struct rsk_stream *s, struct rsk_epoll *e, int fd)
+{
+	if (s->regs && s->regs->set->hot == s->regs)
+		s->regs->set->hot = NULL;
+	r->stream = s;
+	r->set = e;
+	r->key_fd = fd;
+	r->next_of_stream = s->regs;
+	s->regs = r;
+	r->next_of_set = e->regs;
+	r->at_of_set = &e->regs;
+	if (e->regs)
+		e->regs->at_of_set = &r->next_of_set;
+	e->regs = r;
+}
+
+/* The kernel decides. *leaves: done, but the stream cannot be joined and in this set. lock held. */
+static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_stream *s,
+		     struct rsk_reg *r, int op, int fd, struct epoll_event *ev,
+		     enum rsk_reason *leaves)
+{
+	bool fresh = !r, named;
+	struct epoll_event k;
+	int rc;
+
+	if (op == EPOLL_CTL_DEL) {
+		rc = kernel_ctl(e->epfd, op, fd, ev);
+		if (rc == 0 && r)
+			rsk_reg_unlink(f, r);
+		return rc;
+	}
+	if (fresh) {
+		r = rsk_reg_new(f);
+		if (!r) {
+			*leaves = RSK_REASON_FD_LIMIT; /* unseen by us */
+			return kernel_ctl(e->epfd, op, fd, ev);
+		}
+		link_reg(r, s, e, fd);
+	}
+	k = *ev;
+	named = (ev->events & EPOLLONESHOT) && !(ev->events & EPOLLEXCLUSIVE) && !e->collides;
+	if (named) {
+		k.data.u64 = f->tag | rsk_arena_offset(r);
+		atomic_store(&e->belled, true);
+	}
+	rc = kernel_ctl(e->epfd, op, fd, &k);
+	if (rc < 0) {
+		if (fresh)
+			rsk_reg_unlink(f, r);
+		return rc;
+	}
+	r->named = named;
+	r->events = ev->events;
+	r->data = ev->data.u64;
+	r->armed = true;
+	if (ev->events & EPOLLEXCLUSIVE)
+		*leaves = RSK_REASON_EPOLL_EXCLUSIVE;
+	else if (fresh && rsk_stream_phase(s) == RSK_PHASE_JOINED && !e->collides) {
+		rc = rsk_reg_take_over(f, r);
+		if (rc < 0)
+			*leaves = rsk_epoll_why_not(rc);
+	}
+	return 0;
+}
+
+/* New wishes of one that is taken over. lock held. */
+static int renew(struct rsk_epoll_family *f, struct rsk_reg *r, int fd,
+		 const struct epoll_event *ev)
+{
+	struct rsk_epoll *e = r->set;
+	struct epoll_event k;
+	int rc = 0;
+
+	if (e->hot == r)
+		e->hot = NULL;
+	r->parked = false;
+	r->events = ev->events;
+	r->data = ev->data.u64;
+	r->armed = true;
+	r->told_ends = 0;
+	k = rsk_reg_event(f, r);
+	if (k.events != r->kernel_events) {
+		r->kernel_events = k.events;
+		r->fresh = true;
+		rc = kernel_ctl(rsk_epoll_kernel_set(e), EPOLL_CTL_MOD, fd, &k);
+	}
+	rsk_epoll_queue(r);
+	if (e->sleepers || e->sub >= 0)
+		rsk_epoll_stir(e);
+	return rc;
+}
+
+/* We decide. lock held. */
+static int ctl_taken(struct rsk_epoll_family *f, struct rsk_reg *r, int op, int fd,
+		     struct epoll_event *ev)
+{
+	if (op == EPOLL_CTL_MOD && (ev->events & EPOLLEXCLUSIVE))
+		return -EINVAL;
+	if (op == EPOLL_CTL_MOD || (op == EPOLL_CTL_ADD && r->parked))
+		return op == EPOLL_CTL_MOD && r->parked ? -ENOENT : renew(f, r, fd, ev);
+	if (op != EPOLL_CTL_DEL) /* EEXIST, EINVAL: the kernel's word */
+		return kernel_ctl(rsk_epoll_kernel_set(r->set), op, fd, ev);
+	if (r->parked)
+		return -ENOENT;
+	rsk_epoll_unqueue(r);
+	r->parked = true;
+	r->armed = false;
+	r->events = 0;
+	return 0;
+}
+
+/*
+ * What cannot be taken up again as it lies, and what lies in other sets: a stream is parked once at the most. True if
+ * @r was among it. lock held.
+ */
+static bool drop_parked(struct rsk_epoll_family *f, struct rsk_stream *s, const struct rsk_reg *r)
+{
+	bool was = false;
+
+	for (struct rsk_reg *p = s->regs, *next; p; p = next) {
+		next = p->next_of_stream;
+		if (p->parked && rsk_fd_names(p->key_fd, s)) {
+			was |= p == r;
+			rsk_reg_drop(f, p, p->key_fd);
+		}
+	}
+	return was;
+}
+
+/* Whoever decides. lock held. */
+static int ctl(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_stream *s, int op,
+	       int fd, struct epoll_event *ev, enum rsk_reason *leaves)
+{
+	struct rsk_reg *r = reg_find(s, e, fd);
+
+	if (op == EPOLL_CTL_ADD &&
+	    (!r || (r->parked && ((ev->events & EPOLLEXCLUSIVE) || e->collides ||
+				  rsk_stream_phase(s) != RSK_PHASE_JOINED))) &&
+	    drop_parked(f, s, r))
+		r = NULL;
+	if (r && r->tagged)
+		return ctl_taken(f, r, op, fd, ev);
+	return ctl_plain(f, e, s, r, op, fd, ev, leaves);
+}
+
+int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
+{
+	struct rsk_epoll_family *f;
+	struct rsk_epoll *e = rsk_epoll_of(epfd), *inner = rsk_epoll_of(fd);
+	enum rsk_reason leaves = RSK_REASON_DIRECT;
+	struct rsk_stream *s;
+	int rc;
+
+	if (rsk_fd_ours(epfd) || rsk_fd_ours(fd))
+		return -EBADF;
+	f = rsk_epoll_family();
+	if (e && !inner && op == EPOLL_CTL_ADD && !rsk_fd_stream(rsk_fd_word(fd)))
+		rsk_fd_watched(fd);
+	s = f ? rsk_stream_of(fd) : NULL;
+	if (s && !e && op == EPOLL_CTL_ADD) {
+		/* A set that was made where we did not see it (before exec). */
+		rc = kernel_ctl(epfd, op, fd, ev);
+		if (rc == 0)
+			rsk_fd_leave(fd, RSK_REASON_INHERITED);
+		rsk_stream_unpin(s);
+		return rc;
+	}
+	if (e && f && (uintptr_t)ev >= 4096 && op != EPOLL_CTL_DEL &&
+	    (ev->data.u64 & RSK_EPOLL_TAG_MASK) == f->tag)
+		e->collides = true;
+	if (inner && f)
+		return rsk_epoll_nest_ctl(f, epfd, op, fd, ev);
+	if (!s || !e || ((uintptr_t)ev < 4096 && op != EPOLL_CTL_DEL)) {
+		if (s)
+			rsk_stream_unpin(s);
+		return kernel_ctl(epfd, op, fd, ev);
+	}
+	rsk_lock(&f->lock);
+	e->epfd = epfd;
+	rc = ctl(f, e, s, op, fd, ev, &leaves);
+	rsk_unlock(&f->lock);
+	if (rc == 0 && op != EPOLL_CTL_DEL && e->collides)
+		leaves = RSK_REASON_EPOLL_TAG;
+	if (leaves)
+		rsk_fd_leave(fd, leaves);
+	rsk_stream_unpin(s);
+	return rc;
+}
