@@ -94,7 +94,9 @@ void *rsk_arena_alloc_raw(size_t size)
 		a->free[class] = b->next;
 	} else if (a->used + sizeof(*b) + class_bytes(class) <= ARENA_BYTES) {
 		b = (struct block *)(void *)((uint8_t *)a + a->used);
-		a->used += sizeof(*b) + class_bytes(class);
+		/* Relaxed: also read without the lock, with offsets of what was handed out before. */
+		__atomic_store_n(&a->used, a->used + sizeof(*b) + class_bytes(class),
+				 __ATOMIC_RELAXED);
 		b->class = class;
 		b->magic = MAGIC_FREE;
 	}
@@ -152,7 +154,8 @@ void *rsk_arena_at(uint32_t offset)
 {
 	struct arena_head *a = atomic_load_explicit(&arena, memory_order_acquire);
 
-	if (!a || offset % 64 || offset < sizeof(*a) || offset >= a->used)
+	if (!a || offset % 64 || offset < sizeof(*a) ||
+	    offset >= __atomic_load_n(&a->used, __ATOMIC_RELAXED))
 		return NULL;
 	return (uint8_t *)a + offset;
 }

@@ -3,6 +3,7 @@
 #include "epoll.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -34,6 +35,12 @@ struct rsk_epoll_family *rsk_epoll_family(void)
 	return f;
 }
 
+/* NULL: the stream is in no set. */
+static struct rsk_epoll_family *family_of(const struct rsk_stream *s)
+{
+	return __atomic_load_n(&s->regs, __ATOMIC_RELAXED) ? rsk_epoll_family() : NULL;
+}
+
 /* ---- objects ---- */
 
 static struct rsk_epoll *epoll_new(int epfd)
@@ -52,7 +59,9 @@ static struct rsk_epoll *epoll_new(int epfd)
 		e = rsk_arena_alloc(sizeof(*e));
 	if (!e)
 		return NULL;
-	memset(e, 0, sizeof(*e));
+	/* All but the lock, which somebody may just ask for. */
+	memset((char *)e + offsetof(struct rsk_epoll, fds), 0,
+	       sizeof(*e) - offsetof(struct rsk_epoll, fds));
 	e->epfd = epfd;
 	e->home = rsk_pid;
 	e->sub = e->lamp = -1;
@@ -112,11 +121,14 @@ void rsk_reg_unlink(struct rsk_epoll_family *f, struct rsk_reg *r)
 {
 	struct rsk_reg **p;
 
+	rsk_lock(&f->chain);
 	for (p = &r->stream->regs; *p && *p != r; p = &(*p)->next_of_stream)
 		;
 	if (*p)
-		*p = r->next_of_stream;
-	*r->at_of_set = r->next_of_set;
+		__atomic_store_n(p, r->next_of_stream, __ATOMIC_RELAXED);
+	rsk_epoll_take_calls(r->set); /* nobody calls it from here on */
+	rsk_unlock(&f->chain);
+	__atomic_store_n(r->at_of_set, r->next_of_set, __ATOMIC_RELAXED);
 	if (r->next_of_set)
 		r->next_of_set->at_of_set = r->at_of_set;
 	rsk_epoll_unqueue(r);
@@ -159,8 +171,12 @@ struct rsk_reg *rsk_reg_new(struct rsk_epoll_family *f)
 		f->free_regs = r->next_of_set;
 	else
 		r = rsk_arena_alloc(sizeof(*r));
-	if (r)
-		*r = (struct rsk_reg){ .live = true, .armed = true };
+	if (r) {
+		/* All but the set, which somebody may read who has an old tag. */
+		memset((char *)r + offsetof(struct rsk_reg, stream), 0,
+		       sizeof(*r) - offsetof(struct rsk_reg, stream));
+		r->live = r->armed = true;
+	}
 	return r;
 }
 
@@ -176,8 +192,34 @@ void rsk_epoll_queue(struct rsk_reg *r)
 	if (e->ready_tail)
 		e->ready_tail->next_ready = r;
 	else
-		e->ready = r;
+		__atomic_store_n(&e->ready, r, __ATOMIC_RELAXED);
 	e->ready_tail = r;
+}
+
+void rsk_epoll_take_called(struct rsk_epoll *e)
+{
+	struct rsk_reg *r, *next;
+
+	for (r = atomic_exchange(&e->calls, NULL); r; r = next) {
+		next = r->next_call;
+		atomic_store(&r->called, false);
+		rsk_epoll_queue(r);
+	}
+}
+
+void rsk_reg_call(struct rsk_reg *r)
+{
+	struct rsk_epoll *e = r->set;
+	struct rsk_reg *head;
+
+	if (!atomic_exchange(&r->called, true)) {
+		head = atomic_load(&e->calls);
+		do
+			r->next_call = head;
+		while (!atomic_compare_exchange_weak(&e->calls, &head, r));
+	}
+	if (atomic_load(&e->sleepers) || e->sub >= 0)
+		rsk_epoll_ring(e);
 }
 
 /* ---- taking over, giving back ---- */
@@ -265,46 +307,62 @@ static int give_back(struct rsk_reg *r)
 
 void rsk_epoll_joined(struct rsk_stream *s)
 {
-	struct rsk_epoll_family *f = s->regs ? rsk_epoll_family() : NULL;
+	struct rsk_epoll_family *f;
 	int rc;
 
+	/* Who registers it now links it, then looks at the phase: epoll_ctl.c. */
+	atomic_thread_fence(memory_order_seq_cst);
+	f = family_of(s);
 	if (!f)
 		return;
 	rsk_lock(&f->lock);
 	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
-		if (r->tagged)
-			continue;
-		rc = r->key_fd < 0 ? -EBADF : r->set->collides ? -EEXIST : rsk_reg_take_over(f, r);
+		rsk_lock(&r->set->lock);
+		rc = r->tagged	      ? 0 :
+		     r->key_fd < 0    ? -EBADF :
+		     r->set->collides ? -EEXIST :
+					rsk_reg_take_over(f, r);
 		/* What cannot be taken over stays right: this stream keeps its directions on TCP. */
 		if (rc < 0) {
 			s->tx.gave_up = true;
 			s->rx.gave_up = true;
 			rsk_stats_set_reason(s->rec, rsk_epoll_why_not(rc));
 		}
+		rsk_unlock(&r->set->lock);
 	}
 	rsk_unlock(&f->lock);
 }
 
+/* family's and set's lock held. */
+static void restore(struct rsk_epoll_family *f, struct rsk_reg *r)
+{
+	if (r->parked) {
+		if (rsk_fd_names(r->key_fd, r->stream))
+			rsk_reg_drop(f, r, r->key_fd);
+		return;
+	}
+	if ((!r->tagged && !r->named) || r->key_fd < 0 || give_back(r) < 0)
+		return;
+	rsk_epoll_unqueue(r);
+	r->set->tagged -= r->tagged;
+	r->tagged = r->named = false;
+}
+
 void rsk_epoll_restore(struct rsk_stream *s, int fd)
 {
-	struct rsk_epoll_family *f = s->regs ? rsk_epoll_family() : NULL;
+	struct rsk_epoll_family *f = family_of(s);
 
 	(void)fd;
 	if (!f)
 		return;
 	rsk_lock(&f->lock);
 	for (struct rsk_reg *r = s->regs, *next; r; r = next) {
+		struct rsk_epoll *e = r->set;
+
 		next = r->next_of_stream;
-		if (r->parked) {
-			if (rsk_fd_names(r->key_fd, s))
-				rsk_reg_drop(f, r, r->key_fd);
-			continue;
-		}
-		if ((!r->tagged && !r->named) || r->key_fd < 0 || give_back(r) < 0)
-			continue;
-		rsk_epoll_unqueue(r);
-		r->set->tagged -= r->tagged;
-		r->tagged = r->named = false;
+		rsk_lock(&e->lock);
+		restore(f, r);
+		rsk_unlock(&e->lock);
 	}
 	rsk_unlock(&f->lock);
 }
@@ -316,20 +374,24 @@ void rsk_epoll_restore(struct rsk_stream *s, int fd)
  */
 void rsk_epoll_forget_fd(struct rsk_stream *s, int fd, uint32_t left)
 {
-	struct rsk_epoll_family *f = s->regs ? rsk_epoll_family() : NULL;
+	struct rsk_epoll_family *f = family_of(s);
 	struct rsk_reg *r, *next;
 
 	if (!f || (left && left != rsk_stream_count_fds(s)))
 		return;
 	rsk_lock(&f->lock);
 	for (r = s->regs; r; r = next) {
+		struct rsk_epoll *e = r->set;
+
 		next = r->next_of_stream;
+		rsk_lock(&e->lock);
 		if (!left)
 			rsk_reg_unlink(f, r);
 		else if (r->key_fd == fd && r->parked)
 			rsk_reg_drop(f, r, fd);
 		else if (r->key_fd == fd)
 			r->key_fd = -1;
+		rsk_unlock(&e->lock);
 	}
 	rsk_unlock(&f->lock);
 }
@@ -342,17 +404,21 @@ void rsk_epoll_closed(struct rsk_epoll *e)
 		return;
 	if (atomic_fetch_sub(&e->fds, 1) != 1) {
 		rsk_lock(&f->lock);
+		rsk_lock(&e->lock);
 		if (!rsk_epoll_count_fds(e)) {
 			rsk_epoll_nest_drop(e);
 			rsk_epoll_keep_links(e);
 		}
+		rsk_unlock(&e->lock);
 		rsk_unlock(&f->lock);
 		return;
 	}
 	rsk_lock(&f->lock);
+	rsk_lock(&e->lock);
 	while (e->regs)
 		rsk_reg_unlink(f, e->regs);
 	rsk_epoll_give_bells(e);
+	rsk_unlock(&e->lock);
 	rsk_epoll_nest_closed(f, e);
 	e->next_free = f->free_sets;
 	f->free_sets = e;
@@ -361,15 +427,12 @@ void rsk_epoll_closed(struct rsk_epoll *e)
 
 void rsk_epoll_stream_event(struct rsk_stream *s)
 {
-	struct rsk_epoll_family *f = s->regs ? rsk_epoll_family() : NULL;
+	struct rsk_epoll_family *f = family_of(s);
 
 	if (!f)
 		return;
-	rsk_lock(&f->lock);
-	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
-		rsk_epoll_queue(r);
-		if (r->set->sleepers || r->set->sub >= 0)
-			rsk_epoll_stir(r->set);
-	}
-	rsk_unlock(&f->lock);
+	rsk_lock(&f->chain);
+	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream)
+		rsk_reg_call(r);
+	rsk_unlock(&f->chain);
 }

@@ -10,7 +10,8 @@
  * triggered ones do not, oneshot ones are disarmed. A bell (eventfd, edge triggered) per link sits in the
  * set and wakes its sleepers. Sets that are polled themselves, or are in other sets: epoll_nest.c.
  *
- * Family memory. One lock for registrations and ready lists; taken before a stream's rx and tx locks.
+ * Family memory. A lock for each set, taken before a stream's rx and tx locks; and two for what leads from streams to
+ * sets: docs/locks.md.
  */
 #ifndef RSK_EPOLL_H
 #define RSK_EPOLL_H

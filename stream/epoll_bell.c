@@ -38,6 +38,7 @@ uint64_t rsk_epoll_bell_bit(const struct rsk_epoll *e, const struct rsk_link *l)
 	return 0;
 }
 
+/* Chain lock held. */
 static void drop_link(struct rsk_epoll *e, uint32_t i)
 {
 	e->links[i] = e->links[--e->nlinks];
@@ -49,18 +50,21 @@ static void drop_link(struct rsk_epoll *e, uint32_t i)
  */
 bool rsk_epoll_adopt(struct rsk_epoll *e)
 {
+	struct rsk_epoll_family *f = rsk_epoll_family();
 	uint32_t i = 0;
 
 	if (e->home == rsk_pid && !atomic_load(&e->shared))
 		return true;
 	if (!rsk_epoll_sole_process(e))
 		return false;
+	rsk_lock(&f->chain);
 	while (i < e->nlinks)
 		if (rsk_epoll_link_here(e, e->links[i].l))
 			i++;
 		else
 			drop_link(e, i);
-	e->home = rsk_pid;
+	e->home = rsk_pid; /* read with the links */
+	rsk_unlock(&f->chain);
 	atomic_store(&e->shared, false);
 	return true;
 }
@@ -93,9 +97,11 @@ int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e, struc
 			atomic_fetch_and(&l->bells_taken, ~(1u << i));
 		return rc;
 	}
+	rsk_lock(&f->chain);
 	e->links[e->nlinks].l = l;
 	e->links[e->nlinks].bell = i;
 	e->nlinks++;
+	rsk_unlock(&f->chain);
 	return 0;
 }
 
@@ -110,19 +116,29 @@ void rsk_epoll_link_gone(struct rsk_link *l)
 	for (uint32_t i = 0; i < high; i++) {
 		struct rsk_epoll *e = rsk_epoll_of((int)i);
 
-		for (uint32_t k = 0; e && k < e->nlinks; k++)
+		if (!e)
+			continue;
+		rsk_lock(&e->lock);
+		rsk_lock(&f->chain);
+		for (uint32_t k = 0; k < e->nlinks; k++)
 			if (e->links[k].l == l)
 				drop_link(e, k--);
+		rsk_unlock(&f->chain);
+		rsk_unlock(&e->lock);
 	}
 	rsk_unlock(&f->lock);
 }
 
 void rsk_epoll_give_bells(struct rsk_epoll *e)
 {
+	struct rsk_epoll_family *f = rsk_epoll_family();
+
+	rsk_lock(&f->chain);
 	for (uint32_t i = 0; i < e->nlinks; i++)
 		if (e->links[i].bell != RSK_SHM_SHARED_BELL)
 			atomic_fetch_and(&e->links[i].l->bells_taken, ~(1u << e->links[i].bell));
 	e->nlinks = 0;
+	rsk_unlock(&f->chain);
 }
 
 void rsk_epoll_keep_links(const struct rsk_epoll *e)

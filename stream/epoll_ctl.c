@@ -30,20 +30,21 @@ static struct rsk_reg *reg_find(const struct rsk_stream *s, const struct rsk_epo
 	return NULL;
 }
 
-static void link_reg(struct rsk_reg *r, struct rsk_stream *s, struct rsk_epoll *e, int fd)
+static void link_reg(struct rsk_epoll_family *f, struct rsk_reg *r, struct rsk_stream *s,
+		     struct rsk_epoll *e, int fd)
 {
-	if (s->regs && s->regs->set->hot == s->regs)
-		s->regs->set->hot = NULL;
+	__atomic_store_n(&r->set, e, __ATOMIC_RELAXED);
 	r->stream = s;
-	r->set = e;
 	r->key_fd = fd;
+	rsk_lock(&f->chain);
 	r->next_of_stream = s->regs;
-	s->regs = r;
+	__atomic_store_n(&s->regs, r, __ATOMIC_RELAXED);
+	rsk_unlock(&f->chain);
 	r->next_of_set = e->regs;
 	r->at_of_set = &e->regs;
 	if (e->regs)
 		e->regs->at_of_set = &r->next_of_set;
-	e->regs = r;
+	__atomic_store_n(&e->regs, r, __ATOMIC_RELAXED);
 }
 
 /* The kernel decides. *leaves: done, but the stream cannot be joined and in this set. lock held. */
@@ -67,7 +68,7 @@ static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk
 			*leaves = RSK_REASON_FD_LIMIT; /* unseen by us */
 			return kernel_ctl(e->epfd, op, fd, ev);
 		}
-		link_reg(r, s, e, fd);
+		link_reg(f, r, s, e, fd);
 	}
 	k = *ev;
 	named = (ev->events & EPOLLONESHOT) && !(ev->events & EPOLLEXCLUSIVE) && !e->collides;
@@ -85,6 +86,8 @@ static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk
 	r->events = ev->events;
 	r->data = ev->data.u64;
 	r->armed = true;
+	/* It is linked; who joins the stream meanwhile sees that, or is seen: rsk_epoll_joined(). */
+	atomic_thread_fence(memory_order_seq_cst);
 	if (ev->events & EPOLLEXCLUSIVE)
 		*leaves = RSK_REASON_EPOLL_EXCLUSIVE;
 	else if (fresh && rsk_stream_phase(s) == RSK_PHASE_JOINED && !e->collides) {
@@ -141,38 +144,72 @@ static int ctl_taken(struct rsk_epoll_family *f, struct rsk_reg *r, int op, int 
 	return 0;
 }
 
-/*
- * What cannot be taken up again as it lies, and what lies in other sets: a stream is parked once at the most. True if
- * @r was among it. lock held.
- */
-static bool drop_parked(struct rsk_epoll_family *f, struct rsk_stream *s, const struct rsk_reg *r)
+/* Can it come back as it lies? set's lock held. */
+static bool comes_back(const struct rsk_reg *r, const struct epoll_event *ev)
 {
-	bool was = false;
-
-	for (struct rsk_reg *p = s->regs, *next; p; p = next) {
-		next = p->next_of_stream;
-		if (p->parked && rsk_fd_names(p->key_fd, s)) {
-			was |= p == r;
-			rsk_reg_drop(f, p, p->key_fd);
-		}
-	}
-	return was;
+	return !(ev->events & EPOLLEXCLUSIVE) && !r->set->collides &&
+	       rsk_stream_phase(r->stream) == RSK_PHASE_JOINED;
 }
 
-/* Whoever decides. lock held. */
-static int ctl(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_stream *s, int op,
-	       int fd, struct epoll_event *ev, enum rsk_reason *leaves)
+/* Of one that is there, and taken over: without the family's lock. False: nothing is done. */
+static bool ctl_there(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_stream *s,
+		      int epfd, int op, int fd, struct epoll_event *ev, int *rc)
 {
-	struct rsk_reg *r = reg_find(s, e, fd);
+	struct rsk_reg *r;
+	bool there;
 
-	if (op == EPOLL_CTL_ADD &&
-	    (!r || (r->parked && ((ev->events & EPOLLEXCLUSIVE) || e->collides ||
-				  rsk_stream_phase(s) != RSK_PHASE_JOINED))) &&
-	    drop_parked(f, s, r))
-		r = NULL;
-	if (r && r->tagged)
-		return ctl_taken(f, r, op, fd, ev);
-	return ctl_plain(f, e, s, r, op, fd, ev, leaves);
+	rsk_lock(&e->lock);
+	rsk_lock(&f->chain);
+	r = reg_find(s, e, fd);
+	rsk_unlock(&f->chain);
+	there = r && r->tagged && (op != EPOLL_CTL_ADD || !r->parked || comes_back(r, ev));
+	if (there) {
+		rsk_epoll_name(e, epfd);
+		*rc = ctl_taken(f, r, op, fd, ev);
+	}
+	rsk_unlock(&e->lock);
+	return there;
+}
+
+/* A stream that gets into a set is not parked anywhere, and nobody's hot one any more. family's lock held. */
+static void enters(struct rsk_epoll_family *f, struct rsk_stream *s)
+{
+	for (struct rsk_reg *p = s->regs, *next; p; p = next) {
+		struct rsk_epoll *e = p->set;
+
+		next = p->next_of_stream;
+		rsk_lock(&e->lock);
+		if (e->hot == p)
+			e->hot = NULL;
+		if (p->parked && rsk_fd_names(p->key_fd, s))
+			rsk_reg_drop(f, p, p->key_fd);
+		rsk_unlock(&e->lock);
+	}
+}
+
+/* Whoever decides. */
+static int ctl(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_stream *s, int epfd,
+	       int op, int fd, struct epoll_event *ev, enum rsk_reason *leaves)
+{
+	struct rsk_reg *r;
+	int rc;
+
+	if (rsk_stream_phase(s) == RSK_PHASE_JOINED && ctl_there(f, e, s, epfd, op, fd, ev, &rc))
+		return rc;
+	rsk_lock(&f->lock);
+	if (op == EPOLL_CTL_ADD && s->regs)
+		enters(f, s);
+	rsk_lock(&e->lock);
+	rsk_epoll_name(e, epfd);
+	r = reg_find(s, e, fd);
+	rc = r && r->tagged ? ctl_taken(f, r, op, fd, ev) :
+			      ctl_plain(f, e, s, r, op, fd, ev, leaves);
+	rsk_unlock(&e->lock);
+	/* Who looked before it was linked may have made another one hot. */
+	if (op == EPOLL_CTL_ADD && s->regs && s->regs->next_of_stream)
+		enters(f, s);
+	rsk_unlock(&f->lock);
+	return rc;
 }
 
 int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
@@ -207,10 +244,7 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 			rsk_stream_unpin(s);
 		return kernel_ctl(epfd, op, fd, ev);
 	}
-	rsk_lock(&f->lock);
-	e->epfd = epfd;
-	rc = ctl(f, e, s, op, fd, ev, &leaves);
-	rsk_unlock(&f->lock);
+	rc = ctl(f, e, s, epfd, op, fd, ev, &leaves);
 	if (rc == 0 && op != EPOLL_CTL_DEL && e->collides)
 		leaves = RSK_REASON_EPOLL_TAG;
 	if (leaves)

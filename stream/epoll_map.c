@@ -46,14 +46,14 @@ static struct rsk_epoll_mark known_mark(const struct rsk_epoll *e)
 	return (struct rsk_epoll_mark){ s->link, s->sid };
 }
 
-/* All registrations of @s, with sleepers of other sets woken. */
+/* All registrations of @s, with sleepers of other sets woken. Chain lock held. */
 static void queue_all(const struct rsk_epoll *e, const struct rsk_stream *s)
 {
-	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
-		rsk_epoll_queue(r);
-		if (r->set != e && (r->set->sleepers || r->set->sub >= 0))
-			rsk_epoll_stir(r->set);
-	}
+	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream)
+		if (r->set == e)
+			rsk_epoll_queue(r);
+		else
+			rsk_reg_call(r);
 }
 
 static void drain_word(const struct rsk_epoll *e, const struct rsk_link *l, uint32_t w)
@@ -69,7 +69,7 @@ static void drain_word(const struct rsk_epoll *e, const struct rsk_link *l, uint
 	}
 }
 
-/* No pins: under the lock a stream with registrations is not freed, and one without has nothing to queue. */
+/* No pins: under the chain lock a stream with registrations is not freed, and one without has nothing to queue. */
 static void drain(const struct rsk_epoll *e, const struct rsk_link *l)
 {
 	struct rsk_shm_head *head = rsk_shm_own_head(&l->shm);
@@ -86,10 +86,13 @@ static void drain(const struct rsk_epoll *e, const struct rsk_link *l)
 	}
 }
 
-void rsk_epoll_drain(struct rsk_epoll *e)
+void rsk_epoll_drain(struct rsk_epoll_family *f, struct rsk_epoll *e)
 {
 	struct rsk_epoll_mark known = known_mark(e);
 	struct rsk_reg *hot = e->hot;
+	bool locked = false;
+
+	rsk_epoll_take_calls(e);
 
 	atomic_fetch_add(&rsk_link_users, 1);
 	/* A slot that was taken since may be there in part. */
@@ -98,8 +101,14 @@ void rsk_epoll_drain(struct rsk_epoll *e)
 	     rsk_ring_index(&hot->stream->rx.ring) != hot->index))
 		rsk_epoll_queue(hot);
 	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (rsk_epoll_link_here(e, e->links[i].l) && marked(e->links[i].l, &known))
+		if (rsk_epoll_link_here(e, e->links[i].l) && marked(e->links[i].l, &known)) {
+			if (!locked)
+				rsk_lock(&f->chain);
+			locked = true;
 			drain(e, e->links[i].l);
+		}
+	if (locked)
+		rsk_unlock(&f->chain);
 	atomic_fetch_sub(&rsk_link_users, 1);
 }
 
@@ -124,7 +133,8 @@ static bool stirs(void *arg)
 	for (uint32_t i = 0; i < e->nlinks; i++)
 		if (rsk_epoll_link_here(e, e->links[i].l) && marked(e->links[i].l, &spot->known))
 			return true;
-	return e->ready;
+	return __atomic_load_n(&e->ready, __ATOMIC_RELAXED) ||
+	       atomic_load_explicit(&e->calls, memory_order_relaxed);
 }
 
 bool rsk_epoll_spin(struct rsk_epoll_spot *spot)

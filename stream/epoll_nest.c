@@ -119,7 +119,8 @@ void rsk_epoll_show(struct rsk_epoll *e)
 
 	if (e->sub < 0)
 		return;
-	e->ready = e->ready_tail = NULL;
+	__atomic_store_n(&e->ready, NULL, __ATOMIC_RELAXED);
+	e->ready_tail = NULL;
 	for (; r; r = next) {
 		next = r->next_ready;
 		r->queued = false;
@@ -142,7 +143,7 @@ void rsk_epoll_take_in(struct rsk_epoll_family *f, struct rsk_epoll *e)
 		} while (n == HARVEST && --rounds);
 		rsk_epoll_announce(e);
 	}
-	rsk_epoll_drain(e);
+	rsk_epoll_drain(f, e);
 }
 
 /* ---- becoming watched ---- */
@@ -154,20 +155,22 @@ static void leave_all(struct rsk_epoll_family *f, struct rsk_epoll *e)
 		struct rsk_reg *r;
 		int fd = -1;
 
-		rsk_lock(&f->lock);
+		rsk_lock(&e->lock);
 		for (r = e->regs; r && fd < 0; r = r->next_of_set)
 			if (r->tagged)
 				fd = r->key_fd >= 0 ? r->key_fd : rsk_stream_find_fd(r->stream);
-		rsk_unlock(&f->lock);
+		rsk_unlock(&e->lock);
 		if (fd >= 0)
 			rsk_fd_leave(fd, RSK_REASON_EPOLL_SHARED);
 	}
 	rsk_lock(&f->lock);
+	rsk_lock(&e->lock);
 	/* Those that only other processes hold go on by the bells. */
 	if (!e->tagged) {
 		remove_all(e);
 		rsk_epoll_give_bells(e);
 	}
+	rsk_unlock(&e->lock);
 	rsk_unlock(&f->lock);
 }
 
@@ -178,10 +181,12 @@ static void watch(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd)
 	if (atomic_load_explicit(&e->watched, memory_order_relaxed))
 		return;
 	rsk_lock(&f->lock);
-	e->epfd = epfd;
+	rsk_lock(&e->lock);
+	rsk_epoll_name(e, epfd);
 	atomic_store(&e->watched, true);
 	if (e->tagged || e->nlinks)
 		rc = rsk_epoll_sub(f, e);
+	rsk_unlock(&e->lock);
 	rsk_unlock(&f->lock);
 	if (rc < 0)
 		leave_all(f, e);
@@ -207,19 +212,19 @@ static struct rsk_epoll *nth_inner(struct rsk_epoll_family *f, const struct rsk_
 static bool look(struct rsk_epoll_family *f, struct rsk_epoll *e, uint64_t *until_ns, int depth)
 {
 	struct rsk_epoll *inner;
-	bool streams = e->regs;
+	bool streams = __atomic_load_n(&e->regs, __ATOMIC_RELAXED);
 
 	for (uint32_t i = 0; e->ninner && depth && (inner = nth_inner(f, e, i)); i++)
 		streams |= look(f, inner, until_ns, depth - 1);
 	if (e->sub < 0)
 		return streams;
-	rsk_lock(&f->lock);
+	rsk_lock(&e->lock);
 	rsk_epoll_take_in(f, e);
 	rsk_epoll_relieve(e);
 	rsk_epoll_show(e);
 	if (e->relief_ns && e->relief_ns < *until_ns)
 		*until_ns = e->relief_ns;
-	rsk_unlock(&f->lock);
+	rsk_unlock(&e->lock);
 	return true;
 }
 

@@ -34,13 +34,17 @@ static int fd_of(struct rsk_reg *r)
  * A stream whose ring is full, and whose writer waits here, goes back to TCP some time after: kept with the set, since
  * the registration may not be looked at again until then. lock held.
  */
-static void relieve_later(struct rsk_epoll *e, const struct rsk_stream *s)
+static void relieve_later(struct rsk_epoll *e, struct rsk_stream *s)
 {
 	uint64_t at;
+	bool full;
 
-	if (s->tx.state != RSK_TX_ONRING || rsk_tx_writable(&s->tx))
+	rsk_lock(&s->tx_lock);
+	full = s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx);
+	at = full ? rsk_stream_full_until(s) : 0;
+	rsk_unlock(&s->tx_lock);
+	if (!full)
 		return;
-	at = rsk_stream_full_until(s);
 	if (!e->relief_ns || at < e->relief_ns)
 		e->relief_ns = at;
 }
@@ -83,7 +87,8 @@ short rsk_epoll_true_events(struct rsk_reg *r)
  */
 static bool may_be_hot(const struct rsk_reg *r, short events)
 {
-	return r->stream->regs == r && !r->next_of_stream &&
+	return __atomic_load_n(&r->stream->regs, __ATOMIC_RELAXED) == r &&
+	       !__atomic_load_n(&r->next_of_stream, __ATOMIC_RELAXED) &&
 	       (!(r->events & EPOLLOUT) || (events & EPOLLOUT));
 }
 
@@ -130,14 +135,17 @@ static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 static bool is_news(struct rsk_reg *r, uint32_t events)
 {
 	uint32_t ends = events & END_EVENTS;
-	bool fresh = r->fresh;
+	bool fresh = r->fresh, on_ring;
 
 	r->fresh = false;
 	if (ends) {
 		atomic_store(&r->stream->companion_news, 1);
 		return ends & ~r->told_ends;
 	}
-	if (r->stream->tx.state == RSK_TX_ONRING || fresh)
+	rsk_lock(&r->stream->tx_lock);
+	on_ring = r->stream->tx.state == RSK_TX_ONRING;
+	rsk_unlock(&r->stream->tx_lock);
+	if (on_ring || fresh)
 		events &= ~(uint32_t)EPOLLOUT;
 	return events;
 }
@@ -157,7 +165,7 @@ bool rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epol
 	if (d & RSK_EPOLL_BELL)
 		return true;
 	r = rsk_arena_at((uint32_t)d);
-	if (!r || !r->live || r->set != e)
+	if (!r || __atomic_load_n(&r->set, __ATOMIC_RELAXED) != e || !r->live)
 		return true;
 	if (!r->tagged) {
 		/* Oneshot, and it has fired; or one given back since, for which the kernel watched more. */
@@ -213,7 +221,6 @@ static void leave_rest(struct rsk_epoll *e)
 }
 
 struct sleeper {
-	struct rsk_epoll_family *f;
 	struct rsk_epoll *e; /* NULL: not announced */
 };
 
@@ -225,14 +232,14 @@ static void wake_up(struct sleeper *sl)
 	if (!e)
 		return;
 	sl->e = NULL;
-	rsk_lock(&sl->f->lock);
+	rsk_lock(&e->lock);
 	e->sleepers--;
 	/* Others still sleep, or somebody polls the set: their announcement, which a ringing may have taken, stands. */
 	if (e->sleepers || e->watched)
 		rsk_epoll_announce(e);
 	else
 		retract(e);
-	rsk_unlock(&sl->f->lock);
+	rsk_unlock(&e->lock);
 }
 
 static int kernel_wait(int epfd, struct epoll_event *evs, int max, uint64_t until_ns,
@@ -313,9 +320,9 @@ static bool kernel_is_due(struct rsk_epoll *e)
 	return true;
 }
 
-/* What the kernel has now, less ours. lock held. */
+/* What the kernel has now, less ours; *told: it had something, which may have been of ours. lock held. */
 static int ask_kernel(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
-		      struct epoll_event *evs, int max)
+		      struct epoll_event *evs, int max, bool *told)
 {
 	int n = 0;
 
@@ -324,6 +331,7 @@ static int ask_kernel(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		n = rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
 		e->kernel_idle = n ? 0 : e->kernel_idle + (e->kernel_idle < KERNEL_IDLE);
 	}
+	*told = n > 0;
 	return n > 0 ? translate(f, e, evs, n) : 0;
 }
 
@@ -331,27 +339,28 @@ static int ask_kernel(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 static int gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		  struct epoll_event *evs, int max, struct rsk_epoll_spot *spot)
 {
-	bool first;
+	bool first, told = false;
 	int n = 0;
 
-	rsk_lock(&f->lock);
+	rsk_lock(&e->lock);
 	rsk_epoll_take_in(f, e);
 	e->answer++;
 	rsk_epoll_relieve(e);
 	/* In turn the kernel's come first, so that ready rings cannot keep them out when there is little room. */
 	first = e->ready && (e->turn++ & 1);
 	if (first)
-		n = ask_kernel(f, e, epfd, evs, max);
+		n = ask_kernel(f, e, epfd, evs, max, &told);
 	if (n < max)
 		n += collect(e, evs + n, max - n);
 	if (!first && n && n < max) {
-		n += ask_kernel(f, e, epfd, evs + n, max - n);
-		n += collect(e, evs + n, max - n); /* of which the kernel has just told us */
+		n += ask_kernel(f, e, epfd, evs + n, max - n, &told);
+		if (told) /* of ours, too */
+			n += collect(e, evs + n, max - n);
 	}
 	if (!n)
 		rsk_epoll_look_at(spot, e);
 	leave_rest(e);
-	rsk_unlock(&f->lock);
+	rsk_unlock(&e->lock);
 	return n;
 }
 
@@ -362,7 +371,7 @@ static int gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 static int settle(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *evs, int n,
 		  int max, uint32_t takeovers, uint64_t began)
 {
-	rsk_lock(&f->lock);
+	rsk_lock(&e->lock);
 	if (began)
 		e->spin_ns = rsk_spin_learn(e->spin_ns, rsk_epoll_woken(e, began) - began);
 	rsk_epoll_relieve(e);
@@ -376,7 +385,7 @@ static int settle(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_
 	if (n < max && (!n || takeovers == atomic_load(&e->takeovers)))
 		n += collect(e, evs + n, max - n);
 	leave_rest(e);
-	rsk_unlock(&f->lock);
+	rsk_unlock(&e->lock);
 	return n;
 }
 
@@ -385,7 +394,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 {
 	struct rsk_epoll_family *f = rsk_epoll_family();
 	struct rsk_epoll *e = rsk_epoll_of(epfd);
-	struct sleeper sl __attribute__((cleanup(wake_up))) = { f, NULL };
+	struct sleeper sl __attribute__((cleanup(wake_up))) = { NULL };
 	uint64_t began = 0, until = UINT64_MAX, wake_ns;
 	struct rsk_epoll_spot spot;
 	bool poll_only = timeout && !timeout->tv_sec && !timeout->tv_nsec;
@@ -400,7 +409,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 	}
 	if (!e || !f || max <= 0 || (uintptr_t)evs < 4096)
 		return kernel_wait(epfd, evs, max, until, poll_only, mask);
-	e->epfd = epfd;
+	rsk_epoll_name(e, epfd);
 	if (e->home != rsk_pid)
 		atomic_store(&e->shared, true);
 	/* Nothing of ours in it: the kernel's, unless that changes meanwhile. */
@@ -424,15 +433,16 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 			if (!n && !poll_only && rsk_epoll_spin(&spot))
 				n = gather(f, e, epfd, evs, max, &spot);
 			if (n) {
-				e->spin_ns = rsk_spin_longest();
+				atomic_store_explicit(&e->spin_ns, rsk_spin_longest(),
+						      memory_order_relaxed);
 				return n;
 			}
 			if (!poll_only) {
 				began = rsk_now_ns() - rsk_spin_spent_ns;
-				rsk_lock(&f->lock);
+				rsk_lock(&e->lock);
 				e->sleepers++;
 				rsk_epoll_announce(e);
-				rsk_unlock(&f->lock);
+				rsk_unlock(&e->lock);
 				sl.e = e;
 				/* The last look: what came before the announcement rang nobody. */
 				n = gather(f, e, epfd, evs, max, &spot);

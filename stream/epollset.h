@@ -17,10 +17,13 @@
 	0x80000000ull /* tag | BELL | place in links[]; else tag | arena offset of the reg */
 #define RSK_EPOLL_LINKS 64
 
-/* One fd in one set. Type-stable (own free list): a tag that comes late finds live == false, or another reg. */
+/*
+ * One fd in one set; under the set's lock. Type-stable (own free list): a tag that comes late finds live == false, or
+ * another reg.
+ */
 struct rsk_reg {
+	struct rsk_epoll *set; /* also read by who holds another set's lock: relaxed */
 	struct rsk_stream *stream;
-	struct rsk_epoll *set;
 	int key_fd;	 /* the kernel's key; -1: closed, kept alive by a dup */
 	uint32_t events; /* the application's */
 	uint64_t data;
@@ -35,7 +38,12 @@ struct rsk_reg {
 	uint32_t told_ends;	/* RDHUP, HUP, ERR that were delivered */
 	uint32_t answer;	/* of the set: in which it was told last */
 	uint64_t index;		/* the ring's next, before it was looked at last */
-	struct rsk_reg *next_of_stream, *next_of_set, *next_ready, *prev_ready;
+	_Atomic(bool)
+		called; /* in the set's calls: set by who puts it there, cleared by who takes it */
+	struct rsk_reg *next_call;
+	/* Changed under family, set's and chain lock; read under any of the first and last. */
+	struct rsk_reg *next_of_stream;
+	struct rsk_reg *next_of_set, *next_ready, *prev_ready;
 	struct rsk_reg **at_of_set; /* what leads to it there: a set may hold very many */
 };
 
@@ -47,9 +55,16 @@ struct rsk_nest {
 };
 
 struct rsk_epoll {
+	struct rsk_lock
+		lock; /* what follows, if nothing else is said, and its registrations; survives the set */
 	_Atomic(uint32_t) fds;
-	int epfd; /* some fd of it */
-	int home; /* the process that takes streams over into it; under the lock */
+	/*
+	 * Registrations that others have news for: pushed under the chain lock, by who holds another set's or none;
+	 * taken under the set's. Push, then look at sleepers; count as a sleeper, then take: all seq_cst.
+	 */
+	_Atomic(struct rsk_reg *) calls;
+	_Atomic(int) epfd; /* some fd of it: who uses the set says which; relaxed */
+	_Atomic(int) home; /* the process that takes streams over into it; changed with the links */
 	_Atomic(bool)
 		shared; /* another process has waited on it; set by that, cleared under the lock */
 	bool collides; /* the application's data look like our tag: no stream in here is promoted */
@@ -61,13 +76,15 @@ struct rsk_epoll {
 	 */
 	_Atomic(int) sub;
 	int lamp;
-	uint32_t ninner;	     /* sets in this one */
-	uint32_t tagged;	     /* registrations taken over, those parked as well */
+	/* Changed under the lock, read without by who waits: it is looked again before a sleep, or it is woken. */
+	_Atomic(uint32_t) ninner;    /* under the family's: sets in this one */
+	_Atomic(uint32_t) tagged;    /* registrations taken over, those parked as well */
 	_Atomic(uint32_t) takeovers; /* ever; counted under the lock, read without */
-	uint32_t sleepers;	     /* threads in the kernel's wait with bells announced */
-	uint32_t answer;	     /* counts what waits return */
-	uint32_t turn;		     /* whose news come first: the rings', the kernel's */
-	uint32_t spin_ns;
+	/* Threads in the kernel's wait with bells announced; changed under the lock, read by who calls. */
+	_Atomic(uint32_t) sleepers;
+	uint32_t answer;	   /* counts what waits return */
+	uint32_t turn;		   /* whose news come first: the rings', the kernel's */
+	_Atomic(uint32_t) spin_ns; /* relaxed: whoever waits */
 	/*
 	 * The registration that was told last, if level-triggered and its stream's only one: its ring is looked
 	 * at itself, and its mark in the peer's ready map stays there, where it costs nobody a cache line. NULL:
@@ -78,25 +95,30 @@ struct rsk_epoll {
 	uint32_t kernel_idle; /* how often in a row the kernel had nothing for the application; under the lock */
 	uint32_t kernel_acts; /* rsk_kernel_acts of who asked it last; under the lock */
 	uint64_t kernel_ns;   /* when it was asked last, once that is often; under the lock */
-	uint64_t relief_ns; /* when a writer whose ring is full is to be taken back to TCP; 0: none; under the lock */
+	_Atomic(uint64_t)
+		relief_ns; /* when a writer whose ring is full is to be taken back to TCP; 0: none; under the lock */
 	/*
 	 * Our tag is or was in it: what the kernel returns is looked through for ours. Stored, under the lock, before
 	 * the first entry with the tag is put in, read without by who comes back from the kernel; never cleared, since
 	 * a bell's news may come late (a child holds the eventfd).
 	 */
 	_Atomic(bool) belled;
-	uint32_t nlinks;
+	uint32_t nlinks; /* with links: changed under family, set's and chain lock, read under any of the last two */
 	struct {
 		struct rsk_link *l;
 		uint32_t bell;
 	} links[RSK_EPOLL_LINKS];
-	struct rsk_reg *regs;
-	struct rsk_reg *ready, *ready_tail;
+	struct rsk_reg *regs; /* whether there are any is read without a lock: relaxed */
+	struct rsk_reg *ready, *ready_tail; /* the first one as well, by who spins */
 	struct rsk_epoll *next_free;
 };
 
+/* Locks in this order, and then a stream's: docs/locks.md. */
 struct rsk_epoll_family {
-	struct rsk_lock lock;
+	struct rsk_lock lock; /* which registrations and sets there are, free ones, nests */
+	/* Then a set's lock, never two. */
+	struct rsk_lock
+		chain; /* streams' registrations, sets' links: so that marks can be taken to all sets of a stream */
 	uint64_t tag;
 	struct rsk_reg *free_regs;
 	struct rsk_epoll *free_sets;
@@ -107,7 +129,7 @@ struct rsk_epoll_family *rsk_epoll_family(void);
 struct rsk_epoll *rsk_epoll_of(int epfd);
 
 /*
- * All of these with the family's lock held, but look_inside() and nest_ctl().
+ * All of these with the set's lock held, but look_inside() and nest_ctl(); those marked + with the family's as well.
  *
  * epoll.c: what the kernel's entry of a stream taken over says; on the ready list, off it; registrations.
  */
@@ -115,33 +137,55 @@ struct epoll_event rsk_reg_event(const struct rsk_epoll_family *f, const struct 
 void rsk_epoll_queue(struct rsk_reg *r);
 void rsk_epoll_unqueue(struct rsk_reg *r); /* it is not the hot one any more either */
 
+/* Used as @epfd, and so it can be named. */
+static inline void rsk_epoll_name(struct rsk_epoll *e, int epfd)
+{
+	if (atomic_load_explicit(&e->epfd, memory_order_relaxed) != epfd)
+		atomic_store_explicit(&e->epfd, epfd, memory_order_relaxed);
+}
+
 /* Off the ready list, on which it is. */
 static inline void rsk_epoll_take_ready(struct rsk_reg *r)
 {
 	struct rsk_epoll *e = r->set;
 
-	*(r->prev_ready ? &r->prev_ready->next_ready : &e->ready) = r->next_ready;
+	__atomic_store_n(r->prev_ready ? &r->prev_ready->next_ready : &e->ready, r->next_ready,
+			 __ATOMIC_RELAXED);
 	*(r->next_ready ? &r->next_ready->prev_ready : &e->ready_tail) = r->prev_ready;
 	r->queued = false;
 }
 
-struct rsk_reg *rsk_reg_new(struct rsk_epoll_family *f); /* NULL: no memory */
-void rsk_reg_unlink(struct rsk_epoll_family *f, struct rsk_reg *r);
-/* Parked, with this process's number @fd: out of the kernel's set, and unlinked; not if only others hold the set. */
+void rsk_epoll_take_called(struct rsk_epoll *e);
+
+static inline void rsk_epoll_take_calls(struct rsk_epoll *e)
+{
+	if (__builtin_expect(atomic_load(&e->calls) != NULL, 0))
+		rsk_epoll_take_called(e);
+}
+
+/*
+ * News for a registration, from who does not hold its set's lock; who sleeps there is woken, and who watches it. Chain
+ * lock held.
+ */
+void rsk_reg_call(struct rsk_reg *r);
+
+struct rsk_reg *rsk_reg_new(struct rsk_epoll_family *f);	    /* + NULL: no memory */
+void rsk_reg_unlink(struct rsk_epoll_family *f, struct rsk_reg *r); /* + */
+/* + Parked, with this process's number @fd: out of the kernel's set, and unlinked; not if only others hold the set. */
 void rsk_reg_drop(struct rsk_epoll_family *f, struct rsk_reg *r, int fd);
-int rsk_reg_take_over(struct rsk_epoll_family *f, struct rsk_reg *r); /* 0 or -errno */
+int rsk_reg_take_over(struct rsk_epoll_family *f, struct rsk_reg *r); /* + 0 or -errno */
 enum rsk_reason rsk_epoll_why_not(int rc);
 
 /* epoll_bell.c */
 uint32_t rsk_epoll_count_fds(const struct rsk_epoll *e); /* of this process */
 bool rsk_epoll_sole_process(const struct rsk_epoll *e);	 /* are all its fds this process's? */
-bool rsk_epoll_adopt(struct rsk_epoll *e);		 /* true: all its links are mapped here */
+bool rsk_epoll_adopt(struct rsk_epoll *e);		 /* + true: all its links are mapped here */
 uint64_t rsk_epoll_bell_bit(const struct rsk_epoll *e,
 			    const struct rsk_link *l); /* 0: none in it */
 int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e,
-			  struct rsk_link *l); /* put one in: 0 or -errno */
-void rsk_epoll_ring(struct rsk_epoll *e);      /* wake one sleeper */
-void rsk_epoll_give_bells(struct rsk_epoll *e);
+			  struct rsk_link *l);	      /* + put one in: 0 or -errno */
+void rsk_epoll_ring(struct rsk_epoll *e);	      /* wake one sleeper; or chain lock held */
+void rsk_epoll_give_bells(struct rsk_epoll *e);	      /* + */
 void rsk_epoll_keep_links(const struct rsk_epoll *e); /* only others hold the set from now on */
 
 /* epoll_wait.c: what is true of a registration now; what the kernel's entry says; see the definitions. */
@@ -169,7 +213,8 @@ struct rsk_epoll_spot {
 	struct rsk_glance glance;
 };
 
-void rsk_epoll_drain(struct rsk_epoll *e); /* what the ready maps show, onto the ready list */
+void rsk_epoll_drain(struct rsk_epoll_family *f,
+		     struct rsk_epoll *e); /* what the ready maps show, onto the ready list */
 void rsk_epoll_look_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e);
 bool rsk_epoll_spin(struct rsk_epoll_spot *spot); /* no lock; true: look again */
 /* After a sleep that @began_ns: when the news came. */
@@ -186,7 +231,8 @@ static inline int rsk_epoll_kernel_set(const struct rsk_epoll *e)
 	return e->sub >= 0 ? e->sub : e->epfd;
 }
 
-int rsk_epoll_sub(const struct rsk_epoll_family *f, struct rsk_epoll *e); /* make it: 0 or -errno */
+int rsk_epoll_sub(const struct rsk_epoll_family *f,
+		  struct rsk_epoll *e); /* + make it: 0 or -errno */
 void rsk_epoll_stir(
 	struct rsk_epoll *e); /* something may be ready: sleepers, watchers are to look */
 void rsk_epoll_show(struct rsk_epoll *e); /* keep on the ready list what is ready; set the lamp */

@@ -141,7 +141,7 @@ int rsk_fd_closing(int fd)
 			rsk_stream_abandon(s, fd);
 		return 0;
 	}
-	if (s->regs)
+	if (__atomic_load_n(&s->regs, __ATOMIC_RELAXED))
 		rsk_epoll_forget_fd(s, fd, atomic_load(&s->fds) - 1);
 	/* The usual end of a short one: no other fd, no call under way that could count on it, nothing to say. */
 	if (atomic_load(&s->fds) == 1 && rsk_stream_phase(s) == RSK_PHASE_CANDIDATE &&

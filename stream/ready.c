@@ -99,6 +99,17 @@ bool rsk_stream_poll_rings(struct rsk_stream *s, short events, uint64_t now_ns, 
 	return quiet && poll_steady(s, events, revents);
 }
 
+/* As of now: for who does not hold the lock. */
+static uint8_t tx_state(struct rsk_stream *s)
+{
+	uint8_t state;
+
+	rsk_lock(&s->tx_lock);
+	state = s->tx.state;
+	rsk_unlock(&s->tx_lock);
+	return state;
+}
+
 short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 {
 	bool rx_ring, tx_ring, in, room = false, fin;
@@ -113,10 +124,10 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 		return (short)((events & (IN_EVENTS | OUT_EVENTS | POLLRDHUP)) | END_EVENTS);
 	rsk_stream_serve(s, fd);
 	rsk_companion_init(&k, s, fd);
+	tx_ring = tx_state(s) == RSK_TX_ONRING;
 	rsk_lock(&s->rx_lock);
 	in = readable(s);
 	rx_ring = s->rx.state == RSK_RX_ONRING;
-	tx_ring = s->tx.state == RSK_TX_ONRING;
 	if (kernel < 0)
 		kernel = rx_ring && tx_ring && !atomic_load(&s->companion_news) ?
 				 0 :
@@ -152,7 +163,7 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	if (!tx_ring && (events & OUT_EVENTS) && !(kernel & POLLOUT))
 		kernel |= ask_kernel(fd, POLLOUT) & POLLOUT;
 	/* A proposer still sends by TCP; one that repeats, or has lost its rail, takes nothing now. */
-	if (tx_ring ? room : (kernel & POLLOUT) && s->tx.state <= RSK_TX_PROPOSED)
+	if (tx_ring ? room : (kernel & POLLOUT) && tx_state(s) <= RSK_TX_PROPOSED)
 		r |= (short)(events & OUT_EVENTS);
 	if (atomic_load(&s->wr_shut))
 		r |= (short)(events & OUT_EVENTS);
