@@ -19,16 +19,13 @@
 
 /*
  * Can we read @in in the kernel's stead? It takes regular files and block devices only; anything
- * else, or a file not open for reading, is an error that the real call reports before it sends a
- * byte.
+ * else is an error that the real call reports before it sends a byte. Of a file that is not open for
+ * reading pread() says the same, EBADF, and as early.
  */
 static bool rsk_sendfile_readable(int in)
 {
-	int flags = rsk_sys_fcntl(in, F_GETFL, 0);
 	struct stat st;
 
-	if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY || (flags & O_PATH))
-		return false;
 	return rsk_sys_fstat(in, &st) == 0 && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode));
 }
 

@@ -86,10 +86,25 @@ CASE(sendfile_large, DIRECT,
 	app_close(fd);
 }
 
-CASE(sendfile_wrong, DIRECT, "sendfile from a socket, to a bad descriptor")
+CASE(sendfile_wrong, DIRECT, "sendfile from what cannot be read, to a bad descriptor")
 {
 	int fd = app_open(WARM);
 	int file = make_file(100);
+	int path = (int)MUST(open("/proc/self/exe", O_PATH));
+	int writes;
+	char name[32];
+	off_t at = 5;
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", file);
+	writes = (int)MUST(open(name, O_WRONLY));
+	R(sendfile(fd, writes, NULL, 10));
+	R(sendfile(fd, writes, &at, 10));
+	R(sendfile(fd, writes, NULL, 0));
+	R(sendfile(fd, path, NULL, 10));
+	R(sendfile(fd, path, &at, 10));
+	LOG("offset %lld", (long long)at);
+	app_close(writes);
+	app_close(path);
 
 	R(sendfile(file, fd, NULL, 10));
 	R(sendfile(-1, file, NULL, 10));
