@@ -15,7 +15,7 @@
 
 #include "ring.h"
 
-#define SLOTS_CELLS 4096u /* 256 KiB: a ring as streams have */
+#define SLOTS_CELLS 8192u /* 512 KiB: a ring as streams have */
 #define SLOTS_BYTES (SLOTS_CELLS * RSK_CELL_BYTES)
 #define SLOTS_BATCH 64u /* slots from one look at the clock to the next */
 #define SLOTS_ROUNDS 5	/* the best one counts: what disturbs only adds */

@@ -26,7 +26,7 @@
 #define RSK_SHM_MIN_STREAMS 1024u
 #define RSK_SHM_BYTES                                                                              \
 	(16ull << 30)	  /* of a segment, about, where more than the fewest streams are reserved */
-#define RSK_SHM_REACH 64u /* streams whose rings are made accessible at once */
+#define RSK_SHM_REACH 32u /* streams whose rings are made accessible at once */
 #define RSK_SHM_BELLS 8u  /* eventfds per end of a link; the last one is shared by all comers */
 #define RSK_SHM_SHARED_BELL (RSK_SHM_BELLS - 1)
 #define RSK_SHM_MIN_RING (16u << 10)

@@ -88,7 +88,7 @@ void rsk_engine_init(const struct rsk_host *host)
 	rsk_knobs.spin_set = getenv("RSOCK_SPIN_US");
 	rsk_knobs.spin_ns = (uint32_t)knob("RSOCK_SPIN_US", 50, 0, 1000000) * 1000u;
 	rsk_knobs.ring_bytes =
-		power_of_two(knob("RSOCK_RING_KB", 256, 16, RSK_SHM_MAX_RING >> 10) << 10);
+		power_of_two(knob("RSOCK_RING_KB", 512, 16, RSK_SHM_MAX_RING >> 10) << 10);
 	policy.earn_calls = (uint32_t)knob("RSOCK_EARN_CALLS", policy.earn_calls, 0, UINT32_MAX);
 	policy.earn_bytes = knob("RSOCK_EARN_BYTES", policy.earn_bytes, 0, UINT64_MAX);
 	rsk_knobs.policy = policy;
