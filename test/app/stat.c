@@ -4,13 +4,14 @@
 
 #include "app.h"
 
-#define STAT_BYTES (4u << 20)
+#define STAT_BYTES                                                                                 \
+	(1u << 20) /* to begin with: other programs of this user may have very many streams */
 
 /* The tool's output, owned by the caller; NULL with a reason. */
 static char *ask_tool(const char *tool, char *why, int why_len)
 {
 	int pipe_fd[2], status;
-	size_t len = 0;
+	size_t len = 0, room = STAT_BYTES;
 	ssize_t n;
 
 	if (!tool || access(tool, X_OK)) {
@@ -29,8 +30,14 @@ static char *ask_tool(const char *tool, char *why, int why_len)
 		_exit(127);
 	}
 	close(pipe_fd[1]);
-	while (len < STAT_BYTES - 1) {
-		n = read(pipe_fd[0], text + len, STAT_BYTES - 1 - len);
+	for (;;) {
+		if (len == room - 1) {
+			room *= 2;
+			text = realloc(text, room);
+		}
+		if (!text)
+			abort();
+		n = read(pipe_fd[0], text + len, room - 1 - len);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
