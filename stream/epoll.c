@@ -202,7 +202,8 @@ void rsk_epoll_take_called(struct rsk_epoll *e)
 
 	for (r = atomic_exchange(&e->calls, NULL); r; r = next) {
 		next = r->next_call;
-		atomic_store(&r->called, false);
+		/* An exchange: whoever was content with the mark came before, with its news (model: calls). */
+		atomic_exchange(&r->called, false);
 		rsk_epoll_queue(r);
 	}
 }

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * News of a stream for a set whose lock is not held (stream/epoll.c rsk_reg_call(), rsk_epoll_take_called();
+ * stream/epoll_wait.c): whoever drains a ready map calls the registration, under the chain lock: marks it called; if it was
+ * not, pushes it on the set's list; then looks at the sleepers and rings. Who waits takes the list and the marks,
+ * looks at the rings of what it took, counts itself as a sleeper, takes the list once more, and sleeps on its bell.
+ *
+ * All of these words are changed by sequentially consistent operations, so that there are no store buffers here. CALLERS
+ * processes drain, each with one piece of news of the same stream; one thread waits.
+ *
+ * Claims: nobody is left asleep (invalid end state), and all news is told (all_told).
+ */
+/* PAN: -f */
+/* MUTANT: -DNO_SECOND_TAKE */
+/* MUTANT: -DSLEEPERS_FIRST */
+/* MUTANT: -DCLEAR_LATE */
+
+#define CALLERS 3
+
+byte news;   /* what lies in the stream's ring */
+byte told;   /* of that */
+bit chain;   /* the chain lock */
+bit called;  /* the registration's mark */
+bit pushed;  /* it is on the set's list of calls */
+bit sleepers;
+bit bell;
+
+active [CALLERS] proctype caller()
+{
+	bit was, asleep;
+
+	news++; /* the mark in the ready map comes behind it: the caller has seen both */
+	atomic { !chain -> chain = 1 }
+#ifdef SLEEPERS_FIRST
+	asleep = sleepers;
+#endif
+	atomic { was = called; called = 1 }
+	if
+	:: !was -> pushed = 1
+	:: else
+	fi;
+#ifndef SLEEPERS_FIRST
+	asleep = sleepers;
+#endif
+	if
+	:: asleep -> bell = 1
+	:: else
+	fi;
+	chain = 0
+}
+
+active proctype waiter()
+{
+	bit queued;
+
+	do
+	:: told == CALLERS -> break
+	:: else ->
+		atomic { queued = pushed; pushed = 0 }
+#ifndef CLEAR_LATE
+		if
+		:: queued -> called = 0
+		:: else
+		fi;
+#endif
+		if
+		:: queued -> told = news
+#ifdef CLEAR_LATE
+			called = 0
+#endif
+		:: else ->
+			sleepers = 1;
+#ifndef NO_SECOND_TAKE
+			if
+			:: pushed -> goto awake
+			:: else
+			fi;
+#endif
+			atomic { bell -> bell = 0 }
+awake:			sleepers = 0
+		fi
+	od
+}
+
+ltl all_told { <> (told == CALLERS) }
