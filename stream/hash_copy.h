@@ -94,7 +94,7 @@ static inline __attribute__((always_inline)) uint64_t hash_copy(const uint8_t *s
 	/* The last stripe overlaps the one before: it is taken from the copy, which may lie in two parts. */
 	if (split > len - STRIPE) {
 		memcpy(last, first + len - STRIPE, split - (len - STRIPE));
-		memcpy(last + split - (len - STRIPE), dst + split, len - split);
+		memcpy(last + (split - (len - STRIPE)), dst + split, len - split);
 		take_stripe(acc, last, secret + SECRET_LAST, NULL);
 	} else {
 		take_stripe(acc, dst + len - STRIPE, secret + SECRET_LAST, NULL);
