@@ -179,11 +179,36 @@ static ssize_t ring_at_end(struct rsk_rx *rx)
 	return rx->tcp_eof ? 0 : -EAGAIN;
 }
 
+/* Bytes of the companion behind all of the ring's, where the sender has moved on; none is consumed. */
+static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst)
+{
+	size_t total = rx->hold_len - rx->hold_off;
+	struct iovec iov;
+	uint8_t *p = NULL;
+	ssize_t n;
+
+	if (rx->doubt || rx->skip)
+		return 0;
+	if (total > dst->left)
+		total = dst->left;
+	if (total)
+		rsk_iovcur_scatter(dst, rx->hold + rx->hold_off, total);
+	iov.iov_len = rsk_iovcur_run(dst, &p);
+	iov.iov_base = p;
+	if (!iov.iov_len)
+		return (ssize_t)total;
+	n = c->ops->recv(c, &iov, 1, iov.iov_len, MSG_PEEK);
+	if (n <= 0)
+		return (ssize_t)total;
+	rsk_iovcur_advance(dst, (size_t)n);
+	return (ssize_t)total + n;
+}
+
 /* @total: bytes that this call has got already. */
 static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
 		       bool peek, bool look, size_t total)
 {
-	bool looked = false;
+	bool looked = false, command;
 
 	for (;;) {
 		ssize_t n;
@@ -195,7 +220,9 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 			return (ssize_t)total;
 		if (rx->stage_len || rx->state == RSK_RX_ONRING) {
 			if (peek) {
-				n = rsk_rx_peek_ring(rx, dst);
+				n = rsk_rx_peek_ring(rx, dst, &command);
+				if (n > 0 && command && dst->left)
+					n += peek_behind(rx, c, dst);
 				if (n > 0 || total)
 					return (ssize_t)total + n;
 				n = rsk_rx_run_commands(rx);

@@ -225,10 +225,10 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 }
 
 /* The same without consuming; a slot that does not fit goes by way of a scratch buffer. */
-ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
+ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *command)
 {
 	struct rsk_ring_rx ring = rx->ring;
-	struct rsk_slot_view v;
+	struct rsk_slot_view v = { 0 };
 	uint8_t *scratch = NULL;
 	size_t total = 0;
 
@@ -252,6 +252,7 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 	}
 	rx->ring.retries = ring.retries;
 	rsk_arena_free(scratch);
+	*command = v.head.kind == RSK_SLOT_CONTROL;
 	return (ssize_t)total;
 }
 

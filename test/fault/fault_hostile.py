@@ -48,7 +48,9 @@ def attack(t, how, hostile_words, preload_hostile):
     fresh = t.spawn([program, "honest", port, 1, seed + 9], name="fresh")
     t.wait(fresh, 15)
     held = len(os.listdir(f"/proc/{victim.pid}/fd"))
-    t.check(held < 200, f"the victim holds {held} descriptors")
+    print(f"{t.name}: the victim holds {held} descriptors")
+    # Of more than a thousand knocks: two rounds of 16 guests, whose ends are noticed in the next, ten descriptors each.
+    t.check(held < 400, f"the victim holds {held} descriptors")
     pids = {proc.pid for proc in honest}
     direct = [stream for stream in t.stats.streams.values()
               if stream.pid in pids and stream.tx_ring_bytes and stream.rx_ring_bytes]

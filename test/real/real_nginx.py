@@ -161,8 +161,9 @@ def proxied(t):
     stop(t, front)
     stop(t, back)
     t.stats.direct(port, to_client=total, bulk=True)
-    # The proxy stops reading while its own client is slow: then the ring stays full and TCP's buffers take over.
-    t.stats.direct(back_port, to_client=total, bulk=True, share=0.25)
+    # The proxy stops reading while its own client is slow: then the ring stays full and TCP's buffers take over. How
+    # often is the scheduler's choice.
+    t.stats.direct(back_port, to_client=total, bulk=True, share=0.1)
 
 
 def wrk(t, port, connections, path, size, seconds=2):
