@@ -163,6 +163,14 @@ static ssize_t peek_now(struct rsk_stream *s, int fd, struct rsk_iovcur from, bo
 	return rsk_stream_recv_now(s, fd, &from, true, look);
 }
 
+/* The kernel knows of the end, or an error: what was sent before it is here. */
+static bool shows_end(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+
+	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0;
+}
+
 /*
  * Waits as tcp_recvmsg() does: until @target bytes are there, or the end, an error, a signal, the timeout; what
  * was received before those is returned first.
@@ -173,7 +181,7 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 	bool dontwait = (flags & MSG_DONTWAIT) || atomic_load(&s->nonblock);
 	size_t len = cur->left, target = recv_target(s, len, flags), total = 0;
 	struct rsk_wait w __attribute__((cleanup(rsk_wait_end)));
-	bool look = false;
+	bool look = false, ended = false;
 	ssize_t n;
 
 	w.active = false;
@@ -198,8 +206,12 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 				continue;
 			if (total >= target || total == len)
 				break;
-			if (peek && !(flags & MSG_WAITALL))
+			if (peek && (ended || !(flags & MSG_WAITALL)))
 				break;
+			/* The end is behind those bytes: once more, with all that came before it. */
+			ended = peek && shows_end(fd);
+			if (ended)
+				continue;
 			if (trunc && !peek)
 				continue; /* a scratch full at a time: there may be more */
 		} else if ((n != -EAGAIN && n != -EINTR) || total >= target) {

@@ -120,6 +120,26 @@ CASE(peek_large, DIRECT, "MSG_PEEK of 60,000 bytes, then read in pieces")
 	app_close(fd);
 }
 
+CASE(peek_waitall_end, DIRECT, "MSG_PEEK | MSG_WAITALL for more than there is before the end")
+{
+	int fd = app_open(WARM | NODELAY);
+
+	if (CLI) {
+		app_await_asleep((pid_t)app_flag_wait(0));
+		SAY(fd, "abc");
+		SAY(fd, "def");
+		R(shutdown(fd, SHUT_WR));
+	} else {
+		app_flag_set(0, (uint64_t)gettid());
+		RB(buf, recv(fd, buf, 10, MSG_PEEK | MSG_WAITALL));
+		RB(buf, recv(fd, buf, 10, MSG_PEEK | MSG_WAITALL));
+		RB(buf, recv(fd, buf, 10, MSG_WAITALL));
+		R(recv(fd, buf, 10, MSG_PEEK | MSG_WAITALL));
+	}
+	app_sync();
+	app_close(fd);
+}
+
 CASE(peek_offset, DIRECT, "SO_PEEK_OFF, as far as the kernel has it for TCP")
 {
 	int fd = app_open(WARM);
