@@ -194,23 +194,13 @@ static int own_base_now(void)
 	return (int)base;
 }
 
-int rsk_own_fd_copy(int fd)
-{
-	static _Atomic(int) own_base; /* a hint: the kernel says when it is too high; 0: not known */
-	int base = atomic_load_explicit(&own_base, memory_order_relaxed);
-	int high = -EINVAL;
+/* The lowest number of the last time: a hint, the kernel says when it is too high; 0: not known. */
+static _Atomic(int) own_base;
 
-	if (fd < 0)
-		return fd;
-	if (base)
-		high = rsk_sys_fcntl(fd, F_DUPFD_CLOEXEC, base);
-	if (high == -EINVAL) {
-		base = own_base_now();
-		if (base < 0)
-			return base;
-		atomic_store_explicit(&own_base, base, memory_order_relaxed);
-		high = rsk_sys_fcntl(fd, F_DUPFD_CLOEXEC, base);
-	}
+static int copy_up(int fd, int base)
+{
+	int high = rsk_sys_fcntl(fd, F_DUPFD_CLOEXEC, base);
+
 	if (high < 0)
 		return high == -EINVAL ? -EMFILE : high;
 	if ((uint32_t)high >= rsk_fdtab.size) {
@@ -221,9 +211,31 @@ int rsk_own_fd_copy(int fd)
 	return high;
 }
 
+static int copy_by_limit(int fd)
+{
+	int base = own_base_now();
+
+	if (base < 0)
+		return base;
+	atomic_store_explicit(&own_base, base, memory_order_relaxed);
+	return copy_up(fd, base);
+}
+
+int rsk_own_fd_copy(int fd)
+{
+	int base = atomic_load_explicit(&own_base, memory_order_relaxed);
+	int high = fd < 0 ? fd : -EMFILE;
+
+	if (fd >= 0 && base)
+		high = copy_up(fd, base);
+	/* Full, or the limit has been lowered since. */
+	return fd >= 0 && high == -EMFILE ? copy_by_limit(fd) : high;
+}
+
+/* It stays for long: it is to lie above the application's by the limit of now. */
 int rsk_own_fd(int fd)
 {
-	int high = rsk_own_fd_copy(fd);
+	int high = fd < 0 ? fd : copy_by_limit(fd);
 
 	if (fd >= 0)
 		rsk_sys_close(fd);

@@ -6,6 +6,8 @@
 #include "arena.h"
 #include "rx_parts.h"
 
+#define PEEK_RUNS 64
+
 static ssize_t take_hold(struct rsk_rx *rx, struct rsk_iovcur *dst, bool peek)
 {
 	size_t n = rx->hold_len - rx->hold_off;
@@ -182,9 +184,11 @@ static ssize_t ring_at_end(struct rsk_rx *rx)
 /* Bytes of the companion behind all of the ring's, where the sender has moved on; none is consumed. */
 static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst)
 {
-	size_t total = rx->hold_len - rx->hold_off;
-	struct iovec iov;
+	size_t total = rx->hold_len - rx->hold_off, run;
+	struct iovec iov[PEEK_RUNS];
+	struct rsk_iovcur at;
 	uint8_t *p = NULL;
+	int runs = 0;
 	ssize_t n;
 
 	if (rx->doubt || rx->skip)
@@ -193,11 +197,15 @@ static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_companion *c, struct rs
 		total = dst->left;
 	if (total)
 		rsk_iovcur_scatter(dst, rx->hold + rx->hold_off, total);
-	iov.iov_len = rsk_iovcur_run(dst, &p);
-	iov.iov_base = p;
-	if (!iov.iov_len)
+	/* In one call: another one would begin at the same byte. */
+	at = *dst;
+	while (runs < PEEK_RUNS && (run = rsk_iovcur_run(&at, &p)) > 0) {
+		iov[runs++] = (struct iovec){ p, run };
+		rsk_iovcur_advance(&at, run);
+	}
+	if (!runs)
 		return (ssize_t)total;
-	n = c->ops->recv(c, &iov, 1, iov.iov_len, MSG_PEEK);
+	n = c->ops->recv(c, iov, runs, dst->left, MSG_PEEK);
 	if (n <= 0)
 		return (ssize_t)total;
 	rsk_iovcur_advance(dst, (size_t)n);

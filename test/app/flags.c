@@ -108,12 +108,16 @@ CASE(peek_eof, DIRECT, "MSG_PEEK at the end of the stream")
 CASE(peek_large, DIRECT, "MSG_PEEK of 60,000 bytes, then read in pieces")
 {
 	int fd = app_open(WARM);
+	struct iovec iov[] = { { buf, 20000 }, { buf + 20000, 25000 }, { buf + 45000, 15000 } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 3 };
 
 	if (CLI) {
 		R(app_send_pattern(fd, 60000, 25000, 6));
 	} else {
 		app_await_inq(fd, 60000);
 		RB(buf, recv(fd, buf, 60000, MSG_PEEK | MSG_WAITALL));
+		memset(buf, 0, 60000);
+		RB(buf, recvmsg(fd, &msg, MSG_PEEK | MSG_WAITALL));
 		R(app_recv_pattern(fd, 60000, 7000, 6));
 	}
 	app_sync();

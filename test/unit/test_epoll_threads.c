@@ -17,6 +17,7 @@
 #include "engine.h"
 #include "epollset.h"
 #include "stream.h"
+#include "hooked.h"
 
 enum {
 	THREADS = 4, /* at each side */
@@ -44,24 +45,6 @@ static const struct rsk_host host = {
 	.epoll_pwait = epoll_pwait,
 	.guard_pending = no_pending,
 };
-
-static ssize_t move(int fd, bool out, void *buf, size_t len)
-{
-	struct iovec iov = { buf, len };
-	struct rsk_op op;
-	ssize_t n;
-
-	if (rsk_op_begin(&op, fd, out ? RSK_OP_SEND : RSK_OP_RECV) == RSK_KERNEL) {
-		n = out ? send(fd, buf, len, MSG_DONTWAIT) : recv(fd, buf, len, MSG_DONTWAIT);
-		if (n < 0)
-			n = -errno;
-	} else {
-		n = out ? rsk_op_send(&op, &iov, 1, MSG_DONTWAIT) :
-			  rsk_op_recv(&op, &iov, 1, MSG_DONTWAIT);
-	}
-	rsk_op_end(&op, n);
-	return n;
-}
 
 static void connect_pair(int *client, int *server)
 {
@@ -106,8 +89,8 @@ static void echo(int fd)
 	char buf[BYTES * 4];
 	ssize_t n;
 
-	while ((n = move(fd, false, buf, sizeof(buf))) > 0) {
-		cr_assert_eq(move(fd, true, buf, (size_t)n), n);
+	while ((n = hooked_move(fd, false, buf, sizeof(buf))) > 0) {
+		cr_assert_eq(hooked_move(fd, true, buf, (size_t)n), n);
 		atomic_fetch_add(&echoed, (unsigned long long)n);
 	}
 	cr_assert_eq(n, -EAGAIN, "%zd", n);
@@ -140,13 +123,13 @@ static void exchange(int set, int fd)
 	control(set, EPOLL_CTL_ADD, fd, EPOLLOUT, 1);
 	cr_assert_eq(rsk_epoll_wait(set, &ev, 1, NULL, NULL), 1);
 	cr_assert_eq(ev.events, EPOLLOUT);
-	cr_assert_eq(move(fd, true, buf, BYTES), BYTES);
+	cr_assert_eq(hooked_move(fd, true, buf, BYTES), BYTES);
 	control(set, EPOLL_CTL_DEL, fd, 0, 0);
 	control(set, EPOLL_CTL_ADD, fd, EPOLLIN, 2);
 	while (left) {
 		cr_assert_eq(rsk_epoll_wait(set, &ev, 1, NULL, NULL), 1);
 		cr_assert(ev.events == EPOLLIN && ev.data.u64 == 2);
-		n = move(fd, false, buf, left);
+		n = hooked_move(fd, false, buf, left);
 		cr_assert_gt(n, 0, "%zd", n);
 		left -= (size_t)n;
 	}

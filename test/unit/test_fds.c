@@ -20,6 +20,7 @@
 #include "engine.h"
 #include "epollset.h"
 #include "stream.h"
+#include "hooked.h"
 
 enum {
 	ENDS = 12,
@@ -62,24 +63,6 @@ static uint32_t roll(uint32_t n)
 }
 
 /* ---- what the hooks do ---- */
-
-static ssize_t move(int fd, bool out, void *buf, size_t len)
-{
-	struct iovec iov = { buf, len };
-	struct rsk_op op;
-	ssize_t n;
-
-	if (rsk_op_begin(&op, fd, out ? RSK_OP_SEND : RSK_OP_RECV) == RSK_KERNEL) {
-		n = out ? send(fd, buf, len, MSG_DONTWAIT) : recv(fd, buf, len, MSG_DONTWAIT);
-		if (n < 0)
-			n = -errno;
-	} else {
-		n = out ? rsk_op_send(&op, &iov, 1, MSG_DONTWAIT) :
-			  rsk_op_recv(&op, &iov, 1, MSG_DONTWAIT);
-	}
-	rsk_op_end(&op, n);
-	return n;
-}
 
 static void close_fd(int fd)
 {
@@ -136,7 +119,7 @@ static void say(uint32_t i)
 
 	if (ends[i ^ 1].unread > 8192)
 		return;
-	cr_assert_eq(move(ends[i].fd[0], true, buf, len), (ssize_t)len);
+	cr_assert_eq(hooked_move(ends[i].fd[0], true, buf, len), (ssize_t)len);
 	ends[i ^ 1].unread += len;
 	/* By TCP it takes its time, and the model has none. */
 	for (int tries = 0; tries < 1000; tries++) {
@@ -161,7 +144,7 @@ static void hear(uint32_t i)
 {
 	char buf[256];
 	uint32_t want = 1 + roll(sizeof(buf));
-	ssize_t n = move(ends[i].fd[0], false, buf, want);
+	ssize_t n = hooked_move(ends[i].fd[0], false, buf, want);
 
 	if (!ends[i].unread) {
 		cr_assert_eq(n, -EAGAIN, "%zd", n);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hooked.h - what the hooks do with a send or recv, for tests that call the engine itself. Bytes or -errno. */
+#ifndef RSK_TEST_HOOKED_H
+#define RSK_TEST_HOOKED_H
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "engine.h"
+
+static inline ssize_t hooked_move(int fd, bool out, void *buf, size_t len)
+{
+	struct iovec iov = { buf, len };
+	struct rsk_op op;
+	ssize_t n = RSK_UNSTEADY;
+
+	if (rsk_fd_hot(fd))
+		n = out ? rsk_steady_send(fd, &iov, 1, MSG_DONTWAIT) :
+			  rsk_steady_recv(fd, &iov, 1, MSG_DONTWAIT);
+	if (n != RSK_UNSTEADY)
+		return n;
+	if (rsk_op_begin(&op, fd, out ? RSK_OP_SEND : RSK_OP_RECV) == RSK_KERNEL) {
+		n = out ? send(fd, buf, len, MSG_DONTWAIT) : recv(fd, buf, len, MSG_DONTWAIT);
+		if (n < 0)
+			n = -errno;
+	} else {
+		n = out ? rsk_op_send(&op, &iov, 1, MSG_DONTWAIT) :
+			  rsk_op_recv(&op, &iov, 1, MSG_DONTWAIT);
+	}
+	rsk_op_end(&op, n);
+	return n;
+}
+
+#endif
