@@ -223,9 +223,13 @@ static int chaos_poll(struct rsk_rail *rail, struct rsk_completion *done, int ma
 }
 
 /* Nobody sleeps in a test on a virtual clock. */
-static bool chaos_notify(struct rsk_rail *rail, uint32_t sid, uint32_t what)
+static uint64_t chaos_due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 {
-	return false;
+	return 0;
+}
+
+static void chaos_ring(struct rsk_rail *rail, uint64_t bells)
+{
 }
 
 static const struct rsk_fabric_ops chaos_ops = {
@@ -233,7 +237,8 @@ static const struct rsk_fabric_ops chaos_ops = {
 	.put = chaos_put,
 	.get = chaos_get,
 	.poll = chaos_poll,
-	.notify = chaos_notify,
+	.due = chaos_due,
+	.ring = chaos_ring,
 };
 
 static const struct rsk_fabric_ops chaos_reliable_ops = {
@@ -242,7 +247,8 @@ static const struct rsk_fabric_ops chaos_reliable_ops = {
 	.put = chaos_put,
 	.get = chaos_get,
 	.poll = chaos_poll,
-	.notify = chaos_notify,
+	.due = chaos_due,
+	.ring = chaos_ring,
 };
 
 int rsk_chaos_open(struct rsk_chaos *c, const struct rsk_chaos_config *config, uint64_t seed,

@@ -50,10 +50,14 @@ struct rsk_fabric_ops {
 	int (*poll)(struct rsk_rail *rail, struct rsk_completion *done, int max);
 
 	/*
-	 * notify - something for stream @sid was put: wake whoever announced sleep for @what
-	 * (RSK_WAKE_*). Called after put(); never blocks; cheap when nobody sleeps. True: somebody was woken.
+	 * due - something for stream @sid was put: who announced sleep for @what (RSK_WAKE_*)? Their bells, a bit of
+	 * each index; the announcements are taken back, so whoever got the bits has to ring(). Called after put(), which
+	 * it orders before what the caller looks at next (full fence); never blocks; cheap when nobody sleeps.
 	 */
-	bool (*notify)(struct rsk_rail *rail, uint32_t sid, uint32_t what);
+	uint64_t (*due)(struct rsk_rail *rail, uint32_t sid, uint32_t what);
+
+	/* ring - wakes who sleeps on those bells. A system call, for which no lock should be held. */
+	void (*ring)(struct rsk_rail *rail, uint64_t bells);
 
 	/*
 	 * announce - the bell of index @bell is to be rung at the next put for @sid of kind @what; taken

@@ -156,8 +156,9 @@ void rsk_shm_detach(struct rsk_shm *shm)
 	shm->rail.window = NULL;
 }
 
-static void ring_bells(const struct rsk_shm *shm, uint64_t bells)
+static void shm_ring(struct rsk_rail *rail, uint64_t bells)
 {
+	const struct rsk_shm *shm = rail->priv;
 	static const uint64_t one = 1;
 	struct timespec now;
 
@@ -193,7 +194,7 @@ static uint64_t mark_ready(struct rsk_shm_head *head, uint32_t sid, uint64_t epo
 	return atomic_fetch_and(&head->asleep, ~epolls) & epolls;
 }
 
-static bool shm_notify(struct rsk_rail *rail, uint32_t sid, uint32_t what)
+static uint64_t shm_due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 {
 	struct rsk_shm *shm = rail->priv;
 	struct rsk_shm_ctl *ctl = rsk_shm_peer_ctl(shm, sid);
@@ -214,8 +215,6 @@ static bool shm_notify(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 	}
 	if (epolls)
 		bells |= mark_ready(rsk_shm_peer_head(shm), sid, epolls);
-	if (bells)
-		ring_bells(shm, bells);
 	return bells;
 }
 
@@ -265,7 +264,8 @@ const struct rsk_fabric_ops rsk_shm_ops = {
 	.caps = RSK_FABRIC_RELIABLE | RSK_FABRIC_DURABLE | RSK_FABRIC_SYNC,
 	.get = shm_get,
 	.poll = shm_poll,
-	.notify = shm_notify,
+	.due = shm_due,
+	.ring = shm_ring,
 	.announce = shm_announce,
 	.retract = shm_retract,
 };

@@ -63,6 +63,7 @@ void rsk_stream_serve(struct rsk_stream *s, int fd)
 	if (fd < 0 || rsk_stream_failed(s))
 		return;
 	rsk_companion_init(&k, s, fd);
+	rsk_guard_enter();
 	if (rsk_trylock(&s->tx_lock)) {
 		p0 = s->tx.promotions;
 		if (rsk_tx_serve(&s->tx, &k.c) == -EPROTO)
@@ -81,6 +82,7 @@ void rsk_stream_serve(struct rsk_stream *s, int fd)
 	}
 	if (rc)
 		rsk_stream_notify(s, rc);
+	rsk_guard_exit();
 }
 
 int rsk_op_shutdown(struct rsk_op *op, int how)
@@ -92,6 +94,7 @@ int rsk_op_shutdown(struct rsk_op *op, int how)
 	if (!s)
 		return -EBADF;
 	rsk_companion_init(&k, s, op->fd);
+	rsk_guard_enter();
 	rsk_lock(&s->tx_lock);
 	if (how != SHUT_RD)
 		rsk_tx_serve(&s->tx, &k.c);
@@ -105,6 +108,7 @@ int rsk_op_shutdown(struct rsk_op *op, int how)
 	if (rc == 0 && how != SHUT_WR)
 		atomic_store(&s->rd_shut, 1);
 	rsk_stream_notify(s, RSK_WAKE_RX);
+	rsk_guard_exit();
 	return rc;
 }
 

@@ -24,6 +24,7 @@ static void goodbye(struct rsk_stream *s, int fd, bool close)
 	if (rsk_stream_phase(s) != RSK_PHASE_JOINED)
 		return;
 	rsk_companion_init(&k, s, fd);
+	rsk_guard_enter();
 	rsk_lock(&s->rx_lock);
 	rsk_rx_serve(&s->rx, &k.c);
 	unread = !rsk_stream_failed(s) && rsk_rx_unread(&s->rx);
@@ -41,6 +42,7 @@ static void goodbye(struct rsk_stream *s, int fd, bool close)
 		rsk_sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	}
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
+	rsk_guard_exit();
 }
 
 void rsk_stream_goodbye(struct rsk_stream *s, int fd)
@@ -118,6 +120,7 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why)
 	int inq, inq0 = 0, rc;
 	bool again = false, out;
 
+	rsk_guard_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
 	s->tx.gave_up = true; /* we never propose again */
@@ -132,6 +135,7 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why)
 	rsk_unlock(&s->tx_lock);
 	out = settled(s, fd, why);
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
+	rsk_guard_exit();
 	atomic_thread_fence(memory_order_seq_cst);
 	while (rsk_now_ns() < until) {
 		out = settled(s, fd, why);

@@ -2,7 +2,7 @@
 /*
  * mail.h - the newest word of one end of a direction, overwritten in place (layout: <rsock/slot.h>).
  * One writer (under its tx or rx lock), one reader; torn or stale copies fail their hash and are read again
- * later. No fence is needed for belief; ordering against sleep is notify()'s business.
+ * later. No fence is needed for belief; ordering against sleep is the fabric's due().
  */
 #ifndef RSK_MAIL_H
 #define RSK_MAIL_H

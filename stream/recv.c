@@ -93,6 +93,7 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 	if (rsk_stream_failed(s))
 		return -ECONNRESET;
 	rsk_companion_init(&k, s, fd);
+	rsk_guard_enter();
 	rsk_lock(&s->rx_lock);
 	ring0 = s->rx.ring_bytes;
 	cells0 = s->rx.credit_sent;
@@ -122,6 +123,7 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 	rsk_unlock(&s->rx_lock);
 	if (room || gen0)
 		rsk_stream_notify(s, RSK_WAKE_TX);
+	rsk_guard_exit();
 	if (atomic_load_explicit(&s->leave_due, memory_order_relaxed))
 		rsk_stream_leave_late(s, fd);
 	if (n == -EPROTO)
@@ -228,6 +230,7 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 			return -RSK_EKERNEL;
 		if (!w.active)
 			rsk_wait_begin(&w, s, fd, RSK_WAKE_RX);
+		w.peeked = peek ? total : 0;
 		n = rsk_wait_more(&w);
 		fd = w.fd;
 		if (n == -ERESTART && !total)

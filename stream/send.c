@@ -18,17 +18,17 @@
 
 /* ---- to the ring and back ---- */
 
-static void maybe_propose(struct rsk_stream *s)
+/* tx_lock held. True: the receiver is to hear of it. */
+static bool maybe_propose(struct rsk_stream *s)
 {
 	uint64_t work = rsk_stream_work(s);
 
 	if (s->tx.state != RSK_TX_TCP || s->tx.peer_left || s->tx.gave_up ||
 	    work < s->repropose_work || atomic_load_explicit(&rsk_stopped, memory_order_relaxed) ||
 	    !rsk_stream_sole_process(s))
-		return;
-	if (rsk_tx_propose(&s->tx) == 0)
-		rsk_stream_notify(s, RSK_WAKE_RX);
+		return false;
 	s->repropose_work = work + REPROPOSE_WORK;
+	return rsk_tx_propose(&s->tx) == 0;
 }
 
 /* tx_lock held. The ring is full: since when without progress? */
@@ -75,6 +75,7 @@ bool rsk_stream_relieve(struct rsk_stream *s, int fd)
 	bool moved = false;
 
 	rsk_companion_init(&k, s, fd);
+	rsk_guard_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_tx_serve(&s->tx, &k.c);
 	if (s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx) && full_too_long(s)) {
@@ -84,6 +85,7 @@ bool rsk_stream_relieve(struct rsk_stream *s, int fd)
 	rsk_unlock(&s->tx_lock);
 	if (moved)
 		rsk_stream_notify(s, RSK_WAKE_RX);
+	rsk_guard_exit();
 	return moved;
 }
 
@@ -107,13 +109,14 @@ static ssize_t pending_error(struct rsk_stream *s, ssize_t n)
 ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags)
 {
 	struct rsk_kernel_companion k;
+	bool on_ring, proposed = false;
 	uint64_t ring0;
-	bool on_ring;
 	ssize_t n;
 
 	if (rsk_stream_failed(s))
 		return -ECONNRESET;
 	rsk_companion_init(&k, s, fd);
+	rsk_guard_enter();
 	if (rsk_lock(&s->tx_lock))
 		rsk_tx_recover(&s->tx);
 	ring0 = s->tx.ring_bytes;
@@ -135,21 +138,22 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	s->rec->tx_slots = s->tx.ring.slots;
 	if (n > 0 && s->tx.state == RSK_TX_TCP) {
 		rsk_op_moved(s, fd, (uint64_t)n);
-		maybe_propose(s);
+		proposed = maybe_propose(s);
 	}
 	if (n == -EPROTO)
 		rsk_stream_fail(s, fd);
 	rsk_unlock(&s->tx_lock);
+	/* Who gets this and waits for more has to know whether it would wait for its own processor. */
+	if (on_ring)
+		rsk_stream_publish_cpu(s);
+	if (on_ring || proposed)
+		rsk_stream_notify(s, RSK_WAKE_RX);
+	rsk_guard_exit();
 	if (n == -EPIPE || n == -ECONNRESET)
 		n = pending_error(s, n);
-	if (on_ring) {
-		/* Who gets this and waits for more has to know whether it would wait for its own processor. */
-		rsk_stream_publish_cpu(s);
-		rsk_stream_notify(s, RSK_WAKE_RX);
-		/* The fence in notify() orders our slot before this look: was "leave" said meanwhile? */
-		if (rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx)))
-			rsk_stream_serve(s, fd);
-	}
+	/* The fence in notify orders our slot before this look: was "leave" said meanwhile? */
+	if (on_ring && rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx)))
+		rsk_stream_serve(s, fd);
 	if (atomic_load_explicit(&s->leave_due, memory_order_relaxed))
 		rsk_stream_leave_late(s, fd);
 	return n == -EPROTO ? -ECONNRESET : n;

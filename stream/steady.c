@@ -37,15 +37,28 @@ static inline bool is_here(const struct rsk_stream *s, int fd, uintptr_t w)
 	       !rsk_stream_failed(s) && !atomic_load_explicit(&s->leave_due, memory_order_relaxed);
 }
 
-/* tx_lock held, and dropped here. The receiver has spoken meanwhile, behind our slot: it may have left. */
-static __attribute__((noinline)) void hear(struct rsk_stream *s, int fd)
+/*
+ * @lock is held, and dropped here: before a sleeper is woken, and before what the receiver said meanwhile, behind our
+ * slot, is heard (@fresh; it may have left). Closed in this moment, the lock is all that keeps the stream: its sleepers
+ * are woken with it, and goodbye hears.
+ */
+static __attribute__((noinline)) void
+unlock_and_tell(struct rsk_stream *s, int fd, struct rsk_lock *lock, uint64_t bells, bool fresh)
 {
 	bool pinned = rsk_stream_pin(s);
 
-	rsk_unlock(&s->tx_lock);
+	rsk_guard_enter();
+	if (pinned)
+		rsk_unlock(lock);
+	if (bells)
+		rsk_stream_ring(s, bells);
 	if (!pinned)
-		return; /* closed meanwhile; goodbye hears it */
-	rsk_stream_serve(s, fd);
+		rsk_unlock(lock);
+	rsk_guard_exit();
+	if (!pinned)
+		return;
+	if (fresh)
+		rsk_stream_serve(s, fd);
 	rsk_stream_unpin(s);
 }
 
@@ -54,7 +67,9 @@ ssize_t rsk_steady_send(int fd, const struct iovec *iov, int n, int flags)
 	uintptr_t w = rsk_fd_word(fd);
 	struct rsk_stream *s = joined_at(w);
 	struct rsk_iovcur src;
+	uint64_t bells;
 	ssize_t sent;
+	bool fresh;
 
 	if (!s || (flags & ~SEND_FLAGS) || !rsk_trylock(&s->tx_lock))
 		return RSK_UNSTEADY;
@@ -68,10 +83,11 @@ ssize_t rsk_steady_send(int fd, const struct iovec *iov, int n, int flags)
 	rsk_stats_add(&s->rec->tx_ring_bytes, (uint64_t)sent);
 	s->rec->tx_slots = s->tx.ring.slots;
 	rsk_stream_publish_cpu(s);
-	/* Has a fence: our slot before this look at what the receiver says. A bell is rung without waiting. */
-	rsk_stream_notify(s, RSK_WAKE_RX);
-	if (__builtin_expect(rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx)), 0))
-		hear(s, fd);
+	/* Has a fence: our slot before this look at what the receiver says. */
+	bells = rsk_stream_due(s, RSK_WAKE_RX);
+	fresh = rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx));
+	if (__builtin_expect(bells || fresh, 0))
+		unlock_and_tell(s, fd, &s->tx_lock, bells, fresh);
 	else
 		rsk_unlock(&s->tx_lock);
 	return sent;
@@ -93,13 +109,11 @@ static __attribute__((noinline)) ssize_t recv_rest(struct rsk_stream *s, int fd,
 						   struct rsk_iovcur *dst, size_t got)
 {
 	struct rsk_kernel_companion k;
-
 	ssize_t all;
 
 	rsk_companion_init(&k, s, fd);
 	all = rsk_rx_recv_rest(&s->rx, &k.c, dst, got);
 	rsk_stream_note(s, false, RSK_REASON_PEER_LEFT);
-	rsk_stream_notify(s, RSK_WAKE_TX);
 	return all;
 }
 
@@ -108,7 +122,7 @@ ssize_t rsk_steady_recv(int fd, const struct iovec *iov, int n, int flags)
 	uintptr_t w = rsk_fd_word(fd);
 	struct rsk_stream *s = joined_at(w);
 	struct rsk_iovcur dst;
-	uint64_t bytes, credit, retries;
+	uint64_t bytes, credit, retries, bells = 0;
 	ssize_t got;
 
 	if (!s || (flags & ~RECV_FLAGS) || !rsk_trylock(&s->rx_lock))
@@ -124,8 +138,10 @@ ssize_t rsk_steady_recv(int fd, const struct iovec *iov, int n, int flags)
 	credit = s->rx.credit_sent;
 	retries = s->rx.ring.retries;
 	got = rsk_rx_recv_ring(&s->rx, &dst);
-	if (__builtin_expect(got > 0 && dst.left && s->rx.state != RSK_RX_ONRING, 0))
+	if (__builtin_expect(got > 0 && dst.left && s->rx.state != RSK_RX_ONRING, 0)) {
 		got = recv_rest(s, fd, &dst, (size_t)got);
+		bells = rsk_stream_due(s, RSK_WAKE_TX);
+	}
 	if (s->rx.ring.retries != retries)
 		rsk_stats_add(&s->rec->hash_retries, s->rx.ring.retries - retries);
 	if (got > 0) {
@@ -138,7 +154,10 @@ ssize_t rsk_steady_recv(int fd, const struct iovec *iov, int n, int flags)
 		rsk_stream_fail(s, fd);
 	}
 	if (s->rx.credit_sent != credit && rsk_stream_enough_room(s))
-		rsk_stream_notify(s, RSK_WAKE_TX);
-	rsk_unlock(&s->rx_lock);
+		bells |= rsk_stream_due(s, RSK_WAKE_TX);
+	if (__builtin_expect(bells != 0, 0))
+		unlock_and_tell(s, fd, &s->rx_lock, bells, false);
+	else
+		rsk_unlock(&s->rx_lock);
 	return got > 0 || got == -EAGAIN ? got : RSK_UNSTEADY;
 }

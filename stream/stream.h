@@ -288,11 +288,28 @@ void rsk_stream_serve(struct rsk_stream *s, int fd);
 /* This thread has woken a peer since its last wait: spin.h. */
 extern __thread bool rsk_spin_rang;
 
-/* Wake the peer's sleepers on this stream, if there are any: RSK_WAKE_*. */
+/* The bells of the peer's sleepers on this stream, for rsk_stream_ring(): RSK_WAKE_*. Has a full fence. */
+static inline uint64_t rsk_stream_due(struct rsk_stream *s, uint32_t what)
+{
+	return s->link->shm.rail.ops->due(&s->link->shm.rail, s->sid, what);
+}
+
+static inline void rsk_stream_ring(struct rsk_stream *s, uint64_t bells)
+{
+	s->link->shm.rail.ops->ring(&s->link->shm.rail, bells);
+	rsk_spin_rang = true;
+}
+
+/*
+ * Wake them, if there are any. No lock of the stream is held, but the guarded section still is that the slot was put in
+ * (guard.h): a signal handler that jumps away between the two would leave a sleeper behind.
+ */
 static inline void rsk_stream_notify(struct rsk_stream *s, uint32_t what)
 {
-	if (s->link->shm.rail.ops->notify(&s->link->shm.rail, s->sid, what))
-		rsk_spin_rang = true;
+	uint64_t bells = rsk_stream_due(s, what);
+
+	if (bells)
+		rsk_stream_ring(s, bells);
 }
 
 /* rx_lock held. Is the credit that was just given what a sender that found no room waits for? */

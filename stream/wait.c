@@ -25,11 +25,26 @@ static bool wait_stirs(void *arg)
 	return rsk_stream_stirs(w->s, w->what);
 }
 
+/* The ring's next slot was peeked at and is still there: are there more bytes than that? */
+static bool grows(void *arg)
+{
+	const struct rsk_wait *w = arg;
+	uint64_t n;
+
+	rsk_lock(&w->s->rx_lock);
+	n = rsk_rx_pending(&w->s->rx, NULL);
+	rsk_unlock(&w->s->rx_lock);
+	return n > w->peeked;
+}
+
 static bool spin(struct rsk_wait *w)
 {
 	uint32_t budget = atomic_load_explicit(budget_of(w), memory_order_relaxed);
 
-	w->in_time = rsk_spin(budget, !rsk_spin_pays(w->s), wait_stirs, w);
+	if (w->peeked)
+		w->in_time = rsk_spin(budget, !rsk_spin_pays(w->s), grows, w);
+	else
+		w->in_time = rsk_spin(budget, !rsk_spin_pays(w->s), wait_stirs, w);
 	/* The clock is read only by who has to sleep. */
 	if (!w->in_time && !w->begin_ns)
 		w->begin_ns = rsk_now_ns() - rsk_spin_spent_ns;
@@ -210,7 +225,7 @@ int rsk_wait_more(struct rsk_wait *w)
 				return rc;
 		}
 		l->shm.rail.ops->announce(&l->shm.rail, s->sid, w->what, w->bell.index);
-		/* Pairs with the fence in notify(): the peer sees the announcement, or our next look its slot. */
+		/* Pairs with the fence of due(): the peer sees the announcement, or our next look its slot. */
 		atomic_thread_fence(memory_order_seq_cst);
 		w->announced = true;
 		rsk_stream_serve(s, w->fd);

@@ -34,6 +34,7 @@ struct rsk_wait {
 	bool timed;	      /* SO_RCVTIMEO / SO_SNDTIMEO is set: EINTR, never restarted */
 	bool spun;	      /* since the last sleep, or since bytes were moved */
 	bool in_time;	      /* the last spin saw what it waited for */
+	uint64_t peeked;      /* bytes that lie there, and are not what it waits for */
 	uint64_t begin_ns;    /* 0: not read yet */
 	uint64_t news_ns;     /* when the bell that woke us was rung; 0: none did */
 	uint64_t deadline_ns; /* UINT64_MAX: for ever */

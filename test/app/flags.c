@@ -124,6 +124,29 @@ CASE(peek_large, DIRECT, "MSG_PEEK of 60,000 bytes, then read in pieces")
 	app_close(fd);
 }
 
+CASE(peek_waitall_sleeps, DIRECT,
+     "MSG_PEEK | MSG_WAITALL sleeps until there is more than it has seen")
+{
+	int fd = app_open(WARM | NODELAY);
+
+	if (CLI) {
+		SAY(fd, "0123456789");
+		for (uint32_t i = 0; i < 2; i++) {
+			app_await_asleep((pid_t)app_flag_wait(i));
+			SAY(fd, "abcdefghij");
+		}
+	} else {
+		app_await_inq(fd, 10);
+		for (uint32_t i = 0; i < 2; i++) {
+			app_flag_set(i, (uint64_t)gettid());
+			RB(buf, recv(fd, buf, 20 + 10 * i, MSG_PEEK | MSG_WAITALL));
+		}
+		RB(buf, recv(fd, buf, sizeof(buf), 0));
+	}
+	app_sync();
+	app_close(fd);
+}
+
 CASE(peek_waitall_end, DIRECT, "MSG_PEEK | MSG_WAITALL for more than there is before the end")
 {
 	int fd = app_open(WARM | NODELAY);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Announced sleep (stream/wait.*, fabric notify): a waiter sets its bit in the stream's want word, makes a full
+ * Announced sleep (stream/wait.*, fabric due): a waiter sets its bit in the stream's want word, makes a full
  * fence, looks once more, and sleeps on its own level bell, which only it drains. The sender puts the slot, makes a
  * full fence, takes the want word (exchange with 0) and rings the bell of every bit in it.
  *
