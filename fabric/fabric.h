@@ -50,9 +50,10 @@ struct rsk_fabric_ops {
 	int (*poll)(struct rsk_rail *rail, struct rsk_completion *done, int max);
 
 	/*
-	 * due - something for stream @sid was put: who announced sleep for @what (RSK_WAKE_*)? Their bells, a bit of
-	 * each index; the announcements are taken back, so whoever got the bits has to ring(). Called after put(), which
-	 * it orders before what the caller looks at next (full fence); never blocks; cheap when nobody sleeps.
+	 * due - something for stream @sid was put: who announced sleep for @what (RSK_WAKE_*)? Their
+	 * bells, a bit for each index; the announcements are taken back, so whoever got the bits has to
+	 * ring(). Called after put(), which it orders before what the caller looks at next (full fence);
+	 * never blocks; cheap when nobody sleeps.
 	 */
 	uint64_t (*due)(struct rsk_rail *rail, uint32_t sid, uint32_t what);
 
