@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export LIBRSOCK := $(CURDIR)/build/lib/librsock.so
 export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 
-.PHONY: build deps demo test bench bench-quick check format model fuzz fuzz-long chaos-long guard sanitize clean
+.PHONY: build deps demo test test-configs bench bench-quick check format model fuzz fuzz-long chaos-long guard sanitize clean
 
 deps:
 	@scripts/install-deps.sh
@@ -17,6 +17,10 @@ demo: build ## iperf3, redis, nginx with and without librsock
 
 test: ## all tests; under 30 minutes on 2 cores
 	@scripts/test.sh
+
+test-configs: build ## real programs and faults without spinning, then with small rings (the app tests always run so)
+	@RSOCK_SPIN_US=0 scripts/ctest.sh build -L 'real|fault' -j "$$(nproc)"
+	@RSOCK_RING_KB=32 scripts/ctest.sh build -L 'real|fault' -j "$$(nproc)"
 
 bench: build ## the measurements of the README
 	@bench/run.sh
