@@ -10,6 +10,8 @@ MAY_SEE = {
     "include": set(),
     "fabric": set(),
     "mapper": set(),
+    "mapper/service": {"mapper"},
+    "mapper/rsockd": {"mapper", "mapper/service"},
     "stream": {"fabric", "mapper"},
     "preload": {"stream", "fabric", "mapper"},
     # Programs are plain: they know what is shared, and the folders whose work they show or test.
@@ -27,19 +29,23 @@ def tracked(*patterns):
     return [Path(line) for line in out.stdout.splitlines()]
 
 
+def folder_of(path):
+    return next((f for f in ("/".join(path.parts[:2]), path.parts[0]) if f in MAY_SEE), None)
+
+
 def main():
     files = tracked("*.c", "*.h", "*.S", "*.def")
     owners = {}
     for path in files:
-        if path.parts[0] in MAY_SEE and path.parts[0] != "include" and path.suffix in (".h", ".def"):
-            owners.setdefault(path.name, set()).add(path.parts[0])
+        if folder_of(path) not in (None, "include") and path.suffix in (".h", ".def"):
+            owners.setdefault(path.name, set()).add(folder_of(path))
     errors = []
     for name, folders in owners.items():
-        if len(folders & {"fabric", "mapper", "stream", "preload"}) > 1:
+        if len(folders & {"fabric", "mapper", "mapper/service", "stream", "preload"}) > 1:
             errors.append(f"{name}: in {', '.join(sorted(folders))}: which one is meant depends on flags")
     checked = 0
     for path in files:
-        folder = next((f for f in ("/".join(path.parts[:2]), path.parts[0]) if f in MAY_SEE), None)
+        folder = folder_of(path)
         if not folder:
             continue
         checked += 1

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pm_cache.h - what a PM client remembers: mappings for as long as they were given, refusals and silent hosts for a
+ * while, and how long each host takes to answer. Bounded; the oldest makes room. One thread, no clock of its own.
+ */
+#ifndef RSK_PM_CACHE_H
+#define RSK_PM_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pm_addr.h"
+#include "pm_msg.h"
+
+/* PmTime of a mapping that holds until somebody says otherwise (ours; anything less is seconds). */
+#define RSK_PM_TIME_LASTING 255
+
+enum rsk_pm_outcome {
+	RSK_PM_PENDING,	  /* not known yet; of a cache: nothing is known */
+	RSK_PM_MAPPED,	  /* use the RDMA address */
+	RSK_PM_REFUSED,	  /* PMDeny, or its link was refused: use the conventional address */
+	RSK_PM_NO_ANSWER, /* nobody maps there: the same */
+};
+
+struct rsk_pm_mapping {
+	struct rsk_pm_addr rdma;
+	uint64_t until_ns; /* UINT64_MAX: lasting; 0: for one transaction */
+};
+
+struct rsk_pm_cache_config {
+	size_t max_services, max_hosts;
+	uint64_t refused_ns; /* a refusal is remembered for so long */
+	uint64_t silent_ns;  /* a host that does not answer */
+	uint64_t rto_first_ns, rto_least_ns, rto_most_ns;
+};
+
+#define RSK_PM_CACHE_DEFAULT                                                                       \
+	{                                                                                          \
+		.max_services = 4096, .max_hosts = 1024, .refused_ns = 10000000000,                \
+		.silent_ns = 60000000000, .rto_first_ns = 250000000, .rto_least_ns = 20000000,     \
+		.rto_most_ns = 4000000000,                                                         \
+	}
+
+struct rsk_pm_service; /* a service mapping, or a refusal */
+struct rsk_pm_host;
+
+struct rsk_pm_cache {
+	struct rsk_pm_cache_config config;
+	struct rsk_pm_service *services; /* uthash, by the time of their making */
+	struct rsk_pm_host *hosts;
+};
+
+void rsk_pm_cache_init(struct rsk_pm_cache *c, const struct rsk_pm_cache_config *config);
+void rsk_pm_cache_fini(struct rsk_pm_cache *c);
+
+/* What is known of the service that a PMReq of CpPort 0 asks for, from that CP address. MAPPED fills in *out. */
+enum rsk_pm_outcome rsk_pm_cache_find(struct rsk_pm_cache *c, const struct rsk_pm_msg *req,
+				      uint64_t now_ns, struct rsk_pm_mapping *out);
+
+/* 0 or -ENOMEM (it is not remembered). */
+int rsk_pm_cache_mapped(struct rsk_pm_cache *c, const struct rsk_pm_msg *req,
+			const struct rsk_pm_mapping *m, uint64_t now_ns);
+int rsk_pm_cache_refused(struct rsk_pm_cache *c, const struct rsk_pm_msg *req, uint64_t now_ns);
+void rsk_pm_cache_forget(struct rsk_pm_cache *c, const struct rsk_pm_msg *req);
+
+/* Until a mapping, PmTime as in the PMAccept that came @now_ns. */
+uint64_t rsk_pm_until(uint8_t pm_time_s, uint64_t now_ns);
+
+/* Did that host keep silent a while ago? */
+bool rsk_pm_cache_silent(struct rsk_pm_cache *c, const struct rsk_pm_addr *host, uint64_t now_ns);
+void rsk_pm_cache_note_silence(struct rsk_pm_cache *c, const struct rsk_pm_addr *host,
+			       uint64_t now_ns);
+
+/* It took so long to answer a request that was sent once (Karn); it is not silent. */
+void rsk_pm_cache_note_rtt(struct rsk_pm_cache *c, const struct rsk_pm_addr *host, uint64_t rtt_ns);
+
+/* How long to wait for its first answer: RFC 6298, within the bounds. */
+uint64_t rsk_pm_cache_rto(const struct rsk_pm_cache *c, const struct rsk_pm_addr *host);
+
+bool rsk_pm_cache_validate(const struct rsk_pm_cache *c);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pm_hash.h - uthash with XXH3 as its hash; to be included instead of uthash.h. */
+#ifndef RSK_PM_HASH_H
+#define RSK_PM_HASH_H
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define HASH_FUNCTION(key, bytes, out) ((out) = (unsigned int)XXH3_64bits(key, bytes))
+#include <uthash.h>
+
+#endif

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* pm_table.c - see pm_table.h. */
+#include "pm_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define CHUNK 1024
+
+struct name_key {
+	uint64_t handle;
+	uint8_t cp_ip[16];
+	uint64_t cp_port;
+};
+
+struct tuple_key {
+	uint8_t cp_ip[16], ap_ip[16];
+	uint32_t cp_port, ap_port;
+};
+
+struct link_key {
+	uint8_t link_ip[16];
+	uint64_t rdma_port;
+};
+
+static size_t bucket(const struct rsk_pm_table *t, const void *key, size_t len)
+{
+	return XXH3_64bits_withSeed(key, len, t->seed) & t->mask;
+}
+
+static struct rsk_pm_entry **name_head(const struct rsk_pm_table *t, uint64_t handle,
+				       const uint8_t ip[static 16], uint16_t port)
+{
+	struct name_key k = { .handle = handle, .cp_port = port };
+
+	memcpy(k.cp_ip, ip, 16);
+	return &t->heads[RSK_PM_BY_NAME][bucket(t, &k, sizeof(k))];
+}
+
+static struct rsk_pm_entry **tuple_head(const struct rsk_pm_table *t,
+					const uint8_t cp_ip[static 16], uint16_t cp_port,
+					const uint8_t ap_ip[static 16], uint16_t ap_port)
+{
+	struct tuple_key k = { .cp_port = cp_port, .ap_port = ap_port };
+
+	memcpy(k.cp_ip, cp_ip, 16);
+	memcpy(k.ap_ip, ap_ip, 16);
+	return &t->heads[RSK_PM_BY_TUPLE][bucket(t, &k, sizeof(k))];
+}
+
+static struct rsk_pm_entry **link_head(const struct rsk_pm_table *t, const uint8_t ip[static 16],
+				       uint16_t rdma_port)
+{
+	struct link_key k = { .rdma_port = rdma_port };
+
+	memcpy(k.link_ip, ip, 16);
+	return &t->heads[RSK_PM_BY_LINK][bucket(t, &k, sizeof(k))];
+}
+
+static struct rsk_pm_entry **head_of(const struct rsk_pm_table *t, const struct rsk_pm_entry *e,
+				     enum rsk_pm_index index)
+{
+	switch (index) {
+	case RSK_PM_BY_NAME:
+		return name_head(t, e->handle, e->cp_ip, e->cp_port);
+	case RSK_PM_BY_TUPLE:
+		return e->cp_port ? tuple_head(t, e->cp_ip, e->cp_port, e->ap_ip, e->ap_port) :
+				    NULL;
+	default:
+		return e->state >= RSK_PM_OFFERED ? link_head(t, e->link_ip, e->rdma_port) : NULL;
+	}
+}
+
+static void chain(struct rsk_pm_table *t, struct rsk_pm_entry *e, enum rsk_pm_index index)
+{
+	struct rsk_pm_entry **head = head_of(t, e, index);
+
+	if (!head)
+		return;
+	e->next[index] = *head;
+	*head = e;
+	if (index != RSK_PM_BY_LINK)
+		return;
+	e->link_at = head;
+	if (e->next[index])
+		e->next[index]->link_at = &e->next[index];
+}
+
+static void unchain_link(struct rsk_pm_entry *e)
+{
+	struct rsk_pm_entry *next = e->next[RSK_PM_BY_LINK];
+
+	if (!e->link_at)
+		return;
+	*e->link_at = next;
+	if (next)
+		next->link_at = e->link_at;
+	e->next[RSK_PM_BY_LINK] = NULL;
+	e->link_at = NULL;
+}
+
+/* One of those whose chains are short. */
+static void unchain(struct rsk_pm_table *t, struct rsk_pm_entry *e, enum rsk_pm_index index)
+{
+	struct rsk_pm_entry **at = head_of(t, e, index);
+
+	while (at && *at && *at != e)
+		at = &(*at)->next[index];
+	if (at && *at)
+		*at = e->next[index];
+	e->next[index] = NULL;
+}
+
+int rsk_pm_table_init(struct rsk_pm_table *t, size_t max, uint64_t seed)
+{
+	size_t heads = 64;
+
+	while (heads < max)
+		heads *= 2;
+	*t = (struct rsk_pm_table){ .max = max, .mask = heads - 1, .seed = seed };
+	t->chunks = calloc((max + CHUNK - 1) / CHUNK, sizeof(struct rsk_pm_entry *));
+	for (int i = 0; i < RSK_PM_INDICES; i++)
+		t->heads[i] = calloc(heads, sizeof(struct rsk_pm_entry *));
+	if (!t->chunks || !t->heads[0] || !t->heads[1] || !t->heads[2]) {
+		rsk_pm_table_fini(t);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void rsk_pm_table_fini(struct rsk_pm_table *t)
+{
+	for (size_t i = 0; t->chunks && i < t->n_chunks; i++)
+		free(t->chunks[i]);
+	free(t->chunks);
+	for (int i = 0; i < RSK_PM_INDICES; i++)
+		free(t->heads[i]);
+	*t = (struct rsk_pm_table){ 0 };
+}
+
+static struct rsk_pm_entry *take_free(struct rsk_pm_table *t)
+{
+	struct rsk_pm_entry *e = t->free;
+
+	if (t->n == t->max)
+		return NULL;
+	if (!e) {
+		e = calloc(CHUNK, sizeof(*e));
+		if (!e)
+			return NULL;
+		t->chunks[t->n_chunks++] = e;
+		for (size_t i = 0; i + 1 < CHUNK; i++)
+			e[i].next[0] = &e[i + 1];
+	}
+	t->free = e->next[0];
+	t->n++;
+	return e;
+}
+
+struct rsk_pm_entry *rsk_pm_table_add(struct rsk_pm_table *t, const struct rsk_pm_msg *req,
+				      const struct rsk_pm_addr *from)
+{
+	struct rsk_pm_entry *e = take_free(t);
+
+	if (!e)
+		return NULL;
+	*e = (struct rsk_pm_entry){
+		.handle = req->assoc_handle,
+		.from = *from,
+		.cp_port = req->cp_port,
+		.ap_port = req->ap_port,
+		.link_port = req->mapped ? req->mapped_cp_port : 0,
+		.ipv = req->ipv,
+		.state = RSK_PM_ASKED,
+	};
+	memcpy(e->cp_ip, req->cp_ip, 16);
+	memcpy(e->ap_ip, req->ap_ip, 16);
+	memcpy(e->link_ip, req->mapped ? req->mapped_cp_ip : req->cp_ip, 16);
+	chain(t, e, RSK_PM_BY_NAME);
+	chain(t, e, RSK_PM_BY_TUPLE);
+	return e;
+}
+
+static void unlist(struct rsk_pm_table *t, struct rsk_pm_entry *e)
+{
+	*(e->older ? &e->older->newer : &t->oldest) = e->newer;
+	*(e->newer ? &e->newer->older : &t->newest) = e->older;
+	e->older = e->newer = NULL;
+}
+
+void rsk_pm_table_remove(struct rsk_pm_table *t, struct rsk_pm_entry *e)
+{
+	unchain(t, e, RSK_PM_BY_NAME);
+	unchain(t, e, RSK_PM_BY_TUPLE);
+	unchain_link(e);
+	if (e->state == RSK_PM_OFFERED)
+		unlist(t, e);
+	e->state = RSK_PM_FREE;
+	e->next[0] = t->free;
+	t->free = e;
+	t->n--;
+}
+
+void rsk_pm_table_offer(struct rsk_pm_table *t, struct rsk_pm_entry *e, const uint8_t ip[static 16],
+			uint16_t port)
+{
+	if (e->state == RSK_PM_OFFERED)
+		unlist(t, e);
+	unchain_link(e);
+	e->state = RSK_PM_OFFERED;
+	memcpy(e->rdma_ip, ip, 16);
+	e->rdma_port = port;
+	chain(t, e, RSK_PM_BY_LINK);
+	e->older = t->newest;
+	*(t->newest ? &t->newest->newer : &t->oldest) = e;
+	t->newest = e;
+}
+
+void rsk_pm_table_hold(struct rsk_pm_table *t, struct rsk_pm_entry *e)
+{
+	unlist(t, e);
+	e->state = RSK_PM_HELD;
+}
+
+struct rsk_pm_entry *rsk_pm_table_named(const struct rsk_pm_table *t, const struct rsk_pm_msg *m)
+{
+	struct rsk_pm_entry *e = *name_head(t, m->assoc_handle, m->cp_ip, m->cp_port);
+
+	while (e && (e->handle != m->assoc_handle || e->cp_port != m->cp_port || e->ipv != m->ipv ||
+		     memcmp(e->cp_ip, m->cp_ip, 16) != 0))
+		e = e->next[RSK_PM_BY_NAME];
+	return e;
+}
+
+struct rsk_pm_entry *rsk_pm_table_about(const struct rsk_pm_table *t, const struct rsk_pm_msg *req)
+{
+	struct rsk_pm_entry *e;
+
+	if (!req->cp_port)
+		return NULL;
+	e = *tuple_head(t, req->cp_ip, req->cp_port, req->ap_ip, req->ap_port);
+	while (e &&
+	       (e->cp_port != req->cp_port || e->ap_port != req->ap_port || e->ipv != req->ipv ||
+		memcmp(e->cp_ip, req->cp_ip, 16) != 0 || memcmp(e->ap_ip, req->ap_ip, 16) != 0))
+		e = e->next[RSK_PM_BY_TUPLE];
+	return e;
+}
+
+struct rsk_pm_entry *rsk_pm_table_expecting(const struct rsk_pm_table *t,
+					    const struct rsk_pm_addr *rdma,
+					    const struct rsk_pm_addr *source)
+{
+	struct rsk_pm_entry *e = *link_head(t, source->ip, rdma->port);
+
+	while (e &&
+	       (e->rdma_port != rdma->port || e->ipv != rdma->ipv || e->ipv != source->ipv ||
+		memcmp(e->link_ip, source->ip, 16) != 0 || memcmp(e->rdma_ip, rdma->ip, 16) != 0 ||
+		(e->link_port && e->link_port != source->port)))
+		e = e->next[RSK_PM_BY_LINK];
+	return e;
+}
+
+size_t rsk_pm_table_bytes_each(const struct rsk_pm_table *t)
+{
+	return sizeof(struct rsk_pm_entry) + sizeof(struct rsk_deadline *) +
+	       RSK_PM_INDICES * sizeof(struct rsk_pm_entry *) * (t->mask + 1) / t->max;
+}
+
+static size_t chained(const struct rsk_pm_table *t, enum rsk_pm_index index, size_t *bad)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i <= t->mask; i++)
+		for (const struct rsk_pm_entry *e = t->heads[index][i]; e; e = e->next[index]) {
+			*bad += e->state == RSK_PM_FREE ||
+				head_of(t, e, index) != &t->heads[index][i];
+			n++;
+		}
+	return n;
+}
+
+bool rsk_pm_table_validate(const struct rsk_pm_table *t)
+{
+	const struct rsk_pm_entry *before = NULL;
+	size_t bad = 0, named = chained(t, RSK_PM_BY_NAME, &bad), offered = 0, listed = 0;
+
+	if (named != t->n || t->n > t->max || chained(t, RSK_PM_BY_TUPLE, &bad) > t->n)
+		return false;
+	for (size_t i = 0; i <= t->mask; i++)
+		for (const struct rsk_pm_entry *e = t->heads[0][i]; e; e = e->next[0])
+			offered += e->state == RSK_PM_OFFERED;
+	for (const struct rsk_pm_entry *e = t->oldest; e; e = e->newer) {
+		bad += e->older != before || e->state != RSK_PM_OFFERED;
+		before = e;
+		listed++;
+	}
+	return chained(t, RSK_PM_BY_LINK, &bad) <= t->n && !bad && before == t->newest &&
+	       offered == listed;
+}
