@@ -18,6 +18,7 @@ MAY_SEE = {
     "tools": {"mapper"},
     "bench": {"stream", "fabric"},  # slots.c measures the ring by itself
     "bench/rsperf": set(),
+    "bench/mapper": {"mapper", "mapper/service"},
 }
 # One header of a folder that is not seen else.
 BUT = {"bench/rsperf": {"hash.h"}}  # a limit that hashes does so as the library does

@@ -2,116 +2,170 @@
 /* deadline.c - see deadline.h. */
 #include "deadline.h"
 
-#include <errno.h>
-#include <stdlib.h>
+#define BITS 6
+#define LAST (RSK_DEADLINE_LEVELS - 1)
 
-void rsk_deadlines_fini(struct rsk_deadlines *q)
+/* What lies farther ahead than the wheel reaches waits in its last slot, and is put anew from there. */
+#define REACH (((uint64_t)1 << BITS * RSK_DEADLINE_LEVELS) - 1)
+
+static unsigned int digit(uint64_t tick, int level)
 {
-	for (size_t i = 0; i < q->n; i++)
-		q->heap[i]->at = 0;
-	free(q->heap);
-	*q = (struct rsk_deadlines){ 0 };
+	return (unsigned int)(tick >> BITS * level) & (RSK_DEADLINE_SLOTS - 1);
 }
 
-int rsk_deadlines_reserve(struct rsk_deadlines *q, size_t n)
+static void put(struct rsk_deadlines *q, struct rsk_deadline *d)
 {
-	struct rsk_deadline **heap;
+	uint64_t tick = d->due_tick < q->now_tick ? q->now_tick : d->due_tick;
+	struct rsk_deadline **head;
+	int level = 0;
 
-	if (n <= q->room)
-		return 0;
-	heap = reallocarray(q->heap, n, sizeof(struct rsk_deadline *));
-	if (!heap)
-		return -ENOMEM;
-	q->heap = heap;
-	q->room = n;
-	return 0;
-}
-
-static void place(struct rsk_deadlines *q, size_t i, struct rsk_deadline *d)
-{
-	q->heap[i] = d;
-	d->at = i + 1;
-}
-
-static void up(struct rsk_deadlines *q, size_t i, struct rsk_deadline *d)
-{
-	while (i && q->heap[(i - 1) / 2]->due_ns > d->due_ns) {
-		place(q, i, q->heap[(i - 1) / 2]);
-		i = (i - 1) / 2;
-	}
-	place(q, i, d);
-}
-
-static void down(struct rsk_deadlines *q, size_t i, struct rsk_deadline *d)
-{
-	for (;;) {
-		size_t child = 2 * i + 1;
-
-		if (child + 1 < q->n && q->heap[child + 1]->due_ns < q->heap[child]->due_ns)
-			child++;
-		if (child >= q->n || q->heap[child]->due_ns >= d->due_ns)
-			break;
-		place(q, i, q->heap[child]);
-		i = child;
-	}
-	place(q, i, d);
-}
-
-int rsk_deadline_set(struct rsk_deadlines *q, struct rsk_deadline *d, uint64_t due_ns)
-{
-	uint64_t was = d->due_ns;
-
-	if (!d->at) {
-		int rc = q->n < q->room ? 0 : rsk_deadlines_reserve(q, q->room ? 2 * q->room : 64);
-
-		if (rc < 0)
-			return rc;
-		d->due_ns = due_ns;
-		up(q, q->n++, d);
-		return 0;
-	}
-	d->due_ns = due_ns;
-	if (due_ns < was)
-		up(q, d->at - 1, d);
-	else
-		down(q, d->at - 1, d);
-	return 0;
+	d->due_tick = tick;
+	if (tick - q->now_tick > REACH)
+		tick = q->now_tick + REACH;
+	while (level < LAST && tick - q->now_tick >= (uint64_t)1 << BITS * (level + 1))
+		level++;
+	head = &q->slot[level][digit(tick, level)];
+	q->busy[level] |= (uint64_t)1 << digit(tick, level);
+	d->next = *head;
+	d->at = head;
+	if (d->next)
+		d->next->at = &d->next;
+	*head = d;
+	q->n++;
 }
 
 void rsk_deadline_clear(struct rsk_deadlines *q, struct rsk_deadline *d)
 {
-	struct rsk_deadline *last;
-	size_t i = d->at - 1;
+	struct rsk_deadline **first = &q->slot[0][0];
 
 	if (!d->at)
 		return;
-	d->at = 0;
-	last = q->heap[--q->n];
-	if (last == d)
-		return;
-	if (i && q->heap[(i - 1) / 2]->due_ns > last->due_ns)
-		up(q, i, last);
-	else
-		down(q, i, last);
+	*d->at = d->next;
+	if (d->next) {
+		d->next->at = d->at;
+	} else if (d->at >= first && d->at < first + RSK_DEADLINE_LEVELS * RSK_DEADLINE_SLOTS) {
+		size_t i = (size_t)(d->at - first); /* it was the slot's only one */
+
+		q->busy[i / RSK_DEADLINE_SLOTS] &= ~((uint64_t)1 << i % RSK_DEADLINE_SLOTS);
+	}
+	d->next = NULL;
+	d->at = NULL;
+	q->n--;
+}
+
+void rsk_deadline_set(struct rsk_deadlines *q, struct rsk_deadline *d, uint64_t due_ns)
+{
+	rsk_deadline_clear(q, d);
+	d->due_tick = due_ns / RSK_DEADLINE_TICK_NS + (due_ns % RSK_DEADLINE_TICK_NS != 0);
+	put(q, d);
+}
+
+/* Slots of a level from the one that @from is in: how far to the first that is busy. */
+static unsigned int distance(uint64_t busy, unsigned int from)
+{
+	uint64_t turned = from ? busy >> from | busy << (RSK_DEADLINE_SLOTS - from) : busy;
+
+	return (unsigned int)__builtin_ctzll(turned);
+}
+
+/*
+ * The tick at which something has to be done: a slot of the lowest level is due, or one of a higher level comes apart.
+ * What is in a higher level's own digit is a whole turn ahead: that slot came apart when its turn began.
+ */
+static uint64_t next_tick(const struct rsk_deadlines *q)
+{
+	uint64_t first = UINT64_MAX;
+
+	if (q->busy[0])
+		first = q->now_tick + distance(q->busy[0], digit(q->now_tick, 0));
+	for (int level = 1; level < RSK_DEADLINE_LEVELS; level++) {
+		uint64_t turn = q->now_tick >> BITS * level, at;
+
+		if (!q->busy[level])
+			continue;
+		at = (turn + 1 +
+		      distance(q->busy[level],
+			       (digit(q->now_tick, level) + 1) % RSK_DEADLINE_SLOTS))
+		     << BITS * level;
+		if (at < first)
+			first = at;
+	}
+	return first;
+}
+
+uint64_t rsk_deadlines_next(const struct rsk_deadlines *q)
+{
+	uint64_t tick = next_tick(q);
+
+	return tick == UINT64_MAX ? UINT64_MAX : tick * RSK_DEADLINE_TICK_NS;
+}
+
+/* The slots whose turn begins at this tick, from the highest level on: each into those below. */
+static void come_apart(struct rsk_deadlines *q)
+{
+	for (int level = LAST; level > 0; level--) {
+		struct rsk_deadline **head = &q->slot[level][digit(q->now_tick, level)];
+
+		if (q->now_tick & (((uint64_t)1 << BITS * level) - 1))
+			continue;
+		for (struct rsk_deadline *d = *head, *next; d; d = next) {
+			next = d->next;
+			rsk_deadline_clear(q, d);
+			put(q, d);
+		}
+	}
 }
 
 struct rsk_deadline *rsk_deadlines_take(struct rsk_deadlines *q, uint64_t now_ns)
 {
-	struct rsk_deadline *d = q->n ? q->heap[0] : NULL;
+	uint64_t now = now_ns / RSK_DEADLINE_TICK_NS, tick;
+	struct rsk_deadline *d;
 
-	if (!d || d->due_ns > now_ns)
-		return NULL;
-	rsk_deadline_clear(q, d);
-	return d;
+	while ((tick = next_tick(q)) <= now) {
+		if (tick > q->now_tick) {
+			q->now_tick = tick;
+			come_apart(q);
+		}
+		d = q->slot[0][digit(q->now_tick, 0)];
+		if (d) {
+			rsk_deadline_clear(q, d);
+			return d;
+		}
+	}
+	if (now > q->now_tick)
+		q->now_tick = now;
+	return NULL;
+}
+
+struct rsk_deadline *rsk_deadlines_any(struct rsk_deadlines *q)
+{
+	for (int level = 0; level < RSK_DEADLINE_LEVELS; level++)
+		if (q->busy[level]) {
+			struct rsk_deadline *d = q->slot[level][__builtin_ctzll(q->busy[level])];
+
+			rsk_deadline_clear(q, d);
+			return d;
+		}
+	return NULL;
 }
 
 bool rsk_deadlines_validate(const struct rsk_deadlines *q)
 {
-	if (q->n > q->room)
-		return false;
-	for (size_t i = 0; i < q->n; i++)
-		if (q->heap[i]->at != i + 1 ||
-		    (i && q->heap[(i - 1) / 2]->due_ns > q->heap[i]->due_ns))
-			return false;
-	return true;
+	size_t n = 0;
+
+	for (int level = 0; level < RSK_DEADLINE_LEVELS; level++)
+		for (unsigned int s = 0; s < RSK_DEADLINE_SLOTS; s++) {
+			struct rsk_deadline *const *at = &q->slot[level][s];
+
+			if (!*at != !(q->busy[level] >> s & 1))
+				return false;
+			for (const struct rsk_deadline *d = *at; d; d = d->next) {
+				if (d->at != at || d->due_tick < q->now_tick ||
+				    (!level && digit(d->due_tick, 0) != s))
+					return false;
+				at = &d->next;
+				n++;
+			}
+		}
+	return n == q->n;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * deadline.h - what is due when: a binary heap of times, each kept inside the object that it belongs
- * to. The clock is handed in by whoever asks. Setting one that is later than all others, as timeouts
- * of one length are, touches one place.
+ * deadline.h - what is due when: a hierarchical timing wheel (Varghese and Lauck, SOSP 1987, scheme 7) of four levels
+ * with 64 slots each, the deadlines kept inside the objects that they belong to. To set and to clear one costs the same
+ * however many there are. In ticks of 2^20 ns: due up to 1.05 ms late, never early. The clock is handed in.
  */
 #ifndef RSK_DEADLINE_H
 #define RSK_DEADLINE_H
@@ -11,35 +11,41 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Owned by its object, all zero at first; set or not. */
+#define RSK_DEADLINE_TICK_NS (1u << 20)
+#define RSK_DEADLINE_LEVELS 4
+#define RSK_DEADLINE_SLOTS 64
+
+/* Owned by its object, all zero at first. */
 struct rsk_deadline {
-	uint64_t due_ns;
-	size_t at; /* its place in the heap and 1; 0: not set */
+	uint64_t due_tick;
+	struct rsk_deadline *next, **at; /* of its slot; at NULL: not set */
 };
 
-/* All zero at first. Owns the array, not the deadlines. */
+/* All zero at first. Owns nothing. */
 struct rsk_deadlines {
-	struct rsk_deadline **heap;
-	size_t n, room;
+	uint64_t now_tick;		    /* all before it was taken */
+	uint64_t busy[RSK_DEADLINE_LEVELS]; /* a bit for each slot that is not empty */
+	size_t n;
+	struct rsk_deadline *slot[RSK_DEADLINE_LEVELS][RSK_DEADLINE_SLOTS];
 };
 
-void rsk_deadlines_fini(struct rsk_deadlines *q);
-
-/* So many can be set from now on without fail. 0 or -ENOMEM. */
-int rsk_deadlines_reserve(struct rsk_deadlines *q, size_t n);
-
-/* Sets it, or to another time. 0, or -ENOMEM (it is as it was), never if it was set already. */
-int rsk_deadline_set(struct rsk_deadlines *q, struct rsk_deadline *d, uint64_t due_ns);
-void rsk_deadline_clear(struct rsk_deadlines *q, struct rsk_deadline *d);
-
-/* When the first one is due; UINT64_MAX: none is set. */
-static inline uint64_t rsk_deadlines_next(const struct rsk_deadlines *q)
+static inline bool rsk_deadline_is_set(const struct rsk_deadline *d)
 {
-	return q->n ? q->heap[0]->due_ns : UINT64_MAX;
+	return d->at != NULL;
 }
 
-/* The first that is due at @now_ns, cleared; NULL: none. */
+/* Sets it, or to another time. */
+void rsk_deadline_set(struct rsk_deadlines *q, struct rsk_deadline *d, uint64_t due_ns);
+void rsk_deadline_clear(struct rsk_deadlines *q, struct rsk_deadline *d);
+
+/* Nothing is due before; UINT64_MAX: nothing is set. */
+uint64_t rsk_deadlines_next(const struct rsk_deadlines *q);
+
+/* One that is due at @now_ns, in the order of ticks, cleared; NULL: none. @now_ns never goes back. */
 struct rsk_deadline *rsk_deadlines_take(struct rsk_deadlines *q, uint64_t now_ns);
+
+/* Any of them, cleared: for who ends. */
+struct rsk_deadline *rsk_deadlines_any(struct rsk_deadlines *q);
 
 bool rsk_deadlines_validate(const struct rsk_deadlines *q);
 

@@ -75,7 +75,6 @@ void rsk_pm_client_fini(struct rsk_pm_client *c)
 {
 	while (c->by_handle)
 		forget(c, c->by_handle);
-	rsk_deadlines_fini(&c->timers);
 	rsk_pm_cache_fini(&c->cache);
 }
 
@@ -172,10 +171,7 @@ static struct rsk_pm_transaction *open_transaction(struct rsk_pm_client *c,
 	question_of(req, to, &t->question);
 	t->rto_ns = rsk_pm_cache_rto(&c->cache, to);
 	t->began_ns = now_ns;
-	if (rsk_deadline_set(&c->timers, &t->timer, now_ns + t->rto_ns) < 0) {
-		free(t);
-		return NULL;
-	}
+	rsk_deadline_set(&c->timers, &t->timer, now_ns + t->rto_ns);
 	t->open = true;
 	c->open++;
 	HASH_ADD(hh, c->by_handle, handle, sizeof(t->handle), t);
@@ -345,8 +341,8 @@ bool rsk_pm_client_validate(const struct rsk_pm_client *c)
 	uint32_t open = 0, services = 0;
 
 	for (const struct rsk_pm_transaction *t = c->by_handle; t; t = t->hh.next) {
-		if (!t->timer.at || (t->open && t->sends > c->config.max_sends) ||
-		    (!t->open && t->waiters))
+		if (!rsk_deadline_is_set(&t->timer) ||
+		    (t->open && t->sends > c->config.max_sends) || (!t->open && t->waiters))
 			return false;
 		open += t->open;
 		services += t->open && !t->req.cp_port;

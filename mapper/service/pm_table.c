@@ -265,7 +265,7 @@ struct rsk_pm_entry *rsk_pm_table_expecting(const struct rsk_pm_table *t,
 
 size_t rsk_pm_table_bytes_each(const struct rsk_pm_table *t)
 {
-	return sizeof(struct rsk_pm_entry) + sizeof(struct rsk_deadline *) +
+	return sizeof(struct rsk_pm_entry) +
 	       RSK_PM_INDICES * sizeof(struct rsk_pm_entry *) * (t->mask + 1) / t->max;
 }
 

@@ -30,22 +30,22 @@ enum rsk_pm_index {
 	RSK_PM_INDICES
 };
 
-/* Owned by the table. Numbers in host order. */
+/* Owned by the table. Numbers in host order. What a search looks at lies together, in front. */
 struct rsk_pm_entry {
-	struct rsk_deadline timer;
+	struct rsk_pm_entry *next[RSK_PM_INDICES]; /* chains; the first one of free entries, too */
 	uint64_t handle;
-	uint64_t expires_ns; /* then all that it holds is released */
-	uint64_t grant;	     /* the decider's name of what is held for it; 0: nothing */
 	uint8_t cp_ip[16];
-	uint8_t ap_ip[16];	 /* that was asked for */
-	uint8_t rdma_ip[16];	 /* that was answered */
-	uint8_t link_ip[16];	 /* the link comes from: the mapped CpIPaddr, or CpIPaddr */
-	struct rsk_pm_addr from; /* of the newest PMReq */
 	uint16_t cp_port, ap_port, rdma_port, link_port;
 	uint8_t ipv, state, tries, pm_time_s;
-	bool over_link;				   /* its PMAck is all of its use */
-	struct rsk_pm_entry *next[RSK_PM_INDICES]; /* chains; the first one of free entries, too */
-	struct rsk_pm_entry **link_at;	    /* who points to it BY_LINK: many may expect the same */
+	bool over_link;		 /* its PMAck is all of its use */
+	uint8_t ap_ip[16];	 /* that was asked for */
+	uint8_t link_ip[16];	 /* the link comes from: the mapped CpIPaddr, or CpIPaddr */
+	uint8_t rdma_ip[16];	 /* that was answered */
+	struct rsk_pm_addr from; /* of the newest PMReq */
+	struct rsk_deadline timer;
+	uint64_t expires_ns;	       /* then all that it holds is released */
+	uint64_t grant;		       /* the decider's name of what is held for it; 0: nothing */
+	struct rsk_pm_entry **link_at; /* who points to it BY_LINK: many may expect the same */
 	struct rsk_pm_entry *older, *newer; /* OFFERED: by the last PMReq */
 };
 

@@ -21,8 +21,6 @@ int rsk_pmsp_init(struct rsk_pmsp *p, const struct rsk_pmsp_config *config,
 	rc = rsk_pm_table_init(&p->table, config->max_open, config->seed);
 	if (rc == 0)
 		rc = rsk_pm_rate_init(&p->rate, config->rate_per_s, config->burst, config->seed);
-	if (rc == 0)
-		rc = rsk_deadlines_reserve(&p->timers, config->max_open);
 	if (rc < 0)
 		rsk_pmsp_fini(p);
 	return rc;
@@ -32,6 +30,7 @@ static struct rsk_pmsp_grant grant_of(const struct rsk_pm_entry *e)
 {
 	struct rsk_pmsp_grant g = { .id = e->grant,
 				    .port = e->rdma_port,
+				    .ipv = e->ipv,
 				    .pm_time_s = e->pm_time_s,
 				    .over_link = e->over_link };
 
@@ -65,9 +64,10 @@ static bool hand_over(struct rsk_pmsp *p, struct rsk_pm_entry *e)
 
 void rsk_pmsp_fini(struct rsk_pmsp *p)
 {
-	while (p->timers.n)
-		drop(p, of_timer(p->timers.heap[0]));
-	rsk_deadlines_fini(&p->timers);
+	struct rsk_deadline *d;
+
+	while ((d = rsk_deadlines_any(&p->timers)))
+		drop(p, of_timer(d));
 	rsk_pm_rate_fini(&p->rate);
 	rsk_pm_table_fini(&p->table);
 }
@@ -227,7 +227,7 @@ static void on_request(struct rsk_pmsp *p, const struct rsk_pm_msg *req,
 	ask(p, e, req, now_ns);
 }
 
-static void on_ack(struct rsk_pmsp *p, const struct rsk_pm_msg *ack, uint64_t now_ns)
+static void on_ack(struct rsk_pmsp *p, const struct rsk_pm_msg *ack)
 {
 	struct rsk_pm_entry *e = rsk_pm_table_named(&p->table, ack);
 
@@ -237,11 +237,10 @@ static void on_ack(struct rsk_pmsp *p, const struct rsk_pm_msg *ack, uint64_t no
 		return;
 	}
 	p->count.acks++;
+	/* Its timer stays: most are used and gone before it fires. */
 	rsk_pm_table_hold(&p->table, e);
 	if (e->over_link)
 		hand_over(p, e);
-	else
-		arm(p, e, now_ns);
 }
 
 int rsk_pmsp_receive(struct rsk_pmsp *p, const struct rsk_pm_addr *from, const void *datagram,
@@ -261,7 +260,7 @@ int rsk_pmsp_receive(struct rsk_pmsp *p, const struct rsk_pm_addr *from, const v
 			p->count.limited++;
 		return 0;
 	case RSK_PM_ACK:
-		on_ack(p, &m, now_ns);
+		on_ack(p, &m);
 		return 0;
 	default:
 		return -EOPNOTSUPP;
@@ -282,7 +281,7 @@ bool rsk_pmsp_decided(struct rsk_pmsp *p, const struct rsk_pm_msg *req,
 }
 
 uint64_t rsk_pmsp_link(struct rsk_pmsp *p, const struct rsk_pm_addr *rdma,
-		       const struct rsk_pm_addr *source, uint64_t now_ns)
+		       const struct rsk_pm_addr *source)
 {
 	struct rsk_pm_entry *e = rsk_pm_table_expecting(&p->table, rdma, source);
 	struct rsk_pmsp_grant g;
@@ -299,7 +298,6 @@ uint64_t rsk_pmsp_link(struct rsk_pmsp *p, const struct rsk_pm_addr *rdma,
 		/* Set up like this it is as good as acknowledged; others may follow until its time is over. */
 		if (e->state == RSK_PM_OFFERED)
 			rsk_pm_table_hold(&p->table, e);
-		arm(p, e, now_ns);
 		ok = p->ops->used(p->ctx, &g, false);
 	}
 	if (ok)
@@ -316,9 +314,11 @@ static void on_time(struct rsk_pmsp *p, struct rsk_pm_entry *e, uint64_t now_ns)
 	bool asked = e->state == RSK_PM_ASKED;
 
 	if (now_ns < e->expires_ns) {
-		e->tries++;
-		p->count.repeats++;
-		send_accept(p, e);
+		if (e->state == RSK_PM_OFFERED) {
+			e->tries++;
+			p->count.repeats++;
+			send_accept(p, e);
+		}
 		arm(p, e, now_ns);
 		return;
 	}

@@ -29,6 +29,7 @@ struct rsk_pmsp_grant {
 	uint64_t id;	   /* the decider's name of it, not 0 */
 	uint8_t ip[16];	   /* the RDMA address */
 	uint16_t port;	   /* and listen port */
+	uint8_t ipv;	   /* of the request; the PMSP's to say */
 	uint8_t pm_time_s; /* 0: this transaction only */
 	bool over_link;	   /* the link exists already: the PMAck alone is its use */
 };
@@ -123,7 +124,7 @@ bool rsk_pmsp_decided(struct rsk_pmsp *p, const struct rsk_pm_msg *req,
 
 /* A link comes to @rdma from @source: the grant that it is let in by; 0: nobody announced it, refuse it. */
 uint64_t rsk_pmsp_link(struct rsk_pmsp *p, const struct rsk_pm_addr *rdma,
-		       const struct rsk_pm_addr *source, uint64_t now_ns);
+		       const struct rsk_pm_addr *source);
 
 /* When rsk_pmsp_tick() has something to do; UINT64_MAX: never. */
 static inline uint64_t rsk_pmsp_next(const struct rsk_pmsp *p)

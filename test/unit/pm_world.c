@@ -262,7 +262,7 @@ bool world_link(struct world *w, size_t question, bool from_elsewhere)
 	source.port = (uint16_t)(1024 + world_roll(w, 60000));
 	if (from_elsewhere)
 		source = address(9, 9, 999);
-	id = rsk_pmsp_link(&ap->pmsp, &q->mapping.rdma, &source, w->now_ns);
+	id = rsk_pmsp_link(&ap->pmsp, &q->mapping.rdma, &source);
 	if (!id) {
 		w->links_refused++;
 		return false;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define SECOND 1000000000ull
+#define TICK RSK_DEADLINE_TICK_NS /* so much later at most */
 
 /* One AP: says what it is told to say, and keeps what it was told. */
 struct ap {
@@ -155,12 +156,13 @@ Test(pmsp, repeats_what_is_not_acknowledged_and_releases_it)
 		now += normal.resend_ns;
 		rsk_pmsp_tick(&a->p, now - 1);
 		cr_assert_eq(a->sent, i);
+		now += TICK;
 		rsk_pmsp_tick(&a->p, now);
 		cr_assert_eq(a->sent, i + 1);
 	}
 	rsk_pmsp_tick(&a->p, normal.accept_ns);
 	cr_assert_eq(a->released, 0);
-	rsk_pmsp_tick(&a->p, 1 + normal.accept_ns);
+	rsk_pmsp_tick(&a->p, 1 + normal.accept_ns + TICK);
 	cr_assert_eq(a->released, 1);
 	cr_assert_eq(a->p.table.n, 0);
 	cr_assert_eq(a->sent, 1 + normal.resends);
@@ -178,7 +180,7 @@ Test(pmsp, acknowledged_but_unused_is_released_at_pm_time)
 	rsk_pmsp_tick(&a->p, 3 * SECOND);
 	cr_assert_eq(a->sent, 1, "no repeats once it is acknowledged");
 	cr_assert_eq(a->p.table.n, 1);
-	rsk_pmsp_tick(&a->p, 3 * SECOND + 1);
+	rsk_pmsp_tick(&a->p, 3 * SECOND + 1 + TICK);
 	cr_assert_eq(a->released, 1);
 	ap_free(a);
 }
@@ -286,20 +288,20 @@ Test(pmsp, a_link_comes_from_the_announced_address_once)
 	from.port = 55555; /* CpPort is the companion's, not the link's */
 	give(a, &r, 1);
 	from.ip[3] = 9;
-	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &from, 2), 0);
+	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &from), 0);
 	from.ip[3] = 1;
 	to.port++;
-	cr_assert_eq(rsk_pmsp_link(&a->p, &to, &from, 2), 0);
+	cr_assert_eq(rsk_pmsp_link(&a->p, &to, &from), 0);
 	to = rdma;
 	to.ip[1] = 8;
-	cr_assert_eq(rsk_pmsp_link(&a->p, &to, &from, 2), 0);
+	cr_assert_eq(rsk_pmsp_link(&a->p, &to, &from), 0);
 	cr_assert_eq(a->p.count.refused, 3);
 	/* Unacknowledged: the link's set-up does as well. */
-	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &from, 2), 1);
+	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &from), 1);
 	cr_assert(a->last);
 	cr_assert_eq(a->released, 0, "it is the session's");
 	cr_assert_eq(a->p.table.n, 0);
-	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &from, 2), 0);
+	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &from), 0);
 	ap_free(a);
 }
 
@@ -313,10 +315,10 @@ Test(pmsp, a_mapped_request_names_the_link_s_source)
 	r.mapped_cp_port = 1000;
 	memcpy(r.mapped_cp_ip, from.ip, 16);
 	give(a, &r, 1);
-	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &cp, 2), 0, "the companion's address is not it");
-	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &from, 2), 0, "nor another port");
+	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &cp), 0, "the companion's address is not it");
+	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &from), 0, "nor another port");
 	from.port = 1000;
-	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &from, 2), 1);
+	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &from), 1);
 	ap_free(a);
 }
 
@@ -329,12 +331,12 @@ Test(pmsp, a_service_mapping_serves_until_its_time_is_over)
 	give(a, &r, 1);
 	acknowledge(a, 2);
 	for (uint64_t s = 1; s < 5; s++) {
-		cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &cp, s * SECOND), 1);
+		cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &cp), 1);
 		cr_assert(!a->last);
 	}
-	rsk_pmsp_tick(&a->p, 5 * SECOND + 1);
+	rsk_pmsp_tick(&a->p, 5 * SECOND + 1 + TICK);
 	cr_assert_eq(a->released, 1);
-	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &cp, 6 * SECOND), 0);
+	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &cp), 0);
 	ap_free(a);
 }
 
@@ -360,7 +362,7 @@ Test(pmsp, a_session_that_is_refused_at_the_last_moment_is_released)
 
 	give(a, &r, 1);
 	a->refuse = true;
-	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &cp, 2), 0);
+	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &cp), 0);
 	cr_assert_eq(a->released, 1);
 	ap_free(a);
 }
@@ -380,11 +382,11 @@ Test(pmsp, an_agent_that_decides_later)
 	cr_assert(rsk_pmsp_decided(&a->p, &r, RSK_PMSP_ACCEPT, &g, SECOND));
 	cr_assert_eq(a->out.op, RSK_PM_ACCEPT);
 	cr_assert(!rsk_pmsp_decided(&a->p, &r, RSK_PMSP_ACCEPT, &g, SECOND), "once");
-	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &cp, SECOND), 77);
+	cr_assert_eq(rsk_pmsp_link(&a->p, &rdma, &cp), 77);
 	/* And one that never does. */
 	r = request(6, 4243);
 	give(a, &r, SECOND);
-	rsk_pmsp_tick(&a->p, SECOND + normal.ask_ns);
+	rsk_pmsp_tick(&a->p, SECOND + normal.ask_ns + TICK);
 	cr_assert_eq(a->out.op, RSK_PM_DENY);
 	cr_assert(!rsk_pmsp_decided(&a->p, &r, RSK_PMSP_ACCEPT, &g, 9 * SECOND));
 	ap_free(a);
