@@ -16,6 +16,8 @@ set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g" CACHE STRING "" FORCE)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(CYAML REQUIRED IMPORTED_TARGET libcyaml yaml-0.1)
 
 set(RSK_LIBRARY ${CMAKE_BINARY_DIR}/lib/librsock.so)
 set(RSK_TOOL ${CMAKE_BINARY_DIR}/bin/rsock)
@@ -27,6 +29,8 @@ set(RSK_MAY_SEE_mapper "")
 set(RSK_MAY_SEE_service mapper)
 set(RSK_MAY_SEE_stream fabric mapper)
 set(RSK_MAY_SEE_preload stream fabric mapper)
+# What a program that has a module's objects is linked with.
+set(RSK_LIBRARIES_service PkgConfig::CYAML)
 
 # ---- flags for all -------------------------------------------------------------------------------
 # _GNU_SOURCE is empty, not 1, so that a source which defines it once more is no redefinition.
@@ -145,6 +149,7 @@ function(rsk_link_modules target)
 	foreach(module ${ARGN})
 		target_sources(${target} PRIVATE $<TARGET_OBJECTS:rsk_${module}>)
 		target_include_directories(${target} PRIVATE $<TARGET_PROPERTY:rsk_${module},SOURCE_DIR>)
+		target_link_libraries(${target} PRIVATE ${RSK_LIBRARIES_${module}})
 	endforeach()
 	target_link_libraries(${target} PRIVATE Threads::Threads)
 endfunction()

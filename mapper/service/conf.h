@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * conf.h - rsockd's configuration: YAML (libcyaml), read whole, checked whole, and then in a form in which a decision
+ * takes no look at text. Every key: rsockd.conf(5). Numbers are indices into the arrays of struct rsk_conf.
+ */
+#ifndef RSK_CONF_H
+#define RSK_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pm_addr.h"
+#include "pm_client.h"
+#include "pmsp.h"
+
+#define RSK_CONF_NONE UINT32_MAX
+
+/* A session of this priority or more is of the high class, any other best effort. */
+#define RSK_CONF_PRIORITY_HIGH 4
+#define RSK_CONF_PRIORITY_MOST 7
+
+/* The bits behind the prefix are 0. */
+struct rsk_conf_prefix {
+	uint8_t ip[16];
+	uint8_t ipv; /* RSK_PM_IPV4 or RSK_PM_IPV6 */
+	uint8_t bits;
+};
+
+struct rsk_conf_range {
+	uint16_t first, last; /* 1 to 65535, both included */
+};
+
+/* What the daemon is started with. An address whose port is 0: none. */
+struct rsk_conf_daemon {
+	const char *node; /* of this daemon */
+	const char *user; /* to run as; NULL: as it was started */
+	const char *control, *state;
+	struct rsk_pm_addr *listen;
+	size_t n_listen;
+	struct rsk_pm_addr metrics;
+	struct rsk_pm_addr central;	  /* the PMSP to ask, instead of the AP's host */
+	struct rsk_conf_range rdma_ports; /* listen ports that are made when they are asked for */
+	struct rsk_pmsp_config pmsp;	  /* its seed is the daemon's to set */
+	struct rsk_pm_client_config client;
+};
+
+enum rsk_conf_qos {
+	RSK_CONF_QOS_ANY,
+	RSK_CONF_QOS_HIGH,
+	RSK_CONF_QOS_BEST_EFFORT
+};
+
+/* A limit of 0: none. */
+struct rsk_conf_rnic {
+	const char *name;
+	uint32_t node;
+	uint32_t group; /* or RSK_CONF_NONE */
+	uint32_t first_port, n_ports;
+	uint32_t sessions, connections, memory_maps;
+	uint32_t order; /* lower ones first */
+	enum rsk_conf_qos qos;
+	bool spare;
+};
+
+/* A port of an RNIC, which is what a session is promised on: "mlx0", or "mlx0/1" where they have names. */
+struct rsk_conf_port {
+	const char *name;
+	uint32_t rnic;
+	struct rsk_pm_addr *ips; /* its own; their port is 0 */
+	size_t n_ips;
+	struct rsk_conf_prefix *reach; /* none: everything */
+	size_t n_reach;
+	uint64_t bps; /* 0: not limited */
+};
+
+struct rsk_conf_node {
+	const char *name;
+	uint32_t *ports;
+	size_t n_ports;
+};
+
+/* One address over several ports, of one node or of several. */
+struct rsk_conf_aggregate {
+	struct rsk_pm_addr address;
+	uint32_t *ports;
+	size_t n_ports;
+	bool in_order; /* the first that can; else by load */
+};
+
+struct rsk_conf_limits {
+	uint32_t sessions, per_cp, per_user; /* 0: none */
+};
+
+struct rsk_conf_service {
+	const char *name;
+	struct rsk_conf_range *ports;
+	size_t n_ports;
+	uint64_t bps; /* a session's need of it; the same for the next two */
+	uint32_t memory_maps, connections;
+	struct rsk_conf_limits limits;
+	uint64_t rate_bps;
+	uint16_t rdma_port; /* 0: one is to be made */
+	uint8_t priority, pm_time_s, dscp;
+	bool high_availability; /* may be put on spares */
+	bool balance; /* an address that is one RNIC's own may be changed to level the load */
+};
+
+/* ---- sub-functions ---- */
+
+enum rsk_cond_op {
+	RSK_COND_ALL,
+	RSK_COND_ANY,
+	RSK_COND_NOT,
+	RSK_COND_FUNCTION, /* another one's value */
+	RSK_COND_SERVICES,
+	RSK_COND_PORTS,
+	RSK_COND_USERS,
+	RSK_COND_PEERS,
+	RSK_COND_LOCAL,
+	RSK_COND_LOAD,		  /* of the node */
+	RSK_COND_SESSIONS,	  /* of the service */
+	RSK_COND_DEVICE_LOAD,	  /* from here on: another value for each device */
+	RSK_COND_DEVICE_SESSIONS, /* of the RNIC */
+	RSK_COND_BANDWIDTH_FITS,  /* R1: need <= the port's bandwidth less what others use */
+	RSK_COND_BANDWIDTH_FREE,
+};
+
+/* In prefix order: what it is made of stands behind it, up to its end. */
+struct rsk_cond {
+	enum rsk_cond_op op;
+	uint32_t end;
+	size_t n; /* of the list */
+	union {
+		uint32_t *numbers; /* services, users */
+		struct rsk_conf_range *ranges;
+		struct rsk_conf_prefix *prefixes;
+		uint32_t function;
+		double part;
+		uint64_t number;
+	};
+};
+
+struct rsk_conf_function {
+	const char *name;
+	uint32_t root;	 /* in conds */
+	bool per_device; /* has a condition on devices, of its own or by reference */
+	uint32_t depth, cost;
+};
+
+#define RSK_CONF_SIDE_CP 1u
+#define RSK_CONF_SIDE_AP 2u
+
+/* -1: as the service says. */
+struct rsk_conf_rule {
+	uint32_t function; /* has the rule's name */
+	unsigned int sides;
+	int pm_time_s, priority;
+	uint32_t group;		     /* or RSK_CONF_NONE: any device */
+	struct rsk_pm_addr redirect; /* ipv 0: none */
+};
+
+struct rsk_conf_target; /* of whom an address is */
+struct rsk_conf_name;
+struct rsk_conf_block;
+
+enum rsk_conf_names {
+	RSK_CONF_NODES,
+	RSK_CONF_GROUPS,
+	RSK_CONF_RNICS,
+	RSK_CONF_PORTS,
+	RSK_CONF_SERVICES,
+	RSK_CONF_FUNCTIONS, /* rules are functions, too */
+	RSK_CONF_NAMES
+};
+
+/* Owns all that it points to; not changed once it is there. */
+struct rsk_conf {
+	struct rsk_conf_daemon daemon;
+	struct rsk_conf_limits limits; /* of all services together */
+	struct rsk_conf_node *nodes;
+	struct rsk_conf_rnic *rnics;
+	struct rsk_conf_port *ports;
+	struct rsk_conf_aggregate *aggregates;
+	struct rsk_conf_service *services;
+	struct rsk_conf_function *functions;
+	struct rsk_conf_rule *rules;
+	struct rsk_cond *conds;
+	uint32_t n_nodes, n_groups, n_rnics, n_ports, n_aggregates, n_services, n_functions,
+		n_rules, n_conds;
+	uint32_t own_node;
+	uint16_t *service_at; /* by service port: its number and 1; 0: none is registered there */
+	struct rsk_conf_target *targets;
+	struct rsk_conf_name *names[RSK_CONF_NAMES];
+	struct rsk_conf_block *blocks;
+};
+
+/*
+ * Reads a file. 0; -EINVAL: it is not right; -ENOMEM, or why it cannot be read. Of a failure @error says in one line
+ * where and what, with the file's name, the line as far as the parser knows it, else the path of keys. Blocks.
+ */
+int rsk_conf_load(const char *path, struct rsk_conf **out, char *error, size_t n);
+/* The same of text; @len bytes, no end mark needed. */
+int rsk_conf_parse(const char *text, size_t len, struct rsk_conf **out, char *error, size_t n);
+/* What holds with no file: the daemon's defaults, no RNIC, no service, one rule that supports whatever is registered. */
+int rsk_conf_default(struct rsk_conf **out);
+void rsk_conf_free(struct rsk_conf *c);
+
+/* A number, or RSK_CONF_NONE. */
+uint32_t rsk_conf_find(const struct rsk_conf *c, enum rsk_conf_names kind, const char *name);
+
+enum rsk_conf_owner {
+	RSK_CONF_NOBODYS,
+	RSK_CONF_PORTS_OWN,
+	RSK_CONF_AGGREGATES
+};
+/* Whose address it is, and that one's number. */
+enum rsk_conf_owner rsk_conf_owner_of(const struct rsk_conf *c, uint8_t ipv,
+				      const uint8_t ip[static 16], uint32_t *number);
+
+bool rsk_conf_within(const struct rsk_conf_prefix *p, uint8_t ipv, const uint8_t ip[static 16]);
+
+bool rsk_conf_validate(const struct rsk_conf *c);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* conf_value.h - values of the configuration with their units, from text. All: 0, or -EINVAL with *out as it was. Pure. */
+#ifndef RSK_CONF_VALUE_H
+#define RSK_CONF_VALUE_H
+
+#include "conf.h"
+
+int rsk_conf_number(const char *text, uint64_t *out);
+/* "500ms", "1.5s", "2min", "1h"; ns, us; 0 needs no unit. */
+int rsk_conf_time(const char *text, uint64_t *ns);
+/* "25Gbit", "1.5Mbit": decimal multiples, in a second. */
+int rsk_conf_rate(const char *text, uint64_t *bps);
+/* "0.8" or "80%"; not negative. */
+int rsk_conf_part(const char *text, double *out);
+/* "80" or "8000-8099". */
+int rsk_conf_range(const char *text, struct rsk_conf_range *out);
+/* An address without a port. */
+int rsk_conf_ip(const char *text, struct rsk_pm_addr *out);
+/* "10.0.0.1:3935", "[fe80::1]:3935". */
+int rsk_conf_addr(const char *text, struct rsk_pm_addr *out);
+/* "10.0.0.0/8"; an address alone is all of its bits. */
+int rsk_conf_prefix(const char *text, struct rsk_conf_prefix *out);
+/* Seconds, up to 254s, or "lasting". */
+int rsk_conf_pm_time(const char *text, uint8_t *out);
+
+#endif

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* test_conf.c - rsockd's configuration: what each key becomes, and what is said of each mistake. */
+#include "conf.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conf_value.h"
+
+static struct rsk_conf *good(const char *text)
+{
+	struct rsk_conf *c = NULL;
+	char error[512];
+	int rc = rsk_conf_parse(text, strlen(text), &c, error, sizeof(error));
+
+	cr_assert_eq(rc, 0, "%s", error);
+	cr_assert(rsk_conf_validate(c));
+	return c;
+}
+
+static const char whole[] =
+	"node: host-a\n"
+	"user: rsockd\n"
+	"state: /srv/rsockd\n"
+	"control: /run/r/c.sock\n"
+	"listen: ['127.0.0.1:4000', '[::1]:4000']\n"
+	"metrics: 127.0.0.1:9390\n"
+	"rdma-ports: 50000-50099\n"
+	"pmsp: {max-open: 1000, accept-time: 8s, ask-time: 500ms, resend-time: 2s, resends: 3,\n"
+	"       rate: 0, burst: 7}\n"
+	"client: {central: '10.0.0.9:3935', max-open: 9, max-sends: 4, linger-time: 1min,\n"
+	"         refused-time: 3s, silent-time: 1h, rto-first: 100ms, rto-least: 10ms,\n"
+	"         rto-most: 1.5s, max-services: 5, max-hosts: 6}\n"
+	"limits: {sessions: 100, per-cp: 10, per-user: 5}\n"
+	"rnics:\n"
+	"  - name: mlx0\n"
+	"    sessions: 64\n"
+	"    connections: 32\n"
+	"    memory-maps: 4096\n"
+	"    qos: high\n"
+	"    group: fast\n"
+	"    ports:\n"
+	"      - {name: '1', addresses: [10.1.0.1, 'fd00::1'], reach: [10.1.0.0/16], bandwidth: 25Gbit}\n"
+	"      - {name: '2', addresses: [10.2.0.1], bandwidth: 1.5Gbit}\n"
+	"  - {name: spare0, node: host-b, addresses: [10.1.0.2], role: spare, order: 3,\n"
+	"     qos: best-effort}\n"
+	"aggregates:\n"
+	"  - {address: 10.9.0.1, over: [mlx0, spare0]}\n"
+	"  - {address: 10.9.0.2, over: [spare0, mlx0/2], choose: order}\n"
+	"services:\n"
+	"  - {name: web, ports: ['80', 8000-8001], bandwidth: 100Mbit, memory-maps: 4,\n"
+	"     connections: 2, priority: 7, rdma-port: 18515, pm-time: 30s, dscp: 46, rate: 1Gbit,\n"
+	"     limits: {sessions: 9, per-cp: 3, per-user: 2}, high-availability: true, balance: yes}\n"
+	"  - {name: bulk, ports: ['873'], pm-time: lasting}\n"
+	"functions:\n"
+	"  - name: trusted\n"
+	"    when: {any: [{peers: [10.0.0.0/8]}, {users: ['0', root]}]}\n"
+	"rules:\n"
+	"  - name: web\n"
+	"    side: ap\n"
+	"    when: {services: [web], functions: [trusted], bandwidth-fits: true, load-below: 80%}\n"
+	"    map: {pm-time: 0, priority: 5, group: fast}\n"
+	"  - name: else\n"
+	"    when: {not: {functions: [web]}, sessions-below: 5, device-sessions-below: 6,\n"
+	"           device-load-below: 0.25, bandwidth-free: 1Gbit, local: ['fd00::/64'], ports: [1-99]}\n"
+	"  - {name: away, side: ap, map: {redirect: 10.0.0.7}}\n";
+
+Test(conf, daemon)
+{
+	struct rsk_conf *c = good(whole);
+	const struct rsk_conf_daemon *d = &c->daemon;
+
+	cr_assert_str_eq(d->node, "host-a");
+	cr_assert_str_eq(d->user, "rsockd");
+	cr_assert_str_eq(d->state, "/srv/rsockd");
+	cr_assert_str_eq(d->control, "/run/r/c.sock");
+	cr_assert_eq(d->n_listen, 2);
+	cr_assert(d->listen[0].port == 4000 && d->listen[0].ipv == 4 && d->listen[0].ip[0] == 127);
+	cr_assert(d->listen[1].ipv == 6 && d->listen[1].ip[15] == 1);
+	cr_assert_eq(d->metrics.port, 9390);
+	cr_assert(d->rdma_ports.first == 50000 && d->rdma_ports.last == 50099);
+	cr_assert_eq(d->pmsp.max_open, 1000);
+	cr_assert_eq(d->pmsp.accept_ns, 8000000000);
+	cr_assert_eq(d->pmsp.ask_ns, 500000000);
+	cr_assert_eq(d->pmsp.resend_ns, 2000000000);
+	cr_assert(d->pmsp.resends == 3 && d->pmsp.rate_per_s == 0 && d->pmsp.burst == 7);
+	cr_assert(d->central.port == 3935 && d->central.ip[3] == 9);
+	cr_assert(d->client.max_open == 9 && d->client.max_sends == 4);
+	cr_assert_eq(d->client.linger_ns, 60000000000);
+	cr_assert_eq(d->client.cache.refused_ns, 3000000000);
+	cr_assert_eq(d->client.cache.silent_ns, 3600000000000);
+	cr_assert_eq(d->client.cache.rto_first_ns, 100000000);
+	cr_assert_eq(d->client.cache.rto_least_ns, 10000000);
+	cr_assert_eq(d->client.cache.rto_most_ns, 1500000000);
+	cr_assert(d->client.cache.max_services == 5 && d->client.cache.max_hosts == 6);
+	cr_assert(c->limits.sessions == 100 && c->limits.per_cp == 10 && c->limits.per_user == 5);
+	rsk_conf_free(c);
+}
+
+Test(conf, devices)
+{
+	static const uint8_t a[16] = { 10, 2, 0, 1 }, b[16] = { 10, 9, 0, 2 }, no[16] = { 1 };
+	struct rsk_conf *c = good(whole);
+	const struct rsk_conf_rnic *r = c->rnics;
+	uint32_t n;
+
+	cr_assert(c->n_rnics == 2 && c->n_ports == 3 && c->n_nodes == 2 && c->own_node == 0);
+	cr_assert(r[0].sessions == 64 && r[0].connections == 32 && r[0].memory_maps == 4096);
+	cr_assert(r[0].qos == RSK_CONF_QOS_HIGH && !r[0].spare && r[0].group == 0);
+	cr_assert(r[1].qos == RSK_CONF_QOS_BEST_EFFORT && r[1].spare && r[1].order == 3);
+	cr_assert(r[1].node == 1 && r[1].group == RSK_CONF_NONE && r[1].sessions == 0);
+	cr_assert_str_eq(c->ports[0].name, "mlx0/1");
+	cr_assert_str_eq(c->ports[1].name, "mlx0/2");
+	cr_assert_str_eq(c->ports[2].name, "spare0");
+	cr_assert(c->ports[0].n_ips == 2 && c->ports[0].n_reach == 1);
+	cr_assert(c->ports[0].reach[0].bits == 16 && c->ports[0].bps == 25000000000);
+	cr_assert(c->ports[1].bps == 1500000000 && c->ports[2].bps == 0);
+	cr_assert(c->nodes[0].n_ports == 2 && c->nodes[1].n_ports == 1);
+	cr_assert(c->nodes[1].ports[0] == 2);
+	cr_assert(c->n_aggregates == 2 && c->aggregates[0].n_ports == 3);
+	cr_assert(!c->aggregates[0].in_order && c->aggregates[1].in_order);
+	cr_assert(c->aggregates[1].ports[0] == 2 && c->aggregates[1].ports[1] == 1);
+	cr_assert(rsk_conf_owner_of(c, 4, a, &n) == RSK_CONF_PORTS_OWN && n == 1);
+	cr_assert(rsk_conf_owner_of(c, 4, b, &n) == RSK_CONF_AGGREGATES && n == 1);
+	cr_assert_eq(rsk_conf_owner_of(c, 4, no, &n), RSK_CONF_NOBODYS);
+	cr_assert_eq(rsk_conf_owner_of(c, 6, a, &n), RSK_CONF_NOBODYS);
+	rsk_conf_free(c);
+}
+
+Test(conf, services_and_rules)
+{
+	struct rsk_conf *c = good(whole);
+	const struct rsk_conf_service *s = c->services;
+
+	cr_assert_eq(c->n_services, 2);
+	cr_assert(s[0].bps == 100000000 && s[0].memory_maps == 4 && s[0].connections == 2);
+	cr_assert(s[0].priority == 7 && s[0].rdma_port == 18515 && s[0].pm_time_s == 30);
+	cr_assert(s[0].dscp == 46 && s[0].rate_bps == 1000000000);
+	cr_assert(s[0].limits.sessions == 9 && s[0].limits.per_cp == 3);
+	cr_assert(s[0].limits.per_user == 2 && s[0].high_availability && s[0].balance);
+	cr_assert(s[1].connections == 1 && s[1].pm_time_s == RSK_PM_TIME_LASTING);
+	cr_assert(c->service_at[80] == 1 && c->service_at[8000] == 1 && c->service_at[8001] == 1);
+	cr_assert(c->service_at[873] == 2 && c->service_at[81] == 0);
+	cr_assert(c->n_functions == 4 && c->n_rules == 3);
+	cr_assert_eq(rsk_conf_find(c, RSK_CONF_FUNCTIONS, "else"), 2);
+	cr_assert(!c->functions[0].per_device && c->functions[1].per_device);
+	cr_assert(c->rules[0].sides == RSK_CONF_SIDE_AP && c->rules[0].pm_time_s == 0);
+	cr_assert(c->rules[0].priority == 5 && c->rules[0].group == 0);
+	cr_assert(c->rules[1].sides == (RSK_CONF_SIDE_AP | RSK_CONF_SIDE_CP));
+	cr_assert(c->rules[1].pm_time_s == -1 && c->rules[1].group == RSK_CONF_NONE);
+	cr_assert(c->rules[1].redirect.ipv == 0 && c->rules[2].redirect.ip[3] == 7);
+	rsk_conf_free(c);
+}
+
+Test(conf, nothing_given)
+{
+	static const struct rsk_pmsp_config pmsp = RSK_PMSP_DEFAULT;
+	struct rsk_conf *c;
+
+	cr_assert_eq(rsk_conf_default(&c), 0);
+	cr_assert(rsk_conf_validate(c));
+	cr_assert_str_eq(c->daemon.control, "/run/rsockd/control.sock");
+	cr_assert_str_eq(c->daemon.state, "/var/lib/rsockd");
+	cr_assert(!c->daemon.user && !c->daemon.metrics.port && !c->daemon.central.port);
+	cr_assert(c->daemon.n_listen == 2 && c->daemon.listen[0].port == 3935);
+	cr_assert(c->daemon.listen[0].ipv == 4 && c->daemon.listen[1].ipv == 6);
+	cr_assert_eq(memcmp(&c->daemon.pmsp, &pmsp, sizeof(pmsp)), 0);
+	cr_assert(c->n_rnics == 0 && c->n_services == 0 && c->n_rules == 1);
+	rsk_conf_free(c);
+	rsk_conf_free(good("# nothing but a comment\n"));
+	rsk_conf_free(NULL);
+}
+
+static const struct {
+	const char *text, *error; /* a part of it */
+} bad[] = {
+	{ "node: [a\n", "line 2: did not find expected" },
+	{ "node: a\nnode: b\n", "already seen: node" },
+	{ "node: a\nmade-up: 1\n", "Unexpected key: made-up, near: in mapping (line: 1" },
+	{ "rnics: [{name: a, addresses: [10.0.0.1], speed: 3}]", "Unexpected key: speed" },
+	{ "node: a\n---\nnode: b\n", "line 2: a second document" },
+	{ "node: &x a\nuser: *x\n", "line: 2" },
+	{ "- a\n", "Expecting MAPPING" },
+	{ "node: ''", "node: empty" },
+	{ "user: ''", "user: empty" },
+	{ "control: run.sock", "control: \"run.sock\" is not an absolute path" },
+	{ "listen: ['10.0.0.1']", "listen: \"10.0.0.1\" is not IP:port" },
+	{ "listen: ['::1:80']", "is not IP:port" },
+	{ "listen: ['1.1.1.1:1', '1.1.1.1:1']", "is there twice" },
+	{ "listen: ['1.1.1.1:65536']", "is not IP:port" },
+	{ "metrics: 'localhost:80'", "metrics: " },
+	{ "rdma-ports: 10-5", "rdma-ports: " },
+	{ "pmsp: {ask-time: 10}", "pmsp: ask-time: \"10\" is not a time" },
+	{ "pmsp: {ask-time: 0}", "pmsp: ask-time: \"0\" is not within" },
+	{ "pmsp: {resends: 256}", "pmsp: resends: \"256\" is not within 0 and 255" },
+	{ "pmsp: {resends: -1}", "pmsp: resends: \"-1\" is not a number" },
+	{ "pmsp: {accept-time: 1s, resend-time: 2s}", "pmsp: resend-time: longer" },
+	{ "client: {rto-least: 5s}", "client: rto-most: less" },
+	{ "client: {central: 10.0.0.1}", "client.central: " },
+	{ "limits: {per-cp: 0}", "limits.per-cp: \"0\" is not within" },
+	{ "rnics: [{addresses: [10.0.0.1]}]", "Missing required mapping field: name" },
+	{ "rnics: [{name: a}]", "rnics[0] (a): addresses: a port needs one" },
+	{ "rnics: [{name: 'a b', addresses: [10.0.0.1]}]", "rnics[0] (a b): name \"a b\": only" },
+	{ "rnics: [{name: a, addresses: [10.0.0.1]}, {name: a, addresses: [10.0.0.2]}]",
+	  "rnics[1] (a): name \"a\": there is another" },
+	{ "rnics: [{name: a, addresses: [10.0.0.1]}, {name: b, addresses: [10.0.0.1]}]",
+	  "rnics[1] (b): the address is another one's" },
+	{ "rnics: [{name: a, addresses: ['::ffff:10.0.0.1']}]", "is not an IP address" },
+	{ "rnics: [{name: a, addresses: [10.0.0.1], reach: [10.0.0.1/8]}]",
+	  "reach: \"10.0.0.1/8\"" },
+	{ "rnics: [{name: a, addresses: [10.0.0.1], bandwidth: 25}]", "is not a rate" },
+	{ "rnics: [{name: a, addresses: [10.0.0.1], bandwidth: 0bit}]", "is not within" },
+	{ "rnics: [{name: a, addresses: [10.0.0.1], qos: low}]", "Invalid ENUM value: low" },
+	{ "rnics: [{name: a, addresses: [10.0.0.1], ports: [{name: p, addresses: [10.0.0.2]}]}]",
+	  "each port's" },
+	{ "rnics: [{name: a, ports: [{name: a/b, addresses: [10.0.0.2]}]}]",
+	  "rnics[0] (a).ports[0]: name \"a/b\"" },
+	{ "aggregates: [{address: 10.0.0.1, over: [x]}]",
+	  "aggregates[0] (10.0.0.1): over: there is no RNIC \"x\"" },
+	{ "rnics: [{name: a, addresses: [10.0.0.1]}]\n"
+	  "aggregates: [{address: 10.0.0.1, over: [a]}]",
+	  "the address is another one's" },
+	{ "rnics: [{name: a, addresses: [10.0.0.1]}]\n"
+	  "aggregates: [{address: 10.0.0.2, over: [a, a]}]",
+	  "over: \"a\" is there twice" },
+	{ "services: [{name: a, ports: ['0']}]", "ports: \"0\" is not a port" },
+	{ "services: [{name: a, ports: [1-5]}, {name: b, ports: ['5']}]",
+	  "services[1] (b): ports: 5 is of \"a\" already" },
+	{ "services: [{name: a, ports: ['1'], pm-time: 255s}]", "pm-time: \"255s\"" },
+	{ "services: [{name: a, ports: ['1'], pm-time: 1.5s}]", "pm-time: \"1.5s\"" },
+	{ "services: [{name: a, ports: ['1'], dscp: 64}]", "dscp: \"64\" is not within 0 and 63" },
+	{ "services: [{name: a, ports: ['1'], balance: maybe}]", "Invalid ENUM value: maybe" },
+	{ "rules: []", "Insufficient entries" },
+	{ "rules: [{name: a}, {name: a}]", "rules[1]: name \"a\": there is another" },
+	{ "functions: [{name: a, when: {}}]\nrules: [{name: a}]", "there is another" },
+	{ "rules: [{name: a, when: {services: [s]}}]",
+	  "rules[0] (a): services: there is no service \"s\"" },
+	{ "rules: [{name: a, when: {any: [{}, {not: {users: [nobody-of-this-name]}}]}}]",
+	  "rules[0] (a).any[1].not[0]: users: there is no user" },
+	{ "rules: [{name: a, when: {functions: [b]}}]", "there is no function or rule \"b\"" },
+	{ "rules: [{name: a, when: {functions: [a]}}]", "a: refers to itself" },
+	{ "rules: [{name: a, when: {functions: [b]}}, {name: b, when: {not: {functions: [a]}}}]",
+	  "a: refers to itself" },
+	{ "rules: [{name: a, when: {any: []}}]", "Insufficient entries" },
+	{ "rules: [{name: a, when: {load-below: high}}]", "load-below: \"high\" is not a part" },
+	{ "rules: [{name: a, when: {peers: [10.0.0.0/33]}}]", "peers: \"10.0.0.0/33\"" },
+	{ "rules: [{name: a, side: left}]", "Invalid ENUM value: left" },
+	{ "rules: [{name: a, map: {group: g}}]", "no RNIC is in a group \"g\"" },
+	{ "rules: [{name: a, map: {priority: 8}}]", "map.priority: \"8\" is not within 0 and 7" },
+	{ "rules: [{name: a, map: {redirect: 10.0.0.1}}]", "map.redirect: only alone" },
+};
+
+Test(conf, what_is_wrong_is_said)
+{
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct rsk_conf *c = NULL;
+		char error[512] = "";
+		int rc = rsk_conf_parse(bad[i].text, strlen(bad[i].text), &c, error, sizeof(error));
+
+		cr_expect_eq(rc, -EINVAL, "%s: %d", bad[i].text, rc);
+		cr_expect_null(c);
+		cr_expect(strstr(error, bad[i].error), "%s: \"%s\", not \"%s\"", bad[i].text, error,
+			  bad[i].error);
+	}
+}
+
+/* What doubles with each line stays small text, and would take for ever to evaluate. */
+Test(conf, references_are_bounded)
+{
+	char text[8192], error[512];
+	struct rsk_conf *c = NULL;
+	size_t n = (size_t)snprintf(text, sizeof(text), "functions:\n- {name: f0, when: {}}\n");
+
+	for (int i = 1; i < 40; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n,
+				      "- {name: f%d, when: {functions: [f%d, f%d]}}\n", i, i - 1,
+				      i - 1);
+	cr_assert_eq(rsk_conf_parse(text, n, &c, error, sizeof(error)), -EINVAL);
+	cr_assert(strstr(error, "more than 65536 conditions"), "%s", error);
+
+	n = (size_t)snprintf(text, sizeof(text), "rules: [{name: a, when: ");
+	for (int i = 0; i < 100; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "{not: ");
+	cr_assert_eq(rsk_conf_parse(text, n, &c, error, sizeof(error)), -EINVAL);
+	cr_assert(strstr(error, "nested too deeply"), "%s", error);
+}
+
+Test(conf, file)
+{
+	char path[] = "/tmp/rsock-conf-XXXXXX", error[512];
+	struct rsk_conf *c;
+	int fd = mkstemp(path);
+
+	cr_assert(fd >= 0);
+	cr_assert_eq(write(fd, "node: a\nnod: b\n", 15), 15);
+	cr_assert_eq(rsk_conf_load(path, &c, error, sizeof(error)), -EINVAL);
+	cr_assert(strncmp(error, path, strlen(path)) == 0 && strstr(error, "line: 1"), "%s", error);
+	cr_assert_eq(ftruncate(fd, 8), 0);
+	cr_assert_eq(rsk_conf_load(path, &c, error, sizeof(error)), 0, "%s", error);
+	cr_assert_str_eq(c->daemon.node, "a");
+	rsk_conf_free(c);
+	close(fd);
+	unlink(path);
+	cr_assert_eq(rsk_conf_load(path, &c, error, sizeof(error)), -ENOENT);
+	cr_assert(strstr(error, "No such file"), "%s", error);
+	cr_assert_eq(rsk_conf_load("/tmp", &c, error, sizeof(error)), -EISDIR);
+}
+
+Test(conf, values)
+{
+	static const uint8_t in[16] = { 10, 1, 128 }, out[16] = { 10, 1, 64 };
+	struct rsk_conf_prefix p;
+	uint64_t v = 77;
+	double part;
+
+	cr_assert(rsk_conf_time("250us", &v) == 0 && v == 250000);
+	cr_assert(rsk_conf_time("1.5 min", &v) == 0 && v == 90000000000);
+	cr_assert(rsk_conf_time("10", &v) == -EINVAL && v == 90000000000);
+	cr_assert_eq(rsk_conf_time("1e3s", &v), -EINVAL);
+	cr_assert_eq(rsk_conf_time("99999999999h", &v), -EINVAL);
+	cr_assert_eq(rsk_conf_time("", &v), -EINVAL);
+	cr_assert_eq(rsk_conf_time("1.s", &v), -EINVAL);
+	cr_assert(rsk_conf_rate("2.5kbit", &v) == 0 && v == 2500);
+	cr_assert_eq(rsk_conf_rate("1Gb", &v), -EINVAL);
+	cr_assert(rsk_conf_part("12.5%", &part) == 0 && part == 0.125);
+	cr_assert_eq(rsk_conf_part("-1", &part), -EINVAL);
+	cr_assert_eq(rsk_conf_number("1x", &v), -EINVAL);
+	cr_assert_eq(rsk_conf_number("", &v), -EINVAL);
+	cr_assert_eq(rsk_conf_prefix("10.1.128.0/17", &p), 0);
+	cr_assert(rsk_conf_within(&p, 4, in) && !rsk_conf_within(&p, 4, out));
+	cr_assert(!rsk_conf_within(&p, 6, in));
+	cr_assert_eq(rsk_conf_prefix("0.0.0.0/0", &p), 0);
+	cr_assert(rsk_conf_within(&p, 4, out) && !rsk_conf_within(&p, 6, out));
+	cr_assert_eq(rsk_conf_prefix("10.1.128.0/16", &p), -EINVAL);
+}
