@@ -169,10 +169,9 @@ static void member_history(struct rsk_json *j, const struct rsk_stats_stream *re
 	rsk_json_close(j, ']');
 }
 
-void rsk_stats_json_stream(struct rsk_json *j, const struct rsk_stats_stream *rec,
-			   const char comm[static 16])
+void rsk_stats_json_stream_members(struct rsk_json *j, const struct rsk_stats_stream *rec,
+				   const char comm[static 16])
 {
-	rsk_json_open(j, '{');
 	member_u64(j, "pid", rec->pid);
 	rsk_json_key(j, "comm");
 	rsk_json_text(j, comm, 16);
@@ -198,6 +197,13 @@ void rsk_stats_json_stream(struct rsk_json *j, const struct rsk_stats_stream *re
 	rsk_json_key(j, "open");
 	rsk_json_bool(j, rec->state == RSK_STATS_OPEN);
 	member_history(j, rec);
+}
+
+void rsk_stats_json_stream(struct rsk_json *j, const struct rsk_stats_stream *rec,
+			   const char comm[static 16])
+{
+	rsk_json_open(j, '{');
+	rsk_stats_json_stream_members(j, rec, comm);
 	rsk_json_close(j, '}');
 }
 

@@ -37,6 +37,9 @@ void rsk_json_text(struct rsk_json *j, const char *text, size_t max);
 void rsk_stats_json_process(struct rsk_json *j, const struct rsk_stats_process *rec);
 void rsk_stats_json_stream(struct rsk_json *j, const struct rsk_stats_stream *rec,
 			   const char comm[static 16]);
+/* Its members alone, for whoever has more to say in the same object. */
+void rsk_stats_json_stream_members(struct rsk_json *j, const struct rsk_stats_stream *rec,
+				   const char comm[static 16]);
 
 /* Copies a process's record out of shared memory. */
 void rsk_stats_copy_process(const struct rsk_stats_process *shared, struct rsk_stats_process *out);

@@ -1,27 +1,41 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* cmd_stat.c - rsock stat: every stream of every preloaded process of this user. */
+/* cmd_stat.c - rsock stat: every stream of every preloaded process, once or between two looks. */
 #include "rsock.h"
 
+#include "records.h"
+#include "scan.h"
 #include "stats_json.h"
 #include "tuple.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+enum {
+	OPT_JSON,
+	OPT_PID,
+	OPT_ALL,
+	OPT_INTERVAL,
+};
 
 static const struct option_row options[] = {
 	{ "--json", NULL, "one JSON object on one line" },
 	{ "--pid", "N", "this process only" },
+	{ "--all", NULL, "every user's processes, as far as they can be read" },
+	{ "--interval", "SECONDS", "look twice, and show rates between the two" },
 	{ NULL, NULL, NULL },
 };
 
 /* pid 0: all processes. */
 struct request {
+	enum scan_whose whose;
 	bool json;
 	uint32_t pid;
+	uint64_t interval_ns; /* 0: one look */
+	const struct segment *before;
+	struct records ends;
 };
 
 static bool wanted(const struct request *req, const struct segment *seg, uint32_t pid)
@@ -29,10 +43,62 @@ static bool wanted(const struct request *req, const struct segment *seg, uint32_
 	return pid && (!req->pid || req->pid == pid) && segment_held_by(seg, pid);
 }
 
-static void json_print(struct rsk_json *j, const struct request *req, const struct segment *list)
+/* The stream's own record: the index of copies is by place. */
+static struct rates rates_of(const struct request *req, const struct segment *seg, unsigned int i)
+{
+	return record_rates(req->before, seg, &seg->copy->stream[i]);
+}
+
+static void json_rates(struct rsk_json *j, struct rates r)
+{
+	rsk_json_key(j, "rates");
+	rsk_json_open(j, '{');
+	rsk_json_key(j, "tx_ring_bytes_s");
+	rsk_json_u64(j, r.tx_ring);
+	rsk_json_key(j, "tx_tcp_bytes_s");
+	rsk_json_u64(j, r.tx_tcp);
+	rsk_json_key(j, "rx_ring_bytes_s");
+	rsk_json_u64(j, r.rx_ring);
+	rsk_json_key(j, "rx_tcp_bytes_s");
+	rsk_json_u64(j, r.rx_tcp);
+	rsk_json_close(j, '}');
+}
+
+static void json_other_end(struct rsk_json *j, const struct record *other)
+{
+	char comm[16];
+
+	segment_comm(other->seg, other->stream->pid, comm);
+	rsk_json_key(j, "other_end");
+	rsk_json_open(j, '{');
+	rsk_json_key(j, "pid");
+	rsk_json_u64(j, other->stream->pid);
+	rsk_json_key(j, "comm");
+	rsk_json_text(j, comm, sizeof(comm));
+	rsk_json_key(j, "reason");
+	rsk_json_text(j, rsk_reason_token(other->stream->reason), SIZE_MAX);
+	rsk_json_close(j, '}');
+}
+
+static void json_stream(struct rsk_json *j, const struct request *req, const struct segment *seg,
+			unsigned int i, const struct rsk_stats_stream *stream)
+{
+	const struct record *other = records_other_end(&req->ends, stream);
+	char comm[16];
+
+	segment_comm(seg, stream->pid, comm);
+	rsk_json_open(j, '{');
+	rsk_stats_json_stream_members(j, stream, comm);
+	if (other)
+		json_other_end(j, other);
+	if (req->before)
+		json_rates(j, rates_of(req, seg, i));
+	rsk_json_close(j, '}');
+}
+
+static void json_write(struct rsk_json *j, const struct request *req, const struct segment *list)
 {
 	struct rsk_stats_stream stream;
-	char comm[16];
 
 	rsk_json_open(j, '{');
 	rsk_json_key(j, "processes");
@@ -48,11 +114,9 @@ static void json_print(struct rsk_json *j, const struct request *req, const stru
 	rsk_json_open(j, '[');
 	for (const struct segment *seg = list; seg; seg = seg->next) {
 		for (unsigned int i = 0; i < RSK_STATS_STREAMS; i++) {
-			if (!rsk_stats_copy_stream(&seg->copy->stream[i], &stream) ||
-			    !wanted(req, seg, stream.pid))
-				continue;
-			segment_comm(seg, stream.pid, comm);
-			rsk_stats_json_stream(j, &stream, comm);
+			if (rsk_stats_copy_stream(&seg->copy->stream[i], &stream) &&
+			    wanted(req, seg, stream.pid))
+				json_stream(j, req, seg, i, &stream);
 		}
 	}
 	rsk_json_close(j, ']');
@@ -68,73 +132,65 @@ static int print_json(const struct request *req, const struct segment *list)
 
 	/* The segments are copies: counting and writing see the same. */
 	rsk_json_init(&j, NULL, 0);
-	json_print(&j, req, list);
+	json_write(&j, req, list);
 	/* Slack: a process's name may still come from /proc, and change. */
 	bytes = j.len + j.len / 8 + 4096;
 	buf = malloc(bytes);
-	if (!buf) {
-		fputs("rsock: no memory\n", stderr);
-		return EXIT_FAILED;
-	}
+	if (!buf)
+		return failure("no memory");
 	rsk_json_init(&j, buf, bytes);
-	json_print(&j, req, list);
+	json_write(&j, req, list);
 	if (j.len > bytes) {
-		fputs("rsock: the processes changed while they were looked at\n", stderr);
 		free(buf);
-		return EXIT_FAILED;
+		return failure("the processes changed while they were looked at");
 	}
 	fwrite(buf, 1, j.len, stdout);
 	free(buf);
 	return EXIT_OK;
 }
 
-/* A process chose its name: nothing in it may reach the terminal as a control code. */
-static void comm_clean(char out[static 17], const char comm[static 16])
+/* The reason here; what the other end said of itself, else what its own record says now. */
+static const char *why_text(const struct request *req, const struct rsk_stats_stream *s,
+			    char buf[static 96])
 {
-	size_t i;
+	const struct record *other = s->peer_reason ? NULL : records_other_end(&req->ends, s);
+	unsigned int theirs = s->peer_reason ? s->peer_reason : other ? other->stream->reason : 0;
 
-	for (i = 0; i < 16 && comm[i]; i++)
-		out[i] = comm[i] >= 0x20 && comm[i] < 0x7f ? comm[i] : '?';
-	out[i] = 0;
-}
-
-/* 1234 -> "1.2k": four columns that compare at a glance. */
-static const char *size_text(char buf[static 16], uint64_t bytes)
-{
-	static const char units[] = "BkMGTPE";
-	double value = (double)bytes;
-	size_t unit = 0;
-
-	while (value >= 1000 && unit + 2 < sizeof(units)) {
-		value /= 1000;
-		unit++;
-	}
-	if (unit == 0)
-		snprintf(buf, 16, "%" PRIu64 "B", bytes);
-	else
-		snprintf(buf, 16, "%.1f%c", value, units[unit]);
+	snprintf(buf, 96, "%s%s%s%s", rsk_reason_token(s->reason), theirs ? " (peer: " : "",
+		 theirs ? rsk_reason_token(theirs) : "", theirs ? ")" : "");
 	return buf;
 }
 
-static const char *why_text(const struct rsk_stats_stream *s, char buf[static 64])
+static void print_heading(const struct request *req)
 {
-	snprintf(buf, 64, "%s%s%s%s", rsk_reason_token(s->reason), s->peer_reason ? " (peer: " : "",
-		 s->peer_reason ? rsk_reason_token(s->peer_reason) : "", s->peer_reason ? ")" : "");
-	return buf;
+	printf("%-7s %-15s %-21s %-21s %-4s %-4s %8s %8s %8s %8s ", "PID", "PROGRAM", "LOCAL",
+	       "PEER", "SEND", "RECV", "S-RING", "S-TCP", "R-RING", "R-TCP");
+	if (req->before)
+		printf("%8s %8s ", "SEND/s", "RECV/s");
+	printf("%4s %-6s %s\n", "DEM", "STATE", "REASON");
 }
 
-static void print_stream(const struct rsk_stats_stream *s, const char *comm)
+static void print_stream(const struct request *req, const struct segment *seg, unsigned int i,
+			 const struct rsk_stats_stream *s)
 {
-	char local[RSK_ADDR_TEXT], peer[RSK_ADDR_TEXT], name[17], why[64], sent[2][16], got[2][16];
+	char local[RSK_ADDR_TEXT], peer[RSK_ADDR_TEXT], comm[16], name[17], why[96], size[4][16];
+	struct rates r;
 
+	segment_comm(seg, s->pid, comm);
 	rsk_addr_text(s->family, s->local, s->local_port, local);
 	rsk_addr_text(s->family, s->peer, s->peer_port, peer);
-	comm_clean(name, comm);
-	printf("%-7" PRIu32 " %-15s %-21s %-21s %-4s %-4s %8s %8s %8s %8s %4" PRIu32 " %-6s %s\n",
-	       s->pid, name, local, peer, rsk_carrier_token(s->tx), rsk_carrier_token(s->rx),
-	       size_text(sent[0], s->tx_ring_bytes), size_text(sent[1], s->tx_tcp_bytes),
-	       size_text(got[0], s->rx_ring_bytes), size_text(got[1], s->rx_tcp_bytes),
-	       s->demotions, s->state == RSK_STATS_OPEN ? "open" : "closed", why_text(s, why));
+	printf("%-7" PRIu32 " %-15s %-21s %-21s %-4s %-4s %8s %8s %8s %8s ", s->pid,
+	       text_clean(name, sizeof(name), comm, sizeof(comm)), local, peer,
+	       rsk_carrier_token(s->tx), rsk_carrier_token(s->rx),
+	       size_text(size[0], s->tx_ring_bytes), size_text(size[1], s->tx_tcp_bytes),
+	       size_text(size[2], s->rx_ring_bytes), size_text(size[3], s->rx_tcp_bytes));
+	if (req->before) {
+		r = rates_of(req, seg, i);
+		printf("%8s %8s ", size_text(size[0], r.tx_ring + r.tx_tcp),
+		       size_text(size[1], r.rx_ring + r.rx_tcp));
+	}
+	printf("%4" PRIu32 " %-6s %s\n", s->demotions,
+	       s->state == RSK_STATS_OPEN ? "open" : "closed", why_text(req, s, why));
 }
 
 static int print_table(const struct request *req, const struct segment *list)
@@ -142,7 +198,6 @@ static int print_table(const struct request *req, const struct segment *list)
 	struct rsk_stats_stream stream;
 	uint64_t unrecorded = 0;
 	unsigned int shown = 0;
-	char comm[16];
 
 	for (const struct segment *seg = list; seg; seg = seg->next) {
 		unrecorded += seg->copy->header.unrecorded;
@@ -151,12 +206,8 @@ static int print_table(const struct request *req, const struct segment *list)
 			    !wanted(req, seg, stream.pid))
 				continue;
 			if (shown++ == 0)
-				printf("%-7s %-15s %-21s %-21s %-4s %-4s %8s %8s %8s %8s %4s %-6s "
-				       "%s\n",
-				       "PID", "PROGRAM", "LOCAL", "PEER", "SEND", "RECV", "S-RING",
-				       "S-TCP", "R-RING", "R-TCP", "DEM", "STATE", "REASON");
-			segment_comm(seg, stream.pid, comm);
-			print_stream(&stream, comm);
+				print_heading(req);
+			print_stream(req, seg, i, &stream);
 		}
 	}
 	if (!shown)
@@ -166,47 +217,63 @@ static int print_table(const struct request *req, const struct segment *list)
 	return EXIT_OK;
 }
 
-static int parse_pid(const char *text, uint32_t *pid)
+static int look(const struct request *req, struct segment **list)
 {
-	char *end;
-	long value;
+	int err = segments_scan(req->whose, list);
 
-	errno = 0;
-	value = strtol(text, &end, 10);
-	if (errno || end == text || *end || value <= 0 || value > INT_MAX)
-		return -EINVAL;
-	*pid = (uint32_t)value;
-	return 0;
+	return err ? failure("cannot look through /proc: %s", strerror(-err)) : EXIT_OK;
+}
+
+static int show(struct request *req)
+{
+	struct segment *before = NULL, *list;
+	int status;
+
+	if (req->interval_ns) {
+		struct timespec ts = { (time_t)(req->interval_ns / 1000000000),
+				       (long)(req->interval_ns % 1000000000) };
+
+		status = look(req, &before);
+		if (status)
+			return status;
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+	}
+	status = look(req, &list);
+	if (!status && records_index(list, &req->ends))
+		status = failure("no memory");
+	if (!status) {
+		req->before = before;
+		status = req->json ? print_json(req, list) : print_table(req, list);
+		records_free(&req->ends);
+		segments_free(list);
+	}
+	segments_free(before);
+	return status;
 }
 
 static int run(const struct command *self, int argc, char **argv)
 {
+	struct args a = args_begin(self, argc, argv);
 	struct request req = { 0 };
-	struct segment *list;
-	int err, status;
+	uint64_t pid;
+	int arg;
 
-	for (int i = 0; i < argc; i++) {
-		if (strcmp(argv[i], "--json") == 0) {
-			req.json = true;
-		} else if (strcmp(argv[i], "--pid") == 0) {
-			if (++i == argc)
-				return usage_error(self, "--pid needs the number of a process");
-			if (parse_pid(argv[i], &req.pid))
+	while ((arg = args_next(&a)) != ARG_END) {
+		if (arg == ARG_STOP)
+			return a.status;
+		req.json |= arg == OPT_JSON;
+		if (arg == OPT_ALL)
+			req.whose = SCAN_ALL;
+		if (arg == OPT_PID) {
+			if (parse_number(a.value, 1, INT_MAX, &pid))
 				return usage_error(self, "'%s' is not the number of a process",
-						   argv[i]);
-		} else {
-			return usage_error(self, "unknown %s '%s'",
-					   argv[i][0] == '-' ? "option" : "argument", argv[i]);
+						   a.value);
+			req.pid = (uint32_t)pid;
 		}
+		if (arg == OPT_INTERVAL && parse_seconds(a.value, &req.interval_ns))
+			return usage_error(self, "--interval '%s': seconds, to a day", a.value);
 	}
-	err = segments_scan(&list);
-	if (err) {
-		fprintf(stderr, "rsock: cannot look through /proc: %s\n", strerror(-err));
-		return EXIT_FAILED;
-	}
-	status = req.json ? print_json(&req, list) : print_table(&req, list);
-	segments_free(list);
-	return status;
+	return show(&req);
 }
 
 const struct command cmd_stat = {

@@ -1,71 +1,68 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* rsock.c - shows what librsock does with the streams of this user's programs. */
+/* rsock.c - runs programs with librsock, shows what it does with their streams, and says why not. */
 #include "rsock.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include "json.h"
+
 #include <string.h>
 
-static const struct command *const commands[] = { &cmd_stat, &cmd_reasons };
+static const struct command *const commands[] = {
+	&cmd_run,
+	&cmd_stat,
+	&cmd_reasons,
+};
 
-#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+static const struct {
+	int code;
+	const char *meaning;
+} exits[] = {
+#define X(name, code, meaning) { code, meaning },
+	EXIT_ROWS(X)
+#undef X
+};
+
+#define ROWS(array) (sizeof(array) / sizeof((array)[0]))
 
 static void help(void)
 {
 	puts("usage: rsock <command> [options]\n"
 	     "\n"
-	     "Shows how the TCP streams of programs that run with librsock.so travel.\n"
+	     "Runs programs with librsock.so, shows how their TCP streams travel, and says why some do not.\n"
 	     "\n"
 	     "commands:");
-	for (size_t i = 0; i < COMMANDS; i++)
+	for (size_t i = 0; i < ROWS(commands); i++)
 		printf("  %-10s %s\n", commands[i]->name, commands[i]->help);
 	puts("\n"
-	     "  --help     this text; after a command: the command's options\n"
-	     "  --version  the version");
+	     "  --help     this text, with --json for programs; after a command: the command's options\n"
+	     "  --version  the version\n"
+	     "\n"
+	     "exit status:");
+	for (size_t i = 0; i < ROWS(exits); i++)
+		printf("  %-10d %s\n", exits[i].code, exits[i].meaning);
 }
 
-static void usage_line(FILE *to, const struct command *cmd)
+/* The tables, for whoever completes command lines or checks the manual against them. */
+static int help_json(void)
 {
-	fprintf(to, "usage: rsock %s", cmd->name);
-	for (const struct option_row *o = cmd->options; o && o->name; o++) {
-		if (o->value)
-			fprintf(to, " [%s %s]", o->name, o->value);
-		else
-			fprintf(to, " [%s]", o->name);
+	json_t *all = json_array(), *codes = json_array();
+
+	for (size_t i = 0; i < ROWS(commands); i++) {
+		const struct command *cmd = commands[i];
+		json_t *options = json_array();
+
+		for (const struct option_row *o = cmd->options; o && o->name; o++)
+			json_array_append_new(options,
+					      json_pack("{s:s,s:s?,s:s}", "name", o->name, "value",
+							o->value, "help", o->help));
+		json_array_append_new(all, json_pack("{s:s,s:s,s:s?,s:b,s:o}", "name", cmd->name,
+						     "help", cmd->help, "words", cmd->words,
+						     "program", cmd->program, "options", options));
 	}
-	fputc('\n', to);
-}
-
-void command_help(const struct command *cmd)
-{
-	usage_line(stdout, cmd);
-	printf("\n%s\n", cmd->help);
-	if (!cmd->options)
-		return;
-	putchar('\n');
-	for (const struct option_row *o = cmd->options; o->name; o++) {
-		char left[40];
-
-		snprintf(left, sizeof(left), "%s %s", o->name, o->value ? o->value : "");
-		printf("  %-14s %s\n", left, o->help);
-	}
-}
-
-int usage_error(const struct command *cmd, const char *fmt, ...)
-{
-	va_list args;
-
-	fputs("rsock: ", stderr);
-	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
-	va_end(args);
-	fputc('\n', stderr);
-	if (cmd)
-		usage_line(stderr, cmd);
-	else
-		fputs("usage: rsock <command> [options]; rsock --help lists the commands\n",
-		      stderr);
-	return EXIT_USAGE;
+	for (size_t i = 0; i < ROWS(exits); i++)
+		json_array_append_new(codes, json_pack("{s:i,s:s}", "code", exits[i].code,
+						       "meaning", exits[i].meaning));
+	return json_print(json_pack("{s:s,s:o,s:o}", "version", RSOCK_VERSION, "commands", all,
+				    "exits", codes));
 }
 
 /* Output that did not get out (a full disk, a closed pipe) is a failure. */
@@ -73,8 +70,7 @@ static int finish(int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	fputs("rsock: cannot write the output\n", stderr);
-	return status ? status : EXIT_FAILED;
+	return failure("cannot write the output");
 }
 
 int main(int argc, char **argv)
@@ -82,6 +78,8 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		return usage_error(NULL, "a command is needed");
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		if (argc > 2 && strcmp(argv[2], "--json") == 0)
+			return finish(help_json());
 		help();
 		return finish(EXIT_OK);
 	}
@@ -89,18 +87,9 @@ int main(int argc, char **argv)
 		puts("rsock " RSOCK_VERSION);
 		return finish(EXIT_OK);
 	}
-	for (size_t i = 0; i < COMMANDS; i++) {
-		const struct command *cmd = commands[i];
-
-		if (strcmp(argv[1], cmd->name) != 0)
-			continue;
-		for (int a = 2; a < argc; a++) {
-			if (strcmp(argv[a], "--help") == 0 || strcmp(argv[a], "-h") == 0) {
-				command_help(cmd);
-				return finish(EXIT_OK);
-			}
-		}
-		return finish(cmd->run(cmd, argc - 2, argv + 2));
+	for (size_t i = 0; i < ROWS(commands); i++) {
+		if (strcmp(argv[1], commands[i]->name) == 0)
+			return finish(commands[i]->run(commands[i], argc - 2, argv + 2));
 	}
 	return usage_error(NULL, "unknown %s '%s'", argv[1][0] == '-' ? "option" : "command",
 			   argv[1]);

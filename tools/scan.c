@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * scan.c - finds the statistics segments of this user's processes.
+ * scan.c - finds the statistics segments of running processes.
  *
  * A segment is a memfd that some process holds open; any process may name a memfd
  * "rsock-stat" and fill it with anything, so a copy is taken and checked.  Processes
  * come and go meanwhile: what cannot be opened is passed over.
  */
-#include "rsock.h"
+#include "scan.h"
 
+#include "rsock.h"
 #include "stats_json.h"
 
 #include <ctype.h>
@@ -88,6 +89,7 @@ static int segment_meet(struct segment **list, int fd, pid_t pid)
 		return -ENOMEM;
 	seg->dev = st.st_dev;
 	seg->ino = st.st_ino;
+	seg->taken_ns = now_ns();
 	seg->copy = copy_take(fd);
 	if (!seg->copy) {
 		int err = errno;
@@ -148,7 +150,7 @@ static int is_pid(const struct dirent *entry)
 	return isdigit((unsigned char)entry->d_name[0]);
 }
 
-int segments_scan(struct segment **out)
+int segments_scan(enum scan_whose whose, struct segment **out)
 {
 	struct dirent **names = NULL;
 	int n, proc, err = 0;
@@ -163,7 +165,8 @@ int segments_scan(struct segment **out)
 	for (int i = 0; i < n; i++) {
 		struct stat st;
 
-		if (!err && fstatat(proc, names[i]->d_name, &st, 0) == 0 && st.st_uid == geteuid())
+		if (!err && (whose == SCAN_ALL || (fstatat(proc, names[i]->d_name, &st, 0) == 0 &&
+						   st.st_uid == geteuid())))
 			err = process_scan(out, proc, names[i]->d_name);
 		free(names[i]);
 	}

@@ -220,6 +220,10 @@ Test(tool, the_tool_says_how_it_is_called, .timeout = 60)
 	cr_assert_eq(tool("stat --pid", &out), 2);
 	cr_assert_eq(tool("stat --pid 0", &out), 2);
 	cr_assert_eq(tool("stat --pid 12x", &out), 2);
+	cr_assert_eq(tool("stat --pid=1 --json=yes", &out), 2);
+	cr_assert_eq(tool("stat --interval 0", &out), 2);
+	cr_assert_eq(tool("stat --interval x", &out), 2);
+	cr_assert_eq(tool("stat --interval 1e1", &out), 2);
 	cr_assert_eq(tool("reasons extra", &out), 2);
 	cr_assert_eq(tool("--help", &out), 0);
 	cr_assert(strstr(out, "stat") && strstr(out, "reasons"));
@@ -229,5 +233,6 @@ Test(tool, the_tool_says_how_it_is_called, .timeout = 60)
 	cr_assert_eq(tool("reasons", &out), 0);
 	for (unsigned int i = 0; i < RSK_REASON_COUNT; i++)
 		cr_assert(strstr(out, rsk_reason_token(i)), "%s", rsk_reason_token(i));
-	cr_assert_eq(tool("reasons >/dev/full", &out), 1);
+	cr_assert_eq(tool("reasons >/dev/full 2>&1", &out), 4);
+	cr_assert_eq(tool("reasons --json >/dev/full 2>&1", &out), 4);
 }

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* test_tool_parts.c - what the tool reads and writes, piece by piece. */
+#include "library.h"
+#include "nettab.h"
+#include "proc.h"
+#include "program.h"
+#include "records.h"
+#include "rsock.h"
+
+#include <criterion/criterion.h>
+#include <elf.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool parses(const char *text, struct sock_row *row)
+{
+	char line[512];
+
+	snprintf(line, sizeof(line), "%s", text);
+	return nettab_parse(line, row);
+}
+
+Test(tool_parts, a_line_of_the_kernels_table)
+{
+	static const uint8_t here[16] = { 127, 0, 0, 1 };
+	struct sock_row row;
+
+	cr_assert(parses("   0: 0100007F:1F90 0200007F:C350 01 00000000:00000000 00:00000000 "
+			 "00000000  1000        0 98765 1 0000000000000000 20 4 30 10 -1\n",
+			 &row));
+	cr_assert_eq(row.tuple.family, AF_INET);
+	cr_assert_arr_eq(row.tuple.local, here, 16);
+	cr_assert_eq(row.tuple.peer[3], 2);
+	cr_assert_eq(row.tuple.local_port, 8080);
+	cr_assert_eq(row.tuple.peer_port, 50000);
+	cr_assert_eq(row.state, TCP_ESTABLISHED);
+	cr_assert_eq(row.uid, 1000);
+	cr_assert_eq(row.inode, 98765);
+	/* v4-mapped: the IPv4 stream that it is. */
+	cr_assert(parses(" 1: 0000000000000000FFFF00000100007F:0050 "
+			 "0000000000000000FFFF00000100007F:0051 08 0:0 0:0 0 0 0 7 x",
+			 &row));
+	cr_assert_eq(row.tuple.family, AF_INET);
+	cr_assert_arr_eq(row.tuple.local, here, 16);
+	cr_assert_eq(row.state, TCP_CLOSE_WAIT);
+	/* A listener on such an address has nobody as its peer. */
+	cr_assert(parses(" 2: 0000000000000000FFFF00000100007F:0050 "
+			 "00000000000000000000000000000000:0000 0A 0:0 0:0 0 0 0 7 x",
+			 &row));
+	cr_assert_eq(row.state, TCP_LISTEN);
+	cr_assert(parses(" 3: 00000000000000000000000001000000:0050 "
+			 "00000000000000000000000001000000:0051 01 0:0 0:0 0 0 0 7 x",
+			 &row));
+	cr_assert_eq(row.tuple.family, AF_INET6);
+	cr_assert_eq(row.tuple.local[15], 1);
+}
+
+Test(tool_parts, lines_that_are_none)
+{
+	static const char *const lines[] = {
+		"",
+		"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid",
+		"  sl  local_address remote_address st tx_queue rx_queue tr tm->when retrnsmt uid timeout inode",
+		" 0: 0100007F:1F90 0200007F:C350 01 0:0 0:0 0 1000 0",
+		" 0: 0100007F:1F9 0200007F:C350 01 0:0 0:0 0 1000 0 5 1",
+		" 0: 0100007F:1F900 0200007F:C350 01 0:0 0:0 0 1000 0 5 1",
+		" 0: 0100007G:1F90 0200007F:C350 01 0:0 0:0 0 1000 0 5 1",
+		" 0: 0100007F1F90 0200007F:C350 01 0:0 0:0 0 1000 0 5 1",
+		" 0: 0100007F:1F90 0200007F:C350 Z1 0:0 0:0 0 1000 0 5 1",
+		" 0: 0100007F:1F90 0200007F:C350 01 0:0 0:0 0 1x 0 5 1",
+		" 0: 0100007F:1F90 0200007F:C350 01 0:0 0:0 0 1000 0 5x 1",
+		" 0: 0100007F:1F90 00000000000000000000000001000000:C350 01 0:0 0:0 0 1000 0 5 1",
+		" 0: -100007F:1F90 0200007F:C350 01 0:0 0:0 0 1000 0 5 1",
+	};
+	struct sock_row row;
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		cr_assert_not(parses(lines[i], &row), "%s", lines[i]);
+}
+
+/* A small ELF file: header, one program header, the loader's name. */
+struct small_elf {
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph;
+	char interp[32];
+};
+
+static struct small_elf elf(void)
+{
+	struct small_elf e = { .interp = "/lib64/ld-linux-x86-64.so.2" };
+	FILE *self = fopen("/proc/self/exe", "re");
+
+	cr_assert(self);
+	cr_assert_eq(fread(&e.eh, sizeof(e.eh), 1, self), 1);
+	fclose(self);
+	e.eh.e_phoff = offsetof(struct small_elf, ph);
+	e.eh.e_phnum = 1;
+	e.ph.p_type = PT_INTERP;
+	e.ph.p_offset = offsetof(struct small_elf, interp);
+	e.ph.p_filesz = sizeof(e.interp);
+	return e;
+}
+
+static enum program_kind kind_of(const struct small_elf *e, size_t len)
+{
+	char interp[PATH_MAX];
+
+	return program_classify((const uint8_t *)e, len, interp);
+}
+
+Test(tool_parts, what_a_program_is)
+{
+	struct small_elf e = elf();
+	char interp[PATH_MAX];
+
+	cr_assert_eq(kind_of(&e, sizeof(e)), PROGRAM_DYNAMIC);
+	for (size_t len = 0; len < sizeof(e); len++)
+		cr_assert_eq(kind_of(&e, len), PROGRAM_UNKNOWN, "%zu bytes", len);
+	strcpy(e.interp, "/lib/ld-musl-x86_64.so.1");
+	cr_assert_eq(kind_of(&e, sizeof(e)), PROGRAM_OTHER_LIBC);
+	e = elf();
+	e.ph.p_type = PT_LOAD;
+	cr_assert_eq(kind_of(&e, sizeof(e)), PROGRAM_STATIC);
+	e = elf();
+	e.eh.e_ident[EI_CLASS] = ELFCLASS32;
+	cr_assert_eq(kind_of(&e, sizeof(e)), PROGRAM_FOREIGN);
+	e = elf();
+	e.eh.e_machine ^= 1;
+	cr_assert_eq(kind_of(&e, sizeof(e)), PROGRAM_FOREIGN);
+	cr_assert_eq(program_classify((const uint8_t *)"#! /bin/sh -e\n", 14, interp),
+		     PROGRAM_SCRIPT);
+	cr_assert_str_eq(interp, "/bin/sh");
+	cr_assert_eq(program_classify((const uint8_t *)"#!/bin/sh", 9, interp), PROGRAM_UNKNOWN);
+	cr_assert_eq(program_classify((const uint8_t *)"#! \n", 4, interp), PROGRAM_UNKNOWN);
+	cr_assert_eq(program_kind("/proc/self/exe"), PROGRAM_DYNAMIC);
+	cr_assert_eq(program_kind("/dev/null"), PROGRAM_UNKNOWN);
+	cr_assert_eq(program_kind("/nonexistent"), PROGRAM_UNKNOWN);
+}
+
+Test(tool_parts, an_elf_file_is_not_believed)
+{
+	static const uint64_t odd[] = { 1, 2, 63, 65, 0xffff, UINT32_MAX, UINT64_MAX, INT64_MAX };
+	struct small_elf e;
+
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		e = elf();
+		e.eh.e_phoff = odd[i];
+		cr_assert_neq(kind_of(&e, sizeof(e)), PROGRAM_DYNAMIC);
+		e = elf();
+		e.ph.p_offset = odd[i] == 1 || odd[i] == 2 ? sizeof(e) : odd[i];
+		cr_assert_neq(kind_of(&e, sizeof(e)), PROGRAM_DYNAMIC);
+		e = elf();
+		e.ph.p_filesz = odd[i];
+		cr_assert_neq(kind_of(&e, sizeof(e)), PROGRAM_DYNAMIC);
+		e = elf();
+		e.eh.e_phnum = (uint16_t)(odd[i] + 1);
+		cr_assert_neq(kind_of(&e, sizeof(e)), PROGRAM_DYNAMIC);
+	}
+	e = elf();
+	memset(e.interp, 'x', sizeof(e.interp));
+	cr_assert_eq(kind_of(&e, sizeof(e)), PROGRAM_UNKNOWN);
+}
+
+Test(tool_parts, where_a_program_is)
+{
+	char path[PATH_MAX], folder[] = "/tmp/rsock-find-XXXXXX", file[64];
+
+	cr_assert(mkdtemp(folder));
+	snprintf(file, sizeof(file), "%s/prog", folder);
+	setenv("PATH", "/nonexistent:/bin:/usr/bin", 1);
+	cr_assert_eq(program_find("sh", path), 0);
+	cr_assert_str_eq(path, "/bin/sh");
+	cr_assert_eq(program_find("no-such-program", path), -ENOENT);
+	cr_assert_eq(program_find("", path), -ENOENT);
+	fclose(fopen(file, "we"));
+	cr_assert_eq(program_find(file, path), -EACCES);
+	cr_assert_eq(program_find("/tmp", path), -EACCES);
+	setenv("PATH", folder, 1);
+	cr_assert_eq(program_find("prog", path), -EACCES);
+	unlink(file);
+	rmdir(folder);
+}
+
+Test(tool_parts, what_ld_preload_holds)
+{
+	const char *at;
+	size_t len;
+
+	cr_assert(preload_names_library("/a/librsock.so", &at, &len));
+	cr_assert_eq(len, 14);
+	cr_assert(preload_names_library("libasan.so.8:/b/librsock.so:x", &at, &len));
+	cr_assert_eq(strncmp(at, "/b/librsock.so", len), 0);
+	cr_assert(preload_names_library("x librsock.so", NULL, NULL));
+	cr_assert_not(preload_names_library("", NULL, NULL));
+	cr_assert_not(preload_names_library("::", NULL, NULL));
+	cr_assert_not(preload_names_library("/a/librsock.so.old", NULL, NULL));
+	cr_assert_not(preload_names_library("/librsock.so/x", NULL, NULL));
+	cr_assert_not(preload_names_library("notlibrsock.so", NULL, NULL));
+
+	unsetenv("LD_PRELOAD");
+	cr_assert_eq(preload_set("/b/librsock.so"), 0);
+	cr_assert_str_eq(getenv("LD_PRELOAD"), "/b/librsock.so");
+	cr_assert_eq(preload_set("/c/librsock.so"), 0);
+	cr_assert_str_eq(getenv("LD_PRELOAD"), "/b/librsock.so", "never twice");
+	setenv("LD_PRELOAD", "libfirst.so", 1);
+	cr_assert_eq(preload_set("/b/librsock.so"), 0);
+	cr_assert_str_eq(getenv("LD_PRELOAD"), "libfirst.so:/b/librsock.so");
+	cr_assert_eq(preload_set("/b c/librsock.so"), -EINVAL);
+	cr_assert_eq(preload_set("/b:c/librsock.so"), -EINVAL);
+	unsetenv("LD_PRELOAD");
+}
+
+Test(tool_parts, numbers)
+{
+	static const char *const bad[] = { "",	 "x",  "-1",  "+1",
+					   " 1", "1 ", "0x1", "99999999999999999999" };
+	static const char *const bad_s[] = { "",   "0",	  "-1",	   "nan", "inf",   "1e1",
+					     "1s", "0x1", "1.2.3", ".",	  "86401", "0.0001" };
+	uint64_t n;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_assert_eq(parse_number(bad[i], 0, UINT64_MAX, &n), -EINVAL, "%s", bad[i]);
+	for (size_t i = 0; i < sizeof(bad_s) / sizeof(bad_s[0]); i++)
+		cr_assert_eq(parse_seconds(bad_s[i], &n), -EINVAL, "%s", bad_s[i]);
+	cr_assert_eq(parse_number("16", 16, 16, &n), 0);
+	cr_assert_eq(n, 16);
+	cr_assert_eq(parse_number("17", 16, 16, &n), -EINVAL);
+	cr_assert_eq(parse_number("15", 16, 16, &n), -EINVAL);
+	cr_assert_eq(parse_seconds("0.25", &n), 0);
+	cr_assert_eq(n, 250000000);
+	cr_assert_eq(parse_seconds("2", &n), 0);
+	cr_assert_eq(n, 2000000000);
+}
+
+Test(tool_parts, names_and_sizes)
+{
+	char out[8], size[16];
+
+	cr_assert_str_eq(text_clean(out, sizeof(out),
+				    "a\033[2J\n\xff"
+				    "b",
+				    16),
+			 "a?[2J??");
+	cr_assert_str_eq(text_clean(out, sizeof(out), "abcdef", 3), "abc");
+	cr_assert_str_eq(size_text(size, 999), "999B");
+	cr_assert_str_eq(size_text(size, 1234567), "1.2M");
+	cr_assert_str_eq(size_text(size, UINT64_MAX), "18.4E");
+}
+
+Test(tool_parts, what_a_process_was_started_with)
+{
+	static const char env[] = "A=1\0LD_PRELOADX=no\0LD_PRELOAD=/x/librsock.so\0B";
+	Elf64_auxv_t auxv[] = { { .a_type = AT_UID, .a_un.a_val = 1 },
+				{ .a_type = AT_SECURE, .a_un.a_val = 1 },
+				{ .a_type = AT_NULL } };
+
+	cr_assert_str_eq(environ_value(env, sizeof(env), "LD_PRELOAD"), "/x/librsock.so");
+	cr_assert_null(environ_value(env, sizeof(env), "B"));
+	cr_assert_null(environ_value(env, 4, "LD_PRELOAD"));
+	cr_assert_eq(auxv_secure(auxv, sizeof(auxv)), ANSWER_YES);
+	cr_assert_eq(auxv_secure(auxv, sizeof(auxv[0])), ANSWER_UNKNOWN);
+	auxv[1].a_un.a_val = 0;
+	cr_assert_eq(auxv_secure(auxv, sizeof(auxv)), ANSWER_NO);
+}
+
+Test(tool_parts, what_stands_in_a_processs_way)
+{
+	struct proc p;
+
+	proc_read(getpid(), &p);
+	cr_assert(p.there);
+	cr_assert_eq(p.loaded, ANSWER_NO);
+	cr_assert_eq(p.kind, PROGRAM_DYNAMIC);
+	cr_assert_eq(p.euid, geteuid());
+	cr_assert_eq(p.secure, ANSWER_NO);
+	cr_assert_gt(p.files, 2);
+	cr_assert_eq(proc_finding(&p), FINDING_NO_PRELOAD);
+	p.asked = ANSWER_YES;
+	cr_assert_eq(proc_finding(&p), FINDING_PRELOAD_FAILED);
+	p.asked = ANSWER_UNKNOWN;
+	cr_assert_eq(proc_finding(&p), FINDING_NOT_LOADED);
+	p.secure = ANSWER_YES;
+	cr_assert_eq(proc_finding(&p), FINDING_SECURE);
+	p.loaded = ANSWER_UNKNOWN;
+	cr_assert_eq(proc_finding(&p), FINDING_UNREADABLE);
+	p.kind = PROGRAM_STATIC;
+	cr_assert_eq(proc_finding(&p), FINDING_STATIC);
+	p.loaded = ANSWER_YES;
+	cr_assert_eq(proc_finding(&p), FINDING_SECURE);
+	p.secure = ANSWER_NO;
+	cr_assert_eq(proc_finding(&p), FINDING_READY);
+	p.disabled = ANSWER_YES;
+	cr_assert_eq(proc_finding(&p), FINDING_DISABLED);
+	p.state = 'Z';
+	cr_assert_eq(proc_finding(&p), FINDING_ZOMBIE);
+	proc_read(INT_MAX, &p);
+	cr_assert_eq(proc_finding(&p), FINDING_GONE);
+	proc_read(2, &p); /* kthreadd, or another's where there is a namespace of processes */
+	cr_assert(p.there == (access("/proc/2/status", F_OK) == 0));
+}
+
+Test(tool_parts, rates_between_two_looks)
+{
+	static struct rsk_stats_segment first, second;
+	struct segment before = { .dev = 1, .ino = 2, .taken_ns = 1000000000, .copy = &first };
+	struct segment after = { .dev = 1, .ino = 2, .taken_ns = 1500000000, .copy = &second };
+	struct rsk_stats_stream *then = &first.stream[7], *now = &second.stream[7];
+	struct rates r;
+
+	then->state = now->state = RSK_STATS_OPEN;
+	then->opened_ns = now->opened_ns = 5;
+	then->tx_ring_bytes = 100;
+	now->tx_ring_bytes = 600;
+	then->rx_tcp_bytes = 900; /* written over by somebody: no rate */
+	r = record_rates(&before, &after, now);
+	cr_assert_eq(r.tx_ring, 1000);
+	cr_assert_eq(r.rx_tcp, 0);
+	now->opened_ns = 6; /* another stream in the same place */
+	r = record_rates(&before, &after, now);
+	cr_assert_eq(r.tx_ring, 0);
+	now->opened_ns = 5;
+	after.ino = 3;
+	r = record_rates(&before, &after, now);
+	cr_assert_eq(r.tx_ring, 0);
+	after.ino = 2;
+	after.taken_ns = before.taken_ns;
+	r = record_rates(&before, &after, now);
+	cr_assert_eq(r.tx_ring, 0);
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* knobs.c - see knobs.h. */
+#include "knobs.h"
+
+#include "rsock.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct knob {
+	const char *option;
+	const char *variable;
+	const char *value; /* the name of its value; NULL: fixed is it */
+	uint64_t least;	   /* and most: 0 and 0 where it is no number */
+	uint64_t most;
+	const char *fixed;
+} knobs[] = {
+#define X(option, variable, value, least, most, fixed, help)                                       \
+	{ option, variable, value, least, most, fixed },
+	KNOB_ROWS(X)
+#undef X
+};
+
+static bool is_level(const char *text)
+{
+	static const char *const levels[] = { "off", "error", "info", "debug" };
+
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+		if (strcmp(text, levels[i]) == 0)
+			return true;
+	return false;
+}
+
+int knob_set(const struct command *cmd, int knob, const char *value)
+{
+	const struct knob *k = &knobs[knob];
+	uint64_t number;
+
+	if (!k->value)
+		value = k->fixed;
+	else if (k->most && parse_number(value, k->least, k->most, &number))
+		return usage_error(cmd,
+				   "%s '%s': a number from %" PRIu64 " to %" PRIu64 " is wanted",
+				   k->option, value, k->least, k->most);
+	else if (strcmp(k->option, "--log") == 0 && !is_level(value))
+		return usage_error(cmd, "--log '%s': off, error, info or debug is wanted", value);
+	else if (!*value)
+		return usage_error(cmd, "%s needs %s", k->option, k->value);
+	return setenv(k->variable, value, 1) ? failure("no memory") : 0;
+}
+
+/* "ring_kb", "ring-kb", "RSOCK_RING_KB": does this key mean the option "--ring-kb"? */
+static bool same_key(const char *key, size_t len, const char *option)
+{
+	if (len > 6 && strncmp(key, "RSOCK_", 6) == 0) {
+		key += 6;
+		len -= 6;
+	}
+	option += 2;
+	if (strlen(option) != len)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		char c = key[i] == '_' ? '-' : key[i];
+
+		if (c >= 'A' && c <= 'Z')
+			c = (char)(c - 'A' + 'a');
+		if (c != option[i])
+			return false;
+	}
+	return true;
+}
+
+int knob_set_pair(const struct command *cmd, const char *pair)
+{
+	size_t len = strcspn(pair, "=");
+
+	if (!pair[len])
+		return usage_error(cmd, "'%s' is not KEY=VALUE", pair);
+	for (int i = 0; i < KNOB_COUNT; i++)
+		if (knobs[i].value && same_key(pair, len, knobs[i].option))
+			return knob_set(cmd, i, pair + len + 1);
+	return usage_error(cmd,
+			   "no policy '%.*s'; such are spin-us, ring-kb, earn-calls, earn-bytes",
+			   (int)len, pair);
+}
+
+const char *knob_variable(size_t i)
+{
+	return i < KNOB_COUNT ? knobs[i].variable : NULL;
+}

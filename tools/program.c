@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* program.c - see program.h. */
+#include "program.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+/* Program headers and the loader's name lie in the first page of whatever a linker writes. */
+#define HEAD_BYTES 65536
+#define SEGMENTS_MAX 256
+
+#if UINTPTR_MAX == UINT64_MAX
+#define OWN_CLASS ELFCLASS64
+#else
+#error "librsock is for 64-bit machines"
+#endif
+#if defined(__x86_64__)
+#define OWN_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define OWN_MACHINE EM_AARCH64
+#elif defined(__riscv)
+#define OWN_MACHINE EM_RISCV
+#elif defined(__powerpc64__)
+#define OWN_MACHINE EM_PPC64
+#elif defined(__s390x__)
+#define OWN_MACHINE EM_S390
+#else
+#define OWN_MACHINE EM_NONE
+#endif
+
+static enum program_kind classify_elf(const uint8_t *head, size_t len, char interp[static PATH_MAX])
+{
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph;
+
+	if (len < sizeof(eh))
+		return PROGRAM_UNKNOWN;
+	memcpy(&eh, head, sizeof(eh));
+	if (eh.e_ident[EI_CLASS] != OWN_CLASS ||
+	    (OWN_MACHINE != EM_NONE && eh.e_machine != OWN_MACHINE))
+		return PROGRAM_FOREIGN;
+	if ((eh.e_type != ET_EXEC && eh.e_type != ET_DYN) || eh.e_phentsize != sizeof(ph) ||
+	    !eh.e_phnum || eh.e_phnum > SEGMENTS_MAX || eh.e_phoff > len ||
+	    (len - eh.e_phoff) / sizeof(ph) < eh.e_phnum)
+		return PROGRAM_UNKNOWN;
+	for (size_t i = 0; i < eh.e_phnum; i++) {
+		memcpy(&ph, head + eh.e_phoff + i * sizeof(ph), sizeof(ph));
+		if (ph.p_type != PT_INTERP)
+			continue;
+		if (ph.p_filesz < 2 || ph.p_filesz > PATH_MAX || ph.p_offset > len ||
+		    len - ph.p_offset < ph.p_filesz || head[ph.p_offset] != '/' ||
+		    head[ph.p_offset + ph.p_filesz - 1])
+			return PROGRAM_UNKNOWN;
+		memcpy(interp, head + ph.p_offset, ph.p_filesz);
+		/* glibc's: ld-linux-x86-64.so.2, ld64.so.1, ...; musl's: ld-musl-x86_64.so.1. */
+		return strstr(interp, "ld-musl") || strstr(interp, "ld-uClibc") ||
+				       strstr(interp, "/linker") ?
+			       PROGRAM_OTHER_LIBC :
+			       PROGRAM_DYNAMIC;
+	}
+	return PROGRAM_STATIC;
+}
+
+enum program_kind program_classify(const uint8_t *head, size_t len, char interp[static PATH_MAX])
+{
+	size_t from = 2, to;
+
+	interp[0] = 0;
+	if (len >= SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0)
+		return classify_elf(head, len, interp);
+	if (len < 3 || head[0] != '#' || head[1] != '!')
+		return PROGRAM_UNKNOWN;
+	while (from < len && (head[from] == ' ' || head[from] == '\t'))
+		from++;
+	for (to = from; to < len && head[to] > ' '; to++)
+		;
+	if (to == from || to == len || to - from >= PATH_MAX)
+		return PROGRAM_UNKNOWN;
+	memcpy(interp, head + from, to - from);
+	interp[to - from] = 0;
+	return PROGRAM_SCRIPT;
+}
+
+static enum program_kind classify_file(const char *path, char interp[static PATH_MAX])
+{
+	enum program_kind kind = PROGRAM_UNKNOWN;
+	uint8_t *head = malloc(HEAD_BYTES);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	ssize_t n;
+
+	interp[0] = 0;
+	if (fd >= 0 && head) {
+		n = pread(fd, head, HEAD_BYTES, 0);
+		if (n > 0)
+			kind = program_classify(head, (size_t)n, interp);
+	}
+	if (fd >= 0)
+		close(fd);
+	free(head);
+	return kind;
+}
+
+enum program_kind program_kind(const char *path)
+{
+	char interp[PATH_MAX], next[PATH_MAX];
+	enum program_kind kind = classify_file(path, interp);
+
+	/* As deep as the kernel goes. */
+	for (int depth = 0; kind == PROGRAM_SCRIPT && depth < 5; depth++) {
+		memcpy(next, interp, sizeof(next));
+		kind = classify_file(next, interp);
+	}
+	return kind;
+}
+
+static int executable(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return -ENOENT;
+	return S_ISREG(st.st_mode) && access(path, X_OK) == 0 ? 0 : -EACCES;
+}
+
+int program_find(const char *name, char out[static PATH_MAX])
+{
+	const char *path = getenv("PATH");
+	int worst = -ENOENT;
+
+	if (strchr(name, '/') || !*name) {
+		snprintf(out, PATH_MAX, "%s", name);
+		return executable(out);
+	}
+	for (const char *p = path ? path : "/bin:/usr/bin";; p++) {
+		size_t n = strcspn(p, ":");
+		int err;
+
+		if (snprintf(out, PATH_MAX, "%.*s/%s", n ? (int)n : 1, n ? p : ".", name) <
+		    PATH_MAX) {
+			err = executable(out);
+			if (!err)
+				return 0;
+			if (err == -EACCES)
+				worst = err;
+		}
+		p += n;
+		if (!*p)
+			return worst;
+	}
+}
+
+bool program_is_secure(const char *path, uid_t uid, gid_t gid)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return false;
+	if (((st.st_mode & S_ISUID) && st.st_uid != uid) ||
+	    /* Without the group's execute bit it means mandatory locking (inode(7)). */
+	    ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != gid))
+		return true;
+	return uid != 0 && getxattr(path, "security.capability", NULL, 0) > 0;
+}
