@@ -272,25 +272,27 @@ static void set_up(void)
 
 static void happen(struct event *e)
 {
-	struct host *h = e->host < w.n_hosts ? &w.hosts[e->host] : NULL;
+	struct host *h;
 
+	if (e->what == SERVED) {
+		served(e);
+		return;
+	}
+	w.delivered += e->what == ARRIVES;
+	if (e->host >= w.n_hosts) {
+		into_buffer(e);
+		return;
+	}
+	h = &w.hosts[e->host];
 	switch (e->what) {
 	case ARRIVES:
-		w.delivered++;
-		if (!h) {
-			into_buffer(e);
-			return;
-		}
 		rsk_pm_client_receive(&h->client, &e->from, e->bytes, e->n, w.now_ns);
 		free(e);
 		break;
-	case SERVED:
-		served(e);
-		return;
 	case ASKS:
 		ask(h);
 		break;
-	case CLIENT_DUE:
+	default:
 		rsk_pm_client_tick(&h->client, w.now_ns);
 		break;
 	}

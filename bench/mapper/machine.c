@@ -28,14 +28,16 @@ static uint64_t now_ns(void)
 
 static uint64_t resident_bytes(void)
 {
-	unsigned long size = 0, resident = 0;
 	FILE *f = fopen("/proc/self/statm", "r");
+	char line[128] = "", *second = NULL;
 
-	if (!f || fscanf(f, "%lu %lu", &size, &resident) != 2)
+	/* All pages, then those that are resident. */
+	if (!f || !fgets(line, sizeof(line), f))
 		perror("/proc/self/statm");
 	if (f)
 		fclose(f);
-	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+	strtoul(line, &second, 10);
+	return strtoul(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* ---- a PMSP whose answers go nowhere but into the next PMAck ---- */
