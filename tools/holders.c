@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,30 @@ static int add(struct holders *h, size_t *room, struct holder one)
 	return 0;
 }
 
+/* A thread of the kernel holds no sockets of ours: the flags in field 9 of its stat (proc(5)) say so to anybody. */
+static bool is_kernel_thread(const char *pid)
+{
+	const unsigned long kthread = 0x00200000; /* PF_KTHREAD */
+	char path[32 + 256], text[512], *at;
+	unsigned long flags = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%s/stat", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	at = fgets(text, sizeof(text), file) ? strrchr(text, ')') : NULL;
+	fclose(file);
+	/* The name may hold anything; behind it: state, ppid, pgrp, session, tty, tpgid, flags. */
+	for (int field = 2; at && field < 9; field++) {
+		at = strchr(at, ' ');
+		at = at ? at + 1 : NULL;
+	}
+	if (at)
+		flags = strtoul(at, NULL, 10);
+	return flags & kthread;
+}
+
 static int process_scan(struct holders *h, size_t *room, const char *pid)
 {
 	char path[32 + 256];
@@ -59,10 +84,10 @@ static int process_scan(struct holders *h, size_t *room, const char *pid)
 
 	snprintf(path, sizeof(path), "/proc/%s/fd", pid);
 	dir = opendir(path);
-	if (!dir) {
-		/* One that is gone holds nothing. */
-		h->unreadable += errno == EACCES || errno == EPERM;
-		return errno == ENOMEM ? -ENOMEM : 0;
+	if (!dir) { /* one that is gone holds nothing */
+		err = errno;
+		h->unreadable += (err == EACCES || err == EPERM) && !is_kernel_thread(pid);
+		return err == ENOMEM ? -ENOMEM : 0;
 	}
 	while (!err && (entry = readdir(dir))) {
 		uint64_t inode;

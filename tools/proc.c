@@ -123,7 +123,6 @@ static void limits_read(struct proc *p)
 	size_t len;
 	char *text = file_read(p->pid, "limits", &len);
 
-	p->address_bytes = p->files_max = UINT64_MAX;
 	if (!text)
 		return;
 	p->address_bytes = limit_of(text, "Max address space");
@@ -229,6 +228,7 @@ void proc_read(pid_t pid, struct proc *out)
 	memset(out, 0, sizeof(*out));
 	out->pid = pid;
 	out->seccomp = -1;
+	out->address_bytes = out->files_max = UINT64_MAX;
 	status_read(out);
 	if (!out->there)
 		return;

@@ -9,6 +9,7 @@
 static const struct command *const commands[] = {
 	&cmd_run,
 	&cmd_stat,
+	&cmd_why,
 	&cmd_reasons,
 };
 

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* cmd_why.c - rsock why: what keeps a process, a descriptor or the streams of an address on TCP. */
+#include "rsock.h"
+
+#include "explain.h"
+#include "target.h"
+#include "tuple.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	OPT_JSON,
+	OPT_LIMIT,
+};
+
+static const struct option_row options[] = {
+	{ "--json", NULL, "one JSON object on one line, of all streams" },
+	{ "--limit", "N", "streams that are explained in words (50)" },
+	{ NULL, NULL, NULL },
+};
+
+/* One question and what is found. Lists are owned. */
+struct inquiry {
+	struct host host;
+	struct target target;
+	bool json;
+	uint64_t limit;
+	struct rsk_tuple *tuples; /* of the connections, as their near ends see them */
+	size_t count;
+	pid_t pid;     /* whose near ends; 0: whoever's */
+	json_t *procs; /* listeners, or the process asked about */
+	size_t met;    /* processes */
+	enum answer verdict;
+};
+
+/* One connection more. 0 or -ENOMEM. */
+static int take(struct inquiry *q, const struct rsk_tuple *tuple)
+{
+	struct rsk_tuple *more;
+
+	if ((q->count & (q->count - 1)) == 0) {
+		more = realloc(q->tuples, (q->count ? 2 * q->count : 1) * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		q->tuples = more;
+	}
+	q->tuples[q->count] = *tuple;
+	q->tuples[q->count++].netns = 0;
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return tuple_compare(a, b);
+}
+
+/* In order, each once. */
+static void settle(struct inquiry *q)
+{
+	size_t kept = 0;
+
+	if (q->count)
+		qsort(q->tuples, q->count, sizeof(*q->tuples), compare);
+	for (size_t i = 0; i < q->count; i++)
+		if (!kept || tuple_compare(&q->tuples[kept - 1], &q->tuples[i]) != 0)
+			q->tuples[kept++] = q->tuples[i];
+	q->count = kept;
+}
+
+/* Of several: yes only if all are. */
+static enum answer both(enum answer a, enum answer b)
+{
+	if (a == ANSWER_NO || b == ANSWER_NO)
+		return ANSWER_NO;
+	return a == ANSWER_UNKNOWN || b == ANSWER_UNKNOWN ? ANSWER_UNKNOWN : ANSWER_YES;
+}
+
+/* A process that was found: shown, and counted. */
+static void meet(struct inquiry *q, const struct proc *p)
+{
+	enum finding finding;
+	enum answer ready;
+
+	if (!p)
+		return;
+	finding = proc_finding(p);
+	if (q->json)
+		json_array_append_new(q->procs, proc_json(p));
+	else
+		proc_print(p);
+	ready = finding == FINDING_GONE || finding == FINDING_UNREADABLE ? ANSWER_UNKNOWN :
+		finding == FINDING_READY				 ? ANSWER_YES :
+									   ANSWER_NO;
+	q->verdict = q->met++ ? both(q->verdict, ready) : ready;
+}
+
+/* Streams of one process: those of the sockets it holds, and those that the library says it has. */
+static int streams_of_process(struct inquiry *q)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < q->host.holders.count; i++) {
+		const struct holder *h = &q->host.holders.by_inode[i];
+		const struct sock_row *row =
+			h->pid == q->pid ? nettab_socket(&q->host.sockets, h->inode) : NULL;
+
+		if (row && socket_is_connected(row))
+			err = take(q, &row->tuple);
+	}
+	for (size_t i = 0; !err && i < q->host.records.count; i++) {
+		struct rsk_tuple t = record_tuple(q->host.records.at[i].stream);
+
+		if ((pid_t)q->host.records.at[i].stream->pid == q->pid && t.peer_port)
+			err = take(q, &t);
+	}
+	return err;
+}
+
+static int ask_process(struct inquiry *q)
+{
+	q->pid = q->target.pid;
+	meet(q, host_proc(&q->host, q->pid));
+	return streams_of_process(q);
+}
+
+static int ask_descriptor(struct inquiry *q)
+{
+	uint64_t inode = socket_inode(q->target.pid, q->target.fd);
+	const struct sock_row *row;
+
+	q->pid = q->target.pid;
+	meet(q, host_proc(&q->host, q->pid));
+	row = inode ? nettab_socket(&q->host.sockets, inode) : NULL;
+	if (row && socket_is_connected(row))
+		return take(q, &row->tuple);
+	if (!q->json)
+		printf("  descriptor %d: %s\n", q->target.fd,
+		       !inode ? "there is no such socket, or it cannot be seen" :
+		       !row ? "no TCP socket of the process's network namespace; nothing else is accelerated" :
+		       row->state == TCP_LISTEN ?
+			      "a listening socket: connections accepted from it may be accelerated" :
+			      "not connected");
+	if (!inode || !row || row->state != TCP_LISTEN)
+		q->verdict = inode ? ANSWER_NO : ANSWER_UNKNOWN;
+	return 0;
+}
+
+/* Who listens there: one line a process. */
+static void listeners(struct inquiry *q, const struct addresses *where)
+{
+	static const uint8_t any[16];
+	pid_t last = 0;
+
+	for (size_t i = 0; i < q->host.sockets.count; i++) {
+		const struct sock_row *row = &q->host.sockets.row[i];
+		const struct holder *h;
+		char user[33];
+		size_t n;
+
+		if (row->state != TCP_LISTEN || row->tuple.local_port != q->target.port ||
+		    (memcmp(row->tuple.local, any, 16) != 0 &&
+		     !addresses_have(where, row->tuple.family, row->tuple.local)))
+			continue;
+		h = holders_of(&q->host.holders, row->inode, &n);
+		if (!h && !q->json)
+			printf("A process of user %s listens that cannot be looked into.\n",
+			       user_text(user, row->uid));
+		for (size_t k = 0; h && k < n; k++) {
+			if (h[k].pid == last)
+				continue;
+			last = h[k].pid;
+			meet(q, host_proc(&q->host, last));
+		}
+	}
+}
+
+static int ask_address(struct inquiry *q)
+{
+	struct addresses where;
+	int err = addresses_resolve(q->target.host, &where);
+
+	if (err) {
+		fprintf(stderr, "rsock: %s: %s\n", q->target.host, gai_strerror(err));
+		return 0;
+	}
+	listeners(q, &where);
+	for (size_t i = 0; i < q->host.sockets.count; i++) {
+		const struct sock_row *row = &q->host.sockets.row[i];
+		const struct rsk_tuple *t = &row->tuple;
+		struct rsk_tuple mirror = rsk_tuple_mirror(t);
+
+		if (!socket_is_connected(row))
+			continue;
+		/* From its server's end where that is here. */
+		if ((t->local_port == q->target.port &&
+		     addresses_have(&where, t->family, t->local)) ||
+		    (t->peer_port == q->target.port && addresses_have(&where, t->family, t->peer) &&
+		     !nettab_find(&q->host.sockets, &mirror)))
+			err = take(q, t);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static json_t *explain_all(struct inquiry *q)
+{
+	json_t *streams = json_array();
+	enum answer verdict = ANSWER_YES;
+	struct connection c;
+
+	for (size_t i = 0; i < q->count; i++) {
+		connection_explain(&q->host, &q->tuples[i], q->pid, &c);
+		verdict = both(verdict, c.direct);
+		if (q->json)
+			json_array_append_new(streams, connection_json(&c));
+		else if (i < q->limit)
+			connection_print(&c);
+	}
+	if (q->count)
+		q->verdict = verdict;
+	return streams;
+}
+
+static int answer(struct inquiry *q)
+{
+	static const int exits[] = {
+		[ANSWER_UNKNOWN] = EXIT_UNKNOWN, [ANSWER_NO] = EXIT_NO, [ANSWER_YES] = EXIT_OK
+	};
+	size_t hidden = q->host.holders.unreadable;
+	json_t *streams;
+	int err;
+
+	settle(q);
+	streams = explain_all(q);
+	if (q->json) {
+		err = json_print(json_pack("{s:o,s:O,s:o,s:I}", "accelerated",
+					   q->verdict == ANSWER_UNKNOWN ?
+						   json_null() :
+						   json_boolean(q->verdict == ANSWER_YES),
+					   "processes", q->procs, "streams", streams,
+					   "unreadable_processes", (json_int_t)hidden));
+		return err ? err : exits[q->verdict];
+	}
+	json_decref(streams);
+	if (q->count > q->limit)
+		printf("  and %zu streams more (--limit, --json)\n", q->count - (size_t)q->limit);
+	if (!q->count && q->target.kind == TARGET_ADDRESS)
+		puts("  nobody on this host is connected to or from there");
+	else if (!q->count && q->target.kind == TARGET_PID && q->verdict != ANSWER_UNKNOWN)
+		puts("  it has no TCP connections now");
+	if (hidden)
+		printf("%zu processes of other users could not be looked into; as root they can.\n",
+		       hidden);
+	return exits[q->verdict];
+}
+
+static int ask(struct inquiry *q)
+{
+	static int (*const askers[])(struct inquiry *) = {
+		[TARGET_PID] = ask_process,
+		[TARGET_FD] = ask_descriptor,
+		[TARGET_ADDRESS] = ask_address,
+	};
+	int err = host_take(q->target.pid, &q->host), status;
+
+	/* A process that is gone, or whose namespace cannot be seen, is still told about. */
+	if (err && err != -ENOMEM && q->target.pid)
+		err = host_take(0, &q->host);
+	if (err)
+		return failure("cannot look through /proc: %s", strerror(-err));
+	q->procs = json_array();
+	err = askers[q->target.kind](q);
+	status = err ? failure("%s", strerror(-err)) : answer(q);
+	json_decref(q->procs);
+	free(q->tuples);
+	host_free(&q->host);
+	return status;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+	struct args a = args_begin(self, argc, argv);
+	struct inquiry q = { .limit = 50 };
+	const char *what = NULL;
+	int arg;
+
+	while ((arg = args_next(&a)) != ARG_END) {
+		if (arg == ARG_STOP)
+			return a.status;
+		if (arg == ARG_WORD && what)
+			return usage_error(self, "one thing at a time: '%s'", a.value);
+		if (arg == ARG_WORD)
+			what = a.value;
+		q.json |= arg == OPT_JSON;
+		if (arg == OPT_LIMIT && parse_number(a.value, 0, SIZE_MAX, &q.limit))
+			return usage_error(self, "--limit '%s' is not a number", a.value);
+	}
+	if (!what)
+		return usage_error(self, "a process, a descriptor or an address is needed");
+	if (target_parse(what, &q.target))
+		return usage_error(self, "'%s' is none of PID, FD@PID, PID:FD, ADDRESS:PORT", what);
+	return ask(&q);
+}
+
+const struct command cmd_why = {
+	.name = "why",
+	.help = "why a process, a descriptor or the streams of an address stay on TCP, and the cure",
+	.words = "PID | FD@PID | PID:FD | ADDRESS:PORT",
+	.details =
+		"Exit status 0: all of its streams are accelerated (without any: they would be); 1: not all are;\n"
+		"3: not there, or not to be read. :PORT stands for any address.",
+	.options = options,
+	.run = run,
+};

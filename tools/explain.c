@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* explain.c - see explain.h. */
+#include "explain.h"
+
+#include "rsock.h"
+#include "stats_json.h"
+#include "tuple.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static struct view view_of_reason(unsigned int reason)
+{
+	const struct rsk_reason_row *row = rsk_reason_row(reason);
+
+	return (struct view){ row->token, row->sentence, row->cure };
+}
+
+/* What the end itself shows: the library's own word, else what the process is. */
+static struct view view_of(const struct end *end)
+{
+	const struct finding_row *row;
+	enum finding finding;
+
+	if (end->record) {
+		if (stream_is_direct(end->record->stream))
+			return (struct view){ "", "", "" };
+		return view_of_reason(end->record->stream->reason);
+	}
+	if (!end->proc)
+		return (struct view){ "unseen", "", "Ask as its user or as root." };
+	finding = proc_finding(end->proc);
+	row = finding_row(finding);
+	/* It has the library and shows no such stream: opened before, by other means, or it is gone already. */
+	if (finding == FINDING_READY)
+		return (struct view){
+			"no-record", "runs with librsock.so, which does not follow this stream",
+			"Open it with libc's calls, after the start of the program."
+		};
+	return (struct view){ row->token, row->sentence, row->cure };
+}
+
+/* Are these two kept apart by what each may not know of the other? */
+static bool other_user(const struct connection *c)
+{
+	return c->near.proc && c->far.proc && c->near.proc->there && c->far.proc->there &&
+	       c->near.proc->euid != c->far.proc->euid;
+}
+
+static const char *cure_of(const struct connection *c)
+{
+	static const unsigned int says_the_other[] = { RSK_REASON_NO_PEER, RSK_REASON_PEER_DENIED,
+						       RSK_REASON_PEER_LEFT };
+
+	if (c->direct == ANSWER_YES)
+		return "";
+	if (c->far_is_remote)
+		return "None: streams between hosts stay on TCP.";
+	if (!c->near.record)
+		return c->near_view.cure;
+	for (size_t i = 0; i < sizeof(says_the_other) / sizeof(says_the_other[0]); i++)
+		if (c->near.record->stream->reason == says_the_other[i] && *c->far_view.token &&
+		    !(c->far.record && c->far.record->stream->reason == says_the_other[i]))
+			return other_user(c) ? rsk_reason_row(RSK_REASON_OTHER_USER)->cure :
+					       c->far_view.cure;
+	return c->near_view.cure;
+}
+
+void connection_explain(struct host *host, const struct rsk_tuple *near, pid_t pid,
+			struct connection *out)
+{
+	struct rsk_tuple mirror = rsk_tuple_mirror(near);
+
+	memset(out, 0, sizeof(*out));
+	host_end(host, near, pid, &out->near);
+	host_end(host, &mirror, 0, &out->far);
+	out->near_view = view_of(&out->near);
+	if (out->far.socket || out->far.record) {
+		out->far_view = view_of(&out->far);
+		if (other_user(out) && (!*out->far_view.token || out->far.record))
+			out->far_view = view_of_reason(RSK_REASON_OTHER_USER);
+	} else {
+		out->far_is_remote = !host_has_address(near->family, near->peer);
+		out->far_view = view_of_reason(RSK_REASON_OTHER_NETNS);
+		if (out->far_is_remote)
+			out->far_view = (struct view){ "other-host", "is on another host", "" };
+	}
+	if ((out->near.record && stream_is_direct(out->near.record->stream)) ||
+	    (out->far.record && stream_is_direct(out->far.record->stream)))
+		out->direct = ANSWER_YES;
+	else
+		out->direct = out->near.record || out->near.proc || out->far.proc ||
+					      out->far_is_remote ?
+				      ANSWER_NO :
+				      ANSWER_UNKNOWN;
+	out->cure = cure_of(out);
+}
+
+static void who_print(const struct end *end)
+{
+	if (end->proc)
+		printf("%s (%d)", end->proc->comm, end->proc->pid);
+}
+
+static const char *way(const struct rsk_stats_stream *s)
+{
+	if (s->tx == s->rx)
+		return "accelerated";
+	return s->tx == RSK_CARRIER_RING ?
+		       "accelerated in sending; what it receives still comes by TCP" :
+		       "accelerated in receiving; what it sends still goes by TCP";
+}
+
+static void print_near(const struct connection *c)
+{
+	const struct end *end = &c->near;
+	char user[33];
+
+	if (end->record && !*c->near_view.token)
+		printf("%s\n", way(end->record->stream));
+	else if (end->record)
+		printf("on TCP: %s: %s\n", c->near_view.token, c->near_view.sentence);
+	else if (end->proc)
+		printf("on TCP: %s (%d) %s.\n", end->proc->comm, end->proc->pid,
+		       c->near_view.sentence);
+	else if (end->socket)
+		printf("held by a process of user %s that cannot be looked into\n",
+		       user_text(user, end->socket->uid));
+	else
+		puts("there is no such socket any more");
+}
+
+static void print_far(const struct connection *c)
+{
+	const struct end *end = &c->far;
+	char user[33];
+
+	if (c->direct == ANSWER_YES && !*c->far_view.token) {
+		if (end->proc) {
+			printf("      with ");
+			who_print(end);
+			putchar('\n');
+		}
+		return;
+	}
+	printf("      The other end");
+	if (end->proc)
+		printf(", %s (%d)", end->proc->comm, end->proc->pid);
+	if (c->far_is_remote)
+		puts(" is on another host.");
+	else if (!end->socket && !end->record)
+		puts(" is no socket of this network namespace: it is in another one, or an address is translated in between.");
+	else if (!end->proc && end->socket && !end->socket->inode)
+		puts(" has not been accepted, or is closed already.");
+	else if (!end->proc)
+		printf(" is held by a process of user %s that cannot be looked into.\n",
+		       user_text(user, end->socket->uid));
+	else if (end->record && *c->far_view.token)
+		printf(": %s: %s\n", c->far_view.token, c->far_view.sentence);
+	else if (*c->far_view.token)
+		printf(", %s.\n", c->far_view.sentence);
+	else
+		puts(": nothing stands in the way there.");
+	if (end->holders > 1)
+		printf("      %zu processes hold it.\n", end->holders);
+}
+
+void connection_print(const struct connection *c)
+{
+	const struct rsk_tuple *t = &c->near.tuple;
+	char local[RSK_ADDR_TEXT], peer[RSK_ADDR_TEXT];
+
+	rsk_addr_text(t->family, t->local, t->local_port, local);
+	rsk_addr_text(t->family, t->peer, t->peer_port, peer);
+	printf("  %s - %s", local, peer);
+	if (c->near.fd >= 0)
+		printf(", fd %d", c->near.fd);
+	printf(": ");
+	print_near(c);
+	if (c->near.holders > 1)
+		printf("      %zu processes hold it.\n", c->near.holders);
+	print_far(c);
+	if (*c->cure)
+		printf("      Cure: %s\n", c->cure);
+}
+
+static json_t *end_json(const struct end *end, const struct view *view)
+{
+	const struct rsk_stats_stream *s = end->record ? end->record->stream : NULL;
+	char local[RSK_ADDR_TEXT];
+
+	rsk_addr_text(end->tuple.family, end->tuple.local, end->tuple.local_port, local);
+	return json_pack("{s:s,s:o,s:s?,s:o,s:I,s:s,s:s,s:s,s:s?,s:s?}", "address", local, "pid",
+			 end->proc ? json_integer(end->proc->pid) : json_null(), "comm",
+			 end->proc ? end->proc->comm : NULL, "fd",
+			 end->fd >= 0 ? json_integer(end->fd) : json_null(), "holders",
+			 (json_int_t)end->holders, "reason",
+			 *view->token ? view->token : rsk_reason_token(RSK_REASON_DIRECT),
+			 "sentence", view->sentence, "cure", view->cure, "tx",
+			 s ? rsk_carrier_token(s->tx) : NULL, "rx",
+			 s ? rsk_carrier_token(s->rx) : NULL);
+}
+
+json_t *connection_json(const struct connection *c)
+{
+	return json_pack("{s:o,s:o,s:o,s:s}", "accelerated",
+			 c->direct == ANSWER_UNKNOWN ? json_null() :
+						       json_boolean(c->direct == ANSWER_YES),
+			 "end", end_json(&c->near, &c->near_view), "other_end",
+			 end_json(&c->far, &c->far_view), "cure", c->cure);
+}
+
+void proc_print(const struct proc *p)
+{
+	const struct finding_row *row = finding_row(proc_finding(p));
+	char notes[PROC_NOTES][160];
+	size_t n = proc_notes(p, notes);
+
+	if (p->there)
+		printf("%s (%d) %s.\n", p->comm, p->pid, row->sentence);
+	else
+		printf("%d %s.\n", p->pid, row->sentence);
+	for (size_t i = 0; i < n; i++)
+		printf("    %s\n", notes[i]);
+	if (*row->cure)
+		printf("    Cure: %s\n", row->cure);
+}
