@@ -56,13 +56,14 @@ static const char *cure_of(const struct connection *c)
 		return "";
 	if (c->far_is_remote)
 		return "None: streams between hosts stay on TCP.";
+	if (other_user(c) && c->near.record && c->far.record)
+		return rsk_reason_row(RSK_REASON_OTHER_USER)->cure;
 	if (!c->near.record)
 		return c->near_view.cure;
 	for (size_t i = 0; i < sizeof(says_the_other) / sizeof(says_the_other[0]); i++)
 		if (c->near.record->stream->reason == says_the_other[i] && *c->far_view.token &&
 		    !(c->far.record && c->far.record->stream->reason == says_the_other[i]))
-			return other_user(c) ? rsk_reason_row(RSK_REASON_OTHER_USER)->cure :
-					       c->far_view.cure;
+			return c->far_view.cure;
 	return c->near_view.cure;
 }
 

@@ -86,3 +86,22 @@ int preload_set(const char *library)
 	free(both);
 	return err;
 }
+
+int preload_unset(void)
+{
+	const char *have = getenv("LD_PRELOAD"), *at;
+	char *rest = have ? strdup(have) : NULL, *from;
+	size_t len;
+	int err;
+
+	if (!rest)
+		return have ? -ENOMEM : 0;
+	while (preload_names_library(rest, &at, &len)) {
+		from = rest + (at - rest);
+		len += strspn(from + len, PARTING);
+		memmove(from, from + len, strlen(from + len) + 1);
+	}
+	err = *rest ? setenv("LD_PRELOAD", rest, 1) : unsetenv("LD_PRELOAD");
+	free(rest);
+	return err ? -ENOMEM : 0;
+}

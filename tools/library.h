@@ -24,4 +24,7 @@ bool preload_names_library(const char *preload, const char **at, size_t *len);
  */
 int preload_set(const char *library);
 
+/* Takes every librsock.so out of this process's LD_PRELOAD, and leaves the rest. 0 or -ENOMEM. */
+int preload_unset(void);
+
 #endif /* RSK_TOOLS_LIBRARY_H */

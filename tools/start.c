@@ -17,20 +17,27 @@ int start_failed(const char *name, int err)
 	return err == ENOENT || err == ENOTDIR ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
 }
 
-int start_prepare(const char *name, char library[static PATH_MAX], char path[static PATH_MAX])
+int start_find(const char *name, char library[static PATH_MAX], char path[static PATH_MAX])
 {
 	int err = library_find(library);
 
 	if (err)
 		return failure("no %s: %s cannot be read; RSOCK_LIBRARY says where it is",
 			       LIBRARY_FILE, library);
+	err = program_find(name, path);
+	return err ? start_failed(name, -err) : 0;
+}
+
+int start_prepare(const char *name, char library[static PATH_MAX], char path[static PATH_MAX])
+{
+	int err = start_find(name, library, path);
+
+	if (err)
+		return err;
 	err = preload_set(library);
 	if (err == -EINVAL)
 		return failure("%s: LD_PRELOAD cannot hold a path with blanks or colons", library);
-	if (err)
-		return failure("no memory");
-	err = program_find(name, path);
-	return err ? start_failed(name, -err) : 0;
+	return err ? failure("no memory") : 0;
 }
 
 const char *start_warning(const char *path)

@@ -5,10 +5,10 @@
 
 #include <limits.h>
 
-/*
- * Finds library and program (PATH is searched as the shell does), and puts the library into this process's LD_PRELOAD.
- * Returns 0, or an exit status: told already.
- */
+/* Finds library and program; PATH is searched as the shell does. Returns 0, or an exit status: told already. */
+int start_find(const char *name, char library[static PATH_MAX], char path[static PATH_MAX]);
+
+/* The same, and puts the library into this process's LD_PRELOAD. */
 int start_prepare(const char *name, char library[static PATH_MAX], char path[static PATH_MAX]);
 
 /* Why the loader will not preload anything into it, as "is linked statically, ..."; NULL: nothing is known to. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* test_tool_parts.c - what the tool reads and writes, piece by piece. */
 #include "library.h"
+#include "measure.h"
 #include "nettab.h"
 #include "proc.h"
 #include "program.h"
@@ -210,6 +211,13 @@ Test(tool_parts, what_ld_preload_holds)
 	setenv("LD_PRELOAD", "libfirst.so", 1);
 	cr_assert_eq(preload_set("/b/librsock.so"), 0);
 	cr_assert_str_eq(getenv("LD_PRELOAD"), "libfirst.so:/b/librsock.so");
+	setenv("LD_PRELOAD", "/a/librsock.so:libfirst.so /b/librsock.so", 1);
+	cr_assert_eq(preload_unset(), 0);
+	cr_assert_str_eq(getenv("LD_PRELOAD"), "libfirst.so ");
+	setenv("LD_PRELOAD", "/a/librsock.so", 1);
+	cr_assert_eq(preload_unset(), 0);
+	cr_assert_null(getenv("LD_PRELOAD"));
+	cr_assert_eq(preload_unset(), 0);
 	cr_assert_eq(preload_set("/b c/librsock.so"), -EINVAL);
 	cr_assert_eq(preload_set("/b:c/librsock.so"), -EINVAL);
 	unsetenv("LD_PRELOAD");
@@ -376,4 +384,42 @@ Test(tool_parts, names_of_hosts)
 	cr_assert_eq(addresses_resolve("", &a), 0);
 	cr_assert(addresses_have(&a, AF_INET6, six) && addresses_have(&a, AF_INET, here));
 	cr_assert_neq(addresses_resolve("256.1.1.1", &a), 0);
+}
+
+Test(tool_parts, medians_and_their_intervals)
+{
+	double odd[] = { 3, 1, 2 }, even[] = { 4, 1, 3, 2 }, ten[10], lo, hi;
+
+	cr_assert_eq(median(odd, 3), 2);
+	cr_assert_eq(median(even, 4), 2.5);
+	for (int i = 0; i < 10; i++)
+		ten[i] = 10 - i;
+	/* Conover's table of the sign test: n = 10, the 2nd and the 9th. */
+	cr_assert_eq(median_interval(ten, 10, &lo, &hi), 0);
+	cr_assert_eq(lo, 2);
+	cr_assert_eq(hi, 9);
+	cr_assert_eq(median_interval(ten, 6, &lo, &hi), 0);
+	cr_assert_eq(lo, 1, "of six, all");
+	cr_assert_eq(hi, 6);
+	cr_assert_eq(median_interval(ten, 5, &lo, &hi), -EINVAL, "five cannot say it with 95 %%");
+}
+
+Test(tool_parts, what_runs_leave_in_their_statistics)
+{
+	static const char text[] =
+		"{\"streams\":[{\"promotions\":2,\"tx_ring_bytes\":10,\"rx_ring_bytes\":20,"
+		"\"tx_tcp_bytes\":1,\"rx_tcp_bytes\":2,\"reason\":\"closed\"},"
+		"{\"promotions\":0,\"tx_tcp_bytes\":7,\"reason\":\"no-peer\"}]}\n"
+		"not JSON\n{\"streams\":7}\n{\"streams\":[7,{\"reason\":\"no-peer\"}]}\n";
+	struct travelled t = { 0 };
+	char lines[sizeof(text)];
+
+	memcpy(lines, text, sizeof(text));
+	travelled_add(&t, lines);
+	cr_assert_eq(t.streams, 3);
+	cr_assert_eq(t.direct, 1);
+	cr_assert_eq(t.ring_bytes, 30);
+	cr_assert_eq(t.tcp_bytes, 10);
+	cr_assert_eq(t.reason[RSK_REASON_NO_PEER], 2);
+	cr_assert_eq(t.reason[RSK_REASON_CLOSED], 0);
 }

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* check_server.c - a connection without a byte: who has its other end, and could that be accelerated? */
+#include "check.h"
+
+#include "echo.h"
+#include "library.h"
+#include "rsock.h"
+#include "tuple.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TIMEOUT_NS UINT64_C(2000000000)
+
+/* What the look at the other end says. */
+struct verdict {
+	enum answer would;
+	struct view view;
+	const struct proc *proc; /* who serves; NULL: not to be seen */
+	bool accepted;		 /* that very connection; else it is a listener's process */
+};
+
+static struct view reason_view(unsigned int reason)
+{
+	const struct rsk_reason_row *row = rsk_reason_row(reason);
+
+	return (struct view){ row->token, row->sentence, row->cure };
+}
+
+/* Until somebody has accepted, or the time is over: servers that are busy, or wait for data first, take theirs. */
+static void wait_accepted(const struct rsk_tuple *far, uint64_t deadline_ns)
+{
+	const struct timespec pause = { 0, 5000000 };
+	bool accepted = false;
+
+	while (!accepted && now_ns() < deadline_ns) {
+		const struct sock_row *row;
+		struct nettab tab;
+
+		if (nettab_read(0, &tab))
+			return;
+		row = nettab_find(&tab, far);
+		/* Not here: on another host, or in another namespace. */
+		accepted = !row || row->inode;
+		nettab_free(&tab);
+		if (!accepted)
+			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+}
+
+/* The process that listens where this connection goes. */
+static const struct proc *listener(struct host *host, const struct rsk_tuple *far)
+{
+	static const uint8_t any[16];
+
+	for (size_t i = 0; i < host->sockets.count; i++) {
+		const struct sock_row *row = &host->sockets.row[i];
+		const struct holder *h;
+		size_t n;
+
+		if (row->state != TCP_LISTEN || row->tuple.local_port != far->local_port ||
+		    (memcmp(row->tuple.local, any, 16) != 0 &&
+		     memcmp(row->tuple.local, far->local, 16) != 0))
+			continue;
+		h = holders_of(&host->holders, row->inode, &n);
+		if (h)
+			return host_proc(host, h->pid);
+	}
+	return NULL;
+}
+
+/* What the library there says of a stream that has carried nothing is no obstacle yet. */
+static bool still_open(unsigned int reason)
+{
+	return reason == RSK_REASON_NOT_EARNED || reason == RSK_REASON_NO_PEER ||
+	       reason == RSK_REASON_DIRECT;
+}
+
+static void judge(struct host *host, const struct rsk_tuple *near, struct verdict *v)
+{
+	struct rsk_tuple far = rsk_tuple_mirror(near);
+	enum finding finding;
+	struct end end;
+
+	memset(v, 0, sizeof(*v));
+	v->would = ANSWER_NO;
+	host_end(host, &far, 0, &end);
+	v->accepted = end.proc;
+	v->proc = end.proc ? end.proc : listener(host, &far);
+	if (!end.socket && host_has_address(far.family, far.local)) {
+		v->proc = NULL;
+		v->view = (struct view){
+			"other-netns",
+			"The other end is no socket of this network namespace: it is in another one, or an address is translated.",
+			"Run both programs in one network namespace, without address translation in between."
+		};
+		return;
+	}
+	if (!end.socket) {
+		v->proc = NULL;
+		v->view = (struct view){ "other-host", "The server is on another host.",
+					 "None: streams between hosts stay on TCP." };
+		return;
+	}
+	if (!v->proc) {
+		bool theirs = end.socket->inode && end.socket->uid != geteuid();
+
+		v->would = theirs ? ANSWER_NO : ANSWER_UNKNOWN;
+		v->view = theirs ? reason_view(RSK_REASON_OTHER_USER) :
+				   (struct view){ "unseen",
+						  "The server's process cannot be looked into.",
+						  "Ask as its user or as root." };
+		return;
+	}
+	finding = proc_finding(v->proc);
+	if (finding != FINDING_READY) {
+		const struct finding_row *row = finding_row(finding);
+
+		v->view = (struct view){ row->token, row->sentence, row->cure };
+		v->would = finding == FINDING_UNREADABLE ? ANSWER_UNKNOWN : ANSWER_NO;
+	} else if (v->proc->euid != geteuid()) {
+		v->view = reason_view(RSK_REASON_OTHER_USER);
+	} else if (end.fd >= 0 && end.fd <= 2) {
+		v->view = reason_view(RSK_REASON_STDIO);
+	} else if (end.record && !still_open(end.record->stream->reason)) {
+		v->view = reason_view(end.record->stream->reason);
+	} else if (v->accepted && !end.record) {
+		/* It came to this process by other ways than accept(). */
+		v->view = reason_view(RSK_REASON_INHERITED);
+	} else {
+		v->would = ANSWER_YES;
+		v->view = (struct view){ "", "", "" };
+	}
+}
+
+static int tell_json(const char *address, const struct verdict *v)
+{
+	return json_print(
+		json_pack("{s:s,s:o,s:b,s:s,s:s,s:s,s:o}", "address", address, "accelerated",
+			  v->would == ANSWER_UNKNOWN ? json_null() :
+						       json_boolean(v->would == ANSWER_YES),
+			  "accepted", v->accepted, "reason",
+			  *v->view.token ? v->view.token : rsk_reason_token(RSK_REASON_DIRECT),
+			  "sentence", v->view.sentence, "cure", v->view.cure, "server",
+			  v->proc ? proc_json(v->proc) : json_null()));
+}
+
+static void tell(const char *address, const struct verdict *v)
+{
+	static const char *const would[] = {
+		[ANSWER_UNKNOWN] = "Whether a stream to it would be accelerated cannot be told",
+		[ANSWER_NO] = "A stream to it stays on TCP",
+		[ANSWER_YES] = "A stream to it would be accelerated, once it has earned it",
+	};
+
+	if (v->proc) {
+		printf("%s: %s by\n", address,
+		       v->accepted ? "accepted" : "not accepted yet; listened to");
+		proc_print(v->proc);
+	} else {
+		printf("%s: connected\n", address);
+	}
+	printf("%s", would[v->would]);
+	if (v->would == ANSWER_YES)
+		puts(": both ends have the library, one user, one network namespace.");
+	else if (v->proc && proc_finding(v->proc) != FINDING_READY)
+		printf(": %s.\n", v->view.token);
+	else
+		printf(": %s: %s\n    Cure: %s\n", v->view.token, v->view.sentence, v->view.cure);
+}
+
+int check_server(const struct check *check)
+{
+	static const int exits[] = {
+		[ANSWER_UNKNOWN] = EXIT_UNKNOWN, [ANSWER_NO] = EXIT_NO, [ANSWER_YES] = EXIT_OK
+	};
+	uint64_t timeout_ns = check->timeout_ns ? check->timeout_ns : TIMEOUT_NS;
+	int fd = echo_connect(check->host, check->port, timeout_ns), err;
+	char address[RSK_ADDR_TEXT], library[PATH_MAX];
+	struct rsk_tuple near, far;
+	struct verdict v;
+	struct host host;
+
+	if (fd < 0) {
+		fprintf(stderr, "rsock: %s port %s: %s\n", check->host, check->port,
+			fd == -EHOSTUNREACH ? "there is no such host, or no way to it" :
+					      strerror(-fd));
+		return EXIT_UNKNOWN;
+	}
+	if (library_find(library))
+		return failure("no %s: %s cannot be read", LIBRARY_FILE, library);
+	err = rsk_tuple_names(fd, &near);
+	if (err)
+		return failure("%s", strerror(-err));
+	far = rsk_tuple_mirror(&near);
+	wait_accepted(&far, now_ns() + timeout_ns);
+	err = host_take(0, &host);
+	if (err)
+		return failure("cannot look through /proc: %s", strerror(-err));
+	judge(&host, &near, &v);
+	rsk_addr_text(near.family, near.peer, near.peer_port, address);
+	err = check->json ? tell_json(address, &v) : (tell(address, &v), 0);
+	host_free(&host);
+	close(fd);
+	return err ? err : exits[v.would];
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * cmd_check.c - rsock check: would a stream to this server be accelerated? By connecting to it and looking at who
+ * accepted; or, where the other end echoes (rsock check --serve does), by sending until it is.
+ */
+#include "rsock.h"
+
+#include "check.h"
+#include "echo.h"
+#include "library.h"
+#include "spawn.h"
+#include "start.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	OPT_JSON,
+	OPT_TIMEOUT,
+	OPT_ECHO,
+	OPT_SERVE,
+	OPT_BIND,
+	OPT_ONCE,
+	OPT_PROBE,
+};
+
+static const struct option_row options[] = {
+	{ "--json", NULL, "one JSON object on one line" },
+	{ "--timeout", "SECONDS", "how long to wait for the server (2), for promotion (15)" },
+	{ "--echo", NULL, "the server echoes: send until promoted, and time round trips" },
+	{ "--serve", NULL, "be that server, with librsock.so, on PORT alone" },
+	{ "--bind", "ADDRESS", "--serve: listen there, not on loopback" },
+	{ "--once", NULL, "--serve: end with the first client" },
+	{ "--probe", NULL, "one half of --echo: as this process was started, JSON" },
+	{ NULL, NULL, NULL },
+};
+
+/* Serves in a process that has the library: in this one if it has. */
+static int serve(const char *bind, const char *port, bool once, char **argv)
+{
+	char own[PATH_MAX], library[PATH_MAX], path[PATH_MAX], host[128], service[16];
+	struct sockaddr_storage name;
+	socklen_t len = sizeof(name);
+	struct proc self;
+	int fds[4], n, status;
+
+	proc_read(getpid(), &self);
+	if (self.loaded != ANSWER_YES) {
+		if (getenv("RSOCK_CHECK_SERVE"))
+			return failure("librsock.so was not loaded");
+		if (spawn_own_path(own))
+			return failure("this tool's own file is not to be found");
+		status = start_prepare(own, library, path);
+		if (status)
+			return status;
+		setenv("RSOCK_CHECK_SERVE", "1", 1);
+		execv(path, argv);
+		return failure("cannot start anew: %s", strerror(errno));
+	}
+	n = echo_listen(bind, port, fds);
+	if (n < 0)
+		return failure("cannot listen on port %s: %s", port, strerror(-n));
+	for (int i = 0; i < n; i++) {
+		len = sizeof(name);
+		if (getsockname(fds[i], (struct sockaddr *)&name, &len) == 0 &&
+		    getnameinfo((struct sockaddr *)&name, len, host, sizeof(host), service,
+				sizeof(service), NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+			printf("echo on %s port %s\n", host, service);
+	}
+	fflush(stdout);
+	n = echo_serve(fds, n, once);
+	return n ? failure("%s", strerror(-n)) : EXIT_OK;
+}
+
+/* "HOST:PORT" or "PORT" as the last word: taken apart in place. */
+static int words_split(const struct command *self, char *words[2], int n, bool port_alone)
+{
+	uint64_t number;
+	char *colon;
+
+	if (n == 1 && !port_alone) {
+		colon = strrchr(words[0], ':');
+		if (!colon)
+			return usage_error(self, "HOST and PORT are needed");
+		*colon = 0;
+		words[1] = colon + 1;
+		if (words[0][0] == '[' && colon[-1] == ']') {
+			colon[-1] = 0;
+			words[0]++;
+		}
+	} else if (n != (port_alone ? 1 : 2)) {
+		return usage_error(self, "%s",
+				   port_alone ? "PORT alone is needed" :
+						"HOST and PORT are needed");
+	} else if (port_alone) {
+		words[1] = words[0];
+	}
+	if (parse_number(words[1], port_alone ? 0 : 1, UINT16_MAX, &number))
+		return usage_error(self, "'%s' is not a port", words[1]);
+	return 0;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+	struct args a = args_begin(self, argc, argv);
+	bool set[OPT_PROBE + 1] = { false };
+	struct check check = { 0 };
+	const char *bind = NULL;
+	char *words[2] = { NULL };
+	int arg, n = 0, status;
+
+	while ((arg = args_next(&a)) != ARG_END) {
+		if (arg == ARG_STOP)
+			return a.status;
+		if (arg == ARG_WORD) {
+			if (n == 2)
+				return usage_error(self, "one server at a time: '%s'", a.value);
+			words[n++] = a.argv[a.at - 1];
+			continue;
+		}
+		set[arg] = true;
+		if (arg == OPT_BIND)
+			bind = a.value;
+		if (arg == OPT_TIMEOUT && parse_seconds(a.value, &check.timeout_ns))
+			return usage_error(self, "--timeout '%s': seconds, to a day", a.value);
+	}
+	if ((bind || set[OPT_ONCE]) && !set[OPT_SERVE])
+		return usage_error(self, "--bind and --once go with --serve");
+	if (set[OPT_SERVE] && (set[OPT_ECHO] || set[OPT_PROBE]))
+		return usage_error(self, "--serve is the other end");
+	status = words_split(self, words, n, set[OPT_SERVE]);
+	if (status)
+		return status;
+	if (set[OPT_SERVE]) /* run() got what stands behind the program's and the command's names */
+		return serve(bind, words[1], set[OPT_ONCE], argv - 2);
+	check.host = words[0];
+	check.port = words[1];
+	check.json = set[OPT_JSON];
+	if (set[OPT_PROBE])
+		return check_probe(&check);
+	return set[OPT_ECHO] ? check_echo(&check) : check_server(&check);
+}
+
+const struct command cmd_check = {
+	.name = "check",
+	.help = "would a stream to this server be accelerated? connects, looks, and tells",
+	.words = "HOST PORT",
+	.details =
+		"Without --echo nothing is sent: the process that accepts is looked at. With it, both ends are tried:\n"
+		"rsock check --serve PORT there, rsock check --echo HOST PORT here.\n"
+		"Exit status 0: accelerated, or would be; 1: not; 3: no connection, no echo, or not to be told.",
+	.options = options,
+	.run = run,
+};

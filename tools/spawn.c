@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* spawn.c - see spawn.h. */
+#include "spawn.h"
+
+#include "library.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int spawn_environment(enum spawn_way way, const char *library)
+{
+	/* Both: another file (ld.so.preload) may name the library as well. */
+	if (way == SPAWN_PLAIN)
+		return setenv("RSOCK_DISABLE", "1", 1) ? -ENOMEM : preload_unset();
+	unsetenv("RSOCK_DISABLE");
+	return preload_set(library);
+}
+
+int spawn_own_path(char out[static PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
+
+	if (n < 0)
+		return -errno;
+	out[n] = 0;
+	/* Replaced since it was started: the file itself is there all the same. */
+	if (access(out, X_OK))
+		snprintf(out, PATH_MAX, "/proc/self/exe");
+	return 0;
+}
+
+int spawn_status(int status)
+{
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static char *read_all(int fd)
+{
+	FILE *file = fdopen(fd, "r");
+	char *text = NULL;
+	size_t room = 0;
+
+	if (!file) {
+		close(fd);
+		return NULL;
+	}
+	if (getdelim(&text, &room, 0, file) < 0 && text)
+		*text = 0;
+	fclose(file);
+	return text;
+}
+
+int spawn_self(enum spawn_way way, const char *library, char *const argv[], char **out)
+{
+	char path[PATH_MAX];
+	int pipe_fd[2], status = spawn_own_path(path);
+	pid_t pid;
+
+	if (status)
+		return status;
+	if (pipe2(pipe_fd, O_CLOEXEC))
+		return -errno;
+	pid = fork();
+	if (pid < 0) {
+		int err = errno;
+
+		close(pipe_fd[0]);
+		close(pipe_fd[1]);
+		return -err;
+	}
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (spawn_environment(way, library) || dup2(pipe_fd[1], STDOUT_FILENO) < 0)
+			_exit(127);
+		execv(path, argv);
+		_exit(127);
+	}
+	close(pipe_fd[1]);
+	*out = read_all(pipe_fd[0]);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return *out ? spawn_status(status) : -ENOMEM;
+}
