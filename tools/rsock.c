@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-	&cmd_run, &cmd_stat, &cmd_why, &cmd_check, &cmd_bench, &cmd_reasons,
+	&cmd_run, &cmd_stat, &cmd_top, &cmd_why, &cmd_check, &cmd_bench, &cmd_reasons,
 };
 
 static const struct {

@@ -8,6 +8,7 @@
 #include "records.h"
 #include "rsock.h"
 #include "target.h"
+#include "top.h"
 
 #include <criterion/criterion.h>
 #include <elf.h>
@@ -422,4 +423,82 @@ Test(tool_parts, what_runs_leave_in_their_statistics)
 	cr_assert_eq(t.tcp_bytes, 10);
 	cr_assert_eq(t.reason[RSK_REASON_NO_PEER], 2);
 	cr_assert_eq(t.reason[RSK_REASON_CLOSED], 0);
+}
+
+/* Three streams of this process: an idle direct one, a fast one, one on TCP. */
+static void three_streams(struct rsk_stats_segment *seg)
+{
+	static const struct {
+		uint8_t reason;
+		uint8_t carrier;
+		uint64_t bytes;
+	} kinds[] = { { RSK_REASON_DIRECT, RSK_CARRIER_RING, 9000 },
+		      { RSK_REASON_DIRECT, RSK_CARRIER_RING, 1000 },
+		      { RSK_REASON_NO_PEER, RSK_CARRIER_TCP, 10 } };
+
+	memset(seg, 0, sizeof(*seg));
+	for (unsigned int i = 0; i < 3; i++) {
+		struct rsk_stats_stream *s = &seg->stream[i];
+
+		s->state = RSK_STATS_OPEN;
+		s->pid = (uint32_t)getpid();
+		s->family = AF_INET;
+		s->local_port = (uint16_t)(100 + i);
+		s->opened_ns = i + 1;
+		s->reason = kinds[i].reason;
+		s->tx = s->rx = kinds[i].carrier;
+		s->tx_ring_bytes = kinds[i].bytes;
+	}
+	seg->process[0].pid = (uint32_t)getpid();
+	memcpy(seg->process[0].comm, "a\033name", 6);
+}
+
+Test(tool_parts, the_order_of_the_table)
+{
+	static struct rsk_stats_segment first, second;
+	pid_t self = getpid();
+	struct segment before = {
+		.taken_ns = 1, .copy = &first, .holders = &self, .holder_count = 1
+	};
+	struct segment now = {
+		.taken_ns = 1000000001, .copy = &second, .holders = &self, .holder_count = 1
+	};
+	static const char *const firsts[] = { [TOP_SORT_RATE] = "0.0.0.0:101",
+					      [TOP_SORT_BYTES] = "0.0.0.0:100",
+					      [TOP_SORT_PID] = "0.0.0.0:100",
+					      [TOP_SORT_REASON] = "0.0.0.0:102" };
+	char line[TOP_LINE];
+	struct top top;
+
+	three_streams(&first);
+	three_streams(&second);
+	second.stream[1].tx_ring_bytes += 500;
+	for (int sort = 0; sort < TOP_SORT_COUNT; sort++) {
+		cr_assert_eq(top_take(&before, &now, 0, (enum top_sort)sort, &top), 0);
+		cr_assert_eq(top.count, 3);
+		cr_assert_str_eq(top.row[0].local, firsts[sort], "order %d", sort);
+		top_free(&top);
+	}
+	cr_assert_eq(top_take(&before, &now, 0, TOP_SORT_RATE, &top), 0);
+	cr_assert_eq(top.direct, 2);
+	cr_assert_eq(top.ring_rate, 500);
+	cr_assert_eq(top.row[0].tx_rate, 500);
+	cr_assert_null(strchr(top_line(&top.row[0], line), 033), "a control code");
+	cr_assert(strstr(line, "a?name"), "%s", line);
+	cr_assert(strstr(line, " direct"), "%s", line);
+	cr_assert(strstr(top_summary(&top, line), "3 streams, 2 accelerated"), "%s", line);
+	top_free(&top);
+	cr_assert_eq(top_take(&before, &now, (uint32_t)self + 1, TOP_SORT_RATE, &top), 0);
+	cr_assert_eq(top.count, 0);
+	top_free(&top);
+	/* Whatever stands in a record: a line of bounded length. */
+	memset(&second.stream[1].reason, 0xff, 5);
+	cr_assert_eq(top_take(NULL, &now, 0, TOP_SORT_REASON, &top), 0);
+	for (size_t i = 0; i < top.count; i++)
+		cr_assert_lt(strlen(top_line(&top.row[i], line)), TOP_LINE);
+	top_free(&top);
+	cr_assert_eq(top_sort_named("rate"), TOP_SORT_RATE);
+	cr_assert_eq(top_sort_named("nonsense"), -1);
+	cr_assert_eq(top_sort_of_key('w'), TOP_SORT_REASON);
+	cr_assert_eq(top_sort_of_key('x'), -1);
 }
