@@ -202,7 +202,10 @@ struct rsk_conf {
 int rsk_conf_load(const char *path, struct rsk_conf **out, char *error, size_t n);
 /* The same of text; @len bytes, no end mark needed. */
 int rsk_conf_parse(const char *text, size_t len, struct rsk_conf **out, char *error, size_t n);
-/* What holds with no file: the daemon's defaults, no RNIC, no service, one rule that supports whatever is registered. */
+/*
+ * What holds with no file: the daemon's defaults, no RNIC, no service (so nothing is mapped), and one rule that
+ * supports whatever is registered; it also holds where a file has no rules.
+ */
 int rsk_conf_default(struct rsk_conf **out);
 void rsk_conf_free(struct rsk_conf *c);
 

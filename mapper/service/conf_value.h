@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* conf_value.h - values of the configuration with their units, from text. All: 0, or -EINVAL with *out as it was. Pure. */
+/* conf_value.h - values of the configuration with units, from text. All: 0, or -EINVAL and *out as it was. Pure. */
 #ifndef RSK_CONF_VALUE_H
 #define RSK_CONF_VALUE_H
 

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* ledger_accounts.c - see ledger.h: accounts and needs come and go with configurations; everything counted again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger_parts.h"
+#include "pm_hash.h"
+
+/* An account's place by its name, with its kind and side in front. */
+struct rsk_ledger_name {
+	uint32_t account;
+	UT_hash_handle hh;
+	char key[];
+};
+
+static uint32_t free_account(struct rsk_ledger *l)
+{
+	uint32_t at = l->free_account, room = l->accounts_room ? 2 * l->accounts_room : 64;
+	struct rsk_ledger_account *a;
+
+	if (at != RSK_LEDGER_NONE) {
+		l->free_account = l->accounts[at].rnic;
+		return at;
+	}
+	if (l->n_accounts == l->accounts_room) {
+		a = reallocarray(l->accounts, room, sizeof(*a));
+		if (!a)
+			return RSK_LEDGER_NONE;
+		l->accounts = a;
+		l->accounts_room = room;
+	}
+	return l->n_accounts++;
+}
+
+uint32_t rsk_ledger_account(struct rsk_ledger *l, enum rsk_ledger_kind kind, enum rsk_pma_side side,
+			    const char *name)
+{
+	size_t bytes = strlen(name) + 2;
+	struct rsk_ledger_name *n = malloc(sizeof(*n) + bytes), *found;
+
+	if (!n)
+		return RSK_LEDGER_NONE;
+	n->key[0] = (char)('a' + kind * 2 + (kind == RSK_LEDGER_SERVICE ? side : 0));
+	memcpy(n->key + 1, name, bytes - 1);
+	HASH_FIND(hh, l->names, n->key, bytes - 1, found);
+	if (found) {
+		free(n);
+		return found->account;
+	}
+	n->account = free_account(l);
+	if (n->account == RSK_LEDGER_NONE) {
+		free(n);
+		return RSK_LEDGER_NONE;
+	}
+	HASH_ADD(hh, l->names, key, bytes - 1, n);
+	l->accounts[n->account] = (struct rsk_ledger_account){
+		.entry = n,
+		.name = n->key + 1,
+		.kind = kind,
+		.side = side,
+		.rnic = RSK_LEDGER_NONE,
+	};
+	return n->account;
+}
+
+uint32_t rsk_ledger_need(struct rsk_ledger *l, const struct rsk_ledger_need *need)
+{
+	struct rsk_ledger_need_slot *s;
+	uint32_t at = l->n_needs;
+
+	for (uint32_t i = 0; i < l->n_needs; i++) {
+		s = &l->needs[i];
+		if ((s->current || s->held) && s->need.bps == need->bps &&
+		    s->need.memory_maps == need->memory_maps &&
+		    s->need.connections == need->connections) {
+			at = i;
+			break;
+		}
+		if (!s->current && !s->held)
+			at = i;
+	}
+	if (at == l->n_needs) {
+		s = reallocarray(l->needs, at + 1u, sizeof(*s));
+		if (!s)
+			return RSK_LEDGER_NONE;
+		l->needs = s;
+		l->n_needs++;
+	} else if (l->needs[at].current || l->needs[at].held) {
+		l->needs[at].current = true;
+		return at;
+	}
+	l->needs[at] = (struct rsk_ledger_need_slot){ .need = *need, .current = true };
+	return at;
+}
+
+void rsk_ledger_retire(struct rsk_ledger *l)
+{
+	for (uint32_t i = 0; i < l->n_accounts; i++) {
+		struct rsk_ledger_account *a = &l->accounts[i];
+
+		a->current = false;
+		a->sessions_max = a->bps_max = a->memory_maps_max = a->connections_max = 0;
+	}
+	for (uint32_t i = 0; i < l->n_needs; i++)
+		l->needs[i].current = false;
+}
+
+void rsk_ledger_keep_need(struct rsk_ledger *l, uint32_t need)
+{
+	l->needs[need].current = true;
+}
+
+void rsk_ledger_sweep(struct rsk_ledger *l)
+{
+	for (uint32_t i = 0; i < l->n_accounts; i++) {
+		struct rsk_ledger_account *a = &l->accounts[i];
+
+		if (!a->name || a->current || a->sessions)
+			continue;
+		HASH_DEL(l->names, a->entry);
+		free(a->entry);
+		*a = (struct rsk_ledger_account){ .rnic = l->free_account };
+		l->free_account = i;
+	}
+}
+
+void rsk_ledger_free_names(struct rsk_ledger *l)
+{
+	HASH_CLEAR(hh, l->names);
+	for (uint32_t i = 0; i < l->n_accounts; i++)
+		free(l->accounts[i].entry);
+}
+
+/* ---- counted again ---- */
+
+struct sums {
+	uint64_t sessions, promised, bps, memory_maps, connections;
+};
+
+static void add(struct sums *s, const struct rsk_ledger_need *n, bool used)
+{
+	s->sessions++;
+	s->promised += !used;
+	s->bps += n->bps;
+	s->memory_maps += n->memory_maps;
+	s->connections += n->connections;
+}
+
+static bool is_as_counted(const struct rsk_ledger_account *a, const struct sums *s)
+{
+	if (!a->name)
+		return !s->sessions;
+	return a->sessions == s->sessions && a->promised == s->promised && a->bps == s->bps &&
+	       a->memory_maps == s->memory_maps && a->connections == s->connections;
+}
+
+static bool reservations_are_whole(const struct rsk_ledger *l, struct sums *sums, uint64_t *needs,
+				   uint64_t *counters)
+{
+	uint64_t live = 0, sides[2] = { 0, 0 };
+
+	for (uint32_t i = 0; i < l->n_held; i++) {
+		const struct rsk_ledger_reservation *h = &l->held[i];
+
+		if (h->port == RSK_LEDGER_NONE)
+			continue;
+		if (h->port >= l->n_accounts || h->service >= l->n_accounts ||
+		    h->need >= l->n_needs || h->cp >= l->n_counters ||
+		    l->accounts[h->port].kind != RSK_LEDGER_PORT ||
+		    l->accounts[h->service].kind != RSK_LEDGER_SERVICE ||
+		    (h->user != RSK_LEDGER_NONE && h->user >= l->n_counters))
+			return false;
+		add(&sums[h->port], &l->needs[h->need].need, h->used);
+		add(&sums[l->accounts[h->port].rnic], &l->needs[h->need].need, h->used);
+		add(&sums[h->service], &l->needs[h->need].need, h->used);
+		needs[h->need]++;
+		for (uint32_t k = h->cp; k != RSK_LEDGER_NONE; k = l->counters[k].parent)
+			counters[k]++;
+		for (uint32_t k = h->user; k != RSK_LEDGER_NONE; k = l->counters[k].parent)
+			counters[k]++;
+		sides[l->accounts[h->service].side]++;
+		live++;
+	}
+	return live == l->live && sides[0] == l->sessions[0] && sides[1] == l->sessions[1];
+}
+
+static bool counters_are_whole(const struct rsk_ledger *l, const uint64_t *counted)
+{
+	uint64_t live = 0, chained = 0;
+
+	for (uint32_t i = 0; i < l->n_counters; i++) {
+		if (l->counters[i].kind == RSK_LEDGER_FREE)
+			continue;
+		if (!counted[i] || l->counters[i].sessions != counted[i])
+			return false;
+		live++;
+	}
+	for (size_t i = 0; i <= l->heads_mask; i++)
+		for (uint32_t k = l->heads[i]; k != RSK_LEDGER_NONE; k = l->counters[k].next)
+			chained++;
+	return live == l->live_counters && chained == live;
+}
+
+bool rsk_ledger_validate(const struct rsk_ledger *l)
+{
+	struct sums *sums = calloc(l->n_accounts + 1u, sizeof(*sums));
+	uint64_t *needs = calloc(l->n_needs + 1u, sizeof(*needs));
+	uint64_t *counters = calloc(l->n_counters + 1u, sizeof(*counters));
+	bool ok = sums && needs && counters && reservations_are_whole(l, sums, needs, counters) &&
+		  counters_are_whole(l, counters);
+
+	for (uint32_t i = 0; ok && i < l->n_accounts; i++)
+		ok = is_as_counted(&l->accounts[i], &sums[i]);
+	for (uint32_t i = 0; ok && i < l->n_needs; i++)
+		ok = l->needs[i].held == needs[i];
+	free(sums);
+	free(needs);
+	free(counters);
+	return ok;
+}
