@@ -143,8 +143,7 @@ struct rsk_cond {
 
 struct rsk_conf_function {
 	const char *name;
-	uint32_t root;	 /* in conds */
-	bool per_device; /* has a condition on devices, of its own or by reference */
+	uint32_t root; /* in conds */
 	uint32_t depth, cost;
 };
 

@@ -303,13 +303,11 @@ static int weigh(struct rsk_conf_build *b, uint32_t number, uint32_t level)
 	f->depth = UNDER_WAY;
 	for (uint32_t i = f->root; i < conds[f->root].end; i++) {
 		cost++;
-		f->per_device = f->per_device || conds[i].op >= RSK_COND_DEVICE_LOAD;
 		if (conds[i].op != RSK_COND_FUNCTION)
 			continue;
 		rc = weigh(b, conds[i].function, level + 1);
 		if (rc < 0)
 			return rc;
-		f->per_device = f->per_device || b->c->functions[conds[i].function].per_device;
 		cost += b->c->functions[conds[i].function].cost;
 	}
 	if (cost > COST_MOST)

@@ -91,10 +91,10 @@ void rsk_ledger_fini(struct rsk_ledger *l);
 
 /* ---- when a configuration is taken ---- */
 
-/* The account of that name, made if there is none (no limits, nothing current). A number, or RSK_LEDGER_NONE: no memory. */
+/* The account of that name, made if there is none: not current, and without room. RSK_LEDGER_NONE: no memory. */
 uint32_t rsk_ledger_account(struct rsk_ledger *l, enum rsk_ledger_kind kind, enum rsk_pma_side side,
 			    const char *name);
-/* A need that is held until the next sweep, and by who reserves it. A number, or RSK_LEDGER_NONE. */
+/* A need, kept while it is current or reserved by. RSK_LEDGER_NONE: no memory. */
 uint32_t rsk_ledger_need(struct rsk_ledger *l, const struct rsk_ledger_need *need);
 /* Nothing is current any more: accounts have no room, needs are held by reservations only. */
 void rsk_ledger_retire(struct rsk_ledger *l);

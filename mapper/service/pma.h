@@ -49,7 +49,7 @@ enum rsk_pma_verdict {
 struct rsk_pma_answer {
 	enum rsk_pma_verdict verdict;
 	const char *rule;   /* that decided, or was nearest to; borrowed until the next load */
-	const char *device; /* the RNIC; the same */
+	const char *device; /* the RNIC, or RNIC/port where its ports have names; the same */
 	uint8_t ip[16];	    /* its address: where the link comes from (CP), or goes to (AP) */
 	uint16_t port;	    /* AP: a fixed RDMA listen port; 0: one is to be made */
 	uint8_t pm_time_s;
@@ -63,16 +63,21 @@ struct rsk_pma_answer {
 /* Owns its ledger; the configuration is handed over. */
 struct rsk_pma;
 
-/* NULL: no memory. */
+/* NULL: no memory, and the configuration is still the caller's. Its daemon.pmsp.seed is to be random. */
 struct rsk_pma *rsk_pma_new(struct rsk_conf *conf);
 void rsk_pma_free(struct rsk_pma *a);
 
-/* Another configuration. What is reserved stays so, on devices that are still there under their name. */
+/*
+ * Another configuration. What is reserved stays so, on devices and services that are still there under their name, and
+ * is counted on; on others until it is released. So does a device's state. 0, or -ENOMEM: all is as it was, and the
+ * configuration is still the caller's.
+ */
 int rsk_pma_reload(struct rsk_pma *a, struct rsk_conf *conf);
 
 /*
  * Decides, and reserves what a session of this service is said to need. A question that is @held is judged anew: the
- * answer's reservation is the same, or another in its place; if it is not MAP, the old one stays until it is released.
+ * answer's reservation is the same, or another in its place (used, if that was); if it is not MAP, the old one stays
+ * until it is released. What is held stays where it is as long as it can.
  */
 void rsk_pma_decide(struct rsk_pma *a, const struct rsk_pma_question *q,
 		    struct rsk_pma_answer *out);
@@ -86,7 +91,10 @@ void rsk_pma_explain(struct rsk_pma *a, const struct rsk_pma_question *q,
 void rsk_pma_confirm(struct rsk_pma *a, uint64_t reservation);
 void rsk_pma_release(struct rsk_pma *a, uint64_t reservation);
 
-/* One session more on the same mapping (a service mapping serves many). 0: there is no room. */
+/*
+ * One session more on the same mapping (a service mapping serves many), promised like any other. 0: there is no room,
+ * or its device takes no more. Rules are not asked again.
+ */
 uint64_t rsk_pma_another(struct rsk_pma *a, uint64_t reservation);
 
 /* ---- what is measured, or said by an operator ---- */
@@ -97,22 +105,24 @@ enum rsk_pma_device_state {
 	RSK_PMA_DRAINING /* no new sessions; a changed address moves those who ask again */
 };
 
-/* -ENOENT: no such device. */
+/* Of an RNIC, all of its ports, or of one port. -ENOENT: no such device. */
 int rsk_pma_device_set(struct rsk_pma *a, const char *device, enum rsk_pma_device_state state);
 
-/* Load of this node, 0 to 1 (more: overloaded), and bandwidth in use that is not ours, of a device. */
+/* Load of this node, 0 to 1 (more: overloaded), and bandwidth in use that is not ours, of a port (-ENOENT). */
 void rsk_pma_load_set(struct rsk_pma *a, double load);
 int rsk_pma_bandwidth_set(struct rsk_pma *a, const char *device, uint64_t others_bps);
 
-/* Every session of the ledger, or every device, for the tool and the metrics. */
+/* A port of an RNIC, for the tool and the metrics; a maximum of 0: none. */
 struct rsk_pma_device_view {
 	const char *name, *node;
 	enum rsk_pma_device_state state;
 	bool spare, in_use_as_spare;
-	uint64_t sessions, sessions_max, promised;
+	uint64_t sessions, sessions_max,
+		promised; /* booked here, promised ones included; of the RNIC */
 	uint64_t bps, bps_max, others_bps;
 	uint64_t memory_maps, memory_maps_max;
 };
+/* How many there are; @max at the most are filled in. */
 size_t rsk_pma_devices(const struct rsk_pma *a, struct rsk_pma_device_view *out, size_t max);
 
 bool rsk_pma_validate(const struct rsk_pma *a);

@@ -147,7 +147,7 @@ Test(conf, services_and_rules)
 	cr_assert(c->service_at[873] == 2 && c->service_at[81] == 0);
 	cr_assert(c->n_functions == 4 && c->n_rules == 3);
 	cr_assert_eq(rsk_conf_find(c, RSK_CONF_FUNCTIONS, "else"), 2);
-	cr_assert(!c->functions[0].per_device && c->functions[1].per_device);
+	cr_assert(c->functions[1].cost > c->functions[0].cost && c->functions[2].depth >= 1);
 	cr_assert(c->rules[0].sides == RSK_CONF_SIDE_AP && c->rules[0].pm_time_s == 0);
 	cr_assert(c->rules[0].priority == 5 && c->rules[0].group == 0);
 	cr_assert(c->rules[1].sides == (RSK_CONF_SIDE_AP | RSK_CONF_SIDE_CP));

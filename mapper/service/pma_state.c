@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* pma_state.c - see pma.h: configurations come and go, devices change, and what there is to be seen of both. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pma_parts.h"
+
+static void bound_fini(struct rsk_pma_bound *b)
+{
+	free(b->ports);
+	free(b->services[0]);
+	free(b->services[1]);
+	free(b->needs);
+}
+
+static uint64_t limit(uint64_t most)
+{
+	return most ? most : UINT64_MAX;
+}
+
+static int bind_ports(struct rsk_ledger *l, const struct rsk_conf *c, struct rsk_pma_bound *b)
+{
+	for (uint32_t i = 0; i < c->n_ports; i++) {
+		uint32_t rnic = rsk_ledger_account(l, RSK_LEDGER_RNIC, RSK_PMA_CP,
+						   c->rnics[c->ports[i].rnic].name);
+
+		b->ports[i] = rsk_ledger_account(l, RSK_LEDGER_PORT, RSK_PMA_CP, c->ports[i].name);
+		if (rnic == RSK_LEDGER_NONE || b->ports[i] == RSK_LEDGER_NONE)
+			return -ENOMEM;
+		l->accounts[b->ports[i]].rnic = rnic;
+	}
+	return 0;
+}
+
+static int bind_services(struct rsk_ledger *l, const struct rsk_conf *c, struct rsk_pma_bound *b)
+{
+	for (uint32_t i = 0; i < c->n_services; i++) {
+		const struct rsk_conf_service *s = &c->services[i];
+		const struct rsk_ledger_need need = { .bps = s->bps,
+						      .memory_maps = s->memory_maps,
+						      .connections = s->connections };
+
+		b->needs[i] = rsk_ledger_need(l, &need);
+		for (int side = RSK_PMA_CP; side <= RSK_PMA_AP; side++) {
+			b->services[side][i] = rsk_ledger_account(l, RSK_LEDGER_SERVICE,
+								  (enum rsk_pma_side)side, s->name);
+			if (b->services[side][i] == RSK_LEDGER_NONE)
+				return -ENOMEM;
+		}
+		if (b->needs[i] == RSK_LEDGER_NONE)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int bound_init(struct rsk_pma_bound *b, struct rsk_ledger *l, const struct rsk_conf *c)
+{
+	int rc = -ENOMEM;
+
+	*b = (struct rsk_pma_bound){
+		.ports = calloc(c->n_ports + 1u, sizeof(uint32_t)),
+		.services = { calloc(c->n_services + 1u, sizeof(uint32_t)),
+			      calloc(c->n_services + 1u, sizeof(uint32_t)) },
+		.needs = calloc(c->n_services + 1u, sizeof(uint32_t)),
+	};
+	if (b->ports && b->services[0] && b->services[1] && b->needs)
+		rc = bind_ports(l, c, b);
+	if (rc == 0)
+		rc = bind_services(l, c, b);
+	if (rc < 0)
+		bound_fini(b);
+	return rc;
+}
+
+/* From here on it cannot fail. */
+static void put_in_force(struct rsk_ledger *l, const struct rsk_conf *c,
+			 const struct rsk_pma_bound *b)
+{
+	rsk_ledger_retire(l);
+	for (uint32_t i = 0; i < c->n_ports; i++) {
+		const struct rsk_conf_rnic *conf = &c->rnics[c->ports[i].rnic];
+		struct rsk_ledger_account *p = &l->accounts[b->ports[i]];
+		struct rsk_ledger_account *r = &l->accounts[p->rnic];
+
+		p->current = r->current = true;
+		p->bps_max = limit(c->ports[i].bps);
+		p->sessions_max = p->memory_maps_max = p->connections_max = UINT64_MAX;
+		r->bps_max = UINT64_MAX;
+		r->sessions_max = limit(conf->sessions);
+		r->memory_maps_max = limit(conf->memory_maps);
+		r->connections_max = limit(conf->connections);
+	}
+	for (uint32_t i = 0; i < c->n_services; i++) {
+		for (int side = 0; side < 2; side++)
+			l->accounts[b->services[side][i]].current = true;
+		rsk_ledger_keep_need(l, b->needs[i]);
+	}
+	rsk_ledger_sweep(l);
+}
+
+int rsk_pma_reload(struct rsk_pma *a, struct rsk_conf *conf)
+{
+	struct rsk_pma_bound b;
+	int rc = bound_init(&b, &a->ledger, conf);
+
+	if (rc < 0)
+		return rc;
+	put_in_force(&a->ledger, conf, &b);
+	bound_fini(&a->bound);
+	rsk_conf_free(a->conf);
+	a->bound = b;
+	a->conf = conf;
+	return 0;
+}
+
+struct rsk_pma *rsk_pma_new(struct rsk_conf *conf)
+{
+	struct rsk_pma *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	if (rsk_ledger_init(&a->ledger, conf->daemon.pmsp.seed) < 0 ||
+	    rsk_pma_reload(a, conf) < 0) {
+		rsk_ledger_fini(&a->ledger);
+		free(a);
+		return NULL;
+	}
+	return a;
+}
+
+void rsk_pma_free(struct rsk_pma *a)
+{
+	if (!a)
+		return;
+	bound_fini(&a->bound);
+	rsk_ledger_fini(&a->ledger);
+	rsk_conf_free(a->conf);
+	free(a);
+}
+
+/* ---- devices ---- */
+
+static struct rsk_ledger_account *port_account(struct rsk_pma *a, uint32_t port)
+{
+	return &a->ledger.accounts[a->bound.ports[port]];
+}
+
+int rsk_pma_device_set(struct rsk_pma *a, const char *device, enum rsk_pma_device_state state)
+{
+	uint32_t rnic = rsk_conf_find(a->conf, RSK_CONF_RNICS, device), port;
+
+	if (rnic != RSK_CONF_NONE) {
+		const struct rsk_conf_rnic *r = &a->conf->rnics[rnic];
+
+		for (uint32_t i = 0; i < r->n_ports; i++)
+			port_account(a, r->first_port + i)->state = state;
+		return 0;
+	}
+	port = rsk_conf_find(a->conf, RSK_CONF_PORTS, device);
+	if (port == RSK_CONF_NONE)
+		return -ENOENT;
+	port_account(a, port)->state = state;
+	return 0;
+}
+
+void rsk_pma_load_set(struct rsk_pma *a, double load)
+{
+	a->load = load;
+}
+
+int rsk_pma_bandwidth_set(struct rsk_pma *a, const char *device, uint64_t others_bps)
+{
+	uint32_t port = rsk_conf_find(a->conf, RSK_CONF_PORTS, device);
+
+	if (port == RSK_CONF_NONE)
+		return -ENOENT;
+	port_account(a, port)->others_bps = others_bps;
+	return 0;
+}
+
+static uint64_t shown(uint64_t most)
+{
+	return most == UINT64_MAX ? 0 : most;
+}
+
+static struct rsk_pma_device_view view_of(const struct rsk_pma *a, uint32_t port)
+{
+	const struct rsk_ledger_account *p = &a->ledger.accounts[a->bound.ports[port]];
+	const struct rsk_ledger_account *r = &a->ledger.accounts[p->rnic];
+	const struct rsk_conf_rnic *conf = &a->conf->rnics[a->conf->ports[port].rnic];
+
+	return (struct rsk_pma_device_view){
+		.name = a->conf->ports[port].name,
+		.node = a->conf->nodes[conf->node].name,
+		.state = p->state,
+		.spare = conf->spare,
+		.in_use_as_spare = conf->spare && p->sessions,
+		.sessions = p->sessions,
+		.sessions_max = shown(r->sessions_max),
+		.promised = p->promised,
+		.bps = p->bps,
+		.bps_max = shown(p->bps_max),
+		.others_bps = p->others_bps,
+		.memory_maps = p->memory_maps,
+		.memory_maps_max = shown(r->memory_maps_max),
+	};
+}
+
+size_t rsk_pma_devices(const struct rsk_pma *a, struct rsk_pma_device_view *out, size_t max)
+{
+	for (uint32_t i = 0; i < a->conf->n_ports && i < max; i++)
+		out[i] = view_of(a, i);
+	return a->conf->n_ports;
+}
+
+bool rsk_pma_validate(const struct rsk_pma *a)
+{
+	const struct rsk_conf *c = a->conf;
+
+	if (!rsk_conf_validate(c) || !rsk_ledger_validate(&a->ledger))
+		return false;
+	for (uint32_t i = 0; i < c->n_ports; i++) {
+		const struct rsk_ledger_account *p = &a->ledger.accounts[a->bound.ports[i]];
+
+		if (!p->current || strcmp(p->name, c->ports[i].name) != 0 ||
+		    strcmp(a->ledger.accounts[p->rnic].name, c->rnics[c->ports[i].rnic].name) != 0)
+			return false;
+	}
+	for (uint32_t i = 0; i < c->n_services; i++)
+		for (int side = 0; side < 2; side++)
+			if (strcmp(a->ledger.accounts[a->bound.services[side][i]].name,
+				   c->services[i].name) != 0)
+				return false;
+	return true;
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* rnic.c - see rnic.h. */
+#include "rnic.h"
+
+#include <string.h>
+
+#include "rules.h"
+
+enum out {
+	IN,
+	NO_ADDRESS,
+	NO_WAY,
+	OTHER_GROUP,
+	OTHER_CLASS,
+	DOWN,
+	DRAINED,
+	ANOTHERS_ADDRESS,
+	SPARE,
+};
+
+static const char *const out_words[] = {
+	[NO_ADDRESS] = "it has no address of this family",
+	[NO_WAY] = "it does not reach the peer",
+	[OTHER_GROUP] = "it is not in the rule's group",
+	[OTHER_CLASS] = "it is for sessions of the other class",
+	[DOWN] = "it is down",
+	[DRAINED] = "it is drained",
+	[ANOTHERS_ADDRESS] = "the address is another one's own",
+	[SPARE] = "it is a spare, and none has failed that it could stand in for",
+};
+
+static const char *const lack_words[] = {
+	[RSK_LEDGER_SESSIONS] = "no session left",
+	[RSK_LEDGER_CONNECTIONS] = "too few connections left",
+	[RSK_LEDGER_MEMORY_MAPS] = "too few memory maps left",
+	[RSK_LEDGER_BANDWIDTH] = "too little bandwidth left",
+};
+
+static const struct rsk_ledger_account *account(const struct rsk_decision *d, uint32_t port)
+{
+	return &d->ledger->accounts[d->port_account[port]];
+}
+
+static const struct rsk_conf_rnic *rnic_of(const struct rsk_decision *d, uint32_t port)
+{
+	return &d->conf->rnics[d->conf->ports[port].rnic];
+}
+
+void rsk_rnic_candidates(const struct rsk_decision *d, struct rsk_rnic_set *out)
+{
+	const struct rsk_conf *c = d->conf;
+	const struct rsk_conf_node *node = &c->nodes[c->own_node];
+	bool outbound = d->q->side == RSK_PMA_CP;
+	uint32_t number;
+
+	*out = (struct rsk_rnic_set){ .own = RSK_CONF_NONE };
+	switch (rsk_conf_owner_of(c, d->q->ipv, d->local, &number)) {
+	case RSK_CONF_AGGREGATES:
+		out->ports = c->aggregates[number].ports;
+		out->n = c->aggregates[number].n_ports;
+		out->in_order = c->aggregates[number].in_order;
+		return;
+	case RSK_CONF_PORTS_OWN:
+		node = &c->nodes[rnic_of(d, number)->node];
+		out->own = number;
+		out->fixed = !outbound && !d->service->balance;
+		break;
+	default:
+		if (!outbound)
+			return; /* nobody's here, or one that no RNIC serves */
+	}
+	out->ports = node->ports;
+	out->n = node->n_ports;
+}
+
+const uint8_t *rsk_rnic_ip(const struct rsk_decision *d, uint32_t port)
+{
+	const struct rsk_conf_port *p = &d->conf->ports[port];
+	const uint8_t *first = NULL;
+
+	for (size_t i = 0; i < p->n_ips; i++) {
+		if (p->ips[i].ipv != d->q->ipv)
+			continue;
+		if (memcmp(p->ips[i].ip, d->local, 16) == 0)
+			return p->ips[i].ip;
+		if (!first)
+			first = p->ips[i].ip;
+	}
+	return first;
+}
+
+static double part(uint64_t booked, uint64_t most, double before)
+{
+	double v = most && most != UINT64_MAX ? (double)booked / (double)most : 0;
+
+	return v > before ? v : before;
+}
+
+double rsk_rnic_load(const struct rsk_decision *d, uint32_t port)
+{
+	const struct rsk_ledger_account *p = account(d, port), *r = &d->ledger->accounts[p->rnic];
+	double v = part(r->sessions, r->sessions_max, 0);
+
+	v = part(r->connections, r->connections_max, v);
+	v = part(r->memory_maps, r->memory_maps_max, v);
+	return part(p->bps + (p->bps_max == UINT64_MAX ? 0 : p->others_bps), p->bps_max, v);
+}
+
+static bool reaches(const struct rsk_decision *d, uint32_t port)
+{
+	const struct rsk_conf_port *p = &d->conf->ports[port];
+
+	for (size_t i = 0; i < p->n_reach; i++)
+		if (rsk_conf_within(&p->reach[i], d->q->ipv, d->peer))
+			return true;
+	return !p->n_reach;
+}
+
+static enum rsk_conf_qos class_of(unsigned int priority)
+{
+	return priority >= RSK_CONF_PRIORITY_HIGH ? RSK_CONF_QOS_HIGH : RSK_CONF_QOS_BEST_EFFORT;
+}
+
+/* What it is, apart from its state and from being a spare. */
+static enum out fitting(const struct rsk_decision *d, const struct rsk_conf_rule *rule,
+			unsigned int priority, uint32_t port)
+{
+	const struct rsk_conf_rnic *r = rnic_of(d, port);
+
+	if (!rsk_rnic_ip(d, port))
+		return NO_ADDRESS;
+	if (!reaches(d, port))
+		return NO_WAY;
+	if (rule->group != RSK_CONF_NONE && rule->group != r->group)
+		return OTHER_GROUP;
+	if (r->qos != RSK_CONF_QOS_ANY && r->qos != class_of(priority))
+		return OTHER_CLASS;
+	return IN;
+}
+
+static enum out state_of(const struct rsk_decision *d, uint32_t port)
+{
+	switch (account(d, port)->state) {
+	case RSK_PMA_UP:
+		return IN;
+	case RSK_PMA_DRAINING:
+		return DRAINED;
+	default:
+		return DOWN;
+	}
+}
+
+/* Active ones that would do but have failed or are drained: so many spares stand in. */
+static size_t failed(const struct rsk_decision *d, const struct rsk_rnic_set *set,
+		     const struct rsk_conf_rule *rule, unsigned int priority)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < set->n; i++)
+		n += !rnic_of(d, set->ports[i])->spare && state_of(d, set->ports[i]) != IN &&
+		     fitting(d, rule, priority, set->ports[i]) == IN;
+	return n;
+}
+
+/* How many spares that are up stand before this one. */
+static size_t rank(const struct rsk_decision *d, const struct rsk_rnic_set *set,
+		   const struct rsk_conf_rule *rule, unsigned int priority, size_t at)
+{
+	uint32_t order = rnic_of(d, set->ports[at])->order;
+	size_t n = 0;
+
+	for (size_t i = 0; i < set->n; i++) {
+		const struct rsk_conf_rnic *r = rnic_of(d, set->ports[i]);
+
+		if (r->spare && (r->order < order || (r->order == order && i < at)))
+			n += state_of(d, set->ports[i]) == IN &&
+			     fitting(d, rule, priority, set->ports[i]) == IN;
+	}
+	return n;
+}
+
+/* Less is better, from the top. */
+struct merit {
+	uint32_t distance, spare, shared, order;
+	double load;
+	uint32_t other_address;
+	uint64_t sessions;
+};
+
+static uint32_t distance(const struct rsk_decision *d, uint32_t near, uint32_t port)
+{
+	if (near == RSK_CONF_NONE || near == port)
+		return 0;
+	if (d->conf->ports[near].rnic == d->conf->ports[port].rnic)
+		return 1;
+	return rnic_of(d, near)->node == rnic_of(d, port)->node ? 2 : 3;
+}
+
+static struct merit merit_of(const struct rsk_decision *d, const struct rsk_rnic_set *set,
+			     size_t at, uint32_t near)
+{
+	uint32_t port = set->ports[at];
+	const struct rsk_conf_rnic *r = rnic_of(d, port);
+
+	return (struct merit){
+		.distance = distance(d, near, port),
+		.spare = r->spare,
+		.shared = r->qos == RSK_CONF_QOS_ANY,
+		.order = set->in_order ? (uint32_t)at : r->order,
+		.load = rsk_rnic_load(d, port),
+		.other_address = port != set->own,
+		.sessions = account(d, port)->sessions,
+	};
+}
+
+static bool better(const struct merit *a, const struct merit *b)
+{
+	if (a->distance != b->distance)
+		return a->distance < b->distance;
+	if (a->spare != b->spare)
+		return a->spare < b->spare;
+	if (a->shared != b->shared)
+		return a->shared < b->shared;
+	if (a->order != b->order)
+		return a->order < b->order;
+	if (a->load < b->load || b->load < a->load)
+		return a->load < b->load;
+	if (a->other_address != b->other_address)
+		return a->other_address < b->other_address;
+	return a->sessions < b->sessions;
+}
+
+bool rsk_rnic_overload(const struct rsk_decision *d, const struct rsk_conf_rule *rule,
+		       uint32_t port)
+{
+	struct rsk_decision idle = *d;
+
+	idle.load = 0;
+	return d->load > 0 && rsk_rules_ask(&idle, rule->function, port) != RSK_RULES_FALSE;
+}
+
+/* Does the rule hold for this one, and is there room? */
+static enum rsk_pma_verdict usable(const struct rsk_decision *d, const struct rsk_conf_rule *rule,
+				   bool depends, uint32_t port)
+{
+	const char *name = d->conf->ports[port].name;
+	enum rsk_ledger_lack lack;
+	char why[200];
+
+	if (depends && rsk_rules_ask(d, rule->function, port) != RSK_RULES_TRUE) {
+		if (d->say) {
+			rsk_rules_why_not(d, rule->function, port, why, sizeof(why));
+			RSK_SAY(d, "  device %s: left out: %s", name, why);
+		}
+		return rsk_rnic_overload(d, rule, port) ? RSK_PMA_OVERLOAD : RSK_PMA_NO_RULE;
+	}
+	lack = rsk_ledger_lacks(d->ledger, d->port_account[port], d->need);
+	if (lack != RSK_LEDGER_FITS) {
+		RSK_SAY(d, "  device %s: left out: %s", name, lack_words[lack]);
+		return RSK_PMA_EXHAUSTED;
+	}
+	RSK_SAY(d, "  device %s: has room, load %.3g", name, rsk_rnic_load(d, port));
+	return RSK_PMA_MAP;
+}
+
+/* The further a device came, the more it says. */
+static enum rsk_pma_verdict further(enum rsk_pma_verdict a, enum rsk_pma_verdict b)
+{
+	static const uint8_t far[] = { [RSK_PMA_NO_DEVICE] = 0,
+				       [RSK_PMA_NO_RULE] = 1,
+				       [RSK_PMA_OVERLOAD] = 2,
+				       [RSK_PMA_EXHAUSTED] = 3,
+				       [RSK_PMA_MAP] = 4 };
+
+	return far[b] > far[a] ? b : a;
+}
+
+enum rsk_pma_verdict rsk_rnic_select(const struct rsk_decision *d, const struct rsk_rnic_set *set,
+				     const struct rsk_conf_rule *rule, bool depends,
+				     unsigned int priority, uint32_t near, uint32_t *port)
+{
+	size_t stand_in = d->service->high_availability ? failed(d, set, rule, priority) : 0;
+	bool only_own = set->fixed && !rnic_of(d, set->own)->spare && state_of(d, set->own) == IN &&
+			fitting(d, rule, priority, set->own) == IN;
+	enum rsk_pma_verdict best = RSK_PMA_NO_DEVICE, one;
+	struct merit merit, least = { 0 };
+
+	/* Whoever stands in for an address is as near to it as can be. */
+	if (near == RSK_CONF_NONE && set->fixed)
+		near = set->own;
+	for (size_t i = 0; i < set->n; i++) {
+		uint32_t p = set->ports[i];
+		enum out out = fitting(d, rule, priority, p);
+
+		if (out == IN)
+			out = state_of(d, p);
+		if (out == IN && only_own && p != set->own)
+			out = ANOTHERS_ADDRESS;
+		if (out == IN && rnic_of(d, p)->spare &&
+		    (!stand_in || rank(d, set, rule, priority, i) >= stand_in))
+			out = SPARE;
+		if (out != IN) {
+			RSK_SAY(d, "  device %s: left out: %s", d->conf->ports[p].name,
+				out_words[out]);
+			continue;
+		}
+		one = usable(d, rule, depends, p);
+		if (one == RSK_PMA_MAP) {
+			merit = merit_of(d, set, i, near);
+			if (best != RSK_PMA_MAP || better(&merit, &least)) {
+				least = merit;
+				*port = p;
+			}
+		}
+		best = further(best, one);
+	}
+	if (!set->n)
+		RSK_SAY(d, "  no RNIC has or serves the address on this side");
+	return best;
+}

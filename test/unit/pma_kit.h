@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pma_kit.h - a policy agent of a text, and questions to it. */
+#ifndef PMA_KIT_H
+#define PMA_KIT_H
+
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conf.h"
+#include "pma.h"
+
+static inline struct rsk_conf *pma_conf(const char *text)
+{
+	struct rsk_conf *c = NULL;
+	char error[512];
+	int rc = rsk_conf_parse(text, strlen(text), &c, error, sizeof(error));
+
+	cr_assert_eq(rc, 0, "%s", error);
+	return c;
+}
+
+static inline struct rsk_pma *pma_of(const char *text)
+{
+	struct rsk_pma *a = rsk_pma_new(pma_conf(text));
+
+	cr_assert_not_null(a);
+	cr_assert(rsk_pma_validate(a));
+	return a;
+}
+
+static inline struct rsk_pma_question pma_question(enum rsk_pma_side side, const char *cp,
+						   const char *ap, uint16_t port)
+{
+	struct rsk_pma_question q = {
+		.side = side, .ipv = 4, .ap_port = port, .uid = RSK_PMA_NOBODY
+	};
+
+	cr_assert_eq(inet_pton(AF_INET, cp, q.cp_ip), 1);
+	cr_assert_eq(inet_pton(AF_INET, ap, q.ap_ip), 1);
+	return q;
+}
+
+static inline struct rsk_pma_answer pma_ask(struct rsk_pma *a, const struct rsk_pma_question *q)
+{
+	struct rsk_pma_answer out;
+
+	rsk_pma_decide(a, q, &out);
+	cr_assert_eq(out.verdict == RSK_PMA_MAP, out.reservation != 0);
+	return out;
+}
+
+/* The AP's side, as a PMSP asks. */
+static inline struct rsk_pma_answer pma_ask_ap(struct rsk_pma *a, const char *cp, const char *ap,
+					       uint16_t port)
+{
+	struct rsk_pma_question q = pma_question(RSK_PMA_AP, cp, ap, port);
+
+	return pma_ask(a, &q);
+}
+
+static inline struct rsk_pma_answer pma_ask_cp(struct rsk_pma *a, const char *cp, const char *ap,
+					       uint16_t port)
+{
+	struct rsk_pma_question q = pma_question(RSK_PMA_CP, cp, ap, port);
+
+	return pma_ask(a, &q);
+}
+
+static inline const char *pma_ip(const struct rsk_pma_answer *out)
+{
+	static char text[INET_ADDRSTRLEN];
+
+	return inet_ntop(AF_INET, out->ip, text, sizeof(text));
+}
+
+#define pma_is_on(out, name)                                                                       \
+	do {                                                                                       \
+		const struct rsk_pma_answer is_on_ = (out);                                        \
+                                                                                                   \
+		cr_assert_eq(is_on_.verdict, RSK_PMA_MAP, "verdict %d", is_on_.verdict);           \
+		cr_assert_str_eq(is_on_.device, name);                                             \
+	} while (0)
+
+#endif
