@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export LIBRSOCK := $(CURDIR)/build/lib/librsock.so
 export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 
-.PHONY: build deps demo test test-configs bench bench-quick check format model fuzz fuzz-long chaos-long guard sanitize clean
+.PHONY: build deps demo test test-configs bench bench-quick check format model fuzz fuzz-long chaos-long guard sanitize deb test-deb clean
 
 deps:
 	@scripts/install-deps.sh
@@ -52,6 +52,13 @@ guard: build ## instructions per call against their bounds; scripts/guard.sh --u
 sanitize: deps ## units and threaded tests under ASan+UBSan, then TSan
 	@scripts/sanitize.sh address
 	@scripts/sanitize.sh thread
+
+deb: deps ## Debian packages, into build/deb/
+	@scripts/install-deps.sh scripts/packages-deb.txt
+	@scripts/deb.sh
+
+test-deb: deb ## lintian, then installed, run and purged in a root of their own; as root, some minutes
+	@python3 -B test/deb/test_deb.py
 
 clean:
 	rm -rf build

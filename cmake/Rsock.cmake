@@ -98,7 +98,6 @@ function(rsk_library)
 		return()
 	endif()
 	rsk_link_library(librsock rsock "") # "rsock" is the tool
-	install(TARGETS librsock LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
 # All modules' objects, but those whose path matches @without (a regular expression; "": none).

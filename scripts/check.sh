@@ -41,6 +41,7 @@ run_step "symbols of the library" scripts/check-symbols.py build
 run_step "shell scripts" check_shell
 run_step "python scripts" check_python
 run_step "paths, lengths, names" scripts/check-tree.py
+run_step "knobs are documented" scripts/check-knobs.py
 if [ -x scripts/gen-docs.sh ]; then
 	run_step "generated documentation is current" scripts/gen-docs.sh --check
 fi

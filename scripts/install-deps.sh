@@ -1,11 +1,13 @@
 #!/bin/bash
-# Installs what is missing of scripts/packages.txt, and does nothing when all is there.
+# install-deps.sh [LIST...]: installs what is missing of the lists (scripts/packages.txt), and does nothing when all is
+# there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export DEBIAN_FRONTEND=noninteractive
 apt_options=(-o DPkg::Lock::Timeout=300 -o APT::Get::Assume-Yes=true -q)
 
-mapfile -t wanted < <(sed -E 's/#.*//; s/[[:space:]]+//g; /^$/d' scripts/packages.txt)
+[ "$#" -gt 0 ] || set -- scripts/packages.txt
+mapfile -t wanted < <(sed -E 's/#.*//; s/[[:space:]]+//g; /^$/d' "$@")
 installed=$(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' 2>/dev/null | sed -n 's/^ii *//p' | sort -u)
 mapfile -t missing < <(comm -23 <(printf '%s\n' "${wanted[@]}" | sort -u) <(printf '%s\n' "$installed"))
 [ "${#missing[@]}" -gt 0 ] || exit 0

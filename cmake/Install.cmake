@@ -1,0 +1,44 @@
+# What `cmake --install` puts where. A component is a Debian package (debian/rules): library, tool, bench, daemon.
+function(rsk_install target component)
+	if(TARGET ${target})
+		install(TARGETS ${target}
+			LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${component}
+			RUNTIME DESTINATION ${ARGN} COMPONENT ${component})
+	endif()
+endfunction()
+
+rsk_install(librsock library ${CMAKE_INSTALL_BINDIR})
+rsk_install(rsock_tool tool ${CMAKE_INSTALL_BINDIR})
+rsk_install(rsperf bench ${CMAKE_INSTALL_BINDIR})
+rsk_install(rsockd daemon ${CMAKE_INSTALL_SBINDIR})
+
+# By the page's name.
+set(component_of_librsock library)
+set(component_of_rsock tool)
+set(component_of_rsperf bench)
+set(component_of_rsockd daemon)
+file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.[1-8])
+foreach(page ${pages})
+	get_filename_component(name ${page} NAME)
+	string(REGEX REPLACE "\\..*" "" owner ${name})
+	string(REGEX REPLACE ".*\\." "" section ${name})
+	if(NOT component_of_${owner})
+		message(FATAL_ERROR "docs/man/${name}: of which component?")
+	endif()
+	install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT ${component_of_${owner}})
+endforeach()
+
+file(GLOB completions CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/completion/*.bash)
+foreach(completion ${completions})
+	get_filename_component(name ${completion} NAME_WE)
+	install(FILES ${completion} RENAME ${name} COMPONENT tool
+		DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+endforeach()
+
+install(FILES ${PROJECT_SOURCE_DIR}/tools/wireshark/rsock_pm.lua COMPONENT tool
+	DESTINATION ${CMAKE_INSTALL_DATADIR}/rsock)
+
+if(TARGET rsockd)
+	install(FILES ${PROJECT_SOURCE_DIR}/packaging/rsockd.conf COMPONENT daemon
+		DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/rsock)
+endif()
