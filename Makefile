@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export LIBRSOCK := $(CURDIR)/build/lib/librsock.so
 export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 
-.PHONY: build deps demo test test-configs bench bench-quick check format model fuzz fuzz-long chaos-long guard sanitize deb test-deb clean
+.PHONY: build deps demo test test-configs bench bench-quick bench-mapper check format model fuzz fuzz-long chaos-long guard sanitize deb test-deb clean
 
 deps:
 	@scripts/install-deps.sh
@@ -27,6 +27,9 @@ bench: build ## the measurements of the README
 
 bench-quick: build
 	@bench/run.sh --quick
+
+bench-mapper: build ## the port mapper's service: transactions, memory, a fabric of 10,000 hosts
+	@python3 -B bench/mapper.py
 
 check: deps ## format, clang-tidy, both compilers, includes, symbols
 	@scripts/check.sh

@@ -27,7 +27,7 @@ set(RSK_TEST_ENV "LIBRSOCK=${RSK_LIBRARY}" "RSOCK_TOOL=${RSK_TOOL}")
 set(RSK_MAY_SEE_fabric "")
 set(RSK_MAY_SEE_mapper "")
 set(RSK_MAY_SEE_service mapper)
-set(RSK_MAY_SEE_tools mapper)
+set(RSK_MAY_SEE_tools service mapper)
 set(RSK_MAY_SEE_stream fabric mapper)
 set(RSK_MAY_SEE_preload stream fabric mapper)
 # What a program that has a module's objects is linked with.

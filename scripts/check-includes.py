@@ -15,7 +15,7 @@ MAY_SEE = {
     "stream": {"fabric", "mapper"},
     "preload": {"stream", "fabric", "mapper"},
     # Programs are plain: they know what is shared, and the folders whose work they show or test.
-    "tools": {"mapper"},
+    "tools": {"mapper", "mapper/service"},
     "bench": {"stream", "fabric"},  # slots.c measures the ring by itself
     "bench/rsperf": set(),
     "bench/mapper": {"mapper", "mapper/service"},

@@ -53,6 +53,9 @@ extern const struct command cmd_why;
 extern const struct command cmd_check;
 extern const struct command cmd_bench;
 extern const struct command cmd_reasons;
+extern const struct command cmd_map;
+extern const struct command cmd_policy;
+extern const struct command cmd_drain;
 
 /* "rsock: <message>", then how the command is called; returns EXIT_USAGE. */
 __attribute__((format(printf, 2, 3))) int usage_error(const struct command *cmd, const char *fmt,

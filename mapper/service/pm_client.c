@@ -38,8 +38,8 @@ struct rsk_pm_transaction {
 
 static struct rsk_pm_transaction *of_timer(struct rsk_deadline *d)
 {
-	return (struct rsk_pm_transaction *)((char *)d -
-					     offsetof(struct rsk_pm_transaction, timer));
+	return (struct rsk_pm_transaction *)(void *)((char *)d -
+						     offsetof(struct rsk_pm_transaction, timer));
 }
 
 void rsk_pm_client_init(struct rsk_pm_client *c, const struct rsk_pm_client_config *config,

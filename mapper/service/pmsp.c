@@ -7,7 +7,7 @@
 
 static struct rsk_pm_entry *of_timer(struct rsk_deadline *d)
 {
-	return (struct rsk_pm_entry *)((char *)d - offsetof(struct rsk_pm_entry, timer));
+	return (struct rsk_pm_entry *)(void *)((char *)d - offsetof(struct rsk_pm_entry, timer));
 }
 
 int rsk_pmsp_init(struct rsk_pmsp *p, const struct rsk_pmsp_config *config,

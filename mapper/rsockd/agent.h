@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * agent.h - between the protocol's machines and the policy agent: a PMReq becomes a question (F2), its answer a grant,
+ * with a listen port made for it if the service has none of its own; and for our own side (F1) a question comes before
+ * any PMReq. One thread.
+ */
+#ifndef RSK_AGENT_H
+#define RSK_AGENT_H
+
+#include "pm_client.h"
+#include "pma.h"
+#include "pmsp.h"
+#include "ports.h"
+#include "udp.h"
+
+struct rsk_agent_counters {
+	uint64_t verdicts[RSK_PMA_ELSEWHERE + 1];
+	uint64_t no_port; /* policy agreed, but no listen port could be had */
+	uint64_t sessions_begun, sessions_ended;
+};
+
+/* Borrows all that it points to. */
+struct rsk_agent {
+	struct rsk_pma *pma;
+	struct rsk_ports *ports;
+	struct rsk_udp *udp; /* of the PMSP */
+	struct rsk_agent_counters count;
+};
+
+/* With a struct rsk_agent as their ctx. */
+extern const struct rsk_pmsp_ops rsk_agent_pmsp_ops;
+
+/*
+ * F1: may our side ask for this mapping at all? True: *link_ip is where the link will come from, and *reservation is to
+ * be given back, or confirmed, by rsk_pma_release() and rsk_pma_confirm().
+ */
+bool rsk_agent_may_ask(struct rsk_agent *a, const struct rsk_pm_msg *req, uint32_t uid,
+		       uint64_t now_ns, struct rsk_pma_answer *out);
+
+#endif

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* api.c - see api.h. */
+#include "api.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/keyvalq_struct.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "verdict.h"
+
+#define BODY_MOST 65536
+#define IDLE_S 60
+#define DEVICES_MOST 256
+
+/* ---- who asks, and what goes back ---- */
+
+static bool peer_of(struct evhttp_request *req, struct ucred *who)
+{
+	struct evhttp_connection *conn = evhttp_request_get_connection(req);
+	struct bufferevent *bev = conn ? evhttp_connection_get_bufferevent(conn) : NULL;
+	socklen_t len = sizeof(*who);
+
+	return bev && getsockopt(bufferevent_getfd(bev), SOL_SOCKET, SO_PEERCRED, who, &len) == 0;
+}
+
+static bool may_change(struct evhttp_request *req)
+{
+	struct ucred who;
+
+	return peer_of(req, &who) && (who.uid == 0 || who.uid == geteuid());
+}
+
+/* Takes the reference of @body. */
+static void reply(struct evhttp_request *req, int status, json_t *body)
+{
+	struct evbuffer *out = evbuffer_new();
+	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+
+	json_decref(body);
+	if (!out || !text) {
+		evhttp_send_error(req, HTTP_INTERNAL, NULL);
+	} else {
+		evhttp_add_header(evhttp_request_get_output_headers(req), "Content-Type",
+				  "application/json");
+		evbuffer_add_printf(out, "%s\n", text);
+		evhttp_send_reply(req, status, NULL, out);
+	}
+	free(text);
+	if (out)
+		evbuffer_free(out);
+}
+
+static void refuse(struct evhttp_request *req, int status, const char *why)
+{
+	reply(req, status, json_pack("{s:s}", "error", why));
+}
+
+static json_t *body_of(struct evhttp_request *req)
+{
+	struct evbuffer *in = evhttp_request_get_input_buffer(req);
+	size_t n = evbuffer_get_length(in);
+	json_error_t error;
+
+	return json_loadb((const char *)evbuffer_pullup(in, -1), n, JSON_REJECT_DUPLICATES, &error);
+}
+
+/* ---- addresses ---- */
+
+static bool ip_of(const char *text, uint8_t ip[static 16], uint8_t *ipv)
+{
+	memset(ip, 0, 16);
+	if (inet_pton(AF_INET, text, ip) == 1)
+		*ipv = RSK_PM_IPV4;
+	else if (inet_pton(AF_INET6, text, ip) == 1)
+		*ipv = RSK_PM_IPV6;
+	else
+		return false;
+	return true;
+}
+
+static json_t *ip_json(const uint8_t ip[static 16], uint8_t ipv)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	return json_string(
+		inet_ntop(ipv == RSK_PM_IPV6 ? AF_INET6 : AF_INET, ip, text, sizeof(text)));
+}
+
+/* Our address towards that one, as the routing table has it. */
+static bool source_for(const uint8_t ip[static 16], uint8_t ipv, uint8_t out[static 16])
+{
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(9) };
+	struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons(9) };
+	socklen_t len = ipv == RSK_PM_IPV6 ? sizeof(six) : sizeof(four);
+	struct sockaddr *sa = ipv == RSK_PM_IPV6 ? (void *)&six : (void *)&four;
+	int fd = socket(sa->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool ok;
+
+	memcpy(&six.sin6_addr, ip, 16);
+	memcpy(&four.sin_addr, ip, 4);
+	ok = fd >= 0 && connect(fd, sa, len) == 0 && getsockname(fd, sa, &len) == 0;
+	if (fd >= 0)
+		close(fd);
+	memset(out, 0, 16);
+	if (ok && ipv == RSK_PM_IPV6)
+		memcpy(out, &six.sin6_addr, 16);
+	else if (ok)
+		memcpy(out, &four.sin_addr, 4);
+	return ok;
+}
+
+/* "ip", "port", and if given "from" and "cp_port", of a question. NULL, or what is wrong with it. */
+static const char *question_of(json_t *body, struct rsk_pm_msg *req)
+{
+	const char *ip = NULL, *from = NULL;
+	int port = 0, cp_port = 0;
+	uint8_t ipv;
+
+	*req = (struct rsk_pm_msg){ .op = RSK_PM_REQ };
+	if (json_unpack(body, "{s:s,s:i,s?s,s?i}", "ip", &ip, "port", &port, "from", &from,
+			"cp_port", &cp_port) < 0)
+		return "an object with \"ip\" and \"port\" is needed; \"from\" and \"cp_port\" may be";
+	if (!ip_of(ip, req->ap_ip, &req->ipv))
+		return "\"ip\" is no address";
+	if (port < 1 || port > UINT16_MAX || cp_port < 0 || cp_port > UINT16_MAX)
+		return "ports go from 1 to 65535";
+	req->ap_port = (uint16_t)port;
+	req->cp_port = (uint16_t)cp_port;
+	if (from && (!ip_of(from, req->cp_ip, &ipv) || ipv != req->ipv))
+		return "\"from\" is no address of the same family";
+	if (!from && !source_for(req->ap_ip, req->ipv, req->cp_ip))
+		return "there is no route to that address";
+	return NULL;
+}
+
+/* ---- the routes ---- */
+
+static void get_metrics(struct rsk_daemon *d, struct evhttp_request *req)
+{
+	struct evbuffer *out = evbuffer_new();
+
+	if (!out) {
+		evhttp_send_error(req, HTTP_INTERNAL, NULL);
+		return;
+	}
+	evhttp_add_header(evhttp_request_get_output_headers(req), "Content-Type",
+			  "application/openmetrics-text; version=1.0.0; charset=utf-8");
+	rsk_metrics_write(d, out);
+	evhttp_send_reply(req, HTTP_OK, NULL, out);
+	evbuffer_free(out);
+}
+
+static json_t *listening(const struct rsk_udp *u)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < u->n; i++)
+		json_array_append_new(list,
+				      json_pack("{s:o,s:i}", "ip",
+						ip_json(u->sockets[i].at.ip, u->sockets[i].ipv),
+						"port", u->sockets[i].at.port));
+	return list;
+}
+
+static void get_status(struct rsk_daemon *d, struct evhttp_request *req)
+{
+	json_t *pmsp = json_object(), *client = json_object(), *policy = json_object();
+
+#define PUT(name, text)                                                                            \
+	json_object_set_new(pmsp, #name, json_integer((json_int_t)d->pmsp.count.name));
+	RSK_PMSP_COUNTERS(PUT)
+#undef PUT
+#define PUT(name, text)                                                                            \
+	json_object_set_new(client, #name, json_integer((json_int_t)d->client.count.name));
+	RSK_PM_CLIENT_COUNTERS(PUT)
+#undef PUT
+	for (int v = 0; v <= RSK_PMA_ELSEWHERE; v++)
+		json_object_set_new(policy, rsk_verdict_name((enum rsk_pma_verdict)v),
+				    json_integer((json_int_t)d->agent.count.verdicts[v]));
+	reply(req, HTTP_OK,
+	      json_pack("{s:s,s:i,s:I,s:s?,s:o,s:I,s:I,s:o,s:o,s:o}", "version", RSOCK_VERSION,
+			"pid", (int)getpid(), "up_s",
+			(json_int_t)((rsk_udp_now_ns() - d->started_ns) / 1000000000u),
+			"configuration", d->conf_path, "listens", listening(&d->serve), "open",
+			(json_int_t)d->pmsp.table.n, "ports", (json_int_t)d->ports.n, "pmsp", pmsp,
+			"client", client, "policy", policy));
+}
+
+static const char *state_name(const struct rsk_pma_device_view *v)
+{
+	if (v->state == RSK_PMA_DOWN)
+		return "down";
+	if (v->state == RSK_PMA_DRAINING)
+		return "draining";
+	return v->spare && !v->in_use_as_spare ? "spare" : "up";
+}
+
+static void get_devices(struct rsk_daemon *d, struct evhttp_request *req)
+{
+	static struct rsk_pma_device_view view[DEVICES_MOST];
+	size_t n = rsk_pma_devices(d->pma, view, DEVICES_MOST);
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n && i < DEVICES_MOST; i++)
+		json_array_append_new(list,
+				      json_pack("{s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}",
+						"name", view[i].name, "node", view[i].node, "state",
+						state_name(&view[i]), "sessions",
+						(json_int_t)view[i].sessions, "promised",
+						(json_int_t)view[i].promised, "sessions_max",
+						(json_int_t)view[i].sessions_max, "bps",
+						(json_int_t)view[i].bps, "bps_max",
+						(json_int_t)view[i].bps_max, "others_bps",
+						(json_int_t)view[i].others_bps, "memory_maps",
+						(json_int_t)view[i].memory_maps, "memory_maps_max",
+						(json_int_t)view[i].memory_maps_max));
+	reply(req, HTTP_OK, json_pack("{s:o}", "devices", list));
+}
+
+static void say_line(void *ctx, const char *line)
+{
+	json_array_append_new(ctx, json_string(line));
+}
+
+static void post_explain(struct rsk_daemon *d, struct evhttp_request *req)
+{
+	json_t *body = body_of(req), *steps = json_array();
+	struct rsk_pma_question q = { .uid = RSK_PMA_NOBODY, .now_ns = rsk_udp_now_ns() };
+	struct rsk_pma_answer answer = { 0 };
+	const char *wrong, *side = "cp";
+	struct rsk_pm_msg m;
+	int user = -1;
+
+	wrong = question_of(body, &m);
+	if (!wrong && json_unpack(body, "{s?s,s?i}", "side", &side, "user", &user) < 0)
+		wrong = "\"side\" is a string, \"user\" a number";
+	if (!wrong && strcmp(side, "cp") != 0 && strcmp(side, "ap") != 0)
+		wrong = "\"side\" is \"cp\" or \"ap\"";
+	if (wrong) {
+		refuse(req, HTTP_BADREQUEST, wrong);
+	} else {
+		q.side = strcmp(side, "ap") == 0 ? RSK_PMA_AP : RSK_PMA_CP;
+		q.ipv = m.ipv;
+		q.cp_port = m.cp_port;
+		q.ap_port = m.ap_port;
+		q.uid = user < 0 ? RSK_PMA_NOBODY : (uint32_t)user;
+		memcpy(q.cp_ip, m.cp_ip, 16);
+		memcpy(q.ap_ip, m.ap_ip, 16);
+		rsk_pma_explain(d->pma, &q, &answer, say_line, steps);
+		reply(req, HTTP_OK,
+		      json_pack("{s:s,s:s?,s:s?,s:O}", "verdict", rsk_verdict_name(answer.verdict),
+				"rule", answer.rule, "device", answer.device, "steps", steps));
+	}
+	json_decref(steps);
+	json_decref(body);
+}
+
+static const char *outcome_name(const struct rsk_daemon_map *m)
+{
+	if (m->answer.verdict != RSK_PMA_MAP)
+		return "not-asked";
+	switch (m->outcome) {
+	case RSK_PM_MAPPED:
+		return "mapped";
+	case RSK_PM_REFUSED:
+		return "refused";
+	default:
+		return "no-answer";
+	}
+}
+
+static void map_done(struct rsk_daemon_map *m)
+{
+	struct evhttp_request *req = m->user;
+	json_t *rdma = json_null();
+
+	if (m->outcome == RSK_PM_MAPPED)
+		rdma = json_pack("{s:o,s:i}", "ip",
+				 ip_json(m->mapping.rdma.ip, m->mapping.rdma.ipv), "port",
+				 m->mapping.rdma.port);
+	if (m->answer.verdict == RSK_PMA_MAP)
+		rsk_pma_release(m->d->pma, m->answer.reservation); /* only asked, not used */
+	evhttp_connection_set_closecb(evhttp_request_get_connection(req), NULL, NULL);
+	reply(req, HTTP_OK,
+	      json_pack("{s:s,s:s,s:s?,s:s?,s:o,s:{s:o,s:i}}", "outcome", outcome_name(m),
+			"verdict", rsk_verdict_name(m->answer.verdict), "rule", m->answer.rule,
+			"device", m->answer.device, "rdma", rdma, "asked", "ip",
+			ip_json(m->asked.ip, m->asked.ipv), "port", m->asked.port));
+	free(m);
+}
+
+static void map_abandoned(struct evhttp_connection *conn, void *arg)
+{
+	struct rsk_daemon_map *m = arg;
+
+	rsk_daemon_map_cancel(m);
+	free(m);
+}
+
+static void post_map(struct rsk_daemon *d, struct evhttp_request *req)
+{
+	struct rsk_daemon_map *m = calloc(1, sizeof(*m));
+	json_t *body = body_of(req);
+	struct ucred who = { 0 };
+	const char *wrong;
+	int rc;
+
+	if (!m || !peer_of(req, &who)) {
+		evhttp_send_error(req, HTTP_INTERNAL, NULL);
+		free(m);
+		json_decref(body);
+		return;
+	}
+	*m = (struct rsk_daemon_map){ .d = d, .uid = who.uid, .done = map_done, .user = req };
+	wrong = question_of(body, &m->req);
+	json_decref(body);
+	if (wrong) {
+		free(m);
+		refuse(req, HTTP_BADREQUEST, wrong);
+		return;
+	}
+	evhttp_connection_set_closecb(evhttp_request_get_connection(req), map_abandoned, m);
+	rc = rsk_daemon_map_start(m);
+	if (rc < 0) {
+		evhttp_connection_set_closecb(evhttp_request_get_connection(req), NULL, NULL);
+		free(m);
+		refuse(req, HTTP_SERVUNAVAIL, strerror(-rc));
+	}
+}
+
+static void post_drain(struct rsk_daemon *d, struct evhttp_request *req)
+{
+	json_t *body = body_of(req);
+	const char *device = NULL;
+	int on = 1;
+
+	if (!may_change(req))
+		refuse(req, 403, "changes are for root and the daemon's own user");
+	else if (json_unpack(body, "{s:s,s?b}", "device", &device, "on", &on) < 0)
+		refuse(req, HTTP_BADREQUEST, "an object with \"device\" is needed; \"on\" may be");
+	else if (rsk_pma_device_set(d->pma, device, on ? RSK_PMA_DRAINING : RSK_PMA_UP) < 0)
+		refuse(req, HTTP_NOTFOUND, "there is no such device");
+	else
+		reply(req, HTTP_OK,
+		      json_pack("{s:s,s:s}", "device", device, "state", on ? "draining" : "up"));
+	json_decref(body);
+}
+
+static void post_reload(struct rsk_daemon *d, struct evhttp_request *req)
+{
+	char error[512];
+
+	if (!may_change(req))
+		refuse(req, 403, "changes are for root and the daemon's own user");
+	else if (rsk_daemon_reload(d, error, sizeof(error)) < 0)
+		refuse(req, 409, error);
+	else
+		reply(req, HTTP_OK, json_pack("{s:s?}", "configuration", d->conf_path));
+}
+
+static const struct route {
+	enum evhttp_cmd_type method;
+	const char *path;
+	void (*run)(struct rsk_daemon *d, struct evhttp_request *req);
+} routes[] = {
+	{ EVHTTP_REQ_GET, "/metrics", get_metrics }, /* the first: the only one on TCP */
+	{ EVHTTP_REQ_GET, "/v1/status", get_status },
+	{ EVHTTP_REQ_GET, "/v1/devices", get_devices },
+	{ EVHTTP_REQ_POST, "/v1/explain", post_explain },
+	{ EVHTTP_REQ_POST, "/v1/map", post_map },
+	{ EVHTTP_REQ_POST, "/v1/drain", post_drain },
+	{ EVHTTP_REQ_POST, "/v1/reload", post_reload },
+};
+
+static void dispatch(struct rsk_daemon *d, struct evhttp_request *req, size_t n_routes)
+{
+	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
+	const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
+	bool known = false;
+
+	for (size_t i = 0; path && i < n_routes; i++) {
+		if (strcmp(path, routes[i].path) != 0)
+			continue;
+		known = true;
+		if (evhttp_request_get_command(req) != routes[i].method)
+			continue;
+		routes[i].run(d, req);
+		rsk_daemon_arm(d);
+		return;
+	}
+	refuse(req, known ? HTTP_BADMETHOD : HTTP_NOTFOUND,
+	       known ? "another method" : "no such thing");
+}
+
+static void on_control(struct evhttp_request *req, void *arg)
+{
+	dispatch(arg, req, sizeof(routes) / sizeof(routes[0]));
+}
+
+static void on_metrics(struct evhttp_request *req, void *arg)
+{
+	dispatch(arg, req, 1);
+}
+
+/* ---- sockets ---- */
+
+static struct evhttp *server(struct rsk_daemon *d, void (*run)(struct evhttp_request *, void *))
+{
+	struct evhttp *h = evhttp_new(d->base);
+
+	if (!h)
+		return NULL;
+	evhttp_set_allowed_methods(h, EVHTTP_REQ_GET | EVHTTP_REQ_POST);
+	evhttp_set_max_body_size(h, BODY_MOST);
+	evhttp_set_max_headers_size(h, BODY_MOST);
+	evhttp_set_timeout(h, IDLE_S);
+	evhttp_set_gencb(h, run, d);
+	return h;
+}
+
+/* A daemon that was killed leaves its socket behind: is anybody there? */
+static bool somebody_listens(const struct sockaddr_un *sa)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool yes = fd >= 0 && connect(fd, (const struct sockaddr *)sa, sizeof(*sa)) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return yes;
+}
+
+int rsk_api_open_control(struct rsk_daemon *d, const char *path)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	struct stat st;
+	int fd, rc = 0;
+
+	if (strlen(path) >= sizeof(sa.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(sa.sun_path, path, strlen(path));
+	if (lstat(path, &st) == 0) {
+		if (!S_ISSOCK(st.st_mode) || somebody_listens(&sa))
+			return -EADDRINUSE;
+		unlink(path);
+	}
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || chmod(path, 0666) < 0 ||
+	    listen(fd, 128) < 0)
+		rc = -errno;
+	d->control = rc ? NULL : server(d, on_control);
+	if (!rc && (!d->control || evhttp_accept_socket(d->control, fd) < 0))
+		rc = -ENOMEM;
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	d->control_fd = fd;
+	return 0;
+}
+
+int rsk_api_open_metrics(struct rsk_daemon *d, const struct rsk_pm_addr *at)
+{
+	char ip[INET6_ADDRSTRLEN];
+
+	d->metrics = server(d, on_metrics);
+	if (!d->metrics)
+		return -ENOMEM;
+	inet_ntop(at->ipv == RSK_PM_IPV6 ? AF_INET6 : AF_INET, at->ip, ip, sizeof(ip));
+	errno = 0;
+	if (evhttp_bind_socket(d->metrics, ip, at->port) < 0)
+		return errno ? -errno : -EADDRNOTAVAIL;
+	return 0;
+}
+
+void rsk_api_close(struct rsk_daemon *d)
+{
+	if (d->control)
+		evhttp_free(d->control);
+	if (d->metrics)
+		evhttp_free(d->metrics);
+	d->control = d->metrics = NULL;
+}

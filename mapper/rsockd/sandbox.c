@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* sandbox.c - see sandbox.h. */
+#include "sandbox.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int become(const char *name)
+{
+	const struct passwd *pw;
+
+	errno = 0;
+	pw = getpwnam(name);
+	if (!pw)
+		return errno ? -errno : -ENOENT;
+	if (setgroups(0, NULL) < 0 || setresgid(pw->pw_gid, pw->pw_gid, pw->pw_gid) < 0 ||
+	    setresuid(pw->pw_uid, pw->pw_uid, pw->pw_uid) < 0)
+		return -errno;
+	return 0;
+}
+
+/* What no program of ours could ever get. Only who has CAP_SETPCAP may; who has not has nothing to lose. */
+static int empty_bounding_set(void)
+{
+	for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EPERM)
+			return -errno;
+	return 0;
+}
+
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
+
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return -errno;
+	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
+}
+
+int rsk_sandbox_drop(const char *user)
+{
+	int rc = empty_bounding_set();
+
+	if (rc == 0 && user && geteuid() == 0)
+		rc = become(user);
+	if (rc == 0)
+		rc = drop_capabilities();
+	if (rc == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		rc = -errno;
+	return rc;
+}
+
+/* What libevent's loop and HTTP server, malloc, getaddrinfo-free networking and a reload of the configuration need. */
+static const int allowed[] = {
+	SCMP_SYS(accept4),
+	SCMP_SYS(bind),
+	SCMP_SYS(brk),
+	SCMP_SYS(clock_gettime),
+	SCMP_SYS(clock_nanosleep),
+	SCMP_SYS(close),
+	SCMP_SYS(connect),
+	SCMP_SYS(epoll_ctl),
+	SCMP_SYS(epoll_pwait),
+	SCMP_SYS(epoll_pwait2),
+	SCMP_SYS(epoll_wait),
+	SCMP_SYS(exit),
+	SCMP_SYS(exit_group),
+	SCMP_SYS(fcntl),
+	SCMP_SYS(fstat),
+	SCMP_SYS(futex),
+	SCMP_SYS(getpeername),
+	SCMP_SYS(getpid),
+	SCMP_SYS(getrandom),
+	SCMP_SYS(getsockname),
+	SCMP_SYS(getsockopt),
+	SCMP_SYS(gettid),
+	SCMP_SYS(gettimeofday),
+	SCMP_SYS(ioctl),
+	SCMP_SYS(listen),
+	SCMP_SYS(lseek),
+	SCMP_SYS(madvise),
+	SCMP_SYS(mmap),
+	SCMP_SYS(mprotect),
+	SCMP_SYS(mremap),
+	SCMP_SYS(munmap),
+	SCMP_SYS(newfstatat),
+	SCMP_SYS(openat),
+	SCMP_SYS(prlimit64),
+	SCMP_SYS(read),
+	SCMP_SYS(readv),
+	SCMP_SYS(recvfrom),
+	SCMP_SYS(recvmmsg),
+	SCMP_SYS(recvmsg),
+	SCMP_SYS(restart_syscall),
+	SCMP_SYS(rt_sigaction),
+	SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(rt_sigreturn),
+	SCMP_SYS(sendfile),
+	SCMP_SYS(sendmmsg),
+	SCMP_SYS(sendmsg),
+	SCMP_SYS(sendto),
+	SCMP_SYS(setsockopt),
+	SCMP_SYS(shutdown),
+	SCMP_SYS(socket),
+	SCMP_SYS(sysinfo),
+	SCMP_SYS(tgkill),
+	SCMP_SYS(timerfd_settime),
+	SCMP_SYS(unlink),
+	SCMP_SYS(write),
+	SCMP_SYS(writev),
+};
+
+int rsk_sandbox_filter(void)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int rc = 0;
+
+	if (!ctx)
+		return -ENOMEM;
+	for (size_t i = 0; rc == 0 && i < sizeof(allowed) / sizeof(allowed[0]); i++)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, allowed[i], 0);
+	if (rc == 0)
+		rc = seccomp_load(ctx);
+	seccomp_release(ctx);
+	return rc;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * udp.h - the protocol's sockets: datagrams come and go in batches (recvmmsg, sendmmsg), and an answer
+ * leaves from the address that was asked, also where a socket hears several. Nothing here blocks: what
+ * the kernel does not take is lost, as on the way, and counted. One thread.
+ */
+#ifndef RSK_UDP_H
+#define RSK_UDP_H
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pm_addr.h"
+
+#define RSK_UDP_SOCKETS 16
+#define RSK_UDP_BATCH 64
+#define RSK_UDP_BYTES 128 /* longest datagram looked at; the protocol's have 64 */
+
+struct rsk_udp_batch;
+
+struct rsk_udp_socket {
+	struct rsk_udp *udp;
+	struct event *readable;
+	int fd;
+	uint8_t ipv;
+	struct rsk_pm_addr at; /* as bound; its port is never 0 */
+};
+
+typedef void rsk_udp_take(void *ctx, const struct rsk_pm_addr *from, const void *datagram,
+			  size_t bytes, uint64_t now_ns);
+
+struct rsk_udp_counters {
+	uint64_t received, sent, lost;
+};
+
+/* Owns sockets, events and batches. */
+struct rsk_udp {
+	struct event_base *base;
+	rsk_udp_take *take;
+	void (*after)(void *ctx); /* each batch */
+	void *ctx;
+	struct rsk_udp_socket sockets[RSK_UDP_SOCKETS];
+	size_t n;
+	struct rsk_udp_batch *in, *out;
+	const struct rsk_udp_socket
+		*hearing; /* whose datagram is being taken in, and at which address it came */
+	uint8_t asked_at[16];
+	struct rsk_udp_counters count;
+};
+
+/* @take for each datagram, @after for each batch of them, both with @ctx. 0 or -ENOMEM. */
+int rsk_udp_init(struct rsk_udp *u, struct event_base *base, rsk_udp_take *take,
+		 void (*after)(void *ctx), void *ctx);
+void rsk_udp_fini(struct rsk_udp *u);
+
+/* One more socket, bound there (port 0: any; an all zero address: all). 0 or -errno. */
+int rsk_udp_open(struct rsk_udp *u, const struct rsk_pm_addr *at);
+
+/* Puts it into the batch: of the socket whose datagram is being taken in, else of the first of that family. */
+void rsk_udp_send(struct rsk_udp *u, const struct rsk_pm_addr *to, const void *datagram,
+		  size_t bytes);
+
+/* What is in the batch goes out. After take() this is done anyway. */
+void rsk_udp_flush(struct rsk_udp *u);
+
+/* Monotonic. */
+uint64_t rsk_udp_now_ns(void);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* verdict.h - the policy agent's verdicts by their names, as the API and the metrics show them. */
+#ifndef RSK_VERDICT_H
+#define RSK_VERDICT_H
+
+#include "pma.h"
+
+static inline const char *rsk_verdict_name(enum rsk_pma_verdict v)
+{
+	static const char *const names[] = {
+		[RSK_PMA_MAP] = "map",
+		[RSK_PMA_NO_RULE] = "no-rule",
+		[RSK_PMA_NO_DEVICE] = "no-device",
+		[RSK_PMA_EXHAUSTED] = "exhausted",
+		[RSK_PMA_LIMIT] = "limit",
+		[RSK_PMA_OVERLOAD] = "overload",
+		[RSK_PMA_ELSEWHERE] = "elsewhere",
+	};
+
+	return v <= RSK_PMA_ELSEWHERE ? names[v] : "unknown";
+}
+
+#endif

@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+"""What the policy agent decides between hosts: limits, devices that come and go, addresses over several, a central PMSP."""
+import signal
+import sys
+
+import pm
+from netlab import Lab
+from harness import case, main
+from net_rsockd import EVERYTHING, FIXED, SERVICE, asking, released, serving
+
+
+def ap_with(lab, number, rnics, **more):
+    """A host with these RNICs, each an address of its own, by name."""
+    host = lab.hosts[number]
+    for address in rnics.values():
+        host.add_address(address)
+    return host.start(**{**serving(host), "rnics": [
+        {"name": name, "addresses": [address], "sessions": 10} for name, address in rnics.items()], **more})
+
+
+@case(timeout=60)
+def never_more_than_there_is(t):
+    a, b = Lab(t, 2).hosts
+    b.start(**serving(b, rnics=[{"name": "rnic0", "addresses": [b.ip], "sessions": 5}]))
+    client = pm.Client(a, b.ip)
+    answers = []
+    for number in range(1, 21):
+        client.send(pm.REQ, b.ip, SERVICE, number, client.handle())
+    for _ in range(20):
+        answers.append(client.hear())
+    accepts = [answer for answer in answers if answer["op"] == pm.ACCEPT]
+    t.equal(len({answer["cp_port"] for answer in accepts}), 5, "connections that were promised the last of it")
+    t.equal(b.device("rnic0")["promised"], 5, "the ledger")
+    released(t, b)
+    late = client.handle()
+    client.send(pm.REQ, b.ip, SERVICE, 99, late)
+    t.until(lambda: (client.hear() or {}).get("handle") == late, 20, "an answer behind the repeated ones")
+    t.equal(b.device("rnic0")["promised"], 1, "and then there is room again")
+
+
+@case(timeout=60)
+def a_device_is_drained(t):
+    lab = Lab(t, 2)
+    a = lab.hosts[0].start(**asking(lab.hosts[0]))
+    b = ap_with(lab, 1, {"r0": "10.77.1.1", "r1": "10.77.1.2"},
+                aggregates=[{"address": lab.hosts[1].ip, "over": ["r0", "r1"], "choose": "order"}])
+    t.equal(a.map(b, SERVICE, cp_port=1)["rdma"]["ip"], "10.77.1.1", "the first")
+    t.equal(b.post("/v1/drain", {"device": "r0"})["state"], "draining", "drain")
+    t.equal(a.map(b, SERVICE, cp_port=2)["rdma"]["ip"], "10.77.1.2", "moved by a changed address")
+    b.post("/v1/drain", {"device": "r1"})
+    t.equal(a.map(b, SERVICE, cp_port=3)["outcome"], "refused", "none is left")
+    b.post("/v1/drain", {"device": "r0", "on": False})
+    t.equal(a.map(b, SERVICE, cp_port=4)["rdma"]["ip"], "10.77.1.1", "in use again")
+
+
+@case(timeout=60)
+def a_reload_changes_what_is_decided(t):
+    a, b = Lab(t, 2).hosts
+    a.start(**asking(a))
+    b.start(**serving(b))
+    t.equal(a.map(b, SERVICE, cp_port=1)["outcome"], "mapped", "before")
+    promised = b.device("rnic0")["promised"]
+    b.write_config(**serving(b, rules=[{"name": "few", "when": {"ports": ["6000"]}}]))
+    b.post("/v1/reload", {})
+    t.equal(b.device("rnic0")["promised"], promised, "what was promised stays so")
+    t.equal(a.map(b, SERVICE, cp_port=2)["outcome"], "refused", "after")
+    with open(t.path("rsockd2.conf"), "w") as file:
+        file.write("rules: 5\n")
+    t.check(b.post("/v1/reload", {}, status=409)["error"], "what is wrong with it")
+    b.daemon.popen.send_signal(signal.SIGHUP)
+    t.until(lambda: b.daemon.err(), 10, "a complaint about it")
+    t.equal(a.map(b, 6000, cp_port=3)["outcome"], "mapped", "the last good one holds")
+
+
+@case(timeout=60)
+def one_daemon_for_many_hosts(t):
+    lab = Lab(t, 3)
+    a, b, central = lab.hosts
+    b.add_address("10.77.1.1")
+    a.start(**asking(a, client={"central": f"{central.ip}:3935"}))
+    central.start(node="centre", rnics=[{"name": "b0", "node": "host2", "addresses": ["10.77.1.1"]}],
+                  aggregates=[{"address": b.ip, "over": ["b0"]}],
+                  services=[{"name": "iperf", "ports": [str(SERVICE)], "rdma-port": str(FIXED), "pm-time": "3s"}],
+                  rules=EVERYTHING)
+    answer = a.map(b, SERVICE)
+    t.equal((answer["outcome"], answer["rdma"]), ("mapped", {"ip": "10.77.1.1", "port": FIXED}), answer)
+    t.equal(answer["asked"]["ip"], central.ip, "who was asked")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+"""A wire between network interfaces of this namespace: what comes in at one goes out at all others, but for what it
+loses, doubles and delays. wire.py INTERFACE...; then a line on stdin: "lose N twice N late N", each of 100; "ok" comes
+back when it holds. "late" frames wait for 1 to 30 ms, so that others overtake them.
+"""
+import heapq
+import random
+import select
+import socket
+import sys
+import time
+
+ALL = 3  # ETH_P_ALL
+OUTGOING = 4  # PACKET_OUTGOING: our own, seen again
+SOL_PACKET, VNET_HDR = 263, 15  # with what the sender left to the hardware: checksums that are not computed yet
+VNET_BYTES = 10
+
+
+def main():
+    ports = []
+    for name in sys.argv[1:]:
+        port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ALL))
+        port.bind((name, ALL))
+        port.setsockopt(SOL_PACKET, VNET_HDR, 1)
+        port.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+        ports.append(port)
+    dice = random.Random(1)
+    faults = {"lose": 0, "twice": 0, "late": 0}
+    waiting, number = [], 0
+    counts = dict.fromkeys(faults, 0)
+    print("ok", flush=True)
+    while True:
+        timeout = max(0, waiting[0][0] - time.monotonic()) if waiting else None
+        readable, _, _ = select.select([*ports, sys.stdin], [], [], timeout)
+        while waiting and waiting[0][0] <= time.monotonic():
+            _, _, to, frame = heapq.heappop(waiting)
+            to.send(frame)
+        if sys.stdin in readable:
+            line = sys.stdin.readline()
+            if not line:
+                return 0
+            words = line.split()
+            faults.update({key: int(value) for key, value in zip(words[::2], words[1::2])})
+            print("ok", *(f"{key} {value}" for key, value in counts.items()), flush=True)
+        for port in readable:
+            if port is sys.stdin:
+                continue
+            frame, sender = port.recvfrom(65535)
+            # Only IP is mistreated: a lost ARP answer takes the kernel a second to ask for again.
+            is_ip = frame[VNET_BYTES + 12:VNET_BYTES + 14] in (b"\x08\x00", b"\x86\xdd")
+            if sender[2] == OUTGOING:
+                continue
+            if is_ip and dice.randrange(100) < faults["lose"]:
+                counts["lose"] += 1
+                continue
+            copies = 1 + (is_ip and dice.randrange(100) < faults["twice"])
+            counts["twice"] += copies - 1
+            for to in ports:
+                if to is port:
+                    continue
+                for _ in range(copies):
+                    if is_ip and dice.randrange(100) < faults["late"]:
+                        counts["late"] += 1
+                        number += 1
+                        heapq.heappush(waiting, (time.monotonic() + dice.uniform(0.001, 0.03), number, to, frame))
+                    else:
+                        to.send(frame)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
