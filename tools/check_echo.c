@@ -8,7 +8,7 @@
 #include "echo.h"
 #include "library.h"
 #include "rsock.h"
-#include "spawn.h"
+#include "launch.h"
 #include "tuple.h"
 
 #include <errno.h>
@@ -111,7 +111,7 @@ int check_probe(const struct check *check)
 /* --- both -------------------------------------------------------------------------------- */
 
 /* What one half printed; NULL: told why. */
-static json_t *half(const struct check *check, enum spawn_way way, const char *library)
+static json_t *half(const struct check *check, enum launch_way way, const char *library)
 {
 	char seconds[32], *host = strdup(check->host), *port = strdup(check->port), *out = NULL;
 	char name[] = "rsock", command[] = "check", option[] = "--probe", timeout[] = "--timeout";
@@ -122,7 +122,7 @@ static json_t *half(const struct check *check, enum spawn_way way, const char *l
 	int status;
 
 	snprintf(seconds, sizeof(seconds), "%.3f", (double)timeout_ns / 1e9);
-	status = host && port ? spawn_self(way, library, argv, &out) : -ENOMEM;
+	status = host && port ? launch_self(way, library, argv, &out) : -ENOMEM;
 	if (status >= 0 && out)
 		got = json_loads(out, 0, &error);
 	if (!got)
@@ -177,9 +177,9 @@ int check_echo(const struct check *check)
 
 	if (library_find(library))
 		return failure("no %s: %s cannot be read", LIBRARY_FILE, library);
-	plain = half(check, SPAWN_PLAIN, library);
+	plain = half(check, LAUNCH_PLAIN, library);
 	if (plain && !*text_of(plain, "error"))
-		preloaded = half(check, SPAWN_PRELOADED, library);
+		preloaded = half(check, LAUNCH_PRELOADED, library);
 	wrong = plain && *text_of(plain, "error") ? text_of(plain, "error") :
 		preloaded			  ? text_of(preloaded, "error") :
 						    "";

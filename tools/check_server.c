@@ -21,6 +21,7 @@ struct verdict {
 	struct view view;
 	const struct proc *proc; /* who serves; NULL: not to be seen */
 	bool accepted;		 /* that very connection; else it is a listener's process */
+	bool early; /* between accept() and what comes after it: may be told better in a moment */
 };
 
 static struct view reason_view(unsigned int reason)
@@ -89,13 +90,15 @@ static void judge(struct host *host, const struct rsk_tuple *near, struct verdic
 	v->would = ANSWER_NO;
 	host_end(host, &far, 0, &end);
 	v->accepted = end.proc;
+	/* The socket comes first, then its descriptor, then the library's record. */
+	v->early = end.socket && end.socket->inode && !end.proc && !host->holders.unreadable;
 	v->proc = end.proc ? end.proc : listener(host, &far);
 	if (!end.socket && host_has_address(far.family, far.local)) {
 		v->proc = NULL;
 		v->view = (struct view){
 			"other-netns",
-			"The other end is no socket of this network namespace: it is in another one, or an address is translated.",
-			"Run both programs in one network namespace, without address translation in between."
+			"The other end is no socket of this network namespace, or an address is translated.",
+			"Run both in one network namespace, with no translation between."
 		};
 		return;
 	}
@@ -128,11 +131,33 @@ static void judge(struct host *host, const struct rsk_tuple *near, struct verdic
 	} else if (end.record && !still_open(end.record->stream->reason)) {
 		v->view = reason_view(end.record->stream->reason);
 	} else if (v->accepted && !end.record) {
+		v->early = true;
 		/* It came to this process by other ways than accept(). */
 		v->view = reason_view(RSK_REASON_INHERITED);
 	} else {
 		v->would = ANSWER_YES;
 		v->view = (struct view){ "", "", "" };
+	}
+}
+
+/* Looks until it is settled, or the time is over. The caller frees @host, unless this fails. 0 or -errno. */
+static int look(const struct rsk_tuple *near, uint64_t deadline_ns, struct host *host,
+		struct verdict *v)
+{
+	struct timespec pause = { 0, 5000000 };
+	int err;
+
+	for (;;) {
+		err = host_take(0, host);
+		if (err)
+			return err;
+		judge(host, near, v);
+		if (!v->early || now_ns() >= deadline_ns)
+			return 0;
+		host_free(host);
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+		if (pause.tv_nsec < 100000000)
+			pause.tv_nsec *= 2;
 	}
 }
 
@@ -197,12 +222,14 @@ int check_server(const struct check *check)
 		return failure("%s", strerror(-err));
 	far = rsk_tuple_mirror(&near);
 	wait_accepted(&far, now_ns() + timeout_ns);
-	err = host_take(0, &host);
+	err = look(&near, now_ns() + timeout_ns, &host, &v);
 	if (err)
 		return failure("cannot look through /proc: %s", strerror(-err));
-	judge(&host, &near, &v);
 	rsk_addr_text(near.family, near.peer, near.peer_port, address);
-	err = check->json ? tell_json(address, &v) : (tell(address, &v), 0);
+	if (check->json)
+		err = tell_json(address, &v);
+	else
+		tell(address, &v);
 	host_free(&host);
 	close(fd);
 	return err ? err : exits[v.would];

@@ -6,7 +6,7 @@
 #include "knobs.h"
 #include "library.h"
 #include "measure.h"
-#include "spawn.h"
+#include "launch.h"
 #include "start.h"
 
 #include <errno.h>
@@ -44,17 +44,17 @@ struct bench {
 	size_t rounds;
 	bool output;
 	bool json;
-	/* Of each round; index: enum spawn_way. */
+	/* Of each round; index: enum launch_way. */
 	double seconds[2][ROUNDS_MOST];
 	struct travelled travelled;
 };
 
-__attribute__((noreturn)) static void child(const struct bench *b, enum spawn_way way)
+__attribute__((noreturn)) static void child(const struct bench *b, enum launch_way way)
 {
 	int out = b->output ? dup(STDERR_FILENO) : open("/dev/null", O_WRONLY);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (out < 0 || dup2(out, STDOUT_FILENO) < 0 || spawn_environment(way, b->library) ||
+	if (out < 0 || dup2(out, STDOUT_FILENO) < 0 || launch_environment(way, b->library) ||
 	    setenv("RSOCK_STAT_FILE", b->stat_file, 1))
 		_exit(EXIT_CANNOT_RUN);
 	close(out);
@@ -63,7 +63,7 @@ __attribute__((noreturn)) static void child(const struct bench *b, enum spawn_wa
 }
 
 /* One run. Its exit status or -errno. */
-static int run_once(const struct bench *b, enum spawn_way way, double *seconds)
+static int run_once(const struct bench *b, enum launch_way way, double *seconds)
 {
 	uint64_t from = now_ns();
 	int status;
@@ -77,17 +77,17 @@ static int run_once(const struct bench *b, enum spawn_way way, double *seconds)
 		if (errno != EINTR)
 			return -errno;
 	*seconds = (double)(now_ns() - from) / 1e9;
-	return spawn_status(status);
+	return launch_status(status);
 }
 
-static int told_failure(int status, enum spawn_way way)
+static int told_failure(int status, enum launch_way way)
 {
 	if (status < 0)
 		return failure("cannot start it: %s", strerror(-status));
 	fprintf(stderr, "rsock: the command ends with status %d%s; nothing can be compared\n",
-		status, way == SPAWN_PRELOADED ? " where librsock.so is preloaded" : "");
+		status, way == LAUNCH_PRELOADED ? " where librsock.so is preloaded" : "");
 	return status == EXIT_NOT_FOUND || status == EXIT_CANNOT_RUN ? status :
-	       way == SPAWN_PRELOADED				     ? EXIT_NO :
+	       way == LAUNCH_PRELOADED				     ? EXIT_NO :
 								       EXIT_UNKNOWN;
 }
 
@@ -99,15 +99,15 @@ static int measure(struct bench *b)
 
 	/* One of each first, which fills caches and says whether it works at all. */
 	for (int way = 0; way < 2; way++) {
-		status = run_once(b, (enum spawn_way)way, &ignored);
+		status = run_once(b, (enum launch_way)way, &ignored);
 		if (status)
-			return told_failure(status, (enum spawn_way)way);
+			return told_failure(status, (enum launch_way)way);
 	}
 	if (truncate(b->stat_file, 0))
 		return failure("%s: %s", b->stat_file, strerror(errno));
 	for (size_t i = 0; i < b->rounds; i++) {
 		for (size_t k = 0; k < 2; k++) {
-			enum spawn_way way = (i + k) % 2 ? SPAWN_PRELOADED : SPAWN_PLAIN;
+			enum launch_way way = (i + k) % 2 ? LAUNCH_PRELOADED : LAUNCH_PLAIN;
 
 			status = run_once(b, way, &b->seconds[way][i]);
 			if (status)
@@ -143,7 +143,7 @@ static int outcome_of(const struct bench *b, struct outcome *o)
 	static double ratio[ROUNDS_MOST], copy[ROUNDS_MOST];
 
 	for (size_t i = 0; i < b->rounds; i++)
-		ratio[i] = b->seconds[SPAWN_PLAIN][i] / b->seconds[SPAWN_PRELOADED][i];
+		ratio[i] = b->seconds[LAUNCH_PLAIN][i] / b->seconds[LAUNCH_PRELOADED][i];
 	for (int way = 0; way < 2; way++) {
 		memcpy(copy, b->seconds[way], b->rounds * sizeof(copy[0]));
 		o->seconds[way] = median(copy, b->rounds);
@@ -152,7 +152,7 @@ static int outcome_of(const struct bench *b, struct outcome *o)
 	return median_interval(ratio, b->rounds, &o->low, &o->high);
 }
 
-static void print_times(const struct bench *b, enum spawn_way way, double middle)
+static void print_times(const struct bench *b, enum launch_way way, double middle)
 {
 	double least = b->seconds[way][0], most = least;
 
@@ -161,7 +161,7 @@ static void print_times(const struct bench *b, enum spawn_way way, double middle
 		most = b->seconds[way][i] > most ? b->seconds[way][i] : most;
 	}
 	printf("%-18s %9.3f s   (%.3f to %.3f)\n",
-	       way == SPAWN_PLAIN ? "plain" : "with librsock.so", middle, least, most);
+	       way == LAUNCH_PLAIN ? "plain" : "with librsock.so", middle, least, most);
 }
 
 static const char *verdict(const struct outcome *o)
@@ -175,12 +175,12 @@ static int print_text(const struct bench *b, const struct outcome *o)
 	char ring[16], all[16];
 
 	printf("%zu rounds each, in turns; median, least and most\n", b->rounds);
-	print_times(b, SPAWN_PLAIN, o->seconds[SPAWN_PLAIN]);
-	print_times(b, SPAWN_PRELOADED, o->seconds[SPAWN_PRELOADED]);
+	print_times(b, LAUNCH_PLAIN, o->seconds[LAUNCH_PLAIN]);
+	print_times(b, LAUNCH_PRELOADED, o->seconds[LAUNCH_PRELOADED]);
 	printf("%s: %.2f times as fast (95 %%: %.2f to %.2f)\n", verdict(o), o->gain, o->low,
 	       o->high);
 	if (!t->streams) {
-		puts("its processes noted no TCP streams: it has none, or ends without exit(), or runs without the library");
+		puts("its processes noted no TCP streams: none, or no exit(), or no library in them");
 		return EXIT_OK;
 	}
 	printf("streams of its processes: %" PRIu64 " of %" PRIu64
@@ -207,8 +207,8 @@ static int print_json(const struct bench *b, const struct outcome *o)
 			json_object_set_new(reasons, rsk_reason_token(i), json_u64(t->reason[i]));
 	return json_print(json_pack("{s:s,s:f,s:[ff],s:f,s:f,s:o,s:o,s:o,s:o,s:o,s:o,s:o}",
 				    "verdict", verdict(o), "gain", o->gain, "interval", o->low,
-				    o->high, "plain_s", o->seconds[SPAWN_PLAIN], "preloaded_s",
-				    o->seconds[SPAWN_PRELOADED], "plain_rounds_s", times[0],
+				    o->high, "plain_s", o->seconds[LAUNCH_PLAIN], "preloaded_s",
+				    o->seconds[LAUNCH_PRELOADED], "plain_rounds_s", times[0],
 				    "preloaded_rounds_s", times[1], "streams", json_u64(t->streams),
 				    "promoted", json_u64(t->direct), "ring_bytes",
 				    json_u64(t->ring_bytes), "tcp_bytes", json_u64(t->tcp_bytes),
@@ -217,11 +217,12 @@ static int print_json(const struct bench *b, const struct outcome *o)
 
 static int bench(struct bench *b)
 {
+	const char *folder = getenv("TMPDIR");
 	struct outcome o;
 	int fd, status;
 
 	snprintf(b->stat_file, sizeof(b->stat_file), "%s/rsock-bench-XXXXXX",
-		 getenv("TMPDIR") && *getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+		 folder && *folder ? folder : "/tmp");
 	fd = mkostemp(b->stat_file, O_CLOEXEC);
 	if (fd < 0)
 		return failure("%s: %s", b->stat_file, strerror(errno));
@@ -278,8 +279,8 @@ const struct command cmd_bench = {
 	.help = "is a command faster with librsock.so? runs it with and without, in turns",
 	.words = "[--] COMMAND [ARGUMENT...]",
 	.details =
-		"What it connects to is to run with the library already: a server that it starts itself gets it too.\n"
-		"Exit status 0: faster, and streams were accelerated; 1: not (no gain where the interval has 1 in it);\n"
+		"What it connects to is to run with the library already; its own servers get it too.\n"
+		"Exit status 0: faster, and streams were accelerated; 1: not (no gain: the interval has 1 in it);\n"
 		"3: the command fails by itself.",
 	.options = options,
 	.program = true,

@@ -8,7 +8,7 @@
 #include "check.h"
 #include "echo.h"
 #include "library.h"
-#include "spawn.h"
+#include "launch.h"
 #include "start.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static int serve(const char *bind, const char *port, bool once, char **argv)
 	if (self.loaded != ANSWER_YES) {
 		if (getenv("RSOCK_CHECK_SERVE"))
 			return failure("librsock.so was not loaded");
-		if (spawn_own_path(own))
+		if (launch_own_path(own))
 			return failure("this tool's own file is not to be found");
 		status = start_prepare(own, library, path);
 		if (status)

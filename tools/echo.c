@@ -164,7 +164,7 @@ int echo_listen(const char *host, const char *port, int fds[static 4])
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *list;
 	struct sockaddr_in6 name;
 	socklen_t len = sizeof(name);
-	int n = 0, fd = -EADDRNOTAVAIL;
+	int n = 0, first = -1, fd = -EADDRNOTAVAIL;
 
 	/* Without a name the resolver gives the loopback addresses. */
 	if (getaddrinfo(host, port, &hints, &list))
@@ -173,13 +173,15 @@ int echo_listen(const char *host, const char *port, int fds[static 4])
 		/* Port 0: what the first one got. */
 		uint16_t same = 0;
 
-		if (n && getsockname(fds[0], (struct sockaddr *)&name, &len) == 0)
+		if (first >= 0 && getsockname(first, (struct sockaddr *)&name, &len) == 0)
 			same = ntohs(name.sin6_port);
 		fd = listen_one(ai, same);
-		if (fd >= 0)
-			fds[n++] = fd;
-		else if (fd == -EADDRINUSE)
+		if (fd == -EADDRINUSE)
 			break;
+		if (fd < 0)
+			continue;
+		fds[n++] = fd;
+		first = first < 0 ? fd : first;
 	}
 	freeaddrinfo(list);
 	if (fd == -EADDRINUSE) {
@@ -230,11 +232,29 @@ static void client_add(struct pollfd *p, struct client *c, int *n, int listener)
 	p[(*n)++] = (struct pollfd){ .fd = fd, .events = POLLIN };
 }
 
+/* Those that have gone are taken out. False: there were such. */
+static bool clients_step(struct pollfd *p, struct client *c, int listeners, int *n)
+{
+	int before = *n;
+
+	for (int i = *n - 1; i >= listeners; i--) {
+		if (p[i].revents && !client_step(p[i].fd, &c[i])) {
+			close(p[i].fd);
+			free(c[i].buf);
+			p[i] = p[--*n];
+			c[i] = c[*n];
+			continue;
+		}
+		p[i].events = c[i].from < c[i].to ? POLLOUT : POLLIN;
+	}
+	return *n == before;
+}
+
 int echo_serve(const int *listeners, int count, bool once)
 {
 	struct pollfd p[4 + CLIENTS];
 	struct client c[4 + CLIENTS];
-	int n = count;
+	int n = count, err = 0;
 
 	memset(c, 0, sizeof(c));
 	for (int i = 0; i < count; i++)
@@ -243,20 +263,11 @@ int echo_serve(const int *listeners, int count, bool once)
 		if (poll(p, (nfds_t)n, -1) < 0) {
 			if (errno == EINTR)
 				continue;
-			return -errno;
+			err = -errno;
+			break;
 		}
-		for (int i = n - 1; i >= count; i--) {
-			if (p[i].revents && !client_step(p[i].fd, &c[i])) {
-				close(p[i].fd);
-				free(c[i].buf);
-				p[i] = p[--n];
-				c[i] = c[n];
-				if (once)
-					return 0;
-				continue;
-			}
-			p[i].events = c[i].from < c[i].to ? POLLOUT : POLLIN;
-		}
+		if (!clients_step(p, c, count, &n) && once)
+			break;
 		for (int i = 0; i < count; i++) {
 			if ((p[i].revents & POLLIN) && n < 4 + CLIENTS)
 				client_add(p, c, &n, p[i].fd);
@@ -264,4 +275,9 @@ int echo_serve(const int *listeners, int count, bool once)
 			p[i].events = n < 4 + CLIENTS ? POLLIN : 0;
 		}
 	}
+	while (n > count) {
+		close(p[--n].fd);
+		free(c[n].buf);
+	}
+	return err;
 }

@@ -103,6 +103,12 @@ static void who_print(const struct end *end)
 		printf("%s (%d)", end->proc->comm, end->proc->pid);
 }
 
+/* Whose it is, where its process cannot be seen. */
+static const char *whose(const struct end *end, char buf[static 33])
+{
+	return end->socket ? user_text(buf, end->socket->uid) : "(unknown)";
+}
+
 static const char *way(const struct rsk_stats_stream *s)
 {
 	if (s->tx == s->rx)
@@ -126,7 +132,7 @@ static void print_near(const struct connection *c)
 		       c->near_view.sentence);
 	else if (end->socket)
 		printf("held by a process of user %s that cannot be looked into\n",
-		       user_text(user, end->socket->uid));
+		       whose(end, user));
 	else
 		puts("there is no such socket any more");
 }
@@ -150,12 +156,12 @@ static void print_far(const struct connection *c)
 	if (c->far_is_remote)
 		puts(" is on another host.");
 	else if (!end->socket && !end->record)
-		puts(" is no socket of this network namespace: it is in another one, or an address is translated in between.");
+		puts(" is no socket of this network namespace, or an address is translated.");
 	else if (!end->proc && end->socket && !end->socket->inode)
 		puts(" has not been accepted, or is closed already.");
 	else if (!end->proc)
 		printf(" is held by a process of user %s that cannot be looked into.\n",
-		       user_text(user, end->socket->uid));
+		       whose(end, user));
 	else if (end->record && *c->far_view.token)
 		printf(": %s: %s\n", c->far_view.token, c->far_view.sentence);
 	else if (*c->far_view.token)

@@ -10,6 +10,9 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Numbers of processes follow each other: spread by Knuth's multiplicative hash. */
+#define HASH_FUNCTION(key, bytes, out) ((out) = *(const unsigned int *)(key)*2654435761u)
 #include <uthash.h>
 
 struct known_proc {
@@ -37,11 +40,14 @@ int host_take(pid_t pid, struct host *out)
 
 void host_free(struct host *host)
 {
-	struct known_proc *known, *next;
+	struct known_proc *known = host->procs;
 
-	HASH_ITER(hh, host->procs, known, next) {
-		HASH_DEL(host->procs, known);
+	HASH_CLEAR(hh, host->procs);
+	while (known) {
+		struct known_proc *next = known->hh.next;
+
 		free(known);
+		known = next;
 	}
 	holders_free(&host->holders);
 	nettab_free(&host->sockets);

@@ -31,8 +31,10 @@ int median_interval(double *values, size_t n, double *low, double *high)
 		return -EINVAL;
 	for (size_t i = 0; i < n; i++)
 		one /= 2;
-	for (sum = one; sum <= 0.025; sum += one) {
+	sum = one;
+	while (sum <= 0.025) {
 		one = one * (double)(n - k) / (double)(k + 1);
+		sum += one;
 		k++;
 	}
 	/* Very many: the first terms are too small for a double to hold. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* spawn.c - see spawn.h. */
-#include "spawn.h"
+/* launch.c - see launch.h. */
+#include "launch.h"
 
 #include "library.h"
 
@@ -13,16 +13,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-int spawn_environment(enum spawn_way way, const char *library)
+int launch_environment(enum launch_way way, const char *library)
 {
 	/* Both: another file (ld.so.preload) may name the library as well. */
-	if (way == SPAWN_PLAIN)
+	if (way == LAUNCH_PLAIN)
 		return setenv("RSOCK_DISABLE", "1", 1) ? -ENOMEM : preload_unset();
 	unsetenv("RSOCK_DISABLE");
 	return preload_set(library);
 }
 
-int spawn_own_path(char out[static PATH_MAX])
+int launch_own_path(char out[static PATH_MAX])
 {
 	ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
 
@@ -35,7 +35,7 @@ int spawn_own_path(char out[static PATH_MAX])
 	return 0;
 }
 
-int spawn_status(int status)
+int launch_status(int status)
 {
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
@@ -56,10 +56,10 @@ static char *read_all(int fd)
 	return text;
 }
 
-int spawn_self(enum spawn_way way, const char *library, char *const argv[], char **out)
+int launch_self(enum launch_way way, const char *library, char *const argv[], char **out)
 {
 	char path[PATH_MAX];
-	int pipe_fd[2], status = spawn_own_path(path);
+	int pipe_fd[2], status = launch_own_path(path);
 	pid_t pid;
 
 	if (status)
@@ -76,7 +76,7 @@ int spawn_self(enum spawn_way way, const char *library, char *const argv[], char
 	}
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (spawn_environment(way, library) || dup2(pipe_fd[1], STDOUT_FILENO) < 0)
+		if (launch_environment(way, library) || dup2(pipe_fd[1], STDOUT_FILENO) < 0)
 			_exit(127);
 		execv(path, argv);
 		_exit(127);
@@ -86,5 +86,5 @@ int spawn_self(enum spawn_way way, const char *library, char *const argv[], char
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
-	return *out ? spawn_status(status) : -ENOMEM;
+	return *out ? launch_status(status) : -ENOMEM;
 }

@@ -1,0 +1,92 @@
+#!/usr/bin/python3 -B
+"""Manual, completion and help say what the tables of the tool say: nothing less, nothing more."""
+import json
+import os
+import re
+import subprocess
+
+from tool import ask, says
+
+from harness import case, main
+
+ROOT = os.environ.get("RSOCK_SOURCE") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+
+
+def tables(t):
+    return json.loads(ask(t, "--help", "--json").out())
+
+
+def complete(words):
+    """What bash would offer for the last of these words."""
+    script = f"""
+        . {ROOT}/tools/completion/rsock.bash
+        COMP_WORDS=("$@")
+        COMP_CWORD=$(($# - 1))
+        _rsock
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    shown = subprocess.run(["bash", "--norc", "-c", script, "bash", *words], capture_output=True, text=True, timeout=20,
+                           check=True)
+    return set(shown.stdout.split())
+
+
+@case(60)
+def completion(t):
+    told = tables(t)
+    names = {command["name"] for command in told["commands"]}
+    t.equal(complete(["rsock", ""]), names | {"--help", "--version"}, "commands")
+    for command in told["commands"]:
+        options = {option["name"] for option in command["options"]}
+        t.equal(complete(["rsock", command["name"], "-"]), options | {"--help"}, f"options of {command['name']}")
+    listed = subprocess.run(["bash", "-c", f". {ROOT}/tools/completion/rsock.bash; printf '%s\\n' ${{!_rsock_values[@]}}"],
+                            capture_output=True, text=True, check=True, timeout=20).stdout.split()
+    takers = {option["name"] for command in told["commands"] for option in command["options"] if option["value"]}
+    t.equal(set(listed), takers, "options that take a value")
+    t.equal(complete(["rsock", "run", "--log", "d"]), {"debug"}, "values")
+    t.equal(complete(["rsock", "stat", "--sort", ""]), set(), "an option of another command")
+    t.check(str(os.getpid()) in complete(["rsock", "why", ""]), "processes")
+    t.check("true" in complete(["rsock", "run", "--ring-kb", "64", "tru"]), "programs")
+
+
+def manual():
+    """Sections .SS of the manual: options documented in each; and the codes of EXIT STATUS."""
+    with open(os.path.join(ROOT, "docs", "man", "rsock.1")) as file:
+        text = file.read().replace("\\-", "-")
+    options = {}
+    for name, body in re.findall(r"^\.SS (\S+)\n(.*?)(?=^\.S[SH] )", text, re.M | re.S):
+        options[name] = dict(re.findall(r"^\.TP\n\\fB(-[a-z-]+)\\fR(?: \\fI([A-Z]+)\S*)?", body, re.M))
+    codes = re.search(r"^\.SH EXIT STATUS\n(.*?)^\.SH", text, re.M | re.S).group(1)
+    return options, dict(re.findall(r"^\.TP\n\.B (\d+)\n(.*)$", codes, re.M))
+
+
+@case(60)
+def man_page(t):
+    told = tables(t)
+    options, codes = manual()
+    t.equal(set(options), {command["name"] for command in told["commands"]}, "commands in the manual")
+    for command in told["commands"]:
+        wanted = {option["name"]: (option["value"] or "").split("=")[0] for option in command["options"]}
+        t.equal(options[command["name"]], wanted, f"options of {command['name']} in the manual")
+    t.equal(codes, {str(row["code"]): row["meaning"] for row in told["exits"]}, "exit codes in the manual")
+    shown = subprocess.run(["groff", "-man", "-ww", "-z", os.path.join(ROOT, "docs", "man", "rsock.1")],
+                           capture_output=True, text=True, timeout=30, check=True)
+    t.equal(shown.stderr, "", "groff's warnings")
+
+
+@case(60)
+def help_texts(t):
+    told = tables(t)
+    text = ask(t, "--help").out()
+    for command in told["commands"]:
+        says(t, text, f"  {command['name']} ", command["help"])
+        for way in ("--help", "-h"):
+            shown = ask(t, command["name"], way).out()
+            says(t, shown, f"usage: rsock {command['name']}", *(option["help"] for option in command["options"]))
+        says(t, ask(t, command["name"], "--nonsense", expect=2).err(), f"usage: rsock {command['name']}")
+    for row in told["exits"]:
+        says(t, text, row["meaning"])
+    t.equal(json.loads(ask(t, "reasons", "--json").out())["reasons"][0]["reason"], "direct", "reasons")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
