@@ -34,11 +34,12 @@ static bool copy_is_valid(const struct rsk_stats_segment *seg)
 	       h->stream_bytes == sizeof(seg->stream[0]);
 }
 
-/* A copy of the whole segment, or NULL with errno: EPROTO, it is not one of ours. */
+/* A copy of the whole segment, or NULL with errno: EAGAIN, it is only being made; EPROTO, it is not one of ours. */
 static struct rsk_stats_segment *copy_take(int fd)
 {
-	struct rsk_stats_segment *copy = malloc(sizeof(*copy));
+	struct rsk_stats_segment *copy = calloc(1, sizeof(*copy));
 	size_t have = 0;
+	int err;
 
 	if (!copy)
 		return NULL;
@@ -53,8 +54,9 @@ static struct rsk_stats_segment *copy_take(int fd)
 	}
 	if (have == sizeof(*copy) && copy_is_valid(copy))
 		return copy;
+	err = copy->header.magic ? EPROTO : EAGAIN; /* the magic is written last */
 	free(copy);
-	errno = EPROTO;
+	errno = err;
 	return NULL;
 }
 
@@ -95,11 +97,11 @@ static int segment_meet(struct segment **list, int fd, pid_t pid)
 		int err = errno;
 
 		free(seg);
-		if (err == ENOMEM)
-			return -ENOMEM;
-		fprintf(stderr, "rsock: process %d: its statistics are not of this version\n",
-			(int)pid);
-		return 0;
+		if (err == EPROTO)
+			fprintf(stderr,
+				"rsock: process %d: its statistics are not of this version\n",
+				(int)pid);
+		return err == ENOMEM ? -ENOMEM : 0;
 	}
 	*at = seg;
 	return holder_add(seg, pid);

@@ -183,6 +183,10 @@ Test(tool_alone, the_tool_believes_nothing, .timeout = 60)
 		cr_assert_geq(fds[i], 0);
 		cr_assert_eq(ftruncate(fds[i], (off_t)sizes[i]), 0);
 	}
+	/* So is a segment until it is made: nothing is wrong with it, and nothing in it yet. */
+	cr_assert_eq(tool("stat --json 2>&1", &out), 0);
+	cr_assert_eq(out[0], '{', "%s", out);
+	cr_assert_eq(pwrite(fds[1], "another", 8, 0), 8);
 	cr_assert_eq(tool("stat --json 2>&1", &out), 0);
 	cr_assert(strstr(out, "not of this version"), "%s", out);
 	cr_assert(strstr(out, "\"streams\":["), "%s", out);
