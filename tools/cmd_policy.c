@@ -14,7 +14,7 @@ enum {
 };
 
 static const struct option_row options[] = {
-	{ "--side", "cp|ap", "explain: whose side decides (cp)" },
+	{ "--side", "SIDE", "explain: whose side decides, cp or ap (cp)" },
 	{ "--socket", "PATH", "the daemon's control socket (" DAEMON_SOCKET ")" },
 	{ "--json", NULL, "one JSON object on one line" },
 	{ NULL, NULL, NULL },

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """What the policy agent decides between hosts: limits, devices that come and go, addresses over several, a central PMSP."""
+import json
 import signal
 import sys
 
@@ -85,6 +86,40 @@ def one_daemon_for_many_hosts(t):
     answer = a.map(b, SERVICE)
     t.equal((answer["outcome"], answer["rdma"]), ("mapped", {"ip": "10.77.1.1", "port": FIXED}), answer)
     t.equal(answer["asked"]["ip"], central.ip, "who was asked")
+
+
+@case(timeout=60)
+def the_tool(t):
+    lab = Lab(t, 2)
+    a = lab.hosts[0].start(**asking(lab.hosts[0]))
+    b = ap_with(lab, 1, {"r0": "10.77.1.1"}, aggregates=[{"address": lab.hosts[1].ip, "over": ["r0"]}])
+
+    def rsock(host, *words, expect=0):
+        proc = host.run([t.tool, *words[:1], *(["--socket", host.control] if words[1] != "check" else []), *words[1:]])
+        t.wait(proc, expect=expect)
+        return proc.out() + proc.err()
+
+    t.check("mapped: 10.77.1.1 port 18000" in rsock(a, "map", b.ip, str(SERVICE)), "map")
+    answer = json.loads(rsock(a, "map", "--json", b.ip, str(SERVICE)))
+    t.equal((answer["outcome"], answer["rdma"]["ip"]), ("mapped", "10.77.1.1"), answer)
+    t.check("refused by 10.77.0.2" in rsock(a, "map", b.ip, "9", expect=1), "a service that is not mapped")
+    t.check("10.77.0.77" in rsock(a, "map", "10.77.0.77", "9", expect=1), "nobody there")
+    t.check("verdict: map" in rsock(b, "policy", "explain", "--side", "ap", b.ip, str(SERVICE)), "explain")
+    t.check("verdict: no-rule" in rsock(b, "policy", "explain", "--side", "ap", b.ip, "9", expect=1), "explain: no")
+    t.check("r0" in rsock(b, "policy", "show") and "up" in rsock(b, "policy", "show"), "show")
+    t.equal(rsock(b, "drain", "r0"), "r0 is draining\n", "drain")
+    t.check("draining" in rsock(b, "policy", "show"), "show")
+    t.equal(rsock(b, "drain", "--undo", "r0"), "r0 is up\n", "drain --undo")
+    t.check("no such device" in rsock(b, "drain", "none", expect=1), "drain of nothing")
+    t.check("stays so" in rsock(b, "policy", "reload"), "reload")
+    t.check("is right" in rsock(b, "policy", "check", t.path("rsockd2.conf")), "check")
+    with open(t.path("wrong.conf"), "w") as file:
+        file.write("nonsense: 1\n")
+    t.check("nonsense" in rsock(b, "policy", "check", t.path("wrong.conf"), expect=1), "check of a wrong one")
+    t.stop(b.daemon)
+    t.check("cannot be reached" in rsock(b, "policy", "show", expect=3), "no daemon")
+    for wrong in (["map", b.ip], ["policy", "nothing"], ["drain"]):
+        t.run([t.tool, *wrong], preload=False, expect=2)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,9 @@ declare -gA _rsock_options=(
 	[check]="--json --timeout --echo --serve --bind --once --probe"
 	[bench]="--rounds --policy --output --json"
 	[reasons]="--json"
+	[map]="--socket --json"
+	[policy]="--side --socket --json"
+	[drain]="--undo --socket --json"
 )
 
 # Options that take a value: what the value may be. "file", "pid" and "-" (anything) are kinds, the rest are words.
@@ -29,6 +32,8 @@ declare -gA _rsock_values=(
 	[--timeout]="-"
 	[--bind]="-"
 	[--rounds]="-"
+	[--side]="cp ap"
+	[--socket]="file"
 )
 
 _rsock_pids() {
@@ -101,7 +106,9 @@ _rsock() {
 		mapfile -t COMPREPLY < <(compgen -c -- "$cur")
 	elif [[ $command == why ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_rsock_pids)" -- "$cur")
-	elif [[ $command == check ]]; then
+	elif [[ $command == policy ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "check explain show reload" -- "$cur")
+	elif [[ $command == check || $command == map ]]; then
 		mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur")
 	fi
 }
