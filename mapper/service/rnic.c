@@ -284,6 +284,7 @@ enum rsk_pma_verdict rsk_rnic_select(const struct rsk_decision *d, const struct 
 			fitting(d, rule, priority, set->own) == IN;
 	enum rsk_pma_verdict best = RSK_PMA_NO_DEVICE, one;
 	struct merit merit, least = { 0 };
+	bool beats;
 
 	/* Whoever stands in for an address is as near to it as can be. */
 	if (near == RSK_CONF_NONE && set->fixed)
@@ -304,13 +305,15 @@ enum rsk_pma_verdict rsk_rnic_select(const struct rsk_decision *d, const struct 
 				out_words[out]);
 			continue;
 		}
+		/* Who would not be taken anyway need not be asked, unless somebody wants to know. */
+		merit = merit_of(d, set, i, near);
+		beats = best != RSK_PMA_MAP || better(&merit, &least);
+		if (!beats && !d->say)
+			continue;
 		one = usable(d, rule, depends, p);
-		if (one == RSK_PMA_MAP) {
-			merit = merit_of(d, set, i, near);
-			if (best != RSK_PMA_MAP || better(&merit, &least)) {
-				least = merit;
-				*port = p;
-			}
+		if (one == RSK_PMA_MAP && beats) {
+			least = merit;
+			*port = p;
 		}
 		best = further(best, one);
 	}

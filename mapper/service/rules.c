@@ -212,32 +212,37 @@ static enum rsk_rules_value contrary(enum rsk_rules_value v)
 	return of[v];
 }
 
+static enum rsk_rules_value leaf(const struct rsk_decision *d, const struct rsk_cond *c,
+				 uint32_t port)
+{
+	if (port == RSK_CONF_NONE && c->op >= RSK_COND_DEVICE_LOAD)
+		return RSK_RULES_DEPENDS;
+	return leaves[c->op].holds(d, c, port) ? RSK_RULES_TRUE : RSK_RULES_FALSE;
+}
+
 /* Recursion is bounded by the configuration: so deep as the text, times so many references (conf_rules.c). */
 static enum rsk_rules_value value_of(const struct rsk_decision *d, uint32_t i, uint32_t port)
 {
-	const struct rsk_cond *c = &d->conf->conds[i];
-	enum rsk_rules_value v = c->op == RSK_COND_ANY ? RSK_RULES_FALSE : RSK_RULES_TRUE, one;
+	const struct rsk_cond *conds = d->conf->conds, *c = &conds[i];
+	enum rsk_rules_value v, one, decides;
 
-	switch (c->op) {
-	case RSK_COND_FUNCTION:
+	if (c->op >= RSK_COND_SERVICES)
+		return leaf(d, c, port);
+	if (c->op == RSK_COND_FUNCTION)
 		return value_of(d, d->conf->functions[c->function].root, port);
-	case RSK_COND_NOT:
+	if (c->op == RSK_COND_NOT)
 		return contrary(value_of(d, i + 1, port));
-	case RSK_COND_ALL:
-	case RSK_COND_ANY:
-		for (uint32_t k = i + 1; k < c->end; k = d->conf->conds[k].end) {
-			one = value_of(d, k, port);
-			if (one == (c->op == RSK_COND_ANY ? RSK_RULES_TRUE : RSK_RULES_FALSE))
-				return one;
-			if (one == RSK_RULES_DEPENDS)
-				v = RSK_RULES_DEPENDS;
-		}
-		return v;
-	default:
-		if (port == RSK_CONF_NONE && c->op >= RSK_COND_DEVICE_LOAD)
-			return RSK_RULES_DEPENDS;
-		return leaves[c->op].holds(d, c, port) ? RSK_RULES_TRUE : RSK_RULES_FALSE;
+	v = c->op == RSK_COND_ANY ? RSK_RULES_FALSE : RSK_RULES_TRUE;
+	decides = contrary(v);
+	for (uint32_t k = i + 1; k < c->end; k = conds[k].end) {
+		one = conds[k].op >= RSK_COND_SERVICES ? leaf(d, &conds[k], port) :
+							 value_of(d, k, port);
+		if (one == decides)
+			return one;
+		if (one == RSK_RULES_DEPENDS)
+			v = one;
 	}
+	return v;
 }
 
 enum rsk_rules_value rsk_rules_ask(const struct rsk_decision *d, uint32_t function, uint32_t port)
