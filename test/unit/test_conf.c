@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -308,6 +309,31 @@ Test(conf, file)
 	cr_assert_eq(rsk_conf_load(path, &c, error, sizeof(error)), -ENOENT);
 	cr_assert(strstr(error, "No such file"), "%s", error);
 	cr_assert_eq(rsk_conf_load("/tmp", &c, error, sizeof(error)), -EISDIR);
+}
+
+/* The example of rsockd.conf(5), as a reader copies it. */
+Test(conf, example_of_the_man_page)
+{
+	char line[256], text[8192] = "";
+	bool in = false;
+	size_t n = 0;
+	const char *path = getenv("RSOCKD_CONF_5");
+	FILE *f = path ? fopen(path, "r") : NULL;
+	struct rsk_conf *c;
+
+	cr_assert_not_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (strncmp(line, ".Ed", 3) == 0)
+			in = false;
+		if (in)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s", line);
+		if (strncmp(line, ".Bd -literal", 12) == 0)
+			in = true;
+	}
+	fclose(f);
+	c = good(text);
+	cr_assert(c->n_rnics == 3 && c->n_aggregates == 1 && c->n_services == 2 && c->n_rules == 3);
+	rsk_conf_free(c);
 }
 
 Test(conf, values)
