@@ -132,8 +132,7 @@ static void judge(struct host *host, const struct rsk_tuple *near, struct verdic
 		v->view = reason_view(end.record->stream->reason);
 	} else if (v->accepted && !end.record) {
 		v->early = true;
-		/* It came to this process by other ways than accept(). */
-		v->view = reason_view(RSK_REASON_INHERITED);
+		v->view = end_view(&end);
 	} else {
 		v->would = ANSWER_YES;
 		v->view = (struct view){ "", "", "" };

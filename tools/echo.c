@@ -162,7 +162,7 @@ static int listen_one(const struct addrinfo *ai, uint16_t port)
 int echo_listen(const char *host, const char *port, int fds[static 4])
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *list;
-	struct sockaddr_in6 name;
+	struct sockaddr_in6 name = { 0 };
 	socklen_t len = sizeof(name);
 	int n = 0, first = -1, fd = -EADDRNOTAVAIL;
 

@@ -16,8 +16,22 @@ static struct view view_of_reason(unsigned int reason)
 	return (struct view){ row->token, row->sentence, row->cure };
 }
 
-/* What the end itself shows: the library's own word, else what the process is. */
-static struct view view_of(const struct end *end)
+/*
+ * It has the library, and that shows no such stream: it stopped following new ones when the program set up something
+ * that goes past it, or it never saw this one begin.
+ */
+static struct view view_unfollowed(const struct proc *p)
+{
+	if (p->io_uring == ANSWER_YES)
+		return view_of_reason(RSK_REASON_IO_URING);
+	if (p->seccomp > 0)
+		return view_of_reason(RSK_REASON_SECCOMP);
+	return (struct view){ "no-record",
+			      "runs with librsock.so, which does not follow this stream",
+			      "Open or accept it in this very program, by libc's calls." };
+}
+
+struct view end_view(const struct end *end)
 {
 	const struct finding_row *row;
 	enum finding finding;
@@ -31,12 +45,8 @@ static struct view view_of(const struct end *end)
 		return (struct view){ "unseen", "", "Ask as its user or as root." };
 	finding = proc_finding(end->proc);
 	row = finding_row(finding);
-	/* It has the library and shows no such stream: opened before, by other means, or it is gone already. */
 	if (finding == FINDING_READY)
-		return (struct view){
-			"no-record", "runs with librsock.so, which does not follow this stream",
-			"Open it with libc's calls, after the start of the program."
-		};
+		return view_unfollowed(end->proc);
 	return (struct view){ row->token, row->sentence, row->cure };
 }
 
@@ -75,9 +85,9 @@ void connection_explain(struct host *host, const struct rsk_tuple *near, pid_t p
 	memset(out, 0, sizeof(*out));
 	host_end(host, near, pid, &out->near);
 	host_end(host, &mirror, 0, &out->far);
-	out->near_view = view_of(&out->near);
+	out->near_view = end_view(&out->near);
 	if (out->far.socket || out->far.record) {
-		out->far_view = view_of(&out->far);
+		out->far_view = end_view(&out->far);
 		if (other_user(out) && (!*out->far_view.token || out->far.record))
 			out->far_view = view_of_reason(RSK_REASON_OTHER_USER);
 	} else {

@@ -12,6 +12,9 @@ struct view {
 	const char *cure;
 };
 
+/* What an end itself shows: the library's own word, else what its process is. */
+struct view end_view(const struct end *end);
+
 /* A connection, from the end that was asked about. */
 struct connection {
 	struct end near;

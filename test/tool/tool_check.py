@@ -1,11 +1,12 @@
 #!/usr/bin/python3 -B
 """rsock check: servers with and without the library, of another user, not there; the two-sided test."""
+import os
 import re
 import socket
 
-from tool import AS_NOBODY, NOBODY, ask, ask_json, readable_by_all, redis, says
+from tool import AS_NOBODY, NOBODY, ask, ask_json, connected, readable_by_all, redis, says
 
-from harness import case, main
+from harness import PYTHON, case, main
 
 
 def echo_server(t, before=()):
@@ -46,7 +47,29 @@ def a_server_under_inetd_style(t):
         proc = ask_json(t, "check", "127.0.0.1", port, expect=1)
         return proc if proc["server"]["comm"] == "cat" else None
     told = t.until(decided, 20, "cat to have the connection")
-    t.check(told["reason"] in ("stdio", "inherited"), f"reason: {told}")
+    t.equal(told["reason"], "stdio", "reason")
+
+
+@case(60)
+def a_server_that_goes_past_the_library(t):
+    """A program that has set up an io_uring, or a seccomp filter: its library follows nothing that begins afterwards."""
+    for name, reason in (("io_uring", "io-uring"), ("seccomp", "seccomp")):
+        port = t.free_port()
+        server = t.spawn([PYTHON, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "past.py"), name, port])
+        t.listening(server, port)
+        told = ask_json(t, "check", "--timeout", "0.5", "127.0.0.1", port, expect=1)
+        t.equal((told["reason"], told["server"]["pid"], told["accepted"]), (reason, server.pid, True), name)
+        t.check(any(name in note for note in told["server"]["notes"]), f"no note of it: {told}")
+        with connected(port) as client:
+            client.sendall(b"x")
+            t.equal(client.recv(1), b"x", "echo")
+            says(t, ask(t, "why", server.pid, expect=1).out(), f"on TCP: {server_name(server)} ({server.pid})", name)
+        t.kill(server)
+
+
+def server_name(server):
+    with open(f"/proc/{server.pid}/comm") as file:
+        return file.read().strip()
 
 
 @case(60)
