@@ -103,9 +103,12 @@ static void judge(struct host *host, const struct rsk_tuple *near, struct verdic
 		return;
 	}
 	if (!end.socket) {
-		v->proc = NULL;
-		v->view = (struct view){ "other-host", "The server is on another host.",
-					 "None: streams between hosts stay on TCP." };
+		/* What is served in another namespace of this host shows by its library's record. */
+		v->view = end.record ?
+				  reason_view(RSK_REASON_OTHER_NETNS) :
+				  (struct view){ "other-host", "The server is on another host.",
+						 "None: streams between hosts stay on TCP." };
+		v->proc = end.record ? end.proc : NULL;
 		return;
 	}
 	if (!v->proc) {

@@ -65,7 +65,9 @@ static const char *cure_of(const struct connection *c)
 	if (c->direct == ANSWER_YES)
 		return "";
 	if (c->far_is_remote)
-		return "None: streams between hosts stay on TCP.";
+		return "Streams between hosts stay on TCP; on one host, use one network namespace.";
+	if (c->near.socket && !c->far.socket && c->far.record)
+		return c->far_view.cure;
 	if (other_user(c) && c->near.record && c->far.record)
 		return rsk_reason_row(RSK_REASON_OTHER_USER)->cure;
 	if (!c->near.record)
@@ -86,7 +88,10 @@ void connection_explain(struct host *host, const struct rsk_tuple *near, pid_t p
 	host_end(host, near, pid, &out->near);
 	host_end(host, &mirror, 0, &out->far);
 	out->near_view = end_view(&out->near);
-	if (out->far.socket || out->far.record) {
+	if (out->near.socket && !out->far.socket && out->far.record) {
+		/* A cable between two namespaces of this host: the process can be told all the same. */
+		out->far_view = view_of_reason(RSK_REASON_OTHER_NETNS);
+	} else if (out->far.socket || out->far.record) {
 		out->far_view = end_view(&out->far);
 		if (other_user(out) && (!*out->far_view.token || out->far.record))
 			out->far_view = view_of_reason(RSK_REASON_OTHER_USER);
@@ -94,7 +99,11 @@ void connection_explain(struct host *host, const struct rsk_tuple *near, pid_t p
 		out->far_is_remote = !host_has_address(near->family, near->peer);
 		out->far_view = view_of_reason(RSK_REASON_OTHER_NETNS);
 		if (out->far_is_remote)
-			out->far_view = (struct view){ "other-host", "is on another host", "" };
+			out->far_view = (struct view){
+				"other-host",
+				"is on another host, or in another network namespace of this one",
+				""
+			};
 	}
 	if ((out->near.record && stream_is_direct(out->near.record->stream)) ||
 	    (out->far.record && stream_is_direct(out->far.record->stream)))
@@ -164,7 +173,7 @@ static void print_far(const struct connection *c)
 	if (end->proc)
 		printf(", %s (%d)", end->proc->comm, end->proc->pid);
 	if (c->far_is_remote)
-		puts(" is on another host.");
+		puts(" is on another host, or in another network namespace of this one.");
 	else if (!end->socket && !end->record)
 		puts(" is no socket of this network namespace, or an address is translated.");
 	else if (!end->proc && end->socket && !end->socket->inode)

@@ -85,6 +85,18 @@ def finds_the_library_beside_itself(t):
 
 
 @case(120)
+def as_installed(t):
+    os.environ.pop("RSOCK_LIBRARY", None)
+    build = os.path.dirname(os.path.dirname(os.path.realpath(t.tool)))
+    t.run(["cmake", "--install", build, "--prefix", t.path("usr")], preload=False)
+    t.tool = t.path("usr", "bin", "rsock")
+    library = ask_json(t, "run", "true")["library"]
+    t.check(library.startswith(t.path("usr")) and os.path.exists(library), f"the library that was installed: {library}")
+    for file in ("share/man/man1/rsock.1", "share/bash-completion/completions/rsock"):
+        t.check(os.path.exists(t.path("usr", file)), f"{file} is not installed")
+
+
+@case(120)
 def both_ends_started_by_it(t):
     server, port = redis(t, preload=False, before=[t.tool, "run", "--"])
     client = busy_client(t, port, preload=False, before=[t.tool, "run", "--earn-calls", 2])

@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 
-from tool import (AS_NOBODY, NOBODY, ask, ask_json, busy_client, connected, readable_by_all, redis, says,
+from tool import (AS_NOBODY, NOBODY, REDIS, ask, ask_json, busy_client, connected, readable_by_all, redis, says,
                   static_program, until_reason)
 
 from harness import case, main
@@ -158,6 +158,39 @@ def another_network_namespace(t):
     t.until(lambda: ask_json(t, "why", inside.pid, expect=1)["streams"], 15, "its stream")
     says(t, ask(t, "why", inside.pid, expect=1).out(), "127.0.0.1:6379 - 127.0.0.1:",
          f"The other end, redis-cli ({client.pid}), runs without librsock.so")
+
+
+@case(90)
+def another_host(t):
+    """Two namespaces with a cable between them: to the tool, which runs in one, the other is another host, or nearly."""
+    here, there = (started(t, ["unshare", "-n", *ALIVE], "sleep", preload=False) for _ in range(2))
+    inside = {proc: ["nsenter", "-n", "-t", proc.pid] for proc in (here, there)}
+    t.run([*inside[here], "ip", "link", "add", "left", "type", "veth", "peer", "name", "right", "netns", there.pid],
+          preload=False)
+    for proc, name, address in ((here, "left", "10.99.0.1/24"), (there, "right", "10.99.0.2/24")):
+        t.run([*inside[proc], "sh", "-c", f"ip addr add {address} dev {name} && ip link set {name} up"], preload=False)
+    servers = {port: t.spawn([*inside[there], "redis-server", "--port", port, "--dir", "/tmp", "--protected-mode", "no",
+                              *REDIS], preload=port == 6379, name="server") for port in (6379, 6380)}
+    loop = "until redis-cli -h 10.99.0.2 -p $0 blpop nothing 0 && false; do :; done"
+    for port in servers:
+        t.spawn([*inside[here], "sh", "-c", loop, port], name="client")
+
+    def connection(port):
+        told = ask_json(t, "why", f"10.99.0.2:{port}", expect=None, before=inside[here])["streams"]
+        return told[0] if told and told[0]["end"]["comm"] == "redis-cli" else None
+    # Its library's record shows the one; of the other nothing can be seen from here.
+    stream = t.until(lambda: connection(6379), 30, "the connection to 6379")
+    stream = t.until(lambda: connection(6379) if connection(6379)["other_end"]["pid"] else None, 10, "its other end")
+    t.equal((stream["accelerated"], stream["other_end"]["reason"], stream["other_end"]["pid"]),
+            (False, "other-netns", servers[6379].pid), "with the library")
+    stream = t.until(lambda: connection(6380), 30, "the connection to 6380")
+    t.equal((stream["accelerated"], stream["other_end"]["reason"], stream["other_end"]["pid"]),
+            (False, "other-host", None), "without")
+    says(t, ask(t, "why", "10.99.0.2:6380", expect=1, before=inside[here]).out(), "is on another host, or in another")
+    for port, reason, pid in ((6379, "other-netns", servers[6379].pid), (6380, "other-host", None)):
+        told = ask_json(t, "check", "10.99.0.2", port, expect=1, before=inside[here])
+        t.equal((told["accelerated"], told["reason"], told["server"] and told["server"]["pid"]), (False, reason, pid),
+                f"check {port}")
 
 
 @case(60)
