@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 """What the policy agent decides between hosts: limits, devices that come and go, addresses over several, a central PMSP."""
 import json
+import os
+import re
 import signal
 import sys
 
 import pm
-from netlab import Lab
+from netlab import HERE, Lab, ip
 from harness import case, main
 from net_rsockd import EVERYTHING, FIXED, SERVICE, asking, released, serving
 
@@ -120,6 +122,27 @@ def the_tool(t):
     t.check("cannot be reached" in rsock(b, "policy", "show", expect=3), "no daemon")
     for wrong in (["map", b.ip], ["policy", "nothing"], ["drain"]):
         t.run([t.tool, *wrong], preload=False, expect=2)
+
+
+@case(timeout=60)
+def as_the_readme_says(t):
+    """The example of the README, with its addresses, on two hosts."""
+    with open(os.path.join(HERE, "..", "..", "README.md")) as file:
+        text = re.search(r"^cat > rsockd.conf <<'END'\n(.*?)^END$", file.read(), re.M | re.S).group(1)
+    a, b = Lab(t, 2).hosts
+    a.add_address("10.0.0.1")
+    b.add_address("10.0.0.2")
+    for host in (a, b):
+        path = t.path(f"rsockd{host.number}.conf")
+        with open(path, "w") as file:
+            file.write(text.replace("10.0.0.2", f"10.0.0.{host.number}") + f"control: {host.control}\n")
+        t.check("is right" in t.run([t.tool, "policy", "check", path], preload=False), "check")
+        host.restart()
+        ip("-n", host.ns, "route", "add", "10.0.0.0/24", "dev", "lan")
+    explained = b.run([t.tool, "policy", "explain", "--socket", b.control, "--side", "ap", "10.0.0.2", "6379"])
+    t.check("verdict: map" in t.wait_out(explained), explained.out())
+    t.equal(a.map("10.0.0.2", 6379)["rdma"]["ip"], "10.0.0.2", "mapped")
+    t.equal(b.device("mlx0")["promised"], 1, "promised")
 
 
 if __name__ == "__main__":

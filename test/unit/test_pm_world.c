@@ -51,6 +51,7 @@ static void history(const char *name, const struct world_net *net, int events)
 	struct world *w;
 
 	pmsp.seed = seed;
+	pmsp.max_open = 2048; /* all of it is looked through after each event */
 	w = world_new(seed, net, &pmsp, &client_default);
 	for (int i = 0; i < events; i++) {
 		something_happens(w);
@@ -92,9 +93,11 @@ Test(pm_world, one_that_garbles_and_replays)
 
 Test(pm_world, every_question_is_answered_where_all_is_well)
 {
-	struct world *w = world_new(1, &(struct world_net){ .delay_ns = 1000000 }, &pmsp_default,
-				    &client_default);
+	struct rsk_pmsp_config pmsp = pmsp_default;
+	struct world *w;
 
+	pmsp.max_open = 2048;
+	w = world_new(1, &(struct world_net){ .delay_ns = 1000000 }, &pmsp, &client_default);
 	for (int i = 0; i < 500; i++) {
 		size_t q = world_ask(w, i % WORLD_CPS, i % WORLD_APS, i % WORLD_SERVICES,
 				     (uint16_t)(1000 + i));
