@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "redirect.h"
+
 static struct rsk_pma_question question_of(const struct rsk_pm_msg *req, enum rsk_pma_side side,
 					   uint64_t now_ns)
 {
@@ -44,6 +46,25 @@ static bool same_place(const struct rsk_pmsp_grant *g, const struct rsk_pma_answ
 	       (!answer->port || answer->port == g->port);
 }
 
+/* Another host answers in our place; it is told who asked. */
+static enum rsk_pmsp_verdict redirect(struct rsk_agent *a, const struct rsk_pm_msg *req,
+				      const struct rsk_pm_addr *from,
+				      const struct rsk_pma_answer *answer)
+{
+	struct rsk_pm_addr to = { .port = RSK_PM_UDP_PORT, .ipv = answer->redirect_ipv };
+	uint8_t envelope[RSK_REDIRECT_BYTES];
+	ssize_t n = rsk_redirect_wrap(req, from, a->hops, envelope);
+
+	if (n < 0) {
+		a->count.redirects_dropped++;
+		return RSK_PMSP_SILENT;
+	}
+	memcpy(to.ip, answer->redirect_ip, 16);
+	a->count.redirected++;
+	rsk_udp_send(a->udp, &to, envelope, (size_t)n);
+	return RSK_PMSP_SILENT;
+}
+
 static enum rsk_pmsp_verdict decide(void *ctx, const struct rsk_pm_msg *req,
 				    const struct rsk_pm_addr *from, struct rsk_pmsp_grant *grant)
 {
@@ -55,6 +76,8 @@ static enum rsk_pmsp_verdict decide(void *ctx, const struct rsk_pm_msg *req,
 	q.held = grant->id;
 	rsk_pma_decide(a->pma, &q, &answer);
 	count(a, answer.verdict);
+	if (answer.verdict == RSK_PMA_ELSEWHERE)
+		return redirect(a, req, from, &answer);
 	if (answer.verdict != RSK_PMA_MAP)
 		return RSK_PMSP_DENY;
 	port = answer.port;

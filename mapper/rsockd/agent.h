@@ -15,7 +15,9 @@
 
 struct rsk_agent_counters {
 	uint64_t verdicts[RSK_PMA_ELSEWHERE + 1];
-	uint64_t no_port; /* policy agreed, but no listen port could be had */
+	uint64_t redirected,
+		redirects_dropped; /* by us; of those, such as had come too far already */
+	uint64_t no_port;	   /* policy agreed, but no listen port could be had */
 	uint64_t sessions_begun, sessions_ended;
 };
 
@@ -24,6 +26,7 @@ struct rsk_agent {
 	struct rsk_pma *pma;
 	struct rsk_ports *ports;
 	struct rsk_udp *udp; /* of the PMSP */
+	uint8_t hops;	     /* of the PMReq that is being taken in: how often it was redirected */
 	struct rsk_agent_counters count;
 };
 

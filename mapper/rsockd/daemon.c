@@ -11,6 +11,7 @@
 
 #include "api.h"
 #include "notify.h"
+#include "redirect.h"
 
 #define FDS_ELSE 128 /* sockets of our own, and of those who talk to us */
 
@@ -60,7 +61,16 @@ static void serve_take(void *ctx, const struct rsk_pm_addr *from, const void *da
 		       size_t bytes, uint64_t now_ns)
 {
 	struct rsk_daemon *d = ctx;
+	struct rsk_pm_addr asker;
 
+	d->agent.hops = 0;
+	if (rsk_redirect_allowed(&d->settings, from) &&
+	    rsk_redirect_unwrap(datagram, bytes, &asker, &d->agent.hops)) {
+		rsk_pmsp_receive(&d->pmsp, &asker,
+				 (const uint8_t *)datagram + RSK_REDIRECT_HEAD_BYTES,
+				 bytes - RSK_REDIRECT_HEAD_BYTES, now_ns);
+		return;
+	}
 	rsk_pmsp_receive(&d->pmsp, from, datagram, bytes, now_ns);
 }
 
@@ -154,14 +164,17 @@ int rsk_daemon_reload(struct rsk_daemon *d, char *error, size_t n)
 	}
 	rsk_notify("RELOADING=1");
 	rc = rsk_conf_load(d->conf_path, &conf, error, n);
-	if (rc == 0) {
-		d->settings.central = conf->daemon.central;
-		rc = rsk_pma_reload(d->pma, conf);
-	}
 	if (rc == 0)
+		rc = rsk_pma_reload(d->pma, conf);
+	if (rc == 0) {
+		/* It is the agent's now, and stays until the next one: the former one's lists are gone. */
+		d->settings.central = conf->daemon.central;
+		d->settings.redirects_from = conf->daemon.redirects_from;
+		d->settings.n_redirects_from = conf->daemon.n_redirects_from;
 		d->reloads++;
-	else
+	} else {
 		d->reloads_failed++;
+	}
 	rsk_notify("READY=1");
 	return rc;
 }

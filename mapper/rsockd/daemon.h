@@ -21,7 +21,7 @@
 struct rsk_daemon {
 	const char *conf_path; /* NULL: defaults */
 	struct rsk_conf_daemon
-		settings; /* its pointers are good until the first reload: for the start */
+		settings; /* after a reload, of its pointers only redirects_from is good */
 	struct event_base *base;
 	struct event *timer;
 	struct event *signals[3];

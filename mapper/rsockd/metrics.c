@@ -93,6 +93,9 @@ void rsk_metrics_write(struct rsk_daemon *d, struct evbuffer *out)
 				    d->agent.count.verdicts[v]);
 	counter(out, "policy_no_port", "mappings denied, since no listen port could be had",
 		d->agent.count.no_port);
+	counter(out, "redirected", "requests handed to another host", d->agent.count.redirected);
+	counter(out, "redirects_dropped", "requests that had been handed on too often",
+		d->agent.count.redirects_dropped);
 	counter(out, "datagrams_received", "datagrams taken in", d->serve.count.received);
 	counter(out, "datagrams_sent", "datagrams given to the kernel", d->serve.count.sent);
 	counter(out, "datagrams_lost", "datagrams that the kernel did not take",

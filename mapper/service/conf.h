@@ -39,7 +39,9 @@ struct rsk_conf_daemon {
 	struct rsk_pm_addr *listen;
 	size_t n_listen;
 	struct rsk_pm_addr metrics;
-	struct rsk_pm_addr central;	  /* the PMSP to ask, instead of the AP's host */
+	struct rsk_pm_addr central;		/* the PMSP to ask, instead of the AP's host */
+	struct rsk_conf_prefix *redirects_from; /* who may hand us requests of others */
+	size_t n_redirects_from;
 	struct rsk_conf_range rdma_ports; /* listen ports that are made when they are asked for */
 	struct rsk_pmsp_config pmsp;	  /* its seed is the daemon's to set */
 	struct rsk_pm_client_config client;

@@ -155,6 +155,9 @@ int rsk_conf_build_daemon(struct rsk_conf_build *b)
 	if (rc == 0)
 		rc = take_listen(b);
 	if (rc == 0)
+		rc = rsk_conf_take_prefixes(b, "(top)", "redirects-from", &raw->redirects_from,
+					    &d->redirects_from, &d->n_redirects_from);
+	if (rc == 0)
 		rc = take_addr(b, "metrics", raw->metrics, &d->metrics);
 	if (rc == 0 && raw->rdma_ports && rsk_conf_range(raw->rdma_ports, &d->rdma_ports) < 0)
 		rc = rsk_conf_wrong(b, "rdma-ports", "\"%s\" is not a range of ports",

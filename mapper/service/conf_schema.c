@@ -211,9 +211,10 @@ static const cyaml_schema_field_t client_fields[] = { TEXT("central", struct rsk
 static const cyaml_schema_field_t conf_fields[] = {
 	TEXT("node", C, node), TEXT("user", C, user), TEXT("control", C, control),
 	TEXT("state", C, state), TEXT("metrics", C, metrics), TEXT("rdma-ports", C, rdma_ports),
-	TEXTS("listen", C, listen), SECTION("pmsp", C, pmsp, pmsp_fields),
-	SECTION("client", C, client, client_fields), SECTION("limits", C, limits, limits_fields),
-	LIST("rnics", C, rnics, &rnic_value), LIST("aggregates", C, aggregates, &aggregate_value),
+	TEXTS("listen", C, listen), TEXTS("redirects-from", C, redirects_from),
+	SECTION("pmsp", C, pmsp, pmsp_fields), SECTION("client", C, client, client_fields),
+	SECTION("limits", C, limits, limits_fields), LIST("rnics", C, rnics, &rnic_value),
+	LIST("aggregates", C, aggregates, &aggregate_value),
 	LIST("services", C, services, &service_value),
 	LIST("functions", C, functions, &function_value),
 	/* None at all is not an empty list: that would be everything refused, and is said with a rule. */

@@ -117,7 +117,7 @@ struct rsk_raw_client {
 
 struct rsk_raw_conf {
 	char *node, *user, *control, *state, *metrics, *rdma_ports;
-	struct rsk_raw_list listen;
+	struct rsk_raw_list listen, redirects_from;
 	struct rsk_raw_pmsp *pmsp;
 	struct rsk_raw_client *client;
 	struct rsk_raw_limits *limits;

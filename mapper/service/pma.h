@@ -57,6 +57,7 @@ struct rsk_pma_answer {
 	uint8_t dscp;
 	uint64_t rate_bps; /* service rate; 0: none set */
 	uint8_t redirect_ip[16];
+	uint8_t redirect_ipv;
 	uint64_t reservation; /* MAP: to be given back or confirmed */
 };
 

@@ -91,6 +91,39 @@ def one_daemon_for_many_hosts(t):
 
 
 @case(timeout=60)
+def another_host_answers(t):
+    """The daemon that is asked redirects; the answer comes from the other host, and so does all that follows."""
+    lab = Lab(t, 3)
+    a, b, central = lab.hosts
+    a.start(**asking(a, client={"central": f"{central.ip}:3935", "silent-time": "0s"}))
+    b.start(**serving(b, **{"redirects-from": [f"{central.ip}/32"]}))
+    central.start(services=[{"name": "iperf", "ports": [str(SERVICE)]}],
+                  rules=[{"name": "there", "side": "ap", "map": {"redirect": b.ip}}])
+    answer = a.map(b, SERVICE)
+    t.equal((answer["outcome"], answer["rdma"]), ("mapped", {"ip": b.ip, "port": FIXED}), answer)
+    t.equal(answer["asked"]["ip"], central.ip, "who was asked")
+    t.until(lambda: b.counts()["acks"] == 1, 10, "the PMAck to reach who answered")
+    t.equal(central.counts()["accepts"], 0, "PMAccept of the one that was asked")
+    t.equal(central.get("/v1/status")["open"], 0, "what it holds")
+    # Nobody else is believed: host 1 wraps a request of its own.
+    envelope = b"RSKR" + bytes([4, 1]) + (4000).to_bytes(2, "big") + pm.packed(central.ip)
+    client = pm.Client(a, b.ip)
+    before = b.counts()
+    client.socket.sendto(envelope + pm.message(pm.REQ, b.ip, SERVICE, a.ip, 7, client.handle()), client.to)
+    t.until(lambda: b.counts()["malformed"] == before["malformed"] + 1, 10, "the envelope to be refused")
+    t.equal(b.counts()["requests"], before["requests"], "requests")
+    # Two that point at each other: it ends.
+    b.write_config(**serving(b, **{"redirects-from": ["10.77.0.0/24"], "rules": [
+        {"name": "back", "side": "ap", "map": {"redirect": central.ip}}]}))
+    b.post("/v1/reload", {})
+    central.write_config(**{**central.config, "redirects-from": ["10.77.0.0/24"]})
+    central.post("/v1/reload", {})
+    t.equal(a.map(b, SERVICE, cp_port=5)["outcome"], "no-answer", "a circle")
+    dropped = [int(re.search(r"redirects_dropped_total (\d+)", host.get("/metrics")).group(1)) for host in (b, central)]
+    t.check(sum(dropped) > 0, "requests that went round were dropped")
+
+
+@case(timeout=60)
 def the_tool(t):
     lab = Lab(t, 2)
     a = lab.hosts[0].start(**asking(lab.hosts[0]))
