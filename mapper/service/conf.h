@@ -105,6 +105,8 @@ struct rsk_conf_service {
 	uint16_t rdma_port; /* 0: one is to be made */
 	uint8_t priority, pm_time_s, dscp;
 	bool high_availability; /* may be put on spares */
+	uint32_t *rules;	/* those that may hold for it */
+	uint32_t n_rules;
 	bool balance; /* an address that is one RNIC's own may be changed to level the load */
 };
 

@@ -348,6 +348,39 @@ static int make_room(struct rsk_conf_build *b, size_t n_rules)
 	return b->c->conds && b->c->functions && b->c->rules ? 0 : -ENOMEM;
 }
 
+/* A rule asks for the service before all else, or it may hold for any. */
+static bool may_hold(const struct rsk_conf *c, const struct rsk_conf_rule *r, uint32_t service)
+{
+	uint32_t first = c->functions[r->function].root + 1;
+	const struct rsk_cond *cond = &c->conds[first];
+
+	if (first == c->conds[first - 1].end || cond->op != RSK_COND_SERVICES)
+		return true;
+	for (size_t i = 0; i < cond->n; i++)
+		if (cond->numbers[i] == service)
+			return true;
+	return false;
+}
+
+/* With many services, most rules are of others. */
+static int sort_rules(struct rsk_conf *c)
+{
+	for (uint32_t i = 0; i < c->n_services; i++) {
+		struct rsk_conf_service *s = &c->services[i];
+
+		for (uint32_t k = 0; k < c->n_rules; k++)
+			s->n_rules += may_hold(c, &c->rules[k], i);
+		s->rules = rsk_conf_alloc(c, s->n_rules, sizeof(*s->rules));
+		if (!s->rules)
+			return -ENOMEM;
+		s->n_rules = 0;
+		for (uint32_t k = 0; k < c->n_rules; k++)
+			if (may_hold(c, &c->rules[k], i))
+				s->rules[s->n_rules++] = k;
+	}
+	return 0;
+}
+
 int rsk_conf_build_rules(struct rsk_conf_build *b)
 {
 	const struct rsk_raw_conf *raw = b->raw;
@@ -377,7 +410,7 @@ int rsk_conf_build_rules(struct rsk_conf_build *b)
 	for (uint32_t i = 0; rc == 0 && i < b->c->n_functions; i++)
 		rc = weigh(b, i, 0);
 	b->raw = raw;
-	return rc;
+	return rc < 0 ? rc : sort_rules(b->c);
 }
 
 /* ---- invariants ---- */
@@ -424,6 +457,10 @@ bool rsk_conf_validate(const struct rsk_conf *c)
 	for (uint32_t i = 0; i < 65536; i++)
 		if (c->service_at[i] > c->n_services)
 			return false;
+	for (uint32_t i = 0; i < c->n_services; i++)
+		for (uint32_t k = 0; k < c->services[i].n_rules; k++)
+			if (c->services[i].rules[k] >= c->n_rules)
+				return false;
 	for (uint32_t i = 0; i < c->n_rules; i++)
 		if (c->rules[i].function >= c->n_functions || !c->rules[i].sides ||
 		    c->rules[i].pm_time_s > RSK_PM_TIME_LASTING ||

@@ -10,7 +10,7 @@
 #include "pm_hash.h"
 
 _Static_assert(sizeof(struct rsk_ledger_reservation) == 24, "as ledger.h says");
-_Static_assert(sizeof(struct rsk_ledger_counter) == 36, "as ledger.h says");
+_Static_assert(sizeof(struct rsk_ledger_counter) == 32, "as ledger.h says");
 
 int rsk_ledger_init(struct rsk_ledger *l, uint64_t seed)
 {
@@ -69,7 +69,7 @@ static void spread(struct rsk_ledger *l)
 	size_t n = 2 * ((size_t)l->heads_mask + 1);
 	uint32_t *heads;
 
-	if (l->live_counters <= l->heads_mask || n > 1u << 31)
+	if (2 * l->live_counters <= l->heads_mask || n > 1u << 31)
 		return;
 	heads = malloc(n * sizeof(uint32_t));
 	if (!heads)
@@ -97,9 +97,12 @@ static int more_counters(struct rsk_ledger *l)
 
 	if (l->counters_room > UINT32_MAX / 4)
 		return -ENOMEM;
-	c = reallocarray(l->counters, room, sizeof(*c));
+	c = aligned_alloc(64, room * sizeof(*c));
 	if (!c)
 		return -ENOMEM;
+	if (l->n_counters)
+		memcpy(c, l->counters, l->n_counters * sizeof(*c));
+	free(l->counters);
 	l->counters = c;
 	l->counters_room = room;
 	return 0;
@@ -128,7 +131,9 @@ static uint32_t make_counter(struct rsk_ledger *l, uint32_t hash, const uint8_t 
 		i = l->n_counters++;
 	l->live_counters++;
 	c = &l->counters[i];
-	*c = (struct rsk_ledger_counter){ .scope = scope, .kind = (uint8_t)kind, .parent = parent };
+	*c = (struct rsk_ledger_counter){ .scope = scope & 0x3fffffffu,
+					  .kind = kind & 3u,
+					  .parent = parent };
 	memcpy(c->key, key, 16);
 	head = &l->heads[hash & l->heads_mask];
 	c->next = *head;
@@ -183,30 +188,40 @@ static void look_up(const struct rsk_ledger *l, uint32_t hash, const uint8_t key
 		    uint32_t service, uint32_t kind, uint32_t *found, uint64_t *sessions,
 		    uint64_t *all)
 {
-	uint32_t scope = RSK_LEDGER_ALL + l->accounts[service].side, parent;
+	uint32_t scope = RSK_LEDGER_ALL + l->accounts[service].side, parent, all_hash;
 
+	/* Looked for in any case, nearly: they are on their way at once. */
+	all_hash = hash_of(l, key, scope, kind);
+	__builtin_prefetch(&l->heads[all_hash & l->heads_mask]);
 	*found = counter_at(l, hash, key, service, kind);
 	*sessions = *all = 0;
 	if (*found != RSK_LEDGER_NONE) {
 		*sessions = l->counters[*found].sessions;
 		parent = l->counters[*found].parent;
 	} else {
-		parent = counter_at(l, hash_of(l, key, scope, kind), key, scope, kind);
+		parent = counter_at(l, all_hash, key, scope, kind);
 	}
 	if (parent != RSK_LEDGER_NONE)
 		*all = l->counters[parent].sessions;
 }
 
+static uint32_t kind_of(uint8_t ipv)
+{
+	return ipv == 6 ? RSK_LEDGER_CP6 : RSK_LEDGER_CP4;
+}
+
 void rsk_ledger_who(const struct rsk_ledger *l, uint32_t service, uint8_t ipv,
 		    const uint8_t cp_ip[static 16], uint32_t uid, struct rsk_ledger_who *out)
 {
+	uint32_t cp = kind_of(ipv);
+
 	*out = (struct rsk_ledger_who){ .service = service,
 					.ipv = ipv,
 					.user = RSK_LEDGER_NONE,
 					.has_user = uid != RSK_PMA_NOBODY };
 	memcpy(out->cp_key, cp_ip, 16);
-	out->cp_hash = hash_of(l, out->cp_key, service, ipv);
-	look_up(l, out->cp_hash, out->cp_key, service, ipv, &out->cp, &out->cp_sessions,
+	out->cp_hash = hash_of(l, out->cp_key, service, cp);
+	look_up(l, out->cp_hash, out->cp_key, service, cp, &out->cp, &out->cp_sessions,
 		&out->cp_all);
 	if (!out->has_user)
 		return;
@@ -329,7 +344,7 @@ uint64_t rsk_ledger_reserve(struct rsk_ledger *l, const struct rsk_ledger_who *w
 					      .service = who->service,
 					      .need = need,
 					      .user = RSK_LEDGER_NONE };
-	h->cp = counter_for(l, who->cp, who->cp_hash, who->cp_key, who->service, who->ipv);
+	h->cp = counter_for(l, who->cp, who->cp_hash, who->cp_key, who->service, kind_of(who->ipv));
 	if (who->has_user)
 		h->user = counter_for(l, who->user, who->user_hash, who->user_key, who->service,
 				      RSK_LEDGER_USER);
@@ -350,7 +365,7 @@ bool rsk_ledger_find(const struct rsk_ledger *l, uint64_t id, struct rsk_ledger_
 					 .service = h->service,
 					 .need = h->need,
 					 .used = h->used,
-					 .ipv = l->counters[h->cp].kind,
+					 .ipv = l->counters[h->cp].kind == RSK_LEDGER_CP6 ? 6 : 4,
 					 .uid = RSK_PMA_NOBODY };
 	memcpy(out->cp_ip, l->counters[h->cp].key, 16);
 	if (h->user != RSK_LEDGER_NONE)

@@ -132,11 +132,14 @@ static struct finding find(const struct rsk_decision *d, const struct rsk_ledger
 		[RSK_PMA_MAP] = 5
 	};
 	struct finding best = { .verdict = RSK_PMA_NO_RULE }, one;
+	/* Who listens hears of those that could not hold, too. */
+	uint32_t n = d->say ? d->conf->n_rules : d->service->n_rules;
 	struct rsk_rnic_set set;
 
 	rsk_rnic_candidates(d, &set);
-	for (uint32_t i = 0; i < d->conf->n_rules; i++) {
-		one = (struct finding){ .rule = &d->conf->rules[i], .port = RSK_CONF_NONE };
+	for (uint32_t i = 0; i < n; i++) {
+		one = (struct finding){ .rule = &d->conf->rules[d->say ? i : d->service->rules[i]],
+					.port = RSK_CONF_NONE };
 		one.verdict = judge(d, &set, who, one.rule, near, &one.port);
 		if (!best.rule || rank[one.verdict] > rank[best.verdict])
 			best = one;
@@ -155,7 +158,7 @@ static void answer(const struct rsk_decision *d, const struct finding *f,
 	const struct rsk_conf_rule *r = f->rule;
 
 	*out = (struct rsk_pma_answer){ .verdict = f->verdict };
-	if (r)
+	if (r && f->verdict != RSK_PMA_NO_RULE)
 		out->rule = d->conf->functions[r->function].name;
 	if (f->verdict == RSK_PMA_ELSEWHERE)
 		memcpy(out->redirect_ip, r->redirect.ip, 16);

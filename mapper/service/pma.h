@@ -48,7 +48,7 @@ enum rsk_pma_verdict {
 
 struct rsk_pma_answer {
 	enum rsk_pma_verdict verdict;
-	const char *rule;   /* that decided, or was nearest to; borrowed until the next load */
+	const char *rule; /* that decided, or was nearest to, or NULL; borrowed until the next load */
 	const char *device; /* the RNIC, or RNIC/port where its ports have names; the same */
 	uint8_t ip[16];	    /* its address: where the link comes from (CP), or goes to (AP) */
 	uint16_t port;	    /* AP: a fixed RDMA listen port; 0: one is to be made */
