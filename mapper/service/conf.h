@@ -74,6 +74,7 @@ struct rsk_conf_port {
 	struct rsk_conf_prefix *reach; /* none: everything */
 	size_t n_reach;
 	uint64_t bps; /* 0: not limited */
+	bool has_ipv4, has_ipv6;
 };
 
 struct rsk_conf_node {

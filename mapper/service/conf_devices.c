@@ -60,6 +60,7 @@ static int take_port(struct rsk_conf_build *b, const char *where, const struct r
 		if (rsk_conf_ip(text, &p->ips[p->n_ips]) < 0)
 			return rsk_conf_wrong(b, where, "addresses: \"%s\" is not an IP address",
 					      text);
+		*(p->ips[p->n_ips].ipv == RSK_PM_IPV4 ? &p->has_ipv4 : &p->has_ipv6) = true;
 		rc = rsk_conf_claim(b, where, &p->ips[p->n_ips], RSK_CONF_PORTS_OWN, number);
 	}
 	return rc;

@@ -184,22 +184,45 @@ static uint32_t counter_for(struct rsk_ledger *l, uint32_t found, uint32_t hash,
 	return make_counter(l, hash, key, service, kind, parent);
 }
 
-static void look_up(const struct rsk_ledger *l, uint32_t hash, const uint8_t key[16],
+/* A counter with the service, and its parent of all. */
+struct place {
+	uint32_t hash, all_hash;
+};
+
+static struct place place_of(const struct rsk_ledger *l, const uint8_t key[16], uint32_t service,
+			     uint32_t kind)
+{
+	uint32_t all = RSK_LEDGER_ALL + l->accounts[service].side;
+	struct place p = { hash_of(l, key, service, kind), hash_of(l, key, all, kind) };
+
+	__builtin_prefetch(&l->heads[p.hash & l->heads_mask]);
+	__builtin_prefetch(&l->heads[p.all_hash & l->heads_mask]);
+	return p;
+}
+
+/* The first of a chain is mostly the one that is looked for. */
+static void fetch(const struct rsk_ledger *l, uint32_t hash)
+{
+	uint32_t i = l->heads[hash & l->heads_mask];
+
+	if (i != RSK_LEDGER_NONE)
+		__builtin_prefetch(&l->counters[i]);
+}
+
+static void look_up(const struct rsk_ledger *l, const struct place *p, const uint8_t key[16],
 		    uint32_t service, uint32_t kind, uint32_t *found, uint64_t *sessions,
 		    uint64_t *all)
 {
-	uint32_t scope = RSK_LEDGER_ALL + l->accounts[service].side, parent, all_hash;
+	uint32_t parent;
 
-	/* Looked for in any case, nearly: they are on their way at once. */
-	all_hash = hash_of(l, key, scope, kind);
-	__builtin_prefetch(&l->heads[all_hash & l->heads_mask]);
-	*found = counter_at(l, hash, key, service, kind);
+	*found = counter_at(l, p->hash, key, service, kind);
 	*sessions = *all = 0;
 	if (*found != RSK_LEDGER_NONE) {
 		*sessions = l->counters[*found].sessions;
 		parent = l->counters[*found].parent;
 	} else {
-		parent = counter_at(l, all_hash, key, scope, kind);
+		parent = counter_at(l, p->all_hash, key, RSK_LEDGER_ALL + l->accounts[service].side,
+				    kind);
 	}
 	if (parent != RSK_LEDGER_NONE)
 		*all = l->counters[parent].sessions;
@@ -210,25 +233,31 @@ static uint32_t kind_of(uint8_t ipv)
 	return ipv == 6 ? RSK_LEDGER_CP6 : RSK_LEDGER_CP4;
 }
 
+/* With many held nothing of this is in a cache: all of it is sent for before any is looked at. */
 void rsk_ledger_who(const struct rsk_ledger *l, uint32_t service, uint8_t ipv,
 		    const uint8_t cp_ip[static 16], uint32_t uid, struct rsk_ledger_who *out)
 {
-	uint32_t cp = kind_of(ipv);
+	uint32_t kind = kind_of(ipv);
+	struct place cp, user = { 0 };
 
 	*out = (struct rsk_ledger_who){ .service = service,
 					.ipv = ipv,
 					.user = RSK_LEDGER_NONE,
 					.has_user = uid != RSK_PMA_NOBODY };
 	memcpy(out->cp_key, cp_ip, 16);
-	out->cp_hash = hash_of(l, out->cp_key, service, cp);
-	look_up(l, out->cp_hash, out->cp_key, service, cp, &out->cp, &out->cp_sessions,
-		&out->cp_all);
-	if (!out->has_user)
-		return;
-	memcpy(out->user_key, &uid, sizeof(uid));
-	out->user_hash = hash_of(l, out->user_key, service, RSK_LEDGER_USER);
-	look_up(l, out->user_hash, out->user_key, service, RSK_LEDGER_USER, &out->user,
-		&out->user_sessions, &out->user_all);
+	cp = place_of(l, out->cp_key, service, kind);
+	if (out->has_user) {
+		memcpy(out->user_key, &uid, sizeof(uid));
+		user = place_of(l, out->user_key, service, RSK_LEDGER_USER);
+	}
+	fetch(l, cp.hash);
+	fetch(l, cp.all_hash);
+	look_up(l, &cp, out->cp_key, service, kind, &out->cp, &out->cp_sessions, &out->cp_all);
+	out->cp_hash = cp.hash;
+	out->user_hash = user.hash;
+	if (out->has_user)
+		look_up(l, &user, out->user_key, service, RSK_LEDGER_USER, &out->user,
+			&out->user_sessions, &out->user_all);
 }
 
 /* ---- accounts' sums ---- */

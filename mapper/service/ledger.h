@@ -2,8 +2,8 @@
 /*
  * ledger.h - what is promised and what is used: of each RNIC, port and service, and by each CP and user. A reservation
  * takes all that a session needs or nothing, and gives all of it back. Every operation takes the same time however many
- * are held; one of them costs 24 bytes, and 32 and a chain's head of 8 each for its CP and its user, with the service and in all, however many
- * they hold.
+ * are held; one of them costs 24 bytes. Each CP and user that holds any has a counter for each service and one for all,
+ * of 32 bytes and 16 at the most of chains, however many it holds.
  *
  * An account is found by its name, and so outlives a configuration as long as anything is booked on it. No clock. One
  * thread.

@@ -126,8 +126,9 @@ static enum out fitting(const struct rsk_decision *d, const struct rsk_conf_rule
 			unsigned int priority, uint32_t port)
 {
 	const struct rsk_conf_rnic *r = rnic_of(d, port);
+	const struct rsk_conf_port *p = &d->conf->ports[port];
 
-	if (!rsk_rnic_ip(d, port))
+	if (!(d->q->ipv == RSK_PM_IPV4 ? p->has_ipv4 : p->has_ipv6))
 		return NO_ADDRESS;
 	if (!reaches(d, port))
 		return NO_WAY;
