@@ -14,7 +14,10 @@ static int stop(struct args *a, int status)
 
 static int option(struct args *a, const char *text)
 {
-	size_t len = strcspn(text, "=");
+	/* A letter's value may follow it at once: "-n1". */
+	bool glued = text[1] != '-' && text[2];
+	size_t len = glued ? 2 : strcspn(text, "=");
+	const char *value = glued ? text + 2 : text[len] ? text + len + 1 : NULL;
 
 	for (int i = 0; a->cmd->options && a->cmd->options[i].name; i++) {
 		const struct option_row *row = &a->cmd->options[i];
@@ -22,12 +25,12 @@ static int option(struct args *a, const char *text)
 		if (strlen(row->name) != len || memcmp(row->name, text, len) != 0)
 			continue;
 		if (!row->value) {
-			if (text[len])
+			if (value)
 				return stop(a, usage_error(a->cmd, "%s takes no value", row->name));
 			return i;
 		}
-		if (text[len]) {
-			a->value = text + len + 1;
+		if (value) {
+			a->value = value;
 		} else if (a->at < a->argc) {
 			a->value = a->argv[a->at++];
 		} else {

@@ -90,8 +90,8 @@ static inline struct args args_begin(const struct command *cmd, int argc, char *
 }
 
 /*
- * The next option or word. Options are "--name", "--name value", "--name=value", "-n value"; "--" ends them, and so
- * does the first word of a command that runs a program: it and all behind it are left at argv + at.
+ * The next option or word. Options are "--name", "--name value", "--name=value", "-n value", "-nvalue"; "--" ends them,
+ * and so does the first word of a command that runs a program: it and all behind it are left at argv + at.
  */
 int args_next(struct args *a);
 

@@ -7,7 +7,6 @@
 #include "program.h"
 #include "records.h"
 #include "rsock.h"
-#include "target.h"
 #include "top.h"
 
 #include <criterion/criterion.h>
@@ -224,28 +223,6 @@ Test(tool_parts, what_ld_preload_holds)
 	unsetenv("LD_PRELOAD");
 }
 
-Test(tool_parts, numbers)
-{
-	static const char *const bad[] = { "",	 "x",  "-1",  "+1",
-					   " 1", "1 ", "0x1", "99999999999999999999" };
-	static const char *const bad_s[] = { "",   "0",	  "-1",	   "nan", "inf",   "1e1",
-					     "1s", "0x1", "1.2.3", ".",	  "86401", "0.0001" };
-	uint64_t n;
-
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		cr_assert_eq(parse_number(bad[i], 0, UINT64_MAX, &n), -EINVAL, "%s", bad[i]);
-	for (size_t i = 0; i < sizeof(bad_s) / sizeof(bad_s[0]); i++)
-		cr_assert_eq(parse_seconds(bad_s[i], &n), -EINVAL, "%s", bad_s[i]);
-	cr_assert_eq(parse_number("16", 16, 16, &n), 0);
-	cr_assert_eq(n, 16);
-	cr_assert_eq(parse_number("17", 16, 16, &n), -EINVAL);
-	cr_assert_eq(parse_number("15", 16, 16, &n), -EINVAL);
-	cr_assert_eq(parse_seconds("0.25", &n), 0);
-	cr_assert_eq(n, 250000000);
-	cr_assert_eq(parse_seconds("2", &n), 0);
-	cr_assert_eq(n, 2000000000);
-}
-
 Test(tool_parts, names_and_sizes)
 {
 	char out[8], size[16];
@@ -340,51 +317,6 @@ Test(tool_parts, rates_between_two_looks)
 	after.taken_ns = before.taken_ns;
 	r = record_rates(&before, &after, now);
 	cr_assert_eq(r.tx_ring, 0);
-}
-
-Test(tool_parts, what_a_question_is_about)
-{
-	static const char *const bad[] = {
-		"",	"0",	"x",   "-1",	 "1@",		"@1",	 "1@0",	   "a@1",
-		"1:",	":",	":0",  ":65536", "host",	"host:", "host:x", "[::1:80",
-		"[:80", "1:2:", "1:x", "1:2:3x", "99999999999", "1@2@3", "::1",
-	};
-	struct target t;
-
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		cr_assert_eq(target_parse(bad[i], &t), -EINVAL, "%s", bad[i]);
-	cr_assert_eq(target_parse("123", &t), 0);
-	cr_assert(t.kind == TARGET_PID && t.pid == 123);
-	cr_assert_eq(target_parse("7@123", &t), 0);
-	cr_assert(t.kind == TARGET_FD && t.pid == 123 && t.fd == 7);
-	cr_assert_eq(target_parse("123:0", &t), 0);
-	cr_assert(t.kind == TARGET_FD && t.pid == 123 && t.fd == 0);
-	cr_assert_eq(target_parse("127.0.0.1:80", &t), 0);
-	cr_assert(t.kind == TARGET_ADDRESS && t.port == 80);
-	cr_assert_str_eq(t.host, "127.0.0.1");
-	cr_assert_eq(target_parse("[::1]:443", &t), 0);
-	cr_assert_str_eq(t.host, "::1");
-	cr_assert_eq(target_parse(":80", &t), 0);
-	cr_assert_str_eq(t.host, "");
-	cr_assert_eq(target_parse("*:65535", &t), 0);
-	cr_assert_eq(t.port, 65535);
-}
-
-Test(tool_parts, names_of_hosts)
-{
-	static const uint8_t here[16] = { 127, 0, 0, 1 }, six[16] = { [15] = 1 };
-	struct addresses a;
-
-	cr_assert_eq(addresses_resolve("127.0.0.1", &a), 0);
-	cr_assert(addresses_have(&a, AF_INET, here));
-	cr_assert_not(addresses_have(&a, AF_INET6, here));
-	cr_assert_eq(addresses_resolve("::ffff:127.0.0.1", &a), 0);
-	cr_assert(addresses_have(&a, AF_INET, here), "v4-mapped is IPv4");
-	cr_assert_eq(addresses_resolve("::1", &a), 0);
-	cr_assert(addresses_have(&a, AF_INET6, six));
-	cr_assert_eq(addresses_resolve("", &a), 0);
-	cr_assert(addresses_have(&a, AF_INET6, six) && addresses_have(&a, AF_INET, here));
-	cr_assert_neq(addresses_resolve("256.1.1.1", &a), 0);
 }
 
 Test(tool_parts, medians_and_their_intervals)
