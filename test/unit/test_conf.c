@@ -59,7 +59,7 @@ static const char whole[] =
 	"  - {name: bulk, ports: ['873'], pm-time: lasting}\n"
 	"functions:\n"
 	"  - name: trusted\n"
-	"    when: {any: [{peers: [10.0.0.0/8]}, {users: ['0', root]}]}\n"
+	"    when: {any: [{peers: [10.0.0.0/8]}, {users: ['0', root]}], all: [{}]}\n"
 	"rules:\n"
 	"  - name: web\n"
 	"    side: ap\n"
@@ -334,6 +334,35 @@ Test(conf, example_of_the_man_page)
 	c = good(text);
 	cr_assert(c->n_rnics == 3 && c->n_aggregates == 1 && c->n_services == 2 && c->n_rules == 3);
 	rsk_conf_free(c);
+}
+
+/* Every key of the text above, which has all of them. */
+Test(conf, keys_are_in_the_man_page)
+{
+	char word[64], line[256];
+	size_t n, keys = 0;
+
+	for (const char *p = whole; *p; p += n ? n : 1) {
+		FILE *f;
+		bool found = false;
+
+		n = strspn(p, "abcdefghijklmnopqrstuvwxyz-");
+		if (!n || n >= sizeof(word) || p[n] != ':' || !strchr(" \n", p[n + 1]))
+			continue;
+		snprintf(word, sizeof(word), "%.*s", (int)n, p);
+		f = fopen(getenv("RSOCKD_CONF_5"), "r");
+		cr_assert_not_null(f);
+		while (!found && fgets(line, sizeof(line), f)) {
+			const char *at = strstr(line, word);
+
+			found = at && at > line && strchr(" ", at[-1]) && strchr(" ,\n", at[n]) &&
+				strstr(line, ".I");
+		}
+		fclose(f);
+		cr_expect(found, "%s is not in rsockd.conf(5)", word);
+		keys++;
+	}
+	cr_assert_gt(keys, 70);
 }
 
 Test(conf, values)
