@@ -349,7 +349,7 @@ static int read_whole(const char *path, char **text, size_t *len)
 int rsk_conf_load(const char *path, struct rsk_conf **out, char *error, size_t n)
 {
 	char *text, why[1024];
-	size_t len;
+	size_t len = 0;
 	int rc = read_whole(path, &text, &len);
 
 	if (rc < 0) {

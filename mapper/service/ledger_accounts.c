@@ -112,10 +112,10 @@ void rsk_ledger_keep_need(struct rsk_ledger *l, uint32_t need)
 
 void rsk_ledger_sweep(struct rsk_ledger *l)
 {
-	for (uint32_t i = 0; i < l->n_accounts; i++) {
+	for (uint32_t i = 0; l->names && i < l->n_accounts; i++) {
 		struct rsk_ledger_account *a = &l->accounts[i];
 
-		if (!a->name || a->current || a->sessions)
+		if (!a->entry || a->current || a->sessions)
 			continue;
 		HASH_DEL(l->names, a->entry);
 		free(a->entry);

@@ -158,8 +158,9 @@ static void answer(const struct rsk_decision *d, const struct finding *f,
 	const struct rsk_conf_rule *r = f->rule;
 
 	*out = (struct rsk_pma_answer){ .verdict = f->verdict };
-	if (r && f->verdict != RSK_PMA_NO_RULE)
-		out->rule = d->conf->functions[r->function].name;
+	if (!r || f->verdict == RSK_PMA_NO_RULE)
+		return;
+	out->rule = d->conf->functions[r->function].name;
 	if (f->verdict == RSK_PMA_ELSEWHERE)
 		memcpy(out->redirect_ip, r->redirect.ip, 16);
 	out->redirect_ipv = r->redirect.ipv;

@@ -160,6 +160,7 @@ Test(conf, services_and_rules)
 Test(conf, nothing_given)
 {
 	static const struct rsk_pmsp_config pmsp = RSK_PMSP_DEFAULT;
+	static const struct rsk_pm_client_config client = RSK_PM_CLIENT_DEFAULT;
 	struct rsk_conf *c;
 
 	cr_assert_eq(rsk_conf_default(&c), 0);
@@ -169,7 +170,11 @@ Test(conf, nothing_given)
 	cr_assert(!c->daemon.user && !c->daemon.metrics.port && !c->daemon.central.port);
 	cr_assert(c->daemon.n_listen == 2 && c->daemon.listen[0].port == 3935);
 	cr_assert(c->daemon.listen[0].ipv == 4 && c->daemon.listen[1].ipv == 6);
-	cr_assert_eq(memcmp(&c->daemon.pmsp, &pmsp, sizeof(pmsp)), 0);
+	cr_assert(c->daemon.pmsp.max_open == pmsp.max_open && c->daemon.pmsp.burst == pmsp.burst);
+	cr_assert(c->daemon.pmsp.accept_ns == pmsp.accept_ns);
+	cr_assert(c->daemon.pmsp.rate_per_s == pmsp.rate_per_s);
+	cr_assert_eq(c->daemon.client.max_open, client.max_open);
+	cr_assert_eq(c->daemon.client.cache.silent_ns, client.cache.silent_ns);
 	cr_assert(c->n_rnics == 0 && c->n_services == 0 && c->n_rules == 1);
 	rsk_conf_free(c);
 	rsk_conf_free(good("# nothing but a comment\n"));

@@ -219,7 +219,8 @@ static bool could_be_mapped(struct oracle *o, const struct rsk_pma_question *q,
 
 	if (is_limited(o, q, s))
 		return false;
-	for (char rule = 'A'; rule <= 'C'; rule++) {
+	for (const char *at = "ABC"; *at; at++) {
+		char rule = *at;
 		bool fixed = own != RSK_CONF_NONE && q->side == RSK_PMA_AP && !s->balance &&
 			     !o->c->rnics[o->c->ports[own].rnic].spare &&
 			     *state_of(o, o->c->ports[own].name) == RSK_PMA_UP &&
