@@ -164,8 +164,14 @@ int rsk_daemon_reload(struct rsk_daemon *d, char *error, size_t n)
 	}
 	rsk_notify("RELOADING=1");
 	rc = rsk_conf_load(d->conf_path, &conf, error, n);
-	if (rc == 0)
+	if (rc == 0) {
+		conf->daemon.pmsp.seed = random64(NULL);
 		rc = rsk_pma_reload(d->pma, conf);
+		if (rc < 0) {
+			rsk_conf_free(conf);
+			snprintf(error, n, "%s: %s", d->conf_path, strerror(-rc));
+		}
+	}
 	if (rc == 0) {
 		/* It is the agent's now, and stays until the next one: the former one's lists are gone. */
 		d->settings.central = conf->daemon.central;
@@ -222,15 +228,13 @@ static size_t ports_most(void)
 
 static int open_machines(struct rsk_daemon *d)
 {
-	struct rsk_pmsp_config pmsp = d->settings.pmsp;
 	int rc;
 
-	pmsp.seed = random64(NULL);
 	d->ports = (struct rsk_ports){ .first = d->settings.rdma_ports.first,
 				       .last = d->settings.rdma_ports.last,
 				       .max = ports_most() };
 	d->agent = (struct rsk_agent){ .pma = d->pma, .ports = &d->ports, .udp = &d->serve };
-	rc = rsk_pmsp_init(&d->pmsp, &pmsp, &rsk_agent_pmsp_ops, &d->agent);
+	rc = rsk_pmsp_init(&d->pmsp, &d->settings.pmsp, &rsk_agent_pmsp_ops, &d->agent);
 	if (rc < 0)
 		return rc;
 	rsk_pm_client_init(&d->client, &d->settings.client, &client_ops, d);
@@ -283,6 +287,7 @@ int rsk_daemon_open(struct rsk_daemon *d, const char *conf_path, char *error, si
 	rc = conf_path ? rsk_conf_load(conf_path, &conf, error, n) : rsk_conf_default(&conf);
 	if (rc < 0)
 		return rc;
+	conf->daemon.pmsp.seed = random64(NULL); /* of the ledger's tables, too */
 	d->settings = conf->daemon;
 	d->pma = rsk_pma_new(conf);
 	if (!d->pma) {

@@ -73,6 +73,12 @@ def a_reload_changes_what_is_decided(t):
     b.daemon.popen.send_signal(signal.SIGHUP)
     t.until(lambda: b.daemon.err(), 10, "a complaint about it")
     t.equal(a.map(b, 6000, cp_port=3)["outcome"], "mapped", "the last good one holds")
+    # Names of users are looked up again, with the rights that are left.
+    b.write_config(**serving(b, rules=[{"name": "roots", "side": "ap", "when": {"users": ["root", "nobody"]}}]))
+    b.post("/v1/reload", {})
+    for user, verdict in ((0, "map"), (1, "no-rule")):
+        t.equal(b.post("/v1/explain", {"side": "ap", "ip": b.ip, "port": 6000, "from": a.ip, "user": user})["verdict"],
+                verdict, f"user {user}")
 
 
 @case(timeout=60)
