@@ -80,7 +80,7 @@ def make_root():
     for deb in packages().values():
         shutil.copy(deb, ROOT / "debs")
     apt("update")
-    apt("install", "systemd", "redis-server", "redis-tools")
+    apt("install", "systemd-sysv", "dbus", "jq", "redis-server", "redis-tools")
 
 
 def no_network():
@@ -196,10 +196,42 @@ def check_use():
     pair.stop()
 
 
+def syscall_sets():
+    """Of systemd's names: @set -> calls, sets within sets resolved."""
+    sets, name = {}, None
+    for line in run("systemd-analyze", "syscall-filter").splitlines():
+        if line.startswith("@"):
+            name = line.strip()
+            sets[name] = set()
+        elif not line.strip():
+            name = None
+        elif name and not line.strip().startswith("#"):
+            sets[name].add(line.strip())
+
+    def whole(names):
+        return set().union(*(whole(sets[n]) if n.startswith("@") else {n} for n in names)) if names else set()
+    return {name: whole(names) for name, names in sets.items()}
+
+
+def check_syscalls(unit):
+    """The unit's filter leaves the daemon all that it leaves itself (sandbox.c); libseccomp and it come to that by two more."""
+    sets = syscall_sets()
+    allowed = set()
+    for line in unit.read_text(encoding="utf-8").splitlines():
+        if line.startswith("SystemCallFilter="):
+            words = line.split("=", 1)[1]
+            calls = set().union(*(sets.get(w, {w}) for w in words.lstrip("~").split()))
+            allowed = allowed - calls if words.startswith("~") else allowed | calls
+    sandbox = (TREE / "mapper/rsockd/sandbox.c").read_text(encoding="utf-8")
+    needed = set(re.findall(r"SCMP_SYS\((\w+)\)", sandbox)) | {"capset", "seccomp", "prctl"}
+    demand(len(needed) > 40 and needed <= allowed, f"the unit forbids {sorted(needed - allowed)}")
+
+
 def check_daemon():
     """What the package sets up is what the daemon can be started with: unit, user, configuration."""
     unit = ROOT / "lib/systemd/system/rsockd.service"
     demand(unit.exists(), "no unit")
+    check_syscalls(unit)
     run("systemd-analyze", "verify", "--man=no", f"--root={ROOT}", "rsockd.service")
     run("systemd-analyze", "security", "--offline=yes", "--threshold=20", f"--root={ROOT}", "rsockd.service")
     demand("nologin" in in_root("getent", "passwd", "rsockd"), "the user rsockd")
@@ -215,6 +247,54 @@ def check_daemon():
     demand((ROOT / "run/rsockd/control.sock").is_socket(), "no control socket")
     daemon.send_signal(signal.SIGTERM)
     demand(daemon.wait(DEADLINE_S) == 0, "rsockd ended with a failure")
+
+
+# What runs in the booted root; its output is the result.
+ON_BOOT = """[Unit]
+After=rsockd.service redis-server.service
+[Service]
+Type=oneshot
+StandardOutput=file:/result/out
+StandardError=file:/result/err
+ExecStart=/bin/bash /result/script
+ExecStopPost=/bin/systemctl --force poweroff
+"""
+SCRIPT = """set -e
+systemctl is-active rsockd redis-server
+grep -E '^Cap(Inh|Prm|Eff|Bnd|Amb):' /proc/$(systemctl show -P MainPID rsockd)/status
+systemctl reload rsockd
+systemctl is-active rsockd
+coproc runuser -u redis -- env LD_PRELOAD=librsock.so redis-benchmark -c 1 -n 1000000000 -t get >/dev/null 2>&1
+for attempt in {1..200}; do
+	streams=$(runuser -u redis -- rsock stat --json | jq -c '[.streams[] | select(.open and .reason == "direct")] | length')
+	[ "$streams" -lt 2 ] || break
+done
+echo "direct $streams"
+runuser -u redis -- rsock stat >&2
+"""
+
+
+def check_booted():
+    """The root with systemd as its first process: the daemon by its unit, redis by the manual's drop-in, client preloaded."""
+    page = (TREE / "docs/man/librsock.7").read_text(encoding="utf-8")
+    result = DEBS / "booted"  # not in the root, which the overlay hides
+    result.mkdir()
+    (result / "on-boot.service").write_text(ON_BOOT, encoding="utf-8")
+    (result / "script").write_text(SCRIPT, encoding="utf-8")
+    (result / "librsock.conf").write_text(re.search(r"^\.nf\n(\[Service\]\n.*?)^\.fi", page, re.M | re.S)[1], encoding="utf-8")
+    units = "/etc/systemd/system"
+    # Of what is written nothing stays.
+    booted = run("timeout", "-k", "10", "120", "systemd-nspawn", "-q", "-D", ROOT, "--volatile=overlay", "--register=no",
+                 "--keep-unit", "--private-network", f"--bind={result}:/result",
+                 f"--bind-ro={result}/on-boot.service:{units}/on-boot.service",
+                 f"--bind-ro={result}/librsock.conf:{units}/redis-server.service.d/librsock.conf",
+                 "--boot", "systemd.wants=on-boot.service")
+    out, err = ((result / name).read_text(encoding="utf-8") if (result / name).exists() else "" for name in ("out", "err"))
+    lines = out.split("\n")
+    demand(lines[:2] == ["active", "active"], f"units do not run: {out}{err}{booted}")
+    caps = [line.split()[1] for line in lines if line.startswith("Cap")]
+    demand(len(caps) == 5 and not any(int(c, 16) for c in caps), f"rsockd has capabilities: {out}")
+    demand(lines[7:9] == ["active", "direct 2"], f"not direct with the manual's drop-in, or no reload: {out}{err}")
 
 
 def debs():
@@ -236,6 +316,8 @@ def main():
     check_use()
     say("the daemon")
     check_daemon()
+    say("systemd: the unit, and a service preloaded as the manual says")
+    check_booted()
     say("remove, then purge")
     apt("remove", *packages())
     conffiles = {p for p in files() - before if p.startswith("/etc/rsock")}
