@@ -55,9 +55,9 @@ struct rsk_pma_answer {
 	uint8_t pm_time_s;
 	uint8_t priority; /* differentiated service: 0 lowest */
 	uint8_t dscp;
+	uint8_t redirect_ipv;
 	uint64_t rate_bps; /* service rate; 0: none set */
 	uint8_t redirect_ip[16];
-	uint8_t redirect_ipv;
 	uint64_t reservation; /* MAP: to be given back or confirmed */
 };
 
