@@ -78,8 +78,17 @@ static const struct rsk_pmsp_ops ops = { .decide = decide,
 					 .release = release,
 					 .send = take_answer };
 
+#define BATCH 64 /* that came together, as the daemon takes them from its socket */
+
+static struct {
+	struct rsk_pm_addr from[BATCH];
+	uint8_t wire[BATCH][RSK_PM_WIRE_MAPPED_BYTES];
+	struct rsk_pmsp_coming coming[BATCH];
+	size_t n;
+} batch;
+
 /* Connection @n of many: another CP address or port each. */
-static void transact(struct rsk_pmsp *p, uint64_t n, uint64_t handle, uint64_t at_ns)
+static void request(uint64_t n, uint64_t handle)
 {
 	struct rsk_pm_addr from = { .ip = { 10, (uint8_t)(n >> 30), (uint8_t)(n >> 22),
 					    (uint8_t)(n >> 14) },
@@ -91,16 +100,32 @@ static void transact(struct rsk_pmsp *p, uint64_t n, uint64_t handle, uint64_t a
 				.cp_port = (uint16_t)(1024 + n % (1u << 14)),
 				.assoc_handle = handle * 0x9e3779b97f4a7c15u | 1,
 				.ap_ip = { 10, 0, 0, 2 } };
-	uint8_t wire[64];
-	ssize_t bytes;
+	uint8_t *wire = batch.wire[batch.n];
 
 	memcpy(m.cp_ip, from.ip, 16);
-	bytes = rsk_pm_msg_encode(&m, wire, sizeof(wire));
-	rsk_pmsp_receive(p, &from, wire, (size_t)bytes, at_ns);
-	if (rsk_pm_msg_ack(&ap.accept, &m) < 0)
-		return;
-	bytes = rsk_pm_msg_encode(&m, wire, sizeof(wire));
-	rsk_pmsp_receive(p, &from, wire, (size_t)bytes, at_ns);
+	batch.from[batch.n] = from;
+	batch.coming[batch.n] = (struct rsk_pmsp_coming){
+		wire, (size_t)rsk_pm_msg_encode(&m, wire, sizeof(batch.wire[0]))
+	};
+	batch.n++;
+}
+
+/* The batch, and a PMAck to each PMAccept. */
+static void serve(struct rsk_pmsp *p, uint64_t at_ns)
+{
+	uint8_t wire[RSK_PM_WIRE_MAPPED_BYTES];
+	struct rsk_pm_msg ack;
+	ssize_t bytes;
+
+	rsk_pmsp_prepare(p, batch.coming, batch.n);
+	for (size_t i = 0; i < batch.n; i++) {
+		rsk_pmsp_receive(p, &batch.from[i], batch.wire[i], batch.coming[i].bytes, at_ns);
+		if (rsk_pm_msg_ack(&ap.accept, &ack) < 0)
+			continue;
+		bytes = rsk_pm_msg_encode(&ack, wire, sizeof(wire));
+		rsk_pmsp_receive(p, &batch.from[i], wire, (size_t)bytes, at_ns);
+	}
+	batch.n = 0;
 }
 
 static int measure_pmsp(uint64_t live, double seconds)
@@ -114,8 +139,11 @@ static int measure_pmsp(uint64_t live, double seconds)
 	config.seed = 1;
 	if (rsk_pmsp_init(&p, &config, &ops, NULL) < 0)
 		return -ENOMEM;
-	for (uint64_t n = 0; n < live; n++)
-		transact(&p, n, n + 1, now_ns());
+	for (uint64_t n = 0; n < live; n++) {
+		request(n, n + 1);
+		if (batch.n == BATCH || n + 1 == live)
+			serve(&p, now_ns());
+	}
 	after = resident_bytes();
 	if (p.table.n != live || ap.accepts != live)
 		return -EIO;
@@ -125,8 +153,9 @@ static int measure_pmsp(uint64_t live, double seconds)
 	while (now_ns() < until) {
 		uint64_t at = now_ns();
 
-		for (int i = 0; i < 1000; i++, done++)
-			transact(&p, done * 7919 % live, live + done + 1, at);
+		for (int i = 0; i < BATCH; i++, done++)
+			request(done * 7919 % live, live + done + 1);
+		serve(&p, at);
 		rsk_pmsp_tick(&p, at);
 	}
 	if (p.table.n != live || ap.accepts != live + done)

@@ -21,6 +21,14 @@ static struct rsk_pma_question question_of(const struct rsk_pm_msg *req, enum rs
 	return q;
 }
 
+void rsk_agent_measure(struct rsk_agent *a, uint64_t now_ns)
+{
+	double load;
+
+	if (rsk_load_look(a->load, now_ns, &load) > 0)
+		rsk_pma_load_set(a->pma, load);
+}
+
 static void count(struct rsk_agent *a, enum rsk_pma_verdict v)
 {
 	if (v <= RSK_PMA_ELSEWHERE)
@@ -74,6 +82,7 @@ static enum rsk_pmsp_verdict decide(void *ctx, const struct rsk_pm_msg *req,
 	uint16_t port;
 
 	q.held = grant->id;
+	rsk_agent_measure(a, q.now_ns);
 	rsk_pma_decide(a->pma, &q, &answer);
 	count(a, answer.verdict);
 	if (answer.verdict == RSK_PMA_ELSEWHERE)
@@ -114,13 +123,14 @@ static void release(void *ctx, const struct rsk_pmsp_grant *grant)
 static bool used(void *ctx, const struct rsk_pmsp_grant *grant, bool last)
 {
 	struct rsk_agent *a = ctx;
+	uint64_t session = last ? grant->id : rsk_pma_another(a->pma, grant->id);
 
-	if (!last && !rsk_pma_another(a->pma, grant->id))
+	if (!session)
 		return false;
-	if (last) {
-		rsk_pma_confirm(a->pma, grant->id);
+	rsk_pma_confirm(a->pma, session);
+	if (last)
 		rsk_ports_put(a->ports, grant->ipv, grant->ip, grant->port);
-	}
+	a->session = session;
 	a->count.sessions_begun++;
 	return true;
 }
@@ -142,6 +152,7 @@ bool rsk_agent_may_ask(struct rsk_agent *a, const struct rsk_pm_msg *req, uint32
 	struct rsk_pma_question q = question_of(req, RSK_PMA_CP, now_ns);
 
 	q.uid = uid;
+	rsk_agent_measure(a, now_ns);
 	rsk_pma_decide(a->pma, &q, out);
 	count(a, out->verdict);
 	return out->verdict == RSK_PMA_MAP;

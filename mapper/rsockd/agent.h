@@ -7,6 +7,7 @@
 #ifndef RSK_AGENT_H
 #define RSK_AGENT_H
 
+#include "load.h"
 #include "pm_client.h"
 #include "pma.h"
 #include "pmsp.h"
@@ -26,12 +27,17 @@ struct rsk_agent {
 	struct rsk_pma *pma;
 	struct rsk_ports *ports;
 	struct rsk_udp *udp; /* of the PMSP */
-	uint8_t hops;	     /* of the PMReq that is being taken in: how often it was redirected */
+	struct rsk_load *load;
+	uint64_t session; /* reservation of the link that was let in last: its owner's to release */
+	uint8_t hops;	  /* of the PMReq that is being taken in: how often it was redirected */
 	struct rsk_agent_counters count;
 };
 
 /* With a struct rsk_agent as their ctx. */
 extern const struct rsk_pmsp_ops rsk_agent_pmsp_ops;
+
+/* What is measured, if it is time to; before each question. */
+void rsk_agent_measure(struct rsk_agent *a, uint64_t now_ns);
 
 /*
  * F1: may our side ask for this mapping at all? True: *link_ip is where the link will come from, and *reservation is to

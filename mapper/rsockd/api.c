@@ -255,6 +255,7 @@ static void post_explain(struct rsk_daemon *d, struct evhttp_request *req)
 		q.uid = user < 0 ? RSK_PMA_NOBODY : (uint32_t)user;
 		memcpy(q.cp_ip, m.cp_ip, 16);
 		memcpy(q.ap_ip, m.ap_ip, 16);
+		rsk_agent_measure(&d->agent, q.now_ns);
 		rsk_pma_explain(d->pma, &q, &answer, say_line, steps);
 		reply(req, HTTP_OK,
 		      json_pack("{s:s,s:s?,s:s?,s:O}", "verdict", rsk_verdict_name(answer.verdict),

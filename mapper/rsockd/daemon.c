@@ -74,6 +74,13 @@ static void serve_take(void *ctx, const struct rsk_pm_addr *from, const void *da
 	rsk_pmsp_receive(&d->pmsp, from, datagram, bytes, now_ns);
 }
 
+static void serve_prepare(void *ctx, const struct rsk_pmsp_coming *coming, size_t n)
+{
+	const struct rsk_daemon *d = ctx;
+
+	rsk_pmsp_prepare(&d->pmsp, coming, n);
+}
+
 static void ask_take(void *ctx, const struct rsk_pm_addr *from, const void *datagram, size_t bytes,
 		     uint64_t now_ns)
 {
@@ -233,13 +240,17 @@ static int open_machines(struct rsk_daemon *d)
 	d->ports = (struct rsk_ports){ .first = d->settings.rdma_ports.first,
 				       .last = d->settings.rdma_ports.last,
 				       .max = ports_most() };
-	d->agent = (struct rsk_agent){ .pma = d->pma, .ports = &d->ports, .udp = &d->serve };
-	rc = rsk_pmsp_init(&d->pmsp, &d->settings.pmsp, &rsk_agent_pmsp_ops, &d->agent);
+	d->agent = (struct rsk_agent){
+		.pma = d->pma, .ports = &d->ports, .udp = &d->serve, .load = &d->load
+	};
+	rc = rsk_load_open(&d->load);
+	if (rc == 0)
+		rc = rsk_pmsp_init(&d->pmsp, &d->settings.pmsp, &rsk_agent_pmsp_ops, &d->agent);
 	if (rc < 0)
 		return rc;
 	rsk_pm_client_init(&d->client, &d->settings.client, &client_ops, d);
-	rc = rsk_udp_init(&d->serve, d->base, serve_take, on_batch, d);
-	return rc < 0 ? rc : rsk_udp_init(&d->ask, d->base, ask_take, on_batch, d);
+	rc = rsk_udp_init(&d->serve, d->base, serve_prepare, serve_take, on_batch, d);
+	return rc < 0 ? rc : rsk_udp_init(&d->ask, d->base, NULL, ask_take, on_batch, d);
 }
 
 static int fail(char *error, size_t n, int rc, const char *what, const char *which)
@@ -282,7 +293,7 @@ int rsk_daemon_open(struct rsk_daemon *d, const char *conf_path, char *error, si
 	struct rsk_conf *conf;
 	int rc;
 
-	*d = (struct rsk_daemon){ .conf_path = conf_path, .control_fd = -1 };
+	*d = (struct rsk_daemon){ .conf_path = conf_path, .control_fd = -1, .load.fd = -1 };
 	d->started_ns = rsk_udp_now_ns();
 	rc = conf_path ? rsk_conf_load(conf_path, &conf, error, n) : rsk_conf_default(&conf);
 	if (rc < 0)
@@ -320,6 +331,7 @@ void rsk_daemon_close(struct rsk_daemon *d)
 	if (d->client.ops)
 		rsk_pm_client_fini(&d->client);
 	rsk_ports_fini(&d->ports);
+	rsk_load_close(&d->load);
 	rsk_udp_fini(&d->serve);
 	rsk_udp_fini(&d->ask);
 	for (size_t i = 0; i < sizeof(d->signals) / sizeof(d->signals[0]); i++)

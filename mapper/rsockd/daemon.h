@@ -30,6 +30,7 @@ struct rsk_daemon {
 	struct rsk_pm_client client;
 	struct rsk_pma *pma;
 	struct rsk_ports ports;
+	struct rsk_load load;
 	struct rsk_agent agent;
 	struct evhttp *control, *metrics;
 	int control_fd;

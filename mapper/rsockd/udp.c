@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "pm_msg.h"
+#include "pmsp.h"
 
 #define CONTROL_BYTES CMSG_SPACE(sizeof(struct in6_pktinfo))
 #define BATCHES_AT_ONCE 16 /* then others have their turn */
@@ -199,6 +200,15 @@ static int receive(struct rsk_udp *u, const struct rsk_udp_socket *s)
 	return recvmmsg(s->fd, b->head, RSK_UDP_BATCH, MSG_DONTWAIT, NULL);
 }
 
+static void prepare_batch(struct rsk_udp *u, unsigned int n)
+{
+	struct rsk_pmsp_coming coming[RSK_UDP_BATCH];
+
+	for (unsigned int i = 0; i < n; i++)
+		coming[i] = (struct rsk_pmsp_coming){ u->in->bytes[i], u->in->head[i].msg_len };
+	u->prepare(u->ctx, coming, n);
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	const struct rsk_udp_socket *s = arg;
@@ -211,6 +221,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		if (n <= 0)
 			break; /* nothing, or an ICMP error of an earlier answer, which is taken by this */
 		u->hearing = s;
+		if (u->prepare && n > 1)
+			prepare_batch(u, (unsigned int)n);
 		for (int i = 0; i < n; i++) {
 			struct msghdr *h = &u->in->head[i].msg_hdr;
 			struct rsk_pm_addr from;
@@ -231,10 +243,12 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 
 /* ---- sockets ---- */
 
-int rsk_udp_init(struct rsk_udp *u, struct event_base *base, rsk_udp_take *take,
-		 void (*after)(void *ctx), void *ctx)
+int rsk_udp_init(struct rsk_udp *u, struct event_base *base, rsk_udp_prepare *prepare,
+		 rsk_udp_take *take, void (*after)(void *ctx), void *ctx)
 {
-	*u = (struct rsk_udp){ .base = base, .take = take, .after = after, .ctx = ctx };
+	*u = (struct rsk_udp){
+		.base = base, .prepare = prepare, .take = take, .after = after, .ctx = ctx
+	};
 	u->in = calloc(1, sizeof(*u->in));
 	u->out = calloc(1, sizeof(*u->out));
 	if (u->in && u->out)

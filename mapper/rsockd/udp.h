@@ -28,6 +28,9 @@ struct rsk_udp_socket {
 	struct rsk_pm_addr at; /* as bound; its port is never 0 */
 };
 
+/* Datagrams that came together, before each is taken. */
+struct rsk_pmsp_coming;
+typedef void rsk_udp_prepare(void *ctx, const struct rsk_pmsp_coming *coming, size_t n);
 typedef void rsk_udp_take(void *ctx, const struct rsk_pm_addr *from, const void *datagram,
 			  size_t bytes, uint64_t now_ns);
 
@@ -38,6 +41,7 @@ struct rsk_udp_counters {
 /* Owns sockets, events and batches. */
 struct rsk_udp {
 	struct event_base *base;
+	rsk_udp_prepare *prepare;
 	rsk_udp_take *take;
 	void (*after)(void *ctx); /* each batch */
 	void *ctx;
@@ -50,9 +54,9 @@ struct rsk_udp {
 	struct rsk_udp_counters count;
 };
 
-/* @take for each datagram, @after for each batch of them, both with @ctx. 0 or -ENOMEM. */
-int rsk_udp_init(struct rsk_udp *u, struct event_base *base, rsk_udp_take *take,
-		 void (*after)(void *ctx), void *ctx);
+/* @prepare (or NULL) and @after for each batch of datagrams, @take for each of them, all with @ctx. 0 or -ENOMEM. */
+int rsk_udp_init(struct rsk_udp *u, struct event_base *base, rsk_udp_prepare *prepare,
+		 rsk_udp_take *take, void (*after)(void *ctx), void *ctx);
 void rsk_udp_fini(struct rsk_udp *u);
 
 /* One more socket, bound there (port 0: any; an all zero address: all). 0 or -errno. */

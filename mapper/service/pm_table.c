@@ -3,12 +3,12 @@
 #include "pm_table.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define CHUNK 1024
+#define HUGE_BYTES (2u << 20)
 
 struct name_key {
 	uint64_t handle;
@@ -114,6 +114,33 @@ static void unchain(struct rsk_pm_table *t, struct rsk_pm_entry *e, enum rsk_pm_
 	e->next[index] = NULL;
 }
 
+/*
+ * Zeroes, of which those that nobody writes to take no memory. In huge pages where that is worth while: a lookup in a
+ * large table would else miss the TLB as often as the cache.
+ */
+static void *reserve(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	if (bytes >= HUGE_BYTES)
+		madvise(p, bytes, MADV_HUGEPAGE); /* a wish */
+	return p;
+}
+
+static void give_back(void *p, size_t bytes)
+{
+	if (p)
+		munmap(p, bytes);
+}
+
+static size_t heads_bytes(const struct rsk_pm_table *t)
+{
+	return (t->mask + 1) * sizeof(struct rsk_pm_entry *);
+}
+
 int rsk_pm_table_init(struct rsk_pm_table *t, size_t max, uint64_t seed)
 {
 	size_t heads = 64;
@@ -121,10 +148,10 @@ int rsk_pm_table_init(struct rsk_pm_table *t, size_t max, uint64_t seed)
 	while (heads < max)
 		heads *= 2;
 	*t = (struct rsk_pm_table){ .max = max, .mask = heads - 1, .seed = seed };
-	t->chunks = calloc((max + CHUNK - 1) / CHUNK, sizeof(struct rsk_pm_entry *));
+	t->entries = reserve(max * sizeof(*t->entries));
 	for (int i = 0; i < RSK_PM_INDICES; i++)
-		t->heads[i] = calloc(heads, sizeof(struct rsk_pm_entry *));
-	if (!t->chunks || !t->heads[0] || !t->heads[1] || !t->heads[2]) {
+		t->heads[i] = reserve(heads_bytes(t));
+	if (!t->entries || !t->heads[0] || !t->heads[1] || !t->heads[2]) {
 		rsk_pm_table_fini(t);
 		return -ENOMEM;
 	}
@@ -133,11 +160,9 @@ int rsk_pm_table_init(struct rsk_pm_table *t, size_t max, uint64_t seed)
 
 void rsk_pm_table_fini(struct rsk_pm_table *t)
 {
-	for (size_t i = 0; t->chunks && i < t->n_chunks; i++)
-		free(t->chunks[i]);
-	free(t->chunks);
+	give_back(t->entries, t->max * sizeof(*t->entries));
 	for (int i = 0; i < RSK_PM_INDICES; i++)
-		free(t->heads[i]);
+		give_back(t->heads[i], heads_bytes(t));
 	*t = (struct rsk_pm_table){ 0 };
 }
 
@@ -147,15 +172,10 @@ static struct rsk_pm_entry *take_free(struct rsk_pm_table *t)
 
 	if (t->n == t->max)
 		return NULL;
-	if (!e) {
-		e = calloc(CHUNK, sizeof(*e));
-		if (!e)
-			return NULL;
-		t->chunks[t->n_chunks++] = e;
-		for (size_t i = 0; i + 1 < CHUNK; i++)
-			e[i].next[0] = &e[i + 1];
-	}
-	t->free = e->next[0];
+	if (e)
+		t->free = e->next[0];
+	else
+		e = &t->entries[t->used++];
 	t->n++;
 	return e;
 }
@@ -223,6 +243,28 @@ void rsk_pm_table_hold(struct rsk_pm_table *t, struct rsk_pm_entry *e)
 {
 	unlist(t, e);
 	e->state = RSK_PM_HELD;
+}
+
+static void prefetch(struct rsk_pm_entry *const *head, bool entries)
+{
+	const char *e;
+
+	if (!entries) {
+		__builtin_prefetch(head);
+		return;
+	}
+	e = (const char *)*head;
+	if (!e)
+		return;
+	for (size_t line = 0; line < sizeof(struct rsk_pm_entry); line += 64)
+		__builtin_prefetch(e + line);
+}
+
+void rsk_pm_table_prefetch(const struct rsk_pm_table *t, const struct rsk_pm_msg *m, bool entries)
+{
+	prefetch(name_head(t, m->assoc_handle, m->cp_ip, m->cp_port), entries);
+	if (m->op == RSK_PM_REQ && m->cp_port)
+		prefetch(tuple_head(t, m->cp_ip, m->cp_port, m->ap_ip, m->ap_port), entries);
 }
 
 struct rsk_pm_entry *rsk_pm_table_named(const struct rsk_pm_table *t, const struct rsk_pm_msg *m)

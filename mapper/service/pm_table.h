@@ -50,9 +50,10 @@ struct rsk_pm_entry {
 };
 
 struct rsk_pm_table {
-	struct rsk_pm_entry **chunks;
-	size_t n_chunks, n, max;
-	struct rsk_pm_entry *free;
+	struct rsk_pm_entry
+		*entries; /* so many as there may be; those never used yet cost no memory */
+	size_t n, used, max;
+	struct rsk_pm_entry *free; /* of the first @used */
 	struct rsk_pm_entry **heads[RSK_PM_INDICES];
 	size_t mask;
 	uint64_t seed;			      /* random: nobody outside can aim at a chain */
@@ -72,6 +73,13 @@ void rsk_pm_table_remove(struct rsk_pm_table *t, struct rsk_pm_entry *e);
 
 /* By the name in any of the four messages. */
 struct rsk_pm_entry *rsk_pm_table_named(const struct rsk_pm_table *t, const struct rsk_pm_msg *m);
+
+/*
+ * Asks the memory for what a look for this message would touch, so that many such asked for together arrive
+ * together: first the chains' heads (@entries false), then the entries that they lead to. Only numbers that a search
+ * uses need be right in @m; a guess is good enough.
+ */
+void rsk_pm_table_prefetch(const struct rsk_pm_table *t, const struct rsk_pm_msg *m, bool entries);
 
 /* By the connection that a PMReq is about; NULL for a service mapping. */
 struct rsk_pm_entry *rsk_pm_table_about(const struct rsk_pm_table *t, const struct rsk_pm_msg *req);

@@ -161,9 +161,10 @@ static void answer(const struct rsk_decision *d, const struct finding *f,
 	if (!r || f->verdict == RSK_PMA_NO_RULE)
 		return;
 	out->rule = d->conf->functions[r->function].name;
-	if (f->verdict == RSK_PMA_ELSEWHERE)
+	if (f->verdict == RSK_PMA_ELSEWHERE) {
 		memcpy(out->redirect_ip, r->redirect.ip, 16);
-	out->redirect_ipv = r->redirect.ipv;
+		out->redirect_ipv = r->redirect.ipv;
+	}
 	if (f->verdict != RSK_PMA_MAP)
 		return;
 	out->device = d->conf->ports[f->port].name;

@@ -267,6 +267,16 @@ int rsk_pmsp_receive(struct rsk_pmsp *p, const struct rsk_pm_addr *from, const v
 	}
 }
 
+void rsk_pmsp_prepare(const struct rsk_pmsp *p, const struct rsk_pmsp_coming *coming, size_t n)
+{
+	struct rsk_pm_msg m;
+
+	for (int entries = 0; entries < 2; entries++)
+		for (size_t i = 0; i < n; i++)
+			if (rsk_pm_msg_decode(coming[i].datagram, coming[i].bytes, &m) == 0)
+				rsk_pm_table_prefetch(&p->table, &m, entries);
+}
+
 bool rsk_pmsp_decided(struct rsk_pmsp *p, const struct rsk_pm_msg *req,
 		      enum rsk_pmsp_verdict verdict, const struct rsk_pmsp_grant *grant,
 		      uint64_t now_ns)

@@ -117,6 +117,16 @@ void rsk_pmsp_fini(struct rsk_pmsp *p);
 int rsk_pmsp_receive(struct rsk_pmsp *p, const struct rsk_pm_addr *from, const void *datagram,
 		     size_t bytes, uint64_t now_ns);
 
+/*
+ * Datagrams that rsk_pmsp_receive() will be given next, of a batch that came together: with a large table most of the
+ * time goes into waiting for memory, which this asks for in good time. Any number; no effect but on time.
+ */
+struct rsk_pmsp_coming {
+	const void *datagram;
+	size_t bytes;
+};
+void rsk_pmsp_prepare(const struct rsk_pmsp *p, const struct rsk_pmsp_coming *coming, size_t n);
+
 /* What decide() left open (WAIT): @req as it was handed in. True: the transaction is still there. */
 bool rsk_pmsp_decided(struct rsk_pmsp *p, const struct rsk_pm_msg *req,
 		      enum rsk_pmsp_verdict verdict, const struct rsk_pmsp_grant *grant,

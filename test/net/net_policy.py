@@ -56,6 +56,21 @@ def a_device_is_drained(t):
     t.equal(a.map(b, SERVICE, cp_port=4)["rdma"]["ip"], "10.77.1.1", "in use again")
 
 
+@case(timeout=120)
+def the_node_s_load_counts(t):
+    """A rule that holds while the node is less busy than it is, and one that always does."""
+    (a,) = Lab(t, 1).hosts
+    busy = t.spawn(["sh", "-c", "while :; do :; done"], preload=False)
+    t.until(lambda: float(open("/proc/loadavg").read().split()[0]) > 0.05, 60, "some load")
+    question = {"side": "ap", "ip": a.ip, "port": SERVICE, "from": a.ip}
+    a.start(**serving(a, rules=[{"name": "idle", "when": {"load-below": "0.0001"}}]))
+    t.equal(a.post("/v1/explain", question)["verdict"], "overload", "a rule for an idle node")
+    a.write_config(**serving(a, rules=[{"name": "any", "when": {"load-below": "1000"}}]))
+    a.post("/v1/reload", {})
+    t.equal(a.post("/v1/explain", question)["verdict"], "map", "a rule for any")
+    t.kill(busy)
+
+
 @case(timeout=60)
 def a_reload_changes_what_is_decided(t):
     a, b = Lab(t, 2).hosts
