@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """rsockd between hosts: the protocol as others speak it, bad networks, daemons that die, floods, what it may and may not.
 """
+import json
 import os
+import random
 import signal
 import socket
 import sys
@@ -281,6 +283,66 @@ def the_operator_s_side(t):
     t.equal(b.ask("GET", "/v1/nothing")[0], 404, "no such thing")
     t.equal(b.ask("GET", "/v1/map")[0], 405, "another method")
     t.equal(b.post("/v1/drain", {"device": "none"}, status=404)["error"], "there is no such device", "drain")
+
+
+@case(timeout=120)
+def nonsense_on_its_socket(t):
+    """Whoever may reach the control socket may write what he likes to it: refused, or forgotten; others are served."""
+    (a,) = Lab(t, 1).hosts
+    a.start(**serving(a))
+    dice = random.Random(5)
+
+    def say(data):
+        sock = socket.socket(socket.AF_UNIX)
+        sock.settimeout(10)
+        sock.connect(a.control)
+        try:
+            sock.sendall(data)
+            sock.shutdown(socket.SHUT_WR)
+            answer = sock.recv(4096)
+        except (BrokenPipeError, ConnectionResetError):
+            answer = b""
+        sock.close()
+        return answer
+
+    def post(path, body, length=None):
+        return f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length or len(body)}\r\n\r\n".encode() + body
+
+    for _ in range(200):
+        say(dice.randbytes(dice.randrange(1, 3000)))
+    for path in ("/v1/map", "/v1/explain", "/v1/drain", "/v1/reload", "/metrics", "/" + "x" * 5000, "/%00", "//"):
+        for body in (b"", b"{", b"[]", b"{}" * 100, b"null", b'{"ip": 5, "port": "x"}', b'{"ip":"::1","port":-1}',
+                     b'{"ip":"1.2.3.4","port":1e9}', b"[" * 60000, b'{"device":"' + b"y" * 60000 + b'"}', b"\xff" * 100):
+            say(post(path, body))
+    t.check(b" 413 " in say(post("/v1/map", b"x" * 100000)), "a body that is too large")
+    say(post("/v1/map", b"{}", length=1 << 40))
+    say(b"GET /v1/status HTTP/1.1\r\n" + b"X: y\r\n" * 20000 + b"\r\n")
+    idle = []
+    for _ in range(100):
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(a.control)
+        sock.sendall(b"POST /v1/map HTTP/1.1\r\n")
+        idle.append(sock)
+    t.equal(a.get("/v1/status")["pid"], a.daemon.pid, "it still answers")
+    for sock in idle:
+        sock.close()
+
+
+@case(timeout=60)
+def an_asker_that_goes(t):
+    """A question that is not answered yet when its connection ends: what was promised for it is given back."""
+    (a,) = Lab(t, 1).hosts
+    a.start(**asking(a, client={"rto-first": "300ms", "max-sends": "3"}))
+    for number in range(20):
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(a.control)
+        body = json.dumps({"ip": "10.77.0.99", "port": SERVICE, "cp_port": number + 1}).encode()
+        sock.sendall(b"POST /v1/map HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        t.until(lambda sent=number: a.counts("client")["sends"] == sent + 1, 10, "the PMReq")
+        sock.close()
+    t.until(lambda: a.device("rnic0")["promised"] == 0, 10, "what was promised to be given back")
+    t.until(lambda: a.counts("client")["unanswered"] > 0, 20, "the questions to be given up")
+    t.equal(a.get("/v1/status")["pid"], a.daemon.pid, "it still answers")
 
 
 @case(timeout=60)
