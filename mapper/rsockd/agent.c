@@ -131,7 +131,6 @@ static bool used(void *ctx, const struct rsk_pmsp_grant *grant, bool last)
 	if (last)
 		rsk_ports_put(a->ports, grant->ipv, grant->ip, grant->port);
 	a->session = session;
-	a->count.sessions_begun++;
 	return true;
 }
 

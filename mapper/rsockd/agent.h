@@ -19,7 +19,6 @@ struct rsk_agent_counters {
 	uint64_t redirected,
 		redirects_dropped; /* by us; of those, such as had come too far already */
 	uint64_t no_port;	   /* policy agreed, but no listen port could be had */
-	uint64_t sessions_begun, sessions_ended;
 };
 
 /* Borrows all that it points to. */
@@ -40,8 +39,8 @@ extern const struct rsk_pmsp_ops rsk_agent_pmsp_ops;
 void rsk_agent_measure(struct rsk_agent *a, uint64_t now_ns);
 
 /*
- * F1: may our side ask for this mapping at all? True: *link_ip is where the link will come from, and *reservation is to
- * be given back, or confirmed, by rsk_pma_release() and rsk_pma_confirm().
+ * F1: may our side ask for this mapping at all? True: out->ip is where the link will come from, and out->reservation is
+ * to be given back, or confirmed.
  */
 bool rsk_agent_may_ask(struct rsk_agent *a, const struct rsk_pm_msg *req, uint32_t uid,
 		       uint64_t now_ns, struct rsk_pma_answer *out);

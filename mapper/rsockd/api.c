@@ -293,9 +293,10 @@ static void map_done(struct rsk_daemon_map *m)
 	evhttp_connection_set_closecb(evhttp_request_get_connection(req), NULL, NULL);
 	reply(req, HTTP_OK,
 	      json_pack("{s:s,s:s,s:s?,s:s?,s:o,s:{s:o,s:i}}", "outcome", outcome_name(m),
-			"verdict", rsk_verdict_name(m->answer.verdict), "rule", m->answer.rule,
-			"device", m->answer.device, "rdma", rdma, "asked", "ip",
-			ip_json(m->asked.ip, m->asked.ipv), "port", m->asked.port));
+			"verdict", rsk_verdict_name(m->answer.verdict), "rule",
+			m->rule[0] ? m->rule : NULL, "device", m->device[0] ? m->device : NULL,
+			"rdma", rdma, "asked", "ip", ip_json(m->asked.ip, m->asked.ipv), "port",
+			m->asked.port));
 	free(m);
 }
 
@@ -466,7 +467,6 @@ int rsk_api_open_control(struct rsk_daemon *d, const char *path)
 		close(fd);
 		return rc;
 	}
-	d->control_fd = fd;
 	return 0;
 }
 

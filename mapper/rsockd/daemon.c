@@ -117,10 +117,17 @@ static const struct rsk_pm_client_ops client_ops = { .random = random64,
 						     .send = client_send,
 						     .done = client_done };
 
+static void keep_name(char *to, size_t n, const char **name)
+{
+	snprintf(to, n, "%s", *name ? *name : "");
+	*name = NULL;
+}
+
 int rsk_daemon_map_start(struct rsk_daemon_map *m)
 {
 	struct rsk_daemon *d = m->d;
 	uint64_t now = rsk_udp_now_ns();
+	bool asked_for;
 	int rc;
 
 	m->asked = (struct rsk_pm_addr){ .port = RSK_PM_UDP_PORT, .ipv = m->req.ipv };
@@ -128,7 +135,10 @@ int rsk_daemon_map_start(struct rsk_daemon_map *m)
 	if (d->settings.central.port)
 		m->asked = d->settings.central;
 	m->outcome = RSK_PM_REFUSED;
-	if (!rsk_agent_may_ask(&d->agent, &m->req, m->uid, now, &m->answer)) {
+	asked_for = rsk_agent_may_ask(&d->agent, &m->req, m->uid, now, &m->answer);
+	keep_name(m->rule, sizeof(m->rule), &m->answer.rule);
+	keep_name(m->device, sizeof(m->device), &m->answer.device);
+	if (!asked_for) {
 		m->done(m);
 		return 0;
 	}
@@ -293,7 +303,7 @@ int rsk_daemon_open(struct rsk_daemon *d, const char *conf_path, char *error, si
 	struct rsk_conf *conf;
 	int rc;
 
-	*d = (struct rsk_daemon){ .conf_path = conf_path, .control_fd = -1, .load.fd = -1 };
+	*d = (struct rsk_daemon){ .conf_path = conf_path, .load.fd = -1 };
 	d->started_ns = rsk_udp_now_ns();
 	rc = conf_path ? rsk_conf_load(conf_path, &conf, error, n) : rsk_conf_default(&conf);
 	if (rc < 0)
@@ -343,5 +353,5 @@ void rsk_daemon_close(struct rsk_daemon *d)
 		event_base_free(d->base);
 	if (d->pma)
 		rsk_pma_free(d->pma);
-	*d = (struct rsk_daemon){ .control_fd = -1 };
+	*d = (struct rsk_daemon){ .load.fd = -1 };
 }

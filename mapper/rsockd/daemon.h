@@ -33,7 +33,6 @@ struct rsk_daemon {
 	struct rsk_load load;
 	struct rsk_agent agent;
 	struct evhttp *control, *metrics;
-	int control_fd;
 	uint64_t started_ns;
 	uint64_t reloads, reloads_failed;
 };
@@ -59,7 +58,9 @@ struct rsk_daemon_map {
 	struct rsk_daemon *d;
 	struct rsk_pm_msg req;
 	struct rsk_pm_addr asked; /* the PMSP */
-	struct rsk_pma_answer answer;
+	struct rsk_pma_answer
+		answer; /* but its names: a reload takes them away, and these are copies */
+	char rule[256], device[256]; /* "": none */
 	uint32_t uid;
 	enum rsk_pm_outcome outcome;
 	struct rsk_pm_mapping mapping;

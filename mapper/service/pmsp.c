@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define PREPARE_MOST 64 /* memory asked for too early is gone again */
+
 static struct rsk_pm_entry *of_timer(struct rsk_deadline *d)
 {
 	return (struct rsk_pm_entry *)(void *)((char *)d - offsetof(struct rsk_pm_entry, timer));
@@ -269,12 +271,14 @@ int rsk_pmsp_receive(struct rsk_pmsp *p, const struct rsk_pm_addr *from, const v
 
 void rsk_pmsp_prepare(const struct rsk_pmsp *p, const struct rsk_pmsp_coming *coming, size_t n)
 {
-	struct rsk_pm_msg m;
+	struct rsk_pm_msg m[PREPARE_MOST];
+	size_t k = 0;
 
-	for (int entries = 0; entries < 2; entries++)
-		for (size_t i = 0; i < n; i++)
-			if (rsk_pm_msg_decode(coming[i].datagram, coming[i].bytes, &m) == 0)
-				rsk_pm_table_prefetch(&p->table, &m, entries);
+	for (size_t i = 0; i < n && k < PREPARE_MOST; i++)
+		if (rsk_pm_msg_decode(coming[i].datagram, coming[i].bytes, &m[k]) == 0)
+			rsk_pm_table_prefetch(&p->table, &m[k++], false);
+	for (size_t i = 0; i < k; i++)
+		rsk_pm_table_prefetch(&p->table, &m[i], true);
 }
 
 bool rsk_pmsp_decided(struct rsk_pmsp *p, const struct rsk_pm_msg *req,

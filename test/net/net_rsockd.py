@@ -346,6 +346,24 @@ def an_asker_that_goes(t):
 
 
 @case(timeout=60)
+def a_reload_while_somebody_waits(t):
+    """The rule that agreed to ask is gone when the answer comes: it is told by its name all the same."""
+    (a,) = Lab(t, 1).hosts
+    rules = [{"name": f"rule-{'x' * 100}"}]
+    a.start(**asking(a, rules=rules, client={"rto-first": "300ms", "max-sends": "2"}))
+    answers = []
+    asker = threading.Thread(target=lambda: answers.append(a.map("10.77.0.99", SERVICE, cp_port=1)))
+    asker.start()
+    t.until(lambda: a.counts("client")["sends"] == 1, 10, "the PMReq")
+    for number in range(20):
+        a.write_config(**asking(a, rules=[{"name": f"other-{number}-{'y' * 100}"}]))
+        a.post("/v1/reload", {})
+    asker.join()
+    t.equal((answers[0]["outcome"], answers[0]["rule"], answers[0]["device"]),
+            ("no-answer", rules[0]["name"], "rnic0"), answers[0])
+
+
+@case(timeout=60)
 def changes_are_for_the_owner(t):
     (a,) = Lab(t, 1).hosts
     a.start(**serving(a))
