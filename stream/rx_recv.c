@@ -212,6 +212,16 @@ static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_companion *c, struct rs
 	return (ssize_t)total + n;
 }
 
+/* @n bytes of the companion were peeked at: if those are all before the ring, what lies there comes behind them. */
+static ssize_t peek_over(struct rsk_rx *rx, struct rsk_iovcur *dst, ssize_t n)
+{
+	bool command;
+
+	if (rx->state != RSK_RX_SWITCHING || !dst->left || (uint64_t)n != rx->switch_pos - rx->pos)
+		return n;
+	return n + rsk_rx_peek_ring(rx, dst, &command);
+}
+
 /* @total: bytes that this call has got already. */
 static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
 		       bool peek, bool look, size_t total)
@@ -264,6 +274,8 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 				return (ssize_t)total;
 		}
 		n = recv_tcp(rx, c, dst, peek);
+		if (n > 0 && peek)
+			n = peek_over(rx, dst, n);
 		if (n > 0) {
 			total += (size_t)n;
 			if (peek || rx->state != RSK_RX_ONRING)

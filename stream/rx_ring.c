@@ -238,7 +238,7 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 		total = n < dst->left ? n : dst->left;
 		rsk_iovcur_scatter(dst, rx->stage + rx->stage_off, total);
 	}
-	while (dst->left && rx->state == RSK_RX_ONRING && !rx->fin && rsk_ring_peek(&ring, &v) &&
+	while (dst->left && rx->state >= RSK_RX_SWITCHING && !rx->fin && rsk_ring_peek(&ring, &v) &&
 	       v.head.kind == RSK_SLOT_DATA) {
 		size_t n = v.head.len < dst->left ? v.head.len : dst->left;
 

@@ -2,6 +2,7 @@
 /* agent.c - see agent.h. */
 #include "agent.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "redirect.h"
@@ -155,4 +156,18 @@ bool rsk_agent_may_ask(struct rsk_agent *a, const struct rsk_pm_msg *req, uint32
 	rsk_pma_decide(a->pma, &q, out);
 	count(a, out->verdict);
 	return out->verdict == RSK_PMA_MAP;
+}
+
+struct rsk_pma_device_view *rsk_agent_devices(const struct rsk_agent *a, size_t *n)
+{
+	struct rsk_pma_device_view *view = NULL;
+
+	*n = rsk_pma_devices(a->pma, NULL, 0);
+	if (*n)
+		view = calloc(*n, sizeof(*view));
+	if (view)
+		rsk_pma_devices(a->pma, view, *n);
+	else
+		*n = 0;
+	return view;
 }

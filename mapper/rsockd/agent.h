@@ -45,4 +45,7 @@ void rsk_agent_measure(struct rsk_agent *a, uint64_t now_ns);
 bool rsk_agent_may_ask(struct rsk_agent *a, const struct rsk_pm_msg *req, uint32_t uid,
 		       uint64_t now_ns, struct rsk_pma_answer *out);
 
+/* All devices as they are, *n of them; allocated. NULL: there are none, or no memory. */
+struct rsk_pma_device_view *rsk_agent_devices(const struct rsk_agent *a, size_t *n);
+
 #endif

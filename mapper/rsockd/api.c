@@ -19,7 +19,6 @@
 
 #define BODY_MOST 65536
 #define IDLE_S 60
-#define DEVICES_MOST 256
 
 /* ---- who asks, and what goes back ---- */
 
@@ -206,11 +205,11 @@ static const char *state_name(const struct rsk_pma_device_view *v)
 
 static void get_devices(struct rsk_daemon *d, struct evhttp_request *req)
 {
-	static struct rsk_pma_device_view view[DEVICES_MOST];
-	size_t n = rsk_pma_devices(d->pma, view, DEVICES_MOST);
+	size_t n;
+	struct rsk_pma_device_view *view = rsk_agent_devices(&d->agent, &n);
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < n && i < DEVICES_MOST; i++)
+	for (size_t i = 0; i < n; i++)
 		json_array_append_new(list,
 				      json_pack("{s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}",
 						"name", view[i].name, "node", view[i].node, "state",
@@ -223,6 +222,7 @@ static void get_devices(struct rsk_daemon *d, struct evhttp_request *req)
 						(json_int_t)view[i].others_bps, "memory_maps",
 						(json_int_t)view[i].memory_maps, "memory_maps_max",
 						(json_int_t)view[i].memory_maps_max));
+	free(view);
 	reply(req, HTTP_OK, json_pack("{s:o}", "devices", list));
 }
 

@@ -2,11 +2,10 @@
 /* metrics.c - the daemon's figures as OpenMetrics text (openmetrics.io, version 1.0.0). */
 #include <event2/buffer.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "api.h"
 #include "verdict.h"
-
-#define DEVICES_MOST 256
 
 static void counter(struct evbuffer *out, const char *name, const char *help, uint64_t value)
 {
@@ -46,11 +45,9 @@ static const struct device_figure device_figures[] = {
 
 static void devices(struct rsk_daemon *d, struct evbuffer *out)
 {
-	static struct rsk_pma_device_view view[DEVICES_MOST];
-	size_t n = rsk_pma_devices(d->pma, view, DEVICES_MOST);
+	size_t n;
+	struct rsk_pma_device_view *view = rsk_agent_devices(&d->agent, &n);
 
-	if (n > DEVICES_MOST)
-		n = DEVICES_MOST;
 	for (size_t f = 0; f < sizeof(device_figures) / sizeof(device_figures[0]); f++) {
 		const struct device_figure *figure = &device_figures[f];
 
@@ -69,6 +66,7 @@ static void devices(struct rsk_daemon *d, struct evbuffer *out)
 	for (size_t i = 0; i < n; i++)
 		evbuffer_add_printf(out, "rsockd_device_up{device=\"%s\",node=\"%s\"} %d\n",
 				    view[i].name, view[i].node, view[i].state == RSK_PMA_UP);
+	free(view);
 }
 
 void rsk_metrics_write(struct rsk_daemon *d, struct evbuffer *out)

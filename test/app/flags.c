@@ -147,6 +147,31 @@ CASE(peek_waitall_sleeps, DIRECT,
 	app_close(fd);
 }
 
+CASE(peek_over_the_change, 0,
+     "MSG_PEEK | MSG_WAITALL over bytes of TCP with bytes of the ring behind them")
+{
+	int fd = app_open(NODELAY);
+	char byte = 'x';
+
+	/* One way is read at once, so that the stream is joined; what goes the other way lies unread. */
+	for (int i = 0; i < 400; i++) {
+		if (CLI) {
+			MUST(send(fd, &byte, 1, 0));
+			MUST(recv(fd, &byte, 1, MSG_WAITALL));
+		} else {
+			app_await_inq(fd, i + 1);
+			MUST(send(fd, &byte, 1, 0));
+		}
+	}
+	if (SRV) {
+		RB(buf, recv(fd, buf, 400, MSG_PEEK | MSG_WAITALL));
+		RB(buf, recv(fd, buf, 400, MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT));
+		RB(buf, recv(fd, buf, 400, MSG_WAITALL));
+	}
+	app_sync();
+	app_close(fd);
+}
+
 CASE(peek_waitall_end, DIRECT, "MSG_PEEK | MSG_WAITALL for more than there is before the end")
 {
 	int fd = app_open(WARM | NODELAY);

@@ -112,6 +112,16 @@ def one_daemon_for_many_hosts(t):
 
 
 @case(timeout=60)
+def as_many_devices_as_there_are(t):
+    (a,) = Lab(t, 1).hosts
+    names = [f"rnic{number}" for number in range(700)]
+    a.start(**serving(a, rnics=[{"name": name, "addresses": [f"10.78.{number // 250}.{number % 250 + 1}"]}
+                                for number, name in enumerate(names)]))
+    t.equal([device["name"] for device in a.get("/v1/devices")["devices"]], names, "devices")
+    t.equal(a.get("/metrics").count("\nrsockd_device_up{"), 700, "lines of devices")
+
+
+@case(timeout=60)
 def another_host_answers(t):
     """The daemon that is asked redirects; the answer comes from the other host, and so does all that follows."""
     lab = Lab(t, 3)
