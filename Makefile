@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export LIBRSOCK := $(CURDIR)/build/lib/librsock.so
 export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 
-.PHONY: build deps demo test test-configs bench bench-quick bench-mapper check format model fuzz fuzz-long chaos-long guard sanitize deb test-deb clean
+.PHONY: build deps demo test test-rdma test-configs bench bench-quick bench-mapper bench-rdma bench-rdma-quick check format model fuzz fuzz-long chaos-long guard sanitize deb test-deb clean
 
 deps:
 	@scripts/install-deps.sh
@@ -18,6 +18,9 @@ demo: build ## iperf3, redis, nginx with and without librsock
 test: ## all tests; under 30 minutes on 2 cores
 	@scripts/test.sh
 
+test-rdma: build ## two hosts with RDMA devices (Soft-RoCE, in QEMU guests)
+	@scripts/test-rdma.sh
+
 test-configs: build ## real programs and faults without spinning, then with small rings (the app tests always run so)
 	@RSOCK_SPIN_US=0 scripts/ctest.sh build -L 'real|fault' -j "$$(nproc)"
 	@RSOCK_RING_KB=32 scripts/ctest.sh build -L 'real|fault' -j "$$(nproc)"
@@ -28,8 +31,14 @@ bench: build ## the measurements of the README
 bench-quick: build
 	@bench/run.sh --quick
 
-bench-mapper: build ## the port mapper's service: transactions, memory, a fabric of 10,000 hosts
+bench-mapper: build ## the port mapper's service: transactions, memory, connections, a fabric of 10,000 hosts
 	@python3 -B bench/mapper.py
+
+bench-rdma: build ## TCP, rsocket, SMC-R, rsock and bare verbs between two guests with RDMA devices; under 10 minutes
+	@bench/rdma.sh
+
+bench-rdma-quick: build ## the same with fewer rows; under 3 minutes
+	@bench/rdma.sh --quick
 
 check: deps ## format, clang-tidy, both compilers, includes, symbols
 	@scripts/check.sh

@@ -102,11 +102,15 @@ def floor_percent(share):
 
 def read_travel(path, port):
     """The streams to a server's port, from a file that RSOCK_STAT_FILE named."""
-    travel = Travel()
     try:
-        lines = path.read_text().splitlines()
+        return travel_of(path.read_text().splitlines(), port)
     except FileNotFoundError:
-        return travel
+        return Travel()
+
+
+def travel_of(lines, port):
+    """The same from its lines, each as `rsock stat --json` prints it."""
+    travel = Travel()
     for line in lines:
         travel.known = True
         for s in json.loads(line).get("streams", []):
@@ -144,7 +148,7 @@ def free_port():
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
-def _die_with_parent():
+def die_with_parent():
     _prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: SIGTERM, on which servers end their workers too
 
 
@@ -211,7 +215,7 @@ class Stage:
     def _spawn(self, argv, preloaded, stat, out):
         p = subprocess.Popen([str(a) for a in argv], env=self._env(preloaded, stat), cwd=self.dir,
                              stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-                             start_new_session=True, preexec_fn=_die_with_parent)
+                             start_new_session=True, preexec_fn=die_with_parent)
         self.processes.append(p)
         return p
 

@@ -1,96 +1,76 @@
 #!/usr/bin/env python3
 """The port mapper's service: transactions by second and core with a million mappings live, by the machines alone and by
-the daemon over UDP; memory of a mapping; a look-up; and a fabric of hosts with one PMSP, on virtual time.
+the daemon over UDP; memory of a mapping; a look-up; a connection with a mapping against a plain one; and a fabric of hosts with
+one PMSP, on virtual time.
 
 Each figure is the median of the rounds, with its spread. By core: by the processor time of the daemon, which shares the
-machine with its load.
+machine with its load. Over UDP a host does not ask more than a datagram at a time, unless it is a busy one (a proxy, a central
+PM client), which may have many cut out of one buffer by the kernel (UDP_SEGMENT): both are told.
 """
 import argparse
 import json
-import os
 import pathlib
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 
 import harness
+import mapper_connect
 from harness import BUILD, Failure
+from mapper_lab import BIN, Daemon, free_udp_port, run
 
-BIN = BUILD / "bin"
 LIVE = 1000000
 SERVICE = 5201
-TICKS = os.sysconf("SC_CLK_TCK")
-PAGE = os.sysconf("SC_PAGE_SIZE")
+# Who asks: options of pmload.
+ASKERS = {
+    "hosts": ("10,000 hosts, a datagram from each in turn", ("--hosts", 10000)),
+    "client": ("one PM client", ()),
+    "busy": ("one busy PM client, in segments", ("--segments",)),
+}
 # Target, and whether more is better.
 TARGETS = {
     "machine_per_s": ("transactions a second, the machines alone", 300000, True),
-    "daemon_per_core_s": ("PMReq to PMAccept a second and core, rsockd over UDP", 300000, True),
+    **{f"{who}_per_core_s": (f"PMReq to PMAccept a second and core, rsockd over UDP: {title}", 300000, True)
+       for who, (title, _) in ASKERS.items()},
+    **{f"{who}_per_s": (f"the same, a second, beside its load: {title}", None, True)
+       for who, (title, _) in ASKERS.items()},
+    "one_at_a_time_us": ("microseconds from PMReq to PMAccept, one at a time", None, True),
+    "machine_bytes": ("bytes a mapping, the PMSP alone", None, True),
+    "live": ("mappings live", None, True),
+    "lost": ("requests that were not answered", None, True),
     "mapping_bytes": ("bytes a mapping, rsockd in all", 256, False),
     "lookup_ns": ("nanoseconds a look-up in a PM client's memory", 1000, False),
 }
 
 
-def run(*argv):
-    done = subprocess.run([str(word) for word in argv], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise Failure(f"{argv[0]}: {done.stderr.strip()}")
-    return json.loads(done.stdout)
-
-
-class Daemon:
-    def __init__(self, folder):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        config = folder / "rsockd.conf"
-        config.write_text(json.dumps({
-            "listen": [f"127.0.0.1:{self.port}"], "control": str(folder / "control.sock"),
-            "pmsp": {"max-open": str(LIVE + 1000), "rate": "0"},
-            "rnics": [{"name": "rnic0", "addresses": ["127.0.0.1"]}],
-            "services": [{"name": "bench", "ports": [str(SERVICE)], "rdma-port": "18000", "pm-time": "254s"}],
-            "rules": [{"name": "everything"}]}))
-        self.popen = subprocess.Popen([BIN / "rsockd", "-c", config])
-        deadline = time.monotonic() + 10
-        while not (folder / "control.sock").exists():
-            if self.popen.poll() is not None or time.monotonic() > deadline:
-                raise Failure("rsockd did not start")
-            time.sleep(0.01)
-
-    def cpu_s(self):
-        fields = pathlib.Path(f"/proc/{self.popen.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
-
-    def bytes(self):
-        return int(pathlib.Path(f"/proc/{self.popen.pid}/statm").read_text().split()[1]) * PAGE
-
-    def load(self, *options):
-        """Some datagrams of a batch may be lost: what was not answered is told."""
-        return run(BIN / "pmload", *options, "127.0.0.1", self.port, SERVICE)
-
-    def end(self):
-        self.popen.terminate()
-        self.popen.wait(10)
-
-
 def daemon_round(seconds):
+    figures = {"lost": 0}
     with tempfile.TemporaryDirectory() as folder:
-        daemon = Daemon(pathlib.Path(folder))
+        port = free_udp_port()
+        daemon = Daemon(folder, listen=[f"127.0.0.1:{port}"], pmsp={"max-open": str(LIVE + 1000), "rate": "0"},
+                        rnics=[{"name": "rnic0", "addresses": ["127.0.0.1"]}],
+                        services=[{"name": "bench", "ports": [str(SERVICE)], "rdma-port": "18000", "pm-time": "254s"}],
+                        rules=[{"name": "everything"}])
+
+        def load(*options):
+            """Some datagrams of a batch may be lost: what was not answered is told."""
+            done = run(BIN / "pmload", "--of", LIVE, *options, "127.0.0.1", port, SERVICE)
+            figures["lost"] += done["lost"]
+            return done
         try:
             before = daemon.bytes()
-            filled = daemon.load("--requests", LIVE)
-            each = (daemon.bytes() - before) / max(1, filled["accepts"])
+            figures["live"] = load("--requests", LIVE)["accepts"]
+            figures["mapping_bytes"] = (daemon.bytes() - before) / max(1, figures["live"])
             requests = int(LIVE * min(1.0, seconds / 4))
-            cpu, load = daemon.cpu_s(), daemon.load("--requests", requests)
-            cpu = daemon.cpu_s() - cpu
-            one = daemon.load("--requests", 20000, "--window", 1, "--first", LIVE // 2)
+            for who, (_, options) in ASKERS.items():
+                cpu, done = daemon.cpu_s(), load("--requests", requests, *options)
+                figures[f"{who}_per_core_s"] = done["accepts"] / (daemon.cpu_s() - cpu)
+                figures[f"{who}_per_s"] = done["accepts"] / done["seconds"]
+            one = load("--requests", 20000, "--window", 1)
+            figures["one_at_a_time_us"] = one["seconds"] / max(1, one["accepts"]) * 1e6
         finally:
             daemon.end()
-    return {"daemon_per_core_s": load["accepts"] / cpu, "daemon_per_s": load["accepts"] / load["seconds"],
-            "mapping_bytes": each, "live": filled["accepts"], "lost": filled["lost"] + load["lost"],
-            "one_at_a_time_us": one["seconds"] / max(1, one["accepts"]) * 1e6}
+    return figures
 
 
 def one_round(seconds):
@@ -98,7 +78,7 @@ def one_round(seconds):
     figures = {"machine_per_s": machine["transactions_per_s"], "machine_bytes": machine["bytes_each"],
                "lookup_ns": machine["lookup_ns"], **daemon_round(seconds)}
     # A datagram's share of the processor, as it was just measured: two for each transaction.
-    service_ns = int(1e9 / figures["daemon_per_core_s"] / 2)
+    service_ns = int(1e9 / figures["hosts_per_core_s"] / 2)
     figures["service_ns"] = service_ns
     figures["fabric"] = {}
     for rate in (1, 5, 10):
@@ -113,9 +93,9 @@ def spread(values):
 
 def tell(rounds):
     print("| figure | median (spread) | target |\n|---|---|---|")
-    for key in ("machine_per_s", "daemon_per_core_s", "daemon_per_s", "one_at_a_time_us", "machine_bytes",
-                "mapping_bytes", "lookup_ns", "live", "lost"):
-        title, target, more = TARGETS.get(key, (key, None, True))
+    for key in ("machine_per_s", *(f"{who}_per_core_s" for who in ASKERS), *(f"{who}_per_s" for who in ASKERS),
+                "one_at_a_time_us", "machine_bytes", "mapping_bytes", "lookup_ns", "live", "lost"):
+        title, target, more = TARGETS[key]
         values = [figures[key] for figures in rounds]
         verdict = ""
         if target:
@@ -137,15 +117,21 @@ def main():
     p.add_argument("--json", type=pathlib.Path, default=BUILD / "bench" / "mapper.json")
     args = p.parse_args()
     harness.end_on_signals()
-    rounds = []
+    rounds, connect = [], None
     for number in range(args.rounds):
         print(f"round {number + 1} of {args.rounds}", file=sys.stderr)
         rounds.append(one_round(args.seconds))
+    try:
+        connect = mapper_connect.measure(int(1000 * args.seconds))
+    except Failure as why:
+        print(f"\nconnections with a mapping were not measured: {why}", file=sys.stderr)
     args.json.parent.mkdir(parents=True, exist_ok=True)
-    args.json.write_text(json.dumps({"rounds": rounds}, indent=1))
+    args.json.write_text(json.dumps({"rounds": rounds, "connect_us": connect}, indent=1))
     tell(rounds)
+    if connect:
+        mapper_connect.tell(connect)
     print(f"\nall samples in {args.json}")
-    return 0
+    return 0 if connect else 1
 
 
 if __name__ == "__main__":

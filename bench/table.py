@@ -147,12 +147,16 @@ def spread(samples):
     return (max(samples) - min(samples)) / median if median else 0.0
 
 
-def pairs_interval(row, base, figures):
-    """Percent better (worse: negative), pair by pair: the median, and where it lies with 95 % confidence."""
-    pairs = [(row.gain(a, b) - 1) * 100 for a, b in zip(base, figures)]
+def median_interval(values):
+    """The median, and where it lies with 95 % confidence."""
     chance = random.Random(1)  # the same samples give the same interval
-    medians = sorted(statistics.median(chance.choices(pairs, k=len(pairs))) for _ in range(2000))
-    return statistics.median(pairs), medians[50], medians[-51]
+    medians = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(2000))
+    return statistics.median(values), medians[50], medians[-51]
+
+
+def pairs_interval(row, base, figures):
+    """Percent better (worse: negative), pair by pair."""
+    return median_interval([(row.gain(a, b) - 1) * 100 for a, b in zip(base, figures)])
 
 
 def cost_verdict(target, low, high):

@@ -8,6 +8,7 @@ function(rsk_install target component)
 endfunction()
 
 rsk_install(librsock library ${CMAKE_INSTALL_BINDIR})
+rsk_install(librsock_verbs library ${CMAKE_INSTALL_BINDIR})
 rsk_install(rsock_tool tool ${CMAKE_INSTALL_BINDIR})
 rsk_install(rsperf bench ${CMAKE_INSTALL_BINDIR})
 rsk_install(rsockd daemon ${CMAKE_INSTALL_SBINDIR})

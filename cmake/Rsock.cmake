@@ -18,6 +18,8 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(CYAML REQUIRED IMPORTED_TARGET libcyaml yaml-0.1)
+pkg_check_modules(MNL REQUIRED IMPORTED_TARGET libmnl)
+pkg_check_modules(RDMA REQUIRED IMPORTED_TARGET libibverbs librdmacm)
 
 set(RSK_LIBRARY ${CMAKE_BINARY_DIR}/lib/librsock.so)
 set(RSK_TOOL ${CMAKE_BINARY_DIR}/bin/rsock)
@@ -25,13 +27,14 @@ set(RSK_TEST_ENV "LIBRSOCK=${RSK_LIBRARY}" "RSOCK_TOOL=${RSK_TOOL}")
 
 # Who may include whom. Nobody includes upward; scripts/check-includes.sh looks at the text as well.
 set(RSK_MAY_SEE_fabric "")
+set(RSK_MAY_SEE_verbs fabric)
 set(RSK_MAY_SEE_mapper "")
 set(RSK_MAY_SEE_service mapper)
 set(RSK_MAY_SEE_tools service mapper)
 set(RSK_MAY_SEE_stream fabric mapper)
 set(RSK_MAY_SEE_preload stream fabric mapper)
 # What a program that has a module's objects is linked with.
-set(RSK_LIBRARIES_service PkgConfig::CYAML)
+set(RSK_LIBRARIES_service PkgConfig::CYAML PkgConfig::MNL m)
 
 # ---- flags for all -------------------------------------------------------------------------------
 # _GNU_SOURCE is empty, not 1, so that a source which defines it once more is no redefinition.
@@ -120,6 +123,19 @@ function(rsk_link_library target name without)
 	# clang keeps the sanitizers' runtime in the program, so a library is left with open ends.
 	if(NOT (rsk_san AND CMAKE_C_COMPILER_ID STREQUAL "Clang"))
 		target_link_options(${target} PRIVATE -Wl,--no-undefined)
+	endif()
+endfunction()
+
+# librsock-verbs.so: the fabric between hosts, apart, so that librsock.so itself does not need libibverbs.
+function(rsk_link_verbs)
+	add_library(librsock_verbs MODULE $<TARGET_OBJECTS:rsk_verbs>
+		$<FILTER:$<TARGET_OBJECTS:rsk_fabric>,INCLUDE,segment>)
+	set_target_properties(librsock_verbs PROPERTIES OUTPUT_NAME rsock-verbs PREFIX lib LINKER_LANGUAGE C)
+	target_link_libraries(librsock_verbs PRIVATE PkgConfig::RDMA Threads::Threads)
+	target_link_options(librsock_verbs PRIVATE -Wl,-z,relro -Wl,-z,now -Wl,-Bsymbolic
+		-Wl,--as-needed -Wl,-z,noexecstack)
+	if(NOT (rsk_san AND CMAKE_C_COMPILER_ID STREQUAL "Clang"))
+		target_link_options(librsock_verbs PRIVATE -Wl,--no-undefined)
 	endif()
 endfunction()
 

@@ -232,6 +232,14 @@ static void chaos_ring(struct rsk_rail *rail, uint64_t bells)
 {
 }
 
+/* As one queue pair acknowledges: what it has not when it breaks it never will. */
+static bool chaos_arrived(struct rsk_rail *rail, uint64_t off)
+{
+	const struct rsk_chaos *c = rail->priv;
+
+	return !c->flying && !c->cut;
+}
+
 static const struct rsk_fabric_ops chaos_ops = {
 	.name = "chaos",
 	.put = chaos_put,
@@ -249,6 +257,7 @@ static const struct rsk_fabric_ops chaos_reliable_ops = {
 	.poll = chaos_poll,
 	.due = chaos_due,
 	.ring = chaos_ring,
+	.arrived = chaos_arrived,
 };
 
 int rsk_chaos_open(struct rsk_chaos *c, const struct rsk_chaos_config *config, uint64_t seed,
@@ -301,6 +310,7 @@ void rsk_chaos_break(struct rsk_chaos *c)
 	if (atomic_exchange_explicit(&c->rail.broken, -ENETDOWN, memory_order_relaxed))
 		return;
 	c->faults[RSK_CHAOS_BREAK]++;
+	c->cut = c->flying != NULL;
 	while (c->flying) {
 		struct rsk_chaos_piece *p = c->flying;
 
@@ -310,6 +320,12 @@ void rsk_chaos_break(struct rsk_chaos *c)
 			land(c, p);
 		free(p);
 	}
+}
+
+void rsk_chaos_mend(struct rsk_chaos *c)
+{
+	c->cut = false;
+	atomic_store(&c->rail.broken, 0);
 }
 
 uint64_t rsk_chaos_injected(const struct rsk_chaos *c)

@@ -55,6 +55,7 @@ struct rsk_chaos {
 	uint64_t flying_pieces;
 	uint64_t faults[RSK_CHAOS_FAULTS];
 	uint64_t puts, landed_pieces;
+	bool cut; /* the rail broke with something under way */
 	uint64_t next_token;
 	struct rsk_completion *done; /* gets that are ready to be polled */
 	uint32_t done_count, done_space;
@@ -81,6 +82,9 @@ void rsk_chaos_settle(struct rsk_chaos *c);
 
 /* Breaks the rail now: puts fail from here on; each piece under way lands or is lost, by the dice. */
 void rsk_chaos_break(struct rsk_chaos *c);
+
+/* Another rail, over the same memory. */
+void rsk_chaos_mend(struct rsk_chaos *c);
 
 uint64_t rsk_chaos_injected(const struct rsk_chaos *c);
 bool rsk_chaos_validate(const struct rsk_chaos *c);

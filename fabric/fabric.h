@@ -35,7 +35,8 @@ struct rsk_fabric_ops {
 	/*
 	 * put - start to make window[off, off+len) visible in the peer's segment. Does not block.
 	 * The range may be composed anew only when the peer has said that it has consumed it.
-	 * NULL: the window is the peer's memory, nothing to do. Returns 0 or -errno (rail broken).
+	 * NULL: the window is the peer's memory, nothing to do. Returns 0; 1: it is noted, and goes with the next
+	 * due() on the rail; -errno: the rail is broken.
 	 */
 	int (*put)(struct rsk_rail *rail, uint64_t off, size_t len);
 
@@ -53,9 +54,17 @@ struct rsk_fabric_ops {
 	 * due - something for stream @sid was put: who announced sleep for @what (RSK_WAKE_*)? Their
 	 * bells, a bit for each index; the announcements are taken back, so whoever got the bits has to
 	 * ring(). Called after put(), which it orders before what the caller looks at next (full fence);
-	 * never blocks; cheap when nobody sleeps.
+	 * never blocks; cheap when nobody sleeps. A fabric that notes its puts sends off all of them, of whatever
+	 * stream, in a way that wakes the other end's sleepers; that is all it does, and it returns 0.
 	 */
 	uint64_t (*due)(struct rsk_rail *rail, uint32_t sid, uint32_t what);
+
+	/*
+	 * arrived - does all that was put for the stream whose ring or control block lies at @off of the window lie in
+	 * the peer's memory, from where the peer has it even if the rail breaks now? False: not yet; own sleepers of
+	 * RSK_WAKE_TX are woken when it does. NULL: what the caps say is all that can be known. Never blocks.
+	 */
+	bool (*arrived)(struct rsk_rail *rail, uint64_t off);
 
 	/* ring - wakes who sleeps on those bells. A system call, for which no lock should be held. */
 	void (*ring)(struct rsk_rail *rail, uint64_t bells);
@@ -95,7 +104,7 @@ static inline int rsk_rail_put(struct rsk_rail *rail, uint64_t off, size_t len)
 		atomic_thread_fence(memory_order_release);
 		return 0;
 	}
-	return rail->ops->put(rail, off, len);
+	return rail->ops->put(rail, off, len); /* 1: noted */
 }
 
 #endif

@@ -223,8 +223,7 @@ int rsk_owner_holds(pid_t pid, int fd, uint32_t inode)
 	return 0;
 }
 
-int rsk_owner_verify(const struct rsk_tuple *mine, pid_t pid, int fd, uid_t uid,
-		     struct rsk_owner *out)
+int rsk_owner_is(const struct rsk_tuple *mine, uid_t uid, struct rsk_owner *out)
 {
 	struct rsk_tuple theirs = rsk_tuple_mirror(mine);
 	struct rsk_owner self;
@@ -243,7 +242,13 @@ int rsk_owner_verify(const struct rsk_tuple *mine, pid_t pid, int fd, uid_t uid,
 	rsk_sys_close(nl);
 	if (err)
 		return err;
-	if (out->uid != uid)
-		return -EPERM;
-	return rsk_owner_holds(pid, fd, out->inode);
+	return out->uid == uid ? 0 : -EPERM;
+}
+
+int rsk_owner_verify(const struct rsk_tuple *mine, pid_t pid, int fd, uid_t uid,
+		     struct rsk_owner *out)
+{
+	int err = rsk_owner_is(mine, uid, out);
+
+	return err ? err : rsk_owner_holds(pid, fd, out->inode);
 }

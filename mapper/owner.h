@@ -34,11 +34,14 @@ int rsk_owner_lookup(const struct rsk_tuple *end, struct rsk_owner *out);
 int rsk_owner_holds(pid_t pid, int fd, uint32_t inode);
 
 /*
- * The whole proof: the mirror image of my own tuple is a socket of this host, belongs
- * to user uid, and process pid holds it as fd.
- * Returns 0 with *out filled; -ENOENT (no such socket), -EPERM (another user's),
- * -ESTALE (the process does not hold it, or that cannot be seen), -EOPNOTSUPP (no
+ * The mirror image of my own tuple is a socket of this host, and belongs to user uid.
+ * Returns 0 with *out filled; -ENOENT (no such socket), -EPERM (another user's), -EOPNOTSUPP (no
  * sock_diag: not even my own end is found; stay on TCP), other -errno.
+ */
+int rsk_owner_is(const struct rsk_tuple *mine, uid_t uid, struct rsk_owner *out);
+
+/*
+ * The whole proof: that, and process pid holds it as fd; else -ESTALE (or that cannot be seen).
  */
 int rsk_owner_verify(const struct rsk_tuple *mine, pid_t pid, int fd, uid_t uid,
 		     struct rsk_owner *out);

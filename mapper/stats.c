@@ -283,7 +283,9 @@ static void stream_fill(struct rsk_stats_stream *rec, const struct rsk_tuple *tu
 	SET(rec->tx, (uint8_t)RSK_CARRIER_TCP);
 	SET(rec->rx, (uint8_t)RSK_CARRIER_TCP);
 	SET(rec->demote_cause, (uint8_t)RSK_REASON_DIRECT);
+	SET(rec->given_up, 0);
 	SET(rec->link, 0);
+	SET(rec->heeded, 0);
 	SET(rec->opened_ns, now_ns);
 	SET(rec->tx_ring_bytes, 0);
 	SET(rec->tx_tcp_bytes, 0);
@@ -296,6 +298,10 @@ static void stream_fill(struct rsk_stats_stream *rec, const struct rsk_tuple *tu
 	SET(rec->rx_slots, 0);
 	SET(rec->hash_retries, 0);
 	SET(rec->fd_plus_1, 0);
+	/* Whoever sees the new life sees what is above. */
+	__atomic_store_n(&rec->wish,
+			 rsk_stats_wish_anew(__atomic_load_n(&rec->wish, __ATOMIC_RELAXED)),
+			 __ATOMIC_RELEASE);
 	SET(rec->events[0], rsk_stats_event_pack(now_ns, RSK_EVENT_OPENED, RSK_REASON_DIRECT));
 	SET(rec->events_written, 1);
 	SET(rec->pid, view.pid);
@@ -332,6 +338,26 @@ static int stream_number(const struct rsk_stats_stream *rec)
 	return (int)(rec - view.seg->stream);
 }
 
+static void add_some(uint64_t *total, uint64_t n)
+{
+	if (n)
+		rsk_stats_add_shared(total, n);
+}
+
+/* What it did is not to be forgotten with its record. */
+static void sum_up(const struct rsk_stats_stream *rec)
+{
+	struct rsk_stats_process *p = rsk_stats_self();
+
+	rsk_stats_add_shared(&p->ended, 1);
+	add_some(&p->ended_promotions, rec->promotions);
+	add_some(&p->ended_demotions, rec->demotions);
+	add_some(&p->ended_repairs, rec->tx_repairs);
+	add_some(&p->ended_retries, rec->hash_retries);
+	add_some(&p->ended_ring_bytes, rec->tx_ring_bytes + rec->rx_ring_bytes);
+	add_some(&p->ended_tcp_bytes, rec->tx_tcp_bytes + rec->rx_tcp_bytes);
+}
+
 void rsk_stats_stream_put(struct rsk_stats_stream *rec, uint64_t now_ns)
 {
 	int number = stream_number(rec);
@@ -345,8 +371,10 @@ void rsk_stats_stream_put(struct rsk_stats_stream *rec, uint64_t now_ns)
 	    rsk_stats_event_pack(now_ns, RSK_EVENT_CLOSED, RSK_REASON_CLOSED));
 	SET(rec->events_written, n + 1);
 	/* Whoever closes first frees the place; a second close must not free another's. */
-	if (__atomic_exchange_n(&rec->state, RSK_STATS_CLOSED, __ATOMIC_ACQ_REL) == RSK_STATS_OPEN)
-		rsk_stats_busy_drop(&view.seg->header, (unsigned int)number);
+	if (__atomic_exchange_n(&rec->state, RSK_STATS_CLOSED, __ATOMIC_ACQ_REL) != RSK_STATS_OPEN)
+		return;
+	sum_up(rec);
+	rsk_stats_busy_drop(&view.seg->header, (unsigned int)number);
 }
 
 void rsk_stats_stream_own(struct rsk_stats_stream *rec)

@@ -77,6 +77,23 @@ static inline void rsk_stats_set_reason(struct rsk_stats_stream *rec, enum rsk_r
 	__atomic_store_n(&rec->reason, (uint8_t)why, __ATOMIC_RELAXED);
 }
 
+/* It stays on TCP for good: nobody looks at wishes any more. */
+static inline void rsk_stats_given_up(struct rsk_stats_stream *rec)
+{
+	__atomic_store_n(&rec->given_up, 1, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t rsk_stats_wish(const struct rsk_stats_stream *rec)
+{
+	return __atomic_load_n(&rec->wish, __ATOMIC_RELAXED);
+}
+
+/* Behind all that the wish changed in the record. */
+static inline void rsk_stats_heeded(struct rsk_stats_stream *rec, uint64_t wish)
+{
+	__atomic_store_n(&rec->heeded, wish, __ATOMIC_RELEASE);
+}
+
 /*
  * Adds to a counter of a record.  The caller is the only writer of that counter at
  * this time (it holds the direction's lock); readers see whole values.  A plain

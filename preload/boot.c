@@ -30,6 +30,7 @@ static int rsk_host_epoll_pwait(int epfd, struct epoll_event *evs, int max, int 
 static const struct rsk_host rsk_boot_host = {
 	.ppoll = rsk_host_ppoll,
 	.epoll_pwait = rsk_host_epoll_pwait,
+	.in_handler = rsk_front_in_handler,
 	.guard_pending = rsk_front_pending,
 };
 

@@ -123,8 +123,25 @@ static void rsk_front_reset(int sig)
 	RSK_SYS4(SYS_rt_sigaction, sig, &dfl, 0, RSK_SYS_SIGSET_BYTES);
 }
 
+/*
+ * Where the frame of the innermost handler of this thread is; 0: there is none. One that was left by a jump leaves it
+ * behind: then the stack has been given back, and a later frame is not below it, or is on another stack.
+ */
+static __thread uintptr_t rsk_front_frame;
+
+#define RSK_FRONT_DEEP (8ul << 20)
+
+bool rsk_front_in_handler(void)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	return rsk_front_frame && here <= rsk_front_frame &&
+	       rsk_front_frame - here < RSK_FRONT_DEEP;
+}
+
 static void rsk_front(int sig, siginfo_t *info, void *context)
 {
+	uintptr_t outer = rsk_front_frame;
 	uint64_t act;
 
 	if (rsk_guard_depth > 0 && !rsk_sig_is_fault(sig, info)) {
@@ -140,7 +157,9 @@ static void rsk_front(int sig, siginfo_t *info, void *context)
 	 * Three arguments for all, as the kernel does: some old handlers look at them without
 	 * SA_SIGINFO.
 	 */
+	rsk_front_frame = (uintptr_t)__builtin_frame_address(0);
 	((rsk_handler_fn *)(uintptr_t)(act & ~RSK_ACT_FLAGS))(sig, info, context);
+	rsk_front_frame = outer;
 }
 
 /* ---- sigaction ---- */

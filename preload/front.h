@@ -28,4 +28,7 @@ int rsk_front_sigaction(int sig, const struct sigaction *act, struct sigaction *
  */
 void rsk_front_pending(void);
 
+/* Is this thread inside a handler of the application's? */
+bool rsk_front_in_handler(void);
+
 #endif

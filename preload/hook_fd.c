@@ -27,7 +27,7 @@ void rsk_leave_all(enum rsk_reason why)
 /* The library's own fds do not exist for the application. */
 static inline bool rsk_not_yours(int fd)
 {
-	return rsk_live() && rsk_fd_ours(fd);
+	return rsk_live() && rsk_fd_not_yours(fd);
 }
 
 int rsk_hook_close(int fd)
@@ -116,7 +116,7 @@ static int rsk_before_dup_onto(int fd, int to)
 		rsk_fd_leave(fd, RSK_REASON_EXEC);
 	if (!rsk_live())
 		return 0;
-	if (rsk_fd_ours(fd) || rsk_fd_ours(to))
+	if (rsk_fd_not_yours(fd) || rsk_fd_not_yours(to))
 		return -EBADF;
 	if (!rsk_known(to))
 		return 0;

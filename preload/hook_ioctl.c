@@ -19,7 +19,7 @@ static int rsk_fcntl_dup(int fd, int cmd, unsigned long arg)
 {
 	int ret;
 
-	if (rsk_live() && rsk_fd_ours(fd))
+	if (rsk_live() && rsk_fd_not_yours(fd))
 		return (int)rsk_result(-EBADF);
 	ret = rsk_real.fcntl(fd, cmd, arg);
 	if (ret >= 0)

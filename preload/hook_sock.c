@@ -20,6 +20,32 @@ int rsk_hook_socket(int domain, int type, int protocol)
 	return fd;
 }
 
+int rsk_hook_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+			 struct addrinfo **res)
+{
+	int ret = rsk_real.getaddrinfo(node, service, hints, res), saved = errno;
+	struct sockaddr_storage unused;
+
+	if (ret || !rsk_live() || !rsk_fd_may_ask())
+		return ret;
+	for (const struct addrinfo *a = *res; a; a = a->ai_next)
+		if (a->ai_socktype == SOCK_STREAM || a->ai_socktype == 0)
+			rsk_fd_connecting(a->ai_addr, a->ai_addrlen, true, &unused);
+	errno = saved;
+	return ret;
+}
+
+int rsk_hook_listen(int fd, int backlog)
+{
+	int saved = errno, ret = rsk_real.listen(fd, backlog);
+
+	if (ret == 0 && rsk_live()) {
+		rsk_fd_listening(fd);
+		errno = saved;
+	}
+	return ret;
+}
+
 /* @before: the listener's word; @flags: SOCK_* as given to accept4(). */
 static int rsk_after_accept(int fd, int listener, uintptr_t before, int flags)
 {
@@ -46,6 +72,21 @@ int rsk_hook_accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
 	return rsk_after_accept(rsk_real.accept4(fd, addr, len, flags), fd, before, flags);
 }
 
+/* To where policy says, if it says so; to @sa itself else, and if that does not take the connection at once. */
+static rsk_apart int rsk_connect(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	struct sockaddr_storage instead;
+	int ret;
+
+	if (!rsk_fd_connecting(sa, len, false, &instead))
+		return rsk_real.connect(fd, sa, len);
+	ret = rsk_real.connect(fd, (const struct sockaddr *)&instead, len);
+	if (ret == 0 || errno == EINPROGRESS || errno == EINTR || errno == EALREADY ||
+	    errno == EISCONN)
+		return ret;
+	return rsk_real.connect(fd, sa, len);
+}
+
 int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
 	const struct sockaddr *sa = addr.__sockaddr__;
@@ -58,7 +99,10 @@ int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 			return (int)rsk_result(-EBADF);
 		return rsk_acts(rsk_real.connect(fd, addr, len));
 	}
-	ret = rsk_acts(rsk_real.connect(fd, addr, len));
+	if (rsk_known(fd) && rsk_readable(sa) && rsk_fd_may_ask())
+		ret = rsk_acts(rsk_connect(fd, sa, len));
+	else
+		ret = rsk_acts(rsk_real.connect(fd, addr, len));
 	/* EINTR: the kernel goes on connecting. */
 	if ((ret == 0 || errno == EINPROGRESS || errno == EINTR) && rsk_live()) {
 		int err = errno;

@@ -12,6 +12,7 @@
 
 #include <aio.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <pty.h>
 #include <sched.h>

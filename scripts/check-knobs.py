@@ -21,8 +21,8 @@ def value(text):
     text = text.strip()
     if text.startswith("policy."):
         return policy_default(text.removeprefix("policy."))
-    if text == "RSK_SHM_MAX_RING >> 10":
-        factor, shift = re.search(r"define RSK_SHM_MAX_RING \((\d+)u << (\d+)\)", read("fabric/shm.h")).groups()
+    if text == "RSK_SEG_MAX_RING >> 10":
+        factor, shift = re.search(r"define RSK_SEG_MAX_RING \((\d+)u << (\d+)\)", read("fabric/segment.h")).groups()
         return int(factor) << int(shift) >> 10
     return CONSTANTS[text] if text in CONSTANTS else int(text)
 

@@ -12,6 +12,7 @@
 
 #include "engine.h"
 #include "stream.h"
+#include "wish.h"
 
 #define PIECE_BYTES 262144u
 
@@ -60,6 +61,7 @@ ssize_t rsk_early_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int
 	if (n > 0) {
 		rsk_iovcur_advance(src, (size_t)n);
 		rsk_op_moved(s, fd, (uint64_t)n);
+		rsk_stream_look_at_wish(s, fd);
 	}
 	return n;
 }

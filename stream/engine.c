@@ -11,23 +11,23 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include <rsock/local.h>
 #include <rsock/sys.h>
 
+#include "keeper.h"
 #include "log.h"
+#include "mend.h"
 #include "spin.h"
 #include "stream.h"
 
 #define FD_TABLE_MAX (1u << 20)
-#define TASK_LINKS_ALONE 3 /* of /proc/self/task: two, and one for each thread */
+#define TASK_LINKS_ALONE 3u /* of /proc/self/task: two, and one for each thread */
 
 struct rsk_fdtab rsk_fdtab;
 struct rsk_knobs rsk_knobs;
 _Atomic(int) rsk_stopped;
 const struct rsk_host *rsk_host;
 int rsk_pid;
-__thread volatile uint32_t rsk_guard_depth;
-__thread volatile uint32_t rsk_guard_signals;
-__thread volatile uint32_t rsk_guard_cut;
 
 static _Atomic(uint32_t) fd_high; /* entries from here on were never used */
 
@@ -68,9 +68,9 @@ static uint64_t knob(const char *name, uint64_t def, uint64_t min, uint64_t max)
 
 static uint32_t power_of_two(uint64_t v)
 {
-	uint32_t p = RSK_SHM_MIN_RING;
+	uint32_t p = RSK_SEG_MIN_RING;
 
-	while (p < v && p < RSK_SHM_MAX_RING)
+	while (p < v && p < RSK_SEG_MAX_RING)
 		p <<= 1;
 	return p;
 }
@@ -88,11 +88,16 @@ void rsk_engine_init(const struct rsk_host *host)
 	rsk_knobs.spin_set = getenv("RSOCK_SPIN_US");
 	rsk_knobs.spin_ns = (uint32_t)knob("RSOCK_SPIN_US", 50, 0, 1000000) * 1000u;
 	rsk_knobs.ring_bytes =
-		power_of_two(knob("RSOCK_RING_KB", 512, 16, RSK_SHM_MAX_RING >> 10) << 10);
+		power_of_two(knob("RSOCK_RING_KB", 512, 16, RSK_SEG_MAX_RING >> 10) << 10);
+	rsk_knobs.rdma_ring_bytes =
+		power_of_two(knob("RSOCK_RDMA_RING_KB", 128, 16, RSK_SEG_MAX_RING >> 10) << 10);
 	policy.earn_calls = (uint32_t)knob("RSOCK_EARN_CALLS", policy.earn_calls, 0, UINT32_MAX);
 	policy.earn_bytes = knob("RSOCK_EARN_BYTES", policy.earn_bytes, 0, UINT64_MAX);
 	rsk_knobs.policy = policy;
 	rsk_knobs.stat_file = getenv("RSOCK_STAT_FILE");
+	rsk_knobs.daemon = getenv("RSOCK_DAEMON");
+	if (!rsk_knobs.daemon)
+		rsk_knobs.daemon = RSK_LOCAL_PATH;
 	p = rsk_sys_mmap(NULL, FD_TABLE_MAX * sizeof(uintptr_t), PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (!rsk_knobs.disabled && !rsk_sys_is_err(p)) {
@@ -258,7 +263,7 @@ static bool alone(void)
 	struct stat st;
 
 	return rsk_sys_fstatat(AT_FDCWD, "/proc/self/task", &st, 0) == 0 &&
-	       st.st_nlink == TASK_LINKS_ALONE;
+	       st.st_nlink == TASK_LINKS_ALONE + rsk_keeper_runs();
 }
 
 void rsk_exit(void)
@@ -290,6 +295,7 @@ void rsk_exit(void)
 		else
 			rsk_fd_leaving((int)i);
 	}
+	rsk_keeper_finish(RSK_MEND_PATIENCE_NS);
 	if (one)
 		rsk_join_leave(true);
 }

@@ -78,8 +78,20 @@ void rsk_fd_new(int fd);
 /* The same for socket(): did it ask for TCP, for O_NONBLOCK? */
 void rsk_fd_socket(int fd, bool tcp, bool nonblock);
 
+/* May connect() be to go elsewhere, by policy (ask.h)? */
+bool rsk_fd_may_ask(void);
+
+/*
+ * Before connect() to @to (readable): where it goes instead. @ahead: nobody connects yet, it is only to be found out.
+ */
+bool rsk_fd_connecting(const struct sockaddr *to, socklen_t len, bool ahead,
+		       struct sockaddr_storage *instead);
+
 /* connect() to @peer (NULL: not known) returned 0 or EINPROGRESS on a fd. Not a TCP socket: nothing happens. */
 void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len);
+
+/* listen() returned 0. */
+void rsk_fd_listening(int fd);
 
 /*
  * accept() made @fd. @before: what the table said of the listener (rsk_fd_word()) before the call, which may have
@@ -160,9 +172,9 @@ struct rsk_op {
 extern __thread uint32_t rsk_kernel_acts;
 
 /*
- * The same, for who keeps or compares it. What this thread did before anybody of its process did so is not counted, and
- * need not be: nobody has an older count to compare with. (A count kept by another process of the family, or by another
- * thread, is of other acts anyway; where it is equal by chance, the kernel's news are told a moment later.)
+ * The same, for who keeps or compares it. What this thread did before anybody of its process did so is not counted,
+ * and need not be: nobody has an older count to compare with. (A count kept by another process of the family, or by
+ * another thread, is of other acts anyway; where it is equal by chance, the kernel's news are told a moment later.)
  */
 static inline uint32_t rsk_acts_so_far(void)
 {

@@ -261,7 +261,7 @@ int rsk_reg_take_over(struct rsk_epoll_family *f, struct rsk_reg *r)
 		rc = enter(f, r);
 	if (rc < 0)
 		return rc;
-	atomic_fetch_or(&rsk_shm_own_ctl(&s->link->shm, s->sid)->epolls_rx,
+	atomic_fetch_or(&rsk_seg_own_ctl(&s->link->seg, s->sid)->epolls_rx,
 			rsk_epoll_bell_bit(r->set, s->link));
 	r->tagged = true;
 	r->named = false;

@@ -83,8 +83,8 @@ int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e, struc
 		return -ENOSPC;
 	do {
 		i = (uint32_t)__builtin_ctz(~taken);
-		if (i >= RSK_SHM_SHARED_BELL) {
-			i = RSK_SHM_SHARED_BELL;
+		if (i >= RSK_SEG_SHARED_BELL) {
+			i = RSK_SEG_SHARED_BELL;
 			break;
 		}
 	} while (!atomic_compare_exchange_weak(&l->bells_taken, &taken, taken | 1u << i));
@@ -93,11 +93,12 @@ int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e, struc
 	atomic_store(&e->belled, true);
 	rc = rsk_sys_epoll_ctl(rsk_epoll_kernel_set(e), EPOLL_CTL_ADD, l->bell[i], &ev);
 	if (rc < 0) {
-		if (i != RSK_SHM_SHARED_BELL)
+		if (i != RSK_SEG_SHARED_BELL)
 			atomic_fetch_and(&l->bells_taken, ~(1u << i));
 		return rc;
 	}
 	rsk_lock(&f->chain);
+	e->remote |= l->remote;
 	e->links[e->nlinks].l = l;
 	e->links[e->nlinks].bell = i;
 	e->nlinks++;
@@ -135,7 +136,7 @@ void rsk_epoll_give_bells(struct rsk_epoll *e)
 
 	rsk_lock(&f->chain);
 	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (e->links[i].bell != RSK_SHM_SHARED_BELL)
+		if (e->links[i].bell != RSK_SEG_SHARED_BELL)
 			atomic_fetch_and(&e->links[i].l->bells_taken, ~(1u << e->links[i].bell));
 	e->nlinks = 0;
 	rsk_unlock(&f->chain);
@@ -149,11 +150,9 @@ void rsk_epoll_keep_links(const struct rsk_epoll *e)
 
 void rsk_epoll_ring(struct rsk_epoll *e)
 {
-	static const uint64_t one = 1;
-
 	for (uint32_t i = 0; i < e->nlinks; i++)
 		if (rsk_epoll_link_here(e, e->links[i].l)) {
-			rsk_sys_write(e->links[i].l->bell[e->links[i].bell], &one, sizeof(one));
+			rsk_link_strike(e->links[i].l, 1ull << e->links[i].bell);
 			return;
 		}
 }

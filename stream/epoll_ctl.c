@@ -220,7 +220,7 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	struct rsk_stream *s;
 	int rc;
 
-	if (rsk_fd_ours(epfd) || rsk_fd_ours(fd))
+	if (rsk_fd_not_yours(epfd) || rsk_fd_not_yours(fd))
 		return -EBADF;
 	f = rsk_epoll_family();
 	if (e && !inner && op == EPOLL_CTL_ADD && !rsk_fd_stream(rsk_fd_word(fd)))

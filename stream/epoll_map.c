@@ -13,6 +13,7 @@
  * others need the mark.
  */
 #include "epollset.h"
+#include "rdma.h"
 #include "spin.h"
 #include "stream.h"
 #include "wait.h"
@@ -20,8 +21,8 @@
 /* Marks in the map of @l, but the one that is known. */
 static bool marked(const struct rsk_link *l, const struct rsk_epoll_mark *known)
 {
-	struct rsk_shm_head *head = rsk_shm_own_head(&l->shm);
-	uint32_t sums = rsk_shm_sums(&l->shm), word = known->sid / 64;
+	struct rsk_seg_head *head = rsk_seg_own_head(&l->seg);
+	uint32_t sums = rsk_seg_sums(&l->seg), word = known->sid / 64;
 	uint64_t sum;
 
 	for (uint32_t i = 0; i < sums; i++) {
@@ -58,7 +59,7 @@ static void queue_all(const struct rsk_epoll *e, const struct rsk_stream *s)
 
 static void drain_word(const struct rsk_epoll *e, const struct rsk_link *l, uint32_t w)
 {
-	uint64_t bits = atomic_exchange(&rsk_shm_own_head(&l->shm)->ready[w], 0);
+	uint64_t bits = atomic_exchange(&rsk_seg_own_head(&l->seg)->ready[w], 0);
 
 	for (; bits; bits &= bits - 1) {
 		const struct rsk_stream *s =
@@ -72,8 +73,8 @@ static void drain_word(const struct rsk_epoll *e, const struct rsk_link *l, uint
 /* No pins: under the chain lock a stream with registrations is not freed, and one without has nothing to queue. */
 static void drain(const struct rsk_epoll *e, const struct rsk_link *l)
 {
-	struct rsk_shm_head *head = rsk_shm_own_head(&l->shm);
-	uint32_t sums = rsk_shm_sums(&l->shm);
+	struct rsk_seg_head *head = rsk_seg_own_head(&l->seg);
+	uint32_t sums = rsk_seg_sums(&l->seg);
 
 	for (uint32_t i = 0; i < sums; i++) {
 		uint64_t words;
@@ -93,7 +94,10 @@ void rsk_epoll_drain(struct rsk_epoll_family *f, struct rsk_epoll *e)
 	bool locked = false;
 
 	rsk_epoll_take_calls(e);
-
+	if (__builtin_expect(e->remote, 0)) {
+		rsk_rdma_poll(e->rang);
+		e->rang = false;
+	}
 	atomic_fetch_add(&rsk_link_users, 1);
 	/* A slot that was taken since may be there in part. */
 	if (known.l && !hot->queued &&
@@ -130,6 +134,8 @@ static bool stirs(void *arg)
 
 	if (spot->known.l && rsk_glance_stirs(&spot->glance, RSK_WAKE_RX))
 		return true;
+	if (__builtin_expect(e->remote, 0))
+		rsk_rdma_poll(false);
 	for (uint32_t i = 0; i < e->nlinks; i++)
 		if (rsk_epoll_link_here(e, e->links[i].l) && marked(e->links[i].l, &spot->known))
 			return true;

@@ -162,8 +162,10 @@ bool rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epol
 
 	if ((d & RSK_EPOLL_TAG_MASK) != f->tag || e->collides)
 		return false;
-	if (d & RSK_EPOLL_BELL)
+	if (d & RSK_EPOLL_BELL) {
+		e->rang = true;
 		return true;
+	}
 	r = rsk_arena_at((uint32_t)d);
 	if (!r || __atomic_load_n(&r->set, __ATOMIC_RELAXED) != e || !r->live)
 		return true;
@@ -198,7 +200,7 @@ void rsk_epoll_announce(struct rsk_epoll *e)
 {
 	for (uint32_t i = 0; i < e->nlinks; i++)
 		if (rsk_epoll_link_here(e, e->links[i].l))
-			atomic_fetch_or(&rsk_shm_own_head(&e->links[i].l->shm)->asleep,
+			atomic_fetch_or(&rsk_seg_own_head(&e->links[i].l->seg)->asleep,
 					1ull << e->links[i].bell);
 	atomic_thread_fence(memory_order_seq_cst);
 }
@@ -206,9 +208,9 @@ void rsk_epoll_announce(struct rsk_epoll *e)
 static void retract(struct rsk_epoll *e)
 {
 	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (e->links[i].bell != RSK_SHM_SHARED_BELL &&
+		if (e->links[i].bell != RSK_SEG_SHARED_BELL &&
 		    rsk_epoll_link_here(e, e->links[i].l))
-			atomic_fetch_and(&rsk_shm_own_head(&e->links[i].l->shm)->asleep,
+			atomic_fetch_and(&rsk_seg_own_head(&e->links[i].l->seg)->asleep,
 					 ~(1ull << e->links[i].bell));
 }
 
@@ -400,7 +402,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 	bool poll_only = timeout && !timeout->tv_sec && !timeout->tv_nsec;
 	int n;
 
-	if (rsk_fd_ours(epfd))
+	if (rsk_fd_not_yours(epfd))
 		return -EBADF;
 	if (timeout && !poll_only) {
 		began = rsk_now_ns();

@@ -67,6 +67,8 @@ struct rsk_epoll {
 	_Atomic(int) home; /* the process that takes streams over into it; changed with the links */
 	_Atomic(bool)
 		shared; /* another process has waited on it; set by that, cleared under the lock */
+	bool remote;	/* a link to another host is among them: its news are completions */
+	bool rang;	/* a bell was told of since the last look; lock */
 	bool collides; /* the application's data look like our tag: no stream in here is promoted */
 	_Atomic(bool) watched; /* polled itself, or in another set: its bells always announce */
 	bool lit;

@@ -7,6 +7,7 @@
 
 #include <rsock/sys.h>
 
+#include "ask.h"
 #include "epoll.h"
 #include "stream.h"
 #include "tuple.h"
@@ -61,6 +62,7 @@ static void begin(int fd, uintptr_t w, bool connecting_side, bool nonblock,
 	if (!s)
 		return;
 	rsk_fd_put(fd, (uintptr_t)s | RSK_FD_HOT);
+	rsk_join_hello();
 	if (__builtin_expect(rsk_fd_marked(w) && (w & RSK_FD_DUPPED), 0))
 		find_dups(s, fd);
 	if (__builtin_expect(fd <= 2, 0))
@@ -89,6 +91,17 @@ void rsk_fd_watched(int fd)
 		begin(fd, w, true, mode_of(fd, w), NULL);
 }
 
+bool rsk_fd_may_ask(void)
+{
+	return rsk_fdtab.word && rsk_ask_any();
+}
+
+bool rsk_fd_connecting(const struct sockaddr *to, socklen_t len, bool ahead,
+		       struct sockaddr_storage *instead)
+{
+	return rsk_ask_first(to, len, ahead, instead);
+}
+
 /* With a stream: a second connect() on a socket in progress, or one that was watched before it was connected. */
 void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len)
 {
@@ -97,6 +110,12 @@ void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len)
 
 	if (rsk_fd_marked(w) || (!w && rsk_fdtab.word && rsk_kernel_is_tcp(fd)))
 		begin(fd, w, true, mode_of(fd, w), rsk_tuple_peer(peer, len, &to) ? NULL : &to);
+}
+
+void rsk_fd_listening(int fd)
+{
+	if (rsk_fd_marked(rsk_fd_word(fd)))
+		rsk_join_listening(fd);
 }
 
 /* Only what is a stream is accepted, and of the listener's kind. */
@@ -122,8 +141,12 @@ int rsk_fd_closing(int fd)
 
 	if (!w)
 		return 0;
-	if (w == RSK_FD_OWN)
-		return -EBADF;
+	if (w == RSK_FD_OWN) {
+		if (!rsk_guard_depth)
+			return -EBADF;
+		rsk_fd_put(fd, 0); /* a library that we use closes it */
+		return 0;
+	}
 	/* Whoever takes the word out owns the reference. */
 	w = atomic_exchange(&rsk_fdtab.word[fd], 0);
 	if (w & RSK_FD_EPOLL) {

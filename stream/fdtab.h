@@ -25,6 +25,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "guard.h"
+
 #define RSK_FD_HOT 1u
 #define RSK_FD_EPOLL 2u
 #define RSK_FD_MASK 3u
@@ -72,6 +74,15 @@ static inline bool rsk_fd_hot(int fd)
 static inline bool rsk_fd_ours(int fd)
 {
 	return rsk_fd_word(fd) == RSK_FD_OWN;
+}
+
+/*
+ * The same, of the application's call: a library that we use, inside one of our sections, makes calls on descriptors of
+ * ours that go to the kernel.
+ */
+static inline bool rsk_fd_not_yours(int fd)
+{
+	return rsk_fd_ours(fd) && !rsk_guard_depth;
 }
 
 /* Known to be a TCP socket, and without a stream. */

@@ -8,6 +8,8 @@
 #include "engine.h"
 #include "epoll.h"
 #include "epollset.h"
+#include "keeper.h"
+#include "mend.h"
 #include "stream.h"
 
 static void add_holder(uintptr_t w, int by)
@@ -44,6 +46,7 @@ static void for_all(int by)
 /* Counted before, so that no moment knows of fewer holders than there are. */
 void rsk_fork_prepare(void)
 {
+	rsk_keeper_fork();
 	rsk_join_fork();
 	if (rsk_stats_segment())
 		rsk_fd_name_all(); /* the number in a record is the parent's, who may close it */
@@ -55,6 +58,7 @@ void rsk_fork_parent(bool ok)
 	if (!ok)
 		for_all(-1);
 	rsk_join_fork_parent(ok);
+	rsk_keeper_fork_parent();
 }
 
 /* The parent may be in its exit(); the child is not. */
@@ -72,6 +76,7 @@ void rsk_fork_child(void)
 	rsk_pid = rsk_sys_getpid();
 	rsk_tid = 0;
 	rsk_join_fork_child();
+	rsk_keeper_fork_child();
 	stay();
 	if (rsk_stats_segment())
 		rsk_stats_forked();
@@ -112,6 +117,7 @@ void rsk_exec_prepare(void)
 		else
 			atomic_store(&s->dupped, 2); /* marks: not taken off */
 	}
+	rsk_keeper_finish(RSK_MEND_PATIENCE_NS);
 	rsk_join_leave(false);
 }
 

@@ -26,6 +26,16 @@ extern __thread volatile uint32_t
  */
 extern __thread volatile uint32_t rsk_guard_cut;
 
+/*
+ * What was put in the section and only noted by its fabric (put() returned 1) goes out with due(), or at the section's
+ * end at the latest. Where rsk_guard_signals has this bit, rsk_owed is the rail.
+ */
+#define RSK_GUARD_OWES 0x80000000u
+struct rsk_rail;
+extern __thread struct rsk_rail *rsk_owed;
+void rsk_owe(struct rsk_rail *rail);
+void rsk_guard_leave(void); /* the outermost section ends, and something is due */
+
 static inline void rsk_guard_enter(void)
 {
 	rsk_guard_depth++;
@@ -36,7 +46,7 @@ static inline void rsk_guard_exit(void)
 {
 	atomic_signal_fence(memory_order_seq_cst);
 	if (--rsk_guard_depth == 0 && __builtin_expect(rsk_guard_signals != 0, 0))
-		rsk_host->guard_pending();
+		rsk_guard_leave();
 }
 
 #endif

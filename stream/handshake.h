@@ -14,7 +14,7 @@
 #define RSK_LINK_MAGIC 0x6b6e6c72736b3031ull
 
 enum rsk_link_msg_type {
-	RSK_LINK_GREET = 1, /* geometry; fds: the memfd, then RSK_SHM_BELLS eventfds */
+	RSK_LINK_GREET = 1, /* geometry; fds: the memfd, then RSK_SEG_BELLS eventfds */
 	RSK_LINK_JOIN =
 		2, /* PMReq, sid, keys; what proves that the sender holds the connecting end */
 	RSK_LINK_ACCEPT = 3, /* PMAccept; the same of the accepting end */
@@ -26,7 +26,7 @@ struct rsk_link_msg {
 	uint64_t magic;
 	uint32_t type;
 	uint32_t sid;
-	struct rsk_shm_geometry geometry; /* GREET */
+	struct rsk_seg_geometry geometry; /* GREET */
 	uint64_t cookie;		  /* SO_COOKIE of the sender's end */
 	uint64_t netns;			  /* SO_NETNS_COOKIE */
 	uint64_t key_up, key_down;	  /* JOIN */
@@ -45,7 +45,7 @@ int rsk_link_msg_validate(const struct rsk_link_msg *m, size_t bytes, struct rsk
 int rsk_link_msg_send(int control, struct rsk_link_msg *m, const int *fds, int nfds);
 
 /* One message, if there is one: bytes, 0: the peer is gone, -EAGAIN, -errno. *nfds: descriptors in fds[]. */
-#define RSK_LINK_MSG_FDS (1 + RSK_SHM_BELLS)
+#define RSK_LINK_MSG_FDS (1 + RSK_SEG_BELLS)
 ssize_t rsk_link_msg_recv(int control, struct rsk_link_msg *m, int fds[static RSK_LINK_MSG_FDS],
 			  int *nfds);
 

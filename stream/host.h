@@ -9,6 +9,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/epoll.h>
 #include <time.h>
 
@@ -17,6 +18,7 @@ struct rsk_host {
 	int (*epoll_pwait)(int epfd, struct epoll_event *evs, int max, int timeout_ms,
 			   const sigset_t *mask);
 	/* libc's getenv and sched_getcpu are used directly: neither is hooked. */
+	bool (*in_handler)(void);    /* does this thread run a signal handler? May be NULL: never */
 	void (*guard_pending)(void); /* run the signals that met a critical section; guard.h */
 };
 

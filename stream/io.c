@@ -30,6 +30,10 @@ void rsk_stream_note_change(struct rsk_stream *s, bool tx, enum rsk_reason cause
 	struct rsk_noted *noted = &s->noted[tx];
 	uint64_t now = p != noted->promotions || d != noted->demotions ? rsk_now_ns() : 0;
 
+	/* It does so since we asked it to. */
+	if (cause == RSK_REASON_PEER_LEFT && atomic_load(&s->off))
+		cause = RSK_REASON_OPERATOR;
+
 	while (noted->promotions != p || noted->demotions != d) {
 		bool on_ring = noted->promotions != noted->demotions;
 
@@ -58,18 +62,18 @@ void rsk_stream_note_change(struct rsk_stream *s, bool tx, enum rsk_reason cause
 void rsk_stream_serve(struct rsk_stream *s, int fd)
 {
 	struct rsk_kernel_companion k;
-	uint32_t p0, gen0, rc = 0;
+	uint32_t moves0, gen0, rc = 0;
 
 	if (fd < 0 || rsk_stream_failed(s))
 		return;
 	rsk_companion_init(&k, s, fd);
 	rsk_guard_enter();
 	if (rsk_trylock(&s->tx_lock)) {
-		p0 = s->tx.promotions;
+		moves0 = s->tx.promotions + s->tx.demotions;
 		if (rsk_tx_serve(&s->tx, &k.c) == -EPROTO)
 			rsk_stream_fail(s, fd);
 		rsk_stream_note(s, true, RSK_REASON_PEER_LEFT);
-		rc |= s->tx.promotions != p0 ? RSK_WAKE_RX : 0;
+		rc |= s->tx.promotions + s->tx.demotions != moves0 ? RSK_WAKE_RX : 0;
 		rsk_unlock(&s->tx_lock);
 	}
 	if (rsk_trylock(&s->rx_lock)) {
@@ -158,7 +162,7 @@ void rsk_op_outq(struct rsk_op *op, int *value)
 	struct rsk_stream *s = op->s;
 	uint64_t n = 0;
 
-	if (!s || (s->link->shm.rail.ops->caps & RSK_FABRIC_SYNC))
+	if (!s || (s->link->seg.rail.ops->caps & RSK_FABRIC_SYNC))
 		return;
 	rsk_lock(&s->tx_lock);
 	if (s->tx.state == RSK_TX_ONRING && s->tx.ring.data_end > s->tx.ring.credit)

@@ -12,10 +12,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "join.h"
 #include "links.h"
+#include "local.h"
 #include "log.h"
 #include "meet.h"
+#include "mend.h"
 #include "registry.h"
+#include "remote.h"
 #include "stream.h"
 #include "transact.h"
 #include "tuple.h"
@@ -25,6 +29,7 @@
 #define PATIENCE 64
 #define JOINING_STEPS 1024
 #define HOLDER_CALLS 64
+#define LOOKS_ALONE 4 /* two of one user have found each other by then */
 
 /* Private to the process; a child makes its own. Guarded by lock. */
 static struct {
@@ -37,6 +42,7 @@ static struct {
 void rsk_join_fork(void)
 {
 	rsk_lock(&place.lock);
+	rsk_mend_fork();
 	rsk_links_fork(false);
 }
 
@@ -51,6 +57,7 @@ void rsk_join_fork_child(void)
 {
 	memset(&place.lock, 0, sizeof(place.lock));
 	atomic_store(&rsk_link_users, 0);
+	rsk_local_forked();
 	rsk_guard_exit(); /* the parent's rsk_lock() */
 }
 
@@ -74,6 +81,15 @@ static void step_in(struct rsk_stream *s, uint64_t calls)
 	atomic_store(&s->step_work, rsk_stream_work(s) + calls);
 }
 
+/* Not found for the moment: from a few looks on rsockd is asked, too. */
+static void looked(struct rsk_stream *s, int fd, uint64_t now)
+{
+	rsk_policy_looked(&rsk_knobs.policy, &s->search, now);
+	rsk_stats_set_reason(s->rec, s->told ? (enum rsk_reason)s->told : RSK_REASON_NO_PEER);
+	if (s->search.looks >= LOOKS_ALONE)
+		rsk_local_seek(s, fd);
+}
+
 static void seek_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 {
 	struct rsk_registry_entry e = {
@@ -92,21 +108,45 @@ static void seek_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 		if (rsk_registry_post(&place.registry, &e) < 0)
 			rsk_log(RSK_LOG_INFO, "fd %d: no registry", fd);
 		s->posted_nonce = rsk_door_nonce();
-		rsk_policy_looked(&rsk_knobs.policy, &s->search, now);
-		rsk_stats_set_reason(s->rec, RSK_REASON_NO_PEER);
+		looked(s, fd, now);
 	}
 	rsk_meet();
+	rsk_local_hear();
+}
+
+/* Over the link to another host, which the keeper makes. */
+static void seek_remote(struct rsk_stream *s, int fd)
+{
+	struct rsk_link *l = rsk_meet_known(s->found_nonce);
+	int rc = rsk_remote_progress(s->found_nonce);
+
+	if (rc == -EINPROGRESS)
+		return;
+	if (rc == 0 && l && atomic_load(&l->state) == RSK_LINK_UP) {
+		rsk_transact(s, fd, l, -1);
+		if (rsk_stream_phase(s) == RSK_PHASE_SEEKING)
+			return; /* no room for the request: with the next call again */
+	} else {
+		rsk_log(RSK_LOG_INFO, "fd %d: no link to the other host: %d", fd, rc);
+		rsk_stats_set_reason(s->rec, RSK_REASON_LINK_ERROR);
+		s->sought = 0; /* rsockd may know better by then */
+	}
+	s->found_nonce = 0;
+	s->remote = false;
 }
 
 static void seek_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 {
 	struct rsk_registry_entry e;
+	uint64_t nonce;
 	struct rsk_link *l;
 
 	rsk_meet();
+	rsk_local_hear();
+	if (rsk_stream_phase(s) != RSK_PHASE_SEEKING)
+		return;
 	if (!s->found_nonce && rsk_policy_look_due(&rsk_knobs.policy, &s->search, now)) {
-		rsk_policy_looked(&rsk_knobs.policy, &s->search, now);
-		rsk_stats_set_reason(s->rec, RSK_REASON_NO_PEER);
+		looked(s, fd, now);
 		if (rsk_registry_find(&place.registry, &s->tuple, &e) == 0 &&
 		    rsk_registry_alive(&e)) {
 			s->found_nonce = e.nonce;
@@ -116,14 +156,27 @@ static void seek_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 	}
 	if (!s->found_nonce)
 		return;
+	if (s->remote) {
+		seek_remote(s, fd);
+		return;
+	}
 	l = rsk_meet_at(s->found_nonce);
 	if (l && atomic_load(&l->state) == RSK_LINK_GREETING && s->join_steps++ < JOINING_STEPS)
 		return;
+	nonce = s->found_nonce;
 	s->found_nonce = 0;
-	if (l && atomic_load(&l->state) == RSK_LINK_UP)
+	if (l && atomic_load(&l->state) == RSK_LINK_UP) {
 		rsk_transact(s, fd, l, s->found_fd);
-	else
-		rsk_stats_set_reason(s->rec, RSK_REASON_LINK_ERROR);
+		/* No room for the request: with the next call again. */
+		if (rsk_stream_phase(s) != RSK_PHASE_SEEKING)
+			return;
+		if (s->join_steps++ < JOINING_STEPS) {
+			s->found_nonce = nonce;
+			return;
+		}
+	}
+	rsk_stats_set_reason(s->rec, RSK_REASON_LINK_ERROR);
+	s->sought = 0; /* rsockd may make another */
 }
 
 static void seek(struct rsk_stream *s, int fd)
@@ -140,18 +193,35 @@ static void seek(struct rsk_stream *s, int fd)
 	}
 	if (!s->found_nonce && rsk_policy_given_up(&rsk_knobs.policy, &s->search, now))
 		rsk_stream_cold(s, (enum rsk_reason)s->rec->reason);
-	step_in(s, s->found_nonce || now - s->search.began_ns < EAGER_NS ? 1 : MEET_WORK_LATE);
+	step_in(s, (s->found_nonce && !s->remote) || now - s->search.began_ns < EAGER_NS ?
+			   1 :
+			   MEET_WORK_LATE);
+}
+
+/* By an operator's word, if not by its calls and bytes. */
+static bool earned(struct rsk_stream *s)
+{
+	return atomic_load(&s->search_anew) ||
+	       rsk_policy_earned(&rsk_knobs.policy, atomic_load(&s->calls),
+				 atomic_load(&s->tcp_rx) + atomic_load(&s->tcp_tx));
 }
 
 static void step(struct rsk_stream *s, int fd)
 {
-	uint64_t calls = atomic_load(&s->calls);
+	uint32_t phase = rsk_stream_phase(s);
 	int rc;
 
-	switch (rsk_stream_phase(s)) {
+	if (atomic_load(&s->off) && phase <= RSK_PHASE_SEEKING) {
+		atomic_store(&s->step_work, UINT64_MAX);
+		/* Who takes the wish back then makes a step due: whoever of us comes last sees the other. */
+		if (!atomic_load(&s->off))
+			step_in(s, 0);
+		return;
+	}
+	switch (phase) {
 	case RSK_PHASE_CANDIDATE:
-		if (!rsk_policy_earned(&rsk_knobs.policy, calls,
-				       atomic_load(&s->tcp_rx) + atomic_load(&s->tcp_tx))) {
+		rsk_local_hello();
+		if (!earned(s)) {
 			step_in(s, rsk_knobs.policy.earn_calls ? 1 : 64);
 			return;
 		}
@@ -176,6 +246,8 @@ static void step(struct rsk_stream *s, int fd)
 			step_in(s, HOLDER_CALLS);
 			return;
 		}
+		if (atomic_exchange(&s->search_anew, false))
+			s->search = (struct rsk_policy_search){ 0 };
 		rsk_stats_stream_own(s->rec);
 		seek(s, fd);
 		return;
@@ -202,6 +274,29 @@ void rsk_join_step(struct rsk_stream *s, int fd)
 	rsk_unlock(&place.lock);
 }
 
+void rsk_join_take(void)
+{
+	rsk_lock(&place.lock);
+}
+
+void rsk_join_give(void)
+{
+	rsk_unlock(&place.lock);
+}
+
+int rsk_join_ask_about(const struct rsk_tuple *ours, uint64_t handle,
+		       const struct rsk_verbs_addr *here)
+{
+	int fd;
+	struct rsk_stream *s = rsk_transact_accepting(ours, -1, &fd);
+
+	if (!s)
+		return -ENOENT;
+	rsk_local_link(s, fd, handle, here);
+	rsk_stream_unpin(s);
+	return 0;
+}
+
 void rsk_join_sweep(void)
 {
 	if (!rsk_trylock(&place.lock))
@@ -214,6 +309,27 @@ void rsk_join_leave(bool own)
 {
 	rsk_lock(&place.lock);
 	rsk_links_leave(own);
+	rsk_unlock(&place.lock);
+}
+
+void rsk_join_hello(void)
+{
+	if (!rsk_local_settled())
+		rsk_join_look();
+}
+
+void rsk_join_look(void)
+{
+	if (!rsk_trylock(&place.lock))
+		return; /* another thread does it, or steps */
+	rsk_local_hello();
+	rsk_unlock(&place.lock);
+}
+
+void rsk_join_listening(int fd)
+{
+	rsk_lock(&place.lock);
+	rsk_local_listening(fd);
 	rsk_unlock(&place.lock);
 }
 

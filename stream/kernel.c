@@ -17,6 +17,7 @@
 #define TCP_STATE_FIN_WAIT2 5
 #define TCP_STATE_CLOSE_WAIT 8
 #define MAX_IOV 64
+#define SMALL_BYTES 2048 /* less than two segments of Ethernet */
 #define POSITION_TRIES 64
 
 /* The first @cap bytes of the vector, as far as MAX_IOV entries go; returns the entries used. */
@@ -52,6 +53,19 @@ static ssize_t kernel_send(struct rsk_companion *c, const struct iovec *iov, int
 	return done;
 }
 
+/*
+ * What we answer goes by the ring, and takes no ACK along, for which a small message of the peer's may wait (Nagle's
+ * algorithm): up to 40 ms, if ours is delayed. So it goes at once. Of many bytes the kernel does not put it off.
+ */
+static void acknowledge(const struct rsk_stream *s, int fd, ssize_t bytes)
+{
+	int on = 1;
+
+	if (bytes < SMALL_BYTES &&
+	    __atomic_load_n(&s->rec->tx, __ATOMIC_RELAXED) == RSK_CARRIER_RING)
+		rsk_sys_setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+}
+
 static ssize_t kernel_recv(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
 			   int flags)
 {
@@ -65,6 +79,7 @@ static ssize_t kernel_recv(struct rsk_companion *c, const struct iovec *iov, int
 	if (done > 0 && !(flags & MSG_PEEK)) {
 		atomic_fetch_add_explicit(&k->s->tcp_rx, (uint64_t)done, memory_order_relaxed);
 		rsk_stats_add(&k->s->rec->rx_tcp_bytes, (uint64_t)done);
+		acknowledge(k->s, c->fd, done);
 	}
 	return done;
 }

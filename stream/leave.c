@@ -8,6 +8,7 @@
 
 #include "epoll.h"
 #include "log.h"
+#include "mend.h"
 #include "stream.h"
 
 /*
@@ -42,6 +43,8 @@ static void goodbye(struct rsk_stream *s, int fd, bool close)
 		rsk_sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	}
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
+	if (close && !unread)
+		rsk_mend_linger(s, fd);
 	rsk_guard_exit();
 }
 

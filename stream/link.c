@@ -10,6 +10,7 @@
 
 #include "arena.h"
 #include "epoll.h"
+#include "rdma.h"
 #include "stream.h"
 
 static _Atomic(uint32_t) numbers;
@@ -25,30 +26,61 @@ struct rsk_link *rsk_link_new(bool initiator)
 	l->control = -1;
 	atomic_store(&l->holders, 1);
 	l->number = atomic_fetch_add(&numbers, 1) + 1;
-	for (uint32_t i = 0; i < RSK_SHM_BELLS; i++) {
+	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
 		l->bell[i] = -1;
-		l->shm.peer_bell[i] = -1;
+		l->seg.peer_bell[i] = -1;
 	}
-	for (uint32_t i = 0; i < RSK_SHM_BELLS; i++) {
+	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
 		l->bell[i] = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC));
+		l->gong[i] = l->bell[i];
 		if (l->bell[i] < 0) {
-			rsk_link_drop(l, &l->shm);
+			rsk_link_drop(l, &l->seg);
 			return NULL;
 		}
 	}
 	return l;
 }
 
-void rsk_link_drop(struct rsk_link *l, const struct rsk_shm *mapped)
+int rsk_link_hear(struct rsk_link *l, int news_fd)
 {
-	struct rsk_shm here = *mapped;
+	struct epoll_event ev = { .events = EPOLLIN };
 
-	for (uint32_t i = 0; i < RSK_SHM_BELLS; i++) {
+	l->remote = true;
+	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
+		int rc;
+
+		l->bell[i] = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
+		if (l->bell[i] < 0)
+			return l->bell[i];
+		rc = rsk_sys_epoll_ctl(l->bell[i], EPOLL_CTL_ADD, l->gong[i], &ev);
+		if (rc == 0)
+			rc = rsk_sys_epoll_ctl(l->bell[i], EPOLL_CTL_ADD, news_fd, &ev);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+void rsk_link_strike(const struct rsk_link *l, uint64_t bells)
+{
+	static const uint64_t one = 1;
+
+	for (bells &= (1u << RSK_SEG_BELLS) - 1; bells; bells &= bells - 1)
+		rsk_sys_write(l->gong[__builtin_ctzll(bells)], &one, sizeof(one));
+}
+
+void rsk_link_drop(struct rsk_link *l, const struct rsk_seg *mapped)
+{
+	struct rsk_seg here = *mapped;
+
+	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
 		rsk_own_close(l->bell[i]);
+		if (l->remote)
+			rsk_own_close(l->gong[i]);
 		rsk_own_close(here.peer_bell[i]);
 	}
 	rsk_own_close(l->control);
-	rsk_shm_detach(&here);
+	rsk_seg_detach(&here);
 	rsk_link_put(l);
 }
 
@@ -56,18 +88,18 @@ void rsk_link_put(struct rsk_link *l)
 {
 	if (atomic_fetch_sub(&l->holders, 1) != 1 || atomic_load(&l->kept))
 		return;
-	for (uint32_t i = 0; i < RSK_SHM_STREAMS / RSK_SHM_REACH; i++)
+	for (uint32_t i = 0; i < RSK_SEG_STREAMS / RSK_SEG_REACH; i++)
 		rsk_arena_free(atomic_load(&l->part[i]));
 	rsk_arena_free(l);
 }
 
 int rsk_link_reach(struct rsk_link *l, uint32_t sid)
 {
-	_Atomic(struct rsk_link_part *) *part = &l->part[sid / RSK_SHM_REACH];
+	_Atomic(struct rsk_link_part *) *part = &l->part[sid / RSK_SEG_REACH];
 
 	if (!atomic_load(part))
 		atomic_store(part, rsk_arena_alloc(sizeof(**part)));
-	return atomic_load(part) ? rsk_shm_reach(&l->shm, sid) : -ENOMEM;
+	return atomic_load(part) ? rsk_seg_reach(&l->seg, sid) : -ENOMEM;
 }
 
 int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l)
@@ -79,7 +111,7 @@ int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l)
 	for (;;) {
 		uint32_t i = (uint32_t)__builtin_ctz(~taken);
 
-		if (i >= RSK_SHM_SHARED_BELL)
+		if (i >= RSK_SEG_SHARED_BELL)
 			break;
 		if (atomic_compare_exchange_weak(&l->bells_taken, &taken, taken | 1u << i)) {
 			/* It may still ring for who had it last: one wake-up more than need be. */
@@ -87,7 +119,7 @@ int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l)
 			return 0;
 		}
 	}
-	*b = (struct rsk_bell){ .index = RSK_SHM_SHARED_BELL };
+	*b = (struct rsk_bell){ .index = RSK_SEG_SHARED_BELL };
 	b->fd = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
 	if (b->fd < 0)
 		return b->fd;
@@ -97,6 +129,7 @@ int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l)
 		return rc;
 	}
 	b->l = l;
+	b->index = RSK_SEG_SHARED_BELL;
 	rsk_bell_drain(b); /* what rang before counts for nothing */
 	return 0;
 }
@@ -106,17 +139,19 @@ void rsk_bell_drain(struct rsk_bell *b)
 	struct epoll_event ev;
 	uint64_t n;
 
-	if (b->index == RSK_SHM_SHARED_BELL)
+	if (b->index == RSK_SEG_SHARED_BELL)
 		rsk_sys_epoll_pwait(b->fd, &ev, 1, 0, NULL);
 	else
-		rsk_sys_read(b->fd, &n, sizeof(n));
+		rsk_sys_read(b->l->gong[b->index], &n, sizeof(n));
+	if (b->l->remote)
+		rsk_rdma_poll(true);
 }
 
 void rsk_bell_give(struct rsk_bell *b)
 {
 	if (!b->l)
 		return;
-	if (b->index == RSK_SHM_SHARED_BELL)
+	if (b->index == RSK_SEG_SHARED_BELL)
 		rsk_own_close(b->fd);
 	else
 		atomic_fetch_and(&b->l->bells_taken, ~(1u << b->index));

@@ -26,24 +26,31 @@ enum rsk_link_state {
 
 /* Streams by id, so many at once; arena memory, made at the first one. */
 struct rsk_link_part {
-	_Atomic(struct rsk_stream *) stream[RSK_SHM_REACH];
+	_Atomic(struct rsk_stream *) stream[RSK_SEG_REACH];
 };
 
 struct rsk_link {
-	struct rsk_shm shm;
+	struct rsk_seg seg;
 	_Atomic(uint32_t) state; /* enum rsk_link_state */
 	int maker;		 /* pid */
-	int peer_pid;		 /* as SO_PEERCRED says */
-	uint64_t peer_nonce;	 /* endpoint met; 0 on the accepting side */
-	bool initiator;		 /* its streams have even ids, the other end's odd ones */
-	int control;		 /* SOCK_SEQPACKET */
-	int bell[RSK_SHM_BELLS]; /* own eventfds */
+	int peer_pid;		 /* as SO_PEERCRED says, or rsockd */
+	uint32_t peer_uid;
+	bool vouched;	     /* rsockd says who is there, whose files in /proc we may not see */
+	uint64_t peer_nonce; /* endpoint met, or rsockd's name of the link; 0 on the accepting side */
+	bool initiator;	     /* its streams have even ids, the other end's odd ones */
+	int control;	     /* SOCK_SEQPACKET */
+	int bell[RSK_SEG_BELLS]; /* to sleep on: poll for POLLIN */
+	int gong[RSK_SEG_BELLS]; /* own eventfds, to wake them; of this host's links the same */
+	_Atomic(uint32_t)
+		epoch; /* of its rail; 0: it has none. Changed by the keeper, under the join lock */
+	_Atomic(bool) let_go; /* remote: the keeper has done with it; until then it stays */
+	bool remote;	      /* to another host: its news come by completions as well (rdma.h) */
 	_Atomic(uint32_t) bells_taken;
 	uint32_t number; /* for the record */
 	_Atomic(uint32_t) streams;
 	_Atomic(uint32_t) messages_seen;
 	uint32_t next_sid; /* to try; under the lock of join.c */
-	_Atomic(struct rsk_link_part *) part[RSK_SHM_STREAMS / RSK_SHM_REACH];
+	_Atomic(struct rsk_link_part *) part[RSK_SEG_STREAMS / RSK_SEG_REACH];
 	_Atomic(uint32_t) holders; /* processes that have it in their list (links.c) */
 	_Atomic(bool)
 		kept; /* an epoll set that others hold names it, out of our sight: never given back */
@@ -57,23 +64,46 @@ bool rsk_link_useless(const struct rsk_link *l); /* no stream, and none will com
  * This process's mappings (@mapped) and fds go, and its hold. Of the object itself nothing changes: others of
  * the family may use it, with theirs.
  */
-void rsk_link_drop(struct rsk_link *l, const struct rsk_shm *mapped);
+void rsk_link_drop(struct rsk_link *l, const struct rsk_seg *mapped);
 void rsk_link_put(struct rsk_link *l); /* the hold alone: the rest goes with the process */
 
-/* Threads of this process that use links they found without a stream's pin (epoll_wait.c): none is freed meanwhile. */
+/*
+ * Threads of this process that use links they found without a stream's pin (epoll_wait.c): none is freed meanwhile.
+ */
 extern _Atomic(uint32_t) rsk_link_users;
+
+/*
+ * The key of a stream over this link's rail of now: what an old one left in ring and mail cannot pass. Join lock
+ * held, or the keeper.
+ */
+static inline uint64_t rsk_link_key(const struct rsk_link *l, uint64_t key)
+{
+	uint64_t z = key + atomic_load(&l->epoch) * 0x9e3779b97f4a7c15ull;
+
+	if (!atomic_load(&l->epoch))
+		return key;
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return z ^ (z >> 31);
+}
+
+/* The sleepers of those bells are woken. */
+void rsk_link_strike(const struct rsk_link *l, uint64_t bells);
+
+/* Before it is known to anybody: its bells also sound for completions. 0 or -errno. */
+int rsk_link_hear(struct rsk_link *l, int news_fd);
 
 /* The stream of an id, NULL: none. Not pinned. */
 static inline struct rsk_stream *rsk_link_stream(const struct rsk_link *l, uint32_t sid)
 {
-	struct rsk_link_part *part = atomic_load(&l->part[sid / RSK_SHM_REACH]);
+	struct rsk_link_part *part = atomic_load(&l->part[sid / RSK_SEG_REACH]);
 
-	return part ? atomic_load(&part->stream[sid % RSK_SHM_REACH]) : NULL;
+	return part ? atomic_load(&part->stream[sid % RSK_SEG_REACH]) : NULL;
 }
 
 static inline void rsk_link_set_stream(struct rsk_link *l, uint32_t sid, struct rsk_stream *s)
 {
-	atomic_store(&atomic_load(&l->part[sid / RSK_SHM_REACH])->stream[sid % RSK_SHM_REACH], s);
+	atomic_store(&atomic_load(&l->part[sid / RSK_SEG_REACH])->stream[sid % RSK_SEG_REACH], s);
 }
 
 /*

@@ -82,6 +82,8 @@ bool rsk_link_peer_gone(const struct rsk_link *l)
 
 bool rsk_link_useless(const struct rsk_link *l)
 {
+	if (l->remote && l->maker == rsk_pid && !atomic_load(&l->let_go))
+		return false;
 	return !atomic_load(&l->streams) &&
 	       (atomic_load(&l->state) == RSK_LINK_DEAD || rsk_link_peer_gone(l));
 }
@@ -107,7 +109,7 @@ void rsk_links_sweep(void)
 			continue;
 		}
 		take_out(i);
-		rsk_link_drop(ref.l, ref.l->maker == rsk_pid ? &ref.l->shm : &ref.inherited);
+		rsk_link_drop(ref.l, ref.l->maker == rsk_pid ? &ref.l->seg : &ref.inherited);
 	}
 }
 
@@ -123,7 +125,7 @@ void rsk_links_fork(bool undo)
 			continue;
 		}
 		if (ref->l->maker == rsk_pid)
-			ref->inherited = ref->l->shm;
+			ref->inherited = ref->l->seg;
 		atomic_fetch_add(&ref->l->holders, 1);
 	}
 }

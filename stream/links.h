@@ -9,7 +9,7 @@
 
 struct rsk_link_ref {
 	struct rsk_link *l;
-	struct rsk_shm
+	struct rsk_seg
 		inherited; /* what of another's link was mapped and open here at the fork: it may have more since */
 };
 

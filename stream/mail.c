@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "put.h"
+
 int rsk_mail_put(struct rsk_rail *rail, uint64_t off, const struct rsk_key *key, uint32_t role,
 		 struct rsk_mail *m)
 {
@@ -14,7 +16,7 @@ int rsk_mail_put(struct rsk_rail *rail, uint64_t off, const struct rsk_key *key,
 	/* The hash last, so that in shm a reader that sees a new hash usually sees the rest. */
 	__atomic_store_n((uint64_t *)(void *)(at + offsetof(struct rsk_mail, hash)), m->hash,
 			 __ATOMIC_RELEASE);
-	return rsk_rail_put(rail, off, sizeof(*m));
+	return rsk_put(rail, off, sizeof(*m));
 }
 
 bool rsk_mail_get(const struct rsk_mail *at, const struct rsk_key *key, uint32_t role,

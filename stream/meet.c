@@ -91,12 +91,12 @@ static int greet(struct rsk_link *l)
 	struct rsk_link_msg m = { .type = RSK_LINK_GREET };
 	int fds[RSK_LINK_MSG_FDS], rc;
 
-	fds[0] = rsk_own_fd(rsk_shm_create(&l->shm, rsk_knobs.ring_bytes));
+	fds[0] = rsk_own_fd(rsk_shm_create(&l->seg, rsk_knobs.ring_bytes));
 	if (fds[0] < 0)
 		return fds[0];
-	for (uint32_t i = 0; i < RSK_SHM_BELLS; i++)
+	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++)
 		fds[1 + i] = l->bell[i];
-	m.geometry = l->shm.own;
+	m.geometry = l->seg.own;
 	rc = rsk_link_msg_send(l->control, &m, fds, RSK_LINK_MSG_FDS);
 	rsk_own_close(fds[0]);
 	return rc;
@@ -123,18 +123,18 @@ static int greeted(struct rsk_link *l, const struct rsk_link_msg *m, int *fds, i
 
 	if (nfds != RSK_LINK_MSG_FDS || atomic_load(&l->state) != RSK_LINK_GREETING)
 		return -EPROTO;
-	rc = rsk_shm_attach(&l->shm, fds[0], &m->geometry);
+	rc = rsk_shm_attach(&l->seg, fds[0], &m->geometry);
 	if (rc < 0)
 		return rc;
-	for (uint32_t i = 0; i < RSK_SHM_BELLS; i++) {
+	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
 		/* Rung, never read: a peer's eventfd that blocks must not block us; nor a file that is none. */
 		int flags = rsk_sys_fcntl(fds[1 + i], F_GETFL, 0);
 
 		if (flags < 0 || !(flags & O_NONBLOCK) || !is_eventfd(fds[1 + i]))
 			return -EPROTO;
-		l->shm.peer_bell[i] = rsk_own_fd(fds[1 + i]);
+		l->seg.peer_bell[i] = rsk_own_fd(fds[1 + i]);
 		fds[1 + i] = -1;
-		if (l->shm.peer_bell[i] < 0)
+		if (l->seg.peer_bell[i] < 0)
 			return -EMFILE;
 	}
 	if (!l->initiator) {
@@ -146,7 +146,7 @@ static int greeted(struct rsk_link *l, const struct rsk_link_msg *m, int *fds, i
 	return 0;
 }
 
-static int peer_of(int control, int *pid)
+static int peer_of(int control, struct rsk_meet_peer *peer)
 {
 	struct ucred cred = { 0 };
 	socklen_t len = sizeof(cred);
@@ -154,54 +154,80 @@ static int peer_of(int control, int *pid)
 
 	if (rc < 0)
 		return rc;
-	*pid = cred.pid;
+	*peer = (struct rsk_meet_peer){ .pid = cred.pid, .uid = cred.uid };
 	return cred.uid == rsk_sys_geteuid() ? 0 : -EPERM;
 }
 
-static struct rsk_link *link_add(int control, bool initiator, uint64_t nonce)
+static struct rsk_link *link_add(int control, bool initiator, const struct rsk_meet_peer *peer)
 {
-	struct rsk_link *l;
-	int pid = 0;
+	struct rsk_link *l = rsk_link_new(initiator);
 
-	if (peer_of(control, &pid) < 0 || !(l = rsk_link_new(initiator))) {
+	if (!l) {
 		rsk_own_close(control);
 		return NULL;
 	}
 	l->control = control;
-	l->peer_pid = pid;
-	l->peer_nonce = nonce;
+	l->peer_pid = peer->pid;
+	l->peer_uid = peer->uid;
+	l->vouched = peer->vouched;
+	l->peer_nonce = peer->nonce;
 	if (rsk_links_add(l) < 0) {
-		rsk_link_drop(l, &l->shm);
+		rsk_link_drop(l, &l->seg);
 		return NULL;
 	}
 	return l;
+}
+
+struct rsk_link *rsk_meet_known(uint64_t nonce)
+{
+	for (uint32_t i = 0; i < rsk_links.n; i++) {
+		struct rsk_link *l = rsk_links.at[i].l;
+
+		if (l->maker == rsk_pid && l->peer_nonce == nonce &&
+		    atomic_load(&l->state) != RSK_LINK_DEAD)
+			return l;
+	}
+	return NULL;
+}
+
+static void begin(int control, const struct rsk_meet_peer *peer)
+{
+	struct rsk_link *l = link_add(control, true, peer);
+
+	if (l && greet(l) < 0)
+		rsk_link_dead(l);
+}
+
+void rsk_meet_vouched(int control, bool initiator, const struct rsk_meet_peer *peer)
+{
+	rsk_links_sweep();
+	if (initiator)
+		begin(control, peer);
+	else
+		link_add(control, false, peer);
 }
 
 struct rsk_link *rsk_meet_at(uint64_t nonce)
 {
 	struct sockaddr_un sa;
 	socklen_t len = door_name(&sa, nonce);
-	struct rsk_link *l;
+	struct rsk_link *l = rsk_meet_known(nonce);
+	struct rsk_meet_peer peer;
 	int fd;
 
-	for (uint32_t i = 0; i < rsk_links.n; i++) {
-		l = rsk_links.at[i].l;
-		if (l->maker == rsk_pid && l->peer_nonce == nonce &&
-		    atomic_load(&l->state) != RSK_LINK_DEAD)
-			return l;
-	}
+	if (l)
+		return l;
 	rsk_links_sweep();
 	fd = rsk_own_fd(rsk_sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (fd < 0)
 		return NULL;
-	if (rsk_sys_connect(fd, &sa, len) < 0) {
+	if (rsk_sys_connect(fd, &sa, len) < 0 || peer_of(fd, &peer) < 0) {
 		rsk_own_close(fd);
 		return NULL;
 	}
-	l = link_add(fd, true, nonce);
-	if (l && greet(l) < 0)
-		rsk_link_dead(l);
-	return l;
+	peer.nonce = nonce;
+	begin(fd, &peer);
+	return rsk_meet_known(nonce);
 }
 
 static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t bytes, int *fds,
@@ -232,7 +258,7 @@ static void read_link(struct rsk_link *l)
 	if (l->maker != rsk_pid || atomic_load(&l->state) == RSK_LINK_DEAD)
 		return;
 	if (atomic_load(&l->state) == RSK_LINK_UP) {
-		uint32_t messages = atomic_load(&rsk_shm_own_head(&l->shm)->messages);
+		uint32_t messages = atomic_load(&rsk_seg_own_head(&l->seg)->messages);
 
 		if (messages == atomic_load(&l->messages_seen))
 			return;
@@ -261,12 +287,10 @@ static void read_link(struct rsk_link *l)
 }
 
 /* An honest process makes one link to this one, and another after it was restarted under the same number. */
-static bool too_many(int control)
+static bool too_many(int pid)
 {
-	int pid = 0, n = 0;
+	int n = 0;
 
-	if (peer_of(control, &pid) < 0)
-		return true;
 	for (uint32_t i = 0; i < rsk_links.n; i++) {
 		const struct rsk_link *l = rsk_links.at[i].l;
 
@@ -278,6 +302,7 @@ static bool too_many(int control)
 /* Open the door to whoever knocked, hear whoever spoke; so much at once that nobody can keep us here. */
 void rsk_meet(void)
 {
+	struct rsk_meet_peer peer;
 	bool swept = false;
 
 	if (door.listener >= 0)
@@ -293,10 +318,10 @@ void rsk_meet(void)
 			if (!swept)
 				rsk_links_sweep();
 			swept = true;
-			if (too_many(fd))
+			if (peer_of(fd, &peer) < 0 || too_many(peer.pid))
 				rsk_own_close(fd);
 			else
-				link_add(fd, false, 0);
+				link_add(fd, false, &peer);
 		}
 	for (uint32_t i = 0; i < rsk_links.n; i++)
 		read_link(rsk_links.at[i].l);

@@ -5,6 +5,7 @@
 #ifndef RSK_MEET_H
 #define RSK_MEET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "handshake.h"
@@ -19,6 +20,20 @@ uint64_t rsk_door_nonce(void);
 
 /* Closes this process's copy of the door: a child's inherited one is its parent's. */
 void rsk_door_leave(void);
+
+/* Who is at the other end of a control socket. */
+struct rsk_meet_peer {
+	int pid;
+	uint32_t uid;
+	bool vouched;	/* rsockd says so, not the kernel of the socket */
+	uint64_t nonce; /* 0: it came to us */
+};
+
+/* A link over half of a socketpair that rsockd gave out, now ours. @initiator: it is for us to greet. */
+void rsk_meet_vouched(int control, bool initiator, const struct rsk_meet_peer *peer);
+
+/* The link of that name, not dead; NULL: there is none. */
+struct rsk_link *rsk_meet_known(uint64_t nonce);
 
 /* The link to the process whose door has that nonce, perhaps a new one, still GREETING. NULL: none can be had. */
 struct rsk_link *rsk_meet_at(uint64_t nonce);

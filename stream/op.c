@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "stream.h"
+#include "wish.h"
 
 __thread uint32_t rsk_kernel_acts;
 
@@ -78,7 +79,7 @@ static __attribute__((noinline)) int begin_slow(struct rsk_op *op, int fd)
 	struct rsk_stream *s;
 
 	if (rsk_fd_ours(fd))
-		return RSK_ENGINE; /* which says EBADF */
+		return rsk_guard_depth ? RSK_KERNEL : RSK_ENGINE; /* which says EBADF */
 	s = rsk_stream_of(fd);
 	return s ? begin_candidate(op, s) : RSK_KERNEL;
 }
@@ -153,7 +154,7 @@ void rsk_op_moved(struct rsk_stream *s, int fd, uint64_t n)
 				      memory_order_relaxed);
 	if (rsk_stream_phase(s) != RSK_PHASE_CANDIDATE)
 		return;
-	if (rsk_policy_earned(&rsk_knobs.policy, calls, bytes_moved(s)))
+	if (rsk_policy_earned(&rsk_knobs.policy, calls, bytes_moved(s)) && !atomic_load(&s->off))
 		atomic_store_explicit(&s->step_work, 0, memory_order_relaxed);
 	if (calls == RSK_NAME_CALLS)
 		rsk_stream_name(s, fd);
@@ -170,8 +171,10 @@ static __attribute__((noinline)) void end_candidate(struct rsk_op *op, ssize_t r
 		rsk_stats_add_shared(recv ? &s->rec->rx_tcp_bytes : &s->rec->tx_tcp_bytes,
 				     (uint64_t)ret);
 	}
-	if (ret > 0)
+	if (ret > 0) {
 		rsk_op_moved(s, op->fd, (uint64_t)ret);
+		rsk_stream_look_at_wish(s, op->fd);
+	}
 	if (op->counted == IN_LIFE) {
 		rsk_stream_unpin_by(s, plain_one(op) + 1);
 		return;

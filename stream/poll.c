@@ -28,11 +28,11 @@ struct set {
 	struct item *items;
 	uint32_t nitems, njoined, nepolls, room;
 	nfds_t nasked; /* entries with an fd */
-	struct rsk_bell bells[RSK_SHM_BELLS * 4];
+	struct rsk_bell bells[RSK_SEG_BELLS * 4];
 	uint32_t nbells;
 	bool announced;
 	void *memory; /* arena, if the set is large */
-	struct pollfd small_fds[SMALL_SET + RSK_SHM_BELLS * 4];
+	struct pollfd small_fds[SMALL_SET + RSK_SEG_BELLS * 4];
 	struct item small_items[SMALL_SET];
 };
 
@@ -59,7 +59,7 @@ static void retract_all(struct set *p)
 		struct item *it = &p->items[i];
 
 		if (it->joined)
-			it->s->link->shm.rail.ops->retract(&it->s->link->shm.rail, it->s->sid,
+			it->s->link->seg.rail.ops->retract(&it->s->link->seg.rail, it->s->sid,
 							   wakes(p->fds[it->at].events),
 							   p->bells[it->bell].index);
 	}
@@ -95,7 +95,7 @@ static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 	p->kernel = p->small_fds;
 	p->items = p->small_items;
 	if (n > SMALL_SET) {
-		size_t fd_bytes = (n + RSK_SHM_BELLS * 4) * sizeof(struct pollfd);
+		size_t fd_bytes = (n + RSK_SEG_BELLS * 4) * sizeof(struct pollfd);
 
 		fd_bytes = (fd_bytes + 63) & ~63ul;
 		p->memory = rsk_arena_alloc(fd_bytes + hot * sizeof(struct item));
@@ -161,7 +161,7 @@ static int announce_all(struct set *p)
 			it->bell = 0;
 			return rc;
 		}
-		it->s->link->shm.rail.ops->announce(&it->s->link->shm.rail, it->s->sid,
+		it->s->link->seg.rail.ops->announce(&it->s->link->seg.rail, it->s->sid,
 						    wakes(p->fds[it->at].events),
 						    p->bells[it->bell].index);
 	}
@@ -184,7 +184,7 @@ static int ask(struct set *p, bool sleep, uint64_t until_ns, const sigset_t *mas
 				rsk_stream_kernel_events(p->items[i].s,
 							 p->fds[p->items[i].at].events);
 	for (nfds_t i = 0; i < p->n; i++)
-		if (rsk_fd_ours(p->fds[i].fd))
+		if (rsk_fd_not_yours(p->fds[i].fd))
 			p->kernel[i].fd =
 				INT32_MAX; /* POLLNVAL, as for any number that is not open */
 	if (sleep) {

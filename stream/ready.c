@@ -37,7 +37,7 @@ static bool readable(struct rsk_stream *s)
 
 	if (!rsk_rx_ready(&s->rx))
 		return false;
-	return low <= 1 || s->rx.fin || s->rx.tcp_eof || s->rx.tcp_err ||
+	return low <= 1 || s->rx.fin || rsk_rx_ended(&s->rx) || s->rx.tcp_err ||
 	       rsk_rx_pending(&s->rx, NULL) >= (uint64_t)low;
 }
 
@@ -110,6 +110,17 @@ static uint8_t tx_state(struct rsk_stream *s)
 	return state;
 }
 
+/* Would the companion's room be of any use? */
+static bool tx_goes(struct rsk_stream *s)
+{
+	bool goes;
+
+	rsk_lock(&s->tx_lock);
+	goes = !rsk_tx_held_back(&s->tx);
+	rsk_unlock(&s->tx_lock);
+	return goes;
+}
+
 short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 {
 	bool rx_ring, tx_ring, in, room = false, fin;
@@ -163,7 +174,7 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	if (!tx_ring && (events & OUT_EVENTS) && !(kernel & POLLOUT))
 		kernel |= ask_kernel(fd, POLLOUT) & POLLOUT;
 	/* A proposer still sends by TCP; one that repeats, or has lost its rail, takes nothing now. */
-	if (tx_ring ? room : (kernel & POLLOUT) && tx_state(s) <= RSK_TX_PROPOSED)
+	if (tx_ring ? room : (kernel & POLLOUT) && tx_goes(s))
 		r |= (short)(events & OUT_EVENTS);
 	if (atomic_load(&s->wr_shut))
 		r |= (short)(events & OUT_EVENTS);
@@ -182,7 +193,8 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 
 short rsk_stream_kernel_events(struct rsk_stream *s, short events)
 {
-	if (s->tx.state == RSK_TX_ONRING)
+	if (s->tx.state == RSK_TX_ONRING ||
+	    (s->link->remote && (events & OUT_EVENTS) && !tx_goes(s)))
 		events &= (short)~OUT_EVENTS;
 	/* Once the companion has shown its end it would show it for ever: only worth waiting for the first time. */
 	if (s->rx.state == RSK_RX_ONRING && (events & IN_EVENTS) &&

@@ -13,6 +13,7 @@
 #include "owner.h"
 #include "stream.h"
 #include "wait.h"
+#include "wish.h"
 
 #define SCRATCH_BYTES 65536
 
@@ -38,7 +39,7 @@ static bool peer_is_gone(const struct rsk_stream *s)
 /* Our data slots that the peer's reader never took: it reset the stream (RFC 1122 4.2.2.13). */
 static bool peer_left_data(struct rsk_stream *s)
 {
-	struct rsk_rail *rail = &s->link->shm.rail;
+	struct rsk_rail *rail = &s->link->seg.rail;
 	uint64_t consumed = 0, owed;
 	bool had;
 
@@ -48,9 +49,24 @@ static bool peer_left_data(struct rsk_stream *s)
 	rsk_unlock(&s->tx_lock);
 	if (!had)
 		return false;
-	rail->ops->get(rail, rsk_shm_ctl_off(s->sid) + offsetof(struct rsk_shm_ctl, consumed),
+	/* What it said when it closed is all that there is to know. */
+	if (!(rail->ops->caps & RSK_FABRIC_SYNC))
+		return s->tx.peer_closed && s->tx.ring.credit < owed;
+	rail->ops->get(rail, rsk_seg_ctl_off(s->sid) + offsetof(struct rsk_seg_ctl, consumed),
 		       &consumed, sizeof(consumed), 0);
 	return consumed < owed && peer_is_gone(s);
+}
+
+/* Nobody reads our ring any more: what is sent from here on goes to the companion, which shows what TCP shows. */
+static void leave_the_dead(struct rsk_stream *s)
+{
+	rsk_lock(&s->tx_lock);
+	if (s->tx.state == RSK_TX_ONRING) {
+		s->tx.demotions++;
+		s->tx.state = RSK_TX_TCP;
+		rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
+	}
+	rsk_unlock(&s->tx_lock);
 }
 
 /*
@@ -92,6 +108,7 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 
 	if (rsk_stream_failed(s))
 		return -ECONNRESET;
+	rsk_stream_look_at_wish(s, fd);
 	rsk_companion_init(&k, s, fd);
 	rsk_guard_enter();
 	rsk_lock(&s->rx_lock);
@@ -130,6 +147,8 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 		return -ECONNRESET;
 	if (ended && peer_left_data(s) && be_reset(s, fd))
 		return -ECONNRESET;
+	if (ended && rsk_link_peer_gone(s->link))
+		leave_the_dead(s);
 	return n;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "ring.h"
 
+#include "put.h"
+
 #include <errno.h>
 
 void rsk_ring_tx_init(struct rsk_ring_tx *tx, struct rsk_rail *rail, uint64_t off, uint32_t cells,
@@ -99,7 +101,7 @@ static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_
 	 * so that in shm a receiver that sees it usually finds the rest; the hash decides all the same.
 	 */
 	__atomic_store_n((uint64_t *)(void *)at, head->index, __ATOMIC_RELEASE);
-	rc = rsk_rail_put(tx->rail, (uint64_t)(at - tx->rail->window), rsk_slot_bytes(head->len));
+	rc = rsk_put(tx->rail, (uint64_t)(at - tx->rail->window), rsk_slot_bytes(head->len));
 	if (rc < 0)
 		return rc;
 	tx->slots++;
@@ -204,8 +206,8 @@ int rsk_ring_tx_reput(struct rsk_ring_tx *tx, uint64_t from)
 
 		if (run > tx->next - from)
 			run = tx->next - from;
-		rc = rsk_rail_put(tx->rail, tx->off + (uint64_t)cell * RSK_CELL_BYTES,
-				  run * RSK_CELL_BYTES);
+		rc = rsk_put(tx->rail, tx->off + (uint64_t)cell * RSK_CELL_BYTES,
+			     run * RSK_CELL_BYTES);
 		if (rc < 0)
 			return rc;
 		from += run;

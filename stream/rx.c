@@ -46,6 +46,12 @@ bool rsk_rx_validate(const struct rsk_rx *rx)
 	return rx->state != RSK_RX_SWITCHING || rx->pos <= rx->switch_pos;
 }
 
+/* Our one mail has to say with it what else the sender waits for. */
+static void say_go(struct rsk_rx *rx)
+{
+	rsk_rx_say(rx, RSK_RX_GO, rx->state >= RSK_RX_SWITCHING);
+}
+
 static int see_word(struct rsk_rx *rx, const struct rsk_mail *m)
 {
 	if (m->what == RSK_TX_PROPOSE) {
@@ -60,6 +66,13 @@ static int see_word(struct rsk_rx *rx, const struct rsk_mail *m)
 		rx->heeded = true;
 		return 0;
 	}
+	/* It will not come to the ring after all: neither to be answered nor to be waited for any more. */
+	if (m->what == RSK_TX_NONE && m->gen >= rx->proposed) {
+		rx->proposed = rx->gen;
+		if (rx->state == RSK_RX_WATCH)
+			rx->state = RSK_RX_TCP;
+		return 0;
+	}
 	if (m->what != RSK_TX_RING || rx->state != RSK_RX_WATCH || m->gen != rx->gen)
 		return 0;
 	if (m->cells != rx->ring.next)
@@ -68,8 +81,12 @@ static int see_word(struct rsk_rx *rx, const struct rsk_mail *m)
 	rx->switch_cell = m->cells;
 	rx->state = RSK_RX_SWITCHING;
 	/* A broken rail is the sender's to find. */
-	if (!(rx->rail->ops->caps & RSK_FABRIC_SYNC))
-		rsk_rx_say(rx, RSK_RX_SWITCHED, 0);
+	if (!(rx->rail->ops->caps & RSK_FABRIC_SYNC)) {
+		if (rx->mail.what == RSK_RX_GO)
+			say_go(rx);
+		else
+			rsk_rx_say(rx, RSK_RX_SWITCHED, 0);
+	}
 	return 0;
 }
 
@@ -127,9 +144,10 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_companion *c)
 		return rsk_rx_refuse(rx);
 	/* Who only waits for readiness has to see the ring as well, when all before it is read already. */
 	rsk_rx_arrive(rx);
+	rsk_rx_thaw(rx);
 	if (rx->doubt && rx->heeded && rx->state >= RSK_RX_SWITCHING)
 		follow(rx);
-	if (rx->proposed > rx->gen && !rx->gave_up && !rx->hold_len &&
+	if (rx->proposed > rx->gen && !rx->gave_up && !rx->stay_off && !rx->hold_len &&
 	    (rx->state == RSK_RX_TCP || rx->state == RSK_RX_WATCH)) {
 		rc = c->ops->rx_pos(c, &tcp_pos);
 		if (rc == -EAGAIN)
@@ -152,13 +170,13 @@ static bool unread_in_ring(const struct rsk_rx *rx)
 	struct rsk_slot_view v;
 
 	return rx->state >= RSK_RX_SWITCHING && !rx->fin &&
-	       (rx->stage_len || rsk_ring_peek(&rx->ring, &v));
+	       (rx->stage_len || rsk_rx_peek(rx, &rx->ring, &v));
 }
 
 static int stay_here(struct rsk_rx *rx, bool stay, const struct rsk_mail *before)
 {
 	if (stay)
-		rsk_rx_say(rx, RSK_RX_GO, 0);
+		say_go(rx);
 	else if (before)
 		rx->mail = *before; /* what credit goes with from here on */
 	return -EBUSY;
@@ -184,7 +202,11 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 		return rc;
 	if (rx->doubt)
 		return -EBUSY;
-	if (rx->hold_len || rx->skip || rsk_rx_moved_on(rx) || (stay && unread_in_ring(rx)))
+	/* A MOVE that is on its way may be there before our LEAVE is: the sender has to be asked. */
+	if (rx->rail->ops->arrived && rx->state >= RSK_RX_SWITCHING && !rx->fin)
+		return stay_here(rx, true, NULL);
+	if (rx->hold_len || rx->skip || rx->frozen || rsk_rx_moved_on(rx) ||
+	    (stay && unread_in_ring(rx)))
 		return stay_here(rx, stay, NULL);
 	pos = rx->pos;
 	if (rx->state == RSK_RX_WATCH)
@@ -219,11 +241,43 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 	return 0;
 }
 
+void rsk_rx_stay_off(struct rsk_rx *rx, bool on)
+{
+	if (rx->fin || rx->gave_up || rx->stay_off == on)
+		return;
+	rx->stay_off = on;
+	if (rx->left)
+		return; /* for good, or until another rail is there, over which no proposal is answered then */
+	if (on)
+		say_go(rx);
+	else if (rx->state == RSK_RX_WATCH)
+		rsk_rx_say(rx, RSK_RX_WATCHING, 0);
+	else
+		rsk_rx_say(rx, rx->state == RSK_RX_TCP ? RSK_RX_NONE : RSK_RX_SWITCHED, 0);
+}
+
 void rsk_rx_close(struct rsk_rx *rx)
 {
 	rsk_rx_publish_consumed(rx);
 	rsk_rx_say(rx, RSK_RX_CLOSED, 0);
 	rx->left = true;
+}
+
+/* Whole slots from the next index on, and the position behind them; a command is the last one. Returns the index. */
+static uint64_t scan(const struct rsk_rx *rx, uint64_t *pos)
+{
+	uint8_t *scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
+	struct rsk_ring_rx ring = rx->ring;
+	struct rsk_slot_view v;
+
+	while (scratch && rsk_ring_peek(&ring, &v) && rsk_ring_copy(&ring, &rx->key, &v, scratch)) {
+		rsk_ring_consume(&ring, &v);
+		if (v.head.kind != RSK_SLOT_DATA)
+			break;
+		*pos += v.head.len;
+	}
+	rsk_arena_free(scratch);
+	return ring.next;
 }
 
 void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
@@ -234,23 +288,103 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 		*cell = rx->mail.cells;
 		return;
 	}
-	*pos = rx->state == RSK_RX_WATCH     ? RSK_POS_START :
-	       rx->state == RSK_RX_SWITCHING ? rx->switch_pos :
-					       rx->pos;
-	*cell = rx->state == RSK_RX_SWITCHING ? rx->switch_cell : rsk_rx_free_below(rx);
-	rx->left = true;
-	rsk_rx_free_stage(rx);
-	if (rx->state == RSK_RX_ONRING && !rx->fin)
-		rx->demotions++;
-	if (!rx->fin)
+	/* The one before broke, too, and what came by it is still being read: by this one nothing can have come. */
+	if (rx->frozen) {
+		rx->renew_seed = 0;
+		*pos = RSK_POS_START;
+		*cell = rx->frozen;
+		return;
+	}
+	/* Its last word may have come, too. */
+	if (rsk_rx_take_word(rx) == 0)
+		rsk_rx_arrive(rx);
+	*cell = rx->ring.next;
+	if (rx->state < RSK_RX_SWITCHING || rx->fin) {
+		*pos = rx->state == RSK_RX_WATCH ? RSK_POS_START : rx->pos;
+		rx->left = true;
+		rx->state = rx->fin ? rx->state : RSK_RX_TCP;
+		return;
+	}
+	if (!(rx->rail->ops->caps & RSK_FABRIC_RELIABLE)) {
+		/* What lies there may yet be overwritten: what was read counts. */
+		*pos = rx->state == RSK_RX_SWITCHING ? rx->switch_pos : rx->pos;
+		*cell = rx->state == RSK_RX_SWITCHING ? rx->switch_cell : rsk_rx_free_below(rx);
+		rsk_rx_free_stage(rx);
+		rx->demotions += rx->state == RSK_RX_ONRING;
 		rx->state = RSK_RX_TCP;
+		rx->left = true;
+		return;
+	}
+	*pos = rx->state == RSK_RX_SWITCHING ? rx->switch_pos :
+					       rx->pos + rx->stage_len - rx->stage_off;
+	*cell = rx->frozen = scan(rx, pos);
+	/* Nothing has come: the companion goes on at once, also before the ring would have begun. */
+	if (rx->state == RSK_RX_SWITCHING && rx->frozen == rx->ring.next) {
+		rx->state = RSK_RX_TCP;
+		rx->frozen = 0;
+		rx->left = true;
+	}
+	rsk_rx_thaw(rx);
+}
+
+static void renew(struct rsk_rx *rx)
+{
+	uint64_t seed = rx->renew_seed;
+	struct rsk_mail m;
+
+	rx->renew_seed = 0;
+	rsk_rx_free_stage(rx);
+	rsk_ring_rx_init(&rx->ring, rx->ring.base, rx->ring.cells, rsk_ring_first_lap(seed),
+			 rx->ring.restarts);
+	rsk_key_init(&rx->key, seed);
+	/* What stands there of the old key would be news for ever; the sender's first word of the new one is news. */
+	__atomic_store_n(&rx->word_seen,
+			 rsk_mail_get(rx->word, &rx->key, RSK_MAIL_TX, &m) ?
+				 0 :
+				 __atomic_load_n(&rx->word->hash, __ATOMIC_ACQUIRE),
+			 __ATOMIC_RELAXED);
+	rx->mail = (struct rsk_mail){ 0 };
+	rx->left = rx->doubt = rx->heeded = false;
+	rx->gen = rx->proposed = 0;
+	rx->counted_to = rx->counted_bytes = 0;
+	rx->credit_sent = rx->ring.next;
+	rsk_rx_publish_consumed(rx);
+}
+
+void rsk_rx_thaw(struct rsk_rx *rx)
+{
+	if (__builtin_expect(!rx->frozen, 1) || rx->stage_len || rx->fin)
+		return;
+	if (rx->state == RSK_RX_SWITCHING ||
+	    (rx->state == RSK_RX_ONRING && rx->ring.next < rx->frozen))
+		return;
+	rx->demotions += rx->state == RSK_RX_ONRING;
+	rx->state = RSK_RX_TCP;
+	rx->frozen = 0;
+	rx->left = true;
+	if (rx->renew_seed)
+		renew(rx);
+}
+
+void rsk_rx_renew(struct rsk_rx *rx, uint64_t key_seed)
+{
+	if (rx->fin || rx->mail.what == RSK_RX_CLOSED)
+		return;
+	rx->renew_seed = key_seed;
+	if (!rx->frozen)
+		renew(rx);
+}
+
+void rsk_rx_lose(struct rsk_rx *rx)
+{
+	rx->lost = true;
 }
 
 int rsk_rx_tick(struct rsk_rx *rx)
 {
 	if (rx->left)
 		return rsk_mail_put(rx->rail, rx->mail_off, &rx->key, RSK_MAIL_RX, &rx->mail);
-	if (!rx->gen)
+	if (!rx->gen && !rx->mail.hash)
 		return 0;
 	return rsk_rx_say(rx, rx->mail.what, rx->mail.pos);
 }

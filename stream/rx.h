@@ -32,11 +32,16 @@ struct rsk_rx {
 	_Atomic(uint64_t) *
 		consumed; /* our exact index, for the peer to get() at the end of life; may be NULL */
 
-	uint8_t state; /* enum rsk_rx_state */
-	bool left;     /* TCP for good */
-	bool gave_up;  /* positions cannot be had */
-	bool fin;      /* FIN slot taken: end of stream */
-	bool tcp_eof;  /* the companion showed its end */
+	uint8_t state;	     /* enum rsk_rx_state */
+	bool left;	     /* TCP for good */
+	bool gave_up;	     /* positions cannot be had */
+	bool stay_off;	     /* answers no proposal, and says GO: rsk_rx_stay_off() */
+	uint64_t frozen;     /* the rail broke: the ring ends before this index; 0: it did not */
+	uint64_t renew_seed; /* another rail is there, under that key, for when that is read; 0: none */
+	uint64_t last_cell; /* a sender that ended in order has put so far; 0: none has said so */
+	bool fin;	    /* FIN slot taken: end of stream */
+	bool tcp_eof;	    /* the companion showed its end */
+	bool lost; /* the sender is dead, or its rail for good: what has not come never will */
 	int tcp_err; /* the companion showed this error (-errno); to be delivered once, after the data */
 	uint32_t gen;	   /* of the promotion watched or on */
 	uint32_t proposed; /* newest proposal seen */
@@ -67,6 +72,17 @@ bool rsk_rx_validate(const struct rsk_rx *rx);
 
 /* Take in what the sender says; answer a proposal if that can be done now. 0 or -EPROTO. */
 int rsk_rx_serve(struct rsk_rx *rx, struct rsk_companion *c);
+
+/*
+ * The end that the companion shows is the stream's. On the ring, where a put may still be under way, it is not: an
+ * honest sender's last word comes there, behind its bytes; of a dead one nobody knows what is missing
+ * (rsk_rx_lose()).
+ */
+static inline bool rsk_rx_ended(const struct rsk_rx *rx)
+{
+	return rx->tcp_eof &&
+	       (rx->lost || rx->state < RSK_RX_WATCH || (rx->rail->ops->caps & RSK_FABRIC_SYNC));
+}
 
 /* On the ring, and the sender has said nothing new: rsk_rx_serve() has nothing to do. */
 static inline bool rsk_rx_steady(const struct rsk_rx *rx)
@@ -132,11 +148,29 @@ bool rsk_rx_unread(struct rsk_rx *rx);
  */
 int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again);
 
+/*
+ * @on: the sender is asked to move, at its next call, and proposes nothing until that is taken back. What lies in the
+ * ring is read as ever. Not while leaving: that is for good.
+ */
+void rsk_rx_stay_off(struct rsk_rx *rx, bool on);
+
 /* Nobody reads here any more: the sender's next byte meets the companion. */
 void rsk_rx_close(struct rsk_rx *rx);
 
-/* The rail broke: what the sender must be told by another way (C and the slot it lies in). */
+/*
+ * The rail broke: what the sender must be told by another way, how much of it is here (a position, and the index
+ * after its last slot). What has come is read as ever; from there on the companion has it.
+ */
 void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell);
+
+/*
+ * Another rail, after rsk_rx_break(): under another key, from a ring that begins anew; the sender may propose
+ * again. What was counted stays.
+ */
+void rsk_rx_renew(struct rsk_rx *rx, uint64_t key_seed);
+
+/* The sender is dead, or cannot be reached any more. What was put and has not come is lost: the stream was reset. */
+void rsk_rx_lose(struct rsk_rx *rx);
 
 /* A fabric that is not RELIABLE: say the last word once more (called on a timer). 0 or -errno. */
 int rsk_rx_tick(struct rsk_rx *rx);

@@ -29,6 +29,17 @@ int rsk_rx_say(struct rsk_rx *rx, uint32_t what, uint64_t pos);
 void rsk_rx_publish_consumed(struct rsk_rx *rx);
 void rsk_rx_give_credit(struct rsk_rx *rx, bool all);
 
+/* What lies at the next index, if it is of this rail. */
+static inline bool rsk_rx_peek(const struct rsk_rx *rx, const struct rsk_ring_rx *ring,
+			       struct rsk_slot_view *v)
+{
+	return (__builtin_expect(!rx->frozen, 1) || ring->next < rx->frozen) &&
+	       rsk_ring_peek(ring, v);
+}
+
+/* A broken rail's ring is read to its end: the companion goes on. */
+void rsk_rx_thaw(struct rsk_rx *rx);
+
 void rsk_rx_free_stage(struct rsk_rx *rx);
 
 /* Commands at the head take no byte of the stream: they are run for whoever looks. 0 or -errno. */

@@ -178,7 +178,16 @@ static ssize_t ring_at_end(struct rsk_rx *rx)
 		rx->tcp_eof = true;
 		return err;
 	}
-	return rx->tcp_eof ? 0 : -EAGAIN;
+	if (!rsk_rx_ended(rx))
+		return -EAGAIN;
+	if (!rx->lost || (rx->last_cell && rx->last_cell == rx->ring.next))
+		return 0;
+	/* No FIN, no MOVE: its sender died in the middle, and what it had put may not all have come. */
+	rx->lost = false;
+	rx->demotions++;
+	rx->state = RSK_RX_TCP;
+	rx->left = true;
+	return -ECONNRESET;
 }
 
 /* Bytes of the companion behind all of the ring's, where the sender has moved on; none is consumed. */
@@ -296,6 +305,9 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 		}
 		if (n == 0)
 			rx->tcp_eof = true;
+		/* Has it gone to the ring before its end? Its word, which is on its way, says so. */
+		if (n == 0 && !rsk_rx_ended(rx))
+			return -EAGAIN;
 		return n;
 	}
 }

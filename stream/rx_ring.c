@@ -158,7 +158,7 @@ int rsk_rx_run_commands(struct rsk_rx *rx)
 	int rc = 2;
 
 	while (rc == 2 && rx->state == RSK_RX_ONRING && !rx->fin && !rx->stage_len &&
-	       rsk_ring_peek(&rx->ring, &v) && v.head.kind == RSK_SLOT_CONTROL)
+	       rsk_rx_peek(rx, &rx->ring, &v) && v.head.kind == RSK_SLOT_CONTROL)
 		rc = stage_slot(rx, &v, NULL);
 	if (rx->state != RSK_RX_ONRING || rx->fin)
 		rsk_rx_give_credit(rx, true);
@@ -193,7 +193,7 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 			total += take_stage(rx, dst);
 			continue;
 		}
-		if (rx->state != RSK_RX_ONRING || rx->fin || !rsk_ring_peek(&rx->ring, &v))
+		if (rx->state != RSK_RX_ONRING || rx->fin || !rsk_rx_peek(rx, &rx->ring, &v))
 			break;
 		/* Straight to where it is wanted, if it fits there in one run. */
 		if (v.head.kind == RSK_SLOT_DATA && v.head.len &&
@@ -221,6 +221,7 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 			break;
 	}
 	rsk_rx_give_credit(rx, rx->state != RSK_RX_ONRING);
+	rsk_rx_thaw(rx);
 	return total ? (ssize_t)total : rc < 0 ? rc : 0;
 }
 
@@ -238,8 +239,8 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 		total = n < dst->left ? n : dst->left;
 		rsk_iovcur_scatter(dst, rx->stage + rx->stage_off, total);
 	}
-	while (dst->left && rx->state >= RSK_RX_SWITCHING && !rx->fin && rsk_ring_peek(&ring, &v) &&
-	       v.head.kind == RSK_SLOT_DATA) {
+	while (dst->left && rx->state >= RSK_RX_SWITCHING && !rx->fin &&
+	       rsk_rx_peek(rx, &ring, &v) && v.head.kind == RSK_SLOT_DATA) {
 		size_t n = v.head.len < dst->left ? v.head.len : dst->left;
 
 		if (!scratch)
@@ -262,10 +263,10 @@ bool rsk_rx_ready(struct rsk_rx *rx)
 
 	if (rsk_rx_run_commands(rx) < 0)
 		return true; /* recv will say what is wrong */
-	if (rx->stage_len || rx->fin || rx->tcp_eof || rx->tcp_err)
+	if (rx->stage_len || rx->fin || rsk_rx_ended(rx) || rx->tcp_err)
 		return true;
 	if (rx->state == RSK_RX_ONRING)
-		return rsk_ring_peek(&rx->ring, &v);
+		return rsk_rx_peek(rx, &rx->ring, &v);
 	return rx->hold_len > 0;
 }
 
@@ -286,7 +287,7 @@ uint64_t rsk_rx_pending(struct rsk_rx *rx, bool *alone)
 	}
 	/* Also what lies behind bytes of the companion: a program may reckon with every byte that is here by now. */
 	while (rx->state >= RSK_RX_SWITCHING &&
-	       ring.next - rx->ring.next < 2 * (uint64_t)ring.cells && rsk_ring_peek(&ring, &v) &&
+	       ring.next - rx->ring.next < 2 * (uint64_t)ring.cells && rsk_rx_peek(rx, &ring, &v) &&
 	       v.head.kind == RSK_SLOT_DATA) {
 		n += v.head.len;
 		rsk_ring_consume(&ring, &v);
@@ -314,9 +315,10 @@ bool rsk_rx_moved_on(const struct rsk_rx *rx)
 	struct rsk_slot_view v;
 	bool data = rx->stage_len > 0;
 
-	if (rx->state < RSK_RX_SWITCHING || rx->fin || !(rx->rail->ops->caps & RSK_FABRIC_DURABLE))
+	if (rx->state < RSK_RX_SWITCHING || rx->fin ||
+	    (!(rx->rail->ops->caps & RSK_FABRIC_DURABLE) && !rx->rail->ops->arrived))
 		return false;
-	while (ring.next - rx->ring.next < 2 * (uint64_t)ring.cells && rsk_ring_peek(&ring, &v)) {
+	while (ring.next - rx->ring.next < 2 * (uint64_t)ring.cells && rsk_rx_peek(rx, &ring, &v)) {
 		if (v.head.kind != RSK_SLOT_DATA)
 			return data;
 		data = true;

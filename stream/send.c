@@ -10,8 +10,11 @@
 #include <rsock/sys.h>
 
 #include "engine.h"
+#include "mend.h"
+#include "remote.h"
 #include "stream.h"
 #include "wait.h"
+#include "wish.h"
 
 #define REPROPOSE_WORK 32
 #define WORTH_RINGS 4
@@ -23,9 +26,17 @@ static bool maybe_propose(struct rsk_stream *s)
 {
 	uint64_t work = rsk_stream_work(s);
 
+	if (__builtin_expect(s->tx.stay_off & RSK_TX_STAY_FORK, 0) && rsk_stream_sole_process(s))
+		rsk_mend_unforked(s);
+	/* When that is taken back it may do so at once. */
+	if (s->tx.stay_off) {
+		s->repropose_work = 0;
+		s->ring_full_moves = 0;
+		return false;
+	}
 	if (s->tx.state != RSK_TX_TCP || s->tx.peer_left || s->tx.gave_up ||
 	    work < s->repropose_work || atomic_load_explicit(&rsk_stopped, memory_order_relaxed) ||
-	    !rsk_stream_sole_process(s))
+	    !rsk_remote_may_put(s->link, s->sid) || !rsk_stream_sole_process(s))
 		return false;
 	s->repropose_work = work + REPROPOSE_WORK;
 	return rsk_tx_propose(&s->tx) == 0;
@@ -50,7 +61,7 @@ static bool full_too_long(struct rsk_stream *s)
  */
 static void want_room_at(struct rsk_stream *s)
 {
-	atomic_store_explicit(&rsk_shm_own_ctl(&s->link->shm, s->sid)->room_at,
+	atomic_store_explicit(&rsk_seg_own_ctl(&s->link->seg, s->sid)->room_at,
 			      s->tx.ring.next - s->tx.ring.cells / 2, memory_order_relaxed);
 }
 
@@ -115,6 +126,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 
 	if (rsk_stream_failed(s))
 		return -ECONNRESET;
+	rsk_stream_look_at_wish(s, fd);
 	rsk_companion_init(&k, s, fd);
 	rsk_guard_enter();
 	if (rsk_lock(&s->tx_lock))

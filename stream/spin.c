@@ -53,7 +53,7 @@ uint64_t rsk_spin_woken(const struct rsk_link *l, uint64_t began_ns)
 	uint64_t now = rsk_now_ns(), rang;
 	int64_t took;
 
-	rang = atomic_load_explicit(&rsk_shm_own_head(&l->shm)->rang_ns, memory_order_relaxed);
+	rang = atomic_load_explicit(&rsk_seg_own_head(&l->seg)->rang_ns, memory_order_relaxed);
 	if (rang < began_ns || rang > now)
 		return now; /* another's, or a peer that makes things up */
 	took = (int64_t)(now - rang < UINT32_MAX / 4 ? now - rang : UINT32_MAX / 4);
@@ -103,7 +103,7 @@ bool rsk_spin_yield(bool (*stirs)(void *), void *arg)
 
 static uint32_t publish_cpu(struct rsk_stream *s)
 {
-	struct rsk_shm_ctl *ctl = rsk_shm_own_ctl(&s->link->shm, s->sid);
+	struct rsk_seg_ctl *ctl = rsk_seg_own_ctl(&s->link->seg, s->sid);
 	uint32_t cpu = (uint32_t)sched_getcpu() + 1;
 
 	if (atomic_load_explicit(&ctl->cpu, memory_order_relaxed) != cpu)
@@ -118,7 +118,7 @@ void rsk_stream_publish_cpu(struct rsk_stream *s)
 
 bool rsk_spin_pays(struct rsk_stream *s)
 {
-	struct rsk_shm_ctl *ctl = rsk_shm_peer_ctl(&s->link->shm, s->sid);
+	struct rsk_seg_ctl *ctl = rsk_seg_peer_ctl(&s->link->seg, s->sid);
 
 	return atomic_load_explicit(&ctl->cpu, memory_order_relaxed) != publish_cpu(s);
 }

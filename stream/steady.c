@@ -15,6 +15,7 @@
 #include "engine.h"
 #include "stream.h"
 #include "wait.h"
+#include "wish.h"
 
 #define SEND_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE)
 #define RECV_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL | MSG_CMSG_CLOEXEC)
@@ -39,8 +40,8 @@ static inline bool is_here(const struct rsk_stream *s, int fd, uintptr_t w)
 
 /*
  * @lock is held, and dropped here: before a sleeper is woken, and before what the receiver said meanwhile, behind our
- * slot, is heard (@fresh; it may have left). Closed in this moment, the lock is all that keeps the stream: its sleepers
- * are woken with it, and goodbye hears.
+ * slot, is heard (@fresh; it may have left), and what an operator wishes. Closed in this moment, the lock is all that
+ * keeps the stream: its sleepers are woken with it, and goodbye hears.
  */
 static __attribute__((noinline)) void
 unlock_and_tell(struct rsk_stream *s, int fd, struct rsk_lock *lock, uint64_t bells, bool fresh)
@@ -59,6 +60,7 @@ unlock_and_tell(struct rsk_stream *s, int fd, struct rsk_lock *lock, uint64_t be
 		return;
 	if (fresh)
 		rsk_stream_serve(s, fd);
+	rsk_stream_look_at_wish(s, fd);
 	rsk_stream_unpin(s);
 }
 
@@ -86,7 +88,7 @@ ssize_t rsk_steady_send(int fd, const struct iovec *iov, int n, int flags)
 	/* Has a fence: our slot before this look at what the receiver says. */
 	bells = rsk_stream_due(s, RSK_WAKE_RX);
 	fresh = rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx));
-	if (__builtin_expect(bells || fresh, 0))
+	if (__builtin_expect(bells || fresh || !(s->tx.ring.slots % RSK_WISH_SLOTS), 0))
 		unlock_and_tell(s, fd, &s->tx_lock, bells, fresh);
 	else
 		rsk_unlock(&s->tx_lock);
@@ -115,6 +117,11 @@ static __attribute__((noinline)) ssize_t recv_rest(struct rsk_stream *s, int fd,
 	all = rsk_rx_recv_rest(&s->rx, &k.c, dst, got);
 	rsk_stream_note(s, false, RSK_REASON_PEER_LEFT);
 	return all;
+}
+
+static inline ssize_t result(ssize_t got)
+{
+	return got > 0 || got == -EAGAIN ? got : RSK_UNSTEADY;
 }
 
 ssize_t rsk_steady_recv(int fd, const struct iovec *iov, int n, int flags)
@@ -153,11 +160,17 @@ ssize_t rsk_steady_recv(int fd, const struct iovec *iov, int n, int flags)
 	} else if (got == -EPROTO) {
 		rsk_stream_fail(s, fd);
 	}
-	if (s->rx.credit_sent != credit && rsk_stream_enough_room(s))
-		bells |= rsk_stream_due(s, RSK_WAKE_TX);
+	if (s->rx.credit_sent != credit) {
+		if (rsk_stream_enough_room(s))
+			bells |= rsk_stream_due(s, RSK_WAKE_TX);
+		if (rsk_stream_wished(s)) {
+			unlock_and_tell(s, fd, &s->rx_lock, bells, false);
+			return result(got);
+		}
+	}
 	if (__builtin_expect(bells != 0, 0))
 		unlock_and_tell(s, fd, &s->rx_lock, bells, false);
 	else
 		rsk_unlock(&s->rx_lock);
-	return got > 0 || got == -EAGAIN ? got : RSK_UNSTEADY;
+	return result(got);
 }

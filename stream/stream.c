@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* stream.c - stream objects: birth, pins, the fds that lead to them, giving up. What happens to an fd: fd.c. */
+#include "local.h"
 #include "stream.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include "arena.h"
 #include "pool.h"
 #include "tuple.h"
+#include "wish.h"
 
 #define RING_KEEP                                                                                  \
 	16384u /* bytes through a ring that leave so few pages of it that the next stream may have them */
@@ -81,6 +83,7 @@ struct rsk_stream *rsk_stream_new(int fd, bool connecting_side, bool nonblock,
 	atomic_store_explicit(&s->step_work, UINT64_MAX, memory_order_relaxed);
 	s->rec = rsk_stats_stream_get(peer, rsk_tick_ns());
 	rsk_stats_stream_fd(s->rec, fd);
+	rsk_stream_wish_init(s);
 	atomic_store_explicit(&s->fds, 1, memory_order_relaxed);
 	atomic_store_explicit(&s->phase, RSK_PHASE_CANDIDATE, memory_order_release);
 	atomic_store_explicit(&s->life, 1, memory_order_release);
@@ -135,14 +138,19 @@ void rsk_stream_free(struct rsk_stream *s)
 
 	if (atomic_load(&s->goodbye_due))
 		rsk_stream_goodbye(s, -1);
+	if (__builtin_expect(s->mapping != 0, 0))
+		rsk_local_unlink_later(s->mapping);
+	rsk_arena_free(s->held);
+	s->held = NULL;
 	if (s->link) {
-		struct rsk_shm_ctl *ctl = rsk_shm_own_ctl(&s->link->shm, s->sid);
+		struct rsk_seg_ctl *ctl = rsk_seg_own_ctl(&s->link->seg, s->sid);
 
 		rsk_stream_quiesce(s);
 		atomic_store(&ctl->epolls_rx, 0);
 		atomic_store(&ctl->epolls_tx, 0);
-		if (s->rx.ring_bytes >= RING_KEEP)
-			rsk_shm_drop_ring(&s->link->shm, s->sid);
+		/* Registered memory stays what it is. */
+		if (s->rx.ring_bytes >= RING_KEEP && !s->link->remote)
+			rsk_seg_drop_ring(&s->link->seg, s->sid);
 		rsk_link_set_stream(s->link, s->sid, NULL);
 		rsk_rx_fini(&s->rx);
 		rsk_tx_fini(&s->tx);
@@ -255,6 +263,7 @@ void rsk_stream_cold(struct rsk_stream *s, enum rsk_reason why)
 		rsk_stream_name(s, fd); /* its calls are not counted any more */
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_REFUSED, why);
 	rsk_stats_set_reason(s->rec, why);
+	rsk_stats_given_up(s->rec);
 	rsk_join_forget(s);
 	atomic_store(&s->phase, RSK_PHASE_COLD);
 	rsk_fd_replace((uintptr_t)s | RSK_FD_HOT, (uintptr_t)s);

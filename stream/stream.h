@@ -32,6 +32,7 @@ enum rsk_phase {
 	RSK_PHASE_COLD,
 };
 
+struct rsk_held_join;
 struct rsk_reg; /* epoll registration: epoll.h */
 
 #define RSK_WORK_BYTES 16384u
@@ -102,15 +103,24 @@ struct rsk_stream {
 	_Atomic(uint64_t) step_work;	 /* the next step towards joining is due at so much work */
 	struct rsk_policy_search search; /* under join_lock */
 	struct rsk_lock join_lock;
-	uint32_t join_steps;	   /* spent in JOINING; under join_lock */
-	int found_fd;		   /* the peer's fd, as it posted it */
-	uint64_t handle;	   /* AssocHandle of the mapper's transaction; under join_lock */
-	uint64_t key_up, key_down; /* seeds: connecting side to accepting side, and back */
-	uint64_t posted_nonce;	   /* offer in the registry; 0: none */
+	uint32_t join_steps;	    /* spent in JOINING; under join_lock */
+	int found_fd;		    /* the peer's fd, as it posted it */
+	uint64_t handle;	    /* AssocHandle of the mapper's transaction; under join_lock */
+	uint64_t key_up, key_down;  /* seeds: connecting side to accepting side, and back */
+	uint64_t posted_nonce;	    /* offer in the registry; 0: none */
+	bool remote;		    /* found_nonce is a link to another host; under join_lock */
+	struct rsk_held_join *held; /* transact.c; under join_lock */
+	uint64_t mapping; /* AssocHandle by which rsockd let it be mapped, 0: none; under join_lock */
 	uint64_t found_nonce; /* the peer's door, while we go there; 0: not found; under join_lock */
+	uint32_t sought;      /* rsockd's number when it was asked about this stream, 0: not yet */
+	uint8_t told; /* enum rsk_reason: what it answered, 0: nothing; both under join_lock */
 	struct rsk_tuple tuple;	      /* from SEEKING on */
 	struct rsk_stats_stream *rec; /* may be a record that nobody reads */
-	struct rsk_reg *regs;	      /* epoll registrations; under the epoll lock (epoll.c) */
+	_Atomic(uint64_t) wish_seen; /* an operator's newest wish: wish.h; both locks to change it */
+	uint32_t wish_life;	     /* of the record, while it is ours */
+	_Atomic(bool) off;	     /* taken off the ring, by a wish; both locks to change it */
+	_Atomic(bool) search_anew;   /* wished for: has earned it, and seeks from the start */
+	struct rsk_reg *regs;	     /* epoll registrations; under the epoll lock (epoll.c) */
 
 	/* From JOINED on. */
 	struct rsk_link *link;
@@ -249,7 +259,10 @@ void rsk_join_sweep(void); /* a link has lost its last stream */
 void rsk_join_fork(void);
 void rsk_join_fork_parent(bool ok);
 void rsk_join_fork_child(void);
-void rsk_join_leave(bool own); /* see rsk_links_leave() */
+void rsk_join_leave(bool own);	 /* see rsk_links_leave() */
+void rsk_join_listening(int fd); /* a TCP socket listens */
+void rsk_join_look(void);	 /* rsockd, and what it says */
+void rsk_join_hello(void); /* rsockd, if this process has not looked for it yet: steps do it later */
 
 /* recv.c, send.c: one non-blocking round, with locks, notification and bookkeeping */
 ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek,
@@ -291,12 +304,12 @@ extern __thread bool rsk_spin_rang;
 /* The bells of the peer's sleepers on this stream, for rsk_stream_ring(): RSK_WAKE_*. Has a full fence. */
 static inline uint64_t rsk_stream_due(struct rsk_stream *s, uint32_t what)
 {
-	return s->link->shm.rail.ops->due(&s->link->shm.rail, s->sid, what);
+	return s->link->seg.rail.ops->due(&s->link->seg.rail, s->sid, what);
 }
 
 static inline void rsk_stream_ring(struct rsk_stream *s, uint64_t bells)
 {
-	s->link->shm.rail.ops->ring(&s->link->shm.rail, bells);
+	s->link->seg.rail.ops->ring(&s->link->seg.rail, bells);
 	rsk_spin_rang = true;
 }
 
@@ -315,7 +328,7 @@ static inline void rsk_stream_notify(struct rsk_stream *s, uint32_t what)
 /* rx_lock held. Is the credit that was just given what a sender that found no room waits for? */
 static inline bool rsk_stream_enough_room(const struct rsk_stream *s)
 {
-	uint64_t at = atomic_load_explicit(&rsk_shm_peer_ctl(&s->link->shm, s->sid)->room_at,
+	uint64_t at = atomic_load_explicit(&rsk_seg_peer_ctl(&s->link->seg, s->sid)->room_at,
 					   memory_order_relaxed);
 
 	return s->rx.credit_sent >= at || s->rx.state != RSK_RX_ONRING;
@@ -341,8 +354,10 @@ struct rsk_knobs {
 	uint32_t spin_ns;
 	bool spin_set; /* by the user: no longer than that */
 	uint32_t ring_bytes;
+	uint32_t rdma_ring_bytes; /* of streams to other hosts: registered memory */
 	struct rsk_policy policy;
 	const char *stat_file;
+	const char *daemon; /* path of rsockd's socket for processes; "": it is not asked */
 };
 extern struct rsk_knobs rsk_knobs;
 extern _Atomic(int) rsk_stopped; /* enum rsk_reason: this process promotes nothing more; 0: it does */

@@ -12,38 +12,49 @@
 
 #include <rsock/sys.h>
 
+#include "arena.h"
 #include "epoll.h"
 #include "handshake.h"
+#include "links.h"
+#include "local.h"
 #include "log.h"
 #include "meet.h"
 #include "owner.h"
+#include "remote.h"
 #include "stream.h"
 #include "tuple.h"
+#include "wish.h"
 
 #define FEWEST_IDS 64
 
-static void put_message(struct rsk_link *l, struct rsk_link_msg *m)
+/* -EAGAIN: the other end has so many requests to read that there is no room for another; 0. */
+static int put_message(struct rsk_link *l, struct rsk_link_msg *m)
 {
-	if (rsk_link_msg_send(l->control, m, NULL, 0) < 0)
+	int rc = rsk_link_msg_send(l->control, m, NULL, 0);
+
+	if (rc == -EAGAIN && m->type == RSK_LINK_JOIN)
+		return rc;
+	if (rc < 0)
 		rsk_link_dead(l);
 	else
-		atomic_fetch_add(&rsk_shm_peer_head(&l->shm)->messages, 1);
+		atomic_fetch_add(&rsk_seg_peer_head(&l->seg)->messages, 1);
+	return 0;
 }
 
-static void put_pm(struct rsk_link *l, struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
+static int put_pm(struct rsk_link *l, struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
 {
 	ssize_t n = rsk_pm_msg_encode(pm, m->pm, sizeof(m->pm));
 
 	if (n < 0)
-		return;
+		return 0;
 	m->pm_bytes = (uint32_t)n;
-	put_message(l, m);
+	return put_message(l, m);
 }
 
 static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 {
-	struct rsk_shm_ctl *ctl = rsk_shm_own_ctl(&l->shm, sid);
-	uint64_t ctl_off = rsk_shm_ctl_off(sid);
+	struct rsk_seg_ctl *ctl = rsk_seg_own_ctl(&l->seg, sid);
+	uint64_t ctl_off = rsk_seg_ctl_off(sid);
 	int rc = rsk_link_reach(l, sid);
 
 	if (rc < 0)
@@ -52,18 +63,18 @@ static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 	s->attached = true;
 	s->link = l;
 	s->sid = sid;
-	rsk_tx_init(&s->tx, &l->shm.rail, rsk_shm_ring_off(&l->shm.peer, sid),
-		    l->shm.peer.ring_bytes / RSK_CELL_BYTES,
-		    ctl_off + offsetof(struct rsk_shm_ctl, txmail), &ctl->rxmail,
-		    s->connecting_side ? s->key_up : s->key_down);
-	rsk_rx_init(&s->rx, &l->shm.rail, l->shm.rail.segment + rsk_shm_ring_off(&l->shm.own, sid),
-		    l->shm.own.ring_bytes / RSK_CELL_BYTES,
-		    ctl_off + offsetof(struct rsk_shm_ctl, rxmail), &ctl->txmail,
-		    s->connecting_side ? s->key_down : s->key_up);
+	rsk_tx_init(&s->tx, &l->seg.rail, rsk_seg_ring_off(&l->seg.peer, sid),
+		    l->seg.peer.ring_bytes / RSK_CELL_BYTES,
+		    ctl_off + offsetof(struct rsk_seg_ctl, txmail), &ctl->rxmail,
+		    rsk_link_key(l, s->connecting_side ? s->key_up : s->key_down));
+	rsk_rx_init(&s->rx, &l->seg.rail, l->seg.rail.segment + rsk_seg_ring_off(&l->seg.own, sid),
+		    l->seg.own.ring_bytes / RSK_CELL_BYTES,
+		    ctl_off + offsetof(struct rsk_seg_ctl, rxmail), &ctl->txmail,
+		    rsk_link_key(l, s->connecting_side ? s->key_down : s->key_up));
 	atomic_store(&ctl->consumed, s->rx.ring.next);
 	s->rx.consumed = &ctl->consumed;
-	if (l->shm.rail.ops->caps & RSK_FABRIC_SYNC)
-		s->tx.ring.taken = &rsk_shm_peer_ctl(&l->shm, sid)->consumed;
+	if (l->seg.rail.ops->caps & RSK_FABRIC_SYNC)
+		s->tx.ring.taken = &rsk_seg_peer_ctl(&l->seg, sid)->consumed;
 	atomic_store(&s->rx_spin_ns, rsk_knobs.spin_ns);
 	atomic_store(&s->tx_spin_ns, rsk_knobs.spin_ns);
 	atomic_fetch_add(&l->streams, 1);
@@ -87,6 +98,7 @@ static void joined(struct rsk_stream *s)
 		     RSK_PHASE_JOINED); /* seq_cst: before the look at the plain counts */
 	rsk_epoll_joined(s);
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_EARNED, RSK_REASON_DIRECT);
+	rsk_stream_wish_joined(s);
 	rsk_log(RSK_LOG_INFO, "stream %u joined over link %u with pid %d", s->sid, s->link->number,
 		s->link->peer_pid);
 }
@@ -105,12 +117,12 @@ static void pm_request(const struct rsk_stream *s, struct rsk_pm_msg *pm)
 }
 
 /*
- * An id that is free here; RSK_SHM_STREAMS: none. One that was used a moment ago may still be used at the other end, so
+ * An id that is free here; RSK_SEG_STREAMS: none. One that was used a moment ago may still be used at the other end, so
  * they are taken in turn; of few, so that few rings are ever touched.
  */
 static uint32_t free_sid(struct rsk_link *l)
 {
-	uint32_t most = rsk_shm_streams(&l->shm) / 2, turn = FEWEST_IDS;
+	uint32_t most = rsk_seg_streams(&l->seg) / 2, turn = FEWEST_IDS;
 
 	while (turn < 2 * atomic_load(&l->streams) && turn < most)
 		turn *= 2;
@@ -120,7 +132,7 @@ static uint32_t free_sid(struct rsk_link *l)
 		if (!rsk_link_stream(l, sid))
 			return sid;
 	}
-	return RSK_SHM_STREAMS;
+	return RSK_SEG_STREAMS;
 }
 
 void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
@@ -129,11 +141,11 @@ void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
 	struct rsk_pm_msg pm;
 
 	m.sid = free_sid(l);
-	if (m.sid == RSK_SHM_STREAMS) {
+	if (m.sid == RSK_SEG_STREAMS) {
 		rsk_stream_cold(s, RSK_REASON_MEMORY);
 		return;
 	}
-	s->handle = rsk_random64();
+	s->handle = l->remote ? s->mapping : rsk_random64();
 	m.key_up = s->key_up = rsk_random64();
 	m.key_down = s->key_down = rsk_random64();
 	m.cookie = rsk_cookie_of(fd);
@@ -143,9 +155,15 @@ void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
 		rsk_stream_cold(s, RSK_REASON_MEMORY);
 		return;
 	}
-	s->join_steps = 0;
 	atomic_store(&s->phase, RSK_PHASE_JOINING);
-	put_pm(l, &m, &pm);
+	if (put_pm(l, &m, &pm) == -EAGAIN) {
+		rsk_transact_undo(s);
+		atomic_store(&s->phase, RSK_PHASE_SEEKING);
+		return;
+	}
+	s->join_steps = 0;
+	if (l->remote)
+		rsk_local_link(s, fd, s->mapping, NULL);
 }
 
 /* Does the process at the other end of the link hold the mirrored end, now? */
@@ -154,9 +172,14 @@ static int proof(struct rsk_stream *s, struct rsk_link *l, const struct rsk_link
 	struct rsk_owner owner;
 	int rc;
 
+	/* On another host: rsockd, here and there, has granted the mapping for this connection and no other. */
+	if (l->remote)
+		return 0;
 	if (m->netns != s->tuple.netns)
 		return RSK_REASON_OTHER_NETNS;
-	rc = rsk_owner_verify(&s->tuple, l->peer_pid, m->fd, rsk_sys_geteuid(), &owner);
+	/* Of another user's process, /proc does not show the files; rsockd has asked for the same before. */
+	rc = l->vouched ? rsk_owner_is(&s->tuple, l->peer_uid, &owner) :
+			  rsk_owner_verify(&s->tuple, l->peer_pid, m->fd, l->peer_uid, &owner);
 	if (rc == -EOPNOTSUPP)
 		return RSK_REASON_UNVERIFIED;
 	if (rc == -EPERM)
@@ -168,15 +191,28 @@ static int proof(struct rsk_stream *s, struct rsk_link *l, const struct rsk_link
 	return 0;
 }
 
-static bool names_us(const struct rsk_stream *s, const struct rsk_pm_msg *pm)
+/* The accepting end that a request names. */
+static struct rsk_tuple named(const struct rsk_pm_msg *pm)
 {
-	return pm->ipv == (s->tuple.family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6) &&
-	       pm->ap_port == s->tuple.local_port && pm->cp_port == s->tuple.peer_port &&
-	       !memcmp(pm->ap_ip, s->tuple.local, 16) && !memcmp(pm->cp_ip, s->tuple.peer, 16);
+	struct rsk_tuple t = { .local_port = pm->ap_port,
+			       .peer_port = pm->cp_port,
+			       .family = pm->ipv == RSK_PM_IPV4 ? AF_INET : AF_INET6 };
+
+	memcpy(t.local, pm->ap_ip, 16);
+	memcpy(t.peer, pm->cp_ip, 16);
+	return t;
 }
 
-/* The accepting end named by a request: pinned, SEEKING; the posted fd is a good guess. */
-static struct rsk_stream *find_named(const struct rsk_pm_msg *pm, int guess, int *fd)
+/* A link-local address is the same one in every network: its interface is no part of the name, nor is the namespace. */
+static bool is_named(const struct rsk_stream *s, const struct rsk_tuple *t)
+{
+	struct rsk_tuple ours = s->tuple;
+
+	ours.netns = t->netns;
+	return rsk_tuple_equal(&ours, t);
+}
+
+struct rsk_stream *rsk_transact_accepting(const struct rsk_tuple *ours, int guess, int *fd)
 {
 	uint32_t high = rsk_fd_high();
 
@@ -187,7 +223,7 @@ static struct rsk_stream *find_named(const struct rsk_pm_msg *pm, int guess, int
 		if (!rsk_fd_hot(*fd) || !(s = rsk_stream_of(*fd)))
 			continue;
 		if (rsk_stream_phase(s) == RSK_PHASE_SEEKING && !s->connecting_side &&
-		    names_us(s, pm))
+		    is_named(s, ours))
 			return s;
 		rsk_stream_unpin(s);
 	}
@@ -204,30 +240,26 @@ static void deny(struct rsk_link *l, const struct rsk_link_msg *req, const struc
 		put_pm(l, &m, &out);
 }
 
-static void on_join(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
+/* What stands against it, as far as this process knows; 0: nothing. */
+static int objection(const struct rsk_link *l, const struct rsk_link_msg *m, struct rsk_stream *s)
+{
+	if (rsk_link_stream(l, m->sid))
+		return RSK_REASON_MEMORY; /* our former stream of that id is still open: another id */
+	if (atomic_load(&rsk_stopped))
+		return atomic_load(&rsk_stopped);
+	if (atomic_load(&s->off))
+		return RSK_REASON_OPERATOR;
+	return rsk_stream_sole_process(s) ? 0 : RSK_REASON_SHARED_HOLDER;
+}
+
+static void accept_join(struct rsk_link *l, const struct rsk_link_msg *m,
+			const struct rsk_pm_msg *pm, struct rsk_stream *s, int fd)
 {
 	struct rsk_link_msg answer = { .type = RSK_LINK_ACCEPT, .sid = m->sid };
 	struct rsk_pm_msg out;
-	struct rsk_stream *s;
-	int fd, why;
+	int why = objection(l, m, s);
 
-	/* Ids are the asker's: even ones where it made the link. */
-	if ((m->sid & 1) != (l->initiator ? 1 : 0) || m->sid >= rsk_shm_streams(&l->shm)) {
-		rsk_link_dead(l);
-		return;
-	}
-	s = find_named(pm, m->peer_fd, &fd);
-	if (!s) {
-		deny(l, m, pm, RSK_REASON_NO_PEER);
-		return;
-	}
-	if (rsk_link_stream(l, m->sid))
-		why = RSK_REASON_MEMORY; /* our former stream of that id is still open: another id */
-	else if (atomic_load(&rsk_stopped))
-		why = atomic_load(&rsk_stopped);
-	else if (!rsk_stream_sole_process(s))
-		why = RSK_REASON_SHARED_HOLDER;
-	else
+	if (!why)
 		why = proof(s, l, m);
 	s->key_up = m->key_up;
 	s->key_down = m->key_down;
@@ -238,7 +270,6 @@ static void on_join(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 		rsk_transact_undo(s);
 		rsk_stats_set_reason(s->rec, (enum rsk_reason)why);
 		deny(l, m, pm, why);
-		rsk_stream_unpin(s);
 		return;
 	}
 	s->join_steps = 0;
@@ -247,6 +278,69 @@ static void on_join(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	answer.cookie = rsk_cookie_of(fd);
 	answer.netns = s->tuple.netns;
 	put_pm(l, &answer, &out);
+}
+
+/* A request that waits until rsockd has said whether its sender is who he says. Arena memory, of its stream. */
+struct rsk_held_join {
+	struct rsk_link *l; /* may be gone by then */
+	struct rsk_link_msg m;
+	struct rsk_pm_msg pm;
+};
+
+static void hold(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm,
+		 struct rsk_stream *s, int fd)
+{
+	if (!s->held)
+		s->held = rsk_arena_alloc(sizeof(*s->held));
+	if (!s->held) {
+		deny(l, m, pm, RSK_REASON_MEMORY);
+		return;
+	}
+	*s->held = (struct rsk_held_join){ l, *m, *pm };
+	rsk_local_link(s, fd, pm->assoc_handle, rsk_remote_here(l));
+}
+
+void rsk_transact_answered(struct rsk_stream *s, int fd, uint32_t reason)
+{
+	struct rsk_held_join *h = s->held;
+
+	if (!h)
+		return;
+	s->held = NULL;
+	if (rsk_links_have(h->l) && atomic_load(&h->l->state) == RSK_LINK_UP &&
+	    rsk_stream_phase(s) == RSK_PHASE_SEEKING) {
+		if (reason == RSK_REASON_MAPPED) {
+			s->mapping = h->pm.assoc_handle;
+			accept_join(h->l, &h->m, &h->pm, s, fd);
+		} else {
+			deny(h->l, &h->m, &h->pm, (int)reason);
+		}
+	}
+	rsk_arena_free(h);
+}
+
+static void on_join(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
+{
+	struct rsk_tuple end = named(pm);
+	struct rsk_stream *s;
+	int fd;
+
+	/* Ids are the asker's: even ones where it made the link. */
+	if ((m->sid & 1) != (l->initiator ? 1 : 0) || m->sid >= rsk_seg_streams(&l->seg)) {
+		rsk_link_dead(l);
+		return;
+	}
+	s = rsk_transact_accepting(&end, m->peer_fd, &fd);
+	if (!s) {
+		deny(l, m, pm, RSK_REASON_NO_PEER);
+		return;
+	}
+	if (l->remote && rsk_remote_vouched(l, pm->assoc_handle, &s->tuple))
+		s->mapping = pm->assoc_handle;
+	if (l->remote && s->mapping != pm->assoc_handle)
+		hold(l, m, pm, s, fd);
+	else
+		accept_join(l, m, pm, s, fd);
 	rsk_stream_unpin(s);
 }
 
@@ -313,6 +407,7 @@ static void on_deny(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	rsk_transact_undo(s);
 	/* Shared for the moment (accept, fork, close), an id in use: worth asking again, within bounds. */
 	rsk_stats_set_reason(s->rec, RSK_REASON_PEER_DENIED);
+	s->sought = 0;
 	atomic_store(&s->phase, RSK_PHASE_SEEKING);
 	rsk_stream_unpin(s);
 }

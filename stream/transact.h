@@ -3,14 +3,24 @@
 #ifndef RSK_TRANSACT_H
 #define RSK_TRANSACT_H
 
+#include <stdint.h>
+
+#include <rsock/tuple.h>
+
 struct rsk_link;
 struct rsk_stream;
 
 /*
  * The connecting end asks over @l for @s, whose other end is the peer's number @peer_fd: JOINING from here on, or COLD
- * where there is no place for it.
+ * where there is no place for it; still SEEKING where the other end has too many requests to read.
  */
 void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd);
+
+/* The accepting end that has these names, SEEKING, pinned; NULL: there is none. @guess: its fd, perhaps. */
+struct rsk_stream *rsk_transact_accepting(const struct rsk_tuple *ours, int guess, int *fd);
+
+/* rsockd has said whether the request that waits at @s may be accepted (enum rsk_reason; MAPPED: it may). */
+void rsk_transact_answered(struct rsk_stream *s, int fd, uint32_t reason);
 
 /* It comes to nothing: @s is no stream of its link any more. */
 void rsk_transact_undo(struct rsk_stream *s);

@@ -25,6 +25,8 @@ bool rsk_tx_validate(const struct rsk_tx *tx)
 		return false;
 	if (tx->state == RSK_TX_ONRING && (!tx->gen || tx->pos < tx->start_pos))
 		return false;
+	if (tx->stay_off & ~(RSK_TX_STAY_ASKED | RSK_TX_STAY_OWN | RSK_TX_STAY_FORK))
+		return false;
 	if (tx->resend_off > tx->resend_len || tx->resend_len > RSK_SLOT_MAX_PAYLOAD)
 		return false;
 	if (tx->promotions - tx->demotions != (tx->state == RSK_TX_ONRING))
@@ -40,8 +42,23 @@ static int put_word(struct rsk_tx *tx)
 /* Slots that the receiver has not said to have taken, and that could still be lost with the rail. */
 static bool undrained(const struct rsk_tx *tx)
 {
-	return tx->ring.credit != tx->ring.next && !tx->peer_left && !tx->peer_closed &&
-	       !(tx->ring.rail->ops->caps & RSK_FABRIC_DURABLE);
+	const struct rsk_rail *rail = tx->ring.rail;
+
+	if (tx->ring.credit == tx->ring.next || tx->safe_to == tx->ring.next || tx->peer_left ||
+	    tx->peer_closed || (rail->ops->caps & RSK_FABRIC_DURABLE))
+		return false;
+	return !rail->ops->arrived || !rail->ops->arrived(tx->ring.rail, tx->ring.off);
+}
+
+bool rsk_tx_held_back(const struct rsk_tx *tx)
+{
+	return tx->state == RSK_TX_RESEND || tx->state == RSK_TX_BROKEN ||
+	       (tx->state <= RSK_TX_PROPOSED && undrained(tx));
+}
+
+bool rsk_tx_arrived(const struct rsk_tx *tx)
+{
+	return tx->state == RSK_TX_TCP && !undrained(tx);
 }
 
 int rsk_tx_propose(struct rsk_tx *tx)
@@ -54,7 +71,7 @@ int rsk_tx_propose(struct rsk_tx *tx)
 	 * Not before the receiver has taken the last promotion's last slot: our one mail still has to tell
 	 * it where that promotion began.
 	 */
-	if (tx->state != RSK_TX_TCP || tx->ring.credit != tx->ring.next)
+	if (tx->state != RSK_TX_TCP || tx->ring.credit != tx->ring.next || tx->stay_off)
 		return -EAGAIN;
 	tx->gen++;
 	tx->watched = false;
@@ -77,7 +94,7 @@ static int try_switch(struct rsk_tx *tx, struct rsk_companion *c)
 		return 0;
 	if (rc < 0) {
 		tx->gave_up = true;
-		tx->state = RSK_TX_TCP;
+		rsk_tx_move(tx, c);
 		return 0;
 	}
 	tx->pos = tcp_pos + tx->ring_bytes;
@@ -234,11 +251,36 @@ static int on_leave(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk
 	return rc;
 }
 
+static void renew(struct rsk_tx *tx)
+{
+	uint64_t seed = tx->renew_seed, slots = tx->ring.slots;
+	struct rsk_mail m;
+
+	tx->renew_seed = 0;
+	rsk_ring_tx_init(&tx->ring, tx->ring.rail, tx->ring.off, tx->ring.cells,
+			 rsk_ring_first_lap(seed));
+	tx->ring.slots = slots;
+	rsk_key_init(&tx->key, seed);
+	/* As rsk_rx_renew(): no answer can be there that is not ours. */
+	__atomic_store_n(&tx->answer_seen,
+			 rsk_mail_get(tx->answer, &tx->key, RSK_MAIL_RX, &m) ?
+				 0 :
+				 __atomic_load_n(&tx->answer->hash, __ATOMIC_ACQUIRE),
+			 __ATOMIC_RELAXED);
+	tx->watched = tx->acked = tx->peer_left = false;
+	tx->stay_off &= (uint8_t)~RSK_TX_STAY_ASKED; /* who asks for it says so anew */
+	tx->gen = tx->repair_seen = 0;
+	tx->safe_to = 0;
+	tx->word = (struct rsk_mail){ 0 };
+}
+
 int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 {
 	struct rsk_mail m;
 	int rc = 0;
 
+	if (__builtin_expect(tx->renew_seed && tx->state == RSK_TX_TCP, 0))
+		renew(tx);
 	if (rsk_mail_fresh(tx->answer, tx->answer_seen) &&
 	    rsk_mail_get(tx->answer, &tx->key, RSK_MAIL_RX, &m)) {
 		__atomic_store_n(&tx->answer_seen, m.hash, __ATOMIC_RELAXED);
@@ -247,6 +289,9 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 			if (rc < 0)
 				return rc;
 		}
+		/* A word that stands: whatever comes after it takes it back. */
+		if (m.what != RSK_RX_GO)
+			tx->stay_off &= (uint8_t)~RSK_TX_STAY_ASKED;
 		switch (m.what) {
 		case RSK_RX_WATCHING:
 			if (tx->state == RSK_TX_PROPOSED && m.gen == tx->gen)
@@ -266,8 +311,9 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 			}
 			break;
 		case RSK_RX_GO:
-			tx->gave_up = true;
-			tx->asked_to_go = true;
+			tx->stay_off |= RSK_TX_STAY_ASKED;
+			if (m.pos && m.gen == tx->gen)
+				tx->acked = true;
 			break;
 		case RSK_RX_CLOSED:
 			tx->peer_closed = true;
@@ -284,7 +330,7 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 				rsk_tx_break(tx);
 		}
 	}
-	if (rc == 0 && tx->asked_to_go)
+	if (rc == 0 && tx->stay_off)
 		rsk_tx_move(tx, c); /* -EAGAIN: in a later call */
 	if (rc == 0 && tx->state == RSK_TX_PROPOSED && tx->watched)
 		rc = try_switch(tx, c);
@@ -358,6 +404,8 @@ ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_companion *c, struct rsk_iovcu
 	/* What was moved from may still have to be repeated, and that in order. */
 	if (undrained(tx))
 		return -EAGAIN;
+	tx->safe_to =
+		tx->ring.next; /* whatever the rail says later: newer bytes are on the companion */
 	if (src->off) {
 		uint8_t *p = NULL;
 
@@ -409,6 +457,14 @@ int rsk_tx_move(struct rsk_tx *tx, struct rsk_companion *c)
 	return tx->state == RSK_TX_ONRING ? command(tx, RSK_COMMAND_MOVE) : 0;
 }
 
+void rsk_tx_stay_off(struct rsk_tx *tx, uint8_t why, bool on)
+{
+	if (on)
+		tx->stay_off |= why;
+	else
+		tx->stay_off &= (uint8_t)~why;
+}
+
 int rsk_tx_fin(struct rsk_tx *tx, struct rsk_companion *c)
 {
 	if (tx->fin)
@@ -435,6 +491,15 @@ int rsk_tx_resume(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos, uint
 	if (tx->state != RSK_TX_BROKEN)
 		return 0;
 	return start_resend(tx, c, pos, cell);
+}
+
+void rsk_tx_renew(struct rsk_tx *tx, uint64_t key_seed)
+{
+	if (tx->fin || tx->peer_closed)
+		return;
+	tx->renew_seed = key_seed;
+	if (tx->state == RSK_TX_TCP)
+		renew(tx);
 }
 
 int rsk_tx_tick(struct rsk_tx *tx)

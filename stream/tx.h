@@ -24,6 +24,12 @@ enum rsk_tx_state {
 	RSK_TX_BROKEN
 };
 
+enum {
+	RSK_TX_STAY_ASKED = 1, /* the receiver's word (GO), who reads the ring to its end */
+	RSK_TX_STAY_OWN = 2,   /* an operator's wish */
+	RSK_TX_STAY_FORK = 4,  /* another process may use it, which cannot put */
+};
+
 struct rsk_tx {
 	struct rsk_ring_tx ring;
 	struct rsk_key key;
@@ -39,7 +45,7 @@ struct rsk_tx {
 	bool peer_closed; /* nobody reads the ring any more */
 	bool fin;
 	bool gave_up;	  /* positions cannot be had: never propose again */
-	bool asked_to_go; /* the receiver wants to leave, and reads the ring to its end */
+	uint8_t stay_off; /* RSK_TX_STAY_*: to move, and not to propose */
 	uint32_t gen;
 	uint32_t repair_seen;
 	uint64_t pos;			 /* of the next byte; valid from the first promotion on */
@@ -51,6 +57,8 @@ struct rsk_tx {
 	uint64_t resend_pos;		 /* position of the byte at resend_off */
 	uint32_t promotions, demotions;
 	struct rsk_mail word; /* our txmail, as last put */
+	uint64_t safe_to; /* all slots before this index are the peer's, also when the rail breaks */
+	uint64_t renew_seed; /* another rail is there, under that key: once all is repeated; 0: none */
 };
 
 void rsk_tx_init(struct rsk_tx *tx, struct rsk_rail *rail, uint64_t ring_off, uint32_t cells,
@@ -77,22 +85,31 @@ static inline uint64_t rsk_tx_answer_seen(const struct rsk_tx *tx)
 /* On the ring, and the receiver has said nothing new: rsk_tx_serve() has nothing to do. */
 static inline bool rsk_tx_steady(const struct rsk_tx *tx)
 {
-	return tx->state == RSK_TX_ONRING && !tx->asked_to_go &&
+	return tx->state == RSK_TX_ONRING && !tx->stay_off &&
 	       !rsk_mail_fresh(tx->answer, tx->answer_seen);
 }
 
 /*
- * rsk_tx_send - as much of @src as goes now, in the right carrier. Bytes; -EAGAIN: none goes now;
- * other -errno: the companion's. @src advances. Flags go to the companion's send. Of what is read as it is sent: 0 when
- * it has ended; -ENOSYS, also in its rc: not on the ring.
+ * rsk_tx_send - as much of @src as goes now, in the right carrier. Bytes; -EAGAIN: none goes now; other -errno: the
+ * companion's. @src advances. Flags go to the companion's send. Of what is read as it is sent: 0 when it has ended;
+ * -ENOSYS, also in its rc: not on the ring.
  */
 ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_companion *c, struct rsk_iovcur *src, int flags);
 
 /*
- * rsk_tx_send_whole - all of @src in one slot, if the sender is steady and there is room for that. Bytes; 0: not so, or
- * the rail broke: rsk_tx_send() knows what to do. @src advances.
+ * rsk_tx_send_whole - all of @src in one slot, if the sender is steady and there is room for that. Bytes; 0: not
+ * so, or the rail broke: rsk_tx_send() knows what to do. @src advances.
  */
 ssize_t rsk_tx_send_whole(struct rsk_tx *tx, struct rsk_iovcur *src);
+
+/*
+ * Off the ring, but nothing may go by the companion yet: bytes that could still be lost with the rail come before.
+ * Whoever waits for that is woken as for credit.
+ */
+bool rsk_tx_held_back(const struct rsk_tx *tx);
+
+/* Off the ring, and all that was put is the peer's, whatever becomes of the rail. */
+bool rsk_tx_arrived(const struct rsk_tx *tx);
 
 /* Would rsk_tx_send() take a byte from the ring's point of view? (On TCP: ask the kernel.) */
 bool rsk_tx_writable(const struct rsk_tx *tx);
@@ -103,12 +120,24 @@ bool rsk_tx_writable(const struct rsk_tx *tx);
  */
 int rsk_tx_move(struct rsk_tx *tx, struct rsk_companion *c);
 
+/*
+ * @on: move, now or when it can be done (rsk_tx_serve()), and propose nothing until it is taken back. @why:
+ * RSK_TX_STAY_*.
+ */
+void rsk_tx_stay_off(struct rsk_tx *tx, uint8_t why, bool on);
+
 /* "The stream ends here." 0 or -errno; the kernel's FIN is the caller's business. */
 int rsk_tx_fin(struct rsk_tx *tx, struct rsk_companion *c);
 
 /* The rail broke: nothing more by the ring. Then, when the receiver's position is known: go on from there. */
 void rsk_tx_break(struct rsk_tx *tx);
 int rsk_tx_resume(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos, uint64_t cell);
+
+/*
+ * Another rail, after rsk_tx_resume(): under another key, into a ring that begins anew, as soon as what has to be
+ * repeated is; it may be proposed again then. What was counted stays.
+ */
+void rsk_tx_renew(struct rsk_tx *tx, uint64_t key_seed);
 
 /* A fabric that is not RELIABLE: put the mail and what is not credited once more (called on a timer). */
 int rsk_tx_tick(struct rsk_tx *tx);

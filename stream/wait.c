@@ -145,11 +145,24 @@ static void read_deadline(struct rsk_wait *w)
 	}
 }
 
+static bool held_back(struct rsk_stream *s)
+{
+	bool held;
+
+	if (!s->link || !s->link->remote)
+		return false;
+	rsk_lock(&s->tx_lock);
+	held = rsk_tx_held_back(&s->tx);
+	rsk_unlock(&s->tx_lock);
+	return held;
+}
+
+/* 0: nothing that it could show would be news, not even its end. */
 static short companion_events(struct rsk_wait *w)
 {
 	if (w->what == RSK_WAKE_RX)
-		return POLLIN;
-	return w->s->tx.state == RSK_TX_ONRING ? 0 : POLLOUT;
+		return w->s->rx.tcp_eof ? 0 : POLLIN;
+	return w->s->tx.state == RSK_TX_ONRING || held_back(w->s) ? 0 : POLLOUT;
 }
 
 /* ppoll() by way of libc: a cancellation point. Returns its count or -errno; errno stays as it was. */
@@ -224,7 +237,7 @@ int rsk_wait_more(struct rsk_wait *w)
 			if (rc < 0)
 				return rc;
 		}
-		l->shm.rail.ops->announce(&l->shm.rail, s->sid, w->what, w->bell.index);
+		l->seg.rail.ops->announce(&l->seg.rail, s->sid, w->what, w->bell.index);
 		/* Pairs with the fence of due(): the peer sees the announcement, or our next look its slot. */
 		atomic_thread_fence(memory_order_seq_cst);
 		w->announced = true;
@@ -240,6 +253,8 @@ int rsk_wait_more(struct rsk_wait *w)
 	if (w->what == RSK_WAKE_TX && s->tx_full_ns && rsk_stream_full_until(s) < until)
 		until = rsk_stream_full_until(s);
 	fds[0] = (struct pollfd){ .fd = w->fd, .events = companion_events(w) };
+	if (!fds[0].events && w->what == RSK_WAKE_RX)
+		fds[0].fd = -1;
 	fds[1] = (struct pollfd){ .fd = w->bell.fd, .events = POLLIN };
 	me = rsk_stats_self();
 	rsk_stats_add_shared(&me->sleeps, 1);
@@ -249,6 +264,9 @@ int rsk_wait_more(struct rsk_wait *w)
 	w->spun = false;
 	w->news_ns = 0;
 	if (rc > 0 && fds[1].revents) {
+		/* Whoever takes completions in a moment is not to strike for us. */
+		if (l->remote)
+			l->seg.rail.ops->retract(&l->seg.rail, s->sid, w->what, w->bell.index);
 		w->news_ns = rsk_spin_woken(l, w->begin_ns);
 		rsk_bell_drain(&w->bell);
 	}
@@ -274,7 +292,7 @@ void rsk_wait_end(struct rsk_wait *w)
 	l = w->s->link;
 	w->active = false;
 	if (w->bell.l) {
-		l->shm.rail.ops->retract(&l->shm.rail, w->s->sid, w->what, w->bell.index);
+		l->seg.rail.ops->retract(&l->seg.rail, w->s->sid, w->what, w->bell.index);
 		rsk_bell_give(&w->bell);
 	}
 	if (w->own_fd)
@@ -284,7 +302,7 @@ void rsk_wait_end(struct rsk_wait *w)
 
 void rsk_stream_want_room(struct rsk_stream *s)
 {
-	struct rsk_shm_ctl *ctl = rsk_shm_own_ctl(&s->link->shm, s->sid);
+	struct rsk_seg_ctl *ctl = rsk_seg_own_ctl(&s->link->seg, s->sid);
 	uint64_t epolls = atomic_load(&ctl->epolls_rx);
 
 	if (epolls)

@@ -3,14 +3,12 @@
 #include "rsock.h"
 
 #include "explain.h"
-#include "target.h"
-#include "tuple.h"
+#include "streams.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -30,47 +28,12 @@ struct inquiry {
 	struct target target;
 	bool json;
 	uint64_t limit;
-	struct rsk_tuple *tuples; /* of the connections, as their near ends see them */
-	size_t count;
+	struct streams streams;
 	pid_t pid;     /* whose near ends; 0: whoever's */
 	json_t *procs; /* listeners, or the process asked about */
 	size_t met;    /* processes */
 	enum answer verdict;
 };
-
-/* One connection more. 0 or -ENOMEM. */
-static int take(struct inquiry *q, const struct rsk_tuple *tuple)
-{
-	struct rsk_tuple *more;
-
-	if ((q->count & (q->count - 1)) == 0) {
-		more = realloc(q->tuples, (q->count ? 2 * q->count : 1) * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		q->tuples = more;
-	}
-	q->tuples[q->count] = *tuple;
-	q->tuples[q->count++].netns = 0;
-	return 0;
-}
-
-static int compare(const void *a, const void *b)
-{
-	return tuple_compare(a, b);
-}
-
-/* In order, each once. */
-static void settle(struct inquiry *q)
-{
-	size_t kept = 0;
-
-	if (q->count)
-		qsort(q->tuples, q->count, sizeof(*q->tuples), compare);
-	for (size_t i = 0; i < q->count; i++)
-		if (!kept || tuple_compare(&q->tuples[kept - 1], &q->tuples[i]) != 0)
-			q->tuples[kept++] = q->tuples[i];
-	q->count = kept;
-}
 
 /* Of several: yes only if all are. */
 static enum answer both(enum answer a, enum answer b)
@@ -99,45 +62,24 @@ static void meet(struct inquiry *q, const struct proc *p)
 	q->verdict = q->met++ ? both(q->verdict, ready) : ready;
 }
 
-/* Streams of one process: those of the sockets it holds, and those that the library says it has. */
-static int streams_of_process(struct inquiry *q)
-{
-	int err = 0;
-
-	for (size_t i = 0; !err && i < q->host.holders.count; i++) {
-		const struct holder *h = &q->host.holders.by_inode[i];
-		const struct sock_row *row =
-			h->pid == q->pid ? nettab_socket(&q->host.sockets, h->inode) : NULL;
-
-		if (row && socket_is_connected(row))
-			err = take(q, &row->tuple);
-	}
-	for (size_t i = 0; !err && i < q->host.records.count; i++) {
-		struct rsk_tuple t = record_tuple(q->host.records.at[i].stream);
-
-		if ((pid_t)q->host.records.at[i].stream->pid == q->pid && t.peer_port)
-			err = take(q, &t);
-	}
-	return err;
-}
-
 static int ask_process(struct inquiry *q)
 {
 	q->pid = q->target.pid;
 	meet(q, host_proc(&q->host, q->pid));
-	return streams_of_process(q);
+	return streams_of_process(&q->host, q->pid, &q->streams);
 }
 
 static int ask_descriptor(struct inquiry *q)
 {
-	uint64_t inode = socket_inode(q->target.pid, q->target.fd);
 	const struct sock_row *row;
+	uint64_t inode;
+	int err;
 
 	q->pid = q->target.pid;
 	meet(q, host_proc(&q->host, q->pid));
-	row = inode ? nettab_socket(&q->host.sockets, inode) : NULL;
-	if (row && socket_is_connected(row))
-		return take(q, &row->tuple);
+	err = streams_of_descriptor(&q->host, q->pid, q->target.fd, &q->streams, &inode, &row);
+	if (err || q->streams.count)
+		return err;
 	if (!q->json)
 		printf("  descriptor %d: %s\n", q->target.fd,
 		       !inode ? "there is no such socket, or it cannot be seen" :
@@ -189,23 +131,7 @@ static int ask_address(struct inquiry *q)
 		return 0;
 	}
 	listeners(q, &where);
-	for (size_t i = 0; i < q->host.sockets.count; i++) {
-		const struct sock_row *row = &q->host.sockets.row[i];
-		const struct rsk_tuple *t = &row->tuple;
-		struct rsk_tuple mirror = rsk_tuple_mirror(t);
-
-		if (!socket_is_connected(row))
-			continue;
-		/* From its server's end where that is here. */
-		if ((t->local_port == q->target.port &&
-		     addresses_have(&where, t->family, t->local)) ||
-		    (t->peer_port == q->target.port && addresses_have(&where, t->family, t->peer) &&
-		     !nettab_find(&q->host.sockets, &mirror)))
-			err = take(q, t);
-		if (err)
-			return err;
-	}
-	return 0;
+	return streams_of_address(&q->host, &where, q->target.port, &q->streams);
 }
 
 static json_t *explain_all(struct inquiry *q)
@@ -214,15 +140,15 @@ static json_t *explain_all(struct inquiry *q)
 	enum answer verdict = ANSWER_YES;
 	struct connection c;
 
-	for (size_t i = 0; i < q->count; i++) {
-		connection_explain(&q->host, &q->tuples[i], q->pid, &c);
+	for (size_t i = 0; i < q->streams.count; i++) {
+		connection_explain(&q->host, &q->streams.at[i], q->pid, &c);
 		verdict = both(verdict, c.direct);
 		if (q->json)
 			json_array_append_new(streams, connection_json(&c));
 		else if (i < q->limit)
 			connection_print(&c);
 	}
-	if (q->count)
+	if (q->streams.count)
 		q->verdict = verdict;
 	return streams;
 }
@@ -236,7 +162,7 @@ static int answer(struct inquiry *q)
 	json_t *streams;
 	int err;
 
-	settle(q);
+	streams_settle(&q->streams);
 	streams = explain_all(q);
 	if (q->json) {
 		err = json_print(json_pack("{s:o,s:O,s:o,s:I}", "accelerated",
@@ -248,11 +174,12 @@ static int answer(struct inquiry *q)
 		return err ? err : exits[q->verdict];
 	}
 	json_decref(streams);
-	if (q->count > q->limit)
-		printf("  and %zu streams more (--limit, --json)\n", q->count - (size_t)q->limit);
-	if (!q->count && q->target.kind == TARGET_ADDRESS)
+	if (q->streams.count > q->limit)
+		printf("  and %zu streams more (--limit, --json)\n",
+		       q->streams.count - (size_t)q->limit);
+	if (!q->streams.count && q->target.kind == TARGET_ADDRESS)
 		puts("  nobody on this host is connected to or from there");
-	else if (!q->count && q->target.kind == TARGET_PID && q->verdict != ANSWER_UNKNOWN)
+	else if (!q->streams.count && q->target.kind == TARGET_PID && q->verdict != ANSWER_UNKNOWN)
 		puts("  it has no TCP connections now");
 	if (hidden)
 		printf("%zu processes of other users could not be looked into; as root they can.\n",
@@ -278,7 +205,7 @@ static int ask(struct inquiry *q)
 	err = askers[q->target.kind](q);
 	status = err ? failure("%s", strerror(-err)) : answer(q);
 	json_decref(q->procs);
-	free(q->tuples);
+	streams_free(&q->streams);
 	host_free(&q->host);
 	return status;
 }

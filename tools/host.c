@@ -96,15 +96,18 @@ void host_end(struct host *host, const struct rsk_tuple *tuple, pid_t pid, struc
 	out->record = records_find(&host->records, tuple, pid ? pid : first, pid ? pid : first);
 	/* Another namespace may have a stream of the same name. */
 	if (out->record && first && (pid_t)out->record->stream->pid != first) {
-		bool held = false;
+		bool held = false, family = false;
 		size_t n;
 
 		holder = holders_of(&host->holders, out->socket->inode, &n);
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < n; i++) {
 			held |= holder[i].pid == (pid_t)out->record->stream->pid;
-		if (!held)
+			family |= segment_held_by(out->record->seg, (uint32_t)holder[i].pid);
+		}
+		/* A child that goes on with its parent's stream counts in the parent's record. */
+		if (!held && !family)
 			out->record = NULL;
-		else if (!pid)
+		else if (held && !pid)
 			first = (pid_t)out->record->stream->pid;
 	}
 	if (!first && out->record)

@@ -25,7 +25,8 @@ struct command;
 	X("--earn-bytes", "RSOCK_EARN_BYTES", "N", 0, UINT64_MAX, NULL,                            \
 	  "bytes after which it has")                                                              \
 	X("--stat-file", "RSOCK_STAT_FILE", "FILE", 0, 0, NULL,                                    \
-	  "statistics are appended here when a process exits, JSON by lines")
+	  "statistics are appended here when a process exits, JSON by lines")                      \
+	X("--daemon", "RSOCK_DAEMON", "SOCKET", 0, 0, NULL, "where rsockd serves processes")
 
 /* How many there are: a command's own options come behind these. */
 enum {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-	&cmd_run,   &cmd_stat,	  &cmd_top, &cmd_why,	 &cmd_check,
-	&cmd_bench, &cmd_reasons, &cmd_map, &cmd_policy, &cmd_drain,
+	&cmd_run,     &cmd_stat, &cmd_top,    &cmd_why,	  &cmd_check,  &cmd_bench,
+	&cmd_reasons, &cmd_map,	 &cmd_policy, &cmd_drain, &cmd_demote, &cmd_promote,
 };
 
 static const struct {

@@ -56,6 +56,8 @@ extern const struct command cmd_reasons;
 extern const struct command cmd_map;
 extern const struct command cmd_policy;
 extern const struct command cmd_drain;
+extern const struct command cmd_demote;
+extern const struct command cmd_promote;
 
 /* "rsock: <message>", then how the command is called; returns EXIT_USAGE. */
 __attribute__((format(printf, 2, 3))) int usage_error(const struct command *cmd, const char *fmt,

@@ -3,47 +3,48 @@
  * load.c - PM clients without number against a PMSP over UDP: so many requests, each for another connection, as fast as
  * they are answered, and acknowledged unless --forge, which answers to nothing as a flood does. JSON to stdout.
  *
- *	pmload [--requests N] [--sources N] [--window N] [--first N] [--ap IP] [--forge] IP PORT SERVICE
+ *	pmload [options] IP PORT SERVICE
  *
- * --ap: the AP that the requests name, if that is not the PMSP's own address. --sources: so many source addresses of
- * 127.0.0.0/8, for a PMSP on this host that has a rate for each.
+ *	--requests N, --window N	so many, and so many of them without an answer at once
+ *	--of N		they are for so many connections, in an order that no cache knows
+ *	--ap IP		the AP that they name, if that is not the PMSP's own address
+ *	--hosts N	so many addresses of 127.0.0.0/8 ask, each datagram comes from the next one
+ *	--segments	one that is busy asks (load_net.h)
+ *	--sources N	so many sockets with addresses of their own, a batch from each in turn, for a PMSP on this
+ *			host that has a rate for each
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
-#include <netinet/in.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "load_net.h"
 #include "pm_msg.h"
 
-#define BATCH 64
-#define LATE_MS 200 /* without an answer: those that are under way are lost */
+#define LATE_MS 1000 /* without an answer: those that are under way are lost */
+#define FIRST_SOURCE 0x7f010001u
+#define FIRST_HOST 0x7f800000u
 
 static struct {
-	uint64_t requests, first;
-	unsigned int sources, window;
+	uint64_t requests, of;
+	unsigned int sources, hosts, window;
+	enum net_way way;
 	bool forge;
 	struct sockaddr_in to;
 	struct in_addr ap;
 	uint16_t service;
-} opt = { .requests = 100000, .sources = 1, .window = 256 };
+} opt = { .requests = 100000, .sources = 1, .hosts = 1, .window = 256 };
 
 static struct {
 	uint64_t sent, accepts, denies, lost, dice;
+	unsigned int host;
+	struct net *turn; /* whose answers are looked at */
 } count;
-
-static struct batch {
-	struct mmsghdr head[BATCH];
-	struct iovec iov[BATCH];
-	uint8_t bytes[BATCH][RSK_PM_WIRE_MAPPED_BYTES];
-	unsigned int n;
-} out, in;
 
 static uint64_t now_ns(void)
 {
@@ -62,40 +63,19 @@ static uint64_t roll(void)
 	return z ^ (z >> 31);
 }
 
-static void die(const char *what)
+static void put(struct net *net, const struct rsk_pm_msg *m, uint32_t host)
 {
-	fprintf(stderr, "pmload: %s: %s\n", what, strerror(errno));
-	exit(1);
+	uint8_t bytes[RSK_PM_WIRE_MAPPED_BYTES];
+	ssize_t n = rsk_pm_msg_encode(m, bytes, sizeof(bytes));
+
+	if (n > 0)
+		net_put(net, bytes, (size_t)n, host);
 }
 
-static void put(const struct rsk_pm_msg *m)
+/* Each connection is a CP of its own. */
+static void put_request(struct net *net, uint64_t turn)
 {
-	ssize_t n = rsk_pm_msg_encode(m, out.bytes[out.n], sizeof(out.bytes[0]));
-
-	if (n < 0)
-		return;
-	out.iov[out.n] = (struct iovec){ out.bytes[out.n], (size_t)n };
-	out.head[out.n].msg_hdr = (struct msghdr){ .msg_iov = &out.iov[out.n], .msg_iovlen = 1 };
-	out.n++;
-}
-
-static void flush(int fd)
-{
-	unsigned int done = 0;
-
-	while (done < out.n) {
-		int rc = sendmmsg(fd, out.head + done, out.n - done, 0);
-
-		if (rc < 0 && errno != EINTR && errno != ECONNREFUSED)
-			die("sendmmsg");
-		done += rc > 0 ? (unsigned int)rc : 0;
-	}
-	out.n = 0;
-}
-
-/* Connection @n: a CP of its own. */
-static void put_request(uint64_t n)
-{
+	uint64_t n = opt.of ? turn * 7919 % opt.of : turn;
 	struct rsk_pm_msg m = { .op = RSK_PM_REQ,
 				.ipv = RSK_PM_IPV4,
 				.ap_port = opt.service,
@@ -105,51 +85,35 @@ static void put_request(uint64_t n)
 					   (uint8_t)(n / 60000 >> 8), (uint8_t)(n / 60000) } };
 
 	memcpy(m.ap_ip, &opt.ap, 4);
-	put(&m);
+	put(net, &m, FIRST_HOST + count.host);
+	count.host = count.host + 1 < opt.hosts ? count.host + 1 : 0;
 	count.sent++;
 }
 
-/* Takes what is there; a PMAck for each PMAccept. How many answers. */
-static unsigned int hear(int fd)
+/* A PMAck for each PMAccept. */
+static void answer(const uint8_t *bytes, size_t len, uint32_t host)
 {
 	struct rsk_pm_msg m, ack;
-	int n;
 
-	for (int i = 0; i < BATCH; i++) {
-		in.iov[i] = (struct iovec){ in.bytes[i], sizeof(in.bytes[0]) };
-		in.head[i].msg_hdr = (struct msghdr){ .msg_iov = &in.iov[i], .msg_iovlen = 1 };
-	}
-	n = recvmmsg(fd, in.head, BATCH, MSG_DONTWAIT, NULL);
-	for (int i = 0; i < n; i++) {
-		if (rsk_pm_msg_decode(in.bytes[i], in.head[i].msg_len, &m) < 0)
-			continue;
-		if (m.op == RSK_PM_DENY)
-			count.denies++;
-		if (m.op != RSK_PM_ACCEPT)
-			continue;
-		count.accepts++;
-		if (!opt.forge && rsk_pm_msg_ack(&m, &ack) == 0)
-			put(&ack);
-	}
-	flush(fd);
-	return n > 0 ? (unsigned int)n : 0;
+	if (rsk_pm_msg_decode(bytes, len, &m) < 0)
+		return;
+	if (m.op == RSK_PM_DENY)
+		count.denies++;
+	if (m.op != RSK_PM_ACCEPT)
+		return;
+	count.accepts++;
+	if (!opt.forge && rsk_pm_msg_ack(&m, &ack) == 0)
+		put(count.turn, &ack, host);
 }
 
-static int source(unsigned int i)
+static unsigned int hear(struct net *net)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET };
-	static const int large = 4 << 20;
-	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	unsigned int n;
 
-	if (fd < 0)
-		die("socket");
-	if (opt.sources > 1)
-		at.sin_addr.s_addr = htonl(0x7f010001u + i);
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &large, sizeof(large));
-	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ||
-	    connect(fd, (struct sockaddr *)&opt.to, sizeof(opt.to)) < 0)
-		die("bind and connect");
-	return fd;
+	count.turn = net;
+	n = net_hear(net, answer);
+	net_flush(net);
+	return n;
 }
 
 static unsigned int next_source(unsigned int turn)
@@ -158,36 +122,39 @@ static unsigned int next_source(unsigned int turn)
 }
 
 /* A flood: one source after the other, nothing waited for but room in the socket. */
-static void flood(const int *fds)
+static void flood(struct net **nets)
 {
 	unsigned int turn = 0;
 
 	for (uint64_t n = 0; n < opt.requests; turn = next_source(turn)) {
-		int fd = fds[turn];
+		struct net *net = nets[turn];
 
-		for (; out.n < BATCH && n < opt.requests; n++)
-			put_request(opt.first + n);
-		flush(fd);
-		hear(fd);
+		for (int i = 0; i < NET_BATCH && n < opt.requests; i++, n++)
+			put_request(net, n);
+		net_flush(net);
+		hear(net);
 	}
 }
 
-static void transact(const int *fds)
+static void transact(struct net **nets)
 {
 	uint64_t n = 0, open = 0;
 
 	for (unsigned int turn = 0; n < opt.requests || open; turn = next_source(turn)) {
-		int fd = fds[turn];
+		struct net *net = nets[turn];
 		unsigned int got;
 
-		for (; out.n < BATCH && n < opt.requests && open < opt.window; n++, open++)
-			put_request(opt.first + n);
-		flush(fd);
-		got = hear(fd);
+		for (int i = 0; i < NET_BATCH && n < opt.requests && open < opt.window; i++) {
+			put_request(net, n++);
+			open++;
+		}
+		net_flush(net);
+		got = hear(net);
 		open -= got < open ? got : open;
 		if (got || opt.sources > 1)
 			continue;
-		if (poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, LATE_MS) == 0) {
+		if (poll(&(struct pollfd){ .fd = net_fd(net), .events = POLLIN }, 1, LATE_MS) ==
+		    0) {
 			count.lost += open;
 			open = 0;
 		}
@@ -197,58 +164,92 @@ static void transact(const int *fds)
 static const struct option options[] = {
 	{ "requests", required_argument, NULL, 'r' },
 	{ "sources", required_argument, NULL, 's' },
+	{ "hosts", required_argument, NULL, 'h' },
+	{ "segments", no_argument, NULL, 'g' },
 	{ "window", required_argument, NULL, 'w' },
-	{ "first", required_argument, NULL, 'i' },
+	{ "of", required_argument, NULL, 'i' },
 	{ "ap", required_argument, NULL, 'a' },
 	{ "forge", no_argument, NULL, 'f' },
 	{ 0 },
 };
 
+static unsigned int number(const char *text)
+{
+	return (unsigned int)strtoul(text, NULL, 10);
+}
+
+static bool option(int c)
+{
+	switch (c) {
+	case 'r':
+		opt.requests = strtoull(optarg, NULL, 10);
+		return true;
+	case 's':
+		opt.sources = number(optarg);
+		return true;
+	case 'h':
+		opt.hosts = number(optarg);
+		opt.way = NET_HOSTS;
+		return true;
+	case 'g':
+		opt.way = NET_SEGMENTS;
+		return true;
+	case 'w':
+		opt.window = number(optarg);
+		return true;
+	case 'i':
+		opt.of = strtoull(optarg, NULL, 10);
+		return true;
+	case 'f':
+		opt.forge = true;
+		return true;
+	default:
+		return c == 'a' && inet_pton(AF_INET, optarg, &opt.ap) == 1;
+	}
+}
+
+static int usage(void)
+{
+	fputs("usage: pmload [options] IP PORT SERVICE\n", stderr);
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
+	struct net **nets;
 	uint64_t began;
 	double seconds;
-	int c, *fds;
+	int c;
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 'r')
-			opt.requests = strtoull(optarg, NULL, 10);
-		else if (c == 's')
-			opt.sources = (unsigned int)strtoul(optarg, NULL, 10);
-		else if (c == 'w')
-			opt.window = (unsigned int)strtoul(optarg, NULL, 10);
-		else if (c == 'i')
-			opt.first = strtoull(optarg, NULL, 10);
-		else if (c == 'f')
-			opt.forge = true;
-		else if (c != 'a' || inet_pton(AF_INET, optarg, &opt.ap) != 1)
-			return 2;
-	}
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+		if (!option(c))
+			return usage();
 	opt.to.sin_family = AF_INET;
-	if (argc - optind != 3 || !opt.sources || !opt.window ||
-	    inet_pton(AF_INET, argv[optind], &opt.to.sin_addr) != 1) {
-		fputs("usage: pmload [options] IP PORT SERVICE\n", stderr);
-		return 2;
-	}
+	if (argc - optind != 3 || !opt.sources || !opt.window || !opt.hosts ||
+	    opt.hosts > 1u << 23 || (opt.hosts > 1 && opt.sources > 1) ||
+	    inet_pton(AF_INET, argv[optind], &opt.to.sin_addr) != 1)
+		return usage();
 	if (!opt.ap.s_addr)
 		opt.ap = opt.to.sin_addr;
-	opt.to.sin_port = htons((uint16_t)strtoul(argv[optind + 1], NULL, 10));
-	opt.service = (uint16_t)strtoul(argv[optind + 2], NULL, 10);
+	opt.to.sin_port = htons((uint16_t)number(argv[optind + 1]));
+	opt.service = (uint16_t)number(argv[optind + 2]);
 	count.dice = now_ns();
-	fds = calloc(opt.sources, sizeof(int));
-	if (!fds)
-		die("sources");
-	for (unsigned int i = 0; i < opt.sources; i++)
-		fds[i] = source(i);
+	nets = calloc(opt.sources, sizeof(struct net *));
+	for (unsigned int i = 0; nets && i < opt.sources; i++)
+		nets[i] = net_open(opt.way, &opt.to, opt.sources > 1 ? FIRST_SOURCE + i : 0);
+	if (!nets)
+		return 1;
 	began = now_ns();
 	if (opt.forge)
-		flood(fds);
+		flood(nets);
 	else
-		transact(fds);
+		transact(nets);
 	seconds = (double)(now_ns() - began) / 1e9;
 	printf("{\"requests\": %lu, \"accepts\": %lu, \"denies\": %lu, \"lost\": %lu, \"seconds\": %.4f}\n",
 	       (unsigned long)count.sent, (unsigned long)count.accepts, (unsigned long)count.denies,
 	       (unsigned long)count.lost, seconds);
-	free(fds);
+	for (unsigned int i = 0; i < opt.sources; i++)
+		net_close(nets[i]);
+	free(nets);
 	return 0;
 }

@@ -93,14 +93,16 @@ static void rsk_net_text(int fd, char text[static RSK_ADDR_TEXT])
 	snprintf(text, RSK_ADDR_TEXT, ss.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
-int rsk_net_listen(const struct rsk_addrs *addrs, int *fd, char text[static RSK_ADDR_TEXT])
+int rsk_net_listen(const struct rsk_addrs *addrs, bool nonblock, int *fd,
+		   char text[static RSK_ADDR_TEXT])
 {
+	int type = SOCK_STREAM | SOCK_CLOEXEC | (nonblock ? SOCK_NONBLOCK : 0);
 	int rc = -EADDRNOTAVAIL;
 
 	for (unsigned int i = 0; i < addrs->count; i++) {
 		const struct sockaddr *sa = (const struct sockaddr *)&addrs->addr[i];
 		int one = 1;
-		int s = socket(sa->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		int s = socket(sa->sa_family, type, 0);
 
 		if (s < 0) {
 			rc = -errno;

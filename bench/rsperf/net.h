@@ -19,8 +19,9 @@ struct rsk_addrs {
 
 int rsk_net_resolve(struct rsk_addrs *addrs, const struct rsk_opts *opts, bool passive);
 
-/* *fd: a listening, non-blocking socket; text: its address as a person writes it. */
-int rsk_net_listen(const struct rsk_addrs *addrs, int *fd, char text[static RSK_ADDR_TEXT]);
+/* *fd: a listening socket; text: its address as a person writes it. */
+int rsk_net_listen(const struct rsk_addrs *addrs, bool nonblock, int *fd,
+		   char text[static RSK_ADDR_TEXT]);
 
 /* *fd: a connected socket, blocking. Quiet; the caller says what failed. */
 int rsk_net_connect(const struct rsk_addrs *addrs, int *fd);

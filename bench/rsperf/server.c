@@ -4,7 +4,6 @@
  * connection; else --threads event loops that share the listener.
  */
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -195,14 +194,10 @@ static void *rsk_serve_acceptor(void *arg)
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	for (;;) {
-		struct pollfd p = { .fd = srv->listener, .events = POLLIN };
 		struct rsk_conn *c;
 		pthread_t thread;
-		int fd;
+		int fd = rsk_serve_accept(srv, srv->listener);
 
-		if (poll(&p, 1, -1) < 0)
-			continue;
-		fd = rsk_serve_accept(srv, srv->listener);
 		if (fd == -EAGAIN)
 			continue;
 		if (fd < 0)
@@ -275,7 +270,8 @@ int rsk_server_main(const struct rsk_opts *opts)
 	int sig;
 
 	rsk_net_raise_fds();
-	if (rsk_net_resolve(&addrs, opts, true) || rsk_net_listen(&addrs, &srv.listener, text))
+	if (rsk_net_resolve(&addrs, opts, true) ||
+	    rsk_net_listen(&addrs, !blocking, &srv.listener, text))
 		return 1;
 	/* Blocked before there are threads, so that only sigwait() below takes them. */
 	sigemptyset(&ends);

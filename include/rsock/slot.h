@@ -91,7 +91,8 @@ _Static_assert(sizeof(struct rsk_slot_command) == 16, "slot command");
 struct rsk_mail {
 	uint32_t what; /* enum rsk_tx_word / enum rsk_rx_word */
 	uint32_t gen;  /* number of the promotion it is about, from 1 */
-	uint64_t pos; /* txmail RING: first position on the ring; rxmail LEAVE: consumed up to here */
+	/* txmail RING: first position on the ring; rxmail LEAVE: consumed up to here, GO: 1: and SWITCHED */
+	uint64_t pos;
 	uint64_t cells; /* rxmail: cells free again (credit); txmail RING: index of the first slot */
 	uint32_t repair; /* rxmail: counts requests to put everything from `cells` on again */
 	uint32_t zero;
@@ -114,8 +115,9 @@ enum rsk_rx_word {
 		2, /* go on by TCP from pos (RSK_POS_START: from where gen began); never again */
 	RSK_RX_CLOSED = 3, /* nobody reads here any more */
 	RSK_RX_SWITCHED =
-		4,     /* gen: I know where the ring begins (said on fabrics that are not SYNC) */
-	RSK_RX_GO = 5, /* move, and never propose again: I read the ring to its end */
+		4, /* gen: I know where the ring begins (said on fabrics that are not SYNC) */
+	RSK_RX_GO =
+		5, /* move, and propose nothing as long as this is my word: I read the ring to its end */
 };
 
 #define RSK_POS_START UINT64_MAX

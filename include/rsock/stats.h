@@ -5,8 +5,9 @@
  * A memfd named "rsock-stat", sealed against resizing, shared by a process and what
  * it forks (family memory), found by the tool through /proc/<pid>/fd.  The library
  * writes, readers copy and believe nothing: every word is data, none is a pointer or
- * an offset.  Changes of the layout change RSK_STATS_VERSION; reason codes, carriers
- * and event kinds are appended only.
+ * an offset.  One word of a stream's record goes the other way: an operator's wish.
+ * Changes of the layout change RSK_STATS_VERSION; reason codes, carriers, event kinds
+ * and wishes are appended only.
  */
 #ifndef RSOCK_STATS_H
 #define RSOCK_STATS_H
@@ -78,6 +79,45 @@ static inline unsigned int rsk_stats_event_cause(uint64_t event)
 	return (unsigned int)event & 0xff;
 }
 
+/*
+ * What an operator wishes of one stream: a word that the tool changes by compare-and-swap, and that the stream's owner
+ * looks at in its own calls. Bits 63-32: the life of the record, which the library counts up, from 1, with each stream
+ * that gets it; 31-8: the wish's number in that life; 7-0: enum rsk_stats_wish. A swap made for a stream that has ended
+ * fails, since the word has another life by then; and the library believes a word of its own life only. 0: a library
+ * that knows no wishes.
+ */
+enum rsk_stats_wish {
+	RSK_WISH_NONE = 0,
+	RSK_WISH_DEMOTE = 1,  /* on TCP, both ways, until the next wish */
+	RSK_WISH_PROMOTE = 2, /* by the ring, as soon as that can be */
+};
+
+static inline uint32_t rsk_stats_wish_life(uint64_t word)
+{
+	return (uint32_t)(word >> 32);
+}
+
+static inline unsigned int rsk_stats_wish_kind(uint64_t word)
+{
+	return (unsigned int)(word & 0xff);
+}
+
+/* No wish yet, of the life that comes after that of @word. */
+static inline uint64_t rsk_stats_wish_anew(uint64_t word)
+{
+	uint32_t life = rsk_stats_wish_life(word) + 1;
+
+	return (uint64_t)(life ? life : 1) << 32;
+}
+
+/* The next wish in the same life. */
+static inline uint64_t rsk_stats_wish_next(uint64_t word, enum rsk_stats_wish kind)
+{
+	uint32_t number = (uint32_t)(word >> 8) + 1;
+
+	return (word >> 32) << 32 | (uint32_t)(number << 8) | (uint32_t)kind;
+}
+
 /* First page.  Written once, apart from what comes behind created_ns. */
 struct rsk_stats_header {
 	uint64_t magic;
@@ -106,12 +146,21 @@ struct rsk_stats_process {
 	uint64_t spins_useful; /* of these, those that saw what they waited for */
 	uint64_t sleeps;
 	uint64_t wakes;
-	uint64_t spare[8];
+	/* Of streams that ended while they counted for this process, or for one that had the record before. */
+	uint64_t ended;
+	uint64_t ended_promotions;
+	uint64_t ended_demotions;
+	uint64_t ended_repairs;
+	uint64_t ended_retries;
+	uint64_t ended_ring_bytes; /* both ways */
+	uint64_t ended_tcp_bytes;
+	uint64_t spare;
 };
 
 /*
  * One stream end.  Line 0: what it is; line 1 and 2: a sender's and a receiver's
- * counters, apart, because two threads may be at it; line 3: the last events.
+ * counters, apart, because two threads may be at it; line 1 has an operator's wish
+ * as well; line 3: the last events.
  */
 struct rsk_stats_stream {
 	uint32_t state; /* enum rsk_stats_state */
@@ -126,8 +175,8 @@ struct rsk_stats_stream {
 	uint8_t tx;	     /* enum rsk_carrier */
 	uint8_t rx;
 	uint8_t demote_cause; /* of the last demotion, RSK_REASON_DIRECT: none yet */
-	uint8_t pad;
-	uint32_t link; /* number of the link within the process, 0: none */
+	uint8_t given_up;     /* 1: on TCP for good, whatever is wished */
+	uint32_t link;	      /* number of the link within the process, 0: none */
 	uint64_t opened_ns;
 
 	uint64_t tx_ring_bytes;
@@ -136,7 +185,9 @@ struct rsk_stats_stream {
 	uint32_t promotions; /* of either direction */
 	uint32_t demotions;
 	uint64_t tx_repairs; /* slots written again */
-	uint64_t tx_spare[3];
+	uint64_t wish;	     /* written by the tool: see enum rsk_stats_wish */
+	uint64_t heeded;     /* the newest wish that the library has taken in */
+	uint64_t tx_spare;
 
 	uint64_t rx_ring_bytes;
 	uint64_t rx_tcp_bytes;

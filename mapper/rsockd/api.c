@@ -2,7 +2,6 @@
 /* api.c - see api.h. */
 #include "api.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -11,13 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "diag.h"
+#include "conf_value.h"
+#include "pma_show.h"
+#include "unix_listen.h"
 #include "verdict.h"
 
 #define BODY_MOST 65536
+#define BACKLOG 128
 #define IDLE_S 60
 
 /* ---- who asks, and what goes back ---- */
@@ -74,70 +76,38 @@ static json_t *body_of(struct evhttp_request *req)
 
 /* ---- addresses ---- */
 
-static bool ip_of(const char *text, uint8_t ip[static 16], uint8_t *ipv)
+static json_t *ip_json(const struct rsk_pm_addr *a)
 {
-	memset(ip, 0, 16);
-	if (inet_pton(AF_INET, text, ip) == 1)
-		*ipv = RSK_PM_IPV4;
-	else if (inet_pton(AF_INET6, text, ip) == 1)
-		*ipv = RSK_PM_IPV6;
-	else
-		return false;
-	return true;
-}
+	char text[RSK_PM_IP_TEXT];
 
-static json_t *ip_json(const uint8_t ip[static 16], uint8_t ipv)
-{
-	char text[INET6_ADDRSTRLEN];
-
-	return json_string(
-		inet_ntop(ipv == RSK_PM_IPV6 ? AF_INET6 : AF_INET, ip, text, sizeof(text)));
-}
-
-/* Our address towards that one, as the routing table has it. */
-static bool source_for(const uint8_t ip[static 16], uint8_t ipv, uint8_t out[static 16])
-{
-	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(9) };
-	struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons(9) };
-	socklen_t len = ipv == RSK_PM_IPV6 ? sizeof(six) : sizeof(four);
-	struct sockaddr *sa = ipv == RSK_PM_IPV6 ? (void *)&six : (void *)&four;
-	int fd = socket(sa->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool ok;
-
-	memcpy(&six.sin6_addr, ip, 16);
-	memcpy(&four.sin_addr, ip, 4);
-	ok = fd >= 0 && connect(fd, sa, len) == 0 && getsockname(fd, sa, &len) == 0;
-	if (fd >= 0)
-		close(fd);
-	memset(out, 0, 16);
-	if (ok && ipv == RSK_PM_IPV6)
-		memcpy(out, &six.sin6_addr, 16);
-	else if (ok)
-		memcpy(out, &four.sin_addr, 4);
-	return ok;
+	return json_string(rsk_pm_ip_text(a->ipv, a->ip, text));
 }
 
 /* "ip", "port", and if given "from" and "cp_port", of a question. NULL, or what is wrong with it. */
 static const char *question_of(json_t *body, struct rsk_pm_msg *req)
 {
 	const char *ip = NULL, *from = NULL;
+	struct rsk_pm_addr ap, cp;
 	int port = 0, cp_port = 0;
-	uint8_t ipv;
 
 	*req = (struct rsk_pm_msg){ .op = RSK_PM_REQ };
 	if (json_unpack(body, "{s:s,s:i,s?s,s?i}", "ip", &ip, "port", &port, "from", &from,
 			"cp_port", &cp_port) < 0)
 		return "an object with \"ip\" and \"port\" is needed; \"from\" and \"cp_port\" may be";
-	if (!ip_of(ip, req->ap_ip, &req->ipv))
+	if (rsk_conf_ip(ip, &ap) < 0)
 		return "\"ip\" is no address";
 	if (port < 1 || port > UINT16_MAX || cp_port < 0 || cp_port > UINT16_MAX)
 		return "ports go from 1 to 65535";
-	req->ap_port = (uint16_t)port;
-	req->cp_port = (uint16_t)cp_port;
-	if (from && (!ip_of(from, req->cp_ip, &ipv) || ipv != req->ipv))
+	ap.port = (uint16_t)port;
+	if (from && (rsk_conf_ip(from, &cp) < 0 || cp.ipv != ap.ipv))
 		return "\"from\" is no address of the same family";
-	if (!from && !source_for(req->ap_ip, req->ipv, req->cp_ip))
+	if (!from && rsk_diag_source(&ap, &cp) < 0)
 		return "there is no route to that address";
+	req->ipv = ap.ipv;
+	req->ap_port = ap.port;
+	req->cp_port = (uint16_t)cp_port;
+	memcpy(req->ap_ip, ap.ip, 16);
+	memcpy(req->cp_ip, cp.ip, 16);
 	return NULL;
 }
 
@@ -163,11 +133,18 @@ static json_t *listening(const struct rsk_udp *u)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < u->n; i++)
-		json_array_append_new(list,
-				      json_pack("{s:o,s:i}", "ip",
-						ip_json(u->sockets[i].at.ip, u->sockets[i].ipv),
-						"port", u->sockets[i].at.port));
+		json_array_append_new(list, json_pack("{s:o,s:i}", "ip", ip_json(&u->sockets[i].at),
+						      "port", u->sockets[i].at.port));
 	return list;
+}
+
+/* What outlives the daemon. */
+static json_t *state_json(const struct rsk_state *s)
+{
+	return json_pack("{s:s?,s:b,s:I,s:I,s:I,s:s?}", "path", s->path, "saved",
+			 s->dir >= 0 && !rsk_state_is_pending(s), "taken", (json_int_t)s->taken,
+			 "writes", (json_int_t)s->writes, "failures", (json_int_t)s->failures,
+			 "error", s->why_not ? strerror(s->why_not) : NULL);
 }
 
 static void get_status(struct rsk_daemon *d, struct evhttp_request *req)
@@ -186,12 +163,13 @@ static void get_status(struct rsk_daemon *d, struct evhttp_request *req)
 		json_object_set_new(policy, rsk_verdict_name((enum rsk_pma_verdict)v),
 				    json_integer((json_int_t)d->agent.count.verdicts[v]));
 	reply(req, HTTP_OK,
-	      json_pack("{s:s,s:i,s:I,s:s?,s:o,s:I,s:I,s:o,s:o,s:o}", "version", RSOCK_VERSION,
-			"pid", (int)getpid(), "up_s",
+	      json_pack("{s:s,s:i,s:I,s:s?,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "version",
+			RSOCK_VERSION, "pid", (int)getpid(), "up_s",
 			(json_int_t)((rsk_udp_now_ns() - d->started_ns) / 1000000000u),
 			"configuration", d->conf_path, "listens", listening(&d->serve), "open",
 			(json_int_t)d->pmsp.table.n, "ports", (json_int_t)d->ports.n, "pmsp", pmsp,
-			"client", client, "policy", policy));
+			"client", client, "policy", policy, "pma", rsk_pma_show_status(d), "state",
+			state_json(&d->state)));
 }
 
 static const char *state_name(const struct rsk_pma_device_view *v)
@@ -210,18 +188,19 @@ static void get_devices(struct rsk_daemon *d, struct evhttp_request *req)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < n; i++)
-		json_array_append_new(list,
-				      json_pack("{s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}",
-						"name", view[i].name, "node", view[i].node, "state",
-						state_name(&view[i]), "sessions",
-						(json_int_t)view[i].sessions, "promised",
-						(json_int_t)view[i].promised, "sessions_max",
-						(json_int_t)view[i].sessions_max, "bps",
-						(json_int_t)view[i].bps, "bps_max",
-						(json_int_t)view[i].bps_max, "others_bps",
-						(json_int_t)view[i].others_bps, "memory_maps",
-						(json_int_t)view[i].memory_maps, "memory_maps_max",
-						(json_int_t)view[i].memory_maps_max));
+		json_array_append_new(
+			list,
+			json_pack("{s:s,s:s,s:s,s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}",
+				  "name", view[i].name, "node", view[i].node, "state",
+				  state_name(&view[i]), "there", (int)view[i].there, "soft",
+				  (int)view[i].soft, "overloaded", (int)view[i].overloaded,
+				  "sessions", (json_int_t)view[i].sessions, "promised",
+				  (json_int_t)view[i].promised, "sessions_max",
+				  (json_int_t)view[i].sessions_max, "bps", (json_int_t)view[i].bps,
+				  "bps_max", (json_int_t)view[i].bps_max, "others_bps",
+				  (json_int_t)view[i].others_bps, "memory_maps",
+				  (json_int_t)view[i].memory_maps, "memory_maps_max",
+				  (json_int_t)view[i].memory_maps_max));
 	free(view);
 	reply(req, HTTP_OK, json_pack("{s:o}", "devices", list));
 }
@@ -236,6 +215,7 @@ static void post_explain(struct rsk_daemon *d, struct evhttp_request *req)
 	json_t *body = body_of(req), *steps = json_array();
 	struct rsk_pma_question q = { .uid = RSK_PMA_NOBODY, .now_ns = rsk_udp_now_ns() };
 	struct rsk_pma_answer answer = { 0 };
+	struct rsk_local_holder holder;
 	const char *wrong, *side = "cp";
 	struct rsk_pm_msg m;
 	int user = -1;
@@ -252,9 +232,15 @@ static void post_explain(struct rsk_daemon *d, struct evhttp_request *req)
 		q.ipv = m.ipv;
 		q.cp_port = m.cp_port;
 		q.ap_port = m.ap_port;
-		q.uid = user < 0 ? RSK_PMA_NOBODY : (uint32_t)user;
+		q.uid = RSK_PMA_NOBODY;
+		q.listens = q.side == RSK_PMA_AP && rsk_local_holder(&d->local, &m, &holder);
+		if (q.listens)
+			q.uid = holder.uid;
+		if (user >= 0)
+			q.uid = (uint32_t)user;
 		memcpy(q.cp_ip, m.cp_ip, 16);
 		memcpy(q.ap_ip, m.ap_ip, 16);
+		q.rtt_us = rsk_agent_rtt_us(&d->agent, &q);
 		rsk_agent_measure(&d->agent, q.now_ns);
 		rsk_pma_explain(d->pma, &q, &answer, say_line, steps);
 		reply(req, HTTP_OK,
@@ -285,8 +271,7 @@ static void map_done(struct rsk_daemon_map *m)
 	json_t *rdma = json_null();
 
 	if (m->outcome == RSK_PM_MAPPED)
-		rdma = json_pack("{s:o,s:i}", "ip",
-				 ip_json(m->mapping.rdma.ip, m->mapping.rdma.ipv), "port",
+		rdma = json_pack("{s:o,s:i}", "ip", ip_json(&m->mapping.rdma), "port",
 				 m->mapping.rdma.port);
 	if (m->answer.verdict == RSK_PMA_MAP)
 		rsk_pma_release(m->d->pma, m->answer.reservation); /* only asked, not used */
@@ -295,8 +280,7 @@ static void map_done(struct rsk_daemon_map *m)
 	      json_pack("{s:s,s:s,s:s?,s:s?,s:o,s:{s:o,s:i}}", "outcome", outcome_name(m),
 			"verdict", rsk_verdict_name(m->answer.verdict), "rule",
 			m->rule[0] ? m->rule : NULL, "device", m->device[0] ? m->device : NULL,
-			"rdma", rdma, "asked", "ip", ip_json(m->asked.ip, m->asked.ipv), "port",
-			m->asked.port));
+			"rdma", rdma, "asked", "ip", ip_json(&m->asked), "port", m->asked.port));
 	free(m);
 }
 
@@ -351,9 +335,11 @@ static void post_drain(struct rsk_daemon *d, struct evhttp_request *req)
 		refuse(req, HTTP_BADREQUEST, "an object with \"device\" is needed; \"on\" may be");
 	else if (rsk_pma_device_set(d->pma, device, on ? RSK_PMA_DRAINING : RSK_PMA_UP) < 0)
 		refuse(req, HTTP_NOTFOUND, "there is no such device");
-	else
+	else {
+		rsk_state_drained(&d->state, device, on);
 		reply(req, HTTP_OK,
 		      json_pack("{s:s,s:s}", "device", device, "state", on ? "draining" : "up"));
+	}
 	json_decref(body);
 }
 
@@ -429,55 +415,27 @@ static struct evhttp *server(struct rsk_daemon *d, void (*run)(struct evhttp_req
 	return h;
 }
 
-/* A daemon that was killed leaves its socket behind: is anybody there? */
-static bool somebody_listens(const struct sockaddr_un *sa)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool yes = fd >= 0 && connect(fd, (const struct sockaddr *)sa, sizeof(*sa)) == 0;
-
-	if (fd >= 0)
-		close(fd);
-	return yes;
-}
-
 int rsk_api_open_control(struct rsk_daemon *d, const char *path)
 {
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	struct stat st;
-	int fd, rc = 0;
+	int fd = rsk_unix_listen(path, SOCK_STREAM, BACKLOG);
 
-	if (strlen(path) >= sizeof(sa.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(sa.sun_path, path, strlen(path));
-	if (lstat(path, &st) == 0) {
-		if (!S_ISSOCK(st.st_mode) || somebody_listens(&sa))
-			return -EADDRINUSE;
-		unlink(path);
-	}
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return -errno;
-	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || chmod(path, 0666) < 0 ||
-	    listen(fd, 128) < 0)
-		rc = -errno;
-	d->control = rc ? NULL : server(d, on_control);
-	if (!rc && (!d->control || evhttp_accept_socket(d->control, fd) < 0))
-		rc = -ENOMEM;
-	if (rc) {
-		close(fd);
-		return rc;
-	}
-	return 0;
+		return fd;
+	d->control = server(d, on_control);
+	if (d->control && evhttp_accept_socket(d->control, fd) == 0)
+		return 0;
+	close(fd);
+	return -ENOMEM;
 }
 
 int rsk_api_open_metrics(struct rsk_daemon *d, const struct rsk_pm_addr *at)
 {
-	char ip[INET6_ADDRSTRLEN];
+	char ip[RSK_PM_IP_TEXT];
 
 	d->metrics = server(d, on_metrics);
 	if (!d->metrics)
 		return -ENOMEM;
-	inet_ntop(at->ipv == RSK_PM_IPV6 ? AF_INET6 : AF_INET, at->ip, ip, sizeof(ip));
+	rsk_pm_ip_text(at->ipv, at->ip, ip);
 	errno = 0;
 	if (evhttp_bind_socket(d->metrics, ip, at->port) < 0)
 		return errno ? -errno : -EADDRNOTAVAIL;

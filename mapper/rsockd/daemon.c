@@ -5,11 +5,14 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "api.h"
+#include "events.h"
 #include "notify.h"
 #include "redirect.h"
 
@@ -17,7 +20,7 @@
 
 /* ---- the machines and their time ---- */
 
-static uint64_t random64(void *ctx)
+uint64_t rsk_daemon_random(void)
 {
 	uint64_t v = 0;
 
@@ -27,12 +30,18 @@ static uint64_t random64(void *ctx)
 	return v;
 }
 
+static uint64_t random64(void *ctx)
+{
+	return rsk_daemon_random();
+}
+
 void rsk_daemon_arm(struct rsk_daemon *d)
 {
 	uint64_t next = rsk_pmsp_next(&d->pmsp), other = rsk_pm_client_next(&d->client);
 	uint64_t now = rsk_udp_now_ns(), left;
 	struct timeval tv;
 
+	rsk_state_look(&d->state);
 	if (other < next)
 		next = other;
 	if (next == UINT64_MAX) {
@@ -123,22 +132,15 @@ static void keep_name(char *to, size_t n, const char **name)
 	*name = NULL;
 }
 
-int rsk_daemon_map_start(struct rsk_daemon_map *m)
+/* F1 has agreed, or not. */
+static int map_go_on(struct rsk_daemon_map *m)
 {
 	struct rsk_daemon *d = m->d;
-	uint64_t now = rsk_udp_now_ns();
-	bool asked_for;
 	int rc;
 
-	m->asked = (struct rsk_pm_addr){ .port = RSK_PM_UDP_PORT, .ipv = m->req.ipv };
-	memcpy(m->asked.ip, m->req.ap_ip, 16);
-	if (d->settings.central.port)
-		m->asked = d->settings.central;
-	m->outcome = RSK_PM_REFUSED;
-	asked_for = rsk_agent_may_ask(&d->agent, &m->req, m->uid, now, &m->answer);
 	keep_name(m->rule, sizeof(m->rule), &m->answer.rule);
 	keep_name(m->device, sizeof(m->device), &m->answer.device);
-	if (!asked_for) {
+	if (m->answer.verdict != RSK_PMA_MAP) {
 		m->done(m);
 		return 0;
 	}
@@ -147,11 +149,9 @@ int rsk_daemon_map_start(struct rsk_daemon_map *m)
 		m->req.mapped = true;
 		memcpy(m->req.mapped_cp_ip, m->answer.ip, 16);
 	}
-	rc = rsk_pm_client_ask(&d->client, &m->req, &m->asked, m, now, &m->mapping);
-	if (rc < 0) {
-		rsk_pma_release(d->pma, m->answer.reservation);
+	rc = rsk_pm_client_ask(&d->client, &m->req, &m->asked, m, rsk_udp_now_ns(), &m->mapping);
+	if (rc < 0)
 		return rc;
-	}
 	rsk_udp_flush(&d->ask);
 	rsk_daemon_arm(d);
 	if (rc != RSK_PM_PENDING) {
@@ -161,8 +161,46 @@ int rsk_daemon_map_start(struct rsk_daemon_map *m)
 	return 0;
 }
 
+static void map_decided(void *user, const struct rsk_pma_answer *answer)
+{
+	struct rsk_daemon_map *m = user;
+
+	m->waits = false;
+	m->answer = *answer;
+	rsk_agent_count(&m->d->agent, answer->verdict);
+	if (map_go_on(m) < 0) {
+		m->outcome = RSK_PM_NO_ANSWER;
+		m->done(m);
+	}
+}
+
+int rsk_daemon_map_start(struct rsk_daemon_map *m)
+{
+	struct rsk_daemon *d = m->d;
+	int rc;
+
+	m->asked = (struct rsk_pm_addr){ .port = RSK_PM_UDP_PORT, .ipv = m->req.ipv };
+	memcpy(m->asked.ip, m->req.ap_ip, 16);
+	if (d->settings.central.port)
+		m->asked = d->settings.central;
+	m->outcome = RSK_PM_REFUSED;
+	m->waits = true;
+	if (!rsk_agent_may_ask(&d->agent, &m->req, m->uid, rsk_udp_now_ns(), &m->answer,
+			       map_decided, m))
+		return 0;
+	m->waits = false;
+	rc = map_go_on(m);
+	if (rc < 0)
+		rsk_pma_release(d->pma, m->answer.reservation);
+	return rc;
+}
+
 void rsk_daemon_map_cancel(struct rsk_daemon_map *m)
 {
+	if (m->waits) {
+		rsk_agent_forget(&m->d->agent.ask, m);
+		return;
+	}
 	rsk_pm_client_cancel(&m->d->client, m);
 	if (m->answer.verdict == RSK_PMA_MAP)
 		rsk_pma_release(m->d->pma, m->answer.reservation);
@@ -170,9 +208,81 @@ void rsk_daemon_map_cancel(struct rsk_daemon_map *m)
 
 /* ---- signals, and the configuration ---- */
 
-int rsk_daemon_reload(struct rsk_daemon *d, char *error, size_t n)
+/* Which devices are there, and which of them are of software, as far as that counts. */
+static void look_at_devices(struct rsk_daemon *d)
+{
+	rsk_pma_plug(d->pma, d->settings.watch_devices ? rsk_plug_carries : NULL, &d->plug);
+	rsk_pma_soft(d->pma, rsk_devices_soft, &d->devices);
+}
+
+/* The configuration that @text is, with the devices that are found now. It is the agent's then. */
+static int take_conf(struct rsk_daemon *d, const char *text, size_t len, char *error, size_t n)
 {
 	struct rsk_conf *conf;
+	int rc = rsk_conf_parse_with(text, len, d->devices.found, &conf, error, n);
+
+	if (rc < 0)
+		return rc;
+	conf->daemon.pmsp.seed = random64(NULL);
+	rc = rsk_pma_reload(d->pma, conf);
+	if (rc < 0) {
+		rsk_conf_free(conf);
+		snprintf(error, n, "%s", strerror(-rc));
+		return rc;
+	}
+	/* It stays until the next one: the former one's lists are gone. */
+	d->settings.central = conf->daemon.central;
+	d->settings.redirects_from = conf->daemon.redirects_from;
+	d->settings.n_redirects_from = conf->daemon.n_redirects_from;
+	d->settings.pma.allow = conf->daemon.pma.allow;
+	d->link.mode = conf->daemon.pma.mode;
+	d->link.local_if_silent = conf->daemon.pma.local_if_silent;
+	rsk_pma_serve_reloaded(&d->serve_pma, &conf->daemon.pma);
+	rsk_state_reloaded(&d->state);
+	d->settings.vouch = conf->daemon.vouch;
+	d->settings.n_vouch = conf->daemon.n_vouch;
+	d->settings.ask_first = conf->daemon.ask_first;
+	d->settings.n_ask_first = conf->daemon.n_ask_first;
+	d->settings.ask_first_ns = conf->daemon.ask_first_ns;
+	d->settings.watch_devices = conf->daemon.watch_devices;
+	d->settings.discover = conf->daemon.discover;
+	return 0;
+}
+
+/* Other RNICs are found: the file as it was read last, not as somebody may be changing it just now. */
+static void rediscover(struct rsk_daemon *d)
+{
+	char error[512];
+
+	if (d->settings.discover && d->conf_text &&
+	    take_conf(d, d->conf_text, d->conf_bytes, error, sizeof(error)) < 0)
+		fprintf(stderr, "rsockd: devices that were found are not taken: %s\n", error);
+}
+
+/* Links or addresses of this host have changed. */
+static void on_plug(void *ctx)
+{
+	struct rsk_daemon *d = ctx;
+
+	if (rsk_devices_look(&d->devices))
+		rediscover(d);
+	look_at_devices(d);
+}
+
+/* RDMA devices have, perhaps. */
+static void on_devices(void *ctx, bool found)
+{
+	struct rsk_daemon *d = ctx;
+
+	if (found)
+		rediscover(d);
+	look_at_devices(d);
+}
+
+int rsk_daemon_reload(struct rsk_daemon *d, char *error, size_t n)
+{
+	char *text, why[512];
+	size_t len;
 	int rc;
 
 	if (!d->conf_path) {
@@ -180,20 +290,23 @@ int rsk_daemon_reload(struct rsk_daemon *d, char *error, size_t n)
 		return -ENOENT;
 	}
 	rsk_notify("RELOADING=1");
-	rc = rsk_conf_load(d->conf_path, &conf, error, n);
+	tzset(); /* the host may be in another zone now, for rules that ask for the time */
+	rsk_devices_look(&d->devices);
+	rc = rsk_conf_read(d->conf_path, &text, &len, error, n);
 	if (rc == 0) {
-		conf->daemon.pmsp.seed = random64(NULL);
-		rc = rsk_pma_reload(d->pma, conf);
+		rc = take_conf(d, text, len, why, sizeof(why));
 		if (rc < 0) {
-			rsk_conf_free(conf);
-			snprintf(error, n, "%s: %s", d->conf_path, strerror(-rc));
+			snprintf(error, n, "%s: %s", d->conf_path, why);
+			free(text);
 		}
 	}
 	if (rc == 0) {
-		/* It is the agent's now, and stays until the next one: the former one's lists are gone. */
-		d->settings.central = conf->daemon.central;
-		d->settings.redirects_from = conf->daemon.redirects_from;
-		d->settings.n_redirects_from = conf->daemon.n_redirects_from;
+		free(d->conf_text);
+		d->conf_text = text;
+		d->conf_bytes = len;
+		if (rsk_local_reloaded(&d->local) < 0)
+			fprintf(stderr, "rsockd: ask-first: processes have the former list\n");
+		look_at_devices(d);
 		d->reloads++;
 	} else {
 		d->reloads_failed++;
@@ -233,14 +346,19 @@ static int open_loop(struct rsk_daemon *d)
 	return 0;
 }
 
-/* Each made port is a descriptor. */
-static size_t ports_most(void)
+/*
+ * Each made port is a descriptor, and each process that has come, and each node that asks our policy agent: half for
+ * each of the first two, less what is kept for those.
+ */
+static size_t fds_half(const struct rsk_conf_pma *pma)
 {
 	struct rlimit limit;
+	size_t left, nodes = pma->n_listen ? pma->centre.max_nodes : 0;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur <= FDS_ELSE)
 		return 0;
-	return limit.rlim_cur - FDS_ELSE;
+	left = limit.rlim_cur - FDS_ELSE;
+	return (left - (nodes < left / 2 ? nodes : left / 2)) / 2;
 }
 
 static int open_machines(struct rsk_daemon *d)
@@ -249,10 +367,17 @@ static int open_machines(struct rsk_daemon *d)
 
 	d->ports = (struct rsk_ports){ .first = d->settings.rdma_ports.first,
 				       .last = d->settings.rdma_ports.last,
-				       .max = ports_most() };
-	d->agent = (struct rsk_agent){
-		.pma = d->pma, .ports = &d->ports, .udp = &d->serve, .load = &d->load
-	};
+				       .max = fds_half(&d->settings.pma) };
+	d->agent = (struct rsk_agent){ .pma = d->pma,
+				       .ports = &d->ports,
+				       .udp = &d->serve,
+				       .load = &d->load,
+				       .hosts = &d->client.cache,
+				       .local = &d->local,
+				       .pmsp = &d->pmsp,
+				       .after = on_batch,
+				       .ctx = d };
+	rsk_agent_ask_init(&d->agent.ask, d->pma, d->settings.pma.central.port ? &d->link : NULL);
 	rc = rsk_load_open(&d->load);
 	if (rc == 0)
 		rc = rsk_pmsp_init(&d->pmsp, &d->settings.pmsp, &rsk_agent_pmsp_ops, &d->agent);
@@ -267,6 +392,21 @@ static int fail(char *error, size_t n, int rc, const char *what, const char *whi
 {
 	snprintf(error, n, "%s%s: %s", what, which, strerror(-rc));
 	return rc;
+}
+
+static int open_pma(struct rsk_daemon *d, char *error, size_t n)
+{
+	struct rsk_conf_pma *pma = &d->settings.pma;
+	int rc = 0;
+
+	if (pma->n_listen)
+		rc = rsk_pma_serve_open(&d->serve_pma, d->base, d->pma, pma, on_batch, d);
+	if (rc < 0)
+		return fail(error, n, rc, "pma.listen", "");
+	pma->ask.boot = random64(NULL);
+	if (pma->central.port)
+		rc = rsk_pma_link_open(&d->link, d->base, d->pma, &d->load, pma, d->settings.node);
+	return rc < 0 ? fail(error, n, rc, "pma.central", "") : 0;
 }
 
 static int open_sockets(struct rsk_daemon *d, char *error, size_t n)
@@ -292,20 +432,72 @@ static int open_sockets(struct rsk_daemon *d, char *error, size_t n)
 	rc = rsk_api_open_control(d, d->settings.control);
 	if (rc < 0)
 		return fail(error, n, rc, "the control socket ", d->settings.control);
-	if (!d->settings.metrics.port)
-		return 0;
-	rc = rsk_api_open_metrics(d, &d->settings.metrics);
-	return rc < 0 ? fail(error, n, rc, "the metrics' address", "") : 0;
+	rc = rsk_local_open(&d->local, d, d->settings.local, fds_half(&d->settings.pma));
+	if (rc < 0)
+		return fail(error, n, rc, "the processes' socket ", d->settings.local);
+	if (d->settings.metrics.port) {
+		rc = rsk_api_open_metrics(d, &d->settings.metrics);
+		if (rc < 0)
+			return fail(error, n, rc, "the metrics' address", "");
+	}
+	return open_pma(d, error, n);
+}
+
+/* A directory that nobody asked for need not be there. */
+static int open_state(struct rsk_daemon *d)
+{
+	char note[512];
+	int rc = rsk_state_open(&d->state, d->base, d->settings.state, &d->client.cache, d->pma,
+				note, sizeof(note));
+
+	if (*note && (d->state.why_not != ENOENT || d->settings.state_is_wanted))
+		fprintf(stderr, "rsockd: %s\n", note);
+	return rc;
+}
+
+static int load_conf(struct rsk_daemon *d, struct rsk_conf **out, char *error, size_t n)
+{
+	char why[512];
+	int rc;
+
+	if (!d->conf_path)
+		return rsk_conf_default(out);
+	rc = rsk_conf_read(d->conf_path, &d->conf_text, &d->conf_bytes, error, n);
+	if (rc < 0)
+		return rc;
+	rc = rsk_conf_parse_with(d->conf_text, d->conf_bytes, d->devices.found, out, why,
+				 sizeof(why));
+	if (rc < 0)
+		snprintf(error, n, "%s: %s", d->conf_path, why);
+	return rc;
+}
+
+/* What there is of devices is known before the configuration is read. */
+static int open_devices(struct rsk_daemon *d, int *watched)
+{
+	int rc;
+
+	*watched = rsk_plug_open(&d->plug, d->base, on_plug, d);
+	rc = rsk_devices_open(&d->devices, d->base, &d->plug.links, on_devices, d);
+	if (rc < 0 && rc != -ENOMEM)
+		fprintf(stderr, "rsockd: the kernel's word of RDMA devices is not heard: %s\n",
+			strerror(-rc));
+	return rc == -ENOMEM ? rc : 0;
 }
 
 int rsk_daemon_open(struct rsk_daemon *d, const char *conf_path, char *error, size_t n)
 {
 	struct rsk_conf *conf;
-	int rc;
+	int rc, watched = 0;
 
-	*d = (struct rsk_daemon){ .conf_path = conf_path, .load.fd = -1 };
+	*d = (struct rsk_daemon){ .conf_path = conf_path, .load.fd = -1, .state.dir = -1 };
 	d->started_ns = rsk_udp_now_ns();
-	rc = conf_path ? rsk_conf_load(conf_path, &conf, error, n) : rsk_conf_default(&conf);
+	rc = open_loop(d);
+	if (rc == 0)
+		rc = open_devices(d, &watched);
+	if (rc < 0)
+		return fail(error, n, rc, "the event loop", "");
+	rc = load_conf(d, &conf, error, n);
 	if (rc < 0)
 		return rc;
 	conf->daemon.pmsp.seed = random64(NULL); /* of the ledger's tables, too */
@@ -315,11 +507,16 @@ int rsk_daemon_open(struct rsk_daemon *d, const char *conf_path, char *error, si
 		rsk_conf_free(conf);
 		return fail(error, n, -ENOMEM, "the policy agent", "");
 	}
-	rc = open_loop(d);
-	if (rc == 0)
-		rc = open_machines(d);
+	rc = open_machines(d);
 	if (rc < 0)
 		return fail(error, n, rc, "the event loop", "");
+	if (watched < 0 && d->settings.watch_devices)
+		fprintf(stderr, "rsockd: devices are not watched: %s\n", strerror(-watched));
+	rc = open_state(d);
+	if (rc < 0)
+		return fail(error, n, rc, "the state directory", "");
+	rsk_events_open(d->pma);
+	look_at_devices(d);
 	return open_sockets(d, error, n);
 }
 
@@ -336,12 +533,19 @@ int rsk_daemon_run(struct rsk_daemon *d)
 void rsk_daemon_close(struct rsk_daemon *d)
 {
 	rsk_api_close(d);
+	rsk_agent_fini(&d->agent);
+	rsk_pma_link_close(&d->link);
+	rsk_pma_serve_close(&d->serve_pma);
+	rsk_state_close(&d->state);
+	rsk_local_close(&d->local);
 	if (d->pmsp.ops)
 		rsk_pmsp_fini(&d->pmsp);
 	if (d->client.ops)
 		rsk_pm_client_fini(&d->client);
 	rsk_ports_fini(&d->ports);
 	rsk_load_close(&d->load);
+	rsk_devices_close(&d->devices);
+	rsk_plug_close(&d->plug);
 	rsk_udp_fini(&d->serve);
 	rsk_udp_fini(&d->ask);
 	for (size_t i = 0; i < sizeof(d->signals) / sizeof(d->signals[0]); i++)
@@ -353,5 +557,6 @@ void rsk_daemon_close(struct rsk_daemon *d)
 		event_base_free(d->base);
 	if (d->pma)
 		rsk_pma_free(d->pma);
-	*d = (struct rsk_daemon){ .load.fd = -1 };
+	free(d->conf_text);
+	*d = (struct rsk_daemon){ .load.fd = -1, .state.dir = -1 };
 }

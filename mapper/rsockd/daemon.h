@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * daemon.h - rsockd as a whole: the machines, the sockets that feed them, and what an operator may ask. One thread, one
- * event loop (libevent); nothing in it blocks.
+ * daemon.h - rsockd as a whole: the machines, the sockets that feed them, and what an operator may ask. One thread,
+ * one event loop (libevent); nothing in it blocks. What has to wait for a disk has a thread of its own (state.h).
  */
 #ifndef RSK_DAEMON_H
 #define RSK_DAEMON_H
@@ -11,17 +11,25 @@
 
 #include "agent.h"
 #include "conf.h"
+#include "devices.h"
+#include "local.h"
 #include "pm_client.h"
 #include "pma.h"
+#include "pma_link.h"
+#include "pma_serve.h"
 #include "pmsp.h"
+#include "plug.h"
 #include "ports.h"
+#include "state.h"
 #include "udp.h"
 
 /* Owns all of it but conf, which is the agent's. */
 struct rsk_daemon {
 	const char *conf_path; /* NULL: defaults */
+	char *conf_text;       /* of what is in force; NULL: of no file */
+	size_t conf_bytes;
 	struct rsk_conf_daemon
-		settings; /* after a reload, of its pointers only redirects_from is good */
+		settings; /* after a reload, of its pointers only those that rsk_daemon_reload() takes over are good */
 	struct event_base *base;
 	struct event *timer;
 	struct event *signals[3];
@@ -32,7 +40,13 @@ struct rsk_daemon {
 	struct rsk_ports ports;
 	struct rsk_load load;
 	struct rsk_agent agent;
+	struct rsk_pma_link link;	/* to the central policy agent, if there is one */
+	struct rsk_pma_serve serve_pma; /* for local ones, if we are one */
+	struct rsk_local local;
+	struct rsk_plug plug;
+	struct rsk_devices devices;
 	struct evhttp *control, *metrics;
+	struct rsk_state state;
 	uint64_t started_ns;
 	uint64_t reloads, reloads_failed;
 };
@@ -47,12 +61,15 @@ void rsk_daemon_close(struct rsk_daemon *d);
 /* The configuration once more; what cannot be read changes nothing. */
 int rsk_daemon_reload(struct rsk_daemon *d, char *error, size_t n);
 
+/* From the kernel; never 0. */
+uint64_t rsk_daemon_random(void);
+
 /* The timer follows the machines: after each time that they were given something. */
 void rsk_daemon_arm(struct rsk_daemon *d);
 
 /*
- * Asks for a mapping as a PM client: F1 first, then the PMSP. done() is called once, perhaps at once; @answer is F1's;
- * if that is not MAP there was no PMReq, and outcome says REFUSED.
+ * Asks for a mapping as a PM client: F1 first (which may take the central agent's word), then the PMSP. done() is
+ * called once, perhaps at once; @answer is F1's; if that is not MAP there was no PMReq, and outcome says REFUSED.
  */
 struct rsk_daemon_map {
 	struct rsk_daemon *d;
@@ -62,6 +79,7 @@ struct rsk_daemon_map {
 		answer; /* but its names: a reload takes them away, and these are copies */
 	char rule[256], device[256]; /* "": none */
 	uint32_t uid;
+	bool waits; /* for the central agent's word */
 	enum rsk_pm_outcome outcome;
 	struct rsk_pm_mapping mapping;
 	void (*done)(struct rsk_daemon_map *m);

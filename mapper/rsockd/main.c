@@ -63,6 +63,8 @@ static int serve(const char *path)
 		rc = complain(error);
 	else if (rsk_sandbox_drop(d.settings.user) < 0)
 		rc = complain("cannot give up its rights (is there such a user?)");
+	else if (rsk_state_start(&d.state, rsk_sandbox_filter) < 0)
+		rc = complain("cannot start a thread, or confine it");
 	else if (rsk_sandbox_filter() < 0)
 		rc = complain("cannot set its system call filter");
 	else if (rsk_daemon_run(&d) < 0)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "api.h"
+#include "events.h"
+#include "pma_show.h"
 #include "verdict.h"
 
 static void counter(struct evbuffer *out, const char *name, const char *help, uint64_t value)
@@ -66,6 +68,87 @@ static void devices(struct rsk_daemon *d, struct evbuffer *out)
 	for (size_t i = 0; i < n; i++)
 		evbuffer_add_printf(out, "rsockd_device_up{device=\"%s\",node=\"%s\"} %d\n",
 				    view[i].name, view[i].node, view[i].state == RSK_PMA_UP);
+	evbuffer_add_printf(out, "# TYPE rsockd_device_soft gauge\n"
+				 "# HELP rsockd_device_soft 1: a software device\n");
+	for (size_t i = 0; i < n; i++)
+		evbuffer_add_printf(out, "rsockd_device_soft{device=\"%s\",node=\"%s\"} %d\n",
+				    view[i].name, view[i].node, view[i].soft);
+	evbuffer_add_printf(out, "# TYPE rsockd_device_overloaded gauge\n"
+				 "# HELP rsockd_device_overloaded 1: it has too much to do\n");
+	for (size_t i = 0; i < n; i++)
+		evbuffer_add_printf(out, "rsockd_device_overloaded{device=\"%s\",node=\"%s\"} %d\n",
+				    view[i].name, view[i].node, view[i].overloaded);
+	free(view);
+}
+
+static void streams(struct rsk_daemon *d, struct evbuffer *out)
+{
+	struct rsk_streams_figures f;
+
+	rsk_streams_read(&d->local.streams, &f);
+	evbuffer_add_printf(out, "# TYPE rsockd_streams gauge\n"
+				 "# HELP rsockd_streams streams that are open\n");
+	for (int m = 0; m < RSK_STREAM_MODES; m++)
+		for (unsigned int r = 0; r < RSK_REASON_COUNT; r++)
+			if (f.open[m][r])
+				evbuffer_add_printf(
+					out,
+					"rsockd_streams{mode=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
+					rsk_stream_mode_name((enum rsk_stream_mode)m),
+					rsk_reason_token(r), f.open[m][r]);
+#define PUT(name, text) counter(out, "streams_" #name, text, f.count.name);
+	RSK_STREAMS_COUNTERS(PUT)
+#undef PUT
+	evbuffer_add_printf(out,
+			    "# TYPE rsockd_streams_bytes counter\n"
+			    "# HELP rsockd_streams_bytes bytes sent and received\n"
+			    "rsockd_streams_bytes_total{carrier=\"ring\"} %" PRIu64 "\n"
+			    "rsockd_streams_bytes_total{carrier=\"tcp\"} %" PRIu64 "\n",
+			    f.count.ring_bytes, f.count.tcp_bytes);
+}
+
+static void local(struct rsk_daemon *d, struct evbuffer *out)
+{
+	struct rsk_local *l = &d->local;
+
+	rsk_meeting_expire(&l->meeting, rsk_udp_now_ns());
+	gauge(out, "processes", "processes of this host that are here", rsk_local_processes(l));
+	gauge(out, "listeners", "listening sockets that they have", l->listeners.n);
+	gauge(out, "rails", "processes that accept rails", l->rails);
+	gauge(out, "sessions", "sessions held for streams of processes", l->sessions.n);
+	gauge(out, "sessions_promised", "of them, such as no stream makes use of yet",
+	      l->sessions.n_promised);
+	gauge(out, "seeking", "ends sought in the last minute that have not met",
+	      rsk_meeting_count(&l->meeting));
+#define PUT(name, text) counter(out, "local_" #name, text, l->count.name);
+	RSK_LOCAL_COUNTERS(PUT)
+#undef PUT
+	streams(d, out);
+}
+
+static void services(struct rsk_daemon *d, struct evbuffer *out)
+{
+	static const char *const sides[] = { "cp", "ap" };
+	uint64_t now = rsk_udp_now_ns();
+	size_t n = rsk_pma_services(d->pma, now, NULL, 0);
+	struct rsk_pma_service_view *view = calloc(n + 1, sizeof(*view));
+
+	n = view ? rsk_pma_services(d->pma, now, view, n) : 0;
+	evbuffer_add_printf(out, "# TYPE rsockd_service_decisions_per_second gauge\n"
+				 "# HELP rsockd_service_decisions_per_second of late, decaying\n");
+	for (size_t i = 0; i < n; i++)
+		for (int side = 0; side < 2; side++)
+			evbuffer_add_printf(
+				out,
+				"rsockd_service_decisions_per_second{service=\"%s\",side=\"%s\"} %.3f\n",
+				view[i].name, sides[side], view[i].decisions_per_s[side]);
+	evbuffer_add_printf(out, "# TYPE rsockd_service_stream_bytes gauge\n"
+				 "# HELP rsockd_service_stream_bytes mean of streams that ended\n");
+	for (size_t i = 0; i < n; i++)
+		if (view[i].stream_bytes >= 0)
+			evbuffer_add_printf(out,
+					    "rsockd_service_stream_bytes{service=\"%s\"} %.0f\n",
+					    view[i].name, view[i].stream_bytes);
 	free(view);
 }
 
@@ -91,6 +174,9 @@ void rsk_metrics_write(struct rsk_daemon *d, struct evbuffer *out)
 				    d->agent.count.verdicts[v]);
 	counter(out, "policy_no_port", "mappings denied, since no listen port could be had",
 		d->agent.count.no_port);
+	counter(out, "policy_waited", "requests that waited for the accepting end's process",
+		d->agent.count.waited);
+	counter(out, "policy_came", "of them, those that it came to", d->agent.count.came);
 	counter(out, "redirected", "requests handed to another host", d->agent.count.redirected);
 	counter(out, "redirects_dropped", "requests that had been handed on too often",
 		d->agent.count.redirects_dropped);
@@ -100,6 +186,15 @@ void rsk_metrics_write(struct rsk_daemon *d, struct evbuffer *out)
 		d->serve.count.lost);
 	counter(out, "reloads", "configurations read anew", d->reloads);
 	counter(out, "reloads_failed", "configurations that could not be read", d->reloads_failed);
+#define PUT(name, text) counter(out, "plug_" #name, text, d->plug.count.name);
+	RSK_PLUG_COUNTERS(PUT)
+#undef PUT
+	rsk_events_write(d->pma, out);
+	counter(out, "state_writes", "times that the state was written", d->state.writes);
+	counter(out, "state_failures", "times that it could not be", d->state.failures);
+	rsk_pma_show_metrics(d, out);
 	devices(d, out);
+	local(d, out);
+	services(d, out);
 	evbuffer_add_printf(out, "# EOF\n");
 }

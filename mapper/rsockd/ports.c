@@ -3,7 +3,6 @@
 #include "ports.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -47,14 +46,13 @@ void rsk_ports_fini(struct rsk_ports *p)
 
 static int bind_to(int fd, uint8_t ipv, const uint8_t ip[static 16], uint16_t port)
 {
-	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
-	struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct rsk_pm_addr at = { .ipv = ipv, .port = port };
+	struct sockaddr_storage sa;
+	socklen_t len;
 
-	memcpy(&six.sin6_addr, ip, 16);
-	memcpy(&four.sin_addr, ip, 4);
-	if (ipv == RSK_PM_IPV6)
-		return bind(fd, (struct sockaddr *)&six, sizeof(six)) < 0 ? -errno : 0;
-	return bind(fd, (struct sockaddr *)&four, sizeof(four)) < 0 ? -errno : 0;
+	memcpy(at.ip, ip, 16);
+	len = rsk_pm_addr_to_socket(&at, &sa);
+	return bind(fd, (struct sockaddr *)&sa, len) < 0 ? -errno : 0;
 }
 
 /* In turn, so that a number just released is not given again at once. */
@@ -73,19 +71,10 @@ static int bind_in_range(struct rsk_ports *p, int fd, uint8_t ipv, const uint8_t
 	return rc;
 }
 
-static int number_of(int fd)
-{
-	struct sockaddr_in6 sa = { 0 }; /* the port lies at the same place in both */
-	socklen_t len = sizeof(sa);
-
-	if (getsockname(fd, (struct sockaddr *)&sa, &len) < 0)
-		return -errno;
-	return ntohs(sa.sin6_port);
-}
-
 static int make(struct rsk_ports *p, const struct service_key *key)
 {
 	uint8_t ipv = key->service.ipv;
+	struct rsk_pm_addr at = { 0 };
 	struct rsk_port *o;
 	int fd, rc;
 
@@ -96,19 +85,17 @@ static int make(struct rsk_ports *p, const struct service_key *key)
 		return -errno;
 	rc = bind_in_range(p, fd, ipv, key->ip);
 	if (rc == 0)
-		rc = number_of(fd);
-	o = rc > 0 ? calloc(1, sizeof(*o)) : NULL;
+		rc = rsk_pm_addr_of_fd(fd, &at);
+	o = rc == 0 ? calloc(1, sizeof(*o)) : NULL;
 	if (!o) {
 		close(fd);
 		return rc < 0 ? rc : -ENOMEM;
 	}
-	*o = (struct rsk_port){ .key = *key, .fd = fd, .holds = 1 };
-	o->at = (struct rsk_pm_addr){ .port = (uint16_t)rc, .ipv = ipv };
-	memcpy(o->at.ip, key->ip, 16);
+	*o = (struct rsk_port){ .key = *key, .at = at, .fd = fd, .holds = 1 };
 	HASH_ADD(hh, p->by_service, key, sizeof(o->key), o);
 	HASH_ADD(by_number, p->by_number, at, sizeof(o->at), o);
 	p->n++;
-	return rc;
+	return at.port;
 }
 
 int rsk_ports_take(struct rsk_ports *p, const struct rsk_pm_addr *service,

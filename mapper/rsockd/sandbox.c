@@ -58,7 +58,10 @@ int rsk_sandbox_drop(const char *user)
 	return rc;
 }
 
-/* What libevent's loop and HTTP server, malloc, getaddrinfo-free networking and a reload of the configuration need. */
+/*
+ * What libevent's loop and HTTP server, malloc, getaddrinfo-free networking, a reload of the configuration and the
+ * state's writer need.
+ */
 static const int allowed[] = {
 	SCMP_SYS(accept4),
 	SCMP_SYS(bind),
@@ -75,7 +78,9 @@ static const int allowed[] = {
 	SCMP_SYS(exit_group),
 	SCMP_SYS(fcntl),
 	SCMP_SYS(fstat),
+	SCMP_SYS(fsync),
 	SCMP_SYS(futex),
+	SCMP_SYS(getdents64),
 	SCMP_SYS(getpeername),
 	SCMP_SYS(getpid),
 	SCMP_SYS(getrandom),
@@ -93,12 +98,18 @@ static const int allowed[] = {
 	SCMP_SYS(munmap),
 	SCMP_SYS(newfstatat),
 	SCMP_SYS(openat),
+	SCMP_SYS(pread64),
 	SCMP_SYS(prlimit64),
+	SCMP_SYS(pwrite64),
 	SCMP_SYS(read),
+	SCMP_SYS(readlinkat),
 	SCMP_SYS(readv),
 	SCMP_SYS(recvfrom),
 	SCMP_SYS(recvmmsg),
 	SCMP_SYS(recvmsg),
+	SCMP_SYS(rename),
+	SCMP_SYS(renameat),
+	SCMP_SYS(renameat2),
 	SCMP_SYS(restart_syscall),
 	SCMP_SYS(rt_sigaction),
 	SCMP_SYS(rt_sigprocmask),
@@ -109,7 +120,9 @@ static const int allowed[] = {
 	SCMP_SYS(sendto),
 	SCMP_SYS(setsockopt),
 	SCMP_SYS(shutdown),
+	SCMP_SYS(sigaltstack),
 	SCMP_SYS(socket),
+	SCMP_SYS(socketpair),
 	SCMP_SYS(sysinfo),
 	SCMP_SYS(tgkill),
 	SCMP_SYS(timerfd_settime),

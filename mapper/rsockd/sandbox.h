@@ -14,7 +14,7 @@
  */
 int rsk_sandbox_drop(const char *user);
 
-/* From here on only the calls in the table of sandbox.c; others fail with EPERM. 0 or -errno. */
+/* From here on only the calls in the table of sandbox.c, for this thread; others fail with EPERM. 0 or -errno. */
 int rsk_sandbox_filter(void);
 
 #endif

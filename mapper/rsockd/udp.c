@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,19 +13,25 @@
 
 #include "pm_msg.h"
 #include "pmsp.h"
+#include "udp_out.h"
 
-#define CONTROL_BYTES CMSG_SPACE(sizeof(struct in6_pktinfo))
-#define BATCHES_AT_ONCE 16 /* then others have their turn */
+#define HEADS 64
+#define CONTROL_BYTES (CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(int)))
+/* 128 datagrams of 64 bytes, in which a run has 64 or, of this host, 128. No power of two, or the first lines of all
+ * would be one set of a cache. */
+#define RUN_BYTES (8192 + 64)
+#define TURN 1024 /* datagrams, about; then others have theirs */
 #define BUFFER_BYTES (4 << 20)
 
-struct rsk_udp_batch {
-	int fd; /* all of them go there */
-	unsigned int n;
-	struct mmsghdr head[RSK_UDP_BATCH];
-	struct iovec iov[RSK_UDP_BATCH];
-	struct sockaddr_storage name[RSK_UDP_BATCH];
-	_Alignas(struct cmsghdr) uint8_t control[RSK_UDP_BATCH][CONTROL_BYTES];
-	uint8_t bytes[RSK_UDP_BATCH][RSK_UDP_BYTES];
+struct rsk_udp_in {
+	struct mmsghdr head[HEADS];
+	struct iovec iov[HEADS];
+	struct sockaddr_storage name[HEADS];
+	_Alignas(struct cmsghdr) uint8_t control[HEADS][CONTROL_BYTES];
+	uint8_t bytes[HEADS][RUN_BYTES];
+	/* Of the heads, datagram by datagram. */
+	struct rsk_pmsp_coming coming[RSK_UDP_BATCH];
+	unsigned int head_of[RSK_UDP_BATCH];
 };
 
 uint64_t rsk_udp_now_ns(void)
@@ -35,93 +42,11 @@ uint64_t rsk_udp_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static socklen_t to_sockaddr(const struct rsk_pm_addr *a, struct sockaddr_storage *out)
-{
-	struct sockaddr_in6 *six = (struct sockaddr_in6 *)out;
-	struct sockaddr_in *four = (struct sockaddr_in *)out;
-
-	memset(out, 0, sizeof(*out));
-	if (a->ipv == RSK_PM_IPV6) {
-		six->sin6_family = AF_INET6;
-		six->sin6_port = htons(a->port);
-		memcpy(&six->sin6_addr, a->ip, 16);
-		return sizeof(*six);
-	}
-	four->sin_family = AF_INET;
-	four->sin_port = htons(a->port);
-	memcpy(&four->sin_addr, a->ip, 4);
-	return sizeof(*four);
-}
-
-static bool from_sockaddr(const struct sockaddr_storage *s, struct rsk_pm_addr *out)
-{
-	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)s;
-	const struct sockaddr_in *four = (const struct sockaddr_in *)s;
-
-	memset(out, 0, sizeof(*out));
-	if (s->ss_family == AF_INET6) {
-		out->ipv = RSK_PM_IPV6;
-		out->port = ntohs(six->sin6_port);
-		memcpy(out->ip, &six->sin6_addr, 16);
-		return true;
-	}
-	if (s->ss_family != AF_INET)
-		return false;
-	out->ipv = RSK_PM_IPV4;
-	out->port = ntohs(four->sin_port);
-	memcpy(out->ip, &four->sin_addr, 4);
-	return true;
-}
-
 /* ---- out ---- */
 
 void rsk_udp_flush(struct rsk_udp *u)
 {
-	struct rsk_udp_batch *b = u->out;
-	unsigned int done = 0;
-
-	while (done < b->n) {
-		int rc = sendmmsg(b->fd, b->head + done, b->n - done, MSG_DONTWAIT);
-
-		if (rc > 0) {
-			u->count.sent += (unsigned int)rc;
-			done += (unsigned int)rc;
-			continue;
-		}
-		if (rc < 0 && errno == EINTR)
-			continue;
-		u->count.lost++; /* this one does not go (no route, a full queue): the others may */
-		done++;
-	}
-	b->n = 0;
-}
-
-/* The answer comes from where it was asked for. */
-static void set_source(struct msghdr *h, uint8_t ipv, const uint8_t ip[static 16])
-{
-	struct cmsghdr *c;
-
-	if (ipv == RSK_PM_IPV6) {
-		struct in6_pktinfo info = { 0 };
-
-		memcpy(&info.ipi6_addr, ip, 16);
-		h->msg_controllen = CMSG_SPACE(sizeof(info));
-		c = CMSG_FIRSTHDR(h);
-		c->cmsg_level = IPPROTO_IPV6;
-		c->cmsg_type = IPV6_PKTINFO;
-		c->cmsg_len = CMSG_LEN(sizeof(info));
-		memcpy(CMSG_DATA(c), &info, sizeof(info));
-	} else {
-		struct in_pktinfo info = { 0 };
-
-		memcpy(&info.ipi_spec_dst, ip, 4);
-		h->msg_controllen = CMSG_SPACE(sizeof(info));
-		c = CMSG_FIRSTHDR(h);
-		c->cmsg_level = IPPROTO_IP;
-		c->cmsg_type = IP_PKTINFO;
-		c->cmsg_len = CMSG_LEN(sizeof(info));
-		memcpy(CMSG_DATA(c), &info, sizeof(info));
-	}
+	rsk_udp_out_flush(u->out, &u->count);
 }
 
 static const struct rsk_udp_socket *socket_for(const struct rsk_udp *u, uint8_t ipv)
@@ -137,107 +62,146 @@ static const struct rsk_udp_socket *socket_for(const struct rsk_udp *u, uint8_t 
 void rsk_udp_send(struct rsk_udp *u, const struct rsk_pm_addr *to, const void *datagram,
 		  size_t bytes)
 {
+	static const uint8_t own[16];
 	const struct rsk_udp_socket *s = socket_for(u, to->ipv);
-	struct rsk_udp_batch *b = u->out;
-	struct msghdr *h;
+	const uint8_t *from = s && s == u->hearing ? u->asked_at : own;
 
-	if (!s || bytes > RSK_UDP_BYTES) {
+	if (!s || !bytes || bytes > RSK_UDP_BYTES) {
 		u->count.lost++;
 		return;
 	}
-	if (b->n == RSK_UDP_BATCH || (b->n && b->fd != s->fd))
+	while (!rsk_udp_out_put(u->out, s, to, from, datagram, bytes))
 		rsk_udp_flush(u);
-	b->fd = s->fd;
-	memcpy(b->bytes[b->n], datagram, bytes);
-	b->iov[b->n] = (struct iovec){ b->bytes[b->n], bytes };
-	h = &b->head[b->n].msg_hdr;
-	*h = (struct msghdr){ .msg_name = &b->name[b->n],
-			      .msg_iov = &b->iov[b->n],
-			      .msg_iovlen = 1 };
-	h->msg_namelen = to_sockaddr(to, &b->name[b->n]);
-	h->msg_control = b->control[b->n];
-	if (s == u->hearing)
-		set_source(h, s->ipv, u->asked_at);
-	else
-		h->msg_control = NULL;
-	b->n++;
+}
+
+struct rsk_udp_place rsk_udp_place(const struct rsk_udp *u)
+{
+	struct rsk_udp_place p = { .hearing = u->hearing };
+
+	memcpy(p.asked_at, u->asked_at, 16);
+	return p;
+}
+
+void rsk_udp_set_place(struct rsk_udp *u, const struct rsk_udp_place *place)
+{
+	u->hearing = place->hearing;
+	memcpy(u->asked_at, place->asked_at, 16);
 }
 
 /* ---- in ---- */
 
-static void asked_at(const struct rsk_udp_socket *s, struct msghdr *h, uint8_t ip[static 16])
+static void init_heads(struct rsk_udp_in *in)
 {
-	memcpy(ip, s->at.ip, 16);
+	for (int i = 0; i < HEADS; i++) {
+		in->iov[i] = (struct iovec){ in->bytes[i], RUN_BYTES };
+		in->head[i].msg_hdr = (struct msghdr){ .msg_name = &in->name[i],
+						       .msg_iov = &in->iov[i],
+						       .msg_iovlen = 1,
+						       .msg_control = in->control[i] };
+	}
+}
+
+static int receive(struct rsk_udp_in *in, int fd)
+{
+	for (int i = 0; i < HEADS; i++) {
+		in->head[i].msg_hdr.msg_namelen = sizeof(in->name[i]);
+		in->head[i].msg_hdr.msg_controllen = CONTROL_BYTES;
+	}
+	return recvmmsg(fd, in->head, HEADS, MSG_DONTWAIT, NULL);
+}
+
+/* What the kernel says beside the bytes: to which address they came, and how long each datagram of a run is. */
+static size_t beside(struct msghdr *h, size_t bytes, uint8_t ip[static 16])
+{
+	memset(ip, 0, 16);
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+		struct in6_pktinfo six;
+		struct in_pktinfo four;
+		int each;
+
 		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
-			struct in_pktinfo info;
-
-			memcpy(&info, CMSG_DATA(c), sizeof(info));
-			memset(ip, 0, 16);
-			memcpy(ip, &info.ipi_spec_dst, 4);
+			memcpy(&four, CMSG_DATA(c), sizeof(four));
+			memcpy(ip, &four.ipi_spec_dst, 4);
 		} else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
-			struct in6_pktinfo info;
-
-			memcpy(&info, CMSG_DATA(c), sizeof(info));
-			memcpy(ip, &info.ipi6_addr, 16);
+			memcpy(&six, CMSG_DATA(c), sizeof(six));
+			memcpy(ip, &six.ipi6_addr, 16);
+		} else if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
+			memcpy(&each, CMSG_DATA(c), sizeof(each));
+			if (each > 0 && (size_t)each < bytes)
+				bytes = (size_t)each;
 		}
 	}
+	return bytes;
 }
 
-static int receive(struct rsk_udp *u, const struct rsk_udp_socket *s)
+/* So many datagrams that lie side by side, each with its head. */
+static void take_batch(struct rsk_udp *u, unsigned int n, uint64_t now_ns)
 {
-	struct rsk_udp_batch *b = u->in;
+	struct rsk_udp_in *in = u->in;
+	struct rsk_pm_addr from = { 0 };
+	unsigned int head = HEADS;
 
-	for (int i = 0; i < RSK_UDP_BATCH; i++) {
-		b->iov[i] = (struct iovec){ b->bytes[i], RSK_UDP_BYTES };
-		b->head[i].msg_hdr = (struct msghdr){ .msg_name = &b->name[i],
-						      .msg_namelen = sizeof(b->name[i]),
-						      .msg_iov = &b->iov[i],
-						      .msg_iovlen = 1,
-						      .msg_control = b->control[i],
-						      .msg_controllen = CONTROL_BYTES };
+	if (u->prepare && n > 1)
+		u->prepare(u->ctx, in->coming, n);
+	for (unsigned int i = 0; i < n; i++) {
+		if (in->head_of[i] != head) {
+			head = in->head_of[i];
+			if (!rsk_pm_addr_of_socket(&in->name[head], &from))
+				from.port = 0;
+			beside(&in->head[head].msg_hdr, 0, u->asked_at);
+		}
+		if (from.port)
+			u->take(u->ctx, &from, in->coming[i].datagram, in->coming[i].bytes, now_ns);
 	}
-	return recvmmsg(s->fd, b->head, RSK_UDP_BATCH, MSG_DONTWAIT, NULL);
+	u->count.received += n;
 }
 
-static void prepare_batch(struct rsk_udp *u, unsigned int n)
+/* All that came with one system call. How many datagrams. */
+static size_t take_heads(struct rsk_udp *u, int heads)
 {
-	struct rsk_pmsp_coming coming[RSK_UDP_BATCH];
+	struct rsk_udp_in *in = u->in;
+	uint64_t now = rsk_udp_now_ns();
+	unsigned int n = 0;
+	size_t all = 0;
 
-	for (unsigned int i = 0; i < n; i++)
-		coming[i] = (struct rsk_pmsp_coming){ u->in->bytes[i], u->in->head[i].msg_len };
-	u->prepare(u->ctx, coming, n);
+	for (int i = 0; i < heads; i++) {
+		size_t bytes = in->head[i].msg_len, at = 0, each;
+
+		each = beside(&in->head[i].msg_hdr, bytes, u->asked_at);
+		do {
+			size_t left = bytes - at;
+
+			if (n == RSK_UDP_BATCH) {
+				take_batch(u, n, now);
+				n = 0;
+			}
+			in->coming[n] = (struct rsk_pmsp_coming){ in->bytes[i] + at,
+								  left < each ? left : each };
+			in->head_of[n++] = (unsigned int)i;
+			all++;
+			at += each;
+		} while (at < bytes);
+	}
+	take_batch(u, n, now);
+	return all;
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	const struct rsk_udp_socket *s = arg;
 	struct rsk_udp *u = s->udp;
+	size_t taken = 0;
+	int heads;
 
-	for (int batch = 0; batch < BATCHES_AT_ONCE; batch++) {
-		int n = receive(u, s);
-		uint64_t now = rsk_udp_now_ns();
-
-		if (n <= 0)
+	do {
+		heads = receive(u->in, s->fd);
+		if (heads <= 0)
 			break; /* nothing, or an ICMP error of an earlier answer, which is taken by this */
 		u->hearing = s;
-		if (u->prepare && n > 1)
-			prepare_batch(u, (unsigned int)n);
-		for (int i = 0; i < n; i++) {
-			struct msghdr *h = &u->in->head[i].msg_hdr;
-			struct rsk_pm_addr from;
-
-			u->count.received++;
-			if (!from_sockaddr(&u->in->name[i], &from) || !from.port)
-				continue;
-			asked_at(s, h, u->asked_at);
-			u->take(u->ctx, &from, u->in->bytes[i], u->in->head[i].msg_len, now);
-		}
+		taken += take_heads(u, heads);
 		rsk_udp_flush(u);
 		u->hearing = NULL;
-		if (n < RSK_UDP_BATCH)
-			break;
-	}
+	} while (heads == HEADS && taken < TURN);
 	u->after(u->ctx);
 }
 
@@ -250,11 +214,13 @@ int rsk_udp_init(struct rsk_udp *u, struct event_base *base, rsk_udp_prepare *pr
 		.base = base, .prepare = prepare, .take = take, .after = after, .ctx = ctx
 	};
 	u->in = calloc(1, sizeof(*u->in));
-	u->out = calloc(1, sizeof(*u->out));
-	if (u->in && u->out)
-		return 0;
-	rsk_udp_fini(u);
-	return -ENOMEM;
+	u->out = rsk_udp_out_new();
+	if (!u->in || !u->out) {
+		rsk_udp_fini(u);
+		return -ENOMEM;
+	}
+	init_heads(u->in);
+	return 0;
 }
 
 void rsk_udp_fini(struct rsk_udp *u)
@@ -265,42 +231,59 @@ void rsk_udp_fini(struct rsk_udp *u)
 	}
 	u->n = 0;
 	free(u->in);
-	free(u->out);
-	u->in = u->out = NULL;
+	rsk_udp_out_free(u->out);
+	u->in = NULL;
+	u->out = NULL;
+}
+
+/* What makes things faster, where the kernel has it. */
+static void tune(int fd)
+{
+	static const int on = 1, large = BUFFER_BYTES, no_fragments = IP_PMTUDISC_DO;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &large, sizeof(large)); /* as much as is allowed */
+	setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
+	/* Ours fit everywhere, and a datagram that no router may cut up needs no number of its own. */
+	setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &no_fragments, sizeof(no_fragments));
+}
+
+static bool hears_all(const struct rsk_pm_addr *at)
+{
+	static const uint8_t all[16];
+
+	return memcmp(at->ip, all, 16) == 0;
 }
 
 static int bound(const struct rsk_pm_addr *at)
 {
-	static const int on = 1, large = BUFFER_BYTES;
+	static const int on = 1;
 	bool six = at->ipv == RSK_PM_IPV6;
 	struct sockaddr_storage sa;
-	socklen_t len = to_sockaddr(at, &sa);
-	int fd, rc;
+	socklen_t len = rsk_pm_addr_to_socket(at, &sa);
+	int fd, rc = 0;
 
 	fd = socket(six ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	if (six)
-		rc = setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) ||
-		     setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
-	else
-		rc = setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
-	/* As much as is allowed: a wish. */
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &large, sizeof(large));
+		rc = setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	if (rc == 0 && hears_all(at))
+		rc = six ? setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on)) :
+			   setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
 	if (rc || bind(fd, (struct sockaddr *)&sa, len) < 0) {
 		rc = -errno;
 		close(fd);
 		return rc;
 	}
+	tune(fd);
 	return fd;
 }
 
 int rsk_udp_open(struct rsk_udp *u, const struct rsk_pm_addr *at)
 {
 	struct rsk_udp_socket *s = &u->sockets[u->n];
-	struct sockaddr_storage sa = { 0 };
-	socklen_t len = sizeof(sa);
-	int fd;
+	int fd, segment;
+	socklen_t len = sizeof(segment);
 
 	if (u->n == RSK_UDP_SOCKETS)
 		return -ENOSPC;
@@ -308,9 +291,9 @@ int rsk_udp_open(struct rsk_udp *u, const struct rsk_pm_addr *at)
 	if (fd < 0)
 		return fd;
 	*s = (struct rsk_udp_socket){ .udp = u, .fd = fd, .ipv = at->ipv };
+	s->segments = getsockopt(fd, SOL_UDP, UDP_SEGMENT, &segment, &len) == 0;
 	s->readable = event_new(u->base, fd, EV_READ | EV_PERSIST, on_readable, s);
-	if (!s->readable || getsockname(fd, (struct sockaddr *)&sa, &len) < 0 ||
-	    !from_sockaddr(&sa, &s->at) || event_add(s->readable, NULL) < 0) {
+	if (!s->readable || rsk_pm_addr_of_fd(fd, &s->at) < 0 || event_add(s->readable, NULL) < 0) {
 		if (s->readable)
 			event_free(s->readable);
 		close(fd);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * udp.h - the protocol's sockets: datagrams come and go in batches (recvmmsg, sendmmsg), and an answer
- * leaves from the address that was asked, also where a socket hears several. Nothing here blocks: what
- * the kernel does not take is lost, as on the way, and counted. One thread.
+ * udp.h - the protocol's sockets: datagrams come and go in batches (recvmmsg, sendmmsg), those of one busy peer in one
+ * buffer (UDP_GRO, UDP_SEGMENT), and an answer leaves from the address that was asked, also where a socket hears
+ * several. Nothing here blocks: what the kernel does not take is lost, as on the way, and counted. One thread.
  */
 #ifndef RSK_UDP_H
 #define RSK_UDP_H
@@ -15,16 +15,18 @@
 #include "pm_addr.h"
 
 #define RSK_UDP_SOCKETS 16
-#define RSK_UDP_BATCH 64
-#define RSK_UDP_BYTES 128 /* longest datagram looked at; the protocol's have 64 */
+#define RSK_UDP_BATCH 64  /* datagrams that are prepared for together */
+#define RSK_UDP_BYTES 128 /* longest one sent; the protocol's have 64 */
 
-struct rsk_udp_batch;
+struct rsk_udp_in;
+struct rsk_udp_out;
 
 struct rsk_udp_socket {
 	struct rsk_udp *udp;
 	struct event *readable;
 	int fd;
 	uint8_t ipv;
+	bool segments;	       /* the kernel cuts up a run */
 	struct rsk_pm_addr at; /* as bound; its port is never 0 */
 };
 
@@ -47,10 +49,10 @@ struct rsk_udp {
 	void *ctx;
 	struct rsk_udp_socket sockets[RSK_UDP_SOCKETS];
 	size_t n;
-	struct rsk_udp_batch *in, *out;
-	const struct rsk_udp_socket
-		*hearing; /* whose datagram is being taken in, and at which address it came */
-	uint8_t asked_at[16];
+	struct rsk_udp_in *in;
+	struct rsk_udp_out *out;
+	const struct rsk_udp_socket *hearing; /* whose datagram is being taken in, */
+	uint8_t asked_at[16]; /* and at which address it came; all zero: at the socket's own */
 	struct rsk_udp_counters count;
 };
 
@@ -65,6 +67,15 @@ int rsk_udp_open(struct rsk_udp *u, const struct rsk_pm_addr *at);
 /* Puts it into the batch: of the socket whose datagram is being taken in, else of the first of that family. */
 void rsk_udp_send(struct rsk_udp *u, const struct rsk_pm_addr *to, const void *datagram,
 		  size_t bytes);
+
+/* Where the datagram that is being taken in came: for an answer that comes later, which has to leave from there. */
+struct rsk_udp_place {
+	const struct rsk_udp_socket *hearing; /* NULL: none is */
+	uint8_t asked_at[16];
+};
+struct rsk_udp_place rsk_udp_place(const struct rsk_udp *u);
+/* As if it were being taken in; with what was before, to be put back. */
+void rsk_udp_set_place(struct rsk_udp *u, const struct rsk_udp_place *place);
 
 /* What is in the batch goes out. After take() this is done anyway. */
 void rsk_udp_flush(struct rsk_udp *u);

@@ -14,6 +14,10 @@ static inline const char *rsk_verdict_name(enum rsk_pma_verdict v)
 		[RSK_PMA_EXHAUSTED] = "exhausted",
 		[RSK_PMA_LIMIT] = "limit",
 		[RSK_PMA_OVERLOAD] = "overload",
+		[RSK_PMA_UNHEARD] = "unheard",
+		[RSK_PMA_NOT_WORTH] = "not-worth",
+		[RSK_PMA_NO_LISTENER] = "no-listener",
+		[RSK_PMA_SOFT_RNIC] = "soft-rnic",
 		[RSK_PMA_ELSEWHERE] = "elsewhere",
 	};
 

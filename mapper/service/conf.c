@@ -141,6 +141,16 @@ enum rsk_conf_owner rsk_conf_owner_of(const struct rsk_conf *c, uint8_t ipv,
 	return t->owner;
 }
 
+const uint32_t *rsk_conf_port_at(const struct rsk_conf *c, uint8_t ipv, const uint8_t ip[static 16])
+{
+	struct rsk_pm_addr a = { .ipv = ipv };
+	const struct rsk_conf_target *t;
+
+	memcpy(a.ip, ip, 16);
+	t = target_of(c, &a);
+	return t && t->owner == RSK_CONF_PORTS_OWN ? &t->number : NULL;
+}
+
 bool rsk_conf_within(const struct rsk_conf_prefix *p, uint8_t ipv, const uint8_t ip[static 16])
 {
 	unsigned int whole = p->bits / 8u, rest = p->bits % 8u;
@@ -272,10 +282,8 @@ void rsk_conf_free(struct rsk_conf *c)
 static int build(struct rsk_conf_build *b)
 {
 	static int (*const sections[])(struct rsk_conf_build *) = {
-		rsk_conf_build_daemon,
-		rsk_conf_build_devices,
-		rsk_conf_build_services,
-		rsk_conf_build_rules,
+		rsk_conf_build_daemon,	 rsk_conf_build_pma,   rsk_conf_build_devices,
+		rsk_conf_build_services, rsk_conf_build_rules,
 	};
 	int rc = 0;
 
@@ -284,9 +292,10 @@ static int build(struct rsk_conf_build *b)
 	return rc;
 }
 
-static int make(const struct rsk_raw_conf *raw, struct rsk_conf **out, char *error, size_t n)
+static int make(const struct rsk_raw_conf *raw, const struct rsk_discovered *found,
+		struct rsk_conf **out, char *error, size_t n)
 {
-	struct rsk_conf_build b = { .raw = raw, .error = error, .n = n };
+	struct rsk_conf_build b = { .raw = raw, .found = found, .error = error, .n = n };
 	int rc;
 
 	b.c = calloc(1, sizeof(*b.c));
@@ -300,7 +309,8 @@ static int make(const struct rsk_raw_conf *raw, struct rsk_conf **out, char *err
 	return rc;
 }
 
-int rsk_conf_parse(const char *text, size_t len, struct rsk_conf **out, char *error, size_t n)
+int rsk_conf_parse_with(const char *text, size_t len, const struct rsk_discovered *found,
+			struct rsk_conf **out, char *error, size_t n)
 {
 	static const struct rsk_raw_conf nothing;
 	struct rsk_raw_conf *raw;
@@ -310,10 +320,15 @@ int rsk_conf_parse(const char *text, size_t len, struct rsk_conf **out, char *er
 		*error = 0;
 	rc = rsk_raw_parse(text, len, &raw, error, n);
 	if (rc == 0)
-		rc = make(raw ? raw : &nothing, out, error, n);
+		rc = make(raw ? raw : &nothing, found, out, error, n);
 	if (raw)
 		rsk_raw_free(raw);
 	return rc;
+}
+
+int rsk_conf_parse(const char *text, size_t len, struct rsk_conf **out, char *error, size_t n)
+{
+	return rsk_conf_parse_with(text, len, NULL, out, error, n);
 }
 
 int rsk_conf_default(struct rsk_conf **out)
@@ -346,19 +361,31 @@ static int read_whole(const char *path, char **text, size_t *len)
 	return rc;
 }
 
+int rsk_conf_read(const char *path, char **text, size_t *len, char *error, size_t n)
+{
+	int rc;
+
+	*len = 0;
+	rc = read_whole(path, text, len);
+	if (rc < 0) {
+		snprintf(error, n, "%s: %s", path, strerror(-rc));
+		free(*text);
+		*text = NULL;
+	}
+	return rc;
+}
+
 int rsk_conf_load(const char *path, struct rsk_conf **out, char *error, size_t n)
 {
 	char *text, why[1024];
-	size_t len = 0;
-	int rc = read_whole(path, &text, &len);
+	size_t len;
+	int rc = rsk_conf_read(path, &text, &len, error, n);
 
-	if (rc < 0) {
-		snprintf(error, n, "%s: %s", path, strerror(-rc));
-	} else {
-		rc = rsk_conf_parse(text, len, out, why, sizeof(why));
-		if (rc < 0)
-			snprintf(error, n, "%s: %s", path, why);
-	}
+	if (rc < 0)
+		return rc;
+	rc = rsk_conf_parse(text, len, out, why, sizeof(why));
+	if (rc < 0)
+		snprintf(error, n, "%s: %s", path, why);
 	free(text);
 	return rc;
 }

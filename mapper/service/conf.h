@@ -12,9 +12,15 @@
 
 #include "pm_addr.h"
 #include "pm_client.h"
+#include "pma_ask.h"
+#include "pma_centre.h"
 #include "pmsp.h"
 
 #define RSK_CONF_NONE UINT32_MAX
+
+/* A bit for each minute of a week, from Monday 0:00. */
+#define RSK_CONF_WEEK_MINUTES (7u * 24 * 60)
+#define RSK_CONF_WEEK_BYTES (RSK_CONF_WEEK_MINUTES / 8)
 
 /* A session of this priority or more is of the high class, any other best effort. */
 #define RSK_CONF_PRIORITY_HIGH 4
@@ -31,20 +37,58 @@ struct rsk_conf_range {
 	uint16_t first, last; /* 1 to 65535, both included */
 };
 
+enum rsk_conf_pma_mode {
+	RSK_CONF_PMA_LOCAL,
+	RSK_CONF_PMA_CENTRAL,
+	RSK_CONF_PMA_BOTH
+};
+
+/* Policy agents among themselves. */
+struct rsk_conf_pma {
+	struct rsk_pm_addr *listen; /* TCP: others may ask us */
+	size_t n_listen;
+	struct rsk_conf_prefix *allow; /* these */
+	size_t n_allow;
+	struct rsk_pm_addr central; /* whom we ask; port 0: nobody */
+	enum rsk_conf_pma_mode mode;
+	bool local_if_silent; /* else a centre that does not answer means no */
+	struct rsk_ask_config ask;
+	struct rsk_centre_config centre;
+};
+
+#define RSK_CONF_ANY_USER UINT32_MAX
+
+/* Processes of these users may be brought together, for these service ports (none: all). */
+struct rsk_conf_vouch {
+	uint32_t *users;
+	size_t n_users;
+	struct rsk_conf_range *ports;
+	size_t n_ports;
+};
+
 /* What the daemon is started with. An address whose port is 0: none. */
 struct rsk_conf_daemon {
 	const char *node; /* of this daemon */
 	const char *user; /* to run as; NULL: as it was started */
-	const char *control, *state;
+	const char *control, *local, *state;
+	bool state_is_wanted; /* named in the file */
 	struct rsk_pm_addr *listen;
 	size_t n_listen;
 	struct rsk_pm_addr metrics;
-	struct rsk_pm_addr central;		/* the PMSP to ask, instead of the AP's host */
+	struct rsk_pm_addr central; /* the PMSP to ask, instead of the AP's host */
+	bool watch_devices;	    /* RNICs of this node are there as the kernel says */
+	bool discover;		    /* and are found, since none is named */
 	struct rsk_conf_prefix *redirects_from; /* who may hand us requests of others */
 	size_t n_redirects_from;
+	struct rsk_conf_prefix *ask_first; /* connect() to these asks for a mapping before */
+	size_t n_ask_first;
+	uint64_t ask_first_ns; /* and waits so long */
+	struct rsk_conf_vouch *vouch;
+	size_t n_vouch;
 	struct rsk_conf_range rdma_ports; /* listen ports that are made when they are asked for */
 	struct rsk_pmsp_config pmsp;	  /* its seed is the daemon's to set */
 	struct rsk_pm_client_config client;
+	struct rsk_conf_pma pma;
 };
 
 enum rsk_conf_qos {
@@ -91,6 +135,13 @@ struct rsk_conf_aggregate {
 	bool in_order; /* the first that can; else by load */
 };
 
+/* When a node or a device has too much to do, and what becomes of sessions of low priority then. */
+struct rsk_conf_overload {
+	double load, device_load; /* 0: it is not watched */
+	uint8_t refuse_below;	  /* priority; 0: none is refused */
+	uint64_t rate_bps;	  /* of best effort; 0: as it is */
+};
+
 struct rsk_conf_limits {
 	uint32_t sessions, per_cp, per_user; /* 0: none */
 };
@@ -108,7 +159,8 @@ struct rsk_conf_service {
 	bool high_availability; /* may be put on spares */
 	uint32_t *rules;	/* those that may hold for it */
 	uint32_t n_rules;
-	bool balance; /* an address that is one RNIC's own may be changed to level the load */
+	bool registered; /* AP: mapped only where an accelerated process listens */
+	bool balance;	 /* an address that is one RNIC's own may be changed to level the load */
 };
 
 /* ---- sub-functions ---- */
@@ -123,8 +175,15 @@ enum rsk_cond_op {
 	RSK_COND_USERS,
 	RSK_COND_PEERS,
 	RSK_COND_LOCAL,
-	RSK_COND_LOAD,		  /* of the node */
-	RSK_COND_SESSIONS,	  /* of the service */
+	RSK_COND_TIME,
+	RSK_COND_LOAD,		     /* of the node */
+	RSK_COND_SESSIONS,	     /* of the service */
+	RSK_COND_TRANSACTIONS_BELOW, /* of the service, in a second; from here on: measures.h */
+	RSK_COND_TRANSACTIONS_LEAST,
+	RSK_COND_RTT_BELOW, /* ns, to the peer's host */
+	RSK_COND_RTT_LEAST,
+	RSK_COND_STREAM_BYTES_BELOW, /* of the service's streams that ended, on average */
+	RSK_COND_STREAM_BYTES_LEAST,
 	RSK_COND_DEVICE_LOAD,	  /* from here on: another value for each device */
 	RSK_COND_DEVICE_SESSIONS, /* of the RNIC */
 	RSK_COND_BANDWIDTH_FITS,  /* R1: need <= the port's bandwidth less what others use */
@@ -140,6 +199,7 @@ struct rsk_cond {
 		uint32_t *numbers; /* services, users */
 		struct rsk_conf_range *ranges;
 		struct rsk_conf_prefix *prefixes;
+		uint8_t *week; /* RSK_CONF_WEEK_BYTES */
 		uint32_t function;
 		double part;
 		uint64_t number;
@@ -182,6 +242,8 @@ enum rsk_conf_names {
 struct rsk_conf {
 	struct rsk_conf_daemon daemon;
 	struct rsk_conf_limits limits; /* of all services together */
+	struct rsk_conf_overload overload;
+	bool use_soft; /* software RDMA devices take sessions like others */
 	struct rsk_conf_node *nodes;
 	struct rsk_conf_rnic *rnics;
 	struct rsk_conf_port *ports;
@@ -207,6 +269,15 @@ int rsk_conf_load(const char *path, struct rsk_conf **out, char *error, size_t n
 /* The same of text; @len bytes, no end mark needed. */
 int rsk_conf_parse(const char *text, size_t len, struct rsk_conf **out, char *error, size_t n);
 /*
+ * The same, with RNICs that were discovered on this host, if the text names none of its own and does not forbid it:
+ * each under its device's name.
+ */
+struct rsk_discovered;
+int rsk_conf_parse_with(const char *text, size_t len, const struct rsk_discovered *found,
+			struct rsk_conf **out, char *error, size_t n);
+/* A file's text, to be freed. As rsk_conf_load(). */
+int rsk_conf_read(const char *path, char **text, size_t *len, char *error, size_t n);
+/*
  * What holds with no file: the daemon's defaults, no RNIC, no service (so nothing is mapped), and one rule that
  * supports whatever is registered; it also holds where a file has no rules.
  */
@@ -224,6 +295,10 @@ enum rsk_conf_owner {
 /* Whose address it is, and that one's number. */
 enum rsk_conf_owner rsk_conf_owner_of(const struct rsk_conf *c, uint8_t ipv,
 				      const uint8_t ip[static 16], uint32_t *number);
+
+/* The port that has this address of its own: a place that holds its number. NULL: none. */
+const uint32_t *rsk_conf_port_at(const struct rsk_conf *c, uint8_t ipv,
+				 const uint8_t ip[static 16]);
 
 bool rsk_conf_within(const struct rsk_conf_prefix *p, uint8_t ipv, const uint8_t ip[static 16]);
 

@@ -5,6 +5,7 @@
 
 #include "conf.h"
 #include "conf_schema.h"
+#include "discover.h"
 
 #define RSK_CONF_WHERE 256
 #define RSK_CONF_RATE_MOST 1000000000000000u /* a thousand Tbit/s */
@@ -12,7 +13,8 @@
 struct rsk_conf_build {
 	struct rsk_conf *c;
 	const struct rsk_raw_conf *raw;
-	char *error; /* borrowed */
+	const struct rsk_discovered *found; /* RNICs that nobody has named, or NULL; borrowed */
+	char *error;			    /* borrowed */
 	size_t n;
 	uint32_t *member_of; /* of a port: the aggregate that counted it last, and 1 */
 };
@@ -51,10 +53,21 @@ int rsk_conf_take_prefixes(struct rsk_conf_build *b, const char *where, const ch
 			   size_t *n);
 int rsk_conf_take_ranges(struct rsk_conf_build *b, const char *where, const char *key,
 			 const struct rsk_raw_list *list, struct rsk_conf_range **out, size_t *n);
+/* IP:port; NULL: *out stays as it is. */
+int rsk_conf_take_addr(struct rsk_conf_build *b, const char *where, const char *text,
+		       struct rsk_pm_addr *out);
+/* A user's name or number. 0 or -EINVAL. Reads the system's list of users. */
+int rsk_conf_user(const char *name, uint32_t *uid);
 int rsk_conf_take_limits(struct rsk_conf_build *b, const char *where,
 			 const struct rsk_raw_limits *raw, struct rsk_conf_limits *out);
 
+/* So many conditions at the most are made of it, itself included; NULL: it always holds. */
+size_t rsk_conf_count_when(const struct rsk_raw_when *w);
+/* Behind those that are there already: all of a mapping's keys hold. */
+int rsk_conf_take_when(struct rsk_conf_build *b, const char *where, const struct rsk_raw_when *w);
+
 int rsk_conf_build_daemon(struct rsk_conf_build *b);
+int rsk_conf_build_pma(struct rsk_conf_build *b); /* after the daemon */
 int rsk_conf_build_devices(struct rsk_conf_build *b);
 int rsk_conf_build_services(struct rsk_conf_build *b);
 int rsk_conf_build_rules(struct rsk_conf_build *b);

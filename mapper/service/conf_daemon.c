@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rsock/local.h>
+
 #include "conf_build.h"
 #include "conf_value.h"
 
@@ -56,8 +58,8 @@ static int take_rows(struct rsk_conf_build *b, const char *where, const struct r
 	return 0;
 }
 
-static int take_addr(struct rsk_conf_build *b, const char *where, const char *text,
-		     struct rsk_pm_addr *out)
+int rsk_conf_take_addr(struct rsk_conf_build *b, const char *where, const char *text,
+		       struct rsk_pm_addr *out)
 {
 	if (text && rsk_conf_addr(text, out) < 0)
 		return rsk_conf_wrong(b, where,
@@ -82,7 +84,7 @@ static int take_listen(struct rsk_conf_build *b)
 	if (!d->listen)
 		return -ENOMEM;
 	for (; d->n_listen < list->n; d->n_listen++) {
-		rc = take_addr(b, "listen", list->v[d->n_listen], &d->listen[d->n_listen]);
+		rc = rsk_conf_take_addr(b, "listen", list->v[d->n_listen], &d->listen[d->n_listen]);
 		if (rc < 0)
 			return rc;
 		for (size_t i = 0; i < d->n_listen; i++)
@@ -106,6 +108,67 @@ static int take_path(struct rsk_conf_build *b, const char *where, const char *te
 	return *out ? 0 : -ENOMEM;
 }
 
+static int take_vouch(struct rsk_conf_build *b)
+{
+	const struct rsk_raw_conf *raw = b->raw;
+	struct rsk_conf_daemon *d = &b->c->daemon;
+
+	d->vouch = rsk_conf_alloc(b->c, raw->n_vouch, sizeof(*d->vouch));
+	if (raw->n_vouch && !d->vouch)
+		return -ENOMEM;
+	for (; d->n_vouch < raw->n_vouch; d->n_vouch++) {
+		const struct rsk_raw_vouch *from = &raw->vouch[d->n_vouch];
+		struct rsk_conf_vouch *to = &d->vouch[d->n_vouch];
+		int rc = rsk_conf_take_ranges(b, "vouch", "ports", &from->ports, &to->ports,
+					      &to->n_ports);
+
+		if (rc < 0)
+			return rc;
+		to->users = rsk_conf_alloc(b->c, from->users.n, sizeof(*to->users));
+		if (!to->users)
+			return -ENOMEM;
+		for (; to->n_users < from->users.n; to->n_users++) {
+			const char *name = from->users.v[to->n_users];
+
+			to->users[to->n_users] = RSK_CONF_ANY_USER;
+			if (strcmp(name, "any") != 0 &&
+			    rsk_conf_user(name, &to->users[to->n_users]) < 0)
+				return rsk_conf_wrong(b, "vouch", "users: there is no user \"%s\"",
+						      name);
+		}
+	}
+	return 0;
+}
+
+static int take_ask_first(struct rsk_conf_build *b)
+{
+	const struct rsk_raw_conf *raw = b->raw;
+	struct rsk_conf_daemon *d = &b->c->daemon;
+	int rc;
+
+	d->ask_first_ns = 100000000;
+	if (raw->ask_first.n > RSK_LOCAL_FIRST_MOST)
+		return rsk_conf_wrong(b, "ask-first", "more than %u prefixes",
+				      RSK_LOCAL_FIRST_MOST);
+	rc = rsk_conf_take_prefixes(b, "(top)", "ask-first", &raw->ask_first, &d->ask_first,
+				    &d->n_ask_first);
+	return rc < 0 ? rc :
+			rsk_conf_take(b, "(top)", "ask-first-time", raw->ask_first_time,
+				      RSK_CONF_TIME, 1000000, 10000000000, &d->ask_first_ns);
+}
+
+/* Beside the control socket, where nothing is said. */
+static int default_local(struct rsk_conf_build *b)
+{
+	struct rsk_conf_daemon *d = &b->c->daemon;
+	const char *end = strrchr(d->control, '/');
+	char path[128];
+
+	snprintf(path, sizeof(path), "%.*s/local.sock", (int)(end - d->control), d->control);
+	d->local = rsk_conf_dup(b->c, path);
+	return d->local ? 0 : -ENOMEM;
+}
+
 static int check_machines(struct rsk_conf_build *b)
 {
 	const struct rsk_conf_daemon *d = &b->c->daemon;
@@ -126,6 +189,7 @@ static int take_texts(struct rsk_conf_build *b)
 
 	d->control = "/run/rsockd/control.sock";
 	d->state = "/var/lib/rsockd";
+	d->state_is_wanted = raw->state != NULL;
 	d->node = "local";
 	if (raw->user && *raw->user)
 		d->user = rsk_conf_dup(b->c, raw->user);
@@ -138,7 +202,41 @@ static int take_texts(struct rsk_conf_build *b)
 	if (raw->user && !*raw->user)
 		return rsk_conf_wrong(b, "user", "empty");
 	rc = take_path(b, "control", raw->control, &d->control);
+	if (rc == 0)
+		rc = raw->local ? take_path(b, "local", raw->local, &d->local) : default_local(b);
 	return rc < 0 ? rc : take_path(b, "state", raw->state, &d->state);
+}
+
+static int take_level(struct rsk_conf_build *b, const char *key, const char *text, double *out)
+{
+	if (text && (rsk_conf_part(text, out) < 0 || *out <= 0))
+		return rsk_conf_wrong(b, "overload",
+				      "%s: \"%s\" is not a part above 0, such as 0.9 or 90%%", key,
+				      text);
+	return 0;
+}
+
+static int take_overload(struct rsk_conf_build *b)
+{
+	const struct rsk_raw_overload *raw = b->raw->overload;
+	struct rsk_conf_overload *o = &b->c->overload;
+	int rc;
+
+	if (!raw)
+		return 0;
+	rc = take_level(b, "load", raw->load, &o->load);
+	if (rc == 0)
+		rc = take_level(b, "device-load", raw->device_load, &o->device_load);
+	if (rc == 0)
+		rc = rsk_conf_take(b, "overload", "refuse-below-priority", raw->refuse_below,
+				   RSK_CONF_U8, 1, RSK_CONF_PRIORITY_MOST, &o->refuse_below);
+	if (rc == 0)
+		rc = rsk_conf_take(b, "overload", "rate", raw->rate, RSK_CONF_RATE, 1,
+				   RSK_CONF_RATE_MOST, &o->rate_bps);
+	if (rc == 0 && (raw->refuse_below || raw->rate) && !raw->load)
+		rc = rsk_conf_wrong(b, "overload",
+				    "refuse-below-priority and rate: only with a load");
+	return rc;
 }
 
 int rsk_conf_build_daemon(struct rsk_conf_build *b)
@@ -149,16 +247,23 @@ int rsk_conf_build_daemon(struct rsk_conf_build *b)
 
 	d->pmsp = (struct rsk_pmsp_config)RSK_PMSP_DEFAULT;
 	d->client = (struct rsk_pm_client_config)RSK_PM_CLIENT_DEFAULT;
+	d->watch_devices = raw->watch_devices != RSK_RAW_NO;
+	b->c->use_soft = raw->use_soft;
+	d->discover = raw->discover != RSK_RAW_NO && !raw->n_rnics;
 	/* The dynamic ports of RFC 6335. */
 	d->rdma_ports = (struct rsk_conf_range){ 49152, 65535 };
 	rc = take_texts(b);
 	if (rc == 0)
 		rc = take_listen(b);
 	if (rc == 0)
+		rc = take_vouch(b);
+	if (rc == 0)
+		rc = take_ask_first(b);
+	if (rc == 0)
 		rc = rsk_conf_take_prefixes(b, "(top)", "redirects-from", &raw->redirects_from,
 					    &d->redirects_from, &d->n_redirects_from);
 	if (rc == 0)
-		rc = take_addr(b, "metrics", raw->metrics, &d->metrics);
+		rc = rsk_conf_take_addr(b, "metrics", raw->metrics, &d->metrics);
 	if (rc == 0 && raw->rdma_ports && rsk_conf_range(raw->rdma_ports, &d->rdma_ports) < 0)
 		rc = rsk_conf_wrong(b, "rdma-ports", "\"%s\" is not a range of ports",
 				    raw->rdma_ports);
@@ -166,12 +271,14 @@ int rsk_conf_build_daemon(struct rsk_conf_build *b)
 		rc = take_rows(b, "pmsp", pmsp_rows, sizeof(pmsp_rows) / sizeof(pmsp_rows[0]),
 			       raw->pmsp, &d->pmsp);
 	if (rc == 0 && raw->client)
-		rc = take_addr(b, "client.central", raw->client->central, &d->central);
+		rc = rsk_conf_take_addr(b, "client.central", raw->client->central, &d->central);
 	if (rc == 0 && raw->client)
 		rc = take_rows(b, "client", client_rows,
 			       sizeof(client_rows) / sizeof(client_rows[0]), raw->client,
 			       &d->client);
 	if (rc == 0)
 		rc = rsk_conf_take_limits(b, "(top)", raw->limits, &b->c->limits);
+	if (rc == 0)
+		rc = take_overload(b);
 	return rc < 0 ? rc : check_machines(b);
 }

@@ -94,9 +94,8 @@ static int take_ports(struct rsk_conf_build *b, const char *where, const struct 
 	return rc;
 }
 
-static int take_rnic(struct rsk_conf_build *b, unsigned int i)
+static int take_rnic(struct rsk_conf_build *b, const struct rsk_raw_rnic *raw, unsigned int i)
 {
-	const struct rsk_raw_rnic *raw = &b->raw->rnics[i];
 	struct rsk_conf_rnic *r = &b->c->rnics[b->c->n_rnics];
 	char where[RSK_CONF_WHERE / 2];
 	int rc;
@@ -206,25 +205,92 @@ static int take_aggregate(struct rsk_conf_build *b, unsigned int i)
 	return rc;
 }
 
+/* ---- those that nobody has named ---- */
+
+static int write_port(struct rsk_conf_build *b, const struct rsk_discovered_port *from,
+		      struct rsk_raw_port *to)
+{
+	char text[RSK_PM_IP_TEXT];
+
+	snprintf(text, sizeof(text), "%u", from->number);
+	to->name = rsk_conf_dup(b->c, text);
+	to->addresses.v = rsk_conf_alloc(b->c, from->n_ips, sizeof(char *));
+	if (!to->name || !to->addresses.v)
+		return -ENOMEM;
+	for (; to->addresses.n < from->n_ips; to->addresses.n++) {
+		const struct rsk_pm_addr *ip = &from->ips[to->addresses.n];
+
+		to->addresses.v[to->addresses.n] =
+			rsk_conf_dup(b->c, rsk_pm_ip_text(ip->ipv, ip->ip, text));
+		if (!to->addresses.v[to->addresses.n])
+			return -ENOMEM;
+	}
+	if (!from->bps)
+		return 0;
+	snprintf(text, sizeof(text), "%llubit", (unsigned long long)from->bps);
+	to->bandwidth = rsk_conf_dup(b->c, text);
+	return to->bandwidth ? 0 : -ENOMEM;
+}
+
+/* As they would stand in the file. */
+static int write_found(struct rsk_conf_build *b, struct rsk_raw_rnic **out, unsigned int *n)
+{
+	const struct rsk_discovered *found = b->found;
+	struct rsk_raw_port *ports = rsk_conf_alloc(b->c, found->n, sizeof(*ports));
+	struct rsk_raw_rnic *r = rsk_conf_alloc(b->c, found->n, sizeof(*r));
+	int rc = 0;
+
+	*out = r;
+	*n = 0;
+	if (!ports || !r)
+		return -ENOMEM;
+	for (size_t i = 0; rc == 0 && i < found->n; i++) {
+		const struct rsk_discovered_port *p = &found->ports[i];
+
+		rc = write_port(b, p, &ports[i]);
+		if (i && strcmp(p->device, p[-1].device) == 0) {
+			r[*n - 1].n_ports++;
+			continue;
+		}
+		r[*n].name = rsk_conf_dup(b->c, p->device);
+		r[*n].ports = &ports[i];
+		r[*n].n_ports = 1;
+		if (!p->number) {
+			r[*n].addresses = ports[i].addresses;
+			r[*n].bandwidth = ports[i].bandwidth;
+			r[*n].n_ports = 0;
+		}
+		rc = r[*n].name ? rc : -ENOMEM;
+		++*n;
+	}
+	return rc;
+}
+
 int rsk_conf_build_devices(struct rsk_conf_build *b)
 {
 	const struct rsk_raw_conf *raw = b->raw;
 	struct rsk_conf *c = b->c;
+	struct rsk_raw_rnic *rnics = raw->rnics;
+	unsigned int n_rnics = raw->n_rnics;
 	size_t ports = 0;
-	int rc;
+	int rc = 0;
 
-	for (unsigned int i = 0; i < raw->n_rnics; i++)
-		ports += raw->rnics[i].n_ports ? raw->rnics[i].n_ports : 1;
-	c->nodes = rsk_conf_alloc(c, raw->n_rnics + 1, sizeof(*c->nodes));
-	c->rnics = rsk_conf_alloc(c, raw->n_rnics, sizeof(*c->rnics));
+	if (c->daemon.discover && b->found)
+		rc = write_found(b, &rnics, &n_rnics);
+	if (rc < 0)
+		return rc;
+	for (unsigned int i = 0; i < n_rnics; i++)
+		ports += rnics[i].n_ports ? rnics[i].n_ports : 1;
+	c->nodes = rsk_conf_alloc(c, n_rnics + 1, sizeof(*c->nodes));
+	c->rnics = rsk_conf_alloc(c, n_rnics, sizeof(*c->rnics));
 	c->ports = rsk_conf_alloc(c, ports, sizeof(*c->ports));
 	c->aggregates = rsk_conf_alloc(c, raw->n_aggregates, sizeof(*c->aggregates));
 	b->member_of = rsk_conf_alloc(c, ports, sizeof(*b->member_of));
 	if (!c->nodes || !c->rnics || !c->ports || !c->aggregates || !b->member_of)
 		return -ENOMEM;
 	rc = node_named(b, "node", c->daemon.node, &c->own_node);
-	for (unsigned int i = 0; rc == 0 && i < raw->n_rnics; i++)
-		rc = take_rnic(b, i);
+	for (unsigned int i = 0; rc == 0 && i < n_rnics; i++)
+		rc = take_rnic(b, &rnics[i], i);
 	if (rc == 0)
 		rc = take_nodes(b);
 	for (unsigned int i = 0; rc == 0 && i < raw->n_aggregates; i++)

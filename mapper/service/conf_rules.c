@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* conf_rules.c - sub-functions from text to struct rsk_cond, rules, and what a whole configuration must hold to. */
+/* conf_rules.c - rules and what they refer to, and what a whole configuration must hold to. */
 #include <errno.h>
-#include <pwd.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "conf_build.h"
 #include "conf_value.h"
@@ -13,208 +9,6 @@
 /* A decision goes through a function's conditions and those of all that it refers to; neither may be without end. */
 #define DEPTH_MOST 256u
 #define COST_MOST 65536u
-
-/* Conditions stand in the text's keys, or one for each list entry: what an array that takes all must hold. */
-static size_t count(const struct rsk_raw_when *w)
-{
-	size_t n = 17; /* one for each key at the most, and the whole */
-
-	if (!w)
-		return 1;
-	for (unsigned int i = 0; i < w->n_any; i++)
-		n += count(&w->any[i]);
-	for (unsigned int i = 0; i < w->n_all; i++)
-		n += count(&w->all[i]);
-	return n + w->functions.n + (w->not_ ? count(w->not_) : 0);
-}
-
-static struct rsk_cond *begin(struct rsk_conf_build *b, enum rsk_cond_op op)
-{
-	struct rsk_cond *cond = &b->c->conds[b->c->n_conds++];
-
-	cond->op = op;
-	cond->end = b->c->n_conds;
-	return cond;
-}
-
-static void end(struct rsk_conf_build *b, struct rsk_cond *cond)
-{
-	cond->end = b->c->n_conds;
-}
-
-static int take_part(struct rsk_conf_build *b, const char *where, const char *key, const char *text,
-		     enum rsk_cond_op op)
-{
-	if (!text)
-		return 0;
-	if (rsk_conf_part(text, &begin(b, op)->part) < 0)
-		return rsk_conf_wrong(b, where, "%s: \"%s\" is not a part, such as 0.8 or 80%%",
-				      key, text);
-	return 0;
-}
-
-static int take_count(struct rsk_conf_build *b, const char *where, const char *key,
-		      const char *text, enum rsk_cond_op op)
-{
-	if (!text)
-		return 0;
-	return rsk_conf_take(b, where, key, text, RSK_CONF_U64, 1, UINT32_MAX,
-			     &begin(b, op)->number);
-}
-
-static int user_named(const char *name, uint32_t *uid)
-{
-	struct passwd pw, *found = NULL;
-	char buf[4096];
-	uint64_t v;
-
-	if (rsk_conf_number(name, &v) == 0) {
-		*uid = (uint32_t)v;
-		return v < UINT32_MAX ? 0 : -EINVAL;
-	}
-	if (getpwnam_r(name, &pw, buf, sizeof(buf), &found) != 0 || !found)
-		return -EINVAL;
-	*uid = pw.pw_uid;
-	return 0;
-}
-
-static int take_numbers(struct rsk_conf_build *b, const char *where,
-			const struct rsk_raw_list *list, enum rsk_cond_op op)
-{
-	struct rsk_cond *cond;
-
-	if (!list->n)
-		return 0;
-	cond = begin(b, op);
-	cond->numbers = rsk_conf_alloc(b->c, list->n, sizeof(uint32_t));
-	if (!cond->numbers)
-		return -ENOMEM;
-	for (; cond->n < list->n; cond->n++) {
-		const char *text = list->v[cond->n];
-		uint32_t *to = &cond->numbers[cond->n];
-
-		if (op == RSK_COND_USERS) {
-			if (user_named(text, to) < 0)
-				return rsk_conf_wrong(b, where, "users: there is no user \"%s\"",
-						      text);
-			continue;
-		}
-		*to = rsk_conf_find(b->c, RSK_CONF_SERVICES, text);
-		if (*to == RSK_CONF_NONE)
-			return rsk_conf_wrong(b, where, "services: there is no service \"%s\"",
-					      text);
-	}
-	return 0;
-}
-
-static int take_lists(struct rsk_conf_build *b, const char *where, const struct rsk_raw_when *w)
-{
-	struct rsk_cond *cond;
-	int rc = take_numbers(b, where, &w->services, RSK_COND_SERVICES);
-
-	if (rc == 0)
-		rc = take_numbers(b, where, &w->users, RSK_COND_USERS);
-	if (rc == 0 && w->ports.n) {
-		cond = begin(b, RSK_COND_PORTS);
-		rc = rsk_conf_take_ranges(b, where, "ports", &w->ports, &cond->ranges, &cond->n);
-	}
-	if (rc == 0 && w->peers.n) {
-		cond = begin(b, RSK_COND_PEERS);
-		rc = rsk_conf_take_prefixes(b, where, "peers", &w->peers, &cond->prefixes,
-					    &cond->n);
-	}
-	if (rc == 0 && w->local.n) {
-		cond = begin(b, RSK_COND_LOCAL);
-		rc = rsk_conf_take_prefixes(b, where, "local", &w->local, &cond->prefixes,
-					    &cond->n);
-	}
-	return rc;
-}
-
-static int take_measures(struct rsk_conf_build *b, const char *where, const struct rsk_raw_when *w)
-{
-	struct rsk_cond *not_ = NULL;
-	int rc = take_part(b, where, "load-below", w->load_below, RSK_COND_LOAD);
-
-	if (rc == 0)
-		rc = take_count(b, where, "sessions-below", w->sessions_below, RSK_COND_SESSIONS);
-	if (rc == 0)
-		rc = take_part(b, where, "device-load-below", w->device_load_below,
-			       RSK_COND_DEVICE_LOAD);
-	if (rc == 0)
-		rc = take_count(b, where, "device-sessions-below", w->device_sessions_below,
-				RSK_COND_DEVICE_SESSIONS);
-	if (rc == 0 && w->bandwidth_free)
-		rc = rsk_conf_take(b, where, "bandwidth-free", w->bandwidth_free, RSK_CONF_RATE, 1,
-				   RSK_CONF_RATE_MOST, &begin(b, RSK_COND_BANDWIDTH_FREE)->number);
-	if (rc == 0 && w->bandwidth_fits) {
-		if (w->bandwidth_fits == RSK_RAW_NO)
-			not_ = begin(b, RSK_COND_NOT);
-		begin(b, RSK_COND_BANDWIDTH_FITS);
-		if (not_)
-			end(b, not_);
-	}
-	return rc;
-}
-
-static int take_when(struct rsk_conf_build *b, const char *where, const struct rsk_raw_when *w);
-
-static int take_each(struct rsk_conf_build *b, const char *where, const char *key,
-		     enum rsk_cond_op op, const struct rsk_raw_when *v, unsigned int n)
-{
-	struct rsk_cond *cond;
-	char at[RSK_CONF_WHERE];
-	int rc = 0;
-
-	if (!n)
-		return 0;
-	cond = begin(b, op);
-	for (unsigned int i = 0; rc == 0 && i < n; i++) {
-		if (snprintf(at, sizeof(at), "%s.%s[%u]", where, key, i) >= (int)sizeof(at))
-			at[sizeof(at) - 1] = 0; /* cut off: the place is still near */
-		rc = take_when(b, at, &v[i]);
-	}
-	end(b, cond);
-	return rc;
-}
-
-static int take_functions(struct rsk_conf_build *b, const char *where,
-			  const struct rsk_raw_list *list)
-{
-	for (unsigned int i = 0; i < list->n; i++) {
-		struct rsk_cond *cond = begin(b, RSK_COND_FUNCTION);
-
-		cond->function = rsk_conf_find(b->c, RSK_CONF_FUNCTIONS, list->v[i]);
-		if (cond->function == RSK_CONF_NONE)
-			return rsk_conf_wrong(b, where,
-					      "functions: there is no function or rule \"%s\"",
-					      list->v[i]);
-	}
-	return 0;
-}
-
-/* All of a mapping's keys hold. */
-static int take_when(struct rsk_conf_build *b, const char *where, const struct rsk_raw_when *w)
-{
-	struct rsk_cond *all = begin(b, RSK_COND_ALL);
-	int rc = 0;
-
-	if (w) {
-		rc = take_lists(b, where, w);
-		if (rc == 0)
-			rc = take_measures(b, where, w);
-		if (rc == 0)
-			rc = take_functions(b, where, &w->functions);
-		if (rc == 0)
-			rc = take_each(b, where, "any", RSK_COND_ANY, w->any, w->n_any);
-		if (rc == 0)
-			rc = take_each(b, where, "all", RSK_COND_ALL, w->all, w->n_all);
-		if (rc == 0)
-			rc = take_each(b, where, "not", RSK_COND_NOT, w->not_, w->not_ != NULL);
-	}
-	end(b, all);
-	return rc;
-}
 
 /* ---- rules ---- */
 
@@ -261,7 +55,7 @@ static int take_function(struct rsk_conf_build *b, const char *where, uint32_t n
 			 const struct rsk_raw_when *when)
 {
 	b->c->functions[number].root = b->c->n_conds;
-	return take_when(b, where, when);
+	return rsk_conf_take_when(b, where, when);
 }
 
 static int take_rule(struct rsk_conf_build *b, unsigned int i)
@@ -336,9 +130,9 @@ static int make_room(struct rsk_conf_build *b, size_t n_rules)
 	size_t conds = 1;
 
 	for (unsigned int i = 0; i < raw->n_functions; i++)
-		conds += count(raw->functions[i].when);
+		conds += rsk_conf_count_when(raw->functions[i].when);
 	for (unsigned int i = 0; i < raw->n_rules; i++)
-		conds += count(raw->rules[i].when);
+		conds += rsk_conf_count_when(raw->rules[i].when);
 	if (conds > 1u << 24)
 		return rsk_conf_wrong(b, "rules", "too many conditions");
 	b->c->conds = rsk_conf_alloc(b->c, conds, sizeof(*b->c->conds));
@@ -428,6 +222,8 @@ static bool conds_are_whole(const struct rsk_conf *c)
 		    (cond->op > RSK_COND_NOT && cond->end != i + 1) ||
 		    (cond->op == RSK_COND_NOT && cond->end == i + 1) ||
 		    (cond->op == RSK_COND_FUNCTION && cond->function >= c->n_functions))
+			return false;
+		if (cond->op == RSK_COND_TIME && !cond->week)
 			return false;
 		for (size_t k = 0; cond->op == RSK_COND_SERVICES && k < cond->n; k++)
 			if (cond->numbers[k] >= c->n_services)

@@ -43,7 +43,7 @@ static const cyaml_schema_value_t text_value = {
 
 /* ---- sub-functions ---- */
 
-#define WHEN_FIELDS 16
+#define WHEN_FIELDS 23
 static const cyaml_schema_field_t when_fields[WHEN_FIELDS];
 static const cyaml_schema_value_t when_value = {
 	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct rsk_raw_when, when_fields),
@@ -56,12 +56,19 @@ static const cyaml_schema_field_t when_fields[WHEN_FIELDS] = {
 	TEXTS("users", W, users),
 	TEXTS("peers", W, peers),
 	TEXTS("local", W, local),
+	TEXTS("time", W, time),
 	TEXT("load-below", W, load_below),
 	TEXT("sessions-below", W, sessions_below),
 	TEXT("device-load-below", W, device_load_below),
 	TEXT("device-sessions-below", W, device_sessions_below),
 	FLAG("bandwidth-fits", W, bandwidth_fits),
 	TEXT("bandwidth-free", W, bandwidth_free),
+	TEXT("transactions-per-second-below", W, transactions_below),
+	TEXT("transactions-per-second-at-least", W, transactions_least),
+	TEXT("rtt-below", W, rtt_below),
+	TEXT("rtt-at-least", W, rtt_least),
+	TEXT("stream-bytes-below", W, stream_bytes_below),
+	TEXT("stream-bytes-at-least", W, stream_bytes_least),
 	TEXTS("functions", W, functions),
 	CYAML_FIELD_SEQUENCE_COUNT("any", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, W, any, n_any,
 				   &when_value, 1, MOST),
@@ -168,6 +175,13 @@ static const cyaml_schema_field_t limits_fields[] = {
 	TEXT("per-user", struct rsk_raw_limits, per_user), CYAML_FIELD_END
 };
 
+static const cyaml_schema_field_t overload_fields[] = {
+	TEXT("load", struct rsk_raw_overload, load),
+	TEXT("device-load", struct rsk_raw_overload, device_load),
+	TEXT("refuse-below-priority", struct rsk_raw_overload, refuse_below),
+	TEXT("rate", struct rsk_raw_overload, rate), CYAML_FIELD_END
+};
+
 #define S struct rsk_raw_service
 static const cyaml_schema_field_t service_fields[] = {
 	NEEDED("name", S, name),
@@ -184,6 +198,7 @@ static const cyaml_schema_field_t service_fields[] = {
 	SECTION("limits", S, limits, limits_fields),
 	FLAG("high-availability", S, high_availability),
 	FLAG("balance", S, balance),
+	FLAG("registered", S, registered),
 	CYAML_FIELD_END
 };
 #undef S
@@ -207,13 +222,47 @@ static const cyaml_schema_field_t client_fields[] = { TEXT("central", struct rsk
 #undef FIELD
 							      CYAML_FIELD_END };
 
+static const cyaml_strval_t pma_modes[] = { { "local", RSK_CONF_PMA_LOCAL + 1 },
+					    { "central", RSK_CONF_PMA_CENTRAL + 1 },
+					    { "both", RSK_CONF_PMA_BOTH + 1 } };
+static const cyaml_strval_t silences[] = { { "deny", 0 }, { "local", 1 } };
+static const cyaml_schema_field_t pma_fields[] = {
+	TEXTS("listen", struct rsk_raw_pma, listen),
+	TEXTS("allow", struct rsk_raw_pma, allow),
+	TEXT("central", struct rsk_raw_pma, central),
+	CYAML_FIELD_ENUM("mode", CYAML_FLAG_OPTIONAL | CYAML_FLAG_STRICT, struct rsk_raw_pma, mode,
+			 pma_modes, CYAML_ARRAY_LEN(pma_modes)),
+	CYAML_FIELD_ENUM("if-silent", CYAML_FLAG_OPTIONAL | CYAML_FLAG_STRICT, struct rsk_raw_pma,
+			 local_if_silent, silences, CYAML_ARRAY_LEN(silences)),
+#define FIELD(name, key, ...) TEXT(key, struct rsk_raw_pma, name),
+	RSK_CONF_PMA(FIELD)
+#undef FIELD
+		CYAML_FIELD_END
+};
+
+static const cyaml_schema_field_t vouch_fields[] = {
+	CYAML_FIELD_SEQUENCE_COUNT("users", CYAML_FLAG_POINTER, struct rsk_raw_vouch, users.v,
+				   users.n, &text_value, 1, MOST),
+	TEXTS("ports", struct rsk_raw_vouch, ports), CYAML_FIELD_END
+};
+static const cyaml_schema_value_t vouch_value = {
+	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct rsk_raw_vouch, vouch_fields),
+};
+
+static const cyaml_strval_t softs[] = { { "decline", 0 }, { "use", 1 } };
 #define C struct rsk_raw_conf
 static const cyaml_schema_field_t conf_fields[] = {
 	TEXT("node", C, node), TEXT("user", C, user), TEXT("control", C, control),
 	TEXT("state", C, state), TEXT("metrics", C, metrics), TEXT("rdma-ports", C, rdma_ports),
+	TEXT("local", C, local), TEXTS("ask-first", C, ask_first),
+	TEXT("ask-first-time", C, ask_first_time), LIST("vouch", C, vouch, &vouch_value),
 	TEXTS("listen", C, listen), TEXTS("redirects-from", C, redirects_from),
-	SECTION("pmsp", C, pmsp, pmsp_fields), SECTION("client", C, client, client_fields),
-	SECTION("limits", C, limits, limits_fields), LIST("rnics", C, rnics, &rnic_value),
+	CYAML_FIELD_ENUM("soft-rdma", CYAML_FLAG_OPTIONAL | CYAML_FLAG_STRICT, C, use_soft, softs,
+			 CYAML_ARRAY_LEN(softs)),
+	FLAG("discover-devices", C, discover), FLAG("watch-devices", C, watch_devices),
+	SECTION("pmsp", C, pmsp, pmsp_fields), SECTION("pma", C, pma, pma_fields),
+	SECTION("client", C, client, client_fields), SECTION("limits", C, limits, limits_fields),
+	SECTION("overload", C, overload, overload_fields), LIST("rnics", C, rnics, &rnic_value),
 	LIST("aggregates", C, aggregates, &aggregate_value),
 	LIST("services", C, services, &service_value),
 	LIST("functions", C, functions, &function_value),

@@ -25,9 +25,11 @@ struct rsk_raw_list {
 
 /* NULL, or a list of none: not there. */
 struct rsk_raw_when {
-	struct rsk_raw_list services, ports, users, peers, local;
+	struct rsk_raw_list services, ports, users, peers, local, time;
 	char *load_below, *sessions_below, *device_load_below, *device_sessions_below;
 	char *bandwidth_free;
+	char *transactions_below, *transactions_least, *rtt_below, *rtt_least;
+	char *stream_bytes_below, *stream_bytes_least;
 	enum rsk_raw_bool bandwidth_fits;
 	struct rsk_raw_list functions;
 	struct rsk_raw_when *any, *all, *not_;
@@ -74,12 +76,16 @@ struct rsk_raw_limits {
 	char *sessions, *per_cp, *per_user;
 };
 
+struct rsk_raw_overload {
+	char *load, *device_load, *refuse_below, *rate;
+};
+
 struct rsk_raw_service {
 	char *name, *bandwidth, *memory_maps, *connections, *priority, *rdma_port, *pm_time, *dscp;
 	char *rate;
 	struct rsk_raw_list ports;
 	struct rsk_raw_limits *limits;
-	enum rsk_raw_bool high_availability, balance;
+	enum rsk_raw_bool high_availability, balance, registered;
 };
 
 /* Settings of the two machines. X(name, key, field of the machine's configuration, kind, least, most) */
@@ -100,9 +106,21 @@ struct rsk_raw_service {
 	X(hosts, "max-hosts", cache.max_hosts, SIZE, 1, 1u << 24)                                  \
 	X(refused, "refused-time", cache.refused_ns, TIME, 0, 86400000000000)                      \
 	X(silent, "silent-time", cache.silent_ns, TIME, 0, 86400000000000)                         \
+	X(rtt, "rtt-time", cache.rtt_ns, TIME, 0, 86400000000000)                                  \
 	X(rto_first, "rto-first", cache.rto_first_ns, TIME, 1000000, 60000000000)                  \
 	X(rto_least, "rto-least", cache.rto_least_ns, TIME, 1000000, 60000000000)                  \
 	X(rto_most, "rto-most", cache.rto_most_ns, TIME, 1000000, 60000000000)
+
+/* Of the exchange between policy agents; fields of struct rsk_conf_pma. */
+#define RSK_CONF_PMA(X)                                                                            \
+	X(timeout, "timeout", ask.timeout_ns, TIME, 1000000, 60000000000)                          \
+	X(report, "report-time", ask.report_ns, TIME, 10000000, 3600000000000)                     \
+	X(questions, "max-questions", ask.max_questions, U32, 1, 1u << 20)                         \
+	X(idle, "max-idle", ask.max_idle, U32, 0, 1u << 20)                                        \
+	X(lost, "lost-after", centre.lost_ns, TIME, 30000000, 3600000000000)                       \
+	X(lease, "lease-time", centre.lease_ns, TIME, 0, 3600000000000)                            \
+	X(nodes, "max-nodes", centre.max_nodes, SIZE, 1, 65536)                                    \
+	X(leases, "max-leases", centre.max_leases, SIZE, 1, 1u << 28)
 
 #define RSK_RAW_FIELD(name, ...) char *name;
 struct rsk_raw_pmsp {
@@ -113,20 +131,38 @@ struct rsk_raw_client {
 	char *central;
 	RSK_CONF_CLIENT(RSK_RAW_FIELD)
 };
+
+struct rsk_raw_pma {
+	struct rsk_raw_list listen, allow;
+	char *central;
+	unsigned int mode; /* enum rsk_conf_pma_mode and 1; 0: not there */
+	bool local_if_silent;
+	RSK_CONF_PMA(RSK_RAW_FIELD)
+};
 #undef RSK_RAW_FIELD
 
+struct rsk_raw_vouch {
+	struct rsk_raw_list users, ports;
+};
+
 struct rsk_raw_conf {
-	char *node, *user, *control, *state, *metrics, *rdma_ports;
-	struct rsk_raw_list listen, redirects_from;
+	char *node, *user, *control, *local, *state, *metrics, *rdma_ports, *ask_first_time;
+	struct rsk_raw_list listen, redirects_from, ask_first;
+	enum rsk_raw_bool watch_devices;
+	enum rsk_raw_bool discover;
+	bool use_soft;
 	struct rsk_raw_pmsp *pmsp;
 	struct rsk_raw_client *client;
+	struct rsk_raw_pma *pma;
 	struct rsk_raw_limits *limits;
+	struct rsk_raw_overload *overload;
 	struct rsk_raw_rnic *rnics;
 	struct rsk_raw_aggregate *aggregates;
 	struct rsk_raw_service *services;
 	struct rsk_raw_function *functions;
 	struct rsk_raw_rule *rules;
-	unsigned int n_rnics, n_aggregates, n_services, n_functions, n_rules;
+	struct rsk_raw_vouch *vouch;
+	unsigned int n_vouch, n_rnics, n_aggregates, n_services, n_functions, n_rules;
 };
 
 /* 0, -EINVAL (@error says where and why) or -ENOMEM. NULL in *out: the text is empty. */

@@ -49,6 +49,7 @@ static int take_service(struct rsk_conf_build *b, unsigned int i)
 	s->connections = 1;
 	s->high_availability = raw->high_availability == RSK_RAW_YES;
 	s->balance = raw->balance == RSK_RAW_YES;
+	s->registered = raw->registered == RSK_RAW_YES;
 	s->name = rsk_conf_dup(b->c, raw->name);
 	if (!s->name)
 		return -ENOMEM;

@@ -214,3 +214,66 @@ int rsk_conf_pm_time(const char *text, uint8_t *out)
 	*out = (uint8_t)(ns / 1000000000u);
 	return 0;
 }
+
+/* ---- times of the week ---- */
+
+static bool day_of(const char **text, unsigned int *day)
+{
+	static const char *const days[] = { "mon", "tue", "wed", "thu", "fri", "sat", "sun" };
+
+	for (*day = 0; *day < 7; ++*day)
+		if (strncmp(*text, days[*day], 3) == 0) {
+			*text += 3;
+			return true;
+		}
+	return false;
+}
+
+/* "8:00", "08:00", "24:00": minutes. */
+static bool clock_of(const char **text, unsigned int *minutes)
+{
+	const char *p = *text;
+	unsigned int hours = 0, digits = 0;
+
+	for (; isdigit((unsigned char)*p) && digits < 2; p++, digits++)
+		hours = hours * 10 + (unsigned int)(*p - '0');
+	if (!digits || *p++ != ':' || !isdigit((unsigned char)p[0]) ||
+	    !isdigit((unsigned char)p[1]))
+		return false;
+	*minutes = hours * 60 + (unsigned int)(p[0] - '0') * 10 + (unsigned int)(p[1] - '0');
+	*text = p + 2;
+	return p[0] < '6' && *minutes <= 24 * 60;
+}
+
+int rsk_conf_week(const char *text, uint8_t week[static RSK_CONF_WEEK_BYTES])
+{
+	unsigned int first = 0, last = 6, from = 0, to = 24 * 60, days, minutes;
+	bool some_days = day_of(&text, &first);
+
+	if (some_days) {
+		last = first;
+		if (*text == '-') {
+			text++;
+			if (!day_of(&text, &last))
+				return -EINVAL;
+		}
+	}
+	if (some_days && *text == ' ')
+		text += strspn(text, " ");
+	else if (some_days && *text)
+		return -EINVAL;
+	if (!some_days || *text)
+		if (!clock_of(&text, &from) || *text++ != '-' || !clock_of(&text, &to) || *text ||
+		    from == to || from == 24 * 60)
+			return -EINVAL;
+	days = (last + 7 - first) % 7 + 1;
+	minutes = to > from ? to - from : 24 * 60 - from + to;
+	for (unsigned int day = 0; day < days; day++)
+		for (unsigned int m = 0; m < minutes; m++) {
+			unsigned int at =
+				((first + day) * 24 * 60 + from + m) % RSK_CONF_WEEK_MINUTES;
+
+			week[at / 8] |= (uint8_t)(1u << at % 8);
+		}
+	return 0;
+}

@@ -20,6 +20,8 @@ int rsk_conf_ip(const char *text, struct rsk_pm_addr *out);
 int rsk_conf_addr(const char *text, struct rsk_pm_addr *out);
 /* "10.0.0.0/8"; an address alone is all of its bits. */
 int rsk_conf_prefix(const char *text, struct rsk_conf_prefix *out);
+/* "mon-fri 08:00-18:00", "sat", "22:00-06:00" (into the next day): sets its minutes' bits, 0 is Monday 0:00. */
+int rsk_conf_week(const char *text, uint8_t week[static RSK_CONF_WEEK_BYTES]);
 /* Seconds, up to 254s, or "lasting". */
 int rsk_conf_pm_time(const char *text, uint8_t *out);
 

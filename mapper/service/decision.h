@@ -7,6 +7,9 @@
 #include "ledger.h"
 #include "pma.h"
 
+/* What was overloaded is so no more at this part of the limit. */
+#define RSK_DECISION_RELIEF 0.9
+
 /* All borrowed for the decision. */
 struct rsk_decision {
 	const struct rsk_conf *conf;
@@ -17,6 +20,9 @@ struct rsk_decision {
 	const struct rsk_conf_service *service;
 	uint32_t service_number, service_account, need;
 	double load;
+	bool overloaded; /* the node is */
+	int week_minute; /* or less than 0, as what follows: it is not known */
+	double transactions, rtt_ns, stream_bytes;
 	void (*say)(void *ctx, const char *line); /* NULL: nobody listens */
 	void *ctx;
 };
@@ -31,7 +37,7 @@ __attribute__((format(printf, 2, 3))) void rsk_decision_say(const struct rsk_dec
 			rsk_decision_say(d, __VA_ARGS__);                                          \
 	} while (0)
 
-#define RSK_DECISION_IP 46
+#define RSK_DECISION_IP RSK_PM_IP_TEXT
 const char *rsk_decision_ip(const struct rsk_decision *d, const uint8_t ip[static 16],
 			    char text[static RSK_DECISION_IP]);
 

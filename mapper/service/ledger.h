@@ -25,11 +25,6 @@ enum rsk_ledger_kind {
 	RSK_LEDGER_SERVICE, /* of one side of connections */
 };
 
-struct rsk_ledger_need {
-	uint64_t bps;
-	uint32_t memory_maps, connections;
-};
-
 /* Booked: promised and used. UINT64_MAX: no limit. */
 struct rsk_ledger_account {
 	struct rsk_ledger_name *entry; /* owned */
@@ -43,8 +38,20 @@ struct rsk_ledger_account {
 	uint32_t rnic; /* PORT: its RNIC's account; free: the next one */
 	/* PORT: as measured or said */
 	uint64_t others_bps;
-	enum rsk_pma_device_state state;
+	enum rsk_pma_device_state state; /* as an operator wants it */
+	enum rsk_pma_device_state seen;	 /* by its node's own agent */
+	bool gone;			 /* its host says so */
+	bool soft;			 /* the same */
+	bool overloaded;		 /* since its load crossed the limit */
 };
+
+/* What is said of a port, here and by its node, and what is measured: the worst of it. */
+static inline enum rsk_pma_device_state rsk_ledger_state(const struct rsk_ledger_account *port)
+{
+	if (port->gone || port->state == RSK_PMA_DOWN || port->seen == RSK_PMA_DOWN)
+		return RSK_PMA_DOWN;
+	return port->state == RSK_PMA_UP ? port->seen : port->state;
+}
 
 /* Whose session it is; found once, for limits and for the reservation. */
 struct rsk_ledger_who {
@@ -97,6 +104,8 @@ uint32_t rsk_ledger_account(struct rsk_ledger *l, enum rsk_ledger_kind kind, enu
 			    const char *name);
 /* A need, kept while it is current or reserved by. RSK_LEDGER_NONE: no memory. */
 uint32_t rsk_ledger_need(struct rsk_ledger *l, const struct rsk_ledger_need *need);
+/* The same, but kept only while it is reserved by: there may be any number of others' needs. */
+uint32_t rsk_ledger_need_for(struct rsk_ledger *l, const struct rsk_ledger_need *need);
 /* Nothing is current any more: accounts have no room, needs are held by reservations only. */
 void rsk_ledger_retire(struct rsk_ledger *l);
 void rsk_ledger_keep_need(struct rsk_ledger *l, uint32_t need);
@@ -111,6 +120,12 @@ void rsk_ledger_who(const struct rsk_ledger *l, uint32_t service, uint8_t ipv,
 
 /* Is there room on a port and its RNIC? */
 enum rsk_ledger_lack rsk_ledger_lacks(const struct rsk_ledger *l, uint32_t port, uint32_t need);
+
+/*
+ * The fullest of its measures, 0 to 1: sessions, connections, memory maps of the RNIC, bandwidth of the port. With one
+ * session more of that need, or RSK_LEDGER_NONE.
+ */
+double rsk_ledger_load(const struct rsk_ledger *l, uint32_t port, uint32_t need);
 
 /*
  * Books it, as promised. There must be room, and @who is as of now. Never 0, and never a number that is held, or was

@@ -93,6 +93,23 @@ uint32_t rsk_ledger_need(struct rsk_ledger *l, const struct rsk_ledger_need *nee
 	return at;
 }
 
+uint32_t rsk_ledger_need_for(struct rsk_ledger *l, const struct rsk_ledger_need *need)
+{
+	uint32_t n = l->n_needs, at;
+	bool current;
+
+	for (at = 0; at < n; at++)
+		if (l->needs[at].current && l->needs[at].need.bps == need->bps &&
+		    l->needs[at].need.memory_maps == need->memory_maps &&
+		    l->needs[at].need.connections == need->connections)
+			break;
+	current = at < n;
+	at = rsk_ledger_need(l, need);
+	if (at != RSK_LEDGER_NONE)
+		l->needs[at].current = current;
+	return at;
+}
+
 void rsk_ledger_retire(struct rsk_ledger *l)
 {
 	for (uint32_t i = 0; i < l->n_accounts; i++) {
@@ -217,4 +234,26 @@ bool rsk_ledger_validate(const struct rsk_ledger *l)
 	free(needs);
 	free(counters);
 	return ok;
+}
+
+static double part(uint64_t booked, uint64_t most, double before)
+{
+	double v = most && most != UINT64_MAX ? (double)booked / (double)most : 0;
+
+	return v > before ? v : before;
+}
+
+double rsk_ledger_load(const struct rsk_ledger *l, uint32_t port, uint32_t need)
+{
+	const struct rsk_ledger_account *p = &l->accounts[port], *r = &l->accounts[p->rnic];
+	struct rsk_ledger_need more = { 0 };
+	bool one = need != RSK_LEDGER_NONE;
+	double v = part(r->sessions + one, r->sessions_max, 0);
+
+	if (one)
+		more = l->needs[need].need;
+	v = part(r->connections + more.connections, r->connections_max, v);
+	v = part(r->memory_maps + more.memory_maps, r->memory_maps_max, v);
+	return part(p->bps + more.bps + (p->bps_max == UINT64_MAX ? 0 : p->others_bps), p->bps_max,
+		    v);
 }

@@ -7,9 +7,12 @@
 
 #include "pm_hash.h"
 
+#define TRY_EACH_NS 2000000000u
+
 struct service_key {
 	uint8_t cp_ip[16], ap_ip[16];
-	uint16_t ap_port;
+	uint8_t mapped_cp_ip[16]; /* where the link comes from: the mapping is for that one */
+	uint16_t ap_port, mapped_cp_port;
 	uint16_t ipv;
 };
 
@@ -23,7 +26,8 @@ struct rsk_pm_service {
 struct rsk_pm_host {
 	struct rsk_pm_addr key;
 	uint64_t srtt_ns, rttvar_ns; /* 0: not measured yet */
-	uint64_t silent_until_ns;
+	uint64_t measured_ns;
+	uint64_t silent_until_ns, tried_ns;
 	UT_hash_handle hh;
 };
 
@@ -34,6 +38,7 @@ void rsk_pm_cache_init(struct rsk_pm_cache *c, const struct rsk_pm_cache_config 
 
 static void remove_service(struct rsk_pm_cache *c, struct rsk_pm_service *s)
 {
+	c->changes += s->outcome == RSK_PM_MAPPED;
 	HASH_DEL(c->services, s);
 	free(s);
 }
@@ -64,6 +69,10 @@ static struct rsk_pm_service *find_service(struct rsk_pm_cache *c, const struct 
 	memset(key, 0, sizeof(*key));
 	memcpy(key->cp_ip, req->cp_ip, 16);
 	memcpy(key->ap_ip, req->ap_ip, 16);
+	if (req->mapped) {
+		memcpy(key->mapped_cp_ip, req->mapped_cp_ip, 16);
+		key->mapped_cp_port = req->mapped_cp_port;
+	}
 	key->ap_port = req->ap_port;
 	key->ipv = req->ipv;
 	HASH_FIND(hh, c->services, key, sizeof(*key), s);
@@ -103,6 +112,8 @@ static int remember(struct rsk_pm_cache *c, const struct rsk_pm_msg *req,
 	if (!s)
 		return -ENOMEM;
 	*s = (struct rsk_pm_service){ .key = key, .mapping = *m, .outcome = outcome };
+	s->mapping.handle = 0;
+	c->changes++;
 	HASH_ADD(hh, c->services, key, sizeof(s->key), s);
 	return 0;
 }
@@ -138,6 +149,50 @@ uint64_t rsk_pm_until(uint8_t pm_time_s, uint64_t now_ns)
 	if (!pm_time_s)
 		return 0;
 	return pm_time_s == RSK_PM_TIME_LASTING ? UINT64_MAX : now_ns + pm_time_s * 1000000000ull;
+}
+
+/* ---- written down ---- */
+
+static bool is_kept(const struct rsk_pm_service *s, uint64_t now_ns)
+{
+	return s->outcome == RSK_PM_MAPPED && s->mapping.until_ns > now_ns;
+}
+
+size_t rsk_pm_cache_kept(const struct rsk_pm_cache *c, uint64_t now_ns, struct rsk_pm_kept *out,
+			 size_t max)
+{
+	size_t all = 0, skip, n = 0;
+	const struct rsk_pm_service *s;
+
+	for (s = c->services; s; s = s->hh.next)
+		all += is_kept(s, now_ns);
+	skip = all > max ? all - max : 0;
+	if (!out)
+		return all - skip;
+	for (s = c->services; s; s = s->hh.next) {
+		if (!is_kept(s, now_ns))
+			continue;
+		if (skip) {
+			skip--;
+			continue;
+		}
+		out[n] = (struct rsk_pm_kept){ .ap_port = s->key.ap_port,
+					       .ipv = (uint8_t)s->key.ipv,
+					       .mapping = s->mapping };
+		memcpy(out[n].cp_ip, s->key.cp_ip, 16);
+		memcpy(out[n].ap_ip, s->key.ap_ip, 16);
+		n++;
+	}
+	return n;
+}
+
+int rsk_pm_cache_keep(struct rsk_pm_cache *c, const struct rsk_pm_kept *kept, uint64_t now_ns)
+{
+	struct rsk_pm_msg req = { .op = RSK_PM_REQ, .ipv = kept->ipv, .ap_port = kept->ap_port };
+
+	memcpy(req.cp_ip, kept->cp_ip, 16);
+	memcpy(req.ap_ip, kept->ap_ip, 16);
+	return rsk_pm_cache_mapped(c, &req, &kept->mapping, now_ns);
 }
 
 /* ---- hosts ---- */
@@ -176,16 +231,39 @@ bool rsk_pm_cache_silent(struct rsk_pm_cache *c, const struct rsk_pm_addr *host,
 	return h && now_ns < h->silent_until_ns;
 }
 
+bool rsk_pm_cache_may_try(struct rsk_pm_cache *c, const struct rsk_pm_addr *host, uint64_t now_ns)
+{
+	struct rsk_pm_host *h = find_host(c, host);
+
+	if (!h || now_ns >= h->silent_until_ns)
+		return true;
+	if (now_ns - h->tried_ns < TRY_EACH_NS)
+		return false;
+	h->tried_ns = now_ns;
+	return true;
+}
+
 void rsk_pm_cache_note_silence(struct rsk_pm_cache *c, const struct rsk_pm_addr *host,
 			       uint64_t now_ns)
 {
 	struct rsk_pm_host *h = host_of(c, host);
 
-	if (h)
-		h->silent_until_ns = now_ns + c->config.silent_ns;
+	if (!h)
+		return;
+	h->silent_until_ns = now_ns + c->config.silent_ns;
+	h->tried_ns = now_ns;
 }
 
-void rsk_pm_cache_note_rtt(struct rsk_pm_cache *c, const struct rsk_pm_addr *host, uint64_t rtt_ns)
+void rsk_pm_cache_note_answer(struct rsk_pm_cache *c, const struct rsk_pm_addr *host)
+{
+	struct rsk_pm_host *h = find_host(c, host);
+
+	if (h)
+		h->silent_until_ns = 0;
+}
+
+void rsk_pm_cache_note_rtt(struct rsk_pm_cache *c, const struct rsk_pm_addr *host, uint64_t rtt_ns,
+			   uint64_t now_ns)
 {
 	struct rsk_pm_host *h = host_of(c, host);
 	uint64_t off;
@@ -193,6 +271,7 @@ void rsk_pm_cache_note_rtt(struct rsk_pm_cache *c, const struct rsk_pm_addr *hos
 	if (!h)
 		return;
 	h->silent_until_ns = 0;
+	h->measured_ns = now_ns;
 	if (!h->srtt_ns) {
 		h->srtt_ns = rtt_ns ? rtt_ns : 1;
 		h->rttvar_ns = rtt_ns / 2;
@@ -203,6 +282,14 @@ void rsk_pm_cache_note_rtt(struct rsk_pm_cache *c, const struct rsk_pm_addr *hos
 	h->srtt_ns = h->srtt_ns - h->srtt_ns / 8 + rtt_ns / 8;
 	if (!h->srtt_ns)
 		h->srtt_ns = 1;
+}
+
+uint64_t rsk_pm_cache_rtt(const struct rsk_pm_cache *c, const struct rsk_pm_addr *host,
+			  uint64_t now_ns)
+{
+	const struct rsk_pm_host *h = find_host(c, host);
+
+	return h && now_ns - h->measured_ns < c->config.rtt_ns ? h->srtt_ns : 0;
 }
 
 uint64_t rsk_pm_cache_rto(const struct rsk_pm_cache *c, const struct rsk_pm_addr *host)

@@ -26,20 +26,22 @@ enum rsk_pm_outcome {
 struct rsk_pm_mapping {
 	struct rsk_pm_addr rdma;
 	uint64_t until_ns; /* UINT64_MAX: lasting; 0: for one transaction */
+	uint64_t handle;   /* of the transaction that just brought it; 0: remembered */
 };
 
 struct rsk_pm_cache_config {
 	size_t max_services, max_hosts;
 	uint64_t refused_ns; /* a refusal is remembered for so long */
 	uint64_t silent_ns;  /* a host that does not answer */
+	uint64_t rtt_ns;     /* a measured round trip says something for so long */
 	uint64_t rto_first_ns, rto_least_ns, rto_most_ns;
 };
 
 #define RSK_PM_CACHE_DEFAULT                                                                       \
 	{                                                                                          \
 		.max_services = 4096, .max_hosts = 1024, .refused_ns = 10000000000,                \
-		.silent_ns = 60000000000, .rto_first_ns = 250000000, .rto_least_ns = 20000000,     \
-		.rto_most_ns = 4000000000,                                                         \
+		.silent_ns = 60000000000, .rtt_ns = 60000000000, .rto_first_ns = 250000000,        \
+		.rto_least_ns = 20000000, .rto_most_ns = 4000000000,                               \
 	}
 
 struct rsk_pm_service; /* a service mapping, or a refusal */
@@ -49,12 +51,16 @@ struct rsk_pm_cache {
 	struct rsk_pm_cache_config config;
 	struct rsk_pm_service *services; /* uthash, by the time of their making */
 	struct rsk_pm_host *hosts;
+	uint64_t changes; /* of mappings */
 };
 
 void rsk_pm_cache_init(struct rsk_pm_cache *c, const struct rsk_pm_cache_config *config);
 void rsk_pm_cache_fini(struct rsk_pm_cache *c);
 
-/* What is known of the service that a PMReq of CpPort 0 asks for, from that CP address. MAPPED fills in *out. */
+/*
+ * What is known of the service that a PMReq of CpPort 0 asks for, from that CP address, for a link from that address.
+ * MAPPED fills in *out.
+ */
 enum rsk_pm_outcome rsk_pm_cache_find(struct rsk_pm_cache *c, const struct rsk_pm_msg *req,
 				      uint64_t now_ns, struct rsk_pm_mapping *out);
 
@@ -69,14 +75,40 @@ uint64_t rsk_pm_until(uint8_t pm_time_s, uint64_t now_ns);
 
 /* Did that host keep silent a while ago? */
 bool rsk_pm_cache_silent(struct rsk_pm_cache *c, const struct rsk_pm_addr *host, uint64_t now_ns);
+/*
+ * May it be asked all the same, for a connection that is there already and asks again now and then? Once in two
+ * seconds, by whoever comes first.
+ */
+bool rsk_pm_cache_may_try(struct rsk_pm_cache *c, const struct rsk_pm_addr *host, uint64_t now_ns);
 void rsk_pm_cache_note_silence(struct rsk_pm_cache *c, const struct rsk_pm_addr *host,
 			       uint64_t now_ns);
 
+/* It did answer, at last. */
+void rsk_pm_cache_note_answer(struct rsk_pm_cache *c, const struct rsk_pm_addr *host);
+
 /* It took so long to answer a request that was sent once (Karn); it is not silent. */
-void rsk_pm_cache_note_rtt(struct rsk_pm_cache *c, const struct rsk_pm_addr *host, uint64_t rtt_ns);
+void rsk_pm_cache_note_rtt(struct rsk_pm_cache *c, const struct rsk_pm_addr *host, uint64_t rtt_ns,
+			   uint64_t now_ns);
+
+/* How long it takes, smoothed (RFC 6298); 0: not known, or measured too long ago. */
+uint64_t rsk_pm_cache_rtt(const struct rsk_pm_cache *c, const struct rsk_pm_addr *host,
+			  uint64_t now_ns);
 
 /* How long to wait for its first answer: RFC 6298, within the bounds. */
 uint64_t rsk_pm_cache_rto(const struct rsk_pm_cache *c, const struct rsk_pm_addr *host);
+
+/* A mapping as it can be written down. */
+struct rsk_pm_kept {
+	uint8_t cp_ip[16], ap_ip[16];
+	uint16_t ap_port;
+	uint8_t ipv;
+	struct rsk_pm_mapping mapping;
+};
+/* Mappings that still hold, in the order of their making: the newest @max; @out NULL: how many. */
+size_t rsk_pm_cache_kept(const struct rsk_pm_cache *c, uint64_t now_ns, struct rsk_pm_kept *out,
+			 size_t max);
+/* 0 or -ENOMEM. */
+int rsk_pm_cache_keep(struct rsk_pm_cache *c, const struct rsk_pm_kept *kept, uint64_t now_ns);
 
 bool rsk_pm_cache_validate(const struct rsk_pm_cache *c);
 

@@ -151,7 +151,8 @@ static enum rsk_pm_outcome known(struct rsk_pm_client *c, const struct rsk_pm_ms
 		rsk_pm_cache_forget(&c->cache, req);
 		o = RSK_PM_PENDING;
 	}
-	if (o == RSK_PM_PENDING && rsk_pm_cache_silent(&c->cache, to, now_ns))
+	if (o == RSK_PM_PENDING && (req->cp_port ? !rsk_pm_cache_may_try(&c->cache, to, now_ns) :
+						   rsk_pm_cache_silent(&c->cache, to, now_ns)))
 		o = RSK_PM_NO_ANSWER;
 	return o;
 }
@@ -259,7 +260,8 @@ static void on_accept(struct rsk_pm_client *c, struct rsk_pm_transaction *t,
 		      const struct rsk_pm_addr *from, const struct rsk_pm_msg *m, uint64_t now_ns)
 {
 	struct rsk_pm_mapping mapping = { .rdma = { .port = m->ap_port, .ipv = m->ipv },
-					  .until_ns = rsk_pm_until(m->pm_time_s, now_ns) };
+					  .until_ns = rsk_pm_until(m->pm_time_s, now_ns),
+					  .handle = t->handle };
 
 	memcpy(mapping.rdma.ip, m->ap_ip, 16);
 	if (!t->open) {
@@ -296,8 +298,10 @@ int rsk_pm_client_receive(struct rsk_pm_client *c, const struct rsk_pm_addr *fro
 		c->count.strays++;
 		return 0;
 	}
+	if (t->open)
+		rsk_pm_cache_note_answer(&c->cache, &t->question.to);
 	if (t->open && t->sends == 1)
-		rsk_pm_cache_note_rtt(&c->cache, &t->question.to, now_ns - t->began_ns);
+		rsk_pm_cache_note_rtt(&c->cache, &t->question.to, now_ns - t->began_ns, now_ns);
 	if (m.op == RSK_PM_ACCEPT) {
 		on_accept(c, t, from, &m, now_ns);
 		return 0;

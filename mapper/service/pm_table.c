@@ -245,26 +245,45 @@ void rsk_pm_table_hold(struct rsk_pm_table *t, struct rsk_pm_entry *e)
 	e->state = RSK_PM_HELD;
 }
 
-static void prefetch(struct rsk_pm_entry *const *head, bool entries)
+void rsk_pm_table_prefetch(const struct rsk_pm_table *t, const struct rsk_pm_msg *m,
+			   struct rsk_pm_look *look)
 {
-	const char *e;
+	bool about = m->op == RSK_PM_REQ && m->cp_port;
 
-	if (!entries) {
-		__builtin_prefetch(head);
+	look->named = name_head(t, m->assoc_handle, m->cp_ip, m->cp_port);
+	look->about = NULL;
+	__builtin_prefetch(look->named);
+	if (!about)
 		return;
-	}
-	e = (const char *)*head;
-	if (!e)
-		return;
-	for (size_t line = 0; line < sizeof(struct rsk_pm_entry); line += 64)
+	look->about = tuple_head(t, m->cp_ip, m->cp_port, m->ap_ip, m->ap_port);
+	__builtin_prefetch(look->about);
+}
+
+static void prefetch_entry(struct rsk_pm_entry *const *head)
+{
+	const char *e = head ? (const char *)*head : NULL;
+
+	for (size_t line = 0; e && line < sizeof(struct rsk_pm_entry); line += 64)
 		__builtin_prefetch(e + line);
 }
 
-void rsk_pm_table_prefetch(const struct rsk_pm_table *t, const struct rsk_pm_msg *m, bool entries)
+void rsk_pm_table_prefetch_entries(const struct rsk_pm_look *look)
 {
-	prefetch(name_head(t, m->assoc_handle, m->cp_ip, m->cp_port), entries);
-	if (m->op == RSK_PM_REQ && m->cp_port)
-		prefetch(tuple_head(t, m->cp_ip, m->cp_port, m->ap_ip, m->ap_port), entries);
+	prefetch_entry(look->named);
+	prefetch_entry(look->about);
+}
+
+void rsk_pm_table_prefetch_replaced(const struct rsk_pm_table *t, const struct rsk_pm_look *look)
+{
+	const struct rsk_pm_entry *e = look->about ? *look->about : NULL;
+
+	if (!e)
+		return;
+	__builtin_prefetch(name_head(t, e->handle, e->cp_ip, e->cp_port));
+	__builtin_prefetch(e->link_at);
+	__builtin_prefetch(e->next[RSK_PM_BY_LINK]);
+	__builtin_prefetch(e->timer.at);
+	__builtin_prefetch(e->timer.next);
 }
 
 struct rsk_pm_entry *rsk_pm_table_named(const struct rsk_pm_table *t, const struct rsk_pm_msg *m)

@@ -38,6 +38,7 @@ struct rsk_pm_entry {
 	uint16_t cp_port, ap_port, rdma_port, link_port;
 	uint8_t ipv, state, tries, pm_time_s;
 	bool over_link;		 /* its PMAck is all of its use */
+	bool own_port;		 /* a process's, not made */
 	uint8_t ap_ip[16];	 /* that was asked for */
 	uint8_t link_ip[16];	 /* the link comes from: the mapped CpIPaddr, or CpIPaddr */
 	uint8_t rdma_ip[16];	 /* that was answered */
@@ -76,10 +77,16 @@ struct rsk_pm_entry *rsk_pm_table_named(const struct rsk_pm_table *t, const stru
 
 /*
  * Asks the memory for what a look for this message would touch, so that many such asked for together arrive
- * together: first the chains' heads (@entries false), then the entries that they lead to. Only numbers that a search
- * uses need be right in @m; a guess is good enough.
+ * together: first the chains' heads, then the entries that they lead to, then what hangs on an entry that a PMReq
+ * replaces. Only numbers that a search uses need be right in @m; a guess is good enough.
  */
-void rsk_pm_table_prefetch(const struct rsk_pm_table *t, const struct rsk_pm_msg *m, bool entries);
+struct rsk_pm_look {
+	struct rsk_pm_entry **named, **about; /* NULL: no look by the connection */
+};
+void rsk_pm_table_prefetch(const struct rsk_pm_table *t, const struct rsk_pm_msg *m,
+			   struct rsk_pm_look *look);
+void rsk_pm_table_prefetch_entries(const struct rsk_pm_look *look);
+void rsk_pm_table_prefetch_replaced(const struct rsk_pm_table *t, const struct rsk_pm_look *look);
 
 /* By the connection that a PMReq is about; NULL for a service mapping. */
 struct rsk_pm_entry *rsk_pm_table_about(const struct rsk_pm_table *t, const struct rsk_pm_msg *req);

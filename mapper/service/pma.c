@@ -2,7 +2,6 @@
 /* pma.c - see pma.h: a decision from the question to the reservation. */
 #include "pma.h"
 
-#include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,10 @@ static const char *const verdict_words[] = {
 	[RSK_PMA_EXHAUSTED] = "resources are used up, or promised",
 	[RSK_PMA_LIMIT] = "a limit is reached",
 	[RSK_PMA_OVERLOAD] = "the node's load is too high",
+	[RSK_PMA_UNHEARD] = "the central policy agent does not answer",
+	[RSK_PMA_NOT_WORTH] = "it would not pay, by what is measured",
+	[RSK_PMA_NO_LISTENER] = "no accelerated process has registered as its listener",
+	[RSK_PMA_SOFT_RNIC] = "there are only software devices, which are not to be used",
 	[RSK_PMA_ELSEWHERE] = "another host answers",
 };
 
@@ -36,9 +39,7 @@ void rsk_decision_say(const struct rsk_decision *d, const char *fmt, ...)
 const char *rsk_decision_ip(const struct rsk_decision *d, const uint8_t ip[static 16],
 			    char text[static RSK_DECISION_IP])
 {
-	_Static_assert(RSK_DECISION_IP >= INET6_ADDRSTRLEN, "room for any");
-
-	return inet_ntop(d->q->ipv == RSK_PM_IPV4 ? AF_INET : AF_INET6, ip, text, RSK_DECISION_IP);
+	return rsk_pm_ip_text(d->q->ipv, ip, text);
 }
 
 /* ---- limits ---- */
@@ -110,7 +111,7 @@ static enum rsk_pma_verdict judge(const struct rsk_decision *d, const struct rsk
 			rsk_rules_why_not(d, r->function, RSK_CONF_NONE, why, sizeof(why));
 			RSK_SAY(d, "rule %s: does not hold: %s", name, why);
 		}
-		return rsk_rnic_overload(d, r, RSK_CONF_NONE) ? RSK_PMA_OVERLOAD : RSK_PMA_NO_RULE;
+		return rsk_rules_refusal(d, r->function, RSK_CONF_NONE);
 	}
 	RSK_SAY(d, "rule %s: %s", name,
 		v == RSK_RULES_DEPENDS ? "depends on the device" : "supports the mapping");
@@ -119,6 +120,13 @@ static enum rsk_pma_verdict judge(const struct rsk_decision *d, const struct rsk
 								     RSK_PMA_NO_RULE;
 	if (is_limited(d, who))
 		return RSK_PMA_LIMIT;
+	if (d->q->placed && !set->n) {
+		/* On a device that we know nothing of: what asks for one, or for one of a group, does not hold. */
+		if (v == RSK_RULES_TRUE && r->group == RSK_CONF_NONE)
+			return RSK_PMA_MAP;
+		RSK_SAY(d, "  it asks for the device, which is not known here");
+		return RSK_PMA_NO_RULE;
+	}
 	return rsk_rnic_select(d, set, r, v == RSK_RULES_DEPENDS, priority_of(d, r), near, port);
 }
 
@@ -127,9 +135,9 @@ static struct finding find(const struct rsk_decision *d, const struct rsk_ledger
 			   uint32_t near)
 {
 	static const uint8_t rank[] = {
-		[RSK_PMA_NO_RULE] = 0,	 [RSK_PMA_OVERLOAD] = 1, [RSK_PMA_NO_DEVICE] = 2,
-		[RSK_PMA_EXHAUSTED] = 3, [RSK_PMA_LIMIT] = 4,	 [RSK_PMA_ELSEWHERE] = 5,
-		[RSK_PMA_MAP] = 5
+		[RSK_PMA_NO_RULE] = 0,	 [RSK_PMA_NOT_WORTH] = 1, [RSK_PMA_OVERLOAD] = 2,
+		[RSK_PMA_NO_DEVICE] = 3, [RSK_PMA_SOFT_RNIC] = 4, [RSK_PMA_EXHAUSTED] = 5,
+		[RSK_PMA_LIMIT] = 6,	 [RSK_PMA_ELSEWHERE] = 7, [RSK_PMA_MAP] = 7
 	};
 	struct finding best = { .verdict = RSK_PMA_NO_RULE }, one;
 	/* Who listens hears of those that could not hold, too. */
@@ -143,13 +151,25 @@ static struct finding find(const struct rsk_decision *d, const struct rsk_ledger
 		one.verdict = judge(d, &set, who, one.rule, near, &one.port);
 		if (!best.rule || rank[one.verdict] > rank[best.verdict])
 			best = one;
-		if (rank[best.verdict] == 5)
+		if (rank[best.verdict] == rank[RSK_PMA_MAP])
 			break;
 	}
 	return best;
 }
 
 /* ---- answers ---- */
+
+/* Best effort is slowed where the node has too much to do; whoever is higher goes on as ever. */
+static uint64_t rate_of(const struct rsk_decision *d, uint32_t port, unsigned int priority)
+{
+	uint64_t rate = d->service->rate_bps, slow = d->conf->overload.rate_bps;
+	bool here = port != RSK_CONF_NONE &&
+		    d->conf->rnics[d->conf->ports[port].rnic].node == d->conf->own_node;
+
+	if (!d->overloaded || !here || !slow || priority >= RSK_CONF_PRIORITY_HIGH)
+		return rate;
+	return rate && rate < slow ? rate : slow;
+}
 
 static void answer(const struct rsk_decision *d, const struct finding *f,
 		   struct rsk_pma_answer *out)
@@ -167,22 +187,34 @@ static void answer(const struct rsk_decision *d, const struct finding *f,
 	}
 	if (f->verdict != RSK_PMA_MAP)
 		return;
-	out->device = d->conf->ports[f->port].name;
-	memcpy(out->ip, rsk_rnic_ip(d, f->port), 16);
+	if (f->port == RSK_CONF_NONE) {
+		memcpy(out->ip, d->q->at_ip, 16);
+	} else {
+		out->device = d->conf->ports[f->port].name;
+		memcpy(out->ip, rsk_rnic_ip(d, f->port), 16);
+	}
 	out->port = d->q->side == RSK_PMA_AP ? s->rdma_port : 0;
 	out->pm_time_s = r->pm_time_s < 0 ? s->pm_time_s : (uint8_t)r->pm_time_s;
 	out->priority = (uint8_t)priority_of(d, r);
 	out->dscp = s->dscp;
-	out->rate_bps = s->rate_bps;
+	out->rate_bps = rate_of(d, f->port, priority_of(d, r));
+	out->need = (struct rsk_ledger_need){ .bps = s->bps,
+					      .memory_maps = s->memory_maps,
+					      .connections = s->connections };
 }
 
 static void say_answer(const struct rsk_decision *d, const struct rsk_pma_answer *out)
 {
 	char ip[RSK_DECISION_IP];
 
+	if (out->rate_bps)
+		RSK_SAY(d, "service rate: %llu bit/s%s", (unsigned long long)out->rate_bps,
+			out->rate_bps == d->service->rate_bps ? "" :
+								", since its node is overloaded");
 	if (out->verdict == RSK_PMA_MAP)
 		RSK_SAY(d, "answer: map, by rule %s: device %s, address %s, PmTime %u", out->rule,
-			out->device, rsk_decision_ip(d, out->ip, ip), out->pm_time_s);
+			out->device ? out->device : "(of another agent)",
+			rsk_decision_ip(d, out->ip, ip), out->pm_time_s);
 	else if (out->verdict == RSK_PMA_ELSEWHERE)
 		RSK_SAY(d, "answer: by rule %s, %s answers", out->rule,
 			rsk_decision_ip(d, out->redirect_ip, ip));
@@ -195,6 +227,7 @@ static bool begin(struct rsk_pma *a, const struct rsk_pma_question *q, struct rs
 {
 	uint32_t service = a->conf->service_at[q->ap_port];
 	char cp[RSK_DECISION_IP], ap[RSK_DECISION_IP];
+	const struct rsk_measures *measures;
 
 	d->conf = a->conf;
 	d->ledger = &a->ledger;
@@ -202,7 +235,10 @@ static bool begin(struct rsk_pma *a, const struct rsk_pma_question *q, struct rs
 	d->q = q;
 	d->local = q->side == RSK_PMA_CP ? q->cp_ip : q->ap_ip;
 	d->peer = q->side == RSK_PMA_CP ? q->ap_ip : q->cp_ip;
-	d->load = a->load;
+	d->load = q->elsewhere ? q->load : a->load;
+	d->overloaded = a->overloaded && !q->elsewhere;
+	d->week_minute = a->week_minute;
+	d->rtt_ns = q->rtt_us ? q->rtt_us * 1e3 : RSK_NOT_MEASURED;
 	if (d->say)
 		RSK_SAY(d, "question: %s side, from CP %s to AP %s, service port %u, %s",
 			q->side == RSK_PMA_CP ? "CP" : "AP", rsk_decision_ip(d, q->cp_ip, cp),
@@ -216,6 +252,9 @@ static bool begin(struct rsk_pma *a, const struct rsk_pma_question *q, struct rs
 	d->service = &a->conf->services[d->service_number];
 	d->service_account = a->bound.services[q->side][d->service_number];
 	d->need = a->bound.needs[d->service_number];
+	measures = &a->bound.measures[d->service_number];
+	d->transactions = rsk_rate_now(&measures->decisions[q->side], q->now_ns);
+	d->stream_bytes = rsk_mean_of(&measures->stream_bytes);
 	RSK_SAY(d, "service %s: a session needs %llu bit/s, %u memory maps, %u connections",
 		d->service->name, (unsigned long long)d->service->bps, d->service->memory_maps,
 		d->service->connections);
@@ -229,22 +268,26 @@ static uint32_t port_held(const struct rsk_pma *a, const struct rsk_ledger_view 
 }
 
 /* Is what is held just what the new answer would hold? */
-static bool is_same(const struct rsk_decision *d, const struct rsk_ledger_view *v, uint32_t port)
+static bool is_same(const struct rsk_decision *d, const struct rsk_ledger_view *v, uint32_t account)
 {
-	return v->port == d->port_account[port] && v->service == d->service_account &&
-	       v->need == d->need && v->ipv == d->q->ipv && v->uid == d->q->uid &&
-	       memcmp(v->cp_ip, d->q->cp_ip, 16) == 0;
+	return v->port == account && v->service == d->service_account && v->need == d->need &&
+	       v->ipv == d->q->ipv && v->uid == d->q->uid && memcmp(v->cp_ip, d->q->cp_ip, 16) == 0;
 }
 
 static void decide(struct rsk_pma *a, struct rsk_decision *d, bool book, struct rsk_pma_answer *out)
 {
 	const struct rsk_pma_question *q = d->q;
-	uint32_t near = RSK_CONF_NONE;
+	uint32_t near = RSK_CONF_NONE, account;
 	struct rsk_ledger_view held;
 	struct rsk_ledger_who who;
 	struct finding f;
 	bool again = q->held && rsk_ledger_find(&a->ledger, q->held, &held);
 
+	if (q->side == RSK_PMA_AP && d->service->registered && !q->listens) {
+		out->verdict = RSK_PMA_NO_LISTENER;
+		say_answer(d, out);
+		return;
+	}
 	/* All others' is what it is judged by, and where it was is where it stays if it can. */
 	if (again) {
 		rsk_ledger_lift(&a->ledger, q->held);
@@ -254,8 +297,12 @@ static void decide(struct rsk_pma *a, struct rsk_decision *d, bool book, struct 
 	}
 	rsk_ledger_who(&a->ledger, d->service_account, q->ipv, q->cp_ip, q->uid, &who);
 	f = find(d, &who, near);
+	/* Asked once more is no more work done. */
+	if (book && !again)
+		rsk_rate_note(&a->bound.measures[d->service_number].decisions[q->side], q->now_ns);
 	answer(d, &f, out);
-	if (again && (!book || f.verdict != RSK_PMA_MAP || is_same(d, &held, f.port))) {
+	account = f.verdict == RSK_PMA_MAP ? rsk_pma_port_account(a, f.port) : 0;
+	if (again && (!book || f.verdict != RSK_PMA_MAP || is_same(d, &held, account))) {
 		rsk_ledger_put_back(&a->ledger, q->held);
 		if (f.verdict == RSK_PMA_MAP)
 			out->reservation = q->held;
@@ -263,7 +310,7 @@ static void decide(struct rsk_pma *a, struct rsk_decision *d, bool book, struct 
 	}
 	if (!book || f.verdict != RSK_PMA_MAP)
 		return;
-	out->reservation = rsk_ledger_reserve(&a->ledger, &who, d->port_account[f.port], d->need);
+	out->reservation = rsk_ledger_reserve(&a->ledger, &who, account, d->need);
 	if (!out->reservation) { /* no memory to have it on record: then it is not promised */
 		out->verdict = RSK_PMA_EXHAUSTED;
 		if (again)
@@ -274,7 +321,11 @@ static void decide(struct rsk_pma *a, struct rsk_decision *d, bool book, struct 
 		if (held.used)
 			rsk_ledger_confirm(&a->ledger, out->reservation);
 		rsk_ledger_drop_lifted(&a->ledger, q->held);
+		if (a->observer.moved)
+			a->observer.moved(a->observer.ctx, q->held, out->reservation);
+		rsk_pma_watch(a, held.port);
 	}
+	rsk_pma_watch(a, account);
 }
 
 void rsk_pma_decide(struct rsk_pma *a, const struct rsk_pma_question *q, struct rsk_pma_answer *out)
@@ -306,27 +357,42 @@ uint64_t rsk_pma_another(struct rsk_pma *a, uint64_t reservation)
 	struct rsk_ledger_view v;
 	struct rsk_ledger_who who;
 	uint32_t service, need;
+	uint64_t id;
 
 	if (!rsk_ledger_find(&a->ledger, reservation, &v))
 		return 0;
+	/* What another agent has decided on is that one's to limit. */
+	if (rsk_pma_is_foreign(a, v.service))
+		return rsk_pma_stands(a, reservation) ? rsk_pma_once_more(a, &v) : 0;
 	service = rsk_conf_find(a->conf, RSK_CONF_SERVICES, a->ledger.accounts[v.service].name);
 	if (service == RSK_CONF_NONE || !a->ledger.accounts[v.port].current ||
-	    a->ledger.accounts[v.port].state != RSK_PMA_UP)
+	    rsk_ledger_state(&a->ledger.accounts[v.port]) != RSK_PMA_UP)
 		return 0;
 	d.service = &a->conf->services[service];
 	need = a->bound.needs[service];
 	rsk_ledger_who(&a->ledger, v.service, v.ipv, v.cp_ip, v.uid, &who);
 	if (is_limited(&d, &who) || rsk_ledger_lacks(&a->ledger, v.port, need) != RSK_LEDGER_FITS)
 		return 0;
-	return rsk_ledger_reserve(&a->ledger, &who, v.port, need);
+	id = rsk_ledger_reserve(&a->ledger, &who, v.port, need);
+	rsk_pma_watch(a, v.port);
+	return id;
 }
 
 void rsk_pma_confirm(struct rsk_pma *a, uint64_t reservation)
 {
 	rsk_ledger_confirm(&a->ledger, reservation);
+	if (a->observer.confirmed)
+		a->observer.confirmed(a->observer.ctx, reservation);
 }
 
 void rsk_pma_release(struct rsk_pma *a, uint64_t reservation)
 {
+	struct rsk_ledger_view v;
+
+	if (!rsk_ledger_find(&a->ledger, reservation, &v))
+		return;
 	rsk_ledger_release(&a->ledger, reservation);
+	rsk_pma_watch(a, v.port);
+	if (a->observer.released)
+		a->observer.released(a->observer.ctx, reservation);
 }

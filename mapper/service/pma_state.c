@@ -12,11 +12,28 @@ static void bound_fini(struct rsk_pma_bound *b)
 	free(b->services[0]);
 	free(b->services[1]);
 	free(b->needs);
+	free(b->measures);
 }
 
 static uint64_t limit(uint64_t most)
 {
 	return most ? most : UINT64_MAX;
+}
+
+/* No name of a configuration is empty. */
+static int bind_others(struct rsk_ledger *l, struct rsk_pma_bound *b)
+{
+	uint32_t rnic = rsk_ledger_account(l, RSK_LEDGER_RNIC, RSK_PMA_CP, "");
+
+	b->other_port = rsk_ledger_account(l, RSK_LEDGER_PORT, RSK_PMA_CP, "");
+	b->other_services[RSK_PMA_CP] = rsk_ledger_account(l, RSK_LEDGER_SERVICE, RSK_PMA_CP, "");
+	b->other_services[RSK_PMA_AP] = rsk_ledger_account(l, RSK_LEDGER_SERVICE, RSK_PMA_AP, "");
+	if (rnic == RSK_LEDGER_NONE || b->other_port == RSK_LEDGER_NONE ||
+	    b->other_services[RSK_PMA_CP] == RSK_LEDGER_NONE ||
+	    b->other_services[RSK_PMA_AP] == RSK_LEDGER_NONE)
+		return -ENOMEM;
+	l->accounts[b->other_port].rnic = rnic;
+	return 0;
 }
 
 static int bind_ports(struct rsk_ledger *l, const struct rsk_conf *c, struct rsk_pma_bound *b)
@@ -54,6 +71,18 @@ static int bind_services(struct rsk_ledger *l, const struct rsk_conf *c, struct 
 	return 0;
 }
 
+/* What was measured of a service stays with its name. */
+static void keep_measures(const struct rsk_pma *a, const struct rsk_conf *c,
+			  struct rsk_pma_bound *b)
+{
+	for (uint32_t i = 0; a->conf && i < c->n_services; i++) {
+		uint32_t was = rsk_conf_find(a->conf, RSK_CONF_SERVICES, c->services[i].name);
+
+		if (was != RSK_CONF_NONE)
+			b->measures[i] = a->bound.measures[was];
+	}
+}
+
 static int bound_init(struct rsk_pma_bound *b, struct rsk_ledger *l, const struct rsk_conf *c)
 {
 	int rc = -ENOMEM;
@@ -63,21 +92,37 @@ static int bound_init(struct rsk_pma_bound *b, struct rsk_ledger *l, const struc
 		.services = { calloc(c->n_services + 1u, sizeof(uint32_t)),
 			      calloc(c->n_services + 1u, sizeof(uint32_t)) },
 		.needs = calloc(c->n_services + 1u, sizeof(uint32_t)),
+		.measures = calloc(c->n_services + 1u, sizeof(struct rsk_measures)),
 	};
-	if (b->ports && b->services[0] && b->services[1] && b->needs)
+	if (b->ports && b->services[0] && b->services[1] && b->needs && b->measures)
 		rc = bind_ports(l, c, b);
 	if (rc == 0)
 		rc = bind_services(l, c, b);
+	if (rc == 0)
+		rc = bind_others(l, b);
 	if (rc < 0)
 		bound_fini(b);
 	return rc;
 }
 
 /* From here on it cannot fail. */
+static void put_others_in_force(struct rsk_ledger *l, const struct rsk_pma_bound *b)
+{
+	struct rsk_ledger_account *p = &l->accounts[b->other_port], *r = &l->accounts[p->rnic];
+
+	p->current = r->current = true;
+	p->bps_max = r->bps_max = p->sessions_max = r->sessions_max = UINT64_MAX;
+	p->memory_maps_max = r->memory_maps_max = UINT64_MAX;
+	p->connections_max = r->connections_max = UINT64_MAX;
+	for (int side = 0; side < 2; side++)
+		l->accounts[b->other_services[side]].current = true;
+}
+
 static void put_in_force(struct rsk_ledger *l, const struct rsk_conf *c,
 			 const struct rsk_pma_bound *b)
 {
 	rsk_ledger_retire(l);
+	put_others_in_force(l, b);
 	for (uint32_t i = 0; i < c->n_ports; i++) {
 		const struct rsk_conf_rnic *conf = &c->rnics[c->ports[i].rnic];
 		struct rsk_ledger_account *p = &l->accounts[b->ports[i]];
@@ -107,10 +152,13 @@ int rsk_pma_reload(struct rsk_pma *a, struct rsk_conf *conf)
 	if (rc < 0)
 		return rc;
 	put_in_force(&a->ledger, conf, &b);
+	keep_measures(a, conf, &b);
 	bound_fini(&a->bound);
 	rsk_conf_free(a->conf);
 	a->bound = b;
 	a->conf = conf;
+	rsk_pma_watch_all(a);
+	rsk_pma_changed(a);
 	return 0;
 }
 
@@ -120,6 +168,7 @@ struct rsk_pma *rsk_pma_new(struct rsk_conf *conf)
 
 	if (!a)
 		return NULL;
+	a->week_minute = -1;
 	if (rsk_ledger_init(&a->ledger, conf->daemon.pmsp.seed) < 0 ||
 	    rsk_pma_reload(a, conf) < 0) {
 		rsk_ledger_fini(&a->ledger);
@@ -139,45 +188,7 @@ void rsk_pma_free(struct rsk_pma *a)
 	free(a);
 }
 
-/* ---- devices ---- */
-
-static struct rsk_ledger_account *port_account(struct rsk_pma *a, uint32_t port)
-{
-	return &a->ledger.accounts[a->bound.ports[port]];
-}
-
-int rsk_pma_device_set(struct rsk_pma *a, const char *device, enum rsk_pma_device_state state)
-{
-	uint32_t rnic = rsk_conf_find(a->conf, RSK_CONF_RNICS, device), port;
-
-	if (rnic != RSK_CONF_NONE) {
-		const struct rsk_conf_rnic *r = &a->conf->rnics[rnic];
-
-		for (uint32_t i = 0; i < r->n_ports; i++)
-			port_account(a, r->first_port + i)->state = state;
-		return 0;
-	}
-	port = rsk_conf_find(a->conf, RSK_CONF_PORTS, device);
-	if (port == RSK_CONF_NONE)
-		return -ENOENT;
-	port_account(a, port)->state = state;
-	return 0;
-}
-
-void rsk_pma_load_set(struct rsk_pma *a, double load)
-{
-	a->load = load;
-}
-
-int rsk_pma_bandwidth_set(struct rsk_pma *a, const char *device, uint64_t others_bps)
-{
-	uint32_t port = rsk_conf_find(a->conf, RSK_CONF_PORTS, device);
-
-	if (port == RSK_CONF_NONE)
-		return -ENOENT;
-	port_account(a, port)->others_bps = others_bps;
-	return 0;
-}
+/* ---- what there is to be seen ---- */
 
 static uint64_t shown(uint64_t most)
 {
@@ -190,10 +201,13 @@ static struct rsk_pma_device_view view_of(const struct rsk_pma *a, uint32_t port
 	const struct rsk_ledger_account *r = &a->ledger.accounts[p->rnic];
 	const struct rsk_conf_rnic *conf = &a->conf->rnics[a->conf->ports[port].rnic];
 
-	return (struct rsk_pma_device_view){
+	struct rsk_pma_device_view v = {
 		.name = a->conf->ports[port].name,
 		.node = a->conf->nodes[conf->node].name,
-		.state = p->state,
+		.state = rsk_ledger_state(p),
+		.there = !p->gone,
+		.overloaded = p->overloaded,
+		.soft = p->soft,
 		.spare = conf->spare,
 		.in_use_as_spare = conf->spare && p->sessions,
 		.sessions = p->sessions,
@@ -204,7 +218,11 @@ static struct rsk_pma_device_view view_of(const struct rsk_pma *a, uint32_t port
 		.others_bps = p->others_bps,
 		.memory_maps = p->memory_maps,
 		.memory_maps_max = shown(r->memory_maps_max),
+		.ipv = a->conf->ports[port].ips[0].ipv,
 	};
+
+	memcpy(v.ip, a->conf->ports[port].ips[0].ip, 16);
+	return v;
 }
 
 size_t rsk_pma_devices(const struct rsk_pma *a, struct rsk_pma_device_view *out, size_t max)
@@ -218,7 +236,7 @@ bool rsk_pma_validate(const struct rsk_pma *a)
 {
 	const struct rsk_conf *c = a->conf;
 
-	if (!rsk_conf_validate(c) || !rsk_ledger_validate(&a->ledger))
+	if (!rsk_conf_validate(c) || !rsk_ledger_validate(&a->ledger) || !rsk_pma_watch_validate(a))
 		return false;
 	for (uint32_t i = 0; i < c->n_ports; i++) {
 		const struct rsk_ledger_account *p = &a->ledger.accounts[a->bound.ports[i]];

@@ -34,7 +34,8 @@ static struct rsk_pmsp_grant grant_of(const struct rsk_pm_entry *e)
 				    .port = e->rdma_port,
 				    .ipv = e->ipv,
 				    .pm_time_s = e->pm_time_s,
-				    .over_link = e->over_link };
+				    .over_link = e->over_link,
+				    .own_port = e->own_port };
 
 	memcpy(g.ip, e->rdma_ip, 16);
 	return g;
@@ -138,6 +139,7 @@ static void offer(struct rsk_pmsp *p, struct rsk_pm_entry *e, const struct rsk_p
 		rsk_pm_table_offer(&p->table, e, g->ip, g->port);
 	e->grant = g->id;
 	e->over_link = g->over_link;
+	e->own_port = g->own_port;
 	e->pm_time_s = g->pm_time_s;
 	e->tries = 0;
 	e->expires_ns =
@@ -271,14 +273,17 @@ int rsk_pmsp_receive(struct rsk_pmsp *p, const struct rsk_pm_addr *from, const v
 
 void rsk_pmsp_prepare(const struct rsk_pmsp *p, const struct rsk_pmsp_coming *coming, size_t n)
 {
-	struct rsk_pm_msg m[PREPARE_MOST];
+	struct rsk_pm_look look[PREPARE_MOST];
+	struct rsk_pm_msg m;
 	size_t k = 0;
 
 	for (size_t i = 0; i < n && k < PREPARE_MOST; i++)
-		if (rsk_pm_msg_decode(coming[i].datagram, coming[i].bytes, &m[k]) == 0)
-			rsk_pm_table_prefetch(&p->table, &m[k++], false);
+		if (rsk_pm_msg_decode(coming[i].datagram, coming[i].bytes, &m) == 0)
+			rsk_pm_table_prefetch(&p->table, &m, &look[k++]);
 	for (size_t i = 0; i < k; i++)
-		rsk_pm_table_prefetch(&p->table, &m[i], true);
+		rsk_pm_table_prefetch_entries(&look[i]);
+	for (size_t i = 0; i < k; i++)
+		rsk_pm_table_prefetch_replaced(&p->table, &look[i]);
 }
 
 bool rsk_pmsp_decided(struct rsk_pmsp *p, const struct rsk_pm_msg *req,
@@ -319,6 +324,37 @@ uint64_t rsk_pmsp_link(struct rsk_pmsp *p, const struct rsk_pm_addr *rdma,
 	else
 		p->count.refused++;
 	return ok ? g.id : 0;
+}
+
+/* Is the link what this one was granted for? */
+static bool is_for(const struct rsk_pm_entry *e, const struct rsk_pm_msg *link,
+		   const struct rsk_pm_addr *rdma, const uint8_t source[static 16])
+{
+	static const uint8_t any[16];
+
+	return e && link->cp_port && (e->state == RSK_PM_OFFERED || e->state == RSK_PM_HELD) &&
+	       e->ipv == link->ipv && e->ap_port == link->ap_port &&
+	       memcmp(e->ap_ip, link->ap_ip, 16) == 0 && e->ipv == rdma->ipv &&
+	       e->rdma_port == rdma->port && memcmp(e->rdma_ip, rdma->ip, 16) == 0 &&
+	       (!memcmp(source, any, 16) || !memcmp(source, e->link_ip, 16));
+}
+
+uint64_t rsk_pmsp_link_named(struct rsk_pmsp *p, const struct rsk_pm_msg *link,
+			     const struct rsk_pm_addr *rdma, const uint8_t source[static 16])
+{
+	struct rsk_pm_entry *e = rsk_pm_table_named(&p->table, link);
+	uint64_t id = 0;
+
+	if (is_for(e, link, rdma, source)) {
+		id = e->grant;
+		if (!hand_over(p, e))
+			id = 0;
+	}
+	if (id)
+		p->count.links++;
+	else
+		p->count.refused++;
+	return id;
 }
 
 static void on_time(struct rsk_pmsp *p, struct rsk_pm_entry *e, uint64_t now_ns)

@@ -32,6 +32,7 @@ struct rsk_pmsp_grant {
 	uint8_t ipv;	   /* of the request; the PMSP's to say */
 	uint8_t pm_time_s; /* 0: this transaction only */
 	bool over_link;	   /* the link exists already: the PMAck alone is its use */
+	bool own_port;	   /* the decider's to know: a process listens there already */
 };
 
 struct rsk_pmsp_ops {
@@ -135,6 +136,14 @@ bool rsk_pmsp_decided(struct rsk_pmsp *p, const struct rsk_pm_msg *req,
 /* A link comes to @rdma from @source: the grant that it is let in by; 0: nobody announced it, refuse it. */
 uint64_t rsk_pmsp_link(struct rsk_pmsp *p, const struct rsk_pm_addr *rdma,
 		       const struct rsk_pm_addr *source);
+
+/*
+ * The same of one connection, by the name that its PMReq had: @link says AssocHandle, CpIPaddr, CpPort, ApIPaddr and
+ * ApPort of it; what is granted has to be @rdma, and where the link comes from @source, all zero: not known. The grant,
+ * which is the session's from now on, or 0.
+ */
+uint64_t rsk_pmsp_link_named(struct rsk_pmsp *p, const struct rsk_pm_msg *link,
+			     const struct rsk_pm_addr *rdma, const uint8_t source[static 16]);
 
 /* When rsk_pmsp_tick() has something to do; UINT64_MAX: never. */
 static inline uint64_t rsk_pmsp_next(const struct rsk_pmsp *p)

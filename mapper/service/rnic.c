@@ -14,6 +14,7 @@ enum out {
 	OTHER_CLASS,
 	DOWN,
 	DRAINED,
+	SOFTWARE,
 	ANOTHERS_ADDRESS,
 	SPARE,
 };
@@ -25,6 +26,7 @@ static const char *const out_words[] = {
 	[OTHER_CLASS] = "it is for sessions of the other class",
 	[DOWN] = "it is down",
 	[DRAINED] = "it is drained",
+	[SOFTWARE] = "it is a software device, and soft-rdma is decline",
 	[ANOTHERS_ADDRESS] = "the address is another one's own",
 	[SPARE] = "it is a spare, and none has failed that it could stand in for",
 };
@@ -54,6 +56,11 @@ void rsk_rnic_candidates(const struct rsk_decision *d, struct rsk_rnic_set *out)
 	uint32_t number;
 
 	*out = (struct rsk_rnic_set){ .own = RSK_CONF_NONE };
+	if (d->q->placed) {
+		out->ports = rsk_conf_port_at(c, d->q->ipv, d->q->at_ip);
+		out->n = out->ports != NULL;
+		return;
+	}
 	switch (rsk_conf_owner_of(c, d->q->ipv, d->local, &number)) {
 	case RSK_CONF_AGGREGATES:
 		out->ports = c->aggregates[number].ports;
@@ -81,7 +88,7 @@ const uint8_t *rsk_rnic_ip(const struct rsk_decision *d, uint32_t port)
 	for (size_t i = 0; i < p->n_ips; i++) {
 		if (p->ips[i].ipv != d->q->ipv)
 			continue;
-		if (memcmp(p->ips[i].ip, d->local, 16) == 0)
+		if (memcmp(p->ips[i].ip, d->q->placed ? d->q->at_ip : d->local, 16) == 0)
 			return p->ips[i].ip;
 		if (!first)
 			first = p->ips[i].ip;
@@ -89,21 +96,9 @@ const uint8_t *rsk_rnic_ip(const struct rsk_decision *d, uint32_t port)
 	return first;
 }
 
-static double part(uint64_t booked, uint64_t most, double before)
-{
-	double v = most && most != UINT64_MAX ? (double)booked / (double)most : 0;
-
-	return v > before ? v : before;
-}
-
 double rsk_rnic_load(const struct rsk_decision *d, uint32_t port)
 {
-	const struct rsk_ledger_account *p = account(d, port), *r = &d->ledger->accounts[p->rnic];
-	double v = part(r->sessions, r->sessions_max, 0);
-
-	v = part(r->connections, r->connections_max, v);
-	v = part(r->memory_maps, r->memory_maps_max, v);
-	return part(p->bps + (p->bps_max == UINT64_MAX ? 0 : p->others_bps), p->bps_max, v);
+	return rsk_ledger_load(d->ledger, d->port_account[port], RSK_LEDGER_NONE);
 }
 
 static bool reaches(const struct rsk_decision *d, uint32_t port)
@@ -141,9 +136,9 @@ static enum out fitting(const struct rsk_decision *d, const struct rsk_conf_rule
 
 static enum out state_of(const struct rsk_decision *d, uint32_t port)
 {
-	switch (account(d, port)->state) {
+	switch (rsk_ledger_state(account(d, port))) {
 	case RSK_PMA_UP:
-		return IN;
+		return account(d, port)->soft && !d->conf->use_soft ? SOFTWARE : IN;
 	case RSK_PMA_DRAINING:
 		return DRAINED;
 	default:
@@ -182,7 +177,7 @@ static size_t rank(const struct rsk_decision *d, const struct rsk_rnic_set *set,
 
 /* Less is better, from the top. */
 struct merit {
-	uint32_t distance, spare, shared, order;
+	uint32_t hot, distance, spare, shared, order;
 	double load;
 	uint32_t other_address;
 	uint64_t sessions;
@@ -197,6 +192,26 @@ static uint32_t distance(const struct rsk_decision *d, uint32_t near, uint32_t p
 	return rnic_of(d, near)->node == rnic_of(d, port)->node ? 2 : 3;
 }
 
+/* Is it of the node that has too much to do, which is this one? */
+static bool is_on_overloaded(const struct rsk_decision *d, uint32_t port)
+{
+	return d->overloaded && rnic_of(d, port)->node == d->conf->own_node;
+}
+
+/*
+ * Better another one. What leaves a port that is overloaded does not go to where it would be the next to leave: two
+ * that are both nearly full would send each other all they have, to and fro.
+ */
+static bool is_hot(const struct rsk_decision *d, uint32_t near, uint32_t port)
+{
+	double limit = d->conf->overload.device_load;
+
+	return account(d, port)->overloaded || is_on_overloaded(d, port) ||
+	       (limit > 0 && near != RSK_CONF_NONE && near != port &&
+		rsk_ledger_load(d->ledger, d->port_account[port], d->need) >=
+			limit * RSK_DECISION_RELIEF);
+}
+
 static struct merit merit_of(const struct rsk_decision *d, const struct rsk_rnic_set *set,
 			     size_t at, uint32_t near)
 {
@@ -204,6 +219,7 @@ static struct merit merit_of(const struct rsk_decision *d, const struct rsk_rnic
 	const struct rsk_conf_rnic *r = rnic_of(d, port);
 
 	return (struct merit){
+		.hot = is_hot(d, near, port),
 		.distance = distance(d, near, port),
 		.spare = r->spare,
 		.shared = r->qos == RSK_CONF_QOS_ANY,
@@ -216,6 +232,8 @@ static struct merit merit_of(const struct rsk_decision *d, const struct rsk_rnic
 
 static bool better(const struct merit *a, const struct merit *b)
 {
+	if (a->hot != b->hot)
+		return a->hot < b->hot;
 	if (a->distance != b->distance)
 		return a->distance < b->distance;
 	if (a->spare != b->spare)
@@ -231,18 +249,9 @@ static bool better(const struct merit *a, const struct merit *b)
 	return a->sessions < b->sessions;
 }
 
-bool rsk_rnic_overload(const struct rsk_decision *d, const struct rsk_conf_rule *rule,
-		       uint32_t port)
-{
-	struct rsk_decision idle = *d;
-
-	idle.load = 0;
-	return d->load > 0 && rsk_rules_ask(&idle, rule->function, port) != RSK_RULES_FALSE;
-}
-
 /* Does the rule hold for this one, and is there room? */
 static enum rsk_pma_verdict usable(const struct rsk_decision *d, const struct rsk_conf_rule *rule,
-				   bool depends, uint32_t port)
+				   bool depends, unsigned int priority, uint32_t port)
 {
 	const char *name = d->conf->ports[port].name;
 	enum rsk_ledger_lack lack;
@@ -253,25 +262,34 @@ static enum rsk_pma_verdict usable(const struct rsk_decision *d, const struct rs
 			rsk_rules_why_not(d, rule->function, port, why, sizeof(why));
 			RSK_SAY(d, "  device %s: left out: %s", name, why);
 		}
-		return rsk_rnic_overload(d, rule, port) ? RSK_PMA_OVERLOAD : RSK_PMA_NO_RULE;
+		return rsk_rules_refusal(d, rule->function, port);
+	}
+	if (is_on_overloaded(d, port) && priority < d->conf->overload.refuse_below) {
+		RSK_SAY(d,
+			"  device %s: left out: its node is overloaded (%.3g of %.3g), and priority "
+			"%u is less than %u",
+			name, d->load, d->conf->overload.load, priority,
+			d->conf->overload.refuse_below);
+		return RSK_PMA_OVERLOAD;
 	}
 	lack = rsk_ledger_lacks(d->ledger, d->port_account[port], d->need);
 	if (lack != RSK_LEDGER_FITS) {
 		RSK_SAY(d, "  device %s: left out: %s", name, lack_words[lack]);
 		return RSK_PMA_EXHAUSTED;
 	}
-	RSK_SAY(d, "  device %s: has room, load %.3g", name, rsk_rnic_load(d, port));
+	RSK_SAY(d, "  device %s: has room, load %.3g%s", name, rsk_rnic_load(d, port),
+		account(d, port)->overloaded ? ", which is too much" : "");
 	return RSK_PMA_MAP;
 }
 
 /* The further a device came, the more it says. */
 static enum rsk_pma_verdict further(enum rsk_pma_verdict a, enum rsk_pma_verdict b)
 {
-	static const uint8_t far[] = { [RSK_PMA_NO_DEVICE] = 0,
-				       [RSK_PMA_NO_RULE] = 1,
-				       [RSK_PMA_OVERLOAD] = 2,
-				       [RSK_PMA_EXHAUSTED] = 3,
-				       [RSK_PMA_MAP] = 4 };
+	static const uint8_t far[] = {
+		[RSK_PMA_NO_DEVICE] = 0, [RSK_PMA_SOFT_RNIC] = 1, [RSK_PMA_NO_RULE] = 2,
+		[RSK_PMA_NOT_WORTH] = 3, [RSK_PMA_OVERLOAD] = 4,  [RSK_PMA_EXHAUSTED] = 5,
+		[RSK_PMA_MAP] = 6
+	};
 
 	return far[b] > far[a] ? b : a;
 }
@@ -282,6 +300,7 @@ enum rsk_pma_verdict rsk_rnic_select(const struct rsk_decision *d, const struct 
 {
 	size_t stand_in = d->service->high_availability ? failed(d, set, rule, priority) : 0;
 	bool only_own = set->fixed && !rnic_of(d, set->own)->spare && state_of(d, set->own) == IN &&
+			!account(d, set->own)->overloaded &&
 			fitting(d, rule, priority, set->own) == IN;
 	enum rsk_pma_verdict best = RSK_PMA_NO_DEVICE, one;
 	struct merit merit, least = { 0 };
@@ -298,10 +317,12 @@ enum rsk_pma_verdict rsk_rnic_select(const struct rsk_decision *d, const struct 
 			out = state_of(d, p);
 		if (out == IN && only_own && p != set->own)
 			out = ANOTHERS_ADDRESS;
-		if (out == IN && rnic_of(d, p)->spare &&
+		if (out == IN && !d->q->placed && rnic_of(d, p)->spare &&
 		    (!stand_in || rank(d, set, rule, priority, i) >= stand_in))
 			out = SPARE;
 		if (out != IN) {
+			if (out == SOFTWARE)
+				best = further(best, RSK_PMA_SOFT_RNIC);
 			RSK_SAY(d, "  device %s: left out: %s", d->conf->ports[p].name,
 				out_words[out]);
 			continue;
@@ -311,7 +332,7 @@ enum rsk_pma_verdict rsk_rnic_select(const struct rsk_decision *d, const struct 
 		beats = best != RSK_PMA_MAP || better(&merit, &least);
 		if (!beats && !d->say)
 			continue;
-		one = usable(d, rule, depends, p);
+		one = usable(d, rule, depends, priority, p);
 		if (one == RSK_PMA_MAP && beats) {
 			least = merit;
 			*port = p;

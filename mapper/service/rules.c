@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "measures.h"
 #include "rnic.h"
 
 static const struct rsk_ledger_account *port_of(const struct rsk_decision *d, uint32_t port)
@@ -98,6 +99,24 @@ static void tell_local(const struct rsk_decision *d, const struct rsk_cond *c, u
 		 rsk_decision_ip(d, d->local, ip));
 }
 
+static bool holds_time(const struct rsk_decision *d, const struct rsk_cond *c, uint32_t port)
+{
+	return d->week_minute >= 0 && c->week[d->week_minute / 8] >> d->week_minute % 8 & 1;
+}
+
+static void tell_time(const struct rsk_decision *d, const struct rsk_cond *c, uint32_t port,
+		      char *text, size_t n)
+{
+	static const char days[] = "montuewedthufrisatsun";
+	int minute = d->week_minute;
+
+	if (minute < 0)
+		snprintf(text, n, "time: it is not known");
+	else
+		snprintf(text, n, "time: it is %.3s %02d:%02d",
+			 days + (size_t)(minute / (24 * 60)) * 3, minute / 60 % 24, minute % 60);
+}
+
 static bool holds_load(const struct rsk_decision *d, const struct rsk_cond *c, uint32_t port)
 {
 	return d->load < c->part;
@@ -121,6 +140,65 @@ static void tell_sessions(const struct rsk_decision *d, const struct rsk_cond *c
 		 (unsigned long long)c->number,
 		 (unsigned long long)d->ledger->accounts[d->service_account].sessions);
 }
+
+/* ---- measurements: a bound each, which holds while nothing is known ---- */
+
+static double transactions(const struct rsk_decision *d)
+{
+	return d->transactions;
+}
+
+static double rtt(const struct rsk_decision *d)
+{
+	return d->rtt_ns;
+}
+
+static double stream_bytes(const struct rsk_decision *d)
+{
+	return d->stream_bytes;
+}
+
+static const struct measure {
+	const char *key, *what, *unit;
+	double (*of)(const struct rsk_decision *d);
+	double scale; /* to the unit */
+	bool least;
+} measures[] = {
+	[RSK_COND_TRANSACTIONS_BELOW] = { "transactions-per-second-below", "the service has", "",
+					  transactions, 1, false },
+	[RSK_COND_TRANSACTIONS_LEAST] = { "transactions-per-second-at-least", "the service has", "",
+					  transactions, 1, true },
+	[RSK_COND_RTT_BELOW] = { "rtt-below", "the way to the peer takes", " us", rtt, 1e-3,
+				 false },
+	[RSK_COND_RTT_LEAST] = { "rtt-at-least", "the way to the peer takes", " us", rtt, 1e-3,
+				 true },
+	[RSK_COND_STREAM_BYTES_BELOW] = { "stream-bytes-below", "the service's streams have", "",
+					  stream_bytes, 1, false },
+	[RSK_COND_STREAM_BYTES_LEAST] = { "stream-bytes-at-least", "the service's streams have", "",
+					  stream_bytes, 1, true },
+};
+
+static bool holds_measure(const struct rsk_decision *d, const struct rsk_cond *c, uint32_t port)
+{
+	double v = measures[c->op].of(d);
+
+	return v < 0 || (v >= (double)c->number) == measures[c->op].least;
+}
+
+static void tell_measure(const struct rsk_decision *d, const struct rsk_cond *c, uint32_t port,
+			 char *text, size_t n)
+{
+	const struct measure *m = &measures[c->op];
+	double v = m->of(d);
+
+	if (v < 0)
+		snprintf(text, n, "%s: it is not measured yet", m->key);
+	else
+		snprintf(text, n, "%s %.6g%s: %s %.4g%s", m->key, (double)c->number * m->scale,
+			 m->unit, m->what, v * m->scale, m->unit);
+}
+
+/* ---- devices ---- */
 
 static bool holds_device_load(const struct rsk_decision *d, const struct rsk_cond *c, uint32_t port)
 {
@@ -193,8 +271,15 @@ static const struct {
 	[RSK_COND_USERS] = { holds_users, tell_users },
 	[RSK_COND_PEERS] = { holds_peers, tell_peers },
 	[RSK_COND_LOCAL] = { holds_local, tell_local },
+	[RSK_COND_TIME] = { holds_time, tell_time },
 	[RSK_COND_LOAD] = { holds_load, tell_load },
 	[RSK_COND_SESSIONS] = { holds_sessions, tell_sessions },
+	[RSK_COND_TRANSACTIONS_BELOW] = { holds_measure, tell_measure },
+	[RSK_COND_TRANSACTIONS_LEAST] = { holds_measure, tell_measure },
+	[RSK_COND_RTT_BELOW] = { holds_measure, tell_measure },
+	[RSK_COND_RTT_LEAST] = { holds_measure, tell_measure },
+	[RSK_COND_STREAM_BYTES_BELOW] = { holds_measure, tell_measure },
+	[RSK_COND_STREAM_BYTES_LEAST] = { holds_measure, tell_measure },
 	[RSK_COND_DEVICE_LOAD] = { holds_device_load, tell_device_load },
 	[RSK_COND_DEVICE_SESSIONS] = { holds_device_sessions, tell_device_sessions },
 	[RSK_COND_BANDWIDTH_FITS] = { holds_fits, tell_fits },
@@ -248,6 +333,24 @@ static enum rsk_rules_value value_of(const struct rsk_decision *d, uint32_t i, u
 enum rsk_rules_value rsk_rules_ask(const struct rsk_decision *d, uint32_t function, uint32_t port)
 {
 	return value_of(d, d->conf->functions[function].root, port);
+}
+
+enum rsk_pma_verdict rsk_rules_refusal(const struct rsk_decision *d, uint32_t function,
+				       uint32_t port)
+{
+	struct rsk_decision other = *d;
+
+	if (d->load > 0) {
+		other.load = 0;
+		if (rsk_rules_ask(&other, function, port) != RSK_RULES_FALSE)
+			return RSK_PMA_OVERLOAD;
+		other.load = d->load;
+	}
+	other.rtt_ns = other.stream_bytes = RSK_NOT_MEASURED;
+	if (d->rtt_ns >= 0 || d->stream_bytes >= 0)
+		if (rsk_rules_ask(&other, function, port) != RSK_RULES_FALSE)
+			return RSK_PMA_NOT_WORTH;
+	return RSK_PMA_NO_RULE;
 }
 
 /* What made it so: of a condition whose value is not the wanted one. */

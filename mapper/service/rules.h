@@ -14,6 +14,13 @@ enum rsk_rules_value {
 /* @port: a port of the configuration; RSK_CONF_NONE: not known, for DEPENDS. */
 enum rsk_rules_value rsk_rules_ask(const struct rsk_decision *d, uint32_t function, uint32_t port);
 
+/*
+ * What to call it that a function does not hold: OVERLOAD if it would without the node's load, NOT_WORTH if it would
+ * with no measurement (round trips, bytes of streams), else NO_RULE.
+ */
+enum rsk_pma_verdict rsk_rules_refusal(const struct rsk_decision *d, uint32_t function,
+				       uint32_t port);
+
 /* The first condition that does not hold, in words with its values. Of a function that does not. */
 void rsk_rules_why_not(const struct rsk_decision *d, uint32_t function, uint32_t port, char *text,
 		       size_t n);

@@ -127,6 +127,7 @@ void app_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn
 void app_sync(void); /* barrier between the two sides (their main processes) */
 void app_flag_set(int flag, uint64_t value); /* 0..31, value > 0; wakes waiters */
 uint64_t app_flag_wait(int flag);	     /* until it is set; returns the value */
+bool app_flag_is_set(int flag);
 int64_t app_now_ms(void);
 void app_pause_ms(int ms); /* a turn of a polling loop */
 

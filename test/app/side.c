@@ -163,6 +163,11 @@ uint64_t app_flag_wait(int flag)
 	}
 }
 
+bool app_flag_is_set(int flag)
+{
+	return atomic_load(&app_shm->flag[flag]);
+}
+
 void app_expect_rings(int count)
 {
 	int64_t deadline = app_now_ms() + PATIENCE_MS;

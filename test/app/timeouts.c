@@ -123,3 +123,45 @@ CASE(rcvtimeo_elsewhere, DIRECT, "SO_RCVTIMEO set on another number of the socke
 	app_sync();
 	app_close(fd);
 }
+
+/* ---- waits that are nobody's wish ---- */
+
+#define STREAMS 40
+#define ROUNDS 30
+#define DELAYED_MS 30 /* an ACK that is put off comes after 40 */
+#define CHANCES 10    /* of a thread that does not run for so long */
+
+static bool round_trip(int fd, bool first)
+{
+	size_t got = 0;
+
+	if (first && write(fd, buf, 64) != 64)
+		return false;
+	while (got < 64) {
+		ssize_t n = read(fd, buf + got, 64 - got);
+
+		if (n <= 0)
+			return false;
+		got += (size_t)n;
+	}
+	return first || write(fd, buf, 64) == 64;
+}
+
+CASE(no_delayed_ack, LONG_RUN,
+     "a small message (no TCP_NODELAY) waits for no ACK while the other direction moves")
+{
+	int fds[STREAMS], late = 0;
+
+	app_open_more(COLD, fds, STREAMS);
+	for (int i = 0; i < STREAMS * ROUNDS; i++) {
+		int64_t start = app_now_ms();
+
+		if (!round_trip(fds[i / ROUNDS], CLI))
+			app_die("round %d: %s", i, app_errname(errno));
+		late += app_now_ms() - start >= DELAYED_MS;
+	}
+	LOG("late: %s", late < CHANCES ? "no" : "YES");
+	app_sync();
+	for (int i = 0; i < STREAMS; i++)
+		app_close(fds[i]);
+}

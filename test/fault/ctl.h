@@ -58,4 +58,12 @@ uint64_t random_size(uint64_t *state, uint64_t max);
 /* Move the bytes of one order; returns when both directions have ended. May block for as long as they last. */
 void flow_run(struct flow *flow);
 
+/*
+ * Many connections at once (crowd.c), beside the one: as many as next() gives, which must not fail; then so many rounds
+ * in which both ends send so many bytes on each and take as many. Returns how many times bytes were wrong. Both block.
+ */
+void crowd_open(uint32_t count, int (*next)(void *arg), void *arg, bool server);
+uint64_t crowd_talk(uint32_t rounds, size_t bytes);
+void crowd_close(void);
+
 const char *errno_name(int error);

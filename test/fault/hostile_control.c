@@ -23,7 +23,7 @@
 void hostile_scribble(uint64_t *state, uint8_t *at, size_t len)
 {
 	uint64_t d = dice(state), where = dice(state);
-	const struct rsk_shm_geometry g = { .streams = RSK_SHM_STREAMS };
+	const struct rsk_seg_geometry g = { .streams = RSK_SEG_STREAMS };
 	size_t n = d % 64 + 1, off;
 
 	switch ((d >> 8) % 4) {
@@ -31,13 +31,13 @@ void hostile_scribble(uint64_t *state, uint8_t *at, size_t len)
 		off = where % 512;
 		break;
 	case 1: /* mails and wake words of the first streams */
-		off = rsk_shm_ctl_off(0) + where % (16 * sizeof(struct rsk_shm_ctl));
+		off = rsk_seg_ctl_off(0) + where % (16 * sizeof(struct rsk_seg_ctl));
 		break;
 	case 2: /* rings of the first streams */
-		off = rsk_shm_ring_off(&g, 0) + where % (4u << 20);
+		off = rsk_seg_ring_off(&g, 0) + where % (4u << 20);
 		break;
 	default: /* the beginning of slots: what a reader believes first */
-		off = rsk_shm_ring_off(&g, 0) + where % (1u << 16) * 64;
+		off = rsk_seg_ring_off(&g, 0) + where % (1u << 16) * 64;
 		n = 16;
 		break;
 	}
@@ -162,9 +162,9 @@ static struct rsk_link_msg greeting(uint64_t *state, bool honest)
 {
 	struct rsk_link_msg m = { .magic = RSK_LINK_MAGIC, .type = RSK_LINK_GREET };
 
-	m.geometry = (struct rsk_shm_geometry){ .ring_bytes = RING_KB << 10,
-						.streams = RSK_SHM_STREAMS };
-	m.geometry.bytes = rsk_shm_ring_off(&m.geometry, RSK_SHM_STREAMS);
+	m.geometry = (struct rsk_seg_geometry){ .ring_bytes = RING_KB << 10,
+						.streams = RSK_SEG_STREAMS };
+	m.geometry.bytes = rsk_seg_ring_off(&m.geometry, RSK_SEG_STREAMS);
 	if (honest)
 		return m;
 	switch (dice(state) % 6) {
@@ -248,13 +248,13 @@ static uint8_t *greet_well(int fd, uint64_t *state, size_t *len)
 
 static void talk_nonsense(int fd, uint64_t *state, uint8_t *map, size_t len)
 {
-	struct rsk_shm_head *head = (struct rsk_shm_head *)(void *)map;
+	struct rsk_seg_head *head = (struct rsk_seg_head *)(void *)map;
 
 	for (int i = 0; i < 200; i++) {
 		struct rsk_link_msg m = { .magic = RSK_LINK_MAGIC };
 
 		m.type = RSK_LINK_JOIN + (uint32_t)(dice(state) % 4);
-		m.sid = (uint32_t)(dice(state) % RSK_SHM_STREAMS) & (i < 150 ? ~1u : ~0u);
+		m.sid = (uint32_t)(dice(state) % RSK_SEG_STREAMS) & (i < 150 ? ~1u : ~0u);
 		m.key_up = dice(state);
 		m.netns = dice(state);
 		m.fd = (int)(dice(state) % 64);

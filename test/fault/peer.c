@@ -1,12 +1,14 @@
 /*
- * peer PROGRESS-FILE: one end of TCP connections, told what to do by lines on stdin; answers each with one
- * line on stdout. The harness kills it, stops it, and compares.
+ * peer PROGRESS-FILE [ADDRESS]: one end of TCP connections, told what to do by lines on stdin; answers each
+ * with one line on stdout. The harness kills it, stops it, and compares. ADDRESS, IPv4 or IPv6 (127.0.0.1): where it
+ * listens and connects to.
  *
  *   listen PORT            accept SEED                  connect PORT SEED [SOURCE-PORT]
  *   flow IO TX RX CHUNK FIN   move bytes (TX, RX: a number or "endless")
  *   wait HOW               sleep in recv, poll, select or epoll until 8 bytes come: a time stamp; with
  *                          poll2, select2, epoll2 stdin is watched as well, and a line there ends the wait
  *   poke                   send a time stamp            unread   tell what FIONREAD says
+ *   crowd accept COUNT | connect PORT COUNT | talk ROUNDS BYTES | close   many connections, beside that one
  *   close | reset          end | _exit | abandon (return from main with the connection open)
  */
 #include <arpa/inet.h>
@@ -32,6 +34,11 @@
 static struct conn conn = { .fd = -1 };
 static struct progress *progress;
 static int listener = -1;
+static union {
+	struct in_addr v4;
+	struct in6_addr v6;
+} host;
+static sa_family_t host_family;
 
 static __attribute__((noreturn)) void die(const char *what)
 {
@@ -40,11 +47,42 @@ static __attribute__((noreturn)) void die(const char *what)
 	exit(1);
 }
 
-static struct sockaddr_in loopback(unsigned int port)
+union address {
+	struct sockaddr any;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+/* The given address, or any of its family. */
+static union address at(unsigned int port, bool given)
 {
-	return (struct sockaddr_in){ .sin_family = AF_INET,
-				     .sin_port = htons((uint16_t)port),
-				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	union address a = { 0 };
+
+	a.any.sa_family = host_family;
+	if (host_family == AF_INET6) {
+		a.in6.sin6_port = htons((uint16_t)port);
+		a.in6.sin6_addr = given ? host.v6 : in6addr_any;
+	} else {
+		a.in.sin_port = htons((uint16_t)port);
+		a.in.sin_addr.s_addr = given ? host.v4.s_addr : htonl(INADDR_ANY);
+	}
+	return a;
+}
+
+static socklen_t bytes_of(const union address *a)
+{
+	return a->any.sa_family == AF_INET6 ? sizeof(a->in6) : sizeof(a->in);
+}
+
+static unsigned int port_of(const union address *a)
+{
+	return ntohs(a->any.sa_family == AF_INET6 ? a->in6.sin6_port : a->in.sin_port);
+}
+
+static bool host_set(const char *text)
+{
+	host_family = strchr(text, ':') ? AF_INET6 : AF_INET;
+	return inet_pton(host_family, text, &host) == 1;
 }
 
 static uint64_t now_ns(void)
@@ -58,57 +96,101 @@ static uint64_t now_ns(void)
 /* A fresh connection: the two directions have different bytes, and each connection its own. */
 static void conn_start(int fd, uint64_t seed, bool server)
 {
-	struct sockaddr_in local = { 0 };
-	struct sockaddr_in peer = { 0 };
-	socklen_t len = sizeof(local);
+	union address local = { 0 };
+	union address peer = { 0 };
+	socklen_t local_bytes = sizeof(local);
+	socklen_t peer_bytes = sizeof(peer);
 
 	conn = (struct conn){ .fd = fd,
 			      .tx_seed = 2 * seed + server,
 			      .rx_seed = 2 * seed + !server };
 	*progress = (struct progress){ 0 };
-	if (getsockname(fd, (struct sockaddr *)&local, &len) ||
-	    getpeername(fd, (struct sockaddr *)&peer, &len))
+	if (getsockname(fd, &local.any, &local_bytes) || getpeername(fd, &peer.any, &peer_bytes))
 		die("names");
-	printf("connected %u %u\n", ntohs(local.sin_port), ntohs(peer.sin_port));
+	printf("connected %u %u\n", port_of(&local), port_of(&peer));
 }
 
 static void do_listen(char *args)
 {
-	struct sockaddr_in address = loopback((unsigned int)strtoul(args, NULL, 10));
+	union address address = at((unsigned int)strtoul(args, NULL, 10), true);
 	int one = 1;
 
-	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	listener = socket(host_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
-	    bind(listener, (struct sockaddr *)&address, sizeof(address)) || listen(listener, 16))
+	    bind(listener, &address.any, bytes_of(&address)) || listen(listener, SOMAXCONN))
 		die("listen");
 	puts("listening");
 }
 
-static void do_accept(char *args)
+static int accept_one(void *arg)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 
+	(void)arg;
 	if (fd < 0)
 		die("accept");
-	conn_start(fd, strtoull(args, NULL, 10), true);
+	return fd;
+}
+
+static void do_accept(char *args)
+{
+	conn_start(accept_one(NULL), strtoull(args, NULL, 10), true);
 }
 
 static void do_connect(char *args)
 {
-	struct sockaddr_in address = loopback((unsigned int)strtoul(args, &args, 10));
+	union address address = at((unsigned int)strtoul(args, &args, 10), true);
 	uint64_t seed = strtoull(args, &args, 10);
-	struct sockaddr_in source = loopback((unsigned int)strtoul(args, NULL, 10));
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	union address source = at((unsigned int)strtoul(args, NULL, 10), false);
+	int fd = socket(host_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int one = 1;
 
 	if (fd < 0)
 		die("socket");
-	if (source.sin_port && (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
-				bind(fd, (struct sockaddr *)&source, sizeof(source))))
+	if (port_of(&source) && (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+				 bind(fd, &source.any, bytes_of(&source))))
 		die("bind");
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
+	if (connect(fd, &address.any, bytes_of(&address)))
 		die("connect");
 	conn_start(fd, seed, false);
+}
+
+static int connect_one(void *arg)
+{
+	const union address *address = arg;
+	int fd = socket(host_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || connect(fd, &address->any, bytes_of(address)))
+		die("connect");
+	return fd;
+}
+
+static void do_crowd(char *args)
+{
+	char *rest;
+	const char *word = strtok_r(args, " ", &rest);
+	unsigned long numbers[2] = { 0 };
+	union address address;
+
+	for (int i = 0; i < 2; i++) {
+		const char *number = strtok_r(NULL, " ", &rest);
+
+		numbers[i] = number ? strtoul(number, NULL, 10) : 0;
+	}
+	if (word && !strcmp(word, "accept")) {
+		crowd_open((uint32_t)numbers[0], accept_one, NULL, true);
+		puts("crowd");
+	} else if (word && !strcmp(word, "connect")) {
+		address = at((unsigned int)numbers[0], true);
+		crowd_open((uint32_t)numbers[1], connect_one, &address, false);
+		puts("crowd");
+	} else if (word && !strcmp(word, "talk")) {
+		printf("talked, wrong %llu\n",
+		       (unsigned long long)crowd_talk((uint32_t)numbers[0], numbers[1]));
+	} else {
+		crowd_close();
+		puts("closed");
+	}
 }
 
 static uint64_t amount(char **args)
@@ -249,7 +331,7 @@ static const struct {
 	{ "listen", do_listen }, { "accept", do_accept }, { "connect", do_connect },
 	{ "flow", do_flow },	 { "wait", do_wait },	  { "poke", do_poke },
 	{ "close", do_close },	 { "reset", do_reset },	  { "unread", do_unread },
-	{ "_exit", do_exit },
+	{ "_exit", do_exit },	 { "crowd", do_crowd },
 };
 
 static void obey(char *line)
@@ -274,8 +356,8 @@ int main(int argc, char **argv)
 	char line[256];
 	int fd;
 
-	if (argc != 2)
-		die("usage: peer PROGRESS-FILE");
+	if (argc < 2 || argc > 3 || !host_set(argc == 3 ? argv[2] : "127.0.0.1"))
+		die("usage: peer PROGRESS-FILE [ADDRESS]");
 	fd = open(argv[1], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0 || ftruncate(fd, sizeof(*progress)))
 		die(argv[1]);

@@ -25,16 +25,16 @@ static void promises(const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
 
 	require(m->magic == RSK_LINK_MAGIC);
 	if (m->type == RSK_LINK_GREET) {
-		require(m->geometry.streams >= RSK_SHM_MIN_STREAMS &&
-			m->geometry.streams <= RSK_SHM_STREAMS);
-		require(m->geometry.ring_bytes >= RSK_SHM_MIN_RING &&
-			m->geometry.ring_bytes <= RSK_SHM_MAX_RING);
-		require(rsk_shm_ring_off(&m->geometry, m->geometry.streams - 1) +
+		require(m->geometry.streams >= RSK_SEG_MIN_STREAMS &&
+			m->geometry.streams <= RSK_SEG_STREAMS);
+		require(m->geometry.ring_bytes >= RSK_SEG_MIN_RING &&
+			m->geometry.ring_bytes <= RSK_SEG_MAX_RING);
+		require(rsk_seg_ring_off(&m->geometry, m->geometry.streams - 1) +
 				m->geometry.ring_bytes ==
 			m->geometry.bytes);
 		return;
 	}
-	require(m->type <= RSK_LINK_DENY && m->sid < RSK_SHM_STREAMS && m->fd >= 0);
+	require(m->type <= RSK_LINK_DENY && m->sid < RSK_SEG_STREAMS && m->fd >= 0);
 	require(m->reason < RSK_REASON_COUNT);
 	require(rsk_pm_msg_validate(pm) == 0);
 	require(rsk_pm_msg_encode(pm, wire, sizeof(wire)) > 0);

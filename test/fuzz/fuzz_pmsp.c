@@ -127,13 +127,15 @@ static size_t some_datagram(uint8_t wire[static RSK_PM_WIRE_MAPPED_BYTES])
 
 static void step(struct rsk_pmsp *p, uint64_t *now)
 {
+	static const uint8_t none[16];
 	uint8_t wire[RSK_PM_WIRE_MAPPED_BYTES];
+	struct rsk_pm_msg name;
 	struct rsk_pm_addr from, rdma = { .ip = { 10 }, .ipv = RSK_PM_IPV4 };
 	struct rsk_pmsp_grant g = { 0 };
 	enum rsk_pmsp_verdict v;
 	size_t n;
 
-	switch (take(1) % 6) {
+	switch (take(1) % 7) {
 	case 0: /* raw bytes */
 		n = take(1) % 80;
 		if (n > (size_t)(f.end - f.p))
@@ -160,6 +162,17 @@ static void step(struct rsk_pmsp *p, uint64_t *now)
 		v = choose(&g);
 		if (!rsk_pmsp_decided(p, &f.waiting, v, &g, *now) && g.id)
 			f.held[g.id] = 0;
+		break;
+	case 6:
+		from = some_address();
+		rdma.port = (uint16_t)(take(1) % 4 + 1);
+		name = (struct rsk_pm_msg){ .ipv = RSK_PM_IPV4,
+					    .ap_port = (uint16_t)(take(1) % 4 + 1),
+					    .cp_port = (uint16_t)(take(1) % 3),
+					    .assoc_handle = take(1) % 4 + 1,
+					    .ap_ip = { 10 } };
+		memcpy(name.cp_ip, from.ip, 16);
+		rsk_pmsp_link_named(p, &name, &rdma, take(1) & 1 ? from.ip : none);
 		break;
 	default:
 		from = some_address();

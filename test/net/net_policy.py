@@ -56,6 +56,22 @@ def a_device_is_drained(t):
     t.equal(a.map(b, SERVICE, cp_port=4)["rdma"]["ip"], "10.77.1.1", "in use again")
 
 
+@case(timeout=60)
+def the_cp_s_device_is_drained(t):
+    """What is remembered was given for a link from the drained one: it is asked for anew, and not for the other again."""
+    a, b = Lab(t, 2).hosts
+    for address in ("10.77.1.1", "10.77.1.2"):
+        a.add_address(address)
+    a.start(**asking(a, rnics=[{"name": "r0", "addresses": ["10.77.1.1"]},
+                               {"name": "r1", "addresses": ["10.77.1.2"], "order": 1}]))
+    b.start(**serving(b, services=[{"name": "iperf", "ports": [str(SERVICE)], "pm-time": "60s"}]))
+    for device, requests in (("r0", 1), ("r0", 1), ("r1", 2), ("r1", 2)):
+        a.post("/v1/drain", {"device": "r0", "on": device == "r1"})
+        answer = a.map(b, SERVICE)
+        t.equal((answer["outcome"], answer["device"]), ("mapped", device), answer)
+        t.equal(b.counts()["requests"], requests, "PMReq")
+
+
 @case(timeout=120)
 def the_node_s_load_counts(t):
     """A rule that holds while the node is less busy than it is, and one that always does."""
@@ -199,7 +215,8 @@ def as_the_readme_says(t):
     for host in (a, b):
         path = t.path(f"rsockd{host.number}.conf")
         with open(path, "w") as file:
-            file.write(text.replace("10.0.0.2", f"10.0.0.{host.number}") + f"control: {host.control}\n")
+            file.write(text.replace("10.0.0.2", f"10.0.0.{host.number}")
+                       + f"control: {host.control}\nlocal: {host.local}\n")
         t.check("is right" in t.run([t.tool, "policy", "check", path], preload=False), "check")
         host.restart()
         ip("-n", host.ns, "route", "add", "10.0.0.0/24", "dev", "lan")

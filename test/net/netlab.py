@@ -7,17 +7,23 @@ import ctypes
 import http.client
 import json
 import os
+import select
+import shutil
 import socket
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "real"))
+from daemon import Daemon  # noqa: E402
 from harness import Failure  # noqa: E402
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
 PM_PORT = 3935
+# For scripts that look at the daemon in another way: what hosts start it under, and keys that a scenario may override.
+UNDER, DEFAULTS = [], {}
 
 
 def ip(*words):
@@ -59,12 +65,14 @@ class Namespace:
             raise OSError(ctypes.get_errno(), "setns")
 
 
-class Host:
+class Host(Daemon):
     def __init__(self, lab, number):
         self.lab, self.t, self.number = lab, lab.t, number
         self.ns = f"{lab.prefix}h{number}"
         self.ip, self.ip6 = f"10.77.0.{number}", f"fd77::{number}"
         self.control = self.t.path(f"control{number}.sock")
+        self.state = self.t.path(f"state{number}")
+        self.local = self.t.path(f"local{number}.sock")
         self.daemon = None
         self.config = {}
 
@@ -75,28 +83,42 @@ class Host:
         ip("-n", self.ns, "address", "add", f"{address}/{128 if ':' in address else 32}", "dev", "lan", "nodad"
            if ":" in address else "scope", *(() if ":" in address else ("global",)))
 
-    def run(self, argv, **options):
-        """Start a program in the host's namespace."""
-        return self.t.spawn(["ip", "netns", "exec", self.ns, *argv], preload=False, **options)
+    def run(self, argv, *, preload=False, user=None, env=None, within=(), **options):
+        """Start a program in the host's namespace, perhaps of another user (a number), perhaps preloaded; within: words
+        before it that start it.
+        """
+        words = ["ip", "netns", "exec", self.ns, *within]
+        if user is not None:
+            words += ["setpriv", "--reuid", user, "--regid", user, "--clear-groups"]
+        if preload:  # the program alone, not those that start it
+            words += ["env", *(f"{key}={value}" for key, value in {**self.lab.preloading(), **(env or {})}.items())]
+            env = None
+        proc = self.t.spawn([*words, *argv], preload=False, env=env, **options)
+        proc.preloaded = preload
+        return proc
+
+    def peer(self, *, user=None, **options):
+        return Peer(self, user, options)
 
     # ---- rsockd ----
     def write_config(self, **config):
         """Keys of rsockd.conf; JSON is YAML."""
-        self.config = {"control": self.control, "node": f"host{self.number}", **config}
+        os.makedirs(self.state, exist_ok=True)
+        self.config = {"control": self.control, "local": self.local, "state": self.state, "node": f"host{self.number}",
+                       **DEFAULTS, **config}
         path = self.t.path(f"rsockd{self.number}.conf")
         with open(path, "w") as file:
             json.dump(self.config, file, indent=1)
         return path
 
     def start(self, **config):
-        path = self.write_config(**config)
-        self.daemon = self.run([os.path.join(self.t.bin, "rsockd"), "-c", path], name=f"rsockd{self.number}")
-        self.await_daemon()
+        self.write_config(**config)
+        self.restart()
         return self
 
     def restart(self):
         path = self.t.path(f"rsockd{self.number}.conf")
-        self.daemon = self.run([os.path.join(self.t.bin, "rsockd"), "-c", path], name=f"rsockd{self.number}")
+        self.daemon = self.run([*UNDER, os.path.join(self.t.bin, "rsockd"), "-c", path], name=f"rsockd{self.number}")
         self.await_daemon()
 
     def await_daemon(self):
@@ -118,30 +140,75 @@ class Host:
         connection.close()
         return answer.status, json.loads(text) if answer.headers["Content-Type"] == "application/json" else text
 
-    def get(self, path):
-        status, body = self.ask("GET", path)
-        self.t.equal(status, 200, f"GET {path} of host {self.number}")
-        return body
 
-    def post(self, path, body, status=200):
-        got, answer = self.ask("POST", path, body)
-        self.t.equal(got, status, f"POST {path} {body} of host {self.number} ({answer})")
+class Peer:
+    """A preloaded program that does what it is told (prog/peer.py)."""
+
+    def __init__(self, host, user, options):
+        self.t, self.host = host.t, host
+        env = {"RSOCK_DAEMON": host.local, **options.pop("env", {})}
+        self.proc = host.run(["/usr/bin/python3", "-B", host.lab.reachable(os.path.join(HERE, "prog", "peer.py"))],
+                             name=f"peer{user or ''}", user=user, env=env, stdin="pipe", stdout="pipe",
+                             **{"preload": bool(self.t.library), **options})
+        self.pid = self.hear()["pid"]
+        self.t.seen_pids.add(self.pid)
+
+    def tell(self, do, **order):
+        self.proc.stdin.write(json.dumps({"do": do, **order}).encode() + b"\n")
+
+    def hear(self, seconds=60):
+        line, deadline = b"", time.monotonic() + seconds
+        ready = select.poll()
+        ready.register(self.proc.stdout, select.POLLIN)
+        while not line.endswith(b"\n"):
+            if not ready.poll(max(0, deadline - time.monotonic()) * 1000):
+                raise Failure(f"{self.proc.describe()}: no answer in {seconds} s: {self.proc.err()}")
+            part = self.proc.stdout.read(1 << 16)
+            if not part:
+                raise Failure(f"{self.proc.describe()}: ended: {self.proc.err()}")
+            line += part
+        answer = json.loads(line)
+        if "error" in answer:
+            raise Failure(f"{self.proc.describe()}: {answer['error']}")
         return answer
 
-    def map(self, to, port, **more):
-        """Asks, as a PM client, for the RDMA address of a service."""
-        return self.post("/v1/map", {"ip": to.ip if isinstance(to, Host) else to, "port": port, **more})
+    def do(self, do, seconds=60, **order):
+        self.tell(do, **order)
+        return self.hear(seconds)
 
-    def counts(self, machine="pmsp"):
-        return self.get("/v1/status")[machine]
+    def both(self, other, mine, theirs, seconds=60):
+        """Two that do something together."""
+        self.tell(**mine)
+        other.tell(**theirs)
+        return self.hear(seconds), other.hear(seconds)
 
-    def device(self, name):
-        return next(device for device in self.get("/v1/devices")["devices"] if device["name"] == name)
+    def connect(self, server, group="s", n=1, port=None, to=None):
+        """Streams to a group of a server that listens there, of the same name at both ends."""
+        return self.both(server, {"do": "connect", "group": group, "to": [to or server.host.ip, port or server.port],
+                                  "n": n}, {"do": "accept", "of": f"l{port or server.port}", "group": group, "n": n})
+
+    def ping(self, server, group="s", rounds=20, **more):
+        return self.both(server, {"do": "ping", "group": group, "rounds": rounds, **more},
+                         {"do": "pong", "group": group, "rounds": rounds})
+
+    def exchange(self, server, size, group="s"):
+        return self.both(server, {"do": "exchange", "group": group, "mine": "a", "theirs": "b", "size": size},
+                         {"do": "exchange", "group": group, "mine": "b", "theirs": "a", "size": size})
+
+    def listen(self, port=0, at=None):
+        self.port = self.do("listen", group=f"l{port}", at=[at or "0.0.0.0", port])["port"]
+        return self
 
 
 class Lab:
     def __init__(self, t, hosts):
         self.t = t
+        # For users other than who runs the test.
+        t.stats.words.append("--all")
+        os.chmod(t.tmp, 0o755)
+        os.chmod(t.path("stat"), 0o1777)
+        with open(t.log_path, "a"):
+            os.chmod(t.log_path, 0o666)
         self.prefix = f"rsk{os.getpid()}"
         self.made = []
         atexit.register(self.remove)
@@ -151,6 +218,21 @@ class Lab:
                                   os.path.join(HERE, "prog", "wire.py"), *(f"p{host.number}" for host in self.hosts)],
                                  name="wire", preload=False, stdin="pipe", stdout="pipe")
         self.heard()
+
+    def reachable(self, path):
+        """A copy that every user can read."""
+        copy = self.t.path(os.path.basename(path))
+        if not os.path.exists(copy):
+            shutil.copy(path, copy)
+            os.chmod(copy, 0o755)
+        return copy
+
+    def preloading(self):
+        """The environment of a preloaded program."""
+        libraries = [self.reachable(path) if "librsock" in path else path for path in self.t.library.split(":")]
+        env = self.t.environment(True, None, f"host-{len(self.t.procs):02d}")
+        return {"LD_PRELOAD": ":".join(libraries), **{key: env[key] for key in (
+            "RSOCK_STAT_FILE", "RSOCK_LOG", "RSOCK_LOG_FILE")}}
 
     def make_namespace(self, name):
         name = self.prefix + name
@@ -164,6 +246,8 @@ class Lab:
         self.make_namespace(f"h{number}")
         ip("-n", self.wire_ns, "link", "add", f"p{number}", "type", "veth", "peer", "name", "lan", "netns", host.ns)
         ip("-n", self.wire_ns, "link", "set", f"p{number}", "up")
+        # A wire carries datagrams, not runs of them that some device is to cut up.
+        ip("-n", host.ns, "link", "set", "lan", "gso_max_segs", "1")
         ip("-n", host.ns, "link", "set", "lan", "up")
         ip("-n", host.ns, "address", "add", f"{host.ip}/24", "dev", "lan")
         ip("-n", host.ns, "address", "add", f"{host.ip6}/64", "dev", "lan", "nodad")

@@ -27,6 +27,8 @@ import traceback
 from stats import Stats
 
 CASES = {}
+STOPPED = []  # the case during which the script was told to end: no other one follows
+LASTING = set()  # pids of what all cases of a script share, which ends it itself
 EXIT_WRONG = 1
 EXIT_NOT_DIRECT = 3
 PR_SET_PDEATHSIG = 1
@@ -293,7 +295,7 @@ class Test:
         """Kill what is left, ours and theirs; returns what had crashed unnoticed."""
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline:
-            left = descendants(os.getpid())
+            left = [pid for pid in descendants(os.getpid()) if pid not in LASTING]
             for pid in left:
                 try:
                     os.kill(pid, signal.SIGKILL)
@@ -357,8 +359,12 @@ def run_case(name, library, tool):
     def too_long(_signal, _frame):
         raise Failure(f"the case did not finish within {timeout} s")
 
+    def told_to_end(_signal, _frame):
+        STOPPED.append(name)
+        raise Failure("the script was told to end")
+
     signal.signal(signal.SIGALRM, too_long)
-    signal.signal(signal.SIGTERM, too_long)
+    signal.signal(signal.SIGTERM, told_to_end)
     signal.alarm(timeout)
     started = time.monotonic()
     try:
@@ -423,7 +429,7 @@ def main():
         return 2
     worst = 0
     for name in options.cases or CASES:
-        status = run_case(name, library, tool)
+        status = EXIT_WRONG if STOPPED else run_case(name, library, tool)
         if status != options.expect:
             worst = worst or status or EXIT_WRONG
     return worst

@@ -60,6 +60,7 @@ class Stats:
         self.streams = {}
         self.trouble = []
         self.offsets = {}
+        self.words = ["stat", "--json"]
         self.plain_ports = set()  # of clients inside the harness, which are never preloaded: no demand counts them
 
     # ---- collecting ----------------------------------------------------------------------------
@@ -69,7 +70,7 @@ class Stats:
             return
         from harness import descendants
         self.test.seen_pids.update(descendants(os.getpid()))
-        shown = subprocess.run([self.test.tool, "stat", "--json"], capture_output=True, timeout=20)
+        shown = subprocess.run([self.test.tool, *self.words], capture_output=True, timeout=20)
         if shown.returncode:
             self.trouble.append(f"rsock stat --json: exit {shown.returncode}: {shown.stderr.decode()[:300]}")
         else:

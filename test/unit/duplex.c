@@ -64,6 +64,11 @@ void duplex_meanwhile(struct way *w)
 
 /* ---- one step of an end ---- */
 
+static bool may_break(const struct duplex *d)
+{
+	return d->config->breaks || d->config->renews;
+}
+
 /* @len bytes cut into a few runs, some of them empty. */
 static int cut(struct duplex *d, uint8_t *base, size_t len, struct iovec iov[static 6])
 {
@@ -135,8 +140,8 @@ static void do_send_file(struct way *w)
 	      "send: %zd, the file said %d", n, file.fill.rc);
 	CHECK(d, file.fill.rc <= 0 || n < 0 || cur.left == len - (size_t)n,
 	      "%zd of %zu bytes sent, but %zu left", n, len, cur.left);
-	CHECK(d, d->config->breaks || file.gave == (n > 0 ? (size_t)n : 0),
-	      "%zd sent, %zu were read", n, file.gave);
+	CHECK(d, may_break(d) || file.gave == (n > 0 ? (size_t)n : 0), "%zd sent, %zu were read", n,
+	      file.gave);
 	if (n > 0)
 		w->sent += (uint64_t)n;
 	d->sums->file_bytes += n > 0 ? (uint64_t)n : 0;
@@ -195,11 +200,37 @@ static void do_fin(struct way *w)
 	CHECK(w->d, rc == 0 || rc == -ENETDOWN, "fin: %d", rc);
 }
 
+/* One end of a direction is wished off the ring, or back. */
+static void wish_tx(struct way *w)
+{
+	w->off[0] = !w->off[0];
+	w->d->sums->wishes++;
+	rsk_tx_stay_off(&w->tx, RSK_TX_STAY_OWN, w->off[0]);
+}
+
+static void wish_rx(struct way *w)
+{
+	w->off[1] = !w->off[1];
+	w->d->sums->wishes++;
+	rsk_rx_stay_off(&w->rx, w->off[1]);
+}
+
+/* Kept off at this end: whatever was said before, it is not on the ring behind a look, where no answer is needed. */
+static void check_off(struct way *w)
+{
+	struct duplex *d = w->d;
+
+	if (w->off[0] && d->config->fabric == DUPLEX_SHM && !w->tx.peer_closed)
+		CHECK(d, w->tx.state == RSK_TX_TCP || w->tx.state == RSK_TX_RESEND,
+		      "kept off the ring, in state %d", w->tx.state);
+}
+
 static void act_tx(struct way *w)
 {
 	struct duplex *d = w->d;
 	uint64_t before = w->fifo_in;
-	bool resending;
+	uint32_t demotions = w->tx.demotions;
+	bool resending, own_move = false;
 	int rc = 0;
 
 	if (w->in_tx)
@@ -209,17 +240,24 @@ static void act_tx(struct way *w)
 	switch (below(d, 16)) {
 	case 0:
 	case 1:
+		if (d->config->renews && !d->keeper[w->id].open)
+			break;
 		rc = rsk_tx_propose(&w->tx);
 		if (rc == -EAGAIN || rc == -EPERM)
 			rc = 0;
 		break;
 	case 2:
+		own_move = true;
 		rc = rsk_tx_move(&w->tx, &w->at_tx.c);
 		if (rc == -EAGAIN)
 			rc = 0;
 		break;
 	case 3:
+		if (d->config->wishes && !d->calm && chance(d, w->off[0] ? 30 : 6))
+			wish_tx(w);
 		rc = rsk_tx_serve(&w->tx, &w->at_tx.c);
+		if (rc == 0)
+			check_off(w);
 		break;
 	case 4:
 		if (!(w->tx.ring.rail->ops->caps & RSK_FABRIC_RELIABLE))
@@ -239,9 +277,11 @@ static void act_tx(struct way *w)
 	}
 	if (rc == -EAGAIN)
 		rc = 0; /* serve: a LEAVE that cannot be heeded now */
+	d->sums->sent_off += w->tx.demotions != demotions && !own_move &&
+			     w->tx.stay_off == RSK_TX_STAY_ASKED;
 	if (resending)
 		d->sums->resent_bytes += w->fifo_in - before;
-	CHECK(d, rc == 0 || (rc == -ENETDOWN && d->config->breaks), "sender's call: %d", rc);
+	CHECK(d, rc == 0 || (rc == -ENETDOWN && may_break(d)), "sender's call: %d", rc);
 	CHECK(d, rsk_tx_validate(&w->tx), "tx invalid, state %d", w->tx.state);
 	w->in_tx = false;
 }
@@ -334,6 +374,8 @@ static void act_rx(struct way *w)
 	w->in_rx = true;
 	switch (below(d, 16)) {
 	case 0:
+		if (d->config->wishes && !d->calm && chance(d, w->off[1] ? 30 : 6))
+			wish_rx(w);
 		rc = rsk_rx_serve(&w->rx, &w->at_rx.c);
 		break;
 	case 1:
@@ -357,51 +399,9 @@ static void act_rx(struct way *w)
 		do_recv(w, false);
 		break;
 	}
-	CHECK(d, rc == 0 || (rc == -ENETDOWN && d->config->breaks), "receiver's call: %d", rc);
+	CHECK(d, rc == 0 || (rc == -ENETDOWN && may_break(d)), "receiver's call: %d", rc);
 	CHECK(d, rsk_rx_validate(&w->rx), "rx invalid, state %d", w->rx.state);
 	w->in_rx = false;
-}
-
-/* ---- breaks ---- */
-
-static void do_break(struct duplex *d)
-{
-	for (int i = 0; i < 2; i++)
-		rsk_chaos_break(&d->chaos[i]);
-	d->sums->breaks++;
-}
-
-/* Each end finds out by itself; C goes from receiver to sender by another way, some time. */
-static void notice_break(struct duplex *d)
-{
-	struct way *w = &d->way[below(d, 2)];
-	int rc;
-
-	if (!d->rail[0]->broken || (!d->finishing && !chance(d, 10)))
-		return;
-	switch (below(d, 3)) {
-	case 0:
-		rsk_tx_break(&w->tx);
-		break;
-	case 1:
-		if (!w->c_cell) {
-			rsk_rx_break(&w->rx, &w->c_pos, &w->c_cell);
-			w->was_broken = true;
-		}
-		break;
-	default:
-		if (!w->was_broken)
-			break;
-		w->in_tx = true;
-		rsk_tx_break(&w->tx);
-		rc = rsk_tx_resume(&w->tx, &w->at_tx.c, w->c_pos, w->c_cell);
-		CHECK(d, rc == 0, "resume: %d", rc);
-		w->was_broken = false;
-		w->in_tx = false;
-		d->sums->resumes++;
-		break;
-	}
-	CHECK(d, rsk_tx_validate(&w->tx) && rsk_rx_validate(&w->rx), "invalid after a break");
 }
 
 /* ---- a run ---- */
@@ -412,6 +412,7 @@ static void way_init(struct duplex *d, uint32_t i)
 	struct way *w = &d->way[i];
 	uint64_t key = dice_roll(&d->rng);
 
+	d->key[i] = key;
 	*w = (struct way){ .d = d, .id = i };
 	w->at_tx = (struct end){ { &duplex_fifo_ops, -1 }, w };
 	w->at_rx = (struct end){ { &duplex_fifo_ops, -1 }, w };
@@ -440,14 +441,41 @@ static void step(struct duplex *d)
 		return;
 	for (int i = 0; i < 2; i++)
 		rsk_chaos_step(&d->chaos[i]);
-	if (d->config->breaks) {
-		if (!d->rail[0]->broken && below(d, d->config->steps) == 0)
-			do_break(d);
-		notice_break(d);
-	}
+	if (d->config->renews)
+		duplex_link_step(d);
+	if (d->config->breaks)
+		duplex_break_step(d);
 	if (chance(d, 2))
 		CHECK(d, rsk_chaos_validate(&d->chaos[0]) && rsk_chaos_validate(&d->chaos[1]),
 		      "chaos invalid");
+}
+
+/* The rail stays, and nobody wishes for anything: whoever still sends is on the ring again. */
+static void come_back(struct duplex *d)
+{
+	uint64_t limit = 400000;
+	uint32_t before[2];
+
+	d->calm = true;
+	for (int i = 0; i < 2; i++) {
+		struct way *w = &d->way[i];
+
+		if (w->off[0])
+			wish_tx(w);
+		if (w->off[1])
+			wish_rx(w);
+		before[i] = w->rx.promotions;
+	}
+	for (int i = 0; i < 2; i++) {
+		struct way *w = &d->way[i];
+
+		while (w->rx.promotions == before[i] && !w->fin_asked) {
+			CHECK(d, --limit, "way %d is not promoted again: tx %d, rx %d, up %d %d", i,
+			      w->tx.state, w->rx.state, d->keeper[0].up, d->keeper[1].up);
+			step(d);
+		}
+		d->sums->promoted_again += !w->fin_asked;
+	}
 }
 
 static void sum_up(struct duplex *d)
@@ -460,7 +488,9 @@ static void sum_up(struct duplex *d)
 		s->bytes += w->received;
 		s->ring_bytes += w->rx.ring_bytes;
 		s->slots += w->tx.ring.slots;
-		s->laps += w->tx.ring.next / w->tx.ring.cells - w->first_lap;
+		/* Another rail's ring begins at another lap. */
+		s->laps += d->config->renews ? 0 :
+					       w->tx.ring.next / w->tx.ring.cells - w->first_lap;
 		s->promotions += w->rx.promotions;
 		s->demotions += w->tx.demotions;
 		s->restarts += w->tx.ring.left_out_to != 0;
@@ -496,6 +526,7 @@ void duplex_run(const struct duplex_config *config, struct duplex_sums *sums)
 	duplex_rails_init(d);
 	for (uint32_t i = 0; i < 2; i++)
 		way_init(d, i);
+	duplex_link_init(d);
 	for (uint32_t i = 0; i < config->steps; i++) {
 		struct way *w = &d->way[below(d, 2)];
 
@@ -506,6 +537,8 @@ void duplex_run(const struct duplex_config *config, struct duplex_sums *sums)
 			w->in_tx = false;
 		}
 	}
+	if (config->renews)
+		come_back(d);
 	/* Everything that was taken must come out, in bounded time, then the end. */
 	d->finishing = true;
 	for (int i = 0; i < 2; i++) {

@@ -25,6 +25,8 @@ struct duplex_config {
 	bool interleave;     /* the other end acts inside our companion calls */
 	bool leave;	     /* receivers may leave */
 	bool breaks;	     /* the rails may break (not on shm) */
+	bool renews;	     /* they break again and again, and come back (not on shm) */
+	bool wishes;	     /* either end may be kept off the ring for a while */
 	bool early_fin;	     /* kernel's FIN right behind the FIN slot (shm, nobody leaves) */
 };
 
@@ -33,8 +35,11 @@ struct duplex_sums {
 	uint64_t faults, bytes, ring_bytes, slots, laps,
 		restarts; /* restarts: rings that had one */
 	uint64_t promotions, demotions, leaves, resent_bytes, held_reads, breaks, resumes;
+	uint64_t renewals,
+		promoted_again; /* ends that had another rail; promotions over such a one */
 	uint64_t peeks, counts, file_bytes, fins_on_ring, fins_on_tcp, repairs, retries,
 		busy_leaves, doubts, twice_bytes;
+	uint64_t wishes, sent_off; /* wishes; moves at the receiver's word */
 };
 
 /* One run from start to both ends of stream; asserts all along. */

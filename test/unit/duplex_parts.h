@@ -44,7 +44,30 @@ struct way {
 	uint64_t c_pos, c_cell;
 	_Atomic(uint64_t) taken;
 	uint64_t first_lap;
+	bool off[2];   /* wished for: by the sender, by the receiver */
 	uint32_t mute; /* the receiver makes no call for so many turns */
+};
+
+/* A message between the two keepers (../../stream/remote_msg.h), of what is modelled here. */
+struct word {
+	enum {
+		WORD_BREAK,
+		WORD_RESUME,
+		WORD_RAIL,
+		WORD_RING
+	} what;
+	uint32_t epoch;
+	uint64_t pos, cell;
+};
+#define WORDS 64u
+
+/* One end's keeper: it has way[i]'s sender and way[!i]'s receiver (../../stream/remote_rail.c). */
+struct keeper {
+	bool up, established, heard;
+	bool open; /* the peer has said where its ring is: it may be proposed */
+	uint32_t epoch;
+	struct word inbox[WORDS]; /* a FIFO: the control connection */
+	uint32_t first, n;
 };
 
 struct duplex {
@@ -53,6 +76,10 @@ struct duplex {
 	uint64_t rng;
 	uint32_t depth;
 	bool finishing;
+	bool calm;	 /* no more breaks, no more wishes */
+	bool rail_there; /* of the keepers' epoch */
+	struct keeper keeper[2];
+	uint64_t key[2];
 	uint8_t *segment[2];
 	size_t segment_bytes;
 	struct rsk_chaos chaos[2];
@@ -85,6 +112,11 @@ void duplex_meanwhile(struct way *w);
 
 /* A byte queue with an end, of few bytes, that says EAGAIN and takes parts as it likes. */
 extern const struct rsk_companion_ops duplex_fifo_ops;
+
+/* duplex_link.c: breaks, and other rails. */
+void duplex_link_init(struct duplex *d);
+void duplex_link_step(struct duplex *d);
+void duplex_break_step(struct duplex *d);
 
 /* Segments of both ends, and the rails between them, as the configuration says. */
 void duplex_rails_init(struct duplex *d);

@@ -83,4 +83,39 @@ static inline const char *pma_ip(const struct rsk_pma_answer *out)
 		cr_assert_str_eq(is_on_.device, name);                                             \
 	} while (0)
 
+static inline struct rsk_pma_device_view pma_view(struct rsk_pma *a, const char *name)
+{
+	struct rsk_pma_device_view v[8];
+	size_t n = rsk_pma_devices(a, v, 8);
+
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(v[i].name, name) == 0)
+			return v[i];
+	cr_assert(false, "%s", name);
+	return v[0];
+}
+
+/* ---- in words ---- */
+
+static char pma_said[8192];
+
+static inline void pma_hear(void *ctx, const char *line)
+{
+	size_t n = strlen(pma_said);
+
+	snprintf(pma_said + n, sizeof(pma_said) - n, "%s\n", line);
+}
+
+static inline struct rsk_pma_answer pma_explain(struct rsk_pma *a, const struct rsk_pma_question *q)
+{
+	struct rsk_pma_answer out;
+
+	*pma_said = 0;
+	rsk_pma_explain(a, q, &out, pma_hear, NULL);
+	cr_assert_eq(out.reservation, 0);
+	return out;
+}
+
+#define pma_says(text) cr_assert(strstr(pma_said, text), "not said: %s\n%s", text, pma_said)
+
 #endif

@@ -31,12 +31,19 @@ static const char whole[] =
 	"listen: ['127.0.0.1:4000', '[::1]:4000']\n"
 	"metrics: 127.0.0.1:9390\n"
 	"rdma-ports: 50000-50099\n"
+	"watch-devices: no\n"
+	"discover-devices: yes\n"
+	"soft-rdma: use\n"
 	"pmsp: {max-open: 1000, accept-time: 8s, ask-time: 500ms, resend-time: 2s, resends: 3,\n"
 	"       rate: 0, burst: 7}\n"
 	"client: {central: '10.0.0.9:3935', max-open: 9, max-sends: 4, linger-time: 1min,\n"
 	"         refused-time: 3s, silent-time: 1h, rto-first: 100ms, rto-least: 10ms,\n"
-	"         rto-most: 1.5s, max-services: 5, max-hosts: 6}\n"
+	"         rto-most: 1.5s, max-services: 5, max-hosts: 6, rtt-time: 2s}\n"
+	"pma: {listen: ['10.0.0.8:3936'], allow: [10.0.0.0/8, 'fd00::/8'], central: '10.0.0.9:3936',\n"
+	"      mode: central, if-silent: local, timeout: 400ms, report-time: 2s, max-questions: 7,\n"
+	"      max-idle: 8, lost-after: 9s, lease-time: 1min, max-nodes: 11, max-leases: 12}\n"
 	"limits: {sessions: 100, per-cp: 10, per-user: 5}\n"
+	"overload: {load: 2, device-load: 90%, refuse-below-priority: 3, rate: 10Mbit}\n"
 	"rnics:\n"
 	"  - name: mlx0\n"
 	"    sessions: 64\n"
@@ -67,7 +74,10 @@ static const char whole[] =
 	"    map: {pm-time: 0, priority: 5, group: fast}\n"
 	"  - name: else\n"
 	"    when: {not: {functions: [web]}, sessions-below: 5, device-sessions-below: 6,\n"
-	"           device-load-below: 0.25, bandwidth-free: 1Gbit, local: ['fd00::/64'], ports: [1-99]}\n"
+	"           device-load-below: 0.25, bandwidth-free: 1Gbit, local: ['fd00::/64'], ports: [1-99],\n"
+	"           time: ['mon-fri 08:00-18:00', sun], transactions-per-second-below: 1000,\n"
+	"           transactions-per-second-at-least: 2, rtt-below: 300us, rtt-at-least: 1us,\n"
+	"           stream-bytes-below: 1000000, stream-bytes-at-least: 4096}\n"
 	"  - {name: away, side: ap, map: {redirect: 10.0.0.7}}\n";
 
 Test(conf, daemon)
@@ -83,6 +93,8 @@ Test(conf, daemon)
 	cr_assert(d->listen[0].port == 4000 && d->listen[0].ipv == 4 && d->listen[0].ip[0] == 127);
 	cr_assert(d->listen[1].ipv == 6 && d->listen[1].ip[15] == 1);
 	cr_assert_eq(d->metrics.port, 9390);
+	cr_assert_not(d->watch_devices || d->discover);
+	cr_assert(c->use_soft);
 	cr_assert(d->rdma_ports.first == 50000 && d->rdma_ports.last == 50099);
 	cr_assert_eq(d->pmsp.max_open, 1000);
 	cr_assert_eq(d->pmsp.accept_ns, 8000000000);
@@ -94,10 +106,20 @@ Test(conf, daemon)
 	cr_assert_eq(d->client.linger_ns, 60000000000);
 	cr_assert_eq(d->client.cache.refused_ns, 3000000000);
 	cr_assert_eq(d->client.cache.silent_ns, 3600000000000);
+	cr_assert_eq(d->client.cache.rtt_ns, 2000000000);
 	cr_assert_eq(d->client.cache.rto_first_ns, 100000000);
 	cr_assert_eq(d->client.cache.rto_least_ns, 10000000);
 	cr_assert_eq(d->client.cache.rto_most_ns, 1500000000);
 	cr_assert(d->client.cache.max_services == 5 && d->client.cache.max_hosts == 6);
+	cr_assert(d->pma.n_listen == 1 && d->pma.listen[0].port == 3936 && d->pma.n_allow == 2);
+	cr_assert(d->pma.central.ip[3] == 9 && d->pma.mode == RSK_CONF_PMA_CENTRAL);
+	cr_assert(d->pma.local_if_silent);
+	cr_assert(d->pma.ask.timeout_ns == 400000000 && d->pma.ask.report_ns == 2000000000);
+	cr_assert(d->pma.ask.max_questions == 7 && d->pma.ask.max_idle == 8);
+	cr_assert(d->pma.centre.lost_ns == 9000000000 && d->pma.centre.lease_ns == 60000000000);
+	cr_assert(d->pma.centre.max_nodes == 11 && d->pma.centre.max_leases == 12);
+	cr_assert(c->overload.load == 2 && c->overload.device_load == 0.9);
+	cr_assert(c->overload.refuse_below == 3 && c->overload.rate_bps == 10000000);
 	cr_assert(c->limits.sessions == 100 && c->limits.per_cp == 10 && c->limits.per_user == 5);
 	rsk_conf_free(c);
 }
@@ -175,6 +197,7 @@ Test(conf, nothing_given)
 	cr_assert(c->daemon.pmsp.rate_per_s == pmsp.rate_per_s);
 	cr_assert_eq(c->daemon.client.max_open, client.max_open);
 	cr_assert_eq(c->daemon.client.cache.silent_ns, client.cache.silent_ns);
+	cr_assert(c->daemon.watch_devices);
 	cr_assert(c->n_rnics == 0 && c->n_services == 0 && c->n_rules == 1);
 	rsk_conf_free(c);
 	rsk_conf_free(good("# nothing but a comment\n"));
@@ -199,6 +222,7 @@ static const struct {
 	{ "listen: ['1.1.1.1:1', '1.1.1.1:1']", "is there twice" },
 	{ "listen: ['1.1.1.1:65536']", "is not IP:port" },
 	{ "metrics: 'localhost:80'", "metrics: " },
+	{ "watch-devices: 2", "Invalid ENUM value: 2" },
 	{ "rdma-ports: 10-5", "rdma-ports: " },
 	{ "pmsp: {ask-time: 10}", "pmsp: ask-time: \"10\" is not a time" },
 	{ "pmsp: {ask-time: 0}", "pmsp: ask-time: \"0\" is not within" },
@@ -207,6 +231,21 @@ static const struct {
 	{ "pmsp: {accept-time: 1s, resend-time: 2s}", "pmsp: resend-time: longer" },
 	{ "client: {rto-least: 5s}", "client: rto-most: less" },
 	{ "client: {central: 10.0.0.1}", "client.central: " },
+	{ "pma: {listen: ['10.0.0.1:1']}", "pma: listen: nobody may ask without allow" },
+	{ "pma: {listen: ['10.0.0.1']}", "pma.listen: \"10.0.0.1\" is not IP:port" },
+	{ "pma: {allow: [10.0.0.1/8]}", "pma: allow: " },
+	{ "pma: {central: here}", "pma.central: " },
+	{ "pma: {mode: both}", "pma: mode: there is no central to ask" },
+	{ "pma: {mode: no}", "near: " },
+	{ "pma: {central: '10.0.0.1:1', timeout: 3s}", "pma: timeout: longer than pmsp.ask-time" },
+	{ "pma: {lost-after: 1ms}", "pma: lost-after: \"1ms\" is not within" },
+	{ "pma: {central: '10.0.0.1:1'}\nnode: "
+	  "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn",
+	  "node: longer than 63 bytes" },
+	{ "overload: {load: 0}", "overload: load: \"0\" is not a part above 0" },
+	{ "overload: {device-load: full}", "overload: device-load: \"full\"" },
+	{ "overload: {load: 1, refuse-below-priority: 8}", "is not within 1 and 7" },
+	{ "overload: {device-load: 1, rate: 1Gbit}", "only with a load" },
 	{ "limits: {per-cp: 0}", "limits.per-cp: \"0\" is not within" },
 	{ "rnics: [{addresses: [10.0.0.1]}]", "Missing required mapping field: name" },
 	{ "rnics: [{name: a}]", "rnics[0] (a): addresses: a port needs one" },
@@ -254,6 +293,11 @@ static const struct {
 	{ "rules: [{name: a, when: {any: []}}]", "Insufficient entries" },
 	{ "rules: [{name: a, when: {load-below: high}}]", "load-below: \"high\" is not a part" },
 	{ "rules: [{name: a, when: {peers: [10.0.0.0/33]}}]", "peers: \"10.0.0.0/33\"" },
+	{ "rules: [{name: a, when: {time: [noon]}}]", "rules[0] (a): time: \"noon\" is not days" },
+	{ "rules: [{name: a, when: {rtt-below: 5}}]", "rtt-below: \"5\" is not a time" },
+	{ "rules: [{name: a, when: {rtt-at-least: 2h}}]", "rtt-at-least: \"2h\" is not within" },
+	{ "rules: [{name: a, when: {stream-bytes-below: 0}}]", "stream-bytes-below: \"0\" is not" },
+	{ "rules: [{name: a, when: {transactions-per-second-at-least: 1/s}}]", "is not a number" },
 	{ "rules: [{name: a, side: left}]", "Invalid ENUM value: left" },
 	{ "rules: [{name: a, map: {group: g}}]", "no RNIC is in a group \"g\"" },
 	{ "rules: [{name: a, map: {priority: 8}}]", "map.priority: \"8\" is not within 0 and 7" },
@@ -368,6 +412,55 @@ Test(conf, keys_are_in_the_man_page)
 		keys++;
 	}
 	cr_assert_gt(keys, 70);
+}
+
+static unsigned int minutes_of(const char *text, unsigned int first, unsigned int last)
+{
+	uint8_t week[RSK_CONF_WEEK_BYTES] = { 0 };
+	unsigned int n = 0;
+
+	if (rsk_conf_week(text, week) < 0)
+		return 0;
+	for (unsigned int i = 0; i < RSK_CONF_WEEK_MINUTES; i++)
+		n += week[i / 8] >> i % 8 & 1;
+	cr_expect(week[first / 8] >> first % 8 & 1, "%s: %u", text, first);
+	cr_expect(week[last / 8] >> last % 8 & 1, "%s: %u", text, last);
+	return n;
+}
+
+Test(conf, times_of_the_week)
+{
+	static const char *const wrong[] = { "",
+					     "mo",
+					     "monday",
+					     "mon-",
+					     "mon-fri-",
+					     "8:00",
+					     "8:00-",
+					     "8-9",
+					     "8:00-9:60",
+					     "8:00-24:01",
+					     "24:00-08:00",
+					     "8:00-8:00",
+					     "Mon",
+					     "mon08:00-9:00",
+					     "mon 8:00-9:00 ",
+					     "8:0-9:00",
+					     "mon,tue",
+					     "8:00 - 9:00",
+					     "008:00-9:00",
+					     "mon  x" };
+	const unsigned int day = 24 * 60;
+
+	cr_assert_eq(minutes_of("mon-fri 08:00-18:00", 8 * 60, 4 * day + 18 * 60 - 1), 5 * 600);
+	cr_assert_eq(minutes_of("sat", 5 * day, 6 * day - 1), day);
+	cr_assert_eq(minutes_of("mon-sun", 0, 7 * day - 1), 7 * day);
+	cr_assert_eq(minutes_of("sat-mon", 5 * day, day - 1), 3 * day);
+	cr_assert_eq(minutes_of("22:00-06:00", 0, 22 * 60), 7 * 8 * 60);
+	cr_assert_eq(minutes_of("sun 23:59-00:01", 7 * day - 1, 0), 2);
+	cr_assert_eq(minutes_of("0:00-24:00", 0, 7 * day - 1), 7 * day);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		cr_expect_eq(minutes_of(wrong[i], 0, 0), 0, "%s", wrong[i]);
 }
 
 Test(conf, values)

@@ -24,7 +24,6 @@
 /* What the front handler finds around itself in the library. */
 struct rsk_real rsk_real;
 __thread uint32_t rsk_direct;
-__thread volatile uint32_t rsk_guard_depth, rsk_guard_signals, rsk_guard_cut;
 static const struct rsk_host host = { .guard_pending = rsk_front_pending };
 const struct rsk_host *rsk_host = &host;
 

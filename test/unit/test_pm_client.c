@@ -2,12 +2,10 @@
 /* test_pm_client.c - the PM client's rules one by one: timers, answers, what it remembers. */
 #include "pm_client.h"
 
-#include <criterion/criterion.h>
 #include <errno.h>
-#include <string.h>
 
-#define SECOND 1000000000ull
-#define TICK RSK_DEADLINE_TICK_NS /* so much later at most */
+#include "pm_kit.h"
+
 #define USERS 8
 
 struct cp {
@@ -64,7 +62,6 @@ static const struct rsk_pm_client_ops ops = { .random = roll,
 static const struct rsk_pm_client_config normal = RSK_PM_CLIENT_DEFAULT;
 static const struct rsk_pm_addr pmsp = { .ip = { 10, 0, 0, 2 }, .port = 3935, .ipv = 4 };
 static const struct rsk_pm_addr central = { .ip = { 10, 0, 0, 3 }, .port = 3935, .ipv = 4 };
-static const uint8_t rdma_ip[16] = { 10, 9, 0, 2 };
 
 static struct cp *cp_new(const struct rsk_pm_client_config *config)
 {
@@ -82,19 +79,9 @@ static void cp_free(struct cp *p)
 	free(p);
 }
 
-static struct rsk_pm_msg question(uint16_t service, uint16_t cp_port)
-{
-	return (struct rsk_pm_msg){ .op = RSK_PM_REQ,
-				    .ipv = 4,
-				    .ap_port = service,
-				    .cp_port = cp_port,
-				    .cp_ip = { 10, 0, 0, 1 },
-				    .ap_ip = { 10, 0, 0, 2 } };
-}
-
 static int ask(struct cp *p, uint16_t service, uint16_t cp_port, size_t user, uint64_t now)
 {
-	struct rsk_pm_msg q = question(service, cp_port);
+	struct rsk_pm_msg q = pm_request(service, cp_port, 0);
 	int rc = rsk_pm_client_ask(&p->c, &q, &pmsp, (void *)user, now, &p->mapping);
 
 	cr_assert(rsk_pm_client_validate(&p->c));
@@ -105,10 +92,9 @@ static void hear(struct cp *p, const struct rsk_pm_addr *from, const struct rsk_
 		 uint64_t now)
 {
 	uint8_t wire[64];
-	ssize_t n = rsk_pm_msg_encode(m, wire, sizeof(wire));
+	size_t n = pm_wire(m, wire);
 
-	cr_assert_gt(n, 0);
-	cr_assert_eq(rsk_pm_client_receive(&p->c, from, wire, (size_t)n, now), 0);
+	cr_assert_eq(rsk_pm_client_receive(&p->c, from, wire, n, now), 0);
 	cr_assert(rsk_pm_client_validate(&p->c));
 }
 
@@ -117,7 +103,7 @@ static struct rsk_pm_msg accept_of(const struct cp *p, uint8_t pm_time_s)
 {
 	struct rsk_pm_msg m;
 
-	cr_assert_eq(rsk_pm_msg_accept(&p->out, rdma_ip, 4000, pm_time_s, &m), 0);
+	cr_assert_eq(rsk_pm_msg_accept(&p->out, pm_rdma.ip, pm_rdma.port, pm_time_s, &m), 0);
 	return m;
 }
 
@@ -134,7 +120,7 @@ Test(pm_client, acknowledges_to_where_the_accept_came_from)
 	hear(p, &central, &m, 2);
 	cr_assert_eq(p->outcome[0], RSK_PM_MAPPED);
 	cr_assert_eq(p->mapping.rdma.port, 4000);
-	cr_assert_arr_eq(p->mapping.rdma.ip, rdma_ip, 16);
+	cr_assert_arr_eq(p->mapping.rdma.ip, pm_rdma.ip, 16);
 	cr_assert_eq(p->out.op, RSK_PM_ACK);
 	cr_assert(rsk_pm_addr_equal(&p->to, &central), "a redirected request");
 	cr_assert_eq(p->out.ap_port, 4000);
@@ -168,6 +154,32 @@ Test(pm_client, sends_the_same_bytes_again_each_time_after_twice_as_long)
 	cr_assert_eq(ask(p, 81, 4243, 1, now + 1), RSK_PM_NO_ANSWER);
 	cr_assert_eq(p->sent, normal.max_sends);
 	cr_assert_eq(ask(p, 81, 4243, 1, now + normal.cache.silent_ns), RSK_PM_PENDING);
+	cp_free(p);
+}
+
+Test(pm_client, a_connection_asks_a_silent_host_now_and_then)
+{
+	struct rsk_pm_client_config config = normal;
+	struct cp *p;
+	struct rsk_pm_msg m;
+	uint64_t now = 1;
+
+	config.max_sends = 1;
+	p = cp_new(&config);
+	ask(p, 80, 4242, 0, now);
+	now += config.cache.rto_first_ns + TICK;
+	rsk_pm_client_tick(&p->c, now);
+	cr_assert_eq(p->outcome[0], RSK_PM_NO_ANSWER);
+	cr_assert_eq(ask(p, 80, 4243, 1, now + 2 * SECOND - 1), RSK_PM_NO_ANSWER);
+	cr_assert_eq(ask(p, 80, 0, 1, now + 2 * SECOND), RSK_PM_NO_ANSWER, "a service");
+	cr_assert_eq(ask(p, 80, 4243, 2, now + 2 * SECOND), RSK_PM_PENDING);
+	cr_assert_eq(ask(p, 80, 4244, 1, now + 2 * SECOND), RSK_PM_NO_ANSWER, "one of many");
+	/* Whatever it answers, it is silent no more. */
+	m = accept_of(p, 0);
+	hear(p, &pmsp, &m, now + 2 * SECOND + 1);
+	cr_assert_eq(p->outcome[2], RSK_PM_MAPPED);
+	cr_assert_eq(p->mapping.handle, m.assoc_handle, "its name");
+	cr_assert_eq(ask(p, 80, 4244, 3, now + 2 * SECOND + 2), RSK_PM_PENDING);
 	cp_free(p);
 }
 
@@ -255,10 +267,32 @@ Test(pm_client, pm_time_says_how_long)
 	cp_free(p);
 }
 
+/* It was given to a link from that RNIC; from another one, the PMSP would not know it. */
+Test(pm_client, a_mapping_is_of_the_address_that_the_link_comes_from)
+{
+	struct cp *p = cp_new(&normal);
+	struct rsk_pm_msg q = pm_request(80, 0, 0), m;
+
+	q.mapped = true;
+	memcpy(q.mapped_cp_ip, (uint8_t[16]){ 10, 1, 0, 1 }, 16);
+	cr_assert_eq(rsk_pm_client_ask(&p->c, &q, &pmsp, NULL, 1, &p->mapping), RSK_PM_PENDING);
+	m = accept_of(p, 60);
+	hear(p, &pmsp, &m, 2);
+	cr_assert_eq(rsk_pm_client_ask(&p->c, &q, &pmsp, NULL, 3, &p->mapping), RSK_PM_MAPPED);
+	q.mapped_cp_ip[3]++;
+	cr_assert_eq(rsk_pm_client_ask(&p->c, &q, &pmsp, NULL, 4, &p->mapping), RSK_PM_PENDING);
+	m = accept_of(p, 60);
+	cr_assert_eq(p->out.mapped_cp_ip[3], 2);
+	hear(p, &pmsp, &m, 5);
+	q.mapped_cp_ip[3]--;
+	cr_assert_eq(rsk_pm_client_ask(&p->c, &q, &pmsp, NULL, 6, &p->mapping), RSK_PM_MAPPED);
+	cp_free(p);
+}
+
 Test(pm_client, a_refusal_is_remembered)
 {
 	struct cp *p = cp_new(&normal);
-	struct rsk_pm_msg deny, q = question(80, 0);
+	struct rsk_pm_msg deny, q = pm_request(80, 0, 0);
 
 	ask(p, 80, 0, 0, 1);
 	cr_assert_eq(rsk_pm_msg_deny(&p->out, &deny), 0);
@@ -316,6 +350,26 @@ Test(pm_client, timers_follow_the_round_trips)
 	cp_free(p);
 }
 
+/* What rules are told of the way: of the host that was asked, as long as it is new enough. */
+Test(pm_client, round_trips_are_known_for_a_while)
+{
+	struct cp *p = cp_new(&normal);
+	struct rsk_pm_addr other = pmsp;
+	const uint64_t now = 7 * SECOND, known = normal.cache.rtt_ns;
+	struct rsk_pm_msg m;
+
+	other.ip[3]++;
+	cr_assert_eq(rsk_pm_cache_rtt(&p->c.cache, &pmsp, now), 0);
+	ask(p, 80, 1000, 0, now);
+	m = accept_of(p, 0);
+	hear(p, &pmsp, &m, now + 300000);
+	cr_assert_eq(rsk_pm_cache_rtt(&p->c.cache, &pmsp, now + 300000), 300000);
+	cr_assert_eq(rsk_pm_cache_rtt(&p->c.cache, &pmsp, now + 300000 + known - 1), 300000);
+	cr_assert_eq(rsk_pm_cache_rtt(&p->c.cache, &pmsp, now + 300000 + known), 0);
+	cr_assert_eq(rsk_pm_cache_rtt(&p->c.cache, &other, now + 300000), 0);
+	cp_free(p);
+}
+
 Test(pm_client, bounded)
 {
 	struct rsk_pm_client_config config = normal;
@@ -333,7 +387,7 @@ Test(pm_client, bounded)
 	rsk_pm_client_fini(&p->c);
 	rsk_pm_client_init(&p->c, &config, &ops, p);
 	for (uint16_t s = 1; s <= 10; s++) {
-		struct rsk_pm_msg q = question(s, 0);
+		struct rsk_pm_msg q = pm_request(s, 0, 0);
 
 		to.ip[3] = (uint8_t)s;
 		cr_assert_eq(rsk_pm_client_ask(&p->c, &q, &to, NULL, 1, &p->mapping),
@@ -349,11 +403,11 @@ Test(pm_client, bounded)
 Test(pm_client, a_question_that_is_none)
 {
 	struct cp *p = cp_new(&normal);
-	struct rsk_pm_msg q = question(80, 0);
+	struct rsk_pm_msg q = pm_request(80, 0, 0);
 
 	q.ap_port = 0;
 	cr_assert_eq(rsk_pm_client_ask(&p->c, &q, &pmsp, NULL, 1, &p->mapping), -EINVAL);
-	q = question(80, 0);
+	q = pm_request(80, 0, 0);
 	q.op = RSK_PM_ACK;
 	cr_assert_eq(rsk_pm_client_ask(&p->c, &q, &pmsp, NULL, 1, &p->mapping), -EINVAL);
 	cr_assert_eq(p->sent, 0);

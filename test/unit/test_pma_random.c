@@ -14,6 +14,7 @@
 /* Two configurations that take turns; in the second, devices, services and limits are others. */
 static const char *const texts[2] = {
 	"limits: {sessions: 90, per-cp: 20, per-user: 30}\n"
+	"overload: {load: 0.7, device-load: 0.7}\n"
 	"rnics:\n"
 	"  - {name: a, node: n1, sessions: 20, connections: 24, memory-maps: 40, ports: [\n"
 	"     {name: '1', addresses: [10.1.0.1], bandwidth: 1Gbit},\n"

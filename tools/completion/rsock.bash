@@ -1,7 +1,7 @@
 # bash completion for rsock. test/tool holds it against the tool's own tables (rsock --help --json).
 
 declare -gA _rsock_options=(
-	[run]="--log --log-file --no-spin --spin-us --ring-kb --earn-calls --earn-bytes --stat-file --policy --print --json"
+	[run]="--log --log-file --no-spin --spin-us --ring-kb --earn-calls --earn-bytes --stat-file --daemon --policy --print --json"
 	[stat]="--json --pid --all --interval"
 	[top]="-d -n -b --sort --pid --all --json"
 	[why]="--json --limit"
@@ -11,6 +11,8 @@ declare -gA _rsock_options=(
 	[map]="--socket --json"
 	[policy]="--side --socket --json"
 	[drain]="--undo --socket --json"
+	[demote]="--all --wait --json"
+	[promote]="--all --wait --json"
 )
 
 # Options that take a value: what the value may be. "file", "pid" and "-" (anything) are kinds, the rest are words.
@@ -22,9 +24,11 @@ declare -gA _rsock_values=(
 	[--earn-calls]="-"
 	[--earn-bytes]="-"
 	[--stat-file]="file"
-	[--policy]="spin-us= ring-kb= earn-calls= earn-bytes= log= log-file= stat-file="
+	[--daemon]="file"
+	[--policy]="spin-us= ring-kb= earn-calls= earn-bytes= log= log-file= stat-file= daemon="
 	[--pid]="pid"
 	[--interval]="-"
+	[--wait]="-"
 	[-d]="-"
 	[-n]="-"
 	[--sort]="rate bytes pid reason"
@@ -104,7 +108,7 @@ _rsock() {
 		mapfile -t COMPREPLY < <(compgen -W "${_rsock_options[$command]} --help" -- "$cur")
 	elif [[ $command == run || $command == bench ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$cur")
-	elif [[ $command == why ]]; then
+	elif [[ $command == why || $command == demote || $command == promote ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_rsock_pids)" -- "$cur")
 	elif [[ $command == policy ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "check explain show reload" -- "$cur")

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_pma.c - the policy agent's rules one by one: what is mapped, where to, and why not. */
+/* test_pma_devices.c - the policy agent: which device a session is put on, and what is on record of it. */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "pma_kit.h"
 
@@ -16,7 +15,7 @@ static const char aggregate[] = "rnics:\n"
 				"aggregates: [{address: 1.2.3.4, over: [r123, r124, r125, r126]}]\n"
 				"services: [{name: s, ports: ['80']}]\n";
 
-Test(pma, aggregate_of_two_nodes)
+Test(pma_devices, aggregate_of_two_nodes)
 {
 	struct rsk_pma *a = pma_of(aggregate);
 	struct rsk_pma_answer out = pma_ask_ap(a, CP, "1.2.3.4", 80);
@@ -36,7 +35,7 @@ Test(pma, aggregate_of_two_nodes)
 }
 
 /* The same for a session that is asked for again: it stays as near as it can, whatever the load says. */
-Test(pma, what_is_held_moves_no_further_than_it_must)
+Test(pma_devices, what_is_held_moves_no_further_than_it_must)
 {
 	struct rsk_pma *a =
 		pma_of("rnics:\n"
@@ -79,7 +78,7 @@ Test(pma, what_is_held_moves_no_further_than_it_must)
 	rsk_pma_free(a);
 }
 
-Test(pma, aggregate_in_order_or_by_load)
+Test(pma_devices, aggregate_in_order_or_by_load)
 {
 	struct rsk_pma *a = pma_of("rnics:\n"
 				   "  - {name: x, addresses: [10.1.0.1], sessions: 4}\n"
@@ -115,7 +114,7 @@ static const char own[] = "rnics:\n"
 			  "  - {name: fixed, ports: ['80']}\n"
 			  "  - {name: moves, ports: ['81'], balance: true}\n";
 
-Test(pma, own_address_is_fixed_unless_it_fails)
+Test(pma_devices, own_address_is_fixed_unless_it_fails)
 {
 	struct rsk_pma *a = pma_of(own);
 	struct rsk_pma_answer out = pma_ask_ap(a, CP, "10.1.0.1", 80);
@@ -139,7 +138,7 @@ Test(pma, own_address_is_fixed_unless_it_fails)
 	rsk_pma_free(a);
 }
 
-Test(pma, own_address_is_changed_to_balance)
+Test(pma_devices, own_address_is_changed_to_balance)
 {
 	struct rsk_pma *a = pma_of(own);
 
@@ -151,7 +150,7 @@ Test(pma, own_address_is_changed_to_balance)
 	rsk_pma_free(a);
 }
 
-Test(pma, outbound)
+Test(pma_devices, outbound)
 {
 	struct rsk_pma *a =
 		pma_of("rnics:\n"
@@ -170,7 +169,7 @@ Test(pma, outbound)
 	rsk_pma_free(a);
 }
 
-Test(pma, quality_of_service)
+Test(pma_devices, quality_of_service)
 {
 	struct rsk_pma *a = pma_of(
 		"rnics:\n"
@@ -212,19 +211,7 @@ static const char spares[] =
 	"aggregates: [{address: 10.9.0.1, over: [a, b, c, s2, s1]}]\n"
 	"services: [{name: ha, ports: ['1'], high-availability: true}, {name: not, ports: ['2']}]\n";
 
-static struct rsk_pma_device_view view(struct rsk_pma *a, const char *name)
-{
-	struct rsk_pma_device_view v[8];
-	size_t n = rsk_pma_devices(a, v, 8);
-
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(v[i].name, name) == 0)
-			return v[i];
-	cr_assert(false, "%s", name);
-	return v[0];
-}
-
-Test(pma, spares)
+Test(pma_devices, spares)
 {
 	struct rsk_pma *a = pma_of(spares);
 	struct rsk_pma_answer out;
@@ -239,7 +226,7 @@ Test(pma, spares)
 	cr_assert_eq(pma_ask_ap(a, CP, "10.9.0.1", 2).verdict, RSK_PMA_NO_DEVICE);
 	out = pma_ask_ap(a, CP, "10.9.0.1", 1);
 	pma_is_on(out, "s1");
-	cr_assert(view(a, "s1").in_use_as_spare && !view(a, "s2").in_use_as_spare);
+	cr_assert(pma_view(a, "s1").in_use_as_spare && !pma_view(a, "s2").in_use_as_spare);
 	rsk_pma_device_set(a, "s1", RSK_PMA_DOWN);
 	pma_is_on(pma_ask_ap(a, CP, "10.9.0.1", 1), "s2");
 	rsk_pma_device_set(a, "a", RSK_PMA_UP);
@@ -248,7 +235,7 @@ Test(pma, spares)
 }
 
 /* One has failed: one spare stands in, not two. */
-Test(pma, as_many_spares_as_have_failed)
+Test(pma_devices, as_many_spares_as_have_failed)
 {
 	struct rsk_pma *a =
 		pma_of("rnics:\n"
@@ -268,152 +255,7 @@ Test(pma, as_many_spares_as_have_failed)
 	rsk_pma_free(a);
 }
 
-static const char ruled[] =
-	"rnics:\n"
-	"  - {name: x, addresses: [10.1.0.1], bandwidth: 10Gbit, group: g}\n"
-	"  - {name: y, addresses: [10.1.0.2]}\n"
-	"aggregates: [{address: 10.9.0.1, over: [x, y]}]\n"
-	"services:\n"
-	"  - {name: web, ports: ['80'], bandwidth: 4Gbit, pm-time: 30s, rdma-port: 18515}\n"
-	"  - {name: db, ports: ['5432'], pm-time: lasting}\n"
-	"  - {name: log, ports: ['514']}\n"
-	"  - {name: moved, ports: ['99']}\n"
-	"functions: [{name: inside, when: {peers: [10.0.0.0/8]}}]\n"
-	"rules:\n"
-	"  - name: web\n"
-	"    when: {services: [web], bandwidth-fits: true}\n"
-	"    map: {group: g, pm-time: 5s}\n"
-	"  - name: quiet\n"
-	"    when: {services: [db], functions: [inside], load-below: 50%}\n"
-	"  - name: logs\n"
-	"    when: {any: [{users: ['7']}, {all: [{users: ['8']}, {not: {functions: [inside]}}]}],\n"
-	"           services: [log], sessions-below: 2, device-sessions-below: 9}\n"
-	"    side: cp\n"
-	"  - {name: away, side: ap, when: {services: [moved]}, map: {redirect: 10.0.0.7}}\n";
-
-Test(pma, rules)
-{
-	struct rsk_pma *a = pma_of(ruled);
-	struct rsk_pma_question q = pma_question(RSK_PMA_CP, "10.1.0.1", "10.0.0.2", 514);
-	struct rsk_pma_answer out = pma_ask_ap(a, CP, "10.9.0.1", 80);
-
-	pma_is_on(out, "x");
-	cr_assert(out.pm_time_s == 5 && out.port == 18515 && strcmp(out.rule, "web") == 0);
-	pma_is_on(pma_ask_ap(a, CP, "10.9.0.1", 80), "x");
-	/* R1: 4 <= 10 - 8 does not hold for x, and y is not in the group. */
-	cr_assert_eq(pma_ask_ap(a, CP, "10.9.0.1", 80).verdict, RSK_PMA_NO_RULE);
-	rsk_pma_release(a, out.reservation);
-	cr_assert_eq(rsk_pma_bandwidth_set(a, "x", 2000000001), 0);
-	cr_assert_eq(pma_ask_ap(a, CP, "10.9.0.1", 80).verdict, RSK_PMA_NO_RULE);
-	cr_assert_eq(rsk_pma_bandwidth_set(a, "x", 2000000000), 0);
-	pma_is_on(pma_ask_ap(a, CP, "10.9.0.1", 80), "x");
-	cr_assert_eq(rsk_pma_bandwidth_set(a, "nowhere", 1), -ENOENT);
-
-	out = pma_ask_ap(a, CP, "10.9.0.1", 5432);
-	cr_assert(out.verdict == RSK_PMA_MAP && out.pm_time_s == 255 && out.port == 0);
-	cr_assert_eq(pma_ask_ap(a, "11.0.0.1", "10.9.0.1", 5432).verdict, RSK_PMA_NO_RULE);
-	rsk_pma_load_set(a, 0.5);
-	out = pma_ask_ap(a, CP, "10.9.0.1", 5432);
-	cr_assert(out.verdict == RSK_PMA_OVERLOAD && strcmp(out.rule, "quiet") == 0);
-	cr_assert_eq(pma_ask_ap(a, "11.0.0.1", "10.9.0.1", 5432).verdict, RSK_PMA_NO_RULE);
-
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_NO_RULE); /* nobody */
-	q.uid = 8;
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_NO_RULE);
-	q.uid = 7;
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_MAP);
-	cr_assert_eq(inet_pton(AF_INET, "11.0.0.1", q.ap_ip), 1);
-	q.uid = 8;
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_MAP);
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_NO_RULE); /* two sessions are there */
-	q.side = RSK_PMA_AP;
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_NO_RULE);
-
-	out = pma_ask_ap(a, CP, "10.9.0.1", 99);
-	cr_assert_eq(out.verdict, RSK_PMA_ELSEWHERE);
-	cr_assert(out.redirect_ip[0] == 10 && out.redirect_ip[3] == 7 && !out.reservation);
-	cr_assert_eq(pma_ask_ap(a, CP, "10.9.0.1", 98).verdict, RSK_PMA_NO_RULE);
-	cr_assert(rsk_pma_validate(a));
-	rsk_pma_free(a);
-}
-
-/* Full here, there is another host. */
-Test(pma, redirect_when_it_does_not_fit)
-{
-	struct rsk_pma *a = pma_of("rnics: [{name: x, addresses: [10.1.0.1], bandwidth: 1Gbit}]\n"
-				   "services: [{name: s, ports: ['1'], bandwidth: 1Gbit}]\n"
-				   "rules:\n"
-				   "  - {name: here}\n"
-				   "  - {name: there, side: ap, when: {bandwidth-fits: false},\n"
-				   "     map: {redirect: 10.0.0.7}}\n");
-	struct rsk_pma_answer out = pma_ask_ap(a, CP, "10.1.0.1", 1);
-
-	pma_is_on(out, "x");
-	cr_assert_eq(pma_ask_ap(a, CP, "10.1.0.1", 1).verdict, RSK_PMA_ELSEWHERE);
-	/* Of a device that is not there neither it nor its contrary holds. */
-	cr_assert_eq(pma_ask_ap(a, CP, "10.7.7.7", 1).verdict, RSK_PMA_NO_DEVICE);
-	rsk_pma_release(a, out.reservation);
-	pma_is_on(pma_ask_ap(a, CP, "10.1.0.1", 1), "x");
-	rsk_pma_free(a);
-}
-
-Test(pma, nothing_configured)
-{
-	struct rsk_conf *c;
-	struct rsk_pma *a;
-
-	cr_assert_eq(rsk_conf_default(&c), 0);
-	a = rsk_pma_new(c);
-	cr_assert_eq(pma_ask_ap(a, CP, "10.1.0.1", 80).verdict, RSK_PMA_NO_RULE);
-	cr_assert_eq(rsk_pma_devices(a, NULL, 0), 0);
-	rsk_pma_free(a);
-	rsk_pma_free(NULL);
-}
-
-static const char limited[] =
-	"limits: {sessions: 8, per-cp: 4, per-user: 3}\n"
-	"rnics: [{name: x, addresses: [10.1.0.1], sessions: 100, memory-maps: 20, connections: 50}]\n"
-	"services:\n"
-	"  - {name: a, ports: ['1'], limits: {sessions: 3, per-cp: 2, per-user: 1}}\n"
-	"  - {name: b, ports: ['2']}\n"
-	"  - {name: c, ports: ['3'], memory-maps: 15}\n"
-	"  - {name: d, ports: ['4'], connections: 51}\n";
-
-Test(pma, limits)
-{
-	struct rsk_pma *a = pma_of(limited);
-	struct rsk_pma_question q = pma_question(RSK_PMA_AP, CP, "10.1.0.1", 1);
-	struct rsk_pma_answer first;
-
-	q.uid = 500;
-	first = pma_ask(a, &q);
-	cr_assert_eq(first.verdict, RSK_PMA_MAP);
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_LIMIT); /* that user's one */
-	q.uid = RSK_PMA_NOBODY;
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_MAP);
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_LIMIT); /* that CP's two */
-	cr_assert_eq(pma_ask_ap(a, "10.0.0.2", "10.1.0.1", 1).verdict, RSK_PMA_MAP);
-	cr_assert_eq(pma_ask_ap(a, "10.0.0.3", "10.1.0.1", 1).verdict, RSK_PMA_LIMIT); /* three */
-	/* The other side counts for itself. */
-	cr_assert_eq(pma_ask_cp(a, "10.1.0.1", "10.0.0.3", 1).verdict, RSK_PMA_MAP);
-	q.ap_port = 2;
-	q.uid = 500;
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_MAP);
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_MAP);
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_LIMIT); /* that CP's four, that user's three */
-	rsk_pma_release(a, first.reservation);
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_MAP);
-	cr_assert_eq(pma_ask_ap(a, "10.0.0.4", "10.1.0.1", 3).verdict, RSK_PMA_MAP);
-	cr_assert_eq(pma_ask_ap(a, "10.0.0.4", "10.1.0.1", 3).verdict, RSK_PMA_EXHAUSTED);
-	cr_assert_eq(pma_ask_ap(a, "10.0.0.4", "10.1.0.1", 4).verdict, RSK_PMA_EXHAUSTED);
-	cr_assert_eq(pma_ask_ap(a, "10.0.0.5", "10.1.0.1", 2).verdict, RSK_PMA_MAP);
-	cr_assert_eq(pma_ask_ap(a, "10.0.0.5", "10.1.0.1", 2).verdict, RSK_PMA_MAP);
-	cr_assert_eq(pma_ask_ap(a, "10.0.0.6", "10.1.0.1", 2).verdict, RSK_PMA_LIMIT); /* eight */
-	cr_assert(rsk_pma_validate(a));
-	rsk_pma_free(a);
-}
-
-Test(pma, another_and_confirmed)
+Test(pma_devices, another_and_confirmed)
 {
 	struct rsk_pma *a = pma_of("rnics: [{name: x, addresses: [10.1.0.1], sessions: 3}]\n"
 				   "services: [{name: s, ports: ['1'], limits: {per-cp: 9}}]\n");
@@ -423,7 +265,7 @@ Test(pma, another_and_confirmed)
 	cr_assert(two && two != out.reservation);
 	rsk_pma_confirm(a, two);
 	rsk_pma_confirm(a, two);
-	cr_assert(view(a, "x").sessions == 2 && view(a, "x").promised == 1);
+	cr_assert(pma_view(a, "x").sessions == 2 && pma_view(a, "x").promised == 1);
 	three = rsk_pma_another(a, out.reservation);
 	cr_assert(three && rsk_pma_another(a, out.reservation) == 0);
 	rsk_pma_release(a, three);
@@ -437,13 +279,13 @@ Test(pma, another_and_confirmed)
 	rsk_pma_release(a, two);
 	rsk_pma_release(a, two);
 	rsk_pma_release(a, three);
-	cr_assert(view(a, "x").sessions == 0 && view(a, "x").promised == 0);
+	cr_assert(pma_view(a, "x").sessions == 0 && pma_view(a, "x").promised == 0);
 	cr_assert(rsk_pma_validate(a));
 	rsk_pma_free(a);
 }
 
 /* A full device has room for the one that is there already; a refusal leaves it there. */
-Test(pma, held_is_judged_anew)
+Test(pma_devices, held_is_judged_anew)
 {
 	struct rsk_pma *a = pma_of("rnics: [{name: x, addresses: [10.1.0.1], sessions: 1}]\n"
 				   "services: [{name: s, ports: ['1'], limits: {sessions: 1}}]\n"
@@ -457,16 +299,16 @@ Test(pma, held_is_judged_anew)
 	cr_assert_eq(out.reservation, q.held);
 	rsk_pma_load_set(a, 0.9);
 	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_OVERLOAD);
-	cr_assert_eq(view(a, "x").sessions, 1);
+	cr_assert_eq(pma_view(a, "x").sessions, 1);
 	rsk_pma_release(a, q.held);
-	cr_assert_eq(view(a, "x").sessions, 0);
+	cr_assert_eq(pma_view(a, "x").sessions, 0);
 	rsk_pma_load_set(a, 0);
 	out = pma_ask(a, &q); /* what is held no more is no answer */
 	cr_assert(out.reservation && out.reservation != q.held);
 	rsk_pma_free(a);
 }
 
-Test(pma, reload)
+Test(pma_devices, reload)
 {
 	static const char before[] =
 		"rnics: [{name: x, addresses: [10.1.0.1], bandwidth: 10Gbit},\n"
@@ -483,8 +325,8 @@ Test(pma, reload)
 	cr_assert_eq(rsk_pma_device_set(a, "x", RSK_PMA_DRAINING), 0);
 	cr_assert_eq(rsk_pma_reload(a, pma_conf(after)), 0);
 	cr_assert(rsk_pma_validate(a));
-	cr_assert(view(a, "x").sessions == 2 && view(a, "x").bps == 4000000000);
-	cr_assert_eq(view(a, "x").state, RSK_PMA_DRAINING);
+	cr_assert(pma_view(a, "x").sessions == 2 && pma_view(a, "x").bps == 4000000000);
+	cr_assert_eq(pma_view(a, "x").state, RSK_PMA_DRAINING);
 	cr_assert_eq(rsk_pma_device_set(a, "x", RSK_PMA_UP), 0);
 	/* y is gone, and what was on it is still of the service: two sessions, as many as it may have now. */
 	cr_assert_eq(pma_ask_ap(a, CP, "10.1.0.1", 1).verdict, RSK_PMA_LIMIT);
@@ -492,109 +334,65 @@ Test(pma, reload)
 	rsk_pma_release(a, y.reservation);
 	more = pma_ask_ap(a, CP, "10.1.0.1", 1);
 	pma_is_on(more, "x");
-	cr_assert_eq(view(a, "x").bps, 5000000000); /* given back as it was taken */
+	cr_assert_eq(pma_view(a, "x").bps, 5000000000); /* given back as it was taken */
 	rsk_pma_release(a, s.reservation);
-	cr_assert_eq(view(a, "x").bps, 1000000000);
+	cr_assert_eq(pma_view(a, "x").bps, 1000000000);
 	cr_assert_eq(rsk_pma_another(a, t.reservation), 0);
 	rsk_pma_release(a, t.reservation);
 	rsk_pma_release(a, more.reservation);
 	cr_assert_eq(rsk_pma_reload(a, pma_conf(before)), 0);
-	cr_assert(view(a, "x").sessions == 0 && view(a, "y").sessions == 0);
+	cr_assert(pma_view(a, "x").sessions == 0 && pma_view(a, "y").sessions == 0);
 	cr_assert(rsk_pma_validate(a));
 	rsk_pma_free(a);
 }
 
-/* ---- in words ---- */
+/* ---- devices that the CPU plays ---- */
 
-static char said[8192];
-
-static void hear(void *ctx, const char *line)
+static bool ends_in_one(void *ctx, const struct rsk_pm_addr *ip)
 {
-	size_t n = strlen(said);
-
-	snprintf(said + n, sizeof(said) - n, "%s\n", line);
+	return ip->ip[3] == 1;
 }
 
-static struct rsk_pma_answer explain(struct rsk_pma *a, const struct rsk_pma_question *q)
+static const char two_links[] = "node: here\n"
+				"rnics:\n"
+				"  - {name: soft, node: here, addresses: [10.1.0.1]}\n"
+				"  - {name: real, node: here, addresses: [10.1.0.2], order: 9}\n"
+				"  - {name: far, node: there, addresses: [10.2.0.1]}\n"
+				"aggregates: [{address: 10.1.0.9, over: [soft, real]}]\n"
+				"services: [{name: s, ports: ['80']}]\n";
+
+Test(pma_devices, of_software_are_declined_unless_they_are_wanted)
 {
-	struct rsk_pma_answer out;
+	struct rsk_pma *a = pma_of(two_links);
+	struct rsk_pma_question q = pma_question(RSK_PMA_AP, CP, "10.1.0.1", 80);
+	char text[sizeof(two_links) + 32];
+	enum rsk_pma_verdict why;
+	const struct rsk_ledger_need need = { 0 };
 
-	*said = 0;
-	rsk_pma_explain(a, q, &out, hear, NULL);
-	cr_assert_eq(out.reservation, 0);
-	return out;
-}
-
-#define says(text) cr_assert(strstr(said, text), "not said: %s\n%s", text, said)
-
-Test(pma, explain)
-{
-	struct rsk_pma *a = pma_of(ruled);
-	struct rsk_pma_question q = pma_question(RSK_PMA_AP, CP, "10.9.0.1", 80);
-	struct rsk_pma_answer out = explain(a, &q);
-
-	pma_is_on(out, "x");
-	says("question: AP side, from CP 10.0.0.1 to AP 10.9.0.1, service port 80, a service mapping\n");
-	says("service web: a session needs 4000000000 bit/s, 0 memory maps, 1 connections\n");
-	says("rule web: depends on the device\n");
-	says("  device x: has room, load 0\n");
-	says("  device y: left out: it is not in the rule's group\n");
-	says("answer: map, by rule web: device x, address 10.1.0.1, PmTime 5\n");
-	cr_assert_eq(view(a, "x").sessions, 0);
-
-	pma_ask(a, &q);
-	pma_ask(a, &q);
-	cr_assert_eq(explain(a, &q).verdict, RSK_PMA_NO_RULE);
-	says("  device x: left out: bandwidth-fits: 4000000000 bit/s are needed, 2000000000 of "
-	     "10000000000 are free\n");
-	says("rule quiet: does not hold: services: it is \"web\"\n");
-	says("rule logs: is for the other side\n");
-	says("answer: do not map: no rule supports it\n");
-
-	q.ap_port = 5432;
-	rsk_pma_load_set(a, 0.75);
-	cr_assert_eq(explain(a, &q).verdict, RSK_PMA_OVERLOAD);
-	says("rule quiet: does not hold: load-below 0.5: the node's load is 0.75\n");
-	q.cp_ip[0] = 11;
-	explain(a, &q);
-	says("rule quiet: does not hold: load-below 0.5: ");
-	rsk_pma_load_set(a, 0);
-	explain(a, &q);
-	says("rule quiet: does not hold: inside: peers: the peer is 11.0.0.1\n");
-
-	q = pma_question(RSK_PMA_CP, "10.1.0.1", "10.0.0.9", 514);
-	q.cp_port = 4000;
-	explain(a, &q);
-	says("CP side");
-	says("one connection\n");
-	says("rule logs: does not hold: users: the user is not known\n");
-	q.uid = 8;
-	explain(a, &q);
-	says("users: the user is 8\n");
-
-	q = pma_question(RSK_PMA_AP, CP, "10.9.0.1", 99);
-	explain(a, &q);
-	says("answer: by rule away, 10.0.0.7 answers\n");
-	q.ap_port = 98;
-	explain(a, &q);
-	says("no service is registered at this port\n");
-	rsk_pma_device_set(a, "x", RSK_PMA_DOWN);
-	rsk_pma_device_set(a, "y", RSK_PMA_DRAINING);
-	q.ap_port = 5432;
-	cr_assert_eq(explain(a, &q).verdict, RSK_PMA_NO_DEVICE);
-	says("  device x: left out: it is down\n");
-	says("  device y: left out: it is drained\n");
-	rsk_pma_free(a);
-
-	a = pma_of(limited);
-	q = pma_question(RSK_PMA_AP, CP, "10.1.0.1", 4);
-	cr_assert_eq(explain(a, &q).verdict, RSK_PMA_EXHAUSTED);
-	says("  device x: left out: too few connections left\n");
-	q.ap_port = 1;
-	pma_ask(a, &q);
-	pma_ask(a, &q);
-	cr_assert_eq(explain(a, &q).verdict, RSK_PMA_LIMIT);
-	says("  limit reached: sessions of the service with this CP: 2 of 2\n");
+	rsk_pma_soft(a, ends_in_one, NULL);
+	cr_assert(pma_view(a, "soft").soft && !pma_view(a, "real").soft);
+	cr_assert_not(pma_view(a, "far").soft, "another node's is its own daemon's to know");
+	pma_is_on(pma_ask_ap(a, CP, "10.1.0.1", 80), "real");
+	pma_is_on(pma_ask_cp(a, "10.1.0.1", CP, 80), "real");
+	cr_assert_eq(rsk_pma_device_set(a, "real", RSK_PMA_DOWN), 0);
+	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_SOFT_RNIC);
+	cr_assert(strstr(pma_said, "software device") && strstr(pma_said, "soft-rdma"));
+	cr_assert_eq(pma_ask_ap(a, CP, "10.1.0.9", 80).verdict, RSK_PMA_SOFT_RNIC);
+	cr_assert_eq(pma_ask_cp(a, "10.1.0.1", CP, 80).verdict, RSK_PMA_SOFT_RNIC);
+	/* Nor where another agent has chosen it. */
+	q.placed = true;
+	memcpy(q.at_ip, q.ap_ip, 16);
+	cr_assert_eq(rsk_pma_admit(a, &q, &need, false, &why), 0);
+	cr_assert_eq(why, RSK_PMA_SOFT_RNIC);
+	cr_assert_neq(rsk_pma_admit(a, &q, &need, true, &why), 0, "what is there counts");
+	/* It is wanted now. */
+	snprintf(text, sizeof(text), "soft-rdma: use\n%s", two_links);
+	cr_assert_eq(rsk_pma_reload(a, pma_conf(text)), 0);
+	rsk_pma_soft(a, ends_in_one, NULL);
+	pma_is_on(pma_ask_ap(a, CP, "10.1.0.1", 80), "soft");
+	cr_assert_eq(rsk_pma_reload(a, pma_conf(two_links)), 0);
+	rsk_pma_soft(a, NULL, NULL);
+	pma_is_on(pma_ask_ap(a, CP, "10.1.0.1", 80), "soft");
 	cr_assert(rsk_pma_validate(a));
 	rsk_pma_free(a);
 }

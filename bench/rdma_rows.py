@@ -1,0 +1,118 @@
+"""What is measured between two guests: round trips, a stream, iperf3, redis; and the same of bare verbs (perftest)."""
+import csv
+import io
+import json
+import re
+
+from harness import LIMIT, Failure
+from rdma_stage import ASLEEP, GUEST, LIMITS, MODES, PEERS
+from rows_programs import whole
+from table import Row, Run
+
+RSPERF = f"{GUEST}/bin/rsperf"
+SLOW_S = 25  # for a guest that its machine lets wait, beside what is asked of a program
+MEGA = 1e-6
+SIZES = ((64, "64 B", 500), (4096, "4 KiB", 400), (65536, "64 KiB", 100))  # bytes, name, exchanges a second of perftest
+STREAM_BYTES, STREAM_WRITES = 65536, 250  # sends of the stream; how many of perftest's in a second
+REDIS = ((1, 250), (16, 600))  # clients, requests of each kind for a second
+
+
+def perftest_figures(said):
+    """The one line of figures below the line of their names."""
+    lines = said.splitlines()
+    for names, numbers in zip(lines, lines[1:]):
+        if names.strip().startswith("#bytes"):
+            columns = [re.sub(r"\[.*", "", name) for name in re.split(r"(?<=\])\s+|\s{2,}|\s(?=#)", names.strip())]
+            values = numbers.split()
+            if len(values) == len(columns):
+                return dict(zip(columns, map(float, values)))
+    raise Failure(f"perftest: no figures in: {said[-300:]}")
+
+
+def perftest(turn, program, size, count, *more):
+    """Bare verbs: nothing but the device between the two."""
+    words = [program, *more, "-d", turn.guests.serves.rnic, "-x", 1, "-s", size, "-n", count, "-F", "-p", turn.port]
+    turn.server("stdbuf", "-oL", *words, ready="Waiting for client")
+    return perftest_figures(turn.client(*words, turn.host, timeout_s=SLOW_S))
+
+
+def bare_lat(turn, size, count):
+    """Memory looked at in a loop, or events slept for. Both tell half of each round trip."""
+    program = ("ib_send_lat", "--events") if turn.mode is ASLEEP else ("ib_write_lat",)
+    figures = perftest(turn, program[0], size, count, *program[1:])
+    return {"rtt_ns": {"p50": figures["t_typical"] * 2e3, "p99": figures["99% percentile"] * 2e3}}
+
+
+def write_bw(turn, size, count):
+    """In MB of 2 to the 20."""
+    return {"bits_per_s": perftest(turn, "ib_write_bw", size, count)["BW average"] * (1 << 23)}
+
+
+def rsperf(turn, seconds, *test):
+    at = ("--wait", "recv", "--host", turn.host, "--port", turn.port)
+    turn.server(RSPERF, "server", *at, ready="listening")
+    said = turn.client(RSPERF, "client", *test, *at, "--time", seconds, "--warmup", 0.3, "--json", timeout_s=seconds + SLOW_S)
+    return json.loads(said.splitlines()[-1])
+
+
+def round_trips(size, each_s):
+    def run(turn, seconds):
+        if turn.mode in LIMITS:
+            return bare_lat(turn, size, max(50, int(each_s * seconds)))
+        return rsperf(turn, seconds, "--lat", "--size", size)
+    return run
+
+
+def stream(turn, seconds):
+    if turn.mode is LIMIT:
+        return write_bw(turn, STREAM_BYTES, max(50, int(STREAM_WRITES * seconds)))
+    return {"bits_per_s": rsperf(turn, seconds, "--bw", "--size", STREAM_BYTES)["out"]["gbit_per_s"] * 1e9}
+
+
+def iperf3(turn, seconds):
+    turn.server("iperf3", "--server", "--one-off", "--forceflush", "--bind", turn.host, "--port", turn.port,
+                ready="Server listening")
+    said = turn.client("iperf3", "--client", turn.host, "--port", turn.port, "--length", "64K", "--json",
+                       "--time", whole(seconds), timeout_s=whole(seconds) + SLOW_S)
+    result = json.loads(said)
+    if "error" in result or result["end"]["sum_received"]["bytes"] <= 0:
+        raise Failure(f"iperf3: {result.get('error', 'nothing was received')}")
+    return {"bits_per_s": result["end"]["sum_received"]["bits_per_second"]}
+
+
+def redis_figures(said):
+    """Of redis-benchmark --csv, requests a second by their kind."""
+    lines = [line for line in said.splitlines() if line.startswith('"')]
+    rates = {row["test"].lower(): float(row["rps"]) for row in csv.DictReader(io.StringIO("\n".join(lines)))}
+    if not all(rates.get(kind) for kind in ("set", "get")):
+        raise Failure(f"redis-benchmark: no figures in: {said[-300:]}")
+    return rates
+
+
+def redis(clients, requests_per_s):
+    """By count, since redis-benchmark knows no time."""
+    def run(turn, seconds):
+        turn.server("redis-server", "--save", "", "--appendonly", "no", "--protected-mode", "no", "--dir", "/run/bench",
+                    "--bind", turn.host, "--port", turn.port, ready="Ready to accept connections")
+        said = turn.client("redis-benchmark", "-h", turn.host, "-p", turn.port, "-t", "set,get", "-c", clients,
+                           "-n", int(requests_per_s * seconds), "--csv", timeout_s=seconds * 10 + SLOW_S)
+        return redis_figures(said)
+    return run
+
+
+def lat_run(size, name, each_s, quick):
+    key = f"lat_{size}"
+    return Run(key, round_trips(size, each_s), MODES, quick=quick, rows=tuple(
+        Row(f"{key}_{p}", f"round trip of {name}, {p}", "µs", f"rtt_ns.{p}", 1e-3, True) for p in ("p50", "p99")))
+
+
+def redis_run(clients, requests_per_s, quick):
+    title = f"{clients} client{'s' if clients > 1 else ''}"
+    return Run(f"redis_{clients}", redis(clients, requests_per_s), PEERS, quick=quick, rows=tuple(
+        Row(f"redis_{kind}_{clients}", f"redis {kind.upper()}, {title}", "requests/s", kind) for kind in ("set", "get")))
+
+
+RUNS = tuple(lat_run(*size, quick=size[0] != 4096) for size in SIZES) + (
+    Run("stream", stream, (*PEERS, LIMIT), rows=(Row("stream", "one stream, sends of 64 KiB", "Mb/s", "bits_per_s", MEGA),)),
+    Run("iperf3", iperf3, PEERS, whole=True, rows=(Row("iperf3", "iperf3 -l 64K", "Mb/s", "bits_per_s", MEGA),)),
+) + tuple(redis_run(*load, quick=load[0] == 1) for load in REDIS)

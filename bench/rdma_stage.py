@@ -1,0 +1,239 @@
+"""Two guests with RDMA devices (test/rdma) as a stage: ways for a stream, programs that always end, what was seen on the wire."""
+import contextlib
+import json
+import signal
+import sys
+from dataclasses import asdict, dataclass, field
+
+import harness
+from harness import LIMIT, ROOT, TCP, Failure, Mode, Travel, travel_of
+
+
+def import_lab():
+    """What the tests call harness is another one than ours."""
+    ours, path = sys.modules.pop("harness"), sys.path[:]
+    sys.path.insert(0, str(ROOT / "test" / "rdma"))
+    try:
+        import rdmalab
+        return rdmalab
+    finally:
+        sys.modules["harness"], sys.path[:] = ours, path
+
+
+rdmalab = import_lab()
+LabFailure = rdmalab.Failure
+
+GUEST = "/opt/rsock"  # the build, in a guest
+RSOCKET, SMC_R, RSOCK = (Mode(name, server=True, client=True) for name in ("rsocket", "smc-r", "rsock"))
+PRELOAD = {
+    RSOCKET: f"{GUEST}/lib/rsocket_shim.so /usr/lib/x86_64-linux-gnu/rsocket/librspreload.so",
+    SMC_R: f"{GUEST}/lib/smc_shim.so",
+    RSOCK: f"{GUEST}/lib/librsock.so",
+}
+PEERS = (TCP, RSOCKET, SMC_R, RSOCK)
+ASLEEP = Mode("limit asleep")  # bare verbs that wait for events, as all that sleep have to
+LIMITS = (LIMIT, ASLEEP)
+MODES = (*PEERS, *LIMITS)
+SHARE = 0.9  # of packets, or bytes, that have to have gone by RDMA
+
+# The ways are only as quick to open a device as libibverbs is to load all drivers that there are; rxe's is used.
+SET_UP = """
+find /etc/libibverbs.d -name '*.driver' ! -name rxe.driver -delete
+modprobe -a smc smc_diag
+smcnet setup {netdev} {rnic} RSOCK-BENCH
+mkdir -p /run/bench
+"""
+SERVE_S, END_S = 60, 20  # for a server to listen; for one to end
+
+
+def rsockd_config(guest):
+    """Where librsock looks for it; rxe is a device that the CPU plays, which is to be used all the same."""
+    guest.sh("mkdir -p /run/rsockd")
+    return {"local": "/run/rsockd/local.sock", "soft-rdma": "use",
+            "rnics": [{"name": guest.rnic, "addresses": [guest.ip, guest.ip6], "bandwidth": "10Gbit", "sessions": 10000}],
+            "services": [{"name": "any", "ports": ["1-65535"]}], "rules": [{"name": "everything"}]}
+
+
+@dataclass
+class Witness:
+    """What both kernels counted during a turn, whatever a library says of itself: packets that the RDMA devices sent, segments
+    with data that TCP sent.
+    """
+
+    rdma_packets: int = 0
+    tcp_segments: int = 0
+    smc_connections: int = 0  # both ends
+    smc_fallbacks: int = 0
+
+    def __sub__(self, before):
+        return Witness(*(now - then for now, then in zip(asdict(self).values(), asdict(before).values())))
+
+    def __add__(self, other):
+        return Witness(*(one + two for one, two in zip(asdict(self).values(), asdict(other).values())))
+
+    def share(self):
+        packets = self.rdma_packets + self.tcp_segments
+        return self.rdma_packets / packets if packets else 0.0
+
+
+def tcp_segments(netstat):
+    """Segments with data that TCP sent, from /proc/net/netstat: pairs of lines, names and numbers."""
+    lines = netstat.splitlines()
+    for names, numbers in zip(lines[::2], lines[1::2]):
+        found = dict(zip(names.split(), numbers.split()))
+        if "TCPOrigDataSent" in found:
+            return int(found["TCPOrigDataSent"])
+    raise Failure("/proc/net/netstat says nothing of TCPOrigDataSent")
+
+
+def accelerated(mode, witness, travel):
+    """Did this turn go the way that it is a measurement of?"""
+    if mode is TCP:
+        return witness.share() <= 1 - SHARE
+    if witness.share() < SHARE:
+        return False
+    if mode is SMC_R:
+        return witness.smc_connections > 0 and witness.smc_fallbacks == 0
+    return travel.verdict() == "direct" if mode is RSOCK else True
+
+
+class Guests:
+    """Two guests, booted once, with what every way needs. Leaving ends them."""
+
+    def __enter__(self):
+        self.lab = rdmalab.Lab()
+        self.port, self.files = 20000, 0
+        try:
+            self.lab.boot()
+            self.lab.sync(str(harness.BUILD))
+            for guest in self.lab.guests:
+                guest.begin_case()
+                guest.sh(SET_UP.format(netdev=guest.netdev, rnic=guest.rnic))
+                guest.rsockd(rsockd_config(guest))
+        except LabFailure as failure:
+            self.lab.stop()
+            raise Failure(str(failure)) from None
+        except BaseException:
+            self.lab.stop()
+            raise
+        self.asks, self.serves = self.lab.guests
+        return self
+
+    def __exit__(self, *_):
+        self.lab.stop()
+
+    def next_port(self):
+        self.port += 1
+        return self.port
+
+    def next_file(self):
+        self.files += 1
+        return f"/run/bench/{self.files}.stat"
+
+    def kernel(self):
+        return self.serves.run(["uname", "-r"], expect=0).out.strip()
+
+    def witness(self, smc):
+        """smc: what its module counted, too, which takes a program in each guest."""
+        seen = Witness()
+        for guest in self.lab.guests:
+            seen.rdma_packets += guest.hw_counters()["sent_pkts"]
+            seen.tcp_segments += tcp_segments(guest.read("/proc/net/netstat").decode())
+            if smc:
+                counted = json.loads(guest.run(["smcnet", "stats"], expect=0).out)
+                seen.smc_connections += counted["connections"]
+                seen.smc_fallbacks += counted["fallbacks"]
+        return seen
+
+
+@dataclass
+class Turn:
+    """One measurement: a fresh server on one guest, a fresh client on the other. Leaving ends them."""
+
+    guests: Guests
+    mode: Mode
+    servers: list = field(default_factory=list)
+    travel: Travel = field(default_factory=Travel)
+    witness: Witness = None
+
+    def __enter__(self):
+        self.port = self.guests.next_port()
+        self.host = self.guests.serves.ip
+        self.before = self.guests.witness(self.mode is SMC_R)
+        return self
+
+    def __exit__(self, failed, *_):
+        try:
+            for server in self.servers:
+                self.end(server)
+        except (Failure, LabFailure):
+            if not failed:
+                raise
+        if not failed:
+            self.witness = self.guests.witness(self.mode is SMC_R) - self.before
+
+    def env(self):
+        env = {}
+        if self.mode in PRELOAD:
+            env["LD_PRELOAD"] = PRELOAD[self.mode]
+        if self.mode is RSOCK:
+            env["RSOCK_STAT_FILE"] = self.guests.next_file()
+        return env
+
+    def end(self, server):
+        if server.running():
+            server.kill(signal.SIGTERM)
+            with contextlib.suppress(LabFailure):
+                server.wait(END_S)
+        if server.running():
+            server.kill(signal.SIGKILL)
+            server.wait(END_S)
+        if server.rc < 0 and -server.rc not in (signal.SIGTERM, signal.SIGKILL):
+            raise Failure(f"{server.argv[0]} ended by {signal.Signals(-server.rc).name}")
+
+    def server(self, *argv, ready):
+        """Starts one, and waits until it says that word (sockets of other ways are in no table of the kernel)."""
+        server = self.guests.serves.start(argv, env=self.env())
+        self.servers.append(server)
+
+        def said():
+            if ready in server.out():
+                return True
+            if not server.running():
+                # What a program writes of its crash is a page of addresses.
+                words = f": {last_words(server)}" if server.rc > 0 else ""
+                raise Failure(f"{argv[0]} {ended(server.rc)} before it listened{words}")
+            return False
+        self.guests.serves.until(said, SERVE_S, f"{argv[0]} to listen")
+
+    def client(self, *argv, timeout_s):
+        """Runs one to its end; what it said."""
+        env = self.env()
+        client = self.guests.asks.start(argv, env=env)
+        try:
+            client.wait(timeout_s)
+        except LabFailure:
+            self.guests.asks.machine.check()
+            client.kill()
+            served = "; ".join(last_words(server) for server in self.servers)
+            raise Failure(f"{argv[0]} did not end within {timeout_s:.0f} s; the server: {served}") from None
+        if client.rc:
+            raise Failure(f"{argv[0]} {ended(client.rc)}: {last_words(client)}")
+        if "cannot be preloaded" in client.err():
+            raise Failure(f"{argv[0]} ran without the library: {client.err()[:400]}")
+        if self.mode is RSOCK:
+            with contextlib.suppress(FileNotFoundError):
+                text = self.guests.asks.read(env["RSOCK_STAT_FILE"]).decode()
+                self.travel.add(travel_of(text.splitlines(), self.port))
+        return client.out()
+
+
+def ended(rc):
+    return f"was ended by {signal.Signals(-rc).name}" if rc < 0 else f"ended with status {rc}"
+
+
+def last_words(program):
+    """The last lines, on one, each once."""
+    lines = dict.fromkeys(line.strip() for line in f"{program.out()}\n{program.err()}".split("\n"))
+    return " / ".join(line for line in lines if line)[-120:]
+

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * cm.c - connections by rdma_cm, all of it in the background. Keeper.
+ *
+ * An event is copied and acknowledged before anything is done about it, since what is done may destroy its identifier,
+ * which waits for that. Once an identifier is destroyed the kernel has no event of it any more: those that are handled
+ * here are of identifiers that are.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+
+#include "inner.h"
+
+#define STEP_MS 2000   /* for an address, for a route */
+#define ACK_TIMEOUT 14 /* 4.096 us * 2^14 = 67 ms until a packet is sent again */
+#define RETRIES 6      /* 7 is for ever on some devices (rxe) */
+#define RNR_RETRIES 7  /* for ever: a receiver without receives is late, not gone */
+#define BACKLOG 128
+
+union address {
+	struct sockaddr sa;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+static int address_of(const struct rsk_verbs_addr *a, union address *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (a->family == AF_INET) {
+		out->in.sin_family = AF_INET;
+		out->in.sin_port = htons(a->port);
+		memcpy(&out->in.sin_addr, a->ip, 4);
+	} else if (a->family == AF_INET6) {
+		out->in6.sin6_family = AF_INET6;
+		out->in6.sin6_port = htons(a->port);
+		out->in6.sin6_scope_id = a->scope;
+		memcpy(&out->in6.sin6_addr, a->ip, 16);
+	} else {
+		return -EAFNOSUPPORT;
+	}
+	return 0;
+}
+
+static void address_from(const struct sockaddr *sa, struct rsk_verbs_addr *a)
+{
+	const union address *from = (const void *)sa;
+
+	*a = (struct rsk_verbs_addr){ .family = sa->sa_family };
+	if (sa->sa_family == AF_INET) {
+		a->port = ntohs(from->in.sin_port);
+		memcpy(a->ip, &from->in.sin_addr, 4);
+	} else if (sa->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&from->in6.sin6_addr)) {
+		a->family = AF_INET;
+		a->port = ntohs(from->in6.sin6_port);
+		memcpy(a->ip, from->in6.sin6_addr.s6_addr + 12, 4);
+	} else if (sa->sa_family == AF_INET6) {
+		a->port = ntohs(from->in6.sin6_port);
+		a->scope = from->in6.sin6_scope_id;
+		memcpy(a->ip, &from->in6.sin6_addr, 16);
+	}
+}
+
+static struct rdma_conn_param conn_param(const struct rsk_verbs_rail *r)
+{
+	uint8_t reads = (uint8_t)r->dev->reads;
+
+	return (struct rdma_conn_param){ .private_data = r->hello_bytes ? r->hello : NULL,
+					 .private_data_len = r->hello_bytes,
+					 .responder_resources = reads,
+					 .initiator_depth = reads,
+					 .retry_count = RETRIES,
+					 .rnr_retry_count = RNR_RETRIES };
+}
+
+/* It is a hint that not every kernel takes. */
+static void set_timeout(const struct rsk_verbs *v, struct rdma_cm_id *id)
+{
+	uint8_t timeout = v->ack_timeout ? v->ack_timeout : ACK_TIMEOUT;
+
+	rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof(timeout));
+}
+
+int rsk_cm_connect(struct rsk_verbs_rail *r, const struct rsk_verbs_addr *from,
+		   const struct rsk_verbs_addr *to, const void *data, size_t bytes)
+{
+	union address src, dst;
+	int rc = address_of(to, &dst);
+
+	if (rc == 0 && from && from->family)
+		rc = address_of(from, &src);
+	if (rc < 0)
+		return rc;
+	if (bytes > sizeof(r->hello))
+		return -EMSGSIZE;
+	if (r->state != RSK_RAIL_IDLE)
+		return -EALREADY;
+	if (rdma_create_id(r->v->channel, &r->id, r, RDMA_PS_TCP))
+		return -errno;
+	r->hello_bytes = (uint8_t)bytes;
+	if (bytes)
+		memcpy(r->hello, data, bytes);
+	set_timeout(r->v, r->id);
+	if (rdma_resolve_addr(r->id, from && from->family ? &src.sa : NULL, &dst.sa, STEP_MS)) {
+		rc = -errno;
+		rdma_destroy_id(r->id);
+		r->id = NULL;
+		return rc;
+	}
+	atomic_store(&r->err, 0);
+	r->state = RSK_RAIL_CONNECTING;
+	return 0;
+}
+
+/* What is known of an event after it was acknowledged. */
+struct event {
+	enum rdma_cm_event_type type;
+	int status;
+	struct rdma_cm_id *id;
+	struct rsk_verbs_addr from;
+	uint8_t bytes, responder, initiator;
+	uint8_t data[RSK_VERBS_PRIVATE_BYTES];
+};
+
+static void refuse(struct rdma_cm_id *id)
+{
+	rdma_reject(id, NULL, 0);
+	rdma_destroy_id(id);
+}
+
+static void request(struct rsk_verbs *v, const struct event *e)
+{
+	struct rsk_verbs_rail *r = v->host.incoming(v->host.ctx, &e->from, e->data, e->bytes);
+	struct rdma_conn_param param;
+	int rc;
+
+	if (!r || r->state != RSK_RAIL_IDLE) {
+		refuse(e->id);
+		return;
+	}
+	r->id = e->id;
+	r->id->context = r;
+	r->hello_bytes = 0;
+	atomic_store(&r->err, 0);
+	r->state = RSK_RAIL_CONNECTING;
+	set_timeout(v, r->id);
+	rc = rsk_rail_make_qp(r);
+	if (rc == 0) {
+		param = conn_param(r);
+		if (param.responder_resources > e->initiator)
+			param.responder_resources = e->initiator;
+		if (param.initiator_depth > e->responder)
+			param.initiator_depth = e->responder;
+		rc = rdma_accept(r->id, &param) ? -errno : 0;
+	} else {
+		rdma_reject(r->id, NULL, 0);
+	}
+	if (rc < 0)
+		rsk_rail_down(r, rc);
+}
+
+static int status_err(const struct event *e, int otherwise)
+{
+	return e->status < 0 && e->status > -4096 ? e->status : otherwise;
+}
+
+/* Next step, or what ends it. */
+static int step(struct rsk_verbs_rail *r, const struct event *e)
+{
+	struct rdma_conn_param param;
+	int rc;
+
+	switch (e->type) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		return rdma_resolve_route(r->id, STEP_MS) ? -errno : 0;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		rc = rsk_rail_make_qp(r);
+		if (rc < 0)
+			return rc;
+		param = conn_param(r);
+		return rdma_connect(r->id, &param) ? -errno : 0;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		atomic_store_explicit(&r->seg->rail.broken, 0, memory_order_relaxed);
+		rsk_rail_up(r);
+		return 0;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		return status_err(e, -EHOSTUNREACH);
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return status_err(e, -ETIMEDOUT);
+	case RDMA_CM_EVENT_REJECTED:
+		return -ECONNREFUSED;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		return status_err(e, -EIO);
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return -EPIPE;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return -ENODEV;
+	default: /* ADDR_CHANGE, TIMEWAIT_EXIT, multicast */
+		return 0;
+	}
+}
+
+static void deaf_on(struct rsk_verbs *v, const struct rdma_cm_id *id)
+{
+	for (int i = 0; i < 2; i++)
+		if (v->listener[i] && v->listener[i] == id) {
+			rdma_destroy_id(v->listener[i]);
+			v->listener[i] = NULL;
+		}
+}
+
+static void handle(struct rsk_verbs *v, const struct event *e)
+{
+	struct rsk_verbs_rail *r;
+	int rc, err;
+
+	if (e->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		request(v, e);
+		return;
+	}
+	r = e->id->context;
+	if (!r) {
+		if (e->type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+			deaf_on(v, e->id);
+		return;
+	}
+	rc = step(r, e);
+	if (rc == 0)
+		return;
+	/* Why it broke is rather what its queue pair says, if that knows more. */
+	err = atomic_load(&r->err);
+	rsk_rail_down(r, err ? err : rc);
+}
+
+void rsk_cm_events(struct rsk_verbs *v)
+{
+	struct rdma_cm_event *ev;
+
+	while (rdma_get_cm_event(v->channel, &ev) == 0) {
+		struct event e = { .type = ev->event, .status = ev->status, .id = ev->id };
+
+		if (e.type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+			size_t n = ev->param.conn.private_data_len;
+
+			e.bytes = (uint8_t)(n < sizeof(e.data) ? n : sizeof(e.data));
+			if (e.bytes)
+				memcpy(e.data, ev->param.conn.private_data, e.bytes);
+			e.responder = ev->param.conn.responder_resources;
+			e.initiator = ev->param.conn.initiator_depth;
+			address_from(rdma_get_peer_addr(ev->id), &e.from);
+		}
+		rdma_ack_cm_event(ev);
+		handle(v, &e);
+	}
+}
+
+/* One listener; the port, or -errno. */
+static int listen_at(struct rsk_verbs *v, int which, union address *at, int both)
+{
+	struct rdma_cm_id *id;
+	int rc;
+
+	if (rdma_create_id(v->channel, &id, NULL, RDMA_PS_TCP))
+		return -errno;
+	if (at->sa.sa_family == AF_INET6) {
+		int only = !both;
+
+		rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof(only));
+	}
+	if (rdma_bind_addr(id, &at->sa) || rdma_listen(id, BACKLOG)) {
+		rc = -errno;
+		rdma_destroy_id(id);
+		return rc;
+	}
+	v->listener[which] = id;
+	return ntohs(rdma_get_src_port(id));
+}
+
+int rsk_cm_listen(struct rsk_verbs *v, uint16_t port)
+{
+	union address six = { .in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) } };
+	union address four = { .in = { .sin_family = AF_INET, .sin_port = htons(port) } };
+	int rc;
+
+	if (v->listener[0] || v->listener[1])
+		return -EALREADY;
+	rc = listen_at(v, 0, &six, true);
+	if (rc > 0)
+		return rc;
+	/* Without IPv6, or without both in one. */
+	rc = listen_at(v, 0, &four, false);
+	if (rc < 0)
+		return rc;
+	six.in6.sin6_port = htons((uint16_t)rc);
+	listen_at(v, 1, &six, false);
+	return rc;
+}
+
+void rsk_cm_deaf(struct rsk_verbs *v)
+{
+	for (int i = 0; i < 2; i++)
+		deaf_on(v, v->listener[i]);
+}
+
+int rsk_cm_has_address(struct rsk_verbs *v, const struct rsk_verbs_addr *addr)
+{
+	struct rsk_verbs_addr any_port = *addr;
+	struct rdma_cm_id *id;
+	union address at;
+	int rc;
+
+	any_port.port = 0;
+	rc = address_of(&any_port, &at);
+	if (rc < 0)
+		return rc;
+	if (rdma_create_id(v->channel, &id, NULL, RDMA_PS_TCP))
+		return -errno;
+	if (rdma_bind_addr(id, &at.sa))
+		rc = errno == EADDRNOTAVAIL ? -ENODEV : -errno;
+	else if (!id->verbs)
+		rc = -ENODEV;
+	else
+		rsk_vdev_get(v, id->verbs, &rc);
+	rdma_destroy_id(id);
+	return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* dev.c - RDMA devices: what all rails on one share, and what it says by itself. Keeper. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rsock/sys.h>
+
+#include "inner.h"
+
+/*
+ * librdmacm opens devices, and keeps them open for good: their descriptors are moved once in the life of the process,
+ * also if the module is opened anew.
+ */
+#define MOVED 64u
+static struct {
+	struct ibv_context *ctx[MOVED];
+	uint32_t n;
+} moved;
+
+static int move_context(struct rsk_verbs *v, struct ibv_context *ctx)
+{
+	int rc;
+
+	for (uint32_t i = 0; i < moved.n; i++)
+		if (moved.ctx[i] == ctx)
+			return 0;
+	if (moved.n == MOVED)
+		return -EMFILE;
+	rc = rsk_verbs_move_fd(v, &ctx->async_fd);
+	if (rc == 0)
+		rc = rsk_verbs_move_fd(v, &ctx->cmd_fd);
+	if (rc == 0)
+		moved.ctx[moved.n++] = ctx;
+	return rc;
+}
+
+static void arm_limit(struct rsk_vdev *d)
+{
+	struct ibv_srq_attr attr = { .srq_limit = d->recvs / 2 };
+
+	ibv_modify_srq(d->srq, &attr, IBV_SRQ_LIMIT);
+}
+
+static int watch(struct rsk_verbs *v, struct rsk_vdev *d)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	int rc;
+
+	d->async = (struct rsk_source){ .kind = RSK_SOURCE_ASYNC, .dev = d };
+	d->send = (struct rsk_source){ .kind = RSK_SOURCE_SEND, .dev = d };
+	rc = rsk_verbs_watch(v, d->ctx->async_fd, &d->async);
+	if (rc == 0)
+		rc = rsk_verbs_watch(v, d->send_channel->fd, &d->send);
+	if (rc == 0)
+		rc = rsk_sys_epoll_ctl(v->news_fd, EPOLL_CTL_ADD, d->recv_channel->fd, &ev);
+	return rc;
+}
+
+static void close_channel(struct rsk_verbs *v, struct ibv_comp_channel *ch)
+{
+	int fd;
+
+	if (!ch)
+		return;
+	/* The number is the host's to give back. */
+	fd = ch->fd;
+	ch->fd = -1;
+	ibv_destroy_comp_channel(ch);
+	if (fd >= 0)
+		v->host.own_close(v->host.ctx, fd);
+}
+
+static void dev_free(struct rsk_vdev *d)
+{
+	if (d->ctx->async_fd >= 0)
+		rsk_sys_epoll_ctl(d->v->work_fd, EPOLL_CTL_DEL, d->ctx->async_fd, NULL);
+	if (d->srq)
+		ibv_destroy_srq(d->srq);
+	if (d->recv_cq)
+		ibv_destroy_cq(d->recv_cq);
+	close_channel(d->v, d->recv_channel);
+	close_channel(d->v, d->send_channel);
+	if (d->pd)
+		ibv_dealloc_pd(d->pd);
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+}
+
+static uint32_t at_most(int device, uint32_t want)
+{
+	return device > 0 && (uint32_t)device < want ? (uint32_t)device : want;
+}
+
+static int make(struct rsk_verbs *v, struct rsk_vdev *d)
+{
+	struct ibv_device_attr can;
+	struct ibv_srq_init_attr srq = { .attr = { .max_sge = 1 } };
+	int rc = ibv_query_device(d->ctx, &can);
+
+	if (rc)
+		return -rc;
+	d->recvs = at_most(can.max_srq_wr, at_most(can.max_cqe, RSK_VERBS_RECVS));
+	d->depth = at_most(can.max_qp_wr, at_most(can.max_cqe, RSK_VERBS_DEPTH));
+	d->reads = at_most(can.max_qp_rd_atom, RSK_VERBS_READS);
+	srq.attr.max_wr = d->recvs;
+	d->pd = ibv_alloc_pd(d->ctx);
+	d->recv_channel = ibv_create_comp_channel(d->ctx);
+	d->send_channel = ibv_create_comp_channel(d->ctx);
+	if (!d->pd || !d->recv_channel || !d->send_channel)
+		return errno ? -errno : -ENOMEM;
+	rc = rsk_verbs_move_fd(v, &d->recv_channel->fd);
+	if (rc == 0)
+		rc = rsk_verbs_move_fd(v, &d->send_channel->fd);
+	if (rc < 0)
+		return rc;
+	/* Each completion has used up a receive, so it cannot overflow. */
+	d->recv_cq = ibv_create_cq(d->ctx, (int)d->recvs, d, d->recv_channel, 0);
+	d->srq = d->recv_cq ? ibv_create_srq(d->pd, &srq) : NULL;
+	if (!d->srq)
+		return errno ? -errno : -ENOMEM;
+	if (ibv_req_notify_cq(d->recv_cq, 0) || rsk_vdev_repost(d, d->recvs))
+		return -EIO;
+	arm_limit(d);
+	return watch(v, d);
+}
+
+struct rsk_vdev *rsk_vdev_get(struct rsk_verbs *v, struct ibv_context *ctx, int *rc)
+{
+	struct rsk_vdev *d;
+
+	*rc = -ENODEV;
+	if (!ctx)
+		return NULL;
+	for (d = atomic_load(&v->devs); d; d = d->next)
+		if (d->ctx == ctx)
+			return atomic_load(&d->dead) ? NULL : d;
+	*rc = move_context(v, ctx);
+	if (*rc < 0)
+		return NULL;
+	d = calloc(1, sizeof(*d));
+	*rc = -ENOMEM;
+	if (!d)
+		return NULL;
+	d->v = v;
+	d->ctx = ctx;
+	pthread_mutex_init(&d->lock, NULL);
+	errno = 0;
+	*rc = make(v, d);
+	if (*rc < 0) {
+		dev_free(d);
+		return NULL;
+	}
+	d->next = atomic_load(&v->devs);
+	atomic_store(&v->devs, d);
+	return d;
+}
+
+void rsk_vdev_free_all(struct rsk_verbs *v)
+{
+	struct rsk_vdev *d = atomic_exchange(&v->devs, NULL);
+
+	while (d) {
+		struct rsk_vdev *next = d->next;
+
+		dev_free(d);
+		d = next;
+	}
+}
+
+static void fail_all(struct rsk_vdev *d, int err)
+{
+	for (struct rsk_verbs_rail *r = d->v->rails; r; r = r->next)
+		if (r->dev == d && r->state != RSK_RAIL_IDLE)
+			rsk_rail_fail(r, err);
+}
+
+/* The queue pair is in error: what its sends say is the better reason. */
+static void qp_error(struct rsk_verbs_rail *r)
+{
+	if (!r)
+		return;
+	pthread_mutex_lock(&r->lock);
+	if (r->live)
+		rsk_post_reap(r);
+	pthread_mutex_unlock(&r->lock);
+	rsk_rail_fail(r, -EPIPE);
+}
+
+/*
+ * An event is acknowledged before anything is done about it: that may destroy what it is about, which waits for that.
+ */
+static void one_event(struct rsk_vdev *d, struct ibv_async_event *ev)
+{
+	const struct rsk_verbs_host *host = &d->v->host;
+	struct rsk_verbs_rail *r = NULL;
+
+	switch (ev->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+		r = ev->element.qp->qp_context;
+		break;
+	default:
+		break;
+	}
+	ibv_ack_async_event(ev);
+	switch (ev->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		qp_error(r);
+		break;
+	case IBV_EVENT_COMM_EST:
+		if (r)
+			rdma_notify(r->id, IBV_EVENT_COMM_EST);
+		break;
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		rsk_vdev_poll(d, true);
+		arm_limit(d);
+		break;
+	case IBV_EVENT_CQ_ERR: /* of a rail's sends: the others do not suffer */
+	case IBV_EVENT_SRQ_ERR:
+		fail_all(d, -EIO);
+		break;
+	case IBV_EVENT_DEVICE_FATAL:
+		fail_all(d, -ENODEV);
+		atomic_store(&d->dead, true);
+		host->devices(host->ctx);
+		break;
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_GID_CHANGE:
+		host->devices(host->ctx);
+		break;
+	default:
+		break;
+	}
+}
+
+void rsk_vdev_async(struct rsk_vdev *d)
+{
+	struct ibv_async_event ev;
+
+	while (ibv_get_async_event(d->ctx, &ev) == 0)
+		one_event(d, &ev);
+}
+
+void rsk_vdev_sends(struct rsk_vdev *d)
+{
+	struct ibv_cq *cq;
+	void *ctx;
+
+	while (ibv_get_cq_event(d->send_channel, &cq, &ctx) == 0) {
+		struct rsk_verbs_rail *r = ctx;
+		uint32_t sid[RSK_VERBS_TOLD], told = 0;
+
+		ibv_ack_cq_events(cq, 1);
+		RSK_COUNT(d->v, events, 1);
+		pthread_mutex_lock(&r->lock);
+		r->armed_all = false;
+		if (r->live) {
+			ibv_req_notify_cq(r->cq, 1);
+			rsk_post_reap(r);
+			rsk_flush_lists(r);
+			if (r->arrivals)
+				told = rsk_flush_arrivals(r, sid);
+		}
+		pthread_mutex_unlock(&r->lock);
+		for (uint32_t i = 0; i < told; i++)
+			r->v->host.news(r->v->host.ctx, r->ctx, sid[i], RSK_WAKE_TX);
+	}
+}

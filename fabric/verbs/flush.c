@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * flush.c - what was noted is posted. Everything here is called with the rail's lock held.
+ *
+ * A stream that has to wait is in one of two lists: for places in the send queue, which a completion gives back, or
+ * for room in the peer's indirect buffer, which the peer does. What cannot go at all yet (CLOSED, control blocks not
+ * known) stays noted until the keeper says otherwise.
+ *
+ * From INDIRECT to DIRECT: entries that are still in the indirect buffer could be moved after what is written directly
+ * later, in a later lap of the ring or in its next life, and undo it. So the stream waits, in the list for room, until
+ * the peer has said that its newest entry was moved; it is asked to say so at once.
+ */
+#include <errno.h>
+
+#include "inner.h"
+
+void rsk_list_add(struct rsk_verbs_rail *r, enum rsk_list which, uint32_t sid,
+		  struct rsk_vstream *s)
+{
+	struct rsk_sids *l = &r->list[which];
+
+	if (s->listed)
+		return;
+	s->listed = (uint8_t)(which + 1);
+	s->next = 0;
+	if (l->count++)
+		rsk_rail_stream(r, l->last)->next = sid;
+	else
+		l->first = sid;
+	l->last = sid;
+}
+
+static struct rsk_vstream *list_take(struct rsk_verbs_rail *r, enum rsk_list which, uint32_t *sid)
+{
+	struct rsk_sids *l = &r->list[which];
+	struct rsk_vstream *s;
+
+	if (!l->count)
+		return NULL;
+	*sid = l->first;
+	s = rsk_rail_stream(r, *sid);
+	l->first = s->next;
+	l->count--;
+	s->listed = 0;
+	return s;
+}
+
+static uint32_t indirect_room(const struct rsk_verbs_rail *r)
+{
+	return RSK_INDIRECT_UNITS - (uint32_t)(r->out_at - r->out_taken);
+}
+
+/* What stopped a stream. */
+enum stop {
+	DONE,
+	SHUT,
+	NO_QUEUE,
+	NO_ROOM
+};
+
+/* How much of one flush has gone. */
+struct gone {
+	struct rsk_batch batch;
+	uint32_t places; /* in the send queue */
+	uint32_t units;	 /* of the indirect buffer */
+	bool any;
+};
+
+static bool place(struct rsk_verbs_rail *r, struct gone *g)
+{
+	uint32_t left = rsk_post_room(r, g->batch.n + 1);
+
+	/* With an event to come, and a look after that was arranged. */
+	if (left < g->batch.n + 1) {
+		rsk_post_arm(r);
+		left = rsk_post_room(r, g->batch.n + 1);
+	}
+	return left >= g->batch.n + 1;
+}
+
+static enum stop direct(struct rsk_verbs_rail *r, struct rsk_vstream *s, uint64_t ring,
+			struct gone *g)
+{
+	uint32_t off, len;
+
+	while (rsk_note_first(&s->note, &off, &len)) {
+		if (!place(r, g))
+			return NO_QUEUE;
+		if (len > RSK_VERBS_WRITE_BYTES)
+			len = RSK_VERBS_WRITE_BYTES;
+		rsk_post_add(r, &g->batch, r->seg->rail.window + ring + off, len,
+			     s->window ? s->window->lkey : 0, r->peer.segment + ring + off,
+			     s->rkey);
+		rsk_note_took(&s->note, len);
+		/* What is in the batch gets its number when it is posted. */
+		s->used = r->posted + g->batch.n;
+		g->any = true;
+	}
+	return DONE;
+}
+
+static enum stop indirect(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream *s,
+			  uint64_t ring, struct gone *g)
+{
+	uint32_t off, len;
+
+	while (rsk_note_first(&s->note, &off, &len)) {
+		uint32_t at = rsk_indirect_place(r->out_at);
+		uint32_t bytes = (len + RSK_CELL_BYTES - 1) & ~(RSK_CELL_BYTES - 1);
+		uint32_t units = 0;
+
+		if (indirect_room(r) < 2)
+			return NO_ROOM;
+		if (!place(r, g))
+			return NO_QUEUE;
+		units = rsk_indirect_put(r->buf->out, r->out_at, indirect_room(r), sid, off,
+					 r->seg->rail.window + ring + off, &bytes);
+		rsk_post_add(r, &g->batch, r->buf->out + at, units * RSK_CELL_BYTES,
+			     r->out_mr->lkey, r->peer.indirect + at, r->peer.indirect_rkey);
+		r->out_at += units;
+		g->units += units;
+		g->any = true;
+		s->indirect_to = r->out_at;
+		if (!bytes)
+			continue;
+		RSK_COUNT(r->v, indirect_slots, 1);
+		RSK_COUNT(r->v, indirect_bytes, bytes);
+		rsk_note_took(&s->note, bytes < len ? bytes : len);
+	}
+	return DONE;
+}
+
+static enum stop ring_out(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream *s,
+			  struct gone *g)
+{
+	uint64_t ring = rsk_seg_ring_off(&r->seg->peer, sid);
+
+	if (!s->note.ranges)
+		return DONE;
+	switch (atomic_load_explicit(&s->way, memory_order_relaxed)) {
+	case RSK_VERBS_INDIRECT:
+		return indirect(r, sid, s, ring, g);
+	case RSK_VERBS_DIRECT:
+		return s->indirect_to > r->out_taken ? NO_ROOM : direct(r, s, ring, g);
+	default:
+		return SHUT;
+	}
+}
+
+static enum stop mails_out(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream *s,
+			   struct gone *g)
+{
+	const struct rsk_vgroup *group = rsk_rail_has_group(r, sid / RSK_VERBS_GROUP);
+	uint64_t off = rsk_seg_ctl_off(sid);
+	uint32_t len = sizeof(struct rsk_mail);
+
+	if (!s->note.mails)
+		return DONE;
+	if (!group->ctl_known)
+		return SHUT;
+	if (!place(r, g))
+		return NO_QUEUE;
+	if (s->note.mails == RSK_NOTE_RXMAIL)
+		off += offsetof(struct rsk_seg_ctl, rxmail);
+	else if (s->note.mails == (RSK_NOTE_TXMAIL | RSK_NOTE_RXMAIL))
+		len *= 2;
+	rsk_post_add(r, &g->batch, r->seg->rail.window + off, len, 0, r->peer.segment + off,
+		     group->ctl_rkey);
+	s->note.mails = 0;
+	g->any = true;
+	return DONE;
+}
+_Static_assert(offsetof(struct rsk_seg_ctl, rxmail) == sizeof(struct rsk_mail), "side by side");
+
+/* The immediate goes with what has gone, also if something has to wait: it wakes only once more. */
+void rsk_flush_stream(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream *s)
+{
+	struct gone g = { .units = 0 };
+	enum stop stop[2];
+
+	if (!r->live || !r->peer_known || atomic_load(&r->err))
+		return;
+	/* A place for the immediate alone, if there is nothing else. */
+	if (!place(r, &g)) {
+		RSK_COUNT(r->v, held_back, 1);
+		rsk_list_add(r, RSK_LIST_QUEUE, sid, s);
+		return;
+	}
+	stop[0] = ring_out(r, sid, s, &g);
+	stop[1] = mails_out(r, sid, s, &g);
+	if (stop[0] == DONE && stop[1] == DONE) {
+		s->pending = false;
+	} else if (stop[0] == NO_QUEUE || stop[1] == NO_QUEUE) {
+		RSK_COUNT(r->v, held_back, 1);
+		rsk_list_add(r, RSK_LIST_QUEUE, sid, s);
+	} else if (stop[0] == NO_ROOM) {
+		RSK_COUNT(r->v, held_back, 1);
+		rsk_list_add(r, RSK_LIST_ROOM, sid, s);
+		if (!atomic_load(&r->v->room_heard))
+			r->v->host.call(r->v->host.ctx);
+	}
+	if (g.any || !s->pending)
+		s->last = r->posted + g.batch.n + !g.batch.n;
+	if (g.any || !s->pending)
+		rsk_post_last(r, &g.batch,
+			      sid | g.units << 15 | RSK_IMM_DATA << 24 | (uint32_t)s->due << 28);
+	if (!s->pending)
+		s->due = 0;
+}
+
+/* An event comes when all that was posted so far has arrived. */
+static void fence(struct rsk_verbs_rail *r, uint64_t last)
+{
+	if (r->signalled < last && rsk_post_room(r, 1))
+		rsk_post_fence(r);
+	rsk_post_arm(r);
+}
+
+static bool is_there(const struct rsk_verbs_rail *r, const struct rsk_vstream *s)
+{
+	return !rsk_note_any(&s->note) && !s->pending && r->done >= s->last;
+}
+
+bool rsk_flush_arrived(struct rsk_verbs_rail *r, struct rsk_vstream *s)
+{
+	if (!r->live || atomic_load(&r->err))
+		return false;
+	rsk_post_reap(r);
+	if (!is_there(r, s) && !s->pending)
+		fence(r, s->last);
+	if (is_there(r, s) && !atomic_load(&r->err))
+		return true;
+	r->arrivals += !s->arrival;
+	s->arrival = true;
+	return false;
+}
+
+uint32_t rsk_flush_arrivals(struct rsk_verbs_rail *r, uint32_t sid[RSK_VERBS_TOLD])
+{
+	uint32_t n = 0, left = r->arrivals;
+
+	for (uint32_t i = 0; left && i < r->groups; i++) {
+		struct rsk_vgroup *g = rsk_rail_has_group(r, i);
+
+		for (uint32_t k = 0; g && k < RSK_VERBS_GROUP; k++) {
+			struct rsk_vstream *s = &g->stream[k];
+
+			if (!s->arrival)
+				continue;
+			left--;
+			if (!is_there(r, s)) {
+				if (!s->pending)
+					fence(r, s->last);
+			} else if (n < RSK_VERBS_TOLD) {
+				sid[n++] = i * RSK_VERBS_GROUP + k;
+				s->arrival = false;
+				r->arrivals--;
+			}
+		}
+	}
+	return n;
+}
+
+/* What the two ends say to each other about the indirect buffers. */
+static void flush_words(struct rsk_verbs_rail *r)
+{
+	struct gone g = { .units = 0 };
+
+	if (r->give_back && place(r, &g)) {
+		uint32_t units = r->give_back;
+
+		if (units > RSK_INDIRECT_UNITS)
+			units = RSK_INDIRECT_UNITS;
+		r->give_back -= units;
+		rsk_post_last(r, &g.batch, units << 15 | RSK_IMM_ROOM << 24);
+	}
+	if (r->ask_back && place(r, &g)) {
+		r->ask_back = false;
+		rsk_post_last(r, &g.batch, RSK_IMM_FLUSH << 24);
+	}
+}
+
+void rsk_flush_lists(struct rsk_verbs_rail *r)
+{
+	if (!r->live || !r->peer_known)
+		return;
+	flush_words(r);
+	for (int which = 0; which < RSK_LISTS; which++)
+		for (uint32_t n = r->list[which].count; n; n--) {
+			struct rsk_vstream *s;
+			uint32_t sid = 0;
+
+			if (which == RSK_LIST_QUEUE && !rsk_post_room(r, 1))
+				return;
+			s = list_take(r, (enum rsk_list)which, &sid);
+			/* Or a due() of its own came first. */
+			if (s && s->pending)
+				rsk_flush_stream(r, sid, s);
+		}
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * forked.c - the child of a fork lets go of its copies, so that the queue pairs end with the parent. No allocation, no
+ * libc that could have a lock: another thread of the parent may have held it.
+ *
+ * A device's file is kept open by its descriptors and by what is mapped of it (queues, doorbells). Those mappings are
+ * replaced by empty memory: a destructor of a driver may still touch or unmap them.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rsock/sys.h>
+
+#include "inner.h"
+
+static bool hex(const char **at, const char *end, uintptr_t *out)
+{
+	const char *from = *at;
+
+	for (*out = 0; *at < end; ++*at) {
+		char c = **at;
+
+		if (c >= '0' && c <= '9')
+			*out = *out * 16 + (uintptr_t)(c - '0');
+		else if (c >= 'a' && c <= 'f')
+			*out = *out * 16 + (uintptr_t)(c - 'a') + 10;
+		else
+			break;
+	}
+	return *at > from;
+}
+
+/* A line of /proc/PID/maps: "from-to perms ... path". */
+static void one_mapping(const char *line, const char *end)
+{
+	static const char device[] = "/dev/infiniband/";
+	const char *at = line;
+	uintptr_t from, to;
+
+	if (!memmem(line, (size_t)(end - line), device, sizeof(device) - 1) ||
+	    !hex(&at, end, &from) || at == end || *at++ != '-' || !hex(&at, end, &to) || to <= from)
+		return;
+	rsk_sys_mmap((void *)from, to - from, PROT_READ | PROT_WRITE,
+		     MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+/* The table is read by addresses: what is replaced meanwhile, one by one, does not hide the next line. */
+static void drop_mappings(void)
+{
+	int fd = rsk_sys_openat(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+	char text[4096];
+	size_t have = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return;
+	while ((n = rsk_sys_read(fd, text + have, sizeof(text) - have)) > 0) {
+		char *line = text, *end = text + have + n, *stop;
+
+		while ((stop = memchr(line, '\n', (size_t)(end - line)))) {
+			one_mapping(line, stop);
+			line = stop + 1;
+		}
+		have = (size_t)(end - line);
+		if (have == sizeof(text)) /* no path of a device is that long */
+			have = 0;
+		memmove(text, line, have);
+	}
+	rsk_sys_close(fd);
+}
+
+static void drop_fd(int *fd)
+{
+	if (*fd >= 0)
+		rsk_sys_close(*fd);
+	*fd = -1; /* so that no destructor of librdmacm's closes what has that number by then */
+}
+
+/* Whose lock another thread held is nobody's here; what is put fails. */
+static void mute(struct rsk_verbs_rail *r)
+{
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_mutex_init(&r->in_lock, NULL);
+	r->live = false;
+	atomic_store(&r->fresh_n, 0);
+}
+
+void rsk_verbs_forked(struct rsk_verbs *v)
+{
+	for (struct rsk_verbs_rail *r = v->rails; r; r = r->next)
+		mute(r);
+	for (struct rsk_vdev *d = atomic_load(&v->devs); d; d = d->next) {
+		drop_fd(&d->ctx->cmd_fd);
+		drop_fd(&d->ctx->async_fd);
+		drop_fd(&d->recv_channel->fd);
+		drop_fd(&d->send_channel->fd);
+	}
+	drop_mappings();
+	drop_fd(&v->channel->fd);
+	drop_fd(&v->work_fd);
+	drop_fd(&v->news_fd);
+	drop_fd(&v->more_fd);
+	drop_fd(&v->kernel_fd);
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* module.c - the module's table, and its descriptors. Keeper, but for poll(). */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+
+#include <rsock/sys.h>
+
+#include "inner.h"
+
+int rsk_verbs_move_fd(struct rsk_verbs *v, int *fd)
+{
+	int rc = v->host.own_fd(v->host.ctx, *fd);
+
+	*fd = rc < 0 ? -1 : rc;
+	if (rc >= 0)
+		rc = rsk_sys_fcntl(rc, F_SETFL, rsk_sys_fcntl(rc, F_GETFL, 0) | O_NONBLOCK);
+	return rc < 0 ? rc : 0;
+}
+
+int rsk_verbs_watch(struct rsk_verbs *v, int fd, struct rsk_source *source)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = source };
+
+	return rsk_sys_epoll_ctl(v->work_fd, EPOLL_CTL_ADD, fd, &ev);
+}
+
+static int own(struct rsk_verbs *v, int fd, int *to)
+{
+	if (fd < 0)
+		return fd;
+	*to = fd;
+	return rsk_verbs_move_fd(v, to);
+}
+
+/* The kernel says when a device comes; without, somebody has to try again. */
+static void watch_kernel(struct rsk_verbs *v)
+{
+	struct sockaddr_nl addr = { .nl_family = AF_NETLINK, .nl_groups = 1 };
+	int fd = rsk_sys_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
+				NETLINK_KOBJECT_UEVENT);
+
+	if (own(v, fd, &v->kernel_fd) < 0)
+		return;
+	v->kernel.kind = RSK_SOURCE_NEWS;
+	if (rsk_sys_bind(v->kernel_fd, &addr, sizeof(addr)) == 0)
+		rsk_verbs_watch(v, v->kernel_fd, &v->kernel);
+}
+
+static void read_kernel(struct rsk_verbs *v)
+{
+	static const char word[] = "SUBSYSTEM=infiniband";
+	char text[4096];
+	bool any = false;
+	ssize_t n;
+
+	while ((n = rsk_sys_recvfrom(v->kernel_fd, text, sizeof(text), 0, NULL, NULL)) > 0)
+		any |= memmem(text, (size_t)n, word, sizeof(word)) != NULL;
+	if (any)
+		v->host.devices(v->host.ctx);
+}
+
+static int *own_fds(struct rsk_verbs *v, size_t i)
+{
+	int *fd[] = { &v->work_fd, &v->news_fd, &v->more_fd, &v->kernel_fd };
+
+	return i < sizeof(fd) / sizeof(*fd) ? fd[i] : NULL;
+}
+
+static void verbs_close(struct rsk_verbs *v)
+{
+	int fd;
+
+	rsk_cm_deaf(v);
+	rsk_vdev_free_all(v);
+	if (v->channel) {
+		fd = v->channel->fd;
+		v->channel->fd = -1;
+		rdma_destroy_event_channel(v->channel);
+		if (fd >= 0)
+			v->host.own_close(v->host.ctx, fd);
+	}
+	for (size_t i = 0; own_fds(v, i); i++)
+		if (*own_fds(v, i) >= 0)
+			v->host.own_close(v->host.ctx, *own_fds(v, i));
+	free(v);
+}
+
+static bool any_device(void)
+{
+	int n = 0;
+	struct ibv_device **list = ibv_get_device_list(&n);
+
+	if (list)
+		ibv_free_device_list(list);
+	return list && n > 0;
+}
+
+static int open_all(struct rsk_verbs *v)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	int rc;
+
+	rc = own(v, rsk_sys_epoll_create1(EPOLL_CLOEXEC), &v->work_fd);
+	if (rc == 0)
+		rc = own(v, rsk_sys_epoll_create1(EPOLL_CLOEXEC), &v->news_fd);
+	if (rc == 0)
+		rc = own(v, rsk_sys_eventfd2(0, EFD_CLOEXEC | EFD_NONBLOCK), &v->more_fd);
+	if (rc == 0)
+		rc = rsk_sys_epoll_ctl(v->news_fd, EPOLL_CTL_ADD, v->more_fd, &ev);
+	if (rc < 0)
+		return rc;
+	v->channel = rdma_create_event_channel();
+	if (!v->channel)
+		return errno ? -errno : -ENODEV;
+	rc = rsk_verbs_move_fd(v, &v->channel->fd);
+	if (rc == 0)
+		rc = rsk_verbs_watch(v, v->channel->fd, &v->cm);
+	if (rc == 0)
+		watch_kernel(v);
+	return rc;
+}
+
+static int verbs_open(const struct rsk_verbs_host *host, struct rsk_verbs **out)
+{
+	const char *fail = getenv("RSK_VERBS_FAIL_REG"), *ack = getenv("RSK_VERBS_ACK_TIMEOUT");
+	struct rsk_verbs *v;
+	int rc;
+
+	if (!any_device())
+		return -ENODEV;
+	/*
+	 * Where the kernel copies registered pages at fork there is nothing to do, and ibv_fork_init() would do harm:
+	 * the child could not touch them at all.
+	 */
+	if (ibv_is_fork_initialized() == IBV_FORK_DISABLED)
+		ibv_fork_init();
+	v = calloc(1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	v->host = *host;
+	v->work_fd = v->news_fd = v->more_fd = v->kernel_fd = -1;
+	v->cm.kind = RSK_SOURCE_CM;
+	v->fail_reg = fail ? (uint32_t)strtoul(fail, NULL, 10) : 0;
+	v->ack_timeout = ack ? (uint8_t)(strtoul(ack, NULL, 10) & 31) : 0;
+	rc = open_all(v);
+	if (rc < 0) {
+		verbs_close(v);
+		return rc;
+	}
+	*out = v;
+	return 0;
+}
+
+static int verbs_work_fd(const struct rsk_verbs *v)
+{
+	return v->work_fd;
+}
+
+static int verbs_news_fd(const struct rsk_verbs *v)
+{
+	return v->news_fd;
+}
+
+static void one_source(struct rsk_verbs *v, const struct rsk_source *s)
+{
+	switch (s->kind) {
+	case RSK_SOURCE_CM:
+		rsk_cm_events(v);
+		break;
+	case RSK_SOURCE_NEWS:
+		read_kernel(v);
+		break;
+	case RSK_SOURCE_ASYNC:
+		rsk_vdev_async(s->dev);
+		break;
+	case RSK_SOURCE_SEND:
+		rsk_vdev_sends(s->dev);
+		break;
+	case RSK_SOURCE_ROOM:
+		rsk_verbs_poll(v, true);
+		break;
+	}
+}
+
+/* What path threads have found broken. down() may take rails away: from the start again. */
+static void broken(struct rsk_verbs *v)
+{
+	struct rsk_verbs_rail *r = v->rails;
+
+	while (r) {
+		int err = atomic_load(&r->err);
+
+		if (err && r->state != RSK_RAIL_IDLE) {
+			rsk_rail_down(r, err);
+			r = v->rails;
+		} else {
+			r = r->next;
+		}
+	}
+}
+
+/* What waits for room goes without any call of the program's: the peer's word is listened to meanwhile. */
+static void hear_room(struct rsk_verbs *v, bool wanted)
+{
+	if (wanted != v->room_watched) {
+		v->room.kind = RSK_SOURCE_ROOM;
+		if (!wanted)
+			rsk_sys_epoll_ctl(v->work_fd, EPOLL_CTL_DEL, v->news_fd, NULL);
+		else if (rsk_verbs_watch(v, v->news_fd, &v->room) < 0)
+			return;
+		v->room_watched = wanted;
+	}
+	atomic_store(&v->room_heard, wanted);
+}
+
+static void verbs_work(struct rsk_verbs *v)
+{
+	struct epoll_event ev[16];
+	bool waits = false;
+	int n = rsk_sys_epoll_pwait(v->work_fd, ev, 16, 0, NULL);
+
+	for (int i = 0; i < n; i++)
+		one_source(v, ev[i].data.ptr);
+	broken(v);
+	/* Who has to wait from here on calls, unless it is seen below. */
+	atomic_store(&v->room_heard, false);
+	for (struct rsk_verbs_rail *r = v->rails; r; r = r->next) {
+		uint64_t done;
+
+		pthread_mutex_lock(&r->lock);
+		rsk_flush_lists(r);
+		waits |= r->list[RSK_LIST_ROOM].count > 0;
+		done = r->done;
+		pthread_mutex_unlock(&r->lock);
+		if (r->garbage)
+			rsk_mr_garbage(r, done);
+	}
+	hear_room(v, waits);
+}
+
+static const char *verbs_rail_device(const struct rsk_verbs_rail *r, uint32_t *mtu_bytes)
+{
+	*mtu_bytes = r->mtu_bytes;
+	return r->device;
+}
+
+static void verbs_reg_limit(struct rsk_verbs *v, uint64_t bytes)
+{
+	v->reg_limit = bytes;
+}
+
+static const struct rsk_verbs_counters *verbs_counters(const struct rsk_verbs *v)
+{
+	return &v->counters;
+}
+
+__attribute__((visibility("default"))) extern const struct rsk_verbs_module rsk_verbs_module;
+
+const struct rsk_verbs_module rsk_verbs_module = {
+	.version = RSK_VERBS_VERSION,
+	.open = verbs_open,
+	.close = verbs_close,
+	.work_fd = verbs_work_fd,
+	.work = verbs_work,
+	.news_fd = verbs_news_fd,
+	.poll = rsk_verbs_poll,
+	.listen = rsk_cm_listen,
+	.has_address = rsk_cm_has_address,
+	.rail_new = rsk_rail_new,
+	.rail_connect = rsk_cm_connect,
+	.rail_break = rsk_rail_break,
+	.rail_free = rsk_rail_free,
+	.rail_end = rsk_rail_end,
+	.rail_set_peer = rsk_rail_set_peer,
+	.rail_device = verbs_rail_device,
+	.reg_ctl = rsk_mr_ctl,
+	.reg_ring = rsk_mr_ring,
+	.unreg_ring = rsk_mr_unreg_ring,
+	.reg_limit = verbs_reg_limit,
+	.set_ctl = rsk_rail_set_ctl,
+	.set_ring = rsk_rail_set_ring,
+	.ring_way = rsk_rail_ring_way,
+	.rail_probe = rsk_rail_probe,
+	.rail_settle = rsk_rail_settle,
+	.counters = verbs_counters,
+	.forked = rsk_verbs_forked,
+};

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* mr.c - registrations: of control blocks by groups, of rings one by one, of a rail's own buffers. Keeper. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "inner.h"
+
+#define PEER_MAY (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+struct ibv_mr *rsk_mr_new(struct rsk_verbs_rail *r, void *at, size_t bytes, int access, int *rc)
+{
+	struct rsk_verbs *v = r->v;
+	struct ibv_mr *mr;
+
+	*rc = -ENOMEM;
+	if (v->reg_limit && atomic_load(&v->counters.registered_bytes) + bytes > v->reg_limit) {
+		RSK_COUNT(v, register_failed, 1);
+		return NULL;
+	}
+	mr = ibv_reg_mr(r->dev->pd, at, bytes, access);
+	if (!mr) {
+		/* Too much memory locked is EAGAIN or ENOMEM, by kernel and driver. */
+		*rc = errno == EAGAIN || !errno ? -ENOMEM : -errno;
+		RSK_COUNT(v, register_failed, 1);
+		return NULL;
+	}
+	RSK_COUNT(v, registered_bytes, bytes);
+	*rc = 0;
+	return mr;
+}
+
+void rsk_mr_free(struct rsk_verbs *v, struct ibv_mr **mr)
+{
+	if (!*mr)
+		return;
+	atomic_fetch_sub(&v->counters.registered_bytes, (*mr)->length);
+	ibv_dereg_mr(*mr);
+	*mr = NULL;
+}
+
+void rsk_mr_garbage(struct rsk_verbs_rail *r, uint64_t done)
+{
+	struct rsk_vgarbage **at = &r->garbage;
+
+	while (*at) {
+		struct rsk_vgarbage *g = *at;
+
+		if (g->used > done) {
+			at = &g->next;
+			continue;
+		}
+		*at = g->next;
+		rsk_mr_free(r->v, &g->mr);
+		free(g);
+	}
+}
+
+/* It goes to another device, or away. There is no queue pair. */
+void rsk_mr_drop_all(struct rsk_verbs_rail *r)
+{
+	rsk_mr_garbage(r, UINT64_MAX);
+	rsk_mr_free(r->v, &r->in_mr);
+	rsk_mr_free(r->v, &r->out_mr);
+	for (uint32_t i = 0; i < r->groups; i++) {
+		struct rsk_vgroup *g = rsk_rail_has_group(r, i);
+
+		if (!g)
+			continue;
+		rsk_mr_free(r->v, &g->ctl);
+		for (uint32_t s = 0; s < RSK_VERBS_GROUP; s++) {
+			rsk_mr_free(r->v, &g->stream[s].ring);
+			rsk_mr_free(r->v, &g->stream[s].window);
+		}
+	}
+}
+
+int rsk_mr_buffers(struct rsk_verbs_rail *r)
+{
+	int rc = 0;
+
+	if (!r->in_mr)
+		r->in_mr = rsk_mr_new(r, r->buf->in, sizeof(r->buf->in),
+				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &rc);
+	if (rc == 0 && !r->out_mr)
+		r->out_mr = rsk_mr_new(r, r->buf->out, sizeof(*r->buf) - sizeof(r->buf->in),
+				       IBV_ACCESS_LOCAL_WRITE, &rc);
+	return rc;
+}
+
+int rsk_mr_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey)
+{
+	struct rsk_vgroup *g = rsk_rail_group(r, group);
+	uint32_t first = group * RSK_VERBS_GROUP, n = RSK_VERBS_GROUP;
+	int rc = 0;
+
+	if (first >= r->seg->own.streams)
+		return -EINVAL;
+	if (!g)
+		return -ENOMEM;
+	if (!r->dev)
+		return -ENOTCONN;
+	if (n > r->seg->own.streams - first)
+		n = r->seg->own.streams - first;
+	if (!g->ctl)
+		g->ctl = rsk_mr_new(r, rsk_seg_own_ctl(r->seg, first),
+				    n * sizeof(struct rsk_seg_ctl), PEER_MAY, &rc);
+	if (rc == 0)
+		*rkey = g->ctl->rkey;
+	return rc;
+}
+
+/* Tests: a part of the registrations of rings fails, as devices' limits would have it. */
+static bool injected(struct rsk_verbs *v)
+{
+	v->fail_dice = v->fail_dice * 1103515245u + 12345u;
+	return (v->fail_dice >> 16) % 100 < v->fail_reg;
+}
+
+int rsk_mr_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t *rkey)
+{
+	struct rsk_vstream *s;
+	int rc = 0;
+
+	if (sid >= rsk_seg_streams(r->seg))
+		return -EINVAL;
+	if (!r->dev)
+		return -ENOTCONN;
+	if (!rsk_rail_group(r, sid / RSK_VERBS_GROUP))
+		return -ENOMEM;
+	s = rsk_rail_stream(r, sid);
+	if (!s->ring && injected(r->v)) {
+		RSK_COUNT(r->v, register_failed, 1);
+		return -ENOMEM;
+	}
+	if (!s->ring)
+		s->ring = rsk_mr_new(r, r->seg->rail.segment + rsk_seg_ring_off(&r->seg->own, sid),
+				     r->seg->own.ring_bytes, PEER_MAY, &rc);
+	if (rc == 0)
+		*rkey = s->ring->rkey;
+	return rc;
+}
+
+void rsk_mr_unreg_ring(struct rsk_verbs_rail *r, uint32_t sid)
+{
+	struct rsk_vstream *s = rsk_rail_stream(r, sid);
+	struct rsk_vgarbage *g;
+
+	if (!s)
+		return;
+	rsk_mr_free(r->v, &s->ring);
+	if (!s->window)
+		return;
+	pthread_mutex_lock(&r->lock);
+	g = calloc(1, sizeof(*g));
+	if (r->live && r->posted > r->done && s->used > r->done && g) {
+		/* Still read by what is on its way. */
+		g->mr = s->window;
+		g->used = s->used;
+		g->next = r->garbage;
+		r->garbage = g;
+		s->window = NULL;
+		g = NULL;
+	}
+	atomic_store(&s->way, RSK_VERBS_CLOSED);
+	pthread_mutex_unlock(&r->lock);
+	free(g);
+	rsk_mr_free(r->v, &s->window);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * note.h - what was put for a stream and has not been posted yet: ranges of its ring, and its mails. Pure.
+ *
+ * Slots follow each other in whole cells, so that a range grows, and wraps once in a lap: two ranges are enough for
+ * all that a sender composes. Where something else is put again (a repair), a range may come to cover more than was
+ * put: what stands in the window may be written once more at any time.
+ */
+#ifndef RSK_VERBS_NOTE_H
+#define RSK_VERBS_NOTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RSK_NOTE_RANGES 2u
+#define RSK_NOTE_TXMAIL (1u << 0)
+#define RSK_NOTE_RXMAIL (1u << 1)
+
+/* Owner: the rail's stream, under the rail's lock. All zero: nothing. */
+struct rsk_note {
+	struct {
+		uint32_t from, to; /* bytes in the ring: [from, to); from at a cell */
+	} range[RSK_NOTE_RANGES];
+	uint8_t ranges;
+	uint8_t mails; /* RSK_NOTE_*MAIL */
+};
+
+static inline bool rsk_note_any(const struct rsk_note *n)
+{
+	return n->ranges || n->mails;
+}
+
+/* [off, off + len) of the ring: within it, off at a cell, len not 0. */
+void rsk_note_range(struct rsk_note *n, uint32_t off, uint32_t len);
+
+/* The first range; false: none. */
+bool rsk_note_first(const struct rsk_note *n, uint32_t *off, uint32_t *len);
+
+/* The first @len bytes of the first range are posted: whole cells, or all of it. */
+void rsk_note_took(struct rsk_note *n, uint32_t len);
+
+bool rsk_note_validate(const struct rsk_note *n, uint32_t ring_bytes);
+
+#endif

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * poll.c - what the peers' messages bring: completions of receives. Any thread, several at once.
+ *
+ * Who reads the channel's event arms the queue before it takes anything (model: test/model/completions.pml), and takes
+ * until there is nothing left, or leaves a sign in news_fd that there is. What was taken is told with no lock held.
+ *
+ * A completion names a queue pair. Under dev->lock it is looked up, and the rail counted (in_poll) as long as this
+ * thread has to do with it; rsk_vdev_remove() takes the rail out of the table, after which nobody can count it any
+ * more, and waits for the count to fall to 0. So a rail is never used after it was broken, and a completion of a queue
+ * pair that is no more finds no rail.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sched.h>
+
+#include <rsock/sys.h>
+
+#include "inner.h"
+
+#define TAKE 32
+#define ROUNDS 32 /* of TAKE, before others have to go on */
+#define OWED_UNITS (RSK_INDIRECT_UNITS / 4)
+
+struct taken {
+	struct rsk_verbs_rail *rail;
+	uint32_t imm;
+	int err;
+};
+
+int rsk_vdev_repost(struct rsk_vdev *d, uint32_t n)
+{
+	struct ibv_recv_wr wr[TAKE], *bad;
+
+	while (n) {
+		uint32_t now = n < TAKE ? n : TAKE;
+
+		/* No buffer: the immediate is all that a message has. */
+		for (uint32_t i = 0; i < now; i++)
+			wr[i] = (struct ibv_recv_wr){ .next = i + 1 < now ? &wr[i + 1] : NULL };
+		if (ibv_post_srq_recv(d->srq, wr, &bad))
+			return -EIO;
+		n -= now;
+	}
+	return 0;
+}
+
+/* Reads what the channel has to say, and arms. */
+static void rearm(struct rsk_vdev *d)
+{
+	struct ibv_cq *cq;
+	void *ctx;
+
+	/* There is no more than one: it is armed only once that was read. */
+	if (ibv_get_cq_event(d->recv_channel, &cq, &ctx))
+		return;
+	ibv_ack_cq_events(d->recv_cq, 1);
+	RSK_COUNT(d->v, events, 1);
+	ibv_req_notify_cq(d->recv_cq, 0);
+}
+
+static void look_up(struct rsk_vdev *d, const struct ibv_wc *wc, struct taken *t)
+{
+	uint32_t units;
+
+	*t = (struct taken){ .rail = NULL };
+	HASH_FIND(hh, d->rails, &wc->qp_num, sizeof(wc->qp_num), t->rail);
+	if (!t->rail)
+		return;
+	atomic_fetch_add(&t->rail->in_poll, 1);
+	if (wc->status != IBV_WC_SUCCESS) {
+		t->err = -EIO;
+		return;
+	}
+	/* Anything but a write with immediate is nothing that we ever send. */
+	if (wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM) {
+		t->err = -EPROTO;
+		return;
+	}
+	t->imm = ntohl(wc->imm_data);
+	units = RSK_IMM_UNITS(t->imm);
+	if (RSK_IMM_REST(t->imm) || RSK_IMM_SID(t->imm) >= rsk_seg_streams(t->rail->seg) ||
+	    units > RSK_INDIRECT_UNITS || RSK_IMM_KIND(t->imm) > RSK_IMM_FLUSH)
+		t->err = -EPROTO;
+	else if (RSK_IMM_KIND(t->imm) == RSK_IMM_DATA && units &&
+		 atomic_fetch_add(&t->rail->in_avail, units) + units > RSK_INDIRECT_UNITS)
+		t->err = -EPROTO;
+}
+
+static int take(struct rsk_vdev *d, struct taken *t, bool events)
+{
+	struct ibv_wc wc[TAKE];
+	int n;
+
+	pthread_mutex_lock(&d->lock);
+	if (events)
+		rearm(d);
+	n = ibv_poll_cq(d->recv_cq, TAKE, wc);
+	for (int i = 0; i < n; i++)
+		look_up(d, &wc[i], &t[i]);
+	if (n > 0)
+		rsk_vdev_repost(d, (uint32_t)n);
+	pthread_mutex_unlock(&d->lock);
+	return n > 0 ? n : 0;
+}
+
+/* One entry of the indirect buffer to its place. Its stream, -1: there is none, or -errno - 1. */
+static int64_t move_entry(struct rsk_verbs_rail *r)
+{
+	uint32_t streams = rsk_seg_streams(r->seg), reach = atomic_load(&r->seg->reach);
+	struct rsk_indirect_entry e;
+	int64_t sid = -1;
+	uint32_t avail;
+
+	pthread_mutex_lock(&r->in_lock);
+	avail = atomic_load(&r->in_avail);
+	if (avail) {
+		int units = rsk_indirect_take(r->buf->in, r->in_at, avail,
+					      reach < streams ? reach : streams,
+					      r->seg->own.ring_bytes, &e);
+
+		if (units < 0) {
+			sid = units - 1;
+		} else {
+			memcpy(r->seg->rail.segment + rsk_seg_ring_off(&r->seg->own, e.sid) + e.off,
+			       r->buf->in + rsk_indirect_place(r->in_at + 1), e.bytes);
+			r->in_at += (uint32_t)units;
+			r->in_owed += (uint32_t)units;
+			atomic_fetch_sub(&r->in_avail, (uint32_t)units);
+			sid = e.sid;
+		}
+	}
+	pthread_mutex_unlock(&r->in_lock);
+	return sid;
+}
+
+/* Everything that has come, by whichever thread: in order, and all of it before this one goes on. */
+static void move_entries(struct rsk_verbs_rail *r, bool all_back)
+{
+	const struct rsk_verbs_host *host = &r->v->host;
+	uint32_t owed = 0;
+	int64_t sid;
+
+	while ((sid = move_entry(r)) >= 0)
+		host->news(host->ctx, r->ctx, (uint32_t)sid, RSK_WAKE_RX);
+	if (sid < -1) {
+		rsk_rail_fail(r, (int)(sid + 1));
+		return;
+	}
+	pthread_mutex_lock(&r->in_lock);
+	if (r->in_owed >= OWED_UNITS || all_back) {
+		owed = r->in_owed;
+		r->in_owed = 0;
+	}
+	pthread_mutex_unlock(&r->in_lock);
+	if (!owed)
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->give_back += owed;
+	rsk_flush_lists(r);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void room(struct rsk_verbs_rail *r, uint32_t units)
+{
+	bool bad;
+
+	pthread_mutex_lock(&r->lock);
+	bad = units > r->out_at - r->out_taken;
+	if (!bad) {
+		r->out_taken += units;
+		rsk_flush_lists(r);
+	}
+	pthread_mutex_unlock(&r->lock);
+	if (bad)
+		rsk_rail_fail(r, -EPROTO);
+}
+
+static void tell(struct rsk_verbs_rail *r, const struct taken *t)
+{
+	const struct rsk_verbs_host *host = &r->v->host;
+
+	if (t->err || atomic_load(&r->err)) {
+		if (t->err)
+			rsk_rail_fail(r, t->err);
+		return;
+	}
+	switch (RSK_IMM_KIND(t->imm)) {
+	case RSK_IMM_ROOM:
+		room(r, RSK_IMM_UNITS(t->imm));
+		return;
+	case RSK_IMM_FLUSH:
+		move_entries(r, true);
+		return;
+	default:
+		if (RSK_IMM_UNITS(t->imm))
+			move_entries(r, false);
+		if (RSK_IMM_WHAT(t->imm))
+			host->news(host->ctx, r->ctx, RSK_IMM_SID(t->imm), RSK_IMM_WHAT(t->imm));
+	}
+}
+
+int rsk_vdev_poll(struct rsk_vdev *d, bool events)
+{
+	static const uint64_t one = 1;
+	struct taken t[TAKE];
+	int n, all = 0;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		if (atomic_load(&d->dead))
+			return all;
+		n = take(d, t, events);
+		for (int i = 0; i < n; i++) {
+			if (!t[i].rail)
+				continue;
+			tell(t[i].rail, &t[i]);
+			atomic_fetch_sub(&t[i].rail->in_poll, 1);
+		}
+		all += n;
+		if (n < TAKE) {
+			RSK_COUNT(d->v, completions, (uint64_t)all);
+			return all;
+		}
+	}
+	RSK_COUNT(d->v, completions, (uint64_t)all);
+	/* There may be more, of which no event will come. */
+	atomic_store(&d->v->more, true);
+	rsk_sys_write(d->v->more_fd, &one, sizeof(one));
+	return all;
+}
+
+int rsk_verbs_poll(struct rsk_verbs *v, bool events)
+{
+	struct rsk_quiet q = rsk_quiet_begin();
+	uint64_t count;
+	int n = 0;
+
+	if (atomic_exchange(&v->more, false))
+		rsk_sys_read(v->more_fd, &count, sizeof(count));
+	for (struct rsk_vdev *d = atomic_load(&v->devs); d; d = d->next)
+		n += rsk_vdev_poll(d, events);
+	rsk_quiet_end(&q);
+	return n;
+}
+
+void rsk_vdev_add(struct rsk_vdev *d, struct rsk_verbs_rail *r)
+{
+	pthread_mutex_lock(&d->lock);
+	HASH_ADD(hh, d->rails, qp_num, sizeof(r->qp_num), r);
+	pthread_mutex_unlock(&d->lock);
+}
+
+void rsk_vdev_remove(struct rsk_vdev *d, struct rsk_verbs_rail *r)
+{
+	pthread_mutex_lock(&d->lock);
+	HASH_DELETE(hh, d->rails, r);
+	pthread_mutex_unlock(&d->lock);
+	/*
+	 * What it has left in the queue is taken now, before the number of its queue pair, which is in error, can be
+	 * another one's.
+	 */
+	while (rsk_vdev_poll(d, true) == TAKE * ROUNDS)
+		;
+	while (atomic_load(&r->in_poll))
+		sched_yield();
+}

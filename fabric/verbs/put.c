@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* put.c - the ops that streams call. */
+#include <errno.h>
+
+#include "inner.h"
+
+struct rsk_quiet rsk_quiet_begin(void)
+{
+	struct rsk_quiet q = { .errno_was = errno };
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &q.cancel_was);
+	return q;
+}
+
+void rsk_quiet_end(const struct rsk_quiet *q)
+{
+	int was;
+
+	pthread_setcancelstate(q->cancel_was, &was);
+	errno = q->errno_was;
+}
+
+void rsk_rail_fail(struct rsk_verbs_rail *r, int err)
+{
+	int none = 0;
+
+	if (!atomic_compare_exchange_strong(&r->err, &none, err))
+		return;
+	atomic_store_explicit(&r->seg->rail.broken, err, memory_order_relaxed);
+	r->v->host.call(r->v->host.ctx);
+}
+
+/* Where in the peer's segment something lies. */
+struct spot {
+	uint32_t sid;
+	uint32_t off; /* in its ring, or in its control block */
+	bool ring;
+};
+
+static int find(const struct rsk_seg *seg, uint64_t off, size_t len, struct spot *at)
+{
+	uint64_t rings = rsk_seg_ring_off(&seg->peer, 0), sid;
+
+	if (off < RSK_SEG_HEAD_BYTES || !len)
+		return -EINVAL;
+	at->ring = off >= rings;
+	if (at->ring) {
+		sid = (off - rings) / seg->peer.ring_bytes;
+		at->off = (uint32_t)((off - rings) % seg->peer.ring_bytes);
+		if (len > seg->peer.ring_bytes - at->off)
+			return -EINVAL;
+	} else {
+		sid = (off - RSK_SEG_HEAD_BYTES) / sizeof(struct rsk_seg_ctl);
+		at->off = (uint32_t)((off - RSK_SEG_HEAD_BYTES) % sizeof(struct rsk_seg_ctl));
+		if (len > sizeof(struct rsk_seg_ctl) - at->off)
+			return -EINVAL;
+	}
+	if (sid >= seg->peer.streams)
+		return -EINVAL;
+	at->sid = (uint32_t)sid;
+	return 0;
+}
+
+static int note(struct rsk_note *n, const struct spot *at, size_t len)
+{
+	if (at->ring) {
+		if (at->off % RSK_CELL_BYTES)
+			return -EINVAL;
+		rsk_note_range(n, at->off, (uint32_t)len);
+	} else {
+		if (len != sizeof(struct rsk_mail))
+			return -EINVAL;
+		if (at->off == offsetof(struct rsk_seg_ctl, txmail))
+			n->mails |= RSK_NOTE_TXMAIL;
+		else if (at->off == offsetof(struct rsk_seg_ctl, rxmail))
+			n->mails |= RSK_NOTE_RXMAIL;
+		else
+			return -EINVAL;
+	}
+	return 1;
+}
+
+/* Whom it concerns at the other end follows from what was noted. */
+static void flush_fresh(struct rsk_verbs_rail *r)
+{
+	uint32_t n = atomic_load_explicit(&r->fresh_n, memory_order_relaxed);
+
+	atomic_store_explicit(&r->fresh_n, 0, memory_order_relaxed);
+	if (r->list[RSK_LIST_QUEUE].count || r->give_back || r->ask_back)
+		rsk_flush_lists(r);
+	for (uint32_t i = 0; i < n; i++) {
+		struct rsk_vstream *s = rsk_rail_stream(r, r->fresh[i]);
+
+		s->fresh = false;
+		if (s->note.ranges || (s->note.mails & RSK_NOTE_TXMAIL))
+			s->due |= RSK_WAKE_RX;
+		if (s->note.mails & RSK_NOTE_RXMAIL)
+			s->due |= RSK_WAKE_TX;
+		s->pending = true;
+		/* Else its turn comes with the list's. */
+		if (s->listed != RSK_LIST_QUEUE + 1)
+			rsk_flush_stream(r, r->fresh[i], s);
+	}
+}
+
+static void freshen(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream *s)
+{
+	uint32_t n = atomic_load_explicit(&r->fresh_n, memory_order_relaxed);
+
+	if (s->fresh)
+		return;
+	if (n == RSK_VERBS_FRESH) {
+		flush_fresh(r);
+		n = 0;
+	}
+	s->fresh = true;
+	r->fresh[n] = sid;
+	atomic_store_explicit(&r->fresh_n, n + 1, memory_order_relaxed);
+}
+
+static int verbs_put(struct rsk_rail *rail, uint64_t off, size_t len)
+{
+	struct rsk_verbs_rail *r = rail->priv;
+	struct rsk_quiet q = rsk_quiet_begin();
+	struct rsk_vstream *s = NULL;
+	struct spot at;
+	int rc = find(r->seg, off, len, &at);
+
+	if (rc == 0) {
+		s = rsk_rail_stream(r, at.sid);
+		rc = s ? 0 : -ENOTCONN;
+	}
+	if (rc == 0) {
+		pthread_mutex_lock(&r->lock);
+		rc = atomic_load(&r->err);
+		if (rc == 0)
+			rc = r->live ? note(&s->note, &at, len) : -ENOTCONN;
+		if (rc == 1)
+			freshen(r, at.sid, s);
+		pthread_mutex_unlock(&r->lock);
+	}
+	rsk_quiet_end(&q);
+	return rc;
+}
+
+/* All that was noted, by whomever: who puts without being asked to say so need not. */
+static uint64_t verbs_due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
+{
+	struct rsk_verbs_rail *r = rail->priv;
+	struct rsk_quiet q;
+
+	(void)sid;
+	(void)what;
+	if (atomic_load_explicit(&r->fresh_n, memory_order_relaxed)) {
+		q = rsk_quiet_begin();
+		pthread_mutex_lock(&r->lock);
+		if (r->live && !atomic_load(&r->err))
+			flush_fresh(r);
+		pthread_mutex_unlock(&r->lock);
+		rsk_quiet_end(&q);
+	}
+	/* It orders before what the caller looks at next, as on every fabric. */
+	atomic_thread_fence(memory_order_seq_cst);
+	return 0;
+}
+
+static bool verbs_arrived(struct rsk_rail *rail, uint64_t off)
+{
+	struct rsk_verbs_rail *r = rail->priv;
+	struct rsk_quiet q;
+	struct rsk_vstream *s;
+	struct spot at;
+	bool there = false;
+
+	if (find(r->seg, off, 1, &at) < 0)
+		return false;
+	s = rsk_rail_stream(r, at.sid);
+	if (!s)
+		return false;
+	q = rsk_quiet_begin();
+	pthread_mutex_lock(&r->lock);
+	if (r->live && !atomic_load(&r->err)) {
+		flush_fresh(r);
+		there = rsk_flush_arrived(r, s);
+	}
+	pthread_mutex_unlock(&r->lock);
+	rsk_quiet_end(&q);
+	return there;
+}
+
+static void verbs_ring(struct rsk_rail *rail, uint64_t bells)
+{
+	(void)rail;
+	(void)bells;
+}
+
+static void verbs_announce(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell)
+{
+	struct rsk_verbs_rail *r = rail->priv;
+
+	rsk_seg_announce(r->seg, sid, what, bell);
+}
+
+static void verbs_retract(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell)
+{
+	struct rsk_verbs_rail *r = rail->priv;
+
+	rsk_seg_retract(r->seg, sid, what, bell);
+}
+
+static int get_locked(struct rsk_verbs_rail *r, const struct spot *at, uint64_t off, void *dst,
+		      size_t len, uint64_t token)
+{
+	const struct rsk_vgroup *g = rsk_rail_has_group(r, at->sid / RSK_VERBS_GROUP);
+	uint32_t slot = 0, rkey;
+
+	if (atomic_load(&r->err))
+		return atomic_load(&r->err);
+	if (!r->live || !r->peer_known || !g)
+		return -ENOTCONN;
+	if (at->ring) {
+		const struct rsk_vstream *s = &g->stream[at->sid % RSK_VERBS_GROUP];
+
+		if (atomic_load(&s->way) != RSK_VERBS_DIRECT)
+			return -ENOTCONN;
+		rkey = s->rkey;
+	} else {
+		if (!g->ctl_known)
+			return -ENOTCONN;
+		rkey = g->ctl_rkey;
+	}
+	while (slot < RSK_VERBS_READS && r->read[slot].state != RSK_READ_FREE)
+		slot++;
+	if (slot == RSK_VERBS_READS || !rsk_post_room(r, 1))
+		return -EAGAIN;
+	r->read[slot] = (struct rsk_vread){
+		.state = RSK_READ_POSTED, .token = token, .dst = dst, .len = (uint32_t)len
+	};
+	return rsk_post_read(r, slot, r->peer.segment + off, rkey);
+}
+
+static int verbs_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token)
+{
+	struct rsk_verbs_rail *r = rail->priv;
+	struct rsk_quiet q;
+	struct spot at;
+	int rc = find(r->seg, off, len, &at);
+
+	if (rc < 0 || len > RSK_VERBS_READ_BYTES)
+		return -EINVAL;
+	q = rsk_quiet_begin();
+	pthread_mutex_lock(&r->lock);
+	rc = get_locked(r, &at, off, dst, len, token);
+	pthread_mutex_unlock(&r->lock);
+	rsk_quiet_end(&q);
+	return rc;
+}
+
+static int verbs_poll(struct rsk_rail *rail, struct rsk_completion *done, int max)
+{
+	struct rsk_verbs_rail *r = rail->priv;
+	struct rsk_quiet q = rsk_quiet_begin();
+	int n = 0;
+
+	pthread_mutex_lock(&r->lock);
+	if (r->live)
+		rsk_post_reap(r);
+	for (uint32_t i = 0; i < RSK_VERBS_READS && n < max; i++) {
+		struct rsk_vread *rd = &r->read[i];
+
+		if (rd->state != RSK_READ_DONE)
+			continue;
+		done[n++] = (struct rsk_completion){ .token = rd->token, .status = rd->status };
+		rd->state = RSK_READ_FREE;
+	}
+	if (!n && atomic_load(&r->err))
+		n = atomic_load(&r->err);
+	pthread_mutex_unlock(&r->lock);
+	rsk_quiet_end(&q);
+	return n;
+}
+
+const struct rsk_fabric_ops rsk_verbs_ops = {
+	.name = "verbs",
+	.caps = RSK_FABRIC_RELIABLE,
+	.put = verbs_put,
+	.get = verbs_get,
+	.poll = verbs_poll,
+	.due = verbs_due,
+	.arrived = verbs_arrived,
+	.ring = verbs_ring,
+	.announce = verbs_announce,
+	.retract = verbs_retract,
+};

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* rail.c - a rail's life, as its process's keeper runs it: queue pair, keys of either end, the end. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <rsock/sys.h>
+
+#include <sys/mman.h>
+
+#include "inner.h"
+
+struct rsk_verbs_rail *rsk_rail_new(struct rsk_verbs *v, struct rsk_seg *seg, void *ctx)
+{
+	uint32_t streams = seg->own.streams > seg->peer.streams ? seg->own.streams :
+								  seg->peer.streams;
+	uint32_t groups = (streams + RSK_VERBS_GROUP - 1) / RSK_VERBS_GROUP;
+	struct rsk_verbs_rail *r = calloc(1, sizeof(*r) + groups * sizeof(r->group[0]));
+	void *buf = rsk_sys_mmap(NULL, sizeof(*r->buf), PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (!r || rsk_sys_is_err(buf)) {
+		free(r);
+		if (!rsk_sys_is_err(buf))
+			rsk_sys_munmap(buf, sizeof(*r->buf));
+		return NULL;
+	}
+	r->buf = buf;
+	r->v = v;
+	r->seg = seg;
+	r->ctx = ctx;
+	r->groups = groups;
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_mutex_init(&r->in_lock, NULL);
+	seg->rail.ops = &rsk_verbs_ops;
+	seg->rail.priv = r;
+	r->next = v->rails;
+	if (r->next)
+		r->next->prev = r;
+	v->rails = r;
+	return r;
+}
+
+void rsk_rail_free(struct rsk_verbs_rail *r)
+{
+	rsk_rail_break(r);
+	rsk_mr_drop_all(r);
+	if (r->prev)
+		r->prev->next = r->next;
+	else
+		r->v->rails = r->next;
+	if (r->next)
+		r->next->prev = r->prev;
+	for (uint32_t i = 0; i < r->groups; i++)
+		free(atomic_load(&r->group[i]));
+	rsk_sys_munmap(r->buf, sizeof(*r->buf));
+	pthread_mutex_destroy(&r->lock);
+	pthread_mutex_destroy(&r->in_lock);
+	free(r);
+}
+
+struct rsk_vgroup *rsk_rail_group(struct rsk_verbs_rail *r, uint32_t group)
+{
+	struct rsk_vgroup *g;
+
+	if (group >= r->groups)
+		return NULL;
+	g = atomic_load(&r->group[group]);
+	if (!g) {
+		g = calloc(1, sizeof(*g));
+		if (g)
+			atomic_store(&r->group[group], g);
+	}
+	return g;
+}
+
+static int create_qp(struct rsk_verbs_rail *r)
+{
+	static const uint32_t inlines[] = { RSK_VERBS_INLINE, 96, RSK_VERBS_INLINE_LEAST };
+	struct rsk_vdev *d = r->dev;
+
+	for (size_t i = 0; i < sizeof(inlines) / sizeof(*inlines); i++) {
+		struct ibv_qp_init_attr attr = {
+			.qp_context = r,
+			.send_cq = r->cq,
+			.recv_cq = d->recv_cq,
+			.srq = d->srq,
+			.cap = { .max_send_wr = d->depth,
+				 .max_send_sge = 1,
+				 .max_inline_data = inlines[i] },
+			.qp_type = IBV_QPT_RC,
+		};
+
+		if (rdma_create_qp(r->id, d->pd, &attr) == 0) {
+			r->qp = r->id->qp;
+			r->max_inline = attr.cap.max_inline_data;
+			return 0;
+		}
+	}
+	return errno ? -errno : -EIO;
+}
+
+static void describe(struct rsk_verbs_rail *r)
+{
+	struct ibv_port_attr port;
+
+	snprintf(r->device, sizeof(r->device), "%s/%u", ibv_get_device_name(r->dev->ctx->device),
+		 r->id->port_num);
+	r->mtu_bytes = 0;
+	if (ibv_query_port(r->dev->ctx, r->id->port_num, &port) == 0)
+		r->mtu_bytes = 128u << port.active_mtu;
+}
+
+int rsk_rail_make_qp(struct rsk_verbs_rail *r)
+{
+	struct rsk_vdev *d;
+	int rc;
+
+	d = rsk_vdev_get(r->v, r->id->verbs, &rc);
+	if (!d)
+		return rc;
+	if (r->dev != d)
+		rsk_mr_drop_all(r);
+	r->dev = d;
+	rc = rsk_mr_buffers(r);
+	if (rc < 0)
+		return rc;
+	describe(r);
+	/* Of its own, so that it cannot overflow even when all that is in the queue is flushed. */
+	r->cq = ibv_create_cq(d->ctx, (int)d->depth, r, d->send_channel, 0);
+	if (!r->cq)
+		return errno ? -errno : -ENOMEM;
+	rc = create_qp(r);
+	if (rc < 0) {
+		ibv_destroy_cq(r->cq);
+		r->cq = NULL;
+		return rc;
+	}
+	/* Normally only errors are told. */
+	ibv_req_notify_cq(r->cq, 1);
+	r->depth = d->depth;
+	r->posted = r->done = r->signalled = 0;
+	r->armed_all = false;
+	r->in_at = r->out_at = r->out_taken = 0;
+	r->in_owed = r->give_back = 0;
+	atomic_store(&r->in_avail, 0);
+	r->qp_num = r->qp->qp_num;
+	rsk_vdev_add(d, r);
+	return 0;
+}
+
+void rsk_rail_up(struct rsk_verbs_rail *r)
+{
+	const struct rsk_verbs_host *host = &r->v->host;
+
+	pthread_mutex_lock(&r->lock);
+	r->live = true;
+	pthread_mutex_unlock(&r->lock);
+	r->state = RSK_RAIL_UP;
+	host->up(host->ctx, r->ctx);
+}
+
+/* What was noted is lost, and what the peer has said of itself. Nothing goes out any more. */
+static void forget(struct rsk_verbs_rail *r)
+{
+	pthread_mutex_lock(&r->lock);
+	r->live = false;
+	r->peer_known = false;
+	r->ask_back = false;
+	memset(r->list, 0, sizeof(r->list));
+	atomic_store(&r->fresh_n, 0);
+	r->arrivals = 0;
+	for (uint32_t i = 0; i < RSK_VERBS_READS; i++)
+		if (r->read[i].state == RSK_READ_POSTED) {
+			r->read[i].state = RSK_READ_DONE;
+			r->read[i].status = -EPIPE;
+		}
+	for (uint32_t i = 0; i < r->groups; i++) {
+		struct rsk_vgroup *g = rsk_rail_has_group(r, i);
+
+		if (!g)
+			continue;
+		g->ctl_known = false;
+		for (uint32_t n = 0; n < RSK_VERBS_GROUP; n++) {
+			struct rsk_vstream *s = &g->stream[n];
+
+			s->note = (struct rsk_note){ .ranges = 0 };
+			atomic_store(&s->way, RSK_VERBS_CLOSED);
+			s->due = 0;
+			s->pending = false;
+			s->listed = 0;
+			s->fresh = s->arrival = false;
+			s->last = 0;
+			s->indirect_to = s->used = 0;
+		}
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+void rsk_rail_break(struct rsk_verbs_rail *r)
+{
+	if (r->state == RSK_RAIL_IDLE)
+		return;
+	r->state = RSK_RAIL_IDLE;
+	forget(r);
+	if (r->qp) {
+		struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+		/* The peer learns of it by that, if it can. */
+		rdma_disconnect(r->id);
+		ibv_modify_qp(r->qp, &attr, IBV_QP_STATE);
+		rsk_vdev_remove(r->dev, r);
+		rdma_destroy_qp(r->id);
+		r->qp = NULL;
+		ibv_destroy_cq(r->cq);
+		r->cq = NULL;
+	}
+	rsk_mr_garbage(r, UINT64_MAX);
+	if (r->id)
+		rdma_destroy_id(r->id);
+	r->id = NULL;
+}
+
+void rsk_rail_down(struct rsk_verbs_rail *r, int err)
+{
+	const struct rsk_verbs_host *host = &r->v->host;
+
+	atomic_store_explicit(&r->seg->rail.broken, err, memory_order_relaxed);
+	rsk_rail_break(r);
+	host->down(host->ctx, r->ctx, err);
+}
+
+int rsk_rail_end(struct rsk_verbs_rail *r, struct rsk_verbs_end *out)
+{
+	if (r->state != RSK_RAIL_UP)
+		return -ENOTCONN;
+	*out = (struct rsk_verbs_end){ .segment = (uintptr_t)r->seg->rail.segment,
+				       .indirect = (uintptr_t)r->buf->in,
+				       .indirect_rkey = r->in_mr->rkey };
+	return 0;
+}
+
+int rsk_rail_set_peer(struct rsk_verbs_rail *r, const struct rsk_verbs_end *peer)
+{
+	if (r->state != RSK_RAIL_UP)
+		return -ENOTCONN;
+	if (peer->pad || peer->segment > UINT64_MAX - r->seg->peer.bytes ||
+	    peer->indirect > UINT64_MAX - RSK_INDIRECT_BYTES)
+		return -EPROTO;
+	pthread_mutex_lock(&r->lock);
+	r->peer = *peer;
+	r->peer_known = true;
+	pthread_mutex_unlock(&r->lock);
+	return 0;
+}
+
+/* With the lock held: what has waited for a key goes. */
+static void kick(struct rsk_verbs_rail *r, uint32_t sid)
+{
+	struct rsk_vstream *s = rsk_rail_stream(r, sid);
+
+	if (s->pending && s->listed != RSK_LIST_QUEUE + 1)
+		rsk_flush_stream(r, sid, s);
+}
+
+int rsk_rail_set_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t rkey)
+{
+	struct rsk_vgroup *g;
+
+	if (r->state != RSK_RAIL_UP)
+		return -ENOTCONN;
+	g = rsk_rail_group(r, group);
+	if (!g)
+		return group < r->groups ? -ENOMEM : -EINVAL;
+	pthread_mutex_lock(&r->lock);
+	g->ctl_rkey = rkey;
+	g->ctl_known = true;
+	for (uint32_t i = 0; i < RSK_VERBS_GROUP; i++)
+		kick(r, group * RSK_VERBS_GROUP + i);
+	pthread_mutex_unlock(&r->lock);
+	return 0;
+}
+
+int rsk_rail_set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way way, uint32_t rkey)
+{
+	struct rsk_vstream *s;
+	int rc = 0;
+
+	if (r->state != RSK_RAIL_UP)
+		return -ENOTCONN;
+	if (sid >= rsk_seg_streams(r->seg))
+		return -EINVAL;
+	if (!rsk_rail_group(r, sid / RSK_VERBS_GROUP))
+		return -ENOMEM;
+	s = rsk_rail_stream(r, sid);
+	if (way == RSK_VERBS_DIRECT && !s->window) {
+		struct ibv_mr *mr =
+			rsk_mr_new(r, r->seg->rail.window + rsk_seg_ring_off(&r->seg->peer, sid),
+				   r->seg->peer.ring_bytes, IBV_ACCESS_LOCAL_WRITE, &rc);
+
+		if (!mr)
+			way = RSK_VERBS_INDIRECT;
+		pthread_mutex_lock(&r->lock);
+		s->window = mr;
+		pthread_mutex_unlock(&r->lock);
+	}
+	pthread_mutex_lock(&r->lock);
+	s->rkey = rkey;
+	atomic_store_explicit(&s->way, (uint8_t)way, memory_order_relaxed);
+	if (way == RSK_VERBS_DIRECT && s->indirect_to > r->out_taken) {
+		r->ask_back = true;
+		rsk_flush_lists(r);
+	}
+	kick(r, sid);
+	pthread_mutex_unlock(&r->lock);
+	return way;
+}
+
+int rsk_rail_ring_way(const struct rsk_verbs_rail *r, uint32_t sid)
+{
+	const struct rsk_vstream *s = rsk_rail_stream(r, sid);
+
+	return s ? atomic_load_explicit(&s->way, memory_order_relaxed) : RSK_VERBS_CLOSED;
+}
+
+void rsk_rail_probe(struct rsk_verbs_rail *r)
+{
+	pthread_mutex_lock(&r->lock);
+	if (r->live && !atomic_load(&r->err)) {
+		rsk_post_reap(r);
+		/* If something is under way whose end will be told, that is the probe. */
+		if (r->signalled <= r->done)
+			rsk_post_fence(r);
+		rsk_post_arm(r);
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Has everything arrived? *fence: 0, or the work request that stands for it. */
+static int settled(struct rsk_verbs_rail *r, uint64_t *fence)
+{
+	int rc = -EAGAIN;
+
+	pthread_mutex_lock(&r->lock);
+	if (!r->live || atomic_load(&r->err)) {
+		rc = -EIO;
+	} else {
+		rsk_post_reap(r);
+		rsk_flush_lists(r);
+		if (!*fence && !r->list[RSK_LIST_QUEUE].count && !r->list[RSK_LIST_ROOM].count) {
+			rsk_post_fence(r);
+			*fence = r->posted;
+		}
+		rsk_post_arm(r);
+		rc = *fence && r->done >= *fence ? 0 : -EAGAIN;
+		if (atomic_load(&r->err))
+			rc = -EIO;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
+/*
+ * Sleeps on both channels: a completion of ours, or room in the peer's buffer. Another thread may read the events that
+ * were meant for this one, so not for long at once.
+ */
+int rsk_rail_settle(struct rsk_verbs_rail *r, uint64_t timeout_ns)
+{
+	uint64_t until = now_ns() + timeout_ns, fence = 0;
+	int rc;
+
+	if (r->state != RSK_RAIL_UP)
+		return -EIO;
+	while ((rc = settled(r, &fence)) == -EAGAIN) {
+		struct pollfd fds[] = { { .fd = r->dev->send_channel->fd, .events = POLLIN },
+					{ .fd = r->v->news_fd, .events = POLLIN } };
+		struct timespec wait = { .tv_nsec = 1000000 };
+		uint64_t now = now_ns();
+
+		if (now >= until)
+			return -ETIMEDOUT;
+		if (until - now < 1000000)
+			wait.tv_nsec = (long)(until - now);
+		if (rsk_sys_ppoll(fds, 2, &wait, NULL) <= 0)
+			continue;
+		if (fds[0].revents)
+			rsk_vdev_sends(r->dev);
+		if (fds[1].revents)
+			rsk_verbs_poll(r->v, true);
+	}
+	return rc;
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* local_msg.c - see local_msg.h. */
+#include "local_msg.h"
+
+#include <errno.h>
+
+#include <rsock/reason.h>
+#include <rsock/sys.h>
+
+#include "fdmsg.h"
+#include "pm_msg.h"
+
+/* What a message of a type has to have. */
+#define NEEDS_ENDS 1u /* both addresses and ports */
+#define NEEDS_OWN 2u  /* a port of its own */
+#define NEEDS_LINK 4u
+#define NEEDS_PEER 8u /* an address and a port to connect to */
+#define OF_RSOCKD 16u
+#define NEEDS_AT 32u /* of the accepting end: the RDMA address that is come to */
+
+static const struct rule {
+	unsigned int needs;
+	uint32_t flags; /* that it may have */
+} rules[RSK_LOCAL_TYPES] = {
+	[RSK_LOCAL_HELLO] = { 0, 0 },
+	[RSK_LOCAL_SEEK] = { NEEDS_ENDS | NEEDS_OWN, RSK_LOCAL_CONNECTING },
+	[RSK_LOCAL_LISTEN] = { NEEDS_OWN, 0 },
+	[RSK_LOCAL_LOST] = { NEEDS_LINK, 0 },
+	[RSK_LOCAL_MEET] = { OF_RSOCKD | NEEDS_LINK, RSK_LOCAL_CONNECTING },
+	[RSK_LOCAL_ANSWER] = { OF_RSOCKD, 0 },
+	[RSK_LOCAL_ASK] = { NEEDS_PEER, RSK_LOCAL_QUIET },
+	[RSK_LOCAL_RDMA] = { 0, 0 },
+	[RSK_LOCAL_LINK] = { NEEDS_ENDS | NEEDS_OWN | NEEDS_LINK | NEEDS_AT,
+			     RSK_LOCAL_CONNECTING | RSK_LOCAL_AGAIN },
+	[RSK_LOCAL_UNLINK] = { NEEDS_LINK, 0 },
+};
+
+static bool is_address(uint16_t family, const uint8_t ip[static 16])
+{
+	static const uint8_t zero[12];
+
+	return family == AF_INET6 || (family == AF_INET && !memcmp(ip + 4, zero, 12));
+}
+
+static bool tuple_ok(const struct rsk_tuple *t, unsigned int rule)
+{
+	if (!is_address(t->family, t->local) || !is_address(t->family, t->peer) || t->pad ||
+	    t->pad2)
+		return false;
+	if ((rule & NEEDS_OWN) && !t->local_port)
+		return false;
+	return !(rule & (NEEDS_ENDS | NEEDS_PEER)) || t->peer_port;
+}
+
+/* Of one family, all of it. */
+static bool at_ok(const struct rsk_local_msg *m)
+{
+	uint16_t ipv = m->tuple.family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6;
+
+	if (!is_address(m->tuple.family, m->from_ip))
+		return false;
+	return (m->flags & RSK_LOCAL_CONNECTING) ||
+	       (m->port && m->ipv == ipv && is_address(m->tuple.family, m->ip));
+}
+
+int rsk_local_msg_check(const struct rsk_local_msg *m, size_t bytes, bool from_rsockd)
+{
+	unsigned int rule;
+
+	if (bytes != sizeof(*m) || m->magic != RSK_LOCAL_MAGIC || m->type < RSK_LOCAL_HELLO ||
+	    m->type >= RSK_LOCAL_TYPES)
+		return -EPROTO;
+	rule = rules[m->type].needs;
+	if (!(rule & OF_RSOCKD) == from_rsockd || m->reason >= RSK_REASON_COUNT ||
+	    (m->flags & ~rules[m->type].flags))
+		return -EPROTO;
+	if ((rule & NEEDS_LINK) && !m->link)
+		return -EPROTO;
+	if ((rule & NEEDS_AT) && !at_ok(m))
+		return -EPROTO;
+	if ((rule & (NEEDS_OWN | NEEDS_ENDS | NEEDS_PEER)) && !tuple_ok(&m->tuple, rule))
+		return -EPROTO;
+	return 0;
+}
+
+int rsk_local_msg_send(int to, struct rsk_local_msg *m, int fd)
+{
+	m->magic = RSK_LOCAL_MAGIC;
+	return rsk_fdmsg_send(to, m, sizeof(*m), &fd, fd >= 0);
+}
+
+int rsk_local_msg_recv(int from, bool from_rsockd, struct rsk_local_msg *m, int *fd)
+{
+	int nfds, rc;
+	ssize_t n;
+
+	*fd = -1;
+	do {
+		n = rsk_fdmsg_recv(from, m, sizeof(*m), fd, 1, &nfds);
+	} while (n == -EINTR);
+	if (n <= 0)
+		return (int)n;
+	rc = rsk_local_msg_check(m, (size_t)n, from_rsockd);
+	if (rc == 0)
+		return 1;
+	if (*fd >= 0)
+		rsk_sys_close(*fd);
+	*fd = -1;
+	return rc;
+}

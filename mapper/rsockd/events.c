@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* events.c - see events.h. */
+#include "events.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const struct {
+	const char *name, *words;
+} events[RSK_PMA_EVENTS] = {
+	[RSK_PMA_DEVICE_UP] = { "device-up", "takes new sessions" },
+	[RSK_PMA_DEVICE_DOWN] = { "device-down", "is down, or no link that works has its address" },
+	[RSK_PMA_DEVICE_DRAINING] = { "device-draining", "is drained: no new sessions" },
+	[RSK_PMA_DEVICE_OVERLOAD] = { "device-overload", "has too much to do" },
+	[RSK_PMA_DEVICE_RELIEF] = { "device-relief", "has less to do again" },
+	[RSK_PMA_NODE_OVERLOAD] = { "node-overload", "has too much to do" },
+	[RSK_PMA_NODE_RELIEF] = { "node-relief", "has less to do again" },
+};
+
+static void happened(void *ctx, enum rsk_pma_event event, const char *device)
+{
+	fprintf(stderr, "rsockd: %s %s\n", device ? device : "this node", events[event].words);
+}
+
+void rsk_events_open(struct rsk_pma *pma)
+{
+	rsk_pma_listen(pma, happened, NULL);
+}
+
+void rsk_events_write(const struct rsk_pma *pma, struct evbuffer *out)
+{
+	evbuffer_add_printf(out, "# TYPE rsockd_policy_events counter\n"
+				 "# HELP rsockd_policy_events what happened to devices and node\n");
+	for (int e = 0; e < RSK_PMA_EVENTS; e++)
+		evbuffer_add_printf(out, "rsockd_policy_events_total{event=\"%s\"} %" PRIu64 "\n",
+				    events[e].name,
+				    rsk_pma_event_count(pma, (enum rsk_pma_event)e));
+	evbuffer_add_printf(out,
+			    "# TYPE rsockd_node_overloaded gauge\n"
+			    "# HELP rsockd_node_overloaded 1: it has too much to do\n"
+			    "rsockd_node_overloaded %d\n",
+			    rsk_pma_overloaded(pma));
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* hearers.c - see hearers.h. */
+#include "hearers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "diag.h"
+
+#define MAGIC UINT64_C(0x31306e6c6b636f73)
+
+struct head {
+	uint64_t magic, n;
+	uint64_t checksum; /* XXH3-64 of what follows, seeded with n */
+};
+
+/* No hidden padding: it is hashed. */
+struct entry {
+	uint64_t cookie;
+	struct rsk_pm_addr at;
+	uint32_t uid;
+};
+_Static_assert(sizeof(struct entry) == 32, "no hidden padding");
+
+/* ---- what the kernel says ---- */
+
+struct claim {
+	struct rsk_listener *is;
+	bool found;
+};
+
+static void compare(void *ctx, uint64_t cookie, const struct rsk_pm_addr *at, uid_t uid)
+{
+	struct claim *c = ctx;
+
+	if (cookie != c->is->cookie || uid != c->is->uid)
+		return;
+	c->is->at = *at;
+	c->found = true;
+}
+
+int rsk_hearers_add(struct rsk_hearers *h, uint32_t process, uint32_t uid, uint64_t cookie)
+{
+	struct rsk_listener is = { .cookie = cookie, .process = process, .uid = uid };
+	struct claim c = { .is = &is };
+	int rc = rsk_diag_listening(compare, &c);
+
+	if (rc < 0 || !c.found)
+		return rc < 0 ? rc : -ENOENT;
+	rsk_listeners_drop(h->table, cookie, RSK_HEARERS_FORMER);
+	return rsk_listeners_add(h->table, &is);
+}
+
+static void seen(void *ctx, uint64_t cookie, const struct rsk_pm_addr *at, uid_t uid)
+{
+	rsk_listeners_seen(ctx, cookie, at, uid);
+}
+
+void rsk_hearers_gone(struct rsk_hearers *h, uint32_t process)
+{
+	if (rsk_listeners_hand_over(h->table, process, RSK_HEARERS_FORMER))
+		rsk_hearers_sweep(h);
+}
+
+/* If the kernel does not tell all, nothing is forgotten. */
+void rsk_hearers_sweep(struct rsk_hearers *h)
+{
+	if (!h->table->n)
+		return;
+	rsk_listeners_sweep(h->table);
+	if (rsk_diag_listening(seen, h->table) == 0)
+		rsk_listeners_swept(h->table);
+}
+
+/* ---- the file ---- */
+
+struct list {
+	struct entry *at;
+	uint64_t n;
+};
+
+static void put(void *ctx, const struct rsk_listener *is)
+{
+	struct list *list = ctx;
+
+	if (list->n < RSK_HEARERS_MOST)
+		list->at[list->n++] =
+			(struct entry){ .cookie = is->cookie, .at = is->at, .uid = is->uid };
+}
+
+static uint64_t checksum(const struct entry *at, uint64_t n)
+{
+	return XXH3_64bits_withSeed(at, n * sizeof(*at), n);
+}
+
+/* In place, without a wait for the disk: in /run it is memory, and half of one is none. */
+void rsk_hearers_write(struct rsk_hearers *h)
+{
+	struct list list = { 0 };
+	struct head head = { .magic = MAGIC };
+
+	if (h->fd < 0 || h->written == h->table->changes)
+		return;
+	list.at = calloc(RSK_HEARERS_MOST, sizeof(*list.at));
+	if (!list.at)
+		return;
+	rsk_listeners_each(h->table, put, &list);
+	head.n = list.n;
+	head.checksum = checksum(list.at, list.n);
+	if (pwrite(h->fd, &head, sizeof(head), 0) == sizeof(head) &&
+	    pwrite(h->fd, list.at, list.n * sizeof(*list.at), sizeof(head)) ==
+		    (ssize_t)(list.n * sizeof(*list.at)))
+		h->written = h->table->changes;
+	free(list.at);
+}
+
+static void take_in(struct rsk_hearers *h)
+{
+	struct entry *at = calloc(RSK_HEARERS_MOST, sizeof(*at));
+	struct head head;
+
+	if (at && pread(h->fd, &head, sizeof(head), 0) == sizeof(head) && head.magic == MAGIC &&
+	    head.n <= RSK_HEARERS_MOST &&
+	    pread(h->fd, at, head.n * sizeof(*at), sizeof(head)) ==
+		    (ssize_t)(head.n * sizeof(*at)) &&
+	    head.checksum == checksum(at, head.n))
+		for (uint64_t i = 0; i < head.n; i++)
+			rsk_listeners_add(h->table,
+					  &(struct rsk_listener){ .at = at[i].at,
+								  .cookie = at[i].cookie,
+								  .process = RSK_HEARERS_FORMER,
+								  .uid = at[i].uid });
+	free(at);
+	rsk_hearers_sweep(h);
+}
+
+int rsk_hearers_open(struct rsk_hearers *h, struct rsk_listeners *table, const char *path)
+{
+	char name[256];
+
+	*h = (struct rsk_hearers){ .table = table, .fd = -1 };
+	if (snprintf(name, sizeof(name), "%s" RSK_HEARERS_SUFFIX, path) >= (int)sizeof(name))
+		return -ENAMETOOLONG;
+	h->fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	if (h->fd < 0)
+		return -errno;
+	take_in(h);
+	return 0;
+}
+
+void rsk_hearers_close(struct rsk_hearers *h)
+{
+	if (!h->table)
+		return;
+	if (h->fd >= 0)
+		close(h->fd);
+	*h = (struct rsk_hearers){ .fd = -1 };
+}

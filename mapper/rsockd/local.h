@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * local.h - the processes of this host, by a local socket (<rsock/local.h>): their statistics, the listening sockets
+ * that they have, and the ends of connections whose other end they did not find. Of such an end the kernel is asked who
+ * holds it, here and where it leads to; two processes are brought together where policy allows, each is told who the
+ * other is, and of another host the port mapper is asked. Nobody is believed about anything that the kernel knows.
+ * One thread.
+ */
+#ifndef RSK_LOCAL_H
+#define RSK_LOCAL_H
+
+#include <event2/event.h>
+#include <rsock/local.h>
+
+#include "hearers.h"
+#include "listeners.h"
+#include "meeting.h"
+#include "pm_msg.h"
+#include "sessions.h"
+#include "streams.h"
+
+struct rsk_daemon;
+struct rsk_local_process;
+struct rsk_local_user;
+struct rsk_local_told;
+
+#define RSK_LOCAL_COUNTERS(X)                                                                      \
+	X(hellos, "processes that came")                                                           \
+	X(refused, "processes that were turned away: too many, or they sent nonsense")             \
+	X(seeks, "connections whose other end was sought")                                         \
+	X(vouched, "pairs of ends brought together")                                               \
+	X(not_allowed, "pairs of ends of different users that no entry of vouch names")            \
+	X(asks, "services asked about before connecting")                                          \
+	X(remote, "of those sought, connections to another host")                                  \
+	X(links, "streams that make use of a mapping")                                             \
+	X(links_again, "of them, such as did before this daemon was there")                        \
+	X(links_refused, "streams that were not let to")                                           \
+	X(unlinks, "streams that make use of one no more")                                         \
+	X(unused, "mappings that no stream made use of in time")
+
+struct rsk_local_counters {
+#define X(name, text) uint64_t name;
+	RSK_LOCAL_COUNTERS(X)
+#undef X
+};
+
+/* Owns all of it. */
+struct rsk_local {
+	struct rsk_daemon *d;
+	int fd;
+	struct event *event, *measure;
+	struct rsk_local_process *processes; /* by number */
+	struct rsk_local_user *users;
+	uint32_t next_number;
+	int first;	   /* the list of addresses to ask about first */
+	size_t rails;	   /* processes that accept rails */
+	size_t max, asked; /* processes at once; questions to the port mapper that are open */
+	uint64_t netns;	   /* this daemon's, SO_NETNS_COOKIE; 0: not known */
+	struct rsk_meeting meeting;
+	struct rsk_listeners listeners;
+	struct rsk_hearers hearers;
+	uint32_t seconds;
+	struct rsk_streams streams;
+	struct rsk_sessions sessions; /* of the ledger, for streams of these processes */
+	struct rsk_local_told *told;  /* list: of streams that policy is asked about anew */
+	struct rsk_local_counters count;
+};
+
+/* What processes read is written anew. 0 or -errno. */
+int rsk_local_reloaded(struct rsk_local *l);
+
+/* Listens there. @max: processes at once. 0 or -errno. */
+int rsk_local_open(struct rsk_local *l, struct rsk_daemon *d, const char *path, size_t max);
+/* Whom a request could be for: a connection's end that seeks, or who listens there. */
+struct rsk_local_holder {
+	uint32_t uid;
+	uint16_t rail; /* the port at which its process accepts rails; 0: none */
+	bool comes;    /* it will seek, and its process may have such a port */
+};
+/* False: nobody. */
+bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
+		      struct rsk_local_holder *out);
+void rsk_local_close(struct rsk_local *l);
+size_t rsk_local_processes(const struct rsk_local *l);
+
+#endif

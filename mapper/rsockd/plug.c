@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* plug.c - see plug.h. */
+#include "plug.h"
+
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+
+#define GROUPS (RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR)
+/* A dump's datagrams are made to fit what they are read into; any other is one message. */
+#define DATAGRAM 16384
+/* Between dumps that became necessary: a storm of changes costs ten a second. */
+#define AGAIN_US 100000
+#define READS_MOST 64
+
+static int ask(struct rsk_plug *p, int what)
+{
+	char request[MNL_ALIGN(sizeof(struct nlmsghdr)) + MNL_ALIGN(sizeof(struct ifinfomsg))]
+		__attribute__((aligned(NLMSG_ALIGNTO))) = { 0 };
+	struct nlmsghdr *m = mnl_nlmsg_put_header(request);
+
+	m->nlmsg_type = (uint16_t)what;
+	m->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+	m->nlmsg_seq = ++p->seq;
+	/* All zero: every link; and an ifaddrmsg, which is shorter: every address. */
+	mnl_nlmsg_put_extra_header(m, what == RTM_GETLINK ? sizeof(struct ifinfomsg) :
+							    sizeof(struct ifaddrmsg));
+	if (mnl_socket_sendto(p->socket, m, m->nlmsg_len) < 0)
+		return -errno;
+	p->asked = what;
+	return 0;
+}
+
+/* Everything once more, when a while has passed. */
+static void ask_again(struct rsk_plug *p)
+{
+	static const struct timeval later = { .tv_usec = AGAIN_US };
+
+	p->asked = 0;
+	event_add(p->again, &later);
+}
+
+static int begin(struct rsk_plug *p)
+{
+	p->count.dumps++;
+	rsk_ifaces_begin(&p->links);
+	return ask(p, RTM_GETLINK);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+	struct rsk_plug *p = arg;
+
+	if (begin(p) < 0)
+		ask_again(p);
+}
+
+/* The end of a dump: links, then addresses; then it is whole. Returns whether anything has changed by it. */
+static bool next(struct rsk_plug *p)
+{
+	bool changed = false;
+
+	if (p->asked == RTM_GETLINK) {
+		if (ask(p, RTM_GETADDR) < 0)
+			ask_again(p);
+	} else if (p->asked) {
+		p->asked = 0;
+		changed = rsk_ifaces_end(&p->links) || !p->whole;
+		p->whole = true;
+	}
+	return changed;
+}
+
+/* One datagram. 1: something has changed; 0; -EAGAIN: there is none. */
+static int take(struct rsk_plug *p)
+{
+	char datagram[DATAGRAM] __attribute__((aligned(NLMSG_ALIGNTO)));
+	struct sockaddr_nl from = { 0 };
+	socklen_t from_bytes = sizeof(from);
+	ssize_t n = recvfrom(mnl_socket_get_fd(p->socket), datagram, sizeof(datagram), MSG_TRUNC,
+			     (struct sockaddr *)&from, &from_bytes);
+	int rc;
+
+	if (n < 0) {
+		if (errno == ENOBUFS) {
+			p->count.overruns++;
+			ask_again(p);
+			return 0;
+		}
+		return errno == EINTR ? 0 : -EAGAIN;
+	}
+	if (from.nl_family != AF_NETLINK || from.nl_pid != 0)
+		return 0; /* not the kernel */
+	rc = (size_t)n > sizeof(datagram) ? -EMSGSIZE :
+					    rsk_ifaces_take(&p->links, datagram, (size_t)n, p->seq);
+	if (rc < 0) {
+		p->count.malformed++;
+		ask_again(p);
+		return 0;
+	}
+	if (rc & RSK_IFACES_AGAIN)
+		ask_again(p);
+	else if (rc & RSK_IFACES_DONE && next(p))
+		rc |= RSK_IFACES_CHANGED;
+	return rc & RSK_IFACES_CHANGED ? 1 : 0;
+}
+
+/* While a dump is under way, what it has not told yet is not missing: entries of the one before are still there. */
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct rsk_plug *p = arg;
+	bool changed = false;
+	int rc = 0;
+
+	for (int i = 0; i < READS_MOST && rc >= 0; i++) {
+		rc = take(p);
+		changed |= rc > 0;
+	}
+	if (!changed || !p->whole)
+		return;
+	p->count.changes++;
+	p->changed(p->ctx);
+}
+
+int rsk_plug_open(struct rsk_plug *p, struct event_base *base, void (*changed)(void *ctx),
+		  void *ctx)
+{
+	int rc;
+
+	*p = (struct rsk_plug){ .changed = changed, .ctx = ctx };
+	p->socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (!p->socket)
+		return -errno;
+	p->readable =
+		event_new(base, mnl_socket_get_fd(p->socket), EV_READ | EV_PERSIST, on_readable, p);
+	p->again = evtimer_new(base, on_again, p);
+	if (!p->readable || !p->again || event_add(p->readable, NULL) < 0)
+		rc = -ENOMEM;
+	else
+		rc = mnl_socket_bind(p->socket, GROUPS, MNL_SOCKET_AUTOPID) < 0 ? -errno : begin(p);
+	if (rc < 0) {
+		rsk_plug_close(p);
+		return rc;
+	}
+	/* The kernel's part of a dump is done as it is asked for: it is there, or to be asked for again. */
+	while (p->asked && take(p) >= 0)
+		;
+	return 0;
+}
+
+void rsk_plug_close(struct rsk_plug *p)
+{
+	if (p->readable)
+		event_free(p->readable);
+	if (p->again)
+		event_free(p->again);
+	if (p->socket)
+		mnl_socket_close(p->socket);
+	rsk_ifaces_fini(&p->links);
+	*p = (struct rsk_plug){ 0 };
+}
+
+bool rsk_plug_carries(void *plug, const struct rsk_pm_addr *ip)
+{
+	const struct rsk_plug *p = plug;
+
+	return !p->whole || rsk_ifaces_carry(&p->links, ip);
+}

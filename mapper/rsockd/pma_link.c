@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* pma_link.c - see pma_link.h. */
+#include "pma_link.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pma_json.h"
+#include "udp.h"
+
+static const char *const paths[] = {
+	[RSK_ASK_REPORT] = "/v1/pma/report",
+	[RSK_ASK_DECIDE] = "/v1/pma/decide",
+	[RSK_ASK_RELEASE] = "/v1/pma/release",
+	[RSK_ASK_CONFIRM] = "/v1/pma/confirm",
+};
+
+static struct timeval in_ns(uint64_t ns)
+{
+	return (struct timeval){ .tv_sec = (time_t)(ns / 1000000000u),
+				 .tv_usec = (suseconds_t)(ns % 1000000000u / 1000) };
+}
+
+/* ---- answers ---- */
+
+static bool take(struct rsk_pma_link *l, json_t *body, uint64_t now)
+{
+	struct rsk_ask_answer answers[RSK_ASK_BATCH];
+	uint64_t ids[RSK_ASK_BATCH], hold;
+	int n = 0;
+
+	switch (l->ask.going) {
+	case RSK_ASK_DECIDE:
+		n = rsk_pma_json_take_answers(body, ids, answers);
+		break;
+	case RSK_ASK_REPORT:
+		n = rsk_pma_json_take_hold(body, &hold);
+		if (n == 0)
+			rsk_ask_hold(&l->ask, hold);
+		break;
+	default:
+		break;
+	}
+	if (n < 0)
+		return false;
+	rsk_ask_answered(&l->ask, ids, answers, (size_t)n, now);
+	return true;
+}
+
+static void on_answer(struct evhttp_request *req, void *arg)
+{
+	struct rsk_pma_link *l = arg;
+	int status = req ? evhttp_request_get_response_code(req) : 0;
+	uint64_t now = rsk_udp_now_ns();
+	json_t *body = NULL;
+
+	l->going = NULL;
+	event_del(l->overdue);
+	if (status == HTTP_OK) {
+		struct evbuffer *in = evhttp_request_get_input_buffer(req);
+		size_t n = evbuffer_get_length(in);
+
+		body = rsk_pma_json_read(evbuffer_pullup(in, -1), n);
+	}
+	if (status == 409)
+		rsk_ask_unknown(&l->ask, now);
+	else if (!body || !take(l, body, now))
+		rsk_ask_failed(&l->ask, now);
+	json_decref(body);
+	rsk_pma_link_arm(l);
+}
+
+static void hang_up(struct rsk_pma_link *l)
+{
+	if (l->connection)
+		evhttp_connection_free(l->connection);
+	l->connection = NULL;
+	l->going = NULL;
+}
+
+/* It keeps us waiting, or trickles: no more of that connection. */
+static void on_overdue(evutil_socket_t fd, short what, void *arg)
+{
+	struct rsk_pma_link *l = arg;
+
+	hang_up(l);
+	rsk_ask_failed(&l->ask, rsk_udp_now_ns());
+	rsk_pma_link_arm(l);
+}
+
+/* ---- messages ---- */
+
+static json_t *report(struct rsk_pma_link *l, const struct rsk_pma_speaker *who, size_t n,
+		      bool resume, bool last)
+{
+	size_t devices = rsk_pma_devices(l->pma, NULL, 0), own = 0;
+	struct rsk_pma_device_view *view = calloc(devices + 1, sizeof(*view));
+	struct rsk_centre_device *out = calloc(devices + 1, sizeof(*out));
+	json_t *body = NULL;
+	double busy;
+
+	if (rsk_load_look(l->load, rsk_udp_now_ns(), &busy) > 0)
+		rsk_pma_load_set(l->pma, busy);
+	if (view && out) {
+		rsk_pma_devices(l->pma, view, devices);
+		for (size_t i = 0; i < devices && own < RSK_CENTRE_DEVICES; i++) {
+			const struct rsk_pma_device_view *v = &view[i];
+			struct rsk_centre_device *d = &out[own];
+
+			if (strcmp(v->node, l->node_text) != 0)
+				continue;
+			own++;
+			snprintf(d->name, sizeof(d->name), "%s", v->name);
+			memcpy(d->ip, v->ip, 16);
+			d->ipv = v->ipv;
+			d->state = v->state;
+			d->sessions = v->sessions;
+			d->sessions_max = v->sessions_max;
+			d->bps = v->bps;
+			d->bps_max = v->bps_max;
+			d->others_bps = v->others_bps;
+		}
+		body = rsk_pma_json_report(who, resume, l->ask.part, last, rsk_pma_load(l->pma),
+					   out, own, l->items, n);
+	}
+	free(view);
+	free(out);
+	return body;
+}
+
+static json_t *message(struct rsk_pma_link *l, enum rsk_ask_kind kind, size_t n, bool resume,
+		       bool last)
+{
+	const struct rsk_pma_speaker who = { l->node_text, l->ask.config.boot };
+
+	if (kind == RSK_ASK_REPORT)
+		return report(l, &who, n, resume, last);
+	if (kind == RSK_ASK_DECIDE)
+		return rsk_pma_json_questions(&who, l->items, n);
+	return rsk_pma_json_ids(&who, l->items, n);
+}
+
+static struct evhttp_connection *connection(struct rsk_pma_link *l)
+{
+	if (!l->connection)
+		l->connection = evhttp_connection_base_new(l->base, NULL, l->host, l->centre.port);
+	if (l->connection) {
+		evhttp_connection_set_max_body_size(l->connection, RSK_PMA_JSON_MOST);
+		evhttp_connection_set_max_headers_size(l->connection, 8192);
+	}
+	return l->connection;
+}
+
+/* Takes the reference of @body. False: nothing is on its way. */
+static bool post(struct rsk_pma_link *l, const char *path, json_t *body)
+{
+	struct evhttp_request *req = evhttp_request_new(on_answer, l);
+	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	struct timeval tv = in_ns(l->ask.config.timeout_ns);
+	bool ok = req && text && connection(l);
+
+	json_decref(body);
+	if (ok) {
+		struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
+
+		evhttp_add_header(headers, "Host", l->host);
+		evhttp_add_header(headers, "Content-Type", "application/json");
+		ok = evbuffer_add(evhttp_request_get_output_buffer(req), text, strlen(text)) == 0;
+	}
+	free(text);
+	if (!ok) {
+		if (req)
+			evhttp_request_free(req);
+		return false;
+	}
+	l->going = req;
+	event_add(l->overdue, &tv);
+	/* It may fail at once, and has told so by then; the request is its own to free. */
+	return evhttp_make_request(l->connection, req, EVHTTP_REQ_POST, path) == 0;
+}
+
+void rsk_pma_link_arm(struct rsk_pma_link *l)
+{
+	uint64_t now = rsk_udp_now_ns(), next;
+	bool resume, last;
+	struct timeval tv;
+	size_t n;
+
+	if (!l->base)
+		return;
+	if (!l->going) {
+		enum rsk_ask_kind kind =
+			rsk_ask_next_message(&l->ask, now, l->items, &n, &resume, &last);
+
+		if (kind != RSK_ASK_NOTHING &&
+		    !post(l, paths[kind], message(l, kind, n, resume, last)) &&
+		    l->ask.going != RSK_ASK_NOTHING) {
+			l->going = NULL;
+			event_del(l->overdue);
+			rsk_ask_failed(&l->ask, now);
+		}
+	}
+	next = rsk_ask_next(&l->ask);
+	if (next == UINT64_MAX) {
+		event_del(l->timer);
+		return;
+	}
+	tv = in_ns(next > now ? next - now + 1000 : 0);
+	event_add(l->timer, &tv);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct rsk_pma_link *l = arg;
+
+	rsk_ask_tick(&l->ask, rsk_udp_now_ns());
+	rsk_pma_link_arm(l);
+}
+
+/* ---- start and end ---- */
+
+int rsk_pma_link_open(struct rsk_pma_link *l, struct event_base *base, struct rsk_pma *pma,
+		      struct rsk_load *load, const struct rsk_conf_pma *conf, const char *node)
+{
+	*l = (struct rsk_pma_link){ .base = base,
+				    .pma = pma,
+				    .load = load,
+				    .mode = conf->mode,
+				    .local_if_silent = conf->local_if_silent,
+				    .centre = conf->central };
+	snprintf(l->node_text, sizeof(l->node_text), "%s", node);
+	inet_ntop(conf->central.ipv == RSK_PM_IPV6 ? AF_INET6 : AF_INET, conf->central.ip, l->host,
+		  sizeof(l->host));
+	rsk_ask_init(&l->ask, &conf->ask);
+	l->items = calloc(RSK_ASK_IDS, sizeof(*l->items));
+	l->timer = evtimer_new(base, on_timer, l);
+	l->overdue = evtimer_new(base, on_overdue, l);
+	if (!l->items || !l->timer || !l->overdue)
+		return -ENOMEM;
+	rsk_pma_link_arm(l);
+	return 0;
+}
+
+void rsk_pma_link_close(struct rsk_pma_link *l)
+{
+	if (!l->base)
+		return;
+	hang_up(l);
+	rsk_ask_fini(&l->ask);
+	free(l->items);
+	if (l->timer)
+		event_free(l->timer);
+	if (l->overdue)
+		event_free(l->overdue);
+	*l = (struct rsk_pma_link){ 0 };
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* pma_serve.c - see pma_serve.h. */
+#include "pma_serve.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pma_json.h"
+#include "udp.h"
+
+#define HEADERS_MOST 8192
+#define IDLE_S 5 /* and twice what a node may be silent */
+
+enum {
+	UNKNOWN_NODE = 409,
+	FORBIDDEN = 403,
+};
+
+/* Takes the reference of @body. */
+static void reply(struct evhttp_request *req, int status, json_t *body)
+{
+	struct evbuffer *out = evbuffer_new();
+	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+
+	json_decref(body);
+	if (out && text) {
+		evhttp_add_header(evhttp_request_get_output_headers(req), "Content-Type",
+				  "application/json");
+		evbuffer_add_printf(out, "%s\n", text);
+		evhttp_send_reply(req, status, NULL, out);
+	} else {
+		evhttp_send_error(req, HTTP_INTERNAL, NULL);
+	}
+	free(text);
+	if (out)
+		evbuffer_free(out);
+}
+
+static void refuse(struct evhttp_request *req, int status, const char *why)
+{
+	if (status == FORBIDDEN || status == HTTP_BADREQUEST)
+		evhttp_add_header(evhttp_request_get_output_headers(req), "Connection", "close");
+	reply(req, status, json_pack("{s:s}", "error", why));
+}
+
+static bool is_allowed(const struct rsk_pma_serve *s, struct evhttp_request *req)
+{
+	struct evhttp_connection *conn = evhttp_request_get_connection(req);
+	struct rsk_pm_addr who = { .ipv = RSK_PM_IPV4 };
+	char *text = NULL;
+	uint16_t port;
+
+	if (conn)
+		evhttp_connection_get_peer(conn, &text, &port);
+	if (!text)
+		return false;
+	/* An IPv4 peer of a socket that hears both. */
+	if (strncmp(text, "::ffff:", 7) == 0 && strchr(text, '.'))
+		text += 7;
+	if (inet_pton(AF_INET, text, who.ip) != 1) {
+		who = (struct rsk_pm_addr){ .ipv = RSK_PM_IPV6 };
+		if (inet_pton(AF_INET6, text, who.ip) != 1)
+			return false;
+	}
+	for (size_t i = 0; i < s->n_allow; i++)
+		if (rsk_conf_within(&s->allow[i], who.ipv, who.ip))
+			return true;
+	return false;
+}
+
+/* ---- the messages: the answer, or NULL and a status ---- */
+
+static json_t *take_decide(struct rsk_pma_serve *s, json_t *body, uint64_t now, int *status)
+{
+	struct rsk_ask_item items[RSK_ASK_BATCH];
+	struct rsk_centre_node *node;
+	struct rsk_pma_speaker who;
+	int n = rsk_pma_json_take_questions(body, &who, items);
+
+	if (n < 0)
+		return NULL;
+	*status = UNKNOWN_NODE;
+	node = rsk_centre_find(&s->centre, who.node, who.boot);
+	if (!node)
+		return NULL;
+	*status = HTTP_SERVUNAVAIL;
+	if (rsk_centre_in_grace(&s->centre, now))
+		return NULL;
+	for (int i = 0; i < n; i++)
+		rsk_centre_decide(&s->centre, node, items[i].id, &items[i].key, now,
+				  &items[i].answer);
+	return rsk_pma_json_answers(items, (size_t)n);
+}
+
+static json_t *take_ids(struct rsk_pma_serve *s, json_t *body, int *status,
+			void (*each)(struct rsk_centre *, struct rsk_centre_node *, uint64_t))
+{
+	uint64_t ids[RSK_ASK_IDS];
+	struct rsk_centre_node *node;
+	struct rsk_pma_speaker who;
+	int n = rsk_pma_json_take_ids(body, &who, ids);
+
+	if (n < 0)
+		return NULL;
+	*status = UNKNOWN_NODE;
+	node = rsk_centre_find(&s->centre, who.node, who.boot);
+	for (int i = 0; node && i < n; i++)
+		each(&s->centre, node, ids[i]);
+	return node ? json_object() : NULL;
+}
+
+static json_t *take_release(struct rsk_pma_serve *s, json_t *body, uint64_t now, int *status)
+{
+	return take_ids(s, body, status, rsk_centre_release);
+}
+
+static json_t *take_confirm(struct rsk_pma_serve *s, json_t *body, uint64_t now, int *status)
+{
+	return take_ids(s, body, status, rsk_centre_confirm);
+}
+
+static json_t *take_report(struct rsk_pma_serve *s, json_t *body, uint64_t now, int *status)
+{
+	struct rsk_centre_node *node;
+	struct rsk_pma_speaker who;
+	struct rsk_pma_report r;
+	int n = rsk_pma_json_take_report(body, &who, &r);
+
+	if (n < 0)
+		return NULL;
+	*status = UNKNOWN_NODE;
+	node = rsk_centre_report(&s->centre, who.node, who.boot, r.resume, r.part, r.last, r.load,
+				 r.devices, r.n_devices, now);
+	if (!node)
+		return NULL;
+	for (int i = 0; r.resume && i < n; i++)
+		rsk_centre_resume(&s->centre, node, &r.held[i], now);
+	return json_pack("{s:I}", "hold_ms", (json_int_t)(s->centre.config.lost_ns / 1000000));
+}
+
+static const struct route {
+	const char *path;
+	json_t *(*run)(struct rsk_pma_serve *s, json_t *body, uint64_t now, int *status);
+} routes[] = {
+	{ "/v1/pma/decide", take_decide },
+	{ "/v1/pma/release", take_release },
+	{ "/v1/pma/confirm", take_confirm },
+	{ "/v1/pma/report", take_report },
+};
+
+static const struct route *route_of(struct evhttp_request *req)
+{
+	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
+	const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
+
+	for (size_t i = 0; path && i < sizeof(routes) / sizeof(routes[0]); i++)
+		if (strcmp(path, routes[i].path) == 0)
+			return &routes[i];
+	return NULL;
+}
+
+static void arm(struct rsk_pma_serve *s)
+{
+	uint64_t next = rsk_centre_next(&s->centre), now = rsk_udp_now_ns(), left;
+	struct timeval tv;
+
+	if (next == UINT64_MAX) {
+		event_del(s->timer);
+		return;
+	}
+	left = next > now ? (next - now) / 1000 + 1 : 0;
+	tv = (struct timeval){ .tv_sec = (time_t)(left / 1000000),
+			       .tv_usec = (suseconds_t)(left % 1000000) };
+	event_add(s->timer, &tv);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct rsk_pma_serve *s = arg;
+
+	rsk_centre_tick(&s->centre, rsk_udp_now_ns());
+	arm(s);
+}
+
+static void on_message(struct evhttp_request *req, void *arg)
+{
+	struct rsk_pma_serve *s = arg;
+	struct evbuffer *in = evhttp_request_get_input_buffer(req);
+	const struct route *route;
+	json_t *body, *answer = NULL;
+	int status = HTTP_BADREQUEST;
+
+	if (!is_allowed(s, req)) {
+		s->count.refused++;
+		refuse(req, FORBIDDEN, "this host may not ask");
+		return;
+	}
+	s->count.messages++;
+	route = route_of(req);
+	if (!route) {
+		refuse(req, HTTP_NOTFOUND, "no such thing");
+		return;
+	}
+	body = rsk_pma_json_read(evbuffer_pullup(in, -1), evbuffer_get_length(in));
+	if (body)
+		answer = route->run(s, body, rsk_udp_now_ns(), &status);
+	json_decref(body);
+	if (answer)
+		reply(req, HTTP_OK, answer);
+	else if (status == UNKNOWN_NODE)
+		refuse(req, status, "say first what is held");
+	else if (status == HTTP_SERVUNAVAIL)
+		refuse(req, status, "nodes are still telling what they hold");
+	else
+		refuse(req, status, "this is no message of a policy agent");
+	s->count.malformed += !answer && status == HTTP_BADREQUEST;
+	arm(s);
+	s->after(s->ctx);
+}
+
+/* ---- start and end ---- */
+
+int rsk_pma_serve_open(struct rsk_pma_serve *s, struct event_base *base, struct rsk_pma *pma,
+		       const struct rsk_conf_pma *conf, void (*after)(void *ctx), void *ctx)
+{
+	char ip[INET6_ADDRSTRLEN];
+
+	rsk_centre_init(&s->centre, &conf->centre, pma, rsk_udp_now_ns());
+	s->after = after;
+	s->ctx = ctx;
+	s->allow = conf->allow;
+	s->n_allow = conf->n_allow;
+	s->http = evhttp_new(base);
+	s->timer = evtimer_new(base, on_timer, s);
+	if (!s->http || !s->timer)
+		return -ENOMEM;
+	evhttp_set_allowed_methods(s->http, EVHTTP_REQ_POST);
+	evhttp_set_max_body_size(s->http, RSK_PMA_JSON_MOST);
+	evhttp_set_max_headers_size(s->http, HEADERS_MOST);
+	evhttp_set_timeout(s->http, IDLE_S + 2 * (int)(conf->centre.lost_ns / 1000000000u));
+	evhttp_set_gencb(s->http, on_message, s);
+	for (size_t i = 0; i < conf->n_listen; i++) {
+		const struct rsk_pm_addr *at = &conf->listen[i];
+
+		inet_ntop(at->ipv == RSK_PM_IPV6 ? AF_INET6 : AF_INET, at->ip, ip, sizeof(ip));
+		errno = 0;
+		if (evhttp_bind_socket(s->http, ip, at->port) < 0)
+			return errno ? -errno : -EADDRNOTAVAIL;
+	}
+	arm(s);
+	return 0;
+}
+
+void rsk_pma_serve_close(struct rsk_pma_serve *s)
+{
+	if (s->http) {
+		evhttp_free(s->http);
+		rsk_centre_fini(&s->centre);
+	}
+	if (s->timer)
+		event_free(s->timer);
+	*s = (struct rsk_pma_serve){ 0 };
+}
+
+void rsk_pma_serve_reloaded(struct rsk_pma_serve *s, const struct rsk_conf_pma *conf)
+{
+	s->allow = conf->allow;
+	s->n_allow = conf->n_allow;
+	if (s->http)
+		rsk_centre_reloaded(&s->centre);
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * rails.c - rails between hosts, as far as processes tell of them: where each accepts them, and which of its streams
+ * makes use of which mapping. A mapping that was answered to a process is held for it; who comes to one is let in if
+ * that is just what was granted, to that process. What is held is given back with the stream, or with its process.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "daemon.h"
+#include "local_parts.h"
+#include "pm_msg.h"
+
+/* ---- where ---- */
+
+void rsk_local_rdma(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
+{
+	bool had = p->rail, has = m->port;
+
+	p->rail = m->port;
+	p->user->rails = p->user->rails + has - had;
+	l->rails = l->rails + has - had;
+}
+
+/* ---- what is held ---- */
+
+static void release(void *ctx, uint64_t reservation)
+{
+	struct rsk_local *l = ctx;
+
+	rsk_pma_release(l->d->pma, reservation);
+}
+
+static bool take(struct rsk_local *l, const struct rsk_local_process *p, uint64_t link,
+		 uint64_t cookie, uint64_t reservation, bool used)
+{
+	const struct rsk_session new = { .link = link,
+					 .process = p->number,
+					 .used = used,
+					 .cookie = cookie,
+					 .reservation = reservation };
+
+	return rsk_sessions_add(&l->sessions, &new, rsk_udp_now_ns()) == 0;
+}
+
+bool rsk_local_promise(struct rsk_local *l, const struct rsk_local_process *p, uint64_t link,
+		       uint64_t cookie, uint64_t reservation)
+{
+	return take(l, p, link, cookie, reservation, false);
+}
+
+enum rsk_reason rsk_local_verdict(enum rsk_pma_verdict verdict)
+{
+	switch (verdict) {
+	case RSK_PMA_MAP:
+		return RSK_REASON_MAPPED;
+	case RSK_PMA_NO_DEVICE:
+		return RSK_REASON_NO_RNIC;
+	case RSK_PMA_SOFT_RNIC:
+		return RSK_REASON_SOFT_RNIC;
+	default:
+		return RSK_REASON_POLICY;
+	}
+}
+
+static void settle(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m,
+		   enum rsk_reason why)
+{
+	struct rsk_local_msg a = { .type = RSK_LOCAL_ANSWER,
+				   .tuple = m->tuple,
+				   .cookie = m->cookie,
+				   .link = m->link,
+				   .fd = m->fd,
+				   .reason = why };
+
+	l->count.links_refused += why != RSK_REASON_MAPPED;
+	if (why != RSK_REASON_MAPPED || !(m->flags & RSK_LOCAL_CONNECTING))
+		rsk_local_tell(l, p, &a, -1);
+}
+
+/* ---- the connecting end ---- */
+
+static enum rsk_reason begin_use(struct rsk_local *l, const struct rsk_local_process *p,
+				 const struct rsk_local_msg *m)
+{
+	const struct rsk_session *s = rsk_sessions_find(&l->sessions, p->number, m->link);
+	uint64_t reservation;
+
+	if (!s || s->cookie != m->cookie)
+		return RSK_REASON_NOT_HOLDER;
+	if (s->used)
+		return RSK_REASON_MAPPED;
+	reservation = s->reservation;
+	rsk_sessions_use(&l->sessions, p->number, m->link);
+	rsk_pma_confirm(l->d->pma, reservation);
+	l->count.links++;
+	return RSK_REASON_MAPPED;
+}
+
+/* ---- the accepting end ---- */
+
+/* The name that the PMReq of this connection has. */
+static struct rsk_pm_msg name_of(const struct rsk_local_msg *m, bool connecting)
+{
+	const struct rsk_tuple *t = &m->tuple;
+	struct rsk_pm_msg req = { .op = RSK_PM_REQ,
+				  .ipv = t->family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6,
+				  .cp_port = connecting ? t->local_port : t->peer_port,
+				  .ap_port = connecting ? t->peer_port : t->local_port,
+				  .assoc_handle = m->link };
+
+	memcpy(req.cp_ip, connecting ? t->local : t->peer, 16);
+	memcpy(req.ap_ip, connecting ? t->peer : t->local, 16);
+	return req;
+}
+
+static enum rsk_reason let_in(struct rsk_local *l, const struct rsk_local_process *p,
+			      const struct rsk_local_msg *m)
+{
+	const struct rsk_session *s = rsk_sessions_find(&l->sessions, p->number, m->link);
+	const struct rsk_pm_msg name = name_of(m, false);
+	struct rsk_pm_addr at = { .port = m->port, .ipv = (uint8_t)m->ipv };
+	uint64_t reservation;
+
+	/* The answer may have been lost: it is asked once more. */
+	if (s)
+		return s->used && s->cookie == m->cookie ? RSK_REASON_MAPPED :
+							   RSK_REASON_NOT_HOLDER;
+	if (!p->rail || m->port != p->rail)
+		return RSK_REASON_NOT_HOLDER;
+	memcpy(at.ip, m->ip, 16);
+	reservation = rsk_agent_link(&l->d->agent, &name, &at, m->from_ip);
+	if (!reservation)
+		return RSK_REASON_NOT_HOLDER;
+	if (!take(l, p, m->link, m->cookie, reservation, true)) {
+		rsk_pma_release(l->d->pma, reservation);
+		return RSK_REASON_MEMORY;
+	}
+	l->count.links++;
+	return RSK_REASON_MAPPED;
+}
+
+/* ---- in use since before this daemon ---- */
+
+struct rsk_local_told {
+	struct rsk_local *l;
+	struct rsk_local_msg m;
+	uint32_t process;
+	struct rsk_local_told *prev, *next;
+};
+
+static void forget(struct rsk_local_told *t)
+{
+	DL_DELETE(t->l->told, t);
+	free(t);
+}
+
+static void told_decided(void *user, const struct rsk_pma_answer *answer)
+{
+	struct rsk_local_told *t = user;
+	struct rsk_local *l = t->l;
+	struct rsk_local_process *p = rsk_local_process(l, t->process);
+	enum rsk_reason why = rsk_local_verdict(answer->verdict);
+
+	rsk_agent_count(&l->d->agent, answer->verdict);
+	/* What it is said to be on is no device of ours, as far as we are the ones to say. */
+	if (why == RSK_REASON_MAPPED && !answer->device && !l->d->agent.ask.link) {
+		rsk_pma_release(l->d->pma, answer->reservation);
+		why = RSK_REASON_NO_RNIC;
+	}
+	if (why == RSK_REASON_MAPPED &&
+	    (!p || !take(l, p, t->m.link, t->m.cookie, answer->reservation, true))) {
+		rsk_pma_release(l->d->pma, answer->reservation);
+		why = RSK_REASON_MEMORY;
+	}
+	if (why == RSK_REASON_MAPPED) {
+		rsk_pma_confirm(l->d->pma, answer->reservation);
+		l->count.links++;
+		l->count.links_again++;
+	}
+	if (p)
+		settle(l, p, &t->m, why);
+	forget(t);
+}
+
+/* Whatever was granted once: by the rules and limits of now, on the device that it is on. */
+static void again(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
+{
+	bool connecting = m->flags & RSK_LOCAL_CONNECTING;
+	const struct rsk_session *s = rsk_sessions_find(&l->sessions, p->number, m->link);
+	const struct rsk_pm_msg name = name_of(m, connecting);
+	struct rsk_local_told *t;
+	struct rsk_pma_answer answer;
+
+	if (s) {
+		settle(l, p, m,
+		       s->used && s->cookie == m->cookie ? RSK_REASON_MAPPED :
+							   RSK_REASON_NOT_HOLDER);
+		return;
+	}
+	t = malloc(sizeof(*t));
+	if (!t) {
+		settle(l, p, m, RSK_REASON_MEMORY);
+		return;
+	}
+	*t = (struct rsk_local_told){ .l = l, .m = *m, .process = p->number };
+	DL_APPEND(l->told, t);
+	if (rsk_agent_again(&l->d->agent, &name, connecting ? RSK_PMA_CP : RSK_PMA_AP, p->uid,
+			    connecting ? m->from_ip : m->ip, &answer, told_decided, t))
+		told_decided(t, &answer);
+}
+
+/* ---- what they say ---- */
+
+void rsk_local_link(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
+{
+	enum rsk_reason why = rsk_local_proof(l, p, m);
+
+	if (why != RSK_REASON_DIRECT)
+		settle(l, p, m, why);
+	else if (m->flags & RSK_LOCAL_AGAIN)
+		again(l, p, m);
+	else
+		settle(l, p, m,
+		       m->flags & RSK_LOCAL_CONNECTING ? begin_use(l, p, m) : let_in(l, p, m));
+}
+
+void rsk_local_unlink(struct rsk_local *l, struct rsk_local_process *p,
+		      const struct rsk_local_msg *m)
+{
+	const struct rsk_session *s = rsk_sessions_find(&l->sessions, p->number, m->link);
+
+	l->count.unlinks += s && s->used;
+	rsk_sessions_drop(&l->sessions, p->number, m->link);
+}
+
+/* ---- their life ---- */
+
+void rsk_local_rails_open(struct rsk_local *l)
+{
+	l->sessions = (struct rsk_sessions){ .release = release, .ctx = l };
+}
+
+void rsk_local_rails_gone(struct rsk_local *l, struct rsk_local_process *p)
+{
+	const struct rsk_local_msg none = { 0 };
+
+	rsk_local_rdma(l, p, &none);
+	rsk_sessions_gone(&l->sessions, p->number);
+}
+
+void rsk_local_rails_close(struct rsk_local *l)
+{
+	struct rsk_local_told *t, *next;
+
+	DL_FOREACH_SAFE(l->told, t, next)
+		forget(t);
+	rsk_sessions_fini(&l->sessions);
+}

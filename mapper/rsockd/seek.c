@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * seek.c - an end of a connection whose process did not find the other one. sock_diag(7) says whose sockets the two
+ * ends are: of the same host they meet, if they may, over a socketpair that each gets half of; the other end of another
+ * host's is asked for by the port mapper's protocol, as a connection upgrade.
+ *
+ * What is proven is the user: the socket that has the tuple is of the user that the process is of. That the process
+ * itself holds it, only that user's own processes could contest, and they can do to each other what they like.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon.h"
+#include "diag.h"
+#include "local_parts.h"
+#include "owner.h"
+#include "pm_msg.h"
+
+#define ASKED_MOST 16384
+#define ASKED_MOST_OF_ONE 1024
+
+static void answer(struct rsk_local *l, struct rsk_local_process *p,
+		   const struct rsk_meeting_end *end, enum rsk_reason why)
+{
+	struct rsk_local_msg m = { .type = RSK_LOCAL_ANSWER,
+				   .tuple = end->tuple,
+				   .cookie = end->cookie,
+				   .fd = end->fd,
+				   .reason = why };
+
+	rsk_local_tell(l, p, &m, -1);
+}
+
+/* ---- both ends on this host ---- */
+
+static bool tell_to_meet(struct rsk_local *l, const struct rsk_meeting_end *end,
+			 const struct rsk_meeting_end *peer, uint64_t link, int fd)
+{
+	const struct rsk_local_process *other = rsk_local_process(l, peer->process);
+	struct rsk_local_msg m = { .type = RSK_LOCAL_MEET,
+				   .flags = end->connecting ? RSK_LOCAL_CONNECTING : 0,
+				   .tuple = end->tuple,
+				   .cookie = end->cookie,
+				   .fd = end->fd,
+				   .peer_fd = peer->fd,
+				   .link = link,
+				   .pid = other->pid,
+				   .uid = other->uid };
+
+	return rsk_local_tell(l, rsk_local_process(l, end->process), &m, fd);
+}
+
+static bool tell_both(struct rsk_local *l, const struct rsk_meeting_end *first,
+		      const struct rsk_meeting_end *second)
+{
+	uint64_t link = rsk_meeting_link(&l->meeting, first->process, second->process);
+	int half[2];
+	bool told;
+
+	/* Two who have a link already: only the one that begins has to know which. */
+	if (link)
+		return tell_to_meet(l, first, second, link, -1);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, half) < 0)
+		return false;
+	link = rsk_daemon_random();
+	told = tell_to_meet(l, second, first, link, half[1]) &&
+	       tell_to_meet(l, first, second, link, half[0]);
+	if (told)
+		rsk_meeting_link_set(&l->meeting, first->process, second->process, link);
+	close(half[0]);
+	close(half[1]);
+	return told;
+}
+
+/* Who could not be told waits on: the accepting end asks once more. */
+static void introduce(struct rsk_local *l, const struct rsk_meeting_end *a,
+		      const struct rsk_meeting_end *b)
+{
+	const struct rsk_meeting_end *first = a->connecting ? a : b;
+	const struct rsk_meeting_end *second = a->connecting ? b : a;
+	struct rsk_meeting_end other;
+
+	if (tell_both(l, first, second))
+		l->count.vouched++;
+	else
+		rsk_meeting_seek(&l->meeting, first, rsk_udp_now_ns(), &other);
+}
+
+static bool names(const struct rsk_conf_vouch *v, uint32_t uid)
+{
+	for (size_t i = 0; i < v->n_users; i++)
+		if (v->users[i] == uid || v->users[i] == RSK_CONF_ANY_USER)
+			return true;
+	return false;
+}
+
+/* Streams of two users move through memory that both can write: only where the operator says so. */
+static bool may_meet(const struct rsk_conf_daemon *settings, uint32_t uid, uint32_t other,
+		     uint16_t service)
+{
+	if (uid == other)
+		return true;
+	for (size_t i = 0; i < settings->n_vouch; i++) {
+		const struct rsk_conf_vouch *v = &settings->vouch[i];
+		bool port = !v->n_ports;
+
+		for (size_t k = 0; k < v->n_ports && !port; k++)
+			port = service >= v->ports[k].first && service <= v->ports[k].last;
+		if (port && names(v, uid) && names(v, other))
+			return true;
+	}
+	return false;
+}
+
+static void seek_here(struct rsk_local *l, struct rsk_local_process *p,
+		      const struct rsk_meeting_end *end, const struct rsk_owner *theirs)
+{
+	uint16_t service = end->connecting ? end->tuple.peer_port : end->tuple.local_port;
+	struct rsk_meeting_end other;
+
+	if (!may_meet(&l->d->settings, p->uid, theirs->uid, service)) {
+		l->count.not_allowed++;
+		answer(l, p, end, RSK_REASON_OTHER_USER);
+		return;
+	}
+	if (rsk_meeting_seek(&l->meeting, end, rsk_udp_now_ns(), &other) != 1)
+		return;
+	/* The connection that had these names when the other one came may be gone. */
+	if (other.cookie == theirs->cookie)
+		introduce(l, end, &other);
+	else
+		rsk_meeting_seek(&l->meeting, end, rsk_udp_now_ns(), &other);
+}
+
+/* ---- the other end on another host ---- */
+
+struct question {
+	struct rsk_daemon_map map;
+	struct rsk_meeting_end end;
+	bool quiet; /* nobody waits for the answer */
+};
+
+static enum rsk_reason reason_of(const struct rsk_daemon_map *m)
+{
+	if (m->answer.verdict != RSK_PMA_MAP)
+		return rsk_local_verdict(m->answer.verdict);
+	switch (m->outcome) {
+	case RSK_PM_MAPPED:
+		return RSK_REASON_MAPPED;
+	case RSK_PM_REFUSED:
+		return RSK_REASON_PEER_POLICY;
+	default:
+		return RSK_REASON_NO_PMSP;
+	}
+}
+
+/* What was reserved stays so, for a stream whose process can make use of it. */
+static bool hold(const struct rsk_daemon_map *map, const struct rsk_local_process *p)
+{
+	const struct question *q = map->user;
+
+	return map->outcome == RSK_PM_MAPPED && map->mapping.handle && map->req.cp_port && p &&
+	       p->rail &&
+	       rsk_local_promise(p->l, p, map->mapping.handle, q->end.cookie,
+				 map->answer.reservation);
+}
+
+static void answered(struct rsk_daemon_map *map)
+{
+	struct question *q = map->user;
+	struct rsk_local *l = &map->d->local;
+	struct rsk_local_process *p = rsk_local_process(l, q->end.process);
+	bool held = hold(map, p), told = false;
+	struct rsk_local_msg m = { .type = RSK_LOCAL_ANSWER,
+				   .tuple = q->end.tuple,
+				   .cookie = q->end.cookie,
+				   .fd = q->end.fd,
+				   .reason = reason_of(map) };
+
+	l->asked--;
+	if (map->answer.verdict == RSK_PMA_MAP && !held)
+		rsk_pma_release(map->d->pma, map->answer.reservation);
+	if (map->outcome == RSK_PM_MAPPED) {
+		memcpy(m.ip, map->mapping.rdma.ip, 16);
+		m.port = map->mapping.rdma.port;
+		m.ipv = map->mapping.rdma.ipv;
+		m.link = map->req.cp_port ? map->mapping.handle : 0;
+		memcpy(m.from_ip, map->answer.ip, 16);
+	}
+	if (p)
+		p->asked--;
+	if (p && !q->quiet)
+		told = rsk_local_tell(l, p, &m, -1);
+	if (held && !told)
+		rsk_sessions_drop(&l->sessions, p->number, m.link);
+	free(q);
+}
+
+static void ask(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_meeting_end *end,
+		bool quiet)
+{
+	const struct rsk_tuple *t = &end->tuple;
+	struct question *q;
+
+	if (l->asked >= ASKED_MOST || p->asked >= ASKED_MOST_OF_ONE)
+		return;
+	q = calloc(1, sizeof(*q));
+	if (!q)
+		return;
+	*q = (struct question){ .end = *end, .quiet = quiet };
+	q->map = (struct rsk_daemon_map){ .d = l->d, .uid = p->uid, .done = answered, .user = q };
+	q->map.req = (struct rsk_pm_msg){ .op = RSK_PM_REQ,
+					  .ipv = t->family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6,
+					  .ap_port = t->peer_port,
+					  .cp_port = t->local_port };
+	memcpy(q->map.req.cp_ip, t->local, 16);
+	memcpy(q->map.req.ap_ip, t->peer, 16);
+	l->asked++;
+	p->asked++;
+	if (rsk_daemon_map_start(&q->map) < 0) {
+		l->asked--;
+		p->asked--;
+		free(q);
+	}
+}
+
+static void seek_there(struct rsk_local *l, struct rsk_local_process *p,
+		       const struct rsk_meeting_end *end)
+{
+	struct rsk_meeting_end other;
+
+	l->count.remote++;
+	if (end->connecting) {
+		ask(l, p, end, false);
+		return;
+	}
+	/* It waits until the other side asks us, if that has not asked already. */
+	rsk_meeting_seek(&l->meeting, end, rsk_udp_now_ns(), &other);
+	answer(l, p, end, RSK_REASON_REMOTE);
+	rsk_agent_came(&l->d->agent, &end->tuple);
+}
+
+enum rsk_reason rsk_local_proof(const struct rsk_local *l, const struct rsk_local_process *p,
+				const struct rsk_local_msg *m)
+{
+	struct rsk_owner own;
+	int rc;
+
+	if (m->tuple.netns != l->netns)
+		return RSK_REASON_OTHER_NETNS;
+	rc = rsk_owner_lookup(&m->tuple, &own);
+	if (rc == -ENOENT)
+		return RSK_REASON_CLOSED;
+	if (rc < 0)
+		return RSK_REASON_UNVERIFIED;
+	return own.uid == p->uid && own.cookie == m->cookie ? RSK_REASON_DIRECT :
+							      RSK_REASON_NOT_HOLDER;
+}
+
+void rsk_local_seek(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
+{
+	const struct rsk_meeting_end end = { .tuple = m->tuple,
+					     .cookie = m->cookie,
+					     .process = p->number,
+					     .uid = p->uid,
+					     .fd = m->fd,
+					     .connecting = m->flags & RSK_LOCAL_CONNECTING };
+	struct rsk_tuple mirror = rsk_tuple_mirror(&m->tuple);
+	struct rsk_owner theirs;
+	enum rsk_reason why;
+	int rc;
+
+	l->count.seeks++;
+	why = rsk_local_proof(l, p, m);
+	if (why != RSK_REASON_DIRECT) {
+		if (why != RSK_REASON_CLOSED) /* meanwhile: nobody waits for an answer */
+			answer(l, p, &end, why);
+		return;
+	}
+	rc = rsk_owner_lookup(&mirror, &theirs);
+	if (rc == 0)
+		seek_here(l, p, &end, &theirs);
+	else if (rc == -ENOENT)
+		seek_there(l, p, &end);
+}
+
+/* Of a service, before there is a connection: CpPort 0, and the answer may be remembered. */
+void rsk_local_ask(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
+{
+	struct rsk_meeting_end end = { .tuple = m->tuple,
+				       .cookie = m->cookie,
+				       .process = p->number,
+				       .uid = p->uid,
+				       .fd = m->fd };
+	struct rsk_pm_addr ap = { .port = m->tuple.peer_port,
+				  .ipv = m->tuple.family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6 },
+			   cp;
+
+	memcpy(ap.ip, m->tuple.peer, 16);
+	l->count.asks++;
+	if (rsk_diag_source(&ap, &cp) < 0) {
+		answer(l, p, &end, RSK_REASON_NO_RNIC); /* no route: connect() will say so */
+		return;
+	}
+	memcpy(end.tuple.local, cp.ip, 16);
+	end.tuple.local_port = 0;
+	ask(l, p, &end, m->flags & RSK_LOCAL_QUIET);
+}
+
+static uint16_t rail_of(const struct rsk_local *l, uint32_t number)
+{
+	const struct rsk_local_process *p = rsk_local_process(l, number);
+
+	return p ? p->rail : 0;
+}
+
+/*
+ * Whose process has the listening socket need not be known: a former one's child, or one of another daemon's time. One
+ * of root's may be served by anybody.
+ */
+static bool user_has_rails(const struct rsk_local *l, uint32_t uid)
+{
+	const struct rsk_local_user *u;
+
+	if (uid == 0)
+		return l->rails;
+	HASH_FIND(hh, l->users, &uid, sizeof(uid), u);
+	return u && u->rails;
+}
+
+bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
+		      struct rsk_local_holder *out)
+{
+	struct rsk_tuple tuple = { .netns = l->netns,
+				   .local_port = req->ap_port,
+				   .peer_port = req->cp_port,
+				   .family = req->ipv == RSK_PM_IPV4 ? AF_INET : AF_INET6 };
+	struct rsk_pm_addr at = { .port = req->ap_port, .ipv = req->ipv };
+	const struct rsk_meeting_end *end = NULL;
+	const struct rsk_listener *listener;
+	struct rsk_owner own;
+
+	*out = (struct rsk_local_holder){ .uid = RSK_PMA_NOBODY };
+	memcpy(tuple.local, req->ap_ip, 16);
+	memcpy(tuple.peer, req->cp_ip, 16);
+	memcpy(at.ip, req->ap_ip, 16);
+	if (req->cp_port)
+		end = rsk_meeting_waits(&l->meeting, &tuple);
+	if (end) {
+		out->uid = end->uid;
+		out->rail = rail_of(l, end->process);
+		return true;
+	}
+	listener = rsk_listeners_find(&l->listeners, &at);
+	if (!listener)
+		return false;
+	out->uid = listener->uid;
+	/* Of a connection that is not there nobody will say anything: others name ports of their own. */
+	out->comes = req->cp_port && user_has_rails(l, listener->uid) &&
+		     rsk_owner_lookup(&tuple, &own) == 0;
+	return true;
+}

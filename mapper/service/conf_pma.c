@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* conf_pma.c - the section about policy agents among themselves. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conf_build.h"
+
+#define LISTEN_MOST 16
+
+static int take_listen(struct rsk_conf_build *b, const struct rsk_raw_list *list,
+		       struct rsk_conf_pma *p)
+{
+	int rc = 0;
+
+	if (list->n > LISTEN_MOST)
+		return rsk_conf_wrong(b, "pma.listen", "more than %d addresses", LISTEN_MOST);
+	p->listen = rsk_conf_alloc(b->c, list->n, sizeof(*p->listen));
+	if (!p->listen)
+		return -ENOMEM;
+	for (; rc == 0 && p->n_listen < list->n; p->n_listen++)
+		rc = rsk_conf_take_addr(b, "pma.listen", list->v[p->n_listen],
+					&p->listen[p->n_listen]);
+	return rc;
+}
+
+static int check(struct rsk_conf_build *b)
+{
+	const struct rsk_conf_daemon *d = &b->c->daemon;
+	const struct rsk_conf_pma *p = &d->pma;
+
+	if (p->n_listen && !p->n_allow)
+		return rsk_conf_wrong(b, "pma", "listen: nobody may ask without allow");
+	if (p->mode != RSK_CONF_PMA_LOCAL && !p->central.port)
+		return rsk_conf_wrong(b, "pma", "mode: there is no central to ask");
+	if (p->mode != RSK_CONF_PMA_LOCAL && p->ask.timeout_ns > d->pmsp.ask_ns)
+		return rsk_conf_wrong(b, "pma", "timeout: longer than pmsp.ask-time");
+	if (p->central.port && strlen(d->node) >= RSK_ASK_NAME)
+		return rsk_conf_wrong(b, "node", "longer than %d bytes, which pma.central takes",
+				      RSK_ASK_NAME - 1);
+	return 0;
+}
+
+int rsk_conf_build_pma(struct rsk_conf_build *b)
+{
+	static const struct rsk_raw_pma nothing;
+	const struct rsk_raw_pma *raw = b->raw->pma ? b->raw->pma : &nothing;
+	struct rsk_conf_pma *p = &b->c->daemon.pma;
+	int rc;
+
+	p->ask = (struct rsk_ask_config)RSK_ASK_DEFAULT;
+	p->centre = (struct rsk_centre_config)RSK_CENTRE_DEFAULT;
+	rc = take_listen(b, &raw->listen, p);
+	if (rc == 0)
+		rc = rsk_conf_take_prefixes(b, "pma", "allow", &raw->allow, &p->allow, &p->n_allow);
+	if (rc == 0)
+		rc = rsk_conf_take_addr(b, "pma.central", raw->central, &p->central);
+#define TAKE(name, key, field, kind, least, most)                                                  \
+	if (rc == 0)                                                                               \
+		rc = rsk_conf_take(b, "pma", key, raw->name, RSK_CONF_##kind, least, most,         \
+				   &p->field);
+	RSK_CONF_PMA(TAKE)
+#undef TAKE
+	if (rc < 0)
+		return rc;
+	/* Whoever names a centre wants to be under it. */
+	p->mode = p->central.port ? RSK_CONF_PMA_BOTH : RSK_CONF_PMA_LOCAL;
+	if (raw->mode)
+		p->mode = (enum rsk_conf_pma_mode)(raw->mode - 1);
+	p->local_if_silent = raw->local_if_silent;
+	return check(b);
+}

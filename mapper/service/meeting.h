@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * meeting.h - where processes of one host are brought together that cannot find each other: ends of connections whose
+ * process seeks the other end, and which pairs of processes have a link already. Who holds what is proven by the
+ * caller before it comes here. Every operation takes the same time however many wait; only the end of a process, and a
+ * lost link, look through all links. No clock, no sockets. One thread.
+ */
+#ifndef RSK_MEETING_H
+#define RSK_MEETING_H
+
+#include <rsock/tuple.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RSK_MEETING_MOST 65536u		 /* ends that wait at once; the oldest goes */
+#define RSK_MEETING_MOST_OF_ONE 4096u	 /* of one process: its own oldest goes */
+#define RSK_MEETING_WAIT_NS 60000000000u /* longer than a process looks for its peer */
+
+struct rsk_meeting_end {
+	struct rsk_tuple tuple; /* as its process sees it */
+	uint64_t cookie;
+	uint32_t process; /* the caller's number of it, not 0 */
+	uint32_t uid;
+	int32_t fd;
+	bool connecting;
+};
+
+struct rsk_meeting_seat;
+struct rsk_meeting_link;
+
+/* All zero is an empty one. Owns what it points to. */
+struct rsk_meeting {
+	struct rsk_meeting_seat *seats; /* by tuple */
+	struct rsk_meeting_seat *oldest;
+	struct rsk_meeting_of *of; /* by process */
+	struct rsk_meeting_link *links;
+	uint64_t met, expired, pushed_out;
+};
+
+void rsk_meeting_fini(struct rsk_meeting *m);
+
+/*
+ * @end seeks. 1: *other is the mirrored end, of another process, which waits no more, nor does this one; 0: it waits
+ * (the newest word of a tuple counts); -ENOMEM.
+ */
+int rsk_meeting_seek(struct rsk_meeting *m, const struct rsk_meeting_end *end, uint64_t now_ns,
+		     struct rsk_meeting_end *other);
+
+/* Those that waited too long go. A seek does it, too. */
+void rsk_meeting_expire(struct rsk_meeting *m, uint64_t now_ns);
+
+/* The end of that tuple, if it waits; NULL. Good until the next call. */
+const struct rsk_meeting_end *rsk_meeting_waits(const struct rsk_meeting *m,
+						const struct rsk_tuple *tuple);
+
+/* The link that two processes have, in either order; 0: none. Set: 0 or -ENOMEM. */
+uint64_t rsk_meeting_link(const struct rsk_meeting *m, uint32_t a, uint32_t b);
+int rsk_meeting_link_set(struct rsk_meeting *m, uint32_t a, uint32_t b, uint64_t link);
+/* @process says that it has no such link: the pair gets another. */
+void rsk_meeting_link_lost(struct rsk_meeting *m, uint32_t process, uint64_t link);
+
+/* The process is gone, with all that it waited for. */
+void rsk_meeting_gone(struct rsk_meeting *m, uint32_t process);
+
+/* How many ends wait. */
+size_t rsk_meeting_count(const struct rsk_meeting *m);
+bool rsk_meeting_validate(const struct rsk_meeting *m);
+
+#endif

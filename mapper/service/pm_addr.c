@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* pm_addr.c - see pm_addr.h. */
+#include "pm_addr.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <rsock/pm_wire.h>
+
+_Static_assert(RSK_PM_IP_TEXT >= INET6_ADDRSTRLEN, "room for any");
+
+socklen_t rsk_pm_addr_to_socket(const struct rsk_pm_addr *a, struct sockaddr_storage *out)
+{
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(a->port) };
+	struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons(a->port) };
+
+	if (a->ipv == RSK_PM_IPV6) {
+		memcpy(&six.sin6_addr, a->ip, 16);
+		memcpy(out, &six, sizeof(six));
+		return sizeof(six);
+	}
+	memcpy(&four.sin_addr, a->ip, 4);
+	memcpy(out, &four, sizeof(four));
+	return sizeof(four);
+}
+
+bool rsk_pm_addr_of_socket(const struct sockaddr_storage *s, struct rsk_pm_addr *out)
+{
+	struct sockaddr_in6 six;
+	struct sockaddr_in four;
+
+	if (s->ss_family == AF_INET6) {
+		memcpy(&six, s, sizeof(six));
+		*out = (struct rsk_pm_addr){ .ipv = RSK_PM_IPV6, .port = ntohs(six.sin6_port) };
+		memcpy(out->ip, &six.sin6_addr, 16);
+		return true;
+	}
+	if (s->ss_family != AF_INET)
+		return false;
+	memcpy(&four, s, sizeof(four));
+	*out = (struct rsk_pm_addr){ .ipv = RSK_PM_IPV4, .port = ntohs(four.sin_port) };
+	memcpy(out->ip, &four.sin_addr, 4);
+	return true;
+}
+
+int rsk_pm_addr_of_fd(int fd, struct rsk_pm_addr *out)
+{
+	struct sockaddr_storage sa = { 0 };
+	socklen_t len = sizeof(sa);
+
+	if (getsockname(fd, (struct sockaddr *)&sa, &len) < 0)
+		return -errno;
+	return rsk_pm_addr_of_socket(&sa, out) ? 0 : -EAFNOSUPPORT;
+}
+
+const char *rsk_pm_ip_text(uint8_t ipv, const uint8_t ip[static 16],
+			   char text[static RSK_PM_IP_TEXT])
+{
+	return inet_ntop(ipv == RSK_PM_IPV6 ? AF_INET6 : AF_INET, ip, text, RSK_PM_IP_TEXT);
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* pma_watch.c - see pma.h: what is measured, or said by an operator, and what happens by it. */
+#include <errno.h>
+#include <string.h>
+
+#include "pma_parts.h"
+
+/* ---- events ---- */
+
+void rsk_pma_listen(struct rsk_pma *a,
+		    void (*happened)(void *ctx, enum rsk_pma_event event, const char *device),
+		    void *ctx)
+{
+	a->happened = happened;
+	a->happened_ctx = ctx;
+}
+
+static void tell(struct rsk_pma *a, enum rsk_pma_event event, const char *device)
+{
+	a->events[event]++;
+	if (a->happened)
+		a->happened(a->happened_ctx, event, device);
+}
+
+uint64_t rsk_pma_event_count(const struct rsk_pma *a, enum rsk_pma_event event)
+{
+	return a->events[event];
+}
+
+/* ---- devices ---- */
+
+static struct rsk_ledger_account *port_account(struct rsk_pma *a, uint32_t port)
+{
+	return &a->ledger.accounts[a->bound.ports[port]];
+}
+
+/* Of both that have a say: the operator and the host. */
+static void set(struct rsk_pma *a, uint32_t port, enum rsk_pma_device_state state, bool gone)
+{
+	static const enum rsk_pma_event events[] = { [RSK_PMA_UP] = RSK_PMA_DEVICE_UP,
+						     [RSK_PMA_DOWN] = RSK_PMA_DEVICE_DOWN,
+						     [RSK_PMA_DRAINING] = RSK_PMA_DEVICE_DRAINING };
+	struct rsk_ledger_account *p = port_account(a, port);
+	enum rsk_pma_device_state before = rsk_ledger_state(p);
+
+	p->state = state;
+	p->gone = gone;
+	if (rsk_ledger_state(p) != before)
+		tell(a, events[rsk_ledger_state(p)], a->conf->ports[port].name);
+	rsk_pma_changed(a);
+}
+
+int rsk_pma_device_set(struct rsk_pma *a, const char *device, enum rsk_pma_device_state state)
+{
+	uint32_t rnic = rsk_conf_find(a->conf, RSK_CONF_RNICS, device), port;
+
+	if (rnic != RSK_CONF_NONE) {
+		const struct rsk_conf_rnic *r = &a->conf->rnics[rnic];
+
+		for (uint32_t i = r->first_port; i < r->first_port + r->n_ports; i++)
+			set(a, i, state, port_account(a, i)->gone);
+		return 0;
+	}
+	port = rsk_conf_find(a->conf, RSK_CONF_PORTS, device);
+	if (port == RSK_CONF_NONE)
+		return -ENOENT;
+	set(a, port, state, port_account(a, port)->gone);
+	return 0;
+}
+
+void rsk_pma_plug(struct rsk_pma *a, bool (*carries)(void *ctx, const struct rsk_pm_addr *ip),
+		  void *ctx)
+{
+	const struct rsk_conf *c = a->conf;
+
+	for (uint32_t i = 0; i < c->n_ports; i++) {
+		const struct rsk_conf_port *p = &c->ports[i];
+		bool there = !carries || c->rnics[p->rnic].node != c->own_node;
+
+		for (size_t k = 0; !there && k < p->n_ips; k++)
+			there = carries(ctx, &p->ips[k]);
+		set(a, i, port_account(a, i)->state, !there);
+	}
+}
+
+void rsk_pma_soft(struct rsk_pma *a, bool (*is_soft)(void *ctx, const struct rsk_pm_addr *ip),
+		  void *ctx)
+{
+	const struct rsk_conf *c = a->conf;
+
+	for (uint32_t i = 0; i < c->n_ports; i++) {
+		const struct rsk_conf_port *p = &c->ports[i];
+		bool soft = false;
+
+		if (is_soft && c->rnics[p->rnic].node == c->own_node)
+			for (size_t k = 0; !soft && k < p->n_ips; k++)
+				soft = is_soft(ctx, &p->ips[k]);
+		port_account(a, i)->soft = soft;
+	}
+}
+
+/* ---- too much to do ---- */
+
+static bool is_over(double load, double limit, bool is)
+{
+	return limit > 0 && load >= (is ? limit * RSK_DECISION_RELIEF : limit);
+}
+
+static void watch_port(struct rsk_pma *a, uint32_t port)
+{
+	struct rsk_ledger_account *p = port_account(a, port);
+	bool over = is_over(rsk_ledger_load(&a->ledger, a->bound.ports[port], RSK_LEDGER_NONE),
+			    a->conf->overload.device_load, p->overloaded);
+
+	if (over == p->overloaded)
+		return;
+	p->overloaded = over;
+	tell(a, over ? RSK_PMA_DEVICE_OVERLOAD : RSK_PMA_DEVICE_RELIEF, a->conf->ports[port].name);
+}
+
+void rsk_pma_watch(struct rsk_pma *a, uint32_t port_account)
+{
+	const struct rsk_ledger_account *p = &a->ledger.accounts[port_account];
+	const struct rsk_conf_rnic *r;
+	uint32_t port;
+
+	/* What the configuration has no longer has no limits. */
+	if (a->conf->overload.device_load <= 0 || !p->name || !p->current)
+		return;
+	port = rsk_conf_find(a->conf, RSK_CONF_PORTS, p->name);
+	if (port == RSK_CONF_NONE)
+		return;
+	/* Ports of an RNIC share most of what there is. */
+	r = &a->conf->rnics[a->conf->ports[port].rnic];
+	for (uint32_t i = r->first_port; i < r->first_port + r->n_ports; i++)
+		watch_port(a, i);
+}
+
+static void watch_node(struct rsk_pma *a)
+{
+	bool over = is_over(a->load, a->conf->overload.load, a->overloaded);
+
+	if (over == a->overloaded)
+		return;
+	a->overloaded = over;
+	tell(a, over ? RSK_PMA_NODE_OVERLOAD : RSK_PMA_NODE_RELIEF, NULL);
+}
+
+void rsk_pma_watch_all(struct rsk_pma *a)
+{
+	watch_node(a);
+	for (uint32_t i = 0; i < a->conf->n_ports; i++)
+		watch_port(a, i);
+}
+
+void rsk_pma_load_set(struct rsk_pma *a, double load)
+{
+	a->load = load;
+	watch_node(a);
+}
+
+bool rsk_pma_overloaded(const struct rsk_pma *a)
+{
+	return a->overloaded;
+}
+
+int rsk_pma_bandwidth_set(struct rsk_pma *a, const char *device, uint64_t others_bps)
+{
+	uint32_t port = rsk_conf_find(a->conf, RSK_CONF_PORTS, device);
+
+	if (port == RSK_CONF_NONE)
+		return -ENOENT;
+	port_account(a, port)->others_bps = others_bps;
+	watch_port(a, port);
+	return 0;
+}
+
+bool rsk_pma_watch_validate(const struct rsk_pma *a)
+{
+	const struct rsk_conf_overload *o = &a->conf->overload;
+
+	for (uint32_t i = 0; i < a->conf->n_ports; i++) {
+		const struct rsk_ledger_account *p = &a->ledger.accounts[a->bound.ports[i]];
+		double load = rsk_ledger_load(&a->ledger, a->bound.ports[i], RSK_LEDGER_NONE);
+
+		if (p->overloaded != is_over(load, o->device_load, p->overloaded))
+			return false;
+	}
+	return a->overloaded == is_over(a->load, o->load, a->overloaded);
+}
+
+/* ---- measurements ---- */
+
+void rsk_pma_time_set(struct rsk_pma *a, unsigned int week_minute)
+{
+	a->week_minute = week_minute < RSK_CONF_WEEK_MINUTES ? (int)week_minute : -1;
+}
+
+int rsk_pma_measured(struct rsk_pma *a, uint16_t ap_port, uint64_t bytes)
+{
+	uint32_t service = a->conf->service_at[ap_port];
+
+	if (!service)
+		return -ENOENT;
+	rsk_mean_note(&a->bound.measures[service - 1].stream_bytes, (double)bytes);
+	return 0;
+}
+
+size_t rsk_pma_services(const struct rsk_pma *a, uint64_t now_ns, struct rsk_pma_service_view *out,
+			size_t max)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < a->conf->n_services; i++) {
+		const struct rsk_measures *m = &a->bound.measures[i];
+		const struct rsk_pma_service_view v = {
+			.name = a->conf->services[i].name,
+			.decisions_per_s = { rsk_rate_now(&m->decisions[0], now_ns),
+					     rsk_rate_now(&m->decisions[1], now_ns) },
+			.stream_bytes = rsk_mean_of(&m->stream_bytes),
+		};
+
+		if (v.decisions_per_s[0] < 1e-3 && v.decisions_per_s[1] < 1e-3 &&
+		    v.stream_bytes < 0)
+			continue;
+		if (n < max)
+			out[n] = v;
+		n++;
+	}
+	return n;
+}

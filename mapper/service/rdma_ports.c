@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* rdma_ports.c - see rdma_ports.h. */
+#include "rdma_ports.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINE 128
+
+static int open_dir(int at, const char *name)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* A file's first line, without its end; false: there is none. */
+static bool read_line(int at, const char *name, char line[static LINE])
+{
+	int fd = openat(at, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, line, LINE - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	line[n] = 0;
+	line[strcspn(line, "\n")] = 0;
+	return *line;
+}
+
+/* Calls @each for whatever is in it but "." and ".."; @at is closed. */
+static void each_entry(int at, void (*each)(void *ctx, int at, const char *name), void *ctx)
+{
+	DIR *dir = fdopendir(at);
+	const struct dirent *entry;
+
+	if (!dir) {
+		close(at);
+		return;
+	}
+	while ((entry = readdir(dir)))
+		if (*entry->d_name != '.')
+			each(ctx, dirfd(dir), entry->d_name);
+	closedir(dir);
+}
+
+/* ---- a device ---- */
+
+/*
+ * One that the CPU plays hangs on no bus; but some kernels hang it on that of the network card below. Then it is known
+ * by a file that only rxe has, or by what siw calls itself.
+ */
+static bool is_soft(int class, const char *name, int device)
+{
+	char target[512], line[LINE];
+	ssize_t n = readlinkat(class, name, target, sizeof(target) - 1);
+
+	target[n < 0 ? 0 : n] = 0;
+	if (strstr(target, "/devices/virtual/") || read_line(device, "parent", line))
+		return true;
+	return read_line(device, "node_desc", line) &&
+	       (!strcmp(line, "rxe") || !strcmp(line, "Software iWARP stack"));
+}
+
+/* "100 Gb/sec (4X EDR)", "2.5 Gb/sec (1X SDR)". */
+static uint64_t bps_of(const char *line)
+{
+	char *end;
+	double gbit = strtod(line, &end);
+
+	if (end == line || strncmp(end, " Gb/sec", 7) != 0 || !(gbit > 0 && gbit < 1e6))
+		return 0;
+	return (uint64_t)(gbit * 1e9);
+}
+
+struct found {
+	struct rsk_rdma_ports *out;
+	struct rsk_rdma_port port;
+};
+
+static void add_link(struct found *f, const char *link)
+{
+	struct rsk_rdma_ports *out = f->out;
+
+	if (strlen(link) >= IF_NAMESIZE || out->n == RSK_RDMA_PORTS_MOST)
+		return;
+	for (size_t i = out->n; i && strcmp(out->at[i - 1].device, f->port.device) == 0; i--)
+		if (out->at[i - 1].number == f->port.number &&
+		    strcmp(out->at[i - 1].link, link) == 0)
+			return;
+	out->at[out->n] = f->port;
+	snprintf(out->at[out->n].link, IF_NAMESIZE, "%s", link);
+	out->n++;
+}
+
+/* One of a port's GIDs: the interface that it is on. */
+static void on_gid(void *ctx, int at, const char *name)
+{
+	char line[LINE];
+
+	if (read_line(at, name, line))
+		add_link(ctx, line);
+}
+
+static void on_port(void *ctx, int at, const char *name)
+{
+	struct found *f = ctx;
+	char line[LINE], *end;
+	int fd, gids;
+
+	f->port.number = (unsigned int)strtoul(name, &end, 10);
+	if (*end || !f->port.number || (fd = open_dir(at, name)) < 0)
+		return;
+	f->port.works = read_line(fd, "state", line) && strncmp(line, "4:", 2) == 0;
+	f->port.bps = read_line(fd, "rate", line) ? bps_of(line) : 0;
+	gids = open_dir(fd, "gid_attrs/ndevs");
+	if (gids >= 0)
+		each_entry(gids, on_gid, f);
+	close(fd);
+}
+
+static void count_port(void *ctx, int at, const char *name)
+{
+	*(unsigned int *)ctx += isdigit((unsigned char)*name) != 0;
+}
+
+static void on_device(void *ctx, int at, const char *name)
+{
+	struct found f = { .out = ctx };
+	char line[LINE];
+	int fd, ports;
+
+	if (strlen(name) >= sizeof(f.port.device) || (fd = open_dir(at, name)) < 0)
+		return;
+	snprintf(f.port.device, sizeof(f.port.device), "%s", name);
+	f.port.soft = is_soft(at, name, fd);
+	ports = open_dir(fd, "ports");
+	if (ports >= 0)
+		each_entry(ports, count_port, &f.port.ports);
+	ports = open_dir(fd, "ports");
+	if (ports >= 0)
+		each_entry(ports, on_port, &f);
+	/* Without an address there is no GID yet. */
+	if (read_line(fd, "parent", line)) {
+		f.port.number = 1;
+		add_link(&f, line);
+	}
+	close(fd);
+}
+
+static int in_order(const void *a, const void *b)
+{
+	const struct rsk_rdma_port *x = a, *y = b;
+	int rc = strcmp(x->device, y->device);
+
+	if (rc == 0 && x->number != y->number)
+		rc = x->number < y->number ? -1 : 1;
+	return rc ? rc : strcmp(x->link, y->link);
+}
+
+int rsk_rdma_ports_read(const char *path, struct rsk_rdma_ports *out)
+{
+	int fd;
+
+	out->n = 0;
+	fd = open_dir(AT_FDCWD, path);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	each_entry(fd, on_device, out);
+	qsort(out->at, out->n, sizeof(out->at[0]), in_order);
+	return 0;
+}
+
+bool rsk_rdma_ports_soft(const struct rsk_rdma_ports *p, const char *link)
+{
+	bool soft = false;
+
+	for (size_t i = 0; i < p->n; i++) {
+		if (strcmp(p->at[i].link, link) != 0)
+			continue;
+		if (!p->at[i].soft)
+			return false;
+		soft = true;
+	}
+	return soft;
+}

@@ -1,0 +1,11 @@
+#!/bin/bash
+# make test-rdma: what is tested between two hosts with RDMA devices, which are QEMU guests (test/rdma/README.md). Arguments
+# go to ctest: -R rdma.lab runs that script alone.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/steps.sh
+
+run_step "packages" timeout -k 20 15m scripts/install-deps.sh scripts/packages-rdma.txt
+run_step "guests' kernel" timeout -k 20 10m test/rdma/guests.sh
+run_step "tests" timeout -k 60 60m scripts/ctest.sh build -L '^rdma$' "$@"
+steps_end

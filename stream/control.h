@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * control.h - the control connection of a link to another host: whole messages out and in, nothing blocks. Keeper
+ * only.
+ */
+#ifndef RSK_CONTROL_H
+#define RSK_CONTROL_H
+
+#include "keeper.h"
+#include "remote_msg.h"
+
+struct rsk_control {
+	struct rsk_watch watch; /* fd -1: closed */
+	bool connecting;
+	bool paused; /* nothing is read for the moment */
+	struct rsk_remote_msg in;
+	size_t in_bytes;
+	uint8_t *out; /* owned; [out_room], of which out_from to out_to is to be sent */
+	size_t out_from, out_to, out_room;
+	/* A checked message. May close. */
+	void (*message)(struct rsk_control *c, const struct rsk_remote_msg *m);
+	/* The other end is gone, could not be reached, or has sent nonsense; it is closed already. */
+	void (*gone)(struct rsk_control *c, int err);
+};
+
+/* @fd: connected, or connecting; ours from here on. 0 or -errno (fd is closed). */
+int rsk_control_open(struct rsk_control *c, int fd, bool connecting);
+void rsk_control_close(struct rsk_control *c);
+
+/* Queues it, sends what goes. False: it is closed, or the other end does not read (gone() was called). */
+bool rsk_control_send(struct rsk_control *c, struct rsk_remote_msg *m);
+void rsk_control_pause(struct rsk_control *c, bool pause);
+/* Is nothing of it on the way, as far as the kernel says? */
+bool rsk_control_empty(const struct rsk_control *c);
+
+#endif

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * greet.c - the beginning of a link to another host: who wants one goes there and says for which stream; who comes
+ * is let in once rsockd has said that the mapping he names was granted, to him and for that stream. Until then he
+ * costs one descriptor. Keeper only, but what remote.h gives to the engine.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <utlist.h>
+
+#include <rsock/sys.h>
+
+#include "join.h"
+#include "keeper.h"
+#include "log.h"
+#include "meet.h"
+#include "remote_parts.h"
+#include "stream.h"
+#include "tuple.h"
+
+#define HELLO_NS 2000000000ull /* who comes has so long to say for what */
+#define STRANGERS 32	       /* control connections that have not been let in yet */
+
+/* Our end of it, for who is worth it: bells, and a segment. */
+static int own_end(struct rsk_remote *r)
+{
+	int fd;
+
+	r->l = rsk_link_new(r->initiator);
+	if (!r->l)
+		return -EMFILE;
+	fd = rsk_link_hear(r->l, rsk_rdma_news_fd());
+	if (fd == 0)
+		fd = rsk_shm_create(&r->l->seg, rsk_knobs.rdma_ring_bytes);
+	if (fd < 0)
+		return fd;
+	rsk_sys_close(fd);
+	return 0;
+}
+
+static int window(struct rsk_remote *r, const struct rsk_seg_geometry *g)
+{
+	int rc = rsk_shm_mirror(&r->l->seg, g);
+
+	if (rc < 0)
+		return rc;
+	r->rail = rsk_rdma_module->rail_new(rsk_rdma, &r->l->seg, r);
+	return r->rail ? 0 : -ENOMEM;
+}
+
+static void say_hello(struct rsk_remote *r)
+{
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_HELLO,
+				    .nonce = r->nonce,
+				    .secret = r->secret,
+				    .handle = r->target.handle,
+				    .tuple = r->target.tuple,
+				    .geometry = r->l->seg.own };
+
+	rsk_control_send(&r->control, &m);
+}
+
+static socklen_t sockaddr_of(const struct rsk_verbs_addr *a, struct sockaddr_storage *ss)
+{
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ss;
+	struct sockaddr_in *in = (struct sockaddr_in *)ss;
+
+	memset(ss, 0, sizeof(*ss));
+	ss->ss_family = a->family;
+	if (a->family == AF_INET) {
+		in->sin_port = htons(a->port);
+		memcpy(&in->sin_addr, a->ip, 4);
+		return sizeof(*in);
+	}
+	in6->sin6_port = htons(a->port);
+	memcpy(&in6->sin6_addr, a->ip, 16);
+	in6->sin6_scope_id = a->scope;
+	return sizeof(*in6);
+}
+
+static int dial(struct rsk_remote *r)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = sockaddr_of(&r->target.to, &ss);
+	int rc = own_end(r), fd;
+
+	if (rc < 0)
+		return rc;
+	fd = rsk_own_fd(
+		rsk_sys_socket(r->target.to.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	if (fd < 0)
+		return fd;
+	rc = rsk_sys_connect(fd, &ss, len);
+	if (rc < 0 && rc != -EINPROGRESS) {
+		rsk_own_close(fd);
+		return rc;
+	}
+	rc = rsk_control_open(&r->control, fd, rc == -EINPROGRESS);
+	if (rc == 0)
+		say_hello(r);
+	return rc;
+}
+
+void rsk_greet_begin(uint64_t nonce, const struct rsk_remote_target *target)
+{
+	struct rsk_remote *r = rsk_remote_new(true);
+	int rc;
+
+	if (!r) {
+		rsk_join_take();
+		rsk_want_gone(nonce, -ENOMEM);
+		rsk_join_give();
+		return;
+	}
+	r->target = *target;
+	r->nonce = nonce;
+	r->secret = rsk_random64();
+	rc = dial(r);
+	if (rc < 0)
+		rsk_remote_dead(r, rc);
+}
+
+/* Who comes says which stream he comes for: rsockd knows whether he is the one to whom it was mapped. */
+void rsk_greet_hello(struct rsk_remote *r, const struct rsk_remote_msg *m)
+{
+	struct rsk_tuple ours = rsk_tuple_mirror(&m->tuple);
+	int rc;
+
+	if (r->nonce) {
+		rsk_remote_dead(r, -EPROTO);
+		return;
+	}
+	r->nonce = m->nonce;
+	r->secret = m->secret;
+	r->target.handle = m->handle;
+	r->target.tuple = ours;
+	r->geometry = m->geometry;
+	r->due_ns = rsk_now_ns() + RSK_REMOTE_GIVE_UP_NS;
+	rsk_join_take();
+	r->waits_verdict = true;
+	rc = rsk_join_ask_about(&ours, m->handle, &r->here);
+	rsk_join_give();
+	if (rc < 0) {
+		struct rsk_remote_msg no = { .type = RSK_REMOTE_REFUSED,
+					     .reason = RSK_REASON_NO_PEER };
+
+		rsk_control_send(&r->control, &no);
+		rsk_remote_dead(r, -ENOENT);
+	}
+}
+
+bool rsk_remote_answered(uint64_t handle, uint32_t reason)
+{
+	struct rsk_remote *r;
+
+	DL_FOREACH(rsk_remotes.all, r) {
+		if (!r->waits_verdict || r->target.handle != handle)
+			continue;
+		r->waits_verdict = false;
+		r->verdict = reason + 1;
+		rsk_keeper_call();
+		return true;
+	}
+	return false;
+}
+
+const struct rsk_verbs_addr *rsk_remote_here(const struct rsk_link *l)
+{
+	struct rsk_remote *r;
+
+	DL_FOREACH(rsk_remotes.all, r)
+		if (r->l == l && !r->initiator)
+			return &r->here;
+	return NULL;
+}
+
+bool rsk_remote_vouched(const struct rsk_link *l, uint64_t handle, const struct rsk_tuple *ours)
+{
+	struct rsk_remote *r;
+	struct rsk_tuple t;
+
+	DL_FOREACH(rsk_remotes.all, r) {
+		if (r->l != l)
+			continue;
+		t = r->target.tuple;
+		t.netns = ours->netns;
+		return !r->initiator && r->target.handle == handle && rsk_tuple_equal(&t, ours);
+	}
+	return false;
+}
+
+void rsk_greet_let_in(struct rsk_remote *r)
+{
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_WELCOME };
+	uint32_t verdict;
+	int rc;
+
+	rsk_join_take();
+	verdict = r->verdict;
+	r->verdict = 0;
+	rsk_join_give();
+	if (!verdict)
+		return;
+	rsk_log(RSK_LOG_DEBUG, "somebody comes, rsockd says %u", verdict - 1);
+	if (verdict - 1 != RSK_REASON_MAPPED) {
+		m.type = RSK_REMOTE_REFUSED;
+		m.reason = verdict - 1;
+		rsk_control_send(&r->control, &m);
+		rsk_remote_dead(r, -EACCES);
+		return;
+	}
+	rc = own_end(r);
+	if (rc == 0)
+		rc = window(r, &r->geometry);
+	if (rc < 0) {
+		rsk_remote_dead(r, rc);
+		return;
+	}
+	m.geometry = r->l->seg.own;
+	r->state = RSK_REMOTE_RAILING;
+	rsk_remotes.strangers--;
+	rsk_control_send(&r->control, &m);
+}
+
+void rsk_greet_welcome(struct rsk_remote *r, const struct rsk_remote_msg *m)
+{
+	int rc;
+
+	if (r->state != RSK_REMOTE_GREETING) {
+		rsk_remote_dead(r, -EPROTO);
+		return;
+	}
+	rc = window(r, &m->geometry);
+	if (rc < 0) {
+		rsk_remote_dead(r, rc);
+		return;
+	}
+	rsk_log(RSK_LOG_DEBUG, "link %u: welcome", r->l->number);
+	r->state = RSK_REMOTE_RAILING;
+	rsk_remote_rail_begin(r);
+}
+
+static void come_to(int fd, struct rsk_verbs_addr *here)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+	struct rsk_tuple t;
+
+	if (rsk_sys_getsockname(fd, &sa, &len) < 0 ||
+	    rsk_tuple_peer((struct sockaddr *)&sa, len, &t) < 0)
+		return;
+	*here = (struct rsk_verbs_addr){ .port = t.peer_port, .family = t.family };
+	memcpy(here->ip, t.peer, sizeof(here->ip));
+}
+
+/* Who has said nothing for longest makes room. */
+static void show_out(void)
+{
+	struct rsk_remote *r;
+
+	DL_FOREACH(rsk_remotes.all, r)
+		if (!r->initiator && r->state == RSK_REMOTE_GREETING && !r->nonce) {
+			rsk_remote_dead(r, -EBUSY);
+			return;
+		}
+}
+
+static void accept_one(int fd)
+{
+	struct rsk_remote *r;
+	int rc;
+
+	if (rsk_remotes.strangers >= STRANGERS)
+		show_out();
+	r = rsk_remotes.strangers < STRANGERS ? rsk_remote_new(false) : NULL;
+	if (!r) {
+		rsk_own_close(fd);
+		return;
+	}
+	rsk_remotes.strangers++;
+	r->due_ns = rsk_now_ns() + HELLO_NS;
+	come_to(fd, &r->here);
+	rc = rsk_control_open(&r->control, fd, false);
+	if (rc < 0)
+		rsk_remote_dead(r, rc);
+}
+
+/* Edge triggered: what cannot be accepted for want of descriptors is when somebody else comes. */
+void rsk_greet_knocks(struct rsk_watch *w, uint32_t events)
+{
+	for (;;) {
+		int rc = rsk_sys_accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), fd;
+
+		if (rc == -EINTR || rc == -ECONNABORTED)
+			continue;
+		if (rc < 0)
+			return;
+		fd = rsk_own_fd(rc);
+		if (fd >= 0)
+			accept_one(fd);
+	}
+}

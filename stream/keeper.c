@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "keeper.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+
+#include <rsock/sys.h>
+
+#include "log.h"
+#include "remote.h"
+#include "stream.h"
+
+#define STACK_BYTES (512u << 10)
+#define EVENTS 64
+#define NS_PER_MS 1000000u
+
+enum state {
+	NONE,
+	STARTING,
+	RUNS,
+	FAILED, /* there is no device, no module, no memory: not tried again in this process */
+};
+
+/* Private to the process; a child makes its own. */
+static struct {
+	_Atomic(int) state; /* enum state; release once what it promises is in place */
+	_Atomic(int) pid;
+	_Atomic(uint32_t) finish; /* 1: asked, 2: done; futex */
+	struct rsk_lock busy;
+	int epfd;
+	_Atomic(int) bell; /* eventfd, -1: there is none */
+	pthread_t thread;
+	bool fork_waits; /* busy is held over a fork */
+} keeper = { .epfd = -1, .bell = -1 };
+
+static __thread bool is_keeper;
+
+bool rsk_keeper_is_me(void)
+{
+	return is_keeper;
+}
+
+bool rsk_keeper_runs(void)
+{
+	return atomic_load_explicit(&keeper.state, memory_order_acquire) == RUNS &&
+	       atomic_load_explicit(&keeper.pid, memory_order_relaxed) == rsk_pid;
+}
+
+void rsk_keeper_call(void)
+{
+	static const uint64_t one = 1;
+	int bell = atomic_load(&keeper.bell);
+
+	if (bell >= 0)
+		rsk_sys_write(bell, &one, sizeof(one));
+}
+
+int rsk_keeper_watch(struct rsk_watch *w, uint32_t events, bool anew)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = w };
+
+	return rsk_sys_epoll_ctl(keeper.epfd, anew ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, w->fd, &ev);
+}
+
+void rsk_keeper_unwatch(struct rsk_watch *w)
+{
+	rsk_sys_epoll_ctl(keeper.epfd, EPOLL_CTL_DEL, w->fd, NULL);
+}
+
+static void finish_if_asked(void)
+{
+	if (atomic_load(&keeper.finish) != 1 || !rsk_remote_settled())
+		return;
+	atomic_store(&keeper.finish, 2);
+	rsk_sys_futex((uint32_t *)&keeper.finish, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+static int timeout_ms(void)
+{
+	uint64_t now = rsk_now_ns(), next = rsk_remote_next_ns();
+
+	if (next == UINT64_MAX)
+		return -1;
+	return next <= now ? 0 : (int)((next - now + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+static void *keep(void *arg)
+{
+	struct epoll_event evs[EVENTS];
+	uint64_t n64;
+	int n;
+
+	is_keeper = true;
+	rsk_guard_enter();
+	rsk_sys_prctl(PR_SET_NAME, (unsigned long)"rsock-keeper", 0, 0, 0);
+	rsk_lock(&keeper.busy);
+	if (rsk_remote_open() < 0) {
+		atomic_store(&keeper.state, FAILED);
+		rsk_unlock(&keeper.busy);
+		return NULL;
+	}
+	atomic_store_explicit(&keeper.state, RUNS, memory_order_release);
+	for (;;) {
+		rsk_remote_work(rsk_now_ns());
+		finish_if_asked();
+		rsk_unlock(&keeper.busy);
+		/* What was put goes out at a section's end. */
+		rsk_guard_exit();
+		rsk_guard_enter();
+		n = rsk_sys_epoll_pwait(keeper.epfd, evs, EVENTS, timeout_ms(), NULL);
+		rsk_lock(&keeper.busy);
+		for (int i = 0; i < n; i++) {
+			struct rsk_watch *w = evs[i].data.ptr;
+
+			if (w)
+				w->ready(w, evs[i].events);
+			else
+				rsk_sys_read(atomic_load(&keeper.bell), &n64, sizeof(n64));
+		}
+	}
+	return arg;
+}
+
+static int make_fds(void)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	int bell;
+
+	keeper.epfd = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
+	if (keeper.epfd < 0)
+		return keeper.epfd;
+	bell = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC));
+	if (bell < 0)
+		return bell;
+	atomic_store(&keeper.bell, bell);
+	return rsk_sys_epoll_ctl(keeper.epfd, EPOLL_CTL_ADD, bell, &ev);
+}
+
+static void drop_fds(void)
+{
+	rsk_own_close(atomic_exchange(&keeper.bell, -1));
+	rsk_own_close(keeper.epfd);
+	keeper.epfd = -1;
+}
+
+/* No signal is ever handled there. */
+static int start_thread(void)
+{
+	pthread_attr_t attr;
+	sigset_t all, was;
+	int rc;
+
+	rc = pthread_attr_init(&attr);
+	if (rc)
+		return -rc;
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	memset(&all, 0xff, sizeof(all));
+	rsk_sys_rt_sigprocmask(SIG_BLOCK, &all, &was);
+	rc = pthread_create(&keeper.thread, &attr, keep, NULL);
+	rsk_sys_rt_sigprocmask(SIG_SETMASK, &was, NULL);
+	pthread_attr_destroy(&attr);
+	return -rc;
+}
+
+int rsk_keeper_start(void)
+{
+	int none = NONE, saved = errno, rc;
+
+	if (atomic_load(&keeper.state) != NONE)
+		return atomic_load(&keeper.state) == FAILED ? -ENODEV : 0;
+	if (rsk_host->in_handler && rsk_host->in_handler())
+		return -EAGAIN;
+	if (!atomic_compare_exchange_strong(&keeper.state, &none, STARTING))
+		return 0;
+	atomic_store(&keeper.pid, rsk_pid);
+	rc = make_fds();
+	if (rc == 0)
+		rc = start_thread();
+	if (rc < 0) {
+		drop_fds();
+		atomic_store(&keeper.state, FAILED);
+		rsk_log(RSK_LOG_INFO, "no keeper: %d", rc);
+	}
+	errno = saved; /* a hook's caller sees it */
+	return rc;
+}
+
+void rsk_keeper_finish(uint64_t timeout_ns)
+{
+	uint64_t until = rsk_now_ns() + timeout_ns, now;
+
+	if (!rsk_keeper_runs() || is_keeper)
+		return;
+	atomic_store(&keeper.finish, 1);
+	rsk_keeper_call();
+	while (atomic_load(&keeper.finish) != 2 && (now = rsk_now_ns()) < until) {
+		struct timespec ts = { .tv_sec = (time_t)((until - now) / 1000000000u),
+				       .tv_nsec = (long)((until - now) % 1000000000u) };
+
+		rsk_sys_futex((uint32_t *)&keeper.finish, FUTEX_WAIT_PRIVATE, 1, &ts, NULL, 0);
+	}
+	atomic_store(&keeper.finish, 0);
+}
+
+void rsk_keeper_fork(void)
+{
+	keeper.fork_waits = rsk_keeper_runs() && !is_keeper;
+	if (keeper.fork_waits)
+		rsk_lock(&keeper.busy);
+}
+
+void rsk_keeper_fork_parent(void)
+{
+	if (keeper.fork_waits)
+		rsk_unlock(&keeper.busy);
+	keeper.fork_waits = false;
+}
+
+/*
+ * libibverbs and librdmacm keep what they have opened for the process, and that is the parent's. A child's streams
+ * go by TCP, and by shared memory on this host.
+ */
+void rsk_keeper_fork_child(void)
+{
+	if (atomic_load(&keeper.state) == NONE)
+		return;
+	if (keeper.fork_waits) {
+		memset(&keeper.busy, 0, sizeof(keeper.busy));
+		rsk_guard_exit(); /* the parent's rsk_lock() */
+		rsk_remote_forked();
+	}
+	keeper.fork_waits = false;
+	atomic_store(&keeper.state, FAILED);
+	drop_fds();
+}

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* local.c - see local.h. */
+#include "local.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <rsock/sys.h>
+
+#include "ask.h"
+#include "local_msg.h"
+#include "keeper.h"
+#include "log.h"
+#include "meet.h"
+#include "remote.h"
+#include "transact.h"
+#include "tuple.h"
+
+#define LOOK_NS 1000000000u
+#define MESSAGES_AT_ONCE 64
+#define LOOKS_EARLY 16
+#define LOOKS_LATE 64
+
+/* Private to the process; a child makes its own. Under the join lock. */
+static struct {
+	int fd;
+	uint32_t number; /* of rsockds so far: a stream asks each of them once */
+	uint32_t uid;	 /* as whom it knows us */
+	uint16_t rdma;	 /* the port that it knows us by, 0: none */
+	bool missed;	 /* a listening socket was not told of: there was no room for the message */
+	bool shown;	 /* it has our statistics */
+	_Atomic(bool) settled; /* read without the lock, relaxed: who sees it late looks once more */
+	_Atomic(uint64_t) look_ns; /* read without the lock, relaxed: who sees it late looks late */
+} office = { .fd = -1 };
+
+static void drop(int why)
+{
+	rsk_log(RSK_LOG_INFO, "rsockd is gone: %d", why);
+	rsk_own_close(office.fd);
+	office.fd = -1;
+}
+
+/* False: it was not told; it may be asked again while it is there. */
+static bool say(struct rsk_local_msg *m, int fd)
+{
+	int rc = rsk_local_msg_send(office.fd, m, fd);
+
+	if (rc < 0 && rc != -EAGAIN)
+		drop(rc);
+	return rc == 0;
+}
+
+/* ---- what it is told ---- */
+
+static void say_link(struct rsk_stream *s, int fd, uint64_t handle,
+		     const struct rsk_verbs_addr *here, uint32_t flags)
+{
+	struct rsk_local_msg m = { .type = RSK_LOCAL_LINK,
+				   .flags = flags,
+				   .tuple = s->tuple,
+				   .cookie = rsk_cookie_of(fd),
+				   .fd = fd,
+				   .link = handle };
+
+	if (s->connecting_side) {
+		m.flags |= RSK_LOCAL_CONNECTING;
+	} else if (here) {
+		memcpy(m.ip, here->ip, sizeof(m.ip));
+		m.port = here->port;
+		m.ipv = here->family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6;
+	}
+	say(&m, -1);
+}
+
+void rsk_local_link(struct rsk_stream *s, int fd, uint64_t handle,
+		    const struct rsk_verbs_addr *here)
+{
+	if (office.fd >= 0)
+		say_link(s, fd, handle, here, 0);
+}
+
+/* Where rails are accepted; whoever wants to use a mapping has said so before. */
+static void say_rdma(void)
+{
+	struct rsk_local_msg m = { .type = RSK_LOCAL_RDMA, .port = rsk_remote_port() };
+
+	if (office.fd >= 0 && m.port != office.rdma && say(&m, -1))
+		office.rdma = m.port;
+}
+
+/* Set by who frees a stream, taken by who holds the lock; what finds no place is given back with the process. */
+static _Atomic(uint64_t) unlinked[256];
+
+void rsk_local_unlink_later(uint64_t handle)
+{
+	for (size_t i = 0; i < sizeof(unlinked) / sizeof(unlinked[0]); i++) {
+		uint64_t none = 0;
+
+		if (atomic_compare_exchange_strong(&unlinked[i], &none, handle))
+			break;
+	}
+	rsk_keeper_call();
+}
+
+void rsk_local_tell(void)
+{
+	struct rsk_local_msg m = { .type = RSK_LOCAL_UNLINK };
+
+	for (size_t i = 0; i < sizeof(unlinked) / sizeof(unlinked[0]); i++) {
+		m.link = atomic_exchange(&unlinked[i], 0);
+		if (m.link && office.fd >= 0)
+			say(&m, -1);
+	}
+	say_rdma();
+}
+
+int rsk_local_fd(void)
+{
+	return office.fd;
+}
+
+static void say_listening(int fd)
+{
+	struct rsk_local_msg m = { .type = RSK_LOCAL_LISTEN, .fd = fd };
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+	struct rsk_tuple at;
+
+	if (rsk_sys_getsockname(fd, (struct sockaddr *)&sa, &len) < 0 ||
+	    rsk_tuple_peer((struct sockaddr *)&sa, len, &at) < 0)
+		return;
+	m.tuple = rsk_tuple_mirror(&at);
+	m.cookie = rsk_cookie_of(fd);
+	office.missed |= !say(&m, -1);
+}
+
+/* Streams that use mappings by the word of an rsockd that was here before. */
+static void say_all_links(void)
+{
+	uint32_t high = rsk_fd_high();
+
+	for (uint32_t i = 0; i < high && office.fd >= 0; i++) {
+		struct rsk_stream *s = rsk_fd_hot((int)i) ? rsk_stream_of((int)i) : NULL;
+
+		if (!s)
+			continue;
+		if (s->mapping && rsk_stream_phase(s) == RSK_PHASE_JOINED)
+			say_link(s, (int)i, s->mapping, rsk_remote_here(s->link), RSK_LOCAL_AGAIN);
+		rsk_stream_unpin(s);
+	}
+}
+
+static void say_all_listening(void)
+{
+	uint32_t high = rsk_fd_high();
+
+	office.missed = false;
+	for (uint32_t i = 0; i < high && office.fd >= 0; i++) {
+		socklen_t len = sizeof(int);
+		int listens = 0;
+
+		if (rsk_fd_marked(rsk_fd_word((int)i)) &&
+		    rsk_sys_getsockopt((int)i, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 &&
+		    listens)
+			say_listening((int)i);
+	}
+}
+
+int rsk_local_dial(void)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	size_t len = strlen(rsk_knobs.daemon);
+	int fd, rc;
+
+	if (!len || len >= sizeof(sa.sun_path))
+		return -EINVAL;
+	memcpy(sa.sun_path, rsk_knobs.daemon, len);
+	fd = rsk_sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return fd;
+	rc = rsk_sys_connect(fd, &sa, sizeof(sa));
+	if (rc < 0) {
+		rsk_sys_close(fd);
+		return rc;
+	}
+	return rsk_own_fd(fd);
+}
+
+/* The statistics are there from the first stream on, which may come later than the first listening socket. */
+static void say_hello(void)
+{
+	struct rsk_local_msg m = { .type = RSK_LOCAL_HELLO };
+	int fd = rsk_stats_fd();
+
+	office.shown = say(&m, fd) && fd >= 0;
+}
+
+static void greet(void)
+{
+	office.fd = rsk_local_dial();
+	if (office.fd < 0)
+		return;
+	office.number++;
+	office.rdma = 0;
+	office.uid = rsk_sys_geteuid();
+	say_hello();
+	say_rdma();
+	if (office.fd >= 0)
+		say_all_listening();
+	say_all_links();
+}
+
+bool rsk_local_settled(void)
+{
+	return atomic_load_explicit(&office.settled, memory_order_relaxed);
+}
+
+bool rsk_local_due(void)
+{
+	return rsk_tick_ns() >= atomic_load_explicit(&office.look_ns, memory_order_relaxed);
+}
+
+/* It was looked for, and if it is there, it has our statistics. */
+static void settle(void)
+{
+	atomic_store_explicit(&office.settled, office.fd < 0 || office.shown, memory_order_relaxed);
+}
+
+void rsk_local_hello(void)
+{
+	uint64_t now;
+
+	/* A filter may not allow what it takes; and nothing more is to come of it. */
+	if (atomic_load_explicit(&rsk_stopped, memory_order_relaxed))
+		return;
+	if (!office.shown && office.fd >= 0 && rsk_stats_fd() >= 0) {
+		say_hello();
+		settle();
+	}
+	now = rsk_tick_ns();
+	if (now < atomic_load_explicit(&office.look_ns, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&office.look_ns, now + LOOK_NS, memory_order_relaxed);
+	if (office.fd >= 0)
+		rsk_local_hear();
+	if (office.fd < 0)
+		greet();
+	else if (office.missed)
+		say_all_listening();
+	if (office.fd >= 0)
+		rsk_ask_look();
+	settle();
+}
+
+void rsk_local_listening(int fd)
+{
+	rsk_local_hello();
+	if (office.fd >= 0)
+		say_listening(fd);
+}
+
+void rsk_local_forked(void)
+{
+	rsk_own_close(office.fd);
+	office.fd = -1;
+	atomic_store_explicit(&office.look_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&office.settled, false, memory_order_relaxed);
+}
+
+/*
+ * What the connecting end was told may be lost, or come to nothing, and rsockd forgets an end that it has told of: the
+ * accepting one asks some more times, in the course of its looks (policy.h).
+ */
+static bool once_more(const struct rsk_stream *s)
+{
+	uint32_t looks = s->search.looks;
+
+	return !s->connecting_side && looks >= LOOKS_EARLY &&
+	       (!(looks & (looks - 1)) || (looks >= LOOKS_LATE && looks % 8 == 0));
+}
+
+void rsk_local_seek(struct rsk_stream *s, int fd)
+{
+	struct rsk_local_msg m = { .type = RSK_LOCAL_SEEK, .fd = fd };
+
+	rsk_local_hello();
+	if (office.fd < 0 || (s->sought == office.number && !once_more(s)))
+		return;
+	if (office.uid != rsk_sys_geteuid()) {
+		drop(-ESTALE);
+		atomic_store_explicit(&office.look_ns, 0, memory_order_relaxed);
+		rsk_local_hello();
+		if (office.fd < 0)
+			return;
+	}
+	say_rdma();
+	if (office.fd < 0)
+		return;
+	m.flags = s->connecting_side ? RSK_LOCAL_CONNECTING : 0;
+	m.tuple = s->tuple;
+	m.cookie = rsk_cookie_of(fd);
+	if (say(&m, -1))
+		s->sought = office.number;
+}
+
+/* ---- what it says ---- */
+
+/* The stream that is meant, pinned; NULL: it is gone, or has another number by now. */
+static struct rsk_stream *meant(const struct rsk_local_msg *m)
+{
+	struct rsk_stream *s;
+
+	if (m->fd < 0 || !rsk_fd_hot(m->fd) || rsk_cookie_of(m->fd) != m->cookie)
+		return NULL;
+	s = rsk_stream_of(m->fd);
+	if (s && rsk_stream_phase(s) == RSK_PHASE_SEEKING)
+		return s;
+	if (s)
+		rsk_stream_unpin(s);
+	return NULL;
+}
+
+static void meet(const struct rsk_local_msg *m, int with)
+{
+	bool connecting = m->flags & RSK_LOCAL_CONNECTING;
+	struct rsk_meet_peer peer = {
+		.pid = m->pid, .uid = m->uid, .vouched = true, .nonce = m->link
+	};
+	struct rsk_stream *s;
+
+	if (with >= 0 && rsk_meet_known(m->link)) {
+		rsk_sys_close(with); /* one link of a name is enough */
+		with = -1;
+	}
+	with = with < 0 ? with : rsk_own_fd(with);
+	if (with >= 0)
+		rsk_meet_vouched(with, connecting, &peer);
+	if (!connecting)
+		return; /* the other one comes */
+	s = meant(m);
+	if (!s)
+		return;
+	if (rsk_meet_known(m->link)) {
+		s->found_nonce = m->link;
+		s->found_fd = m->peer_fd;
+		s->join_steps = 0;
+	} else {
+		struct rsk_local_msg lost = { .type = RSK_LOCAL_LOST, .link = m->link };
+
+		say(&lost, -1);
+		s->sought = 0; /* once more, for another link */
+	}
+	rsk_stream_unpin(s);
+}
+
+/*
+ * That there is no such end on this host the kernel has said; what comes of it else may change, and the registry be
+ * filled.
+ */
+static bool final(uint32_t reason)
+{
+	return reason != RSK_REASON_OTHER_USER && reason != RSK_REASON_NOT_HOLDER &&
+	       reason != RSK_REASON_UNVERIFIED && reason != RSK_REASON_OTHER_NETNS;
+}
+
+/* The stream has a place on the other host: a link to there is made, unless there is one. */
+static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
+{
+	struct rsk_remote_target t = { .tuple = s->tuple, .handle = m->link };
+
+	rsk_stats_set_reason(s->rec, RSK_REASON_MAPPED);
+	/* Only who is known to accept rails himself is let in elsewhere: once more, when that is so. */
+	if (!rsk_remote_port()) {
+		if (rsk_remote_accept() != -ENODEV)
+			s->sought = 0;
+		return;
+	}
+	t.to.family = t.from.family = m->ipv == RSK_PM_IPV4 ? AF_INET : AF_INET6;
+	t.to.port = m->port;
+	t.to.scope = t.from.scope = s->tuple.scope;
+	memcpy(t.to.ip, m->ip, sizeof(t.to.ip));
+	memcpy(t.from.ip, m->from_ip, sizeof(t.from.ip));
+	if (!memcmp(m->from_ip, (const uint8_t[16]){ 0 }, 16))
+		t.from.family = 0;
+	s->mapping = m->link;
+	s->found_nonce = rsk_remote_at(&t);
+	s->remote = s->found_nonce != 0;
+	if (!s->remote)
+		s->sought = 0;
+}
+
+static void answer(const struct rsk_local_msg *m)
+{
+	struct rsk_stream *s;
+
+	if (m->link && rsk_remote_answered(m->link, m->reason))
+		return;
+	s = meant(m);
+	if (!s)
+		return;
+	s->told = (uint8_t)m->reason;
+	if (m->link && !s->connecting_side)
+		rsk_transact_answered(s, m->fd, m->reason);
+	else if (m->reason == RSK_REASON_MAPPED && m->port && m->link && rsk_rdma_device())
+		mapped(s, m);
+	else if (m->reason == RSK_REASON_REMOTE && rsk_remote_accept() != -ENODEV)
+		rsk_stats_set_reason(s->rec, RSK_REASON_REMOTE);
+	else if (final(m->reason))
+		rsk_stream_cold(s, (enum rsk_reason)m->reason);
+	else
+		rsk_stats_set_reason(s->rec, (enum rsk_reason)m->reason);
+	rsk_stream_unpin(s);
+}
+
+void rsk_local_hear(void)
+{
+	for (int i = 0; i < MESSAGES_AT_ONCE && office.fd >= 0; i++) {
+		struct rsk_local_msg m;
+		int with, rc = rsk_local_msg_recv(office.fd, true, &m, &with);
+
+		if (rc == -EAGAIN)
+			return;
+		if (rc <= 0)
+			drop(rc);
+		else if (m.type == RSK_LOCAL_MEET)
+			meet(&m, with);
+		else
+			answer(&m);
+		if (rc > 0 && m.type != RSK_LOCAL_MEET && with >= 0)
+			rsk_sys_close(with);
+	}
+}

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "mend.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <utlist.h>
+
+#include <rsock/sys.h>
+
+#include "arena.h"
+#include "epoll.h"
+#include "keeper.h"
+#include "links.h"
+#include "log.h"
+#include "rdma.h"
+#include "stream.h"
+
+#define LOOK_AGAIN_NS                                                                              \
+	1000000ull /* at what a slow companion, or a slow peer, still has to take; doubles */
+#define LOOK_AGAIN_MOST 7
+
+/* ---- all streams of a link ---- */
+
+/* The one of an id, joined or about to be, pinned; NULL: none. */
+static struct rsk_stream *joined(const struct rsk_link *l, uint32_t sid)
+{
+	struct rsk_stream *s = sid < RSK_SEG_STREAMS ? rsk_link_stream(l, sid) : NULL;
+
+	if (!s || !rsk_stream_pin(s))
+		return NULL;
+	if (rsk_link_stream(l, sid) == s && rsk_stream_phase(s) >= RSK_PHASE_JOINING)
+		return s;
+	rsk_stream_unpin(s);
+	return NULL;
+}
+
+static void for_all(struct rsk_link *l, void (*each)(struct rsk_stream *s, void *arg), void *arg)
+{
+	uint32_t reach = atomic_load(&l->seg.reach);
+
+	for (uint32_t sid = 0; sid < reach; sid++) {
+		struct rsk_stream *s = joined(l, sid);
+
+		if (!s)
+			continue;
+		each(s, arg);
+		rsk_stream_unpin(s);
+	}
+}
+
+/* Whoever sleeps on the stream looks again. */
+static void stir(struct rsk_stream *s)
+{
+	rsk_rdma_news(NULL, s->link, s->sid, RSK_WAKE_RX | RSK_WAKE_TX);
+	rsk_epoll_stream_event(s);
+}
+
+/* ---- a rail breaks ---- */
+
+struct say {
+	void (*say)(void *arg, uint32_t sid, uint64_t pos, uint64_t cell);
+	void *arg;
+};
+
+static void break_one(struct rsk_stream *s, void *arg)
+{
+	const struct say *say = arg;
+	uint64_t pos, cell;
+
+	rsk_lock(&s->tx_lock);
+	rsk_tx_break(&s->tx);
+	rsk_stream_note(s, true, RSK_REASON_LINK_BROKEN);
+	rsk_unlock(&s->tx_lock);
+	rsk_lock(&s->rx_lock);
+	rsk_rx_break(&s->rx, &pos, &cell);
+	rsk_stream_note(s, false, RSK_REASON_LINK_BROKEN);
+	rsk_unlock(&s->rx_lock);
+	rsk_stats_set_reason(s->rec, RSK_REASON_LINK_BROKEN);
+	say->say(say->arg, s->sid, pos, cell);
+	stir(s);
+}
+
+void rsk_mend_break(struct rsk_link *l,
+		    void (*say)(void *arg, uint32_t sid, uint64_t pos, uint64_t cell), void *arg)
+{
+	struct say each = { say, arg };
+
+	for_all(l, break_one, &each);
+}
+
+/* ---- who still owes bytes: streams that repeat, and streams that were closed ---- */
+
+struct debtor {
+	struct rsk_stream *s; /* pinned */
+	int fd;		      /* a copy of ours */
+	bool closed;	      /* nobody else has it: goodbye once it is paid */
+	struct debtor *prev, *next;
+};
+
+/* Private to the process; the lock comes before a stream's. */
+static struct {
+	struct rsk_lock lock;
+	struct debtor *all;
+	_Atomic(uint32_t) n;
+	uint32_t looks; /* in vain, since there was a new one, or one less; keeper */
+	uint32_t seen;
+} debts;
+
+/* False: it cannot be. */
+static bool owes(struct rsk_stream *s, int fd, bool closed)
+{
+	struct debtor *d = rsk_arena_alloc(sizeof(*d));
+
+	if (!d)
+		return false;
+	d->fd = rsk_own_fd_copy(fd);
+	if (d->fd < 0 || !rsk_stream_pin(s)) {
+		rsk_own_close(d->fd);
+		rsk_arena_free(d);
+		return false;
+	}
+	d->s = s;
+	d->closed = closed;
+	rsk_lock(&debts.lock);
+	DL_APPEND(debts.all, d);
+	rsk_unlock(&debts.lock);
+	atomic_fetch_add(&debts.n, 1);
+	rsk_keeper_call();
+	return true;
+}
+
+/* Closed now, would it take with it what may still have to be repeated? */
+static bool undrained(const struct rsk_tx *tx)
+{
+	return !tx->peer_closed && !(tx->ring.rail->ops->caps & RSK_FABRIC_DURABLE) &&
+	       !rsk_tx_arrived(tx);
+}
+
+/* Nothing is to be done for it any more. */
+static bool paid(struct debtor *d)
+{
+	struct rsk_stream *s = d->s;
+	struct rsk_kernel_companion k;
+	bool done;
+
+	rsk_companion_init(&k, s, d->fd);
+	rsk_lock(&s->tx_lock);
+	rsk_tx_serve(&s->tx, &k.c);
+	if (d->closed)
+		rsk_tx_move(&s->tx, &k.c);
+	rsk_stream_note(s, true, RSK_REASON_PEER_LEFT);
+	done = d->closed ? !undrained(&s->tx) : s->tx.state != RSK_TX_RESEND;
+	rsk_unlock(&s->tx_lock);
+	return done || rsk_stream_failed(s);
+}
+
+void rsk_mend_work(void)
+{
+	struct debtor *d, *next, *free_these = NULL;
+
+	if (!atomic_load(&debts.n))
+		return;
+	rsk_rdma_poll(true);
+	debts.looks = atomic_load(&debts.n) == debts.seen ? debts.looks + 1 : 0;
+	debts.seen = atomic_load(&debts.n);
+	rsk_lock(&debts.lock);
+	DL_FOREACH_SAFE(debts.all, d, next) {
+		if (!paid(d))
+			continue;
+		DL_DELETE(debts.all, d);
+		LL_PREPEND(free_these, d);
+	}
+	rsk_unlock(&debts.lock);
+	LL_FOREACH_SAFE(free_these, d, next) {
+		if (!d->closed)
+			stir(d->s);
+		rsk_own_close(d->fd);
+		rsk_stream_unpin(d->s);
+		rsk_arena_free(d);
+		atomic_fetch_sub(&debts.n, 1);
+	}
+}
+
+uint64_t rsk_mend_next_ns(void)
+{
+	uint32_t shift = debts.looks < LOOK_AGAIN_MOST ? debts.looks : LOOK_AGAIN_MOST;
+
+	return atomic_load(&debts.n) ? rsk_now_ns() + (LOOK_AGAIN_NS << shift) : UINT64_MAX;
+}
+
+bool rsk_mend_idle(void)
+{
+	struct debtor *d;
+	bool idle = true;
+
+	rsk_lock(&debts.lock);
+	DL_FOREACH(debts.all, d) {
+		rsk_lock(&d->s->tx_lock);
+		idle &= d->s->tx.state == RSK_TX_TCP || rsk_stream_failed(d->s);
+		rsk_unlock(&d->s->tx_lock);
+	}
+	rsk_unlock(&debts.lock);
+	return idle;
+}
+
+void rsk_mend_linger(struct rsk_stream *s, int fd)
+{
+	bool due;
+
+	if (!s->link || !s->link->remote || fd < 0 || rsk_stream_phase(s) != RSK_PHASE_JOINED ||
+	    rsk_stream_failed(s))
+		return;
+	rsk_lock(&s->tx_lock);
+	due = undrained(&s->tx);
+	rsk_unlock(&s->tx_lock);
+	if (due)
+		owes(s, fd, true);
+}
+
+void rsk_mend_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t cell)
+{
+	struct rsk_stream *s = joined(l, sid);
+	struct rsk_kernel_companion k;
+	bool repeats;
+	int fd, rc;
+
+	if (!s)
+		return;
+	fd = rsk_stream_find_fd(s);
+	rsk_companion_init(&k, s, fd);
+	rsk_lock(&s->tx_lock);
+	rc = rsk_tx_resume(&s->tx, &k.c, pos, cell);
+	repeats = s->tx.state == RSK_TX_RESEND;
+	rsk_unlock(&s->tx_lock);
+	if (rc == -EPROTO)
+		rsk_stream_fail(s, fd);
+	else if (repeats && fd >= 0)
+		owes(s, fd, false);
+	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_RESUMED, RSK_REASON_LINK_BROKEN);
+	stir(s);
+	rsk_stream_unpin(s);
+}
+
+/* ---- another rail ---- */
+
+struct renewal {
+	void (*each)(void *arg, uint32_t sid);
+	void *arg;
+};
+
+static void renew_one(struct rsk_stream *s, void *arg)
+{
+	const struct renewal *n = arg;
+	uint64_t up = rsk_link_key(s->link, s->key_up), down = rsk_link_key(s->link, s->key_down);
+
+	rsk_lock(&s->rx_lock);
+	rsk_rx_renew(&s->rx, s->connecting_side ? down : up);
+	rsk_unlock(&s->rx_lock);
+	rsk_lock(&s->tx_lock);
+	rsk_tx_renew(&s->tx, s->connecting_side ? up : down);
+	s->repropose_work = 0;
+	rsk_unlock(&s->tx_lock);
+	n->each(n->arg, s->sid);
+}
+
+void rsk_mend_renew(struct rsk_link *l, void (*each)(void *arg, uint32_t sid), void *arg)
+{
+	struct renewal n = { each, arg };
+
+	for_all(l, renew_one, &n);
+}
+
+/* ---- a fork ---- */
+
+#define FORK_WAIT_NS 200000000ull /* for a peer that has not seen yet where the ring began */
+
+static void stay_off(struct rsk_stream *s, void *arg)
+{
+	rsk_lock(&s->tx_lock);
+	rsk_tx_stay_off(&s->tx, RSK_TX_STAY_FORK, true);
+	rsk_lock(&s->rx_lock);
+	rsk_rx_stay_off(&s->rx, true);
+	rsk_unlock(&s->rx_lock);
+	rsk_unlock(&s->tx_lock);
+}
+
+static void is_off(struct rsk_stream *s, void *arg)
+{
+	struct rsk_kernel_companion k;
+	bool *all = arg;
+	int fd = rsk_stream_find_fd(s);
+
+	if (fd < 0)
+		return;
+	rsk_companion_init(&k, s, fd);
+	rsk_lock(&s->tx_lock);
+	rsk_tx_serve(&s->tx, &k.c);
+	rsk_stream_note(s, true, RSK_REASON_SHARED_HOLDER);
+	*all &= s->tx.state != RSK_TX_ONRING && s->tx.state != RSK_TX_PROPOSED;
+	rsk_unlock(&s->tx_lock);
+	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
+}
+
+void rsk_mend_fork(void)
+{
+	uint64_t until = 0;
+	bool all;
+
+	do {
+		all = true;
+		for (uint32_t i = 0; i < rsk_links.n; i++) {
+			struct rsk_link *l = rsk_links.at[i].l;
+
+			if (!l->remote || l->maker != rsk_pid || !atomic_load(&l->streams))
+				continue;
+			if (!until)
+				for_all(l, stay_off, NULL);
+			for_all(l, is_off, &all);
+		}
+		if (!until)
+			until = rsk_now_ns() + FORK_WAIT_NS;
+		if (!all)
+			rsk_sys_ppoll(NULL, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	} while (!all && rsk_now_ns() < until);
+}
+
+void rsk_mend_forked(void)
+{
+	struct debtor *d;
+
+	/* The pins are the parent's, too. */
+	DL_FOREACH(debts.all, d)
+		rsk_own_close(d->fd);
+	memset(&debts, 0, sizeof(debts));
+}
+
+void rsk_mend_unforked(struct rsk_stream *s)
+{
+	rsk_tx_stay_off(&s->tx, RSK_TX_STAY_FORK, false);
+	rsk_lock(&s->rx_lock);
+	rsk_rx_stay_off(&s->rx, atomic_load(&s->off));
+	rsk_unlock(&s->rx_lock);
+}
+
+/* ---- a peer dies, or ends ---- */
+
+static void lose_one(struct rsk_stream *s, void *arg)
+{
+	struct rsk_kernel_companion k;
+	bool owed;
+	int fd = rsk_stream_find_fd(s);
+
+	rsk_companion_init(&k, s, fd);
+	rsk_lock(&s->rx_lock);
+	rsk_rx_lose(&s->rx);
+	rsk_unlock(&s->rx_lock);
+	rsk_lock(&s->tx_lock);
+	rsk_tx_serve(&s->tx, &k.c); /* its last word: what it has taken, or that it has closed */
+	owed = undrained(&s->tx) && s->tx.ring.data_end > s->tx.ring.credit;
+	s->tx.demotions += s->tx.state == RSK_TX_ONRING;
+	s->tx.state = RSK_TX_TCP;
+	s->tx.peer_left = s->tx.peer_closed = true;
+	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
+	rsk_unlock(&s->tx_lock);
+	/* What it has not taken nobody can repeat now, and nothing newer may be sent without it. */
+	if (owed)
+		rsk_stream_fail(s, fd);
+	stir(s);
+}
+
+void rsk_mend_lost(struct rsk_link *l)
+{
+	for_all(l, lose_one, NULL);
+}
+
+void rsk_mend_ending(struct rsk_link *l, uint32_t sid, uint64_t cell)
+{
+	struct rsk_stream *s = joined(l, sid);
+
+	if (!s)
+		return;
+	rsk_lock(&s->rx_lock);
+	s->rx.last_cell = cell;
+	rsk_unlock(&s->rx_lock);
+	rsk_stream_unpin(s);
+}
+
+static void say_one(struct rsk_stream *s, void *arg)
+{
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_ENDING, .sid = s->sid };
+
+	rsk_lock(&s->tx_lock);
+	m.cell = s->tx.state == RSK_TX_ONRING ? s->tx.ring.next : 0;
+	rsk_unlock(&s->tx_lock);
+	if (m.cell)
+		rsk_control_send(arg, &m);
+}
+
+void rsk_mend_say_ending(struct rsk_link *l, struct rsk_control *c)
+{
+	for_all(l, say_one, c);
+}

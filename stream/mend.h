@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mend.h - what becomes of the streams of a link to another host when its rail breaks, comes back, or its peer
+ * dies; and of those that are closed while their last bytes are still on the way. Keeper only, but what says so.
+ */
+#ifndef RSK_MEND_H
+#define RSK_MEND_H
+
+#include "control.h"
+#include "link.h"
+
+#define RSK_MEND_PATIENCE_NS                                                                       \
+	5000000000ull /* how long an ending process waits for what it has put */
+
+/*
+ * The rail broke: nothing comes in any more. Each stream goes on by its companion; @say tells the other end what
+ * this one has consumed, from where it is to repeat.
+ */
+void rsk_mend_break(struct rsk_link *l,
+		    void (*say)(void *arg, uint32_t sid, uint64_t pos, uint64_t cell), void *arg);
+
+/* The other end has consumed so much: what it has not is repeated, in order, before anything newer. */
+void rsk_mend_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t cell);
+
+/* Another rail is up, the link has its epoch: streams may be promoted again, under keys of it. @each: of them. */
+void rsk_mend_renew(struct rsk_link *l, void (*each)(void *arg, uint32_t sid), void *arg);
+
+/*
+ * Before a fork, by its thread: streams of this process's links to other hosts go by their companions from now on,
+ * since a child could use them there only. rsk_mend_unforked(), once no other process has the stream any more,
+ * tx_lock held.
+ */
+void rsk_mend_fork(void);
+void rsk_mend_unforked(struct rsk_stream *s);
+
+void rsk_mend_forked(void); /* in the child: what its parent looks after is none of its business */
+
+/* The peer is dead, or nobody can say what it has consumed: what was under way is lost, and its streams are reset. */
+void rsk_mend_lost(struct rsk_link *l);
+
+/* The peer ends in order: all that its stream @sid put is here, up to @cell. */
+void rsk_mend_ending(struct rsk_link *l, uint32_t sid, uint64_t cell);
+void rsk_mend_say_ending(struct rsk_link *l, struct rsk_control *c);
+
+/*
+ * Any thread: the last descriptor of a joined stream is about to be closed. Where what it has put may still be
+ * lost, the connection is kept open, by a copy of the descriptor, until it has arrived: the kernel's FIN follows
+ * then.
+ */
+void rsk_mend_linger(struct rsk_stream *s, int fd);
+
+void rsk_mend_work(void); /* looks after those */
+uint64_t rsk_mend_next_ns(void);
+bool rsk_mend_idle(
+	void); /* they have all said their last word: it is on its way, or in the companion */
+
+#endif

@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * remote.c - links to processes of other hosts: asked for by the engine (wants.c), or by somebody who comes;
+ * greeted over a control connection (greet.c), given a rail (remote_rail.c), handed to the engine, and buried. The
+ * keeper's thread does all of it but what remote.h gives to the engine.
+ */
+#include "remote.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <utlist.h>
+
+#include <rsock/sys.h>
+
+#include "join.h"
+#include "keeper.h"
+#include "links.h"
+#include "local.h"
+#include "log.h"
+#include "meet.h"
+#include "mend.h"
+#include "remote_parts.h"
+
+static _Atomic(uint16_t) port; /* 0: nothing is accepted */
+
+struct rsk_remotes rsk_remotes = { .listener.fd = -1, .work.fd = -1, .office.fd = -1 };
+
+static void on_message(struct rsk_control *c, const struct rsk_remote_msg *m);
+
+static void on_gone(struct rsk_control *c, int err)
+{
+	struct rsk_remote *r = (struct rsk_remote *)(void *)c;
+
+	rsk_remote_dead(r, err);
+}
+
+struct rsk_remote *rsk_remote_new(bool initiator)
+{
+	struct rsk_remote *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->initiator = initiator;
+	r->control.watch.fd = -1;
+	r->control.message = on_message;
+	r->control.gone = on_gone;
+	r->pair.fd = -1;
+	r->due_ns = rsk_now_ns() + RSK_REMOTE_GIVE_UP_NS;
+	r->rings_ns = r->register_ns = UINT64_MAX;
+	rsk_join_take();
+	DL_APPEND(rsk_remotes.all, r);
+	rsk_join_give();
+	return r;
+}
+
+/* What the engine had of it ends; it is freed later (reap()), since its callbacks may be under way. */
+void rsk_remote_dead(struct rsk_remote *r, int why)
+{
+	if (r->state == RSK_REMOTE_DEAD)
+		return;
+	rsk_log(RSK_LOG_INFO, "link %u to another host ends: %d", r->l ? r->l->number : 0, why);
+	rsk_remotes.strangers -= !r->initiator && r->state == RSK_REMOTE_GREETING;
+	r->state = RSK_REMOTE_DEAD;
+	r->due_ns = 0;
+	rsk_control_close(&r->control);
+	if (r->rail)
+		rsk_rdma_module->rail_break(r->rail);
+	if (r->l)
+		atomic_store(&r->l->seg.rail.broken, why < 0 ? why : -EPIPE);
+	rsk_join_take();
+	if (r->initiator)
+		rsk_want_gone(r->nonce, why);
+	if (r->listed)
+		rsk_link_dead(r->l);
+	rsk_join_give();
+	if (r->pair.fd >= 0) {
+		rsk_keeper_unwatch(&r->pair);
+		rsk_own_close(r->pair.fd); /* the engine sees the peer gone */
+		r->pair.fd = -1;
+	}
+	if (r->listed)
+		rsk_mend_lost(r->l);
+}
+
+/* The dead, once no stream leads there; the engine's object goes with its next sweep. */
+static void reap(void)
+{
+	struct rsk_remote *r, *next;
+
+	DL_FOREACH_SAFE(rsk_remotes.all, r, next) {
+		if (r->state != RSK_REMOTE_DEAD || (r->listed && atomic_load(&r->l->streams)))
+			continue;
+		if (r->rail)
+			rsk_rdma_module->rail_free(r->rail);
+		rsk_join_take();
+		DL_DELETE(rsk_remotes.all, r);
+		if (r->listed)
+			atomic_store(&r->l->let_go, true);
+		else if (r->l)
+			rsk_link_drop(r->l, &r->l->seg);
+		rsk_links_sweep();
+		rsk_join_give();
+		rsk_ringways_free(&r->ways);
+		free(r);
+	}
+}
+
+int rsk_remote_accept(void)
+{
+	return rsk_rdma_device() ? rsk_keeper_start() : -ENODEV;
+}
+
+uint16_t rsk_remote_port(void)
+{
+	return rsk_keeper_runs() ? atomic_load(&port) : 0;
+}
+
+/* ---- messages of the engine, to and from the other end ---- */
+
+static void from_engine(struct rsk_watch *w, uint32_t events)
+{
+	struct rsk_remote *r =
+		(struct rsk_remote *)(void *)((char *)w - offsetof(struct rsk_remote, pair));
+	struct rsk_remote_msg out = { .type = RSK_REMOTE_LINK };
+	int fds[RSK_LINK_MSG_FDS], nfds;
+	ssize_t n;
+
+	if (r->holds && (events & EPOLLOUT) &&
+	    rsk_link_msg_send(r->pair.fd, &r->held, NULL, 0) == 0) {
+		atomic_fetch_add(&rsk_seg_own_head(&r->l->seg)->messages, 1);
+		r->holds = false;
+		rsk_keeper_watch(&r->pair, EPOLLIN, false);
+		rsk_control_pause(&r->control, false);
+	}
+	while (r->state != RSK_REMOTE_DEAD) {
+		n = rsk_link_msg_recv(r->pair.fd, &out.link, fds, &nfds);
+		if (n == -EAGAIN || n == -EINTR)
+			return;
+		if (n <= 0) {
+			rsk_remote_dead(r, n ? (int)n : -EPIPE);
+			return;
+		}
+		out.link_bytes = (uint32_t)n;
+		if (!rsk_control_send(&r->control, &out))
+			return;
+		/* Its ring here is wanted by the peer; and the peer's by us. */
+		if (out.link.type == RSK_LINK_JOIN || out.link.type == RSK_LINK_ACCEPT)
+			rsk_remote_want_ring(r, out.link.sid);
+	}
+}
+
+static void to_engine(struct rsk_remote *r, const struct rsk_remote_msg *m)
+{
+	struct rsk_link_msg msg = m->link;
+	int rc;
+
+	if (r->pair.fd < 0)
+		return;
+	rc = rsk_link_msg_send(r->pair.fd, &msg, NULL, 0);
+	if (rc == -EAGAIN) {
+		r->held = msg;
+		r->holds = true;
+		rsk_control_pause(&r->control, true);
+		rsk_keeper_watch(&r->pair, EPOLLIN | EPOLLOUT, false);
+	} else if (rc < 0) {
+		rsk_remote_dead(r, rc);
+	} else {
+		atomic_fetch_add(&rsk_seg_own_head(&r->l->seg)->messages, 1);
+	}
+}
+
+static void on_message(struct rsk_control *c, const struct rsk_remote_msg *m)
+{
+	struct rsk_remote *r = (struct rsk_remote *)(void *)c;
+
+	/* Until they know each other, who came says HELLO and nothing else, and is told WELCOME or REFUSED. */
+	if ((r->state == RSK_REMOTE_GREETING && m->type > RSK_REMOTE_REFUSED) ||
+	    (m->type <= RSK_REMOTE_REFUSED && (m->type == RSK_REMOTE_HELLO) == r->initiator)) {
+		rsk_remote_dead(r, -EPROTO);
+		return;
+	}
+	switch (m->type) {
+	case RSK_REMOTE_HELLO:
+		rsk_greet_hello(r, m);
+		break;
+	case RSK_REMOTE_WELCOME:
+		rsk_greet_welcome(r, m);
+		break;
+	case RSK_REMOTE_REFUSED:
+		rsk_log(RSK_LOG_INFO, "link %u: refused, reason %u", r->l->number, m->reason);
+		rsk_remote_dead(r, -EACCES);
+		break;
+	case RSK_REMOTE_RAIL:
+		rsk_remote_on_rail(r, m);
+		break;
+	case RSK_REMOTE_LINK:
+		to_engine(r, m);
+		break;
+	case RSK_REMOTE_RING_REQ:
+		rsk_remote_on_ring_req(r, m);
+		break;
+	case RSK_REMOTE_RING:
+		rsk_remote_on_ring(r, m);
+		break;
+	case RSK_REMOTE_BREAK:
+		rsk_remote_on_break(r, m);
+		break;
+	case RSK_REMOTE_RESUME:
+		rsk_remote_on_resume(r, m);
+		break;
+	default:
+		if (r->listed)
+			rsk_mend_ending(r->l, m->sid, m->cell);
+		break;
+	}
+}
+
+/* ---- handed to the engine ---- */
+
+/* The first rail is up: streams may be joined. 0 or -errno. */
+static int hand_over(struct rsk_remote *r)
+{
+	int half[2], rc;
+
+	rc = rsk_sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, half);
+	if (rc < 0)
+		return rc;
+	r->l->control = rsk_own_fd(half[0]);
+	r->pair = (struct rsk_watch){ .fd = rsk_own_fd(half[1]), .ready = from_engine };
+	if (r->l->control < 0 || r->pair.fd < 0)
+		return -EMFILE;
+	rc = rsk_keeper_watch(&r->pair, EPOLLIN, true);
+	if (rc < 0)
+		return rc;
+	r->l->vouched = true;
+	r->l->peer_nonce = r->initiator ? r->nonce : 0;
+	rsk_join_take();
+	rc = rsk_links_add(r->l);
+	if (rc == 0) {
+		r->listed = true;
+		atomic_store(&r->l->state, RSK_LINK_UP);
+		if (r->initiator)
+			rsk_want_up(r->nonce);
+	}
+	rsk_join_give();
+	return rc;
+}
+
+void rsk_remote_rail_up(struct rsk_remote *r)
+{
+	int rc = 0;
+
+	if (r->state == RSK_REMOTE_RAILING)
+		rc = hand_over(r);
+	if (rc < 0) {
+		rsk_remote_dead(r, rc);
+		return;
+	}
+	r->state = RSK_REMOTE_UP;
+	r->due_ns = UINT64_MAX;
+	r->tries = 0;
+}
+
+static struct rsk_verbs_rail *incoming(void *ctx, const struct rsk_verbs_addr *from,
+				       const void *data, size_t bytes)
+{
+	struct rsk_remote_private p;
+	struct rsk_remote *r;
+
+	if (bytes < sizeof(p))
+		return NULL;
+	memcpy(&p, data, sizeof(p));
+	if (p.magic != RSK_REMOTE_MAGIC || p.zero)
+		return NULL;
+	DL_FOREACH(rsk_remotes.all, r)
+		if (!r->initiator && r->nonce == p.nonce)
+			break;
+	/* Some of his attempts may not have come here, and one that has he may have given up. */
+	if (!r || r->secret != p.secret || p.epoch <= r->epoch ||
+	    (r->state != RSK_REMOTE_RAILING && r->state != RSK_REMOTE_BROKEN))
+		return NULL;
+	rsk_rdma_module->rail_break(r->rail);
+	r->epoch = p.epoch;
+	r->established = r->heard = false;
+	return r->rail;
+}
+
+/* ---- the keeper's rounds ---- */
+
+static void rail_up(void *ctx, void *rail)
+{
+	struct rsk_remote *r = rail;
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_RAIL, .epoch = r->epoch };
+
+	rsk_log(RSK_LOG_DEBUG, "link %u: rail %u is established", r->l->number, r->epoch);
+	r->established = true;
+	r->dialing = false;
+	/* Its word comes by TCP, which may be slow after what broke the last rail. */
+	if (r->initiator && r->state == RSK_REMOTE_BROKEN)
+		r->due_ns = rsk_now_ns() + RSK_REMOTE_GIVE_UP_NS;
+	if (rsk_rdma_module->rail_end(r->rail, &m.end) < 0 || !rsk_control_send(&r->control, &m))
+		return;
+	if (r->heard)
+		rsk_remote_on_rail(r, NULL);
+}
+
+static void rail_down(void *ctx, void *rail, int err)
+{
+	rsk_remote_rail_down(rail, err);
+}
+
+static void call(void *ctx)
+{
+	rsk_keeper_call();
+}
+
+static int own_fd(void *ctx, int fd)
+{
+	return rsk_own_fd(fd);
+}
+
+static void own_close(void *ctx, int fd)
+{
+	rsk_own_close(fd);
+}
+
+static void devices(void *ctx)
+{
+	struct rsk_remote *r;
+
+	DL_FOREACH(rsk_remotes.all, r)
+		if (r->state == RSK_REMOTE_BROKEN && r->initiator && !r->dialing && !r->established)
+			r->due_ns = 0;
+}
+
+/* The context of a rail is the link's struct rsk_remote, of which the data path wants the engine's object. */
+static void news(void *ctx, void *rail, uint32_t sid, uint32_t what)
+{
+	rsk_rdma_news(ctx, ((struct rsk_remote *)rail)->l, sid, what);
+}
+
+static const struct rsk_verbs_host host = {
+	.own_fd = own_fd,
+	.own_close = own_close,
+	.incoming = incoming,
+	.up = rail_up,
+	.down = rail_down,
+	.devices = devices,
+	.news = news,
+	.call = call,
+};
+
+static void module_works(struct rsk_watch *w, uint32_t events)
+{
+	rsk_rdma_module->work(rsk_rdma);
+}
+
+static void office_speaks(struct rsk_watch *w, uint32_t events)
+{
+	rsk_join_take();
+	rsk_local_hear();
+	rsk_join_give();
+}
+
+/* rsockd's answers are heard here while somebody waits for one; else by whoever makes a call. */
+static void mind_the_office(bool waits)
+{
+	int fd = waits ? rsk_local_fd() : -1;
+
+	if (fd == rsk_remotes.office.fd)
+		return;
+	if (rsk_remotes.office.fd >= 0)
+		rsk_keeper_unwatch(&rsk_remotes.office);
+	rsk_remotes.office = (struct rsk_watch){ .fd = fd, .ready = office_speaks };
+	if (fd >= 0 && rsk_keeper_watch(&rsk_remotes.office, EPOLLIN, true) < 0)
+		rsk_remotes.office.fd = -1;
+}
+
+int rsk_remote_open(void)
+{
+	uint16_t at = 0;
+	int control = -1, rc = rsk_rdma_open(&host);
+
+	if (rc < 0)
+		return rc;
+	rsk_remotes.work = (struct rsk_watch){ .fd = rsk_rdma_module->work_fd(rsk_rdma),
+					       .ready = module_works };
+	rc = rsk_keeper_watch(&rsk_remotes.work, EPOLLIN, true);
+	if (rc < 0)
+		return rc;
+	/* Who cannot be come to may still go to others. */
+	rc = rsk_rdma_listen(&at, &control);
+	if (rc < 0) {
+		rsk_log(RSK_LOG_INFO, "no rails are accepted: %d", rc);
+		return 0;
+	}
+	rsk_remotes.listener = (struct rsk_watch){ .fd = control, .ready = rsk_greet_knocks };
+	rc = rsk_keeper_watch(&rsk_remotes.listener, EPOLLIN | EPOLLET, true);
+	if (rc == 0)
+		atomic_store(&port, at);
+	return rc;
+}
+
+void rsk_remote_work(uint64_t now_ns)
+{
+	struct rsk_remote *r, *next;
+	struct rsk_remote_target target;
+	bool waits = false;
+	uint64_t nonce;
+
+	rsk_rdma_module->work(rsk_rdma);
+	rsk_join_take();
+	rsk_local_tell();
+	rsk_join_give();
+	while (rsk_want_next(now_ns, &nonce, &target))
+		rsk_greet_begin(nonce, &target);
+	DL_FOREACH_SAFE(rsk_remotes.all, r, next) {
+		if (r->state == RSK_REMOTE_GREETING && !r->initiator)
+			rsk_greet_let_in(r);
+		if (r->state == RSK_REMOTE_BROKEN && now_ns >= r->due_ns && r->initiator) {
+			rsk_remote_rail_begin(r);
+		} else if (r->state < RSK_REMOTE_UP && now_ns >= r->due_ns) {
+			rsk_remote_dead(r, -ETIMEDOUT);
+		} else if (r->state == RSK_REMOTE_UP) {
+			rsk_remote_rings_work(r, now_ns);
+		}
+		waits |= r->waits_verdict;
+	}
+	rsk_mend_work();
+	reap();
+	mind_the_office(waits);
+}
+
+uint64_t rsk_remote_next_ns(void)
+{
+	uint64_t next = rsk_mend_next_ns();
+	struct rsk_remote *r;
+
+	DL_FOREACH(rsk_remotes.all, r) {
+		uint64_t due = r->due_ns;
+
+		if (r->state == RSK_REMOTE_DEAD)
+			continue;
+		if (r->state == RSK_REMOTE_UP)
+			due = rsk_remote_rings_next(r);
+		next = due < next ? due : next;
+	}
+	return next;
+}
+
+bool rsk_remote_settled(void)
+{
+	struct rsk_remote *r;
+	bool settled = rsk_mend_idle();
+
+	DL_FOREACH(rsk_remotes.all, r) {
+		if (r->state != RSK_REMOTE_UP)
+			continue;
+		if (rsk_rdma_module->rail_settle(r->rail, RSK_MEND_PATIENCE_NS) == 0)
+			rsk_mend_say_ending(r->l, &r->control);
+		settled &= rsk_control_empty(&r->control);
+	}
+	return settled;
+}
+
+void rsk_remote_forked(void)
+{
+	struct rsk_remote *r;
+
+	/* The parent's objects: only what would keep its connections open goes. */
+	DL_FOREACH(rsk_remotes.all, r) {
+		rsk_own_close(r->control.watch.fd);
+		rsk_own_close(r->pair.fd);
+	}
+	rsk_own_close(rsk_remotes.listener.fd);
+	rsk_remotes.all = NULL;
+	atomic_store(&port, 0);
+	rsk_wants_forget();
+	rsk_mend_forked();
+	rsk_rdma_forked();
+}

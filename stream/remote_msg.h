@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * remote_msg.h - messages between the keepers of two processes on two hosts, over the control connection (TCP) of
+ * their link: fixed size, little-endian. Nothing in them is believed before rsk_remote_msg_check() and the checks
+ * at their use.
+ *
+ *	initiator  HELLO ------------------------------------->  its stream, mapping, segment; a secret for the rail
+ *	           <-------------------------- WELCOME or REFUSED
+ *	           == rdma_cm: nonce, secret, epoch ==>
+ *	           RAIL <------------------------------------> RAIL   what the other needs to put, when it is up
+ *	           LINK <------------------------------------> LINK   a link's message (handshake.h): JOIN, ACCEPT, ...
+ *	           RING_REQ, RING                                     the ring of a stream is (not) registered
+ *	           BREAK, RESUME ..., then another epoch's RAIL       the rail broke: who had consumed what
+ *	           ENDING                                             this process ends in order: all it put has arrived
+ */
+#ifndef RSK_REMOTE_MSG_H
+#define RSK_REMOTE_MSG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rsock/tuple.h>
+
+#include "handshake.h"
+#include "verbs.h"
+
+#define RSK_REMOTE_MAGIC 0x3130656b6f737372ull
+
+enum rsk_remote_type {
+	RSK_REMOTE_HELLO = 1,
+	RSK_REMOTE_WELCOME,
+	RSK_REMOTE_REFUSED,
+	RSK_REMOTE_RAIL,
+	RSK_REMOTE_LINK,
+	RSK_REMOTE_RING_REQ,
+	RSK_REMOTE_RING,
+	RSK_REMOTE_BREAK,
+	RSK_REMOTE_RESUME,
+	RSK_REMOTE_ENDING,
+	RSK_REMOTE_TYPES
+};
+
+struct rsk_remote_msg {
+	uint64_t magic;
+	uint32_t type;
+	uint32_t epoch;		/* RAIL, BREAK, RESUME: which incarnation of the rail, from 1 */
+	uint64_t nonce;		/* HELLO: names the link */
+	uint64_t secret;	/* HELLO: shown again by the rail */
+	uint64_t handle;	/* HELLO: AssocHandle of the mapping */
+	struct rsk_tuple tuple; /* HELLO: the stream for which it is made, as the sender sees it */
+	struct rsk_seg_geometry geometry; /* HELLO, WELCOME: of the sender's segment */
+	struct rsk_verbs_end end;	  /* RAIL */
+	uint64_t pos, cell; /* RESUME: consumed up to here; ENDING: cell, put up to here */
+	uint32_t sid;	    /* RING_REQ, RING, RESUME, ENDING */
+	uint32_t reason;    /* REFUSED */
+	uint32_t ctl_rkey, ring_rkey; /* RING */
+	uint32_t way;	     /* RING: enum rsk_verbs_way; CLOSED: not even the control blocks */
+	uint32_t link_bytes; /* LINK: of the message behind it */
+	struct rsk_link_msg link; /* LINK */
+};
+
+/* The private data of an rdma_cm request. */
+struct rsk_remote_private {
+	uint64_t magic;
+	uint64_t nonce;
+	uint64_t secret;
+	uint32_t epoch;
+	uint32_t zero;
+};
+_Static_assert(sizeof(struct rsk_remote_private) <= RSK_VERBS_PRIVATE_BYTES, "fits a request");
+
+/* 0 or -EPROTO. Pure. */
+int rsk_remote_msg_check(const struct rsk_remote_msg *m);
+
+#endif

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * wish.c - see wish.h.
+ *
+ * Demoting is what the two machines can do anyway: our sender moves to the companion (MOVE), and our receiver asks the
+ * other one to do so (GO), which it does in its next call, or in its sleep, from which it is woken. Neither waits, and
+ * no order is new; the stream stays joined, with both directions on TCP, and neither end proposes until the wish is
+ * taken back. Both ends may be wished for: each has its own say.
+ */
+#include "wish.h"
+
+#include <errno.h>
+
+#include "epoll.h"
+#include "log.h"
+
+/* Both locks are held. Whom to wake: RSK_WAKE_*. */
+static uint32_t carry_out(struct rsk_stream *s, int fd, bool off)
+{
+	struct rsk_kernel_companion k;
+
+	rsk_companion_init(&k, s, fd);
+	rsk_tx_stay_off(&s->tx, RSK_TX_STAY_OWN, off);
+	rsk_rx_stay_off(&s->rx, off);
+	if (off) {
+		s->tx_full_ns = 0;
+		if (rsk_tx_serve(&s->tx, &k.c) == -EPROTO || rsk_rx_serve(&s->rx, &k.c) == -EPROTO)
+			rsk_stream_fail(s, fd);
+		rsk_stream_note(s, true, RSK_REASON_OPERATOR);
+		rsk_stream_note(s, false, RSK_REASON_OPERATOR);
+	} else {
+		s->repropose_work = 0;
+		s->ring_full_moves = 0;
+	}
+	return RSK_WAKE_RX | RSK_WAKE_TX;
+}
+
+/* Not joined: its next step finds that there are to be no more (join.c); or it takes one at its next call. */
+static void carry_out_early(struct rsk_stream *s, bool off)
+{
+	if (off)
+		return;
+	atomic_store(&s->search_anew, true);
+	atomic_store(&s->step_work, 0);
+}
+
+/*
+ * The phase behind s->off, which is set: seq_cst, as the phase and the look at s->off are where a stream is joined
+ * (rsk_stream_wish_joined()): one of the two sees the other. Both locks are held.
+ */
+static uint32_t act(struct rsk_stream *s, int fd)
+{
+	bool off = atomic_load(&s->off);
+
+	switch (rsk_stream_phase(s)) {
+	case RSK_PHASE_JOINED:
+		return carry_out(s, fd, off);
+	case RSK_PHASE_CANDIDATE:
+	case RSK_PHASE_SEEKING:
+	case RSK_PHASE_JOINING:
+		carry_out_early(s, off);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static bool may_act(const struct rsk_stream *s, uint64_t word)
+{
+	return rsk_stats_wish_life(word) == s->wish_life &&
+	       (rsk_stats_wish_kind(word) == RSK_WISH_DEMOTE ||
+		rsk_stats_wish_kind(word) == RSK_WISH_PROMOTE) &&
+	       !rsk_stream_failed(s) &&
+	       !atomic_load_explicit(&s->leave_due, memory_order_relaxed) &&
+	       rsk_stream_phase(s) != RSK_PHASE_COLD;
+}
+
+static uint8_t reason_of(const struct rsk_stream *s)
+{
+	return __atomic_load_n(&s->rec->reason, __ATOMIC_RELAXED);
+}
+
+void rsk_stream_heed(struct rsk_stream *s, int fd)
+{
+	uint32_t wake = 0;
+	bool off = false;
+	uint64_t word;
+
+	rsk_guard_enter();
+	rsk_lock(&s->tx_lock);
+	rsk_lock(&s->rx_lock);
+	word = rsk_stats_wish(s->rec);
+	if (word != atomic_load_explicit(&s->wish_seen, memory_order_relaxed)) {
+		atomic_store_explicit(&s->wish_seen, word, memory_order_relaxed);
+		if (may_act(s, word)) {
+			off = rsk_stats_wish_kind(word) == RSK_WISH_DEMOTE;
+			atomic_store(&s->off, off);
+			if (off)
+				rsk_stats_set_reason(s->rec, RSK_REASON_OPERATOR);
+			else if (reason_of(s) == RSK_REASON_OPERATOR)
+				rsk_stats_set_reason(s->rec, RSK_REASON_NOT_EARNED);
+			wake = act(s, fd);
+			rsk_log(RSK_LOG_INFO, "fd %d: an operator wishes it %s", fd,
+				off ? "on TCP" : "by shared memory");
+		}
+		rsk_stats_heeded(s->rec, word);
+	}
+	rsk_unlock(&s->rx_lock);
+	rsk_unlock(&s->tx_lock);
+	if (wake)
+		rsk_stream_notify(s, wake);
+	rsk_guard_exit();
+	/* Who waited for room in the ring has the companion's now; whoever seeks us finds nobody. */
+	if (wake)
+		rsk_epoll_stream_event(s);
+	else if (off)
+		rsk_join_forget(s);
+}
+
+void rsk_stream_wish_joined(struct rsk_stream *s)
+{
+	if (!atomic_load(&s->off))
+		return;
+	rsk_guard_enter();
+	rsk_lock(&s->tx_lock);
+	rsk_lock(&s->rx_lock);
+	act(s, -1);
+	rsk_unlock(&s->rx_lock);
+	rsk_unlock(&s->tx_lock);
+	rsk_guard_exit();
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * operator.h - who wishes of live streams that they go by TCP, or by the ring: a process of its own, which writes
+ * wishes as `rsock demote` does; where there is no library it finds nobody to wish for. It looks whether it was heard.
+ */
+#ifndef APP_OPERATOR_H
+#define APP_OPERATOR_H
+
+#include <dirent.h>
+#include <rsock/stats.h>
+
+#include "app.h"
+
+#define ROUNDS 100
+#define PATIENCE_MS 20 /* each round */
+#define STOP 1	       /* flags: the operators of side 0 and 1 are through */
+#define GO 5	       /* and whose streams are meant */
+
+static struct rsk_stats_segment *segment_of(pid_t pid)
+{
+	struct rsk_stats_segment *seg = NULL;
+	char path[64], target[64];
+	struct dirent *entry;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	DIR *dir = opendir(path);
+
+	while (dir && !seg && (entry = readdir(dir))) {
+		ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+
+		target[n > 0 ? n : 0] = '\0';
+		if (strncmp(target, "/memfd:" RSK_STATS_NAME, strlen("/memfd:" RSK_STATS_NAME)))
+			continue;
+		int fd = openat(dirfd(dir), entry->d_name, O_RDWR | O_CLOEXEC);
+
+		seg = fd < 0 ? NULL :
+			       mmap(NULL, sizeof(*seg), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (seg == MAP_FAILED)
+			seg = NULL;
+	}
+	if (dir)
+		closedir(dir);
+	return seg;
+}
+
+static bool is_open(const struct rsk_stats_stream *s)
+{
+	return __atomic_load_n(&s->state, __ATOMIC_RELAXED) == RSK_STATS_OPEN &&
+	       !__atomic_load_n(&s->given_up, __ATOMIC_RELAXED);
+}
+
+static void wish(struct rsk_stats_stream *s, enum rsk_stats_wish kind)
+{
+	uint64_t was = __atomic_load_n(&s->wish, __ATOMIC_RELAXED);
+
+	__atomic_compare_exchange_n(&s->wish, &was, rsk_stats_wish_next(was, kind), false,
+				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static bool heard(const struct rsk_stats_stream *s)
+{
+	return __atomic_load_n(&s->heeded, __ATOMIC_RELAXED) ==
+	       __atomic_load_n(&s->wish, __ATOMIC_RELAXED);
+}
+
+/* It has heard; and, if that is asked for, bytes go both ways by TCP, or one way at least by the ring. */
+static bool settled(const struct rsk_stats_stream *s, bool whole)
+{
+	bool tx = __atomic_load_n(&s->tx, __ATOMIC_RELAXED) == RSK_CARRIER_RING;
+	bool rx = __atomic_load_n(&s->rx, __ATOMIC_RELAXED) == RSK_CARRIER_RING;
+
+	if (!is_open(s))
+		return true;
+	if (!heard(s))
+		return false;
+	return !whole || rsk_stats_wish_kind(s->wish) == RSK_WISH_NONE ||
+	       (rsk_stats_wish_kind(s->wish) == RSK_WISH_DEMOTE ? !tx && !rx : tx || rx);
+}
+
+/* Some of the streams of the segment's processes, at random. Waits a moment until they have heard, or done it. */
+static int one_round(struct rsk_stats_segment *seg, unsigned int *dice)
+{
+	int64_t deadline = app_now_ms() + PATIENCE_MS;
+	bool whole = rand_r(dice) % 2;
+	uint32_t count = seg->header.high_water;
+	bool all = false;
+	int heard_of = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (is_open(&seg->stream[i]) && rand_r(dice) % 4)
+			wish(&seg->stream[i],
+			     rand_r(dice) % 2 ? RSK_WISH_DEMOTE : RSK_WISH_PROMOTE);
+	while (!all && app_now_ms() < deadline) {
+		all = true;
+		for (uint32_t i = 0; i < count; i++)
+			all = all && settled(&seg->stream[i], whole);
+		if (!all)
+			app_pause_ms(1);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		heard_of += is_open(&seg->stream[i]) && heard(&seg->stream[i]);
+	if (rand_r(dice) % 3 == 0)
+		app_pause_ms(rand_r(dice) % 8);
+	return heard_of;
+}
+
+static uint32_t count_joined(const struct rsk_stats_segment *seg)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < seg->header.high_water; i++)
+		n += is_open(&seg->stream[i]) && seg->stream[i].link;
+	return n;
+}
+
+/* 0: as it is to be; else how it is not. Of streams that were never joined nothing is expected. */
+static int operate(pid_t pid, bool shared)
+{
+	struct rsk_stats_segment *seg = segment_of(pid);
+	unsigned int dice = (unsigned int)pid;
+	uint32_t joined, demotions = 0;
+	int heard_of = 0;
+
+	if (!seg)
+		return 0;
+	joined = count_joined(seg);
+	for (int i = 0; i < ROUNDS; i++)
+		heard_of += one_round(seg, &dice);
+	for (uint32_t i = 0; i < seg->header.high_water; i++) {
+		if (!is_open(&seg->stream[i]))
+			continue;
+		wish(&seg->stream[i], RSK_WISH_PROMOTE);
+		demotions += seg->stream[i].demotions;
+	}
+	if (count_joined(seg) != joined)
+		return 4;
+	if (joined && heard_of < ROUNDS / 2)
+		return 5;
+	return joined && demotions < (shared ? 1 : ROUNDS / 10) ? 6 : 0;
+}
+
+/* Forked before there are any sockets; begins when it is told whose streams are meant. */
+static pid_t operator_new(bool here, bool shared)
+{
+	pid_t pid = here ? (pid_t)MUST(fork()) : 0;
+
+	if (!here) {
+		app_flag_set(STOP + app_side, 1);
+	} else if (!pid) {
+		int status = operate((pid_t)app_flag_wait(GO + app_side), shared);
+
+		app_flag_set(STOP + app_side, 1);
+		_exit(status);
+	}
+	return pid;
+}
+
+static void operator_begin(pid_t pid)
+{
+	if (pid)
+		app_flag_set(GO + app_side, (uint64_t)getpid());
+}
+
+static void operator_end(pid_t pid)
+{
+	if (pid)
+		app_reap(pid, "operator");
+}
+
+static bool over(void)
+{
+	return app_flag_is_set(STOP) && app_flag_is_set(STOP + 1);
+}
+
+#endif

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* A peer fills the indirect buffer as it likes, and says any number of units: nothing outside a ring is written. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "indirect.h"
+
+#define STREAMS 4u
+#define RING (16u << 10)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t *buf = calloc(1, RSK_INDIRECT_BYTES), *rings = malloc((size_t)STREAMS * RING);
+	struct rsk_indirect_entry e;
+	uint32_t avail = 0;
+	uint64_t at = 0;
+
+	/* First where it begins and how much is said to have come, then the buffer's content. */
+	if (buf && rings && size >= 2) {
+		at = data[0];
+		avail = data[1];
+		memcpy(buf, data + 2,
+		       size - 2 < RSK_INDIRECT_BYTES ? size - 2 : RSK_INDIRECT_BYTES);
+	}
+	while (buf && rings && avail) {
+		int units = rsk_indirect_take(buf, at, avail, STREAMS, RING, &e);
+
+		if (units < 0)
+			break;
+		if (units == 0 || (uint32_t)units > avail)
+			abort();
+		/* As move_entry() does; the sanitizer sees where from and where to. */
+		memcpy(rings + (size_t)e.sid * RING + e.off, buf + rsk_indirect_place(at + 1),
+		       e.bytes);
+		if (e.bytes > RING - e.off)
+			abort();
+		at += (uint32_t)units;
+		avail -= (uint32_t)units;
+	}
+	free(buf);
+	free(rings);
+	return 0;
+}

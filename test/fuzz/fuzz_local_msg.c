@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * fuzz_local_msg.c - any bytes as a message between a process and rsockd, both ways: what is accepted keeps every
+ * promise that its users rely on (who may say it, names of connections, links and reasons in range).
+ */
+#include "local_msg.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <rsock/reason.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool what)
+{
+	if (!what)
+		abort();
+}
+
+static void address(uint16_t family, const uint8_t *ip)
+{
+	require(family == AF_INET || family == AF_INET6);
+	for (int i = 4; i < 16 && family == AF_INET; i++)
+		require(!ip[i]);
+}
+
+static void promises(const struct rsk_local_msg *m, bool from_rsockd)
+{
+	const struct rsk_tuple *t = &m->tuple;
+
+	require(m->magic == RSK_LOCAL_MAGIC);
+	require(m->reason < RSK_REASON_COUNT);
+	require(!(m->flags & RSK_LOCAL_CONNECTING) || m->type == RSK_LOCAL_SEEK ||
+		m->type == RSK_LOCAL_MEET || m->type == RSK_LOCAL_LINK);
+	require(!(m->flags & RSK_LOCAL_AGAIN) || m->type == RSK_LOCAL_LINK);
+	require(!(m->flags & RSK_LOCAL_QUIET) || m->type == RSK_LOCAL_ASK);
+	require(m->flags <= (RSK_LOCAL_CONNECTING | RSK_LOCAL_QUIET | RSK_LOCAL_AGAIN));
+	switch (m->type) {
+	case RSK_LOCAL_LINK:
+		require(m->link);
+		address(t->family, m->from_ip);
+		if (!(m->flags & RSK_LOCAL_CONNECTING)) {
+			require(m->port && m->ipv == (t->family == AF_INET ? 4 : 6));
+			address(t->family, m->ip);
+		}
+		__attribute__((fallthrough));
+	case RSK_LOCAL_SEEK:
+		require(t->peer_port);
+		__attribute__((fallthrough));
+	case RSK_LOCAL_LISTEN:
+		require(!from_rsockd && t->local_port && !t->pad && !t->pad2);
+		address(t->family, t->local);
+		address(t->family, t->peer);
+		break;
+	case RSK_LOCAL_HELLO:
+	case RSK_LOCAL_RDMA:
+		require(!from_rsockd);
+		break;
+	case RSK_LOCAL_LOST:
+	case RSK_LOCAL_UNLINK:
+		require(!from_rsockd && m->link);
+		break;
+	case RSK_LOCAL_MEET:
+		require(from_rsockd && m->link);
+		break;
+	case RSK_LOCAL_ANSWER:
+		require(from_rsockd);
+		break;
+	case RSK_LOCAL_ASK:
+		require(!from_rsockd && t->peer_port && !t->pad && !t->pad2);
+		address(t->family, t->local);
+		address(t->family, t->peer);
+		break;
+	default:
+		abort();
+	}
+}
+
+static void both_ways(const struct rsk_local_msg *m, size_t size)
+{
+	struct rsk_local_msg before = *m;
+
+	for (int from_rsockd = 0; from_rsockd < 2; from_rsockd++)
+		if (rsk_local_msg_check(m, size, from_rsockd) == 0) {
+			require(size == sizeof(*m));
+			promises(m, from_rsockd);
+		}
+	require(memcmp(m, &before, sizeof(*m)) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct rsk_local_msg m;
+
+	memset(&m, 0, sizeof(m));
+	if (size)
+		memcpy(&m, data, size < sizeof(m) ? size : sizeof(m));
+	both_ways(&m, size);
+	/* The same with what a mutation seldom hits put right. */
+	m.magic = RSK_LOCAL_MAGIC;
+	m.type %= RSK_LOCAL_TYPES;
+	m.flags &= RSK_LOCAL_CONNECTING | RSK_LOCAL_AGAIN;
+	m.reason %= RSK_REASON_COUNT;
+	both_ways(&m, sizeof(m));
+	return 0;
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * fuzz_remote_msg.c - a peer on another host that says what it likes over the control connection, as often and in
+ * whatever order it likes: what is accepted keeps the promises that stream/remote*.c relies on, and goes where those
+ * take it, as far as that needs no device: RESUME and ENDING into both halves of a stream that may be anywhere, RING
+ * into the automaton of the dynamic transfer, RAIL into a renewal. Bytes that neither the companion nor a right hash
+ * vouched for are never delivered.
+ */
+#include "hostile.h"
+
+#include <rsock/reason.h>
+
+#include "remote_msg.h"
+#include "ringway.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What stands of a message in the input; the rest is right. */
+enum {
+	IN_TYPE,
+	IN_ACT,
+	IN_SID,
+	IN_POS = IN_SID + 2,
+	IN_BYTES = IN_POS + 2
+};
+
+struct end {
+	struct hostile *h;
+	struct rsk_ringways ways;
+	uint64_t counts[RSK_RINGWAY_CAUSES];
+	uint64_t now_ns;
+	uint32_t epoch;
+	bool broken;
+};
+
+static void require(bool what)
+{
+	if (!what)
+		abort();
+}
+
+static void promises(const struct rsk_remote_msg *m)
+{
+	require(m->magic == RSK_REMOTE_MAGIC);
+	require(m->type >= RSK_REMOTE_HELLO && m->type < RSK_REMOTE_TYPES);
+	require(m->sid < RSK_SEG_STREAMS && m->reason < RSK_REASON_COUNT);
+	require(m->way <= RSK_VERBS_DIRECT);
+	if (m->type == RSK_REMOTE_HELLO || m->type == RSK_REMOTE_WELCOME) {
+		require(m->geometry.streams >= RSK_SEG_MIN_STREAMS &&
+			m->geometry.streams <= RSK_SEG_STREAMS);
+		require(rsk_seg_ring_off(&m->geometry, m->geometry.streams - 1) +
+				m->geometry.ring_bytes ==
+			m->geometry.bytes);
+	}
+	require(m->type != RSK_REMOTE_HELLO || (m->nonce && m->secret && m->handle));
+	require(m->type != RSK_REMOTE_LINK ||
+		(m->link_bytes == sizeof(m->link) && m->link.type != RSK_LINK_GREET));
+}
+
+/* As on_ring() and rsk_remote_rings_work() do. */
+static void ring(struct end *e, const struct rsk_remote_msg *m)
+{
+	struct rsk_ringway *w = rsk_ringways_at(&e->ways, m->sid % 4096);
+	uint64_t decided;
+
+	require(w != NULL);
+	if (w->state == RSK_RINGWAY_NONE)
+		rsk_ringway_begin(w, e->now_ns, e->counts);
+	rsk_ringway_answer(w, m->way == RSK_VERBS_DIRECT, e->counts);
+	e->now_ns += m->pos % (2 * RSK_RINGWAY_TIMEOUT_NS);
+	rsk_ringway_tick(w, e->now_ns, e->counts);
+	require(w->state != RSK_RINGWAY_NONE && w->state <= RSK_RINGWAY_DIRECT);
+	decided = e->counts[RSK_RINGWAY_VALID] + e->counts[RSK_RINGWAY_INVALID] +
+		  e->counts[RSK_RINGWAY_SECOND_TIMEOUT];
+	require(decided <= e->counts[RSK_RINGWAY_REQUESTED]);
+	require(e->counts[RSK_RINGWAY_LATE_VALID] <= decided);
+}
+
+static void renew(struct end *e)
+{
+	e->epoch++;
+	e->broken = false;
+	rsk_rx_renew(&e->h->rx, HOSTILE_KEY + e->epoch);
+	rsk_tx_renew(&e->h->tx, HOSTILE_KEY + e->epoch);
+	/* It knows that key as well. */
+	rsk_key_init(&e->h->key, HOSTILE_KEY + e->epoch);
+	for (uint32_t i = 0; i < e->ways.n; i++)
+		e->ways.at[i].state = RSK_RINGWAY_NONE;
+}
+
+static void heard(struct end *e, const struct rsk_remote_msg *m)
+{
+	struct hostile *h = e->h;
+	uint64_t pos, cell;
+	int rc = 0;
+
+	switch (m->type) {
+	case RSK_REMOTE_BREAK:
+		if (e->broken)
+			break;
+		e->broken = true;
+		rsk_tx_break(&h->tx);
+		rsk_rx_break(&h->rx, &pos, &cell);
+		break;
+	case RSK_REMOTE_RESUME:
+		if (!e->broken)
+			break;
+		rc = rsk_tx_resume(&h->tx, &h->c, m->pos, m->cell);
+		if (h->tx.state == RSK_TX_BROKEN && rc == -EPROTO)
+			h->tx.state = RSK_TX_TCP; /* the stream has failed */
+		break;
+	case RSK_REMOTE_RAIL:
+		if (e->broken)
+			renew(e);
+		break;
+	case RSK_REMOTE_RING:
+		ring(e, m);
+		break;
+	case RSK_REMOTE_ENDING:
+		h->rx.last_cell = m->cell;
+		break;
+	case RSK_REMOTE_REFUSED:
+		rsk_rx_lose(&h->rx);
+		break;
+	default:
+		break;
+	}
+	hostile_check(h, rc);
+}
+
+/* What the stream's own calls do meanwhile, and what the peer puts. */
+static void act(struct end *e, uint8_t what, uint64_t pos)
+{
+	struct hostile *h = e->h;
+	static uint8_t out[700];
+	struct iovec iov = { out, 1 + what % sizeof(out) };
+	struct rsk_iovcur cur;
+
+	switch (what % 8) {
+	case 0:
+		hostile_check(h, rsk_tx_propose(&h->tx));
+		break;
+	case 1:
+		hostile_mail(h, h->rxmail, RSK_MAIL_RX,
+			     (struct rsk_mail){ .what = RSK_RX_WATCHING,
+						.gen = h->tx.gen,
+						.cells = h->tx.ring.credit });
+		hostile_check(h, rsk_tx_serve(&h->tx, &h->c));
+		break;
+	case 2:
+		rsk_iovcur_init(&cur, &iov, 1);
+		hostile_check(h, rsk_tx_send(&h->tx, &h->c, &cur, 0));
+		break;
+	case 3:
+		hostile_mail(h, h->txmail, RSK_MAIL_TX,
+			     (struct rsk_mail){ .what = RSK_TX_PROPOSE, .gen = h->rx.gen + 1 });
+		hostile_read(h, 100, false, true);
+		break;
+	case 4:
+		hostile_mail(h, h->txmail, RSK_MAIL_TX,
+			     (struct rsk_mail){ .what = RSK_TX_RING,
+						.gen = h->rx.gen,
+						.pos = h->rx.pos + pos % 3,
+						.cells = h->rx.ring.next });
+		hostile_read(h, 100, pos & 1, true);
+		break;
+	case 5:
+		h->available += pos % 256;
+		hostile_read(h, 300, false, true);
+		break;
+	case 6:
+		hostile_mail(h, h->rxmail, RSK_MAIL_RX,
+			     (struct rsk_mail){ .what = RSK_RX_SWITCHED,
+						.gen = h->tx.gen,
+						.cells = h->tx.ring.credit + pos % 64 });
+		hostile_check(h, rsk_tx_serve(&h->tx, &h->c));
+		break;
+	default:
+		hostile_check(h, rsk_tx_move(&h->tx, &h->c));
+		break;
+	}
+}
+
+static struct rsk_remote_msg message(const uint8_t *p, const struct hostile *h)
+{
+	struct rsk_seg_geometry g = { .ring_bytes = RSK_SEG_MIN_RING, .streams = RSK_SEG_STREAMS };
+	struct rsk_remote_msg m = {
+		.magic = RSK_REMOTE_MAGIC,
+		.type = p[IN_TYPE] % (RSK_REMOTE_TYPES + 1),
+		.epoch = p[IN_ACT] % 4,
+		.nonce = 1,
+		.secret = 1,
+		.handle = p[IN_ACT] % 2,
+		.tuple = { .family = AF_INET, .local_port = 1, .peer_port = 1 },
+		.end = { .segment = 1, .indirect = 1 },
+		.way = p[IN_ACT] % 5,
+		.link_bytes = sizeof(m.link),
+	};
+
+	g.bytes = rsk_seg_ring_off(&g, g.streams);
+	m.geometry = g;
+	memcpy(&m.sid, p + IN_SID, 2);
+	memcpy(&m.pos, p + IN_POS, 2);
+	/* Near what there is, or far from it. */
+	m.cell = p[IN_ACT] & 0x80 ? UINT64_MAX - m.pos : h->tx.ring.credit + m.pos % 96;
+	m.pos = p[IN_ACT] & 0x40 ? RSK_POS_START :
+		p[IN_ACT] & 0x20 ? UINT64_MAX - m.pos :
+				   h->tx.start_pos + m.pos % 4096;
+	return m;
+}
+
+/* Any bytes are no more than a message that is not accepted, or one that keeps the promises. */
+static void raw(const uint8_t *data, size_t size)
+{
+	struct rsk_remote_msg m, before;
+
+	memset(&m, 0, sizeof(m));
+	memcpy(&m, data, size < sizeof(m) ? size : sizeof(m));
+	before = m;
+	if (rsk_remote_msg_check(&m) == 0)
+		promises(&m);
+	require(memcmp(&m, &before, sizeof(m)) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct end e = { .h = hostile_new(0) };
+
+	raw(data, size);
+	for (; size >= IN_BYTES; data += IN_BYTES, size -= IN_BYTES) {
+		struct rsk_remote_msg m = message(data, e.h);
+
+		act(&e, data[IN_ACT], m.pos);
+		if (rsk_remote_msg_check(&m) < 0)
+			continue; /* the connection would end */
+		promises(&m);
+		heard(&e, &m);
+	}
+	rsk_ringways_free(&e.ways);
+	hostile_free(e.h);
+	return 0;
+}

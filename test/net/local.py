@@ -1,0 +1,79 @@
+"""Messages of rsock/local.h, as anybody could send them to rsockd, or a program that says it is rsockd to a process."""
+import contextlib
+import encodings.idna  # noqa: F401  as another user it could perhaps not be read
+import os
+import socket
+import struct
+
+MAGIC = 0x32306C6B636F7372
+HELLO, SEEK, LISTEN, LOST, MEET, ANSWER, ASK, RDMA, LINK, UNLINK = range(1, 11)
+CONNECTING, QUIET, AGAIN = 1, 2, 4
+BYTES = 144
+SO_COOKIE, SO_NETNS_COOKIE = 57, 71
+LAYOUT = struct.Struct("<QII Q16s16sHHHHII QQiiII16sHHi16s")
+FIELDS = ("magic", "type", "flags", "netns", "local", "peer", "local_port", "peer_port", "family", "pad", "scope",
+          "pad2", "cookie", "link", "fd", "pid", "uid", "reason", "ip", "port", "ipv", "peer_fd",
+          "from_ip")
+assert LAYOUT.size == BYTES
+
+
+def pack(kind, **fields):
+    return LAYOUT.pack(*({"magic": MAGIC, "type": kind, **fields}.get(
+        name, b"" if name in ("local", "peer", "ip", "from_ip") else 0) for name in FIELDS))
+
+
+def unpack(data):
+    return dict(zip(FIELDS, LAYOUT.unpack(data)))
+
+
+@contextlib.contextmanager
+def as_user(uid):
+    """Sockets made and connected inside are that user's."""
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def option64(sock, option):
+    return struct.unpack("Q", sock.getsockopt(socket.SOL_SOCKET, option, 8))[0]
+
+
+def name_of(sock):
+    """Fields that name a connected IPv4 socket."""
+    (local, local_port), (peer, peer_port) = sock.getsockname(), sock.getpeername()
+    return {"netns": option64(sock, SO_NETNS_COOKIE), "local": socket.inet_aton(local), "local_port": local_port,
+            "peer": socket.inet_aton(peer), "peer_port": peer_port, "family": socket.AF_INET,
+            "cookie": option64(sock, SO_COOKIE), "fd": sock.fileno()}
+
+
+class Client:
+    """A process at rsockd's socket."""
+
+    def __init__(self, path, uid=0):
+        with as_user(uid):
+            self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self.socket.settimeout(20)
+            self.socket.connect(path)
+
+    def say(self, kind, fds=(), **fields):
+        socket.send_fds(self.socket, [pack(kind, **fields)], list(fds))
+
+    def seek(self, sock, connecting, **wrong):
+        self.say(SEEK, **{**name_of(sock), "flags": CONNECTING if connecting else 0, **wrong})
+
+    def hear(self):
+        """A message and descriptors; None: it was sent away."""
+        try:
+            data, fds, _flags, _address = socket.recv_fds(self.socket, BYTES, 4)
+        except ConnectionResetError:
+            return None, []
+        return (unpack(data) if data else None), fds
+
+    def gone(self):
+        message, _fds = self.hear()
+        return message is None
+
+    def close(self):
+        self.socket.close()

@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+"""rsockd under memcheck: scenarios of the other scripts once more, then SIGTERM. No byte is lost, and none is read or
+written that is not its own. With its system call filter, as always: LeakSanitizer needs ptrace(2), which that forbids;
+memcheck looks from inside.
+"""
+import signal
+import sys
+
+import net_local
+import net_plug
+import net_policy
+import net_rdma
+import net_rsockd
+import netlab
+from harness import case, main
+
+WRONG = 99
+MEMCHECK = ["valgrind", "--quiet", "--vgdb=no", "--leak-check=full", "--show-leak-kinds=all",
+            "--errors-for-leak-kinds=all", f"--error-exitcode={WRONG}"]
+PATIENT = {"client": {"rto-first": "4s", "rto-least": "4s"}}  # memcheck is slow: nobody is to ask again for that alone
+
+
+def answered_from_memory(t):
+    """As net_rsockd.remembered_for_pm_time, but for a daemon whose answer may be older than PmTime when it is used."""
+    a, _ = net_rsockd.pair(t)
+    t.until(lambda: a.map("10.77.0.2", net_rsockd.SERVICE)["outcome"] == "mapped" and a.counts("client")["cached"] > 0, 60,
+            "an answer from memory")
+
+
+SCENARIOS = (
+    net_rsockd.mapped_and_released,
+    net_rsockd.over_ipv6,
+    answered_from_memory,
+    net_rsockd.a_listen_port_is_made_and_released,
+    net_rsockd.silence_is_remembered,
+    net_rsockd.a_bad_network,
+    net_rsockd.as_iwpmd_speaks_it,
+    net_rsockd.the_operator_s_side,
+    net_rsockd.nonsense_on_its_socket,
+    net_rsockd.an_asker_that_goes,
+    net_rsockd.a_reload_while_somebody_waits,
+    net_policy.never_more_than_there_is,
+    net_policy.a_device_is_drained,
+    net_policy.a_reload_changes_what_is_decided,
+    net_policy.another_host_answers,
+    net_plug.a_spare_stands_in,
+    net_local.two_users_meet,
+    net_local.not_allowed,
+    net_local.one_after_the_other,
+    net_local.fifty_streams_share_a_link,
+    net_local.a_reload_takes_it_away,
+    net_rdma.from_the_question_to_the_end,
+    net_rdma.the_accepting_end_does_not_come,
+    net_rdma.another_daemon_is_told_again,
+)
+
+
+def ends_clean(t):
+    """All daemons that still run: their last word is memcheck's."""
+    daemons = [proc for proc in t.procs if "valgrind" in proc.argv and proc.popen.poll() is None]
+    t.check(daemons, "no daemon was there to be asked")
+    for daemon in daemons:
+        with open(f"/proc/{daemon.pid}/status") as file:
+            t.check("\nSeccomp:\t2\n" in file.read(), "its filter is not in force")
+        t.stop(daemon, signal.SIGTERM, 60)
+        t.equal(daemon.popen.returncode, 0, f"memcheck of {daemon.describe()}: {daemon.err()[-4000:]}")
+
+
+def register(scenario):
+    def under_memcheck(t):
+        netlab.UNDER[:] = MEMCHECK
+        netlab.DEFAULTS.update(PATIENT)
+        scenario(t)
+        ends_clean(t)
+    under_memcheck.__name__ = scenario.__name__
+    case(timeout=240)(under_memcheck)
+
+
+for one in SCENARIOS:
+    register(one)
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,474 @@
+#!/usr/bin/python3
+"""rsockd's part of rails between hosts: who accepts them is where a connection is mapped to, who comes to one is let in
+as granted and not otherwise, and what is held for a stream is given back with it.
+"""
+import os
+import socket
+import sys
+
+import local
+import netlab
+import pm
+from netlab import Lab, ip
+from harness import case, main
+from net_liars import stat_reason
+from net_local import ALICE, BOB, MALLORY, PORT
+from net_rsockd import asking, serving
+
+RAIL_A, RAIL_B = 40001, 40002
+NO_ANSWER_S = 1
+
+
+def serves(host, **more):
+    return serving(host, services=[{"name": "it", "ports": [str(PORT)], **more}])
+
+
+def hosts(t, of_a=None, of_b=None):
+    a, b = Lab(t, 2).hosts
+    a.start(**{**asking(a), **(of_a or {})})
+    b.start(**{**serves(b), **(of_b or {})})
+    return a, b
+
+
+def guest(host, uid, rail):
+    client = local.Client(host.local, uid)
+    client.say(local.HELLO)
+    if rail:
+        client.say(local.RDMA, port=rail)
+    return client
+
+
+class Connection:
+    """A TCP connection between two hosts, of one user at each end, and the one who listens."""
+
+    def __init__(self, a, b, connecting=BOB, accepting=ALICE, port=PORT):
+        with b.inside(), local.as_user(accepting):
+            self.listener = socket.create_server((b.ip, port))
+        with a.inside(), local.as_user(connecting):
+            self.near = socket.create_connection((b.ip, port))
+        with local.as_user(accepting):
+            self.far, _address = self.listener.accept()
+
+    def listening(self):
+        ip, port = self.listener.getsockname()
+        return {"netns": local.option64(self.listener, local.SO_NETNS_COOKIE), "local": socket.inet_aton(ip),
+                "local_port": port, "family": socket.AF_INET, "cookie": local.option64(self.listener, local.SO_COOKIE),
+                "fd": self.listener.fileno()}
+
+
+def answer(t, client, what):
+    message, _fds = client.hear()
+    t.check(message and message["type"] == local.ANSWER, f"{what}: {message}")
+    return stat_reason(t, message), message
+
+
+def sought(t, client, sock, connecting, want, what="SEEK"):
+    client.seek(sock, connecting)
+    reason, message = answer(t, client, what)
+    t.equal(reason, want, what)
+    return message
+
+
+def mapped(t, a, b, c, server, client):
+    """Both seek; the answer of the connecting end."""
+    sought(t, server, c.far, False, "remote", "the accepting end")
+    return sought(t, client, c.near, True, "mapped", "the connecting end")
+
+
+def link(t, client, sock, handle, **more):
+    """What a process says of a stream, and the answer; None: there is none."""
+    client.say(local.LINK, **{**local.name_of(sock), "link": handle, **more})
+
+
+def at(host, port, **more):
+    return {"ip": pm.packed(host.ip), "port": port, "ipv": 4, **more}
+
+
+def held(host, sessions, promised=0):
+    device = host.device("rnic0")
+    return (device["sessions"], device["promised"]) == (sessions, promised)
+
+
+def silent(t, client):
+    """Whatever it says next has an answer, so that it had none for what it said before."""
+    client.say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2, family=socket.AF_INET, cookie=77)
+    message, _fds = client.hear()
+    t.equal(message and message["cookie"], 77, "an answer that should not have come")
+
+
+@case(timeout=60)
+def from_the_question_to_the_end(t):
+    a, b = hosts(t)
+    c = Connection(a, b)
+    server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
+    said = mapped(t, a, b, c, server, client)
+    t.equal((said["ip"], said["port"], said["ipv"], said["from_ip"]), (pm.packed(b.ip), RAIL_B, 4, pm.packed(a.ip)),
+            "where to, and where from")
+    t.check(said["link"], "the mapping has a name")
+    t.check(held(a, 1, 1) and held(b, 1, 1), "promised at both ends")
+    t.equal(b.get("/v1/status")["ports"], 0, "listen ports that were made")
+    link(t, server, c.far, said["link"], **at(b, RAIL_B, from_ip=pm.packed(a.ip)))
+    t.equal(answer(t, server, "LINK")[0], "mapped", "let in")
+    t.check(held(b, 1), "used at the accepting end")
+    t.equal(b.get("/v1/status")["open"], 0, "what the PMSP still holds")
+    link(t, server, c.far, said["link"], **at(b, RAIL_B))
+    t.equal(answer(t, server, "LINK")[0], "mapped", "asked once more, since the answer may be lost")
+    link(t, client, c.near, said["link"], flags=local.CONNECTING, from_ip=pm.packed(a.ip))
+    silent(t, client)
+    t.check(held(a, 1), "used at the connecting end")
+    t.equal((a.figure("local_links_total"), b.figure("local_links_total")), (1, 1), "links")
+    server.say(local.UNLINK, link=said["link"])
+    silent(t, server)
+    t.check(held(b, 0), "given back by word")
+    client.close()
+    t.until(lambda: held(a, 0), 10, "to be given back with the process")
+
+
+@case(timeout=60)
+def the_accepting_end_comes_late(t):
+    a, b = hosts(t)
+    c = Connection(a, b)
+    server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
+    server.say(local.LISTEN, **c.listening())
+    t.until(lambda: b.figure("listeners") == 1, 10, "the listener")
+    client.seek(c.near, True)
+    t.until(lambda: b.figure("policy_waited_total") == 1, 10, "the PMReq to wait")
+    t.until(lambda: b.counts()["duplicates"] >= 1, 10, "the PMReq to come again")
+    t.check(held(b, 0), "nothing is promised before")
+    sought(t, server, c.far, False, "remote")
+    reason, said = answer(t, client, "SEEK")
+    t.equal((reason, said["port"]), ("mapped", RAIL_B), "the answer")
+    t.equal((b.figure("policy_came_total"), b.counts()["accepts"], a.counts("client")["mapped"]), (1, 1, 1), "once")
+    link(t, server, c.far, said["link"], **at(b, RAIL_B))
+    t.equal(answer(t, server, "LINK")[0], "mapped", "let in")
+
+
+@case(timeout=60)
+def the_accepting_end_does_not_come(t):
+    a, b = hosts(t, of_b={"pmsp": {"ask-time": "500ms"}})
+    c = Connection(a, b)
+    server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
+    server.say(local.LISTEN, **c.listening())
+    t.until(lambda: b.figure("listeners") == 1, 10, "the listener")
+    sought(t, client, c.near, True, "peer-policy")
+    t.equal((b.counts()["denies"], b.get("/v1/status")["open"]), (1, 0), "denied, and forgotten")
+    # It asks again, and nothing is remembered of the refusal.
+    sought(t, server, c.far, False, "remote")
+    t.equal(sought(t, client, c.near, True, "mapped")["port"], RAIL_B, "the second time")
+
+
+@case(timeout=60)
+def a_connection_that_is_not_there(t):
+    """Whoever names a port of his own, as a stock PM client does, need not wait for a process."""
+    a, b = hosts(t, of_b={"pmsp": {"ask-time": "20s"}})
+    c = Connection(a, b)
+    server = guest(b, ALICE, RAIL_B)
+    server.say(local.LISTEN, **c.listening())
+    t.until(lambda: b.figure("listeners") == 1, 10, "the listener")
+    answer_ = a.map(b, PORT, cp_port=c.near.getsockname()[1] ^ 1)
+    t.equal((answer_["outcome"], b.figure("policy_waited_total")), ("mapped", 0), answer_)
+    t.check(answer_["rdma"]["port"] != RAIL_B, "a made port")
+
+
+@case(timeout=60)
+def nobody_accepts_rails(t):
+    """As ever: a port is made, and nothing is held for a process that makes no use of it."""
+    a, b = hosts(t)
+    c = Connection(a, b)
+    server, client = guest(b, ALICE, 0), guest(a, BOB, 0)
+    server.say(local.LISTEN, **c.listening())
+    said = mapped(t, a, b, c, server, client)
+    t.check(said["port"] not in (0, RAIL_B), said)
+    t.equal((b.get("/v1/status")["ports"], b.figure("policy_waited_total")), (1, 0), "ports made, PMReq that waited")
+    t.check(held(a, 0), "given back at once")
+    link(t, client, c.near, said["link"], flags=local.CONNECTING)
+    t.equal(answer(t, client, "LINK")[0], "not-holder", "of what is not held")
+
+
+@case(timeout=60)
+def no_more_rails(t):
+    a, b = hosts(t)
+    c = Connection(a, b)
+    server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
+    said = mapped(t, a, b, c, server, client)
+    server.say(local.RDMA, port=0)
+    link(t, server, c.far, said["link"], **at(b, RAIL_B))
+    t.equal(answer(t, server, "LINK")[0], "not-holder", "at a port that it has no more")
+    t.check(sought(t, client, c.near, True, "mapped")["port"] != RAIL_B, "a made port")
+
+
+@case(timeout=60)
+def links_that_nobody_announced(t):
+    a, b = hosts(t)
+    c, other = Connection(a, b), Connection(a, b, port=PORT + 1)
+    server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
+    said = mapped(t, a, b, c, server, client)
+    wrong = {
+        "another handle": (c.far, said["link"] ^ 1, at(b, RAIL_B)),
+        "another connection": (other.far, said["link"], at(b, RAIL_B)),
+        "another port": (c.far, said["link"], at(b, RAIL_B + 1)),
+        "another address": (c.far, said["link"], {**at(b, RAIL_B), "ip": pm.packed("10.77.0.9")}),
+        "from elsewhere": (c.far, said["link"], at(b, RAIL_B, from_ip=pm.packed("10.77.0.9"))),
+        "another socket": (c.far, said["link"], at(b, RAIL_B, cookie=1)),
+    }
+    for what, (sock, handle, more) in wrong.items():
+        link(t, server, sock, handle, **more)
+        t.equal(answer(t, server, what)[0], "not-holder", what)
+    t.equal(b.figure("local_links_refused_total"), len(wrong), "refused")
+    t.check(held(b, 1, 1), "what was promised is as it was")
+    link(t, server, c.far, said["link"], **at(b, RAIL_B))
+    t.equal(answer(t, server, "LINK")[0], "mapped", "the right one")
+    link(t, server, other.far, said["link"], **at(b, RAIL_B))
+    t.equal(answer(t, server, "LINK")[0], "not-holder", "a name that is in use")
+
+
+@case(timeout=60)
+def others_who_claim_a_link(t):
+    """Another user's process gets in by nothing that it knows, and takes nothing from who may."""
+    a, b = hosts(t)
+    c = Connection(a, b)
+    server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
+    thief, here = guest(b, MALLORY, RAIL_B), guest(a, MALLORY, RAIL_A)
+    said = mapped(t, a, b, c, server, client)
+    for flags in (0, local.AGAIN):
+        link(t, thief, c.far, said["link"], flags=flags, **at(b, RAIL_B))
+        t.equal(answer(t, thief, "LINK")[0], "not-holder", "of another's connection")
+        link(t, here, c.near, said["link"], flags=flags | local.CONNECTING)
+        t.equal(answer(t, here, "LINK")[0], "not-holder", "of another's connection")
+    for guest_ in (thief, here):
+        guest_.say(local.UNLINK, link=said["link"])
+        guest_.say(local.RDMA, port=0)
+        silent(t, guest_)
+        guest_.close()
+    t.until(lambda: a.figure("processes") == 1 and b.figure("processes") == 1, 10, "them to be gone")
+    t.check(held(a, 1, 1) and held(b, 1, 1), "what was promised is as it was")
+    link(t, server, c.far, said["link"], **at(b, RAIL_B))
+    t.equal(answer(t, server, "LINK")[0], "mapped", "who may")
+    link(t, client, c.near, said["link"], flags=local.CONNECTING)
+    silent(t, client)
+    t.check(held(a, 1) and held(b, 1), "in use")
+
+
+@case(timeout=60)
+def a_port_that_is_not_its_own(t):
+    """A process that names a port made for a service: that one is not given away with what it was granted."""
+    a, b = hosts(t, of_b={"services": [{"name": "it", "ports": ["6000", str(PORT)]}]})
+    made = a.map(b, 6000, cp_port=5)["rdma"]["port"]
+    c = Connection(a, b, accepting=MALLORY)
+    server, client = guest(b, MALLORY, made), guest(a, BOB, RAIL_A)
+    said = mapped(t, a, b, c, server, client)
+    t.equal(said["port"], made, "as it says")
+    for _ in range(2):
+        link(t, server, c.far, said["link"], **at(b, made))
+        t.equal(answer(t, server, "LINK")[0], "mapped", "its own connection")
+        server.say(local.UNLINK, link=said["link"])
+        said = mapped(t, a, b, c, server, client)
+    t.equal(b.get("/v1/status")["ports"], 1, "the port is still there")
+    t.equal(a.map(b, 6000, cp_port=6)["rdma"]["port"], made, "the same service")
+
+
+@case(timeout=90)
+def what_nobody_makes_use_of(t):
+    a, b = hosts(t, of_b={"pmsp": {"accept-time": "2s"}})
+    c = Connection(a, b)
+    server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
+    said = mapped(t, a, b, c, server, client)
+    t.until(lambda: held(b, 0), 10, "the accepting end's to be over")
+    link(t, server, c.far, said["link"], **at(b, RAIL_B))
+    t.equal(answer(t, server, "LINK")[0], "not-holder", "too late")
+    t.check(held(a, 1, 1), "the connecting end's is held")
+    t.until(lambda: held(a, 0), 40, "the connecting end's to be over")
+    t.equal(a.figure("local_unused_total"), 1, "mappings that nobody used")
+    link(t, client, c.near, said["link"], flags=local.CONNECTING)
+    t.equal(answer(t, client, "LINK")[0], "not-holder", "too late")
+
+
+@case(timeout=60)
+def another_daemon_is_told_again(t):
+    """Streams that are in use go on under a new rsockd, as far as its rules and limits allow."""
+    a, b = hosts(t, of_b={"services": [{"name": "it", "ports": [str(PORT)], "limits": {"sessions": "1"}}]})
+    c = Connection(a, b)
+    server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
+    said = mapped(t, a, b, c, server, client)
+    link(t, server, c.far, said["link"], **at(b, RAIL_B))
+    t.equal(answer(t, server, "LINK")[0], "mapped", "let in")
+    for host in (a, b):
+        t.kill(host.daemon)
+        host.restart()
+    server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
+    t.check(held(a, 0) and held(b, 0), "nothing is known any more")
+    link(t, server, c.far, said["link"], **at(b, RAIL_B))
+    t.equal(answer(t, server, "LINK")[0], "not-holder", "who comes now was not announced")
+    for _ in range(2):
+        link(t, server, c.far, said["link"], flags=local.AGAIN, **at(b, RAIL_B))
+        t.equal(answer(t, server, "LINK")[0], "mapped", "in use already")
+        link(t, client, c.near, said["link"], flags=local.AGAIN | local.CONNECTING, from_ip=pm.packed(a.ip))
+        silent(t, client)
+    t.check(held(a, 1) and held(b, 1), "in use at both ends, once")
+    t.equal((a.figure("local_links_again_total"), b.figure("local_links_again_total")), (1, 1), "told again")
+    with a.inside(), local.as_user(BOB):
+        d = socket.create_connection((b.ip, PORT))
+    with local.as_user(ALICE):
+        far, _address = c.listener.accept()
+    link(t, server, far, said["link"] ^ 1, flags=local.AGAIN, **at(b, RAIL_B))
+    t.equal(answer(t, server, "LINK")[0], "policy", "more than the service may have")
+    server.say(local.UNLINK, link=said["link"])
+    silent(t, server)
+    t.check(held(b, 0), "given back")
+    link(t, server, far, said["link"] ^ 1, flags=local.AGAIN, **{**at(b, RAIL_B), "ip": pm.packed("10.77.0.9")})
+    t.equal(answer(t, server, "LINK")[0], "no-rnic", "on what is no device of ours")
+    link(t, server, far, said["link"] ^ 1, flags=local.AGAIN, **at(b, RAIL_B))
+    t.equal(answer(t, server, "LINK")[0], "mapped", "nothing is left of that")
+    d.close()
+
+
+@case(timeout=60)
+def a_silent_host_is_asked_again(t):
+    """Nobody is there at first: connections that ask again find who comes later, soon."""
+    a, b = Lab(t, 2).hosts
+    a.start(**asking(a, client={"rto-first": "20ms", "max-sends": "3"}))
+    c = Connection(a, b)
+    client = guest(a, BOB, RAIL_A)
+    sought(t, client, c.near, True, "no-pmsp")
+    sends = a.counts("client")["sends"]
+    sought(t, client, c.near, True, "no-pmsp")
+    t.equal(a.counts("client")["sends"], sends, "PMReq at once")
+    b.start(**serves(b))
+    server = guest(b, ALICE, RAIL_B)
+    sought(t, server, c.far, False, "remote")
+
+    def found():
+        client.seek(c.near, True)
+        return answer(t, client, "SEEK")[0] == "mapped"
+    t.until(found, 10, "it to be asked again")
+
+
+@case(timeout=60)
+def a_killed_process_leaves_nothing(t):
+    a, b = hosts(t)
+    c = Connection(a, b)
+    server = guest(b, ALICE, RAIL_B)
+    sought(t, server, c.far, False, "remote")
+    child = os.fork()
+    if not child:
+        client = guest(a, BOB, RAIL_A)
+        for number in range(3):
+            client.seek(c.near, True)
+            message, _fds = client.hear()
+            client.say(local.LINK, **local.name_of(c.near), link=message["link"], flags=local.CONNECTING)
+        os.kill(os.getpid(), 9)
+    os.waitpid(child, 0)
+    t.until(lambda: a.figure("processes") == 0, 10, "it to be gone")
+    t.until(lambda: held(a, 0), 10, "all to be given back")
+    t.equal(a.figure("local_links_total"), 3, "streams that were told of")
+
+
+# ---- devices ----
+
+class Tree:
+    """What a host's rsockd sees as /sys: RDMA devices that this kernel does not have."""
+
+    def __init__(self, t):
+        self.t, self.root = t, t.path("sys")
+        os.makedirs(f"{self.root}/class/infiniband")
+        netlab.UNDER[:] = ["unshare", "-m", "--propagation", "private", "sh", "-c",
+                           f"""mount -t tmpfs none /sys && cp -a {self.root}/. /sys && exec "$@" """, "sh"]
+
+    def put(self, host, path, text):
+        """Before it is started, or in its own /sys."""
+        root = f"/proc/{host.daemon.pid}/root/sys" if host.daemon else self.root
+        os.makedirs(os.path.dirname(f"{root}/{path}"), exist_ok=True)
+        with open(f"{root}/{path}", "w") as file:
+            file.write(text + "\n")
+        return root
+
+    def add(self, host, bus, name, link, rate="25 Gb/sec (1X EDR)"):
+        at = f"devices/{bus}/infiniband/{name}"
+        for path, text in (("node_desc", name), ("ports/1/state", "4: ACTIVE"), ("ports/1/rate", rate),
+                           ("ports/1/gid_attrs/ndevs/0", link)):
+            root = self.put(host, f"{at}/{path}", text)
+        os.symlink(f"../../{at}", f"{root}/class/infiniband/{name}")
+
+
+REAL, SOFT = "pci0000:00/0000:00:02.0", "virtual"
+
+
+@case(timeout=60)
+def software_devices(t):
+    """Declined on either side unless they are wanted, and said so everywhere."""
+    tree = Tree(t)
+    a, b = Lab(t, 2).hosts
+    tree.add(a, SOFT, "rxe0", "lan")
+    a.start(**asking(a))
+    b.start(**serves(b))
+    c = Connection(a, b)
+    t.check(a.device("rnic0")["soft"], "it is known as one")
+    t.equal(a.figure('device_soft{device="rnic0",node="host1"}'), 1, "and in the figures")
+    t.equal(a.map(b, PORT)["verdict"], "soft-rnic", "the connecting side's verdict")
+    explained = a.post("/v1/explain", {"ip": b.ip, "port": PORT})
+    t.check(explained["verdict"] == "soft-rnic" and "software device" in str(explained["steps"]), explained)
+    sought(t, guest(a, BOB, RAIL_A), c.near, True, "soft-rnic")
+    t.equal(a.figure('policy_verdicts_total{verdict="soft-rnic"}'), 2, "counted")
+    t.equal(b.counts()["requests"], 0, "PMReq")
+    # Wanted: from the next question on. The other host has one of the same kind.
+    a.write_config(**asking(a), **{"soft-rdma": "use"})
+    a.post("/v1/reload", {})
+    t.equal(a.map(b, PORT, cp_port=1)["outcome"], "refused", "by the accepting side")
+    t.equal(b.figure('policy_verdicts_total{verdict="soft-rnic"}'), 1, "its verdict")
+    tree.add(b, REAL, "mlx5_0", "lan")
+    b.post("/v1/reload", {})
+    t.check(not b.device("rnic0")["soft"], "a real one goes before it")
+    t.equal(a.map(b, PORT, cp_port=2)["outcome"], "mapped", "by the real one there, by software here")
+    a.write_config(**asking(a))
+    a.post("/v1/reload", {})
+    t.equal(a.map(b, PORT)["verdict"], "soft-rnic", "as before")
+
+
+@case(timeout=60)
+def devices_that_nobody_has_named(t):
+    tree = Tree(t)
+    a, b = Lab(t, 2).hosts
+    config = asking(a)
+    del config["rnics"]
+    tree.add(a, REAL, "mlx5_0", "lan")
+    a.start(**config)
+    b.start(**serves(b))
+
+    def names():
+        return [device["name"] for device in a.get("/v1/devices")["devices"]]
+    t.equal((names(), a.device("mlx5_0")["bps_max"]), (["mlx5_0"], 25e9), "what is found")
+    t.equal(a.map(b, PORT, cp_port=1)["outcome"], "mapped", "by it")
+    server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
+    c = Connection(a, b)
+    said = mapped(t, a, b, c, server, client)
+    link(t, client, c.near, said["link"], flags=local.CONNECTING)
+    silent(t, client)
+    a.post("/v1/drain", {"device": "mlx5_0"})
+    ip("-n", a.ns, "link", "set", "lan", "down")
+    t.until(lambda: names() == [], 20, "it to be gone")
+    ip("-n", a.ns, "link", "set", "lan", "up")
+    t.until(lambda: names() == ["mlx5_0"], 20, "it to be back")
+    device = a.device("mlx5_0")
+    t.equal((device["state"], device["sessions"]), ("draining", 1), "as it was left")
+    # Another one comes, with a link of its own.
+    tree.add(a, SOFT, "rxe1", "rn0")
+    ip("-n", a.ns, "link", "add", "rn0", "type", "veth", "peer", "name", "far0")
+    for name in ("rn0", "far0"):
+        ip("-n", a.ns, "link", "set", name, "up")
+    ip("-n", a.ns, "address", "add", "10.78.0.1/24", "dev", "rn0")
+    t.until(lambda: names() == ["mlx5_0", "rxe1"], 20, "the other one to be there")
+    t.check(a.device("rxe1")["soft"], "of software")
+    # Its GID is there only a while after its address.
+    tree.add(a, REAL, "mlx5_1", "rn0")
+    ip("-n", a.ns, "address", "add", "10.78.0.2/24", "dev", "rn0")
+    t.until(lambda: names() == ["mlx5_0", "mlx5_1"], 20, "the real one to have the addresses")
+    client.close()
+    t.until(lambda: a.device("mlx5_0")["sessions"] == 0, 10, "the session to be over")
+    # What is in the file goes before.
+    a.write_config(**asking(a))
+    a.post("/v1/reload", {})
+    t.equal(names(), ["rnic0"], "what is named")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,466 @@
+"""A guest as a case sees it: programs, files, its link, its devices. What it says goes over one port of inside/agent.py.
+
+Another kind of host takes its place if it has a Channel, that is a byte stream to an agent that runs there as root (by ssh:
+the agent on standard input and output in place of the ports), and machine: check(), which raises Failure if the host is
+gone, reset(), and cable(). All else is done by orders to the agent.
+"""
+import base64
+import email
+import errno
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import threading
+import time
+
+from daemon import Daemon
+from harness import CRASHES, Failure
+
+SCALE = 20  # a guest is slower than this machine, by so much at the worst
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = "/opt/rsock"  # the build under test, in a guest: bin, lib, test
+CASE = "/run/case"
+
+
+class Result:
+    """How a program ended. rc: its status, -N if signal N ended it; out, err: text; raw_out: bytes."""
+
+    def __init__(self, rc, out, err):
+        self.rc, self.raw_out = rc, out
+        self.out, self.err = out.decode(errors="replace"), err.decode(errors="replace")
+
+    def __repr__(self):
+        return f"rc {self.rc}, out {self.out[-2000:]!r}, err {self.err[-2000:]!r}"
+
+
+class Channel:
+    """Requests and answers over a socket to the agent; any thread may ask. Owns the socket."""
+
+    def __init__(self, sock, check, seconds):
+        self.sock, self.check = sock, check
+        self.changed = threading.Condition()
+        self.answers, self.handles, self.early = {}, {}, {}
+        self.number = random.getrandbits(40)
+        self.gone = False
+        self.writing = threading.Lock()
+        threading.Thread(target=self.listen, daemon=True).start()
+        word = f"{random.getrandbits(64):x}"
+        self.sock.sendall(b"\n")
+        self.boot = self.ask("hello", seconds, word=word)["boot"]
+
+    def listen(self):
+        rest = b""
+        try:
+            while data := self.sock.recv(1 << 16):
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    self.take(line)
+        except OSError:
+            pass
+        with self.changed:
+            self.gone = True
+            self.changed.notify_all()
+
+    def take(self, line):
+        try:
+            message = json.loads(line)
+        except ValueError:
+            return  # what an earlier session left
+        with self.changed:
+            if "event" in message:
+                handle = self.handles.get(message["handle"])
+                if handle:
+                    handle.take(message)
+                else:
+                    self.early.setdefault(message["handle"], []).append(message)
+            else:
+                self.answers[message.get("id")] = message
+            self.changed.notify_all()
+
+    def until(self, condition, seconds, what):
+        """Waits, and looks whether the guest is still there."""
+        deadline = time.monotonic() + seconds
+        while True:
+            with self.changed:
+                value = condition()
+                if value:
+                    return value
+                if not self.gone:
+                    self.changed.wait(min(0.2, max(0.001, deadline - time.monotonic())))
+            self.check()
+            if self.gone:
+                raise Failure(f"the agent's port closed while waiting for {what}")
+            if time.monotonic() > deadline:
+                raise Failure(f"waited {seconds:.0f} s for {what}")
+
+    def ask(self, op, seconds=60, **order):
+        with self.writing:
+            self.number += 1
+            number = self.number
+            try:
+                self.sock.sendall(json.dumps({"op": op, "id": number, **order}).encode() + b"\n")
+            except OSError as error:
+                self.check()
+                raise Failure(f"the agent's port: {error}") from None
+        answer = self.until(lambda: self.answers.pop(number, None), seconds, f"the agent's answer to {op}")
+        if "error" in answer:
+            if answer.get("errno") == errno.ENOENT:
+                raise FileNotFoundError(answer["error"])
+            raise OSError(answer.get("errno") or 0, f"{op}: {answer['error']}")
+        return answer
+
+    def adopt(self, handle):
+        with self.changed:
+            self.handles[handle.number] = handle
+            for message in self.early.pop(handle.number, []):
+                handle.take(message)
+
+    def close(self):
+        try:
+            self.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.sock.close()
+
+
+class Handle:
+    """One program in a guest. rc is None while it runs."""
+
+    def __init__(self, guest, answer, argv, preload):
+        self.guest, self.argv, self.preloaded = guest, argv, preload
+        self.number, self.pid, self.base = answer["handle"], answer["pid"], answer["base"]
+        self.rc, self.expected = None, set()
+        self.piped = {"out": b"", "err": b""}
+        self.ended = {"out": False, "err": False}
+
+    def take(self, message):
+        which = message["event"]
+        if which == "exit":
+            self.rc = message["rc"]
+        elif message.get("end"):
+            self.ended[which] = True
+        else:
+            self.piped[which] += base64.b64decode(message["data"])
+
+    def describe(self):
+        way = "preloaded" if self.preloaded else "plain"
+        return f"{self.guest.name} [{way}] pid {self.pid}: {' '.join(self.argv)[:300]}"
+
+    def running(self):
+        return self.rc is None
+
+    def wait(self, timeout=60 * SCALE, expect=None):
+        """Its status, which must be expect if that is given (and never a crash that nobody asked for)."""
+        self.guest.channel.until(lambda: self.rc is not None, timeout, f"the end of {self.describe()}")
+        if expect is not None and self.rc != expect:
+            raise Failure(f"{self.describe()}: ended with {self.rc}, expected {expect}\n{self.tail()}")
+        return self.rc
+
+    def result(self, timeout=60 * SCALE):
+        self.wait(timeout)
+        return Result(self.rc, self.raw("out"), self.raw("err"))
+
+    def kill(self, sig=signal.SIGKILL):
+        self.expected.add(int(sig))
+        return self.guest.channel.ask("kill", handle=self.number, sig=int(sig))["sent"]
+
+    def stop(self, sig=signal.SIGTERM, timeout=15 * SCALE):
+        self.kill(sig)
+        return self.wait(timeout)
+
+    def raw(self, which):
+        if self.piped[which] or self.ended[which]:
+            return self.piped[which]
+        try:
+            return self.guest.read(f"{self.base}.{which}")
+        except FileNotFoundError:
+            return b""
+
+    def out(self):
+        return self.raw("out").decode(errors="replace")
+
+    def err(self):
+        return self.raw("err").decode(errors="replace")
+
+    def tail(self, shown=1500):
+        parts = [f"    {label}: {text.strip()[-shown:]}" for label, text in (("stdout", self.out()), ("stderr", self.err()))
+                 if text.strip()]
+        return "\n".join(parts)
+
+    # ---- with pipes: start(stdin="pipe", stdout="pipe") ----
+    def send(self, data, close=False):
+        data = data.encode() if isinstance(data, str) else data
+        self.guest.channel.ask("input", handle=self.number, data=base64.b64encode(data).decode(), close=close)
+
+    def readline(self, timeout=60 * SCALE):
+        """The next line of its output, without the newline."""
+        self.guest.channel.until(lambda: b"\n" in self.piped["out"] or self.ended["out"], timeout,
+                                 f"a line of {self.describe()}")
+        line, newline, self.piped["out"] = self.piped["out"].partition(b"\n")
+        if not newline:
+            raise Failure(f"{self.describe()}: ended with {self.rc}: {self.err()}")
+        return line.decode()
+
+
+class Guest(Daemon):
+    """ip, ip6: on the first link; rnic: its first RDMA device, on netdev."""
+
+    def __init__(self, lab, number, machine):
+        self.lab, self.number, self.machine = lab, number, machine
+        self.name = f"guest{number}"
+        self.ip, self.ip6, self.netdev, self.rnic = f"10.9.0.{number}", f"fd09::{number}", "eth0", "rxe0"
+        self.channel, self.handles, self.daemon, self.config = None, [], None, {}
+        self.started = 0
+
+    def connect(self, seconds):
+        """A session with the agent of a guest that boots, or is up."""
+        if self.channel:
+            self.channel.close()
+        self.channel = Channel(self.machine.port(), self.machine.check, seconds)
+        self.handles = []
+
+    # ---- programs ------------------------------------------------------------------------------
+    def start(self, argv, *, preload=False, env=None, user=None, stdin=None, limits=None, **options):
+        """A program. user: a number; stdin: None (nothing), bytes, text, or "pipe"; stdout, stderr: "file" or "pipe";
+        limits: {"MEMLOCK": bytes}; cwd; keep=True: it outlives this lab's session.
+        """
+        argv = [str(word) for word in argv]
+        env = {key: str(value) for key, value in (env or {}).items()}
+        if preload:
+            self.started += 1
+            env = {**self.preloading(f"{self.started:03d}-{os.path.basename(argv[0])}"), **env}
+        if stdin is not None and stdin != "pipe":
+            stdin = base64.b64encode(stdin.encode() if isinstance(stdin, str) else stdin).decode()
+        order = {"argv": argv, "env": env, "user": user, "stdin": stdin, "limits": limits, **options}
+        answer = self.channel.ask("start", **order)
+        handle = Handle(self, answer, argv, preload)
+        self.channel.adopt(handle)
+        self.handles.append(handle)
+        return handle
+
+    def run(self, argv, *, timeout=60 * SCALE, expect=None, **options):
+        """A program until its end: Result. Killed if it takes longer (Failure)."""
+        handle = self.start(argv, **options)
+        try:
+            handle.wait(timeout, expect)
+        except Failure:
+            if handle.running():
+                handle.kill()
+            raise
+        return handle.result()
+
+    def sh(self, script, **options):
+        """Lines for bash, which must go well; returns what they print."""
+        return self.run(["/bin/bash", "-ec", script], **{"expect": 0, **options}).out
+
+    def preloading(self, name):
+        return {"LD_PRELOAD": self.lab.library, "RSOCK_STAT_FILE": f"{CASE}/stat/{name}.ndjson",
+                "RSOCK_LOG": os.environ.get("RSOCK_LOG", "error"), "RSOCK_LOG_FILE": f"{CASE}/librsock.log"}
+
+    def listening(self, port, timeout=15 * SCALE, handle=None):
+        """Waits until somebody listens on a TCP port."""
+        def listens():
+            if handle and not handle.running():
+                raise Failure(f"{handle.describe()}: ended with {handle.rc} before it listened\n{handle.tail()}")
+            lines = self.read("/proc/net/tcp").splitlines()[1:] + self.read("/proc/net/tcp6").splitlines()[1:]
+            return any(line.split()[3] == b"0A" and int(line.split()[1].rsplit(b":", 1)[1], 16) == port for line in lines)
+        self.until(listens, timeout, f"somebody to listen on port {port} of {self.name}")
+
+    def until(self, condition, timeout, what):
+        """Asks again and again, with a deadline."""
+        deadline, pause = time.monotonic() + timeout, 0.02
+        while True:
+            self.machine.check()
+            value = condition()
+            if value:
+                return value
+            if time.monotonic() > deadline:
+                raise Failure(f"waited {timeout:.0f} s for {what}")
+            time.sleep(pause)
+            pause = min(0.5, pause * 2)
+
+    # ---- files ---------------------------------------------------------------------------------
+    def read(self, path):
+        """Bytes of a file, of /proc and /sys too."""
+        answer = self.channel.ask("read", path=path, seconds=60 * SCALE)
+        if "share" not in answer:
+            return base64.b64decode(answer["data"])
+        with self.lab.shared(answer["share"]) as (copy, _):
+            with open(copy, "rb") as file:
+                return file.read()
+
+    def write(self, path, data, mode=0o644):
+        """A new file; folders are made."""
+        data = data.encode() if isinstance(data, str) else data
+        with self.lab.shared() as (copy, name):
+            with open(copy, "wb") as file:
+                file.write(data)
+            self.channel.ask("write", path=path, share=name, mode=mode, seconds=60 * SCALE)
+
+    def put(self, source, path):
+        """A file of this machine, with its mode."""
+        with self.lab.shared() as (copy, name):
+            shutil.copyfile(source, copy)
+            self.channel.ask("write", path=path, share=name, mode=os.stat(source).st_mode & 0o777, seconds=60 * SCALE)
+
+    def folder(self, path):
+        """Name to content of the files in it; nothing if it is not there."""
+        files = self.channel.ask("folder", path=path, seconds=60 * SCALE)["files"]
+        return {name: base64.b64decode(data) for name, data in files.items()}
+
+    # ---- the link and its device ---------------------------------------------------------------
+    def netem(self, spec, only=None, netdev=None):
+        """What happens to what this guest sends: "loss 1%", "delay 2ms reorder 25% 50%", ...; None: nothing any more.
+        only="roce": to RoCE v2 alone (UDP port 4791), while TCP goes on; only="tcp": to TCP alone.
+        """
+        netdev = netdev or self.netdev
+        script = f"tc qdisc del dev {netdev} root 2>/dev/null || true\n"
+        if spec and not only:
+            script += f"tc qdisc add dev {netdev} root netem {spec}\n"
+        elif spec:
+            match = {"roce": "ip_proto udp dst_port 4791", "tcp": "ip_proto tcp"}[only]
+            script += (f"tc qdisc add dev {netdev} root handle 1: prio bands 4 priomap {' '.join(['0'] * 16)}\n"
+                       f"tc qdisc add dev {netdev} parent 1:4 handle 40: netem {spec}\n")
+            for family in ("ip", "ipv6"):
+                script += f"tc filter add dev {netdev} parent 1: protocol {family} flower {match} classid 1:4\n"
+        self.sh(script)
+
+    def deaf(self, whether, only=None, netdev=None):
+        """Whether it loses all that comes; only="roce" or "tcp": that alone. Unlike netem's loss it is not seen by who
+        sends: a send that fails, or a queue that is taken away under a sender, ends rxe's queue pair, the GSI's for good.
+        """
+        netdev = netdev or self.netdev
+        script = f"tc qdisc del dev {netdev} clsact 2>/dev/null || true\n"
+        if whether:
+            match = {None: "", "roce": "ip_proto udp dst_port 4791", "tcp": "ip_proto tcp"}[only]
+            script += f"tc qdisc add dev {netdev} clsact\n"
+            for family in ("ip", "ipv6"):
+                script += f"tc filter add dev {netdev} ingress protocol {family} flower {match} action drop\n"
+        self.sh(script)
+
+    def link(self, up, netdev=None):
+        """Administratively up or down; addresses stay."""
+        self.sh(f"ip link set {netdev or self.netdev} {'up' if up else 'down'}")
+
+    def cable(self, plugged, link=0):
+        """The carrier of a link."""
+        self.machine.cable(plugged, link)
+
+    def port_state(self, rnic=None):
+        """"4: ACTIVE" """
+        return self.read(f"/sys/class/infiniband/{rnic or self.rnic}/ports/1/state").decode().strip()
+
+    def hw_counters(self, rnic=None):
+        """Of the RDMA device, by name: sent_pkts, rcvd_seq_err, ..."""
+        return {name: int(text) for name, text in
+                self.folder(f"/sys/class/infiniband/{rnic or self.rnic}/ports/1/hw_counters").items()
+                if text.strip().isdigit()}
+
+    def two_devices(self):
+        """For one guest alone: two RDMA devices ra (10.5.0.1) and rb (10.5.0.2), with real packets between them."""
+        self.sh("""
+modprobe -a rdma_rxe rdma_ucm veth
+ip link add v0 type veth peer name v1
+sysctl -qw net.ipv4.conf.all.rp_filter=0
+for i in 0 1; do
+	ip address add 10.5.0.$((i + 1))/24 dev v$i
+	ip link set v$i mtu 4500 up
+	sysctl -qw net.ipv4.conf.v$i.accept_local=1 net.ipv4.conf.v$i.rp_filter=0
+done
+ip neighbour replace 10.5.0.2 lladdr $(cat /sys/class/net/v1/address) dev v0
+ip neighbour replace 10.5.0.1 lladdr $(cat /sys/class/net/v0/address) dev v1
+rdma link add ra type rxe netdev v0
+rdma link add rb type rxe netdev v1
+""")
+
+    # ---- rsockd and rsock ----------------------------------------------------------------------
+    def rsockd(self, config=None, **options):
+        """Starts it with these keys of rsockd.conf, and waits until it serves."""
+        self.config = {"control": "/run/rsock/control.sock", "local": "/run/rsock/local.sock", "state": "/run/rsock/state",
+                       "node": self.name, **(config or {})}
+        self.sh("mkdir -p /run/rsock/state")
+        self.write("/run/rsock/rsockd.conf", json.dumps(self.config, indent=1))
+        daemon = self.daemon = self.start([f"{ROOT}/bin/rsockd", "-c", "/run/rsock/rsockd.conf"], **options)
+
+        def answers():
+            if not daemon.running():
+                raise Failure(f"rsockd of {self.name} ended with {daemon.rc}: {daemon.err()}")
+            try:
+                return self.get("/v1/status")["pid"] == daemon.pid
+            except OSError:
+                return False
+        self.until(answers, 20 * SCALE, f"rsockd of {self.name} to answer")
+        return daemon
+
+    def ask(self, method, path, body=None, timeout=60 * SCALE):
+        """Status and body, decoded if it is JSON."""
+        body = json.dumps(body).encode() if body is not None else b""
+        request = (f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                   f"Content-Length: {len(body)}\r\n\r\n").encode() + body
+        answer = base64.b64decode(self.channel.ask("ask", socket=self.config["control"], timeout=timeout,
+                                                   seconds=timeout + 30, data=base64.b64encode(request).decode())["data"])
+        return read_answer(answer)
+
+    def stat(self):
+        """`rsock stat --json`, of all users' programs."""
+        return json.loads(self.run([f"{ROOT}/bin/rsock", "stat", "--json", "--all"], expect=0).out)
+
+    # ---- the end of a case ---------------------------------------------------------------------
+    def begin_case(self):
+        output = " ".join(f"{handle.base}.*" for handle in self.handles)
+        self.sh(f"rm -rf {CASE} /run/rsock {output}; mkdir -p {CASE}/stat; chmod 1777 {CASE} {CASE}/stat\n"
+                # One with which nobody connects any more (README.md) is made anew.
+                "! rdma resource show qp 2>/dev/null | grep -q 'type GSI state ERR' || for rnic in rxe0 rxe1; do\n"
+                "[ ! -e /sys/class/infiniband/$rnic ] || { rdma link del $rnic\n"
+                "rdma link add $rnic type rxe netdev eth${rnic#rxe}; }; done")
+        self.handles, self.daemon, self.started = [], None, 0
+
+    def end_case(self):
+        """Nothing of the case stays: Failure if something cannot be ended, or had crashed."""
+        for handle in self.handles:
+            if handle.running():
+                handle.expected.add(int(signal.SIGKILL))
+        left = self.channel.ask("reset", seconds=60)["left"]
+        if left:
+            self.machine.wedged = True
+            raise Failure(f"{self.name}: processes that cannot be killed: {left}")
+        self.sh("for device in eth0 eth1; do [ ! -e /sys/class/net/$device ] || {\n"
+                "tc qdisc del dev $device root 2>/dev/null || true; tc qdisc del dev $device clsact 2>/dev/null || true; "
+                "ip link set $device up; }; done")
+        for handle in self.handles:
+            if handle.rc in CRASHES and -handle.rc not in handle.expected:
+                raise Failure(f"{handle.describe()}: crashed with {handle.rc}\n{handle.tail()}")
+
+    def report(self, stream):
+        try:
+            told = [handle for handle in self.handles if not handle.argv[0].endswith(("/rsock", "/bash"))]
+            for handle in told[-8:]:
+                print(f"--- {handle.describe()} -> {handle.rc}\n{handle.tail()}", file=stream)
+            log = self.folder(CASE).get("librsock.log", b"").decode(errors="replace").splitlines()
+            if log:
+                print(f"--- {self.name}: librsock log (last lines)\n" + "\n".join(log[-40:]), file=stream)
+        except (Failure, OSError) as failure:
+            print(f"--- {self.name}: {failure}", file=stream)
+        print(f"--- {self.name}: console (last lines)\n{self.machine.console_tail()}", file=stream)
+
+
+def read_answer(data):
+    """Status and body of an HTTP answer; chunked ones put together."""
+    head, _, body = data.partition(b"\r\n\r\n")
+    status, _, fields = head.partition(b"\r\n")
+    headers = email.message_from_bytes(fields)
+    if headers.get("Transfer-Encoding", "").lower() == "chunked":
+        rest, body = body, b""
+        while True:
+            size, _, rest = rest.partition(b"\r\n")
+            count = int(size.split(b";")[0] or b"0", 16)
+            if not count:
+                break
+            body, rest = body + rest[:count], rest[count + 2:]
+    if not status:
+        raise ConnectionError(errno.ECONNRESET, "no answer")
+    text = body.decode()
+    return int(status.split()[1]), json.loads(text) if headers.get("Content-Type") == "application/json" else text

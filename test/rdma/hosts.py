@@ -1,0 +1,214 @@
+"""Streams between two guests: rsockd on both, bin/fault_peer in each, and demands on what librsock says of them."""
+import json
+import random
+import struct
+
+from rdmalab import SCALE, lab  # first: it knows where the others are
+from guest import ROOT  # noqa: I001
+from harness import Failure
+
+LOCAL = "/run/rsockd/local.sock"  # where librsock looks for it
+IOS = ("block", "poll", "epoll", "edge")
+HAPPENED = {}  # (test, port, side) -> events that a look has seen; a history keeps the last few
+EARN = 400_000  # bytes in small messages, each way: more than what earns promotion
+
+
+def configuration(guest, **changed):
+    """Of rsockd, so that everything between the two guests is mapped."""
+    return {"local": LOCAL, "soft-rdma": "use", "rnics": [{"name": guest.rnic, "addresses": [guest.ip, guest.ip6], "bandwidth": "10Gbit",
+                                       "sessions": 10000}],
+            "services": [{"name": "any", "ports": ["1-65535"]}],
+            "rules": [{"name": "lan", "when": {"peers": ["10.9.0.0/16", "fd09::/16"]}}], **changed}
+
+
+def serve(guest, **changed):
+    """rsockd of a guest."""
+    guest.sh("mkdir -p /run/rsockd")
+    return guest.rsockd(configuration(guest, **changed))
+
+
+def hosts(t, **changed):
+    """Both guests, with rsockd."""
+    guests = lab(t).guests
+    for guest in guests:
+        serve(guest, **changed)
+    return guests
+
+
+class Peer:
+    """bin/fault_peer in a guest, as test/fault/peers.py has it here."""
+
+    count = 0
+
+    def __init__(self, guest, address, preload=True, **options):
+        Peer.count += 1
+        self.guest = guest
+        self.progress_file = f"/dev/shm/progress-{Peer.count}"
+        guest.sh(f"rm -f {self.progress_file}")
+        self.handle = guest.start([f"{ROOT}/bin/fault_peer", self.progress_file, address], preload=preload, stdin="pipe",
+                                  stdout="pipe", **options)
+
+    def describe(self):
+        return self.handle.describe()
+
+    def order(self, *words):
+        self.handle.send(" ".join(map(str, words)) + "\n")
+
+    def answer(self, wanted, seconds=60):
+        """The next line; it must start with wanted."""
+        try:
+            line = self.handle.readline(seconds)
+        except Failure as failure:
+            raise Failure(f"{failure}; wanted '{wanted}'; (sent, trying, received) = {self.progress()}") from None
+        if not line.startswith(wanted):
+            raise Failure(f"{self.describe()}: answered '{line}', not '{wanted}'")
+        return line
+
+    def ask(self, wanted, *words, seconds=60):
+        self.order(*words)
+        return self.answer(wanted, seconds)
+
+    def flow(self, io, tx, rx, chunk=65536, fin=0):
+        self.order("flow", io, tx, rx, chunk, fin)
+
+    def result(self, seconds=120):
+        """What the flow in progress came to; wrong bytes are a failure whatever the case is about."""
+        result = json.loads(self.answer("{", seconds))
+        if result["wrong_at"] >= 0:
+            raise Failure(f"{self.describe()}: wrong byte at position {result['wrong_at']}: {result}")
+        return result
+
+    def progress(self):
+        """Bytes sent, tried to be sent, received: also of one that was killed."""
+        try:
+            return struct.unpack("QQQ", self.guest.read(self.progress_file)[:24])
+        except (OSError, struct.error):
+            return 0, 0, 0
+
+    def kill(self):
+        self.handle.kill()
+        self.handle.wait()
+
+    def finish(self, word="end", seconds=60):
+        """Lets it end by itself; its status must be 0."""
+        self.order(word)
+        self.handle.wait(seconds, 0)
+
+
+def connect(server, client, port, *source):
+    """A connection between the two, the server listening already; the client's port."""
+    seed = random.getrandbits(40)
+    server.order("accept", seed)
+    words = client.ask("connected", "connect", port, seed, *source).split()
+    server.answer("connected")
+    return int(words[1])
+
+
+def pair(t, way="ip", at=(1, 0), preload=(True, True), **options):
+    """Server and client, with a connection between them, and the port. at: which guest each is in; way: "ip" or "ip6";
+    options: of Guest.start().
+    """
+    guests = lab(t).guests
+    address = getattr(guests[at[0]], way)
+    server = Peer(guests[at[0]], address, preload[0], **options)
+    client = Peer(guests[at[1]], address, preload[1], **options)
+    port = t.free_port()
+    server.ask("listening", "listen", port)
+    connect(server, client, port)
+    return server, client, port
+
+
+def both_ways(one, other, up, down, chunk=16384, fin=0, ios=("block", "block"), seconds=120):
+    """Moves up bytes from one to other and down bytes back; all must arrive."""
+    one.flow(ios[0], up, down, chunk, fin)
+    other.flow(ios[1], down, up, chunk, fin)
+    results = one.result(seconds), other.result(seconds)
+    for result, sent, received in zip(results, (up, down), (down, up)):
+        if (result["sent"], result["received"]) < (sent, received):
+            raise Failure(f"not all arrived: {results}, wanted {up} up and {down} down")
+    return results
+
+
+def ends(t, port):
+    """[server's record, client's record] as `rsock stat` has them now; {} where it has none."""
+    t.stats.sample()
+    found = []
+    for side in ("server", "client"):
+        records = [stream.record for stream in t.stats.of_port(port, side)]
+        found.append(records[-1] if records else {})
+        HAPPENED.setdefault((t, port, side), set()).update(events(found[-1]))
+    return found
+
+
+def on_ring(t, port):
+    """Do both ends send by ring, now?"""
+    return all(record.get("tx") == record.get("rx") == "ring" for record in ends(t, port))
+
+
+def earn(t, one, other, port, seconds=60):
+    """Messages in turns until both ends send and receive by ring."""
+    def tried():
+        both_ways(one, other, 20_000, 20_000, chunk=2000)
+        return on_ring(t, port)
+    try:
+        one.guest.until(tried, seconds, "the stream to be promoted")
+    except Failure as failure:
+        raise Failure(f"{failure}: {said(ends(t, port))}") from None
+
+
+def said(records):
+    return json.dumps([{key: value for key, value in record.items() if key not in ("comm", "local", "open")}
+                       for record in records])
+
+
+def happened(t, port):
+    """[events of the server's end, of the client's], as (event, cause)."""
+    ends(t, port)
+    return [HAPPENED[t, port, side] for side in ("server", "client")]
+
+
+def events(record):
+    """[(event, cause)] of a stream's history."""
+    return [(entry["event"], entry["cause"]) for entry in record.get("history", [])]
+
+
+class Wire:
+    """What the RDMA devices of the guests have sent since."""
+
+    def __init__(self, t):
+        self.guests = lab(t).guests
+        self.before = [guest.hw_counters()["sent_pkts"] for guest in self.guests]
+
+    def sent(self):
+        return [guest.hw_counters()["sent_pkts"] - had for guest, had in zip(self.guests, self.before)]
+
+    def check(self, t, least):
+        """Each has sent so many packets."""
+        for guest, sent in zip(self.guests, self.sent()):
+            t.check(sent >= least, f"{guest.name} sent {sent} RDMA packets, wanted {least}")
+
+
+def queue_pairs(guest):
+    """Numbers of the reliable connected ones of a guest."""
+    shown = json.loads(guest.sh("rdma -j resource show qp"))
+    return sorted(qp["lqpn"] for qp in shown if qp.get("type") == "RC")
+
+
+def ring_bytes(t, port):
+    """[server's, client's] of (sent, received), by ring."""
+    return [(record.get("tx_ring_bytes", 0), record.get("rx_ring_bytes", 0)) for record in ends(t, port)]
+
+
+def plain(t, port, *reasons, bytes_moved=1):
+    """Nothing went by ring; the ends that have a record say why, with one of those reasons."""
+    t.stats.sample()
+    found = t.stats.of_port(port, "server") + t.stats.of_port(port, "client")
+    t.check(found, f"nobody knows a stream of port {port}")
+    for stream in found:
+        t.check(not stream.promotions + stream.tx_ring_bytes + stream.rx_ring_bytes, f"not plain TCP: {stream.line()}")
+        t.check(stream.reason in reasons, f"reason not one of {reasons}: {stream.line()}")
+        t.check(stream.tx_tcp_bytes + stream.rx_tcp_bytes >= bytes_moved, f"moved less: {stream.line()}")
+
+
+__all__ = ["EARN", "IOS", "LOCAL", "Peer", "SCALE", "Wire", "both_ways", "configuration", "connect", "earn", "ends",
+           "happened", "hosts", "on_ring", "pair", "plain", "queue_pairs", "ring_bytes", "said", "serve"]

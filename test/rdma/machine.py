@@ -1,0 +1,196 @@
+"""One QEMU: an emulated x86_64 (no KVM) whose root is this machine's, read-only. It is ended by its pid."""
+import ctypes
+import fcntl
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+
+from harness import Failure
+
+PORTS = 6  # sessions at the same time
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None, use_errno=True)
+DEAD = re.compile(rb"Kernel panic - not syncing|^GUEST-FAILED|Oops: |BUG: unable to handle|general protection fault", re.M)
+
+
+def escaped(path):
+    """As a value among options of QEMU."""
+    return str(path).replace(",", ",,")
+
+
+class Machine:
+    """folder: the lab's; its files are guestN.*. wedged: a case found that it does not do what it should."""
+
+    def __init__(self, folder, number):
+        self.folder, self.number = folder, number
+        self.popen, self.wedged, self.lock = None, False, None
+        self.seen = b""
+        try:
+            with open(self.path("since")) as file:
+                self.looked = int(file.read())
+        except FileNotFoundError:
+            self.looked = 0
+
+    def path(self, name):
+        return os.path.join(self.folder, f"guest{self.number}.{name}")
+
+    def start(self, kernel, *, vcpus, memory, links, guests, stays):
+        """stays: it outlives this process; otherwise it ends with it, however that ends."""
+        # A link is a socket: the first guest listens, the second one connects.
+        network = []
+        for link in range(links):
+            end = f"stream,id=n{link},addr.type=unix,addr.path={escaped(os.path.join(self.folder, f'link{link}'))}"
+            if guests == 2:
+                network += ["-netdev", f"{end},server={'on' if self.number == 1 else 'off'}"]
+            else:
+                network += ["-netdev", f"hubport,id=n{link},hubid={link}"]
+            network += ["-device", f"virtio-net-pci,netdev=n{link},id=eth{link},romfile=,"
+                        f"mac=52:54:00:00:{link:02x}:{self.number:02x}"]
+        ports = []
+        for port in range(PORTS):
+            ports += ["-chardev", f"socket,id=p{port},path={escaped(self.path(f'port{port}'))},server=on,wait=off",
+                      "-device", f"virtserialport,chardev=p{port},name=rsock.{port}"]
+        argv = ["qemu-system-x86_64", "-name", f"rsock-guest{self.number}", "-accel", "tcg,thread=multi", "-cpu", "max",
+                "-smp", str(vcpus), "-m", str(memory), "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+                "-serial", f"file:{self.path('console')}",
+                "-kernel", f"{kernel}/vmlinuz", "-initrd", f"{kernel}/initrd.gz",
+                "-append", "console=ttyS0 quiet oops=panic panic=0 mitigations=off nokaslr tsc=reliable audit=0 apparmor=0 "
+                "init_on_alloc=0 cryptomgr.notests rcupdate.rcu_expedited=1 "
+                f"8250.nr_uarts=1 node={self.number} links={links} ports={PORTS}",
+                "-qmp", f"unix:{escaped(self.path('qmp'))},server=on,wait=off",
+                "-device", f"virtio-serial-pci,max_ports={PORTS + 1}", *ports, *network]
+        for name, path, more in (("hostroot", "/", ",readonly=on,multidevs=remap"), ("lab", self.folder, ""),
+                                 ("modules", f"{kernel}/modules", ",readonly=on")):
+            argv += ["-fsdev", f"local,id={name},path={escaped(path)},security_model=none{more}",
+                     "-device", f"virtio-9p-pci,fsdev={name},mount_tag={name}"]
+        parent = os.getpid()
+
+        def before_exec():
+            if not stays:
+                LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+                if os.getppid() != parent:
+                    os._exit(127)
+
+        open(self.path("console"), "wb").close()
+        with open(self.path("qemu"), "wb") as said:
+            self.popen = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+                                          start_new_session=True, preexec_fn=before_exec)
+        with open(self.path("pid"), "w") as file:
+            file.write(f"{self.popen.pid}\n")
+        self.booted(0)
+
+    def booted(self, since):
+        """What the console said before is of an earlier boot: of no interest to whoever comes, too."""
+        with open(self.path("since"), "w") as file:
+            file.write(str(since))
+        self.looked, self.seen, self.wedged = since, b"", False
+
+    def pid(self):
+        """0 if it is not running; a number that somebody else has by now is not it."""
+        try:
+            with open(self.path("pid")) as file:
+                pid = int(file.read())
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                return pid if os.fsencode(escaped(self.path("qmp"))) in file.read() else 0
+        except (OSError, ValueError):
+            return 0
+
+    def stop(self):
+        pid = self.pid()
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+        if self.popen:
+            self.popen.wait()
+        else:
+            while self.pid():
+                time.sleep(0.01)
+        if self.lock:
+            self.lock.close()
+            self.lock = None
+
+    # ---- is it well? ---------------------------------------------------------------------------
+    def check(self):
+        """Failure if it ended, or its kernel has."""
+        ended = (self.popen.poll() is not None) if self.popen else not self.pid()
+        try:
+            with open(self.path("console"), "rb") as file:
+                file.seek(self.looked)
+                self.seen = (self.seen + file.read())[-65536:]
+                self.looked = file.tell()
+        except FileNotFoundError:
+            pass
+        found = DEAD.search(self.seen)
+        if found or ended:
+            self.wedged = True
+            what = f"its console says {found.group().decode()!r}" if found else "its QEMU ended"
+            with open(self.path("qemu"), errors="replace") as file:
+                raise Failure(f"guest {self.number} is gone: {what}\n{self.console_tail()}\n{file.read()}")
+
+    def console_tail(self, lines=30):
+        try:
+            with open(self.path("console"), errors="replace") as file:
+                kept = [line.rstrip() for line in file if "speed is unknown" not in line]
+        except FileNotFoundError:
+            return ""
+        return "\n".join(kept[-lines:])
+
+    # ---- ways to it ----------------------------------------------------------------------------
+    def port(self):
+        """A connection to the agent, by a port that nobody has; it is ours until the lock is closed."""
+        if self.lock:
+            self.lock.close()
+        for number in range(PORTS):
+            lock = open(self.path(f"port{number}.lock"), "w")
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.close()
+                continue
+            self.lock = lock
+            return self.dial(f"port{number}")
+        raise Failure(f"guest {self.number}: all {PORTS} ports of its agent are taken")
+
+    def dial(self, name, seconds=20):
+        deadline = time.monotonic() + seconds
+        while True:
+            client = socket.socket(socket.AF_UNIX)
+            try:
+                client.connect(self.path(name))
+                return client
+            except OSError:
+                client.close()
+            self.check()
+            if time.monotonic() > deadline:
+                raise Failure(f"guest {self.number}: no {name} after {seconds} s")
+            time.sleep(0.01)
+
+    def qmp(self, *commands):
+        """Orders to QEMU itself: (name, arguments)."""
+        with self.dial("qmp") as client:
+            client.settimeout(20)
+            lines = client.makefile("rb")
+            json.loads(lines.readline())
+            for name, arguments in (("qmp_capabilities", {}), *commands):
+                client.sendall(json.dumps({"execute": name, "arguments": arguments}).encode() + b"\n")
+                while True:
+                    answer = json.loads(lines.readline() or b"{}")
+                    if "return" in answer:
+                        break
+                    if "event" not in answer:
+                        raise Failure(f"guest {self.number}: {name}: {answer}")
+
+    def reset(self):
+        """Boots it anew, whatever it is doing."""
+        self.qmp(("set-action", {"reboot": "reset"}), ("system_reset", {}))
+        self.booted(os.path.getsize(self.path("console")))
+
+    def settled(self):
+        """It has booted: from now on it does not do so by itself."""
+        self.qmp(("set-action", {"reboot": "shutdown"}))
+
+    def cable(self, plugged, link=0):
+        self.qmp(("set_link", {"name": f"eth{link}", "up": plugged}))

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pair.h - two processes, a rail between them by librsock-verbs.so, and a TCP connection to agree on things. */
+#ifndef PAIR_H
+#define PAIR_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "mail.h"
+#include "ring.h"
+#include "segment.h"
+#include "verbs.h"
+
+#define PAIR_RING (64u << 10)
+#define PAIR_CELLS (PAIR_RING / RSK_CELL_BYTES)
+#define PAIR_MAX_STREAMS 256u
+#define PAIR_MAX_THREADS 4u
+#define PAIR_LINKS 2u
+#define PAIR_ASLEEP_MS                                                                             \
+	20000 /* longer than this nobody sleeps with something to do: a wake-up was lost */
+
+/* What the client wants; sent to the server as it is. */
+struct pair_plan {
+	uint32_t streams, threads, seconds, links, rounds;
+	uint32_t largest; /* payload of a slot */
+	uint32_t ping;	  /* one slot at a time in each direction */
+	char way;	  /* d, i, or s: changes all the time */
+	char mode[15];
+};
+
+/* One direction of a stream each. Owned by its thread while that runs. */
+struct pair_stream {
+	uint32_t sid;
+	struct rsk_key key_out, key_in;
+	struct rsk_ring_tx tx;
+	struct rsk_ring_rx rx;
+	uint64_t out, in; /* bytes */
+	uint64_t credit_said, mail_seen;
+	uint64_t dice;
+	bool fin_out, fin_in;
+};
+
+struct pair_link {
+	struct pair *p;
+	uint32_t number, round;
+	struct rsk_seg seg;
+	struct rsk_verbs_rail *rail;
+	_Atomic(int) up, downs, err;
+	int bell[RSK_SEG_BELLS];
+	struct pair_stream stream[PAIR_MAX_STREAMS];
+	pthread_t thread[PAIR_MAX_THREADS];
+	_Atomic(uint32_t) running;
+};
+
+struct pair {
+	const struct rsk_verbs_module *m;
+	struct rsk_verbs *v;
+	struct pair_plan plan;
+	struct pair_link link[PAIR_LINKS];
+	int tcp, call_fd;
+	bool server;
+	uint16_t port; /* of rdma_cm */
+	_Atomic(bool) stop;
+	_Atomic(uint64_t) slept, woken_late;
+};
+
+#define PAIR_FAIL(...)                                                                             \
+	do {                                                                                       \
+		fprintf(stderr, "verbs_pair: " __VA_ARGS__);                                       \
+		fputc('\n', stderr);                                                               \
+		_Exit(1);                                                                          \
+	} while (0)
+
+uint64_t pair_now_ns(void);
+
+/* What either end registered for the other one's use. */
+struct pair_keys {
+	struct rsk_verbs_end end;
+	uint32_t ctl[PAIR_MAX_STREAMS / RSK_SEG_REACH];
+	uint32_t ring[PAIR_MAX_STREAMS];
+	uint32_t way[PAIR_MAX_STREAMS];
+};
+
+extern struct pair_keys pair_ours, pair_theirs; /* of the link that came up last */
+
+/* link.c */
+void pair_tell(struct pair *p, const void *what, size_t n);
+void pair_hear(struct pair *p, void *what, size_t n);
+void pair_meet(struct pair *p, char what);
+void pair_keep(struct pair *p, int ms);
+void pair_keep_until(struct pair *p, _Atomic(int) *what, int value, const char *say);
+void pair_make_segments(struct pair_link *l);
+void pair_bring_up(struct pair_link *l, const struct rsk_verbs_addr *from);
+void pair_load(struct pair *p);
+
+/* flow.c: threads that move data over a link; each has the streams whose number is its own modulo threads. */
+void pair_flow_init(struct pair_link *l);
+void pair_flow_start(struct pair_link *l);
+void pair_flow_join(struct pair_link *l);
+/* All look again: the rail broke. */
+void pair_flow_wake(struct pair_link *l);
+/* host->news() */
+void pair_flow_news(struct pair_link *l, uint32_t sid, uint32_t what);
+
+#endif

@@ -1,0 +1,379 @@
+#!/usr/bin/python3
+"""What goes wrong between two hosts: packets, links, processes, memory, rsockd. Contents are right all the same."""
+import random
+import sys
+
+from hosts import (EARN, Peer, Wire, both_ways, connect, earn, ends, happened, hosts, on_ring, pair, ring_bytes, said, serve)
+from harness import Failure
+from rdmalab import case, lab, main
+
+MIB = 1 << 20
+USER = 1000
+
+
+# ---- packets -----------------------------------------------------------------------------------
+def under(t, spec, only, counters=()):
+    """Both ends flat out, while both hosts do that to what they send; counters: names that must have grown at one."""
+    guests = hosts(t)
+    server, client, port = pair(t)
+    earn(t, client, server, port)
+    before = [guest.hw_counters() for guest in guests]
+    had = ring_bytes(t, port)
+    for guest in guests:
+        guest.netem(spec, only=only)
+    for io in ("block", "edge"):
+        both_ways(client, server, MIB // 2, MIB // 2, ios=(io, io), seconds=300)
+    for guest in guests:
+        guest.netem(None)
+    grown = {name: sum(guest.hw_counters()[name] - had[name] for guest, had in zip(guests, before)) for name in counters}
+    t.check(not counters or any(grown.values()), f"nobody noticed '{spec}': {grown}")
+    t.check(sum(map(sum, ring_bytes(t, port))) - sum(map(sum, had)) > 0, f"by ring: {said(ends(t, port))}")
+    earn(t, client, server, port, 120)  # still, or again
+    client.finish()
+    server.finish()
+
+
+@case(500)
+def loss_of_roce(t):
+    """1 %: RDMA sends again, nobody is demoted for good."""
+    under(t, "loss 1%", "roce", ("out_of_seq_request", "rcvd_seq_err", "completer_retry_err", "duplicate_request"))
+
+
+@case(900, long=True)
+def much_loss_of_roce(t):
+    under(t, "loss 10%", "roce", ("out_of_seq_request", "rcvd_seq_err", "completer_retry_err", "duplicate_request"))
+
+
+@case(900, long=True)
+def loss_of_all(t):
+    under(t, "loss 1%", None)
+
+
+@case(1200, long=True)
+def much_loss_of_all(t):
+    under(t, "loss 10%", None)
+
+
+@case(500, long=True)
+def delay(t):
+    under(t, "delay 10ms 5ms limit 100000", None)
+
+
+@case(500, long=True)
+def duplicates(t):
+    under(t, "duplicate 10%", None)
+
+
+@case(500)
+def reordered(t):
+    under(t, "delay 2ms reorder 25% 50% limit 100000", "roce", ("out_of_seq_request", "duplicate_request", "rcvd_seq_err"))
+
+
+# ---- links -------------------------------------------------------------------------------------
+def endless(one, other, io="block", chunk=16384):
+    for peer in (one, other):
+        peer.flow(io, "endless", 1 << 40, chunk)
+
+
+def moved(peers):
+    return [peer.progress()[2] for peer in peers]
+
+
+def goes_on(t, peers, bytes_more, seconds, what):
+    """Each end receives so many bytes more, by whatever carrier."""
+    had = moved(peers)
+    try:
+        peers[0].guest.until(lambda: all(now - then >= bytes_more for now, then in zip(moved(peers), had)), seconds, what)
+    except Failure as failure:
+        raise Failure(f"{failure}; received {had} -> {moved(peers)}") from None
+
+
+def until_promoted(t, port, seconds, before):
+    """Both ends move bytes by ring again, both ways; before: what they said. Flat out on a slow host a ring is often full,
+    and a stream often back on TCP for a moment.
+    """
+    def there():
+        return all(now[name] > then[name] for now, then in zip(ends(t, port), before)
+                   for name in ("promotions", "tx_ring_bytes", "rx_ring_bytes"))
+    try:
+        lab(t)[1].until(there, seconds, "both ends to be promoted again")
+    except Failure as failure:
+        raise Failure(f"{failure}: {said(ends(t, port))}") from None
+
+
+def until_broken(t, port, seconds):
+    """Both ends send by TCP, because the link is broken; what has come by ring may still be unread there."""
+    def there():
+        return all((record["tx"], record["reason"]) == ("tcp", "link-broken") for record in ends(t, port))
+    try:
+        lab(t)[1].until(there, seconds, "both ends to see the link broken")
+    except Failure as failure:
+        raise Failure(f"{failure}: {said(ends(t, port))}") from None
+
+
+def wind_up(t, server, client):
+    """The client is killed, and the server, who still sends, sees an end of it; all it had got was right."""
+    client.kill()
+    result = server.result()
+    t.check(result["rx_end"] in ("eof", "ECONNRESET", "EPIPE"), f"how it ended: {result}")
+    t.check(result["received"] <= client.progress()[1], f"more received than sent: {result}, {client.progress()}")
+    server.finish()
+
+
+def breaks(t, breaking, mending, seconds=60, by_tcp=True, again=True):
+    """Both ends flat out; the rail breaks and comes back. by_tcp: TCP goes on while it is broken; again: streams are
+    promoted again, where rxe can still connect.
+    """
+    hosts(t)
+    server, client, port = pair(t)
+    earn(t, client, server, port)
+    endless(client, server)
+    goes_on(t, (server, client), 200_000, 60, "both to move")
+    breaking()
+    until_broken(t, port, seconds)
+    before = ends(t, port)
+    if by_tcp:
+        goes_on(t, (server, client), 200_000, 60, "both to go on by TCP")
+    mending()
+    goes_on(t, (server, client), 200_000, 120, "both to go on")
+    if again:
+        until_promoted(t, port, 120, before)
+    goes_on(t, (server, client), 200_000, 60, "both to go on then")
+    wind_up(t, server, client)
+
+
+def deaf(t, whether, only=None):
+    """Nothing arrives at either of them."""
+    for guest in lab(t).guests:
+        guest.deaf(whether, only)
+
+
+@case(500)
+def roce_lost_for_a_while(t):
+    """No RDMA packet arrives for seconds, and TCP goes on: streams go back to it, and are promoted again."""
+    breaks(t, lambda: deaf(t, True, "roce"), lambda: deaf(t, False))
+
+
+@case(500)
+def all_lost_for_a_while(t):
+    """Nothing arrives for five seconds; then everything does again."""
+    def mend():
+        lab(t)[1].sh("sleep 5")
+        deaf(t, False)
+    breaks(t, lambda: deaf(t, True), mend, by_tcp=False)
+
+
+@case(500, long=True)
+def roce_lost_one_way(t):
+    """What one of them sends is lost."""
+    breaks(t, lambda: lab(t)[2].deaf(True, "roce"), lambda: lab(t)[2].deaf(False))
+
+
+@case(500)
+def link_down(t):
+    """The server's link is set down, and up after a while. rdma_cm sends meanwhile, which rxe's does not survive."""
+    def mend():
+        lab(t)[2].sh("sleep 3")
+        lab(t)[2].link(True)
+    breaks(t, lambda: lab(t)[2].link(False), mend, by_tcp=False, again=False)
+
+
+@case(500)
+def cable(t):
+    """Its carrier goes, and comes."""
+    def mend():
+        lab(t)[2].sh("sleep 3")
+        lab(t)[2].cable(True)
+    breaks(t, lambda: lab(t)[2].cable(False), mend, by_tcp=False)
+
+
+@case(500)
+def idle_while_broken(t):
+    """Nobody sends while the rail is broken and made anew: what follows is right, and no byte was lost before."""
+    hosts(t)
+    server, client, port = pair(t)
+    earn(t, client, server, port)
+    client.ask("{", "flow", "block", 50_000, 0, 5000, 0)  # unread
+    deaf(t, True, "roce")
+    until_broken(t, port, 60)
+    for seen in happened(t, port):
+        t.check({("demoted-tx", "link-broken"), ("resumed", "link-broken")} <= seen, f"what happened: {seen}")
+    server.flow("block", 0, 50_000, 5000)
+    server.result()
+    deaf(t, False)
+    earn(t, client, server, port, 120)
+    client.finish()
+    server.finish()
+
+
+# ---- processes ---------------------------------------------------------------------------------
+def killed(t, rounds):
+    """One end after the other is killed under load; a second link of the one that goes on is not disturbed."""
+    a, b = hosts(t)
+    steady = pair(t)
+    earn(t, steady[1], steady[0], steady[2])
+    for number in range(rounds):
+        io = ("block", "edge", "poll", "epoll")[number % 4]
+        server, client, port = pair(t, at=((1, 0), (0, 1))[number % 2])
+        earn(t, client, server, port)
+        endless(client, server, io)
+        goes_on(t, (server, client), random.randrange(20_000, 400_000), 120, "both to move")
+        dies, lives = (client, server) if number % 3 else (server, client)
+        dies.kill()
+        result = lives.result(120)
+        t.check(result["rx_end"] in ("eof", "ECONNRESET", "EPIPE"), f"how it ended: {result}")
+        t.check(result["received"] <= dies.progress()[1], f"received more than was sent: {result}, {dies.progress()}")
+        lives.finish()
+        both_ways(steady[1], steady[0], 10_000, 10_000)
+    for record in ends(t, steady[2]):
+        t.equal((record["tx"], record["rx"], record["demotions"]), ("ring", "ring", 0), f"the other link: {said([record])}")
+    for peer in (steady[1], steady[0]):
+        peer.finish()
+
+
+@case(700)
+def killed_under_load(t):
+    killed(t, 5)
+
+
+@case(6000, long=True)
+def killed_often(t):
+    killed(t, 50)
+
+
+STRANGER = """
+import random, socket, struct, sys
+address, port, magic = sys.argv[1], int(sys.argv[2]), 0x3130656b6f737372
+dice = random.Random(7)
+said = [struct.pack("<QI", magic, kind).ljust(320, b"\\0") for kind in range(13)]
+said += [struct.pack("<QI", magic, kind) + dice.randbytes(308) for kind in range(13) for _ in range(4)]
+said += [dice.randbytes(dice.randrange(1, 2000)) for _ in range(20)] + [b"", said[3][:100], said[3] * 3]
+for words in said:
+    with socket.create_connection((address, port), 20) as sock:
+        try:
+            sock.sendall(words)
+            sock.shutdown(socket.SHUT_WR)
+            while sock.recv(4096):
+                pass
+        except OSError:
+            pass
+silent = [socket.create_connection((address, port), 20) for _ in range(100)]
+"""
+
+
+@case(400)
+def strangers(t):
+    """Whoever can reach the port at which links are accepted may say there what he likes: nobody else notices."""
+    a, b = hosts(t)
+    server, client, port = pair(t, env={"RSOCK_LOG": "debug"})  # what is logged of them, too
+    earn(t, client, server, port)
+    ports = {int(line.split()[3].rsplit(":", 1)[1]) for line in b.sh("ss -ltnpH").splitlines() if f"pid={server.handle.pid}," in line}
+    ports.discard(port)
+    t.check(ports, "the server accepts no links")
+    for at in ports:
+        a.run(["/usr/bin/python3", "-B", "-c", STRANGER, b.ip, at], expect=0)
+    both_ways(client, server, 50_000, 50_000)
+    for record in ends(t, port):
+        t.equal((record["tx"], record["rx"]), ("ring", "ring"), f"carried by: {said([record])}")
+    client.finish()
+    server.finish()
+
+
+@case(400)
+def stopped(t):
+    """A process that is stopped for long (SIGSTOP) is not taken for dead; it goes on when it is continued."""
+    hosts(t)
+    server, client, port = pair(t)
+    earn(t, client, server, port)
+    endless(client, server)
+    goes_on(t, (server, client), 100_000, 60, "both to move")
+    server.handle.kill(19)
+    lab(t)[1].sh("sleep 8")
+    server.handle.kill(18)
+    goes_on(t, (server, client), 400_000, 120, "both to go on")
+    wind_up(t, server, client)
+
+
+# ---- memory ------------------------------------------------------------------------------------
+def little_memory(t, **options):
+    hosts(t)
+    server, client, port = pair(t, **options)
+    wire = Wire(t)
+    earn(t, client, server, port)
+    both_ways(client, server, MIB, MIB, ios=("block", "edge"), seconds=200)
+    t.check(all(min(moved) >= EARN for moved in ring_bytes(t, port)), f"by ring: {said(ends(t, port))}")
+    wire.check(t, 100)
+    client.finish()
+    server.finish()
+
+
+@case(400)
+def little_memory_to_lock(t):
+    """An ordinary user who may lock 64 KiB: no ring can be registered, and the indirect buffer carries all."""
+    little_memory(t, user=USER, limits={"MEMLOCK": 65536})
+
+
+@case(400)
+def ordinary_user(t):
+    """One with Debian's limit of 8 MiB."""
+    little_memory(t, user=USER, limits={"MEMLOCK": 8 << 20})
+
+
+@case(400)
+def registration_fails(t):
+    """No ring can be registered, ever."""
+    little_memory(t, env={"RSK_VERBS_FAIL_REG": 100})
+
+
+@case(600)
+def registration_fails_half_the_time(t):
+    """Some rings are registered at once, some later."""
+    a, b = hosts(t)
+    env = {"env": {"RSK_VERBS_FAIL_REG": 50}}
+    server, client = Peer(b, b.ip, **env), Peer(a, b.ip, **env)
+    port = t.free_port()
+    server.ask("listening", "listen", port)
+    for _ in range(4):
+        connect(server, client, port)
+        earn(t, client, server, port)
+        both_ways(client, server, EARN, EARN, chunk=4000)
+        for peer in (client, server):
+            peer.ask("closed", "close")
+    for peer in (client, server):
+        peer.finish()
+
+
+# ---- rsockd ------------------------------------------------------------------------------------
+@case(600)
+def rsockd_restarts(t):
+    """It is killed and started again under load: streams do not notice, and new ones are mapped again."""
+    guests = hosts(t)
+    server, client, port = pair(t)
+    earn(t, client, server, port)
+    links = [record["link"] for record in ends(t, port)]
+    endless(client, server)
+    goes_on(t, (server, client), 100_000, 60, "both to move")
+    for guest in guests:
+        guest.daemon.kill()
+        guest.daemon.wait()
+    goes_on(t, (server, client), 200_000, 60, "both to go on without rsockd")
+    for guest in guests:
+        serve(guest)
+    goes_on(t, (server, client), 200_000, 60, "both to go on with another rsockd")
+    for seen in happened(t, port):
+        t.check(not {"link-broken", "peer-dead"} & {cause for _event, cause in seen}, f"what was there: {seen}")
+    t.equal([record["link"] for record in ends(t, port)], links, "links")
+    other = pair(t)
+    earn(t, other[1], other[0], other[2], 120)
+    for peer in other[:2]:
+        peer.finish()
+    wind_up(t, server, client)
+    again = pair(t)
+    earn(t, again[1], again[0], again[2], 120)
+    t.check(on_ring(t, again[2]), "by ring")
+    for peer in again[:2]:
+        peer.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

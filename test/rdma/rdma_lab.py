@@ -1,0 +1,192 @@
+#!/usr/bin/python3
+"""The guests themselves: their RDMA devices, the bad link, programs in them that are preloaded or killed."""
+import hashlib
+import signal
+import sys
+
+from rdmalab import SCALE, case, lab, main
+
+SIZE = 3_000_000
+
+
+def serve_and_ask(server, client, program, *options):
+    """A perftest program, on both."""
+    words = [program, "-d", "rxe0", "-x", "1", "-F", *options]
+    serving = server.start(words)
+    server.listening(18515, handle=serving)
+    client.run([*words, server.ip], expect=0)
+    serving.wait(expect=0)
+    return serving
+
+
+def rping(server, client, address, times=10):
+    serving = server.start(["rping", "-s", "-a", address, "-C", times, "-S", 4000, "-V"])
+    # It listens with rdma_cm, which no table of /proc shows: the client comes again until it is there.
+    server.until(lambda: client.run(["rping", "-c", "-a", address, "-C", times, "-S", 4000, "-V"]).rc == 0, 20 * SCALE,
+                 f"rping to {address}")
+    serving.wait(expect=0)
+
+
+@case(200)
+def devices(t):
+    """Both have one that is active, with the large MTU, and GIDs of both families of addresses."""
+    for guest in lab(t).guests:
+        t.equal(guest.port_state(), "4: ACTIVE", f"state of {guest.rnic} of {guest.name}")
+        said = guest.sh("ibv_devinfo -v -d rxe0 | grep -E 'active_mtu|GID'; hostname")
+        t.check("active_mtu:\t\t4096" in said, f"no MTU of 4096: {said}")
+        t.check(f"::ffff:{guest.ip}" in said, f"no GID of {guest.ip}: {said}")
+        t.check(f"fd09::{guest.number}" in said, f"no GID of {guest.ip6}: {said}")
+        t.equal(said.split()[-1], guest.name, "its own name")
+
+
+@case(300)
+def connections(t):
+    """rdma_cm, by both families; and it was RDMA: the device counted packets."""
+    a, b = lab(t).guests
+    before = [guest.hw_counters()["sent_pkts"] for guest in (a, b)]
+    rping(b, a, b.ip)
+    rping(a, b, a.ip6)
+    for guest, had in zip((a, b), before):
+        grown = guest.hw_counters()["sent_pkts"] - had
+        t.check(grown >= 40, f"{guest.name} sent {grown} RDMA packets")
+
+
+@case(400)
+def perftest(t):
+    """Writes without and with much on the way."""
+    a, b = lab(t).guests
+    serve_and_ask(b, a, "ib_write_lat", "-s", "8", "-n", "100")
+    serve_and_ask(b, a, "ib_write_bw", "-s", "65536", "-n", "50")
+
+
+@case(400)
+def loss(t):
+    """Lost packets are sent again, and the receiver counts the gaps; without netem there are none."""
+    a, b = lab(t).guests
+
+    def gaps(spec):
+        # Of RoCE alone, so that perftest's own TCP connection does not wait.
+        a.netem(spec, only="roce" if spec else None)
+        before = b.hw_counters()["out_of_seq_request"]
+        serve_and_ask(b, a, "ib_write_bw", "-s", "65536", "-n", "50")
+        return b.hw_counters()["out_of_seq_request"] - before
+    t.check(gaps("loss 5%") > 0, "5 % of the packets were lost, and nobody noticed")
+    a.netem(None)
+    t.equal("netem" in a.sh("tc qdisc show dev eth0"), False, "netem is gone")
+
+
+@case(300)
+def roce_alone(t):
+    """What is done to RoCE alone leaves TCP alone, and the other way round, by both families."""
+    a, b = lab(t).guests
+    listening = b.start(["/usr/bin/python3", "-B", "-m", "http.server", "8000", "--bind", "::", "-d", "/opt/rsock/test"])
+    b.listening(8000, handle=listening)
+    for only, address in (("roce", b.ip), ("tcp", b.ip), ("roce", b.ip6), ("tcp", b.ip6)):
+        serving = b.start(["rping", "-s", "-a", address, "-P"])
+        at = f"[{address}]" if ":" in address else address
+        ways = {"tcp": lambda at=at: a.run(["curl", "-sS", "-m", 10, f"http://{at}:8000/app/app.h", "-o", "/dev/null"]).rc,
+                "roce": lambda address=address: a.run(["timeout", "-s", "KILL", 10, "rping", "-c", "-a", address, "-C", 1]).rc}
+        for name, way in ways.items():
+            b.until(lambda way=way: way() == 0, 20 * SCALE, f"{name} to {address}")
+        a.netem("loss 100%", only=only)
+        for name, way in ways.items():
+            t.equal(way() == 0, name != only, f"{name} to {address} while {only} is lost")
+        a.netem(None)
+        serving.kill()
+        serving.wait()
+
+
+@case(400)
+def link_down(t):
+    """The port's state follows the link, by either way to end it, and addresses come back."""
+    a, b = lab(t).guests
+    for down, up in ((lambda: b.link(False), lambda: b.link(True)), (lambda: b.cable(False), lambda: b.cable(True))):
+        down()
+        b.until(lambda: b.port_state() == "1: DOWN", 10 * SCALE, "the port to be down")
+        up()
+        b.until(lambda: b.port_state() == "4: ACTIVE", 10 * SCALE, "the port to be up")
+        rping(b, a, b.ip)
+        rping(b, a, b.ip6)
+
+
+@case(400)
+def preloaded(t):
+    """A program of each guest with librsock, another user's, and contents are right."""
+    a, b = lab(t).guests
+    with open(t.file("content", SIZE), "rb") as file:
+        data = file.read()
+    b.write("/tmp/served/content", data)
+    server = b.start(["/usr/bin/python3", "-B", "-m", "http.server", "8000", "-d", "/tmp/served"], preload=True)
+    b.listening(8000, handle=server)
+    got = a.run(["curl", "-sS", f"http://{b.ip}:8000/content", "-o", "/tmp/got"], preload=True, user=1000, cwd="/")
+    t.equal((got.rc, got.err), (0, ""), "curl")
+    t.equal(hashlib.sha256(a.read("/tmp/got")).hexdigest(), hashlib.sha256(data).hexdigest(), "the content")
+    t.stats.sample()
+    for guest, side in ((b, "server"), (a, "client")):
+        streams = [stream for stream in t.stats.of_port(8000, side) if stream.pid // 10_000_000 == guest.number]
+        t.check(streams, f"librsock of {guest.name} knows no stream")
+        t.check(any(stream.tx_tcp_bytes + stream.rx_tcp_bytes + stream.tx_ring_bytes + stream.rx_ring_bytes >= SIZE
+                    for stream in streams), f"no stream of {guest.name} that moved it all")
+
+
+@case(200)
+def programs(t):
+    """Input, output, statuses, signals, limits, files: what cases rely on."""
+    guest = lab(t)[1]
+    t.equal(guest.run(["sh", "-c", "cat; echo no >&2; exit 3"], stdin="yes").__dict__,
+            {"rc": 3, "raw_out": b"yes", "out": "yes", "err": "no\n"}, "a program's end")
+    killed = guest.start(["sleep", "1000"])
+    killed.kill(signal.SIGKILL)
+    t.equal(killed.wait(), -signal.SIGKILL, "the status of one that is killed")
+    asked = guest.start(["cat"], stdin="pipe", stdout="pipe")
+    for word in ("one", "two"):
+        asked.send(word + "\n")
+        t.equal(asked.readline(), word, "what came back")
+    asked.send("", close=True)
+    t.equal(asked.wait(), 0, "the end of its input")
+    t.equal(guest.run(["bash", "-c", "ulimit -l; id -u; pwd; echo $A"], user=1000, limits={"MEMLOCK": 65536}, cwd="/usr",
+                      env={"A": "b"}).out.split(), ["64", "1000", "/usr", "b"], "limits, user, folder, environment")
+    big = bytes(range(256)) * 4096
+    guest.write("/tmp/folder/big", big)
+    t.check(guest.read("/tmp/folder/big") == big, "a file, there and back")
+    try:
+        guest.run(["/no/such/program"])
+        t.check(False, "a program that is not there was started")
+    except OSError as error:
+        t.check("/no/such/program" in str(error), f"which one: {error}")
+
+
+@case(200)
+def rsockd(t):
+    """Serves on both, and they map a service of each other."""
+    a, b = lab(t).guests
+    for guest in (a, b):
+        guest.rsockd({"rnics": [{"name": "rnic0", "addresses": [guest.ip, guest.ip6]}],
+                      "services": [{"name": "any", "ports": ["1-65535"]}], "rules": [{"name": "everything"}]})
+    b.start(["/usr/bin/python3", "-B", "-m", "http.server", "8000", "-d", "/usr/share/common-licenses"])
+    b.listening(8000)
+    t.equal(a.map(b, 8000)["outcome"], "mapped", "b's service, asked for by a")
+
+
+def wedge(guest):
+    guest.run(["sh", "-c", "echo c >/proc/sysrq-trigger"], timeout=30)
+
+
+@case(600)
+def panic(t):
+    """A guest whose kernel gave up is heard of at once, and boots anew while the other one goes on."""
+    a, b = lab(t).guests
+    marked = b.start(["sleep", "1000"])
+    try:
+        wedge(a)
+        t.check(False, "a panic went unnoticed")
+    except Exception as failure:
+        t.check("Kernel panic" in str(failure), f"what it was: {failure}")
+    lab(t).reboot(1)
+    t.equal(marked.running(), True, "the other guest goes on")
+    rping(b, a, b.ip)
+    t.check(a.run(["/opt/rsock/bin/rsock", "--version"]).rc == 0, "the build is there again")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

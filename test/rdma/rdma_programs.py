@@ -1,0 +1,351 @@
+#!/usr/bin/python3
+"""Unmodified programs on two hosts: what they get is right, and it went by RDMA."""
+import hashlib
+import json
+import random
+import re
+import signal
+import sys
+
+from hosts import Wire, hosts
+from rdmalab import case, main
+
+MIB = 1 << 20
+NGINX = """
+user root;
+daemon off;
+worker_processes 2;
+pid /tmp/nginx.pid;
+error_log /tmp/nginx-error.log;
+events {{ worker_connections 256; }}
+http {{
+	access_log off;
+	default_type application/octet-stream;
+	sendfile {sendfile};
+	client_max_body_size 1g;
+	client_body_temp_path /tmp/nginx/body;
+	proxy_temp_path /tmp/nginx/proxy;
+	fastcgi_temp_path /tmp/nginx/fastcgi;
+	uwsgi_temp_path /tmp/nginx/uwsgi;
+	scgi_temp_path /tmp/nginx/scgi;
+	keepalive_requests 1000000;
+	server {{
+		listen {port};
+		listen [::]:{port};
+		root /tmp/nginx/www;
+		location /up/ {{ dav_methods PUT; create_full_put_path on; }}
+	}}
+}}
+"""
+
+
+def by_ring(t, port, least, streams=1, sides=("server", "client")):
+    """So many streams were promoted, and moved so many bytes by ring together, at both of their ends."""
+    t.stats.sample()
+    for side in sides:
+        found = t.stats.of_port(port, side)
+        ring = sum(stream.tx_ring_bytes + stream.rx_ring_bytes for stream in found)
+        t.check(sum(bool(stream.promotions) for stream in found) >= streams and ring >= least,
+                f"port {port}, {side}: {streams} streams and {least} bytes by ring are wanted: " +
+                "; ".join(stream.line() for stream in found))
+    t.stats.mirrored(port)
+
+
+def iperf3(t, *options, way="ip", streams=1, least=MIB // 2):
+    a, b = hosts(t)
+    port, wire = t.free_port(), Wire(t)
+    server = b.start(["iperf3", "-s", "-1", "-p", port], preload=True)
+    b.listening(port, 60, server)
+    words = ["iperf3", "-c", getattr(b, way), "-p", port, "-J", "--connect-timeout", 30000, *options]
+    end = json.loads(a.run(words + ([] if "-n" in options else ["-t", 4]), preload=True, timeout=200, expect=0).out)
+    server.wait(60, 0)
+    t.check("error" not in end, f"iperf3 says: {end.get('error')}")
+    end = end["end"]
+    t.check(end["sum_received"]["bytes"] <= end["sum_sent"]["bytes"], "received more than was sent")
+    t.check(end["sum_received"]["bytes"] >= least, f"only {end['sum_received']['bytes']} bytes moved")
+    by_ring(t, port, least, streams)
+    wire.check(t, least // 4096 // 4)
+
+
+@case(300)
+def iperf3_upload(t):
+    iperf3(t)
+
+
+@case(300)
+def iperf3_reverse(t):
+    iperf3(t, "-R")
+
+
+@case(300, long=True)
+def iperf3_bidir(t):
+    iperf3(t, "--bidir", streams=2)
+
+
+@case(300)
+def iperf3_parallel(t):
+    iperf3(t, "-P", 4, streams=4)
+
+
+@case(300, long=True)
+def iperf3_ipv6(t):
+    iperf3(t, way="ip6")
+
+
+@case(400)
+def redis(t):
+    """What is stored is read back over another connection; then redis-benchmark with pipelining."""
+    a, b = hosts(t)
+    port = t.free_port()
+    server = b.start(["redis-server", "--port", port, "--bind", b.ip, "--save", "", "--appendonly", "no", "--protected-mode", "no",
+                      "--dir", "/tmp"], preload=True)
+    b.listening(port, 60, server)
+    cli = ["redis-cli", "-h", b.ip, "-p", port]
+    value = random.Random("redis").randbytes(300_000).hex()
+    t.equal(a.run([*cli, "-x", "set", "key"], stdin=value, preload=True, expect=0).out, "OK\n", "set")
+    t.check(a.run([*cli, "get", "key"], preload=True, expect=0).out == value + "\n", "what was stored is not what is read")
+    text = a.run(["redis-benchmark", "-h", b.ip, "-p", port, "-t", "set,get", "-n", 1500, "-c", 4, "-d", 512, "-P", 4, "--csv"],
+                 preload=True, timeout=300, expect=0).out
+    t.check('"SET"' in text and '"GET"' in text, f"redis-benchmark says: {text}")
+    by_ring(t, port, MIB // 2, 4)
+    server.stop()
+
+
+def nginx(t, sendfile):
+    a, b = hosts(t)
+    port = t.free_port()
+    sizes = (1, 612, 16384, 65537, MIB, 3 * MIB)
+    contents = {size: random.Random(size).randbytes(size) for size in sizes}
+    b.sh("rm -rf /tmp/nginx; mkdir -p /tmp/nginx/www/up")
+    for size, data in contents.items():
+        b.write(f"/tmp/nginx/www/{size}", data)
+    b.write("/tmp/nginx.conf", NGINX.format(port=port, sendfile=sendfile))
+    server = b.start(["nginx", "-p", "/tmp/nginx", "-c", "/tmp/nginx.conf", "-e", "/tmp/nginx-error.log"], preload=True)
+    b.listening(port, 60, server)
+    return a, b, server, port, contents
+
+
+def digest(guest, path):
+    return guest.sh(f"sha256sum {path}").split()[0]
+
+
+@case(500)
+def nginx_files(t):
+    """Two workers, forked before; files by one kept connection, over both families, and an upload. Contents alone: curl is
+    mostly gone before its process has a link to the worker's; nginx_wrk asks for rings.
+    """
+    a, b, server, port, contents = nginx(t, "on")
+    for address in (b.ip, f"[{b.ip6}]"):
+        words = [word for _ in range(3) for size in contents
+                 for word in ("-o", f"/tmp/got-{size}", f"http://{address}:{port}/{size}")]
+        # So slow that links come up while it is at it.
+        a.run(["curl", "-sS", "-f", "-g", "--limit-rate", "2M", *words], preload=True, timeout=200, expect=0)
+        for size, data in contents.items():
+            t.equal(digest(a, f"/tmp/got-{size}"), hashlib.sha256(data).hexdigest(), f"file of {size} bytes")
+    a.run(["curl", "-sS", "-f", "-T", f"/tmp/got-{3 * MIB}", f"http://{b.ip}:{port}/up/loaded"], preload=True, timeout=200, expect=0)
+    t.equal(digest(b, "/tmp/nginx/www/up/loaded"), hashlib.sha256(contents[3 * MIB]).hexdigest(), "what was uploaded")
+    server.stop(signal.SIGQUIT)
+    complaints = re.findall(r".*\[(?:error|crit|alert|emerg)\].*", b.sh("cat /tmp/nginx-error.log"))
+    t.check(not complaints, f"nginx complains: {complaints[:5]}")
+
+
+@case(400)
+def nginx_wrk(t):
+    """Many requests on kept connections, without sendfile."""
+    a, b, server, port, _contents = nginx(t, "off")
+    text = a.run(["wrk", "-t", 1, "-c", 8, "-d", "6s", "--timeout", "60s", f"http://{b.ip}:{port}/16384"], preload=True, timeout=200,
+                 expect=0).out
+    t.check("Socket errors" not in text and "Non-2xx" not in text, f"wrk says: {text}")
+    t.check(int(re.search(r"(\d+) requests in", text)[1]) > 20, f"wrk says: {text}")
+    by_ring(t, port, MIB // 2, 4)
+    server.stop(signal.SIGQUIT)
+
+
+@case(300)
+def memcached(t):
+    """Values in and out, by one connection."""
+    a, b = hosts(t)
+    port = t.free_port()
+    server = b.start(["memcached", "-u", "root", "-l", b.ip, "-p", port, "-U", 0], preload=True)
+    b.listening(port, 60, server)
+    client = f"""
+import hashlib, socket
+s = socket.create_connection(("{b.ip}", {port}), 60)
+f = s.makefile("rb")
+values = [hashlib.sha512(bytes([i])).digest() * 128 * (i % 8 + 1) for i in range(40)]
+for i, value in enumerate(values):
+    s.sendall(b"set key%d 0 0 %d\\r\\n" % (i, len(value)) + value + b"\\r\\n")
+    assert f.readline() == b"STORED\\r\\n"
+for i, value in enumerate(values):
+    s.sendall(b"get key%d\\r\\n" % i)
+    assert f.readline() == b"VALUE key%d 0 %d\\r\\n" % (i, len(value))
+    assert f.read(len(value)) == value, i
+    assert f.read(7) == b"\\r\\nEND\\r\\n"
+print("right")
+"""
+    t.equal(a.run(["/usr/bin/python3", "-c", client], preload=True, timeout=200, expect=0).out, "right\n", "the client")
+    by_ring(t, port, MIB // 4)
+    server.stop()
+
+
+FORKING = """
+import os, signal, socket, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+s = socket.create_server((sys.argv[1], int(sys.argv[2])), backlog=64)
+while True:
+    c, _ = s.accept()
+    if os.fork() == 0:
+        s.close()
+        while True:
+            data = c.recv(65536)
+            if not data:
+                os._exit(0)
+            c.sendall(data[::-1])
+    c.close()
+"""
+
+ASKING = """
+import os, socket, sys
+c = socket.create_connection((sys.argv[1], int(sys.argv[2])), 120)
+for i in range(int(sys.argv[3])):
+    data = os.urandom(4000)
+    c.sendall(data)
+    got = b""
+    while len(got) < len(data):
+        part = c.recv(65536)
+        assert part
+        got += part
+    # It is turned round in the pieces in which it came.
+    assert sorted(got) == sorted(data), i
+c.shutdown(socket.SHUT_WR)
+assert c.recv(1) == b""
+print("right")
+"""
+
+
+@case(400)
+def forking_server(t):
+    """A child for each connection, made after accept."""
+    a, b = hosts(t)
+    port = t.free_port()
+    server = b.start(["/usr/bin/python3", "-c", FORKING, b.ip, port], preload=True)
+    b.listening(port, 60, server)
+    for _ in range(3):
+        t.equal(a.run(["/usr/bin/python3", "-c", ASKING, b.ip, port, 150], preload=True, timeout=150, expect=0).out, "right\n",
+                "the client")
+    by_ring(t, port, MIB // 2, 3)
+    server.stop()
+
+
+INHERITING = """
+import os, socket, sys
+s = socket.create_server((sys.argv[1], int(sys.argv[2])))
+c, _ = s.accept()
+
+def echo(times):
+    for _ in range(times):
+        data = b""
+        while len(data) < 4000:
+            data += c.recv(4000 - len(data))
+        c.sendall(data)
+
+echo(150)
+print("forks", flush=True)
+if os.fork() == 0:
+    echo(50)
+    os._exit(0)
+os.wait()
+echo(50)
+"""
+
+STEADY = """
+import os, socket, sys
+c = socket.create_connection((sys.argv[1], int(sys.argv[2])), 120)
+for i in range(250):
+    data = os.urandom(4000)
+    c.sendall(data)
+    got = b""
+    while len(got) < len(data):
+        part = c.recv(65536)
+        assert part, i
+        got += part
+    assert got == data, i
+print("right")
+"""
+
+
+@case(400)
+def child_of_a_promoted_stream(t):
+    """A child uses a stream that was promoted before the fork, then its parent does again."""
+    a, b = hosts(t)
+    port = t.free_port()
+    server = b.start(["/usr/bin/python3", "-c", INHERITING, b.ip, port], preload=True)
+    b.listening(port, 60, server)
+    client = a.start(["/usr/bin/python3", "-c", STEADY, b.ip, port], preload=True)
+    client.wait(100, 0)
+    t.equal(client.out(), "right\n", "the client")
+    server.wait(60, 0)
+    by_ring(t, port, 100_000)
+
+
+EXECUTING = """
+import os, socket, sys
+c = socket.create_connection((sys.argv[1], int(sys.argv[2])), 120)
+c.setblocking(True)  # the flag goes with it through exec
+os.set_inheritable(c.fileno(), True)
+for i in range(200):
+    data = bytes([i]) * 4000
+    c.sendall(data)
+    got = b""
+    while len(got) < 4000:
+        part = c.recv(4000 - len(got))
+        assert part
+        got += part
+    assert got == data
+c.sendall(b"x" * 4000)
+os.execv("/usr/bin/python3", ["python3", "-c", '''
+import socket, sys
+c = socket.socket(fileno=int(sys.argv[1]))
+got = b""
+while len(got) < 4000:
+    part = c.recv(4000)
+    assert part
+    got += part
+assert got == b"x" * 4000, got[:10]
+for i in range(50):
+    c.sendall(bytes([i]) * 4000)
+    got = b""
+    while len(got) < 4000:
+        part = c.recv(4000 - len(got))
+        assert part
+        got += part
+    assert got == bytes([i]) * 4000
+print("right")
+''', str(c.fileno())])
+"""
+
+
+ECHO = """
+import socket, sys
+s = socket.create_server((sys.argv[1], int(sys.argv[2])))
+c, _ = s.accept()
+while data := c.recv(65536):
+    c.sendall(data)
+"""
+
+
+@case(400)
+def exec_with_a_stream(t):
+    """A process executes another program with a stream of its, while bytes are under way to it: none is lost."""
+    a, b = hosts(t)
+    port = t.free_port()
+    server = b.start(["/usr/bin/python3", "-c", ECHO, b.ip, port], preload=True)
+    b.listening(port, 60, server)
+    t.equal(a.run(["/usr/bin/python3", "-c", EXECUTING, b.ip, port], preload=True, timeout=200, expect=0).out, "right\n",
+            "the client")
+    server.wait(60, 0)
+    by_ring(t, port, 200_000, sides=("server",))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

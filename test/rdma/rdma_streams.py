@@ -1,0 +1,290 @@
+#!/usr/bin/python3
+"""Streams between two hosts: their contents, that they move by RDMA, and what they do at their ends."""
+import sys
+
+from hosts import EARN, IOS, Peer, Wire, both_ways, connect, earn, ends, hosts, pair, plain, queue_pairs, ring_bytes, said
+from rdmalab import case, lab, main
+
+MIB = 1 << 20
+FITS = 60_000  # bytes: a ring takes them though nobody reads
+
+
+def turns(one, other, size, times):
+    """Request and response of one size, one after the other."""
+    for _ in range(times):
+        one.flow("block", size, 0, size)
+        other.flow("block", 0, size, size)
+        one.result()
+        other.result()
+        one, other = other, one
+
+
+@case(300)
+def request_response(t):
+    """From one byte to a MiB, in turns; by RDMA, and nothing goes back to TCP."""
+    hosts(t)
+    server, client, port = pair(t)
+    earn(t, client, server, port)
+    wire, had = Wire(t), ring_bytes(t, port)
+    for size, times in ((1, 6), (64, 6), (4096, 6), (65536, 4), (MIB, 2)):
+        turns(client, server, size, times)
+    moved = 3 * (1 + 64 + 4096) + 2 * 65536 + MIB
+    for before, now in zip(had, ring_bytes(t, port)):
+        t.check(all(b - a >= moved for a, b in zip(before, now)),
+                f"{moved} bytes each way; by ring {before} -> {now}: {said(ends(t, port))}")
+    wire.check(t, moved // 4096)
+    for record in ends(t, port):
+        t.equal((record["reason"], record["demotions"]), ("direct", 0), f"what became of it: {said([record])}")
+        t.check(record["link"], "it has a link")
+
+
+def flat_out(t, io):
+    hosts(t)
+    server, client, port = pair(t)
+    earn(t, client, server, port)
+    had = ring_bytes(t, port)
+    both_ways(client, server, MIB, MIB, chunk=65536, ios=(io, io), seconds=200)
+    for before, now in zip(had, ring_bytes(t, port)):
+        t.check(all(b - a >= MIB // 4 for a, b in zip(before, now)), f"by ring {before} -> {now}: {said(ends(t, port))}")
+    client.finish()
+    server.finish()
+
+
+@case(300)
+def flat_out_blocking(t):
+    """Both ends send and receive as fast as they can, by blocking calls of two threads."""
+    flat_out(t, "block")
+
+
+@case(300)
+def flat_out_poll(t):
+    """The same with poll."""
+    flat_out(t, "poll")
+
+
+@case(300)
+def flat_out_epoll(t):
+    """The same with a level-triggered epoll set."""
+    flat_out(t, "epoll")
+
+
+@case(300)
+def flat_out_edge(t):
+    """The same with an edge-triggered one."""
+    flat_out(t, "edge")
+
+
+@case(400)
+def half_close(t):
+    """Each end in turn says that it has sent all, while the other one goes on; each sees the end where it is."""
+    hosts(t)
+    for io, first in (("block", 0), ("edge", 1)):
+        peers = pair(t)
+        port = peers[2]
+        earn(t, peers[1], peers[0], port)
+        closes, goes_on = peers[first], peers[1 - first]
+        closes.flow(io, 300_000, 1 << 40, 65536, 1)
+        goes_on.flow(io, 0, 1 << 40, 65536)
+        result = goes_on.result()
+        t.equal((result["rx_end"], result["received"] % 300_000 >= 0), ("eof", True), "the end of what it got")
+        goes_on.flow(io, 2 * MIB, 0, 65536, 1)
+        goes_on.result()
+        result = closes.result()
+        t.equal(result["rx_end"], "eof", "the other end of it")
+        sent = [peer.progress() for peer in (closes, goes_on)]
+        t.equal((sent[0][0], sent[1][0]), (sent[1][2], sent[0][2]), "sent by one, received by the other")
+        for peer in peers[:2]:
+            peer.finish()
+
+
+@case(400)
+def closed_with_much_under_way(t):
+    """close(), the end of main, exit by signal-free _exit: all that was sent arrives, then the end."""
+    hosts(t)
+    for how in ("close", "end", "abandon", "_exit"):
+        server, client, port = pair(t)
+        earn(t, client, server, port)
+        got = server.progress()[2]
+        client.ask("{", "flow", "block", FITS, 0, 16384, 0)
+        client.order(how)
+        if how == "close":
+            client.answer("closed")
+        else:
+            client.handle.wait(60, 0)
+        server.flow("block", 0, 1 << 40, 65536)
+        result = server.result()
+        t.equal((result["rx_end"], server.progress()[2] - got), ("eof", FITS), f"what came, and how it ended ({how})")
+        if how == "close":
+            client.finish()
+        server.finish()
+
+
+@case(300)
+def slow_reader(t):
+    """Who does not read stops the sender; all is there when he does."""
+    hosts(t)
+    server, client, port = pair(t)
+    earn(t, client, server, port)
+    base = client.progress()[0]
+    client.flow("block", "endless", 0, 65536)
+    client.guest.until(lambda: stands(client), 60, "the sender to stand")
+    stood = client.progress()[0] - base
+    before = processor_ticks(client)
+    client.guest.sh("sleep 3")
+    used = processor_ticks(client) - before
+    t.check(used < 100, f"it stands, and takes {used / 100} s of the processor in 3 s")
+    server.flow("block", 0, stood, 3000)
+    server.result()
+    client.kill()
+    server.flow("block", 0, 1 << 40, 65536)
+    t.check(server.result()["rx_end"] in ("eof", "ECONNRESET"), "the end of it")
+
+
+def processor_ticks(peer):
+    """Hundredths of a second that it has had."""
+    fields = peer.guest.read(f"/proc/{peer.handle.pid}/stat").rsplit(b")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def stands(peer):
+    first = peer.progress()
+    for _ in range(5):
+        peer.guest.sh("sleep 0.2")
+        if peer.progress() != first:
+            return False
+    return first[1] > first[0]
+
+
+def crowd(t, count):
+    """So many streams between two processes; returns the two and the port."""
+    a, b = hosts(t)
+    server, client = Peer(b, b.ip), Peer(a, b.ip)
+    port = t.free_port()
+    server.ask("listening", "listen", port)
+    server.order("crowd", "accept", count)
+    client.ask("crowd", "crowd", "connect", port, count, seconds=300)
+    server.answer("crowd")
+    had = [queue_pairs(guest) for guest in (a, b)]
+
+    def talk(rounds, size):
+        for peer in (server, client):
+            peer.order("crowd", "talk", rounds, size)
+        for peer in (server, client):
+            t.equal(peer.answer("talked", 600), "talked, wrong 0", "contents")
+
+    def promoted():
+        talk(2, 8192)
+        t.stats.sample()
+        return sum(stream.record["tx"] == stream.record["rx"] == "ring" for side in ("server", "client")
+                   for stream in t.stats.of_port(port, side)) == 2 * count
+    a.until(promoted, 300, f"all {count} to be promoted")
+    links = {(stream.pid, stream.link) for side in ("server", "client") for stream in t.stats.of_port(port, side)}
+    t.equal(len(links), 2, f"links of the two processes: {links}")
+    for guest, before in zip((a, b), had):
+        t.equal(len(queue_pairs(guest)) - len(before), 1, f"queue pairs that were made in {guest.name}")
+    before = sum(stream.tx_ring_bytes for stream in t.stats.of_port(port, "client"))
+    talk(3, 4096)
+    t.stats.sample()
+    t.check(sum(stream.tx_ring_bytes for stream in t.stats.of_port(port, "client")) - before >= 3 * 4096 * count,
+            "all of it went by ring")
+    for peer in (client, server):
+        peer.ask("closed", "crowd", "close")
+    for peer in (client, server):
+        peer.finish()
+
+
+@case(400)
+def hundred_streams(t):
+    """A hundred streams between two processes are one link, with one queue pair."""
+    crowd(t, 100)
+
+
+@case(1200, long=True)
+def thousand_streams(t):
+    crowd(t, 1000)
+
+
+@case(300)
+def next_stream(t):
+    """A second stream to the same process takes the link that is there; to another process one of its own."""
+    a, b = hosts(t)
+    server, client, port = pair(t)
+    earn(t, client, server, port)
+    had = [queue_pairs(guest) for guest in (a, b)]
+    for peer in (client, server):
+        peer.ask("closed", "close")
+    connect(server, client, port)
+    earn(t, client, server, port)
+    t.equal([queue_pairs(guest) for guest in (a, b)], had, "queue pairs")
+    other = pair(t)
+    earn(t, other[1], other[0], other[2])
+    t.equal([len(queue_pairs(guest)) for guest in (a, b)], [len(pairs) + 1 for pairs in had], "queue pairs of two links")
+    for peer in (client, server, *other[:2]):
+        peer.finish()
+    for guest, before in zip((a, b), had):
+        guest.until(lambda guest=guest, before=before: len(queue_pairs(guest)) <= len(before) - 1, 30,
+                    "the queue pairs to be gone")
+
+
+@case(300)
+def ipv6(t):
+    """The same over IPv6; and a link that the other guest's process asks for."""
+    hosts(t)
+    for way, at in (("ip6", (1, 0)), ("ip", (0, 1))):
+        server, client, port = pair(t, way, at)
+        wire = Wire(t)
+        earn(t, client, server, port)
+        both_ways(client, server, EARN, EARN)
+        t.check(all(sum(moved) >= EARN for moved in ring_bytes(t, port)), f"by ring: {said(ends(t, port))}")
+        wire.check(t, 50)
+        client.finish()
+        server.finish()
+
+
+def stays_plain(t, reasons, **options):
+    server, client, port = pair(t, **options)
+    wire = Wire(t)
+    for io in IOS[:2]:
+        both_ways(client, server, EARN, EARN, chunk=8000, ios=(io, io))
+    plain(t, port, *reasons)
+    t.equal(wire.sent(), [0, 0], "RDMA packets")
+    client.finish()
+    server.finish()
+
+
+@case(400)
+def one_side_only(t):
+    """Plain TCP where one of the two does not have librsock."""
+    hosts(t)
+    for preload in ((True, False), (False, True)):
+        stays_plain(t, ("no-peer", "remote", "mapped", "link-error"), preload=preload)
+
+
+@case(400)
+def no_rsockd(t):
+    """Plain TCP where one of the hosts has no rsockd, or both."""
+    a, b = lab(t).guests
+    from hosts import serve
+    stays_plain(t, ("no-peer", "remote", "not-earned"))
+    daemon = serve(a)
+    stays_plain(t, ("no-peer", "remote", "not-earned", "no-pmsp"))
+    daemon.stop()
+    serve(b)
+    stays_plain(t, ("no-peer", "remote", "not-earned"))
+
+
+@case(400)
+def denied(t):
+    """Plain TCP where a policy of either side denies it, and the reason says which."""
+    from hosts import serve
+    a, b = lab(t).guests
+    no = [{"name": "others", "when": {"peers": ["192.0.2.0/24"]}}]
+    for denies in (a, b):
+        daemons = [serve(guest, **({"rules": no} if guest is denies else {})) for guest in (a, b)]
+        stays_plain(t, ("policy", "peer-policy", "remote"))
+        for daemon in daemons:
+            daemon.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

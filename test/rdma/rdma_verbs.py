@@ -1,0 +1,200 @@
+#!/usr/bin/python3
+"""librsock-verbs.so between two hosts, without the rest of librsock: bin/verbs_pair moves slots over rails and checks them."""
+import json
+import re
+import sys
+from errno import EPIPE, ETIMEDOUT
+
+from rdmalab import ROOT, SCALE, case, lab, main
+
+PAIR = f"{ROOT}/bin/verbs_pair"
+ENV = {"RSOCK_VERBS": f"{ROOT}/lib/librsock-verbs.so", "ASAN_OPTIONS": "detect_leaks=0",
+       "RSK_VERBS_ACK_TIMEOUT": 17}  # a guest may stall for longer than a rail would stand
+PORT = 7300
+
+
+def pair(t, *options, server_env=None, client_env=None, address=None, limits=None):
+    """Both programs, started: the server in guest 2."""
+    a, b = lab(t).guests
+    server = b.start([PAIR, "server", PORT], env={**ENV, **(server_env or {})}, limits=limits)
+    b.listening(PORT, handle=server)
+    client = a.start([PAIR, "client", address or b.ip, PORT, *options], env={**ENV, **(client_env or {})}, limits=limits)
+    return server, client
+
+
+def said(handle):
+    """The last line of its output."""
+    return json.loads(handle.out().strip().splitlines()[-1])
+
+
+def traffic(t, *options, **how):
+    """To its end; what both say."""
+    server, client = pair(t, *options, **how)
+    client.wait(expect=0)
+    server.wait(expect=0)
+    s, c = said(server), said(client)
+    t.check(c["in"] > 0 and s["in"] > 0, f"nothing came: {c} {s}")
+    t.equal((c["in"], s["in"]), (s["out"], c["out"]), "what came in of what went out")
+    t.equal((c["late"], s["late"]), (0, 0), "wake-ups that were lost")
+    return c, s
+
+
+@case(300)
+def direct(t):
+    """Every ring registered: few writes for many slots, small ones inline, each batch one completion; it was RDMA."""
+    before = lab(t)[1].hw_counters()["sent_pkts"]
+    c, s = traffic(t, "streams=16", "threads=4", "seconds=4")
+    t.check(lab(t)[1].hw_counters()["sent_pkts"] - before > c["out"] // 5000, "the device did not send that much")
+    for one, other in ((c, s), (s, c)):
+        t.equal((one["indirect_slots"], one["register_failed"]), (0, 0), "indirect, failed registrations")
+        t.check(one["with_imm"] < other["slots"], f"more notices than slots: {one}")
+        t.check(0 < one["inlined"] < one["writes"], f"inline: {one}")
+
+
+@case(300)
+def ping(t):
+    """One slot at a time, both ends asleep in between: every one wakes."""
+    c, s = traffic(t, "ping=1", "streams=3", "threads=3", "seconds=6", "largest=300")
+    t.check(c["slept"] > 20 and s["slept"] > 20, f"nobody slept: {c} {s}")
+
+
+@case(300)
+def ipv6(t):
+    traffic(t, "seconds=2", address=lab(t)[2].ip6)
+
+
+@case(300)
+def indirect(t):
+    """No ring registered: all of it by the small buffer, that is full most of the time."""
+    c, s = traffic(t, "way=i", "streams=16", "threads=4", "seconds=4", "largest=16384")
+    for one, other in ((c, s), (s, c)):
+        t.check(one["indirect_bytes"] >= other["in"], f"not all of it: {one}")
+        t.check(one["held_back"] > 0, f"it was never full: {one}")
+
+
+@case(300)
+def changing(t):
+    """From one way to the other and back all the time."""
+    c, s = traffic(t, "way=s", "streams=16", "threads=4", "seconds=6")
+    for one in (c, s):
+        t.check(0 < one["indirect_bytes"] < one["out"], f"both ways: {one}")
+
+
+@case(300)
+def registration_fails(t):
+    """Half of the rings cannot be registered: those go indirectly."""
+    c, s = traffic(t, "streams=16", "seconds=3", client_env={"RSK_VERBS_FAIL_REG": 50})
+    t.check(c["register_failed"] > 0, f"none failed: {c}")
+    t.check(0 < s["indirect_bytes"] < s["out"], f"the client's rings both ways: {s}")
+    t.equal(c["indirect_bytes"], 0, "the server's rings are all registered")
+
+
+@case(300)
+def memory_lock(t):
+    """As much memory as the buffers and control blocks take, and a ring or two: the real limit, of another user."""
+    a, b = lab(t).guests
+    server = b.start([PAIR, "server", PORT], env=ENV)
+    b.listening(PORT, handle=server)
+    client = a.start([PAIR, "client", b.ip, PORT, "streams=16", "seconds=3"], env=ENV, user=1000, limits={"MEMLOCK": 262144})
+    client.wait(expect=0)
+    server.wait(expect=0)
+    c, s = said(client), said(server)
+    t.check(c["register_failed"] > 0 and c["registered_bytes"] <= 262144, f"the limit: {c}")
+    t.equal((c["in"], s["in"]), (s["out"], c["out"]), "what came in of what went out")
+    t.check(c["indirect_bytes"] > 0 and s["indirect_bytes"] > 0, f"indirectly: {c} {s}")
+
+
+@case(300)
+def reads(t):
+    c, s = traffic_of_reads(t)
+    t.equal((c["reads"], s["reads"]), (8, 8), "READs")
+
+
+def traffic_of_reads(t):
+    server, client = pair(t, "mode=read", "streams=8")
+    client.wait(expect=0)
+    server.wait(expect=0)
+    return said(client), said(server)
+
+
+@case(400)
+def again(t):
+    """Broken and connected again, with other data in the same rings."""
+    traffic(t, "rounds=6", "seconds=1", "way=s")
+
+
+@case(300)
+def wrong_key(t):
+    """Its own rail breaks, at both ends; the other one of the same processes goes on to its end."""
+    server, client = pair(t, "mode=rkey", "seconds=3")
+    client.wait(expect=0)
+    server.wait(expect=0)
+
+
+@case(600)
+def hostile(t):
+    """Whatever a peer does on its rail, by hand: that one breaks, the process's other one goes on with its content right."""
+    server, client = pair(t, "mode=hostile", "seconds=1")
+    client.wait(expect=0)
+    server.wait(expect=0)
+
+
+@case(400)
+def loss(t):
+    """Lost, late, doubled and reordered packets: nothing is seen of them but time."""
+    a, b = lab(t).guests
+    before = b.hw_counters()
+    for spec in ("loss 3%", "delay 3ms reorder 25% 50%", "duplicate 5%"):
+        for guest in (a, b):
+            guest.netem(spec, only="roce")
+        traffic(t, "streams=4", "seconds=3", "way=s")
+        for guest in (a, b):
+            guest.netem(None)
+    now = b.hw_counters()
+    for name in ("out_of_seq_request", "duplicate_request"):
+        t.check(now[name] > before[name], f"{name}: {now[name]}, no more than before")
+
+
+def held(t, mode):
+    server, client = pair(t, f"mode={mode}", "seconds=100")
+    for handle in (server, client):
+        handle.guest.until(lambda handle=handle: "held" in handle.out(), 10 * SCALE, "both to hold the rail")
+    return server, client
+
+
+@case(400)
+def killed(t):
+    """Either side, under load: the other one is told."""
+    for victim in (0, 1):
+        both = held(t, "hold")
+        both[victim].kill()
+        both[1 - victim].wait(expect=0)
+        t.check('"down"' in both[1 - victim].out(), both[1 - victim].out())
+
+
+@case(300)
+def fork(t):
+    """A child that lives on does not keep the rail of its killed parent alive."""
+    server, client = held(t, "fork")
+    client.kill()
+    server.wait(expect=0)
+    child = int(re.search(r"child (\d+)", client.out())[1])
+    t.check(lab(t)[1].sh(f"cat /proc/{child}/comm").strip() == "verbs_pair", "the child is gone, too")
+    lab(t)[1].sh(f"kill -9 {child}")
+
+
+@case(400)
+def black_hole(t):
+    """Nothing arrives any more, of both ends' packets: both notice, by their probes, if the first one's last word is lost."""
+    both = held(t, "hold")
+    for guest in lab(t).guests:
+        guest.netem("loss 100%", only="roce")
+    errors = []
+    for handle in both:
+        handle.wait(expect=0)
+        errors.append(int(re.search(r'"down": (\d+)', handle.out())[1]))
+    t.check(ETIMEDOUT in errors and set(errors) <= {ETIMEDOUT, EPIPE}, f"why they broke: {errors}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

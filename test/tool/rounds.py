@@ -1,0 +1,20 @@
+"""A client of redis that makes round trips on one connection when it is told to: each line of its input is how many;
+"stamps" asks the kernel for time stamps, which the library leaves to it."""
+import socket
+import sys
+
+SO_TIMESTAMP = 29  # Linux; not in the module socket
+
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as server:
+    print("connected", flush=True)
+    for line in sys.stdin:
+        if line.strip() == "stamps":
+            server.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMP, 1)
+        for _ in range(int(line) if line.strip().isdigit() else 0):
+            server.sendall(b"PING\r\n")
+            answer = b""
+            while len(answer) < 7:
+                answer += server.recv(7 - len(answer))
+            if answer != b"+PONG\r\n":
+                sys.exit(f"not the answer: {answer!r}")
+        print("done", line.strip(), flush=True)

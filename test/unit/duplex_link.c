@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * duplex_link.c - rails that break, and the two keepers of duplex.c's ends, as stream/remote_rail.c and stream/mend.c
+ * have them: the rail breaks at any moment, also a new one before both ends have it; each end notices by itself or is
+ * told (BREAK), says what it has consumed (RESUME) and, on the next rail (RAIL), renews both its halves under a key of
+ * that epoch (RING).
+ */
+#include "duplex_parts.h"
+
+#include <string.h>
+
+static void say(struct duplex *d, uint32_t end, struct word word)
+{
+	struct keeper *to = &d->keeper[!end];
+
+	CHECK(d, to->n < WORDS, "the control connection is full");
+	to->inbox[(to->first + to->n++) % WORDS] = word;
+}
+
+/* Nothing comes in any more: what was consumed is what there will be. */
+static void broken(struct duplex *d, uint32_t end)
+{
+	struct keeper *k = &d->keeper[end];
+	struct word resume = { .what = WORD_RESUME, .epoch = k->epoch };
+
+	for (int i = 0; i < 2; i++)
+		rsk_chaos_break(&d->chaos[i]);
+	d->rail_there = k->up = k->established = k->open = false;
+	say(d, end, (struct word){ .what = WORD_BREAK, .epoch = k->epoch });
+	rsk_tx_break(&d->way[end].tx);
+	rsk_rx_break(&d->way[!end].rx, &resume.pos, &resume.cell);
+	say(d, end, resume);
+}
+
+static void renew(struct duplex *d, uint32_t end)
+{
+	struct keeper *k = &d->keeper[end];
+
+	k->up = true;
+	rsk_chaos_mend(&d->chaos[end]);
+	rsk_rx_renew(&d->way[!end].rx, d->key[!end] + k->epoch);
+	rsk_tx_renew(&d->way[end].tx, d->key[end] + k->epoch);
+	say(d, end, (struct word){ .what = WORD_RING, .epoch = k->epoch });
+	d->sums->renewals++;
+}
+
+static void resume(struct duplex *d, uint32_t end, const struct word *word)
+{
+	struct way *w = &d->way[end];
+	int rc;
+
+	CHECK(d, !d->keeper[end].up, "RESUME heard too late");
+	w->in_tx = true;
+	rc = rsk_tx_resume(&w->tx, &w->at_tx.c, word->pos, word->cell);
+	w->in_tx = false;
+	CHECK(d, rc == 0, "resume: %d", rc);
+	d->sums->resumes++;
+}
+
+static void hear(struct duplex *d, uint32_t end)
+{
+	struct keeper *k = &d->keeper[end];
+	struct word word = k->inbox[k->first];
+
+	k->first = (k->first + 1) % WORDS;
+	k->n--;
+	switch (word.what) {
+	case WORD_BREAK:
+		if (k->up && word.epoch == k->epoch)
+			broken(d, end);
+		break;
+	case WORD_RESUME:
+		resume(d, end, &word);
+		break;
+	case WORD_RAIL:
+		if (word.epoch == k->epoch)
+			k->heard = true;
+		break;
+	case WORD_RING:
+		if (k->up && word.epoch == k->epoch)
+			k->open = true;
+		break;
+	}
+}
+
+/* A rail that is there is established at either end at a moment of its own. */
+static void rail_work(struct duplex *d, uint32_t end)
+{
+	struct keeper *k = &d->keeper[end];
+
+	if (k->up)
+		return;
+	if (!d->rail_there) {
+		/* Who is come to takes it only when he knows that the last one broke. */
+		if (d->keeper[0].up || d->keeper[1].up || !chance(d, 10))
+			return;
+		for (int i = 0; i < 2; i++)
+			d->keeper[i].heard = d->keeper[i].established = false;
+		d->keeper[0].epoch = d->keeper[1].epoch = d->keeper[0].epoch + 1;
+		d->rail_there = true;
+	} else if (!k->established) {
+		if (!chance(d, 30))
+			return;
+		k->established = true;
+		say(d, end, (struct word){ .what = WORD_RAIL, .epoch = k->epoch });
+	}
+	if (k->established && k->heard)
+		renew(d, end);
+}
+
+static void break_work(struct duplex *d)
+{
+	bool all = d->keeper[0].up && d->keeper[1].up;
+
+	if (!d->rail_there) /* one end knows; the other one notices some time */
+		return;
+	if (d->calm || below(d, all ? d->config->steps / 8 : 60))
+		return;
+	d->sums->breaks++;
+	d->rail_there = false;
+	for (int i = 0; i < 2; i++) {
+		rsk_chaos_break(&d->chaos[i]);
+		d->keeper[i].established = false;
+	}
+}
+
+void duplex_link_init(struct duplex *d)
+{
+	d->rail_there = true;
+	for (int i = 0; i < 2; i++)
+		d->keeper[i] = (struct keeper){
+			.up = true, .established = true, .open = true, .epoch = 1
+		};
+}
+
+/* Keepers take the locks of both halves: not while a call of either runs. */
+void duplex_link_step(struct duplex *d)
+{
+	uint32_t end = (uint32_t)below(d, 2);
+	struct keeper *k = &d->keeper[end];
+
+	break_work(d);
+	if (d->way[end].in_tx || d->way[!end].in_rx)
+		return;
+	if (k->up && !d->rail_there && chance(d, 10))
+		broken(d, end);
+	if (k->n && chance(d, 20))
+		hear(d, end);
+	rail_work(d, end);
+	CHECK(d, rsk_tx_validate(&d->way[end].tx) && rsk_rx_validate(&d->way[!end].rx),
+	      "invalid at end %u, epoch %u", end, k->epoch);
+}
+
+/* ---- one rail, which may break, and nothing comes after it ---- */
+
+static void do_break(struct duplex *d)
+{
+	for (int i = 0; i < 2; i++)
+		rsk_chaos_break(&d->chaos[i]);
+	d->sums->breaks++;
+}
+
+/* Each end finds out by itself; C goes from receiver to sender by another way, some time. */
+static void notice_break(struct duplex *d)
+{
+	struct way *w = &d->way[below(d, 2)];
+	int rc;
+
+	if (!d->rail[0]->broken || (!d->finishing && !chance(d, 10)))
+		return;
+	switch (below(d, 3)) {
+	case 0:
+		rsk_tx_break(&w->tx);
+		break;
+	case 1:
+		if (!w->c_cell) {
+			rsk_rx_break(&w->rx, &w->c_pos, &w->c_cell);
+			w->was_broken = true;
+		}
+		break;
+	default:
+		if (!w->was_broken)
+			break;
+		w->in_tx = true;
+		rsk_tx_break(&w->tx);
+		rc = rsk_tx_resume(&w->tx, &w->at_tx.c, w->c_pos, w->c_cell);
+		CHECK(d, rc == 0, "resume: %d", rc);
+		w->was_broken = false;
+		w->in_tx = false;
+		d->sums->resumes++;
+		break;
+	}
+	CHECK(d, rsk_tx_validate(&w->tx) && rsk_rx_validate(&w->rx), "invalid after a break");
+}
+
+void duplex_break_step(struct duplex *d)
+{
+	if (!d->rail[0]->broken && below(d, d->config->steps) == 0)
+		do_break(d);
+	notice_break(d);
+}

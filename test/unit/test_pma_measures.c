@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* test_pma_measures.c - rules that ask for the time and for what is measured, and the name of their refusal. */
+#include <errno.h>
+#include <math.h>
+
+#include "dice.h"
+#include "measures.h"
+#include "pma_kit.h"
+
+#define S 1000000000ull
+
+static bool about(double a, double b)
+{
+	return fabs(a - b) < 0.01 * b;
+}
+
+Test(pma_measures, rate)
+{
+	struct rsk_rate r = { 0 };
+
+	cr_assert(rsk_rate_now(&r, 5 * S) <= 0);
+	for (uint64_t i = 0; i < 5000; i++)
+		rsk_rate_note(&r, 100 * S + i * S / 50);
+	cr_assert(about(rsk_rate_now(&r, 200 * S), 50), "%f", r.per_s);
+	/* A time constant later there is one part in e of it left. */
+	cr_assert(about(rsk_rate_now(&r, 200 * S + RSK_RATE_TIME_NS), 50 / M_E));
+	/* Back in time: as if it stood still, and on from where it was. */
+	cr_assert(about(rsk_rate_now(&r, 1), 50));
+	rsk_rate_note(&r, 1);
+	cr_assert(about(rsk_rate_now(&r, 200 * S), 50.1));
+	cr_assert(rsk_rate_now(&r, UINT64_MAX) < 1e-9);
+}
+
+Test(pma_measures, mean)
+{
+	struct rsk_mean m = { 0 };
+
+	for (unsigned int i = 1; i < RSK_MEAN_LEAST; i++) {
+		rsk_mean_note(&m, i);
+		cr_assert(rsk_mean_of(&m) < 0, "%u are too few", i);
+	}
+	rsk_mean_note(&m, RSK_MEAN_LEAST);
+	cr_assert(about(rsk_mean_of(&m), (1 + RSK_MEAN_LEAST) / 2.0));
+	for (unsigned int i = 0; i < 1000; i++)
+		rsk_mean_note(&m, 7);
+	cr_assert(about(rsk_mean_of(&m), 7));
+	rsk_mean_note(&m, 7 + 64 * 3);
+	cr_assert(about(rsk_mean_of(&m), 10));
+}
+
+/* ---- the time ---- */
+
+static const char timed[] =
+	"rnics: [{name: x, addresses: [10.1.0.1]}]\n"
+	"services: [{name: s, ports: ['1']}, {name: t, ports: ['2']}]\n"
+	"rules:\n"
+	"  - {name: work, when: {services: [s], time: ['mon-fri 08:00-18:00']}}\n"
+	"  - {name: night, when: {services: [t], time: ['22:00-06:00']}}\n";
+
+static unsigned int at(unsigned int day, unsigned int hour, unsigned int minute)
+{
+	return day * 24 * 60 + hour * 60 + minute;
+}
+
+static enum rsk_pma_verdict verdict_at(struct rsk_pma *a, unsigned int minute, uint16_t port)
+{
+	struct rsk_pma_question q = pma_question(RSK_PMA_AP, "10.0.0.1", "10.1.0.1", port);
+
+	rsk_pma_time_set(a, minute);
+	return pma_explain(a, &q).verdict;
+}
+
+Test(pma_measures, time)
+{
+	struct rsk_pma *a = pma_of(timed);
+	struct rsk_pma_question q = pma_question(RSK_PMA_AP, "10.0.0.1", "10.1.0.1", 1);
+
+	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_NO_RULE);
+	pma_says("rule work: does not hold: time: it is not known\n");
+	cr_assert_eq(verdict_at(a, at(0, 7, 59), 1), RSK_PMA_NO_RULE);
+	pma_says("rule work: does not hold: time: it is mon 07:59\n");
+	cr_assert_eq(verdict_at(a, at(0, 8, 0), 1), RSK_PMA_MAP);
+	cr_assert_eq(verdict_at(a, at(4, 17, 59), 1), RSK_PMA_MAP);
+	cr_assert_eq(verdict_at(a, at(4, 18, 0), 1), RSK_PMA_NO_RULE);
+	cr_assert_eq(verdict_at(a, at(5, 12, 0), 1), RSK_PMA_NO_RULE);
+	pma_says("time: it is sat 12:00\n");
+	cr_assert_eq(verdict_at(a, at(6, 23, 0), 2), RSK_PMA_MAP);
+	cr_assert_eq(verdict_at(a, at(0, 5, 59), 2), RSK_PMA_MAP);
+	cr_assert_eq(verdict_at(a, at(0, 6, 0), 2), RSK_PMA_NO_RULE);
+	/* No such minute. */
+	cr_assert_eq(verdict_at(a, 7 * 24 * 60, 2), RSK_PMA_NO_RULE);
+	pma_says("time: it is not known\n");
+	rsk_pma_free(a);
+}
+
+/*
+ * A clock that jumps to and fro, by weeks or to nowhere: each decision is as its minute says, what is held is not
+ * touched by it, and all of it is given back.
+ */
+Test(pma_measures, a_clock_that_jumps)
+{
+	struct rsk_pma *a = pma_of(timed);
+	struct rsk_pma_question q = pma_question(RSK_PMA_AP, "10.0.0.1", "10.1.0.1", 1);
+	uint64_t held[64] = { 0 }, dice = dice_seed("pma_measures"), n = 0;
+
+	for (int i = 0; i < 20000; i++) {
+		unsigned int minute = (unsigned int)(dice_roll(&dice) % (8 * 24 * 60));
+		bool open = minute < at(5, 0, 0) && minute % 1440 >= 480 && minute % 1440 < 1080;
+		uint64_t *slot = &held[dice_roll(&dice) % 64];
+		struct rsk_pma_answer out;
+
+		/* The monotonic clock stands, jumps ahead, and goes back, which it never should. */
+		q.now_ns = dice_roll(&dice) >> dice_roll(&dice) % 64;
+		rsk_pma_time_set(a, minute);
+		q.held = *slot;
+		rsk_pma_decide(a, &q, &out);
+		cr_assert_eq(out.verdict, open ? RSK_PMA_MAP : RSK_PMA_NO_RULE, "minute %u",
+			     minute);
+		n += open && !*slot;
+		if (open)
+			*slot = out.reservation;
+		else if (*slot && dice_roll(&dice) % 2) {
+			rsk_pma_release(a, *slot);
+			*slot = 0;
+			n--;
+		}
+		cr_assert_eq(pma_view(a, "x").sessions, n);
+	}
+	for (int i = 0; i < 64; i++)
+		rsk_pma_release(a, held[i]);
+	cr_assert_eq(pma_view(a, "x").sessions, 0);
+	cr_assert(rsk_pma_validate(a));
+	rsk_pma_free(a);
+}
+
+/* ---- measurements ---- */
+
+static const char measured[] =
+	"rnics: [{name: x, addresses: [10.1.0.1], sessions: 100}]\n"
+	"services: [{name: s, ports: ['1-9']}, {name: t, ports: ['10']}, {name: u, ports: ['11']}]\n"
+	"rules:\n"
+	"  - {name: calm, when: {services: [t], transactions-per-second-below: 2}}\n"
+	"  - {name: busy, when: {services: [u], transactions-per-second-at-least: 2}}\n"
+	"  - {name: pays, when: {services: [s], rtt-below: 200us, stream-bytes-at-least: 10000,\n"
+	"     load-below: 0.5, device-sessions-below: 50}}\n";
+
+Test(pma_measures, transactions)
+{
+	struct rsk_pma *a = pma_of(measured);
+	struct rsk_pma_question t = pma_question(RSK_PMA_AP, "10.0.0.1", "10.1.0.1", 10), u = t;
+	struct rsk_pma_service_view v[3];
+	uint64_t held = 0;
+	int maps = 0;
+
+	u.ap_port = 11;
+	t.now_ns = u.now_ns = 77 * S;
+	cr_assert_eq(rsk_pma_services(a, t.now_ns, v, 3), 0);
+	for (int i = 0; i < 40; i++) {
+		held = pma_ask(a, &u).reservation;
+		maps += held != 0;
+		rsk_pma_release(a, held);
+		rsk_pma_release(a, pma_ask(a, &t).reservation);
+	}
+	cr_assert_eq(maps, 20); /* 20 at once are 2 in a second, with ten seconds to forget in */
+	cr_assert_eq(pma_explain(a, &t).verdict, RSK_PMA_NO_RULE);
+	pma_says("rule calm: does not hold: transactions-per-second-below 2: the service has 4\n");
+	cr_assert_eq(rsk_pma_services(a, t.now_ns, v, 1), 2);
+	cr_assert(strcmp(v[0].name, "t") == 0 && about(v[0].decisions_per_s[RSK_PMA_AP], 4));
+	cr_assert(v[0].decisions_per_s[RSK_PMA_CP] <= 0 && v[0].stream_bytes < 0);
+	/* Sides count for themselves, and a configuration that comes changes nothing. */
+	t.side = RSK_PMA_CP;
+	memcpy(t.cp_ip, t.ap_ip, 16);
+	cr_assert_eq(pma_explain(a, &t).verdict, RSK_PMA_MAP);
+	t.side = RSK_PMA_AP;
+	cr_assert_eq(rsk_pma_reload(a, pma_conf(measured)), 0);
+	cr_assert_eq(pma_explain(a, &t).verdict, RSK_PMA_NO_RULE);
+	t.now_ns += 8 * S;
+	cr_assert_eq(pma_ask(a, &t).verdict, RSK_PMA_MAP);
+	u.now_ns = t.now_ns;
+	cr_assert_eq(pma_explain(a, &u).verdict, RSK_PMA_NO_RULE);
+	pma_says(
+		"rule busy: does not hold: transactions-per-second-at-least 2: the service has 1.797\n");
+	rsk_pma_free(a);
+}
+
+/* What is asked for again is one transaction, however often. */
+Test(pma_measures, asked_again_is_not_counted)
+{
+	struct rsk_pma *a = pma_of(measured);
+	struct rsk_pma_question t = pma_question(RSK_PMA_AP, "10.0.0.1", "10.1.0.1", 10);
+
+	for (int i = 0; i < 100; i++) {
+		t.held = pma_ask(a, &t).reservation;
+		cr_assert_neq(t.held, 0);
+	}
+	cr_assert_eq(pma_view(a, "x").sessions, 1);
+	rsk_pma_free(a);
+}
+
+static void end_streams(struct rsk_pma *a, int n, uint64_t bytes)
+{
+	for (int i = 0; i < n; i++)
+		cr_assert_eq(rsk_pma_measured(a, 3, bytes), 0);
+}
+
+Test(pma_measures, not_worth_it)
+{
+	struct rsk_pma *a = pma_of(measured);
+	struct rsk_pma_question q = pma_question(RSK_PMA_CP, "10.1.0.1", "10.0.0.1", 1);
+
+	/* Nothing is known: nothing speaks against it. */
+	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_MAP);
+	q.rtt_us = 199;
+	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_MAP);
+	q.rtt_us = 200;
+	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_NOT_WORTH);
+	pma_says("rule pays: does not hold: rtt-below 200 us: the way to the peer takes 200 us\n");
+	pma_says("answer: do not map: it would not pay, by what is measured\n");
+	q.rtt_us = 0;
+	end_streams(a, RSK_MEAN_LEAST - 1, 9000);
+	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_MAP);
+	end_streams(a, 1, 9000);
+	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_NOT_WORTH);
+	pma_says(
+		"rule pays: does not hold: stream-bytes-at-least 10000: the service's streams have 9000\n");
+	cr_assert_eq(rsk_pma_reload(a, pma_conf(measured)), 0);
+	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_NOT_WORTH);
+	/* Both, which is no other reason; and with another of them, which is. */
+	q.rtt_us = 1000000;
+	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_NOT_WORTH);
+	rsk_pma_load_set(a, 0.6);
+	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_NO_RULE);
+	rsk_pma_load_set(a, 0);
+	/* Streams grow; it is worth it again. */
+	q.rtt_us = 1;
+	end_streams(a, 64, 20000);
+	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_MAP);
+	rsk_pma_load_set(a, 0.6);
+	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_OVERLOAD);
+	cr_assert_eq(rsk_pma_measured(a, 99, 1), -ENOENT);
+	rsk_pma_free(a);
+}
+
+/* A rule that came nearer to it decides what it is called; a refusal says no rule's name unless one came near. */
+Test(pma_measures, reasons_in_order)
+{
+	struct rsk_pma *a =
+		pma_of("rnics: [{name: x, addresses: [10.1.0.1], sessions: 1}]\n"
+		       "services: [{name: s, ports: ['1']}]\n"
+		       "rules:\n"
+		       "  - {name: far, when: {rtt-at-least: 1ms}}\n"
+		       "  - {name: near, when: {rtt-below: 100us, device-sessions-below: 9}}\n");
+	struct rsk_pma_question q = pma_question(RSK_PMA_CP, "10.1.0.1", "10.0.0.1", 1);
+	struct rsk_pma_answer out;
+
+	q.rtt_us = 500;
+	out = pma_ask(a, &q);
+	cr_assert(out.verdict == RSK_PMA_NOT_WORTH && strcmp(out.rule, "far") == 0);
+	q.rtt_us = 2000;
+	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_MAP);
+	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_EXHAUSTED);
+	q.rtt_us = 500;
+	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_NOT_WORTH);
+	rsk_pma_free(a);
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* test_rdma_ports.c - RDMA devices of a tree as the kernel makes them; what of it becomes an RNIC by itself. */
+#include "rdma_ports.h"
+
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <ftw.h>
+#include <libmnl/libmnl.h>
+#include <linux/rtnetlink.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "conf.h"
+#include "discover.h"
+
+static char root[] = "/tmp/rdma_ports.XXXXXX", class_path[64];
+static struct rsk_rdma_ports ports;
+
+static void make_dirs(char *path)
+{
+	for (char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
+		*p = 0;
+		cr_assert(mkdir(path, 0755) == 0 || errno == EEXIST, "%s", path);
+		*p = '/';
+	}
+}
+
+__attribute__((format(printf, 2, 3))) static void put(const char *text, const char *fmt, ...)
+{
+	char path[256];
+	va_list args;
+	FILE *f;
+
+	va_start(args, fmt);
+	vsnprintf(path, sizeof(path), fmt, args);
+	va_end(args);
+	make_dirs(path);
+	f = fopen(path, "w");
+	cr_assert_not_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+/* @bus: the device's place below devices/. */
+static void device(const char *bus, const char *name, const char *desc)
+{
+	char target[128], link[128];
+
+	put(desc, "%s/devices/%s/infiniband/%s/node_desc", root, bus, name);
+	snprintf(target, sizeof(target), "../../devices/%s/infiniband/%s", bus, name);
+	snprintf(link, sizeof(link), "%s/class/infiniband/%s", root, name);
+	make_dirs(link);
+	cr_assert_eq(symlink(target, link), 0);
+}
+
+static void port(const char *name, unsigned int number, const char *state, const char *rate)
+{
+	put(state, "%s/class/infiniband/%s/ports/%u/state", root, name, number);
+	put(rate, "%s/class/infiniband/%s/ports/%u/rate", root, name, number);
+}
+
+static void gid(const char *name, unsigned int number, unsigned int index, const char *link)
+{
+	put(link, "%s/class/infiniband/%s/ports/%u/gid_attrs/ndevs/%u", root, name, number, index);
+}
+
+static void begin(void)
+{
+	cr_assert_not_null(mkdtemp(root));
+	snprintf(class_path, sizeof(class_path), "%s/class/infiniband", root);
+}
+
+static int drop(const char *path, const struct stat *st, int what, struct FTW *at)
+{
+	return remove(path);
+}
+
+static void end(void)
+{
+	nftw(root, drop, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* One of each kind. */
+static void make_host(void)
+{
+	begin();
+	device("pci0000:00/0000:00:02.0", "mlx5_0", "host mlx5_0\n");
+	port("mlx5_0", 1, "4: ACTIVE\n", "100 Gb/sec (4X EDR)\n");
+	gid("mlx5_0", 1, 0, "eth0\n");
+	gid("mlx5_0", 1, 1, "eth0\n");
+	gid("mlx5_0", 1, 2, "eth0.5\n");
+	gid("mlx5_0", 1, 3, "");
+	device("pci0000:00/0000:00:03.0", "bnxt_re0", "bnxt\n");
+	port("bnxt_re0", 1, "4: ACTIVE\n", "2.5 Gb/sec (1X SDR)\n");
+	gid("bnxt_re0", 1, 0, "eth1\n");
+	port("bnxt_re0", 2, "1: DOWN\n", "nonsense\n");
+	gid("bnxt_re0", 2, 0, "eth2\n");
+	device("virtual", "siw0", "whatever\n");
+	port("siw0", 1, "4: ACTIVE\n", "10 Gb/sec (4X)\n");
+	gid("siw0", 1, 0, "eth0\n");
+	device("pci0000:00/0000:00:04.0", "siw1", "Software iWARP stack\n");
+	port("siw1", 1, "4: ACTIVE\n", "10 Gb/sec (4X)\n");
+	gid("siw1", 1, 0, "eth3\n");
+	device("pci0000:00/0000:00:05.0", "rxe0", "rxe\n");
+	port("rxe0", 1, "4: ACTIVE\n", "2.5 Gb/sec (1X SDR)\n");
+	put("eth4\n", "%s/rxe0/parent", class_path);
+	device("pci0000:00/0000:00:06.0", "odd name", "x\n");
+	port("odd name", 1, "4: ACTIVE\n", "1 Gb/sec\n");
+	gid("odd name", 1, 0, "eth5\n");
+	cr_assert_eq(rsk_rdma_ports_read(class_path, &ports), 0);
+}
+
+static void is(size_t i, const char *name, unsigned int number, const char *link, bool works,
+	       bool soft, uint64_t bps)
+{
+	const struct rsk_rdma_port *p = &ports.at[i];
+
+	cr_assert_lt(i, ports.n);
+	cr_assert_str_eq(p->device, name);
+	cr_assert_str_eq(p->link, link);
+	cr_assert(p->number == number && p->works == works && p->soft == soft && p->bps == bps,
+		  "%zu: %s/%u %d %d %lu", i, name, p->number, p->works, p->soft,
+		  (unsigned long)p->bps);
+}
+
+Test(rdma_ports, as_the_kernel_shows_them, .init = make_host, .fini = end)
+{
+	is(0, "bnxt_re0", 1, "eth1", true, false, 2500000000);
+	is(1, "bnxt_re0", 2, "eth2", false, false, 0);
+	is(2, "mlx5_0", 1, "eth0", true, false, 100000000000);
+	is(3, "mlx5_0", 1, "eth0.5", true, false, 100000000000);
+	is(4, "odd name", 1, "eth5", true, false, 1000000000);
+	is(5, "rxe0", 1, "eth4", true, true, 2500000000);
+	is(6, "siw0", 1, "eth0", true, true, 10000000000);
+	is(7, "siw1", 1, "eth3", true, true, 10000000000);
+	cr_assert_eq(ports.n, 8);
+	cr_assert(ports.at[0].ports == 2 && ports.at[2].ports == 1);
+}
+
+Test(rdma_ports, of_software_only_where_no_real_one_is, .init = make_host, .fini = end)
+{
+	cr_assert_not(rsk_rdma_ports_soft(&ports, "eth0"), "a real one beside it");
+	cr_assert(rsk_rdma_ports_soft(&ports, "eth3") && rsk_rdma_ports_soft(&ports, "eth4"));
+	cr_assert_not(rsk_rdma_ports_soft(&ports, "eth1"));
+	cr_assert_not(rsk_rdma_ports_soft(&ports, "eth9"), "no RDMA device there");
+}
+
+Test(rdma_ports, nothing_there, .init = begin, .fini = end)
+{
+	ports.n = 7;
+	cr_assert_eq(rsk_rdma_ports_read(class_path, &ports), 0);
+	cr_assert_eq(ports.n, 0);
+	put("", "%s/class/infiniband/file", root);
+	cr_assert_eq(rsk_rdma_ports_read(class_path, &ports), 0);
+	cr_assert_eq(ports.n, 0);
+	device("virtual", "empty0", "x\n");
+	device("virtual", "portless0", "x\n");
+	put("", "%s/portless0/ports/none", class_path);
+	put("", "%s/portless0/ports/0/state", class_path);
+	cr_assert_eq(rsk_rdma_ports_read(class_path, &ports), 0);
+	cr_assert_eq(ports.n, 0);
+}
+
+Test(rdma_ports, more_than_there_is_room_for, .init = begin, .fini = end)
+{
+	char name[IF_NAMESIZE];
+
+	device("virtual", "big0", "x\n");
+	port("big0", 1, "4: ACTIVE\n", "1 Gb/sec\n");
+	for (unsigned int i = 0; i < RSK_RDMA_PORTS_MOST + 10; i++) {
+		snprintf(name, sizeof(name), "eth%u", i);
+		gid("big0", 1, i, name);
+	}
+	cr_assert_eq(rsk_rdma_ports_read(class_path, &ports), 0);
+	cr_assert_eq(ports.n, RSK_RDMA_PORTS_MOST);
+}
+
+/* ---- what becomes of it ---- */
+
+static struct rsk_ifaces links;
+
+static void link_up(int index, const char *name, unsigned int more)
+{
+	char buf[256] __attribute__((aligned(4))) = { 0 };
+	struct nlmsghdr *m = mnl_nlmsg_put_header(buf);
+	struct ifinfomsg *info = mnl_nlmsg_put_extra_header(m, sizeof(*info));
+
+	m->nlmsg_type = RTM_NEWLINK;
+	info->ifi_index = index;
+	info->ifi_flags = IFF_UP | IFF_RUNNING | more;
+	mnl_attr_put_strz(m, IFLA_IFNAME, name);
+	cr_assert_geq(rsk_ifaces_take(&links, buf, m->nlmsg_len, 0), 0);
+}
+
+static void address(unsigned int index, const char *text)
+{
+	char buf[256] __attribute__((aligned(4))) = { 0 };
+	struct nlmsghdr *m = mnl_nlmsg_put_header(buf);
+	struct ifaddrmsg *info = mnl_nlmsg_put_extra_header(m, sizeof(*info));
+	int family = strchr(text, ':') ? AF_INET6 : AF_INET;
+	uint8_t ip[16];
+
+	m->nlmsg_type = RTM_NEWADDR;
+	info->ifa_family = (unsigned char)family;
+	info->ifa_index = index;
+	cr_assert_eq(inet_pton(family, text, ip), 1);
+	mnl_attr_put(m, IFA_ADDRESS, family == AF_INET ? 4 : 16, ip);
+	cr_assert_geq(rsk_ifaces_take(&links, buf, m->nlmsg_len, 0), 0);
+}
+
+Test(rdma_ports, become_rnics_by_themselves, .init = make_host, .fini = end)
+{
+	static const char text[] = "services: [{name: s, ports: ['80']}]\n";
+	struct rsk_discovered found, again;
+	struct rsk_conf *c;
+	char error[256];
+
+	link_up(1, "lo", IFF_LOOPBACK);
+	address(1, "127.0.0.1");
+	link_up(2, "eth0", 0);
+	address(2, "10.0.0.2");
+	address(2, "10.0.0.1");
+	address(2, "fe80::1");
+	address(2, "fd00::1");
+	link_up(3, "eth0.5", 0);
+	address(3, "10.5.0.1");
+	link_up(4, "eth1", 0);
+	address(4, "10.1.0.1");
+	link_up(5, "eth2", 0);
+	address(5, "10.2.0.1"); /* its port is down */
+	link_up(6, "eth4", 0);
+	address(6, "10.4.0.1");
+	link_up(7, "eth5", 0);
+	address(7, "10.5.5.1");
+	link_up(8, "eth3", 0); /* without an address */
+	rsk_discover(&ports, &links, &found);
+	cr_assert_eq(found.n, 3);
+	cr_assert(!strcmp(found.ports[0].device, "bnxt_re0") && found.ports[0].number == 1);
+	cr_assert(!strcmp(found.ports[1].device, "mlx5_0") && found.ports[1].number == 0);
+	cr_assert_eq(found.ports[1].n_ips, 4, "of its VLAN, too, but nothing of one link only");
+	cr_assert_str_eq(found.ports[2].device, "rxe0");
+	cr_assert_eq(rsk_conf_parse_with(text, strlen(text), &found, &c, error, sizeof(error)), 0,
+		     "%s", error);
+	cr_assert(c->daemon.discover && rsk_conf_validate(c));
+	cr_assert(c->n_rnics == 3 && c->n_ports == 3);
+	cr_assert_str_eq(c->ports[0].name, "bnxt_re0/1");
+	cr_assert_str_eq(c->ports[1].name, "mlx5_0");
+	cr_assert(c->ports[1].bps == 100000000000 && c->ports[1].n_ips == 4);
+	rsk_conf_free(c);
+	/* The same again; then other addresses. */
+	rsk_discover(&ports, &links, &again);
+	cr_assert(rsk_discovered_equal(&found, &again));
+	address(8, "10.3.0.1");
+	rsk_discover(&ports, &links, &again);
+	cr_assert_not(rsk_discovered_equal(&found, &again));
+	cr_assert_eq(again.n, 4);
+	rsk_ifaces_fini(&links);
+}
+
+Test(rdma_ports, not_where_some_are_named_or_none_is_wanted)
+{
+	static const char *const texts[] = { "discover-devices: no\n",
+					     "rnics: [{name: r, addresses: [10.0.0.9]}]\n" };
+	static struct rsk_discovered found = {
+		.n = 1,
+		.ports = { { .device = "rxe0", .n_ips = 1, .ips = { { .ip = { 10 }, .ipv = 4 } } } }
+	};
+	struct rsk_conf *c;
+	char error[256];
+
+	for (unsigned int i = 0; i < 2; i++) {
+		cr_assert_eq(rsk_conf_parse_with(texts[i], strlen(texts[i]), &found, &c, error,
+						 sizeof(error)),
+			     0, "%s", error);
+		cr_assert_not(c->daemon.discover);
+		cr_assert_eq(c->n_rnics, i);
+		rsk_conf_free(c);
+	}
+}

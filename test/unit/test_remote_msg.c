@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What comes over a link's control connection from another host: every type, and each of its fields out of range. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <sys/socket.h>
+
+#include <rsock/reason.h>
+
+#include "remote_msg.h"
+
+/* A message that is right, of any type. */
+static struct rsk_remote_msg good(uint32_t type)
+{
+	struct rsk_seg_geometry g = { .ring_bytes = 128u << 10, .streams = RSK_SEG_MIN_STREAMS };
+	struct rsk_remote_msg m = {
+		.magic = RSK_REMOTE_MAGIC,
+		.type = type,
+		.epoch = 1,
+		.nonce = 2,
+		.secret = 3,
+		.handle = 4,
+		.tuple = { .family = AF_INET, .local_port = 5, .peer_port = 6 },
+		.end = { .segment = 4096, .indirect = 8192, .indirect_rkey = 7 },
+		.link = { .type = RSK_LINK_JOIN },
+		.link_bytes = sizeof(m.link),
+	};
+
+	g.bytes = rsk_seg_ring_off(&g, g.streams);
+	m.geometry = g;
+	return m;
+}
+
+static void refused(struct rsk_remote_msg m, const char *what)
+{
+	cr_expect_eq(rsk_remote_msg_check(&m), -EPROTO, "type %u: %s was accepted", m.type, what);
+}
+
+static void accepted(struct rsk_remote_msg m, const char *what)
+{
+	cr_expect_eq(rsk_remote_msg_check(&m), 0, "type %u: %s was refused", m.type, what);
+}
+
+#define WITH(m, field, value)                                                                      \
+	({                                                                                         \
+		struct rsk_remote_msg with = (m);                                                  \
+		with.field = (value);                                                              \
+		with;                                                                              \
+	})
+
+Test(remote_msg, every_type)
+{
+	for (uint32_t type = RSK_REMOTE_HELLO; type < RSK_REMOTE_TYPES; type++)
+		accepted(good(type), "a right one");
+	refused(good(0), "no type");
+	refused(good(RSK_REMOTE_TYPES), "a type that there is not");
+	refused(good(UINT32_MAX), "a type that there is not");
+}
+
+/* Each stands in every message, and is looked at in every message: whoever uses one relies on it. */
+Test(remote_msg, what_all_have)
+{
+	for (uint32_t type = RSK_REMOTE_HELLO; type < RSK_REMOTE_TYPES; type++) {
+		struct rsk_remote_msg m = good(type);
+
+		for (int bit = 0; bit < 64; bit += 9)
+			refused(WITH(m, magic, m.magic ^ 1ull << bit), "another magic");
+		accepted(WITH(m, sid, RSK_SEG_STREAMS - 1), "the last stream");
+		refused(WITH(m, sid, RSK_SEG_STREAMS), "a stream too many");
+		refused(WITH(m, sid, UINT32_MAX), "a stream too many");
+		accepted(WITH(m, reason, RSK_REASON_COUNT - 1), "the last reason");
+		refused(WITH(m, reason, RSK_REASON_COUNT), "a reason too many");
+		accepted(WITH(m, way, RSK_VERBS_DIRECT), "the last way");
+		refused(WITH(m, way, RSK_VERBS_DIRECT + 1), "a way too many");
+	}
+}
+
+Test(remote_msg, hello)
+{
+	struct rsk_remote_msg m = good(RSK_REMOTE_HELLO);
+
+	refused(WITH(m, nonce, 0), "no nonce");
+	refused(WITH(m, secret, 0), "no secret");
+	refused(WITH(m, handle, 0), "no mapping");
+	accepted(WITH(m, tuple.family, AF_INET6), "IPv6");
+	refused(WITH(m, tuple.family, AF_UNIX), "another family");
+	refused(WITH(m, tuple.family, 0), "no family");
+	refused(WITH(m, tuple.local_port, 0), "port 0");
+	refused(WITH(m, tuple.peer_port, 0), "port 0");
+}
+
+/* Of what is mapped by them nothing can wrap or be larger than a segment ever is. */
+Test(remote_msg, geometry)
+{
+	static const uint32_t types[] = { RSK_REMOTE_HELLO, RSK_REMOTE_WELCOME };
+
+	for (int i = 0; i < 2; i++) {
+		struct rsk_remote_msg m = good(types[i]);
+
+		refused(WITH(m, geometry.bytes, m.geometry.bytes + 1), "another size");
+		refused(WITH(m, geometry.bytes, 0), "no size");
+		refused(WITH(m, geometry.streams, RSK_SEG_MIN_STREAMS / 2), "few streams");
+		refused(WITH(m, geometry.streams, RSK_SEG_STREAMS * 2), "many streams");
+		refused(WITH(m, geometry.streams, RSK_SEG_MIN_STREAMS + 1), "an odd number");
+		refused(WITH(m, geometry.ring_bytes, RSK_SEG_MIN_RING / 2), "a small ring");
+		refused(WITH(m, geometry.ring_bytes, RSK_SEG_MAX_RING * 2), "a large ring");
+		refused(WITH(m, geometry.ring_bytes, 3u << 16), "no power of two");
+	}
+	/* Where none is looked at, none is used. */
+	accepted(WITH(good(RSK_REMOTE_RAIL), geometry.bytes, 1), "a geometry that is not used");
+}
+
+Test(remote_msg, rail)
+{
+	struct rsk_remote_msg m = good(RSK_REMOTE_RAIL);
+
+	refused(WITH(m, epoch, 0), "epoch 0");
+	accepted(WITH(m, epoch, UINT32_MAX), "a high epoch");
+	refused(WITH(m, end.segment, 0), "no segment");
+	refused(WITH(m, end.indirect, 0), "no indirect buffer");
+	accepted(WITH(m, end.indirect_rkey, 0), "an rkey of 0");
+}
+
+Test(remote_msg, break_and_resume)
+{
+	refused(WITH(good(RSK_REMOTE_BREAK), epoch, 0), "epoch 0");
+	refused(WITH(good(RSK_REMOTE_RESUME), epoch, 0), "epoch 0");
+	/* Positions are checked where they are used (rsk_tx_resume()). */
+	accepted(WITH(good(RSK_REMOTE_RESUME), pos, UINT64_MAX), "any position");
+	accepted(WITH(good(RSK_REMOTE_RESUME), cell, UINT64_MAX), "any cell");
+}
+
+Test(remote_msg, link)
+{
+	struct rsk_remote_msg m = good(RSK_REMOTE_LINK);
+
+	refused(WITH(m, link_bytes, 0), "an empty message");
+	refused(WITH(m, link_bytes, sizeof(m.link) - 1), "a short message");
+	refused(WITH(m, link_bytes, sizeof(m.link) + 1), "a long message");
+	refused(WITH(m, link_bytes, UINT32_MAX), "a long message");
+	/* Descriptors and memory cannot come from another host. */
+	refused(WITH(m, link.type, RSK_LINK_GREET), "a greeting of this host's kind");
+}
+
+/* Nothing of it is changed, and what of it nobody uses does not count. */
+Test(remote_msg, pure)
+{
+	for (uint32_t type = 0; type <= RSK_REMOTE_TYPES; type++) {
+		struct rsk_remote_msg m = good(type), before = m;
+
+		rsk_remote_msg_check(&m);
+		cr_assert_arr_eq(&m, &before, sizeof(m));
+	}
+}

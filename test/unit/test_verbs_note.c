@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What was put for a stream and not posted yet: nothing is left out, whatever is put in whatever order. */
+#include <string.h>
+
+#include <rsock/slot.h>
+
+#include "dice.h"
+#include "note.h"
+
+#define CELLS 128u
+#define RING (CELLS * RSK_CELL_BYTES)
+
+Test(verbs_note, slots_in_a_row_are_one_range)
+{
+	struct rsk_note n = { .ranges = 0 };
+	uint32_t off, len;
+
+	cr_assert_not(rsk_note_any(&n));
+	cr_assert_not(rsk_note_first(&n, &off, &len));
+	rsk_note_range(&n, 64, 40); /* its cell's rest is nothing */
+	rsk_note_range(&n, 128, 64);
+	rsk_note_range(&n, 192, 300);
+	cr_assert_eq(n.ranges, 1);
+	cr_assert(rsk_note_first(&n, &off, &len));
+	cr_assert(off == 64 && len == 192 + 300 - 64);
+}
+
+Test(verbs_note, around_the_end_are_two)
+{
+	struct rsk_note n = { .ranges = 0 };
+	uint32_t off, len;
+
+	rsk_note_range(&n, RING - 128, 128);
+	rsk_note_range(&n, 0, 64);
+	rsk_note_range(&n, 64, 10);
+	cr_assert_eq(n.ranges, 2);
+	cr_assert(rsk_note_first(&n, &off, &len) && off == RING - 128 && len == 128);
+	rsk_note_took(&n, 64);
+	cr_assert(rsk_note_first(&n, &off, &len) && off == RING - 64 && len == 64);
+	rsk_note_took(&n, 64);
+	cr_assert(rsk_note_first(&n, &off, &len) && off == 0 && len == 74);
+	rsk_note_took(&n, 74);
+	cr_assert_not(rsk_note_any(&n));
+}
+
+Test(verbs_note, a_third_one_joins_the_nearer)
+{
+	struct rsk_note n = { .ranges = 0 };
+
+	rsk_note_range(&n, 0, 64);
+	rsk_note_range(&n, 4096, 64);
+	rsk_note_range(&n, 512, 64);
+	cr_assert_eq(n.ranges, 2);
+	cr_assert(n.range[0].from == 0 && n.range[0].to == 576);
+	rsk_note_range(&n, 576, 4096 - 576);
+	cr_assert_eq(n.ranges, 1);
+	cr_assert(n.range[0].from == 0 && n.range[0].to == 4160);
+}
+
+/* Against a list of cells: each that was put is covered until it was taken. */
+Test(verbs_note, anything_in_any_order)
+{
+	uint64_t dice = dice_number("RSK_DICE", 11);
+
+	for (int run = 0; run < 2000; run++) {
+		struct rsk_note n = { .ranges = 0 };
+		bool put[CELLS] = { false };
+
+		for (int step = 0; step < 40; step++) {
+			uint64_t r = dice_roll(&dice);
+			uint32_t cell = (uint32_t)(r >> 8) % CELLS, off, len;
+			uint32_t most = RING - cell * RSK_CELL_BYTES;
+
+			if (r % 3) {
+				len = 1 + (uint32_t)(r >> 32) % (most < 700 ? most : 700);
+				rsk_note_range(&n, cell * RSK_CELL_BYTES, len);
+				for (uint32_t i = cell;
+				     i * RSK_CELL_BYTES < cell * RSK_CELL_BYTES + len; i++)
+					put[i] = true;
+			} else if (rsk_note_first(&n, &off, &len)) {
+				if (r & 16 && len > RSK_CELL_BYTES)
+					len = RSK_CELL_BYTES;
+				for (uint32_t i = off / RSK_CELL_BYTES;
+				     i * RSK_CELL_BYTES < off + len; i++)
+					put[i] = false;
+				rsk_note_took(&n, len);
+			}
+			cr_assert(rsk_note_validate(&n, RING), "run %d step %d", run, step);
+			for (uint32_t i = 0; i < CELLS; i++) {
+				bool covered = false;
+
+				for (uint32_t k = 0; k < n.ranges; k++)
+					covered |= i * RSK_CELL_BYTES >= n.range[k].from &&
+						   i * RSK_CELL_BYTES < n.range[k].to;
+				cr_assert(covered || !put[i], "cell %u, run %d step %d", i, run,
+					  step);
+			}
+		}
+	}
+}

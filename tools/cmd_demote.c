@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* cmd_demote.c - rsock demote, rsock promote: a live stream back to TCP, and to the ring again. */
+#include "json.h"
+#include "rsock.h"
+#include "stats_json.h"
+#include "tuple.h"
+#include "wishes.h"
+
+#include <string.h>
+
+#define WAIT_NS 2000000000u
+
+enum {
+	OPT_ALL,
+	OPT_WAIT,
+	OPT_JSON,
+};
+
+static const struct option_row options[] = {
+	{ "--all", NULL, "every stream that the target stands for, be it several" },
+	{ "--wait", "SECONDS", "how long to wait until it is done; 0: not at all (2)" },
+	{ "--json", NULL, "one JSON object on one line" },
+	{ NULL, NULL, NULL },
+};
+
+struct request {
+	enum rsk_stats_wish kind;
+	struct target target;
+	bool all, json;
+	uint64_t wait_ns;
+};
+
+/* ---- what came of it ---- */
+
+/* A stream that was to be promoted, has heard of it and is not: that is an answer. */
+static int status_of(const struct request *r, const struct wished *w)
+{
+	if (w->state == WISH_ASKED && r->kind == RSK_WISH_PROMOTE)
+		return EXIT_NO;
+	return wish_row(w->state)->status;
+}
+
+static int status(const struct request *r, const struct wishes *all)
+{
+	int worst = all->count ? EXIT_OK : EXIT_UNKNOWN;
+
+	for (size_t i = 0; i < all->count; i++) {
+		int s = status_of(r, &all->at[i]);
+
+		if (s == EXIT_NO || worst == EXIT_OK)
+			worst = s;
+	}
+	return worst;
+}
+
+/* As it is now, where it can be seen. */
+static const struct rsk_stats_stream *now(const struct wished *w)
+{
+	return w->live && w->state != WISH_GONE ? w->live : w->seen;
+}
+
+static json_t *wished_json(const struct wished *w)
+{
+	const struct rsk_stats_stream *s = now(w);
+	char local[RSK_ADDR_TEXT], peer[RSK_ADDR_TEXT];
+
+	rsk_addr_text(w->end.tuple.family, w->end.tuple.local, w->end.tuple.local_port, local);
+	rsk_addr_text(w->end.tuple.family, w->end.tuple.peer, w->end.tuple.peer_port, peer);
+	return json_pack("{s:s,s:s,s:i,s:o,s:s,s:s,s:s,s:s}", "local", local, "peer", peer, "pid",
+			 (int)w->seen->pid, "fd",
+			 w->end.fd >= 0 ? json_integer(w->end.fd) : json_null(), "result",
+			 wish_row(w->state)->token, "sentence", wish_row(w->state)->sentence, "tx",
+			 rsk_carrier_token(s->tx), "rx", rsk_carrier_token(s->rx));
+}
+
+static int tell_json(const struct request *r, const struct wishes *all)
+{
+	json_t *list = json_array();
+	size_t done = 0;
+	int err;
+
+	for (size_t i = 0; i < all->count; i++) {
+		json_array_append_new(list, wished_json(&all->at[i]));
+		done += all->at[i].state == WISH_DONE;
+	}
+	err = json_print(json_pack("{s:s,s:I,s:o,s:I,s:I}", "wish",
+				   r->kind == RSK_WISH_DEMOTE ? "demote" : "promote", "done",
+				   (json_int_t)done, "streams", list, "without_library",
+				   (json_int_t)all->without, "unreadable_processes",
+				   (json_int_t)all->host.holders.unreadable));
+	return err ? err : status(r, all);
+}
+
+static int tell(const struct request *r, const struct wishes *all)
+{
+	char local[RSK_ADDR_TEXT], peer[RSK_ADDR_TEXT];
+
+	for (size_t i = 0; i < all->count; i++) {
+		const struct wished *w = &all->at[i];
+		const struct rsk_tuple *t = &w->end.tuple;
+		const struct rsk_stats_stream *s = now(w);
+
+		rsk_addr_text(t->family, t->local, t->local_port, local);
+		rsk_addr_text(t->family, t->peer, t->peer_port, peer);
+		printf("%s - %s of process %u: %s (sends by %s, receives by %s)\n", local, peer,
+		       w->seen->pid, wish_row(w->state)->sentence, rsk_carrier_token(s->tx),
+		       rsk_carrier_token(s->rx));
+	}
+	if (!all->count)
+		puts(all->without ?
+			     "no stream of a process with librsock.so there; rsock why tells more" :
+			     "no such stream");
+	if (!all->count && all->host.holders.unreadable)
+		printf("%zu processes of other users could not be looked into; as root they can.\n",
+		       all->host.holders.unreadable);
+	return status(r, all);
+}
+
+static int serve(const struct command *self, const struct request *r)
+{
+	struct wishes all;
+	int err = wishes_find(&r->target, &all), rc;
+
+	if (err) {
+		rc = failure("cannot look through /proc: %s", strerror(-err));
+	} else if (all.count > 1 && !r->all) {
+		rc = usage_error(self, "these are %zu streams: name one, or --all", all.count);
+	} else {
+		wishes_write(&all, r->kind);
+		wishes_await(&all, r->wait_ns);
+		rc = r->json ? tell_json(r, &all) : tell(r, &all);
+	}
+	wishes_free(&all);
+	return rc;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+	struct args a = args_begin(self, argc, argv);
+	struct request r = { .kind = self == &cmd_demote ? RSK_WISH_DEMOTE : RSK_WISH_PROMOTE,
+			     .wait_ns = WAIT_NS };
+	const char *what = NULL;
+	uint64_t none;
+	int arg;
+
+	while ((arg = args_next(&a)) != ARG_END) {
+		if (arg == ARG_STOP)
+			return a.status;
+		if (arg == ARG_WORD && what)
+			return usage_error(self, "one thing at a time: '%s'", a.value);
+		if (arg == ARG_WORD)
+			what = a.value;
+		r.all |= arg == OPT_ALL;
+		r.json |= arg == OPT_JSON;
+		if (arg != OPT_WAIT)
+			continue;
+		if (parse_number(a.value, 0, 0, &none) == 0)
+			r.wait_ns = 0;
+		else if (parse_seconds(a.value, &r.wait_ns))
+			return usage_error(self, "--wait '%s' is not a time", a.value);
+	}
+	if (!what)
+		return usage_error(self, "a process, a descriptor or an address is needed");
+	if (target_parse(what, &r.target))
+		return usage_error(self, "'%s' is none of PID, FD@PID, PID:FD, ADDRESS:PORT", what);
+	return serve(self, &r);
+}
+
+const struct command cmd_demote = {
+	.name = "demote",
+	.help = "take a live stream back to TCP, both ways, until it is promoted",
+	.words = "PID | FD@PID | PID:FD | ADDRESS:PORT",
+	.details =
+		"Exit status 0: done; 3: not there, not ours, or it has not made the calls yet that it takes (the\n"
+		"wish stands). More than one stream only with --all.",
+	.options = options,
+	.run = run,
+};
+
+const struct command cmd_promote = {
+	.name = "promote",
+	.help = "give a live stream back to shared memory, or let it earn that at once",
+	.words = "PID | FD@PID | PID:FD | ADDRESS:PORT",
+	.details =
+		"Exit status 0: done; 1: it was given up before, or is not accelerated yet (the wish stands); 3: not\n"
+		"there, not ours, or it has made no call yet. More than one stream only with --all.",
+	.options = options,
+	.run = run,
+};

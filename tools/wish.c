@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* wish.c - see wish.h. */
+#include "wish.h"
+
+#include "rsock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct wish_row rows[] = {
+#define X(name, token, status, sentence) [WISH_##name] = { token, status, sentence },
+	WISH_ROWS(X)
+#undef X
+};
+
+const struct wish_row *wish_row(enum wish_state state)
+{
+	return &rows[state];
+}
+
+/* ---- the segment ---- */
+
+/* @fd was opened for reading: is it the file that was copied, and will it keep its size? */
+static bool is_segment(int fd, const struct segment *seg)
+{
+	struct stat st;
+	int seals;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_dev != seg->dev ||
+	    st.st_ino != seg->ino || st.st_size != (off_t)sizeof(struct rsk_stats_segment))
+		return false;
+	seals = fcntl(fd, F_GET_SEALS);
+	return seals >= 0 && (seals & F_SEAL_SHRINK);
+}
+
+static int map_for_writing(int fd, struct rsk_stats_segment **live)
+{
+	char path[32];
+	void *p;
+	int rw, err = 0;
+
+	/* Once more by the descriptor that was looked at: nothing else is ever opened for writing. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	rw = open(path, O_RDWR | O_CLOEXEC);
+	if (rw < 0)
+		return errno == EACCES || errno == EPERM ? -EACCES : -errno;
+	p = mmap(NULL, sizeof(**live), PROT_READ | PROT_WRITE, MAP_SHARED, rw, 0);
+	if (p == MAP_FAILED)
+		err = errno == EPERM ? -EACCES : -errno;
+	else
+		*live = p;
+	close(rw);
+	return err;
+}
+
+/* Among the descriptors of one process. -ENOENT: not there. */
+static int open_at(pid_t pid, const struct segment *seg, struct rsk_stats_segment **live)
+{
+	char path[32];
+	struct dirent *entry;
+	int err = -ENOENT;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	if (!dir)
+		return errno == EACCES ? -EACCES : -ENOENT;
+	while (err == -ENOENT && (entry = readdir(dir))) {
+		char target[64];
+		ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+		int fd;
+
+		target[n > 0 ? n : 0] = 0;
+		if (strncmp(target, "/memfd:" RSK_STATS_NAME, strlen("/memfd:" RSK_STATS_NAME)))
+			continue;
+		fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (fd < 0)
+			continue;
+		if (is_segment(fd, seg))
+			err = map_for_writing(fd, live);
+		close(fd);
+	}
+	closedir(dir);
+	return err;
+}
+
+int segment_open(const struct segment *seg, struct rsk_stats_segment **live)
+{
+	int err = -ENOENT;
+
+	for (size_t i = 0; i < seg->holder_count && err == -ENOENT; i++)
+		err = open_at(seg->holders[i], seg, live);
+	return err;
+}
+
+/* ---- a record ---- */
+
+static bool same_stream(const struct rsk_stats_stream *live, const struct rsk_stats_stream *seen)
+{
+	return __atomic_load_n(&live->state, __ATOMIC_RELAXED) == RSK_STATS_OPEN &&
+	       __atomic_load_n(&live->opened_ns, __ATOMIC_RELAXED) == seen->opened_ns &&
+	       __atomic_load_n(&live->fd_plus_1, __ATOMIC_RELAXED) == seen->fd_plus_1;
+}
+
+/*
+ * The word is read before the rest is compared, and swapped only if it is the same still: a record that another stream
+ * gets in between has another life in it.
+ */
+enum wish_state wish_put(struct rsk_stats_stream *live, const struct rsk_stats_stream *seen,
+			 enum rsk_stats_wish kind, uint64_t *word)
+{
+	uint64_t is = __atomic_load_n(&live->wish, __ATOMIC_ACQUIRE);
+
+	do {
+		if (rsk_stats_wish_life(is) != rsk_stats_wish_life(seen->wish) ||
+		    !same_stream(live, seen))
+			return WISH_GONE;
+		if (!rsk_stats_wish_life(is))
+			return WISH_TOO_OLD;
+		if (__atomic_load_n(&live->given_up, __ATOMIC_RELAXED))
+			return kind == RSK_WISH_DEMOTE ? WISH_DONE : WISH_GIVEN_UP;
+		*word = rsk_stats_wish_next(is, kind);
+	} while (!__atomic_compare_exchange_n(&live->wish, &is, *word, false, __ATOMIC_ACQ_REL,
+					      __ATOMIC_ACQUIRE));
+	return WISH_WAITING;
+}
+
+static bool fulfilled(const struct rsk_stats_stream *live, enum rsk_stats_wish kind)
+{
+	bool tx = __atomic_load_n(&live->tx, __ATOMIC_RELAXED) == RSK_CARRIER_RING;
+	bool rx = __atomic_load_n(&live->rx, __ATOMIC_RELAXED) == RSK_CARRIER_RING;
+
+	if (kind == RSK_WISH_DEMOTE)
+		return !tx && !rx;
+	return (tx || rx) && __atomic_load_n(&live->reason, __ATOMIC_RELAXED) == RSK_REASON_DIRECT;
+}
+
+enum wish_state wish_look(const struct rsk_stats_stream *live, uint64_t word)
+{
+	uint64_t heeded = __atomic_load_n(&live->heeded, __ATOMIC_ACQUIRE);
+	enum rsk_stats_wish kind = rsk_stats_wish_kind(word);
+	bool done = fulfilled(live, kind);
+	uint64_t is = __atomic_load_n(&live->wish, __ATOMIC_ACQUIRE);
+
+	if (rsk_stats_wish_life(is) != rsk_stats_wish_life(word) ||
+	    __atomic_load_n(&live->state, __ATOMIC_RELAXED) != RSK_STATS_OPEN)
+		return WISH_GONE;
+	if (is != word)
+		return WISH_OVERRULED;
+	if (__atomic_load_n(&live->given_up, __ATOMIC_RELAXED))
+		return kind == RSK_WISH_DEMOTE ? WISH_DONE : WISH_GIVEN_UP;
+	if (heeded != word)
+		return WISH_WAITING;
+	return done ? WISH_DONE : WISH_ASKED;
+}
