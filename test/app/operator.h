@@ -13,6 +13,8 @@
 
 #define ROUNDS 100
 #define PATIENCE_MS 20 /* each round */
+#define SURE_MS 100    /* one wish of those that are awaited */
+#define LONG_MS 20000  /* for as many demotions as there have to be */
 #define STOP 1	       /* flags: the operators of side 0 and 1 are through */
 #define GO 5	       /* and whose streams are meant */
 
@@ -77,26 +79,31 @@ static bool settled(const struct rsk_stats_stream *s, bool whole)
 	       (rsk_stats_wish_kind(s->wish) == RSK_WISH_DEMOTE ? !tx && !rx : tx || rx);
 }
 
-/* Some of the streams of the segment's processes, at random. Waits a moment until they have heard, or done it. */
-static int one_round(struct rsk_stats_segment *seg, unsigned int *dice)
+/* Until all have heard, or done it. */
+static void await_settled(const struct rsk_stats_segment *seg, uint32_t count, bool whole,
+			  int64_t deadline)
 {
-	int64_t deadline = app_now_ms() + PATIENCE_MS;
-	bool whole = rand_r(dice) % 2;
-	uint32_t count = seg->header.high_water;
-	bool all = false;
-	int heard_of = 0;
-
-	for (uint32_t i = 0; i < count; i++)
-		if (is_open(&seg->stream[i]) && rand_r(dice) % 4)
-			wish(&seg->stream[i],
-			     rand_r(dice) % 2 ? RSK_WISH_DEMOTE : RSK_WISH_PROMOTE);
-	while (!all && app_now_ms() < deadline) {
+	for (bool all = false; !all && app_now_ms() < deadline;) {
 		all = true;
 		for (uint32_t i = 0; i < count; i++)
 			all = all && settled(&seg->stream[i], whole);
 		if (!all)
 			app_pause_ms(1);
 	}
+}
+
+/* Some of the streams of the segment's processes, at random. Waits a moment until they have heard, or done it. */
+static int one_round(struct rsk_stats_segment *seg, unsigned int *dice)
+{
+	bool whole = rand_r(dice) % 2;
+	uint32_t count = seg->header.high_water;
+	int heard_of = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (is_open(&seg->stream[i]) && rand_r(dice) % 4)
+			wish(&seg->stream[i],
+			     rand_r(dice) % 2 ? RSK_WISH_DEMOTE : RSK_WISH_PROMOTE);
+	await_settled(seg, count, whole, app_now_ms() + PATIENCE_MS);
 	for (uint32_t i = 0; i < count; i++)
 		heard_of += is_open(&seg->stream[i]) && heard(&seg->stream[i]);
 	if (rand_r(dice) % 3 == 0)
@@ -113,30 +120,58 @@ static uint32_t count_joined(const struct rsk_stats_segment *seg)
 	return n;
 }
 
+static uint32_t count_demotions(const struct rsk_stats_segment *seg)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < seg->header.high_water; i++)
+		n += is_open(&seg->stream[i]) ? seg->stream[i].demotions : 0;
+	return n;
+}
+
+/*
+ * Rounds of chance may wish twice for the same, or for the ring's end before it was begun: how often a stream has left
+ * its ring is chance as well. Now one wish after the other, until it is so many times; each awaited, but not for ever:
+ * who only sends does not look at what says that nothing more will come by the ring.
+ */
+static bool demoted_often(struct rsk_stats_segment *seg, uint32_t times)
+{
+	int64_t deadline = app_now_ms() + LONG_MS;
+	uint32_t count = seg->header.high_water;
+
+	for (bool down = false; count_demotions(seg) < times && app_now_ms() < deadline;
+	     down = !down) {
+		for (uint32_t i = 0; i < count; i++)
+			if (is_open(&seg->stream[i]))
+				wish(&seg->stream[i], down ? RSK_WISH_DEMOTE : RSK_WISH_PROMOTE);
+		await_settled(seg, count, true, app_now_ms() + SURE_MS);
+	}
+	return count_demotions(seg) >= times;
+}
+
 /* 0: as it is to be; else how it is not. Of streams that were never joined nothing is expected. */
 static int operate(pid_t pid, bool shared)
 {
 	struct rsk_stats_segment *seg = segment_of(pid);
 	unsigned int dice = (unsigned int)pid;
-	uint32_t joined, demotions = 0;
+	uint32_t joined;
 	int heard_of = 0;
+	bool often;
 
 	if (!seg)
 		return 0;
 	joined = count_joined(seg);
 	for (int i = 0; i < ROUNDS; i++)
 		heard_of += one_round(seg, &dice);
-	for (uint32_t i = 0; i < seg->header.high_water; i++) {
-		if (!is_open(&seg->stream[i]))
-			continue;
-		wish(&seg->stream[i], RSK_WISH_PROMOTE);
-		demotions += seg->stream[i].demotions;
-	}
+	often = !joined || demoted_often(seg, shared ? 1 : ROUNDS / 10);
+	for (uint32_t i = 0; i < seg->header.high_water; i++)
+		if (is_open(&seg->stream[i]))
+			wish(&seg->stream[i], RSK_WISH_PROMOTE);
 	if (count_joined(seg) != joined)
 		return 4;
 	if (joined && heard_of < ROUNDS / 2)
 		return 5;
-	return joined && demotions < (shared ? 1 : ROUNDS / 10) ? 6 : 0;
+	return often ? 0 : 6;
 }
 
 /* Forked before there are any sockets; begins when it is told whose streams are meant. */
