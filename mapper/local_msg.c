@@ -22,7 +22,7 @@ static const struct rule {
 	unsigned int needs;
 	uint32_t flags; /* that it may have */
 } rules[RSK_LOCAL_TYPES] = {
-	[RSK_LOCAL_HELLO] = { 0, 0 },
+	[RSK_LOCAL_HELLO] = { 0, RSK_LOCAL_ABLE },
 	[RSK_LOCAL_SEEK] = { NEEDS_ENDS | NEEDS_OWN, RSK_LOCAL_CONNECTING },
 	[RSK_LOCAL_LISTEN] = { NEEDS_OWN, 0 },
 	[RSK_LOCAL_LOST] = { NEEDS_LINK, 0 },

@@ -169,6 +169,11 @@ static int start_thread(void)
 	return -rc;
 }
 
+bool rsk_keeper_failed(void)
+{
+	return atomic_load(&keeper.state) == FAILED;
+}
+
 int rsk_keeper_start(void)
 {
 	int none = NONE, saved = errno, rc;

@@ -30,9 +30,10 @@ void rsk_keeper_unwatch(struct rsk_watch *w);
  * call may; -errno: there will be none.
  */
 int rsk_keeper_start(void);
-bool rsk_keeper_runs(void);  /* in this process */
-void rsk_keeper_call(void);  /* something is to be done; any thread, signal-safe */
-bool rsk_keeper_is_me(void); /* is the caller its thread? */
+bool rsk_keeper_runs(void);   /* in this process */
+bool rsk_keeper_failed(void); /* nor will it ever */
+void rsk_keeper_call(void);   /* something is to be done; any thread, signal-safe */
+bool rsk_keeper_is_me(void);  /* is the caller its thread? */
 
 /*
  * The process is about to end, or to become another program: all that was put is to arrive first. Waits for it, at

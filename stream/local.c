@@ -191,7 +191,8 @@ int rsk_local_dial(void)
 /* The statistics are there from the first stream on, which may come later than the first listening socket. */
 static void say_hello(void)
 {
-	struct rsk_local_msg m = { .type = RSK_LOCAL_HELLO };
+	struct rsk_local_msg m = { .type = RSK_LOCAL_HELLO,
+				   .flags = rsk_remote_able() ? RSK_LOCAL_ABLE : 0 };
 	int fd = rsk_stats_fd();
 
 	office.shown = say(&m, fd) && fd >= 0;
@@ -369,12 +370,12 @@ static bool final(uint32_t reason)
 static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 {
 	struct rsk_remote_target t = { .tuple = s->tuple, .handle = m->link };
+	int rc = rsk_remote_accept();
 
 	rsk_stats_set_reason(s->rec, RSK_REASON_MAPPED);
-	/* Only who is known to accept rails himself is let in elsewhere: once more, when that is so. */
-	if (!rsk_remote_port()) {
-		if (rsk_remote_accept() != -ENODEV)
-			s->sought = 0;
+	if (rc < 0) {
+		if (rc != -ENODEV)
+			s->sought = 0; /* once more */
 		return;
 	}
 	t.to.family = t.from.family = m->ipv == RSK_PM_IPV4 ? AF_INET : AF_INET6;

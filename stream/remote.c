@@ -108,6 +108,11 @@ static void reap(void)
 	}
 }
 
+bool rsk_remote_able(void)
+{
+	return !rsk_keeper_failed() && rsk_rdma_device();
+}
+
 int rsk_remote_accept(void)
 {
 	return rsk_rdma_device() ? rsk_keeper_start() : -ENODEV;

@@ -31,6 +31,9 @@ uint64_t rsk_remote_at(const struct rsk_remote_target *t);
 /* 0: it is up; -EINPROGRESS; -errno: it could not be had, and is forgotten. */
 int rsk_remote_progress(uint64_t nonce);
 
+/* It would accept rails, if it was asked to: there is a device, and nothing has failed so far. */
+bool rsk_remote_able(void);
+
 /* An end that accepted has its peer on another host: be there when that one comes. 0, -EAGAIN: not yet, -errno. */
 int rsk_remote_accept(void);
 

@@ -75,6 +75,10 @@ int rsk_remote_progress(uint64_t nonce)
 		return -ESTALE;
 	if (w->state == WANT_UP)
 		return 0;
+	if (w->state == WANT_NEW && rsk_keeper_failed()) { /* it began, and came to nothing */
+		w->state = WANT_FREE;
+		return -ENODEV;
+	}
 	if (w->state != WANT_FAILED)
 		return -EINPROGRESS;
 	err = w->err;

@@ -15,7 +15,7 @@
 #define RSK_LOCAL_MAGIC UINT64_C(0x32306c6b636f7372)
 
 enum rsk_local_type {
-	/* From the process: its statistics segment (fd), at first, or when there is one. */
+	/* From the process: its statistics segment (fd), at first, or when there is one; flags. */
 	RSK_LOCAL_HELLO = 1,
 	/* A connection whose other end it did not find: tuple, cookie, fd, flags. */
 	RSK_LOCAL_SEEK,
@@ -45,6 +45,8 @@ enum rsk_local_type {
 #define RSK_LOCAL_CONNECTING 1u /* SEEK, LINK: the end that connected; MEET: greet first */
 #define RSK_LOCAL_QUIET 2u	/* ASK: no answer is wanted, it is only to be known by and by */
 #define RSK_LOCAL_AGAIN 4u /* LINK: in use already, by the word of an rsockd that was here before */
+#define RSK_LOCAL_ABLE                                                                             \
+	8u /* HELLO: it will accept rails (RDMA) once a stream of it is wanted from elsewhere */
 
 struct rsk_local_msg {
 	uint64_t magic;

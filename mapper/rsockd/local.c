@@ -96,8 +96,10 @@ size_t rsk_local_processes(const struct rsk_local *l)
 
 /* ---- what they say ---- */
 
-static void hello(struct rsk_local *l, struct rsk_local_process *p, int fd)
+static void hello(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m,
+		  int fd)
 {
+	rsk_local_able(l, p, m->flags & RSK_LOCAL_ABLE);
 	if (fd < 0 || p->segment)
 		return;
 	p->segment = rsk_streams_take(&l->streams, fd);
@@ -108,7 +110,7 @@ static void on_message(struct rsk_local *l, struct rsk_local_process *p,
 {
 	switch (m->type) {
 	case RSK_LOCAL_HELLO:
-		hello(l, p, fd);
+		hello(l, p, m, fd);
 		break;
 	case RSK_LOCAL_SEEK:
 		rsk_local_seek(l, p, m);

@@ -54,6 +54,7 @@ struct rsk_local {
 	uint32_t next_number;
 	int first;	   /* the list of addresses to ask about first */
 	size_t rails;	   /* processes that accept rails */
+	size_t railable;   /* and those that will, too */
 	size_t max, asked; /* processes at once; questions to the port mapper that are open */
 	uint64_t netns;	   /* this daemon's, SO_NETNS_COOKIE; 0: not known */
 	struct rsk_meeting meeting;
@@ -75,7 +76,7 @@ int rsk_local_open(struct rsk_local *l, struct rsk_daemon *d, const char *path, 
 struct rsk_local_holder {
 	uint32_t uid;
 	uint16_t rail; /* the port at which its process accepts rails; 0: none */
-	bool comes;    /* it will seek, and its process may have such a port */
+	bool comes;    /* it will seek, or has, and its process may yet have such a port */
 };
 /* False: nobody. */
 bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,

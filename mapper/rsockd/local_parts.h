@@ -13,7 +13,7 @@
 struct rsk_local_user {
 	uint32_t uid;
 	size_t n;     /* processes */
-	size_t rails; /* of them, such as accept rails */
+	size_t rails; /* of them, such as accept rails, or will */
 	UT_hash_handle hh;
 };
 
@@ -29,6 +29,7 @@ struct rsk_local_process {
 	struct rsk_streams_segment *segment; /* NULL: none */
 	size_t asked;			     /* questions to the port mapper that are open */
 	uint16_t rail;			     /* port at which it accepts rails; 0: none */
+	bool able; /* it will, once a stream of it is wanted from elsewhere */
 	UT_hash_handle hh;
 };
 
@@ -44,7 +45,8 @@ void rsk_local_bye(struct rsk_local *l, struct rsk_local_process *p);
 enum rsk_reason rsk_local_proof(const struct rsk_local *l, const struct rsk_local_process *p,
 				const struct rsk_local_msg *m);
 
-/* rails.c: checked RDMA, LINK, UNLINK. */
+/* rails.c: flags of HELLO; checked RDMA, LINK, UNLINK. */
+void rsk_local_able(struct rsk_local *l, struct rsk_local_process *p, bool able);
 void rsk_local_rdma(struct rsk_local *l, struct rsk_local_process *p,
 		    const struct rsk_local_msg *m);
 void rsk_local_link(struct rsk_local *l, struct rsk_local_process *p,

@@ -14,13 +14,38 @@
 
 /* ---- where ---- */
 
+static void recount(struct rsk_local *l, struct rsk_local_process *p, uint16_t rail, bool able)
+{
+	size_t had = p->rail || p->able, has = rail || able;
+
+	p->user->rails = p->user->rails + has - had;
+	l->railable = l->railable + has - had;
+	l->rails = l->rails + (rail != 0) - (p->rail != 0);
+	p->rail = rail;
+	p->able = able;
+}
+
+void rsk_local_able(struct rsk_local *l, struct rsk_local_process *p, bool able)
+{
+	recount(l, p, p->rail, able);
+}
+
+/* An end of it that has been sought from elsewhere can now be answered for. */
+static void has_come(void *ctx, const struct rsk_meeting_end *end)
+{
+	struct rsk_local *l = ctx;
+
+	if (!end->connecting)
+		rsk_agent_came(&l->d->agent, &end->tuple);
+}
+
 void rsk_local_rdma(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
 {
-	bool had = p->rail, has = m->port;
+	bool is_new = m->port && !p->rail;
 
-	p->rail = m->port;
-	p->user->rails = p->user->rails + has - had;
-	l->rails = l->rails + has - had;
+	recount(l, p, m->port, p->able);
+	if (is_new)
+		rsk_meeting_each(&l->meeting, p->number, has_come, l);
 }
 
 /* ---- what is held ---- */
@@ -244,9 +269,7 @@ void rsk_local_rails_open(struct rsk_local *l)
 
 void rsk_local_rails_gone(struct rsk_local *l, struct rsk_local_process *p)
 {
-	const struct rsk_local_msg none = { 0 };
-
-	rsk_local_rdma(l, p, &none);
+	recount(l, p, 0, false);
 	rsk_sessions_gone(&l->sessions, p->number);
 }
 

@@ -163,7 +163,7 @@ static bool hold(const struct rsk_daemon_map *map, const struct rsk_local_proces
 	const struct question *q = map->user;
 
 	return map->outcome == RSK_PM_MAPPED && map->mapping.handle && map->req.cp_port && p &&
-	       p->rail &&
+	       (p->rail || p->able) &&
 	       rsk_local_promise(p->l, p, map->mapping.handle, q->end.cookie,
 				 map->answer.reservation);
 }
@@ -240,7 +240,9 @@ static void seek_there(struct rsk_local *l, struct rsk_local_process *p,
 	/* It waits until the other side asks us, if that has not asked already. */
 	rsk_meeting_seek(&l->meeting, end, rsk_udp_now_ns(), &other);
 	answer(l, p, end, RSK_REASON_REMOTE);
-	rsk_agent_came(&l->d->agent, &end->tuple);
+	/* Who has a port yet to come says it in answer to that (rsk_local_rdma()). */
+	if (p->rail || !p->able)
+		rsk_agent_came(&l->d->agent, &end->tuple);
 }
 
 enum rsk_reason rsk_local_proof(const struct rsk_local *l, const struct rsk_local_process *p,
@@ -310,23 +312,16 @@ void rsk_local_ask(struct rsk_local *l, struct rsk_local_process *p, const struc
 	ask(l, p, &end, m->flags & RSK_LOCAL_QUIET);
 }
 
-static uint16_t rail_of(const struct rsk_local *l, uint32_t number)
-{
-	const struct rsk_local_process *p = rsk_local_process(l, number);
-
-	return p ? p->rail : 0;
-}
-
 /*
  * Whose process has the listening socket need not be known: a former one's child, or one of another daemon's time. One
  * of root's may be served by anybody.
  */
-static bool user_has_rails(const struct rsk_local *l, uint32_t uid)
+static bool user_may_have_rails(const struct rsk_local *l, uint32_t uid)
 {
 	const struct rsk_local_user *u;
 
 	if (uid == 0)
-		return l->rails;
+		return l->railable;
 	HASH_FIND(hh, l->users, &uid, sizeof(uid), u);
 	return u && u->rails;
 }
@@ -340,6 +335,7 @@ bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
 				   .family = req->ipv == RSK_PM_IPV4 ? AF_INET : AF_INET6 };
 	struct rsk_pm_addr at = { .port = req->ap_port, .ipv = req->ipv };
 	const struct rsk_meeting_end *end = NULL;
+	const struct rsk_local_process *p;
 	const struct rsk_listener *listener;
 	struct rsk_owner own;
 
@@ -350,8 +346,10 @@ bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
 	if (req->cp_port)
 		end = rsk_meeting_waits(&l->meeting, &tuple);
 	if (end) {
+		p = rsk_local_process(l, end->process);
 		out->uid = end->uid;
-		out->rail = rail_of(l, end->process);
+		out->rail = p ? p->rail : 0;
+		out->comes = p && p->able && !p->rail;
 		return true;
 	}
 	listener = rsk_listeners_find(&l->listeners, &at);
@@ -359,7 +357,7 @@ bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
 		return false;
 	out->uid = listener->uid;
 	/* Of a connection that is not there nobody will say anything: others name ports of their own. */
-	out->comes = req->cp_port && user_has_rails(l, listener->uid) &&
+	out->comes = req->cp_port && user_may_have_rails(l, listener->uid) &&
 		     rsk_owner_lookup(&tuple, &own) == 0;
 	return true;
 }

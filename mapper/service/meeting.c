@@ -248,6 +248,15 @@ void rsk_meeting_link_lost(struct rsk_meeting *m, uint32_t process, uint64_t lin
 
 /* ---- processes ---- */
 
+void rsk_meeting_each(const struct rsk_meeting *m, uint32_t process,
+		      void (*fn)(void *ctx, const struct rsk_meeting_end *end), void *ctx)
+{
+	const struct rsk_meeting_of *o = of(m, process);
+
+	for (const struct rsk_meeting_seat *s = o ? o->seats : NULL; s; s = s->of_next)
+		fn(ctx, &s->end);
+}
+
 void rsk_meeting_gone(struct rsk_meeting *m, uint32_t process)
 {
 	struct rsk_meeting_of *o = of(m, process);

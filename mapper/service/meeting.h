@@ -54,6 +54,10 @@ void rsk_meeting_expire(struct rsk_meeting *m, uint64_t now_ns);
 const struct rsk_meeting_end *rsk_meeting_waits(const struct rsk_meeting *m,
 						const struct rsk_tuple *tuple);
 
+/* Each end of the process that waits. fn() changes nothing here. */
+void rsk_meeting_each(const struct rsk_meeting *m, uint32_t process,
+		      void (*fn)(void *ctx, const struct rsk_meeting_end *end), void *ctx);
+
 /* The link that two processes have, in either order; 0: none. Set: 0 or -ENOMEM. */
 uint64_t rsk_meeting_link(const struct rsk_meeting *m, uint32_t a, uint32_t b);
 int rsk_meeting_link_set(struct rsk_meeting *m, uint32_t a, uint32_t b, uint64_t link);

@@ -30,9 +30,9 @@ def hosts(t, of_a=None, of_b=None):
     return a, b
 
 
-def guest(host, uid, rail):
+def guest(host, uid, rail, able=False):
     client = local.Client(host.local, uid)
-    client.say(local.HELLO)
+    client.say(local.HELLO, flags=local.ABLE if able else 0)
     if rail:
         client.say(local.RDMA, port=rail)
     return client
@@ -122,6 +122,46 @@ def from_the_question_to_the_end(t):
     t.check(held(b, 0), "given back by word")
     client.close()
     t.until(lambda: held(a, 0), 10, "to be given back with the process")
+
+
+@case(timeout=60)
+def a_process_that_accepts_when_it_is_asked(t):
+    """Neither end has a port before there is something to accept; nobody is sent to a port where nobody is."""
+    a, b = hosts(t)
+    c = Connection(a, b)
+    server, client = guest(b, ALICE, 0, able=True), guest(a, BOB, 0, able=True)
+    server.say(local.LISTEN, **c.listening())
+    t.until(lambda: b.figure("listeners") == 1, 10, "the listener")
+    client.seek(c.near, True)
+    t.until(lambda: b.figure("policy_waited_total") == 1, 10, "the PMReq to wait")
+    sought(t, server, c.far, False, "remote")
+    silent(t, server)
+    t.equal((b.figure("policy_waited_total"), held(b, 0)), (1, True), "waits for the port, too")
+    server.say(local.RDMA, port=RAIL_B)
+    reason, said = answer(t, client, "SEEK")
+    t.equal((reason, said["port"]), ("mapped", RAIL_B), "the answer")
+    t.check(held(a, 1, 1) and held(b, 1, 1), "promised at both ends")
+    t.equal(b.get("/v1/status")["ports"], 0, "listen ports that were made")
+    # The end is there already, and its port is not.
+    c.listener.close()
+    c = Connection(a, b)
+    server = guest(b, ALICE, 0, able=True)
+    sought(t, server, c.far, False, "remote")
+    client.seek(c.near, True)
+    t.until(lambda: b.figure("policy_waited_total") == 2, 10, "the second PMReq to wait")
+    server.say(local.RDMA, port=RAIL_B)
+    reason, said = answer(t, client, "SEEK")
+    t.equal((reason, said["port"]), ("mapped", RAIL_B), "the second answer")
+
+
+@case(timeout=60)
+def the_port_never_comes(t):
+    a, b = hosts(t, of_b={"pmsp": {"ask-time": "500ms"}})
+    c = Connection(a, b)
+    server, client = guest(b, ALICE, 0, able=True), guest(a, BOB, 0, able=True)
+    sought(t, server, c.far, False, "remote")
+    t.equal(sought(t, client, c.near, True, "peer-policy")["port"], 0, "denied in the end")
+    t.check(held(a, 0) and held(b, 0), "nothing is held")
 
 
 @case(timeout=60)

@@ -130,6 +130,7 @@ Test(local_msg, of_those_that_name_a_link)
 	WRONG(RSK_LOCAL_UNLINK, OF_PROCESS, m.link = 0);
 	RIGHT(RSK_LOCAL_SEEK, OF_PROCESS, m.link = 0);
 	RIGHT(RSK_LOCAL_RDMA, OF_PROCESS, m.link = 0);
+	RIGHT(RSK_LOCAL_HELLO, OF_PROCESS, m.flags = RSK_LOCAL_ABLE);
 	RIGHT(RSK_LOCAL_HELLO, OF_PROCESS, (memset(&m.tuple, 0xff, sizeof(m.tuple)), m.link = 0));
 }
 

@@ -45,6 +45,28 @@ static bool waits(const struct rsk_meeting *m, struct rsk_meeting_end e)
 	return rsk_meeting_waits(m, &e.tuple);
 }
 
+static void add_up(void *ctx, const struct rsk_meeting_end *end)
+{
+	*(uint64_t *)ctx += end->cookie;
+}
+
+Test(meeting, all_ends_of_a_process)
+{
+	struct rsk_meeting m = { 0 };
+	struct rsk_meeting_end other;
+	uint64_t sum = 0;
+
+	rsk_meeting_each(&m, 1, add_up, &sum);
+	cr_assert_eq(sum, 0);
+	for (uint32_t conn = 1; conn <= 3; conn++)
+		seek(&m, end_of(conn, false, 1), NOW, &other);
+	seek(&m, end_of(50, false, 2), NOW, &other);
+	seek(&m, end_of(2, true, 3), NOW, &other); /* has met its end: neither waits */
+	rsk_meeting_each(&m, 1, add_up, &sum);
+	cr_assert_eq(sum, 2 + 6);
+	rsk_meeting_fini(&m);
+}
+
 Test(meeting, two_ends_meet_once)
 {
 	struct rsk_meeting m = { 0 };
