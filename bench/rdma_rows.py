@@ -10,6 +10,7 @@ from rows_programs import whole
 from table import Row, Run
 
 RSPERF = f"{GUEST}/bin/rsperf"
+SETTLE_S = 3  # of traffic before anything counts, the same for every way: rsock begins by TCP, and TCP slowly
 SLOW_S = 25  # for a guest that its machine lets wait, beside what is asked of a program
 MEGA = 1e-6
 SIZES = ((64, "64 B", 500), (4096, "4 KiB", 400), (65536, "64 KiB", 100))  # bytes, name, exchanges a second of perftest
@@ -51,7 +52,8 @@ def write_bw(turn, size, count):
 def rsperf(turn, seconds, *test):
     at = ("--wait", "recv", "--host", turn.host, "--port", turn.port)
     turn.server(RSPERF, "server", *at, ready="listening")
-    said = turn.client(RSPERF, "client", *test, *at, "--time", seconds, "--warmup", 0.3, "--json", timeout_s=seconds + SLOW_S)
+    said = turn.client(RSPERF, "client", *test, *at, "--time", seconds, "--warmup", SETTLE_S, "--json",
+                       timeout_s=SETTLE_S + seconds + SLOW_S)
     return json.loads(said.splitlines()[-1])
 
 
@@ -73,7 +75,7 @@ def iperf3(turn, seconds):
     turn.server("iperf3", "--server", "--one-off", "--forceflush", "--bind", turn.host, "--port", turn.port,
                 ready="Server listening")
     said = turn.client("iperf3", "--client", turn.host, "--port", turn.port, "--length", "64K", "--json",
-                       "--time", whole(seconds), timeout_s=whole(seconds) + SLOW_S)
+                       "--time", whole(seconds), "--omit", SETTLE_S, timeout_s=SETTLE_S + whole(seconds) + SLOW_S)
     result = json.loads(said)
     if "error" in result or result["end"]["sum_received"]["bytes"] <= 0:
         raise Failure(f"iperf3: {result.get('error', 'nothing was received')}")
