@@ -137,14 +137,17 @@ int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l)
 void rsk_bell_drain(struct rsk_bell *b)
 {
 	struct epoll_event ev;
+	bool came = false;
 	uint64_t n;
 
+	/* Whoever hears edges has heard this one before it looks what there was. */
 	if (b->index == RSK_SEG_SHARED_BELL)
 		rsk_sys_epoll_pwait(b->fd, &ev, 1, 0, NULL);
-	else
-		rsk_sys_read(b->l->gong[b->index], &n, sizeof(n));
 	if (b->l->remote)
-		rsk_rdma_poll(true);
+		came = rsk_rdma_poll(true) > 0;
+	/* That was it, most likely. If it was struck as well, it rings on, and is emptied the next time. */
+	if (b->index != RSK_SEG_SHARED_BELL && !came)
+		rsk_sys_read(b->l->gong[b->index], &n, sizeof(n));
 }
 
 void rsk_bell_give(struct rsk_bell *b)

@@ -143,13 +143,16 @@ int rsk_rdma_listen(uint16_t *port, int *control)
 	return rc < 0 ? rc : 0;
 }
 
-void rsk_rdma_poll(bool events)
+int rsk_rdma_poll(bool events)
 {
+	int n;
+
 	if (!rsk_rdma)
-		return;
+		return 0;
 	rsk_guard_enter();
-	rsk_rdma_module->poll(rsk_rdma, events);
+	n = rsk_rdma_module->poll(rsk_rdma, events);
 	rsk_guard_exit();
+	return n;
 }
 
 int rsk_rdma_news_fd(void)

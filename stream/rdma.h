@@ -25,9 +25,9 @@ int rsk_rdma_listen(uint16_t *port, int *control);
 
 /*
  * Any thread, in a guarded section: takes completions, marks and wakes who they are for. With @events after a sleep in
- * which the news could have come; without it is a cheap look.
+ * which the news could have come; without it is a cheap look. How many it took.
  */
-void rsk_rdma_poll(bool events);
+int rsk_rdma_poll(bool events);
 
 /* To sleep on, besides a link's own bells. */
 int rsk_rdma_news_fd(void);
