@@ -3,6 +3,7 @@ import contextlib
 import json
 import signal
 import sys
+import time
 from dataclasses import asdict, dataclass, field
 
 import harness
@@ -94,7 +95,7 @@ def accelerated(mode, witness, travel):
         return False
     if mode is SMC_R:
         return witness.smc_connections > 0 and witness.smc_fallbacks == 0
-    return travel.verdict() == "direct" if mode is RSOCK else True
+    return travel.direct > 0 if mode is RSOCK else True
 
 
 class Guests:
@@ -206,11 +207,14 @@ class Turn:
             return False
         self.guests.serves.until(said, SERVE_S, f"{argv[0]} to listen")
 
-    def client(self, *argv, timeout_s):
-        """Runs one to its end; what it said."""
+    def client(self, *argv, timeout_s, settle_s=0):
+        """Runs one to its end; what it said. What went in its first settle_s seconds is not measured, so it is not counted."""
         env = self.env()
         client = self.guests.asks.start(argv, env=env)
         try:
+            if settle_s:
+                time.sleep(settle_s)
+                self.before = self.guests.witness(self.mode is SMC_R)
             client.wait(timeout_s)
         except LabFailure:
             self.guests.asks.machine.check()
