@@ -4,7 +4,7 @@ import json
 import signal
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import harness
 from harness import LIMIT, ROOT, TCP, Failure, Mode, Travel, travel_of
@@ -214,7 +214,9 @@ class Turn:
         try:
             if settle_s:
                 time.sleep(settle_s)
-                self.before = self.guests.witness(self.mode is SMC_R)
+                # Connections were counted when they were made.
+                self.before = replace(self.guests.witness(False), smc_connections=self.before.smc_connections,
+                                      smc_fallbacks=self.before.smc_fallbacks)
             client.wait(timeout_s)
         except LabFailure:
             self.guests.asks.machine.check()

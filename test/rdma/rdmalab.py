@@ -274,6 +274,7 @@ def lab(_t=None):
 
 
 LONG = []
+ALL = {}  # (module, name) -> function, timeout
 
 
 def case(timeout, long=False):
@@ -302,8 +303,15 @@ def case(timeout, long=False):
                     guest.report(sys.stderr)
                 clean_up()
                 raise
+        ALL[function.__module__, function.__name__] = (wrapped, timeout)
         return harness.case(timeout)(wrapped)
     return register
+
+
+def borrow(script, *names):
+    """Cases of another script become the program's own."""
+    for name in names:
+        harness.CASES[name] = ALL[script, name]
 
 
 def clean_up():

@@ -1,0 +1,16 @@
+#!/usr/bin/python3
+"""The short form, part of make test: of each kind of case one or two, in guests that boot once."""
+import sys
+
+import rdma_faults  # noqa: F401  its cases are borrowed
+import rdma_programs  # noqa: F401
+import rdma_streams  # noqa: F401
+from rdmalab import borrow, main
+
+borrow("rdma_streams", "request_response", "flat_out_edge", "closed_with_much_under_way", "next_stream", "ipv6", "one_side_only",
+       "no_rsockd")
+borrow("rdma_faults", "roce_lost_for_a_while", "killed_under_load", "strangers", "registration_fails", "rsockd_restarts")
+borrow("rdma_programs", "iperf3_upload", "redis", "forking_server")
+
+if __name__ == "__main__":
+    sys.exit(main())
