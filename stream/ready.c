@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* ready.c - readiness of a joined stream, as poll(2) tells it: from its rings, and from the kernel as need be. */
+#include <sys/socket.h>
+
 #include <rsock/sys.h>
 
 #include "stream.h"
@@ -28,6 +30,23 @@ static short ask_until_end(int fd, short events, short kernel)
 	for (int i = 0; i < END_LOOKS && (kernel & END_EVENTS) == POLLERR; i++)
 		kernel = ask_kernel(fd, events);
 	return kernel;
+}
+
+/*
+ * The kernel shows bytes of a peer that has closed: that may be its FIN, which it counts (tcp_queue_rcv()) before it
+ * notes the end (tcp_fin()). Who is woken by it never sees that; we are woken by the ring. A look that takes the
+ * socket's lock sees both or neither.
+ */
+static bool is_at_end(struct rsk_stream *s, int fd)
+{
+	bool closed;
+	char byte;
+
+	rsk_lock(&s->tx_lock);
+	closed = s->tx.peer_closed;
+	rsk_unlock(&s->tx_lock);
+	return closed &&
+	       rsk_sys_recvfrom(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) == 0;
 }
 
 /* rx_lock held. Readable as TCP means it: SO_RCVLOWAT bytes, or the end, or an error. */
@@ -157,7 +176,7 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 		in = readable(s);
 		rx_ring = s->rx.state == RSK_RX_ONRING;
 	}
-	fin = s->rx.fin;
+	fin = s->rx.fin || s->rx.tcp_eof; /* looked at since the kernel was asked */
 	/* Looking at the companion took the socket's error from the kernel: it shows here until it is told. */
 	if (s->rx.tcp_err)
 		kernel |= POLLERR;
@@ -185,6 +204,8 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	 */
 	if (kernel & POLLHUP)
 		r |= (short)(events & (IN_EVENTS | POLLRDHUP));
+	if ((kernel & (POLLIN | POLLRDHUP)) == POLLIN && (events & POLLRDHUP) && is_at_end(s, fd))
+		kernel |= POLLRDHUP;
 	r |= (short)(kernel & events & (POLLRDHUP | POLLPRI));
 	if (fin)
 		r |= (short)(events & POLLRDHUP);
