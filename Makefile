@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export LIBRSOCK := $(CURDIR)/build/lib/librsock.so
 export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 
-.PHONY: build deps demo test test-rdma test-configs bench bench-quick bench-mapper bench-rdma bench-rdma-quick check format model fuzz fuzz-long chaos-long guard sanitize deb test-deb clean
+.PHONY: build deps demo test test-rdma test-rdma-short test-configs bench bench-quick bench-mapper bench-rdma bench-rdma-quick check format model fuzz fuzz-long chaos-long guard sanitize deb test-deb clean
 
 deps:
 	@scripts/install-deps.sh
@@ -20,6 +20,9 @@ test: ## all tests; under 30 minutes on 2 cores
 
 test-rdma: build ## two hosts with RDMA devices (Soft-RoCE, in QEMU guests)
 	@scripts/test-rdma.sh
+
+test-rdma-short: build ## a few of those cases, in one boot (4 minutes)
+	@scripts/test-rdma.sh --short
 
 test-configs: build ## real programs and faults without spinning, then with small rings (the app tests always run so)
 	@RSOCK_SPIN_US=0 scripts/ctest.sh build -L 'real|fault' -j "$$(nproc)"

@@ -15,9 +15,6 @@ limited()
 run_step "packages" limited 15 scripts/install-deps.sh
 run_step "build with gcc" limited 5 scripts/build.sh build -DCMAKE_C_COMPILER=gcc
 run_step "tests" limited 30 scripts/ctest.sh build -LE '^rdma' -j "$(nproc)"
-run_step "guests' packages" limited 15 scripts/install-deps.sh scripts/packages-rdma.txt
-run_step "guests' kernel" limited 10 test/rdma/guests.sh
-run_step "between hosts with RDMA devices, the short form" limited 12 scripts/ctest.sh build -L '^rdma-short$'
 run_step "ASan and UBSan" limited 8 scripts/sanitize.sh address
 run_step "TSan" limited 8 scripts/sanitize.sh thread
 run_step "fuzz targets, 60 s each" limited 8 scripts/fuzz.sh 60

@@ -45,8 +45,7 @@ static bool is_at_end(struct rsk_stream *s, int fd)
 	rsk_lock(&s->tx_lock);
 	closed = s->tx.peer_closed;
 	rsk_unlock(&s->tx_lock);
-	return closed &&
-	       rsk_sys_recvfrom(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) == 0;
+	return closed && rsk_sys_recvfrom(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) == 0;
 }
 
 /* rx_lock held. Readable as TCP means it: SO_RCVLOWAT bytes, or the end, or an error. */

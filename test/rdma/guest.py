@@ -19,6 +19,7 @@ import time
 from daemon import Daemon
 from harness import CRASHES, Failure
 
+OTHERS_S = 15  # of waiting, then it may be for a guest that is gone
 SCALE = 20  # a guest is slower than this machine, by so much at the worst
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = "/opt/rsock"  # the build under test, in a guest: bin, lib, test
@@ -39,8 +40,8 @@ class Result:
 class Channel:
     """Requests and answers over a socket to the agent; any thread may ask. Owns the socket."""
 
-    def __init__(self, sock, check, seconds):
-        self.sock, self.check = sock, check
+    def __init__(self, sock, check, others, seconds):
+        self.sock, self.check, self.others = sock, check, others
         self.changed = threading.Condition()
         self.answers, self.handles, self.early = {}, {}, {}
         self.number = random.getrandbits(40)
@@ -83,6 +84,7 @@ class Channel:
     def until(self, condition, seconds, what):
         """Waits, and looks whether the guest is still there."""
         deadline = time.monotonic() + seconds
+        patience = time.monotonic() + OTHERS_S
         while True:
             with self.changed:
                 value = condition()
@@ -93,6 +95,8 @@ class Channel:
             self.check()
             if self.gone:
                 raise Failure(f"the agent's port closed while waiting for {what}")
+            if time.monotonic() > patience:
+                self.others()
             if time.monotonic() > deadline:
                 raise Failure(f"waited {seconds:.0f} s for {what}")
 
@@ -219,8 +223,14 @@ class Guest(Daemon):
         """A session with the agent of a guest that boots, or is up."""
         if self.channel:
             self.channel.close()
-        self.channel = Channel(self.machine.port(), self.machine.check, seconds)
+        self.channel = Channel(self.machine.port(), self.machine.check, self.check_others, seconds)
         self.handles = []
+
+    def check_others(self):
+        """What a case waits for may be the other guest's to do, which is not there any more."""
+        for guest in self.lab.guests:
+            if guest is not self:
+                guest.machine.check()
 
     # ---- programs ------------------------------------------------------------------------------
     def start(self, argv, *, preload=False, env=None, user=None, stdin=None, limits=None, **options):

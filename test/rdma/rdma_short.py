@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The short form, part of make test: of each kind of case one or two, in guests that boot once."""
+"""The short form: of each kind of case one or two, in guests that boot once."""
 import sys
 
 import rdma_faults  # noqa: F401  its cases are borrowed
