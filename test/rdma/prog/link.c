@@ -237,6 +237,7 @@ static void connect_link(struct pair_link *l, const struct rsk_verbs_addr *from)
 	socklen_t n = sizeof(at);
 	int rc;
 
+	memset(&at, 0, sizeof(at));
 	if (getpeername(p->tcp, (struct sockaddr *)&at, &n))
 		PAIR_FAIL("getpeername: %s", strerror(errno));
 	address(&at, p->port, &to);
