@@ -14,7 +14,7 @@ struct rsk_policy {
 	uint32_t earn_calls; /* calls that moved bytes, both directions; 0: this way is closed */
 	uint64_t earn_bytes; /* bytes moved, both directions; 0: this way is closed */
 	uint32_t look_ns;    /* least time from one look to the next */
-	uint32_t looks_max;  /* looks in all before a stream is given up */
+	uint32_t looks_max; /* looks in all before a stream is given up, unless its search is lasting */
 };
 
 /*
@@ -37,6 +37,7 @@ struct rsk_policy_search {
 	uint32_t looks;	   /* done so far */
 	uint64_t began_ns; /* the first */
 	uint64_t next_ns;  /* the next one is due then */
+	bool lasting;	   /* somebody answers, and the answer may change: it is never given up */
 };
 
 /* Has a stream that made so many calls and moved so many bytes earned promotion? */
@@ -50,13 +51,13 @@ static inline bool rsk_policy_earned(const struct rsk_policy *p, uint64_t calls,
 static inline bool rsk_policy_look_due(const struct rsk_policy *p,
 				       const struct rsk_policy_search *s, uint64_t now_ns)
 {
-	return s->looks < p->looks_max && now_ns >= s->next_ns;
+	return (s->lasting || s->looks < p->looks_max) && now_ns >= s->next_ns;
 }
 
 static inline bool rsk_policy_given_up(const struct rsk_policy *p,
 				       const struct rsk_policy_search *s, uint64_t now_ns)
 {
-	return s->looks >= p->looks_max && now_ns >= s->next_ns;
+	return !s->lasting && s->looks >= p->looks_max && now_ns >= s->next_ns;
 }
 
 /* A look was made at this time (monotonic, ns): sets when the next one is due. */

@@ -26,6 +26,7 @@
 
 #define EAGER_NS 20000000ull /* so long after a search began every call looks who has come, then */
 #define MEET_WORK_LATE 16    /* only once for so much work */
+#define MEET_WORK_RARE 1024  /* where what has not come for so long may come still */
 #define PATIENCE 64
 #define JOINING_STEPS 1024
 #define HOLDER_CALLS 64
@@ -193,9 +194,12 @@ static void seek(struct rsk_stream *s, int fd)
 	}
 	if (!s->found_nonce && rsk_policy_given_up(&rsk_knobs.policy, &s->search, now))
 		rsk_stream_cold(s, (enum rsk_reason)s->rec->reason);
-	step_in(s, (s->found_nonce && !s->remote) || now - s->search.began_ns < EAGER_NS ?
-			   1 :
-			   MEET_WORK_LATE);
+	if ((s->found_nonce && !s->remote) || now - s->search.began_ns < EAGER_NS)
+		step_in(s, 1);
+	else
+		step_in(s, s->found_nonce || s->search.looks < rsk_knobs.policy.looks_max ?
+				   MEET_WORK_LATE :
+				   MEET_WORK_RARE);
 }
 
 /* By an operator's word, if not by its calls and bytes. */
@@ -246,8 +250,10 @@ static void step(struct rsk_stream *s, int fd)
 			step_in(s, HOLDER_CALLS);
 			return;
 		}
-		if (atomic_exchange(&s->search_anew, false))
+		if (atomic_exchange(&s->search_anew, false)) {
 			s->search = (struct rsk_policy_search){ 0 };
+			s->sought = 0;
+		}
 		rsk_stats_stream_own(s->rec);
 		seek(s, fd);
 		return;

@@ -22,6 +22,8 @@
 #define MESSAGES_AT_ONCE 64
 #define LOOKS_EARLY 16
 #define LOOKS_LATE 64
+#define AGAIN_NS 2000000000ull /* between two questions of a stream, at least */
+#define AGAIN_SHARE 4	       /* ... and this share of the time that it has been at it */
 
 /* Private to the process; a child makes its own. Under the join lock. */
 static struct {
@@ -282,12 +284,21 @@ static bool once_more(const struct rsk_stream *s)
 	       (!(looks & (looks - 1)) || (looks >= LOOKS_LATE && looks % 8 == 0));
 }
 
+/* The answer of then was about the other host, or the way there: it may be another one by now. */
+static bool may_have_changed(const struct rsk_stream *s)
+{
+	uint64_t pause = (s->told_ns - s->search.began_ns) / AGAIN_SHARE;
+
+	return s->search.lasting &&
+	       rsk_now_ns() - s->told_ns >= (pause > AGAIN_NS ? pause : AGAIN_NS);
+}
+
 void rsk_local_seek(struct rsk_stream *s, int fd)
 {
 	struct rsk_local_msg m = { .type = RSK_LOCAL_SEEK, .fd = fd };
 
 	rsk_local_hello();
-	if (office.fd < 0 || (s->sought == office.number && !once_more(s)))
+	if (office.fd < 0 || (s->sought == office.number && !once_more(s) && !may_have_changed(s)))
 		return;
 	if (office.uid != rsk_sys_geteuid()) {
 		drop(-ESTALE);
@@ -302,8 +313,10 @@ void rsk_local_seek(struct rsk_stream *s, int fd)
 	m.flags = s->connecting_side ? RSK_LOCAL_CONNECTING : 0;
 	m.tuple = s->tuple;
 	m.cookie = rsk_cookie_of(fd);
-	if (say(&m, -1))
+	if (say(&m, -1)) {
 		s->sought = office.number;
+		s->told_ns = rsk_now_ns();
+	}
 }
 
 /* ---- what it says ---- */
@@ -356,11 +369,8 @@ static void meet(const struct rsk_local_msg *m, int with)
 	rsk_stream_unpin(s);
 }
 
-/*
- * That there is no such end on this host the kernel has said; what comes of it else may change, and the registry be
- * filled.
- */
-static bool final(uint32_t reason)
+/* The kernel has said that there is no such end on this host; the others are about one that is here, and the registry. */
+static bool elsewhere(uint32_t reason)
 {
 	return reason != RSK_REASON_OTHER_USER && reason != RSK_REASON_NOT_HOLDER &&
 	       reason != RSK_REASON_UNVERIFIED && reason != RSK_REASON_OTHER_NETNS;
@@ -373,9 +383,12 @@ static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 	int rc = rsk_remote_accept();
 
 	rsk_stats_set_reason(s->rec, RSK_REASON_MAPPED);
+	if (rc == -ENODEV) {
+		rsk_stream_cold(s, RSK_REASON_MAPPED);
+		return;
+	}
 	if (rc < 0) {
-		if (rc != -ENODEV)
-			s->sought = 0; /* once more */
+		s->sought = 0; /* once more */
 		return;
 	}
 	t.to.family = t.from.family = m->ipv == RSK_PM_IPV4 ? AF_INET : AF_INET6;
@@ -402,13 +415,15 @@ static void answer(const struct rsk_local_msg *m)
 	if (!s)
 		return;
 	s->told = (uint8_t)m->reason;
+	s->told_ns = rsk_now_ns();
+	s->search.lasting = elsewhere(m->reason);
 	if (m->link && !s->connecting_side)
 		rsk_transact_answered(s, m->fd, m->reason);
 	else if (m->reason == RSK_REASON_MAPPED && m->port && m->link && rsk_rdma_device())
 		mapped(s, m);
 	else if (m->reason == RSK_REASON_REMOTE && rsk_remote_accept() != -ENODEV)
 		rsk_stats_set_reason(s->rec, RSK_REASON_REMOTE);
-	else if (final(m->reason))
+	else if (elsewhere(m->reason) && !rsk_rdma_device())
 		rsk_stream_cold(s, (enum rsk_reason)m->reason);
 	else
 		rsk_stats_set_reason(s->rec, (enum rsk_reason)m->reason);

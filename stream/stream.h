@@ -113,7 +113,8 @@ struct rsk_stream {
 	uint64_t mapping; /* AssocHandle by which rsockd let it be mapped, 0: none; under join_lock */
 	uint64_t found_nonce; /* the peer's door, while we go there; 0: not found; under join_lock */
 	uint32_t sought;      /* rsockd's number when it was asked about this stream, 0: not yet */
-	uint8_t told; /* enum rsk_reason: what it answered, 0: nothing; both under join_lock */
+	uint8_t told; /* enum rsk_reason: what it answered, 0: nothing; all three under join_lock */
+	uint64_t told_ns;	      /* when, or when it was asked last */
 	struct rsk_tuple tuple;	      /* from SEEKING on */
 	struct rsk_stats_stream *rec; /* may be a record that nobody reads */
 	_Atomic(uint64_t) wish_seen; /* an operator's newest wish: wish.h; both locks to change it */

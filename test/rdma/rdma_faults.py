@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 """What goes wrong between two hosts: packets, links, processes, memory, rsockd. Contents are right all the same."""
+import json
 import random
 import sys
 
-from hosts import (EARN, Peer, Wire, both_ways, connect, earn, ends, happened, hosts, on_ring, pair, ring_bytes, said, serve)
+from hosts import (EARN, Peer, Wire, both_ways, configuration, connect, earn, ends, happened, hosts, on_ring, pair, ring_bytes, said,
+                   serve)
 from harness import Failure
 from rdmalab import case, lab, main
 
@@ -301,7 +303,8 @@ def little_memory(t, **options):
     wire = Wire(t)
     earn(t, client, server, port)
     both_ways(client, server, MIB, MIB, ios=("block", "edge"), seconds=200)
-    t.check(all(min(moved) >= EARN for moved in ring_bytes(t, port)), f"by ring: {said(ends(t, port))}")
+    # Much of it may go by TCP meanwhile: what cannot be registered goes through 16 KiB for all.
+    t.check(all(min(moved) >= EARN // 4 for moved in ring_bytes(t, port)), f"by ring: {said(ends(t, port))}")
     wire.check(t, 100)
     client.finish()
     server.finish()
@@ -344,6 +347,27 @@ def registration_fails_half_the_time(t):
 
 
 # ---- rsockd ------------------------------------------------------------------------------------
+@case(400)
+def refused_at_first(t):
+    """The other host's rules do not allow it; when they do, the stream that is open all the while is accelerated."""
+    a, b = lab(t).guests
+    serve(a)
+    serve(b, rules=[{"name": "others", "when": {"peers": ["192.0.2.0/24"]}}])
+    server, client, port = pair(t)
+
+    def refused():
+        both_ways(client, server, 20_000, 20_000, chunk=2000)
+        return any(record["reason"] == "peer-policy" for record in ends(t, port))
+    a.until(refused, 60, "it to be refused")
+    both_ways(client, server, 100_000, 100_000, chunk=2000)
+    t.equal(ring_bytes(t, port), [(0, 0), (0, 0)], "by ring")
+    b.write("/run/rsock/rsockd.conf", json.dumps({**b.config, "rules": configuration(b)["rules"]}))
+    b.post("/v1/reload", {})
+    earn(t, client, server, port, 120)
+    client.finish()
+    server.finish()
+
+
 @case(600)
 def rsockd_restarts(t):
     """It is killed and started again under load: streams do not notice, and new ones are mapped again."""

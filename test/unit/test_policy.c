@@ -72,6 +72,24 @@ Test(policy, few_looks_and_no_hurry_to_give_up)
 	cr_assert_neq(found_after(&p, 10000000000u, 10000, &looks), UINT64_MAX);
 }
 
+Test(policy, somebody_answers_and_is_asked_again)
+{
+	const struct rsk_policy p = RSK_POLICY_DEFAULT;
+	struct rsk_policy_search s = { .lasting = true };
+	const uint64_t day_ns = 86400000000000u;
+	uint64_t now = 1000;
+
+	for (unsigned int i = 0; now < day_ns; i++) {
+		cr_assert(rsk_policy_look_due(&p, &s, now));
+		cr_assert(!rsk_policy_given_up(&p, &s, now));
+		rsk_policy_looked(&p, &s, now);
+		now = s.next_ns;
+		cr_assert_lt(i, 1000, "looks in a day");
+	}
+	s.lasting = false;
+	cr_assert(rsk_policy_given_up(&p, &s, now));
+}
+
 Test(policy, no_look_at_all)
 {
 	const struct rsk_policy p = { .look_ns = 16, .looks_max = 0 };
