@@ -12,9 +12,11 @@ limited()
 	timeout -k 20 "${minutes}m" "$@"
 }
 
-run_step "packages" limited 15 scripts/install-deps.sh
+run_step "packages" limited 15 scripts/install-deps.sh scripts/packages.txt scripts/packages-rdma.txt
+run_step "guests' kernel" limited 10 test/rdma/guests.sh
 run_step "build with gcc" limited 5 scripts/build.sh build -DCMAKE_C_COMPILER=gcc
 run_step "tests" limited 30 scripts/ctest.sh build -LE '^rdma' -j "$(nproc)"
+run_step "two hosts with RDMA devices" limited 10 scripts/ctest.sh build -L '^rdma-short$'
 run_step "ASan and UBSan" limited 8 scripts/sanitize.sh address
 run_step "TSan" limited 8 scripts/sanitize.sh thread
 run_step "fuzz targets, 60 s each" limited 8 scripts/fuzz.sh 60

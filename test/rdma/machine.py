@@ -17,6 +17,10 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 DEAD = re.compile(rb"Kernel panic - not syncing|^GUEST-FAILED|Oops: |BUG: unable to handle|general protection fault", re.M)
 
 
+class Gone(Failure):
+    """A guest's kernel, or its QEMU, has ended."""
+
+
 def escaped(path):
     """As a value among options of QEMU."""
     return str(path).replace(",", ",,")
@@ -114,7 +118,7 @@ class Machine:
 
     # ---- is it well? ---------------------------------------------------------------------------
     def check(self):
-        """Failure if it ended, or its kernel has."""
+        """Gone if it ended, or its kernel has."""
         ended = (self.popen.poll() is not None) if self.popen else not self.pid()
         try:
             with open(self.path("console"), "rb") as file:
@@ -128,7 +132,7 @@ class Machine:
             self.wedged = True
             what = f"its console says {found.group().decode()!r}" if found else "its QEMU ended"
             with open(self.path("qemu"), errors="replace") as file:
-                raise Failure(f"guest {self.number} is gone: {what}\n{self.console_tail()}\n{file.read()}")
+                raise Gone(f"guest {self.number} is gone: {what}\n{self.console_tail()}\n{file.read()}")
 
     def console_tail(self, lines=30):
         try:

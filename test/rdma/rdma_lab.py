@@ -188,5 +188,16 @@ def panic(t):
     t.check(a.run(["/opt/rsock/bin/rsock", "--version"]).rc == 0, "the build is there again")
 
 
+@case(600)
+def once_more(t):
+    """A case during which a guest's kernel died runs once more, in guests as new."""
+    a, b = lab(t).guests
+    if "once_more" not in lab(t).deaths:
+        a.write("/run/left-behind", "by the first try")
+        wedge(b)
+    t.equal(a.sh("ls /run/left-behind* || true").split(), ["/run/left-behind"], "the other guest went on")
+    rping(b, a, b.ip)
+
+
 if __name__ == "__main__":
     sys.exit(main())
