@@ -104,7 +104,7 @@ def redis(t):
     value = random.Random("redis").randbytes(300_000).hex()
     t.equal(a.run([*cli, "-x", "set", "key"], stdin=value, preload=True, expect=0).out, "OK\n", "set")
     t.check(a.run([*cli, "get", "key"], preload=True, expect=0).out == value + "\n", "what was stored is not what is read")
-    text = a.run(["redis-benchmark", "-h", b.ip, "-p", port, "-t", "set,get", "-n", 1500, "-c", 4, "-d", 512, "-P", 4, "--csv"],
+    text = a.run(["redis-benchmark", "-h", b.ip, "-p", port, "-t", "set,get", "-n", 6000, "-c", 4, "-d", 512, "-P", 4, "--csv"],
                  preload=True, timeout=300, expect=0).out
     t.check('"SET"' in text and '"GET"' in text, f"redis-benchmark says: {text}")
     by_ring(t, port, MIB // 2, 4)
