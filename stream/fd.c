@@ -9,14 +9,17 @@
 
 #include "ask.h"
 #include "epoll.h"
+#include "nap.h"
 #include "stream.h"
 #include "tuple.h"
 #include "wait.h"
 
+static int closing(int fd, bool open);
+
 void rsk_fd_new(int fd)
 {
 	if (rsk_fd_word(fd) && !rsk_fd_ours(fd))
-		rsk_fd_closing(fd); /* closed behind our back */
+		closing(fd, false); /* closed behind our back */
 }
 
 /* Of a marked socket, without asking if possible. */
@@ -135,6 +138,12 @@ void rsk_fd_accepted(int fd, bool nonblock, int listener, uintptr_t before)
 
 int rsk_fd_closing(int fd)
 {
+	return closing(fd, true);
+}
+
+/* @open: the number leads to the file of its entry still. */
+static int closing(int fd, bool open)
+{
 	uintptr_t w = rsk_fd_word(fd);
 	struct rsk_stream *s;
 	uint32_t left;
@@ -157,6 +166,8 @@ int rsk_fd_closing(int fd)
 	s = rsk_fd_stream(w);
 	if (!s)
 		return 0;
+	if (rsk_stream_phase(s) != RSK_PHASE_CANDIDATE)
+		rsk_nap_disturb(s, fd, open);
 	if (w & RSK_FD_LEFT) {
 		left = atomic_load(&s->fds) + rsk_stream_count_fds(s);
 		rsk_epoll_forget_fd(s, fd, left);

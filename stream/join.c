@@ -18,6 +18,7 @@
 #include "log.h"
 #include "meet.h"
 #include "mend.h"
+#include "nap.h"
 #include "registry.h"
 #include "remote.h"
 #include "stream.h"
@@ -58,6 +59,7 @@ void rsk_join_fork_child(void)
 {
 	memset(&place.lock, 0, sizeof(place.lock));
 	atomic_store(&rsk_link_users, 0);
+	rsk_naps_forked();
 	rsk_local_forked();
 	rsk_guard_exit(); /* the parent's rsk_lock() */
 }

@@ -10,6 +10,7 @@
 
 #include <rsock/sys.h>
 
+#include "nap.h"
 #include "spin.h"
 #include "stream.h"
 
@@ -72,6 +73,56 @@ void rsk_wait_begin(struct rsk_wait *w, struct rsk_stream *s, int fd, uint32_t w
 	w->deadline_ns = UINT64_MAX;
 }
 
+/* ppoll() by way of libc: a cancellation point. Returns its count or -errno; errno stays as it was. */
+static int sleep_on(struct pollfd *fds, nfds_t n, uint64_t until_ns)
+{
+	struct timespec ts;
+	uint64_t now, left;
+	int saved = errno, rc;
+
+	if (until_ns != UINT64_MAX) {
+		now = rsk_now_ns();
+		left = until_ns > now ? until_ns - now : 0;
+		ts.tv_sec = (time_t)(left / 1000000000u);
+		ts.tv_nsec = (long)(left % 1000000000u);
+	}
+	rc = rsk_host->ppoll(fds, n, until_ns == UINT64_MAX ? NULL : &ts, NULL);
+	if (rc < 0)
+		rc = -errno;
+	errno = saved;
+	return rc;
+}
+
+/* Goes on with the copy if the number was closed. 0, or -EBADF: no copy was made. */
+static int get_up(struct rsk_wait *w)
+{
+	int refuge;
+
+	if (!w->nap)
+		return 0;
+	refuge = rsk_nap_refuge(w->nap);
+	if (refuge == -1)
+		return 0;
+	rsk_nap_end(w->nap);
+	w->nap = NULL;
+	if (refuge < 0)
+		return -EBADF;
+	w->fd = refuge;
+	w->own_fd = true;
+	return 0;
+}
+
+/* The entry went behind our nap: whoever took it is about to make the copy, and rings then. */
+static int await_refuge(struct rsk_wait *w)
+{
+	struct pollfd p = { .fd = w->bell.fd, .events = POLLIN };
+	int rc;
+
+	while ((rc = get_up(w)) == 0 && !w->own_fd)
+		sleep_on(&p, 1, UINT64_MAX);
+	return rc;
+}
+
 /*
  * The kernel holds the file while a call is under way; another thread may close our number meanwhile. 0; -EBADF: it
  * has, and so early that it may as well have done so before the call.
@@ -86,13 +137,26 @@ static int hold_fd(struct rsk_wait *w)
 	/* The table's entry goes before the number does: still there, the copy is of the right file. */
 	if (!rsk_fd_names(w->fd, w->s)) {
 		rsk_own_close(copy);
-		return -EBADF;
+		return w->nap ? await_refuge(w) : -EBADF;
 	}
 	if (copy >= 0) {
 		w->fd = copy;
 		w->own_fd = true;
 	}
 	return 0;
+}
+
+/* The same for who sleeps on a bell as well, and is woken by it. */
+static int lie_down(struct rsk_wait *w)
+{
+	int rc = get_up(w);
+
+	if (rc < 0 || w->own_fd || w->nap || __libc_single_threaded)
+		return rc;
+	w->nap = rsk_nap_begin(w->s, w->fd, w->bell.index);
+	if (!w->nap)
+		return hold_fd(w);
+	return rsk_fd_names(w->fd, w->s) ? 0 : -EBADF;
 }
 
 static uint64_t kernel_timeout(int fd, int name)
@@ -165,26 +229,6 @@ static short companion_events(struct rsk_wait *w)
 	return w->s->tx.state == RSK_TX_ONRING || held_back(w->s) ? 0 : POLLOUT;
 }
 
-/* ppoll() by way of libc: a cancellation point. Returns its count or -errno; errno stays as it was. */
-static int sleep_on(struct pollfd *fds, nfds_t n, uint64_t until_ns)
-{
-	struct timespec ts;
-	uint64_t now, left;
-	int saved = errno, rc;
-
-	if (until_ns != UINT64_MAX) {
-		now = rsk_now_ns();
-		left = until_ns > now ? until_ns - now : 0;
-		ts.tv_sec = (time_t)(left / 1000000000u);
-		ts.tv_nsec = (long)(left % 1000000000u);
-	}
-	rc = rsk_host->ppoll(fds, n, until_ns == UINT64_MAX ? NULL : &ts, NULL);
-	if (rc < 0)
-		rc = -errno;
-	errno = saved;
-	return rc;
-}
-
 /* @cut: rsk_guard_cut before the sleep. */
 static int not_slept(const struct rsk_wait *w, int rc, uint32_t cut)
 {
@@ -199,7 +243,9 @@ int rsk_wait_companion(struct rsk_wait *w)
 	uint32_t cut = rsk_guard_cut;
 	int rc;
 
-	rc = hold_fd(w);
+	rc = get_up(w);
+	if (rc == 0)
+		rc = hold_fd(w);
 	if (rc < 0)
 		return rc;
 	p.fd = w->fd;
@@ -244,7 +290,7 @@ int rsk_wait_more(struct rsk_wait *w)
 		rsk_stream_serve(s, w->fd);
 		return 0;
 	}
-	rc = hold_fd(w);
+	rc = lie_down(w);
 	if (rc < 0)
 		return rc;
 	if (!w->have_deadline)
@@ -271,6 +317,9 @@ int rsk_wait_more(struct rsk_wait *w)
 		rsk_bell_drain(&w->bell);
 	}
 	rsk_stats_add_shared(&me->wakes, 1);
+	/* The kernel has something to say: it is asked by a number that stays. */
+	if (get_up(w) < 0 || (rc > 0 && fds[0].revents && hold_fd(w) < 0))
+		return -EBADF;
 	rsk_stream_serve(s, w->fd);
 	if (rc < 0)
 		return not_slept(w, rc, cut);
@@ -295,6 +344,8 @@ void rsk_wait_end(struct rsk_wait *w)
 		l->seg.rail.ops->retract(&l->seg.rail, w->s->sid, w->what, w->bell.index);
 		rsk_bell_give(&w->bell);
 	}
+	if (w->nap)
+		rsk_own_close(rsk_nap_end(w->nap));
 	if (w->own_fd)
 		rsk_own_close(w->fd);
 	learn(w);

@@ -25,8 +25,9 @@
 struct rsk_wait {
 	struct rsk_stream *s;
 	int fd; /* of the companion, to use after each wait: survives a close() by another thread */
-	bool own_fd;   /* ... since it is a copy of ours, made before the first sleep */
-	uint32_t what; /* RSK_WAKE_RX or RSK_WAKE_TX */
+	bool own_fd;	     /* ... since it is a copy of ours */
+	struct rsk_nap *nap; /* ... or whoever closes it makes one: nap.h */
+	uint32_t what;	     /* RSK_WAKE_RX or RSK_WAKE_TX */
 	struct rsk_bell bell;
 	bool active; /* between begin and end; false at the declaration, nothing else need be set */
 	bool announced;

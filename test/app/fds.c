@@ -431,3 +431,59 @@ CASE(file_after_stream, DIRECT, "a closed stream's number becomes a file, a pipe
 	R(recv(fd, buf, 1, MSG_DONTWAIT));
 	app_sync();
 }
+
+static void one_byte(void *number)
+{
+	unsigned char c = 0;
+	ssize_t n = recv(*(int *)number, &c, 1, 0);
+
+	*(int *)number = n == 1 ? c : -1;
+}
+
+static void linger(int i)
+{
+	for (int64_t turns = (int64_t)i * 7919 % 20000; turns > 0; turns--)
+		atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* Who sleeps in recv keeps the file, whatever becomes of the number, and when its byte comes. */
+CASE(number_taken_under_recv, DIRECT,
+     "100 times: a number is closed under a recv as its byte comes, and is a pipe's with bytes at once")
+{
+	int fd = app_open(WARM), p[2], number, got, good = 0;
+	struct app_thread thread;
+
+	MUST(pipe(p));
+	SAY(p[1], "never read");
+	for (int i = 0; i < 100; i++) {
+		unsigned char c = (unsigned char)i;
+
+		if (CLI) {
+			app_sync();
+			linger(i * 3);
+			app_write_all(fd, &c, 1);
+			app_sync();
+			continue;
+		}
+		number = got = (int)MUST(dup(fd));
+		app_thread_start(&thread, one_byte, &got);
+		app_await_asleep(thread.tid);
+		app_sync();
+		linger(i);
+		MUST(close(number));
+		if (MUST(dup(p[0])) != number)
+			app_die("another number is free");
+		app_thread_join(&thread);
+		good += got == c;
+		app_close(number);
+		app_sync();
+	}
+	LOG("%d right", good);
+	app_hear(p[0], 10);
+	if (CLI)
+		R(shutdown(fd, SHUT_WR));
+	else
+		R(read(fd, buf, 1));
+	app_sync();
+	app_close(fd);
+}

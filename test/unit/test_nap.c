@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Naps: four sleepers on numbers that as many others close at any moment. Nobody sleeps on, each goes on with the file that
+ * it lay down on, and no copy is left over.
+ */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "arena.h"
+#include "dice.h"
+#include "engine.h"
+#include "link.h"
+#include "nap.h"
+#include "stream.h"
+
+enum {
+	PAIRS = 4,
+	ROUNDS = 3000
+};
+
+static int host_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *ts, const sigset_t *mask)
+{
+	return ppoll(fds, n, ts, mask);
+}
+
+static void no_pending(void)
+{
+}
+
+static const struct rsk_host host = {
+	.ppoll = host_ppoll,
+	.epoll_pwait = epoll_pwait,
+	.guard_pending = no_pending,
+};
+
+static struct rsk_stream *s;
+
+/* number: of the sleeper's, -1: closed; the other one takes it out as fd.c does, and then closes it. */
+static struct pair {
+	_Atomic(int) number;
+	uint32_t bell;
+	uint32_t early, late, wrong;
+} pairs[PAIRS];
+
+static bool same_file(int fd, ino_t ino)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_ino == ino;
+}
+
+static void sleep_once(struct pair *p, int fd, ino_t ino)
+{
+	struct rsk_nap *nap = rsk_nap_begin(s, fd, p->bell);
+	struct pollfd bell = { .fd = s->link->bell[p->bell], .events = POLLIN };
+	uint64_t rung;
+	int refuge;
+
+	cr_assert_not_null(nap);
+	if (atomic_load(&p->number) != fd) {
+		p->early++;
+		refuge = rsk_nap_end(nap);
+		if (refuge >= 0)
+			rsk_own_close(refuge);
+		return;
+	}
+	while (rsk_nap_refuge(nap) == -1) {
+		cr_assert_eq(poll(&bell, 1, 20000), 1, "nobody rang");
+		cr_assert_eq(read(bell.fd, &rung, sizeof(rung)), sizeof(rung));
+	}
+	refuge = rsk_nap_end(nap);
+	p->late++;
+	p->wrong += refuge < 0 || !same_file(refuge, ino);
+	rsk_own_close(refuge);
+}
+
+static void *sleeper(void *arg)
+{
+	struct pair *p = arg;
+	struct stat st;
+	int ends[2];
+
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		cr_assert_eq(pipe(ends), 0);
+		cr_assert_eq(fstat(ends[0], &st), 0);
+		atomic_store(&p->number, ends[0]);
+		sleep_once(p, ends[0], st.st_ino);
+		while (atomic_load(&p->number) != -2)
+			sched_yield();
+		close(ends[1]);
+	}
+	return NULL;
+}
+
+static void *closer(void *arg)
+{
+	struct pair *p = arg;
+	uint64_t dice = p->bell + 1;
+
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		int fd;
+
+		while (atomic_load(&p->number) < 0)
+			sched_yield();
+		for (uint64_t turns = dice_roll(&dice) % 3000; turns; turns--)
+			atomic_signal_fence(memory_order_seq_cst);
+		fd = atomic_exchange(&p->number, -1);
+		rsk_nap_disturb(s, fd, true);
+		close(fd);
+		atomic_store(&p->number, -2);
+	}
+	return NULL;
+}
+
+static uint32_t open_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	uint32_t n = 0;
+
+	cr_assert_not_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+Test(nap, nobody_sleeps_on)
+{
+	pthread_t thread[PAIRS][2];
+	uint32_t before, early = 0, late = 0;
+
+	rsk_engine_init(&host);
+	s = rsk_arena_alloc(sizeof(*s));
+	cr_assert_not_null(s);
+	s->link = rsk_link_new(true);
+	cr_assert_not_null(s->link);
+	before = open_files();
+	for (uint32_t i = 0; i < PAIRS; i++) {
+		pairs[i] = (struct pair){ .number = -2, .bell = i };
+		cr_assert_eq(pthread_create(&thread[i][0], NULL, sleeper, &pairs[i]), 0);
+		cr_assert_eq(pthread_create(&thread[i][1], NULL, closer, &pairs[i]), 0);
+	}
+	for (uint32_t i = 0; i < PAIRS; i++) {
+		cr_assert_eq(pthread_join(thread[i][0], NULL), 0);
+		cr_assert_eq(pthread_join(thread[i][1], NULL), 0);
+		cr_assert_eq(pairs[i].wrong, 0);
+		early += pairs[i].early;
+		late += pairs[i].late;
+	}
+	cr_assert_eq(early + late, PAIRS * ROUNDS);
+	cr_assert_gt(late, 0);
+	cr_assert_eq(open_files(), before);
+}
+
+Test(nap, a_number_that_nobody_was_seen_to_close)
+{
+	struct rsk_nap *nap;
+	struct pollfd bell;
+	int fd;
+
+	rsk_engine_init(&host);
+	s = rsk_arena_alloc(sizeof(*s));
+	s->link = rsk_link_new(true);
+	fd = eventfd(0, 0);
+	nap = rsk_nap_begin(s, fd, 1);
+	rsk_nap_disturb(s, fd + 1, true);
+	cr_assert_eq(rsk_nap_refuge(nap), -1);
+	rsk_nap_disturb(s, fd, false);
+	cr_assert_eq(rsk_nap_refuge(nap), RSK_NAP_NOWHERE);
+	bell = (struct pollfd){ .fd = s->link->bell[1], .events = POLLIN };
+	cr_assert_eq(poll(&bell, 1, 0), 1);
+	cr_assert_eq(rsk_nap_end(nap), RSK_NAP_NOWHERE);
+	/* A child has none of its parent's other threads' naps, and its own ones. */
+	nap = rsk_nap_begin(s, fd, 2);
+	rsk_naps_forked();
+	rsk_nap_disturb(s, fd, true);
+	cr_assert_geq(rsk_nap_refuge(nap), 0);
+	rsk_own_close(rsk_nap_end(nap));
+	close(fd);
+}
