@@ -196,7 +196,8 @@ void rsk_flush_stream(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream
 	} else if (stop[0] == NO_ROOM) {
 		RSK_COUNT(r->v, held_back, 1);
 		rsk_list_add(r, RSK_LIST_ROOM, sid, s);
-		if (!atomic_load(&r->v->room_heard))
+		/* The keeper's own turn looks itself: a call would be one to the next turn, without end. */
+		if (!r->in_work && !atomic_load(&r->v->room_heard))
 			r->v->host.call(r->v->host.ctx);
 	}
 	if (g.any || !s->pending)

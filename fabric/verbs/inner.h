@@ -188,6 +188,7 @@ struct rsk_verbs_rail {
 	struct rsk_sids list[RSK_LISTS];
 	uint32_t fresh[RSK_VERBS_FRESH]; /* streams for which something was noted since the last due() */
 	uint32_t arrivals;		 /* streams that wait so */
+	bool in_work;		    /* the keeper flushes, and looks who waits for room after it */
 	_Atomic(uint32_t) fresh_n;  /* read without the lock: none means none of the caller's own */
 	uint64_t out_at, out_taken; /* positions in the peer's indirect buffer */
 	uint32_t give_back;	    /* units to give back that could not be said */

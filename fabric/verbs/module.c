@@ -209,8 +209,10 @@ static void hear_room(struct rsk_verbs *v, bool wanted)
 		v->room.kind = RSK_SOURCE_ROOM;
 		if (!wanted)
 			rsk_sys_epoll_ctl(v->work_fd, EPOLL_CTL_DEL, v->news_fd, NULL);
-		else if (rsk_verbs_watch(v, v->news_fd, &v->room) < 0)
+		else if (rsk_verbs_watch(v, v->news_fd, &v->room) < 0) {
+			v->host.call(v->host.ctx); /* no memory: tried again */
 			return;
+		}
 		v->room_watched = wanted;
 	}
 	atomic_store(&v->room_heard, wanted);
@@ -231,7 +233,9 @@ static void verbs_work(struct rsk_verbs *v)
 		uint64_t done;
 
 		pthread_mutex_lock(&r->lock);
+		r->in_work = true;
 		rsk_flush_lists(r);
+		r->in_work = false;
 		waits |= r->list[RSK_LIST_ROOM].count > 0;
 		done = r->done;
 		pthread_mutex_unlock(&r->lock);

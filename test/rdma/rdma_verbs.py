@@ -2,6 +2,7 @@
 """librsock-verbs.so between two hosts, without the rest of librsock: bin/verbs_pair moves slots over rails and checks them."""
 import json
 import re
+import signal
 import sys
 from errno import EPIPE, ETIMEDOUT
 
@@ -70,6 +71,27 @@ def indirect(t):
     for one, other in ((c, s), (s, c)):
         t.check(one["indirect_bytes"] >= other["in"], f"not all of it: {one}")
         t.check(one["held_back"] > 0, f"it was never full: {one}")
+
+
+def processor_ticks(handle):
+    """Hundredths of a second that it has had."""
+    fields = handle.guest.read(f"/proc/{handle.pid}/stat").rsplit(b")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+@case(300)
+def full(t):
+    """The small buffer is full and nobody empties it: who waits for room sleeps, the keeper as well."""
+    server, client = held(t, "hold", "way=i")
+    server.kill(signal.SIGSTOP)
+    client.guest.sh("sleep 2")
+    before = processor_ticks(client)
+    client.guest.sh("sleep 4")
+    ticks = processor_ticks(client) - before
+    t.check(ticks < 200, f"{ticks / 4:.0f} % of a processor")
+    server.kill(signal.SIGCONT)
+    client.kill()
+    server.wait(expect=0)
 
 
 @case(300)
@@ -155,8 +177,8 @@ def loss(t):
         t.check(now[name] > before[name], f"{name}: {now[name]}, no more than before")
 
 
-def held(t, mode):
-    server, client = pair(t, f"mode={mode}", "seconds=100")
+def held(t, mode, *options):
+    server, client = pair(t, f"mode={mode}", "seconds=100", *options)
     for handle in (server, client):
         handle.guest.until(lambda handle=handle: "held" in handle.out(), 10 * SCALE, "both to hold the rail")
     return server, client
