@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export LIBRSOCK := $(CURDIR)/build/lib/librsock.so
 export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 
-.PHONY: build deps demo test test-rdma test-rdma-short test-configs bench bench-quick bench-mapper bench-rdma bench-rdma-quick check format model fuzz fuzz-long chaos-long guard sanitize deb test-deb clean
+.PHONY: build deps demo test test-rdma test-rdma-short test-configs bench bench-quick bench-mapper bench-rdma bench-rdma-quick bench-rdma-paper check format model fuzz fuzz-long chaos-long guard sanitize deb test-deb clean
 
 deps:
 	@scripts/install-deps.sh
@@ -42,6 +42,9 @@ bench-rdma: build ## TCP, rsocket, SMC-R, rsock and bare verbs between two guest
 
 bench-rdma-quick: build ## the same with fewer rows; under 3 minutes
 	@bench/rdma.sh --quick
+
+bench-rdma-paper: build ## dynamic against traditional transfers, failed registration and lost packets; 20 minutes
+	@bench/rdma.sh paper
 
 check: deps ## format, clang-tidy, both compilers, includes, symbols
 	@scripts/check.sh

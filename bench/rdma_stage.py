@@ -1,6 +1,7 @@
 """Two guests with RDMA devices (test/rdma) as a stage: ways for a stream, programs that always end, what was seen on the wire."""
 import contextlib
 import json
+import os
 import signal
 import sys
 import time
@@ -15,13 +16,14 @@ def import_lab():
     ours, path = sys.modules.pop("harness"), sys.path[:]
     sys.path.insert(0, str(ROOT / "test" / "rdma"))
     try:
+        import hosts
         import rdmalab
-        return rdmalab
+        return rdmalab, hosts
     finally:
         sys.modules["harness"], sys.path[:] = ours, path
 
 
-rdmalab = import_lab()
+rdmalab, hosts = import_lab()
 LabFailure = rdmalab.Failure
 
 GUEST = "/opt/rsock"  # the build, in a guest
@@ -96,6 +98,29 @@ def accelerated(mode, witness, travel):
     if mode is SMC_R:
         return witness.smc_connections > 0 and witness.smc_fallbacks == 0
     return travel.direct > 0 if mode is RSOCK else True
+
+
+@contextlib.contextmanager
+def bare_guests():
+    """Two with the build and nothing else, booted for this, or those that RSOCK_RDMA_LAB names. Gives the lab."""
+    up = os.environ.get("RSOCK_RDMA_LAB")
+    lab = rdmalab.Lab(up)
+    try:
+        if up:
+            lab.attach()
+        else:
+            lab.boot()
+        lab.sync(str(harness.BUILD))
+        for guest in lab.guests:
+            guest.begin_case()
+        yield lab
+        for guest in lab.guests:
+            guest.end_case()
+    finally:
+        if up:
+            lab.detach()
+        else:
+            lab.stop()
 
 
 class Guests:

@@ -4,13 +4,16 @@
  *
  *	verbs_pair server TCP_PORT
  *	verbs_pair client HOST TCP_PORT [mode=M] [streams=N] [threads=N] [seconds=N] [rounds=N] [way=d|i|s]
- *		   [largest=BYTES] [ping=1] [from=ADDRESS]
+ *		   [largest=BYTES] [ping=1] [from=ADDRESS] [bytes=N] [timer_ms=N] [methods=tda]
+ *		   [fail=PERCENT] [dice=N]
  *
  * Modes: traffic   slots both ways for that time, checked; rounds: broken and connected again in between
  *	  rkey	    two rails; the client has a wrong key for the first one's rings: that one breaks, the other does not
  *	  hold	    traffic until somebody is killed or the network goes: who is left says why and ends; probes
  *	  fork	    as hold, and a child of the client, with the module's forked(), outlives it
  *	  read	    RDMA READs of the peer's mails
+ *	  transfer  transfers of so many bytes, by several methods in turn (transfer.c): rounds of each, for that
+ *		    time at the most
  *	  hostile   two rails; the client does by hand on the first one what it should not, one deed a round
  *
  * The main thread is the keeper. What both have to know goes over TCP, one message each way at a time. A line of
@@ -312,6 +315,10 @@ static void parse(struct pair_plan *plan, int n, char **arg, struct rsk_verbs_ad
 		{ "rounds=", offsetof(struct pair_plan, rounds) },
 		{ "largest=", offsetof(struct pair_plan, largest) },
 		{ "ping=", offsetof(struct pair_plan, ping) },
+		{ "bytes=", offsetof(struct pair_plan, bytes) },
+		{ "timer_ms=", offsetof(struct pair_plan, timer_ms) },
+		{ "fail=", offsetof(struct pair_plan, fail) },
+		{ "dice=", offsetof(struct pair_plan, dice) },
 	};
 
 	for (int i = 0; i < n; i++) {
@@ -326,6 +333,8 @@ static void parse(struct pair_plan *plan, int n, char **arg, struct rsk_verbs_ad
 			memcpy((char *)plan + numbers[k].at, &value, sizeof(value));
 		} else if (!strncmp(arg[i], "mode=", 5)) {
 			snprintf(plan->mode, sizeof(plan->mode), "%s", arg[i] + 5);
+		} else if (!strncmp(arg[i], "methods=", 8)) {
+			snprintf(plan->methods, sizeof(plan->methods), "%s", arg[i] + 8);
 		} else if (!strncmp(arg[i], "way=", 4)) {
 			plan->way = arg[i][4];
 		} else if (!strncmp(arg[i], "from=", 5)) {
@@ -338,7 +347,8 @@ static void parse(struct pair_plan *plan, int n, char **arg, struct rsk_verbs_ad
 	}
 	if (!plan->streams || plan->streams > PAIR_MAX_STREAMS || !plan->threads ||
 	    plan->threads > PAIR_MAX_THREADS || !plan->largest ||
-	    plan->largest > RSK_SLOT_MAX_PAYLOAD)
+	    plan->largest > RSK_SLOT_MAX_PAYLOAD || !plan->bytes || !plan->timer_ms ||
+	    strspn(plan->methods, "tda") != strlen(plan->methods))
 		PAIR_FAIL("out of bounds");
 }
 
@@ -346,8 +356,13 @@ static const struct {
 	const char *name;
 	void (*run)(struct pair *p, const struct rsk_verbs_addr *from);
 } modes[] = {
-	{ "traffic", traffic }, { "rkey", rkey },	{ "hold", hold },
-	{ "fork", hold },	{ "read", read_mails }, { "hostile", hostile },
+	{ "traffic", traffic },
+	{ "rkey", rkey },
+	{ "hold", hold },
+	{ "fork", hold },
+	{ "read", read_mails },
+	{ "hostile", hostile },
+	{ "transfer", pair_transfers },
 };
 
 int main(int argc, char **argv)
@@ -361,6 +376,9 @@ int main(int argc, char **argv)
 				     .seconds = 3,
 				     .rounds = 1,
 				     .largest = 4096,
+				     .bytes = 128u << 10,
+				     .timer_ms = 200,
+				     .methods = "td",
 				     .way = 'd',
 				     .mode = "traffic" };
 	p.server = argc >= 3 && !strcmp(argv[1], "server");

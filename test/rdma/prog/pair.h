@@ -25,9 +25,14 @@
 /* What the client wants; sent to the server as it is. */
 struct pair_plan {
 	uint32_t streams, threads, seconds, links, rounds;
-	uint32_t largest; /* payload of a slot */
-	uint32_t ping;	  /* one slot at a time in each direction */
-	char way;	  /* d, i, or s: changes all the time */
+	uint32_t largest;  /* payload of a slot */
+	uint32_t ping;	   /* one slot at a time in each direction */
+	uint32_t bytes;	   /* of a transfer */
+	uint32_t timer_ms; /* until a ring is asked for again */
+	uint32_t fail;	   /* percent of the registrations, by transfers' own dice */
+	uint32_t dice;
+	char methods[8]; /* of transfers */
+	char way;	 /* d, i, or s: changes all the time */
 	char mode[15];
 };
 
@@ -104,5 +109,8 @@ void pair_flow_join(struct pair_link *l);
 void pair_flow_wake(struct pair_link *l);
 /* host->news() */
 void pair_flow_news(struct pair_link *l, uint32_t sid, uint32_t what);
+
+/* transfer.c: mode transfer. */
+void pair_transfers(struct pair *p, const struct rsk_verbs_addr *from);
 
 #endif
