@@ -163,7 +163,7 @@ static int status_err(const struct event *e, int otherwise)
 	return e->status < 0 && e->status > -4096 ? e->status : otherwise;
 }
 
-/* Next step, or what ends it. */
+/* Next step, or what ends it. A device's removal is none: all that is on it ends. */
 static int step(struct rsk_verbs_rail *r, const struct event *e)
 {
 	struct rdma_conn_param param;
@@ -193,8 +193,6 @@ static int step(struct rsk_verbs_rail *r, const struct event *e)
 		return status_err(e, -EIO);
 	case RDMA_CM_EVENT_DISCONNECTED:
 		return -EPIPE;
-	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		return -ENODEV;
 	default: /* ADDR_CHANGE, TIMEWAIT_EXIT, multicast */
 		return 0;
 	}
@@ -209,6 +207,18 @@ static void deaf_on(struct rsk_verbs *v, const struct rdma_cm_id *id)
 		}
 }
 
+static void removal(struct rsk_verbs *v, struct rdma_cm_id *id)
+{
+	struct rsk_vdev *d = rsk_vdev_of(v, id->verbs);
+
+	if (d)
+		rsk_vdev_gone(d);
+	else if (id->context)
+		rsk_rail_down(id->context, -ENODEV);
+	else
+		deaf_on(v, id);
+}
+
 static void handle(struct rsk_verbs *v, const struct event *e)
 {
 	struct rsk_verbs_rail *r;
@@ -218,12 +228,13 @@ static void handle(struct rsk_verbs *v, const struct event *e)
 		request(v, e);
 		return;
 	}
-	r = e->id->context;
-	if (!r) {
-		if (e->type == RDMA_CM_EVENT_DEVICE_REMOVAL)
-			deaf_on(v, e->id);
+	if (e->type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+		removal(v, e->id);
 		return;
 	}
+	r = e->id->context;
+	if (!r)
+		return;
 	rc = step(r, e);
 	if (rc == 0)
 		return;
@@ -236,8 +247,17 @@ void rsk_cm_events(struct rsk_verbs *v)
 {
 	struct rdma_cm_event *ev;
 
-	while (rdma_get_cm_event(v->channel, &ev) == 0) {
-		struct event e = { .type = ev->event, .status = ev->status, .id = ev->id };
+	for (;;) {
+		struct event e;
+
+		/*
+		 * Of a device that had the name of one that has come since: before anything is heard of this one. Not
+		 * once an event was read, whose identifier might go.
+		 */
+		rsk_verbs_hear_kernel(v);
+		if (rdma_get_cm_event(v->channel, &ev))
+			return;
+		e = (struct event){ .type = ev->event, .status = ev->status, .id = ev->id };
 
 		if (e.type == RDMA_CM_EVENT_CONNECT_REQUEST) {
 			size_t n = ev->param.conn.private_data_len;

@@ -8,8 +8,8 @@
 #include "inner.h"
 
 /*
- * librdmacm opens devices, and keeps them open for good: their descriptors are moved once in the life of the process,
- * also if the module is opened anew.
+ * librdmacm opens devices, and keeps them open as long as it finds them: their descriptors are moved once in the life
+ * of the process, also if the module is opened anew.
  */
 #define MOVED 64u
 static struct {
@@ -34,6 +34,26 @@ static int move_context(struct rsk_verbs *v, struct ibv_context *ctx)
 	return rc;
 }
 
+static void close_fd(struct rsk_verbs *v, int *fd)
+{
+	if (*fd >= 0)
+		v->host.own_close(v->host.ctx, *fd);
+	*fd = -1; /* whoever owns the struct closes nothing any more */
+}
+
+/*
+ * The kernel does not let go of a device as long as somebody has it open (rxe), and librdmacm closes it only when it
+ * looks for another one: then it finds that there is nothing left to be closed.
+ */
+static void leave_context(struct rsk_verbs *v, struct ibv_context *ctx)
+{
+	close_fd(v, &ctx->async_fd);
+	close_fd(v, &ctx->cmd_fd);
+	for (uint32_t i = 0; i < moved.n; i++)
+		if (moved.ctx[i] == ctx)
+			moved.ctx[i--] = moved.ctx[--moved.n];
+}
+
 static void arm_limit(struct rsk_vdev *d)
 {
 	struct ibv_srq_attr attr = { .srq_limit = d->recvs / 2 };
@@ -56,32 +76,45 @@ static int watch(struct rsk_verbs *v, struct rsk_vdev *d)
 	return rc;
 }
 
-static void close_channel(struct rsk_verbs *v, struct ibv_comp_channel *ch)
+/* Out of @epfd first: a copy of the descriptor may be another process's (a fork's). */
+static void close_channel(struct rsk_verbs *v, int epfd, struct ibv_comp_channel **ch)
 {
 	int fd;
 
-	if (!ch)
+	if (!*ch)
 		return;
 	/* The number is the host's to give back. */
-	fd = ch->fd;
-	ch->fd = -1;
-	ibv_destroy_comp_channel(ch);
+	fd = (*ch)->fd;
+	(*ch)->fd = -1;
+	if (fd >= 0)
+		rsk_sys_epoll_ctl(epfd, EPOLL_CTL_DEL, fd, NULL);
+	ibv_destroy_comp_channel(*ch);
+	*ch = NULL;
 	if (fd >= 0)
 		v->host.own_close(v->host.ctx, fd);
 }
 
-static void dev_free(struct rsk_vdev *d)
+/* All that is made of it; no rail is on it, and no other thread looks. */
+static void drop_objects(struct rsk_vdev *d)
 {
-	if (d->ctx->async_fd >= 0)
+	if (d->ctx && d->ctx->async_fd >= 0)
 		rsk_sys_epoll_ctl(d->v->work_fd, EPOLL_CTL_DEL, d->ctx->async_fd, NULL);
 	if (d->srq)
 		ibv_destroy_srq(d->srq);
 	if (d->recv_cq)
 		ibv_destroy_cq(d->recv_cq);
-	close_channel(d->v, d->recv_channel);
-	close_channel(d->v, d->send_channel);
+	close_channel(d->v, d->v->news_fd, &d->recv_channel);
+	close_channel(d->v, d->v->work_fd, &d->send_channel);
 	if (d->pd)
 		ibv_dealloc_pd(d->pd);
+	d->srq = NULL;
+	d->recv_cq = NULL;
+	d->pd = NULL;
+}
+
+static void dev_free(struct rsk_vdev *d)
+{
+	drop_objects(d);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
 }
@@ -133,7 +166,7 @@ struct rsk_vdev *rsk_vdev_get(struct rsk_verbs *v, struct ibv_context *ctx, int 
 		return NULL;
 	for (d = atomic_load(&v->devs); d; d = d->next)
 		if (d->ctx == ctx)
-			return atomic_load(&d->dead) ? NULL : d;
+			return d;
 	*rc = move_context(v, ctx);
 	if (*rc < 0)
 		return NULL;
@@ -172,6 +205,39 @@ static void fail_all(struct rsk_vdev *d, int err)
 	for (struct rsk_verbs_rail *r = d->v->rails; r; r = r->next)
 		if (r->dev == d && r->state != RSK_RAIL_IDLE)
 			rsk_rail_fail(r, err);
+}
+
+void rsk_vdev_gone(struct rsk_vdev *d)
+{
+	const struct rsk_verbs_host *host = &d->v->host;
+
+	if (atomic_load(&d->dead))
+		return;
+	rsk_rails_leave(d);
+	/* Path threads walk the list: it stays there, and they look under the lock before they touch it. */
+	pthread_mutex_lock(&d->lock);
+	atomic_store(&d->dead, true);
+	pthread_mutex_unlock(&d->lock);
+	drop_objects(d);
+	leave_context(d->v, d->ctx);
+	d->ctx = NULL;
+	host->devices(host->ctx);
+}
+
+struct rsk_vdev *rsk_vdev_of(const struct rsk_verbs *v, const struct ibv_context *ctx)
+{
+	struct rsk_vdev *d = ctx ? atomic_load(&v->devs) : NULL;
+
+	while (d && d->ctx != ctx)
+		d = d->next;
+	return d;
+}
+
+void rsk_vdev_removed(struct rsk_verbs *v, const char *name)
+{
+	for (struct rsk_vdev *d = atomic_load(&v->devs); d; d = d->next)
+		if (d->ctx && !strcmp(d->ctx->device->dev_name, name))
+			rsk_vdev_gone(d);
 }
 
 /* The queue pair is in error: what its sends say is the better reason. */
@@ -228,9 +294,7 @@ static void one_event(struct rsk_vdev *d, struct ibv_async_event *ev)
 		fail_all(d, -EIO);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
-		fail_all(d, -ENODEV);
-		atomic_store(&d->dead, true);
-		host->devices(host->ctx);
+		rsk_vdev_gone(d);
 		break;
 	case IBV_EVENT_PORT_ACTIVE:
 	case IBV_EVENT_PORT_ERR:
@@ -246,7 +310,7 @@ void rsk_vdev_async(struct rsk_vdev *d)
 {
 	struct ibv_async_event ev;
 
-	while (ibv_get_async_event(d->ctx, &ev) == 0)
+	while (!atomic_load(&d->dead) && ibv_get_async_event(d->ctx, &ev) == 0)
 		one_event(d, &ev);
 }
 
@@ -255,7 +319,7 @@ void rsk_vdev_sends(struct rsk_vdev *d)
 	struct ibv_cq *cq;
 	void *ctx;
 
-	while (ibv_get_cq_event(d->send_channel, &cq, &ctx) == 0) {
+	while (!atomic_load(&d->dead) && ibv_get_cq_event(d->send_channel, &cq, &ctx) == 0) {
 		struct rsk_verbs_rail *r = ctx;
 		uint32_t sid[RSK_VERBS_TOLD], told = 0;
 

@@ -91,6 +91,8 @@ void rsk_verbs_forked(struct rsk_verbs *v)
 	for (struct rsk_verbs_rail *r = v->rails; r; r = r->next)
 		mute(r);
 	for (struct rsk_vdev *d = atomic_load(&v->devs); d; d = d->next) {
+		if (atomic_load(&d->dead))
+			continue;
 		drop_fd(&d->ctx->cmd_fd);
 		drop_fd(&d->ctx->async_fd);
 		drop_fd(&d->recv_channel->fd);

@@ -63,17 +63,20 @@ struct rsk_source {
 	struct rsk_vdev *dev; /* of the last two */
 };
 
-/* A device. Made when the first rail uses it, kept until close: path threads walk the list. */
+/*
+ * A device. Made when the first rail uses it, kept until close, since path threads walk the list; of one that is gone
+ * nothing else is kept.
+ */
 struct rsk_vdev {
 	struct rsk_vdev *next;
 	struct rsk_verbs *v;
-	struct ibv_context *ctx; /* librdmacm's, which never closes it */
+	struct ibv_context *ctx; /* librdmacm's; NULL: it is gone */
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *recv_channel, *send_channel;
 	struct ibv_cq *recv_cq;
 	struct ibv_srq *srq;
 	uint32_t recvs, depth, reads;
-	_Atomic(bool) dead;
+	_Atomic(bool) dead; /* gone: set under the lock, by the keeper */
 	struct rsk_source async, send;
 
 	pthread_mutex_t lock;
@@ -232,10 +235,19 @@ void rsk_quiet_end(const struct rsk_quiet *q);
 /* Moves *fd (a field of one of libibverbs' structs), non-blocking. 0, or -errno and *fd is -1. */
 int rsk_verbs_move_fd(struct rsk_verbs *v, int *fd);
 int rsk_verbs_watch(struct rsk_verbs *v, int fd, struct rsk_source *source);
+/* What the kernel has said of devices so far. */
+void rsk_verbs_hear_kernel(struct rsk_verbs *v);
 
 /* ---- dev.c ---- */
 struct rsk_vdev *rsk_vdev_get(struct rsk_verbs *v, struct ibv_context *ctx, int *rc);
+struct rsk_vdev *rsk_vdev_of(const struct rsk_verbs *v, const struct ibv_context *ctx);
 void rsk_vdev_free_all(struct rsk_verbs *v);
+/*
+ * It has been taken away, or is broken for good: its rails go down with -ENODEV, and nothing of it is held any more,
+ * so that the kernel can let it go.
+ */
+void rsk_vdev_gone(struct rsk_vdev *d);
+void rsk_vdev_removed(struct rsk_verbs *v, const char *name); /* "uverbs0" */
 void rsk_vdev_async(struct rsk_vdev *d);
 /* Completions of sends, or errors: their rails are looked at. */
 void rsk_vdev_sends(struct rsk_vdev *d);
@@ -279,6 +291,8 @@ void rsk_rail_up(struct rsk_verbs_rail *r);
 void rsk_rail_break(struct rsk_verbs_rail *r);
 /* Break it and say so; @r may be gone afterwards. */
 void rsk_rail_down(struct rsk_verbs_rail *r, int err);
+/* All that are on the device are down, and keep nothing that is registered there. */
+void rsk_rails_leave(struct rsk_vdev *d);
 int rsk_rail_end(struct rsk_verbs_rail *r, struct rsk_verbs_end *out);
 int rsk_rail_set_peer(struct rsk_verbs_rail *r, const struct rsk_verbs_end *peer);
 int rsk_rail_set_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t rkey);

@@ -49,15 +49,43 @@ static void watch_kernel(struct rsk_verbs *v)
 		rsk_verbs_watch(v, v->kernel_fd, &v->kernel);
 }
 
-static void read_kernel(struct rsk_verbs *v)
+/* The value of one of the words of a message, that are ended by zeros; NULL: it is not there. */
+static const char *value_of(const char *text, size_t bytes, const char *key)
 {
-	static const char word[] = "SUBSYSTEM=infiniband";
+	const char *end = text + bytes;
+	size_t len = strlen(key);
+
+	for (; text < end; text += strlen(text) + 1)
+		if (!strncmp(text, key, len))
+			return text + len;
+	return NULL;
+}
+
+static bool is_word(const char *value, const char *word)
+{
+	return value && !strcmp(value, word);
+}
+
+void rsk_verbs_hear_kernel(struct rsk_verbs *v)
+{
+	static const char folder[] = "infiniband/";
 	char text[4096];
 	bool any = false;
 	ssize_t n;
 
-	while ((n = rsk_sys_recvfrom(v->kernel_fd, text, sizeof(text), 0, NULL, NULL)) > 0)
-		any |= memmem(text, (size_t)n, word, sizeof(word)) != NULL;
+	while ((n = rsk_sys_recvfrom(v->kernel_fd, text, sizeof(text) - 1, 0, NULL, NULL)) > 0) {
+		const char *of, *name;
+
+		text[n] = 0;
+		of = value_of(text, (size_t)n, "SUBSYSTEM=");
+		name = value_of(text, (size_t)n, "DEVNAME=");
+		any |= is_word(of, "infiniband");
+		/* Who has it open is waited for. */
+		if (is_word(of, "infiniband_verbs") && name &&
+		    !strncmp(name, folder, sizeof(folder) - 1) &&
+		    is_word(value_of(text, (size_t)n, "ACTION="), "remove"))
+			rsk_vdev_removed(v, name + sizeof(folder) - 1);
+	}
 	if (any)
 		v->host.devices(v->host.ctx);
 }
@@ -171,7 +199,7 @@ static void one_source(struct rsk_verbs *v, const struct rsk_source *s)
 		rsk_cm_events(v);
 		break;
 	case RSK_SOURCE_NEWS:
-		read_kernel(v);
+		rsk_verbs_hear_kernel(v);
 		break;
 	case RSK_SOURCE_ASYNC:
 		rsk_vdev_async(s->dev);

@@ -93,6 +93,10 @@ static int take(struct rsk_vdev *d, struct taken *t, bool events)
 	int n;
 
 	pthread_mutex_lock(&d->lock);
+	if (atomic_load(&d->dead)) {
+		pthread_mutex_unlock(&d->lock);
+		return 0;
+	}
 	if (events)
 		rearm(d);
 	n = ibv_poll_cq(d->recv_cq, TAKE, wc);
@@ -207,8 +211,6 @@ int rsk_vdev_poll(struct rsk_vdev *d, bool events)
 	int n, all = 0;
 
 	for (int round = 0; round < ROUNDS; round++) {
-		if (atomic_load(&d->dead))
-			return all;
 		n = take(d, t, events);
 		for (int i = 0; i < n; i++) {
 			if (!t[i].rail)

@@ -231,6 +231,32 @@ void rsk_rail_down(struct rsk_verbs_rail *r, int err)
 	host->down(host->ctx, r->ctx, err);
 }
 
+void rsk_rails_leave(struct rsk_vdev *d)
+{
+	struct rsk_verbs_rail *r = d->v->rails;
+
+	/* down() may take rails away, or connect them anew, to where they find a device: from the start again. */
+	while (r) {
+		bool up = r->id && r->id->verbs == d->ctx;
+
+		if (!up && r->dev != d) {
+			r = r->next;
+			continue;
+		}
+		if (up) {
+			atomic_store(&r->seg->rail.broken, -ENODEV);
+			rsk_rail_break(r);
+		}
+		if (r->dev == d) {
+			rsk_mr_drop_all(r);
+			r->dev = NULL;
+		}
+		if (up)
+			rsk_rail_down(r, -ENODEV);
+		r = d->v->rails;
+	}
+}
+
 int rsk_rail_end(struct rsk_verbs_rail *r, struct rsk_verbs_end *out)
 {
 	if (r->state != RSK_RAIL_UP)

@@ -210,12 +210,13 @@ class Handle:
 
 
 class Guest(Daemon):
-    """ip, ip6: on the first link; rnic: its first RDMA device, on netdev."""
+    """ip, ip6: on the first link, ip_1 on the second; rnic: its first RDMA device, on netdev."""
 
     def __init__(self, lab, number, machine):
         self.lab, self.number, self.machine = lab, number, machine
         self.name = f"guest{number}"
         self.ip, self.ip6, self.netdev, self.rnic = f"10.9.0.{number}", f"fd09::{number}", "eth0", "rxe0"
+        self.ip_1 = f"10.9.1.{number}"
         self.channel, self.handles, self.daemon, self.config = None, [], None, {}
         self.started = 0
 
@@ -422,10 +423,11 @@ rdma link add rb type rxe netdev v1
     def begin_case(self):
         output = " ".join(f"{handle.base}.*" for handle in self.handles)
         self.sh(f"rm -rf {CASE} /run/rsock {output}; mkdir -p {CASE}/stat; chmod 1777 {CASE} {CASE}/stat\n"
-                # One with which nobody connects any more (README.md) is made anew.
+                # One with which nobody connects any more (README.md) is made anew, and so is one that was taken away.
                 "! rdma resource show qp 2>/dev/null | grep -q 'type GSI state ERR' || for rnic in rxe0 rxe1; do\n"
-                "[ ! -e /sys/class/infiniband/$rnic ] || { rdma link del $rnic\n"
-                "rdma link add $rnic type rxe netdev eth${rnic#rxe}; }; done")
+                "[ ! -e /sys/class/infiniband/$rnic ] || rdma link del $rnic; done\n"
+                "shopt -s nullglob; for netdev in /sys/class/net/eth*; do n=${netdev##*eth}\n"
+                "[ -e /sys/class/infiniband/rxe$n ] || rdma link add rxe$n type rxe netdev eth$n; done")
         self.handles, self.daemon, self.started = [], None, 0
 
     def end_case(self):
