@@ -84,33 +84,40 @@ static void step_in(struct rsk_stream *s, uint64_t calls)
 	atomic_store(&s->step_work, rsk_stream_work(s) + calls);
 }
 
-/* Not found for the moment: from a few looks on rsockd is asked, too. */
+/* Not found for the moment: from a few looks on rsockd is asked, too; at once, where nobody else is. */
 static void looked(struct rsk_stream *s, int fd, uint64_t now)
 {
 	rsk_policy_looked(&rsk_knobs.policy, &s->search, now);
 	rsk_stats_set_reason(s->rec, s->told ? (enum rsk_reason)s->told : RSK_REASON_NO_PEER);
-	if (s->search.looks >= LOOKS_ALONE)
+	if (rsk_knobs.apart || s->search.looks >= LOOKS_ALONE)
 		rsk_local_seek(s, fd);
+}
+
+static void post(struct rsk_stream *s, int fd, uint64_t now)
+{
+	struct rsk_registry_entry e = { .pid = (uint32_t)rsk_pid,
+					.fd = fd,
+					.tuple = s->tuple,
+					.user = (uint64_t)s->sid,
+					.nonce = rsk_door_nonce(),
+					.sock_cookie = rsk_cookie_of(fd),
+					.posted_ns = now };
+
+	if (rsk_registry_post(&place.registry, &e) < 0)
+		rsk_log(RSK_LOG_INFO, "fd %d: no registry", fd);
+	s->posted_nonce = e.nonce;
 }
 
 static void seek_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 {
-	struct rsk_registry_entry e = {
-		.pid = (uint32_t)rsk_pid, .fd = fd, .tuple = s->tuple, .user = (uint64_t)s->sid
-	};
-
-	if (rsk_door_open() < 0) {
+	if (!rsk_knobs.apart && rsk_door_open() < 0) {
 		rsk_stream_cold(s, RSK_REASON_LINK_ERROR);
 		return;
 	}
 	/* Again and again: it may be lost meanwhile. The same offer is not written twice. */
 	if (rsk_policy_look_due(&rsk_knobs.policy, &s->search, now)) {
-		e.nonce = rsk_door_nonce();
-		e.sock_cookie = rsk_cookie_of(fd);
-		e.posted_ns = now;
-		if (rsk_registry_post(&place.registry, &e) < 0)
-			rsk_log(RSK_LOG_INFO, "fd %d: no registry", fd);
-		s->posted_nonce = rsk_door_nonce();
+		if (!rsk_knobs.apart)
+			post(s, fd, now);
 		looked(s, fd, now);
 	}
 	rsk_meet();
@@ -150,7 +157,7 @@ static void seek_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 		return;
 	if (!s->found_nonce && rsk_policy_look_due(&rsk_knobs.policy, &s->search, now)) {
 		looked(s, fd, now);
-		if (rsk_registry_find(&place.registry, &s->tuple, &e) == 0 &&
+		if (!rsk_knobs.apart && rsk_registry_find(&place.registry, &s->tuple, &e) == 0 &&
 		    rsk_registry_alive(&e)) {
 			s->found_nonce = e.nonce;
 			s->found_fd = e.fd;

@@ -310,7 +310,8 @@ void rsk_local_seek(struct rsk_stream *s, int fd)
 	say_rdma();
 	if (office.fd < 0)
 		return;
-	m.flags = s->connecting_side ? RSK_LOCAL_CONNECTING : 0;
+	m.flags = (s->connecting_side ? RSK_LOCAL_CONNECTING : 0) |
+		  (rsk_knobs.apart ? RSK_LOCAL_APART : 0);
 	m.tuple = s->tuple;
 	m.cookie = rsk_cookie_of(fd);
 	if (say(&m, -1)) {

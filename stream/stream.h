@@ -356,6 +356,7 @@ struct rsk_knobs {
 	bool spin_set; /* by the user: no longer than that */
 	uint32_t ring_bytes;
 	uint32_t rdma_ring_bytes; /* of streams to other hosts: registered memory */
+	bool apart; /* what is shared with processes of this host is as with those of others: by rails */
 	struct rsk_policy policy;
 	const char *stat_file;
 	const char *daemon; /* path of rsockd's socket for processes; "": it is not asked */

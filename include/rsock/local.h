@@ -47,6 +47,8 @@ enum rsk_local_type {
 #define RSK_LOCAL_AGAIN 4u /* LINK: in use already, by the word of an rsockd that was here before */
 #define RSK_LOCAL_ABLE                                                                             \
 	8u /* HELLO: it will accept rails (RDMA) once a stream of it is wanted from elsewhere */
+#define RSK_LOCAL_APART                                                                            \
+	16u /* SEEK: the other end, also if it is here, is sought as on another host */
 
 struct rsk_local_msg {
 	uint64_t magic;

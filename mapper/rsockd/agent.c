@@ -309,12 +309,24 @@ static enum rsk_pmsp_verdict await(struct rsk_agent *a, const struct rsk_pm_msg 
 	return RSK_PMSP_WAIT;
 }
 
-void rsk_agent_came(struct rsk_agent *a, const struct rsk_tuple *end)
+static struct rsk_agent_request *awaiting_end(const struct rsk_agent *a,
+					      const struct rsk_tuple *end)
 {
 	const struct connection c =
 		connection_of(end->family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6, end->peer,
 			      end->peer_port, end->local, end->local_port);
-	struct rsk_agent_request *r = find_awaiting(a, &c);
+
+	return find_awaiting(a, &c);
+}
+
+bool rsk_agent_awaits(const struct rsk_agent *a, const struct rsk_tuple *end)
+{
+	return awaiting_end(a, end);
+}
+
+void rsk_agent_came(struct rsk_agent *a, const struct rsk_tuple *end)
+{
+	struct rsk_agent_request *r = awaiting_end(a, end);
 	struct rsk_pma_question q;
 	struct rsk_pma_answer answer;
 

@@ -61,6 +61,9 @@ void rsk_agent_came(struct rsk_agent *a, const struct rsk_tuple *end);
 uint64_t rsk_agent_link(struct rsk_agent *a, const struct rsk_pm_msg *link,
 			const struct rsk_pm_addr *rdma, const uint8_t source[static 16]);
 
+/* Does a PMReq wait for that accepting end? */
+bool rsk_agent_awaits(const struct rsk_agent *a, const struct rsk_tuple *end);
+
 /*
  * A link that is there already, on our RNIC of address @at_ip (all zero: not known), and is not known here. As
  * rsk_agent_may_ask(); the answer is the asker's to count.

@@ -2,7 +2,8 @@
 /*
  * seek.c - an end of a connection whose process did not find the other one. sock_diag(7) says whose sockets the two
  * ends are: of the same host they meet, if they may, over a socketpair that each gets half of; the other end of another
- * host's is asked for by the port mapper's protocol, as a connection upgrade.
+ * host's is asked for by the port mapper's protocol, as a connection upgrade. So is one of this host where either of
+ * the two processes does not share memory (APART): this daemon then asks itself, and answers.
  *
  * What is proven is the user: the socket that has the tuple is of the user that the process is of. That the process
  * itself holds it, only that user's own processes could contest, and they can do to each other what they like.
@@ -135,7 +136,7 @@ static void seek_here(struct rsk_local *l, struct rsk_local_process *p,
 		rsk_meeting_seek(&l->meeting, end, rsk_udp_now_ns(), &other);
 }
 
-/* ---- the other end on another host ---- */
+/* ---- the other end on another host, or as if it was ---- */
 
 struct question {
 	struct rsk_daemon_map map;
@@ -168,22 +169,40 @@ static bool hold(const struct rsk_daemon_map *map, const struct rsk_local_proces
 				 map->answer.reservation);
 }
 
+/* The mirrored end, if it is here and waits. */
+static const struct rsk_meeting_end *waits_here(const struct rsk_local *l,
+						const struct rsk_meeting_end *end)
+{
+	const struct rsk_tuple mirror = rsk_tuple_mirror(&end->tuple);
+
+	return rsk_meeting_waits(&l->meeting, &mirror);
+}
+
+/* Who asked has the other end as well, by which the request was granted. */
+static bool of_one_process(const struct rsk_local *l, const struct rsk_meeting_end *end)
+{
+	const struct rsk_meeting_end *other = waits_here(l, end);
+
+	return other && other->process == end->process;
+}
+
 static void answered(struct rsk_daemon_map *map)
 {
 	struct question *q = map->user;
 	struct rsk_local *l = &map->d->local;
 	struct rsk_local_process *p = rsk_local_process(l, q->end.process);
-	bool held = hold(map, p), told = false;
+	bool alone = map->outcome == RSK_PM_MAPPED && of_one_process(l, &q->end);
+	bool held = !alone && hold(map, p), told = false;
 	struct rsk_local_msg m = { .type = RSK_LOCAL_ANSWER,
 				   .tuple = q->end.tuple,
 				   .cookie = q->end.cookie,
 				   .fd = q->end.fd,
-				   .reason = reason_of(map) };
+				   .reason = alone ? RSK_REASON_SAME_PROCESS : reason_of(map) };
 
 	l->asked--;
 	if (map->answer.verdict == RSK_PMA_MAP && !held)
 		rsk_pma_release(map->d->pma, map->answer.reservation);
-	if (map->outcome == RSK_PM_MAPPED) {
+	if (map->outcome == RSK_PM_MAPPED && !alone) {
 		memcpy(m.ip, map->mapping.rdma.ip, 16);
 		m.port = map->mapping.rdma.port;
 		m.ipv = map->mapping.rdma.ipv;
@@ -227,6 +246,26 @@ static void ask(struct rsk_local *l, struct rsk_local_process *p, const struct r
 	}
 }
 
+/* Either's word is enough, whichever comes first. */
+static bool apart(const struct rsk_local *l, const struct rsk_meeting_end *end)
+{
+	const struct rsk_meeting_end *other = waits_here(l, end);
+
+	return end->apart || (other && other->apart) ||
+	       (!end->connecting && rsk_agent_awaits(&l->d->agent, &end->tuple));
+}
+
+static void ask_there(struct rsk_local *l, struct rsk_local_process *p,
+		      const struct rsk_meeting_end *end)
+{
+	const struct rsk_meeting_end *other = waits_here(l, end);
+
+	/* It has waited to meet somebody, and has to know that it is to be come to. */
+	if (other && !other->apart)
+		answer(l, rsk_local_process(l, other->process), other, RSK_REASON_REMOTE);
+	ask(l, p, end, false);
+}
+
 static void seek_there(struct rsk_local *l, struct rsk_local_process *p,
 		       const struct rsk_meeting_end *end)
 {
@@ -234,11 +273,15 @@ static void seek_there(struct rsk_local *l, struct rsk_local_process *p,
 
 	l->count.remote++;
 	if (end->connecting) {
-		ask(l, p, end, false);
+		ask_there(l, p, end);
 		return;
 	}
-	/* It waits until the other side asks us, if that has not asked already. */
-	rsk_meeting_seek(&l->meeting, end, rsk_udp_now_ns(), &other);
+	/* It waits until the other side asks us, if that has not asked already; one that waits to be met does now. */
+	if (rsk_meeting_seek(&l->meeting, end, rsk_udp_now_ns(), &other) == 1) {
+		rsk_meeting_seek(&l->meeting, end, rsk_udp_now_ns(),
+				 &(struct rsk_meeting_end){ 0 });
+		ask(l, rsk_local_process(l, other.process), &other, false);
+	}
 	answer(l, p, end, RSK_REASON_REMOTE);
 	/* Who has a port yet to come says it in answer to that (rsk_local_rdma()). */
 	if (p->rail || !p->able)
@@ -269,7 +312,8 @@ void rsk_local_seek(struct rsk_local *l, struct rsk_local_process *p, const stru
 					     .process = p->number,
 					     .uid = p->uid,
 					     .fd = m->fd,
-					     .connecting = m->flags & RSK_LOCAL_CONNECTING };
+					     .connecting = m->flags & RSK_LOCAL_CONNECTING,
+					     .apart = m->flags & RSK_LOCAL_APART };
 	struct rsk_tuple mirror = rsk_tuple_mirror(&m->tuple);
 	struct rsk_owner theirs;
 	enum rsk_reason why;
@@ -283,9 +327,9 @@ void rsk_local_seek(struct rsk_local *l, struct rsk_local_process *p, const stru
 		return;
 	}
 	rc = rsk_owner_lookup(&mirror, &theirs);
-	if (rc == 0)
+	if (rc == 0 && !apart(l, &end))
 		seek_here(l, p, &end, &theirs);
-	else if (rc == -ENOENT)
+	else if (rc == 0 || rc == -ENOENT)
 		seek_there(l, p, &end);
 }
 

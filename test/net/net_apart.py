@@ -1,0 +1,132 @@
+#!/usr/bin/python3
+"""Two processes of one host that do not share memory: rsockd maps their connection as if the other end was another host's,
+asks itself for that, and answers.
+"""
+import sys
+
+import local
+import pm
+from netlab import Lab
+from harness import case, main
+from net_local import ALICE, BOB, PORT
+from net_rdma import RAIL_A, RAIL_B, Connection, answer, at, guest, held, link, silent
+from net_rsockd import asking
+
+WHO = ((True, True), (True, False), (False, True))  # does not share memory: who accepts, who connects
+
+
+def alone(t, **more):
+    host = Lab(t, 1).hosts[0]
+    host.start(**{**asking(host), **more})
+    return host
+
+
+def seek(client, sock, connecting, apart):
+    client.seek(sock, connecting, flags=(local.CONNECTING if connecting else 0) | (local.APART if apart else 0))
+
+
+def is_mapped(t, host, c, server, client):
+    """The answer of the connecting end, and both are let in."""
+    reason, said = answer(t, client, "the connecting end")
+    t.equal((reason, said["port"], said["ip"], said["from_ip"]), ("mapped", RAIL_B, pm.packed(host.ip), pm.packed(host.ip)),
+            "the answer")
+    t.check(held(host, 2, 2), "promised for both ends")
+    link(t, server, c.far, said["link"], **at(host, RAIL_B, from_ip=pm.packed(host.ip)))
+    t.equal(answer(t, server, "LINK")[0], "mapped", "let in")
+    link(t, client, c.near, said["link"], flags=local.CONNECTING, from_ip=pm.packed(host.ip))
+    silent(t, client)
+    t.check(held(host, 2), "in use at both ends")
+    for end in (server, client):
+        end.say(local.UNLINK, link=said["link"])
+        silent(t, end)
+    t.check(held(host, 0), "given back")
+
+
+@case(timeout=60)
+def who_accepts_comes_first(t):
+    host = alone(t)
+    for i, (of_server, of_client) in enumerate(WHO):
+        c = Connection(host, host, connecting=ALICE, port=PORT + i)
+        server, client = guest(host, ALICE, RAIL_B), guest(host, ALICE, RAIL_A)
+        seek(server, c.far, False, of_server)
+        if of_server:
+            t.equal(answer(t, server, "SEEK")[0], "remote", "the accepting end")
+        seek(client, c.near, True, of_client)
+        if not of_server:
+            t.equal(answer(t, server, "SEEK")[0], "remote", "the accepting end, which had waited to meet somebody")
+        is_mapped(t, host, c, server, client)
+
+
+@case(timeout=60)
+def who_connects_comes_first(t):
+    host = alone(t)
+    for i, (of_server, of_client) in enumerate(WHO):
+        c = Connection(host, host, connecting=ALICE, port=PORT + i)
+        server, client = guest(host, ALICE, RAIL_B), guest(host, ALICE, RAIL_A)
+        server.say(local.LISTEN, **c.listening())
+        silent(t, server)
+        waited = host.figure("policy_waited_total")
+        seek(client, c.near, True, of_client)
+        if of_client:
+            t.until(lambda waited=waited: host.figure("policy_waited_total") > waited, 10, "the PMReq to wait")
+        else:
+            silent(t, client)
+        seek(server, c.far, False, of_server)
+        t.equal(answer(t, server, "SEEK")[0], "remote", "the accepting end")
+        is_mapped(t, host, c, server, client)
+
+
+@case(timeout=60)
+def a_port_that_comes_with_the_answer(t):
+    """Who waited to meet somebody accepts rails once it knows that it is to be come to."""
+    host = alone(t)
+    c = Connection(host, host, connecting=ALICE)
+    server, client = guest(host, ALICE, 0, able=True), guest(host, ALICE, 0, able=True)
+    seek(server, c.far, False, False)
+    seek(client, c.near, True, True)
+    t.equal(answer(t, server, "SEEK")[0], "remote", "the accepting end")
+    server.say(local.RDMA, port=RAIL_B)
+    is_mapped(t, host, c, server, client)
+
+
+@case(timeout=60)
+def one_process(t):
+    host = alone(t)
+    c = Connection(host, host, connecting=ALICE)
+    both = guest(host, ALICE, RAIL_B)
+    seek(both, c.far, False, True)
+    t.equal(answer(t, both, "SEEK")[0], "remote", "the accepting end")
+    seek(both, c.near, True, True)
+    reason, said = answer(t, both, "SEEK")
+    t.equal((reason, said["port"], said["link"]), ("same-process", 0, 0), "needs no RDMA to itself")
+    t.check(held(host, 1, 1), "the accepting end's mapping is over by itself")
+
+
+@case(timeout=60)
+def of_two_users(t):
+    """Who may not share memory may go by rails: that is for rules to say."""
+    host = alone(t)
+    c = Connection(host, host)
+    server, client = guest(host, ALICE, RAIL_B), guest(host, BOB, RAIL_A)
+    seek(server, c.far, False, True)
+    t.equal(answer(t, server, "SEEK")[0], "remote", "the accepting end")
+    seek(client, c.near, True, True)
+    is_mapped(t, host, c, server, client)
+
+
+@case(timeout=60)
+def nobody_is_apart(t):
+    """Who shares memory meets as ever."""
+    host = alone(t, vouch=[{"users": [str(ALICE), str(BOB)]}])
+    c = Connection(host, host)
+    server, client = guest(host, ALICE, RAIL_B), guest(host, BOB, RAIL_A)
+    seek(server, c.far, False, False)
+    seek(client, c.near, True, False)
+    for end in (server, client):
+        message, fds = end.hear()
+        t.equal((message["type"], len(fds)), (local.MEET, 1), "introduced")
+    t.equal(host.counts("client")["mapped"], 0, "mappings")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
