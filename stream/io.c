@@ -155,7 +155,7 @@ void rsk_op_inq(struct rsk_op *op, int *value)
 
 /*
  * SIOCOUTQ counts what the peer's kernel has not got yet, read or not: on a fabric where a put has landed when it
- * returns that is nothing.
+ * returns that is nothing, between hosts what the other device has not acknowledged.
  */
 void rsk_op_outq(struct rsk_op *op, int *value)
 {
@@ -165,10 +165,7 @@ void rsk_op_outq(struct rsk_op *op, int *value)
 	if (!s || (s->link->seg.rail.ops->caps & RSK_FABRIC_SYNC))
 		return;
 	rsk_lock(&s->tx_lock);
-	if (s->tx.state == RSK_TX_ONRING && s->tx.ring.data_end > s->tx.ring.credit)
-		n = (s->tx.ring.data_end - s->tx.ring.credit) * RSK_CELL_BYTES;
-	if (n > s->tx.pos - s->tx.start_pos)
-		n = s->tx.pos - s->tx.start_pos;
+	n = rsk_tx_under_way(&s->tx);
 	rsk_unlock(&s->tx_lock);
 	*value += (int)n;
 }

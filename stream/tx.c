@@ -61,6 +61,16 @@ bool rsk_tx_arrived(const struct rsk_tx *tx)
 	return tx->state == RSK_TX_TCP && !undrained(tx);
 }
 
+uint64_t rsk_tx_under_way(const struct rsk_tx *tx)
+{
+	uint64_t n, carried = tx->pos - tx->start_pos;
+
+	if (tx->ring.data_end <= tx->ring.credit || !undrained(tx))
+		return 0;
+	n = (tx->ring.data_end - tx->ring.credit) * RSK_CELL_BYTES;
+	return n < carried ? n : carried;
+}
+
 int rsk_tx_propose(struct rsk_tx *tx)
 {
 	int rc;

@@ -111,6 +111,9 @@ bool rsk_tx_held_back(const struct rsk_tx *tx);
 /* Off the ring, and all that was put is the peer's, whatever becomes of the rail. */
 bool rsk_tx_arrived(const struct rsk_tx *tx);
 
+/* So many bytes at the most may still be lost with the rail; 0: all that was put is the peer's. */
+uint64_t rsk_tx_under_way(const struct rsk_tx *tx);
+
 /* Would rsk_tx_send() take a byte from the ring's point of view? (On TCP: ask the kernel.) */
 bool rsk_tx_writable(const struct rsk_tx *tx);
 
