@@ -104,7 +104,9 @@ static int usage(FILE *out, int code)
 		"  --runs N     repeat (default 1)\n"
 		"  --mode NAME  compare only this one with plain: plain, both, server, client\n"
 		"  --show       print the transcripts\n"
-		"environment: LIBRSOCK=path of librsock.so, RSOCK_TOOL=path of rsock\n");
+		"environment: LIBRSOCK=path of librsock.so, RSOCK_TOOL=path of rsock;\n"
+		"  APP_HOST, APP_HOST6=address to listen on and connect to instead of loopback,\n"
+		"  APP_WARM_S=seconds to wait for a promotion, APP_SCALE=how much longer to wait\n");
 	return code;
 }
 

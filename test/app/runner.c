@@ -7,6 +7,7 @@
 
 #include "app.h"
 #include "shm.h"
+#include "side.h"
 
 struct mode {
 	const char *name;
@@ -21,7 +22,7 @@ static const struct mode modes[] = {
 };
 #define MODES (sizeof(modes) / sizeof(modes[0]))
 #define DEADLINE_MS 30000
-#define GRACE_MS 2000
+#define GRACE_MS (2000 * app_scale())
 #define DEADLINE_LONG_MS 90000
 
 struct outcome {
@@ -119,21 +120,44 @@ static void end_all(void)
 	}
 }
 
-static void check_ring(const pid_t *pid, struct outcome *out)
+/* So long a stream may take to get into the ring. */
+static bool in_vain(int port)
+{
+	static struct {
+		int port;
+		int64_t since_ms;
+	} warming;
+	const char *most_s = getenv("APP_WARM_S");
+
+	if (warming.port != port) {
+		warming.port = port;
+		warming.since_ms = app_now_ms();
+	}
+	return !most_s || app_now_ms() - warming.since_ms > atoi(most_s) * 1000;
+}
+
+static void check_ring(const struct mode *mode, const pid_t *pid, struct outcome *out)
 {
 	const char *tool = getenv("RSOCK_TOOL");
+	int port = (int)atomic_load(&shm->check_port);
+	bool good = !mode->preload[0] || !mode->preload[1];
 	char why[256];
 
-	if (!runner_stat_ring(tool, pid, 2, (int)atomic_load(&shm->check_streams), why,
-			      sizeof(why)) &&
-	    !out->fault[0])
+	if (!good)
+		good = runner_stat_ring(tool, pid, 2, (int)atomic_load(&shm->check_streams), port,
+					why, sizeof(why));
+	if (port)
+		atomic_store(&shm->check_settled, good || in_vain(port));
+	else if (!good && !out->fault[0])
 		snprintf(out->fault, sizeof(out->fault), "not direct: %s", why);
 }
 
 static void supervise(const struct mode *mode, const struct app_case *cs, const pid_t *pid,
 		      struct outcome *out)
 {
-	int64_t deadline = app_now_ms() + (cs->flags & LONG_RUN ? DEADLINE_LONG_MS : DEADLINE_MS);
+	int64_t deadline =
+		app_now_ms() +
+		(int64_t)app_scale() * (cs->flags & LONG_RUN ? DEADLINE_LONG_MS : DEADLINE_MS);
 	bool over[2] = { false, false };
 	bool orphans = true;
 
@@ -161,8 +185,7 @@ static void supervise(const struct mode *mode, const struct app_case *cs, const 
 		orphans = got == 0;
 		if (want == atomic_load(&shm->check_wanted[1]) &&
 		    want != atomic_load(&shm->check_done)) {
-			if (mode->preload[0] && mode->preload[1])
-				check_ring(pid, out);
+			check_ring(mode, pid, out);
 			atomic_store(&shm->check_done, want);
 			app_futex_wake(&shm->check_done);
 		}

@@ -20,9 +20,10 @@ int runner_case(const struct runner_options *opt, const struct app_case *cs);
 
 /*
  * stat.c: asks the rsock tool; true when each of these processes has at least so many open streams
- * whose both directions go, and went, through the ring. Else why[] says what the tool showed.
+ * whose both directions go, and went, through the ring. Else why[] says what the tool showed. @port: of that port at
+ * either end; 0: of any.
  */
-bool runner_stat_ring(const char *tool, const int *pids, int count, int streams, char *why,
-		      int why_len);
+bool runner_stat_ring(const char *tool, const int *pids, int count, int streams, int port,
+		      char *why, int why_len);
 
 #endif

@@ -17,6 +17,10 @@ struct app_shm {
 	_Atomic uint32_t attention; /* the runner sleeps on it: a check is asked for, a child died */
 	_Atomic uint32_t check_wanted[2]; /* per side, counts up */
 	_Atomic uint32_t check_streams;	  /* how many must be in the ring */
+	_Atomic uint32_t
+		check_port; /* not 0: of this port is asked only, which may be on its way there */
+	_Atomic uint32_t
+		check_settled; /* the answer to that: it is in the ring, or will not be waited for */
 	_Atomic uint32_t check_done;
 	_Atomic uint32_t aborted;
 	_Atomic uint32_t arrived[2];

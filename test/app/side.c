@@ -10,7 +10,7 @@
 
 #include "side.h"
 
-#define PATIENCE_MS 10000
+#define PATIENCE_MS (10000 * app_scale())
 
 int app_side;
 struct app_shm *app_shm;
@@ -26,6 +26,13 @@ void app_attach(const char *path, int side)
 		_exit(4);
 	close(fd);
 	app_side = side;
+}
+
+int app_scale(void)
+{
+	const char *scale = getenv("APP_SCALE");
+
+	return scale ? atoi(scale) : 1;
 }
 
 static void append(const char *text, size_t len)
@@ -168,17 +175,29 @@ bool app_flag_is_set(int flag)
 	return atomic_load(&app_shm->flag[flag]);
 }
 
-void app_expect_rings(int count)
+static void ask_runner(int count, int port)
 {
 	int64_t deadline = app_now_ms() + PATIENCE_MS;
 	uint32_t mine, done;
 
 	atomic_store(&app_shm->check_streams, (uint32_t)count);
+	atomic_store(&app_shm->check_port, (uint32_t)port);
 	mine = atomic_fetch_add(&app_shm->check_wanted[app_side], 1) + 1;
 	atomic_fetch_add(&app_shm->attention, 1);
 	app_futex_wake(&app_shm->attention);
 	while ((int32_t)((done = atomic_load(&app_shm->check_done)) - mine) < 0)
 		wait_while(&app_shm->check_done, done, deadline);
+}
+
+void app_expect_rings(int count)
+{
+	ask_runner(count, 0);
+}
+
+bool app_stream_settled(int port)
+{
+	ask_runner(1, port);
+	return atomic_load(&app_shm->check_settled);
 }
 
 /* --- waiting for a state ---------------------------------------------------------------------- */

@@ -70,8 +70,19 @@ static const char *member(const char *object, const char *end, const char *key)
 	return at + strspn(at, " ");
 }
 
+/* Of an address as text: "10.5.0.2:4000", "[fd05::2]:4000". */
+static bool has_port(const char *at, const char *end, const char *key, int port)
+{
+	const char *address = member(at, end, key);
+	char wanted[16];
+
+	snprintf(wanted, sizeof(wanted), ":%d\"", port);
+	address = address ? strstr(address, wanted) : NULL;
+	return address && address < end && strcspn(address, "\"") == strlen(wanted) - 1;
+}
+
 /* One record of the table: does it count as a stream of this process in the ring? */
-static bool in_ring(const char *at, const char *end, int pid, char *seen, int seen_len)
+static bool in_ring(const char *at, const char *end, int pid, int port, char *seen, int seen_len)
 {
 	const char *owner = member(at, end, "pid");
 	const char *tx = member(at, end, "tx"), *rx = member(at, end, "rx");
@@ -82,6 +93,8 @@ static bool in_ring(const char *at, const char *end, int pid, char *seen, int se
 	if (!owner || !tx || !rx || !tx_bytes || !rx_bytes || !reason || !open ||
 	    atoi(owner) != pid || strncmp(open, "true", 4))
 		return false;
+	if (port && !has_port(at, end, "local", port) && !has_port(at, end, "peer", port))
+		return false;
 	if (!strncmp(tx, "\"ring\"", 6) && !strncmp(rx, "\"ring\"", 6) && atoll(tx_bytes) > 0 &&
 	    atoll(rx_bytes) > 0)
 		return true;
@@ -90,8 +103,8 @@ static bool in_ring(const char *at, const char *end, int pid, char *seen, int se
 	return false;
 }
 
-bool runner_stat_ring(const char *tool, const int *pids, int count, int streams, char *why,
-		      int why_len)
+bool runner_stat_ring(const char *tool, const int *pids, int count, int streams, int port,
+		      char *why, int why_len)
 {
 	char *text = ask_tool(tool, why, why_len);
 	bool all = true;
@@ -109,7 +122,7 @@ bool runner_stat_ring(const char *tool, const int *pids, int count, int streams,
 			const char *end = strchr(at, '}');
 
 			if (end)
-				found += in_ring(at, end, pids[i], seen, sizeof(seen));
+				found += in_ring(at, end, pids[i], port, seen, sizeof(seen));
 			at = end;
 		}
 		if (found < streams) {
