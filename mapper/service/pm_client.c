@@ -313,10 +313,24 @@ int rsk_pm_client_receive(struct rsk_pm_client *c, const struct rsk_pm_addr *fro
 	return 0;
 }
 
+/*
+ * A quick network is no reason to give up quickly: a PMSP may wait for the accepting end, or for another agent, longer
+ * than its host is away. So a silence lasts as long as for a host of which nothing is known.
+ */
+static uint64_t patience_until(const struct rsk_pm_client *c, const struct rsk_pm_transaction *t)
+{
+	return t->began_ns +
+	       c->cache.config.rto_first_ns * ((UINT64_C(1) << c->config.max_sends) - 1);
+}
+
 static void on_time(struct rsk_pm_client *c, struct rsk_pm_transaction *t, uint64_t now_ns)
 {
 	if (!t->open) {
 		forget(c, t);
+		return;
+	}
+	if (t->sends >= c->config.max_sends && now_ns < patience_until(c, t)) {
+		rsk_deadline_set(&c->timers, &t->timer, patience_until(c, t));
 		return;
 	}
 	if (t->sends >= c->config.max_sends) {

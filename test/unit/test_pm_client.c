@@ -413,3 +413,37 @@ Test(pm_client, a_question_that_is_none)
 	cr_assert_eq(p->sent, 0);
 	cp_free(p);
 }
+
+/* Its PMSP may wait for the accepting end: a quick answer before is no reason to give up quickly. */
+Test(pm_client, a_near_host_may_take_its_time)
+{
+	struct cp *p = cp_new(&normal);
+	uint64_t now = 1, patience = normal.cache.rto_first_ns * ((1u << normal.max_sends) - 1);
+	struct rsk_pm_msg m;
+	uint64_t sent;
+
+	for (uint16_t i = 0; i < 50; i++) {
+		ask(p, 80, (uint16_t)(1000 + i), 0, now);
+		m = accept_of(p, 0);
+		now += 1000000;
+		hear(p, &pmsp, &m, now);
+	}
+	sent = p->sent;
+	p->answers[1] = 0;
+	ask(p, 80, 998, 1, now);
+	for (uint64_t t = 0; t < 3 * SECOND; t += 10000000)
+		rsk_pm_client_tick(&p->c, now + t);
+	cr_assert_eq(p->sent - sent, normal.max_sends);
+	cr_assert_eq(p->answers[1], 0, "not given up");
+	m = accept_of(p, 0);
+	now += 3 * SECOND;
+	hear(p, &pmsp, &m, now);
+	cr_assert_eq(p->outcome[1], RSK_PM_MAPPED);
+	ask(p, 80, 999, 2, now);
+	for (uint64_t t = 0; t <= patience + TICK; t += 10000000)
+		rsk_pm_client_tick(&p->c, now + t);
+	cr_assert_eq(p->answers[2], 0);
+	rsk_pm_client_tick(&p->c, now + patience + 2 * TICK);
+	cr_assert_eq(p->outcome[2], RSK_PM_NO_ANSWER);
+	cp_free(p);
+}
