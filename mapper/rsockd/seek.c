@@ -396,12 +396,18 @@ bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
 		out->comes = p && p->able && !p->rail;
 		return true;
 	}
-	listener = rsk_listeners_find(&l->listeners, &at);
-	if (!listener)
-		return false;
-	out->uid = listener->uid;
 	/* Of a connection that is not there nobody will say anything: others name ports of their own. */
-	out->comes = req->cp_port && user_may_have_rails(l, listener->uid) &&
-		     rsk_owner_lookup(&tuple, &own) == 0;
-	return true;
+	listener = rsk_listeners_find(&l->listeners, &at);
+	if (listener) {
+		out->uid = listener->uid;
+		out->comes = req->cp_port && user_may_have_rails(l, listener->uid) &&
+			     rsk_owner_lookup(&tuple, &own) == 0;
+		return true;
+	}
+	/* Who has accepted may listen no more: for one connection, as of FTP's data. */
+	out->comes = req->cp_port && l->railable && rsk_owner_lookup(&tuple, &own) == 0 &&
+		     user_may_have_rails(l, own.uid);
+	if (out->comes)
+		out->uid = own.uid;
+	return out->comes;
 }

@@ -184,6 +184,20 @@ def the_accepting_end_comes_late(t):
 
 
 @case(timeout=60)
+def who_accepted_listens_no_more(t):
+    """As for FTP's data: the connection is there, and its end is waited for all the same."""
+    a, b = hosts(t)
+    c = Connection(a, b)
+    c.listener.close()
+    server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
+    client.seek(c.near, True)
+    t.until(lambda: b.figure("policy_waited_total") == 1, 10, "the PMReq to wait")
+    sought(t, server, c.far, False, "remote")
+    reason, said = answer(t, client, "SEEK")
+    t.equal((reason, said["port"], b.get("/v1/status")["ports"]), ("mapped", RAIL_B, 0), "the answer")
+
+
+@case(timeout=60)
 def the_accepting_end_does_not_come(t):
     a, b = hosts(t, of_b={"pmsp": {"ask-time": "500ms"}})
     c = Connection(a, b)
