@@ -141,7 +141,7 @@ static bool tx_goes(struct rsk_stream *s)
 
 short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 {
-	bool rx_ring, tx_ring, in, room = false, fin;
+	bool rx_ring, tx_ring, in, room = false, fin, early;
 	struct rsk_kernel_companion k;
 	short r = 0;
 
@@ -179,6 +179,9 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	/* Looking at the companion took the socket's error from the kernel: it shows here until it is told. */
 	if (s->rx.tcp_err)
 		kernel |= POLLERR;
+	/* Between hosts the kernel's FIN may be here first: what the ring has of the end, or before it, is on its way. */
+	early = s->link->remote && rx_ring && !in && !(kernel & END_EVENTS) &&
+		!atomic_load(&s->rd_shut);
 	rsk_unlock(&s->rx_lock);
 	if (tx_ring) {
 		rsk_lock(&s->tx_lock);
@@ -205,9 +208,11 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 		r |= (short)(events & (IN_EVENTS | POLLRDHUP));
 	if ((kernel & (POLLIN | POLLRDHUP)) == POLLIN && (events & POLLRDHUP) && is_at_end(s, fd))
 		kernel |= POLLRDHUP;
-	r |= (short)(kernel & events & (POLLRDHUP | POLLPRI));
 	if (fin)
-		r |= (short)(events & POLLRDHUP);
+		kernel |= POLLRDHUP;
+	if (early)
+		kernel &= ~POLLRDHUP;
+	r |= (short)(kernel & events & (POLLRDHUP | POLLPRI));
 	return r;
 }
 
@@ -216,6 +221,8 @@ short rsk_stream_kernel_events(struct rsk_stream *s, short events)
 	if (s->tx.state == RSK_TX_ONRING ||
 	    (s->link->remote && (events & OUT_EVENTS) && !tx_goes(s)))
 		events &= (short)~OUT_EVENTS;
+	if (s->link->remote && s->rx.state == RSK_RX_ONRING && atomic_load(&s->companion_news))
+		events &= (short)~POLLRDHUP;
 	/* Once the companion has shown its end it would show it for ever: only worth waiting for the first time. */
 	if (s->rx.state == RSK_RX_ONRING && (events & IN_EVENTS) &&
 	    !atomic_load(&s->companion_news))
