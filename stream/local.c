@@ -370,11 +370,12 @@ static void meet(const struct rsk_local_msg *m, int with)
 	rsk_stream_unpin(s);
 }
 
-/* The kernel has said that there is no such end on this host; the others are about one that is here, and the registry. */
+/* The end is on another host, or as if it was; the others are about one that is here, and the registry. */
 static bool elsewhere(uint32_t reason)
 {
-	return reason != RSK_REASON_OTHER_USER && reason != RSK_REASON_NOT_HOLDER &&
-	       reason != RSK_REASON_UNVERIFIED && reason != RSK_REASON_OTHER_NETNS;
+	return reason != RSK_REASON_SAME_PROCESS && reason != RSK_REASON_OTHER_USER &&
+	       reason != RSK_REASON_NOT_HOLDER && reason != RSK_REASON_UNVERIFIED &&
+	       reason != RSK_REASON_OTHER_NETNS;
 }
 
 /* The stream has a place on the other host: a link to there is made, unless there is one. */
@@ -424,7 +425,8 @@ static void answer(const struct rsk_local_msg *m)
 		mapped(s, m);
 	else if (m->reason == RSK_REASON_REMOTE && rsk_remote_accept() != -ENODEV)
 		rsk_stats_set_reason(s->rec, RSK_REASON_REMOTE);
-	else if (elsewhere(m->reason) && !rsk_rdma_device())
+	else if (m->reason == RSK_REASON_SAME_PROCESS ||
+		 (elsewhere(m->reason) && !rsk_rdma_device()))
 		rsk_stream_cold(s, (enum rsk_reason)m->reason);
 	else
 		rsk_stats_set_reason(s->rec, (enum rsk_reason)m->reason);
