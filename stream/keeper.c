@@ -19,6 +19,7 @@
 #define STACK_BYTES (512u << 10)
 #define EVENTS 64
 #define NS_PER_MS 1000000u
+#define FINISH_LOOK_NS 1000000u
 
 enum state {
 	NONE,
@@ -36,6 +37,7 @@ static struct {
 	int epfd;
 	_Atomic(int) bell; /* eventfd, -1: there is none */
 	pthread_t thread;
+	bool finishing;	 /* it has been looked into; keeper */
 	bool fork_waits; /* busy is held over a fork */
 } keeper = { .epfd = -1, .bell = -1 };
 
@@ -75,7 +77,10 @@ void rsk_keeper_unwatch(struct rsk_watch *w)
 
 static void finish_if_asked(void)
 {
-	if (atomic_load(&keeper.finish) != 1 || !rsk_remote_settled())
+	bool first = !keeper.finishing;
+
+	keeper.finishing = atomic_load(&keeper.finish) == 1;
+	if (!keeper.finishing || !rsk_remote_settled(first))
 		return;
 	atomic_store(&keeper.finish, 2);
 	rsk_sys_futex((uint32_t *)&keeper.finish, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
@@ -85,6 +90,9 @@ static int timeout_ms(void)
 {
 	uint64_t now = rsk_now_ns(), next = rsk_remote_next_ns();
 
+	/* Nobody tells when a control connection's last byte is acknowledged. */
+	if (keeper.finishing && next > now + FINISH_LOOK_NS)
+		next = now + FINISH_LOOK_NS;
 	if (next == UINT64_MAX)
 		return -1;
 	return next <= now ? 0 : (int)((next - now + NS_PER_MS - 1) / NS_PER_MS);

@@ -109,6 +109,34 @@ static bool settled(struct rsk_stream *s, int fd, enum rsk_reason why)
 }
 
 /*
+ * Between hosts the sender is asked to move (rsk_rx_leave()), by its keeper, whatever its program does. 0: it has, and all
+ * that it put is read; -EAGAIN: not yet; -EBUSY: bytes lie before that.
+ */
+static int leave_behind_move(struct rsk_stream *s, int fd, enum rsk_reason why)
+{
+	struct rsk_kernel_companion k;
+	int rc = -EAGAIN;
+	bool again;
+
+	rsk_companion_init(&k, s, fd);
+	rsk_guard_enter();
+	rsk_lock(&s->rx_lock);
+	rsk_rx_serve(&s->rx, &k.c);
+	rsk_rx_ready(&s->rx); /* takes commands at the head */
+	if (s->rx.state < RSK_RX_SWITCHING || s->rx.fin)
+		rc = rsk_rx_leave(&s->rx, stays(why), &again);
+	else if (rsk_rx_moved_on(&s->rx))
+		rc = -EBUSY;
+	if (rc == -EPROTO)
+		rsk_stream_fail(s, fd);
+	rsk_stream_note(s, false, why);
+	rsk_unlock(&s->rx_lock);
+	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
+	rsk_guard_exit();
+	return rc;
+}
+
+/*
  * Both directions to the companion, for good. The peer finds LEAVE in its next call, or in a wait, which is
  * woken; or it has put a slot in that moment, which we then see: fence on both sides (model: demotion).
  *
@@ -121,7 +149,7 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why)
 {
 	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
 	int inq, inq0 = 0, rc;
-	bool again = false, out;
+	bool again = false, asked, out;
 
 	rsk_guard_enter();
 	rsk_lock(&s->tx_lock);
@@ -140,15 +168,26 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why)
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 	rsk_guard_exit();
 	atomic_thread_fence(memory_order_seq_cst);
+	asked = s->link->remote && s->link->maker == rsk_pid && rc == -EBUSY;
+	if (asked)
+		rsk_mend_call(s);
 	while (rsk_now_ns() < until) {
 		out = settled(s, fd, why);
+		if (asked) {
+			rc = leave_behind_move(s, fd, why);
+			asked = rc == -EAGAIN;
+		}
 		/* What was unread comes back over TCP: wait until some of it is there. */
-		if (out && (!again || (rsk_sys_ioctl(fd, FIONREAD, &inq) == 0 && inq > inq0)))
+		if (out && !asked &&
+		    (!again || (rsk_sys_ioctl(fd, FIONREAD, &inq) == 0 && inq > inq0)))
 			break;
-		rsk_sys_ppoll(&(struct pollfd){ .fd = fd, .events = again ? POLLIN : POLLOUT }, 1,
-			      &(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		rsk_sys_ppoll(&(struct pollfd){ .fd = fd,
+						.events = again ? POLLIN :
+							  asked ? 0 :
+								  POLLOUT },
+			      1, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
-	return rc == -EBUSY || !out ? -EBUSY : 0;
+	return rc == -EBUSY || asked || !out ? -EBUSY : 0;
 }
 
 static void leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why)

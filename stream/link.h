@@ -43,8 +43,9 @@ struct rsk_link {
 	int gong[RSK_SEG_BELLS]; /* own eventfds, to wake them; of this host's links the same */
 	_Atomic(uint32_t)
 		epoch; /* of its rail; 0: it has none. Changed by the keeper, under the join lock */
-	_Atomic(bool) let_go; /* remote: the keeper has done with it; until then it stays */
-	bool remote;	      /* to another host: its news come by completions as well (rdma.h) */
+	_Atomic(bool) heed_due; /* a stream of it has a word that cannot wait: mend.h */
+	_Atomic(bool) let_go;	/* remote: the keeper has done with it; until then it stays */
+	bool remote;		/* to another host: its news come by completions as well (rdma.h) */
 	_Atomic(uint32_t) bells_taken;
 	uint32_t number; /* for the record */
 	_Atomic(uint32_t) streams;

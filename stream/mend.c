@@ -138,6 +138,14 @@ static bool undrained(const struct rsk_tx *tx)
 	       !rsk_tx_arrived(tx);
 }
 
+/* Nobody takes anything any more. */
+static bool is_over(int fd)
+{
+	struct pollfd p = { .fd = fd };
+
+	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0;
+}
+
 /* Nothing is to be done for it any more. */
 static bool paid(struct debtor *d)
 {
@@ -151,6 +159,8 @@ static bool paid(struct debtor *d)
 	if (d->closed)
 		rsk_tx_move(&s->tx, &k.c);
 	rsk_stream_note(s, true, RSK_REASON_PEER_LEFT);
+	if (s->tx.state == RSK_TX_RESEND && is_over(d->fd))
+		s->tx.state = RSK_TX_TCP;
 	done = d->closed ? !undrained(&s->tx) : s->tx.state != RSK_TX_RESEND;
 	rsk_unlock(&s->tx_lock);
 	return done || rsk_stream_failed(s);
@@ -239,6 +249,82 @@ void rsk_mend_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t ce
 	else if (repeats && fd >= 0)
 		owes(s, fd, false);
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_RESUMED, RSK_REASON_LINK_BROKEN);
+	stir(s);
+	rsk_stream_unpin(s);
+}
+
+/* ---- words that cannot wait ---- */
+
+void rsk_mend_call(struct rsk_stream *s)
+{
+	/* In this order, seq_cst: the keeper takes them the other way round. */
+	atomic_store(&s->heed_due, true);
+	atomic_store(&s->link->heed_due, true);
+	rsk_keeper_call();
+}
+
+struct heeds {
+	struct rsk_control *c;
+	bool all;
+};
+
+/* The word goes by RDMA, and this by TCP: not before it. */
+static void say_heed_one(struct rsk_stream *s, void *arg)
+{
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_HEED, .sid = s->sid };
+	const struct rsk_rail *rail = &s->link->seg.rail;
+	struct heeds *h = arg;
+
+	if (!atomic_exchange(&s->heed_due, false))
+		return;
+	if (rail->ops->arrived(&s->link->seg.rail, s->tx.ring.off)) {
+		rsk_control_send(h->c, &m);
+	} else if (!atomic_load(&rail->broken)) { /* else BREAK and RESUME say more */
+		atomic_store(&s->heed_due, true);
+		h->all = false;
+	}
+}
+
+bool rsk_mend_say_heed(struct rsk_link *l, struct rsk_control *c)
+{
+	struct heeds h = { c, true };
+
+	if (!atomic_exchange(&l->heed_due, false))
+		return true;
+	for_all(l, say_heed_one, &h);
+	if (!h.all)
+		atomic_store(&l->heed_due, true);
+	return h.all;
+}
+
+void rsk_mend_heed(struct rsk_link *l, uint32_t sid)
+{
+	struct rsk_stream *s = joined(l, sid);
+	struct rsk_kernel_companion k;
+	bool repeats;
+	int fd, rc;
+
+	if (!s)
+		return;
+	fd = rsk_stream_find_fd(s);
+	if (fd >= 0) {
+		rsk_companion_init(&k, s, fd);
+		rsk_lock(&s->tx_lock);
+		rc = rsk_tx_serve(&s->tx, &k.c);
+		rsk_stream_note(s, true, RSK_REASON_PEER_LEFT);
+		repeats = s->tx.state == RSK_TX_RESEND;
+		rsk_unlock(&s->tx_lock);
+		rsk_lock(&s->rx_lock);
+		if (rc != -EPROTO)
+			rc = rsk_rx_serve(&s->rx, &k.c);
+		rsk_stream_note(s, false, RSK_REASON_PEER_LEFT);
+		rsk_unlock(&s->rx_lock);
+		if (rc == -EPROTO)
+			rsk_stream_fail(s, fd);
+		else if (repeats)
+			owes(s, fd, false);
+		rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
+	}
 	stir(s);
 	rsk_stream_unpin(s);
 }
@@ -349,7 +435,7 @@ void rsk_mend_unforked(struct rsk_stream *s)
 static void lose_one(struct rsk_stream *s, void *arg)
 {
 	struct rsk_kernel_companion k;
-	bool owed;
+	bool owed, repeats;
 	int fd = rsk_stream_find_fd(s);
 
 	rsk_companion_init(&k, s, fd);
@@ -360,13 +446,18 @@ static void lose_one(struct rsk_stream *s, void *arg)
 	rsk_tx_serve(&s->tx, &k.c); /* its last word: what it has taken, or that it has closed */
 	owed = undrained(&s->tx) && s->tx.ring.data_end > s->tx.ring.credit;
 	s->tx.demotions += s->tx.state == RSK_TX_ONRING;
-	s->tx.state = RSK_TX_TCP;
+	/* What it has asked for to be repeated its next program may read, or whoever it was passed to. */
+	repeats = s->tx.state == RSK_TX_RESEND;
+	if (!repeats)
+		s->tx.state = RSK_TX_TCP;
 	s->tx.peer_left = s->tx.peer_closed = true;
 	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
 	rsk_unlock(&s->tx_lock);
 	/* What it has not taken nobody can repeat now, and nothing newer may be sent without it. */
 	if (owed)
 		rsk_stream_fail(s, fd);
+	else if (repeats && fd >= 0)
+		owes(s, fd, false);
 	stir(s);
 }
 
@@ -396,6 +487,19 @@ static void say_one(struct rsk_stream *s, void *arg)
 	rsk_unlock(&s->tx_lock);
 	if (m.cell)
 		rsk_control_send(arg, &m);
+}
+
+static void consumed_one(struct rsk_stream *s, void *arg)
+{
+	rsk_lock(&s->rx_lock);
+	rsk_rx_give_credit(&s->rx, true);
+	rsk_unlock(&s->rx_lock);
+	rsk_stream_notify(s, RSK_WAKE_TX);
+}
+
+void rsk_mend_say_consumed(struct rsk_link *l)
+{
+	for_all(l, consumed_one, NULL);
 }
 
 void rsk_mend_say_ending(struct rsk_link *l, struct rsk_control *c)

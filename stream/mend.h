@@ -41,6 +41,8 @@ void rsk_mend_lost(struct rsk_link *l);
 /* The peer ends in order: all that its stream @sid put is here, up to @cell. */
 void rsk_mend_ending(struct rsk_link *l, uint32_t sid, uint64_t cell);
 void rsk_mend_say_ending(struct rsk_link *l, struct rsk_control *c);
+/* All that was read is told of as consumed: what is not then counts as left unread. */
+void rsk_mend_say_consumed(struct rsk_link *l);
 
 /*
  * Any thread: the last descriptor of a joined stream is about to be closed. Where what it has put may still be
@@ -48,6 +50,16 @@ void rsk_mend_say_ending(struct rsk_link *l, struct rsk_control *c);
  * then.
  */
 void rsk_mend_linger(struct rsk_stream *s, int fd);
+
+/*
+ * Any thread: the peer finds our mail about this stream in its program's next call. It is to act on it now, whatever
+ * its program does: its keeper is told, as soon as the mail is there.
+ */
+void rsk_mend_call(struct rsk_stream *s);
+/* To be told; called until it returns true: all that there were. */
+bool rsk_mend_say_heed(struct rsk_link *l, struct rsk_control *c);
+/* So we have been told. */
+void rsk_mend_heed(struct rsk_link *l, uint32_t sid);
 
 void rsk_mend_work(void); /* looks after those */
 uint64_t rsk_mend_next_ns(void);

@@ -24,6 +24,8 @@
 #include "mend.h"
 #include "remote_parts.h"
 
+#define HEED_AGAIN_NS 1000000ull /* a word that is still on its way */
+
 static _Atomic(uint16_t) port; /* 0: nothing is accepted */
 
 struct rsk_remotes rsk_remotes = { .listener.fd = -1, .work.fd = -1, .office.fd = -1 };
@@ -215,6 +217,10 @@ static void on_message(struct rsk_control *c, const struct rsk_remote_msg *m)
 		break;
 	case RSK_REMOTE_RESUME:
 		rsk_remote_on_resume(r, m);
+		break;
+	case RSK_REMOTE_HEED:
+		if (r->listed)
+			rsk_mend_heed(r->l, m->sid);
 		break;
 	default:
 		if (r->listed)
@@ -417,6 +423,9 @@ void rsk_remote_work(uint64_t now_ns)
 	uint64_t nonce;
 
 	rsk_rdma_module->work(rsk_rdma);
+	DL_FOREACH(rsk_remotes.all, r)
+		if (r->state == RSK_REMOTE_UP)
+			r->heeds = !rsk_mend_say_heed(r->l, &r->control);
 	rsk_join_take();
 	rsk_local_tell();
 	rsk_join_give();
@@ -451,12 +460,14 @@ uint64_t rsk_remote_next_ns(void)
 			continue;
 		if (r->state == RSK_REMOTE_UP)
 			due = rsk_remote_rings_next(r);
+		if (r->state == RSK_REMOTE_UP && r->heeds)
+			due = rsk_now_ns() + HEED_AGAIN_NS;
 		next = due < next ? due : next;
 	}
 	return next;
 }
 
-bool rsk_remote_settled(void)
+bool rsk_remote_settled(bool first)
 {
 	struct rsk_remote *r;
 	bool settled = rsk_mend_idle();
@@ -464,8 +475,15 @@ bool rsk_remote_settled(void)
 	DL_FOREACH(rsk_remotes.all, r) {
 		if (r->state != RSK_REMOTE_UP)
 			continue;
-		if (rsk_rdma_module->rail_settle(r->rail, RSK_MEND_PATIENCE_NS) == 0)
+		if (first) {
+			r->told_end = false;
+			rsk_mend_say_consumed(r->l);
+		}
+		if (rsk_rdma_module->rail_settle(r->rail, RSK_MEND_PATIENCE_NS) == 0 &&
+		    !r->told_end) {
 			rsk_mend_say_ending(r->l, &r->control);
+			r->told_end = true;
+		}
 		settled &= rsk_control_empty(&r->control);
 	}
 	return settled;

@@ -57,8 +57,12 @@ static inline bool rsk_remote_may_put(const struct rsk_link *l, uint32_t sid);
 int rsk_remote_open(void); /* 0 or -errno: there is no RDMA here */
 void rsk_remote_work(uint64_t now_ns);
 uint64_t rsk_remote_next_ns(void); /* when there is work again; UINT64_MAX */
-bool rsk_remote_settled(void); /* all that was put has arrived, also of streams that were closed */
-void rsk_remote_forked(void);  /* in a child */
+/*
+ * All that was put has arrived, also of streams that were closed; the other keepers are told how far that is, and what was
+ * consumed. @first: asked for the first time.
+ */
+bool rsk_remote_settled(bool first);
+void rsk_remote_forked(void); /* in a child */
 
 /* ---- below ---- */
 

@@ -11,6 +11,7 @@
  *	           LINK <------------------------------------> LINK   a link's message (handshake.h): JOIN, ACCEPT, ...
  *	           RING_REQ, RING                                     the ring of a stream is (not) registered
  *	           BREAK, RESUME ..., then another epoch's RAIL       the rail broke: who had consumed what
+ *	           HEED                                               a word about a stream lies in its mail: act on it now
  *	           ENDING                                             this process ends in order: all it put has arrived
  */
 #ifndef RSK_REMOTE_MSG_H
@@ -37,6 +38,7 @@ enum rsk_remote_type {
 	RSK_REMOTE_BREAK,
 	RSK_REMOTE_RESUME,
 	RSK_REMOTE_ENDING,
+	RSK_REMOTE_HEED,
 	RSK_REMOTE_TYPES
 };
 
@@ -51,7 +53,7 @@ struct rsk_remote_msg {
 	struct rsk_seg_geometry geometry; /* HELLO, WELCOME: of the sender's segment */
 	struct rsk_verbs_end end;	  /* RAIL */
 	uint64_t pos, cell; /* RESUME: consumed up to here; ENDING: cell, put up to here */
-	uint32_t sid;	    /* RING_REQ, RING, RESUME, ENDING */
+	uint32_t sid;	    /* RING_REQ, RING, RESUME, ENDING, HEED */
 	uint32_t reason;    /* REFUSED */
 	uint32_t ctl_rkey, ring_rkey; /* RING */
 	uint32_t way;	     /* RING: enum rsk_verbs_way; CLOSED: not even the control blocks */

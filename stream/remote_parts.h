@@ -44,6 +44,8 @@ struct rsk_remote {
 	bool waits_verdict;	  /* under the join lock */
 	struct rsk_link_msg held; /* for the engine, which had no room; control is paused */
 	bool holds;
+	bool told_end; /* of this time that the process is about to end */
+	bool heeds;    /* streams of it have words on their way that cannot wait */
 	struct rsk_ringways ways;
 	uint64_t rings_ns, register_ns, probe_ns; /* when the next of these is due; UINT64_MAX */
 };

@@ -73,6 +73,9 @@ bool rsk_rx_validate(const struct rsk_rx *rx);
 /* Take in what the sender says; answer a proposal if that can be done now. 0 or -EPROTO. */
 int rsk_rx_serve(struct rsk_rx *rx, struct rsk_companion *c);
 
+/* Credit, where the sender can look it up; and by word where enough of it came together (@all: any). */
+void rsk_rx_give_credit(struct rsk_rx *rx, bool all);
+
 /*
  * The end that the companion shows is the stream's. On the ring, where a put may still be under way, it is not: an
  * honest sender's last word comes there, behind its bytes; of a dead one nobody knows what is missing

@@ -25,9 +25,8 @@ uint64_t rsk_rx_free_below(const struct rsk_rx *rx);
 /* Puts our word; it carries the credit of the moment. 0 or -errno of the rail. */
 int rsk_rx_say(struct rsk_rx *rx, uint32_t what, uint64_t pos);
 
-/* Credit, where the sender can look it up; and by word where enough of it came together (@all: any). */
+/* Credit, where the sender can look it up. */
 void rsk_rx_publish_consumed(struct rsk_rx *rx);
-void rsk_rx_give_credit(struct rsk_rx *rx, bool all);
 
 /* What lies at the next index, if it is of this rail. */
 static inline bool rsk_rx_peek(const struct rsk_rx *rx, const struct rsk_ring_rx *ring,
