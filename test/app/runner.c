@@ -141,7 +141,7 @@ static void check_ring(const struct mode *mode, const pid_t *pid, struct outcome
 	const char *tool = getenv("RSOCK_TOOL");
 	int port = (int)atomic_load(&shm->check_port);
 	bool good = !mode->preload[0] || !mode->preload[1];
-	char why[256];
+	char why[400];
 
 	if (!good)
 		good = runner_stat_ring(tool, pid, 2, (int)atomic_load(&shm->check_streams), port,

@@ -113,7 +113,7 @@ bool runner_stat_ring(const char *tool, const int *pids, int count, int streams,
 		return false;
 	const char *table = strstr(text, "\"streams\"");
 
-	for (int i = 0; i < count && all; i++) {
+	for (int i = 0; i < count; i++) {
 		char seen[128] = "no open stream in the table";
 		const char *at = table;
 		int found = 0;
@@ -126,7 +126,10 @@ bool runner_stat_ring(const char *tool, const int *pids, int count, int streams,
 			at = end;
 		}
 		if (found < streams) {
-			snprintf(why, (size_t)why_len, "%s, pid %d: %d of %d streams; %s",
+			size_t len = all ? 0 : strlen(why);
+
+			snprintf(why + len, (size_t)why_len - len,
+				 "%s%s, pid %d: %d of %d streams; %s", at ? "; " : "",
 				 i ? "client" : "server", pids[i], found, streams, seen);
 			all = false;
 		}
