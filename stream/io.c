@@ -114,8 +114,8 @@ int rsk_op_shutdown(struct rsk_op *op, int how)
 		atomic_store(&s->rd_shut, 1);
 	rsk_stream_notify(s, RSK_WAKE_RX);
 	/*
-	 * Who was woken by the kernel's shutdown before this was noted sleeps again. On one host the companion's end was the
-	 * end to him; between hosts it may be ahead of the ring's.
+	 * Who was woken by the kernel's shutdown before this was noted sleeps again. On one host the companion's
+	 * end was the end to him; between hosts it may be ahead of the ring's.
 	 */
 	if (rc == 0 && s->link->remote)
 		rsk_rdma_news(NULL, s->link, s->sid, RSK_WAKE_RX | RSK_WAKE_TX);

@@ -109,8 +109,8 @@ static bool settled(struct rsk_stream *s, int fd, enum rsk_reason why)
 }
 
 /*
- * Between hosts the sender is asked to move (rsk_rx_leave()), by its keeper, whatever its program does. 0: it has, and all
- * that it put is read; -EAGAIN: not yet; -EBUSY: bytes lie before that.
+ * Between hosts the sender is asked to move (rsk_rx_leave()), by its keeper, whatever its program does. 0: it has,
+ * and all that it put is read; -EAGAIN: not yet; -EBUSY: bytes lie before that.
  */
 static int leave_behind_move(struct rsk_stream *s, int fd, enum rsk_reason why)
 {

@@ -179,7 +179,7 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	/* Looking at the companion took the socket's error from the kernel: it shows here until it is told. */
 	if (s->rx.tcp_err)
 		kernel |= POLLERR;
-	/* Between hosts the kernel's FIN may be here first: what the ring has of the end, or before it, is on its way. */
+	/* Between hosts the kernel's FIN may be here first: the ring's end, and what is before it, is on its way. */
 	early = s->link->remote && rx_ring && !in && !(kernel & END_EVENTS) &&
 		!atomic_load(&s->rd_shut);
 	rsk_unlock(&s->rx_lock);

@@ -58,8 +58,8 @@ int rsk_remote_open(void); /* 0 or -errno: there is no RDMA here */
 void rsk_remote_work(uint64_t now_ns);
 uint64_t rsk_remote_next_ns(void); /* when there is work again; UINT64_MAX */
 /*
- * All that was put has arrived, also of streams that were closed; the other keepers are told how far that is, and what was
- * consumed. @first: asked for the first time.
+ * All that was put has arrived, also of streams that were closed; the other keepers are told how far that is, and
+ * what was consumed. @first: asked for the first time.
  */
 bool rsk_remote_settled(bool first);
 void rsk_remote_forked(void); /* in a child */

@@ -11,7 +11,7 @@
  *	           LINK <------------------------------------> LINK   a link's message (handshake.h): JOIN, ACCEPT, ...
  *	           RING_REQ, RING                                     the ring of a stream is (not) registered
  *	           BREAK, RESUME ..., then another epoch's RAIL       the rail broke: who had consumed what
- *	           HEED                                               a word about a stream lies in its mail: act on it now
+ *	           HEED                                               a stream's mail has a word: act on it
  *	           ENDING                                             this process ends in order: all it put has arrived
  */
 #ifndef RSK_REMOTE_MSG_H
