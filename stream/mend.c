@@ -215,6 +215,16 @@ bool rsk_mend_idle(void)
 	return idle;
 }
 
+/* close() is to reset it, whatever is under way: at once, for its addresses may be wanted again. */
+static bool is_aborted(int fd)
+{
+	struct linger l = { 0 };
+	socklen_t len = sizeof(l);
+
+	return rsk_sys_getsockopt(fd, SOL_SOCKET, SO_LINGER, &l, &len) == 0 && l.l_onoff &&
+	       !l.l_linger;
+}
+
 void rsk_mend_linger(struct rsk_stream *s, int fd)
 {
 	bool due;
@@ -225,7 +235,7 @@ void rsk_mend_linger(struct rsk_stream *s, int fd)
 	rsk_lock(&s->tx_lock);
 	due = undrained(&s->tx);
 	rsk_unlock(&s->tx_lock);
-	if (due)
+	if (due && !is_aborted(fd))
 		owes(s, fd, true);
 }
 
