@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export LIBRSOCK := $(CURDIR)/build/lib/librsock.so
 export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 
-.PHONY: build deps demo test test-rdma test-rdma-short test-configs bench bench-quick bench-mapper bench-rdma bench-rdma-quick bench-rdma-paper check format model fuzz fuzz-long chaos-long guard sanitize deb test-deb clean
+.PHONY: build deps demo test test-rdma test-rdma-short test-configs bench bench-quick bench-mapper bench-rdma bench-rdma-quick bench-rdma-paper bench-rdma-cost check format model fuzz fuzz-long chaos-long guard sanitize deb test-deb clean
 
 deps:
 	@scripts/install-deps.sh
@@ -45,6 +45,9 @@ bench-rdma-quick: build ## the same with fewer rows; under 3 minutes
 
 bench-rdma-paper: build ## dynamic against traditional transfers, failed registration and lost packets; 20 minutes
 	@bench/rdma.sh paper
+
+bench-rdma-cost: build ## memory, registrations and set-up of a stream and of a link between two guests; 10 minutes
+	@bench/rdma.sh cost
 
 check: deps ## format, clang-tidy, both compilers, includes, symbols
 	@scripts/check.sh

@@ -194,6 +194,12 @@ def queue_pairs(guest):
     return sorted(qp["lqpn"] for qp in shown if qp.get("type") == "RC")
 
 
+def registered(guest):
+    """What a guest's processes have of its RDMA devices: reliable connected queue pairs, memory regions, their bytes."""
+    regions = json.loads(guest.sh("rdma -j resource show mr"))
+    return len(queue_pairs(guest)), len(regions), sum(int(mr.get("mrlen", 0)) for mr in regions)
+
+
 def ring_bytes(t, port):
     """[server's, client's] of (sent, received), by ring."""
     return [(record.get("tx_ring_bytes", 0), record.get("rx_ring_bytes", 0)) for record in ends(t, port)]
@@ -211,4 +217,4 @@ def plain(t, port, *reasons, bytes_moved=1):
 
 
 __all__ = ["EARN", "IOS", "LOCAL", "Peer", "SCALE", "Wire", "both_ways", "configuration", "connect", "earn", "ends",
-           "happened", "hosts", "on_ring", "pair", "plain", "queue_pairs", "ring_bytes", "said", "serve"]
+           "happened", "hosts", "on_ring", "pair", "plain", "queue_pairs", "registered", "ring_bytes", "said", "serve"]

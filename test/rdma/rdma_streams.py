@@ -2,7 +2,7 @@
 """Streams between two hosts: their contents, that they move by RDMA, and what they do at their ends."""
 import sys
 
-from hosts import EARN, IOS, Peer, Wire, both_ways, connect, earn, ends, hosts, pair, plain, queue_pairs, ring_bytes, said
+from hosts import EARN, IOS, Peer, Wire, both_ways, connect, earn, ends, hosts, pair, plain, queue_pairs, registered, ring_bytes, said
 from rdmalab import case, lab, main
 
 MIB = 1 << 20
@@ -224,6 +224,34 @@ def next_stream(t):
     for guest, before in zip((a, b), had):
         guest.until(lambda guest=guest, before=before: len(queue_pairs(guest)) <= len(before) - 1, 30,
                     "the queue pairs to be gone")
+
+
+@case(300)
+def second_stream(t):
+    """Beside a first one it costs its ring and the window's, and no queue pair."""
+    a, b = hosts(t)
+    server, client, port = pair(t)
+    earn(t, client, server, port)
+    had = [registered(guest) for guest in (a, b)]
+    server.order("crowd", "accept", 1)
+    client.ask("crowd", "crowd", "connect", port, 1)
+    server.answer("crowd")
+
+    def promoted():
+        for peer in (server, client):
+            peer.order("crowd", "talk", 20, 4096)
+        for peer in (server, client):
+            peer.answer("talked, wrong 0", 300)
+        t.stats.sample()
+        return all(sum(stream.record["tx"] == stream.record["rx"] == "ring" for stream in t.stats.of_port(port, side)) == 2
+                   for side in ("server", "client"))
+    a.until(promoted, 120, "the second one to be promoted")
+    for guest, (pairs, regions, _) in zip((a, b), had):
+        t.check(pairs > 0, f"{guest.name} has no queue pair with one stream")
+        t.equal(registered(guest)[:2], (pairs, regions + 2), f"queue pairs and regions of {guest.name} with two")
+    for peer in (client, server):
+        peer.ask("closed", "crowd", "close")
+        peer.finish()
 
 
 @case(300)
