@@ -434,7 +434,9 @@ void rsk_remote_work(uint64_t now_ns)
 	DL_FOREACH_SAFE(rsk_remotes.all, r, next) {
 		if (r->state == RSK_REMOTE_GREETING && !r->initiator)
 			rsk_greet_let_in(r);
-		if (r->state == RSK_REMOTE_BROKEN && now_ns >= r->due_ns && r->initiator) {
+		if (rsk_remote_unused(r, now_ns)) {
+			rsk_remote_dead(r, 0);
+		} else if (r->state == RSK_REMOTE_BROKEN && now_ns >= r->due_ns && r->initiator) {
 			rsk_remote_rail_begin(r);
 		} else if (r->state < RSK_REMOTE_UP && now_ns >= r->due_ns) {
 			rsk_remote_dead(r, -ETIMEDOUT);

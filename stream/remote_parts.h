@@ -48,6 +48,7 @@ struct rsk_remote {
 	bool heeds;    /* streams of it have words on their way that cannot wait */
 	struct rsk_ringways ways;
 	uint64_t rings_ns, register_ns, probe_ns; /* when the next of these is due; UINT64_MAX */
+	uint64_t idle_ns;			  /* since when no stream has it; 0: one has */
 };
 
 /* A rail on which nothing comes is asked whether its peer is still there: so often. */
@@ -93,5 +94,7 @@ void rsk_remote_want_ring(struct rsk_remote *r,
 			  uint32_t sid); /* a stream of it is joined: its ring is wanted */
 void rsk_remote_rings_work(struct rsk_remote *r, uint64_t now_ns);
 uint64_t rsk_remote_rings_next(const struct rsk_remote *r);
+/* It has had no stream for long: taken from the engine, and may die. */
+bool rsk_remote_unused(struct rsk_remote *r, uint64_t now_ns);
 
 #endif

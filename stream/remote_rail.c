@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * remote_rail.c - the rail of a link to another host: made, broken, made anew under the next epoch; and the rings that
- * its two ends register, one by one, as streams are joined (ringway.h). Keeper only.
+ * its two ends register, one by one, as streams are joined (ringway.h). And its end, when no stream has it for long.
+ * Keeper only.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "join.h"
 #include "log.h"
+#include "meet.h"
 #include "mend.h"
 #include "remote_parts.h"
 #include "stream.h"
@@ -17,6 +19,7 @@
 #define DIAL_NS 5000000000ull /* rdma_cm's own patience is a minute and more */
 #define FIRST_TRIES 3
 #define REGISTER_AGAIN_NS 500000000ull
+#define IDLE_NS 30000000000ull /* a link that no stream has had for so long is let go */
 
 static uint64_t causes[RSK_RINGWAY_CAUSES];
 
@@ -299,16 +302,43 @@ void rsk_remote_rings_work(struct rsk_remote *r, uint64_t now_ns)
 					r->register_ns = now_ns + REGISTER_AGAIN_NS;
 			}
 	}
-	if (now_ns >= r->probe_ns) {
+	if (now_ns >= r->probe_ns && !r->idle_ns) {
 		r->probe_ns = now_ns + RSK_REMOTE_PROBE_NS;
-		if (atomic_load(&r->l->streams))
-			rsk_rdma_module->rail_probe(r->rail);
+		rsk_rdma_module->rail_probe(r->rail);
 	}
 }
 
+/* Who joins a stream calls the keeper, by the message of it. */
 uint64_t rsk_remote_rings_next(const struct rsk_remote *r)
 {
 	uint64_t next = r->rings_ns < r->register_ns ? r->rings_ns : r->register_ns;
+	uint64_t tick = r->probe_ns;
 
-	return next < r->probe_ns ? next : r->probe_ns;
+	if (r->idle_ns)
+		tick = r->initiator ? r->idle_ns + IDLE_NS : UINT64_MAX;
+	return next < tick ? next : tick;
+}
+
+/*
+ * The initiator's to say, since it alone joins streams: once the engine has it no more, none can come. A stream that
+ * was closed is counted until all it has put has arrived; so what the other end still has of one is complete.
+ */
+bool rsk_remote_unused(struct rsk_remote *r, uint64_t now_ns)
+{
+	bool unused = false;
+
+	if (!r->listed || r->state == RSK_REMOTE_DEAD)
+		return false;
+	if (atomic_load(&r->l->streams))
+		r->idle_ns = 0;
+	else if (!r->idle_ns)
+		r->idle_ns = now_ns;
+	if (!r->initiator || !r->idle_ns || now_ns - r->idle_ns < IDLE_NS)
+		return false;
+	rsk_join_take();
+	unused = !atomic_load(&r->l->streams);
+	if (unused)
+		rsk_link_dead(r->l);
+	rsk_join_give();
+	return unused;
 }
