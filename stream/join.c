@@ -304,12 +304,13 @@ int rsk_join_ask_about(const struct rsk_tuple *ours, uint64_t handle,
 {
 	int fd;
 	struct rsk_stream *s = rsk_transact_accepting(ours, -1, &fd);
+	bool told;
 
 	if (!s)
 		return -ENOENT;
-	rsk_local_link(s, fd, handle, here);
+	told = rsk_local_link(s, fd, handle, here);
 	rsk_stream_unpin(s);
-	return 0;
+	return told ? 0 : -EAGAIN;
 }
 
 void rsk_join_sweep(void)

@@ -56,7 +56,7 @@ static bool say(struct rsk_local_msg *m, int fd)
 
 /* ---- what it is told ---- */
 
-static void say_link(struct rsk_stream *s, int fd, uint64_t handle,
+static bool say_link(struct rsk_stream *s, int fd, uint64_t handle,
 		     const struct rsk_verbs_addr *here, uint32_t flags)
 {
 	struct rsk_local_msg m = { .type = RSK_LOCAL_LINK,
@@ -73,14 +73,13 @@ static void say_link(struct rsk_stream *s, int fd, uint64_t handle,
 		m.port = here->port;
 		m.ipv = here->family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6;
 	}
-	say(&m, -1);
+	return say(&m, -1);
 }
 
-void rsk_local_link(struct rsk_stream *s, int fd, uint64_t handle,
+bool rsk_local_link(struct rsk_stream *s, int fd, uint64_t handle,
 		    const struct rsk_verbs_addr *here)
 {
-	if (office.fd >= 0)
-		say_link(s, fd, handle, here, 0);
+	return office.fd >= 0 && say_link(s, fd, handle, here, 0);
 }
 
 /* Where rails are accepted; whoever wants to use a mapping has said so before. */
@@ -378,6 +377,25 @@ static bool elsewhere(uint32_t reason)
 	       reason != RSK_REASON_OTHER_NETNS;
 }
 
+/*
+ * The link is up already: the request goes at once. The mapping is held for seconds, and the stream's next call may be
+ * later than that; of a thousand streams it is.
+ */
+static void ask_over(struct rsk_stream *s, int fd)
+{
+	struct rsk_link *l = rsk_meet_known(s->found_nonce);
+
+	if (rsk_remote_progress(s->found_nonce) != 0 || !l ||
+	    atomic_load(&l->state) != RSK_LINK_UP || atomic_load(&s->off) ||
+	    !rsk_stream_sole_process(s))
+		return; /* with its next call, which sees to that */
+	rsk_transact(s, fd, l, -1);
+	if (rsk_stream_phase(s) == RSK_PHASE_SEEKING)
+		return; /* no room for the request */
+	s->found_nonce = 0;
+	s->remote = false;
+}
+
 /* The stream has a place on the other host: a link to there is made, unless there is one. */
 static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 {
@@ -403,7 +421,9 @@ static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 	s->mapping = m->link;
 	s->found_nonce = rsk_remote_at(&t);
 	s->remote = s->found_nonce != 0;
-	if (!s->remote)
+	if (s->remote)
+		ask_over(s, m->fd);
+	else
 		s->sought = 0;
 }
 

@@ -25,8 +25,9 @@ void rsk_local_seek(struct rsk_stream *s, int fd);
 /*
  * The mapping @handle is for this stream: of the connecting end, that it uses it; of the accepting one, whether it
  * is (the answer: rsk_remote_answered(), rsk_transact_answered()), where somebody came to @here of ours.
+ * False: rsockd is not there, or has so much to read that it was not told; no answer will come.
  */
-void rsk_local_link(struct rsk_stream *s, int fd, uint64_t handle,
+bool rsk_local_link(struct rsk_stream *s, int fd, uint64_t handle,
 		    const struct rsk_verbs_addr *here);
 
 /* Without the lock: no stream uses it any more. */

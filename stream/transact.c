@@ -297,7 +297,12 @@ static void hold(struct rsk_link *l, const struct rsk_link_msg *m, const struct 
 		return;
 	}
 	*s->held = (struct rsk_held_join){ l, *m, *pm };
-	rsk_local_link(s, fd, pm->assoc_handle, rsk_remote_here(l));
+	if (rsk_local_link(s, fd, pm->assoc_handle, rsk_remote_here(l)))
+		return;
+	/* Else it would be waited for in vain; the other end asks again. */
+	rsk_arena_free(s->held);
+	s->held = NULL;
+	deny(l, m, pm, RSK_REASON_NO_PMSP);
 }
 
 void rsk_transact_answered(struct rsk_stream *s, int fd, uint32_t reason)
