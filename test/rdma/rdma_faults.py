@@ -19,7 +19,7 @@ def under(t, spec, only, counters=()):
     guests = hosts(t)
     server, client, port = pair(t)
     earn(t, client, server, port)
-    before = [guest.hw_counters() for guest in guests]
+    before, wire = [guest.hw_counters() for guest in guests], Wire(t)
     had = ring_bytes(t, port)
     for guest in guests:
         guest.netem(spec, only=only)
@@ -29,7 +29,10 @@ def under(t, spec, only, counters=()):
         guest.netem(None)
     grown = {name: sum(guest.hw_counters()[name] - had[name] for guest, had in zip(guests, before)) for name in counters}
     t.check(not counters or any(grown.values()), f"nobody noticed '{spec}': {grown}")
-    t.check(sum(map(sum, ring_bytes(t, port))) - sum(map(sum, had)) > 0, f"by ring: {said(ends(t, port))}")
+    moved = [now[0] - then[0] for now, then in zip(ring_bytes(t, port), had)]
+    t.check(all(moved), f"by ring: {said(ends(t, port))}")
+    for guest, sent, sent_bytes in zip(guests, wire.sent(), reversed(moved)):  # the server is in the second one
+        t.check(sent >= sent_bytes // 4096, f"{guest.name} sent {sent} RDMA packets, and {sent_bytes} bytes by ring")
     earn(t, client, server, port, 120)  # still, or again
     client.finish()
     server.finish()
