@@ -10,9 +10,10 @@
 #define NAPS 256
 
 /*
- * taken: by who sleeps, compare-and-swap, acquire; given back by it, release. s: set by who sleeps when the rest is
- * there, NULL when it is up, under the lock; looked at by who closes, then once more under the lock. refuge: by who
- * closes, under the lock, release, before the bell; acquire by who sleeps, behind the bell.
+ * taken: by who sleeps, compare-and-swap, acquire; given back by it, release. s: set by who
+ * sleeps when the rest is there, NULL when it is up, under the lock; looked at by who closes,
+ * then once more under the lock. refuge: by who closes, under the lock, release, before the bell;
+ * acquire by who sleeps, behind the bell.
  */
 struct rsk_nap {
 	struct rsk_lock lock;

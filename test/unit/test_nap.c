@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Naps: four sleepers on numbers that as many others close at any moment. Nobody sleeps on, each goes on with the file that
- * it lay down on, and no copy is left over.
+ * Naps: four sleepers on numbers that as many others close at any moment. Nobody sleeps on, each
+ * goes on with the file that it lay down on, and no copy is left over.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
