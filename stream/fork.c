@@ -46,6 +46,7 @@ static void for_all(int by)
 /* Counted before, so that no moment knows of fewer holders than there are. */
 void rsk_fork_prepare(void)
 {
+	rsk_mend_fork();
 	rsk_keeper_fork();
 	rsk_join_fork();
 	if (rsk_stats_segment())

@@ -44,7 +44,7 @@ static struct {
 void rsk_join_fork(void)
 {
 	rsk_lock(&place.lock);
-	rsk_mend_fork();
+	rsk_mend_forks();
 	rsk_links_fork(false);
 }
 

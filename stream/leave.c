@@ -108,28 +108,25 @@ static bool settled(struct rsk_stream *s, int fd, enum rsk_reason why)
 	return done;
 }
 
-/*
- * Between hosts the sender is asked to move (rsk_rx_leave()), by its keeper, whatever its program does. 0: it has,
- * and all that it put is read; -EAGAIN: not yet; -EBUSY: bytes lie before that.
- */
-static int leave_behind_move(struct rsk_stream *s, int fd, enum rsk_reason why)
+/* rsk_rx_leave(); the rx lock is held. */
+static int leave_rx(struct rsk_stream *s, int fd, enum rsk_reason why, bool *again)
 {
-	struct rsk_kernel_companion k;
-	int rc = -EAGAIN;
-	bool again;
+	int rc = rsk_rx_leave(&s->rx, stays(why), again);
 
-	rsk_companion_init(&k, s, fd);
-	rsk_guard_enter();
-	rsk_lock(&s->rx_lock);
-	rsk_rx_serve(&s->rx, &k.c);
-	rsk_rx_ready(&s->rx); /* takes commands at the head */
-	if (s->rx.state < RSK_RX_SWITCHING || s->rx.fin)
-		rc = rsk_rx_leave(&s->rx, stays(why), &again);
-	else if (rsk_rx_moved_on(&s->rx))
-		rc = -EBUSY;
 	if (rc == -EPROTO)
 		rsk_stream_fail(s, fd);
 	rsk_stream_note(s, false, why);
+	return rc;
+}
+
+/* Between hosts the sender is asked first (rsk_rx_rest()), by its keeper, whatever its program does. */
+static int leave_rx_later(struct rsk_stream *s, int fd, enum rsk_reason why, bool *again)
+{
+	int rc;
+
+	rsk_guard_enter();
+	rsk_lock(&s->rx_lock);
+	rc = leave_rx(s, fd, why, again);
 	rsk_unlock(&s->rx_lock);
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 	rsk_guard_exit();
@@ -143,13 +140,13 @@ static int leave_behind_move(struct rsk_stream *s, int fd, enum rsk_reason why)
  * 0: the kernel alone carries the stream. -EBUSY: not yet. Bytes lie here that nobody will repeat, since the sender
  * has gone on to the companion, or has ended, behind them (rsk_rx_leave()); or we have bytes to repeat and there is no
  * room. No waiting helps: they come out by the program's own calls. Nothing new comes to the ring meanwhile: we
- * do not watch it any more.
+ * do not watch it any more. Or, between hosts, the peer's keeper has not answered in time; the answer is heeded still.
  */
 static int leave(struct rsk_stream *s, int fd, enum rsk_reason why)
 {
 	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
 	int inq, inq0 = 0, rc;
-	bool again = false, asked, out;
+	bool again = false, out;
 
 	rsk_guard_enter();
 	rsk_lock(&s->tx_lock);
@@ -158,36 +155,30 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why)
 	s->rx.gave_up = true;
 	rsk_handback(s, fd);
 	rsk_sys_ioctl(fd, FIONREAD, &inq0);
-	rc = rsk_rx_leave(&s->rx, stays(why), &again);
-	if (rc == -EPROTO)
-		rsk_stream_fail(s, fd);
-	rsk_stream_note(s, false, why);
+	rc = leave_rx(s, fd, why, &again);
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
 	out = settled(s, fd, why);
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 	rsk_guard_exit();
 	atomic_thread_fence(memory_order_seq_cst);
-	asked = s->link->remote && s->link->maker == rsk_pid && rc == -EBUSY;
-	if (asked)
+	if (rc == -EAGAIN)
 		rsk_mend_call(s);
 	while (rsk_now_ns() < until) {
 		out = settled(s, fd, why);
-		if (asked) {
-			rc = leave_behind_move(s, fd, why);
-			asked = rc == -EAGAIN;
-		}
+		if (rc == -EAGAIN)
+			rc = leave_rx_later(s, fd, why, &again);
 		/* What was unread comes back over TCP: wait until some of it is there. */
-		if (out && !asked &&
+		if (out && rc != -EAGAIN &&
 		    (!again || (rsk_sys_ioctl(fd, FIONREAD, &inq) == 0 && inq > inq0)))
 			break;
 		rsk_sys_ppoll(&(struct pollfd){ .fd = fd,
-						.events = again ? POLLIN :
-							  asked ? 0 :
-								  POLLOUT },
+						.events = rc == -EAGAIN ? 0 :
+							  again		? POLLIN :
+									  POLLOUT },
 			      1, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
-	return rc == -EBUSY || asked || !out ? -EBUSY : 0;
+	return rc == -EBUSY || rc == -EAGAIN || !out ? -EBUSY : 0;
 }
 
 static void leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why)

@@ -36,7 +36,7 @@ static struct rsk_stream *joined(const struct rsk_link *l, uint32_t sid)
 	return NULL;
 }
 
-static void for_all(struct rsk_link *l, void (*each)(struct rsk_stream *s, void *arg), void *arg)
+void rsk_mend_each(struct rsk_link *l, void (*each)(struct rsk_stream *s, void *arg), void *arg)
 {
 	uint32_t reach = atomic_load(&l->seg.reach);
 
@@ -87,7 +87,7 @@ void rsk_mend_break(struct rsk_link *l,
 {
 	struct say each = { say, arg };
 
-	for_all(l, break_one, &each);
+	rsk_mend_each(l, break_one, &each);
 }
 
 /* ---- who still owes bytes: streams that repeat, and streams that were closed ---- */
@@ -263,6 +263,16 @@ void rsk_mend_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t ce
 	rsk_stream_unpin(s);
 }
 
+void rsk_mend_forked(void)
+{
+	struct debtor *d;
+
+	/* The pins are the parent's, too. */
+	DL_FOREACH(debts.all, d)
+		rsk_own_close(d->fd);
+	memset(&debts, 0, sizeof(debts));
+}
+
 /* ---- words that cannot wait ---- */
 
 void rsk_mend_call(struct rsk_stream *s)
@@ -301,7 +311,7 @@ bool rsk_mend_say_heed(struct rsk_link *l, struct rsk_control *c)
 
 	if (!atomic_exchange(&l->heed_due, false))
 		return true;
-	for_all(l, say_heed_one, &h);
+	rsk_mend_each(l, say_heed_one, &h);
 	if (!h.all)
 		atomic_store(&l->heed_due, true);
 	return h.all;
@@ -365,79 +375,7 @@ void rsk_mend_renew(struct rsk_link *l, void (*each)(void *arg, uint32_t sid), v
 {
 	struct renewal n = { each, arg };
 
-	for_all(l, renew_one, &n);
-}
-
-/* ---- a fork ---- */
-
-#define FORK_WAIT_NS 200000000ull /* for a peer that has not seen yet where the ring began */
-
-static void stay_off(struct rsk_stream *s, void *arg)
-{
-	rsk_lock(&s->tx_lock);
-	rsk_tx_stay_off(&s->tx, RSK_TX_STAY_FORK, true);
-	rsk_lock(&s->rx_lock);
-	rsk_rx_stay_off(&s->rx, true);
-	rsk_unlock(&s->rx_lock);
-	rsk_unlock(&s->tx_lock);
-}
-
-static void is_off(struct rsk_stream *s, void *arg)
-{
-	struct rsk_kernel_companion k;
-	bool *all = arg;
-	int fd = rsk_stream_find_fd(s);
-
-	if (fd < 0)
-		return;
-	rsk_companion_init(&k, s, fd);
-	rsk_lock(&s->tx_lock);
-	rsk_tx_serve(&s->tx, &k.c);
-	rsk_stream_note(s, true, RSK_REASON_SHARED_HOLDER);
-	*all &= s->tx.state != RSK_TX_ONRING && s->tx.state != RSK_TX_PROPOSED;
-	rsk_unlock(&s->tx_lock);
-	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
-}
-
-void rsk_mend_fork(void)
-{
-	uint64_t until = 0;
-	bool all;
-
-	do {
-		all = true;
-		for (uint32_t i = 0; i < rsk_links.n; i++) {
-			struct rsk_link *l = rsk_links.at[i].l;
-
-			if (!l->remote || l->maker != rsk_pid || !atomic_load(&l->streams))
-				continue;
-			if (!until)
-				for_all(l, stay_off, NULL);
-			for_all(l, is_off, &all);
-		}
-		if (!until)
-			until = rsk_now_ns() + FORK_WAIT_NS;
-		if (!all)
-			rsk_sys_ppoll(NULL, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
-	} while (!all && rsk_now_ns() < until);
-}
-
-void rsk_mend_forked(void)
-{
-	struct debtor *d;
-
-	/* The pins are the parent's, too. */
-	DL_FOREACH(debts.all, d)
-		rsk_own_close(d->fd);
-	memset(&debts, 0, sizeof(debts));
-}
-
-void rsk_mend_unforked(struct rsk_stream *s)
-{
-	rsk_tx_stay_off(&s->tx, RSK_TX_STAY_FORK, false);
-	rsk_lock(&s->rx_lock);
-	rsk_rx_stay_off(&s->rx, atomic_load(&s->off));
-	rsk_unlock(&s->rx_lock);
+	rsk_mend_each(l, renew_one, &n);
 }
 
 /* ---- a peer dies, or ends ---- */
@@ -456,24 +394,27 @@ static void lose_one(struct rsk_stream *s, void *arg)
 	rsk_tx_serve(&s->tx, &k.c); /* its last word: what it has taken, or that it has closed */
 	owed = undrained(&s->tx) && s->tx.ring.data_end > s->tx.ring.credit;
 	s->tx.demotions += s->tx.state == RSK_TX_ONRING;
+	if (s->tx.held && s->tx.resend_pos == s->tx.pos)
+		rsk_tx_unhold(&s->tx);
 	/* What it has asked for to be repeated its next program may read, or whoever it was passed to. */
-	repeats = s->tx.state == RSK_TX_RESEND;
+	repeats = s->tx.state == RSK_TX_RESEND && !s->tx.held;
 	if (!repeats)
 		s->tx.state = RSK_TX_TCP;
+	s->tx.held = false;
 	s->tx.peer_left = s->tx.peer_closed = true;
 	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
 	rsk_unlock(&s->tx_lock);
 	/* What it has not taken nobody can repeat now, and nothing newer may be sent without it. */
-	if (owed)
-		rsk_stream_fail(s, fd);
-	else if (repeats && fd >= 0)
+	if (repeats && fd >= 0)
 		owes(s, fd, false);
+	else if (owed)
+		rsk_stream_fail(s, fd);
 	stir(s);
 }
 
 void rsk_mend_lost(struct rsk_link *l)
 {
-	for_all(l, lose_one, NULL);
+	rsk_mend_each(l, lose_one, NULL);
 }
 
 void rsk_mend_ending(struct rsk_link *l, uint32_t sid, uint64_t cell)
@@ -509,10 +450,10 @@ static void consumed_one(struct rsk_stream *s, void *arg)
 
 void rsk_mend_say_consumed(struct rsk_link *l)
 {
-	for_all(l, consumed_one, NULL);
+	rsk_mend_each(l, consumed_one, NULL);
 }
 
 void rsk_mend_say_ending(struct rsk_link *l, struct rsk_control *c)
 {
-	for_all(l, say_one, c);
+	rsk_mend_each(l, say_one, c);
 }

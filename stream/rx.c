@@ -43,6 +43,8 @@ bool rsk_rx_validate(const struct rsk_rx *rx)
 		return false;
 	if (rx->promotions - rx->demotions != (rx->state == RSK_RX_ONRING))
 		return false;
+	if (rx->rest && (rx->state < RSK_RX_SWITCHING || rx->fin || rx->left))
+		return false;
 	return rx->state != RSK_RX_SWITCHING || rx->pos <= rx->switch_pos;
 }
 
@@ -90,10 +92,22 @@ static int see_word(struct rsk_rx *rx, const struct rsk_mail *m)
 	return 0;
 }
 
+void rsk_rx_say_stay(struct rsk_rx *rx)
+{
+	if (rx->stay_off)
+		say_go(rx);
+	else if (rx->state == RSK_RX_WATCH)
+		rsk_rx_say(rx, RSK_RX_WATCHING, 0);
+	else
+		rsk_rx_say(rx, rx->state == RSK_RX_TCP ? RSK_RX_NONE : RSK_RX_SWITCHED, 0);
+}
+
 int rsk_rx_refuse(struct rsk_rx *rx)
 {
+	rx->demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
 	rx->left = true;
+	rx->rest = false;
 	return -EPROTO;
 }
 
@@ -145,6 +159,11 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_companion *c)
 	/* Who only waits for readiness has to see the ring as well, when all before it is read already. */
 	rsk_rx_arrive(rx);
 	rsk_rx_thaw(rx);
+	if (__builtin_expect(rx->rest, 0)) {
+		rc = rsk_rx_see_answer(rx);
+		if (rc < 0 || rx->rest)
+			return rc;
+	}
 	if (rx->doubt && rx->heeded && rx->state >= RSK_RX_SWITCHING)
 		follow(rx);
 	if (rx->proposed > rx->gen && !rx->gave_up && !rx->stay_off && !rx->hold_len &&
@@ -202,9 +221,12 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 		return rc;
 	if (rx->doubt)
 		return -EBUSY;
-	/* A MOVE that is on its way may be there before our LEAVE is: the sender has to be asked. */
-	if (rx->rail->ops->arrived && rx->state >= RSK_RX_SWITCHING && !rx->fin)
-		return stay_here(rx, true, NULL);
+	/* A MOVE that is on its way may be there before our LEAVE is. */
+	if (rx->rail->ops->arrived) {
+		rc = rsk_rx_rest(rx);
+		if (rc < 0)
+			return rc == -EBUSY ? stay_here(rx, true, NULL) : rc;
+	}
 	if (rx->hold_len || rx->skip || rx->frozen || rsk_rx_moved_on(rx) ||
 	    (stay && unread_in_ring(rx)))
 		return stay_here(rx, stay, NULL);
@@ -230,7 +252,7 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 			rx->leave_pos = rx->switch_pos;
 		return stay_here(rx, stay, &before);
 	}
-	*again = unread_in_ring(rx);
+	*again = rx->repeated || unread_in_ring(rx);
 	rx->doubt = false;
 	rx->left = true;
 	rsk_rx_free_stage(rx);
@@ -248,12 +270,8 @@ void rsk_rx_stay_off(struct rsk_rx *rx, bool on)
 	rx->stay_off = on;
 	if (rx->left)
 		return; /* for good, or until another rail is there, over which no proposal is answered then */
-	if (on)
-		say_go(rx);
-	else if (rx->state == RSK_RX_WATCH)
-		rsk_rx_say(rx, RSK_RX_WATCHING, 0);
-	else
-		rsk_rx_say(rx, rx->state == RSK_RX_TCP ? RSK_RX_NONE : RSK_RX_SWITCHED, 0);
+	if (!rx->rest)
+		rsk_rx_say_stay(rx);
 }
 
 void rsk_rx_close(struct rsk_rx *rx)
@@ -298,6 +316,17 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 	/* Its last word may have come, too. */
 	if (rsk_rx_take_word(rx) == 0)
 		rsk_rx_arrive(rx);
+	if (rx->rest && rsk_rx_see_answer(rx) == 0 && rx->rest) {
+		/* None came, and none will: it is told what it was asked for. */
+		*pos = rx->leave_pos;
+		*cell = rsk_rx_free_below(rx);
+		rsk_rx_free_stage(rx);
+		rx->demotions += rx->state == RSK_RX_ONRING;
+		rx->state = RSK_RX_TCP;
+		rx->rest = false;
+		rx->left = rx->repeated = true;
+		return;
+	}
 	*cell = rx->ring.next;
 	if (rx->state < RSK_RX_SWITCHING || rx->fin) {
 		*pos = rx->state == RSK_RX_WATCH ? RSK_POS_START : rx->pos;
@@ -344,7 +373,7 @@ static void renew(struct rsk_rx *rx)
 				 __atomic_load_n(&rx->word->hash, __ATOMIC_ACQUIRE),
 			 __ATOMIC_RELAXED);
 	rx->mail = (struct rsk_mail){ 0 };
-	rx->left = rx->doubt = rx->heeded = false;
+	rx->left = rx->doubt = rx->heeded = rx->repeated = false;
 	rx->gen = rx->proposed = 0;
 	rx->counted_to = rx->counted_bytes = 0;
 	rx->credit_sent = rx->ring.next;
@@ -377,6 +406,9 @@ void rsk_rx_renew(struct rsk_rx *rx, uint64_t key_seed)
 
 void rsk_rx_lose(struct rsk_rx *rx)
 {
+	if (rx->rest)
+		rsk_rx_see_answer(rx);
+	rx->rest = false;
 	rx->lost = true;
 }
 

@@ -5,6 +5,7 @@
  *	TCP --proposed, no thread in a plain wait, position known--> WATCHING --RING(N) seen--> SWITCHING
  *	SWITCHING --position N reached on the companion--> ONRING --MOVE slot--> TCP
  *	any --leave(): "I have consumed up to C, go on by TCP"--> TCP for good
+ *	ONRING --rest(): "back to C", nothing is read--> TCP at the sender's AGAIN; ONRING, if it had moved already
  *
  * A pure machine like tx.h. Guarded by the stream's rx lock. Nothing here blocks.
  */
@@ -57,9 +58,11 @@ struct rsk_rx {
 	uint64_t counted_bytes;
 	bool doubt; /* a LEAVE met a MOVE: did the sender heed it? The word tells, before the next byte */
 	bool heeded;	    /* it did */
-	uint64_t leave_pos; /* what that LEAVE said */
-	uint64_t skip;	    /* bytes repeated on the companion that the ring gave us too */
-	uint8_t *hold;	    /* bytes of the companion read beyond switch_pos: due after the MOVE */
+	uint64_t leave_pos; /* what that LEAVE said, or BACK */
+	bool rest; /* BACK was said, and its answer has not come: nothing is to be had meanwhile */
+	bool repeated; /* some of what lay in the ring comes by the companion once more */
+	uint64_t skip; /* bytes repeated on the companion that the ring gave us too */
+	uint8_t *hold; /* bytes of the companion read beyond switch_pos: due after the MOVE */
 	size_t hold_len, hold_off;
 	uint32_t promotions, demotions;
 	struct rsk_mail mail; /* our rxmail, as last put */
@@ -90,7 +93,7 @@ static inline bool rsk_rx_ended(const struct rsk_rx *rx)
 /* On the ring, and the sender has said nothing new: rsk_rx_serve() has nothing to do. */
 static inline bool rsk_rx_steady(const struct rsk_rx *rx)
 {
-	return rx->state == RSK_RX_ONRING && !rx->doubt && !rx->left && !rx->fin &&
+	return rx->state == RSK_RX_ONRING && !rx->doubt && !rx->left && !rx->fin && !rx->rest &&
 	       !rsk_mail_fresh(rx->word, rx->word_seen);
 }
 
@@ -147,9 +150,19 @@ bool rsk_rx_unread(struct rsk_rx *rx);
  * 0; -EPROTO; -EBUSY: not left, bytes that lie here have to be read here first. That are bytes that will not be
  * repeated (in hold, or in the ring before a command of the sender); and with @stay, for a reader who can go on here,
  * any byte: it is not made to wait for a call of the peer. The sender is then asked to go (GO): leave once more when
- * rsk_rx_drained().
+ * rsk_rx_drained(). -EAGAIN: rsk_rx_rest().
  */
 int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again);
+
+/*
+ * rsk_rx_rest - off the ring where a put takes time, so that the sender's MOVE may be under way and a LEAVE cannot tell
+ * what it repeats. The receiver rests: it says from where (BACK) and takes nothing more; the sender's answer comes in
+ * the ring, in order with all it has put: AGAIN, and the companion repeats all that was not read, beginning when AGAIN
+ * has arrived; or the command that it had given already.
+ * 0: off the ring. -EAGAIN: not yet; a later call, of whatever kind, finds the answer. -EBUSY: it had moved on, or had
+ * ended: what lies here has to be read here. -EPROTO.
+ */
+int rsk_rx_rest(struct rsk_rx *rx);
 
 /*
  * @on: the sender is asked to move, at its next call, and proposes nothing until that is taken back. What lies in the
@@ -172,7 +185,10 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell);
  */
 void rsk_rx_renew(struct rsk_rx *rx, uint64_t key_seed);
 
-/* The sender is dead, or cannot be reached any more. What was put and has not come is lost: the stream was reset. */
+/*
+ * The sender is dead, or cannot be reached any more. What was put and has not come is lost: the stream was reset. Who
+ * rests reads on: no byte was repeated before AGAIN had arrived.
+ */
 void rsk_rx_lose(struct rsk_rx *rx);
 
 /* A fabric that is not RELIABLE: say the last word once more (called on a timer). 0 or -errno. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rx_parts.h - what rx.c (states, leaving), rx_recv.c (bytes of both carriers) and rx_ring.c (the ring) share of struct
- * rsk_rx. Only for these three; the caller holds the lock of the direction.
+ * rx_parts.h - what rx.c (states, leaving), rx_rest.c (resting), rx_recv.c (bytes of both carriers) and rx_ring.c (the
+ * ring) share of struct rsk_rx. Only for these four; the caller holds the lock of the direction.
  */
 #ifndef RSK_RX_PARTS_H
 #define RSK_RX_PARTS_H
@@ -40,6 +40,12 @@ static inline bool rsk_rx_peek(const struct rsk_rx *rx, const struct rsk_ring_rx
 void rsk_rx_thaw(struct rsk_rx *rx);
 
 void rsk_rx_free_stage(struct rsk_rx *rx);
+
+/* Whoever rests looks for the answer. 0 or -EPROTO. */
+int rsk_rx_see_answer(struct rsk_rx *rx);
+
+/* GO, or that GO and BACK are taken back. */
+void rsk_rx_say_stay(struct rsk_rx *rx);
 
 /* Commands at the head take no byte of the stream: they are run for whoever looks. 0 or -errno. */
 int rsk_rx_run_commands(struct rsk_rx *rx);

@@ -245,6 +245,8 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 			return total ? (ssize_t)total : rc;
 		if (!dst->left)
 			return (ssize_t)total;
+		if (__builtin_expect(rx->rest, 0))
+			return total ? (ssize_t)total : -EAGAIN;
 		if (rx->stage_len || rx->state == RSK_RX_ONRING) {
 			if (peek) {
 				n = rsk_rx_peek_ring(rx, dst, &command);

@@ -157,7 +157,7 @@ int rsk_rx_run_commands(struct rsk_rx *rx)
 	struct rsk_slot_view v;
 	int rc = 2;
 
-	while (rc == 2 && rx->state == RSK_RX_ONRING && !rx->fin && !rx->stage_len &&
+	while (rc == 2 && rx->state == RSK_RX_ONRING && !rx->fin && !rx->stage_len && !rx->rest &&
 	       rsk_rx_peek(rx, &rx->ring, &v) && v.head.kind == RSK_SLOT_CONTROL)
 		rc = stage_slot(rx, &v, NULL);
 	if (rx->state != RSK_RX_ONRING || rx->fin)
@@ -261,6 +261,8 @@ bool rsk_rx_ready(struct rsk_rx *rx)
 {
 	struct rsk_slot_view v;
 
+	if (__builtin_expect(rx->rest, 0))
+		return false;
 	if (rsk_rx_run_commands(rx) < 0)
 		return true; /* recv will say what is wrong */
 	if (rx->stage_len || rx->fin || rsk_rx_ended(rx) || rx->tcp_err)

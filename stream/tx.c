@@ -31,6 +31,8 @@ bool rsk_tx_validate(const struct rsk_tx *tx)
 		return false;
 	if (tx->promotions - tx->demotions != (tx->state == RSK_TX_ONRING))
 		return false;
+	if (tx->held && tx->state != RSK_TX_RESEND)
+		return false;
 	return tx->state != RSK_TX_RESEND || tx->resend_pos <= tx->pos;
 }
 
@@ -230,6 +232,45 @@ static int resend(struct rsk_tx *tx, struct rsk_companion *c)
 	return 0;
 }
 
+void rsk_tx_unhold(struct rsk_tx *tx)
+{
+	tx->held = false;
+	tx->safe_to = tx->ring.next;
+}
+
+/* What is repeated may go: the receiver knows of it, or does when it looks. */
+static bool announced(struct rsk_tx *tx)
+{
+	struct rsk_rail *rail = tx->ring.rail;
+
+	if (tx->held && rail->ops->arrived && rail->ops->arrived(rail, tx->ring.off))
+		rsk_tx_unhold(tx);
+	return !tx->held;
+}
+
+/* Who moved before, or has ended, has said so in the ring, where the receiver finds it instead. */
+static int on_back(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_mail *m)
+{
+	struct rsk_slot_command cmd = { .pos = m->pos, .what = RSK_COMMAND_AGAIN, .gen = tx->gen };
+	int rc;
+
+	tx->stay_off |= RSK_TX_STAY_ASKED;
+	if (tx->state != RSK_TX_ONRING || m->gen != tx->gen)
+		return 0;
+	if (m->pos == RSK_POS_START || !tx->ring.rail->ops->arrived)
+		return -EPROTO;
+	tx->acked = true;
+	rc = start_resend(tx, c, m->pos, m->cells);
+	if (rc < 0)
+		return rc;
+	/* Also with nothing to repeat: newer bytes may not come before it either. */
+	tx->state = RSK_TX_RESEND;
+	tx->held = true;
+	rsk_ring_put_command(&tx->ring, &tx->key,
+			     &cmd); /* or the rail broke: its RESUME says more */
+	return 0;
+}
+
 static int on_leave(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_mail *m)
 {
 	bool first = !tx->peer_left;
@@ -280,6 +321,7 @@ static void renew(struct rsk_tx *tx)
 	tx->watched = tx->acked = tx->peer_left = false;
 	tx->stay_off &= (uint8_t)~RSK_TX_STAY_ASKED; /* who asks for it says so anew */
 	tx->gen = tx->repair_seen = 0;
+	tx->held = false;
 	tx->safe_to = 0;
 	tx->word = (struct rsk_mail){ 0 };
 }
@@ -300,7 +342,7 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 				return rc;
 		}
 		/* A word that stands: whatever comes after it takes it back. */
-		if (m.what != RSK_RX_GO)
+		if (m.what != RSK_RX_GO && m.what != RSK_RX_BACK)
 			tx->stay_off &= (uint8_t)~RSK_TX_STAY_ASKED;
 		switch (m.what) {
 		case RSK_RX_WATCHING:
@@ -320,6 +362,9 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 				return rc;
 			}
 			break;
+		case RSK_RX_BACK:
+			rc = on_back(tx, c, &m);
+			break;
 		case RSK_RX_GO:
 			tx->stay_off |= RSK_TX_STAY_ASKED;
 			if (m.pos && m.gen == tx->gen)
@@ -330,6 +375,7 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 			if (tx->state == RSK_TX_ONRING)
 				tx->demotions++;
 			tx->state = RSK_TX_TCP;
+			tx->held = false;
 			break;
 		default:
 			break;
@@ -344,7 +390,7 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 		rsk_tx_move(tx, c); /* -EAGAIN: in a later call */
 	if (rc == 0 && tx->state == RSK_TX_PROPOSED && tx->watched)
 		rc = try_switch(tx, c);
-	if (rc == 0 && tx->state == RSK_TX_RESEND) {
+	if (rc == 0 && tx->state == RSK_TX_RESEND && announced(tx)) {
 		rc = resend(tx, c);
 		if (rc != -EPROTO)
 			rc = 0; /* the companion's own errors come up again at the next send or recv */
@@ -498,6 +544,9 @@ void rsk_tx_break(struct rsk_tx *tx)
 int rsk_tx_resume(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos, uint64_t cell)
 {
 	rsk_tx_break(tx);
+	if (tx->held)
+		rsk_tx_unhold(
+			tx); /* he who rests has heard of the break, and does so from where he said */
 	if (tx->state != RSK_TX_BROKEN)
 		return 0;
 	return start_resend(tx, c, pos, cell);

@@ -4,6 +4,7 @@
  *
  *	TCP --propose--> PROPOSED --peer watches, N known--> RING --MOVE slot / LEAVE--> TCP
  *	RING --LEAVE(C) with unread slots--> RESEND (C.. over TCP, in order, before anything newer) --> TCP
+ *	RING --BACK(C), AGAIN slot--> RESEND, held until that slot has arrived --> TCP
  *	RING --rail broken--> BROKEN (waits for the receiver's C by another way) --> RESEND
  *
  * A pure machine: no clock, no system call but through the companion's four. Guarded by the stream's tx lock.
@@ -55,6 +56,7 @@ struct rsk_tx {
 	uint64_t resend_cell;		 /* next slot to repeat */
 	uint32_t resend_len, resend_off; /* slot in scratch, how much of it went */
 	uint64_t resend_pos;		 /* position of the byte at resend_off */
+	bool held; /* RESEND must not begin: the receiver, who rests, has not got AGAIN yet */
 	uint32_t promotions, demotions;
 	struct rsk_mail word; /* our txmail, as last put */
 	uint64_t safe_to; /* all slots before this index are the peer's, also when the rail breaks */
@@ -135,6 +137,9 @@ int rsk_tx_fin(struct rsk_tx *tx, struct rsk_companion *c);
 /* The rail broke: nothing more by the ring. Then, when the receiver's position is known: go on from there. */
 void rsk_tx_break(struct rsk_tx *tx);
 int rsk_tx_resume(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos, uint64_t cell);
+
+/* What was held is repeated now: the receiver has AGAIN, or is gone and had nothing to repeat. */
+void rsk_tx_unhold(struct rsk_tx *tx);
 
 /*
  * Another rail, after rsk_tx_resume(): under another key, into a ring that begins anew, as soon as what has to be

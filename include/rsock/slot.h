@@ -75,6 +75,8 @@ static inline uint32_t rsk_slot_payload_in(uint32_t cells)
 enum rsk_command {
 	RSK_COMMAND_MOVE = 1, /* go on at the companion from pos on */
 	RSK_COMMAND_FIN = 2,  /* the stream ends at pos */
+	RSK_COMMAND_AGAIN =
+		3, /* your BACK is heeded: the companion goes on at pos, what it says there */
 };
 
 struct rsk_slot_command {
@@ -91,7 +93,7 @@ _Static_assert(sizeof(struct rsk_slot_command) == 16, "slot command");
 struct rsk_mail {
 	uint32_t what; /* enum rsk_tx_word / enum rsk_rx_word */
 	uint32_t gen;  /* number of the promotion it is about, from 1 */
-	/* txmail RING: first position on the ring; rxmail LEAVE: consumed up to here, GO: 1: and SWITCHED */
+	/* txmail RING: first position on the ring; rxmail LEAVE, BACK: consumed up to here, GO: 1: and SWITCHED */
 	uint64_t pos;
 	uint64_t cells; /* rxmail: cells free again (credit); txmail RING: index of the first slot */
 	uint32_t repair; /* rxmail: counts requests to put everything from `cells` on again */
@@ -118,6 +120,8 @@ enum rsk_rx_word {
 		4, /* gen: I know where the ring begins (said on fabrics that are not SYNC) */
 	RSK_RX_GO =
 		5, /* move, and propose nothing as long as this is my word: I read the ring to its end */
+	RSK_RX_BACK =
+		6, /* as GO, but I read nothing of the ring: repeat from pos, after AGAIN (fabrics that are not SYNC) */
 };
 
 #define RSK_POS_START UINT64_MAX

@@ -79,7 +79,7 @@ static void write_some(struct hostile *h, size_t len)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct hostile_input in = { data, data + size };
-	struct hostile *h = hostile_new((uint32_t)hostile_take(&in, 1) & 1);
+	struct hostile *h = hostile_new((uint32_t)hostile_take(&in, 1) % HOSTILE_FABRICS);
 	bool again;
 
 	while (in.p < in.end) {

@@ -136,7 +136,7 @@ static void act(struct end *e, uint8_t what, uint64_t pos)
 	struct iovec iov = { out, 1 + what % sizeof(out) };
 	struct rsk_iovcur cur;
 
-	switch (what % 8) {
+	switch (what % 9) {
 	case 0:
 		hostile_check(h, rsk_tx_propose(&h->tx));
 		break;
@@ -163,6 +163,17 @@ static void act(struct end *e, uint8_t what, uint64_t pos)
 						.pos = h->rx.pos + pos % 3,
 						.cells = h->rx.ring.next });
 		hostile_read(h, 100, pos & 1, true);
+		break;
+	case 8:
+		if (pos & 1)
+			hostile_check(h, rsk_rx_rest(&h->rx));
+		else
+			hostile_mail(h, h->rxmail, RSK_MAIL_RX,
+				     (struct rsk_mail){ .what = RSK_RX_BACK,
+							.gen = h->tx.gen,
+							.pos = h->tx.start_pos + pos % 999,
+							.cells = h->tx.ring.credit });
+		hostile_check(h, rsk_tx_serve(&h->tx, &h->c));
 		break;
 	case 5:
 		h->available += pos % 256;
@@ -224,7 +235,7 @@ static void raw(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct end e = { .h = hostile_new(0) };
+	struct end e = { .h = hostile_new(HOSTILE_FAR) };
 
 	raw(data, size);
 	for (; size >= IN_BYTES; data += IN_BYTES, size -= IN_BYTES) {

@@ -55,7 +55,7 @@ static void right_slot(struct hostile *h, struct hostile_input *in)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct hostile_input in = { data, data + size };
-	struct hostile *h = hostile_new((uint32_t)hostile_take(&in, 1) & 1);
+	struct hostile *h = hostile_new((uint32_t)hostile_take(&in, 1) % HOSTILE_FABRICS);
 	uint64_t pos = 0, cell = 0;
 	bool again;
 
@@ -92,6 +92,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 							      &again));
 			else if (hostile_take(&in, 1) == 9)
 				rsk_rx_break(&h->rx, &pos, &cell);
+			else if (hostile_take(&in, 1) == 11)
+				hostile_check(h, rsk_rx_rest(&h->rx));
 			break;
 		default:
 			hostile_read(h, hostile_take(&in, 2) % 20000, false, true);

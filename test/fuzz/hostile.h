@@ -93,7 +93,21 @@ static inline int hostile_rx_pos(struct rsk_companion *c, uint64_t *pos)
 	return 0;
 }
 
-static inline struct hostile *hostile_new(uint32_t caps)
+enum {
+	HOSTILE_WEAK,
+	HOSTILE_SHM,
+	HOSTILE_FAR, /* as verbs: in order, and acknowledged some time */
+	HOSTILE_FABRICS
+};
+
+static inline bool hostile_arrived(struct rsk_rail *rail, uint64_t off)
+{
+	const struct hostile *h = rail->priv;
+
+	return (h->written + h->consumed) % 3;
+}
+
+static inline struct hostile *hostile_new(uint32_t fabric)
 {
 	static const struct rsk_companion_ops companion = {
 		.send = hostile_send,
@@ -106,6 +120,10 @@ static inline struct hostile *hostile_new(uint32_t caps)
 		.caps = RSK_FABRIC_RELIABLE | RSK_FABRIC_DURABLE | RSK_FABRIC_SYNC,
 	};
 	static const struct rsk_fabric_ops weak = { .name = "hostile-weak" };
+	static const struct rsk_fabric_ops far = { .name = "hostile-far",
+						   .caps = RSK_FABRIC_RELIABLE,
+						   .arrived = hostile_arrived };
+	static const struct rsk_fabric_ops *const all[HOSTILE_FABRICS] = { &weak, &shm, &far };
 	struct hostile *h = calloc(1, sizeof(*h));
 	size_t window = HOSTILE_RING + 2 * sizeof(struct rsk_mail);
 
@@ -114,9 +132,9 @@ static inline struct hostile *hostile_new(uint32_t caps)
 	h->ring = calloc(1, HOSTILE_RING);
 	h->txmail = calloc(1, sizeof(*h->txmail));
 	h->rxmail = calloc(1, sizeof(*h->rxmail));
-	h->rail = (struct rsk_rail){ .ops = caps ? &shm : &weak,
-				     .window = h->window,
-				     .window_bytes = window };
+	h->rail = (struct rsk_rail){
+		.ops = all[fabric], .priv = h, .window = h->window, .window_bytes = window
+	};
 	rsk_key_init(&h->key, HOSTILE_KEY);
 	rsk_rx_init(&h->rx, &h->rail, h->ring, HOSTILE_CELLS,
 		    HOSTILE_RING + sizeof(struct rsk_mail), h->txmail, HOSTILE_KEY);

@@ -338,11 +338,28 @@ static void do_leave(struct way *w)
 	w->leaving = true;
 	rc = rsk_rx_leave(&w->rx, stay, &again);
 	w->leaving = false;
-	CHECK(w->d, rc == 0 || rc == -EBUSY, "leave: %d", rc);
+	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.rest), "leave: %d", rc);
 	w->d->sums->leaves += rc == 0;
 	w->d->sums->busy_leaves += rc == -EBUSY;
 	w->d->sums->doubts += w->rx.doubt;
-	CHECK(w->d, rc < 0 || !stay || !again || w->rx.heeded, "left with bytes unread");
+	CHECK(w->d, rc < 0 || !stay || !again || w->rx.heeded || w->rx.repeated,
+	      "left with bytes unread");
+}
+
+/* A process that forks: off the ring with bytes unread, and later back. */
+static void do_rest(struct way *w)
+{
+	int rc;
+
+	if (w->tx.state == RSK_TX_ONRING && !w->in_tx && !w->fin_asked && chance(w->d, 50)) {
+		w->in_tx = true;
+		do_send(w);
+		w->in_tx = false;
+	}
+	rc = rsk_rx_rest(&w->rx);
+	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.rest), "rest: %d", rc);
+	w->d->sums->rests += w->rx.rest;
+	wish_rx(w);
 }
 
 /* Never more than there is; and, where a put has landed when it returns, all that a sender on the ring has put. */
@@ -363,6 +380,7 @@ static void do_count(struct way *w)
 static void act_rx(struct way *w)
 {
 	struct duplex *d = w->d;
+	bool rested = w->rx.rest;
 	int rc = 0;
 
 	if (w->in_rx)
@@ -392,14 +410,18 @@ static void act_rx(struct way *w)
 			w->mute = (uint32_t)below(d, 200);
 		break;
 	case 5:
-		if (d->config->leave && !w->rx.left && chance(d, 4))
+		if (d->config->leave && !w->rx.left && chance(d, w->rx.rest ? 50 : 4))
 			do_leave(w);
+		else if (d->config->rests && !w->rx.left && !d->calm &&
+			 chance(d, w->off[1] || w->rx.state == RSK_RX_ONRING ? 40 : 0))
+			do_rest(w);
 		break;
 	default:
 		do_recv(w, false);
 		break;
 	}
 	CHECK(d, rc == 0 || (rc == -ENETDOWN && may_break(d)), "receiver's call: %d", rc);
+	d->sums->repeats += rested && !w->rx.rest && w->rx.repeated;
 	CHECK(d, rsk_rx_validate(&w->rx), "rx invalid, state %d", w->rx.state);
 	w->in_rx = false;
 }
@@ -537,7 +559,7 @@ void duplex_run(const struct duplex_config *config, struct duplex_sums *sums)
 			w->in_tx = false;
 		}
 	}
-	if (config->renews)
+	if ((config->renews || config->rests) && !config->leave)
 		come_back(d);
 	/* Everything that was taken must come out, in bounded time, then the end. */
 	d->finishing = true;

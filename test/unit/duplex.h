@@ -26,6 +26,7 @@ struct duplex_config {
 	bool leave;	     /* receivers may leave */
 	bool breaks;	     /* the rails may break (not on shm) */
 	bool renews;	     /* they break again and again, and come back (not on shm) */
+	bool rests;	     /* receivers ask for all to be repeated (not on shm), and come back */
 	bool wishes;	     /* either end may be kept off the ring for a while */
 	bool early_fin;	     /* kernel's FIN right behind the FIN slot (shm, nobody leaves) */
 };
@@ -40,6 +41,7 @@ struct duplex_sums {
 	uint64_t peeks, counts, file_bytes, fins_on_ring, fins_on_tcp, repairs, retries,
 		busy_leaves, doubts, twice_bytes;
 	uint64_t wishes, sent_off; /* wishes; moves at the receiver's word */
+	uint64_t rests, repeats;   /* BACK said, AGAIN heard of with bytes that were unread */
 };
 
 /* One run from start to both ends of stream; asserts all along. */

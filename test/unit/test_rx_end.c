@@ -2,7 +2,7 @@
 /*
  * What a receiver on the ring says when its sender is gone, on a fabric whose puts are on the way for a while: bytes
  * first, then a clean end if nothing can be missing, else ECONNRESET. Of a sender that lives it says nothing until its
- * last word is there.
+ * last word is there. And what one that rests has to read, or leaves to the companion.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -31,6 +31,7 @@ struct world {
 	uint8_t window[2][BYTES] __attribute__((aligned(64)));
 	struct rsk_rail rail[2]; /* the sender's, the receiver's */
 	bool dark;		 /* puts are lost */
+	bool unheard;		 /* nothing is acknowledged */
 	struct wire wire;
 	struct rsk_tx tx;
 	struct rsk_rx rx;
@@ -95,6 +96,20 @@ static const struct rsk_fabric_ops fabric = {
 	.put = put,
 };
 
+static bool arrived(struct rsk_rail *rail, uint64_t off)
+{
+	return !w.dark && !w.unheard;
+}
+
+static const struct rsk_fabric_ops far = {
+	.name = "far",
+	.caps = RSK_FABRIC_RELIABLE,
+	.put = put,
+	.arrived = arrived,
+};
+
+static const struct rsk_fabric_ops *ops = &fabric;
+
 static ssize_t send_some(size_t len)
 {
 	static uint8_t out[4096];
@@ -125,7 +140,7 @@ static void on_ring(uint64_t before)
 	memset(&w, 0, sizeof(w));
 	w.wire.c.ops = &wire_ops;
 	for (int i = 0; i < 2; i++)
-		w.rail[i] = (struct rsk_rail){ .ops = &fabric,
+		w.rail[i] = (struct rsk_rail){ .ops = ops,
 					       .window = w.window[i],
 					       .window_bytes = BYTES,
 					       .segment = w.segment[i],
@@ -258,4 +273,123 @@ Test(rx_end, on_tcp_a_dead_peer_is_what_the_kernel_says)
 	rsk_rx_lose(&w.rx);
 	cr_assert_eq(recv_some(4096), 20);
 	cr_assert_eq(recv_some(4096), 0);
+}
+
+/* ---- one that rests: rx_rest.c ---- */
+
+/* So much by the ring, of which so much is read; then it rests. */
+static void resting(size_t put_len, size_t read_len)
+{
+	ops = &far;
+	on_ring(10);
+	cr_assert_eq(send_some(put_len), (ssize_t)put_len);
+	cr_assert_eq(recv_some(read_len), (ssize_t)read_len);
+	cr_assert_eq(rsk_rx_rest(&w.rx), -EAGAIN);
+	cr_assert_eq(recv_some(4096), -EAGAIN);
+	cr_assert_not(rsk_rx_ready(&w.rx));
+}
+
+static void answer(void)
+{
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert(rsk_tx_validate(&w.tx));
+}
+
+Test(rx_end, one_that_rests_has_all_that_is_unread_from_the_companion)
+{
+	resting(100, 30);
+	w.unheard = true;
+	answer();
+	cr_assert_eq(w.tx.state, RSK_TX_RESEND);
+	cr_assert_eq(w.wire.in, 10, "repeated before the answer was known to be there");
+	cr_assert_eq(send_some(5), -EAGAIN, "newer bytes before it");
+	cr_assert_eq(rsk_rx_rest(&w.rx), 0);
+	cr_assert_eq(w.rx.state, RSK_RX_TCP);
+	cr_assert(w.rx.repeated);
+	cr_assert_eq(recv_some(4096), -EAGAIN);
+	w.unheard = false;
+	cr_assert_eq(send_some(5), 5);
+	cr_assert_eq(w.wire.in, 10 + 70 + 5);
+	cr_assert_eq(recv_some(4096), 75);
+	/* And back to the ring, behind a word of both that it may. */
+	cr_assert_eq(rsk_tx_propose(&w.tx), 0);
+	cr_assert_eq(recv_some(1), -EAGAIN);
+	answer();
+	cr_assert_eq(w.tx.state, RSK_TX_ONRING);
+	cr_assert_eq(send_some(40), 40);
+	cr_assert_eq(recv_some(4096), 40);
+	cr_assert_eq(w.wire.in, 85);
+}
+
+Test(rx_end, nothing_unread_is_nothing_repeated)
+{
+	resting(100, 100);
+	answer();
+	cr_assert_eq(rsk_rx_rest(&w.rx), 0);
+	cr_assert_not(w.rx.repeated);
+	cr_assert_eq(w.tx.state, RSK_TX_TCP);
+	cr_assert_eq(w.wire.in, 10);
+}
+
+Test(rx_end, whose_sender_had_moved_is_read_here)
+{
+	ops = &far;
+	on_ring(10);
+	cr_assert_eq(send_some(100), 100);
+	w.dark = true; /* it is on its way */
+	cr_assert_eq(rsk_rx_rest(&w.rx), -EAGAIN);
+	w.dark = false;
+	w.tx.acked = true;
+	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+	answer();
+	cr_assert_eq(send_some(7), 7);
+	cr_assert_eq(rsk_rx_rest(&w.rx), -EBUSY);
+	cr_assert_eq(recv_some(4096), 107);
+}
+
+Test(rx_end, a_rail_that_breaks_is_an_answer)
+{
+	uint64_t pos, cell;
+
+	resting(100, 30);
+	w.dark = true;
+	answer();
+	rsk_rx_break(&w.rx, &pos, &cell);
+	cr_assert_eq(pos, 40);
+	cr_assert_not(w.rx.rest);
+	cr_assert_eq(rsk_tx_resume(&w.tx, &w.wire.c, pos, cell), 0);
+	answer();
+	cr_assert_eq(w.tx.state, RSK_TX_TCP);
+	cr_assert_eq(recv_some(4096), 70);
+}
+
+Test(rx_end, who_rests_reads_on_when_its_sender_is_dead)
+{
+	resting(100, 30);
+	rsk_rx_lose(&w.rx);
+	cr_assert_eq(recv_some(4096), 70);
+	cr_assert_eq(recv_some(4096), -EAGAIN);
+
+	resting(100, 30);
+	answer();
+	w.wire.end = true;
+	rsk_rx_lose(&w.rx);
+	cr_assert_eq(recv_some(4096), 70, "it had answered, and that lay here");
+	cr_assert_eq(recv_some(4096), 0);
+}
+
+Test(rx_end, an_answer_that_was_not_asked_for_is_refused)
+{
+	struct rsk_slot_command again = { .pos = 10, .what = RSK_COMMAND_AGAIN, .gen = 1 };
+
+	ops = &far;
+	on_ring(10);
+	cr_assert_eq(rsk_ring_put_command(&w.tx.ring, &w.tx.key, &again), 0);
+	cr_assert_eq(recv_some(4096), -EPROTO);
+
+	resting(100, 30);
+	again.pos = 39;
+	cr_assert_eq(rsk_ring_put_command(&w.tx.ring, &w.tx.key, &again), 0);
+	cr_assert_eq(rsk_rx_rest(&w.rx), -EPROTO);
+	cr_assert(rsk_rx_validate(&w.rx));
 }

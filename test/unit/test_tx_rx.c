@@ -139,6 +139,43 @@ Test(tx_rx, reliable_renews_and_wishes)
 	renews(DUPLEX_RELIABLE, true, "reliable_renews_and_wishes");
 }
 
+/*
+ * Processes that fork, execute, pass on: all that lies unread is asked for once more, also while rails break, the
+ * sender moves by its own will, and newer bytes come.
+ */
+static void rests(bool renews, bool leave, const char *name)
+{
+	struct duplex_sums sums = { 0 };
+
+	series((struct duplex_config){ .fabric = DUPLEX_RELIABLE,
+				       .steps = 4000,
+				       .interleave = true,
+				       .leave = leave,
+				       .rests = true,
+				       .renews = renews },
+	       80, 0, &sums, name);
+	printf("%s: %" PRIu64 " rests, %" PRIu64 " repeated unread bytes\n", name, sums.rests,
+	       sums.repeats);
+	cr_assert_gt(sums.rests, 80);
+	cr_assert_gt(sums.repeats, 40);
+	cr_assert_gt(sums.resent_bytes, 10000);
+}
+
+Test(tx_rx, reliable_rests)
+{
+	rests(false, false, "reliable_rests");
+}
+
+Test(tx_rx, reliable_rests_and_renews)
+{
+	rests(true, false, "reliable_rests_and_renews");
+}
+
+Test(tx_rx, reliable_rests_and_leaves)
+{
+	rests(false, true, "reliable_rests_and_leaves");
+}
+
 Test(tx_rx, wild_renews)
 {
 	renews(DUPLEX_WILD, false, "wild_renews");

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* rx_rest.c - the receiving machine rests, until the sender says in the ring whether it repeats what was not read. */
+#include <errno.h>
+
+#include "rx_parts.h"
+
+/* The first command behind what lies in the ring. Its hash is right; of what is before it only heads are seen. */
+static bool find_command(struct rsk_ring_rx *ring, const struct rsk_key *key,
+			 struct rsk_slot_command *cmd)
+{
+	uint64_t end = ring->next + 2 * (uint64_t)ring->cells;
+	struct rsk_slot_view v;
+
+	while (ring->next < end && rsk_ring_peek(ring, &v)) {
+		if (v.head.kind == RSK_SLOT_CONTROL) {
+			if (v.head.len != sizeof(*cmd) ||
+			    !rsk_ring_copy(ring, key, &v, (uint8_t *)cmd))
+				return false;
+			rsk_ring_consume(ring, &v);
+			return true;
+		}
+		rsk_ring_consume(ring, &v);
+	}
+	return false;
+}
+
+int rsk_rx_see_answer(struct rsk_rx *rx)
+{
+	struct rsk_ring_rx ring = rx->ring;
+	struct rsk_slot_command cmd;
+
+	if (!find_command(&ring, &rx->key, &cmd))
+		return 0;
+	if (cmd.what != RSK_COMMAND_AGAIN) {
+		rx->rest = false; /* what it says is seen when all before it is read */
+		rsk_rx_say_stay(rx);
+		return 0;
+	}
+	if (cmd.pos != rx->leave_pos || cmd.gen != rx->gen)
+		return rsk_rx_refuse(rx);
+	rx->repeated = rx->stage_len || ring.next != rx->ring.next + rsk_slot_cells(sizeof(cmd));
+	rsk_rx_free_stage(rx);
+	rx->ring = ring;
+	rx->counted_to = rx->counted_bytes = 0;
+	rx->demotions += rx->state == RSK_RX_ONRING;
+	rx->state = RSK_RX_TCP;
+	rx->rest = false;
+	rsk_rx_publish_consumed(rx);
+	rsk_rx_say_stay(rx);
+	return 0;
+}
+
+int rsk_rx_rest(struct rsk_rx *rx)
+{
+	int rc;
+
+	if (rx->state < RSK_RX_SWITCHING || rx->fin)
+		return 0;
+	if (!rx->rest) {
+		if (!rx->rail->ops->arrived || rx->left || rx->doubt || rx->hold_len || rx->skip ||
+		    rx->frozen || rsk_rx_moved_on(rx))
+			return -EBUSY;
+		rx->rest = true;
+		rx->repeated = false;
+		rx->leave_pos = rx->state == RSK_RX_SWITCHING ? rx->switch_pos : rx->pos;
+		rsk_rx_say(rx, RSK_RX_BACK, rx->leave_pos);
+	}
+	rc = rsk_rx_see_answer(rx);
+	if (rc < 0)
+		return rc;
+	if (rx->rest)
+		return -EAGAIN;
+	return rx->state < RSK_RX_SWITCHING ? 0 : -EBUSY;
+}

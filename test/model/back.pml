@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A receiver between hosts goes off the ring with slots unread, for somebody who sees the kernel alone (rsk_rx_rest() of
+ * stream/rx_rest.c, on_back() of stream/tx.c; a fork, an exec, a socket that is passed on). It says BACK(from here) and
+ * rests: it takes nothing more, of either carrier. The sender answers in the ring, in order with what it has put: AGAIN,
+ * and repeats from there by TCP, before anything newer, but not before the rail has acknowledged AGAIN; or it had moved
+ * already, and the receiver finds MOVE there, and reads on. So nobody else needs to be told, and whatever happens to
+ * either end or to the rail between, what lies in the receiver's memory says which it is.
+ *
+ * The rail may break: the receiver that rests says RESUME(from there), over the control connection, which comes in
+ * order, and is off the ring; the sender, which may have put AGAIN, repeats when it hears that. The link may end for
+ * good, each end hearing of it in its own time: who still rests reads on, and who still holds what it would repeat resets
+ * the stream. A reset may lose what is not delivered; it never makes a wrong byte.
+ *
+ * What a call or a round of a keeper does under the stream's lock is one step. Slots land in order.
+ *
+ * Claims: bytes arrive as 0, 1, 2, ..., to whoever reads (assertions); nobody is left waiting (invalid end states); without
+ * an end of the link all of them arrive. The last mutant is none: it takes for an error what has to be reachable, that
+ * bytes which lay unread are read from TCP.
+ */
+/* MUTANT: -DNOT_HELD */
+/* MUTANT: -DMOVE_REPEATS */
+/* MUTANT: -DREAD_ON */
+/* MUTANT: -DREACH_REPEAT */
+
+#define BYTES 3
+#define ITEMS (BYTES + 1)
+#define MOVE  101
+#define AGAIN 102
+#define NONE  255
+
+mtype = { ONRING, TCP, RESEND, BROKEN };
+
+chan control = [1] of { byte }; /* RESUME, from the receiver to the sender */
+chan tcp = [2 * BYTES] of { byte };
+
+byte item[ITEMS], mem[ITEMS]; /* as put; as they lie in the receiver's memory, NONE: not yet */
+byte put, landed, acked;
+bit rail = 1;		/* writes go through */
+bit link = 1;		/* the control connection is there */
+bit reset;		/* the stream ended with an error, which both see */
+byte back = NONE;	/* the mail, as the sender sees it */
+byte said = NONE;	/* as the receiver has put it */
+
+init {
+	atomic {
+		mem[0] = NONE; mem[1] = NONE; mem[2] = NONE; mem[3] = NONE;
+		run wire(); run sender(); run receiver(); run world()
+	}
+}
+
+proctype wire()
+{
+end:
+	do
+	:: atomic { rail && landed < put -> mem[landed] = item[landed]; landed++ }
+	:: atomic { rail && acked < landed -> acked++ }
+	:: atomic { rail && back != said -> back = said }
+	od
+}
+
+/* ---- the sender ---- */
+mtype state = ONRING;
+byte pos, from; /* of the next byte; to repeat */
+bit held, heard_end, a_broke, all_sent;
+
+proctype sender()
+{
+	byte p;
+
+	do
+	:: atomic { state == ONRING && rail && pos < BYTES -> item[put] = pos; put++; pos++ }
+	:: atomic { state == ONRING && rail && back == NONE -> item[put] = MOVE; put++; state = TCP }
+	/* BACK is heeded. */
+	:: atomic { state == ONRING && back != NONE ->
+		from = back; back = NONE; said = NONE; state = RESEND;
+		if
+		:: rail -> item[put] = AGAIN; put++
+		:: else
+		fi;
+#ifndef NOT_HELD
+		held = 1
+#endif
+		}
+#ifdef MOVE_REPEATS
+	:: atomic { state == TCP && back != NONE && from == 0 -> from = back; back = NONE; said = NONE; state = RESEND }
+#endif
+	:: atomic { held && rail && acked == put -> held = 0 }
+	:: atomic { state == RESEND && !held && from < pos -> tcp!from; from++ }
+	:: atomic { state == RESEND && !held && from == pos -> state = TCP }
+	/* Newer bytes: not before what was put is acknowledged, or is known to be of no use any more. */
+	:: atomic { state == TCP && pos < BYTES && (acked == put || a_broke) -> tcp!pos; pos++ }
+
+	:: atomic { !rail && !a_broke ->
+		a_broke = 1;
+		if
+		:: state == ONRING || (state == TCP && acked < put) -> state = BROKEN
+		:: else
+		fi }
+	:: atomic { control?[p] && a_broke ->
+		control?p;
+		held = 0;
+		if
+		:: state == BROKEN -> from = p; state = RESEND
+		:: else
+		fi }
+	/* The end of the link; what was said before it is heard before it. */
+	:: atomic { !link && empty(control) && !heard_end ->
+		heard_end = 1; a_broke = 1;
+		if
+		:: held && rail && acked == put -> held = 0
+		:: else
+		fi;
+		if
+		:: held && from == pos -> held = 0
+		:: else
+		fi;
+		if
+		:: held || state == BROKEN || state == ONRING || (state == TCP && acked < put) -> reset = 1
+		:: else
+		fi }
+	:: atomic { reset -> break }
+	:: atomic { pos == BYTES && state == TCP && acked == put -> all_sent = 1; break }
+	:: atomic { pos == BYTES && state == TCP && a_broke -> all_sent = 1; break }
+	od
+}
+
+/* ---- the receiver: this program, and later one that sees the kernel alone ---- */
+bit on = 1, rests, asked, b_broke, frozen, lost, kernel_alone;
+byte delivered, taken, resting_at;
+
+/* The first command behind what lies in the ring. */
+#define at(i, what) (i < ITEMS && mem[i] == what)
+inline see_answer()
+{
+	byte i = taken;
+
+	do
+	:: i < ITEMS && mem[i] < BYTES -> i++
+	:: else -> break
+	od;
+	if
+	:: at(i, AGAIN) -> taken = i + 1; on = 0; rests = 0; kernel_alone = 1
+	:: at(i, MOVE) -> rests = 0
+	:: else
+	fi;
+	i = 0
+}
+
+proctype receiver()
+{
+	byte b;
+
+	do
+	:: atomic { on && !rests && taken < ITEMS && mem[taken] < BYTES ->
+		assert(mem[taken] == delivered); delivered++; taken++ }
+	:: atomic { on && !rests && at(taken, MOVE) -> taken++; on = 0 }
+	:: atomic { !on && tcp?[b] ->
+		tcp?b;
+#ifdef REACH_REPEAT
+		assert(!(kernel_alone && b < pos && landed > 1 && b == 0));
+#endif
+		assert(b == delivered); delivered++ }
+#ifdef READ_ON
+	:: atomic { rests && taken < ITEMS && mem[taken] < BYTES -> delivered++; taken++ }
+#endif
+	/* Once. Not where it sees that the sender has moved. */
+	:: atomic { on && !asked && !b_broke && link ->
+		asked = 1; rests = 1; resting_at = delivered; said = delivered; see_answer() }
+	:: atomic { rests && landed > taken -> see_answer() }
+
+	/* The rail broke; what has come is read, and then the companion. */
+	:: atomic { !rail && !b_broke && link ->
+		b_broke = 1;
+		if
+		:: rests -> see_answer()
+		:: else
+		fi;
+		if
+		:: rests -> control!resting_at; rests = 0; on = 0; kernel_alone = 1
+		:: !rests && on ->
+			byte i = taken, told = delivered;
+			do
+			:: i < ITEMS && mem[i] < BYTES -> i++; told++
+			:: else -> break
+			od;
+			frozen = 1;
+			control!told;
+			i = 0; told = 0
+		:: else -> control!delivered
+		fi }
+	:: atomic { frozen && on && !(taken < ITEMS && (mem[taken] < BYTES || mem[taken] == MOVE)) -> on = 0 }
+
+	:: atomic { !link && !lost ->
+		lost = 1;
+		if
+		:: rests -> see_answer()
+		:: else
+		fi;
+		rests = 0 }
+	/* The sender died on the ring, and nobody knows what it had put. */
+	:: atomic { lost && on && !frozen && !(taken < ITEMS && mem[taken] != NONE) -> reset = 1 }
+	:: atomic { reset -> break }
+	:: atomic { all_sent && delivered == BYTES -> break }
+	od
+}
+
+proctype world()
+{
+end:
+	do
+	:: atomic { rail -> rail = 0 }
+	:: atomic { link -> link = 0; rail = 0 }
+	od
+}
