@@ -15,6 +15,8 @@ struct rsk_chaos_piece {
 	uint64_t sequence;
 	uint64_t off;
 	void *get_dst; /* a get: from the peer's segment to here, when due */
+	bool changes;  /* and then @op is done there */
+	struct rsk_atomic op;
 	uint64_t token;
 	size_t len;
 	uint8_t bytes[];
@@ -129,10 +131,24 @@ static void put_piece(struct rsk_chaos *c, uint64_t off, size_t len)
 	launch(c, p, delay);
 }
 
+static void change(uint8_t *at, const struct rsk_atomic *op)
+{
+	uint64_t word;
+
+	memcpy(&word, at, sizeof(word));
+	if (op->what == RSK_ATOMIC_ADD)
+		word += op->value;
+	else if (word == op->expected)
+		word = op->value;
+	memcpy(at, &word, sizeof(word));
+}
+
 static void land(struct rsk_chaos *c, struct rsk_chaos_piece *p)
 {
 	if (p->get_dst) {
 		memcpy(p->get_dst, c->peer_segment + p->off, p->len);
+		if (p->changes)
+			change(c->peer_segment + p->off, &p->op);
 		if (c->done_count == c->done_space) {
 			c->done_space = c->done_space ? c->done_space * 2 : 8;
 			c->done = realloc(c->done, c->done_space * sizeof(*c->done));
@@ -187,7 +203,8 @@ static int chaos_put(struct rsk_rail *rail, uint64_t off, size_t len)
 	return 0;
 }
 
-static int chaos_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token)
+static int fetch(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token,
+		 const struct rsk_atomic *op)
 {
 	struct rsk_chaos *c = rail->priv;
 	struct rsk_chaos_piece *p;
@@ -200,9 +217,24 @@ static int chaos_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len,
 	p->len = len;
 	p->get_dst = dst;
 	p->token = token;
+	p->changes = op != NULL;
+	if (op)
+		p->op = *op;
 	launch(c, p, happens(c, RSK_CHAOS_DELAY) ? below(c, c->config.delay_steps) + 1 : 0);
 	land_due(c);
 	return 0;
+}
+
+static int chaos_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token)
+{
+	return fetch(rail, off, dst, len, token, NULL);
+}
+
+/* Late, perhaps, and overtaken; but once. */
+static int chaos_atomic(struct rsk_rail *rail, uint64_t off, const struct rsk_atomic *op,
+			uint64_t *old, uint64_t token)
+{
+	return off % sizeof(*old) ? -EINVAL : fetch(rail, off, old, sizeof(*old), token, op);
 }
 
 static int chaos_poll(struct rsk_rail *rail, struct rsk_completion *done, int max)
@@ -244,6 +276,7 @@ static const struct rsk_fabric_ops chaos_ops = {
 	.name = "chaos",
 	.put = chaos_put,
 	.get = chaos_get,
+	.atomic = chaos_atomic,
 	.poll = chaos_poll,
 	.due = chaos_due,
 	.ring = chaos_ring,
@@ -254,6 +287,7 @@ static const struct rsk_fabric_ops chaos_reliable_ops = {
 	.caps = RSK_FABRIC_RELIABLE,
 	.put = chaos_put,
 	.get = chaos_get,
+	.atomic = chaos_atomic,
 	.poll = chaos_poll,
 	.due = chaos_due,
 	.ring = chaos_ring,

@@ -28,6 +28,14 @@ struct rsk_completion {
 	int status; /* 0 or -errno */
 };
 
+struct rsk_atomic {
+	enum {
+		RSK_ATOMIC_ADD, /* @value to the word */
+		RSK_ATOMIC_SWAP /* @value instead of it, if it is @expected */
+	} what;
+	uint64_t value, expected;
+};
+
 struct rsk_fabric_ops {
 	const char *name;
 	uint32_t caps;
@@ -46,6 +54,15 @@ struct rsk_fabric_ops {
 	 * torn: check the hash.
 	 */
 	int (*get)(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token);
+
+	/*
+	 * atomic - start to change the word of 8 bytes, aligned, at off of the peer's segment, in a control block;
+	 * *old becomes what it held before. One after the other for all that come by the same device, as the peer's
+	 * own processor sees it only where that is shared memory. Returns as get() does; -EOPNOTSUPP: this device
+	 * cannot. What was under way when the rail broke may have been done.
+	 */
+	int (*atomic)(struct rsk_rail *rail, uint64_t off, const struct rsk_atomic *op,
+		      uint64_t *old, uint64_t token);
 
 	/* poll - take up to max completions; returns their number or -errno (rail broken). */
 	int (*poll)(struct rsk_rail *rail, struct rsk_completion *done, int max);

@@ -75,7 +75,7 @@ struct rsk_verbs_counters {
 	_Atomic(uint64_t) completions; /* taken, of receives */
 	_Atomic(uint64_t) events;      /* read from completion channels */
 	_Atomic(uint64_t) registered_bytes, register_failed;
-	_Atomic(uint64_t) reads; /* RDMA READs */
+	_Atomic(uint64_t) reads, atomics; /* of the peer's memory */
 };
 
 /* What the module needs of the process, and tells it. */

@@ -135,6 +135,7 @@ static int make(struct rsk_verbs *v, struct rsk_vdev *d)
 	d->recvs = at_most(can.max_srq_wr, at_most(can.max_cqe, RSK_VERBS_RECVS));
 	d->depth = at_most(can.max_qp_wr, at_most(can.max_cqe, RSK_VERBS_DEPTH));
 	d->reads = at_most(can.max_qp_rd_atom, RSK_VERBS_READS);
+	d->atomics = can.atomic_cap != IBV_ATOMIC_NONE;
 	srq.attr.max_wr = d->recvs;
 	d->pd = ibv_alloc_pd(d->ctx);
 	d->recv_channel = ibv_create_comp_channel(d->ctx);

@@ -76,6 +76,7 @@ struct rsk_vdev {
 	struct ibv_cq *recv_cq;
 	struct ibv_srq *srq;
 	uint32_t recvs, depth, reads;
+	bool atomics;	    /* it can; among those that come by it */
 	_Atomic(bool) dead; /* gone: set under the lock, by the keeper */
 	struct rsk_source async, send;
 
@@ -305,6 +306,20 @@ int rsk_rail_settle(struct rsk_verbs_rail *r, uint64_t timeout_ns);
 /* ---- put.c: the fabric's ops; flush.c: what they noted is posted ---- */
 extern const struct rsk_fabric_ops rsk_verbs_ops;
 
+/* ---- fetch.c: of those, what asks for something ---- */
+/* Where in the peer's segment something lies. */
+struct rsk_spot {
+	uint32_t sid;
+	uint32_t off; /* in its ring, or in its control block */
+	bool ring;
+};
+/* 0; -EINVAL: it is not inside one stream's ring or control block. */
+int rsk_spot_find(const struct rsk_seg *seg, uint64_t off, size_t len, struct rsk_spot *at);
+int rsk_verbs_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token);
+int rsk_verbs_atomic(struct rsk_rail *rail, uint64_t off, const struct rsk_atomic *op,
+		     uint64_t *old, uint64_t token);
+int rsk_verbs_fetched(struct rsk_rail *rail, struct rsk_completion *done, int max);
+
 static inline struct rsk_vgroup *rsk_rail_has_group(const struct rsk_verbs_rail *r, uint32_t group)
 {
 	return group < r->groups ? atomic_load_explicit(&r->group[group], memory_order_acquire) :
@@ -351,6 +366,8 @@ int rsk_post_last(struct rsk_verbs_rail *r, struct rsk_batch *b, uint32_t imm);
 /* A signalled write of no bytes, to know that all before it has arrived. */
 int rsk_post_fence(struct rsk_verbs_rail *r);
 int rsk_post_read(struct rsk_verbs_rail *r, uint32_t slot, uint64_t from, uint32_t rkey);
+int rsk_post_atomic(struct rsk_verbs_rail *r, uint32_t slot, uint64_t at, uint32_t rkey,
+		    const struct rsk_atomic *op);
 void rsk_post_reap(struct rsk_verbs_rail *r);
 /* The next completion is an event, whatever it is; then one more look. */
 void rsk_post_arm(struct rsk_verbs_rail *r);

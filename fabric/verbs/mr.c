@@ -103,7 +103,9 @@ int rsk_mr_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey)
 		n = r->seg->own.streams - first;
 	if (!g->ctl)
 		g->ctl = rsk_mr_new(r, rsk_seg_own_ctl(r->seg, first),
-				    n * sizeof(struct rsk_seg_ctl), PEER_MAY, &rc);
+				    n * sizeof(struct rsk_seg_ctl),
+				    PEER_MAY | (r->dev->atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0),
+				    &rc);
 	if (rc == 0)
 		*rkey = g->ctl->rkey;
 	return rc;

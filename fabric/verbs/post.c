@@ -121,6 +121,11 @@ static int post(struct rsk_verbs_rail *r, struct ibv_send_wr *first)
 		RSK_COUNT(r->v, reads, 1);
 		return 0;
 	}
+	if (first->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
+	    first->opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
+		RSK_COUNT(r->v, atomics, 1);
+		return 0;
+	}
 	RSK_COUNT(r->v, writes, n);
 	RSK_COUNT(r->v, write_bytes, bytes);
 	RSK_COUNT(r->v, inlined, inlined);
@@ -185,6 +190,25 @@ int rsk_post_read(struct rsk_verbs_rail *r, uint32_t slot, uint64_t from, uint32
 
 	wr.wr.rdma.remote_addr = from;
 	wr.wr.rdma.rkey = rkey;
+	number(r, &wr, true);
+	wr.wr_id |= READ_TAG | (uint64_t)slot << READ_SHIFT;
+	return post(r, &wr);
+}
+
+int rsk_post_atomic(struct rsk_verbs_rail *r, uint32_t slot, uint64_t at, uint32_t rkey,
+		    const struct rsk_atomic *op)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)r->buf->read[slot],
+			       .length = r->read[slot].len,
+			       .lkey = r->out_mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1 };
+
+	wr.opcode = op->what == RSK_ATOMIC_ADD ? IBV_WR_ATOMIC_FETCH_AND_ADD :
+						 IBV_WR_ATOMIC_CMP_AND_SWP;
+	wr.wr.atomic.remote_addr = at;
+	wr.wr.atomic.rkey = rkey;
+	wr.wr.atomic.compare_add = op->what == RSK_ATOMIC_ADD ? op->value : op->expected;
+	wr.wr.atomic.swap = op->value;
 	number(r, &wr, true);
 	wr.wr_id |= READ_TAG | (uint64_t)slot << READ_SHIFT;
 	return post(r, &wr);

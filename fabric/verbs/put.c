@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* put.c - the ops that streams call. */
+/* put.c - the ops that streams call; what they ask of the peer's memory: fetch.c. */
 #include <errno.h>
 
 #include "inner.h"
@@ -30,38 +30,7 @@ void rsk_rail_fail(struct rsk_verbs_rail *r, int err)
 	r->v->host.call(r->v->host.ctx);
 }
 
-/* Where in the peer's segment something lies. */
-struct spot {
-	uint32_t sid;
-	uint32_t off; /* in its ring, or in its control block */
-	bool ring;
-};
-
-static int find(const struct rsk_seg *seg, uint64_t off, size_t len, struct spot *at)
-{
-	uint64_t rings = rsk_seg_ring_off(&seg->peer, 0), sid;
-
-	if (off < RSK_SEG_HEAD_BYTES || !len)
-		return -EINVAL;
-	at->ring = off >= rings;
-	if (at->ring) {
-		sid = (off - rings) / seg->peer.ring_bytes;
-		at->off = (uint32_t)((off - rings) % seg->peer.ring_bytes);
-		if (len > seg->peer.ring_bytes - at->off)
-			return -EINVAL;
-	} else {
-		sid = (off - RSK_SEG_HEAD_BYTES) / sizeof(struct rsk_seg_ctl);
-		at->off = (uint32_t)((off - RSK_SEG_HEAD_BYTES) % sizeof(struct rsk_seg_ctl));
-		if (len > sizeof(struct rsk_seg_ctl) - at->off)
-			return -EINVAL;
-	}
-	if (sid >= seg->peer.streams)
-		return -EINVAL;
-	at->sid = (uint32_t)sid;
-	return 0;
-}
-
-static int note(struct rsk_note *n, const struct spot *at, size_t len)
+static int note(struct rsk_note *n, const struct rsk_spot *at, size_t len)
 {
 	if (at->ring) {
 		if (at->off % RSK_CELL_BYTES)
@@ -123,8 +92,8 @@ static int verbs_put(struct rsk_rail *rail, uint64_t off, size_t len)
 	struct rsk_verbs_rail *r = rail->priv;
 	struct rsk_quiet q = rsk_quiet_begin();
 	struct rsk_vstream *s = NULL;
-	struct spot at;
-	int rc = find(r->seg, off, len, &at);
+	struct rsk_spot at;
+	int rc = rsk_spot_find(r->seg, off, len, &at);
 
 	if (rc == 0) {
 		s = rsk_rail_stream(r, at.sid);
@@ -169,10 +138,10 @@ static bool verbs_arrived(struct rsk_rail *rail, uint64_t off)
 	struct rsk_verbs_rail *r = rail->priv;
 	struct rsk_quiet q;
 	struct rsk_vstream *s;
-	struct spot at;
+	struct rsk_spot at;
 	bool there = false;
 
-	if (find(r->seg, off, 1, &at) < 0)
+	if (rsk_spot_find(r->seg, off, 1, &at) < 0)
 		return false;
 	s = rsk_rail_stream(r, at.sid);
 	if (!s)
@@ -208,84 +177,13 @@ static void verbs_retract(struct rsk_rail *rail, uint32_t sid, uint32_t what, ui
 	rsk_seg_retract(r->seg, sid, what, bell);
 }
 
-static int get_locked(struct rsk_verbs_rail *r, const struct spot *at, uint64_t off, void *dst,
-		      size_t len, uint64_t token)
-{
-	const struct rsk_vgroup *g = rsk_rail_has_group(r, at->sid / RSK_VERBS_GROUP);
-	uint32_t slot = 0, rkey;
-
-	if (atomic_load(&r->err))
-		return atomic_load(&r->err);
-	if (!r->live || !r->peer_known || !g)
-		return -ENOTCONN;
-	if (at->ring) {
-		const struct rsk_vstream *s = &g->stream[at->sid % RSK_VERBS_GROUP];
-
-		if (atomic_load(&s->way) != RSK_VERBS_DIRECT)
-			return -ENOTCONN;
-		rkey = s->rkey;
-	} else {
-		if (!g->ctl_known)
-			return -ENOTCONN;
-		rkey = g->ctl_rkey;
-	}
-	while (slot < RSK_VERBS_READS && r->read[slot].state != RSK_READ_FREE)
-		slot++;
-	if (slot == RSK_VERBS_READS || !rsk_post_room(r, 1))
-		return -EAGAIN;
-	r->read[slot] = (struct rsk_vread){
-		.state = RSK_READ_POSTED, .token = token, .dst = dst, .len = (uint32_t)len
-	};
-	return rsk_post_read(r, slot, r->peer.segment + off, rkey);
-}
-
-static int verbs_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token)
-{
-	struct rsk_verbs_rail *r = rail->priv;
-	struct rsk_quiet q;
-	struct spot at;
-	int rc = find(r->seg, off, len, &at);
-
-	if (rc < 0 || len > RSK_VERBS_READ_BYTES)
-		return -EINVAL;
-	q = rsk_quiet_begin();
-	pthread_mutex_lock(&r->lock);
-	rc = get_locked(r, &at, off, dst, len, token);
-	pthread_mutex_unlock(&r->lock);
-	rsk_quiet_end(&q);
-	return rc;
-}
-
-static int verbs_poll(struct rsk_rail *rail, struct rsk_completion *done, int max)
-{
-	struct rsk_verbs_rail *r = rail->priv;
-	struct rsk_quiet q = rsk_quiet_begin();
-	int n = 0;
-
-	pthread_mutex_lock(&r->lock);
-	if (r->live)
-		rsk_post_reap(r);
-	for (uint32_t i = 0; i < RSK_VERBS_READS && n < max; i++) {
-		struct rsk_vread *rd = &r->read[i];
-
-		if (rd->state != RSK_READ_DONE)
-			continue;
-		done[n++] = (struct rsk_completion){ .token = rd->token, .status = rd->status };
-		rd->state = RSK_READ_FREE;
-	}
-	if (!n && atomic_load(&r->err))
-		n = atomic_load(&r->err);
-	pthread_mutex_unlock(&r->lock);
-	rsk_quiet_end(&q);
-	return n;
-}
-
 const struct rsk_fabric_ops rsk_verbs_ops = {
 	.name = "verbs",
 	.caps = RSK_FABRIC_RELIABLE,
 	.put = verbs_put,
-	.get = verbs_get,
-	.poll = verbs_poll,
+	.get = rsk_verbs_get,
+	.atomic = rsk_verbs_atomic,
+	.poll = rsk_verbs_fetched,
 	.due = verbs_due,
 	.arrived = verbs_arrived,
 	.ring = verbs_ring,

@@ -130,6 +130,7 @@ def memory_lock(t):
 def reads(t):
     c, s = traffic_of_reads(t)
     t.equal((c["reads"], s["reads"]), (8, 8), "READs")
+    t.equal((c["atomics"], s["atomics"]), (80, 80), "atomic operations")
 
 
 def traffic_of_reads(t):

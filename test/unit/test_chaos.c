@@ -214,3 +214,40 @@ Test(chaos, get_fetches_what_is_there_when_it_lands)
 	cr_assert_eq(b.chaos.rail.ops->poll(&b.chaos.rail, done, 4), 0);
 	rsk_chaos_close(&b.chaos);
 }
+
+Test(chaos, atomics_are_done_once_each)
+{
+	const struct rsk_chaos_config late = { .ppm = { [RSK_CHAOS_DELAY] = 1000000 },
+					       .delay_steps = 10 };
+	const struct rsk_atomic add = { .what = RSK_ATOMIC_ADD, .value = 3 };
+	struct rsk_atomic swap = { .what = RSK_ATOMIC_SWAP, .value = 7, .expected = 31 };
+	const struct rsk_fabric_ops *ops;
+	struct rsk_completion done[16];
+	uint64_t old[11], word, seen = 0;
+	struct bed b;
+
+	bed_open(&b, &late, 1);
+	ops = b.chaos.rail.ops;
+	word = 1;
+	memcpy(b.peer + 16, &word, sizeof(word));
+	for (uint32_t i = 0; i < 10; i++)
+		cr_assert_eq(ops->atomic(&b.chaos.rail, 16, &add, &old[i], i), 0);
+	cr_assert_eq(ops->poll(&b.chaos.rail, done, 16), 0);
+	rsk_chaos_settle(&b.chaos);
+	cr_assert_eq(ops->poll(&b.chaos.rail, done, 16), 10);
+	for (uint32_t i = 0; i < 10; i++) /* each saw another one */
+		seen |= UINT64_C(1) << (old[i] / 3);
+	cr_assert_eq(seen, 0x3ff);
+	for (uint32_t i = 0; i < 2; i++) {
+		cr_assert_eq(ops->atomic(&b.chaos.rail, 16, &swap, &old[i], 99), 0);
+		rsk_chaos_settle(&b.chaos);
+		cr_assert_eq(ops->poll(&b.chaos.rail, done, 16), 1);
+		cr_assert_eq(done[0].token, 99);
+	}
+	cr_assert_eq(old[0], 31);
+	cr_assert_eq(old[1], 7, "swapped although another value was expected");
+	cr_assert_eq(ops->atomic(&b.chaos.rail, 17, &add, &old[0], 1), -EINVAL);
+	rsk_chaos_break(&b.chaos);
+	cr_assert_eq(ops->atomic(&b.chaos.rail, 16, &add, &old[0], 1), -ENETDOWN);
+	rsk_chaos_close(&b.chaos);
+}

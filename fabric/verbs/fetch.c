@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* fetch.c - what the peer's memory is asked for: RDMA READ, and atomic operations on a word there. */
+#include <errno.h>
+
+#include "inner.h"
+
+int rsk_spot_find(const struct rsk_seg *seg, uint64_t off, size_t len, struct rsk_spot *at)
+{
+	uint64_t rings = rsk_seg_ring_off(&seg->peer, 0), sid;
+
+	if (off < RSK_SEG_HEAD_BYTES || !len)
+		return -EINVAL;
+	at->ring = off >= rings;
+	if (at->ring) {
+		sid = (off - rings) / seg->peer.ring_bytes;
+		at->off = (uint32_t)((off - rings) % seg->peer.ring_bytes);
+		if (len > seg->peer.ring_bytes - at->off)
+			return -EINVAL;
+	} else {
+		sid = (off - RSK_SEG_HEAD_BYTES) / sizeof(struct rsk_seg_ctl);
+		at->off = (uint32_t)((off - RSK_SEG_HEAD_BYTES) % sizeof(struct rsk_seg_ctl));
+		if (len > sizeof(struct rsk_seg_ctl) - at->off)
+			return -EINVAL;
+	}
+	if (sid >= seg->peer.streams)
+		return -EINVAL;
+	at->sid = (uint32_t)sid;
+	return 0;
+}
+
+/* Where the answer will lie, until somebody polls; negative: -errno. */
+static int take_slot(struct rsk_verbs_rail *r, void *dst, size_t len, uint64_t token)
+{
+	uint32_t slot = 0;
+
+	while (slot < RSK_VERBS_READS && r->read[slot].state != RSK_READ_FREE)
+		slot++;
+	if (slot == RSK_VERBS_READS || !rsk_post_room(r, 1))
+		return -EAGAIN;
+	r->read[slot] = (struct rsk_vread){
+		.state = RSK_READ_POSTED, .token = token, .dst = dst, .len = (uint32_t)len
+	};
+	return (int)slot;
+}
+
+/* The rail's lock is held. What opens that place of the peer's: 0 or -errno. */
+static int key_of(struct rsk_verbs_rail *r, const struct rsk_spot *at, uint32_t *rkey)
+{
+	const struct rsk_vgroup *g = rsk_rail_has_group(r, at->sid / RSK_VERBS_GROUP);
+
+	if (atomic_load(&r->err))
+		return atomic_load(&r->err);
+	if (!r->live || !r->peer_known || !g)
+		return -ENOTCONN;
+	if (at->ring) {
+		const struct rsk_vstream *s = &g->stream[at->sid % RSK_VERBS_GROUP];
+
+		if (atomic_load(&s->way) != RSK_VERBS_DIRECT)
+			return -ENOTCONN;
+		*rkey = s->rkey;
+	} else {
+		if (!g->ctl_known)
+			return -ENOTCONN;
+		*rkey = g->ctl_rkey;
+	}
+	return 0;
+}
+
+int rsk_verbs_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token)
+{
+	struct rsk_verbs_rail *r = rail->priv;
+	struct rsk_quiet q;
+	struct rsk_spot at;
+	uint32_t rkey = 0;
+	int rc = rsk_spot_find(r->seg, off, len, &at);
+
+	if (rc < 0 || len > RSK_VERBS_READ_BYTES)
+		return -EINVAL;
+	q = rsk_quiet_begin();
+	pthread_mutex_lock(&r->lock);
+	rc = key_of(r, &at, &rkey);
+	if (rc == 0)
+		rc = take_slot(r, dst, len, token);
+	if (rc >= 0)
+		rc = rsk_post_read(r, (uint32_t)rc, r->peer.segment + off, rkey);
+	pthread_mutex_unlock(&r->lock);
+	rsk_quiet_end(&q);
+	return rc;
+}
+
+int rsk_verbs_atomic(struct rsk_rail *rail, uint64_t off, const struct rsk_atomic *op,
+		     uint64_t *old, uint64_t token)
+{
+	struct rsk_verbs_rail *r = rail->priv;
+	struct rsk_quiet q;
+	struct rsk_spot at;
+	uint32_t rkey = 0;
+	int rc = rsk_spot_find(r->seg, off, sizeof(*old), &at);
+
+	if (rc < 0 || at.ring || off % sizeof(*old))
+		return -EINVAL;
+	q = rsk_quiet_begin();
+	pthread_mutex_lock(&r->lock);
+	rc = key_of(r, &at, &rkey);
+	if (rc == 0 && !r->dev->atomics)
+		rc = -EOPNOTSUPP;
+	if (rc == 0)
+		rc = take_slot(r, old, sizeof(*old), token);
+	if (rc >= 0)
+		rc = rsk_post_atomic(r, (uint32_t)rc, r->peer.segment + off, rkey, op);
+	pthread_mutex_unlock(&r->lock);
+	rsk_quiet_end(&q);
+	return rc;
+}
+
+int rsk_verbs_fetched(struct rsk_rail *rail, struct rsk_completion *done, int max)
+{
+	struct rsk_verbs_rail *r = rail->priv;
+	struct rsk_quiet q = rsk_quiet_begin();
+	int n = 0;
+
+	pthread_mutex_lock(&r->lock);
+	if (r->live)
+		rsk_post_reap(r);
+	for (uint32_t i = 0; i < RSK_VERBS_READS && n < max; i++) {
+		struct rsk_vread *rd = &r->read[i];
+
+		if (rd->state != RSK_READ_DONE)
+			continue;
+		done[n++] = (struct rsk_completion){ .token = rd->token, .status = rd->status };
+		rd->state = RSK_READ_FREE;
+	}
+	if (!n && atomic_load(&r->err))
+		n = atomic_load(&r->err);
+	pthread_mutex_unlock(&r->lock);
+	rsk_quiet_end(&q);
+	return n;
+}
