@@ -58,13 +58,23 @@ void rsk_stream_abandon(struct rsk_stream *s, int fd)
 	goodbye(s, fd, false);
 }
 
-void rsk_stream_fail(struct rsk_stream *s, int fd)
+static void fail(struct rsk_stream *s, int fd, int level, const char *what)
 {
 	if (atomic_exchange_explicit(&s->failed, true, memory_order_relaxed))
 		return;
-	rsk_log(RSK_LOG_ERROR, "fd %d: the peer broke the rules, the stream ends", fd);
+	rsk_log(level, "fd %d: %s, the stream ends", fd, what);
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_DEMOTED_RX, RSK_REASON_LINK_BROKEN);
 	rsk_sys_shutdown(fd, SHUT_RDWR);
+}
+
+void rsk_stream_fail(struct rsk_stream *s, int fd)
+{
+	fail(s, fd, RSK_LOG_ERROR, "the peer broke the rules");
+}
+
+void rsk_stream_lose(struct rsk_stream *s, int fd)
+{
+	fail(s, fd, RSK_LOG_INFO, "bytes under way were lost with the peer");
 }
 
 /*

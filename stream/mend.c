@@ -408,7 +408,7 @@ static void lose_one(struct rsk_stream *s, void *arg)
 	if (repeats && fd >= 0)
 		owes(s, fd, false);
 	else if (owed)
-		rsk_stream_fail(s, fd);
+		rsk_stream_lose(s, fd);
 	stir(s);
 }
 

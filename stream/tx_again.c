@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * tx_again.c - the sending machine repeats by the companion what it had put into the ring: for a receiver that leaves it
+ * (LEAVE), or rests (BACK), or whose rail broke.
+ */
+#include <errno.h>
+
+#include "arena.h"
+#include "tx_parts.h"
+
+/* Everything from @pos, which lies in the slot at @cell, once more over the companion. */
+static int start_resend(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos, uint64_t cell)
+{
+	uint64_t tcp_pos;
+
+	if (pos == RSK_POS_START) {
+		pos = tx->start_pos;
+		cell = tx->start_cell;
+	}
+	cell = rsk_ring_tx_index(&tx->ring, cell);
+	if (pos < tx->start_pos || pos > tx->pos || cell < tx->start_cell || cell > tx->ring.next)
+		return -EPROTO;
+	if (tx->state == RSK_TX_TCP && pos != tx->pos) {
+		int rc = c->ops->tx_pos(c, &tcp_pos);
+
+		if (rc == -EAGAIN)
+			return rc;
+		/*
+		 * We had moved already: in order only if nothing newer is on the companion. If there is, we did
+		 * not see the LEAVE behind our command, so the receiver saw the command behind its LEAVE, and
+		 * stays (fences in command() and rsk_rx_leave(); model: demotion).
+		 */
+		if (rc < 0 || tcp_pos != tx->moved_tcp_pos)
+			return 0;
+	}
+	tx->demotions += tx->state == RSK_TX_ONRING;
+	tx->ring_bytes -= tx->pos - pos;
+	tx->resend_pos = pos;
+	tx->resend_cell = cell;
+	tx->resend_len = 0;
+	tx->resend_off = 0;
+	tx->state = pos == tx->pos ? RSK_TX_TCP : RSK_TX_RESEND;
+	return 0;
+}
+
+/* Fetch the next data slot to repeat; its bytes before resend_pos were consumed by the receiver. */
+static int load_resend(struct rsk_tx *tx, bool first, uint64_t first_pos)
+{
+	uint16_t kind = 0;
+	ssize_t n;
+
+	if (!tx->scratch)
+		tx->scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
+	if (!tx->scratch)
+		return -ENOMEM;
+	do {
+		if (tx->resend_cell >= tx->ring.next)
+			return -EPROTO;
+		n = rsk_ring_tx_read(&tx->ring, &tx->key, &tx->resend_cell, &kind, tx->scratch);
+		if (n < 0)
+			return (int)n;
+	} while (kind != RSK_SLOT_DATA);
+	tx->resend_len = (uint32_t)n;
+	tx->resend_off = 0;
+	if (first) {
+		/* The slot's first byte stands at pos less all the data from this slot on. */
+		uint64_t after = 0, at = tx->resend_cell;
+
+		while (at < tx->ring.next) {
+			const uint8_t *p = tx->ring.rail->window + tx->ring.off +
+					   (at & (tx->ring.cells - 1)) * RSK_CELL_BYTES;
+			struct rsk_slot_head h;
+
+			memcpy(&h, p, sizeof(h));
+			if (h.index != at || h.len > RSK_SLOT_MAX_PAYLOAD)
+				return -EPROTO;
+			after += h.kind == RSK_SLOT_DATA ? h.len : 0;
+			at += rsk_slot_cells(h.len);
+		}
+		if (after + (uint64_t)n > tx->pos || tx->pos - after - (uint64_t)n > first_pos ||
+		    first_pos - (tx->pos - after - (uint64_t)n) > (uint64_t)n)
+			return -EPROTO;
+		tx->resend_off = (uint32_t)(first_pos - (tx->pos - after - (uint64_t)n));
+	}
+	return 0;
+}
+
+static int resend_all(struct rsk_tx *tx, struct rsk_companion *c)
+{
+	bool first = tx->resend_len == 0;
+
+	while (tx->resend_pos < tx->pos) {
+		struct iovec iov;
+		ssize_t n;
+
+		if (tx->resend_off == tx->resend_len) {
+			int rc = load_resend(tx, first, tx->resend_pos);
+
+			if (rc < 0)
+				return rc;
+			first = false;
+			if (tx->resend_off == tx->resend_len)
+				continue;
+		}
+		iov.iov_base = tx->scratch + tx->resend_off;
+		iov.iov_len = tx->resend_len - tx->resend_off;
+		n = c->ops->send(c, &iov, 1, iov.iov_len, 0);
+		if (n < 0)
+			return (int)n;
+		tx->resend_off += (uint32_t)n;
+		tx->resend_pos += (uint64_t)n;
+	}
+	tx->state = RSK_TX_TCP;
+	rsk_arena_free(tx->scratch);
+	tx->scratch = NULL;
+	return 0;
+}
+
+void rsk_tx_unhold(struct rsk_tx *tx)
+{
+	tx->held = false;
+	tx->safe_to = tx->ring.next;
+}
+
+/* What is repeated may go: the receiver knows of it, or does when it looks. */
+static bool announced(struct rsk_tx *tx)
+{
+	struct rsk_rail *rail = tx->ring.rail;
+
+	if (tx->held && rail->ops->arrived && rail->ops->arrived(rail, tx->ring.off))
+		rsk_tx_unhold(tx);
+	return !tx->held;
+}
+
+int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_companion *c)
+{
+	/* The companion's own errors come up again at the next send or recv. */
+	return announced(tx) && resend_all(tx, c) == -EPROTO ? -EPROTO : 0;
+}
+
+/* Who moved before, or has ended, has said so in the ring, where the receiver finds it instead. */
+int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_mail *m)
+{
+	struct rsk_slot_command cmd = { .pos = m->pos, .what = RSK_COMMAND_AGAIN, .gen = tx->gen };
+	int rc;
+
+	tx->stay_off |= RSK_TX_STAY_ASKED;
+	if (tx->state != RSK_TX_ONRING || m->gen != tx->gen)
+		return 0;
+	if (m->pos == RSK_POS_START || !tx->ring.rail->ops->arrived)
+		return -EPROTO;
+	tx->acked = true;
+	rc = start_resend(tx, c, m->pos, m->cells);
+	if (rc < 0)
+		return rc;
+	/* Also with nothing to repeat: newer bytes may not come before it either. */
+	tx->state = RSK_TX_RESEND;
+	tx->held = true;
+	/* Or the rail broke, whose RESUME says more. */
+	rsk_ring_put_command(&tx->ring, &tx->key, &cmd);
+	return 0;
+}
+
+int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_mail *m)
+{
+	bool first = !tx->peer_left;
+	int rc;
+
+	tx->peer_left = true;
+	if (tx->state == RSK_TX_PROPOSED) {
+		tx->state = RSK_TX_TCP;
+		return 0;
+	}
+	if (!first || m->gen != tx->gen || !tx->gen)
+		return 0;
+	if (tx->state == RSK_TX_RESEND || !tx->promotions)
+		return 0;
+	/* Moved before, and the receiver has taken all of it: its position counts newer bytes too. */
+	if (tx->state == RSK_TX_TCP && rsk_ring_tx_index(&tx->ring, m->cells) == tx->ring.next)
+		return 0;
+	rc = start_resend(tx, c, m->pos, m->cells);
+	if (rc == -EAGAIN)
+		tx->peer_left = false; /* not seen yet */
+	if (rc == 0 && tx->state == RSK_TX_RESEND) {
+		/* For a receiver that found our command behind its LEAVE and cannot tell which came first. */
+		tx->word = (struct rsk_mail){ .what = RSK_TX_AGAIN,
+					      .gen = tx->gen,
+					      .pos = tx->resend_pos };
+		if (rsk_tx_put_word(tx) < 0)
+			rc = 0; /* the rail is not needed any more */
+	}
+	return rc;
+}
+
+int rsk_tx_resume(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos, uint64_t cell)
+{
+	rsk_tx_break(tx);
+	if (tx->held)
+		rsk_tx_unhold(
+			tx); /* he who rests has heard of the break, and does so from where he said */
+	if (tx->state != RSK_TX_BROKEN)
+		return 0;
+	return start_resend(tx, c, pos, cell);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tx_parts.h - what tx.c (states, sending) and tx_again.c (repeating) share of struct rsk_tx. Only for these two; the
+ * caller holds the lock of the direction.
+ */
+#ifndef RSK_TX_PARTS_H
+#define RSK_TX_PARTS_H
+
+#include "tx.h"
+
+/* 0 or -errno of the rail. */
+static inline int rsk_tx_put_word(struct rsk_tx *tx)
+{
+	return rsk_mail_put(tx->ring.rail, tx->mail_off, &tx->key, RSK_MAIL_TX, &tx->word);
+}
+
+/* What the receiver's word asks for. 0; -EAGAIN: not now; -EPROTO. */
+int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_mail *m);
+int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_mail *m);
+
+/* In RSK_TX_RESEND: as much as goes now. 0 or -EPROTO. */
+int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_companion *c);
+
+#endif
