@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * tx_again.c - the sending machine repeats by the companion what it had put into the ring: for a receiver that leaves it
- * (LEAVE), or rests (BACK), or whose rail broke.
+ * tx_again.c - the sending machine repeats by the companion what it had put into the ring: for a receiver that leaves
+ * it (LEAVE), or rests (BACK), or whose rail broke.
  */
 #include <errno.h>
 
