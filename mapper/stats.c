@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/memfd.h>
 #include <rsock/sys.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #ifndef MFD_NOEXEC_SEAL
@@ -246,6 +247,15 @@ static bool sweep(struct rsk_stats_segment *seg, uint64_t now_ns)
 
 #define SET(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
 
+void rsk_stats_set_fabric(struct rsk_stats_stream *rec, const char *fabric)
+{
+	uint64_t word[RSK_STATS_FABRIC_BYTES / 8] = { 0 };
+
+	memcpy(word, fabric, strnlen(fabric, sizeof(word) - 1));
+	for (unsigned int i = 0; i < RSK_STATS_FABRIC_BYTES / 8; i++)
+		SET(((uint64_t *)(void *)rec->fabric)[i], word[i]);
+}
+
 /* Half an address at a time: readers may see a mixture, an address is a label, nothing follows from it. */
 static void addr_set(uint8_t to[static 16], const uint8_t from[static 16])
 {
@@ -297,6 +307,8 @@ static void stream_fill(struct rsk_stats_stream *rec, const struct rsk_tuple *tu
 	SET(rec->rx_tcp_bytes, 0);
 	SET(rec->rx_slots, 0);
 	SET(rec->hash_retries, 0);
+	for (unsigned int i = 0; i < RSK_STATS_FABRIC_BYTES / 8; i++)
+		SET(((uint64_t *)(void *)rec->fabric)[i], 0);
 	SET(rec->fd_plus_1, 0);
 	/* Whoever sees the new life sees what is above. */
 	__atomic_store_n(&rec->wish,

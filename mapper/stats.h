@@ -72,6 +72,9 @@ void rsk_stats_stream_name(struct rsk_stats_stream *rec, const struct rsk_tuple 
 void rsk_stats_event(struct rsk_stats_stream *rec, uint64_t now_ns, enum rsk_stats_event kind,
 		     enum rsk_reason cause);
 
+/* By what its ring goes (struct rsk_stats_stream), cut off where there is no more room. */
+void rsk_stats_set_fabric(struct rsk_stats_stream *rec, const char *fabric);
+
 static inline void rsk_stats_set_reason(struct rsk_stats_stream *rec, enum rsk_reason why)
 {
 	__atomic_store_n(&rec->reason, (uint8_t)why, __ATOMIC_RELAXED);

@@ -169,6 +169,19 @@ static void member_history(struct rsk_json *j, const struct rsk_stats_stream *re
 	rsk_json_close(j, ']');
 }
 
+/* "verbs DEVICE/PORT" are two: what comes of a hostile segment is text as well. */
+static void member_fabric(struct rsk_json *j, const struct rsk_stats_stream *rec)
+{
+	size_t n = strnlen(rec->fabric, sizeof(rec->fabric));
+	const char *space = memchr(rec->fabric, ' ', n);
+	size_t name = space ? (size_t)(space - rec->fabric) : n;
+
+	rsk_json_key(j, "fabric");
+	rsk_json_text(j, rec->fabric, name);
+	rsk_json_key(j, "device");
+	rsk_json_text(j, space ? space + 1 : "", space ? n - name - 1 : 0);
+}
+
 void rsk_stats_json_stream_members(struct rsk_json *j, const struct rsk_stats_stream *rec,
 				   const char comm[static 16])
 {
@@ -194,6 +207,7 @@ void rsk_stats_json_stream_members(struct rsk_json *j, const struct rsk_stats_st
 	member_text(j, "demote_cause",
 		    rec->demote_cause ? rsk_reason_token(rec->demote_cause) : "");
 	member_u64(j, "link", rec->link);
+	member_fabric(j, rec);
 	rsk_json_key(j, "open");
 	rsk_json_bool(j, rec->state == RSK_STATS_OPEN);
 	member_history(j, rec);

@@ -24,6 +24,7 @@ struct rsk_link *rsk_link_new(bool initiator)
 	l->initiator = initiator;
 	l->maker = rsk_pid;
 	l->control = -1;
+	strcpy(l->fabric, "shm");
 	atomic_store(&l->holders, 1);
 	l->number = atomic_fetch_add(&numbers, 1) + 1;
 	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {

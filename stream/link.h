@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <rsock/stats.h>
+
 #include "lock.h"
 #include "shm.h"
 
@@ -47,7 +49,8 @@ struct rsk_link {
 	_Atomic(bool) let_go;	/* remote: the keeper has done with it; until then it stays */
 	bool remote;		/* to another host: its news come by completions as well (rdma.h) */
 	_Atomic(uint32_t) bells_taken;
-	uint32_t number; /* for the record */
+	uint32_t number;		     /* for the record */
+	char fabric[RSK_STATS_FABRIC_BYTES]; /* so is this; join lock */
 	_Atomic(uint32_t) streams;
 	_Atomic(uint32_t) messages_seen;
 	uint32_t next_sid; /* to try; under the lock of join.c */

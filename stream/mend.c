@@ -361,6 +361,7 @@ static void renew_one(struct rsk_stream *s, void *arg)
 	const struct renewal *n = arg;
 	uint64_t up = rsk_link_key(s->link, s->key_up), down = rsk_link_key(s->link, s->key_down);
 
+	rsk_stats_set_fabric(s->rec, s->link->fabric);
 	rsk_lock(&s->rx_lock);
 	rsk_rx_renew(&s->rx, s->connecting_side ? down : up);
 	rsk_unlock(&s->rx_lock);

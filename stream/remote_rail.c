@@ -5,6 +5,7 @@
  * Keeper only.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "join.h"
@@ -131,6 +132,7 @@ static void rings_anew(void *arg, uint32_t sid)
 void rsk_remote_on_rail(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
 	bool first = r->state == RSK_REMOTE_RAILING;
+	const char *device;
 	uint32_t mtu = 0;
 	int rc;
 
@@ -149,15 +151,16 @@ void rsk_remote_on_rail(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	}
 	for (uint32_t i = 0; i < r->ways.n; i++)
 		r->ways.at[i] = (struct rsk_ringway){ .state = RSK_RINGWAY_NONE };
+	device = rsk_rdma_module->rail_device(r->rail, &mtu);
 	rsk_join_take();
 	atomic_store(&r->l->epoch, r->epoch);
+	snprintf(r->l->fabric, sizeof(r->l->fabric), "verbs %s", device);
 	rsk_join_give();
 	atomic_store(&r->l->seg.rail.broken, 0);
 	rsk_remote_rail_up(r);
 	if (r->state != RSK_REMOTE_UP)
 		return;
-	rsk_log(RSK_LOG_INFO, "link %u: rail %u over %s", r->l->number, r->epoch,
-		rsk_rdma_module->rail_device(r->rail, &mtu));
+	rsk_log(RSK_LOG_INFO, "link %u: rail %u over %s", r->l->number, r->epoch, device);
 	if (!first)
 		rsk_mend_renew(r->l, rings_anew, r);
 }

@@ -94,6 +94,7 @@ void rsk_transact_undo(struct rsk_stream *s)
 static void joined(struct rsk_stream *s)
 {
 	s->rec->link = s->link->number;
+	rsk_stats_set_fabric(s->rec, s->link->fabric);
 	atomic_store(&s->phase,
 		     RSK_PHASE_JOINED); /* seq_cst: before the look at the plain counts */
 	rsk_epoll_joined(s);

@@ -163,8 +163,8 @@ static const char *why_text(const struct request *req, const struct rsk_stats_st
 
 static void print_heading(const struct request *req)
 {
-	printf("%-7s %-15s %-21s %-21s %-4s %-4s %8s %8s %8s %8s ", "PID", "PROGRAM", "LOCAL",
-	       "PEER", "SEND", "RECV", "S-RING", "S-TCP", "R-RING", "R-TCP");
+	printf("%-7s %-15s %-21s %-21s %-4s %-4s %-12s %8s %8s %8s %8s ", "PID", "PROGRAM", "LOCAL",
+	       "PEER", "SEND", "RECV", "FABRIC", "S-RING", "S-TCP", "R-RING", "R-TCP");
 	if (req->before)
 		printf("%8s %8s ", "SEND/s", "RECV/s");
 	printf("%4s %-6s %s\n", "DEM", "STATE", "REASON");
@@ -174,14 +174,17 @@ static void print_stream(const struct request *req, const struct segment *seg, u
 			 const struct rsk_stats_stream *s)
 {
 	char local[RSK_ADDR_TEXT], peer[RSK_ADDR_TEXT], comm[16], name[17], why[96], size[4][16];
+	char fabric[RSK_STATS_FABRIC_BYTES + 1];
 	struct rates r;
 
 	segment_comm(seg, s->pid, comm);
 	rsk_addr_text(s->family, s->local, s->local_port, local);
 	rsk_addr_text(s->family, s->peer, s->peer_port, peer);
-	printf("%-7" PRIu32 " %-15s %-21s %-21s %-4s %-4s %8s %8s %8s %8s ", s->pid,
+	printf("%-7" PRIu32 " %-15s %-21s %-21s %-4s %-4s %-12s %8s %8s %8s %8s ", s->pid,
 	       text_clean(name, sizeof(name), comm, sizeof(comm)), local, peer,
 	       rsk_carrier_token(s->tx), rsk_carrier_token(s->rx),
+	       s->fabric[0] ? text_clean(fabric, sizeof(fabric), s->fabric, sizeof(s->fabric)) :
+			      "-",
 	       size_text(size[0], s->tx_ring_bytes), size_text(size[1], s->tx_tcp_bytes),
 	       size_text(size[2], s->rx_ring_bytes), size_text(size[3], s->rx_tcp_bytes));
 	if (req->before) {

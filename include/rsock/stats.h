@@ -18,10 +18,11 @@
 
 #define RSK_STATS_NAME "rsock-stat"
 #define RSK_STATS_MAGIC UINT64_C(0x544154534b434f53)
-#define RSK_STATS_VERSION 2
+#define RSK_STATS_VERSION 3
 #define RSK_STATS_PROCESSES 64u
 #define RSK_STATS_STREAMS 16384u
 #define RSK_STATS_EVENTS 8u
+#define RSK_STATS_FABRIC_BYTES 24u
 
 enum rsk_carrier {
 	RSK_CARRIER_TCP = 0,
@@ -193,7 +194,7 @@ struct rsk_stats_stream {
 	uint64_t rx_tcp_bytes;
 	uint64_t rx_slots;
 	uint64_t hash_retries;
-	uint64_t rx_spare[3];
+	char fabric[RSK_STATS_FABRIC_BYTES]; /* of its ring: "shm", "verbs DEVICE/PORT"; empty: it never had one */
 	uint32_t events_written; /* total; the next goes to [events_written % RSK_STATS_EVENTS] */
 	uint32_t fd_plus_1; /* of the process at its start; local_port 0: its addresses are to be had there */
 

@@ -141,8 +141,13 @@ def ends(t, port):
 
 
 def on_ring(t, port):
-    """Do both ends send by ring, now?"""
-    return all(record.get("tx") == record.get("rx") == "ring" for record in ends(t, port))
+    """Do both ends send by ring, now, and over a device?"""
+    found = ends(t, port)
+    if not all(record.get("tx") == record.get("rx") == "ring" for record in found):
+        return False
+    if not all(record["fabric"] == "verbs" and record["device"] for record in found):
+        raise Failure(f"a ring, but not of verbs: {said(found)}")
+    return True
 
 
 def earn(t, one, other, port, seconds=60):

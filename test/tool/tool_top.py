@@ -51,7 +51,8 @@ def rates_and_both_ends(t):
     t.check(stream["rates"]["tx_ring_bytes_s"] > 0 and stream["rates"]["rx_ring_bytes_s"] > 0, f"no rate: {stream}")
     t.equal(stream["rates"]["tx_tcp_bytes_s"], 0, "by TCP")
     t.equal((stream["other_end"]["pid"], stream["other_end"]["reason"]), (client.pid, "direct"), "other end")
-    says(t, ask(t, "stat", "--interval", "0.2").out(), "SEND/s", "redis-server")
+    t.equal((stream["fabric"], stream["device"]), ("shm", ""), "by what its ring goes")
+    says(t, ask(t, "stat", "--interval", "0.2").out(), "SEND/s", "FABRIC", " shm ", "redis-server")
     t.check("rates" not in ask(t, "stat", "--json").out(), "rates need two looks")
 
 
