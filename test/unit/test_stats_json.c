@@ -65,7 +65,8 @@ Test(stats_json, json_of_one_stream)
 		"\"peer_reason\":\"oob\",\"tx_ring_bytes\":18446744073709551615,"
 		"\"rx_ring_bytes\":0,\"tx_tcp_bytes\":0,\"rx_tcp_bytes\":0,\"tx_slots\":0,"
 		"\"rx_slots\":0,\"hash_retries\":0,\"repairs\":0,\"promotions\":2,\"demotions\":0,"
-		"\"demote_cause\":\"\",\"link\":0,\"fabric\":\"verbs\",\"device\":\"rxe0/1\",\"open\":true,\"history\":[{\"time_ns\":7000,"
+		"\"demote_cause\":\"\",\"link\":0,\"fabric\":\"verbs\",\"device\":\"rxe0/1\","
+		"\"open\":true,\"history\":[{\"time_ns\":7000,"
 		"\"event\":\"promoted-tx\",\"cause\":\"direct\"}]}");
 }
 
