@@ -289,11 +289,13 @@ def child_of_a_promoted_stream(t):
 
 
 EXECUTING = """
-import os, socket, sys
+import os, socket, sys, time
 c = socket.create_connection((sys.argv[1], int(sys.argv[2])), 120)
 c.setblocking(True)  # the flag goes with it through exec
 os.set_inheritable(c.fileno(), True)
-for i in range(200):
+until, i = time.monotonic() + 8, 0  # long enough for a link
+while time.monotonic() < until:
+    i = (i + 1) % 256
     data = bytes([i]) * 4000
     c.sendall(data)
     got = b""
@@ -303,6 +305,7 @@ for i in range(200):
         got += part
     assert got == data
 c.sendall(b"x" * 4000)
+time.sleep(float(sys.argv[3]))
 os.execv("/usr/bin/python3", ["python3", "-c", '''
 import socket, sys
 c = socket.socket(fileno=int(sys.argv[1]))
@@ -328,23 +331,26 @@ print("right")
 ECHO = """
 import socket, sys
 s = socket.create_server((sys.argv[1], int(sys.argv[2])))
-c, _ = s.accept()
-while data := c.recv(65536):
-    c.sendall(data)
+for _ in range(int(sys.argv[3])):
+    c, _ = s.accept()
+    while data := c.recv(65536):
+        c.sendall(data)
+    c.close()
 """
 
 
 @case(400)
 def exec_with_a_stream(t):
-    """A process executes another program with a stream of its, while bytes are under way to it: none is lost."""
+    """A process executes another program with a stream of its, with bytes under way to it, or unread there: none is lost."""
     a, b = hosts(t)
     port = t.free_port()
-    server = b.start(["/usr/bin/python3", "-c", ECHO, b.ip, port], preload=True)
+    server = b.start(["/usr/bin/python3", "-c", ECHO, b.ip, port, 2], preload=True)
     b.listening(port, 60, server)
-    t.equal(a.run(["/usr/bin/python3", "-c", EXECUTING, b.ip, port], preload=True, timeout=200, expect=0).out, "right\n",
-            "the client")
+    for unread_s in 0, 0.5:
+        t.equal(a.run(["/usr/bin/python3", "-c", EXECUTING, b.ip, port, unread_s], preload=True, timeout=200, expect=0).out,
+                "right\n", f"the client, {unread_s} s behind the bytes")
     server.wait(60, 0)
-    by_ring(t, port, 200_000, sides=("server",))
+    by_ring(t, port, 200_000, 2, sides=("server",))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ borrow("rdma_streams", "request_response", "flat_out_edge", "closed_with_much_un
        "no_rsockd")
 borrow("rdma_faults", "roce_lost_for_a_while", "killed_under_load", "strangers", "registration_fails", "rsockd_restarts",
        "refused_at_first")
-borrow("rdma_programs", "iperf3_upload", "redis", "forking_server")
+borrow("rdma_programs", "iperf3_upload", "redis", "forking_server", "exec_with_a_stream")
 
 if __name__ == "__main__":
     sys.exit(main())
