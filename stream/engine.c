@@ -288,6 +288,8 @@ void rsk_exit(void)
 	 * down. The peers then see what they see of a killed process.
 	 */
 	one = alone();
+	if (!one && rsk_keeper_runs())
+		rsk_mend_exit();
 	for (uint32_t i = 0; i < high; i++) {
 		if (!rsk_fd_word((int)i) || rsk_fd_ours((int)i))
 			continue;

@@ -90,7 +90,7 @@ void rsk_mend_break(struct rsk_link *l,
 	rsk_mend_each(l, break_one, &each);
 }
 
-/* ---- who still owes bytes: streams that repeat, and streams that were closed ---- */
+/* ---- who still owes bytes: streams that repeat, that were closed, or are a child's, too ---- */
 
 struct debtor {
 	struct rsk_stream *s; /* pinned */
@@ -131,6 +131,11 @@ static bool owes(struct rsk_stream *s, int fd, bool closed)
 	return true;
 }
 
+void rsk_mend_owes(struct rsk_stream *s, int fd)
+{
+	owes(s, fd, false);
+}
+
 /* Closed now, would it take with it what may still have to be repeated? */
 static bool undrained(const struct rsk_tx *tx)
 {
@@ -161,7 +166,12 @@ static bool paid(struct debtor *d)
 	rsk_stream_note(s, true, RSK_REASON_PEER_LEFT);
 	if (s->tx.state == RSK_TX_RESEND && is_over(d->fd))
 		s->tx.state = RSK_TX_TCP;
-	done = d->closed ? !undrained(&s->tx) : s->tx.state != RSK_TX_RESEND;
+	if (d->closed)
+		done = !undrained(&s->tx);
+	else if (s->tx.stay_off & RSK_TX_STAY_FORK)
+		done = rsk_tx_secure(&s->tx);
+	else
+		done = s->tx.state != RSK_TX_RESEND;
 	rsk_unlock(&s->tx_lock);
 	return done || rsk_stream_failed(s);
 }

@@ -25,17 +25,25 @@ void rsk_mend_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t ce
 /* Another rail is up, the link has its epoch: streams may be promoted again, under keys of it. @each: of them. */
 void rsk_mend_renew(struct rsk_link *l, void (*each)(void *arg, uint32_t sid), void *arg);
 
+/* Any thread: the keeper looks after what this stream still has to repeat, or what a child of ours waits for. */
+void rsk_mend_owes(struct rsk_stream *s, int fd);
+
 /* All streams of a link, pinned meanwhile. */
 void rsk_mend_each(struct rsk_link *l, void (*each)(struct rsk_stream *s, void *arg), void *arg);
 
 /*
- * Before a fork, by its thread (mend_fork.c): streams of this process's links to other hosts go by their companions
+ * Before a fork, by its thread (mend_off.c): streams of this process's links to other hosts go by their companions
  * from now on, since a child could use them there only. First with no lock in hand, while the keeper works; then
  * rsk_mend_forks(), with the join lock. rsk_mend_unforked(), once no other process has the stream any more, tx_lock
  * held.
  */
 void rsk_mend_fork(void);
 void rsk_mend_forks(void);
+/*
+ * In exit(), where other threads go on: so do the streams, by their companions, for nobody could say later what of
+ * their last bytes has come. Peers are called to do the same.
+ */
+void rsk_mend_exit(void);
 void rsk_mend_unforked(struct rsk_stream *s);
 
 void rsk_mend_forked(void); /* in the child: what its parent looks after is none of its business */

@@ -489,7 +489,7 @@ bool rsk_remote_settled(bool first)
 			rsk_mend_say_ending(r->l, &r->control);
 			r->told_end = true;
 		}
-		settled &= rsk_control_empty(&r->control);
+		settled &= rsk_control_empty(&r->control) && !atomic_load(&r->l->heed_due);
 	}
 	return settled;
 }

@@ -26,7 +26,8 @@ bool rsk_tx_validate(const struct rsk_tx *tx)
 		return false;
 	if (tx->state == RSK_TX_ONRING && (!tx->gen || tx->pos < tx->start_pos))
 		return false;
-	if (tx->stay_off & ~(RSK_TX_STAY_ASKED | RSK_TX_STAY_OWN | RSK_TX_STAY_FORK))
+	if (tx->stay_off &
+	    ~(RSK_TX_STAY_ASKED | RSK_TX_STAY_OWN | RSK_TX_STAY_FORK | RSK_TX_STAY_END))
 		return false;
 	if (tx->resend_off > tx->resend_len || tx->resend_len > RSK_SLOT_MAX_PAYLOAD)
 		return false;
@@ -57,6 +58,14 @@ bool rsk_tx_held_back(const struct rsk_tx *tx)
 bool rsk_tx_arrived(const struct rsk_tx *tx)
 {
 	return tx->state == RSK_TX_TCP && !undrained(tx);
+}
+
+bool rsk_tx_secure(struct rsk_tx *tx)
+{
+	if (!rsk_tx_arrived(tx))
+		return false;
+	tx->safe_to = tx->ring.next;
+	return true;
 }
 
 uint64_t rsk_tx_under_way(const struct rsk_tx *tx)

@@ -29,6 +29,7 @@ enum {
 	RSK_TX_STAY_ASKED = 1, /* the receiver's word (GO), who reads the ring to its end */
 	RSK_TX_STAY_OWN = 2,   /* an operator's wish */
 	RSK_TX_STAY_FORK = 4,  /* another process may use it, which cannot put */
+	RSK_TX_STAY_END = 8,   /* the process ends: what it still puts nobody could repeat */
 };
 
 struct rsk_tx {
@@ -112,6 +113,9 @@ bool rsk_tx_held_back(const struct rsk_tx *tx);
 
 /* Off the ring, and all that was put is the peer's, whatever becomes of the rail. */
 bool rsk_tx_arrived(const struct rsk_tx *tx);
+
+/* The same, and remembered: for a process that has the stream, too, and cannot ask the rail. */
+bool rsk_tx_secure(struct rsk_tx *tx);
 
 /* So many bytes at the most may still be lost with the rail; 0: all that was put is the peer's. */
 uint64_t rsk_tx_under_way(const struct rsk_tx *tx);

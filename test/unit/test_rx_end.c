@@ -2,7 +2,7 @@
 /*
  * What a receiver on the ring says when its sender is gone, on a fabric whose puts are on the way for a while: bytes
  * first, then a clean end if nothing can be missing, else ECONNRESET. Of a sender that lives it says nothing until its
- * last word is there. And what one that rests has to read, or leaves to the companion.
+ * last word is there. And what one that rests has to read, or leaves to the companion; what a sender knows that left.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -392,4 +392,24 @@ Test(rx_end, an_answer_that_was_not_asked_for_is_refused)
 	cr_assert_eq(rsk_ring_put_command(&w.tx.ring, &w.tx.key, &again), 0);
 	cr_assert_eq(rsk_rx_rest(&w.rx), -EPROTO);
 	cr_assert(rsk_rx_validate(&w.rx));
+}
+
+Test(tx_end, what_has_arrived_is_remembered_for_who_cannot_ask)
+{
+	ops = &far;
+	on_ring(3);
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(send_some(100), 100);
+	cr_assert_not(rsk_tx_secure(&w.tx)); /* still on the ring */
+	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+	w.unheard = true;
+	cr_assert_not(rsk_tx_secure(&w.tx));
+	cr_assert_eq(send_some(20), -EAGAIN);
+	w.unheard = false;
+	cr_assert(rsk_tx_secure(&w.tx));
+	/* A child's rail is mute, and no credit may come as long as the peer is one, too. */
+	w.unheard = true;
+	cr_assert_eq(send_some(20), 20);
+	cr_assert_eq(recv_some(100), 100);
+	cr_assert_eq(recv_some(4096), 20);
 }

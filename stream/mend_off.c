@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * mend_off.c - all streams between hosts go back to their companions: before a fork, since a child has no rails, and the
+ * program that it may execute sees the kernel alone; and in exit(), where other threads go on. So bytes that lie unread
+ * in a ring are asked for once more, by the keeper, which must not be at rest for the fork yet.
+ */
+#include <errno.h>
+
+#include <rsock/sys.h>
+
+#include "join.h"
+#include "links.h"
+#include "mend.h"
+#include "rdma.h"
+#include "stream.h"
+
+#define OFF_WAIT_NS 200000000ull /* for a peer that has not seen yet what is wanted of it */
+
+static void stay_off(struct rsk_stream *s, void *arg)
+{
+	const uint8_t *why = arg;
+	bool asked;
+
+	rsk_lock(&s->tx_lock);
+	rsk_tx_stay_off(&s->tx, *why, true);
+	rsk_lock(&s->rx_lock);
+	asked = rsk_rx_rest(&s->rx) == -EAGAIN;
+	rsk_rx_stay_off(&s->rx, true);
+	rsk_unlock(&s->rx_lock);
+	rsk_unlock(&s->tx_lock);
+	if (asked)
+		rsk_mend_call(s);
+}
+
+static void is_off(struct rsk_stream *s, void *arg)
+{
+	struct rsk_kernel_companion k;
+	enum rsk_reason why;
+	bool *all = arg;
+	int fd = rsk_stream_find_fd(s);
+
+	if (fd < 0)
+		return;
+	rsk_companion_init(&k, s, fd);
+	rsk_lock(&s->tx_lock);
+	if (rsk_tx_serve(&s->tx, &k.c) == -EPROTO)
+		rsk_stream_fail(s, fd);
+	why = s->tx.stay_off & RSK_TX_STAY_END ? RSK_REASON_PEER_LEFT : RSK_REASON_SHARED_HOLDER;
+	rsk_stream_note(s, true, why);
+	*all &= rsk_tx_secure(&s->tx) || s->tx.state >= RSK_TX_RESEND;
+	rsk_unlock(&s->tx_lock);
+	rsk_lock(&s->rx_lock);
+	if (rsk_rx_serve(&s->rx, &k.c) == -EPROTO)
+		rsk_stream_fail(s, fd);
+	rsk_stream_note(s, false, why);
+	*all &= !s->rx.rest;
+	rsk_unlock(&s->rx_lock);
+	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
+}
+
+/* The join lock is held. */
+static void each_stream(void (*each)(struct rsk_stream *s, void *arg), void *arg)
+{
+	for (uint32_t i = 0; i < rsk_links.n; i++) {
+		struct rsk_link *l = rsk_links.at[i].l;
+
+		if (l->remote && l->maker == rsk_pid && atomic_load(&l->streams))
+			rsk_mend_each(l, each, arg);
+	}
+}
+
+/* No lock is held. True: they all are, and what they have put is the peers'. */
+static bool go_off(uint8_t why)
+{
+	uint64_t until = rsk_now_ns() + OFF_WAIT_NS;
+	bool all;
+
+	rsk_join_take();
+	each_stream(stay_off, &why);
+	for (;;) {
+		all = true;
+		each_stream(is_off, &all);
+		rsk_join_give();
+		if (all || rsk_now_ns() >= until)
+			return all;
+		rsk_sys_ppoll(NULL, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		rsk_rdma_poll(true);
+		rsk_join_take();
+	}
+}
+
+/* A child waits for it, and cannot see it: the keeper looks. */
+static void off_later(struct rsk_stream *s, void *arg)
+{
+	int fd = rsk_stream_find_fd(s);
+	bool off;
+
+	rsk_lock(&s->tx_lock);
+	off = rsk_tx_secure(&s->tx);
+	rsk_unlock(&s->tx_lock);
+	if (!off && fd >= 0)
+		rsk_mend_owes(s, fd);
+}
+
+void rsk_mend_fork(void)
+{
+	if (!go_off(RSK_TX_STAY_FORK)) {
+		rsk_join_take();
+		each_stream(off_later, NULL);
+		rsk_join_give();
+	}
+}
+
+/* Also what was joined meanwhile. */
+void rsk_mend_forks(void)
+{
+	uint8_t why = RSK_TX_STAY_FORK;
+
+	each_stream(stay_off, &why);
+}
+
+static void call(struct rsk_stream *s, void *arg)
+{
+	rsk_mend_call(s);
+}
+
+void rsk_mend_exit(void)
+{
+	go_off(RSK_TX_STAY_END);
+	rsk_join_take();
+	each_stream(call, NULL);
+	rsk_join_give();
+}
+
+void rsk_mend_unforked(struct rsk_stream *s)
+{
+	rsk_tx_stay_off(&s->tx, RSK_TX_STAY_FORK, false);
+	rsk_lock(&s->rx_lock);
+	rsk_rx_stay_off(&s->rx, s->tx.stay_off & ~RSK_TX_STAY_ASKED);
+	rsk_unlock(&s->rx_lock);
+}
