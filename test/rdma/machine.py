@@ -42,14 +42,12 @@ class Machine:
     def path(self, name):
         return os.path.join(self.folder, f"guest{self.number}.{name}")
 
-    def start(self, kernel, *, vcpus, memory, links, guests, stays):
-        """stays: it outlives this process; otherwise it ends with it, however that ends."""
-        # A link is a socket: the first guest listens, the second one connects.
+    def start(self, kernel, *, vcpus, memory, links, guests, stays, ends):
+        """stays: it outlives this process; otherwise it ends with it, however that ends. ends: of its links, sockets."""
         network = []
         for link in range(links):
-            end = f"stream,id=n{link},addr.type=unix,addr.path={escaped(os.path.join(self.folder, f'link{link}'))}"
             if guests == 2:
-                network += ["-netdev", f"{end},server={'on' if self.number == 1 else 'off'}"]
+                network += ["-netdev", f"stream,id=n{link},server=off,addr.type=fd,addr.str={ends[link].fileno()}"]
             else:
                 network += ["-netdev", f"hubport,id=n{link},hubid={link}"]
             network += ["-device", f"virtio-net-pci,netdev=n{link},id=eth{link},romfile=,"
@@ -82,7 +80,8 @@ class Machine:
         open(self.path("console"), "wb").close()
         with open(self.path("qemu"), "wb") as said:
             self.popen = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
-                                          start_new_session=True, preexec_fn=before_exec)
+                                          start_new_session=True, preexec_fn=before_exec,
+                                          pass_fds=[end.fileno() for end in ends])
         with open(self.path("pid"), "w") as file:
             file.write(f"{self.popen.pid}\n")
         self.booted(0)

@@ -19,6 +19,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
@@ -83,13 +84,13 @@ class Lab:
 
     def start(self, kernel):
         self.kernel = kernel
-        for link in range(self.options["links"]):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self.path(f"link{link}"))
+        # A QEMU that listens for its peer blocks, all of it, in a send that a guest whose link is down does not take.
+        links = [socket.socketpair() for _ in range(self.options["links"])]
         for guest in self.guests:
-            guest.machine.start(kernel, **{**self.options, "stays": self.stays})
-            if guest.number == 1:  # the other one connects to it
-                guest.machine.dial("qmp").close()
+            ends = [pair[guest.number - 1] for pair in links]
+            guest.machine.start(kernel, **{**self.options, "stays": self.stays}, ends=ends)
+            for end in ends:
+                end.close()
         self.meet()
 
     def meet(self):
