@@ -165,6 +165,11 @@ int app_open(unsigned int how); /* both sides: one connection; listener closed a
 void app_open_more(unsigned int how, int *fds, int count);
 void app_warm(int fd); /* both sides, lock-step */
 /*
+ * Both sides, after so many rounds of a case's own: is there another? At least @rounds; where it takes longer to get
+ * into the ring (between hosts), until it is there.
+ */
+bool app_warm_goes_on(int fd, int done, int rounds);
+/*
  * Both sides, in lock-step: in the run with both sides preloaded the runner asserts that each process
  * has at least so many open streams whose both directions travel, and did travel, through the ring.
  */

@@ -41,11 +41,11 @@ static void ask_mode(int fd)
 }
 
 enum how {
+	BY_CHILD, /* first: a fork takes streams off the rails between hosts, until they are used again */
 	BY_SOCKET,
 	BY_FCNTL,
 	BY_IOCTL,
 	BY_COPY,
-	BY_CHILD,
 	AND_BACK,
 	HOW_MANY
 };

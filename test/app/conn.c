@@ -143,30 +143,30 @@ static int port_of(int fd)
 	return ntohs(addr.in.sin_port); /* where it is in IPv6, too */
 }
 
-static void warm_rounds(int fd, int rounds)
+static void warm_round(int fd)
 {
 	char buf[WARM_BYTES];
 
 	memset(buf, 'w', sizeof(buf));
-	for (int i = 0; i < rounds; i++) {
-		if (SRV) {
-			if (app_read_full(fd, buf, sizeof(buf)) != sizeof(buf))
-				app_die("warming: read");
-			app_write_all(fd, buf, sizeof(buf));
-		} else {
-			app_write_all(fd, buf, sizeof(buf));
-			if (app_read_full(fd, buf, sizeof(buf)) != sizeof(buf))
-				app_die("warming: read");
-		}
-	}
+	if (CLI)
+		app_write_all(fd, buf, sizeof(buf));
+	if (app_read_full(fd, buf, sizeof(buf)) != sizeof(buf))
+		app_die("warming: read");
+	if (SRV)
+		app_write_all(fd, buf, sizeof(buf));
+}
+
+bool app_warm_goes_on(int fd, int done, int rounds)
+{
+	if (done < rounds || !getenv("APP_WARM_S"))
+		return done < rounds;
+	return (done - rounds) % WARM_MORE || !app_stream_settled(port_of(fd));
 }
 
 void app_warm(int fd)
 {
-	warm_rounds(fd, WARM_ROUNDS);
-	/* Where it takes longer to get there: between hosts. */
-	while (getenv("APP_WARM_S") && !app_stream_settled(port_of(fd)))
-		warm_rounds(fd, WARM_MORE);
+	for (int i = 0; app_warm_goes_on(fd, i, WARM_ROUNDS); i++)
+		warm_round(fd);
 	/* Both send queues are empty and acknowledged when the behaviour under test begins. */
 	if (CLI) {
 		int one = 1;

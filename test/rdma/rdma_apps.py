@@ -15,18 +15,29 @@ from hosts import LOCAL
 
 SERVER, SERVER6 = "10.5.0.2", "fd05::2"
 CLIENT, CLIENT6 = "10.5.0.1", "fd05::1"
-PATIENCE = 3  # a guest is slower than this machine
-WARM_S = 30
+PATIENCE = 4  # a guest is slower than this machine
+WARM_S = 30  # less than PATIENCE times 10: some wait while others warm in vain
 AT_ONCE = 3  # much of it is waiting
 # What may differ over verbs, by its reason: docs/gaps.md says more. Some of it is a race, and does not always.
 GAPS = {
     "a set in a set is told ready by what its link's completion channel has, though there is nothing":
         "epollnest.oneshot epollnest.joins_inside epollnest.over_fork epollnest.child_nests",
     "there is no RDMA device behind 127.0.0.2": "net.other_loopback",
+    "one process that has both ends stays on TCP, and so do a child's streams whose parent had links": "demote.nothing_else_to_do "
+        "demote.forked",
 }
+# Cases that are not run, by why.
+LEFT_OUT = {
+    "3,000 rings are more than a guest's memory, and take too long to be filled; rdma_scale.py has a thousand": "many.many_streams",
+}
+NO_RINGS = ("other",)  # families whose sockets are of other kinds
+# Who writes 3 MB that nobody reads hangs on kernel TCP, too, where a segment is not as large as on lo; not with so much room.
+ROOM = {"bulk": 4 << 20}
+USUAL_ROOM = 16384
 # Gone through as a whole; the others run by name, or with RSOCK_RDMA_LONG=1: they have not been looked at yet.
 SETTLED = ("io", "fill", "flags", "sendflags", "opts", "timeouts", "close", "reset", "leave", "poll", "epoll", "epollset",
-           "epollnest", "threads", "exec", "pass", "stdio")
+           "epollnest", "threads", "before", "net", "sig", "fds", "files", "demote", "exit", "other", "proc", "pool",
+           "fortify", "exec", "pass", "stdio")
 # A connection to the one device's address comes from the other's, though all of it is on one host.
 ADDRESSES = f"""
 for i in 0 1; do
@@ -76,7 +87,9 @@ def outcome(text):
 
 
 def cases(guest, program):
-    return [line.split()[0] for line in guest.run([program, "--list"], expect=0).out.splitlines()]
+    left_out = {name for names in LEFT_OUT.values() for name in names.split()}
+    names = [line.split()[0] for line in guest.run([program, "--list"], expect=0).out.splitlines()]
+    return [name for name in names if f"{os.path.basename(program)[len('app_'):]}.{name}" not in left_out]
 
 
 def run(t, family):
@@ -84,6 +97,7 @@ def run(t, family):
     env = {"LIBRSOCK": lab(t).library, "RSOCK_TOOL": lab(t).tool, "RSOCK_SHM": 0, "APP_HOST": SERVER, "APP_HOST6": SERVER6,
            "APP_SCALE": PATIENCE, "APP_WARM_S": WARM_S, "RSOCK_LOG": os.environ.get("RSOCK_LOG", "error"),
            "RSOCK_LOG_FILE": "/run/case/librsock.log"}
+    guest.sh(f"sysctl -qw net.ipv4.tcp_wmem='4096 {ROOM.get(family, USUAL_ROOM)} 4194304'")
     before = packets(guest)
     program = f"{ROOT}/bin/app_{family}"
     asked = os.environ.get("APP_CASES", "").split() or cases(guest, program)
@@ -96,6 +110,7 @@ def run(t, family):
     t.equal(sorted(found), sorted(asked), "cases that came to an end")
     sent = [now - had for had, now in zip(before, packets(guest))]
     print(f"{family}: {len(found)} cases, {sum(found.values())} the same, packets {sent}", flush=True)
+    t.check(family in NO_RINGS or min(sent) > len(found), f"few packets: {sent}")
     wrong = {f"{family}.{name}" for name, good in found.items() if not good}
     known = {name for name in gaps(family) if name.split(".")[1] in found}
     print(f"do not differ, though they may: {sorted(known - wrong)}", flush=True)
