@@ -358,6 +358,18 @@ def alive(guest):
         return False
 
 
+def boot(**options):
+    """A guest's kernel may die of emulation before there is any case: once more."""
+    global LAB
+    try:
+        LAB.boot(**options)
+    except Gone as gone:
+        print(f"--- {gone}: boots once more", file=sys.stderr)
+        LAB = Lab()
+        LAB.boot(**options)
+    atexit.register(LAB.stop)
+
+
 def main(**options):
     """In place of the harness's: boots, runs the cases, ends the guests. options: Lab.boot()'s."""
     global LAB
@@ -384,8 +396,7 @@ def main(**options):
                 if LAB.options[name] != wanted:
                     raise Failure(f"{up} has {name} {LAB.options[name]}, and this script wants {wanted}")
         else:
-            atexit.register(LAB.stop)
-            LAB.boot(**options)
+            boot(**options)
         ready = time.monotonic()
         LAB.sync(build)
     except Failure as failure:
