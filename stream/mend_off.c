@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * mend_off.c - all streams between hosts go back to their companions: before a fork, since a child has no rails, and the
- * program that it may execute sees the kernel alone; and in exit(), where other threads go on. So bytes that lie unread
- * in a ring are asked for once more, by the keeper, which must not be at rest for the fork yet.
+ * mend_off.c - all streams between hosts go back to their companions: before a fork, since a child has no rails, and
+ * the program that it may execute sees the kernel alone; and in exit(), where other threads go on. So bytes that lie
+ * unread in a ring are asked for once more, by the keeper, which must not be at rest for the fork yet.
  */
 #include <errno.h>
 
