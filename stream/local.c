@@ -10,8 +10,8 @@
 #include <rsock/sys.h>
 
 #include "ask.h"
-#include "local_msg.h"
 #include "keeper.h"
+#include "local_out.h"
 #include "log.h"
 #include "meet.h"
 #include "remote.h"
@@ -35,6 +35,7 @@ static struct {
 	bool shown;	 /* it has our statistics */
 	_Atomic(bool) settled; /* read without the lock, relaxed: who sees it late looks once more */
 	_Atomic(uint64_t) look_ns; /* read without the lock, relaxed: who sees it late looks late */
+	struct rsk_local_out out;
 } office = { .fd = -1 };
 
 static void drop(int why)
@@ -42,15 +43,21 @@ static void drop(int why)
 	rsk_log(RSK_LOG_INFO, "rsockd is gone: %d", why);
 	rsk_own_close(office.fd);
 	office.fd = -1;
+	rsk_local_out_clear(&office.out);
 }
 
-/* False: it was not told; it may be asked again while it is there. */
+/*
+ * False: it was not told; it may be asked again while it is there. What waits for room the keeper says, or the next
+ * call.
+ */
 static bool say(struct rsk_local_msg *m, int fd)
 {
-	int rc = rsk_local_msg_send(office.fd, m, fd);
+	int rc = rsk_local_out_say(&office.out, office.fd, m, fd);
 
 	if (rc < 0 && rc != -EAGAIN)
 		drop(rc);
+	if (office.out.n)
+		rsk_keeper_call();
 	return rc == 0;
 }
 
@@ -117,8 +124,10 @@ void rsk_local_tell(void)
 	say_rdma();
 }
 
-int rsk_local_fd(void)
+int rsk_local_fd(uint32_t *number, bool *waits)
 {
+	*number = office.number;
+	*waits = office.out.n != 0;
 	return office.fd;
 }
 
@@ -212,6 +221,7 @@ static void greet(void)
 	if (office.fd >= 0)
 		say_all_listening();
 	say_all_links();
+	rsk_keeper_call(); /* it listens */
 }
 
 bool rsk_local_settled(void)
@@ -267,6 +277,7 @@ void rsk_local_forked(void)
 {
 	rsk_own_close(office.fd);
 	office.fd = -1;
+	rsk_local_out_clear(&office.out);
 	atomic_store_explicit(&office.look_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&office.settled, false, memory_order_relaxed);
 }
@@ -283,12 +294,15 @@ static bool once_more(const struct rsk_stream *s)
 	       (!(looks & (looks - 1)) || (looks >= LOOKS_LATE && looks % 8 == 0));
 }
 
-/* The answer of then was about the other host, or the way there: it may be another one by now. */
+/*
+ * The answer of then was about the other host, or the way there: it may be another one by now. Or it was lost, where
+ * this process had too much to read.
+ */
 static bool may_have_changed(const struct rsk_stream *s)
 {
 	uint64_t pause = (s->told_ns - s->search.began_ns) / AGAIN_SHARE;
 
-	return s->search.lasting &&
+	return (s->search.lasting || (s->connecting_side && !s->told)) &&
 	       rsk_now_ns() - s->told_ns >= (pause > AGAIN_NS ? pause : AGAIN_NS);
 }
 
@@ -455,6 +469,10 @@ static void answer(const struct rsk_local_msg *m)
 
 void rsk_local_hear(void)
 {
+	int said = office.fd >= 0 ? rsk_local_out_flush(&office.out, office.fd) : 0;
+
+	if (said < 0)
+		drop(said);
 	for (int i = 0; i < MESSAGES_AT_ONCE && office.fd >= 0; i++) {
 		struct rsk_local_msg m;
 		int with, rc = rsk_local_msg_recv(office.fd, true, &m, &with);

@@ -36,8 +36,11 @@ void rsk_local_unlink_later(uint64_t handle);
 /* Tells what has come up since: where rails are accepted, mappings that are not used any more. */
 void rsk_local_tell(void);
 
-/* The socket that it answers on, -1: there is none. */
-int rsk_local_fd(void);
+/*
+ * The socket that it answers on, -1: there is none. *number: another one with another rsockd; *waits: something is to
+ * be said when there is room.
+ */
+int rsk_local_fd(uint32_t *number, bool *waits);
 
 /* Takes in what it has said. */
 void rsk_local_hear(void);

@@ -28,7 +28,7 @@
 
 static _Atomic(uint16_t) port; /* 0: nothing is accepted */
 
-struct rsk_remotes rsk_remotes = { .listener.fd = -1, .work.fd = -1, .office.fd = -1 };
+struct rsk_remotes rsk_remotes = { .listener.fd = -1, .work.fd = -1 };
 
 static void on_message(struct rsk_control *c, const struct rsk_remote_msg *m);
 
@@ -372,27 +372,6 @@ static void module_works(struct rsk_watch *w, uint32_t events)
 	rsk_rdma_module->work(rsk_rdma);
 }
 
-static void office_speaks(struct rsk_watch *w, uint32_t events)
-{
-	rsk_join_take();
-	rsk_local_hear();
-	rsk_join_give();
-}
-
-/* rsockd's answers are heard here while somebody waits for one; else by whoever makes a call. */
-static void mind_the_office(bool waits)
-{
-	int fd = waits ? rsk_local_fd() : -1;
-
-	if (fd == rsk_remotes.office.fd)
-		return;
-	if (rsk_remotes.office.fd >= 0)
-		rsk_keeper_unwatch(&rsk_remotes.office);
-	rsk_remotes.office = (struct rsk_watch){ .fd = fd, .ready = office_speaks };
-	if (fd >= 0 && rsk_keeper_watch(&rsk_remotes.office, EPOLLIN, true) < 0)
-		rsk_remotes.office.fd = -1;
-}
-
 int rsk_remote_open(void)
 {
 	uint16_t at = 0;
@@ -422,7 +401,6 @@ void rsk_remote_work(uint64_t now_ns)
 {
 	struct rsk_remote *r, *next;
 	struct rsk_remote_target target;
-	bool waits = false;
 	uint64_t nonce;
 
 	rsk_rdma_module->work(rsk_rdma);
@@ -446,11 +424,10 @@ void rsk_remote_work(uint64_t now_ns)
 		} else if (r->state == RSK_REMOTE_UP) {
 			rsk_remote_rings_work(r, now_ns);
 		}
-		waits |= r->waits_verdict;
 	}
 	rsk_mend_work();
 	reap();
-	mind_the_office(waits);
+	rsk_remote_mind_office();
 }
 
 uint64_t rsk_remote_next_ns(void)

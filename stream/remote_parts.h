@@ -61,9 +61,11 @@ extern struct rsk_remotes {
 	struct rsk_remote *all;
 	uint32_t strangers; /* who have come and were not let in yet */
 	struct rsk_watch listener;
-	struct rsk_watch work;	 /* the module's */
-	struct rsk_watch office; /* rsockd's answers */
+	struct rsk_watch work; /* the module's */
 } rsk_remotes;
+
+/* remote_office.c: hears it from now on, as long as it is there. */
+void rsk_remote_mind_office(void);
 
 /* wants.c: what the engine wants next, taken; false: nothing. What became of it: join lock held. */
 bool rsk_want_next(uint64_t now_ns, uint64_t *nonce, struct rsk_remote_target *target);

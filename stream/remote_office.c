@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * remote_office.c - what rsockd answers, the keeper hears; so does whoever makes a call. But the program may sleep for
+ * longer than a mapping is held, and rsockd does not keep what finds no room in the socket's queue. Keeper only.
+ */
+#include <sys/epoll.h>
+
+#include "join.h"
+#include "keeper.h"
+#include "local.h"
+#include "remote_parts.h"
+
+/* Private to the process. */
+static struct {
+	struct rsk_watch watch;
+	uint32_t number;
+	bool waits; /* for room to say something, too */
+} office = { .watch.fd = -1 };
+
+static void speaks(struct rsk_watch *w, uint32_t events)
+{
+	rsk_join_take();
+	rsk_local_hear();
+	rsk_join_give();
+}
+
+void rsk_remote_mind_office(void)
+{
+	uint32_t number;
+	bool waits;
+	int fd;
+
+	rsk_join_take();
+	fd = rsk_local_fd(&number, &waits);
+	rsk_join_give();
+	if (fd != office.watch.fd || number != office.number) {
+		/* The former one was closed, and is watched no more by that. */
+		office.watch = (struct rsk_watch){ .fd = fd, .ready = speaks };
+		office.number = number;
+		office.waits = waits;
+		if (fd >= 0 &&
+		    rsk_keeper_watch(&office.watch, EPOLLIN | (waits ? (uint32_t)EPOLLOUT : 0u),
+				     true) < 0)
+			office.watch.fd = -1;
+	} else if (fd >= 0 && waits != office.waits) {
+		office.waits = waits;
+		rsk_keeper_watch(&office.watch, EPOLLIN | (waits ? (uint32_t)EPOLLOUT : 0u), false);
+	}
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* test_local_out.c - what a process has to say to rsockd, while there is no room. */
+#include "local_out.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MOST (1u << 20) /* more than anything here takes */
+
+static int a, b;
+
+static void open_pair(void)
+{
+	int pair[2];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
+	a = pair[0];
+	b = pair[1];
+}
+
+static int say(struct rsk_local_out *o, uint64_t link)
+{
+	struct rsk_local_msg m = { .type = RSK_LOCAL_UNLINK, .link = link };
+
+	return rsk_local_out_say(o, a, &m, -1);
+}
+
+/* Those from *next on that are there, in order. */
+static void hear(uint64_t *next)
+{
+	struct rsk_local_msg m;
+	int fd, rc;
+
+	while ((rc = rsk_local_msg_recv(b, false, &m, &fd)) == 1)
+		cr_assert_eq(m.link, (*next)++);
+	cr_assert_eq(rc, -EAGAIN);
+}
+
+Test(local_out, all_of_it_comes_in_order, .init = open_pair)
+{
+	struct rsk_local_out o = { 0 };
+	uint64_t said = 1, next = 1;
+
+	for (int turn = 0; turn < 3; turn++) {
+		int rc;
+
+		while ((rc = say(&o, said)) == 0)
+			cr_assert_lt(++said, MOST);
+		cr_assert_eq(rc, -EAGAIN, "no more than a bounded number waits");
+		cr_assert_gt(o.n, 1000u);
+		/* Some room, for some of it: nothing newer passes what waits. */
+		hear(&next);
+		cr_assert_eq(say(&o, said++), 0);
+		cr_assert_gt(o.n, 0u);
+		while (o.n) {
+			hear(&next);
+			cr_assert_eq(rsk_local_out_flush(&o, a), 0);
+		}
+		hear(&next);
+		cr_assert_eq(next, said);
+	}
+}
+
+Test(local_out, a_message_with_a_descriptor_does_not_wait, .init = open_pair)
+{
+	struct rsk_local_msg m = { .type = RSK_LOCAL_HELLO };
+	struct rsk_local_out o = { 0 };
+	int rc;
+
+	while (!o.n)
+		cr_assert_eq(say(&o, 1), 0);
+	cr_assert_eq(rsk_local_out_say(&o, a, &m, a), -EAGAIN);
+	rsk_local_out_clear(&o);
+	close(b);
+	rc = say(&o, 1);
+	cr_assert(rc == -EPIPE || rc == -ECONNRESET, "%d", rc);
+	cr_assert_eq(o.n, 0u);
+}
