@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "elsewhere.h"
 #include "join.h"
 #include "links.h"
 #include "local.h"
@@ -84,12 +85,15 @@ static void step_in(struct rsk_stream *s, uint64_t calls)
 	atomic_store(&s->step_work, rsk_stream_work(s) + calls);
 }
 
-/* Not found for the moment: from a few looks on rsockd is asked, too; at once, where nobody else is. */
+/*
+ * Not found for the moment: from a few looks on rsockd is asked, too; at once where nobody else is, or the address is
+ * known for another host's.
+ */
 static void looked(struct rsk_stream *s, int fd, uint64_t now)
 {
 	rsk_policy_looked(&rsk_knobs.policy, &s->search, now);
 	rsk_stats_set_reason(s->rec, s->told ? (enum rsk_reason)s->told : RSK_REASON_NO_PEER);
-	if (rsk_knobs.apart || s->search.looks >= LOOKS_ALONE)
+	if (rsk_knobs.apart || s->search.looks >= LOOKS_ALONE || rsk_elsewhere_noted(&s->tuple))
 		rsk_local_seek(s, fd);
 }
 

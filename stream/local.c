@@ -10,6 +10,7 @@
 #include <rsock/sys.h>
 
 #include "ask.h"
+#include "elsewhere.h"
 #include "keeper.h"
 #include "local_out.h"
 #include "log.h"
@@ -453,6 +454,8 @@ static void answer(const struct rsk_local_msg *m)
 	s->told = (uint8_t)m->reason;
 	s->told_ns = rsk_now_ns();
 	s->search.lasting = elsewhere(m->reason);
+	if (s->search.lasting)
+		rsk_elsewhere_note(&s->tuple);
 	if (m->link && !s->connecting_side)
 		rsk_transact_answered(s, m->fd, m->reason);
 	else if (m->reason == RSK_REASON_MAPPED && m->port && m->link && rsk_rdma_device())

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_local_out.c - what a process has to say to rsockd, while there is no room. */
+/* test_local_out.c - what a process has to say to rsockd, while there is no room; and whose address is elsewhere. */
 #include "local_out.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "elsewhere.h"
 
 #define MOST (1u << 20) /* more than anything here takes */
 
@@ -77,4 +79,21 @@ Test(local_out, a_message_with_a_descriptor_does_not_wait, .init = open_pair)
 	rc = say(&o, 1);
 	cr_assert(rc == -EPIPE || rc == -ECONNRESET, "%d", rc);
 	cr_assert_eq(o.n, 0u);
+}
+
+Test(elsewhere, by_address)
+{
+	struct rsk_tuple t = { .family = AF_INET, .peer = { 10, 9, 0, 2 } };
+
+	cr_assert_not(rsk_elsewhere_noted(&t));
+	rsk_elsewhere_note(&t);
+	t.peer_port = 80;
+	cr_assert(rsk_elsewhere_noted(&t), "whatever the port");
+	for (uint32_t i = 0; i < 256; i++) {
+		struct rsk_tuple other = { .family = AF_INET, .peer = { 10, 9, 1, (uint8_t)i } };
+
+		cr_assert_not(rsk_elsewhere_noted(&other));
+	}
+	t.family = AF_INET6;
+	cr_assert_not(rsk_elsewhere_noted(&t));
 }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* elsewhere.c - see elsewhere.h. */
+#include "elsewhere.h"
+
+#include <string.h>
+
+#define PLACES 64 /* one for each address, that of another one goes */
+
+static struct {
+	uint8_t ip[16];
+	uint8_t family; /* 0: nobody */
+} places[PLACES];
+
+static uint32_t place_of(const struct rsk_tuple *t)
+{
+	uint32_t h = t->family;
+
+	for (int i = 0; i < 16; i++)
+		h = h * 31 + t->peer[i];
+	return h % PLACES;
+}
+
+void rsk_elsewhere_note(const struct rsk_tuple *t)
+{
+	uint32_t at = place_of(t);
+
+	memcpy(places[at].ip, t->peer, 16);
+	places[at].family = (uint8_t)t->family;
+}
+
+bool rsk_elsewhere_noted(const struct rsk_tuple *t)
+{
+	uint32_t at = place_of(t);
+
+	return places[at].family == (uint8_t)t->family && !memcmp(places[at].ip, t->peer, 16);
+}
