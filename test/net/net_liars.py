@@ -182,7 +182,7 @@ def stat_reason(t, answer):
 def statistics_that_are_none(t):
     a = host_with(t, vouch=BOTH)
     size = 4096 + 64 * 128 + 16384 * 256
-    header = struct.pack("<QIIIIII", 0x544154534B434F53, 2, size, 64, 128, 16384, 256)
+    header = struct.pack("<QIIIIII", 0x544154534B434F53, 3, size, 64, 128, 16384, 256)
 
     def memfd(bytes_, seals, head=b"", fill=None):
         """fill: every stream is open, for any reason, and its figures are noise."""
