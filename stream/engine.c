@@ -264,7 +264,7 @@ static bool alone(void)
 	struct stat st;
 
 	return rsk_sys_fstatat(AT_FDCWD, "/proc/self/task", &st, 0) == 0 &&
-	       st.st_nlink == TASK_LINKS_ALONE + rsk_keeper_runs();
+	       st.st_nlink == TASK_LINKS_ALONE + rsk_keeper_there();
 }
 
 void rsk_exit(void)
@@ -299,6 +299,8 @@ void rsk_exit(void)
 			rsk_fd_leaving((int)i);
 	}
 	rsk_keeper_finish(RSK_MEND_PATIENCE_NS);
-	if (one)
+	if (one) {
+		rsk_mend_end();
 		rsk_join_leave(true);
+	}
 }

@@ -54,6 +54,14 @@ bool rsk_keeper_runs(void)
 	       atomic_load_explicit(&keeper.pid, memory_order_relaxed) == rsk_pid;
 }
 
+bool rsk_keeper_there(void)
+{
+	int state = atomic_load(&keeper.state);
+
+	return (state == STARTING || state == RUNS) &&
+	       atomic_load_explicit(&keeper.pid, memory_order_relaxed) == rsk_pid;
+}
+
 void rsk_keeper_call(void)
 {
 	static const uint64_t one = 1;

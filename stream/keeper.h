@@ -31,6 +31,7 @@ void rsk_keeper_unwatch(struct rsk_watch *w);
  */
 int rsk_keeper_start(void);
 bool rsk_keeper_runs(void);   /* in this process */
+bool rsk_keeper_there(void);  /* the same, or it is about to */
 bool rsk_keeper_failed(void); /* nor will it ever */
 void rsk_keeper_call(void);   /* something is to be done; any thread, signal-safe */
 bool rsk_keeper_is_me(void);  /* is the caller its thread? */

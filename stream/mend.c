@@ -203,6 +203,22 @@ void rsk_mend_work(void)
 	}
 }
 
+void rsk_mend_end(void)
+{
+	struct debtor *all, *d, *next;
+
+	rsk_lock(&debts.lock);
+	all = debts.all;
+	debts.all = NULL;
+	rsk_unlock(&debts.lock);
+	DL_FOREACH_SAFE(all, d, next) {
+		rsk_own_close(d->fd);
+		rsk_stream_unpin(d->s);
+		rsk_arena_free(d);
+		atomic_fetch_sub(&debts.n, 1);
+	}
+}
+
 uint64_t rsk_mend_next_ns(void)
 {
 	uint32_t shift = debts.looks < LOOK_AGAIN_MOST ? debts.looks : LOOK_AGAIN_MOST;

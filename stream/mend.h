@@ -78,5 +78,7 @@ void rsk_mend_work(void); /* looks after those */
 uint64_t rsk_mend_next_ns(void);
 bool rsk_mend_idle(
 	void); /* they have all said their last word: it is on its way, or in the companion */
+/* Any thread of a process that ends, once that is so: they are family memory, which stays when the process is gone. */
+void rsk_mend_end(void);
 
 #endif
