@@ -21,6 +21,9 @@
 #define RSK_FABRIC_DURABLE (1u << 1) /* a put that returned is seen even if this process dies now */
 #define RSK_FABRIC_SYNC (1u << 2)    /* a put has landed when it returns */
 
+/* A put did nothing, and the rail is as it was: it is another process's, from which this one was forked. */
+#define RSK_RAIL_MUTE (-ENOTCONN)
+
 struct rsk_rail;
 
 struct rsk_completion {
@@ -44,7 +47,7 @@ struct rsk_fabric_ops {
 	 * put - start to make window[off, off+len) visible in the peer's segment. Does not block.
 	 * The range may be composed anew only when the peer has said that it has consumed it.
 	 * NULL: the window is the peer's memory, nothing to do. Returns 0; 1: it is noted, and goes with the next
-	 * due() on the rail; -errno: the rail is broken.
+	 * due() on the rail; RSK_RAIL_MUTE; other -errno: the rail is broken.
 	 */
 	int (*put)(struct rsk_rail *rail, uint64_t off, size_t len);
 

@@ -285,7 +285,7 @@ void rsk_exit(void)
 	/*
 	 * As the kernel will do in a moment, and in the same order. Other threads go on until that moment, and handlers
 	 * and destructors to come may wait for them: to them all stays as it is, and only the count of holders goes
-	 * down. The peers then see what they see of a killed process.
+	 * down. The peers then see what they see of a killed process. Streams between hosts go by their companions.
 	 */
 	one = alone();
 	if (!one && rsk_keeper_runs())

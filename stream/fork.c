@@ -60,6 +60,7 @@ void rsk_fork_parent(bool ok)
 		for_all(-1);
 	rsk_join_fork_parent(ok);
 	rsk_keeper_fork_parent();
+	rsk_mend_fork_over(false);
 }
 
 /* The parent may be in its exit(); the child is not. */
@@ -78,6 +79,7 @@ void rsk_fork_child(void)
 	rsk_tid = 0;
 	rsk_join_fork_child();
 	rsk_keeper_fork_child();
+	rsk_mend_fork_over(true);
 	stay();
 	if (rsk_stats_segment())
 		rsk_stats_forked();

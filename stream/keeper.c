@@ -32,13 +32,13 @@ enum state {
 static struct {
 	_Atomic(int) state; /* enum state; release once what it promises is in place */
 	_Atomic(int) pid;
+	_Atomic(bool) made;	  /* the thread is there */
 	_Atomic(uint32_t) finish; /* 1: asked, 2: done; futex */
 	struct rsk_lock busy;
 	int epfd;
 	_Atomic(int) bell; /* eventfd, -1: there is none */
 	pthread_t thread;
-	bool finishing;	 /* it has been looked into; keeper */
-	bool fork_waits; /* busy is held over a fork */
+	bool finishing; /* it has been looked into; keeper */
 } keeper = { .epfd = -1, .bell = -1 };
 
 static __thread bool is_keeper;
@@ -58,7 +58,7 @@ bool rsk_keeper_there(void)
 {
 	int state = atomic_load(&keeper.state);
 
-	return (state == STARTING || state == RUNS) &&
+	return (state == RUNS || (state == STARTING && atomic_load(&keeper.made))) &&
 	       atomic_load_explicit(&keeper.pid, memory_order_relaxed) == rsk_pid;
 }
 
@@ -204,6 +204,7 @@ int rsk_keeper_start(void)
 	rc = make_fds();
 	if (rc == 0)
 		rc = start_thread();
+	atomic_store(&keeper.made, rc == 0);
 	if (rc < 0) {
 		drop_fds();
 		atomic_store(&keeper.state, FAILED);
@@ -230,18 +231,21 @@ void rsk_keeper_finish(uint64_t timeout_ns)
 	atomic_store(&keeper.finish, 0);
 }
 
+/* Of the thread that forks, also in its child: two may fork at once. */
+static __thread bool fork_waits;
+
 void rsk_keeper_fork(void)
 {
-	keeper.fork_waits = rsk_keeper_runs() && !is_keeper;
-	if (keeper.fork_waits)
+	fork_waits = rsk_keeper_runs() && !is_keeper;
+	if (fork_waits)
 		rsk_lock(&keeper.busy);
 }
 
 void rsk_keeper_fork_parent(void)
 {
-	if (keeper.fork_waits)
+	if (fork_waits)
 		rsk_unlock(&keeper.busy);
-	keeper.fork_waits = false;
+	fork_waits = false;
 }
 
 /*
@@ -252,12 +256,13 @@ void rsk_keeper_fork_child(void)
 {
 	if (atomic_load(&keeper.state) == NONE)
 		return;
-	if (keeper.fork_waits) {
+	if (fork_waits) {
 		memset(&keeper.busy, 0, sizeof(keeper.busy));
-		rsk_guard_exit(); /* the parent's rsk_lock() */
+		/* Muted first: at the section's end what was put would go by the parent's rails. */
 		rsk_remote_forked();
+		rsk_guard_exit(); /* the parent's rsk_lock() */
 	}
-	keeper.fork_waits = false;
+	fork_waits = false;
 	atomic_store(&keeper.state, FAILED);
 	drop_fds();
 }

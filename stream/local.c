@@ -57,7 +57,7 @@ static bool say(struct rsk_local_msg *m, int fd)
 
 	if (rc < 0 && rc != -EAGAIN)
 		drop(rc);
-	if (office.out.n)
+	if (office.out.n && !rsk_keeper_is_me()) /* which looks itself */
 		rsk_keeper_call();
 	return rc == 0;
 }

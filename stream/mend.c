@@ -111,7 +111,7 @@ static struct {
 /* False: it cannot be. */
 static bool owes(struct rsk_stream *s, int fd, bool closed)
 {
-	struct debtor *d = rsk_arena_alloc(sizeof(*d));
+	struct debtor *d = rsk_arena_alloc(sizeof(*d)), *same;
 
 	if (!d)
 		return false;
@@ -124,8 +124,18 @@ static bool owes(struct rsk_stream *s, int fd, bool closed)
 	d->s = s;
 	d->closed = closed;
 	rsk_lock(&debts.lock);
-	DL_APPEND(debts.all, d);
+	DL_FOREACH(debts.all, same)
+		if (same->s == s && same->closed == closed)
+			break;
+	if (!same)
+		DL_APPEND(debts.all, d);
 	rsk_unlock(&debts.lock);
+	if (same) { /* whatever a peer says how often */
+		rsk_own_close(d->fd);
+		rsk_stream_unpin(s);
+		rsk_arena_free(d);
+		return true;
+	}
 	atomic_fetch_add(&debts.n, 1);
 	rsk_keeper_call();
 	return true;
@@ -160,12 +170,15 @@ static bool paid(struct debtor *d)
 
 	rsk_companion_init(&k, s, d->fd);
 	rsk_lock(&s->tx_lock);
-	rsk_tx_serve(&s->tx, &k.c);
+	if (rsk_tx_serve(&s->tx, &k.c) == -EPROTO)
+		rsk_stream_fail(s, d->fd);
 	if (d->closed)
 		rsk_tx_move(&s->tx, &k.c);
 	rsk_stream_note(s, true, RSK_REASON_PEER_LEFT);
-	if (s->tx.state == RSK_TX_RESEND && is_over(d->fd))
+	if (s->tx.state == RSK_TX_RESEND && is_over(d->fd)) {
 		s->tx.state = RSK_TX_TCP;
+		s->tx.held = false;
+	}
 	if (d->closed)
 		done = !undrained(&s->tx);
 	else if (s->tx.stay_off & RSK_TX_STAY_FORK)

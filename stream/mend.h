@@ -39,6 +39,9 @@ void rsk_mend_each(struct rsk_link *l, void (*each)(struct rsk_stream *s, void *
  */
 void rsk_mend_fork(void);
 void rsk_mend_forks(void);
+void rsk_mend_fork_over(bool child);
+bool rsk_mend_forking(
+	void); /* another process is about to be there: rsk_mend_unforked() is not to be called yet */
 /*
  * In exit(), where other threads go on: so do the streams, by their companions, for nobody could say later what of
  * their last bytes has come. Peers are called to do the same.

@@ -24,10 +24,13 @@ static void stay_off(struct rsk_stream *s, void *arg)
 	rsk_lock(&s->tx_lock);
 	rsk_tx_stay_off(&s->tx, *why, true);
 	rsk_lock(&s->rx_lock);
-	asked = rsk_rx_rest(&s->rx) == -EAGAIN;
+	asked = rsk_rx_rest(&s->rx) == -EAGAIN || s->rx.state == RSK_RX_WATCH ||
+		(s->tx.state == RSK_TX_ONRING && !s->tx.acked);
 	rsk_rx_stay_off(&s->rx, true);
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
+	/* Also where the child is made next: it has nothing of this to send off. */
+	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 	if (asked)
 		rsk_mend_call(s);
 }
@@ -53,7 +56,7 @@ static void is_off(struct rsk_stream *s, void *arg)
 	if (rsk_rx_serve(&s->rx, &k.c) == -EPROTO)
 		rsk_stream_fail(s, fd);
 	rsk_stream_note(s, false, why);
-	*all &= !s->rx.rest;
+	*all &= !s->rx.rest && s->rx.state != RSK_RX_WATCH;
 	rsk_unlock(&s->rx_lock);
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 }
@@ -69,8 +72,8 @@ static void each_stream(void (*each)(struct rsk_stream *s, void *arg), void *arg
 	}
 }
 
-/* No lock is held. True: they all are, and what they have put is the peers'. */
-static bool go_off(uint8_t why)
+/* No lock is held. Until they all are, and what they have put is the peers'; not for long. */
+static void go_off(uint8_t why)
 {
 	uint64_t until = rsk_now_ns() + OFF_WAIT_NS;
 	bool all;
@@ -82,7 +85,7 @@ static bool go_off(uint8_t why)
 		each_stream(is_off, &all);
 		rsk_join_give();
 		if (all || rsk_now_ns() >= until)
-			return all;
+			return;
 		rsk_sys_ppoll(NULL, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		rsk_rdma_poll(true);
 		rsk_join_take();
@@ -102,13 +105,28 @@ static void off_later(struct rsk_stream *s, void *arg)
 		rsk_mend_owes(s, fd);
 }
 
+static _Atomic(uint32_t) forks; /* under way in this process */
+
+bool rsk_mend_forking(void)
+{
+	return atomic_load(&forks);
+}
+
 void rsk_mend_fork(void)
 {
-	if (!go_off(RSK_TX_STAY_FORK)) {
-		rsk_join_take();
-		each_stream(off_later, NULL);
-		rsk_join_give();
-	}
+	atomic_fetch_add(&forks, 1);
+	go_off(RSK_TX_STAY_FORK);
+	rsk_join_take();
+	each_stream(off_later, NULL);
+	rsk_join_give();
+}
+
+void rsk_mend_fork_over(bool child)
+{
+	if (child)
+		atomic_store(&forks, 0);
+	else
+		atomic_fetch_sub(&forks, 1);
 }
 
 /* Also what was joined meanwhile. */

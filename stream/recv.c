@@ -87,6 +87,7 @@ static bool be_reset(struct rsk_stream *s, int fd)
 	s->tx.peer_closed = true;
 	s->tx.demotions += s->tx.state == RSK_TX_ONRING;
 	s->tx.state = RSK_TX_TCP;
+	s->tx.held = false;
 	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
 	rsk_unlock(&s->tx_lock);
 	atomic_store(&s->wr_shut, 1);

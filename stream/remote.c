@@ -63,7 +63,7 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 {
 	if (r->state == RSK_REMOTE_DEAD)
 		return;
-	/* What has arrived by now is known before the rail is no more. */
+	/* What debtors wait for may have arrived: the rail is asked once more. */
 	if (r->state == RSK_REMOTE_UP)
 		rsk_mend_work();
 	rsk_log(RSK_LOG_INFO, "link %u to another host ends: %d", r->l ? r->l->number : 0, why);

@@ -16,7 +16,7 @@
 #include "hash.h"
 #include "iovcur.h"
 
-/* Cells kept back from data, so that a command always finds room: MOVE or FIN, one per promotion. */
+/* Cells kept back from data, so that a command always finds room: MOVE, FIN or AGAIN, one per promotion. */
 #define RSK_RING_RESERVE_CELLS 2u
 #define RSK_RING_MIN_CELLS 64u
 #define RSK_RING_MAX_CELLS (1u << 20)

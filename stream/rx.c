@@ -178,6 +178,7 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_companion *c)
 		rx->pos = tcp_pos + rx->ring_bytes;
 		rx->gen = rx->proposed;
 		rx->doubt = false; /* who proposes has not seen a LEAVE */
+		rx->repeated = false;
 		rx->state = RSK_RX_WATCH;
 		rsk_rx_say(rx, RSK_RX_WATCHING, 0);
 	}
@@ -239,7 +240,11 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 	rx->doubt = true;
 	rx->heeded = false;
 	rx->leave_pos = pos;
-	rsk_rx_say(rx, RSK_RX_LEAVE, pos);
+	if (rsk_rx_say(rx, RSK_RX_LEAVE, pos) == RSK_RAIL_MUTE) {
+		rx->mail = before;
+		rx->doubt = false;
+		return -EBUSY;
+	}
 	/* Our LEAVE before our look at the sender's commands; command() has the other half. */
 	atomic_thread_fence(memory_order_seq_cst);
 	rc = rsk_rx_take_word(rx);
@@ -279,6 +284,7 @@ void rsk_rx_close(struct rsk_rx *rx)
 	rsk_rx_publish_consumed(rx);
 	rsk_rx_say(rx, RSK_RX_CLOSED, 0);
 	rx->left = true;
+	rx->rest = false;
 }
 
 /* Whole slots from the next index on, and the position behind them; a command is the last one. Returns the index. */

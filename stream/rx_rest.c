@@ -52,6 +52,8 @@ int rsk_rx_see_answer(struct rsk_rx *rx)
 
 int rsk_rx_rest(struct rsk_rx *rx)
 {
+	struct rsk_mail before;
+	uint64_t pos;
 	int rc;
 
 	if (rx->state < RSK_RX_SWITCHING || rx->fin)
@@ -60,10 +62,15 @@ int rsk_rx_rest(struct rsk_rx *rx)
 		if (!rx->rail->ops->arrived || rx->left || rx->doubt || rx->hold_len || rx->skip ||
 		    rx->frozen || rsk_rx_moved_on(rx))
 			return -EBUSY;
+		before = rx->mail;
+		pos = rx->state == RSK_RX_SWITCHING ? rx->switch_pos : rx->pos;
+		if (rsk_rx_say(rx, RSK_RX_BACK, pos) == RSK_RAIL_MUTE) {
+			rx->mail = before;
+			return -EBUSY;
+		}
+		rx->leave_pos = pos;
 		rx->rest = true;
 		rx->repeated = false;
-		rx->leave_pos = rx->state == RSK_RX_SWITCHING ? rx->switch_pos : rx->pos;
-		rsk_rx_say(rx, RSK_RX_BACK, rx->leave_pos);
 	}
 	rc = rsk_rx_see_answer(rx);
 	if (rc < 0)

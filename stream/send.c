@@ -26,7 +26,8 @@ static bool maybe_propose(struct rsk_stream *s)
 {
 	uint64_t work = rsk_stream_work(s);
 
-	if (__builtin_expect(s->tx.stay_off & RSK_TX_STAY_FORK, 0) && rsk_stream_sole_process(s))
+	if (__builtin_expect(s->tx.stay_off & RSK_TX_STAY_FORK, 0) && !rsk_mend_forking() &&
+	    rsk_stream_sole_process(s))
 		rsk_mend_unforked(s);
 	/* When that is taken back it may do so at once. */
 	if (s->tx.stay_off) {

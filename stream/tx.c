@@ -96,7 +96,9 @@ int rsk_tx_propose(struct rsk_tx *tx)
 	tx->state = RSK_TX_PROPOSED;
 	tx->word = (struct rsk_mail){ .what = RSK_TX_PROPOSE, .gen = tx->gen };
 	rc = rsk_tx_put_word(tx);
-	if (rc < 0)
+	if (rc == RSK_RAIL_MUTE)
+		tx->state = RSK_TX_TCP;
+	else if (rc < 0)
 		rsk_tx_break(tx);
 	return rc;
 }
@@ -120,8 +122,10 @@ static int try_switch(struct rsk_tx *tx, struct rsk_companion *c)
 	tx->word = (struct rsk_mail){
 		.what = RSK_TX_RING, .gen = tx->gen, .pos = tx->pos, .cells = tx->ring.next
 	};
-	if (rsk_tx_put_word(tx) < 0) {
-		rsk_tx_break(tx);
+	rc = rsk_tx_put_word(tx);
+	if (rc < 0) {
+		if (rc != RSK_RAIL_MUTE)
+			rsk_tx_break(tx);
 		return 0;
 	}
 	tx->state = RSK_TX_ONRING;
@@ -180,17 +184,16 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 			if (m.gen == tx->gen)
 				tx->acked = true;
 			break;
+		case RSK_RX_BACK:
 		case RSK_RX_LEAVE:
-			rc = rsk_tx_on_leave(tx, c, &m);
+			rc = m.what == RSK_RX_BACK ? rsk_tx_on_back(tx, c, &m) :
+						     rsk_tx_on_leave(tx, c, &m);
 			if (rc == -EAGAIN) {
 				__atomic_store_n(
 					&tx->answer_seen, 0,
 					__ATOMIC_RELAXED); /* once more, before anything newer is sent */
 				return rc;
 			}
-			break;
-		case RSK_RX_BACK:
-			rc = rsk_tx_on_back(tx, c, &m);
 			break;
 		case RSK_RX_GO:
 			tx->stay_off |= RSK_TX_STAY_ASKED;
@@ -227,7 +230,8 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 static ssize_t sent(struct rsk_tx *tx, ssize_t n)
 {
 	if (n < 0) {
-		rsk_tx_break(tx);
+		if (n != RSK_RAIL_MUTE)
+			rsk_tx_break(tx);
 		return 0;
 	}
 	tx->pos += (uint64_t)n;
@@ -316,6 +320,8 @@ static int command(struct rsk_tx *tx, uint32_t what)
 	if (what == RSK_COMMAND_MOVE && !tx->acked && !(tx->ring.rail->ops->caps & RSK_FABRIC_SYNC))
 		return -EAGAIN;
 	rc = rsk_ring_put_command(&tx->ring, &tx->key, &cmd);
+	if (rc == RSK_RAIL_MUTE)
+		return -EAGAIN;
 	if (rc < 0) {
 		rsk_tx_break(tx);
 		return rc;

@@ -142,7 +142,7 @@ int rsk_tx_fin(struct rsk_tx *tx, struct rsk_companion *c);
 void rsk_tx_break(struct rsk_tx *tx);
 int rsk_tx_resume(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos, uint64_t cell);
 
-/* What was held is repeated now: the receiver has AGAIN, or is gone and had nothing to repeat. */
+/* What was held is repeated now: the receiver has AGAIN, or has said RESUME, or is gone with nothing to repeat. */
 void rsk_tx_unhold(struct rsk_tx *tx);
 
 /*

@@ -142,6 +142,7 @@ int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_companion *c)
 int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_mail *m)
 {
 	struct rsk_slot_command cmd = { .pos = m->pos, .what = RSK_COMMAND_AGAIN, .gen = tx->gen };
+	const struct rsk_tx before = *tx;
 	int rc;
 
 	tx->stay_off |= RSK_TX_STAY_ASKED;
@@ -156,9 +157,12 @@ int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_
 	/* Also with nothing to repeat: newer bytes may not come before it either. */
 	tx->state = RSK_TX_RESEND;
 	tx->held = true;
-	/* Or the rail broke, whose RESUME says more. */
-	rsk_ring_put_command(&tx->ring, &tx->key, &cmd);
-	return 0;
+	rc = rsk_ring_put_command(&tx->ring, &tx->key, &cmd);
+	if (rc == RSK_RAIL_MUTE) {
+		*tx = before; /* whose it is hears of it by its keeper */
+		return -EAGAIN;
+	}
+	return 0; /* also where the rail broke: its RESUME says more */
 }
 
 int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_mail *m)

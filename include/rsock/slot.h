@@ -76,7 +76,7 @@ enum rsk_command {
 	RSK_COMMAND_MOVE = 1, /* go on at the companion from pos on */
 	RSK_COMMAND_FIN = 2,  /* the stream ends at pos */
 	RSK_COMMAND_AGAIN =
-		3, /* your BACK is heeded: the companion goes on at pos, what it says there */
+		3, /* your BACK is heeded: what you have not read, from pos on, comes by the companion */
 };
 
 struct rsk_slot_command {

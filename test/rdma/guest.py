@@ -1,8 +1,8 @@
 """A guest as a case sees it: programs, files, its link, its devices. What it says goes over one port of inside/agent.py.
 
-Another kind of host takes its place if it has a Channel, that is a byte stream to an agent that runs there as root (by ssh:
-the agent on standard input and output in place of the ports), and machine: check(), which raises Failure if the host is
-gone, reset(), and cable(). All else is done by orders to the agent.
+Another kind of host takes its place (real.py) if it has a Channel, that is a byte stream to an agent that runs there as root,
+and machine: check(), which raises Failure if the host is gone, reset(), cable(), share (is there a folder that both see?) and
+devices (lines for bash that make its RDMA devices as they were). All else is done by orders to the agent.
 """
 import base64
 import email
@@ -24,6 +24,7 @@ SCALE = 20  # a guest is slower than this machine, by so much at the worst
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = "/opt/rsock"  # the build under test, in a guest: bin, lib, test
 CASE = "/run/case"
+PIECE = 1 << 19  # bytes of a file at once, where there is no share
 
 
 class Result:
@@ -216,7 +217,7 @@ class Guest(Daemon):
         self.lab, self.number, self.machine = lab, number, machine
         self.name = f"guest{number}"
         self.ip, self.ip6, self.netdev, self.rnic = f"10.9.0.{number}", f"fd09::{number}", "eth0", "rxe0"
-        self.ip_1 = f"10.9.1.{number}"
+        self.ip_1, self.netdev_1 = f"10.9.1.{number}", "eth1"
         self.channel, self.handles, self.daemon, self.config = None, [], None, {}
         self.started = 0
 
@@ -306,13 +307,25 @@ class Guest(Daemon):
     def write(self, path, data, mode=0o644):
         """A new file; folders are made."""
         data = data.encode() if isinstance(data, str) else data
+        if not self.machine.share:
+            self.write_pieces(path, data, mode)
+            return
         with self.lab.shared() as (copy, name):
             with open(copy, "wb") as file:
                 file.write(data)
             self.channel.ask("write", path=path, share=name, mode=mode, seconds=60 * SCALE)
 
+    def write_pieces(self, path, data, mode):
+        for at in range(0, len(data), PIECE) or [0]:
+            self.channel.ask("write", path=path, mode=mode, data=base64.b64encode(data[at:at + PIECE]).decode(), more=at > 0,
+                             goes_on=at + PIECE < len(data), seconds=60 * SCALE)
+
     def put(self, source, path):
         """A file of this machine, with its mode."""
+        if not self.machine.share:
+            with open(source, "rb") as file:
+                self.write_pieces(path, file.read(), os.stat(source).st_mode & 0o777)
+            return
         with self.lab.shared() as (copy, name):
             shutil.copyfile(source, copy)
             self.channel.ask("write", path=path, share=name, mode=os.stat(source).st_mode & 0o777, seconds=60 * SCALE)
@@ -422,12 +435,7 @@ rdma link add rb type rxe netdev v1
     # ---- the end of a case ---------------------------------------------------------------------
     def begin_case(self):
         output = " ".join(f"{handle.base}.*" for handle in self.handles)
-        self.sh(f"rm -rf {CASE} /run/rsock {output}; mkdir -p {CASE}/stat; chmod 1777 {CASE} {CASE}/stat\n"
-                # One with which nobody connects any more (README.md) is made anew, and so is one that was taken away.
-                "! rdma resource show qp 2>/dev/null | grep -q 'type GSI state ERR' || for rnic in rxe0 rxe1; do\n"
-                "[ ! -e /sys/class/infiniband/$rnic ] || rdma link del $rnic; done\n"
-                "shopt -s nullglob; for netdev in /sys/class/net/eth*; do n=${netdev##*eth}\n"
-                "[ -e /sys/class/infiniband/rxe$n ] || rdma link add rxe$n type rxe netdev eth$n; done")
+        self.sh(f"rm -rf {CASE} /run/rsock {output}; mkdir -p {CASE}/stat; chmod 1777 {CASE} {CASE}/stat\n" + self.machine.devices)
         self.handles, self.daemon, self.started = [], None, 0
 
     def end_case(self):
@@ -439,7 +447,7 @@ rdma link add rb type rxe netdev v1
         if left:
             self.machine.wedged = True
             raise Failure(f"{self.name}: processes that cannot be killed: {left}")
-        self.sh("for device in eth0 eth1; do [ ! -e /sys/class/net/$device ] || {\n"
+        self.sh(f"for device in {self.netdev} {self.netdev_1}; do [ ! -e /sys/class/net/$device ] || {{\n"
                 "tc qdisc del dev $device root 2>/dev/null || true; tc qdisc del dev $device clsact 2>/dev/null || true; "
                 "ip link set $device up; }; done")
         for handle in self.handles:

@@ -1,9 +1,13 @@
 #!/usr/bin/python3
 """The guests themselves: their RDMA devices, the bad link, programs in them that are preloaded or killed."""
 import hashlib
+import json
+import os
 import signal
 import sys
 
+import rdmalab
+from harness import Failure
 from rdmalab import SCALE, case, lab, main
 
 SIZE = 3_000_000
@@ -166,6 +170,49 @@ def rsockd(t):
     b.start(["/usr/bin/python3", "-B", "-m", "http.server", "8000", "-d", "/usr/share/common-licenses"])
     b.listening(8000)
     t.equal(a.map(b, 8000)["outcome"], "mapped", "b's service, asked for by a")
+
+
+@case(600)
+def by_a_shell(t):
+    """Hosts that are there (real.py), which these guests are for once: a stream of theirs, files of any size, and the end."""
+    hosts_file, folder = t.path("hosts.json"), t.path("hosts")
+    shell = [sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(rdmalab.__file__)), "rdmalab.py"), "shell", lab(t).folder]
+    with open(hosts_file, "w") as file:
+        json.dump([{"reach": [*shell, str(guest.number)], "ip": guest.ip, "ip6": guest.ip6, "netdev": guest.netdev,
+                    "rnic": guest.rnic} for guest in lab(t).guests], file)
+    t.equal(rdmalab.command_hosts([folder, hosts_file]), 0, "hosts")
+    real = rdmalab.Lab(folder).attach()
+    try:
+        a, b = real.guests
+        data = os.urandom(SIZE)
+        a.write("/tmp/large", data, 0o600)
+        t.equal(hashlib.sha256(a.read("/tmp/large")).digest(), hashlib.sha256(data).digest(), "a file there and back")
+        a.write("/tmp/none", b"")
+        t.equal((a.read("/tmp/none"), a.sh("stat -c %a /tmp/large").strip()), (b"", "600"), "an empty one; a mode")
+        server = b.start(["ib_write_bw", "-d", b.rnic, "-x", "1", "-F", "-s", "65536", "-n", "50"])
+        b.listening(18515, handle=server)
+        a.run(["ib_write_bw", "-d", a.rnic, "-x", "1", "-F", "-s", "65536", "-n", "50", b.ip], expect=0)
+        server.wait(expect=0)
+        sleeper = a.start(["sleep", "1000"])
+        t.check(lab(t)[1].sh(f"cat /proc/{sleeper.pid}/comm").strip() == "sleep", "it runs in the guest")
+        try:
+            a.cable(False)
+            said = "a cable was pulled"
+        except Failure as failure:
+            said = str(failure)
+        t.check("only a guest's" in said, said)
+    finally:
+        real.detach()
+    t.until(lambda: lab(t)[1].sh(f"cat /proc/{sleeper.pid}/comm 2>/dev/null || true").strip() != "sleep", 60,
+            "what the session started to end with it")
+    for wrong in ('[]', '{"reach": []}', 'x', '[{"reach": "ssh h1"}]', '[{"reach": ["false"], "ip": "", "ip6": "", "netdev": "", "rnic": ""}]'):
+        with open(hosts_file, "w") as file:
+            file.write(wrong)
+        try:
+            taken = rdmalab.command_hosts([t.path("wrong"), hosts_file]) == 0
+        except Failure:
+            taken = False
+        t.check(not taken, f"taken: {wrong}")
 
 
 def wedge(guest):

@@ -8,6 +8,8 @@ By hand:
   rdmalab.py up FOLDER [--build DIR] [--guests 1] [--vcpus N]    boots guests, which stay
   rdmalab.py run FOLDER 1 [--preload] [--user N] [--env A=B] [--stdin] -- PROGRAM...    exit status is the program's
   rdmalab.py sync FOLDER BUILD_DIR      copies what was built (and test/) into the guests
+  rdmalab.py hosts FOLDER FILE [--build DIR]    hosts that are there, in place of guests: real.py
+  rdmalab.py shell FOLDER N LINE        a line of shell in a guest, with our standard input and output
   rdmalab.py reboot FOLDER N | console FOLDER N | status FOLDER | down FOLDER
 """
 import argparse
@@ -34,6 +36,7 @@ import harness  # noqa: E402
 from guest import CASE, ROOT, SCALE, Guest  # noqa: E402
 from harness import Failure  # noqa: E402
 from machine import Gone, Machine  # noqa: E402
+from real import RealMachine, checked  # noqa: E402
 from stats import Stats  # noqa: E402
 
 BOOT = 240  # seconds; 12 on a quiet machine
@@ -113,8 +116,17 @@ class Lab:
         return self
 
     def make_guests(self):
-        self.guests = [Guest(self, number, Machine(self.folder, number))
-                       for number in range(1, self.options["guests"] + 1)]
+        hosts = self.options.get("hosts")
+        if not hosts:
+            self.guests = [Guest(self, number, Machine(self.folder, number))
+                           for number in range(1, self.options["guests"] + 1)]
+            return
+        self.guests = []
+        for number, host in enumerate(hosts, 1):
+            guest = Guest(self, number, RealMachine(self.folder, number, host["reach"]))
+            guest.ip, guest.ip6, guest.netdev, guest.rnic = host["ip"], host["ip6"], host["netdev"], host["rnic"]
+            guest.ip_1, guest.netdev_1 = "", ""
+            self.guests.append(guest)
 
     def reboot(self, *numbers):
         """Those guests, or all, whatever state they are in; with what was copied into them."""
@@ -152,6 +164,8 @@ class Lab:
         for guest in self.guests:
             if guest.channel:
                 guest.channel.close()
+            if not guest.machine.share:
+                guest.machine.stop()
 
     # ---- what guests get -----------------------------------------------------------------------
     def path(self, name):
@@ -224,7 +238,11 @@ class Lab:
                 with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
                     for member in changed:
                         archive.add(found[member], member, filter=readable)
-                guest.sh(f"mkdir -p {ROOT}; tar -x -b 1000 -f /run/lab/{name} -C {ROOT}")
+                at = f"/run/lab/{name}"
+                if not guest.machine.share:
+                    at = f"/run/rsock-lab/{name}"
+                    guest.put(path, at)
+                guest.sh(f"mkdir -p {ROOT}; tar -x -b 1000 -f {at} -C {ROOT}; case {at} in /run/rsock-lab/*) rm {at} ;; esac")
         self.write_synced(guest, now)
         return len(changed)
 
@@ -393,7 +411,7 @@ def main(**options):
             atexit.register(LAB.detach)
             LAB.attach()
             for name, wanted in {"guests": 2, "vcpus": 1, **options}.items():
-                if LAB.options[name] != wanted:
+                if LAB.options[name] != wanted and not (name == "vcpus" and "hosts" in LAB.options):
                     raise Failure(f"{up} has {name} {LAB.options[name]}, and this script wants {wanted}")
         else:
             boot(**options)
@@ -453,6 +471,11 @@ def command_run(words):
     if given.keep:
         print(f"pid {handle.pid}, output in {handle.base}.out and .err")
         return 0
+    return watched(guest, handle, given.timeout)
+
+
+def watched(guest, handle, timeout):
+    """Its output is ours, until it ends, and so is its status."""
     streams = (("out", sys.stdout.buffer), ("err", sys.stderr.buffer))
 
     def more():
@@ -462,9 +485,45 @@ def command_run(words):
                 stream.flush()
                 handle.piped[which] = b""
         return handle.rc is not None
-    guest.channel.until(more, given.timeout, "the program's end")
+    guest.channel.until(more, timeout, "the program's end")
     more()
     return handle.rc if handle.rc >= 0 else 128 - handle.rc
+
+
+def command_shell(words):
+    folder, number, line = words
+    guest = one_guest(folder, int(number))
+    handle = guest.start(["/bin/bash", "-c", line], stdin="pipe", stdout="pipe", stderr="pipe")
+
+    def feed():
+        with contextlib.suppress(Failure, OSError):
+            while data := os.read(0, 1 << 16):
+                handle.send(data)
+            handle.send(b"", close=True)
+    threading.Thread(target=feed, daemon=True).start()
+    return watched(guest, handle, 86400)
+
+
+def command_hosts(words):
+    parser = argparse.ArgumentParser(prog="rdmalab.py hosts")
+    parser.add_argument("folder")
+    parser.add_argument("file", help="JSON: see test/rdma/README.md")
+    parser.add_argument("--build", help="a build folder to copy")
+    given = parser.parse_args(words)
+    try:
+        with open(given.file) as file:
+            hosts = checked(json.load(file))
+    except (OSError, ValueError) as error:
+        raise Failure(f"{given.file}: {error}") from None
+    the_lab = Lab(given.folder)
+    os.makedirs(the_lab.folder, exist_ok=True)
+    with open(the_lab.path("options"), "w") as file:
+        json.dump({"guests": len(hosts), "vcpus": 1, "memory": 0, "links": len(hosts) - 1, "hosts": hosts}, file)
+    the_lab.attach()
+    if given.build:
+        print(f"{the_lab.sync(given.build)} files copied")
+    the_lab.detach()
+    return 0
 
 
 def one_guest(folder, number):

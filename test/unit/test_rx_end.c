@@ -32,6 +32,7 @@ struct world {
 	struct rsk_rail rail[2]; /* the sender's, the receiver's */
 	bool dark;		 /* puts are lost */
 	bool unheard;		 /* nothing is acknowledged */
+	bool mute;		 /* the process is a child: nothing is put */
 	struct wire wire;
 	struct rsk_tx tx;
 	struct rsk_rx rx;
@@ -78,6 +79,8 @@ static int put(struct rsk_rail *rail, uint64_t off, size_t len)
 {
 	int peer = rail == &w.rail[0];
 
+	if (w.mute)
+		return RSK_RAIL_MUTE;
 	if (!w.dark)
 		memcpy(w.segment[peer] + off, rail->window + off, len);
 	return 0;
@@ -412,4 +415,31 @@ Test(tx_end, what_has_arrived_is_remembered_for_who_cannot_ask)
 	cr_assert_eq(send_some(20), 20);
 	cr_assert_eq(recv_some(100), 100);
 	cr_assert_eq(recv_some(4096), 20);
+}
+
+/* What a child does with the machines, which are its parent's too, takes nothing away from that one. */
+Test(rx_end, a_child_changes_nothing)
+{
+	ops = &far;
+	on_ring(10);
+	cr_assert_eq(send_some(100), 100);
+	w.mute = true;
+	cr_assert_eq(rsk_rx_rest(&w.rx), -EBUSY);
+	cr_assert_not(w.rx.rest);
+	w.tx.acked = true;
+	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), -EAGAIN);
+	cr_assert_eq(send_some(100), -EAGAIN);
+	cr_assert_eq(w.tx.state, RSK_TX_ONRING);
+
+	w.mute = false;
+	cr_assert_eq(recv_some(30), 30);
+	cr_assert_eq(rsk_rx_rest(&w.rx), -EAGAIN);
+	w.mute = true;
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), -EAGAIN, "its parent has to answer");
+	cr_assert_eq(w.tx.state, RSK_TX_ONRING);
+	cr_assert(rsk_tx_validate(&w.tx) && rsk_rx_validate(&w.rx));
+	w.mute = false;
+	answer();
+	cr_assert_eq(rsk_rx_rest(&w.rx), 0);
+	cr_assert_eq(recv_some(4096), 70);
 }

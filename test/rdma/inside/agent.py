@@ -1,6 +1,7 @@
 """Runs in a guest, and does there what the lab says: programs, files, requests to sockets.
 
-One virtio-serial port is one session; a line is one JSON object. Requests have "op" and "id", their answers that id, and
+One virtio-serial port is one session; a line is one JSON object. With --stdio, on a host that is no guest, standard input and
+output are the only one, what is large goes over them as well, and with their end it ends all that it has started. Requests have "op" and "id", their answers that id, and
 "error" if it did not work. Events come unasked: output of programs with pipes, ends of programs. A session begins with
 "hello" and a word that comes back, so that nobody takes what an earlier one left in the port for an answer; what an
 earlier one left running is killed. Only modules that import quickly: a guest is a slow machine.
@@ -14,13 +15,15 @@ import resource
 import select
 import signal
 import socket
+import sys
 import threading
 import time
 from _queue import SimpleQueue  # queue itself imports slowly
 
-CGROUPS = "/sys/fs/cgroup"
-OUTPUT = "/run/output"
-SHARE = "/run/lab"
+STDIO = "--stdio" in sys.argv
+CGROUPS = "/sys/fs/cgroup/rsock-lab" if STDIO else "/sys/fs/cgroup"
+OUTPUT = "/run/rsock-lab/output" if STDIO else "/run/output"
+SHARE = None if STDIO else "/run/lab"
 SMALL = 1 << 16  # bytes; what is larger goes through the share
 ENVIRONMENT = {"PATH": "/opt/rsock/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": os.path.expanduser("~root"),
                "LC_ALL": "C.UTF-8", "TERM": "dumb", "TMPDIR": "/tmp"}
@@ -47,8 +50,8 @@ class Child:
 class Session:
     """One port. fd is ours for ever; the other end comes and goes."""
 
-    def __init__(self, path, number):
-        self.fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    def __init__(self, fd, number):
+        self.fd = fd
         self.number = number
         self.cgroup = f"{CGROUPS}/session{number}"
         os.makedirs(self.cgroup, exist_ok=True)
@@ -59,6 +62,24 @@ class Session:
 
     def say(self, message):
         self.output += json.dumps(message).encode() + b"\n"
+
+
+def stdio():
+    """A descriptor that reads what comes on standard input and writes to standard output; it hangs up with either."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+
+    def pump(read, write):
+        try:
+            while data := read(SMALL):
+                while data:
+                    data = data[write(data):]
+        except OSError:
+            pass
+        theirs.shutdown(socket.SHUT_RDWR)
+    for read, write in ((lambda size: os.read(0, size), theirs.send), (theirs.recv, lambda data: os.write(1, data))):
+        threading.Thread(target=pump, args=(read, write), daemon=True).start()
+    return ours.detach()
 
 
 def kill_cgroup(path, seconds):
@@ -85,7 +106,11 @@ class Agent:
         signal.set_wakeup_fd(self.wake_out, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGIO):
             signal.signal(number, lambda *_: None)
-        self.sessions = [Session(f"/dev/{name}", number) for number, name in enumerate(self.ports())]
+        if STDIO:
+            self.sessions = [Session(stdio(), os.getpid())]
+        else:
+            self.sessions = [Session(os.open(f"/dev/{name}", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC), number)
+                             for number, name in enumerate(self.ports())]
 
     @staticmethod
     def ports():
@@ -264,8 +289,8 @@ class Agent:
         with open(order["path"], "rb") as file:
             file.seek(order.get("offset", 0))
             data = file.read(SMALL + 1)
-            if len(data) <= SMALL:
-                return {"data": encode(data)}
+            if len(data) <= SMALL or not SHARE:
+                return {"data": encode(data + file.read())}
             name = f"from-guest.{os.getpid()}.{time.monotonic_ns()}"
             with open(f"{SHARE}/{name}", "wb") as copy:
                 while data:
@@ -274,17 +299,20 @@ class Agent:
             return {"share": name}
 
     def do_write(self, _session, order):
+        """share: the file is there; or data. In pieces: all but the first have more: True, all but the last goes_on: True."""
         folder = os.path.dirname(order["path"])
         if folder:
             os.makedirs(folder, exist_ok=True)
         temporary = f"{order['path']}.new"
-        with open(temporary, "wb") as file:
+        with open(temporary, "ab" if order.get("more") else "wb") as file:
             if "share" in order:
                 with open(f"{SHARE}/{order['share']}", "rb") as source:
                     while block := source.read(1 << 19):
                         file.write(block)
             else:
                 file.write(decode(order["data"]))
+        if order.get("goes_on"):
+            return {}
         os.chmod(temporary, order.get("mode", 0o644))
         os.rename(temporary, order["path"])
         return {}
@@ -314,7 +342,7 @@ class Agent:
         return talk
 
     def do_started(self, _session, _order):
-        return {"started": os.path.exists("/run/started")}
+        return {"started": STDIO or os.path.exists("/run/started")}
 
     # ---- the loop ------------------------------------------------------------------------------
     def order(self, session, line):
@@ -387,6 +415,10 @@ class Agent:
                 if not session.there:
                     session.input = b""
                     session.output.clear()
+                    if STDIO:
+                        self.attempt(lambda path=session.cgroup: kill_cgroup(path, 10))
+                        self.attempt(lambda path=session.cgroup: os.rmdir(path))
+                        return
             ready = self.wait()
             if self.wake_in in ready:
                 try:
