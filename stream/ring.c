@@ -92,8 +92,17 @@ static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_
 		       const struct rsk_slot_head *head, uint64_t payload)
 {
 	uint64_t hash = rsk_hash_slot(key, head, payload);
+	uint32_t end = rsk_slot_bytes(head->len);
 	int rc;
 
+	/*
+	 * A payload that ends within the first word of a cell leaves the rest of what stood there: an older slot's index, of
+	 * which it could have made the next one's.
+	 */
+	if (end % RSK_CELL_BYTES - 1 < sizeof(head->index) - 1) {
+		memset(at + end, 0xff, sizeof(head->index) - end % RSK_CELL_BYTES);
+		end += (uint32_t)sizeof(head->index) - end % RSK_CELL_BYTES;
+	}
 	memcpy(at + RSK_SLOT_HEAD_BYTES, &hash, sizeof(hash));
 	memcpy(at + 8, (const uint8_t *)head + 8, RSK_SLOT_HEAD_BYTES - 8);
 	/*
@@ -101,7 +110,7 @@ static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_
 	 * so that in shm a receiver that sees it usually finds the rest; the hash decides all the same.
 	 */
 	__atomic_store_n((uint64_t *)(void *)at, head->index, __ATOMIC_RELEASE);
-	rc = rsk_put(tx->rail, (uint64_t)(at - tx->rail->window), rsk_slot_bytes(head->len));
+	rc = rsk_put(tx->rail, (uint64_t)(at - tx->rail->window), end);
 	if (rc < 0)
 		return rc;
 	tx->slots++;

@@ -510,3 +510,27 @@ Test(ring, what_another_stream_left_is_not_looked_at)
 	}
 	free(p.memory);
 }
+
+/* A payload's last bytes over a part of an older slot's index, whichever they are, make no index of it. */
+Test(ring, a_payload_makes_no_index_of_what_was_there)
+{
+	for (uint32_t tail = 1; tail < sizeof(uint64_t); tail++) {
+		uint64_t next = 2 * CELLS + 1, word;
+		uint8_t data[RSK_CELL_BYTES] = { 0 };
+		size_t len = RSK_CELL_BYTES - RSK_SLOT_FRAME_BYTES + tail;
+		struct rsk_slot_view v;
+		struct pair p;
+
+		pair_init(&p);
+		word = ~next & ((UINT64_C(1) << 8 * tail) - 1);
+		word |= next & ~((UINT64_C(1) << 8 * tail) - 1);
+		memcpy(p.memory + RSK_CELL_BYTES, &word, sizeof(word));
+		memcpy(data + len - tail, &next, tail);
+		cr_assert_eq(put(&p, data, len), (ssize_t)len);
+		p.rx.next = next;
+		cr_assert_not(rsk_ring_peek(&p.rx, &v), "%u bytes", tail);
+		p.rx.next = CELLS;
+		cr_assert_eq(take(&p, data), (ssize_t)len);
+		free(p.memory);
+	}
+}
