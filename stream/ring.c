@@ -96,8 +96,8 @@ static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_
 	int rc;
 
 	/*
-	 * A payload that ends within the first word of a cell leaves the rest of what stood there: an older slot's index, of
-	 * which it could have made the next one's.
+	 * A payload that ends within the first word of a cell leaves the rest of what stood there: an older slot's
+	 * index, of which it could have made the next one's.
 	 */
 	if (end % RSK_CELL_BYTES - 1 < sizeof(head->index) - 1) {
 		memset(at + end, 0xff, sizeof(head->index) - end % RSK_CELL_BYTES);
