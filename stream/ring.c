@@ -87,22 +87,28 @@ static uint8_t *tx_at(const struct rsk_ring_tx *tx, uint64_t index)
 	       (uint64_t)rsk_ring_cell(tx->cells, index) * RSK_CELL_BYTES;
 }
 
+/*
+ * What ends at @end of the slot, within the first word of a cell, leaves the rest of what stood there: an older slot's
+ * index, of which it could have made the next one's. Where that word ends.
+ */
+static uint32_t end_word(uint8_t *at, uint32_t end)
+{
+	uint32_t in = end % RSK_CELL_BYTES, pad = (uint32_t)sizeof(uint64_t) - in;
+
+	if (in - 1 >= sizeof(uint64_t) - 1)
+		return end;
+	memset(at + end, 0xff, pad);
+	return end + pad;
+}
+
 /* Write the frame of a payload that already lies in place, whose hash is @payload, and put the whole. */
 static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_t *at,
 		       const struct rsk_slot_head *head, uint64_t payload)
 {
 	uint64_t hash = rsk_hash_slot(key, head, payload);
-	uint32_t end = rsk_slot_bytes(head->len);
+	uint32_t end = end_word(at, rsk_slot_bytes(head->len));
 	int rc;
 
-	/*
-	 * A payload that ends within the first word of a cell leaves the rest of what stood there: an older slot's
-	 * index, of which it could have made the next one's.
-	 */
-	if (end % RSK_CELL_BYTES - 1 < sizeof(head->index) - 1) {
-		memset(at + end, 0xff, sizeof(head->index) - end % RSK_CELL_BYTES);
-		end += (uint32_t)sizeof(head->index) - end % RSK_CELL_BYTES;
-	}
 	memcpy(at + RSK_SLOT_HEAD_BYTES, &hash, sizeof(hash));
 	memcpy(at + 8, (const uint8_t *)head + 8, RSK_SLOT_HEAD_BYTES - 8);
 	/*
@@ -133,8 +139,10 @@ static uint32_t fill_slot(struct rsk_iovcur *src, uint8_t *at, uint32_t len)
 		return 0;
 	}
 	place = at + rsk_slot_payload_off((uint32_t)n);
-	if (place != to)
+	if (place != to) {
 		memmove(place, to, (size_t)n);
+		end_word(at, (uint32_t)(to - at) + (uint32_t)n);
+	}
 	src->left -= (size_t)n;
 	return (uint32_t)n;
 }

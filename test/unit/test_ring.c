@@ -534,3 +534,30 @@ Test(ring, a_payload_makes_no_index_of_what_was_there)
 		free(p.memory);
 	}
 }
+
+/* A file that gave less than it was asked for: what was read has moved, and may have ended in another cell. */
+static ssize_t some_of_it(struct rsk_fill *f, uint8_t *to, size_t len, size_t left)
+{
+	size_t n = 2 * RSK_CELL_BYTES + 1;
+
+	memset(to, 2 * CELLS + 3, n);
+	return (ssize_t)n;
+}
+
+Test(ring, nor_does_what_was_read_and_moved)
+{
+	uint64_t next = 2 * CELLS + 3, word = next - CELLS;
+	struct rsk_fill file = { some_of_it, 1 };
+	struct rsk_slot_view v;
+	struct rsk_iovcur cur;
+	struct pair p;
+
+	pair_init(&p);
+	memcpy(p.memory + 3 * RSK_CELL_BYTES, &word, sizeof(word));
+	rsk_iovcur_init_fill(&cur, &file, 1000);
+	cr_assert_eq(rsk_ring_put_data(&p.tx, &p.key, &cur, 1000), 2 * RSK_CELL_BYTES + 1);
+	cr_assert_eq(p.tx.next, CELLS + 3);
+	p.rx.next = next;
+	cr_assert_not(rsk_ring_peek(&p.rx, &v));
+	free(p.memory);
+}
