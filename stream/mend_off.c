@@ -9,6 +9,7 @@
 #include <rsock/sys.h>
 
 #include "join.h"
+#include "keeper.h"
 #include "links.h"
 #include "mend.h"
 #include "rdma.h"
@@ -115,6 +116,8 @@ bool rsk_mend_forking(void)
 void rsk_mend_fork(void)
 {
 	atomic_fetch_add(&forks, 1);
+	if (!rsk_keeper_runs())
+		return; /* no rails */
 	go_off(RSK_TX_STAY_FORK);
 	rsk_join_take();
 	each_stream(off_later, NULL);
