@@ -40,7 +40,7 @@ bench-mapper: build ## the port mapper's service: transactions, memory, connecti
 bench-rdma: build ## TCP, rsocket, SMC-R, rsock and bare verbs between two guests with RDMA devices; under 10 minutes
 	@bench/rdma.sh
 
-bench-rdma-quick: build ## the same with fewer rows; under 3 minutes
+bench-rdma-quick: build ## the same with fewer rows; some 5 minutes
 	@bench/rdma.sh --quick
 
 bench-rdma-paper: build ## dynamic against traditional transfers, failed registration and lost packets; 20 minutes

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Policy agents among themselves: a central one and local ones that ask it, one of them that dies, and who means no good."""
+import errno
 import json
 import os
 import random
@@ -247,7 +248,9 @@ def who_means_no_good(t):
             if not patient:
                 sock.shutdown(socket.SHUT_WR)
             answer = sock.recv(4096)
-        except OSError:  # it was reset, before or behind our end
+        except OSError as error:
+            if error.errno not in (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN):  # reset, before or behind our end
+                raise
             answer = b""
         sock.close()
         return answer

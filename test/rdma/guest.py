@@ -439,7 +439,7 @@ rdma link add rb type rxe netdev v1
     # ---- the end of a case ---------------------------------------------------------------------
     def begin_case(self):
         output = " ".join(f"{handle.base}.*" for handle in self.handles)
-        self.sh(f"dmesg -C; rm -rf {CASE} /run/rsock {output}; mkdir -p {CASE}/stat; chmod 1777 {CASE} {CASE}/stat\n" + self.machine.devices)
+        self.sh(f"rm -rf {CASE} /run/rsock {output}; mkdir -p {CASE}/stat; chmod 1777 {CASE} {CASE}/stat\n" + self.machine.devices)
         self.handles, self.daemon, self.started = [], None, 0
 
     def end_case(self):
@@ -460,8 +460,11 @@ rdma link add rb type rxe netdev v1
 
     def impossible(self):
         """What its kernel says of programs of this case that ended by a general protection fault in code of their own.
-        README.md has one: a plain load from its own stack, which no processor faults so.
+        README.md has one: a plain load from its own stack, which no processor faults so. A host that is none of QEMU's
+        says nothing impossible.
         """
+        if not self.machine.emulated:
+            return []
         try:
             said = self.sh("dmesg").splitlines()
         except (Failure, OSError):

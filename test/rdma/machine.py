@@ -26,8 +26,9 @@ def escaped(path):
     return str(path).replace(",", ",,")
 
 
-# One with which nobody connects any more (README.md) is made anew, and so is one that was taken away.
+# What its kernel has said is of an earlier case. One with which nobody connects any more (README.md) is made anew, and so is one that was taken away.
 DEVICES = """
+dmesg -C
 ! rdma resource show qp 2>/dev/null | grep -q 'type GSI state ERR' || for rnic in rxe0 rxe1; do
 	[ ! -e /sys/class/infiniband/$rnic ] || rdma link del $rnic
 done
@@ -42,7 +43,7 @@ done
 class Machine:
     """folder: the lab's; its files are guestN.*. wedged: a case found that it does not do what it should."""
 
-    share, devices = True, DEVICES
+    share, emulated, devices = True, True, DEVICES
 
     def __init__(self, folder, number):
         self.folder, self.number = folder, number

@@ -19,7 +19,7 @@ KEYS = {"reach", "ip", "ip6", "netdev", "rnic"}
 class RealMachine:
     """reach: words of a command, of which the last one, the shell's line, is still missing."""
 
-    share, devices, wedged = False, "", False
+    share, emulated, devices, wedged = False, False, "", False
 
     def __init__(self, folder, number, reach):
         self.folder, self.number, self.reach = folder, number, reach
