@@ -7,14 +7,14 @@ import harness
 import plots
 import report
 from harness import LIMIT, TCP
-from rdma_stage import ASLEEP, MODES, PEERS, RSOCK, RSOCKET, SMC_R, Witness
+from rdma_stage import ASLEEP, GET_EACH, GET_ONCE, MODES, PEERS, RSOCK, RSOCKET, SMC_R, Witness
 from report import number
 from table import spread
 
 TITLES = {TCP: "kernel TCP", RSOCKET: "rsocket", SMC_R: "SMC-R", RSOCK: "rsock", LIMIT: "bare verbs",
-          ASLEEP: "bare verbs, asleep"}
+          ASLEEP: "bare verbs, asleep", GET_EACH: "get, registered for each", GET_ONCE: "get, registered once"}
 COLOURS = {RSOCKET: "#e69f00", SMC_R: "#0072b2", RSOCK: "#d55e00", LIMIT: "#777777",
-           ASLEEP: "#bbbbbb"}
+           ASLEEP: "#bbbbbb", GET_EACH: "#009e73", GET_ONCE: "#56b4e9"}
 OTHERS = (RSOCKET, SMC_R)  # that rsock wants to be ahead of
 ABOUT = ("The guests are emulated (TCG) and their RDMA devices software (Soft-RoCE): only ratios within this run mean something. "
          "Ratios: how many times better, below 1 is worse; round by round, their median, lowest and highest.")

@@ -5,7 +5,7 @@ import json
 import re
 
 from harness import LIMIT, Failure
-from rdma_stage import ASLEEP, GUEST, LIMITS, MODES, PEERS
+from rdma_stage import ASLEEP, GET_ONCE, GETS, GUEST, LIMITS, PEERS
 from rows_programs import whole
 from table import Row, Run
 
@@ -16,6 +16,7 @@ SLOW_S = 25  # for a guest that its machine lets wait, beside what is asked of a
 MEGA = 1e-6
 SIZES = ((64, "64 B", 500), (4096, "4 KiB", 400), (65536, "64 KiB", 100))  # bytes, name, exchanges a second of perftest
 STREAM_BYTES, STREAM_WRITES = 65536, 250  # sends of the stream; how many of perftest's in a second
+BULK_BYTES, BULK_WRITES = 1 << 20, 20
 REDIS = ((1, 1500), (16, 4500))  # clients, requests of each kind for a second
 
 
@@ -72,6 +73,20 @@ def stream(turn, seconds):
     return {"bits_per_s": rsperf(turn, seconds, "--bw", "--size", STREAM_BYTES)["out"]["gbit_per_s"] * 1e9}
 
 
+def get_bw(turn, size, seconds):
+    turn.server("rdma_bulk", "server", turn.host, turn.port, ready="listening")
+    registered = "once" if turn.mode is GET_ONCE else "each"
+    return json.loads(turn.client("rdma_bulk", "client", turn.host, turn.port, size, seconds, registered, timeout_s=SLOW_S))
+
+
+def bulk(turn, seconds):
+    if turn.mode in GETS:
+        return get_bw(turn, BULK_BYTES, seconds)
+    if turn.mode is LIMIT:
+        return write_bw(turn, BULK_BYTES, max(10, int(BULK_WRITES * seconds)))
+    return {"bits_per_s": rsperf(turn, seconds, "--bw", "--size", BULK_BYTES)["out"]["gbit_per_s"] * 1e9}
+
+
 def iperf3(turn, seconds):
     turn.server("iperf3", "--server", "--one-off", "--forceflush", "--bind", turn.host, "--port", turn.port,
                 ready="Server listening")
@@ -107,7 +122,7 @@ def redis(clients, requests_per_s):
 
 def lat_run(size, name, each_s, quick):
     key = f"lat_{size}"
-    return Run(key, round_trips(size, each_s), MODES, quick=quick, rows=tuple(
+    return Run(key, round_trips(size, each_s), (*PEERS, *LIMITS), quick=quick, rows=tuple(
         Row(f"{key}_{p}", f"round trip of {name}, {p}", "µs", f"rtt_ns.{p}", 1e-3, True) for p in ("p50", "p99")))
 
 
@@ -119,5 +134,7 @@ def redis_run(clients, requests_per_s, quick):
 
 RUNS = tuple(lat_run(*size, quick=size[0] != 4096) for size in SIZES) + (
     Run("stream", stream, (*PEERS, LIMIT), rows=(Row("stream", "one stream, sends of 64 KiB", "Mb/s", "bits_per_s", MEGA),)),
+    Run("bulk", bulk, (*PEERS, LIMIT, *GETS), quick=False,
+        rows=(Row("bulk", "one stream, sends of 1 MiB", "Mb/s", "bits_per_s", MEGA),)),
     Run("iperf3", iperf3, PEERS, whole=True, rows=(Row("iperf3", "iperf3 -l 64K", "Mb/s", "bits_per_s", MEGA),)),
 ) + tuple(redis_run(*load, quick=load[0] == 1) for load in REDIS)

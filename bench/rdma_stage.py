@@ -36,7 +36,10 @@ PRELOAD = {
 PEERS = (TCP, RSOCKET, SMC_R, RSOCK)
 ASLEEP = Mode("limit asleep")  # bare verbs that wait for events, as all that sleep have to
 LIMITS = (LIMIT, ASLEEP)
-MODES = (*PEERS, *LIMITS)
+# The receiver reads the sender's own buffer into its own (rdma/bulk.c): both registered for each message, or once for all.
+GET_EACH, GET_ONCE = Mode("limit get each"), Mode("limit get once")
+GETS = (GET_EACH, GET_ONCE)
+MODES = (*PEERS, *LIMITS, *GETS)
 SHARE = 0.9  # of packets, or bytes, that have to have gone by RDMA
 
 # The ways are only as quick to open a device as libibverbs is to load all drivers that there are; rxe's is used.

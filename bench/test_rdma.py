@@ -162,7 +162,7 @@ class ReportTests(unittest.TestCase):
             titles, columns = rdma_report.bars(result)
             self.assertEqual((titles, [columns[mode] for mode in (RSOCKET, SMC_R, RSOCK, LIMIT)]),
                              (["a rate"], [[None], [0.5], [None], [2]]))
-            self.assertIn('"a rate" - 0.5 - 2 -', rdma_report.script(titles, columns).splitlines())
+            self.assertIn('"a rate" - 0.5 - 2 - - -', rdma_report.script(titles, columns).splitlines())
             drawn = rdma_report.draw(result, pathlib.Path(folder) / "r")
             self.assertIn("SMC-R", drawn[0].read_text())
         self.assertEqual(result["rows"][0]["ahead"], "not accelerated")

@@ -186,10 +186,8 @@ static int closing(int fd, bool open)
 	}
 	if (atomic_fetch_sub(&s->fds, 1) == 1) {
 		/* A call under way keeps the connection, as it keeps the kernel's file. */
-		if (rsk_stream_holders(s) > 1)
-			atomic_store(&s->goodbye_due, 1);
-		else if (rsk_stream_phase(s) != RSK_PHASE_CANDIDATE)
-			rsk_stream_goodbye(s, fd);
+		atomic_store(&s->goodbye_due, 1);
+		rsk_stream_last_goodbye(s, fd);
 	}
 	rsk_stream_unpin(s);
 	return 0;

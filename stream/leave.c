@@ -53,6 +53,17 @@ void rsk_stream_goodbye(struct rsk_stream *s, int fd)
 	goodbye(s, fd, true);
 }
 
+/*
+ * Of those who see that they are the only holder, one says it. Whoever closes the last fd marks it as due, then
+ * counts; who holds it longer looks for the mark before it lets go, with an fd of its own if it can.
+ */
+void rsk_stream_last_goodbye(struct rsk_stream *s, int fd)
+{
+	if (atomic_load(&s->goodbye_due) && rsk_stream_holders(s) == 1 &&
+	    atomic_exchange(&s->goodbye_due, 0) && rsk_stream_phase(s) != RSK_PHASE_CANDIDATE)
+		rsk_stream_goodbye(s, fd);
+}
+
 void rsk_stream_abandon(struct rsk_stream *s, int fd)
 {
 	goodbye(s, fd, false);

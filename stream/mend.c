@@ -209,6 +209,7 @@ void rsk_mend_work(void)
 	LL_FOREACH_SAFE(free_these, d, next) {
 		if (!d->closed)
 			stir(d->s);
+		rsk_stream_last_goodbye(d->s, d->fd); /* closed meanwhile */
 		rsk_own_close(d->fd);
 		rsk_stream_unpin(d->s);
 		rsk_arena_free(d);

@@ -240,6 +240,8 @@ static inline bool rsk_stream_failed(const struct rsk_stream *s)
 void rsk_stream_fail(struct rsk_stream *s, int fd);    /* the peer broke the rules */
 void rsk_stream_lose(struct rsk_stream *s, int fd);    /* it is dead, and has not taken all */
 void rsk_stream_goodbye(struct rsk_stream *s, int fd); /* the last fd of all is being closed */
+void rsk_stream_last_goodbye(struct rsk_stream *s,
+			     int fd); /* the same, if it is due and nobody else has it */
 void rsk_stream_abandon(struct rsk_stream *s,
 			int fd); /* will be, at the process's end; until then it is used */
 

@@ -134,6 +134,31 @@ CASE(close_unread_peeked, DIRECT, "bytes only peeked at are unread")
 	app_sync();
 }
 
+CASE(fork_close_unread, DIRECT,
+     "close with unread bytes at once after a fork whose child has ended")
+{
+	int fd = app_open(WARM);
+
+	if (CLI) {
+		SAY(fd, "never read");
+		app_sync();
+		app_await_poll(fd, POLLHUP, 5000);
+		R(read(fd, buf, 10));
+		app_close(fd);
+	} else {
+		app_await_inq(fd, 10);
+		SAY(fd, "nor this");
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(0);
+		app_reap(pid, "child");
+		R(close(fd));
+		app_sync();
+	}
+	app_sync();
+}
+
 CASE(reset_with_queue, DIRECT, "a reset behind bytes: the bytes first, then ECONNRESET, then 0")
 {
 	int fd = app_open(WARM);

@@ -87,6 +87,7 @@ CASE(fdopen_queued, DIRECT, "fdopen of a stream with bytes waiting")
 		char line[64];
 
 		app_await_inq(fd, 22);
+		app_sync();
 		app_hear(fd, 5);
 		FILE *in = fdopen(fd, "r+");
 
@@ -97,6 +98,7 @@ CASE(fdopen_queued, DIRECT, "fdopen of a stream with bytes waiting")
 	} else {
 		SAY(fd, "head one\ntwo\nthree\nend");
 		R(shutdown(fd, SHUT_WR));
+		app_sync();
 		R(read(fd, buf, 1));
 		app_close(fd);
 	}
