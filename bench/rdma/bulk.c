@@ -3,11 +3,12 @@
  * rdma_bulk server HOST PORT
  * rdma_bulk client HOST PORT SIZE SECONDS each|once
  *
- * What a bulk transfer without copies of ours would cost between hosts, at the least: a blocking sender (the client)
- * hashes its buffer and advertises it, the receiver obtains it by RDMA READ straight into its own, hashes what it
- * has, reads again if that is another, and answers; the sender goes on then. Bare librdmacm and the library's hash; both sleep
- * for completions. "each": both buffers, which are the application's, are registered for each message; "once": before
- * the first, which is what a cache of registrations comes to at its best. One line of JSON, by the client.
+ * What a bulk transfer without copies of ours would cost between hosts, at the least: a blocking
+ * sender (the client) hashes its buffer and advertises it, the receiver obtains it by RDMA READ
+ * straight into its own, hashes what it has, reads again if that is another, and answers; the sender
+ * goes on then. Bare librdmacm and the library's hash; both sleep for completions. "each": both
+ * buffers, which are the application's, are registered for each message; "once": before the first,
+ * which is what a cache of registrations comes to at its best. One line of JSON, by the client.
  */
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -156,7 +157,8 @@ static void bulk_take(struct bulk *b)
 		b->mr = rdma_reg_msgs(b->id, b->buf, w.size);
 	bulk_must(b->mr, "register the buffer");
 	for (int tries = 0;; tries++) {
-		bulk_must(!rdma_post_read(b->id, NULL, b->buf, w.size, b->mr, 0, w.addr, w.rkey), "READ");
+		bulk_must(!rdma_post_read(b->id, NULL, b->buf, w.size, b->mr, 0, w.addr, w.rkey),
+			  "READ");
 		bulk_sent(b, "READ");
 		b->out->hash = rsk_hash_payload(&b->key, b->buf, w.size);
 		if (b->out->hash == w.hash)
@@ -218,7 +220,9 @@ static void bulk_give(struct bulk *b, uint32_t size, bool each, uint64_t number)
 
 static int bulk_ask(const char *host, const char *port, uint32_t size, double seconds, bool each)
 {
-	struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1, .retry_count = 7 };
+	struct rdma_conn_param param = { .responder_resources = 1,
+					 .initiator_depth = 1,
+					 .retry_count = 7 };
 	struct bulk b = { .id = bulk_end(host, port, 0) };
 	uint64_t number = 0;
 	double begun, took;
@@ -232,8 +236,8 @@ static int bulk_ask(const char *host, const char *port, uint32_t size, double se
 		bulk_give(&b, size, each, ++number);
 		took = bulk_now() - begun;
 	} while (took < seconds);
-	printf("{\"size_bytes\": %u, \"messages\": %llu, \"seconds\": %.6f, \"bits_per_s\": %.0f}\n", size,
-	       (unsigned long long)number, took, (double)number * size * 8 / took);
+	printf("{\"size_bytes\": %u, \"messages\": %llu, \"seconds\": %.6f, \"bits_per_s\": %.0f}\n",
+	       size, (unsigned long long)number, took, (double)number * size * 8 / took);
 	*b.out = (struct bulk_word){ 0 };
 	bulk_say(&b);
 	rdma_disconnect(b.id);
@@ -252,8 +256,10 @@ int main(int argc, char **argv)
 
 		if (size >= 16 && size <= BULK_MOST && seconds > 0 &&
 		    (!strcmp(argv[6], "each") || !strcmp(argv[6], "once")))
-			return bulk_ask(argv[2], argv[3], (uint32_t)size, seconds, argv[6][0] == 'e');
+			return bulk_ask(argv[2], argv[3], (uint32_t)size, seconds,
+					argv[6][0] == 'e');
 	}
-	fprintf(stderr, "rdma_bulk server HOST PORT\nrdma_bulk client HOST PORT SIZE SECONDS each|once\n");
+	fprintf(stderr,
+		"rdma_bulk server HOST PORT\nrdma_bulk client HOST PORT SIZE SECONDS each|once\n");
 	return 2;
 }

@@ -181,35 +181,39 @@ int rsk_post_fence(struct rsk_verbs_rail *r)
 	return post(r, &wr);
 }
 
-int rsk_post_read(struct rsk_verbs_rail *r, uint32_t slot, uint64_t from, uint32_t rkey)
+/* Its answer goes to @slot. */
+static int post_fetch(struct rsk_verbs_rail *r, struct ibv_send_wr *wr, uint32_t slot)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)r->buf->read[slot],
 			       .length = r->read[slot].len,
 			       .lkey = r->out_mr->lkey };
-	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_READ, .sg_list = &sge, .num_sge = 1 };
+
+	wr->sg_list = &sge;
+	wr->num_sge = 1;
+	number(r, wr, true);
+	wr->wr_id |= READ_TAG | (uint64_t)slot << READ_SHIFT;
+	return post(r, wr);
+}
+
+int rsk_post_read(struct rsk_verbs_rail *r, uint32_t slot, uint64_t from, uint32_t rkey)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_READ };
 
 	wr.wr.rdma.remote_addr = from;
 	wr.wr.rdma.rkey = rkey;
-	number(r, &wr, true);
-	wr.wr_id |= READ_TAG | (uint64_t)slot << READ_SHIFT;
-	return post(r, &wr);
+	return post_fetch(r, &wr, slot);
 }
 
 int rsk_post_atomic(struct rsk_verbs_rail *r, uint32_t slot, uint64_t at, uint32_t rkey,
 		    const struct rsk_atomic *op)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)r->buf->read[slot],
-			       .length = r->read[slot].len,
-			       .lkey = r->out_mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1 };
+	struct ibv_send_wr wr = { .opcode = op->what == RSK_ATOMIC_ADD ?
+						    IBV_WR_ATOMIC_FETCH_AND_ADD :
+						    IBV_WR_ATOMIC_CMP_AND_SWP };
 
-	wr.opcode = op->what == RSK_ATOMIC_ADD ? IBV_WR_ATOMIC_FETCH_AND_ADD :
-						 IBV_WR_ATOMIC_CMP_AND_SWP;
 	wr.wr.atomic.remote_addr = at;
 	wr.wr.atomic.rkey = rkey;
 	wr.wr.atomic.compare_add = op->what == RSK_ATOMIC_ADD ? op->value : op->expected;
 	wr.wr.atomic.swap = op->value;
-	number(r, &wr, true);
-	wr.wr_id |= READ_TAG | (uint64_t)slot << READ_SHIFT;
-	return post(r, &wr);
+	return post_fetch(r, &wr, slot);
 }

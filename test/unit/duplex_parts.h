@@ -107,6 +107,25 @@ static inline bool chance(struct duplex *d, uint32_t percent)
 	return below(d, 100) < percent;
 }
 
+static inline bool may_break(const struct duplex *d)
+{
+	return d->config->breaks || d->config->renews;
+}
+
+/* One step of an end, of many kinds; inside a call of that end nothing. */
+void duplex_act_tx(struct way *w);
+void duplex_act_rx(struct way *w);
+void duplex_send(struct way *w);
+void duplex_fin(struct way *w);
+
+/* One end of a direction is wished off the ring, or back. */
+void duplex_wish_tx(struct way *w);
+void duplex_wish_rx(struct way *w);
+
+/* How many bytes to move at once; @len bytes cut into a few runs, some of them empty: how many runs. */
+size_t duplex_message_bytes(struct duplex *d);
+int duplex_cut(struct duplex *d, uint8_t *base, size_t len, struct iovec iov[static 6]);
+
 /* The other process runs while this one is inside a call. */
 void duplex_meanwhile(struct way *w);
 

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* duplex_rx.c - one step of a receiving end: it receives, peeks, counts, leaves, rests, is wished off. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "duplex_parts.h"
+
+void duplex_wish_rx(struct way *w)
+{
+	w->off[1] = !w->off[1];
+	w->d->sums->wishes++;
+	rsk_rx_stay_off(&w->rx, w->off[1]);
+}
+
+static void do_recv(struct way *w, bool peek)
+{
+	struct duplex *d = w->d;
+	size_t len = duplex_message_bytes(d);
+	uint8_t *in = malloc(len);
+	bool sure;
+	struct rsk_iovcur cur;
+	struct iovec iov[6];
+	int runs = duplex_cut(d, in, len, iov);
+	ssize_t n;
+	uint64_t had = w->rx.hold_len, skip = w->rx.skip;
+
+	rsk_iovcur_init(&cur, iov, runs);
+	/* On one thread and a fabric that never shows halves, "ready" is a promise. */
+	sure = d->config->fabric == DUPLEX_SHM && !d->config->interleave && rsk_rx_ready(&w->rx);
+	n = rsk_rx_recv(&w->rx, &w->at_rx.c, &cur, peek, chance(d, 50));
+	CHECK(d, n >= 0 || n == -EAGAIN, "recv: %zd in state %d", n, w->rx.state);
+	CHECK(d, !sure || n >= 0, "said to be ready, but has nothing (peek %d)", peek);
+	CHECK(d, n <= (ssize_t)len, "more than was asked for");
+	CHECK(d, cur.left == len - (n > 0 ? (size_t)n : 0), "%zd of %zu received, but %zu left", n,
+	      len, cur.left);
+	for (ssize_t i = 0; i < n; i++)
+		CHECK(d, in[i] == dice_byte(w->id, w->received + (uint64_t)i),
+		      "wrong byte at %" PRIu64 " of way %u (peek %d, state %d)",
+		      w->received + (uint64_t)i, w->id, peek, w->rx.state);
+	if (n == 0) {
+		CHECK(d, w->fin_asked && w->received == w->sent,
+		      "end at %" PRIu64 " of %" PRIu64 " bytes", w->received, w->sent);
+		w->ended = true;
+	}
+	CHECK(d, n <= 0 || !w->ended, "bytes behind the end");
+	if (n > 0 && !peek)
+		w->received += (uint64_t)n;
+	d->sums->held_reads += !had && w->rx.hold_len;
+	d->sums->twice_bytes += w->rx.skip < skip ? skip - w->rx.skip : 0;
+	d->sums->peeks += peek && n > 0;
+	free(in);
+}
+
+static void do_leave(struct way *w)
+{
+	bool again = false, stay = chance(w->d, 25);
+	int rc;
+
+	if (w->tx.state == RSK_TX_ONRING && !w->in_tx && !w->fin_asked && chance(w->d, 50)) {
+		w->in_tx = true;
+		duplex_send(w); /* so that something is unread */
+		w->in_tx = false;
+	}
+	w->leaving = true;
+	rc = rsk_rx_leave(&w->rx, stay, &again);
+	w->leaving = false;
+	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.rest), "leave: %d", rc);
+	w->d->sums->leaves += rc == 0;
+	w->d->sums->busy_leaves += rc == -EBUSY;
+	w->d->sums->doubts += w->rx.doubt;
+	CHECK(w->d, rc < 0 || !stay || !again || w->rx.heeded || w->rx.repeated,
+	      "left with bytes unread");
+}
+
+/* A process that forks: off the ring with bytes unread, and later back. */
+static void do_rest(struct way *w)
+{
+	int rc;
+
+	if (w->tx.state == RSK_TX_ONRING && !w->in_tx && !w->fin_asked && chance(w->d, 50)) {
+		w->in_tx = true;
+		duplex_send(w);
+		w->in_tx = false;
+	}
+	rc = rsk_rx_rest(&w->rx);
+	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.rest), "rest: %d", rc);
+	w->d->sums->rests += w->rx.rest;
+	duplex_wish_rx(w);
+}
+
+/* Never more than there is; and, where a put has landed when it returns, all that a sender on the ring has put. */
+static void do_count(struct way *w)
+{
+	struct duplex *d = w->d;
+	bool alone = false, both_on = w->rx.state == RSK_RX_ONRING && w->tx.state == RSK_TX_ONRING;
+	uint64_t n = rsk_rx_pending(&w->rx, &alone), unread = w->sent - w->received;
+
+	if (d->config->fabric != DUPLEX_SHM || w->in_tx)
+		return;
+	CHECK(d, n <= unread + w->rx.skip, "%" PRIu64 " pending, %" PRIu64 " sent", n, unread);
+	CHECK(d, !both_on || n == unread, "%" PRIu64 " pending of %" PRIu64, n, unread);
+	CHECK(d, !alone || n == unread, "the companion has some of %" PRIu64, unread);
+	d->sums->counts += alone && n;
+}
+
+void duplex_act_rx(struct way *w)
+{
+	struct duplex *d = w->d;
+	bool rested = w->rx.rest;
+	int rc = 0;
+
+	if (w->in_rx)
+		return;
+	if (w->mute && !d->finishing) {
+		w->mute--;
+		return;
+	}
+	w->in_rx = true;
+	switch (below(d, 16)) {
+	case 0:
+		if (d->config->wishes && !d->calm && chance(d, w->off[1] ? 30 : 6))
+			duplex_wish_rx(w);
+		rc = rsk_rx_serve(&w->rx, &w->at_rx.c);
+		break;
+	case 1:
+		if (!(d->rail[0]->ops->caps & RSK_FABRIC_RELIABLE))
+			rc = rsk_rx_tick(&w->rx);
+		break;
+	case 2:
+	case 3:
+		do_recv(w, true);
+		break;
+	case 4:
+		do_count(w);
+		if (chance(d, 10))
+			w->mute = (uint32_t)below(d, 200);
+		break;
+	case 5:
+		if (d->config->leave && !w->rx.left && chance(d, w->rx.rest ? 50 : 4))
+			do_leave(w);
+		else if (d->config->rests && !w->rx.left && !d->calm &&
+			 chance(d, w->off[1] || w->rx.state == RSK_RX_ONRING ? 40 : 0))
+			do_rest(w);
+		break;
+	default:
+		do_recv(w, false);
+		break;
+	}
+	CHECK(d, rc == 0 || (rc == -ENETDOWN && may_break(d)), "receiver's call: %d", rc);
+	d->sums->repeats += rested && !w->rx.rest && w->rx.repeated;
+	CHECK(d, rsk_rx_validate(&w->rx), "rx invalid, state %d", w->rx.state);
+	w->in_rx = false;
+}
