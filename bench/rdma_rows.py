@@ -15,8 +15,7 @@ REDIS_SETTLE_S = 1.5  # the shortest that the PINGs before its other requests ta
 SLOW_S = 25  # for a guest that its machine lets wait, beside what is asked of a program
 MEGA = 1e-6
 SIZES = ((64, "64 B", 500), (4096, "4 KiB", 400), (65536, "64 KiB", 100))  # bytes, name, exchanges a second of perftest
-STREAM_BYTES, STREAM_WRITES = 65536, 250  # sends of the stream; how many of perftest's in a second
-BULK_BYTES, BULK_WRITES = 1 << 20, 20
+STREAMS = (("stream", 65536, "64 KiB", 250), ("bulk", 1 << 20, "1 MiB", 20))  # name, a send, perftest's writes in a second
 REDIS = ((1, 1500), (16, 4500))  # clients, requests of each kind for a second
 
 
@@ -67,24 +66,20 @@ def round_trips(size, each_s):
     return run
 
 
-def stream(turn, seconds):
-    if turn.mode is LIMIT:
-        return write_bw(turn, STREAM_BYTES, max(50, int(STREAM_WRITES * seconds)))
-    return {"bits_per_s": rsperf(turn, seconds, "--bw", "--size", STREAM_BYTES)["out"]["gbit_per_s"] * 1e9}
-
-
 def get_bw(turn, size, seconds):
     turn.server("rdma_bulk", "server", turn.host, turn.port, ready="listening")
     registered = "once" if turn.mode is GET_ONCE else "each"
     return json.loads(turn.client("rdma_bulk", "client", turn.host, turn.port, size, seconds, registered, timeout_s=SLOW_S))
 
 
-def bulk(turn, seconds):
-    if turn.mode in GETS:
-        return get_bw(turn, BULK_BYTES, seconds)
-    if turn.mode is LIMIT:
-        return write_bw(turn, BULK_BYTES, max(10, int(BULK_WRITES * seconds)))
-    return {"bits_per_s": rsperf(turn, seconds, "--bw", "--size", BULK_BYTES)["out"]["gbit_per_s"] * 1e9}
+def stream(size, writes_per_s):
+    def run(turn, seconds):
+        if turn.mode in GETS:
+            return get_bw(turn, size, seconds)
+        if turn.mode is LIMIT:
+            return write_bw(turn, size, max(10, int(writes_per_s * seconds)))
+        return {"bits_per_s": rsperf(turn, seconds, "--bw", "--size", size)["out"]["gbit_per_s"] * 1e9}
+    return run
 
 
 def iperf3(turn, seconds):
@@ -132,9 +127,11 @@ def redis_run(clients, requests_per_s, quick):
         Row(f"redis_{kind}_{clients}", f"redis {kind.upper()}, {title}", "requests/s", kind) for kind in ("set", "get")))
 
 
-RUNS = tuple(lat_run(*size, quick=size[0] != 4096) for size in SIZES) + (
-    Run("stream", stream, (*PEERS, LIMIT), rows=(Row("stream", "one stream, sends of 64 KiB", "Mb/s", "bits_per_s", MEGA),)),
-    Run("bulk", bulk, (*PEERS, LIMIT, *GETS), quick=False,
-        rows=(Row("bulk", "one stream, sends of 1 MiB", "Mb/s", "bits_per_s", MEGA),)),
+def stream_run(key, size, name, writes_per_s):
+    return Run(key, stream(size, writes_per_s), (*PEERS, LIMIT, *GETS), quick=key == "stream", rows=(
+        Row(key, f"one stream, sends of {name}", "Mb/s", "bits_per_s", MEGA),))
+
+
+RUNS = tuple(lat_run(*size, quick=size[0] != 4096) for size in SIZES) + tuple(stream_run(*each) for each in STREAMS) + (
     Run("iperf3", iperf3, PEERS, whole=True, rows=(Row("iperf3", "iperf3 -l 64K", "Mb/s", "bits_per_s", MEGA),)),
 ) + tuple(redis_run(*load, quick=load[0] == 1) for load in REDIS)

@@ -15,7 +15,7 @@ import rdma_report
 import rdma_rows
 from harness import LIMIT, TCP, Failure, Mode, Travel
 from rdma_rows import RUNS
-from rdma_stage import ASLEEP, MODES, PEERS, RSOCK, RSOCKET, SMC_R, Witness, accelerated, tcp_segments
+from rdma_stage import ASLEEP, GET_EACH, GET_ONCE, MODES, PEERS, RSOCK, RSOCKET, SMC_R, Witness, accelerated, tcp_segments
 from table import Row, Run, Table
 
 RATE = Row("rate", "a rate", "Mb/s", "value")
@@ -65,7 +65,17 @@ class OutputTests(unittest.TestCase):
         self.assertEqual(rdma_rows.round_trips(64, 500)(turn, 1)["rtt_ns"]["p50"], 601000)
         self.assertEqual(turn.client.call_args.args[:2], ("ib_send_lat", "--events"))
         turn.mode, turn.client.return_value = LIMIT, self.BW
-        self.assertEqual(rdma_rows.stream(turn, 1)["bits_per_s"], 13.7 * 8 * 1024 * 1024)
+        self.assertEqual(rdma_rows.stream(65536, 250)(turn, 1)["bits_per_s"], 13.7 * 8 * 1024 * 1024)
+
+    def test_gets(self):
+        turn = mock.Mock(mode=GET_EACH, port=7, host="10.9.0.2")
+        turn.client.return_value = '{"size_bytes": 1048576, "messages": 20, "seconds": 1.0, "bits_per_s": 167772160}\n'
+        self.assertEqual(rdma_rows.stream(1 << 20, 20)(turn, 1)["bits_per_s"], 167772160)
+        self.assertEqual(turn.client.call_args.args, ("rdma_bulk", "client", "10.9.0.2", 7, 1 << 20, 1, "each"))
+        self.assertEqual(turn.server.call_args.args, ("rdma_bulk", "server", "10.9.0.2", 7))
+        turn.mode = GET_ONCE
+        rdma_rows.stream(65536, 250)(turn, 1)
+        self.assertEqual(turn.client.call_args.args[-1], "once")
 
     def test_redis(self):
         said = '"test","rps","avg_latency_ms"\n"SET","81.77","11.8"\n"GET","404.53","31.2"\n'

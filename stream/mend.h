@@ -47,6 +47,7 @@ bool rsk_mend_forking(
  * their last bytes has come. Peers are called to do the same.
  */
 void rsk_mend_exit(void);
+bool rsk_mend_exiting(void); /* since then; tx_lock held: who is not told by it sees this */
 void rsk_mend_unforked(struct rsk_stream *s);
 
 void rsk_mend_forked(void); /* in the child: what its parent looks after is none of its business */

@@ -108,6 +108,12 @@ static void off_later(struct rsk_stream *s, void *arg)
 
 static _Atomic(uint32_t) forks; /* under way in this process */
 
+/*
+ * Set once by the thread in exit(), before it goes through the streams under their locks; read by whoever proposes, under
+ * its stream's. So a stream is found there, or, joined later, sees this. A child takes it back: it goes on.
+ */
+static _Atomic(bool) exiting;
+
 bool rsk_mend_forking(void)
 {
 	return atomic_load(&forks);
@@ -126,10 +132,12 @@ void rsk_mend_fork(void)
 
 void rsk_mend_fork_over(bool child)
 {
-	if (child)
+	if (child) {
 		atomic_store(&forks, 0);
-	else
+		atomic_store(&exiting, false);
+	} else {
 		atomic_fetch_sub(&forks, 1);
+	}
 }
 
 /* Also what was joined meanwhile. */
@@ -145,8 +153,14 @@ static void call(struct rsk_stream *s, void *arg)
 	rsk_mend_call(s);
 }
 
+bool rsk_mend_exiting(void)
+{
+	return atomic_load(&exiting);
+}
+
 void rsk_mend_exit(void)
 {
+	atomic_store(&exiting, true);
 	go_off(RSK_TX_STAY_END);
 	rsk_join_take();
 	each_stream(call, NULL);

@@ -37,7 +37,8 @@ static bool maybe_propose(struct rsk_stream *s)
 	}
 	if (s->tx.state != RSK_TX_TCP || s->tx.peer_left || s->tx.gave_up ||
 	    work < s->repropose_work || atomic_load_explicit(&rsk_stopped, memory_order_relaxed) ||
-	    !rsk_remote_may_put(s->link, s->sid) || !rsk_stream_sole_process(s))
+	    !rsk_remote_may_put(s->link, s->sid) || (s->link->remote && rsk_mend_exiting()) ||
+	    !rsk_stream_sole_process(s))
 		return false;
 	s->repropose_work = work + REPROPOSE_WORK;
 	return rsk_tx_propose(&s->tx) == 0;
