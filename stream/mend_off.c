@@ -109,8 +109,9 @@ static void off_later(struct rsk_stream *s, void *arg)
 static _Atomic(uint32_t) forks; /* under way in this process */
 
 /*
- * Set once by the thread in exit(), before it goes through the streams under their locks; read by whoever proposes, under
- * its stream's. So a stream is found there, or, joined later, sees this. A child takes it back: it goes on.
+ * Set once by the thread in exit(), before it goes through the streams under their locks; read by
+ * whoever proposes, under its stream's. So a stream is found there, or, joined later, sees this. A
+ * child takes it back: it goes on.
  */
 static _Atomic(bool) exiting;
 
