@@ -54,6 +54,7 @@ static void stream_ended(void *ctx, uint16_t local_port, uint16_t peer_port, uin
 
 void rsk_local_bye(struct rsk_local *l, struct rsk_local_process *p)
 {
+	rsk_local_seek_no_more(p);
 	rsk_meeting_gone(&l->meeting, p->number);
 	rsk_local_rails_gone(l, p);
 	rsk_hearers_gone(&l->hearers, p->number);
@@ -231,9 +232,12 @@ static uint64_t own_netns(void)
 static void on_measure(evutil_socket_t fd, short what, void *arg)
 {
 	struct rsk_local *l = arg;
+	size_t unused = rsk_sessions_expire(&l->sessions, rsk_udp_now_ns());
 
 	rsk_streams_ended(&l->streams, rsk_udp_now_ns(), stream_ended, l->d->pma);
-	l->count.unused += rsk_sessions_expire(&l->sessions, rsk_udp_now_ns());
+	l->count.unused += unused;
+	for (struct rsk_local_process *p = unused ? l->processes : NULL; p; p = p->hh.next)
+		rsk_local_seek_on(l, p);
 	if (++l->seconds % SWEEP_S == 0)
 		rsk_hearers_sweep(&l->hearers);
 	rsk_hearers_write(&l->hearers);

@@ -28,8 +28,11 @@ struct rsk_local_process {
 	struct rsk_local_user *user;
 	struct rsk_streams_segment *segment; /* NULL: none */
 	size_t asked;			     /* questions to the port mapper that are open */
-	uint16_t rail;			     /* port at which it accepts rails; 0: none */
-	bool able; /* it will, once a stream of it is wanted from elsewhere */
+	struct rsk_local_question *waiting;  /* list: those whose turn is to come */
+	size_t n_waiting;
+	bool asks;     /* the next of them is being asked just now */
+	uint16_t rail; /* port at which it accepts rails; 0: none */
+	bool able;     /* it will, once a stream of it is wanted from elsewhere */
 	UT_hash_handle hh;
 };
 
@@ -65,6 +68,12 @@ enum rsk_reason rsk_local_verdict(enum rsk_pma_verdict verdict);
 /* seek.c: a checked SEEK. */
 void rsk_local_seek(struct rsk_local *l, struct rsk_local_process *p,
 		    const struct rsk_local_msg *m);
+
+/* The same: it has room for answers again, perhaps; the next of its ends are asked for. */
+void rsk_local_seek_on(struct rsk_local *l, struct rsk_local_process *p);
+
+/* The same: it is gone. */
+void rsk_local_seek_no_more(struct rsk_local_process *p);
 
 /* The same: a checked ASK. */
 void rsk_local_ask(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m);

@@ -249,6 +249,7 @@ void rsk_local_link(struct rsk_local *l, struct rsk_local_process *p, const stru
 	else
 		settle(l, p, m,
 		       m->flags & RSK_LOCAL_CONNECTING ? begin_use(l, p, m) : let_in(l, p, m));
+	rsk_local_seek_on(l, p);
 }
 
 void rsk_local_unlink(struct rsk_local *l, struct rsk_local_process *p,
@@ -258,6 +259,7 @@ void rsk_local_unlink(struct rsk_local *l, struct rsk_local_process *p,
 
 	l->count.unlinks += s && s->used;
 	rsk_sessions_drop(&l->sessions, p->number, m->link);
+	rsk_local_seek_on(l, p);
 }
 
 /* ---- their life ---- */

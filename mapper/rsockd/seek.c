@@ -19,9 +19,17 @@
 #include "local_parts.h"
 #include "owner.h"
 #include "pm_msg.h"
+#include <utlist.h>
 
 #define ASKED_MOST 16384
 #define ASKED_MOST_OF_ONE 1024
+
+/*
+ * What one process may have asked without an answer, or been promised and not made use of yet. A mapping is held for
+ * seconds. A thousand at once, while the first link to where they lead is being made, would be over before the process
+ * comes to use them, and asked for again.
+ */
+#define AT_ONCE_OF_ONE 64
 
 static void answer(struct rsk_local *l, struct rsk_local_process *p,
 		   const struct rsk_meeting_end *end, enum rsk_reason why)
@@ -138,10 +146,12 @@ static void seek_here(struct rsk_local *l, struct rsk_local_process *p,
 
 /* ---- the other end on another host, or as if it was ---- */
 
-struct question {
+struct rsk_local_question {
 	struct rsk_daemon_map map;
 	struct rsk_meeting_end end;
 	bool quiet; /* nobody waits for the answer */
+	struct rsk_local_question *prev,
+		*next; /* of those of its process that wait for their turn */
 };
 
 static enum rsk_reason reason_of(const struct rsk_daemon_map *m)
@@ -161,7 +171,7 @@ static enum rsk_reason reason_of(const struct rsk_daemon_map *m)
 /* What was reserved stays so, for a stream whose process can make use of it. */
 static bool hold(const struct rsk_daemon_map *map, const struct rsk_local_process *p)
 {
-	const struct question *q = map->user;
+	const struct rsk_local_question *q = map->user;
 
 	return map->outcome == RSK_PM_MAPPED && map->mapping.handle && map->req.cp_port && p &&
 	       (p->rail || p->able) &&
@@ -188,7 +198,7 @@ static bool of_one_process(const struct rsk_local *l, const struct rsk_meeting_e
 
 static void answered(struct rsk_daemon_map *map)
 {
-	struct question *q = map->user;
+	struct rsk_local_question *q = map->user;
 	struct rsk_local *l = &map->d->local;
 	struct rsk_local_process *p = rsk_local_process(l, q->end.process);
 	bool alone = map->outcome == RSK_PM_MAPPED && of_one_process(l, &q->end);
@@ -216,20 +226,78 @@ static void answered(struct rsk_daemon_map *map)
 	if (held && !told)
 		rsk_sessions_drop(&l->sessions, p->number, m.link);
 	free(q);
+	if (p)
+		rsk_local_seek_on(l, p);
+}
+
+static void start(struct rsk_local *l, struct rsk_local_process *p, struct rsk_local_question *q)
+{
+	l->asked++;
+	p->asked++;
+	if (rsk_daemon_map_start(&q->map) < 0) {
+		l->asked--;
+		p->asked--;
+		free(q);
+	}
+}
+
+static bool may_start(const struct rsk_local *l, const struct rsk_local_process *p)
+{
+	return p->asked + rsk_sessions_promised(&l->sessions, p->number) < AT_ONCE_OF_ONE;
+}
+
+void rsk_local_seek_on(struct rsk_local *l, struct rsk_local_process *p)
+{
+	/* What is answered at once comes back here: whoever is at it already goes on. */
+	if (p->asks)
+		return;
+	p->asks = true;
+	while (p->waiting && may_start(l, p)) {
+		struct rsk_local_question *q = p->waiting;
+
+		DL_DELETE(p->waiting, q);
+		p->n_waiting--;
+		start(l, p, q);
+	}
+	p->asks = false;
+}
+
+void rsk_local_seek_no_more(struct rsk_local_process *p)
+{
+	struct rsk_local_question *q, *next;
+
+	DL_FOREACH_SAFE(p->waiting, q, next) {
+		DL_DELETE(p->waiting, q);
+		free(q);
+	}
+	p->n_waiting = 0;
+}
+
+/* It asks again after a while. */
+static bool waits_already(const struct rsk_local_process *p, const struct rsk_meeting_end *end)
+{
+	const struct rsk_local_question *q;
+
+	DL_FOREACH(p->waiting, q)
+		if (q->end.cookie == end->cookie)
+			return true;
+	return false;
 }
 
 static void ask(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_meeting_end *end,
 		bool quiet)
 {
 	const struct rsk_tuple *t = &end->tuple;
-	struct question *q;
+	bool of_stream = t->local_port; /* for the others connect() may wait */
+	struct rsk_local_question *q;
 
-	if (l->asked >= ASKED_MOST || p->asked >= ASKED_MOST_OF_ONE)
+	if (l->asked >= ASKED_MOST || p->asked + p->n_waiting >= ASKED_MOST_OF_ONE ||
+	    (of_stream && waits_already(p, end)))
 		return;
 	q = calloc(1, sizeof(*q));
 	if (!q)
 		return;
-	*q = (struct question){ .end = *end, .quiet = quiet };
+	*q = (struct rsk_local_question){ .end = *end, .quiet = quiet };
 	q->map = (struct rsk_daemon_map){ .d = l->d, .uid = p->uid, .done = answered, .user = q };
 	q->map.req = (struct rsk_pm_msg){ .op = RSK_PM_REQ,
 					  .ipv = t->family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6,
@@ -237,12 +305,11 @@ static void ask(struct rsk_local *l, struct rsk_local_process *p, const struct r
 					  .cp_port = t->local_port };
 	memcpy(q->map.req.cp_ip, t->local, 16);
 	memcpy(q->map.req.ap_ip, t->peer, 16);
-	l->asked++;
-	p->asked++;
-	if (rsk_daemon_map_start(&q->map) < 0) {
-		l->asked--;
-		p->asked--;
-		free(q);
+	if (of_stream && (p->waiting || !may_start(l, p))) {
+		DL_APPEND(p->waiting, q);
+		p->n_waiting++;
+	} else {
+		start(l, p, q);
 	}
 }
 

@@ -24,7 +24,7 @@ struct rsk_sessions_slot {
 
 struct rsk_sessions_of {
 	uint32_t process;
-	size_t n;
+	size_t n, promised;
 	struct rsk_sessions_slot *slots;
 	UT_hash_handle hh;
 };
@@ -52,6 +52,7 @@ static void no_promise(struct rsk_sessions *s, struct rsk_sessions_slot *slot)
 		return;
 	DL_DELETE2(s->promised, slot, promised_prev, promised_next);
 	s->n_promised--;
+	slot->of->promised--;
 }
 
 static void drop(struct rsk_sessions *s, struct rsk_sessions_slot *slot)
@@ -124,6 +125,7 @@ int rsk_sessions_add(struct rsk_sessions *s, const struct rsk_session *new, uint
 	if (!new->used) {
 		DL_APPEND2(s->promised, slot, promised_prev, promised_next);
 		s->n_promised++;
+		of->promised++;
 	}
 	return 0;
 }
@@ -155,6 +157,13 @@ bool rsk_sessions_drop(struct rsk_sessions *s, uint32_t process, uint64_t link)
 		return false;
 	drop(s, slot);
 	return true;
+}
+
+size_t rsk_sessions_promised(const struct rsk_sessions *s, uint32_t process)
+{
+	const struct rsk_sessions_of *of = find_of(s, process);
+
+	return of ? of->promised : 0;
 }
 
 void rsk_sessions_gone(struct rsk_sessions *s, uint32_t process)
@@ -191,15 +200,17 @@ bool rsk_sessions_validate(const struct rsk_sessions *s)
 	uint64_t last = 0;
 
 	for (of = s->of; of; of = of->hh.next) {
-		size_t of_this = 0;
+		size_t of_this = 0, unused = 0;
 
 		DL_FOREACH(of->slots, slot) {
 			if (slot->of != of || slot->is.process != of->process || !slot->is.link ||
 			    find(s, slot->is.process, slot->is.link) != slot)
 				return false;
 			of_this++;
+			unused += !slot->is.used;
 		}
-		if (!of_this || of_this != of->n || of->n > RSK_SESSIONS_MOST_OF_ONE)
+		if (!of_this || of_this != of->n || unused != of->promised ||
+		    of->n > RSK_SESSIONS_MOST_OF_ONE)
 			return false;
 		n += of_this;
 	}

@@ -57,6 +57,9 @@ bool rsk_sessions_use(struct rsk_sessions *s, uint32_t process, uint64_t link);
 /* False: there is none. */
 bool rsk_sessions_drop(struct rsk_sessions *s, uint32_t process, uint64_t link);
 
+/* How many of its promises it has not made use of yet. */
+size_t rsk_sessions_promised(const struct rsk_sessions *s, uint32_t process);
+
 /* The process has ended. */
 void rsk_sessions_gone(struct rsk_sessions *s, uint32_t process);
 

@@ -17,6 +17,7 @@ from net_rsockd import asking, serving
 
 RAIL_A, RAIL_B = 40001, 40002
 NO_ANSWER_S = 1
+AT_ONCE = 64  # questions and promises of one process (mapper/rsockd/seek.c)
 
 
 def serves(host, **more):
@@ -335,6 +336,46 @@ def what_nobody_makes_use_of(t):
     t.equal(a.figure("local_unused_total"), 1, "mappings that nobody used")
     link(t, client, c.near, said["link"], flags=local.CONNECTING)
     t.equal(answer(t, client, "LINK")[0], "not-holder", "too late")
+
+
+@case(timeout=60)
+def a_process_asks_for_many(t):
+    """It is promised no more at once than it can make use of in time; each that is used, or given back, makes room for the next."""
+    a, b = hosts(t)
+    first = Connection(a, b)
+    pairs = [(first.near, first.far)]
+    for _ in range(99):
+        with a.inside(), local.as_user(BOB):
+            near = socket.create_connection((b.ip, PORT))
+        with local.as_user(ALICE):
+            pairs.append((near, first.listener.accept()[0]))
+    server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
+    server.say(local.LISTEN, **first.listening())
+    for _near, far in pairs:
+        server.seek(far, False)
+        t.equal(answer(t, server, "the accepting end")[0], "remote", "the accepting end")
+    for near, _far in pairs * 2:
+        client.seek(near, True)
+    promised = [answer(t, client, "a connecting end") for _ in range(AT_ONCE)]
+    t.equal({reason for reason, _message in promised}, {"mapped"}, "what was answered")
+    silent(t, client)
+    t.check(held(a, AT_ONCE, AT_ONCE), "promised at once")
+    of = {near.fileno(): near for near, _far in pairs}
+    for number, (_reason, message) in enumerate(promised[:20]):
+        if number % 2:
+            link(t, client, of[message["fd"]], message["link"], flags=local.CONNECTING, from_ip=pm.packed(a.ip))
+        else:
+            client.say(local.UNLINK, link=message["link"])
+        promised.append(answer(t, client, "the next"))
+    t.check(held(a, AT_ONCE + 10, AT_ONCE), "promised, and in use")
+    for _reason, message in promised[20:]:
+        client.say(local.UNLINK, link=message["link"])
+    promised += [answer(t, client, "one of the last") for _ in range(len(pairs) - len(promised))]
+    silent(t, client)
+    t.equal((len({message["cookie"] for _reason, message in promised}), {reason for reason, _message in promised}),
+            (len(pairs), {"mapped"}), "each was answered once")
+    client.close()
+    t.until(lambda: held(a, 0), 10, "what was left to be given back")
 
 
 @case(timeout=60)

@@ -65,10 +65,13 @@ Test(sessions, a_promise_that_nobody_uses)
 	add(&s, 2, 7, false, NOW + 1);
 	add(&s, 2, 8, true, NOW);
 	cr_assert_eq(s.n_promised, 3);
+	cr_assert(rsk_sessions_promised(&s, 1) == 2 && rsk_sessions_promised(&s, 2) == 1);
+	cr_assert_eq(rsk_sessions_promised(&s, 3), 0);
 	cr_assert(rsk_sessions_use(&s, 1, 5) && rsk_sessions_use(&s, 1, 5));
 	cr_assert_eq(rsk_sessions_expire(&s, LATE - 1), 0);
 	cr_assert_eq(rsk_sessions_expire(&s, LATE), 1);
 	cr_assert_eq(last, 1006);
+	cr_assert(rsk_sessions_promised(&s, 1) == 0 && rsk_sessions_promised(&s, 2) == 1);
 	cr_assert_eq(rsk_sessions_expire(&s, UINT64_MAX), 1);
 	cr_assert(s.n == 2 && s.n_promised == 0, "what is used stays");
 	cr_assert(rsk_sessions_validate(&s));
