@@ -53,6 +53,8 @@ struct rsk_link {
 	char fabric[RSK_STATS_FABRIC_BYTES]; /* so is this; join lock */
 	_Atomic(uint32_t) streams;
 	_Atomic(uint32_t) messages_seen;
+	_Atomic(uint32_t) asking; /* requests of ours that are not answered yet: transact.c */
+	bool waits; /* remote: streams wait for their turn to ask; under the lock of join.c */
 	uint32_t next_sid; /* to try; under the lock of join.c */
 	_Atomic(struct rsk_link_part *) part[RSK_SEG_STREAMS / RSK_SEG_REACH];
 	_Atomic(uint32_t) holders; /* processes that have it in their list (links.c) */

@@ -18,6 +18,7 @@
 #include "remote.h"
 #include "transact.h"
 #include "tuple.h"
+#include "waiting.h"
 
 #define LOOK_NS 1000000000u
 #define MESSAGES_AT_ONCE 64
@@ -392,25 +393,6 @@ static bool elsewhere(uint32_t reason)
 	       reason != RSK_REASON_OTHER_NETNS;
 }
 
-/*
- * The link is up already: the request goes at once. The mapping is held for seconds, and the stream's next call may be
- * later than that; of a thousand streams it is.
- */
-static void ask_over(struct rsk_stream *s, int fd)
-{
-	struct rsk_link *l = rsk_meet_known(s->found_nonce);
-
-	if (rsk_remote_progress(s->found_nonce) != 0 || !l ||
-	    atomic_load(&l->state) != RSK_LINK_UP || atomic_load(&s->off) ||
-	    !rsk_stream_sole_process(s))
-		return; /* with its next call, which sees to that */
-	rsk_transact(s, fd, l, -1);
-	if (rsk_stream_phase(s) == RSK_PHASE_SEEKING)
-		return; /* no room for the request */
-	s->found_nonce = 0;
-	s->remote = false;
-}
-
 /* The stream has a place on the other host: a link to there is made, unless there is one. */
 static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 {
@@ -433,11 +415,13 @@ static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 	memcpy(t.from.ip, m->from_ip, sizeof(t.from.ip));
 	if (!memcmp(m->from_ip, (const uint8_t[16]){ 0 }, 16))
 		t.from.family = 0;
+	if (s->mapping && s->mapping != m->link)
+		rsk_local_unlink_later(s->mapping); /* one that came to nothing */
 	s->mapping = m->link;
 	s->found_nonce = rsk_remote_at(&t);
 	s->remote = s->found_nonce != 0;
 	if (s->remote)
-		ask_over(s, m->fd);
+		rsk_waiting_ask_over(s, m->fd);
 	else
 		s->sought = 0;
 }

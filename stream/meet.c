@@ -253,15 +253,15 @@ static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t 
 			rsk_sys_close(fds[i]);
 }
 
-static void read_link(struct rsk_link *l)
+bool rsk_meet_hear(struct rsk_link *l)
 {
 	if (l->maker != rsk_pid || atomic_load(&l->state) == RSK_LINK_DEAD)
-		return;
+		return false;
 	if (atomic_load(&l->state) == RSK_LINK_UP) {
 		uint32_t messages = atomic_load(&rsk_seg_own_head(&l->seg)->messages);
 
 		if (messages == atomic_load(&l->messages_seen))
-			return;
+			return false;
 		atomic_store(&l->messages_seen, messages);
 	}
 	for (int i = 0;; i++) {
@@ -271,18 +271,18 @@ static void read_link(struct rsk_link *l)
 
 		if (i == MESSAGES_AT_ONCE) {
 			atomic_fetch_sub(&l->messages_seen, 1); /* the rest the next time */
-			return;
+			return true;
 		}
 		n = rsk_link_msg_recv(l->control, &m, fds, &nfds);
 		if (n == -EAGAIN || n == -EINTR)
-			return;
+			return false;
 		if (n <= 0) {
 			rsk_link_dead(l);
-			return;
+			return false;
 		}
 		on_message(l, &m, (size_t)n, fds, nfds);
 		if (atomic_load(&l->state) == RSK_LINK_DEAD)
-			return;
+			return false;
 	}
 }
 
@@ -324,5 +324,5 @@ void rsk_meet(void)
 				link_add(fd, false, &peer);
 		}
 	for (uint32_t i = 0; i < rsk_links.n; i++)
-		read_link(rsk_links.at[i].l);
+		rsk_meet_hear(rsk_links.at[i].l);
 }

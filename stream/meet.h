@@ -41,6 +41,9 @@ struct rsk_link *rsk_meet_at(uint64_t nonce);
 /* Opens the door to whoever knocked, hears whoever spoke. */
 void rsk_meet(void);
 
+/* Hears that one alone, so much at once. True: there is more. */
+bool rsk_meet_hear(struct rsk_link *l);
+
 /* The other end is gone, or not to be trusted any more. */
 void rsk_link_dead(struct rsk_link *l);
 

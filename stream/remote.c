@@ -23,6 +23,7 @@
 #include "meet.h"
 #include "mend.h"
 #include "remote_parts.h"
+#include "waiting.h"
 
 #define HEED_AGAIN_NS 1000000ull /* a word that is still on its way */
 
@@ -76,10 +77,12 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 	if (r->l)
 		atomic_store(&r->l->seg.rail.broken, why < 0 ? why : -EPIPE);
 	rsk_join_take();
-	if (r->initiator)
-		rsk_want_gone(r->nonce, why);
 	if (r->listed)
 		rsk_link_dead(r->l);
+	if (r->initiator) {
+		rsk_want_gone(r->nonce, why);
+		rsk_waiting_lost(r->nonce);
+	}
 	rsk_join_give();
 	if (r->pair.fd >= 0) {
 		rsk_keeper_unwatch(&r->pair);
@@ -255,6 +258,7 @@ static int hand_over(struct rsk_remote *r)
 	rc = rsk_links_add(r->l);
 	if (rc == 0) {
 		r->listed = true;
+		r->l->waits = r->initiator;
 		atomic_store(&r->l->state, RSK_LINK_UP);
 		if (r->initiator)
 			rsk_want_up(r->nonce);
@@ -410,6 +414,8 @@ void rsk_remote_work(uint64_t now_ns)
 	rsk_join_take();
 	rsk_local_tell();
 	rsk_join_give();
+	DL_FOREACH(rsk_remotes.all, r)
+		rsk_remote_hear(r);
 	while (rsk_want_next(now_ns, &nonce, &target))
 		rsk_greet_begin(nonce, &target);
 	DL_FOREACH_SAFE(rsk_remotes.all, r, next) {
@@ -440,6 +446,8 @@ uint64_t rsk_remote_next_ns(void)
 
 		if (r->state == RSK_REMOTE_DEAD)
 			continue;
+		if (r->more)
+			return 0;
 		if (r->state == RSK_REMOTE_UP)
 			due = rsk_remote_rings_next(r);
 		if (r->state == RSK_REMOTE_UP && r->heeds)

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * remote_office.c - what rsockd answers, the keeper hears; so does whoever makes a call. But the program may sleep for
- * longer than a mapping is held, and rsockd does not keep what finds no room in the socket's queue. Keeper only.
+ * remote_office.c - what rsockd answers, and what the other hosts' processes say to the engine, the keeper hears; so
+ * does whoever makes a call. But the program may sleep for longer than a mapping is held, rsockd does not keep what
+ * finds no room in the socket's queue, and what is behind the engine's messages must not wait until there is room for
+ * them: where a rail broke, how much has come. Keeper only.
  */
 #include <sys/epoll.h>
 
 #include "join.h"
 #include "keeper.h"
 #include "local.h"
+#include "meet.h"
 #include "remote_parts.h"
+#include "waiting.h"
 
 /* Private to the process. */
 static struct {
@@ -46,4 +50,15 @@ void rsk_remote_mind_office(void)
 		office.waits = waits;
 		rsk_keeper_watch(&office.watch, EPOLLIN | (waits ? (uint32_t)EPOLLOUT : 0u), false);
 	}
+}
+
+void rsk_remote_hear(struct rsk_remote *r)
+{
+	if (!r->listed || r->state == RSK_REMOTE_DEAD)
+		return;
+	rsk_join_take();
+	r->more = rsk_meet_hear(r->l);
+	if (r->initiator)
+		rsk_waiting_work(r->l);
+	rsk_join_give();
 }

@@ -44,6 +44,7 @@ struct rsk_remote {
 	bool waits_verdict;	  /* under the join lock */
 	struct rsk_link_msg held; /* for the engine, which had no room; control is paused */
 	bool holds;
+	bool more;     /* what came for the engine was not read to its end */
 	bool told_end; /* of this time that the process is about to end */
 	bool heeds;    /* streams of it have words on their way that cannot wait */
 	struct rsk_ringways ways;
@@ -66,6 +67,9 @@ extern struct rsk_remotes {
 
 /* remote_office.c: hears it from now on, as long as it is there. */
 void rsk_remote_mind_office(void);
+
+/* The same: what has come for the engine is read, and who waits for a turn to ask has it. */
+void rsk_remote_hear(struct rsk_remote *r);
 
 /* wants.c: what the engine wants next, taken; false: nothing. What became of it: join lock held. */
 bool rsk_want_next(uint64_t now_ns, uint64_t *nonce, struct rsk_remote_target *target);

@@ -11,6 +11,7 @@
 
 #include "arena.h"
 #include "pool.h"
+#include "transact.h"
 #include "tuple.h"
 #include "wish.h"
 
@@ -152,6 +153,7 @@ void rsk_stream_free(struct rsk_stream *s)
 		if (s->rx.ring_bytes >= RING_KEEP && !s->link->remote)
 			rsk_seg_drop_ring(&s->link->seg, s->sid);
 		rsk_link_set_stream(s->link, s->sid, NULL);
+		rsk_transact_over(s);
 		rsk_rx_fini(&s->rx);
 		rsk_tx_fini(&s->tx);
 		atomic_fetch_add(&rsk_link_users, 1); /* we look at it once more */

@@ -127,6 +127,7 @@ struct rsk_stream {
 	/* From JOINED on. */
 	struct rsk_link *link;
 	uint32_t sid;
+	bool asks;		 /* one of those that link->asking counts */
 	struct rsk_lock rx_lock; /* both locks live as long as the memory: steady.c */
 	struct rsk_rx rx;	 /* rx_lock */
 	struct rsk_lock tx_lock;

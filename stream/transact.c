@@ -15,6 +15,7 @@
 #include "arena.h"
 #include "epoll.h"
 #include "handshake.h"
+#include "keeper.h"
 #include "links.h"
 #include "local.h"
 #include "log.h"
@@ -26,6 +27,14 @@
 #include "wish.h"
 
 #define FEWEST_IDS 64
+
+/*
+ * Requests of one end that are not answered yet. So each socket holds no more than as many requests, as many answers
+ * to the other end's, and as many ACKs, since those come before the next requests: less than the 270 messages that
+ * the kernel has room for, and an answer that finds no room would be the end of the link. Nor is rsockd there asked
+ * more at once than it can answer.
+ */
+#define ASKING_MOST 64u
 
 /* -EAGAIN: the other end has so many requests to read that there is no room for another; 0. */
 static int put_message(struct rsk_link *l, struct rsk_link_msg *m)
@@ -82,10 +91,21 @@ static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 	return 0;
 }
 
+void rsk_transact_over(struct rsk_stream *s)
+{
+	if (!s->asks)
+		return;
+	s->asks = false;
+	atomic_fetch_sub(&s->link->asking, 1);
+	if (s->link->remote)
+		rsk_keeper_call();
+}
+
 void rsk_transact_undo(struct rsk_stream *s)
 {
 	if (!s->link)
 		return;
+	rsk_transact_over(s);
 	rsk_link_set_stream(s->link, s->sid, NULL);
 	atomic_fetch_sub(&s->link->streams, 1);
 	s->link = NULL;
@@ -93,6 +113,7 @@ void rsk_transact_undo(struct rsk_stream *s)
 
 static void joined(struct rsk_stream *s)
 {
+	rsk_transact_over(s);
 	s->rec->link = s->link->number;
 	rsk_stats_set_fabric(s->rec, s->link->fabric);
 	atomic_store(&s->phase,
@@ -136,11 +157,20 @@ static uint32_t free_sid(struct rsk_link *l)
 	return RSK_SEG_STREAMS;
 }
 
+bool rsk_transact_may_ask(const struct rsk_link *l)
+{
+	return atomic_load(&l->asking) < ASKING_MOST;
+}
+
 void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
 {
 	struct rsk_link_msg m = { .type = RSK_LINK_JOIN, .fd = fd, .peer_fd = peer_fd };
 	struct rsk_pm_msg pm;
 
+	if (!rsk_transact_may_ask(l)) {
+		l->waits = true;
+		return;
+	}
 	m.sid = free_sid(l);
 	if (m.sid == RSK_SEG_STREAMS) {
 		rsk_stream_cold(s, RSK_REASON_MEMORY);
@@ -156,8 +186,11 @@ void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
 		rsk_stream_cold(s, RSK_REASON_MEMORY);
 		return;
 	}
+	s->asks = true;
+	atomic_fetch_add(&l->asking, 1);
 	atomic_store(&s->phase, RSK_PHASE_JOINING);
 	if (put_pm(l, &m, &pm) == -EAGAIN) {
+		l->waits = true;
 		rsk_transact_undo(s);
 		atomic_store(&s->phase, RSK_PHASE_SEEKING);
 		return;
@@ -165,6 +198,14 @@ void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
 	s->join_steps = 0;
 	if (l->remote)
 		rsk_local_link(s, fd, s->mapping, NULL);
+}
+
+/* By what rsockd let it be mapped; of a former mapping it is told that nobody uses it. */
+static void set_mapping(struct rsk_stream *s, uint64_t handle)
+{
+	if (s->mapping && s->mapping != handle)
+		rsk_local_unlink_later(s->mapping);
+	s->mapping = handle;
 }
 
 /* Does the process at the other end of the link hold the mirrored end, now? */
@@ -316,7 +357,7 @@ void rsk_transact_answered(struct rsk_stream *s, int fd, uint32_t reason)
 	if (rsk_links_have(h->l) && atomic_load(&h->l->state) == RSK_LINK_UP &&
 	    rsk_stream_phase(s) == RSK_PHASE_SEEKING) {
 		if (reason == RSK_REASON_MAPPED) {
-			s->mapping = h->pm.assoc_handle;
+			set_mapping(s, h->pm.assoc_handle);
 			accept_join(h->l, &h->m, &h->pm, s, fd);
 		} else {
 			deny(h->l, &h->m, &h->pm, (int)reason);
@@ -342,7 +383,7 @@ static void on_join(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 		return;
 	}
 	if (l->remote && rsk_remote_vouched(l, pm->assoc_handle, &s->tuple))
-		s->mapping = pm->assoc_handle;
+		set_mapping(s, pm->assoc_handle);
 	if (l->remote && s->mapping != pm->assoc_handle)
 		hold(l, m, pm, s, fd);
 	else
@@ -411,6 +452,8 @@ static void on_deny(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 		return;
 	s->rec->peer_reason = (uint8_t)m->reason;
 	rsk_transact_undo(s);
+	if (l->remote)
+		set_mapping(s, 0);
 	/* Shared for the moment (accept, fork, close), an id in use: worth asking again, within bounds. */
 	rsk_stats_set_reason(s->rec, RSK_REASON_PEER_DENIED);
 	s->sought = 0;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* transact.h - see transact.c. Only for join.c, which holds its lock around each call; messages come by meet.h. */
+/*
+ * transact.h - see transact.c. The join lock is held around each call, unless it says otherwise; messages come by
+ * meet.h.
+ */
 #ifndef RSK_TRANSACT_H
 #define RSK_TRANSACT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <rsock/tuple.h>
@@ -16,6 +20,9 @@ struct rsk_stream;
  */
 void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd);
 
+/* It would be asked for, if @l is up: few enough requests are unanswered. */
+bool rsk_transact_may_ask(const struct rsk_link *l);
+
 /* The accepting end that has these names, SEEKING, pinned; NULL: there is none. @guess: its fd, perhaps. */
 struct rsk_stream *rsk_transact_accepting(const struct rsk_tuple *ours, int guess, int *fd);
 
@@ -24,5 +31,8 @@ void rsk_transact_answered(struct rsk_stream *s, int fd, uint32_t reason);
 
 /* It comes to nothing: @s is no stream of its link any more. */
 void rsk_transact_undo(struct rsk_stream *s);
+
+/* Its request is answered, or nobody waits for that any more: another may take its turn. Any thread. */
+void rsk_transact_over(struct rsk_stream *s);
 
 #endif

@@ -2,7 +2,8 @@
 """Streams between two hosts: their contents, that they move by RDMA, and what they do at their ends."""
 import sys
 
-from hosts import EARN, IOS, Peer, Wire, both_ways, connect, earn, ends, hosts, pair, plain, queue_pairs, registered, ring_bytes, said
+from hosts import (EARN, IOS, Peer, Wire, both_ways, connect, earn, ends, hosts, pair, plain, queue_pairs, registered, ring_bytes,
+                   said, serve)
 from rdmalab import case, lab, main
 
 MIB = 1 << 20
@@ -222,6 +223,36 @@ def next_stream(t):
 
 
 @case(300)
+def joined_asleep(t):
+    """The accepting program makes no call while the other end asks for its stream: that is joined, and what was sent arrives."""
+    a, b = lab(t).guests
+    serve(b)
+    server, client, port = pair(t)
+    sought = []
+
+    def told():
+        both_ways(client, server, 1000, 1000, chunk=50)
+        sought[:] = ends(t, port)
+        return sought[0].get("reason") == "remote"
+    a.until(told, 120, "the accepting end to be sought from elsewhere")
+    slept = server.progress()
+    serve(a)
+
+    def joined():
+        client.flow("block", 500, 0, 20)
+        client.result()
+        return ends(t, port)[1]["link"]
+    a.until(joined, 120, "the stream to be joined")
+    t.equal(server.progress(), slept, "what the other end did meanwhile")
+    sent = client.progress()[0] - slept[2]
+    server.flow("block", 0, sent, 5000)
+    server.result()
+    earn(t, client, server, port)
+    for peer in (client, server):
+        peer.finish()
+
+
+@case(300)
 def second_stream(t):
     """Beside a first one it costs its ring and the window's, and no queue pair."""
     a, b = hosts(t)
@@ -287,7 +318,6 @@ def one_side_only(t):
 def no_rsockd(t):
     """Plain TCP where one of the hosts has no rsockd, or both."""
     a, b = lab(t).guests
-    from hosts import serve
     stays_plain(t, ("no-peer", "remote", "not-earned"))
     daemon = serve(a)
     stays_plain(t, ("no-peer", "remote", "not-earned", "no-pmsp"))
@@ -299,7 +329,6 @@ def no_rsockd(t):
 @case(400)
 def denied(t):
     """Plain TCP where a policy of either side denies it, and the reason says which."""
-    from hosts import serve
     a, b = lab(t).guests
     no = [{"name": "others", "when": {"peers": ["192.0.2.0/24"]}}]
     for denies in (a, b):

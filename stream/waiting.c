@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * waiting.c - connecting ends that have a mapping, and wait for the link to the other host, or for their turn to ask
+ * over it. A mapping is held for seconds, and the stream's next call may be later than that; of a thousand streams it
+ * is. So the request goes at once where it can, and else the keeper sends it as soon as it may.
+ */
+#include "waiting.h"
+
+#include "engine.h"
+#include "local.h"
+#include "meet.h"
+#include "remote.h"
+#include "stream.h"
+#include "transact.h"
+
+/*
+ * Streams of a link that came to nothing ask anew at once, since the next one may well do: the mapping by which the
+ * first one of a process comes may be over when it comes, for the devices had to be opened before. But not again and
+ * again, where nobody can be come to: in that time they do so with their own calls.
+ */
+#define ANEW_NS 10000000000ull
+
+void rsk_waiting_ask_over(struct rsk_stream *s, int fd)
+{
+	struct rsk_link *l = rsk_meet_known(s->found_nonce);
+
+	if (rsk_remote_progress(s->found_nonce) != 0 || !l ||
+	    atomic_load(&l->state) != RSK_LINK_UP || atomic_load(&s->off) ||
+	    !rsk_stream_sole_process(s))
+		return; /* with its next call, which sees to that */
+	rsk_transact(s, fd, l, -1);
+	if (rsk_stream_phase(s) == RSK_PHASE_SEEKING)
+		return; /* not its turn yet */
+	s->found_nonce = 0;
+	s->remote = false;
+}
+
+/* Each that waits for the link of that name, as long as @l, if there is one, has room for requests. */
+static void each_waiting(uint64_t nonce, const struct rsk_link *l,
+			 void (*each)(struct rsk_stream *s, int fd))
+{
+	uint32_t high = rsk_fd_high();
+
+	for (uint32_t i = 0; i < high && (!l || rsk_transact_may_ask(l)); i++) {
+		struct rsk_stream *s = rsk_fd_hot((int)i) ? rsk_stream_of((int)i) : NULL;
+
+		if (!s)
+			continue;
+		if (rsk_stream_phase(s) == RSK_PHASE_SEEKING && s->remote &&
+		    s->found_nonce == nonce)
+			each(s, (int)i);
+		rsk_stream_unpin(s);
+	}
+}
+
+void rsk_waiting_work(struct rsk_link *l)
+{
+	if (!l->waits || !rsk_transact_may_ask(l))
+		return;
+	l->waits = false; /* who finds no room says so again */
+	each_waiting(l->peer_nonce, l, rsk_waiting_ask_over);
+	if (!rsk_transact_may_ask(l))
+		l->waits = true; /* there may be more of them */
+}
+
+static uint64_t anew_ns; /* not before then; under the join lock */
+
+static void lose(struct rsk_stream *s, int fd)
+{
+	if (s->mapping)
+		rsk_local_unlink_later(s->mapping);
+	s->mapping = 0;
+	s->found_nonce = 0;
+	s->remote = false;
+	s->sought = 0;
+	rsk_stats_set_reason(s->rec, RSK_REASON_LINK_ERROR);
+}
+
+static void lose_and_ask(struct rsk_stream *s, int fd)
+{
+	lose(s, fd);
+	if (!atomic_load(&s->off) && rsk_stream_sole_process(s))
+		rsk_local_seek(s, fd);
+}
+
+void rsk_waiting_lost(uint64_t nonce)
+{
+	uint64_t now = rsk_now_ns();
+	bool early = now < anew_ns;
+
+	if (!early)
+		anew_ns = now + ANEW_NS;
+	each_waiting(nonce, NULL, early ? lose : lose_and_ask);
+}
