@@ -89,4 +89,8 @@ struct rsk_daemon_map {
 int rsk_daemon_map_start(struct rsk_daemon_map *m);
 void rsk_daemon_map_cancel(struct rsk_daemon_map *m);
 
+/* The PM client's: what became of @user's question, which is an rsk_daemon_map. */
+void rsk_daemon_map_done(void *ctx, void *user, enum rsk_pm_outcome outcome,
+			 const struct rsk_pm_mapping *m);
+
 #endif
