@@ -337,14 +337,19 @@ void rsk_local_seek(struct rsk_stream *s, int fd)
 
 /* ---- what it says ---- */
 
-/* The stream that is meant, pinned; NULL: it is gone, or has another number by now. */
+/* The stream that is named, pinned; NULL: it is gone, or has another number by now. */
+static struct rsk_stream *stream_of(const struct rsk_local_msg *m)
+{
+	bool there = m->fd >= 0 && rsk_fd_hot(m->fd) && rsk_cookie_of(m->fd) == m->cookie;
+
+	return there ? rsk_stream_of(m->fd) : NULL;
+}
+
+/* The same, if it waits for a word. */
 static struct rsk_stream *meant(const struct rsk_local_msg *m)
 {
-	struct rsk_stream *s;
+	struct rsk_stream *s = stream_of(m);
 
-	if (m->fd < 0 || !rsk_fd_hot(m->fd) || rsk_cookie_of(m->fd) != m->cookie)
-		return NULL;
-	s = rsk_stream_of(m->fd);
 	if (s && rsk_stream_phase(s) == RSK_PHASE_SEEKING)
 		return s;
 	if (s)
@@ -426,6 +431,19 @@ static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 		s->sought = 0;
 }
 
+/* A mapping that came too late for its stream, or that it cannot use: another one's turn comes with it. */
+static void give_back(const struct rsk_local_msg *m)
+{
+	bool promised = m->reason == RSK_REASON_MAPPED && m->port && m->link;
+	struct rsk_local_msg unlink = { .type = RSK_LOCAL_UNLINK, .link = m->link };
+	struct rsk_stream *s = promised ? stream_of(m) : NULL;
+
+	if (promised && !(s && s->mapping == m->link) && office.fd >= 0)
+		say(&unlink, -1);
+	if (s)
+		rsk_stream_unpin(s);
+}
+
 static void answer(const struct rsk_local_msg *m)
 {
 	struct rsk_stream *s;
@@ -433,8 +451,10 @@ static void answer(const struct rsk_local_msg *m)
 	if (m->link && rsk_remote_answered(m->link, m->reason))
 		return;
 	s = meant(m);
-	if (!s)
+	if (!s) {
+		give_back(m);
 		return;
+	}
 	s->told = (uint8_t)m->reason;
 	s->told_ns = rsk_now_ns();
 	s->search.lasting = elsewhere(m->reason);
@@ -451,6 +471,7 @@ static void answer(const struct rsk_local_msg *m)
 		rsk_stream_cold(s, (enum rsk_reason)m->reason);
 	else
 		rsk_stats_set_reason(s->rec, (enum rsk_reason)m->reason);
+	give_back(m);
 	rsk_stream_unpin(s);
 }
 

@@ -178,6 +178,9 @@ def stat_reason(t, answer):
     return names[answer["reason"]]
 
 
+MAPPED = next(number for number in range(100) if stat_reason(None, {"reason": number}) == "mapped")
+
+
 @case(timeout=60)
 def statistics_that_are_none(t):
     a = host_with(t, vouch=BOTH)
@@ -293,6 +296,7 @@ class Liar:
         self.listener.listen(100)
         self.how, self.at_once = how, at_once
         self.heard = self.came = 0
+        self.given_back = set()  # mappings
         threading.Thread(target=self.run, daemon=True).start()
 
     def run(self):
@@ -315,6 +319,8 @@ class Liar:
                 if message["type"] == local.SEEK:
                     self.heard += 1
                     self.how(guest, message)
+                elif message["type"] == local.UNLINK:
+                    self.given_back.add(message["link"])
         except OSError:
             pass
         guest.close()
@@ -411,6 +417,24 @@ def register(lie):
         function.__name__ = f"{name}_{lie.replace('-', '_')}"
         function.__module__ = "__main__"
         case(timeout=60)(function)
+
+
+@case(timeout=60)
+def a_mapping_that_is_of_no_use(t):
+    """What was promised and will not be used is given back at once: the stream is gone, or another, or there is no device."""
+    (a,) = Lab(t, 1).hosts
+    promised = set()
+
+    def promises(guest, message):
+        for fd in (message["fd"], message["fd"] + 1, 99999):
+            promised.add(len(promised) + 1)
+            say(guest, answer(message, fd=fd, reason=MAPPED, link=len(promised), ip=socket.inet_aton("10.0.0.9"), port=9, ipv=4))
+    liar = Liar(a.local, promises)
+    one, two = users(a, ALICE, BOB)
+    two.connect(one)
+    for _ in range(20):
+        two.ping(one)
+    t.until(lambda: two.ping(one) and promised and liar.given_back == promised, 20, "all to be given back")
 
 
 @case(timeout=60)
