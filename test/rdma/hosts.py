@@ -9,6 +9,7 @@ from harness import Failure
 
 LOCAL = "/run/rsockd/local.sock"  # where librsock looks for it
 IOS = ("block", "poll", "epoll", "edge")
+FIRM = {"RSK_VERBS_ACK_TIMEOUT": 17}  # env of a pair whose rail shall not break: a guest may stall for longer than one stands
 HAPPENED = {}  # (test, port, side) -> events that a look has seen; a history keeps the last few
 EARN = 400_000  # bytes in small messages, each way: more than what earns promotion
 
@@ -221,5 +222,5 @@ def plain(t, port, *reasons, bytes_moved=1):
         t.check(stream.tx_tcp_bytes + stream.rx_tcp_bytes >= bytes_moved, f"moved less: {stream.line()}")
 
 
-__all__ = ["EARN", "IOS", "LOCAL", "Peer", "SCALE", "Wire", "both_ways", "configuration", "connect", "earn", "ends",
+__all__ = ["EARN", "FIRM", "IOS", "LOCAL", "Peer", "SCALE", "Wire", "both_ways", "configuration", "connect", "earn", "ends",
            "happened", "hosts", "on_ring", "pair", "plain", "queue_pairs", "registered", "ring_bytes", "said", "serve"]
