@@ -3,7 +3,7 @@
 import json
 import sys
 
-from hosts import both_ways, configuration, earn, ends, hosts, pair, said, serve
+from hosts import FIRM, both_ways, configuration, earn, ends, hosts, pair, said, serve
 from rdma_faults import endless, goes_on, until_promoted, wind_up
 from rdmalab import case, lab, main
 
@@ -82,7 +82,7 @@ def clients_device_removed(t):
 def two_devices(t):
     """Streams by both, each by the device of its address; one device goes: its streams go on, the others do not notice."""
     a, b = both(t)
-    first, second = pair(t), pair(t, "ip_1")
+    first, second = pair(t, env=FIRM), pair(t, "ip_1")
     for server, client, port in (first, second):
         earn(t, client, server, port)
     for guest in (a, b):
@@ -111,7 +111,7 @@ def two_devices(t):
 def one_of_two_links_down(t):
     """Of two, one link goes down with its TCP: what it carries stands, the other goes on; both go on when it is up."""
     _a, b = both(t)
-    first, second = pair(t), pair(t, "ip_1")
+    first, second = pair(t, env=FIRM), pair(t, "ip_1")
     for server, client, port in (first, second):
         earn(t, client, server, port)
         endless(client, server)

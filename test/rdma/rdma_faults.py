@@ -4,8 +4,8 @@ import json
 import random
 import sys
 
-from hosts import (EARN, Peer, Wire, both_ways, configuration, connect, earn, ends, happened, hosts, on_ring, pair, ring_bytes, said,
-                   serve)
+from hosts import (EARN, FIRM, Peer, Wire, both_ways, configuration, connect, earn, ends, happened, hosts, on_ring, pair, ring_bytes,
+                   said, serve)
 from harness import Failure
 from rdmalab import case, lab, main
 
@@ -215,7 +215,7 @@ def idle_while_broken(t):
 def killed(t, rounds):
     """One end after the other is killed under load; a second link of the one that goes on is not disturbed."""
     a, b = hosts(t)
-    steady = pair(t)
+    steady = pair(t, env=FIRM)
     earn(t, steady[1], steady[0], steady[2])
     for number in range(rounds):
         io = ("block", "edge", "poll", "epoll")[number % 4]
@@ -270,7 +270,7 @@ silent = [socket.create_connection((address, port), 20) for _ in range(100)]
 def strangers(t):
     """Whoever can reach the port at which links are accepted may say there what he likes: nobody else notices."""
     a, b = hosts(t)
-    server, client, port = pair(t, env={"RSOCK_LOG": "debug"})  # what is logged of them, too
+    server, client, port = pair(t, env={"RSOCK_LOG": "debug", **FIRM})  # what is logged of them, too
     earn(t, client, server, port)
     ports = {int(line.split()[3].rsplit(":", 1)[1]) for line in b.sh("ss -ltnpH").splitlines() if f"pid={server.handle.pid}," in line}
     ports.discard(port)
@@ -375,7 +375,7 @@ def refused_at_first(t):
 def rsockd_restarts(t):
     """It is killed and started again under load: streams do not notice, and new ones are mapped again."""
     guests = hosts(t)
-    server, client, port = pair(t)
+    server, client, port = pair(t, env=FIRM)
     earn(t, client, server, port)
     links = [record["link"] for record in ends(t, port)]
     endless(client, server)
