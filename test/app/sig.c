@@ -142,8 +142,8 @@ CASE(eintr_send, DIRECT, "a handler meets a blocked write: its part is returned"
 		 * left for TCP's larger buffers after a moment.
 		 */
 		app_set_nonblock(fd, true);
-		for (bool grew = true; grew; usleep(200000))
-			for (grew = false; (n = write(fd, big + total, 4096)) > 0; grew = true)
+		for (int still = 0; still < 3; still++, usleep(200000))
+			for (; (n = write(fd, big + total, 4096)) > 0; still = 0)
 				total += (uint64_t)n;
 		app_set_nonblock(fd, false);
 		catch_with(SIGUSR1, on_count, 0);
