@@ -1,0 +1,245 @@
+"""The protocol of the paper's model (DRP), two nodes and a wire on virtual time: a write by either method, frame by frame.
+
+"Hardware Accelerated Dynamic RDMA Method for Gigabit Ethernet" says: gigabit, full duplex, point to point; 128 KiB in frames of
+1,024 bytes; window 8; fast retransmission; requests and acknowledgements of set-up and of release; no flow or congestion
+control. What it does not say is a field of Model, below a line that says so. Times are whole nanoseconds.
+"""
+import heapq
+import random
+from dataclasses import dataclass
+
+NS_PER_BYTE = 8  # gigabit
+HEADER_BYTES = 18 + 20  # Ethernet, its checksum, preamble and gap
+DRP_BYTES = 26  # flags, TID, SN, ACKN, length, addresses
+SHORTEST_BYTES = 64 + 20  # of a frame on the wire
+SETUP, ANSWER, DATA, ACK, RELEASE, RELEASED = "setup", "answer", "data", "ack", "release", "released"
+TRADITIONAL, DYNAMIC = "traditional", "dynamic"
+
+
+@dataclass(frozen=True)
+class Model:
+    method: str = DYNAMIC
+    bytes: int = 128 << 10
+    payload: int = 1024
+    window: int = 8
+    duplicates: int = 3  # acknowledgements of the same frame, and the one behind it is sent again
+    fails: float = 0.0  # a registration
+    lost: float = 0.0  # a frame, of any kind, either way
+    # ---- the paper does not say ----
+    register_ns: int = 20_000
+    request_ns: int = 1_000_000  # until a request without a (valid) answer is repeated
+    repeat_ns: int = 200_000  # until data without an acknowledgement are
+    wire_ns: int = 500  # and what a node takes to answer
+    keeps: bool = True  # frames behind a gap are kept, not sent again; they say themselves where they belong
+    move_ns_per_kib: int = 300  # from the indirect buffer, in one go
+
+    @property
+    def frames(self):
+        return -(-self.bytes // self.payload)
+
+
+@dataclass
+class Outcome:
+    ns: int = 0  # from the first request to the answer to the release
+    requests: int = 0
+    refused: int = 0  # registrations that failed
+    sent: int = 0  # data frames, repeated ones as well
+    lost: int = 0  # frames of any kind
+    indirect: int = 0  # data frames that came before there was a place for them
+    placed: int = 0  # bytes at their place, each once
+
+
+class Direction:
+    """One half of the wire: frames follow each other; one that is lost took its time as well."""
+
+    def __init__(self, model, dice, outcome):
+        self.model, self.dice, self.outcome, self.free = model, dice, outcome, 0
+
+    def send(self, now, payload):
+        """When it arrives; None: it does not."""
+        wire = max(payload + HEADER_BYTES + DRP_BYTES, SHORTEST_BYTES)
+        self.free = max(self.free, now) + wire * NS_PER_BYTE
+        if self.model.lost and self.dice.random() < self.model.lost:
+            self.outcome.lost += 1
+            return None
+        return self.free + self.model.wire_ns
+
+
+class Transfer:
+    """One write, from nothing to released. run() gives its Outcome."""
+
+    def __init__(self, model, dice):
+        self.m, self.dice, self.outcome = model, dice, Outcome()
+        self.there = Direction(model, dice, self.outcome)
+        self.back = Direction(model, dice, self.outcome)
+        self.queue, self.order = [], 0
+        # The initiator.
+        self.valid = False  # there was a valid answer
+        self.timeouts = 1  # the paper's counter: at 2 it does not wait any longer
+        self.mode = None  # "direct", "indirect"
+        self.base = self.next = 0  # first frame that is not acknowledged; first that was never sent
+        self.repeats = 0
+        self.repeated_at = -1  # the base that was sent again for its duplicates
+        self.request_timer = self.data_timer = 0  # the newest; older ones that ring mean nothing
+        self.released = False
+        # The responder.
+        self.registered_ns = None  # since when; its answer may be lost all the same
+        self.registering = False
+        self.have = bytearray(model.frames)
+        self.expected = 0  # all before it are there
+        self.buffered = 0  # frames in the indirect buffer
+        self.moved_ns = 0  # they are at their place
+
+    # ---- virtual time ----
+    def at(self, when, what, *args):
+        self.order += 1
+        heapq.heappush(self.queue, (when, self.order, what, args))
+
+    def send(self, direction, now, payload, what, *args):
+        arrives = direction.send(now, payload)
+        if arrives is not None:
+            self.at(arrives, what, *args)
+
+    def run(self):
+        self.request(0)
+        while not self.released:
+            now, _order, what, args = heapq.heappop(self.queue)
+            what(now, *args)
+        self.outcome.ns = now
+        return self.outcome
+
+    # ---- the initiator: set-up ----
+    def request(self, now):
+        self.outcome.requests += 1
+        self.send(self.there, now, 0, self.on_request, self.mode == "indirect")
+        self.arm_request(now)
+
+    def arm_request(self, now):
+        self.request_timer += 1
+        self.at(now + self.m.request_ns, self.on_request_timer, self.request_timer)
+
+    def on_request_timer(self, now, which):
+        if which != self.request_timer or self.valid:
+            return
+        self.timeouts += 1
+        if self.m.method == DYNAMIC and self.mode is None and self.timeouts > 2:
+            self.begin(now, "indirect")
+        self.request(now)
+
+    def on_answer(self, now, good):
+        if self.valid:
+            return
+        if good:
+            self.valid = True
+            if self.mode is None:
+                self.begin(now, "direct")
+            elif self.base == self.m.frames:
+                self.release(now)
+        elif self.mode is None and self.m.method == DYNAMIC:
+            self.begin(now, "indirect")
+        elif self.mode is None:
+            self.arm_request(now)  # it resets its timer, and waits to request again
+
+    # ---- the initiator: data ----
+    def begin(self, now, mode):
+        self.mode = mode
+        self.fill(now)
+        self.arm_data(now)
+
+    def arm_data(self, now):
+        self.data_timer += 1
+        self.at(now + self.m.repeat_ns, self.on_data_timer, self.data_timer)
+
+    def send_frame(self, now, number):
+        self.outcome.sent += 1
+        size = min(self.m.payload, self.m.bytes - number * self.m.payload)
+        self.send(self.there, now, size, self.on_data, number, self.mode)
+
+    def fill(self, now):
+        while self.next < self.m.frames and self.next < self.base + self.m.window:
+            self.send_frame(now, self.next)
+            self.next += 1
+
+    def on_data_timer(self, now, which):
+        if which != self.data_timer or self.base == self.m.frames:
+            return
+        for number in range(self.base, self.next):
+            self.send_frame(now, number)
+        self.repeats = 0
+        self.repeated_at = -1
+        self.arm_data(now)
+
+    def on_ack(self, now, expected):
+        if expected > self.base:
+            self.base, self.repeats = expected, 0
+            if self.base == self.m.frames:
+                if self.valid:
+                    self.release(now)
+                return
+            self.arm_data(now)
+            self.fill(now)
+        elif expected == self.base and self.base < self.m.frames:
+            self.repeats += 1
+            if self.repeats == self.m.duplicates and self.repeated_at != self.base:
+                self.repeated_at = self.base
+                for number in range(self.base, self.base + 1 if self.m.keeps else self.next):
+                    self.send_frame(now, number)
+                self.arm_data(now)
+
+    # ---- the initiator: release ----
+    def release(self, now, which=0):
+        if which != self.request_timer and which:
+            return
+        self.request_timer += 1
+        self.send(self.there, now, 0, self.on_release)
+        self.at(now + self.m.request_ns, self.release, self.request_timer)
+
+    def on_released(self, now):
+        self.released = True
+
+    # ---- the responder ----
+    def answer(self, now, good):
+        self.send(self.back, now, 0, self.on_answer, good)
+
+    def on_request(self, now, indirect):
+        del indirect  # told to the responder; what it does depends on what it has
+        if self.registered_ns is not None:
+            self.answer(now, True)
+        elif not self.registering:
+            self.registering = True
+            self.at(now + self.m.register_ns, self.on_registered)
+
+    def on_registered(self, now):
+        self.registering = False
+        if self.m.fails and self.dice.random() < self.m.fails:
+            self.outcome.refused += 1
+            self.answer(now, False)
+            return
+        self.registered_ns = now
+        self.moved_ns = now + self.buffered * self.m.payload * self.m.move_ns_per_kib // 1024
+        self.answer(now, True)
+
+    def on_data(self, now, number, mode):
+        if number == self.expected or self.m.keeps:
+            if not self.have[number]:
+                self.have[number] = 1
+                self.outcome.placed += min(self.m.payload, self.m.bytes - number * self.m.payload)
+                if mode != "direct" and self.registered_ns is None:
+                    self.buffered += 1
+                    self.outcome.indirect += 1
+            while self.expected < self.m.frames and self.have[self.expected]:
+                self.expected += 1
+        self.send(self.back, now, 0, self.on_ack, self.expected)
+
+    def on_release(self, now):
+        done = max(now, self.moved_ns)
+        self.at(done, self.say_released)
+
+    def say_released(self, now):
+        self.send(self.back, now, 0, self.on_released)
+
+
+def transfers(model, count, seed):
+    """So many, one after the other, of one seed: their Outcomes."""
+    dice = random.Random(seed)
+    return [Transfer(model, dice).run() for _ in range(count)]

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Mechanisms that no peer has, measured: so far the paper's model of the dynamic transfer (DRP), on virtual time.
+
+Figures 4 (registrations that fail), 5 (frames that are lost) and 6 (both) of "Hardware Accelerated Dynamic RDMA Method for
+Gigabit Ethernet", by both methods; then what becomes of Figure 6 when what the paper does not say is another value. Both
+methods have the same seeds; percentages are of means, with 95 % of resamples of the repetitions' pairs.
+"""
+import argparse
+import dataclasses
+import json
+import multiprocessing
+import pathlib
+import statistics
+import time
+
+import drp
+import harness
+import paper_report
+import plots
+from drp import DYNAMIC, TRADITIONAL, Model
+from rdma_report import table_lines
+
+PAPER = {1: -1.9, 5: -4.9, 10: -8.8}
+PERCENTS = range(11)
+# Of a grid of 96 (request_ns, repeat_ns, register_ns, keeps, duplicates) what comes nearest to Figure 6.
+FITTED = {"request_ns": 2_000_000, "repeat_ns": 100_000, "register_ns": 20_000, "keeps": True, "duplicates": 3}
+OTHERS = ({"request_ns": 500_000}, {"request_ns": 1_000_000}, {"request_ns": 4_000_000}, {"repeat_ns": 50_000},
+          {"repeat_ns": 200_000}, {"repeat_ns": 500_000}, {"register_ns": 0}, {"register_ns": 200_000}, {"keeps": False},
+          {"duplicates": 1}, {"wire_ns": 5_000})
+METHODS = {TRADITIONAL: ("#0072b2", 9), DYNAMIC: ("#d55e00", 11)}
+FULL, QUICK = (800, 5), (100, 3)  # transfers, repetitions
+MS = 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    figure: str  # "4", "5", "6", or what was changed
+    percent: int
+    fails: float
+    lost: float
+    changed: tuple = ()  # (name, value) of Model
+
+    def model(self, method):
+        return Model(method=method, fails=self.fails, lost=self.lost, **{**FITTED, **dict(self.changed)})
+
+
+def points():
+    for percent in PERCENTS:
+        yield Point("4", percent, percent / 100, 0)
+    for percent in PERCENTS:
+        yield Point("5", percent, 0, percent / 100)
+    for changed in ({}, *OTHERS):
+        for percent in PAPER:
+            yield Point("6", percent, percent / 100, percent / 100, tuple(changed.items()))
+
+
+def means(point, method, count, repetitions):
+    """ns of a transfer, the mean of each repetition."""
+    return [statistics.mean(each.ns for each in drp.transfers(point.model(method), count, seed))
+            for seed in range(1, repetitions + 1)]
+
+
+def measure(work):
+    point, count, repetitions = work
+    found = {method: means(point, method, count, repetitions) for method in METHODS}
+    pairs = list(zip(found[TRADITIONAL], found[DYNAMIC]))
+    low, high = paper_report.interval(pairs)
+    return {**dataclasses.asdict(point), "changed": dict(point.changed), "means_ns": found,
+            "change": paper_report.change(pairs), "low": low, "high": high}
+
+
+def name_of(changed):
+    return ", ".join(f"{name} {value / 1000:g} µs" if name.endswith("_ns") else f"{name} {value}".lower()
+                     for name, value in changed.items()) or "as fitted"
+
+
+def change_text(cell):
+    return f"{cell['change']:+.1f} % ({cell['low']:+.1f} to {cell['high']:+.1f})"
+
+
+def figure_lines(cells, figure, title):
+    rows = [[str(cell["percent"]), *(f"{statistics.mean(cell['means_ns'][method]) * MS:.3f}" for method in METHODS), change_text(cell)]
+            for cell in cells if cell["figure"] == figure and not cell["changed"]]
+    return [f"Figure {figure}: {title}", "", *table_lines([title + ", %", *(f"{method}, ms" for method in METHODS), "change"], rows), ""]
+
+
+def markdown(cells):
+    lines = figure_lines(cells, "4", "registrations that fail") + figure_lines(cells, "5", "frames that are lost")
+    rows = {}
+    for cell in cells:
+        if cell["figure"] == "6":
+            rows.setdefault(name_of(cell["changed"]), {})[cell["percent"]] = change_text(cell)
+    heads = ["Figure 6: both", *(f"{percent} %" for percent in PAPER)]
+    body = [["the paper", *(f"{value:+.1f} %" for value in PAPER.values())]]
+    body += [[name, *(row[percent] for percent in PAPER)] for name, row in rows.items()]
+    return lines + table_lines(heads, body)
+
+
+def script(cells, figure, xlabel):
+    """For gnuplot: means of the repetitions, lowest to highest as bars."""
+    lines = ["set encoding utf8", f'set title "The model, Figure {figure}: 128 KiB in frames of 1,024 bytes"', f'set xlabel "{xlabel}, %"',
+             'set ylabel "ms of a transfer"', "set grid", "set key left top", "set yrange [0:]", "set xrange [-0.5:10.5]"]
+    drawn = []
+    for method, (colour, mark) in METHODS.items():
+        rows = [(cell["percent"], [ns * MS for ns in cell["means_ns"][method]]) for cell in cells
+                if cell["figure"] == figure and not cell["changed"]]
+        lines += [f"${method} << END"] + [f"{at} {statistics.mean(of):.9g} {min(of):.9g} {max(of):.9g}" for at, of in rows] + ["END"]
+        drawn.append(f'${method} with yerrorlines linewidth 2 linecolor "{colour}" pointtype {mark} pointsize 0.7 title "{method}"')
+    return "\n".join(lines + ["plot " + ", ".join(drawn)]) + "\n"
+
+
+def draw(cells, stem):
+    drawn = []
+    for figure, xlabel in (("4", "registrations that fail"), ("5", "frames that are lost"), ("6", "both")):
+        drawn += plots.gnuplot(script(cells, figure, xlabel), stem.with_name(f"{stem.name}-figure-{figure}"))
+    return [path for path in drawn if path.suffix == ".svg"]
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--quick", action="store_true", help=f"{QUICK[0]} transfers, {QUICK[1]} times, in place of {FULL[0]}, {FULL[1]} times")
+    p.add_argument("--json", type=pathlib.Path, help="result file (build/bench/mechanisms.json); plots beside it")
+    args = p.parse_args()
+    count, repetitions = QUICK if args.quick else FULL
+    args.json = args.json or harness.BUILD / "bench" / "mechanisms.json"
+    args.json.parent.mkdir(parents=True, exist_ok=True)
+    harness.require("gnuplot")
+    begun = time.monotonic()
+    with multiprocessing.Pool() as pool:
+        cells = pool.map(measure, [(point, count, repetitions) for point in points()], chunksize=1)
+    args.json.write_text(json.dumps({"transfers": count, "repetitions": repetitions, "fitted": FITTED, "paper": PAPER, "points": cells},
+                                    indent=1) + "\n")
+    print("\n".join(markdown(cells)))
+    print(f"\n{count} transfers, {repetitions} times, each point and method, in {(time.monotonic() - begun) / 60:.1f} minutes; all in {args.json}")
+    print("plots: " + ", ".join(str(path) for path in draw(cells, args.json.with_suffix(""))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""The paper's model: its wire and its automaton by hand, and that every byte gets to its place, whatever is lost."""
+import pathlib
+import tempfile
+import unittest
+
+import drp
+import mechanisms
+from drp import DYNAMIC, TRADITIONAL, Model, Transfer, transfers
+
+WIRE = {payload: max(payload + drp.HEADER_BYTES + drp.DRP_BYTES, drp.SHORTEST_BYTES) * drp.NS_PER_BYTE for payload in (0, 1024)}
+
+
+class Dice:
+    """random() as told: of each throw whether it is a hit; then never one."""
+
+    def __init__(self, *hits):
+        self.hits = list(hits)
+
+    def random(self):
+        return 0.0 if self.hits and self.hits.pop(0) else 1.0
+
+
+def model(method=DYNAMIC, **more):
+    return Model(**{"method": method, "bytes": 1024, "register_ns": 1000, "request_ns": 100_000, "repeat_ns": 50_000, "wire_ns": 500, **more})
+
+
+def way(payload=0):
+    return WIRE[payload] + 500
+
+
+PLAIN = way() + 1000 + way() + way(1024) + way() + way() + way()  # request, registration, answer, data, ACK, release, released
+
+
+class TimeTests(unittest.TestCase):
+    def test_a_frame_by_hand(self):
+        for method in (TRADITIONAL, DYNAMIC):
+            done = Transfer(model(method), Dice()).run()
+            self.assertEqual((done.ns, done.requests, done.sent, done.indirect, done.placed), (PLAIN, 1, 1, 0, 1024))
+
+    def test_frames_follow_each_other(self):
+        done = Transfer(model(bytes=4096), Dice()).run()
+        self.assertEqual(done.ns, PLAIN + 3 * WIRE[1024])
+
+    def test_a_window_waits_for_its_first(self):
+        one, two = (Transfer(model(bytes=4096, window=window), Dice()).run().ns for window in (1, 4))
+        self.assertEqual(one - two, 3 * (way(1024) + way() - WIRE[1024]))
+
+
+class AutomatonTests(unittest.TestCase):
+    """fails and lost at 0.5: a hit is below."""
+
+    def test_a_registration_fails(self):
+        slow = Transfer(model(TRADITIONAL, fails=0.5), Dice(True)).run()
+        refused = way() + 1000 + way()
+        self.assertEqual((slow.ns, slow.requests, slow.refused, slow.indirect), (refused + 100_000 + PLAIN, 2, 1, 0))
+        quick = Transfer(model(DYNAMIC, fails=0.5), Dice(True)).run()
+        self.assertEqual((quick.requests, quick.refused, quick.indirect, quick.placed), (2, 1, 1, 1024))
+        # The data went meanwhile; the request was repeated when its first timer rang.
+        self.assertEqual(quick.ns, 100_000 + way() + 1000 + way() + way() + way())
+
+    def test_a_request_is_lost(self):
+        for method in (TRADITIONAL, DYNAMIC):
+            done = Transfer(model(method, lost=0.5), Dice(True)).run()
+            self.assertEqual((done.ns, done.requests, done.indirect), (100_000 + PLAIN, 2, 0))
+
+    def test_at_the_second_timeout_it_waits_no_longer(self):
+        slow = Transfer(model(TRADITIONAL, lost=0.5), Dice(True, True)).run()
+        self.assertEqual((slow.ns, slow.requests, slow.indirect), (200_000 + PLAIN, 3, 0))
+        quick = Transfer(model(DYNAMIC, lost=0.5), Dice(True, True)).run()
+        self.assertEqual((quick.requests, quick.indirect), (3, 1))
+        # Data first, then the third request, one behind the other; its answer comes after the data's ACK.
+        self.assertEqual(quick.ns, 200_000 + WIRE[1024] + way() + 1000 + way() + way() + way())
+
+    def test_a_valid_answer_is_lost(self):
+        done = Transfer(model(lost=0.5), Dice(False, True)).run()
+        self.assertEqual((done.requests, done.lost, done.indirect), (2, 1, 0))
+        self.assertEqual(done.ns, 100_000 + PLAIN - 1000)  # it is registered already
+
+    def test_a_release_is_lost(self):
+        for lost in ((4,), (5,)):
+            hits = [number in lost for number in range(6)]
+            done = Transfer(model(lost=0.5), Dice(*hits)).run()
+            self.assertEqual((done.lost, done.placed), (1, 1024))
+            self.assertEqual(done.ns, PLAIN - way() - way() + 100_000 + way() + way())
+
+
+class RepeatTests(unittest.TestCase):
+    def test_duplicates_repeat_what_is_missing_alone(self):
+        for keeps, sent in ((True, 9), (False, 16)):
+            done = Transfer(model(bytes=8192, lost=0.5, keeps=keeps, repeat_ns=10**9), Dice(False, False, True)).run()
+            self.assertEqual((done.sent, done.placed, done.lost), (sent, 8192, 1))
+            self.assertLess(done.ns, 10**9)  # no timer was waited for
+
+    def test_the_last_one_waits_for_its_timer(self):
+        done = Transfer(model(lost=0.5), Dice(False, False, True)).run()
+        self.assertEqual((done.sent, done.ns), (2, PLAIN + 50_000))
+
+    def test_every_byte_gets_to_its_place_once(self):
+        for method in (TRADITIONAL, DYNAMIC):
+            for keeps in (True, False):
+                for done in transfers(Model(method=method, bytes=20_000, fails=0.3, lost=0.3, keeps=keeps), 50, 7):
+                    self.assertEqual(done.placed, 20_000)
+                    self.assertGreaterEqual(done.sent, 20)
+
+    def test_a_seed_is_a_run(self):
+        runs = [[done.ns for done in transfers(Model(fails=0.1, lost=0.1), 20, seed)] for seed in (3, 3, 4)]
+        self.assertEqual(runs[0], runs[1])
+        self.assertNotEqual(runs[0], runs[2])
+
+    def test_nothing_fails_nothing_differs(self):
+        first, second = (transfers(Model(method=method), 3, 1) for method in (TRADITIONAL, DYNAMIC))
+        self.assertEqual([done.ns for done in first], [done.ns for done in second])
+
+
+class FigureTests(unittest.TestCase):
+    def cells(self):
+        return [mechanisms.measure((point, 2, 2)) for point in mechanisms.points() if point.percent in (0, 1, 5, 10)]
+
+    def test_tables_and_plots(self):
+        cells = self.cells()
+        lines = mechanisms.markdown(cells)
+        self.assertIn("| the paper | -1.9 % | -4.9 % | -8.8 % |", lines)
+        self.assertEqual(sum(line.startswith("| as fitted") for line in lines), 1)
+        self.assertEqual(sum("request_ns" in line for line in lines), 3)
+        with tempfile.TemporaryDirectory() as folder:
+            drawn = mechanisms.draw(cells, pathlib.Path(folder) / "m")
+            self.assertEqual(len(drawn), 3)
+            self.assertTrue(all(b"traditional" in path.read_bytes() for path in drawn))
+
+    def test_the_plot_has_each_point(self):
+        text = mechanisms.script(self.cells(), "4", "x")
+        self.assertEqual([line.split()[0] for line in text.splitlines() if line[:1].isdigit()], ["0", "1", "5", "10"] * 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
