@@ -113,7 +113,7 @@ static void json_write(struct rsk_json *j, const struct request *req, const stru
 	rsk_json_key(j, "streams");
 	rsk_json_open(j, '[');
 	for (const struct segment *seg = list; seg; seg = seg->next) {
-		for (unsigned int i = 0; i < RSK_STATS_STREAMS; i++) {
+		for (unsigned int i = 0; i < seg->copy->header.high_water; i++) {
 			if (rsk_stats_copy_stream(&seg->copy->stream[i], &stream) &&
 			    wanted(req, seg, stream.pid))
 				json_stream(j, req, seg, i, &stream);
@@ -204,7 +204,7 @@ static int print_table(const struct request *req, const struct segment *list)
 
 	for (const struct segment *seg = list; seg; seg = seg->next) {
 		unrecorded += seg->copy->header.unrecorded;
-		for (unsigned int i = 0; i < RSK_STATS_STREAMS; i++) {
+		for (unsigned int i = 0; i < seg->copy->header.high_water; i++) {
 			if (!rsk_stats_copy_stream(&seg->copy->stream[i], &stream) ||
 			    !wanted(req, seg, stream.pid))
 				continue;

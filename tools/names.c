@@ -53,7 +53,7 @@ void segments_name(struct segment *list)
 	size_t n = 0, end;
 
 	for (struct segment *seg = list; seg; seg = seg->next)
-		for (unsigned int i = 0; i < RSK_STATS_STREAMS; i++) {
+		for (unsigned int i = 0; i < seg->copy->header.high_water; i++) {
 			struct rsk_stats_stream *s = &seg->copy->stream[i];
 			uint64_t inode;
 

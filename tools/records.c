@@ -38,7 +38,7 @@ int records_index(const struct segment *list, struct records *out)
 
 	memset(out, 0, sizeof(*out));
 	for (const struct segment *seg = list; seg; seg = seg->next)
-		for (unsigned int i = 0; i < RSK_STATS_STREAMS; i++) {
+		for (unsigned int i = 0; i < seg->copy->header.high_water; i++) {
 			const struct rsk_stats_stream *s = &seg->copy->stream[i];
 
 			if (s->state != RSK_STATS_OPEN || !s->local_port ||

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,26 +35,41 @@ static bool copy_is_valid(const struct rsk_stats_segment *seg)
 	       h->stream_bytes == sizeof(seg->stream[0]);
 }
 
-/* A copy of the whole segment, or NULL with errno: EAGAIN, it is only being made; EPROTO, it is not one of ours. */
-static struct rsk_stats_segment *copy_take(int fd)
+/* False: there are fewer. */
+static bool read_bytes(int fd, void *to, size_t bytes, size_t from)
 {
-	struct rsk_stats_segment *copy = calloc(1, sizeof(*copy));
 	size_t have = 0;
-	int err;
 
-	if (!copy)
-		return NULL;
-	while (have < sizeof(*copy)) {
-		ssize_t n = pread(fd, (char *)copy + have, sizeof(*copy) - have, (off_t)have);
+	while (have < bytes) {
+		ssize_t n = pread(fd, (char *)to + have, bytes - have, (off_t)(from + have));
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			break;
+			return false;
 		have += (size_t)n;
 	}
-	if (have == sizeof(*copy) && copy_is_valid(copy))
-		return copy;
+	return true;
+}
+
+/*
+ * A copy of the segment, as far as its records were ever used: of most processes that is a few, of 4 MiB. Or NULL with
+ * errno: EAGAIN, it is only being made; EPROTO, it is not one of ours.
+ */
+static struct rsk_stats_segment *copy_take(int fd)
+{
+	struct rsk_stats_segment *copy = calloc(1, sizeof(*copy));
+	size_t head = offsetof(struct rsk_stats_segment, stream), n;
+	int err;
+
+	if (!copy)
+		return NULL;
+	if (read_bytes(fd, copy, head, 0) && copy_is_valid(copy)) {
+		n = copy->header.high_water;
+		if (n <= RSK_STATS_STREAMS &&
+		    read_bytes(fd, copy->stream, n * sizeof(copy->stream[0]), head))
+			return copy;
+	}
 	err = copy->header.magic ? EPROTO : EAGAIN; /* the magic is written last */
 	free(copy);
 	errno = err;

@@ -15,8 +15,8 @@ struct segment {
 	struct segment *next;
 	dev_t dev;
 	ino_t ino;
-	uint64_t taken_ns; /* when it was copied (monotonic) */
-	struct rsk_stats_segment *copy;
+	uint64_t taken_ns;		/* when it was copied (monotonic) */
+	struct rsk_stats_segment *copy; /* records behind its high_water were never used */
 	pid_t *holders;
 	size_t holder_count;
 };

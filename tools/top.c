@@ -117,7 +117,7 @@ int top_take(const struct segment *before, const struct segment *now, uint32_t p
 
 	memset(out, 0, sizeof(*out));
 	for (const struct segment *seg = now; seg; seg = seg->next) {
-		for (unsigned int i = 0; i < RSK_STATS_STREAMS; i++) {
+		for (unsigned int i = 0; i < seg->copy->header.high_water; i++) {
 			const struct rsk_stats_stream *in = &seg->copy->stream[i];
 			struct rates r;
 

@@ -203,9 +203,13 @@ Test(tool_alone, the_tool_believes_nothing, .timeout = 60)
 		seg->stream[i].state = RSK_STATS_OPEN;
 		seg->stream[i].pid = (uint32_t)getpid();
 	}
+	seg->header.high_water = 100;
 	cr_assert_eq(tool("stat", &out), 0);
 	cr_assert(strstr(out, "unknown"), "%s", out);
 	cr_assert_null(strchr(out, 0x1b), "a control code reached the terminal");
+	seg->header.high_water = UINT32_MAX; /* more than there are */
+	cr_assert_eq(tool("stat 2>&1", &out), 0);
+	cr_assert(strstr(out, "not of this version"), "%s", out);
 	for (unsigned int i = 0; i < 4; i++)
 		close(fds[i]);
 	rsk_stats_fini();

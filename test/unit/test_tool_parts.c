@@ -369,6 +369,7 @@ static void three_streams(struct rsk_stats_segment *seg)
 		      { RSK_REASON_NO_PEER, RSK_CARRIER_TCP, 10 } };
 
 	memset(seg, 0, sizeof(*seg));
+	seg->header.high_water = 3;
 	for (unsigned int i = 0; i < 3; i++) {
 		struct rsk_stats_stream *s = &seg->stream[i];
 
