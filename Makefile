@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export LIBRSOCK := $(CURDIR)/build/lib/librsock.so
 export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 
-.PHONY: build deps demo test test-rdma test-rdma-short test-configs bench bench-quick bench-mapper bench-rdma bench-rdma-quick bench-rdma-paper bench-rdma-cost check format model fuzz fuzz-long chaos-long guard sanitize deb test-deb clean
+.PHONY: build deps demo test test-rdma test-rdma-short test-configs bench bench-quick bench-mapper bench-rdma bench-rdma-quick bench-rdma-paper bench-rdma-cost bench-mechanisms check format model fuzz fuzz-long chaos-long guard sanitize deb test-deb clean
 
 deps:
 	@scripts/install-deps.sh
@@ -33,6 +33,9 @@ bench: build ## the measurements of the README
 
 bench-quick: build
 	@bench/run.sh --quick
+
+bench-mechanisms: build ## the paper's model of the dynamic transfer, on virtual time; some 5 minutes
+	@python3 -B bench/mechanisms.py
 
 bench-mapper: build ## the port mapper's service: transactions, memory, connections, a fabric of 10,000 hosts
 	@python3 -B bench/mapper.py
