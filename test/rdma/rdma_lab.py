@@ -162,14 +162,18 @@ def programs(t):
 
 @case(200)
 def rsockd(t):
-    """Serves on both, and they map a service of each other."""
+    """Serves on both, and they map a service of each other: by these devices, which are software, only where it is told to."""
     a, b = lab(t).guests
-    for guest in (a, b):
-        guest.rsockd({"rnics": [{"name": "rnic0", "addresses": [guest.ip, guest.ip6]}],
-                      "services": [{"name": "any", "ports": ["1-65535"]}], "rules": [{"name": "everything"}]})
     b.start(["/usr/bin/python3", "-B", "-m", "http.server", "8000", "-d", "/usr/share/common-licenses"])
     b.listening(8000)
-    t.equal(a.map(b, 8000)["outcome"], "mapped", "b's service, asked for by a")
+    for soft, wanted in (("decline", ("not-asked", "soft-rnic")), ("use", ("mapped", "map"))):
+        daemons = [guest.rsockd({"rnics": [{"name": "rnic0", "addresses": [guest.ip, guest.ip6]}], "soft-rdma": soft,
+                                 "services": [{"name": "any", "ports": ["1-65535"]}], "rules": [{"name": "everything"}]})
+                   for guest in (a, b)]
+        answer = a.map(b, 8000)
+        t.equal((answer["outcome"], answer["verdict"]), wanted, f"b's service, asked for by a: {answer}")
+        for daemon in daemons:
+            daemon.stop()
 
 
 @case(600)
