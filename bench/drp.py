@@ -28,6 +28,7 @@ class Model:
     # ---- the paper does not say ----
     register_ns: int = 20_000
     request_ns: int = 1_000_000  # until a request without a (valid) answer is repeated
+    again_ns: int = 100_000  # the same by who goes on indirectly, after an invalid answer: nobody has to wait for a timer
     repeat_ns: int = 200_000  # until data without an acknowledgement are
     wire_ns: int = 500  # and what a node takes to answer
     keeps: bool = True  # frames behind a gap are kept, not sent again; they say themselves where they belong
@@ -114,9 +115,9 @@ class Transfer:
         self.send(self.there, now, 0, self.on_request, self.mode == "indirect")
         self.arm_request(now)
 
-    def arm_request(self, now):
+    def arm_request(self, now, ns=None):
         self.request_timer += 1
-        self.at(now + self.m.request_ns, self.on_request_timer, self.request_timer)
+        self.at(now + (ns or self.m.request_ns), self.on_request_timer, self.request_timer)
 
     def on_request_timer(self, now, which):
         if which != self.request_timer or self.valid:
@@ -135,10 +136,12 @@ class Transfer:
                 self.begin(now, "direct")
             elif self.base == self.m.frames:
                 self.release(now)
-        elif self.mode is None and self.m.method == DYNAMIC:
-            self.begin(now, "indirect")
-        elif self.mode is None:
+        elif self.m.method == TRADITIONAL:
             self.arm_request(now)  # it resets its timer, and waits to request again
+        else:
+            if self.mode is None:
+                self.begin(now, "indirect")
+            self.arm_request(now, self.m.again_ns)
 
     # ---- the initiator: data ----
     def begin(self, now, mode):
@@ -240,6 +243,5 @@ class Transfer:
 
 
 def transfers(model, count, seed):
-    """So many, one after the other, of one seed: their Outcomes."""
-    dice = random.Random(seed)
-    return [Transfer(model, dice).run() for _ in range(count)]
+    """So many, one after the other: their Outcomes. Each throws its own dice, so that those of two models begin alike."""
+    return [Transfer(model, random.Random(seed << 32 | number)).run() for number in range(count)]

@@ -22,11 +22,11 @@ from rdma_report import table_lines
 
 PAPER = {1: -1.9, 5: -4.9, 10: -8.8}
 PERCENTS = range(11)
-# Of a grid of 96 (request_ns, repeat_ns, register_ns, keeps, duplicates) what comes nearest to Figure 6.
-FITTED = {"request_ns": 2_000_000, "repeat_ns": 100_000, "register_ns": 20_000, "keeps": True, "duplicates": 3}
-OTHERS = ({"request_ns": 500_000}, {"request_ns": 1_000_000}, {"request_ns": 4_000_000}, {"repeat_ns": 50_000},
-          {"repeat_ns": 200_000}, {"repeat_ns": 500_000}, {"register_ns": 0}, {"register_ns": 200_000}, {"keeps": False},
-          {"duplicates": 1}, {"wire_ns": 5_000})
+# Found by trying: grids of request_ns, again_ns, repeat_ns, register_ns, keeps and duplicates against Figure 6.
+FITTED = {"request_ns": 2_200_000, "again_ns": 100_000, "repeat_ns": 100_000, "register_ns": 20_000, "keeps": True, "duplicates": 3}
+OTHERS = ({"request_ns": 500_000}, {"request_ns": 1_000_000}, {"request_ns": 4_000_000}, {"again_ns": 20_000}, {"again_ns": 1_000_000},
+          {"again_ns": 2_200_000}, {"repeat_ns": 50_000}, {"repeat_ns": 200_000}, {"repeat_ns": 500_000}, {"register_ns": 0},
+          {"register_ns": 200_000}, {"keeps": False}, {"duplicates": 1}, {"wire_ns": 5_000})
 METHODS = {TRADITIONAL: ("#0072b2", 9), DYNAMIC: ("#d55e00", 11)}
 FULL, QUICK = (800, 5), (100, 3)  # transfers, repetitions
 FEWER = 4  # times, transfers where a value is another
