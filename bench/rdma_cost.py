@@ -95,7 +95,7 @@ def measure(lab, count, port):
     """Looks at (client, server): without a stream, with one, with all; the seconds of the first and of the others."""
     for guest in lab.guests:
         guest.until(lambda guest=guest: not hosts.queue_pairs(guest), 60, "queue pairs of others to be gone")
-    server, client = hosts.Peer(lab[2], lab[2].ip), hosts.Peer(lab[1], lab[2].ip)
+    server, client = (hosts.Peer(guest, lab[2].ip, limits={"NOFILE": 4096}) for guest in (lab[2], lab[1]))
     peers = (client, server)
     server.ask("listening", "listen", port)
     looks = [[look(peer, port) for peer in peers]]
