@@ -176,11 +176,13 @@ def roce_lost_one_way(t):
 
 @case(500)
 def link_down(t):
-    """The server's link is set down, and up after a while. rdma_cm sends meanwhile, which rxe's does not survive."""
+    """The server's link is set down, and up after a while. rdma_cm sends meanwhile, which rxe's does not survive; nor is a
+    queue pair destroyed before its packets are, which lie somewhere in the kernel: it waits for them, up to 50 s.
+    """
     def mend():
         lab(t)[2].sh("sleep 3")
         lab(t)[2].link(True)
-    breaks(t, lambda: lab(t)[2].link(False), mend, by_tcp=False, again=False)
+    breaks(t, lambda: lab(t)[2].link(False), mend, seconds=180, by_tcp=False, again=False)
 
 
 @case(500)
