@@ -282,6 +282,21 @@ void rsk_epoll_relieve(struct rsk_epoll *e)
 }
 
 /*
+ * Sets in it have been looked into; does the kernel show nothing? What comes behind the look may be news that make nobody
+ * ready (a word, credit), and an answer that told of them would be taken back by none: so there is a second look.
+ */
+static bool shows_nothing(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd)
+{
+	struct pollfd p = { .fd = epfd, .events = POLLIN };
+	uint64_t never = UINT64_MAX;
+
+	if (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) == 0)
+		return true;
+	rsk_epoll_look_inside(f, e, &never);
+	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) == 0;
+}
+
+/*
  * With sets in it that hold streams: what the kernel shows of those can be ahead of the truth, so that it is asked for
  * events only after a look. The sleep itself takes no event away.
  */
@@ -301,7 +316,7 @@ static int nested_wait(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd
 	if (rc < 0)
 		return rc;
 	rsk_epoll_look_inside(f, e, &never);
-	return rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
+	return shows_nothing(f, e, epfd) ? 0 : rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
 }
 
 /*
@@ -429,7 +444,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		bool nested;
 
 		wake_ns = until;
-		nested = rsk_epoll_look_inside(f, e, &wake_ns) && !poll_only;
+		nested = rsk_epoll_look_inside(f, e, &wake_ns);
 		if (e->tagged) {
 			n = gather(f, e, epfd, evs, max, &spot);
 			if (!n && !poll_only && rsk_epoll_spin(&spot))
@@ -456,8 +471,12 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		}
 		if (e->tagged && e->relief_ns && e->relief_ns < wake_ns)
 			wake_ns = e->relief_ns;
-		n = nested ? nested_wait(f, e, epfd, evs, max, wake_ns, mask) :
-			     kernel_wait(epfd, evs, max, wake_ns, poll_only, mask);
+		if (nested && !poll_only)
+			n = nested_wait(f, e, epfd, evs, max, wake_ns, mask);
+		else if (nested && shows_nothing(f, e, epfd))
+			n = 0;
+		else
+			n = kernel_wait(epfd, evs, max, wake_ns, poll_only, mask);
 		wake_up(&sl);
 		if (n < 0)
 			return n;

@@ -307,6 +307,8 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 {
 	struct set p __attribute__((cleanup(set_fini)));
 	bool at_once = timeout && !timeout->tv_sec && !timeout->tv_nsec, spun = false, epolls;
+	/* A set that shows something is looked into once more: news that make nobody ready are gone then. */
+	bool again = false;
 	uint64_t began = 0, news = 0, until = UINT64_MAX, relief_ns, look_ns;
 	int rc;
 
@@ -330,16 +332,25 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 			break;
 		if ((!p.njoined && !epolls) || last) {
 			rc = ask(&p, !last, until, mask);
+			if (rc > 0 && epolls && !again) {
+				again = true;
+				continue;
+			}
 			return rc < 0 ? rc : merge(&p);
 		}
 		if (rc < 0) {
 			rc = ask(&p, false, 0, NULL);
+			if (rc > 0 && epolls && !again) {
+				again = true;
+				continue;
+			}
 			if (rc < 0)
 				return rc;
 			rc = merge(&p);
 			if (rc)
 				break;
 		}
+		again = false;
 		if (p.njoined && !p.announced && !spun) {
 			spun = true;
 			if (spin(&p))
