@@ -282,8 +282,9 @@ void rsk_epoll_relieve(struct rsk_epoll *e)
 }
 
 /*
- * Sets in it have been looked into; does the kernel show nothing? What comes behind the look may be news that make nobody
- * ready (a word, credit), and an answer that told of them would be taken back by none: so there is a second look.
+ * Sets in it have been looked into; does the kernel show nothing? What comes behind the look may be
+ * news that make nobody ready (a word, credit), and an answer that tells of them cannot be taken
+ * back: so there is a second look.
  */
 static bool shows_nothing(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd)
 {
