@@ -40,7 +40,7 @@ bench-mechanisms: build ## the paper's model of the dynamic transfer, on virtual
 bench-mapper: build ## the port mapper's service: transactions, memory, connections, a fabric of 10,000 hosts
 	@python3 -B bench/mapper.py
 
-bench-rdma: build ## TCP, rsocket, SMC-R, rsock and bare verbs between two guests with RDMA devices; under 10 minutes
+bench-rdma: build ## TCP, rsocket, SMC-R, rsock and bare verbs between two guests with RDMA devices; about 10 minutes
 	@bench/rdma.sh
 
 bench-rdma-quick: build ## the same with fewer rows; some 5 minutes

@@ -112,7 +112,7 @@ class Transfer:
     # ---- the initiator: set-up ----
     def request(self, now):
         self.outcome.requests += 1
-        self.send(self.there, now, 0, self.on_request, self.mode == "indirect")
+        self.send(self.there, now, 0, self.on_request)
         self.arm_request(now)
 
     def arm_request(self, now, ns=None):
@@ -204,8 +204,7 @@ class Transfer:
     def answer(self, now, good):
         self.send(self.back, now, 0, self.on_answer, good)
 
-    def on_request(self, now, indirect):
-        del indirect  # told to the responder; what it does depends on what it has
+    def on_request(self, now):
         if self.registered_ns is not None:
             self.answer(now, True)
         elif not self.registering:

@@ -66,7 +66,7 @@ def measure_all(guests, table, args, begun):
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--quick", action="store_true", help="under three minutes: fewer rows, shorter turns")
+    p.add_argument("--quick", action="store_true", help="some five minutes: fewer rows, shorter turns")
     p.add_argument("--rounds", type=int, help=f"rounds ({FULL[0]})")
     p.add_argument("--seconds", type=float, help=f"length of one measurement ({FULL[1]})")
     p.add_argument("--minutes", type=float, help=f"after two rounds none is begun that would end later ({FULL[2]})")

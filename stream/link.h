@@ -53,7 +53,12 @@ struct rsk_link {
 	char fabric[RSK_STATS_FABRIC_BYTES]; /* so is this; join lock */
 	_Atomic(uint32_t) streams;
 	_Atomic(uint32_t) messages_seen;
-	_Atomic(uint32_t) asking; /* requests of ours that are not answered yet: transact.c */
+	/*
+	 * Requests of ours that are not answered yet: transact.c. Up under the lock of join.c, down
+	 * also by whoever frees the stream; seq_cst. Who reads it too high is looked for again by the
+	 * keeper, which is called after it went down.
+	 */
+	_Atomic(uint32_t) asking;
 	bool waits; /* remote: streams wait for their turn to ask; under the lock of join.c */
 	uint32_t next_sid; /* to try; under the lock of join.c */
 	_Atomic(struct rsk_link_part *) part[RSK_SEG_STREAMS / RSK_SEG_REACH];

@@ -308,7 +308,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 	struct set p __attribute__((cleanup(set_fini)));
 	bool at_once = timeout && !timeout->tv_sec && !timeout->tv_nsec, spun = false, epolls;
 	/* A set that shows something is looked into once more: news that make nobody ready are gone then. */
-	bool again = false;
+	bool again = false, final;
 	uint64_t began = 0, news = 0, until = UINT64_MAX, relief_ns, look_ns;
 	int rc;
 
@@ -330,16 +330,9 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		rc = rings_alone(&p);
 		if (rc > 0)
 			break;
-		if ((!p.njoined && !epolls) || last) {
-			rc = ask(&p, !last, until, mask);
-			if (rc > 0 && epolls && !again) {
-				again = true;
-				continue;
-			}
-			return rc < 0 ? rc : merge(&p);
-		}
-		if (rc < 0) {
-			rc = ask(&p, false, 0, NULL);
+		final = (!p.njoined && !epolls) || last;
+		if (final || rc < 0) {
+			rc = ask(&p, final && !last, until, final ? mask : NULL);
 			if (rc > 0 && epolls && !again) {
 				again = true;
 				continue;
@@ -347,6 +340,8 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 			if (rc < 0)
 				return rc;
 			rc = merge(&p);
+			if (final)
+				return rc;
 			if (rc)
 				break;
 		}

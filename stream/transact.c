@@ -91,13 +91,19 @@ static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 	return 0;
 }
 
-void rsk_transact_over(struct rsk_stream *s)
+/* False: it was none of those that ask. */
+static bool asks_no_more(struct rsk_stream *s)
 {
 	if (!s->asks)
-		return;
+		return false;
 	s->asks = false;
 	atomic_fetch_sub(&s->link->asking, 1);
-	if (s->link->remote)
+	return true;
+}
+
+void rsk_transact_over(struct rsk_stream *s)
+{
+	if (asks_no_more(s) && s->link->remote)
 		rsk_keeper_call();
 }
 
@@ -190,7 +196,9 @@ void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
 	atomic_fetch_add(&l->asking, 1);
 	atomic_store(&s->phase, RSK_PHASE_JOINING);
 	if (put_pm(l, &m, &pm) == -EAGAIN) {
+		/* Room comes by what the keeper reads, in a turn that looks again: a call would have it spin. */
 		l->waits = true;
+		asks_no_more(s);
 		rsk_transact_undo(s);
 		atomic_store(&s->phase, RSK_PHASE_SEEKING);
 		return;

@@ -13,13 +13,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "daemon.h"
 #include "diag.h"
 #include "local_parts.h"
 #include "owner.h"
 #include "pm_msg.h"
-#include <utlist.h>
 
 #define ASKED_MOST 16384
 #define ASKED_MOST_OF_ONE 1024

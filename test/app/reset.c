@@ -115,16 +115,22 @@ CASE(close_unread_partly, DIRECT, "one byte left unread is enough for a reset")
 	app_sync();
 }
 
+/* Ten bytes to a peer that closes with them unread. */
+static void never_read(int fd)
+{
+	SAY(fd, "0123456789");
+	app_sync();
+	app_await_poll(fd, POLLHUP, 5000);
+	R(read(fd, buf, 10));
+	app_close(fd);
+}
+
 CASE(close_unread_peeked, DIRECT, "bytes only peeked at are unread")
 {
 	int fd = app_open(WARM);
 
 	if (CLI) {
-		SAY(fd, "0123456789");
-		app_sync();
-		app_await_poll(fd, POLLHUP, 5000);
-		R(read(fd, buf, 10));
-		app_close(fd);
+		never_read(fd);
 	} else {
 		app_await_inq(fd, 10);
 		RB(buf, recv(fd, buf, 10, MSG_PEEK));
@@ -140,11 +146,7 @@ CASE(fork_close_unread, DIRECT,
 	int fd = app_open(WARM);
 
 	if (CLI) {
-		SAY(fd, "never read");
-		app_sync();
-		app_await_poll(fd, POLLHUP, 5000);
-		R(read(fd, buf, 10));
-		app_close(fd);
+		never_read(fd);
 	} else {
 		app_await_inq(fd, 10);
 		SAY(fd, "nor this");
