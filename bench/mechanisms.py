@@ -24,7 +24,7 @@ from rdma_report import table_lines
 
 PAPER = {1: -1.9, 5: -4.9, 10: -8.8}
 PERCENTS = range(11)
-# By hand, of 2,000 transfers a point; --fit tries a grid around it.
+# By hand; --fit tries a grid around it, where others come as near.
 FITTED = {"request_ns": 2_200_000, "again_ns": 100_000, "repeat_ns": 100_000, "register_ns": 20_000, "keeps": True, "duplicates": 3}
 OTHERS = ({"request_ns": 500_000}, {"request_ns": 1_000_000}, {"request_ns": 4_000_000}, {"again_ns": 20_000}, {"again_ns": 1_000_000},
           {"again_ns": 2_200_000}, {"repeat_ns": 50_000}, {"repeat_ns": 200_000}, {"repeat_ns": 500_000}, {"register_ns": 0},
