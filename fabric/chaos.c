@@ -89,6 +89,7 @@ static void launch(struct rsk_chaos *c, struct rsk_chaos_piece *p, uint64_t dela
 		at = &(*at)->next;
 	p->next = *at;
 	*at = p;
+	c->flying_bytes += p->get_dst ? 0 : p->len;
 	c->flying_pieces++;
 	for (struct rsk_chaos_piece *newer = p->next; newer; newer = newer->next)
 		if (newer->sequence < p->sequence) {
@@ -111,6 +112,21 @@ static struct rsk_chaos_piece *piece_new(struct rsk_chaos *c, uint64_t off, cons
 	return p;
 }
 
+/* Steps until it is its turn, on a rail of limited speed. */
+static uint64_t in_line(struct rsk_chaos *c, size_t len)
+{
+	uint64_t a_step = c->config.bytes_per_step;
+
+	if (c->swallows)
+		return UINT64_MAX / 2;
+	if (!a_step)
+		return 0;
+	if (c->line < c->now_steps * a_step)
+		c->line = c->now_steps * a_step;
+	c->line += len;
+	return c->line / a_step - c->now_steps;
+}
+
 static void put_piece(struct rsk_chaos *c, uint64_t off, size_t len)
 {
 	const uint8_t *from = c->rail.window + off;
@@ -125,6 +141,7 @@ static void put_piece(struct rsk_chaos *c, uint64_t off, size_t len)
 		return;
 	if (happens(c, RSK_CHAOS_DELAY))
 		delay = below(c, c->config.delay_steps) + 1;
+	delay += in_line(c, len);
 	p = piece_new(c, off, from, len);
 	if (happens(c, RSK_CHAOS_CORRUPT))
 		p->bytes[below(c, len)] ^= (uint8_t)(1u << below(c, 8));
@@ -143,6 +160,13 @@ static void change(uint8_t *at, const struct rsk_atomic *op)
 	memcpy(at, &word, sizeof(word));
 }
 
+static void unlaunch(struct rsk_chaos *c, struct rsk_chaos_piece *p)
+{
+	c->flying = p->next;
+	c->flying_bytes -= p->get_dst ? 0 : p->len;
+	c->flying_pieces--;
+}
+
 static void land(struct rsk_chaos *c, struct rsk_chaos_piece *p)
 {
 	if (p->get_dst) {
@@ -158,6 +182,7 @@ static void land(struct rsk_chaos *c, struct rsk_chaos_piece *p)
 		c->done[c->done_count++] = (struct rsk_completion){ .token = p->token };
 	} else {
 		memcpy(c->peer_segment + p->off, p->bytes, p->len);
+		c->landed_bytes += p->len;
 	}
 	c->landed_pieces++;
 }
@@ -167,8 +192,7 @@ static void land_due(struct rsk_chaos *c)
 	while (c->flying && c->flying->due_steps <= c->now_steps) {
 		struct rsk_chaos_piece *p = c->flying;
 
-		c->flying = p->next;
-		c->flying_pieces--;
+		unlaunch(c, p);
 		land(c, p);
 		free(p);
 	}
@@ -179,8 +203,10 @@ static int chaos_put(struct rsk_rail *rail, uint64_t off, size_t len)
 	struct rsk_chaos *c = rail->priv;
 	uint32_t pieces = 1;
 
-	if (atomic_load_explicit(&rail->broken, memory_order_relaxed))
+	if (atomic_load_explicit(&rail->broken, memory_order_relaxed)) {
+		c->refused = true;
 		return -ENETDOWN;
+	}
 	if (!len || off > rail->window_bytes || len > rail->window_bytes - off)
 		abort(); /* a put outside the window is a bug of the library, whatever the peer did */
 	if (happens(c, RSK_CHAOS_BREAK)) {
@@ -264,12 +290,22 @@ static void chaos_ring(struct rsk_rail *rail, uint64_t bells)
 {
 }
 
-/* As one queue pair acknowledges: what it has not when it breaks it never will. */
+/* As one queue pair acknowledges: what it has not when it breaks it never will, nor what it was given since. */
 static bool chaos_arrived(struct rsk_rail *rail, uint64_t off)
 {
 	const struct rsk_chaos *c = rail->priv;
 
-	return !c->flying && !c->cut;
+	return !c->flying && !c->cut && !c->refused;
+}
+
+/* The rate is known once something has gone. */
+static void chaos_flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *flow)
+{
+	const struct rsk_chaos *c = rail->priv;
+
+	*flow = (struct rsk_flow){ .under_way_bytes = c->flying_bytes,
+				   .rate = c->landed_bytes ? c->config.bytes_per_step : 0,
+				   .shut = c->shut };
 }
 
 static const struct rsk_fabric_ops chaos_ops = {
@@ -292,6 +328,7 @@ static const struct rsk_fabric_ops chaos_reliable_ops = {
 	.due = chaos_due,
 	.ring = chaos_ring,
 	.arrived = chaos_arrived,
+	.flow = chaos_flow,
 };
 
 int rsk_chaos_open(struct rsk_chaos *c, const struct rsk_chaos_config *config, uint64_t seed,
@@ -339,17 +376,20 @@ void rsk_chaos_settle(struct rsk_chaos *c)
 		rsk_chaos_step(c);
 }
 
+void rsk_chaos_stop(struct rsk_chaos *c)
+{
+	if (!atomic_exchange_explicit(&c->rail.broken, -ENETDOWN, memory_order_relaxed))
+		c->faults[RSK_CHAOS_BREAK]++;
+}
+
 void rsk_chaos_break(struct rsk_chaos *c)
 {
-	if (atomic_exchange_explicit(&c->rail.broken, -ENETDOWN, memory_order_relaxed))
-		return;
-	c->faults[RSK_CHAOS_BREAK]++;
-	c->cut = c->flying != NULL;
+	rsk_chaos_stop(c);
+	c->cut |= c->flying != NULL;
 	while (c->flying) {
 		struct rsk_chaos_piece *p = c->flying;
 
-		c->flying = p->next;
-		c->flying_pieces--;
+		unlaunch(c, p);
 		if (!p->get_dst && roll(c) & 1)
 			land(c, p);
 		free(p);
@@ -358,7 +398,7 @@ void rsk_chaos_break(struct rsk_chaos *c)
 
 void rsk_chaos_mend(struct rsk_chaos *c)
 {
-	c->cut = false;
+	c->cut = c->refused = c->swallows = false;
 	atomic_store(&c->rail.broken, 0);
 }
 

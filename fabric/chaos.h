@@ -39,6 +39,7 @@ struct rsk_chaos_config {
 	 * order in which they were put (as on one reliable queue pair); else a mail could stay stale for ever.
 	 */
 	bool reliable;
+	uint32_t bytes_per_step; /* no more lands; 0: any number */
 };
 
 struct rsk_chaos_piece;
@@ -55,7 +56,12 @@ struct rsk_chaos {
 	uint64_t flying_pieces;
 	uint64_t faults[RSK_CHAOS_FAULTS];
 	uint64_t puts, landed_pieces;
-	bool cut; /* the rail broke with something under way */
+	bool cut;     /* the rail broke with something under way */
+	bool refused; /* something was to be put since */
+	bool swallows; /* what is put does not land, and nobody is told: as on a cable that was pulled */
+	bool shut;     /* flow() says so */
+	uint64_t line; /* bytes_per_step: its end, in bytes since the first step */
+	uint64_t flying_bytes, landed_bytes;
 	uint64_t next_token;
 	struct rsk_completion *done; /* gets that are ready to be polled */
 	uint32_t done_count, done_space;
@@ -82,6 +88,9 @@ void rsk_chaos_settle(struct rsk_chaos *c);
 
 /* Breaks the rail now: puts fail from here on; each piece under way lands or is lost, by the dice. */
 void rsk_chaos_break(struct rsk_chaos *c);
+
+/* Puts fail from here on; what is under way goes on, until the other end closes, too: rsk_chaos_break(). */
+void rsk_chaos_stop(struct rsk_chaos *c);
 
 /* Another rail, over the same memory. */
 void rsk_chaos_mend(struct rsk_chaos *c);

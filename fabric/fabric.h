@@ -39,6 +39,14 @@ struct rsk_atomic {
 	uint64_t value, expected;
 };
 
+/* How busy a rail is. */
+struct rsk_flow {
+	uint64_t under_way_bytes; /* of slots, that were put and are not known to have arrived */
+	uint64_t rate; /* bytes per unit of the fabric's own clock while it was busy; 0: not known */
+	bool shut;     /* the peer's ring cannot be reached by it (yet) */
+	bool held; /* what was put for this stream piles up unsent: put where it goes on, or elsewhere */
+};
+
 struct rsk_fabric_ops {
 	const char *name;
 	uint32_t caps;
@@ -85,6 +93,19 @@ struct rsk_fabric_ops {
 	 * RSK_WAKE_TX are woken when it does. NULL: what the caps say is all that can be known. Never blocks.
 	 */
 	bool (*arrived)(struct rsk_rail *rail, uint64_t off);
+
+	/*
+	 * flow - how the rail stands, for who has the choice (rails.h): that of the stream whose ring lies at @off of
+	 * the window. NULL: it is never one of several.
+	 */
+	void (*flow)(struct rsk_rail *rail, uint64_t off, struct rsk_flow *flow);
+
+	/*
+	 * again - the peer misses [off, off+len) of a ring, a slot of ours, and asks for what rail @lost of several had
+	 * carried: put once more if it was that one. As put(); 0 also: it was another one, whose it still is. NULL:
+	 * there is never more than one rail.
+	 */
+	int (*again)(struct rsk_rail *rail, uint64_t off, size_t len, uint32_t lost);
 
 	/* ring - wakes who sleeps on those bells. A system call, for which no lock should be held. */
 	void (*ring)(struct rsk_rail *rail, uint64_t bells);

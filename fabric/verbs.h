@@ -33,7 +33,7 @@
 
 #include "segment.h"
 
-#define RSK_VERBS_VERSION 1u
+#define RSK_VERBS_VERSION 2u
 #define RSK_VERBS_PRIVATE_BYTES 48u /* of private data, that an rdma_cm request carries */
 #define RSK_VERBS_INDIRECT_BYTES                                                                   \
 	(16u << 10) /* of an indirect buffer: a maximal slot does not fit at once, but in pieces */
@@ -47,6 +47,14 @@ struct rsk_verbs_addr {
 	uint16_t port;	 /* host byte order */
 	uint16_t family; /* AF_INET, AF_INET6 */
 	uint32_t scope;	 /* of a link-local IPv6 address, else 0 */
+};
+
+/* An address of a device. */
+struct rsk_verbs_place {
+	struct rsk_verbs_addr addr; /* port 0 */
+	uint32_t prefix_bits;	    /* of its network */
+	uint16_t device;	    /* places of one port of a device have the same number */
+	uint16_t soft;		    /* 1: it is software */
 };
 
 /* What the peer has to know of our end of a rail before it can put. Sent in the link's control messages. */
@@ -137,12 +145,18 @@ struct rsk_verbs_module {
 	int (*has_address)(struct rsk_verbs *v, const struct rsk_verbs_addr *addr);
 
 	/*
-	 * (keeper) A rail for the segment and window of @seg, borrowed until rail_free(), in which both geometries
-	 * are known and mapped. Sets seg->rail.ops and priv, and rail.broken as it comes up and goes down. NULL: no
-	 * memory.
+	 * (keeper) This host's addresses of RDMA devices that are there now, link-local ones left out: how many of them
+	 * are in out[most]. Opens nothing that stays open.
+	 */
+	uint32_t (*addresses)(struct rsk_verbs *v, struct rsk_verbs_place *out, uint32_t most);
+
+	/*
+	 * (keeper) A rail for the segment and window of @seg, in which both geometries are known and mapped. @rail is
+	 * what puts go by: seg->rail itself, or one of several for the same segment; it is filled, and broken set as it
+	 * comes up and goes down. Both borrowed until rail_free(). NULL: no memory.
 	 */
 	struct rsk_verbs_rail *(*rail_new)(struct rsk_verbs *v, struct rsk_seg *seg,
-					   void *rail_ctx);
+					   struct rsk_rail *rail, void *rail_ctx);
 	/* (keeper) From @from (family 0: any) to @to, in the background; up() or down() tell. Again after down(). */
 	int (*rail_connect)(struct rsk_verbs_rail *r, const struct rsk_verbs_addr *from,
 			    const struct rsk_verbs_addr *to, const void *data, size_t bytes);

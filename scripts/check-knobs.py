@@ -21,6 +21,8 @@ def value(text):
     text = text.strip()
     if text.startswith("policy."):
         return policy_default(text.removeprefix("policy."))
+    if text == "RSK_RAILS_MOST":
+        return int(re.search(r"define RSK_RAILS_MOST (\d+)u", read("fabric/rails.h")).group(1))
     if text == "RSK_SEG_MAX_RING >> 10":
         factor, shift = re.search(r"define RSK_SEG_MAX_RING \((\d+)u << (\d+)\)", read("fabric/segment.h")).groups()
         return int(factor) << int(shift) >> 10

@@ -91,6 +91,8 @@ void rsk_engine_init(const struct rsk_host *host)
 		power_of_two(knob("RSOCK_RING_KB", 512, 16, RSK_SEG_MAX_RING >> 10) << 10);
 	rsk_knobs.rdma_ring_bytes =
 		power_of_two(knob("RSOCK_RDMA_RING_KB", 128, 16, RSK_SEG_MAX_RING >> 10) << 10);
+	rsk_knobs.rdma_rails =
+		(uint32_t)knob("RSOCK_RDMA_RAILS", RSK_RAILS_MOST, 1, RSK_RAILS_MOST);
 	rsk_knobs.apart = !knob("RSOCK_SHM", 1, 0, 1);
 	policy.earn_calls = (uint32_t)knob("RSOCK_EARN_CALLS", policy.earn_calls, 0, UINT32_MAX);
 	policy.earn_bytes = knob("RSOCK_EARN_BYTES", policy.earn_bytes, 0, UINT64_MAX);

@@ -43,11 +43,17 @@ static int own_end(struct rsk_remote *r)
 static int window(struct rsk_remote *r, const struct rsk_seg_geometry *g)
 {
 	int rc = rsk_shm_mirror(&r->l->seg, g);
+	struct rsk_rails_layout at;
 
 	if (rc < 0)
 		return rc;
-	r->rail = rsk_rdma_module->rail_new(rsk_rdma, &r->l->seg, r);
-	return r->rail ? 0 : -ENOMEM;
+	at = rsk_rails_layout_of(&r->l->seg);
+	rc = rsk_rails_init(&r->rails, &r->l->seg.rail, &at);
+	if (rc < 0)
+		return rc;
+	r->rail[0].from = r->target.from;
+	r->rail[0].to = r->target.to;
+	return rsk_remote_rail_make(r, 0);
 }
 
 static void say_hello(struct rsk_remote *r)
@@ -239,7 +245,7 @@ void rsk_greet_welcome(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	}
 	rsk_log(RSK_LOG_DEBUG, "link %u: welcome", r->l->number);
 	r->state = RSK_REMOTE_RAILING;
-	rsk_remote_rail_begin(r);
+	rsk_remote_rail_begin(&r->rail[0]);
 }
 
 static void come_to(int fd, struct rsk_verbs_addr *here)

@@ -23,8 +23,7 @@
 
 /* ---- all streams of a link ---- */
 
-/* The one of an id, joined or about to be, pinned; NULL: none. */
-static struct rsk_stream *joined(const struct rsk_link *l, uint32_t sid)
+struct rsk_stream *rsk_mend_joined(const struct rsk_link *l, uint32_t sid)
 {
 	struct rsk_stream *s = sid < RSK_SEG_STREAMS ? rsk_link_stream(l, sid) : NULL;
 
@@ -41,20 +40,13 @@ void rsk_mend_each(struct rsk_link *l, void (*each)(struct rsk_stream *s, void *
 	uint32_t reach = atomic_load(&l->seg.reach);
 
 	for (uint32_t sid = 0; sid < reach; sid++) {
-		struct rsk_stream *s = joined(l, sid);
+		struct rsk_stream *s = rsk_mend_joined(l, sid);
 
 		if (!s)
 			continue;
 		each(s, arg);
 		rsk_stream_unpin(s);
 	}
-}
-
-/* Whoever sleeps on the stream looks again. */
-static void stir(struct rsk_stream *s)
-{
-	rsk_rdma_news(NULL, s->link, s->sid, RSK_WAKE_RX | RSK_WAKE_TX);
-	rsk_epoll_stream_event(s);
 }
 
 /* ---- a rail breaks ---- */
@@ -79,7 +71,7 @@ static void break_one(struct rsk_stream *s, void *arg)
 	rsk_unlock(&s->rx_lock);
 	rsk_stats_set_reason(s->rec, RSK_REASON_LINK_BROKEN);
 	say->say(say->arg, s->sid, pos, cell);
-	stir(s);
+	rsk_mend_stir(s);
 }
 
 void rsk_mend_break(struct rsk_link *l,
@@ -208,7 +200,7 @@ void rsk_mend_work(void)
 	rsk_unlock(&debts.lock);
 	LL_FOREACH_SAFE(free_these, d, next) {
 		if (!d->closed)
-			stir(d->s);
+			rsk_mend_stir(d->s);
 		rsk_stream_last_goodbye(d->s, d->fd); /* closed meanwhile */
 		rsk_own_close(d->fd);
 		rsk_stream_unpin(d->s);
@@ -281,7 +273,7 @@ void rsk_mend_linger(struct rsk_stream *s, int fd)
 
 void rsk_mend_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t cell)
 {
-	struct rsk_stream *s = joined(l, sid);
+	struct rsk_stream *s = rsk_mend_joined(l, sid);
 	struct rsk_kernel_companion k;
 	bool repeats;
 	int fd, rc;
@@ -299,7 +291,7 @@ void rsk_mend_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t ce
 	else if (repeats && fd >= 0)
 		owes(s, fd, false);
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_RESUMED, RSK_REASON_LINK_BROKEN);
-	stir(s);
+	rsk_mend_stir(s);
 	rsk_stream_unpin(s);
 }
 
@@ -334,10 +326,14 @@ static void say_heed_one(struct rsk_stream *s, void *arg)
 	struct rsk_remote_msg m = { .type = RSK_REMOTE_HEED, .sid = s->sid };
 	const struct rsk_rail *rail = &s->link->seg.rail;
 	struct heeds *h = arg;
+	bool arrived;
 
 	if (!atomic_exchange(&s->heed_due, false))
 		return;
-	if (rail->ops->arrived(&s->link->seg.rail, s->tx.ring.off)) {
+	rsk_lock(&s->tx_lock);
+	arrived = rail->ops->arrived(&s->link->seg.rail, s->tx.ring.off);
+	rsk_unlock(&s->tx_lock);
+	if (arrived) {
 		rsk_control_send(h->c, &m);
 	} else if (!atomic_load(&rail->broken)) { /* else BREAK and RESUME say more */
 		atomic_store(&s->heed_due, true);
@@ -359,7 +355,7 @@ bool rsk_mend_say_heed(struct rsk_link *l, struct rsk_control *c)
 
 void rsk_mend_heed(struct rsk_link *l, uint32_t sid)
 {
-	struct rsk_stream *s = joined(l, sid);
+	struct rsk_stream *s = rsk_mend_joined(l, sid);
 	struct rsk_kernel_companion k;
 	bool repeats;
 	int fd, rc;
@@ -385,7 +381,7 @@ void rsk_mend_heed(struct rsk_link *l, uint32_t sid)
 			owes(s, fd, false);
 		rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 	}
-	stir(s);
+	rsk_mend_stir(s);
 	rsk_stream_unpin(s);
 }
 
@@ -401,7 +397,6 @@ static void renew_one(struct rsk_stream *s, void *arg)
 	const struct renewal *n = arg;
 	uint64_t up = rsk_link_key(s->link, s->key_up), down = rsk_link_key(s->link, s->key_down);
 
-	rsk_stats_set_fabric(s->rec, s->link->fabric);
 	rsk_lock(&s->rx_lock);
 	rsk_rx_renew(&s->rx, s->connecting_side ? down : up);
 	rsk_unlock(&s->rx_lock);
@@ -450,7 +445,7 @@ static void lose_one(struct rsk_stream *s, void *arg)
 		owes(s, fd, false);
 	else if (owed)
 		rsk_stream_lose(s, fd);
-	stir(s);
+	rsk_mend_stir(s);
 }
 
 void rsk_mend_lost(struct rsk_link *l)
@@ -460,7 +455,7 @@ void rsk_mend_lost(struct rsk_link *l)
 
 void rsk_mend_ending(struct rsk_link *l, uint32_t sid, uint64_t cell)
 {
-	struct rsk_stream *s = joined(l, sid);
+	struct rsk_stream *s = rsk_mend_joined(l, sid);
 
 	if (!s)
 		return;

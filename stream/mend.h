@@ -25,6 +25,21 @@ void rsk_mend_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t ce
 /* Another rail is up, the link has its epoch: streams may be promoted again, under keys of it. @each: of them. */
 void rsk_mend_renew(struct rsk_link *l, void (*each)(void *arg, uint32_t sid), void *arg);
 
+/*
+ * One of several rails is gone (mend_rails.c). Of every stream, what has not come by any of them: ranges of its ring's
+ * indexes, @gap is called with. Then, at the other end: what it had carried of these is put once more, by the others;
+ * or what nobody carries (RSK_RAILS_NOBODY).
+ */
+void rsk_mend_gaps(struct rsk_link *l,
+		   void (*gap)(void *arg, uint32_t sid, uint64_t from, uint64_t to), void *arg);
+void rsk_mend_again(struct rsk_link *l, uint32_t sid, uint32_t lost, uint64_t from, uint64_t to);
+void rsk_mend_fabric(struct rsk_link *l); /* the record of each says what the link has now */
+void rsk_mend_stir_all(struct rsk_link *l);
+void rsk_mend_stir(struct rsk_stream *s); /* whoever sleeps on it looks again */
+
+/* The stream of an id, joined or about to be, pinned; NULL: none. */
+struct rsk_stream *rsk_mend_joined(const struct rsk_link *l, uint32_t sid);
+
 /* Any thread: the keeper looks after what this stream still has to repeat, or what a child of ours waits for. */
 void rsk_mend_owes(struct rsk_stream *s, int fd);
 

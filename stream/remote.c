@@ -26,6 +26,7 @@
 #include "waiting.h"
 
 #define HEED_AGAIN_NS 1000000ull /* a word that is still on its way */
+#define IDLE_NS 30000000000ull	 /* a link that no stream has had for so long is let go */
 
 static _Atomic(uint16_t) port; /* 0: nothing is accepted */
 
@@ -52,7 +53,12 @@ struct rsk_remote *rsk_remote_new(bool initiator)
 	r->control.gone = on_gone;
 	r->pair.fd = -1;
 	r->due_ns = rsk_now_ns() + RSK_REMOTE_GIVE_UP_NS;
-	r->rings_ns = r->register_ns = UINT64_MAX;
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		r->rail[i] = (struct rsk_remote_rail){ .r = r,
+						       .index = i,
+						       .due_ns = UINT64_MAX,
+						       .rings_ns = UINT64_MAX,
+						       .register_ns = UINT64_MAX };
 	rsk_join_take();
 	DL_APPEND(rsk_remotes.all, r);
 	rsk_join_give();
@@ -72,8 +78,10 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 	r->state = RSK_REMOTE_DEAD;
 	r->due_ns = 0;
 	rsk_control_close(&r->control);
-	if (r->rail)
-		rsk_rdma_module->rail_break(r->rail);
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		rsk_remote_rail_end(&r->rail[i]);
+	if (r->rails.one)
+		rsk_rails_down(&r->rails);
 	if (r->l)
 		atomic_store(&r->l->seg.rail.broken, why < 0 ? why : -EPIPE);
 	rsk_join_take();
@@ -101,8 +109,11 @@ static void reap(void)
 	DL_FOREACH_SAFE(rsk_remotes.all, r, next) {
 		if (r->state != RSK_REMOTE_DEAD || (r->listed && atomic_load(&r->l->streams)))
 			continue;
-		if (r->rail)
-			rsk_rdma_module->rail_free(r->rail);
+		for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
+			if (r->rail[i].rail)
+				rsk_rdma_module->rail_free(r->rail[i].rail);
+			rsk_ringways_free(&r->rail[i].ways);
+		}
 		rsk_join_take();
 		DL_DELETE(rsk_remotes.all, r);
 		if (r->listed)
@@ -111,7 +122,7 @@ static void reap(void)
 			rsk_link_drop(r->l, &r->l->seg);
 		rsk_links_sweep();
 		rsk_join_give();
-		rsk_ringways_free(&r->ways);
+		rsk_rails_fini(&r->rails);
 		free(r);
 	}
 }
@@ -212,6 +223,18 @@ static void on_message(struct rsk_control *c, const struct rsk_remote_msg *m)
 	case RSK_REMOTE_LINK:
 		to_engine(r, m);
 		break;
+	case RSK_REMOTE_LOST:
+		rsk_remote_on_lost(r, m);
+		break;
+	case RSK_REMOTE_GAP:
+		rsk_remote_on_gap(r, m);
+		break;
+	case RSK_REMOTE_NAMED:
+		rsk_remote_on_named(r, m);
+		break;
+	case RSK_REMOTE_PLACE:
+		rsk_remote_on_place(r, m);
+		break;
 	case RSK_REMOTE_RING_REQ:
 		rsk_remote_on_ring_req(r, m);
 		break;
@@ -219,10 +242,13 @@ static void on_message(struct rsk_control *c, const struct rsk_remote_msg *m)
 		rsk_remote_on_ring(r, m);
 		break;
 	case RSK_REMOTE_BREAK:
-		rsk_remote_on_break(r, m);
+		if (r->state == RSK_REMOTE_UP && m->epoch == r->epoch)
+			rsk_remote_broken(r, -EPIPE);
 		break;
 	case RSK_REMOTE_RESUME:
-		rsk_remote_on_resume(r, m);
+		/* Its BREAK came before; or ours had gone out, and a new epoch cannot have begun without its RAIL. */
+		if (r->state == RSK_REMOTE_BROKEN)
+			rsk_mend_resume(r->l, m->sid, m->pos, m->cell);
 		break;
 	case RSK_REMOTE_HEED:
 		if (r->listed)
@@ -267,7 +293,7 @@ static int hand_over(struct rsk_remote *r)
 	return rc;
 }
 
-void rsk_remote_rail_up(struct rsk_remote *r)
+void rsk_remote_up(struct rsk_remote *r)
 {
 	int rc = 0;
 
@@ -279,97 +305,9 @@ void rsk_remote_rail_up(struct rsk_remote *r)
 	}
 	r->state = RSK_REMOTE_UP;
 	r->due_ns = UINT64_MAX;
-	r->tries = 0;
-}
-
-static struct rsk_verbs_rail *incoming(void *ctx, const struct rsk_verbs_addr *from,
-				       const void *data, size_t bytes)
-{
-	struct rsk_remote_private p;
-	struct rsk_remote *r;
-
-	if (bytes < sizeof(p))
-		return NULL;
-	memcpy(&p, data, sizeof(p));
-	if (p.magic != RSK_REMOTE_MAGIC || p.zero)
-		return NULL;
-	DL_FOREACH(rsk_remotes.all, r)
-		if (!r->initiator && r->nonce == p.nonce)
-			break;
-	/* Some of his attempts may not have come here, and one that has he may have given up. */
-	if (!r || r->secret != p.secret || p.epoch <= r->epoch ||
-	    (r->state != RSK_REMOTE_RAILING && r->state != RSK_REMOTE_BROKEN))
-		return NULL;
-	rsk_rdma_module->rail_break(r->rail);
-	r->epoch = p.epoch;
-	r->established = r->heard = false;
-	return r->rail;
 }
 
 /* ---- the keeper's rounds ---- */
-
-static void rail_up(void *ctx, void *rail)
-{
-	struct rsk_remote *r = rail;
-	struct rsk_remote_msg m = { .type = RSK_REMOTE_RAIL, .epoch = r->epoch };
-
-	rsk_log(RSK_LOG_DEBUG, "link %u: rail %u is established", r->l->number, r->epoch);
-	r->established = true;
-	r->dialing = false;
-	/* Its word comes by TCP, which may be slow after what broke the last rail. */
-	if (r->initiator && r->state == RSK_REMOTE_BROKEN)
-		r->due_ns = rsk_now_ns() + RSK_REMOTE_GIVE_UP_NS;
-	if (rsk_rdma_module->rail_end(r->rail, &m.end) < 0 || !rsk_control_send(&r->control, &m))
-		return;
-	if (r->heard)
-		rsk_remote_on_rail(r, NULL);
-}
-
-static void rail_down(void *ctx, void *rail, int err)
-{
-	rsk_remote_rail_down(rail, err);
-}
-
-static void call(void *ctx)
-{
-	rsk_keeper_call();
-}
-
-static int own_fd(void *ctx, int fd)
-{
-	return rsk_own_fd(fd);
-}
-
-static void own_close(void *ctx, int fd)
-{
-	rsk_own_close(fd);
-}
-
-static void devices(void *ctx)
-{
-	struct rsk_remote *r;
-
-	DL_FOREACH(rsk_remotes.all, r)
-		if (r->state == RSK_REMOTE_BROKEN && r->initiator && !r->dialing && !r->established)
-			r->due_ns = 0;
-}
-
-/* The context of a rail is the link's struct rsk_remote, of which the data path wants the engine's object. */
-static void news(void *ctx, void *rail, uint32_t sid, uint32_t what)
-{
-	rsk_rdma_news(ctx, ((struct rsk_remote *)rail)->l, sid, what);
-}
-
-static const struct rsk_verbs_host host = {
-	.own_fd = own_fd,
-	.own_close = own_close,
-	.incoming = incoming,
-	.up = rail_up,
-	.down = rail_down,
-	.devices = devices,
-	.news = news,
-	.call = call,
-};
 
 static void module_works(struct rsk_watch *w, uint32_t events)
 {
@@ -379,7 +317,7 @@ static void module_works(struct rsk_watch *w, uint32_t events)
 int rsk_remote_open(void)
 {
 	uint16_t at = 0;
-	int control = -1, rc = rsk_rdma_open(&host);
+	int control = -1, rc = rsk_rdma_open(&rsk_remote_host);
 
 	if (rc < 0)
 		return rc;
@@ -399,6 +337,30 @@ int rsk_remote_open(void)
 	if (rc == 0)
 		atomic_store(&port, at);
 	return rc;
+}
+
+/*
+ * The initiator's to say, since it alone joins streams: once the engine has it no more, none can come. A stream that
+ * was closed is counted until all it has put has arrived; so what the other end still has of one is complete.
+ */
+static bool is_unused(struct rsk_remote *r, uint64_t now_ns)
+{
+	bool unused = false;
+
+	if (!r->listed || r->state == RSK_REMOTE_DEAD)
+		return false;
+	if (atomic_load(&r->l->streams))
+		r->idle_ns = 0;
+	else if (!r->idle_ns)
+		r->idle_ns = now_ns;
+	if (!r->initiator || !r->idle_ns || now_ns - r->idle_ns < IDLE_NS)
+		return false;
+	rsk_join_take();
+	unused = !atomic_load(&r->l->streams);
+	if (unused)
+		rsk_link_dead(r->l);
+	rsk_join_give();
+	return unused;
 }
 
 void rsk_remote_work(uint64_t now_ns)
@@ -421,19 +383,25 @@ void rsk_remote_work(uint64_t now_ns)
 	DL_FOREACH_SAFE(rsk_remotes.all, r, next) {
 		if (r->state == RSK_REMOTE_GREETING && !r->initiator)
 			rsk_greet_let_in(r);
-		if (rsk_remote_unused(r, now_ns)) {
+		if (is_unused(r, now_ns)) {
 			rsk_remote_dead(r, 0);
-		} else if (r->state == RSK_REMOTE_BROKEN && now_ns >= r->due_ns && r->initiator) {
-			rsk_remote_rail_begin(r);
 		} else if (r->state < RSK_REMOTE_UP && now_ns >= r->due_ns) {
 			rsk_remote_dead(r, -ETIMEDOUT);
-		} else if (r->state == RSK_REMOTE_UP) {
-			rsk_remote_rings_work(r, now_ns);
+		} else {
+			rsk_remote_rails_work(r, now_ns);
 		}
 	}
 	rsk_mend_work();
 	reap();
 	rsk_remote_mind_office();
+}
+
+/* When it is looked at again: its rails, or that it has had no stream for long. */
+static uint64_t unused_next(const struct rsk_remote *r)
+{
+	uint64_t next = rsk_remote_rails_next(r), end = r->idle_ns + IDLE_NS;
+
+	return r->idle_ns && r->initiator && end < next ? end : next;
 }
 
 uint64_t rsk_remote_next_ns(void)
@@ -448,13 +416,27 @@ uint64_t rsk_remote_next_ns(void)
 			continue;
 		if (r->more)
 			return 0;
-		if (r->state == RSK_REMOTE_UP)
-			due = rsk_remote_rings_next(r);
+		if (r->state >= RSK_REMOTE_UP)
+			due = unused_next(r);
 		if (r->state == RSK_REMOTE_UP && r->heeds)
 			due = rsk_now_ns() + HEED_AGAIN_NS;
 		next = due < next ? due : next;
 	}
 	return next;
+}
+
+/* All that was put has arrived; of what a lost one carried that is not known. */
+static bool rails_settle(struct rsk_remote *r)
+{
+	bool settled = true;
+
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		if (r->rail[i].state == RSK_REMOTE_RAIL_UP)
+			settled &= rsk_rdma_module->rail_settle(r->rail[i].rail,
+								RSK_MEND_PATIENCE_NS) == 0;
+		else if (r->rail[i].state == RSK_REMOTE_RAIL_LOST)
+			settled = false;
+	return settled;
 }
 
 bool rsk_remote_settled(bool first)
@@ -469,8 +451,7 @@ bool rsk_remote_settled(bool first)
 			r->told_end = false;
 			rsk_mend_say_consumed(r->l);
 		}
-		if (rsk_rdma_module->rail_settle(r->rail, RSK_MEND_PATIENCE_NS) == 0 &&
-		    !r->told_end) {
+		if (rails_settle(r) && !r->told_end) {
 			rsk_mend_say_ending(r->l, &r->control);
 			r->told_end = true;
 		}
@@ -485,6 +466,7 @@ void rsk_remote_forked(void)
 
 	/* The parent's objects: only what would keep its connections open goes. */
 	DL_FOREACH(rsk_remotes.all, r) {
+		r->rails.mute = true;
 		rsk_own_close(r->control.watch.fd);
 		rsk_own_close(r->pair.fd);
 	}

@@ -66,12 +66,22 @@ void rsk_remote_forked(void); /* in a child */
 
 /* ---- below ---- */
 
+#include "rails.h"
 #include "rdma.h"
 
 static inline bool rsk_remote_may_put(const struct rsk_link *l, uint32_t sid)
 {
-	return !l->remote || (!atomic_load_explicit(&l->seg.rail.broken, memory_order_relaxed) &&
-			      rsk_rdma_module->ring_way(l->seg.rail.priv, sid) != RSK_VERBS_CLOSED);
+	const struct rsk_rails *rs = l->seg.rail.priv;
+
+	if (!l->remote)
+		return true;
+	if (atomic_load_explicit(&l->seg.rail.broken, memory_order_relaxed))
+		return false;
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		if (rsk_rails_state(rs, i) == RSK_RAILS_UP &&
+		    rsk_rdma_module->ring_way(rs->rail[i]->priv, sid) != RSK_VERBS_CLOSED)
+			return true;
+	return false;
 }
 
 #endif

@@ -16,6 +16,34 @@ static int check_tuple(const struct rsk_tuple *t)
 	return t->local_port && t->peer_port ? 0 : -EPROTO;
 }
 
+static int check_rail(const struct rsk_remote_msg *m)
+{
+	return m->epoch && m->life && m->rail < RSK_RAILS_MOST ? 0 : -EPROTO;
+}
+
+static int check_gaps(const struct rsk_remote_msg *m)
+{
+	if (check_rail(m) < 0 || !m->gaps || m->gaps > RSK_REMOTE_GAPS)
+		return -EPROTO;
+	for (uint32_t i = 0; i < m->gaps; i++)
+		if (m->gap[i].from >= m->gap[i].to)
+			return -EPROTO;
+	return 0;
+}
+
+static int check_place(const struct rsk_remote_msg *m)
+{
+	const struct rsk_verbs_place *p = &m->place;
+
+	if (m->life > RSK_REMOTE_PLACES || m->gaps >= m->life)
+		return -EPROTO;
+	if (p->addr.family != AF_INET && p->addr.family != AF_INET6)
+		return -EPROTO;
+	if (p->soft > 1)
+		return -EPROTO;
+	return p->prefix_bits <= (p->addr.family == AF_INET ? 32 : 128) ? 0 : -EPROTO;
+}
+
 int rsk_remote_msg_check(const struct rsk_remote_msg *m)
 {
 	if (m->magic != RSK_REMOTE_MAGIC || m->type < RSK_REMOTE_HELLO ||
@@ -30,7 +58,17 @@ int rsk_remote_msg_check(const struct rsk_remote_msg *m)
 	case RSK_REMOTE_WELCOME:
 		return rsk_seg_geometry_check(&m->geometry);
 	case RSK_REMOTE_RAIL:
-		return m->epoch && m->end.segment && m->end.indirect ? 0 : -EPROTO;
+		return m->end.segment && m->end.indirect ? check_rail(m) : -EPROTO;
+	case RSK_REMOTE_LOST:
+	case RSK_REMOTE_NAMED:
+		return check_rail(m);
+	case RSK_REMOTE_GAP:
+		return check_gaps(m);
+	case RSK_REMOTE_PLACE:
+		return check_place(m);
+	case RSK_REMOTE_RING:
+	case RSK_REMOTE_RING_REQ:
+		return m->rail < RSK_RAILS_MOST ? 0 : -EPROTO;
 	case RSK_REMOTE_BREAK:
 	case RSK_REMOTE_RESUME:
 		return m->epoch ? 0 : -EPROTO;

@@ -12,7 +12,10 @@
  *	           RING_REQ, RING                                     the ring of a stream is (not) registered
  *	           BREAK, RESUME ..., then another epoch's RAIL       the rail broke: who had consumed what
  *	           HEED                                               a stream's mail has a word: act on it
- *	           ENDING                                             this process ends in order: all it put has arrived
+ *	           PLACE ...                                          where else the one who is come to has devices
+ *	           LOST, GAP ..., NAMED                               one of several rails is gone: what has not come
+ *	           by it ENDING                                             this process ends in order: all it put has
+ *	           arrived
  */
 #ifndef RSK_REMOTE_MSG_H
 #define RSK_REMOTE_MSG_H
@@ -23,9 +26,10 @@
 #include <rsock/tuple.h>
 
 #include "handshake.h"
+#include "rails.h"
 #include "verbs.h"
 
-#define RSK_REMOTE_MAGIC 0x3130656b6f737372ull
+#define RSK_REMOTE_MAGIC 0x3230656b6f737372ull
 
 enum rsk_remote_type {
 	RSK_REMOTE_HELLO = 1,
@@ -39,13 +43,26 @@ enum rsk_remote_type {
 	RSK_REMOTE_RESUME,
 	RSK_REMOTE_ENDING,
 	RSK_REMOTE_HEED,
+	RSK_REMOTE_PLACE,
+	RSK_REMOTE_LOST,
+	RSK_REMOTE_GAP,
+	RSK_REMOTE_NAMED,
 	RSK_REMOTE_TYPES
 };
+
+/* Indexes of a ring's cells: [from, to). */
+struct rsk_remote_gap {
+	uint64_t from, to;
+};
+#define RSK_REMOTE_GAPS (sizeof(struct rsk_link_msg) / sizeof(struct rsk_remote_gap))
+#define RSK_REMOTE_PLACES 16u
 
 struct rsk_remote_msg {
 	uint64_t magic;
 	uint32_t type;
-	uint32_t epoch;		/* RAIL, BREAK, RESUME: which incarnation of the rail, from 1 */
+	uint32_t epoch; /* RAIL, BREAK, RESUME, LOST, GAP, NAMED: which incarnation of the link, from 1 */
+	uint32_t rail; /* RAIL, RING_REQ, RING, LOST, GAP, NAMED: which one, and but for the rings */
+	uint32_t life;		/* its how manieth life, from 1; PLACE: how many there are */
 	uint64_t nonce;		/* HELLO: names the link */
 	uint64_t secret;	/* HELLO: shown again by the rail */
 	uint64_t handle;	/* HELLO: AssocHandle of the mapping */
@@ -58,7 +75,13 @@ struct rsk_remote_msg {
 	uint32_t ctl_rkey, ring_rkey; /* RING */
 	uint32_t way;	     /* RING: enum rsk_verbs_way; CLOSED: not even the control blocks */
 	uint32_t link_bytes; /* LINK: of the message behind it */
-	struct rsk_link_msg link; /* LINK */
+	uint32_t gaps;	     /* GAP: how many; PLACE: number of this one */
+	uint32_t zero;
+	union {
+		struct rsk_link_msg link; /* LINK */
+		struct rsk_remote_gap gap[RSK_REMOTE_GAPS];
+		struct rsk_verbs_place place;
+	};
 };
 
 /* The private data of an rdma_cm request. */
@@ -66,7 +89,9 @@ struct rsk_remote_private {
 	uint64_t magic;
 	uint64_t nonce;
 	uint64_t secret;
-	uint32_t epoch;
+	uint32_t rail;
+	uint32_t life;	/* of this rail */
+	uint32_t epoch; /* of the link that it is for */
 	uint32_t zero;
 };
 _Static_assert(sizeof(struct rsk_remote_private) <= RSK_VERBS_PRIVATE_BYTES, "fits a request");

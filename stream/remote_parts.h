@@ -7,6 +7,7 @@
 #define RSK_REMOTE_PARTS_H
 
 #include "control.h"
+#include "rails.h"
 #include "rdma.h"
 #include "remote.h"
 #include "ringway.h"
@@ -17,6 +18,34 @@ enum rsk_remote_state {
 	RSK_REMOTE_UP,
 	RSK_REMOTE_BROKEN, /* was up: the rail is made anew */
 	RSK_REMOTE_DEAD,   /* to be forgotten */
+};
+
+struct rsk_remote;
+
+enum rsk_remote_rail_state {
+	RSK_REMOTE_RAIL_IDLE,
+	RSK_REMOTE_RAIL_COMING, /* dialed, come to, or established here and not yet known to be so there */
+	RSK_REMOTE_RAIL_UP,
+	RSK_REMOTE_RAIL_LOST /* of several: what has come by it is not known at both ends yet (remote_lost.c) */
+};
+
+/* One of the rails of a link. */
+struct rsk_remote_rail {
+	struct rsk_remote *r;
+	uint32_t index;
+	enum rsk_remote_rail_state state;
+	struct rsk_verbs_rail *rail;	/* NULL: there never was one */
+	struct rsk_rail puts;		/* what r->rails puts by */
+	struct rsk_verbs_addr from, to; /* initiator; to.family 0: no way is known */
+	uint32_t life;			/* counts its queue pairs */
+	uint32_t epoch;			/* of the link that this one is for */
+	bool established;		/* here */
+	bool heard;			/* the peer's RAIL of this life: */
+	struct rsk_verbs_end peer;	/* */
+	uint32_t tries;
+	uint64_t due_ns; /* when it is tried again, or given up; UINT64_MAX */
+	struct rsk_ringways ways;
+	uint64_t rings_ns, register_ns, probe_ns; /* when the next of these is due; UINT64_MAX */
 };
 
 struct rsk_remote {
@@ -32,24 +61,21 @@ struct rsk_remote {
 		*l; /* NULL: not let in yet; from RSK_REMOTE_UP on also in links.c, until let_go */
 	struct rsk_verbs_addr here; /* not the initiator: the address of ours that was come to */
 	bool listed;		    /* links.c knows it */
-	struct rsk_verbs_rail *rail;
-	uint32_t epoch;
-	bool established;	   /* the rail of this epoch, here */
-	bool heard;		   /* the peer's RAIL of this epoch: */
-	struct rsk_verbs_end peer; /* */
-	bool dialing;		   /* rail_connect() is under way */
-	uint32_t tries;
-	uint64_t due_ns;  /* when something is given up, or tried again; UINT64_MAX */
+	struct rsk_remote_rail rail[RSK_RAILS_MOST];
+	struct rsk_rails rails; /* what the streams put by */
+	uint32_t epoch;		/* counts the times that the link came up */
+	struct rsk_verbs_place theirs[RSK_REMOTE_PLACES]; /* initiator: where the peer has devices */
+	uint32_t places;
+	bool places_due;  /* a device came or went: they are looked at again */
+	uint64_t due_ns;  /* when it is given up; UINT64_MAX */
 	uint32_t verdict; /* of rsockd: 0 none yet; else enum rsk_reason + 1. Under the join lock */
 	bool waits_verdict;	  /* under the join lock */
 	struct rsk_link_msg held; /* for the engine, which had no room; control is paused */
 	bool holds;
-	bool more;     /* what came for the engine was not read to its end */
-	bool told_end; /* of this time that the process is about to end */
-	bool heeds;    /* streams of it have words on their way that cannot wait */
-	struct rsk_ringways ways;
-	uint64_t rings_ns, register_ns, probe_ns; /* when the next of these is due; UINT64_MAX */
-	uint64_t idle_ns;			  /* since when no stream has it; 0: one has */
+	bool more;	  /* what came for the engine was not read to its end */
+	bool told_end;	  /* of this time that the process is about to end */
+	bool heeds;	  /* streams of it have words on their way that cannot wait */
+	uint64_t idle_ns; /* since when no stream has it; 0: one has */
 };
 
 /* A rail on which nothing comes is asked whether its peer is still there: so often. */
@@ -87,20 +113,43 @@ void rsk_greet_let_in(struct rsk_remote *r); /* if rsockd has spoken */
 struct rsk_remote *rsk_remote_new(bool initiator);
 void rsk_remote_dead(struct rsk_remote *r, int why);
 
-/* remote_rail.c */
-void rsk_remote_rail_begin(struct rsk_remote *r); /* initiator: to the peer's RNIC */
-void rsk_remote_rail_up(struct rsk_remote *r);
-void rsk_remote_rail_down(struct rsk_remote *r, int err);
+/* The link is up: it is the engine's, if it was not. remote.c */
+void rsk_remote_up(struct rsk_remote *r);
+
+/* remote_rail.c: a rail's life */
+extern const struct rsk_verbs_host rsk_remote_host;
+int rsk_remote_rail_make(struct rsk_remote *r, uint32_t index); /* 0 or -ENOMEM */
+void rsk_remote_rail_begin(struct rsk_remote_rail *rail);	/* initiator: to the peer's RNIC */
+void rsk_remote_rail_down(struct rsk_remote_rail *rail, int err);
+void rsk_remote_rail_idle(struct rsk_remote_rail *rail); /* to be tried again, after a while */
+void rsk_remote_rail_end(
+	struct rsk_remote_rail
+		*rail); /* its queue pair, if there is one: nothing comes in any more */
+void rsk_remote_name_fabric(struct rsk_remote *r); /* by what it has now, for the record */
 void rsk_remote_on_rail(struct rsk_remote *r, const struct rsk_remote_msg *m);
-void rsk_remote_on_break(struct rsk_remote *r, const struct rsk_remote_msg *m);
-void rsk_remote_on_resume(struct rsk_remote *r, const struct rsk_remote_msg *m);
+void rsk_remote_rails_work(struct rsk_remote *r, uint64_t now_ns);
+uint64_t rsk_remote_rails_next(const struct rsk_remote *r);
+
+/* remote_lost.c: all are gone, and streams go on by their companions; or one of several is */
+void rsk_remote_broken(struct rsk_remote *r, int err);
+void rsk_remote_rail_lost(struct rsk_remote_rail *rail, int err);
+void rsk_remote_on_lost(struct rsk_remote *r, const struct rsk_remote_msg *m);
+void rsk_remote_on_gap(struct rsk_remote *r, const struct rsk_remote_msg *m);
+void rsk_remote_on_named(struct rsk_remote *r, const struct rsk_remote_msg *m);
+
+/* remote_places.c: where further rails may go */
+void rsk_remote_say_places(struct rsk_remote *r);
+void rsk_remote_on_place(struct rsk_remote *r, const struct rsk_remote_msg *m);
+void rsk_remote_match_places(struct rsk_remote *r);
+
+/* remote_rings.c: what of each stream is registered with a rail */
 void rsk_remote_on_ring(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_remote_on_ring_req(struct rsk_remote *r, const struct rsk_remote_msg *m);
-void rsk_remote_want_ring(struct rsk_remote *r,
-			  uint32_t sid); /* a stream of it is joined: its ring is wanted */
-void rsk_remote_rings_work(struct rsk_remote *r, uint64_t now_ns);
-uint64_t rsk_remote_rings_next(const struct rsk_remote *r);
-/* It has had no stream for long: taken from the engine, and may die. */
-bool rsk_remote_unused(struct rsk_remote *r, uint64_t now_ns);
+/* A stream is joined, or the link is up again: its ring is wanted over all rails that are up. */
+void rsk_remote_want_ring(struct rsk_remote *r, uint32_t sid);
+/* It is up: those of all streams that another rail has. */
+void rsk_remote_rings_begin(struct rsk_remote_rail *rail);
+void rsk_remote_rings_work(struct rsk_remote_rail *rail, uint64_t now_ns);
+uint64_t rsk_remote_rings_next(const struct rsk_remote_rail *rail);
 
 #endif

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * remote_rail.c - the rail of a link to another host: made, broken, made anew under the next epoch; and the rings that
- * its two ends register, one by one, as streams are joined (ringway.h). And its end, when no stream has it for long.
- * Keeper only.
+ * remote_rail.c - the life of a rail: made, established at both ends, broken, made anew. A link has as many as there
+ * are pairs of devices (remote_places.c); the first that is up brings the link up, under its next epoch, those that
+ * come later join it. So a rail says which epoch it is for: the two ends may differ in whether the link is up. The
+ * callbacks of the verbs module. Keeper only.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "join.h"
+#include "keeper.h"
 #include "log.h"
-#include "meet.h"
 #include "mend.h"
 #include "remote_parts.h"
 #include "stream.h"
@@ -19,106 +21,85 @@
 #define AGAIN_MOST 6	      /* times */
 #define DIAL_NS 5000000000ull /* rdma_cm's own patience is a minute and more */
 #define FIRST_TRIES 3
-#define REGISTER_AGAIN_NS 500000000ull
-#define IDLE_NS 30000000000ull /* a link that no stream has had for so long is let go */
 
-static uint64_t causes[RSK_RINGWAY_CAUSES];
-
-static void again_later(struct rsk_remote *r)
+void rsk_remote_rail_idle(struct rsk_remote_rail *rail)
 {
-	uint32_t shift = r->tries < AGAIN_MOST ? r->tries : AGAIN_MOST;
+	uint32_t shift = rail->tries < AGAIN_MOST ? rail->tries : AGAIN_MOST;
 
-	r->tries++;
-	r->due_ns = rsk_now_ns() + (AGAIN_NS << shift);
+	rail->state = RSK_REMOTE_RAIL_IDLE;
+	rail->established = rail->heard = false;
+	rail->tries++;
+	rail->due_ns = rail->r->initiator && rail->to.family ? rsk_now_ns() + (AGAIN_NS << shift) :
+							       UINT64_MAX;
 }
 
-void rsk_remote_rail_begin(struct rsk_remote *r)
+void rsk_remote_rail_end(struct rsk_remote_rail *rail)
 {
+	if (rail->rail)
+		rsk_rdma_module->rail_break(rail->rail);
+	rail->established = rail->heard = false;
+}
+
+int rsk_remote_rail_make(struct rsk_remote *r, uint32_t index)
+{
+	struct rsk_remote_rail *rail = &r->rail[index];
+
+	if (!rail->rail)
+		rail->rail = rsk_rdma_module->rail_new(rsk_rdma, &r->l->seg, &rail->puts, rail);
+	if (!rail->rail)
+		return -ENOMEM;
+	r->rails.rail[index] = &rail->puts;
+	return 0;
+}
+
+void rsk_remote_rail_begin(struct rsk_remote_rail *rail)
+{
+	struct rsk_remote *r = rail->r;
 	struct rsk_remote_private p = { .magic = RSK_REMOTE_MAGIC,
 					.nonce = r->nonce,
-					.secret = r->secret };
+					.secret = r->secret,
+					.rail = rail->index };
 	int rc;
 
 	/* Not established in time; or the other end has not said in time what it has there. */
-	if (r->dialing || r->established) {
-		rsk_rdma_module->rail_break(r->rail);
-		rsk_remote_rail_down(r, -ETIMEDOUT);
+	if (rail->state == RSK_REMOTE_RAIL_COMING) {
+		rsk_rdma_module->rail_break(rail->rail);
+		rsk_remote_rail_down(rail, -ETIMEDOUT);
 		return;
 	}
-	p.epoch = ++r->epoch;
-	r->established = r->heard = false;
-	r->dialing = true;
-	if (r->state == RSK_REMOTE_BROKEN)
-		r->due_ns = rsk_now_ns() + DIAL_NS;
-	rc = rsk_rdma_module->rail_connect(r->rail, &r->target.from, &r->target.to, &p, sizeof(p));
+	rc = rsk_remote_rail_make(r, rail->index);
+	rail->epoch = r->epoch + (r->state != RSK_REMOTE_UP);
+	p.epoch = rail->epoch;
+	p.life = ++rail->life;
+	rail->established = rail->heard = false;
+	rail->state = RSK_REMOTE_RAIL_COMING;
+	rail->due_ns = rsk_now_ns() + DIAL_NS;
+	if (rc == 0)
+		rc = rsk_rdma_module->rail_connect(rail->rail, &rail->from, &rail->to, &p,
+						   sizeof(p));
 	if (rc < 0)
-		rsk_remote_rail_down(r, rc);
+		rsk_remote_rail_down(rail, rc);
 }
 
-static void say_resume(void *arg, uint32_t sid, uint64_t pos, uint64_t cell)
+void rsk_remote_rail_down(struct rsk_remote_rail *rail, int err)
 {
-	struct rsk_remote *r = arg;
-	struct rsk_remote_msg m = {
-		.type = RSK_REMOTE_RESUME, .epoch = r->epoch, .sid = sid, .pos = pos, .cell = cell
-	};
+	struct rsk_remote *r = rail->r;
 
-	rsk_control_send(&r->control, &m);
-}
-
-/* Nothing comes in any more: what every stream has consumed is what it will have. */
-static void broken(struct rsk_remote *r, int err)
-{
-	struct rsk_remote_msg m = { .type = RSK_REMOTE_BREAK, .epoch = r->epoch };
-
-	rsk_log(RSK_LOG_INFO, "link %u: its rail broke: %d", r->l->number, err);
-	r->state = RSK_REMOTE_BROKEN;
-	atomic_store(&r->l->seg.rail.broken, err < 0 ? err : -EPIPE);
-	if (!rsk_control_send(&r->control, &m))
+	rsk_log(RSK_LOG_DEBUG, "link %u: rail %u is down: %d", r->l->number, rail->index, err);
+	if (rail->state == RSK_REMOTE_RAIL_IDLE || rail->state == RSK_REMOTE_RAIL_LOST)
 		return;
-	rsk_mend_break(r->l, say_resume, r);
-	again_later(r);
-	if (!r->initiator)
-		r->due_ns = UINT64_MAX;
-}
-
-void rsk_remote_rail_down(struct rsk_remote *r, int err)
-{
-	rsk_log(RSK_LOG_DEBUG, "link %u: rail %u is down: %d", r->l->number, r->epoch, err);
-	r->established = r->dialing = false;
-	switch (r->state) {
-	case RSK_REMOTE_UP:
-		broken(r, err);
-		break;
-	case RSK_REMOTE_BROKEN:
-		again_later(r);
-		if (!r->initiator)
-			r->due_ns = UINT64_MAX;
-		break;
-	case RSK_REMOTE_RAILING:
-		if (r->initiator && ++r->tries < FIRST_TRIES)
-			rsk_remote_rail_begin(r);
-		else if (r->initiator)
-			rsk_remote_dead(r, err);
-		break;
-	default:
-		break;
+	/* Where it was established the other end may have put by it. */
+	if (r->state == RSK_REMOTE_UP && (rail->state == RSK_REMOTE_RAIL_UP || rail->established)) {
+		rsk_remote_rail_lost(rail, err);
+		return;
 	}
-}
-
-void rsk_remote_on_break(struct rsk_remote *r, const struct rsk_remote_msg *m)
-{
-	if (m->epoch != r->epoch || r->state != RSK_REMOTE_UP)
+	rsk_remote_rail_idle(rail);
+	if (r->state != RSK_REMOTE_RAILING || !r->initiator)
 		return;
-	rsk_rdma_module->rail_break(r->rail);
-	r->established = false;
-	broken(r, -EPIPE);
-}
-
-void rsk_remote_on_resume(struct rsk_remote *r, const struct rsk_remote_msg *m)
-{
-	/* Its BREAK came before; or ours had gone out, and a new epoch cannot have begun without its RAIL. */
-	if (r->state == RSK_REMOTE_BROKEN)
-		rsk_mend_resume(r->l, m->sid, m->pos, m->cell);
+	if (rail->tries < FIRST_TRIES)
+		rsk_remote_rail_begin(rail);
+	else
+		rsk_remote_dead(r, err);
 }
 
 /* ---- up ---- */
@@ -128,220 +109,244 @@ static void rings_anew(void *arg, uint32_t sid)
 	rsk_remote_want_ring(arg, sid);
 }
 
-/* @m NULL: it was heard before, and now the rail is established here as well. */
-void rsk_remote_on_rail(struct rsk_remote *r, const struct rsk_remote_msg *m)
+/* "verbs" and what devices it has, as far as there is room. */
+void rsk_remote_name_fabric(struct rsk_remote *r)
 {
-	bool first = r->state == RSK_REMOTE_RAILING;
-	const char *device;
-	uint32_t mtu = 0;
+	char name[sizeof(r->l->fabric)] = "verbs";
+	uint32_t mtu;
+
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
+		size_t len = strlen(name);
+
+		if (r->rail[i].state == RSK_REMOTE_RAIL_UP)
+			snprintf(name + len, sizeof(name) - len, " %s",
+				 rsk_rdma_module->rail_device(r->rail[i].rail, &mtu));
+	}
+	rsk_join_take();
+	memcpy(r->l->fabric, name, sizeof(name));
+	rsk_join_give();
+	rsk_mend_fabric(r->l);
+}
+
+/* The link was down: the others that were on their way are for what it was, or for another attempt. */
+static void link_up(struct rsk_remote_rail *rail)
+{
+	struct rsk_remote *r = rail->r;
+
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		if (r->rail[i].state == RSK_REMOTE_RAIL_COMING && r->rail[i].epoch != rail->epoch) {
+			rsk_remote_rail_end(&r->rail[i]);
+			rsk_remote_rail_idle(&r->rail[i]);
+		}
+	r->epoch = rail->epoch;
+	rsk_join_take();
+	atomic_store(&r->l->epoch, r->epoch);
+	rsk_join_give();
+	atomic_store(&r->l->seg.rail.broken, 0);
+}
+
+/* At both ends, if it is. */
+static void see_up(struct rsk_remote_rail *rail)
+{
+	struct rsk_remote *r = rail->r;
+	bool first = r->state == RSK_REMOTE_RAILING, was_up = r->state == RSK_REMOTE_UP;
 	int rc;
 
-	if (m && (m->epoch != r->epoch || r->heard))
+	if (!rail->established || !rail->heard || rail->state != RSK_REMOTE_RAIL_COMING)
 		return;
-	if (m) {
-		r->peer = m->end;
-		r->heard = true;
-	}
-	if (!r->established || !r->heard || r->state == RSK_REMOTE_UP)
-		return;
-	rc = rsk_rdma_module->rail_set_peer(r->rail, &r->peer);
+	rc = rsk_rdma_module->rail_set_peer(rail->rail, &rail->peer);
 	if (rc < 0) {
 		rsk_remote_dead(r, rc);
 		return;
 	}
-	for (uint32_t i = 0; i < r->ways.n; i++)
-		r->ways.at[i] = (struct rsk_ringway){ .state = RSK_RINGWAY_NONE };
-	device = rsk_rdma_module->rail_device(r->rail, &mtu);
-	rsk_join_take();
-	atomic_store(&r->l->epoch, r->epoch);
-	snprintf(r->l->fabric, sizeof(r->l->fabric), "verbs %s", device);
-	rsk_join_give();
-	atomic_store(&r->l->seg.rail.broken, 0);
-	rsk_remote_rail_up(r);
+	for (uint32_t i = 0; i < rail->ways.n; i++)
+		rail->ways.at[i] = (struct rsk_ringway){ .state = RSK_RINGWAY_NONE };
+	rail->state = RSK_REMOTE_RAIL_UP;
+	rail->due_ns = UINT64_MAX;
+	rail->tries = 0;
+	rail->probe_ns = 0;
+	if (!was_up)
+		link_up(rail);
+	rsk_rails_up(&r->rails, rail->index);
+	rsk_remote_name_fabric(r);
+	if (!was_up)
+		rsk_remote_up(r);
 	if (r->state != RSK_REMOTE_UP)
 		return;
-	rsk_log(RSK_LOG_INFO, "link %u: rail %u over %s", r->l->number, r->epoch, device);
+	rsk_log(RSK_LOG_INFO, "link %u: rail %u, life %u of epoch %u, over %s", r->l->number,
+		rail->index, rail->life, r->epoch, r->l->fabric);
+	if (was_up) {
+		rsk_remote_rings_begin(rail);
+		return;
+	}
 	if (!first)
 		rsk_mend_renew(r->l, rings_anew, r);
+	rsk_remote_say_places(r);
+	rsk_remote_match_places(r);
 }
 
-/* ---- rings ---- */
-
-/* Ours, for the peer; again by and by where it cannot be done now. */
-static void offer_ring(struct rsk_remote *r, uint32_t sid)
+void rsk_remote_on_rail(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
-	struct rsk_remote_msg m = { .type = RSK_REMOTE_RING, .sid = sid, .way = RSK_VERBS_CLOSED };
-	struct rsk_ringway *w = rsk_ringways_at(&r->ways, sid);
-	int rc;
+	struct rsk_remote_rail *rail = &r->rail[m->rail];
 
-	rsk_join_take();
-	rc = w ? rsk_link_reach(r->l, sid) : -ENOMEM;
-	rsk_join_give();
-	if (rc == 0)
-		rc = rsk_rdma_module->reg_ctl(r->rail, sid / RSK_SEG_REACH, &m.ctl_rkey);
-	if (rc == 0) {
-		m.way = RSK_VERBS_INDIRECT;
-		rc = rsk_rdma_module->reg_ring(r->rail, sid, &m.ring_rkey);
-	}
-	if (rc == 0)
-		m.way = RSK_VERBS_DIRECT;
-	else
-		rsk_log(RSK_LOG_INFO, "link %u: ring of stream %u is not registered: %d",
-			r->l->number, sid, rc);
-	if (w && w->owed && rc < 0)
-		return; /* it was told so */
-	if (w) {
-		w->owed = rc < 0;
-		if (rc < 0)
-			r->register_ns = rsk_now_ns() + REGISTER_AGAIN_NS;
-	}
-	rsk_control_send(&r->control, &m);
-}
-
-static void act(struct rsk_remote *r, uint32_t sid, enum rsk_ringway_action what, uint32_t rkey)
-{
-	struct rsk_remote_msg again = { .type = RSK_REMOTE_RING_REQ, .sid = sid };
-
-	switch (what) {
-	case RSK_RINGWAY_DO_REQUEST:
-		rsk_control_send(&r->control, &again);
-		break;
-	case RSK_RINGWAY_DO_INDIRECT:
-		rsk_rdma_module->set_ring(r->rail, sid, RSK_VERBS_INDIRECT, 0);
-		break;
-	case RSK_RINGWAY_DO_DIRECT:
-		rsk_rdma_module->set_ring(r->rail, sid, RSK_VERBS_DIRECT, rkey);
-		break;
-	default:
-		break;
-	}
-}
-
-static struct rsk_ringway *begun(struct rsk_remote *r, uint32_t sid)
-{
-	struct rsk_ringway *w = rsk_ringways_at(&r->ways, sid);
-
-	if (w && w->state == RSK_RINGWAY_NONE) {
-		rsk_ringway_begin(w, rsk_now_ns(), causes);
-		if (w->due_ns < r->rings_ns)
-			r->rings_ns = w->due_ns;
-	}
-	return w;
-}
-
-/* What the peer has said of its ring, once a stream of ours has to do with it. */
-static void heed(struct rsk_remote *r, uint32_t sid, struct rsk_ringway *w)
-{
-	int rc;
-
-	if (!w->kept)
+	if (rail->state != RSK_REMOTE_RAIL_COMING || m->life != rail->life ||
+	    m->epoch != rail->epoch || rail->heard)
 		return;
-	w->kept = false;
-	rsk_join_take();
-	rc = rsk_link_reach(r->l, sid);
-	rsk_join_give();
-	if (rc == 0)
-		rc = rsk_rdma_module->set_ctl(r->rail, sid / RSK_SEG_REACH, w->ctl_rkey);
-	if (rc == 0)
-		act(r, sid, rsk_ringway_answer(w, w->kept_valid, causes), w->ring_rkey);
+	rail->peer = m->end;
+	rail->heard = true;
+	see_up(rail);
 }
 
-void rsk_remote_want_ring(struct rsk_remote *r, uint32_t sid)
+/* ---- what the module tells ---- */
+
+/* May a rail of that number, for that epoch, come to it? */
+static bool welcome(const struct rsk_remote *r, const struct rsk_remote_private *p)
 {
-	struct rsk_ringway *w;
+	const struct rsk_remote_rail *rail;
 
-	if (sid >= rsk_seg_streams(&r->l->seg))
-		return;
-	w = begun(r, sid); /* the message that was just relayed is the request */
-	offer_ring(r, sid);
-	if (!w)
-		return;
-	w->ours = true;
-	heed(r, sid, w);
-}
-
-void rsk_remote_on_ring_req(struct rsk_remote *r, const struct rsk_remote_msg *m)
-{
-	if (r->state == RSK_REMOTE_UP && m->sid < r->ways.n && r->ways.at[m->sid].ours)
-		offer_ring(r, m->sid);
-}
-
-void rsk_remote_on_ring(struct rsk_remote *r, const struct rsk_remote_msg *m)
-{
-	struct rsk_ringway *w;
-
-	if (r->state != RSK_REMOTE_UP || m->sid >= rsk_seg_streams(&r->l->seg) ||
-	    m->way == RSK_VERBS_CLOSED)
-		return;
-	w = rsk_ringways_at(&r->ways, m->sid);
-	if (!w)
-		return;
-	w->kept = true;
-	w->kept_valid = m->way == RSK_VERBS_DIRECT;
-	w->ctl_rkey = m->ctl_rkey;
-	w->ring_rkey = m->ring_rkey;
-	if (w->ours)
-		heed(r, m->sid, w);
-}
-
-void rsk_remote_rings_work(struct rsk_remote *r, uint64_t now_ns)
-{
-	if (now_ns >= r->rings_ns) {
-		r->rings_ns = UINT64_MAX;
-		for (uint32_t i = 0; i < r->ways.n; i++) {
-			struct rsk_ringway *w = &r->ways.at[i];
-
-			act(r, i, rsk_ringway_tick(w, now_ns, causes), 0);
-			if (w->state == RSK_RINGWAY_ASKED && w->due_ns < r->rings_ns)
-				r->rings_ns = w->due_ns;
-		}
-	}
-	if (now_ns >= r->register_ns) {
-		r->register_ns = UINT64_MAX;
-		for (uint32_t i = 0; i < r->ways.n; i++)
-			if (r->ways.at[i].owed) {
-				offer_ring(r, i);
-				if (r->ways.at[i].owed)
-					r->register_ns = now_ns + REGISTER_AGAIN_NS;
-			}
-	}
-	if (now_ns >= r->probe_ns && !r->idle_ns) {
-		r->probe_ns = now_ns + RSK_REMOTE_PROBE_NS;
-		rsk_rdma_module->rail_probe(r->rail);
-	}
-}
-
-/* Who joins a stream calls the keeper, by the message of it. */
-uint64_t rsk_remote_rings_next(const struct rsk_remote *r)
-{
-	uint64_t next = r->rings_ns < r->register_ns ? r->rings_ns : r->register_ns;
-	uint64_t tick = r->probe_ns;
-
-	if (r->idle_ns)
-		tick = r->initiator ? r->idle_ns + IDLE_NS : UINT64_MAX;
-	return next < tick ? next : tick;
-}
-
-/*
- * The initiator's to say, since it alone joins streams: once the engine has it no more, none can come. A stream that
- * was closed is counted until all it has put has arrived; so what the other end still has of one is complete.
- */
-bool rsk_remote_unused(struct rsk_remote *r, uint64_t now_ns)
-{
-	bool unused = false;
-
-	if (!r->listed || r->state == RSK_REMOTE_DEAD)
+	if (r->secret != p->secret || p->rail >= rsk_knobs.rdma_rails)
 		return false;
-	if (atomic_load(&r->l->streams))
-		r->idle_ns = 0;
-	else if (!r->idle_ns)
-		r->idle_ns = now_ns;
-	if (!r->initiator || !r->idle_ns || now_ns - r->idle_ns < IDLE_NS)
+	rail = &r->rail[p->rail];
+	/* Some of his attempts may not have come here, and one that has he may have given up. */
+	if (p->life <= rail->life || rail->state > RSK_REMOTE_RAIL_COMING)
 		return false;
-	rsk_join_take();
-	unused = !atomic_load(&r->l->streams);
-	if (unused)
-		rsk_link_dead(r->l);
-	rsk_join_give();
-	return unused;
+	if (r->state == RSK_REMOTE_UP)
+		return p->epoch == r->epoch;
+	return (r->state == RSK_REMOTE_RAILING || r->state == RSK_REMOTE_BROKEN) &&
+	       p->epoch > r->epoch;
+}
+
+static struct rsk_verbs_rail *incoming(void *ctx, const struct rsk_verbs_addr *from,
+				       const void *data, size_t bytes)
+{
+	struct rsk_remote_private p;
+	struct rsk_remote_rail *rail;
+	struct rsk_remote *r;
+
+	if (bytes < sizeof(p))
+		return NULL;
+	memcpy(&p, data, sizeof(p));
+	if (p.magic != RSK_REMOTE_MAGIC || p.zero || p.rail >= RSK_RAILS_MOST)
+		return NULL;
+	DL_FOREACH(rsk_remotes.all, r)
+		if (!r->initiator && r->nonce == p.nonce)
+			break;
+	if (!r || !welcome(r, &p) || rsk_remote_rail_make(r, p.rail) < 0)
+		return NULL;
+	rail = &r->rail[p.rail];
+	/* One that was established here and not there: nothing was put by it, from here either. */
+	rsk_remote_rail_end(rail);
+	rail->state = RSK_REMOTE_RAIL_COMING;
+	rail->life = p.life;
+	rail->epoch = p.epoch;
+	rail->due_ns = UINT64_MAX;
+	return rail->rail;
+}
+
+static void rail_up(void *ctx, void *which)
+{
+	struct rsk_remote_rail *rail = which;
+	struct rsk_remote *r = rail->r;
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_RAIL,
+				    .rail = rail->index,
+				    .life = rail->life,
+				    .epoch = rail->epoch };
+
+	rsk_log(RSK_LOG_DEBUG, "link %u: rail %u is established", r->l->number, rail->index);
+	rail->established = true;
+	/* Its word comes by TCP, which may be slow after what broke the last rail. */
+	if (r->initiator)
+		rail->due_ns = rsk_now_ns() + RSK_REMOTE_GIVE_UP_NS;
+	if (rsk_rdma_module->rail_end(rail->rail, &m.end) < 0 || !rsk_control_send(&r->control, &m))
+		return;
+	see_up(rail);
+}
+
+static void rail_down(void *ctx, void *rail, int err)
+{
+	rsk_remote_rail_down(rail, err);
+}
+
+static void call(void *ctx)
+{
+	rsk_keeper_call();
+}
+
+static int own_fd(void *ctx, int fd)
+{
+	return rsk_own_fd(fd);
+}
+
+static void own_close(void *ctx, int fd)
+{
+	rsk_own_close(fd);
+}
+
+static void devices(void *ctx)
+{
+	struct rsk_remote *r;
+
+	DL_FOREACH(rsk_remotes.all, r) {
+		if (r->state != RSK_REMOTE_UP && r->state != RSK_REMOTE_BROKEN)
+			continue;
+		for (uint32_t i = 0; r->initiator && i < RSK_RAILS_MOST; i++)
+			if (r->rail[i].state == RSK_REMOTE_RAIL_IDLE && r->rail[i].to.family)
+				r->rail[i].due_ns = 0;
+		r->places_due = true;
+	}
+}
+
+/* Its context is that of the link, of which the data path wants the engine's object. */
+static void news(void *ctx, void *rail, uint32_t sid, uint32_t what)
+{
+	rsk_rdma_news(ctx, ((struct rsk_remote_rail *)rail)->r->l, sid, what);
+}
+
+const struct rsk_verbs_host rsk_remote_host = {
+	.own_fd = own_fd,
+	.own_close = own_close,
+	.incoming = incoming,
+	.up = rail_up,
+	.down = rail_down,
+	.devices = devices,
+	.news = news,
+	.call = call,
+};
+
+/* ---- the keeper's rounds ---- */
+
+void rsk_remote_rails_work(struct rsk_remote *r, uint64_t now_ns)
+{
+	if (r->places_due) {
+		r->places_due = false;
+		rsk_remote_say_places(r);
+		rsk_remote_match_places(r);
+	}
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
+		struct rsk_remote_rail *rail = &r->rail[i];
+
+		if (r->state != RSK_REMOTE_UP && r->state != RSK_REMOTE_BROKEN)
+			return;
+		if (rail->state == RSK_REMOTE_RAIL_UP)
+			rsk_remote_rings_work(rail, now_ns);
+		else if (now_ns >= rail->due_ns && r->initiator && !r->idle_ns)
+			rsk_remote_rail_begin(rail);
+	}
+}
+
+uint64_t rsk_remote_rails_next(const struct rsk_remote *r)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
+		const struct rsk_remote_rail *rail = &r->rail[i];
+		uint64_t due = UINT64_MAX;
+
+		if (rail->state == RSK_REMOTE_RAIL_UP)
+			due = rsk_remote_rings_next(rail);
+		else if (r->initiator && !r->idle_ns)
+			due = rail->due_ns;
+		next = due < next ? due : next;
+	}
+	return next;
 }

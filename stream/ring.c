@@ -232,6 +232,30 @@ int rsk_ring_tx_reput(struct rsk_ring_tx *tx, uint64_t from)
 	return 0;
 }
 
+int rsk_ring_tx_again(struct rsk_ring_tx *tx, uint64_t from, uint64_t to, uint32_t lost)
+{
+	uint64_t index = tx->credit;
+
+	while (index < tx->next && index < to) {
+		uint8_t *at = tx_at(tx, index);
+		struct rsk_slot_head head;
+		int rc = 0;
+
+		memcpy(&head, at, sizeof(head));
+		if (!rsk_slot_fits(&head, tx->cells, index))
+			return -EPROTO;
+		if (index >= from)
+			rc = tx->rail->ops->again(tx->rail, (uint64_t)(at - tx->rail->window),
+						  end_word(at, rsk_slot_bytes(head.len)), lost);
+		if (rc < 0)
+			return rc;
+		if (rc > 0)
+			rsk_owe(tx->rail);
+		index += rsk_slot_cells(head.len);
+	}
+	return 0;
+}
+
 /* Of a slot whose payload was copied and hashed: is that right? */
 static bool hash_right(const struct rsk_key *key, const struct rsk_slot_head *head,
 		       const uint8_t *at, uint64_t payload)

@@ -180,6 +180,14 @@ void rsk_rx_close(struct rsk_rx *rx);
 void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell);
 
 /*
+ * rsk_rx_missing - one of several rails is gone, and nothing can come by it any more: @gap is called with each range of
+ * indexes in which no whole slot lies, in order, the last one without end (UINT64_MAX). From what was read up to here
+ * on; of slots that others carry some may come yet.
+ */
+void rsk_rx_missing(const struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLOAD],
+		    void (*gap)(void *arg, uint64_t from, uint64_t to), void *arg);
+
+/*
  * Another rail, after rsk_rx_break(): under another key, from a ring that begins anew; the sender may propose
  * again. What was counted stays.
  */

@@ -328,3 +328,28 @@ bool rsk_rx_moved_on(const struct rsk_rx *rx)
 	}
 	return false;
 }
+
+void rsk_rx_missing(const struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLOAD],
+		    void (*gap)(void *arg, uint64_t from, uint64_t to), void *arg)
+{
+	struct rsk_ring_rx ring = rx->ring;
+	uint64_t from = ring.next, end = rsk_rx_free_below(rx) + ring.cells;
+	struct rsk_slot_view v;
+
+	/* What is still read is of an older rail; of this one's ring nothing was. */
+	if (rx->frozen || rx->renew_seed) {
+		from = 0;
+		end = ring.next;
+	}
+	while (ring.next < end) {
+		if (!rsk_ring_peek(&ring, &v) || !rsk_ring_copy(&ring, &rx->key, &v, scratch)) {
+			ring.next++;
+			continue;
+		}
+		if (from < ring.next)
+			gap(arg, from, ring.next);
+		rsk_ring_consume(&ring, &v);
+		from = ring.next;
+	}
+	gap(arg, from, UINT64_MAX);
+}

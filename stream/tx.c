@@ -212,8 +212,10 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 		}
 		if (rc == 0 && m.repair != tx->repair_seen) {
 			tx->repair_seen = m.repair;
-			if (rsk_ring_tx_reput(&tx->ring, tx->ring.credit) < 0 ||
-			    rsk_tx_put_word(tx) < 0)
+			/* Over several rails a slot goes by a second one only when the first is gone. */
+			if (!tx->ring.rail->ops->again &&
+			    (rsk_ring_tx_reput(&tx->ring, tx->ring.credit) < 0 ||
+			     rsk_tx_put_word(tx) < 0))
 				rsk_tx_break(tx);
 		}
 	}

@@ -179,7 +179,7 @@ static int step(struct rsk_verbs_rail *r, const struct event *e)
 		param = conn_param(r);
 		return rdma_connect(r->id, &param) ? -errno : 0;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		atomic_store_explicit(&r->seg->rail.broken, 0, memory_order_relaxed);
+		atomic_store_explicit(&r->rail->broken, 0, memory_order_relaxed);
 		rsk_rail_up(r);
 		return 0;
 	case RDMA_CM_EVENT_ADDR_ERROR:

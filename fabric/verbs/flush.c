@@ -78,6 +78,12 @@ static bool place(struct rsk_verbs_rail *r, struct gone *g)
 	return left >= g->batch.n + 1;
 }
 
+static void took(struct rsk_verbs_rail *r, struct rsk_vstream *s, uint32_t len)
+{
+	rsk_note_took(&s->note, len);
+	r->meter.noted -= len < r->meter.noted ? len : r->meter.noted;
+}
+
 static enum stop direct(struct rsk_verbs_rail *r, struct rsk_vstream *s, uint64_t ring,
 			struct gone *g)
 {
@@ -91,7 +97,7 @@ static enum stop direct(struct rsk_verbs_rail *r, struct rsk_vstream *s, uint64_
 		rsk_post_add(r, &g->batch, r->seg->rail.window + ring + off, len,
 			     s->window ? s->window->lkey : 0, r->peer.segment + ring + off,
 			     s->rkey);
-		rsk_note_took(&s->note, len);
+		took(r, s, len);
 		/* What is in the batch gets its number when it is posted. */
 		s->used = r->posted + g->batch.n;
 		g->any = true;
@@ -125,7 +131,7 @@ static enum stop indirect(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vst
 			continue;
 		RSK_COUNT(r->v, indirect_slots, 1);
 		RSK_COUNT(r->v, indirect_bytes, bytes);
-		rsk_note_took(&s->note, bytes < len ? bytes : len);
+		took(r, s, bytes < len ? bytes : len);
 	}
 	return DONE;
 }

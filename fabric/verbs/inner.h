@@ -138,6 +138,19 @@ struct rsk_vread {
 	uint32_t len;
 };
 
+/* What goes by a rail, and how fast; from the first flow() on. Bytes count from the queue pair's beginning. */
+struct rsk_meter {
+	bool on;
+	uint64_t noted;	    /* bytes of rings that were noted and not posted */
+	uint64_t posted;    /* bytes */
+	uint64_t signalled; /* of them, up to the newest work request whose completion is told */
+	uint64_t done;
+	uint64_t at[RSK_VERBS_DEPTH]; /* posted, behind the work request of that index modulo this */
+	uint64_t mark_ns,
+		mark; /* since when it is busy, and what was done by then; 0: it was not */
+	uint64_t rate, rate_ns; /* bytes a second, and when that was measured */
+};
+
 /* Registrations that may go when the send queue has come to @used. */
 struct rsk_vgarbage {
 	struct rsk_vgarbage *next;
@@ -153,7 +166,8 @@ enum rsk_vstate {
 
 struct rsk_verbs_rail {
 	struct rsk_verbs *v;
-	struct rsk_seg *seg; /* borrowed */
+	struct rsk_seg *seg;   /* borrowed */
+	struct rsk_rail *rail; /* borrowed: what is put goes by it */
 	void *ctx;
 	struct rsk_verbs_rail *prev, *next; /* keeper: v->rails */
 
@@ -186,6 +200,7 @@ struct rsk_verbs_rail {
 	struct ibv_cq *cq; /* of its sends */
 	uint32_t depth, max_inline;
 	uint64_t posted, done, signalled; /* indexes of work requests; newest that is signalled */
+	struct rsk_meter meter;
 	bool armed_all;
 	bool peer_known;
 	struct rsk_verbs_end peer;
@@ -283,7 +298,8 @@ int rsk_mr_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t *rkey);
 void rsk_mr_unreg_ring(struct rsk_verbs_rail *r, uint32_t sid);
 
 /* ---- rail.c (keeper) ---- */
-struct rsk_verbs_rail *rsk_rail_new(struct rsk_verbs *v, struct rsk_seg *seg, void *ctx);
+struct rsk_verbs_rail *rsk_rail_new(struct rsk_verbs *v, struct rsk_seg *seg, struct rsk_rail *rail,
+				    void *ctx);
 void rsk_rail_free(struct rsk_verbs_rail *r);
 struct rsk_vgroup *rsk_rail_group(struct rsk_verbs_rail *r, uint32_t group); /* made if need be */
 /* Queue pair on r->id, whose device is known. 0 or -errno. */
@@ -302,6 +318,16 @@ int rsk_rail_set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way
 int rsk_rail_ring_way(const struct rsk_verbs_rail *r, uint32_t sid);
 void rsk_rail_probe(struct rsk_verbs_rail *r);
 int rsk_rail_settle(struct rsk_verbs_rail *r, uint64_t timeout_ns);
+
+/* ---- places.c ---- */
+uint32_t rsk_verbs_addresses(struct rsk_verbs *v, struct rsk_verbs_place *out, uint32_t most);
+
+/* ---- meter.c; with r->lock held ---- */
+void rsk_meter_reset(struct rsk_verbs_rail *r);
+void rsk_meter_posted(struct rsk_verbs_rail *r, uint64_t index, uint64_t bytes);
+bool rsk_meter_due(const struct rsk_verbs_rail *r); /* the next work request is to be signalled */
+void rsk_meter_done(struct rsk_verbs_rail *r);
+void rsk_verbs_flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *flow);
 
 /* ---- put.c: the fabric's ops; flush.c: what they noted is posted ---- */
 extern const struct rsk_fabric_ops rsk_verbs_ops;

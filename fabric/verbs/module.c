@@ -301,6 +301,7 @@ const struct rsk_verbs_module rsk_verbs_module = {
 	.poll = rsk_verbs_poll,
 	.listen = rsk_cm_listen,
 	.has_address = rsk_cm_has_address,
+	.addresses = rsk_verbs_addresses,
 	.rail_new = rsk_rail_new,
 	.rail_connect = rsk_cm_connect,
 	.rail_break = rsk_rail_break,

@@ -23,31 +23,40 @@ static bool touch(const struct rsk_note *n, uint32_t i, uint32_t from, uint32_t 
 	return from <= cell_end(n->range[i].to) && n->range[i].from <= cell_end(to);
 }
 
-static uint32_t gap(const struct rsk_note *n, uint32_t i, uint32_t from, uint32_t to)
+/* Range @i goes; the others keep their order. */
+static void drop(struct rsk_note *n, uint32_t i)
 {
-	return from > n->range[i].to ? from - n->range[i].to : n->range[i].from - to;
+	n->ranges--;
+	for (; i < n->ranges; i++)
+		n->range[i] = n->range[i + 1];
 }
 
-void rsk_note_range(struct rsk_note *n, uint32_t off, uint32_t len)
+bool rsk_note_range(struct rsk_note *n, uint32_t off, uint32_t len)
 {
-	uint32_t to = off + len, i;
+	uint32_t to = off + len, i = 0;
 
-	for (i = 0; i < n->ranges; i++)
-		if (touch(n, i, off, to))
-			break;
-	if (i == n->ranges && n->ranges < RSK_NOTE_RANGES) {
+	while (i < n->ranges && !touch(n, i, off, to))
+		i++;
+	if (i == n->ranges) {
+		if (i == RSK_NOTE_RANGES)
+			return false;
 		n->range[i].from = off;
 		n->range[i].to = to;
 		n->ranges++;
-		return;
+		return true;
 	}
-	if (i == n->ranges)
-		i = gap(n, 0, off, to) <= gap(n, 1, off, to) ? 0 : 1;
 	cover(n, i, off, to);
-	if (n->ranges == 2 && touch(n, 0, n->range[1].from, n->range[1].to)) {
-		cover(n, 0, n->range[1].from, n->range[1].to);
-		n->ranges = 1;
-	}
+	/* It may have come to touch others: they are part of it. */
+	for (uint32_t k = 0; k < n->ranges;)
+		if (k != i && touch(n, k, n->range[i].from, n->range[i].to)) {
+			cover(n, i, n->range[k].from, n->range[k].to);
+			drop(n, k);
+			i -= k < i;
+			k = 0;
+		} else {
+			k++;
+		}
+	return true;
 }
 
 bool rsk_note_first(const struct rsk_note *n, uint32_t *off, uint32_t *len)
@@ -64,8 +73,7 @@ void rsk_note_took(struct rsk_note *n, uint32_t len)
 	n->range[0].from += len;
 	if (n->range[0].from < n->range[0].to)
 		return;
-	n->range[0] = n->range[1];
-	n->ranges--;
+	drop(n, 0);
 }
 
 bool rsk_note_validate(const struct rsk_note *n, uint32_t ring_bytes)
@@ -76,5 +84,9 @@ bool rsk_note_validate(const struct rsk_note *n, uint32_t ring_bytes)
 		if (n->range[i].from >= n->range[i].to || n->range[i].to > ring_bytes ||
 		    n->range[i].from % RSK_CELL_BYTES)
 			return false;
-	return n->ranges < 2 || !touch(n, 0, n->range[1].from, n->range[1].to);
+	for (uint32_t i = 0; i < n->ranges; i++)
+		for (uint32_t k = i + 1; k < n->ranges; k++)
+			if (touch(n, i, n->range[k].from, n->range[k].to))
+				return false;
+	return true;
 }

@@ -3,8 +3,9 @@
  * note.h - what was put for a stream and has not been posted yet: ranges of its ring, and its mails. Pure.
  *
  * Slots follow each other in whole cells, so that a range grows, and wraps once in a lap: two ranges are enough for
- * all that a sender composes. Where something else is put again (a repair), a range may come to cover more than was
- * put: what stands in the window may be written once more at any time.
+ * all that a sender composes for one rail. Where a stream has several, each has the slots that were put by it, and no
+ * other: one that was put by another rail as well could land once more, late, where a newer one lies by then. So ranges
+ * are exact, and there are few of them only because a rail that does not go on is not chosen again (rails.h).
  */
 #ifndef RSK_VERBS_NOTE_H
 #define RSK_VERBS_NOTE_H
@@ -12,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RSK_NOTE_RANGES 2u
+#define RSK_NOTE_RANGES 8u
 #define RSK_NOTE_TXMAIL (1u << 0)
 #define RSK_NOTE_RXMAIL (1u << 1)
 
@@ -30,8 +31,8 @@ static inline bool rsk_note_any(const struct rsk_note *n)
 	return n->ranges || n->mails;
 }
 
-/* [off, off + len) of the ring: within it, off at a cell, len not 0. */
-void rsk_note_range(struct rsk_note *n, uint32_t off, uint32_t len);
+/* [off, off + len) of the ring: within it, off at a cell, len not 0. False: it would be a range too many. */
+bool rsk_note_range(struct rsk_note *n, uint32_t off, uint32_t len);
 
 /* The first range; false: none. */
 bool rsk_note_first(const struct rsk_note *n, uint32_t *off, uint32_t *len);

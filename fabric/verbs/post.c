@@ -54,8 +54,10 @@ void rsk_post_reap(struct rsk_verbs_rail *r)
 
 			if (err)
 				rsk_rail_fail(r, err);
-			if (index > r->done)
+			if (index > r->done) {
 				r->done = index;
+				rsk_meter_done(r);
+			}
 			if (wc[i].wr_id & READ_TAG)
 				read_done(r, wc[i].wr_id >> READ_SHIFT & (RSK_VERBS_READS - 1),
 					  err);
@@ -94,7 +96,8 @@ uint32_t rsk_post_room(struct rsk_verbs_rail *r, uint32_t wanted)
 static void number(struct rsk_verbs_rail *r, struct ibv_send_wr *wr, bool must)
 {
 	wr->wr_id = ++r->posted;
-	if (must || r->posted - r->signalled >= r->depth / 4) {
+	rsk_meter_posted(r, r->posted, wr->num_sge ? wr->sg_list->length : 0);
+	if (must || r->posted - r->signalled >= r->depth / 4 || rsk_meter_due(r)) {
 		wr->send_flags |= IBV_SEND_SIGNALED;
 		r->signalled = r->posted;
 	}
@@ -135,9 +138,9 @@ static int post(struct rsk_verbs_rail *r, struct ibv_send_wr *first)
 static int post_batch(struct rsk_verbs_rail *r, struct rsk_batch *b)
 {
 	for (uint32_t i = 0; i < b->n; i++) {
+		b->wr[i].sg_list = b->wr[i].num_sge ? &b->sge[i] : NULL;
 		number(r, &b->wr[i], false);
 		b->wr[i].next = i + 1 < b->n ? &b->wr[i + 1] : NULL;
-		b->wr[i].sg_list = b->wr[i].num_sge ? &b->sge[i] : NULL;
 	}
 	b->n = 0;
 	return post(r, b->wr);

@@ -26,16 +26,21 @@ void rsk_rail_fail(struct rsk_verbs_rail *r, int err)
 
 	if (!atomic_compare_exchange_strong(&r->err, &none, err))
 		return;
-	atomic_store_explicit(&r->seg->rail.broken, err, memory_order_relaxed);
+	atomic_store_explicit(&r->rail->broken, err, memory_order_relaxed);
 	r->v->host.call(r->v->host.ctx);
 }
 
-static int note(struct rsk_note *n, const struct rsk_spot *at, size_t len)
+static int note(struct rsk_verbs_rail *r, struct rsk_note *n, const struct rsk_spot *at, size_t len)
 {
 	if (at->ring) {
 		if (at->off % RSK_CELL_BYTES)
 			return -EINVAL;
-		rsk_note_range(n, at->off, (uint32_t)len);
+		/* Only where a rail that stands still was taken for want of another: it is one too many. */
+		if (!rsk_note_range(n, at->off, (uint32_t)len)) {
+			rsk_rail_fail(r, -ENOBUFS);
+			return -ENOBUFS;
+		}
+		r->meter.noted += len;
 	} else {
 		if (len != sizeof(struct rsk_mail))
 			return -EINVAL;
@@ -103,7 +108,7 @@ static int verbs_put(struct rsk_rail *rail, uint64_t off, size_t len)
 		pthread_mutex_lock(&r->lock);
 		rc = atomic_load(&r->err);
 		if (rc == 0)
-			rc = r->live ? note(&s->note, &at, len) : -ENOTCONN;
+			rc = r->live ? note(r, &s->note, &at, len) : -ENOTCONN;
 		if (rc == 1)
 			freshen(r, at.sid, s);
 		pthread_mutex_unlock(&r->lock);
@@ -186,6 +191,7 @@ const struct rsk_fabric_ops rsk_verbs_ops = {
 	.poll = rsk_verbs_fetched,
 	.due = verbs_due,
 	.arrived = verbs_arrived,
+	.flow = rsk_verbs_flow,
 	.ring = verbs_ring,
 	.announce = verbs_announce,
 	.retract = verbs_retract,

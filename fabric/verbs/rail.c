@@ -11,7 +11,8 @@
 
 #include "inner.h"
 
-struct rsk_verbs_rail *rsk_rail_new(struct rsk_verbs *v, struct rsk_seg *seg, void *ctx)
+struct rsk_verbs_rail *rsk_rail_new(struct rsk_verbs *v, struct rsk_seg *seg, struct rsk_rail *rail,
+				    void *ctx)
 {
 	uint32_t streams = seg->own.streams > seg->peer.streams ? seg->own.streams :
 								  seg->peer.streams;
@@ -33,8 +34,13 @@ struct rsk_verbs_rail *rsk_rail_new(struct rsk_verbs *v, struct rsk_seg *seg, vo
 	r->groups = groups;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_mutex_init(&r->in_lock, NULL);
-	seg->rail.ops = &rsk_verbs_ops;
-	seg->rail.priv = r;
+	r->rail = rail;
+	rail->window = seg->rail.window;
+	rail->window_bytes = seg->rail.window_bytes;
+	rail->segment = seg->rail.segment;
+	rail->segment_bytes = seg->rail.segment_bytes;
+	rail->ops = &rsk_verbs_ops;
+	rail->priv = r;
 	r->next = v->rails;
 	if (r->next)
 		r->next->prev = r;
@@ -141,6 +147,7 @@ int rsk_rail_make_qp(struct rsk_verbs_rail *r)
 	ibv_req_notify_cq(r->cq, 1);
 	r->depth = d->depth;
 	r->posted = r->done = r->signalled = 0;
+	rsk_meter_reset(r);
 	r->armed_all = false;
 	r->in_at = r->out_at = r->out_taken = 0;
 	r->in_owed = r->give_back = 0;
@@ -226,7 +233,7 @@ void rsk_rail_down(struct rsk_verbs_rail *r, int err)
 {
 	const struct rsk_verbs_host *host = &r->v->host;
 
-	atomic_store_explicit(&r->seg->rail.broken, err, memory_order_relaxed);
+	atomic_store_explicit(&r->rail->broken, err, memory_order_relaxed);
 	rsk_rail_break(r);
 	host->down(host->ctx, r->ctx, err);
 }
@@ -244,7 +251,7 @@ void rsk_rails_leave(struct rsk_vdev *d)
 			continue;
 		}
 		if (up) {
-			atomic_store(&r->seg->rail.broken, -ENODEV);
+			atomic_store(&r->rail->broken, -ENODEV);
 			rsk_rail_break(r);
 		}
 		if (r->dev == d) {

@@ -31,6 +31,8 @@ struct end {
 	uint64_t now_ns;
 	uint32_t epoch;
 	bool broken;
+	uint64_t last_to;
+	uint8_t scratch[RSK_SLOT_MAX_PAYLOAD];
 };
 
 static void require(bool what)
@@ -53,6 +55,19 @@ static void promises(const struct rsk_remote_msg *m)
 			m->geometry.bytes);
 	}
 	require(m->type != RSK_REMOTE_HELLO || (m->nonce && m->secret && m->handle));
+	if (m->type == RSK_REMOTE_RAIL || m->type == RSK_REMOTE_LOST || m->type == RSK_REMOTE_GAP ||
+	    m->type == RSK_REMOTE_NAMED)
+		require(m->epoch && m->life);
+	if (m->type >= RSK_REMOTE_LOST || m->type == RSK_REMOTE_RAIL ||
+	    m->type == RSK_REMOTE_RING || m->type == RSK_REMOTE_RING_REQ)
+		require(m->rail < RSK_RAILS_MOST);
+	if (m->type == RSK_REMOTE_GAP) {
+		require(m->gaps && m->gaps <= RSK_REMOTE_GAPS);
+		for (uint32_t i = 0; i < m->gaps; i++)
+			require(m->gap[i].from < m->gap[i].to);
+	}
+	require(m->type != RSK_REMOTE_PLACE ||
+		(m->life <= RSK_REMOTE_PLACES && m->gaps < m->life && m->place.prefix_bits <= 128));
 	require(m->type != RSK_REMOTE_LINK ||
 		(m->link_bytes == sizeof(m->link) && m->link.type != RSK_LINK_GREET));
 }
@@ -88,6 +103,15 @@ static void renew(struct end *e)
 		e->ways.at[i].state = RSK_RINGWAY_NONE;
 }
 
+/* What is missing comes in order, to the end of all indexes. */
+static void ranges(void *arg, uint64_t from, uint64_t to)
+{
+	struct end *e = arg;
+
+	require(from < to && (!e->last_to || e->last_to == UINT64_MAX || from > e->last_to));
+	e->last_to = to;
+}
+
 static void heard(struct end *e, const struct rsk_remote_msg *m)
 {
 	struct hostile *h = e->h;
@@ -115,6 +139,14 @@ static void heard(struct end *e, const struct rsk_remote_msg *m)
 		break;
 	case RSK_REMOTE_RING:
 		ring(e, m);
+		break;
+	case RSK_REMOTE_LOST:
+		rsk_rx_missing(&h->rx, e->scratch, ranges, e);
+		require(e->last_to == UINT64_MAX);
+		break;
+	case RSK_REMOTE_GAP:
+		for (uint32_t i = 0; i < m->gaps; i++)
+			rc = rsk_ring_tx_again(&h->tx.ring, m->gap[i].from, m->gap[i].to, m->rail);
 		break;
 	case RSK_REMOTE_ENDING:
 		h->rx.last_cell = m->cell;
@@ -199,6 +231,8 @@ static struct rsk_remote_msg message(const uint8_t *p, const struct hostile *h)
 		.magic = RSK_REMOTE_MAGIC,
 		.type = p[IN_TYPE] % (RSK_REMOTE_TYPES + 1),
 		.epoch = p[IN_ACT] % 4,
+		.rail = p[IN_ACT] % 3,
+		.life = 1 + p[IN_ACT] % 2,
 		.nonce = 1,
 		.secret = 1,
 		.handle = p[IN_ACT] % 2,
@@ -212,6 +246,15 @@ static struct rsk_remote_msg message(const uint8_t *p, const struct hostile *h)
 	m.geometry = g;
 	memcpy(&m.sid, p + IN_SID, 2);
 	memcpy(&m.pos, p + IN_POS, 2);
+	if (m.type == RSK_REMOTE_GAP) {
+		m.gaps = 1 + p[IN_ACT] % 2;
+		m.gap[0].from = h->tx.ring.credit + m.pos % 64;
+		m.gap[0].to = m.gap[0].from + 1 + m.pos / 64;
+		m.gap[1].from = m.gap[0].to + p[IN_ACT] % 5;
+		m.gap[1].to = UINT64_MAX;
+	} else if (m.type == RSK_REMOTE_PLACE) {
+		m.place.addr.family = AF_INET;
+	}
 	/* Near what there is, or far from it. */
 	m.cell = p[IN_ACT] & 0x80 ? UINT64_MAX - m.pos : h->tx.ring.credit + m.pos % 96;
 	m.pos = p[IN_ACT] & 0x40 ? RSK_POS_START :

@@ -107,6 +107,14 @@ static inline bool hostile_arrived(struct rsk_rail *rail, uint64_t off)
 	return (h->written + h->consumed) % 3;
 }
 
+/* Only what lies in our window, and in it a whole slot, is ever put again. */
+static inline int hostile_again(struct rsk_rail *rail, uint64_t off, size_t len, uint32_t lost)
+{
+	if (off % RSK_CELL_BYTES || !len || off > HOSTILE_RING || len > HOSTILE_RING - off)
+		abort();
+	return 0;
+}
+
 static inline struct hostile *hostile_new(uint32_t fabric)
 {
 	static const struct rsk_companion_ops companion = {
@@ -122,7 +130,8 @@ static inline struct hostile *hostile_new(uint32_t fabric)
 	static const struct rsk_fabric_ops weak = { .name = "hostile-weak" };
 	static const struct rsk_fabric_ops far = { .name = "hostile-far",
 						   .caps = RSK_FABRIC_RELIABLE,
-						   .arrived = hostile_arrived };
+						   .arrived = hostile_arrived,
+						   .again = hostile_again };
 	static const struct rsk_fabric_ops *const all[HOSTILE_FABRICS] = { &weak, &shm, &far };
 	struct hostile *h = calloc(1, sizeof(*h));
 	size_t window = HOSTILE_RING + 2 * sizeof(struct rsk_mail);

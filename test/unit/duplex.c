@@ -89,7 +89,9 @@ static void step(struct duplex *d)
 		duplex_act_tx(w);
 	else
 		duplex_act_rx(w);
-	if (d->config->fabric == DUPLEX_SHM)
+	if (d->config->rails)
+		duplex_several_step(d);
+	if (d->config->fabric == DUPLEX_SHM || d->config->rails)
 		return;
 	for (int i = 0; i < 2; i++)
 		rsk_chaos_step(&d->chaos[i]);
@@ -141,14 +143,15 @@ static void sum_up(struct duplex *d)
 		s->ring_bytes += w->rx.ring_bytes;
 		s->slots += w->tx.ring.slots;
 		/* Another rail's ring begins at another lap. */
-		s->laps += d->config->renews ? 0 :
-					       w->tx.ring.next / w->tx.ring.cells - w->first_lap;
+		s->laps += d->config->renews || d->config->rails ?
+				   0 :
+				   w->tx.ring.next / w->tx.ring.cells - w->first_lap;
 		s->promotions += w->rx.promotions;
 		s->demotions += w->tx.demotions;
 		s->restarts += w->tx.ring.left_out_to != 0;
 		s->repairs += w->rx.mail.repair;
 		s->retries += w->rx.ring.retries;
-		if (d->config->fabric != DUPLEX_SHM)
+		if (d->config->fabric != DUPLEX_SHM && !d->config->rails)
 			s->faults += rsk_chaos_injected(&d->chaos[i]);
 	}
 }
@@ -159,9 +162,11 @@ static void duplex_fini(struct duplex *d)
 		rsk_tx_fini(&d->way[i].tx);
 		rsk_rx_fini(&d->way[i].rx);
 		free(d->way[i].fifo);
-		if (d->config->fabric != DUPLEX_SHM)
+		if (d->config->fabric != DUPLEX_SHM && !d->config->rails)
 			rsk_chaos_close(&d->chaos[i]);
 	}
+	if (d->config->rails)
+		duplex_several_fini(d);
 	free(d->segment[0]);
 	free(d->segment[1]);
 	free(d);
@@ -189,7 +194,7 @@ void duplex_run(const struct duplex_config *config, struct duplex_sums *sums)
 			w->in_tx = false;
 		}
 	}
-	if ((config->renews || config->rests) && !config->leave)
+	if ((config->renews || config->rests || config->rails) && !config->leave)
 		come_back(d);
 	/* Everything that was taken must come out, in bounded time, then the end. */
 	d->finishing = true;
@@ -207,5 +212,7 @@ void duplex_run(const struct duplex_config *config, struct duplex_sums *sums)
 		step(d);
 	}
 	sum_up(d);
+	if (config->rails)
+		duplex_several_sum(d);
 	duplex_fini(d);
 }

@@ -28,6 +28,7 @@ struct duplex_config {
 	bool renews;	     /* they break again and again, and come back (not on shm) */
 	bool rests;	     /* receivers ask for all to be repeated (not on shm), and come back */
 	bool wishes;	     /* either end may be kept off the ring for a while */
+	uint32_t rails;	     /* so many, that die and come back one by one (reliable) */
 	bool early_fin;	     /* kernel's FIN right behind the FIN slot (shm, nobody leaves) */
 };
 
@@ -41,7 +42,10 @@ struct duplex_sums {
 	uint64_t peeks, counts, file_bytes, fins_on_ring, fins_on_tcp, repairs, retries,
 		busy_leaves, doubts, twice_bytes;
 	uint64_t wishes, sent_off; /* wishes; moves at the receiver's word */
-	uint64_t rests, repeats;   /* BACK said, AGAIN heard of with bytes that were unread */
+	uint64_t rails_lost, all_lost, rails_back,
+		gaps; /* rails that died, of several; and were there again */
+	uint64_t put_again, by_rail[4];
+	uint64_t rests, repeats; /* BACK said, AGAIN heard of with bytes that were unread */
 };
 
 /* One run from start to both ends of stream; asserts all along. */

@@ -119,6 +119,10 @@ void duplex_rails_init(struct duplex *d)
 		d->segment[i] = aligned_alloc(64, d->segment_bytes);
 		memset(d->segment[i], 0, d->segment_bytes);
 	}
+	if (config->rails) {
+		duplex_several_init(d);
+		return;
+	}
 	for (int i = 0; i < 2; i++) {
 		if (config->fabric == DUPLEX_SHM) {
 			d->shm[i] =

@@ -11,6 +11,7 @@
 #include "chaos.h"
 #include "dice.h"
 #include "duplex.h"
+#include "rails.h"
 #include "rx.h"
 #include "tx.h"
 
@@ -85,6 +86,7 @@ struct duplex {
 	struct rsk_chaos chaos[2];
 	struct rsk_rail shm[2];
 	struct rsk_rail *rail[2];
+	struct duplex_rails *rails; /* duplex_rails.c's; NULL: there is one rail */
 	struct way way[2];
 	uint8_t *out, *in;
 };
@@ -136,6 +138,12 @@ extern const struct rsk_companion_ops duplex_fifo_ops;
 void duplex_link_init(struct duplex *d);
 void duplex_link_step(struct duplex *d);
 void duplex_break_step(struct duplex *d);
+
+/* duplex_rails.c: several rails, and who looks after them. */
+void duplex_several_init(struct duplex *d);
+void duplex_several_fini(struct duplex *d);
+void duplex_several_step(struct duplex *d);
+void duplex_several_sum(struct duplex *d);
 
 /* Segments of both ends, and the rails between them, as the configuration says. */
 void duplex_rails_init(struct duplex *d);

@@ -16,6 +16,7 @@ static struct rsk_remote_msg good(uint32_t type)
 		.magic = RSK_REMOTE_MAGIC,
 		.type = type,
 		.epoch = 1,
+		.life = 1,
 		.nonce = 2,
 		.secret = 3,
 		.handle = 4,
@@ -24,6 +25,14 @@ static struct rsk_remote_msg good(uint32_t type)
 		.link = { .type = RSK_LINK_JOIN },
 		.link_bytes = sizeof(m.link),
 	};
+
+	if (type == RSK_REMOTE_GAP) {
+		m.gaps = 2;
+		m.gap[0] = (struct rsk_remote_gap){ 5, 6 };
+		m.gap[1] = (struct rsk_remote_gap){ 9, UINT64_MAX };
+	} else if (type == RSK_REMOTE_PLACE) {
+		m.place = (struct rsk_verbs_place){ .addr.family = AF_INET, .prefix_bits = 24 };
+	}
 
 	g.bytes = rsk_seg_ring_off(&g, g.streams);
 	m.geometry = g;
@@ -127,6 +136,50 @@ Test(remote_msg, break_and_resume)
 	/* Positions are checked where they are used (rsk_tx_resume()). */
 	accepted(WITH(good(RSK_REMOTE_RESUME), pos, UINT64_MAX), "any position");
 	accepted(WITH(good(RSK_REMOTE_RESUME), cell, UINT64_MAX), "any cell");
+}
+
+/* What is about one of several rails says which one, in which of its lives. */
+Test(remote_msg, one_of_several)
+{
+	static const uint32_t types[] = { RSK_REMOTE_RAIL, RSK_REMOTE_LOST, RSK_REMOTE_GAP,
+					  RSK_REMOTE_NAMED };
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		struct rsk_remote_msg m = good(types[i]);
+
+		accepted(WITH(m, rail, RSK_RAILS_MOST - 1), "the last rail");
+		refused(WITH(m, rail, RSK_RAILS_MOST), "a rail too many");
+		refused(WITH(m, rail, UINT32_MAX), "a rail too many");
+		refused(WITH(m, life, 0), "no life");
+		refused(WITH(m, epoch, 0), "epoch 0");
+	}
+	refused(WITH(good(RSK_REMOTE_RING), rail, RSK_RAILS_MOST), "a rail too many");
+	refused(WITH(good(RSK_REMOTE_RING_REQ), rail, RSK_RAILS_MOST), "a rail too many");
+}
+
+Test(remote_msg, gaps)
+{
+	struct rsk_remote_msg m = good(RSK_REMOTE_GAP);
+
+	refused(WITH(m, gaps, 0), "no gap");
+	refused(WITH(m, gaps, RSK_REMOTE_GAPS + 1), "more than there is room for");
+	refused(WITH(m, gaps, UINT32_MAX), "more than there is room for");
+	refused(WITH(m, gap[1].from, UINT64_MAX), "an empty one");
+	refused(WITH(m, gap[0].to, 4), "one that ends before it begins");
+}
+
+Test(remote_msg, places)
+{
+	struct rsk_remote_msg m = good(RSK_REMOTE_PLACE);
+
+	refused(WITH(m, life, 0), "the first of none");
+	refused(WITH(m, life, RSK_REMOTE_PLACES + 1), "one of too many");
+	refused(WITH(m, gaps, m.life), "one behind the last");
+	refused(WITH(m, place.addr.family, AF_UNIX), "another family");
+	refused(WITH(m, place.prefix_bits, 33), "a long prefix");
+	m.place.addr.family = AF_INET6;
+	accepted(WITH(m, place.prefix_bits, 128), "IPv6's longest");
+	refused(WITH(m, place.prefix_bits, 129), "a longer one");
 }
 
 Test(remote_msg, link)

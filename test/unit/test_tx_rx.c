@@ -35,7 +35,7 @@ static void series(struct duplex_config config, uint32_t runs, uint64_t faults,
 	fflush(stdout);
 	cr_assert_gt(sums->ring_bytes, 100000);
 	cr_assert_gt(sums->bytes, sums->ring_bytes);
-	cr_assert(config.renews || sums->laps > 20);
+	cr_assert(config.renews || config.rails || sums->laps > 20);
 	cr_assert_gt(sums->promotions, runs / 2);
 	cr_assert_gt(sums->demotions, runs / 4);
 	cr_assert_gt(sums->peeks, runs);
@@ -240,4 +240,49 @@ Test(tx_rx, reliable_wishes)
 Test(tx_rx, wild_wishes)
 {
 	wishes(DUPLEX_WILD, false, "wild_wishes");
+}
+
+/*
+ * Several rails, each of a speed of its own and in no order, that swallow all, die and come back while both directions
+ * send; all at once, too. 1e5 faults a run.
+ */
+static void rails(uint32_t n, bool rests, const char *name)
+{
+	struct duplex_sums sums = { 0 };
+	uint64_t faults = dice_number("RSK_CHAOS_FAULTS", 120000);
+
+	series((struct duplex_config){ .fabric = DUPLEX_RELIABLE,
+				       .steps = 4000,
+				       .interleave = true,
+				       .rests = rests,
+				       .rails = n },
+	       30, faults, &sums, name);
+	printf("%s: %" PRIu64 " rails lost, %" PRIu64 " back, %" PRIu64 " times all; %" PRIu64
+	       " gaps named, %" PRIu64 " slots put again; by rail %" PRIu64 " %" PRIu64 " %" PRIu64
+	       " %" PRIu64 "\n",
+	       name, sums.rails_lost, sums.rails_back, sums.all_lost, sums.gaps, sums.put_again,
+	       sums.by_rail[0], sums.by_rail[1], sums.by_rail[2], sums.by_rail[3]);
+	cr_assert_geq(sums.faults, 100000);
+	cr_assert_gt(sums.rails_lost, 100);
+	cr_assert_gt(sums.rails_back, 100);
+	cr_assert_gt(sums.all_lost, 20);
+	cr_assert_gt(sums.put_again, 50);
+	cr_assert_gt(sums.promoted_again, 20);
+	for (uint32_t k = 0; k < n; k++)
+		cr_assert_gt(sums.by_rail[k], 500, "rail %u carries too little", k);
+}
+
+Test(tx_rx, two_rails)
+{
+	rails(2, false, "two_rails");
+}
+
+Test(tx_rx, four_rails)
+{
+	rails(4, false, "four_rails");
+}
+
+Test(tx_rx, rails_and_rests)
+{
+	rails(3, true, "rails_and_rests");
 }

@@ -43,21 +43,25 @@ Test(verbs_note, around_the_end_are_two)
 	cr_assert_not(rsk_note_any(&n));
 }
 
-Test(verbs_note, a_third_one_joins_the_nearer)
+/* What lies between them is another rail's: nothing joins but neighbours. */
+Test(verbs_note, ranges_are_exact)
 {
 	struct rsk_note n = { .ranges = 0 };
 
-	rsk_note_range(&n, 0, 64);
-	rsk_note_range(&n, 4096, 64);
-	rsk_note_range(&n, 512, 64);
-	cr_assert_eq(n.ranges, 2);
-	cr_assert(n.range[0].from == 0 && n.range[0].to == 576);
-	rsk_note_range(&n, 576, 4096 - 576);
+	for (uint32_t i = 0; i < RSK_NOTE_RANGES; i++)
+		cr_assert(rsk_note_range(&n, i * 1024, 64));
+	cr_assert_eq(n.ranges, RSK_NOTE_RANGES);
+	cr_assert_not(rsk_note_range(&n, 512, 64), "a range too many");
+	cr_assert_eq(n.ranges, RSK_NOTE_RANGES);
+	cr_assert(rsk_note_range(&n, 64, 1024 - 64), "it fills the way to the next one");
+	cr_assert_eq(n.ranges, RSK_NOTE_RANGES - 1);
+	cr_assert(n.range[0].from == 0 && n.range[0].to == 1024 + 64);
+	cr_assert(rsk_note_range(&n, 1024 + 64, 7 * 1024), "and to all others");
 	cr_assert_eq(n.ranges, 1);
-	cr_assert(n.range[0].from == 0 && n.range[0].to == 4160);
+	cr_assert(n.range[0].from == 0 && n.range[0].to == 8 * 1024 + 64);
 }
 
-/* Against a list of cells: each that was put is covered until it was taken. */
+/* Against a list of cells: each that was put is covered until it was taken, and no other. */
 Test(verbs_note, anything_in_any_order)
 {
 	uint64_t dice = dice_number("RSK_DICE", 11);
@@ -73,7 +77,10 @@ Test(verbs_note, anything_in_any_order)
 
 			if (r % 3) {
 				len = 1 + (uint32_t)(r >> 32) % (most < 700 ? most : 700);
-				rsk_note_range(&n, cell * RSK_CELL_BYTES, len);
+				if (!rsk_note_range(&n, cell * RSK_CELL_BYTES, len)) {
+					cr_assert_eq(n.ranges, RSK_NOTE_RANGES);
+					len = 0;
+				}
 				for (uint32_t i = cell;
 				     i * RSK_CELL_BYTES < cell * RSK_CELL_BYTES + len; i++)
 					put[i] = true;
@@ -92,7 +99,7 @@ Test(verbs_note, anything_in_any_order)
 				for (uint32_t k = 0; k < n.ranges; k++)
 					covered |= i * RSK_CELL_BYTES >= n.range[k].from &&
 						   i * RSK_CELL_BYTES < n.range[k].to;
-				cr_assert(covered || !put[i], "cell %u, run %d step %d", i, run,
+				cr_assert(covered == put[i], "cell %u, run %d step %d", i, run,
 					  step);
 			}
 		}

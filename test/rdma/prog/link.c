@@ -121,7 +121,7 @@ static struct rsk_verbs_rail *incoming(void *ctx, const struct rsk_verbs_addr *f
 		return NULL;
 	l = &p->link[hello[1]];
 	if (!l->rail)
-		l->rail = p->m->rail_new(p->v, &l->seg, l);
+		l->rail = p->m->rail_new(p->v, &l->seg, &l->seg.rail, l);
 	return l->rail;
 }
 
@@ -242,7 +242,7 @@ static void connect_link(struct pair_link *l, const struct rsk_verbs_addr *from)
 		PAIR_FAIL("getpeername: %s", strerror(errno));
 	address(&at, p->port, &to);
 	if (!l->rail)
-		l->rail = p->m->rail_new(p->v, &l->seg, l);
+		l->rail = p->m->rail_new(p->v, &l->seg, &l->seg.rail, l);
 	rc = p->m->rail_connect(l->rail, from, &to, hello, sizeof(hello));
 	if (rc < 0)
 		PAIR_FAIL("rail_connect: %s", strerror(-rc));

@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "rails.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * A rail keeps what follows each other in a ring for so many bytes: neighbours go as one write, and who chooses asks
+ * all rails how they stand.
+ */
+#define RUN_BYTES (16u << 10)
+
+static bool is_up(const struct rsk_rails *rs, uint32_t i)
+{
+	return rsk_rails_state(rs, i) == RSK_RAILS_UP;
+}
+
+uint32_t rsk_rails_count(const struct rsk_rails *rs)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		n += is_up(rs, i);
+	return n;
+}
+
+/* ---- which one ---- */
+
+/* When it would have sent @len more: in bytes of a rail whose rate is @fastest. */
+static uint64_t cost(const struct rsk_flow *f, uint64_t len, uint64_t fastest)
+{
+	uint64_t bytes = f->under_way_bytes + len;
+
+	/* One that was never measured is tried. */
+	return f->rate ? (uint64_t)((double)bytes * (double)fastest / (double)f->rate) : bytes;
+}
+
+/* The rail for what lies at @off; -1: none leads there now. */
+static int choose(struct rsk_rails *rs, const struct rsk_rails_stream *s, uint64_t off, size_t len)
+{
+	struct rsk_flow flow[RSK_RAILS_MOST];
+	uint64_t fastest = 0, best_cost = UINT64_MAX;
+	bool there[RSK_RAILS_MOST] = { false };
+	int best = -1;
+
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
+		if (!is_up(rs, i))
+			continue;
+		rs->rail[i]->ops->flow(rs->rail[i], off, &flow[i]);
+		there[i] = !flow[i].shut;
+		if (there[i] && flow[i].rate > fastest)
+			fastest = flow[i].rate;
+	}
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
+		uint64_t c;
+
+		if (!there[i])
+			continue;
+		/* One that does not go on at all comes last. */
+		c = flow[i].held ? UINT64_MAX - 1 : cost(&flow[i], len, fastest);
+		if (c < best_cost || (c == best_cost && i == s->last)) {
+			best_cost = c;
+			best = (int)i;
+		}
+	}
+	return best;
+}
+
+/* ---- the ops ---- */
+
+static struct rsk_rails_stream *stream_at(const struct rsk_rails *rs, uint64_t off, uint32_t *cell)
+{
+	uint64_t in = off - rs->at.ring_off, sid = in / rs->at.ring_bytes;
+
+	if (sid >= rs->at.streams)
+		return NULL;
+	*cell = (uint32_t)(in % rs->at.ring_bytes) / RSK_CELL_BYTES;
+	return atomic_load_explicit(&rs->stream[sid], memory_order_acquire);
+}
+
+/* By rail @i. What it refuses, being broken, which is not known here yet, is lost with it, and will be missed. */
+static int carry(struct rsk_rails *rs, uint32_t i, uint64_t off, size_t len)
+{
+	struct rsk_rail *rail = rs->rail[i];
+	int rc = rail->ops->put ? rail->ops->put(rail, off, len) : 0;
+
+	atomic_fetch_add_explicit(&rs->slots[i], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&rs->bytes[i], len, memory_order_relaxed);
+	return rc < 0 ? 0 : rc;
+}
+
+/* Has the last one to be thought over? With one rail, only when it is another one. */
+static bool has_choice(const struct rsk_rails *rs, struct rsk_rails_stream *s)
+{
+	uint32_t changes = atomic_load_explicit(&rs->changes, memory_order_acquire);
+
+	if (s->changes != changes) {
+		s->changes = changes;
+		return true;
+	}
+	return s->run_bytes >= RUN_BYTES && rsk_rails_count(rs) > 1;
+}
+
+static int put_slot(struct rsk_rails *rs, uint64_t off, size_t len)
+{
+	struct rsk_rails_stream *s;
+	uint32_t cell = 0;
+	int i;
+
+	s = stream_at(rs, off, &cell);
+	if (!s)
+		return -ENOTCONN;
+	i = s->last;
+	if (has_choice(rs, s) || !is_up(rs, s->last)) {
+		i = choose(rs, s, off, len);
+		if (i < 0) {
+			/* Those that lead there are gone, others not yet so far: rsk_rails_nobody(). */
+			s->changes = 0;
+			s->waiting = atomic_load_explicit(&rs->lives, memory_order_relaxed);
+			s->carried[cell] = RSK_RAILS_NOBODY;
+			return 0;
+		}
+		/* What it was given goes now, not when the others have had theirs. */
+		if (i != s->last && is_up(rs, s->last))
+			rs->rail[s->last]->ops->due(rs->rail[s->last], 0, 0);
+		s->last = (uint8_t)i;
+		s->run_bytes = 0;
+	}
+	s->run_bytes += (uint32_t)len;
+	s->used |= (uint8_t)(1u << i);
+	s->carried[cell] = (uint8_t)i;
+	return carry(rs, (uint32_t)i, off, len);
+}
+
+static int put_mail(struct rsk_rails *rs, uint64_t off, size_t len)
+{
+	int lead, rc;
+
+	/* The mail, then who leads; lead_by() has the other half. */
+	atomic_thread_fence(memory_order_seq_cst);
+	lead = atomic_load(&rs->lead);
+	if (lead < 0)
+		return 0;
+	rc = rs->rail[lead]->ops->put(rs->rail[lead], off, len);
+	return rc < 0 ? 0 : rc;
+}
+
+static int rails_put(struct rsk_rail *rail, uint64_t off, size_t len)
+{
+	struct rsk_rails *rs = rail->priv;
+	int err;
+
+	if (rs->mute)
+		return RSK_RAIL_MUTE;
+	err = atomic_load_explicit(&rail->broken, memory_order_relaxed);
+	if (err)
+		return err;
+	return off >= rs->at.ring_off ? put_slot(rs, off, len) : put_mail(rs, off, len);
+}
+
+static int rails_again(struct rsk_rail *rail, uint64_t off, size_t len, uint32_t lost)
+{
+	struct rsk_rails *rs = rail->priv;
+	struct rsk_rails_stream *s;
+	uint32_t cell = 0;
+	int rc;
+
+	if (rs->mute || off < rs->at.ring_off)
+		return rs->mute ? RSK_RAIL_MUTE : -EINVAL;
+	s = stream_at(rs, off, &cell);
+	if (!s || s->carried[cell] != lost)
+		return 0;
+	if (lost != RSK_RAILS_NOBODY &&
+	    (lost >= RSK_RAILS_MOST || rsk_rails_state(rs, lost) != RSK_RAILS_LOST))
+		return 0;
+	if (lost == RSK_RAILS_NOBODY)
+		s->waiting = 0; /* unless it has to once more */
+	rc = put_slot(rs, off, len);
+	if (rc >= 0 && lost < RSK_RAILS_MOST)
+		atomic_fetch_add_explicit(&rs->repeated[lost], 1, memory_order_relaxed);
+	return rc;
+}
+
+static uint64_t rails_due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
+{
+	struct rsk_rails *rs = rail->priv;
+	uint64_t bells = 0;
+
+	for (uint32_t i = 0; i < RSK_RAILS_MOST && !rs->mute; i++)
+		if (is_up(rs, i))
+			bells |= rs->rail[i]->ops->due(rs->rail[i], sid, what);
+	atomic_thread_fence(memory_order_seq_cst);
+	return bells;
+}
+
+/* All are asked, so that each tells when it is so. */
+static bool rails_arrived(struct rsk_rail *rail, uint64_t off)
+{
+	struct rsk_rails *rs = rail->priv;
+	struct rsk_rails_stream *s;
+	int lead = atomic_load(&rs->lead);
+	bool there = lead >= 0;
+	uint32_t cell;
+
+	if (rs->mute)
+		return false;
+	s = stream_at(rs, off, &cell);
+	if (s && s->waiting == atomic_load_explicit(&rs->lives, memory_order_relaxed))
+		return false;
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
+		struct rsk_rail *one = rs->rail[i];
+		bool used = (int)i == lead || (s && s->used & 1u << i);
+
+		switch (rsk_rails_state(rs, i)) {
+		case RSK_RAILS_LOST:
+			there = false;
+			break;
+		case RSK_RAILS_UP:
+			if (used)
+				there &= one->ops->arrived(one, off);
+			break;
+		default:
+			break;
+		}
+	}
+	return there;
+}
+
+static struct rsk_rail *leader(struct rsk_rail *rail)
+{
+	struct rsk_rails *rs = rail->priv;
+	int lead = atomic_load(&rs->lead);
+
+	return lead < 0 || rs->mute ? NULL : rs->rail[lead];
+}
+
+static int rails_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token)
+{
+	struct rsk_rail *one = leader(rail);
+
+	return one ? one->ops->get(one, off, dst, len, token) : -ENOTCONN;
+}
+
+static int rails_atomic(struct rsk_rail *rail, uint64_t off, const struct rsk_atomic *op,
+			uint64_t *old, uint64_t token)
+{
+	struct rsk_rail *one = leader(rail);
+
+	return one ? one->ops->atomic(one, off, op, old, token) : -ENOTCONN;
+}
+
+/* What was asked of one that no longer leads comes with the others' answers. */
+static int rails_poll(struct rsk_rail *rail, struct rsk_completion *done, int max)
+{
+	struct rsk_rails *rs = rail->priv;
+	int n = 0, rc;
+
+	for (uint32_t i = 0; i < RSK_RAILS_MOST && n < max && !rs->mute; i++) {
+		if (!rs->rail[i])
+			continue;
+		rc = rs->rail[i]->ops->poll(rs->rail[i], done + n, max - n);
+		n += rc > 0 ? rc : 0;
+	}
+	return n ? n : atomic_load_explicit(&rail->broken, memory_order_relaxed);
+}
+
+static void rails_ring(struct rsk_rail *rail, uint64_t bells)
+{
+	struct rsk_rails *rs = rail->priv;
+
+	rs->rail[0]->ops->ring(rs->rail[0], bells);
+}
+
+/* Announcements lie in the segment, which is the same for all: any of them can. */
+static void rails_announce(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell)
+{
+	struct rsk_rails *rs = rail->priv;
+
+	rs->rail[0]->ops->announce(rs->rail[0], sid, what, bell);
+}
+
+static void rails_retract(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell)
+{
+	struct rsk_rails *rs = rail->priv;
+
+	rs->rail[0]->ops->retract(rs->rail[0], sid, what, bell);
+}
+
+static const struct rsk_fabric_ops rails_ops = {
+	.name = "rails",
+	.caps = RSK_FABRIC_RELIABLE,
+	.put = rails_put,
+	.get = rails_get,
+	.atomic = rails_atomic,
+	.poll = rails_poll,
+	.due = rails_due,
+	.arrived = rails_arrived,
+	.again = rails_again,
+	.ring = rails_ring,
+	.announce = rails_announce,
+	.retract = rails_retract,
+};
+
+/* ---- the rails themselves: keeper ---- */
+
+struct rsk_rails_layout rsk_rails_layout_of(const struct rsk_seg *seg)
+{
+	return (struct rsk_rails_layout){ .ctl_off = rsk_seg_ctl_off(0),
+					  .ctl_step = sizeof(struct rsk_seg_ctl),
+					  .rxmail_off = offsetof(struct rsk_seg_ctl, rxmail),
+					  .ring_off = rsk_seg_ring_off(&seg->peer, 0),
+					  .ring_bytes = seg->peer.ring_bytes,
+					  .streams = seg->peer.streams };
+}
+
+int rsk_rails_init(struct rsk_rails *rs, struct rsk_rail *one, const struct rsk_rails_layout *at)
+{
+	memset(rs, 0, sizeof(*rs));
+	rs->stream = calloc(at->streams, sizeof(*rs->stream));
+	if (!rs->stream)
+		return -ENOMEM;
+	rs->one = one;
+	rs->at = *at;
+	atomic_store(&rs->lead, -1);
+	atomic_store(&rs->changes, 1);
+	atomic_store(&rs->lives, 1);
+	one->ops = &rails_ops;
+	one->priv = rs;
+	return 0;
+}
+
+void rsk_rails_fini(struct rsk_rails *rs)
+{
+	for (uint32_t i = 0; rs->stream && i < rs->at.streams; i++)
+		free(atomic_load(&rs->stream[i]));
+	free(rs->stream);
+	rs->stream = NULL;
+}
+
+int rsk_rails_reach(struct rsk_rails *rs, uint32_t sid)
+{
+	struct rsk_rails_stream *s;
+
+	if (sid >= rs->at.streams)
+		return -EINVAL;
+	if (atomic_load(&rs->stream[sid]))
+		return 0;
+	s = calloc(1, sizeof(*s) + rs->at.ring_bytes / RSK_CELL_BYTES);
+	if (!s)
+		return -ENOMEM;
+	atomic_store_explicit(&rs->stream[sid], s, memory_order_release);
+	return 0;
+}
+
+/*
+ * @i leads: what was said while nobody did, or by one that is gone, is put once more. Each mail is what its writer has
+ * composed last, or he is at it, and puts it himself.
+ */
+static void lead_by(struct rsk_rails *rs, uint32_t i)
+{
+	struct rsk_rail *rail = rs->rail[i];
+
+	atomic_store(&rs->lead, (int)i);
+	atomic_thread_fence(memory_order_seq_cst);
+	for (uint32_t sid = 0; sid < rs->at.streams; sid++) {
+		uint64_t off = rs->at.ctl_off + sid * rs->at.ctl_step;
+
+		if (!atomic_load_explicit(&rs->stream[sid], memory_order_relaxed))
+			continue;
+		rail->ops->put(rail, off, sizeof(struct rsk_mail));
+		rail->ops->put(rail, off + rs->at.rxmail_off, sizeof(struct rsk_mail));
+	}
+	rail->ops->due(rail, 0, 0);
+}
+
+/* Another one than it was, if there is one and the last one's mails cannot come any more. */
+static void lead(struct rsk_rails *rs)
+{
+	if (atomic_load(&rs->lead) >= 0)
+		return;
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		if (rs->open & 1u << i)
+			return;
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		if (is_up(rs, i)) {
+			lead_by(rs, i);
+			return;
+		}
+}
+
+void rsk_rails_changed(struct rsk_rails *rs)
+{
+	uint32_t changes = atomic_load(&rs->changes) + 1;
+
+	atomic_store_explicit(&rs->changes, changes ? changes : 1, memory_order_release);
+}
+
+void rsk_rails_up(struct rsk_rails *rs, uint32_t rail)
+{
+	atomic_store_explicit(&rs->state[rail], RSK_RAILS_UP, memory_order_release);
+	rsk_rails_changed(rs);
+	lead(rs);
+}
+
+void rsk_rails_lost(struct rsk_rails *rs, uint32_t rail)
+{
+	if (rsk_rails_state(rs, rail) != RSK_RAILS_UP)
+		return;
+	atomic_store_explicit(&rs->state[rail], RSK_RAILS_LOST, memory_order_release);
+	if (atomic_load(&rs->lead) == (int)rail) {
+		rs->open |= (uint8_t)(1u << rail);
+		atomic_store(&rs->lead, -1);
+	}
+}
+
+void rsk_rails_closed(struct rsk_rails *rs, uint32_t rail)
+{
+	rs->open &= (uint8_t) ~(1u << rail);
+	lead(rs);
+}
+
+void rsk_rails_named(struct rsk_rails *rs, uint32_t rail)
+{
+	if (rsk_rails_state(rs, rail) == RSK_RAILS_LOST)
+		atomic_store_explicit(&rs->state[rail], RSK_RAILS_DOWN, memory_order_release);
+}
+
+void rsk_rails_down(struct rsk_rails *rs)
+{
+	atomic_store(&rs->lead, -1);
+	atomic_fetch_add_explicit(&rs->lives, 1, memory_order_relaxed);
+	rs->open = 0;
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		atomic_store_explicit(&rs->state[i], RSK_RAILS_DOWN, memory_order_release);
+}
+
+bool rsk_rails_validate(const struct rsk_rails *rs)
+{
+	int lead = atomic_load(&rs->lead);
+
+	if (lead >= (int)RSK_RAILS_MOST || (lead >= 0 && !is_up(rs, (uint32_t)lead)))
+		return false;
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		if (rsk_rails_state(rs, i) > RSK_RAILS_LOST ||
+		    (rs->open & 1u << i && rsk_rails_state(rs, i) != RSK_RAILS_LOST))
+			return false;
+	for (uint32_t sid = 0; sid < rs->at.streams; sid++) {
+		const struct rsk_rails_stream *s = atomic_load(&rs->stream[sid]);
+
+		if (!s)
+			continue;
+		if (s->last >= RSK_RAILS_MOST || s->used >> RSK_RAILS_MOST)
+			return false;
+		for (uint32_t c = 0; c < rs->at.ring_bytes / RSK_CELL_BYTES; c++)
+			if (s->carried[c] >= RSK_RAILS_MOST && s->carried[c] != RSK_RAILS_NOBODY)
+				return false;
+	}
+	return true;
+}

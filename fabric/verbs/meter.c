@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * meter.c - how much is under way on a rail, and how fast it goes, for who has several to choose from. Measured only
+ * from the first question on: until then fewer completions are asked for. With r->lock held, but flow().
+ *
+ * The rate is that of times in which the send queue was never empty: what is done between two looks, by the time that
+ * has passed, smoothed. What was measured is forgotten by a rail that has had nothing to do since, for a while: it may
+ * have been slow for a reason that is gone, and who is never chosen is never measured again.
+ */
+#include <time.h>
+
+#include "inner.h"
+
+#define SIGNAL_BYTES (32u << 10) /* a completion is asked for so often at least */
+#define SAMPLE_BYTES (64u << 10) /* a time worth measuring: so much, */
+#define SAMPLE_NS 2000000ull	 /* or so long */
+#define FORGET_NS 100000000ull
+#define HELD_RANGES (RSK_NOTE_RANGES / 2) /* of one stream, that could not be posted */
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void rsk_meter_reset(struct rsk_verbs_rail *r)
+{
+	r->meter = (struct rsk_meter){ .on = r->meter.on };
+}
+
+bool rsk_meter_due(const struct rsk_verbs_rail *r)
+{
+	return r->meter.on && r->meter.posted - r->meter.signalled >= SIGNAL_BYTES;
+}
+
+void rsk_meter_posted(struct rsk_verbs_rail *r, uint64_t index, uint64_t bytes)
+{
+	struct rsk_meter *m = &r->meter;
+
+	if (m->on && !m->mark_ns && bytes) {
+		m->mark_ns = now_ns();
+		m->mark = m->done;
+	}
+	m->posted += bytes;
+	m->at[index % RSK_VERBS_DEPTH] = m->posted;
+}
+
+static void sample(struct rsk_meter *m)
+{
+	uint64_t now = now_ns(), ns = now - m->mark_ns, bytes = m->done - m->mark, rate;
+
+	if (bytes < SAMPLE_BYTES && (ns < SAMPLE_NS || !bytes))
+		return;
+	rate = bytes * 1000000000ull / (ns ? ns : 1);
+	m->rate = m->rate ? (3 * m->rate + rate) / 4 : rate;
+	m->rate_ns = now;
+	m->mark_ns = now;
+	m->mark = m->done;
+}
+
+void rsk_meter_done(struct rsk_verbs_rail *r)
+{
+	struct rsk_meter *m = &r->meter;
+
+	m->done = m->at[r->done % RSK_VERBS_DEPTH];
+	if (!m->mark_ns)
+		return;
+	sample(m);
+	if (m->done == m->posted)
+		m->mark_ns = 0;
+}
+
+void rsk_verbs_flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *flow)
+{
+	struct rsk_verbs_rail *r = rail->priv;
+	struct rsk_quiet q = rsk_quiet_begin();
+	const struct rsk_vstream *s = NULL;
+	struct rsk_spot at;
+
+	if (rsk_spot_find(r->seg, off, 1, &at) == 0)
+		s = rsk_rail_stream(r, at.sid);
+	*flow = (struct rsk_flow){ .shut = true };
+	pthread_mutex_lock(&r->lock);
+	if (s && r->live && !atomic_load(&r->err)) {
+		r->meter.on = true;
+		rsk_post_reap(r);
+		flow->shut = atomic_load_explicit(&s->way, memory_order_relaxed) ==
+			     RSK_VERBS_CLOSED;
+		flow->held = s->note.ranges >= HELD_RANGES;
+		flow->under_way_bytes = r->meter.posted - r->meter.done + r->meter.noted;
+		if (!flow->under_way_bytes && now_ns() - r->meter.rate_ns > FORGET_NS)
+			r->meter.rate = 0;
+		flow->rate = r->meter.rate;
+	}
+	pthread_mutex_unlock(&r->lock);
+	rsk_quiet_end(&q);
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* mend_rails.c - the streams of a link that has lost one of several rails. Keeper only. */
+#include <errno.h>
+
+#include "epoll.h"
+#include "mend.h"
+#include "rdma.h"
+#include "stream.h"
+
+struct naming {
+	void (*gap)(void *arg, uint32_t sid, uint64_t from, uint64_t to);
+	void *arg;
+	uint32_t sid;
+};
+
+static void name_one(void *arg, uint64_t from, uint64_t to)
+{
+	const struct naming *n = arg;
+
+	n->gap(n->arg, n->sid, from, to);
+}
+
+static void missing_one(struct rsk_stream *s, void *arg)
+{
+	static uint8_t scratch[RSK_SLOT_MAX_PAYLOAD]; /* the keeper's */
+	struct naming *n = arg;
+
+	n->sid = s->sid;
+	rsk_lock(&s->rx_lock);
+	rsk_rx_missing(&s->rx, scratch, name_one, n);
+	rsk_unlock(&s->rx_lock);
+}
+
+void rsk_mend_gaps(struct rsk_link *l,
+		   void (*gap)(void *arg, uint32_t sid, uint64_t from, uint64_t to), void *arg)
+{
+	struct naming n = { .gap = gap, .arg = arg };
+
+	rsk_mend_each(l, missing_one, &n);
+}
+
+void rsk_mend_again(struct rsk_link *l, uint32_t sid, uint32_t lost, uint64_t from, uint64_t to)
+{
+	struct rsk_stream *s = rsk_mend_joined(l, sid);
+
+	if (!s)
+		return;
+	rsk_lock(&s->tx_lock);
+	/* What cannot be put again is where the window was overwritten: nobody can say what is missing. */
+	if (rsk_ring_tx_again(&s->tx.ring, from, to, lost) == -EPROTO)
+		rsk_stream_fail(s, rsk_stream_find_fd(s));
+	rsk_unlock(&s->tx_lock);
+	rsk_stream_unpin(s);
+}
+
+static void fabric_one(struct rsk_stream *s, void *arg)
+{
+	rsk_stats_set_fabric(s->rec, s->link->fabric);
+}
+
+void rsk_mend_fabric(struct rsk_link *l)
+{
+	rsk_mend_each(l, fabric_one, NULL);
+}
+
+void rsk_mend_stir(struct rsk_stream *s)
+{
+	rsk_rdma_news(NULL, s->link, s->sid, RSK_WAKE_RX | RSK_WAKE_TX);
+	rsk_epoll_stream_event(s);
+}
+
+static void stir_one(struct rsk_stream *s, void *arg)
+{
+	rsk_mend_stir(s);
+}
+
+void rsk_mend_stir_all(struct rsk_link *l)
+{
+	rsk_mend_each(l, stir_one, NULL);
+}

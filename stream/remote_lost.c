@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * remote_lost.c - one of several rails is gone, and the streams stay on the ring. Either end, as soon as it knows,
+ * closes its own end of it, so that nothing can come by it any more, and says so (LOST); says of each stream what has
+ * not come by then (GAP), by any rail; and that this was all (NAMED). Who had put what is missing by that rail puts
+ * it once more by others (rails.h). Only when both have heard NAMED may the rail come again. When the last one goes,
+ * or the other end says so (BREAK), the link breaks, which says more. ../docs/adr/rails.md. Keeper only.
+ */
+#include <errno.h>
+
+#include "log.h"
+#include "mend.h"
+#include "remote_parts.h"
+#include "stream.h"
+
+/* ---- all are gone ---- */
+
+static void say_resume(void *arg, uint32_t sid, uint64_t pos, uint64_t cell)
+{
+	struct rsk_remote *r = arg;
+	struct rsk_remote_msg m = {
+		.type = RSK_REMOTE_RESUME, .epoch = r->epoch, .sid = sid, .pos = pos, .cell = cell
+	};
+
+	rsk_control_send(&r->control, &m);
+}
+
+/* Nothing comes in any more: what every stream has consumed is what it will have. */
+void rsk_remote_broken(struct rsk_remote *r, int err)
+{
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_BREAK, .epoch = r->epoch };
+
+	rsk_log(RSK_LOG_INFO, "link %u: its rails broke: %d", r->l->number, err);
+	r->state = RSK_REMOTE_BROKEN;
+	atomic_store(&r->l->seg.rail.broken, err < 0 ? err : -EPIPE);
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
+		rsk_remote_rail_end(&r->rail[i]);
+		rsk_remote_rail_idle(&r->rail[i]);
+	}
+	rsk_rails_down(&r->rails);
+	if (rsk_control_send(&r->control, &m))
+		rsk_mend_break(r->l, say_resume, r);
+}
+
+/* ---- one of several ---- */
+
+static struct rsk_remote_msg about(const struct rsk_remote_rail *rail, uint32_t type)
+{
+	return (struct rsk_remote_msg){
+		.type = type, .rail = rail->index, .life = rail->life, .epoch = rail->r->epoch
+	};
+}
+
+/* GAP of one stream, which is sent when it is full, or the stream's last. */
+struct naming {
+	struct rsk_remote *r;
+	struct rsk_remote_msg m;
+};
+
+static void send_gaps(struct naming *n)
+{
+	if (n->m.gaps)
+		rsk_control_send(&n->r->control, &n->m);
+	n->m.gaps = 0;
+}
+
+static void name_gap(void *arg, uint32_t sid, uint64_t from, uint64_t to)
+{
+	struct naming *n = arg;
+
+	if (n->m.gaps == RSK_REMOTE_GAPS || (n->m.gaps && n->m.sid != sid))
+		send_gaps(n);
+	n->m.sid = sid;
+	n->m.gap[n->m.gaps++] = (struct rsk_remote_gap){ from, to };
+}
+
+static void say_lost(struct rsk_remote_rail *rail)
+{
+	struct naming n = { .r = rail->r, .m = about(rail, RSK_REMOTE_GAP) };
+	struct rsk_remote_msg lost = about(rail, RSK_REMOTE_LOST),
+			      named = about(rail, RSK_REMOTE_NAMED);
+
+	if (!rsk_control_send(&rail->r->control, &lost))
+		return;
+	rsk_mend_gaps(rail->r->l, name_gap, &n);
+	send_gaps(&n);
+	rsk_control_send(&rail->r->control, &named);
+}
+
+/* Its queue pair is closed. */
+void rsk_remote_rail_lost(struct rsk_remote_rail *rail, int err)
+{
+	struct rsk_remote *r = rail->r;
+	bool was_up = rail->state == RSK_REMOTE_RAIL_UP;
+
+	rail->state = RSK_REMOTE_RAIL_LOST;
+	rail->established = rail->heard = false;
+	rail->due_ns = UINT64_MAX;
+	rsk_rails_lost(&r->rails, rail->index);
+	if (!rsk_rails_count(&r->rails)) {
+		rsk_remote_broken(r, err);
+		return;
+	}
+	rsk_log(RSK_LOG_INFO, "link %u: rail %u of several is lost: %d", r->l->number, rail->index,
+		err);
+	if (was_up)
+		rsk_remote_name_fabric(r);
+	say_lost(rail);
+}
+
+/* Is it about this life of it? */
+static struct rsk_remote_rail *meant(struct rsk_remote *r, const struct rsk_remote_msg *m)
+{
+	struct rsk_remote_rail *rail = &r->rail[m->rail];
+
+	return r->state == RSK_REMOTE_UP && m->epoch == r->epoch && m->life == rail->life ? rail :
+											    NULL;
+}
+
+void rsk_remote_on_lost(struct rsk_remote *r, const struct rsk_remote_msg *m)
+{
+	struct rsk_remote_rail *rail = meant(r, m);
+
+	if (!rail)
+		return;
+	if (rail->state == RSK_REMOTE_RAIL_UP || rail->state == RSK_REMOTE_RAIL_COMING) {
+		rsk_remote_rail_end(rail);
+		rsk_remote_rail_lost(rail, -EPIPE);
+	} else if (rail->state == RSK_REMOTE_RAIL_IDLE) {
+		say_lost(rail); /* it never was here; the other end waits for that word */
+	}
+	if (r->state == RSK_REMOTE_UP)
+		rsk_rails_closed(&r->rails, rail->index);
+}
+
+void rsk_remote_on_gap(struct rsk_remote *r, const struct rsk_remote_msg *m)
+{
+	const struct rsk_remote_rail *rail = meant(r, m);
+
+	if (!rail || rail->state != RSK_REMOTE_RAIL_LOST)
+		return;
+	for (uint32_t i = 0; i < m->gaps; i++)
+		rsk_mend_again(r->l, m->sid, m->rail, m->gap[i].from, m->gap[i].to);
+}
+
+void rsk_remote_on_named(struct rsk_remote *r, const struct rsk_remote_msg *m)
+{
+	struct rsk_remote_rail *rail = meant(r, m);
+
+	if (!rail || rail->state != RSK_REMOTE_RAIL_LOST)
+		return;
+	rsk_rails_named(&r->rails, rail->index);
+	rsk_remote_rail_idle(rail);
+	/* Who waits for what it has put to arrive asks the others. */
+	rsk_mend_stir_all(r->l);
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * remote_places.c - between which devices a link has rails. The first is where the mapping leads; the others are found
+ * here: who is come to says where he has devices (PLACE), and the initiator goes from each of his own to each of those
+ * that is in the same network, first between devices that have no rail yet. Software devices only where the mapping
+ * is of one: who has both does not want them. Keeper only.
+ */
+#include <string.h>
+#include <sys/socket.h>
+
+#include "log.h"
+#include "remote_parts.h"
+#include "stream.h"
+
+static uint32_t own_places(struct rsk_verbs_place out[static RSK_REMOTE_PLACES])
+{
+	return rsk_rdma_module->addresses(rsk_rdma, out, RSK_REMOTE_PLACES);
+}
+
+static bool same_address(const struct rsk_verbs_addr *a, const struct rsk_verbs_addr *b)
+{
+	return a->family == b->family && !memcmp(a->ip, b->ip, sizeof(a->ip));
+}
+
+static bool same_network(const struct rsk_verbs_place *p, const struct rsk_verbs_addr *a)
+{
+	uint32_t bytes = p->prefix_bits / 8, bits = p->prefix_bits % 8;
+
+	if (p->addr.family != a->family || memcmp(p->addr.ip, a->ip, bytes) != 0)
+		return false;
+	return !bits || (p->addr.ip[bytes] ^ a->ip[bytes]) >> (8 - bits) == 0;
+}
+
+void rsk_remote_say_places(struct rsk_remote *r)
+{
+	struct rsk_verbs_place own[RSK_REMOTE_PLACES];
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_PLACE };
+
+	if (r->initiator || r->state != RSK_REMOTE_UP || rsk_knobs.rdma_rails < 2)
+		return;
+	m.life = own_places(own);
+	for (m.gaps = 0; m.gaps < m.life; m.gaps++) {
+		m.place = own[m.gaps];
+		if (!rsk_control_send(&r->control, &m))
+			return;
+	}
+}
+
+void rsk_remote_on_place(struct rsk_remote *r, const struct rsk_remote_msg *m)
+{
+	if (!r->initiator || m->gaps != (m->gaps ? r->places : 0))
+		return;
+	r->theirs[m->gaps] = m->place;
+	r->places = m->gaps + 1;
+	if (r->places == m->life)
+		rsk_remote_match_places(r);
+}
+
+/* ---- the initiator finds ways ---- */
+
+#define NOWHERE UINT32_MAX
+
+/* The devices that a rail has, here and there, by the lists of now. */
+struct pair {
+	uint32_t own, theirs;
+};
+
+static uint32_t device_at(const struct rsk_verbs_place *p, uint32_t n,
+			  const struct rsk_verbs_addr *a)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (same_address(&p[i].addr, a))
+			return p[i].device;
+	return NOWHERE;
+}
+
+/* Where no address of ours was named the kernel takes the one of that network. */
+static uint32_t device_to(const struct rsk_verbs_place *p, uint32_t n,
+			  const struct rsk_verbs_addr *to)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (same_network(&p[i], to))
+			return p[i].device;
+	return NOWHERE;
+}
+
+static struct pair pair_of(const struct rsk_remote *r, uint32_t i,
+			   const struct rsk_verbs_place *own, uint32_t n)
+{
+	const struct rsk_remote_rail *rail = &r->rail[i];
+
+	if (!rail->to.family)
+		return (struct pair){ NOWHERE, NOWHERE };
+	return (struct pair){ rail->from.family ? device_at(own, n, &rail->from) :
+						  device_to(own, n, &rail->to),
+			      device_at(r->theirs, r->places, &rail->to) };
+}
+
+/* Is there a way from @o to @t that no rail has? @fresh: between devices that have none at all. */
+static bool is_free(const struct pair *has, struct pair p, bool fresh)
+{
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
+		bool own = has[i].own == p.own, theirs = has[i].theirs == p.theirs;
+
+		if (fresh ? own || theirs : own && theirs)
+			return false;
+	}
+	return true;
+}
+
+static bool is_soft(const struct rsk_verbs_place *p, uint32_t n, uint32_t device)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (p[i].device == device)
+			return p[i].soft;
+	return false;
+}
+
+static bool find(const struct rsk_remote *r, struct rsk_remote_rail *rail, const struct pair *has,
+		 const struct rsk_verbs_place *own, uint32_t n, const struct pair *soft, bool fresh)
+{
+	for (uint32_t o = 0; o < n; o++)
+		for (uint32_t t = 0; t < r->places; t++) {
+			struct pair p = { own[o].device, r->theirs[t].device };
+
+			if (!same_network(&own[o], &r->theirs[t].addr) || !is_free(has, p, fresh) ||
+			    same_address(&own[o].addr, &r->theirs[t].addr))
+				continue;
+			if ((own[o].soft && !soft->own) || (r->theirs[t].soft && !soft->theirs))
+				continue;
+			rail->from = own[o].addr;
+			rail->to = r->theirs[t].addr;
+			rail->to.port = r->target.to.port;
+			return true;
+		}
+	return false;
+}
+
+void rsk_remote_match_places(struct rsk_remote *r)
+{
+	struct rsk_verbs_place own[RSK_REMOTE_PLACES];
+	struct pair has[RSK_RAILS_MOST], soft;
+	uint32_t n;
+
+	if (!r->initiator || r->state != RSK_REMOTE_UP || rsk_knobs.rdma_rails < 2 || !r->places)
+		return;
+	n = own_places(own);
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
+		has[i] = pair_of(r, i, own, n);
+		/* One of ours that has another address by now is tried by that. */
+		if (i && r->rail[i].state == RSK_REMOTE_RAIL_IDLE &&
+		    (has[i].own == NOWHERE || has[i].theirs == NOWHERE)) {
+			r->rail[i].to.family = 0;
+			r->rail[i].due_ns = UINT64_MAX;
+			has[i] = (struct pair){ NOWHERE, NOWHERE };
+		}
+	}
+	soft = (struct pair){ is_soft(own, n, has[0].own),
+			      is_soft(r->theirs, r->places, has[0].theirs) };
+	for (uint32_t i = 1; i < rsk_knobs.rdma_rails; i++) {
+		struct rsk_remote_rail *rail = &r->rail[i];
+
+		if (rail->to.family || rail->state != RSK_REMOTE_RAIL_IDLE)
+			continue;
+		if (!find(r, rail, has, own, n, &soft, true) &&
+		    !find(r, rail, has, own, n, &soft, false))
+			return;
+		has[i] = pair_of(r, i, own, n);
+		rail->tries = 0;
+		rail->due_ns = 0;
+		rsk_log(RSK_LOG_DEBUG, "link %u: rail %u may go between devices %u and %u",
+			r->l->number, i, has[i].own, has[i].theirs);
+	}
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * remote_rings.c - the rings that the two ends of a rail register with it, one by one, as streams are joined
+ * (ringway.h). Each rail has its own: what one device has registered another does not know. Keeper only.
+ */
+#include <errno.h>
+
+#include "join.h"
+#include "log.h"
+#include "mend.h"
+#include "remote_parts.h"
+#include "stream.h"
+
+#define REGISTER_AGAIN_NS 500000000ull
+
+static uint64_t causes[RSK_RINGWAY_CAUSES];
+
+/* Ours, for the peer; again by and by where it cannot be done now. */
+static void offer_ring(struct rsk_remote_rail *rail, uint32_t sid)
+{
+	struct rsk_remote_msg m = {
+		.type = RSK_REMOTE_RING, .rail = rail->index, .sid = sid, .way = RSK_VERBS_CLOSED
+	};
+	struct rsk_ringway *w = rsk_ringways_at(&rail->ways, sid);
+	struct rsk_remote *r = rail->r;
+	int rc;
+
+	rsk_join_take();
+	rc = w ? rsk_link_reach(r->l, sid) : -ENOMEM;
+	rsk_join_give();
+	if (rc == 0)
+		rc = rsk_rdma_module->reg_ctl(rail->rail, sid / RSK_SEG_REACH, &m.ctl_rkey);
+	if (rc == 0) {
+		m.way = RSK_VERBS_INDIRECT;
+		rc = rsk_rdma_module->reg_ring(rail->rail, sid, &m.ring_rkey);
+	}
+	if (rc == 0)
+		m.way = RSK_VERBS_DIRECT;
+	else
+		rsk_log(RSK_LOG_INFO, "link %u: ring of stream %u is not registered: %d",
+			r->l->number, sid, rc);
+	if (w && w->owed && rc < 0)
+		return; /* it was told so */
+	if (w) {
+		w->owed = rc < 0;
+		if (rc < 0)
+			rail->register_ns = rsk_now_ns() + REGISTER_AGAIN_NS;
+	}
+	rsk_control_send(&r->control, &m);
+}
+
+static void act(struct rsk_remote_rail *rail, uint32_t sid, enum rsk_ringway_action what,
+		uint32_t rkey)
+{
+	struct rsk_remote_msg again = { .type = RSK_REMOTE_RING_REQ,
+					.rail = rail->index,
+					.sid = sid };
+	struct rsk_remote *r = rail->r;
+
+	switch (what) {
+	case RSK_RINGWAY_DO_REQUEST:
+		rsk_control_send(&r->control, &again);
+		break;
+	case RSK_RINGWAY_DO_INDIRECT:
+		rsk_rdma_module->set_ring(rail->rail, sid, RSK_VERBS_INDIRECT, 0);
+		break;
+	case RSK_RINGWAY_DO_DIRECT:
+		rsk_rdma_module->set_ring(rail->rail, sid, RSK_VERBS_DIRECT, rkey);
+		break;
+	default:
+		return;
+	}
+	/* What had no rail has one now. */
+	if (what != RSK_RINGWAY_DO_REQUEST) {
+		rsk_rails_changed(&r->rails);
+		rsk_mend_again(r->l, sid, RSK_RAILS_NOBODY, 0, UINT64_MAX);
+	}
+}
+
+static struct rsk_ringway *begun(struct rsk_remote_rail *rail, uint32_t sid)
+{
+	struct rsk_ringway *w = rsk_ringways_at(&rail->ways, sid);
+
+	if (w && w->state == RSK_RINGWAY_NONE) {
+		rsk_ringway_begin(w, rsk_now_ns(), causes);
+		if (w->due_ns < rail->rings_ns)
+			rail->rings_ns = w->due_ns;
+	}
+	return w;
+}
+
+/* What the peer has said of its ring, once a stream of ours has to do with it. */
+static void heed(struct rsk_remote_rail *rail, uint32_t sid, struct rsk_ringway *w)
+{
+	int rc;
+
+	if (!w->kept)
+		return;
+	w->kept = false;
+	rsk_join_take();
+	rc = rsk_link_reach(rail->r->l, sid);
+	rsk_join_give();
+	if (rc == 0)
+		rc = rsk_rdma_module->set_ctl(rail->rail, sid / RSK_SEG_REACH, w->ctl_rkey);
+	if (rc == 0)
+		act(rail, sid, rsk_ringway_answer(w, w->kept_valid, causes), w->ring_rkey);
+}
+
+static void want_ring(struct rsk_remote_rail *rail, uint32_t sid)
+{
+	struct rsk_ringway *w =
+		begun(rail, sid); /* the message that was just relayed is the request */
+
+	offer_ring(rail, sid);
+	if (!w)
+		return;
+	w->ours = true;
+	heed(rail, sid, w);
+}
+
+void rsk_remote_want_ring(struct rsk_remote *r, uint32_t sid)
+{
+	if (sid >= rsk_seg_streams(&r->l->seg))
+		return;
+	/* Without memory nothing is ever said to lead there, and the stream stays on its companion. */
+	if (rsk_rails_reach(&r->rails, sid) < 0)
+		return;
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		if (r->rail[i].state == RSK_REMOTE_RAIL_UP)
+			want_ring(&r->rail[i], sid);
+}
+
+void rsk_remote_rings_begin(struct rsk_remote_rail *rail)
+{
+	const struct rsk_remote_rail *other = rail->r->rail;
+
+	while (other->state != RSK_REMOTE_RAIL_UP || other == rail)
+		if (++other == rail->r->rail + RSK_RAILS_MOST)
+			return;
+	for (uint32_t sid = 0; sid < other->ways.n; sid++)
+		if (other->ways.at[sid].ours)
+			want_ring(rail, sid);
+}
+
+void rsk_remote_on_ring_req(struct rsk_remote *r, const struct rsk_remote_msg *m)
+{
+	struct rsk_remote_rail *rail = &r->rail[m->rail];
+
+	if (rail->state == RSK_REMOTE_RAIL_UP && m->sid < rail->ways.n &&
+	    rail->ways.at[m->sid].ours)
+		offer_ring(rail, m->sid);
+}
+
+void rsk_remote_on_ring(struct rsk_remote *r, const struct rsk_remote_msg *m)
+{
+	struct rsk_remote_rail *rail = &r->rail[m->rail];
+	struct rsk_ringway *w;
+
+	if (rail->state != RSK_REMOTE_RAIL_UP || m->sid >= rsk_seg_streams(&r->l->seg) ||
+	    m->way == RSK_VERBS_CLOSED)
+		return;
+	w = rsk_ringways_at(&rail->ways, m->sid);
+	if (!w)
+		return;
+	w->kept = true;
+	w->kept_valid = m->way == RSK_VERBS_DIRECT;
+	w->ctl_rkey = m->ctl_rkey;
+	w->ring_rkey = m->ring_rkey;
+	if (w->ours)
+		heed(rail, m->sid, w);
+}
+
+void rsk_remote_rings_work(struct rsk_remote_rail *rail, uint64_t now_ns)
+{
+	if (now_ns >= rail->rings_ns) {
+		rail->rings_ns = UINT64_MAX;
+		for (uint32_t i = 0; i < rail->ways.n; i++) {
+			struct rsk_ringway *w = &rail->ways.at[i];
+
+			act(rail, i, rsk_ringway_tick(w, now_ns, causes), 0);
+			if (w->state == RSK_RINGWAY_ASKED && w->due_ns < rail->rings_ns)
+				rail->rings_ns = w->due_ns;
+		}
+	}
+	if (now_ns >= rail->register_ns) {
+		rail->register_ns = UINT64_MAX;
+		for (uint32_t i = 0; i < rail->ways.n; i++)
+			if (rail->ways.at[i].owed) {
+				offer_ring(rail, i);
+				if (rail->ways.at[i].owed)
+					rail->register_ns = now_ns + REGISTER_AGAIN_NS;
+			}
+	}
+	if (now_ns >= rail->probe_ns && !rail->r->idle_ns) {
+		rail->probe_ns = now_ns + RSK_REMOTE_PROBE_NS;
+		rsk_rdma_module->rail_probe(rail->rail);
+	}
+}
+
+/* Who joins a stream calls the keeper, by the message of it. */
+uint64_t rsk_remote_rings_next(const struct rsk_remote_rail *rail)
+{
+	uint64_t next = rail->rings_ns < rail->register_ns ? rail->rings_ns : rail->register_ns;
+	uint64_t probe = rail->r->idle_ns ? UINT64_MAX : rail->probe_ns;
+
+	return next < probe ? next : probe;
+}

@@ -1,0 +1,195 @@
+#!/usr/bin/python3
+"""One stream over the rails of two RDMA devices: faster than over one; one of them goes, and the stream stays on the ring."""
+import re
+import sys
+import time
+
+from hosts import FIRM, Peer, both_ways, connect, earn, ends, events, pair, said, serve
+from rdma_devices import add, remove, used
+from rdma_faults import endless, goes_on, wind_up
+from rdmalab import case, lab, main
+
+ONE = {"RSOCK_RDMA_RAILS": "1"}
+MBIT = 8  # of each device, where they are limited: less than a guest's processor does
+WATCH = r"""
+import struct, sys, time
+last, since, longest = -1, time.monotonic(), 0.0
+until = since + float(sys.argv[2])
+while time.monotonic() < until:
+    with open(sys.argv[1], "rb") as file:
+        now = struct.unpack("QQQ", file.read(24))[2]
+    if now != last:
+        longest, last, since = max(longest, time.monotonic() - since), now, time.monotonic()
+    time.sleep(0.004)
+print(max(longest, time.monotonic() - since))
+"""
+
+
+def two_rails(t, env):
+    """A stream that goes over both devices, both ends flat out not yet; both guests serve."""
+    for guest in lab(t).guests:
+        serve(guest)
+    server, client, port = pair(t, env=env)
+    earn(t, client, server, port)
+    lab(t)[1].until(lambda: all(rails_of(record) == 2 for record in ends(t, port)), 60, "both rails to be there")
+    return server, client, port
+
+
+def rails_of(record):
+    return len(re.findall(r"rxe\d/1", record.get("device", "")))
+
+
+def packets(t):
+    """[guest][device] -> RDMA packets sent."""
+    return [[guest.hw_counters(rnic)["sent_pkts"] for rnic in ("rxe0", "rxe1")] for guest in lab(t).guests]
+
+
+def stayed(t, port):
+    """Nothing of the stream went back to its companion because of a rail."""
+    for record in ends(t, port):
+        t.check(all(cause != "link-broken" for _event, cause in events(record)), f"it left the ring: {said([record])}")
+
+
+def limit(t, mbit):
+    for guest in lab(t).guests:
+        for netdev in ("eth0", "eth1"):
+            guest.sh(f"tc qdisc del dev {netdev} root 2>/dev/null || true")
+            if mbit:
+                guest.sh(f"tc qdisc add dev {netdev} root tbf rate {mbit}mbit burst 32k limit 400k")
+
+
+def rate(t, server, seconds=12):
+    """Bytes a second that come to it, of a stream whose other end sends all the time."""
+    had, begun = server.progress()[2], time.monotonic()
+    lab(t)[1].until(lambda: time.monotonic() - begun > seconds, seconds + 30, "time to pass")
+    return (server.progress()[2] - had) / (time.monotonic() - begun)
+
+
+@case(600)
+def faster_by_two(t):
+    """Each device limited to the same rate: by both a stream moves at least 1.6 times as much as by one."""
+    for guest in lab(t).guests:
+        serve(guest)
+    limit(t, MBIT)  # not while anything goes by them: a queue that is taken away under a sender ends rxe's queue pair
+    rates = []
+    for env, wanted in (({**ONE, **FIRM}, 1), (FIRM, 2)):
+        server, client, port = pair(t, env=env)
+        earn(t, client, server, port)
+        lab(t)[1].until(lambda wanted=wanted, port=port: all(rails_of(record) == wanted for record in ends(t, port)), 60,
+                        f"{wanted} rails")
+        before = packets(t)
+        client.flow("block", 1 << 40, 0, 65536)
+        server.flow("block", 0, 1 << 40, 65536)
+        goes_on(t, (server,), 2_000_000, 120, "it to move")
+        rates.append(rate(t, server))
+        t.check(sum(record["tx_ring_bytes"] for record in ends(t, port)) > 5_000_000, said(ends(t, port)))
+        sent = [after - had for after, had in zip(packets(t)[0], before[0])]
+        t.check(min(sent) > sum(sent) // 4 or wanted == 1, f"packets by device: {sent}")
+        stayed(t, port)
+        client.kill()
+        server.kill()
+    limit(t, 0)
+    print(f"    by one {rates[0] / 1e6:.2f} MB/s, by two {rates[1] / 1e6:.2f}: {rates[1] / rates[0]:.2f}")
+    t.check(rates[1] >= 1.6 * rates[0], f"bytes a second by one and by two: {rates}")
+
+
+def one_goes(t, breaking, mending, env=None, by_tcp=True):
+    """Both ends flat out over two rails; one goes, and comes again. Nobody leaves the ring; the longest time without a
+    byte is said.
+    """
+    server, client, port = two_rails(t, env or {})
+    endless(client, server)
+    goes_on(t, (server, client), 300_000, 60, "both to move")
+    watching = [peer.guest.start(["python3", "-c", WATCH, peer.progress_file, "12"], stdout="pipe") for peer in (server, client)]
+    breaking()
+    if by_tcp:
+        lab(t)[1].until(lambda: all(rails_of(record) == 1 for record in ends(t, port)), 60, "one rail to be gone")
+    goes_on(t, (server, client), 300_000, 60, "both to go on by the other")
+    stands = [float(handle.readline(60)) for handle in watching]
+    print(f"    nothing came for {max(stands):.2f} s at most")
+    mending()
+    lab(t)[1].until(lambda: all(rails_of(record) == 2 for record in ends(t, port)), 120, "both rails to be there again")
+    before = packets(t)
+    goes_on(t, (server, client), 600_000, 60, "both to go on by both")
+    for guest, had, now in zip(lab(t).guests, before, packets(t)):
+        t.check(all(after > earlier + 20 for after, earlier in zip(now, had)), f"{guest.name}: packets {had} -> {now}")
+    stayed(t, port)
+    wind_up(t, server, client)
+
+
+@case(500)
+def second_device_removed(t):
+    one_goes(t, lambda: remove(lab(t)[2], "rxe1"), lambda: add(lab(t)[2], "rxe1"))
+
+
+@case(500)
+def first_device_removed(t):
+    """That by which the link was made; its mails go by the other from then on."""
+    one_goes(t, lambda: remove(lab(t)[1], "rxe0"), lambda: add(lab(t)[1], "rxe0"))
+
+
+def deaf(t, whether, link):
+    for guest in lab(t).guests:
+        guest.deaf(whether, "roce", f"eth{link}")
+
+
+@case(500)
+def second_lost(t):
+    """No RDMA packet arrives by it, and nobody says so but time."""
+    one_goes(t, lambda: deaf(t, True, 1), lambda: deaf(t, False, 1))
+
+
+@case(500)
+def first_lost(t):
+    one_goes(t, lambda: deaf(t, True, 0), lambda: deaf(t, False, 0))
+
+
+@case(500)
+def second_cable(t):
+    def mend():
+        lab(t)[2].sh("sleep 2")
+        lab(t)[2].cable(True, 1)
+    one_goes(t, lambda: lab(t)[2].cable(False, 1), mend)
+
+
+@case(500)
+def both_lost(t):
+    """Then the stream goes on by its companion, and comes back to both."""
+    server, client, port = two_rails(t, {})
+    endless(client, server)
+    goes_on(t, (server, client), 300_000, 60, "both to move")
+    for link in (1, 0):
+        deaf(t, True, link)
+    guest = lab(t)[1]
+    guest.until(lambda: all("link-broken" in said([record]) for record in ends(t, port)), 60, "both ends to see the link broken")
+    goes_on(t, (server, client), 200_000, 60, "both to go on by TCP")
+    for link in (1, 0):
+        deaf(t, False, link)
+    guest.until(lambda: all(rails_of(record) == 2 and record["tx"] == "ring" for record in ends(t, port)), 120,
+                "both rails to be there again")
+    goes_on(t, (server, client), 200_000, 60, "both to go on by both")
+    wind_up(t, server, client)
+
+
+@case(300)
+def one_if_so_wished(t):
+    """RSOCK_RDMA_RAILS=1 at either end: the other device is not touched."""
+    for guest in lab(t).guests:
+        serve(guest)
+    address = lab(t)[2].ip
+    for wishes in ((ONE, None), (None, ONE)):
+        server, client = Peer(lab(t)[2], address, env=wishes[0]), Peer(lab(t)[1], address, env=wishes[1])
+        port = t.free_port()
+        server.ask("listening", "listen", port)
+        connect(server, client, port)
+        earn(t, client, server, port)
+        both_ways(client, server, 200_000, 200_000)
+        t.check(all(rails_of(record) == 1 for record in ends(t, port)), said(ends(t, port)))
+        for guest in lab(t).guests:
+            t.equal(used(guest), {"rxe0": 1}, f"queue pairs of {guest.name}")
+        for peer in (client, server):
+            peer.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main(links=2))
