@@ -8,12 +8,12 @@
  * and never wrapping (64 bits), so its place is index mod cells: slots may land in any order. When all slots were
  * taken the sender may leave the rest of a lap out: those indexes are no slot's.
  *
- *	| index 8 | len 4 | kind 2 | zero 2 | hash 8 | payload len |	little-endian, host = wire
+ *	| index 8 | len 4 | kind 2 | order 2 | hash 8 | payload len |	little-endian, host = wire
  *
  * A payload of more than RSK_SLOT_SHORT_BYTES begins at the second cell, so that vectors move whole cache lines; the
  * rest of the first cell is neither written nor read.
  *
- * hash = XXH3-64(index, len, kind, zero, XXH3-64(payload; secret); secret), secret = 192 bytes derived from
+ * hash = XXH3-64(index, len, kind, order, XXH3-64(payload; secret); secret), secret = 192 bytes derived from
  * the 64-bit key of this direction of this stream: an old lap, another stream's slot and a forged one fail.
  * Two levels, so that the payload can be hashed where the receiver copied it to, not where the peer can
  * still change it.
@@ -41,7 +41,7 @@ struct rsk_slot_head {
 	uint64_t index;
 	uint32_t len;
 	uint16_t kind;
-	uint16_t zero;
+	uint16_t order; /* RSK_ORDER mark (stream/order.h); 0: none */
 };
 _Static_assert(sizeof(struct rsk_slot_head) == RSK_SLOT_HEAD_BYTES, "slot head");
 

@@ -18,7 +18,7 @@ static void wild_head(struct hostile *h, struct hostile_input *in)
 	struct rsk_slot_head head = { .index = h->rx.ring.next + hostile_take(in, 1),
 				      .len = (uint32_t)hostile_take(in, 4),
 				      .kind = (uint16_t)hostile_take(in, 2),
-				      .zero = (uint16_t)hostile_take(in, 1) };
+				      .order = (uint16_t)hostile_take(in, 1) };
 
 	memcpy(h->ring + (head.index & (HOSTILE_CELLS - 1)) * RSK_CELL_BYTES, &head, sizeof(head));
 }

@@ -133,7 +133,7 @@ Test(ring_harm, wild_headers_stay_inside)
 		head = (struct rsk_slot_head){ .index = p.rx.next,
 					       .len = (uint32_t)(r >> 16) >> (r >> 8 & 31),
 					       .kind = (uint16_t)(r >> 48 & 3),
-					       .zero = (uint16_t)(r >> 50 & 1) };
+					       .order = (uint16_t)(r >> 50 & 1) };
 		memcpy(p.memory + (p.rx.next & (CELLS - 1)) * RSK_CELL_BYTES, &head, sizeof(head));
 		if (!rsk_ring_peek(&p.rx, &v))
 			continue;
