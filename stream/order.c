@@ -369,9 +369,10 @@ int rsk_order_tx_where(const struct rsk_order_tx *tx, uint64_t number, uint64_t 
 {
 	const struct rsk_order_sent *s = sent_at(tx, number);
 
-	if (number < tx->una || number >= tx->next || !s->first)
+	if (number < tx->una || number >= tx->next || !s->first || s->end <= tx->floor)
 		return -ENOENT;
-	*begin = s->begin;
+	/* Below the floor newer ones may lie in the same cells. */
+	*begin = s->begin > tx->floor ? s->begin : tx->floor;
 	*end = s->end;
 	return 0;
 }

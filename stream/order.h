@@ -149,7 +149,8 @@ int rsk_order_tx_ack_below(struct rsk_order_tx *tx, uint64_t place);
 
 /*
  * rsk_order_tx_where - the places of a transaction that the receiver asks for by name, to be put again: *begin to
- * *end. 0; -ENOENT: acknowledged, with all before it, or not begun, or nothing of it was put.
+ * *end, without what rsk_order_tx_ack_below() has given free. 0; -ENOENT: acknowledged, with all before it, or not
+ * begun, or of all that was put nothing is left to put again.
  */
 int rsk_order_tx_where(const struct rsk_order_tx *tx, uint64_t number, uint64_t *begin,
 		       uint64_t *end);
