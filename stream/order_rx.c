@@ -148,16 +148,18 @@ bool rsk_order_rx_validate(const struct rsk_order_rx *rx)
 /* Can a slot lie there that was not seen yet? 0 or -errno. */
 static int check_place(const struct rsk_order_rx *rx, uint64_t place, uint32_t cells)
 {
-	uint32_t had;
+	uint64_t end = place + cells;
 
 	if (!rsk_order_fits(rx->cells, place, cells))
 		return -EPROTO;
 	if (place < rx->base)
-		return place + cells <= rx->base ? -EALREADY : -EPROTO;
-	if (place + cells - rx->base > rx->cells)
+		return end <= rx->base ? -EALREADY : -EPROTO;
+	if (end - rx->base > rx->cells)
 		return -ERANGE;
-	had = rsk_order_count(rx->places, rx->cells, place, place + cells);
-	return !had ? 0 : had == cells ? -EALREADY : -EPROTO;
+	if (rsk_order_find(rx->places, rx->cells, place, end, true) == end)
+		return 0;
+	return rsk_order_find(rx->places, rx->cells, place, end, false) == end ? -EALREADY :
+										 -EPROTO;
 }
 
 /*
