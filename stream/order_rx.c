@@ -210,6 +210,13 @@ static int number_of(const struct rsk_order_rx *rx, uint32_t index, uint64_t *n)
 	return *n - rx->low < rx->window ? 0 : -ERANGE;
 }
 
+/* Nothing that is not the transaction's lies between its packets, nor did: what was taken there was another's. */
+static bool nothing_in(const struct rsk_order_rx *rx, uint64_t begin, uint64_t end)
+{
+	return begin >= end || (begin >= rx->base &&
+				rsk_order_find(rx->places, rx->cells, begin, end, true) == end);
+}
+
 /* What the transaction's record is with that packet, into *e; the rules of the order hold, or -EPROTO. */
 static int add(const struct rsk_order_rx *rx, uint64_t n, uint32_t mark, uint64_t place,
 	       uint32_t cells, struct rsk_order_element *e)
@@ -227,6 +234,8 @@ static int add(const struct rsk_order_rx *rx, uint64_t n, uint32_t mark, uint64_
 	*e = *element_at(rx, n);
 	if ((e->first && (first || place < e->lo)) || (e->last && (last || end > e->hi)) ||
 	    (first && place > e->lo) || (last && end < e->hi))
+		return -EPROTO;
+	if (!nothing_in(rx, e->hi, place) || !nothing_in(rx, end, e->lo))
 		return -EPROTO;
 	e->lo = place < e->lo ? place : e->lo;
 	e->hi = end > e->hi ? end : e->hi;
@@ -301,9 +310,20 @@ int rsk_order_rx_see_other(struct rsk_order_rx *rx, uint64_t place, uint32_t cel
 {
 	int rc = check_place(rx, place, cells);
 
-	if (rc == 0)
-		note_place(rx, place, cells);
-	return rc;
+	if (rc < 0)
+		return rc;
+	/* Not among the packets of a transaction. */
+	for (uint64_t i = seen_below(rx, rx->next); i > rx->low; i = seen_below(rx, i - 1)) {
+		const struct rsk_order_element *e = element_at(rx, i - 1);
+
+		if (e->lo >= place + cells)
+			continue;
+		if (e->hi > place)
+			return -EPROTO;
+		break;
+	}
+	note_place(rx, place, cells);
+	return 0;
 }
 
 uint64_t rsk_order_rx_takable(const struct rsk_order_rx *rx)

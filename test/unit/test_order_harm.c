@@ -101,6 +101,32 @@ Test(order_harm, places)
 	order_free(&p);
 }
 
+/* A command among the packets of a transaction, whichever comes first, and also when it was taken already. */
+Test(order_harm, commands)
+{
+	struct order_pair p;
+
+	order_init(&p, "wrapping:6", WINDOW, CELLS, 0);
+	cr_assert_eq(see(&p, FIRST | INDEXED | 1, 8, 2), 0);
+	cr_assert_eq(see(&p, INDEXED | 1, 14, 2), 0);
+	cr_assert_eq(rsk_order_rx_see_other(&p.rx, p.setup.place + 10, 2), -EPROTO);
+	cr_assert_eq(rsk_order_rx_see_other(&p.rx, p.setup.place + 16, 1), 0);
+	order_check(&p);
+	cr_assert_eq(see(&p, LAST | INDEXED | 1, 18, 1), -EPROTO);
+	cr_assert_eq(see(&p, LAST | INDEXED | 0, 6, 2), 0);
+	cr_assert_eq(rsk_order_rx_see_other(&p.rx, p.setup.place + 2, 1), 0);
+	cr_assert_eq(see(&p, FIRST | INDEXED | 0, 0, 2), -EPROTO);
+	order_check(&p);
+	order_free(&p);
+
+	order_init(&p, "wrapping:6", WINDOW, CELLS, 0);
+	cr_assert_eq(see(&p, FIRST | INDEXED | 0, 0, 2), 0);
+	cr_assert_eq(rsk_order_rx_see_other(&p.rx, p.setup.place + 2, 2), 0);
+	cr_assert_eq(rsk_order_rx_take(&p.rx, p.setup.place + 4), 0);
+	cr_assert_eq(see(&p, LAST | INDEXED | 0, 4, 2), -EPROTO);
+	order_free(&p);
+}
+
 Test(order_harm, indexes)
 {
 	struct order_pair p;
