@@ -16,6 +16,7 @@ struct rsk_chaos_piece {
 	uint64_t off;
 	void *get_dst; /* a get: from the peer's segment to here, when due */
 	bool changes;  /* and then @op is done there */
+	bool part;     /* of a get that is torn: another one completes it */
 	struct rsk_atomic op;
 	uint64_t token;
 	size_t len;
@@ -169,10 +170,13 @@ static void unlaunch(struct rsk_chaos *c, struct rsk_chaos_piece *p)
 
 static void land(struct rsk_chaos *c, struct rsk_chaos_piece *p)
 {
+	c->landed_pieces++;
 	if (p->get_dst) {
 		memcpy(p->get_dst, c->peer_segment + p->off, p->len);
 		if (p->changes)
 			change(c->peer_segment + p->off, &p->op);
+		if (p->part)
+			return;
 		if (c->done_count == c->done_space) {
 			c->done_space = c->done_space ? c->done_space * 2 : 8;
 			c->done = realloc(c->done, c->done_space * sizeof(*c->done));
@@ -184,7 +188,6 @@ static void land(struct rsk_chaos *c, struct rsk_chaos_piece *p)
 		memcpy(c->peer_segment + p->off, p->bytes, p->len);
 		c->landed_bytes += p->len;
 	}
-	c->landed_pieces++;
 }
 
 static void land_due(struct rsk_chaos *c)
@@ -251,8 +254,43 @@ static int fetch(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uin
 	return 0;
 }
 
+/*
+ * As memory is read while its owner writes: pieces of it as they are at times of their own, in any order, and behind
+ * them all one of no bytes, which completes it.
+ */
+static void tear_get(struct rsk_chaos *c, uint64_t off, uint8_t *dst, size_t len, uint64_t token)
+{
+	uint32_t pieces = 2 + (uint32_t)below(c, MAX_PIECES - 1);
+	uint64_t delay, last = 0;
+
+	for (bool more = true; more; pieces--) {
+		struct rsk_chaos_piece *p = piece_new(c, off, NULL, 0);
+
+		more = len != 0;
+		p->len = pieces > 1 && len > 1 ? 1 + below(c, len - 1) : len;
+		p->get_dst = dst;
+		p->token = token;
+		p->part = more;
+		delay = more ? below(c, c->config.delay_steps + 1) : last + 1;
+		last = delay > last ? delay : last;
+		off += p->len;
+		dst += p->len;
+		len -= p->len;
+		launch(c, p, delay);
+	}
+}
+
 static int chaos_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token)
 {
+	struct rsk_chaos *c = rail->priv;
+
+	if (len > 1 && off <= rail->segment_bytes && len <= rail->segment_bytes - off &&
+	    !atomic_load_explicit(&rail->broken, memory_order_relaxed) &&
+	    happens(c, RSK_CHAOS_TEAR)) {
+		tear_get(c, off, dst, len, token);
+		land_due(c);
+		return 0;
+	}
 	return fetch(rail, off, dst, len, token, NULL);
 }
 

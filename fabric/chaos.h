@@ -4,7 +4,8 @@
  *
  * The window is a private mirror. A put is copied at once, cut into pieces, and the pieces land in the peer's
  * segment when rsk_chaos_step() reaches their time: late, in any order, twice (the second time long after newer
- * puts), with a bit turned, or never; and the rail can break. Nothing but the seed and the calls decides, so a run
+ * puts), with a bit turned, or never; and the rail can break. A get fetches what is there when it lands, which may be
+ * late, or piece by piece, each at a time of its own. Nothing but the seed and the calls decides, so a run
  * can be repeated. Never part of librsock.so. Not thread-safe: one test, one thread.
  */
 #ifndef RSK_CHAOS_H
@@ -18,7 +19,7 @@
 
 /* What can happen to a put; every one is counted. */
 enum rsk_chaos_fault {
-	RSK_CHAOS_TEAR,	     /* lands in pieces of its own times */
+	RSK_CHAOS_TEAR,	     /* lands in pieces of its own times; a get: is fetched in such */
 	RSK_CHAOS_DELAY,     /* lands later than it was put */
 	RSK_CHAOS_REORDER,   /* a newer piece lands before this one */
 	RSK_CHAOS_DUPLICATE, /* lands twice, soon */

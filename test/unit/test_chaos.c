@@ -215,6 +215,41 @@ Test(chaos, get_fetches_what_is_there_when_it_lands)
 	rsk_chaos_close(&b.chaos);
 }
 
+/* Pieces of it from before and after what was written meanwhile, one completion, behind all of them. */
+Test(chaos, a_torn_get_is_of_several_times)
+{
+	const struct rsk_chaos_config torn = { .ppm = { [RSK_CHAOS_TEAR] = 1000000 },
+					       .delay_steps = 10 };
+	struct rsk_completion done[2];
+	uint32_t mixed = 0;
+	uint8_t dst[64];
+	struct bed b;
+
+	bed_open(&b, &torn, 1);
+	for (uint32_t i = 0; i < 200; i++) {
+		int n;
+
+		memset(dst, 0xff, sizeof(dst));
+		cr_assert_eq(b.chaos.rail.ops->get(&b.chaos.rail, 10, dst, sizeof(dst), i), 0);
+		for (uint8_t t = 0; (n = b.chaos.rail.ops->poll(&b.chaos.rail, done, 2)) == 0;
+		     t++) {
+			memset(b.peer, t, BYTES);
+			rsk_chaos_step(&b.chaos);
+			cr_assert(rsk_chaos_validate(&b.chaos));
+		}
+		cr_assert_eq(n, 1);
+		cr_assert_eq(done[0].token, i);
+		cr_assert_eq(b.chaos.flying_pieces, 0);
+		cr_assert_eq(memchr(dst, 0xff, sizeof(dst)), NULL, "a byte was never fetched");
+		mixed += memcmp(dst, dst + 1, sizeof(dst) - 1) != 0;
+	}
+	cr_assert_gt(mixed, 100);
+	cr_assert_eq(b.chaos.faults[RSK_CHAOS_TEAR], 200);
+	rsk_chaos_break(&b.chaos);
+	cr_assert_eq(b.chaos.rail.ops->get(&b.chaos.rail, 10, dst, sizeof(dst), 1), -ENETDOWN);
+	rsk_chaos_close(&b.chaos);
+}
+
 Test(chaos, atomics_are_done_once_each)
 {
 	const struct rsk_chaos_config late = { .ppm = { [RSK_CHAOS_DELAY] = 1000000 },
