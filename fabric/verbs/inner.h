@@ -19,6 +19,8 @@
 #define HASH_FUNCTION(key, bytes, hashv) ((hashv) = (unsigned int)XXH3_64bits((key), (bytes)))
 #include <uthash.h>
 
+#include <rsock/mailbox.h>
+
 #include "indirect.h"
 #include "note.h"
 #include "verbs.h"
@@ -47,7 +49,7 @@ _Static_assert(RSK_INDIRECT_BYTES == RSK_VERBS_INDIRECT_BYTES, "one buffer");
 #define RSK_VERBS_INLINE_LEAST ((uint32_t)(2 * sizeof(struct rsk_mail)))
 #define RSK_VERBS_WRITE_BYTES (256u << 10) /* of one work request */
 #define RSK_VERBS_READS 16u		   /* at once */
-#define RSK_VERBS_READ_BYTES 64u
+#define RSK_VERBS_READ_BYTES RSK_MAILBOX_BYTES
 #define RSK_VERBS_BATCH 8u
 #define RSK_VERBS_FRESH 16u
 

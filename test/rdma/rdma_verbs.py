@@ -140,6 +140,22 @@ def traffic_of_reads(t):
     return said(client), said(server)
 
 
+@case(300)
+def mailboxes(t):
+    """Messages that their owners change without a rest, got by RDMA READ: some are torn, none of these is believed."""
+    for address in (None, lab(t)[2].ip6):
+        server, client = pair(t, "mode=mailboxes", "streams=2", "seconds=6", address=address)
+        client.wait(expect=0)
+        server.wait(expect=0)
+        for handle in (server, client):
+            boxes, verbs = (json.loads(line) for line in handle.out().strip().splitlines()[-2:])
+            t.equal(boxes["gets"], boxes["empty"] + boxes["torn"] + boxes["old"] + boxes["whole"], f"what became of gets: {boxes}")
+            t.equal(verbs["reads"], boxes["gets"], "of them RDMA READs")
+            t.check(boxes["empty"] > 0 and boxes["whole"] > 100 and boxes["commands"] > 10, f"{boxes}")
+            t.check(boxes["torn"] > 0, f"none was torn, which was not tried then: {boxes}")
+            print(boxes, flush=True)
+
+
 @case(400)
 def again(t):
     """Broken and connected again, with other data in the same rings."""

@@ -12,6 +12,7 @@
  *	  hold	    traffic until somebody is killed or the network goes: who is left says why and ends; probes
  *	  fork	    as hold, and a child of the client, with the module's forked(), outlives it
  *	  read	    RDMA READs of the peer's mails, and atomic operations on a word of each stream
+ *	  mailboxes both obtain messages by READ that the other end's threads change all the time (mailboxes.c)
  *	  transfer  transfers of so many bytes, by several methods in turn (transfer.c): rounds of each, for that
  *		    time at the most
  *	  hostile   two rails; the client does by hand on the first one what it should not, one deed a round
@@ -411,6 +412,7 @@ static const struct {
 	{ "fork", hold },
 	{ "read", read_mails },
 	{ "hostile", hostile },
+	{ "mailboxes", pair_mailboxes },
 	{ "transfer", pair_transfers },
 };
 
