@@ -40,7 +40,7 @@ static void caught_in_the_middle(struct bed *b)
 static void turn(struct bed *b, struct rsk_mailbox_reader *r)
 {
 	uint64_t known = r->known;
-	struct rsk_mailbox_view view;
+	struct rsk_mailbox_view view = { .len = 0 };
 	int rc;
 
 	if (r->state == RSK_MAILBOX_IDLE && rsk_mailbox_start(r) != 0)

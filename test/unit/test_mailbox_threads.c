@@ -40,7 +40,7 @@ struct count {
 static void *reads(void *arg)
 {
 	struct rsk_mailbox_reader r;
-	struct rsk_mailbox_view view;
+	struct rsk_mailbox_view view = { .len = 0 };
 	struct count *c = arg;
 	uint64_t last = 0;
 

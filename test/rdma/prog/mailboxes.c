@@ -134,7 +134,7 @@ static void believe(struct boxes *b, uint32_t i, const struct rsk_mailbox_view *
 static void read_all(struct boxes *b, uint64_t until_ns)
 {
 	struct rsk_rail *rail = &b->l->seg.rail;
-	struct rsk_mailbox_view view;
+	struct rsk_mailbox_view view = { .len = 0 };
 	uint32_t busy = 1;
 
 	/* To their end: nothing may arrive where the next ones read. */
