@@ -12,7 +12,7 @@ static uint64_t hash_of(const struct rsk_key *key, const struct rsk_mailbox_head
 			const void *message)
 {
 	struct rsk_slot_head h = {
-		.index = head->sequence, .len = head->len, .kind = head->kind, .zero = head->zero
+		.index = head->sequence, .len = head->len, .kind = head->kind, .order = head->zero
 	};
 
 	return rsk_hash_slot(key, &h, rsk_hash_payload(key, message, head->len));
