@@ -8,6 +8,12 @@
 #include "dice.h"
 #include "order_kit.h"
 
+/* Bytes, padding and all: what is refused touches nothing. */
+static bool same(const void *a, const void *b, size_t n)
+{
+	return memcmp(a, b, n) == 0;
+}
+
 Test(order_forms, texts)
 {
 	static const struct {
@@ -66,7 +72,7 @@ Test(order_forms, texts)
 
 		cr_assert_eq(rsk_order_parse(&f, bad[i].text, &error), -EINVAL, "%s", bad[i].text);
 		cr_assert(error && strstr(error, bad[i].error), "%s: %s", bad[i].text, error);
-		cr_assert_eq(memcmp(&f, &untouched, sizeof(f)), 0, "%s", bad[i].text);
+		cr_assert(same(&f, &untouched, sizeof(f)), "%s", bad[i].text);
 	}
 }
 
