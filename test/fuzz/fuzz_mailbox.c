@@ -75,7 +75,7 @@ static void seal(struct bed *b)
 
 	memcpy(&head, b->at, sizeof(head));
 	h = (struct rsk_slot_head){
-		.index = head.sequence, .len = head.len, .kind = head.kind, .order = head.order
+		.index = head.sequence, .len = head.len, .kind = head.kind, .order = head.zero
 	};
 	head.hash = rsk_hash_slot(&b->key, &h,
 				  rsk_hash_payload(&b->key, b->at + sizeof(head),
