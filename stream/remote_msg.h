@@ -78,9 +78,12 @@ struct rsk_remote_msg {
 	uint32_t gaps;	     /* GAP: how many; PLACE: number of this one */
 	uint32_t zero;
 	union {
-		struct rsk_link_msg link; /* LINK */
-		struct rsk_remote_gap gap[RSK_REMOTE_GAPS];
-		struct rsk_verbs_place place;
+		struct rsk_link_msg link;		    /* LINK */
+		struct rsk_remote_gap gap[RSK_REMOTE_GAPS]; /* GAP */
+		struct {
+			struct rsk_verbs_place place; /* PLACE */
+			uint8_t pad[sizeof(struct rsk_link_msg) - sizeof(struct rsk_verbs_place)];
+		};
 	};
 };
 

@@ -302,7 +302,7 @@ static void hear(struct duplex *d, uint32_t end)
 static void befall(struct duplex *d)
 {
 	struct duplex_rails *r = d->rails;
-	uint32_t k = (uint32_t)below(d, d->config->rails), dice;
+	uint32_t k = d->config->rails ? (uint32_t)below(d, d->config->rails) : 0, dice;
 
 	for (uint32_t i = 0; i < d->config->rails; i++)
 		if (chance(d, d->calm ? 10 : 2))
