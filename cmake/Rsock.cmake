@@ -129,7 +129,7 @@ endfunction()
 # librsock-verbs.so: the fabric between hosts, apart, so that librsock.so itself does not need libibverbs.
 function(rsk_link_verbs)
 	add_library(librsock_verbs MODULE $<TARGET_OBJECTS:rsk_verbs>
-		$<FILTER:$<TARGET_OBJECTS:rsk_fabric>,INCLUDE,segment>)
+		"$<FILTER:$<TARGET_OBJECTS:rsk_fabric>,INCLUDE,/(locked|segment)\\.c>")
 	set_target_properties(librsock_verbs PROPERTIES OUTPUT_NAME rsock-verbs PREFIX lib LINKER_LANGUAGE C)
 	target_link_libraries(librsock_verbs PRIVATE PkgConfig::RDMA Threads::Threads)
 	target_link_options(librsock_verbs PRIVATE -Wl,-z,relro -Wl,-z,now -Wl,-Bsymbolic

@@ -168,6 +168,27 @@ static void unlaunch(struct rsk_chaos *c, struct rsk_chaos_piece *p)
 	c->flying_pieces--;
 }
 
+bool rsk_chaos_happens(struct rsk_chaos *c, enum rsk_chaos_fault fault)
+{
+	return happens(c, fault);
+}
+
+uint64_t rsk_chaos_below(struct rsk_chaos *c, uint64_t n)
+{
+	return below(c, n);
+}
+
+void rsk_chaos_done(struct rsk_chaos *c, uint64_t token, int status)
+{
+	if (c->done_count == c->done_space) {
+		c->done_space = c->done_space ? c->done_space * 2 : 8;
+		c->done = realloc(c->done, c->done_space * sizeof(*c->done));
+		if (!c->done)
+			abort();
+	}
+	c->done[c->done_count++] = (struct rsk_completion){ .token = token, .status = status };
+}
+
 static void land(struct rsk_chaos *c, struct rsk_chaos_piece *p)
 {
 	c->landed_pieces++;
@@ -177,13 +198,7 @@ static void land(struct rsk_chaos *c, struct rsk_chaos_piece *p)
 			change(c->peer_segment + p->off, &p->op);
 		if (p->part)
 			return;
-		if (c->done_count == c->done_space) {
-			c->done_space = c->done_space ? c->done_space * 2 : 8;
-			c->done = realloc(c->done, c->done_space * sizeof(*c->done));
-			if (!c->done)
-				abort();
-		}
-		c->done[c->done_count++] = (struct rsk_completion){ .token = p->token };
+		rsk_chaos_done(c, p->token, 0);
 	} else {
 		memcpy(c->peer_segment + p->off, p->bytes, p->len);
 		c->landed_bytes += p->len;
@@ -351,6 +366,7 @@ static const struct rsk_fabric_ops chaos_ops = {
 	.put = chaos_put,
 	.get = chaos_get,
 	.atomic = chaos_atomic,
+	.locked = rsk_chaos_locked,
 	.poll = chaos_poll,
 	.due = chaos_due,
 	.ring = chaos_ring,
@@ -362,6 +378,7 @@ static const struct rsk_fabric_ops chaos_reliable_ops = {
 	.put = chaos_put,
 	.get = chaos_get,
 	.atomic = chaos_atomic,
+	.locked = rsk_chaos_locked,
 	.poll = chaos_poll,
 	.due = chaos_due,
 	.ring = chaos_ring,
@@ -397,6 +414,7 @@ void rsk_chaos_close(struct rsk_chaos *c)
 		c->flying = p->next;
 		free(p);
 	}
+	rsk_chaos_locked_close(c);
 	free(c->rail.window);
 	free(c->done);
 	memset(c, 0, sizeof(*c));
@@ -406,11 +424,12 @@ void rsk_chaos_step(struct rsk_chaos *c)
 {
 	c->now_steps++;
 	land_due(c);
+	rsk_chaos_locked_step(c);
 }
 
 void rsk_chaos_settle(struct rsk_chaos *c)
 {
-	while (c->flying)
+	while (c->flying || rsk_chaos_locked_busy(c))
 		rsk_chaos_step(c);
 }
 
@@ -424,6 +443,7 @@ void rsk_chaos_break(struct rsk_chaos *c)
 {
 	rsk_chaos_stop(c);
 	c->cut |= c->flying != NULL;
+	rsk_chaos_locked_break(c);
 	while (c->flying) {
 		struct rsk_chaos_piece *p = c->flying;
 

@@ -44,6 +44,7 @@ struct rsk_chaos_config {
 };
 
 struct rsk_chaos_piece;
+struct rsk_chaos_orders;
 
 /* Owned by the test. The rail is embedded: hand &chaos->rail to tx and rx. */
 struct rsk_chaos {
@@ -66,6 +67,7 @@ struct rsk_chaos {
 	uint64_t next_token;
 	struct rsk_completion *done; /* gets that are ready to be polled */
 	uint32_t done_count, done_space;
+	struct rsk_chaos_orders *orders; /* locked accesses under way, owned */
 };
 
 /* A fair mixture in which every fault happens often; breaks are left to the test (ppm 0). */
@@ -98,5 +100,15 @@ void rsk_chaos_mend(struct rsk_chaos *c);
 
 uint64_t rsk_chaos_injected(const struct rsk_chaos *c);
 bool rsk_chaos_validate(const struct rsk_chaos *c);
+
+/* ---- between chaos.c and chaos_locked.c ---- */
+bool rsk_chaos_happens(struct rsk_chaos *c, enum rsk_chaos_fault fault);
+uint64_t rsk_chaos_below(struct rsk_chaos *c, uint64_t n);
+void rsk_chaos_done(struct rsk_chaos *c, uint64_t token, int status);
+int rsk_chaos_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
+void rsk_chaos_locked_step(struct rsk_chaos *c);
+bool rsk_chaos_locked_busy(const struct rsk_chaos *c);
+void rsk_chaos_locked_break(struct rsk_chaos *c);
+void rsk_chaos_locked_close(struct rsk_chaos *c);
 
 #endif

@@ -25,6 +25,7 @@
 #define RSK_RAIL_MUTE (-ENOTCONN)
 
 struct rsk_rail;
+struct rsk_locked;
 
 struct rsk_completion {
 	uint64_t token;
@@ -74,6 +75,13 @@ struct rsk_fabric_ops {
 	 */
 	int (*atomic)(struct rsk_rail *rail, uint64_t off, const struct rsk_atomic *op,
 		      uint64_t *old, uint64_t token);
+
+	/*
+	 * locked - start lock, access and unlock of a record in the peer's segment as one operation (locked.h), which is
+	 * borrowed until it is done. Returns as get() does: 1, 0, or what locked.h says of a refusal; -EAGAIN: too many
+	 * are under way; -EOPNOTSUPP: this device cannot.
+	 */
+	int (*locked)(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
 
 	/* poll - take up to max completions; returns their number or -errno (rail broken). */
 	int (*poll)(struct rsk_rail *rail, struct rsk_completion *done, int max);

@@ -11,6 +11,8 @@
 
 #include <rsock/sys.h>
 
+#include "locked.h"
+
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 int rsk_shm_create(struct rsk_seg *seg, uint32_t ring_bytes)
@@ -173,6 +175,7 @@ const struct rsk_fabric_ops rsk_shm_ops = {
 	.caps = RSK_FABRIC_RELIABLE | RSK_FABRIC_DURABLE | RSK_FABRIC_SYNC,
 	.get = shm_get,
 	.atomic = shm_atomic,
+	.locked = rsk_shm_locked,
 	.poll = shm_poll,
 	.due = shm_due,
 	.ring = shm_ring,

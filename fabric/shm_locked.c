@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* shm_locked.c - locked access where the record is memory of this host: by the initiator itself, see locked.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "locked.h"
+
+static void pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* In a slot of one's own, which nobody looks at until the word names it. */
+static void stage(void *record, const struct rsk_locked_next *next)
+{
+	uint64_t *to = (uint64_t *)record +
+		       (RSK_LOCKED_HEAD_BYTES + next->slot * sizeof(next->content)) / 8;
+	uint64_t words[sizeof(next->content) / sizeof(uint64_t)];
+
+	memcpy(words, &next->content, sizeof(words));
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		__atomic_store_n(to + i, words[i], __ATOMIC_RELAXED);
+}
+
+/* 0: done; -EAGAIN: changed meanwhile. */
+static int once(void *record, struct rsk_locked *op)
+{
+	struct rsk_locked_view *v = &op->by->view;
+	struct rsk_locked_next next = { .staged = false };
+	uint64_t expected;
+	int rc = rsk_locked_load(record, op, v);
+
+	op->by->known = rc == 0;
+	if (rc == 0)
+		rc = rsk_locked_plan(op, v, &next);
+	if (rc <= 0)
+		return rc;
+	if (next.staged)
+		stage(record, &next);
+	expected = next.from;
+	if (!__atomic_compare_exchange_n((uint64_t *)record, &expected, next.to, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		v->word = expected;
+		op->by->known = false;
+		return -EAGAIN;
+	}
+	rsk_locked_took(op, &next);
+	return 0;
+}
+
+int rsk_locked_run(void *record, struct rsk_locked *op)
+{
+	for (;;) {
+		int rc = once(record, op);
+
+		op->tries++;
+		if (rc != -EAGAIN && rc != -EBUSY)
+			return rc;
+		if (op->tries > op->retries)
+			return -EBUSY;
+		pause_cpu();
+	}
+}
+
+int rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token)
+{
+	int rc = rsk_locked_begin(op, rail->window_bytes);
+
+	(void)token;
+	if (rc == 0)
+		rc = rsk_locked_run(rail->window + op->by->off, op);
+	return rc < 0 ? rc : 1;
+}

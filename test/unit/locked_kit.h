@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* locked_kit.h - a record, initiators at it, and what it must be: a plain sum for each holder. */
+#ifndef RSK_LOCKED_KIT_H
+#define RSK_LOCKED_KIT_H
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "dice.h"
+#include "reserve.h"
+
+#define KIT_RETRIES 3u
+#define KIT_BREAK_NS 1000u
+
+/* On shm, without a link: the window is the memory. */
+static inline void kit_rail(struct rsk_rail *rail, const struct rsk_fabric_ops *ops, void *record,
+			    uint64_t bytes)
+{
+	memset(rail, 0, sizeof(*rail));
+	rail->ops = ops;
+	rail->window = rail->segment = record;
+	rail->window_bytes = rail->segment_bytes = bytes;
+}
+
+/* Until it is whole at one moment. */
+static inline void kit_whole(const void *record, uint32_t holders, struct rsk_locked_view *view)
+{
+	int rc;
+
+	do
+		rc = rsk_locked_validate(record, holders, view);
+	while (rc == -EAGAIN);
+	cr_assert_eq(rc, 0, "the record is not whole: %d", rc);
+}
+
+#endif
