@@ -108,8 +108,12 @@ static int look(const void *record, uint32_t holders, uint32_t me, uint32_t who,
 	    last_slot(v->now.turn, slot / 2 + 1) != slot)
 		return -EBADMSG;
 	v->mine = v->whose = (struct rsk_locked_slot){ 0 };
-	if (me && (v->now.joined & bit(me)) && take_slot(record, v->now.turn, me, &v->mine) < 0)
-		return -EBADMSG;
+	if (me && (v->now.joined & bit(me))) {
+		if (last_slot(v->now.turn, me) == slot)
+			v->mine = v->now;
+		else if (take_slot(record, v->now.turn, me, &v->mine) < 0)
+			return -EBADMSG;
+	}
 	if (who && (v->now.joined & bit(who)) && take_slot(record, v->now.turn, who, &v->whose) < 0)
 		return -EBADMSG;
 	return 0;

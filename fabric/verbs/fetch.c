@@ -43,8 +43,7 @@ static int take_slot(struct rsk_verbs_rail *r, void *dst, size_t len, uint64_t t
 	return (int)slot;
 }
 
-/* The rail's lock is held. What opens that place of the peer's: 0 or -errno. */
-static int key_of(struct rsk_verbs_rail *r, const struct rsk_spot *at, uint32_t *rkey)
+int rsk_spot_key(struct rsk_verbs_rail *r, const struct rsk_spot *at, uint32_t *rkey)
 {
 	const struct rsk_vgroup *g = rsk_rail_has_group(r, at->sid / RSK_VERBS_GROUP);
 
@@ -78,7 +77,7 @@ int rsk_verbs_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, ui
 		return -EINVAL;
 	q = rsk_quiet_begin();
 	pthread_mutex_lock(&r->lock);
-	rc = key_of(r, &at, &rkey);
+	rc = rsk_spot_key(r, &at, &rkey);
 	if (rc == 0)
 		rc = take_slot(r, dst, len, token);
 	if (rc >= 0)
@@ -101,7 +100,7 @@ int rsk_verbs_atomic(struct rsk_rail *rail, uint64_t off, const struct rsk_atomi
 		return -EINVAL;
 	q = rsk_quiet_begin();
 	pthread_mutex_lock(&r->lock);
-	rc = key_of(r, &at, &rkey);
+	rc = rsk_spot_key(r, &at, &rkey);
 	if (rc == 0 && !r->dev->atomics)
 		rc = -EOPNOTSUPP;
 	if (rc == 0)
@@ -130,6 +129,7 @@ int rsk_verbs_fetched(struct rsk_rail *rail, struct rsk_completion *done, int ma
 		done[n++] = (struct rsk_completion){ .token = rd->token, .status = rd->status };
 		rd->state = RSK_READ_FREE;
 	}
+	n += rsk_locked_fetched(r, done + n, max - n);
 	if (!n && atomic_load(&r->err))
 		n = atomic_load(&r->err);
 	pthread_mutex_unlock(&r->lock);

@@ -22,6 +22,7 @@
 #include <rsock/mailbox.h>
 
 #include "indirect.h"
+#include "locked.h"
 #include "note.h"
 #include "verbs.h"
 
@@ -50,6 +51,7 @@ _Static_assert(RSK_INDIRECT_BYTES == RSK_VERBS_INDIRECT_BYTES, "one buffer");
 #define RSK_VERBS_WRITE_BYTES (256u << 10) /* of one work request */
 #define RSK_VERBS_READS 16u		   /* at once */
 #define RSK_VERBS_READ_BYTES RSK_MAILBOX_BYTES
+#define RSK_VERBS_LOCKED 2u /* locked accesses at once */
 #define RSK_VERBS_BATCH 8u
 #define RSK_VERBS_FRESH 16u
 
@@ -121,11 +123,19 @@ struct rsk_sids {
 	uint32_t first, last, count;
 };
 
+/* Of a locked access: the record as it was then, what is staged, what the swap found. */
+struct rsk_vlocked_buffer {
+	_Alignas(64) uint8_t image[RSK_LOCKED_BYTES(RSK_LOCKED_HOLDERS)];
+	struct rsk_locked_slot stage;
+	uint64_t old;
+};
+
 /* Memory of a rail that is registered with it. */
 struct rsk_vbuffers {
 	uint8_t in[RSK_INDIRECT_BYTES]; /* the peer writes */
 	uint8_t out[RSK_INDIRECT_BYTES];
 	uint8_t read[RSK_VERBS_READS][RSK_VERBS_READ_BYTES];
+	struct rsk_vlocked_buffer locked[RSK_VERBS_LOCKED];
 };
 
 struct rsk_vread {
@@ -151,6 +161,18 @@ struct rsk_meter {
 	uint64_t mark_ns,
 		mark; /* since when it is busy, and what was done by then; 0: it was not */
 	uint64_t rate, rate_ns; /* bytes a second, and when that was measured */
+};
+
+/* A locked access under way. Its states are those of a READ. */
+struct rsk_vlocked {
+	uint32_t state;
+	int status;
+	uint64_t token;
+	struct rsk_locked *op; /* borrowed */
+	uint32_t rkey;
+	bool swaps;  /* the chain has a swap, to @next */
+	bool unsure; /* it is not known whether one was done */
+	struct rsk_locked_next next;
 };
 
 /* Registrations that may go when the send queue has come to @used. */
@@ -215,6 +237,7 @@ struct rsk_verbs_rail {
 	uint32_t give_back;	    /* units to give back that could not be said */
 	bool ask_back;
 	struct rsk_vread read[RSK_VERBS_READS];
+	struct rsk_vlocked locked[RSK_VERBS_LOCKED];
 	uint32_t groups;
 	_Atomic(struct rsk_vgroup *)
 		group[]; /* made by the keeper, never taken away while the rail is */
@@ -343,10 +366,19 @@ struct rsk_spot {
 };
 /* 0; -EINVAL: it is not inside one stream's ring or control block. */
 int rsk_spot_find(const struct rsk_seg *seg, uint64_t off, size_t len, struct rsk_spot *at);
+/* What opens that place of the peer's; the rail's lock is held. 0 or -errno. */
+int rsk_spot_key(struct rsk_verbs_rail *r, const struct rsk_spot *at, uint32_t *rkey);
 int rsk_verbs_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token);
 int rsk_verbs_atomic(struct rsk_rail *rail, uint64_t off, const struct rsk_atomic *op,
 		     uint64_t *old, uint64_t token);
 int rsk_verbs_fetched(struct rsk_rail *rail, struct rsk_completion *done, int max);
+
+/* ---- locked.c: locked access; the last two with the rail's lock held ---- */
+int rsk_verbs_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
+/* Those that are done; the others go on. */
+int rsk_locked_fetched(struct rsk_verbs_rail *r, struct rsk_completion *done, int max);
+/* The rail has broken: nobody knows what has become of them. */
+void rsk_locked_forget(struct rsk_verbs_rail *r);
 
 static inline struct rsk_vgroup *rsk_rail_has_group(const struct rsk_verbs_rail *r, uint32_t group)
 {
@@ -396,6 +428,8 @@ int rsk_post_fence(struct rsk_verbs_rail *r);
 int rsk_post_read(struct rsk_verbs_rail *r, uint32_t slot, uint64_t from, uint32_t rkey);
 int rsk_post_atomic(struct rsk_verbs_rail *r, uint32_t slot, uint64_t at, uint32_t rkey,
 		    const struct rsk_atomic *op);
+/* A chain of a locked access, whose last one tells that it is done. */
+int rsk_post_locked(struct rsk_verbs_rail *r, uint32_t slot, struct ibv_send_wr *first);
 void rsk_post_reap(struct rsk_verbs_rail *r);
 /* The next completion is an event, whatever it is; then one more look. */
 void rsk_post_arm(struct rsk_verbs_rail *r);

@@ -136,7 +136,9 @@ int rsk_mr_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t *rkey)
 	}
 	if (!s->ring)
 		s->ring = rsk_mr_new(r, r->seg->rail.segment + rsk_seg_ring_off(&r->seg->own, sid),
-				     r->seg->own.ring_bytes, PEER_MAY, &rc);
+				     r->seg->own.ring_bytes,
+				     PEER_MAY | (r->dev->atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0),
+				     &rc);
 	if (rc == 0)
 		*rkey = s->ring->rkey;
 	return rc;

@@ -9,6 +9,7 @@
 #include "inner.h"
 
 #define READ_TAG (1ull << 63)
+#define LOCKED_TAG (1ull << 62)
 #define READ_SHIFT 48
 #define INDEX_MASK ((1ull << READ_SHIFT) - 1)
 
@@ -41,6 +42,16 @@ static void read_done(struct rsk_verbs_rail *r, uint32_t slot, int status)
 	rd->state = RSK_READ_DONE;
 }
 
+static void locked_done(struct rsk_verbs_rail *r, uint32_t slot, int status)
+{
+	struct rsk_vlocked *lk = &r->locked[slot];
+
+	if (lk->state != RSK_READ_POSTED)
+		return;
+	lk->status = status;
+	lk->state = RSK_READ_DONE;
+}
+
 void rsk_post_reap(struct rsk_verbs_rail *r)
 {
 	struct ibv_wc wc[16];
@@ -61,11 +72,16 @@ void rsk_post_reap(struct rsk_verbs_rail *r)
 			if (wc[i].wr_id & READ_TAG)
 				read_done(r, wc[i].wr_id >> READ_SHIFT & (RSK_VERBS_READS - 1),
 					  err);
+			if (wc[i].wr_id & LOCKED_TAG)
+				locked_done(r, wc[i].wr_id >> READ_SHIFT & (RSK_VERBS_LOCKED - 1),
+					    err);
 		}
 	} while (n == 16);
 	if (n < 0)
 		rsk_rail_fail(r, -EIO);
 }
+_Static_assert((RSK_VERBS_LOCKED & (RSK_VERBS_LOCKED - 1)) == 0,
+	       "a locked access's number in the id");
 _Static_assert((RSK_VERBS_READS & (RSK_VERBS_READS - 1)) == 0, "a read's number in the id");
 
 void rsk_post_arm(struct rsk_verbs_rail *r)
@@ -219,4 +235,25 @@ int rsk_post_atomic(struct rsk_verbs_rail *r, uint32_t slot, uint64_t at, uint32
 	wr.wr.atomic.compare_add = op->what == RSK_ATOMIC_ADD ? op->value : op->expected;
 	wr.wr.atomic.swap = op->value;
 	return post_fetch(r, &wr, slot);
+}
+
+int rsk_post_locked(struct rsk_verbs_rail *r, uint32_t slot, struct ibv_send_wr *first)
+{
+	struct ibv_send_wr *bad;
+	int rc;
+
+	for (struct ibv_send_wr *wr = first; wr; wr = wr->next) {
+		number(r, wr, !wr->next);
+		if (!wr->next)
+			wr->wr_id |= LOCKED_TAG | (uint64_t)slot << READ_SHIFT;
+		RSK_COUNT(r->v, writes, wr->opcode == IBV_WR_RDMA_WRITE);
+		RSK_COUNT(r->v, reads, wr->opcode == IBV_WR_RDMA_READ);
+		RSK_COUNT(r->v, atomics, wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP);
+	}
+	rc = ibv_post_send(r->qp, first, &bad);
+	if (rc) {
+		rsk_rail_fail(r, rc > 0 ? -rc : -EIO);
+		return -EIO;
+	}
+	return 0;
 }

@@ -188,6 +188,7 @@ const struct rsk_fabric_ops rsk_verbs_ops = {
 	.put = verbs_put,
 	.get = rsk_verbs_get,
 	.atomic = rsk_verbs_atomic,
+	.locked = rsk_verbs_locked,
 	.poll = rsk_verbs_fetched,
 	.due = verbs_due,
 	.arrived = verbs_arrived,

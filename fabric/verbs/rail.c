@@ -183,6 +183,7 @@ static void forget(struct rsk_verbs_rail *r)
 			r->read[i].state = RSK_READ_DONE;
 			r->read[i].status = -EPIPE;
 		}
+	rsk_locked_forget(r);
 	for (uint32_t i = 0; i < r->groups; i++) {
 		struct rsk_vgroup *g = rsk_rail_has_group(r, i);
 

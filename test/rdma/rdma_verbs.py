@@ -156,6 +156,36 @@ def mailboxes(t):
             print(boxes, flush=True)
 
 
+def reservations(t, seconds):
+    """Of initiators over two rails; what the client says, and how often the record was changed."""
+    server, client = pair(t, "mode=locked", "streams=1", f"seconds={seconds}")
+    client.wait(expect=0)
+    server.wait(expect=0)
+    told, versions = (json.loads(handle.out().strip().splitlines()[-2]) for handle in (client, server))
+    t.check(told["taken"] > 20 and told["refused"] > 0, f"reservations: {told}")
+    # Joins and the reservation after the lock was broken, and its return, are the rest.
+    t.equal(versions["versions"] - 1, 2 * told["taken"] + told["adds"] + 8 + 2, "changes of the record")
+    t.check(said(client)["atomics"] >= versions["versions"], f"by atomic operations: {said(client)}")
+    t.equal(said(server)["atomics"], 0, "the server's own")
+
+
+@case(400)
+def locked(t):
+    """Reservations of many by locked access, none lost and none twice; who is refused has changed nothing; a kept lock is broken."""
+    reservations(t, 4)
+
+
+@case(400)
+def locked_loss(t):
+    """The same with lost, late and doubled packets."""
+    for spec in ("loss 3%", "delay 3ms reorder 25% 50%", "duplicate 5%"):
+        for guest in lab(t).guests:
+            guest.netem(spec, only="roce")
+        reservations(t, 4)
+        for guest in lab(t).guests:
+            guest.netem(None)
+
+
 @case(400)
 def again(t):
     """Broken and connected again, with other data in the same rings."""

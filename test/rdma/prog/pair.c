@@ -13,6 +13,7 @@
  *	  fork	    as hold, and a child of the client, with the module's forked(), outlives it
  *	  read	    RDMA READs of the peer's mails, and atomic operations on a word of each stream
  *	  mailboxes both obtain messages by READ that the other end's threads change all the time (mailboxes.c)
+ *	  locked    locked accesses of several initiators to one record, over both links (locked.c)
  *	  transfer  transfers of so many bytes, by several methods in turn (transfer.c): rounds of each, for that
  *		    time at the most
  *	  hostile   two rails; the client does by hand on the first one what it should not, one deed a round
@@ -414,6 +415,7 @@ static const struct {
 	{ "hostile", hostile },
 	{ "mailboxes", pair_mailboxes },
 	{ "transfer", pair_transfers },
+	{ "locked", pair_locked },
 };
 
 int main(int argc, char **argv)

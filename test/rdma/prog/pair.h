@@ -112,6 +112,8 @@ void pair_flow_news(struct pair_link *l, uint32_t sid, uint32_t what);
 
 /* transfer.c: mode transfer. */
 void pair_transfers(struct pair *p, const struct rsk_verbs_addr *from);
+/* locked.c: mode locked. */
+void pair_locked(struct pair *p, const struct rsk_verbs_addr *from);
 
 /* mailboxes.c: mode mailboxes. */
 void pair_mailboxes(struct pair *p, const struct rsk_verbs_addr *from);
