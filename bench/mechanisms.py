@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Mechanisms that no peer has, measured: so far the paper's model of the dynamic transfer (DRP), on virtual time.
+"""Mechanisms that no peer has, measured: locked access, the order of transactions, mailboxes; and the paper's model of the
+dynamic transfer (DRP), on virtual time:
 
 Figures 4 (registrations that fail), 5 (frames that are lost) and 6 (both) of "Hardware Accelerated Dynamic RDMA Method for
 Gigabit Ethernet", by both methods; then what becomes of Figure 6 when what the paper does not say is another value. Both
@@ -17,6 +18,9 @@ import time
 
 import drp
 import harness
+import mech_locked
+import mech_mailbox
+import mech_order
 import paper_report
 import plots
 from drp import DYNAMIC, TRADITIONAL, Model
@@ -135,6 +139,18 @@ def draw(cells, stem):
     return [path for path in drawn if path.suffix == ".svg"]
 
 
+def others(quick):
+    """What is measured on this machine itself, one after the other: rows of each for the result file, and their tables."""
+    locked = mech_locked.rows(harness.BUILD, quick)
+    order = mech_order.measure(mech_order.QUICK_SECONDS if quick else mech_order.SECONDS)
+    mailbox = mech_mailbox.measure(*(mech_mailbox.QUICK if quick else mech_mailbox.FULL))
+    found = {"locked": locked, "order": [dataclasses.asdict(row) for row in order], "mailbox": mailbox}
+    lines = ["Locked access", "", *mech_locked.markdown(locked), "", "The order of transactions, beside the ring's slots", "",
+             *mech_order.markdown(order), "", "Mailboxes, obtained by get from an owner that never rests", "",
+             *mech_mailbox.markdown(mailbox), ""]
+    return found, lines
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--quick", action="store_true", help=f"{QUICK[0]} transfers, {QUICK[1]} times, in place of {FULL[0]}, {FULL[1]} times")
@@ -149,10 +165,12 @@ def main():
     args.json = args.json or harness.BUILD / "bench" / "mechanisms.json"
     args.json.parent.mkdir(parents=True, exist_ok=True)
     harness.require("gnuplot")
+    found, lines = others(args.quick)
+    print("\n".join(lines))
     begun = time.monotonic()
     with multiprocessing.Pool() as pool:
         cells = pool.map(measure, [(point, count // (FEWER if point.changed else 1), repetitions) for point in points()], chunksize=1)
-    args.json.write_text(json.dumps({"transfers": count, "repetitions": repetitions, "fitted": FITTED, "paper": PAPER, "points": cells},
+    args.json.write_text(json.dumps({"transfers": count, "repetitions": repetitions, "fitted": FITTED, "paper": PAPER, "points": cells, **found},
                                     indent=1) + "\n")
     print("\n".join(markdown(cells)))
     print(f"\n{count} transfers, {repetitions} times, each point and method ({count // FEWER} of other values), in {(time.monotonic() - begun) / 60:.1f} minutes; all in {args.json}")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* locked.c - what an operation makes of a record that was seen; see locked.h. Touches no memory of others but to read. */
+/* locked.c - what an operation makes of a record that was seen; see locked.h. Only reads the memory of others. */
 #include "locked.h"
 
 #include <errno.h>

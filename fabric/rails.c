@@ -250,6 +250,13 @@ static int rails_atomic(struct rsk_rail *rail, uint64_t off, const struct rsk_at
 	return one ? one->ops->atomic(one, off, op, old, token) : -ENOTCONN;
 }
 
+static int rails_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token)
+{
+	struct rsk_rail *one = leader(rail);
+
+	return one ? one->ops->locked(one, op, token) : -ENOTCONN;
+}
+
 /* What was asked of one that no longer leads comes with the others' answers. */
 static int rails_poll(struct rsk_rail *rail, struct rsk_completion *done, int max)
 {
@@ -293,6 +300,7 @@ static const struct rsk_fabric_ops rails_ops = {
 	.put = rails_put,
 	.get = rails_get,
 	.atomic = rails_atomic,
+	.locked = rails_locked,
 	.poll = rails_poll,
 	.due = rails_due,
 	.arrived = rails_arrived,
