@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * locked.c - what locked access saves: an addition to a word of a record by one operation, and by lock, access and
- * unlock that each wait for the one before.
+ * locked.c - what locked access saves: an addition to a word of a record by one operation, and by lock,
+ * access and unlock that each wait for the one before.
  *
  *	locked chaos INITIATORS ADDITIONS DELAY	  steps of virtual time; a message takes 1 to DELAY of them
  *	locked shm INITIATORS ADDITIONS		  ns, threads on shared memory
  *	locked reserve INITIATORS RESERVATIONS	  threads that take and give back; each is accounted for
  *
- * ADDITIONS are each initiator's, RESERVATIONS those of all. A line of JSON; status 0: nothing was lost or done twice.
+ * ADDITIONS are each initiator's, RESERVATIONS those of all. A line of JSON; status 0: nothing was lost or
+ * done twice.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * chaos_locked.c - locked access on the fabric for tests. Requests and answers travel as messages that can be late,
- * lost, doubled and, where they are not reliable, damaged (and so dropped). As a reliable queue pair does, the
- * initiator repeats what was not answered, and the target executes what comes in order and once, tries a lock that is
- * held once a step, and answers again what was asked again. A break leaves what was under way done or not done, by
- * the dice, and says neither.
+ * chaos_locked.c - locked access on the fabric for tests. Requests and answers travel as messages that can be
+ * late, lost, doubled and, where they are not reliable, damaged (and so dropped). As a reliable queue pair
+ * does, the initiator repeats what was not answered, and the target executes what comes in order and once,
+ * tries a lock that is held once a step, and answers again what was asked again. A break leaves what was
+ * under way done or not done, by the dice, and says neither.
  */
 #include <errno.h>
 #include <stdlib.h>

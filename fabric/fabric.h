@@ -77,9 +77,9 @@ struct rsk_fabric_ops {
 		      uint64_t *old, uint64_t token);
 
 	/*
-	 * locked - start lock, access and unlock of a record in the peer's segment as one operation (locked.h), which
-	 * is borrowed until it is done. Returns as get() does: 1, 0, or what locked.h says of a refusal; -EAGAIN: too
-	 * many are under way; -EOPNOTSUPP: this device cannot.
+	 * locked - start lock, access and unlock of a record in the peer's segment as one operation
+	 * (locked.h), which is borrowed until it is done. Returns as get() does: 1, 0, or what locked.h says
+	 * of a refusal; -EAGAIN: too many are under way; -EOPNOTSUPP: this device cannot.
 	 */
 	int (*locked)(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
 

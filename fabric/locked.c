@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* locked.c - what an operation makes of a record that was seen; see locked.h. Only reads the memory of others. */
+/*
+ * locked.c - what an operation makes of a record that was seen; see locked.h. Touches no memory of others but
+ * to read.
+ */
 #include "locked.h"
 
 #include <errno.h>

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * locked.h - locked access: lock, access and unlock of a record in the peer's memory as one operation, for which nobody
- * waits in between. Source: US2016043965 (a lock access over a network, offloaded); how and why: docs/adr/locked-
- * access.md.
+ * locked.h - locked access: lock, access and unlock of a record in the peer's memory as one operation, for
+ * which nobody waits in between. Source: US2016043965 (a lock access over a network, offloaded); how and why:
+ * docs/adr/locked-access.md.
  *
  * A record is a lock word and two slots for each of its holders:
  *
  *	0	lock word	who holds the lock (0: nobody), which slot has the content, and its version
  *	64	slots		struct rsk_locked_slot [2 * holders]
  *
- * What is to be the content next is composed in a slot that only its own holder writes, and one compare-and-swap of the
- * lock word from "free, version v" to "free, version v + 1, in that slot" is lock, access and unlock at once. A lock
- * that somebody holds differs in the word, so nothing happens then, neither access nor unlock. The content is whole
- * at any time, whoever dies wherever. One who needs it for longer takes the lock (LOCK), makes accesses under it, and
- * gives it back (UNLOCK); if the word of a held lock has not changed for a while, whoever saw that may break it
- * (BREAK), without knowing whether the holder is alive: what a broken holder does afterwards finds another word than
- * it expects, and is refused.
+ * What is to be the content next is composed in a slot that only its own holder writes, and one compare-and-
+ * swap of the lock word from "free, version v" to "free, version v + 1, in that slot" is lock, access and
+ * unlock at once. A lock that somebody holds differs in the word, so nothing happens then, neither access nor
+ * unlock. The content is whole at any time, whoever dies wherever. One who needs it for longer takes the lock
+ * (LOCK), makes accesses under it, and gives it back (UNLOCK); if the word of a held lock has not changed for
+ * a while, whoever saw that may break it (BREAK), without knowing whether the holder is alive: what a broken
+ * holder does afterwards finds another word than it expects, and is refused.
  *
- * Shared words: the lock word is changed by compare-and-swap only (acquire and release; by whoever has a number), slots
- * are written by the one whose they are while they are not the last that it committed (relaxed, before the word's
- * release), and read by all (relaxed, after the word's acquire). Who reads a slot that is written anew meanwhile sees
- * it by version or hash, and by the word, that has changed. All changes have to come by one way where a device's atomic
- * operations and the processor's do not know of each other (IBV_ATOMIC_HCA).
+ * Shared words: the lock word is changed by compare-and-swap only (acquire and release; by whoever has a
+ * number), slots are written by the one whose they are while they are not the last that it committed
+ * (relaxed, before the word's release), and read by all (relaxed, after the word's acquire). Who reads a slot
+ * that is written anew meanwhile sees it by version or hash, and by the word, that has changed. All changes
+ * have to come by one way where a device's atomic operations and the processor's do not know of each other
+ * (IBV_ATOMIC_HCA).
  */
 #ifndef RSK_LOCKED_H
 #define RSK_LOCKED_H
@@ -146,10 +147,10 @@ void rsk_locker_init(struct rsk_locker *l, uint64_t off, uint32_t holders, uint3
 
 /*
  * For fabrics. begin(): checks and numbers it; the record has to lie in @bytes of segment. 0 or -EINVAL.
- * load(): a checked view of the record at @record (shared memory, or an image of it) as seen by op->by; 0, -EAGAIN: it
- * was changed meanwhile, -EBADMSG. plan(): what the operation does to what was seen: 1: @next; 0: it is done; -errno
- * as above. took(): that was done, op->by has seen it. run(): all of it, by this processor. Never block, allocate
- * nothing, signal-safe as far as no handler uses the same locker.
+ * load(): a checked view of the record at @record (shared memory, or an image of it) as seen by op->by; 0,
+ * -EAGAIN: it was changed meanwhile, -EBADMSG. plan(): what the operation does to what was seen: 1: @next; 0:
+ * it is done; -errno as above. took(): that was done, op->by has seen it. run(): all of it, by this
+ * processor. Never block, allocate nothing, signal-safe as far as no handler uses the same locker.
  */
 int rsk_locked_begin(struct rsk_locked *op, uint64_t bytes);
 int rsk_locked_load(const void *record, const struct rsk_locked *op, struct rsk_locked_view *view);
@@ -162,8 +163,8 @@ int rsk_locked_run(void *record, struct rsk_locked *op);
 int rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
 
 /*
- * A lock that is held and does not change. @word: as last seen (by->view.word); true: it has been the same for
- * @limit_ns at least, as far as this watch was asked: BREAK it, @expected is @word. Zeroed to begin with.
+ * A lock that is held and does not change. @word: as last seen (by->view.word); true: it has been the same
+ * for @limit_ns at least, as far as this watch was asked: BREAK it, @expected is @word. Zeroed to begin with.
  */
 struct rsk_locked_watch {
 	uint64_t word, since_ns;

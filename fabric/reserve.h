@@ -24,8 +24,8 @@ _Static_assert((unsigned)RSK_RESERVE_MEASURES == RSK_LOCKED_SHARES, "a share of 
 #define RSK_RESERVE_MOST ((uint64_t)INT64_MAX) /* of a measure, at once */
 
 /*
- * A step at the record that goes on until it is done or refused for a reason that will not pass by itself: others'
- * locks are waited for, and broken once they have not changed for @break_ns. Owned by the caller.
+ * A step at the record that goes on until it is done or refused for a reason that will not pass by itself:
+ * others' locks are waited for, and broken once they have not changed for @break_ns. Owned by the caller.
  */
 struct rsk_reserve {
 	struct rsk_locked op;
@@ -57,14 +57,17 @@ void rsk_reserve_limit(struct rsk_reserve *r, struct rsk_locker *by,
 		       uint64_t break_ns);
 
 /*
- * After the operation that was issued for @r has come back with @rc (first: -EAGAIN): the one to issue now in *issue,
- * and 1; or the result, 0 or -errno of locked.h. Not -EBUSY: between two of them the caller may wait, or give up,
- * which leaves nothing behind. @now_ns: any monotonic clock. After a broken rail's errors it may be called with
- * -EAGAIN, to go on.
+ * After the operation that was issued for @r has come back with @rc (first: -EAGAIN): the one to issue now in
+ * *issue, and 1; or the result, 0 or -errno of locked.h. Not -EBUSY: between two of them the caller may wait,
+ * or give up, which leaves nothing behind. @now_ns: any monotonic clock. After a broken rail's errors it may
+ * be called with -EAGAIN, to go on.
  */
 int rsk_reserve_next(struct rsk_reserve *r, int rc, uint64_t now_ns, struct rsk_locked **issue);
 
-/* All of it where operations are done at once (shm), by the clock @now_ns. -EBUSY: not in @turns operations. */
+/*
+ * All of it on a rail where operations are done at once (shm), by the clock @now_ns. -EBUSY: @turns
+ * operations did not do.
+ */
 int rsk_reserve_run(struct rsk_reserve *r, struct rsk_rail *rail, uint64_t (*now_ns)(void),
 		    uint32_t turns);
 

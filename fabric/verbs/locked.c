@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * locked.c - locked access (locked.h) by what every RNIC has. One chain on the queue pair, executed in order: a
- * WRITE of what is to be the content into a slot of the holder's own, a compare-and-swap of the lock word to it,
- * and a READ of the whole record. The swap is lock, access and unlock; if it does nothing, nothing has happened,
- * and what was read says why and what to base the next try on: so each try is one round trip. A lock that is held
- * is tried as it will be when it is let go unchanged.
+ * locked.c - locked access (locked.h) by what every RNIC has. One chain on the queue pair, executed in order:
+ * a WRITE of what is to be the content into a slot of the holder's own, a compare-and-swap of the lock word
+ * to it, and a READ of the whole record. The swap is lock, access and unlock; if it does nothing, nothing has
+ * happened, and what was read says why and what to base the next try on: so each try is one round trip. A
+ * lock that is held is tried as it will be when it is let go unchanged.
  *
- * An answer may be missing although its request is said to be done: rxe completes a READ or an atomic operation,
- * without data, by the plain acknowledgement that it gives to a WRITE before it that came twice. So where answers
- * go there is nothing beforehand that could be taken for one (zeros are no lock word and no slot), and who does
- * not know what the swap found looks until it knows what has become of it.
+ * An answer may be missing although its request is said to be done: seen with rxe and lost packets (it seems
+ * to take the plain acknowledgement of a WRITE that came twice for one of what is behind that WRITE). So
+ * where answers go there is nothing beforehand that could be taken for one (zeros are no lock word and no
+ * slot), and who does not know what the swap found looks until it knows what has become of it.
  *
- * There is no WRITE into a slot that counts: a holder composes in the one of its two that it has not committed
- * last, which it knows (by->known) or reads first. All of it under the rail's lock; nobody waits.
+ * There is no WRITE into a slot that counts: a holder composes in the one of its two that it has not
+ * committed last, which it knows (by->known) or reads first. All of it under the rail's lock; nobody waits.
  */
 #include <errno.h>
 
