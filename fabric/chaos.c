@@ -356,9 +356,10 @@ static void chaos_flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *flo
 {
 	const struct rsk_chaos *c = rail->priv;
 
-	*flow = (struct rsk_flow){ .under_way_bytes = c->flying_bytes,
-				   .rate = c->landed_bytes ? c->config.bytes_per_step : 0,
-				   .shut = c->shut };
+	flow->under_way_bytes = c->flying_bytes;
+	flow->rate = c->landed_bytes ? c->config.bytes_per_step : 0;
+	flow->shut = c->shut;
+	flow->held = false;
 }
 
 static const struct rsk_fabric_ops chaos_ops = {

@@ -44,6 +44,7 @@ struct rsk_atomic {
 struct rsk_flow {
 	uint64_t under_way_bytes; /* of slots, that were put and are not known to have arrived */
 	uint64_t rate; /* bytes per unit of the fabric's own clock while it was busy; 0: not known */
+	bool alone;    /* in: it is the only one that is up, and nothing has to be measured */
 	bool shut;     /* the peer's ring cannot be reached by it (yet) */
 	bool held; /* what was put for this stream piles up unsent: put where it goes on, or elsewhere */
 };

@@ -41,12 +41,13 @@ static int choose(struct rsk_rails *rs, const struct rsk_rails_stream *s, uint64
 {
 	struct rsk_flow flow[RSK_RAILS_MOST];
 	uint64_t fastest = 0, best_cost = UINT64_MAX;
-	bool there[RSK_RAILS_MOST] = { false };
+	bool there[RSK_RAILS_MOST] = { false }, alone = rsk_rails_count(rs) < 2;
 	int best = -1;
 
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
 		if (!is_up(rs, i))
 			continue;
+		flow[i] = (struct rsk_flow){ .alone = alone };
 		rs->rail[i]->ops->flow(rs->rail[i], off, &flow[i]);
 		there[i] = !flow[i].shut;
 		if (there[i] && flow[i].rate > fastest)
@@ -176,6 +177,10 @@ static int rails_again(struct rsk_rail *rail, uint64_t off, size_t len, uint32_t
 		return 0;
 	if (lost == RSK_RAILS_NOBODY)
 		s->waiting = 0; /* unless it has to once more */
+	/* What lies side by side goes as one; else what was put again goes before more of it is. */
+	if (off != s->again_end && is_up(rs, s->last))
+		rs->rail[s->last]->ops->due(rs->rail[s->last], 0, 0);
+	s->again_end = (off + len + RSK_CELL_BYTES - 1) & ~(uint64_t)(RSK_CELL_BYTES - 1);
 	rc = put_slot(rs, off, len);
 	if (rc >= 0 && lost < RSK_RAILS_MOST)
 		atomic_fetch_add_explicit(&rs->repeated[lost], 1, memory_order_relaxed);
@@ -333,6 +338,7 @@ int rsk_rails_init(struct rsk_rails *rs, struct rsk_rail *one, const struct rsk_
 	atomic_store(&rs->lead, -1);
 	atomic_store(&rs->changes, 1);
 	atomic_store(&rs->lives, 1);
+	rs->fresh = true;
 	one->ops = &rails_ops;
 	one->priv = rs;
 	return 0;
@@ -352,8 +358,11 @@ int rsk_rails_reach(struct rsk_rails *rs, uint32_t sid)
 
 	if (sid >= rs->at.streams)
 		return -EINVAL;
-	if (atomic_load(&rs->stream[sid]))
+	s = atomic_load(&rs->stream[sid]);
+	if (s) {
+		s->waiting = 0; /* of a stream that had that id, and ended so */
 		return 0;
+	}
 	s = calloc(1, sizeof(*s) + rs->at.ring_bytes / RSK_CELL_BYTES);
 	if (!s)
 		return -ENOMEM;
@@ -371,6 +380,11 @@ static void lead_by(struct rsk_rails *rs, uint32_t i)
 
 	atomic_store(&rs->lead, (int)i);
 	atomic_thread_fence(memory_order_seq_cst);
+	/* Of what was said before the whole of it broke nothing holds. */
+	if (rs->fresh) {
+		rs->fresh = false;
+		return;
+	}
 	for (uint32_t sid = 0; sid < rs->at.streams; sid++) {
 		uint64_t off = rs->at.ctl_off + sid * rs->at.ctl_step;
 
@@ -439,6 +453,7 @@ void rsk_rails_down(struct rsk_rails *rs)
 	atomic_store(&rs->lead, -1);
 	atomic_fetch_add_explicit(&rs->lives, 1, memory_order_relaxed);
 	rs->open = 0;
+	rs->fresh = true;
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
 		atomic_store_explicit(&rs->state[i], RSK_RAILS_DOWN, memory_order_release);
 }

@@ -50,8 +50,9 @@ struct rsk_rails_layout {
 
 /* What a stream has where. Owned by its rsk_rails; under the stream's tx lock. */
 struct rsk_rails_stream {
-	uint8_t last;	  /* rail of the newest slot */
-	uint8_t used;	  /* a bit for each rail that may have something of it under way */
+	uint8_t last;	    /* rail of the newest slot */
+	uint8_t used;	    /* a bit for each rail that may have something of it under way */
+	uint64_t again_end; /* where the next slot lies behind the one that was put again last */
 	uint32_t waiting; /* it has slots that nobody carries, of the life of that number; 0: none */
 	uint32_t run_bytes; /* by @last since it was chosen, */
 	uint32_t changes;   /* at that time; 0: it has to be chosen */
@@ -61,8 +62,8 @@ struct rsk_rails_stream {
 struct rsk_rails {
 	struct rsk_rail *one; /* borrowed: what streams see; its ops and priv are ours */
 	struct rsk_rails_layout at;
-	struct rsk_rail *rail
-		[RSK_RAILS_MOST]; /* borrowed; the first one always is. Window and segment are @one's */
+	/* Borrowed; window and segment are @one's. Keeper writes, before it is up; the first one is always there. */
+	struct rsk_rail *_Atomic rail[RSK_RAILS_MOST];
 	/* enum rsk_rails_state. Keeper writes, release; who puts reads, acquire. */
 	_Atomic(uint8_t) state[RSK_RAILS_MOST];
 	/*
@@ -70,11 +71,12 @@ struct rsk_rails {
 	 * composed: so one of the two puts what is newest. -1: mails wait for one.
 	 */
 	_Atomic(int) lead;
-	_Atomic(uint32_t)
-		changes; /* counts what makes those who put choose anew; never 0. Keeper, release */
-	_Atomic(uint32_t)
-		lives; /* since the last rsk_rails_down(); keeper, relaxed: streams have broken since */
+	/* Counts what makes those who put choose anew; never 0. Keeper writes, release. */
+	_Atomic(uint32_t) changes;
+	/* Counts rsk_rails_down(). Keeper writes, relaxed: streams have broken since. */
+	_Atomic(uint32_t) lives;
 	bool mute;    /* this process is a child, which cannot put; written before it has threads */
+	bool fresh;   /* keeper: no rail has led since the whole of it was down */
 	uint8_t open; /* keeper: rails that led, and by which a mail may still land */
 	/* Slots put by each, and bytes of them, for the record; relaxed. */
 	_Atomic(uint64_t) slots[RSK_RAILS_MOST], bytes[RSK_RAILS_MOST], repeated[RSK_RAILS_MOST];

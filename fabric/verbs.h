@@ -175,6 +175,8 @@ struct rsk_verbs_module {
 	 */
 	int (*rail_end)(struct rsk_verbs_rail *r, struct rsk_verbs_end *out);
 	int (*rail_set_peer)(struct rsk_verbs_rail *r, const struct rsk_verbs_end *peer);
+	/* (keeper) While up: the address of ours that it goes from; port 0. */
+	void (*rail_from)(const struct rsk_verbs_rail *r, struct rsk_verbs_addr *from);
 	/* (keeper) Name of the device and port, for the record; MTU in bytes. */
 	const char *(*rail_device)(const struct rsk_verbs_rail *r, uint32_t *mtu_bytes);
 

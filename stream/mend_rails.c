@@ -47,7 +47,7 @@ void rsk_mend_again(struct rsk_link *l, uint32_t sid, uint32_t lost, uint64_t fr
 		return;
 	rsk_lock(&s->tx_lock);
 	/* What cannot be put again is where the window was overwritten: nobody can say what is missing. */
-	if (rsk_ring_tx_again(&s->tx.ring, from, to, lost) == -EPROTO)
+	if (!s->tx.ring_over && rsk_ring_tx_again(&s->tx.ring, from, to, lost) == -EPROTO)
 		rsk_stream_fail(s, rsk_stream_find_fd(s));
 	rsk_unlock(&s->tx_lock);
 	rsk_stream_unpin(s);

@@ -242,8 +242,7 @@ static void on_message(struct rsk_control *c, const struct rsk_remote_msg *m)
 		rsk_remote_on_ring(r, m);
 		break;
 	case RSK_REMOTE_BREAK:
-		if (r->state == RSK_REMOTE_UP && m->epoch == r->epoch)
-			rsk_remote_broken(r, -EPIPE);
+		rsk_remote_on_break(r, m);
 		break;
 	case RSK_REMOTE_RESUME:
 		/* Its BREAK came before; or ours had gone out, and a new epoch cannot have begun without its RAIL. */
@@ -425,24 +424,35 @@ uint64_t rsk_remote_next_ns(void)
 	return next;
 }
 
-/* All that was put has arrived; of what a lost one carried that is not known. */
-static bool rails_settle(struct rsk_remote *r)
+/*
+ * All that was put has arrived: 0. -ETIMEDOUT: not in that time. Else it is not known: of what a lost one carried, or
+ * one that is about to be known to be.
+ */
+static int rails_settle(struct rsk_remote *r, uint64_t timeout_ns)
 {
-	bool settled = true;
+	uint64_t until = rsk_now_ns() + timeout_ns;
+	int rc = 0;
 
-	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
+		uint64_t now = rsk_now_ns();
+		int one = 0;
+
 		if (r->rail[i].state == RSK_REMOTE_RAIL_UP)
-			settled &= rsk_rdma_module->rail_settle(r->rail[i].rail,
-								RSK_MEND_PATIENCE_NS) == 0;
+			one = rsk_rdma_module->rail_settle(r->rail[i].rail,
+							   now < until ? until - now : 0);
 		else if (r->rail[i].state == RSK_REMOTE_RAIL_LOST)
-			settled = false;
-	return settled;
+			one = -EAGAIN;
+		if (one < 0 && (!rc || rc == -ETIMEDOUT))
+			rc = one;
+	}
+	return rc;
 }
 
 bool rsk_remote_settled(bool first)
 {
 	struct rsk_remote *r;
 	bool settled = rsk_mend_idle();
+	int rc;
 
 	DL_FOREACH(rsk_remotes.all, r) {
 		if (r->state != RSK_REMOTE_UP)
@@ -451,10 +461,12 @@ bool rsk_remote_settled(bool first)
 			r->told_end = false;
 			rsk_mend_say_consumed(r->l);
 		}
-		if (rails_settle(r) && !r->told_end) {
+		rc = rails_settle(r, RSK_MEND_PATIENCE_NS);
+		if (rc == 0 && !r->told_end) {
 			rsk_mend_say_ending(r->l, &r->control);
 			r->told_end = true;
 		}
+		settled &= rc == 0 || rc == -ETIMEDOUT;
 		settled &= rsk_control_empty(&r->control) && !atomic_load(&r->l->heed_due);
 	}
 	return settled;

@@ -42,6 +42,19 @@ void rsk_remote_broken(struct rsk_remote *r, int err)
 		rsk_mend_break(r->l, say_resume, r);
 }
 
+/*
+ * Or it has broken here already, or is not up yet: then it was up there alone, for a while, and the next epoch is one
+ * that neither has had.
+ */
+void rsk_remote_on_break(struct rsk_remote *r, const struct rsk_remote_msg *m)
+{
+	if (r->state == RSK_REMOTE_UP && m->epoch == r->epoch)
+		rsk_remote_broken(r, -EPIPE);
+	else if ((r->state == RSK_REMOTE_BROKEN || r->state == RSK_REMOTE_RAILING) &&
+		 m->epoch > r->epoch)
+		r->epoch = m->epoch;
+}
+
 /* ---- one of several ---- */
 
 static struct rsk_remote_msg about(const struct rsk_remote_rail *rail, uint32_t type)
@@ -74,12 +87,16 @@ static void name_gap(void *arg, uint32_t sid, uint64_t from, uint64_t to)
 	n->m.gap[n->m.gaps++] = (struct rsk_remote_gap){ from, to };
 }
 
-static void say_lost(struct rsk_remote_rail *rail)
+/* Of its life of that number, whose queue pair is closed. Once: what the other end says again is no news. */
+static void say_lost(struct rsk_remote_rail *rail, uint32_t life)
 {
 	struct naming n = { .r = rail->r, .m = about(rail, RSK_REMOTE_GAP) };
 	struct rsk_remote_msg lost = about(rail, RSK_REMOTE_LOST),
 			      named = about(rail, RSK_REMOTE_NAMED);
 
+	if (life <= rail->told_life)
+		return;
+	rail->told_life = n.m.life = lost.life = named.life = life;
 	if (!rsk_control_send(&rail->r->control, &lost))
 		return;
 	rsk_mend_gaps(rail->r->l, name_gap, &n);
@@ -105,7 +122,7 @@ void rsk_remote_rail_lost(struct rsk_remote_rail *rail, int err)
 		err);
 	if (was_up)
 		rsk_remote_name_fabric(r);
-	say_lost(rail);
+	say_lost(rail, rail->life);
 }
 
 /* Is it about this life of it? */
@@ -121,13 +138,18 @@ void rsk_remote_on_lost(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
 	struct rsk_remote_rail *rail = meant(r, m);
 
+	/* One that never was up here, and was dialed anew since: the other end waits to hear of that one. */
+	if (!rail && r->state == RSK_REMOTE_UP && m->epoch == r->epoch &&
+	    m->life < r->rail[m->rail].life)
+		say_lost(&r->rail[m->rail], m->life);
 	if (!rail)
 		return;
 	if (rail->state == RSK_REMOTE_RAIL_UP || rail->state == RSK_REMOTE_RAIL_COMING) {
 		rsk_remote_rail_end(rail);
 		rsk_remote_rail_lost(rail, -EPIPE);
 	} else if (rail->state == RSK_REMOTE_RAIL_IDLE) {
-		say_lost(rail); /* it never was here; the other end waits for that word */
+		say_lost(rail,
+			 rail->life); /* it never was up here; the other end waits for that word */
 	}
 	if (r->state == RSK_REMOTE_UP)
 		rsk_rails_closed(&r->rails, rail->index);

@@ -37,11 +37,14 @@ struct rsk_remote_rail {
 	struct rsk_verbs_rail *rail;	/* NULL: there never was one */
 	struct rsk_rail puts;		/* what r->rails puts by */
 	struct rsk_verbs_addr from, to; /* initiator; to.family 0: no way is known */
+	struct rsk_verbs_addr is_from;	/* when it was up last */
 	uint32_t life;			/* counts its queue pairs */
+	uint32_t told_life;		/* the newest of which it was said what is missing */
 	uint32_t epoch;			/* of the link that this one is for */
-	bool established;		/* here */
-	bool heard;			/* the peer's RAIL of this life: */
-	struct rsk_verbs_end peer;	/* */
+	bool unfit; /* no control block can be registered there: no rail to do without others by */
+	bool established;	   /* here */
+	bool heard;		   /* the peer's RAIL of this life: */
+	struct rsk_verbs_end peer; /* */
 	uint32_t tries;
 	uint64_t due_ns; /* when it is tried again, or given up; UINT64_MAX */
 	struct rsk_ringways ways;
@@ -132,6 +135,7 @@ uint64_t rsk_remote_rails_next(const struct rsk_remote *r);
 
 /* remote_lost.c: all are gone, and streams go on by their companions; or one of several is */
 void rsk_remote_broken(struct rsk_remote *r, int err);
+void rsk_remote_on_break(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_remote_rail_lost(struct rsk_remote_rail *rail, int err);
 void rsk_remote_on_lost(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_remote_on_gap(struct rsk_remote *r, const struct rsk_remote_msg *m);

@@ -74,16 +74,6 @@ static uint32_t device_at(const struct rsk_verbs_place *p, uint32_t n,
 	return NOWHERE;
 }
 
-/* Where no address of ours was named the kernel takes the one of that network. */
-static uint32_t device_to(const struct rsk_verbs_place *p, uint32_t n,
-			  const struct rsk_verbs_addr *to)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (same_network(&p[i], to))
-			return p[i].device;
-	return NOWHERE;
-}
-
 static struct pair pair_of(const struct rsk_remote *r, uint32_t i,
 			   const struct rsk_verbs_place *own, uint32_t n)
 {
@@ -91,8 +81,8 @@ static struct pair pair_of(const struct rsk_remote *r, uint32_t i,
 
 	if (!rail->to.family)
 		return (struct pair){ NOWHERE, NOWHERE };
-	return (struct pair){ rail->from.family ? device_at(own, n, &rail->from) :
-						  device_to(own, n, &rail->to),
+	/* The kernel has chosen the first one's, where the mapping names none. */
+	return (struct pair){ device_at(own, n, rail->from.family ? &rail->from : &rail->is_from),
 			      device_at(r->theirs, r->places, &rail->to) };
 }
 

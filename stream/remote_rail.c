@@ -154,6 +154,12 @@ static void see_up(struct rsk_remote_rail *rail)
 
 	if (!rail->established || !rail->heard || rail->state != RSK_REMOTE_RAIL_COMING)
 		return;
+	/* For a time that is over. */
+	if (was_up ? rail->epoch != r->epoch : rail->epoch <= r->epoch) {
+		rsk_rdma_module->rail_break(rail->rail);
+		rsk_remote_rail_down(rail, -ESTALE);
+		return;
+	}
 	rc = rsk_rdma_module->rail_set_peer(rail->rail, &rail->peer);
 	if (rc < 0) {
 		rsk_remote_dead(r, rc);
@@ -163,8 +169,10 @@ static void see_up(struct rsk_remote_rail *rail)
 		rail->ways.at[i] = (struct rsk_ringway){ .state = RSK_RINGWAY_NONE };
 	rail->state = RSK_REMOTE_RAIL_UP;
 	rail->due_ns = UINT64_MAX;
-	rail->tries = 0;
+	rail->tries = rail->unfit ? rail->tries : 0;
+	rail->unfit = false;
 	rail->probe_ns = 0;
+	rsk_rdma_module->rail_from(rail->rail, &rail->is_from);
 	if (!was_up)
 		link_up(rail);
 	rsk_rails_up(&r->rails, rail->index);
@@ -327,6 +335,12 @@ void rsk_remote_rails_work(struct rsk_remote *r, uint64_t now_ns)
 
 		if (r->state != RSK_REMOTE_UP && r->state != RSK_REMOTE_BROKEN)
 			return;
+		/* Its mails could not come: the others do without it. */
+		if (rail->state == RSK_REMOTE_RAIL_UP && rail->unfit &&
+		    rsk_rails_count(&r->rails) > 1) {
+			rsk_remote_rail_end(rail);
+			rsk_remote_rail_lost(rail, -ENOMEM);
+		}
 		if (rail->state == RSK_REMOTE_RAIL_UP)
 			rsk_remote_rings_work(rail, now_ns);
 		else if (now_ns >= rail->due_ns && r->initiator && !r->idle_ns)

@@ -106,6 +106,14 @@ static void heed(struct rsk_remote_rail *rail, uint32_t sid, struct rsk_ringway 
 		act(rail, sid, rsk_ringway_answer(w, w->kept_valid, causes), w->ring_rkey);
 }
 
+static void see_group(struct rsk_remote_rail *rail, uint32_t sid)
+{
+	uint32_t rkey;
+
+	if (rsk_rdma_module->reg_ctl(rail->rail, sid / RSK_SEG_REACH, &rkey) < 0)
+		rail->unfit = true;
+}
+
 static void want_ring(struct rsk_remote_rail *rail, uint32_t sid)
 {
 	struct rsk_ringway *w =
@@ -125,6 +133,10 @@ void rsk_remote_want_ring(struct rsk_remote *r, uint32_t sid)
 	/* Without memory nothing is ever said to lead there, and the stream stays on its companion. */
 	if (rsk_rails_reach(&r->rails, sid) < 0)
 		return;
+	/* Mails may go by any of them from the moment that slots may go by one. */
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		if (r->rail[i].state == RSK_REMOTE_RAIL_UP)
+			see_group(&r->rail[i], sid);
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
 		if (r->rail[i].state == RSK_REMOTE_RAIL_UP)
 			want_ring(&r->rail[i], sid);
@@ -137,6 +149,9 @@ void rsk_remote_rings_begin(struct rsk_remote_rail *rail)
 	while (other->state != RSK_REMOTE_RAIL_UP || other == rail)
 		if (++other == rail->r->rail + RSK_RAILS_MOST)
 			return;
+	for (uint32_t sid = 0; sid < other->ways.n; sid++)
+		if (other->ways.at[sid].ours)
+			see_group(rail, sid);
 	for (uint32_t sid = 0; sid < other->ways.n; sid++)
 		if (other->ways.at[sid].ours)
 			want_ring(rail, sid);

@@ -149,7 +149,7 @@ static void renew(struct rsk_tx *tx)
 				 0 :
 				 __atomic_load_n(&tx->answer->hash, __ATOMIC_ACQUIRE),
 			 __ATOMIC_RELAXED);
-	tx->watched = tx->acked = tx->peer_left = false;
+	tx->watched = tx->acked = tx->peer_left = tx->ring_over = false;
 	tx->stay_off &= (uint8_t)~RSK_TX_STAY_ASKED; /* who asks for it says so anew */
 	tx->gen = tx->repair_seen = 0;
 	tx->held = false;
@@ -371,7 +371,7 @@ void rsk_tx_break(struct rsk_tx *tx)
 		tx->state = RSK_TX_BROKEN;
 	else if (tx->state == RSK_TX_PROPOSED)
 		tx->state = RSK_TX_TCP;
-	tx->peer_left = true;
+	tx->peer_left = tx->ring_over = true;
 }
 
 void rsk_tx_renew(struct rsk_tx *tx, uint64_t key_seed)

@@ -42,6 +42,7 @@ struct rsk_tx {
 
 	uint8_t state;	  /* enum rsk_tx_state */
 	bool watched;	  /* the peer answered this proposal */
+	bool ring_over;	  /* the rail broke since the ring began: nothing is put there any more */
 	bool acked;	  /* the receiver has seen where the ring begins */
 	bool peer_left;	  /* never propose again */
 	bool peer_closed; /* nobody reads the ring any more */

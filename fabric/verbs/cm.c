@@ -316,6 +316,14 @@ int rsk_cm_listen(struct rsk_verbs *v, uint16_t port)
 	return rc;
 }
 
+void rsk_cm_from(const struct rsk_verbs_rail *r, struct rsk_verbs_addr *from)
+{
+	*from = (struct rsk_verbs_addr){ .family = 0 };
+	if (r->state == RSK_RAIL_UP)
+		address_from(rdma_get_local_addr(r->id), from);
+	from->port = 0;
+}
+
 void rsk_cm_deaf(struct rsk_verbs *v)
 {
 	for (int i = 0; i < 2; i++)

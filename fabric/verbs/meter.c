@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * meter.c - how much is under way on a rail, and how fast it goes, for who has several to choose from. Measured only
- * from the first question on: until then fewer completions are asked for. With r->lock held, but flow().
+ * once there are: until then fewer completions are asked for. With r->lock held, but flow().
  *
  * The rate is that of times in which the send queue was never empty: what is done between two looks, by the time that
  * has passed, smoothed. What was measured is forgotten by a rail that has had nothing to do since, for a while: it may
@@ -14,6 +14,7 @@
 #define SIGNAL_BYTES (32u << 10) /* a completion is asked for so often at least */
 #define SAMPLE_BYTES (64u << 10) /* a time worth measuring: so much, */
 #define SAMPLE_NS 2000000ull	 /* or so long */
+#define LOOKED_NS 100000000ull
 #define FORGET_NS 100000000ull
 #define HELD_RANGES (RSK_NOTE_RANGES / 2) /* of one stream, that could not be posted */
 
@@ -53,6 +54,12 @@ static void sample(struct rsk_meter *m)
 
 	if (bytes < SAMPLE_BYTES && (ns < SAMPLE_NS || !bytes))
 		return;
+	/* Nobody has looked for long: it may all have been done long ago. */
+	if (ns > LOOKED_NS) {
+		m->mark_ns = now;
+		m->mark = m->done;
+		return;
+	}
 	rate = bytes * 1000000000ull / (ns ? ns : 1);
 	m->rate = m->rate ? (3 * m->rate + rate) / 4 : rate;
 	m->rate_ns = now;
@@ -81,10 +88,10 @@ void rsk_verbs_flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *flow)
 
 	if (rsk_spot_find(r->seg, off, 1, &at) == 0)
 		s = rsk_rail_stream(r, at.sid);
-	*flow = (struct rsk_flow){ .shut = true };
+	flow->shut = true;
 	pthread_mutex_lock(&r->lock);
 	if (s && r->live && !atomic_load(&r->err)) {
-		r->meter.on = true;
+		r->meter.on |= !flow->alone;
 		rsk_post_reap(r);
 		flow->shut = atomic_load_explicit(&s->way, memory_order_relaxed) ==
 			     RSK_VERBS_CLOSED;

@@ -308,6 +308,7 @@ const struct rsk_verbs_module rsk_verbs_module = {
 	.rail_free = rsk_rail_free,
 	.rail_end = rsk_rail_end,
 	.rail_set_peer = rsk_rail_set_peer,
+	.rail_from = rsk_cm_from,
 	.rail_device = verbs_rail_device,
 	.reg_ctl = rsk_mr_ctl,
 	.reg_ring = rsk_mr_ring,

@@ -116,6 +116,7 @@ static void number(struct rsk_verbs_rail *r, struct ibv_send_wr *wr, bool must)
 	if (must || r->posted - r->signalled >= r->depth / 4 || rsk_meter_due(r)) {
 		wr->send_flags |= IBV_SEND_SIGNALED;
 		r->signalled = r->posted;
+		r->meter.signalled = r->meter.posted;
 	}
 }
 

@@ -30,16 +30,14 @@ void rsk_rail_fail(struct rsk_verbs_rail *r, int err)
 	r->v->host.call(r->v->host.ctx);
 }
 
+/* 1, -ENOBUFS: a range too many, or -EINVAL. */
 static int note(struct rsk_verbs_rail *r, struct rsk_note *n, const struct rsk_spot *at, size_t len)
 {
 	if (at->ring) {
 		if (at->off % RSK_CELL_BYTES)
 			return -EINVAL;
-		/* Only where a rail that stands still was taken for want of another: it is one too many. */
-		if (!rsk_note_range(n, at->off, (uint32_t)len)) {
-			rsk_rail_fail(r, -ENOBUFS);
+		if (!rsk_note_range(n, at->off, (uint32_t)len))
 			return -ENOBUFS;
-		}
 		r->meter.noted += len;
 	} else {
 		if (len != sizeof(struct rsk_mail))
@@ -109,6 +107,13 @@ static int verbs_put(struct rsk_rail *rail, uint64_t off, size_t len)
 		rc = atomic_load(&r->err);
 		if (rc == 0)
 			rc = r->live ? note(r, &s->note, &at, len) : -ENOTCONN;
+		if (rc == -ENOBUFS) {
+			/* It goes now; only a rail that stands still, and was taken for want of another, cannot. */
+			flush_fresh(r);
+			rc = note(r, &s->note, &at, len);
+			if (rc == -ENOBUFS)
+				rsk_rail_fail(r, rc);
+		}
 		if (rc == 1)
 			freshen(r, at.sid, s);
 		pthread_mutex_unlock(&r->lock);

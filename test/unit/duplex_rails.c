@@ -24,9 +24,9 @@ struct talk {
 		TALK_BREAK,
 		TALK_RESUME
 	} what;
-	uint32_t of;	/* epoch of the link */
-	uint32_t rail;	/* and which rail, */
-	uint32_t epoch; /* in its how manieth life */
+	uint32_t of;   /* epoch of the link */
+	uint32_t rail; /* and which rail, */
+	uint32_t life; /* in its how manieth life */
 	uint64_t from, to;
 };
 
@@ -41,7 +41,8 @@ struct keeps {
 			LOST
 		} state;
 		bool established, heard;
-		uint32_t epoch;
+		uint32_t life, told_life;
+		uint32_t of; /* epoch of the link that it is for */
 	} rail[RAILS];
 	struct talk inbox[TALK];
 	uint32_t first, n;
@@ -94,96 +95,113 @@ static void break_link(struct duplex *d, uint32_t end)
 
 struct gaps {
 	struct duplex *d;
-	uint32_t end, k;
+	uint32_t end;
+	struct talk talk;
 };
 
 static void name_gap(void *arg, uint64_t from, uint64_t to)
 {
-	const struct gaps *g = arg;
-	const struct keeps *keeper = &g->d->rails->keeper[g->end];
+	struct gaps *g = arg;
 
 	g->d->sums->gaps++;
-	say(g->d, g->end,
-	    (struct talk){ .what = TALK_GAP,
-			   .of = keeper->epoch,
-			   .rail = g->k,
-			   .epoch = keeper->rail[g->k].epoch,
-			   .from = from,
-			   .to = to });
+	g->talk.from = from;
+	g->talk.to = to;
+	say(g->d, g->end, g->talk);
+}
+
+static void say_lost(struct duplex *d, uint32_t end, uint32_t k, uint32_t life)
+{
+	struct keeps *keeper = &d->rails->keeper[end];
+	struct talk talk = { .of = keeper->epoch, .rail = k, .life = life };
+	struct gaps g = { d, end, talk };
+
+	if (life <= keeper->rail[k].told_life)
+		return;
+	keeper->rail[k].told_life = life;
+	talk.what = TALK_LOST;
+	say(d, end, talk);
+	g.talk.what = TALK_GAP;
+	rsk_rx_missing(&d->way[!end].rx, d->rails->scratch, name_gap, &g);
+	talk.what = TALK_NAMED;
+	say(d, end, talk);
 }
 
 static void lose(struct duplex *d, uint32_t end, uint32_t k)
 {
 	struct duplex_rails *r = d->rails;
 	struct keeps *keeper = &r->keeper[end];
-	struct talk talk = { .of = keeper->epoch, .rail = k, .epoch = keeper->rail[k].epoch };
-	struct gaps g = { d, end, k };
-	bool was_up = keeper->rail[k].state == UP;
 
 	close_pair(d, end, k);
+	d->sums->rails_lost += keeper->rail[k].state == UP;
 	keeper->rail[k].state = LOST;
 	rsk_rails_lost(&r->rs[end], k);
-	if (was_up && !rsk_rails_count(&r->rs[end])) {
+	if (!rsk_rails_count(&r->rs[end]))
 		break_link(d, end);
-		return;
-	}
-	d->sums->rails_lost += was_up;
-	talk.what = TALK_LOST;
-	say(d, end, talk);
-	rsk_rx_missing(&d->way[!end].rx, r->scratch, name_gap, &g);
-	talk.what = TALK_NAMED;
-	say(d, end, talk);
-	if (!was_up) /* it had carried nothing of ours */
-		rsk_rails_named(&r->rs[end], k);
+	else
+		say_lost(d, end, k, keeper->rail[k].life);
 }
 
 /* ---- a rail comes ---- */
+
+static void give_up(struct duplex *d, uint32_t end, uint32_t k)
+{
+	close_pair(d, end, k);
+	d->rails->keeper[end].rail[k].state = IDLE;
+}
 
 static void rail_up(struct duplex *d, uint32_t end, uint32_t k)
 {
 	struct duplex_rails *r = d->rails;
 	struct keeps *keeper = &r->keeper[end];
 	bool renew = !keeper->up;
+	uint32_t of = keeper->rail[k].of;
 
+	if (renew ? of <= keeper->epoch : of != keeper->epoch) {
+		/* For a time that is over; the other end may have it up, if this one is. */
+		if (keeper->up)
+			lose(d, end, k);
+		else
+			give_up(d, end, k);
+		return;
+	}
 	keeper->rail[k].state = UP;
 	rsk_chaos_mend(&r->chaos[end][k]);
 	r->chaos[end][k].shut = true;
 	if (renew) {
+		for (uint32_t i = 0; i < d->config->rails; i++)
+			if (keeper->rail[i].state == COMING && keeper->rail[i].of != of)
+				give_up(d, end, i);
 		keeper->up = true;
-		rsk_rx_renew(&d->way[!end].rx, d->key[!end] + keeper->epoch);
-		rsk_tx_renew(&d->way[end].tx, d->key[end] + keeper->epoch);
+		keeper->epoch = of;
+		rsk_rx_renew(&d->way[!end].rx, d->key[!end] + of);
+		rsk_tx_renew(&d->way[end].tx, d->key[end] + of);
 		d->sums->renewals++;
 	}
 	rsk_rails_up(&r->rs[end], k);
 	d->sums->rails_back++;
 	say(d, end,
-	    (struct talk){ .what = TALK_RING,
-			   .of = keeper->epoch,
-			   .rail = k,
-			   .epoch = keeper->rail[k].epoch });
+	    (struct talk){ .what = TALK_RING, .of = of, .rail = k, .life = keeper->rail[k].life });
 }
 
-/* To a link that is up at both ends; or to one that has broken at both, which it brings back, one rail at first. */
+/* End 0 dials, whatever it knows of the other, which takes it or not. */
 static void come(struct duplex *d, uint32_t k)
 {
 	struct duplex_rails *r = d->rails;
 	struct keeps *a = &r->keeper[0], *b = &r->keeper[1];
-	uint32_t epoch = a->rail[k].epoch > b->rail[k].epoch ? a->rail[k].epoch : b->rail[k].epoch;
+	uint32_t of = a->epoch + !a->up, life;
 
-	if (a->rail[k].state != IDLE || b->rail[k].state != IDLE || a->up != b->up)
+	if (a->rail[k].state != IDLE)
 		return;
-	if (a->up && a->epoch != b->epoch)
+	life = ++a->rail[k].life;
+	if (b->rail[k].state > COMING || life <= b->rail[k].life ||
+	    (b->up ? of != b->epoch : of <= b->epoch))
 		return;
-	if (!a->up) {
-		for (uint32_t i = 0; i < d->config->rails; i++)
-			if (a->rail[i].state != IDLE || b->rail[i].state != IDLE)
-				return;
-		a->epoch = b->epoch = (a->epoch > b->epoch ? a->epoch : b->epoch) + 1;
-	}
+	close_pair(d, 1, k);
 	for (int e = 0; e < 2; e++) {
 		r->keeper[e].rail[k].state = COMING;
 		r->keeper[e].rail[k].established = r->keeper[e].rail[k].heard = false;
-		r->keeper[e].rail[k].epoch = epoch + 1;
+		r->keeper[e].rail[k].life = life;
+		r->keeper[e].rail[k].of = of;
 		r->chaos[e][k].swallows = false;
 	}
 	r->there[k] = true;
@@ -195,22 +213,20 @@ static void coming(struct duplex *d, uint32_t end, uint32_t k)
 	struct keeps *keeper = &d->rails->keeper[end];
 
 	if (d->rails->dead[k]) {
-		/* Whether the other end had it up already is for him to say. */
-		if (keeper->up) {
+		/* Where it was established the other end may have it up. */
+		if (keeper->up && keeper->rail[k].established)
 			lose(d, end, k);
-		} else {
-			close_pair(d, end, k);
-			keeper->rail[k].state = IDLE;
-		}
+		else
+			give_up(d, end, k);
 		return;
 	}
 	if (!keeper->rail[k].established && chance(d, 40)) {
 		keeper->rail[k].established = true;
 		say(d, end,
 		    (struct talk){ .what = TALK_RAIL,
-				   .of = keeper->epoch,
+				   .of = keeper->rail[k].of,
 				   .rail = k,
-				   .epoch = keeper->rail[k].epoch });
+				   .life = keeper->rail[k].life });
 	}
 	if (keeper->rail[k].established && keeper->rail[k].heard)
 		rail_up(d, end, k);
@@ -226,12 +242,18 @@ static void heard_of_rail(struct duplex *d, uint32_t end, const struct talk *tal
 	struct way *w = &d->way[end];
 	int rc = 0;
 
-	if (talk->of != keeper->epoch || talk->epoch != keeper->rail[k].epoch)
+	if (talk->what == TALK_LOST && keeper->up && talk->of == keeper->epoch &&
+	    talk->life < keeper->rail[k].life)
+		say_lost(d, end, k, talk->life);
+	if (talk->life != keeper->rail[k].life ||
+	    talk->of != (talk->what == TALK_RAIL ? keeper->rail[k].of : keeper->epoch))
 		return;
 	switch (talk->what) {
 	case TALK_RAIL:
+		if (keeper->rail[k].state != COMING)
+			break;
 		keeper->rail[k].heard = true;
-		if (keeper->rail[k].state == COMING && keeper->rail[k].established)
+		if (keeper->rail[k].established)
 			rail_up(d, end, k);
 		break;
 	case TALK_LOST:
@@ -239,12 +261,14 @@ static void heard_of_rail(struct duplex *d, uint32_t end, const struct talk *tal
 			break;
 		if (keeper->rail[k].state == UP || keeper->rail[k].state == COMING)
 			lose(d, end, k);
+		else if (keeper->rail[k].state == IDLE)
+			say_lost(d, end, k, talk->life);
 		if (keeper->up)
 			rsk_rails_closed(&r->rs[end], k);
 		break;
 	case TALK_GAP:
 		w->in_tx = true;
-		if (keeper->up && keeper->rail[k].state == LOST)
+		if (keeper->up && keeper->rail[k].state == LOST && !w->tx.ring_over)
 			rc = rsk_ring_tx_again(&w->tx.ring, talk->from, talk->to, k);
 		w->in_tx = false;
 		break;
@@ -260,7 +284,8 @@ static void heard_of_rail(struct duplex *d, uint32_t end, const struct talk *tal
 		r->chaos[end][k].shut = false;
 		rsk_rails_changed(&r->rs[end]);
 		w->in_tx = true;
-		rc = rsk_ring_tx_again(&w->tx.ring, 0, UINT64_MAX, RSK_RAILS_NOBODY);
+		if (!w->tx.ring_over)
+			rc = rsk_ring_tx_again(&w->tx.ring, 0, UINT64_MAX, RSK_RAILS_NOBODY);
 		w->in_tx = false;
 		break;
 	default:
@@ -282,6 +307,8 @@ static void hear(struct duplex *d, uint32_t end)
 	case TALK_BREAK:
 		if (keeper->up && talk.of == keeper->epoch)
 			break_link(d, end);
+		else if (!keeper->up && talk.of > keeper->epoch)
+			keeper->epoch = talk.of;
 		break;
 	case TALK_RESUME:
 		CHECK(d, !keeper->up, "RESUME heard too late");
@@ -395,7 +422,7 @@ void duplex_several_init(struct duplex *d)
 			c->rail.window = r->one[e].window;
 			r->rs[e].rail[k] = &c->rail;
 			r->keeper[e].rail[k].state = UP;
-			r->keeper[e].rail[k].epoch = 1;
+			r->keeper[e].rail[k].life = 1;
 			rsk_rails_up(&r->rs[e], k);
 		}
 	}
