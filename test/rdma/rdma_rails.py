@@ -7,7 +7,7 @@ import time
 
 from hosts import FIRM, Peer, both_ways, connect, earn, ends, events, pair, said, serve
 from rdma_devices import add, remove, used
-from rdma_faults import endless, goes_on, wind_up
+from rdma_faults import endless, goes_on, until_promoted, wind_up
 from rdmalab import case, lab, main
 
 ONE = {"RSOCK_RDMA_RAILS": "1"}
@@ -180,10 +180,11 @@ def both_lost(t):
     guest = lab(t)[1]
     guest.until(lambda: all("link-broken" in said([record]) for record in ends(t, port)), 60, "both ends to see the link broken")
     goes_on(t, (server, client), 200_000, 60, "both to go on by TCP")
+    before = ends(t, port)
     for link in (1, 0):
         deaf(t, False, link)
-    guest.until(lambda: all(rails_of(record) == 2 and record["tx"] == "ring" for record in ends(t, port)), 120,
-                "both rails to be there again")
+    guest.until(lambda: all(rails_of(record) == 2 for record in ends(t, port)), 120, "both rails to be there again")
+    until_promoted(t, port, 120, before)
     goes_on(t, (server, client), 200_000, 60, "both to go on by both")
     wind_up(t, server, client)
 
