@@ -196,6 +196,11 @@ struct rsk_verbs_module {
 	int (*reg_ring)(struct rsk_verbs_rail *r, uint32_t sid, uint32_t *rkey);
 	void (*unreg_ring)(struct rsk_verbs_rail *r, uint32_t sid); /* and the window's */
 	void (*reg_limit)(struct rsk_verbs *v, uint64_t bytes);
+	/*
+	 * (keeper) While up: the fabric's op locked may be called from here on, which wants 33 KiB registered. Again
+	 * after each up(); twice is once. 0, -EOPNOTSUPP: the device has no atomic operations; -ENOMEM.
+	 */
+	int (*reg_locked)(struct rsk_verbs_rail *r);
 
 	/*
 	 * (keeper) What the peer has registered, and how its ring of @sid is to be reached from now on. DIRECT also

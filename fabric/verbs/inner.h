@@ -135,7 +135,6 @@ struct rsk_vbuffers {
 	uint8_t in[RSK_INDIRECT_BYTES]; /* the peer writes */
 	uint8_t out[RSK_INDIRECT_BYTES];
 	uint8_t read[RSK_VERBS_READS][RSK_VERBS_READ_BYTES];
-	struct rsk_vlocked_buffer locked[RSK_VERBS_LOCKED];
 };
 
 struct rsk_vread {
@@ -204,6 +203,9 @@ struct rsk_verbs_rail {
 	uint32_t mtu_bytes;
 	struct rsk_vbuffers *buf;
 	struct ibv_mr *in_mr, *out_mr;
+	/* [RSK_VERBS_LOCKED], and registered: once locked access was asked for. Written under the lock. */
+	struct rsk_vlocked_buffer *locked_buf;
+	struct ibv_mr *locked_mr;
 	struct rsk_vgarbage *garbage; /* keeper */
 
 	UT_hash_handle hh; /* dev->lock */
@@ -319,6 +321,7 @@ void rsk_mr_free(struct rsk_verbs *v, struct ibv_mr **mr);
 void rsk_mr_drop_all(struct rsk_verbs_rail *r);
 void rsk_mr_garbage(struct rsk_verbs_rail *r, uint64_t done);
 int rsk_mr_buffers(struct rsk_verbs_rail *r);
+int rsk_mr_locked(struct rsk_verbs_rail *r);
 int rsk_mr_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey);
 int rsk_mr_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t *rkey);
 void rsk_mr_unreg_ring(struct rsk_verbs_rail *r, uint32_t sid);

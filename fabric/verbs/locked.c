@@ -23,7 +23,7 @@
 /* What was swapped to, or read, lies here until it is looked at. */
 static struct rsk_vlocked_buffer *buffer_of(struct rsk_verbs_rail *r, uint32_t slot)
 {
-	return &r->buf->locked[slot];
+	return &r->locked_buf[slot];
 }
 
 static int post_chain(struct rsk_verbs_rail *r, uint32_t slot)
@@ -31,7 +31,7 @@ static int post_chain(struct rsk_verbs_rail *r, uint32_t slot)
 	struct rsk_vlocked *lk = &r->locked[slot];
 	struct rsk_vlocked_buffer *b = buffer_of(r, slot);
 	uint64_t record = r->peer.segment + lk->op->by->off;
-	uint32_t lkey = r->out_mr->lkey, n = 0;
+	uint32_t lkey = r->locked_mr->lkey, n = 0;
 	struct ibv_send_wr wr[3] = { 0 };
 	struct ibv_sge sge[3];
 
@@ -162,6 +162,8 @@ int rsk_verbs_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t toke
 	rc = rsk_spot_key(r, &at, &rkey);
 	if (rc == 0 && !r->dev->atomics)
 		rc = -EOPNOTSUPP;
+	if (rc == 0 && !r->locked_mr)
+		rc = -ENOTCONN; /* reg_locked() */
 	while (slot < RSK_VERBS_LOCKED && r->locked[slot].state != RSK_READ_FREE)
 		slot++;
 	if (rc == 0 && slot == RSK_VERBS_LOCKED)

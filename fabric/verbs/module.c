@@ -314,6 +314,7 @@ const struct rsk_verbs_module rsk_verbs_module = {
 	.reg_ring = rsk_mr_ring,
 	.unreg_ring = rsk_mr_unreg_ring,
 	.reg_limit = verbs_reg_limit,
+	.reg_locked = rsk_mr_locked,
 	.set_ctl = rsk_rail_set_ctl,
 	.set_ring = rsk_rail_set_ring,
 	.ring_way = rsk_rail_ring_way,

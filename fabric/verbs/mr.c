@@ -3,6 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <rsock/sys.h>
+
+#include <sys/mman.h>
+
 #include "inner.h"
 
 #define PEER_MAY (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
@@ -61,6 +65,7 @@ void rsk_mr_drop_all(struct rsk_verbs_rail *r)
 	rsk_mr_garbage(r, UINT64_MAX);
 	rsk_mr_free(r->v, &r->in_mr);
 	rsk_mr_free(r->v, &r->out_mr);
+	rsk_mr_free(r->v, &r->locked_mr);
 	for (uint32_t i = 0; i < r->groups; i++) {
 		struct rsk_vgroup *g = rsk_rail_has_group(r, i);
 
@@ -84,6 +89,32 @@ int rsk_mr_buffers(struct rsk_verbs_rail *r)
 	if (rc == 0 && !r->out_mr)
 		r->out_mr = rsk_mr_new(r, r->buf->out, sizeof(*r->buf) - sizeof(r->buf->in),
 				       IBV_ACCESS_LOCAL_WRITE, &rc);
+	return rc;
+}
+
+int rsk_mr_locked(struct rsk_verbs_rail *r)
+{
+	size_t bytes = RSK_VERBS_LOCKED * sizeof(*r->locked_buf);
+	struct ibv_mr *mr;
+	void *buf = r->locked_buf;
+	int rc;
+
+	if (!r->dev)
+		return -ENOTCONN;
+	if (!r->dev->atomics)
+		return -EOPNOTSUPP;
+	if (r->locked_mr)
+		return 0;
+	if (!buf)
+		buf = rsk_sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				   -1, 0);
+	if (rsk_sys_is_err(buf))
+		return -ENOMEM;
+	mr = rsk_mr_new(r, buf, bytes, IBV_ACCESS_LOCAL_WRITE, &rc);
+	pthread_mutex_lock(&r->lock);
+	r->locked_buf = buf;
+	r->locked_mr = mr;
+	pthread_mutex_unlock(&r->lock);
 	return rc;
 }
 

@@ -61,6 +61,8 @@ void rsk_rail_free(struct rsk_verbs_rail *r)
 	for (uint32_t i = 0; i < r->groups; i++)
 		free(atomic_load(&r->group[i]));
 	rsk_sys_munmap(r->buf, sizeof(*r->buf));
+	if (r->locked_buf)
+		rsk_sys_munmap(r->locked_buf, RSK_VERBS_LOCKED * sizeof(*r->locked_buf));
 	pthread_mutex_destroy(&r->lock);
 	pthread_mutex_destroy(&r->in_lock);
 	free(r);

@@ -115,12 +115,21 @@ static void take_completions(struct pair *p, bool last)
 	}
 }
 
+#define EXPECT(what, value)                                                                        \
+	do {                                                                                       \
+		int expect_rc = (what);                                                            \
+		if (expect_rc != (value))                                                          \
+			PAIR_FAIL(#what ": %d", expect_rc);                                        \
+	} while (0)
+
 static void reserve_all(struct pair *p)
 {
 	uint64_t end = pair_now_ns() + p->plan.seconds * 1000000000ull;
 	uint64_t until = end + PATIENCE_NS;
 	bool going = true;
 
+	for (uint32_t l = 0; l < PAIR_LINKS; l++)
+		EXPECT(p->m->reg_locked(p->link[l].rail), 0);
 	for (uint32_t i = 0; i < INITIATORS; i++) {
 		all[i].rail = &p->link[i % PAIR_LINKS].seg.rail;
 		rsk_locker_init(&all[i].by, rsk_seg_ring_off(&p->link[0].seg.peer, 0) + OFF,
@@ -160,13 +169,6 @@ static int alone(struct initiator *in, struct rsk_locked op)
 			PAIR_FAIL("no completion of a locked access");
 	return n < 0 ? n : done.status;
 }
-
-#define EXPECT(what, value)                                                                        \
-	do {                                                                                       \
-		int expect_rc = (what);                                                            \
-		if (expect_rc != (value))                                                          \
-			PAIR_FAIL(#what ": %d", expect_rc);                                        \
-	} while (0)
 
 static void refusals(void)
 {
