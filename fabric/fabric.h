@@ -116,6 +116,12 @@ struct rsk_fabric_ops {
 	 */
 	int (*again)(struct rsk_rail *rail, uint64_t off, size_t len, uint32_t lost);
 
+	/*
+	 * several - do puts go by more than one rail at the moment, so that they land in any order? Some loads. NULL:
+	 * there is never more than one.
+	 */
+	bool (*several)(const struct rsk_rail *rail);
+
 	/* ring - wakes who sleeps on those bells. A system call, for which no lock should be held. */
 	void (*ring)(struct rsk_rail *rail, uint64_t bells);
 

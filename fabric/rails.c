@@ -187,6 +187,11 @@ static int rails_again(struct rsk_rail *rail, uint64_t off, size_t len, uint32_t
 	return rc;
 }
 
+static bool rails_several(const struct rsk_rail *rail)
+{
+	return rsk_rails_count(rail->priv) > 1;
+}
+
 static uint64_t rails_due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 {
 	struct rsk_rails *rs = rail->priv;
@@ -310,6 +315,7 @@ static const struct rsk_fabric_ops rails_ops = {
 	.due = rails_due,
 	.arrived = rails_arrived,
 	.again = rails_again,
+	.several = rails_several,
 	.ring = rails_ring,
 	.announce = rails_announce,
 	.retract = rails_retract,

@@ -66,6 +66,19 @@ static uint64_t knob(const char *name, uint64_t def, uint64_t min, uint64_t max)
 	return v;
 }
 
+static struct rsk_order_form order_knob(const char *s)
+{
+	struct rsk_order_form form = { 0 };
+	const char *why;
+
+	if (s && *s && rsk_order_parse(&form, s, &why) < 0)
+		rsk_log(RSK_LOG_ERROR, "RSOCK_RDMA_ORDER=%s: %s; %s is used", s, why,
+			RSK_ORDER_DEFAULT);
+	if (!form.bits)
+		rsk_order_parse(&form, RSK_ORDER_DEFAULT, &why);
+	return form;
+}
+
 static uint32_t power_of_two(uint64_t v)
 {
 	uint32_t p = RSK_SEG_MIN_RING;
@@ -93,6 +106,7 @@ void rsk_engine_init(const struct rsk_host *host)
 		power_of_two(knob("RSOCK_RDMA_RING_KB", 128, 16, RSK_SEG_MAX_RING >> 10) << 10);
 	rsk_knobs.rdma_rails =
 		(uint32_t)knob("RSOCK_RDMA_RAILS", RSK_RAILS_MOST, 1, RSK_RAILS_MOST);
+	rsk_knobs.order = order_knob(getenv("RSOCK_RDMA_ORDER"));
 	rsk_knobs.apart = !knob("RSOCK_SHM", 1, 0, 1);
 	policy.earn_calls = (uint32_t)knob("RSOCK_EARN_CALLS", policy.earn_calls, 0, UINT32_MAX);
 	policy.earn_bytes = knob("RSOCK_EARN_BYTES", policy.earn_bytes, 0, UINT64_MAX);

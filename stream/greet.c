@@ -40,13 +40,15 @@ static int own_end(struct rsk_remote *r)
 	return 0;
 }
 
-static int window(struct rsk_remote *r, const struct rsk_seg_geometry *g)
+static int window(struct rsk_remote *r, const struct rsk_seg_geometry *g,
+		  struct rsk_order_form form)
 {
 	int rc = rsk_shm_mirror(&r->l->seg, g);
 	struct rsk_rails_layout at;
 
 	if (rc < 0)
 		return rc;
+	r->l->order = form;
 	at = rsk_rails_layout_of(&r->l->seg);
 	rc = rsk_rails_init(&r->rails, &r->l->seg.rail, &at);
 	if (rc < 0)
@@ -63,7 +65,8 @@ static void say_hello(struct rsk_remote *r)
 				    .secret = r->secret,
 				    .handle = r->target.handle,
 				    .tuple = r->target.tuple,
-				    .geometry = r->l->seg.own };
+				    .geometry = r->l->seg.own,
+				    .order = rsk_remote_order_of(&rsk_knobs.order) };
 
 	rsk_control_send(&r->control, &m);
 }
@@ -143,6 +146,7 @@ void rsk_greet_hello(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	r->target.handle = m->handle;
 	r->target.tuple = ours;
 	r->geometry = m->geometry;
+	r->form = rsk_remote_form(&m->order);
 	r->due_ns = rsk_now_ns() + RSK_REMOTE_GIVE_UP_NS;
 	rsk_join_take();
 	r->waits_verdict = true;
@@ -199,7 +203,8 @@ bool rsk_remote_vouched(const struct rsk_link *l, uint64_t handle, const struct 
 
 void rsk_greet_let_in(struct rsk_remote *r)
 {
-	struct rsk_remote_msg m = { .type = RSK_REMOTE_WELCOME };
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_WELCOME,
+				    .order = rsk_remote_order_of(&rsk_knobs.order) };
 	uint32_t verdict;
 	int rc;
 
@@ -219,7 +224,7 @@ void rsk_greet_let_in(struct rsk_remote *r)
 	}
 	rc = own_end(r);
 	if (rc == 0)
-		rc = window(r, &r->geometry);
+		rc = window(r, &r->geometry, r->form);
 	if (rc < 0) {
 		rsk_remote_dead(r, rc);
 		return;
@@ -238,7 +243,7 @@ void rsk_greet_welcome(struct rsk_remote *r, const struct rsk_remote_msg *m)
 		rsk_remote_dead(r, -EPROTO);
 		return;
 	}
-	rc = window(r, &m->geometry);
+	rc = window(r, &m->geometry, rsk_remote_form(&m->order));
 	if (rc < 0) {
 		rsk_remote_dead(r, rc);
 		return;

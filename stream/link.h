@@ -16,6 +16,7 @@
 #include <rsock/stats.h>
 
 #include "lock.h"
+#include "order.h"
 #include "shm.h"
 
 struct rsk_stream;
@@ -48,6 +49,7 @@ struct rsk_link {
 	_Atomic(bool) heed_due; /* a stream of it has a word that cannot wait: mend.h */
 	_Atomic(bool) let_go;	/* remote: the keeper has done with it; until then it stays */
 	bool remote;		/* to another host: its news come by completions as well (rdma.h) */
+	struct rsk_order_form order; /* remote: of the peer's marks (marks.h); before it is up */
 	_Atomic(uint32_t) bells_taken;
 	uint32_t number;		     /* for the record */
 	char fabric[RSK_STATS_FABRIC_BYTES]; /* so is this; join lock */

@@ -8,6 +8,7 @@
 
 #include "control.h"
 #include "link.h"
+#include "marks.h"
 
 #define RSK_MEND_PATIENCE_NS                                                                       \
 	5000000000ull /* how long an ending process waits for what it has put */
@@ -27,11 +28,12 @@ void rsk_mend_renew(struct rsk_link *l, void (*each)(void *arg, uint32_t sid), v
 
 /*
  * One of several rails is gone (mend_rails.c). Of every stream, what has not come by any of them: ranges of its ring's
- * indexes, @gap is called with. Then, at the other end: what it had carried of these is put once more, by the others;
- * or what nobody carries (RSK_RAILS_NOBODY).
+ * indexes, @gap is called with, the last one of a stream also with the transactions that this makes. Then, at the other
+ * end: what it had carried of these is put once more, by the others; or what nobody carries (RSK_RAILS_NOBODY).
  */
-void rsk_mend_gaps(struct rsk_link *l,
-		   void (*gap)(void *arg, uint32_t sid, uint64_t from, uint64_t to), void *arg);
+typedef void rsk_mend_gap_fn(void *arg, uint32_t sid, uint64_t from, uint64_t to,
+			     const struct rsk_marks_missing *missing);
+void rsk_mend_gaps(struct rsk_link *l, rsk_mend_gap_fn *gap, void *arg);
 void rsk_mend_again(struct rsk_link *l, uint32_t sid, uint32_t lost, uint64_t from, uint64_t to);
 void rsk_mend_fabric(struct rsk_link *l); /* the record of each says what the link has now */
 void rsk_mend_stir_all(struct rsk_link *l);

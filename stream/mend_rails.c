@@ -8,16 +8,17 @@
 #include "stream.h"
 
 struct naming {
-	void (*gap)(void *arg, uint32_t sid, uint64_t from, uint64_t to);
+	rsk_mend_gap_fn *gap;
 	void *arg;
 	uint32_t sid;
+	struct rsk_marks_missing missing;
 };
 
 static void name_one(void *arg, uint64_t from, uint64_t to)
 {
 	const struct naming *n = arg;
 
-	n->gap(n->arg, n->sid, from, to);
+	n->gap(n->arg, n->sid, from, to, &n->missing);
 }
 
 static void missing_one(struct rsk_stream *s, void *arg)
@@ -26,13 +27,13 @@ static void missing_one(struct rsk_stream *s, void *arg)
 	struct naming *n = arg;
 
 	n->sid = s->sid;
+	n->missing = (struct rsk_marks_missing){ 0 };
 	rsk_lock(&s->rx_lock);
-	rsk_rx_missing(&s->rx, scratch, name_one, n);
+	rsk_rx_missing(&s->rx, scratch, &n->missing, name_one, n);
 	rsk_unlock(&s->rx_lock);
 }
 
-void rsk_mend_gaps(struct rsk_link *l,
-		   void (*gap)(void *arg, uint32_t sid, uint64_t from, uint64_t to), void *arg)
+void rsk_mend_gaps(struct rsk_link *l, rsk_mend_gap_fn *gap, void *arg)
 {
 	struct naming n = { .gap = gap, .arg = arg };
 

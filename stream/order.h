@@ -137,6 +137,23 @@ int rsk_order_tx_put(struct rsk_order_tx *tx, uint64_t place, uint32_t cells, bo
  */
 int rsk_order_tx_put_other(struct rsk_order_tx *tx, uint64_t place, uint32_t cells);
 
+/* A transaction is half put: the next packet is its. */
+static inline bool rsk_order_tx_within(const struct rsk_order_tx *tx)
+{
+	return tx->open && tx->sent[(tx->next - 1) & (tx->window - 1)].first;
+}
+
+/* One is begun, or could be, but for the end of absolute counting; false: acknowledgements come first. */
+static inline bool rsk_order_tx_ready(const struct rsk_order_tx *tx)
+{
+	if (tx->open)
+		return true;
+	if (tx->form.kind == RSK_ORDER_RELATIVE &&
+	    tx->next - tx->origin >= rsk_order_span(&tx->form))
+		return false;
+	return tx->next - tx->una < tx->window;
+}
+
 /*
  * rsk_order_tx_ack - one packet is acknowledged: the receiver's machine has seen it (that it lies in the receiver's
  * memory is enough only for forms that keep the index). Once more is no error. 0; -EPROTO: no packet that was put;
@@ -210,6 +227,19 @@ int rsk_order_rx_see(struct rsk_order_rx *rx, uint16_t mark, uint64_t place, uin
 
 /* A slot that is no packet of a transaction (mark 0: a command). As rsk_order_rx_see(). */
 int rsk_order_rx_see_other(struct rsk_order_rx *rx, uint64_t place, uint32_t cells);
+
+/*
+ * rsk_order_rx_pass - the same, and taken, where it is the next place, all transactions are complete, and nothing was
+ * seen ahead. False: it is not so; nothing changed.
+ */
+static inline bool rsk_order_rx_pass(struct rsk_order_rx *rx, uint64_t place, uint32_t cells)
+{
+	if (place != rx->base || rx->top != rx->base || rx->low != rx->next ||
+	    cells > rx->cells - (place & (rx->cells - 1)))
+		return false;
+	rx->base = rx->top = place + cells;
+	return true;
+}
 
 /* So many places in a row can be taken, from base on. */
 uint64_t rsk_order_rx_takable(const struct rsk_order_rx *rx);

@@ -68,16 +68,18 @@ static struct rsk_remote_msg about(const struct rsk_remote_rail *rail, uint32_t 
 struct naming {
 	struct rsk_remote *r;
 	struct rsk_remote_msg m;
+	uint64_t transactions, first; /* of all streams */
 };
 
 static void send_gaps(struct naming *n)
 {
 	if (n->m.gaps)
 		rsk_control_send(&n->r->control, &n->m);
-	n->m.gaps = 0;
+	n->m.gaps = n->m.missing = 0;
 }
 
-static void name_gap(void *arg, uint32_t sid, uint64_t from, uint64_t to)
+static void name_gap(void *arg, uint32_t sid, uint64_t from, uint64_t to,
+		     const struct rsk_marks_missing *missing)
 {
 	struct naming *n = arg;
 
@@ -85,6 +87,14 @@ static void name_gap(void *arg, uint32_t sid, uint64_t from, uint64_t to)
 		send_gaps(n);
 	n->m.sid = sid;
 	n->m.gap[n->m.gaps++] = (struct rsk_remote_gap){ from, to };
+	n->m.missing = missing->transactions;
+	n->transactions += missing->transactions;
+	n->first += missing->first;
+	if (missing->transactions)
+		rsk_log(RSK_LOG_DEBUG,
+			"link %u: stream %u misses %u transactions, the first of them %llu",
+			n->r->l->number, sid, missing->transactions,
+			(unsigned long long)missing->lowest);
 }
 
 /* Of its life of that number, whose queue pair is closed. Once: what the other end says again is no news. */
@@ -102,6 +112,10 @@ static void say_lost(struct rsk_remote_rail *rail, uint32_t life)
 	rsk_mend_gaps(rail->r->l, name_gap, &n);
 	send_gaps(&n);
 	rsk_control_send(&rail->r->control, &named);
+	rsk_log(RSK_LOG_INFO,
+		"link %u: rail %u: %llu transactions are missing here, of %llu the first packet, too",
+		rail->r->l->number, rail->index, (unsigned long long)n.transactions,
+		(unsigned long long)n.first);
 }
 
 /* Its queue pair is closed. */
@@ -161,6 +175,9 @@ void rsk_remote_on_gap(struct rsk_remote *r, const struct rsk_remote_msg *m)
 
 	if (!rail || rail->state != RSK_REMOTE_RAIL_LOST)
 		return;
+	if (m->missing)
+		rsk_log(RSK_LOG_DEBUG, "link %u: %u transactions of stream %u are missing there",
+			r->l->number, m->missing, m->sid);
 	for (uint32_t i = 0; i < m->gaps; i++)
 		rsk_mend_again(r->l, m->sid, m->rail, m->gap[i].from, m->gap[i].to);
 }

@@ -23,12 +23,23 @@ static int check_rail(const struct rsk_remote_msg *m)
 
 static int check_gaps(const struct rsk_remote_msg *m)
 {
-	if (check_rail(m) < 0 || !m->gaps || m->gaps > RSK_REMOTE_GAPS)
+	if (check_rail(m) < 0 || !m->gaps || m->gaps > RSK_REMOTE_GAPS ||
+	    m->missing > RSK_ORDER_WINDOW_MAX)
 		return -EPROTO;
 	for (uint32_t i = 0; i < m->gaps; i++)
 		if (m->gap[i].from >= m->gap[i].to)
 			return -EPROTO;
 	return 0;
+}
+
+/* What both of those who meet say of themselves. */
+static int check_end(const struct rsk_remote_msg *m)
+{
+	struct rsk_order_form form = rsk_remote_form(&m->order);
+
+	if (m->order.stop > 1 || !rsk_order_form_validate(&form))
+		return -EPROTO;
+	return rsk_seg_geometry_check(&m->geometry);
 }
 
 static int check_place(const struct rsk_remote_msg *m)
@@ -54,9 +65,9 @@ int rsk_remote_msg_check(const struct rsk_remote_msg *m)
 	case RSK_REMOTE_HELLO:
 		if (!m->nonce || !m->secret || !m->handle || check_tuple(&m->tuple) < 0)
 			return -EPROTO;
-		return rsk_seg_geometry_check(&m->geometry);
+		return check_end(m);
 	case RSK_REMOTE_WELCOME:
-		return rsk_seg_geometry_check(&m->geometry);
+		return check_end(m);
 	case RSK_REMOTE_RAIL:
 		return m->end.segment && m->end.indirect ? check_rail(m) : -EPROTO;
 	case RSK_REMOTE_LOST:

@@ -26,6 +26,7 @@
 #include <rsock/tuple.h>
 
 #include "handshake.h"
+#include "order.h"
 #include "rails.h"
 #include "verbs.h"
 
@@ -57,6 +58,12 @@ struct rsk_remote_gap {
 #define RSK_REMOTE_GAPS (sizeof(struct rsk_link_msg) / sizeof(struct rsk_remote_gap))
 #define RSK_REMOTE_PLACES 16u
 
+/* A struct rsk_order_form on the wire. */
+struct rsk_remote_order {
+	uint8_t kind, bits, stop, zero;
+	uint32_t every;
+};
+
 struct rsk_remote_msg {
 	uint64_t magic;
 	uint32_t type;
@@ -76,7 +83,9 @@ struct rsk_remote_msg {
 	uint32_t way;	     /* RING: enum rsk_verbs_way; CLOSED: not even the control blocks */
 	uint32_t link_bytes; /* LINK: of the message behind it */
 	uint32_t gaps;	     /* GAP: how many; PLACE: number of this one */
-	uint32_t zero;
+	uint32_t missing; /* GAP: transactions that the stream's gaps make; in its last one, before 0 */
+	struct rsk_remote_order
+		order; /* HELLO, WELCOME: of the marks that the sender of this writes */
 	union {
 		struct rsk_link_msg link;		    /* LINK */
 		struct rsk_remote_gap gap[RSK_REMOTE_GAPS]; /* GAP */
@@ -98,6 +107,16 @@ struct rsk_remote_private {
 	uint32_t zero;
 };
 _Static_assert(sizeof(struct rsk_remote_private) <= RSK_VERBS_PRIVATE_BYTES, "fits a request");
+
+static inline struct rsk_remote_order rsk_remote_order_of(const struct rsk_order_form *f)
+{
+	return (struct rsk_remote_order){ f->kind, f->bits, f->stop, 0, f->every };
+}
+
+static inline struct rsk_order_form rsk_remote_form(const struct rsk_remote_order *o)
+{
+	return (struct rsk_order_form){ o->kind, o->bits, o->stop, o->every };
+}
 
 /* 0 or -EPROTO. Pure. */
 int rsk_remote_msg_check(const struct rsk_remote_msg *m);

@@ -58,7 +58,8 @@ struct rsk_remote {
 	enum rsk_remote_state state;
 	bool initiator;
 	uint64_t nonce, secret;
-	struct rsk_seg_geometry geometry; /* of who has said HELLO */
+	struct rsk_seg_geometry geometry; /* of who has said HELLO, */
+	struct rsk_order_form form;	  /* and of his marks */
 	struct rsk_remote_target target;  /* initiator: where to; else tuple and handle only */
 	struct rsk_link
 		*l; /* NULL: not let in yet; from RSK_REMOTE_UP on also in links.c, until let_go */

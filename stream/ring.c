@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "ring.h"
 
+#include "marks.h"
 #include "put.h"
 
 #include <errno.h>
@@ -119,6 +120,8 @@ static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_
 	rc = rsk_put(tx->rail, (uint64_t)(at - tx->rail->window), end);
 	if (rc < 0)
 		return rc;
+	if (__builtin_expect(tx->order != NULL, 0) && !rsk_marks_put(tx->order, head))
+		tx->order = NULL;
 	tx->slots++;
 	tx->next += rsk_slot_cells(head->len);
 	return 0;
@@ -164,8 +167,13 @@ ssize_t rsk_ring_put_len(struct rsk_ring_tx *tx, const struct rsk_key *key, stru
 	uint8_t *at = tx_at(tx, tx->next), *to = at + rsk_slot_payload_off(len), *from = NULL;
 	struct rsk_iovcur before = *src;
 	uint64_t payload;
-	int rc;
+	int rc = 0;
 
+	if (__builtin_expect(tx->order != NULL, 0)) {
+		rc = rsk_marks_next(tx->order, tx->rail);
+		if (rc < 0)
+			return 0;
+	}
 	if (rsk_iovcur_run(src, &from) >= len) {
 		payload = rsk_hash_copy(key, to, from, len);
 		rsk_iovcur_advance(src, len);
@@ -178,6 +186,8 @@ ssize_t rsk_ring_put_len(struct rsk_ring_tx *tx, const struct rsk_key *key, stru
 		rsk_iovcur_gather(src, to, len);
 		payload = rsk_hash_payload(key, to, len);
 	}
+	if (rc)
+		head.order = rsk_order_tx_mark(tx->order, !src->left);
 	rc = finish_slot(tx, key, at, &head, payload);
 	if (rc < 0) {
 		*src = before;
@@ -199,6 +209,8 @@ int rsk_ring_put_command(struct rsk_ring_tx *tx, const struct rsk_key *key,
 		       "a command is one cell");
 	if (tx->next - tx->credit >= tx->cells)
 		return -ENOBUFS;
+	if (tx->order)
+		head.order = rsk_marks_end(tx->order);
 	return finish_slot(tx, key, at, &head,
 			   rsk_hash_copy(key, at + rsk_slot_payload_off(head.len), cmd, head.len));
 }

@@ -16,6 +16,8 @@
 #include "hash.h"
 #include "iovcur.h"
 
+struct rsk_order_tx;
+
 /* Cells kept back from data, so that a command always finds room: MOVE, FIN or AGAIN, one per promotion. */
 #define RSK_RING_RESERVE_CELLS 2u
 #define RSK_RING_MIN_CELLS 64u
@@ -45,6 +47,7 @@ struct rsk_ring_tx {
 	uint64_t restart_at; /* not to be thought of before this index */
 	uint32_t restart_step;
 	uint64_t left_out_from, left_out_to; /* by the last restart */
+	struct rsk_order_tx *order; /* borrowed: slots get its marks (marks.h); NULL: none */
 };
 
 /* Owner: the stream's receiving side, under its rx lock. Family memory. */
@@ -137,7 +140,7 @@ static inline bool rsk_ring_tx_fits(const struct rsk_ring_tx *tx, uint32_t len)
 
 /*
  * Compose and put one slot of @len bytes of @src, which fits and advances. @len, or what a filled source had of it (0:
- * nothing more, no slot); -errno when the rail is broken.
+ * nothing more, no slot; or there is no room among its marks); -errno when the rail is broken.
  */
 ssize_t rsk_ring_put_len(struct rsk_ring_tx *tx, const struct rsk_key *key, struct rsk_iovcur *src,
 			 uint32_t len);

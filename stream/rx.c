@@ -29,6 +29,18 @@ void rsk_rx_fini(struct rsk_rx *rx)
 {
 	rsk_rx_free_hold(rx);
 	rsk_rx_free_stage(rx);
+	rsk_arena_free(rx->marks);
+	rx->marks = NULL;
+	rx->marked = false;
+}
+
+/* On the ring, the marks' machine has taken what the ring has. */
+static bool marks_ok(const struct rsk_rx *rx)
+{
+	const struct rsk_marks_rx *m = rsk_rx_marks(rx);
+
+	return !m || (rsk_order_rx_validate(&m->order) && m->order.base == rx->ring.next &&
+		      m->credited <= m->order.low);
 }
 
 bool rsk_rx_validate(const struct rsk_rx *rx)
@@ -43,7 +55,7 @@ bool rsk_rx_validate(const struct rsk_rx *rx)
 		return false;
 	if (rx->promotions - rx->demotions != (rx->state == RSK_RX_ONRING))
 		return false;
-	if (rx->rest && (rx->state < RSK_RX_SWITCHING || rx->fin || rx->left))
+	if ((rx->rest && (rx->state < RSK_RX_SWITCHING || rx->fin || rx->left)) || !marks_ok(rx))
 		return false;
 	return rx->state != RSK_RX_SWITCHING || rx->pos <= rx->switch_pos;
 }
@@ -81,6 +93,7 @@ static int see_word(struct rsk_rx *rx, const struct rsk_mail *m)
 		return -EPROTO;
 	rx->switch_pos = m->pos;
 	rx->switch_cell = m->cells;
+	rx->marked = rsk_marks_rx_begin(&rx->marks, &rx->form, rx->ring.cells, m->cells);
 	rx->state = RSK_RX_SWITCHING;
 	/* A broken rail is the sender's to find. */
 	if (!(rx->rail->ops->caps & RSK_FABRIC_SYNC)) {

@@ -14,6 +14,7 @@
 
 #include "companion.h"
 #include "mail.h"
+#include "marks.h"
 #include "ring.h"
 
 enum rsk_rx_state {
@@ -65,11 +66,26 @@ struct rsk_rx {
 	uint8_t *hold; /* bytes of the companion read beyond switch_pos: due after the MOVE */
 	size_t hold_len, hold_off;
 	uint32_t promotions, demotions;
-	struct rsk_mail mail; /* our rxmail, as last put */
+	struct rsk_mail mail;	    /* our rxmail, as last put */
+	struct rsk_order_form form; /* of the marks, where the sender writes some; of width 0: none */
+	struct rsk_marks_rx *marks; /* arena memory */
+	bool marked; /* this promotion's slots are told to it; the state says whether that is over */
 };
 
 void rsk_rx_init(struct rsk_rx *rx, struct rsk_rail *rail, const uint8_t *ring, uint32_t cells,
 		 uint64_t mail_off, const struct rsk_mail *word, uint64_t key_seed);
+/* Right behind that: slots that come over several rails have marks of that form. */
+static inline void rsk_rx_mark(struct rsk_rx *rx, const struct rsk_order_form *form)
+{
+	rx->form = *form;
+}
+
+/* The marks' machine, while it has all that was taken; NULL. */
+static inline struct rsk_marks_rx *rsk_rx_marks(const struct rsk_rx *rx)
+{
+	return rx->marked && rx->state >= RSK_RX_SWITCHING ? rx->marks : NULL;
+}
+
 void rsk_rx_fini(struct rsk_rx *rx);
 bool rsk_rx_validate(const struct rsk_rx *rx);
 
@@ -182,9 +198,11 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell);
 /*
  * rsk_rx_missing - one of several rails is gone, and nothing can come by it any more: @gap is called with each range of
  * indexes in which no whole slot lies, in order, the last one without end (UINT64_MAX). From what was read up to here
- * on; of slots that others carry some may come yet.
+ * on; of slots that others carry some may come yet. *missing, set before the last call of @gap: the transactions that
+ * this makes, if the slots have marks.
  */
-void rsk_rx_missing(const struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLOAD],
+void rsk_rx_missing(struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLOAD],
+		    struct rsk_marks_missing *missing,
 		    void (*gap)(void *arg, uint64_t from, uint64_t to), void *arg);
 
 /*

@@ -22,8 +22,11 @@ int rsk_rx_say(struct rsk_rx *rx, uint32_t what, uint64_t pos)
 	rx->mail.gen = rx->gen;
 	rx->mail.pos = pos;
 	rx->mail.cells = rsk_rx_free_below(rx);
-	if (what != RSK_RX_LEAVE)
+	if (what != RSK_RX_LEAVE) {
 		rx->credit_sent = rx->mail.cells;
+		if (rsk_rx_marks(rx))
+			rsk_marks_credited(rx->marks, rx->stage_len);
+	}
 	return rsk_mail_put(rx->rail, rx->mail_off, &rx->key, RSK_MAIL_RX, &rx->mail);
 }
 
@@ -35,10 +38,14 @@ void rsk_rx_publish_consumed(struct rsk_rx *rx)
 
 void rsk_rx_give_credit(struct rsk_rx *rx, bool all)
 {
+	uint64_t free;
+
 	rsk_rx_publish_consumed(rx);
 	if (rx->left)
 		return;
-	if (rsk_rx_free_below(rx) - rx->credit_sent >= (all || rx->fin ? 1 : rx->ring.cells / 8))
+	free = rsk_rx_free_below(rx) - rx->credit_sent;
+	if (free >= (all || rx->fin ? 1 : rx->ring.cells / 8) ||
+	    (free && rsk_rx_marks(rx) && rsk_marks_credit_due(rx->marks, rx->stage_len)))
 		rsk_rx_say(rx, rx->mail.what, rx->mail.pos);
 }
 
@@ -91,14 +98,17 @@ static void uncount(struct rsk_rx *rx, const struct rsk_slot_view *v)
 	rx->counted_bytes -= n < rx->counted_bytes ? n : rx->counted_bytes;
 }
 
-/* Who leaves a part of the lap out knows that all before it was taken. */
-static void consume(struct rsk_rx *rx, const struct rsk_slot_view *v)
+/* Who leaves a part of the lap out knows that all before it was taken. 0; -EPROTO: its mark is no honest sender's. */
+static int consume(struct rsk_rx *rx, const struct rsk_slot_view *v)
 {
+	if (rx->marked && rsk_marks_take(rx->marks, &v->head) < 0)
+		return -EPROTO;
 	if (v->head.index != rx->ring.next)
 		rx->credit_sent = v->head.index;
 	if (rx->counted_bytes)
 		uncount(rx, v);
 	rsk_ring_consume(&rx->ring, v);
+	return 0;
 }
 
 /* How much of a slot of @len bytes, more than the current run of @dst takes, can go there at once. */
@@ -126,7 +136,8 @@ static int stage_slot(struct rsk_rx *rx, const struct rsk_slot_view *v, struct r
 			return note_bad_look(rx);
 		}
 		memcpy(&cmd, command, sizeof(cmd));
-		consume(rx, v);
+		if (consume(rx, v) < 0)
+			return -EPROTO;
 		return run_command(rx, &cmd) < 0 ? -EPROTO : 2;
 	}
 	if (!rx->stage)
@@ -138,7 +149,7 @@ static int stage_slot(struct rsk_rx *rx, const struct rsk_slot_view *v, struct r
 		rsk_rx_free_stage(rx);
 		return note_bad_look(rx);
 	}
-	if (v->head.kind != RSK_SLOT_DATA || !v->head.len)
+	if (v->head.kind != RSK_SLOT_DATA || !v->head.len || consume(rx, v) < 0)
 		return -EPROTO;
 	if (split)
 		rsk_iovcur_advance(dst, split);
@@ -147,7 +158,6 @@ static int stage_slot(struct rsk_rx *rx, const struct rsk_slot_view *v, struct r
 	rx->stage_cell = v->head.index;
 	rx->pos += split;
 	rx->ring_bytes += split;
-	consume(rx, v);
 	return 1;
 }
 
@@ -202,7 +212,9 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 				rc = note_bad_look(rx);
 				break;
 			}
-			consume(rx, &v);
+			rc = consume(rx, &v);
+			if (rc < 0)
+				break;
 			rsk_iovcur_advance(dst, v.head.len);
 			rx->pos += v.head.len;
 			rx->ring_bytes += v.head.len;
@@ -329,9 +341,11 @@ bool rsk_rx_moved_on(const struct rsk_rx *rx)
 	return false;
 }
 
-void rsk_rx_missing(const struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLOAD],
+void rsk_rx_missing(struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLOAD],
+		    struct rsk_marks_missing *missing,
 		    void (*gap)(void *arg, uint64_t from, uint64_t to), void *arg)
 {
+	struct rsk_marks_rx *marks = rsk_rx_marks(rx);
 	struct rsk_ring_rx ring = rx->ring;
 	uint64_t from = ring.next, end = rsk_rx_free_below(rx) + ring.cells;
 	struct rsk_slot_view v;
@@ -340,7 +354,9 @@ void rsk_rx_missing(const struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX
 	if (rx->frozen || rx->renew_seed) {
 		from = 0;
 		end = ring.next;
+		marks = NULL;
 	}
+	*missing = (struct rsk_marks_missing){ 0 };
 	while (ring.next < end) {
 		if (!rsk_ring_peek(&ring, &v) || !rsk_ring_copy(&ring, &rx->key, &v, scratch)) {
 			ring.next++;
@@ -348,8 +364,12 @@ void rsk_rx_missing(const struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX
 		}
 		if (from < ring.next)
 			gap(arg, from, ring.next);
+		if (marks)
+			rsk_marks_ahead(marks, &v.head);
 		rsk_ring_consume(&ring, &v);
 		from = ring.next;
 	}
+	if (marks)
+		*missing = rsk_marks_count(marks);
 	gap(arg, from, UINT64_MAX);
 }

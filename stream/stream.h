@@ -360,8 +360,9 @@ struct rsk_knobs {
 	uint32_t spin_ns;
 	bool spin_set; /* by the user: no longer than that */
 	uint32_t ring_bytes;
-	uint32_t rdma_rails;	  /* of a link, at most: 1 to RSK_RAILS_MOST */
-	uint32_t rdma_ring_bytes; /* of streams to other hosts: registered memory */
+	uint32_t rdma_rails;	     /* of a link, at most: 1 to RSK_RAILS_MOST */
+	struct rsk_order_form order; /* of marks that are written where a link has several rails */
+	uint32_t rdma_ring_bytes;    /* of streams to other hosts: registered memory */
 	bool apart; /* what is shared with processes of this host is as with those of others: by rails */
 	struct rsk_policy policy;
 	const char *stat_file;

@@ -80,6 +80,10 @@ static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 		    l->seg.own.ring_bytes / RSK_CELL_BYTES,
 		    ctl_off + offsetof(struct rsk_seg_ctl, rxmail), &ctl->txmail,
 		    rsk_link_key(l, s->connecting_side ? s->key_down : s->key_up));
+	if (l->remote && rsk_knobs.rdma_rails > 1) {
+		rsk_tx_mark(&s->tx, &rsk_knobs.order);
+		rsk_rx_mark(&s->rx, &l->order);
+	}
 	atomic_store(&ctl->consumed, s->rx.ring.next);
 	s->rx.consumed = &ctl->consumed;
 	if (l->seg.rail.ops->caps & RSK_FABRIC_SYNC)

@@ -18,6 +18,20 @@ void rsk_tx_fini(struct rsk_tx *tx)
 {
 	rsk_arena_free(tx->scratch);
 	tx->scratch = NULL;
+	tx->ring.order = NULL;
+	rsk_arena_free(tx->marks);
+	tx->marks = NULL;
+}
+
+/* On the ring, the marks' machine has all that was put, and nothing else. */
+static bool marks_ok(const struct rsk_tx *tx)
+{
+	const struct rsk_order_tx *o = tx->ring.order;
+
+	if (!o || tx->state != RSK_TX_ONRING)
+		return true;
+	return tx->marks && o == &tx->marks->order && rsk_order_tx_validate(o) &&
+	       o->top == tx->ring.next && o->floor <= tx->ring.credit;
 }
 
 bool rsk_tx_validate(const struct rsk_tx *tx)
@@ -33,7 +47,7 @@ bool rsk_tx_validate(const struct rsk_tx *tx)
 		return false;
 	if (tx->promotions - tx->demotions != (tx->state == RSK_TX_ONRING))
 		return false;
-	if (tx->held && tx->state != RSK_TX_RESEND)
+	if ((tx->held && tx->state != RSK_TX_RESEND) || !marks_ok(tx))
 		return false;
 	return tx->state != RSK_TX_RESEND || tx->resend_pos <= tx->pos;
 }
@@ -128,6 +142,11 @@ static int try_switch(struct rsk_tx *tx, struct rsk_companion *c)
 			rsk_tx_break(tx);
 		return 0;
 	}
+	tx->ring.order = tx->ring.rail->ops->several &&
+					 rsk_marks_tx_begin(&tx->marks, &tx->form, tx->ring.cells,
+							    tx->ring.next) ?
+				 &tx->marks->order :
+				 NULL;
 	tx->state = RSK_TX_ONRING;
 	tx->promotions++;
 	return 0;
@@ -157,6 +176,16 @@ static void renew(struct rsk_tx *tx)
 	tx->word = (struct rsk_mail){ 0 };
 }
 
+/* What is free again was taken: the marks' machine counts it as acknowledged, packet by packet. */
+static int believe_credit(struct rsk_tx *tx, uint64_t cells)
+{
+	int rc = rsk_ring_tx_credit(&tx->ring, cells);
+
+	if (rc == 0 && tx->ring.order && tx->state == RSK_TX_ONRING)
+		rc = rsk_order_tx_ack_below(tx->ring.order, cells);
+	return rc;
+}
+
 int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 {
 	struct rsk_mail m;
@@ -168,7 +197,7 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 	    rsk_mail_get(tx->answer, &tx->key, RSK_MAIL_RX, &m)) {
 		__atomic_store_n(&tx->answer_seen, m.hash, __ATOMIC_RELAXED);
 		if (m.what != RSK_RX_LEAVE) {
-			rc = rsk_ring_tx_credit(&tx->ring, m.cells);
+			rc = believe_credit(tx, m.cells);
 			if (rc < 0)
 				return rc;
 		}
@@ -310,7 +339,8 @@ ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_companion *c, struct rsk_iovcu
 bool rsk_tx_writable(const struct rsk_tx *tx)
 {
 	/* As TCP does: writable again only when a good part is free, not for every cell. */
-	return tx->state == RSK_TX_ONRING && rsk_ring_tx_free(&tx->ring) >= tx->ring.cells / 4;
+	return tx->state == RSK_TX_ONRING && rsk_ring_tx_free(&tx->ring) >= tx->ring.cells / 4 &&
+	       (!tx->ring.order || rsk_order_tx_ready(tx->ring.order));
 }
 
 static int command(struct rsk_tx *tx, uint32_t what)
@@ -401,6 +431,7 @@ void rsk_tx_recover(struct rsk_tx *tx)
 {
 	uint32_t n = 0;
 
+	tx->ring.order = NULL; /* half changed, maybe: no marks until the next promotion */
 	if (!tx->scratch)
 		tx->scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
 	if (tx->scratch && tx->state == RSK_TX_ONRING &&

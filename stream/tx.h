@@ -15,6 +15,7 @@
 
 #include "companion.h"
 #include "mail.h"
+#include "marks.h"
 #include "ring.h"
 
 enum rsk_tx_state {
@@ -63,10 +64,18 @@ struct rsk_tx {
 	struct rsk_mail word; /* our txmail, as last put */
 	uint64_t safe_to; /* all slots before this index are the peer's, also when the rail breaks */
 	uint64_t renew_seed; /* another rail is there, under that key: once all is repeated; 0: none */
+	struct rsk_order_form form; /* of the marks, where the rail is several; of width 0: none */
+	struct rsk_marks_tx *marks; /* arena memory; ring.order is its, from a promotion on */
 };
 
 void rsk_tx_init(struct rsk_tx *tx, struct rsk_rail *rail, uint64_t ring_off, uint32_t cells,
 		 uint64_t mail_off, const struct rsk_mail *answer, uint64_t key_seed);
+/* Right behind that: over several rails slots are marked in that form, of which the receiver knows. */
+static inline void rsk_tx_mark(struct rsk_tx *tx, const struct rsk_order_form *form)
+{
+	tx->form = *form;
+}
+
 void rsk_tx_fini(struct rsk_tx *tx);
 bool rsk_tx_validate(const struct rsk_tx *tx);
 

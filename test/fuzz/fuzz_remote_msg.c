@@ -48,6 +48,9 @@ static void promises(const struct rsk_remote_msg *m)
 	require(m->sid < RSK_SEG_STREAMS && m->reason < RSK_REASON_COUNT);
 	require(m->way <= RSK_VERBS_DIRECT);
 	if (m->type == RSK_REMOTE_HELLO || m->type == RSK_REMOTE_WELCOME) {
+		struct rsk_order_form form = rsk_remote_form(&m->order);
+
+		require(rsk_order_form_validate(&form) && m->order.stop <= 1);
 		require(m->geometry.streams >= RSK_SEG_MIN_STREAMS &&
 			m->geometry.streams <= RSK_SEG_STREAMS);
 		require(rsk_seg_ring_off(&m->geometry, m->geometry.streams - 1) +
@@ -63,6 +66,7 @@ static void promises(const struct rsk_remote_msg *m)
 		require(m->rail < RSK_RAILS_MOST);
 	if (m->type == RSK_REMOTE_GAP) {
 		require(m->gaps && m->gaps <= RSK_REMOTE_GAPS);
+		require(m->missing <= RSK_ORDER_WINDOW_MAX);
 		for (uint32_t i = 0; i < m->gaps; i++)
 			require(m->gap[i].from < m->gap[i].to);
 	}
@@ -115,6 +119,7 @@ static void ranges(void *arg, uint64_t from, uint64_t to)
 static void heard(struct end *e, const struct rsk_remote_msg *m)
 {
 	struct hostile *h = e->h;
+	struct rsk_marks_missing missing;
 	uint64_t pos, cell;
 	int rc = 0;
 
@@ -141,7 +146,8 @@ static void heard(struct end *e, const struct rsk_remote_msg *m)
 		ring(e, m);
 		break;
 	case RSK_REMOTE_LOST:
-		rsk_rx_missing(&h->rx, e->scratch, ranges, e);
+		rsk_rx_missing(&h->rx, e->scratch, &missing, ranges, e);
+		require(missing.first <= missing.transactions);
 		require(e->last_to == UINT64_MAX);
 		break;
 	case RSK_REMOTE_GAP:
@@ -240,6 +246,7 @@ static struct rsk_remote_msg message(const uint8_t *p, const struct hostile *h)
 		.end = { .segment = 1, .indirect = 1 },
 		.way = p[IN_ACT] % 5,
 		.link_bytes = sizeof(m.link),
+		.order = { .kind = p[IN_POS] % 4, .bits = p[IN_POS + 1] % 15, .every = 1 },
 	};
 
 	g.bytes = rsk_seg_ring_off(&g, g.streams);
@@ -281,6 +288,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct end e = { .h = hostile_new(HOSTILE_FAR) };
 
 	raw(data, size);
+	hostile_mark(e.h, size ? data[0] : 0);
 	for (; size >= IN_BYTES; data += IN_BYTES, size -= IN_BYTES) {
 		struct rsk_remote_msg m = message(data, e.h);
 

@@ -35,6 +35,13 @@ static void right_slot(struct hostile *h, struct hostile_input *in)
 	uint64_t hash;
 
 	head.kind = kind & 3;
+	/* Any mark, or one that could be right. */
+	if (kind & 0x10)
+		head.order = (uint16_t)hostile_take(in, 2);
+	else if (kind & 0x20 && rsk_rx_marks(&h->rx))
+		head.order =
+			(uint16_t)(RSK_ORDER_INDEXED | (kind & 0xc0) << 8 |
+				   (h->rx.marks->order.next & (rsk_order_span(&h->rx.form) - 1)));
 	head.len = (uint32_t)hostile_take(in, 2) % (most + 1);
 	if (head.kind == RSK_SLOT_CONTROL)
 		head.len = sizeof(cmd);
@@ -52,20 +59,40 @@ static void right_slot(struct hostile *h, struct hostile_input *in)
 	memcpy(at + RSK_SLOT_HEAD_BYTES, &hash, sizeof(hash));
 }
 
+static void no_gap(void *arg, uint64_t from, uint64_t to)
+{
+	if (from >= to)
+		abort();
+}
+
+static void missing(struct hostile *h)
+{
+	static uint8_t scratch[RSK_SLOT_MAX_PAYLOAD];
+	struct rsk_marks_missing m;
+
+	rsk_rx_missing(&h->rx, scratch, &m, no_gap, NULL);
+	if (m.first > m.transactions || m.transactions > RSK_MARKS_WINDOW)
+		abort();
+	hostile_check(h, 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct hostile_input in = { data, data + size };
-	struct hostile *h = hostile_new((uint32_t)hostile_take(&in, 1) % HOSTILE_FABRICS);
+	uint32_t first = (uint32_t)hostile_take(&in, 1);
+	struct hostile *h = hostile_new(first % HOSTILE_FABRICS);
 	uint64_t pos = 0, cell = 0;
 	bool again;
 
+	if (first / HOSTILE_FABRICS)
+		hostile_mark(h, (uint8_t)(first / HOSTILE_FABRICS));
 	hostile_mail(h, h->txmail, RSK_MAIL_TX,
 		     (struct rsk_mail){ .what = RSK_TX_PROPOSE, .gen = 1 });
 	hostile_check(h, rsk_rx_serve(&h->rx, &h->c));
 	hostile_mail(h, h->txmail, RSK_MAIL_TX,
 		     (struct rsk_mail){ .what = RSK_TX_RING, .gen = 1, .cells = HOSTILE_CELLS });
 	while (in.p < in.end) {
-		switch (hostile_take(&in, 1) % 10) {
+		switch (hostile_take(&in, 1) % 11) {
 		case 0:
 			raw_bytes(h, &in);
 			break;
@@ -94,6 +121,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				rsk_rx_break(&h->rx, &pos, &cell);
 			else if (hostile_take(&in, 1) == 11)
 				hostile_check(h, rsk_rx_rest(&h->rx));
+			break;
+		case 8:
+			missing(h);
 			break;
 		default:
 			hostile_read(h, hostile_take(&in, 2) % 20000, false, true);

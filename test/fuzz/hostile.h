@@ -115,6 +115,14 @@ static inline int hostile_again(struct rsk_rail *rail, uint64_t off, size_t len,
 	return 0;
 }
 
+/* Marks come and go. */
+static inline bool hostile_several(const struct rsk_rail *rail)
+{
+	const struct hostile *h = rail->priv;
+
+	return (h->written + h->tx.ring.slots) % 4;
+}
+
 static inline struct hostile *hostile_new(uint32_t fabric)
 {
 	static const struct rsk_companion_ops companion = {
@@ -131,7 +139,8 @@ static inline struct hostile *hostile_new(uint32_t fabric)
 	static const struct rsk_fabric_ops far = { .name = "hostile-far",
 						   .caps = RSK_FABRIC_RELIABLE,
 						   .arrived = hostile_arrived,
-						   .again = hostile_again };
+						   .again = hostile_again,
+						   .several = hostile_several };
 	static const struct rsk_fabric_ops *const all[HOSTILE_FABRICS] = { &weak, &shm, &far };
 	struct hostile *h = calloc(1, sizeof(*h));
 	size_t window = HOSTILE_RING + 2 * sizeof(struct rsk_mail);
@@ -149,6 +158,22 @@ static inline struct hostile *hostile_new(uint32_t fabric)
 		    HOSTILE_RING + sizeof(struct rsk_mail), h->txmail, HOSTILE_KEY);
 	rsk_tx_init(&h->tx, &h->rail, 0, HOSTILE_CELLS, HOSTILE_RING, h->rxmail, HOSTILE_KEY);
 	return h;
+}
+
+/* Both ways transactions are marked, in one of the forms. */
+static inline void hostile_mark(struct hostile *h, uint8_t which)
+{
+	static const char *const forms[] = { RSK_ORDER_DEFAULT, "wrapping:2+stop",
+					     "relative:3+stop", "relative:1/2",
+					     "absolute:4",	"relative:5/3+stop",
+					     "wrapping:1",	"absolute:1+stop" };
+	struct rsk_order_form form;
+	const char *error;
+
+	if (rsk_order_parse(&form, forms[which % (sizeof(forms) / sizeof(forms[0]))], &error) < 0)
+		abort();
+	rsk_rx_mark(&h->rx, &form);
+	rsk_tx_mark(&h->tx, &form);
 }
 
 static inline void hostile_free(struct hostile *h)

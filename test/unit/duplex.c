@@ -74,6 +74,8 @@ static void way_init(struct duplex *d, uint32_t i)
 	rsk_rx_init(&w->rx, d->rail[!i], d->segment[!i] + RING_OFF, d->config->cells, MAIL_RX_OFF,
 		    (const struct rsk_mail *)(const void *)(d->segment[!i] + MAIL_TX_OFF), key);
 	w->first_lap = rsk_ring_first_lap(key);
+	if (d->config->rails)
+		duplex_marks_init(w);
 	if (d->config->fabric != DUPLEX_SHM)
 		return;
 	atomic_store(&w->taken, w->rx.ring.next);
@@ -211,6 +213,8 @@ void duplex_run(const struct duplex_config *config, struct duplex_sums *sums)
 		      d->way[1].sent);
 		step(d);
 	}
+	for (int i = 0; i < 2 && config->rails; i++)
+		duplex_marks_end(&d->way[i]);
 	sum_up(d);
 	if (config->rails)
 		duplex_several_sum(d);

@@ -45,6 +45,9 @@ struct duplex_sums {
 	uint64_t rails_lost, all_lost, rails_back,
 		gaps; /* rails that died, of several; and were there again */
 	uint64_t put_again, by_rail[4];
+	uint64_t marked, overtook;	    /* transactions of last promotions */
+	uint64_t missing[3], missing_first; /* when a rail died, by enum rsk_order_kind */
+	uint64_t stalls;		    /* sends that found too many under way */
 	uint64_t rests, repeats; /* BACK said, AGAIN heard of with bytes that were unread */
 };
 

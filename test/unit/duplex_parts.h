@@ -139,6 +139,20 @@ void duplex_link_init(struct duplex *d);
 void duplex_link_step(struct duplex *d);
 void duplex_break_step(struct duplex *d);
 
+/* duplex_marks.c: transactions, as both ends know them, whose rail is several. */
+void duplex_marks_init(struct way *w);
+void duplex_marks_check(struct way *w);
+void duplex_marks_end(struct way *w);
+struct duplex_gaps {
+	uint32_t n;
+	struct {
+		uint64_t from, to;
+	} at[1024];
+};
+/* A rail died, the receiver of @w has named those gaps, and said that this makes so many transactions. */
+void duplex_marks_missing(struct way *w, const struct duplex_gaps *gaps,
+			  const struct rsk_marks_missing *missing);
+
 /* duplex_rails.c: several rails, and who looks after them. */
 void duplex_several_init(struct duplex *d);
 void duplex_several_fini(struct duplex *d);

@@ -55,6 +55,7 @@ struct duplex_rails {
 	struct keeps keeper[2];
 	bool there[RAILS], dead[RAILS]; /* made; and there is no way through it any more */
 	uint8_t scratch[RSK_SLOT_MAX_PAYLOAD];
+	struct duplex_gaps gaps; /* of who is naming */
 };
 
 static void say(struct duplex *d, uint32_t end, struct talk talk)
@@ -103,7 +104,12 @@ static void name_gap(void *arg, uint64_t from, uint64_t to)
 {
 	struct gaps *g = arg;
 
+	struct duplex_gaps *gaps = &g->d->rails->gaps;
+
 	g->d->sums->gaps++;
+	CHECK(g->d, gaps->n < sizeof(gaps->at) / sizeof(gaps->at[0]), "more gaps than cells");
+	gaps->at[gaps->n].from = from;
+	gaps->at[gaps->n++].to = to;
 	g->talk.from = from;
 	g->talk.to = to;
 	say(g->d, g->end, g->talk);
@@ -114,6 +120,7 @@ static void say_lost(struct duplex *d, uint32_t end, uint32_t k, uint32_t life)
 	struct keeps *keeper = &d->rails->keeper[end];
 	struct talk talk = { .of = keeper->epoch, .rail = k, .life = life };
 	struct gaps g = { d, end, talk };
+	struct rsk_marks_missing missing;
 
 	if (life <= keeper->rail[k].told_life)
 		return;
@@ -121,7 +128,9 @@ static void say_lost(struct duplex *d, uint32_t end, uint32_t k, uint32_t life)
 	talk.what = TALK_LOST;
 	say(d, end, talk);
 	g.talk.what = TALK_GAP;
-	rsk_rx_missing(&d->way[!end].rx, d->rails->scratch, name_gap, &g);
+	d->rails->gaps.n = 0;
+	rsk_rx_missing(&d->way[!end].rx, d->rails->scratch, &missing, name_gap, &g);
+	duplex_marks_missing(&d->way[!end], &d->rails->gaps, &missing);
 	talk.what = TALK_NAMED;
 	say(d, end, talk);
 }
@@ -366,6 +375,8 @@ static void end_step(struct duplex *d, uint32_t end)
 	CHECK(d, rsk_rails_validate(&d->rails->rs[end]), "rails of end %u are invalid", end);
 	CHECK(d, rsk_tx_validate(&d->way[end].tx) && rsk_rx_validate(&d->way[!end].rx),
 	      "invalid at end %u, epoch %u", end, keeper->epoch);
+	for (int i = 0; i < 2; i++)
+		duplex_marks_check(&d->way[i]);
 }
 
 void duplex_several_step(struct duplex *d)

@@ -107,6 +107,8 @@ void duplex_send(struct way *w)
 	      n, len, cur.left);
 	if (n > 0)
 		w->sent += (uint64_t)n;
+	d->sums->stalls += n == -EAGAIN && w->tx.state == RSK_TX_ONRING && w->tx.ring.order &&
+			   !rsk_order_tx_ready(w->tx.ring.order);
 	free(out);
 }
 

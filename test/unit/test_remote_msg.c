@@ -24,6 +24,7 @@ static struct rsk_remote_msg good(uint32_t type)
 		.end = { .segment = 4096, .indirect = 8192, .indirect_rkey = 7 },
 		.link = { .type = RSK_LINK_JOIN },
 		.link_bytes = sizeof(m.link),
+		.order = { .kind = RSK_ORDER_WRAPPING, .bits = 13, .every = 1 },
 	};
 
 	if (type == RSK_REMOTE_GAP) {
@@ -118,6 +119,32 @@ Test(remote_msg, geometry)
 	accepted(WITH(good(RSK_REMOTE_RAIL), geometry.bytes, 1), "a geometry that is not used");
 }
 
+/* What a receiver would read the marks of its slots by. */
+Test(remote_msg, order)
+{
+	static const uint32_t types[] = { RSK_REMOTE_HELLO, RSK_REMOTE_WELCOME };
+
+	for (int i = 0; i < 2; i++) {
+		struct rsk_remote_msg m = good(types[i]);
+
+		accepted(WITH(m, order.stop, 1), "+stop");
+		refused(WITH(m, order.stop, 2), "a bool of 2");
+		refused(WITH(m, order.kind, RSK_ORDER_WRAPPING + 1), "another form");
+		refused(WITH(m, order.bits, 0), "an index of no bits");
+		refused(WITH(m, order.bits, 14), "an index of 14 bits");
+		refused(WITH(m, order.every, 0), "every 0 times");
+		refused(WITH(m, order.every, 2), "a wrapping one that restarts");
+		m.order.kind = RSK_ORDER_RELATIVE;
+		refused(WITH(m, order.bits, 13), "no room for the epoch");
+		m.order.bits = 12;
+		accepted(WITH(m, order.every, RSK_ORDER_EVERY_MAX), "a restart now and then");
+		refused(WITH(m, order.every, RSK_ORDER_EVERY_MAX + 1), "more than there is");
+		cr_expect_eq(rsk_remote_form(&m.order).kind, RSK_ORDER_RELATIVE);
+		cr_expect_eq(rsk_remote_form(&m.order).bits, 12);
+	}
+	accepted(WITH(good(RSK_REMOTE_RAIL), order.bits, 99), "a form that is not used");
+}
+
 Test(remote_msg, rail)
 {
 	struct rsk_remote_msg m = good(RSK_REMOTE_RAIL);
@@ -162,6 +189,8 @@ Test(remote_msg, gaps)
 	struct rsk_remote_msg m = good(RSK_REMOTE_GAP);
 
 	refused(WITH(m, gaps, 0), "no gap");
+	accepted(WITH(m, missing, RSK_ORDER_WINDOW_MAX), "all that can be under way");
+	refused(WITH(m, missing, RSK_ORDER_WINDOW_MAX + 1), "more than can be under way");
 	refused(WITH(m, gaps, RSK_REMOTE_GAPS + 1), "more than there is room for");
 	refused(WITH(m, gaps, UINT32_MAX), "more than there is room for");
 	refused(WITH(m, gap[1].from, UINT64_MAX), "an empty one");

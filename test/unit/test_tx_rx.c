@@ -6,6 +6,7 @@
 
 #include "dice.h"
 #include "duplex.h"
+#include "order.h"
 
 /* Each run's own seed is printed by a failing check; RSOCK_SEED repeats the whole series. */
 static void series(struct duplex_config config, uint32_t runs, uint64_t faults,
@@ -262,7 +263,18 @@ static void rails(uint32_t n, bool rests, const char *name)
 	       " %" PRIu64 "\n",
 	       name, sums.rails_lost, sums.rails_back, sums.all_lost, sums.gaps, sums.put_again,
 	       sums.by_rail[0], sums.by_rail[1], sums.by_rail[2], sums.by_rail[3]);
+	printf("%s: %" PRIu64 " transactions at the ends, %" PRIu64 " overtook; missing %" PRIu64
+	       " wrapping, %" PRIu64 " absolute, %" PRIu64 " relative, of %" PRIu64
+	       " the first packet; %" PRIu64 " sends stalled\n",
+	       name, sums.marked, sums.overtook, sums.missing[RSK_ORDER_WRAPPING],
+	       sums.missing[RSK_ORDER_ABSOLUTE], sums.missing[RSK_ORDER_RELATIVE],
+	       sums.missing_first, sums.stalls);
 	cr_assert_geq(sums.faults, 100000);
+	for (int kind = 0; kind < 3; kind++)
+		cr_assert_gt(sums.missing[kind], 10, "kind %d", kind);
+	cr_assert_gt(sums.missing_first, 10);
+	cr_assert_gt(sums.marked, 100);
+	cr_assert_gt(sums.stalls, 10);
 	cr_assert_gt(sums.rails_lost, 100);
 	cr_assert_gt(sums.rails_back, 100);
 	cr_assert_gt(sums.all_lost, 20);

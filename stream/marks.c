@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "marks.h"
+
+#include <errno.h>
+
+#include "arena.h"
+
+/* ---- sender ---- */
+
+bool rsk_marks_tx_begin(struct rsk_marks_tx **marks, const struct rsk_order_form *form,
+			uint32_t cells, uint64_t place)
+{
+	struct rsk_order_setup setup = { .form = *form, .cells = cells, .place = place };
+
+	if (!form->bits)
+		return false;
+	if (!*marks)
+		*marks = rsk_arena_alloc_raw(sizeof(**marks) +
+					     RSK_ORDER_WORDS(cells) * sizeof(uint64_t));
+	if (!*marks)
+		return false;
+	setup.window = rsk_marks_window(form);
+	return rsk_order_tx_init(&(*marks)->order, &setup, (*marks)->sent, (*marks)->acks) == 0;
+}
+
+int rsk_marks_next(struct rsk_order_tx *tx, struct rsk_rail *rail)
+{
+	int rc;
+
+	if (rsk_order_tx_within(tx))
+		return 1;
+	if (!rail->ops->several(rail))
+		return 0;
+	if (tx->open)
+		return 1;
+	rc = rsk_order_tx_begin(tx);
+	if (rc == 0)
+		return 1;
+	/* Absolute counting has come to its end: no more of it in this promotion. */
+	return rc == -EAGAIN ? rc : 0;
+}
+
+bool rsk_marks_put(struct rsk_order_tx *tx, const struct rsk_slot_head *head)
+{
+	uint32_t cells = rsk_slot_cells(head->len);
+
+	if (!head->order)
+		return rsk_order_tx_put_other(tx, head->index, cells) == 0;
+	return rsk_order_tx_put(tx, head->index, cells, head->order & RSK_ORDER_LAST) == 0;
+}
+
+/* ---- receiver ---- */
+
+bool rsk_marks_rx_begin(struct rsk_marks_rx **marks, const struct rsk_order_form *form,
+			uint32_t cells, uint64_t place)
+{
+	struct rsk_order_setup setup = { .form = *form, .cells = cells, .place = place };
+
+	if (!form->bits)
+		return false;
+	if (!*marks)
+		*marks = rsk_arena_alloc_raw(sizeof(**marks) +
+					     RSK_ORDER_WORDS(cells) * sizeof(uint64_t));
+	if (!*marks)
+		return false;
+	setup.window = rsk_marks_window(form);
+	(*marks)->credited = 0;
+	return rsk_order_rx_init(&(*marks)->order, &setup, (*marks)->elements, (*marks)->places) ==
+	       0;
+}
+
+static int see(struct rsk_order_rx *rx, const struct rsk_slot_head *head)
+{
+	uint32_t cells = rsk_slot_cells(head->len);
+	struct rsk_order_seen seen;
+
+	if (!head->order)
+		return rsk_order_rx_see_other(rx, head->index, cells);
+	return rsk_order_rx_see(rx, head->order, head->index, cells, &seen);
+}
+
+int rsk_marks_take(struct rsk_marks_rx *marks, const struct rsk_slot_head *head)
+{
+	struct rsk_order_rx *rx = &marks->order;
+	int rc;
+
+	/* One rail, or a command: in order, with nothing open. */
+	if (!head->order && rsk_order_rx_pass(rx, head->index, rsk_slot_cells(head->len)))
+		return 0;
+	rc = see(rx, head);
+	if (rc < 0 && rc != -EALREADY)
+		return -EPROTO;
+	return rsk_order_rx_take(rx, head->index + rsk_slot_cells(head->len)) == 0 ? 0 : -EPROTO;
+}
+
+void rsk_marks_ahead(struct rsk_marks_rx *marks, const struct rsk_slot_head *head)
+{
+	(void)see(&marks->order, head);
+}
+
+bool rsk_marks_credit_due(const struct rsk_marks_rx *marks, bool staged)
+{
+	const struct rsk_order_rx *rx = &marks->order;
+	uint64_t below = rx->low - (staged && rx->low);
+
+	if (below - marks->credited >= (rx->window + 1) / 2)
+		return true;
+	/* Relative: all indexes of this counting are used. */
+	return rx->form.kind == RSK_ORDER_RELATIVE &&
+	       rx->low - rx->origin >= rsk_order_span(&rx->form);
+}
+
+struct rsk_marks_missing rsk_marks_count(const struct rsk_marks_rx *marks)
+{
+	const struct rsk_order_rx *rx = &marks->order;
+	struct rsk_marks_missing m = { 0 };
+	uint64_t n = rx->low;
+	int lack;
+
+	while ((lack = rsk_order_rx_missing(rx, n, &n)) != 0) {
+		const struct rsk_order_element *e = rsk_order_rx_element(rx, n);
+
+		/* The newest, of which all that was seen is whole: the rest may not have been put. */
+		if (n + 1 == rx->next && lack == RSK_ORDER_PARTIAL && e->had == e->hi - e->lo)
+			break;
+		if (!m.transactions++)
+			m.lowest = n;
+		m.first += lack != RSK_ORDER_PARTIAL;
+		n++;
+	}
+	return m;
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * duplex_marks.c - transactions over several rails (../../stream/marks.h), as both ends of duplex.c know them: of any
+ * form, the two machines agree at every step as far as they can, what is missing when a rail dies is what the sender
+ * has under way under that name, and where it lies is asked for; at the end nothing is.
+ */
+#include "duplex_parts.h"
+
+#include <string.h>
+
+void duplex_marks_init(struct way *w)
+{
+	static const uint8_t widest[] = {
+		[RSK_ORDER_ABSOLUTE] = 13, [RSK_ORDER_RELATIVE] = 12, [RSK_ORDER_WRAPPING] = 13
+	};
+	struct duplex *d = w->d;
+	struct rsk_order_form form = { .kind = (uint8_t)below(d, 3), .every = 1 };
+
+	form.bits = chance(d, 50) ? widest[form.kind] : 1 + (uint8_t)below(d, widest[form.kind]);
+	form.stop = chance(d, 50);
+	if (form.kind == RSK_ORDER_RELATIVE && chance(d, 50))
+		form.every = 1 + (uint32_t)below(d, 4);
+	CHECK(d, rsk_order_form_validate(&form), "no such form");
+	rsk_tx_mark(&w->tx, &form);
+	rsk_rx_mark(&w->rx, &form);
+}
+
+/* Both are on the ring, of one promotion over one link, and no call of either is under way. */
+static bool together(const struct way *w)
+{
+	return w->tx.state == RSK_TX_ONRING && rsk_rx_marks(&w->rx) && w->tx.gen == w->rx.gen &&
+	       !w->rx.frozen && memcmp(&w->tx.key, &w->rx.key, sizeof(w->tx.key)) == 0;
+}
+
+void duplex_marks_check(struct way *w)
+{
+	const struct rsk_order_tx *tx = w->tx.ring.order;
+	const struct rsk_order_rx *rx;
+
+	if (w->in_tx || w->in_rx || !together(w))
+		return;
+	CHECK(w->d, tx, "the sender has no marks any more");
+	rx = &w->rx.marks->order;
+	CHECK(w->d, tx->una <= rx->low && rx->next <= tx->next,
+	      "%" PRIu64 " to %" PRIu64 " there, %" PRIu64 " to %" PRIu64 " here", tx->una,
+	      tx->next, rx->low, rx->next);
+	if (w->tx.ring.next != w->rx.ring.next)
+		return;
+	CHECK(w->d, rx->low == tx->next - tx->open && !rsk_marks_count(w->rx.marks).transactions,
+	      "all is taken, but %" PRIu64 " of %" PRIu64 " are complete, %u missing", rx->low,
+	      tx->next, rsk_marks_count(w->rx.marks).transactions);
+}
+
+/* Some of what was asked for lies there. */
+static bool asked(const struct duplex_gaps *gaps, uint64_t begin, uint64_t end)
+{
+	for (uint32_t i = 0; i < gaps->n; i++)
+		if (gaps->at[i].from < end && begin < gaps->at[i].to)
+			return true;
+	return false;
+}
+
+void duplex_marks_missing(struct way *w, const struct duplex_gaps *gaps,
+			  const struct rsk_marks_missing *missing)
+{
+	const struct rsk_order_rx *rx;
+	uint64_t n, begin, end;
+	uint32_t seen = 0;
+
+	w->d->sums->missing[w->rx.form.kind] += missing->transactions;
+	w->d->sums->missing_first += missing->first;
+	CHECK(w->d, missing->first <= missing->transactions, "more than all");
+	if (!missing->transactions || !together(w))
+		return;
+	rx = &w->rx.marks->order;
+	CHECK(w->d, rsk_order_rx_validate(rx), "invalid behind a look ahead");
+	n = missing->lowest;
+	CHECK(w->d, n >= rx->low && n < rx->next, "an odd name");
+	for (int lack; seen < missing->transactions; n++, seen++) {
+		lack = rsk_order_rx_missing(rx, n, &n);
+		CHECK(w->d, lack, "%u of %u transactions are missing", seen, missing->transactions);
+		CHECK(w->d, rsk_order_tx_where(w->tx.ring.order, n, &begin, &end) == 0,
+		      "the sender has no %" PRIu64 " under way", n);
+		CHECK(w->d, asked(gaps, begin, end), "%" PRIu64 " is missing, and not asked for",
+		      n);
+	}
+}
+
+void duplex_marks_end(struct way *w)
+{
+	const struct rsk_marks_rx *marks = rsk_rx_marks(&w->rx);
+
+	/* Where the end came by TCP, the machines are idle. */
+	if (!marks || !w->rx.fin)
+		return;
+	CHECK(w->d, marks->order.low == marks->order.next && !marks->order.opened,
+	      "the stream has ended, transactions %" PRIu64 " to %" PRIu64 " have not",
+	      marks->order.low, marks->order.next);
+	w->d->sums->marked += marks->order.completed;
+	w->d->sums->overtook += marks->order.overtook;
+}
