@@ -208,6 +208,9 @@ void rsk_stats_json_stream_members(struct rsk_json *j, const struct rsk_stats_st
 		    rec->demote_cause ? rsk_reason_token(rec->demote_cause) : "");
 	member_u64(j, "link", rec->link);
 	member_fabric(j, rec);
+	member_u64(j, "rails_lost", rec->rails_lost);
+	member_u64(j, "missing", rec->missing);
+	member_u64(j, "missing_first", rec->missing_first);
 	rsk_json_key(j, "open");
 	rsk_json_bool(j, rec->state == RSK_STATS_OPEN);
 	member_history(j, rec);

@@ -31,6 +31,18 @@ static void missing_one(struct rsk_stream *s, void *arg)
 	rsk_lock(&s->rx_lock);
 	rsk_rx_missing(&s->rx, scratch, &n->missing, name_one, n);
 	rsk_unlock(&s->rx_lock);
+	rsk_stats_add(&s->rec->missing, n->missing.transactions);
+	rsk_stats_add(&s->rec->missing_first, n->missing.first);
+}
+
+static void lost_one(struct rsk_stream *s, void *arg)
+{
+	rsk_stats_add(&s->rec->rails_lost, 1);
+}
+
+void rsk_mend_rail_lost(struct rsk_link *l)
+{
+	rsk_mend_each(l, lost_one, NULL);
 }
 
 void rsk_mend_gaps(struct rsk_link *l, rsk_mend_gap_fn *gap, void *arg)

@@ -134,8 +134,10 @@ void rsk_remote_rail_lost(struct rsk_remote_rail *rail, int err)
 	}
 	rsk_log(RSK_LOG_INFO, "link %u: rail %u of several is lost: %d", r->l->number, rail->index,
 		err);
-	if (was_up)
+	if (was_up) {
+		rsk_mend_rail_lost(r->l);
 		rsk_remote_name_fabric(r);
+	}
 	say_lost(rail, rail->life);
 }
 

@@ -18,7 +18,7 @@
 
 #define RSK_STATS_NAME "rsock-stat"
 #define RSK_STATS_MAGIC UINT64_C(0x544154534b434f53)
-#define RSK_STATS_VERSION 3
+#define RSK_STATS_VERSION 4
 #define RSK_STATS_PROCESSES 64u
 #define RSK_STATS_STREAMS 16384u
 #define RSK_STATS_EVENTS 8u
@@ -161,7 +161,8 @@ struct rsk_stats_process {
 /*
  * One stream end.  Line 0: what it is; line 1 and 2: a sender's and a receiver's
  * counters, apart, because two threads may be at it; line 1 has an operator's wish
- * as well; line 3: the last events.
+ * as well; line 3: the last events; line 4: what befell its rails, written by the
+ * library's own thread.
  */
 struct rsk_stats_stream {
 	uint32_t state; /* enum rsk_stats_state */
@@ -199,6 +200,11 @@ struct rsk_stats_stream {
 	uint32_t fd_plus_1; /* of the process at its start; local_port 0: its addresses are to be had there */
 
 	uint64_t events[RSK_STATS_EVENTS];
+
+	uint64_t rails_lost;	/* of several: one was gone, and others stayed */
+	uint64_t missing;	/* transactions to receive that were not all there at such a time */
+	uint64_t missing_first; /* of these: their first packet had not come either */
+	uint64_t spare[5];
 };
 
 struct rsk_stats_segment {
@@ -211,12 +217,13 @@ _Static_assert(RSK_STATS_STREAMS % 64 == 0, "whole words of busy bits");
 _Static_assert(sizeof(struct rsk_stats_header) == 4096, "header is a page");
 _Static_assert(offsetof(struct rsk_stats_header, spare) == 64, "header");
 _Static_assert(sizeof(struct rsk_stats_process) == 128, "process record");
-_Static_assert(sizeof(struct rsk_stats_stream) == 256, "stream record");
+_Static_assert(sizeof(struct rsk_stats_stream) == 320, "stream record");
 _Static_assert(offsetof(struct rsk_stats_stream, tx_ring_bytes) == 64, "line 1");
 _Static_assert(offsetof(struct rsk_stats_stream, rx_ring_bytes) == 128, "line 2");
 _Static_assert(offsetof(struct rsk_stats_stream, events) == 192, "line 3");
+_Static_assert(offsetof(struct rsk_stats_stream, rails_lost) == 256, "line 4");
 _Static_assert(sizeof(struct rsk_stats_segment) ==
-		       4096 + RSK_STATS_PROCESSES * 128 + RSK_STATS_STREAMS * 256,
+		       4096 + RSK_STATS_PROCESSES * 128 + RSK_STATS_STREAMS * 320,
 	       "segment");
 
 #endif /* RSOCK_STATS_H */

@@ -47,6 +47,9 @@ Test(stats_json, json_of_one_stream)
 		.tx_ring_bytes = UINT64_MAX,
 		.promotions = 2,
 		.fabric = "verbs rxe0/1",
+		.rails_lost = 3,
+		.missing = 5,
+		.missing_first = 4,
 		.events_written = 1,
 		.events[0] = rsk_stats_event_pack(7000, RSK_EVENT_PROMOTED_TX, RSK_REASON_DIRECT),
 	};
@@ -66,6 +69,7 @@ Test(stats_json, json_of_one_stream)
 		"\"rx_ring_bytes\":0,\"tx_tcp_bytes\":0,\"rx_tcp_bytes\":0,\"tx_slots\":0,"
 		"\"rx_slots\":0,\"hash_retries\":0,\"repairs\":0,\"promotions\":2,\"demotions\":0,"
 		"\"demote_cause\":\"\",\"link\":0,\"fabric\":\"verbs\",\"device\":\"rxe0/1\","
+		"\"rails_lost\":3,\"missing\":5,\"missing_first\":4,"
 		"\"open\":true,\"history\":[{\"time_ns\":7000,"
 		"\"event\":\"promoted-tx\",\"cause\":\"direct\"}]}");
 }
