@@ -7,6 +7,8 @@ from hosts import FIRM, both_ways, configuration, earn, ends, hosts, pair, said,
 from rdma_faults import endless, goes_on, until_promoted, wind_up
 from rdmalab import case, lab, main
 
+ALONE = {"RSOCK_RDMA_RAILS": "1"}  # each stream by its own device only; rdma_rails.py has those that go by both
+
 
 def remove(guest, rnic):
     """Takes a device away, and waits until it is gone: nobody holds it any more."""
@@ -82,7 +84,7 @@ def clients_device_removed(t):
 def two_devices(t):
     """Streams by both, each by the device of its address; one device goes: its streams go on, the others do not notice."""
     a, b = both(t)
-    first, second = pair(t, env=FIRM), pair(t, "ip_1")
+    first, second = pair(t, env={**FIRM, **ALONE}), pair(t, "ip_1", env=ALONE)
     for server, client, port in (first, second):
         earn(t, client, server, port)
     for guest in (a, b):
@@ -111,7 +113,7 @@ def two_devices(t):
 def one_of_two_links_down(t):
     """Of two, one link goes down with its TCP: what it carries stands, the other goes on; both go on when it is up."""
     _a, b = both(t)
-    first, second = pair(t, env=FIRM), pair(t, "ip_1")
+    first, second = pair(t, env={**FIRM, **ALONE}), pair(t, "ip_1", env=ALONE)
     for server, client, port in (first, second):
         earn(t, client, server, port)
         endless(client, server)
