@@ -17,8 +17,8 @@ run_step "guests' kernel" limited 10 test/rdma/guests.sh
 run_step "build with gcc" limited 5 scripts/build.sh build -DCMAKE_C_COMPILER=gcc
 run_step "tests" limited 30 scripts/ctest.sh build -LE '^rdma' -j "$(nproc)"
 run_step "two hosts with RDMA devices" limited 10 scripts/ctest.sh build -L '^rdma-short$'
-run_step "ASan and UBSan" limited 8 scripts/sanitize.sh address
-run_step "TSan" limited 8 scripts/sanitize.sh thread
-run_step "fuzz targets, 60 s each" limited 8 scripts/fuzz.sh 60
-run_step "models" limited 8 test/model/run.sh
+run_step "ASan and UBSan" limited 12 scripts/sanitize.sh address
+run_step "TSan" limited 12 scripts/sanitize.sh thread
+run_step "fuzz targets, 25 s each" limited 10 scripts/fuzz.sh 25
+run_step "models" limited 12 test/model/run.sh
 steps_end
