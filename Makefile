@@ -15,7 +15,7 @@ build: deps ## librsock.so, rsock, rsperf and the tests, into build/
 demo: build ## iperf3, redis, nginx with and without librsock
 	@scripts/demo.sh
 
-test: ## all tests; under 30 minutes on 2 cores
+test: ## all tests; some 50 minutes on 2 cores
 	@scripts/test.sh
 
 test-rdma: build ## two hosts with RDMA devices (Soft-RoCE, in QEMU guests)

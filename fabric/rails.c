@@ -87,7 +87,6 @@ static int carry(struct rsk_rails *rs, uint32_t i, uint64_t off, size_t len)
 	int rc = rail->ops->put ? rail->ops->put(rail, off, len) : 0;
 
 	atomic_fetch_add_explicit(&rs->slots[i], 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&rs->bytes[i], len, memory_order_relaxed);
 	return rc < 0 ? 0 : rc;
 }
 
@@ -116,7 +115,7 @@ static int put_slot(struct rsk_rails *rs, uint64_t off, size_t len)
 	if (has_choice(rs, s) || !is_up(rs, s->last)) {
 		i = choose(rs, s, off, len);
 		if (i < 0) {
-			/* Those that lead there are gone, others not yet so far: rsk_rails_nobody(). */
+			/* Those that lead there are gone, others not yet so far: again() will tell. */
 			s->changes = 0;
 			s->waiting = atomic_load_explicit(&rs->lives, memory_order_relaxed);
 			s->carried[cell] = RSK_RAILS_NOBODY;

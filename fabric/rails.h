@@ -78,8 +78,8 @@ struct rsk_rails {
 	bool mute;    /* this process is a child, which cannot put; written before it has threads */
 	bool fresh;   /* keeper: no rail has led since the whole of it was down */
 	uint8_t open; /* keeper: rails that led, and by which a mail may still land */
-	/* Slots put by each, and bytes of them, for the record; relaxed. */
-	_Atomic(uint64_t) slots[RSK_RAILS_MOST], bytes[RSK_RAILS_MOST], repeated[RSK_RAILS_MOST];
+	/* Slots put by each, and put again for it, for the record; relaxed. */
+	_Atomic(uint64_t) slots[RSK_RAILS_MOST], repeated[RSK_RAILS_MOST];
 	/* [at.streams]; stored by the keeper (release) before the stream may be put for, never taken away. */
 	_Atomic(struct rsk_rails_stream *) *stream;
 };
