@@ -11,21 +11,12 @@ import subprocess
 import sys
 import threading
 
-from peers import Peer, both_ways, pair, warm
+from peers import Peer, both_ways, pair, private_shm, warm
 
-from harness import LIBC, Failure, case, main  # noqa: E402 (peers sets the path)
+from harness import case, main  # noqa: E402 (peers sets the path)
 
 FOLDER = f"/dev/shm/rsock-{os.geteuid()}"
 FILE = FOLDER + "/registry"
-MS_REC_PRIVATE = 0x4000 | 0x40000
-CLONE_NEWNS = 0x20000
-
-
-def private_shm(options="size=64m"):
-    """A fresh, private /dev/shm for this process and its children."""
-    if LIBC.unshare(CLONE_NEWNS) or LIBC.mount(b"none", b"/", None, MS_REC_PRIVATE, None):
-        raise Failure("needs the right to make a mount namespace (run as root)")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", "/dev/shm"], check=True)
 
 
 def exchange(t, demand_direct=False, size=2_000_000):

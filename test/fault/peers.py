@@ -6,14 +6,24 @@ import random
 import select
 import signal
 import struct
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "real"))
 
-from harness import Failure  # noqa: E402
+from harness import LIBC, Failure  # noqa: E402
 
 IOS = ("block", "poll", "epoll", "edge")
+MS_REC_PRIVATE = 0x4000 | 0x40000
+CLONE_NEWNS = 0x20000
+
+
+def private_shm(options="size=64m"):
+    """A fresh, private /dev/shm for this process and its children."""
+    if LIBC.unshare(CLONE_NEWNS) or LIBC.mount(b"none", b"/", None, MS_REC_PRIVATE, None):
+        raise Failure("needs the right to make a mount namespace (run as root)")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", "/dev/shm"], check=True)
 
 
 class Peer:
