@@ -33,10 +33,12 @@
 
 #include "segment.h"
 
-#define RSK_VERBS_VERSION 2u
+#define RSK_VERBS_VERSION 3u
 #define RSK_VERBS_PRIVATE_BYTES 48u /* of private data, that an rdma_cm request carries */
 #define RSK_VERBS_INDIRECT_BYTES                                                                   \
 	(16u << 10) /* of an indirect buffer: a maximal slot does not fit at once, but in pieces */
+#define RSK_VERBS_WORD_BYTES                                                                       \
+	640u /* of a word that one end's keeper says to the other's by a rail; whole cells */
 
 struct rsk_verbs;      /* this process's devices, queues, listener */
 struct rsk_verbs_rail; /* one queue pair at a time, from us to one peer process */
@@ -109,6 +111,8 @@ struct rsk_verbs_host {
 	void (*down)(void *ctx, void *rail_ctx, int err);
 	/* (keeper) A device came or went: addresses may be tried again. */
 	void (*devices)(void *ctx);
+	/* (keeper) The other end's keeper has said that by this rail (rail_say): whatever a peer may say. Borrowed. */
+	void (*heard)(void *ctx, void *rail_ctx, const uint8_t word[static RSK_VERBS_WORD_BYTES]);
 
 	/* (path) Something was put for @sid; RSK_WAKE_*. Called without any lock of the module's. */
 	void (*news)(void *ctx, void *rail_ctx, uint32_t sid, uint32_t what);
@@ -217,6 +221,13 @@ struct rsk_verbs_module {
 	 * anyway; down() tells if it is not: after about half a second, -ETIMEDOUT.
 	 */
 	void (*rail_probe)(struct rsk_verbs_rail *r);
+	/*
+	 * (keeper) While up: a word to the other end's keeper, copied; in order among those of this rail, and lost with
+	 * it. It waits for room as slots do. 0, -ENOTCONN, -ENOMEM, -EINVAL: more than a word has room for.
+	 */
+	int (*rail_say)(struct rsk_verbs_rail *r, const void *word, size_t bytes);
+	/* (keeper) Words are waited for: completions are taken by work() as well, not by whoever makes a call alone. */
+	void (*words_wanted)(struct rsk_verbs *v, bool wanted);
 	/*
 	 * (keeper, or the last thread of an ending process) Waits until what was put has arrived. 0, -ETIMEDOUT,
 	 * -EIO.

@@ -179,6 +179,14 @@ void rsk_control_pause(struct rsk_control *c, bool pause)
 	interest(c);
 }
 
+void rsk_control_keep(struct rsk_control *c, bool keep)
+{
+	int on = keep;
+
+	if (c->watch.fd >= 0)
+		rsk_sys_setsockopt(c->watch.fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+}
+
 bool rsk_control_empty(const struct rsk_control *c)
 {
 	int left = 0;

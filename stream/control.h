@@ -30,6 +30,11 @@ void rsk_control_close(struct rsk_control *c);
 /* Queues it, sends what goes. False: it is closed, or the other end does not read (gone() was called). */
 bool rsk_control_send(struct rsk_control *c, struct rsk_remote_msg *m);
 void rsk_control_pause(struct rsk_control *c, bool pause);
+/*
+ * Shall the kernel give it up when the other host is silent for long (as it does from the beginning)? Where something
+ * else tells whether that is there, its network may be gone for a while.
+ */
+void rsk_control_keep(struct rsk_control *c, bool keep);
 /* Is nothing of it on the way, as far as the kernel says? */
 bool rsk_control_empty(const struct rsk_control *c);
 

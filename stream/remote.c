@@ -224,13 +224,9 @@ static void on_message(struct rsk_control *c, const struct rsk_remote_msg *m)
 		to_engine(r, m);
 		break;
 	case RSK_REMOTE_LOST:
-		rsk_remote_on_lost(r, m);
-		break;
 	case RSK_REMOTE_GAP:
-		rsk_remote_on_gap(r, m);
-		break;
 	case RSK_REMOTE_NAMED:
-		rsk_remote_on_named(r, m);
+		rsk_remote_on_naming(r, m);
 		break;
 	case RSK_REMOTE_PLACE:
 		rsk_remote_on_place(r, m);
@@ -362,6 +358,17 @@ static bool is_unused(struct rsk_remote *r, uint64_t now_ns)
 	return unused;
 }
 
+/* What is said of a lost rail by another one nobody else may be there to take. */
+static void listen_for_words(void)
+{
+	const struct rsk_remote *r;
+	bool wanted = false;
+
+	DL_FOREACH(rsk_remotes.all, r)
+		wanted |= rsk_remote_naming(r);
+	rsk_rdma_module->words_wanted(rsk_rdma, wanted);
+}
+
 void rsk_remote_work(uint64_t now_ns)
 {
 	struct rsk_remote *r, *next;
@@ -392,6 +399,7 @@ void rsk_remote_work(uint64_t now_ns)
 	}
 	rsk_mend_work();
 	reap();
+	listen_for_words();
 	rsk_remote_mind_office();
 }
 

@@ -5,8 +5,13 @@
  * not come by then (GAP), by any rail; and that this was all (NAMED). Who had put what is missing by that rail puts
  * it once more by others (rails.h). Only when both have heard NAMED may the rail come again. When the last one goes,
  * or the other end says so (BREAK), the link breaks, which says more. ../docs/adr/rails.md. Keeper only.
+ *
+ * All of it is said by the control connection and by each rail that is up, since the network of the connection may be
+ * the one that is gone. What is said of one life is numbered, and heard in that order, each once, from wherever it
+ * comes first: the connection brings all of it, in the end, and a rail what came of it before that rail died.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "log.h"
 #include "mend.h"
@@ -33,6 +38,7 @@ void rsk_remote_broken(struct rsk_remote *r, int err)
 	rsk_log(RSK_LOG_INFO, "link %u: its rails broke: %d", r->l->number, err);
 	r->state = RSK_REMOTE_BROKEN;
 	atomic_store(&r->l->seg.rail.broken, err < 0 ? err : -EPIPE);
+	rsk_control_keep(&r->control, true);
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
 		rsk_remote_rail_end(&r->rail[i]);
 		rsk_remote_rail_idle(&r->rail[i]);
@@ -68,13 +74,27 @@ static struct rsk_remote_msg about(const struct rsk_remote_rail *rail, uint32_t 
 struct naming {
 	struct rsk_remote *r;
 	struct rsk_remote_msg m;
+	uint64_t turn;
 	uint64_t transactions, first; /* of all streams */
 };
 
+/* False: the link has ended. */
+static bool say(struct rsk_remote *r, struct rsk_remote_msg *m, uint64_t turn)
+{
+	m->pos = turn;
+	if (!rsk_control_send(&r->control, m))
+		return false;
+	/* One that cannot take it breaks, or another one brings it, or the connection does. */
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		if (r->rail[i].state == RSK_REMOTE_RAIL_UP)
+			rsk_rdma_module->rail_say(r->rail[i].rail, m, sizeof(*m));
+	return true;
+}
+
 static void send_gaps(struct naming *n)
 {
-	if (n->m.gaps)
-		rsk_control_send(&n->r->control, &n->m);
+	if (n->m.gaps && say(n->r, &n->m, n->turn))
+		n->turn++;
 	n->m.gaps = n->m.missing = 0;
 }
 
@@ -107,11 +127,11 @@ static void say_lost(struct rsk_remote_rail *rail, uint32_t life)
 	if (life <= rail->told_life)
 		return;
 	rail->told_life = n.m.life = lost.life = named.life = life;
-	if (!rsk_control_send(&rail->r->control, &lost))
+	if (!say(rail->r, &lost, n.turn++))
 		return;
 	rsk_mend_gaps(rail->r->l, name_gap, &n);
 	send_gaps(&n);
-	rsk_control_send(&rail->r->control, &named);
+	say(rail->r, &named, n.turn);
 	rsk_log(RSK_LOG_INFO,
 		"link %u: rail %u: %llu transactions are missing here, of %llu the first packet, too",
 		rail->r->l->number, rail->index, (unsigned long long)n.transactions,
@@ -150,7 +170,7 @@ static struct rsk_remote_rail *meant(struct rsk_remote *r, const struct rsk_remo
 											    NULL;
 }
 
-void rsk_remote_on_lost(struct rsk_remote *r, const struct rsk_remote_msg *m)
+static void on_lost(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
 	struct rsk_remote_rail *rail = meant(r, m);
 
@@ -171,7 +191,7 @@ void rsk_remote_on_lost(struct rsk_remote *r, const struct rsk_remote_msg *m)
 		rsk_rails_closed(&r->rails, rail->index);
 }
 
-void rsk_remote_on_gap(struct rsk_remote *r, const struct rsk_remote_msg *m)
+static void on_gap(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
 	const struct rsk_remote_rail *rail = meant(r, m);
 
@@ -184,7 +204,7 @@ void rsk_remote_on_gap(struct rsk_remote *r, const struct rsk_remote_msg *m)
 		rsk_mend_again(r->l, m->sid, m->rail, m->gap[i].from, m->gap[i].to);
 }
 
-void rsk_remote_on_named(struct rsk_remote *r, const struct rsk_remote_msg *m)
+static void on_named(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
 	struct rsk_remote_rail *rail = meant(r, m);
 
@@ -194,4 +214,66 @@ void rsk_remote_on_named(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	rsk_remote_rail_idle(rail);
 	/* Who waits for what it has put to arrive asks the others. */
 	rsk_mend_stir_all(r->l);
+}
+
+/* ---- in which order, and from where ---- */
+
+/* Is it what comes next of what is said of that life? Then it has come. */
+static bool in_turn(struct rsk_remote_rail *rail, const struct rsk_remote_msg *m)
+{
+	if (m->life > rail->heard_life && !m->pos) {
+		rail->heard_life = m->life;
+		rail->heard_turn = 0;
+	}
+	if (m->life != rail->heard_life || m->pos != rail->heard_turn)
+		return false;
+	rail->heard_turn++;
+	return true;
+}
+
+void rsk_remote_on_naming(struct rsk_remote *r, const struct rsk_remote_msg *m)
+{
+	if (!in_turn(&r->rail[m->rail], m))
+		return;
+	switch (m->type) {
+	case RSK_REMOTE_LOST:
+		on_lost(r, m);
+		break;
+	case RSK_REMOTE_GAP:
+		on_gap(r, m);
+		break;
+	default:
+		on_named(r, m);
+		break;
+	}
+}
+
+static bool is_naming(const struct rsk_remote_msg *m)
+{
+	return m->type == RSK_REMOTE_LOST || m->type == RSK_REMOTE_GAP ||
+	       m->type == RSK_REMOTE_NAMED;
+}
+
+void rsk_remote_rail_heard(struct rsk_remote_rail *rail, const uint8_t *word)
+{
+	struct rsk_remote *r = rail->r;
+	struct rsk_remote_msg m;
+
+	memcpy(&m, word, sizeof(m));
+	if (rsk_remote_msg_check(&m) < 0 || !is_naming(&m)) {
+		rsk_rdma_module->rail_break(rail->rail);
+		rsk_remote_rail_down(rail, -EPROTO);
+		return;
+	}
+	/* Of an epoch that has not begun here: the connection brings it, behind what begins that. */
+	if (r->state == RSK_REMOTE_UP && m.epoch == r->epoch)
+		rsk_remote_on_naming(r, &m);
+}
+
+bool rsk_remote_naming(const struct rsk_remote *r)
+{
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		if (r->rail[i].state == RSK_REMOTE_RAIL_LOST)
+			return true;
+	return false;
 }

@@ -13,9 +13,9 @@
  *	           BREAK, RESUME ..., then another epoch's RAIL       the rail broke: who had consumed what
  *	           HEED                                               a stream's mail has a word: act on it
  *	           PLACE ...                                          where else the one who is come to has devices
- *	           LOST, GAP ..., NAMED                               one of several rails is gone: what has not come
- *	           by it ENDING                                             this process ends in order: all it put has
- *	           arrived
+ *	           LOST, GAP ..., NAMED                               one of several rails is gone: what has not come by
+ *	                                                              it. Said by the rails that live as well
+ *	           ENDING                                             this process ends in order: all it put has arrived
  */
 #ifndef RSK_REMOTE_MSG_H
 #define RSK_REMOTE_MSG_H
@@ -76,9 +76,13 @@ struct rsk_remote_msg {
 	struct rsk_tuple tuple; /* HELLO: the stream for which it is made, as the sender sees it */
 	struct rsk_seg_geometry geometry; /* HELLO, WELCOME: of the sender's segment */
 	struct rsk_verbs_end end;	  /* RAIL */
-	uint64_t pos, cell; /* RESUME: consumed up to here; ENDING: cell, put up to here */
-	uint32_t sid;	    /* RING_REQ, RING, RESUME, ENDING, HEED */
-	uint32_t reason;    /* REFUSED */
+	/*
+	 * RESUME: consumed up to here; ENDING: cell, put up to here. LOST, GAP, NAMED: pos, which one it is of what its
+	 * sender says of that life, from 0.
+	 */
+	uint64_t pos, cell;
+	uint32_t sid;		      /* RING_REQ, RING, RESUME, ENDING, HEED */
+	uint32_t reason;	      /* REFUSED */
 	uint32_t ctl_rkey, ring_rkey; /* RING */
 	uint32_t way;	     /* RING: enum rsk_verbs_way; CLOSED: not even the control blocks */
 	uint32_t link_bytes; /* LINK: of the message behind it */
@@ -95,6 +99,8 @@ struct rsk_remote_msg {
 		};
 	};
 };
+
+_Static_assert(sizeof(struct rsk_remote_msg) <= RSK_VERBS_WORD_BYTES, "a rail can say it");
 
 /* The private data of an rdma_cm request. */
 struct rsk_remote_private {

@@ -40,6 +40,8 @@ struct rsk_remote_rail {
 	struct rsk_verbs_addr is_from;	/* when it was up last */
 	uint32_t life;			/* counts its queue pairs */
 	uint32_t told_life;		/* the newest of which it was said what is missing */
+	uint32_t heard_life;		/* the newest of which the other end has said so, */
+	uint64_t heard_turn;		/* and which of those messages comes next */
 	uint32_t epoch;			/* of the link that this one is for */
 	bool unfit; /* no control block can be registered there: no rail to do without others by */
 	bool established;	   /* here */
@@ -138,9 +140,10 @@ uint64_t rsk_remote_rails_next(const struct rsk_remote *r);
 void rsk_remote_broken(struct rsk_remote *r, int err);
 void rsk_remote_on_break(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_remote_rail_lost(struct rsk_remote_rail *rail, int err);
-void rsk_remote_on_lost(struct rsk_remote *r, const struct rsk_remote_msg *m);
-void rsk_remote_on_gap(struct rsk_remote *r, const struct rsk_remote_msg *m);
-void rsk_remote_on_named(struct rsk_remote *r, const struct rsk_remote_msg *m);
+void rsk_remote_on_naming(struct rsk_remote *r,
+			  const struct rsk_remote_msg *m); /* LOST, GAP, NAMED */
+void rsk_remote_rail_heard(struct rsk_remote_rail *rail, const uint8_t *word);
+bool rsk_remote_naming(const struct rsk_remote *r); /* something is open about a rail */
 
 /* remote_places.c: where further rails may go */
 void rsk_remote_say_places(struct rsk_remote *r);

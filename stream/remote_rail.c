@@ -176,6 +176,7 @@ static void see_up(struct rsk_remote_rail *rail)
 	if (!was_up)
 		link_up(rail);
 	rsk_rails_up(&r->rails, rail->index);
+	rsk_control_keep(&r->control, false);
 	rsk_remote_name_fabric(r);
 	if (!was_up)
 		rsk_remote_up(r);
@@ -304,6 +305,11 @@ static void devices(void *ctx)
 	}
 }
 
+static void heard(void *ctx, void *rail, const uint8_t *word)
+{
+	rsk_remote_rail_heard(rail, word);
+}
+
 /* Its context is that of the link, of which the data path wants the engine's object. */
 static void news(void *ctx, void *rail, uint32_t sid, uint32_t what)
 {
@@ -317,6 +323,7 @@ const struct rsk_verbs_host rsk_remote_host = {
 	.up = rail_up,
 	.down = rail_down,
 	.devices = devices,
+	.heard = heard,
 	.news = news,
 	.call = call,
 };

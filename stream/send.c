@@ -44,7 +44,10 @@ static bool maybe_propose(struct rsk_stream *s)
 	return rsk_tx_propose(&s->tx) == 0;
 }
 
-/* tx_lock held. The ring is full: since when without progress? */
+/*
+ * tx_lock held. The ring is full: since when without progress? Nobody can have taken what is still on its way: the time
+ * begins when it has come. That ends, since a rail by which nothing comes breaks.
+ */
 static bool full_too_long(struct rsk_stream *s)
 {
 	uint64_t now = rsk_now_ns();
@@ -54,7 +57,12 @@ static bool full_too_long(struct rsk_stream *s)
 		s->tx_full_credit = s->tx.ring.credit;
 		return false;
 	}
-	return now >= rsk_stream_full_until(s);
+	if (now < rsk_stream_full_until(s))
+		return false;
+	if (!rsk_tx_under_way(&s->tx))
+		return true;
+	s->tx_full_ns = now;
+	return false;
 }
 
 /*

@@ -105,27 +105,37 @@ static enum stop direct(struct rsk_verbs_rail *r, struct rsk_vstream *s, uint64_
 	return DONE;
 }
 
+/* An entry, with as many of those cells as go: *bytes, as rsk_indirect_put() has it. */
+static enum stop entry_out(struct rsk_verbs_rail *r, uint32_t sid, uint32_t off,
+			   const uint8_t *cells, uint32_t *bytes, struct gone *g)
+{
+	uint32_t at = rsk_indirect_place(r->out_at), units;
+
+	if (indirect_room(r) < 2)
+		return NO_ROOM;
+	if (!place(r, g))
+		return NO_QUEUE;
+	units = rsk_indirect_put(r->buf->out, r->out_at, indirect_room(r), sid, off, cells, bytes);
+	rsk_post_add(r, &g->batch, r->buf->out + at, units * RSK_CELL_BYTES, r->out_mr->lkey,
+		     r->peer.indirect + at, r->peer.indirect_rkey);
+	r->out_at += units;
+	g->units += units;
+	g->any = true;
+	return DONE;
+}
+
 static enum stop indirect(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream *s,
 			  uint64_t ring, struct gone *g)
 {
 	uint32_t off, len;
 
 	while (rsk_note_first(&s->note, &off, &len)) {
-		uint32_t at = rsk_indirect_place(r->out_at);
 		uint32_t bytes = (len + RSK_CELL_BYTES - 1) & ~(RSK_CELL_BYTES - 1);
-		uint32_t units = 0;
+		enum stop stop =
+			entry_out(r, sid, off, r->seg->rail.window + ring + off, &bytes, g);
 
-		if (indirect_room(r) < 2)
-			return NO_ROOM;
-		if (!place(r, g))
-			return NO_QUEUE;
-		units = rsk_indirect_put(r->buf->out, r->out_at, indirect_room(r), sid, off,
-					 r->seg->rail.window + ring + off, &bytes);
-		rsk_post_add(r, &g->batch, r->buf->out + at, units * RSK_CELL_BYTES,
-			     r->out_mr->lkey, r->peer.indirect + at, r->peer.indirect_rkey);
-		r->out_at += units;
-		g->units += units;
-		g->any = true;
+		if (stop != DONE)
+			return stop;
 		s->indirect_to = r->out_at;
 		if (!bytes)
 			continue;
@@ -287,11 +297,26 @@ static void flush_words(struct rsk_verbs_rail *r)
 	}
 }
 
+/* What keepers say to each other: as much as goes; the rest when there is room, or a place in the queue. */
+static void say_words(struct rsk_verbs_rail *r)
+{
+	struct gone g = { .units = 0 };
+	const uint8_t *cells;
+	uint32_t off, bytes;
+
+	while ((cells = rsk_words_next(&r->said, &off, &bytes)) &&
+	       entry_out(r, RSK_INDIRECT_WORDS, off, cells, &bytes, &g) == DONE)
+		rsk_words_sent(&r->said, bytes);
+	if (g.any)
+		rsk_post_last(r, &g.batch, g.units << 15 | RSK_IMM_DATA << 24);
+}
+
 void rsk_flush_lists(struct rsk_verbs_rail *r)
 {
 	if (!r->live || !r->peer_known)
 		return;
 	flush_words(r);
+	say_words(r);
 	for (int which = 0; which < RSK_LISTS; which++)
 		for (uint32_t n = r->list[which].count; n; n--) {
 			struct rsk_vstream *s;

@@ -33,15 +33,19 @@ uint32_t rsk_indirect_put(uint8_t *buf, uint64_t at, uint32_t room, uint32_t sid
 int rsk_indirect_take(const uint8_t *buf, uint64_t at, uint32_t avail, uint32_t streams,
 		      uint32_t ring_bytes, struct rsk_indirect_entry *e)
 {
-	uint32_t units;
+	uint32_t units, whole = ring_bytes;
 
 	if (!avail)
 		return -EPROTO;
 	memcpy(e, buf + rsk_indirect_place(at), sizeof(*e));
 	/* The copy is what is checked, not what the peer may make of it meanwhile. */
 	__asm__ volatile("" : : "r"(e) : "memory");
-	if (e->at != at || e->zero || e->sid >= streams || e->off % RSK_CELL_BYTES ||
-	    e->bytes % RSK_CELL_BYTES || e->off > ring_bytes || e->bytes > ring_bytes - e->off)
+	if (e->sid == RSK_INDIRECT_WORDS)
+		whole = RSK_INDIRECT_WORD_BYTES;
+	else if (e->sid >= streams)
+		return -EPROTO;
+	if (e->at != at || e->zero || e->off % RSK_CELL_BYTES || e->bytes % RSK_CELL_BYTES ||
+	    e->off > whole || e->bytes > whole - e->off)
 		return -EPROTO;
 	units = 1 + e->bytes / RSK_CELL_BYTES;
 	if (units > avail || units > to_end(at) || (!e->bytes && to_end(at) != 1))

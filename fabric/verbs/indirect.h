@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * indirect.h - what travels in a rail's indirect buffer: cells of any stream's ring, each run of them behind an entry
- * that says whose they are. Pure.
+ * that says whose they are; and, in the same way, words of the other end's keeper (words.h). Pure.
  *
  * The buffer is a ring of units of 64 bytes; an entry is one unit, its cells follow, never around the end. Positions
  * count units and never wrap: that of an entry stands in it. How many units a message has brought is said by its
@@ -16,6 +16,8 @@
 
 #define RSK_INDIRECT_UNITS 256u
 #define RSK_INDIRECT_BYTES (RSK_INDIRECT_UNITS * RSK_CELL_BYTES)
+#define RSK_INDIRECT_WORDS UINT32_MAX /* no stream's, but of a word, in which @off is */
+#define RSK_INDIRECT_WORD_BYTES 640u
 
 struct rsk_indirect_entry {
 	uint64_t at; /* its position */
@@ -42,7 +44,8 @@ uint32_t rsk_indirect_put(uint8_t *buf, uint64_t at, uint32_t room, uint32_t sid
 
 /*
  * rsk_indirect_take - the entry at @at, from a peer that may be hostile: *e is a copy, checked: its cells, which
- * follow it in @buf, lie within a ring of @ring_bytes of one of @streams. @avail units have come. Units, or -EPROTO.
+ * follow it in @buf, lie within a ring of @ring_bytes of one of @streams, or within a word. @avail units have come.
+ * Units, or -EPROTO.
  */
 int rsk_indirect_take(const uint8_t *buf, uint64_t at, uint32_t avail, uint32_t streams,
 		      uint32_t ring_bytes, struct rsk_indirect_entry *e);

@@ -25,6 +25,7 @@
 #include "locked.h"
 #include "note.h"
 #include "verbs.h"
+#include "words.h"
 
 /*
  * The immediate of a message: bits 0-14 stream, 15-23 units that it brought into (or freed in) the indirect buffer,
@@ -42,6 +43,7 @@ enum rsk_imm_kind {
 #define RSK_IMM_REST(imm) ((imm)&0xcc000000u) /* must be 0 */
 _Static_assert(RSK_SEG_STREAMS == 0x8000 && RSK_INDIRECT_UNITS < 0x200, "they fit the immediate");
 _Static_assert(RSK_INDIRECT_BYTES == RSK_VERBS_INDIRECT_BYTES, "one buffer");
+_Static_assert(RSK_INDIRECT_WORD_BYTES == RSK_VERBS_WORD_BYTES, "a word is a word");
 
 #define RSK_VERBS_GROUP RSK_SEG_REACH /* streams whose control blocks are registered at once */
 #define RSK_VERBS_DEPTH 256u	      /* work requests of a send queue */
@@ -219,6 +221,7 @@ struct rsk_verbs_rail {
 	pthread_mutex_t in_lock;
 	uint64_t in_at;	  /* position of the next entry */
 	uint32_t in_owed; /* units to give back */
+	struct rsk_words_in heard;
 
 	pthread_mutex_t lock;
 	bool live; /* up, and nothing has failed: may be posted to */
@@ -238,6 +241,7 @@ struct rsk_verbs_rail {
 	uint64_t out_at, out_taken; /* positions in the peer's indirect buffer */
 	uint32_t give_back;	    /* units to give back that could not be said */
 	bool ask_back;
+	struct rsk_words_out said;
 	struct rsk_vread read[RSK_VERBS_READS];
 	struct rsk_vlocked locked[RSK_VERBS_LOCKED];
 	uint32_t groups;
@@ -254,7 +258,7 @@ struct rsk_verbs {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener[2];
 	struct rsk_source cm, kernel, room;
-	bool room_watched;		 /* keeper */
+	bool room_watched, wants_room, wants_words; /* keeper */
 	_Atomic(bool) room_heard;	 /* false: who has to wait for room calls the keeper */
 	_Atomic(struct rsk_vdev *) devs; /* grows at its head */
 	struct rsk_verbs_rail *rails;	 /* keeper */
@@ -305,6 +309,8 @@ void rsk_verbs_forked(struct rsk_verbs *v);
 int rsk_vdev_poll(struct rsk_vdev *d, bool events);
 int rsk_vdev_repost(struct rsk_vdev *d, uint32_t n);
 int rsk_verbs_poll(struct rsk_verbs *v, bool events);
+/* Keeper: one word that has come is told. False: there is none. @r may be gone afterwards. */
+bool rsk_rail_hear(struct rsk_verbs_rail *r);
 
 /* ---- cm.c ---- */
 void rsk_cm_events(struct rsk_verbs *v);
@@ -347,6 +353,7 @@ int rsk_rail_set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way
 int rsk_rail_ring_way(const struct rsk_verbs_rail *r, uint32_t sid);
 void rsk_rail_probe(struct rsk_verbs_rail *r);
 int rsk_rail_settle(struct rsk_verbs_rail *r, uint64_t timeout_ns);
+int rsk_rail_say(struct rsk_verbs_rail *r, const void *word, size_t bytes);
 
 /* ---- places.c ---- */
 uint32_t rsk_verbs_addresses(struct rsk_verbs *v, struct rsk_verbs_place *out, uint32_t most);

@@ -230,9 +230,14 @@ static void broken(struct rsk_verbs *v)
 	}
 }
 
-/* What waits for room goes without any call of the program's: the peer's word is listened to meanwhile. */
-static void hear_room(struct rsk_verbs *v, bool wanted)
+/*
+ * What waits for room goes without any call of the program's, and so do words that are waited for: completions are
+ * listened to meanwhile.
+ */
+static void hear_peers(struct rsk_verbs *v)
 {
+	bool wanted = v->wants_room || v->wants_words;
+
 	if (wanted != v->room_watched) {
 		v->room.kind = RSK_SOURCE_ROOM;
 		if (!wanted)
@@ -246,15 +251,31 @@ static void hear_room(struct rsk_verbs *v, bool wanted)
 	atomic_store(&v->room_heard, wanted);
 }
 
+static void verbs_words_wanted(struct rsk_verbs *v, bool wanted)
+{
+	v->wants_words = wanted;
+	hear_peers(v);
+}
+
+/* Who hears may break rails, or take them away: from the start again. */
+static void hear_words(struct rsk_verbs *v)
+{
+	struct rsk_verbs_rail *r = v->rails;
+
+	while (r)
+		r = rsk_rail_hear(r) ? v->rails : r->next;
+}
+
 static void verbs_work(struct rsk_verbs *v)
 {
 	struct epoll_event ev[16];
-	bool waits = false;
 	int n = rsk_sys_epoll_pwait(v->work_fd, ev, 16, 0, NULL);
 
 	for (int i = 0; i < n; i++)
 		one_source(v, ev[i].data.ptr);
 	broken(v);
+	hear_words(v);
+	v->wants_room = false;
 	/* Who has to wait from here on calls, unless it is seen below. */
 	atomic_store(&v->room_heard, false);
 	for (struct rsk_verbs_rail *r = v->rails; r; r = r->next) {
@@ -264,13 +285,13 @@ static void verbs_work(struct rsk_verbs *v)
 		r->in_work = true;
 		rsk_flush_lists(r);
 		r->in_work = false;
-		waits |= r->list[RSK_LIST_ROOM].count > 0;
+		v->wants_room |= r->list[RSK_LIST_ROOM].count > 0 || r->said.sent < r->said.bytes;
 		done = r->done;
 		pthread_mutex_unlock(&r->lock);
 		if (r->garbage)
 			rsk_mr_garbage(r, done);
 	}
-	hear_room(v, waits);
+	hear_peers(v);
 }
 
 static const char *verbs_rail_device(const struct rsk_verbs_rail *r, uint32_t *mtu_bytes)
@@ -319,6 +340,8 @@ const struct rsk_verbs_module rsk_verbs_module = {
 	.set_ring = rsk_rail_set_ring,
 	.ring_way = rsk_rail_ring_way,
 	.rail_probe = rsk_rail_probe,
+	.rail_say = rsk_rail_say,
+	.words_wanted = verbs_words_wanted,
 	.rail_settle = rsk_rail_settle,
 	.counters = verbs_counters,
 	.forked = rsk_verbs_forked,

@@ -108,7 +108,21 @@ static int take(struct rsk_vdev *d, struct taken *t, bool events)
 	return n > 0 ? n : 0;
 }
 
-/* One entry of the indirect buffer to its place. Its stream, -1: there is none, or -errno - 1. */
+static int place_entry(struct rsk_verbs_rail *r, const struct rsk_indirect_entry *e)
+{
+	const uint8_t *cells = r->buf->in + rsk_indirect_place(r->in_at + 1);
+
+	if (e->sid == RSK_INDIRECT_WORDS)
+		return rsk_words_put(&r->heard, e->off, cells, e->bytes);
+	memcpy(r->seg->rail.segment + rsk_seg_ring_off(&r->seg->own, e->sid) + e->off, cells,
+	       e->bytes);
+	return 0;
+}
+
+/*
+ * One entry of the indirect buffer to its place. Its stream, or RSK_INDIRECT_WORDS; -1: there is none, or it has to wait
+ * until the keeper has heard the words that are there; or -errno - 1.
+ */
 static int64_t move_entry(struct rsk_verbs_rail *r)
 {
 	uint32_t streams = rsk_seg_streams(r->seg), reach = atomic_load(&r->seg->reach);
@@ -123,11 +137,11 @@ static int64_t move_entry(struct rsk_verbs_rail *r)
 					      reach < streams ? reach : streams,
 					      r->seg->own.ring_bytes, &e);
 
-		if (units < 0) {
-			sid = units - 1;
-		} else {
-			memcpy(r->seg->rail.segment + rsk_seg_ring_off(&r->seg->own, e.sid) + e.off,
-			       r->buf->in + rsk_indirect_place(r->in_at + 1), e.bytes);
+		int rc = units < 0 ? units : place_entry(r, &e);
+
+		if (rc < 0 && rc != -ENOBUFS) {
+			sid = rc - 1;
+		} else if (rc == 0) {
 			r->in_at += (uint32_t)units;
 			r->in_owed += (uint32_t)units;
 			atomic_fetch_sub(&r->in_avail, (uint32_t)units);
@@ -146,7 +160,10 @@ static void move_entries(struct rsk_verbs_rail *r, bool all_back)
 	int64_t sid;
 
 	while ((sid = move_entry(r)) >= 0)
-		host->news(host->ctx, r->ctx, (uint32_t)sid, RSK_WAKE_RX);
+		if (sid == RSK_INDIRECT_WORDS)
+			host->call(host->ctx);
+		else
+			host->news(host->ctx, r->ctx, (uint32_t)sid, RSK_WAKE_RX);
 	if (sid < -1) {
 		rsk_rail_fail(r, (int)(sid + 1));
 		return;
@@ -163,6 +180,23 @@ static void move_entries(struct rsk_verbs_rail *r, bool all_back)
 	r->give_back += owed;
 	rsk_flush_lists(r);
 	pthread_mutex_unlock(&r->lock);
+}
+
+bool rsk_rail_hear(struct rsk_verbs_rail *r)
+{
+	const struct rsk_verbs_host *host = &r->v->host;
+	uint8_t word[RSK_VERBS_WORD_BYTES];
+	bool any;
+
+	pthread_mutex_lock(&r->in_lock);
+	any = rsk_words_take(&r->heard, word);
+	pthread_mutex_unlock(&r->in_lock);
+	if (!any)
+		return false;
+	/* What had to wait for its place. */
+	move_entries(r, false);
+	host->heard(host->ctx, r->ctx, word);
+	return true;
 }
 
 static void room(struct rsk_verbs_rail *r, uint32_t units)

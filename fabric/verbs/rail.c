@@ -60,6 +60,7 @@ void rsk_rail_free(struct rsk_verbs_rail *r)
 		r->next->prev = r->prev;
 	for (uint32_t i = 0; i < r->groups; i++)
 		free(atomic_load(&r->group[i]));
+	rsk_words_free(&r->said);
 	rsk_sys_munmap(r->buf, sizeof(*r->buf));
 	if (r->locked_buf)
 		rsk_sys_munmap(r->locked_buf, RSK_VERBS_LOCKED * sizeof(*r->locked_buf));
@@ -153,6 +154,7 @@ int rsk_rail_make_qp(struct rsk_verbs_rail *r)
 	r->armed_all = false;
 	r->in_at = r->out_at = r->out_taken = 0;
 	r->in_owed = r->give_back = 0;
+	r->heard.n = r->heard.bytes = 0;
 	atomic_store(&r->in_avail, 0);
 	r->qp_num = r->qp->qp_num;
 	rsk_vdev_add(d, r);
@@ -173,10 +175,14 @@ void rsk_rail_up(struct rsk_verbs_rail *r)
 /* What was noted is lost, and what the peer has said of itself. Nothing goes out any more. */
 static void forget(struct rsk_verbs_rail *r)
 {
+	pthread_mutex_lock(&r->in_lock);
+	r->heard.n = r->heard.bytes = 0;
+	pthread_mutex_unlock(&r->in_lock);
 	pthread_mutex_lock(&r->lock);
 	r->live = false;
 	r->peer_known = false;
 	r->ask_back = false;
+	rsk_words_free(&r->said);
 	memset(r->list, 0, sizeof(r->list));
 	atomic_store(&r->fresh_n, 0);
 	r->arrivals = 0;
@@ -371,6 +377,19 @@ void rsk_rail_probe(struct rsk_verbs_rail *r)
 		rsk_post_arm(r);
 	}
 	pthread_mutex_unlock(&r->lock);
+}
+
+int rsk_rail_say(struct rsk_verbs_rail *r, const void *word, size_t bytes)
+{
+	int rc = -ENOTCONN;
+
+	pthread_mutex_lock(&r->lock);
+	if (r->live && r->peer_known && !atomic_load(&r->err))
+		rc = rsk_words_say(&r->said, word, bytes);
+	if (rc == 0)
+		rsk_flush_lists(r);
+	pthread_mutex_unlock(&r->lock);
+	return rc;
 }
 
 static uint64_t now_ns(void)

@@ -170,6 +170,33 @@ def second_cable(t):
 
 
 @case(500)
+def first_cable(t):
+    """The whole network goes by which the link was made, with its control connection and the stream's companion: messages in
+    turns go on by the other device, and none waits for TCP.
+    """
+    server, client, port = two_rails(t, {})
+    both_ways(client, server, 200_000, 200_000, chunk=2000)
+    by_tcp = [(record["tx_tcp_bytes"], record["rx_tcp_bytes"]) for record in ends(t, port)]
+    lab(t)[2].cable(False, 0)
+    slowest = 0.0
+    for _ in range(40):
+        begun = time.monotonic()
+        both_ways(client, server, 20_000, 20_000, chunk=2000)
+        slowest = max(slowest, time.monotonic() - begun)
+    print(f"    20 kB each way took {slowest:.2f} s at most")
+    lab(t)[1].until(lambda: all(rails_of(record) == 1 for record in ends(t, port)), 60, "one rail to be gone")
+    both_ways(client, server, 200_000, 200_000, chunk=2000)
+    t.equal([(record["tx_tcp_bytes"], record["rx_tcp_bytes"]) for record in ends(t, port)], by_tcp, "bytes by TCP")
+    stayed(t, port)
+    lab(t)[2].cable(True, 0)
+    lab(t)[1].until(lambda: all(rails_of(record) == 2 for record in ends(t, port)) or any(map(wedged, lab(t).guests)), 120,
+                    "both rails to be there again")
+    both_ways(client, server, 200_000, 200_000, chunk=2000)
+    for peer in (client, server):
+        peer.finish()
+
+
+@case(500)
 def both_lost(t):
     """Then the stream goes on by its companion, and comes back to both."""
     server, client, port = two_rails(t, {})

@@ -111,6 +111,12 @@ Test(verbs_indirect, lies)
 	cr_assert_eq(check(e, 301, 3), -EPROTO); /* an old one */
 	e.sid = STREAMS;
 	cr_assert_eq(check(e, 300, 3), -EPROTO);
+	e.sid = RSK_INDIRECT_WORDS;
+	cr_assert_eq(check(e, 300, 3), 3);
+	e.off = RSK_INDIRECT_WORD_BYTES - 64;
+	cr_assert_eq(check(e, 300, 3), -EPROTO);
+	e.off = RSK_INDIRECT_WORD_BYTES - 128;
+	cr_assert_eq(check(e, 300, 3), 3);
 	e = good;
 	e.off = 65;
 	cr_assert_eq(check(e, 300, 3), -EPROTO);

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What two keepers say of a lost rail, LOST, GAP, NAMED, goes by two ways at once: the control connection, which brings all
+ * of it in order, at some time, and the rails that live, which bring it at once, in order each, until one dies with what it
+ * has (stream/remote_lost.c; docs/adr/rails.md). What is said of one life is numbered; it is heard in that order, each
+ * once, from wherever it comes first. RAIL goes by the connection alone. Here one rail dies and comes back, while others
+ * live; what the link does when the last one goes is rails.pml's business, which has one way.
+ *
+ * Claims: a gap is put again, and NAMED believed, only when the other end has closed that life, and NAMED only when the
+ * gap that belongs to it was heard; nothing is heard twice; and in the end, whatever has died or was lost on the way, the
+ * rail is up at both ends, of one life (the assertion of whole(), reached when nobody else can do anything). The last
+ * mutant is none: it takes for an error what has to be reachable, NAMED heard before the connection has brought LOST.
+ */
+/* MUTANT: -DANY_TURN */
+/* MUTANT: -DEACH_AGAIN */
+/* MUTANT: -DNO_CONNECTION */
+/* MUTANT: -DREACH */
+
+#ifndef DEATHS
+#define DEATHS 2
+#endif
+#ifndef CARRIERS
+#define CARRIERS 1 /* times that what a living rail has under way is lost */
+#endif
+#ifndef VAIN
+#define VAIN 1 /* dials that nobody takes */
+#endif
+
+#define A 0
+#define B 1
+
+mtype = { IDLE, COMING, UP, GONE };
+mtype = { SAY_LOST, SAY_GAP, SAY_NAMED, SAY_RAIL };
+
+/* What, of which life, which one of that life. */
+chan by_tcp[2] = [12] of { mtype, byte, byte };  /* to that end */
+chan by_rail[2] = [4] of { mtype, byte, byte };
+
+mtype state[2] = IDLE;
+byte life[2], pair[2]; /* the queue pair that is open, by its life; 0: none */
+bit established[2], heard[2];
+byte told[2];		     /* the newest life of which it has said what is missing */
+byte heard_life[2], turn[2]; /* and which word it has to hear next, of which */
+bit gap_said[2], gap_heard[2]; /* of that life */
+bit early;
+byte deaths, carriers, vain;
+
+hidden mtype what;
+hidden byte lf, number;
+
+/* By the rails as well, if they can take it. */
+inline say(e, word, which_life, n)
+{
+	assert(nfull(by_tcp[1 - e]));
+#ifndef NO_CONNECTION
+	by_tcp[1 - e]!word(which_life, n);
+#endif
+	if
+	:: nfull(by_rail[1 - e]) -> by_rail[1 - e]!word(which_life, n)
+	:: true
+	fi
+}
+
+inline say_rail(e)
+{
+	assert(nfull(by_tcp[1 - e]));
+	by_tcp[1 - e]!SAY_RAIL(life[e], 0)
+}
+
+/* Its pair is closed. Something is missing, or not. */
+inline say_lost(e, which_life)
+{
+	if
+	:: which_life > told[e] ->
+		told[e] = which_life;
+		say(e, SAY_LOST, which_life, 0);
+		if
+		:: gap_said[e] = 1; say(e, SAY_GAP, which_life, 1); say(e, SAY_NAMED, which_life, 2)
+		:: gap_said[e] = 0; say(e, SAY_NAMED, which_life, 1)
+		fi
+	:: else
+	fi
+}
+
+inline lost(e)
+{
+	pair[e] = 0;
+	state[e] = GONE; established[e] = 0; heard[e] = 0;
+	say_lost(e, life[e])
+}
+
+inline idle(e)
+{
+	pair[e] = 0;
+	state[e] = IDLE; established[e] = 0; heard[e] = 0
+}
+
+inline rail_down(e)
+{
+	if
+	:: state[e] == UP || established[e] -> lost(e)
+	:: else -> idle(e)
+	fi
+}
+
+inline see_up(e)
+{
+	if
+	:: established[e] && heard[e] && state[e] == COMING -> state[e] = UP
+	:: else
+	fi
+}
+
+#define closed_there(e) (pair[1 - e] != life[e])
+
+inline on_lost(e)
+{
+	if
+	:: lf == life[e] && (state[e] == UP || state[e] == COMING) -> lost(e)
+	:: lf == life[e] && state[e] == IDLE -> say_lost(e, lf)
+	:: lf < life[e] -> say_lost(e, lf) /* it has dialed since */
+	:: else
+	fi
+}
+
+inline on_gap(e)
+{
+	if
+	:: lf == life[e] && state[e] == GONE ->
+		assert(closed_there(e));
+		assert(!gap_heard[e]);
+		gap_heard[e] = 1
+	:: else
+	fi
+}
+
+inline on_named(e)
+{
+	if
+	:: lf == life[e] && state[e] == GONE ->
+		assert(closed_there(e));
+		assert(gap_heard[e] == gap_said[1 - e]);
+		idle(e)
+	:: else
+	fi
+}
+
+inline hear(e)
+{
+	if
+	:: lf > heard_life[e] && number == 0 ->
+		heard_life[e] = lf; turn[e] = 0; gap_heard[e] = 0
+	:: else
+	fi;
+	if
+#ifdef ANY_TURN
+	:: lf == heard_life[e] && number >= turn[e] ->
+		turn[e] = number + 1;
+#else
+#ifdef EACH_AGAIN
+	:: lf == heard_life[e] && number <= turn[e] ->
+		turn[e] = (number == turn[e] -> turn[e] + 1 : turn[e]);
+#else
+	:: lf == heard_life[e] && number == turn[e] ->
+		turn[e]++;
+#endif
+#endif
+		if
+		:: what == SAY_LOST -> on_lost(e)
+		:: what == SAY_GAP -> on_gap(e)
+		:: what == SAY_NAMED -> on_named(e)
+		fi
+	:: else
+	fi
+}
+
+inline on_rail(e)
+{
+	if
+	:: state[e] == COMING && lf == life[e] && !heard[e] -> heard[e] = 1; see_up(e)
+	:: else
+	fi
+}
+
+#define quiet (empty(by_tcp[A]) && empty(by_tcp[B]) && empty(by_rail[A]) && empty(by_rail[B]))
+
+proctype keeper(byte e)
+{
+end:	do
+	/* Established here: at A first, whose library then says so to B's. */
+	:: atomic {
+		state[e] == COMING && !established[e] && pair[e] == pair[1 - e] && pair[e] && (e == A || established[A] || state[A] == UP) ->
+		established[e] = 1; say_rail(e); see_up(e)
+	   }
+	:: atomic { pair[e] && deaths < DEATHS && pair[1 - e] == pair[e] -> deaths++; rail_down(e) }
+	/* The other end has closed it, or dialed anew: seen some time. */
+	:: atomic { pair[e] && pair[1 - e] != pair[e] -> rail_down(e) }
+	:: atomic {
+		by_tcp[e]?what(lf, number) ->
+		if
+		:: what == SAY_RAIL -> on_rail(e)
+		:: else -> hear(e)
+		fi
+	   }
+	:: atomic {
+		by_rail[e]?what(lf, number) ->
+#ifdef REACH
+		early = early || (what == SAY_NAMED && lf == heard_life[e] && number == turn[e] && len(by_tcp[e]) > 1);
+		assert(!early);
+#endif
+		hear(e)
+	   }
+	od
+}
+
+/* A dials; B takes it, under the next life, unless what it had is still open. */
+proctype dialer()
+{
+end:	do
+	:: atomic {
+		state[A] == IDLE && state[B] != GONE && state[B] != UP ->
+		life[A]++;
+		life[B] = life[A];
+		established[A] = 0; heard[A] = 0; established[B] = 0; heard[B] = 0;
+		state[A] = COMING; state[B] = COMING;
+		pair[A] = life[A]; pair[B] = life[A]
+	   }
+	:: atomic { state[A] == IDLE && (state[B] == GONE || state[B] == UP) && vain < VAIN -> vain++; life[A]++ }
+	od
+}
+
+proctype carrier()
+{
+end:	do
+	:: atomic {
+		carriers < CARRIERS && (nempty(by_rail[A]) || nempty(by_rail[B])) ->
+		carriers++;
+		do
+		:: nempty(by_rail[A]) -> by_rail[A]?what(lf, number)
+		:: nempty(by_rail[B]) -> by_rail[B]?what(lf, number)
+		:: empty(by_rail[A]) && empty(by_rail[B]) -> break
+		od;
+		what = SAY_RAIL; lf = 0; number = 0
+	   }
+	od
+}
+
+proctype whole()
+{
+end:	atomic { timeout -> assert(quiet && state[A] == UP && state[B] == UP && life[A] == life[B]) }
+}
+
+init {
+	atomic { run keeper(A); run keeper(B); run dialer(); run carrier(); run whole() }
+}
