@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A peer fills the indirect buffer as it likes, and says any number of units: nothing outside a ring or word is written. */
+/*
+ * A peer fills the indirect buffer as it likes, and says any number of units: nothing outside a ring or a word is
+ * written.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
