@@ -35,8 +35,8 @@ void rsk_words_sent(struct rsk_words_out *w, uint32_t bytes);
 void rsk_words_free(struct rsk_words_out *w);
 
 /*
- * A piece, from @off of a word: in order, or it is none that a peer of ours has sent. @off and @bytes lie within a word.
- * 0; -ENOBUFS: no room, nothing was taken; -EPROTO.
+ * A piece, from @off of a word: in order, or it is none that a peer of ours has sent. @off and @bytes lie within
+ * a word. 0; -ENOBUFS: no room, nothing was taken; -EPROTO.
  */
 int rsk_words_put(struct rsk_words_in *w, uint32_t off, const uint8_t *cells, uint32_t bytes);
 /* The first that is whole; false: there is none. */
