@@ -86,8 +86,15 @@ static int carry(struct rsk_rails *rs, uint32_t i, uint64_t off, size_t len)
 	struct rsk_rail *rail = rs->rail[i];
 	int rc = rail->ops->put ? rail->ops->put(rail, off, len) : 0;
 
-	atomic_fetch_add_explicit(&rs->slots[i], 1, memory_order_relaxed);
 	return rc < 0 ? 0 : rc;
+}
+
+/* @words: of the stream's record, of which the tx lock's holder writes this one alone. */
+static void count(uint64_t *words, uint32_t i, uint64_t n)
+{
+	if (words)
+		__atomic_store_n(&words[i], __atomic_load_n(&words[i], __ATOMIC_RELAXED) + n,
+				 __ATOMIC_RELAXED);
 }
 
 /* Has the last one to be thought over? With one rail, only when it is another one. */
@@ -130,6 +137,7 @@ static int put_slot(struct rsk_rails *rs, uint64_t off, size_t len)
 	s->run_bytes += (uint32_t)len;
 	s->used |= (uint8_t)(1u << i);
 	s->carried[cell] = (uint8_t)i;
+	count(s->record.bytes, (uint32_t)i, len);
 	return carry(rs, (uint32_t)i, off, len);
 }
 
@@ -182,7 +190,7 @@ static int rails_again(struct rsk_rail *rail, uint64_t off, size_t len, uint32_t
 	s->again_end = (off + len + RSK_CELL_BYTES - 1) & ~(uint64_t)(RSK_CELL_BYTES - 1);
 	rc = put_slot(rs, off, len);
 	if (rc >= 0 && lost < RSK_RAILS_MOST)
-		atomic_fetch_add_explicit(&rs->repeated[lost], 1, memory_order_relaxed);
+		count(s->record.again, 0, 1);
 	return rc;
 }
 
@@ -357,7 +365,7 @@ void rsk_rails_fini(struct rsk_rails *rs)
 	rs->stream = NULL;
 }
 
-int rsk_rails_reach(struct rsk_rails *rs, uint32_t sid)
+int rsk_rails_reach(struct rsk_rails *rs, uint32_t sid, const struct rsk_rails_record *record)
 {
 	struct rsk_rails_stream *s;
 
@@ -366,11 +374,13 @@ int rsk_rails_reach(struct rsk_rails *rs, uint32_t sid)
 	s = atomic_load(&rs->stream[sid]);
 	if (s) {
 		s->waiting = 0; /* of a stream that had that id, and ended so */
+		s->record = *record;
 		return 0;
 	}
 	s = calloc(1, sizeof(*s) + rs->at.ring_bytes / RSK_CELL_BYTES);
 	if (!s)
 		return -ENOMEM;
+	s->record = *record;
 	atomic_store_explicit(&rs->stream[sid], s, memory_order_release);
 	return 0;
 }

@@ -48,6 +48,15 @@ struct rsk_rails_layout {
 	uint32_t ring_bytes, streams;
 };
 
+/*
+ * Counters of a stream's record, borrowed: a word each, that the holder of its tx lock alone writes (a plain load and
+ * store, relaxed), and others read. No pointer: nobody counts.
+ */
+struct rsk_rails_record {
+	uint64_t *bytes; /* [RSK_RAILS_MOST]: of slots, that were put by each */
+	uint64_t *again; /* slots that were put again by others, as the rail that had carried them was lost */
+};
+
 /* What a stream has where. Owned by its rsk_rails; under the stream's tx lock. */
 struct rsk_rails_stream {
 	uint8_t last;	    /* rail of the newest slot */
@@ -56,7 +65,9 @@ struct rsk_rails_stream {
 	uint32_t waiting; /* it has slots that nobody carries, of the life of that number; 0: none */
 	uint32_t run_bytes; /* by @last since it was chosen, */
 	uint32_t changes;   /* at that time; 0: it has to be chosen */
-	uint8_t carried[];  /* [cells]: of a slot that begins there, the rail */
+	/* Keeper writes, while nothing is put for the stream, or what is there already. */
+	struct rsk_rails_record record;
+	uint8_t carried[]; /* [cells]: of a slot that begins there, the rail */
 };
 
 struct rsk_rails {
@@ -78,8 +89,6 @@ struct rsk_rails {
 	bool mute;    /* this process is a child, which cannot put; written before it has threads */
 	bool fresh;   /* keeper: no rail has led since the whole of it was down */
 	uint8_t open; /* keeper: rails that led, and by which a mail may still land */
-	/* Slots put by each, and put again for it, for the record; relaxed. */
-	_Atomic(uint64_t) slots[RSK_RAILS_MOST], repeated[RSK_RAILS_MOST];
 	/* [at.streams]; stored by the keeper (release) before the stream may be put for, never taken away. */
 	_Atomic(struct rsk_rails_stream *) *stream;
 };
@@ -91,8 +100,11 @@ void rsk_rails_fini(struct rsk_rails *rs);
 /* The layout of @seg's peer. */
 struct rsk_rails_layout rsk_rails_layout_of(const struct rsk_seg *seg);
 
-/* Keeper, before anything is put for @sid: 0, -EINVAL, -ENOMEM. */
-int rsk_rails_reach(struct rsk_rails *rs, uint32_t sid);
+/*
+ * Keeper, before anything is put for @sid, and again whenever the link has another epoch: 0, -EINVAL, -ENOMEM. @record:
+ * what its stream counts into, for as long as it has that id.
+ */
+int rsk_rails_reach(struct rsk_rails *rs, uint32_t sid, const struct rsk_rails_record *record);
 
 void rsk_rails_up(struct rsk_rails *rs, uint32_t rail);
 void rsk_rails_lost(struct rsk_rails *rs, uint32_t rail);

@@ -211,6 +211,11 @@ void rsk_stats_json_stream_members(struct rsk_json *j, const struct rsk_stats_st
 	member_u64(j, "rails_lost", rec->rails_lost);
 	member_u64(j, "missing", rec->missing);
 	member_u64(j, "missing_first", rec->missing_first);
+	rsk_json_key(j, "tx_rail_bytes");
+	rsk_json_open(j, '[');
+	for (unsigned int i = 0; i < RSK_STATS_RAILS; i++)
+		rsk_json_u64(j, rec->tx_rail_bytes[i]);
+	rsk_json_close(j, ']');
 	rsk_json_key(j, "open");
 	rsk_json_bool(j, rec->state == RSK_STATS_OPEN);
 	member_history(j, rec);

@@ -13,6 +13,8 @@
 
 #define REGISTER_AGAIN_NS 500000000ull
 
+_Static_assert(RSK_STATS_RAILS == RSK_RAILS_MOST, "a counter for each rail");
+
 static uint64_t causes[RSK_RINGWAY_CAUSES];
 
 /* Ours, for the peer; again by and by where it cannot be done now. */
@@ -126,12 +128,27 @@ static void want_ring(struct rsk_remote_rail *rail, uint32_t sid)
 	heed(rail, sid, w);
 }
 
+/* What the rails carry of it is counted by its record. */
+static int reach(struct rsk_remote *r, uint32_t sid)
+{
+	struct rsk_stream *s = rsk_mend_joined(r->l, sid);
+	struct rsk_rails_record record = { 0 };
+	int rc;
+
+	if (s)
+		record = (struct rsk_rails_record){ s->rec->tx_rail_bytes, &s->rec->tx_repairs };
+	rc = rsk_rails_reach(&r->rails, sid, &record);
+	if (s)
+		rsk_stream_unpin(s);
+	return rc;
+}
+
 void rsk_remote_want_ring(struct rsk_remote *r, uint32_t sid)
 {
 	if (sid >= rsk_seg_streams(&r->l->seg))
 		return;
 	/* Without memory nothing is ever said to lead there, and the stream stays on its companion. */
-	if (rsk_rails_reach(&r->rails, sid) < 0)
+	if (reach(r, sid) < 0)
 		return;
 	/* Mails may go by any of them from the moment that slots may go by one. */
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)

@@ -161,6 +161,26 @@ static const char *why_text(const struct request *req, const struct rsk_stats_st
 	return buf;
 }
 
+/* Behind the reason: what each rail has carried, where more than one has. */
+static const char *rails_text(const struct rsk_stats_stream *s, char buf[static 96])
+{
+	unsigned int most = 0, used = 0;
+	size_t len = 0;
+
+	for (unsigned int i = 0; i < RSK_STATS_RAILS; i++) {
+		used += s->tx_rail_bytes[i] != 0;
+		most = s->tx_rail_bytes[i] ? i + 1 : most;
+	}
+	buf[0] = 0;
+	for (unsigned int i = 0; used > 1 && i < most; i++) {
+		char size[16];
+
+		len += (size_t)snprintf(buf + len, 96 - len, "%s%s", i ? "+" : "  by rails ",
+					size_text(size, s->tx_rail_bytes[i]));
+	}
+	return buf;
+}
+
 static void print_heading(const struct request *req)
 {
 	printf("%-7s %-15s %-21s %-21s %-4s %-4s %-12s %8s %8s %8s %8s ", "PID", "PROGRAM", "LOCAL",
@@ -174,7 +194,7 @@ static void print_stream(const struct request *req, const struct segment *seg, u
 			 const struct rsk_stats_stream *s)
 {
 	char local[RSK_ADDR_TEXT], peer[RSK_ADDR_TEXT], comm[16], name[17], why[96], size[4][16];
-	char fabric[RSK_STATS_FABRIC_BYTES + 1];
+	char fabric[RSK_STATS_FABRIC_BYTES + 1], rails[96];
 	struct rates r;
 
 	segment_comm(seg, s->pid, comm);
@@ -192,8 +212,9 @@ static void print_stream(const struct request *req, const struct segment *seg, u
 		printf("%8s %8s ", size_text(size[0], r.tx_ring + r.tx_tcp),
 		       size_text(size[1], r.rx_ring + r.rx_tcp));
 	}
-	printf("%4" PRIu32 " %-6s %s\n", s->demotions,
-	       s->state == RSK_STATS_OPEN ? "open" : "closed", why_text(req, s, why));
+	printf("%4" PRIu32 " %-6s %s%s\n", s->demotions,
+	       s->state == RSK_STATS_OPEN ? "open" : "closed", why_text(req, s, why),
+	       rails_text(s, rails));
 }
 
 static int print_table(const struct request *req, const struct segment *list)

@@ -18,11 +18,12 @@
 
 #define RSK_STATS_NAME "rsock-stat"
 #define RSK_STATS_MAGIC UINT64_C(0x544154534b434f53)
-#define RSK_STATS_VERSION 4
+#define RSK_STATS_VERSION 5
 #define RSK_STATS_PROCESSES 64u
 #define RSK_STATS_STREAMS 16384u
 #define RSK_STATS_EVENTS 8u
 #define RSK_STATS_FABRIC_BYTES 24u
+#define RSK_STATS_RAILS 4u
 
 enum rsk_carrier {
 	RSK_CARRIER_TCP = 0,
@@ -162,7 +163,7 @@ struct rsk_stats_process {
  * One stream end.  Line 0: what it is; line 1 and 2: a sender's and a receiver's
  * counters, apart, because two threads may be at it; line 1 has an operator's wish
  * as well; line 3: the last events; line 4: what befell its rails, written by the
- * library's own thread.
+ * library's own thread, and what each has carried, by a sender.
  */
 struct rsk_stats_stream {
 	uint32_t state; /* enum rsk_stats_state */
@@ -186,7 +187,7 @@ struct rsk_stats_stream {
 	uint64_t tx_slots;
 	uint32_t promotions; /* of either direction */
 	uint32_t demotions;
-	uint64_t tx_repairs; /* slots written again */
+	uint64_t tx_repairs; /* slots written again, as the rail that had carried them was lost */
 	uint64_t wish;	     /* written by the tool: see enum rsk_stats_wish */
 	uint64_t heeded;     /* the newest wish that the library has taken in */
 	uint64_t tx_spare;
@@ -204,7 +205,9 @@ struct rsk_stats_stream {
 	uint64_t rails_lost;	/* of several: one was gone, and others stayed */
 	uint64_t missing;	/* transactions to receive that were not all there at such a time */
 	uint64_t missing_first; /* of these: their first packet had not come either */
-	uint64_t spare[5];
+	uint64_t tx_rail_bytes
+		[RSK_STATS_RAILS]; /* of slots, with head and hash, put by each rail of its link */
+	uint64_t spare;
 };
 
 struct rsk_stats_segment {

@@ -87,6 +87,11 @@ def faster_by_two(t):
         t.check(sum(record["tx_ring_bytes"] for record in ends(t, port)) > 5_000_000, said(ends(t, port)))
         sent = [after - had for after, had in zip(packets(t)[0], before[0])]
         t.check(min(sent) > sum(sent) // 4 or wanted == 1, f"packets by device: {sent}")
+        carried = max((record["tx_rail_bytes"] for record in ends(t, port)), key=sum)  # of the end that sends
+        t.check(sum(carried) > 5_000_000 and sum(carried[wanted:]) == 0, f"bytes by rail: {carried}")
+        t.check(wanted == 1 or min(carried[:2]) > sum(carried) // 4, f"bytes by rail: {carried}")
+        shown = lab(t)[1].run([lab(t).tool, "stat", "--all"], expect=0).out
+        t.check((" by rails " in shown) == (wanted == 2), f"bytes by rail in the table:\n{shown}")
         stayed(t, port)
         client.kill()
         server.kill()

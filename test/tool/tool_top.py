@@ -52,7 +52,10 @@ def rates_and_both_ends(t):
     t.equal(stream["rates"]["tx_tcp_bytes_s"], 0, "by TCP")
     t.equal((stream["other_end"]["pid"], stream["other_end"]["reason"]), (client.pid, "direct"), "other end")
     t.equal((stream["fabric"], stream["device"]), ("shm", ""), "by what its ring goes")
-    says(t, ask(t, "stat", "--interval", "0.2").out(), "SEND/s", "FABRIC", " shm ", "redis-server")
+    t.equal(stream["tx_rail_bytes"], [0, 0, 0, 0], "by rails, of which there are none within a host")
+    table = ask(t, "stat", "--interval", "0.2").out()
+    says(t, table, "SEND/s", "FABRIC", " shm ", "redis-server")
+    t.check("by rails" not in table, f"rails within a host:\n{table}")
     t.check("rates" not in ask(t, "stat", "--json").out(), "rates need two looks")
 
 

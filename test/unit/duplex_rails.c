@@ -53,6 +53,8 @@ struct duplex_rails {
 	struct rsk_rails rs[2];
 	struct rsk_chaos chaos[2][RAILS];
 	struct keeps keeper[2];
+	uint64_t bytes[2][RSK_RAILS_MOST],
+		again[2];		/* counted by the rails, as into a stream's record */
 	bool there[RAILS], dead[RAILS]; /* made; and there is no way through it any more */
 	uint8_t scratch[RSK_SLOT_MAX_PAYLOAD];
 	struct duplex_gaps gaps; /* of who is naming */
@@ -406,13 +408,14 @@ void duplex_several_init(struct duplex *d)
 	struct duplex_rails *r = d->rails = calloc(1, sizeof(*r));
 
 	for (int e = 0; e < 2; e++) {
+		const struct rsk_rails_record record = { r->bytes[e], &r->again[e] };
 		struct rsk_rail *one = &r->one[e];
 
 		one->window = calloc(1, d->segment_bytes);
 		one->window_bytes = one->segment_bytes = d->segment_bytes;
 		one->segment = d->segment[e];
 		cr_assert_eq(rsk_rails_init(&r->rs[e], one, &at), 0);
-		cr_assert_eq(rsk_rails_reach(&r->rs[e], 0), 0);
+		cr_assert_eq(rsk_rails_reach(&r->rs[e], 0, &record), 0);
 		d->rail[e] = one;
 		r->keeper[e].up = true;
 		r->keeper[e].epoch = 1;
@@ -443,12 +446,13 @@ void duplex_several_sum(struct duplex *d)
 {
 	struct duplex_rails *r = d->rails;
 
-	for (int e = 0; e < 2; e++)
+	for (int e = 0; e < 2; e++) {
+		d->sums->put_again += r->again[e];
 		for (uint32_t k = 0; k < d->config->rails; k++) {
-			d->sums->by_rail[k] += atomic_load(&r->rs[e].slots[k]);
-			d->sums->put_again += atomic_load(&r->rs[e].repeated[k]);
+			d->sums->by_rail[k] += r->bytes[e][k];
 			d->sums->faults += rsk_chaos_injected(&r->chaos[e][k]);
 		}
+	}
 }
 
 void duplex_several_fini(struct duplex *d)
