@@ -19,6 +19,7 @@
 #ifndef RSK_SEGMENT_H
 #define RSK_SEGMENT_H
 
+#include <rsock/mailbox.h>
 #include <rsock/slot.h>
 
 #include "fabric.h"
@@ -66,10 +67,14 @@ struct rsk_seg_ctl {
 	uint8_t pad1[20];
 	/* A line of its own: written at each receive, while the peer reads the line before at each send. */
 	_Atomic(uint64_t)
-		consumed; /* owner's exact index in its ring; peer reads at the end of life */
-	uint8_t pad2[56];
+		consumed;   /* owner's exact index in its ring; peer reads at the end of life */
+	uint64_t credit[6]; /* a mailbox: owner, under its rx lock; the peer's keeper obtains it */
+	uint8_t pad2[8];
 };
 _Static_assert(sizeof(struct rsk_seg_ctl) == 256, "ctl block");
+_Static_assert(sizeof(((struct rsk_seg_ctl *)0)->credit) ==
+		       RSK_MAILBOX_FRAME_BYTES + sizeof(struct rsk_mailbox_credit),
+	       "credit");
 
 /* Geometry of one segment. */
 struct rsk_seg_geometry {

@@ -46,9 +46,10 @@ struct rsk_link {
 	int gong[RSK_SEG_BELLS]; /* own eventfds, to wake them; of this host's links the same */
 	_Atomic(uint32_t)
 		epoch; /* of its rail; 0: it has none. Changed by the keeper, under the join lock */
-	_Atomic(bool) heed_due; /* a stream of it has a word that cannot wait: mend.h */
-	_Atomic(bool) let_go;	/* remote: the keeper has done with it; until then it stays */
-	bool remote;		/* to another host: its news come by completions as well (rdma.h) */
+	_Atomic(bool) heed_due;	  /* a stream of it has a word that cannot wait: mend.h */
+	_Atomic(bool) credit_due; /* a stream of it stands before a full ring: credit.h */
+	_Atomic(bool) let_go;	  /* remote: the keeper has done with it; until then it stays */
+	bool remote; /* to another host: its news come by completions as well (rdma.h) */
 	struct rsk_order_form order; /* remote: of the peer's marks (marks.h); before it is up */
 	_Atomic(uint32_t) bells_taken;
 	uint32_t number;		     /* for the record */

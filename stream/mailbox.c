@@ -227,19 +227,9 @@ int rsk_mailbox_credit(const struct rsk_mailbox_view *view, struct rsk_mailbox_c
 {
 	struct rsk_mailbox_credit c;
 
-	if (content(view, RSK_MAILBOX_CREDIT, &c, sizeof(c)) < 0 || !c.gen)
+	if (content(view, RSK_MAILBOX_CREDIT, &c, sizeof(c)) < 0 || !c.gen || c.zero)
 		return -EBADMSG;
 	*is = c;
-	return 0;
-}
-
-int rsk_mailbox_positions(const struct rsk_mailbox_view *view, struct rsk_mailbox_positions *is)
-{
-	struct rsk_mailbox_positions p;
-
-	if (content(view, RSK_MAILBOX_POSITIONS, &p, sizeof(p)) < 0 || !p.gen)
-		return -EBADMSG;
-	*is = p;
 	return 0;
 }
 

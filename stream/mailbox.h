@@ -117,7 +117,6 @@ int rsk_mailbox_take(struct rsk_mailbox_reader *r, struct rsk_mailbox_view *view
 /* Is it one of these, of the very length, with values that can be? 0 and the content, or -EBADMSG. */
 int rsk_mailbox_link(const struct rsk_mailbox_view *view, struct rsk_mailbox_link *is);
 int rsk_mailbox_credit(const struct rsk_mailbox_view *view, struct rsk_mailbox_credit *is);
-int rsk_mailbox_positions(const struct rsk_mailbox_view *view, struct rsk_mailbox_positions *is);
 
 /* The newest command that was accepted, and the words that came with it. Private to who executes it; zeroed: none. */
 struct rsk_mailbox_pending {

@@ -15,6 +15,7 @@
 
 #include <rsock/sys.h>
 
+#include "credit.h"
 #include "join.h"
 #include "keeper.h"
 #include "links.h"
@@ -123,6 +124,7 @@ static void reap(void)
 		rsk_links_sweep();
 		rsk_join_give();
 		rsk_rails_fini(&r->rails);
+		free(r->credits);
 		free(r);
 	}
 }
@@ -395,6 +397,7 @@ void rsk_remote_work(uint64_t now_ns)
 			rsk_remote_dead(r, -ETIMEDOUT);
 		} else {
 			rsk_remote_rails_work(r, now_ns);
+			rsk_credit_work(r, now_ns);
 		}
 	}
 	rsk_mend_work();
@@ -427,6 +430,8 @@ uint64_t rsk_remote_next_ns(void)
 			due = unused_next(r);
 		if (r->state == RSK_REMOTE_UP && r->heeds)
 			due = rsk_now_ns() + HEED_AGAIN_NS;
+		next = due < next ? due : next;
+		due = rsk_credit_next_ns(r);
 		next = due < next ? due : next;
 	}
 	return next;

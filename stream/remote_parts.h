@@ -78,10 +78,11 @@ struct rsk_remote {
 	bool waits_verdict;	  /* under the join lock */
 	struct rsk_link_msg held; /* for the engine, which had no room; control is paused */
 	bool holds;
-	bool more;	  /* what came for the engine was not read to its end */
-	bool told_end;	  /* of this time that the process is about to end */
-	bool heeds;	  /* streams of it have words on their way that cannot wait */
-	uint64_t idle_ns; /* since when no stream has it; 0: one has */
+	bool more;		     /* what came for the engine was not read to its end */
+	bool told_end;		     /* of this time that the process is about to end */
+	bool heeds;		     /* streams of it have words on their way that cannot wait */
+	uint64_t idle_ns;	     /* since when no stream has it; 0: one has */
+	struct rsk_credits *credits; /* credit.c; NULL: no ring of it was ever full */
 };
 
 /* A rail on which nothing comes is asked whether its peer is still there: so often. */

@@ -385,6 +385,8 @@ static void renew(struct rsk_rx *rx)
 	rsk_ring_rx_init(&rx->ring, rx->ring.base, rx->ring.cells, rsk_ring_first_lap(seed),
 			 rx->ring.restarts);
 	rsk_key_init(&rx->key, seed);
+	if (rx->credit.at)
+		rsk_rx_publish_at(rx, rx->credit.at, rx->credit.bytes);
 	/* What stands there of the old key would be news for ever; the sender's first word of the new one is news. */
 	__atomic_store_n(&rx->word_seen,
 			 rsk_mail_get(rx->word, &rx->key, RSK_MAIL_TX, &m) ?

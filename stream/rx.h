@@ -14,6 +14,7 @@
 
 #include "companion.h"
 #include "mail.h"
+#include "mailbox.h"
 #include "marks.h"
 #include "ring.h"
 
@@ -33,6 +34,7 @@ struct rsk_rx {
 	uint64_t word_seen;
 	_Atomic(uint64_t) *
 		consumed; /* our exact index, for the peer to get() at the end of life; may be NULL */
+	struct rsk_mailbox credit; /* the same for a peer that cannot read @consumed; at NULL: none */
 
 	uint8_t state;	     /* enum rsk_rx_state */
 	bool left;	     /* TCP for good */
@@ -78,6 +80,12 @@ void rsk_rx_init(struct rsk_rx *rx, struct rsk_rail *rail, const uint8_t *ring, 
 static inline void rsk_rx_mark(struct rsk_rx *rx, const struct rsk_order_form *form)
 {
 	rx->form = *form;
+}
+
+/* Right behind rsk_rx_init(), instead of @consumed: how far it has read is published in a mailbox of that place. */
+static inline void rsk_rx_publish_at(struct rsk_rx *rx, void *at, uint32_t bytes)
+{
+	rsk_mailbox_init(&rx->credit, at, bytes, &rx->key);
 }
 
 /* The marks' machine, while it has all that was taken; NULL. */

@@ -30,10 +30,23 @@ int rsk_rx_say(struct rsk_rx *rx, uint32_t what, uint64_t pos)
 	return rsk_mail_put(rx->rail, rx->mail_off, &rx->key, RSK_MAIL_RX, &rx->mail);
 }
 
+static void publish_credit(struct rsk_rx *rx)
+{
+	const struct rsk_mailbox_credit is = { .pos = rx->pos,
+					       .cells = rsk_rx_free_below(rx),
+					       .gen = rx->gen };
+
+	/* Off the ring the word says all; and whoever rests has said from where it is repeated. */
+	if (rx->credit.at && rx->state == RSK_RX_ONRING && !rx->left && !rx->rest)
+		rsk_mailbox_publish(&rx->credit, RSK_MAILBOX_CREDIT, &is, sizeof(is));
+}
+
 void rsk_rx_publish_consumed(struct rsk_rx *rx)
 {
 	if (rx->consumed)
 		atomic_store_explicit(rx->consumed, rsk_rx_free_below(rx), memory_order_release);
+	else
+		publish_credit(rx);
 }
 
 void rsk_rx_give_credit(struct rsk_rx *rx, bool all)

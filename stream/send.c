@@ -9,6 +9,7 @@
 
 #include <rsock/sys.h>
 
+#include "credit.h"
 #include "engine.h"
 #include "mend.h"
 #include "remote.h"
@@ -55,6 +56,8 @@ static bool full_too_long(struct rsk_stream *s)
 	if (!s->tx_full_ns || s->tx_full_credit != s->tx.ring.credit) {
 		s->tx_full_ns = now;
 		s->tx_full_credit = s->tx.ring.credit;
+		if (s->link->remote)
+			rsk_credit_want(s);
 		return false;
 	}
 	if (now < rsk_stream_full_until(s))

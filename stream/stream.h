@@ -80,9 +80,10 @@ struct rsk_stream {
 	 * more round that the shut companion ends.
 	 */
 	_Atomic(bool) failed;
-	_Atomic(bool) heed_due; /* the peer's keeper is to act on our mail: mend.h */
-	_Atomic(bool) named;	/* the record has the addresses */
-	bool attached;		/* to a link, once: what follows regs was used */
+	_Atomic(bool) heed_due;	  /* the peer's keeper is to act on our mail: mend.h */
+	_Atomic(bool) credit_due; /* its ring is full: credit.h; seq_cst */
+	_Atomic(bool) named;	  /* the record has the addresses */
+	bool attached;		  /* to a link, once: what follows regs was used */
 	_Atomic(int) rcvlowat;
 	int peer_fd;	      /* the other end, as its process numbered it when it was proven */
 	uint64_t peer_cookie; /* SO_COOKIE of the other end */

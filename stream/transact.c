@@ -84,10 +84,13 @@ static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 		rsk_tx_mark(&s->tx, &rsk_knobs.order);
 		rsk_rx_mark(&s->rx, &l->order);
 	}
-	atomic_store(&ctl->consumed, s->rx.ring.next);
-	s->rx.consumed = &ctl->consumed;
-	if (l->seg.rail.ops->caps & RSK_FABRIC_SYNC)
+	if (l->seg.rail.ops->caps & RSK_FABRIC_SYNC) {
+		atomic_store(&ctl->consumed, s->rx.ring.next);
+		s->rx.consumed = &ctl->consumed;
 		s->tx.ring.taken = &rsk_seg_peer_ctl(&l->seg, sid)->consumed;
+	} else {
+		rsk_rx_publish_at(&s->rx, ctl->credit, sizeof(ctl->credit));
+	}
 	atomic_store(&s->rx_spin_ns, rsk_knobs.spin_ns);
 	atomic_store(&s->tx_spin_ns, rsk_knobs.spin_ns);
 	atomic_fetch_add(&l->streams, 1);

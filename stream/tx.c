@@ -131,7 +131,7 @@ static int try_switch(struct rsk_tx *tx, struct rsk_companion *c)
 		return 0;
 	}
 	tx->pos = tcp_pos + tx->ring_bytes;
-	tx->start_pos = tx->pos;
+	tx->start_pos = tx->read_pos = tx->pos;
 	tx->start_cell = tx->ring.next;
 	tx->word = (struct rsk_mail){
 		.what = RSK_TX_RING, .gen = tx->gen, .pos = tx->pos, .cells = tx->ring.next
@@ -184,6 +184,19 @@ static int believe_credit(struct rsk_tx *tx, uint64_t cells)
 	if (rc == 0 && tx->ring.order && tx->state == RSK_TX_ONRING)
 		rc = rsk_order_tx_ack_below(tx->ring.order, cells);
 	return rc;
+}
+
+int rsk_tx_credit(struct rsk_tx *tx, const struct rsk_mailbox_credit *is)
+{
+	if (tx->state != RSK_TX_ONRING || is->gen != tx->gen)
+		return 0;
+	if (is->pos < tx->start_pos || is->pos > tx->pos || is->cells < tx->start_cell ||
+	    believe_credit(tx, is->cells) < 0)
+		return -EPROTO;
+	if (is->pos <= tx->read_pos)
+		return 0;
+	tx->read_pos = is->pos;
+	return 1;
 }
 
 int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)

@@ -15,6 +15,7 @@
 
 #include "companion.h"
 #include "mail.h"
+#include "mailbox.h"
 #include "marks.h"
 #include "ring.h"
 
@@ -52,9 +53,10 @@ struct rsk_tx {
 	uint8_t stay_off; /* RSK_TX_STAY_*: to move, and not to propose */
 	uint32_t gen;
 	uint32_t repair_seen;
-	uint64_t pos;			 /* of the next byte; valid from the first promotion on */
-	uint64_t ring_bytes;		 /* carried by the ring for good */
-	uint64_t start_pos, start_cell;	 /* of this promotion */
+	uint64_t pos;			/* of the next byte; valid from the first promotion on */
+	uint64_t ring_bytes;		/* carried by the ring for good */
+	uint64_t start_pos, start_cell; /* of this promotion */
+	uint64_t read_pos; /* that the receiver had reached in this promotion, as far as is known */
 	uint64_t moved_tcp_pos;		 /* the kernel's count when the ring was left */
 	uint64_t resend_cell;		 /* next slot to repeat */
 	uint32_t resend_len, resend_off; /* slot in scratch, how much of it went */
@@ -88,6 +90,12 @@ int rsk_tx_propose(struct rsk_tx *tx);
  * to be used any more).
  */
 int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c);
+
+/*
+ * rsk_tx_credit - what the receiver's mailbox says: cells are free again that it has not told of yet. 1: it has read
+ * on since what was known; 0: it has not, or that is of another promotion; -EPROTO: that cannot be.
+ */
+int rsk_tx_credit(struct rsk_tx *tx, const struct rsk_mailbox_credit *is);
 
 /* Which of its words was taken in last; also without the lock. */
 static inline uint64_t rsk_tx_answer_seen(const struct rsk_tx *tx)

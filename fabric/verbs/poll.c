@@ -120,8 +120,8 @@ static int place_entry(struct rsk_verbs_rail *r, const struct rsk_indirect_entry
 }
 
 /*
- * One entry of the indirect buffer to its place. Its stream, or RSK_INDIRECT_WORDS; -1: there is none, or it has to wait
- * until the keeper has heard the words that are there; or -errno - 1.
+ * One entry of the indirect buffer to its place. Its stream, or RSK_INDIRECT_WORDS; -1: there is none, or it has to
+ * wait until the keeper has heard the words that are there; or -errno - 1.
  */
 static int64_t move_entry(struct rsk_verbs_rail *r)
 {

@@ -23,11 +23,10 @@
 
 /* Above those of slots. */
 enum rsk_mailbox_kind {
-	RSK_MAILBOX_DATA = 16,	    /* bytes: the two ends know what they mean */
-	RSK_MAILBOX_LINK = 17,	    /* struct rsk_mailbox_link */
-	RSK_MAILBOX_CREDIT = 18,    /* struct rsk_mailbox_credit */
-	RSK_MAILBOX_POSITIONS = 19, /* struct rsk_mailbox_positions */
-	RSK_MAILBOX_COMMAND = 20,   /* struct rsk_mailbox_command, then 64-bit words */
+	RSK_MAILBOX_DATA = 16,	  /* bytes: the two ends know what they mean */
+	RSK_MAILBOX_LINK = 17,	  /* struct rsk_mailbox_link */
+	RSK_MAILBOX_CREDIT = 18,  /* struct rsk_mailbox_credit */
+	RSK_MAILBOX_COMMAND = 19, /* struct rsk_mailbox_command, then 64-bit words */
 	RSK_MAILBOX_KINDS
 };
 
@@ -57,22 +56,14 @@ struct rsk_mailbox_link {
 };
 _Static_assert(sizeof(struct rsk_mailbox_link) == 24, "mailbox: link");
 
-/* What a receiver says in its rxmail as well: up to here the ring is free again. */
+/* How far a receiver has read: what it says in its rxmail as well, more seldom; and from where a sender would go on. */
 struct rsk_mailbox_credit {
-	uint64_t cells;
-	uint32_t gen;	 /* of the promotion, from 1 */
-	uint32_t repair; /* counts requests to put everything from `cells` on again */
+	uint64_t pos;	/* of the stream, next byte; also within a slot */
+	uint64_t cells; /* below this index the ring is free again */
+	uint32_t gen;	/* of the promotion, from 1 */
+	uint32_t zero;
 };
-_Static_assert(sizeof(struct rsk_mailbox_credit) == 16, "mailbox: credit");
-
-/* How far a receiver has come, which is from where a sender goes on after a failure. */
-struct rsk_mailbox_positions {
-	uint64_t pos;	/* of the stream, next byte */
-	uint64_t cell;	/* of the ring, next slot */
-	uint32_t epoch; /* of the rail that failed */
-	uint32_t gen;
-};
-_Static_assert(sizeof(struct rsk_mailbox_positions) == 24, "mailbox: positions");
+_Static_assert(sizeof(struct rsk_mailbox_credit) == 24, "mailbox: credit");
 
 /* Conditional commands: "when this is so, do what". */
 enum rsk_mailbox_when {

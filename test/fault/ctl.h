@@ -41,6 +41,7 @@ struct flow {
 	uint64_t rx_bytes;
 	uint64_t chunk_bytes; /* sizes of calls are drawn from 1 to this */
 	bool fin;	      /* shutdown(SHUT_WR) after the last byte */
+	uint32_t pause_us;    /* after each recv */
 	const char *tx_end;   /* "done", "none" or the name of an errno */
 	const char *rx_end;   /* "done", "eof" or the name of an errno */
 	uint64_t wrong_at;    /* first wrong position received, UINT64_MAX: none */

@@ -127,6 +127,8 @@ static void rx_step(struct half *half)
 	if (half->left_bytes != UINT64_MAX)
 		half->left_bytes -= (uint64_t)got;
 	rx_look_for_end(half);
+	if (flow->pause_us)
+		usleep(flow->pause_us);
 }
 
 static void *tx_thread(void *arg)

@@ -4,7 +4,7 @@
  * listens and connects to.
  *
  *   listen PORT            accept SEED                  connect PORT SEED [SOURCE-PORT]
- *   flow IO TX RX CHUNK FIN   move bytes (TX, RX: a number or "endless")
+ *   flow IO TX RX CHUNK FIN [PAUSE-US]   move bytes (TX, RX: a number or "endless"); a pause after each recv
  *   wait HOW               sleep in recv, poll, select or epoll until 8 bytes come: a time stamp; with
  *                          poll2, select2, epoll2 stdin is watched as well, and a line there ends the wait
  *   poke                   send a time stamp            unread   tell what FIONREAD says
@@ -219,6 +219,7 @@ static void do_flow(char *args)
 	flow.rx_bytes = amount(&rest);
 	flow.chunk_bytes = amount(&rest);
 	flow.fin = amount(&rest);
+	flow.pause_us = *rest ? (uint32_t)amount(&rest) : 0;
 	flow_run(&flow);
 	printf("{\"sent\": %llu, \"tx_end\": \"%s\", \"received\": %llu, \"rx_end\": \"%s\", \"wrong_at\": %lld}\n",
 	       (unsigned long long)conn.tx_pos_bytes, flow.tx_end,

@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A reader of a mailbox whose owner writes what it likes, with right hashes and without, and a rail that is late. */
+/*
+ * A reader of a mailbox whose owner writes what it likes, with right hashes and without, and a rail that is late; and a
+ * sender who believes what is said of his ring.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mailbox.h"
+#include "tx.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define CELLS 64u
+#define PUT 20u /* cells; of them */
+#define START 1000u
+#define SENT 4000u /* bytes from that position on */
 
 struct input {
 	const uint8_t *p, *end;
@@ -19,6 +28,9 @@ struct bed {
 	uint32_t bytes;
 	struct rsk_mailbox_reader reader;
 	struct rsk_mailbox_pending pending;
+	struct rsk_rail ring_rail;
+	uint8_t ring[CELLS * RSK_CELL_BYTES];
+	struct rsk_tx tx;
 	uint32_t done_number; /* newest command that was executed */
 	/* the get under way */
 	void *dst;
@@ -100,9 +112,42 @@ static void say(struct bed *b, struct input *in)
 	seal(b);
 }
 
+/* On the ring, some of which is put. */
+static void sender(struct bed *b)
+{
+	b->ring_rail = (struct rsk_rail){ .ops = b->rail.ops,
+					  .window = b->ring,
+					  .window_bytes = sizeof(b->ring) };
+	rsk_tx_init(&b->tx, &b->ring_rail, 0, CELLS, 0, NULL, 77);
+	b->tx.state = RSK_TX_ONRING;
+	b->tx.gen = b->tx.promotions = 1;
+	b->tx.start_pos = b->tx.read_pos = START;
+	b->tx.pos = START + SENT;
+	b->tx.start_cell = b->tx.ring.next;
+	b->tx.ring.next += PUT;
+}
+
+static void credited(struct bed *b, const struct rsk_mailbox_credit *is)
+{
+	const struct rsk_tx was = b->tx;
+	bool can_be = is->pos >= START && is->pos <= START + SENT && is->cells >= was.start_cell &&
+		      is->cells <= was.ring.next;
+	int rc = rsk_tx_credit(&b->tx, is);
+
+	if (is->gen != 1 ? rc != 0 : rc != (can_be ? is->pos > was.read_pos : -EPROTO))
+		abort();
+	if (rc < 0 || is->gen != 1) {
+		if (b->tx.ring.credit != was.ring.credit || b->tx.read_pos != was.read_pos)
+			abort();
+	} else if (b->tx.ring.credit < is->cells || b->tx.read_pos < is->pos) {
+		abort();
+	}
+	if (!rsk_tx_validate(&b->tx))
+		abort();
+}
+
 static void believed(struct bed *b, const struct rsk_mailbox_view *view, uint64_t known)
 {
-	struct rsk_mailbox_positions positions;
 	struct rsk_mailbox_credit credit;
 	struct rsk_mailbox_link link;
 	struct rsk_mailbox_head head;
@@ -118,10 +163,11 @@ static void believed(struct bed *b, const struct rsk_mailbox_view *view, uint64_
 		    rsk_hash_slot(&b->key, &h, rsk_hash_payload(&b->key, view->message, view->len)))
 		abort();
 	kinds = (rsk_mailbox_link(view, &link) == 0) + (rsk_mailbox_credit(view, &credit) == 0) +
-		(rsk_mailbox_positions(view, &positions) == 0) +
 		(rsk_mailbox_accept(&b->pending, view) == 0);
 	if (kinds > 1)
 		abort();
+	if (rsk_mailbox_credit(view, &credit) == 0)
+		credited(b, &credit);
 }
 
 static void look(struct bed *b)
@@ -148,6 +194,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	b->at = calloc(1, b->bytes);
 	b->rail = (struct rsk_rail){ .ops = &ops, .priv = b };
 	rsk_key_init(&b->key, 77);
+	sender(b);
 	rsk_mailbox_reader_init(&b->reader, &b->rail, 0, b->bytes, &b->key, (uint32_t)take(&in, 1));
 	while (in.p < in.end) {
 		switch (take(&in, 1) % 8) {

@@ -159,6 +159,32 @@ def slow_reader(t):
     t.check(server.result()["rx_end"] in ("eof", "ECONNRESET"), "the end of it")
 
 
+@case(300)
+def sipping_reader(t):
+    """Who reads a little at a time, far less than what credit is given for by word, keeps his stream on the ring: the sender
+    looks up how far he is. On a slow host he may stand still for too long once; not each time.
+    """
+    hosts(t)
+    server, client, port = pair(t)
+    size, rounds = 400_000, []
+
+    def carried():
+        record = ends(t, port)[1]
+        return record.get("tx_ring_bytes", 0), record.get("tx_tcp_bytes", 0)
+
+    while len(rounds) < 4 and not any(ring >= size * 5 // 6 for ring, _tcp in rounds):
+        earn(t, client, server, port)
+        before = carried()
+        client.flow("block", size, 0, 65536)
+        server.order("flow", "block", 0, size, 4000, 0, 10_000)
+        client.result(200)
+        server.result(200)
+        rounds.append(tuple(now - then for now, then in zip(carried(), before)))
+    t.check(any(ring >= size * 5 // 6 and ring + tcp >= size for ring, tcp in rounds), f"by ring and by TCP, of {size}: {rounds}")
+    client.finish()
+    server.finish()
+
+
 def processor_ticks(peer):
     """Hundredths of a second that it has had."""
     fields = peer.guest.read(f"/proc/{peer.handle.pid}/stat").rsplit(b")", 1)[1].split()

@@ -76,8 +76,10 @@ static void way_init(struct duplex *d, uint32_t i)
 	w->first_lap = rsk_ring_first_lap(key);
 	if (d->config->rails)
 		duplex_marks_init(w);
-	if (d->config->fabric != DUPLEX_SHM)
+	if (d->config->fabric != DUPLEX_SHM) {
+		duplex_credit_init(w);
 		return;
+	}
 	atomic_store(&w->taken, w->rx.ring.next);
 	w->rx.consumed = &w->taken;
 	w->tx.ring.taken = &w->taken;
@@ -91,10 +93,13 @@ static void step(struct duplex *d)
 		duplex_act_tx(w);
 	else
 		duplex_act_rx(w);
-	if (d->config->rails)
-		duplex_several_step(d);
-	if (d->config->fabric == DUPLEX_SHM || d->config->rails)
+	if (d->config->fabric == DUPLEX_SHM)
 		return;
+	duplex_credit_step(d);
+	if (d->config->rails) {
+		duplex_several_step(d);
+		return;
+	}
 	for (int i = 0; i < 2; i++)
 		rsk_chaos_step(&d->chaos[i]);
 	if (d->config->renews)

@@ -17,7 +17,9 @@
 
 #define MAIL_TX_OFF 0u
 #define MAIL_RX_OFF 64u
-#define RING_OFF 128u
+#define CREDIT_OFF 128u
+#define CREDIT_BYTES (RSK_MAILBOX_FRAME_BYTES + (uint32_t)sizeof(struct rsk_mailbox_credit))
+#define RING_OFF 192u
 
 struct way;
 
@@ -45,8 +47,11 @@ struct way {
 	uint64_t c_pos, c_cell;
 	_Atomic(uint64_t) taken;
 	uint64_t first_lap;
-	bool off[2];   /* wished for: by the sender, by the receiver */
-	uint32_t mute; /* the receiver makes no call for so many turns */
+	bool off[2];		   /* wished for: by the sender, by the receiver */
+	struct rsk_key looked_key; /* of @looks, what the sender's keeper has looked up */
+	struct rsk_mailbox_reader looks;
+	uint32_t looked; /* number of the newest such */
+	uint32_t mute;	 /* the receiver makes no call for so many turns */
 };
 
 /* A message between the two keepers (../../stream/remote_msg.h), of what is modelled here. */
@@ -138,6 +143,10 @@ extern const struct rsk_companion_ops duplex_fifo_ops;
 void duplex_link_init(struct duplex *d);
 void duplex_link_step(struct duplex *d);
 void duplex_break_step(struct duplex *d);
+
+/* duplex_credit.c: the receiver's mailbox, and who looks there. */
+void duplex_credit_init(struct way *w);
+void duplex_credit_step(struct duplex *d);
 
 /* duplex_marks.c: transactions, as both ends know them, whose rail is several. */
 void duplex_marks_init(struct way *w);

@@ -184,11 +184,9 @@ Test(mailbox, contents)
 	const struct rsk_mailbox_link link = {
 		.state = RSK_MAILBOX_LINK_BROKEN, .epoch = 3, .err = -ETIMEDOUT, .streams = 9
 	};
-	const struct rsk_mailbox_credit credit = { .cells = 1ull << 40, .gen = 2, .repair = 1 };
-	const struct rsk_mailbox_positions positions = { .pos = 5, .cell = 6, .epoch = 7, .gen = 8 };
+	const struct rsk_mailbox_credit credit = { .pos = 5, .cells = 1ull << 40, .gen = 2 };
 	struct rsk_mailbox_link l;
 	struct rsk_mailbox_credit c;
-	struct rsk_mailbox_positions p;
 	struct rsk_mailbox_view view;
 	struct bed b;
 
@@ -197,18 +195,11 @@ Test(mailbox, contents)
 	cr_assert_eq(obtain(&b, &view), 1);
 	cr_assert_eq(rsk_mailbox_link(&view, &l), 0);
 	cr_assert_eq(memcmp(&l, &link, sizeof(l)), 0);
-	cr_assert_eq(rsk_mailbox_credit(&view, &c), -EBADMSG);
-	cr_assert_eq(rsk_mailbox_positions(&view, &p), -EBADMSG, "of the same length");
+	cr_assert_eq(rsk_mailbox_credit(&view, &c), -EBADMSG, "of the same length");
 	cr_assert_eq(rsk_mailbox_publish(&b.box, RSK_MAILBOX_CREDIT, &credit, sizeof(credit)), 0);
 	cr_assert_eq(obtain(&b, &view), 1);
 	cr_assert_eq(rsk_mailbox_credit(&view, &c), 0);
 	cr_assert_eq(memcmp(&c, &credit, sizeof(c)), 0);
-	cr_assert_eq(rsk_mailbox_publish(&b.box, RSK_MAILBOX_POSITIONS, &positions,
-					 sizeof(positions)),
-		     0);
-	cr_assert_eq(obtain(&b, &view), 1);
-	cr_assert_eq(rsk_mailbox_positions(&view, &p), 0);
-	cr_assert_eq(memcmp(&p, &positions, sizeof(p)), 0);
 	cr_assert_eq(rsk_mailbox_link(&view, &l), -EBADMSG);
 	rsk_chaos_close(&b.chaos);
 }

@@ -314,7 +314,6 @@ Test(mailbox_harm, contents_that_cannot_be)
 		{ .state = RSK_MAILBOX_LINK_BROKEN, .err = 5 },
 		{ .state = RSK_MAILBOX_LINK_BROKEN, .err = INT32_MIN },
 	};
-	struct rsk_mailbox_positions p;
 	struct rsk_mailbox_credit credit;
 	struct rsk_mailbox_link l;
 	uint8_t message[40] = { 0 };
@@ -327,11 +326,15 @@ Test(mailbox_harm, contents_that_cannot_be)
 		cr_assert_eq(rsk_mailbox_link(&v, &l), -EBADMSG, "%u", i);
 	}
 	memset(message, 1, sizeof(message));
+	memset(message + offsetof(struct rsk_mailbox_credit, zero), 0, sizeof(credit.zero));
 	v.message = message;
-	for (v.len = 0; v.len <= sizeof(message); v.len++) {
-		v.kind = RSK_MAILBOX_CREDIT;
+	v.kind = RSK_MAILBOX_CREDIT;
+	for (v.len = 0; v.len <= sizeof(message); v.len++)
 		cr_assert_eq(rsk_mailbox_credit(&v, &credit) == 0, v.len == sizeof(credit));
-		v.kind = RSK_MAILBOX_POSITIONS;
-		cr_assert_eq(rsk_mailbox_positions(&v, &p) == 0, v.len == sizeof(p));
-	}
+	v.len = sizeof(credit);
+	message[offsetof(struct rsk_mailbox_credit, zero)] = 1;
+	cr_assert_eq(rsk_mailbox_credit(&v, &credit), -EBADMSG, "of a kind to come");
+	message[offsetof(struct rsk_mailbox_credit, zero)] = 0;
+	memset(message + offsetof(struct rsk_mailbox_credit, gen), 0, sizeof(credit.gen));
+	cr_assert_eq(rsk_mailbox_credit(&v, &credit), -EBADMSG, "of no promotion");
 }

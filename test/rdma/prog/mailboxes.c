@@ -17,7 +17,8 @@
 #define ORDER 16u  /* publications of a command, of which the later ones make it due */
 #define BOXES (2 * PAIR_MAX_STREAMS)
 
-_Static_assert(sizeof(struct rsk_seg_ctl) - offsetof(struct rsk_seg_ctl, pad2) == IN_CTL, "place");
+_Static_assert(sizeof(struct rsk_seg_ctl) - offsetof(struct rsk_seg_ctl, credit) == IN_CTL,
+	       "place");
 
 struct boxes {
 	struct pair_link *l;
@@ -71,7 +72,7 @@ static bool in_ring(uint32_t i)
 static uint64_t offset(const struct rsk_seg_geometry *g, uint32_t i)
 {
 	return in_ring(i) ? rsk_seg_ring_off(g, i / 2) :
-			    rsk_seg_ctl_off(i / 2) + offsetof(struct rsk_seg_ctl, pad2);
+			    rsk_seg_ctl_off(i / 2) + offsetof(struct rsk_seg_ctl, credit);
 }
 
 static void publish(struct boxes *b, uint32_t i)

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * credit.c - the keeper obtains the credit mailboxes of receivers whose senders here stand before full rings. Keeper
+ * only, but what says so. ../docs/adr/read-path.md.
+ */
+#include "credit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "keeper.h"
+#include "log.h"
+#include "mend.h"
+#include "remote_parts.h"
+#include "stream.h"
+
+#define LOOK_NS 10000000ull /* from one look at a full ring to the next, and to the first */
+#define LANDS_NS 1000000ull /* to a look whether it has come */
+#define AT_ONCE 8u	    /* gets of a link; half of what a rail has room for */
+
+/* One mailbox that is looked up. */
+struct job {
+	bool used, seen; /* seen: its ring is still full, in this round */
+	uint32_t sid;
+	struct rsk_key key; /* of the stream's direction; another one: another stream, or epoch */
+	struct rsk_mailbox_reader reader;
+};
+
+/* Of a link. Stays where it is until the link's rails are freed: gets may be under way. */
+struct rsk_credits {
+	uint64_t next_ns;
+	uint32_t tag;	 /* of the newest reader */
+	bool full, soon; /* found in this round; soon: something is about to come */
+	bool waits;	 /* a get of a round before has not come: nothing is begun */
+	struct job job[AT_ONCE];
+};
+
+void rsk_credit_want(struct rsk_stream *s)
+{
+	if (atomic_load_explicit(&s->credit_due, memory_order_relaxed))
+		return;
+	/* In this order, seq_cst: the keeper takes them the other way round. */
+	atomic_store(&s->credit_due, true);
+	if (!atomic_exchange(&s->link->credit_due, true))
+		rsk_keeper_call();
+}
+
+static struct job *job_of(struct rsk_credits *c, struct rsk_stream *s)
+{
+	struct job *spare = NULL;
+
+	for (uint32_t i = 0; i < AT_ONCE; i++) {
+		struct job *j = &c->job[i];
+
+		if (j->used && j->sid == s->sid && !memcmp(&j->key, &s->tx.key, sizeof(j->key)))
+			return j;
+		if (!j->used && !spare)
+			spare = j;
+	}
+	if (!spare)
+		return NULL; /* in one of the next rounds */
+	*spare = (struct job){ .used = true, .sid = s->sid, .key = s->tx.key };
+	rsk_mailbox_reader_init(&spare->reader, &s->link->seg.rail,
+				rsk_seg_ctl_off(s->sid) + offsetof(struct rsk_seg_ctl, credit),
+				sizeof(((struct rsk_seg_ctl *)0)->credit), &spare->key, ++c->tag);
+	return spare;
+}
+
+/* tx_lock held. 0 or -EPROTO. Who has read a part of a slot since does not stand: his ring is not to be left. */
+static int believe(struct rsk_stream *s, const struct rsk_mailbox_view *view)
+{
+	struct rsk_mailbox_credit is;
+	int rc = rsk_mailbox_credit(view, &is);
+
+	rc = rc < 0 ? -EPROTO : rsk_tx_credit(&s->tx, &is);
+	if (rc == 1 && s->tx_full_ns)
+		s->tx_full_ns = rsk_now_ns();
+	return rc < 0 ? rc : 0;
+}
+
+/* tx_lock held. 0 or -EPROTO. */
+static int look_up(struct rsk_credits *c, struct rsk_stream *s)
+{
+	struct rsk_rail *rail = &s->link->seg.rail;
+	struct rsk_mailbox_view view = { .len = 0 };
+	struct job *j = job_of(c, s);
+	int rc;
+
+	if (!j)
+		return 0;
+	j->seen = true;
+	if (j->reader.state == RSK_MAILBOX_IDLE) {
+		/*
+		 * What is not there yet nobody can have read. So nothing is asked of a rail that has not answered
+		 * for a while either: what was put by it is still under way.
+		 */
+		if (c->waits || !rail->ops->arrived(rail, s->tx.ring.off) ||
+		    rsk_mailbox_start(&j->reader) < 0)
+			return 0;
+	}
+	rc = rsk_mailbox_take(&j->reader, &view);
+	c->soon |= j->reader.state == RSK_MAILBOX_FLYING;
+	return rc == 1 ? believe(s, &view) : 0;
+}
+
+static void look(struct rsk_stream *s, void *arg)
+{
+	struct rsk_credits *c = arg;
+	bool room = false;
+	int rc = 0;
+
+	if (!atomic_load_explicit(&s->credit_due, memory_order_relaxed))
+		return;
+	rsk_lock(&s->tx_lock);
+	if (s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx)) {
+		rc = look_up(c, s);
+		room = rc == 0 && rsk_tx_writable(&s->tx);
+		c->full = true;
+	} else {
+		atomic_store(&s->credit_due, false);
+	}
+	rsk_unlock(&s->tx_lock);
+	if (rc < 0)
+		rsk_stream_fail(s, rsk_stream_find_fd(s));
+	if (rc < 0 || room)
+		rsk_mend_stir(s);
+}
+
+/* Of streams that are full no more, or are no more: once nothing is under way there. */
+static void forget(struct rsk_credits *c, const struct rsk_link *l)
+{
+	for (uint32_t i = 0; i < AT_ONCE; i++) {
+		struct job *j = &c->job[i];
+
+		if (!j->used)
+			continue;
+		if (j->seen || j->reader.state == RSK_MAILBOX_FLYING) {
+			j->seen = false;
+			c->soon |= j->reader.state == RSK_MAILBOX_FLYING;
+			continue;
+		}
+		rsk_log(RSK_LOG_DEBUG,
+			"link %u: credit of stream %u was looked up %llu times, %llu torn, %llu new",
+			l->number, j->sid, (unsigned long long)j->reader.gets,
+			(unsigned long long)j->reader.torn, (unsigned long long)j->reader.whole);
+		j->used = false;
+	}
+}
+
+/* A rail that broke has ended all that was under way by it. */
+static void hear(struct rsk_credits *c, struct rsk_rail *rail)
+{
+	struct rsk_mailbox_reader *all[AT_ONCE];
+
+	for (uint32_t i = 0; i < AT_ONCE; i++)
+		all[i] = &c->job[i].reader;
+	rsk_mailbox_poll(rail, all, AT_ONCE);
+	c->waits = false;
+	for (uint32_t i = 0; i < AT_ONCE; i++)
+		c->waits |= all[i]->state == RSK_MAILBOX_FLYING;
+}
+
+void rsk_credit_work(struct rsk_remote *r, uint64_t now_ns)
+{
+	struct rsk_credits *c = r->credits;
+
+	if (!r->listed || r->state == RSK_REMOTE_DEAD || (!c && !atomic_load(&r->l->credit_due)))
+		return;
+	if (!c) {
+		c = r->credits = calloc(1, sizeof(*c));
+		if (!c)
+			return;
+		c->next_ns = UINT64_MAX;
+	}
+	if (atomic_exchange(&r->l->credit_due, false) && now_ns + LOOK_NS < c->next_ns)
+		c->next_ns = now_ns + LOOK_NS;
+	if (now_ns < c->next_ns)
+		return;
+	c->full = c->soon = false;
+	hear(c, &r->l->seg.rail);
+	rsk_mend_each(r->l, look, c);
+	forget(c, r->l);
+	c->next_ns = c->soon ? now_ns + LANDS_NS : c->full ? now_ns + LOOK_NS : UINT64_MAX;
+}
+
+uint64_t rsk_credit_next_ns(const struct rsk_remote *r)
+{
+	return r->credits ? r->credits->next_ns : UINT64_MAX;
+}
