@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* board.c - see board.h. */
+#include "board.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <rsock/sys.h>
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define PAGE 4096u
+#define RECORD_BYTES RSK_LOCKED_BYTES(RSK_BOARD_HOLDERS)
+#define BYTES                                                                                      \
+	((RSK_BOARD_RECORDS + RSK_BOARD_PORTS * RECORD_BYTES + PAGE - 1) / PAGE * (uint64_t)PAGE)
+/* Of one operation: so that nobody is kept for long who has others to serve; others' changes need far fewer. */
+#define RETRIES 7u
+#define TURNS 64u
+#define READS 8u
+/* Nobody keeps a lock on a board: who finds one that stays the same for two looks breaks it. */
+#define BREAK_NS 0u
+
+_Static_assert(RECORD_BYTES % RSK_LOCKED_HEAD_BYTES == 0, "records lie side by side");
+
+static const struct rsk_fabric_ops ops = { .locked = rsk_shm_locked };
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static struct rsk_board_head *head_of(const struct rsk_board *b)
+{
+	return (void *)b->rail.window;
+}
+
+/* ---- there, and gone ---- */
+
+static int map(struct rsk_board *b, int fd, uint32_t me)
+{
+	void *p = rsk_sys_mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (rsk_sys_is_err(p))
+		return (int)(intptr_t)p;
+	*b = (struct rsk_board){ .rail = { .ops = &ops, .window = p, .window_bytes = BYTES },
+				 .me = me };
+	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+		rsk_locker_init(&b->at[i], RSK_BOARD_RECORDS + i * RECORD_BYTES, RSK_BOARD_HOLDERS,
+				me, now_ns());
+	return 0;
+}
+
+int rsk_board_create(struct rsk_board *b)
+{
+	int fd = rsk_sys_memfd_create("rsock-board", MFD_CLOEXEC | MFD_ALLOW_SEALING), rc;
+
+	*b = (struct rsk_board){ 0 };
+	if (fd < 0)
+		return fd;
+	rc = rsk_sys_ftruncate(fd, (off_t)BYTES);
+	if (rc == 0)
+		rc = rsk_sys_fcntl(fd, F_ADD_SEALS, SEALS);
+	if (rc == 0)
+		rc = map(b, fd, RSK_BOARD_OWNER);
+	if (rc < 0) {
+		rsk_sys_close(fd);
+		return rc;
+	}
+	*head_of(b) = (struct rsk_board_head){ .magic = RSK_BOARD_MAGIC, .bytes = BYTES };
+	return fd;
+}
+
+int rsk_board_attach(struct rsk_board *b, int fd, uint32_t me)
+{
+	struct stat st;
+	int seals, rc;
+
+	*b = (struct rsk_board){ 0 };
+	if (!me || me >= RSK_BOARD_OWNER)
+		return -EPROTO;
+	seals = rsk_sys_fcntl(fd, F_GET_SEALS, 0);
+	rc = rsk_sys_fstat(fd, &st);
+	if (rc < 0)
+		return rc;
+	/* As of a link's segment (shm.c): touching it can never be SIGBUS for want of file. */
+	if (seals < 0 || (seals & SEALS) != SEALS || (seals & F_SEAL_WRITE) ||
+	    (uint64_t)st.st_size != BYTES || st.st_blksize != PAGE)
+		return -EPROTO;
+	rc = map(b, fd, me);
+	if (rc < 0)
+		return rc;
+	if (head_of(b)->magic == RSK_BOARD_MAGIC && head_of(b)->bytes == BYTES)
+		return 0;
+	rsk_board_detach(b);
+	return -EPROTO;
+}
+
+void rsk_board_detach(struct rsk_board *b)
+{
+	if (b->rail.window)
+		rsk_sys_munmap(b->rail.window, BYTES);
+	*b = (struct rsk_board){ 0 };
+}
+
+/* ---- the table ---- */
+
+#define TABLE_WORDS (sizeof(struct rsk_board_table) / sizeof(uint64_t))
+
+static uint64_t *table_of(const struct rsk_board *b)
+{
+	return (uint64_t *)(void *)(b->rail.window + RSK_BOARD_TABLE);
+}
+
+void rsk_board_write(struct rsk_board *b, const struct rsk_board_table *t)
+{
+	uint64_t words[TABLE_WORDS], *to = table_of(b), *seq = &head_of(b)->seq;
+	uint64_t next = (__atomic_load_n(seq, __ATOMIC_RELAXED) | 1) + 1; /* whatever it was */
+
+	memcpy(words, t, sizeof(words));
+	__atomic_store_n(seq, next - 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	for (size_t i = 0; i < TABLE_WORDS; i++)
+		__atomic_store_n(to + i, words[i], __ATOMIC_RELAXED);
+	__atomic_store_n(seq, next, __ATOMIC_RELEASE);
+}
+
+static bool port_ok(const struct rsk_board_port *p)
+{
+	static const uint8_t zero[12];
+
+	if (p->state >= RSK_BOARD_STATES || p->spare > 1 || !memchr(p->name, 0, sizeof(p->name)))
+		return false;
+	for (uint32_t i = 0; i < RSK_BOARD_IPS; i++)
+		if (p->family[i] && p->family[i] != AF_INET6 &&
+		    (p->family[i] != AF_INET || memcmp(p->ip[i] + 4, zero, 12) != 0))
+			return false;
+	return true;
+}
+
+int rsk_board_read(const struct rsk_board *b, struct rsk_board_table *out)
+{
+	const uint64_t *from = table_of(b), *seq = &head_of(b)->seq;
+	uint64_t words[TABLE_WORDS], before = 1;
+	uint32_t reads = READS;
+
+	do {
+		if (!reads--)
+			return -EAGAIN;
+		before = __atomic_load_n(seq, __ATOMIC_ACQUIRE);
+		for (size_t i = 0; i < TABLE_WORDS; i++)
+			words[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while (before & 1 || __atomic_load_n(seq, __ATOMIC_RELAXED) != before);
+	memcpy(out, words, sizeof(*out));
+	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+		if (!port_ok(&out->port[i]))
+			return -EBADMSG;
+	return 0;
+}
+
+uint32_t rsk_board_find(const struct rsk_board_table *t, uint16_t family,
+			const uint8_t ip[static 16])
+{
+	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+		for (uint32_t k = 0; family && t->port[i].state && k < RSK_BOARD_IPS; k++)
+			if (t->port[i].family[k] == family && !memcmp(t->port[i].ip[k], ip, 16))
+				return i;
+	return RSK_BOARD_NOWHERE;
+}
+
+/* ---- reservations ---- */
+
+static int run(struct rsk_board *b, struct rsk_reserve *r)
+{
+	return rsk_reserve_run(r, &b->rail, now_ns, TURNS);
+}
+
+static int join(struct rsk_board *b, uint32_t port)
+{
+	struct rsk_reserve r;
+	int rc;
+
+	rsk_reserve_join(&r, &b->at[port], RETRIES, BREAK_NS);
+	rc = run(b, &r);
+	if (rc == 0)
+		b->joined |= 1u << port;
+	return rc;
+}
+
+int rsk_board_open(struct rsk_board *b, uint32_t port)
+{
+	static const uint64_t none[RSK_RESERVE_MEASURES];
+
+	if (port >= RSK_BOARD_PORTS || b->me != RSK_BOARD_OWNER)
+		return -EINVAL;
+	rsk_locked_init(b->rail.window + b->at[port].off, RSK_BOARD_HOLDERS, none);
+	b->at[port].known = false;
+	return join(b, port);
+}
+
+int rsk_board_limit(struct rsk_board *b, uint32_t port,
+		    const uint64_t limit[static RSK_RESERVE_MEASURES])
+{
+	struct rsk_reserve r;
+
+	if (port >= RSK_BOARD_PORTS || !(b->joined & 1u << port))
+		return -EINVAL;
+	rsk_reserve_limit(&r, &b->at[port], limit, RETRIES, BREAK_NS);
+	return run(b, &r);
+}
+
+int rsk_board_leave(struct rsk_board *b, uint32_t port, uint32_t who)
+{
+	struct rsk_reserve r;
+
+	if (port >= RSK_BOARD_PORTS || !(b->joined & 1u << port) || who == b->me)
+		return -EINVAL;
+	rsk_reserve_leave(&r, &b->at[port], who, RETRIES, BREAK_NS);
+	return run(b, &r);
+}
+
+int rsk_board_figures(struct rsk_board *b, uint32_t port, struct rsk_reserve_figures *out)
+{
+	struct rsk_reserve r = { .op = { .by = &b->at[port < RSK_BOARD_PORTS ? port : 0],
+					 .kind = RSK_LOCKED_READ,
+					 .retries = RETRIES },
+				 .break_ns = BREAK_NS };
+	int rc;
+
+	if (port >= RSK_BOARD_PORTS)
+		return -EINVAL;
+	rc = run(b, &r);
+	if (rc == 0)
+		rsk_reserve_figures(&b->at[port], out);
+	return rc;
+}
+
+int rsk_board_take(struct rsk_board *b, uint32_t port,
+		   const uint64_t need[static RSK_RESERVE_MEASURES])
+{
+	struct rsk_reserve r;
+	int rc = -ESTALE;
+
+	if (port >= RSK_BOARD_PORTS)
+		return -EINVAL;
+	for (int i = 0; i < 2 && rc == -ESTALE; i++) {
+		rc = b->joined & 1u << port ? 0 : join(b, port);
+		if (rc < 0)
+			return rc;
+		rsk_reserve_take(&r, &b->at[port], need, RETRIES, BREAK_NS);
+		rc = run(b, &r);
+		if (rc == -ESTALE)
+			b->joined &= ~(1u << port);
+	}
+	return rc;
+}
+
+int rsk_board_give(struct rsk_board *b, uint32_t port,
+		   const uint64_t need[static RSK_RESERVE_MEASURES])
+{
+	struct rsk_reserve r;
+	int rc;
+
+	if (port >= RSK_BOARD_PORTS || !(b->joined & 1u << port))
+		return -ERANGE;
+	rsk_reserve_give(&r, &b->at[port], need, RETRIES, BREAK_NS);
+	rc = run(b, &r);
+	if (rc != -ESTALE)
+		return rc;
+	b->joined &= ~(1u << port);
+	return 0; /* it was given back for us */
+}

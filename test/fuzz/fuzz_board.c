@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * A board as a hostile process of its user leaves it (include/rsock/board.h), read and used by rsockd and by another
+ * process. First what is done, then the head and table, then the record of port 0, whose slots' hashes are made right
+ * where @right says so.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <rsock/sys.h>
+
+#include "board.h"
+
+#define FIRST RSK_BOARD_RECORDS
+#define SLOTS 8u /* of those, bits of @right */
+
+struct input {
+	uint8_t right, who, head, port;
+	uint64_t need[RSK_RESERVE_MEASURES], limit[RSK_RESERVE_MEASURES];
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void fill(uint8_t *to, size_t room, const uint8_t **data, size_t *size)
+{
+	size_t n = *size < room ? *size : room;
+
+	memcpy(to, *data, n);
+	*data += n;
+	*size -= n;
+}
+
+static void use(struct rsk_board *owner, struct rsk_board *b, const struct input *in)
+{
+	uint32_t port = in->port % (RSK_BOARD_PORTS + 1);
+	struct rsk_reserve_figures f;
+	struct rsk_board_table t;
+
+	if (rsk_board_read(b, &t) == 0) {
+		for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+			require(t.port[i].state < RSK_BOARD_STATES &&
+				memchr(t.port[i].name, 0, sizeof(t.port[i].name)));
+		rsk_board_find(&t, t.port[0].family[0], t.port[0].ip[0]);
+	}
+	if (rsk_board_take(b, port, in->need) == 0 && rsk_board_figures(b, port, &f) == 0)
+		for (uint32_t i = 0; i < RSK_RESERVE_MEASURES; i++)
+			require(!in->need[i] || f.reserved[i] <= f.limit[i]);
+	rsk_board_figures(owner, port, &f);
+	rsk_board_limit(owner, port, in->limit);
+	rsk_board_leave(owner, port, in->who);
+	rsk_board_give(b, port, in->need);
+	/* Whatever it was: it can be made whole. */
+	require(rsk_board_open(owner, 0) == 0 && rsk_board_figures(owner, 0, &f) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct rsk_board owner, b;
+	struct input in;
+	uint8_t *record;
+	int fd;
+
+	if (size < sizeof(in))
+		return 0;
+	memcpy(&in, data, sizeof(in));
+	data += sizeof(in);
+	size -= sizeof(in);
+	fd = rsk_board_create(&owner);
+	require(fd >= 0 && rsk_board_open(&owner, 0) == 0 && rsk_board_attach(&b, fd, 1) == 0);
+	rsk_sys_close(fd);
+	fill(owner.rail.window + (in.head & 1 ? 0 : RSK_BOARD_TABLE),
+	     (in.head & 1 ? RSK_BOARD_TABLE : 0) + sizeof(struct rsk_board_table), &data, &size);
+	record = owner.rail.window + FIRST;
+	fill(record, RSK_LOCKED_BYTES(RSK_BOARD_HOLDERS), &data, &size);
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		uint8_t *slot = record + RSK_LOCKED_HEAD_BYTES + i * sizeof(struct rsk_locked_slot);
+		XXH64_hash_t hash = XXH3_64bits(slot + 8, sizeof(struct rsk_locked_slot) - 8);
+
+		if (in.right & 1u << i)
+			memcpy(slot, &hash, sizeof(hash));
+	}
+	use(&owner, &b, &in);
+	rsk_board_detach(&b);
+	rsk_board_detach(&owner);
+	return 0;
+}
