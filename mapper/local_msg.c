@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include <rsock/board.h>
 #include <rsock/reason.h>
 #include <rsock/sys.h>
 
@@ -16,7 +17,8 @@
 #define NEEDS_LINK 4u
 #define NEEDS_PEER 8u /* an address and a port to connect to */
 #define OF_RSOCKD 16u
-#define NEEDS_AT 32u /* of the accepting end: the RDMA address that is come to */
+#define NEEDS_NUMBER 64u /* of a process at a board */
+#define NEEDS_AT 32u	 /* of the accepting end: the RDMA address that is come to */
 
 static const struct rule {
 	unsigned int needs;
@@ -33,6 +35,7 @@ static const struct rule {
 	[RSK_LOCAL_LINK] = { NEEDS_ENDS | NEEDS_OWN | NEEDS_LINK | NEEDS_AT,
 			     RSK_LOCAL_CONNECTING | RSK_LOCAL_AGAIN },
 	[RSK_LOCAL_UNLINK] = { NEEDS_LINK, 0 },
+	[RSK_LOCAL_BOARD] = { OF_RSOCKD | NEEDS_NUMBER, 0 },
 };
 
 static bool is_address(uint16_t family, const uint8_t ip[static 16])
@@ -75,6 +78,8 @@ int rsk_local_msg_check(const struct rsk_local_msg *m, size_t bytes, bool from_r
 	    (m->flags & ~rules[m->type].flags))
 		return -EPROTO;
 	if ((rule & NEEDS_LINK) && !m->link)
+		return -EPROTO;
+	if ((rule & NEEDS_NUMBER) && (!m->port || m->port >= RSK_BOARD_OWNER))
 		return -EPROTO;
 	if ((rule & NEEDS_AT) && !at_ok(m))
 		return -EPROTO;

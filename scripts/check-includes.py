@@ -12,7 +12,7 @@ MAY_SEE = {
     "fabric/verbs": {"fabric"},
     "mapper": set(),
     "mapper/service": {"mapper"},
-    "mapper/rsockd": {"mapper", "mapper/service"},
+    "mapper/rsockd": {"mapper", "mapper/service", "fabric"},  # boards, which are memory that is shared
     "stream": {"fabric", "mapper"},
     "preload": {"stream", "fabric", "mapper"},
     # Programs are plain: they know what is shared, and the folders whose work they show or test.

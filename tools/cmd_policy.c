@@ -95,15 +95,16 @@ static int show(const struct asked *q)
 		return rc;
 	if (q->json)
 		return json_print(answer);
-	printf("%-16s %-16s %-9s %9s %9s %9s %9s\n", "DEVICE", "NODE", "STATE", "SESSIONS",
-	       "PROMISED", "MOST", "GBIT/S");
+	printf("%-16s %-16s %-9s %9s %9s %9s %9s %9s\n", "DEVICE", "NODE", "STATE", "SESSIONS",
+	       "PROMISED", "RAILS", "MOST", "GBIT/S");
 	json_array_foreach(json_object_get(answer, "devices"), i, device)
-		printf("%-16s %-16s %-9s %9lld %9lld %9lld %9.2f\n",
+		printf("%-16s %-16s %-9s %9lld %9lld %9lld %9lld %9.2f\n",
 		       json_string_value(json_object_get(device, "name")),
 		       json_string_value(json_object_get(device, "node")),
 		       json_string_value(json_object_get(device, "state")),
 		       number(device, "sessions"), number(device, "promised"),
-		       number(device, "sessions_max"), (double)number(device, "bps") / 1e9);
+		       number(device, "rails"), number(device, "sessions_max"),
+		       (double)number(device, "bps") / 1e9);
 	json_decref(answer);
 	return EXIT_OK;
 }

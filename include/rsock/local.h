@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define RSK_LOCAL_PATH "/run/rsockd/local.sock"
-#define RSK_LOCAL_MAGIC UINT64_C(0x32306c6b636f7372)
+#define RSK_LOCAL_MAGIC UINT64_C(0x33306c6b636f7372)
 
 enum rsk_local_type {
 	/* From the process: its statistics segment (fd), at first, or when there is one; flags. */
@@ -39,6 +39,11 @@ enum rsk_local_type {
 	RSK_LOCAL_LINK,
 	/* No stream of this process uses the mapping of that name (link) any more. */
 	RSK_LOCAL_UNLINK,
+	/*
+	 * From rsockd, to who is able: the board (<rsock/board.h>, fd) that it shares with processes of that user, and
+	 * this one's number there (port). As long as the connection lasts; then what it has there is given back.
+	 */
+	RSK_LOCAL_BOARD,
 	RSK_LOCAL_TYPES
 };
 
@@ -66,7 +71,7 @@ struct rsk_local_msg {
 	uint32_t uid;	 /* MEET */
 	uint32_t reason; /* ANSWER: enum rsk_reason */
 	uint8_t ip[16]; /* ANSWER to SEEK, ASK: the peer's RDMA address; LINK: ours, that is come to */
-	uint16_t port;	 /* of it; ANSWER, 0: it is not mapped; RDMA: ours */
+	uint16_t port;	 /* of it; ANSWER, 0: it is not mapped; RDMA: ours; BOARD: a number */
 	uint16_t ipv;	 /* 4, 6 */
 	int32_t peer_fd; /* MEET: the other end's number, a hint */
 	/*

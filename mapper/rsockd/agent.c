@@ -450,5 +450,7 @@ struct rsk_pma_device_view *rsk_agent_devices(const struct rsk_agent *a, size_t 
 		rsk_pma_devices(a->pma, view, *n);
 	else
 		*n = 0;
+	for (size_t i = 0; i < *n; i++)
+		view[i].rails = rsk_boards_reserved(&a->local->boards, view[i].name);
 	return view;
 }

@@ -190,17 +190,20 @@ static void get_devices(struct rsk_daemon *d, struct evhttp_request *req)
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(
 			list,
-			json_pack("{s:s,s:s,s:s,s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}",
-				  "name", view[i].name, "node", view[i].node, "state",
-				  state_name(&view[i]), "there", (int)view[i].there, "soft",
-				  (int)view[i].soft, "overloaded", (int)view[i].overloaded,
-				  "sessions", (json_int_t)view[i].sessions, "promised",
-				  (json_int_t)view[i].promised, "sessions_max",
-				  (json_int_t)view[i].sessions_max, "bps", (json_int_t)view[i].bps,
-				  "bps_max", (json_int_t)view[i].bps_max, "others_bps",
-				  (json_int_t)view[i].others_bps, "memory_maps",
-				  (json_int_t)view[i].memory_maps, "memory_maps_max",
-				  (json_int_t)view[i].memory_maps_max));
+			json_pack(
+				"{s:s,s:s,s:s,s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}",
+				"name", view[i].name, "node", view[i].node, "state",
+				state_name(&view[i]), "there", (int)view[i].there, "soft",
+				(int)view[i].soft, "overloaded", (int)view[i].overloaded,
+				"sessions", (json_int_t)view[i].sessions, "promised",
+				(json_int_t)view[i].promised, "sessions_max",
+				(json_int_t)view[i].sessions_max, "bps", (json_int_t)view[i].bps,
+				"bps_max", (json_int_t)view[i].bps_max, "others_bps",
+				(json_int_t)view[i].others_bps, "memory_maps",
+				(json_int_t)view[i].memory_maps, "memory_maps_max",
+				(json_int_t)view[i].memory_maps_max, "rails",
+				(json_int_t)view[i].rails, "rails_booked",
+				(json_int_t)view[i].rails_booked));
 	free(view);
 	reply(req, HTTP_OK, json_pack("{s:o}", "devices", list));
 }
@@ -337,6 +340,7 @@ static void post_drain(struct rsk_daemon *d, struct evhttp_request *req)
 		refuse(req, HTTP_NOTFOUND, "there is no such device");
 	else {
 		rsk_state_drained(&d->state, device, on);
+		rsk_boards_look(&d->local.boards);
 		reply(req, HTTP_OK,
 		      json_pack("{s:s,s:s}", "device", device, "state", on ? "draining" : "up"));
 	}

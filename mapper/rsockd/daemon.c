@@ -16,7 +16,7 @@
 #include "notify.h"
 #include "redirect.h"
 
-#define FDS_ELSE 128 /* sockets of our own, and of those who talk to us */
+#define FDS_ELSE 192 /* sockets of our own, and of those who talk to us */
 
 /* ---- the machines and their time ---- */
 
@@ -122,6 +122,8 @@ static void look_at_devices(struct rsk_daemon *d)
 {
 	rsk_pma_plug(d->pma, d->settings.watch_devices ? rsk_plug_carries : NULL, &d->plug);
 	rsk_pma_soft(d->pma, rsk_devices_soft, &d->devices);
+	if (d->local.d)
+		rsk_boards_look(&d->local.boards);
 }
 
 /* The configuration that @text is, with the devices that are found now. It is the agent's then. */

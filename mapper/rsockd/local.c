@@ -57,6 +57,7 @@ void rsk_local_bye(struct rsk_local *l, struct rsk_local_process *p)
 	rsk_local_seek_no_more(p);
 	rsk_meeting_gone(&l->meeting, p->number);
 	rsk_local_rails_gone(l, p);
+	rsk_boards_gone(&l->boards, p);
 	rsk_hearers_gone(&l->hearers, p->number);
 	rsk_streams_ended_last(&l->streams, p->segment, rsk_udp_now_ns(), stream_ended, l->d->pma);
 	rsk_streams_put(&l->streams, p->segment);
@@ -101,6 +102,8 @@ static void hello(struct rsk_local *l, struct rsk_local_process *p, const struct
 		  int fd)
 {
 	rsk_local_able(l, p, m->flags & RSK_LOCAL_ABLE);
+	if (p->able)
+		rsk_boards_join(&l->boards, p);
 	if (fd < 0 || p->segment)
 		return;
 	p->segment = rsk_streams_take(&l->streams, fd);
@@ -241,6 +244,7 @@ static void on_measure(evutil_socket_t fd, short what, void *arg)
 	if (++l->seconds % SWEEP_S == 0)
 		rsk_hearers_sweep(&l->hearers);
 	rsk_hearers_write(&l->hearers);
+	rsk_boards_look(&l->boards);
 }
 
 static int measure_from_now_on(struct rsk_local *l)
@@ -264,6 +268,7 @@ int rsk_local_open(struct rsk_local *l, struct rsk_daemon *d, const char *path, 
 	*l = (struct rsk_local){ .d = d, .fd = -1, .first = -1, .max = max };
 	l->netns = own_netns();
 	rsk_local_rails_open(l);
+	rsk_boards_open(&l->boards, d->pma);
 	l->fd = rsk_unix_listen(path, SOCK_SEQPACKET, BACKLOG);
 	if (l->fd < 0)
 		return l->fd;
@@ -291,6 +296,7 @@ void rsk_local_close(struct rsk_local *l)
 	while (l->processes)
 		rsk_local_bye(l, l->processes);
 	rsk_local_rails_close(l);
+	rsk_boards_close(&l->boards);
 	if (l->event)
 		event_free(l->event);
 	if (l->measure)

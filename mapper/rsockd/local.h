@@ -12,6 +12,7 @@
 #include <event2/event.h>
 #include <rsock/local.h>
 
+#include "boards.h"
 #include "hearers.h"
 #include "listeners.h"
 #include "meeting.h"
@@ -63,7 +64,8 @@ struct rsk_local {
 	uint32_t seconds;
 	struct rsk_streams streams;
 	struct rsk_sessions sessions; /* of the ledger, for streams of these processes */
-	struct rsk_local_told *told;  /* list: of streams that policy is asked about anew */
+	struct rsk_boards boards;
+	struct rsk_local_told *told; /* list: of streams that policy is asked about anew */
 	struct rsk_local_counters count;
 };
 

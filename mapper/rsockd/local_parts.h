@@ -30,9 +30,11 @@ struct rsk_local_process {
 	size_t asked;			     /* questions to the port mapper that are open */
 	struct rsk_local_question *waiting;  /* list: those whose turn is to come */
 	size_t n_waiting;
-	bool asks;     /* the next of them is being asked just now */
-	uint16_t rail; /* port at which it accepts rails; 0: none */
-	bool able;     /* it will, once a stream of it is wanted from elsewhere */
+	bool asks;		      /* the next of them is being asked just now */
+	uint16_t rail;		      /* port at which it accepts rails; 0: none */
+	bool able;		      /* it will, once a stream of it is wanted from elsewhere */
+	struct rsk_boards_one *board; /* NULL: it has none */
+	uint32_t holder;	      /* its number there */
 	UT_hash_handle hh;
 };
 

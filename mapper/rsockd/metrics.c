@@ -36,6 +36,8 @@ struct device_figure {
 
 static const struct device_figure device_figures[] = {
 	FIGURE(sessions, "sessions that use the device"),
+	FIGURE(rails, "further rails of links that go by the device"),
+	FIGURE(rails_booked, "those that may, without asking"),
 	FIGURE(promised, "sessions that were promised and not begun"),
 	FIGURE(sessions_max, "sessions that it may carry"),
 	FIGURE(bps, "bits per second promised or in use"),
@@ -122,6 +124,10 @@ static void local(struct rsk_daemon *d, struct evbuffer *out)
 	      rsk_meeting_count(&l->meeting));
 #define PUT(name, text) counter(out, "local_" #name, text, l->count.name);
 	RSK_LOCAL_COUNTERS(PUT)
+#undef PUT
+	gauge(out, "boards", "boards that are shared with processes", l->boards.n);
+#define PUT(name, text) counter(out, "boards_" #name, text, l->boards.count.name);
+	RSK_BOARDS_COUNTERS(PUT)
 #undef PUT
 	streams(d, out);
 }

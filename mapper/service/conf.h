@@ -142,6 +142,12 @@ struct rsk_conf_overload {
 	uint64_t rate_bps;	  /* of best effort; 0: as it is */
 };
 
+/* What a further rail of a link takes of its port, and how many of one user may be by it. */
+struct rsk_conf_rails {
+	uint64_t bps;
+	uint32_t memory_maps, per_user;
+};
+
 struct rsk_conf_limits {
 	uint32_t sessions, per_cp, per_user; /* 0: none */
 };
@@ -243,6 +249,7 @@ struct rsk_conf {
 	struct rsk_conf_daemon daemon;
 	struct rsk_conf_limits limits; /* of all services together */
 	struct rsk_conf_overload overload;
+	struct rsk_conf_rails rails;
 	bool use_soft; /* software RDMA devices take sessions like others */
 	struct rsk_conf_node *nodes;
 	struct rsk_conf_rnic *rnics;

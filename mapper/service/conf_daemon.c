@@ -239,6 +239,25 @@ static int take_overload(struct rsk_conf_build *b)
 	return rc;
 }
 
+static int take_rails(struct rsk_conf_build *b)
+{
+	const struct rsk_raw_rails *raw = b->raw->rails;
+	struct rsk_conf_rails *r = &b->c->rails;
+	int rc;
+
+	r->per_user = 1024;
+	if (!raw)
+		return 0;
+	rc = rsk_conf_take(b, "rails", "bandwidth", raw->bandwidth, RSK_CONF_RATE, 0,
+			   RSK_CONF_RATE_MOST, &r->bps);
+	if (rc == 0)
+		rc = rsk_conf_take(b, "rails", "memory-maps", raw->memory_maps, RSK_CONF_U32, 0,
+				   1u << 16, &r->memory_maps);
+	return rc < 0 ? rc :
+			rsk_conf_take(b, "rails", "per-user", raw->per_user, RSK_CONF_U32, 0,
+				      1u << 16, &r->per_user);
+}
+
 int rsk_conf_build_daemon(struct rsk_conf_build *b)
 {
 	const struct rsk_raw_conf *raw = b->raw;
@@ -280,5 +299,7 @@ int rsk_conf_build_daemon(struct rsk_conf_build *b)
 		rc = rsk_conf_take_limits(b, "(top)", raw->limits, &b->c->limits);
 	if (rc == 0)
 		rc = take_overload(b);
+	if (rc == 0)
+		rc = take_rails(b);
 	return rc < 0 ? rc : check_machines(b);
 }

@@ -175,6 +175,12 @@ static const cyaml_schema_field_t limits_fields[] = {
 	TEXT("per-user", struct rsk_raw_limits, per_user), CYAML_FIELD_END
 };
 
+static const cyaml_schema_field_t rails_fields[] = {
+	TEXT("bandwidth", struct rsk_raw_rails, bandwidth),
+	TEXT("memory-maps", struct rsk_raw_rails, memory_maps),
+	TEXT("per-user", struct rsk_raw_rails, per_user), CYAML_FIELD_END
+};
+
 static const cyaml_schema_field_t overload_fields[] = {
 	TEXT("load", struct rsk_raw_overload, load),
 	TEXT("device-load", struct rsk_raw_overload, device_load),
@@ -262,8 +268,8 @@ static const cyaml_schema_field_t conf_fields[] = {
 	FLAG("discover-devices", C, discover), FLAG("watch-devices", C, watch_devices),
 	SECTION("pmsp", C, pmsp, pmsp_fields), SECTION("pma", C, pma, pma_fields),
 	SECTION("client", C, client, client_fields), SECTION("limits", C, limits, limits_fields),
-	SECTION("overload", C, overload, overload_fields), LIST("rnics", C, rnics, &rnic_value),
-	LIST("aggregates", C, aggregates, &aggregate_value),
+	SECTION("overload", C, overload, overload_fields), SECTION("rails", C, rails, rails_fields),
+	LIST("rnics", C, rnics, &rnic_value), LIST("aggregates", C, aggregates, &aggregate_value),
 	LIST("services", C, services, &service_value),
 	LIST("functions", C, functions, &function_value),
 	/* None at all is not an empty list: that would be everything refused, and is said with a rule. */

@@ -80,6 +80,10 @@ struct rsk_raw_overload {
 	char *load, *device_load, *refuse_below, *rate;
 };
 
+struct rsk_raw_rails {
+	char *bandwidth, *memory_maps, *per_user;
+};
+
 struct rsk_raw_service {
 	char *name, *bandwidth, *memory_maps, *connections, *priority, *rdma_port, *pm_time, *dscp;
 	char *rate;
@@ -156,6 +160,7 @@ struct rsk_raw_conf {
 	struct rsk_raw_pma *pma;
 	struct rsk_raw_limits *limits;
 	struct rsk_raw_overload *overload;
+	struct rsk_raw_rails *rails;
 	struct rsk_raw_rnic *rnics;
 	struct rsk_raw_aggregate *aggregates;
 	struct rsk_raw_service *services;

@@ -35,6 +35,7 @@ struct rsk_ledger_account {
 	uint64_t sessions, promised;
 	uint64_t bps, memory_maps, connections;
 	uint64_t sessions_max, bps_max, memory_maps_max, connections_max;
+	uint64_t rails; /* RNIC, PORT: of the sessions, those for further rails of links (pma_rails.c) */
 	uint32_t rnic; /* PORT: its RNIC's account; free: the next one */
 	/* PORT: as measured or said */
 	uint64_t others_bps;
@@ -90,6 +91,7 @@ struct rsk_ledger {
 	struct rsk_ledger_name *names;
 	uint64_t live, live_counters;
 	uint64_t sessions[2]; /* of all, by side */
+	uint64_t rails;	      /* of them, for further rails: of the CP's side */
 	uint64_t seed;
 };
 

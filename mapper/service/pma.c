@@ -56,14 +56,15 @@ static bool is_limited(const struct rsk_decision *d, const struct rsk_ledger_who
 {
 	const struct rsk_ledger *l = d->ledger;
 	const struct rsk_conf_limits *s = &d->service->limits, *all = &d->conf->limits;
+	enum rsk_pma_side side = l->accounts[who->service].side;
+	uint64_t of_side = l->sessions[side] - (side == RSK_PMA_CP ? l->rails : 0);
 
 	return is_over(d, "sessions of the service", l->accounts[who->service].sessions,
 		       s->sessions) ||
 	       is_over(d, "sessions of the service with this CP", who->cp_sessions, s->per_cp) ||
 	       is_over(d, "sessions of the service of this user", who->user_sessions,
 		       s->per_user) ||
-	       is_over(d, "sessions of this side", l->sessions[l->accounts[who->service].side],
-		       all->sessions) ||
+	       is_over(d, "sessions of this side", of_side, all->sessions) ||
 	       is_over(d, "sessions with this CP", who->cp_all, all->per_cp) ||
 	       is_over(d, "sessions of this user", who->user_all, all->per_user);
 }

@@ -195,6 +195,36 @@ int rsk_pma_port_seen(struct rsk_pma *a, const char *node, uint8_t ipv, const ui
 		      enum rsk_pma_device_state state, uint64_t others_bps);
 /* The same of all of a node's; NULL: of all nodes but our own. */
 void rsk_pma_node_seen(struct rsk_pma *a, const char *node, enum rsk_pma_device_state state);
+
+/* ---- further rails of links, which processes reserve at a board (fabric/board.h) ---- */
+
+/* A port of this node. Borrowed until the next load. */
+struct rsk_pma_rail_port {
+	const char *name;
+	const struct rsk_pm_addr *ips;
+	size_t n_ips;
+	enum rsk_pma_device_state state;
+	bool overloaded; /* it, or the node */
+	bool spare;
+	uint64_t sessions_max; /* of its RNIC; 0: none */
+};
+/* How many there are; @max at the most are filled in. */
+size_t rsk_pma_rail_ports(const struct rsk_pma *a, struct rsk_pma_rail_port *out, size_t max);
+
+/* What one takes, and how many of a port may be booked for one user. */
+struct rsk_pma_rail_terms {
+	struct rsk_ledger_need need;
+	uint32_t per_user;
+};
+struct rsk_pma_rail_terms rsk_pma_rail_terms(const struct rsk_pma *a);
+
+/*
+ * Books what one rail by that port takes, as used: no limit of services, CPs or users counts it. 0: there is no room, or
+ * the port takes no sessions. To be given back by unbook().
+ */
+uint64_t rsk_pma_rail_book(struct rsk_pma *a, const char *port);
+void rsk_pma_rail_unbook(struct rsk_pma *a, uint64_t reservation);
+
 /* ---- what happens by it ---- */
 
 /* Each at the moment at which it becomes so, once. */
@@ -230,6 +260,8 @@ struct rsk_pma_device_view {
 	bool spare, in_use_as_spare;
 	uint64_t sessions, sessions_max,
 		promised; /* booked here, promised ones included; of the RNIC */
+	uint64_t rails,
+		rails_booked; /* further rails of links: reserved at boards, and booked for them */
 	uint64_t bps, bps_max, others_bps;
 	uint64_t memory_maps, memory_maps_max;
 };

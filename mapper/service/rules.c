@@ -14,7 +14,9 @@ static const struct rsk_ledger_account *port_of(const struct rsk_decision *d, ui
 
 static uint64_t device_sessions(const struct rsk_decision *d, uint32_t port)
 {
-	return d->ledger->accounts[port_of(d, port)->rnic].sessions;
+	const struct rsk_ledger_account *r = &d->ledger->accounts[port_of(d, port)->rnic];
+
+	return r->sessions - r->rails;
 }
 
 /* ---- a condition each: does it hold, and in words ---- */

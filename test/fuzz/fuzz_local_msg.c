@@ -67,6 +67,9 @@ static void promises(const struct rsk_local_msg *m, bool from_rsockd)
 	case RSK_LOCAL_MEET:
 		require(from_rsockd && m->link);
 		break;
+	case RSK_LOCAL_BOARD:
+		require(from_rsockd && m->port && m->port < 64);
+		break;
 	case RSK_LOCAL_ANSWER:
 		require(from_rsockd);
 		break;

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <rsock/board.h>
 #include <rsock/reason.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -25,6 +26,8 @@ static struct rsk_local_msg message(enum rsk_local_type type)
 	};
 	memcpy(m.tuple.local, "\x7f\0\0\1", 4);
 	memcpy(m.tuple.peer, "\x7f\0\0\1", 4);
+	if (type == RSK_LOCAL_BOARD)
+		m.port = 1;
 	if (type == RSK_LOCAL_LINK) {
 		m.port = 4000;
 		m.ipv = 4;
@@ -41,7 +44,7 @@ static int check(const struct rsk_local_msg *m, bool from_rsockd)
 Test(local_msg, who_may_say_what)
 {
 	static const bool of_rsockd[RSK_LOCAL_TYPES] = {
-		[RSK_LOCAL_MEET] = true, [RSK_LOCAL_ANSWER] = true
+		[RSK_LOCAL_MEET] = true, [RSK_LOCAL_ANSWER] = true, [RSK_LOCAL_BOARD] = true
 	};
 
 	for (uint32_t type = 1; type < RSK_LOCAL_TYPES; type++)
@@ -57,6 +60,18 @@ Test(local_msg, who_may_say_what)
 		cr_assert_eq(check(&m, OF_PROCESS), -EPROTO);
 		cr_assert_eq(check(&m, OF_RSOCKD), -EPROTO);
 	}
+}
+
+Test(local_msg, a_number_at_a_board)
+{
+	struct rsk_local_msg m = message(RSK_LOCAL_BOARD);
+
+	m.port = RSK_BOARD_OWNER - 1;
+	cr_assert_eq(check(&m, OF_RSOCKD), 0);
+	m.port = RSK_BOARD_OWNER;
+	cr_assert_eq(check(&m, OF_RSOCKD), -EPROTO, "rsockd's own");
+	m.port = 0;
+	cr_assert_eq(check(&m, OF_RSOCKD), -EPROTO);
 }
 
 /* A valid message of each type, and what is wrong with it afterwards. */

@@ -396,3 +396,62 @@ Test(pma_devices, of_software_are_declined_unless_they_are_wanted)
 	cr_assert(rsk_pma_validate(a));
 	rsk_pma_free(a);
 }
+
+/* ---- further rails of links ---- */
+
+Test(pma_devices, rails_are_booked_beside_sessions)
+{
+	struct rsk_pma *a =
+		pma_of("node: here\n"
+		       "limits: {sessions: 2}\n"
+		       "rails: {bandwidth: 1Gbit, memory-maps: 3, per-user: 9}\n"
+		       "rnics:\n"
+		       "- {name: one, addresses: [10.0.0.1], sessions: 3, memory-maps: 100}\n"
+		       "- {name: two, addresses: [10.0.0.2], role: spare}\n"
+		       "- {name: far, node: there, addresses: [10.0.0.3]}\n"
+		       "services:\n- {name: any, ports: [1-65535]}\n");
+	const struct rsk_pma_rail_terms terms = rsk_pma_rail_terms(a);
+	struct rsk_pma_rail_port ports[3];
+	struct rsk_pma_device_view view[3];
+	uint64_t ids[3], spare;
+
+	cr_assert_eq(terms.need.bps, 1000000000);
+	cr_assert_eq(terms.need.memory_maps, 3);
+	cr_assert_eq(terms.per_user, 9);
+	cr_assert_eq(rsk_pma_rail_ports(a, ports, 3), 2, "those of this node");
+	cr_assert_str_eq(ports[0].name, "one");
+	cr_assert_eq(ports[0].sessions_max, 3);
+	cr_assert(ports[1].spare && !ports[0].spare);
+	cr_assert_eq(ports[1].n_ips, 1);
+	for (int i = 0; i < 3; i++)
+		cr_assert_neq(ids[i] = rsk_pma_rail_book(a, "one"), 0);
+	cr_assert_eq(rsk_pma_rail_book(a, "one"), 0, "there are three sessions");
+	cr_assert_eq(rsk_pma_rail_book(a, "none"), 0);
+	cr_assert_neq(spare = rsk_pma_rail_book(a, "two"), 0, "spares, too");
+	cr_assert(rsk_pma_validate(a));
+	cr_assert_eq(rsk_pma_devices(a, view, 3), 3);
+	cr_assert_eq(view[0].rails_booked, 3);
+	cr_assert_eq(view[0].sessions, 0, "no service has them");
+	cr_assert_eq(view[0].memory_maps, 9);
+	cr_assert_eq(view[0].bps, 3000000000);
+	cr_assert(!view[1].in_use_as_spare, "nobody stands in");
+	cr_assert_eq(rsk_pma_device_set(a, "one", RSK_PMA_DRAINING), 0);
+	rsk_pma_rail_ports(a, ports, 3);
+	cr_assert_eq(ports[0].state, RSK_PMA_DRAINING);
+	rsk_pma_rail_unbook(a, ids[1]);
+	cr_assert_eq(rsk_pma_rail_book(a, "one"), 0, "it takes none");
+	cr_assert_eq(rsk_pma_device_set(a, "one", RSK_PMA_UP), 0);
+	/* A limit of services does not count them. */
+	cr_assert_eq(pma_ask_cp(a, "10.0.0.1", "10.0.0.9", 80).verdict, RSK_PMA_MAP);
+	cr_assert_eq(pma_ask_cp(a, "10.0.0.1", "10.0.0.9", 80).verdict, RSK_PMA_EXHAUSTED,
+		     "but they take room");
+	rsk_pma_rail_unbook(a, ids[0]);
+	rsk_pma_rail_unbook(a, ids[2]);
+	rsk_pma_rail_unbook(a, spare);
+	rsk_pma_rail_unbook(a, spare);
+	rsk_pma_devices(a, view, 3);
+	cr_assert_eq(view[0].rails_booked, 0);
+	cr_assert_eq(view[0].sessions, 1);
+	cr_assert(rsk_pma_validate(a));
+	rsk_pma_free(a);
+}

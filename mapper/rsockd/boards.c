@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* boards.c - see boards.h. */
+#include "boards.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "board.h"
+#include "local_parts.h"
+#include "udp.h"
+
+#define BOARDS_MOST 64u /* a descriptor each */
+#define AHEAD 4u	/* rails of a port that are booked and not reserved yet */
+#define AHEAD_SHARE 16u /* but no larger share of what its RNIC has */
+#define REST_NS                                                                                    \
+	2000000000ull /* a number is not given again before that: its last holder may not know yet */
+
+/* What is booked of a port for a board. */
+struct booked {
+	uint64_t *ids;
+	uint32_t n, room;
+};
+
+struct rsk_boards_one {
+	struct rsk_board board;
+	int fd;
+	uint32_t uid;
+	bool spoiled;
+	uint32_t processes;
+	uint64_t given; /* a bit for each number */
+	uint64_t left_ns[RSK_BOARD_HOLDERS];
+	struct booked booked[RSK_BOARD_PORTS];
+	struct rsk_boards_one *prev, *next;
+};
+
+/* ---- what is booked ---- */
+
+static uint64_t booked_of(const struct rsk_boards *b, uint32_t uid, uint32_t at)
+{
+	const struct rsk_boards_one *o;
+	uint64_t n = 0;
+
+	DL_FOREACH(b->all, o)
+		if (o->uid == uid)
+			n += o->booked[at].n;
+	return n;
+}
+
+static bool book(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at)
+{
+	struct booked *k = &o->booked[at];
+	uint64_t id, *ids;
+
+	if (k->n == k->room) {
+		ids = reallocarray(k->ids, k->room ? 2 * k->room : 8, sizeof(*ids));
+		if (!ids)
+			return false;
+		k->ids = ids;
+		k->room = k->room ? 2 * k->room : 8;
+	}
+	id = rsk_pma_rail_book(b->pma, b->name[at]);
+	if (id)
+		k->ids[k->n++] = id;
+	return id != 0;
+}
+
+static void unbook(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, uint64_t keep)
+{
+	struct booked *k = &o->booked[at];
+
+	while (k->n > keep)
+		rsk_pma_rail_unbook(b->pma, k->ids[--k->n]);
+}
+
+/* Nobody can be believed who has it. What is booked for it stays until they are gone. */
+static void spoiled(struct rsk_boards *b, struct rsk_boards_one *o)
+{
+	b->count.spoiled += !o->spoiled;
+	o->spoiled = true;
+}
+
+/* Rails reserved there: no more than are booked, whatever the board says. 0; -errno: that many are. */
+static int reserved(struct rsk_boards_one *o, uint32_t at, uint64_t *out)
+{
+	struct rsk_reserve_figures f;
+	int rc = rsk_board_figures(&o->board, at, &f);
+
+	*out = o->booked[at].n;
+	if (rc == 0 && f.reserved[RSK_RESERVE_SESSIONS] < *out)
+		*out = f.reserved[RSK_RESERVE_SESSIONS];
+	return rc;
+}
+
+static bool reserved_now(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, uint64_t *out)
+{
+	int rc = reserved(o, at, out);
+
+	if (rc < 0 && rc != -EBUSY)
+		spoiled(b, o);
+	return rc == 0;
+}
+
+static bool limit(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, uint64_t rails)
+{
+	uint64_t most[RSK_RESERVE_MEASURES];
+	int rc;
+
+	for (uint32_t i = 0; i < RSK_RESERVE_MEASURES; i++)
+		most[i] = rails * b->table.need[i];
+	rc = rsk_board_limit(&o->board, at, most);
+	if (rc < 0 && rc != -EBUSY)
+		spoiled(b, o);
+	return rc == 0;
+}
+
+static uint64_t ahead(const struct rsk_pma_rail_port *p)
+{
+	uint64_t share = p->sessions_max / AHEAD_SHARE;
+
+	if (p->state != RSK_PMA_UP || p->overloaded)
+		return 0;
+	if (!p->sessions_max || share > AHEAD)
+		return AHEAD;
+	return share ? share : 1;
+}
+
+/* As many as are reserved, and some more. */
+static void provide(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at,
+		    const struct rsk_pma_rail_port *p)
+{
+	uint64_t most = rsk_pma_rail_terms(b->pma).per_user, used, want, had = o->booked[at].n;
+
+	if (o->spoiled || !reserved_now(b, o, at, &used))
+		return;
+	want = used + ahead(p);
+	while (o->booked[at].n < want && booked_of(b, o->uid, at) < most)
+		if (!book(b, o, at))
+			break;
+	if (o->booked[at].n > want && (o->booked[at].n > want + ahead(p) || !ahead(p))) {
+		/* First nobody takes any more of it; then who has taken some meanwhile keeps it. */
+		if (!limit(b, o, at, want) || !reserved_now(b, o, at, &used))
+			return;
+		unbook(b, o, at, used > want ? used : want);
+	}
+	if (o->booked[at].n != had)
+		limit(b, o, at, o->booked[at].n);
+}
+
+/* ---- the table ---- */
+
+static uint32_t place_of(const struct rsk_boards *b, const char *name)
+{
+	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+		if (b->name[i] && !strcmp(b->name[i], name))
+			return i;
+	return RSK_BOARD_NOWHERE;
+}
+
+static void take_place(struct rsk_boards *b, const char *name)
+{
+	struct rsk_boards_one *o;
+
+	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++) {
+		if (b->name[i])
+			continue;
+		b->name[i] = strdup(name);
+		DL_FOREACH(b->all, o)
+			if (rsk_board_open(&o->board, i) < 0)
+				spoiled(b, o);
+		return;
+	}
+}
+
+static void free_place(struct rsk_boards *b, uint32_t at)
+{
+	struct rsk_boards_one *o;
+
+	DL_FOREACH(b->all, o)
+		unbook(b, o, at, 0);
+	free(b->name[at]);
+	b->name[at] = NULL;
+}
+
+static const struct rsk_pma_rail_port *port_named(const struct rsk_pma_rail_port *ports, size_t n,
+						  const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(ports[i].name, name))
+			return &ports[i];
+	return NULL;
+}
+
+static void describe(struct rsk_board_port *out, const struct rsk_pma_rail_port *p)
+{
+	static const uint32_t states[] = { [RSK_PMA_UP] = RSK_BOARD_UP,
+					   [RSK_PMA_DOWN] = RSK_BOARD_DOWN,
+					   [RSK_PMA_DRAINING] = RSK_BOARD_DRAINED };
+
+	snprintf(out->name, sizeof(out->name), "%s", p->name);
+	out->state = states[p->state];
+	if (p->state == RSK_PMA_UP && p->overloaded)
+		out->state = RSK_BOARD_OVERLOADED;
+	out->spare = p->spare;
+	for (size_t i = 0; i < p->n_ips && i < RSK_BOARD_IPS; i++) {
+		out->family[i] = p->ips[i].ipv == RSK_PM_IPV6 ? AF_INET6 : AF_INET;
+		memcpy(out->ip[i], p->ips[i].ip, 16);
+	}
+}
+
+static void say_full(struct rsk_boards *b, const char *name)
+{
+	if (!b->full)
+		fprintf(stderr, "rsockd: %s: more than %u ports: rails by it are not reserved\n",
+			name, RSK_BOARD_PORTS);
+	b->full = true;
+}
+
+/* All ports that there are; which place each has, and what is on the boards. */
+static void list(struct rsk_boards *b, const struct rsk_pma_rail_port *ports, size_t n)
+{
+	const struct rsk_pma_rail_terms terms = rsk_pma_rail_terms(b->pma);
+	struct rsk_board_table t = { .need = { terms.need.bps, 1, terms.need.memory_maps } };
+	struct rsk_boards_one *o;
+
+	memset(t.port, 0, sizeof(t.port));
+	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+		if (b->name[i] && !port_named(ports, n, b->name[i]))
+			free_place(b, i);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t at = place_of(b, ports[i].name);
+
+		if (at == RSK_BOARD_NOWHERE)
+			take_place(b, ports[i].name);
+		at = place_of(b, ports[i].name);
+		if (at == RSK_BOARD_NOWHERE)
+			say_full(b, ports[i].name);
+		else
+			describe(&t.port[at], &ports[i]);
+	}
+	if (!memcmp(&t, &b->table, sizeof(t)))
+		return;
+	b->table = t;
+	DL_FOREACH(b->all, o)
+		rsk_board_write(&o->board, &t);
+}
+
+void rsk_boards_look(struct rsk_boards *b)
+{
+	size_t n = b->pma ? rsk_pma_rail_ports(b->pma, NULL, 0) : 0;
+	struct rsk_pma_rail_port *ports = calloc(n + 1, sizeof(*ports));
+	struct rsk_boards_one *o;
+
+	if (!b->pma || !ports) {
+		free(ports);
+		return;
+	}
+	rsk_pma_rail_ports(b->pma, ports, n);
+	list(b, ports, n);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t at = place_of(b, ports[i].name);
+
+		if (at == RSK_BOARD_NOWHERE)
+			continue;
+		DL_FOREACH(b->all, o)
+			provide(b, o, at, &ports[i]);
+	}
+	free(ports);
+}
+
+/* ---- processes ---- */
+
+/* A number that nobody has; 0: none. */
+static uint32_t free_number(const struct rsk_boards_one *o, uint64_t now_ns)
+{
+	uint32_t best = 0;
+
+	for (uint32_t i = 1; i < RSK_BOARD_OWNER; i++)
+		if (!(o->given & 1ull << i) &&
+		    (!o->left_ns[i] || now_ns - o->left_ns[i] >= REST_NS) &&
+		    (!best || o->left_ns[i] < o->left_ns[best]))
+			best = i;
+	return best;
+}
+
+static void drop(struct rsk_boards *b, struct rsk_boards_one *o)
+{
+	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++) {
+		unbook(b, o, i, 0);
+		free(o->booked[i].ids);
+	}
+	DL_DELETE(b->all, o);
+	b->n--;
+	rsk_board_detach(&o->board);
+	close(o->fd);
+	free(o);
+}
+
+static struct rsk_boards_one *make(struct rsk_boards *b, uint32_t uid)
+{
+	struct rsk_boards_one *o = b->n < BOARDS_MOST ? calloc(1, sizeof(*o)) : NULL;
+
+	if (!o)
+		return NULL;
+	o->uid = uid;
+	o->fd = rsk_board_create(&o->board);
+	if (o->fd < 0) {
+		free(o);
+		return NULL;
+	}
+	DL_APPEND(b->all, o);
+	b->n++;
+	b->count.made++;
+	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+		if (b->name[i] && rsk_board_open(&o->board, i) < 0)
+			spoiled(b, o);
+	rsk_board_write(&o->board, &b->table);
+	return o;
+}
+
+static struct rsk_boards_one *board_for(struct rsk_boards *b, uint32_t uid, uint32_t *number)
+{
+	uint64_t now = rsk_udp_now_ns();
+	struct rsk_boards_one *o;
+
+	DL_FOREACH(b->all, o)
+		if (o->uid == uid && !o->spoiled && (*number = free_number(o, now)) != 0)
+			return o;
+	o = make(b, uid);
+	*number = o ? free_number(o, now) : 0;
+	return o;
+}
+
+void rsk_boards_join(struct rsk_boards *b, struct rsk_local_process *p)
+{
+	struct rsk_local_msg m = { .type = RSK_LOCAL_BOARD };
+	uint32_t number;
+
+	if (p->board || !b->pma)
+		return;
+	p->board = board_for(b, p->uid, &number);
+	if (!p->board) {
+		b->count.refused++;
+		return;
+	}
+	p->holder = number;
+	p->board->given |= 1ull << number;
+	p->board->processes++;
+	rsk_boards_look(b);
+	m.port = (uint16_t)number;
+	if (!rsk_local_tell(p->l, p, &m, p->board->fd))
+		rsk_boards_gone(b, p);
+}
+
+void rsk_boards_gone(struct rsk_boards *b, struct rsk_local_process *p)
+{
+	struct rsk_boards_one *o = p->board;
+
+	if (!o)
+		return;
+	p->board = NULL;
+	b->count.left++;
+	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+		if (b->name[i] && rsk_board_leave(&o->board, i, p->holder) < 0)
+			spoiled(b, o);
+	o->given &= ~(1ull << p->holder);
+	o->left_ns[p->holder] = rsk_udp_now_ns();
+	if (--o->processes == 0)
+		drop(b, o);
+}
+
+uint64_t rsk_boards_reserved(const struct rsk_boards *b, const char *port)
+{
+	uint32_t at = place_of(b, port);
+	struct rsk_boards_one *o;
+	uint64_t n = 0, one;
+
+	if (at == RSK_BOARD_NOWHERE)
+		return 0;
+	DL_FOREACH(b->all, o) {
+		reserved(o, at, &one);
+		n += one;
+	}
+	return n;
+}
+
+void rsk_boards_open(struct rsk_boards *b, struct rsk_pma *pma)
+{
+	*b = (struct rsk_boards){ .pma = pma };
+	rsk_boards_look(b);
+}
+
+void rsk_boards_close(struct rsk_boards *b)
+{
+	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+		free(b->name[i]);
+	*b = (struct rsk_boards){ 0 };
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * board_user - a process at rsockd's socket that has a board, and does with it what it is told. Arguments: the socket.
+ * A line each on standard input, an answer each: "state IP", "take IP N", "give IP N" (N rails, one after the other;
+ * the answer is how many, and why no more), "spoil MS" (writes whatever anywhere), "close" (the connection, not the
+ * board), "number".
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "board.h"
+#include "local_msg.h"
+
+static struct rsk_board board;
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
+}
+
+static int dial(const char *path)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	struct rsk_local_msg m = { .type = RSK_LOCAL_HELLO, .flags = RSK_LOCAL_ABLE };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), with, rc;
+	uint64_t until = now_ms() + 20000;
+
+	strncpy(sa.sun_path, path, sizeof(sa.sun_path) - 1);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+		return -errno;
+	rc = rsk_local_msg_send(fd, &m, -1);
+	while (rc == 0 || (rc == -EAGAIN && now_ms() < until)) {
+		usleep(1000);
+		rc = rsk_local_msg_recv(fd, true, &m, &with);
+		if (rc > 0 && m.type == RSK_LOCAL_BOARD && with >= 0) {
+			rc = rsk_board_attach(&board, with, m.port);
+			close(with);
+			return rc < 0 ? rc : fd;
+		}
+	}
+	return rc < 0 ? rc : -EPROTO;
+}
+
+static uint32_t port_of(const char *ip, struct rsk_board_table *t)
+{
+	uint8_t at[16] = { 0 };
+	uint16_t family = strchr(ip, ':') ? AF_INET6 : AF_INET;
+	int rc;
+
+	do
+		rc = rsk_board_read(&board, t);
+	while (rc == -EAGAIN);
+	if (rc < 0 || inet_pton(family, ip, at) != 1)
+		return RSK_BOARD_NOWHERE;
+	return rsk_board_find(t, family, at);
+}
+
+static void say_state(const char *ip)
+{
+	static const char *const names[] = { "none", "up", "overloaded", "drained", "down" };
+	struct rsk_board_table t;
+	uint32_t at = port_of(ip, &t);
+
+	if (at == RSK_BOARD_NOWHERE)
+		puts("unlisted");
+	else
+		printf("%s%s\n", names[t.port[at].state], t.port[at].spare ? " spare" : "");
+}
+
+static void reserve(const char *ip, uint32_t n, bool take)
+{
+	struct rsk_board_table t;
+	uint32_t at = port_of(ip, &t), done = 0;
+	int rc = 0;
+
+	while (done < n) {
+		rc = take ? rsk_board_take(&board, at, t.need) : rsk_board_give(&board, at, t.need);
+		if (rc < 0)
+			break;
+		done++;
+	}
+	printf("%u %s\n", done, rc == -ENOSPC ? "full" : rc < 0 ? strerror(-rc) : "done");
+}
+
+static void spoil(uint64_t ms)
+{
+	uint64_t until = now_ms() + ms, dice = now_ms(), *words = (void *)board.rail.window;
+	size_t n = board.rail.window_bytes / 8;
+
+	while (now_ms() < until)
+		for (int i = 0; i < 1000; i++) {
+			dice = dice * 6364136223846793005u + 1442695040888963407u;
+			__atomic_store_n(words + (dice >> 33) % n, dice, __ATOMIC_RELAXED);
+		}
+	puts("done");
+}
+
+int main(int argc, char **argv)
+{
+	char line[128], word[16], ip[64];
+	unsigned int n;
+	int fd = argc == 2 ? dial(argv[1]) : -EINVAL;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("%s\n", fd < 0 ? strerror(-fd) : "ready");
+	while (fd >= 0 && fgets(line, sizeof(line), stdin)) {
+		n = 1;
+		*ip = 0;
+		if (sscanf(line, "%15s %63s %u", word, ip, &n) < 1)
+			continue;
+		if (!strcmp(word, "state"))
+			say_state(ip);
+		else if (!strcmp(word, "take") || !strcmp(word, "give"))
+			reserve(ip, n, *word == 't');
+		else if (!strcmp(word, "spoil"))
+			spoil(strtoull(ip, NULL, 10));
+		else if (!strcmp(word, "number"))
+			printf("%u\n", board.me);
+		else if (!strcmp(word, "close"))
+			printf("%d\n", close(fd));
+		else
+			return 2;
+	}
+	return fd < 0;
+}

@@ -1,0 +1,255 @@
+#!/usr/bin/python3
+"""The board that rsockd shares with processes: how ports stand, what is reserved without a word to it, and what it
+gives back, keeps and survives.
+"""
+import os
+import select
+import signal
+import socket
+import sys
+
+import local
+from netlab import Lab, ip
+from harness import Failure, case, main
+from net_local import ALICE, BOB
+from net_rsockd import EVERYTHING
+
+SECOND, THIRD = "10.77.0.101", "10.77.0.102"
+AHEAD = 4  # mapper/rsockd/boards.c
+
+
+def rnics(host, **second):
+    return [{"name": "rnic0", "addresses": [host.ip]}, {"name": "rnic1", "addresses": [SECOND], **second}]
+
+
+def one(t, **config):
+    """A host with two ports, and rsockd."""
+    host = Lab(t, 1).hosts[0]
+    host.add_address(SECOND)
+    return host.start(**{"rnics": rnics(host), "services": [{"name": "any", "ports": ["1-65535"]}], "rules": EVERYTHING,
+                         **config})
+
+
+class User:
+    """bin/net_board_user."""
+
+    def __init__(self, host, uid=None, ready="ready"):
+        program = host.lab.reachable(os.path.join(host.t.bin, "net_board_user"))
+        self.proc = host.run([program, host.local], user=uid, name="board_user", stdin="pipe", stdout="pipe")
+        self.hear(ready)
+
+    def hear(self, wanted=None):
+        if not select.select([self.proc.stdout], [], [], 30)[0]:
+            raise Failure(f"{self.proc.describe()} says nothing")
+        line = b""
+        while not line.endswith(b"\n"):
+            part = self.proc.stdout.read(1)
+            if not part:
+                raise Failure(f"{self.proc.describe()} is gone: {line} {self.proc.err()}")
+            line += part
+        line = line.decode().strip()
+        if wanted is not None and line != wanted:
+            raise Failure(f"{self.proc.describe()} said {line}, not {wanted}")
+        return line
+
+    def ask(self, *words):
+        self.proc.stdin.write((" ".join(map(str, words)) + "\n").encode())
+        return self.hear()
+
+    def state(self, address):
+        return self.ask("state", address)
+
+    def take(self, address, n=1):
+        """How many it got, and why no more."""
+        got, why = self.ask("take", address, n).split(" ", 1)
+        return int(got), why
+
+    def kill(self):
+        self.proc.popen.send_signal(signal.SIGKILL)
+        self.proc.popen.wait()
+
+
+def rails(host, name="rnic0"):
+    device = host.device(name)
+    return device["rails"], device["rails_booked"]
+
+
+@case(timeout=60)
+def given_to_who_is_able(t):
+    host = one(t)
+    plain = local.Client(host.local)
+    plain.say(local.HELLO)
+    able = [local.Client(host.local, uid) for uid in (ALICE, ALICE, BOB)]
+    boards = []
+    for client in able:
+        client.say(local.HELLO, flags=local.ABLE)
+        message, fds = client.hear()
+        t.equal((message["type"], len(fds)), (local.BOARD, 1), "what came")
+        boards.append((os.fstat(fds[0]).st_ino, message["port"]))
+        os.close(fds[0])
+    t.equal([number for _inode, number in boards], [1, 2, 1], "numbers")
+    t.check(boards[0][0] == boards[1][0] != boards[2][0], f"one for each user: {boards}")
+    able[0].say(local.HELLO, flags=local.ABLE)  # it says so again when it has statistics
+    able[0].say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2, family=socket.AF_INET, cookie=77)
+    message, fds = able[0].hear()
+    t.equal((message["type"], fds), (local.ANSWER, []), "once is enough")
+    plain.say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2, family=socket.AF_INET, cookie=77)
+    t.equal(plain.hear()[0]["type"], local.ANSWER, "who is not able has none")
+    t.equal(host.figure("boards"), 2, "boards")
+    for client in able:
+        client.close()
+    t.until(lambda: host.figure("boards") == 0, 10, "the boards to go with their processes")
+    t.equal(rails(host), (0, 0), "all is given back")
+    plain.close()
+
+
+@case(timeout=60)
+def of_another_build(t):
+    """Who has another protocol is sent away, as ever."""
+    host = one(t)
+    client = local.Client(host.local)
+    client.socket.send(local.pack(local.HELLO, magic=local.MAGIC - (1 << 56), flags=local.ABLE))
+    t.check(client.gone(), "it was heard")
+    t.equal(host.figure("local_refused_total"), 1, "refused")
+
+
+@case(timeout=90)
+def how_ports_stand(t):
+    host = one(t)
+    user = User(host)
+    t.equal((user.state(host.ip), user.state(SECOND), user.state(THIRD)), ("up", "up", "unlisted"), "at first")
+    for name, address in (("rnic1", SECOND), ("rnic0", host.ip)):
+        host.post("/v1/drain", {"device": name})
+        t.equal(user.state(address), "drained", "at once")
+        host.post("/v1/drain", {"device": name, "on": False})
+        t.equal(user.state(address), "up", "and back")
+    ip("-n", host.ns, "address", "del", f"{SECOND}/32", "dev", "lan")
+    t.until(lambda: user.state(SECOND) == "down", 10, "the port to be down")
+    t.equal(user.state(host.ip), "up", "the other one")
+    host.add_address(SECOND)
+    t.until(lambda: user.state(SECOND) == "up", 10, "the port to be up")
+    host.write_config(rnics=rnics(host, role="spare"), rules=EVERYTHING)
+    host.post("/v1/reload", {})
+    t.equal(user.state(SECOND), "up spare", "by another configuration")
+    host.write_config(rnics=[*rnics(host)[:1], {"name": "rnic2", "addresses": [THIRD]}], rules=EVERYTHING)
+    host.post("/v1/reload", {})
+    t.until(lambda: (user.state(SECOND), user.state(THIRD)) == ("unlisted", "down"), 10, "the new list")
+
+
+@case(timeout=90)
+def reserved_without_a_word(t):
+    """What is taken is booked; more than is booked nobody takes; some more are booked soon."""
+    host = one(t)
+    a, b = User(host, ALICE), User(host, ALICE)
+    t.equal(rails(host), (0, AHEAD), "ahead")
+    t.equal(a.take(host.ip, 3), (3, "done"), "some")
+    t.equal(b.take(host.ip, 3), (1, "full"), "all there are")
+    t.equal(rails(host)[0], 4, "seen")
+    t.equal(host.device("rnic0")["sessions"], 0, "which are no sessions of services")
+    t.until(lambda: rails(host) == (4, 4 + AHEAD), 10, "more to be booked")
+    t.equal(b.take(host.ip, 1), (1, "done"), "one of them")
+    t.equal(rails(host, "rnic1"), (0, AHEAD), "the other port")
+    a.kill()
+    t.until(lambda: rails(host)[0] == 2, 10, "what the dead one had to be given back")
+    t.equal(b.ask("give", host.ip, 3), "2 Numerical result out of range", "no more than it has")
+    t.equal(b.take(host.ip, 20)[1], "full", "a good many")
+    t.until(lambda: b.take(host.ip, 20) and rails(host)[0] > 3 * AHEAD, 20, "more and more to be booked")
+    b.ask("give", host.ip, rails(host)[0])
+    t.until(lambda: rails(host)[0] == 0 and AHEAD <= rails(host)[1] <= 2 * AHEAD, 10, "what is not needed to be booked no more")
+    t.equal(host.figure("boards_left_total"), 1, "given back for a dead one")
+
+
+@case(timeout=90)
+def no_more_than_there_are(t):
+    """Of a small RNIC, of a user, of a port that takes none."""
+    host = one(t, rnics=[{"name": "rnic0", "addresses": ["10.77.0.1"], "sessions": 3, "memory-maps": 100},
+                         {"name": "rnic1", "addresses": [SECOND]}], rails={"per-user": 6, "memory-maps": 7})
+    a, b = User(host, ALICE), User(host, BOB)
+    taken = {a: 0, b: 0}
+    def all_taken(address, want):
+        for user in taken:
+            taken[user] += user.take(address, 10)[0]
+        return sum(taken.values()) == want
+    t.until(lambda: all_taken(host.ip, 3), 20, "all of the RNIC's to be taken")
+    t.check(min(taken.values()) > 0, f"one user has all: {taken}")
+    t.equal((rails(host), host.device("rnic0")["memory_maps"]), ((3, 3), 21), "booked")
+    t.equal(a.take(host.ip)[1], "full", "the fourth")
+    taken = {a: 0, b: 0}
+    t.until(lambda: all_taken(SECOND, 12), 20, "all that two users may have")
+    t.equal(list(taken.values()), [6, 6], "of each")
+    for _ in range(30):
+        t.equal((a.take(SECOND)[0], rails(host, "rnic1")), (0, (12, 12)), "no more")
+    host.post("/v1/drain", {"device": "rnic1"})
+    b.ask("give", SECOND, 6)
+    t.until(lambda: rails(host, "rnic1") == (6, 6), 10, "nothing to be booked ahead where none may be taken")
+    t.equal(b.take(SECOND), (0, "full"), "of a port that takes none")
+
+
+@case(timeout=90)
+def killed_again_and_again(t):
+    """Each of many holds some when it dies; nothing is lost, and numbers come again."""
+    host = one(t)
+    stays = User(host, ALICE)
+    stays.take(host.ip, 1)
+    for _ in range(8):
+        users = [User(host, ALICE) for _ in range(3)]
+        for user in users:
+            user.take(host.ip, 2)
+        for user in users:
+            user.kill()
+    t.until(lambda: rails(host) == (1, 1 + AHEAD), 20, "all of theirs to be given back")
+    t.equal((host.figure("boards"), host.figure("boards_left_total")), (1, 24), "boards, processes")
+
+
+@case(timeout=120)
+def more_processes_than_a_board_has_room_for(t):
+    host = one(t)
+    clients = []
+    for _ in range(70):
+        client = local.Client(host.local, ALICE)
+        client.say(local.HELLO, flags=local.ABLE)
+        message, fds = client.hear()
+        clients.append((os.fstat(fds[0]).st_ino, message["port"]))
+        os.close(fds[0])
+        clients.append(client)
+    names = clients[::2]
+    t.equal(len(set(names)), 70, "nobody has another one's number")
+    t.equal((len({inode for inode, _number in names}), host.figure("boards")), (2, 2), "boards")
+    for client in clients[1::2]:
+        client.close()
+    t.until(lambda: host.figure("boards") == 0, 10, "the boards to go")
+
+
+@case(timeout=120)
+def one_who_spoils_it(t):
+    """rsockd goes on; nobody but that user is harmed, nothing is booked without end, and it comes right again."""
+    host = one(t, rails={"per-user": 20})
+    bad, good = User(host, ALICE), User(host, BOB)
+    good.take(host.ip, 2)
+    bad.ask("spoil", 3000)
+    t.until(lambda: host.figure("boards_spoiled_total") == 1, 20, "it to be seen")
+    reserved, booked = rails(host)
+    t.check(2 <= reserved <= booked <= 20 + 2 + AHEAD, f"booked: {booked}, reserved: {reserved}")
+    t.equal(good.take(host.ip, 1), (1, "done"), "the other user")
+    again = User(host, ALICE)
+    t.equal((again.ask("number"), again.take(SECOND, 1)), ("1", (1, "done")), "who comes anew has another one")
+    bad.kill()
+    t.until(lambda: host.figure("boards") == 2 and rails(host) == (3, 3 + 2 * AHEAD), 20, "what it had to be given back")
+    t.equal(host.get("/v1/status")["pid"], host.daemon.pid, "the daemon")
+
+
+@case(timeout=60)
+def with_another_rsockd(t):
+    """It is killed; the next one knows nothing of its boards, and makes new ones."""
+    host = one(t)
+    user = User(host)
+    user.take(host.ip, 2)
+    host.daemon.popen.kill()
+    host.daemon.popen.wait()
+    host.restart()
+    t.equal((user.state(host.ip), rails(host)), ("up", (0, 0)), "what is left of the former one's")
+    t.equal(User(host).take(host.ip, 5), (AHEAD, "full"), "of the new one")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
