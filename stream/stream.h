@@ -80,10 +80,9 @@ struct rsk_stream {
 	 * more round that the shut companion ends.
 	 */
 	_Atomic(bool) failed;
-	_Atomic(bool) heed_due;	  /* the peer's keeper is to act on our mail: mend.h */
-	_Atomic(bool) credit_due; /* its ring is full: credit.h; seq_cst */
-	_Atomic(bool) named;	  /* the record has the addresses */
-	bool attached;		  /* to a link, once: what follows regs was used */
+	_Atomic(bool) heed_due; /* the peer's keeper is to act on our mail: mend.h */
+	_Atomic(bool) named;	/* the record has the addresses */
+	bool attached;		/* to a link, once: what follows regs was used */
 	_Atomic(int) rcvlowat;
 	int peer_fd;	      /* the other end, as its process numbered it when it was proven */
 	uint64_t peer_cookie; /* SO_COOKIE of the other end */
@@ -121,6 +120,7 @@ struct rsk_stream {
 	struct rsk_stats_stream *rec; /* may be a record that nobody reads */
 	_Atomic(uint64_t) wish_seen; /* an operator's newest wish: wish.h; both locks to change it */
 	uint32_t wish_life;	     /* of the record, while it is ours */
+	_Atomic(bool) credit_due;    /* its ring is full: credit.h; seq_cst */
 	_Atomic(bool) off;	     /* taken off the ring, by a wish; both locks to change it */
 	_Atomic(bool) search_anew;   /* wished for: has earned it, and seeks from the start */
 	struct rsk_reg *regs;	     /* epoll registrations; under the epoll lock (epoll.c) */

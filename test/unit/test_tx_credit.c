@@ -193,7 +193,9 @@ Test(tx_credit, what_cannot_be)
 	for (int i = 0; i < 6; i++) {
 		was = w.tx;
 		cr_assert_eq(rsk_tx_credit(&w.tx, &wrong[i]), -EPROTO, "%d", i);
-		cr_assert_eq(memcmp(&was, &w.tx, sizeof(was)), 0, "%d", i);
+		cr_assert(was.state == w.tx.state && was.read_pos == w.tx.read_pos &&
+				  was.ring.credit == w.tx.ring.credit,
+			  "%d", i);
 	}
 	/* Of the promotion before, or one to come: nothing to do with this ring. */
 	for (uint32_t gen = 1; gen < 5; gen += 2) {
