@@ -56,7 +56,7 @@ _Static_assert(RSK_SEG_SUMS == 8, "the summary is one cache line");
 struct rsk_seg_ctl {
 	struct rsk_mail txmail; /* peer, as the sender */
 	struct rsk_mail rxmail; /* peer, as the receiver */
-	uint8_t pad0[48];
+	uint64_t link[6]; /* a mailbox, of stream 0 alone: owner's keeper; the peer's keeper obtains it */
 	_Atomic(uint64_t) want_rx; /* bells to ring at data or a command; owner sets, peer takes */
 	_Atomic(uint64_t) want_tx; /* bells to ring at credit or an answer; owner sets, peer takes */
 	_Atomic(uint64_t) epolls_rx; /* bells of the epolls that watch it; owner */
@@ -72,6 +72,9 @@ struct rsk_seg_ctl {
 	uint8_t pad2[8];
 };
 _Static_assert(sizeof(struct rsk_seg_ctl) == 256, "ctl block");
+_Static_assert(sizeof(((struct rsk_seg_ctl *)0)->link) ==
+		       RSK_MAILBOX_FRAME_BYTES + sizeof(struct rsk_mailbox_link),
+	       "link");
 _Static_assert(sizeof(((struct rsk_seg_ctl *)0)->credit) ==
 		       RSK_MAILBOX_FRAME_BYTES + sizeof(struct rsk_mailbox_credit),
 	       "credit");

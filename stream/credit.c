@@ -17,7 +17,6 @@
 
 #define LOOK_NS 10000000ull /* from one look at a full ring to the next, and to the first */
 #define LANDS_NS 1000000ull /* to a look whether it has come */
-#define AT_ONCE 8u	    /* gets of a link; half of what a rail has room for */
 
 /* One mailbox that is looked up. */
 struct job {
@@ -33,7 +32,7 @@ struct rsk_credits {
 	uint32_t tag;	 /* of the newest reader */
 	bool full, soon; /* found in this round; soon: something is about to come */
 	bool waits;	 /* a get of a round before has not come: nothing is begun */
-	struct job job[AT_ONCE];
+	struct job job[RSK_CREDIT_READERS];
 };
 
 void rsk_credit_want(struct rsk_stream *s)
@@ -50,7 +49,7 @@ static struct job *job_of(struct rsk_credits *c, struct rsk_stream *s)
 {
 	struct job *spare = NULL;
 
-	for (uint32_t i = 0; i < AT_ONCE; i++) {
+	for (uint32_t i = 0; i < RSK_CREDIT_READERS; i++) {
 		struct job *j = &c->job[i];
 
 		if (j->used && j->sid == s->sid && !memcmp(&j->key, &s->tx.key, sizeof(j->key)))
@@ -130,7 +129,7 @@ static void look(struct rsk_stream *s, void *arg)
 /* Of streams that are full no more, or are no more: once nothing is under way there. */
 static void forget(struct rsk_credits *c, const struct rsk_link *l)
 {
-	for (uint32_t i = 0; i < AT_ONCE; i++) {
+	for (uint32_t i = 0; i < RSK_CREDIT_READERS; i++) {
 		struct job *j = &c->job[i];
 
 		if (!j->used)
@@ -148,17 +147,20 @@ static void forget(struct rsk_credits *c, const struct rsk_link *l)
 	}
 }
 
-/* A rail that broke has ended all that was under way by it. */
-static void hear(struct rsk_credits *c, struct rsk_rail *rail)
+uint32_t rsk_credit_readers(const struct rsk_remote *r,
+			    struct rsk_mailbox_reader *all[static RSK_CREDIT_READERS])
 {
-	struct rsk_mailbox_reader *all[AT_ONCE];
+	for (uint32_t i = 0; r->credits && i < RSK_CREDIT_READERS; i++)
+		all[i] = &r->credits->job[i].reader;
+	return r->credits ? RSK_CREDIT_READERS : 0;
+}
 
-	for (uint32_t i = 0; i < AT_ONCE; i++)
-		all[i] = &c->job[i].reader;
-	rsk_mailbox_poll(rail, all, AT_ONCE);
-	c->waits = false;
-	for (uint32_t i = 0; i < AT_ONCE; i++)
-		c->waits |= all[i]->state == RSK_MAILBOX_FLYING;
+static bool waits(const struct rsk_credits *c)
+{
+	for (uint32_t i = 0; i < RSK_CREDIT_READERS; i++)
+		if (c->job[i].reader.state == RSK_MAILBOX_FLYING)
+			return true;
+	return false;
 }
 
 void rsk_credit_work(struct rsk_remote *r, uint64_t now_ns)
@@ -178,7 +180,8 @@ void rsk_credit_work(struct rsk_remote *r, uint64_t now_ns)
 	if (now_ns < c->next_ns)
 		return;
 	c->full = c->soon = false;
-	hear(c, &r->l->seg.rail);
+	rsk_remote_hear_gets(r);
+	c->waits = waits(c);
 	rsk_mend_each(r->l, look, c);
 	forget(c, r->l);
 	c->next_ns = c->soon ? now_ns + LANDS_NS : c->full ? now_ns + LOOK_NS : UINT64_MAX;

@@ -9,6 +9,9 @@
 
 #include <stdint.h>
 
+#define RSK_CREDIT_READERS 8u /* of a link at once; half of what a rail has room for */
+
+struct rsk_mailbox_reader;
 struct rsk_remote;
 struct rsk_stream;
 
@@ -21,5 +24,9 @@ void rsk_credit_want(struct rsk_stream *s);
 /* The keeper's rounds, and when the next one is due; UINT64_MAX: none. */
 void rsk_credit_work(struct rsk_remote *r, uint64_t now_ns);
 uint64_t rsk_credit_next_ns(const struct rsk_remote *r);
+
+/* What may have a get under way. Their number. */
+uint32_t rsk_credit_readers(const struct rsk_remote *r,
+			    struct rsk_mailbox_reader *all[static RSK_CREDIT_READERS]);
 
 #endif

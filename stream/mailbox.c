@@ -215,9 +215,7 @@ int rsk_mailbox_link(const struct rsk_mailbox_view *view, struct rsk_mailbox_lin
 {
 	struct rsk_mailbox_link l;
 
-	if (content(view, RSK_MAILBOX_LINK, &l, sizeof(l)) < 0 || !l.state ||
-	    l.state >= RSK_MAILBOX_LINK_STATES ||
-	    (l.err < 0) != (l.state == RSK_MAILBOX_LINK_BROKEN) || l.err > 0 || l.err < -4095)
+	if (content(view, RSK_MAILBOX_LINK, &l, sizeof(l)) < 0 || !l.epoch || l.zero)
 		return -EBADMSG;
 	*is = l;
 	return 0;

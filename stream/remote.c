@@ -397,6 +397,7 @@ void rsk_remote_work(uint64_t now_ns)
 			rsk_remote_dead(r, -ETIMEDOUT);
 		} else {
 			rsk_remote_rails_work(r, now_ns);
+			rsk_remote_status_work(r);
 			rsk_credit_work(r, now_ns);
 		}
 	}

@@ -7,6 +7,7 @@
 #define RSK_REMOTE_PARTS_H
 
 #include "control.h"
+#include "mailbox.h"
 #include "rails.h"
 #include "rdma.h"
 #include "remote.h"
@@ -51,6 +52,7 @@ struct rsk_remote_rail {
 	uint64_t due_ns; /* when it is tried again, or given up; UINT64_MAX */
 	struct rsk_ringways ways;
 	uint64_t rings_ns, register_ns, probe_ns; /* when the next of these is due; UINT64_MAX */
+	struct rsk_mailbox_reader status; /* how the peer finds the link, obtained by this rail */
 };
 
 struct rsk_remote {
@@ -78,11 +80,14 @@ struct rsk_remote {
 	bool waits_verdict;	  /* under the join lock */
 	struct rsk_link_msg held; /* for the engine, which had no room; control is paused */
 	bool holds;
-	bool more;		     /* what came for the engine was not read to its end */
-	bool told_end;		     /* of this time that the process is about to end */
-	bool heeds;		     /* streams of it have words on their way that cannot wait */
-	uint64_t idle_ns;	     /* since when no stream has it; 0: one has */
-	struct rsk_credits *credits; /* credit.c; NULL: no ring of it was ever full */
+	bool more;		      /* what came for the engine was not read to its end */
+	bool told_end;		      /* of this time that the process is about to end */
+	bool heeds;		      /* streams of it have words on their way that cannot wait */
+	uint64_t idle_ns;	      /* since when no stream has it; 0: one has */
+	struct rsk_mailbox status;    /* how this end finds the link, */
+	struct rsk_mailbox_link said; /* as last published, */
+	struct rsk_key status_key[2]; /* under the first; the second is the peer's */
+	struct rsk_credits *credits;  /* credit.c; NULL: no ring of it was ever full */
 };
 
 /* A rail on which nothing comes is asked whether its peer is still there: so often. */
@@ -150,6 +155,12 @@ bool rsk_remote_naming(const struct rsk_remote *r); /* something is open about a
 void rsk_remote_say_places(struct rsk_remote *r);
 void rsk_remote_on_place(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_remote_match_places(struct rsk_remote *r);
+
+/* remote_status.c: the rail is asked whether its peer is there, and how that finds the link; what was heard; what is new. */
+void rsk_remote_ask(struct rsk_remote_rail *rail);
+void rsk_remote_status_work(struct rsk_remote *r);
+/* All gets of the link: completions are taken, by whoever waits for one. */
+void rsk_remote_hear_gets(struct rsk_remote *r);
 
 /* remote_rings.c: what of each stream is registered with a rail */
 void rsk_remote_on_ring(struct rsk_remote *r, const struct rsk_remote_msg *m);

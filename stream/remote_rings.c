@@ -225,7 +225,7 @@ void rsk_remote_rings_work(struct rsk_remote_rail *rail, uint64_t now_ns)
 	}
 	if (now_ns >= rail->probe_ns && !rail->r->idle_ns) {
 		rail->probe_ns = now_ns + RSK_REMOTE_PROBE_NS;
-		rsk_rdma_module->rail_probe(rail->rail);
+		rsk_remote_ask(rail);
 	}
 }
 

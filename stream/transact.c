@@ -68,7 +68,9 @@ static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 
 	if (rc < 0)
 		return rc;
-	memset((void *)ctl, 0, sizeof(*ctl));
+	/* All but what is the link's. */
+	memset((void *)ctl, 0, offsetof(struct rsk_seg_ctl, link));
+	memset((void *)&ctl->want_rx, 0, sizeof(*ctl) - offsetof(struct rsk_seg_ctl, want_rx));
 	s->attached = true;
 	s->link = l;
 	s->sid = sid;

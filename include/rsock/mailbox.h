@@ -39,20 +39,12 @@ struct rsk_mailbox_head {
 };
 _Static_assert(sizeof(struct rsk_mailbox_head) == RSK_MAILBOX_FRAME_BYTES, "mailbox head");
 
-enum rsk_mailbox_link_state {
-	RSK_MAILBOX_LINK_UP = 1,
-	RSK_MAILBOX_LINK_BROKEN = 2,  /* its last rail: err says why */
-	RSK_MAILBOX_LINK_LEAVING = 3, /* the process ends: no stream more */
-	RSK_MAILBOX_LINK_STATES
-};
-
-/* How the owner finds the link. */
+/* How the owner finds the link: by which of its rails nothing can come to it any more. */
+#define RSK_MAILBOX_RAILS 4u
 struct rsk_mailbox_link {
-	uint32_t state; /* enum rsk_mailbox_link_state */
-	uint32_t epoch; /* of the rails that it speaks of */
-	int32_t err;	/* BROKEN: -errno; else 0 */
-	uint32_t streams;
-	uint64_t rails; /* a bit for each that can be used */
+	uint32_t epoch;			    /* of the rails that it speaks of; from 1 */
+	uint32_t closed[RSK_MAILBOX_RAILS]; /* newest life whose queue pair is closed there; 0: none */
+	uint32_t zero;
 };
 _Static_assert(sizeof(struct rsk_mailbox_link) == 24, "mailbox: link");
 

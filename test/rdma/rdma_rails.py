@@ -166,6 +166,30 @@ def first_lost(t):
     one_goes(t, lambda: deaf(t, True, 0), lambda: deaf(t, False, 0))
 
 
+CLOSED = re.compile(r"rail (\d): rails are closed there up to lives (\d+) (\d+) (\d+) (\d+) of epoch")
+
+
+@case(300)
+def closed_is_read(t):
+    """While nothing is sent each end reads, by each rail, which rails the other end has closed; the one that goes, too."""
+    def read(guest, rail):
+        """Lives of rail 1 that its reads by that rail found closed."""
+        found = CLOSED.findall(guest.sh("cat /run/case/librsock.log 2>/dev/null || true"))
+        return [int(second) for by, _first, second, *_rest in found if int(by) == rail]
+
+    server, client, port = two_rails(t, {"RSOCK_LOG": "debug"})
+    guests = lab(t).guests
+    guests[0].until(lambda: all(read(guest, rail) for guest in guests for rail in (0, 1)), 30, "both to read by both rails")
+    before = [max(read(guest, 0)) for guest in guests]
+    remove(guests[1], "rxe1")
+    guests[0].until(lambda: all(max(read(guest, 0)) > had for guest, had in zip(guests, before)), 30, "both to read that it is closed")
+    both_ways(client, server, 200_000, 200_000, chunk=2000)
+    stayed(t, port)
+    add(guests[1], "rxe1")
+    client.finish()
+    server.finish()
+
+
 @case(500)
 def second_cable(t):
     def mend():

@@ -48,6 +48,7 @@ struct duplex_sums {
 	uint64_t marked, overtook;	    /* transactions of last promotions */
 	uint64_t missing[3], missing_first; /* when a rail died, by enum rsk_order_kind */
 	uint64_t stalls;		    /* sends that found too many under way */
+	uint64_t read_lost; /* of rails that were up here, that they are closed there */
 	uint64_t looked, looked_new, freed_cells; /* mailboxes of the receivers' */
 	uint64_t rests, repeats; /* BACK said, AGAIN heard of with bytes that were unread */
 };

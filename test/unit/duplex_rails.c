@@ -335,6 +335,26 @@ static void hear(struct duplex *d, uint32_t end)
 	}
 }
 
+/* What LOST says, read by a rail that lives: before it is heard, or after (../../stream/remote_status.c). */
+static void read_status(struct duplex *d, uint32_t end)
+{
+	const struct keeps *own = &d->rails->keeper[end], *other = &d->rails->keeper[!end];
+
+	for (uint32_t k = 0; k < d->config->rails; k++) {
+		bool open = other->rail[k].state == COMING || other->rail[k].state == UP;
+		struct talk lost = {
+			.what = TALK_LOST, .of = own->epoch, .rail = k, .life = own->rail[k].life
+		};
+
+		if (!own->up || !other->up || own->epoch != other->epoch ||
+		    other->rail[k].life - open != lost.life ||
+		    (own->rail[k].state != UP && own->rail[k].state != LOST))
+			continue;
+		d->sums->read_lost += own->rail[k].state == UP;
+		heard_of_rail(d, end, &lost);
+	}
+}
+
 /* ---- what befalls rails ---- */
 
 static void befall(struct duplex *d)
@@ -372,6 +392,8 @@ static void end_step(struct duplex *d, uint32_t end)
 		else if (keeper->rail[k].state == UP && d->rails->dead[k] && chance(d, 10))
 			lose(d, end, k);
 	}
+	if (chance(d, 3))
+		read_status(d, end);
 	while (keeper->n && chance(d, 60))
 		hear(d, end);
 	CHECK(d, rsk_rails_validate(&d->rails->rs[end]), "rails of end %u are invalid", end);

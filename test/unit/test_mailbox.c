@@ -181,9 +181,7 @@ Test(mailbox, a_broken_rail_ends_it)
 
 Test(mailbox, contents)
 {
-	const struct rsk_mailbox_link link = {
-		.state = RSK_MAILBOX_LINK_BROKEN, .epoch = 3, .err = -ETIMEDOUT, .streams = 9
-	};
+	const struct rsk_mailbox_link link = { .epoch = 3, .closed = { 1, 0, UINT32_MAX, 9 } };
 	const struct rsk_mailbox_credit credit = { .pos = 5, .cells = 1ull << 40, .gen = 2 };
 	struct rsk_mailbox_link l;
 	struct rsk_mailbox_credit c;

@@ -307,12 +307,8 @@ Test(mailbox_harm, a_rail_that_refuses)
 Test(mailbox_harm, contents_that_cannot_be)
 {
 	static const struct rsk_mailbox_link wrong[] = {
-		{ .state = 0 },
-		{ .state = RSK_MAILBOX_LINK_STATES },
-		{ .state = RSK_MAILBOX_LINK_UP, .err = -5 },
-		{ .state = RSK_MAILBOX_LINK_BROKEN },
-		{ .state = RSK_MAILBOX_LINK_BROKEN, .err = 5 },
-		{ .state = RSK_MAILBOX_LINK_BROKEN, .err = INT32_MIN },
+		{ .closed = { 1 } },
+		{ .epoch = 1, .zero = 1 },
 	};
 	struct rsk_mailbox_credit credit;
 	struct rsk_mailbox_link l;

@@ -264,10 +264,11 @@ static void rails(uint32_t n, bool rests, const char *name)
 				       .rails = n },
 	       30, faults, &sums, name);
 	printf("%s: %" PRIu64 " rails lost, %" PRIu64 " back, %" PRIu64 " times all; %" PRIu64
-	       " gaps named, %" PRIu64 " slots put again; bytes by rail %" PRIu64 " %" PRIu64
-	       " %" PRIu64 " %" PRIu64 "\n",
+	       " gaps named, %" PRIu64 " slots put again; %" PRIu64
+	       " read to be closed; bytes by rail %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+	       "\n",
 	       name, sums.rails_lost, sums.rails_back, sums.all_lost, sums.gaps, sums.put_again,
-	       sums.by_rail[0], sums.by_rail[1], sums.by_rail[2], sums.by_rail[3]);
+	       sums.read_lost, sums.by_rail[0], sums.by_rail[1], sums.by_rail[2], sums.by_rail[3]);
 	printf("%s: %" PRIu64 " transactions at the ends, %" PRIu64 " overtook; missing %" PRIu64
 	       " wrapping, %" PRIu64 " absolute, %" PRIu64 " relative, of %" PRIu64
 	       " the first packet; %" PRIu64 " sends stalled\n",
@@ -283,6 +284,7 @@ static void rails(uint32_t n, bool rests, const char *name)
 	cr_assert_gt(sums.rails_lost, 100);
 	cr_assert_gt(sums.rails_back, 100);
 	cr_assert_gt(sums.all_lost, 20);
+	cr_assert_gt(sums.read_lost, 20);
 	cr_assert_gt(sums.put_again, 50);
 	cr_assert_gt(sums.promoted_again, 20);
 	for (uint32_t k = 0; k < n; k++)
