@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <rsock/sys.h>
 
@@ -16,6 +15,7 @@
 #include "log.h"
 #include "meet.h"
 #include "remote.h"
+#include "shares.h"
 #include "transact.h"
 #include "tuple.h"
 #include "waiting.h"
@@ -46,6 +46,7 @@ static void drop(int why)
 	rsk_own_close(office.fd);
 	office.fd = -1;
 	rsk_local_out_clear(&office.out);
+	rsk_shares_came(-1, 0);
 }
 
 /*
@@ -180,26 +181,6 @@ static void say_all_listening(void)
 	}
 }
 
-int rsk_local_dial(void)
-{
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	size_t len = strlen(rsk_knobs.daemon);
-	int fd, rc;
-
-	if (!len || len >= sizeof(sa.sun_path))
-		return -EINVAL;
-	memcpy(sa.sun_path, rsk_knobs.daemon, len);
-	fd = rsk_sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return fd;
-	rc = rsk_sys_connect(fd, &sa, sizeof(sa));
-	if (rc < 0) {
-		rsk_sys_close(fd);
-		return rc;
-	}
-	return rsk_own_fd(fd);
-}
-
 /* The statistics are there from the first stream on, which may come later than the first listening socket. */
 static void say_hello(void)
 {
@@ -280,6 +261,7 @@ void rsk_local_forked(void)
 	rsk_own_close(office.fd);
 	office.fd = -1;
 	rsk_local_out_clear(&office.out);
+	rsk_shares_forked();
 	atomic_store_explicit(&office.look_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&office.settled, false, memory_order_relaxed);
 }
@@ -491,6 +473,8 @@ void rsk_local_hear(void)
 			drop(rc);
 		else if (m.type == RSK_LOCAL_MEET)
 			meet(&m, with);
+		else if (m.type == RSK_LOCAL_BOARD)
+			rsk_shares_came(with, m.port);
 		else
 			answer(&m);
 		if (rc > 0 && m.type != RSK_LOCAL_MEET && with >= 0)

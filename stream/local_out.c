@@ -4,9 +4,14 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <rsock/sys.h>
+
+#include "local.h"
 
 #define ROOM 4096u /* messages */
 
@@ -52,4 +57,26 @@ int rsk_local_out_flush(struct rsk_local_out *o, int to)
 void rsk_local_out_clear(struct rsk_local_out *o)
 {
 	o->n = 0;
+}
+
+/* ---- to whom ---- */
+
+int rsk_local_dial(void)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	size_t len = strlen(rsk_knobs.daemon);
+	int fd, rc;
+
+	if (!len || len >= sizeof(sa.sun_path))
+		return -EINVAL;
+	memcpy(sa.sun_path, rsk_knobs.daemon, len);
+	fd = rsk_sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return fd;
+	rc = rsk_sys_connect(fd, &sa, sizeof(sa));
+	if (rc < 0) {
+		rsk_sys_close(fd);
+		return rc;
+	}
+	return rsk_own_fd(fd);
 }

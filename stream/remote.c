@@ -58,6 +58,7 @@ struct rsk_remote *rsk_remote_new(bool initiator)
 		r->rail[i] = (struct rsk_remote_rail){ .r = r,
 						       .index = i,
 						       .due_ns = UINT64_MAX,
+						       .port = RSK_BOARD_NOWHERE,
 						       .rings_ns = UINT64_MAX,
 						       .register_ns = UINT64_MAX };
 	rsk_join_take();
@@ -79,8 +80,10 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 	r->state = RSK_REMOTE_DEAD;
 	r->due_ns = 0;
 	rsk_control_close(&r->control);
-	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
 		rsk_remote_rail_end(&r->rail[i]);
+		rsk_shares_give(&r->rail[i].share);
+	}
 	if (r->rails.one)
 		rsk_rails_down(&r->rails);
 	if (r->l)
@@ -386,6 +389,7 @@ void rsk_remote_work(uint64_t now_ns)
 	rsk_join_give();
 	DL_FOREACH(rsk_remotes.all, r)
 		rsk_remote_hear(r);
+	rsk_remote_board_look(now_ns);
 	while (rsk_want_next(now_ns, &nonce, &target))
 		rsk_greet_begin(nonce, &target);
 	DL_FOREACH_SAFE(rsk_remotes.all, r, next) {

@@ -31,14 +31,48 @@ static bool same_network(const struct rsk_verbs_place *p, const struct rsk_verbs
 	return !bits || (p->addr.ip[bytes] ^ a->ip[bytes]) >> (8 - bits) == 0;
 }
 
+#define NOWHERE UINT32_MAX
+
+static uint32_t device_at(const struct rsk_verbs_place *p, uint32_t n,
+			  const struct rsk_verbs_addr *a)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (same_address(&p[i].addr, a))
+			return p[i].device;
+	return NOWHERE;
+}
+
+/* A link that broke may need a spare device to come up again. */
+static bool is_or_was_up(const struct rsk_remote *r)
+{
+	return r->state == RSK_REMOTE_UP || r->state == RSK_REMOTE_BROKEN;
+}
+
+/*
+ * Without those of which rsockd does not want further rails; but with the device that was come to, or the other end
+ * could not tell of what kind the first rail is.
+ */
+static uint32_t usable_places(const struct rsk_remote *r,
+			      struct rsk_verbs_place out[static RSK_REMOTE_PLACES])
+{
+	struct rsk_verbs_place all[RSK_REMOTE_PLACES];
+	uint32_t n = own_places(all), used = 0, come_to = device_at(all, n, &r->here);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (all[i].device == come_to ||
+		    rsk_remote_board_may(r, rsk_shares_port(all, n, all[i].device)))
+			out[used++] = all[i];
+	return used;
+}
+
 void rsk_remote_say_places(struct rsk_remote *r)
 {
 	struct rsk_verbs_place own[RSK_REMOTE_PLACES];
 	struct rsk_remote_msg m = { .type = RSK_REMOTE_PLACE };
 
-	if (r->initiator || r->state != RSK_REMOTE_UP || rsk_knobs.rdma_rails < 2)
+	if (r->initiator || !is_or_was_up(r) || rsk_knobs.rdma_rails < 2)
 		return;
-	m.life = own_places(own);
+	m.life = usable_places(r, own);
 	for (m.gaps = 0; m.gaps < m.life; m.gaps++) {
 		m.place = own[m.gaps];
 		if (!rsk_control_send(&r->control, &m))
@@ -58,21 +92,10 @@ void rsk_remote_on_place(struct rsk_remote *r, const struct rsk_remote_msg *m)
 
 /* ---- the initiator finds ways ---- */
 
-#define NOWHERE UINT32_MAX
-
 /* The devices that a rail has, here and there, by the lists of now. */
 struct pair {
 	uint32_t own, theirs;
 };
-
-static uint32_t device_at(const struct rsk_verbs_place *p, uint32_t n,
-			  const struct rsk_verbs_addr *a)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (same_address(&p[i].addr, a))
-			return p[i].device;
-	return NOWHERE;
-}
 
 static struct pair pair_of(const struct rsk_remote *r, uint32_t i,
 			   const struct rsk_verbs_place *own, uint32_t n)
@@ -107,16 +130,17 @@ static bool is_soft(const struct rsk_verbs_place *p, uint32_t n, uint32_t device
 }
 
 static bool find(const struct rsk_remote *r, struct rsk_remote_rail *rail, const struct pair *has,
-		 const struct rsk_verbs_place *own, uint32_t n, const struct pair *soft, bool fresh)
+		 const struct rsk_verbs_place *own, uint32_t n, bool fresh)
 {
 	for (uint32_t o = 0; o < n; o++)
 		for (uint32_t t = 0; t < r->places; t++) {
 			struct pair p = { own[o].device, r->theirs[t].device };
 
 			if (!same_network(&own[o], &r->theirs[t].addr) || !is_free(has, p, fresh) ||
-			    same_address(&own[o].addr, &r->theirs[t].addr))
+			    same_address(&own[o].addr, &r->theirs[t].addr) ||
+			    !rsk_remote_board_may(r, rsk_shares_port(own, n, p.own)))
 				continue;
-			if ((own[o].soft && !soft->own) || (r->theirs[t].soft && !soft->theirs))
+			if ((own[o].soft && !r->soft[0]) || (r->theirs[t].soft && !r->soft[1]))
 				continue;
 			rail->from = own[o].addr;
 			rail->to = r->theirs[t].addr;
@@ -129,10 +153,10 @@ static bool find(const struct rsk_remote *r, struct rsk_remote_rail *rail, const
 void rsk_remote_match_places(struct rsk_remote *r)
 {
 	struct rsk_verbs_place own[RSK_REMOTE_PLACES];
-	struct pair has[RSK_RAILS_MOST], soft;
+	struct pair has[RSK_RAILS_MOST];
 	uint32_t n;
 
-	if (!r->initiator || r->state != RSK_REMOTE_UP || rsk_knobs.rdma_rails < 2 || !r->places)
+	if (!r->initiator || !is_or_was_up(r) || rsk_knobs.rdma_rails < 2 || !r->places)
 		return;
 	n = own_places(own);
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
@@ -145,15 +169,17 @@ void rsk_remote_match_places(struct rsk_remote *r)
 			has[i] = (struct pair){ NOWHERE, NOWHERE };
 		}
 	}
-	soft = (struct pair){ is_soft(own, n, has[0].own),
-			      is_soft(r->theirs, r->places, has[0].theirs) };
+	/* A device that is gone is what it was. */
+	if (has[0].own != NOWHERE)
+		r->soft[0] = is_soft(own, n, has[0].own);
+	if (has[0].theirs != NOWHERE)
+		r->soft[1] = is_soft(r->theirs, r->places, has[0].theirs);
 	for (uint32_t i = 1; i < rsk_knobs.rdma_rails; i++) {
 		struct rsk_remote_rail *rail = &r->rail[i];
 
 		if (rail->to.family || rail->state != RSK_REMOTE_RAIL_IDLE)
 			continue;
-		if (!find(r, rail, has, own, n, &soft, true) &&
-		    !find(r, rail, has, own, n, &soft, false))
+		if (!find(r, rail, has, own, n, true) && !find(r, rail, has, own, n, false))
 			return;
 		has[i] = pair_of(r, i, own, n);
 		rail->tries = 0;

@@ -27,6 +27,7 @@ void rsk_remote_rail_idle(struct rsk_remote_rail *rail)
 	uint32_t shift = rail->tries < AGAIN_MOST ? rail->tries : AGAIN_MOST;
 
 	rail->state = RSK_REMOTE_RAIL_IDLE;
+	rsk_shares_give(&rail->share);
 	rail->established = rail->heard = false;
 	rail->tries++;
 	rail->due_ns = rail->r->initiator && rail->to.family ? rsk_now_ns() + (AGAIN_NS << shift) :
@@ -172,7 +173,6 @@ static void see_up(struct rsk_remote_rail *rail)
 	rail->tries = rail->unfit ? rail->tries : 0;
 	rail->unfit = false;
 	rail->probe_ns = 0;
-	rsk_rdma_module->rail_from(rail->rail, &rail->is_from);
 	if (!was_up)
 		link_up(rail);
 	rsk_rails_up(&r->rails, rail->index);
@@ -261,7 +261,15 @@ static void rail_up(void *ctx, void *which)
 				    .life = rail->life,
 				    .epoch = rail->epoch };
 
-	rsk_log(RSK_LOG_DEBUG, "link %u: rail %u is established", r->l->number, rail->index);
+	int rc = rsk_remote_board_came(rail);
+
+	rsk_log(RSK_LOG_DEBUG, "link %u: rail %u is established: %d", r->l->number, rail->index,
+		rc);
+	if (rc < 0) {
+		rsk_rdma_module->rail_break(rail->rail);
+		rsk_remote_rail_down(rail, rc);
+		return;
+	}
 	rail->established = true;
 	/* Its word comes by TCP, which may be slow after what broke the last rail. */
 	if (r->initiator)
@@ -332,6 +340,7 @@ const struct rsk_verbs_host rsk_remote_host = {
 
 void rsk_remote_rails_work(struct rsk_remote *r, uint64_t now_ns)
 {
+	rsk_remote_board_work(r);
 	if (r->places_due) {
 		r->places_due = false;
 		rsk_remote_say_places(r);
@@ -350,14 +359,15 @@ void rsk_remote_rails_work(struct rsk_remote *r, uint64_t now_ns)
 		}
 		if (rail->state == RSK_REMOTE_RAIL_UP)
 			rsk_remote_rings_work(rail, now_ns);
-		else if (now_ns >= rail->due_ns && r->initiator && !r->idle_ns)
+		else if (now_ns >= rail->due_ns && r->initiator && !r->idle_ns &&
+			 rsk_remote_board_admits(rail, now_ns))
 			rsk_remote_rail_begin(rail);
 	}
 }
 
 uint64_t rsk_remote_rails_next(const struct rsk_remote *r)
 {
-	uint64_t next = UINT64_MAX;
+	uint64_t next = rsk_remote_board_next(r);
 
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
 		const struct rsk_remote_rail *rail = &r->rail[i];

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * remote_board.c - further rails of a link and rsockd's board (shares.h): which of our ports one may go by, what it
+ * reserves for as long as it lasts, and when it has to end, since its port is drained or down, or a spare one that is
+ * not needed any more. Each end looks after its own ports; of the first rail rsockd has decided. Keeper only.
+ * ../docs/adr/board.md.
+ */
+#include <errno.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "log.h"
+#include "remote_parts.h"
+#include "stream.h"
+
+#define AGAIN_NS 1000000000ull /* when there was no room: rsockd books more once a second */
+
+static bool minds(const struct rsk_remote *r)
+{
+	return rsk_knobs.rdma_rails > 1 && rsk_shares_next() != UINT64_MAX &&
+	       (r->state == RSK_REMOTE_UP || r->state == RSK_REMOTE_BROKEN);
+}
+
+static uint32_t port_at(const struct rsk_verbs_place *own, uint32_t n,
+			const struct rsk_verbs_addr *a)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (own[i].addr.family == a->family &&
+		    !memcmp(own[i].addr.ip, a->ip, sizeof(a->ip)))
+			return rsk_shares_port(own, n, own[i].device);
+	return RSK_BOARD_NOWHERE;
+}
+
+static uint32_t own_port(const struct rsk_verbs_addr *a)
+{
+	struct rsk_verbs_place own[RSK_REMOTE_PLACES];
+
+	if (rsk_shares_next() == UINT64_MAX)
+		return RSK_BOARD_NOWHERE;
+	return port_at(own, rsk_rdma_module->addresses(rsk_rdma, own, RSK_REMOTE_PLACES), a);
+}
+
+/* Is a rail up by a port that is no spare one, and was at that many looks before? */
+static bool has_active(const struct rsk_remote *r, uint32_t looks)
+{
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		if (r->rail[i].state == RSK_REMOTE_RAIL_UP && r->rail[i].looks >= looks &&
+		    !rsk_shares_spare(r->rail[i].port))
+			return true;
+	return false;
+}
+
+bool rsk_remote_board_may(const struct rsk_remote *r, uint32_t port)
+{
+	switch (rsk_shares_state(port)) {
+	case RSK_SHARE_FREE:
+	case RSK_SHARE_UP:
+		return true;
+	case RSK_SHARE_SPARE:
+		return !has_active(r, 0);
+	default:
+		return false;
+	}
+}
+
+bool rsk_remote_board_admits(struct rsk_remote_rail *rail, uint64_t now_ns)
+{
+	struct rsk_remote *r = rail->r;
+	int rc;
+
+	if (!rail->index || rail->state != RSK_REMOTE_RAIL_IDLE)
+		return true;
+	rail->port = own_port(&rail->from);
+	if (!rsk_remote_board_may(r, rail->port)) {
+		rail->to.family = 0;
+		rail->due_ns = UINT64_MAX;
+		r->places_due = true;
+		return false;
+	}
+	rc = rsk_shares_take(&rail->share, rail->port);
+	if (rc == 0)
+		return true;
+	rail->due_ns = now_ns + AGAIN_NS;
+	rsk_log(RSK_LOG_INFO, "link %u: no rail %u by %s: %d", r->l->number, rail->index,
+		rsk_shares_name(rail->port), rc);
+	return false;
+}
+
+int rsk_remote_board_came(struct rsk_remote_rail *rail)
+{
+	int rc;
+
+	rsk_rdma_module->rail_from(rail->rail, &rail->is_from);
+	rail->looks = 0;
+	rail->port = own_port(&rail->is_from);
+	if (rail->r->initiator || !rail->index)
+		return 0;
+	if (!rsk_remote_board_may(rail->r, rail->port))
+		return -EACCES;
+	rc = rsk_shares_take(&rail->share, rail->port);
+	if (rc < 0)
+		rsk_log(RSK_LOG_INFO, "link %u: no rail %u by %s: %d", rail->r->l->number,
+			rail->index, rsk_shares_name(rail->port), rc);
+	return rc;
+}
+
+/* ---- those that there are ---- */
+
+static bool has_other(const struct rsk_remote *r, const struct rsk_remote_rail *but)
+{
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		if (&r->rail[i] != but && r->rail[i].state == RSK_REMOTE_RAIL_UP &&
+		    r->rail[i].looks)
+			return true;
+	return false;
+}
+
+/*
+ * Another one carries what it did; that has been up for a while, so that the other end knows of it before it hears of
+ * this one's end.
+ */
+static void end_if_due(struct rsk_remote_rail *rail)
+{
+	struct rsk_remote *r = rail->r;
+	bool out = rsk_shares_state(rail->port) == RSK_SHARE_OUT;
+	bool relieved = rsk_shares_spare(rail->port) && has_active(r, 1);
+
+	if ((!out && !relieved) || !has_other(r, rail))
+		return;
+	rsk_log(RSK_LOG_INFO, "link %u: rail %u ends: %s is %s", r->l->number, rail->index,
+		rsk_shares_name(rail->port), out ? "drained or down" : "spare, and not needed");
+	rsk_remote_rail_end(rail);
+	rsk_remote_rail_lost(rail, -ENODEV);
+}
+
+static void look_after(struct rsk_remote *r)
+{
+	for (uint32_t i = 0; i < RSK_RAILS_MOST && r->state == RSK_REMOTE_UP; i++) {
+		struct rsk_remote_rail *rail = &r->rail[i];
+
+		if (rail->state != RSK_REMOTE_RAIL_UP) {
+			rail->looks = 0;
+			continue;
+		}
+		if (i) {
+			/* Of another board than that of now nothing is left; there may be room for it later. */
+			rsk_shares_take(&rail->share, rail->port);
+			end_if_due(rail);
+		}
+		rail->looks += rail->state == RSK_REMOTE_RAIL_UP;
+	}
+}
+
+static void find_ports(struct rsk_remote *r)
+{
+	struct rsk_verbs_place own[RSK_REMOTE_PLACES];
+	uint32_t n = rsk_rdma_module->addresses(rsk_rdma, own, RSK_REMOTE_PLACES);
+
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		if (r->rail[i].state != RSK_REMOTE_RAIL_IDLE)
+			r->rail[i].port = port_at(own, n, &r->rail[i].is_from);
+}
+
+void rsk_remote_board_look(uint64_t now_ns)
+{
+	uint64_t before = rsk_shares_next();
+	bool changed = rsk_shares_look(now_ns), looked = rsk_shares_next() != before;
+	struct rsk_remote *r;
+
+	DL_FOREACH(rsk_remotes.all, r) {
+		r->board_changed |= changed;
+		r->board_looked |= looked;
+	}
+}
+
+void rsk_remote_board_work(struct rsk_remote *r)
+{
+	bool active = has_active(r, 0);
+
+	if (r->board_changed) {
+		r->board_changed = false;
+		r->places_due = true;
+		find_ports(r);
+	}
+	if (!minds(r))
+		return;
+	if (r->board_looked) {
+		r->board_looked = false;
+		look_after(r);
+	}
+	if (active != r->active) {
+		/* Spares are wanted, or not any more. */
+		r->active = active;
+		r->places_due = true;
+	}
+}
+
+uint64_t rsk_remote_board_next(const struct rsk_remote *r)
+{
+	return minds(r) ? rsk_shares_next() : UINT64_MAX;
+}

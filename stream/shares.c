@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* shares.c - see shares.h. */
+#include "shares.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "join.h"
+#include "log.h"
+#include "stream.h"
+
+#define LOOK_NS 1000000000ull
+
+/* What the local socket brought and the keeper has not seen yet. Under the join lock. */
+static struct {
+	struct rsk_board board;
+	bool is_new;
+} came;
+
+/* Keeper only. */
+static struct {
+	struct rsk_board board;
+	struct rsk_board_table table; /* as it was read last; all zero: it says nothing */
+	uint32_t number;	      /* counts boards */
+	uint64_t look_ns;
+} shares;
+
+void rsk_shares_came(int fd, uint32_t number)
+{
+	struct rsk_board b = { 0 };
+	int rc = fd < 0 ? 0 : rsk_board_attach(&b, fd, number);
+
+	if (rc < 0)
+		rsk_log(RSK_LOG_INFO, "rsockd's board cannot be used: %d", rc);
+	rsk_board_detach(&came.board); /* one that nobody has looked at */
+	came.board = b;
+	came.is_new = true;
+}
+
+void rsk_shares_forked(void)
+{
+	rsk_board_detach(&came.board);
+	rsk_board_detach(&shares.board);
+	memset(&shares.table, 0, sizeof(shares.table));
+	came.is_new = false;
+}
+
+/* ---- keeper ---- */
+
+static bool take_over(void)
+{
+	bool is_new;
+
+	rsk_join_take();
+	is_new = came.is_new;
+	if (is_new) {
+		rsk_board_detach(&shares.board);
+		shares.board = came.board;
+		memset(&came, 0, sizeof(came));
+	}
+	rsk_join_give();
+	if (!is_new)
+		return false;
+	memset(&shares.table, 0, sizeof(shares.table));
+	shares.number++;
+	shares.look_ns = 0;
+	rsk_log(RSK_LOG_DEBUG, "rsockd's board: %s",
+		rsk_board_is(&shares.board) ? "it is there" : "none");
+	return true;
+}
+
+bool rsk_shares_look(uint64_t now_ns)
+{
+	struct rsk_board_table t;
+	bool changed = take_over();
+	int rc;
+
+	if (!rsk_board_is(&shares.board) || now_ns < shares.look_ns)
+		return changed;
+	shares.look_ns = now_ns + LOOK_NS;
+	rc = rsk_board_read(&shares.board, &t);
+	if (rc < 0) {
+		/* Being written: it stays as it was. Spoiled by somebody: it may be whole again. */
+		rsk_log(RSK_LOG_DEBUG, "rsockd's board: %d", rc);
+		return changed;
+	}
+	changed |= memcmp(&t, &shares.table, sizeof(t)) != 0;
+	shares.table = t;
+	return changed;
+}
+
+uint64_t rsk_shares_next(void)
+{
+	return rsk_board_is(&shares.board) ? shares.look_ns : UINT64_MAX;
+}
+
+uint32_t rsk_shares_port(const struct rsk_verbs_place *own, uint32_t n, uint32_t device)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t port =
+			own[i].device != device ?
+				RSK_BOARD_NOWHERE :
+				rsk_board_find(&shares.table, own[i].addr.family, own[i].addr.ip);
+
+		if (port != RSK_BOARD_NOWHERE)
+			return port;
+	}
+	return RSK_BOARD_NOWHERE;
+}
+
+enum rsk_share_state rsk_shares_state(uint32_t port)
+{
+	if (port >= RSK_BOARD_PORTS)
+		return RSK_SHARE_FREE;
+	switch (shares.table.port[port].state) {
+	case RSK_BOARD_NONE:
+		return RSK_SHARE_FREE;
+	case RSK_BOARD_UP:
+		return shares.table.port[port].spare ? RSK_SHARE_SPARE : RSK_SHARE_UP;
+	case RSK_BOARD_OVERLOADED:
+		return RSK_SHARE_FULL;
+	default:
+		return RSK_SHARE_OUT;
+	}
+}
+
+bool rsk_shares_spare(uint32_t port)
+{
+	return port < RSK_BOARD_PORTS && shares.table.port[port].spare;
+}
+
+const char *rsk_shares_name(uint32_t port)
+{
+	return port < RSK_BOARD_PORTS ? shares.table.port[port].name : "?";
+}
+
+static bool has(const struct rsk_share *s)
+{
+	return s->board && s->board == shares.number;
+}
+
+int rsk_shares_take(struct rsk_share *s, uint32_t port)
+{
+	int rc;
+
+	if (has(s) && s->port == port)
+		return 0;
+	rsk_shares_give(s);
+	if (rsk_shares_state(port) == RSK_SHARE_FREE)
+		return 0;
+	rc = rsk_board_take(&shares.board, port, shares.table.need);
+	if (rc < 0)
+		return rc;
+	*s = (struct rsk_share){ .board = shares.number, .port = port };
+	memcpy(s->need, shares.table.need, sizeof(s->need));
+	return 0;
+}
+
+void rsk_shares_give(struct rsk_share *s)
+{
+	/* What cannot be given back now is with the process. */
+	if (has(s) && rsk_board_is(&shares.board))
+		rsk_board_give(&shares.board, s->port, s->need);
+	*s = (struct rsk_share){ 0 };
+}

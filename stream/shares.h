@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * shares.h - the board that rsockd shares with this process (fabric/board.h): may a further rail go by a port of this
+ * host, and is there anything left of it? Asked and reserved in shared memory, with no message. Without rsockd, or a
+ * board, or for a port that rsockd knows nothing of: whatever is asked may be done, and nothing is reserved.
+ *
+ * It comes by the local socket (local.c, under the join lock), and is used by the keeper.
+ */
+#ifndef RSK_STREAM_SHARES_H
+#define RSK_STREAM_SHARES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "board.h"
+#include "verbs.h"
+
+/* Join lock held. @fd stays the caller's; -1: there is none any more. */
+void rsk_shares_came(int fd, uint32_t number);
+
+/* In a child: it has none. No lock is held or needed yet. */
+void rsk_shares_forked(void);
+
+/* ---- keeper ---- */
+
+/*
+ * Takes over what came, and reads the table if that is due. True: ports or how they stand are others than they were.
+ * Takes the join lock.
+ */
+bool rsk_shares_look(uint64_t now_ns);
+uint64_t rsk_shares_next(void); /* when it is due; UINT64_MAX: there is no board */
+
+/* The place of a port on the board: of the device of that number. RSK_BOARD_NOWHERE: it is not there. */
+uint32_t rsk_shares_port(const struct rsk_verbs_place *own, uint32_t n, uint32_t device);
+
+enum rsk_share_state {
+	RSK_SHARE_FREE, /* rsockd has nothing to say about it */
+	RSK_SHARE_UP,	/* may be used */
+	RSK_SHARE_SPARE, /* may be used by a link that has no rail by another port than a spare one */
+	RSK_SHARE_FULL, /* no more rails; those that there are stay */
+	RSK_SHARE_OUT,	/* none */
+};
+enum rsk_share_state rsk_shares_state(uint32_t port);
+bool rsk_shares_spare(uint32_t port); /* however it stands */
+const char *rsk_shares_name(uint32_t port);
+
+/* What a rail has reserved. All zero: nothing. */
+struct rsk_share {
+	uint32_t board; /* counts them: of another one nothing is left */
+	uint32_t port;
+	uint64_t need[RSK_BOARD_MEASURES];
+};
+
+/* 0: it has it, or had, or there is nothing to reserve; -ENOSPC, -errno of board.h. */
+int rsk_shares_take(struct rsk_share *s, uint32_t port);
+void rsk_shares_give(struct rsk_share *s);
+
+#endif
