@@ -117,7 +117,7 @@ struct rsk_fabric_ops {
 	int (*again)(struct rsk_rail *rail, uint64_t off, size_t len, uint32_t lost);
 
 	/*
-	 * several - do puts go by more than one rail at the moment, so that they land in any order? Some loads. NULL:
+	 * several - do puts go by more than one rail at the moment, so that they land in any order? One load. NULL:
 	 * there is never more than one.
 	 */
 	bool (*several)(const struct rsk_rail *rail);

@@ -80,15 +80,6 @@ static struct rsk_rails_stream *stream_at(const struct rsk_rails *rs, uint64_t o
 	return atomic_load_explicit(&rs->stream[sid], memory_order_acquire);
 }
 
-/* By rail @i. What it refuses, being broken, which is not known here yet, is lost with it, and will be missed. */
-static int carry(struct rsk_rails *rs, uint32_t i, uint64_t off, size_t len)
-{
-	struct rsk_rail *rail = rs->rail[i];
-	int rc = rail->ops->put ? rail->ops->put(rail, off, len) : 0;
-
-	return rc < 0 ? 0 : rc;
-}
-
 /* @words: of the stream's record, of which the tx lock's holder writes this one alone. */
 static void count(uint64_t *words, uint32_t i, uint64_t n)
 {
@@ -113,7 +104,7 @@ static int put_slot(struct rsk_rails *rs, uint64_t off, size_t len)
 {
 	struct rsk_rails_stream *s;
 	uint32_t cell = 0;
-	int i;
+	int i, rc;
 
 	s = stream_at(rs, off, &cell);
 	if (!s)
@@ -138,7 +129,9 @@ static int put_slot(struct rsk_rails *rs, uint64_t off, size_t len)
 	s->used |= (uint8_t)(1u << i);
 	s->carried[cell] = (uint8_t)i;
 	count(s->record.bytes, (uint32_t)i, len);
-	return carry(rs, (uint32_t)i, off, len);
+	rc = rs->rail[i]->ops->put(rs->rail[i], off, len);
+	/* What it refuses, being broken, which is not known here yet, is lost with it, and will be missed. */
+	return rc < 0 ? 0 : rc;
 }
 
 static int put_mail(struct rsk_rails *rs, uint64_t off, size_t len)
@@ -196,7 +189,9 @@ static int rails_again(struct rsk_rail *rail, uint64_t off, size_t len, uint32_t
 
 static bool rails_several(const struct rsk_rail *rail)
 {
-	return rsk_rails_count(rail->priv) > 1;
+	const struct rsk_rails *rs = rail->priv;
+
+	return atomic_load_explicit(&rs->several, memory_order_acquire);
 }
 
 static uint64_t rails_due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
@@ -289,26 +284,25 @@ static int rails_poll(struct rsk_rail *rail, struct rsk_completion *done, int ma
 	return n ? n : atomic_load_explicit(&rail->broken, memory_order_relaxed);
 }
 
-static void rails_ring(struct rsk_rail *rail, uint64_t bells)
+/* Bells and announcements lie in the segment, which is the same for all: any of them can. */
+static struct rsk_rail *any(const struct rsk_rail *rail)
 {
-	struct rsk_rails *rs = rail->priv;
-
-	rs->rail[0]->ops->ring(rs->rail[0], bells);
+	return ((const struct rsk_rails *)rail->priv)->rail[0];
 }
 
-/* Announcements lie in the segment, which is the same for all: any of them can. */
+static void rails_ring(struct rsk_rail *rail, uint64_t bells)
+{
+	any(rail)->ops->ring(any(rail), bells);
+}
+
 static void rails_announce(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell)
 {
-	struct rsk_rails *rs = rail->priv;
-
-	rs->rail[0]->ops->announce(rs->rail[0], sid, what, bell);
+	any(rail)->ops->announce(any(rail), sid, what, bell);
 }
 
 static void rails_retract(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell)
 {
-	struct rsk_rails *rs = rail->priv;
-
-	rs->rail[0]->ops->retract(rs->rail[0], sid, what, bell);
+	any(rail)->ops->retract(any(rail), sid, what, bell);
 }
 
 static const struct rsk_fabric_ops rails_ops = {
@@ -433,9 +427,15 @@ void rsk_rails_changed(struct rsk_rails *rs)
 	atomic_store_explicit(&rs->changes, changes ? changes : 1, memory_order_release);
 }
 
+static void set_state(struct rsk_rails *rs, uint32_t rail, enum rsk_rails_state state)
+{
+	atomic_store_explicit(&rs->state[rail], (uint8_t)state, memory_order_release);
+	atomic_store_explicit(&rs->several, rsk_rails_count(rs) > 1, memory_order_release);
+}
+
 void rsk_rails_up(struct rsk_rails *rs, uint32_t rail)
 {
-	atomic_store_explicit(&rs->state[rail], RSK_RAILS_UP, memory_order_release);
+	set_state(rs, rail, RSK_RAILS_UP);
 	rsk_rails_changed(rs);
 	lead(rs);
 }
@@ -444,7 +444,7 @@ void rsk_rails_lost(struct rsk_rails *rs, uint32_t rail)
 {
 	if (rsk_rails_state(rs, rail) != RSK_RAILS_UP)
 		return;
-	atomic_store_explicit(&rs->state[rail], RSK_RAILS_LOST, memory_order_release);
+	set_state(rs, rail, RSK_RAILS_LOST);
 	if (atomic_load(&rs->lead) == (int)rail) {
 		rs->open |= (uint8_t)(1u << rail);
 		atomic_store(&rs->lead, -1);
@@ -460,7 +460,7 @@ void rsk_rails_closed(struct rsk_rails *rs, uint32_t rail)
 void rsk_rails_named(struct rsk_rails *rs, uint32_t rail)
 {
 	if (rsk_rails_state(rs, rail) == RSK_RAILS_LOST)
-		atomic_store_explicit(&rs->state[rail], RSK_RAILS_DOWN, memory_order_release);
+		set_state(rs, rail, RSK_RAILS_DOWN);
 }
 
 void rsk_rails_down(struct rsk_rails *rs)
@@ -470,13 +470,15 @@ void rsk_rails_down(struct rsk_rails *rs)
 	rs->open = 0;
 	rs->fresh = true;
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
-		atomic_store_explicit(&rs->state[i], RSK_RAILS_DOWN, memory_order_release);
+		set_state(rs, i, RSK_RAILS_DOWN);
 }
 
 bool rsk_rails_validate(const struct rsk_rails *rs)
 {
 	int lead = atomic_load(&rs->lead);
 
+	if (atomic_load(&rs->several) != (rsk_rails_count(rs) > 1))
+		return false;
 	if (lead >= (int)RSK_RAILS_MOST || (lead >= 0 && !is_up(rs, (uint32_t)lead)))
 		return false;
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)

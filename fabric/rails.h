@@ -82,6 +82,7 @@ struct rsk_rails {
 	 * composed: so one of the two puts what is newest. -1: mails wait for one.
 	 */
 	_Atomic(int) lead;
+	_Atomic(bool) several; /* more than one is up; keeper writes, release */
 	/* Counts what makes those who put choose anew; never 0. Keeper writes, release. */
 	_Atomic(uint32_t) changes;
 	/* Counts rsk_rails_down(). Keeper writes, relaxed: streams have broken since. */

@@ -19,6 +19,7 @@ bool rsk_marks_tx_begin(struct rsk_marks_tx **marks, const struct rsk_order_form
 					     RSK_ORDER_WORDS(cells) * sizeof(uint64_t));
 	if (!*marks)
 		return false;
+	(*marks)->begun = place;
 	setup.window = rsk_marks_window(form);
 	return rsk_order_tx_init(&(*marks)->order, &setup, (*marks)->sent, (*marks)->acks) == 0;
 }
@@ -84,8 +85,10 @@ int rsk_marks_take(struct rsk_marks_rx *marks, const struct rsk_slot_head *head)
 	struct rsk_order_rx *rx = &marks->order;
 	int rc;
 
-	/* One rail, or a command: in order, with nothing open. */
-	if (!head->order && rsk_order_rx_pass(rx, head->index, rsk_slot_cells(head->len)))
+	/* In order, with nothing seen ahead: of one rail, or a command; or a packet as nearly all are. */
+	if (head->order ?
+		    rsk_order_rx_next(rx, head->order, head->index, rsk_slot_cells(head->len)) :
+		    rsk_order_rx_pass(rx, head->index, rsk_slot_cells(head->len)))
 		return 0;
 	rc = see(rx, head);
 	if (rc < 0 && rc != -EALREADY)

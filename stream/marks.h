@@ -11,9 +11,10 @@
  * Receiver: takes in order, as ever; the machine is told of each slot as it is taken, and, when a rail is gone, of all
  * that lies further ahead (rsk_rx_missing()): what is not complete then is missing, by name.
  *
- * Both begin anew with each promotion, at number 0, and mean nothing between two. Under the direction's lock; family
- * memory, made at the first promotion and kept. Without memory there are no marks here, and those that come are not
- * looked at.
+ * Both begin anew in each promotion, at number 0, and mean nothing between two; not before there is more than one
+ * rail (rsk_tx_several()), or a mark comes (rsk_rx_marks_begin()): a link with one pays nothing for them. Under the
+ * direction's lock; family memory, made when first needed and kept. Without memory there are no marks here, and those
+ * that come are not looked at.
  */
 #ifndef RSK_MARKS_H
 #define RSK_MARKS_H
@@ -33,6 +34,7 @@ static inline uint32_t rsk_marks_window(const struct rsk_order_form *form)
 
 struct rsk_marks_tx {
 	struct rsk_order_tx order;
+	uint64_t begun; /* at that place; what was put before may not be taken yet */
 	struct rsk_order_sent sent[RSK_MARKS_WINDOW];
 	uint64_t acks[]; /* RSK_ORDER_WORDS of the ring's cells */
 };
@@ -45,8 +47,9 @@ struct rsk_marks_rx {
 };
 
 /*
- * rsk_marks_tx_begin, rsk_marks_rx_begin - a promotion begins at @place of a ring of @cells. *@marks is made if it is
- * NULL; its owner frees it. True: the machine is there; false: @form is none (of width 0), or there is no memory.
+ * rsk_marks_tx_begin, rsk_marks_rx_begin - from @place of a ring of @cells on slots of a promotion have marks.
+ * *@marks is made if it is NULL; its owner frees it. True: the machine is there; false: @form is none (of width 0), or
+ * there is no memory.
  */
 bool rsk_marks_tx_begin(struct rsk_marks_tx **marks, const struct rsk_order_form *form,
 			uint32_t cells, uint64_t place);

@@ -36,7 +36,10 @@ typedef void rsk_mend_gap_fn(void *arg, uint32_t sid, uint64_t from, uint64_t to
 void rsk_mend_gaps(struct rsk_link *l, rsk_mend_gap_fn *gap, void *arg);
 void rsk_mend_again(struct rsk_link *l, uint32_t sid, uint32_t lost, uint64_t from, uint64_t to);
 void rsk_mend_rail_lost(struct rsk_link *l); /* for the record of each */
-void rsk_mend_fabric(struct rsk_link *l);    /* the record of each says what the link has now */
+void rsk_mend_several(
+	struct rsk_link
+		*l); /* more than one is up: slots of what is on the ring have marks from now on */
+void rsk_mend_fabric(struct rsk_link *l); /* the record of each says what the link has now */
 void rsk_mend_stir_all(struct rsk_link *l);
 void rsk_mend_stir(struct rsk_stream *s); /* whoever sleeps on it looks again */
 

@@ -66,6 +66,18 @@ void rsk_mend_again(struct rsk_link *l, uint32_t sid, uint32_t lost, uint64_t fr
 	rsk_stream_unpin(s);
 }
 
+static void several_one(struct rsk_stream *s, void *arg)
+{
+	rsk_lock(&s->tx_lock);
+	rsk_tx_several(&s->tx);
+	rsk_unlock(&s->tx_lock);
+}
+
+void rsk_mend_several(struct rsk_link *l)
+{
+	rsk_mend_each(l, several_one, NULL);
+}
+
 static void fabric_one(struct rsk_stream *s, void *arg)
 {
 	rsk_stats_set_fabric(s->rec, s->link->fabric);

@@ -241,6 +241,13 @@ static inline bool rsk_order_rx_pass(struct rsk_order_rx *rx, uint64_t place, ui
 	return true;
 }
 
+/*
+ * rsk_order_rx_next - rsk_order_rx_see() and rsk_order_rx_take() of a packet that is the next place, where nothing was
+ * seen ahead, and at most its own transaction is open. False: it is not so, or the mark is no honest sender's; nothing
+ * changed.
+ */
+bool rsk_order_rx_next(struct rsk_order_rx *rx, uint16_t mark, uint64_t place, uint32_t cells);
+
 /* So many places in a row can be taken, from base on. */
 uint64_t rsk_order_rx_takable(const struct rsk_order_rx *rx);
 

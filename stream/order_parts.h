@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * order_parts.h - cells of a ring as bits, which order.c (sender) and order_rx.c (receiver) share. Only for these
- * two. A place's bit is its cell's. Ranges are of places, no longer than the ring; none of these reads beyond the
- * bitmap.
+ * two, and tests. A place's bit is its cell's. Ranges are of places, no longer than the ring; none of these reads
+ * beyond the bitmap.
  */
 #ifndef RSK_ORDER_PARTS_H
 #define RSK_ORDER_PARTS_H
@@ -87,6 +87,10 @@ static inline bool rsk_order_fits(uint32_t cells, uint64_t place, uint32_t n)
 {
 	return n && n <= cells && (place & (cells - 1)) + n <= cells && place <= UINT64_MAX / 2;
 }
+
+/* rsk_order_rx_see(), without its short way for what comes in order. */
+int rsk_order_rx_see_any(struct rsk_order_rx *rx, uint16_t mark, uint64_t place, uint32_t cells,
+			 struct rsk_order_seen *seen);
 
 /* 0, -EINVAL or -ERANGE: as rsk_order_tx_init(). */
 int rsk_order_setup_check(const struct rsk_order_setup *setup);

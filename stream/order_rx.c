@@ -265,8 +265,8 @@ static void note_place(struct rsk_order_rx *rx, uint64_t place, uint32_t cells)
 		rx->top = place + cells;
 }
 
-int rsk_order_rx_see(struct rsk_order_rx *rx, uint16_t mark, uint64_t place, uint32_t cells,
-		     struct rsk_order_seen *seen)
+int rsk_order_rx_see_any(struct rsk_order_rx *rx, uint16_t mark, uint64_t place, uint32_t cells,
+			 struct rsk_order_seen *seen)
 {
 	struct rsk_order_element e;
 	uint64_t n = 0;
@@ -304,6 +304,80 @@ int rsk_order_rx_see(struct rsk_order_rx *rx, uint16_t mark, uint64_t place, uin
 	if (seen->complete)
 		remove_element(rx, n);
 	return 0;
+}
+
+/* Does the mark's index stand for @n, the lowest that is not complete? False also where that takes a longer look. */
+static inline bool stands_for(const struct rsk_order_rx *rx, uint32_t mark, uint64_t n)
+{
+	uint32_t index = mark & RSK_ORDER_INDEX, span = rsk_order_span(&rx->form);
+
+	if (!(mark & RSK_ORDER_INDEXED))
+		return rx->form.stop && !(mark & RSK_ORDER_FIRST) && index == RSK_ORDER_BARE;
+	if (rx->form.kind == RSK_ORDER_WRAPPING)
+		return index == (n & (span - 1));
+	if (rx->form.kind == RSK_ORDER_ABSOLUTE)
+		return index == n && index < span;
+	return n - rx->origin < span && index == ((n - rx->origin) | (rx->epoch ? span : 0));
+}
+
+/*
+ * What nearly all are, with nothing seen ahead of it: the next packet of the only transaction that was begun, of which
+ * all before it was seen; or, where none was, the first one of the next. True: done, but for the bits of its cells, and
+ * all is as rsk_order_rx_see_any() would have left it. False: nothing has changed.
+ */
+static inline bool see_in_order(struct rsk_order_rx *rx, uint32_t mark, uint64_t place,
+				uint32_t cells, struct rsk_order_seen *seen)
+{
+	uint64_t n = rx->low, end = place + cells;
+	bool first = mark & RSK_ORDER_FIRST, last = mark & RSK_ORDER_LAST;
+	struct rsk_order_element *e = element_at(rx, n);
+
+	if (place != rx->top || rx->next != n + !first || !stands_for(rx, mark, n) ||
+	    !rsk_order_fits(rx->cells, place, cells) || end - rx->base > rx->cells)
+		return false;
+	if (first) {
+		*e = (struct rsk_order_element){ place, end, cells, true, last };
+		rx->next = n + 1;
+	} else {
+		if (!e->first || e->last || e->hi != place || e->had != place - e->lo)
+			return false;
+		e->hi = end;
+		e->had += cells;
+		e->last = last;
+	}
+	*seen = (struct rsk_order_seen){ .number = n, .created = first, .complete = last };
+	/* An element that its only packet has completed never was in the queue. */
+	if (first != last) {
+		flip(rx->open, n);
+		rx->opened += first ? 1 : -1u;
+	}
+	if (last) {
+		rx->completed++;
+		rx->low = n + 1;
+		rx->floor = end;
+	}
+	rx->top = end;
+	return true;
+}
+
+int rsk_order_rx_see(struct rsk_order_rx *rx, uint16_t mark, uint64_t place, uint32_t cells,
+		     struct rsk_order_seen *seen)
+{
+	if (!see_in_order(rx, mark, place, cells, seen))
+		return rsk_order_rx_see_any(rx, mark, place, cells, seen);
+	rsk_order_set(rx->places, rx->cells, place, place + cells);
+	return 0;
+}
+
+/* Seen and taken at once, its cells' bits stay as they are. */
+bool rsk_order_rx_next(struct rsk_order_rx *rx, uint16_t mark, uint64_t place, uint32_t cells)
+{
+	struct rsk_order_seen seen;
+
+	if (place != rx->base || !see_in_order(rx, mark, place, cells, &seen))
+		return false;
+	rx->base = rx->top;
+	return true;
 }
 
 int rsk_order_rx_see_other(struct rsk_order_rx *rx, uint64_t place, uint32_t cells)

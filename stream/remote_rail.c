@@ -185,6 +185,7 @@ static void see_up(struct rsk_remote_rail *rail)
 	rsk_log(RSK_LOG_INFO, "link %u: rail %u, life %u of epoch %u, over %s", r->l->number,
 		rail->index, rail->life, r->epoch, r->l->fabric);
 	if (was_up) {
+		rsk_mend_several(r->l);
 		rsk_remote_rings_begin(rail);
 		return;
 	}

@@ -93,7 +93,7 @@ static int see_word(struct rsk_rx *rx, const struct rsk_mail *m)
 		return -EPROTO;
 	rx->switch_pos = m->pos;
 	rx->switch_cell = m->cells;
-	rx->marked = rsk_marks_rx_begin(&rx->marks, &rx->form, rx->ring.cells, m->cells);
+	rx->marked = false; /* until a slot has a mark */
 	rx->state = RSK_RX_SWITCHING;
 	/* A broken rail is the sender's to find. */
 	if (!(rx->rail->ops->caps & RSK_FABRIC_SYNC)) {

@@ -88,6 +88,18 @@ static inline void rsk_rx_publish_at(struct rsk_rx *rx, void *at, uint32_t bytes
 	rsk_mailbox_init(&rx->credit, at, bytes, &rx->key);
 }
 
+/*
+ * A slot at ring.next has a mark, or the rail is one of several of which one was lost: the marks' machine begins
+ * there, if it has not in this promotion. False: there is none.
+ */
+static inline bool rsk_rx_marks_begin(struct rsk_rx *rx)
+{
+	if (!rx->marked && rx->state >= RSK_RX_SWITCHING)
+		rx->marked =
+			rsk_marks_rx_begin(&rx->marks, &rx->form, rx->ring.cells, rx->ring.next);
+	return rx->marked;
+}
+
 /* The marks' machine, while it has all that was taken; NULL. */
 static inline struct rsk_marks_rx *rsk_rx_marks(const struct rsk_rx *rx)
 {

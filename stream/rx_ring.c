@@ -114,7 +114,8 @@ static void uncount(struct rsk_rx *rx, const struct rsk_slot_view *v)
 /* Who leaves a part of the lap out knows that all before it was taken. 0; -EPROTO: its mark is no honest sender's. */
 static int consume(struct rsk_rx *rx, const struct rsk_slot_view *v)
 {
-	if (rx->marked && rsk_marks_take(rx->marks, &v->head) < 0)
+	if (__builtin_expect(rx->marked | v->head.order, 0) && rsk_rx_marks_begin(rx) &&
+	    rsk_marks_take(rx->marks, &v->head) < 0)
 		return -EPROTO;
 	if (v->head.index != rx->ring.next)
 		rx->credit_sent = v->head.index;
@@ -358,7 +359,7 @@ void rsk_rx_missing(struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLO
 		    struct rsk_marks_missing *missing,
 		    void (*gap)(void *arg, uint64_t from, uint64_t to), void *arg)
 {
-	struct rsk_marks_rx *marks = rsk_rx_marks(rx);
+	struct rsk_marks_rx *marks = NULL;
 	struct rsk_ring_rx ring = rx->ring;
 	uint64_t from = ring.next, end = rsk_rx_free_below(rx) + ring.cells;
 	struct rsk_slot_view v;
@@ -367,7 +368,8 @@ void rsk_rx_missing(struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLO
 	if (rx->frozen || rx->renew_seed) {
 		from = 0;
 		end = ring.next;
-		marks = NULL;
+	} else if (rsk_rx_marks_begin(rx)) {
+		marks = rsk_rx_marks(rx);
 	}
 	*missing = (struct rsk_marks_missing){ 0 };
 	while (ring.next < end) {

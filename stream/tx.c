@@ -31,7 +31,8 @@ static bool marks_ok(const struct rsk_tx *tx)
 	if (!o || tx->state != RSK_TX_ONRING)
 		return true;
 	return tx->marks && o == &tx->marks->order && rsk_order_tx_validate(o) &&
-	       o->top == tx->ring.next && o->floor <= tx->ring.credit;
+	       o->top == tx->ring.next &&
+	       (o->floor <= tx->ring.credit || o->floor == tx->marks->begun);
 }
 
 bool rsk_tx_validate(const struct rsk_tx *tx)
@@ -142,14 +143,24 @@ static int try_switch(struct rsk_tx *tx, struct rsk_companion *c)
 			rsk_tx_break(tx);
 		return 0;
 	}
-	tx->ring.order = tx->ring.rail->ops->several &&
-					 rsk_marks_tx_begin(&tx->marks, &tx->form, tx->ring.cells,
-							    tx->ring.next) ?
-				 &tx->marks->order :
-				 NULL;
+	tx->ring.order = NULL;
 	tx->state = RSK_TX_ONRING;
 	tx->promotions++;
+	rsk_tx_several(tx);
 	return 0;
+}
+
+void rsk_tx_several(struct rsk_tx *tx)
+{
+	const struct rsk_rail *rail = tx->ring.rail;
+
+	if (tx->state != RSK_TX_ONRING || tx->ring_over || tx->marked == tx->promotions ||
+	    !rail->ops->several || !rail->ops->several(rail))
+		return;
+	/* Also where it cannot be, or is half changed later: once in a promotion. */
+	tx->marked = tx->promotions;
+	if (rsk_marks_tx_begin(&tx->marks, &tx->form, tx->ring.cells, tx->ring.next))
+		tx->ring.order = &tx->marks->order;
 }
 
 static void renew(struct rsk_tx *tx)

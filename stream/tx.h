@@ -67,7 +67,9 @@ struct rsk_tx {
 	uint64_t safe_to; /* all slots before this index are the peer's, also when the rail breaks */
 	uint64_t renew_seed; /* another rail is there, under that key: once all is repeated; 0: none */
 	struct rsk_order_form form; /* of the marks, where the rail is several; of width 0: none */
-	struct rsk_marks_tx *marks; /* arena memory; ring.order is its, from a promotion on */
+	struct rsk_marks_tx
+		*marks;	 /* arena memory; ring.order is its, once there was more than one rail */
+	uint32_t marked; /* of that promotion some slots have marks; 0: of none */
 };
 
 void rsk_tx_init(struct rsk_tx *tx, struct rsk_rail *rail, uint64_t ring_off, uint32_t cells,
@@ -77,6 +79,9 @@ static inline void rsk_tx_mark(struct rsk_tx *tx, const struct rsk_order_form *f
 {
 	tx->form = *form;
 }
+
+/* More than one rail is up: from here on slots of this promotion have marks. Until then they need no machine. */
+void rsk_tx_several(struct rsk_tx *tx);
 
 void rsk_tx_fini(struct rsk_tx *tx);
 bool rsk_tx_validate(const struct rsk_tx *tx);

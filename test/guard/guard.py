@@ -6,7 +6,8 @@ guard.py --update                the same, and bounds.json is written anew from 
 guard.py --profile direct send   where the instructions of one row are executed, by callgrind_annotate
 guard.py --tcp                   the library switched off: 0 only if that is noticed
 
-Each state of calls.c runs under callgrind with and without the library. A direct stream's figures are all that its
+The state "slots" is slots.c's, which needs no library: what marks cost a slot, and that they cost nothing where there is one rail.
+Each other state, of calls.c, runs under callgrind with and without the library. A direct stream's figures are all that its
 calls execute, less the loop around them; the others' are what the library adds to the call.
 """
 import argparse
@@ -22,9 +23,10 @@ from dataclasses import dataclass
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("RSOCK_BUILD", HERE.parent.parent / "build")).resolve()
 BOUNDS = HERE / "bounds.json"
-STATES = ("direct", "many", "new", "seeking", "accepted", "given-up", "other")
+STATES = ("direct", "many", "new", "seeking", "accepted", "given-up", "other", "slots")
 COUNTS = ("instructions", "syscalls", "clock")
 LOOP = "nothing"
+SLOTS = "slots"
 # A processor's wider vectors are other paths through memcpy(): everywhere the plain ones.
 TUNABLES = "glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX_Fast_Unaligned_Load,-ERMS,-FSRM"
 # A stream that earns nothing stays new however long it is.
@@ -105,7 +107,7 @@ def callgrind(state, where, library, extra=None, row=None):
         env |= ENV.get(state, {}) | (extra or {})
         env |= {"LD_PRELOAD": str(library), "RSOCK_STAT_FILE": str(where / "stat")}
     command = ["valgrind", "--tool=callgrind", "--quiet", "--collect-atstart=no", "--collect-systime=yes",
-               f"--callgrind-out-file={where}/dump", str(BUILD / "bin" / "guard_calls"), state] + ([row] if row else [])
+               f"--callgrind-out-file={where}/dump", str(BUILD / "bin" / ("guard_slots" if state == SLOTS else "guard_calls")), state] + ([row] if row else [])
     try:
         done = subprocess.run(command, env=env, cwd=where, capture_output=True, text=True, timeout=RUN_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -128,7 +130,7 @@ def profile(state, row, library):
     """callgrind_annotate's table. Of a run with this row alone: behind a dump, callgrind 3.19 loses the functions."""
     with tempfile.TemporaryDirectory(prefix="guard-") as folder:
         where = pathlib.Path(folder)
-        callgrind(state, where, library, row=row)
+        callgrind(state, where, library if state != SLOTS else None, row=row)
         dump = where / "dump.1"
         if not dump.exists():
             raise Failed(f"{state}: no row '{row}'")
@@ -164,6 +166,9 @@ def own_counts(state, preloaded, plain):
     counts = {}
     for name, row in preloaded.rows.items():
         if name == LOOP:
+            continue
+        if state == SLOTS:
+            counts[name] = row
             continue
         less = preloaded.rows[LOOP] if state in ("direct", "many") else plain.rows[name]
         counts[name] = {count: row[count] - less[count] for count in COUNTS}
@@ -202,6 +207,17 @@ def judge(counted, bounds):
             what = "not counted" if row is None else "no bound" if bound is None else verdict(row, bound)
             if what:
                 wrong[state, name] = what
+    return wrong | judge_slots(counted.get(SLOTS, {}))
+
+
+def judge_slots(rows):
+    """A link with one rail pays nothing for marks that it does not write."""
+    wrong = {}
+    for call in ("put", "take"):
+        one, none = rows.get(f"{call}, one rail"), rows.get(f"{call}, no form")
+        if one and none and one["instructions"] - none["instructions"] > 0.5:
+            wrong[SLOTS, f"{call}, one rail"] = \
+                f"{one['instructions']:.2f} instructions, {none['instructions']:.2f} without any marks"
     return wrong
 
 
@@ -229,9 +245,9 @@ def write_json(path, value):
 def count_all(library):
     counted = {}
     for state in STATES:
-        preloaded = count(state, library)
+        preloaded = count(state, library if state != SLOTS else None)
         check_state(state, preloaded)
-        counted[state] = own_counts(state, preloaded, count(state, None))
+        counted[state] = own_counts(state, preloaded, count(state, None) if state != SLOTS else None)
     return counted
 
 

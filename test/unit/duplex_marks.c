@@ -39,6 +39,9 @@ void duplex_marks_check(struct way *w)
 
 	if (w->in_tx || w->in_rx || !together(w))
 		return;
+	/* The receiver begins also where it has lost a rail that the sender has not had yet. */
+	if (!tx && w->tx.marked != w->tx.promotions)
+		return;
 	CHECK(w->d, tx, "the sender has no marks any more");
 	rx = &w->rx.marks->order;
 	CHECK(w->d, tx->una <= rx->low && rx->next <= tx->next,

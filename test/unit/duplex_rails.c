@@ -189,6 +189,7 @@ static void rail_up(struct duplex *d, uint32_t end, uint32_t k)
 		d->sums->renewals++;
 	}
 	rsk_rails_up(&r->rs[end], k);
+	rsk_tx_several(&d->way[end].tx);
 	d->sums->rails_back++;
 	say(d, end,
 	    (struct talk){ .what = TALK_RING, .of = of, .rail = k, .life = keeper->rail[k].life });

@@ -1,0 +1,239 @@
+/*
+ * slots - puts and takes slots of 40 bytes through the two halves of a direction, for callgrind to count their
+ * instructions; see guard.py. What a real stream's calls cost is calls.c's; here the ring is one that rails lead to, of
+ * which no test machine has any:
+ *
+ *   no form      streams between the two do not carry marks at all
+ *   one rail     they may, but there is one rail: it is to cost nothing
+ *   two rails    each send() is a transaction of one packet, whose mark is made, seen and taken
+ *
+ * All comes in order; credit is given and taken in once in 16 slots. Its output is that of calls.c.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <valgrind/callgrind.h>
+
+#include "rails.h"
+#include "rx.h"
+#include "tx.h"
+
+#define BYTES 40u
+#define CELLS 1024u
+#define BURST 16
+#define BURSTS 8
+#define MAIL_TX_OFF 0u
+#define MAIL_RX_OFF 64u
+#define RING_OFF 128u
+#define SEGMENT_BYTES (RING_OFF + CELLS * RSK_CELL_BYTES)
+
+static struct {
+	struct rsk_rail one, below[2], back; /* the sender's; the receiver's */
+	struct rsk_rails rails;
+	struct rsk_tx tx;
+	struct rsk_rx rx;
+	struct rsk_companion c;
+	uint8_t *there, *here; /* segments of the receiver, and of the sender */
+	uint8_t from[BYTES], to[BYTES];
+} w;
+
+static void must(bool so, const char *what)
+{
+	if (so)
+		return;
+	fprintf(stderr, "slots: %s\n", what);
+	exit(1);
+}
+
+static ssize_t nothing(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
+		       int flags)
+{
+	return -EAGAIN;
+}
+
+static int at_none(struct rsk_companion *c, uint64_t *pos)
+{
+	*pos = 0;
+	return 0;
+}
+
+static const struct rsk_companion_ops companion_ops = { .send = nothing,
+							.recv = nothing,
+							.tx_pos = at_none,
+							.rx_pos = at_none };
+
+static int put(struct rsk_rail *rail, uint64_t off, size_t len)
+{
+	return 0;
+}
+
+static uint64_t due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
+{
+	return 0;
+}
+
+static bool arrived(struct rsk_rail *rail, uint64_t off)
+{
+	return true;
+}
+
+static void flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *flow)
+{
+	*flow = (struct rsk_flow){ .rate = 1 };
+}
+
+static const struct rsk_fabric_ops below_ops = { .name = "memory",
+						 .caps = RSK_FABRIC_RELIABLE,
+						 .put = put,
+						 .due = due,
+						 .arrived = arrived,
+						 .flow = flow };
+
+static void begin(uint32_t rails, const char *form_text)
+{
+	const struct rsk_rails_layout at = { .ctl_off = MAIL_TX_OFF,
+					     .rxmail_off = MAIL_RX_OFF,
+					     .ring_off = RING_OFF,
+					     .ring_bytes = CELLS * RSK_CELL_BYTES,
+					     .streams = 1 };
+	static uint64_t bytes[RSK_RAILS_MOST], again;
+	const struct rsk_rails_record record = { bytes, &again };
+	struct rsk_order_form form;
+	const char *error;
+
+	w.there = calloc(1, SEGMENT_BYTES);
+	w.here = calloc(1, SEGMENT_BYTES);
+	must(w.there && w.here, "memory");
+	w.one = (struct rsk_rail){ .window = w.there, .window_bytes = SEGMENT_BYTES };
+	w.back = (struct rsk_rail){ .ops = &below_ops,
+				    .window = w.here,
+				    .window_bytes = SEGMENT_BYTES };
+	w.c.ops = &companion_ops;
+	must(rsk_rails_init(&w.rails, &w.one, &at) == 0 &&
+		     rsk_rails_reach(&w.rails, 0, &record) == 0,
+	     "rails");
+	for (uint32_t i = 0; i < rails; i++) {
+		w.below[i] = w.one;
+		w.below[i].ops = &below_ops;
+		w.rails.rail[i] = &w.below[i];
+		rsk_rails_up(&w.rails, i);
+	}
+	rsk_tx_init(&w.tx, &w.one, RING_OFF, CELLS, MAIL_TX_OFF,
+		    (const struct rsk_mail *)(const void *)(w.here + MAIL_RX_OFF), 7);
+	rsk_rx_init(&w.rx, &w.back, w.there + RING_OFF, CELLS, MAIL_RX_OFF,
+		    (const struct rsk_mail *)(const void *)(w.there + MAIL_TX_OFF), 7);
+	if (form_text) {
+		must(rsk_order_parse(&form, form_text, &error) == 0, "form");
+		rsk_tx_mark(&w.tx, &form);
+		rsk_rx_mark(&w.rx, &form);
+	}
+	must(rsk_tx_propose(&w.tx) == 0, "propose");
+	for (int i = 0; i < 3; i++)
+		must(rsk_rx_serve(&w.rx, &w.c) == 0 && rsk_tx_serve(&w.tx, &w.c) == 0, "serve");
+	must(w.tx.state == RSK_TX_ONRING, "the sender is not on the ring");
+}
+
+static void end(void)
+{
+	must(w.rx.state == RSK_RX_ONRING && rsk_tx_validate(&w.tx) && rsk_rx_validate(&w.rx),
+	     "state");
+	rsk_tx_fini(&w.tx);
+	rsk_rx_fini(&w.rx);
+	rsk_rails_fini(&w.rails);
+	free(w.there);
+	free(w.here);
+	memset(&w, 0, sizeof(w));
+}
+
+static void send_all(void)
+{
+	for (int i = 0; i < BURST; i++) {
+		struct iovec iov = { w.from, BYTES };
+		struct rsk_iovcur cur;
+
+		rsk_iovcur_init(&cur, &iov, 1);
+		must(rsk_tx_send_whole(&w.tx, &cur) == BYTES, "send");
+	}
+}
+
+static void recv_all(void)
+{
+	for (int i = 0; i < BURST; i++) {
+		struct iovec iov = { w.to, BYTES };
+		struct rsk_iovcur cur;
+
+		rsk_iovcur_init(&cur, &iov, 1);
+		must((w.rx.state == RSK_RX_ONRING ?
+			      rsk_rx_recv_ring(&w.rx, &cur) :
+			      rsk_rx_recv(&w.rx, &w.c, &cur, false, false)) == BYTES,
+		     "recv");
+	}
+}
+
+static void give_credit(void)
+{
+	rsk_rx_give_credit(&w.rx, true);
+}
+
+/* What was put is acknowledged. */
+static void serve(void)
+{
+	must(rsk_tx_serve(&w.tx, &w.c) == 0, "serve");
+}
+
+static void counted(void (*calls)(void), bool counts)
+{
+	if (counts)
+		CALLGRIND_TOGGLE_COLLECT;
+	calls();
+	if (counts)
+		CALLGRIND_TOGGLE_COLLECT;
+}
+
+/* One row: the sender's calls or the receiver's. */
+static void run(const char *name, uint32_t rails, const char *form, bool takes, bool marked)
+{
+	char dump[80];
+
+	begin(rails, form);
+	for (int i = -1; i < BURSTS; i++) {
+		counted(send_all, i >= 0 && !takes);
+		counted(recv_all, i >= 0 && takes);
+		counted(give_credit, i >= 0 && takes);
+		counted(serve, i >= 0 && !takes);
+	}
+	must((w.tx.ring.order && w.tx.ring.order->next == BURST * (BURSTS + 1)) == marked,
+	     "marks where there are to be none, or none");
+	must(!marked || w.rx.marks->order.completed == BURST * (BURSTS + 1), "marks were not seen");
+	end();
+	snprintf(dump, sizeof(dump), "instructions\t%s", name);
+	CALLGRIND_DUMP_STATS_AT(dump);
+	snprintf(dump, sizeof(dump), "syscalls\t%s", name);
+	CALLGRIND_DUMP_STATS_AT(dump);
+	printf("row\t%s\t%d\t0\t%d\n", name, BURST * BURSTS, BURST * BURSTS);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *put, *take, *form;
+		uint32_t rails;
+	} rows[] = {
+		{ "put, no form", "take, no form", NULL, 1 },
+		{ "put, one rail", "take, one rail", RSK_ORDER_DEFAULT, 1 },
+		{ "put, two rails", "take, two rails", RSK_ORDER_DEFAULT, 2 },
+	};
+	const char *only = argc > 2 ? argv[2] : NULL;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		for (int takes = 0; takes < 2; takes++) {
+			const char *name = takes ? rows[i].take : rows[i].put;
+
+			if (!only || !strcmp(only, name))
+				run(name, rows[i].rails, rows[i].form, takes, rows[i].rails > 1);
+		}
+	printf("bytes\t%u\t%u\n", BYTES, BYTES);
+	return 0;
+}
