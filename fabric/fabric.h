@@ -64,7 +64,8 @@ struct rsk_fabric_ops {
 	/*
 	 * get - start to fetch len bytes at off of the peer's segment into dst (registered if the fabric
 	 * needs that). Returns 1: done at once; 0: completion by poll() with @token; -errno. May be
-	 * torn: check the hash.
+	 * torn: check the hash. A completion of -EIO while the rail is up: no answer came, several times; dst is as
+	 * it was.
 	 */
 	int (*get)(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token);
 
@@ -72,7 +73,9 @@ struct rsk_fabric_ops {
 	 * atomic - start to change the word of 8 bytes, aligned, at off of the peer's segment, in a control block;
 	 * *old becomes what it held before. One after the other for all that come by the same device, as the peer's
 	 * own processor sees it only where that is shared memory. Returns as get() does; -EOPNOTSUPP: this device
-	 * cannot. What was under way when the rail broke may have been done.
+	 * cannot. What was under way when the rail broke may have been done, and so may one whose completion is -EIO
+	 * while the rail is up: the device says that it is done, and no answer came; *old is as it was. Who would
+	 * repeat it goes by what the word says, or by a record that names the operation (locked.h).
 	 */
 	int (*atomic)(struct rsk_rail *rail, uint64_t off, const struct rsk_atomic *op,
 		      uint64_t *old, uint64_t token);

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* fetch.c - what the peer's memory is asked for: RDMA READ, and atomic operations on a word there. */
+/*
+ * fetch.c - what the peer's memory is asked for: RDMA READ, and atomic operations on a word there. One that is said to
+ * be done, and whose answer is not there (answer.h), was perhaps done, perhaps not. A READ is asked for again. An
+ * atomic operation is not: who adds twice has added too much.
+ */
 #include <errno.h>
 
 #include "inner.h"
@@ -80,8 +84,11 @@ int rsk_verbs_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, ui
 	rc = rsk_spot_key(r, &at, &rkey);
 	if (rc == 0)
 		rc = take_slot(r, dst, len, token);
-	if (rc >= 0)
+	if (rc >= 0) {
+		r->read[rc].rkey = rkey;
+		r->read[rc].from = r->peer.segment + off;
 		rc = rsk_post_read(r, (uint32_t)rc, r->peer.segment + off, rkey);
+	}
 	pthread_mutex_unlock(&r->lock);
 	rsk_quiet_end(&q);
 	return rc;
@@ -105,11 +112,33 @@ int rsk_verbs_atomic(struct rsk_rail *rail, uint64_t off, const struct rsk_atomi
 		rc = -EOPNOTSUPP;
 	if (rc == 0)
 		rc = take_slot(r, old, sizeof(*old), token);
-	if (rc >= 0)
+	if (rc >= 0) {
+		r->read[rc].atomic = true;
 		rc = rsk_post_atomic(r, (uint32_t)rc, r->peer.segment + off, rkey, op);
+	}
 	pthread_mutex_unlock(&r->lock);
 	rsk_quiet_end(&q);
 	return rc;
+}
+
+/* Its answer is missing. True: it is asked for again, or will be; false: that is its end, with its status. */
+static bool asks_again(struct rsk_verbs_rail *r, uint32_t slot)
+{
+	struct rsk_vread *rd = &r->read[slot];
+
+	rd->status = -EIO;
+	if (rd->atomic || !r->live || ++rd->asked >= RSK_ANSWER_ASKS)
+		return false;
+	if (!rsk_post_room(r, 1)) {
+		rd->asked--;
+		return true;
+	}
+	rd->state = RSK_READ_POSTED;
+	rd->missing = false;
+	if (rsk_post_read(r, slot, rd->from, rd->rkey) == 0)
+		return true;
+	rd->state = RSK_READ_DONE;
+	return false;
 }
 
 int rsk_verbs_fetched(struct rsk_rail *rail, struct rsk_completion *done, int max)
@@ -124,7 +153,7 @@ int rsk_verbs_fetched(struct rsk_rail *rail, struct rsk_completion *done, int ma
 	for (uint32_t i = 0; i < RSK_VERBS_READS && n < max; i++) {
 		struct rsk_vread *rd = &r->read[i];
 
-		if (rd->state != RSK_READ_DONE)
+		if (rd->state != RSK_READ_DONE || (rd->missing && asks_again(r, i)))
 			continue;
 		done[n++] = (struct rsk_completion){ .token = rd->token, .status = rd->status };
 		rd->state = RSK_READ_FREE;

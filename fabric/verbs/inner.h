@@ -21,6 +21,7 @@
 
 #include <rsock/mailbox.h>
 
+#include "answer.h"
 #include "indirect.h"
 #include "locked.h"
 #include "note.h"
@@ -149,6 +150,11 @@ struct rsk_vread {
 	uint64_t token;
 	void *dst;
 	uint32_t len;
+	bool atomic;
+	bool missing;	      /* done, and no answer is there */
+	uint32_t rkey, asked; /* a READ's, so that it can be asked for again; how often it was */
+	uint64_t from;
+	uint64_t pattern; /* lies where the answer will */
 };
 
 /* What goes by a rail, and how fast; from the first flow() on. Bytes count from the queue pair's beginning. */
@@ -243,6 +249,7 @@ struct rsk_verbs_rail {
 	bool ask_back;
 	struct rsk_words_out said;
 	struct rsk_vread read[RSK_VERBS_READS];
+	uint64_t patterns; /* answer.h */
 	struct rsk_vlocked locked[RSK_VERBS_LOCKED];
 	uint32_t groups;
 	_Atomic(struct rsk_vgroup *)

@@ -36,7 +36,9 @@ static void read_done(struct rsk_verbs_rail *r, uint32_t slot, int status)
 
 	if (rd->state != RSK_READ_POSTED)
 		return;
-	if (status == 0)
+	rd->missing = status == 0 && rsk_answer_missing(r->buf->read[slot % RSK_VERBS_READS],
+							rd->len, rd->pattern);
+	if (status == 0 && !rd->missing)
 		memcpy(rd->dst, r->buf->read[slot % RSK_VERBS_READS], rd->len);
 	rd->status = status;
 	rd->state = RSK_READ_DONE;
@@ -204,10 +206,13 @@ int rsk_post_fence(struct rsk_verbs_rail *r)
 /* Its answer goes to @slot. */
 static int post_fetch(struct rsk_verbs_rail *r, struct ibv_send_wr *wr, uint32_t slot)
 {
+	struct rsk_vread *rd = &r->read[slot];
 	struct ibv_sge sge = { .addr = (uintptr_t)r->buf->read[slot],
 			       .length = r->read[slot].len,
 			       .lkey = r->out_mr->lkey };
 
+	rd->pattern = rsk_answer_pattern(&r->patterns);
+	rsk_answer_prepare(r->buf->read[slot], rd->len, rd->pattern);
 	wr->sg_list = &sge;
 	wr->num_sge = 1;
 	number(r, wr, true);
