@@ -63,13 +63,20 @@ class Client:
     def seek(self, sock, connecting, **wrong):
         self.say(SEEK, **{**name_of(sock), "flags": CONNECTING if connecting else 0, **wrong})
 
-    def hear(self):
-        """A message and descriptors; None: it was sent away."""
-        try:
-            data, fds, _flags, _address = socket.recv_fds(self.socket, BYTES, 4)
-        except ConnectionResetError:
-            return None, []
-        return (unpack(data) if data else None), fds
+    def hear(self, boards=False):
+        """A message and descriptors; None: it was sent away. A board, which comes to who is able to accept rails, at some time,
+        is laid aside unless it is asked for.
+        """
+        while True:
+            try:
+                data, fds, _flags, _address = socket.recv_fds(self.socket, BYTES, 4)
+            except ConnectionResetError:
+                return None, []
+            message = unpack(data) if data else None
+            if boards or message is None or message["type"] != BOARD:
+                return message, fds
+            for fd in fds:
+                os.close(fd)
 
     def gone(self):
         message, _fds = self.hear()

@@ -83,7 +83,7 @@ def given_to_who_is_able(t):
     boards = []
     for client in able:
         client.say(local.HELLO, flags=local.ABLE)
-        message, fds = client.hear()
+        message, fds = client.hear(boards=True)
         t.equal((message["type"], len(fds)), (local.BOARD, 1), "what came")
         boards.append((os.fstat(fds[0]).st_ino, message["port"]))
         os.close(fds[0])
@@ -91,10 +91,10 @@ def given_to_who_is_able(t):
     t.check(boards[0][0] == boards[1][0] != boards[2][0], f"one for each user: {boards}")
     able[0].say(local.HELLO, flags=local.ABLE)  # it says so again when it has statistics
     able[0].say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2, family=socket.AF_INET, cookie=77)
-    message, fds = able[0].hear()
+    message, fds = able[0].hear(boards=True)
     t.equal((message["type"], fds), (local.ANSWER, []), "once is enough")
     plain.say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2, family=socket.AF_INET, cookie=77)
-    t.equal(plain.hear()[0]["type"], local.ANSWER, "who is not able has none")
+    t.equal(plain.hear(boards=True)[0]["type"], local.ANSWER, "who is not able has none")
     t.equal(host.figure("boards"), 2, "boards")
     for client in able:
         client.close()
@@ -208,7 +208,7 @@ def more_processes_than_a_board_has_room_for(t):
     for _ in range(70):
         client = local.Client(host.local, ALICE)
         client.say(local.HELLO, flags=local.ABLE)
-        message, fds = client.hear()
+        message, fds = client.hear(boards=True)
         clients.append((os.fstat(fds[0]).st_ino, message["port"]))
         os.close(fds[0])
         clients.append(client)
