@@ -48,6 +48,8 @@ static int check_place(const struct rsk_remote_msg *m)
 
 	if (m->life > RSK_REMOTE_PLACES || m->gaps >= m->life)
 		return -EPROTO;
+	if (m->rail < 2 || m->rail > RSK_RAILS_MOST)
+		return -EPROTO;
 	if (p->addr.family != AF_INET && p->addr.family != AF_INET6)
 		return -EPROTO;
 	if (p->soft > 1)

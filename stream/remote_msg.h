@@ -68,8 +68,8 @@ struct rsk_remote_msg {
 	uint64_t magic;
 	uint32_t type;
 	uint32_t epoch; /* RAIL, BREAK, RESUME, LOST, GAP, NAMED: which incarnation of the link, from 1 */
-	uint32_t rail; /* RAIL, RING_REQ, RING, LOST, GAP, NAMED: which one, and but for the rings */
-	uint32_t life;		/* its how manieth life, from 1; PLACE: how many there are */
+	uint32_t rail; /* RAIL, RING_REQ, RING, LOST, GAP, NAMED: which one; PLACE: how many it lets in */
+	uint32_t life; /* RAIL, LOST, GAP, NAMED: its how manieth life, from 1; PLACE: how many there are */
 	uint64_t nonce;		/* HELLO: names the link */
 	uint64_t secret;	/* HELLO: shown again by the rail */
 	uint64_t handle;	/* HELLO: AssocHandle of the mapping */

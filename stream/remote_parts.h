@@ -78,8 +78,9 @@ struct rsk_remote {
 	uint32_t epoch;		/* counts the times that the link came up */
 	struct rsk_verbs_place theirs[RSK_REMOTE_PLACES]; /* initiator: where the peer has devices */
 	uint32_t places;
-	bool places_due; /* a device came or went: they are looked at again */
-	bool soft[2];	 /* initiator: the first rail's devices, ours and theirs, are software */
+	uint32_t rails_most; /* initiator: that the peer lets in */
+	bool places_due;     /* a device came or went: they are looked at again */
+	bool soft[2]; /* initiator: the first rail's devices, ours and theirs, are software */
 	bool board_changed, board_looked; /* since this link was looked after */
 	bool active; /* there is a rail by a port of ours that is no spare one, as far as it was looked after */
 	uint64_t due_ns;  /* when it is given up; UINT64_MAX */

@@ -68,7 +68,7 @@ static uint32_t usable_places(const struct rsk_remote *r,
 void rsk_remote_say_places(struct rsk_remote *r)
 {
 	struct rsk_verbs_place own[RSK_REMOTE_PLACES];
-	struct rsk_remote_msg m = { .type = RSK_REMOTE_PLACE };
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_PLACE, .rail = rsk_knobs.rdma_rails };
 
 	if (r->initiator || !is_or_was_up(r) || rsk_knobs.rdma_rails < 2)
 		return;
@@ -86,6 +86,7 @@ void rsk_remote_on_place(struct rsk_remote *r, const struct rsk_remote_msg *m)
 		return;
 	r->theirs[m->gaps] = m->place;
 	r->places = m->gaps + 1;
+	r->rails_most = m->rail; /* more of them he would turn away, each time */
 	if (r->places == m->life)
 		rsk_remote_match_places(r);
 }
@@ -174,7 +175,7 @@ void rsk_remote_match_places(struct rsk_remote *r)
 		r->soft[0] = is_soft(own, n, has[0].own);
 	if (has[0].theirs != NOWHERE)
 		r->soft[1] = is_soft(r->theirs, r->places, has[0].theirs);
-	for (uint32_t i = 1; i < rsk_knobs.rdma_rails; i++) {
+	for (uint32_t i = 1; i < rsk_knobs.rdma_rails && i < r->rails_most; i++) {
 		struct rsk_remote_rail *rail = &r->rail[i];
 
 		if (rail->to.family || rail->state != RSK_REMOTE_RAIL_IDLE)

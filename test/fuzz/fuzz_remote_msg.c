@@ -71,7 +71,8 @@ static void promises(const struct rsk_remote_msg *m)
 			require(m->gap[i].from < m->gap[i].to);
 	}
 	require(m->type != RSK_REMOTE_PLACE ||
-		(m->life <= RSK_REMOTE_PLACES && m->gaps < m->life && m->place.prefix_bits <= 128));
+		(m->rail >= 2 && m->rail <= RSK_RAILS_MOST && m->life <= RSK_REMOTE_PLACES &&
+		 m->gaps < m->life && m->place.prefix_bits <= 128));
 	require(m->type != RSK_REMOTE_LINK ||
 		(m->link_bytes == sizeof(m->link) && m->link.type != RSK_LINK_GREET));
 }
@@ -261,6 +262,7 @@ static struct rsk_remote_msg message(const uint8_t *p, const struct hostile *h)
 		m.gap[1].to = UINT64_MAX;
 	} else if (m.type == RSK_REMOTE_PLACE) {
 		m.place.addr.family = AF_INET;
+		m.rail = 2 + m.rail % (RSK_RAILS_MOST - 1);
 	}
 	/* Near what there is, or far from it. */
 	m.cell = p[IN_ACT] & 0x80 ? UINT64_MAX - m.pos : h->tx.ring.credit + m.pos % 96;

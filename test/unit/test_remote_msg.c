@@ -33,6 +33,7 @@ static struct rsk_remote_msg good(uint32_t type)
 		m.gap[1] = (struct rsk_remote_gap){ 9, UINT64_MAX };
 	} else if (type == RSK_REMOTE_PLACE) {
 		m.place = (struct rsk_verbs_place){ .addr.family = AF_INET, .prefix_bits = 24 };
+		m.rail = 2;
 	}
 
 	g.bytes = rsk_seg_ring_off(&g, g.streams);
@@ -204,6 +205,10 @@ Test(remote_msg, places)
 	refused(WITH(m, life, 0), "the first of none");
 	refused(WITH(m, life, RSK_REMOTE_PLACES + 1), "one of too many");
 	refused(WITH(m, gaps, m.life), "one behind the last");
+	refused(WITH(m, rail, 0), "no rail at all");
+	refused(WITH(m, rail, 1), "no further rail");
+	accepted(WITH(m, rail, RSK_RAILS_MOST), "all that there can be");
+	refused(WITH(m, rail, RSK_RAILS_MOST + 1), "more than there can be");
 	refused(WITH(m, place.addr.family, AF_UNIX), "another family");
 	refused(WITH(m, place.prefix_bits, 33), "a long prefix");
 	m.place.addr.family = AF_INET6;
