@@ -206,7 +206,7 @@ static uint64_t rails_due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 	return bells;
 }
 
-/* All are asked, so that each tells when it is so. */
+/* All that may have some of it are asked, so that each tells when it is so. The stream's tx lock is held. */
 static bool rails_arrived(struct rsk_rail *rail, uint64_t off)
 {
 	struct rsk_rails *rs = rail->priv;
@@ -221,16 +221,17 @@ static bool rails_arrived(struct rsk_rail *rail, uint64_t off)
 	if (s && s->waiting == atomic_load_explicit(&rs->lives, memory_order_relaxed))
 		return false;
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
-		struct rsk_rail *one = rs->rail[i];
-		bool used = (int)i == lead || (s && s->used & 1u << i);
-
 		switch (rsk_rails_state(rs, i)) {
 		case RSK_RAILS_LOST:
 			there = false;
 			break;
 		case RSK_RAILS_UP:
-			if (used)
-				there &= one->ops->arrived(one, off);
+			if ((int)i != lead && !(s && s->used & 1u << i))
+				break;
+			if (!rs->rail[i]->ops->arrived(rs->rail[i], off))
+				there = false;
+			else if (s)
+				s->used &= (uint8_t) ~(1u << i); /* until it has something more */
 			break;
 		default:
 			break;

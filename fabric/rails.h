@@ -59,8 +59,8 @@ struct rsk_rails_record {
 
 /* What a stream has where. Owned by its rsk_rails; under the stream's tx lock. */
 struct rsk_rails_stream {
-	uint8_t last;	    /* rail of the newest slot */
-	uint8_t used;	    /* a bit for each rail that may have something of it under way */
+	uint8_t last; /* rail of the newest slot */
+	uint8_t used; /* a bit for each rail that may have something of it under way, as far as was asked */
 	uint64_t again_end; /* where the next slot lies behind the one that was put again last */
 	uint32_t waiting; /* it has slots that nobody carries, of the life of that number; 0: none */
 	uint32_t run_bytes; /* by @last since it was chosen, */
