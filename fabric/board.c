@@ -18,9 +18,13 @@
 #define RECORD_BYTES RSK_LOCKED_BYTES(RSK_BOARD_HOLDERS)
 #define BYTES                                                                                      \
 	((RSK_BOARD_RECORDS + RSK_BOARD_PORTS * RECORD_BYTES + PAGE - 1) / PAGE * (uint64_t)PAGE)
-/* Of one operation: so that nobody is kept for long who has others to serve; others' changes need far fewer. */
+/*
+ * Of one operation, some 0.3 us each: who has others to serve is not kept for long, and looks again later; a process
+ * goes on for as long as many at once may need.
+ */
 #define RETRIES 7u
-#define TURNS 64u
+#define TURNS 256u
+#define TURNS_PROCESS 1024u
 #define READS 8u
 /* Nobody keeps a lock on a board: who finds one that stays the same for two looks breaks it. */
 #define BREAK_NS 0u
@@ -180,7 +184,8 @@ uint32_t rsk_board_find(const struct rsk_board_table *t, uint16_t family,
 
 static int run(struct rsk_board *b, struct rsk_reserve *r)
 {
-	return rsk_reserve_run(r, &b->rail, now_ns, TURNS);
+	return rsk_reserve_run(r, &b->rail, now_ns,
+			       b->me == RSK_BOARD_OWNER ? TURNS : TURNS_PROCESS);
 }
 
 static int join(struct rsk_board *b, uint32_t port)
@@ -195,13 +200,25 @@ static int join(struct rsk_board *b, uint32_t port)
 	return rc;
 }
 
+/* A process may be at it, if another port had that place: there is no record meanwhile. */
+static void make_record(uint8_t *at, const uint64_t limit[static RSK_RESERVE_MEASURES])
+{
+	uint64_t fresh[RECORD_BYTES / sizeof(uint64_t)], *to = (uint64_t *)(void *)at;
+
+	rsk_locked_init(fresh, RSK_BOARD_HOLDERS, limit);
+	__atomic_store_n(to, 0, __ATOMIC_RELEASE);
+	for (size_t i = 1; i < sizeof(fresh) / sizeof(fresh[0]); i++)
+		__atomic_store_n(to + i, fresh[i], __ATOMIC_RELAXED);
+	__atomic_store_n(to, fresh[0], __ATOMIC_RELEASE);
+}
+
 int rsk_board_open(struct rsk_board *b, uint32_t port)
 {
 	static const uint64_t none[RSK_RESERVE_MEASURES];
 
 	if (port >= RSK_BOARD_PORTS || b->me != RSK_BOARD_OWNER)
 		return -EINVAL;
-	rsk_locked_init(b->rail.window + b->at[port].off, RSK_BOARD_HOLDERS, none);
+	make_record(b->rail.window + b->at[port].off, none);
 	b->at[port].known = false;
 	return join(b, port);
 }

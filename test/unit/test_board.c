@@ -369,7 +369,10 @@ static void child(uint32_t me)
 			_exit(2);
 		if (rc == -ENOSPC && atomic_load(&notes->has[me])) {
 			atomic_fetch_sub(&notes->has[me], 1);
-			if (rsk_board_give(&b, 0, one) != 0)
+			do
+				rc = rsk_board_give(&b, 0, one);
+			while (rc == -EBUSY);
+			if (rc < 0)
 				_exit(3);
 		}
 	}
