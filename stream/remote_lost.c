@@ -170,10 +170,38 @@ static struct rsk_remote_rail *meant(struct rsk_remote *r, const struct rsk_remo
 											    NULL;
 }
 
+/*
+ * The link is up there by a rail that died before it was up here, and has lost another one since. It is answered when
+ * it is up here, too, for that epoch: until then nothing was put by it from here, and nobody knows what is missing.
+ */
+static void early(struct rsk_remote *r, const struct rsk_remote_msg *m)
+{
+	struct rsk_remote_rail *rail = &r->rail[m->rail];
+
+	rail->early_epoch = m->epoch;
+	rail->early_life = m->life;
+	if (rail->state == RSK_REMOTE_RAIL_COMING && rail->life == m->life) {
+		rsk_remote_rail_end(rail);
+		rsk_remote_rail_idle(rail);
+	}
+}
+
+void rsk_remote_say_early(struct rsk_remote *r)
+{
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		if (r->rail[i].early_epoch == r->epoch)
+			say_lost(&r->rail[i], r->rail[i].early_life);
+}
+
 static void on_lost(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
 	struct rsk_remote_rail *rail = meant(r, m);
 
+	if ((r->state == RSK_REMOTE_BROKEN || r->state == RSK_REMOTE_RAILING) &&
+	    m->epoch > r->epoch) {
+		early(r, m);
+		return;
+	}
 	/* One that never was up here, and was dialed anew since: the other end waits to hear of that one. */
 	if (!rail && r->state == RSK_REMOTE_UP && m->epoch == r->epoch &&
 	    m->life < r->rail[m->rail].life)

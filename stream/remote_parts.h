@@ -45,6 +45,8 @@ struct rsk_remote_rail {
 	uint32_t heard_life;		/* the newest of which the other end has said so, */
 	uint64_t heard_turn;		/* and which of those messages comes next */
 	uint32_t epoch;			/* of the link that this one is for */
+	uint32_t early_epoch,
+		early_life; /* LOST was heard of that, for which the link is not up here yet; 0: none */
 	bool unfit; /* no control block can be registered there: no rail to do without others by */
 	bool established;	   /* here */
 	bool heard;		   /* the peer's RAIL of this life: */
@@ -158,6 +160,8 @@ void rsk_remote_on_naming(struct rsk_remote *r,
 			  const struct rsk_remote_msg *m); /* LOST, GAP, NAMED */
 void rsk_remote_rail_heard(struct rsk_remote_rail *rail, const uint8_t *word);
 bool rsk_remote_naming(const struct rsk_remote *r); /* something is open about a rail */
+/* The link is up again: what was heard of lost ones before is answered. */
+void rsk_remote_say_early(struct rsk_remote *r);
 
 /* remote_places.c: where further rails may go */
 void rsk_remote_say_places(struct rsk_remote *r);

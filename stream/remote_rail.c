@@ -191,6 +191,7 @@ static void see_up(struct rsk_remote_rail *rail)
 	}
 	if (!first)
 		rsk_mend_renew(r->l, rings_anew, r);
+	rsk_remote_say_early(r);
 	rsk_remote_say_places(r);
 	rsk_remote_match_places(r);
 }

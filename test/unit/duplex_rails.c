@@ -43,6 +43,8 @@ struct keeps {
 		bool established, heard;
 		uint32_t life, told_life;
 		uint32_t of; /* epoch of the link that it is for */
+		uint32_t early_of,
+			early_life; /* LOST was heard of that, for which this end is not up yet */
 	} rail[RAILS];
 	struct talk inbox[TALK];
 	uint32_t first, n;
@@ -160,6 +162,16 @@ static void give_up(struct duplex *d, uint32_t end, uint32_t k)
 	d->rails->keeper[end].rail[k].state = IDLE;
 }
 
+/* Of those that the other end had up, and lost, before this one was up for that epoch. */
+static void say_early(struct duplex *d, uint32_t end)
+{
+	struct keeps *keeper = &d->rails->keeper[end];
+
+	for (uint32_t k = 0; k < d->config->rails; k++)
+		if (keeper->rail[k].early_of == keeper->epoch)
+			say_lost(d, end, k, keeper->rail[k].early_life);
+}
+
 static void rail_up(struct duplex *d, uint32_t end, uint32_t k)
 {
 	struct duplex_rails *r = d->rails;
@@ -193,6 +205,8 @@ static void rail_up(struct duplex *d, uint32_t end, uint32_t k)
 	d->sums->rails_back++;
 	say(d, end,
 	    (struct talk){ .what = TALK_RING, .of = of, .rail = k, .life = keeper->rail[k].life });
+	if (renew)
+		say_early(d, end);
 }
 
 /* End 0 dials, whatever it knows of the other, which takes it or not. */
@@ -254,6 +268,13 @@ static void heard_of_rail(struct duplex *d, uint32_t end, const struct talk *tal
 	struct way *w = &d->way[end];
 	int rc = 0;
 
+	if (talk->what == TALK_LOST && !keeper->up && talk->of > keeper->epoch) {
+		keeper->rail[k].early_of = talk->of;
+		keeper->rail[k].early_life = talk->life;
+		if (keeper->rail[k].state == COMING && keeper->rail[k].life == talk->life)
+			give_up(d, end, k);
+		return;
+	}
 	if (talk->what == TALK_LOST && keeper->up && talk->of == keeper->epoch &&
 	    talk->life < keeper->rail[k].life)
 		say_lost(d, end, k, talk->life);
