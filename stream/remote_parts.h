@@ -168,7 +168,10 @@ void rsk_remote_say_places(struct rsk_remote *r);
 void rsk_remote_on_place(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_remote_match_places(struct rsk_remote *r);
 
-/* remote_status.c: the rail is asked whether its peer is there, and how that finds the link; what was heard; what is new. */
+/*
+ * remote_status.c: the rail is asked whether its peer is there, and how that finds the link; what was heard; what is
+ * new.
+ */
 void rsk_remote_ask(struct rsk_remote_rail *rail);
 void rsk_remote_status_work(struct rsk_remote *r);
 /* All gets of the link: completions are taken, by whoever waits for one. */

@@ -185,7 +185,7 @@ static void run(struct world *w, uint64_t seed)
 	static const char *const kinds[] = { "absolute", "relative", "wrapping" };
 	uint32_t kind, bits, window;
 	bool hostile;
-	char form[48];
+	char form[48], every[16];
 
 	memset(w, 0, sizeof(*w));
 	w->seed = w->dice = seed;
@@ -193,10 +193,9 @@ static void run(struct world *w, uint64_t seed)
 	bits = 1 + roll(w, kind == RSK_ORDER_RELATIVE ? 12 : 13);
 	window = 1u << roll(w, bits < 9 ? bits + 1 : 10);
 	hostile = roll(w, 2);
-	snprintf(form, sizeof(form), "%s:%u", kinds[kind], bits);
-	if (kind == RSK_ORDER_RELATIVE)
-		snprintf(form + strlen(form), 16, "/%u", 1 + roll(w, 4));
-	strcat(form, roll(w, 2) ? "+stop" : "+keep");
+	snprintf(every, sizeof(every), "/%u", 1 + roll(w, 4));
+	snprintf(form, sizeof(form), "%s:%u%s%s", kinds[kind], bits,
+		 kind == RSK_ORDER_RELATIVE ? every : "", roll(w, 2) ? "+stop" : "+keep");
 	order_init(&w->p, form, window, 64u << roll(w, 5),
 		   kind == RSK_ORDER_ABSOLUTE ? 0 : dice_roll(&w->dice) >> 8);
 	w->elements = malloc(window * sizeof(*w->elements));
