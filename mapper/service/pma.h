@@ -219,8 +219,8 @@ struct rsk_pma_rail_terms {
 struct rsk_pma_rail_terms rsk_pma_rail_terms(const struct rsk_pma *a);
 
 /*
- * Books what one rail by that port takes, as used: no limit of services, CPs or users counts it. 0: there is no room, or
- * the port takes no sessions. To be given back by unbook().
+ * Books what one rail by that port takes, as used: no limit of services, CPs or users counts it. 0: there is no room,
+ * or the port takes no sessions. To be given back by unbook().
  */
 uint64_t rsk_pma_rail_book(struct rsk_pma *a, const char *port);
 void rsk_pma_rail_unbook(struct rsk_pma *a, uint64_t reservation);

