@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export LIBRSOCK := $(CURDIR)/build/lib/librsock.so
 export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 
-.PHONY: build deps demo test test-rdma test-rdma-short test-configs bench bench-quick bench-mapper bench-rdma bench-rdma-quick bench-rdma-paper bench-rdma-cost bench-mechanisms check format model fuzz fuzz-long chaos-long guard sanitize deb test-deb clean
+.PHONY: build deps demo test test-rdma test-rdma-short test-configs bench bench-quick bench-mapper bench-rdma bench-rdma-quick bench-rdma-paper bench-rdma-cost bench-rdma-failover bench-mechanisms check format model fuzz fuzz-long chaos-long guard sanitize deb test-deb clean
 
 deps:
 	@scripts/install-deps.sh
@@ -51,6 +51,9 @@ bench-rdma-paper: build ## dynamic against traditional transfers, failed registr
 
 bench-rdma-cost: build ## memory, registrations and set-up of a stream and of a link between two guests; 10 minutes
 	@bench/rdma.sh cost
+
+bench-rdma-failover: build ## how long a stream stands still when one of its two rails dies, between two guests; some 8 minutes
+	@bench/rdma.sh failover
 
 check: deps ## format, clang-tidy, both compilers, includes, symbols
 	@scripts/check.sh

@@ -1,14 +1,17 @@
 #!/bin/bash
 # rdma.sh [--quick | --rounds N --seconds S] [--only RUN,...]: the ways between two hosts with RDMA devices; see rdma.py.
-# rdma.sh paper | cost [...]: the experiment of the dynamic transfer, rdma_paper.py; what streams and links cost, rdma_cost.py.
+# rdma.sh paper | cost | failover [...]: the experiment of the dynamic transfer, rdma_paper.py; what streams and links cost,
+# rdma_cost.py; how long a stream stands still when a rail dies, rdma_failover.py.
 # First what the guests need: packages, and a kernel, which is kept.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/install-deps.sh scripts/packages-rdma.txt
 test/rdma/guests.sh >/dev/null
 program=rdma
-if [ "${1:-}" = paper ] || [ "${1:-}" = cost ]; then
+case "${1:-}" in
+paper | cost | failover)
 	program=rdma_$1
 	shift
-fi
+	;;
+esac
 exec python3 -B "bench/$program.py" "$@"

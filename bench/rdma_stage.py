@@ -104,15 +104,17 @@ def accelerated(mode, witness, travel):
 
 
 @contextlib.contextmanager
-def bare_guests():
-    """Two with the build and nothing else, booted for this, or those that RSOCK_RDMA_LAB names. Gives the lab."""
+def bare_guests(**options):
+    """Two with the build and nothing else, booted for this, or those that RSOCK_RDMA_LAB names. Gives the lab. options:
+    Lab.boot()'s.
+    """
     up = os.environ.get("RSOCK_RDMA_LAB")
     lab = rdmalab.Lab(up)
     try:
         if up:
             lab.attach()
         else:
-            lab.boot()
+            lab.boot(**options)
         lab.sync(str(harness.BUILD))
         for guest in lab.guests:
             guest.begin_case()

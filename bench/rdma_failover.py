@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""How long a stream stands still when one of its two rails dies: between two guests with two RDMA devices each.
+
+One preloaded connection, messages in turns. Again and again no RDMA packet arrives by one of the two networks any more, in turns the
+first and the second, and nobody says so but time; then it does again, and both rails are there again. The longest round trip of each
+such window is the time to go on; that of windows in which nothing happens stands beside it.
+"""
+import argparse
+import json
+import math
+import pathlib
+import re
+import statistics
+import sys
+import time
+
+import harness
+from rdma_report import table_lines
+from rdma_stage import LabFailure, bare_guests, hosts
+
+WINDOW_S, CYCLES, BEFORE_S = 3, 30, 0.5
+EARN_S, BACK_S = 60, 90
+DEVICE = re.compile(r"rxe\d/1")
+
+
+def record(guest):
+    """Of the connection, at one end; None: there is none."""
+    streams = [stream for stream in guest.stat()["streams"] if stream["open"]]
+    return streams[0] if len(streams) == 1 else None
+
+
+def rails(guest):
+    stream = record(guest)
+    return len(DEVICE.findall(stream.get("device", ""))) if stream and stream["tx"] == stream["rx"] == "ring" else 0
+
+
+def by_tcp(guests):
+    return [(stream["tx_tcp_bytes"], stream["rx_tcp_bytes"]) for stream in map(record, guests)]
+
+
+def wedged(guest):
+    """rxe's queue pair for connecting is in error for good: no rail comes back (test/rdma/README.md)."""
+    return any(pair.get("type") == "GSI" and pair.get("state") == "ERR" for pair in json.loads(guest.sh("rdma -j resource show qp")))
+
+
+def deaf(lab, whether, link):
+    for guest in lab.guests:
+        guest.deaf(whether, "roce", f"eth{link}")
+
+
+class Turns:
+    """The connection."""
+
+    def __init__(self, lab, port):
+        self.lab = lab
+        for guest in lab.guests:
+            guest.write("/run/turns.py", (harness.ROOT / "bench" / "rdma" / "turns.py").read_text())
+        self.server = lab[2].start(["python3", "/run/turns.py", "server", port], preload=True)
+        lab[2].until(lambda: "listening" in self.server.out(), 60, "the server to listen")
+        self.client = lab[1].start(["python3", "/run/turns.py", "client", lab[2].ip, port], preload=True, stdin="pipe", stdout="pipe")
+
+    def window(self, meanwhile=None):
+        """Longest round trip of a window, seconds."""
+        self.client.send(f"{WINDOW_S}\n")
+        if meanwhile:
+            time.sleep(BEFORE_S)
+            meanwhile()
+        return json.loads(self.client.readline(WINDOW_S + 60))[1]
+
+    def until_both(self, seconds):
+        """False: rxe does not connect any more."""
+        end = time.monotonic() + seconds
+        while not all(rails(guest) == 2 for guest in self.lab.guests):
+            if any(map(wedged, self.lab.guests)):
+                return False
+            if time.monotonic() > end:
+                raise LabFailure(f"both rails were not there within {seconds} s: {[record(guest) for guest in self.lab.guests]}")
+            self.window()
+        return True
+
+
+def measure(lab, cycles, port):
+    """[(link, seconds)], [seconds of windows without]; fewer cycles where a guest's rxe cannot connect any more."""
+    turns = Turns(lab, port)
+    lost, quiet = [], []
+    if not turns.until_both(EARN_S):
+        return lost, quiet
+    for number in range(cycles):
+        link = number % 2
+        before = by_tcp(lab.guests)
+        quiet.append(turns.window())
+        lost.append((link, turns.window(lambda link=link: deaf(lab, True, link))))
+        gone = [rails(guest) for guest in lab.guests]
+        if gone != [1, 1]:
+            raise LabFailure(f"rails are {gone} after one died")
+        if by_tcp(lab.guests) != before:
+            raise LabFailure("bytes went by TCP")
+        deaf(lab, False, link)
+        if not turns.until_both(BACK_S):
+            break
+    return lost, quiet
+
+
+def nearest_rank(values, share):
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
+
+
+def row(name, values):
+    return [name, str(len(values)), *(f"{value * 1000:.0f}" for value in (
+        statistics.median(values), nearest_rank(values, 0.9), nearest_rank(values, 0.99), max(values)))]
+
+
+def markdown(result):
+    lost = result["lost"]
+    rows = [row(name, values) for name, values in (
+        ("the rail by the first network dies", [took for link, took in lost if link == 0]),
+        ("the rail by the second one", [took for link, took in lost if link == 1]),
+        ("either", [took for _link, took in lost]), ("nothing dies", result["quiet"])) if values]
+    return [f"Longest round trip of 4 KiB in windows of {WINDOW_S} s, ms.", ""] + table_lines(
+        ["", "windows", "median", "p90", "p99", "longest"], rows)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--cycles", type=int, default=CYCLES, help=f"times that a rail dies ({CYCLES})")
+    p.add_argument("--json", type=pathlib.Path, default=harness.BUILD / "bench" / "rdma-failover.json", help="result file")
+    args = p.parse_args()
+    harness.end_on_signals()
+    harness.require(harness.BUILD / "bin" / "rsock", "qemu-system-x86_64")
+    result = {"when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": harness.machine(), "lost": [], "quiet": [],
+              "boots": 0}
+    try:
+        # Guests whose rxe cannot connect any more are booted anew.
+        while len(result["lost"]) < args.cycles and result["boots"] < 5:
+            with bare_guests(links=2) as lab:
+                result["boots"] += 1
+                for guest in lab.guests:
+                    hosts.serve(guest)
+                lost, quiet = measure(lab, args.cycles - len(result["lost"]), 7700)
+                result["lost"] += lost
+                result["quiet"] += quiet
+                print(f"{len(result['lost'])} of {args.cycles}", file=sys.stderr)
+    except LabFailure as failure:
+        sys.exit(f"the guests: {failure}")
+    args.json.parent.mkdir(parents=True, exist_ok=True)
+    args.json.write_text(json.dumps(result, indent=1) + "\n")
+    print("\n".join(markdown(result)))
+    return 0 if len(result["lost"]) == args.cycles else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
