@@ -69,16 +69,38 @@ bool rsk_control_send(struct rsk_control *c, struct rsk_remote_msg *m)
 		size_t room = c->out_room ? 2 * c->out_room : 16 * sizeof(*m);
 		uint8_t *more = room <= OUT_LIMIT ? realloc(c->out, room) : NULL;
 
-		if (!more) {
+		if (!more && c->corked)
+			c->corked_err = -ENOBUFS;
+		else if (!more)
 			lost(c, -ENOBUFS);
+		if (!more)
 			return false;
-		}
 		c->out = more;
 		c->out_room = room;
 	}
 	m->magic = RSK_REMOTE_MAGIC;
 	memcpy(c->out + c->out_to, m, sizeof(*m));
 	c->out_to += sizeof(*m);
+	return c->corked || c->connecting || flush(c);
+}
+
+void rsk_control_cork(struct rsk_control *c)
+{
+	c->corked = true;
+}
+
+bool rsk_control_uncork(struct rsk_control *c)
+{
+	int err = c->corked_err;
+
+	c->corked = false;
+	c->corked_err = 0;
+	if (c->watch.fd < 0)
+		return false;
+	if (err < 0) {
+		lost(c, err);
+		return false;
+	}
 	return c->connecting || flush(c);
 }
 

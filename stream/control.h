@@ -13,6 +13,8 @@ struct rsk_control {
 	struct rsk_watch watch; /* fd -1: closed */
 	bool connecting;
 	bool paused; /* nothing is read for the moment */
+	bool corked; /* nothing is sent for the moment */
+	int corked_err;
 	struct rsk_remote_msg in;
 	size_t in_bytes;
 	uint8_t *out; /* owned; [out_room], of which out_from to out_to is to be sent */
@@ -29,6 +31,11 @@ void rsk_control_close(struct rsk_control *c);
 
 /* Queues it, sends what goes. False: it is closed, or the other end does not read (gone() was called). */
 bool rsk_control_send(struct rsk_control *c, struct rsk_remote_msg *m);
+/*
+ * Between the two send() only queues, and calls nobody: for one who holds a lock that gone() takes. False: as send().
+ */
+void rsk_control_cork(struct rsk_control *c);
+bool rsk_control_uncork(struct rsk_control *c);
 void rsk_control_pause(struct rsk_control *c, bool pause);
 /*
  * Shall the kernel give it up when the other host is silent for long (as it does from the beginning)? Where something

@@ -78,23 +78,21 @@ struct naming {
 	uint64_t transactions, first; /* of all streams */
 };
 
-/* False: the link has ended. */
-static bool say(struct rsk_remote *r, struct rsk_remote_msg *m, uint64_t turn)
+static void say(struct rsk_remote *r, struct rsk_remote_msg *m, uint64_t turn)
 {
 	m->pos = turn;
 	if (!rsk_control_send(&r->control, m))
-		return false;
+		return;
 	/* One that cannot take it breaks, or another one brings it, or the connection does. */
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
 		if (r->rail[i].state == RSK_REMOTE_RAIL_UP)
 			rsk_rdma_module->rail_say(r->rail[i].rail, m, sizeof(*m));
-	return true;
 }
 
 static void send_gaps(struct naming *n)
 {
-	if (n->m.gaps && say(n->r, &n->m, n->turn))
-		n->turn++;
+	if (n->m.gaps)
+		say(n->r, &n->m, n->turn++);
 	n->m.gaps = n->m.missing = 0;
 }
 
@@ -127,11 +125,14 @@ static void say_lost(struct rsk_remote_rail *rail, uint32_t life)
 	if (life <= rail->told_life)
 		return;
 	rail->told_life = n.m.life = lost.life = named.life = life;
-	if (!say(rail->r, &lost, n.turn++))
-		return;
+	/* Gaps are named under the streams' locks, which the end of the link takes. */
+	rsk_control_cork(&rail->r->control);
+	say(rail->r, &lost, n.turn++);
 	rsk_mend_gaps(rail->r->l, name_gap, &n);
 	send_gaps(&n);
 	say(rail->r, &named, n.turn);
+	if (!rsk_control_uncork(&rail->r->control))
+		return;
 	rsk_log(RSK_LOG_INFO,
 		"link %u: rail %u: %llu transactions are missing here, of %llu the first packet, too",
 		rail->r->l->number, rail->index, (unsigned long long)n.transactions,

@@ -253,8 +253,12 @@ static void hear_peers(struct rsk_verbs *v)
 
 static void verbs_words_wanted(struct rsk_verbs *v, bool wanted)
 {
+	/* Who waits for room may rely upon it meanwhile: work() looks at that before it stops listening. */
+	if (!wanted && v->wants_words)
+		v->host.call(v->host.ctx);
 	v->wants_words = wanted;
-	hear_peers(v);
+	if (wanted)
+		hear_peers(v);
 }
 
 /* Who hears may break rails, or take them away: from the start again. */

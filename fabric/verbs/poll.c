@@ -193,8 +193,8 @@ bool rsk_rail_hear(struct rsk_verbs_rail *r)
 	pthread_mutex_unlock(&r->in_lock);
 	if (!any)
 		return false;
-	/* What had to wait for its place. */
-	move_entries(r, false);
+	/* What had to wait for its place; the other end may have asked meanwhile to hear of all that was moved. */
+	move_entries(r, true);
 	host->heard(host->ctx, r->ctx, word);
 	return true;
 }

@@ -172,12 +172,18 @@ void rsk_rail_up(struct rsk_verbs_rail *r)
 	host->up(host->ctx, r->ctx);
 }
 
-/* What was noted is lost, and what the peer has said of itself. Nothing goes out any more. */
-static void forget(struct rsk_verbs_rail *r)
+/* Nobody takes anything of it any more: what has come and was not moved, or heard, is nothing. */
+static void forget_heard(struct rsk_verbs_rail *r)
 {
 	pthread_mutex_lock(&r->in_lock);
 	r->heard.n = r->heard.bytes = 0;
+	atomic_store(&r->in_avail, 0);
 	pthread_mutex_unlock(&r->in_lock);
+}
+
+/* What was noted is lost, and what the peer has said of itself. Nothing goes out any more. */
+static void forget(struct rsk_verbs_rail *r)
+{
 	pthread_mutex_lock(&r->lock);
 	r->live = false;
 	r->peer_known = false;
@@ -227,6 +233,7 @@ void rsk_rail_break(struct rsk_verbs_rail *r)
 		rdma_disconnect(r->id);
 		ibv_modify_qp(r->qp, &attr, IBV_QP_STATE);
 		rsk_vdev_remove(r->dev, r);
+		forget_heard(r);
 		rdma_destroy_qp(r->id);
 		r->qp = NULL;
 		ibv_destroy_cq(r->cq);
