@@ -363,17 +363,6 @@ static bool is_unused(struct rsk_remote *r, uint64_t now_ns)
 	return unused;
 }
 
-/* What is said of a lost rail by another one nobody else may be there to take. */
-static void listen_for_words(void)
-{
-	const struct rsk_remote *r;
-	bool wanted = false;
-
-	DL_FOREACH(rsk_remotes.all, r)
-		wanted |= rsk_remote_naming(r);
-	rsk_rdma_module->words_wanted(rsk_rdma, wanted);
-}
-
 void rsk_remote_work(uint64_t now_ns)
 {
 	struct rsk_remote *r, *next;
@@ -407,7 +396,7 @@ void rsk_remote_work(uint64_t now_ns)
 	}
 	rsk_mend_work();
 	reap();
-	listen_for_words();
+	rsk_remote_mind_words();
 	rsk_remote_mind_office();
 }
 

@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "log.h"
 #include "mend.h"
@@ -299,10 +300,21 @@ void rsk_remote_rail_heard(struct rsk_remote_rail *rail, const uint8_t *word)
 		rsk_remote_on_naming(r, &m);
 }
 
-bool rsk_remote_naming(const struct rsk_remote *r)
+static bool is_open(const struct rsk_remote *r)
 {
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
 		if (r->rail[i].state == RSK_REMOTE_RAIL_LOST)
 			return true;
 	return false;
+}
+
+/* What is said of a lost rail by another one nobody else may be there to take. */
+void rsk_remote_mind_words(void)
+{
+	const struct rsk_remote *r;
+	bool wanted = false;
+
+	DL_FOREACH(rsk_remotes.all, r)
+		wanted |= is_open(r);
+	rsk_rdma_module->words_wanted(rsk_rdma, wanted);
 }

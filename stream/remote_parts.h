@@ -159,7 +159,7 @@ void rsk_remote_rail_lost(struct rsk_remote_rail *rail, int err);
 void rsk_remote_on_naming(struct rsk_remote *r,
 			  const struct rsk_remote_msg *m); /* LOST, GAP, NAMED */
 void rsk_remote_rail_heard(struct rsk_remote_rail *rail, const uint8_t *word);
-bool rsk_remote_naming(const struct rsk_remote *r); /* something is open about a rail */
+void rsk_remote_mind_words(void); /* listens for them while something is open about any rail */
 /* The link is up again: what was heard of lost ones before is answered. */
 void rsk_remote_say_early(struct rsk_remote *r);
 

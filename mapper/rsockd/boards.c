@@ -15,6 +15,7 @@
 #include "udp.h"
 
 #define BOARDS_MOST 64u /* a descriptor each */
+#define USER_BOARDS 8u	/* of one user */
 #define AHEAD 4u	/* rails of a port that are booked and not reserved yet */
 #define AHEAD_SHARE 16u /* but no larger share of what its RNIC has */
 #define REST_NS                                                                                    \
@@ -24,6 +25,7 @@
 struct booked {
 	uint64_t *ids;
 	uint32_t n, room;
+	uint32_t limit; /* of rails, that stands at the record */
 };
 
 struct rsk_boards_one {
@@ -113,6 +115,8 @@ static bool limit(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, u
 	for (uint32_t i = 0; i < RSK_RESERVE_MEASURES; i++)
 		most[i] = rails * b->table.need[i];
 	rc = rsk_board_limit(&o->board, at, most);
+	if (rc == 0)
+		o->booked[at].limit = (uint32_t)rails;
 	if (rc < 0 && rc != -EBUSY)
 		spoiled(b, o);
 	return rc == 0;
@@ -133,7 +137,7 @@ static uint64_t ahead(const struct rsk_pma_rail_port *p)
 static void provide(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at,
 		    const struct rsk_pma_rail_port *p)
 {
-	uint64_t most = rsk_pma_rail_terms(b->pma).per_user, used, want, had = o->booked[at].n;
+	uint64_t most = rsk_pma_rail_terms(b->pma).per_user, used, want;
 
 	if (o->spoiled || !reserved_now(b, o, at, &used))
 		return;
@@ -147,7 +151,8 @@ static void provide(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at,
 			return;
 		unbook(b, o, at, used > want ? used : want);
 	}
-	if (o->booked[at].n != had)
+	/* Also one that others' changes have kept from being written. */
+	if (o->booked[at].n != o->booked[at].limit)
 		limit(b, o, at, o->booked[at].n);
 }
 
@@ -180,8 +185,10 @@ static void free_place(struct rsk_boards *b, uint32_t at)
 {
 	struct rsk_boards_one *o;
 
-	DL_FOREACH(b->all, o)
+	DL_FOREACH(b->all, o) {
 		unbook(b, o, at, 0);
+		o->booked[at].limit = 0; /* as rsk_board_open() leaves it */
+	}
 	free(b->name[at]);
 	b->name[at] = NULL;
 }
@@ -326,11 +333,19 @@ static struct rsk_boards_one *board_for(struct rsk_boards *b, uint32_t uid, uint
 {
 	uint64_t now = rsk_udp_now_ns();
 	struct rsk_boards_one *o;
+	uint32_t n = 0;
 
-	DL_FOREACH(b->all, o)
-		if (o->uid == uid && !o->spoiled && (*number = free_number(o, now)) != 0)
+	*number = 0;
+	DL_FOREACH(b->all, o) {
+		if (o->uid != uid)
+			continue;
+		n++;
+		*number = o->spoiled ? 0 : free_number(o, now);
+		if (*number)
 			return o;
-	o = make(b, uid);
+	}
+	/* Who spoils them, one after the other, does not have all that there are. */
+	o = n < USER_BOARDS ? make(b, uid) : NULL;
 	*number = o ? free_number(o, now) : 0;
 	return o;
 }

@@ -238,6 +238,23 @@ def one_who_spoils_it(t):
     t.equal(host.get("/v1/status")["pid"], host.daemon.pid, "the daemon")
 
 
+@case(timeout=240)
+def one_who_spoils_all_he_gets(t):
+    """There is an end of it, and others have theirs."""
+    host = one(t)
+    bad = []
+    for number in range(8):
+        bad.append(User(host, ALICE))
+        bad[-1].ask("spoil", 3000)
+        t.until(lambda number=number: host.figure("boards_spoiled_total") == number + 1, 20, "it to be seen")
+    ninth = local.Client(host.local, ALICE)
+    ninth.say(local.HELLO, flags=local.ABLE)
+    ninth.say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2, family=socket.AF_INET, cookie=77)
+    t.equal(ninth.hear(boards=True)[0]["type"], local.ANSWER, "a ninth board")
+    t.equal(User(host, BOB).take(host.ip, 1), (1, "done"), "the other user")
+    ninth.close()
+
+
 @case(timeout=60)
 def with_another_rsockd(t):
     """It is killed; the next one knows nothing of its boards, and makes new ones."""
