@@ -49,6 +49,12 @@ struct rsk_link {
 	_Atomic(bool) heed_due;	  /* a stream of it has a word that cannot wait: mend.h */
 	_Atomic(bool) credit_due; /* a stream of it stands before a full ring: credit.h */
 	_Atomic(bool) let_go;	  /* remote: the keeper has done with it; until then it stays */
+	/*
+	 * Remote: a rail was lost, and the control connection has not brought the other end's word of
+	 * that yet. Its network may be the one that is gone, and that of the companions with it. The
+	 * keeper writes, senders before a full ring read; seq_cst.
+	 */
+	_Atomic(bool) tcp_doubted;
 	bool remote; /* to another host: its news come by completions as well (rdma.h) */
 	struct rsk_order_form order; /* remote: of the peer's marks (marks.h); before it is up */
 	_Atomic(uint32_t) bells_taken;

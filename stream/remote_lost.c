@@ -19,6 +19,27 @@
 #include "remote_parts.h"
 #include "stream.h"
 
+/* ---- is there TCP? ---- */
+
+/* Both ends say of each life that it is lost: until the connection has brought that, nothing says that it brings any. */
+static void doubt_tcp(struct rsk_remote *r)
+{
+	bool doubted = false;
+
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		doubted |= r->rail[i].told_life > r->rail[i].tcp_life;
+	atomic_store(&r->l->tcp_doubted, doubted);
+}
+
+/* It has brought all that is said of that life, or that will not be said any more. */
+static void trust_tcp(struct rsk_remote_rail *rail, uint32_t life)
+{
+	if (life <= rail->tcp_life)
+		return;
+	rail->tcp_life = life;
+	doubt_tcp(rail->r);
+}
+
 /* ---- all are gone ---- */
 
 static void say_resume(void *arg, uint32_t sid, uint64_t pos, uint64_t cell)
@@ -43,6 +64,7 @@ void rsk_remote_broken(struct rsk_remote *r, int err)
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
 		rsk_remote_rail_end(&r->rail[i]);
 		rsk_remote_rail_idle(&r->rail[i]);
+		trust_tcp(&r->rail[i], r->rail[i].told_life);
 	}
 	rsk_rails_down(&r->rails);
 	if (rsk_control_send(&r->control, &m))
@@ -126,6 +148,7 @@ static void say_lost(struct rsk_remote_rail *rail, uint32_t life)
 	if (life <= rail->told_life)
 		return;
 	rail->told_life = n.m.life = lost.life = named.life = life;
+	doubt_tcp(rail->r);
 	/* Gaps are named under the streams' locks, which the end of the link takes. */
 	rsk_control_cork(&rail->r->control);
 	say(rail->r, &lost, n.turn++);
@@ -261,7 +284,7 @@ static bool in_turn(struct rsk_remote_rail *rail, const struct rsk_remote_msg *m
 	return true;
 }
 
-void rsk_remote_on_naming(struct rsk_remote *r, const struct rsk_remote_msg *m)
+static void on_naming(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
 	if (!in_turn(&r->rail[m->rail], m))
 		return;
@@ -276,6 +299,13 @@ void rsk_remote_on_naming(struct rsk_remote *r, const struct rsk_remote_msg *m)
 		on_named(r, m);
 		break;
 	}
+}
+
+void rsk_remote_on_naming(struct rsk_remote *r, const struct rsk_remote_msg *m)
+{
+	on_naming(r, m);
+	if (m->type == RSK_REMOTE_NAMED)
+		trust_tcp(&r->rail[m->rail], m->life);
 }
 
 static bool is_naming(const struct rsk_remote_msg *m)
@@ -297,7 +327,7 @@ void rsk_remote_rail_heard(struct rsk_remote_rail *rail, const uint8_t *word)
 	}
 	/* Of an epoch that has not begun here: the connection brings it, behind what begins that. */
 	if (r->state == RSK_REMOTE_UP && m.epoch == r->epoch)
-		rsk_remote_on_naming(r, &m);
+		on_naming(r, &m);
 }
 
 static bool is_open(const struct rsk_remote *r)

@@ -44,7 +44,8 @@ struct rsk_remote_rail {
 	uint32_t told_life;		/* the newest of which it was said what is missing */
 	uint32_t heard_life;		/* the newest of which the other end has said so, */
 	uint64_t heard_turn;		/* and which of those messages comes next */
-	uint32_t epoch;			/* of the link that this one is for */
+	uint32_t tcp_life; /* the newest of which the control connection has brought all of that */
+	uint32_t epoch;	   /* of the link that this one is for */
 	uint32_t early_epoch,
 		early_life; /* LOST was heard of that, for which the link is not up here yet; 0: none */
 	bool unfit; /* no control block can be registered there: no rail to do without others by */
@@ -156,8 +157,8 @@ uint64_t rsk_remote_rails_next(const struct rsk_remote *r);
 void rsk_remote_broken(struct rsk_remote *r, int err);
 void rsk_remote_on_break(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_remote_rail_lost(struct rsk_remote_rail *rail, int err);
-void rsk_remote_on_naming(struct rsk_remote *r,
-			  const struct rsk_remote_msg *m); /* LOST, GAP, NAMED */
+/* LOST, GAP, NAMED by the control connection; and by a rail. */
+void rsk_remote_on_naming(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_remote_rail_heard(struct rsk_remote_rail *rail, const uint8_t *word);
 void rsk_remote_mind_words(void); /* listens for them while something is open about any rail */
 /* The link is up again: what was heard of lost ones before is answered. */

@@ -47,7 +47,8 @@ static bool maybe_propose(struct rsk_stream *s)
 
 /*
  * tx_lock held. The ring is full: since when without progress? Nobody can have taken what is still on its way: the time
- * begins when it has come. That ends, since a rail by which nothing comes breaks.
+ * begins when it has come. That ends, since a rail by which nothing comes breaks. Nor is it left for a TCP by which
+ * nothing may come; that ends with the first word by the control connection, or with the last rail.
  */
 static bool full_too_long(struct rsk_stream *s)
 {
@@ -62,7 +63,7 @@ static bool full_too_long(struct rsk_stream *s)
 	}
 	if (now < rsk_stream_full_until(s))
 		return false;
-	if (!rsk_tx_under_way(&s->tx))
+	if (!rsk_tx_under_way(&s->tx) && !atomic_load(&s->link->tcp_doubted))
 		return true;
 	s->tx_full_ns = now;
 	return false;
