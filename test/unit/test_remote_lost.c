@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What is said when a rail is lost meets a control connection that fails, at each message of it: the keeper goes on,
+ * the link ends, no stream stays locked, and each goes on by its companion, unless what it has put is lost.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "hooked.h"
+#include "remote_kit.h"
+
+enum {
+	STREAMS = 6,
+	SAID = STREAMS + 2, /* LOST, a GAP of each stream, NAMED */
+	OWES = 3	    /* this one has put what nobody says to have taken */
+};
+
+struct scene {
+	struct kit k;
+	struct kit_stream at[STREAMS];
+};
+
+static void hear_all(struct kit *k)
+{
+	struct rsk_remote_msg m;
+
+	while (kit_hear(k, &m))
+		;
+}
+
+/* Two rails, and streams of which every other one's sender is on the ring. */
+static void begin(struct scene *s)
+{
+	char byte = 'x';
+
+	kit_link(&s->k, true);
+	kit_rail_up(&s->k, 0);
+	kit_rail_up(&s->k, 1);
+	for (int i = 0; i < STREAMS; i++)
+		s->at[i] = kit_stream(&s->k, i % 2);
+	cr_assert_eq(hooked_move(s->at[OWES].fd, true, &byte, 1), 1);
+	cr_assert_eq(s->at[OWES].s->tx.state, RSK_TX_ONRING);
+	hear_all(&s->k);
+}
+
+static void is_free(struct rsk_lock *l, int i)
+{
+	cr_assert(rsk_trylock(l), "a lock of stream %d is held", i);
+	rsk_unlock(l);
+}
+
+/* It is said here that the link is over, at all streams. */
+static void is_over(struct scene *s, uint32_t n)
+{
+	char byte = 'y';
+
+	cr_assert_eq(s->k.r->state, RSK_REMOTE_DEAD, "%u messages went", n);
+	for (int i = 0; i < STREAMS; i++) {
+		struct kit_stream *ks = &s->at[i];
+
+		is_free(&ks->s->rx_lock, i);
+		is_free(&ks->s->tx_lock, i);
+		cr_assert_eq(ks->s->tx.state, RSK_TX_TCP, "stream %d, %u messages", i, n);
+		cr_assert(rsk_tx_validate(&ks->s->tx) && rsk_rx_validate(&ks->s->rx));
+		cr_assert_eq(rsk_stream_failed(ks->s), i == OWES, "stream %d, %u messages", i, n);
+		if (i == OWES)
+			continue;
+		/* Both ways, by TCP. */
+		cr_assert_eq(hooked_move(ks->fd, true, &byte, 1), 1);
+		cr_assert_eq(recv(ks->other, &byte, 1, 0), 1);
+		cr_assert_eq(byte, 'y');
+		cr_assert_eq(send(ks->other, "z", 1, 0), 1);
+		cr_assert_eq(hooked_move(ks->fd, false, &byte, 1), 1);
+		cr_assert_eq(byte, 'z');
+		byte = 'y';
+	}
+}
+
+static void end(struct scene *s)
+{
+	for (int i = 0; i < STREAMS; i++) {
+		rsk_fd_closing(s->at[i].fd);
+		close(s->at[i].fd);
+		close(s->at[i].other);
+	}
+	close(s->k.peer);
+}
+
+/* How one of the two rails goes. */
+static void found_here(struct scene *s)
+{
+	struct rsk_remote_rail *rail = &s->k.r->rail[1];
+
+	rsk_remote_rail_end(rail);
+	rsk_remote_rail_lost(rail, -EPIPE);
+}
+
+static void heard_of(struct scene *s)
+{
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_LOST,
+				    .rail = 1,
+				    .life = s->k.r->rail[1].life,
+				    .epoch = s->k.r->epoch };
+
+	rsk_remote_on_naming(s->k.r, &m);
+}
+
+static void the_last_one(struct scene *s)
+{
+	rsk_remote_broken(s->k.r, -EPIPE);
+}
+
+static void (*const ways[])(struct scene *s) = { found_here, heard_of, the_last_one };
+#define WAYS (sizeof(ways) / sizeof(ways[0]))
+
+/* For the next ones only so much room is left: the other end reads nothing. */
+static void fill(struct rsk_control *c, size_t most, uint32_t left)
+{
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_HEED };
+
+	while (c->out_room < most || c->out_to + (left + 1) * sizeof(m) <= most)
+		cr_assert(rsk_control_send(c, &m));
+}
+
+/* What a connection holds back at the most. */
+static size_t most_room(void)
+{
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_HEED };
+	size_t most = 0;
+	struct kit k;
+
+	kit_link(&k, true);
+	while (rsk_control_send(&k.r->control, &m))
+		if (k.r->control.out_room > most)
+			most = k.r->control.out_room;
+	cr_assert_eq(k.r->state, RSK_REMOTE_DEAD);
+	close(k.peer);
+	return most;
+}
+
+/* A lock that the end of the link takes would be waited for without end. */
+Test(remote_lost, full_at_each_message, .timeout = 60)
+{
+	size_t most;
+
+	kit_init();
+	most = most_room();
+	for (size_t way = 0; way < WAYS; way++)
+		for (uint32_t n = 0; n < SAID - (ways[way] == the_last_one); n++) {
+			struct scene s;
+
+			begin(&s);
+			fill(&s.k.r->control, most, n);
+			ways[way](&s);
+			is_over(&s, n);
+			end(&s);
+		}
+}
+
+/* Where all of it has room nothing ends. */
+Test(remote_lost, room_for_all, .timeout = 60)
+{
+	struct rsk_remote_msg m;
+	struct scene s;
+	uint32_t gaps = 0;
+	size_t most;
+
+	kit_init();
+	most = most_room();
+	begin(&s);
+	fill(&s.k.r->control, most, SAID);
+	found_here(&s);
+	cr_assert_eq(s.k.r->state, RSK_REMOTE_UP);
+	cr_assert_eq(s.k.r->rail[1].state, RSK_REMOTE_RAIL_LOST);
+	do {
+		while (!kit_hear(&s.k, &m))
+			kit_turn(&s.k);
+	} while (m.type == RSK_REMOTE_HEED);
+	cr_assert_eq(m.type, RSK_REMOTE_LOST);
+	for (; kit_hear(&s.k, &m) && m.type == RSK_REMOTE_GAP; gaps++)
+		cr_assert_eq(m.pos, gaps + 1);
+	cr_assert_eq(gaps, STREAMS);
+	cr_assert_eq(m.type, RSK_REMOTE_NAMED);
+	end(&s);
+}
+
+/* The other end goes when it has read so much of what is said; the rest was on its way. */
+Test(remote_lost, gone_at_each_message, .timeout = 60)
+{
+	const int small = 1;
+
+	kit_init();
+	for (size_t way = 0; way < WAYS; way++)
+		for (uint32_t n = 0; n < SAID - (ways[way] == the_last_one); n++) {
+			struct rsk_remote_msg m;
+			struct scene s;
+
+			begin(&s);
+			setsockopt(s.k.r->control.watch.fd, SOL_SOCKET, SO_SNDBUF, &small,
+				   sizeof(small));
+			if (!n)
+				shutdown(s.k.peer, SHUT_RDWR);
+			ways[way](&s);
+			for (uint32_t i = 0; i < n; i++) {
+				if (!kit_hear(&s.k, &m)) {
+					kit_turn(&s.k);
+					cr_assert(kit_hear(&s.k, &m));
+				}
+				cr_assert_eq(m.type == RSK_REMOTE_LOST,
+					     !i && ways[way] != the_last_one);
+			}
+			shutdown(s.k.peer, SHUT_RDWR);
+			kit_turn(&s.k);
+			is_over(&s, n);
+			end(&s);
+		}
+}
