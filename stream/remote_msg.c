@@ -2,6 +2,7 @@
 #include "remote_msg.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include <rsock/reason.h>
@@ -44,11 +45,14 @@ static int check_end(const struct rsk_remote_msg *m)
 
 static int check_place(const struct rsk_remote_msg *m)
 {
+	static const struct rsk_verbs_place none;
 	const struct rsk_verbs_place *p = &m->place;
 
-	if (m->life > RSK_REMOTE_PLACES || m->gaps >= m->life)
-		return -EPROTO;
 	if (m->rail < 2 || m->rail > RSK_RAILS_MOST)
+		return -EPROTO;
+	if (!m->life)
+		return m->gaps || memcmp(p, &none, sizeof(none)) != 0 ? -EPROTO : 0;
+	if (m->life > RSK_REMOTE_PLACES || m->gaps >= m->life)
 		return -EPROTO;
 	if (p->addr.family != AF_INET && p->addr.family != AF_INET6)
 		return -EPROTO;

@@ -69,7 +69,7 @@ struct rsk_remote_msg {
 	uint32_t type;
 	uint32_t epoch; /* RAIL, BREAK, RESUME, LOST, GAP, NAMED: which incarnation of the link, from 1 */
 	uint32_t rail; /* RAIL, RING_REQ, RING, LOST, GAP, NAMED: which one; PLACE: how many it lets in */
-	uint32_t life; /* RAIL, LOST, GAP, NAMED: its how manieth life, from 1; PLACE: how many there are */
+	uint32_t life; /* RAIL, LOST, GAP, NAMED: its how manieth life, from 1; PLACE: how many there are, 0: none */
 	uint64_t nonce;		/* HELLO: names the link */
 	uint64_t secret;	/* HELLO: shown again by the rail */
 	uint64_t handle;	/* HELLO: AssocHandle of the mapping */
@@ -94,7 +94,7 @@ struct rsk_remote_msg {
 		struct rsk_link_msg link;		    /* LINK */
 		struct rsk_remote_gap gap[RSK_REMOTE_GAPS]; /* GAP */
 		struct {
-			struct rsk_verbs_place place; /* PLACE */
+			struct rsk_verbs_place place; /* PLACE; all zero: there is none */
 			uint8_t pad[sizeof(struct rsk_link_msg) - sizeof(struct rsk_verbs_place)];
 		};
 	};

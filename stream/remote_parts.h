@@ -168,6 +168,11 @@ void rsk_remote_say_early(struct rsk_remote *r);
 void rsk_remote_say_places(struct rsk_remote *r);
 void rsk_remote_on_place(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_remote_match_places(struct rsk_remote *r);
+/*
+ * Of an idle one of the initiator that is due: does it lead to a place that the other end still has? Else it waits for
+ * another.
+ */
+bool rsk_remote_place_stands(struct rsk_remote_rail *rail);
 
 /*
  * remote_status.c: the rail is asked whether its peer is there, and how that finds the link; what was heard; what is

@@ -73,6 +73,8 @@ void rsk_remote_say_places(struct rsk_remote *r)
 	if (r->initiator || !is_or_was_up(r) || rsk_knobs.rdma_rails < 2)
 		return;
 	m.life = usable_places(r, own);
+	if (!m.life)
+		rsk_control_send(&r->control, &m);
 	for (m.gaps = 0; m.gaps < m.life; m.gaps++) {
 		m.place = own[m.gaps];
 		if (!rsk_control_send(&r->control, &m))
@@ -85,7 +87,7 @@ void rsk_remote_on_place(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	if (!r->initiator || m->gaps != (m->gaps ? r->places : 0))
 		return;
 	r->theirs[m->gaps] = m->place;
-	r->places = m->gaps + 1;
+	r->places = m->life ? m->gaps + 1 : 0;
 	r->rails_most = m->rail; /* more of them he would turn away, each time */
 	if (r->places == m->life)
 		rsk_remote_match_places(r);
@@ -157,7 +159,7 @@ void rsk_remote_match_places(struct rsk_remote *r)
 	struct pair has[RSK_RAILS_MOST];
 	uint32_t n;
 
-	if (!r->initiator || !is_or_was_up(r) || rsk_knobs.rdma_rails < 2 || !r->places)
+	if (!r->initiator || !is_or_was_up(r) || rsk_knobs.rdma_rails < 2)
 		return;
 	n = own_places(own);
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
@@ -188,4 +190,16 @@ void rsk_remote_match_places(struct rsk_remote *r)
 		rsk_log(RSK_LOG_DEBUG, "link %u: rail %u may go between devices %u and %u",
 			r->l->number, i, has[i].own, has[i].theirs);
 	}
+}
+
+bool rsk_remote_place_stands(struct rsk_remote_rail *rail)
+{
+	const struct rsk_remote *r = rail->r;
+
+	if (!rail->index || rail->state != RSK_REMOTE_RAIL_IDLE ||
+	    device_at(r->theirs, r->places, &rail->to) != NOWHERE)
+		return true;
+	rail->to.family = 0;
+	rail->due_ns = UINT64_MAX;
+	return false;
 }

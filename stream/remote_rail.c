@@ -362,7 +362,7 @@ void rsk_remote_rails_work(struct rsk_remote *r, uint64_t now_ns)
 		if (rail->state == RSK_REMOTE_RAIL_UP)
 			rsk_remote_rings_work(rail, now_ns);
 		else if (now_ns >= rail->due_ns && r->initiator && !r->idle_ns &&
-			 rsk_remote_board_admits(rail, now_ns))
+			 rsk_remote_place_stands(rail) && rsk_remote_board_admits(rail, now_ns))
 			rsk_remote_rail_begin(rail);
 	}
 }

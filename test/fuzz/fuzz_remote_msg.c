@@ -70,9 +70,11 @@ static void promises(const struct rsk_remote_msg *m)
 		for (uint32_t i = 0; i < m->gaps; i++)
 			require(m->gap[i].from < m->gap[i].to);
 	}
-	require(m->type != RSK_REMOTE_PLACE ||
-		(m->rail >= 2 && m->rail <= RSK_RAILS_MOST && m->life <= RSK_REMOTE_PLACES &&
-		 m->gaps < m->life && m->place.prefix_bits <= 128));
+	if (m->type == RSK_REMOTE_PLACE) {
+		require(m->rail >= 2 && m->rail <= RSK_RAILS_MOST && m->life <= RSK_REMOTE_PLACES);
+		require(m->gaps < m->life || (!m->life && !m->gaps && !m->place.addr.family));
+		require(m->place.prefix_bits <= 128);
+	}
 	require(m->type != RSK_REMOTE_LINK ||
 		(m->link_bytes == sizeof(m->link) && m->link.type != RSK_LINK_GREET));
 }
@@ -261,7 +263,8 @@ static struct rsk_remote_msg message(const uint8_t *p, const struct hostile *h)
 		m.gap[1].from = m.gap[0].to + p[IN_ACT] % 5;
 		m.gap[1].to = UINT64_MAX;
 	} else if (m.type == RSK_REMOTE_PLACE) {
-		m.place.addr.family = AF_INET;
+		m.life = p[IN_ACT] % 3;
+		m.place.addr.family = m.life ? AF_INET : 0;
 		m.rail = 2 + m.rail % (RSK_RAILS_MOST - 1);
 	}
 	/* Near what there is, or far from it. */

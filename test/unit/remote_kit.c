@@ -51,6 +51,16 @@ static void flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *f)
 {
 }
 
+static int get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token)
+{
+	return -EAGAIN;
+}
+
+static int poll_none(struct rsk_rail *rail, struct rsk_completion *done, int max)
+{
+	return 0;
+}
+
 static const struct rsk_fabric_ops ops = {
 	.name = "nowhere",
 	.caps = RSK_FABRIC_RELIABLE,
@@ -58,6 +68,8 @@ static const struct rsk_fabric_ops ops = {
 	.due = due,
 	.arrived = arrived,
 	.flow = flow,
+	.get = get,
+	.poll = poll_none,
 };
 
 /* ---- the module ---- */
@@ -117,6 +129,10 @@ static int rail_say(struct rsk_verbs_rail *r, const void *word, size_t bytes)
 	return 0;
 }
 
+static void rail_probe(struct rsk_verbs_rail *r)
+{
+}
+
 static int poll_nothing(struct rsk_verbs *v, bool events)
 {
 	return 0;
@@ -141,6 +157,7 @@ static const struct rsk_verbs_module module = {
 	.rail_set_peer = rail_set_peer,
 	.rail_from = rail_from,
 	.rail_device = rail_device,
+	.rail_probe = rail_probe,
 	.rail_say = rail_say,
 };
 
@@ -234,6 +251,12 @@ void kit_rail_up(struct kit *k, uint32_t index)
 	cr_assert_eq(k->r->state, RSK_REMOTE_UP);
 }
 
+void kit_rail_down(struct kit *k, uint32_t index, int err)
+{
+	rail_break(k->r->rail[index].rail);
+	rsk_remote_host.down(NULL, &k->r->rail[index], err);
+}
+
 bool kit_connecting(const struct kit *k, uint32_t index)
 {
 	return k->r->rail[index].rail && k->r->rail[index].rail->connecting;
@@ -320,7 +343,7 @@ bool kit_hear(struct kit *k, struct rsk_remote_msg *m)
 void kit_say(struct kit *k, struct rsk_remote_msg m)
 {
 	m.magic = RSK_REMOTE_MAGIC;
-	cr_assert_eq(send(k->peer, &m, sizeof(m), 0), (ssize_t)sizeof(m));
+	cr_assert_eq(send(k->peer, &m, sizeof(m), MSG_NOSIGNAL), (ssize_t)sizeof(m));
 	kit_turn(k);
 }
 

@@ -33,6 +33,8 @@ void kit_init(void);
 void kit_link(struct kit *k, bool initiator);
 /* Its rail of that number is up at both ends; the first one brings the link up. */
 void kit_rail_up(struct kit *k, uint32_t index);
+/* It is refused, or breaks: what the module says then. */
+void kit_rail_down(struct kit *k, uint32_t index, int err);
 bool kit_connecting(const struct kit *k, uint32_t index);
 
 /* A TCP connection on this host, joined to the link, whose sender is @on the ring. */

@@ -2,6 +2,7 @@
 /* What comes over a link's control connection from another host: every type, and each of its fields out of range. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include <rsock/reason.h>
@@ -202,7 +203,7 @@ Test(remote_msg, places)
 {
 	struct rsk_remote_msg m = good(RSK_REMOTE_PLACE);
 
-	refused(WITH(m, life, 0), "the first of none");
+	refused(WITH(m, life, 0), "a place of none");
 	refused(WITH(m, life, RSK_REMOTE_PLACES + 1), "one of too many");
 	refused(WITH(m, gaps, m.life), "one behind the last");
 	refused(WITH(m, rail, 0), "no rail at all");
@@ -214,6 +215,25 @@ Test(remote_msg, places)
 	m.place.addr.family = AF_INET6;
 	accepted(WITH(m, place.prefix_bits, 128), "IPv6's longest");
 	refused(WITH(m, place.prefix_bits, 129), "a longer one");
+}
+
+/* Nor is there any, not even a part of one. */
+Test(remote_msg, no_places)
+{
+	struct rsk_remote_msg m = good(RSK_REMOTE_PLACE);
+	uint8_t *at = (uint8_t *)&m.place;
+
+	m.life = 0;
+	memset(at, 0, sizeof(m.place));
+	accepted(m, "an empty list");
+	refused(WITH(m, gaps, 1), "the second of none");
+	refused(WITH(m, rail, 1), "no further rail");
+	refused(WITH(m, rail, RSK_RAILS_MOST + 1), "more than there can be");
+	for (size_t i = 0; i < sizeof(m.place); i++) {
+		at[i] = 1;
+		refused(m, "a part of a place of none");
+		at[i] = 0;
+	}
 }
 
 Test(remote_msg, link)
