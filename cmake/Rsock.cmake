@@ -35,6 +35,7 @@ set(RSK_MAY_SEE_stream fabric mapper)
 set(RSK_MAY_SEE_preload stream fabric mapper)
 # What a program that has a module's objects is linked with.
 set(RSK_LIBRARIES_service PkgConfig::CYAML PkgConfig::MNL m)
+set(RSK_LIBRARIES_verbs PkgConfig::RDMA)
 
 # ---- flags for all -------------------------------------------------------------------------------
 # _GNU_SOURCE is empty, not 1, so that a source which defines it once more is no redefinition.

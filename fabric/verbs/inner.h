@@ -228,6 +228,7 @@ struct rsk_verbs_rail {
 	uint64_t in_at;	  /* position of the next entry */
 	uint32_t in_owed; /* units to give back */
 	struct rsk_words_in heard;
+	uint32_t hears; /* keeper: so many words of it may still be told in this turn */
 
 	pthread_mutex_t lock;
 	bool live; /* up, and nothing has failed: may be posted to */
@@ -316,7 +317,7 @@ void rsk_verbs_forked(struct rsk_verbs *v);
 int rsk_vdev_poll(struct rsk_vdev *d, bool events);
 int rsk_vdev_repost(struct rsk_vdev *d, uint32_t n);
 int rsk_verbs_poll(struct rsk_verbs *v, bool events);
-/* Keeper: one word that has come is told. False: there is none. @r may be gone afterwards. */
+/* Keeper: one word that has come is told. False: there is none, or none may be now. @r may be gone afterwards. */
 bool rsk_rail_hear(struct rsk_verbs_rail *r);
 
 /* ---- cm.c ---- */

@@ -10,6 +10,8 @@
 
 #include "inner.h"
 
+#define WORDS_AT_ONCE 64u /* of a rail, in one turn: as many messages as of a control connection */
+
 int rsk_verbs_move_fd(struct rsk_verbs *v, int *fd)
 {
 	int rc = v->host.own_fd(v->host.ctx, *fd);
@@ -261,13 +263,29 @@ static void verbs_words_wanted(struct rsk_verbs *v, bool wanted)
 		hear_peers(v);
 }
 
-/* Who hears may break rails, or take them away: from the start again. */
+/*
+ * So many words of each rail in one turn: no peer keeps the keeper in it, however much it says, nor another one from
+ * being heard. Who hears may break rails, or take them away: from the start again.
+ *
+ * What is left has its turn to come. A rail that was told so many may have more: the keeper is called. Any other was
+ * asked until it had none, under in_lock. So a word comes to its place after that, and whoever moves it there calls
+ * then (move_entries()). One that still waits in the indirect buffer had found that place full: what rsk_rail_hear()
+ * takes out makes room, and it moves what has waited for that.
+ */
 static void hear_words(struct rsk_verbs *v)
 {
-	struct rsk_verbs_rail *r = v->rails;
+	struct rsk_verbs_rail *r;
+	bool more = false;
 
+	for (r = v->rails; r; r = r->next)
+		r->hears = WORDS_AT_ONCE;
+	r = v->rails;
 	while (r)
 		r = rsk_rail_hear(r) ? v->rails : r->next;
+	for (r = v->rails; r; r = r->next)
+		more |= !r->hears;
+	if (more)
+		v->host.call(v->host.ctx);
 }
 
 static void verbs_work(struct rsk_verbs *v)

@@ -188,11 +188,14 @@ bool rsk_rail_hear(struct rsk_verbs_rail *r)
 	uint8_t word[RSK_VERBS_WORD_BYTES];
 	bool any;
 
+	if (!r->hears)
+		return false;
 	pthread_mutex_lock(&r->in_lock);
 	any = rsk_words_take(&r->heard, word);
 	pthread_mutex_unlock(&r->in_lock);
 	if (!any)
 		return false;
+	r->hears--;
 	/* What had to wait for its place; the other end may have asked meanwhile to hear of all that was moved. */
 	move_entries(r, true);
 	host->heard(host->ctx, r->ctx, word);
