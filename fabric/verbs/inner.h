@@ -307,7 +307,7 @@ void rsk_vdev_async(struct rsk_vdev *d);
 /* Completions of sends, or errors: their rails are looked at. */
 void rsk_vdev_sends(struct rsk_vdev *d);
 void rsk_vdev_add(struct rsk_vdev *d, struct rsk_verbs_rail *r);
-/* Nobody holds a completion of it when it returns, and none will come. */
+/* Nobody holds a completion of it when it returns, and none will come; what has come is in its place. */
 void rsk_vdev_remove(struct rsk_vdev *d, struct rsk_verbs_rail *r);
 
 /* ---- forked.c ---- */

@@ -152,21 +152,25 @@ static int64_t move_entry(struct rsk_verbs_rail *r)
 	return sid;
 }
 
-/* Everything that has come, by whichever thread: in order, and all of it before this one goes on. */
-static void move_entries(struct rsk_verbs_rail *r, bool all_back)
+/*
+ * Everything that has come, by whichever thread: in order, and all of it before this one goes on. False: there was
+ * nothing that could be moved, or none that a peer of ours has sent.
+ */
+static bool move_entries(struct rsk_verbs_rail *r, bool all_back)
 {
 	const struct rsk_verbs_host *host = &r->v->host;
 	uint32_t owed = 0;
+	bool any = false;
 	int64_t sid;
 
-	while ((sid = move_entry(r)) >= 0)
+	for (; (sid = move_entry(r)) >= 0; any = true)
 		if (sid == RSK_INDIRECT_WORDS)
 			host->call(host->ctx);
 		else
 			host->news(host->ctx, r->ctx, (uint32_t)sid, RSK_WAKE_RX);
 	if (sid < -1) {
 		rsk_rail_fail(r, (int)(sid + 1));
-		return;
+		return false;
 	}
 	pthread_mutex_lock(&r->in_lock);
 	if (r->in_owed >= OWED_UNITS || all_back) {
@@ -175,11 +179,12 @@ static void move_entries(struct rsk_verbs_rail *r, bool all_back)
 	}
 	pthread_mutex_unlock(&r->in_lock);
 	if (!owed)
-		return;
+		return any;
 	pthread_mutex_lock(&r->lock);
 	r->give_back += owed;
 	rsk_flush_lists(r);
 	pthread_mutex_unlock(&r->lock);
+	return any;
 }
 
 bool rsk_rail_hear(struct rsk_verbs_rail *r)
@@ -289,17 +294,30 @@ void rsk_vdev_add(struct rsk_vdev *d, struct rsk_verbs_rail *r)
 	pthread_mutex_unlock(&d->lock);
 }
 
+static void take_all(struct rsk_vdev *d)
+{
+	while (rsk_vdev_poll(d, true) == TAKE * ROUNDS)
+		;
+}
+
 void rsk_vdev_remove(struct rsk_vdev *d, struct rsk_verbs_rail *r)
 {
+	/* What it has left in the queue has come. */
+	take_all(d);
 	pthread_mutex_lock(&d->lock);
 	HASH_DELETE(hh, d->rails, r);
 	pthread_mutex_unlock(&d->lock);
-	/*
-	 * What it has left in the queue is taken now, before the number of its queue pair, which is in error, can be
-	 * another one's.
-	 */
-	while (rsk_vdev_poll(d, true) == TAKE * ROUNDS)
-		;
+	/* Nothing is left there when the number of its queue pair, which is in error, can be another one's. */
+	take_all(d);
 	while (atomic_load(&r->in_poll))
 		sched_yield();
+	/*
+	 * What it has brought was acknowledged, so the other end counts it as arrived (rsk_flush_arrived()): it goes to
+	 * its place, whatever has become of the rail since. Words have come by the control connection as well, or will.
+	 */
+	do {
+		pthread_mutex_lock(&r->in_lock);
+		r->heard.n = 0;
+		pthread_mutex_unlock(&r->in_lock);
+	} while (move_entries(r, false));
 }

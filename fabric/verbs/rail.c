@@ -172,7 +172,7 @@ void rsk_rail_up(struct rsk_verbs_rail *r)
 	host->up(host->ctx, r->ctx);
 }
 
-/* Nobody takes anything of it any more: what has come and was not moved, or heard, is nothing. */
+/* Nobody takes anything of it any more: what could not be moved, or was not heard, is nothing. */
 static void forget_heard(struct rsk_verbs_rail *r)
 {
 	pthread_mutex_lock(&r->in_lock);
