@@ -206,13 +206,17 @@ static uint64_t rails_due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 	return bells;
 }
 
-/* All that may have some of it are asked, so that each tells when it is so. The stream's tx lock is held. */
+/*
+ * All that may have some of it are asked, so that each tells when it is so. The stream's tx lock is held. Of one that
+ * is lost nobody knows what came, until it is named: those wait who have put by it since it last said that all was
+ * there, and all of them until their mails, which went by it if it led, are under way by another one.
+ */
 static bool rails_arrived(struct rsk_rail *rail, uint64_t off)
 {
 	struct rsk_rails *rs = rail->priv;
 	struct rsk_rails_stream *s;
 	int lead = atomic_load(&rs->lead);
-	bool there = lead >= 0;
+	bool there = lead >= 0 && !atomic_load(&rs->mails_open), used;
 	uint32_t cell;
 
 	if (rs->mute)
@@ -221,12 +225,13 @@ static bool rails_arrived(struct rsk_rail *rail, uint64_t off)
 	if (s && s->waiting == atomic_load_explicit(&rs->lives, memory_order_relaxed))
 		return false;
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
+		used = (int)i == lead || (s && s->used & 1u << i);
 		switch (rsk_rails_state(rs, i)) {
 		case RSK_RAILS_LOST:
-			there = false;
+			there &= s && !used;
 			break;
 		case RSK_RAILS_UP:
-			if ((int)i != lead && !(s && s->used & 1u << i))
+			if (!used)
 				break;
 			if (!rs->rail[i]->ops->arrived(rs->rail[i], off))
 				there = false;
@@ -237,7 +242,7 @@ static bool rails_arrived(struct rsk_rail *rail, uint64_t off)
 			break;
 		}
 	}
-	return there;
+	return there && atomic_load(&rs->lead) == lead;
 }
 
 static struct rsk_rail *leader(struct rsk_rail *rail)
@@ -391,11 +396,7 @@ static void lead_by(struct rsk_rails *rs, uint32_t i)
 	atomic_store(&rs->lead, (int)i);
 	atomic_thread_fence(memory_order_seq_cst);
 	/* Of what was said before the whole of it broke nothing holds. */
-	if (rs->fresh) {
-		rs->fresh = false;
-		return;
-	}
-	for (uint32_t sid = 0; sid < rs->at.streams; sid++) {
+	for (uint32_t sid = 0; sid < rs->at.streams && !rs->fresh; sid++) {
 		uint64_t off = rs->at.ctl_off + sid * rs->at.ctl_step;
 
 		if (!atomic_load_explicit(&rs->stream[sid], memory_order_relaxed))
@@ -403,7 +404,10 @@ static void lead_by(struct rsk_rails *rs, uint32_t i)
 		rail->ops->put(rail, off, sizeof(struct rsk_mail));
 		rail->ops->put(rail, off + rs->at.rxmail_off, sizeof(struct rsk_mail));
 	}
-	rail->ops->due(rail, 0, 0);
+	if (!rs->fresh)
+		rail->ops->due(rail, 0, 0);
+	rs->fresh = false;
+	atomic_store(&rs->mails_open, false);
 }
 
 /* Another one than it was, if there is one and the last one's mails cannot come any more. */
@@ -448,6 +452,7 @@ void rsk_rails_lost(struct rsk_rails *rs, uint32_t rail)
 	set_state(rs, rail, RSK_RAILS_LOST);
 	if (atomic_load(&rs->lead) == (int)rail) {
 		rs->open |= (uint8_t)(1u << rail);
+		atomic_store(&rs->mails_open, true);
 		atomic_store(&rs->lead, -1);
 	}
 }

@@ -82,6 +82,11 @@ struct rsk_rails {
 	 * composed: so one of the two puts what is newest. -1: mails wait for one.
 	 */
 	_Atomic(int) lead;
+	/*
+	 * Keeper writes, seq_cst: before a lead is none any more, and behind the last mail that the next one has put
+	 * anew. Who asks what has arrived reads it, seq_cst, behind @lead: so a lead that it has seen has had them all.
+	 */
+	_Atomic(bool) mails_open;
 	_Atomic(bool) several; /* more than one is up; keeper writes, release */
 	/* Counts what makes those who put choose anew; never 0. Keeper writes, release. */
 	_Atomic(uint32_t) changes;

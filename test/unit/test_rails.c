@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What has arrived, by several rails of which one is lost: each stream is asked for what it has put, and by whom. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "rails.h"
+
+enum {
+	RAILS = 3,
+	CELLS = 64,
+	STREAMS = 3,
+	CTL = 128,
+	RING = CELLS * RSK_CELL_BYTES
+};
+
+#define RING_OFF ((uint64_t)STREAMS * CTL)
+
+/* A rail that notes what is put for each stream, and has it arrive when the test says so. */
+static struct path {
+	struct rsk_rail rail;
+	bool shut[STREAMS];
+	uint32_t under_way[STREAMS];
+	uint32_t asked[STREAMS];
+} paths[RAILS];
+
+static uint32_t stream_at(uint64_t off)
+{
+	return (uint32_t)(off < RING_OFF ? off / CTL : (off - RING_OFF) / RING);
+}
+
+static int put(struct rsk_rail *rail, uint64_t off, size_t len)
+{
+	((struct path *)rail->priv)->under_way[stream_at(off)]++;
+	return 1;
+}
+
+static uint64_t due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
+{
+	return 0;
+}
+
+static bool arrived(struct rsk_rail *rail, uint64_t off)
+{
+	struct path *p = rail->priv;
+
+	p->asked[stream_at(off)]++;
+	return !p->under_way[stream_at(off)];
+}
+
+static void flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *f)
+{
+	const struct path *p = rail->priv;
+
+	f->shut = p->shut[stream_at(off)];
+}
+
+static const struct rsk_fabric_ops ops = { .name = "paths",
+					   .caps = RSK_FABRIC_RELIABLE,
+					   .put = put,
+					   .due = due,
+					   .arrived = arrived,
+					   .flow = flow };
+
+static struct rsk_rail one;
+static struct rsk_rails rs;
+
+static void begin(void)
+{
+	const struct rsk_rails_layout at = { .ctl_step = CTL,
+					     .rxmail_off = CTL / 2,
+					     .ring_off = RING_OFF,
+					     .ring_bytes = RING,
+					     .streams = STREAMS };
+	const struct rsk_rails_record none = { .bytes = NULL };
+
+	cr_assert_eq(rsk_rails_init(&rs, &one, &at), 0);
+	for (uint32_t sid = 0; sid < STREAMS; sid++)
+		cr_assert_eq(rsk_rails_reach(&rs, sid, &none), 0);
+	for (uint32_t i = 0; i < RAILS; i++) {
+		paths[i].rail = (struct rsk_rail){ .ops = &ops, .priv = &paths[i] };
+		rs.rail[i] = &paths[i].rail;
+		rsk_rails_up(&rs, i);
+	}
+	cr_assert_eq(atomic_load(&rs.lead), 0);
+}
+
+/* A slot of the stream, that can go by no other one. */
+static void slot_by(uint32_t sid, uint32_t rail)
+{
+	static uint32_t cell;
+
+	for (uint32_t i = 0; i < RAILS; i++)
+		paths[i].shut[sid] = i != rail;
+	rsk_rails_changed(&rs);
+	cr_assert_geq(one.ops->put(&one, RING_OFF + sid * RING + cell++ % CELLS * RSK_CELL_BYTES,
+				   RSK_CELL_BYTES),
+		      0);
+	cr_assert_gt(paths[rail].under_way[sid], 0);
+}
+
+static void mail_of(uint32_t sid)
+{
+	cr_assert_geq(one.ops->put(&one, (uint64_t)sid * CTL, sizeof(struct rsk_mail)), 0);
+}
+
+static void all_arrive(uint32_t rail)
+{
+	memset(paths[rail].under_way, 0, sizeof(paths[rail].under_way));
+}
+
+static bool is_there(uint32_t sid)
+{
+	bool there = one.ops->arrived(&one, RING_OFF + sid * RING);
+
+	cr_assert(rsk_rails_validate(&rs));
+	return there;
+}
+
+/* What it carried is not known to be there before all that is missing is named; who has put nothing by it waits not. */
+Test(rails, another_streams_rail_is_lost)
+{
+	begin();
+	slot_by(0, 1);
+	slot_by(1, 2);
+	cr_assert_not(is_there(0));
+	all_arrive(1);
+	cr_assert(is_there(0));
+	slot_by(0, 1);
+	all_arrive(1);
+	rsk_rails_lost(&rs, 2);
+	cr_expect(is_there(0), "it has nothing to do with that one");
+	cr_expect(is_there(2), "nor has one that has put nothing");
+	cr_expect_not(is_there(1));
+	rsk_rails_closed(&rs, 2);
+	cr_expect_not(is_there(1));
+	cr_expect(is_there(0));
+	slot_by(0, 1);
+	cr_expect_not(is_there(0), "by the other one");
+	all_arrive(1);
+	cr_expect(is_there(0));
+	rsk_rails_named(&rs, 2);
+	cr_expect(is_there(1));
+}
+
+/* What had arrived before it was lost is there. */
+Test(rails, it_was_asked_before)
+{
+	begin();
+	slot_by(1, 2);
+	all_arrive(2);
+	cr_assert(is_there(1));
+	rsk_rails_lost(&rs, 2);
+	cr_expect(is_there(1));
+}
+
+/* It was lost before anybody has asked: nobody can say. */
+Test(rails, it_was_not_asked)
+{
+	begin();
+	slot_by(1, 2);
+	all_arrive(2);
+	rsk_rails_lost(&rs, 2);
+	cr_expect_not(is_there(1));
+	rsk_rails_closed(&rs, 2);
+	cr_expect_not(is_there(1));
+	rsk_rails_named(&rs, 2);
+	cr_expect(is_there(1));
+}
+
+/* The mails of all go by the lead: they are there when the next one has brought them. */
+Test(rails, the_lead_is_lost)
+{
+	begin();
+	for (uint32_t sid = 0; sid < STREAMS; sid++)
+		mail_of(sid);
+	slot_by(0, 1);
+	slot_by(1, 2);
+	all_arrive(1);
+	all_arrive(2);
+	for (uint32_t sid = 0; sid < STREAMS; sid++)
+		cr_assert_not(is_there(sid));
+	rsk_rails_lost(&rs, 0);
+	for (uint32_t sid = 0; sid < STREAMS; sid++)
+		cr_expect_not(is_there(sid), "stream %u: its mail is nowhere", sid);
+	mail_of(2);
+	cr_expect_not(is_there(2));
+	rsk_rails_closed(&rs, 0);
+	cr_assert_eq(atomic_load(&rs.lead), 1);
+	for (uint32_t sid = 0; sid < STREAMS; sid++)
+		cr_expect_not(is_there(sid), "stream %u: its mail is under way", sid);
+	all_arrive(1);
+	for (uint32_t sid = 0; sid < STREAMS; sid++)
+		cr_expect(is_there(sid), "stream %u", sid);
+	rsk_rails_named(&rs, 0);
+	for (uint32_t sid = 0; sid < STREAMS; sid++)
+		cr_expect(is_there(sid), "stream %u", sid);
+}
+
+/* What waited for a rail has one: neither it nor its stream is there before. */
+Test(rails, nobody_carried_it)
+{
+	begin();
+	for (uint32_t i = 0; i < RAILS; i++)
+		paths[i].shut[0] = true;
+	rsk_rails_changed(&rs);
+	cr_assert_eq(one.ops->put(&one, RING_OFF, RSK_CELL_BYTES), 0);
+	cr_expect_not(is_there(0));
+	rsk_rails_lost(&rs, 2);
+	cr_expect_not(is_there(0));
+	cr_expect(is_there(1));
+	paths[1].shut[0] = false;
+	rsk_rails_changed(&rs);
+	cr_assert_eq(one.ops->again(&one, RING_OFF, RSK_CELL_BYTES, RSK_RAILS_NOBODY), 1);
+	cr_expect_not(is_there(0));
+	all_arrive(1);
+	cr_expect(is_there(0));
+}
+
+/* All are lost, and it begins anew: no mail of before is waited for. */
+Test(rails, from_the_start)
+{
+	begin();
+	mail_of(0);
+	rsk_rails_lost(&rs, 0);
+	rsk_rails_down(&rs);
+	cr_expect_not(is_there(0));
+	memset(paths[0].under_way, 0, sizeof(paths[0].under_way));
+	rsk_rails_up(&rs, 0);
+	cr_expect(is_there(0));
+}
