@@ -33,7 +33,7 @@
 
 #include "segment.h"
 
-#define RSK_VERBS_VERSION 3u
+#define RSK_VERBS_VERSION 4u
 #define RSK_VERBS_PRIVATE_BYTES 48u /* of private data, that an rdma_cm request carries */
 #define RSK_VERBS_INDIRECT_BYTES                                                                   \
 	(16u << 10) /* of an indirect buffer: a maximal slot does not fit at once, but in pieces */
@@ -99,9 +99,13 @@ struct rsk_verbs_host {
 	int (*own_fd)(void *ctx, int fd);
 	void (*own_close)(void *ctx, int fd);
 
-	/* (keeper) Somebody wants a rail, with that private data: one made for it by rail_new(), or NULL: refused. */
+	/*
+	 * (keeper) Somebody at @from wants a rail to @here, an address of ours (port 0; family 0: it is not known),
+	 * with that private data: one made for it by rail_new(), or NULL: refused, and he hears of nothing but that.
+	 */
 	struct rsk_verbs_rail *(*incoming)(void *ctx, const struct rsk_verbs_addr *from,
-					   const void *data, size_t bytes);
+					   const struct rsk_verbs_addr *here, const void *data,
+					   size_t bytes);
 	/* (keeper) Established: end() is known from here on. */
 	void (*up)(void *ctx, void *rail_ctx);
 	/*

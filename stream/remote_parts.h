@@ -173,6 +173,8 @@ void rsk_remote_match_places(struct rsk_remote *r);
  * another.
  */
 bool rsk_remote_place_stands(struct rsk_remote_rail *rail);
+/* One that comes to that address of ours: may it, by rsockd's board? Then it has what it needs of the port. */
+bool rsk_remote_place_lets(struct rsk_remote_rail *rail, const struct rsk_verbs_addr *here);
 
 /*
  * remote_status.c: the rail is asked whether its peer is there, and how that finds the link; what was heard; what is

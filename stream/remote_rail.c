@@ -228,7 +228,8 @@ static bool welcome(const struct rsk_remote *r, const struct rsk_remote_private 
 }
 
 static struct rsk_verbs_rail *incoming(void *ctx, const struct rsk_verbs_addr *from,
-				       const void *data, size_t bytes)
+				       const struct rsk_verbs_addr *here, const void *data,
+				       size_t bytes)
 {
 	struct rsk_remote_private p;
 	struct rsk_remote_rail *rail;
@@ -247,6 +248,11 @@ static struct rsk_verbs_rail *incoming(void *ctx, const struct rsk_verbs_addr *f
 	rail = &r->rail[p.rail];
 	/* One that was established here and not there: nothing was put by it, from here either. */
 	rsk_remote_rail_end(rail);
+	/* Before it is established there: then both would have to name what is missing. */
+	if (!rsk_remote_place_lets(rail, here)) {
+		rsk_remote_rail_idle(rail);
+		return NULL;
+	}
 	rail->state = RSK_REMOTE_RAIL_COMING;
 	rail->life = p.life;
 	rail->epoch = p.epoch;

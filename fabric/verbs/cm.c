@@ -116,7 +116,7 @@ struct event {
 	enum rdma_cm_event_type type;
 	int status;
 	struct rdma_cm_id *id;
-	struct rsk_verbs_addr from;
+	struct rsk_verbs_addr from, here;
 	uint8_t bytes, responder, initiator;
 	uint8_t data[RSK_VERBS_PRIVATE_BYTES];
 };
@@ -129,7 +129,8 @@ static void refuse(struct rdma_cm_id *id)
 
 static void request(struct rsk_verbs *v, const struct event *e)
 {
-	struct rsk_verbs_rail *r = v->host.incoming(v->host.ctx, &e->from, e->data, e->bytes);
+	struct rsk_verbs_rail *r =
+		v->host.incoming(v->host.ctx, &e->from, &e->here, e->data, e->bytes);
 	struct rdma_conn_param param;
 	int rc;
 
@@ -268,6 +269,8 @@ void rsk_cm_events(struct rsk_verbs *v)
 			e.responder = ev->param.conn.responder_resources;
 			e.initiator = ev->param.conn.initiator_depth;
 			address_from(rdma_get_peer_addr(ev->id), &e.from);
+			address_from(rdma_get_local_addr(ev->id), &e.here);
+			e.here.port = 0;
 		}
 		rdma_ack_cm_event(ev);
 		handle(v, &e);

@@ -25,6 +25,7 @@ struct rsk_verbs {
 struct rsk_verbs_rail {
 	struct rsk_rail *puts;
 	bool connecting;
+	struct rsk_verbs_addr from; /* ours */
 };
 
 struct rsk_verbs_place kit_places[RSK_REMOTE_PLACES];
@@ -94,6 +95,7 @@ static int rail_connect(struct rsk_verbs_rail *r, const struct rsk_verbs_addr *f
 			const struct rsk_verbs_addr *to, const void *data, size_t bytes)
 {
 	r->connecting = true;
+	r->from = *from;
 	return 0;
 }
 
@@ -115,7 +117,7 @@ static int rail_set_peer(struct rsk_verbs_rail *r, const struct rsk_verbs_end *p
 
 static void rail_from(const struct rsk_verbs_rail *r, struct rsk_verbs_addr *from)
 {
-	*from = (struct rsk_verbs_addr){ .family = 0 };
+	*from = r->from;
 }
 
 static const char *rail_device(const struct rsk_verbs_rail *r, uint32_t *mtu_bytes)
@@ -225,6 +227,21 @@ void kit_link(struct kit *k, bool initiator)
 	r->state = RSK_REMOTE_RAILING;
 }
 
+bool kit_comes(struct kit *k, uint32_t index, uint32_t life, const struct rsk_verbs_addr *here)
+{
+	struct rsk_remote_private p = { .magic = RSK_REMOTE_MAGIC,
+					.nonce = k->r->nonce,
+					.secret = k->r->secret,
+					.rail = index,
+					.life = life,
+					.epoch = k->r->epoch + (k->r->state != RSK_REMOTE_UP) };
+
+	if (!rsk_remote_host.incoming(NULL, &k->r->target.to, here, &p, sizeof(p)))
+		return false;
+	k->r->rail[index].rail->from = *here;
+	return true;
+}
+
 void kit_rail_up(struct kit *k, uint32_t index)
 {
 	struct rsk_remote_rail *rail = &k->r->rail[index];
@@ -233,15 +250,7 @@ void kit_rail_up(struct kit *k, uint32_t index)
 	if (k->r->initiator) {
 		rsk_remote_rail_begin(rail);
 	} else {
-		struct rsk_remote_private p = { .magic = RSK_REMOTE_MAGIC,
-						.nonce = k->r->nonce,
-						.secret = k->r->secret,
-						.rail = index,
-						.life = rail->life + 1,
-						.epoch = k->r->epoch +
-							 (k->r->state != RSK_REMOTE_UP) };
-
-		cr_assert_not_null(rsk_remote_host.incoming(NULL, &k->r->target.to, &p, sizeof(p)));
+		cr_assert(kit_comes(k, index, rail->life + 1, &kit_places[index].addr));
 	}
 	rsk_remote_host.up(NULL, rail);
 	m.life = rail->life;

@@ -110,13 +110,15 @@ static void call(void *ctx)
 }
 
 static struct rsk_verbs_rail *incoming(void *ctx, const struct rsk_verbs_addr *from,
-				       const void *data, size_t bytes)
+				       const struct rsk_verbs_addr *here, const void *data,
+				       size_t bytes)
 {
 	struct pair *p = ctx;
 	const uint8_t *hello = data;
 	struct pair_link *l;
 
 	(void)from;
+	(void)here;
 	if (bytes < 2 || hello[0] != 'v' || hello[1] >= PAIR_LINKS)
 		return NULL;
 	l = &p->link[hello[1]];

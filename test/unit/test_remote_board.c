@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * A further rail comes to a port of ours of which rsockd's board says how it stands: who is not let in is turned away
+ * before there is a rail at either end, so that nothing has to be named of it, and nothing is reserved for it.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "join.h"
+#include "remote_kit.h"
+
+static struct rsk_board owner;
+static struct rsk_board_table table;
+
+static const struct rsk_verbs_addr *here(uint32_t device)
+{
+	return &kit_places[device].addr;
+}
+
+/* The keeper's next look at it. */
+static void stands(enum rsk_board_state state)
+{
+	static uint64_t now_ns;
+
+	table.port[0].state = state;
+	rsk_board_write(&owner, &table);
+	rsk_shares_look(now_ns += 2000000000u);
+}
+
+static uint64_t reserved(void)
+{
+	struct rsk_reserve_figures f;
+
+	cr_assert_eq(rsk_board_figures(&owner, 0, &f), 0);
+	return f.reserved[1];
+}
+
+/* Three devices of which the second one's port is on the board, with room for one rail; a link by the first. */
+static void begin(struct kit *k)
+{
+	const uint64_t limit[] = { UINT64_MAX, 1, UINT64_MAX };
+	struct rsk_remote_msg m;
+	int fd;
+
+	kit_init();
+	kit_places_n = 3;
+	for (uint32_t i = 0; i < 3; i++)
+		kit_places[i] = kit_place((uint8_t)i, 2, (uint16_t)i);
+	fd = rsk_board_create(&owner);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(rsk_board_open(&owner, 0), 0);
+	cr_assert_eq(rsk_board_limit(&owner, 0, limit), 0);
+	table.need[1] = 1;
+	table.port[0].family[0] = AF_INET;
+	memcpy(table.port[0].ip[0], here(1)->ip, sizeof(here(1)->ip));
+	rsk_join_take();
+	rsk_shares_came(fd, 1);
+	rsk_join_give();
+	close(fd);
+	stands(RSK_BOARD_UP);
+	kit_link(k, false);
+	kit_rail_up(k, 0);
+	while (kit_hear(k, &m))
+		;
+}
+
+/* Nothing has become of it, and the other end is told nothing that it would have to answer. */
+static void turned_away(struct kit *k, uint32_t index, const char *why)
+{
+	struct rsk_remote_msg m;
+
+	cr_expect_eq(k->r->rail[index].state, RSK_REMOTE_RAIL_IDLE, "%s", why);
+	cr_expect_eq(k->r->rail[index].share.board, 0, "%s", why);
+	cr_expect_not(kit_hear(k, &m), "%s: something is said of it, type %u", why, m.type);
+}
+
+Test(remote_board, by_how_the_port_stands)
+{
+	static const enum rsk_board_state out[] = { RSK_BOARD_DRAINED, RSK_BOARD_DOWN,
+						    RSK_BOARD_OVERLOADED };
+	uint32_t life = 1;
+	struct kit k;
+
+	begin(&k);
+	for (size_t i = 0; i < sizeof(out) / sizeof(out[0]); i++) {
+		stands(out[i]);
+		cr_expect_not(kit_comes(&k, 1, life++, here(1)), "state %u", out[i]);
+		turned_away(&k, 1, "as it stands");
+		cr_expect(kit_comes(&k, 2, life++, here(2)), "one that rsockd does not know");
+		kit_rail_down(&k, 2, -ECONNREFUSED);
+	}
+	cr_expect_eq(reserved(), 0);
+	stands(RSK_BOARD_UP);
+	cr_assert(kit_comes(&k, 1, life, here(1)));
+	cr_expect_eq(reserved(), 1);
+	rsk_remote_host.up(NULL, &k.r->rail[1]);
+	cr_expect_eq(reserved(), 1, "it is the same one");
+}
+
+/* What it takes is taken before it is let in, and given back if it does not come about. */
+Test(remote_board, by_what_is_left)
+{
+	struct kit k;
+
+	begin(&k);
+	cr_assert(kit_comes(&k, 1, 1, here(1)));
+	cr_expect_eq(reserved(), 1);
+	cr_expect_not(kit_comes(&k, 2, 1, here(1)), "there is no room");
+	turned_away(&k, 2, "no room");
+	cr_expect_eq(reserved(), 1);
+	kit_rail_down(&k, 1, -ETIMEDOUT);
+	cr_expect_eq(reserved(), 0);
+	cr_expect(kit_comes(&k, 2, 2, here(1)));
+	cr_expect_eq(reserved(), 1);
+}
+
+/* He has dialed anew: what was there of the attempt before is over, whether this one is let in or not. */
+Test(remote_board, another_attempt)
+{
+	struct kit k;
+
+	begin(&k);
+	cr_assert(kit_comes(&k, 1, 1, here(1)));
+	cr_assert(kit_comes(&k, 1, 2, here(1)));
+	cr_expect_eq(reserved(), 1);
+	cr_expect(kit_comes(&k, 1, 3, here(2)), "by another port");
+	cr_expect_eq(reserved(), 0);
+	cr_assert(kit_comes(&k, 1, 4, here(1)));
+	stands(RSK_BOARD_DRAINED);
+	cr_expect_not(kit_comes(&k, 1, 5, here(1)));
+	turned_away(&k, 1, "drained");
+	cr_expect_eq(reserved(), 0);
+}
+
+/* The first one is the mapping's, of which rsockd has decided; of an address that is not known it says nothing. */
+Test(remote_board, no_further_rail)
+{
+	const struct rsk_verbs_addr unknown = { .family = 0 };
+	struct kit k;
+
+	begin(&k);
+	stands(RSK_BOARD_DRAINED);
+	cr_expect(kit_comes(&k, 1, 1, &unknown));
+	rsk_remote_broken(k.r, -EPIPE);
+	cr_expect(kit_comes(&k, 0, 2, here(1)));
+	cr_expect_eq(reserved(), 0);
+}
+
+/* Who is turned away has nothing to say of it, and tries again later. */
+Test(remote_board, the_other_end)
+{
+	struct rsk_remote_msg m;
+	uint64_t before;
+	struct kit k;
+
+	kit_init();
+	kit_link(&k, true);
+	kit_rail_up(&k, 0);
+	while (kit_hear(&k, &m))
+		;
+	k.r->rail[1].to = kit_place(1, 2, 1).addr;
+	before = rsk_now_ns();
+	for (uint32_t i = 0; i < 20; i++) {
+		rsk_remote_rail_begin(&k.r->rail[1]);
+		cr_assert(kit_connecting(&k, 1));
+		kit_rail_down(&k, 1, -ECONNREFUSED);
+		turned_away(&k, 1, "refused");
+	}
+	cr_expect_gt(k.r->rail[1].due_ns, before + 6000000000u, "more and more seldom");
+}
