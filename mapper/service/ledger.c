@@ -308,15 +308,18 @@ static void unbook_one(struct rsk_ledger_account *a, const struct rsk_ledger_nee
 static void book(struct rsk_ledger *l, const struct rsk_ledger_reservation *h, int by)
 {
 	const struct rsk_ledger_need *n = &l->needs[h->need].need;
-	struct rsk_ledger_account *p = &l->accounts[h->port], *s = &l->accounts[h->service];
+	struct rsk_ledger_account *p = &l->accounts[h->port], *s;
 	void (*one)(struct rsk_ledger_account *, const struct rsk_ledger_need *, bool) =
 		by > 0 ? book_one : unbook_one;
 
 	one(p, n, h->used);
 	one(&l->accounts[p->rnic], n, h->used);
+	l->needs[h->need].held += by > 0 ? 1 : UINT64_MAX;
+	if (h->service == RSK_LEDGER_NO_SERVICE)
+		return;
+	s = &l->accounts[h->service];
 	one(s, n, h->used);
 	l->sessions[s->side] += by > 0 ? 1 : UINT64_MAX;
-	l->needs[h->need].held += by > 0 ? 1 : UINT64_MAX;
 }
 
 /* ---- reservations ---- */
@@ -370,11 +373,14 @@ uint64_t rsk_ledger_reserve(struct rsk_ledger *l, const struct rsk_ledger_who *w
 	h = &l->held[i];
 	*h = (struct rsk_ledger_reservation){ .generation = h->generation,
 					      .port = port,
-					      .service = who->service,
+					      .service = who ? who->service : RSK_LEDGER_NO_SERVICE,
 					      .need = need,
+					      .cp = RSK_LEDGER_NONE,
 					      .user = RSK_LEDGER_NONE };
-	h->cp = counter_for(l, who->cp, who->cp_hash, who->cp_key, who->service, kind_of(who->ipv));
-	if (who->has_user)
+	if (who)
+		h->cp = counter_for(l, who->cp, who->cp_hash, who->cp_key, who->service,
+				    kind_of(who->ipv));
+	if (who && who->has_user)
 		h->user = counter_for(l, who->user, who->user_hash, who->user_key, who->service,
 				      RSK_LEDGER_USER);
 	count_by(l, h->cp, 1);
@@ -391,11 +397,14 @@ bool rsk_ledger_find(const struct rsk_ledger *l, uint64_t id, struct rsk_ledger_
 	if (!h)
 		return false;
 	*out = (struct rsk_ledger_view){ .port = h->port,
-					 .service = h->service,
+					 .service = RSK_LEDGER_NONE,
 					 .need = h->need,
 					 .used = h->used,
-					 .ipv = l->counters[h->cp].kind == RSK_LEDGER_CP6 ? 6 : 4,
 					 .uid = RSK_PMA_NOBODY };
+	if (h->service == RSK_LEDGER_NO_SERVICE)
+		return true;
+	out->service = h->service;
+	out->ipv = l->counters[h->cp].kind == RSK_LEDGER_CP6 ? 6 : 4;
 	memcpy(out->cp_ip, l->counters[h->cp].key, 16);
 	if (h->user != RSK_LEDGER_NONE)
 		memcpy(&out->uid, l->counters[h->user].key, sizeof(out->uid));
@@ -411,7 +420,8 @@ void rsk_ledger_confirm(struct rsk_ledger *l, uint64_t id)
 	h->used = 1;
 	l->accounts[h->port].promised--;
 	l->accounts[l->accounts[h->port].rnic].promised--;
-	l->accounts[h->service].promised--;
+	if (h->service != RSK_LEDGER_NO_SERVICE)
+		l->accounts[h->service].promised--;
 }
 
 static void give_up(struct rsk_ledger *l, struct rsk_ledger_reservation *h)

@@ -91,7 +91,6 @@ struct rsk_ledger {
 	struct rsk_ledger_name *names;
 	uint64_t live, live_counters;
 	uint64_t sessions[2]; /* of all, by side */
-	uint64_t rails;	      /* of them, for further rails: of the CP's side */
 	uint64_t seed;
 };
 
@@ -130,14 +129,14 @@ enum rsk_ledger_lack rsk_ledger_lacks(const struct rsk_ledger *l, uint32_t port,
 double rsk_ledger_load(const struct rsk_ledger *l, uint32_t port, uint32_t need);
 
 /*
- * Books it, as promised. There must be room, and @who is as of now. Never 0, and never a number that is held, or was
- * a short while ago; 0: no memory.
+ * Books it, as promised. There must be room, and @who is as of now; NULL: nobody's, and of no service: it counts on
+ * the port and its RNIC alone. Never 0, and never a number that is held, or was a short while ago; 0: no memory.
  */
 uint64_t rsk_ledger_reserve(struct rsk_ledger *l, const struct rsk_ledger_who *who, uint32_t port,
 			    uint32_t need);
 
 struct rsk_ledger_view {
-	uint32_t port, service, need;
+	uint32_t port, service, need; /* service: RSK_LEDGER_NONE where it is nobody's */
 	bool used;
 	uint8_t ipv, cp_ip[16];
 	uint32_t uid; /* or RSK_PMA_NOBODY */

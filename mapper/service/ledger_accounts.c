@@ -171,6 +171,13 @@ static bool is_as_counted(const struct rsk_ledger_account *a, const struct sums 
 	       a->memory_maps == s->memory_maps && a->connections == s->connections;
 }
 
+/* Somebody's, and of a service; or neither. */
+static bool is_of_somebody(const struct rsk_ledger *l, const struct rsk_ledger_reservation *h)
+{
+	return h->service < l->n_accounts && l->accounts[h->service].kind == RSK_LEDGER_SERVICE &&
+	       h->cp < l->n_counters && (h->user == RSK_LEDGER_NONE || h->user < l->n_counters);
+}
+
 static bool reservations_are_whole(const struct rsk_ledger *l, struct sums *sums, uint64_t *needs,
 				   uint64_t *counters)
 {
@@ -181,22 +188,24 @@ static bool reservations_are_whole(const struct rsk_ledger *l, struct sums *sums
 
 		if (h->port == RSK_LEDGER_NONE)
 			continue;
-		if (h->port >= l->n_accounts || h->service >= l->n_accounts ||
-		    h->need >= l->n_needs || h->cp >= l->n_counters ||
-		    l->accounts[h->port].kind != RSK_LEDGER_PORT ||
-		    l->accounts[h->service].kind != RSK_LEDGER_SERVICE ||
-		    (h->user != RSK_LEDGER_NONE && h->user >= l->n_counters))
+		if (h->port >= l->n_accounts || h->need >= l->n_needs ||
+		    l->accounts[h->port].kind != RSK_LEDGER_PORT)
 			return false;
 		add(&sums[h->port], &l->needs[h->need].need, h->used);
 		add(&sums[l->accounts[h->port].rnic], &l->needs[h->need].need, h->used);
-		add(&sums[h->service], &l->needs[h->need].need, h->used);
 		needs[h->need]++;
+		live++;
+		if (h->service == RSK_LEDGER_NO_SERVICE && h->cp == RSK_LEDGER_NONE &&
+		    h->user == RSK_LEDGER_NONE)
+			continue;
+		if (!is_of_somebody(l, h))
+			return false;
+		add(&sums[h->service], &l->needs[h->need].need, h->used);
 		for (uint32_t k = h->cp; k != RSK_LEDGER_NONE; k = l->counters[k].parent)
 			counters[k]++;
 		for (uint32_t k = h->user; k != RSK_LEDGER_NONE; k = l->counters[k].parent)
 			counters[k]++;
 		sides[l->accounts[h->service].side]++;
-		live++;
 	}
 	return live == l->live && sides[0] == l->sessions[0] && sides[1] == l->sessions[1];
 }

@@ -26,6 +26,7 @@ struct rsk_ledger_counter {
 };
 
 #define RSK_LEDGER_ALL 0x3ffffff0u
+#define RSK_LEDGER_NO_SERVICE 0x7fffffffu /* of a reservation that is nobody's */
 
 struct rsk_ledger_reservation {
 	uint32_t generation;
@@ -33,7 +34,7 @@ struct rsk_ledger_reservation {
 	uint32_t service : 31;
 	uint32_t used : 1;
 	uint32_t need;
-	uint32_t cp; /* a counter; free: the next one */
+	uint32_t cp; /* a counter; NONE: nobody's; free: the next one */
 	uint32_t user;
 };
 

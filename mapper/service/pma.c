@@ -57,14 +57,13 @@ static bool is_limited(const struct rsk_decision *d, const struct rsk_ledger_who
 	const struct rsk_ledger *l = d->ledger;
 	const struct rsk_conf_limits *s = &d->service->limits, *all = &d->conf->limits;
 	enum rsk_pma_side side = l->accounts[who->service].side;
-	uint64_t of_side = l->sessions[side] - (side == RSK_PMA_CP ? l->rails : 0);
 
 	return is_over(d, "sessions of the service", l->accounts[who->service].sessions,
 		       s->sessions) ||
 	       is_over(d, "sessions of the service with this CP", who->cp_sessions, s->per_cp) ||
 	       is_over(d, "sessions of the service of this user", who->user_sessions,
 		       s->per_user) ||
-	       is_over(d, "sessions of this side", of_side, all->sessions) ||
+	       is_over(d, "sessions of this side", l->sessions[side], all->sessions) ||
 	       is_over(d, "sessions with this CP", who->cp_all, all->per_cp) ||
 	       is_over(d, "sessions of this user", who->user_all, all->per_user);
 }
@@ -360,7 +359,7 @@ uint64_t rsk_pma_another(struct rsk_pma *a, uint64_t reservation)
 	uint32_t service, need;
 	uint64_t id;
 
-	if (!rsk_ledger_find(&a->ledger, reservation, &v))
+	if (!rsk_ledger_find(&a->ledger, reservation, &v) || v.service == RSK_LEDGER_NONE)
 		return 0;
 	/* What another agent has decided on is that one's to limit. */
 	if (rsk_pma_is_foreign(a, v.service))

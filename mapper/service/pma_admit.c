@@ -28,6 +28,20 @@ static uint32_t service_of(const struct rsk_pma *a, const struct rsk_pma_questio
 	return service ? a->bound.services[q->side][service - 1] : a->bound.other_services[q->side];
 }
 
+enum rsk_pma_verdict rsk_pma_takes(const struct rsk_pma *a, uint32_t port_account, uint32_t need)
+{
+	const struct rsk_ledger_account *p = &a->ledger.accounts[port_account];
+
+	if (rsk_ledger_state(p) != RSK_PMA_UP)
+		return RSK_PMA_NO_DEVICE;
+	if (p->soft && !a->conf->use_soft)
+		return RSK_PMA_SOFT_RNIC;
+	return need != RSK_LEDGER_NONE &&
+			       rsk_ledger_lacks(&a->ledger, port_account, need) == RSK_LEDGER_FITS ?
+		       RSK_PMA_MAP :
+		       RSK_PMA_EXHAUSTED;
+}
+
 uint64_t rsk_pma_admit(struct rsk_pma *a, const struct rsk_pma_question *q,
 		       const struct rsk_ledger_need *need, bool there, enum rsk_pma_verdict *why)
 {
@@ -37,15 +51,11 @@ uint64_t rsk_pma_admit(struct rsk_pma *a, const struct rsk_pma_question *q,
 	struct rsk_ledger_who who;
 	uint64_t id;
 
-	*why = RSK_PMA_NO_DEVICE;
-	if (!there && rsk_ledger_state(&a->ledger.accounts[account]) != RSK_PMA_UP)
-		return 0;
-	*why = RSK_PMA_SOFT_RNIC;
-	if (!there && a->ledger.accounts[account].soft && !a->conf->use_soft)
+	*why = there ? RSK_PMA_MAP : rsk_pma_takes(a, account, n);
+	if (*why != RSK_PMA_MAP)
 		return 0;
 	*why = RSK_PMA_EXHAUSTED;
-	if (n == RSK_LEDGER_NONE ||
-	    (!there && rsk_ledger_lacks(&a->ledger, account, n) != RSK_LEDGER_FITS))
+	if (n == RSK_LEDGER_NONE)
 		return 0;
 	rsk_ledger_who(&a->ledger, service_of(a, q), q->ipv, q->cp_ip, q->uid, &who);
 	id = rsk_ledger_reserve(&a->ledger, &who, account, n);

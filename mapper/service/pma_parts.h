@@ -47,6 +47,8 @@ static inline uint32_t rsk_pma_port_account(const struct rsk_pma *a, uint32_t po
 bool rsk_pma_is_foreign(const struct rsk_pma *a, uint32_t service_account);
 /* Something that others are told of. */
 void rsk_pma_changed(const struct rsk_pma *a);
+/* May a port have one more of that need, whoever's? RSK_PMA_MAP, or why not. */
+enum rsk_pma_verdict rsk_pma_takes(const struct rsk_pma *a, uint32_t port_account, uint32_t need);
 uint64_t rsk_pma_once_more(struct rsk_pma *a, const struct rsk_ledger_view *v);
 
 #endif

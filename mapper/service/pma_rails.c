@@ -46,24 +46,23 @@ static void count(struct rsk_pma *a, uint64_t reservation, bool more)
 	p = &a->ledger.accounts[v.port];
 	p->rails += by;
 	a->ledger.accounts[p->rnic].rails += by;
-	a->ledger.rails += by;
 }
 
+/* Booked at the port and what it is part of, and nowhere else: no session of anybody's with anybody is made by it. */
 uint64_t rsk_pma_rail_book(struct rsk_pma *a, const char *port)
 {
 	const struct rsk_pma_rail_terms terms = rsk_pma_rail_terms(a);
-	uint32_t number = rsk_conf_find(a->conf, RSK_CONF_PORTS, port);
-	struct rsk_pma_question q = { .side = RSK_PMA_CP, .uid = RSK_PMA_NOBODY, .placed = true };
-	enum rsk_pma_verdict why;
+	uint32_t number = rsk_conf_find(a->conf, RSK_CONF_PORTS, port), account, need;
 	uint64_t id;
 
-	if (number == RSK_CONF_NONE || !a->conf->ports[number].n_ips)
+	if (number == RSK_CONF_NONE)
 		return 0;
-	q.ipv = a->conf->ports[number].ips[0].ipv;
-	memcpy(q.at_ip, a->conf->ports[number].ips[0].ip, 16);
-	memcpy(q.cp_ip, q.at_ip, 16);
-	memcpy(q.ap_ip, q.at_ip, 16);
-	id = rsk_pma_admit(a, &q, &terms.need, false, &why);
+	account = a->bound.ports[number];
+	need = rsk_ledger_need_for(&a->ledger, &terms.need);
+	if (rsk_pma_takes(a, account, need) != RSK_PMA_MAP)
+		return 0;
+	id = rsk_ledger_reserve(&a->ledger, NULL, account, need);
+	rsk_pma_watch(a, account);
 	if (!id)
 		return 0;
 	count(a, id, true);

@@ -143,6 +143,38 @@ Test(ledger, counters)
 	rsk_ledger_fini(&b.l);
 }
 
+/* On the port and its RNIC; of no CP, user or service. */
+Test(ledger, of_nobody)
+{
+	struct rsk_ledger_view v;
+	uint64_t id, other;
+	struct book b;
+
+	open_book(&b, 8, 1000);
+	id = rsk_ledger_reserve(&b.l, NULL, b.port[1], b.need[0]);
+	other = reserve(&b, 0, 1, 500, 1, 0);
+	cr_assert(id && other);
+	cr_assert(rsk_ledger_validate(&b.l));
+	cr_assert(rsk_ledger_find(&b.l, id, &v));
+	cr_assert(v.port == b.port[1] && v.service == RSK_LEDGER_NONE && v.uid == RSK_PMA_NOBODY);
+	cr_assert_eq(b.l.accounts[b.port[1]].sessions, 2);
+	cr_assert_eq(b.l.accounts[b.rnic[0]].memory_maps, 6);
+	cr_assert_eq(b.l.accounts[b.service[0]].sessions, 1);
+	cr_assert_eq(b.l.sessions[RSK_PMA_CP] + b.l.sessions[RSK_PMA_AP], 1);
+	rsk_ledger_lift(&b.l, id);
+	cr_assert_eq(b.l.accounts[b.port[1]].sessions, 1);
+	rsk_ledger_put_back(&b.l, id);
+	rsk_ledger_confirm(&b.l, id);
+	cr_assert(rsk_ledger_find(&b.l, id, &v) && v.used);
+	cr_assert_eq(b.l.accounts[b.port[1]].promised, 1);
+	cr_assert(rsk_ledger_release(&b.l, id));
+	cr_assert(rsk_ledger_release(&b.l, other));
+	cr_assert_not(rsk_ledger_release(&b.l, id));
+	cr_assert_eq(b.l.accounts[b.rnic[0]].sessions, 0);
+	cr_assert(rsk_ledger_validate(&b.l));
+	rsk_ledger_fini(&b.l);
+}
+
 Test(ledger, lifted)
 {
 	struct rsk_ledger_view v;

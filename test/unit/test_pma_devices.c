@@ -455,3 +455,41 @@ Test(pma_devices, rails_are_booked_beside_sessions)
 	cr_assert(rsk_pma_validate(a));
 	rsk_pma_free(a);
 }
+
+/* It has no CP, no user and no service: nothing that counts sessions of one has it. */
+Test(pma_devices, rails_are_nobodys)
+{
+	struct rsk_pma *a =
+		pma_of("node: here\n"
+		       "limits: {sessions: 1, per-cp: 1, per-user: 1}\n"
+		       "rails: {bandwidth: 1Mbit}\n"
+		       "rnics:\n"
+		       "- {name: one, addresses: [10.0.0.1]}\n"
+		       "services:\n- {name: any, ports: [1-65535], limits: {per-cp: 1}}\n");
+	struct rsk_pma_question q = pma_question(RSK_PMA_CP, "10.0.0.1", "10.0.0.9", 80);
+	struct rsk_pma_answer out;
+	uint64_t rail = 0;
+
+	for (int i = 0; i < 3; i++) {
+		rail = rsk_pma_rail_book(a, "one");
+		cr_assert_neq(rail, 0);
+		cr_assert(rsk_pma_validate(a));
+	}
+	out = pma_ask(a, &q);
+	cr_assert_eq(out.verdict, RSK_PMA_MAP, "verdict %d", out.verdict);
+	cr_assert_eq(rsk_pma_another(a, rail), 0, "it is no mapping that could serve one more");
+	rsk_pma_release(a, out.reservation);
+	/* Nor is one of those who come to it. */
+	out = pma_ask_ap(a, "10.0.0.1", "10.0.0.1", 80);
+	cr_assert_eq(out.verdict, RSK_PMA_MAP, "verdict %d", out.verdict);
+	cr_assert_eq(pma_ask_ap(a, "10.0.0.1", "10.0.0.1", 81).verdict, RSK_PMA_LIMIT);
+	cr_assert_eq(rsk_pma_reload(
+			     a, pma_conf("node: here\nrnics: [{name: two, addresses: [10.0.0.2]}]\n"
+					 "services: [{name: any, ports: [1-65535]}]\n")),
+		     0);
+	cr_assert(rsk_pma_validate(a));
+	cr_assert_eq(rsk_pma_rail_book(a, "one"), 0, "it is not there any more");
+	rsk_pma_rail_unbook(a, rail);
+	cr_assert(rsk_pma_validate(a));
+	rsk_pma_free(a);
+}
