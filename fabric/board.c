@@ -200,6 +200,13 @@ static int join(struct rsk_board *b, uint32_t port)
 	return rc;
 }
 
+/* What it had there was given back for it. */
+static void no_more(struct rsk_board *b, uint32_t port)
+{
+	b->joined &= ~(1u << port);
+	b->life[port]++;
+}
+
 /* A process may be at it, if another port had that place: there is no record meanwhile. */
 static void make_record(uint8_t *at, const uint64_t limit[static RSK_RESERVE_MEASURES])
 {
@@ -275,7 +282,7 @@ int rsk_board_take(struct rsk_board *b, uint32_t port,
 		rsk_reserve_take(&r, &b->at[port], need, RETRIES, BREAK_NS);
 		rc = run(b, &r);
 		if (rc == -ESTALE)
-			b->joined &= ~(1u << port);
+			no_more(b, port);
 	}
 	return rc;
 }
@@ -292,6 +299,6 @@ int rsk_board_give(struct rsk_board *b, uint32_t port,
 	rc = run(b, &r);
 	if (rc != -ESTALE)
 		return rc;
-	b->joined &= ~(1u << port);
-	return 0; /* it was given back for us */
+	no_more(b, port);
+	return 0;
 }

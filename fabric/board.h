@@ -22,6 +22,7 @@ struct rsk_board {
 	struct rsk_rail rail; /* the memory, as of a rail of shared memory without a link */
 	uint32_t me;	      /* 1 .. RSK_BOARD_HOLDERS */
 	uint32_t joined;      /* a bit for each port: it is a holder of that record */
+	uint32_t life[RSK_BOARD_PORTS]; /* how often it was taken for dead there: nothing is left of what was before */
 	struct rsk_locker at[RSK_BOARD_PORTS];
 };
 

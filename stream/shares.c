@@ -136,7 +136,7 @@ const char *rsk_shares_name(uint32_t port)
 
 static bool has(const struct rsk_share *s)
 {
-	return s->board && s->board == shares.number;
+	return s->board && s->board == shares.number && s->life == shares.board.life[s->port];
 }
 
 int rsk_shares_take(struct rsk_share *s, uint32_t port)
@@ -151,7 +151,9 @@ int rsk_shares_take(struct rsk_share *s, uint32_t port)
 	rc = rsk_board_take(&shares.board, port, shares.table.need);
 	if (rc < 0)
 		return rc;
-	*s = (struct rsk_share){ .board = shares.number, .port = port };
+	*s = (struct rsk_share){ .board = shares.number,
+				 .port = port,
+				 .life = shares.board.life[port] };
 	memcpy(s->need, shares.table.need, sizeof(s->need));
 	return 0;
 }

@@ -48,6 +48,7 @@ const char *rsk_shares_name(uint32_t port);
 struct rsk_share {
 	uint32_t board; /* counts them: of another one nothing is left */
 	uint32_t port;
+	uint32_t life; /* the board's at that port: of an earlier one nothing is left, too */
 	uint64_t need[RSK_BOARD_MEASURES];
 };
 
