@@ -14,6 +14,7 @@
 
 #include "log.h"
 #include "remote.h"
+#include "shares.h"
 #include "stream.h"
 
 #define STACK_BYTES (512u << 10)
@@ -96,8 +97,9 @@ static void finish_if_asked(void)
 
 static int timeout_ms(void)
 {
-	uint64_t now = rsk_now_ns(), next = rsk_remote_next_ns();
+	uint64_t now = rsk_now_ns(), next = rsk_remote_next_ns(), owed = rsk_shares_owed_next();
 
+	next = owed < next ? owed : next;
 	/* Nobody tells when a control connection's last byte is acknowledged. */
 	if (keeper.finishing && next > now + FINISH_LOOK_NS)
 		next = now + FINISH_LOOK_NS;

@@ -17,12 +17,20 @@ static struct {
 	bool is_new;
 } came;
 
+/* Of a port: what could not be given back at once. Of an earlier life nothing is. */
+struct owed {
+	bool is;
+	uint32_t life;
+	uint64_t need[RSK_BOARD_MEASURES]; /* of all of them */
+};
+
 /* Keeper only. */
 static struct {
 	struct rsk_board board;
 	struct rsk_board_table table; /* as it was read last; all zero: it says nothing */
 	uint32_t number;	      /* counts boards */
 	uint64_t look_ns;
+	struct owed owed[RSK_BOARD_PORTS];
 } shares;
 
 void rsk_shares_came(int fd, uint32_t number)
@@ -42,6 +50,7 @@ void rsk_shares_forked(void)
 	rsk_board_detach(&came.board);
 	rsk_board_detach(&shares.board);
 	memset(&shares.table, 0, sizeof(shares.table));
+	memset(&shares.owed, 0, sizeof(shares.owed));
 	came.is_new = false;
 }
 
@@ -62,11 +71,43 @@ static bool take_over(void)
 	if (!is_new)
 		return false;
 	memset(&shares.table, 0, sizeof(shares.table));
+	memset(&shares.owed, 0, sizeof(shares.owed));
 	shares.number++;
 	shares.look_ns = 0;
 	rsk_log(RSK_LOG_DEBUG, "rsockd's board: %s",
 		rsk_board_is(&shares.board) ? "it is there" : "none");
 	return true;
+}
+
+/* Others were at the record, or somebody keeps it busy: it is tried again. */
+static bool is_busy(int rc)
+{
+	return rc == -EBUSY || rc == -EAGAIN;
+}
+
+static void give_owed(void)
+{
+	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++) {
+		struct owed *o = &shares.owed[i];
+
+		if (o->is && o->life == shares.board.life[i])
+			o->is = is_busy(rsk_board_give(&shares.board, i, o->need));
+		else
+			o->is = false;
+	}
+}
+
+/* Rails' shares are small, so the sum has room; what somebody has written on the table to make it none is not owed. */
+static void owe(const struct rsk_share *s)
+{
+	struct owed *o = &shares.owed[s->port], more = { .is = true, .life = s->life };
+
+	for (uint32_t i = 0; i < RSK_BOARD_MEASURES; i++)
+		if (__builtin_add_overflow(s->need[i], o->is && o->life == s->life ? o->need[i] : 0,
+					   &more.need[i]) ||
+		    more.need[i] > RSK_RESERVE_MOST)
+			return;
+	*o = more;
 }
 
 bool rsk_shares_look(uint64_t now_ns)
@@ -78,6 +119,7 @@ bool rsk_shares_look(uint64_t now_ns)
 	if (!rsk_board_is(&shares.board) || now_ns < shares.look_ns)
 		return changed;
 	shares.look_ns = now_ns + LOOK_NS;
+	give_owed();
 	rc = rsk_board_read(&shares.board, &t);
 	if (rc < 0) {
 		/* Being written: it stays as it was. Spoiled by somebody: it may be whole again. */
@@ -92,6 +134,14 @@ bool rsk_shares_look(uint64_t now_ns)
 uint64_t rsk_shares_next(void)
 {
 	return rsk_board_is(&shares.board) ? shares.look_ns : UINT64_MAX;
+}
+
+uint64_t rsk_shares_owed_next(void)
+{
+	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+		if (shares.owed[i].is)
+			return shares.look_ns;
+	return UINT64_MAX;
 }
 
 uint32_t rsk_shares_port(const struct rsk_verbs_place *own, uint32_t n, uint32_t device)
@@ -160,8 +210,8 @@ int rsk_shares_take(struct rsk_share *s, uint32_t port)
 
 void rsk_shares_give(struct rsk_share *s)
 {
-	/* What cannot be given back now is with the process. */
-	if (has(s) && rsk_board_is(&shares.board))
-		rsk_board_give(&shares.board, s->port, s->need);
+	if (has(s) && rsk_board_is(&shares.board) &&
+	    is_busy(rsk_board_give(&shares.board, s->port, s->need)))
+		owe(s);
 	*s = (struct rsk_share){ 0 };
 }

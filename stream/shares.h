@@ -24,11 +24,14 @@ void rsk_shares_forked(void);
 /* ---- keeper ---- */
 
 /*
- * Takes over what came, and reads the table if that is due. True: ports or how they stand are others than they were.
- * Takes the join lock.
+ * Takes over what came; if it is due, gives back what is owed, and reads the table. True: ports or how they stand are
+ * others than they were. Takes the join lock.
  */
 bool rsk_shares_look(uint64_t now_ns);
 uint64_t rsk_shares_next(void); /* when it is due; UINT64_MAX: there is no board */
+
+/* When the keeper has to look although no link minds: something is to be given back. UINT64_MAX: nothing. */
+uint64_t rsk_shares_owed_next(void);
 
 /* The place of a port on the board: of the device of that number. RSK_BOARD_NOWHERE: it is not there. */
 uint32_t rsk_shares_port(const struct rsk_verbs_place *own, uint32_t n, uint32_t device);
@@ -54,6 +57,7 @@ struct rsk_share {
 
 /* 0: it has it, or had, or there is nothing to reserve; -ENOSPC, -errno of board.h. */
 int rsk_shares_take(struct rsk_share *s, uint32_t port);
+/* The rail has it no more. What a busy record does not take back now is owed, and given back at the next looks. */
 void rsk_shares_give(struct rsk_share *s);
 
 #endif

@@ -414,3 +414,105 @@ Test(shares, another_life, .init = set, .fini = end)
 	rsk_shares_give(&old[1]);
 	cr_assert_eq(reserved(UP), 0);
 }
+
+/* ---- owed ---- */
+
+/* The record is busy when it is to be given back: it is at the next look, in one go for each port. */
+Test(shares, owed_while_it_is_busy, .init = set, .fini = end)
+{
+	struct rsk_share s[5] = { { 0 } };
+
+	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX);
+	for (int i = 0; i < 5; i++)
+		cr_assert_eq(rsk_shares_take(&s[i], i < 3 ? UP : OTHER), 0);
+	busy = true;
+	for (int i = 0; i < 4; i++) {
+		rsk_shares_give(&s[i]);
+		cr_assert_eq(s[i].board, 0, "the rail has nothing any more");
+		rsk_shares_give(&s[i]);
+	}
+	cr_assert_eq(reserved(UP), 3);
+	cr_assert_eq(rsk_shares_owed_next(), rsk_shares_next(),
+		     "the keeper has to look, links or not");
+	cr_assert_not(look());
+	cr_assert_eq(reserved(UP), 3, "it is still busy");
+	cr_assert_eq(rsk_shares_take(&s[0], UP), -EBUSY);
+	busy = false;
+	done = 0;
+	cr_assert_not(rsk_shares_look(now + 1), "not due");
+	cr_assert_eq(reserved(UP), 3);
+	cr_assert_not(look());
+	cr_assert_eq(reserved(UP), 0);
+	cr_assert_eq(reserved(OTHER), 1, "what was not given back stays");
+	cr_assert_eq(done, 2, "changes");
+	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX);
+	cr_assert_not(look());
+	rsk_shares_give(&s[4]);
+	cr_assert_eq(reserved(OTHER), 0, "once");
+}
+
+/* Also while the table cannot be read. */
+Test(shares, owed_and_no_table, .init = set, .fini = end)
+{
+	struct rsk_board_head *head = (void *)owner.rail.window;
+	struct rsk_share s = { 0 };
+
+	cr_assert_eq(rsk_shares_take(&s, UP), 0);
+	busy = true;
+	rsk_shares_give(&s);
+	busy = false;
+	head->seq |= 1;
+	cr_assert_not(look());
+	cr_assert_eq(reserved(UP), 0);
+}
+
+/* Of another board nothing is owed, nor of what was given back for a process that was taken for dead. */
+Test(shares, owed_to_what_is_no_more, .init = set, .fini = end)
+{
+	struct rsk_share s[4] = { { 0 } };
+	struct rsk_board second;
+	int fd = board(&second, ROOM);
+
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(rsk_shares_take(&s[i], UP), 0);
+	busy = true;
+	rsk_shares_give(&s[0]);
+	busy = false;
+	cr_assert_eq(rsk_board_leave(&owner, UP, ME), 0);
+	cr_assert_eq(rsk_shares_take(&s[3], UP), 0); /* it finds out, and joins */
+	cr_assert_not(look());
+	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX);
+	cr_assert_eq(reserved(UP), 1, "that is the new rail's");
+	busy = true;
+	rsk_shares_give(&s[3]);
+	cr_assert_neq(rsk_shares_owed_next(), UINT64_MAX);
+	came(fd, ME);
+	cr_assert(look());
+	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX);
+	busy = false;
+	cr_assert_eq(rsk_shares_take(&s[0], UP), 0);
+	cr_assert_not(look());
+	cr_assert_eq(reserved_at(&second, UP), 1);
+	cr_assert_eq(reserved(UP), 1);
+	busy = true;
+	rsk_shares_give(&s[0]);
+	rsk_shares_forked();
+	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX, "a child owes nothing");
+	rsk_board_detach(&second);
+	close(fd);
+}
+
+/* One that somebody has spoiled takes nothing back. */
+Test(shares, owed_to_what_is_spoiled, .init = set, .fini = end)
+{
+	uint64_t *word = (uint64_t *)(void *)(owner.rail.window + owner.at[UP].off);
+	struct rsk_share s = { 0 };
+
+	cr_assert_eq(rsk_shares_take(&s, UP), 0);
+	busy = true;
+	rsk_shares_give(&s);
+	busy = false;
+	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
+	cr_assert_not(look());
+	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX, "nobody is woken for that");
+}
