@@ -2,7 +2,6 @@
 /* boards.c - see boards.h. */
 #include "boards.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,150 +9,19 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "board.h"
+#include "boards_parts.h"
 #include "local_parts.h"
 #include "udp.h"
 
 #define BOARDS_MOST 64u /* a descriptor each */
 #define USER_BOARDS 8u	/* of one user */
-#define AHEAD 4u	/* rails of a port that are booked and not reserved yet */
-#define AHEAD_SHARE 16u /* but no larger share of what its RNIC has */
 #define REST_NS                                                                                    \
 	2000000000ull /* a number is not given again before that: its last holder may not know yet */
 
-/* What is booked of a port for a board. */
-struct booked {
-	uint64_t *ids;
-	uint32_t n, room;
-	uint32_t limit; /* of rails, that stands at the record */
-};
-
-struct rsk_boards_one {
-	struct rsk_board board;
-	int fd;
-	uint32_t uid;
-	bool spoiled;
-	uint32_t processes;
-	uint64_t given; /* a bit for each number */
-	uint64_t left_ns[RSK_BOARD_HOLDERS];
-	struct booked booked[RSK_BOARD_PORTS];
-	struct rsk_boards_one *prev, *next;
-};
-
-/* ---- what is booked ---- */
-
-static uint64_t booked_of(const struct rsk_boards *b, uint32_t uid, uint32_t at)
-{
-	const struct rsk_boards_one *o;
-	uint64_t n = 0;
-
-	DL_FOREACH(b->all, o)
-		if (o->uid == uid)
-			n += o->booked[at].n;
-	return n;
-}
-
-static bool book(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at)
-{
-	struct booked *k = &o->booked[at];
-	uint64_t id, *ids;
-
-	if (k->n == k->room) {
-		ids = reallocarray(k->ids, k->room ? 2 * k->room : 8, sizeof(*ids));
-		if (!ids)
-			return false;
-		k->ids = ids;
-		k->room = k->room ? 2 * k->room : 8;
-	}
-	id = rsk_pma_rail_book(b->pma, b->name[at]);
-	if (id)
-		k->ids[k->n++] = id;
-	return id != 0;
-}
-
-static void unbook(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, uint64_t keep)
-{
-	struct booked *k = &o->booked[at];
-
-	while (k->n > keep)
-		rsk_pma_rail_unbook(b->pma, k->ids[--k->n]);
-}
-
-/* Nobody can be believed who has it. What is booked for it stays until they are gone. */
-static void spoiled(struct rsk_boards *b, struct rsk_boards_one *o)
+void rsk_boards_spoiled(struct rsk_boards *b, struct rsk_boards_one *o)
 {
 	b->count.spoiled += !o->spoiled;
 	o->spoiled = true;
-}
-
-/* Rails reserved there: no more than are booked, whatever the board says. 0; -errno: that many are. */
-static int reserved(struct rsk_boards_one *o, uint32_t at, uint64_t *out)
-{
-	struct rsk_reserve_figures f;
-	int rc = rsk_board_figures(&o->board, at, &f);
-
-	*out = o->booked[at].n;
-	if (rc == 0 && f.reserved[RSK_RESERVE_SESSIONS] < *out)
-		*out = f.reserved[RSK_RESERVE_SESSIONS];
-	return rc;
-}
-
-static bool reserved_now(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, uint64_t *out)
-{
-	int rc = reserved(o, at, out);
-
-	if (rc < 0 && rc != -EBUSY)
-		spoiled(b, o);
-	return rc == 0;
-}
-
-static bool limit(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, uint64_t rails)
-{
-	uint64_t most[RSK_RESERVE_MEASURES];
-	int rc;
-
-	for (uint32_t i = 0; i < RSK_RESERVE_MEASURES; i++)
-		most[i] = rails * b->table.need[i];
-	rc = rsk_board_limit(&o->board, at, most);
-	if (rc == 0)
-		o->booked[at].limit = (uint32_t)rails;
-	if (rc < 0 && rc != -EBUSY)
-		spoiled(b, o);
-	return rc == 0;
-}
-
-static uint64_t ahead(const struct rsk_pma_rail_port *p)
-{
-	uint64_t share = p->sessions_max / AHEAD_SHARE;
-
-	if (p->state != RSK_PMA_UP || p->overloaded)
-		return 0;
-	if (!p->sessions_max || share > AHEAD)
-		return AHEAD;
-	return share ? share : 1;
-}
-
-/* As many as are reserved, and some more. */
-static void provide(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at,
-		    const struct rsk_pma_rail_port *p)
-{
-	uint64_t most = rsk_pma_rail_terms(b->pma).per_user, used, want;
-
-	if (o->spoiled || !reserved_now(b, o, at, &used))
-		return;
-	want = used + ahead(p);
-	while (o->booked[at].n < want && booked_of(b, o->uid, at) < most)
-		if (!book(b, o, at))
-			break;
-	if (o->booked[at].n > want && (o->booked[at].n > want + ahead(p) || !ahead(p))) {
-		/* First nobody takes any more of it; then who has taken some meanwhile keeps it. */
-		if (!limit(b, o, at, want) || !reserved_now(b, o, at, &used))
-			return;
-		unbook(b, o, at, used > want ? used : want);
-	}
-	/* Also one that others' changes have kept from being written. */
-	if (o->booked[at].n != o->booked[at].limit)
-		limit(b, o, at, o->booked[at].n);
 }
 
 /* ---- the table ---- */
@@ -176,7 +44,7 @@ static void take_place(struct rsk_boards *b, const char *name)
 		b->name[i] = strdup(name);
 		DL_FOREACH(b->all, o)
 			if (rsk_board_open(&o->board, i) < 0)
-				spoiled(b, o);
+				rsk_boards_spoiled(b, o);
 		return;
 	}
 }
@@ -186,7 +54,7 @@ static void free_place(struct rsk_boards *b, uint32_t at)
 	struct rsk_boards_one *o;
 
 	DL_FOREACH(b->all, o) {
-		unbook(b, o, at, 0);
+		rsk_boards_unbook(b, o, at, 0);
 		o->booked[at].limit = 0; /* as rsk_board_open() leaves it */
 	}
 	free(b->name[at]);
@@ -274,7 +142,7 @@ void rsk_boards_look(struct rsk_boards *b)
 		if (at == RSK_BOARD_NOWHERE)
 			continue;
 		DL_FOREACH(b->all, o)
-			provide(b, o, at, &ports[i]);
+			rsk_boards_provide(b, o, at, &ports[i]);
 	}
 	free(ports);
 }
@@ -297,7 +165,7 @@ static uint32_t free_number(const struct rsk_boards_one *o, uint64_t now_ns)
 static void drop(struct rsk_boards *b, struct rsk_boards_one *o)
 {
 	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++) {
-		unbook(b, o, i, 0);
+		rsk_boards_unbook(b, o, i, 0);
 		free(o->booked[i].ids);
 	}
 	DL_DELETE(b->all, o);
@@ -324,7 +192,7 @@ static struct rsk_boards_one *make(struct rsk_boards *b, uint32_t uid)
 	b->count.made++;
 	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
 		if (b->name[i] && rsk_board_open(&o->board, i) < 0)
-			spoiled(b, o);
+			rsk_boards_spoiled(b, o);
 	rsk_board_write(&o->board, &b->table);
 	return o;
 }
@@ -381,7 +249,7 @@ void rsk_boards_gone(struct rsk_boards *b, struct rsk_local_process *p)
 	b->count.left++;
 	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
 		if (b->name[i] && rsk_board_leave(&o->board, i, p->holder) < 0)
-			spoiled(b, o);
+			rsk_boards_spoiled(b, o);
 	o->given &= ~(1ull << p->holder);
 	o->left_ns[p->holder] = rsk_udp_now_ns();
 	if (--o->processes == 0)
@@ -397,7 +265,7 @@ uint64_t rsk_boards_reserved(const struct rsk_boards *b, const char *port)
 	if (at == RSK_BOARD_NOWHERE)
 		return 0;
 	DL_FOREACH(b->all, o) {
-		reserved(o, at, &one);
+		rsk_boards_reserved_at(o, at, &one);
 		n += one;
 	}
 	return n;

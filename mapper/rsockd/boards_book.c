@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* boards_book.c - see boards_parts.h: what is booked for boards in the policy agent's ledger. */
+#include <errno.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "boards_parts.h"
+#include "pma.h"
+
+#define AHEAD 4u	/* rails of a port that are booked and not reserved yet */
+#define AHEAD_SHARE 16u /* but no larger share of what its RNIC has */
+
+static uint64_t booked_of(const struct rsk_boards *b, uint32_t uid, uint32_t at)
+{
+	const struct rsk_boards_one *o;
+	uint64_t n = 0;
+
+	DL_FOREACH(b->all, o)
+		if (o->uid == uid)
+			n += o->booked[at].n;
+	return n;
+}
+
+static bool book(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at)
+{
+	struct rsk_boards_booked *k = &o->booked[at];
+	uint64_t id, *ids;
+
+	if (k->n == k->room) {
+		ids = reallocarray(k->ids, k->room ? 2 * k->room : 8, sizeof(*ids));
+		if (!ids)
+			return false;
+		k->ids = ids;
+		k->room = k->room ? 2 * k->room : 8;
+	}
+	id = rsk_pma_rail_book(b->pma, b->name[at]);
+	if (id)
+		k->ids[k->n++] = id;
+	return id != 0;
+}
+
+void rsk_boards_unbook(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, uint64_t keep)
+{
+	struct rsk_boards_booked *k = &o->booked[at];
+
+	while (k->n > keep)
+		rsk_pma_rail_unbook(b->pma, k->ids[--k->n]);
+}
+
+int rsk_boards_reserved_at(struct rsk_boards_one *o, uint32_t at, uint64_t *out)
+{
+	struct rsk_reserve_figures f;
+	int rc = rsk_board_figures(&o->board, at, &f);
+
+	*out = o->booked[at].n;
+	if (rc == 0 && f.reserved[RSK_RESERVE_SESSIONS] < *out)
+		*out = f.reserved[RSK_RESERVE_SESSIONS];
+	return rc;
+}
+
+static bool reserved_now(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, uint64_t *out)
+{
+	int rc = rsk_boards_reserved_at(o, at, out);
+
+	if (rc < 0 && rc != -EBUSY)
+		rsk_boards_spoiled(b, o);
+	return rc == 0;
+}
+
+static bool limit(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, uint64_t rails)
+{
+	uint64_t most[RSK_RESERVE_MEASURES];
+	int rc;
+
+	for (uint32_t i = 0; i < RSK_RESERVE_MEASURES; i++)
+		most[i] = rails * b->table.need[i];
+	rc = rsk_board_limit(&o->board, at, most);
+	if (rc == 0)
+		o->booked[at].limit = (uint32_t)rails;
+	if (rc < 0 && rc != -EBUSY)
+		rsk_boards_spoiled(b, o);
+	return rc == 0;
+}
+
+static uint64_t ahead(const struct rsk_pma_rail_port *p)
+{
+	uint64_t share = p->sessions_max / AHEAD_SHARE;
+
+	if (p->state != RSK_PMA_UP || p->overloaded)
+		return 0;
+	if (!p->sessions_max || share > AHEAD)
+		return AHEAD;
+	return share ? share : 1;
+}
+
+void rsk_boards_provide(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at,
+			const struct rsk_pma_rail_port *p)
+{
+	uint64_t most = rsk_pma_rail_terms(b->pma).per_user, used, want;
+
+	if (o->spoiled || !reserved_now(b, o, at, &used))
+		return;
+	want = used + ahead(p);
+	while (o->booked[at].n < want && booked_of(b, o->uid, at) < most)
+		if (!book(b, o, at))
+			break;
+	if (o->booked[at].n > want && (o->booked[at].n > want + ahead(p) || !ahead(p))) {
+		/* First nobody takes any more of it; then who has taken some meanwhile keeps it. */
+		if (!limit(b, o, at, want) || !reserved_now(b, o, at, &used))
+			return;
+		rsk_boards_unbook(b, o, at, used > want ? used : want);
+	}
+	/* Also one that others' changes have kept from being written. */
+	if (o->booked[at].n != o->booked[at].limit)
+		limit(b, o, at, o->booked[at].n);
+}
