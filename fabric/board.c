@@ -227,6 +227,7 @@ int rsk_board_open(struct rsk_board *b, uint32_t port)
 		return -EINVAL;
 	make_record(b->rail.window + b->at[port].off, none);
 	b->at[port].known = false;
+	b->joined &= ~(1u << port);
 	return join(b, port);
 }
 

@@ -2,6 +2,7 @@
 /* boards.c - see boards.h. */
 #include "boards.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +18,78 @@
 #define USER_BOARDS 8u	/* of one user */
 #define REST_NS                                                                                    \
 	2000000000ull /* a number is not given again before that: its last holder may not know yet */
+/* What is busy is not tried more often: events make some more looks, and a try costs a millisecond. */
+#define LOOK_NS 500000000ull
+#define ALL_PORTS ((1u << RSK_BOARD_PORTS) - 1)
 
 void rsk_boards_spoiled(struct rsk_boards *b, struct rsk_boards_one *o)
 {
 	b->count.spoiled += !o->spoiled;
 	o->spoiled = true;
+}
+
+bool rsk_boards_did(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, int rc)
+{
+	if (rc == -EBUSY)
+		o->busy |= 1u << at;
+	else if (rc < 0)
+		rsk_boards_spoiled(b, o);
+	return rc == 0;
+}
+
+/* ---- what a busy record puts off ---- */
+
+static void open_record(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at)
+{
+	o->opens |= 1u << at;
+	if (rsk_boards_did(b, o, at, rsk_board_open(&o->board, at)))
+		o->opens &= ~(1u << at);
+}
+
+/* Has the process of that number nothing at that port any more? */
+static bool is_back(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, uint32_t number)
+{
+	/* A record that is to be made anew has nobody's, and of a spoiled board nobody is given anything. */
+	if (!b->name[at] || o->opens & 1u << at || o->spoiled)
+		return true;
+	return !(o->busy & 1u << at) &&
+	       (rsk_boards_did(b, o, at, rsk_board_leave(&o->board, at, number)) || o->spoiled);
+}
+
+static void give_back(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t number)
+{
+	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+		if (o->leaves[number] & 1u << i && is_back(b, o, i, number))
+			o->leaves[number] &= ~(1u << i);
+	b->count.left += !o->leaves[number];
+}
+
+/* Once a second, or some more often, whoever comes and goes meanwhile. */
+static void try_again(struct rsk_boards *b, struct rsk_boards_one *o)
+{
+	if (o->busy && rsk_udp_now_ns() - o->busy_ns < LOOK_NS)
+		return;
+	o->busy = 0;
+	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+		if (b->name[i] && !o->spoiled && o->opens & 1u << i)
+			open_record(b, o, i);
+	for (uint32_t i = 1; i < RSK_BOARD_OWNER; i++)
+		if (o->leaves[i])
+			give_back(b, o, i);
+}
+
+/* At a look's end. */
+static void judge(struct rsk_boards *b, struct rsk_boards_one *o)
+{
+	uint64_t now = rsk_udp_now_ns();
+
+	if (!o->busy) {
+		o->busy_looks = 0;
+	} else if (now - o->busy_ns >= LOOK_NS) {
+		o->busy_ns = now;
+		if (++o->busy_looks >= RSK_BOARDS_BUSY_LOOKS)
+			rsk_boards_spoiled(b, o);
+	}
 }
 
 /* ---- the table ---- */
@@ -43,8 +111,7 @@ static void take_place(struct rsk_boards *b, const char *name)
 			continue;
 		b->name[i] = strdup(name);
 		DL_FOREACH(b->all, o)
-			if (rsk_board_open(&o->board, i) < 0)
-				rsk_boards_spoiled(b, o);
+			open_record(b, o, i);
 		return;
 	}
 }
@@ -135,6 +202,8 @@ void rsk_boards_look(struct rsk_boards *b)
 		return;
 	}
 	rsk_pma_rail_ports(b->pma, ports, n);
+	DL_FOREACH(b->all, o)
+		try_again(b, o);
 	list(b, ports, n);
 	for (size_t i = 0; i < n; i++) {
 		uint32_t at = place_of(b, ports[i].name);
@@ -145,6 +214,8 @@ void rsk_boards_look(struct rsk_boards *b)
 			rsk_boards_provide(b, o, at, &ports[i]);
 	}
 	free(ports);
+	DL_FOREACH(b->all, o)
+		judge(b, o);
 }
 
 /* ---- processes ---- */
@@ -155,7 +226,7 @@ static uint32_t free_number(const struct rsk_boards_one *o, uint64_t now_ns)
 	uint32_t best = 0;
 
 	for (uint32_t i = 1; i < RSK_BOARD_OWNER; i++)
-		if (!(o->given & 1ull << i) &&
+		if (!(o->given & 1ull << i) && !o->leaves[i] &&
 		    (!o->left_ns[i] || now_ns - o->left_ns[i] >= REST_NS) &&
 		    (!best || o->left_ns[i] < o->left_ns[best]))
 			best = i;
@@ -164,6 +235,8 @@ static uint32_t free_number(const struct rsk_boards_one *o, uint64_t now_ns)
 
 static void drop(struct rsk_boards *b, struct rsk_boards_one *o)
 {
+	for (uint32_t i = 1; i < RSK_BOARD_OWNER; i++)
+		b->count.left += o->leaves[i] != 0;
 	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++) {
 		rsk_boards_unbook(b, o, i, 0);
 		free(o->booked[i].ids);
@@ -191,8 +264,8 @@ static struct rsk_boards_one *make(struct rsk_boards *b, uint32_t uid)
 	b->n++;
 	b->count.made++;
 	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
-		if (b->name[i] && rsk_board_open(&o->board, i) < 0)
-			rsk_boards_spoiled(b, o);
+		if (b->name[i])
+			open_record(b, o, i);
 	rsk_board_write(&o->board, &b->table);
 	return o;
 }
@@ -246,10 +319,8 @@ void rsk_boards_gone(struct rsk_boards *b, struct rsk_local_process *p)
 	if (!o)
 		return;
 	p->board = NULL;
-	b->count.left++;
-	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
-		if (b->name[i] && rsk_board_leave(&o->board, i, p->holder) < 0)
-			rsk_boards_spoiled(b, o);
+	o->leaves[p->holder] = ALL_PORTS;
+	give_back(b, o, p->holder);
 	o->given &= ~(1ull << p->holder);
 	o->left_ns[p->holder] = rsk_udp_now_ns();
 	if (--o->processes == 0)

@@ -15,6 +15,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/*
+ * Looks in a row, half a second apart or more, at which records of a board are busy whatever is tried, until it is
+ * taken as one that somebody has spoiled. Processes that do with it what they may change a record now and then, within
+ * a microsecond, and keep no lock: all 63 that take all they may at once are done with that long before the next look.
+ * Eight looks are somebody's who wants it so, or a machine on which nothing goes on; and for no longer do the dead's
+ * rails, and a port that has come, wait for him.
+ */
+#define RSK_BOARDS_BUSY_LOOKS 8u
+
 struct rsk_local_process;
 struct rsk_boards_one;
 struct rsk_pma;
@@ -23,7 +32,7 @@ struct rsk_pma;
 	X(made, "boards that were made for processes of a user")                                   \
 	X(refused, "processes that were given no board: too many, or no memory")                   \
 	X(left, "processes whose share of a board was given back for them")                        \
-	X(spoiled, "boards on which somebody has written what nobody may")
+	X(spoiled, "boards on which somebody wrote what nobody may, or that somebody kept busy")
 
 struct rsk_boards_counters {
 #define X(name, text) uint64_t name;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* boards_book.c - see boards_parts.h: what is booked for boards in the policy agent's ledger. */
-#include <errno.h>
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -60,26 +59,19 @@ int rsk_boards_reserved_at(struct rsk_boards_one *o, uint32_t at, uint64_t *out)
 
 static bool reserved_now(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, uint64_t *out)
 {
-	int rc = rsk_boards_reserved_at(o, at, out);
-
-	if (rc < 0 && rc != -EBUSY)
-		rsk_boards_spoiled(b, o);
-	return rc == 0;
+	return rsk_boards_did(b, o, at, rsk_boards_reserved_at(o, at, out));
 }
 
 static bool limit(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, uint64_t rails)
 {
 	uint64_t most[RSK_RESERVE_MEASURES];
-	int rc;
 
 	for (uint32_t i = 0; i < RSK_RESERVE_MEASURES; i++)
 		most[i] = rails * b->table.need[i];
-	rc = rsk_board_limit(&o->board, at, most);
-	if (rc == 0)
-		o->booked[at].limit = (uint32_t)rails;
-	if (rc < 0 && rc != -EBUSY)
-		rsk_boards_spoiled(b, o);
-	return rc == 0;
+	if (!rsk_boards_did(b, o, at, rsk_board_limit(&o->board, at, most)))
+		return false;
+	o->booked[at].limit = (uint32_t)rails;
+	return true;
 }
 
 static uint64_t ahead(const struct rsk_pma_rail_port *p)
@@ -98,7 +90,7 @@ void rsk_boards_provide(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t
 {
 	uint64_t most = rsk_pma_rail_terms(b->pma).per_user, used, want;
 
-	if (o->spoiled || !reserved_now(b, o, at, &used))
+	if (o->spoiled || (o->busy | o->opens) & 1u << at || !reserved_now(b, o, at, &used))
 		return;
 	want = used + ahead(p);
 	while (o->booked[at].n < want && booked_of(b, o->uid, at) < most)

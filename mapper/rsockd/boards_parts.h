@@ -21,6 +21,15 @@ struct rsk_boards_one {
 	uint32_t processes;
 	uint64_t given; /* a bit for each number */
 	uint64_t left_ns[RSK_BOARD_HOLDERS];
+	/*
+	 * A bit for each port. By number: where that process' share is to be given back yet; nobody is given the number
+	 * until then.
+	 */
+	uint32_t leaves[RSK_BOARD_HOLDERS];
+	uint32_t opens; /* whose record is to be made yet */
+	uint32_t busy; /* whose record was busy: it is let alone until a look half a second later */
+	uint32_t busy_looks; /* in a row */
+	uint64_t busy_ns;    /* when the last of them was counted */
 	struct rsk_boards_booked booked[RSK_BOARD_PORTS];
 	struct rsk_boards_one *prev, *next;
 };
@@ -31,6 +40,11 @@ struct rsk_pma_rail_port;
 
 /* Nobody can be believed who has it. What is booked for it stays until they are gone. */
 void rsk_boards_spoiled(struct rsk_boards *b, struct rsk_boards_one *o);
+/*
+ * What an operation at the record of that port came to: was it done? That it was busy is no harm, unless it stays so
+ * (RSK_BOARDS_BUSY_LOOKS); any other failure is.
+ */
+bool rsk_boards_did(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, int rc);
 
 /* ---- boards_book.c ---- */
 

@@ -2,8 +2,8 @@
 /*
  * board_user - a process at rsockd's socket that has a board, and does with it what it is told. Arguments: the socket.
  * A line each on standard input, an answer each: "state IP", "take IP N", "give IP N" (N rails, one after the other;
- * the answer is how many, and why no more), "spoil MS" (writes whatever anywhere), "close" (the connection, not the
- * board), "number".
+ * the answer is how many, and why no more), "spoil MS" (writes whatever anywhere), "busy IP MS" (locks the port's
+ * record, one time after the other, in all processes' names), "close" (the connection, not the board), "number".
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -105,6 +105,28 @@ static void spoil(uint64_t ms)
 	puts("done");
 }
 
+/* Nothing that is written is wrong, only nobody else gets through. */
+static void keep_busy(const char *ip, uint64_t ms)
+{
+	struct rsk_board_table t;
+	uint32_t at = port_of(ip, &t), holder = 0;
+	uint64_t until = now_ms() + ms, *word, was;
+
+	if (at == RSK_BOARD_NOWHERE) {
+		puts("unlisted");
+		return;
+	}
+	word = (void *)(board.rail.window + board.at[at].off);
+	while (now_ms() < until)
+		for (int i = 0; i < 1000; i++) {
+			was = __atomic_load_n(word, __ATOMIC_RELAXED);
+			holder = holder % (RSK_BOARD_OWNER - 1) + 1;
+			__atomic_compare_exchange_n(word, &was, (was & ~0xffull) | holder, false,
+						    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		}
+	puts("done");
+}
+
 int main(int argc, char **argv)
 {
 	char line[128], word[16], ip[64];
@@ -124,6 +146,8 @@ int main(int argc, char **argv)
 			reserve(ip, n, *word == 't');
 		else if (!strcmp(word, "spoil"))
 			spoil(strtoull(ip, NULL, 10));
+		else if (!strcmp(word, "busy"))
+			keep_busy(ip, n);
 		else if (!strcmp(word, "number"))
 			printf("%u\n", board.me);
 		else if (!strcmp(word, "close"))
