@@ -21,7 +21,7 @@
 
 /* ---- is there TCP? ---- */
 
-/* Both ends say of each life that it is lost: until the connection has brought that, nothing says that it brings any. */
+/* Both ends say of each life that it is lost: until the connection has brought that, nobody knows if it brings any. */
 static void doubt_tcp(struct rsk_remote *r)
 {
 	bool doubted = false;

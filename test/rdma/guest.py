@@ -224,6 +224,7 @@ class Guest(Daemon):
         self.ip_1, self.netdev_1 = f"10.9.1.{number}", "eth1"
         self.channel, self.handles, self.daemon, self.config = None, [], None, {}
         self.started = 0
+        self.unplugged = set()  # links whose cable is pulled
 
     def connect(self, seconds):
         """A session with the agent of a guest that boots, or is up."""
@@ -376,6 +377,7 @@ class Guest(Daemon):
     def cable(self, plugged, link=0):
         """The carrier of a link."""
         self.machine.cable(plugged, link)
+        (self.unplugged.discard if plugged else self.unplugged.add)(link)
 
     def port_state(self, rnic=None):
         """"4: ACTIVE" """
@@ -447,6 +449,8 @@ rdma link add rb type rxe netdev v1
         for handle in self.handles:
             if handle.running():
                 handle.expected.add(int(signal.SIGKILL))
+        for link in sorted(self.unplugged):
+            self.cable(True, link)
         left = self.channel.ask("reset", seconds=60)["left"]
         if left:
             self.machine.wedged = True
