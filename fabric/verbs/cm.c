@@ -129,11 +129,12 @@ static void refuse(struct rdma_cm_id *id)
 
 static void request(struct rsk_verbs *v, const struct event *e)
 {
-	struct rsk_verbs_rail *r =
-		v->host.incoming(v->host.ctx, &e->from, &e->here, e->data, e->bytes);
+	struct rsk_verbs_rail *r = NULL;
 	struct rdma_conn_param param;
-	int rc;
+	int rc = rsk_context_own(v, e->id->verbs);
 
+	if (rc == 0)
+		r = v->host.incoming(v->host.ctx, &e->from, &e->here, e->data, e->bytes);
 	if (!r || r->state != RSK_RAIL_IDLE) {
 		refuse(e->id);
 		return;
@@ -172,6 +173,9 @@ static int step(struct rsk_verbs_rail *r, const struct event *e)
 
 	switch (e->type) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		rc = rsk_context_own(r->v, r->id->verbs);
+		if (rc < 0)
+			return rc;
 		return rdma_resolve_route(r->id, STEP_MS) ? -errno : 0;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		rc = rsk_rail_make_qp(r);

@@ -7,53 +7,6 @@
 
 #include "inner.h"
 
-/*
- * librdmacm opens devices, and keeps them open as long as it finds them: their descriptors are moved once in the life
- * of the process, also if the module is opened anew.
- */
-#define MOVED 64u
-static struct {
-	struct ibv_context *ctx[MOVED];
-	uint32_t n;
-} moved;
-
-static int move_context(struct rsk_verbs *v, struct ibv_context *ctx)
-{
-	int rc;
-
-	for (uint32_t i = 0; i < moved.n; i++)
-		if (moved.ctx[i] == ctx)
-			return 0;
-	if (moved.n == MOVED)
-		return -EMFILE;
-	rc = rsk_verbs_move_fd(v, &ctx->async_fd);
-	if (rc == 0)
-		rc = rsk_verbs_move_fd(v, &ctx->cmd_fd);
-	if (rc == 0)
-		moved.ctx[moved.n++] = ctx;
-	return rc;
-}
-
-static void close_fd(struct rsk_verbs *v, int *fd)
-{
-	if (*fd >= 0)
-		v->host.own_close(v->host.ctx, *fd);
-	*fd = -1; /* whoever owns the struct closes nothing any more */
-}
-
-/*
- * The kernel does not let go of a device as long as somebody has it open (rxe), and librdmacm closes it only when it
- * looks for another one: then it finds that there is nothing left to be closed.
- */
-static void leave_context(struct rsk_verbs *v, struct ibv_context *ctx)
-{
-	close_fd(v, &ctx->async_fd);
-	close_fd(v, &ctx->cmd_fd);
-	for (uint32_t i = 0; i < moved.n; i++)
-		if (moved.ctx[i] == ctx)
-			moved.ctx[i--] = moved.ctx[--moved.n];
-}
-
 static void arm_limit(struct rsk_vdev *d)
 {
 	struct ibv_srq_attr attr = { .srq_limit = d->recvs / 2 };
@@ -168,7 +121,7 @@ struct rsk_vdev *rsk_vdev_get(struct rsk_verbs *v, struct ibv_context *ctx, int 
 	for (d = atomic_load(&v->devs); d; d = d->next)
 		if (d->ctx == ctx)
 			return d;
-	*rc = move_context(v, ctx);
+	*rc = rsk_context_own(v, ctx);
 	if (*rc < 0)
 		return NULL;
 	d = calloc(1, sizeof(*d));
@@ -220,7 +173,7 @@ void rsk_vdev_gone(struct rsk_vdev *d)
 	atomic_store(&d->dead, true);
 	pthread_mutex_unlock(&d->lock);
 	drop_objects(d);
-	leave_context(d->v, d->ctx);
+	rsk_context_leave(d->v, d->ctx);
 	d->ctx = NULL;
 	host->devices(host->ctx);
 }
@@ -239,6 +192,7 @@ void rsk_vdev_removed(struct rsk_verbs *v, const char *name)
 	for (struct rsk_vdev *d = atomic_load(&v->devs); d; d = d->next)
 		if (d->ctx && !strcmp(d->ctx->device->dev_name, name))
 			rsk_vdev_gone(d);
+	rsk_contexts_removed(v, name); /* on which no rail was */
 }
 
 /* The queue pair is in error: what its sends say is the better reason. */

@@ -70,13 +70,6 @@ static void drop_mappings(void)
 	rsk_sys_close(fd);
 }
 
-static void drop_fd(int *fd)
-{
-	if (*fd >= 0)
-		rsk_sys_close(*fd);
-	*fd = -1; /* so that no destructor of librdmacm's closes what has that number by then */
-}
-
 /* Whose lock another thread held is nobody's here; what is put fails. */
 static void mute(struct rsk_verbs_rail *r)
 {
@@ -93,15 +86,14 @@ void rsk_verbs_forked(struct rsk_verbs *v)
 	for (struct rsk_vdev *d = atomic_load(&v->devs); d; d = d->next) {
 		if (atomic_load(&d->dead))
 			continue;
-		drop_fd(&d->ctx->cmd_fd);
-		drop_fd(&d->ctx->async_fd);
-		drop_fd(&d->recv_channel->fd);
-		drop_fd(&d->send_channel->fd);
+		rsk_drop_fd(&d->recv_channel->fd);
+		rsk_drop_fd(&d->send_channel->fd);
 	}
+	rsk_contexts_forked();
 	drop_mappings();
-	drop_fd(&v->channel->fd);
-	drop_fd(&v->work_fd);
-	drop_fd(&v->news_fd);
-	drop_fd(&v->more_fd);
-	drop_fd(&v->kernel_fd);
+	rsk_drop_fd(&v->channel->fd);
+	rsk_drop_fd(&v->work_fd);
+	rsk_drop_fd(&v->news_fd);
+	rsk_drop_fd(&v->more_fd);
+	rsk_drop_fd(&v->kernel_fd);
 }

@@ -20,6 +20,7 @@
 #include <uthash.h>
 
 #include <rsock/mailbox.h>
+#include <rsock/sys.h>
 
 #include "answer.h"
 #include "indirect.h"
@@ -310,8 +311,25 @@ void rsk_vdev_add(struct rsk_vdev *d, struct rsk_verbs_rail *r);
 /* Nobody holds a completion of it when it returns, and none will come; what has come is in its place. */
 void rsk_vdev_remove(struct rsk_vdev *d, struct rsk_verbs_rail *r);
 
+/* ---- contexts.c ---- */
+int rsk_context_own(struct rsk_verbs *v, struct ibv_context *ctx); /* 0 or -errno; again: 0 */
+/*
+ * Its descriptors are closed: the kernel does not let go of a device as long as somebody has it open (rxe), and
+ * librdmacm closes it only when it looks for another one: then it finds that there is nothing left to be closed.
+ */
+void rsk_context_leave(struct rsk_verbs *v, struct ibv_context *ctx);
+void rsk_contexts_removed(struct rsk_verbs *v, const char *name); /* the same, by its name */
+void rsk_contexts_forked(void);
+
 /* ---- forked.c ---- */
 void rsk_verbs_forked(struct rsk_verbs *v);
+/* Of a child: closed, so that no destructor of librdmacm's closes what has that number by then. */
+static inline void rsk_drop_fd(int *fd)
+{
+	if (*fd >= 0)
+		rsk_sys_close(*fd);
+	*fd = -1;
+}
 
 /* ---- poll.c ---- */
 int rsk_vdev_poll(struct rsk_vdev *d, bool events);

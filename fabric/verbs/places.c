@@ -52,7 +52,7 @@ static bool device_of(struct rsk_verbs *v, const struct sockaddr *sa, struct ibv
 	*ctx = rdma_bind_addr(id, (struct sockaddr *)(uintptr_t)sa) ? NULL : id->verbs;
 	*port = id->port_num;
 	rdma_destroy_id(id);
-	return *ctx != NULL;
+	return *ctx && rsk_context_own(v, *ctx) == 0;
 }
 
 static bool has_file(const struct ibv_context *ctx, const char *name, char *line, int room)

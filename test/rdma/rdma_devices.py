@@ -48,8 +48,8 @@ def used(guest):
 def goes_and_comes(t, at):
     """The device of one guest is removed under load and added again; then streams old and new are on it."""
     guests = hosts(t)
-    server, client, port = pair(t)
-    idle = pair(t)  # nobody sends there, while it is gone
+    server, client, port = pair(t, env=ALONE)
+    idle = pair(t, env=ALONE)  # nobody sends there, while it is gone
     for one in ((server, client, port), idle):
         earn(t, one[1], one[0], one[2])
     endless(client, server)
@@ -64,7 +64,7 @@ def goes_and_comes(t, at):
     goes_on(t, (server, client), 200_000, 60, "both to go on by the new device")
     wind_up(t, server, client)  # who comes new has to be let in within seconds
     earn(t, idle[1], idle[0], idle[2], 120)
-    new = pair(t)
+    new = pair(t, env=ALONE)
     earn(t, new[1], new[0], new[2], 120)
     for peer in (*idle[1::-1], *new[1::-1]):
         peer.finish()

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * contexts.c - the devices that librdmacm has open: it opens each that an address is bound to, and keeps it open while
+ * it finds it. Their descriptors are moved away from the program's, once in the life of the process, also if the
+ * module is opened anew; and are given back when the device goes, whether rails were on it (dev.c) or not. Keeper.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rsock/sys.h>
+
+#include "inner.h"
+
+#define MOST 64u
+
+static struct {
+	struct ibv_context *ctx[MOST];
+	_Atomic(uint32_t)
+		n; /* keeper; a child of a fork reads it, whatever the keeper was at: behind the entry */
+} owned;
+
+int rsk_context_own(struct rsk_verbs *v, struct ibv_context *ctx)
+{
+	int rc;
+
+	if (!ctx)
+		return -ENODEV;
+	for (uint32_t i = 0; i < owned.n; i++)
+		if (owned.ctx[i] == ctx)
+			return 0;
+	if (owned.n == MOST)
+		return -EMFILE;
+	rc = rsk_verbs_move_fd(v, &ctx->async_fd);
+	if (rc == 0)
+		rc = rsk_verbs_move_fd(v, &ctx->cmd_fd);
+	if (rc < 0)
+		return rc;
+	owned.ctx[owned.n] = ctx;
+	atomic_store(&owned.n, owned.n + 1);
+	return 0;
+}
+
+static void close_fd(struct rsk_verbs *v, int *fd)
+{
+	if (*fd >= 0)
+		v->host.own_close(v->host.ctx, *fd);
+	*fd = -1; /* whoever owns the struct closes nothing any more */
+}
+
+void rsk_context_leave(struct rsk_verbs *v, struct ibv_context *ctx)
+{
+	close_fd(v, &ctx->async_fd);
+	close_fd(v, &ctx->cmd_fd);
+	for (uint32_t i = 0; i < owned.n; i++)
+		if (owned.ctx[i] == ctx)
+			owned.ctx[i--] = owned.ctx[--owned.n];
+}
+
+void rsk_contexts_removed(struct rsk_verbs *v, const char *name)
+{
+	for (uint32_t i = owned.n; i-- > 0;)
+		if (!strcmp(owned.ctx[i]->device->dev_name, name))
+			rsk_context_leave(v, owned.ctx[i]);
+}
+
+void rsk_contexts_forked(void)
+{
+	for (uint32_t i = 0; i < owned.n; i++) {
+		rsk_drop_fd(&owned.ctx[i]->cmd_fd);
+		rsk_drop_fd(&owned.ctx[i]->async_fd);
+	}
+}
