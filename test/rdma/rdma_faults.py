@@ -109,7 +109,7 @@ def until_promoted(t, port, seconds, before):
 def until_broken(t, port, seconds, enough=all):
     """Both ends send by TCP, because the link is broken; what has come by ring may still be unread there. enough=any: one does."""
     def there():
-        return enough((record["tx"], record["reason"]) == ("tcp", "link-broken") for record in ends(t, port))
+        return enough(record["tx"] == "tcp" and "link-broken" in said([record]) for record in ends(t, port))
     try:
         lab(t)[1].until(there, seconds, f"{'both ends' if enough == all else 'an end'} to see the link broken")
     except Failure as failure:
