@@ -34,7 +34,7 @@ bench: build ## the measurements of the README
 bench-quick: build
 	@bench/run.sh --quick
 
-bench-mechanisms: build ## locked access, order, mailboxes; the paper's model of the dynamic transfer; some 9 minutes
+bench-mechanisms: build ## locked access, order, mailboxes; the paper's model of the dynamic transfer; some 4 minutes
 	@python3 -B bench/mechanisms.py
 
 bench-mapper: build ## the port mapper's service: transactions, memory, connections, a fabric of 10,000 hosts
