@@ -86,22 +86,26 @@ bool rsk_remote_board_admits(struct rsk_remote_rail *rail, uint64_t now_ns)
 	return false;
 }
 
-int rsk_remote_board_came(struct rsk_remote_rail *rail)
+bool rsk_remote_board_lets(struct rsk_remote_rail *rail, const struct rsk_verbs_addr *here)
 {
-	int rc;
+	int rc = -EACCES;
 
+	if (!rail->index)
+		return true;
+	rail->port = own_port(here);
+	if (rsk_remote_board_may(rail->r, rail->port))
+		rc = rsk_shares_take(&rail->share, rail->port);
+	if (rc < 0)
+		rsk_log(RSK_LOG_INFO, "link %u: rail %u is not let in by %s: %d",
+			rail->r->l->number, rail->index, rsk_shares_name(rail->port), rc);
+	return rc == 0;
+}
+
+void rsk_remote_board_came(struct rsk_remote_rail *rail)
+{
 	rsk_rdma_module->rail_from(rail->rail, &rail->is_from);
 	rail->looks = 0;
 	rail->port = own_port(&rail->is_from);
-	if (rail->r->initiator || !rail->index)
-		return 0;
-	if (!rsk_remote_board_may(rail->r, rail->port))
-		return -EACCES;
-	rc = rsk_shares_take(&rail->share, rail->port);
-	if (rc < 0)
-		rsk_log(RSK_LOG_INFO, "link %u: no rail %u by %s: %d", rail->r->l->number,
-			rail->index, rsk_shares_name(rail->port), rc);
-	return rc;
 }
 
 /* ---- those that there are ---- */

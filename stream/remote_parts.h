@@ -173,8 +173,6 @@ void rsk_remote_match_places(struct rsk_remote *r);
  * another.
  */
 bool rsk_remote_place_stands(struct rsk_remote_rail *rail);
-/* One that comes to that address of ours: may it, by rsockd's board? Then it has what it needs of the port. */
-bool rsk_remote_place_lets(struct rsk_remote_rail *rail, const struct rsk_verbs_addr *here);
 
 /*
  * remote_status.c: the rail is asked whether its peer is there, and how that finds the link; what was heard; what is
@@ -188,7 +186,9 @@ void rsk_remote_hear_gets(struct rsk_remote *r);
 bool rsk_remote_board_may(const struct rsk_remote *r, uint32_t port);
 /* An idle one that is due, of the initiator: it has what it needs, or is due later, or never. */
 bool rsk_remote_board_admits(struct rsk_remote_rail *rail, uint64_t now_ns);
-int rsk_remote_board_came(struct rsk_remote_rail *rail); /* established; -errno: it may not be */
+/* One that comes to that address of ours: may it? Then it has what it needs. */
+bool rsk_remote_board_lets(struct rsk_remote_rail *rail, const struct rsk_verbs_addr *here);
+void rsk_remote_board_came(struct rsk_remote_rail *rail); /* established */
 void rsk_remote_board_look(uint64_t now_ns);
 void rsk_remote_board_work(struct rsk_remote *r);
 uint64_t rsk_remote_board_next(const struct rsk_remote *r);

@@ -5,7 +5,6 @@
  * that is in the same network, first between devices that have no rail yet. Software devices only where the mapping
  * is of one: who has both does not want them. Keeper only.
  */
-#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -203,23 +202,4 @@ bool rsk_remote_place_stands(struct rsk_remote_rail *rail)
 	rail->to.family = 0;
 	rail->due_ns = UINT64_MAX;
 	return false;
-}
-
-bool rsk_remote_place_lets(struct rsk_remote_rail *rail, const struct rsk_verbs_addr *here)
-{
-	struct rsk_verbs_place own[RSK_REMOTE_PLACES];
-	uint32_t n, device, port;
-	int rc = -EACCES;
-
-	if (!rail->index || rsk_shares_next() == UINT64_MAX)
-		return true;
-	n = own_places(own);
-	device = device_at(own, n, here);
-	port = device == NOWHERE ? RSK_BOARD_NOWHERE : rsk_shares_port(own, n, device);
-	if (rsk_remote_board_may(rail->r, port))
-		rc = rsk_shares_take(&rail->share, port);
-	if (rc < 0)
-		rsk_log(RSK_LOG_INFO, "link %u: rail %u is not let in by %s: %d",
-			rail->r->l->number, rail->index, rsk_shares_name(port), rc);
-	return rc == 0;
 }

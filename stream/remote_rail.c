@@ -249,7 +249,7 @@ static struct rsk_verbs_rail *incoming(void *ctx, const struct rsk_verbs_addr *f
 	/* One that was established here and not there: nothing was put by it, from here either. */
 	rsk_remote_rail_end(rail);
 	/* Before it is established there: then both would have to name what is missing. */
-	if (!rsk_remote_place_lets(rail, here)) {
+	if (!rsk_remote_board_lets(rail, here)) {
 		rsk_remote_rail_idle(rail);
 		return NULL;
 	}
@@ -269,15 +269,8 @@ static void rail_up(void *ctx, void *which)
 				    .life = rail->life,
 				    .epoch = rail->epoch };
 
-	int rc = rsk_remote_board_came(rail);
-
-	rsk_log(RSK_LOG_DEBUG, "link %u: rail %u is established: %d", r->l->number, rail->index,
-		rc);
-	if (rc < 0) {
-		rsk_rdma_module->rail_break(rail->rail);
-		rsk_remote_rail_down(rail, rc);
-		return;
-	}
+	rsk_remote_board_came(rail);
+	rsk_log(RSK_LOG_DEBUG, "link %u: rail %u is established", r->l->number, rail->index);
 	rail->established = true;
 	/* Its word comes by TCP, which may be slow after what broke the last rail. */
 	if (r->initiator)
