@@ -56,7 +56,10 @@ uint32_t rsk_board_find(const struct rsk_board_table *t, uint16_t family,
  * -EBUSY: after all those tries it was still not done.
  */
 
-/* Owner: the record of that port is new, with no holder but the owner, and no room. */
+/*
+ * Owner: the record of that port is new, with no holder but the owner, and no room. If it fails there is none, and
+ * limit() and leave() are -EINVAL, until it is called again.
+ */
 int rsk_board_open(struct rsk_board *b, uint32_t port);
 
 /* Owner: how much there is in all. What is reserved above it stays so. */
