@@ -8,13 +8,12 @@
  *
  * A rail that dies takes with it what it carried and nobody knows how much of that has come. So:
  *
- *	rsk_rails_lost()	here it is closed: nothing comes in by it, nothing is put by it any more
- *	rsk_rails_closed()      at the other end, too: nothing that was put by it can land from now on. Another one
- *	leads,
- *				and what the mails say now is put once more.
- *	ops->again()		the other end names a slot that it misses: by others, if this one had carried it
- *	rsk_rails_named()	it has named all: the rest of what it carried has come
- *	rsk_rails_up()		it is there again
+ *   rsk_rails_lost()    here it is closed: nothing comes in by it, nothing is put by it any more
+ *   rsk_rails_closed()  at the other end, too: nothing that was put by it can land from now on. Another one leads,
+ *                       and what the mails say now is put once more
+ *   ops->again()        the other end names a slot that it misses: by others, if this one had carried it
+ *   rsk_rails_named()   it has named all: the rest of what it carried has come
+ *   rsk_rails_up()      it is there again
  *
  * Where rails are up, but none reaches the stream's ring yet, a slot is carried by RSK_RAILS_NOBODY: again() for that,
  * when one does (rsk_rails_changed()).
