@@ -178,11 +178,17 @@ static int ask(struct set *p, bool sleep, uint64_t until_ns, const sigset_t *mas
 	int saved = errno, rc;
 
 	memcpy(p->kernel, p->fds, p->n * sizeof(*p->kernel));
-	for (uint32_t i = 0; i < p->nitems; i++)
-		if (p->items[i].joined)
-			p->kernel[p->items[i].at].events =
-				rsk_stream_kernel_events(p->items[i].s,
-							 p->fds[p->items[i].at].events);
+	for (uint32_t i = 0; i < p->nitems; i++) {
+		struct pollfd *k = &p->kernel[p->items[i].at];
+		int events;
+
+		if (!p->items[i].joined)
+			continue;
+		events = rsk_stream_kernel_events(p->items[i].s, k->events);
+		k->events = (short)events;
+		if (events < 0)
+			k->fd = -1;
+	}
 	for (nfds_t i = 0; i < p->n; i++)
 		if (rsk_fd_not_yours(p->fds[i].fd))
 			p->kernel[i].fd =
@@ -212,10 +218,11 @@ static int merge(struct set *p)
 		p->fds[i].revents = p->kernel[i].revents;
 	for (uint32_t i = 0; i < p->nitems; i++) {
 		struct pollfd *f = &p->fds[p->items[i].at];
+		bool asked = p->kernel[p->items[i].at].fd >= 0;
 
 		if (p->items[i].joined)
 			f->revents = rsk_stream_poll(p->items[i].s, f->fd, f->events,
-						     (unsigned short)f->revents);
+						     asked ? (unsigned short)f->revents : -1);
 	}
 	for (nfds_t i = 0; i < p->n; i++)
 		ready += p->fds[i].revents != 0;

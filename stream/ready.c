@@ -10,6 +10,7 @@
 #define IN_EVENTS (POLLIN | POLLRDNORM)
 #define OUT_EVENTS (POLLOUT | POLLWRNORM)
 #define END_EVENTS (POLLERR | POLLHUP)
+#define ENDS (POLLRDHUP | POLLHUP) /* in order: the peer's direction, both */
 #define QUIET_LOOKS 8
 #define END_LOOKS 64
 #define QUIET_NS 50000u
@@ -141,7 +142,8 @@ static bool tx_goes(struct rsk_stream *s)
 
 short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 {
-	bool rx_ring, tx_ring, in, room = false, fin, early;
+	bool rx_ring, tx_ring, in, room = false, fin;
+	enum rsk_rx_end end = RSK_RX_END_COMPANION;
 	struct rsk_kernel_companion k;
 	short r = 0;
 
@@ -180,8 +182,11 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	if (s->rx.tcp_err)
 		kernel |= POLLERR;
 	/* Between hosts the kernel's FIN may be here first: the ring's end, and what is before it, is on its way. */
-	early = s->link->remote && rx_ring && !in && !(kernel & END_EVENTS) &&
-		!atomic_load(&s->rd_shut);
+	if (s->link->remote && rx_ring && !(kernel & POLLERR) && !atomic_load(&s->rd_shut) &&
+	    (fin || (kernel & ENDS) || atomic_load(&s->companion_news)))
+		end = rsk_rx_end(&s->rx);
+	if (end == RSK_RX_END_BEHIND)
+		kernel &= ~ENDS;
 	rsk_unlock(&s->rx_lock);
 	if (tx_ring) {
 		rsk_lock(&s->tx_lock);
@@ -206,26 +211,44 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	 */
 	if (kernel & POLLHUP)
 		r |= (short)(events & (IN_EVENTS | POLLRDHUP));
-	if ((kernel & (POLLIN | POLLRDHUP)) == POLLIN && (events & POLLRDHUP) && is_at_end(s, fd))
+	if ((kernel & (POLLIN | POLLRDHUP)) == POLLIN && (events & POLLRDHUP))
+		fin = fin || is_at_end(s, fd);
+	if ((fin && end != RSK_RX_END_BEHIND) || end == RSK_RX_END_HERE)
 		kernel |= POLLRDHUP;
-	if (fin)
-		kernel |= POLLRDHUP;
-	if (early)
-		kernel &= ~POLLRDHUP;
+	/* The end of the stream ends a wait for so many bytes (SO_RCVLOWAT). */
+	if (kernel & POLLRDHUP)
+		r |= (short)(events & IN_EVENTS);
 	r |= (short)(kernel & events & (POLLRDHUP | POLLPRI));
 	return r;
 }
 
-short rsk_stream_kernel_events(struct rsk_stream *s, short events)
+/* The companion shows its end, or may, and it does not count yet: the ring's bell tells when it does. */
+static bool end_is_behind(struct rsk_stream *s)
 {
+	bool behind;
+
+	if (!s->link->remote || !atomic_load(&s->companion_news) || atomic_load(&s->rd_shut))
+		return false;
+	rsk_lock(&s->rx_lock);
+	behind = rsk_rx_end(&s->rx) == RSK_RX_END_BEHIND;
+	rsk_unlock(&s->rx_lock);
+	return behind;
+}
+
+int rsk_stream_kernel_events(struct rsk_stream *s, short events)
+{
+	bool behind = end_is_behind(s);
+
+	if (behind && atomic_load(&s->wr_shut))
+		return -1; /* it may show HUP all the time */
+	if (behind)
+		events &= (short)~POLLRDHUP;
 	if (s->tx.state == RSK_TX_ONRING ||
 	    (s->link->remote && (events & OUT_EVENTS) && !tx_goes(s)))
 		events &= (short)~OUT_EVENTS;
-	if (s->link->remote && s->rx.state == RSK_RX_ONRING && atomic_load(&s->companion_news))
-		events &= (short)~POLLRDHUP;
 	/* Once the companion has shown its end it would show it for ever: only worth waiting for the first time. */
 	if (s->rx.state == RSK_RX_ONRING && (events & IN_EVENTS) &&
 	    !atomic_load(&s->companion_news))
 		events |= POLLIN;
-	return events;
+	return (unsigned short)events;
 }

@@ -185,12 +185,18 @@ static ssize_t peek_now(struct rsk_stream *s, int fd, struct rsk_iovcur from, bo
 	return rsk_stream_recv_now(s, fd, &from, true, look);
 }
 
-/* The kernel knows of the end, or an error: what was sent before it is here. */
-static bool shows_end(int fd)
+/* The kernel knows of the end, or an error: what was sent before it is here, if nothing is to come by the ring. */
+static bool shows_end(struct rsk_stream *s, int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+	bool behind;
 
-	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0;
+	if (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) <= 0)
+		return false;
+	rsk_lock(&s->rx_lock);
+	behind = s->link->remote && rsk_rx_end(&s->rx) == RSK_RX_END_BEHIND;
+	rsk_unlock(&s->rx_lock);
+	return !behind || (p.revents & POLLERR);
 }
 
 /*
@@ -231,7 +237,7 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 			if (peek && (ended || !(flags & MSG_WAITALL)))
 				break;
 			/* The end is behind those bytes: once more, with all that came before it. */
-			ended = peek && shows_end(fd);
+			ended = peek && shows_end(s, fd);
 			if (ended)
 				continue;
 			if (trunc && !peek)

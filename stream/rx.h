@@ -171,6 +171,17 @@ uint64_t rsk_rx_pending(struct rsk_rx *rx, bool *alone);
 /* Unread data with a command of the sender behind: newer bytes, or the end, may be on the companion. */
 bool rsk_rx_moved_on(const struct rsk_rx *rx);
 
+/*
+ * The end that the companion shows, to a receiver on the ring: where a put may still be under way it says nothing
+ * before the sender's last word is here, behind all that is unread.
+ */
+enum rsk_rx_end {
+	RSK_RX_END_BEHIND,    /* something is still to come by the ring */
+	RSK_RX_END_COMPANION, /* nothing is: it is as the companion shows */
+	RSK_RX_END_HERE	      /* and what comes last is the end */
+};
+enum rsk_rx_end rsk_rx_end(const struct rsk_rx *rx);
+
 /* Nothing is here that has to be read here first: rsk_rx_leave() has nothing to repeat. */
 static inline bool rsk_rx_drained(const struct rsk_rx *rx)
 {

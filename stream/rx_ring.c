@@ -299,14 +299,33 @@ bool rsk_rx_ready(struct rsk_rx *rx)
 }
 
 /*
+ * Goes over what is here of the ring, from @ring's next slot on, up to a command, or to where nothing has come. True: a
+ * command. Adds up bytes.
+ */
+static bool go_ahead(const struct rsk_rx *rx, struct rsk_ring_rx *ring, uint64_t *bytes)
+{
+	struct rsk_slot_view v;
+
+	while (rx->state >= RSK_RX_SWITCHING &&
+	       ring->next - rx->ring.next < 2 * (uint64_t)ring->cells &&
+	       rsk_rx_peek(rx, ring, &v)) {
+		if (v.head.kind != RSK_SLOT_DATA)
+			return true;
+		*bytes += v.head.len;
+		rsk_ring_consume(ring, &v);
+	}
+	return false;
+}
+
+/*
  * Each slot is counted once where a slot that shows is there as a whole: who asks after each read of a part of what
  * came would else go over all of it each time.
  */
 uint64_t rsk_rx_pending(struct rsk_rx *rx, bool *alone)
 {
 	struct rsk_ring_rx ring = rx->ring;
-	struct rsk_slot_view v = { 0 };
 	uint64_t n = 0;
+	bool command;
 
 	if (rx->state >= RSK_RX_SWITCHING && rx->rail->ops->caps & RSK_FABRIC_SYNC &&
 	    rx->counted_to > ring.next) {
@@ -314,17 +333,12 @@ uint64_t rsk_rx_pending(struct rsk_rx *rx, bool *alone)
 		n = rx->counted_bytes;
 	}
 	/* Also what lies behind bytes of the companion: a program may reckon with every byte that is here by now. */
-	while (rx->state >= RSK_RX_SWITCHING &&
-	       ring.next - rx->ring.next < 2 * (uint64_t)ring.cells && rsk_rx_peek(rx, &ring, &v) &&
-	       v.head.kind == RSK_SLOT_DATA) {
-		n += v.head.len;
-		rsk_ring_consume(&ring, &v);
-	}
+	command = go_ahead(rx, &ring, &n);
 	rx->counted_to = ring.next;
 	rx->counted_bytes = n;
 	if (alone)
-		*alone = rsk_rx_steady(rx) && v.head.kind != RSK_SLOT_CONTROL && !rx->hold_len &&
-			 !rx->tcp_eof && !rx->tcp_err;
+		*alone = rsk_rx_steady(rx) && !command && !rx->hold_len && !rx->tcp_eof &&
+			 !rx->tcp_err;
 	return n + rx->stage_len - rx->stage_off + rx->hold_len - rx->hold_off;
 }
 
@@ -340,19 +354,32 @@ bool rsk_rx_unread(struct rsk_rx *rx)
 bool rsk_rx_moved_on(const struct rsk_rx *rx)
 {
 	struct rsk_ring_rx ring = rx->ring;
-	struct rsk_slot_view v;
-	bool data = rx->stage_len > 0;
+	uint64_t bytes = rx->stage_len;
 
 	if (rx->state < RSK_RX_SWITCHING || rx->fin ||
 	    (!(rx->rail->ops->caps & RSK_FABRIC_DURABLE) && !rx->rail->ops->arrived))
 		return false;
-	while (ring.next - rx->ring.next < 2 * (uint64_t)ring.cells && rsk_rx_peek(rx, &ring, &v)) {
-		if (v.head.kind != RSK_SLOT_DATA)
-			return data;
-		data = true;
-		rsk_ring_consume(&ring, &v);
-	}
-	return false;
+	return go_ahead(rx, &ring, &bytes) && bytes;
+}
+
+enum rsk_rx_end rsk_rx_end(const struct rsk_rx *rx)
+{
+	struct rsk_ring_rx ring = rx->ring;
+	struct rsk_slot_command cmd;
+	uint8_t command[sizeof(cmd)];
+	struct rsk_slot_view v;
+	uint64_t bytes = 0;
+
+	if (rx->fin)
+		return RSK_RX_END_HERE;
+	if (rx->state != RSK_RX_ONRING || rx->tcp_err || rx->lost || rx->frozen ||
+	    rx->rail->ops->caps & RSK_FABRIC_SYNC)
+		return RSK_RX_END_COMPANION;
+	if (rx->rest || !go_ahead(rx, &ring, &bytes) || !rsk_rx_peek(rx, &ring, &v) ||
+	    v.head.len != sizeof(command) || !rsk_ring_copy(&ring, &rx->key, &v, command))
+		return RSK_RX_END_BEHIND;
+	memcpy(&cmd, command, sizeof(cmd));
+	return cmd.what == RSK_COMMAND_FIN ? RSK_RX_END_HERE : RSK_RX_END_COMPANION;
 }
 
 void rsk_rx_missing(struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLOAD],

@@ -352,8 +352,8 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel);
  * done nothing since that could show there.
  */
 bool rsk_stream_poll_rings(struct rsk_stream *s, short events, uint64_t now_ns, short *revents);
-/* What of @events the kernel is to watch on the companion while we sleep. */
-short rsk_stream_kernel_events(struct rsk_stream *s, short events);
+/* What of @events the kernel is to watch on the companion while we sleep; -1: nothing, and it is asked afterwards. */
+int rsk_stream_kernel_events(struct rsk_stream *s, short events);
 
 /* knobs, process-wide (engine.c) */
 struct rsk_knobs {

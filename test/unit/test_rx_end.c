@@ -278,6 +278,78 @@ Test(rx_end, on_tcp_a_dead_peer_is_what_the_kernel_says)
 	cr_assert_eq(recv_some(4096), 0);
 }
 
+/* ---- does the companion's end count: rsk_rx_end() ---- */
+
+Test(rx_end, the_end_is_behind_what_is_on_its_way)
+{
+	on_ring(3);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
+	cr_assert_eq(send_some(100), 100);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND, "there are bytes, and no last word");
+	w.dark = true; /* a slot that has not come, with the end behind it */
+	cr_assert_eq(send_some(100), 100);
+	w.dark = false;
+	cr_assert_eq(rsk_tx_fin(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
+	memcpy(w.segment[1], w.window[0], BYTES); /* there it is */
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_HERE);
+	cr_assert_eq(rsk_rx_pending(&w.rx, NULL), 200);
+	cr_assert_eq(recv_some(150), 150);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_HERE, "a part of a slot is unread");
+	cr_assert_eq(recv_some(4096), 50);
+	cr_assert_eq(recv_some(4096), 0);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_HERE);
+}
+
+Test(rx_end, a_last_word_that_is_not_whole_is_none)
+{
+	struct rsk_slot_view v;
+
+	on_ring(3);
+	cr_assert_eq(rsk_tx_fin(&w.tx, &w.wire.c), 0);
+	cr_assert(rsk_ring_peek(&w.rx.ring, &v));
+	w.segment[1]
+		 [RING + w.rx.ring.next % CELLS * RSK_CELL_BYTES + sizeof(struct rsk_slot_head)]++;
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
+}
+
+Test(rx_end, who_moved_on_ends_by_the_companion)
+{
+	on_ring(3);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(send_some(100), 100);
+	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+	cr_assert_eq(recv_some(4096), 100);
+	cr_assert_eq(recv_some(4096), -EAGAIN);
+	cr_assert_eq(w.rx.state, RSK_RX_TCP);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+}
+
+Test(rx_end, nothing_more_comes_from_the_dead_or_by_a_broken_rail)
+{
+	uint64_t pos, cell;
+
+	on_ring(3);
+	cr_assert_eq(send_some(100), 100);
+	rsk_rx_lose(&w.rx);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+	on_ring(3);
+	cr_assert_eq(send_some(100), 100);
+	rsk_rx_break(&w.rx, &pos, &cell);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+}
+
+Test(rx_end, who_rests_waits_for_the_answer)
+{
+	ops = &far;
+	on_ring(10);
+	cr_assert_eq(send_some(100), 100);
+	cr_assert_eq(rsk_rx_rest(&w.rx), -EAGAIN);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
+}
+
 /* ---- one that rests: rx_rest.c ---- */
 
 /* So much by the ring, of which so much is read; then it rests. */

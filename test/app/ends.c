@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The end of a stream whose bytes are unread: who is told of it has all that came before it. */
+#include "app.h"
+
+#include <sys/epoll.h>
+
+#define STREAMS 8
+#define BYTES 30000
+
+static char buf[BYTES + 1];
+
+static const char *names(unsigned int events)
+{
+	static char text[8];
+
+	snprintf(text, sizeof(text), "%s%s%s%s", events & POLLIN ? "I" : "",
+		 events & POLLRDHUP ? "R" : "", events & POLLHUP ? "H" : "",
+		 events & POLLERR ? "E" : "");
+	return text;
+}
+
+static void polled(int fd, short events)
+{
+	struct pollfd pfd = { .fd = fd, .events = events };
+
+	R(poll(&pfd, 1, 10000));
+	LOG("%s", names((unsigned int)pfd.revents));
+}
+
+static void waited(int ep)
+{
+	struct epoll_event ev = { 0 };
+
+	R(epoll_wait(ep, &ev, 1, 10000));
+	LOG("%s", names(ev.events));
+}
+
+static int set_with(int fd, uint32_t events)
+{
+	struct epoll_event ev = { .events = events };
+	int ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
+
+	MUST(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+	return ep;
+}
+
+static void inq(int fd)
+{
+	int n = -1;
+
+	R(ioctl(fd, FIONREAD, &n));
+	LOG("inq %d", n);
+}
+
+/* Bytes in many pieces and the end at once, while who is told sleeps or asks. */
+static void send_all(int fd, unsigned int seed)
+{
+	R(app_send_pattern(fd, BYTES, 1000, seed));
+	R(shutdown(fd, SHUT_WR));
+}
+
+CASE(polled_for, DIRECT, "poll for RDHUP sleeps until all is there, and tells it each time")
+{
+	int fds[STREAMS];
+
+	app_open_more(WARM, fds, STREAMS);
+	for (int i = 0; i < STREAMS; i++) {
+		app_sync();
+		if (CLI) {
+			send_all(fds[i], (unsigned int)i);
+			continue;
+		}
+		polled(fds[i], POLLRDHUP);
+		inq(fds[i]);
+		polled(fds[i], POLLRDHUP);
+		polled(fds[i], POLLIN | POLLRDHUP);
+		R(app_recv_pattern(fds[i], BYTES, 777, (unsigned int)i));
+		polled(fds[i], POLLIN | POLLRDHUP);
+		R(read(fds[i], buf, 1));
+		polled(fds[i], POLLRDHUP);
+	}
+	app_sync();
+	for (int i = 0; i < STREAMS; i++)
+		app_close(fds[i]);
+}
+
+CASE(told_by_sets, DIRECT, "the same of epoll sets: level, edge, oneshot")
+{
+	static const uint32_t how[] = { 0, EPOLLET, EPOLLONESHOT };
+	int fds[STREAMS], ep;
+
+	app_open_more(WARM, fds, STREAMS);
+	for (int i = 0; i < STREAMS; i++) {
+		ep = SRV ? set_with(fds[i], EPOLLRDHUP | how[i % 3]) : -1;
+		app_sync();
+		if (CLI) {
+			send_all(fds[i], (unsigned int)i);
+			continue;
+		}
+		waited(ep);
+		inq(fds[i]);
+		if (!how[i % 3])
+			waited(ep);
+		R(app_recv_pattern(fds[i], BYTES, 777, (unsigned int)i));
+		R(read(fds[i], buf, 1));
+		close(ep);
+	}
+	app_sync();
+	for (int i = 0; i < STREAMS; i++)
+		app_close(fds[i]);
+}
+
+CASE(hung_up, DIRECT, "both directions have ended: HUP comes with all that was sent")
+{
+	int fds[STREAMS];
+
+	app_open_more(WARM, fds, STREAMS);
+	for (int i = 0; i < STREAMS; i++) {
+		if (SRV)
+			R(shutdown(fds[i], SHUT_WR));
+		app_sync();
+		if (CLI) {
+			send_all(fds[i], (unsigned int)i);
+			continue;
+		}
+		polled(fds[i], 0);
+		inq(fds[i]);
+		polled(fds[i], POLLIN | POLLRDHUP);
+		R(app_recv_pattern(fds[i], BYTES, 777, (unsigned int)i));
+		polled(fds[i], POLLIN | POLLRDHUP);
+		R(read(fds[i], buf, 1));
+	}
+	app_sync();
+	for (int i = 0; i < STREAMS; i++)
+		app_close(fds[i]);
+}
+
+CASE(peeked, DIRECT, "a peek for more than there will ever be ends with all there is")
+{
+	int fds[STREAMS];
+
+	app_open_more(WARM, fds, STREAMS);
+	for (int i = 0; i < STREAMS; i++) {
+		app_sync();
+		if (CLI) {
+			send_all(fds[i], (unsigned int)i);
+			continue;
+		}
+		RB(buf, recv(fds[i], buf, sizeof(buf), MSG_PEEK | MSG_WAITALL));
+		R(app_recv_pattern(fds[i], BYTES, 777, (unsigned int)i));
+		R(read(fds[i], buf, 1));
+	}
+	app_sync();
+	for (int i = 0; i < STREAMS; i++)
+		app_close(fds[i]);
+}
+
+CASE(less_than_wanted, DIRECT,
+     "SO_RCVLOWAT: fewer bytes and the end are readable, for poll and for a set")
+{
+	int fd = app_open(WARM), low = 1000, ep = -1;
+
+	if (SRV) {
+		MUST(setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low)));
+		ep = set_with(fd, EPOLLIN | EPOLLRDHUP);
+	}
+	app_sync();
+	if (CLI) {
+		SAY(fd, "few");
+		R(shutdown(fd, SHUT_WR));
+	} else {
+		polled(fd, POLLIN);
+		polled(fd, POLLRDHUP);
+		polled(fd, POLLIN | POLLRDHUP);
+		waited(ep);
+		inq(fd);
+		RB(buf, read(fd, buf, 100));
+		R(read(fd, buf, 100));
+		close(ep);
+	}
+	app_sync();
+	app_close(fd);
+}
