@@ -334,6 +334,13 @@ bool rsk_ring_copy(struct rsk_ring_rx *rx, const struct rsk_key *key, const stru
 	return note_look(rx, copy_checked(key, &v->head, v->at, dst));
 }
 
+bool rsk_ring_whole(const struct rsk_key *key, const struct rsk_slot_view *v)
+{
+	const uint8_t *payload = v->at + rsk_slot_payload_off(v->head.len);
+
+	return hash_right(key, &v->head, v->at, rsk_hash_payload(key, payload, v->head.len));
+}
+
 bool rsk_ring_copy_split(struct rsk_ring_rx *rx, const struct rsk_key *key,
 			 const struct rsk_slot_view *v, uint8_t *first, uint32_t split,
 			 uint8_t *rest)

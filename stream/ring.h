@@ -234,6 +234,9 @@ static inline bool rsk_ring_peek(const struct rsk_ring_rx *rx, struct rsk_slot_v
 bool rsk_ring_copy(struct rsk_ring_rx *rx, const struct rsk_key *key, const struct rsk_slot_view *v,
 		   uint8_t *dst);
 
+/* Is the slot whole, for who asks only whether it could be had: a copy has the last word. Not counted as a look. */
+bool rsk_ring_whole(const struct rsk_key *key, const struct rsk_slot_view *v);
+
 /* The same to two places: the first @split bytes to @first, the others to rest[split..]; see rsk_hash_split(). */
 bool rsk_ring_copy_split(struct rsk_ring_rx *rx, const struct rsk_key *key,
 			 const struct rsk_slot_view *v, uint8_t *first, uint32_t split,

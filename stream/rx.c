@@ -396,7 +396,7 @@ static void renew(struct rsk_rx *rx)
 	rx->mail = (struct rsk_mail){ 0 };
 	rx->left = rx->doubt = rx->heeded = rx->repeated = false;
 	rx->gen = rx->proposed = 0;
-	rx->counted_to = rx->counted_bytes = 0;
+	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;
 	rx->credit_sent = rx->ring.next;
 	rsk_rx_publish_consumed(rx);
 }

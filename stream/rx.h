@@ -59,6 +59,8 @@ struct rsk_rx {
 	uint64_t stage_cell; /* its index: no credit beyond it */
 	uint64_t counted_to; /* slots from ring.next up to here were counted (SYNC); less: none */
 	uint64_t counted_bytes;
+	uint64_t whole_to; /* slots below this index were found whole, where a put lands bit by bit */
+	uint32_t part_looks; /* at one that was not, in a row */
 	bool doubt; /* a LEAVE met a MOVE: did the sender heed it? The word tells, before the next byte */
 	bool heeded;	    /* it did */
 	uint64_t leave_pos; /* what that LEAVE said, or BACK */
@@ -169,7 +171,7 @@ bool rsk_rx_ready(struct rsk_rx *rx);
 uint64_t rsk_rx_pending(struct rsk_rx *rx, bool *alone);
 
 /* Unread data with a command of the sender behind: newer bytes, or the end, may be on the companion. */
-bool rsk_rx_moved_on(const struct rsk_rx *rx);
+bool rsk_rx_moved_on(struct rsk_rx *rx);
 
 /*
  * The end that the companion shows, to a receiver on the ring: where a put may still be under way it says nothing
@@ -180,7 +182,7 @@ enum rsk_rx_end {
 	RSK_RX_END_COMPANION, /* nothing is: it is as the companion shows */
 	RSK_RX_END_HERE	      /* and what comes last is the end */
 };
-enum rsk_rx_end rsk_rx_end(const struct rsk_rx *rx);
+enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx);
 
 /* Nothing is here that has to be read here first: rsk_rx_leave() has nothing to repeat. */
 static inline bool rsk_rx_drained(const struct rsk_rx *rx)

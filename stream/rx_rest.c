@@ -41,7 +41,7 @@ int rsk_rx_see_answer(struct rsk_rx *rx)
 	rx->repeated = rx->stage_len || ring.next != rx->ring.next + rsk_slot_cells(sizeof(cmd));
 	rsk_rx_free_stage(rx);
 	rx->ring = ring;
-	rx->counted_to = rx->counted_bytes = 0;
+	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;
 	rx->demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
 	rx->rest = false;

@@ -283,6 +283,23 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 	return (ssize_t)total;
 }
 
+/*
+ * A slot whose head is here may be here in part, where a put takes time: who is told of it reads nothing. What is to
+ * come of it wakes when it has come. One that stays so is for recv to say what is wrong with.
+ */
+static bool peek_whole(struct rsk_rx *rx, const struct rsk_ring_rx *ring, struct rsk_slot_view *v)
+{
+	if (!rsk_rx_peek(rx, ring, v))
+		return false;
+	if (rx->rail->ops->caps & RSK_FABRIC_SYNC || v->head.index < rx->whole_to)
+		return true;
+	if (!rsk_ring_whole(&rx->key, v))
+		return ++rx->part_looks >= BAD_LOOKS_BEFORE_REPAIR;
+	rx->part_looks = 0;
+	rx->whole_to = v->head.index + rsk_slot_cells(v->head.len);
+	return true;
+}
+
 bool rsk_rx_ready(struct rsk_rx *rx)
 {
 	struct rsk_slot_view v;
@@ -294,7 +311,7 @@ bool rsk_rx_ready(struct rsk_rx *rx)
 	if (rx->stage_len || rx->fin || rsk_rx_ended(rx) || rx->tcp_err)
 		return true;
 	if (rx->state == RSK_RX_ONRING)
-		return rsk_rx_peek(rx, &rx->ring, &v);
+		return peek_whole(rx, &rx->ring, &v);
 	return rx->hold_len > 0;
 }
 
@@ -302,13 +319,12 @@ bool rsk_rx_ready(struct rsk_rx *rx)
  * Goes over what is here of the ring, from @ring's next slot on, up to a command, or to where nothing has come. True: a
  * command. Adds up bytes.
  */
-static bool go_ahead(const struct rsk_rx *rx, struct rsk_ring_rx *ring, uint64_t *bytes)
+static bool go_ahead(struct rsk_rx *rx, struct rsk_ring_rx *ring, uint64_t *bytes)
 {
 	struct rsk_slot_view v;
 
 	while (rx->state >= RSK_RX_SWITCHING &&
-	       ring->next - rx->ring.next < 2 * (uint64_t)ring->cells &&
-	       rsk_rx_peek(rx, ring, &v)) {
+	       ring->next - rx->ring.next < 2 * (uint64_t)ring->cells && peek_whole(rx, ring, &v)) {
 		if (v.head.kind != RSK_SLOT_DATA)
 			return true;
 		*bytes += v.head.len;
@@ -351,7 +367,7 @@ bool rsk_rx_unread(struct rsk_rx *rx)
  * Unread data with a command behind: newer bytes, or the end, may be on the companion, so nothing can be repeated
  * in order. (On a fabric that is not DURABLE the sender waits for us before it sends anything newer.)
  */
-bool rsk_rx_moved_on(const struct rsk_rx *rx)
+bool rsk_rx_moved_on(struct rsk_rx *rx)
 {
 	struct rsk_ring_rx ring = rx->ring;
 	uint64_t bytes = rx->stage_len;
@@ -362,7 +378,7 @@ bool rsk_rx_moved_on(const struct rsk_rx *rx)
 	return go_ahead(rx, &ring, &bytes) && bytes;
 }
 
-enum rsk_rx_end rsk_rx_end(const struct rsk_rx *rx)
+enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx)
 {
 	struct rsk_ring_rx ring = rx->ring;
 	struct rsk_slot_command cmd;
