@@ -10,7 +10,6 @@ import errno
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import socket
@@ -26,9 +25,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = "/opt/rsock"  # the build under test, in a guest: bin, lib, test
 CASE = "/run/case"
 PIECE = 1 << 19  # bytes of a file at once, where there is no share
-
-
-IMPOSSIBLE = re.compile(r"traps: .*general protection fault .* in (?!rsock)[^. ]+\[")  # a program, and no library
 
 
 class Result:
@@ -461,19 +457,6 @@ rdma link add rb type rxe netdev v1
         for handle in self.handles:
             if handle.rc in CRASHES and -handle.rc not in handle.expected:
                 raise Failure(f"{handle.describe()}: crashed with {handle.rc}\n{handle.tail()}")
-
-    def impossible(self):
-        """What its kernel says of programs of this case that ended by a general protection fault in code of their own.
-        README.md has one: a plain load from its own stack, which no processor faults so. A host that is none of QEMU's
-        says nothing impossible.
-        """
-        if not self.machine.emulated:
-            return []
-        try:
-            said = self.sh("dmesg").splitlines()
-        except (Failure, OSError):
-            return []
-        return [line for line in said if IMPOSSIBLE.search(line)]
 
     def report(self, stream):
         try:

@@ -43,6 +43,15 @@ def devices(t):
         t.equal(said.split()[-1], guest.name, "its own name")
 
 
+@case(200)
+def processor(t):
+    """The guests do without the instruction that their emulator gets wrong (README.md)."""
+    for guest in lab(t).guests:
+        if guest.machine.emulated:
+            flags = guest.sh("grep -m1 ^flags /proc/cpuinfo").split()
+            t.equal(("cx8" in flags, "cx16" in flags), (True, False), f"cx8 and cx16 in {guest.name}")
+
+
 @case(300)
 def connections(t):
     """rdma_cm, by both families; and it was RDMA: the device counted packets."""
