@@ -8,9 +8,15 @@
 
 /*
  * A rail keeps what follows each other in a ring for so many bytes: neighbours go as one write, and who chooses asks
- * all rails how they stand.
+ * all rails how they stand. Delivery is in order, so that all that lies behind a run waits for it, and by a slow rail
+ * it may be much slower than what waits: of a small ring a run is a small part.
  */
-#define RUN_BYTES (16u << 10)
+static uint32_t run_bytes(const struct rsk_rails *rs)
+{
+	const uint32_t most = 16u << 10, part = rs->at.ring_bytes / 16;
+
+	return part < most ? part : most;
+}
 
 static bool is_up(const struct rsk_rails *rs, uint32_t i)
 {
@@ -98,7 +104,7 @@ static bool has_choice(const struct rsk_rails *rs, struct rsk_rails_stream *s)
 		s->changes = changes;
 		return true;
 	}
-	return s->run_bytes >= RUN_BYTES && rsk_rails_count(rs) > 1;
+	return s->run_bytes >= run_bytes(rs) && rsk_rails_count(rs) > 1;
 }
 
 static int put_slot(struct rsk_rails *rs, uint64_t off, size_t len)
