@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * way_kit.h - one direction of a stream: its sender and its receiver, each with a rail into the other's memory, and the
+ * companion between them. The test says what comes of what is put, and what the companion has to say.
+ */
+#ifndef RSK_WAY_KIT_H
+#define RSK_WAY_KIT_H
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "rx.h"
+#include "tx.h"
+
+#define CELLS 64u
+#define MAIL_TX 0u
+#define MAIL_RX 64u
+#define CREDIT 128u
+#define RING 192u
+#define BYTES (RING + CELLS * RSK_CELL_BYTES)
+
+/* The companion: bytes that are all the same, an end, an error. */
+struct wire {
+	struct rsk_companion c; /* first */
+	uint64_t in, out;
+	bool end;
+	int err;
+};
+
+struct world {
+	uint8_t segment[2][BYTES] __attribute__((aligned(64)));
+	uint8_t window[2][BYTES] __attribute__((aligned(64)));
+	struct rsk_rail rail[2]; /* the sender's, the receiver's */
+	bool dark;		 /* puts are lost */
+	bool unheard;		 /* nothing is acknowledged */
+	bool mute;		 /* the process is a child: nothing is put */
+	struct wire wire;
+	struct rsk_tx tx;
+	struct rsk_rx rx;
+};
+
+extern struct world w;
+
+/* What is put is there, and known to be; or it is known when it is acknowledged. */
+extern const struct rsk_fabric_ops at_once, far;
+
+/* From the start: nothing sent, both machines on TCP. */
+void world_init(const struct rsk_fabric_ops *ops, uint64_t key);
+/* From the start, and on to both ends on the ring, behind @before bytes of the companion. */
+void on_ring(const struct rsk_fabric_ops *ops, uint64_t before);
+
+/* One call, of at most 4096 bytes: what it returns. */
+ssize_t send_some(size_t len);
+ssize_t recv_some(size_t len);
+
+#endif
