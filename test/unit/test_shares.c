@@ -1,136 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * test_shares.c - a process's end of rsockd's board, at real boards of this process: what comes and goes, how ports
- * stand, what is taken, given back, and owed while a record is busy. The fabric's locked access is wrapped: it can be
- * told to find a record busy, which contention does only now and then.
- */
-#include "shares.h"
-
-#include <criterion/criterion.h>
-#include <errno.h>
+/* A process's end of rsockd's board: what comes and goes, and how ports stand. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "join.h"
-
-#define SECOND 1000000000ull
-#define ME 3u
-#define ROOM 6u
-
-enum {
-	UP,
-	SPARE,
-	FULL,
-	DRAINED,
-	DOWN,
-	OTHER,
-	NONE
-}; /* ports of the table */
-
-static struct rsk_board owner;
-static int memfd = -1;
-static uint64_t now = 7;
-
-/* ---- the fabric ---- */
-
-static bool busy;     /* for those that are no owner */
-static uint32_t done; /* changes by them */
-
-int __real_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
-int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
-
-int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token)
-{
-	int rc;
-
-	if (busy && op->by->me != RSK_BOARD_OWNER)
-		return -EBUSY;
-	rc = __real_rsk_shm_locked(rail, op, token);
-	done += rc > 0 && op->kind == RSK_LOCKED_SHARE;
-	return rc;
-}
-
-/* ---- a board ---- */
-
-static struct rsk_board_table table(void)
-{
-	static const uint32_t states[NONE] = { RSK_BOARD_UP,	     RSK_BOARD_UP,
-					       RSK_BOARD_OVERLOADED, RSK_BOARD_DRAINED,
-					       RSK_BOARD_DOWN,	     RSK_BOARD_UP };
-	struct rsk_board_table t = { .need = { 100, 1, 3 } };
-
-	memset(t.port, 0, sizeof(t.port));
-	for (uint32_t i = 0; i < NONE; i++) {
-		snprintf(t.port[i].name, sizeof(t.port[i].name), "rnic%u", i);
-		t.port[i].state = states[i];
-		t.port[i].spare = i == SPARE;
-		t.port[i].family[0] = AF_INET;
-		memcpy(t.port[i].ip[0], (const uint8_t[]){ 10, 0, 0, (uint8_t)i }, 4);
-	}
-	return t;
-}
-
-/* With room for @room rails at each port. */
-static int board(struct rsk_board *b, uint64_t room)
-{
-	const uint64_t limit[] = { 100 * room, room, 3 * room };
-	struct rsk_board_table t = table();
-	int fd = rsk_board_create(b);
-
-	cr_assert_geq(fd, 0, "%d", fd);
-	for (uint32_t i = 0; i < NONE; i++) {
-		cr_assert_eq(rsk_board_open(b, i), 0);
-		cr_assert_eq(rsk_board_limit(b, i, limit), 0);
-	}
-	rsk_board_write(b, &t);
-	return fd;
-}
-
-static void came(int fd, uint32_t number)
-{
-	rsk_join_take();
-	rsk_shares_came(fd, number);
-	rsk_join_give();
-}
-
-static bool look(void)
-{
-	now += SECOND;
-	return rsk_shares_look(now);
-}
-
-static void set(void)
-{
-	memfd = board(&owner, ROOM);
-	came(memfd, ME);
-	cr_assert(look());
-}
-
-static void end(void)
-{
-	rsk_board_detach(&owner);
-	close(memfd);
-}
-
-static uint64_t reserved_at(struct rsk_board *b, uint32_t port)
-{
-	struct rsk_reserve_figures f;
-	int rc = rsk_board_figures(b, port, &f);
-
-	cr_assert_eq(rc, 0, "%d", rc);
-	cr_assert_eq(f.reserved[RSK_RESERVE_MEMORY_MAPS], 3 * f.reserved[RSK_RESERVE_SESSIONS]);
-	cr_assert_eq(f.reserved[RSK_RESERVE_BPS], 100 * f.reserved[RSK_RESERVE_SESSIONS]);
-	return f.reserved[RSK_RESERVE_SESSIONS];
-}
-
-static uint64_t reserved(uint32_t port)
-{
-	return reserved_at(&owner, port);
-}
+#include "shares_kit.h"
 
 static struct rsk_verbs_place place(uint8_t last, uint16_t device)
 {
@@ -170,7 +45,7 @@ Test(shares, without_a_board)
 	nothing_is_known();
 }
 
-Test(shares, it_comes, .fini = end)
+Test(shares, it_comes, .fini = shares_end)
 {
 	struct rsk_board_table t = table();
 
@@ -196,7 +71,7 @@ Test(shares, it_comes, .fini = end)
 	nothing_is_known();
 }
 
-Test(shares, what_is_no_board, .init = set, .fini = end)
+Test(shares, what_is_no_board, .init = shares_set, .fini = shares_end)
 {
 	int fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
 
@@ -225,7 +100,7 @@ static uint32_t maps(const char *name)
 	return n;
 }
 
-Test(shares, another_one_in_its_place, .init = set, .fini = end)
+Test(shares, another_one_in_its_place, .init = shares_set, .fini = shares_end)
 {
 	struct rsk_share s = { 0 }, other = { 0 };
 	struct rsk_board second, third;
@@ -262,7 +137,7 @@ Test(shares, another_one_in_its_place, .init = set, .fini = end)
 }
 
 /* The child has none, and gives nothing back that is its parent's. */
-Test(shares, forked, .init = set, .fini = end)
+Test(shares, forked, .init = shares_set, .fini = shares_end)
 {
 	struct rsk_share s = { 0 };
 	int status;
@@ -291,7 +166,7 @@ Test(shares, forked, .init = set, .fini = end)
 
 /* ---- how ports stand ---- */
 
-Test(shares, states, .init = set, .fini = end)
+Test(shares, states, .init = shares_set, .fini = shares_end)
 {
 	static const enum rsk_share_state states[] = {
 		[UP] = RSK_SHARE_UP,	   [SPARE] = RSK_SHARE_SPARE, [FULL] = RSK_SHARE_FULL,
@@ -320,7 +195,7 @@ Test(shares, states, .init = set, .fini = end)
 }
 
 /* What was known stays while a table cannot be read. */
-Test(shares, a_table_that_is_none, .init = set, .fini = end)
+Test(shares, a_table_that_is_none, .init = shares_set, .fini = shares_end)
 {
 	struct rsk_board_head *head = (void *)owner.rail.window;
 	struct rsk_board_table t = table(), bad = table();
@@ -343,176 +218,4 @@ Test(shares, a_table_that_is_none, .init = set, .fini = end)
 	rsk_board_write(&owner, &t);
 	cr_assert(look(), "whole again");
 	cr_assert_eq(rsk_shares_state(UP), RSK_SHARE_UP);
-}
-
-/* ---- shares ---- */
-
-Test(shares, taken_and_given, .init = set, .fini = end)
-{
-	struct rsk_share s[ROOM] = { { 0 } }, more = { 0 };
-
-	for (uint32_t i = 0; i < ROOM; i++)
-		cr_assert_eq(rsk_shares_take(&s[i], UP), 0);
-	cr_assert_eq(reserved(UP), ROOM);
-	cr_assert_eq(rsk_shares_take(&more, UP), -ENOSPC);
-	cr_assert_eq(more.board, 0, "it has nothing");
-	rsk_shares_give(&more);
-	cr_assert_eq(reserved(UP), ROOM);
-	cr_assert_eq(rsk_shares_take(&s[0], UP), 0, "it has it");
-	rsk_shares_give(&s[0]);
-	rsk_shares_give(&s[0]);
-	cr_assert_eq(reserved(UP), ROOM - 1, "once");
-	/* By another port now. */
-	cr_assert_eq(rsk_shares_take(&s[1], OTHER), 0);
-	cr_assert_eq(reserved(UP), ROOM - 2);
-	cr_assert_eq(reserved(OTHER), 1);
-	cr_assert_eq(rsk_shares_take(&s[1], RSK_BOARD_NOWHERE), 0, "one that is not listed");
-	cr_assert_eq(reserved(OTHER), 0);
-	cr_assert_eq(s[1].board, 0);
-	for (uint32_t i = 2; i < ROOM; i++)
-		rsk_shares_give(&s[i]);
-	cr_assert_eq(reserved(UP), 0);
-}
-
-/* It gives back what it took, whatever one takes by then. */
-Test(shares, one_takes_something_else_now, .init = set, .fini = end)
-{
-	struct rsk_board_table t = table();
-	struct rsk_share s = { 0 };
-
-	cr_assert_eq(rsk_shares_take(&s, UP), 0);
-	t.need[1] = 2;
-	rsk_board_write(&owner, &t);
-	cr_assert(look());
-	rsk_shares_give(&s);
-	cr_assert_eq(reserved(UP), 0);
-	t.need[0] = UINT64_MAX;
-	rsk_board_write(&owner, &t);
-	cr_assert(look());
-	cr_assert_eq(rsk_shares_take(&s, UP), -ENOSPC, "more than there can be");
-	cr_assert_eq(reserved(UP), 0);
-}
-
-/* rsockd took it for dead: all that it had there counts as given back, and is not given back again. */
-Test(shares, another_life, .init = set, .fini = end)
-{
-	struct rsk_share old[3] = { { 0 } }, s = { 0 };
-
-	for (int i = 0; i < 3; i++)
-		cr_assert_eq(rsk_shares_take(&old[i], UP), 0);
-	cr_assert_eq(rsk_board_leave(&owner, UP, ME), 0);
-	rsk_shares_give(&old[0]);
-	cr_assert_eq(reserved(UP), 0);
-	cr_assert_eq(rsk_shares_take(&s, UP), 0);
-	cr_assert_eq(reserved(UP), 1);
-	cr_assert_eq(rsk_shares_take(&old[1], UP), 0);
-	cr_assert_eq(reserved(UP), 2,
-		     "a rail that is there has nothing any more, and takes it anew");
-	rsk_shares_give(&old[2]);
-	cr_assert_eq(reserved(UP), 2, "that is others'");
-	rsk_shares_give(&s);
-	rsk_shares_give(&old[1]);
-	cr_assert_eq(reserved(UP), 0);
-}
-
-/* ---- owed ---- */
-
-/* The record is busy when it is to be given back: it is at the next look, in one go for each port. */
-Test(shares, owed_while_it_is_busy, .init = set, .fini = end)
-{
-	struct rsk_share s[5] = { { 0 } };
-
-	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX);
-	for (int i = 0; i < 5; i++)
-		cr_assert_eq(rsk_shares_take(&s[i], i < 3 ? UP : OTHER), 0);
-	busy = true;
-	for (int i = 0; i < 4; i++) {
-		rsk_shares_give(&s[i]);
-		cr_assert_eq(s[i].board, 0, "the rail has nothing any more");
-		rsk_shares_give(&s[i]);
-	}
-	cr_assert_eq(reserved(UP), 3);
-	cr_assert_eq(rsk_shares_owed_next(), rsk_shares_next(),
-		     "the keeper has to look, links or not");
-	cr_assert_not(look());
-	cr_assert_eq(reserved(UP), 3, "it is still busy");
-	cr_assert_eq(rsk_shares_take(&s[0], UP), -EBUSY);
-	busy = false;
-	done = 0;
-	cr_assert_not(rsk_shares_look(now + 1), "not due");
-	cr_assert_eq(reserved(UP), 3);
-	cr_assert_not(look());
-	cr_assert_eq(reserved(UP), 0);
-	cr_assert_eq(reserved(OTHER), 1, "what was not given back stays");
-	cr_assert_eq(done, 2, "changes");
-	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX);
-	cr_assert_not(look());
-	rsk_shares_give(&s[4]);
-	cr_assert_eq(reserved(OTHER), 0, "once");
-}
-
-/* Also while the table cannot be read. */
-Test(shares, owed_and_no_table, .init = set, .fini = end)
-{
-	struct rsk_board_head *head = (void *)owner.rail.window;
-	struct rsk_share s = { 0 };
-
-	cr_assert_eq(rsk_shares_take(&s, UP), 0);
-	busy = true;
-	rsk_shares_give(&s);
-	busy = false;
-	head->seq |= 1;
-	cr_assert_not(look());
-	cr_assert_eq(reserved(UP), 0);
-}
-
-/* Of another board nothing is owed, nor of what was given back for a process that was taken for dead. */
-Test(shares, owed_to_what_is_no_more, .init = set, .fini = end)
-{
-	struct rsk_share s[4] = { { 0 } };
-	struct rsk_board second;
-	int fd = board(&second, ROOM);
-
-	for (int i = 0; i < 3; i++)
-		cr_assert_eq(rsk_shares_take(&s[i], UP), 0);
-	busy = true;
-	rsk_shares_give(&s[0]);
-	busy = false;
-	cr_assert_eq(rsk_board_leave(&owner, UP, ME), 0);
-	cr_assert_eq(rsk_shares_take(&s[3], UP), 0); /* it finds out, and joins */
-	cr_assert_not(look());
-	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX);
-	cr_assert_eq(reserved(UP), 1, "that is the new rail's");
-	busy = true;
-	rsk_shares_give(&s[3]);
-	cr_assert_neq(rsk_shares_owed_next(), UINT64_MAX);
-	came(fd, ME);
-	cr_assert(look());
-	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX);
-	busy = false;
-	cr_assert_eq(rsk_shares_take(&s[0], UP), 0);
-	cr_assert_not(look());
-	cr_assert_eq(reserved_at(&second, UP), 1);
-	cr_assert_eq(reserved(UP), 1);
-	busy = true;
-	rsk_shares_give(&s[0]);
-	rsk_shares_forked();
-	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX, "a child owes nothing");
-	rsk_board_detach(&second);
-	close(fd);
-}
-
-/* One that somebody has spoiled takes nothing back. */
-Test(shares, owed_to_what_is_spoiled, .init = set, .fini = end)
-{
-	uint64_t *word = (uint64_t *)(void *)(owner.rail.window + owner.at[UP].off);
-	struct rsk_share s = { 0 };
-
-	cr_assert_eq(rsk_shares_take(&s, UP), 0);
-	busy = true;
-	rsk_shares_give(&s);
-	busy = false;
-	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
-	cr_assert_not(look());
-	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX, "nobody is woken for that");
 }

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What a process takes of ports on rsockd's board, gives back, and owes while a record is busy. The fabric's locked
+ * access is wrapped: it can be told to find a record busy, which contention does only now and then.
+ */
+#include "shares_kit.h"
+
+/* ---- the fabric ---- */
+
+static bool busy;     /* for those that are no owner */
+static uint32_t done; /* changes by them */
+
+int __real_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
+int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
+
+int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token)
+{
+	int rc;
+
+	if (busy && op->by->me != RSK_BOARD_OWNER)
+		return -EBUSY;
+	rc = __real_rsk_shm_locked(rail, op, token);
+	done += rc > 0 && op->kind == RSK_LOCKED_SHARE;
+	return rc;
+}
+
+/* ---- taken and given ---- */
+
+Test(shares_taken, taken_and_given, .init = shares_set, .fini = shares_end)
+{
+	struct rsk_share s[ROOM] = { { 0 } }, more = { 0 };
+
+	for (uint32_t i = 0; i < ROOM; i++)
+		cr_assert_eq(rsk_shares_take(&s[i], UP), 0);
+	cr_assert_eq(reserved(UP), ROOM);
+	cr_assert_eq(rsk_shares_take(&more, UP), -ENOSPC);
+	cr_assert_eq(more.board, 0, "it has nothing");
+	rsk_shares_give(&more);
+	cr_assert_eq(reserved(UP), ROOM);
+	cr_assert_eq(rsk_shares_take(&s[0], UP), 0, "it has it");
+	rsk_shares_give(&s[0]);
+	rsk_shares_give(&s[0]);
+	cr_assert_eq(reserved(UP), ROOM - 1, "once");
+	/* By another port now. */
+	cr_assert_eq(rsk_shares_take(&s[1], OTHER), 0);
+	cr_assert_eq(reserved(UP), ROOM - 2);
+	cr_assert_eq(reserved(OTHER), 1);
+	cr_assert_eq(rsk_shares_take(&s[1], RSK_BOARD_NOWHERE), 0, "one that is not listed");
+	cr_assert_eq(reserved(OTHER), 0);
+	cr_assert_eq(s[1].board, 0);
+	for (uint32_t i = 2; i < ROOM; i++)
+		rsk_shares_give(&s[i]);
+	cr_assert_eq(reserved(UP), 0);
+}
+
+/* It gives back what it took, whatever one takes by then. */
+Test(shares_taken, one_takes_something_else_now, .init = shares_set, .fini = shares_end)
+{
+	struct rsk_board_table t = table();
+	struct rsk_share s = { 0 };
+
+	cr_assert_eq(rsk_shares_take(&s, UP), 0);
+	t.need[1] = 2;
+	rsk_board_write(&owner, &t);
+	cr_assert(look());
+	rsk_shares_give(&s);
+	cr_assert_eq(reserved(UP), 0);
+	t.need[0] = UINT64_MAX;
+	rsk_board_write(&owner, &t);
+	cr_assert(look());
+	cr_assert_eq(rsk_shares_take(&s, UP), -ENOSPC, "more than there can be");
+	cr_assert_eq(reserved(UP), 0);
+}
+
+/* rsockd took it for dead: all that it had there counts as given back, and is not given back again. */
+Test(shares_taken, another_life, .init = shares_set, .fini = shares_end)
+{
+	struct rsk_share old[3] = { { 0 } }, s = { 0 };
+
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(rsk_shares_take(&old[i], UP), 0);
+	cr_assert_eq(rsk_board_leave(&owner, UP, ME), 0);
+	rsk_shares_give(&old[0]);
+	cr_assert_eq(reserved(UP), 0);
+	cr_assert_eq(rsk_shares_take(&s, UP), 0);
+	cr_assert_eq(reserved(UP), 1);
+	cr_assert_eq(rsk_shares_take(&old[1], UP), 0);
+	cr_assert_eq(reserved(UP), 2,
+		     "a rail that is there has nothing any more, and takes it anew");
+	rsk_shares_give(&old[2]);
+	cr_assert_eq(reserved(UP), 2, "that is others'");
+	rsk_shares_give(&s);
+	rsk_shares_give(&old[1]);
+	cr_assert_eq(reserved(UP), 0);
+}
+
+/* ---- owed ---- */
+
+/* The record is busy when it is to be given back: it is at the next look, in one go for each port. */
+Test(shares_taken, owed_while_it_is_busy, .init = shares_set, .fini = shares_end)
+{
+	struct rsk_share s[5] = { { 0 } };
+
+	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX);
+	for (int i = 0; i < 5; i++)
+		cr_assert_eq(rsk_shares_take(&s[i], i < 3 ? UP : OTHER), 0);
+	busy = true;
+	for (int i = 0; i < 4; i++) {
+		rsk_shares_give(&s[i]);
+		cr_assert_eq(s[i].board, 0, "the rail has nothing any more");
+		rsk_shares_give(&s[i]);
+	}
+	cr_assert_eq(reserved(UP), 3);
+	cr_assert_eq(rsk_shares_owed_next(), rsk_shares_next(),
+		     "the keeper has to look, links or not");
+	cr_assert_not(look());
+	cr_assert_eq(reserved(UP), 3, "it is still busy");
+	cr_assert_eq(rsk_shares_take(&s[0], UP), -EBUSY);
+	busy = false;
+	done = 0;
+	cr_assert_not(rsk_shares_look(now + 1), "not due");
+	cr_assert_eq(reserved(UP), 3);
+	cr_assert_not(look());
+	cr_assert_eq(reserved(UP), 0);
+	cr_assert_eq(reserved(OTHER), 1, "what was not given back stays");
+	cr_assert_eq(done, 2, "changes");
+	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX);
+	cr_assert_not(look());
+	rsk_shares_give(&s[4]);
+	cr_assert_eq(reserved(OTHER), 0, "once");
+}
+
+/* Also while the table cannot be read. */
+Test(shares_taken, owed_and_no_table, .init = shares_set, .fini = shares_end)
+{
+	struct rsk_board_head *head = (void *)owner.rail.window;
+	struct rsk_share s = { 0 };
+
+	cr_assert_eq(rsk_shares_take(&s, UP), 0);
+	busy = true;
+	rsk_shares_give(&s);
+	busy = false;
+	head->seq |= 1;
+	cr_assert_not(look());
+	cr_assert_eq(reserved(UP), 0);
+}
+
+/* Of another board nothing is owed, nor of what was given back for a process that was taken for dead. */
+Test(shares_taken, owed_to_what_is_no_more, .init = shares_set, .fini = shares_end)
+{
+	struct rsk_share s[4] = { { 0 } };
+	struct rsk_board second;
+	int fd = board(&second, ROOM);
+
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(rsk_shares_take(&s[i], UP), 0);
+	busy = true;
+	rsk_shares_give(&s[0]);
+	busy = false;
+	cr_assert_eq(rsk_board_leave(&owner, UP, ME), 0);
+	cr_assert_eq(rsk_shares_take(&s[3], UP), 0); /* it finds out, and joins */
+	cr_assert_not(look());
+	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX);
+	cr_assert_eq(reserved(UP), 1, "that is the new rail's");
+	busy = true;
+	rsk_shares_give(&s[3]);
+	cr_assert_neq(rsk_shares_owed_next(), UINT64_MAX);
+	came(fd, ME);
+	cr_assert(look());
+	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX);
+	busy = false;
+	cr_assert_eq(rsk_shares_take(&s[0], UP), 0);
+	cr_assert_not(look());
+	cr_assert_eq(reserved_at(&second, UP), 1);
+	cr_assert_eq(reserved(UP), 1);
+	busy = true;
+	rsk_shares_give(&s[0]);
+	rsk_shares_forked();
+	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX, "a child owes nothing");
+	rsk_board_detach(&second);
+	close(fd);
+}
+
+/* One that somebody has spoiled takes nothing back. */
+Test(shares_taken, owed_to_what_is_spoiled, .init = shares_set, .fini = shares_end)
+{
+	uint64_t *word = (uint64_t *)(void *)(owner.rail.window + owner.at[UP].off);
+	struct rsk_share s = { 0 };
+
+	cr_assert_eq(rsk_shares_take(&s, UP), 0);
+	busy = true;
+	rsk_shares_give(&s);
+	busy = false;
+	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
+	cr_assert_not(look());
+	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX, "nobody is woken for that");
+}
