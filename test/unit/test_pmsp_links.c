@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Whom the PMSP lets in: by which mappings a link or a session comes about, from where, how often and until when. */
+#include "pmsp_kit.h"
+
+Test(pmsp_links, a_link_comes_from_the_announced_address_once)
+{
+	struct ap *a = ap_new(&normal);
+	struct rsk_pm_msg r = pm_request(80, 4242, 5);
+	struct rsk_pm_addr from = cp, to = pm_rdma;
+
+	from.port = 55555; /* CpPort is the companion's, not the link's */
+	give(a, &r, 1);
+	from.ip[3] = 9;
+	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &from), 0);
+	from.ip[3] = 1;
+	to.port++;
+	cr_assert_eq(rsk_pmsp_link(&a->p, &to, &from), 0);
+	to = pm_rdma;
+	to.ip[1] = 8;
+	cr_assert_eq(rsk_pmsp_link(&a->p, &to, &from), 0);
+	cr_assert_eq(a->p.count.refused, 3);
+	/* Unacknowledged: the link's set-up does as well. */
+	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &from), 1);
+	cr_assert(a->last);
+	cr_assert_eq(a->released, 0, "it is the session's");
+	cr_assert_eq(a->p.table.n, 0);
+	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &from), 0);
+	ap_free(a);
+}
+
+Test(pmsp_links, a_link_of_one_connection_by_its_name_once)
+{
+	struct ap *a = ap_new(&normal);
+	const struct rsk_pm_msg r = pm_request(80, 4242, 5), service = pm_request(81, 0, 6);
+	const uint8_t any[16] = { 0 }, elsewhere[16] = { 9 };
+	struct rsk_pm_addr to = pm_rdma;
+	struct rsk_pm_msg name;
+
+	a->grant.own_port = true;
+	give(a, &r, 1);
+	give(a, &service, 1);
+#define NOT(what)                                                                                  \
+	do {                                                                                       \
+		name = r;                                                                          \
+		to = pm_rdma;                                                                      \
+		what;                                                                              \
+		cr_assert_eq(rsk_pmsp_link_named(&a->p, &name, &to, any), 0, #what);               \
+	} while (0)
+	NOT(name.assoc_handle++);
+	NOT(name.cp_port++);
+	NOT(name.cp_ip[3]++);
+	NOT(name.ap_port++);
+	NOT(name.ap_ip[3]++);
+	NOT(name.ipv = 6);
+	NOT(to.port++);
+	NOT(to.ip[3]++);
+	NOT(to.ipv = 6);
+	NOT(name = service);
+#undef NOT
+	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, elsewhere), 0);
+	cr_assert_eq(a->p.count.refused, 11);
+	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, r.cp_ip), 1);
+	cr_assert(a->last && a->released == 0 && a->used == 1);
+	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, any), 0, "a second time");
+	cr_assert_eq(a->p.count.links, 1);
+	ap_free(a);
+}
+
+Test(pmsp_links, what_is_not_granted_yet_lets_nobody_in)
+{
+	struct ap *a = ap_new(&normal);
+	const struct rsk_pm_msg r = pm_request(80, 4242, 5);
+	const struct rsk_pm_addr nowhere = { .ipv = 4 };
+	const uint8_t any[16] = { 0 };
+
+	a->verdict = RSK_PMSP_WAIT;
+	give(a, &r, 1);
+	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &nowhere, any), 0);
+	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, any), 0);
+	ap_free(a);
+}
+
+Test(pmsp_links, a_mapped_request_names_the_link_s_source)
+{
+	struct ap *a = ap_new(&normal);
+	struct rsk_pm_msg r = pm_request(80, 4242, 5);
+	struct rsk_pm_addr from = { .ip = { 172, 16, 0, 7 }, .port = 1, .ipv = 4 };
+
+	r.mapped = true;
+	r.mapped_cp_port = 1000;
+	memcpy(r.mapped_cp_ip, from.ip, 16);
+	give(a, &r, 1);
+	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &cp), 0, "the companion's address is not it");
+	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &from), 0, "nor another port");
+	from.port = 1000;
+	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &from), 1);
+	ap_free(a);
+}
+
+Test(pmsp_links, a_service_mapping_serves_until_its_time_is_over)
+{
+	struct ap *a = ap_new(&normal);
+	struct rsk_pm_msg r = pm_request(80, 0, 5);
+
+	a->grant.pm_time_s = 5;
+	give(a, &r, 1);
+	acknowledge(a, 2);
+	for (uint64_t s = 1; s < 5; s++) {
+		cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &cp), 1);
+		cr_assert(!a->last);
+	}
+	rsk_pmsp_tick(&a->p, 5 * SECOND + 1 + TICK);
+	cr_assert_eq(a->released, 1);
+	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &cp), 0);
+	ap_free(a);
+}
+
+Test(pmsp_links, over_a_link_that_exists_the_ack_alone_disarms)
+{
+	struct ap *a = ap_new(&normal);
+	struct rsk_pm_msg r = pm_request(80, 4242, 5);
+
+	a->grant.over_link = true;
+	give(a, &r, 1);
+	acknowledge(a, 2);
+	cr_assert_eq(a->used, 1);
+	cr_assert(a->last);
+	cr_assert_eq(a->p.table.n, 0);
+	cr_assert_eq(a->released, 0);
+	ap_free(a);
+}
+
+Test(pmsp_links, a_session_that_is_refused_at_the_last_moment_is_released)
+{
+	struct ap *a = ap_new(&normal);
+	struct rsk_pm_msg r = pm_request(80, 4242, 5);
+
+	give(a, &r, 1);
+	a->refuse = true;
+	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &cp), 0);
+	cr_assert_eq(a->released, 1);
+	ap_free(a);
+}
