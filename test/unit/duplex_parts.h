@@ -162,7 +162,7 @@ struct duplex_gaps {
 void duplex_marks_missing(struct way *w, const struct duplex_gaps *gaps,
 			  const struct rsk_marks_missing *missing);
 
-/* duplex_rails.c: several rails, and who looks after them. */
+/* duplex_rails.c: several rails, looked after by duplex_keepers.c. */
 void duplex_several_init(struct duplex *d);
 void duplex_several_fini(struct duplex *d);
 void duplex_several_step(struct duplex *d);

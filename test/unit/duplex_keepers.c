@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * duplex_keepers.c - the keepers of duplex_rails.c, as stream/remote_rail.c and stream/remote_lost.c have them. That a
+ * rail is dead is noticed at either end at a time of its own, or by the other's LOST; what one end still has under way
+ * lands until the other closes; gaps are named, and put once more by the other rails. When the last one dies the link
+ * breaks (BREAK, RESUME), and is made anew under another epoch.
+ */
+#include "duplex_rails.h"
+
+static void say(struct duplex *d, uint32_t end, struct talk talk)
+{
+	struct keeps *to = &d->rails->keeper[!end];
+
+	CHECK(d, to->n < TALK, "the control connection is full");
+	to->inbox[(to->first + to->n++) % TALK] = talk;
+}
+
+/* ---- a rail ends ---- */
+
+/* The queue pair of @end: nothing comes in by it any more, nor goes out; what is on its way to the other end is. */
+static void close_pair(struct duplex *d, uint32_t end, uint32_t k)
+{
+	rsk_chaos_break(&d->rails->chaos[!end][k]);
+	rsk_chaos_stop(&d->rails->chaos[end][k]);
+	d->rails->dead[k] = true;
+}
+
+static void break_link(struct duplex *d, uint32_t end)
+{
+	struct keeps *keeper = &d->rails->keeper[end];
+	struct talk resume = { .what = TALK_RESUME, .of = keeper->epoch };
+
+	keeper->up = false;
+	d->sums->all_lost++;
+	for (uint32_t k = 0; k < d->config->rails; k++) {
+		close_pair(d, end, k);
+		keeper->rail[k].state = IDLE;
+	}
+	rsk_rails_down(&d->rails->rs[end]);
+	say(d, end, (struct talk){ .what = TALK_BREAK, .of = keeper->epoch });
+	rsk_tx_break(&d->way[end].tx);
+	rsk_rx_break(&d->way[!end].rx, &resume.from, &resume.to);
+	say(d, end, resume);
+}
+
+struct gaps {
+	struct duplex *d;
+	uint32_t end;
+	struct talk talk;
+};
+
+static void name_gap(void *arg, uint64_t from, uint64_t to)
+{
+	struct gaps *g = arg;
+
+	struct duplex_gaps *gaps = &g->d->rails->gaps;
+
+	g->d->sums->gaps++;
+	CHECK(g->d, gaps->n < sizeof(gaps->at) / sizeof(gaps->at[0]), "more gaps than cells");
+	gaps->at[gaps->n].from = from;
+	gaps->at[gaps->n++].to = to;
+	g->talk.from = from;
+	g->talk.to = to;
+	say(g->d, g->end, g->talk);
+}
+
+static void say_lost(struct duplex *d, uint32_t end, uint32_t k, uint32_t life)
+{
+	struct keeps *keeper = &d->rails->keeper[end];
+	struct talk talk = { .of = keeper->epoch, .rail = k, .life = life };
+	struct gaps g = { d, end, talk };
+	struct rsk_marks_missing missing;
+
+	if (life <= keeper->rail[k].told_life)
+		return;
+	keeper->rail[k].told_life = life;
+	talk.what = TALK_LOST;
+	say(d, end, talk);
+	g.talk.what = TALK_GAP;
+	d->rails->gaps.n = 0;
+	rsk_rx_missing(&d->way[!end].rx, d->rails->scratch, &missing, name_gap, &g);
+	duplex_marks_missing(&d->way[!end], &d->rails->gaps, &missing);
+	talk.what = TALK_NAMED;
+	say(d, end, talk);
+}
+
+static void lose(struct duplex *d, uint32_t end, uint32_t k)
+{
+	struct duplex_rails *r = d->rails;
+	struct keeps *keeper = &r->keeper[end];
+
+	close_pair(d, end, k);
+	d->sums->rails_lost += keeper->rail[k].state == UP;
+	keeper->rail[k].state = LOST;
+	rsk_rails_lost(&r->rs[end], k);
+	if (!rsk_rails_count(&r->rs[end]))
+		break_link(d, end);
+	else
+		say_lost(d, end, k, keeper->rail[k].life);
+}
+
+/* ---- a rail comes ---- */
+
+static void give_up(struct duplex *d, uint32_t end, uint32_t k)
+{
+	close_pair(d, end, k);
+	d->rails->keeper[end].rail[k].state = IDLE;
+}
+
+/* Of those that the other end had up, and lost, before this one was up for that epoch. */
+static void say_early(struct duplex *d, uint32_t end)
+{
+	struct keeps *keeper = &d->rails->keeper[end];
+
+	for (uint32_t k = 0; k < d->config->rails; k++)
+		if (keeper->rail[k].early_of == keeper->epoch)
+			say_lost(d, end, k, keeper->rail[k].early_life);
+}
+
+static void rail_up(struct duplex *d, uint32_t end, uint32_t k)
+{
+	struct duplex_rails *r = d->rails;
+	struct keeps *keeper = &r->keeper[end];
+	bool renew = !keeper->up;
+	uint32_t of = keeper->rail[k].of;
+
+	if (renew ? of <= keeper->epoch : of != keeper->epoch) {
+		/* For a time that is over; the other end may have it up, if this one is. */
+		if (keeper->up)
+			lose(d, end, k);
+		else
+			give_up(d, end, k);
+		return;
+	}
+	keeper->rail[k].state = UP;
+	rsk_chaos_mend(&r->chaos[end][k]);
+	r->chaos[end][k].shut = true;
+	if (renew) {
+		for (uint32_t i = 0; i < d->config->rails; i++)
+			if (keeper->rail[i].state == COMING && keeper->rail[i].of != of)
+				give_up(d, end, i);
+		keeper->up = true;
+		keeper->epoch = of;
+		rsk_rx_renew(&d->way[!end].rx, d->key[!end] + of);
+		rsk_tx_renew(&d->way[end].tx, d->key[end] + of);
+		d->sums->renewals++;
+	}
+	rsk_rails_up(&r->rs[end], k);
+	rsk_tx_several(&d->way[end].tx);
+	d->sums->rails_back++;
+	say(d, end,
+	    (struct talk){ .what = TALK_RING, .of = of, .rail = k, .life = keeper->rail[k].life });
+	if (renew)
+		say_early(d, end);
+}
+
+void duplex_keepers_dial(struct duplex *d, uint32_t k)
+{
+	struct duplex_rails *r = d->rails;
+	struct keeps *a = &r->keeper[0], *b = &r->keeper[1];
+	uint32_t of = a->epoch + !a->up, life;
+
+	if (a->rail[k].state != IDLE)
+		return;
+	life = ++a->rail[k].life;
+	if (b->rail[k].state > COMING || life <= b->rail[k].life ||
+	    (b->up ? of != b->epoch : of <= b->epoch))
+		return;
+	close_pair(d, 1, k);
+	for (int e = 0; e < 2; e++) {
+		r->keeper[e].rail[k].state = COMING;
+		r->keeper[e].rail[k].established = r->keeper[e].rail[k].heard = false;
+		r->keeper[e].rail[k].life = life;
+		r->keeper[e].rail[k].of = of;
+		r->chaos[e][k].swallows = false;
+	}
+	r->there[k] = true;
+	r->dead[k] = false;
+}
+
+static void coming(struct duplex *d, uint32_t end, uint32_t k)
+{
+	struct keeps *keeper = &d->rails->keeper[end];
+
+	if (d->rails->dead[k]) {
+		/* Where it was established the other end may have it up. */
+		if (keeper->up && keeper->rail[k].established)
+			lose(d, end, k);
+		else
+			give_up(d, end, k);
+		return;
+	}
+	if (!keeper->rail[k].established && chance(d, 40)) {
+		keeper->rail[k].established = true;
+		say(d, end,
+		    (struct talk){ .what = TALK_RAIL,
+				   .of = keeper->rail[k].of,
+				   .rail = k,
+				   .life = keeper->rail[k].life });
+	}
+	if (keeper->rail[k].established && keeper->rail[k].heard)
+		rail_up(d, end, k);
+}
+
+/* ---- what is heard ---- */
+
+static void heard_of_rail(struct duplex *d, uint32_t end, const struct talk *talk)
+{
+	struct duplex_rails *r = d->rails;
+	struct keeps *keeper = &r->keeper[end];
+	uint32_t k = talk->rail;
+	struct way *w = &d->way[end];
+	int rc = 0;
+
+	if (talk->what == TALK_LOST && !keeper->up && talk->of > keeper->epoch) {
+		keeper->rail[k].early_of = talk->of;
+		keeper->rail[k].early_life = talk->life;
+		if (keeper->rail[k].state == COMING && keeper->rail[k].life == talk->life)
+			give_up(d, end, k);
+		return;
+	}
+	if (talk->what == TALK_LOST && keeper->up && talk->of == keeper->epoch &&
+	    talk->life < keeper->rail[k].life)
+		say_lost(d, end, k, talk->life);
+	if (talk->life != keeper->rail[k].life ||
+	    talk->of != (talk->what == TALK_RAIL ? keeper->rail[k].of : keeper->epoch))
+		return;
+	switch (talk->what) {
+	case TALK_RAIL:
+		if (keeper->rail[k].state != COMING)
+			break;
+		keeper->rail[k].heard = true;
+		if (keeper->rail[k].established)
+			rail_up(d, end, k);
+		break;
+	case TALK_LOST:
+		if (!keeper->up)
+			break;
+		if (keeper->rail[k].state == UP || keeper->rail[k].state == COMING)
+			lose(d, end, k);
+		else if (keeper->rail[k].state == IDLE)
+			say_lost(d, end, k, talk->life);
+		if (keeper->up)
+			rsk_rails_closed(&r->rs[end], k);
+		break;
+	case TALK_GAP:
+		w->in_tx = true;
+		if (keeper->up && keeper->rail[k].state == LOST && !w->tx.ring_over)
+			rc = rsk_ring_tx_again(&w->tx.ring, talk->from, talk->to, k);
+		w->in_tx = false;
+		break;
+	case TALK_NAMED:
+		if (!keeper->up || keeper->rail[k].state != LOST)
+			break;
+		rsk_rails_named(&r->rs[end], k);
+		keeper->rail[k].state = IDLE;
+		break;
+	case TALK_RING:
+		if (!keeper->up || keeper->rail[k].state != UP)
+			break;
+		r->chaos[end][k].shut = false;
+		rsk_rails_changed(&r->rs[end]);
+		w->in_tx = true;
+		if (!w->tx.ring_over)
+			rc = rsk_ring_tx_again(&w->tx.ring, 0, UINT64_MAX, RSK_RAILS_NOBODY);
+		w->in_tx = false;
+		break;
+	default:
+		break;
+	}
+	CHECK(d, rc == 0, "again: %d", rc);
+}
+
+static void hear(struct duplex *d, uint32_t end)
+{
+	struct keeps *keeper = &d->rails->keeper[end];
+	struct talk talk = keeper->inbox[keeper->first];
+	struct way *w = &d->way[end];
+	int rc;
+
+	keeper->first = (keeper->first + 1) % TALK;
+	keeper->n--;
+	switch (talk.what) {
+	case TALK_BREAK:
+		if (keeper->up && talk.of == keeper->epoch)
+			break_link(d, end);
+		else if (!keeper->up && talk.of > keeper->epoch)
+			keeper->epoch = talk.of;
+		break;
+	case TALK_RESUME:
+		CHECK(d, !keeper->up, "RESUME heard too late");
+		w->in_tx = true;
+		rc = rsk_tx_resume(&w->tx, &w->at_tx.c, talk.from, talk.to);
+		w->in_tx = false;
+		CHECK(d, rc == 0, "resume: %d", rc);
+		d->sums->resumes++;
+		break;
+	default:
+		heard_of_rail(d, end, &talk);
+		break;
+	}
+}
+
+/* What LOST says, read by a rail that lives: before it is heard, or after (../../stream/remote_status.c). */
+static void read_status(struct duplex *d, uint32_t end)
+{
+	const struct keeps *own = &d->rails->keeper[end], *other = &d->rails->keeper[!end];
+
+	for (uint32_t k = 0; k < d->config->rails; k++) {
+		bool open = other->rail[k].state == COMING || other->rail[k].state == UP;
+		struct talk lost = {
+			.what = TALK_LOST, .of = own->epoch, .rail = k, .life = own->rail[k].life
+		};
+
+		if (!own->up || !other->up || own->epoch != other->epoch ||
+		    other->rail[k].life - open != lost.life ||
+		    (own->rail[k].state != UP && own->rail[k].state != LOST))
+			continue;
+		d->sums->read_lost += own->rail[k].state == UP;
+		heard_of_rail(d, end, &lost);
+	}
+}
+
+/* ---- turns ---- */
+
+void duplex_keepers_step(struct duplex *d, uint32_t end)
+{
+	struct keeps *keeper = &d->rails->keeper[end];
+
+	if (d->way[end].in_tx || d->way[!end].in_rx)
+		return;
+	for (uint32_t k = 0; k < d->config->rails; k++) {
+		if (keeper->rail[k].state == COMING)
+			coming(d, end, k);
+		else if (keeper->rail[k].state == UP && d->rails->dead[k] && chance(d, 10))
+			lose(d, end, k);
+	}
+	if (chance(d, 3))
+		read_status(d, end);
+	while (keeper->n && chance(d, 60))
+		hear(d, end);
+	CHECK(d, rsk_rails_validate(&d->rails->rs[end]), "rails of end %u are invalid", end);
+	CHECK(d, rsk_tx_validate(&d->way[end].tx) && rsk_rx_validate(&d->way[!end].rx),
+	      "invalid at end %u, epoch %u", end, keeper->epoch);
+	for (int i = 0; i < 2; i++)
+		duplex_marks_check(&d->way[i]);
+}
