@@ -36,8 +36,8 @@ ROOM = {"bulk": 4 << 20}
 USUAL_ROOM = 16384
 # Gone through as a whole; the others run by name, or with RSOCK_RDMA_LONG=1.
 SETTLED = ("io", "fill", "flags", "sendflags", "opts", "ioctl", "timeouts", "ends", "ready", "close", "reset", "leave", "poll",
-           "epoll", "epollset", "epollnest", "threads", "before", "net", "sig", "fds", "files", "demote", "exit", "other", "proc", "pool",
-           "fortify", "exec", "pass", "stdio", "workers", "uring", "bulk", "large", "many")
+           "epoll", "epollset", "epollnest", "threads", "waiting", "before", "net", "sig", "fds", "files", "demote", "exit",
+           "other", "proc", "pool", "fortify", "exec", "pass", "stdio", "workers", "uring", "bulk", "large", "many")
 # A connection to the one device's address comes from the other's, though all of it is on one host.
 ADDRESSES = f"""
 for i in 0 1; do
