@@ -32,12 +32,13 @@ LEFT_OUT = {
 }
 NO_RINGS = ("other",)  # families whose sockets are of other kinds
 # Who writes 3 MB that nobody reads hangs on kernel TCP, too, where a segment is not as large as on lo; not with so much room.
-ROOM = {"bulk": 4 << 20}
+# The ages have been gone through with it, too.
+ROOM = {"bulk": 4 << 20, "ages": 4 << 20}
 USUAL_ROOM = 16384
 # Gone through as a whole; the others run by name, or with RSOCK_RDMA_LONG=1.
 SETTLED = ("io", "fill", "flags", "sendflags", "opts", "ioctl", "timeouts", "ends", "ready", "close", "reset", "leave", "poll",
            "epoll", "epollset", "epollnest", "threads", "waiting", "before", "net", "sig", "fds", "files", "demote", "exit",
-           "other", "proc", "pool", "fortify", "exec", "pass", "stdio", "workers", "uring", "bulk", "large", "many")
+           "other", "proc", "pool", "fortify", "exec", "pass", "stdio", "workers", "uring", "bulk", "ages", "large", "many")
 # A connection to the one device's address comes from the other's, though all of it is on one host.
 ADDRESSES = f"""
 for i in 0 1; do
