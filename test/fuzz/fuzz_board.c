@@ -9,12 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <rsock/sys.h>
 
 #include "board.h"
+#include "locked_slots.h"
 
 #define FIRST RSK_BOARD_RECORDS
 #define SLOTS 8u /* of those, bits of @right */
@@ -83,13 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	     (in.head & 1 ? RSK_BOARD_TABLE : 0) + sizeof(struct rsk_board_table), &data, &size);
 	record = owner.rail.window + FIRST;
 	fill(record, RSK_LOCKED_BYTES(RSK_BOARD_HOLDERS), &data, &size);
-	for (uint32_t i = 0; i < SLOTS; i++) {
-		uint8_t *slot = record + RSK_LOCKED_HEAD_BYTES + i * sizeof(struct rsk_locked_slot);
-		XXH64_hash_t hash = XXH3_64bits(slot + 8, sizeof(struct rsk_locked_slot) - 8);
-
-		if (in.right & 1u << i)
-			memcpy(slot, &hash, sizeof(hash));
-	}
+	locked_slots_right(record, SLOTS, in.right);
 	use(&owner, &b, &in);
 	rsk_board_detach(&b);
 	rsk_board_detach(&owner);

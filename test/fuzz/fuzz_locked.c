@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
+#include "locked_slots.h"
 #include "reserve.h"
 
 #define HOLDERS 2u
@@ -43,13 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	memset(record, 0, BYTES);
 	memcpy(record, data, size < BYTES ? size : BYTES);
-	for (uint32_t i = 0; i < 2 * HOLDERS; i++) {
-		uint8_t *slot = record + RSK_LOCKED_HEAD_BYTES + i * sizeof(struct rsk_locked_slot);
-		XXH64_hash_t hash = XXH3_64bits(slot + 8, sizeof(struct rsk_locked_slot) - 8);
-
-		if (in.right & 1u << i)
-			memcpy(slot, &hash, sizeof(hash));
-	}
+	locked_slots_right(record, 2 * HOLDERS, in.right);
 	rsk_locker_init(&by, 0, in.holders, in.me, 1);
 	op = (struct rsk_locked){ .by = &by,
 				  .kind = in.kind,
