@@ -16,9 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "crowd.h"
 #include "dice.h"
-
-#define PROCESSES 4u
 
 static struct rsk_board owner;
 static int memfd = -1;
@@ -289,7 +288,7 @@ Test(board, a_lock_is_broken, .init = set, .fini = end)
 /* Beside the board: what those who were granted know of. */
 static struct notes {
 	_Atomic(uint32_t) out; /* granted and not given back yet; one that is killed leaves its own */
-	_Atomic(uint32_t) has[PROCESSES + 1]; /* at least */
+	_Atomic(uint32_t) has[CROWD + 1]; /* at least */
 	_Atomic(uint32_t) ready;
 } * notes;
 
@@ -339,15 +338,10 @@ static void *takes_and_gives(void *arg)
 
 Test(board, never_more_than_the_quota, .init = note, .fini = noted)
 {
-	pthread_t thread[PROCESSES];
-	void *wrong;
+	pthread_t thread[CROWD];
 
-	for (uintptr_t i = 0; i < PROCESSES; i++)
-		cr_assert_eq(pthread_create(&thread[i], NULL, takes_and_gives, (void *)(i + 1)), 0);
-	for (uint32_t i = 0; i < PROCESSES; i++) {
-		pthread_join(thread[i], &wrong);
-		cr_assert_null(wrong, "%s", (const char *)wrong);
-	}
+	crowd_begin(thread, takes_and_gives);
+	crowd_end(thread);
 	for (uint32_t m = 0; m < RSK_RESERVE_MEASURES; m++)
 		cr_assert_eq(figures(0).reserved[m], 0);
 }
@@ -385,33 +379,28 @@ Test(board, killed_anywhere, .init = note, .fini = noted)
 	for (int round = 0; round < 60; round++) {
 		struct timespec rest = { 0, (long)(dice_roll(&dice) % 2000000) };
 		struct rsk_reserve_figures f;
-		pid_t pid[PROCESSES + 1];
+		pid_t pid[CROWD + 1];
 		uint64_t least = 0;
 		int status;
 
 		memset(notes, 0, sizeof(*notes));
-		for (uint32_t i = 1; i <= PROCESSES; i++) {
+		for (uint32_t i = 1; i <= CROWD; i++) {
 			pid[i] = fork();
 			cr_assert_geq(pid[i], 0);
 			if (!pid[i])
 				child(i);
 		}
-		while (atomic_load(&notes->ready) < PROCESSES)
+		while (atomic_load(&notes->ready) < CROWD)
 			cr_assert_eq(waitpid(-1, &status, WNOHANG), 0, "seed %llu",
 				     (unsigned long long)seed);
 		nanosleep(&rest, NULL);
-		for (uint32_t i = 1; i <= PROCESSES; i++)
-			kill(pid[i], SIGKILL);
-		for (uint32_t i = 1; i <= PROCESSES; i++) {
-			cr_assert_eq(waitpid(pid[i], &status, 0), pid[i]);
-			cr_assert(WIFSIGNALED(status), "seed %llu: it ended by itself: %x",
-				  (unsigned long long)seed, status);
+		crowd_kill(pid, seed);
+		for (uint32_t i = 1; i <= CROWD; i++)
 			least += atomic_load(&notes->has[i]);
-		}
 		f = figures(0);
 		cr_assert_leq(f.reserved[1], QUOTA, "seed %llu", (unsigned long long)seed);
 		cr_assert_geq(f.reserved[1], least, "seed %llu: lost", (unsigned long long)seed);
-		for (uint32_t i = 1; i <= PROCESSES; i++)
+		for (uint32_t i = 1; i <= CROWD; i++)
 			cr_assert_eq(rsk_board_leave(&owner, 0, i), 0);
 		cr_assert_eq(figures(0).reserved[1], 0, "seed %llu: all is given back",
 			     (unsigned long long)seed);

@@ -4,15 +4,14 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "crowd.h"
 #include "locked_kit.h"
 #include "shm.h"
 
-#define THREADS 4u
-#define HOLDERS (THREADS + 1)
+#define HOLDERS (CROWD + 1)
 #define OWNER HOLDERS
 #define BYTES RSK_LOCKED_BYTES(HOLDERS)
 #define HOLD_NS 20000000ull /* after which a lock is broken */
@@ -117,22 +116,17 @@ static void *takes_and_gives(void *arg)
 
 Test(locked_threads, none_lost_none_twice, .init = set, .fini = end)
 {
-	pthread_t thread[THREADS];
+	pthread_t thread[CROWD];
 	struct rsk_locked_view v;
-	void *wrong;
 
-	for (uintptr_t i = 0; i < THREADS; i++)
-		cr_assert_eq(pthread_create(&thread[i], NULL, takes_and_gives, (void *)(i + 1)), 0);
+	crowd_begin(thread, takes_and_gives);
 	for (int i = 0; i < 2000; i++) { /* meanwhile, whole at any time */
 		int rc = rsk_locked_validate(stage->record, HOLDERS, &v);
 
 		cr_assert(rc == 0 || rc == -EAGAIN, "%d", rc);
 		cr_assert(rc || v.now.shared[0] <= limit[0], "above the limit");
 	}
-	for (uint32_t i = 0; i < THREADS; i++) {
-		pthread_join(thread[i], &wrong);
-		cr_assert_null(wrong, "%s", (const char *)wrong);
-	}
+	crowd_end(thread);
 	kit_whole(stage->record, HOLDERS, &v);
 	for (int i = 0; i < 3; i++)
 		cr_assert_eq(v.now.shared[i], 0, "measure %d", i);
@@ -191,43 +185,36 @@ static void kills(bool sleeps, int rounds)
 	struct rsk_locker owner;
 	struct rsk_locked_view v;
 	struct rsk_reserve r;
-	pid_t pid[THREADS + 1];
+	pid_t pid[CROWD + 1];
 	uint32_t broken = 0;
 
 	cr_assert_eq(join(&owner, OWNER), 0);
 	for (int round = 0; round < rounds; round++) {
 		struct timespec rest = { 0, (long)(dice_roll(&dice) % 3000000) };
 		uint64_t until;
-		int status;
 
 		atomic_store(&stage->ready, 0);
 		atomic_store(&stage->asleep, 0);
-		for (uint32_t i = 1; i <= THREADS; i++) {
+		for (uint32_t i = 1; i <= CROWD; i++) {
 			pid[i] = fork();
 			cr_assert_geq(pid[i], 0);
 			if (!pid[i])
 				child(i, sleeps && i == 1);
 		}
 		until = now_ns() + 20000000000ull;
-		while (atomic_load(&stage->ready) < THREADS ||
+		while (atomic_load(&stage->ready) < CROWD ||
 		       (sleeps && !atomic_load(&stage->asleep))) {
 			cr_assert_lt(now_ns(), until, "seed %llu: they do not get there",
 				     (unsigned long long)seed);
 			sched_yield();
 		}
 		nanosleep(&rest, NULL);
-		for (uint32_t i = 1; i <= THREADS; i++)
-			kill(pid[i], SIGKILL);
-		for (uint32_t i = 1; i <= THREADS; i++) {
-			cr_assert_eq(waitpid(pid[i], &status, 0), pid[i]);
-			cr_assert(WIFSIGNALED(status), "seed %llu: it ended by itself: %x",
-				  (unsigned long long)seed, status);
-		}
+		crowd_kill(pid, seed);
 		/* Whole as they left it, and what they had is what they knew of. */
 		kit_whole(stage->record, HOLDERS, &v);
-		for (uint32_t i = 1; i <= THREADS; i++)
+		for (uint32_t i = 1; i <= CROWD; i++)
 			check_share(i);
-		for (uint32_t i = 1; i <= THREADS; i++) {
+		for (uint32_t i = 1; i <= CROWD; i++) {
 			uint64_t begun = now_ns();
 
 			rsk_reserve_leave(&r, &owner, i, KIT_RETRIES, HOLD_NS);
