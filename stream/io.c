@@ -184,11 +184,10 @@ void rsk_op_so_error(struct rsk_op *op, int *value)
 	if (!s)
 		return;
 	rsk_lock(&s->rx_lock);
-	if (!*value && s->rx.tcp_err) {
-		*value = -s->rx.tcp_err;
-		s->rx.tcp_err = 0;
-		s->rx.tcp_eof = true;
-	}
+	if (!*value)
+		*value = -rsk_rx_take_error(&s->rx);
+	else
+		rsk_rx_told(&s->rx, -*value);
 	if (*value == ECONNRESET)
 		s->reset_told = true;
 	rsk_unlock(&s->rx_lock);

@@ -140,6 +140,22 @@ static bool tx_goes(struct rsk_stream *s)
 	return goes;
 }
 
+/*
+ * The kernel says HUP, and nobody has shut this end's direction: the companion was aborted, and no last word of the
+ * ring's is to be waited for. The lock: rsk_op_shutdown() notes under it what it has had the kernel do.
+ */
+static bool is_aborted(struct rsk_stream *s, int kernel)
+{
+	bool shut;
+
+	if (!(kernel & POLLHUP))
+		return false;
+	rsk_lock(&s->tx_lock);
+	shut = atomic_load_explicit(&s->wr_shut, memory_order_relaxed);
+	rsk_unlock(&s->tx_lock);
+	return !shut;
+}
+
 short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 {
 	bool rx_ring, tx_ring, in, room = false, fin;
@@ -185,9 +201,14 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	if (s->link->remote && rx_ring && !(kernel & POLLERR) && !atomic_load(&s->rd_shut) &&
 	    (fin || (kernel & ENDS) || atomic_load(&s->companion_news)))
 		end = rsk_rx_end(&s->rx);
-	if (end == RSK_RX_END_BEHIND)
-		kernel &= ~ENDS;
 	rsk_unlock(&s->rx_lock);
+	if (end == RSK_RX_END_BEHIND && is_aborted(s, kernel))
+		end = RSK_RX_END_COMPANION;
+	if (end == RSK_RX_END_BEHIND) {
+		if (kernel & POLLHUP)
+			atomic_store(&s->hup_behind, 1);
+		kernel &= ~ENDS;
+	}
 	if (tx_ring) {
 		rsk_lock(&s->tx_lock);
 		room = rsk_tx_writable(&s->tx);
@@ -239,8 +260,8 @@ int rsk_stream_kernel_events(struct rsk_stream *s, short events)
 {
 	bool behind = end_is_behind(s);
 
-	if (behind && atomic_load(&s->wr_shut))
-		return -1; /* it may show HUP all the time */
+	if (behind && atomic_load(&s->hup_behind))
+		return -1; /* it would show HUP all the time */
 	if (behind)
 		events &= (short)~POLLRDHUP;
 	if (s->tx.state == RSK_TX_ONRING ||

@@ -12,6 +12,8 @@
 #ifndef RSK_RX_H
 #define RSK_RX_H
 
+#include <errno.h>
+
 #include "companion.h"
 #include "mail.h"
 #include "mailbox.h"
@@ -47,6 +49,7 @@ struct rsk_rx {
 	bool tcp_eof;	    /* the companion showed its end */
 	bool lost; /* the sender is dead, or its rail for good: what has not come never will */
 	int tcp_err; /* the companion showed this error (-errno); to be delivered once, after the data */
+	bool err_told; /* one that ended the companion was: nobody waits for what is missing any more */
 	uint32_t gen;	   /* of the promotion watched or on */
 	uint32_t proposed; /* newest proposal seen */
 	uint64_t pos;	   /* of the next byte to deliver; valid from the first WATCHING on */
@@ -60,7 +63,8 @@ struct rsk_rx {
 	uint64_t counted_to; /* slots from ring.next up to here were counted (SYNC); less: none */
 	uint64_t counted_bytes;
 	uint64_t whole_to; /* slots below this index were found whole, where a put lands bit by bit */
-	uint32_t part_looks; /* at one that was not, in a row */
+	uint64_t part_at;    /* the next one was not, */
+	uint32_t part_looks; /* at so many looks */
 	bool doubt; /* a LEAVE met a MOVE: did the sender heed it? The word tells, before the next byte */
 	bool heeded;	    /* it did */
 	uint64_t leave_pos; /* what that LEAVE said, or BACK */
@@ -120,12 +124,33 @@ void rsk_rx_give_credit(struct rsk_rx *rx, bool all);
 /*
  * The end that the companion shows is the stream's. On the ring, where a put may still be under way, it is not: an
  * honest sender's last word comes there, behind its bytes; of a dead one nobody knows what is missing
- * (rsk_rx_lose()).
+ * (rsk_rx_lose()). Unless an error was told before: a companion that was aborted while both ends and the rail live
+ * leaves no word.
  */
 static inline bool rsk_rx_ended(const struct rsk_rx *rx)
 {
-	return rx->tcp_eof &&
-	       (rx->lost || rx->state < RSK_RX_WATCH || (rx->rail->ops->caps & RSK_FABRIC_SYNC));
+	return rx->tcp_eof && (rx->lost || rx->err_told || rx->state < RSK_RX_WATCH ||
+			       (rx->rail->ops->caps & RSK_FABRIC_SYNC));
+}
+
+/* The companion's error @err (-errno) is delivered. Others than these may be of one packet, and the stream goes on. */
+static inline void rsk_rx_told(struct rsk_rx *rx, int err)
+{
+	if (err == -ECONNRESET || err == -ETIMEDOUT || err == -EPIPE)
+		rx->err_told = true;
+}
+
+/* The companion's error, to be delivered now; 0: none. Behind it is the end. */
+static inline int rsk_rx_take_error(struct rsk_rx *rx)
+{
+	int err = rx->tcp_err;
+
+	if (err) {
+		rx->tcp_err = 0;
+		rx->tcp_eof = true;
+		rsk_rx_told(rx, err);
+	}
+	return err;
 }
 
 /* On the ring, and the sender has said nothing new: rsk_rx_serve() has nothing to do. */

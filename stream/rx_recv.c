@@ -98,15 +98,8 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_i
 	}
 	if (rx->hold_len && rx->state != RSK_RX_ONRING)
 		return take_hold(rx, dst, peek);
-	if (rx->tcp_err) {
-		int err = rx->tcp_err;
-
-		if (!peek) {
-			rx->tcp_err = 0;
-			rx->tcp_eof = true;
-		}
-		return err;
-	}
+	if (rx->tcp_err)
+		return peek ? rx->tcp_err : rsk_rx_take_error(rx);
 	if (rx->state == RSK_RX_SWITCHING && cap > rx->switch_pos - rx->pos)
 		cap = rx->switch_pos - rx->pos;
 	if (dst->off) {
@@ -119,8 +112,10 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_i
 	} else {
 		n = c->ops->recv(c, dst->v, dst->n, cap, peek ? MSG_PEEK : 0);
 	}
-	if (n <= 0)
+	if (n <= 0) {
+		rsk_rx_told(rx, (int)n);
 		return n;
+	}
 	if (peek) {
 		if (rx->state == RSK_RX_WATCH) {
 			int rc = rsk_rx_take_word(rx);
@@ -171,13 +166,8 @@ static bool look_at_companion(struct rsk_rx *rx, struct rsk_companion *c)
 
 static ssize_t ring_at_end(struct rsk_rx *rx)
 {
-	if (rx->tcp_err) {
-		int err = rx->tcp_err;
-
-		rx->tcp_err = 0;
-		rx->tcp_eof = true;
-		return err;
-	}
+	if (rx->tcp_err)
+		return rsk_rx_take_error(rx);
 	if (!rsk_rx_ended(rx))
 		return -EAGAIN;
 	if (!rx->lost || (rx->last_cell && rx->last_cell == rx->ring.next))

@@ -283,6 +283,16 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 	return (ssize_t)total;
 }
 
+/* The next slot was looked at once more, and is not whole. */
+static bool is_stuck(struct rsk_rx *rx)
+{
+	if (rx->part_at != rx->ring.next) {
+		rx->part_at = rx->ring.next;
+		rx->part_looks = 0;
+	}
+	return ++rx->part_looks >= BAD_LOOKS_BEFORE_REPAIR;
+}
+
 /*
  * A slot whose head is here may be here in part, where a put takes time: who is told of it reads nothing. What is to
  * come of it wakes when it has come. One that stays so is for recv to say what is wrong with.
@@ -294,8 +304,7 @@ static bool peek_whole(struct rsk_rx *rx, const struct rsk_ring_rx *ring, struct
 	if (rx->rail->ops->caps & RSK_FABRIC_SYNC || v->head.index < rx->whole_to)
 		return true;
 	if (!rsk_ring_whole(&rx->key, v))
-		return ++rx->part_looks >= BAD_LOOKS_BEFORE_REPAIR;
-	rx->part_looks = 0;
+		return ring->next == rx->ring.next && is_stuck(rx);
 	rx->whole_to = v->head.index + rsk_slot_cells(v->head.len);
 	return true;
 }
@@ -388,7 +397,7 @@ enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx)
 
 	if (rx->fin)
 		return RSK_RX_END_HERE;
-	if (rx->state != RSK_RX_ONRING || rx->tcp_err || rx->lost || rx->frozen ||
+	if (rx->state != RSK_RX_ONRING || rx->tcp_err || rx->err_told || rx->lost || rx->frozen ||
 	    rx->rail->ops->caps & RSK_FABRIC_SYNC)
 		return RSK_RX_END_COMPANION;
 	if (rx->rest || !go_ahead(rx, &ring, &bytes) || !rsk_rx_peek(rx, &ring, &v) ||

@@ -120,11 +120,10 @@ bool rsk_stream_relieve(struct rsk_stream *s, int fd)
 static ssize_t pending_error(struct rsk_stream *s, ssize_t n)
 {
 	rsk_lock(&s->rx_lock);
-	if (s->rx.tcp_err) {
-		n = s->rx.tcp_err;
-		s->rx.tcp_err = 0;
-		s->rx.tcp_eof = true;
-	}
+	if (s->rx.tcp_err)
+		n = rsk_rx_take_error(&s->rx);
+	else if (n != -EPIPE) /* which may as well be of our own direction's end */
+		rsk_rx_told(&s->rx, (int)n);
 	if (n == -ECONNRESET)
 		s->reset_told = true;
 	rsk_unlock(&s->rx_lock);
@@ -175,7 +174,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	if (on_ring || proposed)
 		rsk_stream_notify(s, RSK_WAKE_RX);
 	rsk_guard_exit();
-	if (n == -EPIPE || n == -ECONNRESET)
+	if (n == -EPIPE || n == -ECONNRESET || n == -ETIMEDOUT)
 		n = pending_error(s, n);
 	/* The fence in notify orders our slot before this look: was "leave" said meanwhile? */
 	if (on_ring && rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx)))
@@ -194,7 +193,7 @@ static void keep_error(struct rsk_stream *s, ssize_t n)
 		return;
 	rsk_lock(&s->rx_lock);
 	s->rx.tcp_err = (int)n;
-	s->reset_told = false;
+	s->rx.err_told = s->reset_told = false;
 	rsk_unlock(&s->rx_lock);
 }
 

@@ -60,7 +60,8 @@ struct rsk_stream {
 	_Atomic(uint8_t) nonblock;
 	_Atomic(uint8_t) dupped; /* had more than one fd in a process once */
 	_Atomic(uint8_t)
-		companion_news; /* the kernel showed an end or an error: ask it when polling */
+		companion_news;	     /* the kernel showed an end or an error: ask it when polling */
+	_Atomic(uint8_t) hup_behind; /* it showed HUP ahead of the ring's end, and will for good */
 	_Atomic(uint8_t) rd_shut, wr_shut;
 	_Atomic(uint8_t) rx_no_wait,
 		tx_no_wait; /* a negative SO_RCVTIMEO, SO_SNDTIMEO: the kernel does not wait */

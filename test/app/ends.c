@@ -3,6 +3,7 @@
 #include "app.h"
 
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 
 #define STREAMS 8
 #define BYTES 30000
@@ -180,4 +181,54 @@ CASE(less_than_wanted, DIRECT,
 	}
 	app_sync();
 	app_close(fd);
+}
+
+/* As a firewall's or an operator's reset comes: neither program has done anything. Once told, it is an end. */
+static void abort_under(bool half, bool by_read)
+{
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+	int fd = app_open(WARM), err = -1, ep;
+	socklen_t len = sizeof(err);
+
+	if (SRV && half)
+		R(shutdown(fd, SHUT_WR));
+	app_sync();
+	if (CLI)
+		MUST(syscall(SYS_connect, fd, &none, sizeof(none)));
+	app_sync();
+	if (SRV) {
+		polled(fd, POLLRDHUP);
+		if (by_read)
+			R(read(fd, buf, 10));
+		else
+			R(getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len));
+		LOG("error %d", err);
+		polled(fd, POLLIN | POLLRDHUP);
+		polled(fd, 0);
+		ep = set_with(fd, EPOLLIN | EPOLLRDHUP);
+		waited(ep);
+		close(ep);
+		inq(fd);
+		R(recv(fd, buf, 10, MSG_DONTWAIT));
+		R(read(fd, buf, 10));
+		polled(fd, POLLRDHUP);
+	}
+	app_sync();
+	app_close(fd);
+}
+
+CASE(aborted, DIRECT,
+     "the connection is reset by neither program, SO_ERROR tells: HUP from then on, and the end")
+{
+	abort_under(false, false);
+}
+
+CASE(aborted_read, DIRECT, "the same, a read tells")
+{
+	abort_under(false, true);
+}
+
+CASE(aborted_half, DIRECT, "the same when this end has sent its own end")
+{
+	abort_under(true, false);
 }

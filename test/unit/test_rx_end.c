@@ -105,6 +105,44 @@ Test(rx_end, the_companions_own_error_comes_behind_what_came)
 	cr_assert_neq(recv_some(4096), -ETIMEDOUT);
 }
 
+Test(rx_end, behind_the_companions_error_is_the_end)
+{
+	static const int errs[] = { -ECONNRESET, -ETIMEDOUT, -EPIPE };
+
+	/* The peer lives, and its rail: no word of it will come. */
+	for (int i = 0; i < 3; i++) {
+		on_ring(&at_once, 3);
+		cr_assert_eq(send_some(100), 100);
+		w.wire.err = errs[i];
+		cr_assert_eq(recv_some(50), 50);
+		w.wire.end = true;
+		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
+		rsk_rx_look(&w.rx, &w.wire.c);
+		w.wire.err = 0; /* looked at, it is the kernel's no more */
+		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+		cr_assert_eq(recv_some(4096), 50);
+		cr_assert_eq(recv_some(10), errs[i]);
+		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+		cr_assert(rsk_rx_ready(&w.rx));
+		cr_assert_eq(recv_some(10), 0);
+		cr_assert_eq(recv_some(10), 0);
+	}
+}
+
+Test(rx_end, an_error_that_somebody_else_was_told)
+{
+	on_ring(&at_once, 3);
+	cr_assert_eq(send_some(100), 100);
+	w.wire.end = true;
+	cr_assert_eq(recv_some(100), 100);
+	cr_assert_eq(recv_some(10), -EAGAIN);
+	rsk_rx_told(&w.rx, -EHOSTUNREACH); /* of a packet: nothing has ended */
+	cr_assert_eq(recv_some(10), -EAGAIN);
+	rsk_rx_told(&w.rx, -ECONNRESET); /* to a send, or as SO_ERROR */
+	cr_assert_eq(recv_some(10), 0);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+}
+
 Test(rx_end, on_tcp_a_dead_peer_is_what_the_kernel_says)
 {
 	on_ring(&at_once, 3);
