@@ -138,11 +138,6 @@ static inline ssize_t rsk_sys_write(int fd, const void *buf, size_t len)
 	return RSK_SYS3(SYS_write, fd, buf, len);
 }
 
-static inline ssize_t rsk_sys_readv(int fd, const struct iovec *iov, int n)
-{
-	return RSK_SYS3(SYS_readv, fd, iov, n);
-}
-
 static inline ssize_t rsk_sys_writev(int fd, const struct iovec *iov, int n)
 {
 	return RSK_SYS3(SYS_writev, fd, iov, n);
@@ -245,17 +240,6 @@ static inline int rsk_sys_pipe2(int fds[static 2], int flags)
 	return (int)RSK_SYS2(SYS_pipe2, fds, flags);
 }
 
-static inline ssize_t rsk_sys_sendfile(int out, int in, off_t *at, size_t len)
-{
-	return RSK_SYS4(SYS_sendfile, out, in, at, len);
-}
-
-static inline ssize_t rsk_sys_splice(int in, off_t *in_at, int out, off_t *out_at, size_t len,
-				     unsigned int flags)
-{
-	return RSK_SYS6(SYS_splice, in, in_at, out, out_at, len, flags);
-}
-
 /* --- memory ------------------------------------------------------------------------------ */
 
 /* Returns the address, or a pointer for which rsk_sys_is_err() holds. */
@@ -341,17 +325,6 @@ static inline ssize_t rsk_sys_sendmsg(int fd, const struct msghdr *msg, int flag
 static inline ssize_t rsk_sys_recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	return RSK_SYS3(SYS_recvmsg, fd, msg, flags);
-}
-
-static inline int rsk_sys_sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
-{
-	return (int)RSK_SYS4(SYS_sendmmsg, fd, msgs, n, flags);
-}
-
-static inline int rsk_sys_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
-				   struct timespec *timeout)
-{
-	return (int)RSK_SYS5(SYS_recvmmsg, fd, msgs, n, flags, timeout);
 }
 
 static inline int rsk_sys_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
@@ -486,12 +459,6 @@ static inline int rsk_sys_pidfd_getfd(int pidfd, int fd)
 static inline int rsk_sys_pidfd_open(pid_t pid, unsigned int flags)
 {
 	return (int)RSK_SYS2(SYS_pidfd_open, pid, flags);
-}
-
-static inline ssize_t rsk_sys_process_vm_readv(pid_t pid, const struct iovec *local, size_t n_local,
-					       const struct iovec *remote, size_t n_remote)
-{
-	return RSK_SYS6(SYS_process_vm_readv, pid, local, n_local, remote, n_remote, 0);
 }
 
 static inline _Noreturn void rsk_sys_exit_group(int status)
