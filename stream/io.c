@@ -188,8 +188,6 @@ void rsk_op_so_error(struct rsk_op *op, int *value)
 		*value = -rsk_rx_take_error(&s->rx);
 	else
 		rsk_rx_told(&s->rx, -*value);
-	if (*value == ECONNRESET)
-		s->reset_told = true;
 	rsk_unlock(&s->rx_lock);
 }
 

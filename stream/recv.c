@@ -78,8 +78,8 @@ static bool be_reset(struct rsk_stream *s, int fd)
 	bool first;
 
 	rsk_lock(&s->rx_lock);
-	first = !s->reset_told;
-	s->reset_told = true;
+	first = !s->rx.err_told;
+	rsk_rx_told(&s->rx, -ECONNRESET);
 	rsk_unlock(&s->rx_lock);
 	if (!first)
 		return false; /* another thread told it meanwhile */
@@ -135,9 +135,7 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 	gen0 = s->rx.gen - gen0;
 	if (n == -EPROTO)
 		rsk_stream_fail(s, fd);
-	if (n == -ECONNRESET)
-		s->reset_told = true;
-	ended = n == 0 && dst->left && !peek && !s->rx.fin && !s->reset_told;
+	ended = n == 0 && dst->left && !peek && !s->rx.fin && !s->rx.err_told;
 	rsk_unlock(&s->rx_lock);
 	if (room || gen0)
 		rsk_stream_notify(s, RSK_WAKE_TX);

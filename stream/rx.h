@@ -49,7 +49,7 @@ struct rsk_rx {
 	bool tcp_eof;	    /* the companion showed its end */
 	bool lost; /* the sender is dead, or its rail for good: what has not come never will */
 	int tcp_err; /* the companion showed this error (-errno); to be delivered once, after the data */
-	bool err_told; /* one that ended the companion was: nobody waits for what is missing any more */
+	bool err_told; /* one that ends the stream was, the companion's or ours: behind it is the end alone */
 	uint32_t gen;	   /* of the promotion watched or on */
 	uint32_t proposed; /* newest proposal seen */
 	uint64_t pos;	   /* of the next byte to deliver; valid from the first WATCHING on */
@@ -133,7 +133,7 @@ static inline bool rsk_rx_ended(const struct rsk_rx *rx)
 			       (rx->rail->ops->caps & RSK_FABRIC_SYNC));
 }
 
-/* The companion's error @err (-errno) is delivered. Others than these may be of one packet, and the stream goes on. */
+/* An error @err (-errno) is delivered. Others than these may be of one packet, and the stream goes on. */
 static inline void rsk_rx_told(struct rsk_rx *rx, int err)
 {
 	if (err == -ECONNRESET || err == -ETIMEDOUT || err == -EPIPE)

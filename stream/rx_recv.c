@@ -177,6 +177,7 @@ static ssize_t ring_at_end(struct rsk_rx *rx)
 	rx->demotions++;
 	rx->state = RSK_RX_TCP;
 	rx->left = true;
+	rsk_rx_told(rx, -ECONNRESET);
 	return -ECONNRESET;
 }
 

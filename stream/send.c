@@ -124,8 +124,6 @@ static ssize_t pending_error(struct rsk_stream *s, ssize_t n)
 		n = rsk_rx_take_error(&s->rx);
 	else if (n != -EPIPE) /* which may as well be of our own direction's end */
 		rsk_rx_told(&s->rx, (int)n);
-	if (n == -ECONNRESET)
-		s->reset_told = true;
 	rsk_unlock(&s->rx_lock);
 	return n;
 }
@@ -193,7 +191,7 @@ static void keep_error(struct rsk_stream *s, ssize_t n)
 		return;
 	rsk_lock(&s->rx_lock);
 	s->rx.tcp_err = (int)n;
-	s->rx.err_told = s->reset_told = false;
+	s->rx.err_told = false;
 	rsk_unlock(&s->rx_lock);
 }
 

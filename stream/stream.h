@@ -74,7 +74,6 @@ struct rsk_stream {
 	_Atomic(uint8_t)
 		leave_due; /* enum rsk_reason: leaves when it can; 0: need not. Relaxed: a hint */
 	_Atomic(uint8_t) goodbye_due; /* the last fd was closed while calls were under way */
-	bool reset_told; /* ECONNRESET was delivered: after it comes the end; rx_lock */
 	/*
 	 * The peer broke the rules: ECONNRESET from here on. Set once, by whoever found out (exchange), never taken
 	 * back; read at any time, relaxed: nothing is believed on the strength of it, and who sees it late makes one

@@ -232,3 +232,29 @@ CASE(aborted_half, DIRECT, "the same when this end has sent its own end")
 {
 	abort_under(true, false);
 }
+
+CASE(aborted_asleep, DIRECT,
+     "the same while this end, which has sent its own, sleeps in poll; then in read")
+{
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+	int fds[2];
+
+	app_open_more(WARM, fds, 2);
+	for (int i = 0; i < 2; i++) {
+		if (SRV && i == 0)
+			R(shutdown(fds[i], SHUT_WR));
+		app_sync();
+		if (CLI) {
+			usleep(50000);
+			MUST(syscall(SYS_connect, fds[i], &none, sizeof(none)));
+		} else if (i == 0) {
+			polled(fds[i], POLLIN | POLLRDHUP);
+		} else {
+			R(read(fds[i], buf, 10));
+			R(read(fds[i], buf, 10));
+		}
+		app_sync();
+	}
+	for (int i = 0; i < 2; i++)
+		app_close(fds[i]);
+}

@@ -13,7 +13,7 @@ from harness import Failure
 
 PORTS = 6  # sessions at the same time
 PR_SET_PDEATHSIG = 1
-# QEMU before 8.0 leaves flags behind CMPXCHG16B that no processor has (README.md); without it Linux's allocator takes another way.
+# QEMU 7.2 leaves flags behind CMPXCHG16B that no processor has (README.md); without it Linux's allocator takes another way.
 CPU = "max,-cx16"
 LIBC = ctypes.CDLL(None, use_errno=True)
 DEAD = re.compile(rb"Kernel panic - not syncing|^GUEST-FAILED|Oops: |BUG: unable to handle|general protection fault", re.M)

@@ -193,6 +193,62 @@ Test(rx_end, a_last_word_that_is_not_whole_is_none)
 	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
 }
 
+/* A byte of a slot that has not landed. */
+static void spoil(uint64_t index, bool on)
+{
+	static uint8_t was;
+	uint8_t *last = w.segment[1] + RING + (index % CELLS) * RSK_CELL_BYTES + 90;
+
+	if (on)
+		was = *last;
+	*last = on ? (uint8_t)~was : was;
+}
+
+/* Who looks at a slot that stays torn is told in the end: recv has to say what is wrong with it. */
+Test(rx_end, a_torn_slot_shows_when_it_is_stuck)
+{
+	uint64_t at;
+	int looks = 0;
+
+	on_ring(&at_once, 3);
+	at = w.rx.ring.next;
+	cr_assert_eq(send_some(100), 100);
+	spoil(at, true);
+	for (int i = 0; i < 40; i++)
+		cr_assert_not(rsk_rx_ready(&w.rx));
+	spoil(at, false);
+	cr_assert_eq(rsk_rx_pending(&w.rx, NULL), 100);
+	cr_assert_eq(recv_some(100), 100);
+
+	/* Looks at that one do not count for the next one. */
+	at = w.rx.ring.next;
+	cr_assert_eq(send_some(100), 100);
+	spoil(at, true);
+	while (!rsk_rx_ready(&w.rx))
+		cr_assert_lt(++looks, 1000);
+	cr_assert_gt(looks, 40);
+}
+
+/* One that others lie before of is on its way, however often these are looked at. */
+Test(rx_end, a_torn_slot_behind_others_is_never_counted)
+{
+	uint64_t behind;
+
+	on_ring(&at_once, 3);
+	cr_assert_eq(send_some(100), 100);
+	behind = w.tx.ring.next;
+	cr_assert_eq(send_some(100), 100);
+	cr_assert_eq(rsk_tx_fin(&w.tx, &w.wire.c), 0);
+	spoil(behind, true);
+	for (int i = 0; i < 1000; i++) {
+		cr_assert_eq(rsk_rx_pending(&w.rx, NULL), 100);
+		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
+	}
+	spoil(behind, false);
+	cr_assert_eq(rsk_rx_pending(&w.rx, NULL), 200);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_HERE);
+}
+
 Test(rx_end, who_moved_on_ends_by_the_companion)
 {
 	on_ring(&at_once, 3);
