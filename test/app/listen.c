@@ -220,8 +220,9 @@ CASE(tuple_reused_cold, 0, "the same four-tuple again at once, 50 times, only so
 		good += app_pingpong(fd, (uint32_t)i * 5, CLI) == i * 5;
 		app_sync();
 		/*
-		 * One after the other. Both at once, the next SYN was refused once, on kernel TCP alone: inferred, a reset
-		 * that meets a socket on its way to TIME-WAIT is missed, and one in FIN-WAIT-2 answers SYN by RST.
+		 * One after the other. Both at once, the next SYN was refused once, on kernel TCP alone. Inferred:
+		 * a reset that meets a socket on its way to TIME-WAIT is missed, and one in FIN-WAIT-2 answers SYN
+		 * by RST.
 		 */
 		if (CLI)
 			app_close(fd);
