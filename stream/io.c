@@ -90,10 +90,43 @@ void rsk_stream_serve(struct rsk_stream *s, int fd)
 	rsk_guard_exit();
 }
 
+void rsk_stream_stay_off(struct rsk_stream *s)
+{
+	rsk_rx_stay_off(&s->rx, (s->tx.stay_off & ~RSK_TX_STAY_ASKED) ||
+					(atomic_load(&s->rd_shut) && atomic_load(&s->wr_shut)));
+}
+
+/*
+ * An end that is shut both ways answers what comes with a reset, which only the kernel can: the sender is asked to go on
+ * by TCP. Before the kernel's shutdown, so that whoever has seen that does not find the ring any more. tx_lock held.
+ */
+static bool shuts_both(struct rsk_stream *s, int how)
+{
+	if (how != SHUT_RDWR && !(how == SHUT_RD && atomic_load(&s->wr_shut)) &&
+	    !(how == SHUT_WR && atomic_load(&s->rd_shut)))
+		return false;
+	rsk_lock(&s->rx_lock);
+	rsk_rx_stay_off(&s->rx, true);
+	rsk_unlock(&s->rx_lock);
+	return true;
+}
+
+/* What the kernel did is noted: @rc of shutdown(2). tx_lock held. */
+static void note_shut(struct rsk_stream *s, struct rsk_companion *c, int how, int rc)
+{
+	if (rc == 0 && how != SHUT_RD) {
+		atomic_store(&s->wr_shut, 1);
+		rsk_tx_fin(&s->tx, c);
+	}
+	if (rc == 0 && how != SHUT_WR)
+		atomic_store(&s->rd_shut, 1);
+}
+
 int rsk_op_shutdown(struct rsk_op *op, int how)
 {
 	struct rsk_stream *s = op->s;
 	struct rsk_kernel_companion k;
+	bool both;
 	int rc;
 
 	if (!s)
@@ -103,16 +136,17 @@ int rsk_op_shutdown(struct rsk_op *op, int how)
 	rsk_lock(&s->tx_lock);
 	if (how != SHUT_RD)
 		rsk_tx_serve(&s->tx, &k.c);
+	both = shuts_both(s, how);
 	/* The kernel's FIN first: who is told of the end by the ring finds the socket in that state. */
 	rc = rsk_sys_shutdown(op->fd, how);
-	if (rc == 0 && how != SHUT_RD) {
-		atomic_store(&s->wr_shut, 1);
-		rsk_tx_fin(&s->tx, &k.c);
+	note_shut(s, &k.c, how, rc);
+	if (rc < 0 && both) {
+		rsk_lock(&s->rx_lock);
+		rsk_stream_stay_off(s);
+		rsk_unlock(&s->rx_lock);
 	}
 	rsk_unlock(&s->tx_lock);
-	if (rc == 0 && how != SHUT_WR)
-		atomic_store(&s->rd_shut, 1);
-	rsk_stream_notify(s, RSK_WAKE_RX);
+	rsk_stream_notify(s, RSK_WAKE_RX | (both ? RSK_WAKE_TX : 0));
 	/*
 	 * Who was woken by the kernel's shutdown before this was noted sleeps again. On one host the companion's
 	 * end was the end to him; between hosts it may be ahead of the ring's.

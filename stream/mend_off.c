@@ -172,6 +172,6 @@ void rsk_mend_unforked(struct rsk_stream *s)
 {
 	rsk_tx_stay_off(&s->tx, RSK_TX_STAY_FORK, false);
 	rsk_lock(&s->rx_lock);
-	rsk_rx_stay_off(&s->rx, s->tx.stay_off & ~RSK_TX_STAY_ASKED);
+	rsk_stream_stay_off(s);
 	rsk_unlock(&s->rx_lock);
 }

@@ -305,6 +305,9 @@ static inline void rsk_stream_note(struct rsk_stream *s, bool tx, enum rsk_reaso
 /* Take in what the peer said, both directions; finish what is owed (RESEND). */
 void rsk_stream_serve(struct rsk_stream *s, int fd);
 
+/* Asks the peer's sender to stay on TCP, or takes that back, as the stream's state is now. Both locks are held. */
+void rsk_stream_stay_off(struct rsk_stream *s);
+
 /* This thread has woken a peer since its last wait: spin.h. */
 extern __thread bool rsk_spin_rang;
 

@@ -22,7 +22,7 @@ static uint32_t carry_out(struct rsk_stream *s, int fd, bool off)
 	rsk_companion_init(&k, s, fd);
 	rsk_tx_stay_off(&s->tx, RSK_TX_STAY_OWN, off);
 	/* What else keeps it off still does. */
-	rsk_rx_stay_off(&s->rx, s->tx.stay_off & ~RSK_TX_STAY_ASKED);
+	rsk_stream_stay_off(s);
 	if (off) {
 		s->tx_full_ns = 0;
 		if (rsk_tx_serve(&s->tx, &k.c) == -EPROTO || rsk_rx_serve(&s->rx, &k.c) == -EPROTO)
