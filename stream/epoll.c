@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* epoll.c - registrations of streams in epoll sets: the shadow, its take-over at joining, its return. */
+/* epoll.c - registrations of streams in epoll sets: the shadow, and its take-over when a stream is promoted. */
 #include "epoll.h"
 
 #include <errno.h>
@@ -33,12 +33,6 @@ struct rsk_epoll_family *rsk_epoll_family(void)
 		return none;
 	}
 	return f;
-}
-
-/* NULL: the stream is in no set. */
-static struct rsk_epoll_family *family_of(const struct rsk_stream *s)
-{
-	return __atomic_load_n(&s->regs, __ATOMIC_RELAXED) ? rsk_epoll_family() : NULL;
 }
 
 /* ---- objects ---- */
@@ -223,7 +217,7 @@ void rsk_reg_call(struct rsk_reg *r)
 		rsk_epoll_ring(e);
 }
 
-/* ---- taking over, giving back ---- */
+/* ---- taking over ---- */
 
 struct epoll_event rsk_reg_event(const struct rsk_epoll_family *f, const struct rsk_reg *r)
 {
@@ -264,7 +258,7 @@ int rsk_reg_take_over(struct rsk_epoll_family *f, struct rsk_reg *r)
 	atomic_fetch_or(&rsk_seg_own_ctl(&s->link->seg, s->sid)->epolls_rx,
 			rsk_epoll_bell_bit(r->set, s->link));
 	r->tagged = true;
-	r->named = false;
+	r->named = r->mute = r->quiet = false;
 	r->fresh = true;
 	r->set->tagged++;
 	atomic_fetch_add(&r->set->takeovers, 1);
@@ -290,22 +284,6 @@ enum rsk_reason rsk_epoll_why_not(int rc)
 	}
 }
 
-static int give_back(struct rsk_reg *r)
-{
-	struct epoll_event ev = { .events = r->armed ? r->events : r->events & EPOLLET,
-				  .data.u64 = r->data };
-	struct rsk_epoll *e = r->set;
-	int rc;
-
-	e->kernel_idle = 0; /* what lies there is the kernel's to tell */
-	if (e->sub < 0 || !r->tagged)
-		return rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_MOD, r->key_fd, &ev);
-	rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, r->key_fd, &ev);
-	if (rc == 0)
-		rsk_sys_epoll_ctl(e->sub, EPOLL_CTL_DEL, r->key_fd, NULL);
-	return rc;
-}
-
 void rsk_epoll_joined(struct rsk_stream *s)
 {
 	struct rsk_epoll_family *f;
@@ -313,7 +291,7 @@ void rsk_epoll_joined(struct rsk_stream *s)
 
 	/* Who registers it now links it, then looks at the phase: epoll_ctl.c. */
 	atomic_thread_fence(memory_order_seq_cst);
-	f = family_of(s);
+	f = rsk_epoll_family_of(s);
 	if (!f)
 		return;
 	rsk_lock(&f->lock);
@@ -334,40 +312,6 @@ void rsk_epoll_joined(struct rsk_stream *s)
 	rsk_unlock(&f->lock);
 }
 
-/* family's and set's lock held. */
-static void restore(struct rsk_epoll_family *f, struct rsk_reg *r)
-{
-	if (r->parked) {
-		if (rsk_fd_names(r->key_fd, r->stream))
-			rsk_reg_drop(f, r, r->key_fd);
-		return;
-	}
-	if ((!r->tagged && !r->named) || r->key_fd < 0 || give_back(r) < 0)
-		return;
-	rsk_epoll_unqueue(r);
-	r->set->tagged -= r->tagged;
-	r->tagged = r->named = false;
-}
-
-void rsk_epoll_restore(struct rsk_stream *s, int fd)
-{
-	struct rsk_epoll_family *f = family_of(s);
-
-	(void)fd;
-	if (!f)
-		return;
-	rsk_lock(&f->lock);
-	for (struct rsk_reg *r = s->regs, *next; r; r = next) {
-		struct rsk_epoll *e = r->set;
-
-		next = r->next_of_stream;
-		rsk_lock(&e->lock);
-		restore(f, r);
-		rsk_unlock(&e->lock);
-	}
-	rsk_unlock(&f->lock);
-}
-
 /*
  * This process has taken @fd out of its table; so many are @left, of all processes. The kernel keeps the entry while
  * any fd leads to the socket. If those left are other numbers of this process, nobody can name it any more; if they are
@@ -375,7 +319,7 @@ void rsk_epoll_restore(struct rsk_stream *s, int fd)
  */
 void rsk_epoll_forget_fd(struct rsk_stream *s, int fd, uint32_t left)
 {
-	struct rsk_epoll_family *f = family_of(s);
+	struct rsk_epoll_family *f = rsk_epoll_family_of(s);
 	struct rsk_reg *r, *next;
 
 	if (!f || (left && left != rsk_stream_count_fds(s)))
@@ -428,7 +372,7 @@ void rsk_epoll_closed(struct rsk_epoll *e)
 
 void rsk_epoll_stream_event(struct rsk_stream *s)
 {
-	struct rsk_epoll_family *f = family_of(s);
+	struct rsk_epoll_family *f = rsk_epoll_family_of(s);
 
 	if (!f)
 		return;

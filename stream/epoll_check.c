@@ -24,7 +24,7 @@ static bool valid_reg(const struct rsk_epoll *e, const struct rsk_reg *r)
 		return false;
 	if (r->queued && (!r->tagged || !r->armed))
 		return false;
-	if (r->named && !(r->events & EPOLLONESHOT))
+	if (r->named && !(r->events & EPOLLONESHOT) && !(r->events & EPOLLET))
 		return false;
 	if (r->parked)
 		return r->tagged && !r->armed && !r->events && !r->named;

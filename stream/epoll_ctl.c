@@ -83,6 +83,8 @@ static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk
 		return rc;
 	}
 	r->named = named;
+	r->mute = r->quiet = false;
+	r->told_room = 0;
 	r->events = ev->events;
 	r->data = ev->data.u64;
 	r->armed = true;
@@ -113,6 +115,7 @@ static int renew(struct rsk_epoll_family *f, struct rsk_reg *r, int fd,
 	r->data = ev->data.u64;
 	r->armed = true;
 	r->told_ends = 0;
+	r->told_room = 0;
 	k = rsk_reg_event(f, r);
 	if (k.events != r->kernel_events) {
 		r->kernel_events = k.events;

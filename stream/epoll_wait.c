@@ -102,6 +102,7 @@ static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 
 	/* Those that find no place stay, and come first the next time. */
 	while (n < max && r != end && (r = e->ready)) {
+		uint32_t shorts = rsk_stream_short_sends(r->stream);
 		short re;
 
 		rsk_epoll_take_ready(r);
@@ -119,6 +120,8 @@ static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 		n++;
 		r->answer = e->answer;
 		e->last = r;
+		if (re & EPOLLOUT)
+			r->told_room = shorts + 1;
 		r->told_ends |= (uint32_t)re & END_EVENTS;
 		if (r->events & EPOLLONESHOT) {
 			r->armed = false;
@@ -171,12 +174,7 @@ bool rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epol
 		return true;
 	if (!r->tagged) {
 		/* Oneshot, and it has fired; or one given back since, for which the kernel watched more. */
-		ev->events &= r->events | EPOLLERR | EPOLLHUP;
-		if (!ev->events)
-			return true;
-		ev->data.u64 = r->data;
-		r->armed = !(r->events & EPOLLONESHOT);
-		return false;
+		return !rsk_epoll_told_back(r, ev);
 	}
 	if (is_news(r, ev->events))
 		rsk_epoll_queue(r);

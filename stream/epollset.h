@@ -29,15 +29,19 @@ struct rsk_reg {
 	uint64_t data;
 	bool live;
 	bool tagged; /* taken over: the kernel's entry carries our tag and tells us of edges */
-	bool named;  /* not taken over, oneshot: the entry carries our tag so that we see it fire */
-	bool armed;  /* false: oneshot, fired */
+	bool named; /* not taken over: the entry carries our tag, so that we see it fire; oneshot, or given back */
+	bool mute; /* given back after it had fired: the kernel would tell its end (epoll_back.c) */
+	bool quiet; /* given back: of room to send nothing is told until @written changes (epoll_back.c) */
+	bool armed; /* false: oneshot, fired */
 	bool queued;
 	bool parked; /* taken out by the application; tagged still, and not armed: epoll_ctl.c */
 	bool fresh; /* the kernel still has to tell what was true when we registered: told already */
 	uint32_t kernel_events; /* tagged: of the kernel's entry; they only grow */
 	uint32_t told_ends;	/* RDHUP, HUP, ERR that were delivered */
 	uint32_t answer;	/* of the set: in which it was told last */
-	uint64_t index;		/* the ring's next, before it was looked at last */
+	uint32_t told_room; /* the stream's short_sends, and 1, when room to send was told last; 0: never */
+	uint64_t written; /* quiet: bytes written to the TCP socket when it was given back */
+	uint64_t index;	  /* the ring's next, before it was looked at last */
 	_Atomic(bool)
 		called; /* in the set's calls: set by who puts it there, cleared by who takes it */
 	struct rsk_reg *next_call;
@@ -128,6 +132,13 @@ struct rsk_epoll_family {
 };
 
 struct rsk_epoll_family *rsk_epoll_family(void);
+
+/* NULL: the stream is in no set. */
+static inline struct rsk_epoll_family *rsk_epoll_family_of(const struct rsk_stream *s)
+{
+	return __atomic_load_n(&s->regs, __ATOMIC_RELAXED) ? rsk_epoll_family() : NULL;
+}
+
 struct rsk_epoll *rsk_epoll_of(int epfd);
 
 /*
@@ -175,6 +186,8 @@ struct rsk_reg *rsk_reg_new(struct rsk_epoll_family *f);	    /* + NULL: no memor
 void rsk_reg_unlink(struct rsk_epoll_family *f, struct rsk_reg *r); /* + */
 /* + Parked, with this process's number @fd: out of the kernel's set, and unlinked; not if only others hold the set. */
 void rsk_reg_drop(struct rsk_epoll_family *f, struct rsk_reg *r, int fd);
+/* epoll_back.c: an event of the kernel's, @ev, of one that is not taken over, as the application gets it; false: not. */
+bool rsk_epoll_told_back(struct rsk_reg *r, struct epoll_event *ev);
 int rsk_reg_take_over(struct rsk_epoll_family *f, struct rsk_reg *r); /* + 0 or -errno */
 enum rsk_reason rsk_epoll_why_not(int rc);
 

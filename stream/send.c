@@ -264,6 +264,8 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 		if (n < 0)
 			break;
 	}
+	if (cur->left)
+		atomic_fetch_add_explicit(&s->short_sends, 1, memory_order_relaxed);
 	if (total) {
 		keep_error(s, n);
 		return (ssize_t)total;

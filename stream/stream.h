@@ -84,6 +84,12 @@ struct rsk_stream {
 	_Atomic(bool) named;	/* the record has the addresses */
 	bool attached;		/* to a link, once: what follows regs was used */
 	_Atomic(int) rcvlowat;
+	/*
+	 * Sends that did not take all there was: who gets less may wait for an edge of room. Counted by any sender,
+	 * before its call returns; read by who tells of room, and when the stream leaves an epoll set. Relaxed: the
+	 * thread that waits for the edge has seen its own call return.
+	 */
+	_Atomic(uint32_t) short_sends;
 	int peer_fd;	      /* the other end, as its process numbered it when it was proven */
 	uint64_t peer_cookie; /* SO_COOKIE of the other end */
 
@@ -304,6 +310,11 @@ static inline void rsk_stream_note(struct rsk_stream *s, bool tx, enum rsk_reaso
 
 /* Take in what the peer said, both directions; finish what is owed (RESEND). */
 void rsk_stream_serve(struct rsk_stream *s, int fd);
+
+static inline uint32_t rsk_stream_short_sends(const struct rsk_stream *s)
+{
+	return atomic_load_explicit(&s->short_sends, memory_order_relaxed);
+}
 
 /* Asks the peer's sender to stay on TCP, or takes that back, as the stream's state is now. Both locks are held. */
 void rsk_stream_stay_off(struct rsk_stream *s);

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * epoll_back.c - a stream has gone back to TCP for good: the kernel's epoll set gets its registrations back.
+ *
+ * EPOLL_CTL_MOD is the only way to change an entry, and it does more than that: it watches for ERR and HUP, also for an
+ * entry that EPOLLONESHOT has disarmed, and it tells what is true now once more, also to a registration of edges that was
+ * told. So these two keep our tag in the kernel's entry, and what the kernel then tells goes through
+ * rsk_epoll_told_back(), which drops what the application would not have been told.
+ */
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include <rsock/sys.h>
+
+#include "arena.h"
+#include "epoll.h"
+#include "epollset.h"
+#include "stream.h"
+
+#define ROOM_EVENTS (EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
+
+/*
+ * Of all that it watches there is only room to send; that was told, and since then no send has come back short: nobody
+ * waits for that edge. A new one can only come of bytes that are written from now on.
+ */
+static bool only_room_told(struct rsk_reg *r)
+{
+	struct pollfd p = { .fd = r->key_fd, .events = (short)(r->events & 0xffff) };
+
+	if (!r->armed || !(r->events & EPOLLET) || r->queued ||
+	    r->told_room != rsk_stream_short_sends(r->stream) + 1 || r->set->collides)
+		return false;
+	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 &&
+	       !(p.revents & ~ROOM_EVENTS) &&
+	       rsk_kernel_written(r->key_fd, r->stream->connecting_side, &r->written) == 0;
+}
+
+static int give_back(struct rsk_epoll_family *f, struct rsk_reg *r)
+{
+	struct epoll_event ev = { .events = r->events, .data.u64 = r->data };
+	struct rsk_epoll *e = r->set;
+	int rc;
+
+	e->kernel_idle = 0; /* what lies there is the kernel's to tell */
+	r->mute = !r->armed;
+	r->quiet = only_room_told(r);
+	r->named = r->mute || r->quiet;
+	if (r->mute)
+		ev.events &= EPOLLET | EPOLLONESHOT;
+	if (r->named)
+		ev.data.u64 = f->tag | rsk_arena_offset(r);
+	if (e->sub < 0 || !r->tagged)
+		return rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_MOD, r->key_fd, &ev);
+	rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, r->key_fd, &ev);
+	if (rc == 0)
+		rsk_sys_epoll_ctl(e->sub, EPOLL_CTL_DEL, r->key_fd, NULL);
+	return rc;
+}
+
+/* family's and set's lock held. */
+static void restore(struct rsk_epoll_family *f, struct rsk_reg *r)
+{
+	if (r->parked) {
+		if (rsk_fd_names(r->key_fd, r->stream))
+			rsk_reg_drop(f, r, r->key_fd);
+		return;
+	}
+	/* Oneshot, and never taken over: the entry has our tag already, and the kernel knows whether it has fired. */
+	if (!r->tagged || r->key_fd < 0 || give_back(f, r) < 0)
+		return;
+	rsk_epoll_unqueue(r);
+	r->set->tagged -= r->tagged;
+	r->tagged = false;
+}
+
+void rsk_epoll_restore(struct rsk_stream *s, int fd)
+{
+	struct rsk_epoll_family *f = rsk_epoll_family_of(s);
+
+	(void)fd;
+	if (!f)
+		return;
+	rsk_lock(&f->lock);
+	for (struct rsk_reg *r = s->regs, *next; r; r = next) {
+		struct rsk_epoll *e = r->set;
+
+		next = r->next_of_stream;
+		rsk_lock(&e->lock);
+		restore(f, r);
+		rsk_unlock(&e->lock);
+	}
+	rsk_unlock(&f->lock);
+}
+
+bool rsk_epoll_told_back(struct rsk_reg *r, struct epoll_event *ev)
+{
+	uint64_t written;
+	bool quiet = r->quiet;
+
+	ev->events &= r->events | EPOLLERR | EPOLLHUP;
+	r->quiet = false;
+	if (!ev->events || (r->mute && !r->armed))
+		return false;
+	if (quiet && !(ev->events & ~ROOM_EVENTS) &&
+	    rsk_kernel_written(r->key_fd, r->stream->connecting_side, &written) == 0 &&
+	    written == r->written)
+		return false;
+	ev->data.u64 = r->data;
+	r->armed = !(r->events & EPOLLONESHOT);
+	return true;
+}
