@@ -39,9 +39,10 @@ struct rsk_reg {
 	uint32_t kernel_events; /* tagged: of the kernel's entry; they only grow */
 	uint32_t told_ends;	/* RDHUP, HUP, ERR that were delivered */
 	uint32_t answer;	/* of the set: in which it was told last */
-	uint32_t told_room; /* the stream's short_sends, and 1, when room to send was told last; 0: never */
-	uint64_t written; /* quiet: bytes written to the TCP socket when it was given back */
-	uint64_t index;	  /* the ring's next, before it was looked at last */
+	uint32_t shorts;	/* the stream's short_sends, before it was looked at last */
+	uint32_t told_room; /* that, and 1, when an edge of room to send was told last; 0: never */
+	uint64_t written;   /* quiet: bytes written to the TCP socket when it was given back */
+	uint64_t index;	    /* the ring's next, before it was looked at last */
 	_Atomic(bool)
 		called; /* in the set's calls: set by who puts it there, cleared by who takes it */
 	struct rsk_reg *next_call;
@@ -56,6 +57,12 @@ struct rsk_nest {
 	struct rsk_epoll *outer, *inner;
 	int key_fd; /* the kernel's key */
 	struct rsk_nest *next;
+};
+
+enum {
+	RSK_EPOLL_BY_NONE,
+	RSK_EPOLL_BY_RINGS,
+	RSK_EPOLL_BY_KERNEL
 };
 
 struct rsk_epoll {
@@ -89,7 +96,7 @@ struct rsk_epoll {
 	/* Threads in the kernel's wait with bells announced; changed under the lock, read by who calls. */
 	_Atomic(uint32_t) sleepers;
 	uint32_t answer;	   /* counts what waits return */
-	uint32_t turn;		   /* whose news come first: the rings', the kernel's */
+	uint8_t filled;		   /* RSK_EPOLL_BY_*: who had all of the last answer */
 	_Atomic(uint32_t) spin_ns; /* relaxed: whoever waits */
 	/*
 	 * The registration that was told last, if level-triggered and its stream's only one: its ring is looked
@@ -203,10 +210,27 @@ void rsk_epoll_ring(struct rsk_epoll *e);	      /* wake one sleeper; or chain lo
 void rsk_epoll_give_bells(struct rsk_epoll *e);	      /* + */
 void rsk_epoll_keep_links(const struct rsk_epoll *e); /* only others hold the set from now on */
 
-/* epoll_wait.c: what is true of a registration now; what the kernel's entry says; see the definitions. */
+/* epoll_answer.c: what is true of a registration now; what an event of the kernel's tells; see the definitions. */
 short rsk_epoll_true_events(struct rsk_reg *r);
-bool rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *ev);
+void rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *ev);
 void rsk_epoll_relieve(struct rsk_epoll *e);
+
+struct rsk_epoll_spot;
+
+/*
+ * Both fill @evs (of @max) with what there is now, and return how many; neither sleeps. The set's lock is not held.
+ *
+ * rsk_epoll_gather - rings' and queued news, and the kernel's as well where there are any. 0: *spot is where to spin.
+ * rsk_epoll_settle - behind the kernel's own wait, which has put @n events there; @takeovers: the set's, as it was before
+ * that; @began_ns: when the wait began, 0: nothing is to be learnt from it.
+ */
+int rsk_epoll_gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
+		     struct epoll_event *evs, int max, struct rsk_epoll_spot *spot);
+int rsk_epoll_settle(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
+		     struct epoll_event *evs, int n, int max, uint32_t takeovers,
+		     uint64_t began_ns);
+
+/* epoll_wait.c */
 void rsk_epoll_announce(struct rsk_epoll *e);
 
 /* epoll_map.c */

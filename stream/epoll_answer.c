@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * epoll_answer.c - what one epoll_wait() returns: the kernel's events and those of rings, in the order in which they
+ * became ready as far as that can be known. Called by epoll_wait.c.
+ *
+ * The kernel's list is in order. A ring's data came where its doorbell lies in that list, if the doorbell was rung;
+ * else, between two looks, nobody knows which of both was first: then the kernel's come before the rings', since what goes
+ * by TCP was most often sent by a connection that is new, and not yet promoted, before the one that is.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rsock/sys.h>
+
+#include "arena.h"
+#include "epoll.h"
+#include "epollset.h"
+#include "spin.h"
+#include "stream.h"
+#include "wait.h"
+
+#define KERNEL_IDLE 8
+#define KERNEL_AGAIN_NS 50000u
+#define KERNEL_TRIES RSK_EPOLL_LINKS
+#define FEW_EVENTS 4
+#define END_EVENTS (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
+
+/* poll(2)'s and epoll's bits have the same values for what matters here. */
+_Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR &&
+		       EPOLLHUP == POLLHUP && EPOLLPRI == POLLPRI && EPOLLRDHUP == POLLRDHUP &&
+		       EPOLLRDNORM == POLLRDNORM && EPOLLWRNORM == POLLWRNORM,
+	       "event bits");
+
+/* This process's fd of the stream; -1: only others that share the set hold it, to whom it is left. */
+static int fd_of(struct rsk_reg *r)
+{
+	if (r->key_fd >= 0 && rsk_fd_names(r->key_fd, r->stream))
+		return r->key_fd;
+	return rsk_stream_find_fd(r->stream);
+}
+
+/*
+ * A stream whose ring is full, and whose writer waits here, goes back to TCP some time after: kept with the set, since
+ * the registration may not be looked at again until then. lock held.
+ */
+static void relieve_later(struct rsk_epoll *e, struct rsk_stream *s)
+{
+	uint64_t at;
+	bool full;
+
+	rsk_lock(&s->tx_lock);
+	full = s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx);
+	at = full ? rsk_stream_full_until(s) : 0;
+	rsk_unlock(&s->tx_lock);
+	if (!full)
+		return;
+	if (!e->relief_ns || at < e->relief_ns)
+		e->relief_ns = at;
+}
+
+/*
+ * What of its interest is true now; -1: only other processes that share the set hold the stream, it is left to
+ * them. Who finds no room is told when there is: by the peer, or by the kernel. lock held.
+ * No pin: a registration is unlinked, under this lock, before its stream can be freed.
+ */
+short rsk_epoll_true_events(struct rsk_reg *r)
+{
+	short events = (short)(r->events & 0xffff), re;
+	int fd = fd_of(r);
+
+	if (fd < 0)
+		return -1;
+	r->index = rsk_ring_index(&r->stream->rx.ring);
+	r->shorts = rsk_stream_short_sends(r->stream);
+	re = rsk_stream_poll(r->stream, fd, events, -1);
+	if (re & EPOLLOUT)
+		return re;
+	if (r->events & EPOLLOUT) {
+		rsk_stream_want_room(r->stream);
+		re = rsk_stream_poll(r->stream, fd, events, -1);
+		if (!(re & EPOLLOUT)) {
+			relieve_later(r->set, r->stream);
+			/* Only the mark tells of room for sure: the peer's word may be taken in by any call. */
+			if (r->set->hot == r)
+				r->set->hot = NULL;
+		}
+	}
+	/* No room told: when the kernel tells of some, that is news. */
+	if (!(re & EPOLLOUT))
+		r->fresh = false;
+	return re;
+}
+
+/*
+ * Its mark may be looked past: the stream's only registration, and not one that waits for room, of which the mark tells
+ * (the peer's word may be taken in by any call).
+ */
+static inline __attribute__((always_inline)) bool may_be_hot(const struct rsk_reg *r, short events)
+{
+	return __atomic_load_n(&r->stream->regs, __ATOMIC_RELAXED) == r &&
+	       !__atomic_load_n(&r->next_of_stream, __ATOMIC_RELAXED) &&
+	       (!(r->events & EPOLLOUT) || (events & EPOLLOUT));
+}
+
+/*
+ * What @r, which is off the ready list, has to tell in this answer, as ep_send_events() does. False: nothing. Each is
+ * told once an answer: what there is more stays on the list. lock held.
+ */
+static inline __attribute__((always_inline)) bool tell(struct rsk_epoll *e, struct rsk_reg *r,
+						       struct epoll_event *ev)
+{
+	short re;
+
+	if (!r->armed)
+		return false;
+	re = r->answer == e->answer ? -1 : rsk_epoll_true_events(r);
+	if (re < 0)
+		rsk_epoll_queue(r);
+	if (re <= 0)
+		return false;
+	ev->events = (uint16_t)re;
+	ev->data.u64 = r->data;
+	r->answer = e->answer;
+	e->last = r;
+	r->told_ends |= (uint32_t)re & END_EVENTS;
+	if (r->events & EPOLLONESHOT) {
+		r->armed = false;
+	} else if (!(r->events & EPOLLET)) {
+		rsk_epoll_queue(r);
+		if (may_be_hot(r, re))
+			e->hot = r;
+	} else if (re & EPOLLOUT) {
+		r->told_room = r->shorts + 1;
+	}
+	return true;
+}
+
+/* Those that are queued now; those that find no place stay, and come first the next time. lock held. */
+static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
+{
+	struct rsk_reg *end = e->ready_tail, *r = NULL;
+	int n = 0;
+
+	while (n < max && r != end && (r = e->ready)) {
+		rsk_epoll_take_ready(r);
+		n += tell(e, r, &evs[n]);
+	}
+	return n;
+}
+
+/* Is what the kernel says of the companion anything new for whoever waits on this registration? */
+static bool is_news(struct rsk_reg *r, uint32_t events)
+{
+	uint32_t ends = events & END_EVENTS;
+	bool fresh = r->fresh, on_ring;
+
+	r->fresh = false;
+	if (ends) {
+		atomic_store(&r->stream->companion_news, 1);
+		return ends & ~r->told_ends;
+	}
+	rsk_lock(&r->stream->tx_lock);
+	on_ring = r->stream->tx.state == RSK_TX_ONRING;
+	rsk_unlock(&r->stream->tx_lock);
+	if (on_ring || fresh)
+		events &= ~(uint32_t)EPOLLOUT;
+	return events;
+}
+
+/* What an event of the kernel's is. */
+enum news {
+	NEWS_APPLICATION, /* the application's, with its data now */
+	NEWS_BELL,	  /* a doorbell was rung */
+	NEWS_STREAM,	  /* tells of a stream, which is queued */
+	NEWS_NONE
+};
+
+static bool is_ours(const struct rsk_epoll_family *f, const struct rsk_epoll *e,
+		    const struct epoll_event *ev)
+{
+	return (ev->data.u64 & RSK_EPOLL_TAG_MASK) == f->tag && !e->collides;
+}
+
+/* lock held. *of: the registration, of a stream's. */
+static enum news news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *ev,
+		      struct rsk_reg **of)
+{
+	uint64_t d = ev->data.u64;
+	struct rsk_reg *r;
+
+	if (!is_ours(f, e, ev))
+		return NEWS_APPLICATION;
+	if (d & RSK_EPOLL_BELL) {
+		e->rang = true;
+		return NEWS_BELL;
+	}
+	r = rsk_arena_at((uint32_t)d);
+	if (!r || __atomic_load_n(&r->set, __ATOMIC_RELAXED) != e || !r->live)
+		return NEWS_NONE;
+	/* Oneshot, and it has fired; or one given back since, for which the kernel watched more. */
+	if (!r->tagged)
+		return rsk_epoll_told_back(r, ev) ? NEWS_APPLICATION : NEWS_NONE;
+	if (!is_news(r, ev->events))
+		return NEWS_NONE;
+	rsk_epoll_queue(r);
+	*of = r;
+	return NEWS_STREAM;
+}
+
+void rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *ev)
+{
+	struct rsk_reg *r;
+
+	news(f, e, ev, &r);
+}
+
+/*
+ * What the kernel has told, as the application gets it: ours are taken out, and what they tell of a stream comes in their
+ * place if @in_place. *bell_at: before which of the events that are left a doorbell was rung first; -1: none. lock
+ * held. Returns how many are left.
+ */
+static int translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *evs,
+		     int n, bool in_place, int *bell_at)
+{
+	int out = 0;
+
+	*bell_at = -1;
+	for (int i = 0; i < n; i++) {
+		struct epoll_event ev = evs[i];
+		struct rsk_reg *r = NULL;
+		enum news what = news(f, e, &ev, &r);
+
+		if (what == NEWS_APPLICATION) {
+			evs[out++] = ev;
+		} else if (what == NEWS_BELL && *bell_at < 0) {
+			*bell_at = out;
+		} else if (what == NEWS_STREAM && in_place && r->queued) {
+			rsk_epoll_take_ready(r);
+			out += tell(e, r, &evs[out]);
+		}
+	}
+	return out;
+}
+
+/* The first @k of @n events go behind the others. */
+static void put_behind(struct epoll_event *evs, int k, int n)
+{
+	const int ends[3][2] = { { 0, k }, { k, n }, { 0, n } };
+
+	if (k <= 0 || k >= n)
+		return;
+	for (int i = 0; i < 3; i++)
+		for (int a = ends[i][0], b = ends[i][1] - 1; a < b; a++, b--) {
+			struct epoll_event ev = evs[a];
+
+			evs[a] = evs[b];
+			evs[b] = ev;
+		}
+}
+
+void rsk_epoll_relieve(struct rsk_epoll *e)
+{
+	if (!e->relief_ns || rsk_now_ns() < e->relief_ns)
+		return;
+	e->relief_ns = 0;
+	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set) {
+		int fd = fd_of(r);
+
+		if (!r->tagged || !(r->events & EPOLLOUT) || fd < 0)
+			continue;
+		if (rsk_stream_relieve(r->stream, fd))
+			rsk_epoll_queue(r);
+		else
+			relieve_later(e, r->stream);
+	}
+}
+
+/* What is still to be told: to who sleeps, or watches the set itself. lock held. */
+static void leave_rest(struct rsk_epoll *e)
+{
+	rsk_epoll_show(e);
+	if (e->sub < 0 && e->ready && e->sleepers)
+		rsk_epoll_ring(e);
+}
+
+/*
+ * Rings are ready. The kernel is asked as well in each answer; unless it had nothing many times in a row, was asked a
+ * moment ago, and this thread has done nothing since that could show there: then what others do is told that moment
+ * later.
+ */
+static bool kernel_is_due(struct rsk_epoll *e)
+{
+	uint64_t now;
+
+	if (e->kernel_idle < KERNEL_IDLE || e->kernel_acts != rsk_acts_so_far())
+		return true;
+	now = rsk_now_ns();
+	if (now - e->kernel_ns < KERNEL_AGAIN_NS)
+		return false;
+	e->kernel_ns = now;
+	return true;
+}
+
+/*
+ * What the kernel has now, less ours; *told: it had something, which may have been of ours. Where there was room for ours
+ * alone others may be behind them. lock held.
+ */
+static int ask_kernel(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
+		      struct epoll_event *evs, int max, bool *told)
+{
+	int n, out, bell_at, tries = KERNEL_TRIES;
+
+	do {
+		n = rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
+		out = translate(f, e, evs, n, true, &bell_at);
+		*told |= n > 0;
+	} while (!out && n == max && --tries);
+	return out;
+}
+
+/* The same, if it is to be asked in this answer. */
+static int ask_if_due(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
+		      struct epoll_event *evs, int max, bool *told)
+{
+	int n;
+
+	*told = false;
+	if (max <= 0 || !kernel_is_due(e))
+		return 0;
+	e->kernel_acts = rsk_acts_so_far();
+	n = ask_kernel(f, e, epfd, evs, max, told);
+	e->kernel_idle = *told ? 0 : e->kernel_idle + (e->kernel_idle < KERNEL_IDLE);
+	return n;
+}
+
+/*
+ * Where rings have something to tell the kernel's come first, with as many of the rings' as there is room for. It is
+ * asked behind the rings, which costs nothing where these have nothing after all; but before them where they could fill
+ * the answer. Neither keeps the other out: who had all of an answer comes last in the next one. lock held.
+ */
+static int gather_both(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
+		       struct epoll_event *evs, int max)
+{
+	bool first = e->ready && (max <= FEW_EVENTS || e->filled == RSK_EPOLL_BY_RINGS) &&
+		     e->filled != RSK_EPOLL_BY_KERNEL;
+	int n, rings;
+	bool told;
+
+	if (first) {
+		n = ask_if_due(f, e, epfd, evs, max, &told);
+		e->filled = n == max ? RSK_EPOLL_BY_KERNEL : RSK_EPOLL_BY_NONE;
+		return n + collect(e, evs + n, max - n);
+	}
+	rings = collect(e, evs, max);
+	e->filled = rings == max ? RSK_EPOLL_BY_RINGS : RSK_EPOLL_BY_NONE;
+	if (!rings || rings == max)
+		return rings;
+	n = ask_if_due(f, e, epfd, evs + rings, max - rings, &told);
+	put_behind(evs, rings, rings + n);
+	n += rings;
+	return told ? n + collect(e, evs + n, max - n) : n; /* of ours, too */
+}
+
+int rsk_epoll_gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
+		     struct epoll_event *evs, int max, struct rsk_epoll_spot *spot)
+{
+	int n;
+
+	rsk_lock(&e->lock);
+	rsk_epoll_take_in(f, e);
+	e->answer++;
+	rsk_epoll_relieve(e);
+	n = gather_both(f, e, epfd, evs, max);
+	if (!n)
+		rsk_epoll_look_at(spot, e);
+	leave_rest(e);
+	rsk_unlock(&e->lock);
+	return n;
+}
+
+int rsk_epoll_settle(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
+		     struct epoll_event *evs, int n, int max, uint32_t takeovers, uint64_t began_ns)
+{
+	int told = n, bell_at, rings;
+	bool same, more = false;
+
+	rsk_lock(&e->lock);
+	if (began_ns)
+		e->spin_ns = rsk_spin_learn(e->spin_ns, rsk_epoll_woken(e, began_ns) - began_ns);
+	rsk_epoll_relieve(e);
+	e->answer++;
+	/* What the kernel told of before it was taken over is not told twice in one answer. */
+	same = takeovers == atomic_load(&e->takeovers);
+	n = translate(f, e, evs, told, same, &bell_at);
+	if (!n && told == max)
+		n = ask_kernel(f, e, epfd, evs, max, &more);
+	if (n)
+		e->kernel_idle = 0;
+	if (n < max || e->sub >= 0)
+		rsk_epoll_take_in(f, e);
+	if (n < max && (!n || same)) {
+		rings = collect(e, evs + n, max - n);
+		if (bell_at >= 0 && began_ns)
+			put_behind(evs + bell_at, n - bell_at, n - bell_at + rings);
+		n += rings;
+	}
+	leave_rest(e);
+	rsk_unlock(&e->lock);
+	return n;
+}
