@@ -203,6 +203,7 @@ int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 		      struct timespec *timeout)
 {
 	int64_t end_ns = 0, left_ns = 0;
+	int saved = errno, pending;
 	unsigned int done = 0;
 	ssize_t ret;
 
@@ -222,13 +223,16 @@ int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 					   1000000000LL,
 				   &end_ns))
 		end_ns = INT64_MAX;
+	/* What do_recvmmsg() does: an error that is pending comes before what lies there. */
+	pending = flags & MSG_ERRQUEUE ? 0 : rsk_fd_pending_error(fd);
+	if (pending)
+		return (int)rsk_result(pending);
 	while (done < n) {
-		int saved = errno;
-
 		ret = rsk_hook_recvmsg(fd, &msgs[done].msg_hdr, flags & ~MSG_WAITFORONE);
 		if (ret < 0) {
 			if (done == 0)
 				return -1;
+			rsk_fd_keep_error(fd, errno);
 			errno = saved;
 			break;
 		}

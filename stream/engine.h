@@ -242,6 +242,12 @@ void rsk_op_outq(struct rsk_op *op, int *value);
 /* getsockopt(SO_ERROR): *@value is what the real call has just said; or the error that the engine keeps. */
 void rsk_op_so_error(struct rsk_op *op, int *value);
 
+/* The error that is pending, as SO_ERROR tells it, and it is told now: -errno, 0: none. Any fd is allowed. */
+int rsk_fd_pending_error(int fd);
+
+/* A call moved something before it met @err, which the connection tells at the next one. Any fd is allowed. */
+void rsk_fd_keep_error(int fd, int err);
+
 /* getsockopt(TCP_INFO): adds the ring's bytes to the kernel's counters (@len bytes were returned). */
 struct tcp_info;
 void rsk_op_tcp_info(struct rsk_op *op, struct tcp_info *ti, unsigned int len);

@@ -211,21 +211,50 @@ void rsk_op_outq(struct rsk_op *op, int *value)
 	*value += (int)n;
 }
 
+/* The socket's error is told once, by whichever call comes first: @err is what the kernel told, 0: nothing. */
+static int tell_error(struct rsk_stream *s, int err)
+{
+	rsk_lock(&s->rx_lock);
+	if (!err)
+		err = -rsk_rx_take_error(&s->rx);
+	else
+		rsk_rx_told(&s->rx, -err);
+	rsk_unlock(&s->rx_lock);
+	return err;
+}
+
 void rsk_op_so_error(struct rsk_op *op, int *value)
 {
-	struct rsk_stream *s = op->s;
+	if (op->s)
+		*value = tell_error(op->s, *value);
+}
 
-	if (!s)
-		return;
-	rsk_lock(&s->rx_lock);
-	if (!*value)
-		*value = -rsk_rx_take_error(&s->rx);
-	else
-		rsk_rx_told(&s->rx, -*value);
-	rsk_unlock(&s->rx_lock);
+int rsk_fd_pending_error(int fd)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	if (rsk_sys_getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
+		err = 0;
+	if (s && s->link)
+		err = tell_error(s, err);
+	if (s)
+		rsk_stream_unpin(s);
+	return -err;
 }
 
 void rsk_op_tcp_info(struct rsk_op *op, struct tcp_info *ti, unsigned int len)
 {
 	rsk_tcp_info_add(ti, len, op->s);
+}
+
+void rsk_fd_keep_error(int fd, int err)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+
+	if (!s)
+		return;
+	rsk_stream_keep_error(s, -err);
+	rsk_stream_unpin(s);
 }

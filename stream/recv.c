@@ -16,6 +16,7 @@
 #include "wish.h"
 
 #define SCRATCH_BYTES 65536
+#define PEEK_BYTES (32u << 20) /* more than a ring and a receive queue hold */
 
 /*
  * The peer may only have shut its sending half: does any process still hold its socket? When both ends have sent their
@@ -153,11 +154,12 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 
 /* ---- a call ---- */
 
-/* MSG_TRUNC: the bytes are thrown away, but counted. */
+/* MSG_TRUNC: the bytes are thrown away, but counted; if only peeked at, all there can be, at once. */
 static ssize_t discard(struct rsk_stream *s, int fd, size_t want, bool peek, bool look)
 {
-	uint8_t *scratch = rsk_arena_alloc_raw(SCRATCH_BYTES);
-	struct iovec iov = { scratch, want < SCRATCH_BYTES ? want : SCRATCH_BYTES };
+	size_t most = peek ? PEEK_BYTES : SCRATCH_BYTES, len = want < most ? want : most;
+	uint8_t *scratch = rsk_arena_alloc_raw(len);
+	struct iovec iov = { scratch, len };
 	struct rsk_iovcur cur;
 	ssize_t n;
 
@@ -230,6 +232,8 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 			if (total < len && (size_t)n >= rsk_rx_round_bytes(&s->rx) && !peek &&
 			    !trunc && rsk_stream_stirs(s, RSK_WAKE_RX))
 				continue;
+			if (trunc && !peek && n == SCRATCH_BYTES && total < len)
+				continue; /* a scratch full at a time: there may be more */
 			if (total >= target || total == len)
 				break;
 			if (peek && (ended || !(flags & MSG_WAITALL)))
@@ -239,7 +243,7 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 			if (ended)
 				continue;
 			if (trunc && !peek)
-				continue; /* a scratch full at a time: there may be more */
+				continue;
 		} else if ((n != -EAGAIN && n != -EINTR) || total >= target) {
 			break; /* the end, an error; or all there was */
 		} else if (atomic_load(&s->rd_shut)) {

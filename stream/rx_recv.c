@@ -6,7 +6,7 @@
 #include "arena.h"
 #include "rx_parts.h"
 
-#define PEEK_RUNS 64
+#define TCP_RUNS 64 /* entries of a vector that one read of the TCP socket fills */
 
 static ssize_t take_hold(struct rsk_rx *rx, struct rsk_iovcur *dst, bool peek)
 {
@@ -83,11 +83,25 @@ static ssize_t settle_doubt(struct rsk_rx *rx, struct rsk_companion *c)
 	return 1;
 }
 
+/* What is left of the vector, as another one: its first entry was filled in part. Returns how many entries. */
+static int rest_of(const struct rsk_iovcur *dst, struct iovec iov[static TCP_RUNS])
+{
+	struct rsk_iovcur at = *dst;
+	uint8_t *p = NULL;
+	int runs = 0;
+
+	while (runs < TCP_RUNS && (iov[runs].iov_len = rsk_iovcur_run(&at, &p)) > 0) {
+		iov[runs].iov_base = p;
+		rsk_iovcur_advance(&at, iov[runs++].iov_len);
+	}
+	return runs;
+}
+
 static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
 			bool peek)
 {
 	struct rsk_iovcur before = *dst;
-	struct iovec first;
+	struct iovec iov[TCP_RUNS];
 	size_t cap = dst->left;
 	ssize_t n;
 
@@ -102,16 +116,10 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_i
 		return peek ? rx->tcp_err : rsk_rx_take_error(rx);
 	if (rx->state == RSK_RX_SWITCHING && cap > rx->switch_pos - rx->pos)
 		cap = rx->switch_pos - rx->pos;
-	if (dst->off) {
-		uint8_t *p = NULL;
-
-		first.iov_len = rsk_iovcur_run(dst, &p);
-		first.iov_base = p;
-		n = c->ops->recv(c, &first, 1, cap < first.iov_len ? cap : first.iov_len,
-				 peek ? MSG_PEEK : 0);
-	} else {
+	if (dst->off)
+		n = c->ops->recv(c, iov, rest_of(dst, iov), cap, peek ? MSG_PEEK : 0);
+	else
 		n = c->ops->recv(c, dst->v, dst->n, cap, peek ? MSG_PEEK : 0);
-	}
 	if (n <= 0) {
 		rsk_rx_told(rx, (int)n);
 		return n;
@@ -184,12 +192,10 @@ static ssize_t ring_at_end(struct rsk_rx *rx)
 /* Bytes of the companion behind all of the ring's, where the sender has moved on; none is consumed. */
 static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst)
 {
-	size_t total = rx->hold_len - rx->hold_off, run;
-	struct iovec iov[PEEK_RUNS];
-	struct rsk_iovcur at;
-	uint8_t *p = NULL;
-	int runs = 0;
+	size_t total = rx->hold_len - rx->hold_off;
+	struct iovec iov[TCP_RUNS];
 	ssize_t n;
+	int runs;
 
 	if (rx->doubt || rx->skip)
 		return 0;
@@ -198,11 +204,7 @@ static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_companion *c, struct rs
 	if (total)
 		rsk_iovcur_scatter(dst, rx->hold + rx->hold_off, total);
 	/* In one call: another one would begin at the same byte. */
-	at = *dst;
-	while (runs < PEEK_RUNS && (run = rsk_iovcur_run(&at, &p)) > 0) {
-		iov[runs++] = (struct iovec){ p, run };
-		rsk_iovcur_advance(&at, run);
-	}
+	runs = rest_of(dst, iov);
 	if (!runs)
 		return (ssize_t)total;
 	n = c->ops->recv(c, iov, runs, dst->left, MSG_PEEK);

@@ -184,8 +184,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 
 /* ---- a call ---- */
 
-/* Some bytes were taken before the error: it is told at the next call. */
-static void keep_error(struct rsk_stream *s, ssize_t n)
+void rsk_stream_keep_error(struct rsk_stream *s, ssize_t n)
 {
 	if (n != -ECONNRESET && n != -ETIMEDOUT)
 		return;
@@ -227,7 +226,8 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 		bool joined = rsk_stream_phase(s) >= RSK_PHASE_JOINED && s->link;
 
 		if (atomic_load_explicit(&s->wr_shut, memory_order_relaxed)) {
-			n = -EPIPE;
+			n = rsk_fd_pending_error(fd); /* which comes first: sk_stream_error() */
+			n = n ? n : -EPIPE;
 			break;
 		}
 		n = joined ? rsk_stream_send_now(s, fd, cur,
@@ -267,7 +267,7 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 	if (cur->left)
 		atomic_fetch_add_explicit(&s->short_sends, 1, memory_order_relaxed);
 	if (total) {
-		keep_error(s, n);
+		rsk_stream_keep_error(s, n);
 		return (ssize_t)total;
 	}
 	return send_failed(n, flags);

@@ -311,6 +311,9 @@ static inline void rsk_stream_note(struct rsk_stream *s, bool tx, enum rsk_reaso
 /* Take in what the peer said, both directions; finish what is owed (RESEND). */
 void rsk_stream_serve(struct rsk_stream *s, int fd);
 
+/* Some bytes were moved before the error @n (-errno): it is told at the next call, if it is the connection's. */
+void rsk_stream_keep_error(struct rsk_stream *s, ssize_t n);
+
 static inline uint32_t rsk_stream_short_sends(const struct rsk_stream *s)
 {
 	return atomic_load_explicit(&s->short_sends, memory_order_relaxed);
