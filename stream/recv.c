@@ -232,7 +232,7 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 			if (total < len && (size_t)n >= rsk_rx_round_bytes(&s->rx) && !peek &&
 			    !trunc && rsk_stream_stirs(s, RSK_WAKE_RX))
 				continue;
-			if (trunc && !peek && n == SCRATCH_BYTES && total < len)
+			if (trunc && !peek && total < len)
 				continue; /* a scratch full at a time: there may be more */
 			if (total >= target || total == len)
 				break;
@@ -241,8 +241,6 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 			/* The end is behind those bytes: once more, with all that came before it. */
 			ended = peek && shows_end(s, fd);
 			if (ended)
-				continue;
-			if (trunc && !peek)
 				continue;
 		} else if ((n != -EAGAIN && n != -EINTR) || total >= target) {
 			break; /* the end, an error; or all there was */

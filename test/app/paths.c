@@ -91,6 +91,19 @@ static void much_there(int fd)
 	app_sync();
 }
 
+CASE(much_at_once, DIRECT, "one recv() gets all there is")
+{
+	int fd = app_open(WARM);
+
+	much_there(fd);
+	if (SRV) {
+		R(recv(fd, buf, sizeof(buf), 0));
+		R(app_pattern_ok(buf, MUCH, 0, 1));
+	}
+	app_sync();
+	app_close(fd);
+}
+
 CASE(trunc_much, DIRECT, "MSG_TRUNC throws away all there is, of any length")
 {
 	int fd = app_open(WARM);
