@@ -7,8 +7,12 @@ if ! "$tool" --version | grep -q 'version 14\.'; then
 	echo "check-format: clang-format 14 is wanted, this is $("$tool" --version)" >&2
 	exit 1
 fi
-mapfile -t files < <(scripts/tracked.sh '*.c' '*.h')
-[ "${#files[@]}" -gt 0 ] || exit 0
+tracked=$(scripts/tracked.sh '*.c' '*.h')
+mapfile -t files <<<"$tracked"
+if [ "${#files[@]}" -lt 5 ]; then
+	echo "check-format: only ${#files[@]} files were found" >&2
+	exit 1
+fi
 if [ "${1:-}" = --fix ]; then
 	exec "$tool" -i --style=file "${files[@]}"
 fi

@@ -169,5 +169,5 @@ int main(int argc, char **argv)
 		failed += runner_case(&opt, cs) != 0;
 	}
 	printf("%d cases, %d failed\n", ran, failed);
-	return failed != 0;
+	return failed != 0 || !ran;
 }

@@ -2,6 +2,7 @@
 """Policy asks before connect() does: aggregate addresses, and what happens when nobody answers."""
 import json
 import os
+import sys
 
 from netlab import HERE, Lab
 from harness import case, main
@@ -140,4 +141,4 @@ def a_reload_changes_the_list(t):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -395,7 +395,7 @@ def main(**options):
         for name in LONG:
             if name not in sys.argv:
                 harness.CASES.pop(name, None)
-    if "--list" in sys.argv or "-h" in sys.argv or "--help" in sys.argv:
+    if os.environ.get("RSOCK_TEST_FAIL") or "--list" in sys.argv or "-h" in sys.argv or "--help" in sys.argv:
         return harness.main()
     library = os.environ.get("LIBRSOCK", "")
     if not library or library == "none":

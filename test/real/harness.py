@@ -8,7 +8,8 @@ Exit status of a case: 0 all right; 1 wrong behaviour (content, status, crash, l
 right but streams did not travel the way the case demands. Nothing is ever skipped.
 
 Environment: LIBRSOCK (library, or "none" to run everything on kernel TCP), RSOCK_TOOL (bin/rsock),
-RSOCK_TEST_BIN (helpers built by CMake), RSOCK_TEST_KEEP=1 (keep the temporary directory).
+RSOCK_TEST_BIN (helpers built by CMake), RSOCK_TEST_KEEP=1 (keep the temporary directory),
+RSOCK_TEST_FAIL=1 (every case fails: test/teeth sees that a script's exit status says so).
 """
 import argparse
 import ctypes
@@ -368,6 +369,8 @@ def run_case(name, library, tool):
     signal.alarm(timeout)
     started = time.monotonic()
     try:
+        if os.environ.get("RSOCK_TEST_FAIL"):
+            raise Failure("RSOCK_TEST_FAIL is set")
         function(test)
         test.stats.sample()
     except Failure as failure:
@@ -428,6 +431,9 @@ def main():
         print(f"no such case: {unknown}", file=sys.stderr)
         return 2
     worst = 0
+    if not CASES:
+        print("no cases", file=sys.stderr)
+        return 2
     for name in options.cases or CASES:
         status = EXIT_WRONG if STOPPED else run_case(name, library, tool)
         if status != options.expect:

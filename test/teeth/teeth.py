@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the checks of the harnesses share: starting something that must fail, and demanding that its exit status says so."""
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BUILD = Path(os.environ.get("RSOCK_BUILD", ROOT / "build")).resolve()
+TEST = ROOT / "test"
+
+
+class Teeth(unittest.TestCase):
+    """The exit status of a command, and what it printed, which a failure of the check shows."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="rsock-teeth-")
+        self.addCleanup(folder.cleanup)
+        self.tmp = Path(folder.name)
+
+    def status(self, *command, cwd=None, seconds=120, **env):
+        done = subprocess.run([*map(str, command)], cwd=cwd or self.tmp, timeout=seconds, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
+                              env={**os.environ, **{key: str(value) for key, value in env.items()}})
+        self.said = done.stdout
+        return done.returncode
+
+    def fails(self, *command, with_status=None, says="", **options):
+        """The command must end with a status other than 0 (@with_status: this one), and print @says."""
+        status = self.status(*command, **options)
+        what = f"{' '.join(map(str, command))}: status {status}\n{self.said[-3000:]}"
+        self.assertTrue(status == with_status if with_status is not None else status > 0, what)
+        self.assertIn(says, self.said, what)
+
+    def passes(self, *command, **options):
+        """What is right passes: a command that always fails would prove nothing."""
+        self.assertEqual(self.status(*command, **options), 0, f"{' '.join(map(str, command))}\n{self.said[-3000:]}")
+
+    def write(self, name, text, mode=0o644):
+        path = self.tmp / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(mode)
+        return path

@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What ctest runs: every case of every script and program is among it, and what its properties must be they are."""
+import json
+import re
+import unittest
+
+from teeth import BUILD, ROOT, TEST, Teeth
+from teeth_harnesses import LABELS, PYTHON, scripts
+
+
+class Listed(Teeth):
+    def setUp(self):
+        super().setUp()
+        self.passes("ctest", "--test-dir", BUILD, "--show-only=json-v1")
+        tests = json.loads(self.said)["tests"]
+        self.tests = {test["name"]: {one["name"]: one["value"] for one in test["properties"]} for test in tests}
+        self.assertGreater(len(self.tests), 500)
+
+    def test_python_cases(self):
+        for path in scripts():
+            label, family = path.stem.split("_", 1)
+            self.passes(PYTHON, "-B", path, "--list")
+            for line in self.said.splitlines():
+                name = f"{label}.{family}" + ("" if label == "rdma" else f".{line.split()[0]}")
+                self.assertIn(name, self.tests)
+        # A script is known by its name.
+        for label in LABELS:
+            for path in (TEST / label).glob("*.py"):
+                if re.search(r"^@case\(", path.read_text(encoding="utf-8"), re.M):
+                    self.assertTrue(path.name.startswith(f"{label}_"), path)
+
+    def test_app_cases(self):
+        for path in sorted((TEST / "app").glob("*.c")):
+            for case in re.findall(r"^CASE\((\w+),", path.read_text(encoding="utf-8"), re.M):
+                for config in "", "@asleep", "@narrow":
+                    self.assertIn(f"app_{path.stem}.{case}{config}", self.tests)
+
+    def test_unit_and_fuzz_sources(self):
+        for folder in "unit", "fuzz":
+            listed = (TEST / folder / "CMakeLists.txt").read_text(encoding="utf-8")
+            for path in (TEST / folder).glob("*.c"):
+                common = path.name in ("tsan_main.c", "replay.c")
+                known = f"unit_{path.stem.removeprefix('test_')}" in self.tests or path.name in listed
+                self.assertTrue(common or known, path)
+                if not common and folder == "unit":  # the runner's main() is what looks at the tests
+                    self.assertNotRegex(path.read_text(encoding="utf-8"), r"(?m)^int main\(")
+
+    def test_units_without_a_test(self):
+        units = [name for name in self.tests if name.startswith("unit_")]
+        self.assertGreater(len(units), 80)
+        for name in units:
+            words = self.tests[name].get("FAIL_REGULAR_EXPRESSION", [])
+            for said in "Tested: 0 | Passing: 0", "[SKIP] of::this", "a.c:1: Assertion Failed":
+                self.assertTrue(any(re.search(word, said) for word in words), (name, words))
+
+    def test_those_that_may_fail(self):
+        """Only docs/gaps.md's cases may fail."""
+        gaps = (TEST / "app/gaps.cmake").read_text(encoding="utf-8")
+        for name, properties in self.tests.items():
+            if properties.get("WILL_FAIL"):
+                self.assertRegex(gaps, rf"\b{re.escape(name.split('@')[0])}\b")
+            self.assertFalse(properties.get("DISABLED"), name)
+            self.assertNotIn("SKIP_RETURN_CODE", properties, name)
+            self.assertNotIn("SKIP_REGULAR_EXPRESSION", properties, name)
+
+    def test_labels(self):
+        """Each test is in one of the runs of scripts/test.sh, or in a command of the Makefile."""
+        runs = {"unit", "app", "real", "fault", "tool", "net", "guard", "rdma", "rdma-short", "configs", "teeth", "bench"}
+        for name, properties in self.tests.items():
+            self.assertTrue(runs & set(properties.get("LABELS", [])), name)
+        self.assertIn("-LE '^rdma'", (ROOT / "scripts/test.sh").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    unittest.main()

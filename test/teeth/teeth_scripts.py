@@ -1,0 +1,105 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The scripts of make test and make check: in a copy of the tree, with one thing in it that is wrong."""
+import json
+import shutil
+import subprocess
+import unittest
+
+from teeth import BUILD, ROOT, Teeth
+
+# Script and its arguments, a file, what is put at its end (or (old, new)), what is said of it.
+WRONG = [
+    ("check-format.sh", [], "fabric/board.c", "int  a ;\n", "board.c"),
+    ("check-includes.py", [], "fabric/board.c", '#include "stream.h"\n', "must not see"),
+    ("check-includes.py", [], "fabric/board.c", "#include <infiniband/verbs.h>\n", "ibverbs"),
+    ("check-tree.py", [], "fabric/board.c", "int a; \n", "white space"),
+    ("check-tree.py", [], "fabric/board.c", "//\n" * 700, "lines"),
+    ("check-tree.py", [], "README.md", "/" + "root/x\n", "one machine"),
+    ("check-knobs.py", [], "stream/engine.c", ('getenv("RSOCK_SPIN_US")', 'getenv("RSOCK_NEW")'), "RSOCK_NEW"),
+    ("check-symbols.py", [BUILD], "preload/symbols.def",
+     ("RSK_VAR(int, prctl,", "RSK_VAR(int, no_such_symbol,"), "no_such_symbol"),
+    ("check-symbols.py", [BUILD], "scripts/stray-calls.txt", "stream/tx.c  free  # none\n", "not needed any more"),
+    ("gen-docs.sh", ["--check"], "docs/reasons.md", "| a | b | c |\n", "reasons.md"),
+    ("check-shell.sh", [], "scripts/fuzz.sh", "echo $1\n", "SC2086"),
+    ("check-python.sh", [], "scripts/check-tree.py", "def f(:\n", "SyntaxError"),
+    ("check-python.sh", [], "scripts/check-tree.py", "x = '\\d'\n", "invalid escape"),
+]
+CTEST = {
+    "fails": 'add_test(a "/bin/false")\n',
+    "is not there": 'add_test(a "/bin/no-such-program")\n',
+    "is skipped": 'add_test(a "/bin/sh" "-c" "exit 7")\nset_tests_properties(a PROPERTIES SKIP_RETURN_CODE 7)\n',
+    "is disabled": 'add_test(a "/bin/true")\nset_tests_properties(a PROPERTIES DISABLED TRUE)\n',
+    "is not one": "",
+    "hangs": 'add_test(a "/bin/sleep" "60")\nset_tests_properties(a PROPERTIES TIMEOUT 1)\n',
+}
+
+
+class Scripts(Teeth):
+    @classmethod
+    def setUpClass(cls):
+        cls.files = subprocess.run([ROOT / "scripts/tracked.sh"], check=True, capture_output=True, text=True).stdout.split("\n")[:-1]
+
+    def copy(self):
+        tree = self.tmp / "tree"
+        for name in self.files:
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tree / name)
+        shutil.copytree(ROOT / "third_party", tree / "third_party", dirs_exist_ok=True)
+        for words in (["init", "-q"], ["add", "-A"]):
+            subprocess.run(["git", *words], cwd=tree, check=True)
+        return tree
+
+    def test_checks(self):
+        tree = self.copy()
+        for script, arguments, name, wrong, says in WRONG:
+            with self.subTest(f"{script}: {says}"):
+                path = tree / name
+                right = path.read_text(encoding="utf-8")
+                path.write_text(right.replace(*wrong) if isinstance(wrong, tuple) else right + wrong, encoding="utf-8")
+                self.assertNotEqual(path.read_text(encoding="utf-8"), right)
+                self.fails(tree / "scripts" / script, *arguments, says=says)
+                path.write_text(right, encoding="utf-8")
+
+    def test_checks_of_nothing(self):
+        """Where git names no files nothing was looked at."""
+        tree = self.tmp / "tree"
+        shutil.copytree(ROOT / "scripts", tree / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
+        for script in "check-format.sh", "check-includes.py", "check-tree.py", "check-shell.sh", "check-python.sh":
+            with self.subTest(script):
+                self.fails(tree / "scripts" / script, GIT_CEILING_DIRECTORIES=self.tmp)
+
+    def test_tidy(self):
+        source = self.write("a.c", "#include <stdlib.h>\nint f(void);\nint f(void)\n{\n\tint *p = 0;\n\n\treturn *p;\n}\n")
+        self.write("compile_commands.json", json.dumps([{"directory": str(self.tmp), "file": str(source),
+                                                         "command": f"clang -c {source}"}]))
+        shutil.copy(ROOT / ".clang-tidy", self.tmp)
+        self.fails(ROOT / "scripts/check-tidy.sh", self.tmp, source, says="null pointer")
+
+    def test_build(self):
+        """A warning is an error."""
+        tree = self.copy()
+        with open(tree / "mapper/reason.c", "a", encoding="utf-8") as file:
+            file.write("static int not_used;\n")
+        self.fails(tree / "scripts/build.sh", "build", "-DCMAKE_C_COMPILER=gcc", TARGET="rsk_mapper", says="not_used")
+
+    def test_ctest(self):
+        for what, text in CTEST.items():
+            with self.subTest(what):
+                self.write("CTestTestfile.cmake", text)
+                self.fails(ROOT / "scripts/ctest.sh", self.tmp)
+                self.write("CTestTestfile.cmake", text + 'add_test(b "/bin/true")\n')
+                if text:
+                    self.fails(ROOT / "scripts/ctest.sh", self.tmp)
+        self.write("CTestTestfile.cmake", 'add_test(b "/bin/true")\n')
+        self.passes(ROOT / "scripts/ctest.sh", self.tmp)
+        self.fails(ROOT / "scripts/ctest.sh", self.tmp, "-R", "no_such_test")
+
+    def test_steps(self):
+        for steps, passes in ("run_step a true", True), ("run_step a true; run_step b false; run_step c true", False), ("", False):
+            script = self.write("steps", f"set -euo pipefail\n. {ROOT}/scripts/steps.sh\n{steps}\nsteps_end\n")
+            (self.passes if passes else self.fails)("bash", script)
+
+
+if __name__ == "__main__":
+    unittest.main()
