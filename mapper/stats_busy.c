@@ -54,8 +54,11 @@ static __attribute__((noinline)) int busy_search(struct rsk_stats_header *h, uin
 			bit = (unsigned int)__builtin_ctzll(free);
 			if (__atomic_fetch_or(&h->busy[w], UINT64_C(1) << bit, __ATOMIC_ACQ_REL) >>
 				    bit &
-			    1)
+			    1) {
+				/* Another's: not asked again, so that no one keeps us here with it. */
+				mask &= ~(UINT64_C(1) << bit);
 				continue;
+			}
 			cursor_set(h, w * 64 + bit);
 			return (int)(w * 64 + bit);
 		}

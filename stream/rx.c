@@ -307,7 +307,11 @@ static uint64_t scan(const struct rsk_rx *rx, uint64_t *pos)
 	struct rsk_ring_rx ring = rx->ring;
 	struct rsk_slot_view v;
 
-	while (scratch && rsk_ring_peek(&ring, &v) && rsk_ring_copy(&ring, &rx->key, &v, scratch)) {
+	/* A sender that goes on writing, or whose slots have no bytes, is not followed for ever. */
+	while (scratch && ring.next - rx->ring.next < 2 * (uint64_t)ring.cells &&
+	       rsk_ring_peek(&ring, &v) && rsk_ring_copy(&ring, &rx->key, &v, scratch)) {
+		if (v.head.kind == RSK_SLOT_DATA && !v.head.len)
+			break;
 		rsk_ring_consume(&ring, &v);
 		if (v.head.kind != RSK_SLOT_DATA)
 			break;

@@ -50,7 +50,7 @@ void rsk_rx_say_stay(struct rsk_rx *rx);
 /* Commands at the head take no byte of the stream: they are run for whoever looks. 0 or -errno. */
 int rsk_rx_run_commands(struct rsk_rx *rx);
 
-/* rsk_rx_recv_ring() without consuming; bytes. *command: what comes behind them is one. */
+/* rsk_rx_recv_ring() without consuming: bytes; -errno where there are none. *command: what comes behind them is one. */
 ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *command);
 
 #endif

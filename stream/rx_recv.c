@@ -7,6 +7,11 @@
 #include "rx_parts.h"
 
 #define TCP_RUNS 64 /* entries of a vector that one read of the TCP socket fills */
+/*
+ * Changes of path in one call. An honest sender makes a few; one that answers each of our words
+ * at once must not hold the caller, which waits (or comes again) as if nothing had come.
+ */
+#define TURNS 64
 
 static ssize_t take_hold(struct rsk_rx *rx, struct rsk_iovcur *dst, bool peek)
 {
@@ -218,10 +223,12 @@ static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_companion *c, struct rs
 static ssize_t peek_over(struct rsk_rx *rx, struct rsk_iovcur *dst, ssize_t n)
 {
 	bool command;
+	ssize_t more;
 
 	if (rx->state != RSK_RX_SWITCHING || !dst->left || (uint64_t)n != rx->switch_pos - rx->pos)
 		return n;
-	return n + rsk_rx_peek_ring(rx, dst, &command);
+	more = rsk_rx_peek_ring(rx, dst, &command);
+	return more > 0 ? n + more : n;
 }
 
 /* @total: bytes that this call has got already. */
@@ -230,7 +237,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 {
 	bool looked = false, command;
 
-	for (;;) {
+	for (int turn = 0; turn < TURNS; turn++) {
 		ssize_t n;
 		int rc = rsk_rx_steady(rx) ? 0 : rsk_rx_serve(rx, c);
 
@@ -246,8 +253,9 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 				if (n > 0 && command && dst->left)
 					n += peek_behind(rx, c, dst);
 				if (n > 0 || total)
-					return (ssize_t)total + n;
-				n = rsk_rx_run_commands(rx);
+					return (ssize_t)total + (n > 0 ? n : 0);
+				if (n == 0)
+					n = rsk_rx_run_commands(rx);
 			} else {
 				n = rsk_rx_recv_ring(rx, dst);
 			}
@@ -305,6 +313,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 			return -EAGAIN;
 		return n;
 	}
+	return total ? (ssize_t)total : -EAGAIN;
 }
 
 ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst, bool peek,

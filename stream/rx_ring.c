@@ -251,6 +251,31 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 	return total ? (ssize_t)total : rc < 0 ? rc : 0;
 }
 
+/* What lies unread ends here, however much the sender has written while it was gone over. */
+static bool within(const struct rsk_rx *rx, const struct rsk_ring_rx *ring)
+{
+	return ring->next - rx->ring.next < 2 * (uint64_t)ring->cells;
+}
+
+/*
+ * A slot that is no command to @scratch, unconsumed: 1, 0: not whole (yet), -errno. The next one's looks are counted as
+ * recv counts them: who only peeks does not look for ever at what was never right.
+ */
+static int peek_slot(struct rsk_rx *rx, struct rsk_ring_rx *ring, const struct rsk_slot_view *v,
+		     uint8_t *scratch)
+{
+	bool next = ring->next == rx->ring.next, whole;
+
+	if (!scratch)
+		return -ENOMEM;
+	whole = rsk_ring_copy(ring, &rx->key, v, scratch);
+	if (next)
+		rx->ring.bad_looks = ring->bad_looks;
+	if (!whole)
+		return next ? note_bad_look(rx) : 0;
+	return v->head.kind == RSK_SLOT_DATA && v->head.len ? 1 : -EPROTO;
+}
+
 /* The same without consuming; a slot that does not fit goes by way of a scratch buffer. */
 ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *command)
 {
@@ -258,6 +283,7 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 	struct rsk_slot_view v = { 0 };
 	uint8_t *scratch = NULL;
 	size_t total = 0;
+	int rc = 0;
 
 	if (rx->stage_len) {
 		size_t n = rx->stage_len - rx->stage_off;
@@ -265,13 +291,14 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 		total = n < dst->left ? n : dst->left;
 		rsk_iovcur_scatter(dst, rx->stage + rx->stage_off, total);
 	}
-	while (dst->left && rx->state >= RSK_RX_SWITCHING && !rx->fin &&
-	       rsk_rx_peek(rx, &ring, &v) && v.head.kind == RSK_SLOT_DATA) {
+	while (dst->left && rx->state >= RSK_RX_SWITCHING && !rx->fin && within(rx, &ring) &&
+	       rsk_rx_peek(rx, &ring, &v) && v.head.kind != RSK_SLOT_CONTROL) {
 		size_t n = v.head.len < dst->left ? v.head.len : dst->left;
 
 		if (!scratch)
 			scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
-		if (!scratch || !rsk_ring_copy(&ring, &rx->key, &v, scratch))
+		rc = peek_slot(rx, &ring, &v, scratch);
+		if (rc <= 0)
 			break;
 		rsk_iovcur_scatter(dst, scratch, n);
 		total += n;
@@ -280,7 +307,7 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 	rx->ring.retries = ring.retries;
 	rsk_arena_free(scratch);
 	*command = v.head.kind == RSK_SLOT_CONTROL;
-	return (ssize_t)total;
+	return total ? (ssize_t)total : rc < 0 ? rc : 0;
 }
 
 /* The next slot was looked at once more, and is not whole. */
@@ -332,8 +359,7 @@ static bool go_ahead(struct rsk_rx *rx, struct rsk_ring_rx *ring, uint64_t *byte
 {
 	struct rsk_slot_view v;
 
-	while (rx->state >= RSK_RX_SWITCHING &&
-	       ring->next - rx->ring.next < 2 * (uint64_t)ring->cells && peek_whole(rx, ring, &v)) {
+	while (rx->state >= RSK_RX_SWITCHING && within(rx, ring) && peek_whole(rx, ring, &v)) {
 		if (v.head.kind != RSK_SLOT_DATA)
 			return true;
 		*bytes += v.head.len;

@@ -296,8 +296,10 @@ void rsk_vdev_add(struct rsk_vdev *d, struct rsk_verbs_rail *r)
 
 static void take_all(struct rsk_vdev *d)
 {
-	while (rsk_vdev_poll(d, true) == TAKE * ROUNDS)
-		;
+	/* No more than the queue holds: what other rails' peers send meanwhile is not waited for. */
+	for (uint32_t left = d->recvs / (TAKE * ROUNDS) + 1; left; left--)
+		if (rsk_vdev_poll(d, true) < TAKE * ROUNDS)
+			return;
 }
 
 void rsk_vdev_remove(struct rsk_vdev *d, struct rsk_verbs_rail *r)

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * A hostile sender, which knows the key: what no honest one puts ends the stream, whoever looks, and no call of the
+ * receiver goes on for as long as the sender likes.
+ */
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "way_kit.h"
+
+#define PEEKS 200 /* more than any repair takes */
+
+/* A fabric where what is put is there at once, as shared memory is. */
+static struct rsk_fabric_ops sync_ops;
+
+static void on_sync_ring(void)
+{
+	sync_ops = at_once;
+	sync_ops.caps |= RSK_FABRIC_SYNC;
+	on_ring(&sync_ops, 0);
+}
+
+/* What the sender can write anywhere in the ring @at: a slot of its own making. */
+static void forge_at(uint8_t *ring, uint64_t index, uint16_t kind, uint32_t len, uint64_t spoil)
+{
+	struct rsk_slot_head head = { .index = index, .len = len, .kind = kind };
+	uint8_t *at = ring + (index & (CELLS - 1)) * RSK_CELL_BYTES;
+	uint64_t hash;
+
+	memset(at + rsk_slot_payload_off(len), 'f', len);
+	hash = rsk_hash_slot(&w.tx.key, &head,
+			     rsk_hash_payload(&w.tx.key, at + rsk_slot_payload_off(len), len)) ^
+	       spoil;
+	memcpy(at + RSK_SLOT_HEAD_BYTES, &hash, sizeof(hash));
+	memcpy(at + 8, (const uint8_t *)&head + 8, sizeof(head) - 8);
+	__atomic_store_n((uint64_t *)(void *)at, index, __ATOMIC_RELEASE);
+}
+
+static void forge(uint64_t index, uint16_t kind, uint32_t len, uint64_t spoil)
+{
+	forge_at(w.segment[1] + RING, index, kind, len, spoil);
+}
+
+static ssize_t look_some(size_t len, bool peek)
+{
+	static uint8_t in[4096];
+	struct iovec iov = { in, len };
+	struct rsk_iovcur cur;
+
+	rsk_iovcur_init(&cur, &iov, 1);
+	return rsk_rx_recv(&w.rx, &w.wire.c, &cur, peek, true);
+}
+
+/* What it comes to, if it is asked again and again; -EAGAIN while it says that there is something: for ever. */
+static ssize_t in_the_end(bool peek)
+{
+	ssize_t n = -EAGAIN;
+
+	for (int i = 0; i < PEEKS && n == -EAGAIN && rsk_rx_ready(&w.rx); i++)
+		n = look_some(4096, peek);
+	return n;
+}
+
+/* ---- slots that no honest sender puts ---- */
+
+Test(rx_harm, a_slot_of_no_bytes_is_an_error_for_who_peeks_too)
+{
+	for (int peek = 0; peek < 2; peek++) {
+		on_sync_ring();
+		forge(w.rx.ring.next, RSK_SLOT_DATA, 0, 0);
+		cr_assert_eq(in_the_end(peek), -EPROTO, "peek: %d", peek);
+	}
+}
+
+Test(rx_harm, nothing_is_behind_a_slot_of_no_bytes)
+{
+	on_sync_ring();
+	cr_assert_eq(send_some(5), 5);
+	for (uint64_t i = 0; i < CELLS - 1; i++)
+		forge(w.tx.ring.next + i, RSK_SLOT_DATA, 0, 0);
+	cr_assert_eq(look_some(4096, true), 5);
+	cr_assert_eq(look_some(4096, false), 5);
+	cr_assert_eq(look_some(4096, true), -EPROTO);
+	cr_assert_eq(look_some(4096, false), -EPROTO);
+}
+
+Test(rx_harm, a_kind_that_is_none)
+{
+	for (int peek = 0; peek < 2; peek++)
+		for (uint16_t kind = 0; kind < 6; kind++) {
+			if (kind == RSK_SLOT_DATA)
+				continue;
+			on_sync_ring();
+			forge(w.rx.ring.next, kind, 7, 0);
+			cr_assert_eq(in_the_end(peek), -EPROTO, "kind %u, peek: %d", kind, peek);
+		}
+}
+
+Test(rx_harm, a_hash_that_stays_wrong)
+{
+	for (int peek = 0; peek < 2; peek++)
+		for (uint16_t kind = 0; kind < 4; kind++) {
+			on_sync_ring();
+			forge(w.rx.ring.next, kind, 7, 1);
+			cr_assert_eq(in_the_end(peek), -EPROTO, "kind %u, peek: %d", kind, peek);
+		}
+}
+
+/* Where puts are on the way for a while it is asked for again, also by who only peeks. */
+Test(rx_harm, a_hash_that_stays_wrong_is_asked_for_again)
+{
+	on_ring(&at_once, 0);
+	forge(w.rx.ring.next, RSK_SLOT_DATA, 7, 1);
+	for (int i = 0; i < PEEKS; i++)
+		cr_assert_eq(look_some(4096, true), -EAGAIN);
+	cr_assert_gt(w.rx.mail.repair, 0);
+}
+
+/* What is read of a broken rail's ring ends before what is none. */
+Test(rx_harm, a_broken_rail_is_scanned_to_what_is_none)
+{
+	uint64_t pos, cell, end;
+
+	on_ring(&at_once, 0);
+	cr_assert_eq(send_some(5), 5);
+	end = w.tx.ring.next;
+	for (uint64_t i = 0; i < CELLS - 1; i++)
+		forge(end + i, RSK_SLOT_DATA, 0, 0);
+	rsk_rx_break(&w.rx, &pos, &cell);
+	cr_assert_eq(cell, end);
+	cr_assert_eq(pos, 5);
+	cr_assert_eq(look_some(4096, true), 5);
+	cr_assert_eq(recv_some(4096), 5);
+}
+
+/* ---- a sender that answers each word at once ---- */
+
+static struct {
+	struct rsk_fabric_ops ops;
+	uint32_t gen;
+	unsigned int turns;
+} flip;
+
+static void say(uint32_t what, uint64_t pos, uint64_t cells)
+{
+	struct rsk_mail m = { .what = what, .gen = flip.gen, .pos = pos, .cells = cells };
+
+	m.hash = rsk_hash_mail(&w.tx.key, &m, RSK_MAIL_TX);
+	memcpy(w.segment[1] + MAIL_TX, &m, sizeof(m));
+}
+
+/* It watches: go to the ring, and from there back at once. Then: may I? */
+static int answer(struct rsk_rail *rail, uint64_t off, size_t len)
+{
+	struct rsk_slot_command cmd = { .pos = w.rx.pos, .what = RSK_COMMAND_MOVE };
+	struct rsk_mail said;
+	uint8_t *at;
+
+	memcpy(&said, rail->window + off, sizeof(said));
+	if (off != MAIL_RX || ++flip.turns > 100000)
+		return 0;
+	if (said.what == RSK_RX_WATCHING && said.gen == flip.gen && w.rx.state == RSK_RX_WATCH) {
+		struct rsk_slot_head head = { .index = w.rx.ring.next,
+					      .len = sizeof(cmd),
+					      .kind = RSK_SLOT_CONTROL };
+		uint64_t hash;
+
+		cmd.gen = flip.gen;
+		at = w.segment[1] + RING + (head.index & (CELLS - 1)) * RSK_CELL_BYTES;
+		memcpy(at, &head, sizeof(head));
+		memcpy(at + RSK_SLOT_FRAME_BYTES, &cmd, sizeof(cmd));
+		hash = rsk_hash_slot(&w.tx.key, &head,
+				     rsk_hash_payload(&w.tx.key, &cmd, sizeof(cmd)));
+		memcpy(at + RSK_SLOT_HEAD_BYTES, &hash, sizeof(hash));
+		say(RSK_TX_RING, w.rx.pos, head.index);
+	} else if (w.rx.state == RSK_RX_TCP) {
+		flip.gen++;
+		say(RSK_TX_PROPOSE, 0, 0);
+	}
+	return 0;
+}
+
+Test(rx_harm, a_path_that_changes_all_the_time_is_no_reason_to_stay)
+{
+	for (int peek = 0; peek < 2; peek++) {
+		on_sync_ring();
+		flip.ops = sync_ops;
+		flip.ops.put = answer;
+		w.rail[1].ops = &flip.ops;
+		flip.gen = w.rx.gen;
+		flip.turns = 0;
+		/* It moves to the companion; then it is asked again, in this very call. */
+		cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+		look_some(4096, peek);
+		cr_assert_gt(flip.turns, 2, "it did not begin");
+		cr_assert_lt(flip.turns, 1000, "%u turns in one call", flip.turns);
+	}
+}
+
+/* ---- another process, that writes all the time ---- */
+
+static _Noreturn void write_for_ever(uint8_t *ring, const _Atomic(uint64_t) *near)
+{
+	for (uint32_t i = 0;; i++) {
+		uint64_t index = atomic_load(near) + i % (3 * CELLS) - CELLS;
+
+		forge_at(ring, index, (uint16_t)(i / 7 % 4), i % 5 ? i % 60 : 0, i % 97 == 0);
+	}
+}
+
+/* Whatever is there when it is looked at: each look ends, within bounds, with a machine in order. */
+Test(rx_harm, written_meanwhile, .timeout = 60)
+{
+	struct shared {
+		_Atomic(uint64_t) near;
+		uint8_t ring[CELLS * RSK_CELL_BYTES] __attribute__((aligned(64)));
+	} *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			 -1, 0);
+	uint64_t pos, cell, got = 0, ends = 0;
+	pid_t pid;
+
+	cr_assert_neq(shared, MAP_FAILED);
+	on_sync_ring();
+	atomic_store(&shared->near, w.rx.ring.next);
+	pid = fork();
+	cr_assert_geq(pid, 0);
+	if (!pid)
+		write_for_ever(shared->ring, &shared->near);
+	for (int i = 0; i < 20000; i++) {
+		ssize_t n;
+
+		on_sync_ring();
+		w.rx.ring.base = shared->ring;
+		atomic_store(&shared->near, w.rx.ring.next);
+		for (int k = 0; k < 8; k++) {
+			rsk_rx_ready(&w.rx);
+			rsk_rx_pending(&w.rx, NULL);
+			rsk_rx_moved_on(&w.rx);
+			n = look_some(4096, k % 2);
+			cr_assert_leq(n, 4096);
+			got += n > 0;
+			ends += n == -EPROTO;
+			atomic_store(&shared->near, w.rx.ring.next);
+			sched_yield();
+		}
+		if (i % 8 == 0)
+			rsk_rx_break(&w.rx, &pos, &cell);
+		cr_assert(rsk_rx_validate(&w.rx));
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	cr_assert_gt(got, 100);
+	cr_assert_gt(ends, 100);
+	munmap(shared, sizeof(*shared));
+}
