@@ -2,6 +2,7 @@
 /* owner.c - see owner.h. */
 #include "owner.h"
 #include "tuple.h"
+#include "user.h"
 
 #include <fcntl.h>
 #include <linux/inet_diag.h>
@@ -242,7 +243,7 @@ int rsk_owner_is(const struct rsk_tuple *mine, uid_t uid, struct rsk_owner *out)
 	rsk_sys_close(nl);
 	if (err)
 		return err;
-	return out->uid == uid ? 0 : -EPERM;
+	return rsk_user_same(out->uid, uid) ? 0 : -EPERM;
 }
 
 int rsk_owner_verify(const struct rsk_tuple *mine, pid_t pid, int fd, uid_t uid,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* registry.c - see registry.h. */
 #include "registry.h"
+#include "user.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -203,7 +204,7 @@ static int dir_open(const char *base)
 	if (fd < 0)
 		goto out;
 	err = rsk_sys_fstat(fd, &st);
-	if (!err && (st.st_uid != euid || (st.st_mode & 07777) != 0700))
+	if (!err && (!rsk_user_same(st.st_uid, euid) || (st.st_mode & 07777) != 0700))
 		err = -EACCES;
 	if (err) {
 		rsk_sys_close(fd);
@@ -230,8 +231,8 @@ static int file_open(struct rsk_registry *reg)
 	if (fd < 0)
 		return fd == -ELOOP || fd == -EISDIR || fd == -ENXIO ? -EACCES : fd;
 	err = rsk_sys_fstat(fd, &st);
-	if (!err &&
-	    (!S_ISREG(st.st_mode) || st.st_uid != rsk_sys_geteuid() || (st.st_mode & 077) != 0))
+	if (!err && (!S_ISREG(st.st_mode) || !rsk_user_same(st.st_uid, rsk_sys_geteuid()) ||
+		     (st.st_mode & 077) != 0))
 		err = -EACCES;
 	if (err) {
 		rsk_sys_close(fd);

@@ -18,6 +18,7 @@
 #include "links.h"
 #include "log.h"
 #include "stream.h"
+#include "user.h"
 
 #define LINKS_PER_PEER 4
 #define GUESTS_AT_ONCE 16
@@ -155,7 +156,7 @@ static int peer_of(int control, struct rsk_meet_peer *peer)
 	if (rc < 0)
 		return rc;
 	*peer = (struct rsk_meet_peer){ .pid = cred.pid, .uid = cred.uid };
-	return cred.uid == rsk_sys_geteuid() ? 0 : -EPERM;
+	return rsk_user_same(cred.uid, rsk_sys_geteuid()) ? 0 : -EPERM;
 }
 
 static struct rsk_link *link_add(int control, bool initiator, const struct rsk_meet_peer *peer)

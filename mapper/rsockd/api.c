@@ -16,6 +16,7 @@
 #include "conf_value.h"
 #include "pma_show.h"
 #include "unix_listen.h"
+#include "user.h"
 #include "verdict.h"
 
 #define BODY_MOST 65536
@@ -37,7 +38,8 @@ static bool may_change(struct evhttp_request *req)
 {
 	struct ucred who;
 
-	return peer_of(req, &who) && (who.uid == 0 || who.uid == geteuid());
+	return peer_of(req, &who) &&
+	       (rsk_user_same(who.uid, 0) || rsk_user_same(who.uid, geteuid()));
 }
 
 /* Takes the reference of @body. */
@@ -309,7 +311,10 @@ static void post_map(struct rsk_daemon *d, struct evhttp_request *req)
 		json_decref(body);
 		return;
 	}
-	*m = (struct rsk_daemon_map){ .d = d, .uid = who.uid, .done = map_done, .user = req };
+	*m = (struct rsk_daemon_map){ .d = d,
+				      .uid = rsk_user_is_one(who.uid) ? who.uid : RSK_PMA_NOBODY,
+				      .done = map_done,
+				      .user = req };
 	wrong = question_of(body, &m->req);
 	json_decref(body);
 	if (wrong) {

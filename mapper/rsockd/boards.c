@@ -296,7 +296,8 @@ void rsk_boards_join(struct rsk_boards *b, struct rsk_local_process *p)
 	struct rsk_local_msg m = { .type = RSK_LOCAL_BOARD };
 	uint32_t number;
 
-	if (p->board || !b->pma)
+	/* A board is shared by the processes of one user. */
+	if (p->board || !b->pma || p->uid == RSK_PMA_NOBODY)
 		return;
 	p->board = board_for(b, p->uid, &number);
 	if (!p->board) {

@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 #include "diag.h"
+#include "user.h"
 
 #define MAGIC UINT64_C(0x31306e6c6b636f73)
 
@@ -40,7 +41,7 @@ static void compare(void *ctx, uint64_t cookie, const struct rsk_pm_addr *at, ui
 {
 	struct claim *c = ctx;
 
-	if (cookie != c->is->cookie || uid != c->is->uid)
+	if (cookie != c->is->cookie || !rsk_user_same(uid, c->is->uid))
 		return;
 	c->is->at = *at;
 	c->found = true;

@@ -14,6 +14,7 @@
 #include "local_parts.h"
 #include "tuple.h"
 #include "unix_listen.h"
+#include "user.h"
 
 #define BACKLOG 1024
 #define MESSAGES_AT_ONCE 64
@@ -187,7 +188,8 @@ static int admit(struct rsk_local *l, int fd)
 	p->l = l;
 	p->fd = fd;
 	p->pid = who.pid;
-	p->uid = who.uid;
+	/* Whom the kernel does not name is the same user as nobody. */
+	p->uid = rsk_user_is_one(who.uid) ? who.uid : RSK_PMA_NOBODY;
 	p->event = event_new(l->d->base, fd, EV_READ | EV_PERSIST, on_readable, p);
 	if (!p->event || event_add(p->event, NULL) < 0) {
 		if (p->event)

@@ -20,6 +20,7 @@
 #include "local_parts.h"
 #include "owner.h"
 #include "pm_msg.h"
+#include "user.h"
 
 #define ASKED_MOST 16384
 #define ASKED_MOST_OF_ONE 1024
@@ -101,7 +102,7 @@ static void introduce(struct rsk_local *l, const struct rsk_meeting_end *a,
 static bool names(const struct rsk_conf_vouch *v, uint32_t uid)
 {
 	for (size_t i = 0; i < v->n_users; i++)
-		if (v->users[i] == uid || v->users[i] == RSK_CONF_ANY_USER)
+		if (rsk_user_same(v->users[i], uid) || v->users[i] == RSK_CONF_ANY_USER)
 			return true;
 	return false;
 }
@@ -110,7 +111,7 @@ static bool names(const struct rsk_conf_vouch *v, uint32_t uid)
 static bool may_meet(const struct rsk_conf_daemon *settings, uint32_t uid, uint32_t other,
 		     uint16_t service)
 {
-	if (uid == other)
+	if (rsk_user_same(uid, other))
 		return true;
 	for (size_t i = 0; i < settings->n_vouch; i++) {
 		const struct rsk_conf_vouch *v = &settings->vouch[i];
@@ -368,8 +369,8 @@ enum rsk_reason rsk_local_proof(const struct rsk_local *l, const struct rsk_loca
 		return RSK_REASON_CLOSED;
 	if (rc < 0)
 		return RSK_REASON_UNVERIFIED;
-	return own.uid == p->uid && own.cookie == m->cookie ? RSK_REASON_DIRECT :
-							      RSK_REASON_NOT_HOLDER;
+	return rsk_user_same(own.uid, p->uid) && own.cookie == m->cookie ? RSK_REASON_DIRECT :
+									   RSK_REASON_NOT_HOLDER;
 }
 
 void rsk_local_seek(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
@@ -473,7 +474,7 @@ bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
 	}
 	/* Who has accepted may listen no more: for one connection, as of FTP's data. */
 	out->comes = req->cp_port && l->railable && rsk_owner_lookup(&tuple, &own) == 0 &&
-		     user_may_have_rails(l, own.uid);
+		     rsk_user_is_one(own.uid) && user_may_have_rails(l, own.uid);
 	if (out->comes)
 		out->uid = own.uid;
 	return out->comes;

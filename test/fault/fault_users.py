@@ -1,0 +1,166 @@
+#!/usr/bin/python3 -B
+"""Who has no number in the program's user namespace is shown to it as the overflow uid: nobody's user, not its own."""
+import fcntl
+import os
+import re
+import socket
+import struct
+import sys
+
+from peers import private_shm
+
+from harness import case, main  # noqa: E402 (peers sets the path)
+
+OVERFLOW = 65534
+OTHER = 33  # has no number in the namespace
+LINK_MAGIC, GREET, SEGMENT_BYTES, ID_COUNT, SLOT_BYTES = 0x6B6E6C72736B3031, 1, 2155880448, 65536, 32768
+F_ADD_SEALS = 1033
+
+# In a new user namespace with that map, as that user.
+INSIDE = """
+import ctypes, os, sys
+LIBC, (first, outer, count, uid), program = ctypes.CDLL(None), sys.argv[1:5], sys.argv[5:]
+ready, go = os.pipe(), os.pipe()
+pid = os.fork()
+if pid:
+    os.read(ready[0], 1)
+    for name in ("uid_map", "gid_map"):
+        with open(f"/proc/{pid}/{name}", "w") as file:
+            file.write(f"{first} {outer} {count}")
+    os.write(go[1], b"x")
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+assert LIBC.unshare(0x10000000) == 0
+os.write(ready[1], b"x")
+os.read(go[0], 1)
+os.setgroups([])
+os.setresgid(int(uid), int(uid), int(uid))
+os.setresuid(int(uid), int(uid), int(uid))
+os.execvp(program[0], program)
+"""
+
+
+def listeners(pid):
+    """Abstract names at which a process can be met."""
+    inodes = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            inodes.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except FileNotFoundError:
+            pass
+    with open("/proc/net/unix") as file:
+        rows = [line.split() for line in file]
+    return [row[7][1:] for row in rows if len(row) > 7 and row[7].startswith("@rsock-") and f"socket:[{row[6]}]" in inodes]
+
+
+def knock(name):
+    """Greets as a process of the same user would; True: the answer is a segment and doorbells."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as guest:
+        guest.settimeout(10)
+        guest.connect("\0" + name)
+        segment = os.memfd_create("x", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(segment, SEGMENT_BYTES)
+        fcntl.fcntl(segment, F_ADD_SEALS, 7)
+        fds = [segment] + [os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK) for _ in range(8)]
+        message = struct.pack("<QIIQII", LINK_MAGIC, GREET, 0, SEGMENT_BYTES, ID_COUNT, SLOT_BYTES).ljust(144, b"\0")
+        try:
+            socket.send_fds(guest, [message], fds)
+            data, answer, _flags, _address = socket.recv_fds(guest, 144, 16)
+        except ConnectionError:
+            data, answer = b"", []
+        for fd in fds + list(answer):
+            os.close(fd)
+        return bool(data) and len(answer) == 9
+
+
+def knock_as(uid, name):
+    """The same of another user; in a process of its own."""
+    pid = os.fork()
+    if not pid:
+        try:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+            os._exit(0 if knock(name) else 1)
+        except BaseException as error:  # pylint: disable=broad-except
+            print(repr(error), file=sys.stderr, flush=True)
+            os._exit(2)
+    return {0: True, 1: False}[os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])]
+
+
+def victim(t, words):
+    """A server with a client of its own user, so that it listens for others of that user; and where."""
+    program = os.path.join(t.bin, "fault_hostile")
+    env = {"RSOCK_DAEMON": ""}
+    server = t.spawn([*words, program, "serve", "poll"], name="victim", stdin="pipe", stdout="pipe", env=env)
+    port = int(server.stdout.readline())
+    client = t.spawn([*words, program, "honest", port, 4, 1], name="client", env=env)
+    pids = {server.pid, *map(int, children(server.pid))}
+    met = []
+
+    def listens():
+        met[:] = [name for pid in pids for name in listeners(pid)]
+        return met
+    t.until(listens, 10, "the victim to listen for peers")
+    return server, client, met[0]
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return file.read().split()
+
+
+def attacked(t, words, let_in):
+    private_shm()
+    server, client, name = victim(t, words)
+    t.check(re.fullmatch(r"rsock-[0-9a-f]+-[0-9a-f]{16}", name), name)
+    t.equal(knock_as(OTHER, name), let_in, f"user {OTHER} let in at {name}")
+    t.wait(client, 30)
+    server.stdin.close()
+    t.wait(server, 10)
+
+
+def as_user(uid):
+    return ["setpriv", "--reuid", uid, "--regid", uid, "--clear-groups"]
+
+
+def inside(first, outer, count, uid):
+    return ["/usr/bin/python3", "-c", INSIDE, first, outer, count, uid]
+
+
+@case(60)
+def same_user_is_let_in(t):
+    """So that the others show something."""
+    attacked(t, as_user(OTHER), True)
+
+
+@case(60)
+def other_user_is_not(t):
+    attacked(t, as_user(1000), False)
+
+
+@case(60)
+def overflow_uid_of_a_namespace(t):
+    """The program is user 65534 of a namespace that has no number for the other one."""
+    attacked(t, inside(0, 100000, 65536, OVERFLOW), False)
+
+
+@case(60)
+def overflow_uid_in_a_namespace_of_all(t):
+    """There it is one user; the other one is another."""
+    attacked(t, inside(0, 0, 4294967295, OVERFLOW), False)
+
+
+@case(60)
+def overflow_uid_of_the_host(t):
+    """Processes of nobody find each other as before."""
+    private_shm()
+    t.stats.words.append("--all")
+    server, client, _name = victim(t, as_user(OVERFLOW))
+    t.until(lambda: t.stats.sample() or any(s.tx_ring_bytes for s in t.stats.streams.values()), 20, "to go direct")
+    t.wait(client, 30)
+    server.stdin.close()
+    t.wait(server, 10)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
