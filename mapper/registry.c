@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* registry.c - see registry.h. */
 #include "registry.h"
+#include "registry_dir.h"
 #include "user.h"
 
 #include <fcntl.h>
@@ -158,70 +159,13 @@ static int header_sync(struct rsk_registry *reg)
 	return 0;
 }
 
-static char *put_text(char *at, const char *text)
-{
-	while (*text)
-		*at++ = *text++;
-	return at;
-}
-
-/* "rsock-<euid>" */
-static void dir_name(char name[static 24], uid_t euid)
-{
-	char digits[10];
-	unsigned int n = 0;
-	char *at = put_text(name, "rsock-");
-
-	do {
-		digits[n++] = (char)('0' + euid % 10);
-		euid /= 10;
-	} while (euid);
-	while (n)
-		*at++ = digits[--n];
-	*at = 0;
-}
-
-/* Returns a directory fd that is ours alone, or -errno.  The check is on the open fd. */
-static int dir_open(const char *base)
-{
-	uid_t euid = rsk_sys_geteuid();
-	struct stat st;
-	char name[24];
-	int base_fd, fd, err;
-
-	base_fd = rsk_sys_openat(AT_FDCWD, base, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-	if (base_fd < 0)
-		return base_fd;
-	dir_name(name, euid);
-	err = rsk_sys_mkdirat(base_fd, name, 0700);
-	if (err && err != -EEXIST) {
-		fd = err;
-		goto out;
-	}
-	fd = rsk_sys_openat(base_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	if (fd == -ELOOP || fd == -ENOTDIR)
-		fd = -EACCES;
-	if (fd < 0)
-		goto out;
-	err = rsk_sys_fstat(fd, &st);
-	if (!err && (!rsk_user_same(st.st_uid, euid) || (st.st_mode & 07777) != 0700))
-		err = -EACCES;
-	if (err) {
-		rsk_sys_close(fd);
-		fd = err;
-	}
-out:
-	rsk_sys_close(base_fd);
-	return fd;
-}
-
 static int file_open(struct rsk_registry *reg)
 {
 	struct stat st;
 	int dir, fd, err;
 
 	reg->fd = -1;
-	dir = dir_open(reg->base);
+	dir = rsk_registry_dir_open(reg->base, &reg->number);
 	if (dir < 0)
 		return dir;
 	/* O_NONBLOCK: whatever lies there under our name, opening it must not wait. */
@@ -266,7 +210,7 @@ static int file_check(struct rsk_registry *reg)
 		return file_open(reg);
 	if (rsk_sys_fstat(reg->fd, &st) || st.st_dev != reg->dev || st.st_ino != reg->ino)
 		return file_open(reg);
-	if (st.st_nlink == 0) {
+	if (st.st_nlink == 0 || rsk_registry_dir_moved(reg->base, reg->number)) {
 		rsk_sys_close(reg->fd);
 		return file_open(reg);
 	}

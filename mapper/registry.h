@@ -17,8 +17,6 @@
 #include <rsock/registry.h>
 #include <sys/types.h>
 
-#define RSK_REGISTRY_BASE "/dev/shm"
-
 /* Owned by the process; calls on one object are serialised by the caller. */
 struct rsk_registry {
 	int fd; /* -1: not open */
@@ -26,6 +24,7 @@ struct rsk_registry {
 	ino_t ino;
 	uint64_t key;
 	const char *base;	 /* borrowed for the object's life */
+	unsigned int number;	 /* which of the names its directory has (registry_dir.h) */
 	int (*place_fd)(int fd); /* moves a new fd to where the library keeps its own, or NULL */
 };
 
@@ -33,7 +32,7 @@ struct rsk_registry {
  * Opens or makes the registry of the effective user below base (NULL: /dev/shm).
  * place_fd, if given, is handed each fd opened and returns the fd to use instead
  * (having closed the other) or -errno (having closed it).
- * Returns 0; -EACCES: directory or file is not ours alone, no registry; other -errno.
+ * Returns 0; -EACCES: no directory, or not the file, is ours alone: no registry; other -errno.
  * Whatever it returns, *reg is initialised and may be handed to every call below.
  */
 int rsk_registry_open(struct rsk_registry *reg, const char *base, int (*place_fd)(int fd));

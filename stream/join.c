@@ -89,15 +89,17 @@ static void step_in(struct rsk_stream *s, uint64_t calls)
  * Not found for the moment: from a few looks on rsockd is asked, too; at once where nobody else is, or the address is
  * known for another host's.
  */
-static void looked(struct rsk_stream *s, int fd, uint64_t now)
+static void looked(struct rsk_stream *s, int fd, uint64_t now, int registry)
 {
+	enum rsk_reason why = registry < 0 ? RSK_REASON_NO_REGISTRY : RSK_REASON_NO_PEER;
+
 	rsk_policy_looked(&rsk_knobs.policy, &s->search, now);
-	rsk_stats_set_reason(s->rec, s->told ? (enum rsk_reason)s->told : RSK_REASON_NO_PEER);
+	rsk_stats_set_reason(s->rec, s->told ? (enum rsk_reason)s->told : why);
 	if (rsk_knobs.apart || s->search.looks >= LOOKS_ALONE || rsk_elsewhere_noted(&s->tuple))
 		rsk_local_seek(s, fd);
 }
 
-static void post(struct rsk_stream *s, int fd, uint64_t now)
+static int post(struct rsk_stream *s, int fd, uint64_t now)
 {
 	struct rsk_registry_entry e = { .pid = (uint32_t)rsk_pid,
 					.fd = fd,
@@ -106,10 +108,12 @@ static void post(struct rsk_stream *s, int fd, uint64_t now)
 					.nonce = rsk_door_nonce(),
 					.sock_cookie = rsk_cookie_of(fd),
 					.posted_ns = now };
+	int rc = rsk_registry_post(&place.registry, &e);
 
-	if (rsk_registry_post(&place.registry, &e) < 0)
-		rsk_log(RSK_LOG_INFO, "fd %d: no registry", fd);
+	if (rc < 0)
+		rsk_log(RSK_LOG_INFO, "fd %d: no registry: %d", fd, rc);
 	s->posted_nonce = e.nonce;
+	return rc;
 }
 
 static void seek_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
@@ -120,9 +124,7 @@ static void seek_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 	}
 	/* Again and again: it may be lost meanwhile. The same offer is not written twice. */
 	if (rsk_policy_look_due(&rsk_knobs.policy, &s->search, now)) {
-		if (!rsk_knobs.apart)
-			post(s, fd, now);
-		looked(s, fd, now);
+		looked(s, fd, now, rsk_knobs.apart ? 0 : post(s, fd, now));
 	}
 	rsk_meet();
 	rsk_local_hear();
@@ -154,15 +156,17 @@ static void seek_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 	struct rsk_registry_entry e;
 	uint64_t nonce;
 	struct rsk_link *l;
+	int rc = -ENOENT;
 
 	rsk_meet();
 	rsk_local_hear();
 	if (rsk_stream_phase(s) != RSK_PHASE_SEEKING)
 		return;
 	if (!s->found_nonce && rsk_policy_look_due(&rsk_knobs.policy, &s->search, now)) {
-		looked(s, fd, now);
-		if (!rsk_knobs.apart && rsk_registry_find(&place.registry, &s->tuple, &e) == 0 &&
-		    rsk_registry_alive(&e)) {
+		if (!rsk_knobs.apart)
+			rc = rsk_registry_find(&place.registry, &s->tuple, &e);
+		looked(s, fd, now, rc == -ENOENT ? 0 : rc);
+		if (rc == 0 && rsk_registry_alive(&e)) {
 			s->found_nonce = e.nonce;
 			s->found_fd = e.fd;
 			s->join_steps = 0;

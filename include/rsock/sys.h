@@ -169,6 +169,13 @@ static inline int rsk_sys_openat(int dir, const char *path, int flags, mode_t mo
 	return (int)RSK_SYS4(SYS_openat, dir, path, flags, mode);
 }
 
+struct open_how;
+static inline int rsk_sys_openat2(int dir, const char *path, const struct open_how *how,
+				  size_t bytes)
+{
+	return (int)RSK_SYS4(SYS_openat2, dir, path, how, bytes);
+}
+
 static inline int rsk_sys_close(int fd)
 {
 	return (int)RSK_SYS1(SYS_close, fd);

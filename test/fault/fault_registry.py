@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 
-from peers import Peer, both_ways, pair, private_shm, warm
+from peers import Peer, both_ways, connect, pair, private_shm, warm
 
 from harness import case, main  # noqa: E402 (peers sets the path)
 
@@ -175,13 +175,14 @@ def posted_by_many(t):
         exchange(t, demand_direct=True)
 
 
-def untrusted(t, prepare):
+def untrusted(t, prepare, other_name=True):
+    """Another name is taken where there is one; what lies under the usual one is left as it is."""
     private_shm()
     prepare()
     before = os.lstat(FOLDER)
     for _ in range(3):
-        port = exchange(t)
-        for side in ("server", "client"):
+        port = exchange(t, demand_direct=other_name)
+        for side in ("server", "client") if not other_name else ():
             t.stats.plain(port, side, bytes_moved=2_000_000)
     after = os.lstat(FOLDER)
     t.equal((after.st_ino, after.st_uid, after.st_mode), (before.st_ino, before.st_uid, before.st_mode), "the folder")
@@ -222,7 +223,7 @@ def registry_is_a_link(t):
     def prepare():
         os.mkdir(FOLDER, 0o700)
         os.symlink(target, FILE)
-    untrusted(t, prepare)
+    untrusted(t, prepare, other_name=False)
     with open(target) as file:
         t.equal(file.read(), "precious", "a file that the registry's name was linked to")
     t.check(stat.S_ISLNK(os.lstat(FILE).st_mode), "the link was replaced")
@@ -234,7 +235,113 @@ def registry_is_a_fifo(t):
     def prepare():
         os.mkdir(FOLDER, 0o700)
         os.mkfifo(FILE, 0o600)
-    untrusted(t, prepare)
+    untrusted(t, prepare, other_name=False)
+
+
+def squat(*names):
+    for name in names:
+        os.mkdir(name)
+        os.chown(name, 65534, 65534)
+
+
+NAMES = [FOLDER, *(f"{FOLDER}.{number}" for number in range(1, 16))]
+RUN = f"/run/user/{os.geteuid()}"
+
+
+def private_run():
+    """For this process and its children /run/user is empty."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"], check=True)
+    os.mkdir("/run/user")
+
+
+@case(60)
+def many_names_taken(t):
+    private_shm()
+    private_run()
+    squat(*NAMES[:7])
+    exchange(t, demand_direct=True)
+    t.check(os.path.exists(NAMES[7] + "/registry"), os.listdir("/dev/shm"))
+
+
+@case(60)
+def all_names_taken(t):
+    """Nobody is hindered but by that; and it is what the stream says."""
+    private_shm()
+    private_run()
+    squat(*NAMES)
+    port = exchange(t)
+    for side in ("server", "client"):
+        t.stats.plain(port, side, bytes_moved=2_000_000)
+        t.equal({stream.record["reason"] for stream in t.stats.of_port(port, side)}, {"no-registry"}, side)
+
+
+@case(60)
+def run_folder_of_the_user(t):
+    """Made for the user by the login manager, where nobody else can write."""
+    private_shm()
+    private_run()
+    squat(*NAMES)
+    os.mkdir(RUN, 0o700)
+    exchange(t, demand_direct=True)
+    t.check(os.path.exists(RUN + "/rsock/registry"), os.listdir(RUN))
+
+
+@case(60)
+def run_folder_of_another(t):
+    private_shm()
+    private_run()
+    squat(*NAMES, RUN)
+    port = exchange(t)
+    t.stats.plain(port, "server", bytes_moved=2_000_000)
+    t.equal(os.listdir(RUN), [], "made in another user's folder")
+
+
+@case(60)
+def name_given_back_between(t):
+    """A server that came while the name was taken, and a client that came when it was no more, find each other: what is
+    there is used rather than what could be made.
+    """
+    private_shm()
+    squat(FOLDER)
+    exchange(t, demand_direct=True)
+    server = Peer(t, "server")
+    port = t.free_port()
+    server.ask("listening", "listen", port)
+    early = Peer(t, "early")
+    connect(server, early, port, 1)
+    warm(early, server)
+    os.rmdir(FOLDER)
+    late = Peer(t, "late")
+    connect(server, late, port, 2)
+    warm(late, server)
+    t.stats.sample()
+    t.check(not os.path.exists(FOLDER), "two registries of one user")
+    for peer in (server, early, late):
+        peer.finish()
+    t.stats.direct(port, to_server=1_000_000, to_client=1_000_000, share=0.35)
+
+
+@case(60)
+def moved_to_an_earlier_name(t):
+    """Two registries, however they came to be: who has the later one goes on with the earlier."""
+    private_shm()
+    squat(FOLDER)
+    server = Peer(t, "server")
+    port = t.free_port()
+    server.ask("listening", "listen", port)
+    first = Peer(t, "first")
+    connect(server, first, port, 1)
+    warm(first, server)
+    os.rmdir(FOLDER)
+    os.mkdir(FOLDER, 0o700)
+    late = Peer(t, "late")
+    connect(server, late, port, 2)
+    warm(late, server)
+    t.stats.sample()
+    t.check(os.path.exists(FILE), "the earlier name is used")
+    for peer in (server, first, late):
+        peer.finish()
+    t.stats.direct(port, to_server=1_000_000, to_client=1_000_000, share=0.35)
 
 
 def all_arrives(t):

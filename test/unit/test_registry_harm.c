@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* test_registry_harm.c - everything that may happen to the registry's file and directory. */
 #include "registry_kit.h"
+#include "registry_dir.h"
 
 #include <sys/wait.h>
 
@@ -175,10 +176,56 @@ static void expect_refused(int want, const char *what)
 	rsk_registry_close(&reg);
 }
 
+/* The names that are left when the usual one cannot be used; files of ours are no directories. */
+static void other_names(bool take)
+{
+	char path[160], name[176];
+
+	path_of(path, "");
+	for (unsigned int i = 1; i < RSK_REGISTRY_NAMES; i++) {
+		snprintf(name, sizeof(name), "%s.%u", path, i);
+		if (take)
+			cr_assert_eq(close(open(name, O_CREAT | O_WRONLY, 0600)), 0);
+		else
+			cr_assert_eq(unlink(name), 0);
+	}
+}
+
+Test(registry_harm, another_name)
+{
+	char path[160], name[176], file[192];
+	struct rsk_registry first, second;
+	struct rsk_registry_entry e;
+
+	path_of(path, "");
+	cr_assert_eq(close(open(path, O_CREAT | O_WRONLY, 0600)), 0);
+	first = opened();
+	cr_assert_eq(first.number, 1);
+	cr_assert_eq(post(&first, 1, 1), 0);
+	/* The usual name is free again: what is there already is used all the same. */
+	unlink(path);
+	second = opened();
+	cr_assert_eq(second.number, 1);
+	cr_assert_eq(find(&second, 1, &e), 0);
+	/* Two of them, however they came to be: who has the later one moves to the earlier. */
+	cr_assert_eq(mkdir(path, 0700), 0);
+	cr_assert_eq(post(&first, 2, 1), 0);
+	cr_assert_eq(first.number, 0);
+	cr_assert_eq(find(&second, 2, &e), 0);
+	cr_assert_eq(second.number, 0);
+	rsk_registry_close(&first);
+	rsk_registry_close(&second);
+	snprintf(name, sizeof(name), "%s.1", path);
+	snprintf(file, sizeof(file), "%s/registry", name);
+	unlink(file);
+	rmdir(name);
+}
+
 Test(registry_harm, directories_that_are_not_ours_alone)
 {
 	char path[160], target[160];
 
+	other_names(true);
 	path_of(path, "");
 	cr_assert_eq(mkdir(path, 0700), 0);
 	cr_assert_eq(chmod(path, 0750), 0);
@@ -195,6 +242,7 @@ Test(registry_harm, directories_that_are_not_ours_alone)
 	cr_assert_eq(close(open(path, O_CREAT | O_WRONLY, 0600)), 0);
 	expect_refused(-EACCES, "a file");
 	unlink(path);
+	other_names(false);
 }
 
 Test(registry_harm, another_users_directory)
@@ -206,7 +254,9 @@ Test(registry_harm, another_users_directory)
 	path_of(path, "");
 	cr_assert_eq(mkdir(path, 0700), 0);
 	cr_assert_eq(chown(path, 65534, 65534), 0);
+	other_names(true);
 	expect_refused(-EACCES, "another user's");
+	other_names(false);
 }
 
 Test(registry_harm, files_that_are_none)
