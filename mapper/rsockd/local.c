@@ -45,12 +45,13 @@ static bool room_for(struct rsk_local *l, uint32_t uid, struct rsk_local_user **
 }
 
 /* An accepting end's name is not known of a short stream: the connecting end's process tells of the service. */
-static void stream_ended(void *ctx, uint16_t local_port, uint16_t peer_port, uint64_t bytes)
+static void stream_ended(void *ctx, uint32_t uid, uint16_t local_port, uint16_t peer_port,
+			 uint64_t bytes)
 {
 	struct rsk_pma *pma = ctx;
 
-	if (!peer_port || rsk_pma_measured(pma, peer_port, bytes) < 0)
-		rsk_pma_measured(pma, local_port, bytes);
+	if (!peer_port || rsk_pma_measured(pma, uid, peer_port, bytes) < 0)
+		rsk_pma_measured(pma, uid, local_port, bytes);
 }
 
 void rsk_local_bye(struct rsk_local *l, struct rsk_local_process *p)
@@ -60,8 +61,7 @@ void rsk_local_bye(struct rsk_local *l, struct rsk_local_process *p)
 	rsk_local_rails_gone(l, p);
 	rsk_boards_gone(&l->boards, p);
 	rsk_hearers_gone(&l->hearers, p->number);
-	rsk_streams_ended_last(&l->streams, p->segment, rsk_udp_now_ns(), stream_ended, l->d->pma);
-	rsk_streams_put(&l->streams, p->segment);
+	rsk_streams_put(&l->streams, p->segment, rsk_udp_now_ns());
 	HASH_DEL(l->processes, p);
 	if (--p->user->n == 0) {
 		HASH_DEL(l->users, p->user);
@@ -107,7 +107,7 @@ static void hello(struct rsk_local *l, struct rsk_local_process *p, const struct
 		rsk_boards_join(&l->boards, p);
 	if (fd < 0 || p->segment)
 		return;
-	p->segment = rsk_streams_take(&l->streams, fd);
+	p->segment = rsk_streams_take(&l->streams, fd, p->uid, rsk_udp_now_ns());
 }
 
 static void on_message(struct rsk_local *l, struct rsk_local_process *p,
@@ -239,7 +239,7 @@ static void on_measure(evutil_socket_t fd, short what, void *arg)
 	struct rsk_local *l = arg;
 	size_t unused = rsk_sessions_expire(&l->sessions, rsk_udp_now_ns());
 
-	rsk_streams_ended(&l->streams, rsk_udp_now_ns(), stream_ended, l->d->pma);
+	rsk_streams_read(&l->streams, rsk_udp_now_ns());
 	l->count.unused += unused;
 	for (struct rsk_local_process *p = unused ? l->processes : NULL; p; p = p->hh.next)
 		rsk_local_seek_on(l, p);
@@ -253,7 +253,6 @@ static int measure_from_now_on(struct rsk_local *l)
 {
 	static const struct timeval each = { .tv_sec = MEASURE_S };
 
-	l->streams.ended_ns = rsk_udp_now_ns();
 	l->measure = event_new(l->d->base, -1, EV_PERSIST, on_measure, l);
 	return l->measure && event_add(l->measure, &each) == 0 ? 0 : -ENOMEM;
 }
@@ -267,7 +266,13 @@ int rsk_local_open(struct rsk_local *l, struct rsk_daemon *d, const char *path, 
 {
 	int rc;
 
-	*l = (struct rsk_local){ .d = d, .fd = -1, .first = -1, .max = max };
+	/* Of each process there may be two descriptors: its connection, and its statistics. */
+	*l = (struct rsk_local){ .d = d,
+				 .fd = -1,
+				 .first = -1,
+				 .max = max - max / 3,
+				 .streams = {
+					 .max = max / 3, .ended = stream_ended, .ctx = d->pma } };
 	l->netns = own_netns();
 	rsk_local_rails_open(l);
 	rsk_boards_open(&l->boards, d->pma);

@@ -87,7 +87,8 @@ static void streams(struct rsk_daemon *d, struct evbuffer *out)
 {
 	struct rsk_streams_figures f;
 
-	rsk_streams_read(&d->local.streams, &f);
+	rsk_streams_read_anew(&d->local.streams, rsk_udp_now_ns());
+	rsk_streams_figures(&d->local.streams, &f);
 	evbuffer_add_printf(out, "# TYPE rsockd_streams gauge\n"
 				 "# HELP rsockd_streams streams that are open\n");
 	for (int m = 0; m < RSK_STREAM_MODES; m++)
@@ -129,6 +130,13 @@ static void local(struct rsk_daemon *d, struct evbuffer *out)
 #define PUT(name, text) counter(out, "boards_" #name, text, l->boards.count.name);
 	RSK_BOARDS_COUNTERS(PUT)
 #undef PUT
+	gauge(out, "statistics_segments", "statistics of processes that are read", l->streams.n);
+	counter(out, "statistics_refused",
+		"of them, such as there was no room for, or that are none", l->streams.refused);
+	counter(out, "statistics_put_off", "readings put off, as their user had had his share",
+		l->streams.put_off);
+	counter(out, "statistics_implausible", "streams that said more than memory can carry",
+		l->streams.implausible);
 	streams(d, out);
 }
 
@@ -148,13 +156,16 @@ static void services(struct rsk_daemon *d, struct evbuffer *out)
 				out,
 				"rsockd_service_decisions_per_second{service=\"%s\",side=\"%s\"} %.3f\n",
 				view[i].name, sides[side], view[i].decisions_per_s[side]);
-	evbuffer_add_printf(out, "# TYPE rsockd_service_stream_bytes gauge\n"
-				 "# HELP rsockd_service_stream_bytes mean of streams that ended\n");
+	evbuffer_add_printf(
+		out,
+		"# TYPE rsockd_service_stream_bytes gauge\n"
+		"# HELP rsockd_service_stream_bytes mean of streams that ended, by their user\n");
 	for (size_t i = 0; i < n; i++)
-		if (view[i].stream_bytes >= 0)
-			evbuffer_add_printf(out,
-					    "rsockd_service_stream_bytes{service=\"%s\"} %.0f\n",
-					    view[i].name, view[i].stream_bytes);
+		for (uint32_t k = 0; k < view[i].n_users; k++)
+			evbuffer_add_printf(
+				out,
+				"rsockd_service_stream_bytes{service=\"%s\",user=\"%u\"} %.0f\n",
+				view[i].name, view[i].of[k].uid, view[i].of[k].mean.value);
 	free(view);
 }
 

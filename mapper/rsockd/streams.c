@@ -5,27 +5,50 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "pm_hash.h"
+#include "pma.h"
+#include "udp.h"
 #include <utlist.h>
 
 #define REMEMBERED_MOST 1024
+#define REMEMBERED_OF_USER 128
+/* Records in one reading: of a user, beyond which no further segment of his is begun; of all. */
+#define RECORDS_OF_USER RSK_STATS_STREAMS
+#define RECORDS_OF_ALL (4 * RSK_STATS_STREAMS)
+#define RECORDS_AT_ONCE 64u
+#define IDLE_SHARE 19 /* so many times as long as a reading took nobody has another one made */
+
+/* No host's memory is faster: a terabit in a second. Streams can be older than our acquaintance by so much. */
+#define BYTES_IN_NS 128u
+#define ACQUAINTED_NS 10000000000ull
+#define ENDED_BEFORE_NS 1000000000ull
 
 struct identity {
 	uint64_t dev, ino;
 };
 
+struct rsk_streams_user {
+	uint32_t uid;
+	uint32_t left; /* records, in this reading */
+	size_t segments, remembered;
+	UT_hash_handle hh;
+};
+
 /* One that nobody holds is remembered for a while: a process of its family may come yet, or one of it again. */
 struct rsk_streams_segment {
 	struct identity id;
-	const struct rsk_stats_segment *map; /* NULL: only remembered */
-	uint64_t created_ns;
+	int fd; /* -1: only remembered */
 	uint32_t refs;
-	struct rsk_streams_counters last;	 /* told so far: a counter never goes back */
-	struct rsk_streams_segment *prev, *next; /* remembered, by age */
+	bool of_many; /* processes of several users have it: each says what it likes in it */
+	struct rsk_streams_user *user; /* the first */
+	uint64_t created_ns, taken_ns, read_ns;
+	struct rsk_streams_counters last; /* told so far: a counter never goes back */
+	uint16_t open[RSK_STREAM_MODES][RSK_REASON_COUNT];
+	struct rsk_streams_segment *prev, *next; /* held or remembered */
 	UT_hash_handle hh;
 };
 
@@ -40,8 +63,6 @@ const char *rsk_stream_mode_name(enum rsk_stream_mode mode)
 	return names[mode];
 }
 
-#define GET(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
-
 static void add(struct rsk_streams_counters *to, const struct rsk_streams_counters *n)
 {
 #define X(name, text) to->name += n->name;
@@ -51,25 +72,51 @@ static void add(struct rsk_streams_counters *to, const struct rsk_streams_counte
 	to->tcp_bytes += n->tcp_bytes;
 }
 
+/* ---- users ---- */
+
+static struct rsk_streams_user *user_of(struct rsk_streams *all, uint32_t uid)
+{
+	struct rsk_streams_user *u;
+
+	HASH_FIND(hh, all->users, &uid, sizeof(uid), u);
+	if (u)
+		return u;
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return NULL;
+	u->uid = uid;
+	HASH_ADD(hh, all->users, uid, sizeof(uid), u);
+	return u;
+}
+
+static void user_put(struct rsk_streams *all, struct rsk_streams_user *u)
+{
+	if (u->segments || u->remembered)
+		return;
+	HASH_DEL(all->users, u);
+	free(u);
+}
+
 /* ---- taking and giving back ---- */
 
-static const struct rsk_stats_segment *map(int fd, const struct stat *st)
+static bool read_all(int fd, void *buf, size_t bytes, off_t at)
 {
-	int seals = fcntl(fd, F_GET_SEALS);
-	const struct rsk_stats_segment *seg;
-	const struct rsk_stats_header *h;
+	return pread(fd, buf, bytes, at) == (ssize_t)bytes;
+}
 
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) || st->st_size != sizeof(*seg))
-		return NULL;
-	seg = mmap(NULL, sizeof(*seg), PROT_READ, MAP_SHARED, fd, 0);
-	if (seg == MAP_FAILED)
-		return NULL;
-	h = &seg->header;
-	if (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) == RSK_STATS_MAGIC &&
-	    GET(h->version) == RSK_STATS_VERSION && GET(h->bytes) == sizeof(*seg))
-		return seg;
-	munmap((void *)seg, sizeof(*seg));
-	return NULL;
+/*
+ * Neither shrunk nor grown: who could grow it could have the kernel at work on it for long, and let us wait. Its first
+ * words, as they are now.
+ */
+static bool is_segment(int fd, const struct stat *st, struct rsk_stats_header *h)
+{
+	int seals = fcntl(fd, F_GET_SEALS), wanted = F_SEAL_SHRINK | F_SEAL_GROW;
+
+	return seals >= 0 && (seals & wanted) == wanted &&
+	       st->st_size == sizeof(struct rsk_stats_segment) &&
+	       read_all(fd, h, offsetof(struct rsk_stats_header, spare), 0) &&
+	       h->magic == RSK_STATS_MAGIC && h->version == RSK_STATS_VERSION &&
+	       h->bytes == sizeof(struct rsk_stats_segment);
 }
 
 static struct rsk_streams_segment *find(const struct rsk_streams *all, const struct identity *id)
@@ -85,92 +132,241 @@ static void forget(struct rsk_streams *all, struct rsk_streams_segment *s)
 	add(&all->gone, &s->last);
 	DL_DELETE(all->remembered, s);
 	all->n_remembered--;
+	s->user->remembered--;
+	user_put(all, s->user);
 	HASH_DEL(all->segments, s);
 	free(s);
 }
 
-/* A number may be another file's by now. */
-static bool again(struct rsk_streams *all, struct rsk_streams_segment *s,
-		  const struct rsk_stats_segment *seg)
+/* Who comes and goes all the time has no others forgotten. */
+static void remember(struct rsk_streams *all, struct rsk_streams_segment *s)
 {
-	if (GET(seg->header.created_ns) != s->created_ns) {
-		forget(all, s);
-		return false;
-	}
-	DL_DELETE(all->remembered, s);
-	all->n_remembered--;
-	s->map = seg;
-	s->refs = 1;
-	return true;
+	struct rsk_streams_segment *oldest = all->remembered;
+
+	DL_APPEND(all->remembered, s);
+	s->user->remembered++;
+	all->n_remembered++;
+	if (s->user->remembered > REMEMBERED_OF_USER)
+		while (oldest->user != s->user)
+			oldest = oldest->next;
+	else if (all->n_remembered <= REMEMBERED_MOST)
+		return;
+	forget(all, oldest ? oldest : s);
 }
 
-struct rsk_streams_segment *rsk_streams_take(struct rsk_streams *all, int fd)
+static void hold(struct rsk_streams *all, struct rsk_streams_segment *s, int fd, uint64_t now_ns)
 {
-	const struct rsk_stats_segment *seg;
+	s->fd = fd;
+	s->refs = 1;
+	s->of_many = false;
+	s->taken_ns = now_ns;
+	s->read_ns = now_ns > ENDED_BEFORE_NS ? now_ns - ENDED_BEFORE_NS : 0;
+	s->user->segments++;
+	all->n++;
+	/* Read before those that were read already. */
+	DL_PREPEND(all->held, s);
+}
+
+static struct rsk_streams_segment *make(struct rsk_streams *all, const struct identity *id,
+					uint64_t created_ns, struct rsk_streams_user *user)
+{
+	struct rsk_streams_segment *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->id = *id;
+	s->user = user;
+	s->created_ns = created_ns;
+	HASH_ADD(hh, all->segments, id, sizeof(s->id), s);
+	return s;
+}
+
+/* One that is remembered, if it is that file still, of that user; else anew. NULL: no memory. */
+static struct rsk_streams_segment *again(struct rsk_streams *all, struct rsk_streams_segment *s,
+					 const struct identity *id, uint64_t created_ns,
+					 struct rsk_streams_user *user)
+{
+	if (s && (created_ns != s->created_ns || s->user != user)) {
+		user->segments++; /* it is not to go with its last one */
+		forget(all, s);
+		user->segments--;
+		s = NULL;
+	}
+	if (!s)
+		return make(all, id, created_ns, user);
+	DL_DELETE(all->remembered, s);
+	all->n_remembered--;
+	user->remembered--;
+	return s;
+}
+
+struct rsk_streams_segment *rsk_streams_take(struct rsk_streams *all, int fd, uint32_t uid,
+					     uint64_t now_ns)
+{
 	struct rsk_streams_segment *s;
+	struct rsk_streams_user *user;
+	struct rsk_stats_header h;
 	struct identity id;
 	struct stat st;
+	int own;
 
 	if (fstat(fd, &st) < 0)
 		return NULL;
 	id = (struct identity){ st.st_dev, st.st_ino };
 	s = find(all, &id);
 	if (s && s->refs) {
+		s->of_many |= s->user->uid != uid;
 		s->refs++;
 		return s;
 	}
-	seg = map(fd, &st);
-	if (!seg)
+	user = user_of(all, uid);
+	if (!user)
 		return NULL;
-	if (s && again(all, s, seg))
+	if (!is_segment(fd, &st, &h) || all->n >= all->max || user->segments >= all->max / 2)
+		goto no;
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (own < 0)
+		goto no;
+	s = again(all, s, &id, h.created_ns, user);
+	if (s) {
+		hold(all, s, own, now_ns);
 		return s;
-	s = calloc(1, sizeof(*s));
-	if (!s) {
-		munmap((void *)seg, sizeof(*seg));
-		return NULL;
 	}
-	*s = (struct rsk_streams_segment){
-		.id = id, .map = seg, .created_ns = GET(seg->header.created_ns), .refs = 1
-	};
-	HASH_ADD(hh, all->segments, id, sizeof(id), s);
-	return s;
+	close(own);
+no:
+	all->refused++;
+	user_put(all, user);
+	return NULL;
 }
 
 /* ---- reading ---- */
 
 static enum rsk_stream_mode mode_of(const struct rsk_stats_stream *r)
 {
-	int ring = (GET(r->tx) == RSK_CARRIER_RING) + (GET(r->rx) == RSK_CARRIER_RING);
+	int ring = (r->tx == RSK_CARRIER_RING) + (r->rx == RSK_CARRIER_RING);
 
 	return ring == 2 ? RSK_STREAM_DIRECT : ring ? RSK_STREAM_HALF : RSK_STREAM_TCP;
 }
 
-static void read_stream(const struct rsk_stats_stream *r, struct rsk_streams_counters *count,
-			struct rsk_streams_figures *out)
+static void count_open(struct rsk_streams_segment *s, const struct rsk_stats_stream *r,
+		       struct rsk_streams_counters *count)
 {
-	uint8_t reason = GET(r->reason);
-
-	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != RSK_STATS_OPEN)
-		return;
-	if (reason < RSK_REASON_COUNT)
-		out->open[mode_of(r)][reason]++;
-	count->promotions += GET(r->promotions);
-	count->demotions += GET(r->demotions);
-	count->repairs += GET(r->tx_repairs);
-	count->retries += GET(r->hash_retries);
-	count->ring_bytes += GET(r->tx_ring_bytes) + GET(r->rx_ring_bytes);
-	count->tcp_bytes += GET(r->tx_tcp_bytes) + GET(r->rx_tcp_bytes);
+	if (r->reason < RSK_REASON_COUNT)
+		s->open[mode_of(r)][r->reason]++;
+	count->promotions += r->promotions;
+	count->demotions += r->demotions;
+	count->repairs += r->tx_repairs;
+	count->retries += r->hash_retries;
+	count->ring_bytes += r->tx_ring_bytes + r->rx_ring_bytes;
+	count->tcp_bytes += r->tx_tcp_bytes + r->rx_tcp_bytes;
 }
 
-static void read_ended(const struct rsk_stats_process *p, struct rsk_streams_counters *count)
+/* When the stream ended whose record it is; 0: it has not, or nobody can say. */
+static uint64_t ended_at(const struct rsk_stats_stream *r)
 {
-	count->ended += GET(p->ended);
-	count->promotions += GET(p->ended_promotions);
-	count->demotions += GET(p->ended_demotions);
-	count->repairs += GET(p->ended_repairs);
-	count->retries += GET(p->ended_retries);
-	count->ring_bytes += GET(p->ended_ring_bytes);
-	count->tcp_bytes += GET(p->ended_tcp_bytes);
+	uint64_t last;
+
+	if (r->state != RSK_STATS_CLOSED || !r->events_written)
+		return 0;
+	last = r->events[(r->events_written - 1) % RSK_STATS_EVENTS];
+	return rsk_stats_event_kind(last) == RSK_EVENT_CLOSED ? rsk_stats_event_time_ns(last) : 0;
+}
+
+/* Of @total, whose sum does not wrap, no more than can be true. */
+static bool plausible(const struct rsk_streams_segment *s, const struct rsk_stats_stream *r,
+		      uint64_t ended_ns, uint64_t *total)
+{
+	const uint64_t part[] = { r->tx_ring_bytes, r->rx_ring_bytes, r->tx_tcp_bytes,
+				  r->rx_tcp_bytes };
+	uint64_t since = s->taken_ns > ACQUAINTED_NS ? s->taken_ns - ACQUAINTED_NS : 0;
+
+	if (r->opened_ns > since)
+		since = r->opened_ns;
+	*total = 0;
+	for (size_t i = 0; i < sizeof(part) / sizeof(part[0]); i++)
+		if (__builtin_add_overflow(*total, part[i], total))
+			return false;
+	return ended_ns >= since && *total / BYTES_IN_NS <= ended_ns - since;
+}
+
+static void look_ended(struct rsk_streams *all, const struct rsk_streams_segment *s,
+		       const struct rsk_stats_stream *r, uint64_t now_ns)
+{
+	uint64_t at = ended_at(r), total;
+
+	if (at <= s->read_ns || at > now_ns)
+		return;
+	if (plausible(s, r, at, &total))
+		all->ended(all->ctx, s->of_many ? RSK_PMA_NOBODY : s->user->uid, r->local_port,
+			   r->peer_port, total);
+	else
+		all->implausible++;
+}
+
+static void read_processes(const struct rsk_streams_segment *s, struct rsk_streams_counters *count)
+{
+	static struct rsk_stats_process p[RSK_STATS_PROCESSES];
+
+	if (!read_all(s->fd, p, sizeof(p), offsetof(struct rsk_stats_segment, process)))
+		return;
+	for (size_t i = 0; i < RSK_STATS_PROCESSES; i++) {
+		count->ended += p[i].ended;
+		count->promotions += p[i].ended_promotions;
+		count->demotions += p[i].ended_demotions;
+		count->repairs += p[i].ended_repairs;
+		count->retries += p[i].ended_retries;
+		count->ring_bytes += p[i].ended_ring_bytes;
+		count->tcp_bytes += p[i].ended_tcp_bytes;
+	}
+}
+
+/* The first record from @at on of which anything was ever written; RSK_STATS_STREAMS or more: there is none. */
+static size_t next_written(int fd, size_t at)
+{
+	off_t base = offsetof(struct rsk_stats_segment, stream);
+	off_t is = lseek(fd, base + (off_t)(at * sizeof(struct rsk_stats_stream)), SEEK_DATA);
+
+	return is < 0 ? RSK_STATS_STREAMS : (size_t)(is - base) / sizeof(struct rsk_stats_stream);
+}
+
+/* Behind all that is open or was ever used: two hints. */
+static size_t end_of(const struct rsk_stats_header *h)
+{
+	size_t word = RSK_STATS_STREAMS / 64, end;
+
+	while (word && !h->busy[word - 1])
+		word--;
+	end = h->high_water < RSK_STATS_STREAMS ? h->high_water : RSK_STATS_STREAMS;
+	return word * 64 > end ? word * 64 : end;
+}
+
+/* Returns how many. */
+static uint32_t read_records(struct rsk_streams *all, struct rsk_streams_segment *s,
+			     uint64_t now_ns, struct rsk_streams_counters *count)
+{
+	static struct rsk_stats_stream r[RECORDS_AT_ONCE];
+	struct rsk_stats_header h;
+	uint32_t looked = 0;
+	size_t end;
+
+	if (!read_all(s->fd, &h, sizeof(h), 0))
+		return 0;
+	end = end_of(&h);
+	for (size_t i = next_written(s->fd, 0); i < end; i = next_written(s->fd, i)) {
+		size_t n = end - i < RECORDS_AT_ONCE ? end - i : RECORDS_AT_ONCE;
+
+		if (!read_all(s->fd, r, n * sizeof(*r),
+			      (off_t)(offsetof(struct rsk_stats_segment, stream) + i * sizeof(*r))))
+			break;
+		for (size_t k = 0; k < n; k++, i++) {
+			if (r[k].state != RSK_STATS_OPEN)
+				look_ended(all, s, &r[k], now_ns);
+			else if (h.busy[i / 64] >> i % 64 & 1)
+				count_open(s, &r[k], count);
+		}
+		looked += (uint32_t)n;
+	}
+	return looked;
 }
 
 static void no_less(uint64_t *last, uint64_t now)
@@ -181,110 +377,101 @@ static void no_less(uint64_t *last, uint64_t now)
 
 /*
  * A stream that ends meanwhile is counted twice or not at all this time, and one of a killed process is forgotten by
- * its family: hence no_less().
+ * its family: hence no_less(). Returns the number of records.
  */
-static void read_segment(struct rsk_streams_segment *s, struct rsk_streams_figures *out)
+static uint32_t read_segment(struct rsk_streams *all, struct rsk_streams_segment *s,
+			     uint64_t now_ns)
 {
 	struct rsk_streams_counters now = { 0 };
+	uint32_t n;
 
-	for (unsigned int i = 0; i < RSK_STATS_STREAMS / 64; i++)
-		for (uint64_t busy = GET(s->map->header.busy[i]); busy; busy &= busy - 1)
-			read_stream(&s->map->stream[i * 64 + (unsigned int)__builtin_ctzll(busy)],
-				    &now, out);
-	for (unsigned int i = 0; i < RSK_STATS_PROCESSES; i++)
-		read_ended(&s->map->process[i], &now);
+	memset(s->open, 0, sizeof(s->open));
+	n = read_records(all, s, now_ns, &now);
+	read_processes(s, &now);
+	s->read_ns = now_ns;
 #define X(name, text) no_less(&s->last.name, now.name);
 	RSK_STREAMS_COUNTERS(X)
 #undef X
 	no_less(&s->last.ring_bytes, now.ring_bytes);
 	no_less(&s->last.tcp_bytes, now.tcp_bytes);
+	return n + RECORDS_AT_ONCE; /* what else there is of it */
 }
 
-void rsk_streams_read(struct rsk_streams *all, struct rsk_streams_figures *out)
+void rsk_streams_read(struct rsk_streams *all, uint64_t now_ns)
 {
-	struct rsk_streams_segment *s, *next;
+	uint32_t left = RECORDS_OF_ALL;
+	struct rsk_streams_segment *s = all->held, *next;
+	uint64_t began_ns = rsk_udp_now_ns();
 
+	for (struct rsk_streams_user *u = all->users; u; u = u->hh.next)
+		u->left = RECORDS_OF_USER;
+	for (size_t n = all->n; n && left; n--, s = next) {
+		uint32_t read;
+
+		next = s->next;
+		if (!s->user->left) {
+			all->put_off++;
+			continue;
+		}
+		read = read_segment(all, s, now_ns);
+		s->user->left -= read < s->user->left ? read : s->user->left;
+		left -= read < left ? read : left;
+		DL_DELETE(all->held, s);
+		DL_APPEND(all->held, s);
+	}
+	all->read_ns = rsk_udp_now_ns();
+	all->cost_ns = all->read_ns - began_ns;
+}
+
+void rsk_streams_read_anew(struct rsk_streams *all, uint64_t now_ns)
+{
+	if (now_ns - all->read_ns >= IDLE_SHARE * all->cost_ns)
+		rsk_streams_read(all, now_ns);
+}
+
+void rsk_streams_figures(struct rsk_streams *all, struct rsk_streams_figures *out)
+{
 	*out = (struct rsk_streams_figures){ .count = all->gone };
-	HASH_ITER(hh, all->segments, s, next) {
-		if (s->map)
-			read_segment(s, out);
+	for (struct rsk_streams_segment *s = all->segments; s; s = s->hh.next) {
+		for (int m = 0; m < RSK_STREAM_MODES; m++)
+			for (unsigned int r = 0; r < RSK_REASON_COUNT; r++)
+				out->open[m][r] += s->open[m][r];
 		add(&out->count, &s->last);
 	}
 }
 
-/* ---- what has ended ---- */
-
-/* When the stream ended whose record it is; 0: it has not, or nobody can say. */
-static uint64_t ended_at(const struct rsk_stats_stream *r)
-{
-	uint32_t n = GET(r->events_written);
-	uint64_t last;
-
-	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != RSK_STATS_CLOSED || !n)
-		return 0;
-	last = GET(r->events[(n - 1) % RSK_STATS_EVENTS]);
-	return rsk_stats_event_kind(last) == RSK_EVENT_CLOSED ? rsk_stats_event_time_ns(last) : 0;
-}
-
-static void ended_of(const struct rsk_streams_segment *s, uint64_t since_ns, uint64_t now_ns,
-		     rsk_streams_ended_fn *ended, void *ctx)
-{
-	uint32_t n = s->map ? GET(s->map->header.high_water) : 0;
-
-	for (uint32_t i = 0; i < n && i < RSK_STATS_STREAMS; i++) {
-		const struct rsk_stats_stream *r = &s->map->stream[i];
-		uint64_t at = ended_at(r);
-
-		if (at > since_ns && at <= now_ns)
-			ended(ctx, GET(r->local_port), GET(r->peer_port),
-			      GET(r->tx_ring_bytes) + GET(r->rx_ring_bytes) + GET(r->tx_tcp_bytes) +
-				      GET(r->rx_tcp_bytes));
-	}
-}
-
-void rsk_streams_ended(struct rsk_streams *all, uint64_t now_ns, rsk_streams_ended_fn *ended,
-		       void *ctx)
-{
-	struct rsk_streams_segment *s, *next;
-
-	HASH_ITER(hh, all->segments, s, next)
-		ended_of(s, all->ended_ns, now_ns, ended, ctx);
-	all->ended_ns = now_ns;
-}
-
-void rsk_streams_ended_last(const struct rsk_streams *all, const struct rsk_streams_segment *s,
-			    uint64_t now_ns, rsk_streams_ended_fn *ended, void *ctx)
-{
-	if (s && s->refs == 1)
-		ended_of(s, all->ended_ns, now_ns, ended, ctx);
-}
-
 /* ---- the end ---- */
 
-void rsk_streams_put(struct rsk_streams *all, struct rsk_streams_segment *s)
+void rsk_streams_put(struct rsk_streams *all, struct rsk_streams_segment *s, uint64_t now_ns)
 {
-	struct rsk_streams_figures figures = { 0 };
-
 	if (!s || --s->refs)
 		return;
-	read_segment(s, &figures);
-	munmap((void *)s->map, sizeof(*s->map));
-	s->map = NULL;
-	DL_APPEND(all->remembered, s);
-	if (++all->n_remembered > REMEMBERED_MOST)
-		forget(all, all->remembered);
+	read_segment(all, s, now_ns);
+	memset(s->open, 0, sizeof(s->open));
+	close(s->fd);
+	s->fd = -1;
+	all->n--;
+	s->user->segments--;
+	DL_DELETE(all->held, s);
+	remember(all, s);
 }
 
 void rsk_streams_fini(struct rsk_streams *all)
 {
 	struct rsk_streams_segment *s = all->segments, *next;
+	struct rsk_streams_user *u = all->users, *other;
 
-	/* The table goes; what was in it stays a list. */
+	/* The tables go; what was in them stays a list. */
 	HASH_CLEAR(hh, all->segments);
+	HASH_CLEAR(hh, all->users);
 	for (; s; s = next) {
 		next = s->hh.next;
-		if (s->map)
-			munmap((void *)s->map, sizeof(*s->map));
+		if (s->fd >= 0)
+			close(s->fd);
 		free(s);
+	}
+	for (; u; u = other) {
+		other = u->hh.next;
+		free(u);
 	}
 }

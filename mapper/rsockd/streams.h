@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * streams.h - the statistics segments (rsock/stats.h) that processes have handed over, for the metrics: streams that
- * are open, by mode and reason, and what all of them have done so far. A segment is another's memory: its figures may
- * be wrong, nothing else; it is sealed against shrinking, so that reading it cannot fault.
+ * streams.h - the statistics segments (rsock/stats.h) that processes have handed over: streams that are open, by mode
+ * and reason, what all of them have done so far, and what those carried that ended. A segment is another user's file:
+ * its figures may be wrong, nothing else. It is read, never mapped: a look at a mapped hole would have the kernel make
+ * a page of it, on our account. How much is read at a time is bounded, for each user and for all. One thread.
  */
 #ifndef RSK_STREAMS_H
 #define RSK_STREAMS_H
@@ -39,36 +40,53 @@ struct rsk_streams_figures {
 	struct rsk_streams_counters count;
 };
 
-struct rsk_streams_segment;
+/*
+ * A stream that ended: whose process said so, the ports that are known of it (0: not), and its bytes of both ways: not
+ * more than the memory of a host could have carried while it was open.
+ */
+typedef void rsk_streams_ended_fn(void *ctx, uint32_t uid, uint16_t local_port, uint16_t peer_port,
+				  uint64_t bytes);
 
-/* All zero is an empty one. Owns its mappings. */
+struct rsk_streams_segment;
+struct rsk_streams_user;
+
+/* All zero but max, ended and ctx is an empty one. Owns a descriptor for each segment. */
 struct rsk_streams {
-	uint64_t ended_ns; /* asked last */
+	size_t max; /* segments at once, half of them of one user at the most */
+	rsk_streams_ended_fn *ended;
+	void *ctx;
 	struct rsk_streams_segment
 		*segments; /* by the file's identity: a family of processes hands over one */
-	struct rsk_streams_segment *remembered; /* those that nobody holds; the oldest goes */
-	size_t n_remembered;
+	struct rsk_streams_segment *held;	/* list: the one read longest ago is first */
+	struct rsk_streams_segment *remembered; /* list, by age: those that nobody holds */
+	struct rsk_streams_user *users;
+	size_t n, n_remembered;
+	uint64_t read_ns, cost_ns; /* of the last rsk_streams_read() */
+	uint64_t refused;	   /* segments that there was no room for, or that are none */
+	uint64_t put_off;	   /* times that one was to be read later: its user had his share */
+	uint64_t implausible;	   /* streams that said more than they can have carried */
 	struct rsk_streams_counters gone; /* of segments that are forgotten */
 };
 
-/* @fd stays the caller's. NULL: it is no such segment, or there is no memory. */
-struct rsk_streams_segment *rsk_streams_take(struct rsk_streams *all, int fd);
-void rsk_streams_put(struct rsk_streams *all, struct rsk_streams_segment *s);
+/*
+ * @fd stays the caller's; @uid: of the process that handed it over. NULL: it is no such segment, or there is no room or
+ * memory.
+ */
+struct rsk_streams_segment *rsk_streams_take(struct rsk_streams *all, int fd, uint32_t uid,
+					     uint64_t now_ns);
+void rsk_streams_put(struct rsk_streams *all, struct rsk_streams_segment *s, uint64_t now_ns);
 void rsk_streams_fini(struct rsk_streams *all);
 
-/* All of it, as it is now. Takes some microseconds, and one for each ten streams that a process ever had at once. */
-void rsk_streams_read(struct rsk_streams *all, struct rsk_streams_figures *out);
+/*
+ * Reads them once more, and tells ended() of streams that did since. Each user's share is a whole segment and what
+ * remains of it by then; who has had it waits for the next time. It takes some microseconds a segment, and one for each
+ * ten streams that a process ever had at once.
+ */
+void rsk_streams_read(struct rsk_streams *all, uint64_t now_ns);
+/* The same for who asks at any time: not if most of the time would go into it. */
+void rsk_streams_read_anew(struct rsk_streams *all, uint64_t now_ns);
 
-/* A stream that ended: the ports that are known of it (0: not), and its bytes of both ways. */
-typedef void rsk_streams_ended_fn(void *ctx, uint16_t local_port, uint16_t peer_port,
-				  uint64_t bytes);
-
-/* Tells of those that ended since it was asked last, as far as their records are still there. */
-void rsk_streams_ended(struct rsk_streams *all, uint64_t now_ns, rsk_streams_ended_fn *ended,
-		       void *ctx);
-
-/* The same of one that is about to be given back, if nobody else holds it. NULL: nothing. */
-void rsk_streams_ended_last(const struct rsk_streams *all, const struct rsk_streams_segment *s,
-			    uint64_t now_ns, rsk_streams_ended_fn *ended, void *ctx);
+/* All of it, as it was read last. */
+void rsk_streams_figures(struct rsk_streams *all, struct rsk_streams_figures *out);
 
 #endif

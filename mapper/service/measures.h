@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * measures.h - what is measured of a service: decisions in a second, and bytes of a stream. Both forget: the rate by
- * time (monotonic, handed in), the mean by what came later. Pure. One thread.
+ * time (monotonic, handed in), the mean by what came later. What streams carried is their processes' word: a mean for
+ * each user, by which nobody else is judged, but root's. Pure. One thread.
  */
 #ifndef RSK_MEASURES_H
 #define RSK_MEASURES_H
@@ -38,10 +39,26 @@ void rsk_mean_note(struct rsk_mean *m, double value);
 /* Or RSK_NOT_MEASURED. */
 double rsk_mean_of(const struct rsk_mean *m);
 
+/* By user; where there is no more room the one that was told of longest ago gives way, but root's. All zero at first. */
+#define RSK_MEANS_USERS 64u
+struct rsk_means {
+	uint64_t told; /* so far */
+	uint32_t n;    /* of of[]; of[0] is root's, once there is any */
+	struct rsk_means_user {
+		uint32_t uid;
+		uint64_t last; /* of told */
+		struct rsk_mean mean;
+	} of[RSK_MEANS_USERS];
+};
+
+void rsk_means_note(struct rsk_means *m, uint32_t uid, double value);
+/* The user's own, or else root's, or RSK_NOT_MEASURED. */
+double rsk_means_of(const struct rsk_means *m, uint32_t uid);
+
 /* Of a service of the configuration; all zero at first. */
 struct rsk_measures {
 	struct rsk_rate decisions[2]; /* by side */
-	struct rsk_mean stream_bytes;
+	struct rsk_means stream_bytes;
 };
 
 #endif

@@ -254,7 +254,8 @@ static bool begin(struct rsk_pma *a, const struct rsk_pma_question *q, struct rs
 	d->need = a->bound.needs[d->service_number];
 	measures = &a->bound.measures[d->service_number];
 	d->transactions = rsk_rate_now(&measures->decisions[q->side], q->now_ns);
-	d->stream_bytes = rsk_mean_of(&measures->stream_bytes);
+	/* Of another node users are others. */
+	d->stream_bytes = rsk_means_of(&measures->stream_bytes, q->elsewhere ? 0 : q->uid);
 	RSK_SAY(d, "service %s: a session needs %llu bit/s, %u memory maps, %u connections",
 		d->service->name, (unsigned long long)d->service->bps, d->service->memory_maps,
 		d->service->connections);

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "measures.h"
 #include "pm_addr.h"
 
 struct rsk_conf; /* conf.h: the configuration, read and checked */
@@ -169,14 +170,18 @@ void rsk_pma_soft(struct rsk_pma *a, bool (*is_soft)(void *ctx, const struct rsk
  */
 void rsk_pma_time_set(struct rsk_pma *a, unsigned int week_minute);
 
-/* A stream of the service at that port ended, whatever it went by, after so many bytes of both ways. -ENOENT. */
-int rsk_pma_measured(struct rsk_pma *a, uint16_t ap_port, uint64_t bytes);
+/*
+ * A stream of the service at that port ended, whatever it went by, after so many bytes of both ways, by the word of a
+ * process of that user (RSK_PMA_NOBODY: nobody's word). -ENOENT.
+ */
+int rsk_pma_measured(struct rsk_pma *a, uint32_t uid, uint16_t ap_port, uint64_t bytes);
 
 /* A service on which anything is measured. */
 struct rsk_pma_service_view {
 	const char *name;
 	double decisions_per_s[2]; /* by side */
-	double stream_bytes;	   /* less than 0: too few have ended */
+	uint32_t n_users;	   /* of whose streams enough have ended */
+	struct rsk_means_user of[RSK_MEANS_USERS];
 };
 /* How many there are; @max at the most are filled in. */
 size_t rsk_pma_services(const struct rsk_pma *a, uint64_t now_ns, struct rsk_pma_service_view *out,

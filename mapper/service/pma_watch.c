@@ -196,13 +196,14 @@ void rsk_pma_time_set(struct rsk_pma *a, unsigned int week_minute)
 	a->week_minute = week_minute < RSK_CONF_WEEK_MINUTES ? (int)week_minute : -1;
 }
 
-int rsk_pma_measured(struct rsk_pma *a, uint16_t ap_port, uint64_t bytes)
+int rsk_pma_measured(struct rsk_pma *a, uint32_t uid, uint16_t ap_port, uint64_t bytes)
 {
 	uint32_t service = a->conf->service_at[ap_port];
 
 	if (!service)
 		return -ENOENT;
-	rsk_mean_note(&a->bound.measures[service - 1].stream_bytes, (double)bytes);
+	if (uid != RSK_PMA_NOBODY)
+		rsk_means_note(&a->bound.measures[service - 1].stream_bytes, uid, (double)bytes);
 	return 0;
 }
 
@@ -213,15 +214,16 @@ size_t rsk_pma_services(const struct rsk_pma *a, uint64_t now_ns, struct rsk_pma
 
 	for (uint32_t i = 0; i < a->conf->n_services; i++) {
 		const struct rsk_measures *m = &a->bound.measures[i];
-		const struct rsk_pma_service_view v = {
+		struct rsk_pma_service_view v = {
 			.name = a->conf->services[i].name,
 			.decisions_per_s = { rsk_rate_now(&m->decisions[0], now_ns),
 					     rsk_rate_now(&m->decisions[1], now_ns) },
-			.stream_bytes = rsk_mean_of(&m->stream_bytes),
 		};
 
-		if (v.decisions_per_s[0] < 1e-3 && v.decisions_per_s[1] < 1e-3 &&
-		    v.stream_bytes < 0)
+		for (uint32_t k = 0; k < m->stream_bytes.n; k++)
+			if (rsk_mean_of(&m->stream_bytes.of[k].mean) >= 0)
+				v.of[v.n_users++] = m->stream_bytes.of[k];
+		if (v.decisions_per_s[0] < 1e-3 && v.decisions_per_s[1] < 1e-3 && !v.n_users)
 			continue;
 		if (n < max)
 			out[n] = v;

@@ -166,7 +166,7 @@ Test(pma_measures, transactions)
 	pma_says("rule calm: does not hold: transactions-per-second-below 2: the service has 4\n");
 	cr_assert_eq(rsk_pma_services(a, t.now_ns, v, 1), 2);
 	cr_assert(strcmp(v[0].name, "t") == 0 && about(v[0].decisions_per_s[RSK_PMA_AP], 4));
-	cr_assert(v[0].decisions_per_s[RSK_PMA_CP] <= 0 && v[0].stream_bytes < 0);
+	cr_assert(v[0].decisions_per_s[RSK_PMA_CP] <= 0 && !v[0].n_users);
 	/* Sides count for themselves, and a configuration that comes changes nothing. */
 	t.side = RSK_PMA_CP;
 	memcpy(t.cp_ip, t.ap_ip, 16);
@@ -197,10 +197,52 @@ Test(pma_measures, asked_again_is_not_counted)
 	rsk_pma_free(a);
 }
 
-static void end_streams(struct rsk_pma *a, int n, uint64_t bytes)
+static void end_streams_of(struct rsk_pma *a, uint32_t uid, int n, uint64_t bytes)
 {
 	for (int i = 0; i < n; i++)
-		cr_assert_eq(rsk_pma_measured(a, 3, bytes), 0);
+		cr_assert_eq(rsk_pma_measured(a, uid, 3, bytes), 0);
+}
+
+static void end_streams(struct rsk_pma *a, int n, uint64_t bytes)
+{
+	end_streams_of(a, 0, n, bytes);
+}
+
+/* What a user says of his streams is held against nobody else; root's word is for those who have said nothing. */
+Test(pma_measures, one_users_word)
+{
+	struct rsk_pma *a = pma_of(measured);
+	struct rsk_pma_question q = pma_question(RSK_PMA_CP, "10.1.0.1", "10.0.0.1", 1);
+	struct rsk_pma_service_view v[3];
+
+	end_streams_of(a, 1001, 64, 1);
+	end_streams_of(a, RSK_PMA_NOBODY, 64, 1);
+	for (uint32_t i = 0; i < 4; i++) {
+		q.uid = (const uint32_t[]){ 1000, 1001, 0, RSK_PMA_NOBODY }[i];
+		cr_assert_eq(pma_explain(a, &q).verdict,
+			     q.uid == 1001 ? RSK_PMA_NOT_WORTH : RSK_PMA_MAP, "user %u", q.uid);
+	}
+	end_streams(a, 64, 9000);
+	end_streams_of(a, 1000, 64, UINT64_MAX);
+	for (uint32_t i = 0; i < 4; i++) {
+		q.uid = (const uint32_t[]){ 1000, 1001, 1002, RSK_PMA_NOBODY }[i];
+		cr_assert_eq(pma_explain(a, &q).verdict,
+			     q.uid == 1000 ? RSK_PMA_MAP : RSK_PMA_NOT_WORTH, "user %u", q.uid);
+	}
+	/* Another node's user of that number is another. */
+	q.uid = 1000;
+	q.elsewhere = true;
+	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_NOT_WORTH);
+	q.elsewhere = false;
+	cr_assert_eq(rsk_pma_services(a, S, v, 3), 1);
+	cr_assert_eq(v[0].n_users, 3);
+	/* More users than there is room for: the table does not grow, and root's stays. */
+	for (uint32_t uid = 2000; uid < 2000 + 2 * RSK_MEANS_USERS; uid++)
+		end_streams_of(a, uid, RSK_MEAN_LEAST, 1);
+	cr_assert_eq(rsk_pma_services(a, S, v, 3), 1);
+	cr_assert_eq(v[0].n_users, RSK_MEANS_USERS);
+	cr_assert(v[0].of[0].uid == 0 && about(v[0].of[0].mean.value, 9000));
+	rsk_pma_free(a);
 }
 
 Test(pma_measures, not_worth_it)
@@ -237,7 +279,7 @@ Test(pma_measures, not_worth_it)
 	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_MAP);
 	rsk_pma_load_set(a, 0.6);
 	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_OVERLOAD);
-	cr_assert_eq(rsk_pma_measured(a, 99, 1), -ENOENT);
+	cr_assert_eq(rsk_pma_measured(a, 0, 99, 1), -ENOENT);
 	rsk_pma_free(a);
 }
 
