@@ -46,6 +46,9 @@
 #ifndef RSK_EXPORT_copy
 #define RSK_EXPORT_copy 0
 #endif
+#ifndef RSK_EXPORT_splice
+#define RSK_EXPORT_splice 0
+#endif
 #ifndef RSK_EXPORT_stdio
 #define RSK_EXPORT_stdio 0
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hook_copy.c - copies that the kernel or libc's helper threads would make: sendfile, splice,
- * aio.
+ * hook_copy.c - copies that the kernel or libc's helper threads would make: sendfile and aio. splice() is in
+ * hook_splice.c.
  */
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #define RSK_EXPORT_copy 1
 #include "export.h"
@@ -18,15 +20,18 @@
 #define RSK_SENDFILE_CHUNK_BYTES 16384
 
 /*
- * Can we read @in in the kernel's stead? It takes regular files and block devices only; anything
- * else is an error that the real call reports before it sends a byte. Of a file that is not open for
- * reading pread() says the same, EBADF, and as early.
+ * Can we read @in in the kernel's stead? That is so of regular files and block devices. Of a file that is not open for
+ * reading pread() says the same, EBADF, and as early. What lies in /proc can be read, but not all of it be sent.
  */
 static bool rsk_sendfile_readable(int in)
 {
+	struct statfs fs;
 	struct stat st;
 
-	return rsk_sys_fstat(in, &st) == 0 && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode));
+	if (rsk_sys_fstat(in, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode)))
+		return false;
+	return st.st_size || S_ISBLK(st.st_mode) || fstatfs(in, &fs) < 0 ||
+	       fs.f_type != PROC_SUPER_MAGIC;
 }
 
 struct rsk_file {
@@ -128,6 +133,25 @@ static ssize_t rsk_sendfile_ring(int out, int in, off_t *at, size_t len)
 	return s.ret;
 }
 
+/*
+ * A stream of ours is at one end, and the engine cannot do it. What the kernel refuses whatever the length it refuses
+ * of no bytes as well; anything else it would send behind the ring's back, or take from behind it: the streams leave
+ * first. Kernels differ in what they take: character devices, a socket into a pipe.
+ */
+static ssize_t rsk_sendfile_by_kernel(int out, int in, off_t *at, size_t len)
+{
+	int saved = errno;
+
+	if (!len || (rsk_hot(out) && rsk_real.sendfile(out, in, at, 0) < 0))
+		return len ? -1 : rsk_real.sendfile(out, in, at, 0);
+	errno = saved;
+	if (rsk_hot(in))
+		rsk_fd_leave(in, RSK_REASON_SPLICE);
+	if (rsk_hot(out))
+		rsk_fd_leave(out, RSK_REASON_SPLICE);
+	return rsk_acts(rsk_real.sendfile(out, in, at, len));
+}
+
 static ssize_t rsk_sendfile(int out, int in, off_t *at, size_t len)
 {
 	int saved = errno;
@@ -138,7 +162,7 @@ static ssize_t rsk_sendfile(int out, int in, off_t *at, size_t len)
 		len = RSK_RW_MAX_BYTES;
 	pos = at ? *at : lseek(in, 0, SEEK_CUR);
 	if (pos < 0 || len == 0)
-		return rsk_acts(rsk_real.sendfile(out, in, at, len));
+		return rsk_sendfile_by_kernel(out, in, at, len);
 	ret = rsk_sendfile_ring(out, in, &pos, len);
 	if (ret < 0)
 		return ret;
@@ -152,46 +176,11 @@ static ssize_t rsk_sendfile(int out, int in, off_t *at, size_t len)
 
 ssize_t rsk_hook_sendfile(int out, int in, off_t *at, size_t len)
 {
-	if (!rsk_hot(out) || (at && !rsk_readable(at)) || !rsk_sendfile_readable(in))
+	if (!rsk_hot(out) && !rsk_hot(in))
 		return rsk_acts(rsk_real.sendfile(out, in, at, len));
+	if (!rsk_hot(out) || (at && !rsk_readable(at)) || !rsk_sendfile_readable(in))
+		return rsk_sendfile_by_kernel(out, in, at, len);
 	return rsk_sendfile(out, in, at, len);
-}
-
-#define RSK_SPLICE_BYTES 16384
-
-/* From a joined stream into a pipe: look, write, then take what the pipe has taken. False: not ours. */
-static bool rsk_splice_in(int in, int out, size_t len, unsigned int flags, ssize_t *ret)
-{
-	char buf[RSK_SPLICE_BYTES];
-	struct iovec iov = { buf, len < sizeof(buf) ? len : sizeof(buf) };
-	int wait = flags & SPLICE_F_NONBLOCK ? MSG_DONTWAIT : 0;
-
-	RSK_SCOPE(s);
-	if (!rsk_scope_recv(&s, in, &iov, 1, MSG_PEEK | wait))
-		return false;
-	if (s.ret > 0)
-		s.ret = rsk_result(rsk_sys_write(out, buf, (size_t)s.ret));
-	if (s.ret > 0) {
-		iov.iov_len = (size_t)s.ret;
-		rsk_op_recv(&s.op, &iov, 1, MSG_DONTWAIT);
-	}
-	*ret = s.ret;
-	return true;
-}
-
-ssize_t rsk_hook_splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t len,
-			unsigned int flags)
-{
-	ssize_t ret;
-
-	if (rsk_hot(in) && len && !in_at && !out_at && rsk_sys_fcntl(out, F_GETPIPE_SZ, 0) > 0 &&
-	    rsk_splice_in(in, out, len, flags, &ret))
-		return ret;
-	if (rsk_hot(in))
-		rsk_fd_leave(in, RSK_REASON_SPLICE);
-	if (rsk_hot(out))
-		rsk_fd_leave(out, RSK_REASON_SPLICE);
-	return rsk_acts(rsk_real.splice(in, in_at, out, out_at, len, flags));
 }
 
 /* ---- POSIX aio: libc's helper threads read and write by calls of its own ---- */

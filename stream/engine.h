@@ -225,6 +225,19 @@ struct rsk_fill;
 ssize_t rsk_op_fill(struct rsk_op *op, struct rsk_fill *f, size_t len);
 
 /*
+ * rsk_op_drain - hand the stream's next bytes, up to @len, to @d, by way of @buf; what it takes is consumed, in one step
+ * for all who read. Waits for bytes as recv() without flags does. Returns the bytes, 0 at the end, -errno, -RSK_EKERNEL
+ * as above, or -RSK_EDRAIN: there were bytes, @d took none, and d->rc is what it said.
+ */
+struct rsk_drain {
+	/* Up to @len bytes at @from; returns how many, or 0 or -errno. Must not sleep: it is called under a lock. */
+	ssize_t (*take)(struct rsk_drain *d, const void *from, size_t len);
+	int rc;
+};
+#define RSK_EDRAIN 4094
+ssize_t rsk_op_drain(struct rsk_op *op, struct rsk_drain *d, void *buf, size_t len);
+
+/*
  * rsk_op_early - after RSK_KERNEL for a send: is it one that the engine makes all the same, since it is large and
  * blocks? Then rsk_op_send() is to be called, with the same arguments.
  */

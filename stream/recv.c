@@ -99,8 +99,40 @@ static bool be_reset(struct rsk_stream *s, int fd)
 
 /* ---- one round ---- */
 
-ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek,
-			    bool look)
+/*
+ * rx_lock held. What is there is copied to @dst, shown to @d, and consumed as far as @d has taken it: nobody else can
+ * read in between.
+ */
+static ssize_t hand_over(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
+			 bool look, struct rsk_drain *d)
+{
+	struct rsk_iovcur again;
+	struct iovec taken;
+	uint8_t *buf = NULL;
+	ssize_t n;
+
+	rsk_iovcur_run(dst, &buf);
+	n = rsk_rx_recv(rx, c, dst, true, look);
+	if (n < 0 && n == rx->tcp_err) /* a look leaves it for whoever takes */
+		return rsk_rx_take_error(rx);
+	if (n <= 0)
+		return n;
+	n = d->take(d, buf, (size_t)n);
+	if (n <= 0) {
+		d->rc = (int)n;
+		return -RSK_EDRAIN;
+	}
+	taken = (struct iovec){ buf, (size_t)n };
+	rsk_iovcur_init(&again, &taken, 1);
+	/* What lies on two paths comes in two steps. */
+	while (again.left && rsk_rx_recv(rx, c, &again, false, false) > 0)
+		;
+	return n;
+}
+
+/* @d: NULL, or who takes what is put into @dst, one piece of memory. */
+static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek, bool look,
+			struct rsk_drain *d)
 {
 	struct rsk_kernel_companion k;
 	uint64_t ring0, cells0, retries0;
@@ -123,7 +155,7 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 		look = true;
 		s->empty_looks = 0;
 	}
-	n = rsk_rx_recv(&s->rx, &k.c, dst, peek, look);
+	n = d ? hand_over(&s->rx, &k.c, dst, look, d) : rsk_rx_recv(&s->rx, &k.c, dst, peek, look);
 	if (n > 0)
 		s->empty_looks = 0;
 	rsk_stream_note(s, false, RSK_REASON_PEER_LEFT);
@@ -150,6 +182,12 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 	if (ended && rsk_link_peer_gone(s->link))
 		leave_the_dead(s);
 	return n;
+}
+
+ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek,
+			    bool look)
+{
+	return recv_now(s, fd, dst, peek, look, NULL);
 }
 
 /* ---- a call ---- */
@@ -294,4 +332,39 @@ ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 	if (!cur.left)
 		return recv_nothing(op->s, op->fd, flags);
 	return recv_loop(op->s, op->fd, &cur, flags);
+}
+
+ssize_t rsk_op_drain(struct rsk_op *op, struct rsk_drain *d, void *buf, size_t len)
+{
+	struct rsk_wait w __attribute__((cleanup(rsk_wait_end)));
+	struct iovec iov = { buf, len };
+	struct rsk_stream *s = op->s;
+	struct rsk_iovcur cur;
+	bool look = false;
+	int fd = op->fd;
+	ssize_t n;
+
+	if (!s)
+		return -EBADF;
+	w.active = false;
+	for (;;) {
+		rsk_iovcur_init(&cur, &iov, 1);
+		n = recv_now(s, fd, &cur, false, look, d);
+		if (n != -EAGAIN && n != -EINTR)
+			return n;
+		if (atomic_load(&s->rd_shut))
+			return 0;
+		if (atomic_load(&s->nonblock))
+			return -EAGAIN;
+		if (rsk_stream_phase(s) == RSK_PHASE_COLD && !s->rx.hold_len)
+			return -RSK_EKERNEL;
+		if (!w.active)
+			rsk_wait_begin(&w, s, fd, RSK_WAKE_RX);
+		w.peeked = 0;
+		n = rsk_wait_more(&w);
+		fd = w.fd;
+		if (n < 0 && n != -ERESTART)
+			return n;
+		look = n > 0; /* the TCP socket stirred */
+	}
 }
