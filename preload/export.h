@@ -46,6 +46,12 @@
 #ifndef RSK_EXPORT_copy
 #define RSK_EXPORT_copy 0
 #endif
+#ifndef RSK_EXPORT_open
+#define RSK_EXPORT_open 0
+#endif
+#ifndef RSK_EXPORT_syscall
+#define RSK_EXPORT_syscall 0
+#endif
 #ifndef RSK_EXPORT_splice
 #define RSK_EXPORT_splice 0
 #endif

@@ -213,6 +213,24 @@ static inline void rsk_chk_room(size_t len, size_t room)
 /* hook_fd.c: a new number for an old description, after the real call. Streams on 0 to 2 leave. */
 void rsk_after_dup(int oldfd, int newfd);
 
+/* The kernel handed out @fd (< 0: it did not): what the table says of the number is of one closed unseen. */
+static inline int rsk_made(int fd)
+{
+	if (fd >= 0 && rsk_known(fd) && rsk_booted)
+		rsk_fd_new(fd);
+	return fd;
+}
+
+/* hook_open.c: the same. */
+FILE *rsk_made_file(FILE *file);
+
+/* hook_wait.c: is a stream of ours in a set that the kernel would not refuse? */
+bool rsk_poll_is_ours(const struct pollfd *fds, nfds_t n);
+bool rsk_select_is_ours(int n, const fd_set *r, const fd_set *w, const fd_set *e);
+
+/* hook_misc.c: nothing is promoted any more, and what is leaves. */
+void rsk_no_more(enum rsk_reason why);
+
 /* hook_fd.c: every hot stream of the process leaves. */
 void rsk_leave_all(enum rsk_reason why);
 

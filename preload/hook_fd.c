@@ -154,3 +154,78 @@ int rsk_hook_dup3(int fd, int to, int flags)
 		rsk_after_dup(fd, to);
 	return ret;
 }
+
+/* ---- calls that make two ---- */
+
+static int rsk_made_both(int ret, const int *fds)
+{
+	if (ret == 0) {
+		rsk_made(fds[0]);
+		rsk_made(fds[1]);
+	}
+	return ret;
+}
+
+int rsk_hook_pipe(int fds[2])
+{
+	return rsk_made_both(rsk_real.pipe(fds), fds);
+}
+
+int rsk_hook_pipe2(int fds[2], int flags)
+{
+	return rsk_made_both(rsk_real.pipe2(fds, flags), fds);
+}
+
+int rsk_hook_socketpair(int domain, int type, int protocol, int fds[2])
+{
+	return rsk_made_both(rsk_real.socketpair(domain, type, protocol, fds), fds);
+}
+
+int rsk_hook_openpty(int *master, int *slave, char *name, const struct termios *tio,
+		     const struct winsize *size)
+{
+	int ret = rsk_real.openpty(master, slave, name, tio, size);
+
+	if (ret == 0) {
+		rsk_made(*master);
+		rsk_made(*slave);
+	}
+	return ret;
+}
+
+/* @second: where the descriptor for errors is put, NULL: none is wanted. */
+static int rsk_made_remote(int fd, const int *second)
+{
+	if (fd >= 0 && second)
+		rsk_made(*second);
+	return rsk_made(fd);
+}
+
+int rsk_hook_rcmd(char **host, unsigned short port, const char *user, const char *remote_user,
+		  const char *command, int *second)
+{
+	return rsk_made_remote(rsk_real.rcmd(host, port, user, remote_user, command, second),
+			       second);
+}
+
+int rsk_hook_rcmd_af(char **host, unsigned short port, const char *user, const char *remote_user,
+		     const char *command, int *second, sa_family_t family)
+{
+	return rsk_made_remote(rsk_real.rcmd_af(host, port, user, remote_user, command, second,
+						family),
+			       second);
+}
+
+int rsk_hook_rexec(char **host, int port, const char *user, const char *password,
+		   const char *command, int *second)
+{
+	return rsk_made_remote(rsk_real.rexec(host, port, user, password, command, second), second);
+}
+
+int rsk_hook_rexec_af(char **host, int port, const char *user, const char *password,
+		      const char *command, int *second, sa_family_t family)
+{
+	return rsk_made_remote(rsk_real.rexec_af(host, port, user, password, command, second,
+						 family),
+			       second);
+}

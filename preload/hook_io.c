@@ -144,3 +144,19 @@ ssize_t rsk_hook_pwritev2(int fd, const struct iovec *iov, int n, off_t at, int 
 		s.ret = rsk_real.pwritev2(fd, iov, n, at, flags);
 	return s.ret;
 }
+
+/* ---- libc reads and writes eight bytes, of whatever it is ---- */
+
+int rsk_hook_eventfd_read(int fd, eventfd_t *value)
+{
+	if (!rsk_hot(fd))
+		return rsk_real.eventfd_read(fd, value);
+	return rsk_hook_read(fd, value, sizeof(*value)) == sizeof(*value) ? 0 : -1;
+}
+
+int rsk_hook_eventfd_write(int fd, eventfd_t value)
+{
+	if (!rsk_hot(fd))
+		return rsk_acts(rsk_real.eventfd_write(fd, value));
+	return rsk_hook_write(fd, &value, sizeof(value)) == sizeof(value) ? 0 : -1;
+}

@@ -40,6 +40,10 @@ static inline bool rsk_send_is_real(int fd, int flags)
 
 /* ---- fds in control messages ---- */
 
+#ifndef SCM_PIDFD
+#define SCM_PIDFD 4 /* Linux 6.5: one descriptor, made for the receiver */
+#endif
+
 /* Calls @each for every fd in @msg's SCM_RIGHTS; @msg is the application's and may be malformed. */
 static void rsk_rights_each(const struct msghdr *msg, void (*each)(int fd))
 {
@@ -54,7 +58,8 @@ static void rsk_rights_each(const struct msghdr *msg, void (*each)(int fd))
 	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
 		if (c->cmsg_len < sizeof(*c))
 			return;
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		if (c->cmsg_level != SOL_SOCKET ||
+		    (c->cmsg_type != SCM_RIGHTS && c->cmsg_type != SCM_PIDFD))
 			continue;
 		end = (size_t)((char *)c - (char *)m.msg_control) + c->cmsg_len;
 		if (end > m.msg_controllen)

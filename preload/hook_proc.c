@@ -107,6 +107,8 @@ pid_t rsk_hook_forkpty(int *master, char *name, const struct termios *tio,
 
 	if (pid == 0)
 		rsk_forget_stdio();
+	else if (pid > 0)
+		rsk_made(*master);
 	return pid;
 }
 

@@ -7,6 +7,10 @@
 #include "export.h"
 #include "hook.h"
 
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5: the value is a new descriptor */
+#endif
+
 int rsk_hook_socket(int domain, int type, int protocol)
 {
 	int fd = rsk_real.socket(domain, type, protocol);
@@ -205,8 +209,13 @@ int rsk_hook_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 {
 	bool error = level == SOL_SOCKET && name == SO_ERROR;
 
-	if ((level != SOL_TCP && !error) || !rsk_hot(fd))
-		return rsk_real.getsockopt(fd, level, name, val, len);
+	if ((level != SOL_TCP && !error) || !rsk_hot(fd)) {
+		int ret = rsk_real.getsockopt(fd, level, name, val, len);
+
+		if (ret == 0 && level == SOL_SOCKET && name == SO_PEERPIDFD)
+			rsk_made(*(const int *)val);
+		return ret;
+	}
 	if (level == SOL_TCP && name == TCP_ZEROCOPY_RECEIVE)
 		rsk_fd_leave(fd, RSK_REASON_ZEROCOPY);
 	if (!error && name != TCP_INFO)

@@ -39,7 +39,14 @@ FILE *rsk_hook_freopen(const char *path, const char *mode, FILE *file)
 {
 	if (path)
 		rsk_before_fclose(file);
-	return rsk_real.freopen(path, mode, file);
+	return rsk_made_file(rsk_real.freopen(path, mode, file));
+}
+
+void rsk_hook_backtrace_symbols_fd(void *const *frames, int n, int fd)
+{
+	if (rsk_hot(fd))
+		rsk_fd_leave(fd, RSK_REASON_STDIO);
+	rsk_real.backtrace_symbols_fd(frames, n, fd);
 }
 
 /* ---- dprintf: printed here, sent by the hook of write() ---- */

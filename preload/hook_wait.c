@@ -9,7 +9,7 @@
 #include "hook.h"
 
 /* A set that the kernel would refuse (EFAULT, EINVAL) is the kernel's to refuse. */
-static inline bool rsk_poll_hot(const struct pollfd *fds, nfds_t n)
+bool rsk_poll_is_ours(const struct pollfd *fds, nfds_t n)
 {
 	struct rlimit lim;
 
@@ -25,7 +25,7 @@ int rsk_hook_poll(struct pollfd *fds, nfds_t n, int timeout)
 {
 	struct timespec ts;
 
-	if (!rsk_poll_hot(fds, n))
+	if (!rsk_poll_is_ours(fds, n))
 		return rsk_real.poll(fds, n, timeout);
 	return (int)rsk_result(rsk_poll(fds, n, rsk_ms_timespec(timeout, &ts), NULL));
 }
@@ -39,7 +39,7 @@ int rsk_hook___poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
 int rsk_hook_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		   const sigset_t *mask)
 {
-	if (!rsk_timespec_valid(timeout) || !rsk_poll_hot(fds, n))
+	if (!rsk_timespec_valid(timeout) || !rsk_poll_is_ours(fds, n))
 		return rsk_real.ppoll(fds, n, timeout, mask);
 	return (int)rsk_result(rsk_poll(fds, n, timeout, mask));
 }
@@ -51,7 +51,7 @@ int rsk_hook___ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *ti
 	return rsk_hook_ppoll(fds, n, timeout, mask);
 }
 
-static inline bool rsk_select_hot(int n, const fd_set *r, const fd_set *w, const fd_set *e)
+bool rsk_select_is_ours(int n, const fd_set *r, const fd_set *w, const fd_set *e)
 {
 	if (n <= 0 || !rsk_fdtab.size || rsk_direct || (r && !rsk_readable(r)) ||
 	    (w && !rsk_readable(w)) || (e && !rsk_readable(e)))
@@ -67,7 +67,7 @@ int rsk_hook_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *time
 	int ret;
 
 	if ((timeout && (!rsk_readable(timeout) || timeout->tv_sec < 0 || timeout->tv_usec < 0)) ||
-	    !rsk_select_hot(n, r, w, e))
+	    !rsk_select_is_ours(n, r, w, e))
 		return rsk_real.select(n, r, w, e, timeout);
 	if (!timeout)
 		return (int)rsk_result(rsk_select(n, r, w, e, NULL, NULL));
@@ -97,7 +97,7 @@ int rsk_hook_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *time
 int rsk_hook_pselect(int n, fd_set *r, fd_set *w, fd_set *e, const struct timespec *timeout,
 		     const sigset_t *mask)
 {
-	if (!rsk_timespec_valid(timeout) || !rsk_select_hot(n, r, w, e))
+	if (!rsk_timespec_valid(timeout) || !rsk_select_is_ours(n, r, w, e))
 		return rsk_real.pselect(n, r, w, e, timeout, mask);
 	return (int)rsk_result(rsk_select(n, r, w, e, timeout, mask));
 }

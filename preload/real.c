@@ -97,6 +97,30 @@ static long rsk_raw_call6(long nr, ...)
 		a[i] = va_arg(ap, long);                                                           \
 	va_end(ap)
 
+static int rsk_early_open(const char *path, int flags, ...)
+{
+	RSK_EARLY_ARGS(1, flags);
+	if (rsk_boot())
+		return rsk_real.open(path, flags, a[0]);
+	return (int)rsk_raw_call(SYS_openat, AT_FDCWD, path, flags, a[0]);
+}
+
+static int rsk_early_openat(int dir, const char *path, int flags, ...)
+{
+	RSK_EARLY_ARGS(1, flags);
+	if (rsk_boot())
+		return rsk_real.openat(dir, path, flags, a[0]);
+	return (int)rsk_raw_call(SYS_openat, dir, path, flags, a[0]);
+}
+
+static mqd_t rsk_early_mq_open(const char *name, int flags, ...)
+{
+	RSK_EARLY_ARGS(2, flags);
+	if (rsk_boot())
+		return rsk_real.mq_open(name, flags, a[0], a[1]);
+	return (mqd_t)rsk_raw_call(RSK_RAW_MISSING);
+}
+
 static int rsk_early_fcntl(int fd, int cmd, ...)
 {
 	RSK_EARLY_ARGS(1, cmd);

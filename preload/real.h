@@ -11,7 +11,11 @@
 #define RSK_REAL_H
 
 #include <aio.h>
+#include <dirent.h>
+#include <execinfo.h>
 #include <fcntl.h>
+#include <mntent.h>
+#include <mqueue.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pty.h>
@@ -24,12 +28,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/fanotify.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <termios.h>
 #include <unistd.h>

@@ -225,8 +225,8 @@ struct rsk_fill;
 ssize_t rsk_op_fill(struct rsk_op *op, struct rsk_fill *f, size_t len);
 
 /*
- * rsk_op_drain - hand the stream's next bytes, up to @len, to @d, by way of @buf; what it takes is consumed, in one step
- * for all who read. Waits for bytes as recv() without flags does. Returns the bytes, 0 at the end, -errno, -RSK_EKERNEL
+ * rsk_op_drain - hand the stream's next bytes, up to @len, to @d, by way of @buf; what it takes is
+ * consumed, in one step for all who read. Waits for bytes as recv() without flags does. Returns the bytes, 0 at the end, -errno, -RSK_EKERNEL
  * as above, or -RSK_EDRAIN: there were bytes, @d took none, and d->rc is what it said.
  */
 struct rsk_drain {

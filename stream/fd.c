@@ -185,9 +185,12 @@ static int closing(int fd, bool open)
 		return 0;
 	}
 	if (atomic_fetch_sub(&s->fds, 1) == 1) {
-		/* A call under way keeps the connection, as it keeps the kernel's file. */
+		/*
+		 * A call under way keeps the connection, as it keeps the kernel's file. By a number that is another
+		 * file's no call of ours is made.
+		 */
 		atomic_store(&s->goodbye_due, 1);
-		rsk_stream_last_goodbye(s, fd);
+		rsk_stream_last_goodbye(s, open ? fd : -1);
 	}
 	rsk_stream_unpin(s);
 	return 0;

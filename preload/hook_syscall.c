@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hook_syscall.c - syscall(): the calls of syscalls.def go where libc's functions of the same name go, the rest
+ * straight to the kernel.
+ *
+ * libuv closes its descriptors so, and others read and write so. What differs from libc's functions:
+ * no call here is a cancellation point, and some have the kernel's shape (signal sets of eight bytes
+ * with their size beside them; the time that is left is written back).
+ */
+#include <linux/aio_abi.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#define RSK_EXPORT_syscall 1
+#include "export.h"
+#include "fork.h"
+#include "hook.h"
+
+/* The hooks of the other families. */
+#define RSK_EXIT(name, params, args, family, raw, note)                                            \
+	void rsk_hook_##name params __attribute__((noreturn));
+#define RSK_SYM(ret, name, params, args, family, raw, note) ret rsk_hook_##name params;
+#include "symbols.def"
+
+static long straight(long nr, const long a[static 6])
+{
+	return rsk_real.syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+#define INT(i) ((int)a[i])
+#define SIZE(i) ((size_t)a[i])
+#define PTR(i) ((void *)a[i]) /* NOLINT(performance-no-int-to-ptr): the kernel's view of it */
+/* More than the kernel takes is still more than that as an int. */
+#define COUNT(i) ((size_t)a[i] > RSK_IOV_MAX ? RSK_IOV_MAX + 1 : (int)a[i])
+
+/* ---- waiting, in the kernel's shapes ---- */
+
+/* A signal set by its address and size. False: the kernel is to say what is wrong with it. */
+static bool rsk_kernel_mask(const void *from, size_t size, sigset_t *mask, const sigset_t **use)
+{
+	*use = NULL;
+	if (!from)
+		return true;
+	if (size != RSK_SYS_SIGSET_BYTES || !rsk_readable(from))
+		return false;
+	sigemptyset(mask);
+	memcpy(mask, from, RSK_SYS_SIGSET_BYTES);
+	*use = mask;
+	return true;
+}
+
+/* What is left of @timeout, as the kernel writes it back; not of one that was 0. */
+static void rsk_time_left(struct timespec *timeout, const struct timespec *since)
+{
+	struct timespec now;
+	int64_t ns;
+
+	if (!timeout || (!timeout->tv_sec && !timeout->tv_nsec))
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	/* What has passed fits 64 bits of nanoseconds; what was asked for need not. */
+	ns = (now.tv_sec - since->tv_sec) * 1000000000LL + now.tv_nsec - since->tv_nsec;
+	timeout->tv_sec -= ns / 1000000000LL;
+	timeout->tv_nsec -= ns % 1000000000LL;
+	if (timeout->tv_nsec < 0) {
+		timeout->tv_nsec += 1000000000L;
+		timeout->tv_sec--;
+	}
+	if (timeout->tv_sec < 0)
+		*timeout = (struct timespec){ 0 };
+}
+
+static long by_ppoll(long nr, const long a[static 6])
+{
+	struct timespec *timeout = PTR(2), given, since;
+	const sigset_t *use;
+	sigset_t mask;
+	int ret;
+
+	if (!rsk_timespec_valid(timeout) || !rsk_kernel_mask(PTR(3), SIZE(4), &mask, &use) ||
+	    !rsk_poll_is_ours(PTR(0), (nfds_t)a[1]))
+		return straight(nr, a);
+	if (timeout)
+		given = *timeout;
+	clock_gettime(CLOCK_MONOTONIC, &since);
+	ret = rsk_poll(PTR(0), (nfds_t)a[1], timeout ? &given : NULL, use);
+	rsk_time_left(timeout, &since);
+	return (int)rsk_result(ret);
+}
+
+static long by_pselect6(long nr, const long a[static 6])
+{
+	struct timespec *timeout = PTR(4), given, since;
+	struct {
+		const void *set;
+		size_t size;
+	} sig = { 0 };
+	const sigset_t *use;
+	sigset_t mask;
+	int ret;
+
+	if (PTR(5)) {
+		if (!rsk_readable(PTR(5)))
+			return straight(nr, a);
+		memcpy(&sig, PTR(5), sizeof(sig));
+	}
+	if (!rsk_timespec_valid(timeout) || !rsk_kernel_mask(sig.set, sig.size, &mask, &use) ||
+	    !rsk_select_is_ours(INT(0), PTR(1), PTR(2), PTR(3)))
+		return straight(nr, a);
+	if (timeout)
+		given = *timeout;
+	clock_gettime(CLOCK_MONOTONIC, &since);
+	ret = rsk_select(INT(0), PTR(1), PTR(2), PTR(3), timeout ? &given : NULL, use);
+	rsk_time_left(timeout, &since);
+	return (int)rsk_result(ret);
+}
+
+#ifdef SYS_poll
+static long by_poll(long nr, const long a[static 6])
+{
+	if (!rsk_poll_is_ours(PTR(0), (nfds_t)(unsigned int)a[1]))
+		return straight(nr, a);
+	return rsk_hook_poll(PTR(0), (nfds_t)(unsigned int)a[1], INT(2));
+}
+
+static long by_select(long nr, const long a[static 6])
+{
+	if (!rsk_select_is_ours(INT(0), PTR(1), PTR(2), PTR(3)))
+		return straight(nr, a);
+	return rsk_hook_select(INT(0), PTR(1), PTR(2), PTR(3), PTR(4));
+}
+#endif
+
+static long by_epoll_pwait(long nr, const long a[static 6])
+{
+	const sigset_t *use;
+	sigset_t mask;
+
+	if (!rsk_kernel_mask(PTR(4), SIZE(5), &mask, &use))
+		return straight(nr, a);
+	return rsk_hook_epoll_pwait(INT(0), PTR(1), INT(2), INT(3), use);
+}
+
+#ifdef SYS_epoll_pwait2
+static long by_epoll_pwait2(long nr, const long a[static 6])
+{
+	const sigset_t *use;
+	sigset_t mask;
+
+	if (!rsk_kernel_mask(PTR(4), SIZE(5), &mask, &use))
+		return straight(nr, a);
+	return rsk_hook_epoll_pwait2(INT(0), PTR(1), INT(2), PTR(3), use);
+}
+#endif
+
+/* ---- the rest that has no function of libc's ---- */
+
+/* The kernel reads and writes them on its own time. */
+static long by_io_submit(long nr, const long a[static 6])
+{
+	struct iocb *const *list = PTR(2);
+
+	if (rsk_live() && rsk_readable(list))
+		for (long i = 0; i < a[1]; i++)
+			if (rsk_readable(list[i]) && rsk_hot((int)list[i]->aio_fildes))
+				rsk_fd_leave((int)list[i]->aio_fildes, RSK_REASON_AIO);
+	return rsk_acts(straight(nr, a));
+}
+
+static long by_exit_group(const long a[static 6])
+{
+	rsk_hook__exit(INT(0));
+}
+
+static long by_seccomp(long nr, const long a[static 6])
+{
+	long ret;
+
+	if (a[0] == SECCOMP_SET_MODE_STRICT || a[0] == SECCOMP_SET_MODE_FILTER)
+		rsk_no_more(RSK_REASON_SECCOMP);
+	ret = straight(nr, a);
+	if (ret > 0 && a[0] == SECCOMP_SET_MODE_FILTER && (a[1] & SECCOMP_FILTER_FLAG_NEW_LISTENER))
+		rsk_made((int)ret);
+	return ret;
+}
+
+static long by_io_uring_setup(long nr, const long a[static 6])
+{
+	rsk_no_more(RSK_REASON_IO_URING);
+	return rsk_made((int)straight(nr, a));
+}
+
+/*
+ * Is system call @nr (arguments @a) a fork that comes back here in the child? A stack of its own
+ * does not.
+ */
+static bool rsk_syscall_forks(long nr, const long a[static 6])
+{
+	const struct clone_args *args = PTR(0);
+
+	switch (nr) {
+#ifdef SYS_fork
+	case SYS_fork:
+		return true;
+#endif
+	case SYS_clone:
+		return !(a[0] & CLONE_VM) && !a[1];
+	case SYS_clone3:
+		return args && a[1] >= (long)CLONE_ARGS_SIZE_VER0 && !(args->flags & CLONE_VM) &&
+		       !args->stack;
+	default:
+		return false;
+	}
+}
+
+/* Where the parent finds a descriptor of the child; NULL: it asked for none. */
+static const int *rsk_syscall_pidfd(long nr, const long a[static 6])
+{
+	const struct clone_args *args = PTR(0);
+
+	if (nr == SYS_clone && (a[0] & CLONE_PIDFD))
+		return PTR(2);
+	if (nr == SYS_clone3 && args && a[1] >= (long)CLONE_ARGS_SIZE_VER0 &&
+	    (args->flags & CLONE_PIDFD))
+		return (const int *)(uintptr_t)args->pidfd;
+	return NULL;
+}
+
+static long by_fork(long nr, const long a[static 6])
+{
+	const int *pidfd = rsk_syscall_pidfd(nr, a);
+	bool forks = rsk_live() && rsk_syscall_forks(nr, a);
+	long ret;
+
+	if (forks)
+		rsk_fork_before();
+	ret = straight(nr, a);
+	if (forks)
+		rsk_fork_after((pid_t)ret);
+	if (ret > 0 && pidfd)
+		rsk_made(*pidfd);
+	return ret;
+}
+
+/* ---- the table ---- */
+
+enum {
+	ANY = 0,
+	FIRST = 1,
+	SECOND = 2,
+	THIRD = 4
+};
+
+struct rsk_call_row {
+	long (*call)(long nr, const long a[static 6]);
+	uint8_t tracked; /* of which arguments one has to be known */
+};
+
+#define RSK_CALL(name, tracked, expr)                                                              \
+	static long rsk_call_##name(long nr, const long a[static 6])                               \
+	{                                                                                          \
+		return expr;                                                                       \
+	}
+#define RSK_NEW(name) RSK_CALL(name, ANY, rsk_made((int)straight(nr, a)))
+#define RSK_NEW_TWO(name, at)                                                                      \
+	static long rsk_call_##name(long nr, const long a[static 6])                               \
+	{                                                                                          \
+		const int *fds = PTR(at);                                                          \
+		long ret = straight(nr, a);                                                        \
+                                                                                                   \
+		if (ret == 0) {                                                                    \
+			rsk_made(fds[0]);                                                          \
+			rsk_made(fds[1]);                                                          \
+		}                                                                                  \
+		return ret;                                                                        \
+	}
+#include "syscalls.def"
+
+static const struct rsk_call_row rsk_call_rows[] = {
+#define RSK_CALL(name, tracked, expr) [SYS_##name] = { rsk_call_##name, tracked },
+#define RSK_NEW(name) RSK_CALL(name, ANY, )
+#define RSK_NEW_TWO(name, at) RSK_CALL(name, ANY, )
+#include "syscalls.def"
+};
+
+#define RSK_CALL_ROWS (long)(sizeof(rsk_call_rows) / sizeof(rsk_call_rows[0]))
+
+static bool rsk_call_concerns(const struct rsk_call_row *row, const long a[static 6])
+{
+	if (row->tracked == ANY)
+		return true;
+	for (int i = 0; i < 3; i++)
+		if ((row->tracked & 1u << i) && rsk_known(INT(i)))
+			return true;
+	rsk_act();
+	return false;
+}
+
+/*
+ * errno is the hook's or the kernel's. A thread is not cancelled in here; in a vfork child, which may
+ * not come back, its state is the parent's as well.
+ */
+static rsk_apart long rsk_call_by_row(long nr, const long a[static 6])
+{
+	int state = PTHREAD_CANCEL_ENABLE;
+	long ret;
+
+	if (rsk_direct)
+		return rsk_call_rows[nr].call(nr, a);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	ret = rsk_call_rows[nr].call(nr, a);
+	pthread_setcancelstate(state, NULL);
+	return ret;
+}
+
+long rsk_hook_syscall(long nr, ...)
+{
+	long a[6];
+	va_list ap;
+
+	va_start(ap, nr);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	if (rsk_unlikely(nr >= 0 && nr < RSK_CALL_ROWS && rsk_call_rows[nr].call) && rsk_booted &&
+	    rsk_call_concerns(&rsk_call_rows[nr], a))
+		return rsk_call_by_row(nr, a);
+	return rsk_real.syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
