@@ -6,6 +6,7 @@
 #include "knobs.h"
 #include "library.h"
 #include "measure.h"
+#include "program.h"
 #include "launch.h"
 #include "start.h"
 
@@ -271,6 +272,11 @@ static int run(const struct command *self, int argc, char **argv)
 	warning = start_warning(b.path);
 	if (warning)
 		fprintf(stderr, "rsock: %s %s\n", argv[a.at], warning);
+	if (!program_takes_preload(program_kind(b.path))) {
+		fputs("rsock: it runs without librsock.so alone; nothing can be compared\n",
+		      stderr);
+		return EXIT_NO;
+	}
 	return bench(&b);
 }
 

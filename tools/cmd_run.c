@@ -41,7 +41,8 @@ static int print_json(const char *path, const char *library, const char *warning
 	json_t *env = json_object();
 	char clean[2][PATH_MAX];
 
-	json_object_set_new(env, "LD_PRELOAD", variable_json("LD_PRELOAD"));
+	if (getenv("LD_PRELOAD"))
+		json_object_set_new(env, "LD_PRELOAD", variable_json("LD_PRELOAD"));
 	for (size_t i = 0; knob_variable(i); i++)
 		if (getenv(knob_variable(i)))
 			json_object_set_new(env, knob_variable(i), variable_json(knob_variable(i)));
@@ -56,7 +57,8 @@ static int print_text(const char *path, const char *warning)
 	char clean[PATH_MAX];
 
 	printf("program %s\n", text_clean(clean, PATH_MAX, path, PATH_MAX));
-	printf("LD_PRELOAD=%s\n", getenv("LD_PRELOAD"));
+	if (getenv("LD_PRELOAD"))
+		printf("LD_PRELOAD=%s\n", getenv("LD_PRELOAD"));
 	for (size_t i = 0; knob_variable(i); i++) {
 		const char *value = getenv(knob_variable(i));
 

@@ -35,6 +35,23 @@
 #define OWN_MACHINE EM_NONE
 #endif
 
+/*
+ * Is it glibc's loader? Told by its name, which is part of each machine's ABI: ld-linux-x86-64.so.2, ld-linux-aarch64.so.1,
+ * ld64.so.1 (s390x), ld.so.1 (mips, ppc), ld-lsb-x86-64.so.3; wherever it lies (Nix, Guix, a copy beside the program). Every other
+ * one loads another C library, to which librsock.so cannot be linked: such a program would end before it begins.
+ */
+static bool loader_is_glibc(const char *interp)
+{
+	static const char *const names[] = { "ld-linux", "ld-lsb", "ld64.so.", "ld.so.1" };
+	const char *base = strrchr(interp, '/');
+
+	base = base ? base + 1 : interp;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strncmp(base, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
 static enum program_kind classify_elf(const uint8_t *head, size_t len, char interp[static PATH_MAX])
 {
 	Elf64_Ehdr eh;
@@ -59,11 +76,7 @@ static enum program_kind classify_elf(const uint8_t *head, size_t len, char inte
 		    head[ph.p_offset + ph.p_filesz - 1])
 			return PROGRAM_UNKNOWN;
 		memcpy(interp, head + ph.p_offset, ph.p_filesz);
-		/* glibc's: ld-linux-x86-64.so.2, ld64.so.1, ...; musl's: ld-musl-x86_64.so.1. */
-		return strstr(interp, "ld-musl") || strstr(interp, "ld-uClibc") ||
-				       strstr(interp, "/linker") ?
-			       PROGRAM_OTHER_LIBC :
-			       PROGRAM_DYNAMIC;
+		return loader_is_glibc(interp) ? PROGRAM_DYNAMIC : PROGRAM_OTHER_LIBC;
 	}
 	return PROGRAM_STATIC;
 }
@@ -105,6 +118,11 @@ static enum program_kind classify_file(const char *path, char interp[static PATH
 		close(fd);
 	free(head);
 	return kind;
+}
+
+bool program_takes_preload(enum program_kind kind)
+{
+	return kind != PROGRAM_OTHER_LIBC && kind != PROGRAM_FOREIGN;
 }
 
 enum program_kind program_kind(const char *path)

@@ -24,6 +24,12 @@ enum program_kind {
  */
 enum program_kind program_classify(const uint8_t *head, size_t len, char interp[static PATH_MAX]);
 
+/*
+ * May LD_PRELOAD name the library when it is started? A loader that cannot link it either ends the program (musl's: status
+ * 127) or complains (glibc's of another word size). Static and set-uid programs do not care, and may start others.
+ */
+bool program_takes_preload(enum program_kind kind);
+
 /* Of a file; of a script, what its interpreter is. */
 enum program_kind program_kind(const char *path);
 

@@ -34,7 +34,8 @@ int start_prepare(const char *name, char library[static PATH_MAX], char path[sta
 
 	if (err)
 		return err;
-	err = preload_set(library);
+	/* What is there already may be other libraries, which such a program takes. */
+	err = program_takes_preload(program_kind(path)) ? preload_set(library) : preload_unset();
 	if (err == -EINVAL)
 		return failure("%s: LD_PRELOAD cannot hold a path with blanks or colons", library);
 	return err ? failure("no memory") : 0;

@@ -74,6 +74,34 @@ def what_cannot_have_it_runs_all_the_same(t):
 
 
 @case(60)
+def another_c_library(t):
+    """What another loader than glibc's starts could not link the library, and would end with 127: it is run without."""
+    source = t.path("musl.c")
+    with open(source, "w") as file:
+        file.write('#include <stdio.h>\n#include <stdlib.h>\n'
+                   'int main(void) { const char *p = getenv("LD_PRELOAD"); puts(p ? p : "-"); return 7; }\n')
+    program = t.path("musl-program")
+    t.run(["musl-gcc", "-o", program, source], preload=False)
+    script = t.path("script")
+    with open(script, "w") as file:
+        file.write(f"#!{program}\n")
+    os.chmod(script, 0o755)
+    for name in (program, script):
+        proc = ask(t, "run", name, expect=7)
+        t.equal(proc.out(), "-\n", "its LD_PRELOAD")
+        says(t, proc.err(), "another C library", "plain TCP")
+        told = ask_json(t, "run", name)
+        says(t, told["warning"], "another C library")
+        t.check("LD_PRELOAD" not in told["environment"], f"LD_PRELOAD: {told}")
+        t.check("LD_PRELOAD" not in ask(t, "run", "--print", name).out(), "LD_PRELOAD is printed")
+        says(t, ask(t, "bench", "--rounds", 6, name, expect=1).err(), "another C library", "nothing can be compared")
+    # Where LD_PRELOAD names the library already, it is taken out; what else is there stays.
+    t.run(["musl-gcc", "-shared", "-nostdlib", "-o", t.path("other.so"), "-x", "c", "/dev/null"], preload=False)
+    proc = ask(t, "run", program, expect=7, env={"LD_PRELOAD": f"{t.path('other.so')}:{t.library}"})
+    t.equal(proc.out().strip().rstrip(":"), t.path("other.so"), "what was there")
+
+
+@case(60)
 def finds_the_library_beside_itself(t):
     os.environ.pop("RSOCK_LIBRARY", None)
     library = readable_by_all(t)

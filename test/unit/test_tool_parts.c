@@ -88,7 +88,7 @@ Test(tool_parts, lines_that_are_none)
 struct small_elf {
 	Elf64_Ehdr eh;
 	Elf64_Phdr ph;
-	char interp[32];
+	char interp[40];
 };
 
 static struct small_elf elf(void)
@@ -116,14 +116,34 @@ static enum program_kind kind_of(const struct small_elf *e, size_t len)
 
 Test(tool_parts, what_a_program_is)
 {
+	/* glibc's in each of its names; whatever else there is, or will be, is another one's. */
+	static const struct {
+		const char *interp;
+		enum program_kind kind;
+	} loaders[] = {
+		{ "/lib/ld-linux-aarch64.so.1", PROGRAM_DYNAMIC },
+		{ "/lib/ld-linux-riscv64-lp64d.so.1", PROGRAM_DYNAMIC },
+		{ "/nix/store/x/ld-linux-x86-64.so.2", PROGRAM_DYNAMIC },
+		{ "/lib/ld64.so.1", PROGRAM_DYNAMIC },
+		{ "/lib64/ld-lsb-x86-64.so.3", PROGRAM_DYNAMIC },
+		{ "/lib/ld-musl-x86_64.so.1", PROGRAM_OTHER_LIBC },
+		{ "/lib/ld64-uClibc.so.1", PROGRAM_OTHER_LIBC },
+		{ "/system/bin/linker64", PROGRAM_OTHER_LIBC },
+		{ "/lib/ld-dietlibc.so", PROGRAM_OTHER_LIBC },
+		{ "/lib/libc.so", PROGRAM_OTHER_LIBC },
+		{ "/libexec/ld-elf.so.1", PROGRAM_OTHER_LIBC },
+	};
 	struct small_elf e = elf();
 	char interp[PATH_MAX];
 
 	cr_assert_eq(kind_of(&e, sizeof(e)), PROGRAM_DYNAMIC);
 	for (size_t len = 0; len < sizeof(e); len++)
 		cr_assert_eq(kind_of(&e, len), PROGRAM_UNKNOWN, "%zu bytes", len);
-	strcpy(e.interp, "/lib/ld-musl-x86_64.so.1");
-	cr_assert_eq(kind_of(&e, sizeof(e)), PROGRAM_OTHER_LIBC);
+	for (size_t i = 0; i < sizeof(loaders) / sizeof(loaders[0]); i++) {
+		memset(e.interp, 0, sizeof(e.interp));
+		strcpy(e.interp, loaders[i].interp);
+		cr_assert_eq(kind_of(&e, sizeof(e)), loaders[i].kind, "%s", loaders[i].interp);
+	}
 	e = elf();
 	e.ph.p_type = PT_LOAD;
 	cr_assert_eq(kind_of(&e, sizeof(e)), PROGRAM_STATIC);
