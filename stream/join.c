@@ -10,8 +10,10 @@
  * The transaction is in transact.c.
  */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
+#include "absent.h"
 #include "elsewhere.h"
 #include "join.h"
 #include "links.h"
@@ -85,16 +87,35 @@ static void step_in(struct rsk_stream *s, uint64_t calls)
 	atomic_store(&s->step_work, rsk_stream_work(s) + calls);
 }
 
+/* What was shown before is no reason for long; what comes of the look is one once others have had the time to come. */
+static bool tells_more(enum rsk_reason shown)
+{
+	return shown == RSK_REASON_SHARED_HOLDER || shown == RSK_REASON_PEER_DENIED ||
+	       shown == RSK_REASON_LINK_ERROR || shown == RSK_REASON_FD_LIMIT ||
+	       shown == RSK_REASON_MEMORY;
+}
+
 /*
- * Not found for the moment: from a few looks on rsockd is asked, too; at once where nobody else is, or the address is
- * known for another host's.
+ * Not found for the moment: from a few looks on the kernel is asked whose the other end is, and rsockd; at once where
+ * nobody else is, or the address is known for another host's.
  */
 static void looked(struct rsk_stream *s, int fd, uint64_t now, int registry)
 {
-	enum rsk_reason why = registry < 0 ? RSK_REASON_NO_REGISTRY : RSK_REASON_NO_PEER;
+	uint32_t looks;
 
 	rsk_policy_looked(&rsk_knobs.policy, &s->search, now);
-	rsk_stats_set_reason(s->rec, s->told ? (enum rsk_reason)s->told : why);
+	looks = s->search.looks;
+	if (s->absent == RSK_REASON_NO_REGISTRY)
+		s->absent = 0;
+	if (registry < 0)
+		s->absent = RSK_REASON_NO_REGISTRY;
+	else if (looks >= LOOKS_ALONE &&
+		 (!(looks & (looks - 1)) || looks == rsk_knobs.policy.looks_max))
+		s->absent = (uint8_t)rsk_absent_why(&s->tuple, rsk_local_there());
+	if (s->told || s->absent || !tells_more((enum rsk_reason)s->rec->reason))
+		rsk_stats_set_reason(s->rec, s->told   ? (enum rsk_reason)s->told :
+					     s->absent ? (enum rsk_reason)s->absent :
+							 RSK_REASON_NO_PEER);
 	if (rsk_knobs.apart || s->search.looks >= LOOKS_ALONE || rsk_elsewhere_noted(&s->tuple))
 		rsk_local_seek(s, fd);
 }
@@ -118,8 +139,11 @@ static int post(struct rsk_stream *s, int fd, uint64_t now)
 
 static void seek_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 {
-	if (!rsk_knobs.apart && rsk_door_open() < 0) {
-		rsk_stream_cold(s, RSK_REASON_LINK_ERROR);
+	int rc = rsk_knobs.apart ? 0 : rsk_door_open();
+
+	if (rc < 0) {
+		rsk_log(RSK_LOG_INFO, "fd %d: no socket for others to come to: %d", fd, rc);
+		rsk_stream_cold(s, rsk_absent_link(rc));
 		return;
 	}
 	/* Again and again: it may be lost meanwhile. The same offer is not written twice. */
@@ -144,7 +168,7 @@ static void seek_remote(struct rsk_stream *s, int fd)
 			return; /* no room for the request: with the next call again */
 	} else {
 		rsk_log(RSK_LOG_INFO, "fd %d: no link to the other host: %d", fd, rc);
-		rsk_stats_set_reason(s->rec, RSK_REASON_LINK_ERROR);
+		rsk_stats_set_reason(s->rec, rsk_absent_link(rc));
 		s->sought = 0; /* rsockd may know better by then */
 	}
 	s->found_nonce = 0;
@@ -178,7 +202,7 @@ static void seek_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 		seek_remote(s, fd);
 		return;
 	}
-	l = rsk_meet_at(s->found_nonce);
+	l = rsk_meet_at(s->found_nonce, &rc);
 	if (l && atomic_load(&l->state) == RSK_LINK_GREETING && s->join_steps++ < JOINING_STEPS)
 		return;
 	nonce = s->found_nonce;
@@ -193,13 +217,15 @@ static void seek_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 			return;
 		}
 	}
-	rsk_stats_set_reason(s->rec, RSK_REASON_LINK_ERROR);
+	rsk_log(RSK_LOG_INFO, "fd %d: no link to the process at the other end: %d", fd, rc);
+	rsk_stats_set_reason(s->rec, rsk_absent_link(rc));
 	s->sought = 0; /* rsockd may make another */
 }
 
 static void seek(struct rsk_stream *s, int fd)
 {
 	uint64_t now = rsk_now_ns();
+	bool soon;
 
 	if (s->connecting_side)
 		seek_as_connector(s, fd, now);
@@ -211,7 +237,9 @@ static void seek(struct rsk_stream *s, int fd)
 	}
 	if (!s->found_nonce && rsk_policy_given_up(&rsk_knobs.policy, &s->search, now))
 		rsk_stream_cold(s, (enum rsk_reason)s->rec->reason);
-	if ((s->found_nonce && !s->remote) || now - s->search.began_ns < EAGER_NS)
+	soon = (s->found_nonce && !s->remote) || now - s->search.began_ns < EAGER_NS;
+	atomic_store_explicit(&s->soon, soon, memory_order_relaxed);
+	if (soon)
 		step_in(s, 1);
 	else
 		step_in(s, s->found_nonce || s->search.looks < rsk_knobs.policy.looks_max ?
@@ -276,9 +304,14 @@ static void step(struct rsk_stream *s, int fd)
 		return;
 	case RSK_PHASE_JOINING:
 		step_in(s, ++s->join_steps < PATIENCE ? 1 : MEET_WORK_LATE);
+		/* Forked meanwhile: the process that asked alone can hear the answer, and may make no more calls. */
+		if (!rsk_stream_sole_process(s))
+			rsk_stats_set_reason(s->rec, RSK_REASON_SHARED_HOLDER);
 		rsk_meet();
 		if (rsk_stream_phase(s) == RSK_PHASE_JOINING && s->join_steps > JOINING_STEPS &&
 		    s->connecting_side) {
+			rsk_log(RSK_LOG_INFO, "fd %d: pid %d does not answer over the link", fd,
+				s->link ? s->link->peer_pid : 0);
 			rsk_transact_undo(s);
 			rsk_stream_cold(s, RSK_REASON_LINK_ERROR);
 		}
@@ -295,6 +328,65 @@ void rsk_join_step(struct rsk_stream *s, int fd)
 	be_this_process();
 	step(s, fd);
 	rsk_unlock(&place.lock);
+}
+
+/* ---- a wait of the program's own, in which the pairing goes on ---- */
+
+static uint32_t watch(struct pollfd *out, uint32_t n, uint32_t room, int fd)
+{
+	if (fd >= 0 && n < room)
+		out[n++] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	return n;
+}
+
+/* What the next step of an end that waits to be asked may come by: who knocks, and those that are known, newest first. */
+static uint32_t watch_all(struct pollfd *out, uint32_t room)
+{
+	uint32_t n = watch(out, 0, room, rsk_door_fd());
+
+	for (uint32_t i = rsk_links.n; i-- > 0 && n < room;) {
+		const struct rsk_link *l = rsk_links.at[i].l;
+
+		if (l->maker == rsk_pid && !l->remote && atomic_load(&l->state) != RSK_LINK_DEAD)
+			n = watch(out, n, room, l->control);
+	}
+	return n;
+}
+
+static uint32_t watched(struct rsk_stream *s, struct pollfd *out, uint32_t room)
+{
+	const struct rsk_link *l = NULL;
+
+	switch (rsk_stream_phase(s)) {
+	case RSK_PHASE_SEEKING:
+		if (s->remote || !rsk_stream_sole_process(s))
+			return 0;
+		if (s->found_nonce)
+			l = rsk_meet_known(s->found_nonce);
+		else if (!s->connecting_side)
+			return watch_all(out, room);
+		break;
+	case RSK_PHASE_JOINING:
+		l = s->link && !s->link->remote ? s->link : NULL;
+		break;
+	default:
+		break;
+	}
+	return l && l->maker == rsk_pid ? watch(out, 0, room, l->control) : 0;
+}
+
+uint32_t rsk_join_watch(struct rsk_stream *s, int fd, bool heard, struct pollfd *out, uint32_t room)
+{
+	uint32_t n;
+
+	if (!rsk_stream_is_paired_now(s) || !rsk_trylock(&place.lock))
+		return 0;
+	be_this_process();
+	if (heard)
+		step(s, fd);
+	n = watched(s, out, room);
+	rsk_unlock(&place.lock);
+	return n;
 }
 
 void rsk_join_take(void)

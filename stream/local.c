@@ -207,6 +207,11 @@ static void greet(void)
 	rsk_keeper_call(); /* it listens */
 }
 
+bool rsk_local_there(void)
+{
+	return office.fd >= 0;
+}
+
 bool rsk_local_settled(void)
 {
 	return atomic_load_explicit(&office.settled, memory_order_relaxed);

@@ -19,6 +19,9 @@ bool rsk_local_settled(void);
 /* Without the lock: is it time to look again? */
 bool rsk_local_due(void);
 
+/* Is rsockd there, as far as this process knows? */
+bool rsk_local_there(void);
+
 /* Asks about a stream that is SEEKING: each rsockd once, the accepting end some times. */
 void rsk_local_seek(struct rsk_stream *s, int fd);
 

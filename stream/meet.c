@@ -77,6 +77,11 @@ uint64_t rsk_door_nonce(void)
 	return door.nonce;
 }
 
+int rsk_door_fd(void)
+{
+	return door.listener;
+}
+
 void rsk_door_leave(void)
 {
 	if (door.listener >= 0)
@@ -191,12 +196,14 @@ struct rsk_link *rsk_meet_known(uint64_t nonce)
 	return NULL;
 }
 
-static void begin(int control, const struct rsk_meet_peer *peer)
+static int begin(int control, const struct rsk_meet_peer *peer)
 {
 	struct rsk_link *l = link_add(control, true, peer);
+	int rc = l ? greet(l) : -ENOMEM;
 
-	if (l && greet(l) < 0)
+	if (l && rc < 0)
 		rsk_link_dead(l);
+	return rc;
 }
 
 void rsk_meet_vouched(int control, bool initiator, const struct rsk_meet_peer *peer)
@@ -208,7 +215,7 @@ void rsk_meet_vouched(int control, bool initiator, const struct rsk_meet_peer *p
 		link_add(control, false, peer);
 }
 
-struct rsk_link *rsk_meet_at(uint64_t nonce)
+struct rsk_link *rsk_meet_at(uint64_t nonce, int *err)
 {
 	struct sockaddr_un sa;
 	socklen_t len = door_name(&sa, nonce);
@@ -216,18 +223,23 @@ struct rsk_link *rsk_meet_at(uint64_t nonce)
 	struct rsk_meet_peer peer;
 	int fd;
 
+	*err = 0;
 	if (l)
 		return l;
 	rsk_links_sweep();
 	fd = rsk_own_fd(rsk_sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	*err = fd;
 	if (fd < 0)
 		return NULL;
-	if (rsk_sys_connect(fd, &sa, len) < 0 || peer_of(fd, &peer) < 0) {
+	*err = rsk_sys_connect(fd, &sa, len);
+	if (*err == 0)
+		*err = peer_of(fd, &peer);
+	if (*err < 0) {
 		rsk_own_close(fd);
 		return NULL;
 	}
 	peer.nonce = nonce;
-	begin(fd, &peer);
+	*err = begin(fd, &peer);
 	return rsk_meet_known(nonce);
 }
 

@@ -18,6 +18,9 @@ uint64_t rsk_random64(void); /* never 0 */
 int rsk_door_open(void);
 uint64_t rsk_door_nonce(void);
 
+/* Readable when somebody knocks; -1: it is not open. */
+int rsk_door_fd(void);
+
 /* Closes this process's copy of the door: a child's inherited one is its parent's. */
 void rsk_door_leave(void);
 
@@ -35,8 +38,8 @@ void rsk_meet_vouched(int control, bool initiator, const struct rsk_meet_peer *p
 /* The link of that name, not dead; NULL: there is none. */
 struct rsk_link *rsk_meet_known(uint64_t nonce);
 
-/* The link to the process whose door has that nonce, perhaps a new one, still GREETING. NULL: none can be had. */
-struct rsk_link *rsk_meet_at(uint64_t nonce);
+/* The link to the process whose door has that nonce, perhaps a new one, still GREETING. NULL: none can be had, *err. */
+struct rsk_link *rsk_meet_at(uint64_t nonce, int *err);
 
 /* Opens the door to whoever knocked, hears whoever spoke. */
 void rsk_meet(void);

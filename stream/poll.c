@@ -13,6 +13,9 @@
 
 #define OUT_EVENTS (POLLOUT | POLLWRNORM)
 #define SMALL_SET 32
+/* Of streams that are being paired: what the kernel is asked about as well, and for how many answers in one call. */
+#define PAIRING_FDS 4
+#define PAIRING_ROUNDS 16
 
 struct item {
 	nfds_t at;
@@ -23,16 +26,20 @@ struct item {
 
 struct set {
 	struct pollfd *fds;
-	struct pollfd *kernel; /* [n + links] */
+	struct pollfd *kernel; /* [n + links + PAIRING_FDS] */
 	nfds_t n;
 	struct item *items;
 	uint32_t nitems, njoined, nepolls, room;
 	nfds_t nasked; /* entries with an fd */
 	struct rsk_bell bells[RSK_SEG_BELLS * 4];
 	uint32_t nbells;
+	struct pollfd pairing[PAIRING_FDS];
+	uint32_t npairing, rounds;
+	bool pairs; /* one of them is being paired */
+	bool heard; /* something came that it may go on by */
 	bool announced;
 	void *memory; /* arena, if the set is large */
-	struct pollfd small_fds[SMALL_SET + RSK_SEG_BELLS * 4];
+	struct pollfd small_fds[SMALL_SET + RSK_SEG_BELLS * 4 + PAIRING_FDS];
 	struct item small_items[SMALL_SET];
 };
 
@@ -95,7 +102,7 @@ static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 	p->kernel = p->small_fds;
 	p->items = p->small_items;
 	if (n > SMALL_SET) {
-		size_t fd_bytes = (n + RSK_SEG_BELLS * 4) * sizeof(struct pollfd);
+		size_t fd_bytes = (n + RSK_SEG_BELLS * 4 + PAIRING_FDS) * sizeof(struct pollfd);
 
 		fd_bytes = (fd_bytes + 63) & ~63ul;
 		p->memory = rsk_arena_alloc(fd_bytes + hot * sizeof(struct item));
@@ -127,11 +134,39 @@ static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 				atomic_fetch_sub(&s->rx_plain, 1);
 				joined = true;
 			}
+			p->pairs |= rsk_stream_is_paired_now(s);
 		}
 		p->items[p->nitems++] = (struct item){ .at = i, .s = s, .joined = joined };
 		p->njoined += joined;
 	}
 	return 0;
+}
+
+/*
+ * Streams that are not joined, and are to be waited for: their pairing goes on in this very wait, so that it takes as many
+ * messages as it has, and not as many calls of the two programs. A program that greets, and then forks, has it done.
+ */
+static void pair_on(struct set *p)
+{
+	bool heard = p->heard;
+
+	p->npairing = 0;
+	p->heard = false;
+	if (p->rounds++ >= PAIRING_ROUNDS)
+		return;
+	for (uint32_t i = 0; i < p->nitems; i++) {
+		struct item *it = &p->items[i];
+
+		if (it->joined)
+			continue;
+		p->npairing += rsk_join_watch(it->s, p->fds[it->at].fd, heard,
+					      p->pairing + p->npairing, PAIRING_FDS - p->npairing);
+		if (rsk_stream_phase(it->s) != RSK_PHASE_JOINED)
+			continue;
+		atomic_fetch_sub(&it->s->rx_plain, 1);
+		it->joined = true;
+		p->njoined++;
+	}
 }
 
 static int bell_for(struct set *p, struct rsk_link *l, uint32_t *index)
@@ -196,6 +231,8 @@ static int ask(struct set *p, bool sleep, uint64_t until_ns, const sigset_t *mas
 	if (sleep) {
 		for (uint32_t i = 0; i < p->nbells; i++)
 			p->kernel[n++] = (struct pollfd){ .fd = p->bells[i].fd, .events = POLLIN };
+		for (uint32_t i = 0; i < p->npairing; i++)
+			p->kernel[n++] = p->pairing[i];
 		now = rsk_now_ns();
 		if (until_ns != UINT64_MAX && until_ns > now) {
 			ts.tv_sec = (time_t)((until_ns - now) / 1000000000u);
@@ -319,9 +356,9 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 	uint64_t began = 0, news = 0, until = UINT64_MAX, relief_ns, look_ns;
 	int rc;
 
-	p.nitems = p.nbells = p.njoined = p.nepolls = 0;
+	p.nitems = p.nbells = p.njoined = p.nepolls = p.npairing = p.rounds = 0;
 	p.nasked = 0;
-	p.announced = false;
+	p.announced = p.pairs = p.heard = false;
 	p.memory = NULL;
 	rc = set_init(&p, fds, n);
 	if (rc < 0)
@@ -333,6 +370,8 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		bool last = at_once || (until != UINT64_MAX && until <= rsk_now_ns());
 
 		look_ns = UINT64_MAX;
+		if (p.pairs && !last)
+			pair_on(&p);
 		epolls = look_at_epolls(&p, &look_ns);
 		rc = rings_alone(&p);
 		if (rc > 0)
@@ -346,9 +385,12 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 			}
 			if (rc < 0)
 				return rc;
+			p.heard = rc > 0 && p.npairing;
 			rc = merge(&p);
-			if (final)
+			if (final && (rc || !p.heard))
 				return rc;
+			if (final)
+				continue; /* news of a pairing alone */
 			if (rc)
 				break;
 		}
@@ -380,6 +422,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 				news = rsk_spin_woken(p.bells[i].l, began);
 				rsk_bell_drain(&p.bells[i]);
 			}
+		p.heard = rc > 0 && p.npairing;
 		if (rc < 0)
 			return rc;
 		if (relief_ns <= rsk_now_ns())

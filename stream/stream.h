@@ -12,6 +12,8 @@
 #ifndef RSK_STREAM_H
 #define RSK_STREAM_H
 
+#include <poll.h>
+
 #include <rsock/tuple.h>
 
 #include "companion.h"
@@ -82,7 +84,12 @@ struct rsk_stream {
 	_Atomic(bool) failed;
 	_Atomic(bool) heed_due; /* the peer's keeper is to act on our mail: mend.h */
 	_Atomic(bool) named;	/* the record has the addresses */
-	bool attached;		/* to a link, once: what follows regs was used */
+	/*
+	 * SEEKING, and the other end may come at any moment: waits go on with the pairing. Written by steps, under the
+	 * join lock; read without, relaxed: a hint, and who sees it late waits once more, or once less, in the kernel.
+	 */
+	_Atomic(bool) soon;
+	bool attached; /* to a link, once: what follows regs was used */
 	_Atomic(int) rcvlowat;
 	/*
 	 * Sends that did not take all there was: who gets less may wait for an edge of room. Counted by any sender,
@@ -121,6 +128,7 @@ struct rsk_stream {
 	uint64_t found_nonce; /* the peer's door, while we go there; 0: not found; under join_lock */
 	uint32_t sought;      /* rsockd's number when it was asked about this stream, 0: not yet */
 	uint8_t told; /* enum rsk_reason: what it answered, 0: nothing; all three under join_lock */
+	uint8_t absent; /* the same: what the kernel shows of an end that nobody offers, 0: not asked */
 	uint64_t told_ns;	      /* when, or when it was asked last */
 	struct rsk_tuple tuple;	      /* from SEEKING on */
 	struct rsk_stats_stream *rec; /* may be a record that nobody reads */
@@ -266,6 +274,22 @@ void rsk_handback(struct rsk_stream *s, int fd);
 void rsk_join_step(struct rsk_stream *s, int fd);
 void rsk_join_due(struct rsk_stream *s,
 		  int fd); /* the same, if the stream's work has come so far; op.c */
+/* The other end is expected, or has been asked. */
+static inline bool rsk_stream_is_paired_now(const struct rsk_stream *s)
+{
+	uint32_t phase = rsk_stream_phase(s);
+
+	return phase == RSK_PHASE_JOINING ||
+	       (phase == RSK_PHASE_SEEKING && atomic_load_explicit(&s->soon, memory_order_relaxed));
+}
+
+/*
+ * A thread is about to wait for @s in the kernel, or has @heard of one of these: what the next step of its pairing may
+ * come by, to be waited for as well; where it was heard of, the step is made. Not for ever: a peer may make one readable
+ * and say nothing. How many of @out, 0: none.
+ */
+uint32_t rsk_join_watch(struct rsk_stream *s, int fd, bool heard, struct pollfd *out,
+			uint32_t room);
 void rsk_join_forget(struct rsk_stream *s);
 void rsk_join_sweep(void); /* a link has lost its last stream */
 /* Around a fork: in the parent before it; then in the parent (@ok: there is a child) and in the child. */

@@ -129,7 +129,8 @@ def other_users(t):
     t.library = readable_by_all(t)
     theirs, port = redis(t, before=AS_NOBODY)
     mine = busy_client(t, port)
-    until_reason(t, mine.pid, "no-peer")
+    for proc in (mine, theirs):
+        until_reason(t, proc.pid, "other-user")
     says(t, ask(t, "why", mine.pid, expect=1).out(), "another effective user", "Run both programs as one user")
     # Root sees both; nobody sees his own end, and that there is more.
     told = ask_json(t, "why", f":{port}", expect=1)
