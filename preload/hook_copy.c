@@ -64,6 +64,16 @@ static void rsk_sendfile_moved(struct rsk_sendfile *c, ssize_t n)
 	c->sent += (size_t)n;
 }
 
+/* The kernel carries the stream from here on: the rest, or all of it, goes by the real call. 0 or -errno. */
+static ssize_t rsk_sendfile_rest(struct rsk_sendfile *c)
+{
+	off_t real_at = *c->at;
+	ssize_t ret = rsk_real.sendfile(c->out, c->in, &real_at, c->len - c->sent);
+
+	rsk_sendfile_moved(c, ret);
+	return ret < 0 ? -errno : 0;
+}
+
 /*
  * A chunk that is read first and then sent. True: go on; false: *ret is what stopped it, 0: the file's end, or not all
  * of the chunk went.
@@ -73,7 +83,6 @@ static bool rsk_sendfile_chunk(struct rsk_sendfile *c, struct rsk_op *op, ssize_
 	char buf[RSK_SENDFILE_CHUNK_BYTES];
 	size_t want = c->len - c->sent;
 	struct iovec iov;
-	off_t real_at;
 	ssize_t got;
 
 	got = rsk_sys_pread(c->in, buf, want < sizeof(buf) ? want : sizeof(buf), *c->at);
@@ -83,11 +92,7 @@ static bool rsk_sendfile_chunk(struct rsk_sendfile *c, struct rsk_op *op, ssize_
 	iov = (struct iovec){ buf, (size_t)got };
 	*ret = rsk_op_send(op, &iov, 1, 0);
 	if (*ret == -RSK_EKERNEL) {
-		/* The stream has left: the rest, or all of it, by the kernel. */
-		real_at = *c->at;
-		*ret = rsk_real.sendfile(c->out, c->in, &real_at, c->len - c->sent);
-		rsk_sendfile_moved(c, *ret);
-		*ret = *ret < 0 ? -errno : 0;
+		*ret = rsk_sendfile_rest(c);
 		return false;
 	}
 	rsk_sendfile_moved(c, *ret);
@@ -120,6 +125,10 @@ static ssize_t rsk_sendfile_ring(int out, int in, off_t *at, size_t len)
 				round = RSK_SENDFILE_ROUND_BYTES;
 			file.end = *at + (off_t)round;
 			ret = rsk_op_fill(&s.op, &file.fill, round);
+			if (ret == -RSK_EKERNEL) {
+				ret = rsk_sendfile_rest(&c);
+				break;
+			}
 			rsk_sendfile_moved(&c, ret);
 			if (file.fill.rc == 1 && ret == (ssize_t)round)
 				continue;

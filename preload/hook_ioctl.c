@@ -76,6 +76,16 @@ static int rsk_ioctl_queue(int fd, unsigned long request, int *value,
 	return (int)s.ret;
 }
 
+/* What it returns may be a new descriptor (TIOCGPTPEER, KVM_CREATE_VM, NS_GET_PARENT), or just a number. */
+static int rsk_ioctl_of_other(int fd, unsigned long request, unsigned long arg)
+{
+	int ret = rsk_real.ioctl(fd, request, arg);
+
+	if (ret > 0 && rsk_known(ret))
+		rsk_fd_check(ret);
+	return ret;
+}
+
 int rsk_hook_ioctl(int fd, unsigned long request, ...)
 {
 	unsigned long arg;
@@ -83,7 +93,7 @@ int rsk_hook_ioctl(int fd, unsigned long request, ...)
 
 	RSK_LAST_ARG(arg, request);
 	if (!rsk_known(fd))
-		return rsk_real.ioctl(fd, request, arg);
+		return rsk_ioctl_of_other(fd, request, arg);
 	/* The kernel's request is 32 bits wide; some programs sign-extend it. */
 	switch ((unsigned int)request) {
 	case SIOCINQ:

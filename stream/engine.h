@@ -75,7 +75,13 @@ void rsk_engine_stop_promoting(enum rsk_reason why);
 /* The kernel handed out @fd anew (open-like calls that are hooked): forget any stale entry. */
 void rsk_fd_new(int fd);
 
-/* The same for socket(): did it ask for TCP, for O_NONBLOCK? */
+/*
+ * rsk_fd_check - @fd may have become another file's number behind our back: asks the kernel, if the entry leads to a
+ * stream that is joined, and forgets it then.
+ */
+void rsk_fd_check(int fd);
+
+/* As rsk_fd_new() for socket(): did it ask for TCP, for O_NONBLOCK? */
 void rsk_fd_socket(int fd, bool tcp, bool nonblock);
 
 /* May connect() be to go elsewhere, by policy (ask.h)? */
@@ -226,8 +232,9 @@ ssize_t rsk_op_fill(struct rsk_op *op, struct rsk_fill *f, size_t len);
 
 /*
  * rsk_op_drain - hand the stream's next bytes, up to @len, to @d, by way of @buf; what it takes is
- * consumed, in one step for all who read. Waits for bytes as recv() without flags does. Returns the bytes, 0 at the end, -errno, -RSK_EKERNEL
- * as above, or -RSK_EDRAIN: there were bytes, @d took none, and d->rc is what it said.
+ * consumed, in one step for all who read. Waits for bytes as recv() without flags does. Returns the
+ * bytes, 0 at the end, -errno, -RSK_EKERNEL as above, or -RSK_EDRAIN: there were bytes, @d took none,
+ * and d->rc is what it said.
  */
 struct rsk_drain {
 	/* Up to @len bytes at @from; returns how many, or 0 or -errno. Must not sleep: it is called under a lock. */

@@ -9,17 +9,93 @@
 
 #include "ask.h"
 #include "epoll.h"
+#include "log.h"
 #include "nap.h"
 #include "stream.h"
 #include "tuple.h"
 #include "wait.h"
 
-static int closing(int fd, bool open);
+/* The entry was @w and is out of the table. @open: the number leads to its file still. */
+static inline __attribute__((always_inline)) void gone(int fd, uintptr_t w, bool open)
+{
+	struct rsk_stream *s;
+	uint32_t left;
+
+	if (w & RSK_FD_EPOLL) {
+		if (!(w & RSK_FD_LEFT))
+			rsk_epoll_closed(rsk_fd_object(w));
+		return;
+	}
+	s = rsk_fd_stream(w);
+	if (!s)
+		return;
+	if (rsk_stream_phase(s) != RSK_PHASE_CANDIDATE)
+		rsk_nap_disturb(s, fd, open);
+	if (w & RSK_FD_LEFT) {
+		left = atomic_load(&s->fds) + rsk_stream_count_fds(s);
+		rsk_epoll_forget_fd(s, fd, left);
+		if (!left)
+			rsk_stream_abandon(s, fd);
+		return;
+	}
+	if (__atomic_load_n(&s->regs, __ATOMIC_RELAXED))
+		rsk_epoll_forget_fd(s, fd, atomic_load(&s->fds) - 1);
+	/* The usual end of a short one: no other fd, no call under way that could count on it, nothing to say. */
+	if (atomic_load(&s->fds) == 1 && rsk_stream_phase(s) == RSK_PHASE_CANDIDATE &&
+	    atomic_compare_exchange_strong(&s->life, &(uint64_t){ 1 }, 0)) {
+		atomic_store_explicit(&s->fds, 0, memory_order_relaxed);
+		rsk_stream_free(s);
+		return;
+	}
+	if (atomic_fetch_sub(&s->fds, 1) == 1) {
+		/*
+		 * A call under way keeps the connection, as it keeps the kernel's file. By a number that is another
+		 * file's no call of ours is made.
+		 */
+		atomic_store(&s->goodbye_due, 1);
+		rsk_stream_last_goodbye(s, open ? fd : -1);
+	}
+	rsk_stream_unpin(s);
+}
+
+/* It was closed behind our back. Another thread may know that as well, or better. */
+static __attribute__((noinline)) void forget(int fd, uintptr_t w)
+{
+	if (rsk_fd_put_if(fd, w, 0))
+		gone(fd, w, false);
+}
 
 void rsk_fd_new(int fd)
 {
-	if (rsk_fd_word(fd) && !rsk_fd_ours(fd))
-		closing(fd, false); /* closed behind our back */
+	uintptr_t w;
+
+	while (__builtin_expect((w = rsk_fd_word(fd)) && w != RSK_FD_OWN, 0))
+		forget(fd, w);
+}
+
+/*
+ * The table's entry goes before a close() that we see closes the number: if the number is another file's, and the entry
+ * is there still, nobody saw it. Descriptors whose cookie the kernel does not tell are believed.
+ */
+bool rsk_stream_is_at(struct rsk_stream *s, int fd)
+{
+	uintptr_t w = rsk_fd_word(fd);
+
+	if (!s->cookie || rsk_cookie_of(fd) == s->cookie || !rsk_fd_names(fd, s))
+		return true;
+	rsk_log(RSK_LOG_INFO, "fd %d: was closed by a call that no hook saw", fd);
+	forget(fd, w);
+	return false;
+}
+
+void rsk_fd_check(int fd)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+
+	if (!s)
+		return;
+	rsk_stream_is_at(s, fd);
+	rsk_stream_unpin(s);
 }
 
 /* Of a marked socket, without asking if possible. */
@@ -138,15 +214,7 @@ void rsk_fd_accepted(int fd, bool nonblock, int listener, uintptr_t before)
 
 int rsk_fd_closing(int fd)
 {
-	return closing(fd, true);
-}
-
-/* @open: the number leads to the file of its entry still. */
-static int closing(int fd, bool open)
-{
 	uintptr_t w = rsk_fd_word(fd);
-	struct rsk_stream *s;
-	uint32_t left;
 
 	if (!w)
 		return 0;
@@ -157,42 +225,7 @@ static int closing(int fd, bool open)
 		return 0;
 	}
 	/* Whoever takes the word out owns the reference. */
-	w = atomic_exchange(&rsk_fdtab.word[fd], 0);
-	if (w & RSK_FD_EPOLL) {
-		if (!(w & RSK_FD_LEFT))
-			rsk_epoll_closed(rsk_fd_object(w));
-		return 0;
-	}
-	s = rsk_fd_stream(w);
-	if (!s)
-		return 0;
-	if (rsk_stream_phase(s) != RSK_PHASE_CANDIDATE)
-		rsk_nap_disturb(s, fd, open);
-	if (w & RSK_FD_LEFT) {
-		left = atomic_load(&s->fds) + rsk_stream_count_fds(s);
-		rsk_epoll_forget_fd(s, fd, left);
-		if (!left)
-			rsk_stream_abandon(s, fd);
-		return 0;
-	}
-	if (__atomic_load_n(&s->regs, __ATOMIC_RELAXED))
-		rsk_epoll_forget_fd(s, fd, atomic_load(&s->fds) - 1);
-	/* The usual end of a short one: no other fd, no call under way that could count on it, nothing to say. */
-	if (atomic_load(&s->fds) == 1 && rsk_stream_phase(s) == RSK_PHASE_CANDIDATE &&
-	    atomic_compare_exchange_strong(&s->life, &(uint64_t){ 1 }, 0)) {
-		atomic_store_explicit(&s->fds, 0, memory_order_relaxed);
-		rsk_stream_free(s);
-		return 0;
-	}
-	if (atomic_fetch_sub(&s->fds, 1) == 1) {
-		/*
-		 * A call under way keeps the connection, as it keeps the kernel's file. By a number that is another
-		 * file's no call of ours is made.
-		 */
-		atomic_store(&s->goodbye_due, 1);
-		rsk_stream_last_goodbye(s, open ? fd : -1);
-	}
-	rsk_stream_unpin(s);
+	gone(fd, atomic_exchange(&rsk_fdtab.word[fd], 0), true);
 	return 0;
 }
 

@@ -239,6 +239,7 @@ void rsk_fd_leave(int fd, enum rsk_reason why)
 
 	if (!s)
 		return;
-	leave_or_later(s, fd, why);
+	if (rsk_stream_is_at(s, fd))
+		leave_or_later(s, fd, why);
 	rsk_stream_unpin(s);
 }

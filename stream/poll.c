@@ -246,6 +246,18 @@ static int ask(struct set *p, bool sleep, uint64_t until_ns, const sigset_t *mas
 	return rc;
 }
 
+/* The kernel tells something of a stream whose bytes come by the ring: its end; or the number is another file's. */
+static bool is_another(const struct item *it, struct pollfd *f, short told)
+{
+	struct pollfd anew = *f;
+
+	if (!told || it->s->rx.state != RSK_RX_ONRING || rsk_stream_is_at(it->s, f->fd))
+		return false;
+	rsk_sys_ppoll(&anew, 1, &(struct timespec){ 0 }, NULL);
+	f->revents = anew.revents;
+	return true;
+}
+
 /* The streams' answers merged with the kernel's. Returns the number of ready fds. */
 static int merge(struct set *p)
 {
@@ -257,7 +269,7 @@ static int merge(struct set *p)
 		struct pollfd *f = &p->fds[p->items[i].at];
 		bool asked = p->kernel[p->items[i].at].fd >= 0;
 
-		if (p->items[i].joined)
+		if (p->items[i].joined && !(asked && is_another(&p->items[i], f, f->revents)))
 			f->revents = rsk_stream_poll(p->items[i].s, f->fd, f->events,
 						     asked ? (unsigned short)f->revents : -1);
 	}

@@ -177,6 +177,8 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 		rsk_stream_leave_late(s, fd);
 	if (n == -EPROTO)
 		return -ECONNRESET;
+	if ((n == -ENOTSOCK || n == -EBADF) && !rsk_stream_is_at(s, fd))
+		return -RSK_EKERNEL;
 	if (ended && peer_left_data(s) && be_reset(s, fd))
 		return -ECONNRESET;
 	if (ended && rsk_link_peer_gone(s->link))

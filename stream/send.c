@@ -179,6 +179,8 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 		rsk_stream_serve(s, fd);
 	if (atomic_load_explicit(&s->leave_due, memory_order_relaxed))
 		rsk_stream_leave_late(s, fd);
+	if ((n == -ENOTSOCK || n == -EBADF) && !rsk_stream_is_at(s, fd))
+		return -RSK_EKERNEL;
 	return n == -EPROTO ? -ECONNRESET : n;
 }
 

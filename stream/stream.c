@@ -120,6 +120,7 @@ int rsk_stream_learn(struct rsk_stream *s, int fd)
 	err = rsk_tuple_from_fd(fd, &s->tuple);
 	if (err < 0)
 		return err;
+	s->cookie = rsk_cookie_of(fd);
 	atomic_store_explicit(&s->named, true, memory_order_relaxed);
 	rsk_stats_stream_name(s->rec, &s->tuple);
 	return 0;

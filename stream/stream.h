@@ -99,6 +99,7 @@ struct rsk_stream {
 	_Atomic(uint32_t) short_sends;
 	int peer_fd;	      /* the other end, as its process numbered it when it was proven */
 	uint64_t peer_cookie; /* SO_COOKIE of the other end */
+	uint64_t cookie; /* and of this one; 0: not asked yet. Written before the stream is joined */
 
 	/*
 	 * Threads inside plain kernel waits on this socket, entered before the stream was joined: while there is
@@ -240,6 +241,11 @@ static inline void rsk_stream_unpin(struct rsk_stream *s)
 /* No entry leads to it any more: whoever found one before (steady.c) is done with it. */
 void rsk_stream_quiesce(struct rsk_stream *s);
 struct rsk_stream *rsk_stream_of(int fd); /* pinned, hot or cold; NULL */
+/*
+ * Does @fd, whose entry leads to @s (pinned), lead the kernel to its socket still? If not, the entry is gone, and the
+ * call is the kernel's: -RSK_EKERNEL. A system call: for where one is made anyway.
+ */
+bool rsk_stream_is_at(struct rsk_stream *s, int fd);
 bool rsk_stream_sole_process(struct rsk_stream *s);
 uint32_t rsk_stream_count_fds(struct rsk_stream *s); /* of this process */
 bool rsk_fdtab_validate(void); /* every entry leads to what counts it; for the property tests */

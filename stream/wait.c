@@ -290,6 +290,8 @@ int rsk_wait_more(struct rsk_wait *w)
 		rsk_stream_serve(s, w->fd);
 		return 0;
 	}
+	if (!w->own_fd && !rsk_stream_is_at(s, w->fd))
+		return -RSK_EKERNEL;
 	rc = lie_down(w);
 	if (rc < 0)
 		return rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The end of a stream whose bytes are unread: who is told of it has all that came before it. */
 #include "app.h"
+#include "rawclose.h"
 
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -194,7 +195,7 @@ static void abort_under(bool half, bool by_read)
 		R(shutdown(fd, SHUT_WR));
 	app_sync();
 	if (CLI)
-		MUST(syscall(SYS_connect, fd, &none, sizeof(none)));
+		MUST(raw_call(SYS_connect, fd, (long)&none, sizeof(none)));
 	app_sync();
 	if (SRV) {
 		polled(fd, POLLRDHUP);
@@ -246,7 +247,7 @@ CASE(aborted_asleep, DIRECT,
 		app_sync();
 		if (CLI) {
 			usleep(50000);
-			MUST(syscall(SYS_connect, fds[i], &none, sizeof(none)));
+			MUST(raw_call(SYS_connect, fds[i], (long)&none, sizeof(none)));
 		} else if (i == 0) {
 			polled(fds[i], POLLIN | POLLRDHUP);
 		} else {
