@@ -29,7 +29,7 @@
 #define RSK_SEG_BYTES                                                                              \
 	(16ull << 30)	  /* of a segment, about, where more than the fewest streams are reserved */
 #define RSK_SEG_REACH 32u /* streams whose rings are made accessible at once */
-#define RSK_SEG_BELLS 8u  /* eventfds per end of a link; the last one is shared by all comers */
+#define RSK_SEG_BELLS 8u  /* doorbells per end of a link; the last one is shared by all comers */
 #define RSK_SEG_SHARED_BELL (RSK_SEG_BELLS - 1)
 #define RSK_SEG_MIN_RING (16u << 10)
 #define RSK_SEG_MAX_RING (16u << 20)
@@ -93,7 +93,7 @@ struct rsk_seg {
 	uint32_t window_streams; /* of the peer's, that are mapped; offsets are those of all */
 	_Atomic(uint32_t)
 		reach; /* streams whose rings are accessible; grows, in the process that made the link */
-	int peer_bell[RSK_SEG_BELLS]; /* eventfds to ring, -1: none */
+	int peer_bell[RSK_SEG_BELLS]; /* doorbells to ring, -1: none */
 };
 
 static inline uint64_t rsk_seg_ctl_off(uint32_t sid)

@@ -11,6 +11,7 @@
 
 #include <rsock/sys.h>
 
+#include "doorbell.h"
 #include "locked.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -100,7 +101,6 @@ int rsk_shm_mirror(struct rsk_seg *seg, const struct rsk_seg_geometry *g)
 static void shm_ring(struct rsk_rail *rail, uint64_t bells)
 {
 	const struct rsk_seg *seg = rail->priv;
-	static const uint64_t one = 1;
 	struct timespec now;
 
 	/* For who is woken to learn how long it waited, and how long waking took. */
@@ -114,7 +114,7 @@ static void shm_ring(struct rsk_rail *rail, uint64_t bells)
 
 		bells &= bells - 1;
 		if (seg->peer_bell[b] >= 0)
-			rsk_sys_write(seg->peer_bell[b], &one, sizeof(one));
+			rsk_doorbell_ring(seg->peer_bell[b]);
 	}
 }
 

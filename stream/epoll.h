@@ -7,8 +7,8 @@
  * and whatever the ready map says of the ring, leads to the same place: the registration is queued on the
  * set's ready list, and the next wait asks the stream what is true now. From there on it is the kernel's
  * own algorithm (fs/eventpoll.c): level triggered ones stay on the list while they are ready, edge
- * triggered ones do not, oneshot ones are disarmed. A bell (eventfd, edge triggered) per link sits in the
- * set and wakes its sleepers. Sets that are polled themselves, or are in other sets: epoll_nest.c.
+ * triggered ones do not, oneshot ones are disarmed. A bell (edge triggered) per link sits in the set
+ * and wakes its sleepers. Sets that are polled themselves, or are in other sets: epoll_nest.c.
  *
  * Family memory. A lock for each set, taken before a stream's rx and tx locks; and two for what leads from streams to
  * sets: docs/locks.md.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * epoll_bell.c - the links that a set hears: one bell (eventfd) of each is in the set, edge triggered, and wakes who
- * sleeps on it. Which links may be in a set that several processes hold.
+ * epoll_bell.c - the links that a set hears: one bell of each is in the set (what rings it, edge triggered), and
+ * wakes who sleeps on it. Which links may be in a set that several processes hold.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -72,7 +72,6 @@ bool rsk_epoll_adopt(struct rsk_epoll *e)
 int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_link *l)
 {
 	uint32_t taken = atomic_load(&l->bells_taken), i;
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
 	int rc;
 
 	if (rsk_epoll_bell_bit(e, l))
@@ -88,10 +87,9 @@ int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e, struc
 			break;
 		}
 	} while (!atomic_compare_exchange_weak(&l->bells_taken, &taken, taken | 1u << i));
-	ev.data.u64 = f->tag | RSK_EPOLL_BELL;
 	/* Before the kernel knows the bell: a thread that sleeps in there may come back with its first ring. */
 	atomic_store(&e->belled, true);
-	rc = rsk_sys_epoll_ctl(rsk_epoll_kernel_set(e), EPOLL_CTL_ADD, l->bell[i], &ev);
+	rc = rsk_link_watch(l, i, rsk_epoll_kernel_set(e), f->tag | RSK_EPOLL_BELL);
 	if (rc < 0) {
 		if (i != RSK_SEG_SHARED_BELL)
 			atomic_fetch_and(&l->bells_taken, ~(1u << i));
@@ -104,6 +102,19 @@ int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e, struc
 	e->nlinks++;
 	rsk_unlock(&f->chain);
 	return 0;
+}
+
+/*
+ * The peer holds the doorbell as well, so that closing it takes it out of no set. In a set that a child has
+ * inherited the entry is its parent's. lock held.
+ */
+static void leave_set(const struct rsk_epoll *e, const struct rsk_link *l)
+{
+	if (e->home != rsk_pid || l->maker != rsk_pid)
+		return;
+	for (uint32_t k = 0; k < e->nlinks; k++)
+		if (e->links[k].l == l)
+			rsk_link_unwatch(l, e->links[k].bell, rsk_epoll_kernel_set(e));
 }
 
 void rsk_epoll_link_gone(struct rsk_link *l)
@@ -120,6 +131,7 @@ void rsk_epoll_link_gone(struct rsk_link *l)
 		if (!e)
 			continue;
 		rsk_lock(&e->lock);
+		leave_set(e, l);
 		rsk_lock(&f->chain);
 		for (uint32_t k = 0; k < e->nlinks; k++)
 			if (e->links[k].l == l)

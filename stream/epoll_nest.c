@@ -40,12 +40,9 @@ static int enter_all(const struct rsk_epoll_family *f, const struct rsk_epoll *e
 		if (r->tagged && r->key_fd >= 0)
 			rc = rsk_sys_epoll_ctl(sub, EPOLL_CTL_ADD, r->key_fd, &ev);
 	}
-	ev.events = EPOLLIN | EPOLLET;
-	ev.data.u64 = f->tag | RSK_EPOLL_BELL;
 	for (uint32_t i = 0; i < e->nlinks && rc == 0; i++)
-		rc = rsk_sys_epoll_ctl(sub, EPOLL_CTL_ADD, e->links[i].l->bell[e->links[i].bell],
-				       &ev);
-	ev.events = EPOLLIN;
+		rc = rsk_link_watch(e->links[i].l, e->links[i].bell, sub, f->tag | RSK_EPOLL_BELL);
+	ev = (struct epoll_event){ .events = EPOLLIN, .data.u64 = f->tag | RSK_EPOLL_BELL };
 	if (rc == 0)
 		rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, lamp, &ev);
 	if (rc == 0)
@@ -60,8 +57,7 @@ static void remove_all(const struct rsk_epoll *e)
 			rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_DEL, r->key_fd, NULL);
 	for (uint32_t i = 0; i < e->nlinks; i++)
 		if (rsk_epoll_link_here(e, e->links[i].l))
-			rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_DEL,
-					  e->links[i].l->bell[e->links[i].bell], NULL);
+			rsk_link_unwatch(e->links[i].l, e->links[i].bell, e->epfd);
 }
 
 int rsk_epoll_sub(const struct rsk_epoll_family *f, struct rsk_epoll *e)

@@ -11,10 +11,12 @@
 #include "pm_msg.h"
 #include "shm.h"
 
-#define RSK_LINK_MAGIC 0x6b6e6c72736b3031ull
+#define RSK_LINK_MAGIC                                                                             \
+	0x6b6e6c72736b3032ull /* its last digit is the version: 2, doorbells are read */
 
 enum rsk_link_msg_type {
-	RSK_LINK_GREET = 1, /* geometry; fds: the memfd, then RSK_SEG_BELLS eventfds */
+	RSK_LINK_GREET =
+		1, /* geometry; fds: the memfd, then RSK_SEG_BELLS doorbells (doorbell.h) */
 	RSK_LINK_JOIN =
 		2, /* PMReq, sid, keys; what proves that the sender holds the connecting end */
 	RSK_LINK_ACCEPT = 3, /* PMAccept; the same of the accepting end */

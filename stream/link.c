@@ -9,6 +9,7 @@
 #include <rsock/sys.h>
 
 #include "arena.h"
+#include "doorbell.h"
 #include "epoll.h"
 #include "rdma.h"
 #include "stream.h"
@@ -27,35 +28,79 @@ struct rsk_link *rsk_link_new(bool initiator)
 	strcpy(l->fabric, "shm");
 	atomic_store(&l->holders, 1);
 	l->number = atomic_fetch_add(&numbers, 1) + 1;
-	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
-		l->bell[i] = -1;
-		l->seg.peer_bell[i] = -1;
-	}
-	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
-		l->bell[i] = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC));
-		l->gong[i] = l->bell[i];
-		if (l->bell[i] < 0) {
-			rsk_link_drop(l, &l->seg);
-			return NULL;
-		}
-	}
+	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++)
+		l->ring[i] = l->gong[i] = l->bell[i] = l->seg.peer_bell[i] = -1;
 	return l;
+}
+
+static int add(int set, int fd, uint32_t events, uint64_t data)
+{
+	struct epoll_event ev = { .events = events, .data.u64 = data };
+
+	return rsk_sys_epoll_ctl(set, EPOLL_CTL_ADD, fd, &ev);
+}
+
+int rsk_link_watch(const struct rsk_link *l, uint32_t i, int set, uint64_t data)
+{
+	int rc;
+
+	if (l->remote)
+		return add(set, l->bell[i], EPOLLIN | EPOLLET, data);
+	rc = add(set, l->ring[i], RSK_DOORBELL_EVENTS, data);
+	if (rc < 0)
+		return rc;
+	rc = add(set, l->gong[i], EPOLLIN | EPOLLET, data);
+	if (rc < 0)
+		rsk_sys_epoll_ctl(set, EPOLL_CTL_DEL, l->ring[i], NULL);
+	return rc;
+}
+
+void rsk_link_unwatch(const struct rsk_link *l, uint32_t i, int set)
+{
+	rsk_sys_epoll_ctl(set, EPOLL_CTL_DEL, l->remote ? l->bell[i] : l->ring[i], NULL);
+	if (!l->remote)
+		rsk_sys_epoll_ctl(set, EPOLL_CTL_DEL, l->gong[i], NULL);
+}
+
+int rsk_link_bells(struct rsk_link *l)
+{
+	int gong = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC)), rc;
+
+	if (gong < 0)
+		return gong;
+	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++)
+		l->gong[i] = gong;
+	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
+		l->ring[i] = rsk_own_fd(rsk_doorbell_new());
+		if (l->ring[i] < 0)
+			return l->ring[i];
+		if (i == RSK_SEG_SHARED_BELL)
+			break; /* each sleeper has a set of its own */
+		l->bell[i] = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
+		if (l->bell[i] < 0)
+			return l->bell[i];
+		rc = rsk_link_watch(l, i, l->bell[i], 0);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
 }
 
 int rsk_link_hear(struct rsk_link *l, int news_fd)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
-
 	l->remote = true;
 	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
 		int rc;
 
+		l->gong[i] = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC));
+		if (l->gong[i] < 0)
+			return l->gong[i];
 		l->bell[i] = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
 		if (l->bell[i] < 0)
 			return l->bell[i];
-		rc = rsk_sys_epoll_ctl(l->bell[i], EPOLL_CTL_ADD, l->gong[i], &ev);
+		rc = add(l->bell[i], l->gong[i], EPOLLIN, 0);
 		if (rc == 0)
-			rc = rsk_sys_epoll_ctl(l->bell[i], EPOLL_CTL_ADD, news_fd, &ev);
+			rc = add(l->bell[i], news_fd, EPOLLIN, 0);
 		if (rc < 0)
 			return rc;
 	}
@@ -76,7 +121,8 @@ void rsk_link_drop(struct rsk_link *l, const struct rsk_seg *mapped)
 
 	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
 		rsk_own_close(l->bell[i]);
-		if (l->remote)
+		rsk_own_close(l->ring[i]);
+		if (l->remote || i == 0)
 			rsk_own_close(l->gong[i]);
 		rsk_own_close(here.peer_bell[i]);
 	}
@@ -106,7 +152,6 @@ int rsk_link_reach(struct rsk_link *l, uint32_t sid)
 int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l)
 {
 	uint32_t taken = atomic_load(&l->bells_taken);
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
 	int rc;
 
 	for (;;) {
@@ -117,6 +162,8 @@ int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l)
 		if (atomic_compare_exchange_weak(&l->bells_taken, &taken, taken | 1u << i)) {
 			/* It may still ring for who had it last: one wake-up more than need be. */
 			*b = (struct rsk_bell){ .l = l, .index = i, .fd = l->bell[i] };
+			b->rung = !l->remote &&
+				  atomic_fetch_and(&l->bells_rung, ~(1u << i)) & 1u << i;
 			return 0;
 		}
 	}
@@ -124,40 +171,61 @@ int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l)
 	b->fd = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
 	if (b->fd < 0)
 		return b->fd;
-	rc = rsk_sys_epoll_ctl(b->fd, EPOLL_CTL_ADD, l->bell[b->index], &ev);
+	rc = rsk_link_watch(l, b->index, b->fd, 0);
 	if (rc < 0) {
 		rsk_own_close(b->fd);
 		return rc;
 	}
 	b->l = l;
-	b->index = RSK_SEG_SHARED_BELL;
-	rsk_bell_drain(b); /* what rang before counts for nothing */
+	if (l->remote)
+		rsk_bell_rang(b);
+	else
+		b->rung = true; /* what rang before counts for nothing */
 	return 0;
 }
 
-void rsk_bell_drain(struct rsk_bell *b)
+/* Takes the edges out of a set of ours. */
+static void hush(int set)
 {
-	struct epoll_event ev;
-	bool came = false;
+	struct epoll_event ev[2];
+
+	rsk_sys_epoll_pwait(set, ev, 2, 0, NULL);
+}
+
+void rsk_bell_rang(struct rsk_bell *b)
+{
 	uint64_t n;
 
-	/* Whoever hears edges has heard this one before it looks what there was. */
+	if (!b->l->remote) {
+		b->rung = true;
+		return;
+	}
 	if (b->index == RSK_SEG_SHARED_BELL)
-		rsk_sys_epoll_pwait(b->fd, &ev, 1, 0, NULL);
-	if (b->l->remote)
-		came = rsk_rdma_poll(true) > 0;
-	/* That was it, most likely. If it was struck as well, it rings on, and is emptied the next time. */
-	if (b->index != RSK_SEG_SHARED_BELL && !came)
+		hush(b->fd);
+	/* If it was struck as well, it rings on, and is emptied the next time. */
+	if (rsk_rdma_poll(true) <= 0 && b->index != RSK_SEG_SHARED_BELL)
 		rsk_sys_read(b->l->gong[b->index], &n, sizeof(n));
+}
+
+void rsk_bell_ready(struct rsk_bell *b)
+{
+	if (!b->rung)
+		return;
+	b->rung = false;
+	hush(b->fd);
 }
 
 void rsk_bell_give(struct rsk_bell *b)
 {
 	if (!b->l)
 		return;
-	if (b->index == RSK_SEG_SHARED_BELL)
+	if (b->index == RSK_SEG_SHARED_BELL) {
 		rsk_own_close(b->fd);
-	else
+	} else {
+		/* The next one takes it out, as it lies down. */
+		if (b->rung)
+			atomic_fetch_or(&b->l->bells_rung, 1u << b->index);
 		atomic_fetch_and(&b->l->bells_taken, ~(1u << b->index));
+	}
 	b->l = NULL;
 }

@@ -14,6 +14,7 @@
 
 #include <rsock/sys.h>
 
+#include "doorbell.h"
 #include "handshake.h"
 #include "links.h"
 #include "log.h"
@@ -95,13 +96,15 @@ void rsk_door_leave(void)
 static int greet(struct rsk_link *l)
 {
 	struct rsk_link_msg m = { .type = RSK_LINK_GREET };
-	int fds[RSK_LINK_MSG_FDS], rc;
+	int fds[RSK_LINK_MSG_FDS], rc = rsk_link_bells(l);
 
+	if (rc < 0)
+		return rc;
 	fds[0] = rsk_own_fd(rsk_shm_create(&l->seg, rsk_knobs.ring_bytes));
 	if (fds[0] < 0)
 		return fds[0];
 	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++)
-		fds[1 + i] = l->bell[i];
+		fds[1 + i] = l->ring[i];
 	m.geometry = l->seg.own;
 	rc = rsk_link_msg_send(l->control, &m, fds, RSK_LINK_MSG_FDS);
 	rsk_own_close(fds[0]);
@@ -111,16 +114,6 @@ static int greet(struct rsk_link *l)
 void rsk_link_dead(struct rsk_link *l)
 {
 	atomic_store(&l->state, RSK_LINK_DEAD);
-}
-
-static bool is_eventfd(int fd)
-{
-	static const char want[] = "anon_inode:[eventfd]";
-	char path[32], is[sizeof(want)];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return rsk_sys_readlinkat(AT_FDCWD, path, is, sizeof(is)) == sizeof(want) - 1 &&
-	       !memcmp(is, want, sizeof(want) - 1);
 }
 
 static int greeted(struct rsk_link *l, const struct rsk_link_msg *m, int *fds, int nfds)
@@ -133,10 +126,7 @@ static int greeted(struct rsk_link *l, const struct rsk_link_msg *m, int *fds, i
 	if (rc < 0)
 		return rc;
 	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
-		/* Rung, never read: a peer's eventfd that blocks must not block us; nor a file that is none. */
-		int flags = rsk_sys_fcntl(fds[1 + i], F_GETFL, 0);
-
-		if (flags < 0 || !(flags & O_NONBLOCK) || !is_eventfd(fds[1 + i]))
+		if (!rsk_doorbell_check(fds[1 + i]))
 			return -EPROTO;
 		l->seg.peer_bell[i] = rsk_own_fd(fds[1 + i]);
 		fds[1 + i] = -1;

@@ -178,13 +178,15 @@ static int bell_for(struct set *p, struct rsk_link *l, uint32_t *index)
 		return -ENOSPC;
 	if (rsk_bell_take(&p->bells[p->nbells], l) < 0)
 		return -EMFILE;
-	p->nbells++;
+	rsk_bell_ready(&p->bells[p->nbells++]);
 	return 0;
 }
 
 static int announce_all(struct set *p)
 {
 	p->announced = true;
+	for (uint32_t i = 0; i < p->nbells; i++)
+		rsk_bell_ready(&p->bells[i]);
 	for (uint32_t i = 0; i < p->nitems; i++) {
 		struct item *it = &p->items[i];
 		int rc;
@@ -432,7 +434,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		for (uint32_t i = 0; i < p.nbells; i++)
 			if (p.kernel[p.n + i].revents) {
 				news = rsk_spin_woken(p.bells[i].l, began);
-				rsk_bell_drain(&p.bells[i]);
+				rsk_bell_rang(&p.bells[i]);
 			}
 		p.heard = rc > 0 && p.npairing;
 		if (rc < 0)

@@ -119,7 +119,10 @@ static int await_refuge(struct rsk_wait *w)
 	int rc;
 
 	while ((rc = get_up(w)) == 0 && !w->own_fd)
-		sleep_on(&p, 1, UINT64_MAX);
+		if (sleep_on(&p, 1, UINT64_MAX) > 0) {
+			rsk_bell_rang(&w->bell);
+			rsk_bell_ready(&w->bell); /* then the look */
+		}
 	return rc;
 }
 
@@ -283,6 +286,7 @@ int rsk_wait_more(struct rsk_wait *w)
 			if (rc < 0)
 				return rc;
 		}
+		rsk_bell_ready(&w->bell);
 		l->seg.rail.ops->announce(&l->seg.rail, s->sid, w->what, w->bell.index);
 		/* Pairs with the fence of due(): the peer sees the announcement, or our next look its slot. */
 		atomic_thread_fence(memory_order_seq_cst);
@@ -316,7 +320,7 @@ int rsk_wait_more(struct rsk_wait *w)
 		if (l->remote)
 			l->seg.rail.ops->retract(&l->seg.rail, s->sid, w->what, w->bell.index);
 		w->news_ns = rsk_spin_woken(l, w->begin_ns);
-		rsk_bell_drain(&w->bell);
+		rsk_bell_rang(&w->bell);
 	}
 	rsk_stats_add_shared(&me->wakes, 1);
 	/* The kernel has something to say: it is asked by a number that stays. */

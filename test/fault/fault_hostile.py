@@ -73,6 +73,13 @@ def scribbling_peer(t):
     t.stats.demand("broke the rules" in "".join(noted), "no stream of the victim's was hit: did the scribbler join?")
 
 
+@case(90)
+def spoiled_doorbells(t):
+    """A joined peer fills, empties, blocks and rings every doorbell that it can reach, and never wakes up again."""
+    for how in ("block", "poll", "epoll", "select"):
+        attack(t, how, ("bells", "PORT"), True)
+
+
 @case(60)
 def stranger_at_the_door(t):
     """Anything at all on the control socket: sizes, magics, descriptors, messages, floods."""

@@ -1,9 +1,10 @@
 /*
  * hostile.c - a victim, honest clients and hostile ones for fault_hostile.py:
  *
- *	serve poll|epoll|block			echo server, prints its port, ends when stdin ends
+ *	serve poll|epoll|select|block		echo server, prints its port, ends when stdin ends
  *	honest PORT SECONDS SEED		checks every byte it gets back; new connections all the time
  *	scribble PORT SECONDS SEED		preloaded: joins, then writes over all that it shares with the victim
+ *	bells PORT SECONDS SEED			preloaded: joins, then spoils all doorbells that it can reach
  *	control PID SECONDS SEED		not preloaded: knocks at the victim's door and says what it likes
  */
 #include <errno.h>
@@ -17,6 +18,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -135,6 +137,50 @@ static void serve_poll(int listener)
 	}
 }
 
+static void serve_select(int listener)
+{
+	static struct echo *conns[FD_SETSIZE]; /* by fd */
+
+	for (;;) {
+		int high = listener;
+		fd_set in, out;
+
+		FD_ZERO(&in);
+		FD_ZERO(&out);
+		FD_SET(0, &in);
+		FD_SET(listener, &in);
+		for (int fd = 0; fd < FD_SETSIZE; fd++) {
+			if (!conns[fd])
+				continue;
+			if (wants(conns[fd]) == POLLIN)
+				FD_SET(fd, &in);
+			else
+				FD_SET(fd, &out);
+			high = fd > high ? fd : high;
+		}
+		if (select(high + 1, &in, &out, NULL, NULL) < 0)
+			continue;
+		if (FD_ISSET(0, &in))
+			return;
+		for (int fd = 0; fd <= high; fd++) {
+			if (!conns[fd] || !(FD_ISSET(fd, &in) || FD_ISSET(fd, &out)) ||
+			    echo_some(conns[fd]))
+				continue;
+			free(conns[fd]);
+			conns[fd] = NULL;
+			close(fd);
+		}
+		if (FD_ISSET(listener, &in)) {
+			struct echo *c = welcome(listener, true);
+
+			if (c && c->fd >= FD_SETSIZE)
+				die("too many");
+			if (c)
+				conns[c->fd] = c;
+		}
+	}
+}
+
 #define MOST_CONNS 4096
 #define FIRST_CONN 2 /* of an event's data: 0 is the listener, 1 stdin */
 
@@ -218,6 +264,8 @@ static int serve(const char *how)
 		serve_poll(fd);
 	else if (!strcmp(how, "epoll"))
 		serve_epoll(fd);
+	else if (!strcmp(how, "select"))
+		serve_select(fd);
 	else
 		serve_block(fd);
 	return 0;
@@ -332,6 +380,18 @@ static void *scribble_thread(void *arg)
 	return NULL;
 }
 
+static void bells_child(int port, uint64_t seed)
+{
+	static uint8_t buf[BUF_BYTES];
+	uint64_t state = seed, pos = 0;
+	int fd = dial(port);
+
+	for (int i = 0; i < 300; i++)
+		if (round_trip(fd, seed, &pos, buf, dice(&state) % 4000 + 1))
+			break;
+	hostile_bells(&state, fd);
+}
+
 /* Its own library works on spoiled memory as well: whatever becomes of this process is no matter. */
 static void scribble_child(int port, uint64_t seed)
 {
@@ -354,7 +414,7 @@ static void scribble_child(int port, uint64_t seed)
 	}
 }
 
-static int scribble(int port, double until, uint64_t seed)
+static int lives_of(void (*child)(int port, uint64_t seed), int port, double until, uint64_t seed)
 {
 	unsigned int lives = 0;
 
@@ -367,7 +427,7 @@ static int scribble(int port, double until, uint64_t seed)
 			die("fork");
 		if (!pid) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			scribble_child(port, seed + lives * 2);
+			child(port, seed + lives * 2);
 			_exit(0);
 		}
 		lives++;
@@ -391,7 +451,9 @@ int main(int argc, char **argv)
 	if (argc == 5 && !strcmp(argv[1], "honest"))
 		return honest(atoi(argv[2]), until, seed);
 	if (argc == 5 && !strcmp(argv[1], "scribble"))
-		return scribble(atoi(argv[2]), until, seed);
+		return lives_of(scribble_child, atoi(argv[2]), until, seed);
+	if (argc == 5 && !strcmp(argv[1], "bells"))
+		return lives_of(bells_child, atoi(argv[2]), until, seed);
 	if (argc == 5 && !strcmp(argv[1], "control"))
 		return hostile_control(atoi(argv[2]), until, seed);
 	fprintf(stderr, "usage: see the top of hostile.c\n");

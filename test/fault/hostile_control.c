@@ -13,6 +13,7 @@
 
 #include <rsock/reason.h>
 
+#include "doorbell.h"
 #include "handshake.h"
 #include "hostile.h"
 
@@ -229,7 +230,15 @@ static uint8_t *greet_well(int fd, uint64_t *state, size_t *len)
 
 	fds[0] = make_memfd(m.geometry.bytes, SEALS, false);
 	for (size_t i = 1; i < RSK_LINK_MSG_FDS; i++)
-		fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		fds[i] = rsk_doorbell_new();
+	/* All as it should be, but for one: of another kind, or an eventfd that has nothing and would wait. */
+	if (dice(state) % 4 == 0) {
+		size_t k = 1 + dice(state) % (RSK_LINK_MSG_FDS - 1);
+
+		close(fds[k]);
+		fds[k] = dice(state) & 1 ? any_fd(state, m.geometry.bytes) :
+					   eventfd(0, EFD_CLOEXEC);
+	}
 	say(fd, &m, sizeof(m), fds, RSK_LINK_MSG_FDS);
 	for (size_t i = 0; i < RSK_LINK_MSG_FDS; i++)
 		close(fds[i]);

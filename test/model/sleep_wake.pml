@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Announced sleep (stream/wait.*, fabric due): a waiter sets its bit in the stream's want word, makes a full
- * fence, looks once more, and sleeps on its own level bell, which only it drains. The sender puts the slot, makes a
+ * fence, looks once more, and sleeps on its own bell: an epoll set of its own that has an edge for each ring
+ * (fabric/doorbell.h). It takes the edge out before it announces the next time, not when it wakes: what was rung
+ * between belongs to what the next look sees. The sender puts the slot, makes a
  * full fence, takes the want word (exchange with 0) and rings the bell of every bit in it.
  *
  * Three kinds of sleeper share one stream, as in a program that reads in one thread and polls in another:
@@ -21,6 +23,7 @@
 /* MUTANT: -DNO_SENDER_FENCE */
 /* MUTANT: -DNO_SECOND_LOOK */
 /* MUTANT: -DRING_ONE_BELL */
+/* MUTANT: -DHUSH_LATE */
 
 #define MESSAGES 2
 #define READER	 0
@@ -33,7 +36,7 @@ byte put_buffer; /* the sender's store buffer: newest value of put not yet visib
 
 bit want[SLEEPERS];	   /* the want word, as memory shows it */
 bit want_buffer[SLEEPERS]; /* the waiter's store of its bit, not visible yet */
-bit bell[SLEEPERS];	   /* eventfd: level; for EPOLL: the edge that epoll_wait has not reported yet */
+bit bell[SLEEPERS];	   /* the edge that was not taken out yet; for EPOLL: that epoll_wait has not reported yet */
 byte got[SLEEPERS];	   /* messages each has seen */
 
 /* Store buffers drain when they like. */
@@ -136,6 +139,13 @@ proctype waiter(byte me)
 	:: got[me] == MESSAGES -> break
 	:: NEWS(me) -> see(me)
 	:: got[me] < MESSAGES && !NEWS(me) ->
+#ifndef HUSH_LATE
+		/* rsk_bell_ready(); the application's set reports its edge as it wakes. */
+		if
+		:: me != EPOLL -> bell[me] = 0
+		:: else
+		fi;
+#endif
 		want_buffer[me] = 1;
 		waiter_fence(me);
 #ifndef NO_SECOND_LOOK
@@ -144,8 +154,15 @@ proctype waiter(byte me)
 		:: else
 		fi;
 #endif
-		/* Asleep: poll() on the eventfd and draining it, or epoll_wait() and its edge. */
-		atomic { bell[me] -> bell[me] = 0 }
+#ifdef HUSH_LATE
+		/* Behind the look: a ring that came since is gone with it. */
+		bell[me] = 0;
+#endif
+		/* Asleep: ppoll() on the set, which stays as it is, or epoll_wait() and its edge. */
+		if
+		:: me == EPOLL -> atomic { bell[me] -> bell[me] = 0 }
+		:: else -> bell[me]
+		fi;
 again:		skip
 	od
 }

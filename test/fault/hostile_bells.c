@@ -1,0 +1,102 @@
+/* hostile_bells.c - a joined peer that does its worst with the doorbells: its own, and the victim's that it holds. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "doorbell.h"
+#include "hostile.h"
+
+#define MOST_BELLS 256
+#define ASLEEP_US                                                                                  \
+	30000 /* for the thread to announce that it sleeps: what is lost is one attack of many */
+
+static int bells[MOST_BELLS], nbells;
+
+static void find_bells(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+
+	if (!dir)
+		die("/proc/self/fd");
+	nbells = 0;
+	while ((entry = readdir(dir)) && nbells < MOST_BELLS)
+		if (rsk_doorbell_check(atoi(entry->d_name)))
+			bells[nbells++] = atoi(entry->d_name);
+	closedir(dir);
+}
+
+/* By raw calls: the library hides its descriptors from this program, not from a hostile one. */
+static void set_blocking(int fd, bool on)
+{
+	long flags = syscall(SYS_fcntl, fd, F_GETFL, 0);
+
+	syscall(SYS_fcntl, fd, F_SETFL, on ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
+}
+
+static void fill(int fd)
+{
+	uint64_t n = UINT64_MAX - 1;
+
+	set_blocking(fd, false);
+	for (; n; n /= 2)
+		while (syscall(SYS_write, fd, &n, sizeof(n)) > 0)
+			;
+	set_blocking(fd, true);
+}
+
+static void stop_here(int signo)
+{
+	for (;;)
+		pause();
+}
+
+static void *sleeper(void *arg)
+{
+	uint8_t buf[64];
+
+	recv(*(int *)arg, buf, sizeof(buf), 0);
+	return NULL;
+}
+
+void hostile_bells(uint64_t *state, int asleep)
+{
+	struct sigaction stop = { .sa_handler = stop_here };
+	bool filled = dice(state) & 1;
+	pthread_t thread;
+
+	find_bells();
+	if (sigaction(SIGUSR1, &stop, NULL) || pthread_create(&thread, NULL, sleeper, &asleep))
+		die("sleeper");
+	usleep(ASLEEP_US);
+	pthread_kill(thread, SIGUSR1); /* it has announced that it sleeps, and takes nothing back */
+	for (int i = 0; i < nbells; i++)
+		if (filled)
+			fill(bells[i]);
+		else
+			set_blocking(bells[i], true);
+	/* The victim answers, and so rings. */
+	for (uint64_t round = 0;; round++) {
+		if (round < 200)
+			send(asleep, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+		for (int i = 0; i < nbells; i++) {
+			uint64_t n = 1;
+
+			rsk_doorbell_ring(bells[i]);
+			if (!filled && dice(state) % 4 == 0) {
+				set_blocking(bells[i], false);
+				syscall(SYS_write, bells[i], &n, sizeof(n));
+				set_blocking(bells[i], true);
+			}
+		}
+		if (dice(state) % 16 == 0)
+			usleep((useconds_t)(dice(state) % 500));
+	}
+}
