@@ -427,18 +427,23 @@ static struct evhttp *server(struct rsk_daemon *d, void (*run)(struct evhttp_req
 int rsk_api_open_control(struct rsk_daemon *d, const char *path)
 {
 	int fd = rsk_unix_listen(path, SOCK_STREAM, BACKLOG);
+	struct evhttp_bound_socket *bound;
 
 	if (fd < 0)
 		return fd;
 	d->control = server(d, on_control);
-	if (d->control && evhttp_accept_socket(d->control, fd) == 0)
-		return 0;
-	close(fd);
-	return -ENOMEM;
+	bound = d->control ? evhttp_accept_socket_with_handle(d->control, fd) : NULL;
+	if (!bound) {
+		close(fd);
+		return -ENOMEM;
+	}
+	d->control_guests = rsk_guests_new(d->control, bound);
+	return d->control_guests ? 0 : -ENOMEM;
 }
 
 int rsk_api_open_metrics(struct rsk_daemon *d, const struct rsk_pm_addr *at)
 {
+	struct evhttp_bound_socket *bound;
 	char ip[RSK_PM_IP_TEXT];
 
 	d->metrics = server(d, on_metrics);
@@ -446,9 +451,11 @@ int rsk_api_open_metrics(struct rsk_daemon *d, const struct rsk_pm_addr *at)
 		return -ENOMEM;
 	rsk_pm_ip_text(at->ipv, at->ip, ip);
 	errno = 0;
-	if (evhttp_bind_socket(d->metrics, ip, at->port) < 0)
+	bound = evhttp_bind_socket_with_handle(d->metrics, ip, at->port);
+	if (!bound)
 		return errno ? -errno : -EADDRNOTAVAIL;
-	return 0;
+	d->metrics_guests = rsk_guests_new(d->metrics, bound);
+	return d->metrics_guests ? 0 : -ENOMEM;
 }
 
 void rsk_api_close(struct rsk_daemon *d)
@@ -457,5 +464,8 @@ void rsk_api_close(struct rsk_daemon *d)
 		evhttp_free(d->control);
 	if (d->metrics)
 		evhttp_free(d->metrics);
+	rsk_guests_free(d->control_guests);
+	rsk_guests_free(d->metrics_guests);
 	d->control = d->metrics = NULL;
+	d->control_guests = d->metrics_guests = NULL;
 }

@@ -15,8 +15,10 @@
 #include "events.h"
 #include "notify.h"
 #include "redirect.h"
+#include "say.h"
 
-#define FDS_ELSE 192 /* sockets of our own, and of those who talk to us */
+/* Sockets of our own, and of those who ask at the two HTTP sockets. */
+#define FDS_ELSE (192 + 2 * (RSK_GUESTS_MOST + RSK_GUESTS_AT_ONCE))
 
 /* ---- the machines and their time ---- */
 
@@ -403,6 +405,7 @@ int rsk_daemon_open(struct rsk_daemon *d, const char *conf_path, char *error, si
 
 	*d = (struct rsk_daemon){ .conf_path = conf_path, .load.fd = -1, .state.dir = -1 };
 	d->started_ns = rsk_udp_now_ns();
+	rsk_say_open();
 	rc = open_loop(d);
 	if (rc == 0)
 		rc = open_devices(d, &watched);

@@ -12,6 +12,7 @@
 #include "agent.h"
 #include "conf.h"
 #include "devices.h"
+#include "guests.h"
 #include "local.h"
 #include "pm_client.h"
 #include "pma.h"
@@ -46,6 +47,7 @@ struct rsk_daemon {
 	struct rsk_plug plug;
 	struct rsk_devices devices;
 	struct evhttp *control, *metrics;
+	struct rsk_guests *control_guests, *metrics_guests;
 	struct rsk_state state;
 	uint64_t started_ns;
 	uint64_t reloads, reloads_failed;

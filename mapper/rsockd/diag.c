@@ -50,7 +50,8 @@ static int look(const struct nlmsghdr *h, const char *body, const struct search 
 	if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY || h->nlmsg_len < NLMSG_LENGTH(sizeof(m)))
 		return -EPROTO;
 	memcpy(&m, body, sizeof(m));
-	tell(&m, s);
+	if (m.idiag_state == TCP_LISTEN)
+		tell(&m, s);
 	return 0;
 }
 
@@ -74,7 +75,13 @@ static int look_through(const char *at, size_t n, const struct search *s)
 	return 0;
 }
 
-static int dump(int nl, uint8_t family, const struct search *s)
+static void take_one(void *ctx, uint64_t cookie, const struct rsk_pm_addr *at, uid_t uid)
+{
+	*(struct rsk_listening *)ctx =
+		(struct rsk_listening){ .cookie = cookie, .at = *at, .uid = uid };
+}
+
+static int dump(int nl, uint8_t family, uint16_t port, const struct search *s)
 {
 	static const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	struct {
@@ -85,7 +92,8 @@ static int dump(int nl, uint8_t family, const struct search *s)
 			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
 		.body = { .sdiag_family = family,
 			  .sdiag_protocol = IPPROTO_TCP,
-			  .idiag_states = LISTENING } };
+			  .idiag_states = LISTENING,
+			  .id.idiag_sport = htons(port) } };
 	char buf[16384];
 	int rc;
 
@@ -107,7 +115,53 @@ static int dump(int nl, uint8_t family, const struct search *s)
 	}
 }
 
-int rsk_diag_listening(rsk_diag_listens *listens, void *ctx)
+/* One that answers for @at: of several of a port, the kernel takes any. */
+static int look_up(int nl, const struct rsk_pm_addr *at, struct rsk_listening *out)
+{
+	static const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+	struct {
+		struct nlmsghdr head;
+		struct inet_diag_req_v2 body;
+	} q = { .head = { .nlmsg_len = sizeof(q),
+			  .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			  .nlmsg_flags = NLM_F_REQUEST },
+		.body = { .sdiag_family = at->ipv == RSK_PM_IPV6 ? AF_INET6 : AF_INET,
+			  .sdiag_protocol = IPPROTO_TCP,
+			  .idiag_states = LISTENING,
+			  .id = { .idiag_sport = htons(at->port),
+				  .idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } } } };
+	const struct search s = { .listens = take_one, .ctx = out };
+	struct sockaddr_nl from = { 0 };
+	socklen_t from_len = sizeof(from);
+	char buf[1024];
+	ssize_t n;
+
+	memcpy(q.body.id.idiag_src, at->ip, 16);
+	*out = (struct rsk_listening){ 0 };
+	if (sendto(nl, &q, sizeof(q), 0, (const struct sockaddr *)&kernel, sizeof(kernel)) < 0)
+		return -errno;
+	n = recvfrom(nl, buf, sizeof(buf), MSG_DONTWAIT, (struct sockaddr *)&from, &from_len);
+	if (n < 0)
+		return -errno;
+	if (from_len != sizeof(from) || from.nl_pid != 0)
+		return -EPROTO;
+	return look_through(buf, (size_t)n, &s);
+}
+
+int rsk_diag_listener(const struct rsk_pm_addr *at, struct rsk_listening *out)
+{
+	int nl = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG), rc;
+
+	if (nl < 0)
+		return -errno;
+	rc = look_up(nl, at, out);
+	close(nl);
+	if (rc < 0)
+		return rc;
+	return out->cookie ? 0 : -ENOENT;
+}
+
+int rsk_diag_listening(uint16_t port, rsk_diag_listens *listens, void *ctx)
 {
 	static const uint8_t families[] = { AF_INET, AF_INET6 };
 	const struct search s = { .listens = listens, .ctx = ctx };
@@ -118,7 +172,7 @@ int rsk_diag_listening(rsk_diag_listens *listens, void *ctx)
 
 		if (nl < 0)
 			return -errno;
-		rc = dump(nl, families[i], &s);
+		rc = dump(nl, families[i], port, &s);
 		close(nl);
 		if (rc == -ENOENT || rc == -EAFNOSUPPORT) /* no such family here */
 			rc = 0;

@@ -3,7 +3,8 @@
 #include "events.h"
 
 #include <inttypes.h>
-#include <stdio.h>
+
+#include "say.h"
 
 static const struct {
 	const char *name, *words;
@@ -19,7 +20,7 @@ static const struct {
 
 static void happened(void *ctx, enum rsk_pma_event event, const char *device)
 {
-	fprintf(stderr, "rsockd: %s %s\n", device ? device : "this node", events[event].words);
+	rsk_say("%s %s", device ? device : "this node", events[event].words);
 }
 
 void rsk_events_open(struct rsk_pma *pma)

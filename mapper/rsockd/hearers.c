@@ -13,6 +13,8 @@
 #include <xxhash.h>
 
 #include "diag.h"
+#include "pm_msg.h"
+#include "udp.h"
 #include "user.h"
 
 #define MAGIC UINT64_C(0x31306e6c6b636f73)
@@ -32,8 +34,11 @@ _Static_assert(sizeof(struct entry) == 32, "no hidden padding");
 
 /* ---- what the kernel says ---- */
 
+#define SWEEP_NS 2000000u /* in one go; the next one goes on there */
+
 struct claim {
-	struct rsk_listener *is;
+	const struct rsk_listener *is;
+	struct rsk_pm_addr at;
 	bool found;
 };
 
@@ -43,41 +48,68 @@ static void compare(void *ctx, uint64_t cookie, const struct rsk_pm_addr *at, ui
 
 	if (cookie != c->is->cookie || !rsk_user_same(uid, c->is->uid))
 		return;
-	c->is->at = *at;
+	c->at = *at;
 	c->found = true;
 }
 
-int rsk_hearers_add(struct rsk_hearers *h, uint32_t process, uint32_t uid, uint64_t cookie)
+/*
+ * The very socket, where it is the one that the kernel has for who comes to that address; else (one of several at a
+ * port, or of one device) it is looked for among those of the port. 0, -ENOENT, or -errno: the kernel does not say.
+ */
+static int ask(const struct rsk_listener *is, struct rsk_pm_addr *at)
 {
-	struct rsk_listener is = { .cookie = cookie, .process = process, .uid = uid };
-	struct claim c = { .is = &is };
-	int rc = rsk_diag_listening(compare, &c);
+	struct claim c = { .is = is };
+	struct rsk_listening found;
+	int rc = rsk_diag_listener(&is->at, &found);
 
-	if (rc < 0 || !c.found)
-		return rc < 0 ? rc : -ENOENT;
+	if (rc == 0)
+		compare(&c, found.cookie, &found.at, found.uid);
+	if (rc == 0 && !rsk_user_same(found.uid, is->uid))
+		return -ENOENT;
+	if (!c.found)
+		rc = rsk_diag_listening(is->at.port, compare, &c);
+	if (rc < 0)
+		return rc;
+	*at = c.at;
+	return c.found ? 0 : -ENOENT;
+}
+
+int rsk_hearers_add(struct rsk_hearers *h, uint32_t process, uint32_t uid,
+		    const struct rsk_pm_addr *at, uint64_t cookie)
+{
+	struct rsk_listener is = { .at = *at, .cookie = cookie, .process = process, .uid = uid };
+	int rc = ask(&is, &is.at);
+
+	if (rc < 0)
+		return rc;
 	rsk_listeners_drop(h->table, cookie, RSK_HEARERS_FORMER);
 	return rsk_listeners_add(h->table, &is);
 }
 
-static void seen(void *ctx, uint64_t cookie, const struct rsk_pm_addr *at, uid_t uid)
-{
-	rsk_listeners_seen(ctx, cookie, at, uid);
-}
-
 void rsk_hearers_gone(struct rsk_hearers *h, uint32_t process)
 {
-	if (rsk_listeners_hand_over(h->table, process, RSK_HEARERS_FORMER))
-		rsk_hearers_sweep(h);
+	rsk_listeners_hand_over(h->table, process, RSK_HEARERS_FORMER);
 }
 
-/* If the kernel does not tell all, nothing is forgotten. */
+/* Unless the kernel says so, nothing is forgotten. */
+static enum rsk_listeners_still still(void *ctx, const struct rsk_listener *is)
+{
+	const uint64_t *end_ns = ctx;
+	struct rsk_pm_addr at;
+	int rc;
+
+	if (rsk_udp_now_ns() > *end_ns)
+		return RSK_LISTENERS_LATER;
+	rc = ask(is, &at);
+	return rc == -ENOENT || (rc == 0 && !rsk_pm_addr_equal(&at, &is->at)) ? RSK_LISTENERS_GONE :
+										RSK_LISTENERS_THERE;
+}
+
 void rsk_hearers_sweep(struct rsk_hearers *h)
 {
-	if (!h->table->n)
-		return;
-	rsk_listeners_sweep(h->table);
-	if (rsk_diag_listening(seen, h->table) == 0)
-		rsk_listeners_swept(h->table);
+	uint64_t end_ns = rsk_udp_now_ns() + SWEEP_NS;
+
+	rsk_listeners_check(h->table, still, &end_ns);
 }
 
 /* ---- the file ---- */
@@ -139,7 +171,7 @@ static void take_in(struct rsk_hearers *h)
 								  .process = RSK_HEARERS_FORMER,
 								  .uid = at[i].uid });
 	free(at);
-	rsk_hearers_sweep(h);
+	rsk_listeners_check(h->table, still, &(uint64_t){ UINT64_MAX }); /* all of them */
 }
 
 int rsk_hearers_open(struct rsk_hearers *h, struct rsk_listeners *table, const char *path)

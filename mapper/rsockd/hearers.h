@@ -25,7 +25,8 @@ int rsk_hearers_open(struct rsk_hearers *h, struct rsk_listeners *table, const c
 void rsk_hearers_close(struct rsk_hearers *h);
 
 /* A process says that it listens there. 0; -ENOENT: the kernel says nothing of it, or that it is another user's. */
-int rsk_hearers_add(struct rsk_hearers *h, uint32_t process, uint32_t uid, uint64_t cookie);
+int rsk_hearers_add(struct rsk_hearers *h, uint32_t process, uint32_t uid,
+		    const struct rsk_pm_addr *at, uint64_t cookie);
 
 /*
  * The process is gone. What it had may be its child's: a server that puts itself into the background, or one that
@@ -33,7 +34,7 @@ int rsk_hearers_add(struct rsk_hearers *h, uint32_t process, uint32_t uid, uint6
  */
 void rsk_hearers_gone(struct rsk_hearers *h, uint32_t process);
 
-/* Once in a while: forgets what is gone; then writes what has changed. */
+/* Once a second, for two milliseconds at the most: forgets what is gone; then writes what has changed. */
 void rsk_hearers_sweep(struct rsk_hearers *h);
 void rsk_hearers_write(struct rsk_hearers *h);
 

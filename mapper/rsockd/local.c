@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "daemon.h"
 #include "first.h"
 #include "local_msg.h"
 #include "local_parts.h"
+#include "say.h"
 #include "tuple.h"
 #include "unix_listen.h"
 #include "user.h"
@@ -19,10 +22,21 @@
 #define BACKLOG 1024
 #define MESSAGES_AT_ONCE 64
 #define MEASURE_S 1
-#define SWEEP_S 10
 #define GUESTS_AT_ONCE 16
+#define PAUSE_US 100000
+#define RESERVE 16 /* one part of so many of the places is for root and the daemon's own user */
+/* One user's messages may take one part of so many of this thread's time, and so much of it at once. */
+#define SHARE 4
+#define SHARE_MOST_NS 2000000
+#define LATER_US 4000
+#define AGAIN_AT_ONCE 16
 
 /* ---- processes ---- */
+
+static bool has_reserve(uint32_t uid)
+{
+	return rsk_user_same(uid, 0) || rsk_user_same(uid, geteuid());
+}
 
 /* A process of a hostile user must not keep others out. */
 static bool room_for(struct rsk_local *l, uint32_t uid, struct rsk_local_user **user)
@@ -31,7 +45,8 @@ static bool room_for(struct rsk_local *l, uint32_t uid, struct rsk_local_user **
 
 	HASH_FIND(hh, l->users, &uid, sizeof(uid), u);
 	*user = u;
-	if (HASH_COUNT(l->processes) >= l->max || (u && u->n >= l->max / 2))
+	if (HASH_COUNT(l->processes) >= (has_reserve(uid) ? l->max : l->max - l->max / RESERVE) ||
+	    (u && u->n >= l->max / 2))
 		return false;
 	if (u)
 		return true;
@@ -39,6 +54,8 @@ static bool room_for(struct rsk_local *l, uint32_t uid, struct rsk_local_user **
 	if (!u)
 		return false;
 	u->uid = uid;
+	u->at_ns = rsk_udp_now_ns();
+	u->left_ns = SHARE_MOST_NS;
 	HASH_ADD(hh, l->users, uid, sizeof(uid), u);
 	*user = u;
 	return true;
@@ -63,10 +80,9 @@ void rsk_local_bye(struct rsk_local *l, struct rsk_local_process *p)
 	rsk_hearers_gone(&l->hearers, p->number);
 	rsk_streams_put(&l->streams, p->segment, rsk_udp_now_ns());
 	HASH_DEL(l->processes, p);
-	if (--p->user->n == 0) {
-		HASH_DEL(l->users, p->user);
-		free(p->user);
-	}
+	p->user->n--;
+	if (p->is_put_off)
+		DL_DELETE(p->user->put_off, p);
 	if (p->event)
 		event_free(p->event);
 	close(p->fd);
@@ -110,6 +126,16 @@ static void hello(struct rsk_local *l, struct rsk_local_process *p, const struct
 	p->segment = rsk_streams_take(&l->streams, fd, p->uid, rsk_udp_now_ns());
 }
 
+static void listens(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
+{
+	struct rsk_pm_addr at = { .port = m->tuple.local_port,
+				  .ipv = m->tuple.family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6 };
+
+	memcpy(at.ip, m->tuple.local, sizeof(at.ip));
+	if (rsk_hearers_add(&l->hearers, p->number, p->uid, &at, m->cookie) == -ENOSPC)
+		l->count.listens_refused++;
+}
+
 static void on_message(struct rsk_local *l, struct rsk_local_process *p,
 		       const struct rsk_local_msg *m, int fd)
 {
@@ -124,7 +150,7 @@ static void on_message(struct rsk_local *l, struct rsk_local_process *p,
 		rsk_local_ask(l, p, m);
 		break;
 	case RSK_LOCAL_LISTEN:
-		rsk_hearers_add(&l->hearers, p->number, p->uid, m->cookie);
+		listens(l, p, m);
 		break;
 	case RSK_LOCAL_LOST:
 		rsk_meeting_link_lost(&l->meeting, p->number, m->link);
@@ -143,12 +169,98 @@ static void on_message(struct rsk_local *l, struct rsk_local_process *p,
 	}
 }
 
+/* Time that has passed is time to spend, up to so much. */
+static bool has_share(struct rsk_local_user *u, uint64_t now_ns)
+{
+	uint64_t earned = (now_ns - u->at_ns) / SHARE;
+	int64_t missing = SHARE_MOST_NS - u->left_ns;
+
+	u->at_ns += earned * SHARE;
+	u->left_ns += earned < (uint64_t)missing ? (int64_t)earned : missing;
+	return u->left_ns > 0;
+}
+
+/* Of this thread alone: what else the machine does costs no user his share. */
+static uint64_t worked_ns(void)
+{
+	struct timespec ts = { 0 };
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* What was done since @began_ns of worked_ns() is the user's; returns what that is now. */
+static uint64_t charge(struct rsk_local_user *u, uint64_t began_ns)
+{
+	uint64_t now = worked_ns();
+
+	u->left_ns -= (int64_t)(now - began_ns);
+	return now;
+}
+
+/* Until its user has time again it is not listened to: its messages wait in the kernel, and then in the process. */
+static void put_off(struct rsk_local *l, struct rsk_local_process *p)
+{
+	static const struct timeval later = { .tv_usec = LATER_US };
+
+	l->count.put_off++;
+	event_del(p->event);
+	p->is_put_off = true;
+	DL_APPEND(p->user->put_off, p);
+	if (!evtimer_pending(l->later, NULL))
+		event_add(l->later, &later);
+}
+
+static void listen_again(struct rsk_local_process *p)
+{
+	p->is_put_off = false;
+	DL_DELETE(p->user->put_off, p);
+	if (event_add(p->event, NULL) < 0)
+		rsk_local_bye(p->l, p);
+}
+
+static void on_later(evutil_socket_t fd, short what, void *arg)
+{
+	static const struct timeval later = { .tv_usec = LATER_US };
+	struct rsk_local *l = arg;
+	uint64_t now = rsk_udp_now_ns();
+	bool more = false;
+
+	for (struct rsk_local_user *u = l->users; u; u = u->hh.next) {
+		for (int i = 0; i < AGAIN_AT_ONCE && u->put_off && has_share(u, now); i++)
+			listen_again(u->put_off);
+		more |= u->put_off != NULL;
+	}
+	if (more)
+		event_add(l->later, &later);
+}
+
+/* Their account outlives their processes: who comes again has what he left. */
+static void forget_users(struct rsk_local *l)
+{
+	uint64_t now = rsk_udp_now_ns();
+	struct rsk_local_user *u, *next;
+
+	HASH_ITER(hh, l->users, u, next)
+		if (!u->n && !u->asked && has_share(u, now) && u->left_ns == SHARE_MOST_NS) {
+			HASH_DEL(l->users, u);
+			free(u);
+		}
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct rsk_local_process *p = arg;
 	struct rsk_local *l = p->l;
+	struct rsk_local_user *user = p->user;
+	uint64_t began_ns;
 
-	for (int i = 0; i < MESSAGES_AT_ONCE; i++) {
+	if (!has_share(user, rsk_udp_now_ns())) {
+		put_off(l, p);
+		return;
+	}
+	began_ns = worked_ns();
+	for (int i = 0; i < MESSAGES_AT_ONCE && user->left_ns > 0; i++) {
 		struct rsk_local_msg m;
 		int with, rc = rsk_local_msg_recv(fd, false, &m, &with);
 
@@ -157,11 +269,13 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		if (rc <= 0) {
 			l->count.refused += rc == -EPROTO;
 			rsk_local_bye(l, p);
+			charge(user, began_ns);
 			break;
 		}
 		on_message(l, p, &m, with);
 		if (with >= 0)
 			close(with);
+		began_ns = charge(user, began_ns);
 	}
 	rsk_daemon_arm(l->d);
 }
@@ -204,6 +318,24 @@ static int admit(struct rsk_local *l, int fd)
 	return 0;
 }
 
+/* Else the loop would come here again at once, and again. */
+static void pause_for(struct rsk_local *l, int error)
+{
+	static const struct timeval later = { .tv_usec = PAUSE_US };
+
+	l->count.paused++;
+	rsk_say("no process can be taken: %s", strerror(error));
+	if (event_add(l->resume, &later) == 0)
+		event_del(l->event);
+}
+
+static void on_resume(evutil_socket_t fd, short what, void *arg)
+{
+	struct rsk_local *l = arg;
+
+	event_add(l->event, NULL);
+}
+
 static void on_knock(evutil_socket_t fd, short what, void *arg)
 {
 	struct rsk_local *l = arg;
@@ -212,8 +344,11 @@ static void on_knock(evutil_socket_t fd, short what, void *arg)
 	for (int i = 0; i < GUESTS_AT_ONCE; i++) {
 		int guest = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-		if (guest < 0)
+		if (guest < 0) {
+			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+				pause_for(l, errno);
 			return;
+		}
 		if (admit(l, guest) < 0) {
 			l->count.refused++;
 			close(guest);
@@ -243,8 +378,8 @@ static void on_measure(evutil_socket_t fd, short what, void *arg)
 	l->count.unused += unused;
 	for (struct rsk_local_process *p = unused ? l->processes : NULL; p; p = p->hh.next)
 		rsk_local_seek_on(l, p);
-	if (++l->seconds % SWEEP_S == 0)
-		rsk_hearers_sweep(&l->hearers);
+	forget_users(l);
+	rsk_hearers_sweep(&l->hearers);
 	rsk_hearers_write(&l->hearers);
 	rsk_boards_look(&l->boards);
 }
@@ -289,23 +424,35 @@ int rsk_local_open(struct rsk_local *l, struct rsk_daemon *d, const char *path, 
 	if (rc < 0)
 		return rc;
 	l->event = event_new(d->base, l->fd, EV_READ | EV_PERSIST, on_knock, l);
-	if (!l->event || event_add(l->event, NULL) < 0)
+	l->resume = evtimer_new(d->base, on_resume, l);
+	l->later = evtimer_new(d->base, on_later, l);
+	if (!l->event || !l->resume || !l->later || event_add(l->event, NULL) < 0)
 		return -ENOMEM;
 	return measure_from_now_on(l);
 }
 
 void rsk_local_close(struct rsk_local *l)
 {
+	struct rsk_local_user *u, *next;
+
 	if (!l->d)
 		return;
 	if (l->hearers.table)
 		rsk_hearers_write(&l->hearers); /* as it was while they were all there */
 	while (l->processes)
 		rsk_local_bye(l, l->processes);
+	HASH_ITER(hh, l->users, u, next) {
+		HASH_DEL(l->users, u);
+		free(u);
+	}
 	rsk_local_rails_close(l);
 	rsk_boards_close(&l->boards);
 	if (l->event)
 		event_free(l->event);
+	if (l->resume)
+		event_free(l->resume);
+	if (l->later)
+		event_free(l->later);
 	if (l->measure)
 		event_free(l->measure);
 	if (l->fd >= 0)

@@ -28,6 +28,11 @@ struct rsk_local_told;
 #define RSK_LOCAL_COUNTERS(X)                                                                      \
 	X(hellos, "processes that came")                                                           \
 	X(refused, "processes that were turned away: too many, or they sent nonsense")             \
+	X(put_off, "times that one was not listened to for now: its user had had his share")       \
+	X(listens_refused, "listening sockets of who had too many")                                \
+	X(asks_refused, "questions to the port mapper of who had too many")                        \
+	X(paused,                                                                                  \
+	  "times that no process was taken for a while, for want of descriptors or memory")        \
 	X(seeks, "connections whose other end was sought")                                         \
 	X(vouched, "pairs of ends brought together")                                               \
 	X(not_allowed, "pairs of ends of different users that no entry of vouch names")            \
@@ -39,6 +44,10 @@ struct rsk_local_told;
 	X(unlinks, "streams that make use of one no more")                                         \
 	X(unused, "mappings that no stream made use of in time")
 
+/* Questions to the port mapper that have no answer yet. */
+#define RSK_LOCAL_ASKED_MOST 16384u
+#define RSK_LOCAL_ASKED_MOST_OF_USER 4096u
+
 struct rsk_local_counters {
 #define X(name, text) uint64_t name;
 	RSK_LOCAL_COUNTERS(X)
@@ -49,7 +58,7 @@ struct rsk_local_counters {
 struct rsk_local {
 	struct rsk_daemon *d;
 	int fd;
-	struct event *event, *measure;
+	struct event *event, *measure, *resume, *later;
 	struct rsk_local_process *processes; /* by number */
 	struct rsk_local_user *users;
 	uint32_t next_number;
@@ -61,7 +70,6 @@ struct rsk_local {
 	struct rsk_meeting meeting;
 	struct rsk_listeners listeners;
 	struct rsk_hearers hearers;
-	uint32_t seconds;
 	struct rsk_streams streams;
 	struct rsk_sessions sessions; /* of the ledger, for streams of these processes */
 	struct rsk_boards boards;

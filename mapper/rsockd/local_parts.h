@@ -12,8 +12,12 @@
 
 struct rsk_local_user {
 	uint32_t uid;
-	size_t n;     /* processes */
-	size_t rails; /* of them, such as accept rails, or will */
+	size_t n;	 /* processes */
+	size_t asked;	 /* questions to the port mapper that are open, or wait for their turn */
+	size_t rails;	 /* of them, such as accept rails, or will */
+	uint64_t at_ns;	 /* left_ns is of then */
+	int64_t left_ns; /* that may go into what its processes say */
+	struct rsk_local_process *put_off; /* list: those that are not listened to for now */
 	UT_hash_handle hh;
 };
 
@@ -26,6 +30,8 @@ struct rsk_local_process {
 	uint32_t uid;
 	struct event *event;
 	struct rsk_local_user *user;
+	struct rsk_local_process *prev, *next; /* of those put off */
+	bool is_put_off;
 	struct rsk_streams_segment *segment; /* NULL: none */
 	size_t asked;			     /* questions to the port mapper that are open */
 	struct rsk_local_question *waiting;  /* list: those whose turn is to come */

@@ -7,6 +7,7 @@
 #include "api.h"
 #include "events.h"
 #include "pma_show.h"
+#include "say.h"
 #include "verdict.h"
 
 static void counter(struct evbuffer *out, const char *name, const char *help, uint64_t value)
@@ -110,6 +111,19 @@ static void streams(struct rsk_daemon *d, struct evbuffer *out)
 			    f.count.ring_bytes, f.count.tcp_bytes);
 }
 
+static void http(struct rsk_daemon *d, struct evbuffer *out)
+{
+	const struct rsk_guests_figures control = rsk_guests_figures(d->control_guests);
+	const struct rsk_guests_figures metrics = rsk_guests_figures(d->metrics_guests);
+
+	gauge(out, "http_connections", "connections to the two HTTP sockets",
+	      control.n + metrics.n);
+	counter(out, "http_refused", "of them, one too many of a user, or of all",
+		control.refused + metrics.refused);
+	counter(out, "http_paused", "times that none were taken for a while",
+		control.paused + metrics.paused);
+}
+
 static void local(struct rsk_daemon *d, struct evbuffer *out)
 {
 	struct rsk_local *l = &d->local;
@@ -130,6 +144,8 @@ static void local(struct rsk_daemon *d, struct evbuffer *out)
 #define PUT(name, text) counter(out, "boards_" #name, text, l->boards.count.name);
 	RSK_BOARDS_COUNTERS(PUT)
 #undef PUT
+	http(d, out);
+	counter(out, "log_left_out", "lines that the log was spared", rsk_say_left_out());
 	gauge(out, "statistics_segments", "statistics of processes that are read", l->streams.n);
 	counter(out, "statistics_refused",
 		"of them, such as there was no room for, or that are none", l->streams.refused);
@@ -167,6 +183,43 @@ static void services(struct rsk_daemon *d, struct evbuffer *out)
 				"rsockd_service_stream_bytes{service=\"%s\",user=\"%u\"} %.0f\n",
 				view[i].name, view[i].of[k].uid, view[i].of[k].mean.value);
 	free(view);
+}
+
+/* limits.def */
+static void limits(struct rsk_daemon *d, struct evbuffer *out)
+{
+	const struct {
+		const char *name;
+		uint64_t held, of_user, of_all, met;
+	} rows[] = {
+#define RSK_LIMIT(name, what, user, all, then, test, held, of_user, of_all, met)                   \
+	{ #name, held, of_user, of_all, met },
+#include "limits.def"
+#undef RSK_LIMIT
+	};
+	static const struct {
+		const char *name, *type, *help;
+		size_t offset;
+	} figures[] = {
+		{ "held", "gauge", "what is held of it now", offsetof(typeof(rows[0]), held) },
+		{ "of_user", "gauge", "what one user may have of it",
+		  offsetof(typeof(rows[0]), of_user) },
+		{ "of_all", "gauge", "what there may be of it", offsetof(typeof(rows[0]), of_all) },
+		{ "met", "counter", "times that it was met", offsetof(typeof(rows[0]), met) },
+	};
+
+	for (size_t f = 0; f < sizeof(figures) / sizeof(figures[0]); f++) {
+		bool total = figures[f].offset == offsetof(typeof(rows[0]), met);
+
+		evbuffer_add_printf(out, "# TYPE rsockd_limit_%s %s\n# HELP rsockd_limit_%s %s\n",
+				    figures[f].name, figures[f].type, figures[f].name,
+				    figures[f].help);
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+			evbuffer_add_printf(out, "rsockd_limit_%s%s{of=\"%s\"} %" PRIu64 "\n",
+					    figures[f].name, total ? "_total" : "", rows[i].name,
+					    *(const uint64_t *)(const void *)((const char *)&rows[i] +
+									      figures[f].offset));
+	}
 }
 
 void rsk_metrics_write(struct rsk_daemon *d, struct evbuffer *out)
@@ -213,5 +266,6 @@ void rsk_metrics_write(struct rsk_daemon *d, struct evbuffer *out)
 	devices(d, out);
 	local(d, out);
 	services(d, out);
+	limits(d, out);
 	evbuffer_add_printf(out, "# EOF\n");
 }

@@ -22,7 +22,6 @@
 #include "pm_msg.h"
 #include "user.h"
 
-#define ASKED_MOST 16384
 #define ASKED_MOST_OF_ONE 1024
 
 /*
@@ -202,6 +201,7 @@ static void answered(struct rsk_daemon_map *map)
 	struct rsk_local_question *q = map->user;
 	struct rsk_local *l = &map->d->local;
 	struct rsk_local_process *p = rsk_local_process(l, q->end.process);
+	struct rsk_local_user *user;
 	bool alone = map->outcome == RSK_PM_MAPPED && of_one_process(l, &q->end);
 	bool held = !alone && hold(map, p), told = false;
 	struct rsk_local_msg m = { .type = RSK_LOCAL_ANSWER,
@@ -211,6 +211,9 @@ static void answered(struct rsk_daemon_map *map)
 				   .reason = alone ? RSK_REASON_SAME_PROCESS : reason_of(map) };
 
 	l->asked--;
+	HASH_FIND(hh, l->users, &map->uid, sizeof(map->uid), user);
+	if (user)
+		user->asked--;
 	if (map->answer.verdict == RSK_PMA_MAP && !held)
 		rsk_pma_release(map->d->pma, map->answer.reservation);
 	if (map->outcome == RSK_PM_MAPPED && !alone) {
@@ -238,6 +241,7 @@ static void start(struct rsk_local *l, struct rsk_local_process *p, struct rsk_l
 	if (rsk_daemon_map_start(&q->map) < 0) {
 		l->asked--;
 		p->asked--;
+		p->user->asked--;
 		free(q);
 	}
 }
@@ -269,6 +273,7 @@ void rsk_local_seek_no_more(struct rsk_local_process *p)
 
 	DL_FOREACH_SAFE(p->waiting, q, next) {
 		DL_DELETE(p->waiting, q);
+		p->user->asked--;
 		free(q);
 	}
 	p->n_waiting = 0;
@@ -292,12 +297,17 @@ static void ask(struct rsk_local *l, struct rsk_local_process *p, const struct r
 	bool of_stream = t->local_port; /* for the others connect() may wait */
 	struct rsk_local_question *q;
 
-	if (l->asked >= ASKED_MOST || p->asked + p->n_waiting >= ASKED_MOST_OF_ONE ||
-	    (of_stream && waits_already(p, end)))
+	if (of_stream && waits_already(p, end))
 		return;
+	if (l->asked >= RSK_LOCAL_ASKED_MOST || p->asked + p->n_waiting >= ASKED_MOST_OF_ONE ||
+	    p->user->asked >= RSK_LOCAL_ASKED_MOST_OF_USER) {
+		l->count.asks_refused++;
+		return;
+	}
 	q = calloc(1, sizeof(*q));
 	if (!q)
 		return;
+	p->user->asked++;
 	*q = (struct rsk_local_question){ .end = *end, .quiet = quiet };
 	q->map = (struct rsk_daemon_map){ .d = l->d, .uid = p->uid, .done = answered, .user = q };
 	q->map.req = (struct rsk_pm_msg){ .op = RSK_PM_REQ,

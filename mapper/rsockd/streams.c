@@ -85,6 +85,7 @@ static struct rsk_streams_user *user_of(struct rsk_streams *all, uint32_t uid)
 	if (!u)
 		return NULL;
 	u->uid = uid;
+	u->left = RECORDS_OF_USER;
 	HASH_ADD(hh, all->users, uid, sizeof(uid), u);
 	return u;
 }
@@ -397,6 +398,11 @@ static uint32_t read_segment(struct rsk_streams *all, struct rsk_streams_segment
 	return n + RECORDS_AT_ONCE; /* what else there is of it */
 }
 
+static void charge(struct rsk_streams_user *u, uint32_t read)
+{
+	u->left -= read < u->left ? read : u->left;
+}
+
 void rsk_streams_read(struct rsk_streams *all, uint64_t now_ns)
 {
 	uint32_t left = RECORDS_OF_ALL;
@@ -414,7 +420,7 @@ void rsk_streams_read(struct rsk_streams *all, uint64_t now_ns)
 			continue;
 		}
 		read = read_segment(all, s, now_ns);
-		s->user->left -= read < s->user->left ? read : s->user->left;
+		charge(s->user, read);
 		left -= read < left ? read : left;
 		DL_DELETE(all->held, s);
 		DL_APPEND(all->held, s);
@@ -446,7 +452,11 @@ void rsk_streams_put(struct rsk_streams *all, struct rsk_streams_segment *s, uin
 {
 	if (!s || --s->refs)
 		return;
-	read_segment(all, s, now_ns);
+	/* Who comes and goes all the time has no more read for that than who stays. */
+	if (s->user->left)
+		charge(s->user, read_segment(all, s, now_ns));
+	else
+		all->put_off++;
 	memset(s->open, 0, sizeof(s->open));
 	close(s->fd);
 	s->fd = -1;

@@ -12,6 +12,8 @@
 /* Stays once it is there: a port that was listened on is so again. */
 struct rsk_listeners_port {
 	uint16_t port;
+	uint32_t round;	  /* the last in which all of them were asked of */
+	uint32_t checked; /* so many were in this one */
 	uint32_t n, room;
 	struct rsk_listener *
 		at; /* in the order of their coming; a socket that several hold is there for each */
@@ -31,6 +33,7 @@ static struct rsk_listeners_port *port_of(struct rsk_listeners *l, uint16_t port
 	if (!p)
 		return NULL;
 	p->port = port;
+	p->round = l->round - 1;
 	HASH_ADD(hh, l->by_port, port, sizeof(port), p);
 	return p;
 }
@@ -41,6 +44,8 @@ static void take_out(struct rsk_listeners *l, struct rsk_listeners_port *p, uint
 	l->n--;
 	l->changes++;
 	memmove(&p->at[i], &p->at[i + 1], (p->n - i) * sizeof(*p->at));
+	if (p->checked > i)
+		p->checked--;
 }
 
 static int grow(struct rsk_listeners_port *p)
@@ -72,18 +77,29 @@ uint32_t rsk_listeners_drop(struct rsk_listeners *l, uint64_t cookie, uint32_t p
 	return others;
 }
 
+static size_t of_user(const struct rsk_listeners *l, uint32_t uid)
+{
+	size_t n = 0;
+
+	for (const struct rsk_listeners_port *p = l->by_port; p; p = p->hh.next)
+		for (uint32_t i = 0; i < p->n; i++)
+			n += p->at[i].uid == uid;
+	return n;
+}
+
 int rsk_listeners_add(struct rsk_listeners *l, const struct rsk_listener *listener)
 {
 	struct rsk_listeners_port *p = port_of(l, listener->at.port);
 
 	if (!p)
 		return -ENOMEM;
-	if (rsk_listeners_drop(l, listener->cookie, listener->process) >= RSK_LISTENERS_MOST_OF_ONE)
+	if (rsk_listeners_drop(l, listener->cookie, listener->process) >=
+		    RSK_LISTENERS_MOST_OF_ONE ||
+	    of_user(l, listener->uid) >= RSK_LISTENERS_MOST_OF_USER)
 		return -ENOSPC;
 	if (p->n == p->room && grow(p) < 0)
 		return -ENOMEM;
-	p->at[p->n] = *listener;
-	p->at[p->n++].round = l->round;
+	p->at[p->n++] = *listener;
 	l->n++;
 	l->changes++;
 	return 0;
@@ -102,29 +118,37 @@ bool rsk_listeners_hand_over(struct rsk_listeners *l, uint32_t process, uint32_t
 	return some;
 }
 
-void rsk_listeners_sweep(struct rsk_listeners *l)
+/* False: it was enough. */
+static bool check_port(struct rsk_listeners *l, struct rsk_listeners_port *p,
+		       enum rsk_listeners_still (*still)(void *ctx, const struct rsk_listener *is),
+		       void *ctx)
 {
-	l->round++;
+	while (p->checked < p->n) {
+		switch (still(ctx, &p->at[p->checked])) {
+		case RSK_LISTENERS_THERE:
+			p->checked++;
+			break;
+		case RSK_LISTENERS_GONE:
+			take_out(l, p, p->checked);
+			break;
+		default:
+			return false;
+		}
+	}
+	p->checked = 0;
+	p->round = l->round;
+	return true;
 }
 
-void rsk_listeners_seen(struct rsk_listeners *l, uint64_t cookie, const struct rsk_pm_addr *at,
-			uint32_t uid)
-{
-	struct rsk_listeners_port *p;
-
-	HASH_FIND(hh, l->by_port, &at->port, sizeof(at->port), p);
-	for (uint32_t i = 0; p && i < p->n; i++)
-		if (p->at[i].cookie == cookie && p->at[i].uid == uid &&
-		    rsk_pm_addr_equal(&p->at[i].at, at))
-			p->at[i].round = l->round;
-}
-
-void rsk_listeners_swept(struct rsk_listeners *l)
+void rsk_listeners_check(struct rsk_listeners *l,
+			 enum rsk_listeners_still (*still)(void *ctx,
+							   const struct rsk_listener *is),
+			 void *ctx)
 {
 	for (struct rsk_listeners_port *p = l->by_port; p; p = p->hh.next)
-		for (uint32_t i = p->n; i-- > 0;)
-			if (p->at[i].round != l->round)
-				take_out(l, p, i);
+		if (p->round != l->round && !check_port(l, p, still, ctx))
+			return;
+	l->round++;
 }
 
 void rsk_listeners_each(const struct rsk_listeners *l,

@@ -4,7 +4,9 @@ before. Mallory floods, Alice asks.
 """
 import os
 import resource
+import statistics
 import sys
+import time
 
 import local
 import segment
@@ -118,6 +120,192 @@ def forged_measurements(t):
     t.until(refused, 10, "more than memory can carry")
     t.check(ALICE not in measured_by(a), "believed all the same")
     guest.close()
+
+
+FLOOD = """
+import resource, socket, struct, sys, time
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+held = []
+
+def connections(path, n, what=b"GET /v1/st"):
+    for _ in range(n):
+        s = socket.socket(socket.AF_UNIX)
+        s.setblocking(False)
+        try:
+            s.connect(path)
+            s.send(what)
+        except OSError:
+            pass
+        held.append(s)
+
+def messages(path, n, kinds):
+    guests = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(n)]
+    for s in guests:
+        s.connect(path)
+        s.setblocking(False)
+    print("ready", flush=True)
+    while True:
+        busy = False
+        for s in guests:
+            for kind in kinds:
+                try:
+                    s.send(kind)
+                    busy = True
+                except BlockingIOError:
+                    pass
+        if not busy:
+            time.sleep(0.0005)
+"""
+
+
+def flood(host, code, *values, **options):
+    """Mallory's program, with those values as V; it says when it is at it."""
+    program = host.lab.t.path(f"flood-{len(host.t.procs)}.py")
+    with open(program, "w") as file:
+        file.write(FLOOD + f"V = {values!r}\n" + code)
+    os.chmod(program, 0o644)
+    proc = host.run(["/usr/bin/python3", "-B", program], user=MALLORY, name="flood", stdout="pipe", **options)
+    host.t.equal(proc.stdout.readline(), b"ready\n", "the flood")
+    return proc
+
+
+def answer_times(host, rounds=41):
+    """Median and longest time for which another user waits for the answer to a question at local.sock, and for that of
+    HTTP; seconds.
+    """
+    times = {"local": [], "http": []}
+    guest = local.Client(host.local, ALICE)
+    guest.say(local.HELLO)
+    question = {"netns": 1, "local": b"\x7f\0\0\1", "peer": b"\x7f\0\0\1", "local_port": 1, "peer_port": 1, "family": 2}
+    for _ in range(rounds):
+        began = time.monotonic()
+        guest.say(local.SEEK, **question)  # of another network namespace: it is answered at once
+        guest.hear()
+        times["local"].append(time.monotonic() - began)
+        began = time.monotonic()
+        host.get("/v1/devices")
+        times["http"].append(time.monotonic() - began)
+    guest.close()
+    return {name: statistics.median(value) for name, value in times.items()}
+
+
+def served_as_before(t, host, begin, most_ms=10):
+    """Medians of so many questions of another user, before and while it is flooded; the log, and what is held. Who asks
+    and who answers come before all else on the machine, so that what is measured is the wait in rsockd.
+    """
+    for pid in (0, host.daemon.pid):
+        os.sched_setscheduler(pid, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    quiet = answer_times(host)
+    log = os.path.getsize(host.daemon.err_path)
+    rss, flooding = memory(host, "VmRSS"), begin()
+    fds = []
+    busy = answer_times(host)
+    fds.append(len(os.listdir(f"/proc/{host.daemon.pid}/fd")))
+    for name, value in busy.items():
+        print(f"{t.name}: {name}: {quiet[name] * 1e3:.2f} ms, flooded {value * 1e3:.2f} ms")
+        t.check(value - quiet[name] <= most_ms / 1e3, f"{name}: {value * 1e3:.1f} ms, {quiet[name] * 1e3:.1f} before")
+    limit = int(next(line for line in open(f"/proc/{host.daemon.pid}/limits") if line.startswith("Max open files")).split()[3])
+    t.check(fds[0] < limit * 3 / 4, f"{fds[0]} descriptors of {limit}")
+    t.check(memory(host, "VmRSS") - rss < 32 << 10, f"{memory(host, 'VmRSS') - rss} KiB more memory")
+    t.check(os.path.getsize(host.daemon.err_path) - log < 20000, "the log grows")
+    return flooding
+
+
+@case(timeout=120)
+def idle_http_connections(t):
+    """More than there are descriptors: some are taken, and the others hung up on."""
+    a = host_with(t)
+    proc = served_as_before(t, a, lambda: flood(a, "connections(V[0], 3000)\nprint('ready', flush=True)\ntime.sleep(600)",
+                                                a.control))
+    t.check(a.figure("http_connections") <= 32 and a.figure("http_refused_total") > 1000, a.metrics())
+    t.kill(proc)
+    t.until(lambda: a.figure("http_connections") <= 1, 20, "all to be gone")
+
+
+@case(timeout=120)
+def http_requests_without_end(t):
+    """What costs the daemon most, on as many connections as are to be had."""
+    a = host_with(t)
+    proc = served_as_before(t, a, lambda: flood(a, """
+connections(V[0], 64, b"")
+print("ready", flush=True)
+while True:
+    for s in held:
+        try:
+            s.send(b"GET /metrics HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+            s.recv(1 << 20)
+        except OSError:
+            pass
+    time.sleep(0.0005)
+""", a.control))
+    t.kill(proc)
+
+
+@case(timeout=120)
+def listening_sockets(t):
+    """Three thousand of them, and word of such as are not among them, without end."""
+    a = host_with(t)
+    listen = local.pack(local.LISTEN, local=b"\x7f\0\0\1", local_port=80, family=2, cookie=12345)
+    proc = served_as_before(t, a, lambda: flood(a, """
+for _ in range(3000):
+    s = socket.socket()
+    s.bind(("127.0.0.1", 0))
+    s.listen(1)
+    held.append(s)
+messages(V[0], 8, [V[1]])
+""", a.local, listen))
+    t.check(a.figure("local_put_off_total") > 0, "nobody was put off")
+    t.kill(proc)
+
+
+@case(timeout=120)
+def questions_of_all_kinds(t):
+    """Ends sought, services asked about, listeners, links, without end, on many connections."""
+    a = host_with(t)
+    ends = {"local": b"\x7f\0\0\1", "peer": b"\x7f\0\0\1", "local_port": 1, "peer_port": 2, "family": 2}
+    kinds = [local.pack(local.HELLO, flags=local.ABLE), local.pack(local.SEEK, **ends),
+             local.pack(local.SEEK, **{**ends, "flags": local.CONNECTING}), local.pack(local.LISTEN, **ends),
+             local.pack(local.ASK, **{**ends, "peer": bytes([10, 77, 0, 99])}), local.pack(local.RDMA, port=1),
+             local.pack(local.UNLINK, link=1), local.pack(local.LOST, link=1)]
+    proc = served_as_before(t, a, lambda: flood(a, "messages(V[0], 300, V[1])", a.local, kinds))
+    t.kill(proc)
+
+
+@case(timeout=120)
+def processes_that_come_and_go(t):
+    """With statistics that are full, which are read once more as each goes."""
+    a = host_with(t)
+    proc = served_as_before(t, a, lambda: flood(a, """
+import os
+sys.path.insert(0, V[2])
+import segment
+fd = segment.make()
+for number in range(0, 16384):
+    segment.put_ended(fd, number, local_port=40000, peer_port=8080, total=1)
+print("ready", flush=True)
+while True:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.connect(V[0])
+        socket.send_fds(s, [V[1]], [fd])
+""", a.local, local.pack(local.HELLO), os.path.dirname(a.lab.reachable(os.path.join(HERE, "segment.py")))))
+    t.kill(proc)
+
+
+@case(timeout=60)
+def limits_are_told(t):
+    """Each row of the table of limits has its figures; nothing that is held is more than one may have."""
+    a = host_with(t)
+    figures = a.metrics()
+    with open(os.path.join(HERE, "..", "..", "docs", "limits.md")) as file:
+        rows = [line.split("`")[1] for line in file if line.startswith("| `")]
+    t.check(len(rows) > 5, rows)
+    for row in rows:
+        held, user, most, met = (figures[f'rsockd_limit_{name}{{of="{row}"}}'] for name in ("held", "of_user", "of_all",
+                                                                                            "met_total"))
+        t.check(user or most, f"{row}: no limit")
+        t.check(not most or (held <= most and user <= most), f"{row}: {held}, {user} of {most}")
+        t.equal(met, 0, f"{row}: met by nobody")
 
 
 if __name__ == "__main__":

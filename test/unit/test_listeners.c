@@ -225,39 +225,64 @@ Test(listeners, as_an_oracle_says)
 	cr_assert(found > 1000);
 }
 
-static void count(void *ctx, const struct rsk_listener *is)
+struct kernel {
+	int asked, most;
+	uint64_t gone; /* this cookie */
+};
+
+static enum rsk_listeners_still still(void *ctx, const struct rsk_listener *is)
 {
-	++*(int *)ctx;
+	struct kernel *k = ctx;
+
+	if (k->asked == k->most)
+		return RSK_LISTENERS_LATER;
+	k->asked++;
+	return is->cookie == k->gone ? RSK_LISTENERS_GONE : RSK_LISTENERS_THERE;
 }
 
+/* Each is asked of once in a round, however few at a time; what comes or goes meanwhile leaves none out. */
 Test(listeners, what_the_kernel_does_not_tell_is_forgotten)
 {
 	struct rsk_listeners l = { 0 };
-	struct rsk_pm_addr here = at(4, 1, 80), there = at(4, 1, 81);
-	int n = 0;
+	struct kernel k = { .most = 0 };
 
-	for (uint32_t i = 1; i <= 4; i++)
-		cr_assert_eq(rsk_listeners_add(&l, &(struct rsk_listener){ .at = here,
-									   .cookie = i,
-									   .process = 7,
-									   .uid = 5 }),
+	for (uint32_t i = 1; i <= 12; i++)
+		cr_assert_eq(rsk_listeners_add(&l,
+					       &(struct rsk_listener){ .at = at(4, 1, 80 + i / 5),
+								       .cookie = i,
+								       .process = 7,
+								       .uid = 5 }),
 			     0);
-	rsk_listeners_sweep(&l);
-	rsk_listeners_seen(&l, 1, &here, 5);
-	rsk_listeners_seen(&l, 2, &there, 5); /* listens elsewhere */
-	rsk_listeners_seen(&l, 3, &here, 6);  /* another user's */
-	rsk_listeners_seen(&l, 9, &here, 5);  /* nobody told of it */
-	rsk_listeners_swept(&l);
-	rsk_listeners_each(&l, count, &n);
-	cr_assert(n == 1 && l.n == 1 && rsk_listeners_validate(&l));
-	cr_assert_eq(rsk_listeners_find(&l, &here)->cookie, 1);
-	/* What comes in after that is as good as what was seen. */
-	cr_assert_eq(rsk_listeners_add(&l, &(struct rsk_listener){ .at = there,
-								   .cookie = 10,
-								   .process = 7 }),
-		     0);
-	rsk_listeners_swept(&l);
-	cr_assert_eq(l.n, 2);
+	for (uint32_t i = 1; i <= 12; i++) {
+		k.gone = i;
+		/* A round is begun somewhere in the middle; two more are one from start to end. */
+		for (int times = 0; times < 36; times++) {
+			k.most = k.asked + 1;
+			rsk_listeners_check(&l, still, &k);
+			cr_assert(rsk_listeners_validate(&l));
+		}
+		cr_assert_eq(l.n, 12 - i);
+	}
+	k = (struct kernel){ .most = 100 };
+	rsk_listeners_check(&l, still, &k);
+	cr_assert_eq(k.asked, 0);
+	rsk_listeners_fini(&l);
+}
+
+Test(listeners, one_user_has_so_many)
+{
+	struct rsk_listeners l = { 0 };
+	struct rsk_listener is = { .at = at(4, 1, 80), .uid = 5 };
+
+	for (uint32_t i = 0; i < RSK_LISTENERS_MOST_OF_USER; i++) {
+		is.cookie = i + 1;
+		is.process = 1 + i / 64;
+		cr_assert_eq(rsk_listeners_add(&l, &is), 0);
+	}
+	is.cookie = is.process = 9999;
+	cr_assert_eq(rsk_listeners_add(&l, &is), -ENOSPC);
+	is.uid = 6;
+	cr_assert_eq(rsk_listeners_add(&l, &is), 0);
 	rsk_listeners_fini(&l);
 }
 
