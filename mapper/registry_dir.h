@@ -8,12 +8,12 @@
 #define RSK_MAPPER_REGISTRY_DIR_H
 
 #define RSK_REGISTRY_BASE "/dev/shm"
-/* Below the base: rsock-UID, rsock-UID.1 and so on; then, of the default base, /run/user/UID/rsock. */
+/* rsock-UID, rsock-UID.1 and so on; behind them, of the default base, /run/user/UID/rsock. */
 #define RSK_REGISTRY_NAMES 16u
 
 /*
- * A descriptor of the directory, owned by the caller; *@number: which of the names it is. -EACCES: each of them is there
- * and is not the effective user's alone; other -errno. Bounded, does not block on what another user put there;
+ * A descriptor of the directory, owned by the caller; *@number: which of the names it is. -EACCES: each of them is
+ * there and is not the effective user's alone; other -errno. Bounded, does not block on what another user put there;
  * signal-safe.
  */
 int rsk_registry_dir_open(const char *base, unsigned int *number);

@@ -33,7 +33,10 @@ struct rsk_listeners {
 
 void rsk_listeners_fini(struct rsk_listeners *l);
 
-/* The same socket of the same process again replaces what was known. 0, -ENOSPC: the process, or its user, has so many, -ENOMEM. */
+/*
+ * The same socket of the same process again replaces what was known. 0; -ENOSPC: the process, or its user, has so many;
+ * -ENOMEM.
+ */
 int rsk_listeners_add(struct rsk_listeners *l, const struct rsk_listener *listener);
 /* All of a process are another's now; false: it had none. */
 bool rsk_listeners_hand_over(struct rsk_listeners *l, uint32_t process, uint32_t to);

@@ -39,7 +39,7 @@ void rsk_mean_note(struct rsk_mean *m, double value);
 /* Or RSK_NOT_MEASURED. */
 double rsk_mean_of(const struct rsk_mean *m);
 
-/* By user; where there is no more room the one that was told of longest ago gives way, but root's. All zero at first. */
+/* By user; without room the one that was told of longest ago gives way, but root's. All zero at first. */
 #define RSK_MEANS_USERS 64u
 struct rsk_means {
 	uint64_t told; /* so far */

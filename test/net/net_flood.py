@@ -190,15 +190,20 @@ def answer_times(host, rounds=41):
     return {name: statistics.median(value) for name, value in times.items()}
 
 
+def first(pid, priority=1):
+    os.sched_setscheduler(pid, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(priority))
+
+
 def served_as_before(t, host, begin, most_ms=10):
-    """Medians of so many questions of another user, before and while it is flooded; the log, and what is held. Who asks
-    and who answers come before all else on the machine, so that what is measured is the wait in rsockd.
+    """Medians of so many questions of another user, before and while it is flooded; the log, and what is held. Who asks,
+    who answers and who floods come before all else on the machine, so that what is measured is the wait in rsockd.
     """
-    for pid in (0, host.daemon.pid):
-        os.sched_setscheduler(pid, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    first(0, 2)
+    first(host.daemon.pid)
     quiet = answer_times(host)
     log = os.path.getsize(host.daemon.err_path)
     rss, flooding = memory(host, "VmRSS"), begin()
+    first(flooding.pid)
     fds = []
     busy = answer_times(host)
     fds.append(len(os.listdir(f"/proc/{host.daemon.pid}/fd")))
