@@ -52,7 +52,7 @@ static struct key key_of(int fd)
 	socklen_t len = sizeof(who);
 	struct rsk_tuple tuple;
 	struct rsk_owner owner;
-	struct sockaddr_storage sa;
+	struct sockaddr_storage sa = { 0 };
 	socklen_t sa_len = sizeof(sa);
 
 	if (getsockname(fd, (struct sockaddr *)&sa, &sa_len) == 0 && sa.ss_family == AF_UNIX) {

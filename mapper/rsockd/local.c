@@ -241,11 +241,13 @@ static void forget_users(struct rsk_local *l)
 	uint64_t now = rsk_udp_now_ns();
 	struct rsk_local_user *u, *next;
 
-	HASH_ITER(hh, l->users, u, next)
-		if (!u->n && !u->asked && has_share(u, now) && u->left_ns == SHARE_MOST_NS) {
-			HASH_DEL(l->users, u);
-			free(u);
-		}
+	for (u = l->users; u; u = next) {
+		next = u->hh.next;
+		if (u->n || u->asked || !has_share(u, now) || u->left_ns < SHARE_MOST_NS)
+			continue;
+		HASH_DEL(l->users, u); /* NOLINT(clang-analyzer-unix.Malloc): it has left */
+		free(u);
+	}
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
@@ -441,8 +443,10 @@ void rsk_local_close(struct rsk_local *l)
 		rsk_hearers_write(&l->hearers); /* as it was while they were all there */
 	while (l->processes)
 		rsk_local_bye(l, l->processes);
-	HASH_ITER(hh, l->users, u, next) {
-		HASH_DEL(l->users, u);
+	u = l->users;
+	HASH_CLEAR(hh, l->users); /* what was in it stays a list */
+	for (; u; u = next) {
+		next = u->hh.next;
 		free(u);
 	}
 	rsk_local_rails_close(l);
