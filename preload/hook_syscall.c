@@ -33,8 +33,8 @@ static long straight(long nr, const long a[static 6])
 #define INT(i) ((int)a[i])
 #define SIZE(i) ((size_t)a[i])
 #define PTR(i) ((void *)a[i]) /* NOLINT(performance-no-int-to-ptr): the kernel's view of it */
-/* More than the kernel takes is still more than that as an int. */
-#define COUNT(i) ((size_t)a[i] > RSK_IOV_MAX ? RSK_IOV_MAX + 1 : (int)a[i])
+/* The kernel looks at 32 bits of it; more than it takes is still more than that as an int. */
+#define COUNT(i) ((unsigned int)a[i] > RSK_IOV_MAX ? RSK_IOV_MAX + 1 : (int)a[i])
 
 /* ---- waiting, in the kernel's shapes ---- */
 

@@ -11,7 +11,8 @@
  * rsk_wait_more() returns when a try is worth while again: 0 (the ring stirred), 1 (the companion stirred),
  * -EAGAIN (SO_RCVTIMEO/SO_SNDTIMEO), -EINTR, -ERESTART (an SA_RESTART handler ran: what was moved so far is
  * returned, else the call goes on), -RSK_EKERNEL (the number is another file's), or -errno. Between
- * the announcement and the sleep it returns once so that the caller looks again; only then does it sleep, and every return from sleep is a reason to try.
+ * the announcement and the sleep it returns once so that the caller looks again; only then does it
+ * sleep, and every return from sleep is a reason to try.
  */
 #ifndef RSK_WAIT_H
 #define RSK_WAIT_H
