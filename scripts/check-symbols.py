@@ -7,6 +7,8 @@
 - Stray calls: stream/, fabric/ and mapper/ take no libc function that the library hooks; they would enter our own hook.
   Nor stdio, which allocates, locks and does its own input and output. Exceptions stand in scripts/stray-calls.txt,
   each with its reason.
+- What of libc looks by its name as if it returned a descriptor has a row in symbols.def, or stands in
+  scripts/no-hook.txt with a reason; and what hook_open.c is made of is tried by test/app/reuse.c.
 """
 import re
 import subprocess
@@ -18,6 +20,13 @@ ENGINE = ("stream", "fabric", "mapper")
 MAY_NEED = {"libc.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 STDIO = re.compile(r"_*(v?f?d?printf|v?asprintf|puts|fputs|fputc|putchar|perror|fopen|fopen64|fdopen|fclose|fflush|fread"
                    r"|fwrite|fgets|getline|v?f?scanf|v?sscanf|isoc99_\w*scanf|stdin|stdout|stderr)(_chk)?")
+
+
+MAKES = re.compile(r"_*((.*_)?f?d?open(at|dir|pt|pty|64|at64|_2|64_2|at_2|at64_2)?|.*create?(64|1)?|f?d?re?open(64)?"
+                   r"|p?open|.*socket(pair)?|pipe2?|dup[23]?|accept4?|mko?stemps?(64)?|tmpfile(64)?|getpt|.*_openpt"
+                   r"|(memfd|timerfd|epoll|pidfd|event|signal|timer)_?(create1?|open|getfd|fd)|.*notify_init1?|fs(open|mount|pick)"
+                   r"|open_.*|setmntent|rcmd(_af)?|rexec(_af)?|rresvport(_af)?)")
+LIBC = re.compile(r"libc\.so\.6 => (\S+)")
 
 
 def run(*command):
@@ -87,6 +96,28 @@ def check_library(library):
     return exported, errors
 
 
+def check_makers(library):
+    """What of libc makes a descriptor, by its name."""
+    errors, reasons = [], []
+    for number, line in enumerate((ROOT / "scripts/no-hook.txt").read_text().splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            pattern, _, reason = line.partition("  # ")
+            if not reason:
+                errors.append(f"no-hook.txt:{number}: name  # reason")
+            reasons.append(re.compile(pattern))
+    rows = table()
+    libc = LIBC.search(run("ldd", str(library)))[1]
+    for name in sorted({name for name, kind in symbols(libc, "-D") if kind in "TWi" and MAKES.fullmatch(name)}):
+        if name not in rows and not any(reason.fullmatch(name) for reason in reasons):
+            errors.append(f"libc's {name}() looks as if it made a descriptor: a row in symbols.def, or in no-hook.txt")
+    tried = (ROOT / "test/app/reuse.c").read_text()
+    for name in re.findall(r"\n(?:RSK_(?:SYM|CHK|VAR)\([^,]*, *|RSK_ALIAS\()(\w+),[^\n]*(?:\n\t[^\n]*)*?[ ,]open,",
+                           (ROOT / "preload/symbols.def").read_text()):
+        if not re.search(rf"\b{name}\b", tried):
+            errors.append(f"test/app/reuse.c does not try {name}()")
+    return errors
+
+
 def main():
     build = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build")
     library = build / "lib/librsock.so"
@@ -95,7 +126,7 @@ def main():
         return 1
     exported, errors = check_library(library)
     rows, bad_rows = allowed()
-    errors += bad_rows
+    errors += bad_rows + check_makers(library)
     used, objects = set(), 0
     for folder in ENGINE:
         for path in sorted((build / folder).rglob("*.o")):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every row of preload/syscalls.def by syscall(), on a direct stream, on a TCP connection that is not one, and on a file:
- * returns, errors, bytes, and the shapes that are the kernel's alone.
+ * Every row of preload/syscalls.def by syscall(), on a direct stream, on a TCP connection that is not one, and on a
+ * file: returns, errors, bytes, and the shapes that are the kernel's alone.
  */
 #include "app.h"
 
