@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* absent.h - why nobody offers the other end of a stream, and why no link to it can be made: the reasons that are shown. */
+/*
+ * absent.h - why nobody offers the other end of a stream, and why no link to it can be made: the
+ * reasons that are shown.
+ */
 #ifndef RSK_STREAM_ABSENT_H
 #define RSK_STREAM_ABSENT_H
 
@@ -9,8 +12,9 @@
 #include <rsock/tuple.h>
 
 /*
- * What the kernel shows of the other end of @mine (sock_diag(7)): another user's, not in this network namespace, or ours,
- * and not offered. @rsockd: one answers here, to whom other hosts are known. Some ten system calls; none blocks.
+ * What the kernel shows of the other end of @mine (sock_diag(7)): another user's, not in this
+ * network namespace, or ours, and not offered. @rsockd: one answers here, to whom other hosts are
+ * known. Some ten system calls; none blocks.
  */
 enum rsk_reason rsk_absent_why(const struct rsk_tuple *mine, bool rsockd);
 

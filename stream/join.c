@@ -96,8 +96,8 @@ static bool tells_more(enum rsk_reason shown)
 }
 
 /*
- * Not found for the moment: from a few looks on the kernel is asked whose the other end is, and rsockd; at once where
- * nobody else is, or the address is known for another host's.
+ * Not found for the moment: from a few looks on the kernel is asked whose the other end is, and
+ * rsockd; at once where nobody else is, or the address is known for another host's.
  */
 static void looked(struct rsk_stream *s, int fd, uint64_t now, int registry)
 {
@@ -339,7 +339,10 @@ static uint32_t watch(struct pollfd *out, uint32_t n, uint32_t room, int fd)
 	return n;
 }
 
-/* What the next step of an end that waits to be asked may come by: who knocks, and those that are known, newest first. */
+/*
+ * What the next step of an end that waits to be asked may come by: who connects, and those that
+ * are known, newest first.
+ */
 static uint32_t watch_all(struct pollfd *out, uint32_t room)
 {
 	uint32_t n = watch(out, 0, room, rsk_door_fd());

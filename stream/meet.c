@@ -222,7 +222,7 @@ struct rsk_link *rsk_meet_at(uint64_t nonce, int *err)
 	if (fd < 0)
 		return NULL;
 	*err = rsk_sys_connect(fd, &sa, len);
-	if (*err == 0)
+	if (*err >= 0)
 		*err = peer_of(fd, &peer);
 	if (*err < 0) {
 		rsk_own_close(fd);

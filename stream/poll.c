@@ -143,8 +143,9 @@ static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 }
 
 /*
- * Streams that are not joined, and are to be waited for: their pairing goes on in this very wait, so that it takes as many
- * messages as it has, and not as many calls of the two programs. A program that greets, and then forks, has it done.
+ * Streams that are not joined, and are to be waited for: their pairing goes on in this very wait,
+ * so that it takes as many messages as it has, and not as many calls of the two programs. A
+ * program that greets, and then forks, has it done.
  */
 static void pair_on(struct set *p)
 {

@@ -53,8 +53,9 @@ struct rsk_stream {
 	_Atomic(uint32_t) phase; /* release when it changes: what the phase promises is in place */
 	_Atomic(uint32_t) next_free; /* arena offset, 0: the last; pool.c */
 	/*
-	 * Low half: fds in all processes + calls under way; 0: free. High half: of those calls, those inside plain
-	 * kernel waits, receiving and sending (RSK_PLAIN_*_SHIFT): a call counts itself in and out by one operation.
+	 * Low half: fds in all processes + calls under way; 0: free. High half: of those calls,
+	 * those inside plain kernel waits, receiving and sending (RSK_PLAIN_*_SHIFT): a call
+	 * counts itself in and out by one operation.
 	 */
 	_Atomic(uint64_t) life;
 	_Atomic(uint32_t) fds; /* fd table entries in all processes (conservative after a kill) */
@@ -68,8 +69,9 @@ struct rsk_stream {
 	_Atomic(uint8_t) rx_no_wait,
 		tx_no_wait; /* a negative SO_RCVTIMEO, SO_SNDTIMEO: the kernel does not wait */
 	/*
-	 * SO_RCVTIMEO, SO_SNDTIMEO in microseconds, and 1; 0: not asked yet. The first waiter asks and sets it if it is
-	 * 0 still; a setsockopt(), behind the kernel's, in any case: relaxed, each is one value.
+	 * SO_RCVTIMEO, SO_SNDTIMEO in microseconds, and 1; 0: not asked yet. The first waiter asks
+	 * and sets it if it is 0 still; a setsockopt(), behind the kernel's, in any case: relaxed,
+	 * each is one value.
 	 */
 	_Atomic(uint64_t) rx_timeout, tx_timeout;
 	bool connecting_side;
@@ -77,16 +79,17 @@ struct rsk_stream {
 		leave_due; /* enum rsk_reason: leaves when it can; 0: need not. Relaxed: a hint */
 	_Atomic(uint8_t) goodbye_due; /* the last fd was closed while calls were under way */
 	/*
-	 * The peer broke the rules: ECONNRESET from here on. Set once, by whoever found out (exchange), never taken
-	 * back; read at any time, relaxed: nothing is believed on the strength of it, and who sees it late makes one
-	 * more round that the shut companion ends.
+	 * The peer broke the rules: ECONNRESET from here on. Set once, by whoever found out
+	 * (exchange), never taken back; read at any time, relaxed: nothing is believed on the
+	 * strength of it, and who sees it late makes one more round that the shut companion ends.
 	 */
 	_Atomic(bool) failed;
 	_Atomic(bool) heed_due; /* the peer's keeper is to act on our mail: mend.h */
 	_Atomic(bool) named;	/* the record has the addresses */
 	/*
-	 * SEEKING, and the other end may come at any moment: waits go on with the pairing. Written by steps, under the
-	 * join lock; read without, relaxed: a hint, and who sees it late waits once more, or once less, in the kernel.
+	 * SEEKING, and the other end may come at any moment: waits go on with the pairing. Written
+	 * by steps, under the join lock; read without, relaxed: a hint, and who sees it late waits
+	 * once more, or once less, in the kernel.
 	 */
 	_Atomic(bool) soon;
 	bool attached; /* to a link, once: what follows regs was used */
@@ -110,8 +113,8 @@ struct rsk_stream {
 	_Atomic(uint32_t) rx_plain, tx_plain;
 	_Atomic(uint64_t) tcp_rx, tcp_tx; /* bytes through the companion, seen by the library */
 	/*
-	 * When to look at what is due: read and written plainly, relaxed; where two threads count at once one may be
-	 * lost, and what is due is done some calls later.
+	 * When to look at what is due: read and written plainly, relaxed; where two threads count
+	 * at once one may be lost, and what is due is done some calls later.
 	 */
 	_Atomic(uint64_t) calls;	 /* that moved bytes */
 	_Atomic(uint64_t) more_work;	 /* RSK_WORK_BYTES within those */
@@ -271,8 +274,8 @@ void rsk_stream_abandon(struct rsk_stream *s,
 void rsk_stream_leave_late(struct rsk_stream *s, int fd);
 
 /*
- * handback.c: what lies unread in the ring goes into the kernel's receive queue, as far as that can be done in order
- * and there is room. rx_lock held.
+ * handback.c: what lies unread in the ring goes into the kernel's receive queue, as far as that
+ * can be done in order and there is room. rx_lock held.
  */
 void rsk_handback(struct rsk_stream *s, int fd);
 
@@ -290,9 +293,9 @@ static inline bool rsk_stream_is_paired_now(const struct rsk_stream *s)
 }
 
 /*
- * A thread is about to wait for @s in the kernel, or has @heard of one of these: what the next step of its pairing may
- * come by, to be waited for as well; where it was heard of, the step is made. Not for ever: a peer may make one readable
- * and say nothing. How many of @out, 0: none.
+ * A thread is about to wait for @s in the kernel, or has @heard of one of these: what the next
+ * step of its pairing may come by, to be waited for as well; where it was heard of, the step is
+ * made. Not for ever: a peer may make one readable and say nothing. How many of @out, 0: none.
  */
 uint32_t rsk_join_watch(struct rsk_stream *s, int fd, bool heard, struct pollfd *out,
 			uint32_t room);
@@ -319,8 +322,9 @@ bool rsk_stream_relieve(struct rsk_stream *s, int fd);
 void rsk_op_moved(struct rsk_stream *s, int fd, uint64_t n);
 void rsk_op_uncount(struct rsk_op *op);
 /*
- * early.c: a piece of a large send before the stream is joined. Bytes or -errno; -ESTALE: joined by now, send it so;
- * -EPIPE, if not the @first piece: there is an error, for the next call to take.
+ * early.c: a piece of a large send before the stream is joined. Bytes or -errno; -ESTALE: joined
+ * by now, send it so; -EPIPE, if not the @first piece: there is an error, for the next call to
+ * take.
  */
 ssize_t rsk_early_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags, bool first);
 /*
@@ -368,8 +372,9 @@ static inline void rsk_stream_ring(struct rsk_stream *s, uint64_t bells)
 }
 
 /*
- * Wake them, if there are any. No lock of the stream is held, but the guarded section still is that the slot was put in
- * (guard.h): a signal handler that jumps away between the two would leave a sleeper behind.
+ * Wake them, if there are any. No lock of the stream is held, but the guarded section still is
+ * that the slot was put in (guard.h): a signal handler that jumps away between the two would leave
+ * a sleeper behind.
  */
 static inline void rsk_stream_notify(struct rsk_stream *s, uint32_t what)
 {
@@ -389,8 +394,8 @@ static inline bool rsk_stream_enough_room(const struct rsk_stream *s)
 }
 
 /*
- * rsk_stream_poll - readiness as poll(2) tells it for @events, from ring and companion. With @kernel >= 0 that is what
- * the kernel has just said of the companion; -1: ask it if need be.
+ * rsk_stream_poll - readiness as poll(2) tells it for @events, from ring and companion. With
+ * @kernel >= 0 that is what the kernel has just said of the companion; -1: ask it if need be.
  */
 short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel);
 /*

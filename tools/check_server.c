@@ -2,10 +2,12 @@
 /* check_server.c - a connection without a byte: who has its other end, and could that be accelerated? */
 #include "check.h"
 
+#include "apart.h"
 #include "echo.h"
 #include "library.h"
 #include "rsock.h"
 #include "tuple.h"
+#include "vouch.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -20,6 +22,7 @@ struct verdict {
 	enum answer would;
 	struct view view;
 	const struct proc *proc; /* who serves; NULL: not to be seen */
+	const char *how;	 /* if it would: what makes it so */
 	bool accepted;		 /* that very connection; else it is a listener's process */
 	bool early; /* between accept() and what comes after it: may be told better in a moment */
 };
@@ -80,45 +83,99 @@ static bool still_open(unsigned int reason)
 	       reason == RSK_REASON_DIRECT;
 }
 
-static void judge(struct host *host, const struct rsk_tuple *near, struct verdict *v)
+static void no(struct verdict *v, unsigned int reason)
+{
+	v->would = ANSWER_NO;
+	v->view = reason_view(reason);
+}
+
+/* On another host, as it seems: rsockd asks there, or says why not. */
+static void judge_remote(int fd, uint64_t deadline_ns, struct verdict *v)
+{
+	enum rsk_reason why = vouch_ask(fd, deadline_ns);
+
+	v->proc = NULL;
+	if (why != RSK_REASON_MAPPED) {
+		no(v, why);
+		return;
+	}
+	v->would = ANSWER_YES;
+	v->how = "the port mapper there has a place for it, by RDMA";
+}
+
+/* Its process cannot be seen: it is another user's. */
+static void judge_unseen(const struct sock_row *socket, int fd, uint64_t deadline_ns,
+			 struct verdict *v)
+{
+	bool theirs = socket->inode && socket->uid != geteuid() &&
+		      vouch_ask(fd, deadline_ns) != RSK_REASON_DIRECT;
+
+	v->would = theirs ? ANSWER_NO : ANSWER_UNKNOWN;
+	v->view = theirs ? reason_view(RSK_REASON_OTHER_USER) :
+			   (struct view){ "unseen", "The server's process cannot be looked into.",
+					  "Ask as its user or as root." };
+}
+
+/* Its process has the library: what else may stand in the way. */
+static void judge_ready(const struct end *end, int fd, uint64_t deadline_ns, struct verdict *v)
+{
+	uint64_t apart = apart_by(getpid(), v->proc->pid);
+	bool same = v->proc->euid == geteuid();
+
+	if (!same && vouch_ask(fd, deadline_ns) != RSK_REASON_DIRECT) {
+		no(v, RSK_REASON_OTHER_USER);
+	} else if (apart) {
+		no(v, apart_first(apart));
+	} else if (end->fd >= 0 && end->fd <= 2) {
+		no(v, RSK_REASON_STDIO);
+	} else if (end->record && !still_open(end->record->stream->reason)) {
+		no(v, end->record->stream->reason);
+	} else if (end->holders > 1) {
+		v->early = true; /* a child is to have it alone, perhaps */
+		no(v, RSK_REASON_SHARED_HOLDER);
+	} else if (v->accepted && !end->record) {
+		v->early = true;
+		v->view = end_view(end);
+	} else {
+		v->would = ANSWER_YES;
+		v->how = same ? "both ends have the library, one user, one network namespace" :
+				"both ends have the library, and rsockd vouches for the two users";
+	}
+}
+
+static void judge(struct host *host, const struct rsk_tuple *near, int fd, uint64_t deadline_ns,
+		  struct verdict *v)
 {
 	struct rsk_tuple far = rsk_tuple_mirror(near);
 	enum finding finding;
 	struct end end;
 
 	memset(v, 0, sizeof(*v));
+	v->view = (struct view){ "", "", "" };
+	v->how = "";
 	v->would = ANSWER_NO;
 	host_end(host, &far, 0, &end);
 	v->accepted = end.proc;
 	/* The socket comes first, then its descriptor, then the library's record. */
 	v->early = end.socket && end.socket->inode && !end.proc && !host->holders.unreadable;
 	v->proc = end.proc ? end.proc : listener(host, &far);
+	if (!end.socket && end.record) {
+		/* What is served in another namespace of this host shows by its library's record. */
+		v->proc = end.proc;
+		no(v, RSK_REASON_OTHER_NETNS);
+		return;
+	}
 	if (!end.socket && host_has_address(far.family, far.local)) {
 		v->proc = NULL;
-		v->view = (struct view){
-			"other-netns",
-			"The other end is no socket of this network namespace, or an address is translated.",
-			"Run both in one network namespace, with no translation between."
-		};
+		no(v, RSK_REASON_TRANSLATED);
 		return;
 	}
 	if (!end.socket) {
-		/* What is served in another namespace of this host shows by its library's record. */
-		v->view = end.record ?
-				  reason_view(RSK_REASON_OTHER_NETNS) :
-				  (struct view){ "other-host", "The server is on another host.",
-						 "None: streams between hosts stay on TCP." };
-		v->proc = end.record ? end.proc : NULL;
+		judge_remote(fd, deadline_ns, v);
 		return;
 	}
 	if (!v->proc) {
-		bool theirs = end.socket->inode && end.socket->uid != geteuid();
-
-		v->would = theirs ? ANSWER_NO : ANSWER_UNKNOWN;
-		v->view = theirs ? reason_view(RSK_REASON_OTHER_USER) :
-				   (struct view){ "unseen",
-						  "The server's process cannot be looked into.",
-						  "Ask as its user or as root." };
+		judge_unseen(end.socket, fd, deadline_ns, v);
 		return;
 	}
 	finding = proc_finding(v->proc);
@@ -127,23 +184,13 @@ static void judge(struct host *host, const struct rsk_tuple *near, struct verdic
 
 		v->view = (struct view){ row->token, row->sentence, row->cure };
 		v->would = finding == FINDING_UNREADABLE ? ANSWER_UNKNOWN : ANSWER_NO;
-	} else if (v->proc->euid != geteuid()) {
-		v->view = reason_view(RSK_REASON_OTHER_USER);
-	} else if (end.fd >= 0 && end.fd <= 2) {
-		v->view = reason_view(RSK_REASON_STDIO);
-	} else if (end.record && !still_open(end.record->stream->reason)) {
-		v->view = reason_view(end.record->stream->reason);
-	} else if (v->accepted && !end.record) {
-		v->early = true;
-		v->view = end_view(&end);
-	} else {
-		v->would = ANSWER_YES;
-		v->view = (struct view){ "", "", "" };
+		return;
 	}
+	judge_ready(&end, fd, deadline_ns, v);
 }
 
 /* Looks until it is settled, or the time is over. The caller frees @host, unless this fails. 0 or -errno. */
-static int look(const struct rsk_tuple *near, uint64_t deadline_ns, struct host *host,
+static int look(const struct rsk_tuple *near, int fd, uint64_t deadline_ns, struct host *host,
 		struct verdict *v)
 {
 	struct timespec pause = { 0, 5000000 };
@@ -153,7 +200,7 @@ static int look(const struct rsk_tuple *near, uint64_t deadline_ns, struct host 
 		err = host_take(0, host);
 		if (err)
 			return err;
-		judge(host, near, v);
+		judge(host, near, fd, deadline_ns, v);
 		if (!v->early || now_ns() >= deadline_ns)
 			return 0;
 		host_free(host);
@@ -192,7 +239,7 @@ static void tell(const char *address, const struct verdict *v)
 	}
 	printf("%s", would[v->would]);
 	if (v->would == ANSWER_YES)
-		puts(": both ends have the library, one user, one network namespace.");
+		printf(": %s.\n", v->how);
 	else if (v->proc && proc_finding(v->proc) != FINDING_READY)
 		printf(": %s.\n", v->view.token);
 	else
@@ -224,7 +271,7 @@ int check_server(const struct check *check)
 		return failure("%s", strerror(-err));
 	far = rsk_tuple_mirror(&near);
 	wait_accepted(&far, now_ns() + timeout_ns);
-	err = look(&near, now_ns() + timeout_ns, &host, &v);
+	err = look(&near, fd, now_ns() + timeout_ns, &host, &v);
 	if (err)
 		return failure("cannot look through /proc: %s", strerror(-err));
 	rsk_addr_text(near.family, near.peer, near.peer_port, address);

@@ -2,6 +2,7 @@
 /* explain.c - see explain.h. */
 #include "explain.h"
 
+#include "apart.h"
 #include "rsock.h"
 #include "stats_json.h"
 #include "tuple.h"
@@ -17,8 +18,10 @@ static struct view view_of_reason(unsigned int reason)
 }
 
 /*
- * It has the library, and that shows no such stream: it stopped following new ones when the program set up something
- * that goes past it, or it never saw this one begin.
+ * It has the library, and that shows no such stream: it stopped following new ones when the
+ * program set up something that goes past it, or it never saw this one begin: a program in Go
+ * makes its calls past libc, and of any other one the socket came through exec, or by such calls,
+ * which cannot be told from outside.
  */
 static struct view view_unfollowed(const struct proc *p)
 {
@@ -26,9 +29,14 @@ static struct view view_unfollowed(const struct proc *p)
 		return view_of_reason(RSK_REASON_IO_URING);
 	if (p->seccomp > 0)
 		return view_of_reason(RSK_REASON_SECCOMP);
-	return (struct view){ "no-record",
-			      "runs with librsock.so, which does not follow this stream",
-			      "Open or accept it in this very program, by libc's calls." };
+	if (p->go)
+		return view_of_reason(RSK_REASON_RAW_CALLS);
+	return (struct view){
+		rsk_reason_token(RSK_REASON_INHERITED),
+		"has the socket through exec (inetd, a re-executed sshd), or by raw system calls, "
+		"which librsock.so does not see",
+		"None; sockets that a program opens or accepts itself, by libc's calls, are accelerated."
+	};
 }
 
 struct view end_view(const struct end *end)
@@ -50,13 +58,6 @@ struct view end_view(const struct end *end)
 	return (struct view){ row->token, row->sentence, row->cure };
 }
 
-/* Are these two kept apart by what each may not know of the other? */
-static bool other_user(const struct connection *c)
-{
-	return c->near.proc && c->far.proc && c->near.proc->there && c->far.proc->there &&
-	       c->near.proc->euid != c->far.proc->euid;
-}
-
 static const char *cure_of(const struct connection *c)
 {
 	static const unsigned int says_the_other[] = { RSK_REASON_NO_PEER, RSK_REASON_PEER_DENIED,
@@ -65,11 +66,10 @@ static const char *cure_of(const struct connection *c)
 	if (c->direct == ANSWER_YES)
 		return "";
 	if (c->far_is_remote)
-		return "Streams between hosts stay on TCP; on one host, use one network namespace.";
+		return c->near.record ? c->near_view.cure :
+					rsk_reason_row(RSK_REASON_NO_RSOCKD)->cure;
 	if (c->near.socket && !c->far.socket && c->far.record)
 		return c->far_view.cure;
-	if (other_user(c) && c->near.record && c->far.record)
-		return rsk_reason_row(RSK_REASON_OTHER_USER)->cure;
 	if (!c->near.record)
 		return c->near_view.cure;
 	for (size_t i = 0; i < sizeof(says_the_other) / sizeof(says_the_other[0]); i++)
@@ -77,6 +77,13 @@ static const char *cure_of(const struct connection *c)
 		    !(c->far.record && c->far.record->stream->reason == says_the_other[i]))
 			return c->far_view.cure;
 	return c->near_view.cure;
+}
+
+/* One of the two ends may say it a moment before the other one does. */
+static void set_direct(struct connection *c)
+{
+	c->near_view = c->near.record ? (struct view){ "", "", "" } : c->near_view;
+	c->far_view = c->far.record ? (struct view){ "", "", "" } : c->far_view;
 }
 
 void connection_explain(struct host *host, const struct rsk_tuple *near, pid_t pid,
@@ -93,11 +100,9 @@ void connection_explain(struct host *host, const struct rsk_tuple *near, pid_t p
 		out->far_view = view_of_reason(RSK_REASON_OTHER_NETNS);
 	} else if (out->far.socket || out->far.record) {
 		out->far_view = end_view(&out->far);
-		if (other_user(out) && (!*out->far_view.token || out->far.record))
-			out->far_view = view_of_reason(RSK_REASON_OTHER_USER);
 	} else {
 		out->far_is_remote = !host_has_address(near->family, near->peer);
-		out->far_view = view_of_reason(RSK_REASON_OTHER_NETNS);
+		out->far_view = view_of_reason(RSK_REASON_TRANSLATED);
 		if (out->far_is_remote)
 			out->far_view = (struct view){
 				"other-host",
@@ -113,6 +118,10 @@ void connection_explain(struct host *host, const struct rsk_tuple *near, pid_t p
 					      out->far_is_remote ?
 				      ANSWER_NO :
 				      ANSWER_UNKNOWN;
+	if (out->direct == ANSWER_YES)
+		set_direct(out);
+	else if (out->near.proc && out->far.proc)
+		out->apart = apart_by(out->near.proc->pid, out->far.proc->pid);
 	out->cure = cure_of(out);
 }
 
@@ -137,6 +146,12 @@ static const char *way(const struct rsk_stats_stream *s)
 		       "accelerated in receiving; what it sends still goes by TCP";
 }
 
+/* A reason's sentence stands for itself; a finding's goes on after the program's name. */
+static bool is_sentence(const char *text)
+{
+	return *text >= 'A' && *text <= 'Z';
+}
+
 static void print_near(const struct connection *c)
 {
 	const struct end *end = &c->near;
@@ -145,6 +160,8 @@ static void print_near(const struct connection *c)
 	if (end->record && !*c->near_view.token)
 		printf("%s\n", way(end->record->stream));
 	else if (end->record)
+		printf("on TCP: %s: %s\n", c->near_view.token, c->near_view.sentence);
+	else if (end->proc && is_sentence(c->near_view.sentence))
 		printf("on TCP: %s: %s\n", c->near_view.token, c->near_view.sentence);
 	else if (end->proc)
 		printf("on TCP: %s (%d) %s.\n", end->proc->comm, end->proc->pid,
@@ -181,7 +198,7 @@ static void print_far(const struct connection *c)
 	else if (!end->proc)
 		printf(" is held by a process of user %s that cannot be looked into.\n",
 		       whose(end, user));
-	else if (end->record && *c->far_view.token)
+	else if ((end->record || is_sentence(c->far_view.sentence)) && *c->far_view.token)
 		printf(": %s: %s\n", c->far_view.token, c->far_view.sentence);
 	else if (*c->far_view.token)
 		printf(", %s.\n", c->far_view.sentence);
@@ -189,6 +206,18 @@ static void print_far(const struct connection *c)
 		puts(": nothing stands in the way there.");
 	if (end->holders > 1)
 		printf("      %zu processes hold it.\n", end->holders);
+}
+
+/* All that the two do not share, where the cure is about one of these only. */
+static void print_apart(const struct connection *c)
+{
+	if (!c->near.record ||
+	    apart_first(c->apart) != (enum rsk_reason)c->near.record->stream->reason)
+		return;
+	for (unsigned int i = 0; i < RSK_REASON_COUNT; i++)
+		if ((c->apart >> i & 1) && i != c->near.record->stream->reason)
+			printf("      As well: %s: %s\n", rsk_reason_token(i),
+			       rsk_reason_row(i)->cure);
 }
 
 void connection_print(const struct connection *c)
@@ -208,6 +237,7 @@ void connection_print(const struct connection *c)
 	print_far(c);
 	if (*c->cure)
 		printf("      Cure: %s\n", c->cure);
+	print_apart(c);
 }
 
 static json_t *end_json(const struct end *end, const struct view *view)
@@ -229,11 +259,16 @@ static json_t *end_json(const struct end *end, const struct view *view)
 
 json_t *connection_json(const struct connection *c)
 {
-	return json_pack("{s:o,s:o,s:o,s:s}", "accelerated",
+	json_t *apart = json_array();
+
+	for (unsigned int i = 0; i < RSK_REASON_COUNT; i++)
+		if (c->apart >> i & 1)
+			json_array_append_new(apart, json_string(rsk_reason_token(i)));
+	return json_pack("{s:o,s:o,s:o,s:s,s:o}", "accelerated",
 			 c->direct == ANSWER_UNKNOWN ? json_null() :
 						       json_boolean(c->direct == ANSWER_YES),
 			 "end", end_json(&c->near, &c->near_view), "other_end",
-			 end_json(&c->far, &c->far_view), "cure", c->cure);
+			 end_json(&c->far, &c->far_view), "cure", c->cure, "apart", apart);
 }
 
 void proc_print(const struct proc *p)

@@ -239,6 +239,7 @@ void proc_read(pid_t pid, struct proc *out)
 	fds_read(out);
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	out->kind = program_kind(path);
+	out->go = program_file_is_go(path);
 }
 
 uint64_t proc_netns(pid_t pid)

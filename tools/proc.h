@@ -50,6 +50,7 @@ struct proc {
 	enum answer secure;   /* AT_SECURE */
 	enum answer io_uring; /* has a ring */
 	enum program_kind kind;
+	bool go; /* a program in Go */
 };
 
 /* Fills in what can be read; a process that is not there has there = false. */

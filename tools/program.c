@@ -36,9 +36,11 @@
 #endif
 
 /*
- * Is it glibc's loader? Told by its name, which is part of each machine's ABI: ld-linux-x86-64.so.2, ld-linux-aarch64.so.1,
- * ld64.so.1 (s390x), ld.so.1 (mips, ppc), ld-lsb-x86-64.so.3; wherever it lies (Nix, Guix, a copy beside the program). Every other
- * one loads another C library, to which librsock.so cannot be linked: such a program would end before it begins.
+ * Is it glibc's loader? Told by its name, which is part of each machine's ABI: ld-
+ * linux-x86-64.so.2, ld-linux-aarch64.so.1, ld64.so.1 (s390x), ld.so.1 (mips, ppc), ld-
+ * lsb-x86-64.so.3; wherever it lies (Nix, Guix, a copy beside the program). Every other one loads
+ * another C library, to which librsock.so cannot be linked: such a program would end before it
+ * begins.
  */
 static bool loader_is_glibc(const char *interp)
 {
@@ -101,6 +103,49 @@ enum program_kind program_classify(const uint8_t *head, size_t len, char interp[
 	return PROGRAM_SCRIPT;
 }
 
+/* The note that the Go linker leaves: its name "Go", type 4, the build's id. At most @len bytes of notes. */
+static bool has_go_note(const uint8_t *notes, size_t len)
+{
+	Elf64_Nhdr nh;
+
+	while (len >= sizeof(nh) + 4) {
+		size_t bytes;
+
+		memcpy(&nh, notes, sizeof(nh));
+		if (nh.n_namesz == 4 && nh.n_type == 4 &&
+		    memcmp(notes + sizeof(nh), "Go\0", 4) == 0)
+			return true;
+		bytes = sizeof(nh) + ((size_t)nh.n_namesz + 3) / 4 * 4 +
+			((size_t)nh.n_descsz + 3) / 4 * 4;
+		if (bytes > len)
+			return false;
+		notes += bytes;
+		len -= bytes;
+	}
+	return false;
+}
+
+bool program_is_go(const uint8_t *head, size_t len)
+{
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph;
+
+	if (len < sizeof(eh) || memcmp(head, ELFMAG, SELFMAG) != 0 || head[EI_CLASS] != OWN_CLASS)
+		return false;
+	memcpy(&eh, head, sizeof(eh));
+	if (eh.e_phentsize != sizeof(ph) || eh.e_phnum > SEGMENTS_MAX || eh.e_phoff > len ||
+	    (len - eh.e_phoff) / sizeof(ph) < eh.e_phnum)
+		return false;
+	for (size_t i = 0; i < eh.e_phnum; i++) {
+		memcpy(&ph, head + eh.e_phoff + i * sizeof(ph), sizeof(ph));
+		if (ph.p_type == PT_NOTE && ph.p_offset < len &&
+		    has_go_note(head + ph.p_offset,
+				ph.p_filesz < len - ph.p_offset ? ph.p_filesz : len - ph.p_offset))
+			return true;
+	}
+	return false;
+}
+
 static enum program_kind classify_file(const char *path, char interp[static PATH_MAX])
 {
 	enum program_kind kind = PROGRAM_UNKNOWN;
@@ -118,6 +163,19 @@ static enum program_kind classify_file(const char *path, char interp[static PATH
 		close(fd);
 	free(head);
 	return kind;
+}
+
+bool program_file_is_go(const char *path)
+{
+	uint8_t *head = malloc(HEAD_BYTES);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	ssize_t n = fd >= 0 && head ? pread(fd, head, HEAD_BYTES, 0) : -1;
+	bool go = n > 0 && program_is_go(head, (size_t)n);
+
+	if (fd >= 0)
+		close(fd);
+	free(head);
+	return go;
 }
 
 bool program_takes_preload(enum program_kind kind)

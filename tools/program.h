@@ -25,10 +25,15 @@ enum program_kind {
 enum program_kind program_classify(const uint8_t *head, size_t len, char interp[static PATH_MAX]);
 
 /*
- * May LD_PRELOAD name the library when it is started? A loader that cannot link it either ends the program (musl's: status
- * 127) or complains (glibc's of another word size). Static and set-uid programs do not care, and may start others.
+ * May LD_PRELOAD name the library when it is started? A loader that cannot link it either ends the
+ * program (musl's: status 127) or complains (glibc's of another word size). Static and set-uid
+ * programs do not care, and may start others.
  */
 bool program_takes_preload(enum program_kind kind);
+
+/* Was it made by the Go linker, whose runtime makes system calls itself, also where cgo has libc loaded? */
+bool program_is_go(const uint8_t *head, size_t len);
+bool program_file_is_go(const char *path);
 
 /* Of a file; of a script, what its interpreter is. */
 enum program_kind program_kind(const char *path);
@@ -37,8 +42,9 @@ enum program_kind program_kind(const char *path);
 int program_find(const char *name, char out[static PATH_MAX]);
 
 /*
- * Would the kernel start it in secure mode (AT_SECURE), where the loader ignores such an LD_PRELOAD: set-uid or set-gid
- * to another than who runs it, or file capabilities that add to what he has?
+ * Would the kernel start it in secure mode (AT_SECURE), where the loader ignores such an
+ * LD_PRELOAD: set-uid or set-gid to another than who runs it, or file capabilities that add to
+ * what he has?
  */
 bool program_is_secure(const char *path, uid_t uid, gid_t gid);
 

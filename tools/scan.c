@@ -8,6 +8,7 @@
  */
 #include "scan.h"
 
+#include "apart.h"
 #include "rsock.h"
 #include "stats_json.h"
 
@@ -194,7 +195,9 @@ int segments_scan(enum scan_whose whose, struct segment **out)
 		segments_free(*out);
 		*out = NULL;
 	} else {
+		segments_number(*out);
 		segments_name(*out);
+		segments_apart(*out);
 	}
 	return err;
 }

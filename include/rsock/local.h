@@ -55,6 +55,9 @@ enum rsk_local_type {
 #define RSK_LOCAL_APART                                                                            \
 	16u /* SEEK: the other end, also if it is here, is sought as on another host */
 
+#define RSK_LOCAL_DRY                                                                              \
+	32u /* SEEK: the two are not to meet, only whether they would: DIRECT, REMOTE (ask ASK), or why not */
+
 struct rsk_local_msg {
 	uint64_t magic;
 	uint32_t type;

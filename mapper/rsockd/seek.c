@@ -383,6 +383,19 @@ enum rsk_reason rsk_local_proof(const struct rsk_local *l, const struct rsk_loca
 									   RSK_REASON_NOT_HOLDER;
 }
 
+/* What would come of it, for who asks without a stream of his own: nothing is noted, nobody is told. */
+static void seek_dry(struct rsk_local *l, struct rsk_local_process *p,
+		     const struct rsk_meeting_end *end, int found, uint32_t their_uid)
+{
+	uint16_t service = end->connecting ? end->tuple.peer_port : end->tuple.local_port;
+	bool here = found == 0 && !apart(l, end);
+
+	answer(l, p, end,
+	       !here						     ? RSK_REASON_REMOTE :
+	       may_meet(&l->d->settings, p->uid, their_uid, service) ? RSK_REASON_DIRECT :
+								       RSK_REASON_OTHER_USER);
+}
+
 void rsk_local_seek(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
 {
 	const struct rsk_meeting_end end = { .tuple = m->tuple,
@@ -393,7 +406,7 @@ void rsk_local_seek(struct rsk_local *l, struct rsk_local_process *p, const stru
 					     .connecting = m->flags & RSK_LOCAL_CONNECTING,
 					     .apart = m->flags & RSK_LOCAL_APART };
 	struct rsk_tuple mirror = rsk_tuple_mirror(&m->tuple);
-	struct rsk_owner theirs;
+	struct rsk_owner theirs = { .uid = RSK_PMA_NOBODY };
 	enum rsk_reason why;
 	int rc;
 
@@ -405,7 +418,9 @@ void rsk_local_seek(struct rsk_local *l, struct rsk_local_process *p, const stru
 		return;
 	}
 	rc = rsk_owner_lookup(&mirror, &theirs);
-	if (rc == 0 && !apart(l, &end))
+	if (m->flags & RSK_LOCAL_DRY)
+		seek_dry(l, p, &end, rc, theirs.uid);
+	else if (rc == 0 && !apart(l, &end))
 		seek_here(l, p, &end, &theirs);
 	else if (rc == 0 || rc == -ENOENT)
 		seek_there(l, p, &end);

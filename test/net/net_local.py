@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """rsockd and the processes of its host: streams between users, figures, listeners, remote ends."""
+import json
 import os
 import sys
 import time
@@ -61,6 +62,42 @@ def two_users_meet(t):
     t.equal((a.figure("local_vouched_total"), a.figure("local_not_allowed_total")), (1, 0), "counters")
     t.check(a.figure('streams_bytes_total{carrier="ring"}') > 300 << 20, a.metrics())
     t.stats.direct(PORT, to_server=90 << 20, to_client=90 << 20, share=0.5)
+
+
+def told(t, host, *words):
+    """What the tool says in the host's namespace, and its exit status; rsockd is asked where the processes ask it."""
+    proc = host.run([t.tool, words[0], "--json", *words[1:]], env={"RSOCK_DAEMON": host.local}, name="rsock")
+    t.wait(proc, 20, None)
+    return proc.popen.returncode, json.loads(proc.out())
+
+
+@case(timeout=60)
+def what_the_tool_says_of_two_users(t):
+    """stat, why and check of a pair that rsockd vouches for, and of one that it does not: the same of both ends."""
+    host = host_with(t, vouch=[{**BOTH[0], "ports": [str(PORT)]}])
+    server, client = users(host)
+    server.do("listen", group="l7002", at=["0.0.0.0", 7002])
+    client.connect(server)
+    client.connect(server, "other", port=7002)
+    until_direct(t, host, client, server, 2)
+    t.until(lambda: client.ping(server, "other") and host.streams("tcp", "other-user") == 2, 20, "the other to be refused")
+    for port, reason in ((PORT, "direct"), (7002, "other-user")):
+        status, why = told(t, host, "why", f":{port}")
+        t.equal(status, 0 if reason == "direct" else 1, f"why's exit status of {port}")
+        ends = why["streams"][0]
+        t.equal((ends["end"]["reason"], ends["other_end"]["reason"]), (reason, reason), f"why of {port}")
+        t.equal(bool(ends["cure"]), reason != "direct", f"a cure: {ends}")
+        _status, stat = told(t, host, "stat", "--all")
+        t.equal({stream["reason"] for stream in stat["streams"] if f":{port}" in stream["local"] + stream["peer"]}, {reason},
+                f"stat of {port}")
+    # As root, with whom no entry of vouch has to do; then with one that names everybody.
+    status, check = told(t, host, "check", host.ip, str(PORT))
+    t.equal((status, check["reason"]), (1, "other-user"), "check of a user that is not named")
+    host.write_config(user="nobody", vouch=[{"users": ["any"]}])
+    host.post("/v1/reload", {})
+    status, check = told(t, host, "check", host.ip, str(PORT))
+    t.equal((status, check["reason"], check["accelerated"]), (0, "direct", True), "check of one that is")
+    t.equal((host.figure("seeking"), host.figure("local_vouched_total")), (0, 1), "asking has no effect")
 
 
 @case(timeout=60)

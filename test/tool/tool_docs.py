@@ -67,10 +67,25 @@ def man_page(t):
     for command in told["commands"]:
         wanted = {option["name"]: (option["value"] or "").split("=")[0] for option in command["options"]}
         t.equal(options[command["name"]], wanted, f"options of {command['name']} in the manual")
+    with open(os.path.join(ROOT, "docs", "man", "rsock.1")) as file:
+        synopsis = re.search(r"^\.SH SYNOPSIS\n(.*?)^\.SH", file.read(), re.M | re.S).group(1)
+    listed = set(re.findall(r"\\fBrsock ([a-z]+)\\fR", synopsis)) | set(re.findall(r"\\fR \| \\fB([a-z]+)\\fR \[", synopsis))
+    t.equal(listed, {command["name"] for command in told["commands"]}, "commands in the SYNOPSIS")
     t.equal(codes, {str(row["code"]): row["meaning"] for row in told["exits"]}, "exit codes in the manual")
     shown = subprocess.run(["groff", "-man", "-ww", "-z", os.path.join(ROOT, "docs", "man", "rsock.1")],
                            capture_output=True, text=True, timeout=30, check=True)
     t.equal(shown.stderr, "", "groff's warnings")
+
+
+@case(60)
+def files_that_are_there(t):
+    """The manuals name the files that the packages install and the service reads."""
+    with open(os.path.join(ROOT, "debian", "rsockd.service")) as file:
+        conf = re.search(r"--config (\S+)", file.read()).group(1)
+    for page in ("rsockd.conf.5", "rsockd.8"):
+        with open(os.path.join(ROOT, "docs", "man", page)) as file:
+            named = set(re.findall(r"/etc/[\w/.]*rsockd\.conf", file.read()))
+        t.equal(named, {conf}, f"the configuration in {page}")
 
 
 @case(60)

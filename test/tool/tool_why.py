@@ -188,7 +188,7 @@ def another_host(t):
     t.equal((stream["accelerated"], stream["other_end"]["reason"], stream["other_end"]["pid"]),
             (False, "other-host", None), "without")
     says(t, ask(t, "why", "10.99.0.2:6380", expect=1, before=inside[here]).out(), "is on another host, or in another")
-    for port, reason, pid in ((6379, "other-netns", servers[6379].pid), (6380, "other-host", None)):
+    for port, reason, pid in ((6379, "other-netns", servers[6379].pid), (6380, "no-rsockd", None)):
         told = ask_json(t, "check", "10.99.0.2", port, expect=1, before=inside[here])
         t.equal((told["accelerated"], told["reason"], told["server"] and told["server"]["pid"]), (False, reason, pid),
                 f"check {port}")

@@ -145,6 +145,18 @@ Test(tool_parts, what_a_program_is)
 		cr_assert_eq(kind_of(&e, sizeof(e)), loaders[i].kind, "%s", loaders[i].interp);
 	}
 	e = elf();
+	e.ph.p_type = PT_NOTE;
+	memset(e.interp, 0, sizeof(e.interp));
+	memcpy(e.interp, (const uint32_t[]){ 4, 4, 4 }, 12);
+	memcpy(e.interp + 12, "Go", 3);
+	cr_assert(program_is_go((const uint8_t *)&e, sizeof(e)));
+	for (size_t len = 0; len < offsetof(struct small_elf, interp) + 16; len++)
+		cr_assert_not(program_is_go((const uint8_t *)&e, len), "%zu bytes", len);
+	e.interp[12] = 'N';
+	cr_assert_not(program_is_go((const uint8_t *)&e, sizeof(e)));
+	memset(e.interp, 0xff, sizeof(e.interp));
+	cr_assert_not(program_is_go((const uint8_t *)&e, sizeof(e)));
+	e = elf();
 	e.ph.p_type = PT_LOAD;
 	cr_assert_eq(kind_of(&e, sizeof(e)), PROGRAM_STATIC);
 	e = elf();

@@ -1,0 +1,226 @@
+#!/usr/bin/python3 -B
+"""Every reason has a row: a pair of programs that has it, of which stat, why and check say the same, and its cure.
+
+A row that has its scenario in another script names that; the last case looks whether it is there, and that no reason is
+without a row.
+"""
+import json
+import os
+
+from tool import AS_NOBODY, ask, ask_json, readable_by_all
+
+from harness import PYTHON, case, main
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(HERE, "..", "..")
+OWN_SHM = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
+OWN_PIDS = ["unshare", "-p", "-f", "--mount-proc", "--kill-child"]
+OWN_USER = ["unshare", "-U", "-r"]
+
+
+def preloaded(t, env=None):
+    return ["env", f"LD_PRELOAD={t.library}", *(f"{name}={value}" for name, value in (env or {}).items())]
+
+
+class Pair:
+    """A server and a client of it, each with words before it; end: whose stream has the reason, as the pair is asked."""
+
+    def __init__(self, t, server=(), client=(), modes=("", ""), with_library=(True, True), env=(None, None)):
+        self.t, self.port = t, t.free_port()
+        program = t.path("reasons_end.py")
+        if not os.path.exists(program):
+            os.chmod(t.tmp, 0o755)
+            with open(os.path.join(HERE, "reasons_end.py")) as source, open(program, "w") as copy:
+                copy.write(source.read())
+            os.chmod(program, 0o644)
+        self.procs = []
+        for role, before, mode, has, more in zip(("serve", "connect"), (server, client), modes, with_library, env):
+            words = [*before, *(preloaded(t, more) if has else ["env"]), PYTHON, "-B", program, role, self.port, mode]
+            self.procs.append(t.spawn(words, preload=False, name=role, stdin="pipe"))
+            if role == "serve":
+                t.until(lambda: self.asked("why", f":{self.port}", expect=None)["processes"], 20, "the server to listen")
+
+    def asked(self, *words, **options):
+        return ask_json(self.t, *words, **options)
+
+    def stat(self):
+        """Reasons by end, of the stream that is not a test's: the client's is the one that connected first."""
+        found = {"server": set(), "client": set()}
+        for stream in self.asked("stat", "--all")["streams"]:
+            if not stream["open"]:
+                continue
+            if stream["local"].endswith(f":{self.port}"):
+                found["server"].add(stream["reason"])
+            elif stream["peer"].endswith(f":{self.port}"):
+                found["client"].add(stream["reason"])
+        return found
+
+    def why(self):
+        """Of the stream, from its server's end: reasons by end, and the cure."""
+        streams = self.asked("why", f":{self.port}", expect=None)["streams"]
+        if not streams:
+            return {}, ""
+        return {"server": streams[0]["end"]["reason"], "client": streams[0]["other_end"]["reason"]}, streams[0]["cure"]
+
+    def says(self, reason, ends, cure=None, check=None):
+        """stat and why say so at these ends, why has the reason's cure, check says so where it is the server's matter."""
+        t = self.t
+        cures = {row["reason"]: row["cure"] for row in json.loads(ask(t, "reasons", "--json").out())["reasons"]}
+
+        def agreed():
+            shown, (told, helps) = self.stat(), self.why()
+            return all(shown[end] == {reason} and told.get(end) == reason for end in ends) and (
+                reason == "direct" or helps == (cure or cures[reason]))
+        try:
+            t.until(agreed, 30, f"stat and why to say {reason}")
+        except Exception as error:
+            raise type(error)(f"{error}: stat {self.stat()}, why {self.why()}") from None
+        if check:
+            told = self.asked("check", "127.0.0.1", self.port, expect=0 if check == "direct" else 1)
+            t.equal((told["reason"], told["accelerated"]), (check, check == "direct"), "check")
+            if check != "direct":
+                t.equal(told["cure"], cures[check], "check's cure")
+        return self
+
+    def end(self):
+        for proc in self.procs:
+            self.t.kill(proc)
+
+
+def direct(t, **pair):
+    """The cure, applied: both ends say that it is direct, and so does check."""
+    Pair(t, **pair).says("direct", ("server", "client"), check="direct").end()
+
+
+def by_mode(reason):
+    """What the server does to its connection: its own end says so, and the client's sees that."""
+    def row(t):
+        Pair(t, modes=(reason, "")).says(reason, ("server",), check=reason).end()
+        Pair(t, modes=("", reason)).says(reason, ("client",)).end()
+        direct(t)
+    return row
+
+
+def not_earned(t):
+    Pair(t, modes=("", "not-earned")).says("not-earned", ("server", "client")).end()
+    # Its cure: a lower threshold, at both ends.
+    low = {"RSOCK_EARN_CALLS": "2"}
+    direct(t, env=(low, low))
+
+
+def other_user(t):
+    t.library = readable_by_all(t)
+    Pair(t, server=AS_NOBODY).says("other-user", ("server", "client"), check="other-user").end()
+    direct(t)
+
+
+def namespaces(t):
+    ends = ("server", "client")
+    for words, reason in ((OWN_SHM, "other-mntns"), (OWN_PIDS, "other-pidns"), (OWN_USER, "other-userns")):
+        Pair(t, server=words).says(reason, ends, check=reason).end()
+        Pair(t, client=words).says(reason, ends).end()
+    # Shared with the other one: a mount namespace of one's own, with the same /dev/shm.
+    direct(t, server=["unshare", "-m"])
+
+
+def no_peer(t):
+    Pair(t, with_library=(True, False)).says("no-peer", ("server",), cure="Start it again by 'rsock run -- PROGRAM', or "
+                                             "with LD_PRELOAD in its environment.").end()
+    direct(t)
+
+
+def disabled(t):
+    """A finding of its process: it has no records."""
+    pair = Pair(t, env=({"RSOCK_DISABLE": "1"}, None))
+    told = t.until(lambda: pair.why()[0].get("server") == "disabled" and pair.why(), 20, "why to say disabled")
+    t.equal(told[1], "Unset RSOCK_DISABLE and start it again.", "cure")
+    t.equal(pair.asked("check", "127.0.0.1", pair.port, expect=1)["reason"], "disabled", "check")
+    pair.end()
+    direct(t)
+
+
+def operator(t):
+    """The end that was asked says so, and the other one that its peer has left; promoted, both are direct again."""
+    pair = Pair(t).says("direct", ("server", "client"))
+    ask(t, "demote", "--all", f":{pair.port}", expect=None)
+    t.until(lambda: pair.stat() == {"server": {"operator"}, "client": {"peer-left"}} and
+            pair.why()[0] == {"server": "operator", "client": "peer-left"}, 30, "operator, and peer-left")
+    t.equal(pair.asked("check", "127.0.0.1", pair.port)["accelerated"], True, "check, of another stream")
+    ask(t, "promote", "--all", f":{pair.port}", expect=None)
+    pair.says("direct", ("server", "client")).end()
+
+
+def inherited(t):
+    """A program that was executed with the connection open, and that has the library."""
+    pair = Pair(t, modes=("", "inherited"))
+    told = t.until(lambda: pair.why()[0].get("client") == "inherited" and pair.why(), 20, "why to say inherited")
+    t.check(told[1].startswith("None; sockets that a program opens"), f"cure: {told}")
+    text = ask(t, "why", f":{pair.port}", expect=1).out()
+    t.check("has the socket through exec" in text and "raw system calls" in text, text)
+    pair.end()
+
+
+def raw_calls(t):
+    """A program past libc, as Go's runtime is: its process has the library, and no record."""
+    program = os.path.join(t.bin, "tool_raw_end")
+    pair = Pair(t)
+    t.kill(pair.procs[1])
+    t.spawn([*preloaded(t), program, pair.port], preload=False, name="raw")
+    told = t.until(lambda: pair.why()[0].get("client") == "raw-calls" and pair.why(), 20, "why to say raw-calls")
+    t.check(told[1].startswith("None: the library sees libc's calls only"), f"cure: {told}")
+    pair.end()
+
+
+# What the scenario needs is another script's: hosts, devices, filters. It names the reason.
+ELSEWHERE = {
+    **{reason: "test/tool/tool_check.py" for reason in ("io-uring", "seccomp")},
+    **{reason: "test/tool/tool_why.py" for reason in ("other-netns", "no-rsockd")},
+    **{reason: "test/net/net_local.py" for reason in ("remote", "no-rnic", "policy", "peer-policy", "no-pmsp")},
+    **{reason: "test/net/net_rdma.py" for reason in ("mapped", "soft-rnic", "not-holder")},
+    "same-process": "test/net/net_apart.py",
+    **{reason: "test/rdma/rdma_streams.py" for reason in ("ring-full", "link-error", "closed")},
+    **{reason: "test/rdma/rdma_faults.py" for reason in ("link-broken", "peer-dead")},
+    "aio": "test/app/files.c",
+}
+# Shown, but no script brings these about and reads what is said of them. A reason that is added needs a row above.
+NOWHERE = {"epoll-closed", "epoll-peers", "epoll-shared", "epoll-tag", "exec", "fastopen", "fd-limit", "ktls", "memory",
+           "peer-denied", "position-mismatch", "splice", "translated", "unsupported", "unverified"}
+ROWS = {
+    "direct": direct,
+    "disabled": disabled,
+    "inherited": inherited,
+    "no-peer": no_peer,
+    "not-earned": not_earned,
+    "operator": operator,
+    "peer-left": operator,
+    "other-user": other_user,
+    **{reason: namespaces for reason in ("other-mntns", "other-pidns", "other-userns")},
+    "raw-calls": raw_calls,
+    **{mode: by_mode(mode) for mode in ("async", "epoll-exclusive", "messages", "oob", "passed", "shared-holder", "stdio",
+                                        "zerocopy")},
+}
+
+
+@case(60)
+def every_reason_has_a_row(t):
+    told = {row["reason"] for row in json.loads(ask(t, "reasons", "--json").out())["reasons"]}
+    t.equal(told, {*ROWS, *ELSEWHERE, *NOWHERE}, "reasons with a row")
+    t.equal(len(told), len(ROWS) + len(ELSEWHERE) + len(NOWHERE), "each has one")
+    for reason, script in ELSEWHERE.items():
+        with open(os.path.join(ROOT, script)) as file:
+            text = file.read()
+        t.check(f'"{reason}"' in text or "REASON_" + reason.upper().replace("-", "_") in text, f"{script} says nothing of {reason}")
+
+
+def as_case(row, name):
+    def run(t):
+        row(t)
+    run.__name__, run.__module__ = name, __name__
+    case(150)(run)
+
+
+for row in dict.fromkeys(ROWS.values()):
+    as_case(row, next(reason for reason, its in ROWS.items() if its is row).replace("-", "_"))
+
+if __name__ == "__main__":
+    raise SystemExit(main())

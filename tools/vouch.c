@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* vouch.c - see vouch.h. */
+#include "vouch.h"
+
+#include "local_msg.h"
+#include "rsock.h"
+#include "tuple.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static int dial(void)
+{
+	const char *path = getenv("RSOCK_DAEMON");
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int to;
+
+	path = path ? path : RSK_LOCAL_PATH;
+	if (!*path || strlen(path) >= sizeof(sa.sun_path))
+		return -EINVAL;
+	memcpy(sa.sun_path, path, strlen(path));
+	to = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (to < 0)
+		return -errno;
+	if (connect(to, (const struct sockaddr *)&sa, sizeof(sa)) < 0) {
+		close(to);
+		return -ECONNREFUSED;
+	}
+	return to;
+}
+
+/* The answer to @m, which its cookie names; what else comes is passed over. */
+static enum rsk_reason answer_to(int to, const struct rsk_local_msg *m, uint64_t deadline_ns)
+{
+	struct rsk_local_msg got;
+	uint64_t now;
+
+	while ((now = now_ns()) < deadline_ns) {
+		struct pollfd look = { .fd = to, .events = POLLIN };
+		int with, rc;
+
+		poll(&look, 1, (int)((deadline_ns - now) / 1000000) + 1);
+		rc = rsk_local_msg_recv(to, true, &got, &with);
+		if (rc > 0 && with >= 0)
+			close(with);
+		if (rc > 0 && got.type == RSK_LOCAL_ANSWER && got.cookie == m->cookie)
+			return (enum rsk_reason)got.reason;
+		if (rc <= 0 && rc != -EAGAIN)
+			break;
+	}
+	return RSK_REASON_NO_RSOCKD;
+}
+
+static enum rsk_reason ask(int to, struct rsk_local_msg *m, uint64_t deadline_ns)
+{
+	return rsk_local_msg_send(to, m, -1) < 0 ? RSK_REASON_NO_RSOCKD :
+						   answer_to(to, m, deadline_ns);
+}
+
+enum rsk_reason vouch_ask(int fd, uint64_t deadline_ns)
+{
+	struct rsk_local_msg m = { .type = RSK_LOCAL_SEEK,
+				   .flags = RSK_LOCAL_CONNECTING | RSK_LOCAL_DRY,
+				   .fd = fd };
+	socklen_t len = sizeof(m.cookie);
+	enum rsk_reason why = RSK_REASON_NO_RSOCKD;
+	int to;
+
+	if (rsk_tuple_from_fd(fd, &m.tuple) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_COOKIE, &m.cookie, &len))
+		return why;
+	to = dial();
+	if (to < 0)
+		return why;
+	why = ask(to, &m, deadline_ns);
+	if (why == RSK_REASON_REMOTE) {
+		m = (struct rsk_local_msg){
+			.type = RSK_LOCAL_ASK, .tuple = m.tuple, .cookie = m.cookie, .fd = fd
+		};
+		why = ask(to, &m, deadline_ns);
+	}
+	close(to);
+	return why;
+}
