@@ -91,12 +91,13 @@ int rsk_board_attach(struct rsk_board *b, int fd, uint32_t me)
 	if (!me || me >= RSK_BOARD_OWNER)
 		return -EPROTO;
 	seals = rsk_sys_fcntl(fd, F_GET_SEALS, 0);
-	rc = rsk_sys_fstat(fd, &st);
+	/* Of no memfd nothing is asked: another file's server may never answer. */
+	rc = seals < 0 ? -EPROTO : rsk_sys_fstat(fd, &st);
 	if (rc < 0)
 		return rc;
 	/* As of a link's segment (shm.c): touching it can never be SIGBUS for want of file. */
-	if (seals < 0 || (seals & SEALS) != SEALS || (seals & F_SEAL_WRITE) ||
-	    (uint64_t)st.st_size != BYTES || st.st_blksize != PAGE)
+	if ((seals & SEALS) != SEALS || (seals & F_SEAL_WRITE) || (uint64_t)st.st_size != BYTES ||
+	    st.st_blksize != PAGE)
 		return -EPROTO;
 	rc = map(b, fd, me);
 	if (rc < 0)

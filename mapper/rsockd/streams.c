@@ -211,7 +211,8 @@ struct rsk_streams_segment *rsk_streams_take(struct rsk_streams *all, int fd, ui
 	struct stat st;
 	int own;
 
-	if (fstat(fd, &st) < 0)
+	/* Seals first: a file that is no memfd may have a server that never answers fstat(). */
+	if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0)
 		return NULL;
 	id = (struct identity){ st.st_dev, st.st_ino };
 	s = find(all, &id);

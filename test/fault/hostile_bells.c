@@ -1,4 +1,4 @@
-/* hostile_bells.c - a joined peer that does its worst with the doorbells: its own, and the victim's that it holds. */
+/* hostile_bells.c - a joined peer that does its worst with the doorbells that it can reach. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
