@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export LIBRSOCK := $(CURDIR)/build/lib/librsock.so
 export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 
-.PHONY: build deps demo test test-rdma test-rdma-short test-configs bench bench-quick bench-mapper bench-rdma bench-rdma-quick bench-rdma-paper bench-rdma-cost bench-rdma-failover bench-mechanisms check format model fuzz fuzz-long chaos-long guard sanitize deb test-deb clean
+.PHONY: build deps demo test test-rdma test-rdma-short test-configs bench bench-quick bench-mapper bench-rdma bench-rdma-quick bench-rdma-paper bench-rdma-cost bench-rdma-failover bench-mechanisms check format model fuzz fuzz-long differ differ-long soak soak-long test-all chaos-long guard sanitize deb test-deb clean
 
 deps:
 	@scripts/install-deps.sh
@@ -69,6 +69,23 @@ fuzz: deps ## every fuzz target for 60 s
 
 fuzz-long: deps
 	@scripts/fuzz.sh 3600
+
+differ: build ## 200 random programs, on kernel TCP and with the library: every call answers alike
+	@RSOCK_TEST_BIN=$(CURDIR)/build/bin python3 -B test/differ/differ.py --seeds 1..200
+
+differ-long: build ## the same until it is ended
+	@RSOCK_TEST_BIN=$(CURDIR)/build/bin python3 -B test/differ/differ.py --seeds $$(date +%s)..
+
+soak: build ## ten minutes of pairs that fork, exec, pass descriptors, are stopped, killed and demoted
+	@RSOCK_TEST_BIN=$(CURDIR)/build/bin python3 -B test/soak/soak.py --minutes 10
+
+soak-long: build ## an hour of that
+	@RSOCK_TEST_BIN=$(CURDIR)/build/bin python3 -B test/soak/soak.py --minutes 60
+
+test-all: ## test, differ and soak
+	@$(MAKE) test
+	@$(MAKE) differ
+	@$(MAKE) soak
 
 chaos-long: build ## a hundred times the faults of one test run
 	@RSK_CHAOS_FAULTS=10000000 scripts/ctest.sh build -L '^chaos$$' --timeout 14400
