@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 double now_s(void);
-void die(const char *what);
+_Noreturn void die(const char *what);
 uint64_t dice(uint64_t *state); /* xorshift; *state is not 0 */
 
 /* One act of damage somewhere in a link's segment: mostly where something is looked at. */
