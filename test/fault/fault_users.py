@@ -13,7 +13,7 @@ from harness import case, main  # noqa: E402 (peers sets the path)
 
 OVERFLOW = 65534
 OTHER = 33  # has no number in the namespace
-LINK_MAGIC, GREET, SEGMENT_BYTES, ID_COUNT, SLOT_BYTES = 0x6B6E6C72736B3031, 1, 2155880448, 65536, 32768
+LINK_MAGIC, GREET, SEGMENT_BYTES, ID_COUNT, SLOT_BYTES = 0x6B6E6C72736B3032, 1, 2155880448, 65536, 32768
 F_ADD_SEALS = 1033
 
 # In a new user namespace with that map, as that user.
