@@ -231,6 +231,9 @@ bool rsk_select_is_ours(int n, const fd_set *r, const fd_set *w, const fd_set *e
 /* hook_misc.c: nothing is promoted any more, and what is leaves. */
 void rsk_no_more(enum rsk_reason why);
 
+/* hook_fd.c: before a number of @fd's is made. 0, or -errno: it must not be. */
+int rsk_before_dup(int fd);
+
 /* hook_fd.c: every hot stream of the process leaves. */
 void rsk_leave_all(enum rsk_reason why);
 

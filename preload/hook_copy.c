@@ -194,52 +194,52 @@ ssize_t rsk_hook_sendfile(int out, int in, off_t *at, size_t len)
 
 /* ---- POSIX aio: libc's helper threads read and write by calls of its own ---- */
 
-static void rsk_aio_leave(int fd)
+/* True: it cannot leave without loss, and errno is EAGAIN. */
+static bool rsk_aio_stuck(int fd)
 {
-	if (rsk_hot(fd))
-		rsk_fd_leave(fd, RSK_REASON_AIO);
+	return rsk_hot(fd) && rsk_fd_leave(fd, RSK_REASON_AIO) < 0 && rsk_result(-EAGAIN) < 0;
 }
 
 int rsk_hook_aio_read(struct aiocb *cb)
 {
-	if (rsk_readable(cb))
-		rsk_aio_leave(cb->aio_fildes);
+	if (rsk_readable(cb) && rsk_aio_stuck(cb->aio_fildes))
+		return -1;
 	return rsk_real.aio_read(cb);
 }
 
 int rsk_hook_aio_read64(struct aiocb64 *cb)
 {
-	if (rsk_readable(cb))
-		rsk_aio_leave(cb->aio_fildes);
+	if (rsk_readable(cb) && rsk_aio_stuck(cb->aio_fildes))
+		return -1;
 	return rsk_real.aio_read64(cb);
 }
 
 int rsk_hook_aio_write(struct aiocb *cb)
 {
-	if (rsk_readable(cb))
-		rsk_aio_leave(cb->aio_fildes);
+	if (rsk_readable(cb) && rsk_aio_stuck(cb->aio_fildes))
+		return -1;
 	return rsk_real.aio_write(cb);
 }
 
 int rsk_hook_aio_write64(struct aiocb64 *cb)
 {
-	if (rsk_readable(cb))
-		rsk_aio_leave(cb->aio_fildes);
+	if (rsk_readable(cb) && rsk_aio_stuck(cb->aio_fildes))
+		return -1;
 	return rsk_real.aio_write64(cb);
 }
 
 int rsk_hook_lio_listio(int mode, struct aiocb *const *list, int n, struct sigevent *sev)
 {
 	for (int i = 0; list && i < n; i++)
-		if (list[i])
-			rsk_aio_leave(list[i]->aio_fildes);
+		if (list[i] && rsk_aio_stuck(list[i]->aio_fildes))
+			return -1;
 	return rsk_real.lio_listio(mode, list, n, sev);
 }
 
 int rsk_hook_lio_listio64(int mode, struct aiocb64 *const *list, int n, struct sigevent *sev)
 {
 	for (int i = 0; list && i < n; i++)
-		if (list[i])
-			rsk_aio_leave(list[i]->aio_fildes);
+		if (list[i] && rsk_aio_stuck(list[i]->aio_fildes))
+			return -1;
 	return rsk_real.lio_listio64(mode, list, n, sev);
 }

@@ -6,10 +6,12 @@
 #include "export.h"
 #include "hook.h"
 
-static void rsk_before_exec(void)
+/* A vfork child shares its parent's memory, and is to leave it as it is. 0 or -errno. */
+static int rsk_before_exec(void)
 {
 	if (rsk_live())
-		rsk_exec_prepare();
+		return rsk_exec_prepare();
+	return rsk_booted && rsk_direct ? rsk_exec_vforked() : 0;
 }
 
 /* Only a failed exec comes back. */
@@ -22,37 +24,55 @@ static int rsk_after_exec(int ret)
 
 int rsk_hook_execve(const char *path, char *const *argv, char *const *envp)
 {
-	rsk_before_exec();
+	int rc = rsk_before_exec();
+
+	if (rc < 0)
+		return (int)rsk_result(rc);
 	return rsk_after_exec(rsk_real.execve(path, argv, envp));
 }
 
 int rsk_hook_execv(const char *path, char *const *argv)
 {
-	rsk_before_exec();
+	int rc = rsk_before_exec();
+
+	if (rc < 0)
+		return (int)rsk_result(rc);
 	return rsk_after_exec(rsk_real.execv(path, argv));
 }
 
 int rsk_hook_execvp(const char *file, char *const *argv)
 {
-	rsk_before_exec();
+	int rc = rsk_before_exec();
+
+	if (rc < 0)
+		return (int)rsk_result(rc);
 	return rsk_after_exec(rsk_real.execvp(file, argv));
 }
 
 int rsk_hook_execvpe(const char *file, char *const *argv, char *const *envp)
 {
-	rsk_before_exec();
+	int rc = rsk_before_exec();
+
+	if (rc < 0)
+		return (int)rsk_result(rc);
 	return rsk_after_exec(rsk_real.execvpe(file, argv, envp));
 }
 
 int rsk_hook_fexecve(int fd, char *const *argv, char *const *envp)
 {
-	rsk_before_exec();
+	int rc = rsk_before_exec();
+
+	if (rc < 0)
+		return (int)rsk_result(rc);
 	return rsk_after_exec(rsk_real.fexecve(fd, argv, envp));
 }
 
 int rsk_hook_execveat(int dir, const char *path, char *const *argv, char *const *envp, int flags)
 {
-	rsk_before_exec();
+	int rc = rsk_before_exec();
+
+	if (rc < 0)
+		return (int)rsk_result(rc);
 	return rsk_after_exec(rsk_real.execveat(dir, path, argv, envp, flags));
 }
 

@@ -90,12 +90,24 @@ void rsk_hook_closefrom(int first)
 			rsk_sys_close(fd);
 }
 
+/*
+ * A vfork child gives a stream to the program that it is about to execute, which sees the kernel alone.
+ * Memory is the parent's, descriptors have the same numbers. 0 or -errno.
+ */
+int rsk_before_dup(int fd)
+{
+	return rsk_booted && rsk_direct ? rsk_fd_leave(fd, RSK_REASON_EXEC) : 0;
+}
+
 int rsk_hook_dup(int fd)
 {
 	int ret;
 
 	if (rsk_not_yours(fd))
 		return (int)rsk_result(-EBADF);
+	ret = rsk_before_dup(fd);
+	if (ret < 0)
+		return (int)rsk_result(ret);
 	ret = rsk_real.dup(fd);
 	if (ret >= 0)
 		rsk_after_dup(fd, ret);
@@ -108,21 +120,17 @@ int rsk_hook_dup(int fd)
  */
 static int rsk_before_dup_onto(int fd, int to)
 {
-	/*
-	 * A vfork child gives a stream to the program that it is about to execute, which sees the kernel alone.
-	 * Memory is the parent's, descriptors have the same numbers.
-	 */
-	if (rsk_booted && rsk_direct)
-		rsk_fd_leave(fd, RSK_REASON_EXEC);
-	if (!rsk_live())
-		return 0;
+	int rc = rsk_before_dup(fd);
+
+	if (rc < 0 || !rsk_live())
+		return rc;
 	if (rsk_fd_not_yours(fd) || rsk_fd_not_yours(to))
 		return -EBADF;
-	if (!rsk_known(to))
-		return 0;
-	if (rsk_sys_fcntl(fd, F_GETFD, 0) < 0)
+	if (rsk_known(to) && rsk_sys_fcntl(fd, F_GETFD, 0) < 0)
 		return -EBADF;
-	return rsk_fd_closing(to);
+	/* As long as @to is what it was. */
+	rc = to <= STDERR_FILENO && rsk_hot(fd) ? rsk_fd_leave(fd, RSK_REASON_STDIO) : 0;
+	return rc < 0 ? -EBUSY : rsk_fd_closing(to);
 }
 
 int rsk_hook_dup2(int fd, int to)

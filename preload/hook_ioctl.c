@@ -21,6 +21,9 @@ static int rsk_fcntl_dup(int fd, int cmd, unsigned long arg)
 
 	if (rsk_live() && rsk_fd_not_yours(fd))
 		return (int)rsk_result(-EBADF);
+	ret = rsk_before_dup(fd);
+	if (ret < 0)
+		return (int)rsk_result(ret);
 	ret = rsk_real.fcntl(fd, cmd, arg);
 	if (ret >= 0)
 		rsk_after_dup(fd, ret);

@@ -44,49 +44,57 @@ static inline bool rsk_send_is_real(int fd, int flags)
 #define SCM_PIDFD 4 /* Linux 6.5: one descriptor, made for the receiver */
 #endif
 
-/* Calls @each for every fd in @msg's SCM_RIGHTS; @msg is the application's and may be malformed. */
-static void rsk_rights_each(const struct msghdr *msg, void (*each)(int fd))
+/*
+ * Calls @each for every fd in @msg's SCM_RIGHTS, until it is not 0, and returns that; @msg is the
+ * application's and may be malformed.
+ */
+static int rsk_rights_each(const struct msghdr *msg, int (*each)(int fd))
 {
 	struct msghdr m = { .msg_control = msg->msg_control,
 			    .msg_controllen = msg->msg_controllen };
 	struct cmsghdr *c;
 	size_t at, end;
-	int fd;
+	int fd, rc;
 
 	if (!rsk_readable(m.msg_control) || m.msg_controllen < sizeof(*c))
-		return;
+		return 0;
 	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
 		if (c->cmsg_len < sizeof(*c))
-			return;
+			return 0;
 		if (c->cmsg_level != SOL_SOCKET ||
 		    (c->cmsg_type != SCM_RIGHTS && c->cmsg_type != SCM_PIDFD))
 			continue;
 		end = (size_t)((char *)c - (char *)m.msg_control) + c->cmsg_len;
 		if (end > m.msg_controllen)
-			return;
+			return 0;
 		at = (size_t)((char *)CMSG_DATA(c) - (char *)m.msg_control);
 		for (; at + sizeof(fd) <= end; at += sizeof(fd)) {
 			memcpy(&fd, (char *)m.msg_control + at, sizeof(fd));
-			each(fd);
+			rc = each(fd);
+			if (rc < 0)
+				return rc;
 		}
 	}
+	return 0;
 }
 
-static void rsk_rights_sent(int fd)
+static int rsk_rights_sent(int fd)
 {
-	rsk_fd_leave(fd, RSK_REASON_PASSED);
+	return rsk_fd_leave(fd, RSK_REASON_PASSED);
 }
 
-static void rsk_rights_arrived(int fd)
+static int rsk_rights_arrived(int fd)
 {
 	rsk_fd_new(fd);
-	rsk_fd_refuse(fd, RSK_REASON_PASSED);
+	rsk_fd_refuse(fd, RSK_REASON_PASSED); /* a stream of now: nothing is in a ring */
+	return 0;
 }
 
-static void rsk_rights_before_send(const struct msghdr *msg)
+static int rsk_rights_before_send(const struct msghdr *msg)
 {
 	if (rsk_readable(msg) && rsk_unlikely(msg->msg_controllen != 0) && rsk_live())
-		rsk_rights_each(msg, rsk_rights_sent);
+		return rsk_rights_each(msg, rsk_rights_sent);
+	return 0;
 }
 
 static void rsk_rights_after_recv(const struct msghdr *msg)
@@ -321,7 +329,10 @@ static rsk_apart ssize_t rsk_hot_sendmsg(int fd, const struct msghdr *msg, int f
 
 ssize_t rsk_hook_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	rsk_rights_before_send(msg);
+	int rc = rsk_rights_before_send(msg);
+
+	if (rc < 0)
+		return rsk_result(rc);
 	return rsk_hot(fd) ? rsk_hot_sendmsg(fd, msg, flags) :
 			     rsk_acts(rsk_real.sendmsg(fd, msg, flags));
 }
@@ -334,8 +345,14 @@ int rsk_hook_sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
 	ssize_t ret;
 
 	if (!rsk_hot(fd) || !rsk_readable(msgs) || ((unsigned int)flags & RSK_MSG_CMSG_COMPAT)) {
-		for (; rsk_readable(msgs) && done < n && done < RSK_IOV_MAX; done++)
-			rsk_rights_before_send(&msgs[done].msg_hdr);
+		for (; rsk_readable(msgs) && done < n && done < RSK_IOV_MAX; done++) {
+			int rc = rsk_rights_before_send(&msgs[done].msg_hdr);
+
+			if (rc < 0 && !done)
+				return (int)rsk_result(rc);
+			if (rc < 0)
+				n = done;
+		}
 		return rsk_acts(rsk_real.sendmmsg(fd, msgs, n, flags));
 	}
 	if (n > RSK_IOV_MAX)

@@ -166,13 +166,31 @@ int rsk_hook_daemon(int nochdir, int noclose)
 
 /*
  * The child is made, and runs to its exec, inside libc. Who names a stream for it wants the next
- * program to use it, and that one may not know us; so it leaves when it is named. Copies that
- * leak by lack of CLOEXEC are left, as with fork and exec.
+ * program to use it, and that one may not know us; so it leaves when it is named. What has no
+ * FD_CLOEXEC the program inherits, and may have been told the number of.
  */
+int rsk_hook_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+			 const posix_spawnattr_t *attr, char *const *argv, char *const *envp)
+{
+	int rc = rsk_booted ? rsk_exec_vforked() : 0;
+
+	return rc < 0 ? -rc : rsk_real.posix_spawn(pid, path, actions, attr, argv, envp);
+}
+
+int rsk_hook_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+			  const posix_spawnattr_t *attr, char *const *argv, char *const *envp)
+{
+	int rc = rsk_booted ? rsk_exec_vforked() : 0;
+
+	return rc < 0 ? -rc : rsk_real.posix_spawnp(pid, file, actions, attr, argv, envp);
+}
+
 int rsk_hook_posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *actions, int fd, int to)
 {
-	if (rsk_hot(fd))
-		rsk_fd_leave(fd, RSK_REASON_EXEC);
+	int rc = rsk_hot(fd) ? rsk_fd_leave(fd, RSK_REASON_EXEC) : 0;
+
+	if (rc < 0)
+		return -rc;
 	return rsk_real.posix_spawn_file_actions_adddup2(actions, fd, to);
 }
 

@@ -132,9 +132,8 @@ ssize_t rsk_hook_splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t
 		return 0;
 	if (rsk_hot(in) && !in_at && !out_at && rsk_splice_in(in, out, len, flags, &ret))
 		return ret;
-	if (rsk_hot(in))
-		rsk_fd_leave(in, RSK_REASON_SPLICE);
-	if (rsk_hot(out))
-		rsk_fd_leave(out, RSK_REASON_SPLICE);
+	if ((rsk_hot(in) && rsk_fd_leave(in, RSK_REASON_SPLICE) < 0) ||
+	    (rsk_hot(out) && rsk_fd_leave(out, RSK_REASON_SPLICE) < 0))
+		return rsk_result(-EAGAIN);
 	return rsk_acts(rsk_real.splice(in, in_at, out, out_at, len, flags));
 }

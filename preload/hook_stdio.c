@@ -11,8 +11,12 @@
 
 FILE *rsk_hook_fdopen(int fd, const char *mode)
 {
-	if (rsk_live())
-		rsk_fd_refuse(fd, RSK_REASON_STDIO);
+	int rc = rsk_live() ? rsk_fd_refuse(fd, RSK_REASON_STDIO) : 0;
+
+	if (rc < 0) {
+		errno = -rc;
+		return NULL;
+	}
 	return rsk_real.fdopen(fd, mode);
 }
 

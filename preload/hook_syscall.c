@@ -165,8 +165,9 @@ static long by_io_submit(long nr, const long a[static 6])
 
 	if (rsk_live() && rsk_readable(list))
 		for (long i = 0; i < a[1]; i++)
-			if (rsk_readable(list[i]) && rsk_hot((int)list[i]->aio_fildes))
-				rsk_fd_leave((int)list[i]->aio_fildes, RSK_REASON_AIO);
+			if (rsk_readable(list[i]) && rsk_hot((int)list[i]->aio_fildes) &&
+			    rsk_fd_leave((int)list[i]->aio_fildes, RSK_REASON_AIO) < 0)
+				return rsk_result(-EAGAIN);
 	return rsk_acts(straight(nr, a));
 }
 

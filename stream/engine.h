@@ -51,18 +51,28 @@ struct rsk_stream;
  */
 void rsk_engine_init(const struct rsk_host *host);
 
-/* fork(): prepare in the parent before, then exactly one of parent (ok: the child exists) or child. */
+/*
+ * fork(): prepare in the parent before, then exactly one of parent (ok: the child exists) or child.
+ */
 void rsk_fork_prepare(void);
 void rsk_fork_parent(bool ok);
 void rsk_fork_child(void);
 
 /*
  * exec*(): prepare right before the real call (in a fork child or in the process itself, never in a
- * vfork child), failed when it came back. Streams whose only holder execs go back to TCP; copies that
- * another process still uses are left as they are.
+ * vfork child), failed when it came back. Not 0 (-EAGAIN): exec must fail, and nothing was counted.
+ * Streams whose only holder execs go back to TCP; copies that another process still uses are left
+ * as they are.
  */
-void rsk_exec_prepare(void);
+int rsk_exec_prepare(void);
 void rsk_exec_failed(void);
+
+/*
+ * The same in a vfork child, whose memory is its parent's, and before posix_spawn(): what has no
+ * FD_CLOEXEC leaves, and nothing is counted.
+ * 0, or -EAGAIN: the call must fail.
+ */
+int rsk_exec_vforked(void);
 
 /* exit, _exit, _Exit, quick_exit, fini: the last call of this process. Idempotent. */
 void rsk_exit(void);
@@ -88,24 +98,31 @@ void rsk_fd_socket(int fd, bool tcp, bool nonblock);
 bool rsk_fd_may_ask(void);
 
 /*
- * Before connect() to @to (readable): where it goes instead. @ahead: nobody connects yet, it is only to be found out.
+ * Before connect() to @to (readable): where it goes instead. @ahead: nobody connects yet, it is
+ * only to be found out.
  */
 bool rsk_fd_connecting(const struct sockaddr *to, socklen_t len, bool ahead,
 		       struct sockaddr_storage *instead);
 
-/* connect() to @peer (NULL: not known) returned 0 or EINPROGRESS on a fd. Not a TCP socket: nothing happens. */
+/*
+ * connect() to @peer (NULL: not known) returned 0 or EINPROGRESS on a fd. Not a TCP socket: nothing
+ * happens.
+ */
 void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len);
 
 /* listen() returned 0. */
 void rsk_fd_listening(int fd);
 
 /*
- * accept() made @fd. @before: what the table said of the listener (rsk_fd_word()) before the call, which may have
- * lasted: if it is the same still, the number has meant the same socket.
+ * accept() made @fd. @before: what the table said of the listener (rsk_fd_word()) before the call,
+ * which may have lasted: if it is the same still, the number has meant the same socket.
  */
 void rsk_fd_accepted(int fd, bool nonblock, int listener, uintptr_t before);
 
-/* A socket that is not connected yet gets into an epoll set: known from here on, as its registration has to be. */
+/*
+ * A socket that is not connected yet gets into an epoll set: known from here on, as its
+ * registration has to be.
+ */
 void rsk_fd_watched(int fd);
 
 /* epoll_create*() made @fd. */
@@ -113,41 +130,56 @@ void rsk_fd_epoll(int fd);
 
 /*
  * rsk_fd_closing - right before the kernel closes @fd (close, close_range, dup2 onto it ...).
- * Detaches the entry, so that a concurrent reuse of the number meets a clean table, and, for the last
- * holder, says goodbye on the ring: the peer reads on to the last byte, then sees what the companion shows.
- * Returns 0, or -EBADF for one of the library's own fds (then the real call must not be made).
+ * Detaches the entry, so that a concurrent reuse of the number meets a clean table, and, for the
+ * last holder, says goodbye on the ring: the peer reads on to the last byte, then sees what the
+ * companion shows. Returns 0, or -EBADF for one of the library's own fds (then the real call must
+ * not be made).
  */
 int rsk_fd_closing(int fd);
 
 /*
- * rsk_fd_leaving - this process will have closed @fd soon, since it is in exit(), where other threads of it may go on
- * with it until they are gone. It is counted no more, and for the last holder the peer gets what is owed; the
- * entry, and what it leads to, stay as they are. The library's own: nothing.
+ * rsk_fd_leaving - this process will have closed @fd soon, since it is in exit(), where other
+ * threads of it may go on with it until they are gone. It is counted no more, and for the last
+ * holder the peer gets what is owed; the entry, and what it leads to, stay as they are. The
+ * library's own: nothing.
  */
 void rsk_fd_leaving(int fd);
 
-/* A successful dup of any kind made @newfd from @oldfd; @newfd's former life was ended by rsk_fd_closing(). */
+/*
+ * A successful dup of any kind made @newfd from @oldfd; @newfd's former life was ended by
+ * rsk_fd_closing().
+ */
 void rsk_fd_dup(int oldfd, int newfd);
 
-/* Lowest fd >= @from that has an entry (hot or cold) or is ours, -1 if none: for close_range(), closefrom(). */
+/*
+ * Lowest fd >= @from that has an entry (hot or cold) or is ours, -1 if none: for close_range(),
+ * closefrom().
+ */
 int rsk_fd_next(int from);
 
 /*
- * rsk_fd_leave - the stream behind @fd goes back to TCP in both directions and stays there: it is about
- * to be used where no hook sees it (fdopen, SCM_RIGHTS, OOB, splice, aio, kTLS, O_ASYNC ...).
- * Returns when the kernel socket alone carries the stream. May block for a bounded time (200 ms) while
- * the peer repeats what was unread in the ring. Any fd is allowed; a cold one costs a load.
+ * rsk_fd_leave - the stream behind @fd goes back to TCP in both directions and stays there: it is
+ * about to be used where no hook sees it (fdopen, SCM_RIGHTS, OOB, splice, aio, kTLS, O_ASYNC ...).
+ * Returns when the kernel socket alone carries the stream. May block for a bounded time (200 ms; a
+ * second more where a relay is made, relay.h) while the peer repeats what was unread in the ring.
+ * Any fd is allowed; a cold one costs a load. 0; -EAGAIN: bytes would be lost or come out of order,
+ * the caller must not go on; the stream stays as it was.
  */
-void rsk_fd_leave(int fd, enum rsk_reason why);
+int rsk_fd_leave(int fd, enum rsk_reason why);
 
 /* The same, also for a socket that has no stream yet: what it becomes stays on TCP. */
-void rsk_fd_refuse(int fd, enum rsk_reason why);
+int rsk_fd_refuse(int fd, enum rsk_reason why);
 
-/* The hook saw O_NONBLOCK (F_SETFL, FIONBIO, accept4, socket) or SO_RCVLOWAT change successfully. */
+/*
+ * The hook saw O_NONBLOCK (F_SETFL, FIONBIO, accept4, socket) or SO_RCVLOWAT change successfully.
+ */
 void rsk_fd_set_nonblock(int fd, bool on);
 void rsk_fd_set_rcvlowat(int fd, int bytes);
 
-/* SO_RCVTIMEO (@recv) or SO_SNDTIMEO was set; @none: to a negative time, which means no waiting at all. */
+/*
+ * SO_RCVTIMEO (@recv) or SO_SNDTIMEO was set; @none: to a negative time, which means no waiting at
+ * all.
+ */
 void rsk_fd_set_patience(int fd, bool recv, bool none);
 
 /* ---- one operation ------------------------------------------------------------------------- */
@@ -171,16 +203,17 @@ struct rsk_op {
 };
 
 /*
- * Calls of this thread that went to the kernel and may have made some fd ready there. A wait on an epoll set that has
- * not been asked of late asks the kernel again when this has changed (epoll_wait.c), so that a program finds what it
- * has done itself.
+ * Calls of this thread that went to the kernel and may have made some fd ready there. A wait on an
+ * epoll set that has not been asked of late asks the kernel again when this has changed
+ * (epoll_wait.c), so that a program finds what it has done itself.
  */
 extern __thread uint32_t rsk_kernel_acts;
 
 /*
- * The same, for who keeps or compares it. What this thread did before anybody of its process did so is not counted,
- * and need not be: nobody has an older count to compare with. (A count kept by another process of the family, or by
- * another thread, is of other acts anyway; where it is equal by chance, the kernel's news are told a moment later.)
+ * The same, for who keeps or compares it. What this thread did before anybody of its process did so
+ * is not counted, and need not be: nobody has an older count to compare with. (A count kept by
+ * another process of the family, or by another thread, is of other acts anyway; where it is equal
+ * by chance, the kernel's news are told a moment later.)
  */
 static inline uint32_t rsk_acts_so_far(void)
 {
@@ -207,25 +240,28 @@ void rsk_op_end(struct rsk_op *op, ssize_t ret);
  * Receive into / send from @iov as recvmsg(2), sendmsg(2) on a connected TCP socket would, blocking
  * where that would. @flags: MSG_*. Returns bytes (0: end of stream for recv) or -errno, and
  * -RSK_EKERNEL when the stream has just left to the kernel for this call: make the real call now.
- * SIGPIPE is raised here as TCP does. Invalid user memory gives -EFAULT like the kernel, not a fault, only
- * as far as the range is NULL/noncanonical; otherwise a wild pointer faults as memcpy would.
+ * SIGPIPE is raised here as TCP does. Invalid user memory gives -EFAULT like the kernel, not a
+ * fault, only as far as the range is NULL/noncanonical; otherwise a wild pointer faults as memcpy
+ * would.
  */
 #define RSK_EKERNEL 4095
 ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
 ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
 
 /*
- * rsk_steady_send, rsk_steady_recv - without an operation: a call on a hot fd that finds everything as the last
- * one left it (steady.c). Bytes, -EAGAIN, or RSK_UNSTEADY: nothing was done, open an operation.
+ * rsk_steady_send, rsk_steady_recv - without an operation: a call on a hot fd that finds everything
+ * as the last one left it (steady.c). Bytes, -EAGAIN, or RSK_UNSTEADY: nothing was done, open an
+ * operation.
  */
 #define RSK_UNSTEADY (-RSK_EKERNEL)
 ssize_t rsk_steady_send(int fd, const struct iovec *iov, int n, int flags);
 ssize_t rsk_steady_recv(int fd, const struct iovec *iov, int n, int flags);
 
 /*
- * rsk_op_fill - send @len bytes (> 0) that @f reads straight into the ring. As rsk_op_send(), but what ends it may be
- * @f: then f->rc is what ended it (0: no more to read; -ENOSYS: there is no ring now), and the count, or 0 or -errno,
- * is of what went before. Else f->rc stays as it was.
+ * rsk_op_fill - send @len bytes (> 0) that @f reads straight into the ring. As rsk_op_send(), but
+ * what ends it may be
+ * @f: then f->rc is what ended it (0: no more to read; -ENOSYS: there is no ring now), and the
+ * count, or 0 or -errno, is of what went before. Else f->rc stays as it was.
  */
 struct rsk_fill;
 ssize_t rsk_op_fill(struct rsk_op *op, struct rsk_fill *f, size_t len);
@@ -245,8 +281,8 @@ struct rsk_drain {
 ssize_t rsk_op_drain(struct rsk_op *op, struct rsk_drain *d, void *buf, size_t len);
 
 /*
- * rsk_op_early - after RSK_KERNEL for a send: is it one that the engine makes all the same, since it is large and
- * blocks? Then rsk_op_send() is to be called, with the same arguments.
+ * rsk_op_early - after RSK_KERNEL for a send: is it one that the engine makes all the same, since
+ * it is large and blocks? Then rsk_op_send() is to be called, with the same arguments.
  */
 bool rsk_op_early(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
 
@@ -255,11 +291,17 @@ int rsk_op_shutdown(struct rsk_op *op, int how);
 
 /* FIONREAD / SIOCOUTQ: adds what the ring holds to *@value, which the real ioctl has just set. */
 void rsk_op_inq(struct rsk_op *op, int *value);
-/* FIONREAD where the kernel can have nothing. False: it may; nothing was done, ask it and then rsk_op_inq(). */
+/*
+ * FIONREAD where the kernel can have nothing. False: it may; nothing was done, ask it and then
+ * rsk_op_inq().
+ */
 bool rsk_op_inq_alone(struct rsk_op *op, int *value);
 void rsk_op_outq(struct rsk_op *op, int *value);
 
-/* getsockopt(SO_ERROR): *@value is what the real call has just said; or the error that the engine keeps. */
+/*
+ * getsockopt(SO_ERROR): *@value is what the real call has just said; or the error that the engine
+ * keeps.
+ */
 void rsk_op_so_error(struct rsk_op *op, int *value);
 
 /* The error that is pending, as SO_ERROR tells it, and it is told now: -errno, 0: none. Any fd is allowed. */
@@ -268,14 +310,17 @@ int rsk_fd_pending_error(int fd);
 /* A call moved something before it met @err, which the connection tells at the next one. Any fd is allowed. */
 void rsk_fd_keep_error(int fd, int err);
 
-/* getsockopt(TCP_INFO): adds the ring's bytes to the kernel's counters (@len bytes were returned). */
+/*
+ * getsockopt(TCP_INFO): adds the ring's bytes to the kernel's counters (@len bytes were returned).
+ */
 struct tcp_info;
 void rsk_op_tcp_info(struct rsk_op *op, struct tcp_info *ti, unsigned int len);
 
 /* ---- waiting ------------------------------------------------------------------------------- */
 
 /*
- * poll/ppoll and select/pselect. *_concerns(): does the set hold a hot stream? If not: the real call.
+ * poll/ppoll and select/pselect. *_concerns(): does the set hold a hot stream? If not: the real
+ * call.
  * @timeout: NULL waits for ever, relative, not changed. @mask: NULL keeps the thread's.
  * Return: count of ready fds (revents set) or -errno. rsk_select() takes the fd_sets as select(2)
  * does (read and written, @nfds bits each; fd_sets larger than FD_SETSIZE work).

@@ -25,6 +25,12 @@ struct rsk_stream;
 
 void rsk_epoll_joined(struct rsk_stream *s);	      /* take its registrations over */
 void rsk_epoll_restore(struct rsk_stream *s, int fd); /* it left: give them back to the kernel */
+/*
+ * The kernel's socket behind @fd, a number of the stream, becomes @by's: dup3() with @flags, and its registrations in
+ * sets of this process, as the application made them, are @by's from then on. A set that a child has from its parent
+ * stays as it is: the parent's number is in it. 0 or -EMFILE.
+ */
+int rsk_epoll_replace(struct rsk_stream *s, int fd, int by, int flags);
 void rsk_epoll_forget_fd(struct rsk_stream *s, int fd, uint32_t left);
 void rsk_epoll_stream_event(
 	struct rsk_stream *s);		    /* something stirred: queue, and wake other sets */

@@ -7,6 +7,7 @@
  * told. So these two keep our tag in the kernel's entry, and what the kernel then tells goes through
  * rsk_epoll_told_back(), which drops what the application would not have been told.
  */
+#include <errno.h>
 #include <poll.h>
 #include <sys/epoll.h>
 
@@ -35,20 +36,29 @@ static bool only_room_told(struct rsk_reg *r)
 	       rsk_kernel_written(r->key_fd, r->stream->connecting_side, &r->written) == 0;
 }
 
-static int give_back(struct rsk_epoll_family *f, struct rsk_reg *r)
+/* What the kernel's entry of one that is not taken over says. */
+static struct epoll_event plain_event(const struct rsk_epoll_family *f, const struct rsk_reg *r)
 {
 	struct epoll_event ev = { .events = r->events, .data.u64 = r->data };
+
+	if (r->mute)
+		ev.events &= EPOLLET | EPOLLONESHOT;
+	if (r->named)
+		ev.data.u64 = f->tag | rsk_arena_offset(r);
+	return ev;
+}
+
+static int give_back(struct rsk_epoll_family *f, struct rsk_reg *r)
+{
 	struct rsk_epoll *e = r->set;
+	struct epoll_event ev;
 	int rc;
 
 	e->kernel_idle = 0; /* what lies there is the kernel's to tell */
 	r->mute = !r->armed;
 	r->quiet = only_room_told(r);
 	r->named = r->mute || r->quiet;
-	if (r->mute)
-		ev.events &= EPOLLET | EPOLLONESHOT;
-	if (r->named)
-		ev.data.u64 = f->tag | rsk_arena_offset(r);
+	ev = plain_event(f, r);
 	if (e->sub < 0 || !r->tagged)
 		return rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_MOD, r->key_fd, &ev);
 	rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, r->key_fd, &ev);
@@ -90,6 +100,28 @@ void rsk_epoll_restore(struct rsk_stream *s, int fd)
 		rsk_unlock(&e->lock);
 	}
 	rsk_unlock(&f->lock);
+}
+
+int rsk_epoll_replace(struct rsk_stream *s, int fd, int by, int flags)
+{
+	struct rsk_epoll_family *f = rsk_epoll_family_of(s);
+	int pid = f ? rsk_sys_getpid() : 0, rc; /* not rsk_pid, which is a vfork child's parent */
+
+	if (!f)
+		return rsk_sys_dup3(by, fd, flags) < 0 ? -EMFILE : 0;
+	rsk_lock(&f->lock);
+	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream)
+		if (r->key_fd == fd && r->set->home == pid)
+			rsk_sys_epoll_ctl(r->set->epfd, EPOLL_CTL_DEL, fd, NULL);
+	rc = rsk_sys_dup3(by, fd, flags);
+	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
+		struct epoll_event ev = plain_event(f, r);
+
+		if (r->key_fd == fd && r->set->home == pid)
+			rsk_sys_epoll_ctl(r->set->epfd, EPOLL_CTL_ADD, fd, &ev);
+	}
+	rsk_unlock(&f->lock);
+	return rc < 0 ? -EMFILE : 0;
 }
 
 bool rsk_epoll_told_back(struct rsk_reg *r, struct epoll_event *ev)

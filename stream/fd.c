@@ -321,13 +321,13 @@ void rsk_fd_set_patience(int fd, bool recv, bool none)
 	rsk_stream_unpin(s);
 }
 
-void rsk_fd_refuse(int fd, enum rsk_reason why)
+int rsk_fd_refuse(int fd, enum rsk_reason why)
 {
 	uintptr_t w = rsk_fd_word(fd);
 
 	if (rsk_fd_marked(w) || (!w && rsk_fdtab.word && rsk_kernel_is_tcp(fd)))
 		begin(fd, w, false, mode_of(fd, w), NULL);
-	rsk_fd_leave(fd, why);
+	return rsk_fd_leave(fd, why);
 }
 
 void rsk_fd_name_all(void)

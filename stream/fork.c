@@ -86,17 +86,43 @@ void rsk_fork_child(void)
 }
 
 /*
+ * The new program may use what it inherits, and sees the kernel alone; whether it does cannot be known, and a stream on
+ * TCP is right either way. @w: of @fd, a stream.
+ */
+static int leave_inherited(int fd, uintptr_t w)
+{
+	int flags = rsk_sys_fcntl(fd, F_GETFD, 0);
+
+	if (!w || rsk_fd_marked(w) || (w & RSK_FD_EPOLL) || rsk_fd_ours(fd) || flags < 0 ||
+	    (flags & FD_CLOEXEC))
+		return 0;
+	return rsk_fd_leave(fd, RSK_REASON_EXEC);
+}
+
+int rsk_exec_vforked(void)
+{
+	uint32_t high = rsk_fd_high();
+	int rc = 0;
+
+	for (uint32_t i = 0; i < high && rc == 0; i++)
+		rc = leave_inherited((int)i, rsk_fd_word((int)i));
+	return rc;
+}
+
+/*
  * Another program takes over. What has CLOEXEC goes the way of a killed process: the ring says what was sent. What
  * stays open is used there without us and goes back to TCP, for every process that holds it.
  */
-void rsk_exec_prepare(void)
+int rsk_exec_prepare(void)
 {
 	uint32_t high = rsk_fd_high();
+	int rc = rsk_exec_vforked();
 
+	if (rc < 0)
+		return rc;
 	for (uint32_t i = 0; i < high; i++) {
 		uintptr_t w = rsk_fd_word((int)i);
 		struct rsk_stream *s;
-		int flags;
 
 		if (!w || rsk_fd_marked(w) || rsk_fd_ours((int)i))
 			continue;
@@ -106,13 +132,6 @@ void rsk_exec_prepare(void)
 			continue;
 		}
 		s = rsk_fd_object(w);
-		flags = rsk_sys_fcntl((int)i, F_GETFD, 0);
-		/*
-		 * The new program may use what it inherits, and sees the kernel alone; whether it does cannot be
-		 * known, and a stream on TCP is right either way.
-		 */
-		if (flags >= 0 && !(flags & FD_CLOEXEC))
-			rsk_fd_leave((int)i, RSK_REASON_EXEC);
 		if (w & RSK_FD_LEFT)
 			continue;
 		if (!rsk_stream_sole_process(s) || atomic_load(&s->fds) > 1)
@@ -122,6 +141,7 @@ void rsk_exec_prepare(void)
 	}
 	rsk_keeper_finish(RSK_MEND_PATIENCE_NS);
 	rsk_join_leave(false);
+	return 0;
 }
 
 void rsk_exec_failed(void)

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* leave.c - a joined stream ends, fails, or leaves the ring for good. */
 #include <errno.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <rsock/sys.h>
 
+#include "arena.h"
 #include "epoll.h"
 #include "log.h"
 #include "mend.h"
+#include "relay.h"
 #include "stream.h"
 
 /*
- * The last fd of all is about to be closed. What we sent stays readable in the peer's ring; from there on the
- * peer reads the companion, where the kernel shows our end: FIN, or RST when something was left unread here.
- * Without @close only that is prepared, and what is owed sent: threads of ours go on with it until the kernel closes.
+ * The last fd of all is about to be closed. What we sent stays readable in the peer's ring; from
+ * there on the peer reads the companion, where the kernel shows our end: FIN, or RST when something
+ * was left unread here. Without @close only that is prepared, and what is owed sent: threads of
+ * ours go on with it until the kernel closes.
  */
 static void goodbye(struct rsk_stream *s, int fd, bool close)
 {
@@ -54,8 +58,9 @@ void rsk_stream_goodbye(struct rsk_stream *s, int fd)
 }
 
 /*
- * Of those who see that they are the only holder, one says it. Whoever closes the last fd marks it as due, then
- * counts; who holds it longer looks for the mark before it lets go, with an fd of its own if it can.
+ * Of those who see that they are the only holder, one says it. Whoever closes the last fd marks it
+ * as due, then counts; who holds it longer looks for the mark before it lets go, with an fd of its
+ * own if it can.
  */
 void rsk_stream_last_goodbye(struct rsk_stream *s, int fd)
 {
@@ -89,8 +94,8 @@ void rsk_stream_lose(struct rsk_stream *s, int fd)
 }
 
 /*
- * Who uses the socket from now on: our hooks, which can read the ring to its end first, or somebody who sees the
- * kernel alone?
+ * Who uses the socket from now on: our hooks, which can read the ring to its end first, or somebody
+ * who sees the kernel alone?
  */
 static bool stays(enum rsk_reason why)
 {
@@ -105,6 +110,25 @@ static bool stays(enum rsk_reason why)
 	case RSK_REASON_EPOLL_PEERS:
 	case RSK_REASON_FD_LIMIT:
 	case RSK_REASON_MESSAGES:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Where nothing else helps, a relay does, or the call fails. For the rest our hooks go on until the
+ * ring is drained.
+ */
+static bool needs_kernel(enum rsk_reason why)
+{
+	switch (why) {
+	case RSK_REASON_EXEC:
+	case RSK_REASON_STDIO:
+	case RSK_REASON_PASSED:
+	case RSK_REASON_SPLICE:
+	case RSK_REASON_AIO:
+	case RSK_REASON_IO_URING:
 		return true;
 	default:
 		return false;
@@ -140,7 +164,10 @@ static int leave_rx(struct rsk_stream *s, int fd, enum rsk_reason why, bool *aga
 	return rc;
 }
 
-/* Between hosts the sender is asked first (rsk_rx_rest()), by its keeper, whatever its program does. */
+/*
+ * Between hosts the sender is asked first (rsk_rx_rest()), by its keeper, whatever its program
+ * does.
+ */
 static int leave_rx_later(struct rsk_stream *s, int fd, enum rsk_reason why, bool *again)
 {
 	int rc;
@@ -155,28 +182,65 @@ static int leave_rx_later(struct rsk_stream *s, int fd, enum rsk_reason why, boo
 }
 
 /*
- * Both directions to the companion, for good. The peer finds LEAVE in its next call, or in a wait, which is
- * woken; or it has put a slot in that moment, which we then see: fence on both sides (model: demotion).
- *
- * 0: the kernel alone carries the stream. -EBUSY: not yet. Bytes lie here that nobody will repeat, since the sender
- * has gone on to the companion, or has ended, behind them (rsk_rx_leave()); or we have bytes to repeat and there is no
- * room. No waiting helps: they come out by the program's own calls. Nothing new comes to the ring meanwhile: we
- * do not watch it any more. Or, between hosts, the peer's keeper has not answered in time; the answer is heeded still.
+ * Before the machine leaves: bytes read in part, which it drops then, and what the TCP socket will
+ * have before those that the peer repeats. Both locks held.
  */
-static int leave(struct rsk_stream *s, int fd, enum rsk_reason why)
+static void keep_rest(struct rsk_stream *s, int fd, struct rsk_leaving *l)
+{
+	int inq = 0;
+
+	if (s->rx.state == RSK_RX_SWITCHING) {
+		l->before = s->rx.switch_pos - s->rx.pos;
+		return;
+	}
+	/* The peer's sender rests, as far as TCP goes, for as long as it is on the ring. */
+	rsk_sys_ioctl(fd, FIONREAD, &inq);
+	l->before = (uint64_t)inq + rsk_handback(s, fd);
+	if (!s->rx.stage_len)
+		return;
+	l->stage = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
+	if (!l->stage)
+		return;
+	l->stage_len = s->rx.stage_len - s->rx.stage_off;
+	memcpy(l->stage, s->rx.stage + s->rx.stage_off, l->stage_len);
+}
+
+/* All that the peer has to repeat is in the kernel: no death of its changes that any more. */
+static bool repeated(struct rsk_stream *s, int fd, const struct rsk_leaving *l)
+{
+	uint64_t bytes = l->before + l->stage_len;
+	int inq = 0;
+
+	rsk_lock(&s->rx_lock);
+	bytes += rsk_rx_relay_copy(&s->rx, s->rx.ring, NULL, 0);
+	rsk_unlock(&s->rx_lock);
+	return rsk_sys_ioctl(fd, FIONREAD, &inq) < 0 || (uint64_t)inq >= bytes;
+}
+
+/*
+ * Both directions to the companion, for good. The peer finds LEAVE in its next call, or in a wait,
+ * which is woken; or it has put a slot in that moment, which we then see: fence on both sides
+ * (model: demotion).
+ *
+ * 0: the kernel alone carries the stream. -EBUSY: not yet. Bytes lie here that nobody will repeat,
+ * since the sender has gone on to the companion, or has ended, behind them (rsk_rx_leave()); or it
+ * was asked to (l->again) and has not in time; or we have bytes to repeat and there is no room.
+ * Nothing new comes to the ring meanwhile: we do not watch it any more. Or, between hosts, the
+ * peer's keeper has not answered in time; the answer is heeded still.
+ */
+static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
 {
 	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
-	int inq, inq0 = 0, rc;
-	bool again = false, out;
+	int rc;
+	bool out;
 
 	rsk_guard_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
 	s->tx.gave_up = true; /* we never propose again */
 	s->rx.gave_up = true;
-	rsk_handback(s, fd);
-	rsk_sys_ioctl(fd, FIONREAD, &inq0);
-	rc = leave_rx(s, fd, why, &again);
+	keep_rest(s, fd, l);
+	rc = leave_rx(s, fd, why, &l->again);
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
 	out = settled(s, fd, why);
@@ -188,34 +252,51 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why)
 	while (rsk_now_ns() < until) {
 		out = settled(s, fd, why);
 		if (rc == -EAGAIN)
-			rc = leave_rx_later(s, fd, why, &again);
-		/* What was unread comes back over TCP: wait until some of it is there. */
-		if (out && rc != -EAGAIN &&
-		    (!again || (rsk_sys_ioctl(fd, FIONREAD, &inq) == 0 && inq > inq0)))
+			rc = leave_rx_later(s, fd, why, &l->again);
+		if (out && rc != -EAGAIN && (!l->again || repeated(s, fd, l)))
 			break;
-		rsk_sys_ppoll(&(struct pollfd){ .fd = fd,
-						.events = rc == -EAGAIN ? 0 :
-							  again		? POLLIN :
-									  POLLOUT },
-			      1, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		/* Bytes that nobody will repeat do not come by waiting. */
+		if (out && rc == -EBUSY)
+			break;
+		rsk_sys_ppoll(&(struct pollfd){ .fd = fd, .events = out ? 0 : POLLOUT }, 1,
+			      &(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
-	return rc == -EBUSY || rc == -EAGAIN || !out ? -EBUSY : 0;
+	if (rc == -EBUSY || rc == -EAGAIN || !out)
+		return -EBUSY;
+	return l->again && !repeated(s, fd, l) ? -EBUSY : 0;
 }
 
-static void leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why)
+/*
+ * 0; -EAGAIN: it could not be made sure that no byte is lost, and who asked for it must not go on.
+ */
+static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why)
 {
+	struct rsk_leaving l = { 0 };
+	int rc = 0;
+
 	if (rsk_stream_phase(s) == RSK_PHASE_JOINED) {
-		if (leave(s, fd, why) < 0) {
+		rc = leave(s, fd, why, &l);
+		/*
+		 * What is repeated late comes in order still, to our hooks as to the kernel's
+		 * users.
+		 */
+		if (rc < 0 && (needs_kernel(why)))
+			rc = rsk_stream_relay(s, fd, why, &l);
+		else if (rc < 0 && l.again)
+			rc = 0;
+		rsk_arena_free(l.stage);
+		if (rc < 0) {
 			rsk_log(RSK_LOG_INFO, "fd %d: leaves when it is drained", fd);
 			rsk_stats_set_reason(s->rec, why);
 			atomic_store_explicit(&s->leave_due, (uint8_t)why, memory_order_relaxed);
-			return;
+			return needs_kernel(why) ? -EAGAIN : 0;
 		}
 		atomic_store_explicit(&s->leave_due, 0, memory_order_relaxed);
 	}
 	rsk_epoll_restore(s, fd);
 	if (rsk_stream_phase(s) != RSK_PHASE_COLD)
 		rsk_stream_cold(s, why);
+	return 0;
 }
 
 void rsk_stream_leave_late(struct rsk_stream *s, int fd)
@@ -233,13 +314,14 @@ void rsk_stream_leave_late(struct rsk_stream *s, int fd)
 		leave_or_later(s, fd, (enum rsk_reason)why);
 }
 
-void rsk_fd_leave(int fd, enum rsk_reason why)
+int rsk_fd_leave(int fd, enum rsk_reason why)
 {
 	struct rsk_stream *s = rsk_stream_of(fd);
+	int rc;
 
 	if (!s)
-		return;
-	if (rsk_stream_is_at(s, fd))
-		leave_or_later(s, fd, why);
+		return 0;
+	rc = rsk_stream_is_at(s, fd) ? leave_or_later(s, fd, why) : 0;
 	rsk_stream_unpin(s);
+	return rc;
 }

@@ -274,10 +274,10 @@ void rsk_stream_abandon(struct rsk_stream *s,
 void rsk_stream_leave_late(struct rsk_stream *s, int fd);
 
 /*
- * handback.c: what lies unread in the ring goes into the kernel's receive queue, as far as that
- * can be done in order and there is room. rx_lock held.
+ * handback.c: what lies unread in the ring goes into the kernel's receive queue, as far as that can be done in order
+ * and there is room. rx_lock held. Returns how many bytes. Under a filter of seccomp it does nothing.
  */
-void rsk_handback(struct rsk_stream *s, int fd);
+uint64_t rsk_handback(struct rsk_stream *s, int fd);
 
 /* join.c */
 void rsk_join_step(struct rsk_stream *s, int fd);

@@ -48,7 +48,8 @@ enum rsk_stats_state {
 	X(DEMOTED_TX, "demoted-tx")                                                                \
 	X(DEMOTED_RX, "demoted-rx")                                                                \
 	X(RESUMED, "resumed")                                                                      \
-	X(CLOSED, "closed")
+	X(CLOSED, "closed")                                                                        \
+	X(RELAYED, "relayed")
 
 enum rsk_stats_event {
 #define X(code, token) RSK_EVENT_##code,

@@ -3,5 +3,4 @@
 set(app_gaps
 	app_io.efault_receive
 	app_io.efault_send
-	app_io.efault_vector
-	app_stdio.fdopen_queued)
+	app_io.efault_vector)

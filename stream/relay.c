@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * relay.c - the relay's process: how it is made, and its loop.
+ *
+ * It is a copy of the caller (clone(2) without flags), in whatever thread, with whatever held: so it makes raw system
+ * calls only, on its own copy of the caller's stack, and touches nothing of the library's but struct rsk_relay.
+ */
+#include "relay.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <linux/wait.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include <rsock/sys.h>
+
+#include "owner.h"
+#include "tuple.h"
+
+#define LAST_FD 0xffffffffu
+#define LAST_FD_OLD 65536u /* kernels before 5.9 */
+#define CLOSED_LOOKS 10
+#define DRAIN_NS 10000000
+
+struct rsk_relay *rsk_relay_new(size_t data_bytes)
+{
+	size_t bytes = sizeof(struct rsk_relay) + data_bytes;
+	struct rsk_relay *r = rsk_sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+					   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (rsk_sys_is_err(r))
+		return NULL;
+	r->map_bytes = bytes;
+	return r;
+}
+
+void rsk_relay_free(struct rsk_relay *r)
+{
+	if (r)
+		rsk_sys_munmap(r, r->map_bytes);
+}
+
+/* ---- the loop ---- */
+
+/* One way. The bytes come from @from in three parts, as struct rsk_relay says, with @text between. */
+struct way {
+	int from, to;
+	uint64_t before, skip;
+	const uint8_t *text;
+	size_t text_bytes;
+	uint8_t *block;
+	size_t at, end; /* of what is in block */
+	bool over;	/* nothing more comes from @from */
+	bool failed;	/* ... since it was reset */
+	bool ended;	/* all is at @to, and it knows */
+	bool gone;	/* @to takes no more */
+	short wants_from, wants_to;
+};
+
+static ssize_t put(int fd, const uint8_t *p, size_t n)
+{
+	ssize_t done;
+
+	do {
+		done = rsk_sys_sendto(fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
+	} while (done == -EINTR);
+	return done;
+}
+
+/* Does the peer repeat what the ring bytes have? Known when the first byte behind them is there. */
+static void settle(struct rsk_relay *r, struct way *w)
+{
+	struct rsk_mail m;
+
+	if (!r->word || w->text_bytes || w->before)
+		return;
+	if (rsk_mail_get(r->word, &r->key, RSK_MAIL_TX, &m) && m.what == RSK_TX_AGAIN &&
+	    m.gen == r->gen && m.pos <= r->ring_end)
+		w->skip += r->ring_end - m.pos;
+	r->word = NULL;
+}
+
+/* What is in the block, or the text, to @to. True: it is all there. */
+static bool push(struct way *w)
+{
+	while (w->at < w->end || (!w->before && w->text_bytes)) {
+		bool block = w->at < w->end;
+		ssize_t n = put(w->to, block ? w->block + w->at : w->text,
+				block ? w->end - w->at : w->text_bytes);
+
+		if (n == -EAGAIN) {
+			w->wants_to = POLLOUT;
+			return false;
+		}
+		if (n <= 0) {
+			w->gone = true;
+			return false;
+		}
+		if (block) {
+			w->at += (size_t)n;
+		} else {
+			w->text += n;
+			w->text_bytes -= (size_t)n;
+		}
+	}
+	return true;
+}
+
+/* One block of @from. False: there is none now. */
+static bool pull(struct rsk_relay *r, struct way *w, bool down)
+{
+	size_t most = RSK_RELAY_BLOCK;
+	uint8_t byte;
+	ssize_t n;
+
+	if (down && r->word) {
+		if (rsk_sys_recvfrom(w->from, &byte, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) > 0)
+			settle(r, w);
+	}
+	if (w->before && w->before < most)
+		most = w->before;
+	if (!w->before && w->skip && w->skip < most)
+		most = w->skip;
+	do {
+		n = rsk_sys_recvfrom(w->from, w->block, most, MSG_DONTWAIT, NULL, NULL);
+	} while (n == -EINTR);
+	if (n == -EAGAIN) {
+		w->wants_from = POLLIN;
+		return false;
+	}
+	if (n <= 0) {
+		w->over = true;
+		w->failed = n < 0 || (down && r->reset);
+		w->before = w->skip = 0;
+		return true;
+	}
+	w->at = 0;
+	w->end = (size_t)n;
+	if (w->before) {
+		w->before -= (uint64_t)n;
+	} else if (w->skip) {
+		w->skip -= (uint64_t)n;
+		w->end = 0;
+	}
+	return true;
+}
+
+/* As far as it goes without waiting. */
+static void move(struct rsk_relay *r, struct way *w, bool down)
+{
+	w->wants_from = w->wants_to = 0;
+	while (!w->ended && !w->gone && push(w)) {
+		if (w->over) {
+			w->ended = true;
+			return;
+		}
+		if (!pull(r, w, down))
+			return;
+	}
+}
+
+static void reset(int fd)
+{
+	const struct linger l = { .l_onoff = 1 };
+
+	rsk_sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
+	rsk_sys_close(fd);
+}
+
+static void rest(long ns)
+{
+	struct timespec t = { .tv_nsec = ns };
+
+	rsk_sys_ppoll(NULL, 0, &t, NULL);
+}
+
+/*
+ * The program's end has sent FIN: did it close, or shut one half? The kernel says whether anybody holds that socket;
+ * close() sends the FIN a moment before it lets go, so that is asked some times.
+ */
+static bool closed(int end)
+{
+	struct rsk_tuple mine, its;
+	struct rsk_owner owner;
+
+	if (rsk_tuple_from_fd(end, &mine) < 0) {
+		struct pollfd p = { .fd = end };
+		struct timespec now = { 0 };
+
+		return rsk_sys_ppoll(&p, 1, &now, NULL) > 0 && (p.revents & POLLHUP);
+	}
+	its = rsk_tuple_mirror(&mine);
+	for (int i = 0; i < CLOSED_LOOKS; i++) {
+		int rc = rsk_owner_lookup(&its, &owner);
+
+		if (rc == -ENOENT || (rc == 0 && !owner.inode))
+			return true;
+		if (rc < 0)
+			return false;
+		rest(1000000);
+	}
+	return false;
+}
+
+/* All that was sent by @fd is at its other end. */
+static void drained(int fd)
+{
+	struct pollfd p = { .fd = fd };
+	int left = 0;
+
+	for (;;) {
+		struct timespec t = { .tv_nsec = DRAIN_NS };
+
+		if (rsk_sys_ioctl(fd, SIOCOUTQ, &left) < 0 || left == 0)
+			return;
+		if (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 &&
+		    (p.revents & (POLLERR | POLLHUP)))
+			return;
+		rsk_sys_ppoll(NULL, 0, &t, NULL);
+	}
+}
+
+/* What follows from a way's end. True: the relay has nothing more to do. */
+static bool conclude(struct way *down, struct way *up, bool *down_told, bool *up_told)
+{
+	if (down->gone || (up->over && up->failed)) { /* the program is gone, with bytes unread */
+		reset(up->to);
+		return true;
+	}
+	if (up->gone) { /* the peer is; what it had sent before is the program's still */
+		up->ended = true;
+		*up_told = true;
+	}
+	if (up->ended && !*up_told) {
+		*up_told = true;
+		if (closed(up->from))
+			return true;
+		rsk_sys_shutdown(up->to, SHUT_WR);
+	}
+	if (down->ended && !*down_told) {
+		*down_told = true;
+		if (down->failed) {
+			drained(down->to);
+			reset(down->to);
+			return true;
+		}
+		rsk_sys_shutdown(down->to, SHUT_WR);
+	}
+	return down->ended && up->ended;
+}
+
+void rsk_relay_run(struct rsk_relay *r, int tcp, int end)
+{
+	struct way down = { .from = tcp,
+			    .to = end,
+			    .before = r->before,
+			    .skip = r->skip,
+			    .text = r->data,
+			    .text_bytes = r->down_bytes,
+			    .block = r->block[0],
+			    .over = r->reset && !r->before,
+			    .failed = r->reset };
+	struct way up = { .from = end,
+			  .to = tcp,
+			  .text = r->data + r->down_bytes,
+			  .text_bytes = r->up_bytes,
+			  .block = r->block[1] };
+	bool down_told = false, up_told = false;
+	int one = 1;
+
+	rsk_sys_setsockopt(tcp, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof(one));
+	rsk_sys_setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	for (;;) {
+		struct pollfd p[2];
+
+		move(r, &down, true);
+		move(r, &up, false);
+		if (conclude(&down, &up, &down_told, &up_told))
+			return;
+		p[0] = (struct pollfd){ .fd = tcp, .events = down.wants_from | up.wants_to };
+		p[1] = (struct pollfd){ .fd = end, .events = up.wants_from | down.wants_to };
+		/* What is waited for by no way would say HUP for ever. */
+		for (int i = 0; i < 2; i++)
+			if (!p[i].events)
+				p[i].fd = -1;
+		rsk_sys_ppoll(p, 2, NULL, NULL);
+	}
+}
+
+/* ---- the process ---- */
+
+static void close_but(int a, int b)
+{
+	unsigned int low = (unsigned int)(a < b ? a : b), high = (unsigned int)(a < b ? b : a);
+
+	if (rsk_sys_close_range(high + 1, LAST_FD, 0) < 0) {
+		for (unsigned int i = 0; i < LAST_FD_OLD; i++)
+			if (i != low && i != high)
+				rsk_sys_close((int)i);
+		return;
+	}
+	if (high > low + 1)
+		rsk_sys_close_range(low + 1, high - 1, 0);
+	if (low)
+		rsk_sys_close_range(0, low - 1, 0);
+}
+
+static _Noreturn void be_relay(struct rsk_relay *r, int tcp, int end)
+{
+	RSK_SYS0(SYS_setsid);
+	RSK_SYS1(SYS_chdir, "/");
+	rsk_sys_prctl(PR_SET_NAME, (long)"rsock-relay", 0, 0, 0);
+	close_but(tcp, end);
+	rsk_relay_run(r, tcp, end);
+	rsk_sys_exit_group(0);
+}
+
+/*
+ * Relays of this process that may have ended. They are children that wait() does not see (clone with no signal at their
+ * end), and are reaped here, each by its id, when the next one is made; and by init, when this process has ended.
+ */
+#define RELAYS 32
+static _Atomic(int) relays[RELAYS];
+
+static void reap(void)
+{
+	for (int i = 0; i < RELAYS; i++) {
+		int pid = atomic_load(&relays[i]);
+
+		if (pid && RSK_SYS4(SYS_wait4, pid, NULL, __WCLONE | WNOHANG, NULL) != 0)
+			atomic_compare_exchange_strong(&relays[i], &pid, 0);
+	}
+}
+
+static void remember(int pid)
+{
+	for (int i = 0; i < RELAYS; i++) {
+		int none = 0;
+
+		if (atomic_compare_exchange_strong(&relays[i], &none, pid))
+			return;
+	}
+}
+
+int rsk_relay_start(struct rsk_relay *r, int tcp, int end)
+{
+	sigset_t all, old;
+	long pid;
+
+	reap();
+	memset(&all, 0xff, sizeof(all)); /* also those that libc keeps to itself */
+	rsk_sys_rt_sigprocmask(SIG_SETMASK, &all, &old);
+	pid = RSK_SYS5(SYS_clone, 0, 0, 0, 0, 0);
+	if (pid == 0)
+		be_relay(r, tcp, end);
+	rsk_sys_rt_sigprocmask(SIG_SETMASK, &old, NULL);
+	if (pid < 0)
+		return (int)pid;
+	remember((int)pid);
+	return 0;
+}

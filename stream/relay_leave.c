@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* relay_leave.c - a stream whose ring holds bytes that nobody will repeat in order leaves by way of a relay. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include <rsock/sys.h>
+
+#include "arena.h"
+#include "epoll.h"
+#include "log.h"
+#include "relay.h"
+#include "tuple.h"
+#include "tx_parts.h"
+
+/* A companion that takes what is repeated into the relay's memory. */
+struct to_relay {
+	struct rsk_companion c;
+	struct rsk_relay *r;
+	size_t room;
+};
+
+static ssize_t take(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap, int flags)
+{
+	struct to_relay *to = (struct to_relay *)(void *)c;
+	size_t done = 0;
+
+	(void)flags;
+	for (int i = 0; i < n && done < cap; i++) {
+		size_t k = iov[i].iov_len < cap - done ? iov[i].iov_len : cap - done;
+
+		if (k > to->room - to->r->up_bytes)
+			return done ? (ssize_t)done : -EAGAIN;
+		memcpy(to->r->data + to->r->down_bytes + to->r->up_bytes, iov[i].iov_base, k);
+		to->r->up_bytes += k;
+		done += k;
+	}
+	return (ssize_t)done;
+}
+
+/*
+ * What we still have to repeat to the peer goes there before anything of the program's: written down by a copy of the
+ * machine, which stays as it is until the relay is there. tx lock held.
+ */
+static int plan_tx(const struct rsk_stream *s, struct rsk_relay *r, size_t room)
+{
+	static const struct rsk_companion_ops ops = { .send = take };
+	struct to_relay to = { .c = { .ops = &ops, .fd = -1 }, .r = r, .room = room };
+	struct rsk_tx tx = s->tx;
+
+	if (tx.state == RSK_TX_TCP)
+		return 0;
+	if (tx.state != RSK_TX_RESEND || tx.held)
+		return -EAGAIN;
+	if (tx.scratch) {
+		tx.scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
+		if (!tx.scratch)
+			return -ENOMEM;
+		memcpy(tx.scratch, s->tx.scratch, RSK_SLOT_MAX_PAYLOAD);
+	}
+	if (rsk_tx_repeat(&tx, &to.c) == 0 && tx.state == RSK_TX_TCP)
+		return 0;
+	rsk_arena_free(tx.scratch);
+	return -EAGAIN;
+}
+
+/* The relay has what was to be repeated. */
+static void done_tx(struct rsk_tx *tx)
+{
+	rsk_arena_free(tx->scratch);
+	tx->scratch = NULL;
+	tx->resend_pos = tx->pos;
+	tx->state = RSK_TX_TCP;
+	tx->peer_left = true;
+}
+
+static int plan_rx(struct rsk_stream *s, struct rsk_relay *r, const struct rsk_leaving *l)
+{
+	if (!l->again)
+		return rsk_rx_relay_plan(&s->rx, r);
+	memcpy(r->data, l->stage ? l->stage : r->data, l->stage_len);
+	r->down_bytes = l->stage_len;
+	r->down_bytes += rsk_rx_relay_copy(&s->rx, s->rx.ring, r->data + l->stage_len,
+					   rsk_rx_relay_bytes(&s->rx) - l->stage_len);
+	r->before = l->before;
+	r->skip = r->down_bytes;
+	return 0;
+}
+
+/* @end takes the number @fd of this process, with the flags that the number had. */
+static int put_at(struct rsk_stream *s, int fd, int end)
+{
+	int flags = rsk_sys_fcntl(fd, F_GETFD, 0);
+
+	if (flags < 0)
+		return 0;
+	return rsk_epoll_replace(s, fd, end, flags & FD_CLOEXEC ? O_CLOEXEC : 0);
+}
+
+/* All numbers of this process, by what the kernel says: a vfork child's table is its parent's, its numbers are not. */
+static int place(struct rsk_stream *s, int fd, int end)
+{
+	uint64_t cookie = rsk_cookie_of(fd);
+	uint32_t high = rsk_fd_high();
+	int rc = 0;
+
+	for (uint32_t i = 0; i < high; i++)
+		if ((int)i != fd && rsk_fd_names((int)i, s) && cookie &&
+		    rsk_cookie_of((int)i) == cookie && put_at(s, (int)i, end) < 0)
+			rc = -EMFILE;
+	return put_at(s, fd, end) < 0 ? -EMFILE : rc;
+}
+
+static void shut_alike(const struct rsk_stream *s, int end)
+{
+	if (atomic_load(&s->wr_shut))
+		rsk_sys_shutdown(end, SHUT_WR);
+	if (atomic_load(&s->rd_shut))
+		rsk_sys_shutdown(end, SHUT_RD);
+}
+
+static int plan_and_start(struct rsk_stream *s, int fd, const struct rsk_leaving *l, int end,
+			  struct rsk_relay **made)
+{
+	size_t up = s->tx.state == RSK_TX_RESEND ? (size_t)(s->tx.pos - s->tx.resend_pos) : 0;
+	struct rsk_relay *r = *made = rsk_relay_new(rsk_rx_relay_bytes(&s->rx) + up);
+	int rc = r ? plan_rx(s, r, l) : -ENOMEM;
+
+	if (rc == 0)
+		rc = plan_tx(s, r, up);
+	return rc == 0 ? rsk_relay_start(r, fd, end) : rc;
+}
+
+int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const struct rsk_leaving *l)
+{
+	struct rsk_relay *r = NULL;
+	int fds[2], rc;
+
+	if (rsk_stream_failed(s))
+		return 0; /* nothing is to be had any more */
+	rc = rsk_relay_pair(fd, fds);
+	if (rc < 0)
+		return rc;
+	rsk_guard_enter();
+	rsk_lock(&s->tx_lock);
+	rsk_lock(&s->rx_lock);
+	rc = plan_and_start(s, fd, l, fds[1], &r);
+	if (rc == 0) {
+		if (!l->again)
+			rsk_rx_relay_done(&s->rx, r);
+		done_tx(&s->tx);
+		rsk_stream_note(s, false, why);
+		rsk_stream_note(s, true, why);
+	}
+	rsk_unlock(&s->rx_lock);
+	rsk_unlock(&s->tx_lock);
+	rsk_guard_exit();
+	rsk_sys_close(fds[1]);
+	if (rc == 0) {
+		rsk_log(RSK_LOG_INFO, "fd %d: %zu bytes of the ring go by a relay", fd,
+			r->down_bytes);
+		rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_RELAYED, why);
+		shut_alike(s, fds[0]);
+		rsk_epoll_restore(s, fd);
+		rc = place(s, fd, fds[0]);
+	} else {
+		rsk_log(RSK_LOG_INFO, "fd %d: no relay: %d", fd, rc);
+	}
+	rsk_sys_close(fds[0]);
+	rsk_relay_free(r);
+	return rc;
+}

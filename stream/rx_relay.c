@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* rx_relay.c - the receiving machine hands what lies in its ring to a relay (relay.h). */
+#include <errno.h>
+#include <string.h>
+
+#include "arena.h"
+#include "relay.h"
+#include "rx_parts.h"
+
+size_t rsk_rx_relay_copy(struct rsk_rx *rx, struct rsk_ring_rx ring, uint8_t *to, size_t room)
+{
+	uint8_t *scratch = to ? rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD) : NULL;
+	uint64_t end = ring.next + 2 * (uint64_t)ring.cells;
+	struct rsk_slot_view v;
+	size_t n = 0;
+
+	while (ring.next < end && rsk_rx_peek(rx, &ring, &v) && v.head.kind == RSK_SLOT_DATA) {
+		if (to && (!scratch || v.head.len > room - n ||
+			   !rsk_ring_copy(&ring, &rx->key, &v, scratch)))
+			break;
+		if (to)
+			memcpy(to + n, scratch, v.head.len);
+		n += v.head.len;
+		rsk_ring_consume(&ring, &v);
+	}
+	rsk_arena_free(scratch);
+	return n;
+}
+
+size_t rsk_rx_relay_bytes(struct rsk_rx *rx)
+{
+	return 2 * (size_t)rx->ring.cells * RSK_CELL_BYTES + RSK_SLOT_MAX_PAYLOAD + rx->hold_len;
+}
+
+/* The word that ends the ring: only then is it known that what follows comes by TCP. */
+static bool ends(struct rsk_rx *rx)
+{
+	struct rsk_ring_rx ring = rx->ring;
+	uint64_t end = ring.next + 2 * (uint64_t)ring.cells;
+	struct rsk_slot_command cmd;
+	struct rsk_slot_view v;
+
+	while (ring.next < end && rsk_rx_peek(rx, &ring, &v)) {
+		if (v.head.kind != RSK_SLOT_DATA)
+			return v.head.len == sizeof(cmd) &&
+			       rsk_ring_copy(&ring, &rx->key, &v, (uint8_t *)&cmd);
+		rsk_ring_consume(&ring, &v);
+	}
+	return false;
+}
+
+int rsk_rx_relay_plan(struct rsk_rx *rx, struct rsk_relay *r)
+{
+	bool on_ring = rx->state >= RSK_RX_SWITCHING && !rx->fin;
+
+	/* Where a put takes time a LEAVE is not in doubt, and the word's memory is not a child's. */
+	if (rx->rest || rx->frozen || (rx->doubt && rx->rail->ops->arrived) ||
+	    rx->state == RSK_RX_WATCH || (rx->hold_len && rx->skip) || (on_ring && !ends(rx)))
+		return -EAGAIN;
+	if (rx->state == RSK_RX_SWITCHING)
+		r->before = rx->switch_pos - rx->pos;
+	if (rx->stage_len) {
+		r->down_bytes = rx->stage_len - rx->stage_off;
+		memcpy(r->data, rx->stage + rx->stage_off, r->down_bytes);
+	}
+	if (on_ring) {
+		size_t there = rsk_rx_relay_copy(rx, rx->ring, NULL, 0);
+
+		if (rsk_rx_relay_copy(rx, rx->ring, r->data + r->down_bytes, there) != there)
+			return -EAGAIN; /* a slot that is not whole, though a command is behind it */
+		r->down_bytes += there;
+	}
+	r->ring_end = (on_ring && rx->state == RSK_RX_SWITCHING ? rx->switch_pos : rx->pos) +
+		      r->down_bytes;
+	if (rx->hold_len) {
+		memcpy(r->data + r->down_bytes, rx->hold + rx->hold_off,
+		       rx->hold_len - rx->hold_off);
+		r->down_bytes += rx->hold_len - rx->hold_off;
+	}
+	r->skip = rx->skip;
+	r->reset = rx->tcp_err;
+	if (rx->doubt) {
+		r->word = rx->word;
+		r->key = rx->key;
+		r->gen = rx->gen;
+		r->leave_pos = rx->leave_pos;
+	}
+	return 0;
+}
+
+void rsk_rx_relay_done(struct rsk_rx *rx, struct rsk_relay *r)
+{
+	struct iovec iov = { r->block[0], sizeof(r->block[0]) };
+	struct rsk_iovcur sink;
+
+	/* Read to its end, so that the peer finds all of it consumed; the loop ends with what was there. */
+	if (rx->state == RSK_RX_SWITCHING) {
+		rx->pos = rx->switch_pos;
+		rsk_rx_arrive(rx);
+	}
+	for (size_t got = 0; got <= r->down_bytes && rx->state == RSK_RX_ONRING && !rx->fin;) {
+		ssize_t n;
+
+		rsk_iovcur_init(&sink, &iov, 1);
+		n = rsk_rx_recv_ring(rx, &sink);
+		if (n <= 0)
+			break;
+		got += (size_t)n;
+	}
+	rsk_rx_run_commands(rx);
+	rsk_rx_free_hold(rx);
+	rsk_rx_free_stage(rx);
+	rx->skip = 0;
+	rx->doubt = false;
+	rx->left = true;
+	rx->tcp_err = 0;
+	if (rx->state == RSK_RX_ONRING && !rx->fin)
+		rx->demotions++;
+	if (!rx->fin)
+		rx->state = RSK_RX_TCP;
+}
