@@ -172,6 +172,11 @@ static int mailbox_segments(void)
 {
 	int fd = rsk_shm_create(&mailbox_owners, RSK_SEG_MIN_RING), rc;
 
+	/* Here a child is the other process. */
+	if (fd >= 0)
+		madvise(mailbox_owners.rail.segment, mailbox_owners.rail.segment_bytes,
+			MADV_DOFORK);
+
 	if (fd < 0)
 		return fd;
 	rc = rsk_shm_create(&mailbox_readers, RSK_SEG_MIN_RING);

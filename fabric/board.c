@@ -54,6 +54,7 @@ static int map(struct rsk_board *b, int fd, uint32_t me)
 
 	if (rsk_sys_is_err(p))
 		return (int)(intptr_t)p;
+	rsk_sys_madvise(p, BYTES, MADV_DONTFORK);
 	*b = (struct rsk_board){ .rail = { .ops = &ops, .window = p, .window_bytes = BYTES },
 				 .me = me };
 	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)

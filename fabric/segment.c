@@ -41,6 +41,12 @@ int rsk_seg_map(int fd, const struct rsk_seg_geometry *g, uint64_t bytes, uint8_
 		rsk_sys_munmap(p, bytes);
 		return rc;
 	}
+	/* A child of a fork may have fewer privileges: it gets nothing of what is shared with a peer. */
+	rc = rsk_sys_madvise(p, bytes, MADV_DONTFORK);
+	if (rc < 0) {
+		rsk_sys_munmap(p, bytes);
+		return rc;
+	}
 	*at = p;
 	return 0;
 }
@@ -68,6 +74,21 @@ int rsk_seg_reach(struct rsk_seg *seg, uint32_t sid)
 	}
 	atomic_store(&seg->reach, to);
 	return 0;
+}
+
+void rsk_seg_hollow(const struct rsk_seg *seg)
+{
+	const struct {
+		uint8_t *at;
+		uint64_t bytes;
+	} part[] = { { seg->rail.segment, seg->rail.segment_bytes },
+		     { seg->rail.window, seg->rail.window_bytes } };
+
+	for (size_t i = 0; i < 2; i++)
+		if (part[i].at)
+			rsk_sys_mmap(part[i].at, part[i].bytes, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+				     0);
 }
 
 void rsk_seg_drop_ring(const struct rsk_seg *seg, uint32_t sid)

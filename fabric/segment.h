@@ -69,7 +69,8 @@ struct rsk_seg_ctl {
 	_Atomic(uint64_t)
 		consumed;   /* owner's exact index in its ring; peer reads at the end of life */
 	uint64_t credit[6]; /* a mailbox: owner, under its rx lock; the peer's keeper obtains it */
-	uint8_t pad2[8];
+	_Atomic(uint64_t)
+		ended; /* who has ended the peer's promotion: both, compare and swap (<rsock/slot.h>) */
 };
 _Static_assert(sizeof(struct rsk_seg_ctl) == 256, "ctl block");
 _Static_assert(sizeof(((struct rsk_seg_ctl *)0)->link) ==
@@ -157,6 +158,9 @@ int rsk_seg_reach(struct rsk_seg *seg, uint32_t sid);
 
 /* Nobody will read what lies in our ring of @sid: its pages go. */
 void rsk_seg_drop_ring(const struct rsk_seg *seg, uint32_t sid);
+
+/* In the child of a fork, which has nothing of it: zeros of its own are there instead, if that can be had. */
+void rsk_seg_hollow(const struct rsk_seg *seg);
 
 /* Unmap what is mapped. Bells are the link's to close. */
 void rsk_seg_detach(struct rsk_seg *seg);

@@ -18,8 +18,8 @@
 #define SWEEP_NS UINT64_C(1000000000)
 
 /*
- * This process's view.  Set by init and fork, else only read; seg is shared with what
- * this process forks, the rest is private.
+ * This process's view.  Set by init and fork, else only read.  What this process forks has no mapping of seg
+ * (MADV_DONTFORK): it makes its own.
  */
 static struct {
 	struct rsk_stats_segment *seg;
@@ -91,6 +91,7 @@ int rsk_stats_init(int (*place_fd)(int fd))
 			return fd;
 		}
 	}
+	rsk_sys_madvise(seg, sizeof(*seg), MADV_DONTFORK);
 	header_fill(&seg->header);
 	view.fd = fd;
 	view.dev = st.st_dev;
@@ -204,8 +205,9 @@ struct rsk_stats_process *rsk_stats_self(void)
 
 void rsk_stats_forked(void)
 {
+	view.seg = NULL;
 	view.self = NULL;
-	rsk_stats_self();
+	view.fd = -1;
 }
 
 /* --- streams ----------------------------------------------------------------------------- */

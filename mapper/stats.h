@@ -37,8 +37,8 @@ const struct rsk_stats_segment *rsk_stats_segment(void);
 struct rsk_stats_process *rsk_stats_self(void);
 
 /*
- * In the child after fork: a record of its own, zeroed counters.  When 64 live
- * processes have records already, the child counts into a private one.
+ * In the child after fork, which has no mapping of its parent's segment: it has none, until it
+ * calls rsk_stats_init(). The descriptor is the caller's to close.
  */
 void rsk_stats_forked(void);
 

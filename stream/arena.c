@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "arena.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,7 +18,7 @@
 #define CLASSES (SMALL_CLASSES + MAX_SHIFT - SMALL_SHIFT)
 #define DROP_BYTES (64u << 10) /* free blocks from this size on give their pages back */
 
-/* In front of the first block, in the arena itself: shared by the family. */
+/* In front of the first block, in the arena itself. */
 struct arena_head {
 	struct rsk_lock lock;
 	uint32_t pad;
@@ -66,7 +67,7 @@ static struct arena_head *arena_get(void)
 	if (a)
 		return a;
 	p = (long)rsk_sys_mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE,
-			       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p < 0 && p > -4096)
 		return NULL;
 	a = (struct arena_head *)p;
@@ -129,13 +130,25 @@ void rsk_arena_free(void *p)
 		uintptr_t from = ((uintptr_t)p + 4095) & ~4095ul;
 		uintptr_t to = ((uintptr_t)p + class_bytes(b->class)) & ~4095ul;
 
-		rsk_sys_madvise((void *)from, to - from, MADV_REMOVE);
+		rsk_sys_madvise((void *)from, to - from, MADV_DONTNEED);
 	}
 	rsk_lock(&a->lock);
 	b->magic = MAGIC_FREE;
 	b->next = a->free[b->class];
 	a->free[b->class] = b;
 	rsk_unlock(&a->lock);
+}
+
+void rsk_arena_fork(bool before)
+{
+	struct arena_head *a = atomic_load_explicit(&arena, memory_order_acquire);
+
+	if (!a)
+		return;
+	if (before)
+		rsk_lock(&a->lock);
+	else
+		rsk_unlock(&a->lock);
 }
 
 int rsk_arena_holds(const void *p)

@@ -21,13 +21,17 @@
 #include "stream.h"
 
 #define FD_TABLE_MAX (1u << 20)
+#define PAGE_BYTES 4096u
+#define TABLE_BYTES                                                                                \
+	(PAGE_BYTES + FD_TABLE_MAX * sizeof(uintptr_t)) /* the process id, and the table */
 #define TASK_LINKS_ALONE 3u /* of /proc/self/task: two, and one for each thread */
 
 struct rsk_fdtab rsk_fdtab;
 struct rsk_knobs rsk_knobs;
 _Atomic(int) rsk_stopped;
 const struct rsk_host *rsk_host;
-int rsk_pid;
+static int pid_of_start;
+int *rsk_pid_word = &pid_of_start;
 
 static _Atomic(uint32_t) fd_high; /* entries from here on were never used */
 
@@ -115,11 +119,19 @@ void rsk_engine_init(const struct rsk_host *host)
 	rsk_knobs.daemon = getenv("RSOCK_DAEMON");
 	if (!rsk_knobs.daemon)
 		rsk_knobs.daemon = RSK_LOCAL_PATH;
-	p = rsk_sys_mmap(NULL, FD_TABLE_MAX * sizeof(uintptr_t), PROT_READ | PROT_WRITE,
+	p = rsk_sys_mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (!rsk_knobs.disabled && !rsk_sys_is_err(p)) {
-		rsk_fdtab.word = p;
+		rsk_fdtab.word = (_Atomic(uintptr_t) *)(void *)((uint8_t *)p + PAGE_BYTES);
 		rsk_fdtab.size = FD_TABLE_MAX;
+		/*
+		 * A child finds zeros. What forks by our hooks fills its table again (fork.c); the child of a fork that
+		 * nobody saw has nothing tracked, and no process id: it leaves alone what its parent has in memory.
+		 */
+		if (rsk_sys_madvise(p, TABLE_BYTES, MADV_WIPEONFORK) == 0) {
+			rsk_pid_word = p;
+			rsk_pid = pid_of_start;
+		}
 	}
 	errno = saved;
 }
@@ -290,7 +302,7 @@ void rsk_exit(void)
 	int seen = atomic_load(&done_pid);
 	bool one;
 
-	if (!rsk_fdtab.word || seen == rsk_pid ||
+	if (!rsk_fdtab.word || !rsk_pid || seen == rsk_pid ||
 	    !atomic_compare_exchange_strong(&done_pid, &seen, rsk_pid))
 		return;
 	rsk_spun_tell();
@@ -317,6 +329,6 @@ void rsk_exit(void)
 	rsk_keeper_finish(RSK_MEND_PATIENCE_NS);
 	if (one) {
 		rsk_mend_end();
-		rsk_join_leave(true);
+		rsk_join_leave();
 	}
 }

@@ -57,8 +57,7 @@ static struct rsk_epoll *epoll_new(int epfd)
 	memset((char *)e + offsetof(struct rsk_epoll, fds), 0,
 	       sizeof(*e) - offsetof(struct rsk_epoll, fds));
 	e->epfd = epfd;
-	e->home = rsk_pid;
-	e->sub = e->lamp = -1;
+	e->sub = e->lamp = e->kick = -1;
 	atomic_store(&e->fds, 1);
 	return e;
 }
@@ -67,7 +66,7 @@ void rsk_fd_epoll(int fd)
 {
 	struct rsk_epoll *e;
 
-	if ((uint32_t)fd >= rsk_fdtab.size)
+	if ((uint32_t)fd >= rsk_fdtab.size || !rsk_pid)
 		return;
 	rsk_fd_new(fd);
 	rsk_guard_enter();
@@ -96,9 +95,9 @@ void rsk_epoll_dup(int oldfd, int newfd)
 	rsk_fd_put(newfd, (uintptr_t)e | RSK_FD_EPOLL | RSK_FD_HOT);
 }
 
-void rsk_epoll_fork(struct rsk_epoll *e)
+struct rsk_shared *rsk_epoll_kin(struct rsk_epoll *e)
 {
-	atomic_fetch_add(&e->fds, 1);
+	return &e->kin;
 }
 
 void rsk_epoll_unqueue(struct rsk_reg *r)
@@ -347,19 +346,13 @@ void rsk_epoll_closed(struct rsk_epoll *e)
 
 	if (!f)
 		return;
-	if (atomic_fetch_sub(&e->fds, 1) != 1) {
-		rsk_lock(&f->lock);
-		rsk_lock(&e->lock);
-		if (!rsk_epoll_count_fds(e)) {
-			rsk_epoll_nest_drop(e);
-			rsk_epoll_keep_links(e);
-		}
-		rsk_unlock(&e->lock);
-		rsk_unlock(&f->lock);
+	if (atomic_fetch_sub(&e->fds, 1) != 1)
 		return;
-	}
+	rsk_kin_closed(&e->kin);
 	rsk_lock(&f->lock);
 	rsk_lock(&e->lock);
+	rsk_own_close(e->kick);
+	e->kick = -1;
 	while (e->regs)
 		rsk_reg_unlink(f, e->regs);
 	rsk_epoll_give_bells(e);

@@ -21,6 +21,7 @@
 
 struct rsk_epoll;
 struct rsk_link;
+struct rsk_shared;
 struct rsk_stream;
 
 void rsk_epoll_joined(struct rsk_stream *s);	      /* take its registrations over */
@@ -38,7 +39,18 @@ void rsk_epoll_closed(struct rsk_epoll *e); /* one fd of the set is being closed
 void rsk_epoll_leaving(
 	struct rsk_epoll *e); /* the same of a process in exit(), which goes on using it */
 void rsk_epoll_dup(int oldfd, int newfd);
-void rsk_epoll_fork(struct rsk_epoll *e); /* a child holds it too */
+/*
+ * Before a fork (join lock held): all @n sets of this process, each once, with one descriptor of it, are as the kernel
+ * has them, and all locks of epoll are held; until it is over.
+ */
+void rsk_epoll_fork(struct rsk_epoll *const *sets, const int *fd, uint32_t n);
+void rsk_epoll_fork_over(struct rsk_epoll *const *sets, uint32_t n, bool child);
+/* Is it this set's business what the stream has to tell: does a set hold it that the kernel alone cannot tell of it? */
+bool rsk_epoll_tells(const struct rsk_stream *s);
+/* It is this process's alone: its registrations are taken over again. 0, or -errno: a set is not. Join lock held. */
+int rsk_epoll_retake(struct rsk_stream *s);
+void rsk_epoll_stays(struct rsk_epoll *e); /* rsk_epoll_leaving() is taken back */
+struct rsk_shared *rsk_epoll_kin(struct rsk_epoll *e);
 void rsk_epoll_link_gone(struct rsk_link *l);
 
 /*

@@ -242,6 +242,14 @@ static int translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epo
 	return out;
 }
 
+int rsk_epoll_translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *evs,
+			int n)
+{
+	int bell_at;
+
+	return translate(f, e, evs, n, false, &bell_at);
+}
+
 /* The first @k of @n events go behind the others. */
 static void put_behind(struct epoll_event *evs, int k, int n)
 {

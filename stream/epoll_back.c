@@ -16,6 +16,7 @@
 #include "arena.h"
 #include "epoll.h"
 #include "epollset.h"
+#include "kin.h"
 #include "stream.h"
 
 #define ROOM_EVENTS (EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
@@ -36,8 +37,7 @@ static bool only_room_told(struct rsk_reg *r)
 	       rsk_kernel_written(r->key_fd, r->stream->connecting_side, &r->written) == 0;
 }
 
-/* What the kernel's entry of one that is not taken over says. */
-static struct epoll_event plain_event(const struct rsk_epoll_family *f, const struct rsk_reg *r)
+struct epoll_event rsk_reg_plain_event(const struct rsk_epoll_family *f, const struct rsk_reg *r)
 {
 	struct epoll_event ev = { .events = r->events, .data.u64 = r->data };
 
@@ -58,7 +58,7 @@ static int give_back(struct rsk_epoll_family *f, struct rsk_reg *r)
 	r->mute = !r->armed;
 	r->quiet = only_room_told(r);
 	r->named = r->mute || r->quiet;
-	ev = plain_event(f, r);
+	ev = rsk_reg_plain_event(f, r);
 	if (e->sub < 0 || !r->tagged)
 		return rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_MOD, r->key_fd, &ev);
 	rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, r->key_fd, &ev);
@@ -68,7 +68,7 @@ static int give_back(struct rsk_epoll_family *f, struct rsk_reg *r)
 }
 
 /* family's and set's lock held. */
-static void restore(struct rsk_epoll_family *f, struct rsk_reg *r)
+void rsk_reg_restore(struct rsk_epoll_family *f, struct rsk_reg *r)
 {
 	if (r->parked) {
 		if (rsk_fd_names(r->key_fd, r->stream))
@@ -96,28 +96,34 @@ void rsk_epoll_restore(struct rsk_stream *s, int fd)
 
 		next = r->next_of_stream;
 		rsk_lock(&e->lock);
-		restore(f, r);
+		rsk_reg_restore(f, r);
 		rsk_unlock(&e->lock);
 	}
 	rsk_unlock(&f->lock);
 }
 
+/* Not one that another process has, too: nor in a vfork child, whose rsk_pid is its parent's. */
+static bool is_replaced(const struct rsk_reg *r, int fd, int pid)
+{
+	return r->key_fd == fd && pid == rsk_pid && !rsk_kin_shares(&r->set->kin);
+}
+
 int rsk_epoll_replace(struct rsk_stream *s, int fd, int by, int flags)
 {
 	struct rsk_epoll_family *f = rsk_epoll_family_of(s);
-	int pid = f ? rsk_sys_getpid() : 0, rc; /* not rsk_pid, which is a vfork child's parent */
+	int pid = f ? rsk_sys_getpid() : 0, rc;
 
 	if (!f)
 		return rsk_sys_dup3(by, fd, flags) < 0 ? -EMFILE : 0;
 	rsk_lock(&f->lock);
 	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream)
-		if (r->key_fd == fd && r->set->home == pid)
+		if (is_replaced(r, fd, pid))
 			rsk_sys_epoll_ctl(r->set->epfd, EPOLL_CTL_DEL, fd, NULL);
 	rc = rsk_sys_dup3(by, fd, flags);
 	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
-		struct epoll_event ev = plain_event(f, r);
+		struct epoll_event ev = rsk_reg_plain_event(f, r);
 
-		if (r->key_fd == fd && r->set->home == pid)
+		if (is_replaced(r, fd, pid))
 			rsk_sys_epoll_ctl(r->set->epfd, EPOLL_CTL_ADD, fd, &ev);
 	}
 	rsk_unlock(&f->lock);

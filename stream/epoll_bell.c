@@ -11,23 +11,14 @@
 #include "epoll.h"
 #include "epollset.h"
 
-uint32_t rsk_epoll_count_fds(const struct rsk_epoll *e)
-{
-	uint32_t high = rsk_fd_high(), n = 0;
-
-	for (uint32_t i = 0; i < high; i++)
-		n += rsk_epoll_of((int)i) == e;
-	return n;
-}
-
 void rsk_epoll_leaving(struct rsk_epoll *e)
 {
 	atomic_fetch_sub(&e->fds, 1);
 }
 
-bool rsk_epoll_sole_process(const struct rsk_epoll *e)
+void rsk_epoll_stays(struct rsk_epoll *e)
 {
-	return atomic_load(&e->fds) == rsk_epoll_count_fds(e);
+	atomic_fetch_add(&e->fds, 1);
 }
 
 uint64_t rsk_epoll_bell_bit(const struct rsk_epoll *e, const struct rsk_link *l)
@@ -42,31 +33,6 @@ uint64_t rsk_epoll_bell_bit(const struct rsk_epoll *e, const struct rsk_link *l)
 static void drop_link(struct rsk_epoll *e, uint32_t i)
 {
 	e->links[i] = e->links[--e->nlinks];
-}
-
-/*
- * May a link of ours come into it? Not while other processes wait on the set: they could not look at the link, and
- * would take its bell's news. Once they are gone (a daemon's parent), so are their links.
- */
-bool rsk_epoll_adopt(struct rsk_epoll *e)
-{
-	struct rsk_epoll_family *f = rsk_epoll_family();
-	uint32_t i = 0;
-
-	if (e->home == rsk_pid && !atomic_load(&e->shared))
-		return true;
-	if (!rsk_epoll_sole_process(e))
-		return false;
-	rsk_lock(&f->chain);
-	while (i < e->nlinks)
-		if (rsk_epoll_link_here(e, e->links[i].l))
-			i++;
-		else
-			drop_link(e, i);
-	e->home = rsk_pid; /* read with the links */
-	rsk_unlock(&f->chain);
-	atomic_store(&e->shared, false);
-	return true;
 }
 
 int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_link *l)
@@ -104,13 +70,10 @@ int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e, struc
 	return 0;
 }
 
-/*
- * The peer holds the doorbell as well, so that closing it takes it out of no set. In a set that a child has
- * inherited the entry is its parent's. lock held.
- */
+/* The peer holds the doorbell as well, so that closing it takes it out of no set. lock held. */
 static void leave_set(const struct rsk_epoll *e, const struct rsk_link *l)
 {
-	if (e->home != rsk_pid || l->maker != rsk_pid)
+	if (l->maker != rsk_pid)
 		return;
 	for (uint32_t k = 0; k < e->nlinks; k++)
 		if (e->links[k].l == l)
@@ -154,17 +117,8 @@ void rsk_epoll_give_bells(struct rsk_epoll *e)
 	rsk_unlock(&f->chain);
 }
 
-void rsk_epoll_keep_links(const struct rsk_epoll *e)
-{
-	for (uint32_t i = 0; i < e->nlinks; i++)
-		atomic_store(&e->links[i].l->kept, true);
-}
-
 void rsk_epoll_ring(struct rsk_epoll *e)
 {
-	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (rsk_epoll_link_here(e, e->links[i].l)) {
-			rsk_link_strike(e->links[i].l, 1ull << e->links[i].bell);
-			return;
-		}
+	if (e->nlinks)
+		rsk_link_strike(e->links[0].l, 1ull << e->links[0].bell);
 }

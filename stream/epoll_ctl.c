@@ -71,7 +71,9 @@ static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk
 		link_reg(f, r, s, e, fd);
 	}
 	k = *ev;
-	named = (ev->events & EPOLLONESHOT) && !(ev->events & EPOLLEXCLUSIVE) && !e->collides;
+	/* Another process would not know the tag. */
+	named = (ev->events & EPOLLONESHOT) && !(ev->events & EPOLLEXCLUSIVE) && !e->collides &&
+		!rsk_kin_shares(&e->kin);
 	if (named) {
 		k.data.u64 = f->tag | rsk_arena_offset(r);
 		atomic_store(&e->belled, true);

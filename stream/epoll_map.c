@@ -42,7 +42,7 @@ static struct rsk_epoll_mark known_mark(const struct rsk_epoll *e)
 {
 	const struct rsk_stream *s = e->hot ? e->hot->stream : NULL;
 
-	if (!s || !rsk_epoll_link_here(e, s->link))
+	if (!s)
 		return (struct rsk_epoll_mark){ 0 };
 	return (struct rsk_epoll_mark){ s->link, s->sid };
 }
@@ -105,7 +105,7 @@ void rsk_epoll_drain(struct rsk_epoll_family *f, struct rsk_epoll *e)
 	     rsk_ring_index(&hot->stream->rx.ring) != hot->index))
 		rsk_epoll_queue(hot);
 	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (rsk_epoll_link_here(e, e->links[i].l) && marked(e->links[i].l, &known)) {
+		if (marked(e->links[i].l, &known)) {
 			if (!locked)
 				rsk_lock(&f->chain);
 			locked = true;
@@ -120,9 +120,7 @@ void rsk_epoll_look_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e)
 {
 	spot->e = e;
 	spot->known = known_mark(e);
-	spot->same_cpu = e->last && e->last->tagged &&
-			 rsk_epoll_link_here(e, e->last->stream->link) &&
-			 !rsk_spin_pays(e->last->stream);
+	spot->same_cpu = e->last && e->last->tagged && !rsk_spin_pays(e->last->stream);
 	if (spot->known.l)
 		rsk_glance_at(&spot->glance, e->hot->stream);
 }
@@ -137,7 +135,7 @@ static bool stirs(void *arg)
 	if (__builtin_expect(e->remote, 0))
 		rsk_rdma_poll(false);
 	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (rsk_epoll_link_here(e, e->links[i].l) && marked(e->links[i].l, &spot->known))
+		if (marked(e->links[i].l, &spot->known))
 			return true;
 	return __atomic_load_n(&e->ready, __ATOMIC_RELAXED) ||
 	       atomic_load_explicit(&e->calls, memory_order_relaxed);
@@ -158,7 +156,7 @@ bool rsk_epoll_spin(struct rsk_epoll_spot *spot)
 uint64_t rsk_epoll_woken(const struct rsk_epoll *e, uint64_t began_ns)
 {
 	/* Whichever link it was: one peer is the usual case, and it is a hint. */
-	if (e->nlinks && rsk_epoll_link_here(e, e->links[0].l))
+	if (e->nlinks)
 		return rsk_spin_woken(e->links[0].l, began_ns);
 	return rsk_now_ns();
 }

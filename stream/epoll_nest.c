@@ -56,8 +56,7 @@ static void remove_all(const struct rsk_epoll *e)
 		if (r->tagged && r->key_fd >= 0)
 			rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_DEL, r->key_fd, NULL);
 	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (rsk_epoll_link_here(e, e->links[i].l))
-			rsk_link_unwatch(e->links[i].l, e->links[i].bell, e->epfd);
+		rsk_link_unwatch(e->links[i].l, e->links[i].bell, e->epfd);
 }
 
 int rsk_epoll_sub(const struct rsk_epoll_family *f, struct rsk_epoll *e)
@@ -66,16 +65,13 @@ int rsk_epoll_sub(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 
 	if (e->sub >= 0)
 		return 0;
-	/* Only as long as one process holds the set would all who hold it have the sub-set's number. */
-	if (!rsk_epoll_sole_process(e) || !rsk_epoll_adopt(e))
+	/* Whoever else has the set would not have the sub-set. */
+	if (!rsk_epoll_adopt(e))
 		return -EBUSY;
 	sub = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
 	lamp = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC));
 	if (sub >= 0 && lamp >= 0)
 		rc = enter_all(f, e, sub, lamp);
-	/* A fork from here on takes both fds along. */
-	if (rc == 0 && !rsk_epoll_sole_process(e))
-		rc = -EBUSY;
 	if (rc < 0) {
 		rsk_own_close(sub);
 		rsk_own_close(lamp);
@@ -259,6 +255,8 @@ int rsk_epoll_nest_ctl(struct rsk_epoll_family *f, int epfd, int op, int fd, str
 	rc = rsk_sys_epoll_ctl(epfd, op, fd, ev);
 	if (rc < 0 || !outer)
 		return rc;
+	if (op == EPOLL_CTL_ADD && rsk_kin_shares(&inner->kin))
+		rsk_kin_changed(&inner->kin);
 	rsk_lock(&f->lock);
 	if (op == EPOLL_CTL_ADD) {
 		n = rsk_arena_alloc(sizeof(*n));

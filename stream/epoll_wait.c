@@ -16,17 +16,15 @@
 void rsk_epoll_announce(struct rsk_epoll *e)
 {
 	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (rsk_epoll_link_here(e, e->links[i].l))
-			atomic_fetch_or(&rsk_seg_own_head(&e->links[i].l->seg)->asleep,
-					1ull << e->links[i].bell);
+		atomic_fetch_or(&rsk_seg_own_head(&e->links[i].l->seg)->asleep,
+				1ull << e->links[i].bell);
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
 static void retract(struct rsk_epoll *e)
 {
 	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (e->links[i].bell != RSK_SEG_SHARED_BELL &&
-		    rsk_epoll_link_here(e, e->links[i].l))
+		if (e->links[i].bell != RSK_SEG_SHARED_BELL)
 			atomic_fetch_and(&rsk_seg_own_head(&e->links[i].l->seg)->asleep,
 					 ~(1ull << e->links[i].bell));
 }
@@ -133,8 +131,11 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 	if (!e || !f || max <= 0 || (uintptr_t)evs < 4096)
 		return kernel_wait(epfd, evs, max, until, poll_only, mask);
 	rsk_epoll_name(e, epfd);
-	if (e->home != rsk_pid)
-		atomic_store(&e->shared, true);
+	if (__builtin_expect(atomic_load_explicit(&e->over, memory_order_relaxed), 0)) {
+		n = rsk_epoll_tell_over(f, e, epfd, evs, max);
+		if (n)
+			return n;
+	}
 	/* Nothing of ours in it: the kernel's, unless that changes meanwhile. */
 	if (!e->tagged && !e->ninner && until == UINT64_MAX) {
 		uint32_t takeovers = atomic_load(&e->takeovers);

@@ -38,6 +38,7 @@ struct rsk_reg {
 	bool fresh; /* the kernel still has to tell what was true when we registered: told already */
 	uint32_t kernel_events; /* tagged: of the kernel's entry; they only grow */
 	uint32_t told_ends;	/* RDHUP, HUP, ERR that were delivered */
+	uint64_t over_told;	/* edge-triggered: the overread file of so many bytes was told */
 	uint32_t answer;	/* of the set: in which it was told last */
 	uint32_t shorts;	/* the stream's short_sends, before it was looked at last */
 	uint32_t told_room; /* that, and 1, when an edge of room to send was told last; 0: never */
@@ -74,12 +75,15 @@ struct rsk_epoll {
 	 * taken under the set's. Push, then look at sleepers; count as a sleeper, then take: all seq_cst.
 	 */
 	_Atomic(struct rsk_reg *) calls;
-	_Atomic(int) epfd; /* some fd of it: who uses the set says which; relaxed */
-	_Atomic(int) home; /* the process that takes streams over into it; changed with the links */
+	_Atomic(int) epfd;     /* some fd of it: who uses the set says which; relaxed */
+	struct rsk_shared kin; /* other processes may have it since a fork */
 	_Atomic(bool)
-		shared; /* another process has waited on it; set by that, cleared under the lock */
-	bool remote;	/* a link to another host is among them: its news are completions */
-	bool rang;	/* a bell was told of since the last look; lock */
+		over;  /* streams in it have overread files: over.h; under the lock, read without */
+	bool doubtful; /* since a fork, of which nobody knows yet whether it is over; lock */
+	bool foreign; /* another process has changed what is registered: no stream in here is promoted; lock */
+	int kick;      /* eventfd that has woken sleepers, -1: none; lock */
+	bool remote;   /* a link to another host is among them: its news are completions */
+	bool rang;     /* a bell was told of since the last look; lock */
 	bool collides; /* the application's data look like our tag: no stream in here is promoted */
 	_Atomic(bool) watched; /* polled itself, or in another set: its bells always announce */
 	bool lit;
@@ -193,22 +197,20 @@ struct rsk_reg *rsk_reg_new(struct rsk_epoll_family *f);	    /* + NULL: no memor
 void rsk_reg_unlink(struct rsk_epoll_family *f, struct rsk_reg *r); /* + */
 /* + Parked, with this process's number @fd: out of the kernel's set, and unlinked; not if only others hold the set. */
 void rsk_reg_drop(struct rsk_epoll_family *f, struct rsk_reg *r, int fd);
-/* epoll_back.c: an event of the kernel's, @ev, of one that is not taken over, as the application gets it; false: not. */
+/* epoll_back.c: what the kernel's entry of one that is not taken over says. */
+struct epoll_event rsk_reg_plain_event(const struct rsk_epoll_family *f, const struct rsk_reg *r);
+/* The same file: an event of the kernel's, @ev, of one that is not taken over, as the application gets it; false: not. */
 bool rsk_epoll_told_back(struct rsk_reg *r, struct epoll_event *ev);
 int rsk_reg_take_over(struct rsk_epoll_family *f, struct rsk_reg *r); /* + 0 or -errno */
 enum rsk_reason rsk_epoll_why_not(int rc);
 
 /* epoll_bell.c */
-uint32_t rsk_epoll_count_fds(const struct rsk_epoll *e); /* of this process */
-bool rsk_epoll_sole_process(const struct rsk_epoll *e);	 /* are all its fds this process's? */
-bool rsk_epoll_adopt(struct rsk_epoll *e);		 /* + true: all its links are mapped here */
 uint64_t rsk_epoll_bell_bit(const struct rsk_epoll *e,
 			    const struct rsk_link *l); /* 0: none in it */
 int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e,
-			  struct rsk_link *l);	      /* + put one in: 0 or -errno */
-void rsk_epoll_ring(struct rsk_epoll *e);	      /* wake one sleeper; or chain lock held */
-void rsk_epoll_give_bells(struct rsk_epoll *e);	      /* + */
-void rsk_epoll_keep_links(const struct rsk_epoll *e); /* only others hold the set from now on */
+			  struct rsk_link *l);	/* + put one in: 0 or -errno */
+void rsk_epoll_ring(struct rsk_epoll *e);	/* wake one sleeper; or chain lock held */
+void rsk_epoll_give_bells(struct rsk_epoll *e); /* + */
 
 /* epoll_answer.c: what is true of a registration now; what an event of the kernel's tells; see the definitions. */
 short rsk_epoll_true_events(struct rsk_reg *r);
@@ -259,6 +261,18 @@ bool rsk_epoll_spin(struct rsk_epoll_spot *spot); /* no lock; true: look again *
 /* After a sleep that @began_ns: when the news came. */
 uint64_t rsk_epoll_woken(const struct rsk_epoll *e, uint64_t began_ns);
 
+/* epoll_fork.c */
+bool rsk_epoll_adopt(struct rsk_epoll *e); /* + is it this process's alone, and as we know it? */
+void rsk_reg_restore(struct rsk_epoll_family *f, struct rsk_reg *r); /* + epoll.c */
+/*
+ * What lies in overread files, with all that the kernel has; 0: nothing lies there that is to be told. No lock held,
+ * nor for this: takes our events out of what the kernel has told; what is left (epoll_wait.c; set's lock).
+ */
+int rsk_epoll_tell_over(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
+			struct epoll_event *evs, int max);
+int rsk_epoll_translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *evs,
+			int n);
+
 /* epoll_check.c */
 bool rsk_epoll_validate(const struct rsk_epoll *e);
 
@@ -283,14 +297,5 @@ int rsk_epoll_nest_ctl(struct rsk_epoll_family *f, int epfd, int op, int fd,
 		       struct epoll_event *ev);
 void rsk_epoll_nest_drop(const struct rsk_epoll *e);
 void rsk_epoll_nest_closed(struct rsk_epoll_family *f, struct rsk_epoll *e);
-
-/*
- * Has this process a mapping of the link? The set's home has one of each; others have those that were there at
- * the fork.
- */
-static inline bool rsk_epoll_link_here(const struct rsk_epoll *e, const struct rsk_link *l)
-{
-	return e->home == rsk_pid || rsk_links_have(l);
-}
 
 #endif

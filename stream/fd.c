@@ -42,7 +42,7 @@ static inline __attribute__((always_inline)) void gone(int fd, uintptr_t w, bool
 		rsk_epoll_forget_fd(s, fd, atomic_load(&s->fds) - 1);
 	/* The usual end of a short one: no other fd, no call under way that could count on it, nothing to say. */
 	if (atomic_load(&s->fds) == 1 && rsk_stream_phase(s) == RSK_PHASE_CANDIDATE &&
-	    atomic_compare_exchange_strong(&s->life, &(uint64_t){ 1 }, 0)) {
+	    !s->kin.serial && atomic_compare_exchange_strong(&s->life, &(uint64_t){ 1 }, 0)) {
 		atomic_store_explicit(&s->fds, 0, memory_order_relaxed);
 		rsk_stream_free(s);
 		return;
@@ -54,6 +54,7 @@ static inline __attribute__((always_inline)) void gone(int fd, uintptr_t w, bool
 		 */
 		atomic_store(&s->goodbye_due, 1);
 		rsk_stream_last_goodbye(s, open ? fd : -1);
+		rsk_kin_closed(&s->kin);
 	}
 	rsk_stream_unpin(s);
 }
@@ -134,7 +135,7 @@ static void begin(int fd, uintptr_t w, bool connecting_side, bool nonblock,
 {
 	struct rsk_stream *s;
 
-	if ((uint32_t)fd >= rsk_fdtab.size ||
+	if ((uint32_t)fd >= rsk_fdtab.size || !rsk_pid ||
 	    atomic_load_explicit(&rsk_stopped, memory_order_relaxed))
 		return;
 	s = rsk_stream_new(fd, connecting_side, nonblock, peer);

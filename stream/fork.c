@@ -1,89 +1,270 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* fork.c - the family: fork, exec. Streams and sets are shared memory already; here only holders are counted. */
+/*
+ * fork.c - fork and exec. A child gets nothing by which it could reach what its parent has in common with peers, and
+ * no memory that its parent reads: its privileges may be less at any later time (docs/adr/privileges.md).
+ *
+ * Before: streams go by TCP (family.h), epoll sets are as the kernel has them, all locks are taken, so that the copy is
+ * whole, and the table, which a child finds empty, is written down. After: the parent goes on; the child fills its
+ * table again, closes what is the library's, and cuts its copies off.
+ */
 #include <fcntl.h>
 #include <string.h>
 
 #include <rsock/sys.h>
 
+#include "arena.h"
 #include "engine.h"
 #include "epoll.h"
-#include "epollset.h"
+#include "family.h"
+#include "join.h"
 #include "keeper.h"
+#include "kin.h"
+#include "links.h"
+#include "log.h"
 #include "mend.h"
+#include "over.h"
 #include "stream.h"
+#include "wait.h"
 
-static void add_holder(uintptr_t w, int by)
+struct entry {
+	uintptr_t word;
+	int fd;
+};
+
+/* Of the fork under way: of the thread that holds the join lock. The child has a copy of the lists. */
+static struct {
+	uint32_t stamp;
+	struct entry *entry;
+	uint32_t entries;
+	struct rsk_stream **stream; /* each once, pinned */
+	int *stream_fd;
+	uint32_t streams;
+	struct rsk_epoll **set;
+	int *set_fd;
+	uint32_t sets;
+} fork_now;
+
+static __thread bool prepared; /* this thread's fork is one that we know of */
+
+/* ---- before ---- */
+
+static uint32_t count_words(void)
 {
-	struct rsk_stream *s = rsk_fd_object(w);
+	uint32_t n = 0;
+
+	for (int fd = rsk_fd_next(0); fd >= 0; fd = rsk_fd_next(fd + 1))
+		n++;
+	return n;
+}
+
+static bool known_set(const struct rsk_epoll *e)
+{
+	for (uint32_t i = 0; i < fork_now.sets; i++)
+		if (fork_now.set[i] == e)
+			return true;
+	return false;
+}
+
+static void list_object(uintptr_t w, int fd)
+{
+	struct rsk_stream *s = rsk_fd_stream(w);
 
 	if (w & RSK_FD_EPOLL) {
-		atomic_fetch_add(&((struct rsk_epoll *)s)->fds, (uint32_t)by);
+		if (!known_set(rsk_fd_object(w))) {
+			fork_now.set_fd[fork_now.sets] = fd;
+			fork_now.set[fork_now.sets++] = rsk_fd_object(w);
+		}
 		return;
 	}
-	if (by > 0) {
-		atomic_fetch_add(&s->life, 1);
-		atomic_fetch_add(&s->fds, 1);
-	} else {
-		atomic_fetch_sub(&s->fds, 1);
-		rsk_stream_unpin(s);
-	}
+	if (!s || s->fork_stamp == fork_now.stamp || !rsk_stream_pin(s))
+		return;
+	s->fork_stamp = fork_now.stamp;
+	fork_now.stream_fd[fork_now.streams] = fd;
+	fork_now.stream[fork_now.streams++] = s;
 }
 
-static void for_all(int by)
+/* False: no memory. */
+static bool list_all(void)
 {
-	uint32_t high = rsk_fd_high();
+	uint32_t n = count_words();
+	uint8_t *at;
 
-	for (uint32_t i = 0; i < high; i++) {
-		uintptr_t w = rsk_fd_word((int)i);
+	memset(&fork_now.entry, 0, sizeof(fork_now) - offsetof(__typeof__(fork_now), entry));
+	fork_now.stamp++;
+	if (!n)
+		return true;
+	at = rsk_arena_alloc_raw(n * (sizeof(struct entry) + 2 * sizeof(void *) + 2 * sizeof(int)));
+	if (!at)
+		return false;
+	fork_now.entry = (struct entry *)(void *)at;
+	fork_now.stream = (struct rsk_stream **)(void *)(fork_now.entry + n);
+	fork_now.set = (struct rsk_epoll **)(void *)(fork_now.stream + n);
+	fork_now.stream_fd = (int *)(void *)(fork_now.set + n);
+	fork_now.set_fd = fork_now.stream_fd + n;
+	for (int fd = rsk_fd_next(0); fd >= 0 && fork_now.entries < n; fd = rsk_fd_next(fd + 1)) {
+		uintptr_t w = rsk_fd_word(fd);
 
-		if (rsk_fd_marked(w)) /* either may change the mode for both */
-			rsk_fd_put_if((int)i, w, w & ~(uintptr_t)(RSK_FD_MODE | RSK_FD_NONBLOCK));
-		else if (w && !rsk_fd_ours((int)i))
-			add_holder(w, by);
+		if (!w)
+			continue;
+		if (rsk_fd_marked(w)) { /* either may change the mode for both */
+			uintptr_t less = w & ~(uintptr_t)(RSK_FD_MODE | RSK_FD_NONBLOCK);
+
+			rsk_fd_put_if(fd, w, less);
+			w = less;
+		}
+		fork_now.entry[fork_now.entries++] = (struct entry){ w, fd };
+		if (w >= RSK_FD_NO_POINTER)
+			list_object(w, fd);
+	}
+	return true;
+}
+
+static void free_list(void)
+{
+	for (uint32_t i = 0; i < fork_now.streams; i++)
+		rsk_stream_unpin(fork_now.stream[i]);
+	rsk_arena_free(fork_now.entry);
+	memset(&fork_now.entry, 0, sizeof(fork_now) - offsetof(__typeof__(fork_now), entry));
+}
+
+static void each_shared(void (*add)(struct rsk_shared *obj))
+{
+	for (uint32_t i = 0; i < fork_now.streams; i++)
+		add(&fork_now.stream[i]->kin);
+	for (uint32_t i = 0; i < fork_now.sets; i++)
+		add(rsk_epoll_kin(fork_now.set[i]));
+}
+
+static void lock_streams(void)
+{
+	for (uint32_t i = 0; i < fork_now.streams; i++) {
+		rsk_lock(&fork_now.stream[i]->tx_lock);
+		rsk_lock(&fork_now.stream[i]->rx_lock);
 	}
 }
 
-/* Counted before, so that no moment knows of fewer holders than there are. */
+static void unlock_streams(void)
+{
+	for (uint32_t i = fork_now.streams; i-- > 0;) {
+		rsk_unlock(&fork_now.stream[i]->rx_lock);
+		rsk_unlock(&fork_now.stream[i]->tx_lock);
+	}
+}
+
 void rsk_fork_prepare(void)
 {
+	prepared = rsk_pid && rsk_fdtab.word;
+	if (!prepared)
+		return;
 	rsk_mend_fork();
 	rsk_keeper_fork();
 	rsk_join_fork();
-	if (rsk_stats_segment())
-		rsk_fd_name_all(); /* the number in a record is the parent's, who may close it */
-	for_all(1);
+	if (!list_all())
+		rsk_log(RSK_LOG_ERROR, "fork: no memory: the child does not know its sockets");
+	for (uint32_t i = 0; i < fork_now.streams; i++)
+		rsk_stream_share(fork_now.stream[i], fork_now.stream_fd[i]);
+	rsk_streams_settle(fork_now.stream, fork_now.stream_fd, fork_now.streams);
+	rsk_epoll_fork(fork_now.set, fork_now.set_fd, fork_now.sets);
+	lock_streams();
+	rsk_kin_fork(each_shared);
+	rsk_arena_fork(true);
 }
 
 void rsk_fork_parent(bool ok)
 {
-	if (!ok)
-		for_all(-1);
-	rsk_join_fork_parent(ok);
+	if (!prepared)
+		return;
+	rsk_arena_fork(false);
+	rsk_kin_fork_parent(ok);
+	unlock_streams();
+	rsk_epoll_fork_over(fork_now.set, fork_now.sets, false);
+	free_list();
+	rsk_join_fork_parent();
 	rsk_keeper_fork_parent();
 	rsk_mend_fork_over(false);
 }
 
-/* The parent may be in its exit(); the child is not. */
-static void stay(void)
-{
-	uint32_t high = rsk_fd_high();
+/* ---- the child ---- */
 
-	for (uint32_t i = 0; i < high; i++)
-		if (rsk_fd_word((int)i) & RSK_FD_LEFT)
-			atomic_fetch_and(&rsk_fdtab.word[i], ~(uintptr_t)RSK_FD_LEFT);
+/* The parent may be in its exit(); the child is not. */
+static void fill_table(void)
+{
+	for (uint32_t i = 0; i < fork_now.entries; i++) {
+		const struct entry *e = &fork_now.entry[i];
+		bool left = e->word >= RSK_FD_NO_POINTER && (e->word & RSK_FD_LEFT);
+
+		rsk_fd_put(e->fd, left ? e->word & ~(uintptr_t)RSK_FD_LEFT : e->word);
+		if (left && (e->word & RSK_FD_EPOLL))
+			rsk_epoll_stays(rsk_fd_object(e->word));
+		else if (left)
+			atomic_fetch_add(&rsk_fd_stream(e->word)->fds, 1);
+	}
+}
+
+static void inherit(void)
+{
+	bool asleep = rsk_wait_asleep();
+
+	for (uint32_t i = 0; i < fork_now.streams; i++) {
+		struct rsk_stream *s = fork_now.stream[i];
+		uint32_t was = rsk_stream_phase(s);
+
+		rsk_stream_inherit(s, asleep);
+		rsk_stream_record_anew(s, was == RSK_PHASE_JOINED ? RSK_REASON_SHARED_HOLDER :
+					  was == RSK_PHASE_COLD	  ? RSK_REASON_INHERITED :
+								    RSK_REASON_DIRECT);
+	}
+	for (uint32_t i = 0; i < fork_now.entries; i++) {
+		int fd = fork_now.entry[i].fd;
+		struct rsk_stream *s = rsk_fd_stream(rsk_fd_word(fd));
+
+		if (s && rsk_stream_phase(s) == RSK_PHASE_COLD)
+			rsk_fd_put(fd, rsk_fd_word(fd) & ~(uintptr_t)RSK_FD_HOT);
+	}
+}
+
+static bool is_over(int fd)
+{
+	for (uint32_t i = 0; i < fork_now.streams; i++)
+		if (atomic_load(&fork_now.stream[i]->over_fd) == fd)
+			return true;
+	return false;
+}
+
+/* Whatever is the library's and was not made for this child. */
+static void close_ours(void)
+{
+	for (uint32_t i = 0; i < fork_now.entries; i++) {
+		int fd = fork_now.entry[i].fd;
+
+		if (fork_now.entry[i].word == RSK_FD_OWN && rsk_fd_ours(fd) && !rsk_kin_fd(fd) &&
+		    !is_over(fd) && !rsk_wait_keeps(fd))
+			rsk_own_close(fd);
+	}
 }
 
 void rsk_fork_child(void)
 {
+	if (!prepared)
+		return;
 	rsk_pid = rsk_sys_getpid();
 	rsk_tid = 0;
+	rsk_arena_fork(false);
+	fill_table();
+	rsk_kin_fork_child();
+	unlock_streams();
+	rsk_epoll_fork_over(fork_now.set, fork_now.sets, true);
+	rsk_links_forked(rsk_wait_asleep());
 	rsk_join_fork_child();
 	rsk_keeper_fork_child();
 	rsk_mend_fork_over(true);
-	stay();
-	if (rsk_stats_segment())
-		rsk_stats_forked();
+	rsk_streams_forked();
+	close_ours();
+	inherit();
+	free_list();
 }
+
+/* ---- exec ---- */
 
 /*
  * The new program may use what it inherits, and sees the kernel alone; whether it does cannot be known, and a stream on
@@ -111,56 +292,19 @@ int rsk_exec_vforked(void)
 
 /*
  * Another program takes over. What has CLOEXEC goes the way of a killed process: the ring says what was sent. What
- * stays open is used there without us and goes back to TCP, for every process that holds it.
+ * stays open is used there without us and goes back to TCP. Whether it is used cannot be known, and a stream on TCP is
+ * right either way.
  */
 int rsk_exec_prepare(void)
 {
-	uint32_t high = rsk_fd_high();
 	int rc = rsk_exec_vforked();
 
-	if (rc < 0)
-		return rc;
-	for (uint32_t i = 0; i < high; i++) {
-		uintptr_t w = rsk_fd_word((int)i);
-		struct rsk_stream *s;
-
-		if (!w || rsk_fd_marked(w) || rsk_fd_ours((int)i))
-			continue;
-		if (w & RSK_FD_EPOLL) {
-			if (!(w & RSK_FD_LEFT))
-				add_holder(w, -1);
-			continue;
-		}
-		s = rsk_fd_object(w);
-		if (w & RSK_FD_LEFT)
-			continue;
-		if (!rsk_stream_sole_process(s) || atomic_load(&s->fds) > 1)
-			atomic_fetch_sub(&s->fds, 1);
-		else
-			atomic_store(&s->dupped, 2); /* marks: not taken off */
-	}
-	rsk_keeper_finish(RSK_MEND_PATIENCE_NS);
-	rsk_join_leave(false);
-	return 0;
+	if (rc == 0)
+		rsk_keeper_finish(RSK_MEND_PATIENCE_NS);
+	return rc;
 }
 
 void rsk_exec_failed(void)
 {
-	uint32_t high = rsk_fd_high();
-
-	for (uint32_t i = 0; i < high; i++) {
-		uintptr_t w = rsk_fd_word((int)i);
-		struct rsk_stream *s = rsk_fd_object(w);
-
-		if (!w || rsk_fd_marked(w) || (w & RSK_FD_LEFT) || rsk_fd_ours((int)i))
-			continue;
-		if (w & RSK_FD_EPOLL) {
-			add_holder(w, 1);
-			continue;
-		}
-		if (atomic_load(&s->dupped) == 2)
-			atomic_store(&s->dupped, 1);
-		else
-			atomic_fetch_add(&s->fds, 1);
-	}
+	/* What has left does not come back; nothing else was changed. */
 }

@@ -24,13 +24,36 @@
 
 #define BLOCK_BYTES 65536
 
-/* The peer's end, a copy of ours to close; -errno. */
-static int borrow(struct rsk_stream *s)
+/*
+ * pidfd_getfd() is in no set of calls that a service filter has by default (systemd's @system-service), and such a
+ * filter may kill. Of this thread, as it is now; where that cannot be seen there may be one.
+ */
+static bool filtered(void)
+{
+	static const char key[] = "\nSeccomp:\t";
+	char text[4096], *at;
+	int fd = rsk_sys_openat(AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
+	ssize_t n;
+
+	if (fd < 0)
+		return true;
+	n = rsk_sys_read(fd, text, sizeof(text) - 1);
+	rsk_sys_close(fd);
+	text[n > 0 ? n : 0] = 0;
+	at = strstr(text, key);
+	return !at || at[sizeof(key) - 1] != '0';
+}
+
+int rsk_handback_borrow(struct rsk_stream *s)
 {
 	uint64_t cookie = 0;
 	socklen_t len = sizeof(cookie);
-	int pidfd = rsk_own_fd(rsk_sys_pidfd_open(s->link->peer_pid, 0)), fd;
+	int pidfd, fd;
 
+	if (filtered())
+		return -EPERM;
+	pidfd = rsk_own_fd(
+		rsk_sys_pidfd_open(s->link->hollow ? s->peer_pid : s->link->peer_pid, 0));
 	if (pidfd < 0)
 		return pidfd;
 	fd = rsk_own_fd(rsk_sys_pidfd_getfd(pidfd, s->peer_fd));
@@ -87,26 +110,6 @@ static bool inject(struct rsk_stream *s, int fd, int peer, uint8_t *block, uint6
 	return true;
 }
 
-/*
- * pidfd_getfd() is in no set of calls that a service filter has by default (systemd's @system-service), and such a
- * filter may kill. Of this thread, as it is now; where that cannot be seen there may be one.
- */
-static bool filtered(void)
-{
-	static const char key[] = "\nSeccomp:\t";
-	char text[4096], *at;
-	int fd = rsk_sys_openat(AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
-	ssize_t n;
-
-	if (fd < 0)
-		return true;
-	n = rsk_sys_read(fd, text, sizeof(text) - 1);
-	rsk_sys_close(fd);
-	text[n > 0 ? n : 0] = 0;
-	at = strstr(text, key);
-	return !at || at[sizeof(key) - 1] != '0';
-}
-
 uint64_t rsk_handback(struct rsk_stream *s, int fd)
 {
 	struct rsk_kernel_companion k;
@@ -120,7 +123,7 @@ uint64_t rsk_handback(struct rsk_stream *s, int fd)
 	if (rsk_stream_failed(s) || s->rx.state != RSK_RX_ONRING || s->rx.fin ||
 	    !rsk_rx_pending(&s->rx, NULL) || rsk_rx_moved_on(&s->rx))
 		return 0;
-	peer = filtered() ? -EPERM : borrow(s);
+	peer = rsk_handback_borrow(s);
 	if (peer < 0) {
 		rsk_log(RSK_LOG_INFO, "fd %d: unread bytes stay with the peer: %d", fd, peer);
 		return 0;

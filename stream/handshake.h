@@ -11,8 +11,8 @@
 #include "pm_msg.h"
 #include "shm.h"
 
-#define RSK_LINK_MAGIC                                                                             \
-	0x6b6e6c72736b3032ull /* its last digit is the version: 2, doorbells are read */
+/* Its last digit is the version: 2, doorbells are read, and PAUSE. */
+#define RSK_LINK_MAGIC 0x6b6e6c72736b3032ull
 
 enum rsk_link_msg_type {
 	RSK_LINK_GREET =

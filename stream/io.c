@@ -11,6 +11,7 @@
 
 #include "engine.h"
 #include "log.h"
+#include "over.h"
 #include "rdma.h"
 #include "stream.h"
 #include "wait.h"
@@ -189,7 +190,7 @@ void rsk_op_inq(struct rsk_op *op, int *value)
 		return;
 	rsk_stream_serve(s, op->fd); /* a ring that was announced counts from now on */
 	rsk_lock(&s->rx_lock);
-	n = rsk_rx_pending(&s->rx, NULL);
+	n = rsk_rx_pending(&s->rx, NULL) + rsk_over_unread(s);
 	rsk_unlock(&s->rx_lock);
 	*value = inq(n + (uint64_t)*value);
 }

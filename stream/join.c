@@ -48,13 +48,10 @@ void rsk_join_fork(void)
 {
 	rsk_lock(&place.lock);
 	rsk_mend_forks();
-	rsk_links_fork(false);
 }
 
-void rsk_join_fork_parent(bool ok)
+void rsk_join_fork_parent(void)
 {
-	if (!ok)
-		rsk_links_fork(true);
 	rsk_unlock(&place.lock);
 }
 
@@ -64,6 +61,11 @@ void rsk_join_fork_child(void)
 	atomic_store(&rsk_link_users, 0);
 	rsk_naps_forked();
 	rsk_local_forked();
+	/* Who connects there means the parent, whose rights the socket speaks for. */
+	rsk_door_leave();
+	if (place.pid)
+		rsk_registry_close(&place.registry);
+	place.pid = 0;
 	rsk_guard_exit(); /* the parent's rsk_lock() */
 }
 
@@ -72,10 +74,6 @@ static void be_this_process(void)
 {
 	if (place.pid == rsk_pid)
 		return;
-	if (place.pid) {
-		rsk_door_leave();
-		rsk_registry_close(&place.registry);
-	}
 	place.pid = rsk_pid;
 	rsk_registry_open(&place.registry, NULL, rsk_own_fd);
 }
@@ -397,6 +395,11 @@ void rsk_join_take(void)
 	rsk_lock(&place.lock);
 }
 
+bool rsk_join_try(void)
+{
+	return rsk_trylock(&place.lock);
+}
+
 void rsk_join_give(void)
 {
 	rsk_unlock(&place.lock);
@@ -424,10 +427,10 @@ void rsk_join_sweep(void)
 	rsk_unlock(&place.lock);
 }
 
-void rsk_join_leave(bool own)
+void rsk_join_leave(void)
 {
 	rsk_lock(&place.lock);
-	rsk_links_leave(own);
+	rsk_links_leave();
 	rsk_unlock(&place.lock);
 }
 

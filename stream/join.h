@@ -3,9 +3,12 @@
 #ifndef RSK_JOIN_H
 #define RSK_JOIN_H
 
+#include <stdbool.h>
+
 #include <rsock/tuple.h>
 
 void rsk_join_take(void);
+bool rsk_join_try(void); /* false: another thread has it */
 void rsk_join_give(void);
 
 /*

@@ -10,6 +10,7 @@
 
 #include <rsock/sys.h>
 
+#include "over.h"
 #include "stream.h"
 
 #define TCP_STATE_ESTABLISHED 1
@@ -74,6 +75,11 @@ static ssize_t kernel_recv(struct rsk_companion *c, const struct iovec *iov, int
 	struct msghdr m = { .msg_iov = cut };
 	ssize_t done;
 
+	if (rsk_over_is(k->s) && !k->socket_alone) {
+		done = rsk_over_recv(k->s, iov, n, cap, flags & MSG_PEEK);
+		if (done)
+			return done;
+	}
 	m.msg_iovlen = (size_t)cut_iov(iov, n, cap, cut);
 	done = rsk_sys_recvmsg(c->fd, &m, flags | MSG_DONTWAIT);
 	if (done > 0 && !(flags & MSG_PEEK)) {
@@ -123,6 +129,16 @@ int rsk_kernel_written(int fd, bool connecting_side, uint64_t *pos)
 	return -EAGAIN;
 }
 
+int rsk_kernel_received(int fd, uint64_t *pos)
+{
+	struct tcp_info ti;
+	int rc = tcp_info(fd, &ti);
+
+	if (rc == 0)
+		*pos = ti.tcpi_bytes_received;
+	return rc;
+}
+
 static int kernel_tx_pos(struct rsk_companion *c, uint64_t *pos)
 {
 	struct rsk_stream *s = ((struct rsk_kernel_companion *)c)->s;
@@ -143,7 +159,7 @@ static int kernel_rx_pos(struct rsk_companion *c, uint64_t *pos)
 	struct tcp_info a, b;
 	int inq, rc;
 
-	if (rsk_stream_plain(s, false))
+	if (rsk_stream_plain(s, false) || rsk_over_unread(s))
 		return -EAGAIN;
 	for (int i = 0; i < POSITION_TRIES; i++) {
 		rc = tcp_info(c->fd, &a);
@@ -186,6 +202,7 @@ void rsk_companion_init(struct rsk_kernel_companion *k, struct rsk_stream *s, in
 	k->c.ops = &kernel_ops;
 	k->c.fd = fd;
 	k->s = s;
+	k->socket_alone = false;
 }
 
 static bool option_is(int fd, int name, int wanted)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <rsock/sys.h>
 
@@ -11,6 +12,7 @@
 #include "epoll.h"
 #include "log.h"
 #include "mend.h"
+#include "over.h"
 #include "relay.h"
 #include "stream.h"
 
@@ -28,11 +30,14 @@ static void goodbye(struct rsk_stream *s, int fd, bool close)
 	rsk_join_forget(s);
 	if (rsk_stream_phase(s) != RSK_PHASE_JOINED)
 		return;
+	/* Another process goes on with it, by TCP, and its end is not said before that one has closed it. */
+	if (!rsk_stream_sole_process(s))
+		return;
 	rsk_companion_init(&k, s, fd);
 	rsk_guard_enter();
 	rsk_lock(&s->rx_lock);
 	rsk_rx_serve(&s->rx, &k.c);
-	unread = !rsk_stream_failed(s) && rsk_rx_unread(&s->rx);
+	unread = !rsk_stream_failed(s) && (rsk_rx_unread(&s->rx) || rsk_over_unread(s));
 	if (close)
 		rsk_rx_close(&s->rx);
 	rsk_unlock(&s->rx_lock);
@@ -135,6 +140,18 @@ static bool needs_kernel(enum rsk_reason why)
 	}
 }
 
+/*
+ * A relay takes the stream's bytes from all who hold the socket. Who executes a program with a copy of it, while others
+ * go on with theirs, has most often forgotten to set FD_CLOEXEC: the bytes stay with those others, and the program does
+ * not see what they have not read yet. It is meant to where the number is one of 0 to 2, or nobody else has the socket.
+ */
+static bool takes_relay(struct rsk_stream *s, int fd, enum rsk_reason why)
+{
+	if (why != RSK_REASON_EXEC || fd <= STDERR_FILENO)
+		return needs_kernel(why);
+	return rsk_sys_getpid() == rsk_pid && rsk_stream_sole_process(s); /* not in a vfork child */
+}
+
 /* How long a leaver waits for the peer to repeat what was unread in the ring. */
 #define LEAVE_WAIT_NS 200000000ull
 
@@ -231,7 +248,7 @@ static bool repeated(struct rsk_stream *s, int fd, const struct rsk_leaving *l)
 static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
 {
 	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
-	int rc;
+	int rc, over;
 	bool out;
 
 	rsk_guard_enter();
@@ -240,6 +257,9 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 	s->tx.gave_up = true; /* we never propose again */
 	s->rx.gave_up = true;
 	keep_rest(s, fd, l);
+	over = rsk_over_is(s) && !stays(why) ? rsk_over_back(s, fd) : 0;
+	if (over == -EIO)
+		rsk_stream_fail(s, fd);
 	rc = leave_rx(s, fd, why, &l->again);
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
@@ -261,7 +281,7 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 		rsk_sys_ppoll(&(struct pollfd){ .fd = fd, .events = out ? 0 : POLLOUT }, 1,
 			      &(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
-	if (rc == -EBUSY || rc == -EAGAIN || !out)
+	if (rc == -EBUSY || rc == -EAGAIN || !out || rsk_over_unread(s))
 		return -EBUSY;
 	return l->again && !repeated(s, fd, l) ? -EBUSY : 0;
 }
@@ -280,7 +300,7 @@ static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why)
 		 * What is repeated late comes in order still, to our hooks as to the kernel's
 		 * users.
 		 */
-		if (rc < 0 && (needs_kernel(why)))
+		if (rc < 0 && takes_relay(s, fd, why))
 			rc = rsk_stream_relay(s, fd, why, &l);
 		else if (rc < 0 && l.again)
 			rc = 0;
@@ -289,7 +309,7 @@ static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why)
 			rsk_log(RSK_LOG_INFO, "fd %d: leaves when it is drained", fd);
 			rsk_stats_set_reason(s->rec, why);
 			atomic_store_explicit(&s->leave_due, (uint8_t)why, memory_order_relaxed);
-			return needs_kernel(why) ? -EAGAIN : 0;
+			return takes_relay(s, fd, why) ? -EAGAIN : 0;
 		}
 		atomic_store_explicit(&s->leave_due, 0, memory_order_relaxed);
 	}
@@ -306,7 +326,7 @@ void rsk_stream_leave_late(struct rsk_stream *s, int fd)
 
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
-	ready = s->tx.state == RSK_TX_TCP && rsk_rx_drained(&s->rx);
+	ready = s->tx.state == RSK_TX_TCP && rsk_rx_drained(&s->rx) && !rsk_over_unread(s);
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
 	why = ready ? atomic_exchange_explicit(&s->leave_due, 0, memory_order_relaxed) : 0;

@@ -26,11 +26,66 @@ struct rsk_link *rsk_link_new(bool initiator)
 	l->maker = rsk_pid;
 	l->control = -1;
 	strcpy(l->fabric, "shm");
-	atomic_store(&l->holders, 1);
 	l->number = atomic_fetch_add(&numbers, 1) + 1;
 	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++)
 		l->ring[i] = l->gong[i] = l->bell[i] = l->seg.peer_bell[i] = -1;
 	return l;
+}
+
+struct rsk_link *rsk_link_hollow(void)
+{
+	struct rsk_seg_geometry g = { .ring_bytes = RSK_SEG_MIN_RING, .streams = 1 };
+	struct rsk_link *l = rsk_arena_alloc(sizeof(*l));
+	struct rsk_link_part *part = rsk_arena_alloc(sizeof(*part));
+	uint8_t *segment, *window;
+
+	g.bytes = rsk_seg_ring_off(&g, 1);
+	segment = rsk_arena_alloc(g.bytes);
+	window = rsk_arena_alloc(g.bytes);
+	if (!l || !part || !segment || !window) {
+		rsk_arena_free(l);
+		rsk_arena_free(part);
+		rsk_arena_free(segment);
+		rsk_arena_free(window);
+		return NULL;
+	}
+	l->hollow = true;
+	l->maker = rsk_pid;
+	l->control = -1;
+	strcpy(l->fabric, "none");
+	l->seg = (struct rsk_seg){ .own = g, .peer = g, .window_streams = 1 };
+	l->seg.rail = (struct rsk_rail){ .segment = segment,
+					 .segment_bytes = g.bytes,
+					 .window = window,
+					 .window_bytes = g.bytes,
+					 .ops = &rsk_shm_ops,
+					 .priv = &l->seg };
+	atomic_store(&l->seg.reach, 1);
+	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++)
+		l->ring[i] = l->gong[i] = l->bell[i] = l->seg.peer_bell[i] = -1;
+	atomic_store(&l->part[0], part);
+	atomic_store(&l->state, RSK_LINK_UP);
+	return l;
+}
+
+void rsk_link_forked(struct rsk_link *l, bool asleep)
+{
+	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
+		rsk_own_close(l->bell[i]);
+		rsk_own_close(l->ring[i]);
+		if (l->remote || i == 0)
+			rsk_own_close(l->gong[i]);
+		rsk_own_close(l->seg.peer_bell[i]);
+	}
+	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
+		l->ring[i] = l->gong[i] = l->bell[i] = l->seg.peer_bell[i] = -1;
+	}
+	rsk_own_close(l->control);
+	l->control = -1;
+	l->hollow = true;
+	atomic_store(&l->state, RSK_LINK_DEAD);
+	if (asleep)
+		rsk_seg_hollow(&l->seg);
 }
 
 static int add(int set, int fd, uint32_t events, uint64_t data)
@@ -115,26 +170,17 @@ void rsk_link_strike(const struct rsk_link *l, uint64_t bells)
 		rsk_sys_write(l->gong[__builtin_ctzll(bells)], &one, sizeof(one));
 }
 
-void rsk_link_drop(struct rsk_link *l, const struct rsk_seg *mapped)
+void rsk_link_drop(struct rsk_link *l)
 {
-	struct rsk_seg here = *mapped;
-
 	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
 		rsk_own_close(l->bell[i]);
 		rsk_own_close(l->ring[i]);
 		if (l->remote || i == 0)
 			rsk_own_close(l->gong[i]);
-		rsk_own_close(here.peer_bell[i]);
+		rsk_own_close(l->seg.peer_bell[i]);
 	}
 	rsk_own_close(l->control);
-	rsk_seg_detach(&here);
-	rsk_link_put(l);
-}
-
-void rsk_link_put(struct rsk_link *l)
-{
-	if (atomic_fetch_sub(&l->holders, 1) != 1 || atomic_load(&l->kept))
-		return;
+	rsk_seg_detach(&l->seg);
 	for (uint32_t i = 0; i < RSK_SEG_STREAMS / RSK_SEG_REACH; i++)
 		rsk_arena_free(atomic_load(&l->part[i]));
 	rsk_arena_free(l);
@@ -154,6 +200,10 @@ int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l)
 	uint32_t taken = atomic_load(&l->bells_taken);
 	int rc;
 
+	if (l->hollow) { /* nobody rings */
+		*b = (struct rsk_bell){ .l = l, .index = 0, .fd = -1 };
+		return 0;
+	}
 	for (;;) {
 		uint32_t i = (uint32_t)__builtin_ctz(~taken);
 

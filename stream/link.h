@@ -3,8 +3,7 @@
  * link.h - what joins two processes: a segment at each end, bells, a control socket. Streams between the same
  * two processes share it. Internal to stream/.
  *
- * Family memory; made by one process and usable by its children after fork (mapping and fds are inherited);
- * only the maker reads the control socket and starts new streams on it.
+ * Of one process: a child of a fork has no mapping of its segments, and closes its copies of the descriptors.
  */
 #ifndef RSK_LINK_H
 #define RSK_LINK_H
@@ -64,6 +63,7 @@ struct rsk_link {
 	 * keeper writes, senders before a full ring read; seq_cst.
 	 */
 	_Atomic(bool) tcp_doubted;
+	bool hollow; /* leads nowhere: it was the parent's of this process, or is none; one thread sets it */
 	bool remote; /* to another host: its news come by completions as well (rdma.h) */
 	struct rsk_order_form order; /* remote: of the peer's marks (marks.h); before it is up */
 	_Atomic(uint32_t) bells_taken;
@@ -82,21 +82,18 @@ struct rsk_link {
 	bool waits; /* remote: streams wait for their turn to ask; under the lock of join.c */
 	uint32_t next_sid; /* to try; under the lock of join.c */
 	_Atomic(struct rsk_link_part *) part[RSK_SEG_STREAMS / RSK_SEG_REACH];
-	_Atomic(uint32_t) holders; /* processes that have it in their list (links.c) */
-	_Atomic(bool)
-		kept; /* an epoll set that others hold names it, out of our sight: never given back */
 };
 
-struct rsk_link *rsk_link_new(bool initiator);	      /* held by this process */
+struct rsk_link *rsk_link_new(bool initiator);
+/* One that leads nowhere, with room for one stream, whose rings nobody uses; NULL: no memory. Kept for good. */
+struct rsk_link *rsk_link_hollow(void);
+/* In the child of a fork: nothing that leads to the peer is left. @asleep: memory without effect is in its place. */
+void rsk_link_forked(struct rsk_link *l, bool asleep);
 int rsk_link_reach(struct rsk_link *l, uint32_t sid); /* before set_stream(): 0 or -errno */
 bool rsk_link_useless(const struct rsk_link *l); /* no stream, and none will come: worth a sweep */
 
-/*
- * This process's mappings (@mapped) and fds go, and its hold. Of the object itself nothing changes: others of
- * the family may use it, with theirs.
- */
-void rsk_link_drop(struct rsk_link *l, const struct rsk_seg *mapped);
-void rsk_link_put(struct rsk_link *l); /* the hold alone: the rest goes with the process */
+/* Nobody uses it any more: mappings, fds, and memory go. */
+void rsk_link_drop(struct rsk_link *l);
 
 /*
  * Threads of this process that use links they found without a stream's pin (epoll_wait.c): none is freed meanwhile.

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * links.c - the links of this process: those it made and those it was born with.
- *
- * A link is family memory, but each process of the family has its own mapping of it and its own fds, under the same
- * addresses and numbers. So the list is the process's own memory, of which a child gets a copy, and dropping a link
- * touches nothing of the object but the count of its holders; the last one gives the memory back.
+ * links.c - the links of this process, all of which it made: a child of a fork lets go of its copies.
  *
  * Changed under the join lock (join.c), which also keeps the list still during a fork.
  */
@@ -76,6 +72,8 @@ bool rsk_link_peer_gone(const struct rsk_link *l)
 {
 	struct pollfd p = { .fd = l->control };
 
+	if (l->hollow)
+		return false;
 	return l->control < 0 || (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 &&
 				  (p.revents & (POLLHUP | POLLERR | POLLNVAL)));
 }
@@ -109,42 +107,20 @@ void rsk_links_sweep(void)
 			continue;
 		}
 		take_out(i);
-		rsk_link_drop(ref.l, ref.l->maker == rsk_pid ? &ref.l->seg : &ref.inherited);
+		rsk_link_drop(ref.l);
 	}
 }
 
-void rsk_links_fork(bool undo)
+void rsk_links_forked(bool asleep)
 {
 	uint32_t n = atomic_load(&rsk_links.n);
 
-	for (uint32_t i = 0; i < n; i++) {
-		struct rsk_link_ref *ref = &rsk_links.at[i];
-
-		if (undo) {
-			atomic_fetch_sub(&ref->l->holders, 1);
-			continue;
-		}
-		if (ref->l->maker == rsk_pid)
-			ref->inherited = ref->l->seg;
-		atomic_fetch_add(&ref->l->holders, 1);
-	}
+	for (uint32_t i = 0; i < n; i++)
+		rsk_link_forked(rsk_links.at[i].l, asleep);
+	atomic_store(&rsk_links.n, 0);
 }
 
-void rsk_links_leave(bool own)
+void rsk_links_leave(void)
 {
-	uint32_t i = 0;
-
-	while (i < atomic_load(&rsk_links.n)) {
-		struct rsk_link *l = rsk_links.at[i].l;
-
-		if (!own && l->maker == rsk_pid) {
-			i++;
-			continue;
-		}
-		take_out(i);
-		if (own)
-			rsk_link_put(l);
-		else
-			atomic_fetch_sub(&l->holders, 1);
-	}
+	atomic_store(&rsk_links.n, 0);
 }

@@ -9,8 +9,6 @@
 
 struct rsk_link_ref {
 	struct rsk_link *l;
-	struct rsk_seg
-		inherited; /* what of another's link was mapped and open here at the fork: it may have more since */
 };
 
 /* Process's own memory. Written under the join lock; n and at also read without, by rsk_links_have(). */
@@ -26,13 +24,10 @@ void rsk_links_sweep(void);	       /* drop those that are dead and unused */
 bool rsk_link_peer_gone(const struct rsk_link *l);
 bool rsk_links_have(const struct rsk_link *l);
 
-/* Before a fork, the lock kept over it: count the child as a holder, note what it gets. @undo: there was no child. */
-void rsk_links_fork(bool undo);
+/* In the child of a fork: none of them is this process's (rsk_link_forked()). */
+void rsk_links_forked(bool asleep);
 
-/*
- * This process is about to end, or another program to take its place: it holds no inherited link any more, nor any
- * @own. Mappings and fds stay, for threads that still run, and go with the process.
- */
-void rsk_links_leave(bool own);
+/* This process is about to end. Mappings and fds stay, for threads that still run, and go with the process. */
+void rsk_links_leave(void);
 
 #endif

@@ -7,6 +7,7 @@
 #ifndef RSK_MAIL_H
 #define RSK_MAIL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,5 +30,24 @@ static inline bool rsk_mail_fresh(const struct rsk_mail *at, uint64_t seen)
 /* Copy the mail out; true when the copy's hash is right. */
 bool rsk_mail_get(const struct rsk_mail *at, const struct rsk_key *key, uint32_t role,
 		  struct rsk_mail *m);
+
+/*
+ * rsk_promotion_end - @who ends promotion @gen, in the word @at that both ends may write (<rsock/slot.h>). Returns
+ * whether it was @who; else the other one came first. Bounded: where a peer changes the word all the time, it was the
+ * peer. No lock, no system call.
+ */
+static inline bool rsk_promotion_end(_Atomic(uint64_t) *at, uint32_t gen,
+				     enum rsk_promotion_ender who)
+{
+	uint64_t is = atomic_load(at), mine = (uint64_t)gen << 2 | who;
+
+	for (int tries = 0; tries < 4; tries++) {
+		if (is >> 2 == gen)
+			return is == mine;
+		if (atomic_compare_exchange_strong(at, &is, mine))
+			return true;
+	}
+	return false;
+}
 
 #endif

@@ -168,7 +168,7 @@ static struct rsk_link *link_add(int control, bool initiator, const struct rsk_m
 	l->vouched = peer->vouched;
 	l->peer_nonce = peer->nonce;
 	if (rsk_links_add(l) < 0) {
-		rsk_link_drop(l, &l->seg);
+		rsk_link_drop(l);
 		return NULL;
 	}
 	return l;

@@ -55,21 +55,17 @@ void rsk_mend_each(struct rsk_link *l, void (*each)(struct rsk_stream *s, void *
 /*
  * Before a fork, by its thread (mend_off.c): streams of this process's links to other hosts go by their companions
  * from now on, since a child could use them there only. First with no lock in hand, while the keeper works; then
- * rsk_mend_forks(), with the join lock. rsk_mend_unforked(), once no other process has the stream any more, tx_lock
- * held.
+ * rsk_mend_forks(), with the join lock.
  */
 void rsk_mend_fork(void);
 void rsk_mend_forks(void);
 void rsk_mend_fork_over(bool child);
-bool rsk_mend_forking(
-	void); /* another process is about to be there: rsk_mend_unforked() is not to be called yet */
 /*
  * In exit(), where other threads go on: so do the streams, by their companions, for nobody could say later what of
  * their last bytes has come. Peers are called to do the same.
  */
 void rsk_mend_exit(void);
 bool rsk_mend_exiting(void); /* since then; tx_lock held: who is not told by it sees this */
-void rsk_mend_unforked(struct rsk_stream *s);
 
 void rsk_mend_forked(void); /* in the child: what its parent looks after is none of its business */
 

@@ -106,8 +106,6 @@ static void off_later(struct rsk_stream *s, void *arg)
 		rsk_mend_owes(s, fd);
 }
 
-static _Atomic(uint32_t) forks; /* under way in this process */
-
 /*
  * Set once by the thread in exit(), before it goes through the streams under their locks; read by
  * whoever proposes, under its stream's. So a stream is found there, or, joined later, sees this. A
@@ -115,14 +113,8 @@ static _Atomic(uint32_t) forks; /* under way in this process */
  */
 static _Atomic(bool) exiting;
 
-bool rsk_mend_forking(void)
-{
-	return atomic_load(&forks);
-}
-
 void rsk_mend_fork(void)
 {
-	atomic_fetch_add(&forks, 1);
 	if (!rsk_keeper_runs())
 		return; /* no rails */
 	go_off(RSK_TX_STAY_FORK);
@@ -133,12 +125,8 @@ void rsk_mend_fork(void)
 
 void rsk_mend_fork_over(bool child)
 {
-	if (child) {
-		atomic_store(&forks, 0);
+	if (child)
 		atomic_store(&exiting, false);
-	} else {
-		atomic_fetch_sub(&forks, 1);
-	}
 }
 
 /* Also what was joined meanwhile. */
@@ -166,12 +154,4 @@ void rsk_mend_exit(void)
 	rsk_join_take();
 	each_stream(call, NULL);
 	rsk_join_give();
-}
-
-void rsk_mend_unforked(struct rsk_stream *s)
-{
-	rsk_tx_stay_off(&s->tx, RSK_TX_STAY_FORK, false);
-	rsk_lock(&s->rx_lock);
-	rsk_stream_stay_off(s);
-	rsk_unlock(&s->rx_lock);
 }

@@ -4,6 +4,7 @@
 
 #include <rsock/sys.h>
 
+#include "over.h"
 #include "stream.h"
 #include "wait.h"
 
@@ -181,6 +182,9 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 				 ask_kernel(fd, (short)(events | POLLIN | POLLRDHUP));
 	if (kernel >= 0 && (kernel & END_EVENTS) == POLLERR)
 		kernel = ask_until_end(fd, (short)(events | POLLIN | POLLRDHUP), (short)kernel);
+	/* As in the socket's queue, and before all that is there. */
+	if (rsk_over_unread(s))
+		kernel |= POLLIN;
 	if (kernel >= 0)
 		note_quiet(s, kernel);
 	/* Whoever is told so now reads until EAGAIN and may not be told again: that read has to look. */

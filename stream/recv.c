@@ -9,6 +9,7 @@
 #include "arena.h"
 #include "engine.h"
 #include "epoll.h"
+#include "family.h"
 #include "links.h"
 #include "owner.h"
 #include "stream.h"
@@ -142,6 +143,7 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 
 	if (rsk_stream_failed(s))
 		return -ECONNRESET;
+	rsk_stream_may_be_alone(s, fd);
 	rsk_stream_look_at_wish(s, fd);
 	rsk_companion_init(&k, s, fd);
 	rsk_guard_enter();
@@ -246,7 +248,7 @@ static bool shows_end(struct rsk_stream *s, int fd)
 static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, int flags)
 {
 	bool peek = flags & MSG_PEEK, trunc = flags & MSG_TRUNC;
-	bool dontwait = (flags & MSG_DONTWAIT) || atomic_load(&s->nonblock);
+	bool dontwait = (flags & MSG_DONTWAIT) || rsk_stream_nonblock(s, fd);
 	size_t len = cur->left, target = recv_target(s, len, flags), total = 0;
 	struct rsk_wait w __attribute__((cleanup(rsk_wait_end)));
 	bool look = false, ended = false;

@@ -10,6 +10,7 @@
 #include "arena.h"
 #include "epoll.h"
 #include "log.h"
+#include "over.h"
 #include "relay.h"
 #include "tuple.h"
 #include "tx_parts.h"
@@ -120,16 +121,55 @@ static void shut_alike(const struct rsk_stream *s, int end)
 		rsk_sys_shutdown(end, SHUT_RD);
 }
 
+/*
+ * What lies in the overread file comes before all else that is to be read. Nothing is taken from there yet. With such a
+ * file the ring is not used, and the TCP socket's bytes come behind it.
+ */
+static int plan_over(struct rsk_stream *s, struct rsk_relay *r, size_t over)
+{
+	struct iovec iov = { r->data, over };
+
+	if (!over)
+		return 0;
+	if (r->before || r->skip)
+		return -EAGAIN;
+	memmove(r->data + over, r->data, r->down_bytes);
+	if (rsk_over_recv(s, &iov, 1, over, true) != (ssize_t)over)
+		return -EAGAIN; /* another process has read of it meanwhile */
+	r->down_bytes += over;
+	return 0;
+}
+
+/* The relay has it. */
+static void done_over(struct rsk_stream *s, struct rsk_relay *r, size_t over)
+{
+	while (over) {
+		struct iovec iov = { r->block[0], sizeof(r->block[0]) };
+		ssize_t n = rsk_over_recv(s, &iov, 1, over, false);
+
+		if (n <= 0)
+			return;
+		over -= (size_t)n;
+	}
+}
+
 static int plan_and_start(struct rsk_stream *s, int fd, const struct rsk_leaving *l, int end,
 			  struct rsk_relay **made)
 {
 	size_t up = s->tx.state == RSK_TX_RESEND ? (size_t)(s->tx.pos - s->tx.resend_pos) : 0;
-	struct rsk_relay *r = *made = rsk_relay_new(rsk_rx_relay_bytes(&s->rx) + up);
+	size_t over = (size_t)rsk_over_unread(s);
+	struct rsk_relay *r = *made = rsk_relay_new(rsk_rx_relay_bytes(&s->rx) + up + over);
 	int rc = r ? plan_rx(s, r, l) : -ENOMEM;
 
 	if (rc == 0)
+		rc = plan_over(s, r, over);
+	if (rc == 0)
 		rc = plan_tx(s, r, up);
-	return rc == 0 ? rsk_relay_start(r, fd, end) : rc;
+	if (rc == 0)
+		rc = rsk_relay_start(r, fd, end);
+	if (rc == 0)
+		done_over(s, r, over);
+	return rc;
 }
 
 int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const struct rsk_leaving *l)

@@ -123,7 +123,7 @@ static void reap(void)
 		if (r->listed)
 			atomic_store(&r->l->let_go, true);
 		else if (r->l)
-			rsk_link_drop(r->l, &r->l->seg);
+			rsk_link_drop(r->l);
 		rsk_links_sweep();
 		rsk_join_give();
 		rsk_rails_fini(&r->rails);

@@ -66,11 +66,30 @@ static void say_go(struct rsk_rx *rx)
 	rsk_rx_say(rx, RSK_RX_GO, rx->state >= RSK_RX_SWITCHING);
 }
 
+/* The sender goes on behind what it had put into a ring that we had left. 0 or -EPROTO. */
+static int jump(struct rsk_rx *rx, uint64_t cells)
+{
+	if (!rx->jumps || cells < rx->ring.next ||
+	    cells - rx->ring.next > 2 * (uint64_t)rx->ring.cells)
+		return -EPROTO;
+	rx->ring.next = rx->credit_sent = cells;
+	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;
+	rsk_rx_publish_consumed(rx);
+	return 0;
+}
+
 static int see_word(struct rsk_rx *rx, const struct rsk_mail *m)
 {
 	if (m->what == RSK_TX_PROPOSE) {
 		if (m->gen > rx->proposed)
 			rx->proposed = m->gen;
+		return 0;
+	}
+	if ((m->what == RSK_TX_AGAIN || m->what == RSK_TX_NONE) && rx->paused &&
+	    m->gen == rx->paused) {
+		rx->paused = 0;
+		if (!rx->stay_off) /* taken back meanwhile */
+			rsk_rx_say_stay(rx);
 		return 0;
 	}
 	if (m->what == RSK_TX_AGAIN && rx->doubt) {
@@ -89,8 +108,9 @@ static int see_word(struct rsk_rx *rx, const struct rsk_mail *m)
 	}
 	if (m->what != RSK_TX_RING || rx->state != RSK_RX_WATCH || m->gen != rx->gen)
 		return 0;
-	if (m->cells != rx->ring.next)
+	if (m->cells != rx->ring.next && jump(rx, m->cells) < 0)
 		return -EPROTO;
+	rx->jumps = false;
 	rx->switch_pos = m->pos;
 	rx->switch_cell = m->cells;
 	rx->marked = false; /* until a slot has a mark */
@@ -233,6 +253,10 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 	rc = rsk_rx_run_commands(rx);
 	if (rc < 0)
 		return rc;
+	if (rx->paused) { /* has said it already, and from where */
+		rx->left = true;
+		return 0;
+	}
 	if (rx->doubt)
 		return -EBUSY;
 	/* A MOVE that is on its way may be there before our LEAVE is. */
@@ -281,11 +305,44 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 	return 0;
 }
 
+int rsk_rx_pause(struct rsk_rx *rx)
+{
+	int rc = rsk_rx_take_word(rx);
+	uint64_t pos = rx->pos;
+
+	if (rc < 0)
+		return rc;
+	if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
+		return rsk_rx_refuse(rx);
+	if (rx->state == RSK_RX_TCP || rx->fin || rx->left)
+		return 0;
+	if (!rx->ended)
+		return -EOPNOTSUPP;
+	if (rx->state == RSK_RX_WATCH)
+		pos = RSK_POS_START;
+	else if (rx->state == RSK_RX_SWITCHING)
+		pos = rx->switch_pos;
+	rsk_rx_say(rx, RSK_RX_PAUSE, pos);
+	if (!rsk_promotion_end(rx->ended, rx->gen, RSK_ENDED_BY_RX)) {
+		rsk_rx_say_stay(rx);
+		return -EAGAIN;
+	}
+	rx->paused = rx->gen;
+	rx->jumps = true;
+	rsk_rx_free_stage(rx);
+	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;
+	rx->demotions += rx->state == RSK_RX_ONRING;
+	rx->state = RSK_RX_TCP;
+	return 0;
+}
+
 void rsk_rx_stay_off(struct rsk_rx *rx, bool on)
 {
 	if (rx->fin || rx->gave_up || rx->stay_off == on)
 		return;
 	rx->stay_off = on;
+	if (rx->paused)
+		return; /* which says as much, and the sender has to see it first */
 	if (rx->left)
 		return; /* for good, or until another rail is there, over which no proposal is answered then */
 	if (!rx->rest)

@@ -38,6 +38,9 @@ struct rsk_rx {
 		consumed; /* our exact index, for the peer to get() at the end of life; may be NULL */
 	struct rsk_mailbox credit; /* the same for a peer that cannot read @consumed; at NULL: none */
 
+	_Atomic(uint64_t)
+		*ended; /* rsk_promotion_end(), for rsk_rx_pause(); NULL: not on this fabric */
+
 	uint8_t state;	     /* enum rsk_rx_state */
 	bool left;	     /* TCP for good */
 	bool gave_up;	     /* positions cannot be had */
@@ -50,6 +53,8 @@ struct rsk_rx {
 	bool lost; /* the sender is dead, or its rail for good: what has not come never will */
 	int tcp_err; /* the companion showed this error (-errno); to be delivered once, after the data */
 	bool err_told; /* one that ends the stream was, the companion's or ours: behind it is the end alone */
+	uint32_t paused; /* the promotion that we ended, until the sender says that it knows; 0: none */
+	bool jumps;	 /* slots of that one may lie behind ring.next that are nobody's any more */
 	uint32_t gen;	   /* of the promotion watched or on */
 	uint32_t proposed; /* newest proposal seen */
 	uint64_t pos;	   /* of the next byte to deliver; valid from the first WATCHING on */
@@ -237,6 +242,15 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again);
  * ended: what lies here has to be read here. -EPROTO.
  */
 int rsk_rx_rest(struct rsk_rx *rx);
+
+/*
+ * rsk_rx_pause - off the ring at once, whatever the sender is at, and paired still. Before that, in this order:
+ * rsk_rx_stay_off(), a full fence, and all that lies in the ring is read. What the sender puts from then on it repeats
+ * by TCP, in the same call (it looks at our word behind each slot). It needs no answer and waits for nobody.
+ * 0: on TCP. -EAGAIN: the sender has just given a command, which lies in the ring: read on to it, and once more.
+ * -EOPNOTSUPP: not on this fabric; -EPROTO.
+ */
+int rsk_rx_pause(struct rsk_rx *rx);
 
 /*
  * @on: the sender is asked to move, at its next call, and proposes nothing until that is taken back. What lies in the

@@ -11,6 +11,7 @@
 
 #include "credit.h"
 #include "engine.h"
+#include "family.h"
 #include "mend.h"
 #include "remote.h"
 #include "stream.h"
@@ -27,9 +28,6 @@ static bool maybe_propose(struct rsk_stream *s)
 {
 	uint64_t work = rsk_stream_work(s);
 
-	if (__builtin_expect(s->tx.stay_off & RSK_TX_STAY_FORK, 0) && !rsk_mend_forking() &&
-	    rsk_stream_sole_process(s))
-		rsk_mend_unforked(s);
 	/* When that is taken back it may do so at once. */
 	if (s->tx.stay_off) {
 		s->repropose_work = 0;
@@ -137,6 +135,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 
 	if (rsk_stream_failed(s))
 		return -ECONNRESET;
+	rsk_stream_may_be_alone(s, fd);
 	rsk_stream_look_at_wish(s, fd);
 	rsk_companion_init(&k, s, fd);
 	rsk_guard_enter();
@@ -222,7 +221,7 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 	int fd = op->fd;
 
 	w.active = false;
-	dontwait = (flags & MSG_DONTWAIT) || atomic_load(&s->nonblock);
+	dontwait = (flags & MSG_DONTWAIT) || rsk_stream_nonblock(s, fd);
 	for (;;) {
 		/* COLD with a link: it was joined, and left while we were at it. */
 		bool joined = rsk_stream_phase(s) >= RSK_PHASE_JOINED && s->link;

@@ -10,6 +10,7 @@
 #include <rsock/sys.h>
 
 #include "arena.h"
+#include "over.h"
 #include "pool.h"
 #include "transact.h"
 #include "tuple.h"
@@ -63,6 +64,29 @@ static void stats_begin(void)
 	if (!atomic_load(&stats_ready))
 		rsk_sys_futex((uint32_t *)&stats_ready, FUTEX_WAIT, 0, &patience, NULL, 0);
 	rsk_guard_exit();
+}
+
+void rsk_streams_forked(void)
+{
+	atomic_store(&stats_pid, 0);
+	atomic_store(&stats_ready, 0);
+	rsk_own_close(rsk_stats_fd());
+	rsk_stats_forked();
+}
+
+void rsk_stream_record_anew(struct rsk_stream *s, enum rsk_reason why)
+{
+	if (atomic_load(&stats_pid) != rsk_pid)
+		stats_begin();
+	s->rec = rsk_stats_stream_get(NULL, rsk_tick_ns());
+	rsk_stats_stream_fd(s->rec, atomic_load(&s->fd));
+	rsk_stream_wish_init(s);
+	atomic_store(&s->named, false);
+	if (why == RSK_REASON_DIRECT)
+		return;
+	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_REFUSED, why);
+	rsk_stats_set_reason(s->rec, why);
+	rsk_stats_given_up(s->rec);
 }
 
 /* No system call: most streams are short, and this is every one's cost. */
@@ -144,6 +168,8 @@ void rsk_stream_free(struct rsk_stream *s)
 		rsk_local_unlink_later(s->mapping);
 	rsk_arena_free(s->held);
 	s->held = NULL;
+	rsk_over_close(s);
+	rsk_kin_closed(&s->kin);
 	if (s->link) {
 		struct rsk_seg_ctl *ctl = rsk_seg_own_ctl(&s->link->seg, s->sid);
 
@@ -233,10 +259,10 @@ bool rsk_fdtab_validate(void)
 
 bool rsk_stream_sole_process(struct rsk_stream *s)
 {
-	uint32_t n = atomic_load(&s->fds);
-	int any;
-
-	return n <= 1 || (atomic_load(&s->dupped) && count_fds(s, &any) == n);
+	if (!rsk_kin_shares(&s->kin))
+		return true;
+	rsk_kin_look();
+	return !rsk_kin_shares(&s->kin);
 }
 
 uint32_t rsk_stream_count_fds(struct rsk_stream *s)

@@ -2,7 +2,7 @@
 /*
  * stream.h - one end of a TCP connection as the engine sees it. Internal to stream/.
  *
- * Family memory (arena.h): parent and child after fork work on the same object. Streams are type-stable: freed
+ * In the arena: each process's own, also of a socket that parent and child have. Streams are type-stable: freed
  * ones go to a list of their own and stay streams, so that a stale table word leads to a stream that says
  * (life == 0, or a table word that changed) that it is not the one any more.
  *
@@ -18,6 +18,7 @@
 
 #include "companion.h"
 #include "engine.h"
+#include "kin.h"
 #include "link.h"
 #include "lock.h"
 #include "policy.h"
@@ -53,12 +54,11 @@ struct rsk_stream {
 	_Atomic(uint32_t) phase; /* release when it changes: what the phase promises is in place */
 	_Atomic(uint32_t) next_free; /* arena offset, 0: the last; pool.c */
 	/*
-	 * Low half: fds in all processes + calls under way; 0: free. High half: of those calls,
-	 * those inside plain kernel waits, receiving and sending (RSK_PLAIN_*_SHIFT): a call
-	 * counts itself in and out by one operation.
+	 * Low half: fds + calls under way; 0: free. High half: of those calls, those inside plain
+	 * kernel waits, receiving and sending (RSK_PLAIN_*_SHIFT): a call counts itself in and out by one operation.
 	 */
 	_Atomic(uint64_t) life;
-	_Atomic(uint32_t) fds; /* fd table entries in all processes (conservative after a kill) */
+	_Atomic(uint32_t) fds; /* fd table entries */
 	_Atomic(int) fd;       /* some fd of it, a hint: check the table */
 	_Atomic(uint8_t) nonblock;
 	_Atomic(uint8_t) dupped; /* had more than one fd in a process once */
@@ -100,6 +100,18 @@ struct rsk_stream {
 	 * thread that waits for the edge has seen its own call return.
 	 */
 	_Atomic(uint32_t) short_sends;
+	/*
+	 * Since a fork: other processes may have it (kin.h). shared: so it is on TCP; under both locks and the join
+	 * lock, read without. torn: bytes are under way that a child cannot have, or must not overtake; of the fork
+	 * under way, join lock. The overread file (over.h): rx_lock, is there one: also without, relaxed.
+	 */
+	struct rsk_shared kin;
+	_Atomic(bool) shared, torn;
+	_Atomic(int) over_fd; /* 0: none */
+	uint64_t over_bytes, over_seen;
+	_Atomic(uint64_t) alone_work; /* the next look at whether it is ours alone; relaxed */
+	uint32_t fork_stamp;	      /* the last fork that has counted it; join lock */
+	int peer_pid;		      /* in the child of a fork: whom the parent's link led to */
 	int peer_fd;	      /* the other end, as its process numbered it when it was proven */
 	uint64_t peer_cookie; /* SO_COOKIE of the other end */
 	uint64_t cookie; /* and of this one; 0: not asked yet. Written before the stream is joined */
@@ -185,6 +197,7 @@ static inline uint32_t rsk_stream_holders(const struct rsk_stream *s)
 struct rsk_kernel_companion {
 	struct rsk_companion c;
 	struct rsk_stream *s;
+	bool socket_alone; /* its recv takes nothing of the overread file */
 };
 
 void rsk_companion_init(struct rsk_kernel_companion *k, struct rsk_stream *s, int fd);
@@ -192,10 +205,19 @@ void rsk_companion_init(struct rsk_kernel_companion *k, struct rsk_stream *s, in
 /* Bytes ever written to a TCP socket, ours or a copy of the peer's. 0 or -errno; -EAGAIN: in motion. */
 int rsk_kernel_written(int fd, bool connecting_side, uint64_t *pos);
 
+/* Bytes that have ever come, read or not. 0 or -errno. */
+int rsk_kernel_received(int fd, uint64_t *pos);
+
 /* A TCP socket? (One of the protocol may be a raw one.) Is O_NONBLOCK set? False where that cannot be told. */
 bool rsk_kernel_is_tcp(int fd);
 bool rsk_kernel_speaks_tcp(int fd);
 bool rsk_kernel_nonblock(int fd);
+
+/* The same of a stream; what another process may have changed is asked for. */
+static inline bool rsk_stream_nonblock(const struct rsk_stream *s, int fd)
+{
+	return rsk_kin_shares(&s->kin) ? rsk_kernel_nonblock(fd) : atomic_load(&s->nonblock);
+}
 
 /* Calls that moved bytes, where every RSK_WORK_BYTES count as one more: what steps are due by. */
 static inline uint64_t rsk_stream_work(const struct rsk_stream *s)
@@ -249,7 +271,11 @@ struct rsk_stream *rsk_stream_of(int fd); /* pinned, hot or cold; NULL */
  * call is the kernel's: -RSK_EKERNEL. A system call: for where one is made anyway.
  */
 bool rsk_stream_is_at(struct rsk_stream *s, int fd);
+/* Has no other process it? Asks them, if one may. Its locks may be held. */
 bool rsk_stream_sole_process(struct rsk_stream *s);
+void rsk_streams_forked(void); /* in the child: what streams have in common */
+/* In the child: a record of its own; @why it goes by TCP for good, or RSK_REASON_DIRECT. */
+void rsk_stream_record_anew(struct rsk_stream *s, enum rsk_reason why);
 uint32_t rsk_stream_count_fds(struct rsk_stream *s); /* of this process */
 bool rsk_fdtab_validate(void); /* every entry leads to what counts it; for the property tests */
 int rsk_stream_find_fd(struct rsk_stream *s); /* an fd of this process, -1 */
@@ -278,6 +304,8 @@ void rsk_stream_leave_late(struct rsk_stream *s, int fd);
  * and there is room. rx_lock held. Returns how many bytes. Under a filter of seccomp it does nothing.
  */
 uint64_t rsk_handback(struct rsk_stream *s, int fd);
+/* The peer's end, a copy of ours to close; -errno. */
+int rsk_handback_borrow(struct rsk_stream *s);
 
 /* join.c */
 void rsk_join_step(struct rsk_stream *s, int fd);
@@ -303,9 +331,9 @@ void rsk_join_forget(struct rsk_stream *s);
 void rsk_join_sweep(void); /* a link has lost its last stream */
 /* Around a fork: in the parent before it; then in the parent (@ok: there is a child) and in the child. */
 void rsk_join_fork(void);
-void rsk_join_fork_parent(bool ok);
+void rsk_join_fork_parent(void);
 void rsk_join_fork_child(void);
-void rsk_join_leave(bool own);	 /* see rsk_links_leave() */
+void rsk_join_leave(void);	 /* see rsk_links_leave() */
 void rsk_join_listening(int fd); /* a TCP socket listens */
 void rsk_join_look(void);	 /* rsockd, and what it says */
 void rsk_join_hello(void); /* rsockd, if this process has not looked for it yet: steps do it later */
@@ -423,7 +451,9 @@ struct rsk_knobs {
 };
 extern struct rsk_knobs rsk_knobs;
 extern _Atomic(int) rsk_stopped; /* enum rsk_reason: this process promotes nothing more; 0: it does */
-extern int rsk_pid;
+/* 0: the child of a fork that was not seen (a raw system call): nothing is tracked there. */
+extern int *rsk_pid_word;
+#define rsk_pid (*rsk_pid_word)
 
 uint64_t rsk_now_ns(void);
 uint64_t rsk_tick_ns(void); /* the same clock, some milliseconds late at the most, and cheap */

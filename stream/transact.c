@@ -90,6 +90,8 @@ static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 		atomic_store(&ctl->consumed, s->rx.ring.next);
 		s->rx.consumed = &ctl->consumed;
 		s->tx.ring.taken = &rsk_seg_peer_ctl(&l->seg, sid)->consumed;
+		s->rx.ended = &ctl->ended;
+		s->tx.ended = &rsk_seg_peer_ctl(&l->seg, sid)->ended;
 	} else {
 		rsk_rx_publish_at(&s->rx, ctl->credit, sizeof(ctl->credit));
 	}

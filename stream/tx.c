@@ -220,13 +220,13 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 	if (rsk_mail_fresh(tx->answer, tx->answer_seen) &&
 	    rsk_mail_get(tx->answer, &tx->key, RSK_MAIL_RX, &m)) {
 		__atomic_store_n(&tx->answer_seen, m.hash, __ATOMIC_RELAXED);
-		if (m.what != RSK_RX_LEAVE) {
+		if (m.what != RSK_RX_LEAVE && m.what != RSK_RX_PAUSE) {
 			rc = believe_credit(tx, m.cells);
 			if (rc < 0)
 				return rc;
 		}
 		/* A word that stands: whatever comes after it takes it back. */
-		if (m.what != RSK_RX_GO && m.what != RSK_RX_BACK)
+		if (m.what != RSK_RX_GO && m.what != RSK_RX_BACK && m.what != RSK_RX_PAUSE)
 			tx->stay_off &= (uint8_t)~RSK_TX_STAY_ASKED;
 		switch (m.what) {
 		case RSK_RX_WATCHING:
@@ -253,6 +253,10 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 			if (m.pos && m.gen == tx->gen)
 				tx->acked = true;
 			break;
+		case RSK_RX_PAUSE:
+			tx->stay_off |=
+				RSK_TX_STAY_ASKED; /* the rest is found by who ends the promotion */
+			break;
 		case RSK_RX_CLOSED:
 			tx->peer_closed = true;
 			if (tx->state == RSK_TX_ONRING)
@@ -272,8 +276,8 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 				rsk_tx_break(tx);
 		}
 	}
-	if (rc == 0 && tx->stay_off)
-		rsk_tx_move(tx, c); /* -EAGAIN: in a later call */
+	if (rc == 0 && tx->stay_off && rsk_tx_move(tx, c) == -EPROTO) /* -EAGAIN: in a later call */
+		rc = -EPROTO;
 	if (rc == 0 && tx->state == RSK_TX_PROPOSED && tx->watched)
 		rc = try_switch(tx, c);
 	if (rc == 0 && tx->state == RSK_TX_RESEND)
@@ -367,7 +371,7 @@ bool rsk_tx_writable(const struct rsk_tx *tx)
 	       (!tx->ring.order || rsk_order_tx_ready(tx->ring.order));
 }
 
-static int command(struct rsk_tx *tx, uint32_t what)
+static int command(struct rsk_tx *tx, struct rsk_companion *c, uint32_t what)
 {
 	struct rsk_slot_command cmd = { .pos = tx->pos, .what = what, .gen = tx->gen };
 	int rc;
@@ -382,6 +386,8 @@ static int command(struct rsk_tx *tx, uint32_t what)
 		rsk_tx_break(tx);
 		return rc;
 	}
+	if (tx->ended && !rsk_promotion_end(tx->ended, tx->gen, RSK_ENDED_BY_TX))
+		return rsk_tx_paused(tx, c);
 	/* The command before our next look at the receiver's LEAVE; rsk_rx_leave() has the other half. */
 	atomic_thread_fence(memory_order_seq_cst);
 	tx->moved_tcp_pos = tx->pos - tx->ring_bytes; /* the companion rested since the promotion */
@@ -397,7 +403,7 @@ int rsk_tx_move(struct rsk_tx *tx, struct rsk_companion *c)
 		tx->word = (struct rsk_mail){ .what = RSK_TX_NONE, .gen = tx->gen };
 		return rsk_tx_put_word(tx);
 	}
-	return tx->state == RSK_TX_ONRING ? command(tx, RSK_COMMAND_MOVE) : 0;
+	return tx->state == RSK_TX_ONRING ? command(tx, c, RSK_COMMAND_MOVE) : 0;
 }
 
 void rsk_tx_stay_off(struct rsk_tx *tx, uint8_t why, bool on)
@@ -415,7 +421,7 @@ int rsk_tx_fin(struct rsk_tx *tx, struct rsk_companion *c)
 	tx->fin = true;
 	if (tx->state == RSK_TX_PROPOSED)
 		return rsk_tx_move(tx, c);
-	return tx->state == RSK_TX_ONRING ? command(tx, RSK_COMMAND_FIN) : 0;
+	return tx->state == RSK_TX_ONRING ? command(tx, c, RSK_COMMAND_FIN) : 0;
 }
 
 void rsk_tx_break(struct rsk_tx *tx)

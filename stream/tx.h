@@ -40,6 +40,7 @@ struct rsk_tx {
 	uint64_t mail_off;	       /* of our txmail in the peer's segment */
 	const struct rsk_mail *answer; /* the peer's rxmail in our segment */
 	uint64_t answer_seen;	       /* hash of the newest one believed */
+	_Atomic(uint64_t) *ended;      /* rsk_promotion_end(); NULL: no receiver pauses */
 	uint8_t *scratch;	       /* [RSK_SLOT_MAX_PAYLOAD], while RESEND; arena memory */
 
 	uint8_t state;	  /* enum rsk_tx_state */

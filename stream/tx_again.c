@@ -8,6 +8,8 @@
 #include "arena.h"
 #include "tx_parts.h"
 
+#define WORD_LOOKS 64
+
 /* Everything from @pos, which lies in the slot at @cell, once more over the companion. */
 static int start_resend(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos, uint64_t cell)
 {
@@ -194,6 +196,35 @@ int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk
 			rc = 0; /* the rail is not needed any more */
 	}
 	return rc;
+}
+
+int rsk_tx_paused(struct rsk_tx *tx, struct rsk_companion *c)
+{
+	struct rsk_mail m;
+	bool there = false;
+	int rc;
+
+	/* It stands until we say that we know; now and then it is put anew, with the same content. */
+	for (int i = 0; i < WORD_LOOKS && !there; i++)
+		there = rsk_mail_get(tx->answer, &tx->key, RSK_MAIL_RX, &m);
+	if (there && m.what == RSK_RX_CLOSED) { /* since then */
+		tx->peer_closed = true;
+		tx->demotions++;
+		tx->state = RSK_TX_TCP;
+		return 0;
+	}
+	if (!there || m.what != RSK_RX_PAUSE || m.gen != tx->gen)
+		return -EPROTO;
+	tx->stay_off |= RSK_TX_STAY_ASKED;
+	rc = start_resend(tx, c, m.pos, m.cells);
+	if (rc < 0)
+		return rc;
+	/* Nothing lies there for anybody any more: the next promotion begins behind it. */
+	tx->ring.credit = tx->ring.next;
+	tx->ring.data_end = m.cells < tx->ring.next ? m.cells : tx->ring.next;
+	tx->word = (struct rsk_mail){ .what = RSK_TX_AGAIN, .gen = tx->gen, .pos = tx->resend_pos };
+	rsk_tx_put_word(tx); /* a rail that is broken is not needed any more */
+	return 0;
 }
 
 int rsk_tx_resume(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos, uint64_t cell)

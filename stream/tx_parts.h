@@ -18,6 +18,12 @@ static inline int rsk_tx_put_word(struct rsk_tx *tx)
 int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_mail *m);
 int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_mail *m);
 
+/*
+ * On the ring, and the receiver has ended this promotion (PAUSE): what it has not read is repeated. 0; -EPROTO: it
+ * does not say from where.
+ */
+int rsk_tx_paused(struct rsk_tx *tx, struct rsk_companion *c);
+
 /* In RSK_TX_RESEND: as much as goes now. 0 or -EPROTO. */
 int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_companion *c);
 

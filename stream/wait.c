@@ -73,9 +73,23 @@ void rsk_wait_begin(struct rsk_wait *w, struct rsk_stream *s, int fd, uint32_t w
 	w->deadline_ns = UINT64_MAX;
 }
 
+static __thread uint32_t asleep;
+static __thread int asleep_fd; /* the innermost call's */
+
+bool rsk_wait_asleep(void)
+{
+	return asleep;
+}
+
+bool rsk_wait_keeps(int fd)
+{
+	return asleep && fd == asleep_fd;
+}
+
 /* ppoll() by way of libc: a cancellation point. Returns its count or -errno; errno stays as it was. */
 static int sleep_on(struct pollfd *fds, nfds_t n, uint64_t until_ns)
 {
+	int outer_fd = asleep_fd;
 	struct timespec ts;
 	uint64_t now, left;
 	int saved = errno, rc;
@@ -86,7 +100,11 @@ static int sleep_on(struct pollfd *fds, nfds_t n, uint64_t until_ns)
 		ts.tv_sec = (time_t)(left / 1000000000u);
 		ts.tv_nsec = (long)(left % 1000000000u);
 	}
+	asleep_fd = fds[0].fd;
+	asleep++;
 	rc = rsk_host->ppoll(fds, n, until_ns == UINT64_MAX ? NULL : &ts, NULL);
+	asleep--;
+	asleep_fd = outer_fd;
 	if (rc < 0)
 		rc = -errno;
 	errno = saved;
@@ -186,7 +204,9 @@ static uint64_t timeout_of(struct rsk_wait *w)
 	_Atomic(uint64_t) *known = recv ? &w->s->rx_timeout : &w->s->tx_timeout;
 	uint64_t us = atomic_load_explicit(known, memory_order_relaxed), unknown = 0;
 
-	if (!us) {
+	if (rsk_kin_shares(&w->s->kin)) {
+		us = kernel_timeout(w->fd, recv ? SO_RCVTIMEO : SO_SNDTIMEO);
+	} else if (!us) {
 		us = kernel_timeout(w->fd, recv ? SO_RCVTIMEO : SO_SNDTIMEO);
 		if (!atomic_compare_exchange_strong_explicit(known, &unknown, us,
 							     memory_order_relaxed,

@@ -42,6 +42,13 @@ struct rsk_wait {
 	uint64_t deadline_ns; /* UINT64_MAX: for ever */
 };
 
+/*
+ * Does this thread sleep in a call of ours, and run a signal handler meanwhile? A fork there returns into that call, in
+ * the child, too. Is @fd its copy of a descriptor?
+ */
+bool rsk_wait_asleep(void);
+bool rsk_wait_keeps(int fd);
+
 void rsk_wait_begin(struct rsk_wait *w, struct rsk_stream *s, int fd, uint32_t what);
 int rsk_wait_more(struct rsk_wait *w);
 int rsk_wait_companion(

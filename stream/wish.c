@@ -12,6 +12,7 @@
 #include <errno.h>
 
 #include "epoll.h"
+#include "family.h"
 #include "log.h"
 
 /* Both locks are held. Whom to wake: RSK_WAKE_*. */
@@ -120,6 +121,7 @@ void rsk_stream_heed(struct rsk_stream *s, int fd)
 
 void rsk_stream_wish_joined(struct rsk_stream *s)
 {
+	rsk_stream_share_joined(s);
 	if (!atomic_load(&s->off))
 		return;
 	rsk_guard_enter();

@@ -122,8 +122,20 @@ enum rsk_rx_word {
 		5, /* move, and propose nothing as long as this is my word: I read the ring to its end */
 	RSK_RX_BACK =
 		6, /* as GO, but I read nothing of the ring: repeat from pos, after AGAIN (fabrics that are not SYNC) */
+	RSK_RX_PAUSE =
+		7, /* as GO; and if I have ended gen first (rsk_promotion_end()), go on by TCP from pos */
 };
 
 #define RSK_POS_START UINT64_MAX
+
+/*
+ * Who ends a promotion: the sender, by a command that lies in the ring, or the receiver, by PAUSE. Both write what
+ * they have to say first, then compare and swap this word, in the receiver's control block; seq_cst. Who comes second
+ * sees what the first one has said, and does as it says. So neither waits for the other.
+ */
+enum rsk_promotion_ender {
+	RSK_ENDED_BY_TX = 1,
+	RSK_ENDED_BY_RX = 2
+};
 
 #endif

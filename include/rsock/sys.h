@@ -148,11 +148,6 @@ static inline ssize_t rsk_sys_pread(int fd, void *buf, size_t len, off_t at)
 	return RSK_SYS4(SYS_pread64, fd, buf, len, at);
 }
 
-static inline ssize_t rsk_sys_pwrite(int fd, const void *buf, size_t len, off_t at)
-{
-	return RSK_SYS4(SYS_pwrite64, fd, buf, len, at);
-}
-
 /* The kernel takes the offset in two halves; on 64-bit machines the high one is ignored. */
 static inline ssize_t rsk_sys_preadv2(int fd, const struct iovec *iov, int n, off_t at, int flags)
 {
@@ -215,6 +210,16 @@ static inline int rsk_sys_mkdirat(int dir, const char *path, mode_t mode)
 static inline int rsk_sys_unlinkat(int dir, const char *path, int flags)
 {
 	return (int)RSK_SYS3(SYS_unlinkat, dir, path, flags);
+}
+
+static inline off_t rsk_sys_lseek(int fd, off_t at, int whence)
+{
+	return RSK_SYS3(SYS_lseek, fd, at, whence);
+}
+
+static inline ssize_t rsk_sys_pwrite(int fd, const void *buf, size_t len, off_t at)
+{
+	return RSK_SYS4(SYS_pwrite64, fd, buf, len, at);
 }
 
 static inline int rsk_sys_ftruncate(int fd, off_t len)

@@ -112,6 +112,8 @@ Test(stats_json, a_json_buffer_too_small_is_not_overrun)
 static int child_appends(void *arg)
 {
 	rsk_stats_forked();
+	if (rsk_stats_init(NULL))
+		return 2;
 	for (unsigned int i = 0; i < 200; i++)
 		stream(i + 1, 1);
 	return rsk_stats_append(arg) ? 1 : 0;

@@ -148,6 +148,8 @@ Test(tool, the_tool_shows_a_family_once, .timeout = 60)
 	if (child == 0) {
 		close(hold[1]);
 		rsk_stats_forked();
+		if (rsk_stats_init(NULL))
+			_exit(2);
 		stream(port + 1, 2000);
 		if (write(up[1], "", 1) != 1)
 			_exit(1);

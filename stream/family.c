@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* family.c - see family.h. */
+#include "family.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <rsock/sys.h>
+
+#include "arena.h"
+#include "epoll.h"
+#include "join.h"
+#include "kin.h"
+#include "links.h"
+#include "log.h"
+#include "mend.h"
+#include "over.h"
+#include "wish.h"
+
+#define BLOCK_BYTES 65536
+#define SETTLE_NS                                                                                  \
+	200000000ull /* for bytes of TCP that are before the ring's, or for room in the socket */
+#define LOOK_WORK 32
+#define COMMANDS                                                                                   \
+	4 /* of a sender, at most, that end one promotion: one, and some for a broken peer */
+
+static bool ring_has(const struct rsk_rx *rx)
+{
+	if (rx->stage_len || rx->hold_len)
+		return true;
+	return rx->state >= RSK_RX_SWITCHING && !rx->fin;
+}
+
+/* rx_lock held. All that can be had of the ring, and what is before and behind it, goes to the overread file. */
+static int read_over(struct rsk_stream *s, struct rsk_companion *c, uint8_t *block)
+{
+	uint64_t until = rsk_now_ns() + SETTLE_NS;
+	int rc;
+
+	for (;;) {
+		struct iovec iov = { block, BLOCK_BYTES };
+		struct rsk_iovcur cur;
+		ssize_t n;
+
+		rc = rsk_rx_serve(&s->rx, c);
+		if (rc < 0 || !ring_has(&s->rx))
+			return rc;
+		rsk_iovcur_init(&cur, &iov, 1);
+		n = rsk_rx_recv(&s->rx, c, &cur, false, false);
+		if (n > 0) {
+			rc = rsk_over_add(s, block, (size_t)n);
+			if (rc < 0)
+				return rc;
+			continue;
+		}
+		/* Those before the ring's are the kernel's to bring. */
+		if (n == -EAGAIN && s->rx.state == RSK_RX_SWITCHING &&
+		    s->rx.pos < s->rx.switch_pos && rsk_now_ns() < until) {
+			struct pollfd p = { .fd = c->fd, .events = POLLIN };
+
+			rsk_sys_ppoll(&p, 1, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
+			continue;
+		}
+		if (n == -EPROTO || n == -ENOMEM)
+			return (int)n;
+		if (n < 0 && n != -EAGAIN && n != -EINTR) { /* to be told behind those bytes */
+			s->rx.tcp_err = (int)n;
+			s->rx.err_told = false;
+		}
+		return 0;
+	}
+}
+
+/* rx_lock held. 0: off the ring, and all that was in it is where both processes find it. -errno: not so. */
+static int off_ring(struct rsk_stream *s, struct rsk_kernel_companion *k)
+{
+	uint8_t *block;
+	int rc = -EAGAIN;
+
+	rsk_rx_stay_off(&s->rx, true);
+	/* Our word before our look at the ring; the sender's slot before its look at our word (rsk_stream_due()). */
+	atomic_thread_fence(memory_order_seq_cst);
+	rc = rsk_rx_serve(&s->rx, &k->c);
+	if (rc < 0 || (s->rx.state == RSK_RX_TCP && !ring_has(&s->rx)))
+		return rc;
+	/* Nothing to read, as nearly always: no file is needed. */
+	if (s->rx.state != RSK_RX_SWITCHING && !rsk_rx_pending(&s->rx, NULL)) {
+		rc = rsk_rx_pause(&s->rx);
+		if (rc != -EAGAIN)
+			return rc;
+	}
+	rc = rsk_over_open(s);
+	block = rc < 0 ? NULL : rsk_arena_alloc_raw(BLOCK_BYTES);
+	if (!block)
+		return rc < 0 ? rc : -ENOMEM;
+	k->socket_alone = true;
+	for (int i = 0; i < COMMANDS; i++) {
+		rc = read_over(s, &k->c, block);
+		if (rc == 0)
+			rc = rsk_rx_pause(&s->rx);
+		if (rc != -EAGAIN)
+			break;
+	}
+	k->socket_alone = false;
+	rsk_over_seal(s);
+	rsk_arena_free(block);
+	return rc == -EAGAIN ? -EPROTO : rc;
+}
+
+void rsk_stream_share(struct rsk_stream *s, int fd)
+{
+	struct rsk_kernel_companion k;
+	int rc;
+
+	atomic_store_explicit(&s->torn, false, memory_order_relaxed);
+	if (rsk_stream_phase(s) != RSK_PHASE_JOINED || rsk_stream_failed(s))
+		return;
+	rsk_companion_init(&k, s, fd);
+	rsk_guard_enter();
+	rsk_lock(&s->tx_lock);
+	rsk_lock(&s->rx_lock);
+	atomic_store_explicit(&s->shared, true, memory_order_relaxed);
+	s->tx_full_ns = 0;
+	rsk_tx_stay_off(&s->tx, RSK_TX_STAY_FORK, true);
+	rc = rsk_tx_serve(&s->tx, &k.c);
+	if (rc == 0 || rc == -EAGAIN)
+		rc = off_ring(s, &k);
+	if (rc == -EPROTO)
+		rsk_stream_fail(s, fd);
+	/* Also where the sender has not said yet what of the ring's it repeats. */
+	else if (rc < 0 || s->rx.doubt || s->rx.skip || (s->rx.state > RSK_RX_TCP && !s->rx.fin))
+		atomic_store_explicit(&s->torn, true, memory_order_relaxed);
+	rsk_stream_note(s, true, RSK_REASON_SHARED_HOLDER);
+	rsk_stream_note(s, false, RSK_REASON_SHARED_HOLDER);
+	rsk_stats_set_reason(s->rec, RSK_REASON_SHARED_HOLDER);
+	rsk_unlock(&s->rx_lock);
+	rsk_unlock(&s->tx_lock);
+	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
+	rsk_mend_stir(s); /* our own sleepers: by TCP from now on */
+	rsk_guard_exit();
+}
+
+void rsk_streams_settle(struct rsk_stream *const *all, const int *fd, uint32_t n)
+{
+	uint64_t until = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct rsk_stream *s = all[i];
+		struct rsk_kernel_companion k;
+		bool owes = true;
+
+		if (rsk_stream_phase(s) != RSK_PHASE_JOINED)
+			continue;
+		rsk_companion_init(&k, s, fd[i]);
+		while (owes) {
+			struct pollfd p = { .fd = fd[i], .events = POLLOUT };
+
+			rsk_lock(&s->tx_lock);
+			rsk_tx_serve(&s->tx, &k.c);
+			owes = s->tx.state >= RSK_TX_RESEND && !rsk_stream_failed(s);
+			rsk_unlock(&s->tx_lock);
+			if (!owes)
+				break;
+			if (!until)
+				until = rsk_now_ns() + SETTLE_NS;
+			if (rsk_now_ns() >= until)
+				break;
+			rsk_sys_ppoll(&p, 1, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		}
+		/* This process goes on with it; the child must not send before what is owed. */
+		if (owes)
+			atomic_store_explicit(&s->torn, true, memory_order_relaxed);
+	}
+}
+
+void rsk_stream_share_joined(struct rsk_stream *s)
+{
+	if (!rsk_kin_shares(&s->kin))
+		return;
+	rsk_guard_enter();
+	rsk_lock(&s->tx_lock);
+	rsk_lock(&s->rx_lock);
+	atomic_store_explicit(&s->shared, true, memory_order_relaxed);
+	rsk_tx_stay_off(&s->tx, RSK_TX_STAY_FORK, true);
+	rsk_rx_stay_off(&s->rx, true);
+	rsk_unlock(&s->rx_lock);
+	rsk_unlock(&s->tx_lock);
+	rsk_guard_exit();
+}
+
+/* What is of the socket, and was another process's to change. */
+static void learn_modes(struct rsk_stream *s, int fd)
+{
+	socklen_t len = sizeof(int);
+	int low = 1;
+
+	atomic_store(&s->nonblock, rsk_kernel_nonblock(fd));
+	atomic_store_explicit(&s->rx_timeout, 0, memory_order_relaxed);
+	atomic_store_explicit(&s->tx_timeout, 0, memory_order_relaxed);
+	if (rsk_sys_getsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, &len) == 0)
+		atomic_store(&s->rcvlowat, low);
+}
+
+void rsk_stream_look_alone(struct rsk_stream *s, int fd)
+{
+	uint64_t work = rsk_stream_work(s);
+
+	if (work < atomic_load_explicit(&s->alone_work, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&s->alone_work, work + LOOK_WORK, memory_order_relaxed);
+	if (rsk_stream_phase(s) != RSK_PHASE_JOINED || !rsk_stream_sole_process(s) ||
+	    rsk_over_unread(s))
+		return;
+	/* No fork comes between. */
+	if (!rsk_join_try())
+		return;
+	if (!rsk_kin_shares(&s->kin) && rsk_epoll_retake(s) == 0) {
+		learn_modes(s, fd);
+		rsk_lock(&s->tx_lock);
+		rsk_tx_stay_off(&s->tx, RSK_TX_STAY_FORK, false);
+		s->repropose_work = 0;
+		rsk_lock(&s->rx_lock);
+		rsk_rx_stay_off(&s->rx, s->tx.stay_off & ~RSK_TX_STAY_ASKED);
+		atomic_store_explicit(&s->shared, false, memory_order_relaxed);
+		rsk_unlock(&s->rx_lock);
+		rsk_unlock(&s->tx_lock);
+		rsk_stream_notify(s, RSK_WAKE_TX);
+	}
+	rsk_join_give();
+}
+
+/* ---- the child ---- */
+
+static struct rsk_link *hollow; /* process's own */
+
+/* A stream without a peer: on TCP both ways for good, over a link that leads nowhere. */
+static bool attach_hollow(struct rsk_stream *s)
+{
+	const struct rsk_rx rx = s->rx;
+	const struct rsk_tx tx = s->tx;
+	struct rsk_seg_ctl *ctl;
+	struct rsk_link *l;
+
+	if (!hollow)
+		hollow = rsk_link_hollow();
+	l = hollow;
+	if (!l)
+		return false;
+	ctl = rsk_seg_own_ctl(&l->seg, 0);
+	rsk_tx_init(&s->tx, &l->seg.rail, rsk_seg_ring_off(&l->seg.peer, 0),
+		    l->seg.peer.ring_bytes / RSK_CELL_BYTES,
+		    rsk_seg_ctl_off(0) + offsetof(struct rsk_seg_ctl, txmail), &ctl->rxmail, 1);
+	rsk_rx_init(&s->rx, &l->seg.rail, l->seg.rail.segment + rsk_seg_ring_off(&l->seg.own, 0),
+		    l->seg.own.ring_bytes / RSK_CELL_BYTES,
+		    rsk_seg_ctl_off(0) + offsetof(struct rsk_seg_ctl, rxmail), &ctl->txmail, 1);
+	s->tx.peer_left = s->tx.gave_up = true;
+	s->tx.fin = tx.fin;
+	s->tx.ring_bytes = tx.ring_bytes;
+	s->rx.left = s->rx.gave_up = true;
+	s->rx.ring_bytes = rx.ring_bytes;
+	s->rx.tcp_eof = rx.tcp_eof;
+	s->rx.tcp_err = rx.tcp_err;
+	s->rx.err_told = rx.err_told;
+	s->link = l;
+	s->sid = 0;
+	atomic_fetch_add(&l->streams, 1);
+	return true;
+}
+
+static void detach(struct rsk_stream *s)
+{
+	rsk_rx_fini(&s->rx);
+	rsk_tx_fini(&s->tx);
+	s->link = NULL;
+	s->asks = false;
+	memset(s->noted, 0, sizeof(s->noted));
+	s->tx_full_ns = 0;
+}
+
+/* What was found out on the way to being paired is the parent's. */
+static void search_anew(struct rsk_stream *s)
+{
+	if (s->link)
+		detach(s);
+	rsk_arena_free(s->held);
+	s->held = NULL;
+	s->search = (struct rsk_policy_search){ 0 };
+	s->join_steps = 0;
+	s->handle = s->mapping = s->found_nonce = s->posted_nonce = 0;
+	s->remote = false;
+	s->sought = 0;
+	s->told = 0;
+	atomic_store(&s->phase, RSK_PHASE_CANDIDATE);
+	atomic_store(&s->step_work, 0);
+}
+
+void rsk_stream_inherit(struct rsk_stream *s, bool asleep)
+{
+	bool torn = atomic_load_explicit(&s->torn, memory_order_relaxed);
+
+	atomic_store(&s->shared, false);
+	atomic_store(&s->heed_due, false);
+	atomic_store(&s->credit_due, false);
+	s->posted_nonce = 0;
+	s->mapping = 0;
+	switch (rsk_stream_phase(s)) {
+	case RSK_PHASE_SEEKING:
+	case RSK_PHASE_JOINING:
+		search_anew(s);
+		return;
+	case RSK_PHASE_JOINED:
+		break;
+	default:
+		s->link = NULL;
+		return;
+	}
+	s->peer_pid = s->link->peer_pid;
+	detach(s);
+	if (torn)
+		rsk_log(RSK_LOG_ERROR,
+			"fd %d: bytes under way stay with the parent, ECONNRESET here",
+			atomic_load(&s->fd));
+	if (rsk_over_is(s) || torn || asleep || rsk_stream_failed(s) || rsk_epoll_tells(s)) {
+		if (attach_hollow(s)) {
+			if (torn)
+				atomic_store(&s->failed, true);
+			else
+				atomic_store(&s->leave_due, RSK_REASON_SHARED_HOLDER);
+			return;
+		}
+		rsk_log(RSK_LOG_ERROR, "fd %d: no memory in the child of a fork",
+			atomic_load(&s->fd));
+	}
+	atomic_store(&s->phase, RSK_PHASE_COLD);
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* over.c - see over.h. */
+#include "over.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rsock/sys.h>
+
+#include "arena.h"
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
+
+int rsk_over_open(struct rsk_stream *s)
+{
+	int fd;
+
+	if (rsk_over_is(s))
+		return 0;
+	fd = rsk_own_fd(rsk_sys_memfd_create("rsock-unread", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+	if (fd < 0)
+		return fd;
+	s->over_bytes = s->over_seen = 0;
+	atomic_store_explicit(&s->over_fd, fd, memory_order_relaxed);
+	return 0;
+}
+
+int rsk_over_add(struct rsk_stream *s, const void *bytes, size_t n)
+{
+	const uint8_t *p = bytes;
+
+	while (n) {
+		/* The position that readers share stays at the first byte. */
+		ssize_t done = rsk_sys_pwrite(s->over_fd, p, n, (off_t)s->over_bytes);
+
+		if (done == -EINTR)
+			continue;
+		if (done <= 0)
+			return done < 0 ? (int)done : -ENOSPC;
+		p += done;
+		n -= (size_t)done;
+		s->over_bytes += (uint64_t)done;
+	}
+	return 0;
+}
+
+void rsk_over_seal(struct rsk_stream *s)
+{
+	if (!rsk_over_is(s))
+		return;
+	if (s->over_bytes)
+		rsk_sys_fcntl(s->over_fd, F_ADD_SEALS, SEALS);
+	else
+		rsk_over_close(s);
+}
+
+void rsk_over_close(struct rsk_stream *s)
+{
+	int fd = atomic_exchange_explicit(&s->over_fd, 0, memory_order_relaxed);
+
+	if (fd > 0)
+		rsk_own_close(fd);
+}
+
+/*
+ * Where the next read begins. The position belongs to all who have the file: one that goes back was put there by
+ * somebody who wants us to read bytes twice.
+ */
+static uint64_t position(struct rsk_stream *s)
+{
+	int fd = atomic_load_explicit(&s->over_fd, memory_order_relaxed);
+	off_t at = fd > 0 ? rsk_sys_lseek(fd, 0, SEEK_CUR) : -1;
+
+	if (at < 0 || (uint64_t)at > s->over_bytes)
+		return s->over_bytes;
+	if ((uint64_t)at < s->over_seen) {
+		rsk_sys_lseek(fd, (off_t)s->over_seen, SEEK_SET);
+		return s->over_seen;
+	}
+	return (uint64_t)at;
+}
+
+uint64_t rsk_over_unread(struct rsk_stream *s)
+{
+	return rsk_over_is(s) ? s->over_bytes - position(s) : 0;
+}
+
+static ssize_t take(struct rsk_stream *s, uint8_t *to, size_t n, uint64_t at, bool peek)
+{
+	return peek ? rsk_sys_pread(s->over_fd, to, n, (off_t)at) : rsk_sys_read(s->over_fd, to, n);
+}
+
+ssize_t rsk_over_recv(struct rsk_stream *s, const struct iovec *iov, int n, size_t cap, bool peek)
+{
+	uint64_t at = position(s);
+	size_t total = 0;
+
+	for (int i = 0; i < n && total < cap; i++) {
+		size_t len = iov[i].iov_len < cap - total ? iov[i].iov_len : cap - total;
+		ssize_t done = len ? take(s, iov[i].iov_base, len, at + total, peek) : 0;
+
+		if (done == -EFAULT && !total)
+			return done;
+		if (done > 0)
+			total += (size_t)done;
+		if (done < (ssize_t)len)
+			break;
+	}
+	if (!peek && total)
+		s->over_seen = position(s);
+	if (!total && cap && position(s) == s->over_bytes)
+		rsk_over_close(s);
+	return (ssize_t)total;
+}
+
+#define LOOKS 20
+#define LOOK_NS 1000000
+
+/* All that the peer has written by TCP is in our queue. *@written: so much. */
+static bool has_come(const struct rsk_stream *s, int fd, int peer, uint64_t *written)
+{
+	uint64_t received;
+
+	for (int i = 0; i < LOOKS; i++) {
+		if (rsk_kernel_written(peer, !s->connecting_side, written) < 0 ||
+		    rsk_kernel_received(fd, &received) < 0)
+			return false;
+		if (received == *written)
+			return true;
+		rsk_sys_ppoll(NULL, 0, &(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
+	}
+	return false;
+}
+
+/* Room in what the kernel may hold of @peer's bytes: it counts its own overhead as well. */
+static bool has_room(int peer, uint64_t n)
+{
+	socklen_t len = sizeof(int);
+	int room = 0, queued = 0;
+
+	return rsk_sys_getsockopt(peer, SOL_SOCKET, SO_SNDBUF, &room, &len) == 0 &&
+	       rsk_sys_ioctl(peer, SIOCOUTQ, &queued) == 0 && queued >= 0 &&
+	       n + (uint64_t)queued <= (uint64_t)room / 4;
+}
+
+/* Bytes to @block; -EIO: not all that were there. */
+static ssize_t gather(struct rsk_stream *s, int fd, uint8_t *block, size_t over, size_t queued)
+{
+	struct iovec iov = { block, over };
+	size_t at = 0;
+	ssize_t n;
+
+	while (at < over && (n = rsk_over_recv(s, &iov, 1, over - at, false)) > 0) {
+		at += (size_t)n;
+		iov = (struct iovec){ block + at, over - at };
+	}
+	n = queued ? rsk_sys_recvfrom(fd, block + at, queued, MSG_DONTWAIT, NULL, NULL) : 0;
+	return n == (ssize_t)queued ? (ssize_t)at + n : -EIO;
+}
+
+int rsk_over_back(struct rsk_stream *s, int fd)
+{
+	uint64_t over = rsk_over_unread(s), before = 0, after = 0;
+	uint8_t *block = NULL;
+	int peer, queued = 0, rc = -EBUSY;
+	ssize_t n;
+
+	if (!over) {
+		rsk_over_close(s);
+		return 0;
+	}
+	peer = rsk_handback_borrow(s);
+	if (peer < 0)
+		return -EBUSY;
+	if (!has_come(s, fd, peer, &before) || rsk_sys_ioctl(fd, SIOCINQ, &queued) < 0 ||
+	    queued < 0 || !has_room(peer, over + (uint64_t)queued))
+		goto out;
+	block = rsk_arena_alloc_raw(over + (size_t)queued);
+	if (!block)
+		goto out;
+	rc = -EIO;
+	n = gather(s, fd, block, over, (size_t)queued);
+	if (n < 0 ||
+	    rsk_sys_sendto(peer, block, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0) != n)
+		goto out;
+	if (rsk_kernel_written(peer, !s->connecting_side, &after) == 0 &&
+	    after == before + (uint64_t)n)
+		rc = 0;
+	rsk_over_close(s);
+out:
+	rsk_arena_free(block);
+	rsk_own_close(peer);
+	return rc;
+}
