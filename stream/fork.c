@@ -272,12 +272,12 @@ void rsk_fork_child(void)
  */
 static int leave_inherited(int fd, uintptr_t w)
 {
-	int flags = rsk_sys_fcntl(fd, F_GETFD, 0);
+	int flags;
 
-	if (!w || rsk_fd_marked(w) || (w & RSK_FD_EPOLL) || rsk_fd_ours(fd) || flags < 0 ||
-	    (flags & FD_CLOEXEC))
+	if (!rsk_fd_stream(w) || rsk_fd_ours(fd))
 		return 0;
-	return rsk_fd_leave(fd, RSK_REASON_EXEC);
+	flags = rsk_sys_fcntl(fd, F_GETFD, 0);
+	return flags < 0 || (flags & FD_CLOEXEC) ? 0 : rsk_fd_leave(fd, RSK_REASON_EXEC);
 }
 
 int rsk_exec_vforked(void)
@@ -290,6 +290,30 @@ int rsk_exec_vforked(void)
 	return rc;
 }
 
+/* Streams that the next program inherits. */
+static void each_survivor(void (*each)(int fd, struct rsk_stream *s))
+{
+	for (int fd = rsk_fd_next(0); fd >= 0; fd = rsk_fd_next(fd + 1)) {
+		struct rsk_stream *s = rsk_fd_stream(rsk_fd_word(fd));
+		int flags = s ? rsk_sys_fcntl(fd, F_GETFD, 0) : -1;
+
+		if (flags >= 0 && !(flags & FD_CLOEXEC))
+			each(fd, s);
+	}
+}
+
+static void survives(int fd, struct rsk_stream *s)
+{
+	(void)fd;
+	rsk_kin_survives(&s->kin, true);
+}
+
+static void survives_not(int fd, struct rsk_stream *s)
+{
+	(void)fd;
+	rsk_kin_survives(&s->kin, false);
+}
+
 /*
  * Another program takes over. What has CLOEXEC goes the way of a killed process: the ring says what was sent. What
  * stays open is used there without us and goes back to TCP. Whether it is used cannot be known, and a stream on TCP is
@@ -299,12 +323,15 @@ int rsk_exec_prepare(void)
 {
 	int rc = rsk_exec_vforked();
 
-	if (rc == 0)
-		rsk_keeper_finish(RSK_MEND_PATIENCE_NS);
-	return rc;
+	if (rc < 0)
+		return rc;
+	each_survivor(survives);
+	rsk_keeper_finish(RSK_MEND_PATIENCE_NS);
+	return 0;
 }
 
+/* What has left does not come back. */
 void rsk_exec_failed(void)
 {
-	/* What has left does not come back; nothing else was changed. */
+	each_survivor(survives_not);
 }

@@ -2,7 +2,7 @@
 /* kin.c - see kin.h. */
 #include "kin.h"
 
-#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -222,6 +222,19 @@ static void tell(struct kin *k, const struct held *h, uint32_t what)
 
 	if (!k->anchor && k->fd >= 0)
 		rsk_sys_sendto(k->fd, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
+}
+
+void rsk_kin_survives(struct rsk_shared *obj, bool on)
+{
+	if (!obj->serial)
+		return;
+	rsk_guard_enter();
+	rsk_lock(&kin.lock);
+	for (struct kin *k = kin.all; k; k = k->next)
+		if (k->fd >= 0 && find(k, obj))
+			rsk_sys_fcntl(k->fd, F_SETFD, on ? 0 : FD_CLOEXEC);
+	rsk_unlock(&kin.lock);
+	rsk_guard_exit();
 }
 
 void rsk_kin_changed(struct rsk_shared *obj)

@@ -39,6 +39,12 @@ bool rsk_kin_fd(int fd); /* in a child, one thread: is it one of these sockets? 
 /* Takes in what the others have said. No lock held; a system call for each of them. */
 void rsk_kin_look(void);
 
+/*
+ * Before an exec: a descriptor of it stays open, and the next program may use it. So that one's end counts, not the
+ * exec. @on false: the exec failed.
+ */
+void rsk_kin_survives(struct rsk_shared *obj, bool on);
+
 /* This process has no descriptor of it any more. */
 void rsk_kin_closed(struct rsk_shared *obj);
 

@@ -403,6 +403,49 @@ CASE(alone_while_it_lives, DIRECT,
 	app_close(fd);
 }
 
+HELPER(late)
+{
+	char byte;
+
+	(void)argc;
+	/* When the parent has closed its end of the pipe. */
+	(void)!read(atoi(argv[2]), &byte, 1);
+	return write(atoi(argv[1]), "late", 4) == 4 ? 0 : 1;
+}
+
+CASE(executed_later, DIRECT,
+     "a program that a child executes has the stream, too, and uses it late")
+{
+	int fd = app_open(WARM | NODELAY), hold[2];
+	char text[2][12];
+	pid_t pid = 0;
+
+	if (SRV) {
+		MUST(pipe(hold));
+		snprintf(text[0], sizeof(text[0]), "%d", fd);
+		snprintf(text[1], sizeof(text[1]), "%d", hold[0]);
+		pid = fork();
+		if (!pid) {
+			close(hold[1]);
+			execv(app_self(), app_self_argv("late", text[0], text[1], NULL));
+			_exit(127);
+		}
+		close(hold[0]);
+		/* Until it has taken over, and longer. */
+		app_await_asleep(pid);
+	}
+	app_sync();
+	LOG("good %d", app_pingpong(fd, 2000, CLI));
+	if (SRV) {
+		close(hold[1]);
+		app_reap(pid, "program");
+	} else {
+		app_hear(fd, 4);
+	}
+	app_sync();
+	app_close(fd);
+}
+
 static void hand_over(int (*end)(int fd))
 {
 	int fd = app_open(WARM | NODELAY);
