@@ -94,9 +94,14 @@ void rsk_hook_closefrom(int first)
  * A vfork child gives a stream to the program that it is about to execute, which sees the kernel alone.
  * Memory is the parent's, descriptors have the same numbers. 0 or -errno.
  */
+static int rsk_before_vforked_dup(int fd, enum rsk_reason why)
+{
+	return rsk_booted && rsk_direct ? rsk_fd_leave(fd, why) : 0;
+}
+
 int rsk_before_dup(int fd)
 {
-	return rsk_booted && rsk_direct ? rsk_fd_leave(fd, RSK_REASON_EXEC) : 0;
+	return rsk_before_vforked_dup(fd, RSK_REASON_EXEC);
 }
 
 int rsk_hook_dup(int fd)
@@ -120,7 +125,8 @@ int rsk_hook_dup(int fd)
  */
 static int rsk_before_dup_onto(int fd, int to)
 {
-	int rc = rsk_before_dup(fd);
+	int rc = rsk_before_vforked_dup(fd,
+					to <= STDERR_FILENO ? RSK_REASON_STDIO : RSK_REASON_EXEC);
 
 	if (rc < 0 || !rsk_live())
 		return rc;

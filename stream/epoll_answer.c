@@ -103,6 +103,15 @@ static inline __attribute__((always_inline)) bool may_be_hot(const struct rsk_re
 }
 
 /*
+ * An edge of room, and nothing else, that was told: it comes up again where the stream has changed its path. Nobody waits
+ * for it who has not seen a send come short since.
+ */
+static bool is_old_room(const struct rsk_reg *r, short events)
+{
+	return !(events & ~(EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)) && r->told_room == r->shorts + 1;
+}
+
+/*
  * What @r, which is off the ready list, has to tell in this answer, as ep_send_events() does. False: nothing. Each is
  * told once an answer: what there is more stays on the list. lock held.
  */
@@ -116,7 +125,7 @@ static inline __attribute__((always_inline)) bool tell(struct rsk_epoll *e, stru
 	re = r->answer == e->answer ? -1 : rsk_epoll_true_events(r);
 	if (re < 0)
 		rsk_epoll_queue(r);
-	if (re <= 0)
+	if (re <= 0 || ((r->events & EPOLLET) && is_old_room(r, re)))
 		return false;
 	ev->events = (uint16_t)re;
 	ev->data.u64 = r->data;

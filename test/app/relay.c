@@ -102,7 +102,7 @@ CASE(exec_moved_stdin, DIRECT, "the same as descriptor 0")
 	app_sync();
 }
 
-CASE(vfork_moved, DIRECT, "the same by vfork, whose parent has the descriptor, too")
+CASE(vfork_moved, DIRECT, "the same by vfork, as descriptor 0; the parent has the descriptor, too")
 {
 	int fd = open_and_fill(MOVED_BYTES);
 
@@ -110,12 +110,13 @@ CASE(vfork_moved, DIRECT, "the same by vfork, whose parent has the descriptor, t
 		talk(fd);
 		return;
 	}
-	char **args = app_self_argv("reader", number(fd), "1500000", NULL);
+	char **args = app_self_argv("reader", "0", "1500000", NULL);
 
 	unsetenv("LD_PRELOAD");
 	pid_t pid = vfork();
 
 	if (!pid) {
+		dup2(fd, 0);
 		execve(app_self(), args, environ);
 		_exit(127);
 	}

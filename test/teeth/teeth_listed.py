@@ -66,7 +66,7 @@ class Listed(Teeth):
 
     def test_labels(self):
         """Each test is in one of the runs of scripts/test.sh, or in a command of the Makefile."""
-        runs = {"unit", "app", "real", "fault", "tool", "net", "guard", "rdma", "rdma-short", "configs", "teeth", "bench"}
+        runs = {"unit", "app", "real", "fault", "tool", "net", "guard", "rdma", "rdma-short", "configs", "teeth", "bench", "differ"}
         for name, properties in self.tests.items():
             self.assertTrue(runs & set(properties.get("LABELS", [])), name)
         self.assertIn("-LE '^rdma'", (ROOT / "scripts/test.sh").read_text(encoding="utf-8"))
