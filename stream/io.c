@@ -98,8 +98,8 @@ void rsk_stream_stay_off(struct rsk_stream *s)
 }
 
 /*
- * An end that is shut both ways answers what comes with a reset, which only the kernel can: the sender is asked to go on
- * by TCP. Before the kernel's shutdown, so that whoever has seen that does not find the ring any more. tx_lock held.
+ * An end that is shut both ways answers what comes with a reset, which only the kernel can: the sender is asked to go
+ * on by TCP. Before the kernel's shutdown, so that whoever has seen that does not find the ring any more. tx_lock held.
  */
 static bool shuts_both(struct rsk_stream *s, int how)
 {
