@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * epoll_answer.c - what one epoll_wait() returns: the kernel's events and those of rings, in the order in which they
- * became ready as far as that can be known. Called by epoll_wait.c.
+ * epoll_answer.c - what one epoll_wait() returns: the kernel's events and those of rings, in the
+ * order in which they became ready as far as that can be known. Called by epoll_wait.c.
  *
- * The kernel's list is in order. A ring's data came where its doorbell lies in that list, if the doorbell was rung;
- * else, between two looks, nobody knows which of both was first: then the kernel's come before the rings', since what goes
- * by TCP was most often sent by a connection that is new, and not yet promoted, before the one that is.
+ * The kernel's list is in order. A ring's data came where its doorbell lies in that list, if the
+ * doorbell was rung; else, between two looks, nobody knows which of both was first: then the
+ * kernel's come before the rings', since what goes by TCP was most often sent by a connection that
+ * is new, and not yet promoted, before the one that is.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,7 +32,9 @@ _Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR &
 		       EPOLLRDNORM == POLLRDNORM && EPOLLWRNORM == POLLWRNORM,
 	       "event bits");
 
-/* This process's fd of the stream; -1: only others that share the set hold it, to whom it is left. */
+/*
+ * This process's fd of the stream; -1: only others that share the set hold it, to whom it is left.
+ */
 static int fd_of(struct rsk_reg *r)
 {
 	if (r->key_fd >= 0 && rsk_fd_names(r->key_fd, r->stream))
@@ -40,8 +43,8 @@ static int fd_of(struct rsk_reg *r)
 }
 
 /*
- * A stream whose ring is full, and whose writer waits here, goes back to TCP some time after: kept with the set, since
- * the registration may not be looked at again until then. lock held.
+ * A stream whose ring is full, and whose writer waits here, goes back to TCP some time after: kept
+ * with the set, since the registration may not be looked at again until then. lock held.
  */
 static void relieve_later(struct rsk_epoll *e, struct rsk_stream *s)
 {
@@ -59,9 +62,9 @@ static void relieve_later(struct rsk_epoll *e, struct rsk_stream *s)
 }
 
 /*
- * What of its interest is true now; -1: only other processes that share the set hold the stream, it is left to
- * them. Who finds no room is told when there is: by the peer, or by the kernel. lock held.
- * No pin: a registration is unlinked, under this lock, before its stream can be freed.
+ * What of its interest is true now; -1: only other processes that share the set hold the stream, it
+ * is left to them. Who finds no room is told when there is: by the peer, or by the kernel. lock
+ * held. No pin: a registration is unlinked, under this lock, before its stream can be freed.
  */
 short rsk_epoll_true_events(struct rsk_reg *r)
 {
@@ -80,7 +83,10 @@ short rsk_epoll_true_events(struct rsk_reg *r)
 		re = rsk_stream_poll(r->stream, fd, events, -1);
 		if (!(re & EPOLLOUT)) {
 			relieve_later(r->set, r->stream);
-			/* Only the mark tells of room for sure: the peer's word may be taken in by any call. */
+			/*
+			 * Only the mark tells of room for sure: the peer's word may be taken in by
+			 * any call.
+			 */
 			if (r->set->hot == r)
 				r->set->hot = NULL;
 		}
@@ -92,8 +98,8 @@ short rsk_epoll_true_events(struct rsk_reg *r)
 }
 
 /*
- * Its mark may be looked past: the stream's only registration, and not one that waits for room, of which the mark tells
- * (the peer's word may be taken in by any call).
+ * Its mark may be looked past: the stream's only registration, and not one that waits for room, of
+ * which the mark tells (the peer's word may be taken in by any call).
  */
 static inline __attribute__((always_inline)) bool may_be_hot(const struct rsk_reg *r, short events)
 {
@@ -103,8 +109,8 @@ static inline __attribute__((always_inline)) bool may_be_hot(const struct rsk_re
 }
 
 /*
- * An edge of room, and nothing else, that was told: it comes up again where the stream has changed its path. Nobody waits
- * for it who has not seen a send come short since.
+ * An edge of room, and nothing else, that was told: it comes up again where the stream has changed
+ * its path. Nobody waits for it who has not seen a send come short since.
  */
 static bool is_old_room(const struct rsk_reg *r, short events)
 {
@@ -112,8 +118,8 @@ static bool is_old_room(const struct rsk_reg *r, short events)
 }
 
 /*
- * What @r, which is off the ready list, has to tell in this answer, as ep_send_events() does. False: nothing. Each is
- * told once an answer: what there is more stays on the list. lock held.
+ * What @r, which is off the ready list, has to tell in this answer, as ep_send_events() does.
+ * False: nothing. Each is told once an answer: what there is more stays on the list. lock held.
  */
 static inline __attribute__((always_inline)) bool tell(struct rsk_epoll *e, struct rsk_reg *r,
 						       struct epoll_event *ev)
@@ -144,7 +150,10 @@ static inline __attribute__((always_inline)) bool tell(struct rsk_epoll *e, stru
 	return true;
 }
 
-/* Those that are queued now; those that find no place stay, and come first the next time. lock held. */
+/*
+ * Those that are queued now; those that find no place stay, and come first the next time. lock
+ * held.
+ */
 static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 {
 	struct rsk_reg *end = e->ready_tail, *r = NULL;
@@ -224,9 +233,9 @@ void rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epol
 }
 
 /*
- * What the kernel has told, as the application gets it: ours are taken out, and what they tell of a stream comes in their
- * place if @in_place. *bell_at: before which of the events that are left a doorbell was rung first; -1: none. lock
- * held. Returns how many are left.
+ * What the kernel has told, as the application gets it: ours are taken out, and what they tell of a
+ * stream comes in their place if @in_place. *bell_at: before which of the events that are left a
+ * doorbell was rung first; -1: none. lock held. Returns how many are left.
  */
 static int translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *evs,
 		     int n, bool in_place, int *bell_at)
@@ -301,9 +310,9 @@ static void leave_rest(struct rsk_epoll *e)
 }
 
 /*
- * Rings are ready. The kernel is asked as well in each answer; unless it had nothing many times in a row, was asked a
- * moment ago, and this thread has done nothing since that could show there: then what others do is told that moment
- * later.
+ * Rings are ready. The kernel is asked as well in each answer; unless it had nothing many times in
+ * a row, was asked a moment ago, and this thread has done nothing since that could show there: then
+ * what others do is told that moment later.
  */
 static bool kernel_is_due(struct rsk_epoll *e)
 {
@@ -319,8 +328,8 @@ static bool kernel_is_due(struct rsk_epoll *e)
 }
 
 /*
- * What the kernel has now, less ours; *told: it had something, which may have been of ours. Where there was room for ours
- * alone others may be behind them. lock held.
+ * What the kernel has now, less ours; *told: it had something, which may have been of ours. Where
+ * there was room for ours alone others may be behind them. lock held.
  */
 static int ask_kernel(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		      struct epoll_event *evs, int max, bool *told)
@@ -351,9 +360,10 @@ static int ask_if_due(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 }
 
 /*
- * Where rings have something to tell the kernel's come first, with as many of the rings' as there is room for. It is
- * asked behind the rings, which costs nothing where these have nothing after all; but before them where they could fill
- * the answer. Neither keeps the other out: who had all of an answer comes last in the next one. lock held.
+ * Where rings have something to tell the kernel's come first, with as many of the rings' as there
+ * is room for. It is asked behind the rings, which costs nothing where these have nothing after
+ * all; but before them where they could fill the answer. Neither keeps the other out: who had all
+ * of an answer comes last in the next one. lock held.
  */
 static int gather_both(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		       struct epoll_event *evs, int max)

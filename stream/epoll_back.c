@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * epoll_back.c - a stream has gone back to TCP for good: the kernel's epoll set gets its registrations back.
+ * epoll_back.c - a stream has gone back to TCP for good: the kernel's epoll set gets its
+ * registrations back.
  *
- * EPOLL_CTL_MOD is the only way to change an entry, and it does more than that: it watches for ERR and HUP, also for an
- * entry that EPOLLONESHOT has disarmed, and it tells what is true now once more, also to a registration of edges that was
- * told. So these two keep our tag in the kernel's entry, and what the kernel then tells goes through
- * rsk_epoll_told_back(), which drops what the application would not have been told.
+ * EPOLL_CTL_MOD is the only way to change an entry, and it does more than that: it watches for ERR
+ * and HUP, also for an entry that EPOLLONESHOT has disarmed, and it tells what is true now once
+ * more, also to a registration of edges that was told. So these two keep our tag in the kernel's
+ * entry, and what the kernel then tells goes through rsk_epoll_told_back(), which drops what the
+ * application would not have been told.
  */
 #include <errno.h>
 #include <poll.h>
@@ -22,8 +24,9 @@
 #define ROOM_EVENTS (EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
 
 /*
- * Of all that it watches there is only room to send; that was told, and since then no send has come back short: nobody
- * waits for that edge. A new one can only come of bytes that are written from now on.
+ * Of all that it watches there is only room to send; that was told, and since then no send has come
+ * back short: nobody waits for that edge. A new one can only come of bytes that are written from
+ * now on.
  */
 static bool only_room_told(struct rsk_reg *r)
 {
@@ -75,7 +78,10 @@ void rsk_reg_restore(struct rsk_epoll_family *f, struct rsk_reg *r)
 			rsk_reg_drop(f, r, r->key_fd);
 		return;
 	}
-	/* Oneshot, and never taken over: the entry has our tag already, and the kernel knows whether it has fired. */
+	/*
+	 * Oneshot, and never taken over: the entry has our tag already, and the kernel knows
+	 * whether it has fired.
+	 */
 	if (!r->tagged || r->key_fd < 0 || give_back(f, r) < 0)
 		return;
 	rsk_epoll_unqueue(r);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* epollset.h - the objects behind epoll.h, shared by the epoll*.c: registrations, bells, waits, nests. */
+/*
+ * epollset.h - the objects behind epoll.h, shared by the epoll*.c: registrations, bells, waits,
+ * nests.
+ */
 #ifndef RSK_EPOLLSET_H
 #define RSK_EPOLLSET_H
 
@@ -18,8 +21,8 @@
 #define RSK_EPOLL_LINKS 64
 
 /*
- * One fd in one set; under the set's lock. Type-stable (own free list): a tag that comes late finds live == false, or
- * another reg.
+ * One fd in one set; under the set's lock. Type-stable (own free list): a tag that comes late finds
+ * live == false, or another reg.
  */
 struct rsk_reg {
 	struct rsk_epoll *set; /* also read by who holds another set's lock: relaxed */
@@ -71,8 +74,9 @@ struct rsk_epoll {
 		lock; /* what follows, if nothing else is said, and its registrations; survives the set */
 	_Atomic(uint32_t) fds;
 	/*
-	 * Registrations that others have news for: pushed under the chain lock, by who holds another set's or none;
-	 * taken under the set's. Push, then look at sleepers; count as a sleeper, then take: all seq_cst.
+	 * Registrations that others have news for: pushed under the chain lock, by who holds
+	 * another set's or none; taken under the set's. Push, then look at sleepers; count as a
+	 * sleeper, then take: all seq_cst.
 	 */
 	_Atomic(struct rsk_reg *) calls;
 	_Atomic(int) epfd;     /* some fd of it: who uses the set says which; relaxed */
@@ -88,24 +92,30 @@ struct rsk_epoll {
 	_Atomic(bool) watched; /* polled itself, or in another set: its bells always announce */
 	bool lit;
 	/*
-	 * Of a watched set with streams taken over: epoll_nest.c; else -1. Written under the lock; sub is read
-	 * without: who sees it late sleeps on the set itself, which shows the sub-set.
+	 * Of a watched set with streams taken over: epoll_nest.c; else -1. Written under the lock;
+	 * sub is read without: who sees it late sleeps on the set itself, which shows the sub-set.
 	 */
 	_Atomic(int) sub;
 	int lamp;
-	/* Changed under the lock, read without by who waits: it is looked again before a sleep, or it is woken. */
+	/*
+	 * Changed under the lock, read without by who waits: it is looked again before a sleep, or
+	 * it is woken.
+	 */
 	_Atomic(uint32_t) ninner;    /* under the family's: sets in this one */
 	_Atomic(uint32_t) tagged;    /* registrations taken over, those parked as well */
 	_Atomic(uint32_t) takeovers; /* ever; counted under the lock, read without */
-	/* Threads in the kernel's wait with bells announced; changed under the lock, read by who calls. */
+	/*
+	 * Threads in the kernel's wait with bells announced; changed under the lock, read by who
+	 * calls.
+	 */
 	_Atomic(uint32_t) sleepers;
 	uint32_t answer;	   /* counts what waits return */
 	uint8_t filled;		   /* RSK_EPOLL_BY_*: who had all of the last answer */
 	_Atomic(uint32_t) spin_ns; /* relaxed: whoever waits */
 	/*
-	 * The registration that was told last, if level-triggered and its stream's only one: its ring is looked
-	 * at itself, and its mark in the peer's ready map stays there, where it costs nobody a cache line. NULL:
-	 * none. Under the lock.
+	 * The registration that was told last, if level-triggered and its stream's only one: its
+	 * ring is looked at itself, and its mark in the peer's ready map stays there, where it
+	 * costs nobody a cache line. NULL: none. Under the lock.
 	 */
 	struct rsk_reg *hot;
 	struct rsk_reg *last; /* told last, whatever it is; NULL: gone; under the lock */
@@ -115,9 +125,10 @@ struct rsk_epoll {
 	_Atomic(uint64_t)
 		relief_ns; /* when a writer whose ring is full is to be taken back to TCP; 0: none; under the lock */
 	/*
-	 * Our tag is or was in it: what the kernel returns is looked through for ours. Stored, under the lock, before
-	 * the first entry with the tag is put in, read without by who comes back from the kernel; never cleared, since
-	 * a bell's news may come late (a child holds the eventfd).
+	 * Our tag is or was in it: what the kernel returns is looked through for ours. Stored,
+	 * under the lock, before the first entry with the tag is put in, read without by who comes
+	 * back from the kernel; never cleared, since a bell's news may come late (a child holds the
+	 * eventfd).
 	 */
 	_Atomic(bool) belled;
 	uint32_t nlinks; /* with links: changed under family, set's and chain lock, read under any of the last two */
@@ -153,9 +164,11 @@ static inline struct rsk_epoll_family *rsk_epoll_family_of(const struct rsk_stre
 struct rsk_epoll *rsk_epoll_of(int epfd);
 
 /*
- * All of these with the set's lock held, but look_inside() and nest_ctl(); those marked + with the family's as well.
+ * All of these with the set's lock held, but look_inside() and nest_ctl(); those marked + with the
+ * family's as well.
  *
- * epoll.c: what the kernel's entry of a stream taken over says; on the ready list, off it; registrations.
+ * epoll.c: what the kernel's entry of a stream taken over says; on the ready list, off it;
+ * registrations.
  */
 struct epoll_event rsk_reg_event(const struct rsk_epoll_family *f, const struct rsk_reg *r);
 void rsk_epoll_queue(struct rsk_reg *r);
@@ -188,18 +201,24 @@ static inline void rsk_epoll_take_calls(struct rsk_epoll *e)
 }
 
 /*
- * News for a registration, from who does not hold its set's lock; who sleeps there is woken, and who watches it. Chain
- * lock held.
+ * News for a registration, from who does not hold its set's lock; who sleeps there is woken, and
+ * who watches it. Chain lock held.
  */
 void rsk_reg_call(struct rsk_reg *r);
 
 struct rsk_reg *rsk_reg_new(struct rsk_epoll_family *f);	    /* + NULL: no memory */
 void rsk_reg_unlink(struct rsk_epoll_family *f, struct rsk_reg *r); /* + */
-/* + Parked, with this process's number @fd: out of the kernel's set, and unlinked; not if only others hold the set. */
+/*
+ * + Parked, with this process's number @fd: out of the kernel's set, and unlinked; not if only
+ * others hold the set.
+ */
 void rsk_reg_drop(struct rsk_epoll_family *f, struct rsk_reg *r, int fd);
 /* epoll_back.c: what the kernel's entry of one that is not taken over says. */
 struct epoll_event rsk_reg_plain_event(const struct rsk_epoll_family *f, const struct rsk_reg *r);
-/* The same file: an event of the kernel's, @ev, of one that is not taken over, as the application gets it; false: not. */
+/*
+ * The same file: an event of the kernel's, @ev, of one that is not taken over, as the application
+ * gets it; false: not.
+ */
 bool rsk_epoll_told_back(struct rsk_reg *r, struct epoll_event *ev);
 int rsk_reg_take_over(struct rsk_epoll_family *f, struct rsk_reg *r); /* + 0 or -errno */
 enum rsk_reason rsk_epoll_why_not(int rc);
@@ -212,7 +231,10 @@ int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e,
 void rsk_epoll_ring(struct rsk_epoll *e);	/* wake one sleeper; or chain lock held */
 void rsk_epoll_give_bells(struct rsk_epoll *e); /* + */
 
-/* epoll_answer.c: what is true of a registration now; what an event of the kernel's tells; see the definitions. */
+/*
+ * epoll_answer.c: what is true of a registration now; what an event of the kernel's tells; see the
+ * definitions.
+ */
 short rsk_epoll_true_events(struct rsk_reg *r);
 void rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *ev);
 void rsk_epoll_relieve(struct rsk_epoll *e);
@@ -220,11 +242,13 @@ void rsk_epoll_relieve(struct rsk_epoll *e);
 struct rsk_epoll_spot;
 
 /*
- * Both fill @evs (of @max) with what there is now, and return how many; neither sleeps. The set's lock is not held.
+ * Both fill @evs (of @max) with what there is now, and return how many; neither sleeps. The set's
+ * lock is not held.
  *
- * rsk_epoll_gather - rings' and queued news, and the kernel's as well where there are any. 0: *spot is where to spin.
- * rsk_epoll_settle - behind the kernel's own wait, which has put @n events there; @takeovers: the set's, as it was before
- * that; @began_ns: when the wait began, 0: nothing is to be learnt from it.
+ * rsk_epoll_gather - rings' and queued news, and the kernel's as well where there are any. 0: *spot
+ * is where to spin. rsk_epoll_settle - behind the kernel's own wait, which has put @n events there;
+ * @takeovers: the set's, as it was before that; @began_ns: when the wait began, 0: nothing is to be
+ * learnt from it.
  */
 int rsk_epoll_gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		     struct epoll_event *evs, int max, struct rsk_epoll_spot *spot);
@@ -244,8 +268,8 @@ struct rsk_epoll_mark {
 };
 
 /*
- * Where a spin looks, taken under the lock, used without: whatever another thread closes meanwhile, what it leads to
- * stays mapped while rsk_link_users counts the spinner.
+ * Where a spin looks, taken under the lock, used without: whatever another thread closes meanwhile,
+ * what it leads to stays mapped while rsk_link_users counts the spinner.
  */
 struct rsk_epoll_spot {
 	const struct rsk_epoll *e;
@@ -265,8 +289,9 @@ uint64_t rsk_epoll_woken(const struct rsk_epoll *e, uint64_t began_ns);
 bool rsk_epoll_adopt(struct rsk_epoll *e); /* + is it this process's alone, and as we know it? */
 void rsk_reg_restore(struct rsk_epoll_family *f, struct rsk_reg *r); /* + epoll.c */
 /*
- * What lies in overread files, with all that the kernel has; 0: nothing lies there that is to be told. No lock held,
- * nor for this: takes our events out of what the kernel has told; what is left (epoll_wait.c; set's lock).
+ * What lies in overread files, with all that the kernel has; 0: nothing lies there that is to be
+ * told. No lock held, nor for this: takes our events out of what the kernel has told; what is left
+ * (epoll_wait.c; set's lock).
  */
 int rsk_epoll_tell_over(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 			struct epoll_event *evs, int max);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* epollleave: a stream in an epoll set goes back to TCP; the set tells what it would have told without that. */
+/*
+ * epollleave: a stream in an epoll set goes back to TCP; the set tells what it would have told
+ * without that.
+ */
 #include "epoll_say.h"
 
 /* Whoever reads a FILE sees the kernel alone: the stream leaves the ring for good. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * epollorder: one epoll_wait() tells descriptors in the order in which they became ready, whether they go by the ring
- * or by TCP. In each case one connection is warm (when both ends are preloaded: on the ring), others are fresh.
+ * epollorder: one epoll_wait() tells descriptors in the order in which they became ready, whether
+ * they go by the ring or by TCP. In each case one connection is warm (when both ends are preloaded:
+ * on the ring), others are fresh.
  */
 #include "epoll_say.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* paths: one call that takes bytes of the ring and bytes of TCP behind them, much at once, or an error behind both. */
+/*
+ * paths: one call that takes bytes of the ring and bytes of TCP behind them, much at once, or an
+ * error behind both.
+ */
 #include "app.h"
 
 #define MUCH 100000
