@@ -71,6 +71,16 @@ class Listed(Teeth):
             self.assertTrue(runs & set(properties.get("LABELS", [])), name)
         self.assertIn("-LE '^rdma'", (ROOT / "scripts/test.sh").read_text(encoding="utf-8"))
 
+    def test_security_page(self):
+        """docs/security.md: each row has a test that is there, or says what is open."""
+        rows = re.findall(r"^\| (?!by what|---)(.*) \|(.*)\|$", (ROOT / "docs/security.md").read_text(encoding="utf-8"), re.M)
+        self.assertGreater(len(rows), 20)
+        for row, tests in rows:
+            named = re.findall(r"`([a-z_0-9.]+)`", tests)
+            self.assertTrue(named or "**open**" in row or tests.strip() == "none", row)
+            for name in named:
+                self.assertTrue(any(re.match(rf"{re.escape(name)}($|[.@])", test) for test in self.tests), name)
+
 
 if __name__ == "__main__":
     unittest.main()
