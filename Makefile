@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export LIBRSOCK := $(CURDIR)/build/lib/librsock.so
 export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 
-.PHONY: build deps demo test test-rdma test-rdma-short test-configs bench bench-quick bench-mapper bench-rdma bench-rdma-quick bench-rdma-paper bench-rdma-cost bench-rdma-failover bench-mechanisms check format model fuzz fuzz-long differ differ-long soak soak-long test-all chaos-long guard sanitize deb test-deb clean
+.PHONY: build deps demo test test-rdma test-rdma-short test-configs bench bench-quick bench-mapper bench-rdma bench-rdma-quick bench-rdma-paper bench-rdma-cost bench-rdma-failover bench-mechanisms check format model fuzz fuzz-long differ differ-long soak soak-long test-all chaos-long mutants guard sanitize deb test-deb clean
 
 deps:
 	@scripts/install-deps.sh
@@ -89,6 +89,9 @@ test-all: ## test, differ and soak
 
 chaos-long: build ## a hundred times the faults of one test run
 	@RSK_CHAOS_FAULTS=10000000 scripts/ctest.sh build -L '^chaos$$' --timeout 14400
+
+mutants: deps ## breaks single lines of the sources, and sees that the tests notice
+	@scripts/mutants.sh
 
 guard: build ## instructions per call against their bounds; scripts/guard.sh --update sets these
 	@scripts/guard.sh

@@ -30,6 +30,7 @@ struct rsk_verbs_rail {
 
 struct rsk_verbs_place kit_places[RSK_REMOTE_PLACES];
 uint32_t kit_places_n;
+struct kit_fabric kit_fabric;
 
 /* ---- rails that carry nothing, and never say that it has arrived ---- */
 
@@ -45,7 +46,7 @@ static uint64_t due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 
 static bool arrived(struct rsk_rail *rail, uint64_t off)
 {
-	return false;
+	return kit_fabric.arrived;
 }
 
 static void flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *f)
@@ -54,12 +55,25 @@ static void flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *f)
 
 static int get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token)
 {
-	return -EAGAIN;
+	struct kit_fabric *f = &kit_fabric;
+
+	if (!f->gets)
+		return -EAGAIN;
+	f->begun++;
+	f->dst = dst;
+	f->len = len;
+	f->off = off;
+	f->token = token;
+	return 0;
 }
 
 static int poll_none(struct rsk_rail *rail, struct rsk_completion *done, int max)
 {
-	return 0;
+	if (!kit_fabric.landed || max < 1)
+		return 0;
+	kit_fabric.landed = false;
+	done[0] = (struct rsk_completion){ .token = kit_fabric.token };
+	return 1;
 }
 
 static const struct rsk_fabric_ops ops = {
@@ -135,6 +149,29 @@ static void rail_probe(struct rsk_verbs_rail *r)
 {
 }
 
+static int reg_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey)
+{
+	*rkey = 1;
+	return 0;
+}
+
+static int reg_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t *rkey)
+{
+	kit_fabric.rings++;
+	*rkey = 2;
+	return kit_fabric.registers;
+}
+
+static int set_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t rkey)
+{
+	return 0;
+}
+
+static int set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way way, uint32_t rkey)
+{
+	return 0;
+}
+
 static int poll_nothing(struct rsk_verbs *v, bool events)
 {
 	return 0;
@@ -161,6 +198,10 @@ static const struct rsk_verbs_module module = {
 	.rail_device = rail_device,
 	.rail_probe = rail_probe,
 	.rail_say = rail_say,
+	.reg_ctl = reg_ctl,
+	.reg_ring = reg_ring,
+	.set_ctl = set_ctl,
+	.set_ring = set_ring,
 };
 
 struct rsk_verbs_place kit_place(uint8_t network, uint8_t host, uint16_t device)

@@ -26,6 +26,18 @@ extern uint32_t kit_places_n;
 /* The address 10.0.@network.@host of a device of that number, in a network of 24 bits. */
 struct rsk_verbs_place kit_place(uint8_t network, uint8_t host, uint16_t device);
 
+/* What the rails' fabric does, and the module's registrations: nothing, until a test says otherwise. */
+extern struct kit_fabric {
+	bool gets, arrived;  /* gets begin; all that was put has arrived */
+	uint32_t begun;	     /* gets so far; of the newest: */
+	void *dst;	     /* */
+	size_t len;	     /* */
+	uint64_t off, token; /* */
+	bool landed;	     /* it is told with the next poll */
+	int registers;	     /* what registering a ring comes to: 0 or -errno */
+	uint32_t rings;	     /* tries to */
+} kit_fabric;
+
 /* Once in a process: the engine, and the descriptors of a keeper whose thread has ended for want of a module. */
 void kit_init(void);
 

@@ -257,3 +257,97 @@ Test(rx_harm, written_meanwhile, .timeout = 60)
 	cr_assert_gt(ends, 100);
 	munmap(shared, sizeof(*shared));
 }
+
+/* ---- commands that are not this promotion's, or not of this position ---- */
+
+static void command(uint64_t index, uint64_t pos, uint32_t what, uint32_t gen)
+{
+	struct rsk_slot_head head = { .index = index,
+				      .len = sizeof(struct rsk_slot_command),
+				      .kind = RSK_SLOT_CONTROL };
+	struct rsk_slot_command cmd = { .pos = pos, .what = what, .gen = gen };
+	uint8_t *at = w.segment[1] + RING + (index & (CELLS - 1)) * RSK_CELL_BYTES;
+	uint64_t hash =
+		rsk_hash_slot(&w.tx.key, &head, rsk_hash_payload(&w.tx.key, &cmd, sizeof(cmd)));
+
+	memcpy(at, &head, sizeof(head));
+	memcpy(at + RSK_SLOT_HEAD_BYTES, &hash, sizeof(hash));
+	memcpy(at + RSK_SLOT_FRAME_BYTES, &cmd, sizeof(cmd));
+}
+
+Test(rx_harm, commands_of_another_promotion_or_position)
+{
+	static const struct {
+		int64_t pos, gen;
+	} off[] = { { 1, 0 }, { -1, 0 }, { 0, 1 }, { 0, -1 }, { 1, 1 }, { INT64_MAX, 0 } };
+
+	for (uint32_t what = 0; what < 6; what++)
+		for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++) {
+			on_ring(&at_once, 7);
+			command(w.rx.ring.next, w.rx.pos + (uint64_t)off[i].pos, what,
+				w.rx.gen + (uint32_t)off[i].gen);
+			cr_assert_eq(recv_some(10), -EPROTO, "command %u, %zu", what, i);
+			cr_assert_not(w.rx.fin);
+		}
+	/* Those of this one are heeded. */
+	on_ring(&at_once, 7);
+	command(w.rx.ring.next, w.rx.pos, RSK_COMMAND_FIN, w.rx.gen);
+	cr_assert_eq(recv_some(10), 0);
+	cr_assert(w.rx.fin);
+	on_ring(&at_once, 7);
+	command(w.rx.ring.next, w.rx.pos, RSK_COMMAND_MOVE, w.rx.gen);
+	cr_assert_eq(recv_some(10), -EAGAIN);
+	cr_assert_eq(w.rx.state, RSK_RX_TCP);
+	/* The answer to a word that was not said is none. */
+	on_ring(&at_once, 7);
+	command(w.rx.ring.next, w.rx.pos, RSK_COMMAND_AGAIN, w.rx.gen);
+	cr_assert_eq(recv_some(10), -EPROTO);
+}
+
+Test(rx_harm, an_answer_to_another_rest)
+{
+	for (int i = 0; i < 3; i++) {
+		on_ring(&far, 7);
+		cr_assert_eq(send_some(20), 20);
+		cr_assert_eq(recv_some(5), 5);
+		cr_assert_eq(rsk_rx_rest(&w.rx), -EAGAIN);
+		command(w.tx.ring.next, w.rx.leave_pos + (i == 1), RSK_COMMAND_AGAIN,
+			w.rx.gen + (i == 2));
+		cr_assert_eq(rsk_rx_rest(&w.rx), i ? -EPROTO : 0, "%d", i);
+	}
+}
+
+/* Words of the sender: of a promotion that is none of ours the ring is not entered. */
+Test(rx_harm, words_of_another_promotion)
+{
+	for (int i = 0; i < 4; i++) {
+		world_init(&at_once, 5);
+		cr_assert_eq(rsk_tx_propose(&w.tx), 0);
+		cr_assert_eq(recv_some(1), -EAGAIN);
+		cr_assert_eq(w.rx.state, RSK_RX_WATCH);
+		flip.gen = w.rx.gen + (uint32_t)i - 1;
+		say(RSK_TX_RING, 0, w.rx.ring.next + (i == 3));
+		flip.gen = w.rx.gen;
+		if (i == 3)
+			say(RSK_TX_RING, 0, w.rx.ring.next + 1);
+		cr_assert_eq(recv_some(1), i == 3 ? -EPROTO : -EAGAIN);
+		cr_assert_eq(w.rx.state == RSK_RX_ONRING, i == 1, "%d", i);
+	}
+}
+
+/* Words of the receiver, the same: what was said to another proposal is no answer to this one. */
+Test(rx_harm, answers_to_another_promotion)
+{
+	for (int i = 0; i < 3; i++) {
+		struct rsk_mail m = { .what = RSK_RX_WATCHING };
+
+		world_init(&at_once, 5);
+		cr_assert_eq(rsk_tx_propose(&w.tx), 0);
+		m.gen = w.tx.gen + (uint32_t)i - 1;
+		m.cells = w.tx.ring.next;
+		m.hash = rsk_hash_mail(&w.tx.key, &m, RSK_MAIL_RX);
+		memcpy(w.segment[0] + MAIL_RX, &m, sizeof(m));
+		cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+		cr_assert_eq(w.tx.state == RSK_TX_ONRING, i == 1, "%d", i);
+	}
+}
