@@ -10,6 +10,8 @@ run_step "no warnings: clang" scripts/build.sh build/clang -DCMAKE_C_COMPILER=cl
 run_step "format" scripts/check-format.sh
 run_step "include directions" scripts/check-includes.py
 run_step "symbols of the library" scripts/check-symbols.py build
+run_step "hardening: gcc" scripts/check-hardening.sh build
+run_step "hardening: clang" scripts/check-hardening.sh build/clang
 run_step "shell scripts" scripts/check-shell.sh
 run_step "python scripts" scripts/check-python.sh
 run_step "paths, lengths, names" scripts/check-tree.py

@@ -69,6 +69,34 @@ class Scripts(Teeth):
             with self.subTest(script):
                 self.fails(tree / "scripts" / script, GIT_CEILING_DIRECTORIES=self.tmp)
 
+    def test_hardening(self):
+        """A program, a library and a source that are not: links to what is built, but for one."""
+        program = self.write("a.c", '#include <stdio.h>\n#include <string.h>\nint main(int c, char **v)\n{\n\tchar b[64];\n\n'
+                             '\tstrcpy(b, v[c - 1]);\n\treturn puts(b);\n}\n')
+        flags = {"-fstack-protector-strong": "no stack protector", "-D_FORTIFY_SOURCE=2": "no fortified call", "-pie": "no PIE",
+                 "-Wl,-z,relro": "no RELRO", "-Wl,-z,now": "binds lazily", "-Wl,-z,noexecstack": "an executable stack"}
+        unlike = {"-Wl,-z,relro": "-Wl,-z,norelro", "-Wl,-z,now": "-Wl,-z,lazy", "-Wl,-z,noexecstack": "-Wl,-z,execstack",
+                  "-pie": "-no-pie"}
+        for left_out, says in {None: "", **flags}.items():
+            build = self.tmp / "build"
+            shutil.rmtree(build, ignore_errors=True)
+            (build / "bin").mkdir(parents=True)
+            (build / "lib").symlink_to(BUILD / "lib")
+            (build / "compile_commands.json").symlink_to(BUILD / "compile_commands.json")
+            for name in "rsockd", "rsperf":
+                (build / "bin" / name).symlink_to(BUILD / "bin" / name)
+            words = [unlike.get(flag, "-w") if flag == left_out else flag for flag in flags]
+            subprocess.run(["gcc", "-O2", "-w", "-fPIE", "-U_FORTIFY_SOURCE", *words, program, "-o", build / "bin/rsock"], check=True)
+            (self.fails if left_out else self.passes)(ROOT / "scripts/check-hardening.sh", build,
+                                                      **({"says": f"rsock: {says}"} if left_out else {}))
+        commands = json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
+        for row in commands:
+            if row["file"].endswith("/mapper/tuple.c"):
+                row["command"] = row["command"].replace("-fstack-clash-protection", "")
+        (build / "compile_commands.json").unlink()
+        (build / "compile_commands.json").write_text(json.dumps(commands), encoding="utf-8")
+        self.fails(ROOT / "scripts/check-hardening.sh", build, says="mapper/tuple.c")
+
     def test_tidy(self):
         source = self.write("a.c", "#include <stdlib.h>\nint f(void);\nint f(void)\n{\n\tint *p = 0;\n\n\treturn *p;\n}\n")
         self.write("compile_commands.json", json.dumps([{"directory": str(self.tmp), "file": str(source),
