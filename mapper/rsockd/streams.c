@@ -212,8 +212,10 @@ struct rsk_streams_segment *rsk_streams_take(struct rsk_streams *all, int fd, ui
 	int own;
 
 	/* Seals first: a file that is no memfd may have a server that never answers fstat(). */
-	if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0)
+	if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0) {
+		all->refused++;
 		return NULL;
+	}
 	id = (struct identity){ st.st_dev, st.st_ino };
 	s = find(all, &id);
 	if (s && s->refs) {
