@@ -166,10 +166,13 @@ void rsk_stream_free(struct rsk_stream *s)
 		rsk_stream_goodbye(s, -1);
 	if (__builtin_expect(s->mapping != 0, 0))
 		rsk_local_unlink_later(s->mapping);
-	rsk_arena_free(s->held);
+	if (s->held)
+		rsk_arena_free(s->held);
 	s->held = NULL;
-	rsk_over_close(s);
-	rsk_kin_closed(&s->kin);
+	if (rsk_over_is(s))
+		rsk_over_close(s);
+	if (s->kin.serial)
+		rsk_kin_closed(&s->kin);
 	if (s->link) {
 		struct rsk_seg_ctl *ctl = rsk_seg_own_ctl(&s->link->seg, s->sid);
 
