@@ -21,15 +21,23 @@
 #define SMALL_BYTES 2048 /* less than two segments of Ethernet */
 #define POSITION_TRIES 64
 
-/* The first @cap bytes of the vector, as far as MAX_IOV entries go; returns the entries used. */
-static int cut_iov(const struct iovec *iov, int n, size_t cap, struct iovec out[static MAX_IOV])
+/*
+ * The first @cap bytes of the vector behind @skip, as far as MAX_IOV entries go; returns the entries
+ * used.
+ */
+static int cut_iov(const struct iovec *iov, int n, size_t skip, size_t cap,
+		   struct iovec out[static MAX_IOV])
 {
 	int k = 0;
 
 	for (int i = 0; i < n && k < MAX_IOV && cap; i++) {
-		out[k] = iov[i];
-		if (out[k].iov_len > cap)
-			out[k].iov_len = cap;
+		size_t off = skip < iov[i].iov_len ? skip : iov[i].iov_len;
+
+		skip -= off;
+		if (off && off == iov[i].iov_len)
+			continue;
+		out[k].iov_base = (uint8_t *)iov[i].iov_base + off;
+		out[k].iov_len = iov[i].iov_len - off < cap ? iov[i].iov_len - off : cap;
 		cap -= out[k].iov_len;
 		k++;
 	}
@@ -44,7 +52,7 @@ static ssize_t kernel_send(struct rsk_companion *c, const struct iovec *iov, int
 	struct msghdr m = { .msg_iov = cut };
 	ssize_t done;
 
-	m.msg_iovlen = (size_t)cut_iov(iov, n, cap, cut);
+	m.msg_iovlen = (size_t)cut_iov(iov, n, 0, cap, cut);
 	rsk_kernel_acts++;
 	done = rsk_sys_sendmsg(c->fd, &m, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (done > 0) {
@@ -67,27 +75,38 @@ static void acknowledge(const struct rsk_stream *s, int fd, ssize_t bytes)
 		rsk_sys_setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
 }
 
+/*
+ * Behind @over bytes of the overread file, of which there are no more: what the socket has. An error
+ * or the end is for the next call.
+ */
+static bool goes_on(int fd, size_t over, size_t cap)
+{
+	int inq = 0;
+
+	return over < cap && rsk_sys_ioctl(fd, FIONREAD, &inq) == 0 && inq > 0;
+}
+
 static ssize_t kernel_recv(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
 			   int flags)
 {
 	struct rsk_kernel_companion *k = (struct rsk_kernel_companion *)c;
 	struct iovec cut[MAX_IOV];
 	struct msghdr m = { .msg_iov = cut };
-	ssize_t done;
+	ssize_t done, over = 0;
 
 	if (rsk_over_is(k->s) && !k->socket_alone) {
-		done = rsk_over_recv(k->s, iov, n, cap, flags & MSG_PEEK);
-		if (done)
-			return done;
+		over = rsk_over_recv(k->s, iov, n, cap, flags & MSG_PEEK);
+		if (over < 0 || (over > 0 && !goes_on(c->fd, (size_t)over, cap)))
+			return over;
 	}
-	m.msg_iovlen = (size_t)cut_iov(iov, n, cap, cut);
+	m.msg_iovlen = (size_t)cut_iov(iov, n, (size_t)over, cap - (size_t)over, cut);
 	done = rsk_sys_recvmsg(c->fd, &m, flags | MSG_DONTWAIT);
 	if (done > 0 && !(flags & MSG_PEEK)) {
 		atomic_fetch_add_explicit(&k->s->tcp_rx, (uint64_t)done, memory_order_relaxed);
 		rsk_stats_add(&k->s->rec->rx_tcp_bytes, (uint64_t)done);
 		acknowledge(k->s, c->fd, done);
 	}
-	return done;
+	return over && done < 0 ? over : over + done;
 }
 
 static int tcp_info(int fd, struct tcp_info *ti)

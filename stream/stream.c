@@ -82,6 +82,8 @@ void rsk_stream_record_anew(struct rsk_stream *s, enum rsk_reason why)
 	rsk_stats_stream_fd(s->rec, atomic_load(&s->fd));
 	rsk_stream_wish_init(s);
 	atomic_store(&s->named, false);
+	/* Its parent has it, too; what steps find later says so itself. */
+	rsk_stats_set_reason(s->rec, RSK_REASON_SHARED_HOLDER);
 	if (why == RSK_REASON_DIRECT)
 		return;
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_REFUSED, why);
