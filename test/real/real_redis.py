@@ -156,7 +156,7 @@ def publish_subscribe(t):
 
 @case(150)
 def bgsave_under_load(t):
-    """The snapshot's child inherits every stream and exits; the parent's streams must not notice."""
+    """The snapshot's child has every stream as long as it lives: they go by TCP, and come back each time."""
     server, port = start_server(t)
     control = Control(port, t.stats)
     load = t.spawn(["redis-benchmark", "-h", "127.0.0.1", "-p", port, "--csv", "-t", "set", "-n", 300000, "-c", 20,
@@ -175,8 +175,9 @@ def bgsave_under_load(t):
     before = control("DEBUG", "DIGEST")
     t.check("RDB looks OK" in t.run(["redis-check-rdb", t.path("dump.rdb")], preload=False), "redis-check-rdb")
     t.stop(server)
-    t.stats.direct(port, to_server=300000 * 400, to_client=1_000_000, streams=20)
-    t.stats.undisturbed(port)
+    # How much depends on how long the snapshots took.
+    t.stats.direct(port, to_server=300000 * 400, to_client=1_000_000, streams=20, share=0.2)
+    t.stats.shared_for_a_while(port)
     again, port = start_server(t)
     control = Control(port, t.stats)
     t.until(lambda: control.info("loading") == "0", 30, "redis to load the snapshot")

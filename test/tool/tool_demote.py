@@ -163,24 +163,41 @@ def it_earns_at_once(t):
 
 @case(120)
 def a_childs_stream(t):
-    """A child goes on with what its parent accepted: joined by the child, or by the parent before."""
-    for answers in (0, 200):
-        port = t.free_port()
-        server = t.spawn([PYTHON, "-B", os.path.join(HERE, "forker.py"), port, answers], name="forker", stdout="pipe")
-        t.listening(server, port)
-        client = joined_client(t, port) if answers == 0 else Rounds(t, port)
-        client.go(answers)
-        child = int(server.stdout.readline())
-        t.until(lambda: client.go(50) or carriers(t, client.pid) == {("ring", "ring")}, 30, "the ring")
-        for what in (child, f":{port}"):
-            ask(t, "demote", "--wait", 0, what, expect=3)
-            client.go(2)
-            t.equal(carriers(t, client.pid), {("tcp", "tcp")}, "carriers")
-            says(t, ask(t, "why", what, expect=1).out(), "on TCP: operator")
-            ask(t, "promote", "--wait", 0, what, expect=3)
-            t.until(lambda: client.go(50) or carriers(t, client.pid) == {("ring", "ring")}, 30, "the ring again")
-        t.kill(client.proc)
-        t.wait(server)
+    """A child goes on with what its parent accepted, and is paired itself once the parent has closed it."""
+    port = t.free_port()
+    server = t.spawn([PYTHON, "-B", os.path.join(HERE, "forker.py"), port, 0], name="forker", stdout="pipe")
+    t.listening(server, port)
+    client = joined_client(t, port)
+    child = int(server.stdout.readline())
+    for what in (child, f":{port}"):
+        ask(t, "demote", "--wait", 0, what, expect=3)
+        client.go(2)
+        t.equal(carriers(t, client.pid), {("tcp", "tcp")}, "carriers")
+        says(t, ask(t, "why", what, expect=1).out(), "on TCP: operator")
+        ask(t, "promote", "--wait", 0, what, expect=3)
+        t.until(lambda: client.go(50) or carriers(t, client.pid) == {("ring", "ring")}, 30, "the ring again")
+    t.kill(client.proc)
+    t.wait(server)
+
+
+@case(60)
+def a_parents_stream(t):
+    """It was paired before the fork: the child has it by TCP, says why, and no operator's wish changes that."""
+    port = t.free_port()
+    server = t.spawn([PYTHON, "-B", os.path.join(HERE, "forker.py"), port, 200], name="forker", stdout="pipe")
+    t.listening(server, port)
+    client = Rounds(t, port)
+    client.go(200)
+    child = int(server.stdout.readline())
+    client.go(200)
+    t.equal(carriers(t, client.pid), {("tcp", "tcp")}, "carriers")
+    until_reason(t, child, "shared-holder")
+    until_reason(t, client.pid, "peer-left")
+    says(t, ask(t, "promote", child, expect=1).out(), "it was given up before, and stays on TCP")
+    client.go(200)
+    t.equal(carriers(t, client.pid), {("tcp", "tcp")}, "carriers after the wish")
+    t.kill(client.proc)
+    t.wait(server)
 
 
 @case(60)
