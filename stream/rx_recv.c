@@ -280,7 +280,11 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 			continue;
 		}
 		if (total && !rx->hold_len) {
-			/* Never lose an error or an end of the companion behind bytes already taken. */
+			/*
+			 * Never lose an error or an end of the companion behind bytes already taken. An end that was
+			 * seen before may be of the own SHUT_RD, and bytes have come behind it.
+			 */
+			rx->tcp_eof = rx->tcp_eof && rx->err_told;
 			look_at_companion(rx, c);
 			if (rx->tcp_eof || rx->tcp_err || (c->ops->at_mark && c->ops->at_mark(c)))
 				return (ssize_t)total;

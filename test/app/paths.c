@@ -64,6 +64,26 @@ CASE(recvmsg_over, DIRECT, "the same by recvmsg(), many small buffers")
 	app_close(fd);
 }
 
+CASE(over_shut_read, DIRECT, "the same by recv() behind the own SHUT_RD, which has shown an end before")
+{
+	int fd = app_open(WARM);
+
+	if (SRV) {
+		R(shutdown(fd, SHUT_RD));
+		R(recv(fd, buf, 1, 0));
+		app_await_poll(fd, POLLRDHUP, 10000);
+	}
+	app_sync();
+	send_both(fd);
+	if (SRV) {
+		RB(buf, recv(fd, buf, 100, MSG_PEEK));
+		RB(buf, recv(fd, buf, 100, 0));
+		R(recv(fd, buf, 100, 0));
+	}
+	app_sync();
+	app_close(fd);
+}
+
 CASE(readv_over_wait, DIRECT, "the same by recvmsg(MSG_WAITALL), part of it still to come")
 {
 	int fd = app_open(WARM);

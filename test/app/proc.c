@@ -282,6 +282,38 @@ CASE(fork_orphan, DIRECT, "a grandchild goes on alone with the stream")
 	app_sync();
 }
 
+CASE(fork_again_dupped, 0, "a listener has two numbers; a child of a child serves, another is executed")
+{
+	int listener = SRV ? app_listen(COLD) : -1;
+
+	if (SRV) {
+		int copy = (int)MUST(dup(listener));
+		pid_t pid = fork();
+
+		if (!pid) {
+			LOG("exec: %d", system("exit 7") >> 8);
+			if (!(pid = fork())) {
+				int fd = app_accept(copy);
+
+				SAY(fd, "served");
+				app_close(fd);
+				_exit(0);
+			}
+			app_reap(pid, "grandchild");
+			_exit(0);
+		}
+		app_reap(pid, "child");
+		app_close(copy);
+		app_close(listener);
+	} else {
+		int fd = app_connect(COLD);
+
+		app_drain(fd, "client");
+		app_close(fd);
+	}
+	app_sync();
+}
+
 CASE(accept_then_fork, DIRECT, "a server that forks for each connection")
 {
 	enum {
