@@ -181,8 +181,12 @@ int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk
 		return 0;
 	if (tx->state == RSK_TX_RESEND || !tx->promotions)
 		return 0;
-	/* Moved before, and the receiver has taken all of it: its position counts newer bytes too. */
-	if (tx->state == RSK_TX_TCP && rsk_ring_tx_index(&tx->ring, m->cells) == tx->ring.next)
+	/*
+	 * Moved before, and the receiver has taken all of it, or has ended that promotion itself: its position counts
+	 * newer bytes too.
+	 */
+	if (tx->state == RSK_TX_TCP && (rsk_ring_tx_index(&tx->ring, m->cells) == tx->ring.next ||
+					tx->ring.credit == tx->ring.next))
 		return 0;
 	rc = start_resend(tx, c, m->pos, m->cells);
 	if (rc == -EAGAIN)

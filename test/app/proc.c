@@ -282,7 +282,8 @@ CASE(fork_orphan, DIRECT, "a grandchild goes on alone with the stream")
 	app_sync();
 }
 
-CASE(fork_again_dupped, 0, "a listener has two numbers; a child of a child serves, another is executed")
+CASE(fork_again_dupped, 0,
+     "a listener has two numbers; a child of a child serves, another is executed")
 {
 	int listener = SRV ? app_listen(COLD) : -1;
 

@@ -4,16 +4,9 @@ goes when its fault is mended; `differ --no-known` runs without the table.
 
 # name: what is wrong. model.py asks for the name where it would otherwise make the calls.
 KNOWN = {
-    "syscall": "syscall(SYS_read, ...) and the like go to the kernel, behind the ring (issue 19, 1.1)",
-    "raw-close": "a descriptor closed by no function of libc is not noticed (issue 19, 1.1)",
-    "vfork": "vfork() and exec with an inherited descriptor: the child's bytes come out of order (issue 19, 1.3)",
-    "sendfile-device": "sendfile() from a seekable character device goes behind the ring (issue 19, 1.4)",
-    "leave-behind-fin": "a reader that leaves the ring after the peer's SHUT_WR loses what is unread (issue 19, 1.2)",
-    "leave-moved": "a reader that leaves the ring when the sender has left before loses what is unread (issue 19, 1.2)",
     "epoll-order": "epoll_wait() does not tell in the order in which descriptors became ready (issue 19, 1.8)",
     "kill-unread": "a holder that was forked and is killed with bytes unread: POLLHUP and ECONNRESET are missing (issue 19, 1.9)",
     "leave-edge": "a stream that leaves the ring gives an edge of EPOLLOUT that the kernel does not (issue 19, 1.9)",
-    "splice": "splice() from a socket into a pipe (issue 19, 1.5)",
 }
 
 # Seeds whose difference has been looked at and is reported, but has no rule above: not run, and counted apart.

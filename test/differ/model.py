@@ -12,13 +12,10 @@ EPOLLONESHOT, EPOLLET, EPOLLEXCLUSIVE = 1 << 30, 1 << 31, 1 << 28
 SOL_SOCKET, IPPROTO_TCP = 1, 6
 SO_TYPE, SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_RCVLOWAT, SO_RCVTIMEO = 3, 4, 9, 13, 18, 20
 MOST_UNREAD = 30000  # far below what the kernel's buffers hold before they have grown
-RING_HOLDS = 6000     # of the smallest that is tried: with more unread a sender may have left it
 ONE_SEGMENT = 4000   # what a reader that sleeps is shown at once
 SEND_FORMS, RECV_FORMS = 15, 13
-ZERO, SPLICE, DPRINTF, SENDMMSG, SENDFILE = 8, 9, 14, 5, 6
 WITH_FLAGS_TX = {2, 3, 4, 5, 12, 13}
 WITH_FLAGS_RX = {2, 3, 4, 5, 7, 8, 11, 12}
-SYSCALL_TX, SYSCALL_RX = {11, 12, 13}, {10, 11, 12}
 AT_ONCE = {0, 1, 2, 3, 4, 10, 11, 12, 13}  # one call, one segment
 RECVMMSG = 5
 
@@ -46,7 +43,6 @@ class End(File):
         self.dirty = False    # something may be on its way here
         self.bulk = 0         # bytes that the peer's bulk sender is still putting
         self.bulk_slot = None
-        self.moved = False    # the operator has asked for another path while bytes lay unread
         self.waits = None     # (process, slot, bytes): a thread that sleeps in a read
 
     def ended(self):
@@ -102,26 +98,6 @@ class Model:
     def ends(self):
         return [(name, handle) for name, proc in self.procs.items() if not proc.stopped
                 for handle, (file, _) in proc.handles.items() if isinstance(file, End)]
-
-    def unless(self, form, forms, fault):
-        """Another form of the call where a fault is known of these."""
-        return 0 if form in forms and fault in self.known else form
-
-    def cannot_leave(self, end):
-        """Bytes would be lost if the kernel alone read on from here, and that is known."""
-        if not end.rx:
-            end.moved = False
-        moved = end.bulk or end.moved or end.rx > RING_HOLDS
-        return ("leave-behind-fin" in self.known and end.fin and end.rx) or ("leave-moved" in self.known and moved)
-
-    def leaves(self, proc):
-        """A call after which streams of the process may be on TCP, whatever lies unread in their rings."""
-        for file, _ in self.procs[proc].handles.values():
-            if isinstance(file, End):
-                file.moved, file.peer.moved = bool(file.rx), bool(file.peer.rx)
-
-    def proc_cannot_leave(self, proc):
-        return any(isinstance(file, End) and self.cannot_leave(file) for file, _ in self.procs[proc].handles.values())
 
     # ---- commands --------------------------------------------------------------------------------
     def settle(self, proc, handle):
@@ -216,12 +192,6 @@ class Model:
         if end.peer.waits and (form not in AT_ONCE or size > ONE_SEGMENT or size == 0):
             return None
         before = self.settle(proc, handle) if end.ended() else []
-        if form in (ZERO, SPLICE):
-            self.leaves(proc)
-        form = self.unless(form, SYSCALL_TX, "syscall")
-        form = self.unless(form, {ZERO}, "sendfile-device")
-        if self.cannot_leave(end):
-            form = self.unless(form, {SPLICE}, "leave-moved")
         flags = flags if form in WITH_FLAGS_TX else 0
         text = f"send {handle} {form} {size} {flags} {end.key} {end.pos}"
         self.sent(end, size)
@@ -237,7 +207,6 @@ class Model:
 
     def step_recv(self, proc, handle, form, size, flags):
         end = self.end(proc, handle)
-        form = self.unless(form, SYSCALL_RX, "syscall")
         flags = flags if form in WITH_FLAGS_RX else 0
         if not end or not self.may_read(end, size if flags & MSG_WAITALL else 1, flags & MSG_DONTWAIT):
             return None
@@ -252,7 +221,7 @@ class Model:
 
     def step_splicein(self, proc, handle, size, flags):
         end = self.end(proc, handle)
-        if not end or end.waits or end.bulk or "splice" in self.known or not size:
+        if not end or end.waits or end.bulk or not size:
             return None
         if size > end.rx and not (end.nonblock or end.ended()):
             return None
@@ -264,9 +233,8 @@ class Model:
 
     def step_stdio(self, proc, handle, how):
         end = self.end(proc, handle)
-        if not end or end.waits or end.bulk or end.peer.bulk or end.peer.waits or end.rst or self.cannot_leave(end):
+        if not end or end.waits or end.bulk or end.peer.bulk or end.peer.waits or end.rst:
             return None
-        self.leaves(proc)
         if how == "r":
             if not end.rx or end.rx < end.lowat or end.rd_shut:
                 return None
@@ -283,10 +251,6 @@ class Model:
         end = self.end(proc, handle)
         if not end or self.procs[proc].threads or self.procs[proc].handles[handle][1] or end.waits:
             return None
-        if self.proc_cannot_leave(proc):
-            return None
-        self.leaves(proc)
-        how = self.unless(how, {1, 2}, "vfork")
         if what == "r":
             have = end.bulk or end.rx
             if not size or size > have or end.lowat > 1 or end.rd_shut or (how == 4 and end.nonblock) or end.rst:
@@ -349,7 +313,7 @@ class Model:
             take = size
             text = f"recv {handle} {form} {size} {flags}"
         else:
-            text = f"poll {self.unless(how - 4, {3}, 'syscall')} 8000 {handle} {POLLIN | POLLRDHUP}"
+            text = f"poll {how - 4} 8000 {handle} {POLLIN | POLLRDHUP}"
         end.waits = (proc, slot, need, take)
         self.procs[proc].threads.add(slot)
         return commands + [("async", proc, f"async {slot} {text}")]
@@ -383,7 +347,6 @@ class Model:
             return None
         if form in (3, 4) and not self.fresh(proc, other):
             return None
-        form = self.unless(self.unless(form, {1, 6}, "syscall"), {5}, "raw-close")
         commands = self.settle(proc, handle)
         self.drop(proc, handle)
         self.sets.pop(handle, None)
@@ -397,7 +360,6 @@ class Model:
             return None
         if form in (3, 4, 6) and any(h % 64 == to % 64 for h in self.procs[proc].handles if h != to):
             return None  # the number might be in use
-        form = self.unless(form, {5, 6, 7}, "syscall")
         self.add(proc, to, entry[0], form in (2, 4))
         return [("op", proc, f"dup {handle} {to} {form}")]
 
@@ -405,7 +367,6 @@ class Model:
         end = self.end(proc, handle)
         if not end or end.bulk or end.peer.bulk:
             return None
-        form = self.unless(form, {1}, "syscall")
         commands = self.settle(proc, handle)
         if not end.rst:
             if how in (1, 2) and not end.wr_shut:
@@ -454,7 +415,7 @@ class Model:
         return [("op", proc, f"setopt {handle} {SOL_SOCKET} {SO_LINGER} 2 1 0")]
 
     def step_poll(self, proc, form, items):
-        commands, text = [], f"poll {self.unless(form, {3}, 'syscall')} 0"
+        commands, text = [], f"poll {form} 0"
         if not self.runs(proc):
             return None
         for handle, events in items:
@@ -486,7 +447,6 @@ class Model:
             events &= ~POLLOUT
         if what == 1:
             self.sets[handle].add(member)
-        form = self.unless(form, {1}, "syscall")
         return [("op", proc, f"epctl {handle} {what} {member} {events} {form}")]
 
     def step_epwait(self, proc, handle, form):
@@ -499,7 +459,6 @@ class Model:
                 return None  # what is told of it is a matter of time, or cannot be waited for
         for member in sorted(self.sets[handle]):
             commands += self.settle(proc, member)
-        form = self.unless(form, {3}, "syscall")
         order = 1 if "epoll-order" in self.known or len(commands) > 1 else 0
         return commands + [("op", proc, f"epwait {handle} {form} 16 0 {order}")]
 
@@ -513,9 +472,8 @@ class Model:
         return [("fork", proc, name)]
 
     def step_exec(self, proc):
-        if not self.runs(proc) or self.procs[proc].threads or self.proc_cannot_leave(proc):
+        if not self.runs(proc) or self.procs[proc].threads:
             return None
-        self.leaves(proc)
         for handle, (file, cloexec) in list(self.procs[proc].handles.items()):
             if cloexec:
                 if isinstance(file, End) and (file.waits or file.bulk):
@@ -530,9 +488,8 @@ class Model:
 
     def step_pass(self, proc, handle, to, there):
         end = self.end(proc, handle)
-        if not end or not self.fresh(to, there) or end.waits or self.cannot_leave(end):
+        if not end or not self.fresh(to, there) or end.waits:
             return None
-        self.leaves(proc)
         self.add(to, there, end)
         return [("op", proc, f"pass {handle} {to}"), ("op", to, f"take {there}")]
 
@@ -569,6 +526,4 @@ class Model:
         end = self.end(proc, handle)
         if not end:
             return None
-        for one in (end, end.peer):
-            one.moved = bool(one.rx)
         return [("operator", proc, handle, verb)]

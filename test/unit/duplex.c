@@ -76,6 +76,8 @@ static void way_init(struct duplex *d, uint32_t i)
 	w->first_lap = rsk_ring_first_lap(key);
 	if (d->config->rails)
 		duplex_marks_init(w);
+	if (d->config->pauses)
+		w->rx.ended = w->tx.ended = &w->promotion_end;
 	if (d->config->fabric != DUPLEX_SHM) {
 		duplex_credit_init(w);
 		return;

@@ -27,6 +27,7 @@ struct duplex_config {
 	bool breaks;	     /* the rails may break (not on shm) */
 	bool renews;	     /* they break again and again, and come back (not on shm) */
 	bool rests;	     /* receivers ask for all to be repeated (not on shm), and come back */
+	bool pauses;	     /* receivers leave at once, and come back (shm) */
 	bool wishes;	     /* either end may be kept off the ring for a while */
 	uint32_t rails;	     /* so many, that die and come back one by one (reliable) */
 	bool early_fin;	     /* kernel's FIN right behind the FIN slot (shm, nobody leaves) */
@@ -51,6 +52,8 @@ struct duplex_sums {
 	uint64_t read_lost; /* of rails that were up here, that they are closed there */
 	uint64_t looked, looked_new, freed_cells; /* mailboxes of the receivers' */
 	uint64_t rests, repeats; /* BACK said, AGAIN heard of with bytes that were unread */
+	uint64_t pauses,
+		paused_again; /* promotions that receivers ended; where the sender was first */
 };
 
 /* One run from start to both ends of stream; asserts all along. */

@@ -46,6 +46,7 @@ struct way {
 	bool was_broken;   /* rx told C, tx has not heard it yet */
 	uint64_t c_pos, c_cell;
 	_Atomic(uint64_t) taken;
+	_Atomic(uint64_t) promotion_end;
 	uint64_t first_lap;
 	bool off[2];		   /* wished for: by the sender, by the receiver */
 	struct rsk_key looked_key; /* of @looks, what the sender's keeper has looked up */

@@ -91,6 +91,32 @@ static void do_rest(struct way *w)
 	duplex_wish_rx(w);
 }
 
+/* A process that forks, on one host: all that lies in the ring is read, then it is left (../../stream/family.c). */
+static void do_pause(struct way *w)
+{
+	uint64_t before;
+	int rc = 0;
+
+	if (!w->off[1])
+		duplex_wish_rx(w);
+	for (int i = 0; i < 4; i++) {
+		do {
+			before = w->received;
+			rc = rsk_rx_serve(&w->rx, &w->at_rx.c);
+			CHECK(w->d, rc == 0, "serve: %d", rc);
+			do_recv(w, false);
+		} while (w->received != before);
+		rc = w->ended ? 0 : rsk_rx_pause(&w->rx);
+		CHECK(w->d, rc == 0 || rc == -EAGAIN, "pause: %d", rc);
+		w->d->sums->paused_again += rc != 0;
+		if (rc == 0)
+			break;
+	}
+	w->d->sums->pauses += w->rx.paused != 0;
+	CHECK(w->d, rc || w->rx.fin || w->rx.state == RSK_RX_TCP, "paused in state %d",
+	      w->rx.state);
+}
+
 /* Never more than there is; and, where a put has landed when it returns, all that a sender on the ring has put. */
 static void do_count(struct way *w)
 {
@@ -141,6 +167,11 @@ void duplex_act_rx(struct way *w)
 	case 5:
 		if (d->config->leave && !w->rx.left && chance(d, w->rx.rest ? 50 : 4))
 			do_leave(w);
+		else if (d->config->pauses && !w->rx.left && w->off[1] && chance(d, 30))
+			duplex_wish_rx(w);
+		else if (d->config->pauses && !w->rx.left && !w->off[1] &&
+			 w->rx.state != RSK_RX_TCP && chance(d, 40))
+			do_pause(w);
 		else if (d->config->rests && !w->rx.left && !d->calm &&
 			 chance(d, w->off[1] || w->rx.state == RSK_RX_ONRING ? 40 : 0))
 			do_rest(w);

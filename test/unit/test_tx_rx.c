@@ -28,11 +28,12 @@ static void series(struct duplex_config config, uint32_t runs, uint64_t faults,
 	       " busy, %" PRIu64 " in doubt, %" PRIu64 " bytes twice), %" PRIu64 " resent, %" PRIu64
 	       " held reads, %" PRIu64 " breaks, %" PRIu64 " repairs, %" PRIu64 " retries, %" PRIu64
 	       " faults, %" PRIu64 " wishes (%" PRIu64 " moves at the receiver's word), %" PRIu64
-	       " renewals\n",
+	       " renewals, %" PRIu64 " pauses (%" PRIu64 " met a MOVE)\n",
 	       name, sums->bytes, sums->ring_bytes, sums->slots, sums->laps, sums->promotions,
 	       sums->demotions, sums->leaves, sums->busy_leaves, sums->doubts, sums->twice_bytes,
 	       sums->resent_bytes, sums->held_reads, sums->breaks, sums->repairs, sums->retries,
-	       sums->faults, sums->wishes, sums->sent_off, sums->renewals);
+	       sums->faults, sums->wishes, sums->sent_off, sums->renewals, sums->pauses,
+	       sums->paused_again);
 	fflush(stdout);
 	cr_assert_gt(sums->ring_bytes, 100000);
 	cr_assert_gt(sums->bytes, sums->ring_bytes);
@@ -94,6 +95,37 @@ Test(tx_rx, shm_leave)
 	cr_assert_gt(sums.leaves, 50);
 	cr_assert_gt(sums.resent_bytes, 10000);
 	cr_assert(sums.doubts && sums.twice_bytes, "no LEAVE met a MOVE");
+}
+
+static void pauses(bool leave, bool wishes, const char *name)
+{
+	struct duplex_sums sums = { 0 };
+
+	series((struct duplex_config){ .fabric = DUPLEX_SHM,
+				       .steps = 3000,
+				       .interleave = true,
+				       .pauses = true,
+				       .wishes = wishes,
+				       .leave = leave },
+	       60, 0, &sums, name);
+	cr_assert_gt(sums.pauses, 40);
+	cr_assert_gt(sums.paused_again, 1, "no receiver met a MOVE");
+	cr_assert(!leave || sums.leaves > 40);
+}
+
+Test(tx_rx, shm_pause)
+{
+	pauses(false, false, "shm_pause");
+}
+
+Test(tx_rx, shm_pause_and_wishes)
+{
+	pauses(false, true, "shm_pause_and_wishes");
+}
+
+Test(tx_rx, shm_pause_and_leave)
+{
+	pauses(true, true, "shm_pause_and_leave");
 }
 
 Test(tx_rx, reliable)
