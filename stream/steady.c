@@ -47,6 +47,7 @@ static __attribute__((noinline)) void
 unlock_and_tell(struct rsk_stream *s, int fd, struct rsk_lock *lock, uint64_t bells, bool fresh)
 {
 	bool pinned = rsk_stream_pin(s);
+	bool asks = lock == &s->tx_lock && !(s->tx.ring.slots % RSK_WISH_SLOTS);
 
 	rsk_guard_enter();
 	if (pinned)
@@ -61,7 +62,7 @@ unlock_and_tell(struct rsk_stream *s, int fd, struct rsk_lock *lock, uint64_t be
 	if (fresh)
 		rsk_stream_serve(s, fd);
 	rsk_stream_look_at_wish(s, fd);
-	if (lock == &s->tx_lock && !(s->tx.ring.slots % RSK_WISH_SLOTS))
+	if (asks)
 		rsk_stream_is_at(s, fd);
 	rsk_stream_unpin(s);
 }
