@@ -428,7 +428,7 @@ static void lose_one(struct rsk_stream *s, void *arg)
 	rsk_unlock(&s->rx_lock);
 	rsk_lock(&s->tx_lock);
 	rsk_tx_serve(&s->tx, &k.c); /* its last word: what it has taken, or that it has closed */
-	owed = undrained(&s->tx) && s->tx.ring.data_end > s->tx.ring.credit;
+	owed = undrained(&s->tx) && s->tx.ring.data_end > s->tx.ring.told;
 	s->tx.demotions += s->tx.state == RSK_TX_ONRING;
 	if (s->tx.held && s->tx.resend_pos == s->tx.pos)
 		rsk_tx_unhold(&s->tx);

@@ -53,7 +53,7 @@ static bool peer_left_data(struct rsk_stream *s)
 		return false;
 	/* What it said when it closed is all that there is to know. */
 	if (!(rail->ops->caps & RSK_FABRIC_SYNC))
-		return s->tx.peer_closed && s->tx.ring.credit < owed;
+		return s->tx.peer_closed && s->tx.ring.told < owed;
 	rail->ops->get(rail, rsk_seg_ctl_off(s->sid) + offsetof(struct rsk_seg_ctl, consumed),
 		       &consumed, sizeof(consumed), 0);
 	return consumed < owed && peer_is_gone(s);

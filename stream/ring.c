@@ -3,6 +3,7 @@
 
 #include "marks.h"
 #include "put.h"
+#include "rails.h"
 
 #include <errno.h>
 
@@ -14,6 +15,8 @@ void rsk_ring_tx_init(struct rsk_ring_tx *tx, struct rsk_rail *rail, uint64_t of
 				    .cells = cells,
 				    .next = lap * cells,
 				    .credit = lap * cells,
+				    .told = lap * cells,
+				    .twice_from = UINT64_MAX,
 				    .data_end = lap * cells,
 				    .restart_step = RSK_RING_PAGE_CELLS };
 }
@@ -33,8 +36,9 @@ static bool cells_ok(uint32_t cells)
 
 bool rsk_ring_tx_validate(const struct rsk_ring_tx *tx)
 {
-	return cells_ok(tx->cells) && tx->rail && tx->credit <= tx->next &&
-	       tx->next - tx->credit <= tx->cells && tx->data_end <= tx->next &&
+	return cells_ok(tx->cells) && tx->rail && tx->credit <= tx->told && tx->told <= tx->next &&
+	       tx->credit <= tx->twice_from && tx->next - tx->credit <= tx->cells &&
+	       tx->data_end <= tx->next &&
 	       tx->off + (uint64_t)tx->cells * RSK_CELL_BYTES <= tx->rail->window_bytes;
 }
 
@@ -67,7 +71,7 @@ void rsk_ring_tx_restart_if_taken(struct rsk_ring_tx *tx, size_t len)
 	tx->left_out_from = tx->next;
 	tx->left_out_to = rsk_ring_next_lap(tx->cells, tx->next);
 	tx->next = tx->left_out_to;
-	tx->credit = tx->next;
+	tx->credit = tx->told = tx->next;
 }
 
 uint32_t rsk_ring_tx_room(const struct rsk_ring_tx *tx)
@@ -219,6 +223,14 @@ int rsk_ring_tx_credit(struct rsk_ring_tx *tx, uint64_t credit)
 {
 	if (credit > tx->next)
 		return -EPROTO;
+	if (credit > tx->told)
+		tx->told = credit;
+	if (__builtin_expect(credit > tx->twice_from, 0)) {
+		if (tx->rail->ops->arrived(tx->rail, tx->off))
+			tx->twice_from = UINT64_MAX;
+		else
+			credit = tx->twice_from;
+	}
 	if (credit > tx->credit)
 		tx->credit = credit;
 	return 0;
@@ -263,6 +275,8 @@ int rsk_ring_tx_again(struct rsk_ring_tx *tx, uint64_t from, uint64_t to, uint32
 			return rc;
 		if (rc > 0)
 			rsk_owe(tx->rail);
+		if (lost != RSK_RAILS_NOBODY && index >= from && index < tx->twice_from)
+			tx->twice_from = index;
 		index += rsk_slot_cells(head.len);
 	}
 	return 0;

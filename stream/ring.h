@@ -40,6 +40,8 @@ struct rsk_ring_tx {
 	uint32_t cells;	 /* power of two */
 	uint64_t next;	 /* index of the next slot to compose */
 	uint64_t credit; /* cells below this index are free again, as far as believed */
+	uint64_t told;	 /* as far as the receiver has said */
+	uint64_t twice_from; /* a slot that was put twice, of which some may be under way; UINT64_MAX: none */
 	uint64_t data_end; /* index after the newest data slot: what the peer's reader still owes us */
 	uint64_t slots;	   /* put so far */
 	const _Atomic(uint64_t)
@@ -157,7 +159,10 @@ ssize_t rsk_ring_put_data(struct rsk_ring_tx *tx, const struct rsk_key *key, str
 int rsk_ring_put_command(struct rsk_ring_tx *tx, const struct rsk_key *key,
 			 const struct rsk_slot_command *cmd);
 
-/* Believe the peer's credit if it lies between what was believed and what was put. 0 or -EPROTO. */
+/*
+ * Believe the peer's credit if it lies between what was believed and what was put. 0 or -EPROTO. A slot that was put
+ * twice may be whole by a part of either: its cells are free when nothing is under way any more, and this was called.
+ */
 int rsk_ring_tx_credit(struct rsk_ring_tx *tx, uint64_t credit);
 
 /* Put everything from index @from (>= credit) on again (a lossy fabric, a repair request). 0 or -errno. */

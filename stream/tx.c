@@ -32,7 +32,7 @@ static bool marks_ok(const struct rsk_tx *tx)
 		return true;
 	return tx->marks && o == &tx->marks->order && rsk_order_tx_validate(o) &&
 	       o->top == tx->ring.next &&
-	       (o->floor <= tx->ring.credit || o->floor == tx->marks->begun);
+	       (o->floor <= tx->ring.told || o->floor == tx->marks->begun);
 }
 
 bool rsk_tx_validate(const struct rsk_tx *tx)
@@ -58,7 +58,7 @@ static bool undrained(const struct rsk_tx *tx)
 {
 	const struct rsk_rail *rail = tx->ring.rail;
 
-	if (tx->ring.credit == tx->ring.next || tx->safe_to == tx->ring.next || tx->peer_left ||
+	if (tx->ring.told == tx->ring.next || tx->safe_to == tx->ring.next || tx->peer_left ||
 	    tx->peer_closed || (rail->ops->caps & RSK_FABRIC_DURABLE))
 		return false;
 	return !rail->ops->arrived || !rail->ops->arrived(tx->ring.rail, tx->ring.off);
@@ -87,9 +87,9 @@ uint64_t rsk_tx_under_way(const struct rsk_tx *tx)
 {
 	uint64_t n, carried = tx->pos - tx->start_pos;
 
-	if (tx->ring.data_end <= tx->ring.credit || !undrained(tx))
+	if (tx->ring.data_end <= tx->ring.told || !undrained(tx))
 		return 0;
-	n = (tx->ring.data_end - tx->ring.credit) * RSK_CELL_BYTES;
+	n = (tx->ring.data_end - tx->ring.told) * RSK_CELL_BYTES;
 	return n < carried ? n : carried;
 }
 
@@ -217,6 +217,8 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 
 	if (__builtin_expect(tx->renew_seed && tx->state == RSK_TX_TCP, 0))
 		renew(tx);
+	if (__builtin_expect(tx->ring.told > tx->ring.credit, 0))
+		rsk_ring_tx_credit(&tx->ring, tx->ring.told);
 	if (rsk_mail_fresh(tx->answer, tx->answer_seen) &&
 	    rsk_mail_get(tx->answer, &tx->key, RSK_MAIL_RX, &m)) {
 		__atomic_store_n(&tx->answer_seen, m.hash, __ATOMIC_RELAXED);

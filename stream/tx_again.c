@@ -224,7 +224,7 @@ int rsk_tx_paused(struct rsk_tx *tx, struct rsk_companion *c)
 	if (rc < 0)
 		return rc;
 	/* Nothing lies there for anybody any more: the next promotion begins behind it. */
-	tx->ring.credit = tx->ring.next;
+	tx->ring.credit = tx->ring.told = tx->ring.next;
 	tx->ring.data_end = m.cells < tx->ring.next ? m.cells : tx->ring.next;
 	tx->word = (struct rsk_mail){ .what = RSK_TX_AGAIN, .gen = tx->gen, .pos = tx->resend_pos };
 	rsk_tx_put_word(tx); /* a rail that is broken is not needed any more */

@@ -2,6 +2,7 @@
 /* Slots in a ring: order, room, commands, laps, restarts; raw memory, no machine above. */
 #include "chaos.h"
 #include "dice.h"
+#include "rails.h"
 #include "ring_kit.h"
 
 Test(ring, fresh_memory_holds_nothing)
@@ -102,6 +103,63 @@ Test(ring, credit_is_not_believed_blindly)
 	cr_assert_eq(rsk_ring_tx_credit(&p.tx, p.tx.next), 0);
 	cr_assert_eq(rsk_ring_tx_credit(&p.tx, 0), 0);
 	cr_assert_eq(p.tx.credit, p.tx.next, "old credit took back newer credit");
+	pair_check(&p);
+	free(p.memory);
+}
+
+static bool landed;
+
+static int twice_put(struct rsk_rail *rail, uint64_t off, size_t len)
+{
+	return 0;
+}
+
+static int twice_again(struct rsk_rail *rail, uint64_t off, size_t len, uint32_t lost)
+{
+	return 0;
+}
+
+static bool twice_arrived(struct rsk_rail *rail, uint64_t off)
+{
+	return landed;
+}
+
+/*
+ * The receiver has taken a slot of which one rail that died brought one half, and the rail that repeats it the other one
+ * so far: what follows may not go to its cells before the rest of the repetition is there, which would overwrite it.
+ */
+Test(ring, what_was_put_twice_is_free_when_all_has_landed)
+{
+	static const struct rsk_fabric_ops ops = { .name = "two rails",
+						   .caps = RSK_FABRIC_RELIABLE,
+						   .put = twice_put,
+						   .again = twice_again,
+						   .arrived = twice_arrived };
+	uint64_t at[4];
+	struct pair p;
+
+	pair_init(&p);
+	p.rail.ops = &ops;
+	for (int i = 0; i < 4; i++) {
+		at[i] = p.tx.next;
+		cr_assert_eq(put(&p, "abc", 3), 3);
+	}
+	/* By a rail for the first time: once. */
+	cr_assert_eq(rsk_ring_tx_again(&p.tx, 0, UINT64_MAX, RSK_RAILS_NOBODY), 0);
+	cr_assert_eq(rsk_ring_tx_credit(&p.tx, at[1]), 0);
+	cr_assert_eq(p.tx.credit, at[1]);
+	cr_assert_eq(rsk_ring_tx_again(&p.tx, at[2], at[3], 1), 0);
+	cr_assert_eq(rsk_ring_tx_credit(&p.tx, p.tx.next), 0);
+	cr_assert_eq(p.tx.credit, at[2], "cells are used again over which a put may go");
+	cr_assert_eq(p.tx.told, p.tx.next);
+	pair_check(&p);
+	landed = true;
+	cr_assert_eq(rsk_ring_tx_credit(&p.tx, p.tx.told), 0);
+	cr_assert_eq(p.tx.credit, p.tx.next);
+	landed = false;
+	cr_assert_eq(put(&p, "abc", 3), 3);
+	cr_assert_eq(rsk_ring_tx_credit(&p.tx, p.tx.next), 0);
+	cr_assert_eq(p.tx.credit, p.tx.next, "held for what has landed");
 	pair_check(&p);
 	free(p.memory);
 }
