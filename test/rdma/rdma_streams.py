@@ -362,12 +362,12 @@ def one_side_only(t):
 def no_rsockd(t):
     """Plain TCP where one of the hosts has no rsockd, or both."""
     a, b = lab(t).guests
-    stays_plain(t, ("no-peer", "remote", "not-earned"))
+    stays_plain(t, ("no-rsockd",))
     daemon = serve(a)
-    stays_plain(t, ("no-peer", "remote", "not-earned", "no-pmsp"))
+    stays_plain(t, ("no-rsockd", "no-peer", "remote", "not-earned", "no-pmsp"))
     daemon.stop()
     serve(b)
-    stays_plain(t, ("no-peer", "remote", "not-earned"))
+    stays_plain(t, ("no-rsockd", "no-peer", "remote", "not-earned"))
 
 
 @case(400)
