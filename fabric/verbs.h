@@ -23,10 +23,13 @@
  * either end when the rail comes up: slots travel in it as (stream, offset, bytes) and the other end moves them to
  * their place. When it is full, what was noted stays noted, until the other end says that there is room.
  *
- * Completions. One completion channel, shared receive queue and receive CQ per device, in all of the process.
- * Invariant: at any time the CQ is armed, or its channel has an event to be read, or some thread is in poll(), which
- * reads the event, arms, and only then takes completions. So whoever sleeps on news_fd() after a last look at the
- * ring is woken.
+ * Completions. One completion channel per device, in all of the process, and receive CQs as rails need them. Invariant:
+ * at any time each CQ is armed, or the channel has an event of it to be read, or some thread is in poll(), which reads
+ * all events, arms, and only then takes completions. So whoever sleeps on news_fd() after a last look at the ring is
+ * woken.
+ *
+ * Each rail has a protection domain and a receive queue of its own (verbs/domain.c): no peer reaches what is registered
+ * for another one, nor uses up its receives.
  */
 #ifndef RSK_VERBS_H
 #define RSK_VERBS_H

@@ -7,13 +7,6 @@
 
 #include "inner.h"
 
-static void arm_limit(struct rsk_vdev *d)
-{
-	struct ibv_srq_attr attr = { .srq_limit = d->recvs / 2 };
-
-	ibv_modify_srq(d->srq, &attr, IBV_SRQ_LIMIT);
-}
-
 static int watch(struct rsk_verbs *v, struct rsk_vdev *d)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
@@ -52,17 +45,9 @@ static void drop_objects(struct rsk_vdev *d)
 {
 	if (d->ctx && d->ctx->async_fd >= 0)
 		rsk_sys_epoll_ctl(d->v->work_fd, EPOLL_CTL_DEL, d->ctx->async_fd, NULL);
-	if (d->srq)
-		ibv_destroy_srq(d->srq);
-	if (d->recv_cq)
-		ibv_destroy_cq(d->recv_cq);
+	rsk_recvs_drop_cqs(d);
 	close_channel(d->v, d->v->news_fd, &d->recv_channel);
 	close_channel(d->v, d->v->work_fd, &d->send_channel);
-	if (d->pd)
-		ibv_dealloc_pd(d->pd);
-	d->srq = NULL;
-	d->recv_cq = NULL;
-	d->pd = NULL;
 }
 
 static void dev_free(struct rsk_vdev *d)
@@ -80,35 +65,25 @@ static uint32_t at_most(int device, uint32_t want)
 static int make(struct rsk_verbs *v, struct rsk_vdev *d)
 {
 	struct ibv_device_attr can;
-	struct ibv_srq_init_attr srq = { .attr = { .max_sge = 1 } };
 	int rc = ibv_query_device(d->ctx, &can);
 
 	if (rc)
 		return -rc;
+	if (can.max_srq <= 0)
+		return -EOPNOTSUPP;
 	d->recvs = at_most(can.max_srq_wr, at_most(can.max_cqe, RSK_VERBS_RECVS));
+	d->cq_rails = at_most(can.max_cqe / (int)d->recvs, RSK_VERBS_CQ_RAILS);
 	d->depth = at_most(can.max_qp_wr, at_most(can.max_cqe, RSK_VERBS_DEPTH));
 	d->reads = at_most(can.max_qp_rd_atom, RSK_VERBS_READS);
 	d->atomics = can.atomic_cap != IBV_ATOMIC_NONE;
-	srq.attr.max_wr = d->recvs;
-	d->pd = ibv_alloc_pd(d->ctx);
 	d->recv_channel = ibv_create_comp_channel(d->ctx);
 	d->send_channel = ibv_create_comp_channel(d->ctx);
-	if (!d->pd || !d->recv_channel || !d->send_channel)
+	if (!d->recv_channel || !d->send_channel)
 		return errno ? -errno : -ENOMEM;
 	rc = rsk_verbs_move_fd(v, &d->recv_channel->fd);
 	if (rc == 0)
 		rc = rsk_verbs_move_fd(v, &d->send_channel->fd);
-	if (rc < 0)
-		return rc;
-	/* Each completion has used up a receive, so it cannot overflow. */
-	d->recv_cq = ibv_create_cq(d->ctx, (int)d->recvs, d, d->recv_channel, 0);
-	d->srq = d->recv_cq ? ibv_create_srq(d->pd, &srq) : NULL;
-	if (!d->srq)
-		return errno ? -errno : -ENOMEM;
-	if (ibv_req_notify_cq(d->recv_cq, 0) || rsk_vdev_repost(d, d->recvs))
-		return -EIO;
-	arm_limit(d);
-	return watch(v, d);
+	return rc < 0 ? rc : watch(v, d);
 }
 
 struct rsk_vdev *rsk_vdev_get(struct rsk_verbs *v, struct ibv_context *ctx, int *rc)
@@ -225,6 +200,10 @@ static void one_event(struct rsk_vdev *d, struct ibv_async_event *ev)
 	case IBV_EVENT_PATH_MIG_ERR:
 		r = ev->element.qp->qp_context;
 		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		r = ev->element.srq->srq_context;
+		break;
 	default:
 		break;
 	}
@@ -241,11 +220,12 @@ static void one_event(struct rsk_vdev *d, struct ibv_async_event *ev)
 			rdma_notify(r->id, IBV_EVENT_COMM_EST);
 		break;
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		rsk_vdev_poll(d, true);
-		arm_limit(d);
+		rsk_recvs_low(r);
+		break;
+	case IBV_EVENT_SRQ_ERR:
+		rsk_rail_fail(r, -EIO);
 		break;
 	case IBV_EVENT_CQ_ERR: /* of a rail's sends: the others do not suffer */
-	case IBV_EVENT_SRQ_ERR:
 		fail_all(d, -EIO);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:

@@ -3,7 +3,7 @@
  * inner.h - what the files of librsock-verbs.so share (what the library knows of it: fabric/verbs.h).
  *
  * Locks, none of which is held while host->news() or another callback runs, innermost last:
- *	vdev.lock	receive CQ, its channel, the SRQ, the table of queue pairs
+ *	vdev.lock	receive CQs, their channel, the table of queue pairs, what they owe their receive queues
  *	rail.in_lock	the indirect buffer that the peer fills, and the moving of what is in it
  *	rail.lock	all that goes out: notes, lists, send queue, send CQ, the peer's keys
  * What is marked keeper is touched by that thread only.
@@ -49,7 +49,8 @@ _Static_assert(RSK_INDIRECT_WORD_BYTES == RSK_VERBS_WORD_BYTES, "a word is a wor
 
 #define RSK_VERBS_GROUP RSK_SEG_REACH /* streams whose control blocks are registered at once */
 #define RSK_VERBS_DEPTH 256u	      /* work requests of a send queue */
-#define RSK_VERBS_RECVS 1024u	      /* of a shared receive queue */
+#define RSK_VERBS_RECVS 512u	      /* of a queue pair's own receive queue */
+#define RSK_VERBS_CQ_RAILS 4u /* queue pairs whose receives complete in one completion queue */
 #define RSK_VERBS_INLINE 220u
 #define RSK_VERBS_INLINE_LEAST ((uint32_t)(2 * sizeof(struct rsk_mail)))
 #define RSK_VERBS_WRITE_BYTES (256u << 10) /* of one work request */
@@ -72,23 +73,36 @@ struct rsk_source {
 };
 
 /*
+ * Completions of the receives of some queue pairs. It has a place for each receive that they can have posted, so that
+ * no peer makes it overflow. Made by the keeper, kept as long as the device.
+ */
+struct rsk_vcq {
+	struct rsk_vcq *next;
+	struct ibv_cq *cq; /* owned */
+	uint32_t rails;	   /* keeper: whose completions go here */
+	bool disarmed;	   /* dev->lock: its event was read */
+};
+
+/*
  * A device. Made when the first rail uses it, kept until close, since path threads walk the list; of one that is gone
- * nothing else is kept.
+ * nothing else is kept. Nothing that a peer can name (memory) or use up (receives) is shared by rails: domain.c.
  */
 struct rsk_vdev {
 	struct rsk_vdev *next;
 	struct rsk_verbs *v;
 	struct ibv_context *ctx; /* librdmacm's; NULL: it is gone */
-	struct ibv_pd *pd;
 	struct ibv_comp_channel *recv_channel, *send_channel;
-	struct ibv_cq *recv_cq;
-	struct ibv_srq *srq;
-	uint32_t recvs, depth, reads;
+	uint32_t recvs;	   /* of each receive queue */
+	uint32_t cq_rails; /* of each of @cqs */
+	uint32_t depth, reads;
 	bool atomics;	    /* it can; among those that come by it */
 	_Atomic(bool) dead; /* gone: set under the lock, by the keeper */
 	struct rsk_source async, send;
 
 	pthread_mutex_t lock;
+	struct rsk_vcq *cqs; /* changed by the keeper, under the lock */
+	uint32_t cqs_n;
+	struct rsk_vcq *turn;	      /* the one that is taken from first, next time */
 	struct rsk_verbs_rail *rails; /* by qp_num */
 };
 
@@ -203,9 +217,12 @@ struct rsk_verbs_rail {
 	void *ctx;
 	struct rsk_verbs_rail *prev, *next; /* keeper: v->rails */
 
-	enum rsk_vstate state; /* keeper */
-	struct rdma_cm_id *id; /* keeper */
-	struct rsk_vdev *dev;  /* keeper: where its registrations are; stays after a break */
+	enum rsk_vstate state;	 /* keeper */
+	struct rdma_cm_id *id;	 /* keeper */
+	struct rsk_vdev *dev;	 /* keeper: where its registrations are; stays after a break */
+	struct ibv_pd *pd;	 /* keeper: theirs, and the queue pair's; of no other rail */
+	struct ibv_srq *srq;	 /* of one queue pair; posted to under dev->lock */
+	struct rsk_vcq *recv_cq; /* keeper */
 	uint8_t hello[RSK_VERBS_PRIVATE_BYTES];
 	uint8_t hello_bytes;
 	char device[80];
@@ -219,6 +236,7 @@ struct rsk_verbs_rail {
 
 	UT_hash_handle hh; /* dev->lock */
 	uint32_t qp_num;
+	uint32_t recv_owed; /* dev->lock: receives that were used up, and not posted again */
 	/* Threads that hold completions of it; counted up under dev->lock only while it is in dev->rails. */
 	_Atomic(uint32_t) in_poll;
 	_Atomic(int) err; /* the first; the keeper breaks it */
@@ -311,6 +329,17 @@ void rsk_vdev_add(struct rsk_vdev *d, struct rsk_verbs_rail *r);
 /* Nobody holds a completion of it when it returns, and none will come; what has come is in its place. */
 void rsk_vdev_remove(struct rsk_vdev *d, struct rsk_verbs_rail *r);
 
+/* ---- domain.c ---- */
+/* A protection domain of its own on r->dev, if it has none there. 0 or -errno: then nothing is registered. */
+int rsk_domain_open(struct rsk_verbs_rail *r);
+void rsk_domain_close(struct rsk_verbs_rail *r); /* nothing of it is registered any more */
+/* Receives of its next queue pair, and a place for their completions. 0, or -errno and there are none. */
+int rsk_recvs_open(struct rsk_verbs_rail *r);
+void rsk_recvs_close(struct rsk_verbs_rail *r); /* that queue pair is no more */
+int rsk_recvs_post(struct rsk_verbs_rail *r, uint32_t n);
+void rsk_recvs_low(struct rsk_verbs_rail *r); /* the device has said so */
+void rsk_recvs_drop_cqs(struct rsk_vdev *d);  /* no rail is on it */
+
 /* ---- contexts.c ---- */
 int rsk_context_own(struct rsk_verbs *v, struct ibv_context *ctx); /* 0 or -errno; again: 0 */
 /*
@@ -333,7 +362,8 @@ static inline void rsk_drop_fd(int *fd)
 
 /* ---- poll.c ---- */
 int rsk_vdev_poll(struct rsk_vdev *d, bool events);
-int rsk_vdev_repost(struct rsk_vdev *d, uint32_t n);
+/* Takes all that is in the queues by now. */
+void rsk_vdev_drain(struct rsk_vdev *d);
 int rsk_verbs_poll(struct rsk_verbs *v, bool events);
 /* Keeper: one word that has come is told. False: there is none, or none may be now. @r may be gone afterwards. */
 bool rsk_rail_hear(struct rsk_verbs_rail *r);

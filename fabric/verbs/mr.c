@@ -21,7 +21,7 @@ struct ibv_mr *rsk_mr_new(struct rsk_verbs_rail *r, void *at, size_t bytes, int 
 		RSK_COUNT(v, register_failed, 1);
 		return NULL;
 	}
-	mr = ibv_reg_mr(r->dev->pd, at, bytes, access);
+	mr = ibv_reg_mr(r->pd, at, bytes, access);
 	if (!mr) {
 		/* Too much memory locked is EAGAIN or ENOMEM, by kernel and driver. */
 		*rc = errno == EAGAIN || !errno ? -ENOMEM : -errno;
@@ -77,6 +77,7 @@ void rsk_mr_drop_all(struct rsk_verbs_rail *r)
 			rsk_mr_free(r->v, &g->stream[s].window);
 		}
 	}
+	rsk_domain_close(r);
 }
 
 int rsk_mr_buffers(struct rsk_verbs_rail *r)

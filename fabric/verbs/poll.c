@@ -28,35 +28,64 @@ struct taken {
 	int err;
 };
 
-int rsk_vdev_repost(struct rsk_vdev *d, uint32_t n)
-{
-	struct ibv_recv_wr wr[TAKE], *bad;
-
-	while (n) {
-		uint32_t now = n < TAKE ? n : TAKE;
-
-		/* No buffer: the immediate is all that a message has. */
-		for (uint32_t i = 0; i < now; i++)
-			wr[i] = (struct ibv_recv_wr){ .next = i + 1 < now ? &wr[i + 1] : NULL };
-		if (ibv_post_srq_recv(d->srq, wr, &bad))
-			return -EIO;
-		n -= now;
-	}
-	return 0;
-}
-
-/* Reads what the channel has to say, and arms. */
+/*
+ * Reads what the channel has to say, and arms: all of it, since whoever waits for an edge hears of none that was left.
+ * A queue has no more than one event there: it is armed only once that was read.
+ */
 static void rearm(struct rsk_vdev *d)
 {
 	struct ibv_cq *cq;
+	bool any = false;
 	void *ctx;
 
-	/* There is no more than one: it is armed only once that was read. */
-	if (ibv_get_cq_event(d->recv_channel, &cq, &ctx))
-		return;
-	ibv_ack_cq_events(d->recv_cq, 1);
-	RSK_COUNT(d->v, events, 1);
-	ibv_req_notify_cq(d->recv_cq, 0);
+	while (ibv_get_cq_event(d->recv_channel, &cq, &ctx) == 0) {
+		((struct rsk_vcq *)ctx)->disarmed = any = true;
+		ibv_ack_cq_events(cq, 1);
+		RSK_COUNT(d->v, events, 1);
+	}
+	for (struct rsk_vcq *q = any ? d->cqs : NULL; q; q = q->next)
+		if (q->disarmed) {
+			q->disarmed = false;
+			ibv_req_notify_cq(q->cq, 0);
+		}
+}
+
+/* As many completions as there is room for; each time from another queue first, so that none is kept from its turn. */
+static int poll_cqs(struct rsk_vdev *d, struct ibv_wc wc[static TAKE])
+{
+	struct rsk_vcq *q = d->turn ? d->turn : d->cqs;
+	int n = 0;
+
+	if (!q)
+		return 0;
+	d->turn = q->next;
+	for (uint32_t i = 0; i < d->cqs_n && n < TAKE; i++) {
+		int got = ibv_poll_cq(q->cq, TAKE - n, wc + n);
+
+		n += got > 0 ? got : 0;
+		q = q->next ? q->next : d->cqs;
+	}
+	return n;
+}
+
+/*
+ * What a peer has used up is posted again where it was, and for no other: who sends more than is taken waits for that,
+ * by itself. One that has failed, or is no more, gets nothing.
+ */
+static void post_again(const struct taken *t, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (t[i].rail)
+			t[i].rail->recv_owed++;
+	for (int i = 0; i < n; i++) {
+		struct rsk_verbs_rail *r = t[i].rail;
+
+		if (!r || !r->recv_owed || t[i].err || atomic_load(&r->err))
+			continue;
+		if (rsk_recvs_post(r, r->recv_owed))
+			rsk_rail_fail(r, -EIO);
+		r->recv_owed = 0;
+	}
 }
 
 static void look_up(struct rsk_vdev *d, const struct ibv_wc *wc, struct taken *t)
@@ -99,13 +128,12 @@ static int take(struct rsk_vdev *d, struct taken *t, bool events)
 	}
 	if (events)
 		rearm(d);
-	n = ibv_poll_cq(d->recv_cq, TAKE, wc);
+	n = poll_cqs(d, wc);
 	for (int i = 0; i < n; i++)
 		look_up(d, &wc[i], &t[i]);
-	if (n > 0)
-		rsk_vdev_repost(d, (uint32_t)n);
+	post_again(t, n);
 	pthread_mutex_unlock(&d->lock);
-	return n > 0 ? n : 0;
+	return n;
 }
 
 static int place_entry(struct rsk_verbs_rail *r, const struct rsk_indirect_entry *e)
@@ -294,10 +322,12 @@ void rsk_vdev_add(struct rsk_vdev *d, struct rsk_verbs_rail *r)
 	pthread_mutex_unlock(&d->lock);
 }
 
-static void take_all(struct rsk_vdev *d)
+void rsk_vdev_drain(struct rsk_vdev *d)
 {
-	/* No more than the queue holds: what other rails' peers send meanwhile is not waited for. */
-	for (uint32_t left = d->recvs / (TAKE * ROUNDS) + 1; left; left--)
+	uint32_t most = d->cqs_n * d->cq_rails * d->recvs;
+
+	/* No more than the queues hold: what other rails' peers send meanwhile is not waited for. */
+	for (uint32_t left = most / (TAKE * ROUNDS) + 1; left; left--)
 		if (rsk_vdev_poll(d, true) < TAKE * ROUNDS)
 			return;
 }
@@ -305,12 +335,12 @@ static void take_all(struct rsk_vdev *d)
 void rsk_vdev_remove(struct rsk_vdev *d, struct rsk_verbs_rail *r)
 {
 	/* What it has left in the queue has come. */
-	take_all(d);
+	rsk_vdev_drain(d);
 	pthread_mutex_lock(&d->lock);
 	HASH_DELETE(hh, d->rails, r);
 	pthread_mutex_unlock(&d->lock);
 	/* Nothing is left there when the number of its queue pair, which is in error, can be another one's. */
-	take_all(d);
+	rsk_vdev_drain(d);
 	while (atomic_load(&r->in_poll))
 		sched_yield();
 	/*

@@ -11,6 +11,8 @@
 
 #include "inner.h"
 
+#define RNR_TIMER 18 /* 5.12 ms */
+
 struct rsk_verbs_rail *rsk_rail_new(struct rsk_verbs *v, struct rsk_seg *seg, struct rsk_rail *rail,
 				    void *ctx)
 {
@@ -93,15 +95,15 @@ static int create_qp(struct rsk_verbs_rail *r)
 		struct ibv_qp_init_attr attr = {
 			.qp_context = r,
 			.send_cq = r->cq,
-			.recv_cq = d->recv_cq,
-			.srq = d->srq,
+			.recv_cq = r->recv_cq->cq,
+			.srq = r->srq,
 			.cap = { .max_send_wr = d->depth,
 				 .max_send_sge = 1,
 				 .max_inline_data = inlines[i] },
 			.qp_type = IBV_QPT_RC,
 		};
 
-		if (rdma_create_qp(r->id, d->pd, &attr) == 0) {
+		if (rdma_create_qp(r->id, r->pd, &attr) == 0) {
 			r->qp = r->id->qp;
 			r->max_inline = attr.cap.max_inline_data;
 			return 0;
@@ -132,7 +134,9 @@ int rsk_rail_make_qp(struct rsk_verbs_rail *r)
 	if (r->dev != d)
 		rsk_mr_drop_all(r);
 	r->dev = d;
-	rc = rsk_mr_buffers(r);
+	rc = rsk_domain_open(r);
+	if (rc == 0)
+		rc = rsk_mr_buffers(r);
 	if (rc < 0)
 		return rc;
 	describe(r);
@@ -140,8 +144,11 @@ int rsk_rail_make_qp(struct rsk_verbs_rail *r)
 	r->cq = ibv_create_cq(d->ctx, (int)d->depth, r, d->send_channel, 0);
 	if (!r->cq)
 		return errno ? -errno : -ENOMEM;
-	rc = create_qp(r);
+	rc = rsk_recvs_open(r);
+	if (rc == 0)
+		rc = create_qp(r);
 	if (rc < 0) {
+		rsk_recvs_close(r);
 		ibv_destroy_cq(r->cq);
 		r->cq = NULL;
 		return rc;
@@ -165,6 +172,10 @@ void rsk_rail_up(struct rsk_verbs_rail *r)
 {
 	const struct rsk_verbs_host *host = &r->v->host;
 
+	/* Who finds no receive asks again after this time; rdma_cm's is 655 ms. Not each device changes it. */
+	struct ibv_qp_attr attr = { .min_rnr_timer = RNR_TIMER };
+
+	ibv_modify_qp(r->qp, &attr, IBV_QP_MIN_RNR_TIMER);
 	pthread_mutex_lock(&r->lock);
 	r->live = true;
 	pthread_mutex_unlock(&r->lock);
@@ -236,6 +247,7 @@ void rsk_rail_break(struct rsk_verbs_rail *r)
 		forget_heard(r);
 		rdma_destroy_qp(r->id);
 		r->qp = NULL;
+		rsk_recvs_close(r);
 		ibv_destroy_cq(r->cq);
 		r->cq = NULL;
 	}

@@ -208,6 +208,15 @@ def hostile(t):
     server.wait(expect=0)
 
 
+@case(300)
+def flood(t):
+    """Notices that nobody takes: their sender uses up what is its own, and another one's is taken."""
+    server, client = pair(t, "mode=flood")
+    client.wait(expect=0)
+    server.wait(expect=0)
+    t.check(256 <= json.loads(client.out().splitlines()[0])["flood"] <= 1024, f"its share: {client.out()}")
+
+
 @case(400)
 def loss(t):
     """Lost, late, doubled and reordered packets: nothing is seen of them but time."""

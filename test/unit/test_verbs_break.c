@@ -47,6 +47,11 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
+int ibv_destroy_srq(struct ibv_srq *srq)
+{
+	return 0;
+}
+
 int ibv_destroy_cq(struct ibv_cq *cq)
 {
 	return 0;
@@ -95,6 +100,7 @@ static void begin(void)
 						       .post_srq_recv = post_srq_recv } };
 	static struct ibv_cq cq = { .context = &context };
 	static struct ibv_srq srq = { .context = &context };
+	static struct rsk_vcq queue_of = { .cq = &cq, .rails = 1 };
 	static struct rdma_cm_id id;
 	static struct rsk_seg seg;
 	static struct ibv_qp qp;
@@ -105,8 +111,9 @@ static void begin(void)
 	seg.rail.segment = calloc(1, rsk_seg_ring_off(&seg.own, 1));
 	verbs.host = (struct rsk_verbs_host){ .heard = heard, .call = call, .news = news };
 	dev.v = &verbs;
-	dev.recv_cq = &cq;
-	dev.srq = &srq;
+	dev.cqs = &queue_of;
+	dev.cqs_n = dev.cq_rails = 1;
+	dev.recvs = COMPLETIONS;
 	pthread_mutex_init(&dev.lock, NULL);
 	pthread_mutex_init(&r.lock, NULL);
 	pthread_mutex_init(&r.in_lock, NULL);
@@ -118,6 +125,8 @@ static void begin(void)
 	r.buf = calloc(1, sizeof(*r.buf));
 	r.id = &id;
 	r.qp = &qp;
+	r.srq = &srq;
+	r.recv_cq = &queue_of;
 	r.cq = &cq;
 	r.qp_num = QP;
 	r.live = true;

@@ -4,15 +4,17 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
 #define BYTES 4096u
+#define DEPTH 64u
+#define STILL_S 3 /* nothing was taken for so long: nothing is, for now */
 #define FAIL(what)                                                                                 \
 	do {                                                                                       \
 		fprintf(stderr, "hostile: %s: %s\n", what, strerror(errno));                       \
@@ -26,6 +28,7 @@ struct hostile {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	uint8_t *bytes;
+	uint32_t under_way;
 };
 
 static void step(struct hostile *h, enum rdma_cm_event_type wanted)
@@ -44,7 +47,7 @@ static void step(struct hostile *h, enum rdma_cm_event_type wanted)
 struct hostile *hostile_connect(const struct sockaddr *to, const void *hello, uint8_t bytes)
 {
 	struct hostile *h = calloc(1, sizeof(*h));
-	struct ibv_qp_init_attr attr = { .cap = { .max_send_wr = 64,
+	struct ibv_qp_init_attr attr = { .cap = { .max_send_wr = DEPTH,
 						  .max_recv_wr = 64,
 						  .max_send_sge = 1,
 						  .max_recv_sge = 1 },
@@ -95,25 +98,28 @@ void hostile_free(struct hostile *h)
 }
 
 /* Until it is done, or refused: either is the victim's business. */
+static void send_one(struct hostile *h, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+
+	if (ibv_post_send(h->id->qp, wr, &bad))
+		return;
+	while (ibv_poll_cq(h->cq, 1, &wc) == 0)
+		;
+}
+
 static void post(struct hostile *h, enum ibv_wr_opcode opcode, uint32_t bytes, uint64_t to,
 		 uint32_t rkey, uint32_t imm)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)h->bytes, .length = bytes, .lkey = h->mr->lkey };
-	struct ibv_send_wr wr = { .opcode = opcode,
-				  .sg_list = &sge,
-				  .num_sge = bytes != 0,
-				  .imm_data = htonl(imm) },
-			   *bad;
-	struct ibv_wc wc;
-	int n;
+	struct ibv_send_wr wr = {
+		.opcode = opcode, .sg_list = &sge, .num_sge = bytes != 0, .imm_data = htonl(imm)
+	};
 
 	wr.wr.rdma.remote_addr = to;
 	wr.wr.rdma.rkey = rkey;
-	if (ibv_post_send(h->id->qp, &wr, &bad))
-		return;
-	do
-		n = ibv_poll_cq(h->cq, 1, &wc);
-	while (n == 0);
+	send_one(h, &wr);
 }
 
 static void imm(struct hostile *h, uint32_t value)
@@ -192,6 +198,44 @@ static void no_read(struct hostile *h, const struct hostile_target *t)
 	post(h, IBV_WR_RDMA_READ, 512, t->indirect, t->indirect_rkey, 0);
 }
 
+/* All of it right, but that it was told to somebody else. */
+static void others_ring(struct hostile *h, const struct hostile_target *t)
+{
+	memset(h->bytes, 0x5a, BYTES);
+	post(h, IBV_WR_RDMA_WRITE, BYTES, t->other.segment + t->ring_off, t->other.ring_rkey, 0);
+}
+
+static void others_controls(struct hostile *h, const struct hostile_target *t)
+{
+	memset(h->bytes, 0x5a, BYTES);
+	post(h, IBV_WR_RDMA_WRITE, 256, t->other.segment + t->ctl_off, t->other.ctl_rkey, 0);
+}
+
+static void others_indirect(struct hostile *h, const struct hostile_target *t)
+{
+	memset(h->bytes, 0x5a, BYTES);
+	post(h, IBV_WR_RDMA_WRITE_WITH_IMM, 512, t->other.indirect, t->other.indirect_rkey,
+	     1u << 28);
+}
+
+static void others_read(struct hostile *h, const struct hostile_target *t)
+{
+	post(h, IBV_WR_RDMA_READ, BYTES, t->other.segment + t->ring_off, t->other.ring_rkey, 0);
+}
+
+static void others_word(struct hostile *h, const struct hostile_target *t)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)h->bytes, .length = 8, .lkey = h->mr->lkey };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+				  .sg_list = &sge,
+				  .num_sge = 1 };
+
+	wr.wr.atomic.remote_addr = t->other.segment + t->ctl_off;
+	wr.wr.atomic.rkey = t->other.ctl_rkey;
+	wr.wr.atomic.compare_add = 1;
+	send_one(h, &wr);
+}
+
 /* Entries of the indirect buffer: at, sid, off, bytes. */
 static void entry(struct hostile *h, const struct hostile_target *t, uint32_t sid, uint32_t off,
 		  uint32_t bytes)
@@ -249,6 +293,11 @@ static const struct {
 	{ "beyond a ring's end", outside_ring },
 	{ "with another one's key", others_key },
 	{ "with no key", no_key },
+	{ "into another rail's ring, with its key", others_ring },
+	{ "into another rail's control blocks, with their key", others_controls },
+	{ "into another rail's indirect buffer, with its key", others_indirect },
+	{ "a read of another rail's ring, with its key", others_read },
+	{ "an atomic operation in another rail's control blocks, with their key", others_word },
 	{ "a read of what may not be read", no_read },
 	{ "an entry of a stream that there is not", entry_far_stream },
 	{ "an entry beyond a ring's end", entry_outside },
@@ -265,4 +314,69 @@ const char *hostile_do(struct hostile *h, uint32_t number, const struct hostile_
 {
 	deeds[number].deed(h, t);
 	return deeds[number].name;
+}
+
+/* ---- a flood ---- */
+static uint64_t now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec;
+}
+
+/* As many as the queue has places for; how many of all have been taken meanwhile. */
+static uint32_t turn(struct hostile *h, uint32_t more)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+				  .imm_data = htonl(1u << 28) },
+			   *bad;
+	struct ibv_wc wc[DEPTH];
+	int n;
+
+	for (; more && h->under_way < DEPTH; more--, h->under_way++)
+		if (ibv_post_send(h->id->qp, &wr, &bad))
+			FAIL("post");
+	n = ibv_poll_cq(h->cq, DEPTH, wc);
+	for (int i = 0; i < n; i++)
+		if (wc[i].status != IBV_WC_SUCCESS) {
+			fprintf(stderr, "hostile: notice: %s\n", ibv_wc_status_str(wc[i].status));
+			_Exit(1);
+		}
+	h->under_way -= n > 0 ? (uint32_t)n : 0;
+	return n > 0 ? (uint32_t)n : 0;
+}
+
+uint32_t hostile_flood(struct hostile *h, uint32_t most)
+{
+	uint64_t since = now_s();
+	uint32_t taken = 0, n;
+
+	while (taken < most && now_s() - since <= STILL_S) {
+		n = turn(h, most - taken - h->under_way);
+		taken += n;
+		if (n)
+			since = now_s();
+	}
+	return taken;
+}
+
+bool hostile_taken(struct hostile *h, uint32_t seconds)
+{
+	uint64_t until = now_s() + seconds;
+
+	while (h->under_way && now_s() < until)
+		turn(h, 0);
+	return !h->under_way;
+}
+
+bool hostile_notice(struct hostile *h, uint32_t seconds)
+{
+	turn(h, 1);
+	return hostile_taken(h, seconds);
+}
+
+void hostile_end(struct hostile *h)
+{
+	imm(h, 1u << 31);
 }

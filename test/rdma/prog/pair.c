@@ -17,6 +17,7 @@
  *	  transfer  transfers of so many bytes, by several methods in turn (transfer.c): rounds of each, for that
  *		    time at the most
  *	  hostile   two rails; the client does by hand on the first one what it should not, one deed a round
+ *	  flood	    two rails; the client sends by the first one what nobody takes, and by the second one
  *
  * The main thread is the keeper. What both have to know goes over TCP, one message each way at a time. A line of
  * JSON at the end; status 0: as it must be.
@@ -32,6 +33,9 @@
 
 #include "hostile.h"
 #include "pair.h"
+
+#define FLOOD 8000u /* notices */
+#define PATIENCE_S 60
 
 /* Way of all streams, while they are in use. */
 static void switch_ways(struct pair_link *l, uint32_t turn)
@@ -153,6 +157,11 @@ static void hostile(struct pair *p, const struct rsk_verbs_addr *from)
 		else
 			h = bring_up_hostile(bad, &target);
 		pair_bring_up(good, from);
+		target.other.segment = pair_theirs.end.segment;
+		target.other.indirect = pair_theirs.end.indirect;
+		target.other.indirect_rkey = pair_theirs.end.indirect_rkey;
+		target.other.ring_rkey = pair_theirs.ring[0];
+		target.other.ctl_rkey = pair_theirs.ctl[0];
 		pair_flow_start(good);
 		if (!p->server)
 			fprintf(stderr, "%s\n", hostile_do(h, round, &target));
@@ -175,6 +184,45 @@ static void hostile(struct pair *p, const struct rsk_verbs_addr *from)
 		}
 		pair_meet(p, 'b');
 	}
+}
+
+/* The server takes nothing, neither its program nor its keeper, until the client has seen what comes of that. */
+static void flood(struct pair *p, const struct rsk_verbs_addr *from)
+{
+	struct hostile_target target;
+	struct hostile *h[2];
+	uint32_t taken;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		if (p->server)
+			pair_bring_up(&p->link[i], from);
+		else
+			h[i] = bring_up_hostile(&p->link[i], &target);
+	}
+	pair_meet(p, 'f');
+	if (p->server) {
+		pair_meet(p, 't');
+		pair_keep_until(p, &p->link[0].downs, 1, "down() of the one that has flooded");
+		if (atomic_load(&p->link[1].downs))
+			PAIR_FAIL("the other one broke");
+		pair_meet(p, 'e');
+		pair_keep_until(p, &p->link[1].downs, 1, "down()");
+		return;
+	}
+	taken = hostile_flood(h[0], FLOOD);
+	printf("{\"flood\": %u}\n", taken);
+	if (taken >= FLOOD)
+		PAIR_FAIL("no end of receives for one that floods");
+	if (!hostile_notice(h[1], PATIENCE_S))
+		PAIR_FAIL("no receive is left for the other one");
+	/* When they are taken it goes on; not for ever. */
+	pair_meet(p, 't');
+	if (!hostile_taken(h[0], PATIENCE_S))
+		PAIR_FAIL("it stands still though all is taken");
+	hostile_end(h[0]);
+	pair_meet(p, 'e');
+	for (uint32_t i = 0; i < 2; i++)
+		hostile_free(h[i]);
 }
 
 static void hold(struct pair *p, const struct rsk_verbs_addr *from)
@@ -413,6 +461,7 @@ static const struct {
 	{ "fork", hold },
 	{ "read", read_mails },
 	{ "hostile", hostile },
+	{ "flood", flood },
 	{ "mailboxes", pair_mailboxes },
 	{ "transfer", pair_transfers },
 	{ "locked", pair_locked },
