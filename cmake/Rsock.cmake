@@ -142,7 +142,7 @@ function(rsk_link_library target name without)
 		endif()
 	endforeach()
 	set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
-	target_link_options(${target} PRIVATE -Wl,-z,relro -Wl,-z,now -Wl,-z,nodelete -Wl,-Bsymbolic
+	target_link_options(${target} PRIVATE -Wl,-z,relro -Wl,-z,now -Wl,-z,nodelete -Wl,-Bsymbolic -Wl,--version-script,${PROJECT_SOURCE_DIR}/cmake/local.map
 		-Wl,--as-needed -Wl,-z,noexecstack)
 	# clang keeps the sanitizers' runtime in the program, so a library is left with open ends.
 	if(NOT (rsk_san AND CMAKE_C_COMPILER_ID STREQUAL "Clang"))

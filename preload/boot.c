@@ -32,6 +32,7 @@ static const struct rsk_host rsk_boot_host = {
 	.epoll_pwait = rsk_host_epoll_pwait,
 	.in_handler = rsk_front_in_handler,
 	.guard_pending = rsk_front_pending,
+	.streams = rsk_front_faults,
 };
 
 /*

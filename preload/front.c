@@ -10,6 +10,7 @@
 #include "front.h"
 #include "guard.h"
 #include "real.h"
+#include "touch.h"
 
 #define RSK_SIGNALS 65 /* 1 to 64 */
 
@@ -21,11 +22,13 @@
 #define RSK_ACT_SIGINFO (1ULL << 63)
 #define RSK_ACT_ONCE (1ULL << 62)	/* SA_RESETHAND */
 #define RSK_ACT_INTERRUPTS (1ULL << 61) /* no SA_RESTART: blocking calls end with EINTR */
-#define RSK_ACT_FLAGS (RSK_ACT_SIGINFO | RSK_ACT_ONCE | RSK_ACT_INTERRUPTS)
+#define RSK_ACT_DEFAULT (1ULL << 60)	/* SIG_DFL: we are there for ourselves alone */
+#define RSK_ACT_FLAGS (RSK_ACT_SIGINFO | RSK_ACT_ONCE | RSK_ACT_INTERRUPTS | RSK_ACT_DEFAULT)
 
 typedef void rsk_handler_fn(int sig, siginfo_t *info, void *context);
 
 static _Atomic(uint64_t) rsk_acts[RSK_SIGNALS];
+static _Atomic(bool) rsk_front_faults_ours; /* rsk_front_faults() has begun */
 
 /*
  * What to put back at the end of the section, and one signal that the kernel had no room to
@@ -113,14 +116,23 @@ void rsk_front_pending(void)
 	rsk_sys_rt_sigprocmask(SIG_SETMASK, &set, NULL);
 }
 
-/* SA_RESETHAND is kept from the kernel: a signal that is put off would find the default action. */
-static void rsk_front_reset(int sig)
+/*
+ * SA_RESETHAND is kept from the kernel: a signal that is put off would find the default action. All but the handler
+ * stays as the application gave it, by @act.
+ */
+static void rsk_front_reset(int sig, uint64_t act)
 {
 	struct {
 		uint64_t handler, flags, restorer, mask;
-	} dfl = { 0 };
+	} k = { 0 };
 
-	RSK_SYS4(SYS_rt_sigaction, sig, &dfl, 0, RSK_SYS_SIGSET_BYTES);
+	RSK_SYS4(SYS_rt_sigaction, sig, 0, &k, RSK_SYS_SIGSET_BYTES);
+	k.handler = 0;
+	if (!(act & RSK_ACT_SIGINFO))
+		k.flags &= ~(uint64_t)SA_SIGINFO;
+	if (act & RSK_ACT_ONCE)
+		k.flags |= SA_RESETHAND;
+	RSK_SYS4(SYS_rt_sigaction, sig, &k, 0, RSK_SYS_SIGSET_BYTES);
 }
 
 /*
@@ -139,20 +151,75 @@ bool rsk_front_in_handler(void)
 	       rsk_front_frame - here < RSK_FRONT_DEEP;
 }
 
+/* ---- faults of our own ---- */
+
+static bool rsk_sig_is_ours(int sig)
+{
+	return (sig == SIGSEGV || sig == SIGBUS) &&
+	       atomic_load_explicit(&rsk_front_faults_ours, memory_order_relaxed);
+}
+
+/* A look at the application's memory, which is not there (touch.h): it goes on where that is said. */
+static bool rsk_front_fixed(int sig, const siginfo_t *info, ucontext_t *context)
+{
+#if defined(__x86_64__)
+	greg_t *pc = &context->uc_mcontext.gregs[REG_RIP];
+#else
+	unsigned long long *pc = &context->uc_mcontext.pc;
+#endif
+	uintptr_t on;
+
+	if ((sig != SIGSEGV && sig != SIGBUS) || info->si_code <= 0)
+		return false;
+	on = rsk_touch_fixup((uintptr_t)*pc);
+	if (on)
+		*pc = (__typeof__(*pc))on;
+	return on;
+}
+
+/*
+ * The application wants the default action. The instruction faults again, and the kernel has all of it: the registers,
+ * the address, its log. What does not come again by itself is sent once more; it is blocked until we return.
+ */
+static void rsk_front_default(int sig, siginfo_t *info, uint64_t act)
+{
+	rsk_front_reset(sig, act);
+	if (rsk_sig_is_fault(sig, info) && !(sig == SIGBUS && info->si_code == BUS_MCEERR_AO))
+		return;
+	if (!rsk_front_queue(info))
+		rsk_sys_tgkill(rsk_sys_getpid(), rsk_sys_gettid(), sig);
+}
+
+/* SA_RESETHAND: @act, which is called now, was the last. */
+static void rsk_front_once(int sig, uint64_t act)
+{
+	if (rsk_sig_is_ours(sig))
+		atomic_store_explicit(&rsk_acts[sig], (act & RSK_ACT_FLAGS) | RSK_ACT_DEFAULT,
+				      memory_order_release);
+	else
+		rsk_front_reset(sig, act);
+}
+
 static void rsk_front(int sig, siginfo_t *info, void *context)
 {
 	uintptr_t outer = rsk_front_frame;
 	uint64_t act;
 
+	if (rsk_front_fixed(sig, info, context))
+		return;
 	if (rsk_guard_depth > 0 && !rsk_sig_is_fault(sig, info)) {
 		rsk_front_defer(sig, info, context);
 		return;
 	}
 	act = atomic_load_explicit(&rsk_acts[sig], memory_order_acquire);
+	if (act & RSK_ACT_DEFAULT) {
+		rsk_front_default(sig, info, act);
+		return;
+	}
 	if (act & RSK_ACT_INTERRUPTS)
 		rsk_guard_cut++;
 	if (act & RSK_ACT_ONCE)
-		rsk_front_reset(sig);
+		rsk_front_once(sig, act);
 	/*
 	 * Three arguments for all, as the kernel does: some old handlers look at them without
 	 * SA_SIGINFO.
@@ -169,7 +236,18 @@ static uint64_t rsk_act_pack(const struct sigaction *act)
 	return (uint64_t)(uintptr_t)act->sa_handler |
 	       (act->sa_flags & SA_SIGINFO ? RSK_ACT_SIGINFO : 0) |
 	       (act->sa_flags & (int)SA_RESETHAND ? RSK_ACT_ONCE : 0) |
-	       (act->sa_flags & SA_RESTART ? 0 : RSK_ACT_INTERRUPTS);
+	       (act->sa_flags & SA_RESTART ? 0 : RSK_ACT_INTERRUPTS) |
+	       (act->sa_handler == SIG_DFL ? RSK_ACT_DEFAULT : 0);
+}
+
+/* @act as the kernel is to know it. */
+static struct sigaction rsk_act_front(const struct sigaction *act)
+{
+	struct sigaction front = *act;
+
+	front.sa_sigaction = rsk_front;
+	front.sa_flags = (act->sa_flags | SA_SIGINFO) & ~(int)SA_RESETHAND;
+	return front;
 }
 
 /* What the kernel holds, as the application gave it. */
@@ -194,13 +272,12 @@ int rsk_front_sigaction(int sig, const struct sigaction *act, struct sigaction *
 	if (sig <= 0 || sig >= RSK_SIGNALS)
 		return rsk_real.sigaction(sig, act, old);
 	before = atomic_load_explicit(&rsk_acts[sig], memory_order_acquire);
-	wrap = act && track && act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN;
+	wrap = act && track && act->sa_handler != SIG_IGN &&
+	       (act->sa_handler != SIG_DFL || rsk_sig_is_ours(sig));
 	if (wrap) {
 		/* The table first: the kernel may call us from the moment it knows. */
 		after = rsk_act_pack(act);
-		front = *act;
-		front.sa_sigaction = rsk_front;
-		front.sa_flags = (act->sa_flags | SA_SIGINFO) & ~(int)SA_RESETHAND;
+		front = rsk_act_front(act);
 		act = &front;
 		atomic_store_explicit(&rsk_acts[sig], after, memory_order_release);
 	}
@@ -209,9 +286,41 @@ int rsk_front_sigaction(int sig, const struct sigaction *act, struct sigaction *
 			atomic_compare_exchange_strong(&rsk_acts[sig], &after, before);
 		return -1;
 	}
+	/* Another thread was at rsk_front_faults(), and saw the default action still. */
+	if (wrap && !(after & RSK_ACT_DEFAULT) &&
+	    (atomic_load_explicit(&rsk_acts[sig], memory_order_relaxed) & RSK_ACT_DEFAULT))
+		atomic_store_explicit(&rsk_acts[sig], after, memory_order_release);
 	if (old) {
 		rsk_act_show(&was, before);
 		*old = was;
 	}
 	return 0;
+}
+
+/* In front of the default action of @sig. What was installed by a raw system call is left alone. */
+static void rsk_front_take(int sig)
+{
+	uint64_t before = atomic_load_explicit(&rsk_acts[sig], memory_order_acquire), after;
+	struct sigaction now, front, was;
+
+	if (rsk_real.sigaction(sig, NULL, &now) < 0 || now.sa_handler != SIG_DFL)
+		return;
+	after = rsk_act_pack(&now);
+	front = rsk_act_front(&now);
+	if (!atomic_compare_exchange_strong(&rsk_acts[sig], &before, after))
+		return; /* another thread is about to install its own */
+	if (rsk_real.sigaction(sig, &front, &was) == 0 && was.sa_sigaction == rsk_front)
+		rsk_real.sigaction(sig, &was, NULL); /* and has, meanwhile */
+}
+
+void rsk_front_faults(void)
+{
+	int saved = errno;
+
+	if (atomic_exchange(&rsk_front_faults_ours, true))
+		return;
+	rsk_front_take(SIGSEGV);
+	rsk_front_take(SIGBUS);
+	rsk_touch_ready = true;
+	errno = saved;
 }

@@ -28,6 +28,12 @@ int rsk_front_sigaction(int sig, const struct sigaction *act, struct sigaction *
  */
 void rsk_front_pending(void);
 
+/*
+ * host.h's streams: from now on a fault of an instruction of touch.h's is an answer, also where the application has
+ * nothing but the default action. Keeps errno.
+ */
+void rsk_front_faults(void);
+
 /* Is this thread inside a handler of the application's? */
 bool rsk_front_in_handler(void);
 

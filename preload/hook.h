@@ -35,6 +35,7 @@
 #include "boot.h"
 #include "engine.h"
 #include "real.h"
+#include "touch.h"
 
 #define rsk_unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -113,6 +114,8 @@ static inline bool rsk_scope_recv(struct rsk_scope *s, int fd, const struct iove
 		s->ret = rsk_result(ret);
 		return true;
 	}
+	if (n && rsk_touch_never(iov->iov_base))
+		return false;
 	kernel = rsk_op_begin(&s->op, fd, RSK_OP_RECV) == RSK_KERNEL;
 	s->op.peek = !!(flags & MSG_PEEK);
 	if (kernel)
@@ -134,6 +137,8 @@ static inline bool rsk_scope_send(struct rsk_scope *s, int fd, const struct iove
 		s->ret = rsk_result(ret);
 		return true;
 	}
+	if (n && rsk_touch_never(iov->iov_base))
+		return false;
 	if (rsk_op_begin(&s->op, fd, RSK_OP_SEND) == RSK_KERNEL &&
 	    !rsk_op_early(&s->op, iov, n, flags))
 		return false;
@@ -145,15 +150,21 @@ static inline bool rsk_scope_send(struct rsk_scope *s, int fd, const struct iove
 }
 
 /*
- * Can @p be looked at? The kernel answers EFAULT for any address that is not mapped; we would
- * fault. The addresses that programs really pass by mistake (NULL, a small number, -1, one that
- * no machine has) are left to the kernel; a wild pointer into the middle faults here, as it does
- * in memcpy().
+ * Can @len bytes at @p be looked at, or written? The kernel answers EFAULT for any address that is not mapped; so do
+ * we (touch.h). NULL and the like come often, and cost no fault.
  */
-static inline bool rsk_readable(const void *p)
+static inline bool rsk_reads(const void *p, size_t len)
 {
-	return (uintptr_t)p >= 4096 && (uintptr_t)p < (uintptr_t)1 << 56;
+	return (uintptr_t)p >= 4096 && rsk_touch_reads(p, len);
 }
+
+static inline bool rsk_writes(void *p, size_t len)
+{
+	return (uintptr_t)p >= 4096 && rsk_touch_writes(p, len);
+}
+
+#define rsk_readable(p) rsk_reads((p), sizeof(*(p)))
+#define rsk_writable(p) rsk_writes((p), sizeof(*(p)))
 
 /*
  * Would the kernel take this vector? If not, the hook makes the real call for the exact error:
@@ -164,10 +175,10 @@ static inline bool rsk_iov_valid(const struct iovec *iov, size_t n)
 {
 	size_t sum = 0;
 
-	if (n > RSK_IOV_MAX || (n && !rsk_readable(iov)))
+	if (n > RSK_IOV_MAX || (n && !rsk_reads(iov, n * sizeof(*iov))))
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		if (iov[i].iov_len > (size_t)SSIZE_MAX - sum)
+		if (iov[i].iov_len > (size_t)SSIZE_MAX - sum || rsk_touch_never(iov[i].iov_base))
 			return false;
 		sum += iov[i].iov_len;
 	}
@@ -195,8 +206,14 @@ static inline const struct timespec *rsk_ms_timespec(int ms, struct timespec *ts
 
 static inline bool rsk_timespec_valid(const struct timespec *ts)
 {
-	return !ts || (rsk_readable(ts) && ts->tv_sec >= 0 && ts->tv_nsec >= 0 &&
+	return !ts || (rsk_reads(ts, sizeof(*ts)) && ts->tv_sec >= 0 && ts->tv_nsec >= 0 &&
 		       ts->tv_nsec < 1000000000L);
+}
+
+/* The kernel looks at it before all else. */
+static inline bool rsk_mask_valid(const sigset_t *mask)
+{
+	return !mask || rsk_reads(mask, RSK_SYS_SIGSET_BYTES);
 }
 
 /*
@@ -226,7 +243,11 @@ FILE *rsk_made_file(FILE *file);
 
 /* hook_wait.c: is a stream of ours in a set that the kernel would not refuse? */
 bool rsk_poll_is_ours(const struct pollfd *fds, nfds_t n);
-bool rsk_select_is_ours(int n, const fd_set *r, const fd_set *w, const fd_set *e);
+bool rsk_select_is_ours(int n, fd_set *r, fd_set *w, fd_set *e);
+
+/* hook_wait.c: such a poll(), with errno. */
+int rsk_poll_ours(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		  const sigset_t *mask);
 
 /* hook_misc.c: nothing is promoted any more, and what is leaves. */
 void rsk_no_more(enum rsk_reason why);

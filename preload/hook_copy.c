@@ -187,7 +187,7 @@ ssize_t rsk_hook_sendfile(int out, int in, off_t *at, size_t len)
 {
 	if (!rsk_hot(out) && !rsk_hot(in))
 		return rsk_acts(rsk_real.sendfile(out, in, at, len));
-	if (!rsk_hot(out) || (at && !rsk_readable(at)) || !rsk_sendfile_readable(in))
+	if (!rsk_hot(out) || (at && !rsk_writable(at)) || !rsk_sendfile_readable(in))
 		return rsk_sendfile_by_kernel(out, in, at, len);
 	return rsk_sendfile(out, in, at, len);
 }

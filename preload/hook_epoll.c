@@ -29,8 +29,10 @@ int rsk_hook_epoll_create1(int flags)
 /* Always by the engine: a socket may be registered before it has a stream. */
 int rsk_hook_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
-	if (!rsk_live())
-		return rsk_real.epoll_ctl(epfd, op, fd, ev);
+	/* Before there is a stream nobody would catch the fault. What leads nowhere is refused before all else. */
+	if (rsk_touch_ready ? rsk_direct || (op != EPOLL_CTL_DEL && !rsk_readable(ev)) :
+			      !rsk_live())
+		return rsk_acts(rsk_real.epoll_ctl(epfd, op, fd, ev));
 	return (int)rsk_result(rsk_epoll_ctl(epfd, op, fd, ev));
 }
 
@@ -48,7 +50,7 @@ int rsk_hook_epoll_pwait(int epfd, struct epoll_event *evs, int max, int timeout
 {
 	struct timespec ts;
 
-	if (!rsk_hot_epoll(epfd) || max <= 0)
+	if (!rsk_hot_epoll(epfd) || max <= 0 || !rsk_mask_valid(mask))
 		return rsk_real.epoll_pwait(epfd, evs, max, timeout, mask);
 	return (int)rsk_result(rsk_epoll_wait(epfd, evs, max, rsk_ms_timespec(timeout, &ts), mask));
 }
@@ -56,7 +58,8 @@ int rsk_hook_epoll_pwait(int epfd, struct epoll_event *evs, int max, int timeout
 int rsk_hook_epoll_pwait2(int epfd, struct epoll_event *evs, int max,
 			  const struct timespec *timeout, const sigset_t *mask)
 {
-	if (!rsk_hot_epoll(epfd) || max <= 0 || !rsk_timespec_valid(timeout))
+	if (!rsk_hot_epoll(epfd) || max <= 0 || !rsk_timespec_valid(timeout) ||
+	    !rsk_mask_valid(mask))
 		return rsk_real.epoll_pwait2(epfd, evs, max, timeout, mask);
 	return (int)rsk_result(rsk_epoll_wait(epfd, evs, max, timeout, mask));
 }

@@ -69,7 +69,7 @@ static int rsk_ioctl_queue(int fd, unsigned long request, int *value,
 	RSK_SCOPE(s);
 	bool engine = rsk_op_begin(&s.op, fd, RSK_OP_CTL) == RSK_ENGINE;
 
-	if (engine && alone && rsk_readable(value) && alone(&s.op, value)) {
+	if (engine && alone && rsk_writable(value) && alone(&s.op, value)) {
 		s.ret = 0;
 		return 0;
 	}
@@ -114,7 +114,7 @@ int rsk_hook_ioctl(int fd, unsigned long request, ...)
 			rsk_fd_set_nonblock(fd, *(int *)arg != 0);
 		return ret;
 	case FIOASYNC:
-		if (rsk_readable((void *)arg) && *(int *)arg)
+		if (rsk_readable((int *)arg) && *(int *)arg)
 			rsk_fd_refuse(fd, RSK_REASON_ASYNC);
 		break;
 	default:

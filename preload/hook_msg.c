@@ -56,7 +56,7 @@ static int rsk_rights_each(const struct msghdr *msg, int (*each)(int fd))
 	size_t at, end;
 	int fd, rc;
 
-	if (!rsk_readable(m.msg_control) || m.msg_controllen < sizeof(*c))
+	if (m.msg_controllen < sizeof(*c) || !rsk_reads(m.msg_control, m.msg_controllen))
 		return 0;
 	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
 		if (c->cmsg_len < sizeof(*c))
@@ -133,7 +133,7 @@ static ssize_t rsk_no_name(ssize_t ret, const void *addr, socklen_t *addr_len)
 {
 	if (ret < 0 || !addr)
 		return ret;
-	if (!rsk_readable(addr_len))
+	if (!rsk_writable(addr_len))
 		return rsk_result(-EFAULT);
 	if ((int)*addr_len < 0)
 		return rsk_result(-EINVAL);
@@ -168,6 +168,14 @@ ssize_t rsk_hook___recvfrom_chk(int fd, void *buf, size_t len, size_t room, int 
 	return rsk_hook_recvfrom(fd, buf, len, flags, addr, addr_len);
 }
 
+/* The kernel copies a name that is given, and looks at it no more: false, if it cannot. */
+static bool rsk_name_valid(const void *name, socklen_t len)
+{
+	if (len > sizeof(struct sockaddr_storage))
+		len = sizeof(struct sockaddr_storage);
+	return !name || !len || rsk_reads(name, len);
+}
+
 /* False: the real call reports what is wrong, before it touches the stream. */
 static bool rsk_msg_valid(const struct msghdr *msg, int flags)
 {
@@ -191,7 +199,10 @@ ssize_t rsk_hook_recvmsg(int fd, struct msghdr *msg, int flags)
 		s.ret = rsk_real.recvmsg(fd, msg, flags);
 		return s.ret;
 	}
-	if (s.ret >= 0) {
+	/* As in the kernel: the bytes are taken by now. */
+	if (s.ret >= 0 && !rsk_writable(msg)) {
+		s.ret = rsk_result(-EFAULT);
+	} else if (s.ret >= 0) {
 		if (msg->msg_name)
 			msg->msg_namelen = 0;
 		msg->msg_controllen = 0;
@@ -242,6 +253,8 @@ int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 		return (int)rsk_result(pending);
 	while (done < n) {
 		ret = rsk_hook_recvmsg(fd, &msgs[done].msg_hdr, flags & ~MSG_WAITFORONE);
+		if (ret >= 0 && !rsk_writable(&msgs[done].msg_len))
+			ret = rsk_result(-EFAULT);
 		if (ret < 0) {
 			if (done == 0)
 				return -1;
@@ -260,6 +273,8 @@ int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 			}
 		}
 	}
+	if (timeout && done && !rsk_writable(timeout))
+		return (int)rsk_result(-EFAULT);
 	if (timeout && done) {
 		timeout->tv_sec = left_ns / 1000000000LL;
 		timeout->tv_nsec = left_ns % 1000000000LL;
@@ -295,7 +310,7 @@ static rsk_apart ssize_t rsk_hot_sendto(int fd, const void *buf, size_t len, int
 
 	/* A connected TCP socket does not look at the address, only at its length. */
 	if ((addr.__sockaddr__ && addr_len > sizeof(struct sockaddr_storage)) ||
-	    rsk_send_is_real(fd, flags))
+	    !rsk_name_valid(addr.__sockaddr__, addr_len) || rsk_send_is_real(fd, flags))
 		return rsk_acts(rsk_real.sendto(fd, buf, len, flags, addr, addr_len));
 
 	RSK_SCOPE(s);
@@ -313,7 +328,8 @@ ssize_t rsk_hook_sendto(int fd, const void *buf, size_t len, int flags, __CONST_
 
 static rsk_apart ssize_t rsk_hot_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	if (!rsk_msg_valid(msg, flags) || rsk_send_is_real(fd, flags))
+	if (!rsk_msg_valid(msg, flags) || !rsk_name_valid(msg->msg_name, msg->msg_namelen) ||
+	    rsk_send_is_real(fd, flags))
 		return rsk_acts(rsk_real.sendmsg(fd, msg, flags));
 	if (msg->msg_controllen) {
 		/* kTLS record types, transmit times, marks: the kernel's to obey or to refuse. */
@@ -361,6 +377,8 @@ int rsk_hook_sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
 		struct msghdr *msg = &msgs[done].msg_hdr;
 
 		ret = rsk_hook_sendmsg(fd, msg, flags);
+		if (ret >= 0 && !rsk_writable(&msgs[done].msg_len))
+			ret = rsk_result(-EFAULT);
 		if (ret < 0) {
 			if (done == 0)
 				return -1;

@@ -97,13 +97,14 @@ int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 	int saved = errno, ret;
 
 	/* AF_UNSPEC takes the connection apart; what comes after is another stream. */
-	if (rsk_known(fd) && rsk_readable(sa) && len >= sizeof(sa->sa_family) &&
+	if (rsk_known(fd) && len >= sizeof(sa->sa_family) && rsk_readable(&sa->sa_family) &&
 	    sa->sa_family == AF_UNSPEC) {
 		if (rsk_fd_closing(fd) < 0)
 			return (int)rsk_result(-EBADF);
 		return rsk_acts(rsk_real.connect(fd, addr, len));
 	}
-	if (rsk_known(fd) && rsk_readable(sa) && rsk_fd_may_ask())
+	if (rsk_known(fd) && rsk_fd_may_ask() && len && len <= sizeof(struct sockaddr_storage) &&
+	    rsk_reads(sa, len))
 		ret = rsk_acts(rsk_connect(fd, sa, len));
 	else
 		ret = rsk_acts(rsk_real.connect(fd, addr, len));
@@ -155,7 +156,7 @@ int rsk_hook_shutdown(int fd, int how)
 
 static void rsk_opt_leaves(int fd, bool when, enum rsk_reason why, const void *val, socklen_t len)
 {
-	if (!when || !rsk_readable(val) || len < sizeof(int) || *(const int *)val != 0)
+	if (!when || len < sizeof(int) || !rsk_readable((const int *)val) || *(const int *)val != 0)
 		rsk_fd_refuse(fd, why);
 }
 

@@ -44,7 +44,7 @@ static bool rsk_kernel_mask(const void *from, size_t size, sigset_t *mask, const
 	*use = NULL;
 	if (!from)
 		return true;
-	if (size != RSK_SYS_SIGSET_BYTES || !rsk_readable(from))
+	if (size != RSK_SYS_SIGSET_BYTES || !rsk_reads(from, size))
 		return false;
 	sigemptyset(mask);
 	memcpy(mask, from, RSK_SYS_SIGSET_BYTES);
@@ -58,7 +58,7 @@ static void rsk_time_left(struct timespec *timeout, const struct timespec *since
 	struct timespec now;
 	int64_t ns;
 
-	if (!timeout || (!timeout->tv_sec && !timeout->tv_nsec))
+	if (!timeout || !rsk_writable(timeout) || (!timeout->tv_sec && !timeout->tv_nsec))
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	/* What has passed fits 64 bits of nanoseconds; what was asked for need not. */
@@ -86,9 +86,9 @@ static long by_ppoll(long nr, const long a[static 6])
 	if (timeout)
 		given = *timeout;
 	clock_gettime(CLOCK_MONOTONIC, &since);
-	ret = rsk_poll(PTR(0), (nfds_t)a[1], timeout ? &given : NULL, use);
+	ret = rsk_poll_ours(PTR(0), (nfds_t)a[1], timeout ? &given : NULL, use);
 	rsk_time_left(timeout, &since);
-	return (int)rsk_result(ret);
+	return ret;
 }
 
 static long by_pselect6(long nr, const long a[static 6])
@@ -103,7 +103,7 @@ static long by_pselect6(long nr, const long a[static 6])
 	int ret;
 
 	if (PTR(5)) {
-		if (!rsk_readable(PTR(5)))
+		if (!rsk_reads(PTR(5), sizeof(sig)))
 			return straight(nr, a);
 		memcpy(&sig, PTR(5), sizeof(sig));
 	}
@@ -163,8 +163,8 @@ static long by_io_submit(long nr, const long a[static 6])
 {
 	struct iocb *const *list = PTR(2);
 
-	if (rsk_live() && rsk_readable(list))
-		for (long i = 0; i < a[1]; i++)
+	if (rsk_live())
+		for (long i = 0; i < a[1] && rsk_readable(&list[i]); i++)
 			if (rsk_readable(list[i]) && rsk_hot((int)list[i]->aio_fildes) &&
 			    rsk_fd_leave((int)list[i]->aio_fildes, RSK_REASON_AIO) < 0)
 				return rsk_result(-EAGAIN);
@@ -210,8 +210,8 @@ static bool rsk_syscall_forks(long nr, const long a[static 6])
 	case SYS_clone:
 		return !(a[0] & CLONE_VM) && !a[1];
 	case SYS_clone3:
-		return args && a[1] >= (long)CLONE_ARGS_SIZE_VER0 && !(args->flags & CLONE_VM) &&
-		       !args->stack;
+		return a[1] >= (long)CLONE_ARGS_SIZE_VER0 && rsk_readable(args) &&
+		       !(args->flags & CLONE_VM) && !args->stack;
 	default:
 		return false;
 	}
@@ -224,7 +224,7 @@ static const int *rsk_syscall_pidfd(long nr, const long a[static 6])
 
 	if (nr == SYS_clone && (a[0] & CLONE_PIDFD))
 		return PTR(2);
-	if (nr == SYS_clone3 && args && a[1] >= (long)CLONE_ARGS_SIZE_VER0 &&
+	if (nr == SYS_clone3 && a[1] >= (long)CLONE_ARGS_SIZE_VER0 && rsk_readable(args) &&
 	    (args->flags & CLONE_PIDFD))
 		return (const int *)(uintptr_t)args->pidfd;
 	return NULL;

@@ -8,17 +8,46 @@
 #include "export.h"
 #include "hook.h"
 
-/* A set that the kernel would refuse (EFAULT, EINVAL) is the kernel's to refuse. */
-bool rsk_poll_is_ours(const struct pollfd *fds, nfds_t n)
+#define RSK_POLLFDS_A_PAGE (RSK_TOUCH_PAGE / sizeof(struct pollfd))
+
+/* More than there can be fds: EINVAL, and perhaps no memory behind it. */
+static __attribute__((noinline)) bool rsk_poll_large(const struct pollfd *fds, nfds_t n)
 {
 	struct rlimit lim;
 
-	if (!n || !rsk_readable(fds) || rsk_direct)
-		return false;
-	/* More than there can be fds: EINVAL, and perhaps no memory behind it. */
 	if (n > 1024 && (getrlimit(RLIMIT_NOFILE, &lim) < 0 || n > lim.rlim_cur))
 		return false;
+	return rsk_touch_reads(fds, n * sizeof(*fds));
+}
+
+/* Of what poll() writes, a byte of each page. */
+static inline bool rsk_poll_writable(struct pollfd *fds, nfds_t n)
+{
+	for (nfds_t i = RSK_POLLFDS_A_PAGE; i < n; i += RSK_POLLFDS_A_PAGE)
+		if (!rsk_touch_write_byte(&fds[i].revents))
+			return false;
+	return rsk_touch_write_byte(&fds->revents) && rsk_touch_write_byte(&fds[n - 1].revents);
+}
+
+/* A set that the kernel would refuse (EFAULT, EINVAL) is the kernel's to refuse. */
+bool rsk_poll_is_ours(const struct pollfd *fds, nfds_t n)
+{
+	if (!n || !rsk_touch_ready || (uintptr_t)fds < 4096 || rsk_direct)
+		return false;
+	if (rsk_unlikely(n > RSK_POLLFDS_A_PAGE) ?
+		    !rsk_poll_large(fds, n) :
+		    !rsk_touch_read_byte(fds) || !rsk_touch_read_byte(&fds[n - 1].revents))
+		return false;
 	return rsk_poll_concerns(fds, n);
+}
+
+int rsk_poll_ours(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		  const sigset_t *mask)
+{
+	/* The kernel finds out behind its wait. */
+	if (!rsk_poll_writable(fds, n))
+		return (int)rsk_result(-EFAULT);
+	return (int)rsk_result(rsk_poll(fds, n, timeout, mask));
 }
 
 int rsk_hook_poll(struct pollfd *fds, nfds_t n, int timeout)
@@ -27,7 +56,7 @@ int rsk_hook_poll(struct pollfd *fds, nfds_t n, int timeout)
 
 	if (!rsk_poll_is_ours(fds, n))
 		return rsk_real.poll(fds, n, timeout);
-	return (int)rsk_result(rsk_poll(fds, n, rsk_ms_timespec(timeout, &ts), NULL));
+	return rsk_poll_ours(fds, n, rsk_ms_timespec(timeout, &ts), NULL);
 }
 
 int rsk_hook___poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
@@ -39,9 +68,9 @@ int rsk_hook___poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
 int rsk_hook_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		   const sigset_t *mask)
 {
-	if (!rsk_timespec_valid(timeout) || !rsk_poll_is_ours(fds, n))
+	if (!rsk_timespec_valid(timeout) || !rsk_mask_valid(mask) || !rsk_poll_is_ours(fds, n))
 		return rsk_real.ppoll(fds, n, timeout, mask);
-	return (int)rsk_result(rsk_poll(fds, n, timeout, mask));
+	return rsk_poll_ours(fds, n, timeout, mask);
 }
 
 int rsk_hook___ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
@@ -51,10 +80,17 @@ int rsk_hook___ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *ti
 	return rsk_hook_ppoll(fds, n, timeout, mask);
 }
 
-bool rsk_select_is_ours(int n, const fd_set *r, const fd_set *w, const fd_set *e)
+static bool rsk_select_set(fd_set *set, size_t bytes)
 {
-	if (n <= 0 || !rsk_fdtab.size || rsk_direct || (r && !rsk_readable(r)) ||
-	    (w && !rsk_readable(w)) || (e && !rsk_readable(e)))
+	return !set || rsk_writes(set, bytes);
+}
+
+bool rsk_select_is_ours(int n, fd_set *r, fd_set *w, fd_set *e)
+{
+	size_t bytes = ((size_t)n + 63) / 64 * 8;
+
+	if (n <= 0 || !rsk_touch_ready || rsk_direct || !rsk_select_set(r, bytes) ||
+	    !rsk_select_set(w, bytes) || !rsk_select_set(e, bytes))
 		return false;
 	return rsk_select_concerns(n, r, w, e);
 }
@@ -89,6 +125,8 @@ int rsk_hook_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *time
 	}
 	if (ts.tv_sec < 0)
 		ts = (struct timespec){ 0 };
+	if (!rsk_writable(timeout)) /* a constant: the kernel minds as little */
+		return (int)rsk_result(ret);
 	timeout->tv_sec = ts.tv_sec;
 	timeout->tv_usec = ts.tv_nsec / 1000;
 	return (int)rsk_result(ret);
@@ -97,7 +135,8 @@ int rsk_hook_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *time
 int rsk_hook_pselect(int n, fd_set *r, fd_set *w, fd_set *e, const struct timespec *timeout,
 		     const sigset_t *mask)
 {
-	if (!rsk_timespec_valid(timeout) || !rsk_select_is_ours(n, r, w, e))
+	if (!rsk_timespec_valid(timeout) || !rsk_mask_valid(mask) ||
+	    !rsk_select_is_ours(n, r, w, e))
 		return rsk_real.pselect(n, r, w, e, timeout, mask);
 	return (int)rsk_result(rsk_select(n, r, w, e, timeout, mask));
 }

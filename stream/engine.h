@@ -240,9 +240,7 @@ void rsk_op_end(struct rsk_op *op, ssize_t ret);
  * Receive into / send from @iov as recvmsg(2), sendmsg(2) on a connected TCP socket would, blocking
  * where that would. @flags: MSG_*. Returns bytes (0: end of stream for recv) or -errno, and
  * -RSK_EKERNEL when the stream has just left to the kernel for this call: make the real call now.
- * SIGPIPE is raised here as TCP does. Invalid user memory gives -EFAULT like the kernel, not a
- * fault, only as far as the range is NULL/noncanonical; otherwise a wild pointer faults as memcpy
- * would.
+ * SIGPIPE is raised here as TCP does. Memory that is not there gives -EFAULT as in the kernel (touch.h).
  */
 #define RSK_EKERNEL 4095
 ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);

@@ -10,6 +10,7 @@
 #include "epollset.h"
 #include "spin.h"
 #include "stream.h"
+#include "touch.h"
 #include "wait.h"
 
 /* Bells of the set are to be rung from now on; the peers' ringing takes it back. */
@@ -110,6 +111,20 @@ static int nested_wait(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd
 	return shows_nothing(f, e, epfd) ? 0 : rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
 }
 
+#define EVENTS_A_PAGE (int)(RSK_TOUCH_PAGE / sizeof(struct epoll_event))
+
+/* An array may end before @max. Nobody looks further than a page: there are hardly ever more to tell. */
+static inline int fitting(struct epoll_event *evs, int max)
+{
+	int looked = max < EVENTS_A_PAGE ? max : EVENTS_A_PAGE, n = 0;
+
+	if (__builtin_expect(rsk_touch_writes(evs, (size_t)looked * sizeof(*evs)), 1))
+		return max;
+	while (n < looked && rsk_touch_writes(evs + n, sizeof(*evs)))
+		n++;
+	return n;
+}
+
 int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct timespec *timeout,
 		   const sigset_t *mask)
 {
@@ -146,6 +161,9 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		if (n || poll_only)
 			return n;
 	}
+	max = fitting(evs, max);
+	if (!max)
+		return -EFAULT;
 	for (;;) {
 		uint32_t takeovers = atomic_load(&e->takeovers);
 		bool nested;

@@ -4,6 +4,7 @@
 #include "marks.h"
 #include "put.h"
 #include "rails.h"
+#include "touch.h"
 
 #include <errno.h>
 
@@ -170,15 +171,20 @@ ssize_t rsk_ring_put_len(struct rsk_ring_tx *tx, const struct rsk_key *key, stru
 	struct rsk_slot_head head = { .index = tx->next, .len = len, .kind = RSK_SLOT_DATA };
 	uint8_t *at = tx_at(tx, tx->next), *to = at + rsk_slot_payload_off(len), *from = NULL;
 	struct rsk_iovcur before = *src;
+	size_t run = rsk_iovcur_run(src, &from);
 	uint64_t payload;
 	int rc = 0;
 
+	if (__builtin_expect(run >= len, 1) ?
+		    !rsk_touch_reads(from, len) :
+		    !rsk_iovcur_fills(src) && !rsk_touch_gathers(src, len))
+		return RSK_RING_FAULT;
 	if (__builtin_expect(tx->order != NULL, 0)) {
 		rc = rsk_marks_next(tx->order, tx->rail);
 		if (rc < 0)
 			return 0;
 	}
-	if (rsk_iovcur_run(src, &from) >= len) {
+	if (run >= len) {
 		payload = rsk_hash_copy(key, to, from, len);
 		rsk_iovcur_advance(src, len);
 	} else if (rsk_iovcur_fills(src)) {

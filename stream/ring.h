@@ -140,17 +140,20 @@ static inline bool rsk_ring_tx_fits(const struct rsk_ring_tx *tx, uint32_t len)
 	       cells <= tx->cells - rsk_ring_cell(tx->cells, tx->next);
 }
 
+/* Of the next two: the memory that @src names cannot be read; nothing was done. No rail answers so. */
+#define RSK_RING_FAULT (-EDOM)
+
 /*
  * Compose and put one slot of @len bytes of @src, which fits and advances. @len, or what a filled source had of it (0:
- * nothing more, no slot; or there is no room among its marks); -errno when the rail is broken.
+ * nothing more, no slot; or there is no room among its marks); RSK_RING_FAULT; -errno when the rail is broken.
  */
 ssize_t rsk_ring_put_len(struct rsk_ring_tx *tx, const struct rsk_key *key, struct rsk_iovcur *src,
 			 uint32_t len);
 
 /*
  * rsk_ring_put_data - compose and put one slot with up to @max bytes of @src, which advances.
- * Returns the bytes taken, 0 when there is no room (or @src, which is read, has ended: nothing is left of it), -errno
- * when the rail is broken.
+ * Returns the bytes taken, 0 when there is no room (or @src, which is read, has ended: nothing is left of it),
+ * RSK_RING_FAULT, -errno when the rail is broken.
  */
 ssize_t rsk_ring_put_data(struct rsk_ring_tx *tx, const struct rsk_key *key, struct rsk_iovcur *src,
 			  size_t max);

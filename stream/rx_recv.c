@@ -5,6 +5,7 @@
 
 #include "arena.h"
 #include "rx_parts.h"
+#include "touch.h"
 
 #define TCP_RUNS 64 /* entries of a vector that one read of the TCP socket fills */
 /*
@@ -19,6 +20,8 @@ static ssize_t take_hold(struct rsk_rx *rx, struct rsk_iovcur *dst, bool peek)
 
 	if (n > dst->left)
 		n = dst->left;
+	if (!rsk_touch_scatters(dst, n))
+		return -EFAULT;
 	rsk_iovcur_scatter(dst, rx->hold + rx->hold_off, n);
 	if (!peek) {
 		rx->hold_off += n;
@@ -206,6 +209,8 @@ static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_companion *c, struct rs
 		return 0;
 	if (total > dst->left)
 		total = dst->left;
+	if (!rsk_touch_scatters(dst, total))
+		return 0;
 	if (total)
 		rsk_iovcur_scatter(dst, rx->hold + rx->hold_off, total);
 	/* In one call: another one would begin at the same byte. */

@@ -6,6 +6,7 @@
 
 #include "arena.h"
 #include "rx_parts.h"
+#include "touch.h"
 
 /* Looks at a promised slot with a wrong hash before it is asked for again. */
 #define BAD_LOOKS_BEFORE_REPAIR 64
@@ -159,6 +160,8 @@ static int stage_slot(struct rsk_rx *rx, const struct rsk_slot_view *v, struct r
 	if (!rx->stage)
 		return -ENOMEM;
 	split = dst ? split_at(dst, v->head.len, &first) : 0;
+	if (split && !rsk_touch_writes(first, split))
+		split = 0; /* nothing of the slot is taken */
 	if (!rsk_ring_copy_split(&rx->ring, &rx->key, v, first, split, rx->stage)) {
 		rsk_rx_free_stage(rx);
 		return note_bad_look(rx);
@@ -189,18 +192,21 @@ int rsk_rx_run_commands(struct rsk_rx *rx)
 	return rc < 0 ? rc : 0;
 }
 
-static size_t take_stage(struct rsk_rx *rx, struct rsk_iovcur *dst)
+/* Bytes, or -EFAULT: nothing is taken. */
+static ssize_t take_stage(struct rsk_rx *rx, struct rsk_iovcur *dst)
 {
 	size_t n = rx->stage_len - rx->stage_off;
 
 	if (n > dst->left)
 		n = dst->left;
+	if (!rsk_touch_scatters(dst, n))
+		return -EFAULT;
 	rsk_iovcur_scatter(dst, rx->stage + rx->stage_off, n);
 	rx->stage_off += (uint32_t)n;
 	rx->pos += n;
 	rx->ring_bytes += n;
 	drop_stage_if_done(rx);
-	return n;
+	return (ssize_t)n;
 }
 
 /* As much as lies in stage and ring. Bytes, 0: nothing (or a command ended it), -errno. */
@@ -214,7 +220,13 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 		uint8_t *p = NULL;
 
 		if (rx->stage_len) {
-			total += take_stage(rx, dst);
+			ssize_t n = take_stage(rx, dst);
+
+			if (n < 0) {
+				rc = (int)n;
+				break;
+			}
+			total += (size_t)n;
 			continue;
 		}
 		if (rx->state != RSK_RX_ONRING || rx->fin || !rsk_rx_peek(rx, &rx->ring, &v))
@@ -222,6 +234,10 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 		/* Straight to where it is wanted, if it fits there in one run. */
 		if (v.head.kind == RSK_SLOT_DATA && v.head.len &&
 		    rsk_iovcur_run(dst, &p) >= v.head.len) {
+			if (!rsk_touch_writes(p, v.head.len)) {
+				rc = -EFAULT;
+				break;
+			}
 			if (!rsk_ring_copy(&rx->ring, &rx->key, &v, p)) {
 				rc = note_bad_look(rx);
 				break;
@@ -289,6 +305,10 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 		size_t n = rx->stage_len - rx->stage_off;
 
 		total = n < dst->left ? n : dst->left;
+		if (!rsk_touch_scatters(dst, total)) {
+			*command = false;
+			return -EFAULT;
+		}
 		rsk_iovcur_scatter(dst, rx->stage + rx->stage_off, total);
 	}
 	while (dst->left && rx->state >= RSK_RX_SWITCHING && !rx->fin && within(rx, &ring) &&
@@ -298,6 +318,8 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 		if (!scratch)
 			scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
 		rc = peek_slot(rx, &ring, &v, scratch);
+		if (rc > 0 && !rsk_touch_scatters(dst, n))
+			rc = -EFAULT;
 		if (rc <= 0)
 			break;
 		rsk_iovcur_scatter(dst, scratch, n);

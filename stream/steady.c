@@ -14,6 +14,7 @@
 
 #include "engine.h"
 #include "stream.h"
+#include "touch.h"
 #include "wait.h"
 #include "wish.h"
 
@@ -158,7 +159,7 @@ ssize_t rsk_steady_recv(int fd, const struct iovec *iov, int n, int flags)
 		s->empty_looks = 0;
 		rsk_stats_add(&s->rec->rx_ring_bytes, s->rx.ring_bytes - bytes);
 		s->rec->rx_slots = s->rx.ring.slots;
-	} else if (!got && may_say_again(s, flags)) {
+	} else if (!got && may_say_again(s, flags) && !rsk_touch_never(iov->iov_base)) {
 		got = -EAGAIN;
 	} else if (got == -EPROTO) {
 		rsk_stream_fail(s, fd);

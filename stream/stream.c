@@ -10,6 +10,7 @@
 #include <rsock/sys.h>
 
 #include "arena.h"
+#include "host.h"
 #include "over.h"
 #include "pool.h"
 #include "transact.h"
@@ -53,6 +54,8 @@ static void stats_begin(void)
 	const struct timespec patience = { .tv_sec = 1 };
 	int seen = atomic_load(&stats_pid);
 
+	if (rsk_host && rsk_host->streams)
+		rsk_host->streams();
 	rsk_guard_enter();
 	if (seen != rsk_pid && atomic_compare_exchange_strong(&stats_pid, &seen, rsk_pid) &&
 	    !seen) {

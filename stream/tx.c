@@ -287,10 +287,12 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 	return rc;
 }
 
-/* @n: what the ring took of a slot. Bytes; 0: no room, or the rail broke. */
+/* @n: what the ring took of a slot. Bytes; 0: no room, or the rail broke; -EFAULT. */
 static ssize_t sent(struct rsk_tx *tx, ssize_t n)
 {
 	if (n < 0) {
+		if (n == RSK_RING_FAULT)
+			return -EFAULT;
 		if (n != RSK_RAIL_MUTE)
 			rsk_tx_break(tx);
 		return 0;
@@ -309,13 +311,15 @@ static void maybe_restart(struct rsk_tx *tx, const struct rsk_iovcur *src)
 
 static ssize_t send_ring(struct rsk_tx *tx, struct rsk_iovcur *src)
 {
-	ssize_t total = 0, n;
+	ssize_t total = 0, n = 0;
 
 	maybe_restart(tx, src);
 	while (src->left &&
 	       (n = sent(tx, rsk_ring_put_data(&tx->ring, &tx->key, src, src->left))) > 0)
 		total += n;
-	return total || !src->left ? total : -EAGAIN;
+	if (total || !src->left)
+		return total;
+	return n < 0 ? n : -EAGAIN;
 }
 
 ssize_t rsk_tx_send_whole(struct rsk_tx *tx, struct rsk_iovcur *src)

@@ -1,6 +1,3 @@
 # Behaviours known to differ from kernel TCP when both sides are preloaded: docs/gaps.md says why. They run, and
 # are expected to fail: one that starts to pass fails the suite, so that it is taken off here and there.
-set(app_gaps
-	app_io.efault_receive
-	app_io.efault_send
-	app_io.efault_vector)
+set(app_gaps)
