@@ -224,15 +224,54 @@ static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_companion *c, struct rs
 	return (ssize_t)total + n;
 }
 
-/* @n bytes of the companion were peeked at: if those are all before the ring, what lies there comes behind them. */
-static ssize_t peek_over(struct rsk_rx *rx, struct rsk_iovcur *dst, ssize_t n)
+/*
+ * The same where @n bytes of the companion, which lie at @at, have not been taken yet either: a peek begins at the
+ * first of them, which are shown once more.
+ */
+static ssize_t peek_behind_all(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
+			       struct rsk_iovcur at, size_t n)
 {
-	bool command;
-	ssize_t more;
+	struct iovec iov[TCP_RUNS], rest[TCP_RUNS];
+	int runs, more, i;
+	size_t left = n;
+	ssize_t got;
 
-	if (rx->state != RSK_RX_SWITCHING || !dst->left || (uint64_t)n != rx->switch_pos - rx->pos)
+	if (rx->doubt || rx->skip || rx->hold_len)
+		return 0;
+	runs = rest_of(&at, iov);
+	for (i = 0; i < runs && left; i++) {
+		if (iov[i].iov_len > left)
+			iov[i].iov_len = left;
+		left -= iov[i].iov_len;
+	}
+	more = rest_of(dst, rest);
+	for (runs = 0; !left && runs < more && i < TCP_RUNS; runs++)
+		iov[i++] = rest[runs];
+	if (!runs)
+		return 0;
+	got = c->ops->recv(c, iov, i, n + dst->left, MSG_PEEK);
+	if (got <= (ssize_t)n)
+		return 0;
+	rsk_iovcur_advance(dst, (size_t)got - n);
+	return got - (ssize_t)n;
+}
+
+/*
+ * Bytes of the companion; if those are all before the ring, what lies there comes behind them, and what the sender has
+ * sent by TCP since it left the ring. None is consumed.
+ */
+static ssize_t peek_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst)
+{
+	struct rsk_iovcur at = *dst;
+	ssize_t n = recv_tcp(rx, c, dst, true), more;
+	bool command;
+
+	if (n <= 0 || rx->state != RSK_RX_SWITCHING || !dst->left ||
+	    (uint64_t)n != rx->switch_pos - rx->pos)
 		return n;
 	more = rsk_rx_peek_ring(rx, dst, &command);
+	if (more >= 0 && command && dst->left)
+		more += peek_behind_all(rx, c, dst, at, (size_t)n);
 	return more > 0 ? n + more : n;
 }
 
@@ -294,9 +333,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 			if (rx->tcp_eof || rx->tcp_err || (c->ops->at_mark && c->ops->at_mark(c)))
 				return (ssize_t)total;
 		}
-		n = recv_tcp(rx, c, dst, peek);
-		if (n > 0 && peek)
-			n = peek_over(rx, dst, n);
+		n = peek ? peek_tcp(rx, c, dst) : recv_tcp(rx, c, dst, false);
 		if (n > 0) {
 			total += (size_t)n;
 			if (peek || rx->state != RSK_RX_ONRING)

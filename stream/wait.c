@@ -86,8 +86,8 @@ bool rsk_wait_keeps(int fd)
 	return asleep && fd == asleep_fd;
 }
 
-/* ppoll() by way of libc: a cancellation point. Returns its count or -errno; errno stays as it was. */
-static int sleep_on(struct pollfd *fds, nfds_t n, uint64_t until_ns)
+/* ppoll() by way of libc: a cancellation point. Returns its count or -errno; errno stays as it was. @fd: the call's. */
+static int sleep_on(int fd, struct pollfd *fds, nfds_t n, uint64_t until_ns)
 {
 	int outer_fd = asleep_fd;
 	struct timespec ts;
@@ -100,7 +100,7 @@ static int sleep_on(struct pollfd *fds, nfds_t n, uint64_t until_ns)
 		ts.tv_sec = (time_t)(left / 1000000000u);
 		ts.tv_nsec = (long)(left % 1000000000u);
 	}
-	asleep_fd = fds[0].fd;
+	asleep_fd = fd;
 	asleep++;
 	rc = rsk_host->ppoll(fds, n, until_ns == UINT64_MAX ? NULL : &ts, NULL);
 	asleep--;
@@ -137,7 +137,7 @@ static int await_refuge(struct rsk_wait *w)
 	int rc;
 
 	while ((rc = get_up(w)) == 0 && !w->own_fd)
-		if (sleep_on(&p, 1, UINT64_MAX) > 0) {
+		if (sleep_on(p.fd, &p, 1, UINT64_MAX) > 0) {
 			rsk_bell_rang(&w->bell);
 			rsk_bell_ready(&w->bell); /* then the look */
 		}
@@ -276,10 +276,37 @@ int rsk_wait_companion(struct rsk_wait *w)
 		w->begin_ns = rsk_now_ns();
 	if (!w->have_deadline)
 		read_deadline(w);
-	rc = sleep_on(&p, 1, w->deadline_ns);
+	rc = sleep_on(p.fd, &p, 1, w->deadline_ns);
 	if (rc < 0)
 		return not_slept(w, rc, cut);
 	return rc ? 1 : -EAGAIN;
+}
+
+static void hear_edge(const struct rsk_wait *w)
+{
+	struct epoll_event ev;
+
+	rsk_sys_epoll_pwait(w->edge, &ev, 1, 0, NULL);
+}
+
+/*
+ * Bytes lie unread on the companion, as far as the call wants to leave them there, and the kernel would tell of them all
+ * the time. A set that tells only of what comes from now on: the caller is to look once more.
+ */
+static bool begin_edge(struct rsk_wait *w)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET };
+	int fd = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
+
+	if (fd < 0)
+		return false;
+	if (rsk_sys_epoll_ctl(fd, EPOLL_CTL_ADD, w->fd, &ev) < 0) {
+		rsk_own_close(fd);
+		return false;
+	}
+	w->edge = fd;
+	hear_edge(w);
+	return true;
 }
 
 int rsk_wait_more(struct rsk_wait *w)
@@ -319,6 +346,8 @@ int rsk_wait_more(struct rsk_wait *w)
 	rc = lie_down(w);
 	if (rc < 0)
 		return rc;
+	if (__builtin_expect(w->peeked != 0, 0) && !w->edge && begin_edge(w))
+		return 0;
 	if (!w->have_deadline)
 		read_deadline(w);
 	until = w->deadline_ns;
@@ -327,11 +356,13 @@ int rsk_wait_more(struct rsk_wait *w)
 	fds[0] = (struct pollfd){ .fd = w->fd, .events = companion_events(w) };
 	if (!fds[0].events && w->what == RSK_WAKE_RX)
 		fds[0].fd = -1;
+	else if (__builtin_expect(w->edge != 0, 0))
+		fds[0] = (struct pollfd){ .fd = w->edge, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = w->bell.fd, .events = POLLIN };
 	me = rsk_stats_self();
 	rsk_stats_add_shared(&me->sleeps, 1);
 	rsk_spun_tell();
-	rc = sleep_on(fds, 2, until);
+	rc = sleep_on(w->fd, fds, 2, until);
 	w->announced = false;
 	w->spun = false;
 	w->news_ns = 0;
@@ -341,6 +372,12 @@ int rsk_wait_more(struct rsk_wait *w)
 			l->seg.rail.ops->retract(&l->seg.rail, s->sid, w->what, w->bell.index);
 		w->news_ns = rsk_spin_woken(l, w->begin_ns);
 		rsk_bell_rang(&w->bell);
+	}
+	if (__builtin_expect(w->edge != 0, 0) && rc > 0 && fds[0].revents) {
+		if (fds[0].revents & POLLNVAL)
+			w->edge = 0; /* the child of a handler's fork: ours are closed there */
+		else
+			hear_edge(w);
 	}
 	rsk_stats_add_shared(&me->wakes, 1);
 	/* The kernel has something to say: it is asked by a number that stays. */
@@ -374,6 +411,8 @@ void rsk_wait_end(struct rsk_wait *w)
 		rsk_own_close(rsk_nap_end(w->nap));
 	if (w->own_fd)
 		rsk_own_close(w->fd);
+	if (w->edge)
+		rsk_own_close(w->edge);
 	learn(w);
 }
 

@@ -30,6 +30,7 @@ struct rsk_wait {
 	struct rsk_nap *nap; /* ... or whoever closes it makes one: nap.h */
 	uint32_t what;	     /* RSK_WAKE_RX or RSK_WAKE_TX */
 	struct rsk_bell bell;
+	int edge; /* a set of our own, which tells each arrival of bytes where earlier ones lie; 0: none */
 	bool active; /* between begin and end; false at the declaration, nothing else need be set */
 	bool announced;
 	bool have_deadline;

@@ -102,6 +102,47 @@ CASE(readv_over_wait, DIRECT, "the same by recvmsg(MSG_WAITALL), part of it stil
 	app_close(fd);
 }
 
+CASE(peek_over_wait, DIRECT,
+     "a peek for more than both paths hold sleeps until the rest has come, too")
+{
+	int fd = app_open(WARM);
+
+	send_both(fd);
+	if (SRV) {
+		app_flag_set(0, (uint64_t)gettid());
+		RB(buf, recv(fd, buf, 30, MSG_PEEK | MSG_WAITALL));
+		RB(buf, recv(fd, buf, 33, MSG_PEEK | MSG_WAITALL));
+		RB(buf, recv(fd, buf, 33, MSG_WAITALL));
+	} else {
+		app_await_asleep((pid_t)app_flag_wait(0));
+		SAY(fd, "klmno");
+		app_await_asleep((pid_t)app_flag_wait(0));
+		SAY(fd, "pqrst");
+		app_pause_ms(20);
+		app_await_asleep((pid_t)app_flag_wait(0));
+		SAY(fd, "uvw");
+	}
+	app_sync();
+	app_close(fd);
+}
+
+CASE(peek_over_end, DIRECT, "the same, and the end comes instead")
+{
+	int fd = app_open(WARM);
+
+	send_both(fd);
+	if (SRV) {
+		app_flag_set(0, (uint64_t)gettid());
+		RB(buf, recv(fd, buf, 30, MSG_PEEK | MSG_WAITALL));
+		RB(buf, recv(fd, buf, 30, MSG_WAITALL));
+	} else {
+		app_await_asleep((pid_t)app_flag_wait(0));
+		R(shutdown(fd, SHUT_WR));
+	}
+	app_sync();
+	app_close(fd);
+}
+
 static void much_there(int fd)
 {
 	if (CLI) {

@@ -16,13 +16,20 @@ static ssize_t wire_recv(struct rsk_companion *c, const struct iovec *iov, int n
 			 int flags)
 {
 	uint64_t there = w.wire.in - w.wire.out;
+	size_t left;
 
 	if (!there && w.wire.err)
 		return w.wire.err;
 	if (!there)
 		return w.wire.end ? 0 : -EAGAIN;
 	cap = cap < there ? cap : there;
-	memset(iov[0].iov_base, 'c', cap < iov[0].iov_len ? cap : iov[0].iov_len);
+	for (left = cap; n > 0 && left; n--, iov++) {
+		size_t run = left < iov->iov_len ? left : iov->iov_len;
+
+		memset(iov->iov_base, 'c', run);
+		left -= run;
+	}
+	cap -= left;
 	if (!(flags & MSG_PEEK))
 		w.wire.out += cap;
 	return (ssize_t)cap;
