@@ -180,6 +180,8 @@ static rsk_apart int rsk_known_setsockopt(int fd, int level, int name, const voi
 	if (ret == 0 && level == SOL_SOCKET && name == SO_RCVLOWAT && rsk_known(fd))
 		rsk_fd_set_rcvlowat(fd, *(const int *)val);
 	if (ret == 0 && level == SOL_SOCKET && rsk_known(fd)) {
+		if (name == SO_LINGER)
+			rsk_fd_set_linger(fd);
 		if (name == SO_RCVTIMEO || name == SO_RCVTIMEO_NEW)
 			rsk_fd_set_patience(fd, true, *(const long *)val < 0);
 		if (name == SO_SNDTIMEO || name == SO_SNDTIMEO_NEW)
@@ -196,6 +198,7 @@ int rsk_hook_setsockopt(int fd, int level, int name, const void *val, socklen_t 
 #define X(opt_level, opt_name, opt_when, opt_why) case RSK_OPT(opt_level, opt_name):
 	switch (RSK_OPT(level, name)) {
 		RSK_OPT_LEAVES(X)
+	case RSK_OPT(SOL_SOCKET, SO_LINGER):
 	case RSK_OPT(SOL_SOCKET, SO_RCVLOWAT):
 	case RSK_OPT(SOL_SOCKET, SO_RCVTIMEO):
 	case RSK_OPT(SOL_SOCKET, SO_SNDTIMEO):
@@ -215,6 +218,8 @@ int rsk_hook_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 
 		if (ret == 0 && level == SOL_SOCKET && name == SO_PEERPIDFD)
 			rsk_made(*(const int *)val);
+		if (ret == 0 && level == SOL_SOCKET && name == SO_LINGER && rsk_hot(fd))
+			rsk_fd_get_linger(fd, val, *len);
 		return ret;
 	}
 	if (level == SOL_TCP && name == TCP_ZEROCOPY_RECEIVE)

@@ -177,6 +177,13 @@ void rsk_fd_set_nonblock(int fd, bool on);
 void rsk_fd_set_rcvlowat(int fd, int bytes);
 
 /*
+ * SO_LINGER was set, or was asked for: where it is the library's for the time being (over.h), the
+ * program's is kept in mind, or is what it gets (@len bytes of @val).
+ */
+void rsk_fd_set_linger(int fd);
+void rsk_fd_get_linger(int fd, void *val, unsigned int len);
+
+/*
  * SO_RCVTIMEO (@recv) or SO_SNDTIMEO was set; @none: to a negative time, which means no waiting at
  * all.
  */

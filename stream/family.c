@@ -104,7 +104,7 @@ static int off_ring(struct rsk_stream *s, struct rsk_kernel_companion *k)
 			break;
 	}
 	k->socket_alone = false;
-	rsk_over_seal(s);
+	rsk_over_seal(s, k->c.fd);
 	rsk_arena_free(block);
 	return rc == -EAGAIN ? -EPROTO : rc;
 }

@@ -95,7 +95,7 @@ static ssize_t kernel_recv(struct rsk_companion *c, const struct iovec *iov, int
 	ssize_t done, over = 0;
 
 	if (rsk_over_is(k->s) && !k->socket_alone) {
-		over = rsk_over_recv(k->s, iov, n, cap, flags & MSG_PEEK);
+		over = rsk_over_recv(k->s, c->fd, iov, n, cap, flags & MSG_PEEK);
 		if (over < 0 || (over > 0 && !goes_on(c->fd, (size_t)over, cap)))
 			return over;
 	}

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/memfd.h>
 #include <linux/sockios.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +16,13 @@
 #include "arena.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
+
+static _Atomic(uint32_t) files; /* this process's */
+
+bool rsk_over_any(void)
+{
+	return atomic_load_explicit(&files, memory_order_relaxed);
+}
 
 int rsk_over_open(struct rsk_stream *s)
 {
@@ -26,6 +34,7 @@ int rsk_over_open(struct rsk_stream *s)
 	if (fd < 0)
 		return fd;
 	s->over_bytes = s->over_seen = 0;
+	atomic_fetch_add_explicit(&files, 1, memory_order_relaxed);
 	atomic_store_explicit(&s->over_fd, fd, memory_order_relaxed);
 	return 0;
 }
@@ -49,22 +58,80 @@ int rsk_over_add(struct rsk_stream *s, const void *bytes, size_t n)
 	return 0;
 }
 
-void rsk_over_seal(struct rsk_stream *s)
+static bool linger_of(int fd, struct linger *l)
+{
+	socklen_t len = sizeof(*l);
+
+	return fd >= 0 && rsk_sys_getsockopt(fd, SOL_SOCKET, SO_LINGER, l, &len) == 0;
+}
+
+void rsk_over_resets(struct rsk_stream *s, int fd, bool on)
+{
+	const struct linger reset = { .l_onoff = 1, .l_linger = 0 };
+	struct linger now;
+
+	if (s->over_resets == on || !linger_of(fd, &now))
+		return;
+	s->over_resets = on;
+	if (on)
+		s->over_linger = now;
+	else if (now.l_linger || !now.l_onoff)
+		return; /* another process has done so, or its program has set what it wants */
+	rsk_sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, on ? &reset : &s->over_linger, sizeof(reset));
+}
+
+void rsk_fd_set_linger(int fd)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+
+	if (!s)
+		return;
+	rsk_lock(&s->rx_lock);
+	if (s->over_resets) {
+		s->over_resets = false;
+		if (rsk_over_unread(s))
+			rsk_over_resets(s, fd, true);
+	}
+	rsk_unlock(&s->rx_lock);
+	rsk_stream_unpin(s);
+}
+
+void rsk_fd_get_linger(int fd, void *val, unsigned int len)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+
+	if (!s)
+		return;
+	rsk_lock(&s->rx_lock);
+	if (s->over_resets && rsk_over_unread(s))
+		memcpy(val, &s->over_linger,
+		       len < sizeof(s->over_linger) ? len : sizeof(s->over_linger));
+	rsk_unlock(&s->rx_lock);
+	rsk_stream_unpin(s);
+}
+
+void rsk_over_seal(struct rsk_stream *s, int fd)
 {
 	if (!rsk_over_is(s))
 		return;
-	if (s->over_bytes)
-		rsk_sys_fcntl(s->over_fd, F_ADD_SEALS, SEALS);
-	else
-		rsk_over_close(s);
+	if (!s->over_bytes) {
+		rsk_over_close(s, fd);
+		return;
+	}
+	rsk_sys_fcntl(s->over_fd, F_ADD_SEALS, SEALS);
+	rsk_over_resets(s, fd, true);
 }
 
-void rsk_over_close(struct rsk_stream *s)
+void rsk_over_close(struct rsk_stream *s, int fd)
 {
-	int fd = atomic_exchange_explicit(&s->over_fd, 0, memory_order_relaxed);
+	int over = atomic_exchange_explicit(&s->over_fd, 0, memory_order_relaxed);
 
-	if (fd > 0)
-		rsk_own_close(fd);
+	rsk_over_resets(s, fd, false);
+	s->over_resets = false;
+	if (over <= 0)
+		return;
+	atomic_fetch_sub_explicit(&files, 1, memory_order_relaxed);
+	rsk_own_close(over);
 }
 
 /*
@@ -95,7 +162,8 @@ static ssize_t take(struct rsk_stream *s, uint8_t *to, size_t n, uint64_t at, bo
 	return peek ? rsk_sys_pread(s->over_fd, to, n, (off_t)at) : rsk_sys_read(s->over_fd, to, n);
 }
 
-ssize_t rsk_over_recv(struct rsk_stream *s, const struct iovec *iov, int n, size_t cap, bool peek)
+ssize_t rsk_over_recv(struct rsk_stream *s, int fd, const struct iovec *iov, int n, size_t cap,
+		      bool peek)
 {
 	uint64_t at = position(s);
 	size_t total = 0;
@@ -113,8 +181,10 @@ ssize_t rsk_over_recv(struct rsk_stream *s, const struct iovec *iov, int n, size
 	}
 	if (!peek && total)
 		s->over_seen = position(s);
+	if (s->over_seen == s->over_bytes)
+		rsk_over_resets(s, fd, false);
 	if (!total && cap && position(s) == s->over_bytes)
-		rsk_over_close(s);
+		rsk_over_close(s, fd);
 	return (ssize_t)total;
 }
 
@@ -155,7 +225,7 @@ static ssize_t gather(struct rsk_stream *s, int fd, uint8_t *block, size_t over,
 	size_t at = 0;
 	ssize_t n;
 
-	while (at < over && (n = rsk_over_recv(s, &iov, 1, over - at, false)) > 0) {
+	while (at < over && (n = rsk_over_recv(s, fd, &iov, 1, over - at, false)) > 0) {
 		at += (size_t)n;
 		iov = (struct iovec){ block + at, over - at };
 	}
@@ -171,7 +241,7 @@ int rsk_over_back(struct rsk_stream *s, int fd)
 	ssize_t n;
 
 	if (!over) {
-		rsk_over_close(s);
+		rsk_over_close(s, fd);
 		return 0;
 	}
 	peer = rsk_handback_borrow(s);
@@ -191,7 +261,7 @@ int rsk_over_back(struct rsk_stream *s, int fd)
 	if (rsk_kernel_written(peer, !s->connecting_side, &after) == 0 &&
 	    after == before + (uint64_t)n)
 		rc = 0;
-	rsk_over_close(s);
+	rsk_over_close(s, fd);
 out:
 	rsk_arena_free(block);
 	rsk_own_close(peer);

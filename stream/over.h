@@ -19,7 +19,8 @@
 /* An empty one, unless there is one. 0 or -errno. */
 int rsk_over_open(struct rsk_stream *s);
 int rsk_over_add(struct rsk_stream *s, const void *bytes, size_t n); /* after that; 0 or -errno */
-void rsk_over_seal(struct rsk_stream *s); /* all that there is was added; an empty one is closed */
+void rsk_over_seal(struct rsk_stream *s,
+		   int fd); /* all that there is was added; an empty one is closed */
 
 /* Is there one, which may have been read to its end by now? */
 static inline bool rsk_over_is(const struct rsk_stream *s)
@@ -27,11 +28,14 @@ static inline bool rsk_over_is(const struct rsk_stream *s)
 	return __builtin_expect(atomic_load_explicit(&s->over_fd, memory_order_relaxed) > 0, 0);
 }
 
+bool rsk_over_any(void); /* of any stream of this process */
+
 /* Bytes in it that nobody has read; 0: none, or no file. */
 uint64_t rsk_over_unread(struct rsk_stream *s);
 
 /* As recvmsg() of the vector, at most @cap bytes, with @peek nothing is taken. 0: it is at its end, and closed. */
-ssize_t rsk_over_recv(struct rsk_stream *s, const struct iovec *iov, int n, size_t cap, bool peek);
+ssize_t rsk_over_recv(struct rsk_stream *s, int fd, const struct iovec *iov, int n, size_t cap,
+		      bool peek);
 
 /*
  * rsk_over_back - who uses the socket next sees the kernel alone: what is left of the file goes into the kernel's
@@ -41,6 +45,13 @@ ssize_t rsk_over_recv(struct rsk_stream *s, const struct iovec *iov, int n, size
  */
 int rsk_over_back(struct rsk_stream *s, int fd);
 
-void rsk_over_close(struct rsk_stream *s);
+/*
+ * rsk_over_resets - a TCP socket that is closed with bytes unread resets the connection, whoever
+ * closes it last, and also if that one is killed. The kernel does not know of bytes in the file: so
+ * as long as there are some SO_LINGER says that it is to reset. @on false: as the program has set it.
+ */
+void rsk_over_resets(struct rsk_stream *s, int fd, bool on);
+
+void rsk_over_close(struct rsk_stream *s, int fd); /* @fd -1: the socket is being closed */
 
 #endif

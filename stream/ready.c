@@ -206,6 +206,9 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	    (fin || (kernel & ENDS) || atomic_load(&s->companion_news)))
 		end = rsk_rx_end(&s->rx);
 	rsk_unlock(&s->rx_lock);
+	/* What shows from then on is asked for anew; it is seen once. */
+	if ((kernel & (POLLRDHUP | END_EVENTS)) == POLLRDHUP && rsk_stream_see_reset(s, fd))
+		return rsk_stream_poll(s, fd, events, -1);
 	if (end == RSK_RX_END_BEHIND && is_aborted(s, kernel))
 		end = RSK_RX_END_COMPANION;
 	if (end == RSK_RX_END_BEHIND) {
@@ -271,6 +274,9 @@ int rsk_stream_kernel_events(struct rsk_stream *s, short events)
 	if (s->tx.state == RSK_TX_ONRING ||
 	    (s->link->remote && (events & OUT_EVENTS) && !tx_goes(s)))
 		events &= (short)~OUT_EVENTS;
+	/* A peer that is killed with bytes unread ends as one that closes: what it is is seen then. */
+	if (!behind && !atomic_load(&s->companion_news))
+		events |= POLLRDHUP;
 	/* Once the companion has shown its end it would show it for ever: only worth waiting for the first time. */
 	if (s->rx.state == RSK_RX_ONRING && (events & IN_EVENTS) &&
 	    !atomic_load(&s->companion_news))

@@ -74,17 +74,21 @@ static void leave_the_dead(struct rsk_stream *s)
 /*
  * A reset that the kernel has not seen: told once, after that it is the end, and EPIPE. The companion is shut both
  * ways, so that the kernel shows it as it shows a socket that was reset and has told so: POLLHUP, and edges of it.
+ * @told: by the call under way; else it is kept for the next one that asks.
  */
-static bool be_reset(struct rsk_stream *s, int fd)
+static bool be_reset(struct rsk_stream *s, int fd, bool told)
 {
 	bool first;
 
 	rsk_lock(&s->rx_lock);
-	first = !s->rx.err_told;
-	rsk_rx_told(&s->rx, -ECONNRESET);
+	first = !s->rx.err_told && !s->rx.tcp_err;
+	if (first && told)
+		rsk_rx_told(&s->rx, -ECONNRESET);
+	else if (first)
+		s->rx.tcp_err = -ECONNRESET;
 	rsk_unlock(&s->rx_lock);
 	if (!first)
-		return false; /* another thread told it meanwhile */
+		return false; /* another thread told it meanwhile, or has seen it */
 	rsk_lock(&s->tx_lock);
 	s->tx.peer_closed = true;
 	s->tx.demotions += s->tx.state == RSK_TX_ONRING;
@@ -96,6 +100,18 @@ static bool be_reset(struct rsk_stream *s, int fd)
 	rsk_sys_shutdown(fd, SHUT_RDWR);
 	rsk_epoll_stream_event(s); /* who waits for room need not any longer */
 	return true;
+}
+
+bool rsk_stream_see_reset(struct rsk_stream *s, int fd)
+{
+	bool open;
+
+	if (!(s->link->seg.rail.ops->caps & RSK_FABRIC_SYNC))
+		return false;
+	rsk_lock(&s->rx_lock);
+	open = !s->rx.fin && !s->rx.err_told && !s->rx.tcp_err;
+	rsk_unlock(&s->rx_lock);
+	return open && peer_left_data(s) && be_reset(s, fd, false);
 }
 
 /* ---- one round ---- */
@@ -181,7 +197,7 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 		return -ECONNRESET;
 	if ((n == -ENOTSOCK || n == -EBADF) && !rsk_stream_is_at(s, fd))
 		return -RSK_EKERNEL;
-	if (ended && peer_left_data(s) && be_reset(s, fd))
+	if (ended && peer_left_data(s) && be_reset(s, fd, true))
 		return -ECONNRESET;
 	if (ended && rsk_link_peer_gone(s->link))
 		leave_the_dead(s);

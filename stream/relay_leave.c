@@ -125,7 +125,7 @@ static void shut_alike(const struct rsk_stream *s, int end)
  * What lies in the overread file comes before all else that is to be read. Nothing is taken from there yet. With such a
  * file the ring is not used, and the TCP socket's bytes come behind it.
  */
-static int plan_over(struct rsk_stream *s, struct rsk_relay *r, size_t over)
+static int plan_over(struct rsk_stream *s, int fd, struct rsk_relay *r, size_t over)
 {
 	struct iovec iov = { r->data, over };
 
@@ -134,18 +134,18 @@ static int plan_over(struct rsk_stream *s, struct rsk_relay *r, size_t over)
 	if (r->before || r->skip)
 		return -EAGAIN;
 	memmove(r->data + over, r->data, r->down_bytes);
-	if (rsk_over_recv(s, &iov, 1, over, true) != (ssize_t)over)
+	if (rsk_over_recv(s, fd, &iov, 1, over, true) != (ssize_t)over)
 		return -EAGAIN; /* another process has read of it meanwhile */
 	r->down_bytes += over;
 	return 0;
 }
 
 /* The relay has it. */
-static void done_over(struct rsk_stream *s, struct rsk_relay *r, size_t over)
+static void done_over(struct rsk_stream *s, int fd, struct rsk_relay *r, size_t over)
 {
 	while (over) {
 		struct iovec iov = { r->block[0], sizeof(r->block[0]) };
-		ssize_t n = rsk_over_recv(s, &iov, 1, over, false);
+		ssize_t n = rsk_over_recv(s, fd, &iov, 1, over, false);
 
 		if (n <= 0)
 			return;
@@ -162,14 +162,22 @@ static int plan_and_start(struct rsk_stream *s, int fd, const struct rsk_leaving
 	int rc = r ? plan_rx(s, r, l) : -ENOMEM;
 
 	if (rc == 0)
-		rc = plan_over(s, r, over);
+		rc = plan_over(s, fd, r, over);
 	if (rc == 0)
 		rc = plan_tx(s, r, up);
 	if (rc == 0)
 		rc = rsk_relay_start(r, fd, end);
 	if (rc == 0)
-		done_over(s, r, over);
+		done_over(s, fd, r, over);
 	return rc;
+}
+
+static void over_resets(struct rsk_stream *s, int fd, bool on)
+{
+	rsk_lock(&s->rx_lock);
+	if (!on || rsk_over_unread(s))
+		rsk_over_resets(s, fd, on);
+	rsk_unlock(&s->rx_lock);
 }
 
 int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const struct rsk_leaving *l)
@@ -179,9 +187,13 @@ int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const st
 
 	if (rsk_stream_failed(s))
 		return 0; /* nothing is to be had any more */
+	over_resets(s, fd,
+		    false); /* nothing is unread there from then on; and before it is copied */
 	rc = rsk_relay_pair(fd, fds);
-	if (rc < 0)
+	if (rc < 0) {
+		over_resets(s, fd, true);
 		return rc;
+	}
 	rsk_guard_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
@@ -205,6 +217,7 @@ int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const st
 		rsk_epoll_restore(s, fd);
 		rc = place(s, fd, fds[0]);
 	} else {
+		over_resets(s, fd, true);
 		rsk_log(RSK_LOG_INFO, "fd %d: no relay: %d", fd, rc);
 	}
 	rsk_sys_close(fds[0]);

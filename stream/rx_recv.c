@@ -111,6 +111,7 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_i
 	struct rsk_iovcur before = *dst;
 	struct iovec iov[TCP_RUNS];
 	size_t cap = dst->left;
+	uint8_t byte;
 	ssize_t n;
 
 	if ((rx->doubt || rx->skip) && rx->state == RSK_RX_TCP) {
@@ -120,7 +121,8 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_i
 	}
 	if (rx->hold_len && rx->state != RSK_RX_ONRING)
 		return take_hold(rx, dst, peek);
-	if (rx->tcp_err)
+	/* An error of a send, or one that came behind what lies in the overread file: bytes first. */
+	if (rx->tcp_err && c->ops->recv(c, &(struct iovec){ &byte, 1 }, 1, 1, MSG_PEEK) <= 0)
 		return peek ? rx->tcp_err : rsk_rx_take_error(rx);
 	if (rx->state == RSK_RX_SWITCHING && cap > rx->switch_pos - rx->pos)
 		cap = rx->switch_pos - rx->pos;

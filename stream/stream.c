@@ -175,7 +175,7 @@ void rsk_stream_free(struct rsk_stream *s)
 		rsk_arena_free(s->held);
 	s->held = NULL;
 	if (rsk_over_is(s))
-		rsk_over_close(s);
+		rsk_over_close(s, -1);
 	if (s->kin.serial)
 		rsk_kin_closed(&s->kin);
 	if (s->link) {

@@ -109,6 +109,8 @@ struct rsk_stream {
 	_Atomic(bool) shared, torn;
 	_Atomic(int) over_fd; /* 0: none */
 	uint64_t over_bytes, over_seen;
+	bool over_resets; /* SO_LINGER is ours; over_linger: the program's; rx_lock */
+	struct linger over_linger;
 	_Atomic(uint64_t) alone_work; /* the next look at whether it is ours alone; relaxed */
 	uint32_t fork_stamp;	      /* the last fork that has counted it; join lock */
 	int peer_pid;		      /* in the child of a fork: whom the parent's link led to */
@@ -341,6 +343,12 @@ void rsk_join_hello(void); /* rsockd, if this process has not looked for it yet:
 /* recv.c, send.c: one non-blocking round, with locks, notification and bookkeeping */
 ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek,
 			    bool look);
+/*
+ * The kernel shows the end of the peer's direction, and nothing else: was it closed, or killed, with
+ * bytes of ours unread in its ring? Then it is a reset from here on, for the next call to tell. No
+ * lock held.
+ */
+bool rsk_stream_see_reset(struct rsk_stream *s, int fd);
 ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags);
 /* A full ring without progress for too long: go back to TCP. True when it did. */
 bool rsk_stream_relieve(struct rsk_stream *s, int fd);
