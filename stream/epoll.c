@@ -57,7 +57,7 @@ static struct rsk_epoll *epoll_new(int epfd)
 	memset((char *)e + offsetof(struct rsk_epoll, fds), 0,
 	       sizeof(*e) - offsetof(struct rsk_epoll, fds));
 	e->epfd = epfd;
-	e->sub = e->lamp = e->kick = -1;
+	e->sub = e->lamp = e->beacon = -1;
 	atomic_store(&e->fds, 1);
 	return e;
 }
@@ -351,8 +351,8 @@ void rsk_epoll_closed(struct rsk_epoll *e)
 	rsk_kin_closed(&e->kin);
 	rsk_lock(&f->lock);
 	rsk_lock(&e->lock);
-	rsk_own_close(e->kick);
-	e->kick = -1;
+	rsk_own_close(e->beacon);
+	e->beacon = -1;
 	while (e->regs)
 		rsk_reg_unlink(f, e->regs);
 	rsk_epoll_give_bells(e);

@@ -118,6 +118,17 @@ static bool is_old_room(const struct rsk_reg *r, short events)
 }
 
 /*
+ * An edge that has its place in this answer: whoever gets it has not seen it yet, and finds what has
+ * come since as well. Only what that place does not say is for the next answer.
+ */
+static bool has_more(struct rsk_reg *r)
+{
+	short re = rsk_epoll_true_events(r);
+
+	return re < 0 || ((uint16_t)re & ~(uint32_t)r->answered);
+}
+
+/*
  * What @r, which is off the ready list, has to tell in this answer, as ep_send_events() does.
  * False: nothing. Each is told once an answer: what there is more stays on the list. lock held.
  */
@@ -128,7 +139,12 @@ static inline __attribute__((always_inline)) bool tell(struct rsk_epoll *e, stru
 
 	if (!r->armed)
 		return false;
-	re = r->answer == e->answer ? -1 : rsk_epoll_true_events(r);
+	if (__builtin_expect(r->answer == e->answer, 0)) {
+		if (!(r->events & EPOLLET) || has_more(r))
+			rsk_epoll_queue(r);
+		return false;
+	}
+	re = rsk_epoll_true_events(r);
 	if (re < 0)
 		rsk_epoll_queue(r);
 	if (re <= 0 || ((r->events & EPOLLET) && is_old_room(r, re)))
@@ -136,6 +152,7 @@ static inline __attribute__((always_inline)) bool tell(struct rsk_epoll *e, stru
 	ev->events = (uint16_t)re;
 	ev->data.u64 = r->data;
 	r->answer = e->answer;
+	r->answered = (uint16_t)re;
 	e->last = r;
 	r->told_ends |= (uint32_t)re & END_EVENTS;
 	if (r->events & EPOLLONESHOT) {

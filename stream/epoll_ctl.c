@@ -90,6 +90,7 @@ static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk
 	r->events = ev->events;
 	r->data = ev->data.u64;
 	r->armed = true;
+	rsk_epoll_over_joins(f, e, r);
 	/* It is linked; who joins the stream meanwhile sees that, or is seen: rsk_epoll_joined(). */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (ev->events & EPOLLEXCLUSIVE)

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 
 #include <rsock/sys.h>
 
@@ -20,28 +19,6 @@
 #include "over.h"
 
 /* ---- around a fork ---- */
-
-/* Sleepers have not heard of what is in the overread file now. What wakes them stays until the next fork. */
-static void wake_sleepers(const struct rsk_epoll_family *f, struct rsk_epoll *e)
-{
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLET,
-				  .data.u64 = f->tag | RSK_EPOLL_BELL };
-
-	rsk_own_close(e->kick);
-	e->kick = rsk_own_fd(rsk_sys_eventfd2(1, EFD_NONBLOCK | EFD_CLOEXEC));
-	if (e->kick < 0)
-		return;
-	atomic_store(&e->belled, true);
-	rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, e->kick, &ev);
-}
-
-static bool lies_over(const struct rsk_epoll *e)
-{
-	for (const struct rsk_reg *r = e->regs; r; r = r->next_of_set)
-		if (rsk_over_is(r->stream))
-			return true;
-	return false;
-}
 
 /* Set's and family's lock held. */
 static void restore_all(struct rsk_epoll_family *f, struct rsk_epoll *e)
@@ -66,9 +43,7 @@ static void restore_all(struct rsk_epoll_family *f, struct rsk_epoll *e)
 	rsk_epoll_give_bells(e);
 	e->remote = false;
 	e->relief_ns = 0;
-	atomic_store(&e->over, lies_over(e));
-	if (e->over && e->sleepers)
-		wake_sleepers(f, e);
+	rsk_epoll_over_fork(f, e);
 	e->doubtful = true;
 }
 
@@ -98,7 +73,7 @@ void rsk_epoll_fork_over(struct rsk_epoll *const *sets, uint32_t n, bool child)
 		struct rsk_epoll *e = sets[i];
 
 		if (child) {
-			e->kick = -1; /* closed as all that is the library's */
+			e->beacon = -1; /* closed as all that is the library's */
 			atomic_store(&e->sleepers, 0);
 		}
 		rsk_unlock(&e->lock);
@@ -254,71 +229,4 @@ int rsk_epoll_retake(struct rsk_stream *s)
 	if (rc < 0)
 		rsk_stats_set_reason(s->rec, RSK_REASON_EPOLL_SHARED);
 	return rc;
-}
-
-/* ---- bytes of the overread file, of which the kernel tells nobody ---- */
-
-static bool is_due(struct rsk_reg *r)
-{
-	if (!r->armed || !(r->events & (EPOLLIN | EPOLLRDNORM)) || r->tagged)
-		return false;
-	if ((r->events & EPOLLET) && r->over_told == r->stream->over_bytes)
-		return false;
-	return rsk_over_unread(r->stream);
-}
-
-static void told(const struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_reg *r,
-		 bool by_kernel)
-{
-	struct epoll_event ev;
-
-	r->over_told = r->stream->over_bytes;
-	if (!(r->events & EPOLLONESHOT))
-		return;
-	r->armed = false;
-	if (by_kernel)
-		return;
-	r->mute = r->named = true;
-	ev = rsk_reg_plain_event(f, r);
-	rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_MOD, r->key_fd, &ev);
-}
-
-int rsk_epoll_tell_over(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
-			struct epoll_event *evs, int max)
-{
-	bool any = false;
-	int n, had;
-
-	rsk_lock(&e->lock);
-	if (!lies_over(e)) {
-		atomic_store(&e->over, false);
-		rsk_unlock(&e->lock);
-		return 0;
-	}
-	for (struct rsk_reg *r = e->regs; r && !any; r = r->next_of_set)
-		any = is_due(r);
-	if (!any) {
-		rsk_unlock(&e->lock);
-		return 0;
-	}
-	n = rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
-	had = n = n > 0 ? rsk_epoll_translate(f, e, evs, n) : 0;
-	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set) {
-		int i = 0;
-
-		if (!is_due(r))
-			continue;
-		while (i < had && evs[i].data.u64 != r->data)
-			i++;
-		if (i < had) {
-			evs[i].events |= r->events & (EPOLLIN | EPOLLRDNORM);
-			told(f, e, r, true);
-		} else if (n < max) {
-			evs[n].events = r->events & (EPOLLIN | EPOLLRDNORM);
-			evs[n++].data.u64 = r->data;
-			told(f, e, r, false);
-		}
-	}
-	rsk_unlock(&e->lock);
-	return n;
 }

@@ -208,6 +208,11 @@ static bool look(struct rsk_epoll_family *f, struct rsk_epoll *e, uint64_t *unti
 
 	for (uint32_t i = 0; e->ninner && depth && (inner = nth_inner(f, e, i)); i++)
 		streams |= look(f, inner, until_ns, depth - 1);
+	if (atomic_load_explicit(&e->over, memory_order_relaxed)) {
+		rsk_lock(&e->lock);
+		rsk_epoll_over_show(f, e);
+		rsk_unlock(&e->lock);
+	}
 	if (e->sub < 0)
 		return streams;
 	rsk_lock(&e->lock);

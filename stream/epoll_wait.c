@@ -125,6 +125,14 @@ static inline int fitting(struct epoll_event *evs, int max)
 	return n;
 }
 
+static inline int tell_over(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
+			    struct epoll_event *evs, int max)
+{
+	if (__builtin_expect(!atomic_load_explicit(&e->over, memory_order_relaxed), 1))
+		return 0;
+	return rsk_epoll_tell_over(f, e, epfd, evs, max);
+}
+
 int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct timespec *timeout,
 		   const sigset_t *mask)
 {
@@ -146,11 +154,9 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 	if (!e || !f || max <= 0 || (uintptr_t)evs < 4096)
 		return kernel_wait(epfd, evs, max, until, poll_only, mask);
 	rsk_epoll_name(e, epfd);
-	if (__builtin_expect(atomic_load_explicit(&e->over, memory_order_relaxed), 0)) {
-		n = rsk_epoll_tell_over(f, e, epfd, evs, max);
-		if (n)
-			return n;
-	}
+	n = tell_over(f, e, epfd, evs, max);
+	if (n)
+		return n;
 	/* Nothing of ours in it: the kernel's, unless that changes meanwhile. */
 	if (!e->tagged && !e->ninner && until == UINT64_MAX) {
 		uint32_t takeovers = atomic_load(&e->takeovers);
@@ -158,6 +164,8 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		n = kernel_wait(epfd, evs, max, until, poll_only, mask);
 		if (n >= 0 && e->belled)
 			n = rsk_epoll_settle(f, e, epfd, evs, n, max, takeovers, 0);
+		if (!n && !poll_only)
+			n = tell_over(f, e, epfd, evs, max);
 		if (n || poll_only)
 			return n;
 	}
@@ -209,6 +217,8 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		if (e->belled) {
 			n = rsk_epoll_settle(f, e, epfd, evs, n, max, takeovers, began);
 		}
+		if (!n && !poll_only)
+			n = tell_over(f, e, epfd, evs, max);
 		if (n || poll_only || rsk_now_ns() >= until)
 			return n;
 	}

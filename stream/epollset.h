@@ -43,6 +43,7 @@ struct rsk_reg {
 	uint32_t told_ends;	/* RDHUP, HUP, ERR that were delivered */
 	uint64_t over_told;	/* edge-triggered: the overread file of so many bytes was told */
 	uint32_t answer;	/* of the set: in which it was told last */
+	uint16_t answered;	/* what it was told then */
 	uint32_t shorts;	/* the stream's short_sends, before it was looked at last */
 	uint32_t told_room; /* that, and 1, when an edge of room to send was told last; 0: never */
 	uint64_t written;   /* quiet: bytes written to the TCP socket when it was given back */
@@ -85,7 +86,8 @@ struct rsk_epoll {
 		over;  /* streams in it have overread files: over.h; under the lock, read without */
 	bool doubtful; /* since a fork, of which nobody knows yet whether it is over; lock */
 	bool foreign; /* another process has changed what is registered: no stream in here is promoted; lock */
-	int kick;      /* eventfd that has woken sleepers, -1: none; lock */
+	bool common; /* others that have it since a fork take events of ours out of what they are told; lock */
+	int beacon;    /* eventfd that tells of overread files: epoll_over.c; -1: none; lock */
 	bool remote;   /* a link to another host is among them: its news are completions */
 	bool rang;     /* a bell was told of since the last look; lock */
 	bool collides; /* the application's data look like our tag: no stream in here is promoted */
@@ -284,6 +286,14 @@ void rsk_epoll_look_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e);
 bool rsk_epoll_spin(struct rsk_epoll_spot *spot); /* no lock; true: look again */
 /* After a sleep that @began_ns: when the news came. */
 uint64_t rsk_epoll_woken(const struct rsk_epoll *e, uint64_t began_ns);
+
+/*
+ * epoll_over.c: before a fork; + a registration was made or changed; what the set shows to who
+ * watches it.
+ */
+void rsk_epoll_over_fork(const struct rsk_epoll_family *f, struct rsk_epoll *e);
+void rsk_epoll_over_joins(const struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_reg *r);
+void rsk_epoll_over_show(const struct rsk_epoll_family *f, struct rsk_epoll *e);
 
 /* epoll_fork.c */
 bool rsk_epoll_adopt(struct rsk_epoll *e); /* + is it this process's alone, and as we know it? */

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * epoll_over.c - bytes of overread files (over.h), of which the kernel tells nobody: each wait on the set
+ * tells of them itself. Who sleeps on the set when they come, or watches it from outside, is told by
+ * an eventfd in it, the beacon. It tells edges: another process that has the set takes one away by a
+ * wait of its own, and does not wake for ever.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <rsock/sys.h>
+
+#include "epoll.h"
+#include "epollset.h"
+#include "over.h"
+
+static bool lies_over(const struct rsk_epoll *e)
+{
+	for (const struct rsk_reg *r = e->regs; r; r = r->next_of_set)
+		if (rsk_over_is(r->stream))
+			return true;
+	return false;
+}
+
+static bool is_due(struct rsk_reg *r)
+{
+	if (!r->armed || !(r->events & (EPOLLIN | EPOLLRDNORM)) || r->tagged)
+		return false;
+	if ((r->events & EPOLLET) && r->over_told == r->stream->over_bytes)
+		return false;
+	return rsk_over_unread(r->stream);
+}
+
+static bool any_due(const struct rsk_epoll *e)
+{
+	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set)
+		if (is_due(r))
+			return true;
+	return false;
+}
+
+/* Where others have the set, do they know whose an event of ours is? */
+static bool may_light(const struct rsk_epoll *e)
+{
+	return !rsk_kin_shares(&e->kin) || e->common;
+}
+
+static void light(const struct rsk_epoll_family *f, struct rsk_epoll *e)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET,
+				  .data.u64 = f->tag | RSK_EPOLL_BELL };
+	uint64_t n = 1;
+
+	if (!may_light(e))
+		return;
+	if (e->beacon >= 0) {
+		rsk_sys_write(e->beacon, &n, sizeof(n));
+		return;
+	}
+	e->beacon = rsk_own_fd(rsk_sys_eventfd2(1, EFD_NONBLOCK | EFD_CLOEXEC));
+	if (e->beacon < 0)
+		return;
+	atomic_store(&e->belled, true);
+	rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, e->beacon, &ev);
+}
+
+void rsk_epoll_over_fork(const struct rsk_epoll_family *f, struct rsk_epoll *e)
+{
+	rsk_own_close(e->beacon);
+	e->beacon = -1;
+	atomic_store(&e->over, lies_over(e));
+	/* The child's waits, too, are to take out what is ours. */
+	if (e->over || rsk_over_any())
+		atomic_store(&e->belled, true);
+	e->common = e->belled;
+	if (e->over && (e->sleepers || e->watched))
+		light(f, e);
+}
+
+void rsk_epoll_over_joins(const struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_reg *r)
+{
+	r->over_told = 0;
+	if (!rsk_over_is(r->stream))
+		return;
+	atomic_store(&e->over, true);
+	if (is_due(r))
+		light(f, e);
+}
+
+void rsk_epoll_over_show(const struct rsk_epoll_family *f, struct rsk_epoll *e)
+{
+	struct pollfd p = { .fd = e->epfd, .events = POLLIN };
+	uint64_t n;
+
+	if (!any_due(e)) {
+		if (e->beacon >= 0)
+			rsk_sys_read(e->beacon, &n, sizeof(n));
+	} else if (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) == 0) {
+		light(f, e); /* not while it shows something: that would be one more edge outside */
+	}
+}
+
+static void told(const struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_reg *r,
+		 bool by_kernel)
+{
+	struct epoll_event ev;
+
+	r->over_told = r->stream->over_bytes;
+	if (!(r->events & EPOLLONESHOT))
+		return;
+	r->armed = false;
+	if (by_kernel)
+		return;
+	r->mute = r->named = true;
+	ev = rsk_reg_plain_event(f, r);
+	rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_MOD, r->key_fd, &ev);
+}
+
+int rsk_epoll_tell_over(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
+			struct epoll_event *evs, int max)
+{
+	int n, had;
+
+	rsk_lock(&e->lock);
+	if (!lies_over(e)) {
+		atomic_store(&e->over, false);
+		rsk_unlock(&e->lock);
+		return 0;
+	}
+	if (!any_due(e)) {
+		rsk_unlock(&e->lock);
+		return 0;
+	}
+	n = rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
+	had = n = n > 0 ? rsk_epoll_translate(f, e, evs, n) : 0;
+	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set) {
+		int i = 0;
+
+		if (!is_due(r))
+			continue;
+		while (i < had && evs[i].data.u64 != r->data)
+			i++;
+		if (i < had) {
+			evs[i].events |= r->events & (EPOLLIN | EPOLLRDNORM);
+			told(f, e, r, true);
+		} else if (n < max) {
+			evs[n].events = r->events & (EPOLLIN | EPOLLRDNORM);
+			evs[n++].data.u64 = r->data;
+			told(f, e, r, false);
+		}
+	}
+	rsk_unlock(&e->lock);
+	return n;
+}
