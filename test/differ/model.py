@@ -443,8 +443,6 @@ class Model:
         end = self.end(proc, member)
         if not self.owns_set(proc, handle) or not end:
             return None
-        if events & EPOLLET and "leave-edge" in self.known:
-            events &= ~POLLOUT
         if what == 1:
             self.sets[handle].add(member)
         return [("op", proc, f"epctl {handle} {what} {member} {events} {form}")]
@@ -495,9 +493,6 @@ class Model:
 
     def step_kill(self, proc):
         if proc not in self.procs or len(self.procs) < 3 or self.procs[proc].threads:
-            return None
-        if "kill-unread" in self.known and any(isinstance(file, End) and file.rx
-                                               for file, _ in self.procs[proc].handles.values()):
             return None
         for file, _ in self.procs[proc].handles.values():
             if isinstance(file, End) and (file.bulk or file.peer.bulk or file.waits) and file.refs < 3:

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * held: a stream with bytes unread that several processes hold, or that one held which is gone: who
+ * waits is told of those bytes, the peer of the reset that leaving them unread is.
+ */
+#include "end_say.h"
+#include "epoll_say.h"
+
+static char buf[4096];
+
+static void say_linger(int fd, const char *when)
+{
+	struct linger l = { 7, 7 };
+	socklen_t len = sizeof(l);
+
+	MUST(getsockopt(fd, SOL_SOCKET, SO_LINGER, &l, &len));
+	LOG("%s: linger %d %d, %u bytes", when, l.l_onoff, l.l_linger, len);
+}
+
+/* Lives until it is killed; @first is what it does before @flag. */
+static pid_t holder(int fd, int flag, void (*first)(int fd))
+{
+	pid_t pid = (pid_t)MUST(fork());
+
+	if (pid)
+		return pid;
+	if (first)
+		first(fd);
+	app_flag_set(flag, 1);
+	for (;;)
+		pause();
+}
+
+static void end_holder(pid_t pid)
+{
+	MUST(kill(pid, SIGKILL));
+	app_reap(pid, "holder");
+}
+
+/* What the other end sees of a reset: polled, by a send, and behind that. */
+static void see_reset(int fd)
+{
+	app_await_poll(fd, POLLHUP, 5000);
+	say_revents(fd, "reset");
+	R(write(fd, "x", 1));
+	say_revents(fd, "told");
+	R(read(fd, buf, 10));
+	R(write(fd, "x", 1));
+}
+
+/* The client's end is a child's alone, which is killed with what the server has sent unread. */
+static int killed_alone(const char *before)
+{
+	pid_t pid;
+	int fd = -1;
+
+	no_sigpipe();
+	if (SRV) {
+		fd = app_open(WARM);
+		SAY(fd, "never read");
+		return fd;
+	}
+	pid = (pid_t)MUST(fork());
+	if (!pid) {
+		fd = app_open(WARM);
+		if (before)
+			app_write_all(fd, before, strlen(before));
+		app_await_inq(fd, 10);
+		app_flag_set(1, 1);
+		for (;;)
+			pause();
+	}
+	app_flag_wait(1);
+	end_holder(pid);
+	return fd;
+}
+
+CASE(alone_killed, 0,
+     "the only holder is killed with bytes unread: poll shows the reset, a send tells it")
+{
+	int fd = killed_alone(NULL);
+
+	if (SRV) {
+		see_reset(fd);
+		app_close(fd);
+	}
+	app_sync();
+}
+
+CASE(alone_killed_queue, 0,
+     "the same with bytes of it unread here: HUP is shown with them, they come first")
+{
+	int fd = killed_alone("answer");
+
+	if (SRV) {
+		app_await_poll(fd, POLLHUP, 5000);
+		say_revents(fd, "reset, bytes queued");
+		RB(buf, read(fd, buf, 3));
+		RB(buf, recv(fd, buf, sizeof(buf), MSG_DONTWAIT));
+		R(read(fd, buf, 10));
+		R(read(fd, buf, 10));
+		app_close(fd);
+	}
+	app_sync();
+}
+
+CASE(alone_killed_epoll, 0, "the same told by an epoll set, and by SO_ERROR")
+{
+	int fd = killed_alone(NULL), ep;
+
+	if (SRV) {
+		ep = (int)MUST(epoll_create1(0));
+		app_await_poll(fd, POLLHUP, 5000);
+		ADD(ep, fd, EPOLLIN | EPOLLRDHUP, 1);
+		wait_say("reset", ep, 5000);
+		int err = 0;
+		socklen_t len = sizeof(err);
+
+		R(getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len));
+		LOG("error %s", app_errname(err));
+		wait_say("told", ep, 0);
+		R(read(fd, buf, 10));
+		close(ep);
+		app_close(fd);
+	}
+	app_sync();
+}
+
+/* Ten bytes that were unread when the client forked; then it closes, and a child alone holds them. */
+static void last_holder(void (*child)(int fd), bool die)
+{
+	int fd = app_open(WARM);
+	pid_t pid;
+
+	no_sigpipe();
+	if (SRV) {
+		SAY(fd, "0123456789");
+		app_sync();
+		app_sync();
+		if (die)
+			see_reset(fd);
+		else
+			app_drain(fd, "end");
+		say_revents(fd, "end");
+		app_close(fd);
+	} else {
+		app_await_inq(fd, 10);
+		app_sync();
+		pid = holder(fd, 2, child);
+		app_flag_wait(2);
+		app_close(fd);
+		end_holder(pid);
+		app_sync();
+	}
+	app_sync();
+}
+
+static void reads_some(int fd)
+{
+	RB(buf, read(fd, buf, 4));
+}
+
+static void reads_all(int fd)
+{
+	RB(buf, read(fd, buf, 4));
+	RB(buf, read(fd, buf, 100));
+}
+
+CASE(child_killed_unread, DIRECT,
+     "forked with bytes unread, then the last holder is killed: a reset")
+{
+	last_holder(NULL, true);
+}
+
+CASE(child_killed_partly, DIRECT, "the same where it has read some of them")
+{
+	last_holder(reads_some, true);
+}
+
+CASE(child_killed_read, DIRECT, "the same where it has read them all: no reset")
+{
+	last_holder(reads_all, false);
+}
+
+CASE(parent_reads_child_dies, DIRECT, "the parent reads what was unread, the child ends: no reset")
+{
+	int fd = app_open(WARM);
+	pid_t pid;
+
+	if (SRV) {
+		SAY(fd, "0123456789");
+		app_sync();
+		app_sync();
+		app_drain(fd, "end");
+		say_revents(fd, "end");
+	} else {
+		app_await_inq(fd, 10);
+		app_sync();
+		pid = holder(fd, 2, NULL);
+		app_flag_wait(2);
+		reads_all(fd);
+		app_close(fd);
+		end_holder(pid);
+		app_sync();
+	}
+	app_sync();
+	if (SRV)
+		app_close(fd);
+}
+
+CASE(linger, DIRECT, "SO_LINGER is the program's own all the time")
+{
+	struct linger l = { 1, 5 };
+	int fd = app_open(WARM);
+	pid_t pid;
+
+	if (SRV) {
+		SAY(fd, "0123456789");
+		app_sync();
+	} else {
+		app_await_inq(fd, 10);
+		app_sync();
+		say_linger(fd, "before");
+		pid = holder(fd, 2, NULL);
+		app_flag_wait(2);
+		say_linger(fd, "unread");
+		R(setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
+		say_linger(fd, "set");
+		reads_some(fd);
+		say_linger(fd, "some read");
+		RB(buf, read(fd, buf, 6));
+		say_linger(fd, "all read");
+		end_holder(pid);
+	}
+	app_sync();
+	app_close(fd);
+}
+
+CASE(registered_later, DIRECT, "a stream that is put into a set with such bytes unread is told of")
+{
+	int fd = app_open(WARM), ep, edge;
+	pid_t pid;
+
+	if (SRV) {
+		SAY(fd, "0123456789");
+		app_sync();
+	} else {
+		app_await_inq(fd, 10);
+		app_sync();
+		ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
+		pid = holder(fd, 2, NULL);
+		app_flag_wait(2);
+		edge = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
+		ADD(ep, fd, EPOLLIN, 1);
+		ADD(edge, fd, EPOLLIN | EPOLLET, 2);
+		wait_say("level", ep, 1000);
+		wait_say("level", ep, 0);
+		wait_say("edge", edge, 1000);
+		wait_say("no edge", edge, 0);
+		MOD(edge, fd, EPOLLIN | EPOLLET, 3);
+		wait_say("changed", edge, 0);
+		reads_all(fd);
+		wait_say("read", ep, 0);
+		end_holder(pid);
+	}
+	app_sync();
+	app_close(fd);
+}
+
+struct waiter {
+	struct app_thread thread;
+	struct epoll_event ev;
+	int ep, n;
+};
+
+static void waits(void *arg)
+{
+	struct waiter *w = arg;
+
+	w->n = epoll_wait(w->ep, &w->ev, 1, 10000);
+}
+
+CASE(registered_under_sleeper, DIRECT, "the same while a thread sleeps on the set")
+{
+	int fd = app_open(WARM);
+	struct waiter w = { 0 };
+	pid_t pid;
+
+	if (SRV) {
+		SAY(fd, "0123456789");
+		app_sync();
+	} else {
+		app_await_inq(fd, 10);
+		app_sync();
+		w.ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
+		pid = holder(fd, 2, NULL);
+		app_flag_wait(2);
+		app_thread_start(&w.thread, waits, &w);
+		app_await_asleep(w.thread.tid);
+		ADD(w.ep, fd, EPOLLIN, 1);
+		app_thread_join(&w.thread);
+		LOG("woken: %d, %d", w.n, w.ev.events == EPOLLIN);
+		reads_all(fd);
+		end_holder(pid);
+	}
+	app_sync();
+	app_close(fd);
+}
+
+static void polled(int fd, const char *when)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int n = poll(&p, 1, 300);
+
+	LOG("%s: %d %x", when, n, (unsigned int)p.revents);
+}
+
+/* @early: the set is there, and has the stream, before the fork. */
+static void watched(bool early)
+{
+	int fd = app_open(WARM), ep, outer;
+	pid_t pid;
+
+	if (SRV) {
+		SAY(fd, "0123456789");
+		app_sync();
+	} else {
+		ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
+		outer = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
+		ADD(outer, ep, EPOLLIN, 9);
+		if (early)
+			ADD(ep, fd, EPOLLIN, 1);
+		app_await_inq(fd, 10);
+		app_sync();
+		pid = holder(fd, 2, NULL);
+		app_flag_wait(2);
+		if (!early)
+			ADD(ep, fd, EPOLLIN, 1);
+		polled(ep, "set");
+		polled(outer, "outer set");
+		wait_say("outer", outer, 300);
+		wait_say("outer again", outer, 300);
+		wait_say("inner", ep, 0);
+		wait_say("outer", outer, 300);
+		reads_some(fd);
+		polled(ep, "some read");
+		RB(buf, read(fd, buf, 100));
+		polled(ep, "all read");
+		wait_say("outer, all read", outer, 0);
+		wait_say("inner, all read", ep, 0);
+		end_holder(pid);
+	}
+	app_sync();
+	app_close(fd);
+}
+
+CASE(set_polled, DIRECT, "a set that is polled, or in another one, shows such bytes")
+{
+	watched(true);
+}
+
+CASE(set_polled_later, DIRECT, "the same where the stream is put into it later")
+{
+	watched(false);
+}
+
+CASE(reset_behind_unread, DIRECT, "a fork with bytes unread before a reset: the bytes come first")
+{
+	int fd = app_open(WARM);
+
+	no_sigpipe();
+	if (SRV) {
+		SAY(fd, "answer");
+		app_await_inq(fd, 6);
+		app_sync();
+		R(close(fd));
+		app_sync();
+	} else {
+		SAY(fd, "unread");
+		app_sync();
+		app_await_poll(fd, POLLHUP, 5000);
+		app_sync();
+		pid_t pid = holder(fd, 2, NULL);
+
+		app_flag_wait(2);
+		RB(buf, recv(fd, buf, 3, MSG_PEEK));
+		RB(buf, read(fd, buf, 4));
+		RB(buf, read(fd, buf, 100));
+		R(read(fd, buf, 100));
+		R(read(fd, buf, 100));
+		end_holder(pid);
+		app_close(fd);
+	}
+	app_sync();
+}
+
+CASE(leaves_after_fork, DIRECT,
+     "forked with bytes unread, read on, then handed to stdio: the peer goes on")
+{
+	int fd = app_open(WARM);
+	pid_t pid;
+
+	if (SRV) {
+		SAY(fd, "by the ring");
+		app_sync();
+		app_sync();
+		SAY(fd, "by TCP");
+		app_sync();
+		app_sync();
+		app_hear(fd, 5);
+		SAY(fd, "and back");
+		app_hear(fd, 6);
+	} else {
+		app_await_inq(fd, 11);
+		app_sync();
+		pid = holder(fd, 2, NULL);
+		app_flag_wait(2);
+		app_sync();
+		app_hear(fd, 17);
+		app_sync();
+		SAY(fd, "later");
+		int copy = (int)MUST(dup(fd));
+		FILE *f = fdopen(copy, "w");
+
+		R(fputs("stdio!", f));
+		R(fclose(f));
+		app_sync();
+		app_hear(fd, 8);
+		end_holder(pid);
+	}
+	app_sync();
+	app_close(fd);
+}
+
+CASE(edge_told_once, DIRECT,
+     "an edge is told once where the peer's fork changes the path meanwhile")
+{
+	int fd = app_open(WARM), ep;
+	pid_t pid = 0;
+
+	if (SRV) {
+		app_sync();
+		pid = holder(fd, 2, NULL);
+		app_flag_wait(2);
+		app_sync();
+		app_sync();
+		SAY(fd, "0123456789");
+		app_sync();
+		app_sync();
+		end_holder(pid);
+	} else {
+		ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
+		app_sync();
+		app_sync();
+		ADD(ep, fd, EPOLLIN | EPOLLOUT | EPOLLET, 1);
+		app_sync();
+		app_sync();
+		app_await_inq(fd, 10);
+		wait_say("both", ep, 1000);
+		wait_say("nothing new", ep, 0);
+		wait_say("nothing new", ep, 0);
+		app_sync();
+		app_hear(fd, 10);
+		close(ep);
+	}
+	app_sync();
+	app_close(fd);
+}
