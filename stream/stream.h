@@ -199,7 +199,7 @@ static inline uint32_t rsk_stream_holders(const struct rsk_stream *s)
 struct rsk_kernel_companion {
 	struct rsk_companion c;
 	struct rsk_stream *s;
-	bool socket_alone; /* its recv takes nothing of the overread file */
+	bool socket_alone; /* its recv takes what is before the ring, and nothing of the overread file */
 };
 
 void rsk_companion_init(struct rsk_kernel_companion *k, struct rsk_stream *s, int fd);

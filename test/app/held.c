@@ -466,3 +466,33 @@ CASE(edge_told_once, DIRECT,
 	app_sync();
 	app_close(fd);
 }
+
+CASE(reset_before_fork, DIRECT,
+     "a reset that nobody has asked for before a fork: told once, here in the child")
+{
+	int fd = app_open(WARM);
+
+	no_sigpipe();
+	if (SRV) {
+		app_await_inq(fd, 6);
+		R(close(fd));
+		app_sync();
+	} else {
+		SAY(fd, "unread");
+		app_sync();
+		pid_t pid = (pid_t)MUST(fork());
+
+		if (!pid) {
+			app_await_poll(fd, POLLHUP, 5000);
+			say_revents(fd, "child");
+			R(read(fd, buf, 10));
+			R(read(fd, buf, 10));
+			_exit(0);
+		}
+		app_reap(pid, "child");
+		R(read(fd, buf, 10));
+		say_revents(fd, "parent");
+		app_close(fd);
+	}
+	app_sync();
+}
