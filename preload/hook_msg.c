@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* hook_msg.c - recv, send and their messages; fds that come and go in them. */
+#include <netinet/tcp.h>
 #include <string.h>
 #include <time.h>
 
@@ -183,6 +184,45 @@ static bool rsk_msg_valid(const struct msghdr *msg, int flags)
 	       (int)msg->msg_namelen >= 0 && rsk_iov_valid(msg->msg_iov, msg->msg_iovlen);
 }
 
+/* put_cmsg() of the kernel. @room: of control, as it was given. */
+static void rsk_put_left(struct msghdr *msg, size_t room, int left)
+{
+	struct cmsghdr head = { .cmsg_len = CMSG_LEN(sizeof(left)),
+				.cmsg_level = SOL_TCP,
+				.cmsg_type = TCP_CM_INQ };
+	size_t used = CMSG_SPACE(sizeof(left));
+
+	if (room < head.cmsg_len)
+		msg->msg_flags |= MSG_CTRUNC;
+	if (room < sizeof(head) || !msg->msg_control)
+		return;
+	if (room < head.cmsg_len)
+		head.cmsg_len = room;
+	if (!rsk_writes(msg->msg_control, head.cmsg_len))
+		return;
+	memcpy(msg->msg_control, &head, sizeof(head));
+	memcpy((char *)msg->msg_control + CMSG_LEN(0), &left, head.cmsg_len - CMSG_LEN(0));
+	msg->msg_controllen = room < used ? room : used;
+}
+
+/* The engine has filled @msg. */
+static void rsk_msg_filled(struct rsk_scope *s, struct msghdr *msg, int flags)
+{
+	size_t room = msg->msg_controllen;
+	int left;
+
+	if (msg->msg_name)
+		msg->msg_namelen = 0;
+	msg->msg_controllen = 0;
+	msg->msg_flags = flags & MSG_CMSG_CLOEXEC;
+	/*
+	 * A stream leaves for the sake of messages, but not before its ring is drained. What is left can be told of those
+	 * bytes, too. Times cannot: they were sent before the program asked for that, or in the same moment.
+	 */
+	if (rsk_unlikely(!s->steady && s->op.tells) && rsk_op_left(&s->op, &left))
+		rsk_put_left(msg, room, left);
+}
+
 ssize_t rsk_hook_recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	ssize_t ret;
@@ -203,10 +243,7 @@ ssize_t rsk_hook_recvmsg(int fd, struct msghdr *msg, int flags)
 	if (s.ret >= 0 && !rsk_writable(msg)) {
 		s.ret = rsk_result(-EFAULT);
 	} else if (s.ret >= 0) {
-		if (msg->msg_name)
-			msg->msg_namelen = 0;
-		msg->msg_controllen = 0;
-		msg->msg_flags = flags & MSG_CMSG_CLOEXEC;
+		rsk_msg_filled(&s, msg, flags);
 	}
 	return s.ret;
 }

@@ -299,53 +299,6 @@ CASE(small_buffers, DIRECT, "small SO_SNDBUF and SO_RCVBUF: slow, complete")
 	app_close(fd);
 }
 
-/* @late: asked for once the bytes are there. In between it is a race that docs/gaps.md tells of. */
-static void told_what_is_left(bool late)
-{
-	int fd = app_open(WARM);
-	int on = 1, inq = -1;
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { buf, 4 };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
-
-	if (SRV && !late)
-		R(setsockopt(fd, IPPROTO_TCP, TCP_INQ, &on, sizeof(on)));
-	app_sync();
-	if (CLI) {
-		SAY(fd, "0123456789");
-	} else {
-		app_await_inq(fd, 10);
-		if (late)
-			R(setsockopt(fd, IPPROTO_TCP, TCP_INQ, &on, sizeof(on)));
-		R(recvmsg(fd, &msg, 0));
-		struct cmsghdr *cm = CMSG_FIRSTHDR(&msg);
-
-		if (cm)
-			memcpy(&inq, CMSG_DATA(cm), sizeof(inq));
-		LOG("control %zu, type %d, left %d", msg.msg_controllen, cm ? cm->cmsg_type : -1,
-		    inq);
-		app_hear(fd, 6);
-	}
-	app_sync();
-	app_close(fd);
-}
-
-CASE(cmsg_inq, DIRECT, "TCP_INQ: recvmsg tells what is left")
-{
-	told_what_is_left(false);
-}
-
-CASE(cmsg_inq_late, DIRECT, "TCP_INQ, asked for behind the bytes: the same")
-{
-	told_what_is_left(true);
-}
-
 CASE(ulp_tls, DIRECT, "asking for kernel TLS, wherever that leads, loses nothing")
 {
 	int fd = app_open(WARM);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a peek shows of a stream that lies on both paths: bytes of TCP that nobody has read yet, those of the ring behind
- * them, and those of TCP that were sent when the ring was left again. As often as it is asked for, and nothing is taken.
+ * What a peek shows of a stream that lies on both paths: bytes of TCP that nobody has read yet, those of the ring
+ * behind them, and those of TCP that were sent when the ring was left again. As often as it is asked for, and nothing
+ * is taken.
  */
 #include "way_kit.h"
 

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Control messages that a program asks for, before, while and after bytes arrive. */
+#include <sys/resource.h>
+
+#include "app.h"
+
+static char buf[256];
+
+/* @late: asked for once the bytes are there. */
+static void told_what_is_left(bool late)
+{
+	int fd = app_open(WARM);
+	int on = 1, inq = -1;
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { buf, 4 };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+
+	if (SRV && !late)
+		R(setsockopt(fd, IPPROTO_TCP, TCP_INQ, &on, sizeof(on)));
+	app_sync();
+	if (CLI) {
+		SAY(fd, "0123456789");
+	} else {
+		app_await_inq(fd, 10);
+		if (late)
+			R(setsockopt(fd, IPPROTO_TCP, TCP_INQ, &on, sizeof(on)));
+		R(recvmsg(fd, &msg, 0));
+		struct cmsghdr *cm = CMSG_FIRSTHDR(&msg);
+
+		if (cm)
+			memcpy(&inq, CMSG_DATA(cm), sizeof(inq));
+		LOG("control %zu, type %d, left %d", msg.msg_controllen, cm ? cm->cmsg_type : -1,
+		    inq);
+		app_hear(fd, 6);
+	}
+	app_sync();
+	app_close(fd);
+}
+
+CASE(inq, DIRECT, "TCP_INQ: recvmsg tells what is left")
+{
+	told_what_is_left(false);
+}
+
+CASE(inq_late, DIRECT, "TCP_INQ, asked for behind the bytes: the same")
+{
+	told_what_is_left(true);
+}
+
+#define STREAMS 10
+#define EACH 64000
+
+/* Every recvmsg() from now on, until all has come: how many had no message, or a wrong one. */
+static int hear_with_messages(int fd)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int)) + 8];
+	} control;
+	struct iovec iov = { buf, 61 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control };
+	int wrong = 0, left = -1;
+	ssize_t n;
+
+	for (size_t had = 0; had < EACH; had += (size_t)n) {
+		struct cmsghdr *cm;
+
+		msg.msg_controllen = sizeof(control);
+		n = recvmsg(fd, &msg, 0);
+		if (n <= 0)
+			app_die("%ld behind %zu", (long)n, had);
+		cm = CMSG_FIRSTHDR(&msg);
+		if (cm)
+			memcpy(&left, CMSG_DATA(cm), sizeof(left));
+		wrong += !cm || msg.msg_controllen != CMSG_SPACE(sizeof(int)) ||
+			 cm->cmsg_len != CMSG_LEN(sizeof(int)) || cm->cmsg_level != SOL_TCP ||
+			 cm->cmsg_type != TCP_CM_INQ || left < 0 ||
+			 had + (size_t)n + (size_t)left > EACH;
+	}
+	return wrong + (left != 0);
+}
+
+CASE(inq_meanwhile, DIRECT, "TCP_INQ, asked for while bytes arrive: each recvmsg() behind it tells")
+{
+	int fds[STREAMS], on = 1, wrong = 0;
+
+	app_open_more(WARM, fds, STREAMS);
+	for (int i = 0; i < STREAMS; i++) {
+		app_sync();
+		if (CLI) {
+			for (int k = 0; k < EACH / 64; k++)
+				if (send(fds[i], buf, 64, 0) != 64)
+					app_die("send");
+			continue;
+		}
+		app_await_poll(fds[i], POLLIN, 10000);
+		MUST(setsockopt(fds[i], IPPROTO_TCP, TCP_INQ, &on, sizeof(on)));
+		wrong += hear_with_messages(fds[i]);
+	}
+	LOG("wrong %d", wrong);
+	app_sync();
+	for (int i = 0; i < STREAMS; i++)
+		app_close(fds[i]);
+}
+
+/* @room of control, what is left of it, and the message. */
+static void hear_message(int fd, size_t len, size_t room, int flags)
+{
+	union {
+		struct cmsghdr align;
+		char room[256];
+	} control = { 0 };
+	struct iovec iov = { buf, len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control };
+
+	msg.msg_controllen = room;
+	RB(buf, recvmsg(fd, &msg, flags));
+	LOG("control %zu of %zu, flags %x", msg.msg_controllen, room, (unsigned int)msg.msg_flags);
+	app_bytes("  control", &control, msg.msg_controllen);
+	LOG("  left %d", *(int *)(void *)CMSG_DATA(&control.align));
+}
+
+/* Who cannot have another descriptor cannot borrow the peer's, to hand back what lies in the ring. */
+static void ask_without_files(int fd)
+{
+	struct rlimit was, none = { 0 };
+	int on = 1;
+
+	MUST(getrlimit(RLIMIT_NOFILE, &was));
+	none.rlim_max = was.rlim_max;
+	MUST(setrlimit(RLIMIT_NOFILE, &none));
+	R(setsockopt(fd, IPPROTO_TCP, TCP_INQ, &on, sizeof(on)));
+	MUST(setrlimit(RLIMIT_NOFILE, &was));
+}
+
+CASE(inq_unread, DIRECT,
+     "TCP_INQ, asked for where unread bytes cannot be moved: each recvmsg() tells")
+{
+	int fd = app_open(WARM);
+
+	if (CLI) {
+		SAY(fd, "0123456789abcdefghijklmnopqrstuvwxyz");
+	} else {
+		app_await_inq(fd, 36);
+		ask_without_files(fd);
+		hear_message(fd, 4, 256, 0);
+		hear_message(fd, 4, 256, MSG_PEEK);
+		hear_message(fd, 4, CMSG_SPACE(sizeof(int)), 0);
+		hear_message(fd, 4, CMSG_LEN(sizeof(int)), 0);
+		hear_message(fd, 4, CMSG_LEN(sizeof(int)) - 1, 0);
+		hear_message(fd, 4, CMSG_LEN(0), 0);
+		hear_message(fd, 4, CMSG_LEN(0) - 1, 0);
+		hear_message(fd, 4, 0, 0);
+		hear_message(fd, 4, 256, MSG_DONTWAIT);
+		hear_message(fd, 10, 256, MSG_DONTWAIT);
+		R(recv(fd, buf, 10, MSG_DONTWAIT));
+	}
+	app_sync();
+	if (CLI)
+		SAY(fd, "more");
+	else
+		hear_message(fd, 3, 256, 0);
+	app_sync();
+	app_close(fd);
+}
+
+CASE(inq_end, DIRECT, "the same, and the end is there, too, which counts")
+{
+	int fd = app_open(WARM);
+
+	if (CLI) {
+		SAY(fd, "0123456789");
+		R(shutdown(fd, SHUT_WR));
+	}
+	app_sync();
+	if (SRV) {
+		app_await_poll(fd, POLLRDHUP, 10000);
+		ask_without_files(fd);
+		hear_message(fd, 4, 256, 0);
+		hear_message(fd, 6, 256, 0);
+		hear_message(fd, 6, 256, 0);
+		hear_message(fd, 6, 256, 0);
+	}
+	app_sync();
+	app_close(fd);
+}
