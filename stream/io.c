@@ -248,8 +248,11 @@ static int tell_error(struct rsk_stream *s, int err)
 
 void rsk_op_so_error(struct rsk_op *op, int *value)
 {
-	if (op->s)
-		*value = tell_error(op->s, *value);
+	if (!op->s)
+		return;
+	*value = tell_error(op->s, *value);
+	if (*value)
+		rsk_stream_ask_end(op->s, op->fd);
 }
 
 int rsk_fd_pending_error(int fd)
@@ -262,6 +265,8 @@ int rsk_fd_pending_error(int fd)
 		err = 0;
 	if (s && s->link)
 		err = tell_error(s, err);
+	if (s && s->link && err)
+		rsk_stream_ask_end(s, fd);
 	if (s)
 		rsk_stream_unpin(s);
 	return -err;

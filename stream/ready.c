@@ -206,6 +206,8 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	    (fin || (kernel & ENDS) || atomic_load(&s->companion_news)))
 		end = rsk_rx_end(&s->rx);
 	rsk_unlock(&s->rx_lock);
+	if (__builtin_expect(kernel & POLLHUP, 0))
+		rsk_stream_hung_up(s);
 	/* What shows from then on is asked for anew; it is seen once. */
 	if ((kernel & (POLLRDHUP | END_EVENTS)) == POLLRDHUP && rsk_stream_see_reset(s, fd))
 		return rsk_stream_poll(s, fd, events, -1);

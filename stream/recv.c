@@ -142,8 +142,6 @@ static ssize_t hand_over(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_
 
 	rsk_iovcur_run(dst, &buf);
 	n = rsk_rx_recv(rx, c, dst, true, look);
-	if (n < 0 && n == rx->tcp_err) /* a look leaves it for whoever takes */
-		return rsk_rx_take_error(rx);
 	if (n <= 0)
 		return n;
 	n = d->take(d, buf, (size_t)n);
@@ -209,6 +207,8 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 		return -ECONNRESET;
 	if ((n == -ENOTSOCK || n == -EBADF) && !rsk_stream_is_at(s, fd))
 		return -RSK_EKERNEL;
+	if (n < 0 && n != -EAGAIN && n != -EINTR && n != -EFAULT && n != -RSK_EDRAIN)
+		rsk_stream_ask_end(s, fd);
 	if (ended && peer_left_data(s) && !kernel_saw_reset(s, fd) && be_reset(s, fd, true))
 		return -ECONNRESET;
 	if (ended && rsk_link_peer_gone(s->link))

@@ -141,7 +141,7 @@ static inline bool rsk_rx_ended(const struct rsk_rx *rx)
 /* An error @err (-errno) is delivered. Others than these may be of one packet, and the stream goes on. */
 static inline void rsk_rx_told(struct rsk_rx *rx, int err)
 {
-	if (err == -ECONNRESET || err == -ETIMEDOUT || err == -EPIPE)
+	if (err == -ECONNRESET || err == -ECONNABORTED || err == -ETIMEDOUT || err == -EPIPE)
 		rx->err_told = true;
 }
 

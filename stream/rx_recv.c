@@ -121,9 +121,9 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_i
 	}
 	if (rx->hold_len && rx->state != RSK_RX_ONRING)
 		return take_hold(rx, dst, peek);
-	/* An error of a send, or one that came behind what lies in the overread file: bytes first. */
+	/* An error of a send, or one that came behind what lies in the overread file: bytes first. A peek takes it, too. */
 	if (rx->tcp_err && c->ops->recv(c, &(struct iovec){ &byte, 1 }, 1, 1, MSG_PEEK) <= 0)
-		return peek ? rx->tcp_err : rsk_rx_take_error(rx);
+		return rsk_rx_take_error(rx);
 	if (rx->state == RSK_RX_SWITCHING && cap > rx->switch_pos - rx->pos)
 		cap = rx->switch_pos - rx->pos;
 	if (dst->off)
@@ -314,8 +314,9 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 				return (ssize_t)total;
 			if (rx->fin)
 				return 0;
-			if (peek && rsk_rx_ready(rx))
-				return -EAGAIN; /* a slot whose hash is not right yet */
+			/* A slot whose hash is not right yet. An end, or an error, is told below. */
+			if (peek && !rx->tcp_err && !rsk_rx_ended(rx) && rsk_rx_ready(rx))
+				return -EAGAIN;
 			if (looked)
 				return ring_at_end(rx);
 			if (!look && !rx->tcp_eof && !rx->tcp_err)

@@ -129,8 +129,8 @@ static ssize_t pending_error(struct rsk_stream *s, ssize_t n)
 ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags)
 {
 	struct rsk_kernel_companion k;
-	bool on_ring, proposed = false;
-	uint64_t ring0;
+	bool on_ring, proposed = false, ask = false;
+	uint64_t ring0, slots0;
 	ssize_t n;
 
 	if (rsk_stream_failed(s))
@@ -142,6 +142,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	if (rsk_lock(&s->tx_lock))
 		rsk_tx_recover(&s->tx);
 	ring0 = s->tx.ring_bytes;
+	slots0 = s->tx.ring.slots / RSK_WISH_SLOTS;
 	n = rsk_tx_send(&s->tx, &k.c, src, flags);
 	on_ring = s->tx.state == RSK_TX_ONRING;
 	if (n == -EAGAIN && on_ring) {
@@ -158,6 +159,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	if (s->tx.ring_bytes != ring0)
 		rsk_stats_add(&s->rec->tx_ring_bytes, s->tx.ring_bytes - ring0);
 	s->rec->tx_slots = s->tx.ring.slots;
+	ask = on_ring && s->tx.ring.slots / RSK_WISH_SLOTS != slots0;
 	if (n > 0 && s->tx.state == RSK_TX_TCP) {
 		rsk_op_moved(s, fd, (uint64_t)n);
 		proposed = maybe_propose(s);
@@ -171,7 +173,9 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	if (on_ring || proposed)
 		rsk_stream_notify(s, RSK_WAKE_RX);
 	rsk_guard_exit();
-	if (n == -EPIPE || n == -ECONNRESET || n == -ETIMEDOUT)
+	if (ask)
+		rsk_stream_ask_end(s, fd);
+	if (n == -EPIPE || n == -ECONNRESET || n == -ECONNABORTED || n == -ETIMEDOUT)
 		n = pending_error(s, n);
 	/* The fence in notify orders our slot before this look: was "leave" said meanwhile? */
 	if (on_ring && rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx)))
@@ -187,7 +191,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 
 void rsk_stream_keep_error(struct rsk_stream *s, ssize_t n)
 {
-	if (n != -ECONNRESET && n != -ETIMEDOUT)
+	if (n != -ECONNRESET && n != -ECONNABORTED && n != -ETIMEDOUT)
 		return;
 	rsk_lock(&s->rx_lock);
 	s->rx.tcp_err = (int)n;
@@ -260,6 +264,8 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 			rsk_wait_begin(&w, s, fd, RSK_WAKE_TX);
 		n = joined ? rsk_wait_more(&w) : rsk_wait_companion(&w);
 		fd = w.fd;
+		if (n == 1 && joined)
+			rsk_stream_ask_end(s, fd);
 		if (n == -ERESTART && !total)
 			continue;
 		if (n < 0)

@@ -63,8 +63,8 @@ unlock_and_tell(struct rsk_stream *s, int fd, struct rsk_lock *lock, uint64_t be
 	if (fresh)
 		rsk_stream_serve(s, fd);
 	rsk_stream_look_at_wish(s, fd);
-	if (asks)
-		rsk_stream_is_at(s, fd);
+	if (asks && rsk_stream_is_at(s, fd))
+		rsk_stream_ask_end(s, fd);
 	rsk_stream_unpin(s);
 }
 

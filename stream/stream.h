@@ -429,6 +429,10 @@ static inline bool rsk_stream_enough_room(const struct rsk_stream *s)
 	return s->rx.credit_sent >= at || s->rx.state != RSK_RX_ONRING;
 }
 
+/* abort.c: the kernel says POLLHUP, or may. No lock of the stream is held. */
+void rsk_stream_hung_up(struct rsk_stream *s);
+void rsk_stream_ask_end(struct rsk_stream *s, int fd);
+
 /*
  * rsk_stream_poll - readiness as poll(2) tells it for @events, from ring and companion. With
  * @kernel >= 0 that is what the kernel has just said of the companion; -1: ask it if need be.

@@ -290,8 +290,8 @@ static void hear_edge(const struct rsk_wait *w)
 }
 
 /*
- * Bytes lie unread on the companion, as far as the call wants to leave them there, and the kernel would tell of them all
- * the time. A set that tells only of what comes from now on: the caller is to look once more.
+ * Bytes lie unread on the companion, as far as the call wants to leave them there, and the kernel would tell of them
+ * all the time. A set that tells only of what comes from now on: the caller is to look once more.
  */
 static bool begin_edge(struct rsk_wait *w)
 {

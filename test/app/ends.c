@@ -3,6 +3,9 @@
 #include "app.h"
 #include "rawclose.h"
 
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 
@@ -257,5 +260,223 @@ CASE(aborted_asleep, DIRECT,
 		app_sync();
 	}
 	for (int i = 0; i < 2; i++)
+		app_close(fds[i]);
+}
+
+/* ---- what is sent then ---- */
+
+static void abort_it(int fd)
+{
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+
+	MUST(raw_call(SYS_connect, fd, (long)&none, sizeof(none)));
+}
+
+static void told_by_poll(int fd)
+{
+	polled(fd, POLLIN | POLLOUT);
+}
+
+static void told_by_a_set(int fd)
+{
+	int ep = set_with(fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
+
+	waited(ep);
+	close(ep);
+}
+
+static void told_by_read(int fd)
+{
+	R(read(fd, buf, 10));
+}
+
+static void told_by_a_peek(int fd)
+{
+	R(recv(fd, buf, 10, MSG_PEEK));
+}
+
+static void told_by_option(int fd)
+{
+	socklen_t len = sizeof(int);
+	int err = -1;
+
+	R(getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len));
+	LOG("error %d", err);
+}
+
+static void told_by_many(int fd)
+{
+	struct iovec iov = { buf, 10 };
+	struct mmsghdr msg = { .msg_hdr = { .msg_iov = &iov, .msg_iovlen = 1 } };
+
+	R(recvmmsg(fd, &msg, 1, 0, NULL));
+}
+
+/* The last two find what is unread, and are not told. */
+static void (*const told[])(int fd) = { told_by_poll, told_by_a_set,  told_by_option,
+					told_by_many, told_by_a_peek, told_by_read };
+
+#define TOLD (int)(sizeof(told) / sizeof(told[0]))
+
+CASE(aborted_send, DIRECT,
+     "reset by neither program, and told: a send tells it too, or is into a closed pipe")
+{
+	int fds[2 * TOLD - 2];
+
+	signal(SIGPIPE, SIG_IGN);
+	app_open_more(WARM, fds, 2 * TOLD - 2);
+	for (int i = 0; i < 2 * TOLD - 2; i++) {
+		if (CLI && i >= TOLD)
+			SAY(fds[i], "unread");
+		app_sync();
+		if (CLI)
+			abort_it(fds[i]);
+		app_sync();
+		if (CLI)
+			continue;
+		told[i % TOLD](fds[i]);
+		R(send(fds[i], "x", 1, 0));
+		R(write(fds[i], "x", 1));
+		R(send(fds[i], "x", 1, MSG_DONTWAIT));
+		R(read(fds[i], buf, 10));
+		R(read(fds[i], buf, 10));
+		R(write(fds[i], "x", 1));
+	}
+	app_sync();
+	for (int i = 0; i < 2 * TOLD - 2; i++)
+		app_close(fds[i]);
+}
+
+CASE(aborted_only_sends, DIRECT,
+     "the same, and nobody is told: who does nothing but send is told some time")
+{
+	static char much[300000];
+	const size_t sizes[] = { 1, 64, 5000, sizeof(much) };
+	int fds[4];
+
+	signal(SIGPIPE, SIG_IGN);
+	app_open_more(WARM, fds, 4);
+	for (int i = 0; i < 4; i++) {
+		app_sync();
+		if (CLI)
+			abort_it(fds[i]);
+		app_sync();
+		if (CLI)
+			continue;
+		int k = 0;
+
+		while (k < 100000 && send(fds[i], much, sizes[i], 0) > 0)
+			k++;
+		LOG("%s, soon %d", app_errname(errno), k < 300);
+		R(write(fds[i], "x", 1));
+		R(read(fds[i], buf, 10));
+	}
+	app_sync();
+	for (int i = 0; i < 4; i++)
+		app_close(fds[i]);
+}
+
+static void sends_much(void *arg)
+{
+	static char much[16 << 20];
+	int fd = *(int *)arg;
+
+	LOG("part of it %d", send(fd, much, sizeof(much), 0) > 0);
+	R(send(fd, "x", 1, 0));
+	R(send(fd, "x", 1, 0));
+}
+
+CASE(aborted_under_send, DIRECT, "the same under a send that waits for room, and one that does not")
+{
+	struct app_thread t;
+	int fds[2];
+
+	signal(SIGPIPE, SIG_IGN);
+	app_open_more(WARM, fds, 2);
+	if (SRV) {
+		app_thread_start(&t, sends_much, &fds[0]);
+		app_flag_set(1, (uint64_t)t.tid);
+		LOG("full %d", app_fill(fds[1], 1) > 0);
+	}
+	app_sync();
+	if (CLI) {
+		app_await_asleep((pid_t)app_flag_wait(1));
+		abort_it(fds[0]);
+		abort_it(fds[1]);
+	}
+	app_sync();
+	if (SRV) {
+		app_thread_join(&t);
+		told_by_poll(fds[1]);
+		R(send(fds[1], "x", 1, 0));
+		R(send(fds[1], "x", 1, 0));
+	}
+	app_sync();
+	for (int i = 0; i < 2; i++)
+		app_close(fds[i]);
+}
+
+/* As `ss -K` does it, where the kernel and our rights allow that; false: the peer resets it. */
+static bool destroy(int fd)
+{
+	struct {
+		struct nlmsghdr head;
+		struct inet_diag_req_v2 req;
+	} ask = { .head = { .nlmsg_len = sizeof(ask),
+			    .nlmsg_type = SOCK_DESTROY,
+			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK },
+		  .req = { .sdiag_family = AF_INET,
+			   .sdiag_protocol = IPPROTO_TCP,
+			   .idiag_states = ~0u,
+			   .id = { .idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } } } };
+	struct {
+		struct nlmsghdr head;
+		struct nlmsgerr err;
+		char room[256];
+	} told_us = { .err.error = -1 };
+	struct sockaddr_in here, there;
+	socklen_t len = sizeof(here);
+	int nl = (int)MUST(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+
+	MUST(getsockname(fd, (struct sockaddr *)&here, &len));
+	len = sizeof(there);
+	MUST(getpeername(fd, (struct sockaddr *)&there, &len));
+	ask.req.id.idiag_sport = here.sin_port;
+	ask.req.id.idiag_dport = there.sin_port;
+	ask.req.id.idiag_src[0] = here.sin_addr.s_addr;
+	ask.req.id.idiag_dst[0] = there.sin_addr.s_addr;
+	MUST(send(nl, &ask, sizeof(ask), 0));
+	MUST(recv(nl, &told_us, sizeof(told_us), 0));
+	close(nl);
+	return !told_us.err.error;
+}
+
+CASE(aborted_here, DIRECT,
+     "an operator destroys the connection at one end: both are told, by whatever they do")
+{
+	int fds[TOLD];
+	uint64_t done;
+
+	signal(SIGPIPE, SIG_IGN);
+	app_open_more(WARM, fds, TOLD);
+	for (int i = 0; i < TOLD; i++) {
+		app_sync();
+		if (SRV)
+			app_flag_set(1 + i, 1 + destroy(fds[i]));
+		done = app_flag_wait(1 + i);
+		if (CLI && done == 1)
+			abort_it(fds[i]);
+		app_sync();
+		if (CLI && done == 1)
+			continue;
+		told[i](fds[i]);
+		R(send(fds[i], "x", 1, 0));
+		R(write(fds[i], "x", 1));
+		R(read(fds[i], buf, 10));
+		R(read(fds[i], buf, 10));
+		polled(fds[i], POLLIN | POLLRDHUP);
+	}
+	app_sync();
+	for (int i = 0; i < TOLD; i++)
 		app_close(fds[i]);
 }

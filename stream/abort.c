@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * abort.c - a connection that neither program ended: a firewall's reset, an operator's, a timeout of keepalive. The
+ * kernel knows it at once; the ring does not. Whoever is told of it takes the sender off the ring, so that the next
+ * send() is told as well, or finds the pipe closed, and one that does nothing but send asks every now and then.
+ */
+#include <rsock/sys.h>
+
+#include "stream.h"
+
+void rsk_stream_hung_up(struct rsk_stream *s)
+{
+	rsk_lock(&s->tx_lock);
+	/* Both ends shut, in order: what is still to come by the ring comes. */
+	if (!atomic_load_explicit(&s->wr_shut, memory_order_relaxed) && s->tx.state != RSK_TX_TCP) {
+		s->tx.demotions += s->tx.state == RSK_TX_ONRING;
+		s->tx.state = RSK_TX_TCP;
+		s->tx.held = false;
+		rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
+		s->tx.peer_closed = true; /* nothing is repeated any more */
+	}
+	rsk_unlock(&s->tx_lock);
+}
+
+void rsk_stream_ask_end(struct rsk_stream *s, int fd)
+{
+	struct pollfd p = { .fd = fd };
+
+	if (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 && (p.revents & POLLHUP))
+		rsk_stream_hung_up(s);
+}
