@@ -216,8 +216,8 @@ static void rsk_msg_filled(struct rsk_scope *s, struct msghdr *msg, int flags)
 	msg->msg_controllen = 0;
 	msg->msg_flags = flags & MSG_CMSG_CLOEXEC;
 	/*
-	 * A stream leaves for the sake of messages, but not before its ring is drained. What is left can be told of those
-	 * bytes, too. Times cannot: they were sent before the program asked for that, or in the same moment.
+	 * A stream leaves for the sake of messages, but not before its ring is drained. What is left can be told of
+	 * those bytes, too. Times cannot: they were sent before the program asked for that, or in the same moment.
 	 */
 	if (rsk_unlikely(!s->steady && s->op.tells) && rsk_op_left(&s->op, &left))
 		rsk_put_left(msg, room, left);
