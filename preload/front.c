@@ -266,7 +266,7 @@ static void rsk_act_show(struct sigaction *old, uint64_t act)
 int rsk_front_sigaction(int sig, const struct sigaction *act, struct sigaction *old, bool track)
 {
 	struct sigaction front, was;
-	uint64_t before, after;
+	uint64_t before, after = 0;
 	bool wrap;
 
 	if (sig <= 0 || sig >= RSK_SIGNALS)
