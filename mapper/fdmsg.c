@@ -2,10 +2,17 @@
 /* fdmsg.c - see fdmsg.h. */
 #include "fdmsg.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include <rsock/sys.h>
+
+#include "helper.h"
 
 union room {
 	struct cmsghdr head;
@@ -32,37 +39,304 @@ int rsk_fdmsg_send(int fd, const void *buf, size_t bytes, const int *fds, int nf
 	return n < 0 ? (int)n : 0;
 }
 
-ssize_t rsk_fdmsg_recv(int fd, void *buf, size_t bytes, int *fds, int most, int *nfds)
+/* ---- what came ---- */
+
+enum what {
+	WHAT_MEMORY,
+	WHAT_QUIET, /* its close() waits for nobody as long as the message has it, too */
+	WHAT_FILE   /* a regular file: its close() may ask whoever serves it */
+};
+
+static bool begins(const char *text, ssize_t n, const char *with)
 {
-	struct iovec iov = { buf, bytes };
+	size_t len = strlen(with);
+
+	return n >= (ssize_t)len && !memcmp(text, with, len);
+}
+
+/* By the name that the kernel gives it, which asks no file system. */
+static enum what what_is(int fd)
+{
+	char path[32] = "/proc/self/fd/", name[32], digits[12];
+	unsigned int v = (unsigned int)fd;
+	size_t at = strlen(path);
+	struct statx st = { 0 };
+	int i = 0;
+	ssize_t n;
+
+	if (rsk_sys_fcntl(fd, F_GET_SEALS, 0) >= 0)
+		return WHAT_MEMORY;
+	do {
+		digits[i++] = (char)('0' + v % 10);
+		v /= 10;
+	} while (v);
+	while (i)
+		path[at++] = digits[--i];
+	path[at] = 0;
+	n = rsk_sys_readlinkat(AT_FDCWD, path, name, sizeof(name));
+	if (begins(name, n, "anon_inode:[eventfd]"))
+		return WHAT_MEMORY;
+	if (begins(name, n, "anon_inode:") || begins(name, n, "socket:[") ||
+	    begins(name, n, "pipe:["))
+		return WHAT_QUIET;
+	/* What it was when it was opened: that is not asked for. */
+	if (rsk_sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) < 0 ||
+	    S_ISREG(st.stx_mode))
+		return WHAT_FILE;
+	return WHAT_QUIET;
+}
+
+/* Files and sockets that stay open, since their close() might not return. */
+#define LEFT_OPEN_MOST 32
+static _Atomic(unsigned int) left_open;
+
+bool rsk_fdmsg_is_full(void)
+{
+	return atomic_load(&left_open) >= LEFT_OPEN_MOST;
+}
+
+/* Of a message that is in the queue still, so that none of these references is the last. */
+static void give_back(const int *fds, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (what_is(fds[i]) == WHAT_FILE)
+			atomic_fetch_add(&left_open, 1);
+		else
+			rsk_sys_close(fds[i]);
+	}
+}
+
+static bool are(enum rsk_fdmsg_kind kind, const int *fds, int n)
+{
+	for (int i = 0; kind != RSK_FDMSG_TRUSTED && i < n; i++)
+		if (what_is(fds[i]) != WHAT_MEMORY)
+			return false;
+	return true;
+}
+
+static int take_fds(struct msghdr *msg, int *out)
+{
+	int n = 0;
+
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h; h = CMSG_NXTHDR(msg, h)) {
+		size_t count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < count && n < RSK_FDMSG_MOST; i++, n++)
+			memcpy(&out[n], CMSG_DATA(h) + i * sizeof(int), sizeof(int));
+	}
+	return n;
+}
+
+/* Copies of what the first message has; the message stays. */
+static int look_at_fds(int fd, enum rsk_fdmsg_kind kind, int *fds, int most)
+{
+	char byte;
+	struct iovec iov = { &byte, sizeof(byte) };
 	union room c;
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)
 	};
+	int all[RSK_FDMSG_MOST], n, rc = 0;
+	ssize_t got = rsk_sys_recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (got < 0)
+		return (int)got;
+	n = take_fds(&msg, all);
+	if (n > most || (n == RSK_FDMSG_MOST && (msg.msg_flags & MSG_CTRUNC)))
+		rc = -EPROTO;
+	else if (!are(kind, all, n))
+		rc = -EBADMSG;
+	else if (msg.msg_flags & MSG_CTRUNC)
+		rc = -EMFILE;
+	if (rc < 0) {
+		give_back(all, n);
+		return rc;
+	}
+	memcpy(fds, all, sizeof(int) * (size_t)n);
+	return n;
+}
+
+/* ---- the same, seen by another process first ---- */
+
+#define VETTING_MOST (RSK_HELPERS / 2) /* the rest is there for ends */
+
+struct vet {
+	int fd, to, most;
+};
+
+/* What it gets goes with it, in its own time. */
+static void vet(void *arg)
+{
+	const struct vet *v = arg;
+	int fds[RSK_FDMSG_MOST], rc;
+
+	rsk_helper_close_but(v->fd, v->to);
+	rc = look_at_fds(v->fd, RSK_FDMSG_MEMORY, fds, v->most);
+	rsk_sys_write(v->to, &rc, sizeof(rc));
+}
+
+static _Atomic(uint64_t) vetting_ns;
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts = { 0 };
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t rsk_fdmsg_vetting_ns(void)
+{
+	return atomic_load(&vetting_ns);
+}
+
+/* What look_at_fds() says there. The wait is for a process that makes a few calls, none of which can block. */
+static int vetted(int fd, int most)
+{
+	struct vet v = { .fd = fd, .most = most };
+	uint64_t began_ns = now_ns();
+	int pipe[2], rc, said;
+	ssize_t n;
+
+	if (!rsk_helper_few(VETTING_MOST))
+		return -EBUSY;
+	rc = rsk_sys_pipe2(pipe, O_CLOEXEC);
+	if (rc < 0)
+		return rc;
+	v.to = pipe[1];
+	rc = rsk_helper_start(vet, &v, "rsock-look");
+	rsk_sys_close(pipe[1]);
+	while (rc == 0) {
+		n = rsk_sys_read(pipe[0], &said, sizeof(said));
+		if (n == -EINTR)
+			continue;
+		rc = n == sizeof(said) ? said : -EBUSY;
+		break;
+	}
+	rsk_sys_close(pipe[0]);
+	atomic_fetch_add(&vetting_ns, now_ns() - began_ns);
+	return rc == -EAGAIN ? -EBUSY : rc;
+}
+
+ssize_t rsk_fdmsg_recv(int fd, void *buf, size_t bytes, enum rsk_fdmsg_kind kind, int *fds,
+		       int most, int *nfds)
+{
+	struct iovec iov = { buf, bytes };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	/* MSG_TRUNC: the true length, so that a longer message is not taken for one of ours. */
-	ssize_t n = rsk_sys_recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
+	ssize_t n = rsk_sys_recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
+	int with;
 
 	*nfds = 0;
-	if (n < 0)
+	/* An empty message looks like the end. */
+	if (n <= 0)
 		return n;
-	/* An empty message looks like the end, but may bring descriptors. */
-	if (n == 0)
-		most = 0;
-	for (struct cmsghdr *h = CMSG_FIRSTHDR(&msg); h; h = CMSG_NXTHDR(&msg, h)) {
-		size_t count;
-
-		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
-			continue;
-		count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count; i++) {
-			int one;
-
-			memcpy(&one, CMSG_DATA(h) + i * sizeof(int), sizeof(int));
-			if (*nfds < most)
-				fds[(*nfds)++] = one;
-			else
-				rsk_sys_close(one);
-		}
+	/* No room was given: then it has some, and the kernel has left them in the queue. */
+	if (msg.msg_flags & MSG_CTRUNC) {
+		if ((size_t)n != bytes)
+			return -EPROTO;
+		if (rsk_fdmsg_is_full())
+			return -EBUSY;
+		with = kind == RSK_FDMSG_VETTED ? vetted(fd, most) : 0;
+		if (with >= 0)
+			with = look_at_fds(fd, kind, fds, most);
+		if (with < 0)
+			return with;
+		*nfds = with;
 	}
-	return n;
+	/* The queue's references go; those that were looked at are ours. */
+	msg = (struct msghdr){ .msg_iov = &iov, .msg_iovlen = 1 };
+	return rsk_sys_recvmsg(fd, &msg, MSG_DONTWAIT | MSG_TRUNC);
+}
+
+/* ---- the end ---- */
+
+/* More than a queue has: its sender's buffer holds some hundred. */
+#define DRAIN_MOST 4096
+
+/*
+ * Is there a message with descriptors in the queue, or may there be? Those before it are taken out. With SO_PASSCRED a
+ * message has a sender, and so differs from the end, which an empty one looks like. Nothing is added meanwhile: it is
+ * shut down.
+ */
+static bool has_fds(int fd)
+{
+	const int on = 1;
+	char byte;
+
+	rsk_sys_setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	for (int i = 0; i < DRAIN_MOST; i++) {
+		struct iovec iov = { &byte, sizeof(byte) };
+		union {
+			struct cmsghdr head;
+			char space[CMSG_SPACE(sizeof(struct ucred))];
+		} c;
+		struct msghdr msg = { .msg_iov = &iov,
+				      .msg_iovlen = 1,
+				      .msg_control = &c,
+				      .msg_controllen = sizeof(c) };
+		ssize_t n = rsk_sys_recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT);
+
+		if (msg.msg_flags & MSG_CTRUNC && n >= 0)
+			return true;
+		if (n == -EINTR || n == -ECONNRESET) /* told once */
+			continue;
+		if (n < 0 || !msg.msg_controllen)
+			return false;
+		rsk_sys_recvfrom(fd, &byte, sizeof(byte), MSG_DONTWAIT, NULL, NULL);
+	}
+	return true;
+}
+
+struct last {
+	int fd, until;
+};
+
+/* In the helper: it has a reference until the other one is gone. A process that ends does not linger. */
+static void outlive(void *arg)
+{
+	const struct last *l = arg;
+	char byte;
+
+	rsk_helper_close_but(l->fd, l->until);
+	while (rsk_sys_read(l->until, &byte, 1) == -EINTR)
+		;
+}
+
+static void close_by(int fd, void (*close)(int fd))
+{
+	if (close)
+		close(fd);
+	else
+		rsk_sys_close(fd);
+}
+
+/* False: no helper can be had. */
+static bool close_in_helper(int fd, void (*close)(int fd))
+{
+	struct last last = { .fd = fd };
+	int end[2], rc;
+
+	if (!rsk_helper_few(RSK_HELPERS) || rsk_sys_pipe2(end, O_CLOEXEC) < 0)
+		return false;
+	last.until = end[0];
+	rc = rsk_helper_start(outlive, &last, "rsock-close");
+	if (rc == 0)
+		close_by(fd, close);
+	rsk_sys_close(end[1]);
+	rsk_sys_close(end[0]);
+	return rc == 0;
+}
+
+void rsk_fdmsg_close(int fd, void (*close)(int fd))
+{
+	if (fd < 0)
+		return;
+	rsk_sys_shutdown(fd, SHUT_RDWR);
+	if (!has_fds(fd))
+		close_by(fd, close);
+	else if (!close_in_helper(fd, close))
+		atomic_fetch_add(&left_open, 1);
 }

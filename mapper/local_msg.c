@@ -102,7 +102,9 @@ int rsk_local_msg_recv(int from, bool from_rsockd, struct rsk_local_msg *m, int 
 
 	*fd = -1;
 	do {
-		n = rsk_fdmsg_recv(from, m, sizeof(*m), fd, 1, &nfds);
+		n = rsk_fdmsg_recv(from, m, sizeof(*m),
+				   from_rsockd ? RSK_FDMSG_TRUSTED : RSK_FDMSG_VETTED, fd, 1,
+				   &nfds);
 	} while (n == -EINTR);
 	if (n <= 0)
 		return (int)n;

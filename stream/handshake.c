@@ -38,5 +38,6 @@ int rsk_link_msg_send(int control, struct rsk_link_msg *m, const int *fds, int n
 ssize_t rsk_link_msg_recv(int control, struct rsk_link_msg *m, int fds[static RSK_LINK_MSG_FDS],
 			  int *nfds)
 {
-	return rsk_fdmsg_recv(control, m, sizeof(*m), fds, RSK_LINK_MSG_FDS, nfds);
+	return rsk_fdmsg_recv(control, m, sizeof(*m), RSK_FDMSG_MEMORY, fds, RSK_LINK_MSG_FDS,
+			      nfds);
 }

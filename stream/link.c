@@ -11,6 +11,7 @@
 #include "arena.h"
 #include "doorbell.h"
 #include "epoll.h"
+#include "fdmsg.h"
 #include "rdma.h"
 #include "stream.h"
 
@@ -179,7 +180,7 @@ void rsk_link_drop(struct rsk_link *l)
 			rsk_own_close(l->gong[i]);
 		rsk_own_close(l->seg.peer_bell[i]);
 	}
-	rsk_own_close(l->control);
+	rsk_fdmsg_close(l->control, rsk_own_close);
 	rsk_seg_detach(&l->seg);
 	for (uint32_t i = 0; i < RSK_SEG_STREAMS / RSK_SEG_REACH; i++)
 		rsk_arena_free(atomic_load(&l->part[i]));

@@ -10,6 +10,7 @@
 
 #include "ask.h"
 #include "elsewhere.h"
+#include "fdmsg.h"
 #include "keeper.h"
 #include "local_out.h"
 #include "log.h"
@@ -353,7 +354,7 @@ static void meet(const struct rsk_local_msg *m, int with)
 	struct rsk_stream *s;
 
 	if (with >= 0 && rsk_meet_known(m->link)) {
-		rsk_sys_close(with); /* one link of a name is enough */
+		rsk_fdmsg_close(with, NULL); /* one link of a name is enough */
 		with = -1;
 	}
 	with = with < 0 ? with : rsk_own_fd(with);

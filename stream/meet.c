@@ -15,6 +15,7 @@
 #include <rsock/sys.h>
 
 #include "doorbell.h"
+#include "fdmsg.h"
 #include "handshake.h"
 #include "links.h"
 #include "log.h"
@@ -159,7 +160,7 @@ static struct rsk_link *link_add(int control, bool initiator, const struct rsk_m
 	struct rsk_link *l = rsk_link_new(initiator);
 
 	if (!l) {
-		rsk_own_close(control);
+		rsk_fdmsg_close(control, rsk_own_close);
 		return NULL;
 	}
 	l->control = control;
@@ -233,6 +234,14 @@ struct rsk_link *rsk_meet_at(uint64_t nonce, int *err)
 	return rsk_meet_known(nonce);
 }
 
+/* Else it has just gone, or we lack something. */
+static void refuse(struct rsk_link *l, int rc)
+{
+	rsk_log(rc == -EPROTO ? RSK_LOG_ERROR : RSK_LOG_INFO,
+		"link %u: message of pid %d refused: %d", l->number, l->peer_pid, rc);
+	rsk_link_dead(l);
+}
+
 static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t bytes, int *fds,
 		       int nfds)
 {
@@ -245,12 +254,8 @@ static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t 
 		rc = -EPROTO;
 	else if (rc == 0)
 		rsk_join_message(l, m, &pm);
-	if (rc < 0) {
-		/* Else it has just gone, or we lack something. */
-		rsk_log(rc == -EPROTO ? RSK_LOG_ERROR : RSK_LOG_INFO,
-			"link %u: message of pid %d refused: %d", l->number, l->peer_pid, rc);
-		rsk_link_dead(l);
-	}
+	if (rc < 0)
+		refuse(l, rc);
 	for (int i = 0; i < nfds; i++)
 		if (fds[i] >= 0)
 			rsk_sys_close(fds[i]);
@@ -279,10 +284,12 @@ bool rsk_meet_hear(struct rsk_link *l)
 		n = rsk_link_msg_recv(l->control, &m, fds, &nfds);
 		if (n == -EAGAIN || n == -EINTR)
 			return false;
-		if (n <= 0) {
+		if (n < 0)
+			refuse(l, (int)n);
+		else if (n == 0)
 			rsk_link_dead(l);
+		if (n <= 0)
 			return false;
-		}
 		on_message(l, &m, (size_t)n, fds, nfds);
 		if (atomic_load(&l->state) == RSK_LINK_DEAD)
 			return false;
@@ -308,7 +315,7 @@ void rsk_meet(void)
 	struct rsk_meet_peer peer;
 	bool swept = false;
 
-	if (door.listener >= 0)
+	if (door.listener >= 0 && !rsk_fdmsg_is_full())
 		for (int i = 0; i < GUESTS_AT_ONCE; i++) {
 			int fd = rsk_sys_accept4(door.listener, NULL, NULL,
 						 SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -322,7 +329,7 @@ void rsk_meet(void)
 				rsk_links_sweep();
 			swept = true;
 			if (peer_of(fd, &peer) < 0 || too_many(peer.pid))
-				rsk_own_close(fd);
+				rsk_fdmsg_close(fd, rsk_own_close);
 			else
 				link_add(fd, false, &peer);
 		}

@@ -2,28 +2,24 @@
 /*
  * relay.c - the relay's process: how it is made, and its loop.
  *
- * It is a copy of the caller (clone(2) without flags), in whatever thread, with whatever held: so it makes raw system
- * calls only, on its own copy of the caller's stack, and touches nothing of the library's but struct rsk_relay.
+ * It is a helper (helper.h): raw system calls only, and it touches nothing of the library's but struct rsk_relay.
  */
 #include "relay.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
-#include <linux/wait.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 
 #include <rsock/sys.h>
 
+#include "helper.h"
 #include "owner.h"
 #include "tuple.h"
 
-#define LAST_FD 0xffffffffu
-#define LAST_FD_OLD 65536u /* kernels before 5.9 */
 #define CLOSED_LOOKS 10
 #define DRAIN_NS 10000000
 
@@ -294,73 +290,23 @@ void rsk_relay_run(struct rsk_relay *r, int tcp, int end)
 
 /* ---- the process ---- */
 
-static void close_but(int a, int b)
-{
-	unsigned int low = (unsigned int)(a < b ? a : b), high = (unsigned int)(a < b ? b : a);
+struct ends {
+	struct rsk_relay *r;
+	int tcp, end;
+};
 
-	if (rsk_sys_close_range(high + 1, LAST_FD, 0) < 0) {
-		for (unsigned int i = 0; i < LAST_FD_OLD; i++)
-			if (i != low && i != high)
-				rsk_sys_close((int)i);
-		return;
-	}
-	if (high > low + 1)
-		rsk_sys_close_range(low + 1, high - 1, 0);
-	if (low)
-		rsk_sys_close_range(0, low - 1, 0);
-}
-
-static _Noreturn void be_relay(struct rsk_relay *r, int tcp, int end)
+static void be_relay(void *arg)
 {
-	RSK_SYS0(SYS_setsid);
+	const struct ends *e = arg;
+
 	RSK_SYS1(SYS_chdir, "/");
-	rsk_sys_prctl(PR_SET_NAME, (long)"rsock-relay", 0, 0, 0);
-	close_but(tcp, end);
-	rsk_relay_run(r, tcp, end);
-	rsk_sys_exit_group(0);
-}
-
-/*
- * Relays of this process that may have ended. They are children that wait() does not see (clone with no signal at their
- * end), and are reaped here, each by its id, when the next one is made; and by init, when this process has ended.
- */
-#define RELAYS 32
-static _Atomic(int) relays[RELAYS];
-
-static void reap(void)
-{
-	for (int i = 0; i < RELAYS; i++) {
-		int pid = atomic_load(&relays[i]);
-
-		if (pid && RSK_SYS4(SYS_wait4, pid, NULL, __WCLONE | WNOHANG, NULL) != 0)
-			atomic_compare_exchange_strong(&relays[i], &pid, 0);
-	}
-}
-
-static void remember(int pid)
-{
-	for (int i = 0; i < RELAYS; i++) {
-		int none = 0;
-
-		if (atomic_compare_exchange_strong(&relays[i], &none, pid))
-			return;
-	}
+	rsk_helper_close_but(e->tcp, e->end);
+	rsk_relay_run(e->r, e->tcp, e->end);
 }
 
 int rsk_relay_start(struct rsk_relay *r, int tcp, int end)
 {
-	sigset_t all, old;
-	long pid;
+	struct ends e = { r, tcp, end };
 
-	reap();
-	memset(&all, 0xff, sizeof(all)); /* also those that libc keeps to itself */
-	rsk_sys_rt_sigprocmask(SIG_SETMASK, &all, &old);
-	pid = RSK_SYS5(SYS_clone, 0, 0, 0, 0, 0);
-	if (pid == 0)
-		be_relay(r, tcp, end);
-	rsk_sys_rt_sigprocmask(SIG_SETMASK, &old, NULL);
-	if (pid < 0)
-		return (int)pid;
-	remember((int)pid);
-	return 0;
+	return rsk_helper_start(be_relay, &e, "rsock-relay");
 }

@@ -11,6 +11,7 @@
 #include <utlist.h>
 
 #include "daemon.h"
+#include "fdmsg.h"
 #include "first.h"
 #include "local_msg.h"
 #include "local_parts.h"
@@ -30,6 +31,8 @@
 #define SHARE_MOST_NS 2000000
 #define LATER_US 4000
 #define AGAIN_AT_ONCE 16
+#define FOREIGN_MOST                                                                               \
+	8 /* descriptors that are no statistics: each may cost a process for as long as it likes */
 
 /* ---- processes ---- */
 
@@ -46,7 +49,7 @@ static bool room_for(struct rsk_local *l, uint32_t uid, struct rsk_local_user **
 	HASH_FIND(hh, l->users, &uid, sizeof(uid), u);
 	*user = u;
 	if (HASH_COUNT(l->processes) >= (has_reserve(uid) ? l->max : l->max - l->max / RESERVE) ||
-	    (u && u->n >= l->max / 2))
+	    (u && (u->n >= l->max / 2 || u->foreign >= FOREIGN_MOST)))
 		return false;
 	if (u)
 		return true;
@@ -85,7 +88,7 @@ void rsk_local_bye(struct rsk_local *l, struct rsk_local_process *p)
 		DL_DELETE(p->user->put_off, p);
 	if (p->event)
 		event_free(p->event);
-	close(p->fd);
+	rsk_fdmsg_close(p->fd, NULL);
 	free(p);
 }
 
@@ -180,13 +183,15 @@ static bool has_share(struct rsk_local_user *u, uint64_t now_ns)
 	return u->left_ns > 0;
 }
 
-/* Of this thread alone: what else the machine does costs no user his share. */
+/*
+ * Of this thread alone, and of helpers that it waited for: what else the machine does costs no user his share.
+ */
 static uint64_t worked_ns(void)
 {
 	struct timespec ts = { 0 };
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + rsk_fdmsg_vetting_ns();
 }
 
 /* What was done since @began_ns of worked_ns() is the user's; returns what that is now. */
@@ -243,7 +248,8 @@ static void forget_users(struct rsk_local *l)
 
 	for (u = l->users; u; u = next) {
 		next = u->hh.next;
-		if (u->n || u->asked || !has_share(u, now) || u->left_ns < SHARE_MOST_NS)
+		if (u->n || u->asked || u->foreign || !has_share(u, now) ||
+		    u->left_ns < SHARE_MOST_NS)
 			continue;
 		HASH_DEL(l->users, u); /* NOLINT(clang-analyzer-unix.Malloc): it has left */
 		free(u);
@@ -269,7 +275,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		if (rc == -EAGAIN)
 			break;
 		if (rc <= 0) {
-			l->count.refused += rc == -EPROTO;
+			l->count.refused += rc == -EPROTO || rc == -EBADMSG;
+			user->foreign += rc == -EBADMSG;
 			rsk_local_bye(l, p);
 			charge(user, began_ns);
 			break;
@@ -344,7 +351,13 @@ static void on_knock(evutil_socket_t fd, short what, void *arg)
 
 	/* Those who knock without end must not keep us here. */
 	for (int i = 0; i < GUESTS_AT_ONCE; i++) {
-		int guest = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int guest;
+
+		if (rsk_fdmsg_is_full()) {
+			pause_for(l, EMFILE);
+			return;
+		}
+		guest = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (guest < 0) {
 			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
@@ -353,7 +366,7 @@ static void on_knock(evutil_socket_t fd, short what, void *arg)
 		}
 		if (admit(l, guest) < 0) {
 			l->count.refused++;
-			close(guest);
+			rsk_fdmsg_close(guest, NULL);
 		}
 	}
 }

@@ -15,6 +15,7 @@ struct rsk_local_user {
 	size_t n;	 /* processes */
 	size_t asked;	 /* questions to the port mapper that are open, or wait for their turn */
 	size_t rails;	 /* of them, such as accept rails, or will */
+	size_t foreign;	 /* descriptors that they passed, and that are no statistics */
 	uint64_t at_ns;	 /* left_ns is of then */
 	int64_t left_ns; /* that may go into what its processes say */
 	struct rsk_local_process *put_off; /* list: those that are not listened to for now */

@@ -69,6 +69,7 @@ static const int allowed[] = {
 	SCMP_SYS(clock_gettime),
 	SCMP_SYS(clock_nanosleep),
 	SCMP_SYS(close),
+	SCMP_SYS(close_range),
 	SCMP_SYS(connect),
 	SCMP_SYS(epoll_ctl),
 	SCMP_SYS(epoll_pwait),
@@ -100,6 +101,8 @@ static const int allowed[] = {
 	SCMP_SYS(munmap),
 	SCMP_SYS(newfstatat),
 	SCMP_SYS(openat),
+	SCMP_SYS(pipe2),
+	SCMP_SYS(prctl),
 	SCMP_SYS(pread64),
 	SCMP_SYS(prlimit64),
 	SCMP_SYS(pwrite64),
@@ -120,6 +123,7 @@ static const int allowed[] = {
 	SCMP_SYS(sendmmsg),
 	SCMP_SYS(sendmsg),
 	SCMP_SYS(sendto),
+	SCMP_SYS(setsid),
 	SCMP_SYS(setsockopt),
 	SCMP_SYS(shutdown),
 	SCMP_SYS(sigaltstack),
@@ -129,6 +133,7 @@ static const int allowed[] = {
 	SCMP_SYS(tgkill),
 	SCMP_SYS(timerfd_settime),
 	SCMP_SYS(unlink),
+	SCMP_SYS(wait4),
 	SCMP_SYS(write),
 	SCMP_SYS(writev),
 };
@@ -142,6 +147,10 @@ int rsk_sandbox_filter(void)
 		return -ENOMEM;
 	for (size_t i = 0; rc == 0 && i < sizeof(allowed) / sizeof(allowed[0]); i++)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, allowed[i], 0);
+	/* Processes that close what may take time to close (mapper/helper.h), and nothing else. */
+	if (rc == 0)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+				      SCMP_A0(SCMP_CMP_EQ, 0));
 	if (rc == 0)
 		rc = seccomp_load(ctx);
 	seccomp_release(ctx);

@@ -18,7 +18,8 @@ def ticks(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def attack(t, how, hostile_words, preload_hostile):
+def attack(t, how, hostile_words, preload_hostile, longer=0):
+    """@longer: seconds by which the hostile one outlives the honest, where its end would set the victim free."""
     seed = int(os.environ.get("RSOCK_SEED", random.getrandbits(32)))
     print(f"{t.name}: RSOCK_SEED={seed}")
     program = os.path.join(t.bin, "fault_hostile")
@@ -28,11 +29,14 @@ def attack(t, how, hostile_words, preload_hostile):
     port = int(victim.stdout.readline())
     honest = [t.spawn([program, "honest", port, SECONDS, seed + number], name="honest") for number in range(2)]
     words = [port if word == "PORT" else victim.pid if word == "PID" else word for word in hostile_words]
-    hostile = t.spawn([program, words[0], words[1], SECONDS - 1, seed], name="hostile", preload=preload_hostile)
-    deadline = time.monotonic() + SECONDS + 15
+    hostile = t.spawn([program, words[0], words[1], SECONDS - 1 + longer, seed], name="hostile", preload=preload_hostile)
+    began = time.monotonic()
+    deadline = began + SECONDS + longer + 15
     while any(proc.popen.poll() is None for proc in honest + [hostile]):
         t.check(victim.popen.poll() is None, f"{victim.describe()}: ended with {victim.popen.poll()}")
         t.check(time.monotonic() < deadline, "the clients did not come to their end")
+        held_up = longer and time.monotonic() > began + SECONDS + longer - 2 and honest[0].popen.poll() is None
+        t.check(not held_up, f"{how}: the victim is held up as long as the hostile one lives")
         t.stats.sample()
         time.sleep(0.05)
     for proc in honest + [hostile]:
@@ -86,6 +90,14 @@ def stranger_at_the_door(t):
     for how in ("poll", "epoll"):
         noted = attack(t, how, ("control", "PID"), False)
         t.stats.demand("refused" in noted, "the victim refused nothing: was it spoken to?")
+
+
+@case(90)
+def slow_descriptors(t):
+    """Descriptors whose close() takes a minute, where they are due and where not, of the same user and of another."""
+    for how, words in (("poll", "slow"), ("epoll", "slow"), ("block", "slow-other")):
+        noted = attack(t, how, (words, "PID"), False, longer=6)
+        t.stats.demand(words != "slow" or "refused" in noted, "the victim refused nothing: was it spoken to?")
 
 
 if __name__ == "__main__":

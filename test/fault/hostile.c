@@ -6,6 +6,8 @@
  *	scribble PORT SECONDS SEED		preloaded: joins, then writes over all that it shares with the victim
  *	bells PORT SECONDS SEED			preloaded: joins, then spoils all doorbells that it can reach
  *	control PID SECONDS SEED		not preloaded: knocks at the victim's door and says what it likes
+ *	slow PID SECONDS SEED			the same with descriptors that take a minute to close
+ *	slow-other PID SECONDS SEED		the same as another user
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -456,6 +458,10 @@ int main(int argc, char **argv)
 		return lives_of(bells_child, atoi(argv[2]), until, seed);
 	if (argc == 5 && !strcmp(argv[1], "control"))
 		return hostile_control(atoi(argv[2]), until, seed);
+	if (argc == 5 && !strcmp(argv[1], "slow"))
+		return hostile_slow(atoi(argv[2]), until, seed, 0);
+	if (argc == 5 && !strcmp(argv[1], "slow-other"))
+		return hostile_slow(atoi(argv[2]), until, seed, 4711);
 	fprintf(stderr, "usage: see the top of hostile.c\n");
 	return 2;
 }

@@ -19,3 +19,6 @@ void hostile_bells(uint64_t *state, int asleep);
 
 /* Knocks at the door of process pid until then; an exit status. */
 int hostile_control(int pid, double until, uint64_t seed);
+
+/* The same with descriptors whose close() takes a minute, as user @uid, 0: as it is. */
+int hostile_slow(int pid, double until, uint64_t seed, unsigned int uid);

@@ -2,6 +2,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <rsock/reason.h>
@@ -286,6 +290,111 @@ static void talk_nonsense(int fd, uint64_t *state, uint8_t *map, size_t len)
 	}
 }
 
+/* Of whatever user the process is now. Not -1: connected. */
+static int knock(const struct sockaddr_un *sa, socklen_t len)
+{
+	const struct timeval patience = { .tv_usec = 100000 };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)))
+		die("socket");
+	if (connect(fd, (const struct sockaddr *)sa, len) == 0)
+		return fd;
+	if (errno != EAGAIN)
+		die("connect"); /* the door is closed: the victim is gone */
+	close(fd);
+	return -1;
+}
+
+/* A TCP socket whose last close() waits: it has bytes that nobody takes. */
+static int lingerer(const struct sockaddr_in *to)
+{
+	const struct linger minute = { .l_onoff = 1, .l_linger = 60 };
+	static char bytes[65536];
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || connect(fd, (const struct sockaddr *)to, sizeof(*to)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_LINGER, &minute, sizeof(minute)))
+		die("lingerer");
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	return fd;
+}
+
+static void say_slowly(int fd, uint64_t *state, const struct sockaddr_in *to)
+{
+	struct rsk_link_msg m = greeting(state, true);
+	size_t nfds = dice(state) % 3 ? RSK_LINK_MSG_FDS : dice(state) % MAX_FDS + 1;
+	int fds[MAX_FDS];
+
+	for (size_t i = 0; i < nfds; i++)
+		fds[i] = i ? rsk_doorbell_new() : make_memfd(m.geometry.bytes, SEALS, false);
+	for (size_t i = dice(state) % nfds; i < nfds; i += 4) {
+		close(fds[i]);
+		fds[i] = lingerer(to);
+	}
+	say(fd, &m, dice(state) % 4 ? sizeof(m) : dice(state) % sizeof(m), fds, nfds);
+	/* From here on the victim has the last references; or we wait ourselves, and are killed. */
+	for (size_t i = 0; i < nfds; i++)
+		close(fds[i]);
+}
+
+/* In a process of its own. */
+static void slow_child(const struct sockaddr_un *sa, socklen_t len, uint64_t state,
+		       const struct sockaddr_in *to)
+{
+	int fd = knock(sa, len);
+
+	if (fd < 0)
+		return;
+	say_slowly(fd, &state, to);
+	if (dice(&state) & 1)
+		say_slowly(fd, &state, to);
+	usleep((useconds_t)(dice(&state) % 4000)); /* some are gone before they are heard */
+}
+
+int hostile_slow(int pid, double until, uint64_t seed, unsigned int uid)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	uint64_t state = seed;
+	unsigned int knocks = 0;
+	struct sockaddr_un sa;
+	socklen_t sa_len, len = sizeof(to);
+
+	if (listener < 0 || bind(listener, (struct sockaddr *)&to, len) || listen(listener, 4096) ||
+	    getsockname(listener, (struct sockaddr *)&to, &len))
+		die("listener");
+	while (!door_of(pid, &sa, &sa_len)) {
+		if (now_s() > until) {
+			fprintf(stderr, "slow: process %d never opened its door\n", pid);
+			return 1;
+		}
+		usleep(10000); /* between looks at a list */
+	}
+	if (uid && setresuid(uid, uid, uid))
+		die("setresuid");
+	while (now_s() < until) {
+		pid_t child = fork();
+
+		if (child < 0)
+			die("fork");
+		if (!child) {
+			slow_child(&sa, sa_len, dice(&state), &to);
+			_exit(0);
+		}
+		for (int i = 0; i < 10 && waitpid(child, NULL, WNOHANG) == 0; i++)
+			poll(NULL, 0, 5);
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+		knocks++;
+		dice(&state);
+	}
+	printf("%u\n", knocks);
+	return 0;
+}
+
 int hostile_control(int pid, double until, uint64_t seed)
 {
 	uint64_t state = seed;
@@ -301,19 +410,12 @@ int hostile_control(int pid, double until, uint64_t seed)
 		usleep(10000); /* between looks at a list */
 	}
 	while (now_s() < until) {
-		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-		const struct timeval patience = { .tv_usec = 100000 };
+		int fd = knock(&sa, sa_len);
 		size_t len = 0;
 		uint8_t *map;
 
-		if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)))
-			die("socket");
-		if (connect(fd, (struct sockaddr *)&sa, sa_len)) {
-			if (errno != EAGAIN)
-				die("connect"); /* the door is closed: the victim is gone */
-			close(fd);
+		if (fd < 0)
 			continue;
-		}
 		knocks++;
 		if (dice(&state) % 3) {
 			say_anything(fd, &state);

@@ -297,6 +297,50 @@ while True:
     t.kill(proc)
 
 
+@case(timeout=120)
+def slow_descriptors(t):
+    """TCP sockets with a linger time of a minute and bytes that nobody takes, for rsockd to close."""
+    a = host_with(t)
+    proc = served_as_before(t, a, lambda: flood(a, """
+import os
+nobody = socket.socket()
+nobody.bind(("127.0.0.1", 0))
+nobody.listen(4096)
+
+def one():
+    slow = socket.create_connection(nobody.getsockname())
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 60))
+    slow.setblocking(False)
+    try:
+        while True:
+            slow.send(bytes(65536))
+    except BlockingIOError:
+        pass
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.connect(V[0])
+    for what in V[1]:
+        socket.send_fds(s, [what], [slow.fileno()])
+    slow.close()
+
+number = 0
+while True:
+    pid = os.fork()
+    if not pid:
+        one()
+        os._exit(0)
+    time.sleep(0.03)
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    number += 1
+    if number == 5:
+        print("ready", flush=True)
+""", a.local, [local.pack(local.HELLO), local.pack(local.LOST, link=1)]))
+    # Each of them would have stood still for a minute; then Mallory is not listened to at all.
+    t.until(lambda: a.figure("local_refused_total") > 40, 20, "all to be refused")
+    t.kill(proc)
+    t.until(lambda: a.figure("processes") == 0, 10, "all to be gone")
+
+
 @case(timeout=60)
 def limits_are_told(t):
     """Each row of the table of limits has its figures; nothing that is held is more than one may have."""

@@ -5,11 +5,15 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <rsock/board.h>
 #include <rsock/reason.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fdmsg.h"
@@ -175,6 +179,8 @@ Test(local_msg, of_link)
 
 static int a, b;
 
+static int memory; /* what may be passed to rsockd */
+
 static void open_pair(void)
 {
 	int fds[2];
@@ -182,6 +188,9 @@ static void open_pair(void)
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds), 0);
 	a = fds[0];
 	b = fds[1];
+	if (memory <= 0)
+		memory = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	cr_assert_geq(memory, 0);
 }
 
 /* Descriptors of this process. */
@@ -215,25 +224,165 @@ Test(local_msg, a_descriptor_comes_along, .init = open_pair)
 	struct rsk_local_msg m = message(RSK_LOCAL_HELLO), got;
 	int fd, before = count_fds();
 
-	cr_assert_eq(rsk_local_msg_send(a, &m, a), 0);
+	cr_assert_eq(rsk_local_msg_send(a, &m, memory), 0);
 	cr_assert_eq(rsk_local_msg_recv(b, false, &got, &fd), 1);
 	cr_assert(fd >= 0 && (fcntl(fd, F_GETFD) & FD_CLOEXEC));
 	cr_assert_eq(count_fds(), before + 1);
 	close(fd);
+	cr_assert_eq(rsk_local_msg_recv(b, false, &got, &fd), -EAGAIN);
 }
 
-Test(local_msg, more_descriptors_than_wanted_are_closed, .init = open_pair)
+Test(local_msg, more_descriptors_than_wanted_are_refused, .init = open_pair)
 {
 	struct rsk_local_msg m = message(RSK_LOCAL_HELLO), got;
 	int many[RSK_FDMSG_MOST], fd, before = count_fds();
 
-	for (int i = 0; i < RSK_FDMSG_MOST; i++)
-		many[i] = a;
-	cr_assert_eq(rsk_fdmsg_send(a, &m, sizeof(m), many, RSK_FDMSG_MOST), 0);
-	cr_assert_eq(rsk_local_msg_recv(b, false, &got, &fd), 1);
-	cr_assert_geq(fd, 0);
+	for (int n = 2; n <= RSK_FDMSG_MOST; n++) {
+		for (int i = 0; i < n; i++)
+			many[i] = memory;
+		cr_assert_eq(rsk_fdmsg_send(a, &m, sizeof(m), many, n), 0);
+		cr_assert_eq(rsk_local_msg_recv(b, false, &got, &fd), -EPROTO);
+		cr_assert_eq(fd, -1);
+		cr_assert_eq(count_fds(), before);
+		rsk_fdmsg_close(b, NULL);
+		close(a);
+		open_pair();
+	}
+}
+
+/* From rsockd, which makes pairs of sockets for two processes, it comes; to rsockd it is refused. */
+Test(local_msg, what_is_no_memory_is_refused, .init = open_pair)
+{
+	struct rsk_local_msg m = message(RSK_LOCAL_HELLO), meet = message(RSK_LOCAL_MEET), got;
+	int fd, before = count_fds();
+
+	cr_assert_eq(rsk_local_msg_send(a, &meet, a), 0);
+	cr_assert_eq(rsk_local_msg_recv(b, true, &got, &fd), 1);
 	cr_assert_eq(count_fds(), before + 1);
 	close(fd);
+	cr_assert_eq(rsk_local_msg_send(a, &m, a), 0);
+	cr_assert_eq(rsk_local_msg_recv(b, false, &got, &fd), -EBADMSG);
+	cr_assert_eq(fd, -1);
+	cr_assert_eq(count_fds(), before);
+}
+
+static ssize_t recv_here(int *fd)
+{
+	struct rsk_local_msg got;
+	int n;
+
+	return rsk_fdmsg_recv(b, &got, sizeof(got), RSK_FDMSG_MEMORY, fd, 1, &n);
+}
+
+/* A file may be one of FUSE: here it stays open, some of them, and then nothing is taken in any more. */
+Test(local_msg, what_may_be_served_by_anybody, .init = open_pair)
+{
+	struct rsk_local_msg m = message(RSK_LOCAL_HELLO), got;
+	int given[] = { open("/", O_RDONLY | O_DIRECTORY), open("/dev/zero", O_RDWR),
+			open("/proc/self/exe", O_RDONLY) };
+	int before = count_fds(), fd, i;
+
+	for (i = 0; i < 200 && !rsk_fdmsg_is_full(); i++) {
+		cr_assert_eq(rsk_local_msg_send(a, &m, given[i % 3]), 0);
+		/* In a helper, where it ends with it, and here. */
+		cr_assert_eq(rsk_local_msg_recv(b, false, &got, &fd), -EBADMSG);
+		cr_assert_eq(count_fds(), before + i / 3);
+		cr_assert_eq(recv_here(&fd), -EBADMSG);
+		cr_assert_eq(count_fds(), before + (i + 1) / 3);
+		rsk_fdmsg_close(b, NULL);
+		close(a);
+		open_pair();
+	}
+	cr_assert_eq(i, 96);
+	cr_assert_eq(rsk_local_msg_send(a, &m, memory), 0);
+	cr_assert_eq(recv_here(&fd), -EBUSY);
+	cr_assert_eq(count_fds(), before + 32);
+}
+
+static double now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+/* A TCP socket that has bytes which nobody takes: the last close() of it waits for its linger time. */
+static int lingerer(int *other)
+{
+	const struct linger long_one = { .l_onoff = 1, .l_linger = 20 };
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(at);
+	static char bytes[65536];
+
+	cr_assert_eq(bind(listener, (struct sockaddr *)&at, len), 0);
+	cr_assert_eq(listen(listener, 1), 0);
+	cr_assert_eq(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+	cr_assert_eq(connect(fd, (struct sockaddr *)&at, len), 0);
+	*other = listener; /* never accepted, never read */
+	cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &long_one, sizeof(long_one)), 0);
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	return fd;
+}
+
+/* Whatever was sent and in whatever order, neither a receive nor the end waits. */
+static void end_does_not_wait(int before, int behind, bool heard)
+{
+	struct rsk_local_msg m = message(RSK_LOCAL_HELLO), got;
+	int other, slow = lingerer(&other), fd, rc = 1;
+	double began;
+
+	for (int i = 0; i < before; i++)
+		cr_assert_geq(i % 2 ? send(a, "", 0, 0) : rsk_local_msg_send(a, &m, -1), 0);
+	cr_assert_eq(rsk_local_msg_send(a, &m, slow), 0);
+	for (int i = 0; i < behind; i++)
+		cr_assert_eq(rsk_local_msg_send(a, &m, slow), 0);
+	close(slow);
+	began = now_s();
+	while (heard && rc > 0)
+		rc = rsk_local_msg_recv(b, false, &got, &fd);
+	cr_assert_leq(rc, heard ? 0 : 1);
+	rsk_fdmsg_close(b, NULL);
+	cr_assert_lt(now_s() - began, 5, "%.1f s", now_s() - began);
+	cr_assert_eq(fcntl(b, F_GETFD), -1, "it stayed open");
+	cr_assert_eq(send(a, "x", 1, MSG_NOSIGNAL), -1);
+	/* Nobody's child that can be waited for. */
+	cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1);
+	close(other);
+}
+
+Test(local_msg, slow_to_close_heard, .init = open_pair)
+{
+	end_does_not_wait(0, 0, true);
+}
+
+Test(local_msg, slow_to_close_unheard, .init = open_pair)
+{
+	end_does_not_wait(0, 0, false);
+}
+
+Test(local_msg, slow_to_close_behind_others, .init = open_pair)
+{
+	end_does_not_wait(5, 2, false);
+}
+
+/* A relay's or another's process lives for as long as it likes: what may cause more of them is kept small. */
+Test(local_msg, the_end_of_an_ordinary_one_makes_no_process, .init = open_pair)
+{
+	struct rsk_local_msg m = message(RSK_LOCAL_HELLO);
+
+	for (int i = 0; i < 20; i++)
+		cr_assert_eq(rsk_local_msg_send(a, &m, -1), 0);
+	cr_assert_eq(send(a, "", 0, 0), 0);
+	rsk_fdmsg_close(b, NULL);
+	cr_assert_eq(fcntl(b, F_GETFD), -1);
+	errno = 0;
+	cr_assert_eq(waitpid(-1, NULL, WNOHANG | __WALL), -1);
+	cr_assert_eq(errno, ECHILD);
 }
 
 /* What the sender likes to send, with descriptors: none may stay. */
@@ -252,7 +401,7 @@ static void nothing_stays(const void *buf, size_t bytes, int n, int want)
 			      .msg_controllen = CMSG_SPACE(sizeof(int) * (size_t)n) };
 
 	for (int i = 0; i < n; i++)
-		many[i] = a;
+		many[i] = memory;
 	c.head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
 				   .cmsg_type = SCM_RIGHTS,
 				   .cmsg_len = CMSG_LEN(sizeof(int) * (size_t)n) };
@@ -261,6 +410,9 @@ static void nothing_stays(const void *buf, size_t bytes, int n, int want)
 	cr_assert_eq(rsk_local_msg_recv(b, false, &got, &fd), want);
 	cr_assert_eq(fd, -1);
 	cr_assert_eq(count_fds(), before, "%zu bytes with %d descriptors", bytes, n);
+	rsk_fdmsg_close(b, NULL);
+	close(a);
+	open_pair();
 }
 
 Test(local_msg, nonsense_leaves_no_descriptor, .init = open_pair)
@@ -292,11 +444,11 @@ Test(local_msg, no_room_for_a_descriptor, .init = open_pair)
 	struct rlimit few;
 	int fd;
 
-	cr_assert_eq(rsk_local_msg_send(a, &m, a), 0);
+	cr_assert_eq(rsk_local_msg_send(a, &m, memory), 0);
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &few), 0);
 	few.rlim_cur = 0;
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
-	cr_assert_eq(rsk_local_msg_recv(b, false, &got, &fd), 1, "it comes without");
+	cr_assert_eq(rsk_local_msg_recv(b, false, &got, &fd), -EMFILE);
 	cr_assert_eq(fd, -1);
 	few.rlim_cur = few.rlim_max;
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);

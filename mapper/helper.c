@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* helper.c - see helper.h. */
+#include "helper.h"
+
+#include <linux/wait.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <rsock/sys.h>
+
+#define LAST_FD 0xffffffffu
+#define LAST_FD_OLD 65536u /* kernels before 5.9 */
+
+/* Pids; 0: free, -1: one is being made. Those that find no place are reaped when this process has ended. */
+static _Atomic(int) helpers[RSK_HELPERS];
+
+void rsk_helper_close_but(int a, int b)
+{
+	unsigned int low = (unsigned int)(a < b ? a : b), high = (unsigned int)(a < b ? b : a);
+
+	if (rsk_sys_close_range(high + 1, LAST_FD, 0) < 0) {
+		for (unsigned int i = 0; i < LAST_FD_OLD; i++)
+			if (i != low && i != high)
+				rsk_sys_close((int)i);
+		return;
+	}
+	if (high > low + 1)
+		rsk_sys_close_range(low + 1, high - 1, 0);
+	if (low)
+		rsk_sys_close_range(0, low - 1, 0);
+}
+
+static void reap(void)
+{
+	for (int i = 0; i < RSK_HELPERS; i++) {
+		int pid = atomic_load(&helpers[i]);
+
+		if (pid > 0 && RSK_SYS4(SYS_wait4, pid, NULL, __WCLONE | WNOHANG, NULL) != 0)
+			atomic_compare_exchange_strong(&helpers[i], &pid, 0);
+	}
+}
+
+static _Atomic(int) *take(void)
+{
+	for (int i = 0; i < RSK_HELPERS; i++) {
+		int none = 0;
+
+		if (atomic_compare_exchange_strong(&helpers[i], &none, -1))
+			return &helpers[i];
+	}
+	return NULL;
+}
+
+bool rsk_helper_few(int most)
+{
+	int n = 0;
+
+	reap();
+	for (int i = 0; i < RSK_HELPERS; i++)
+		n += atomic_load(&helpers[i]) != 0;
+	return n < most;
+}
+
+int rsk_helper_start(void (*run)(void *arg), void *arg, const char *name)
+{
+	_Atomic(int) *place;
+	sigset_t all, old;
+	long pid;
+
+	reap();
+	place = take();
+	memset(&all, 0xff, sizeof(all)); /* also those that libc keeps to itself */
+	rsk_sys_rt_sigprocmask(SIG_SETMASK, &all, &old);
+	pid = RSK_SYS5(SYS_clone, 0, 0, 0, 0, 0);
+	if (pid == 0) {
+		RSK_SYS0(SYS_setsid);
+		rsk_sys_prctl(PR_SET_NAME, (long)name, 0, 0, 0);
+		run(arg);
+		rsk_sys_exit_group(0);
+	}
+	rsk_sys_rt_sigprocmask(SIG_SETMASK, &old, NULL);
+	if (place)
+		atomic_store(place, pid < 0 ? 0 : (int)pid);
+	return pid < 0 ? (int)pid : 0;
+}
