@@ -65,3 +65,11 @@ enum rsk_reason rsk_absent_link(int err)
 		return RSK_REASON_LINK_ERROR;
 	}
 }
+
+enum rsk_reason rsk_absent_registry(int err)
+{
+	enum rsk_reason why = rsk_absent_link(err);
+
+	return why == RSK_REASON_FD_LIMIT || why == RSK_REASON_MEMORY ? why :
+									RSK_REASON_NO_REGISTRY;
+}

@@ -21,4 +21,7 @@ enum rsk_reason rsk_absent_why(const struct rsk_tuple *mine, bool rsockd);
 /* Of an error (-errno) that a link was not made for: what was lacking, else LINK_ERROR. Pure. */
 enum rsk_reason rsk_absent_link(int err);
 
+/* The same of an error that the registry was not read or written for, else NO_REGISTRY. Pure. */
+enum rsk_reason rsk_absent_registry(int err);
+
 #endif

@@ -103,13 +103,17 @@ static void looked(struct rsk_stream *s, int fd, uint64_t now, int registry)
 
 	rsk_policy_looked(&rsk_knobs.policy, &s->search, now);
 	looks = s->search.looks;
-	if (s->absent == RSK_REASON_NO_REGISTRY)
+	if (s->absent == RSK_REASON_NO_REGISTRY || s->absent == RSK_REASON_FD_LIMIT ||
+	    s->absent == RSK_REASON_MEMORY)
 		s->absent = 0;
 	if (registry < 0)
-		s->absent = RSK_REASON_NO_REGISTRY;
+		s->absent = (uint8_t)rsk_absent_registry(registry);
 	else if (looks >= LOOKS_ALONE &&
 		 (!(looks & (looks - 1)) || looks == rsk_knobs.policy.looks_max))
 		s->absent = (uint8_t)rsk_absent_why(&s->tuple, rsk_local_there());
+	/* It came, and there was nothing to receive it with. */
+	if (rsk_meet_lacks() && (!s->absent || s->absent == RSK_REASON_NO_PEER))
+		s->absent = (uint8_t)rsk_absent_link(rsk_meet_lacks());
 	if (s->told || s->absent || !tells_more((enum rsk_reason)s->rec->reason))
 		rsk_stats_set_reason(s->rec, s->told   ? (enum rsk_reason)s->told :
 					     s->absent ? (enum rsk_reason)s->absent :

@@ -161,6 +161,19 @@ int rsk_kernel_received(int fd, uint64_t *pos)
 	return rc;
 }
 
+/*
+ * The kernel's count against what went by our hooks: else bytes were moved by calls that no
+ * hook sees, and the next such call would not see the ring. Both directions leave.
+ */
+static int counted(struct rsk_stream *s, uint64_t kernels, uint64_t ours)
+{
+	if (kernels == ours)
+		return 0;
+	rsk_stats_set_reason(s->rec, RSK_REASON_POSITION_MISMATCH);
+	atomic_store_explicit(&s->leave_due, RSK_REASON_POSITION_MISMATCH, memory_order_relaxed);
+	return -EBADE;
+}
+
 static int kernel_tx_pos(struct rsk_companion *c, uint64_t *pos)
 {
 	struct rsk_stream *s = ((struct rsk_kernel_companion *)c)->s;
@@ -171,7 +184,7 @@ static int kernel_tx_pos(struct rsk_companion *c, uint64_t *pos)
 	rc = rsk_kernel_written(c->fd, s->connecting_side, pos);
 	if (rc < 0)
 		return rc;
-	return *pos == atomic_load(&s->tcp_tx) ? 0 : -EBADE;
+	return counted(s, *pos, atomic_load(&s->tcp_tx));
 }
 
 /* bytes consumed = bytes received - what is unread. */
@@ -199,7 +212,7 @@ static int kernel_rx_pos(struct rsk_companion *c, uint64_t *pos)
 		    a.tcpi_state != TCP_STATE_FIN_WAIT2)
 			return -EPIPE;
 		*pos = a.tcpi_bytes_received - (uint64_t)inq;
-		return *pos == atomic_load(&s->tcp_rx) ? 0 : -EBADE;
+		return counted(s, *pos, atomic_load(&s->tcp_rx));
 	}
 	return -EAGAIN;
 }

@@ -326,7 +326,9 @@ void rsk_stream_leave_late(struct rsk_stream *s, int fd)
 
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
-	ready = s->tx.state == RSK_TX_TCP && rsk_rx_drained(&s->rx) && !rsk_over_unread(s);
+	/* What never tried to leave does so now. */
+	ready = !s->tx.gave_up || !s->rx.gave_up ||
+		(s->tx.state == RSK_TX_TCP && rsk_rx_drained(&s->rx) && !rsk_over_unread(s));
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
 	why = ready ? atomic_exchange_explicit(&s->leave_due, 0, memory_order_relaxed) : 0;

@@ -117,6 +117,20 @@ void rsk_link_dead(struct rsk_link *l)
 	atomic_store(&l->state, RSK_LINK_DEAD);
 }
 
+/* What this process lacked when a link to it was last being made; 0: nothing since one was. */
+static int lacks;
+
+int rsk_meet_lacks(void)
+{
+	return lacks;
+}
+
+static void note_lack(int rc)
+{
+	if (rc == 0 || rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM || rc == -ENOSPC)
+		lacks = rc;
+}
+
 static int greeted(struct rsk_link *l, const struct rsk_link_msg *m, int *fds, int nfds)
 {
 	int rc;
@@ -249,7 +263,7 @@ static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t 
 	int rc = rsk_link_msg_validate(m, bytes, &pm);
 
 	if (rc == 0 && m->type == RSK_LINK_GREET)
-		rc = greeted(l, m, fds, nfds);
+		note_lack(rc = greeted(l, m, fds, nfds));
 	else if (rc == 0 && (atomic_load(&l->state) != RSK_LINK_UP || nfds))
 		rc = -EPROTO;
 	else if (rc == 0)
@@ -320,18 +334,22 @@ void rsk_meet(void)
 			int fd = rsk_sys_accept4(door.listener, NULL, NULL,
 						 SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-			if (fd < 0)
+			if (fd < 0) {
+				note_lack(fd);
 				break;
+			}
 			fd = rsk_own_fd(fd);
-			if (fd < 0)
+			if (fd < 0) {
+				note_lack(fd);
 				continue;
+			}
 			if (!swept)
 				rsk_links_sweep();
 			swept = true;
 			if (peer_of(fd, &peer) < 0 || too_many(peer.pid))
 				rsk_fdmsg_close(fd, rsk_own_close);
-			else
-				link_add(fd, false, &peer);
+			else if (!link_add(fd, false, &peer))
+				note_lack(-ENOMEM);
 		}
 	for (uint32_t i = 0; i < rsk_links.n; i++)
 		rsk_meet_hear(rsk_links.at[i].l);

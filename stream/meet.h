@@ -41,6 +41,9 @@ struct rsk_link *rsk_meet_known(uint64_t nonce);
 /* The link to the process whose door has that nonce, perhaps a new one, still GREETING. NULL: none can be had, *err. */
 struct rsk_link *rsk_meet_at(uint64_t nonce, int *err);
 
+/* What this process lacked (-EMFILE, -ENOMEM) when another one last came to it; 0: nothing. */
+int rsk_meet_lacks(void);
+
 /* Opens the door to whoever knocked, hears whoever spoke. */
 void rsk_meet(void);
 

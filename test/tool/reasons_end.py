@@ -3,16 +3,24 @@
 serve: an echo server, one thread a connection. connect: round trips of 64 bytes for as long as its input is open. MODE is
 done to the connection before the first byte.
 """
+import ctypes
 import fcntl
 import os
+import resource
 import select
 import socket
+import struct
+import subprocess
 import sys
 import threading
 
 SO_TIMESTAMP, SO_ZEROCOPY = 29, 60
+TCP_REPAIR, TCP_FASTOPEN_CONNECT, TCP_ULP = 19, 30, 31
 ROUNDS_FEW = 3
-KEPT = []
+CROWD = 66  # processes; one epoll set hears 64 peers
+KEPT, COMMON = [], []
+LIBC = ctypes.CDLL(None)
+UNSEEN = ctypes.CDLL("libc.so.6")  # its own functions, whatever is preloaded
 
 
 def shared(peer):
@@ -38,7 +46,97 @@ def epoll_exclusive(peer):
     KEPT.append(epoll)
 
 
+def twin_in_epoll(peer):
+    """Its number is closed while it is in a set; another one is kept, and used."""
+    epoll = select.epoll()
+    epoll.register(peer.fileno(), select.EPOLLIN)
+    twin = socket.socket(fileno=os.dup(peer.fileno()))
+    KEPT.append(epoll)
+    os.close(peer.detach())
+    return twin
+
+
+def epoll_shared(peer):
+    """A set that a child has as well, which does not have the socket."""
+    epoll = select.epoll()
+    read, write = os.pipe()
+    if not os.fork():
+        os.close(write)
+        peer.close()
+        os.read(read, 1)
+        os._exit(0)
+    os.close(read)
+    epoll.register(peer.fileno(), select.EPOLLIN)
+    KEPT.extend((epoll, write))
+
+
+def epoll_common(peer):
+    """All connections in one set, which nobody waits for."""
+    if not COMMON:
+        COMMON.append(select.epoll())
+    COMMON[0].register(peer.fileno(), select.EPOLLIN)
+
+
+def epoll_tag(peer):
+    """The data of the program are what the library has put in place of its data: /proc shows them."""
+    epoll_common(peer)
+    first = COMMON[1:2] or COMMON.append(peer)
+    if not first:
+        return
+    with open(f"/proc/self/fdinfo/{COMMON[0].fileno()}") as file:
+        rows = [line.split() for line in file if line.startswith("tfd:")]
+    ours = {str(first[0].fileno()), str(peer.fileno())}
+    tags = [int(row[5], 16) for row in rows if row[1] not in ours]
+    event = struct.pack("=IQ", select.EPOLLIN, tags[0])
+    LIBC.epoll_ctl(COMMON[0].fileno(), 3, peer.fileno(), event)  # EPOLL_CTL_MOD
+
+
+def executed(peer):
+    """A program that was executed with it by a child, and does not use it."""
+    peer.set_inheritable(True)
+    KEPT.append(subprocess.Popen(["sleep", "1000"], close_fds=False))
+
+
+def spliced(peer):
+    read, write = os.pipe()
+    os.write(write, b"s")
+    os.splice(read, peer.fileno(), 1)
+
+
+def tried(peer, *option):
+    """An option that this kernel may not have, or refuses."""
+    try:
+        peer.setsockopt(*option)
+    except OSError:
+        pass
+
+
+def little_memory(_peer):
+    """None for a mapping of the library's; what the program has is enough for itself."""
+    with open("/proc/self/statm") as file:
+        pages = int(file.read().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (64 << 10), resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def few_descriptors(_peer):
+    """None: the lowest number that is free is beyond the limit."""
+    free = os.open("/dev/null", os.O_RDONLY)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
 MODES = {
+    "epoll-closed": twin_in_epoll,
+    "epoll-peers": epoll_common,
+    "epoll-shared": epoll_shared,
+    "epoll-tag": epoll_tag,
+    "exec": executed,
+    "fd-limit": few_descriptors,
+    "ktls": lambda peer: tried(peer, socket.IPPROTO_TCP, TCP_ULP, b"tls"),
+    "memory": little_memory,
+    "position-mismatch": lambda peer: UNSEEN.send(peer.fileno(), b"p", 1, 0),
+    "splice": spliced,
+    "unsupported": lambda peer: tried(peer, socket.IPPROTO_TCP, TCP_REPAIR, 7),  # neither on nor off
     "async": lambda peer: fcntl.fcntl(peer, fcntl.F_SETFL, fcntl.fcntl(peer, fcntl.F_GETFL) | os.O_ASYNC),
     "epoll-exclusive": epoll_exclusive,
     "messages": lambda peer: peer.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMP, 1),
@@ -52,14 +150,17 @@ MODES = {
 
 def serve(port, mode):
     def echo(peer):
-        with peer:
-            MODES.get(mode, lambda _peer: None)(peer)
+        other = MODES.get(mode, lambda _peer: None)(peer)
+        with other if isinstance(other, socket.socket) else peer as peer:
             while data := peer.recv(65536):
                 peer.sendall(data)
 
     with socket.create_server(("127.0.0.1", port)) as listener:
         while True:
-            peer, _address = listener.accept()
+            try:
+                peer, _address = listener.accept()
+            except OSError:  # no descriptor is left for another one
+                select.select([], [], [])
             threading.Thread(target=echo, args=(peer,), daemon=True).start()
 
 
@@ -77,12 +178,18 @@ def rounds_on(server, mode):
 
 
 def connect(port, mode):
-    with socket.create_connection(("127.0.0.1", port)) as server:
+    for _ in range(CROWD if mode == "epoll-peers" else 0):
+        if not os.fork():
+            break
+    with socket.socket() as server:
+        if mode == "fastopen":
+            server.setsockopt(socket.IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 1)
+        server.connect(("127.0.0.1", port))
         if mode == "inherited":
             server.set_inheritable(True)
             os.execv(sys.executable, [sys.executable, "-B", sys.argv[0], "resume", str(server.fileno())])
-        MODES.get(mode, lambda _peer: None)(server)
-        rounds_on(server, mode)
+        other = MODES.get(mode, lambda _peer: None)(server) if mode != "epoll-peers" else None
+        rounds_on(other if isinstance(other, socket.socket) else server, mode)
 
 
 def resume(fd, mode):

@@ -125,8 +125,9 @@ static bool twice_arrived(struct rsk_rail *rail, uint64_t off)
 }
 
 /*
- * The receiver has taken a slot of which one rail that died brought one half, and the rail that repeats it the other one
- * so far: what follows may not go to its cells before the rest of the repetition is there, which would overwrite it.
+ * The receiver has taken a slot of which a rail that died brought one half, and the rail that
+ * repeats it the other one so far: what follows may not go to its cells before the rest of the
+ * repetition is there, which would overwrite it.
  */
 Test(ring, what_was_put_twice_is_free_when_all_has_landed)
 {

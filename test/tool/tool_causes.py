@@ -1,0 +1,82 @@
+#!/usr/bin/python3 -B
+"""The reasons of tool_reasons.py that take more than an option of the connection: what stands in the way, and its cure."""
+import os
+
+from tool_reasons import HERE, Pair, by_mode, direct
+
+from harness import PYTHON, case, main
+
+WITHOUT_NETLINK = [PYTHON, "-B", os.path.join(HERE, "without_netlink.py")]
+
+
+@case(150)
+def options(t):
+    """What a program asks of its connection."""
+    for mode in ("ktls", "unsupported", "splice"):
+        by_mode(mode)(t)
+    Pair(t, modes=("", "fastopen")).says("fastopen", ("client",)).end()
+
+
+@case(150)
+def epoll_closed(t):
+    by_mode("epoll-closed", foreseen=False)(t)
+
+
+@case(150)
+def epoll_shared(t):
+    by_mode("epoll-shared", foreseen=False)(t)
+
+
+@case(150)
+def executed(t):
+    by_mode("exec", foreseen=False)(t)
+
+
+@case(150)
+def fd_limit(t):
+    by_mode("fd-limit", foreseen=False)(t)
+
+
+@case(150)
+def memory(t):
+    by_mode("memory", foreseen=False)(t)
+
+
+@case(150)
+def position_mismatch(t):
+    by_mode("position-mismatch", foreseen=False)(t)
+
+
+@case(150)
+def unverified(t):
+    Pair(t, server=WITHOUT_NETLINK).says("unverified", ("server",)).end()
+    Pair(t, client=WITHOUT_NETLINK).says("unverified", ("client",)).end()
+    direct(t)
+
+
+@case(150)
+def epoll_tag(t):
+    """A second client's connection, with the first one's data in the set."""
+    pair = Pair(t, modes=("epoll-tag", "")).says("direct", ("server", "client"))
+    second = pair.another("")
+    t.until(lambda: "epoll-tag" in pair.stat()["server"], 30, "stat to say epoll-tag")
+    told = pair.asked("why", f":{pair.port}", expect=1)["streams"]
+    t.check([stream["end"]["reason"] for stream in told].count("epoll-tag") >= 1, f"why: {told}")
+    t.kill(second)
+    pair.end()
+    direct(t, modes=("epoll-peers", ""))  # in a set, with data of its own
+
+
+@case(150)
+def epoll_peers(t):
+    pair = Pair(t, modes=("epoll-peers", "epoll-peers"))
+    t.until(lambda: {"epoll-peers", "direct"} <= pair.stat()["server"], 60, "stat to say epoll-peers")
+    told = pair.asked("why", f":{pair.port}", expect=1)["streams"]
+    reasons = [stream["end"]["reason"] for stream in told]
+    t.check(reasons.count("direct") == 64 and set(reasons) == {"direct", "epoll-peers"}, f"why: {reasons}")
+    pair.end()
+    direct(t, modes=("epoll-peers", ""))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
