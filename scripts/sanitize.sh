@@ -1,5 +1,6 @@
 #!/bin/bash
-# sanitize.sh address|thread: builds with that sanitizer; runs the units and what is labelled sanitize.
+# sanitize.sh address|thread: builds with that sanitizer; runs the units and what is labelled sanitize; with address also
+# the cases of test/app, in which ASan and UBSan come with the library.
 # ASan and UBSan by gcc, whose runtime is a library that can be preloaded with ours; TSan by clang, which takes fences.
 set -euo pipefail
 cd "$(dirname "$0")/.."
