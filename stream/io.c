@@ -37,6 +37,8 @@ void rsk_stream_note_change(struct rsk_stream *s, bool tx, enum rsk_reason cause
 	/* It does so since we asked it to. */
 	if (cause == RSK_REASON_PEER_LEFT && atomic_load(&s->off))
 		cause = RSK_REASON_OPERATOR;
+	if (cause == RSK_REASON_PEER_LEFT && !tx && s->rx.lost)
+		cause = RSK_REASON_PEER_DEAD;
 
 	while (noted->promotions != p || noted->demotions != d) {
 		bool on_ring = noted->promotions != noted->demotions;

@@ -182,6 +182,23 @@ static bool look_at_companion(struct rsk_rx *rx, struct rsk_companion *c)
 	return rx->tcp_eof || rx->tcp_err || n > 0;
 }
 
+/*
+ * The ring is empty, no more can come, and the companion has bytes: the sender, who could not say so in the ring, goes
+ * on by it. It does so only where it has been told that all it had put was taken; else it resets (rsk_mend_lost()).
+ * 1; 0: that is not so; -EPROTO: it had said itself that it has put more.
+ */
+static int left_without_a_word(struct rsk_rx *rx)
+{
+	if (!rx->lost || rx->tcp_eof || rx->tcp_err)
+		return 0;
+	if (rx->last_cell && rx->last_cell != rx->ring.next)
+		return rsk_rx_refuse(rx);
+	rx->demotions++;
+	rx->state = RSK_RX_TCP;
+	rx->left = true;
+	return 1;
+}
+
 static ssize_t ring_at_end(struct rsk_rx *rx)
 {
 	if (rx->tcp_err)
@@ -315,8 +332,14 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 			if (rx->fin)
 				return 0;
 			/* A slot whose hash is not right yet. An end, or an error, is told below. */
-			if (peek && !rx->tcp_err && !rsk_rx_ended(rx) && rsk_rx_ready(rx))
+			if (peek && !rx->lost && !rx->tcp_err && !rsk_rx_ended(rx) &&
+			    rsk_rx_ready(rx))
 				return -EAGAIN;
+			rc = looked ? left_without_a_word(rx) : 0;
+			if (rc < 0)
+				return rc;
+			if (rc)
+				continue;
 			if (looked)
 				return ring_at_end(rx);
 			if (!look && !rx->tcp_eof && !rx->tcp_err)
@@ -379,5 +402,7 @@ ssize_t rsk_rx_recv_rest(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_
 
 void rsk_rx_look(struct rsk_rx *rx, struct rsk_companion *c)
 {
-	look_at_companion(rx, c);
+	if (look_at_companion(rx, c) && rx->lost && rx->state == RSK_RX_ONRING &&
+	    !rsk_rx_ready(rx) && left_without_a_word(rx) < 0)
+		rx->tcp_err = -ECONNRESET;
 }

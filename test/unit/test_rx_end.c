@@ -49,6 +49,61 @@ Test(rx_end, lost_is_not_said_before_the_companion_ends)
 	cr_assert_eq(recv_some(1), -ECONNRESET);
 }
 
+/* It cannot say that it goes on by the companion; bytes come there only if all before them was taken. */
+Test(rx_end, lost_and_the_companion_goes_on)
+{
+	on_ring(&at_once, 5);
+	cr_assert_eq(send_some(100), 100);
+	rsk_rx_lose(&w.rx);
+	w.wire.in += 70;
+	cr_assert_eq(recv_some(100), 100);
+	cr_assert_eq(recv_some(30), 30);
+	cr_assert_eq(w.rx.state, RSK_RX_TCP);
+	cr_assert_eq(w.rx.demotions, 1);
+	cr_assert_eq(recv_some(4096), 40);
+	cr_assert_eq(recv_some(4096), -EAGAIN);
+	w.wire.end = true;
+	cr_assert_eq(recv_some(4096), 0);
+	cr_assert(rsk_rx_validate(&w.rx));
+}
+
+/* Who waits for readiness is told: the kernel shows the companion's bytes, and this end is on it. */
+Test(rx_end, lost_and_the_companion_shows_more)
+{
+	on_ring(&at_once, 5);
+	cr_assert_eq(send_some(100), 100);
+	rsk_rx_lose(&w.rx);
+	w.wire.in += 70;
+	rsk_rx_look(&w.rx, &w.wire.c);
+	cr_assert_eq(w.rx.state, RSK_RX_ONRING, "the ring's bytes come first");
+	cr_assert_eq(recv_some(100), 100);
+	rsk_rx_look(&w.rx, &w.wire.c);
+	cr_assert_eq(w.rx.state, RSK_RX_TCP);
+	cr_assert_eq(recv_some(4096), 70);
+}
+
+/* It has said how much it put, not all of that has come, and what follows it comes: a byte would be missing between. */
+Test(rx_end, lost_and_something_is_missing_before_more)
+{
+	for (int looks = 0; looks < 2; looks++) {
+		on_ring(&at_once, 5);
+		cr_assert_eq(send_some(100), 100);
+		w.dark = true;
+		cr_assert_eq(send_some(1), 1);
+		w.rx.last_cell = w.tx.ring.next;
+		rsk_rx_lose(&w.rx);
+		w.wire.in += 70;
+		cr_assert_eq(recv_some(100), 100);
+		if (looks) {
+			rsk_rx_look(&w.rx, &w.wire.c);
+			cr_assert(rsk_rx_ready(&w.rx));
+			cr_assert_eq(recv_some(4096), -ECONNRESET);
+		} else {
+			cr_assert_eq(recv_some(4096), -EPROTO);
+		}
+	}
+}
+
 Test(rx_end, who_ended_in_order_is_believed_when_all_is_here)
 {
 	on_ring(&at_once, 3);
