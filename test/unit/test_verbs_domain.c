@@ -1,299 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * What a peer can name or use up on a device is its own rail's: memory by its remote keys, receives. The device is the
- * test's, and holds to what the InfiniBand specification says of domains, shared receive queues and completion queues.
+ * test's (verbs_device.h).
  */
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "inner.h"
+#include "verbs_device.h"
 
 enum {
 	RAILS = 9, /* more than two completion queues have places for */
 	RING = RSK_SEG_MIN_RING,
-	OBJECTS = 256,
-	CQES = 8192,
 	FLOOD = 100000,
 };
 
-/* ---- the device ---- */
-struct pd {
-	struct ibv_pd pd;
-	int used; /* registrations and queues */
-};
-struct cq {
-	struct ibv_cq cq;
-	struct ibv_wc wc[CQES];
-	int n, room;
-	bool armed, event;
-};
-struct srq {
-	struct ibv_srq srq;
-	struct ibv_pd *pd;
-	uint32_t n, max, limit;
-};
-
-static struct ibv_mr *mrs[OBJECTS];
-static struct cq *cqs[OBJECTS];
-static uint32_t next_key = 100, next_qp = 7, pds, pds_most = UINT32_MAX, qps, srqs;
+/* ---- rails on it ---- */
 static struct rsk_verbs verbs;
 static struct rsk_vdev dev;
-static void (*refill)(struct srq *q); /* who waits for receives sends at once */
-
-static int poll_cq(struct ibv_cq *ibcq, int max, struct ibv_wc *wc)
-{
-	struct cq *q = (struct cq *)(void *)ibcq;
-	int n = q->n < max ? q->n : max;
-
-	memcpy(wc, q->wc, (size_t)n * sizeof(*wc));
-	memmove(q->wc, q->wc + n, (size_t)(q->n - n) * sizeof(*wc));
-	q->n -= n;
-	return n;
-}
-
-static int req_notify_cq(struct ibv_cq *cq, int solicited)
-{
-	((struct cq *)(void *)cq)->armed = true;
-	return 0;
-}
-
-static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	struct srq *q = (struct srq *)(void *)srq;
-
-	for (; wr; wr = wr->next)
-		q->n++;
-	cr_assert_leq(q->n, q->max, "more receives than the queue has places for");
-	if (refill)
-		refill(q);
-	return 0;
-}
-
-static struct ibv_device device = { .name = "test0" };
-static struct ibv_context context = { .device = &device,
-				      .ops = { .poll_cq = poll_cq,
-					       .req_notify_cq = req_notify_cq,
-					       .post_srq_recv = post_srq_recv } };
-
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
-{
-	struct pd *pd;
-
-	if (pds == pds_most) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	pds++;
-	pd = calloc(1, sizeof(*pd));
-	pd->pd.context = ctx;
-	return &pd->pd;
-}
-
-int ibv_dealloc_pd(struct ibv_pd *pd)
-{
-	cr_assert_eq(((struct pd *)(void *)pd)->used, 0, "a domain that is in use");
-	pds--;
-	free(pd);
-	return 0;
-}
-
-static void use(struct ibv_pd *pd, int n)
-{
-	((struct pd *)(void *)pd)->used += n;
-}
-
-static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length)
-{
-	struct ibv_mr *mr = calloc(1, sizeof(*mr));
-	int i = 0;
-
-	while (mrs[i])
-		cr_assert_lt(++i, OBJECTS);
-	next_key++;
-	*mr = (struct ibv_mr){
-		.pd = pd, .addr = addr, .length = length, .rkey = next_key, .lkey = next_key
-	};
-	use(pd, 1);
-	return mrs[i] = mr;
-}
-
-#undef ibv_reg_mr
-struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
-{
-	return reg(pd, addr, length);
-}
-
-struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-				unsigned int access)
-{
-	return reg(pd, addr, length);
-}
-
-int ibv_dereg_mr(struct ibv_mr *mr)
-{
-	for (int i = 0; i < OBJECTS; i++)
-		if (mrs[i] == mr)
-			mrs[i] = NULL;
-	use(mr->pd, -1);
-	free(mr);
-	return 0;
-}
-
-struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
-			     struct ibv_comp_channel *channel, int vector)
-{
-	struct cq *q = calloc(1, sizeof(*q));
-	int i = 0;
-
-	cr_assert_leq(cqe, CQES);
-	while (cqs[i])
-		cr_assert_lt(++i, OBJECTS);
-	q->cq.context = ctx;
-	q->cq.cq_context = cq_context;
-	q->room = cqe;
-	cqs[i] = q;
-	return &q->cq;
-}
-
-int ibv_destroy_cq(struct ibv_cq *cq)
-{
-	for (int i = 0; i < OBJECTS; i++)
-		if (cqs[i] && &cqs[i]->cq == cq)
-			cqs[i] = NULL;
-	free(cq);
-	return 0;
-}
-
-int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **ctx)
-{
-	for (int i = 0; i < OBJECTS; i++)
-		if (cqs[i] && cqs[i]->event) {
-			cqs[i]->event = false;
-			*cq = &cqs[i]->cq;
-			*ctx = cqs[i]->cq.cq_context;
-			return 0;
-		}
-	return -1;
-}
-
-void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int n)
-{
-}
-
-struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
-{
-	struct srq *q = calloc(1, sizeof(*q));
-
-	q->srq.context = pd->context;
-	q->srq.srq_context = attr->srq_context;
-	q->pd = pd;
-	q->max = attr->attr.max_wr;
-	use(pd, 1);
-	srqs++;
-	return &q->srq;
-}
-
-int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
-{
-	((struct srq *)(void *)srq)->limit = attr->srq_limit;
-	return 0;
-}
-
-int ibv_destroy_srq(struct ibv_srq *srq)
-{
-	use(((struct srq *)(void *)srq)->pd, -1);
-	srqs--;
-	free(srq);
-	return 0;
-}
-
-#undef ibv_query_port
-int ibv_query_port(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *attr)
-{
-	return EINVAL;
-}
-
-int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
-{
-	return 0;
-}
-
-int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
-{
-	struct ibv_qp *qp = calloc(1, sizeof(*qp));
-
-	*qp = (struct ibv_qp){ .qp_context = attr->qp_context,
-			       .context = pd->context,
-			       .pd = pd,
-			       .srq = attr->srq,
-			       .recv_cq = attr->recv_cq,
-			       .qp_num = next_qp++ };
-	use(pd, 1);
-	qps++;
-	id->qp = qp;
-	return 0;
-}
-
-/* A write with immediate; false: there is no receive for it, and whoever has sent it is to wait. */
-static bool notice(const struct ibv_qp *qp, uint32_t imm)
-{
-	struct srq *q = (struct srq *)(void *)qp->srq;
-	struct cq *c = (struct cq *)(void *)qp->recv_cq;
-
-	if (!q->n)
-		return false;
-	q->n--;
-	cr_assert_lt(c->n, c->room, "a completion queue has overflown");
-	c->wc[c->n++] = (struct ibv_wc){ .status = IBV_WC_SUCCESS,
-					 .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
-					 .qp_num = qp->qp_num,
-					 .imm_data = htonl(imm) };
-	if (c->armed) {
-		c->armed = false;
-		c->event = true;
-	}
-	return true;
-}
-
-/* Until it is no more something may come. */
-void rdma_destroy_qp(struct rdma_cm_id *id)
-{
-	while (notice(id->qp, 1u << 28))
-		;
-	use(id->qp->pd, -1);
-	qps--;
-	free(id->qp);
-	id->qp = NULL;
-}
-
-int rdma_disconnect(struct rdma_cm_id *id)
-{
-	return 0;
-}
-
-int rdma_destroy_id(struct rdma_cm_id *id)
-{
-	return 0;
-}
-
-/* What comes by that queue pair. */
-static bool may_write(const struct ibv_qp *qp, uint64_t at, uint64_t bytes, uint32_t rkey)
-{
-	for (int i = 0; i < OBJECTS; i++) {
-		const struct ibv_mr *mr = mrs[i];
-
-		if (mr && mr->rkey == rkey)
-			return mr->pd == qp->pd && at >= (uintptr_t)mr->addr &&
-			       at + bytes <= (uintptr_t)mr->addr + mr->length;
-	}
-	return false;
-}
-
-/* ---- rails on it ---- */
 static struct one {
 	struct rsk_seg seg;
 	struct rsk_rail ours;
@@ -316,7 +42,7 @@ static void begin(void)
 	verbs.host = (struct rsk_verbs_host){ .news = news, .call = call };
 	verbs.more_fd = eventfd(0, EFD_NONBLOCK);
 	dev = (struct rsk_vdev){ .v = &verbs,
-				 .ctx = &context,
+				 .ctx = &device_context,
 				 .recvs = RSK_VERBS_RECVS,
 				 .cq_rails = RSK_VERBS_CQ_RAILS,
 				 .depth = RSK_VERBS_DEPTH };
@@ -337,7 +63,7 @@ static int bring_up(struct one *o)
 {
 	int rc;
 
-	o->id = (struct rdma_cm_id){ .verbs = &context, .port_num = 1 };
+	o->id = (struct rdma_cm_id){ .verbs = &device_context, .port_num = 1 };
 	o->r->id = &o->id;
 	o->r->state = RSK_RAIL_CONNECTING;
 	rc = rsk_rail_make_qp(o->r);
@@ -362,10 +88,11 @@ static void nothing_is_left(void)
 	for (int i = 0; i < RAILS; i++)
 		rsk_rail_free(rails[i].r);
 	rsk_recvs_drop_cqs(&dev);
-	cr_expect_eq(pds + qps + srqs, 0, "%u domains, %u queue pairs, %u receive queues", pds, qps,
-		     srqs);
-	for (int i = 0; i < OBJECTS; i++)
-		cr_expect(!mrs[i] && !cqs[i]);
+	cr_expect_eq(device_pds + device_qps + device_srqs, 0,
+		     "%u domains, %u queue pairs, %u receive queues", device_pds, device_qps,
+		     device_srqs);
+	for (int i = 0; i < DEVICE_OBJECTS; i++)
+		cr_expect(!device_mrs[i] && !device_cqs[i]);
 }
 
 /* Keys of all that a peer is ever told: its rail's. */
@@ -378,13 +105,13 @@ static void keys_of(struct one *o, struct ibv_mr *key[static 3])
 	cr_assert_eq(rsk_mr_ctl(o->r, 0, &ctl), 0);
 	cr_assert_eq(rsk_mr_ring(o->r, 0, &ring), 0);
 	memset(key, 0, 3 * sizeof(*key));
-	for (int i = 0; i < OBJECTS; i++) {
-		if (mrs[i] && mrs[i]->rkey == end.indirect_rkey)
-			key[0] = mrs[i];
-		if (mrs[i] && mrs[i]->rkey == ctl)
-			key[1] = mrs[i];
-		if (mrs[i] && mrs[i]->rkey == ring)
-			key[2] = mrs[i];
+	for (int i = 0; i < DEVICE_OBJECTS; i++) {
+		if (device_mrs[i] && device_mrs[i]->rkey == end.indirect_rkey)
+			key[0] = device_mrs[i];
+		if (device_mrs[i] && device_mrs[i]->rkey == ctl)
+			key[1] = device_mrs[i];
+		if (device_mrs[i] && device_mrs[i]->rkey == ring)
+			key[2] = device_mrs[i];
 	}
 }
 
@@ -399,8 +126,9 @@ Test(verbs_domain, another_ones_keys)
 		keys_of(&rails[whose], key);
 		for (int i = 0; i < 3; i++)
 			for (int by = 0; by < RAILS; by++)
-				cr_expect_eq(may_write(rails[by].r->qp, (uintptr_t)key[i]->addr, 64,
-						       key[i]->rkey),
+				cr_expect_eq(device_may_write(rails[by].r->qp,
+							      (uintptr_t)key[i]->addr, 64,
+							      key[i]->rkey),
 					     by == whose, "key %d of rail %d, by rail %d", i, whose,
 					     by);
 	}
@@ -418,21 +146,21 @@ Test(verbs_domain, made_anew)
 	rkey = key[2]->rkey;
 	rsk_rail_break(rails[0].r);
 	cr_assert_eq(bring_up(&rails[0]), 0);
-	cr_expect(may_write(rails[0].r->qp, (uintptr_t)key[2]->addr, RING, rkey));
-	cr_expect_not(may_write(rails[1].r->qp, (uintptr_t)key[2]->addr, RING, rkey));
+	cr_expect(device_may_write(rails[0].r->qp, (uintptr_t)key[2]->addr, RING, rkey));
+	cr_expect_not(device_may_write(rails[1].r->qp, (uintptr_t)key[2]->addr, RING, rkey));
 	nothing_is_left();
 }
 
-/* A device that has no more: that rail cannot be had. None is shared, and the others do not notice. */
+/* A device that has no more: that rail cannot be had. None is shared, and the others do not device_notice. */
 Test(verbs_domain, there_are_few)
 {
 	begin();
-	pds_most = 2;
+	device_pds_most = 2;
 	for (int i = 0; i < RAILS; i++)
 		cr_expect_eq(bring_up(&rails[i]), i < 2 ? 0 : -ENOMEM);
-	cr_expect_eq(qps, 2);
+	cr_expect_eq(device_qps, 2);
 	cr_expect_neq(rails[0].r->qp->pd, rails[1].r->qp->pd);
-	cr_expect(notice(rails[1].r->qp, 1u << 28));
+	cr_expect(device_notice(rails[1].r->qp, 1u << 28));
 	/* What one gives back another one may have. */
 	rsk_rail_free(rails[0].r);
 	cr_expect_eq(bring_up(&rails[2]), 0);
@@ -444,7 +172,7 @@ static uint32_t flood(const struct one *o)
 {
 	uint32_t sent = 0;
 
-	while (sent < FLOOD && notice(o->r->qp, 1u << 28))
+	while (sent < FLOOD && device_notice(o->r->qp, 1u << 28))
 		sent++;
 	return sent;
 }
@@ -462,7 +190,7 @@ Test(verbs_domain, floods)
 	for (int flooder = 0; flooder < RAILS; flooder++) {
 		cr_assert_eq(flood(&rails[flooder]), RSK_VERBS_RECVS);
 		for (int i = 0; i < RAILS; i++)
-			cr_assert_eq(notice(rails[i].r->qp, 1u << 28), i != flooder,
+			cr_assert_eq(device_notice(rails[i].r->qp, 1u << 28), i != flooder,
 				     "rail %d, when rail %d has used up what it had", i, flooder);
 		take_all();
 		for (int i = 0; i < RAILS; i++) {
@@ -497,14 +225,14 @@ Test(verbs_domain, all_flood)
 /* Half used up: the device says so, and what has come is taken though the program makes no call. */
 Test(verbs_domain, half_is_gone)
 {
-	struct srq *q;
+	struct device_srq *q;
 
 	bring_all_up();
-	q = (struct srq *)(void *)rails[3].r->srq;
+	q = device_srq_of(rails[3].r->qp);
 	cr_assert_eq(q->limit, RSK_VERBS_RECVS / 2);
 	q->limit = 0;
 	for (uint32_t i = 0; i < RSK_VERBS_RECVS / 2 + 1; i++)
-		cr_assert(notice(rails[3].r->qp, 1u << 28));
+		cr_assert(device_notice(rails[3].r->qp, 1u << 28));
 	rsk_recvs_low(rails[3].r);
 	cr_expect_eq(q->n, RSK_VERBS_RECVS);
 	cr_expect_eq(q->limit, RSK_VERBS_RECVS / 2, "it is told no more");
@@ -518,11 +246,11 @@ Test(verbs_domain, nonsense)
 	uint32_t sent = 0;
 
 	bring_all_up();
-	for (; notice(rails[0].r->qp, 3u << 24); sent++)
+	for (; device_notice(rails[0].r->qp, 3u << 24); sent++)
 		rsk_verbs_poll(&verbs, true);
 	cr_expect_leq(sent, RSK_VERBS_RECVS);
 	cr_expect_eq(atomic_load(&rails[0].r->err), -EPROTO);
-	cr_expect(notice(rails[1].r->qp, 1u << 28));
+	cr_expect(device_notice(rails[1].r->qp, 1u << 28));
 	rsk_verbs_poll(&verbs, true);
 	cr_expect_eq(rails[1].news, 1);
 	cr_expect_eq(atomic_load(&rails[1].r->err), 0);
@@ -531,7 +259,7 @@ Test(verbs_domain, nonsense)
 
 static const struct one *quiet;
 
-static void flood_on(struct srq *q)
+static void flood_on(struct device_srq *q)
 {
 	for (int i = 0; i < RAILS; i++)
 		if (&rails[i] != quiet && rails[i].r->qp && rails[i].r->qp->srq == &q->srq)
@@ -545,14 +273,14 @@ Test(verbs_domain, no_rest, .timeout = 20)
 	for (quiet = rails; quiet < rails + RAILS; quiet++) {
 		uint64_t before = quiet->news;
 
-		refill = flood_on;
+		device_refill = flood_on;
 		for (int i = 0; i < RAILS; i++)
-			flood_on((struct srq *)(void *)rails[i].r->srq);
-		cr_assert(notice(quiet->r->qp, 1u << 28));
+			flood_on(device_srq_of(rails[i].r->qp));
+		cr_assert(device_notice(quiet->r->qp, 1u << 28));
 		for (int look = 0; look < 8 && quiet->news == before; look++)
 			rsk_verbs_poll(&verbs, look & 1);
 		cr_expect_eq(quiet->news, before + 1, "rail %d", (int)(quiet - rails));
-		refill = NULL;
+		device_refill = NULL;
 		for (int look = 0; look < RAILS; look++)
 			rsk_verbs_poll(&verbs, true);
 	}
@@ -565,12 +293,12 @@ Test(verbs_domain, events)
 	bring_all_up();
 	for (uint64_t round = 0; round < 3; round++) {
 		for (int i = 0; i < RAILS; i++)
-			cr_assert(notice(rails[i].r->qp, 1u << 28));
+			cr_assert(device_notice(rails[i].r->qp, 1u << 28));
 		rsk_verbs_poll(&verbs, true);
-		for (int i = 0; i < OBJECTS; i++)
-			cr_expect(!cqs[i] || !cqs[i]->event, "an event is left");
+		for (int i = 0; i < DEVICE_OBJECTS; i++)
+			cr_expect(!device_cqs[i] || !device_cqs[i]->event, "an event is left");
 		for (int i = 0; i < RAILS; i++) {
-			const struct cq *c = (struct cq *)(void *)rails[i].r->qp->recv_cq;
+			const struct device_cq *c = device_cq_of(rails[i].r->qp);
 
 			cr_expect_eq(rails[i].news, round + 1);
 			cr_expect(c->armed);
