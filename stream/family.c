@@ -159,7 +159,7 @@ void rsk_streams_settle(struct rsk_stream *const *all, const int *fd, uint32_t n
 
 			rsk_lock(&s->tx_lock);
 			rsk_tx_serve(&s->tx, &k.c);
-			owes = s->tx.state >= RSK_TX_RESEND && !rsk_stream_failed(s);
+			owes = rsk_tx_owes(&s->tx) && !rsk_stream_failed(s);
 			rsk_unlock(&s->tx_lock);
 			if (!owes)
 				break;

@@ -7,8 +7,9 @@
  * (pidfd_getfd(2), where ptrace permissions allow it) lets us do it in its place: what we take out of the
  * ring we write into the peer's end, and the kernel delivers it into our own receive queue, behind what is
  * there already. In order only while the peer's sender is on the ring, where it writes nothing to TCP: the
- * ring then has no MOVE or FIN in it, and the count of bytes written to the peer's socket is what it was. What
- * finds no room stays in the ring; the peer repeats it after LEAVE.
+ * ring then has no MOVE or FIN in it, and the count of bytes written to the peer's socket is what it was; and it stays
+ * so where we have ended the promotion first (rsk_rx_end_it()). What finds no room stays in the ring; the peer repeats
+ * it after LEAVE.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 
 #include "arena.h"
 #include "log.h"
+#include "rx_parts.h"
 #include "stream.h"
 
 #define BLOCK_BYTES 65536
@@ -75,24 +77,33 @@ static bool rests(struct rsk_stream *s, int peer, uint64_t written)
 	return rsk_kernel_written(peer, !s->connecting_side, &now) == 0 && now == written;
 }
 
+/* All that @cur wants: it lies in the ring. */
+static ssize_t take(struct rsk_rx *rx, struct rsk_iovcur *cur)
+{
+	ssize_t total = 0, n;
+
+	while (cur->left && (n = rsk_rx_recv_ring(rx, cur)) > 0)
+		total += n;
+	return total;
+}
+
 /*
  * As much as there is room for, added to *injected. False: the peer wrote in between, and nobody can tell what came
  * first.
  */
-static bool inject(struct rsk_stream *s, int fd, int peer, uint8_t *block, uint64_t *injected)
+static bool inject(struct rsk_stream *s, int peer, uint8_t *block, uint64_t *injected)
 {
 	struct iovec iov = { block, BLOCK_BYTES };
-	struct rsk_kernel_companion k;
 	struct rsk_iovcur cur;
 	uint64_t written = s->rx.pos - s->rx.ring_bytes;
+	bool command;
 	ssize_t n, went;
 
-	rsk_companion_init(&k, s, fd);
 	while (s->rx.state == RSK_RX_ONRING && !s->rx.fin && rsk_rx_pending(&s->rx, NULL) &&
 	       !rsk_rx_moved_on(&s->rx) && rests(s, peer, written)) {
-		/* Only what is in the ring: the machine does not come to a command behind it. */
+		/* Only what is in the ring, before any command. */
 		rsk_iovcur_init(&cur, &iov, 1);
-		n = rsk_rx_recv(&s->rx, &k.c, &cur, true, false);
+		n = rsk_rx_peek_ring(&s->rx, &cur, &command);
 		if (n <= 0)
 			break;
 		went = rsk_sys_sendto(peer, block, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
@@ -100,7 +111,7 @@ static bool inject(struct rsk_stream *s, int fd, int peer, uint8_t *block, uint6
 			break;
 		iov.iov_len = (size_t)went;
 		rsk_iovcur_init(&cur, &iov, 1);
-		n = rsk_rx_recv(&s->rx, &k.c, &cur, false, false);
+		n = take(&s->rx, &cur);
 		written += (uint64_t)went;
 		*injected += (uint64_t)went;
 		if (n != went || !rests(s, peer, written))
@@ -119,7 +130,8 @@ uint64_t rsk_handback(struct rsk_stream *s, int fd)
 
 	rsk_companion_init(&k, s, fd);
 	rsk_rx_serve(&s->rx, &k.c);
-	rsk_rx_ready(&s->rx); /* takes commands at the head */
+	if (!s->rx.ours)
+		rsk_rx_ready(&s->rx); /* takes commands at the head */
 	if (rsk_stream_failed(s) || s->rx.state != RSK_RX_ONRING || s->rx.fin ||
 	    !rsk_rx_pending(&s->rx, NULL) || rsk_rx_moved_on(&s->rx))
 		return 0;
@@ -129,7 +141,7 @@ uint64_t rsk_handback(struct rsk_stream *s, int fd)
 		return 0;
 	}
 	block = rsk_arena_alloc_raw(BLOCK_BYTES);
-	if (block && !inject(s, fd, peer, block, &injected))
+	if (block && !inject(s, peer, block, &injected))
 		rsk_stream_fail(s, fd);
 	rsk_arena_free(block);
 	rsk_own_close(peer);

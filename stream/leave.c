@@ -248,14 +248,17 @@ static bool repeated(struct rsk_stream *s, int fd, const struct rsk_leaving *l)
 static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
 {
 	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
+	bool out, relay = takes_relay(s, fd, why);
 	int rc, over;
-	bool out;
 
 	rsk_guard_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
 	s->tx.gave_up = true; /* we never propose again */
 	s->rx.gave_up = true;
+	/* A sender that moves while we write in its place would have its bytes before ours. */
+	if (relay)
+		rsk_rx_end_it(&s->rx);
 	keep_rest(s, fd, l);
 	over = rsk_over_is(s) && !stays(why) ? rsk_over_back(s, fd) : 0;
 	if (over == -EIO)

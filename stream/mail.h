@@ -50,4 +50,10 @@ static inline bool rsk_promotion_end(_Atomic(uint64_t) *at, uint32_t gen,
 	return false;
 }
 
+/* Has the receiver ended it, and perhaps not said yet from where it is to be gone on? */
+static inline bool rsk_promotion_ended_by_rx(const _Atomic(uint64_t) *at, uint32_t gen)
+{
+	return atomic_load(at) == ((uint64_t)gen << 2 | RSK_ENDED_BY_RX);
+}
+
 #endif

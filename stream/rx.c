@@ -235,6 +235,28 @@ static int stay_here(struct rsk_rx *rx, bool stay, const struct rsk_mail *before
 	return -EBUSY;
 }
 
+bool rsk_rx_end_it(struct rsk_rx *rx)
+{
+	if (!rx->ended || rx->left || rx->fin || rx->doubt || rx->hold_len || rx->skip ||
+	    rx->state < RSK_RX_SWITCHING || rsk_rx_moved_on(rx))
+		return false;
+	rx->ours = rsk_promotion_end(rx->ended, rx->gen, RSK_ENDED_BY_RX);
+	return rx->ours;
+}
+
+/* Nobody was faster: what is unread the sender repeats, whatever it puts meanwhile. */
+static int leave_ours(struct rsk_rx *rx, bool *again)
+{
+	rsk_rx_say(rx, RSK_RX_LEAVE, rx->state == RSK_RX_SWITCHING ? rx->switch_pos : rx->pos);
+	*again = unread_in_ring(rx);
+	rx->ours = false;
+	rx->left = true;
+	rsk_rx_free_stage(rx);
+	rx->demotions += rx->state == RSK_RX_ONRING;
+	rx->state = RSK_RX_TCP;
+	return 0;
+}
+
 int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 {
 	struct rsk_mail before;
@@ -244,6 +266,8 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 	*again = false;
 	if (rx->left)
 		return 0;
+	if (rx->ours)
+		return leave_ours(rx, again);
 	rc = rsk_rx_take_word(rx);
 	if (rc < 0)
 		return rc;

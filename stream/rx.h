@@ -54,6 +54,7 @@ struct rsk_rx {
 	int tcp_err; /* the companion showed this error (-errno); to be delivered once, after the data */
 	bool err_told; /* one that ends the stream was, the companion's or ours: behind it is the end alone */
 	uint32_t paused; /* the promotion that we ended, until the sender says that it knows; 0: none */
+	bool ours;	 /* this promotion was ended by rsk_rx_end_it(), and nothing was said yet */
 	bool jumps;	 /* slots of that one may lie behind ring.next that are nobody's any more */
 	uint32_t gen;	   /* of the promotion watched or on */
 	uint32_t proposed; /* newest proposal seen */
@@ -232,6 +233,14 @@ bool rsk_rx_unread(struct rsk_rx *rx);
  * rsk_rx_drained(). -EAGAIN: rsk_rx_rest().
  */
 int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again);
+
+/*
+ * rsk_rx_end_it - ends the promotion before rsk_rx_leave() says so, for who does in between what the sender must not
+ * disturb: it writes nothing by TCP until it is told from where. False: not on this fabric, or it has given a command,
+ * which lies in the ring. Only where no byte is lost if the sender does not live to hear of it: it may have closed, or
+ * shut down, its socket meanwhile.
+ */
+bool rsk_rx_end_it(struct rsk_rx *rx);
 
 /*
  * rsk_rx_rest - off the ring where a put takes time, so that the sender's MOVE may be under way and a LEAVE cannot tell

@@ -12,6 +12,7 @@
 #include "credit.h"
 #include "engine.h"
 #include "family.h"
+#include "links.h"
 #include "mend.h"
 #include "remote.h"
 #include "stream.h"
@@ -80,8 +81,14 @@ static void want_room_at(struct rsk_stream *s)
 /* tx_lock held. */
 static void move_because_full(struct rsk_stream *s, struct rsk_companion *c)
 {
-	if (rsk_tx_move(&s->tx, c) < 0)
-		return;
+	if (rsk_tx_move(&s->tx, c) < 0) {
+		/* It has ended the promotion, and did not live to say more. */
+		if (!rsk_tx_owes(&s->tx) || s->tx.state != RSK_TX_ONRING ||
+		    !rsk_link_peer_gone(s->link))
+			return;
+		s->tx.demotions++;
+		s->tx.state = RSK_TX_TCP;
+	}
 	s->tx_full_ns = 0;
 	/* A promotion that carried much was worth it: the next one does not wait long. */
 	if (s->tx.pos - s->tx.start_pos >=

@@ -385,6 +385,8 @@ static int command(struct rsk_tx *tx, struct rsk_companion *c, uint32_t what)
 	/* Else bytes on the companion could overtake the word that tells where the ring began. */
 	if (what == RSK_COMMAND_MOVE && !tx->acked && !(tx->ring.rail->ops->caps & RSK_FABRIC_SYNC))
 		return -EAGAIN;
+	if (tx->ended && rsk_promotion_ended_by_rx(tx->ended, tx->gen))
+		return rsk_tx_paused(tx, c);
 	rc = rsk_ring_put_command(&tx->ring, &tx->key, &cmd);
 	if (rc == RSK_RAIL_MUTE)
 		return -EAGAIN;

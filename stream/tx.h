@@ -81,6 +81,16 @@ static inline void rsk_tx_mark(struct rsk_tx *tx, const struct rsk_order_form *f
 	tx->form = *form;
 }
 
+/*
+ * Bytes that were put are to be repeated by TCP, or may be: the receiver has ended the promotion, and what it says of
+ * that is on its way.
+ */
+static inline bool rsk_tx_owes(const struct rsk_tx *tx)
+{
+	return tx->state >= RSK_TX_RESEND || (tx->state == RSK_TX_ONRING && tx->ended &&
+					      rsk_promotion_ended_by_rx(tx->ended, tx->gen));
+}
+
 /* More than one rail is up: from here on slots of this promotion have marks. Until then they need no machine. */
 void rsk_tx_several(struct rsk_tx *tx);
 

@@ -217,8 +217,10 @@ int rsk_tx_paused(struct rsk_tx *tx, struct rsk_companion *c)
 		tx->state = RSK_TX_TCP;
 		return 0;
 	}
+	if (there && m.what == RSK_RX_LEAVE && m.gen == tx->gen)
+		return rsk_tx_on_leave(tx, c, &m);
 	if (!there || m.what != RSK_RX_PAUSE || m.gen != tx->gen)
-		return -EPROTO;
+		return -EAGAIN;
 	tx->stay_off |= RSK_TX_STAY_ASKED;
 	rc = start_resend(tx, c, m.pos, m.cells);
 	if (rc < 0)

@@ -19,8 +19,8 @@ int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk
 int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_mail *m);
 
 /*
- * On the ring, and the receiver has ended this promotion (PAUSE): what it has not read is repeated. 0; -EPROTO: it
- * does not say from where.
+ * On the ring, and the receiver has ended this promotion (PAUSE, LEAVE): what it has not read is repeated. 0; -EPROTO;
+ * -EAGAIN: it has not said yet from where (rsk_rx_end_it()). Until then nothing goes by TCP.
  */
 int rsk_tx_paused(struct rsk_tx *tx, struct rsk_companion *c);
 

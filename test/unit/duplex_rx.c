@@ -54,6 +54,27 @@ static void do_recv(struct way *w, bool peek)
 	free(in);
 }
 
+/* Some of the ring's bytes to where the sender would write them (../../stream/handback.c). */
+static void hand_back(struct way *w)
+{
+	struct duplex *d = w->d;
+	uint64_t in = w->fifo_in, room = d->config->fifo_bytes - (in - w->fifo_out);
+	uint8_t bytes[100];
+	struct iovec iov = { bytes, room && !w->fifo_end ? below(d, room < 100 ? room : 100) : 0 };
+	struct rsk_iovcur cur;
+	ssize_t n;
+
+	d->sums->ended_first++;
+	duplex_meanwhile(w);
+	CHECK(d, w->fifo_in == in, "the sender writes before it was told from where");
+	rsk_iovcur_init(&cur, &iov, 1);
+	n = w->rx.state == RSK_RX_ONRING ? rsk_rx_recv_ring(&w->rx, &cur) : 0;
+	for (ssize_t i = 0; i < n; i++)
+		w->fifo[w->fifo_in++ % d->config->fifo_bytes] = bytes[i];
+	duplex_meanwhile(w);
+	CHECK(d, w->fifo_in == in + (uint64_t)(n > 0 ? n : 0), "the sender writes in between");
+}
+
 static void do_leave(struct way *w)
 {
 	bool again = false, stay = chance(w->d, 25);
@@ -65,6 +86,8 @@ static void do_leave(struct way *w)
 		w->in_tx = false;
 	}
 	w->leaving = true;
+	if (!stay && rsk_rx_end_it(&w->rx))
+		hand_back(w);
 	rc = rsk_rx_leave(&w->rx, stay, &again);
 	w->leaving = false;
 	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.rest), "leave: %d", rc);

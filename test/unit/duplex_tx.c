@@ -155,7 +155,7 @@ static void check_off(struct way *w)
 	struct duplex *d = w->d;
 
 	if (w->off[0] && d->config->fabric == DUPLEX_SHM && !w->tx.peer_closed)
-		CHECK(d, w->tx.state == RSK_TX_TCP || w->tx.state == RSK_TX_RESEND,
+		CHECK(d, w->tx.state == RSK_TX_TCP || rsk_tx_owes(&w->tx),
 		      "kept off the ring, in state %d", w->tx.state);
 }
 
