@@ -155,6 +155,22 @@ static bool takes_relay(struct rsk_stream *s, int fd, enum rsk_reason why)
 /* How long a leaver waits for the peer to repeat what was unread in the ring. */
 #define LEAVE_WAIT_NS 200000000ull
 
+/*
+ * The same with bytes at stake. Who forks, lets the child execute a program, and closes its own descriptor, does that at
+ * the same time as the child: it is waited for a while.
+ */
+static bool takes_relay_in_time(struct rsk_stream *s, int fd, enum rsk_reason why)
+{
+	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
+
+	while (!takes_relay(s, fd, why)) {
+		if (why != RSK_REASON_EXEC || rsk_sys_getpid() != rsk_pid || rsk_now_ns() >= until)
+			return false;
+		rsk_sys_ppoll(NULL, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+	return true;
+}
+
 static bool settled(struct rsk_stream *s, int fd, enum rsk_reason why)
 {
 	struct rsk_kernel_companion k;
@@ -303,7 +319,7 @@ static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why)
 		 * What is repeated late comes in order still, to our hooks as to the kernel's
 		 * users.
 		 */
-		if (rc < 0 && takes_relay(s, fd, why))
+		if (rc < 0 && takes_relay_in_time(s, fd, why))
 			rc = rsk_stream_relay(s, fd, why, &l);
 		else if (rc < 0 && l.again)
 			rc = 0;

@@ -250,6 +250,33 @@ CASE(exec_ended, DIRECT, "fork and exec behind the peer's shutdown")
 	}
 }
 
+CASE(exec_closed_later, DIRECT,
+     "the same; the parent closes when the child has executed it, or is at it")
+{
+	int fd = app_open(WARM);
+
+	if (CLI) {
+		R(app_send_pattern(fd, FEW_BYTES, 999, 1));
+		SAY(fd, "tail");
+		app_close(fd);
+		app_sync();
+		app_sync();
+		return;
+	}
+	app_sync();
+	pid_t pid = fork();
+
+	if (!pid) {
+		app_flag_set(0, 1);
+		exec_reader(fd, FEW_BYTES);
+	}
+	app_flag_wait(0);
+	app_pause_ms(20); /* late, not to wait for it */
+	close(fd);
+	app_reap(pid, "reader");
+	app_sync();
+}
+
 CASE(exec_closed, DIRECT, "fork and exec behind the peer's close")
 {
 	int fd = app_open(WARM);
