@@ -149,15 +149,16 @@ static ssize_t rsk_sendfile_ring(int out, int in, off_t *at, size_t len)
  */
 static ssize_t rsk_sendfile_by_kernel(int out, int in, off_t *at, size_t len)
 {
-	int saved = errno;
+	int saved = errno, rc;
 
 	if (!len || (rsk_hot(out) && rsk_real.sendfile(out, in, at, 0) < 0))
 		return len ? -1 : rsk_real.sendfile(out, in, at, 0);
 	errno = saved;
-	if (rsk_hot(in))
-		rsk_fd_leave(in, RSK_REASON_SPLICE);
-	if (rsk_hot(out))
-		rsk_fd_leave(out, RSK_REASON_SPLICE);
+	if (rsk_hot(in) && rsk_fd_leave(in, RSK_REASON_SPLICE) < 0)
+		return rsk_result(-EAGAIN);
+	rc = rsk_hot(out) ? rsk_fd_leave_tx(out, RSK_REASON_SPLICE) : 0;
+	if (rc < 0)
+		return rsk_result(rc);
 	return rsk_acts(rsk_real.sendfile(out, in, at, len));
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hook_splice.c - splice() from a stream into a pipe goes by the engine; any other splice() of a stream makes it leave.
+ * hook_splice.c - splice() from a stream into a pipe goes by the engine; into a stream by the kernel, its sender
+ * being off the ring.
  *
  * As fs/splice.c and tcp_splice_read() of the kernel do it (5.0 to 6.18): the pipe is waited for first, for as long as
  * it is full, unless SPLICE_F_NONBLOCK says not to, or O_NONBLOCK of the pipe's end; then the socket, for as long as it
@@ -132,8 +133,10 @@ ssize_t rsk_hook_splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t
 		return 0;
 	if (rsk_hot(in) && !in_at && !out_at && rsk_splice_in(in, out, len, flags, &ret))
 		return ret;
-	if ((rsk_hot(in) && rsk_fd_leave(in, RSK_REASON_SPLICE) < 0) ||
-	    (rsk_hot(out) && rsk_fd_leave(out, RSK_REASON_SPLICE) < 0))
+	if (rsk_hot(in) && rsk_fd_leave(in, RSK_REASON_SPLICE) < 0)
 		return rsk_result(-EAGAIN);
+	ret = rsk_hot(out) ? rsk_fd_leave_tx(out, RSK_REASON_SPLICE) : 0;
+	if (ret < 0)
+		return rsk_result(ret);
 	return rsk_acts(rsk_real.splice(in, in_at, out, out_at, len, flags));
 }

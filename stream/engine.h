@@ -167,6 +167,12 @@ int rsk_fd_next(int from);
  */
 int rsk_fd_leave(int fd, enum rsk_reason why);
 
+/*
+ * rsk_fd_leave_tx - the same of what is sent alone: the caller has the kernel write to it, and our hooks go on to read.
+ * 0; -EAGAIN; another -errno: an error that is pending, and was told by this.
+ */
+int rsk_fd_leave_tx(int fd, enum rsk_reason why);
+
 /* The same, also for a socket that has no stream yet: what it becomes stays on TCP. */
 int rsk_fd_refuse(int fd, enum rsk_reason why);
 

@@ -366,3 +366,47 @@ int rsk_fd_leave(int fd, enum rsk_reason why)
 	rsk_stream_unpin(s);
 	return rc;
 }
+
+/* A pending error comes first, as in the kernel's sends (sk_stream_error()). */
+static int send_error(struct rsk_stream *s)
+{
+	int err;
+
+	rsk_lock(&s->rx_lock);
+	err = rsk_rx_take_error(&s->rx);
+	rsk_unlock(&s->rx_lock);
+	return err;
+}
+
+int rsk_fd_leave_tx(int fd, enum rsk_reason why)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
+	bool out = false;
+	int rc = 0;
+
+	if (!s)
+		return 0;
+	if (rsk_stream_is_at(s, fd) && rsk_stream_phase(s) != RSK_PHASE_JOINED) {
+		rc = leave_or_later(s, fd, why);
+	} else if (rsk_stream_is_at(s, fd)) {
+		rsk_lock(&s->tx_lock);
+		s->tx.gave_up = true; /* the kernel's count is not ours any more */
+		rsk_unlock(&s->tx_lock);
+		while (!out && rc == 0) {
+			rsk_guard_enter();
+			out = settled(s, fd, why);
+			rsk_stream_notify(s, RSK_WAKE_RX);
+			rsk_guard_exit();
+			if (out)
+				rc = send_error(s);
+			else if (rsk_now_ns() >= until)
+				rc = -EAGAIN;
+			else
+				rsk_sys_ppoll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1,
+					      &(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		}
+	}
+	rsk_stream_unpin(s);
+	return rc;
+}

@@ -153,6 +153,31 @@ static void done_over(struct rsk_stream *s, int fd, struct rsk_relay *r, size_t 
 	}
 }
 
+#define FIRST_LOOKS 100
+#define FIRST_NS 100000
+
+/*
+ * What could be read before can be read when the call returns, and the end is there that was: as far as the relay's
+ * connection has room, and the relay gets to run.
+ */
+static void await_first(const struct rsk_relay *r, int tcp, int end, int queued)
+{
+	uint64_t want = r->down_bytes + (uint64_t)queued - r->skip;
+	struct pollfd p[2] = { { .fd = tcp, .events = POLLRDHUP },
+			       { .fd = end, .events = POLLRDHUP } };
+	struct timespec now = { 0 };
+	int there = 0;
+
+	for (int i = 0; i < FIRST_LOOKS; i++) {
+		if (rsk_sys_ioctl(end, FIONREAD, &there) < 0)
+			return;
+		if ((uint64_t)there >= want && (rsk_sys_ppoll(&p[0], 1, &now, NULL) <= 0 ||
+						rsk_sys_ppoll(&p[1], 1, &now, NULL) > 0))
+			return;
+		rsk_sys_ppoll(NULL, 0, &(struct timespec){ .tv_nsec = FIRST_NS }, NULL);
+	}
+}
+
 static int plan_and_start(struct rsk_stream *s, int fd, const struct rsk_leaving *l, int end,
 			  struct rsk_relay **made)
 {
@@ -183,7 +208,7 @@ static void over_resets(struct rsk_stream *s, int fd, bool on)
 int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const struct rsk_leaving *l)
 {
 	struct rsk_relay *r = NULL;
-	int fds[2], rc;
+	int fds[2], queued = 0, rc;
 
 	if (rsk_stream_failed(s))
 		return 0; /* nothing is to be had any more */
@@ -197,6 +222,7 @@ int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const st
 	rsk_guard_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
+	rsk_sys_ioctl(fd, FIONREAD, &queued);
 	rc = plan_and_start(s, fd, l, fds[1], &r);
 	if (rc == 0) {
 		if (!l->again)
@@ -214,6 +240,7 @@ int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const st
 			r->down_bytes);
 		rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_RELAYED, why);
 		shut_alike(s, fds[0]);
+		await_first(r, fd, fds[0], queued);
 		rsk_epoll_restore(s, fd);
 		rc = place(s, fd, fds[0]);
 	} else {

@@ -202,7 +202,10 @@ static void pass_on(int via, int fd)
 	if (fd >= 0)
 		memcpy(CMSG_DATA(cm), &fd, sizeof(fd));
 	R(fd >= 0 ? sendmsg(via, &msg, 0) : recvmsg(via, &msg, 0));
-	if (fd < 0) {
+	if (fd >= 0) {
+		app_flag_set(1, 1); /* the line of our own call comes first */
+	} else {
+		app_flag_wait(1);
 		memcpy(&fd, CMSG_DATA(cm), sizeof(fd));
 		exec_reader(fd, MOVED_BYTES);
 	}
