@@ -64,7 +64,8 @@ CASE(recvmsg_over, DIRECT, "the same by recvmsg(), many small buffers")
 	app_close(fd);
 }
 
-CASE(over_shut_read, DIRECT, "the same by recv() behind the own SHUT_RD, which has shown an end before")
+CASE(over_shut_read, DIRECT,
+     "the same by recv() behind the own SHUT_RD, which has shown an end before")
 {
 	int fd = app_open(WARM);
 

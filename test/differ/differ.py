@@ -16,10 +16,9 @@ import time
 
 from generate import program_of
 from known import KNOWN, SEEDS
-from model import Model
+from model import CONFIGS, Model
 from runner import run_commands
 
-CONFIGS = ({}, {"RSOCK_RING_KB": "32"}, {"RSOCK_SPIN_US": "0"}, {"RSOCK_RING_KB": "32", "RSOCK_SPIN_US": "0"})
 WORKER = os.path.join(os.environ.get("RSOCK_TEST_BIN", "build/bin"), "differ_worker")
 LIBRARY = os.environ.get("LIBRSOCK", "build/lib/librsock.so")
 TOOL = os.environ.get("RSOCK_TOOL", "build/bin/rsock")
@@ -27,9 +26,9 @@ AGAIN = 3      # a difference counts when it shows in two of so many runs
 SHRINK_S = 60  # at the most, for one seed
 
 
-def lower(program, known):
+def lower(program, seed, known):
     """The commands of a program, and the step of each; steps that may not be taken any more are left out."""
-    model = Model(known)
+    model = Model(known, seed)
     commands, kept = [], []
     for step in program:
         try:
@@ -79,7 +78,7 @@ def streams_of(stat):
 
 def differs(program, seed, known, times=1, needed=1):
     """The commands, both answers and where they part; None if they do not. Not in kernel TCP's own runs."""
-    commands, _ = lower(program, known)
+    commands, _ = lower(program, seed, known)
     right = plain(commands, seed)
     seen = None
     for left in range(times, 0, -1):
@@ -103,7 +102,7 @@ def shrink(program, seed, known, until):
     while size and time.monotonic() < until:
         at, dropped = 0, False
         while at < len(program) and time.monotonic() < until:
-            less = lower(program[:at] + program[at + size:], known)[1]
+            less = lower(program[:at] + program[at + size:], seed, known)[1]
             seen = differs(less, seed, known, 2) if len(less) < len(program) else None
             if seen:
                 program, found, dropped = less, seen, True
@@ -147,7 +146,7 @@ def one_seed(job):
     """(seed, verdict, text, streams, promoted)"""
     seed, known, shrinking = job
     program = program_of(seed, known)
-    commands, _ = lower(program, known)
+    commands, _ = lower(program, seed, known)
     right = plain(commands, seed)
     again = plain(commands, seed)
     at = first_difference(right, again)
@@ -173,7 +172,7 @@ def one_seed(job):
 
 
 def show(seed, known):
-    commands, kept = lower(program_of(seed, known), known)
+    commands, kept = lower(program_of(seed, known), seed, known)
     for step in kept:
         print("step", step)
     for how, run in (("kernel TCP", plain), ("librsock", preloaded)):

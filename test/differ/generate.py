@@ -19,7 +19,7 @@ PLAIN = ["inq $", "outq $", "getfl $", "copyrange $", f"getopt $ {SOL_SOCKET} {S
 class Generator:
     def __init__(self, seed, known):
         self.dice = random.Random(seed)
-        self.model = model.Model(known)
+        self.model = model.Model(known, seed)
         self.next = 2
         self.program = []
 

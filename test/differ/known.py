@@ -4,6 +4,11 @@ goes when its fault is mended; `differ --no-known` runs without the table.
 
 # name: what is wrong. model.py asks for the name where it would otherwise make the calls.
 KNOWN = {
+    "relay": "what docs/gaps.md says of relays: of bytes unread behind which the sender has gone on to TCP, a program that is "
+             "executed sees none where others hold the socket, or those others do not; and a send behind the other end's "
+             "close fails a moment later",
+    "fork-lowat": "SO_RCVLOWAT of a socket that several processes hold (docs/gaps.md)",
+    "ring-room": "POLLOUT of a small ring that is nearly full (docs/gaps.md)",
     "epoll-order": "epoll_wait() does not tell in the order in which descriptors became ready (issue 19, 1.8)",
 }
 

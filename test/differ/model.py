@@ -11,11 +11,15 @@ MSG_PEEK, MSG_TRUNC, MSG_DONTWAIT, MSG_WAITALL, MSG_NOSIGNAL = 2, 0x20, 0x40, 0x
 EPOLLONESHOT, EPOLLET, EPOLLEXCLUSIVE = 1 << 30, 1 << 31, 1 << 28
 SOL_SOCKET, IPPROTO_TCP = 1, 6
 SO_TYPE, SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_RCVLOWAT, SO_RCVTIMEO = 3, 4, 9, 13, 18, 20
+# Seeds use these in turn.
+CONFIGS = ({}, {"RSOCK_RING_KB": "32"}, {"RSOCK_SPIN_US": "0"}, {"RSOCK_RING_KB": "32", "RSOCK_SPIN_US": "0"})
 MOST_UNREAD = 30000  # far below what the kernel's buffers hold before they have grown
+RING_HOLDS = 6000    # of the smallest ring; with more unread a sender may have left it, or wait for room
 ONE_SEGMENT = 4000   # what a reader that sleeps is shown at once
 SEND_FORMS, RECV_FORMS = 15, 13
 WITH_FLAGS_TX = {2, 3, 4, 5, 12, 13}
 WITH_FLAGS_RX = {2, 3, 4, 5, 7, 8, 11, 12}
+KERNEL_TX = {8, 9, 14}
 AT_ONCE = {0, 1, 2, 3, 4, 10, 11, 12, 13}  # one call, one segment
 RECVMMSG = 5
 
@@ -40,6 +44,8 @@ class End(File):
         self.fin = self.rst = self.wr_shut = self.rd_shut = self.closed = False
         self.linger0 = False
         self.lowat, self.timeo = 1, False
+        self.moved = False    # its sender may have gone on to TCP behind bytes that lie unread here
+        self.relayed = False  # a relay may stand behind it
         self.dirty = False    # something may be on its way here
         self.bulk = 0         # bytes that the peer's bulk sender is still putting
         self.bulk_slot = None
@@ -57,8 +63,9 @@ class Proc:
 
 
 class Model:
-    def __init__(self, known=()):
+    def __init__(self, known=(), seed=0):
         self.known = set(known)
+        self.narrow = "RSOCK_RING_KB" in CONFIGS[seed % len(CONFIGS)]
         self.procs = {"A": Proc(), "B": Proc()}
         self.sets = {}        # epoll handle: {handle}
         self.slots = 0
@@ -98,6 +105,34 @@ class Model:
     def ends(self):
         return [(name, handle) for name, proc in self.procs.items() if not proc.stopped
                 for handle, (file, _) in proc.handles.items() if isinstance(file, End)]
+
+    # ---- what a change of path leaves behind ----
+    def stuck(self, end):
+        """Bytes lie unread that may not be had back into the kernel's queue in their order."""
+        if not end.rx:
+            end.moved = False
+        return end.bulk or end.rx and (end.fin or end.rst or end.moved or end.rx > RING_HOLDS)
+
+    def holders(self, end):
+        return sum(any(file is end for file, _ in proc.handles.values()) for proc in self.procs.values())
+
+    def leaves(self, proc, ends=None):
+        """A call after which streams of the process are on TCP, also with bytes unread."""
+        ends = ends or [file for file, _ in self.procs[proc].handles.values() if isinstance(file, End)]
+        for end in ends:
+            end.relayed = end.relayed or bool(self.stuck(end))
+            end.moved, end.peer.moved = end.moved or bool(end.rx), end.peer.moved or bool(end.peer.rx)
+
+    def moves(self, proc):
+        """The senders of the process go on by TCP."""
+        for file, _ in self.procs[proc].handles.values():
+            if isinstance(file, End):
+                file.peer.moved = file.peer.moved or bool(file.peer.rx)
+
+    def writable_here(self, end, events):
+        """A small ring that is nearly full is not writable."""
+        full = self.narrow and end.peer.rx > RING_HOLDS
+        return events & ~POLLOUT if full and "ring-room" in self.known else events
 
     # ---- commands --------------------------------------------------------------------------------
     def settle(self, proc, handle):
@@ -191,7 +226,12 @@ class Model:
             return None
         if end.peer.waits and (form not in AT_ONCE or size > ONE_SEGMENT or size == 0):
             return None
+        over = end.ended() or end.wr_shut or end.peer.closed or end.peer.rd_shut
+        if over and (end.relayed or end.peer.relayed) and "relay" in self.known:
+            return None
         before = self.settle(proc, handle) if end.ended() else []
+        if form in KERNEL_TX:
+            end.peer.moved = end.peer.moved or bool(end.peer.rx)
         flags = flags if form in WITH_FLAGS_TX else 0
         text = f"send {handle} {form} {size} {flags} {end.key} {end.pos}"
         self.sent(end, size)
@@ -235,6 +275,9 @@ class Model:
         end = self.end(proc, handle)
         if not end or end.waits or end.bulk or end.peer.bulk or end.peer.waits or end.rst:
             return None
+        if self.stuck(end) and self.holders(end) > 1 and "relay" in self.known:
+            return None
+        self.leaves(proc, [end])
         if how == "r":
             if not end.rx or end.rx < end.lowat or end.rd_shut:
                 return None
@@ -251,6 +294,9 @@ class Model:
         end = self.end(proc, handle)
         if not end or self.procs[proc].threads or self.procs[proc].handles[handle][1] or end.waits:
             return None
+        if what == "r" and self.stuck(end) and "relay" in self.known:
+            return None
+        self.leaves(proc)
         if what == "r":
             have = end.bulk or end.rx
             if not size or size > have or end.lowat > 1 or end.rd_shut or (how == 4 and end.nonblock) or end.rst:
@@ -397,6 +443,8 @@ class Model:
         end = self.end(proc, handle)
         if not end or end.waits or end.bulk:
             return None
+        if count > 1 and self.holders(end) > 1 and "fork-lowat" in self.known:
+            return None
         end.lowat = count
         return [("op", proc, f"setopt {handle} {SOL_SOCKET} {SO_RCVLOWAT} 1 {count}")]
 
@@ -423,7 +471,7 @@ class Model:
             if handle not in self.procs[proc].handles or (end and (end.bulk or end.peer.bulk or end.waits)):
                 continue
             commands += self.settle(proc, handle)
-            text += f" {handle} {events}"
+            text += f" {handle} {self.writable_here(end, events) if end else events}"
         return commands + [("op", proc, text)]
 
     def step_epnew(self, proc, handle):
@@ -432,7 +480,7 @@ class Model:
         file = File("epoll")
         file.owner = proc
         self.add(proc, handle, file, True)
-        self.sets[handle] = set()
+        self.sets[handle] = {}
         return [("op", proc, f"epnew {handle}")]
 
     def owns_set(self, proc, handle):
@@ -444,15 +492,19 @@ class Model:
         if not self.owns_set(proc, handle) or not end:
             return None
         if what == 1:
-            self.sets[handle].add(member)
+            self.sets[handle].setdefault(member, events)
+        elif what == 3 and member in self.sets[handle]:
+            self.sets[handle][member] = events
         return [("op", proc, f"epctl {handle} {what} {member} {events} {form}")]
 
     def step_epwait(self, proc, handle, form):
         if not self.owns_set(proc, handle):
             return None
         commands = []
-        for member in self.sets[handle]:
+        for member, events in self.sets[handle].items():
             end = self.end(proc, member)
+            if end and self.writable_here(end, events) != events:
+                return None
             if not end or end.bulk or end.peer.bulk or end.waits:
                 return None  # what is told of it is a matter of time, or cannot be waited for
         for member in sorted(self.sets[handle]):
@@ -463,6 +515,10 @@ class Model:
     def step_fork(self, proc, name):
         if not self.runs(proc) or self.procs[proc].threads or name in self.procs or len(self.procs) >= 4:
             return None
+        if "fork-lowat" in self.known and any(isinstance(file, End) and file.lowat > 1
+                                              for file, _ in self.procs[proc].handles.values()):
+            return None
+        self.moves(proc)
         child = self.procs[name] = Proc()
         for handle, (file, cloexec) in self.procs[proc].handles.items():
             child.handles[handle] = [file, cloexec]
@@ -472,6 +528,10 @@ class Model:
     def step_exec(self, proc):
         if not self.runs(proc) or self.procs[proc].threads:
             return None
+        if "relay" in self.known and any(isinstance(file, End) and self.stuck(file) and self.holders(file) > 1
+                                         for file, _ in self.procs[proc].handles.values()):
+            return None
+        self.leaves(proc)
         for handle, (file, cloexec) in list(self.procs[proc].handles.items()):
             if cloexec:
                 if isinstance(file, End) and (file.waits or file.bulk):
@@ -488,6 +548,9 @@ class Model:
         end = self.end(proc, handle)
         if not end or not self.fresh(to, there) or end.waits:
             return None
+        if self.stuck(end) and self.holders(end) > 1 and "relay" in self.known:
+            return None
+        self.leaves(proc, [end])
         self.add(to, there, end)
         return [("op", proc, f"pass {handle} {to}"), ("op", to, f"take {there}")]
 
@@ -521,4 +584,6 @@ class Model:
         end = self.end(proc, handle)
         if not end:
             return None
+        for one in (end, end.peer):
+            one.moved = one.moved or bool(one.rx)
         return [("operator", proc, handle, verb)]
