@@ -150,6 +150,7 @@ static ssize_t rsk_sendfile_ring(int out, int in, off_t *at, size_t len)
 static ssize_t rsk_sendfile_by_kernel(int out, int in, off_t *at, size_t len)
 {
 	int saved = errno, rc;
+	ssize_t n;
 
 	if (!len || (rsk_hot(out) && rsk_real.sendfile(out, in, at, 0) < 0))
 		return len ? -1 : rsk_real.sendfile(out, in, at, 0);
@@ -159,7 +160,10 @@ static ssize_t rsk_sendfile_by_kernel(int out, int in, off_t *at, size_t len)
 	rc = rsk_hot(out) ? rsk_fd_leave_tx(out, RSK_REASON_SPLICE) : 0;
 	if (rc < 0)
 		return rsk_result(rc);
-	return rsk_acts(rsk_real.sendfile(out, in, at, len));
+	n = rsk_acts(rsk_real.sendfile(out, in, at, len));
+	if (n < 0)
+		rsk_fd_told(out, -errno);
+	return n;
 }
 
 static ssize_t rsk_sendfile(int out, int in, off_t *at, size_t len)

@@ -138,5 +138,8 @@ ssize_t rsk_hook_splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t
 	ret = rsk_hot(out) ? rsk_fd_leave_tx(out, RSK_REASON_SPLICE) : 0;
 	if (ret < 0)
 		return rsk_result(ret);
-	return rsk_acts(rsk_real.splice(in, in_at, out, out_at, len, flags));
+	ret = rsk_acts(rsk_real.splice(in, in_at, out, out_at, len, flags));
+	if (ret < 0)
+		rsk_fd_told(out, -errno);
+	return ret;
 }

@@ -173,6 +173,9 @@ int rsk_fd_leave(int fd, enum rsk_reason why);
  */
 int rsk_fd_leave_tx(int fd, enum rsk_reason why);
 
+/* A call of the kernel's on @fd has told @err (-errno): behind a reset is the end. */
+void rsk_fd_told(int fd, int err);
+
 /* The same, also for a socket that has no stream yet: what it becomes stays on TCP. */
 int rsk_fd_refuse(int fd, enum rsk_reason why);
 

@@ -410,3 +410,16 @@ int rsk_fd_leave_tx(int fd, enum rsk_reason why)
 	rsk_stream_unpin(s);
 	return rc;
 }
+
+void rsk_fd_told(int fd, int err)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+
+	if (!s)
+		return;
+	rsk_lock(&s->rx_lock);
+	if (err != -EPIPE) /* which may as well be of our own direction's end */
+		rsk_rx_told(&s->rx, err);
+	rsk_unlock(&s->rx_lock);
+	rsk_stream_unpin(s);
+}

@@ -447,7 +447,7 @@ CASE(out_unread, DIRECT,
 	app_close(fd);
 }
 
-CASE(out_reset, DIRECT, "into a stream that the peer has reset, with bytes unread here: its error")
+static void into_reset(bool device)
 {
 	int fd = app_open(WARM);
 
@@ -462,8 +462,19 @@ CASE(out_reset, DIRECT, "into a stream that the peer has reset, with bytes unrea
 	}
 	app_sync();
 	app_await_poll(fd, POLLERR, 10000);
-	send_by_kernel(fd, false);
-	send_by_kernel(fd, false);
-	send_by_kernel(fd, true);
+	send_by_kernel(fd, device);
+	send_by_kernel(fd, !device);
+	R(recv(fd, buf, 10, 0));
+	R(recv(fd, buf, 10, 0));
 	app_close(fd);
+}
+
+CASE(out_reset, DIRECT, "into a stream that the peer has reset, with bytes unread here: its error")
+{
+	into_reset(false);
+}
+
+CASE(out_reset_file, DIRECT, "the same by sendfile() from a device")
+{
+	into_reset(true);
 }
