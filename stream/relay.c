@@ -250,6 +250,12 @@ static bool conclude(struct way *down, struct way *up, bool *down_told, bool *up
 	return down->ended && up->ended;
 }
 
+/* Nothing was waited for there: bytes and ends are a way's to find. */
+static bool is_reset(const struct pollfd *p)
+{
+	return p->fd >= 0 && !p->events && (p->revents & (POLLERR | POLLHUP));
+}
+
 void rsk_relay_run(struct rsk_relay *r, int tcp, int end)
 {
 	struct way down = { .from = tcp,
@@ -280,11 +286,14 @@ void rsk_relay_run(struct rsk_relay *r, int tcp, int end)
 			return;
 		p[0] = (struct pollfd){ .fd = tcp, .events = down.wants_from | up.wants_to };
 		p[1] = (struct pollfd){ .fd = end, .events = up.wants_from | down.wants_to };
-		/* What is waited for by no way would say HUP for ever. */
-		for (int i = 0; i < 2; i++)
-			if (!p[i].events)
-				p[i].fd = -1;
+		/* What is shut both ways would say HUP for ever; what is not says it when it is reset. */
+		if (!p[0].events && down.over && up_told)
+			p[0].fd = -1;
+		if (!p[1].events && up.over && down_told)
+			p[1].fd = -1;
 		rsk_sys_ppoll(p, 2, NULL, NULL);
+		up.gone = up.gone || is_reset(&p[0]);
+		down.gone = down.gone || is_reset(&p[1]);
 	}
 }
 

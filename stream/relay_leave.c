@@ -239,8 +239,9 @@ int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const st
 		rsk_log(RSK_LOG_INFO, "fd %d: %zu bytes of the ring go by a relay", fd,
 			r->down_bytes);
 		rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_RELAYED, why);
-		shut_alike(s, fds[0]);
+		/* What comes to an end that is shut both ways is answered by a reset. */
 		await_first(r, fd, fds[0], queued);
+		shut_alike(s, fds[0]);
 		rsk_epoll_restore(s, fd);
 		rc = place(s, fd, fds[0]);
 	} else {

@@ -411,3 +411,57 @@ CASE(spawned, DIRECT, "posix_spawn without file actions, the number in its argum
 	app_sync();
 	app_close(fd);
 }
+
+/* Ten bytes by the ring and ten by TCP, which lie unread when the server leaves. */
+static void few_moved(int fd)
+{
+	if (CLI) {
+		SAY(fd, "0123456789");
+		fclose(fdopen((int)MUST(dup(fd)), "r"));
+		SAY(fd, "abcdefghij");
+	} else {
+		app_await_inq(fd, 20);
+	}
+	app_sync();
+}
+
+CASE(reset_behind_end, DIRECT,
+     "own SHUT_WR, then closed with bytes unread: the peer is told of the reset")
+{
+	int fd = app_open(WARM);
+
+	few_moved(fd);
+	if (SRV) {
+		FILE *f = fdopen(fd, "r+");
+
+		R(shutdown(fd, SHUT_WR));
+		app_sync();
+		R(fclose(f));
+		app_sync();
+		return;
+	}
+	app_await_poll(fd, POLLRDHUP, 10000);
+	app_sync();
+	LOG("told %d", !!(app_await_poll(fd, POLLHUP, 10000) & POLLHUP));
+	app_sync();
+	app_close(fd);
+}
+
+CASE(shut_both_before, DIRECT, "shut both ways before: what lay unread is read, then the end")
+{
+	int fd = app_open(WARM);
+	char text[32];
+
+	few_moved(fd);
+	if (SRV) {
+		R(shutdown(fd, SHUT_RDWR));
+		FILE *f = fdopen(fd, "r+");
+
+		RB(text, fread(text, 1, 20, f));
+		R(fgetc(f));
+		R(fclose(f));
+	}
+	app_sync();
+	if (CLI)
+		app_close(fd);
+}

@@ -19,7 +19,8 @@ ONE_SEGMENT = 4000   # what a reader that sleeps is shown at once
 SEND_FORMS, RECV_FORMS = 15, 13
 WITH_FLAGS_TX = {2, 3, 4, 5, 12, 13}
 WITH_FLAGS_RX = {2, 3, 4, 5, 7, 8, 11, 12}
-KERNEL_TX = {8, 9, 14}
+DPRINTF = 14
+KERNEL_TX = {8, 9, DPRINTF}
 AT_ONCE = {0, 1, 2, 3, 4, 10, 11, 12, 13}  # one call, one segment
 RECVMMSG = 5
 
@@ -226,6 +227,8 @@ class Model:
             return None
         if end.peer.waits and (form not in AT_ONCE or size > ONE_SEGMENT or size == 0):
             return None
+        if form == DPRINTF and end.peer.closed:
+            return None  # how many writes it makes, and so whether one meets the reset, is libc's own affair
         over = end.ended() or end.wr_shut or end.peer.closed or end.peer.rd_shut
         if over and (end.relayed or end.peer.relayed) and "relay" in self.known:
             return None
