@@ -10,6 +10,7 @@ KNOWN = {
     "fork-lowat": "SO_RCVLOWAT of a socket that several processes hold (docs/gaps.md)",
     "ring-room": "POLLOUT of a small ring that is nearly full (docs/gaps.md)",
     "epoll-order": "epoll_wait() does not tell in the order in which descriptors became ready (issue 19, 1.8)",
+    "edge-again": "a registration of edges may be told once more after a fork, leaving, or a change of path (docs/gaps.md)",
 }
 
 # Seeds whose difference has been looked at and is reported, but has no rule above: not run, and counted apart.

@@ -50,6 +50,7 @@ class End(File):
         self.dirty = False    # something may be on its way here
         self.bulk = 0         # bytes that the peer's bulk sender is still putting
         self.bulk_slot = None
+        self.turned = False   # its path may have changed, or will: edges that were told may be told once more
         self.waits = None     # (process, slot, bytes): a thread that sleeps in a read
 
     def ended(self):
@@ -68,7 +69,7 @@ class Model:
         self.known = set(known)
         self.narrow = "RSOCK_RING_KB" in CONFIGS[seed % len(CONFIGS)]
         self.procs = {"A": Proc(), "B": Proc()}
-        self.sets = {}        # epoll handle: {handle}
+        self.sets = {}        # epoll handle: {handle: events}
         self.slots = 0
         self.keys = 0
         for name, handle in (("A", 0), ("B", 1)):
@@ -123,12 +124,14 @@ class Model:
         for end in ends:
             end.relayed = end.relayed or bool(self.stuck(end))
             end.moved, end.peer.moved = end.moved or bool(end.rx), end.peer.moved or bool(end.peer.rx)
+            end.turned = end.peer.turned = True
 
     def moves(self, proc):
         """The senders of the process go on by TCP."""
         for file, _ in self.procs[proc].handles.values():
             if isinstance(file, End):
                 file.peer.moved = file.peer.moved or bool(file.peer.rx)
+                file.turned = file.peer.turned = True
 
     def writable_here(self, end, events):
         """A small ring that is nearly full is not writable."""
@@ -494,10 +497,9 @@ class Model:
         end = self.end(proc, member)
         if not self.owns_set(proc, handle) or not end:
             return None
-        if what == 1:
-            self.sets[handle].setdefault(member, events)
-        elif what == 3 and member in self.sets[handle]:
-            self.sets[handle][member] = events
+        if what == 1 or (what == 3 and member in self.sets[handle]):
+            self.sets[handle].setdefault(member, 0)
+            self.sets[handle][member] |= events
         return [("op", proc, f"epctl {handle} {what} {member} {events} {form}")]
 
     def step_epwait(self, proc, handle, form):
@@ -513,7 +515,13 @@ class Model:
         for member in sorted(self.sets[handle]):
             commands += self.settle(proc, member)
         order = 1 if "epoll-order" in self.known or len(commands) > 1 else 0
+        if "edge-again" in self.known and any(self.may_tell_again(proc, *item) for item in self.sets[handle].items()):
+            order = 2
         return commands + [("op", proc, f"epwait {handle} {form} 16 0 {order}")]
+
+    def may_tell_again(self, proc, member, events):
+        end = self.end(proc, member)
+        return end.turned and events & EPOLLET and (events & POLLOUT or end.rx or end.ended())
 
     def step_fork(self, proc, name):
         if not self.runs(proc) or self.procs[proc].threads or name in self.procs or len(self.procs) >= 4:
@@ -526,6 +534,8 @@ class Model:
         for handle, (file, cloexec) in self.procs[proc].handles.items():
             child.handles[handle] = [file, cloexec]
             file.refs += 1
+            if isinstance(file, End):
+                file.turned = file.peer.turned = True
         return [("fork", proc, name)]
 
     def step_exec(self, proc):
@@ -589,4 +599,5 @@ class Model:
             return None
         for one in (end, end.peer):
             one.moved = one.moved or bool(one.rx)
+            one.turned = True
         return [("operator", proc, handle, verb)]

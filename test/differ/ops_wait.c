@@ -126,7 +126,7 @@ void op_epoll_ctl(struct op *op)
 				    epoll_ctl(set, (int)op->arg[1], fd, &ev));
 }
 
-/* epwait SET FORM MAX TIMEOUT SORT */
+/* epwait SET FORM MAX TIMEOUT ORDER: 0: as they come, 1: by handle, 2: none is said */
 void op_epoll_wait(struct op *op)
 {
 	struct epoll_event ev[MOST], swap;
@@ -146,6 +146,10 @@ void op_epoll_wait(struct op *op)
 	default:
 		n = epoll_wait(set, ev, max, timeout);
 		break;
+	}
+	if (op->arg[4] == 2 && n >= 0) {
+		say(op, "waited");
+		return;
 	}
 	say_result(op, n);
 	for (int i = 0; op->arg[4] && i < n; i++)
