@@ -28,6 +28,8 @@ struct rsk_companion_ops {
 	int (*rx_pos)(struct rsk_companion *c, uint64_t *pos);
 	/* Does the next byte stand at the urgent mark, where a read stops? NULL: there is none. */
 	bool (*at_mark)(struct rsk_companion *c);
+	/* Has its recv bytes of before the ring was left, to be read before its end? NULL: never. */
+	bool (*ahead)(struct rsk_companion *c);
 };
 
 struct rsk_companion {

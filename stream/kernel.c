@@ -224,7 +224,15 @@ static bool kernel_at_mark(struct rsk_companion *c)
 	return rsk_sys_ioctl(c->fd, SIOCATMARK, &at) == 0 && at;
 }
 
+static bool kernel_ahead(struct rsk_companion *c)
+{
+	struct rsk_kernel_companion *k = (struct rsk_kernel_companion *)c;
+
+	return !k->socket_alone && rsk_over_unread(k->s);
+}
+
 static const struct rsk_companion_ops kernel_ops = {
+	.ahead = kernel_ahead,
 	.at_mark = kernel_at_mark,
 	.send = kernel_send,
 	.recv = kernel_recv,

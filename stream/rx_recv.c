@@ -294,6 +294,12 @@ static ssize_t peek_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_i
 	return more > 0 ? n + more : n;
 }
 
+/* The end was read from the ring, but what came before it is in the overread file still. */
+static bool ahead(struct rsk_companion *c)
+{
+	return c->ops->ahead && c->ops->ahead(c);
+}
+
 /* @total: bytes that this call has got already. */
 static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
 		       bool peek, bool look, size_t total)
@@ -330,7 +336,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 			if (total)
 				return (ssize_t)total;
 			if (rx->fin)
-				return 0;
+				return ahead(c) ? recv_tcp(rx, c, dst, peek) : 0;
 			/* A slot whose hash is not right yet. An end, or an error, is told below. */
 			if (peek && !rx->lost && !rx->tcp_err && !rsk_rx_ended(rx) &&
 			    rsk_rx_ready(rx))

@@ -496,3 +496,44 @@ CASE(reset_before_fork, DIRECT,
 	}
 	app_sync();
 }
+
+/* Forked with bytes and the end of the ring unread; the child, or the parent, reads them. */
+static void end_unread(bool child_reads)
+{
+	int fd = app_open(WARM);
+
+	if (SRV) {
+		SAY(fd, "0123456789");
+		R(shutdown(fd, SHUT_WR));
+		app_sync();
+	} else {
+		app_sync();
+		app_await_inq(fd, 10);
+		app_await_poll(fd, POLLRDHUP, 5000);
+		pid_t pid = (pid_t)MUST(fork());
+
+		if (!pid) {
+			if (child_reads)
+				app_drain(fd, "child");
+			_exit(0);
+		}
+		app_reap(pid, "child");
+		say_revents(fd, "parent");
+		RB(buf, recv(fd, buf, 3, MSG_PEEK));
+		RB(buf, read(fd, buf, 4));
+		app_drain(fd, "parent");
+		say_revents(fd, "parent");
+	}
+	app_sync();
+	app_close(fd);
+}
+
+CASE(end_unread_parent, DIRECT, "forked with bytes and the end unread: the parent reads both")
+{
+	end_unread(false);
+}
+
+CASE(end_unread_child, DIRECT, "the same, the child reads both")
+{
+	end_unread(true);
+}
