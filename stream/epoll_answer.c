@@ -393,14 +393,20 @@ static int gather_both(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd
 	if (first) {
 		n = ask_if_due(f, e, epfd, evs, max, &told);
 		e->filled = n == max ? RSK_EPOLL_BY_KERNEL : RSK_EPOLL_BY_NONE;
-		return n + collect(e, evs + n, max - n);
+		rings = collect(e, evs + n, max - n);
+		if (n && rings)
+			rsk_epoll_arrange(e, evs, n, n + rings);
+		return n + rings;
 	}
 	rings = collect(e, evs, max);
 	e->filled = rings == max ? RSK_EPOLL_BY_RINGS : RSK_EPOLL_BY_NONE;
 	if (!rings || rings == max)
 		return rings;
 	n = ask_if_due(f, e, epfd, evs + rings, max - rings, &told);
-	put_behind(evs, rings, rings + n);
+	if (n) {
+		put_behind(evs, rings, rings + n);
+		rsk_epoll_arrange(e, evs, n, n + rings);
+	}
 	n += rings;
 	return told ? n + collect(e, evs + n, max - n) : n; /* of ours, too */
 }
@@ -415,7 +421,9 @@ int rsk_epoll_gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 	e->answer++;
 	rsk_epoll_relieve(e);
 	n = gather_both(f, e, epfd, evs, max);
-	if (!n)
+	if (n)
+		rsk_epoll_remember(e, evs, n);
+	else
 		rsk_epoll_look_at(spot, e);
 	leave_rest(e);
 	rsk_unlock(&e->lock);
@@ -448,6 +456,7 @@ int rsk_epoll_settle(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 			put_behind(evs + bell_at, n - bell_at, n - bell_at + rings);
 		n += rings;
 	}
+	rsk_epoll_remember(e, evs, n);
 	leave_rest(e);
 	rsk_unlock(&e->lock);
 	return n;

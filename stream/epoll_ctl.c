@@ -14,6 +14,7 @@
 #include "arena.h"
 #include "epoll.h"
 #include "epollset.h"
+#include "over.h"
 #include "stream.h"
 
 static int kernel_ctl(int epfd, int op, int fd, struct epoll_event *ev)
@@ -88,18 +89,21 @@ static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk
 	r->mute = r->quiet = false;
 	r->told_room = 0;
 	r->events = ev->events;
-	r->data = ev->data.u64;
+	rsk_epoll_note_data(r, ev->data.u64);
 	r->armed = true;
-	rsk_epoll_over_joins(f, e, r);
 	/* It is linked; who joins the stream meanwhile sees that, or is seen: rsk_epoll_joined(). */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (ev->events & EPOLLEXCLUSIVE)
 		*leaves = RSK_REASON_EPOLL_EXCLUSIVE;
-	else if (fresh && rsk_stream_phase(s) == RSK_PHASE_JOINED && !e->collides) {
+	if (rsk_stream_phase(s) != RSK_PHASE_JOINED)
+		return 0;
+	if (fresh && !e->collides && !*leaves) {
 		rc = rsk_reg_take_over(f, r);
 		if (rc < 0)
 			*leaves = rsk_epoll_why_not(rc);
 	}
+	if (rsk_over_is(s))
+		rsk_epoll_over_joined(f, e, r);
 	return 0;
 }
 
@@ -115,7 +119,7 @@ static int renew(struct rsk_epoll_family *f, struct rsk_reg *r, int fd,
 		e->hot = NULL;
 	r->parked = false;
 	r->events = ev->events;
-	r->data = ev->data.u64;
+	rsk_epoll_note_data(r, ev->data.u64);
 	r->armed = true;
 	r->told_ends = 0;
 	r->told_room = 0;

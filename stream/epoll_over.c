@@ -78,11 +78,9 @@ void rsk_epoll_over_fork(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 		light(f, e);
 }
 
-void rsk_epoll_over_joins(const struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_reg *r)
+void rsk_epoll_over_joined(const struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_reg *r)
 {
 	r->over_told = 0;
-	if (!rsk_over_is(r->stream))
-		return;
 	atomic_store(&e->over, true);
 	if (is_due(r))
 		light(f, e);

@@ -154,18 +154,16 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 	if (!e || !f || max <= 0 || (uintptr_t)evs < 4096)
 		return kernel_wait(epfd, evs, max, until, poll_only, mask);
 	rsk_epoll_name(e, epfd);
-	n = tell_over(f, e, epfd, evs, max);
-	if (n)
-		return n;
 	/* Nothing of ours in it: the kernel's, unless that changes meanwhile. */
 	if (!e->tagged && !e->ninner && until == UINT64_MAX) {
 		uint32_t takeovers = atomic_load(&e->takeovers);
 
+		n = tell_over(f, e, epfd, evs, max);
+		if (n)
+			return n;
 		n = kernel_wait(epfd, evs, max, until, poll_only, mask);
 		if (n >= 0 && e->belled)
 			n = rsk_epoll_settle(f, e, epfd, evs, n, max, takeovers, 0);
-		if (!n && !poll_only)
-			n = tell_over(f, e, epfd, evs, max);
 		if (n || poll_only)
 			return n;
 	}
@@ -176,6 +174,9 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		uint32_t takeovers = atomic_load(&e->takeovers);
 		bool nested;
 
+		n = tell_over(f, e, epfd, evs, max);
+		if (n)
+			return n;
 		wake_ns = until;
 		nested = rsk_epoll_look_inside(f, e, &wake_ns);
 		if (e->tagged) {
@@ -217,8 +218,6 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		if (e->belled) {
 			n = rsk_epoll_settle(f, e, epfd, evs, n, max, takeovers, began);
 		}
-		if (!n && !poll_only)
-			n = tell_over(f, e, epfd, evs, max);
 		if (n || poll_only || rsk_now_ns() >= until)
 			return n;
 	}

@@ -19,6 +19,7 @@
 #define RSK_EPOLL_BELL                                                                             \
 	0x80000000ull /* tag | BELL | place in links[]; else tag | arena offset of the reg */
 #define RSK_EPOLL_LINKS 64
+#define RSK_EPOLL_TOLD 8
 
 /*
  * One fd in one set; under the set's lock. Type-stable (own free list): a tag that comes late finds
@@ -45,6 +46,7 @@ struct rsk_reg {
 	uint32_t answer;	/* of the set: in which it was told last */
 	uint16_t answered;	/* what it was told then */
 	uint32_t shorts;	/* the stream's short_sends, before it was looked at last */
+	uint32_t changed;	/* the set's, when it was registered, or changed */
 	uint32_t told_room; /* that, and 1, when an edge of room to send was told last; 0: never */
 	uint64_t written;   /* quiet: bytes written to the TCP socket when it was given back */
 	uint64_t index;	    /* the ring's next, before it was looked at last */
@@ -111,7 +113,10 @@ struct rsk_epoll {
 	 * calls.
 	 */
 	_Atomic(uint32_t) sleepers;
-	uint32_t answer;	   /* counts what waits return */
+	uint32_t answer;  /* counts what waits return */
+	uint32_t changed; /* counts registrations and changes of them; lock */
+	uint32_t told_n;  /* the data of what the last answer told, the first ones; lock */
+	uint64_t told[RSK_EPOLL_TOLD];
 	uint8_t filled;		   /* RSK_EPOLL_BY_*: who had all of the last answer */
 	_Atomic(uint32_t) spin_ns; /* relaxed: whoever waits */
 	/*
@@ -288,11 +293,40 @@ bool rsk_epoll_spin(struct rsk_epoll_spot *spot); /* no lock; true: look again *
 uint64_t rsk_epoll_woken(const struct rsk_epoll *e, uint64_t began_ns);
 
 /*
+ * epoll_order.c: the first @k of @n events are the kernel's, the others rings': in the order in which
+ * they became ready, as far as that is known.
+ */
+void rsk_epoll_arrange(const struct rsk_epoll *e, struct epoll_event *evs, int k, int n);
+void rsk_epoll_told_as(struct rsk_epoll *e, uint64_t was, uint64_t data);
+void rsk_epoll_remember_all(struct rsk_epoll *e, const struct epoll_event *evs, int n);
+
+/* What an answer tells, for the order of the next one. */
+static inline void rsk_epoll_remember(struct rsk_epoll *e, const struct epoll_event *evs, int n)
+{
+	if (__builtin_expect(n > 1, 0)) {
+		rsk_epoll_remember_all(e, evs, n);
+	} else {
+		e->told[0] = evs[0].data.u64; /* there is room for one at least */
+		e->told_n = (uint32_t)n;
+	}
+}
+
+/* It is registered, or changed. */
+static inline void rsk_epoll_note_data(struct rsk_reg *r, uint64_t data)
+{
+	if (__builtin_expect(r->set->told_n && r->data != data, 0))
+		rsk_epoll_told_as(r->set, r->data, data);
+	r->data = data;
+	r->changed = ++r->set->changed;
+}
+
+/*
  * epoll_over.c: before a fork; + a registration was made or changed; what the set shows to who
  * watches it.
  */
 void rsk_epoll_over_fork(const struct rsk_epoll_family *f, struct rsk_epoll *e);
-void rsk_epoll_over_joins(const struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_reg *r);
+void rsk_epoll_over_joined(const struct rsk_epoll_family *f, struct rsk_epoll *e,
+			   struct rsk_reg *r);
 void rsk_epoll_over_show(const struct rsk_epoll_family *f, struct rsk_epoll *e);
 
 /* epoll_fork.c */

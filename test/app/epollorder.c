@@ -99,6 +99,85 @@ CASE(fresh_first_one_edge, DIRECT, "the same, one event a call, EPOLLET")
 	later(EPOLLET, 1);
 }
 
+/* What the last answer told is there still: it comes before what has become ready since. */
+static void told_before(bool warm_told)
+{
+	struct set s = open_set(0);
+	int first = warm_told ? s.warm : s.fresh, then = warm_told ? s.fresh : s.warm;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		say_and_sync(first, first);
+		if (SRV)
+			in_order("the first one", s.ep, 8, 1000);
+		app_sync();
+		say_and_sync(then, then);
+		if (SRV) {
+			in_order("both", s.ep, 8, 1000);
+			in_order("again", s.ep, 8, 1000);
+			app_hear(first, 1);
+			in_order("the second one", s.ep, 8, 1000);
+			app_hear(then, 1);
+			in_order("none", s.ep, 8, 0);
+		}
+		app_sync();
+	}
+	close_set(&s);
+}
+
+CASE(told_warm, DIRECT, "a ring that was told, then TCP becomes ready too")
+{
+	told_before(true);
+}
+
+CASE(told_fresh, DIRECT, "TCP that was told, then a ring becomes ready too")
+{
+	told_before(false);
+}
+
+/* Room to send is there from the beginning: who was registered first is told first. */
+static void registered(uint32_t how)
+{
+	struct set s = open_set(0);
+	int ep;
+
+	if (SRV) {
+		ep = (int)MUST(epoll_create1(0));
+		ADD(ep, s.warm, EPOLLOUT | how, 'w');
+		ADD(ep, s.fresh, EPOLLOUT | how, 'f');
+		in_order("warm, fresh", ep, 8, 0);
+		in_order("again", ep, 8, 0);
+		MOD(ep, s.warm, EPOLLOUT | how, 'x');
+		in_order("changed", ep, 8, 0);
+		close(ep);
+		ep = (int)MUST(epoll_create1(0));
+		ADD(ep, s.fresh, EPOLLOUT | how, 'f');
+		ADD(ep, s.warm, EPOLLOUT | how, 'w');
+		in_order("fresh, warm", ep, 8, 0);
+		MOD(ep, s.warm, EPOLLIN, 'w');
+		in_order("fresh", ep, 8, 0);
+		MOD(ep, s.warm, EPOLLOUT | how, 'w');
+		MOD(ep, s.fresh, EPOLLOUT | how, 'f');
+		in_order("both", ep, 8, 0);
+		close(ep);
+	}
+	close_set(&s);
+}
+
+CASE(registered, DIRECT, "two that can be sent to, in the order of registration")
+{
+	registered(0);
+}
+
+CASE(registered_edge, DIRECT, "the same, EPOLLET")
+{
+	registered(EPOLLET);
+}
+
+CASE(registered_once, DIRECT, "the same, EPOLLONESHOT")
+{
+	registered(EPOLLONESHOT);
+}
+
 /* Who is ready all the time does not keep the other one out, whichever it is. */
 static void fair(bool warm_stays)
 {

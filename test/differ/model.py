@@ -41,6 +41,7 @@ class End(File):
     def __init__(self, key):
         super().__init__("tcp")
         self.key, self.pos = key, 0
+        self.seen = {}        # epoll handle: what the last wait there found of it
         self.rx = 0           # bytes that lie unread here
         self.fin = self.rst = self.wr_shut = self.rd_shut = self.closed = False
         self.linger0 = False
@@ -500,6 +501,7 @@ class Model:
         if what == 1 or (what == 3 and member in self.sets[handle]):
             self.sets[handle].setdefault(member, 0)
             self.sets[handle][member] |= events
+            end.seen[handle] = "registered"
         return [("op", proc, f"epctl {handle} {what} {member} {events} {form}")]
 
     def step_epwait(self, proc, handle, form):
@@ -514,10 +516,25 @@ class Model:
                 return None  # what is told of it is a matter of time, or cannot be waited for
         for member in sorted(self.sets[handle]):
             commands += self.settle(proc, member)
-        order = 1 if "epoll-order" in self.known or len(commands) > 1 else 0
+        order = 1 if len(commands) > 1 or not self.order_is_known(proc, handle) else 0
         if "edge-again" in self.known and any(self.may_tell_again(proc, *item) for item in self.sets[handle].items()):
             order = 2
         return commands + [("op", proc, f"epwait {handle} {form} 16 0 {order}")]
+
+    def order_is_known(self, proc, handle):
+        """Did at most one become ready since the last wait, or only such as were registered since?"""
+        changed = registered = 0
+        known = True
+        for member in self.sets[handle]:
+            end = self.end(proc, member)
+            now = (end.rx, end.fin, end.rst, end.pos, end.peer.pos, end.wr_shut, end.rd_shut, end.peer.closed)
+            registered += end.seen.get(handle) == "registered"
+            changed += end.seen.get(handle) not in ("registered", now)
+            known = known and not end.turned
+            end.seen[handle] = now
+        if "epoll-order" not in self.known:
+            return True
+        return known and (not changed or changed + registered == 1)
 
     def may_tell_again(self, proc, member, events):
         end = self.end(proc, member)
