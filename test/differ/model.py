@@ -51,6 +51,7 @@ class End(File):
         self.dirty = False    # something may be on its way here
         self.bulk = 0         # bytes that the peer's bulk sender is still putting
         self.bulk_slot = None
+        self.forked = False   # a child of a process that had it has it, too
         self.turned = False   # its path may have changed, or will: edges that were told may be told once more
         self.waits = None     # (process, slot, bytes): a thread that sleeps in a read
 
@@ -552,7 +553,7 @@ class Model:
             child.handles[handle] = [file, cloexec]
             file.refs += 1
             if isinstance(file, End):
-                file.turned = file.peer.turned = True
+                file.turned = file.peer.turned = file.forked = True
         return [("fork", proc, name)]
 
     def step_exec(self, proc):
@@ -589,6 +590,8 @@ class Model:
             return None
         for file, _ in self.procs[proc].handles.values():
             if isinstance(file, End) and (file.bulk or file.peer.bulk or file.waits) and file.refs < 3:
+                return None
+            if "kill-forked" in self.known and isinstance(file, End) and file.rx and file.peer.forked:
                 return None
         commands = []
         for handle in list(self.procs[proc].handles):
