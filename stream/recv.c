@@ -335,7 +335,10 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 			break;
 		look = n > 0; /* the companion stirred */
 	}
-	return total ? (ssize_t)total : n;
+	if (!total)
+		return n;
+	rsk_stream_keep_error(s, n); /* for the next call: bytes came before it */
+	return (ssize_t)total;
 }
 
 /* recv() of no bytes waits like any other and takes nothing. */

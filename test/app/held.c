@@ -537,3 +537,32 @@ CASE(end_unread_child, DIRECT, "the same, the child reads both")
 {
 	end_unread(true);
 }
+
+CASE(reset_behind_much, DIRECT,
+     "a read that takes all before a reset leaves the error to the next call")
+{
+	static char much[50000];
+	struct linger l = { 1, 0 };
+	int fd = app_open(WARM);
+
+	if (SRV) {
+		for (int i = 0; i < 4; i++) /* just over what one round takes of a small ring */
+			app_write_all(fd, much, 4149);
+		app_sync();
+		MUST(setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
+		app_close(fd);
+		app_sync();
+	} else {
+		app_await_inq(fd, 16596);
+		app_sync();
+		app_sync();
+		app_await_poll(fd, POLLHUP, 5000);
+		R(recv(fd, much, sizeof(much), MSG_DONTWAIT));
+		say_revents(fd, "read");
+		R(read(fd, much, 10));
+		R(read(fd, much, 10));
+		say_revents(fd, "told");
+		app_close(fd);
+	}
+	app_sync();
+}
