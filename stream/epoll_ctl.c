@@ -89,7 +89,7 @@ static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk
 	r->mute = r->quiet = false;
 	r->told_room = 0;
 	r->events = ev->events;
-	rsk_epoll_note_data(r, ev->data.u64);
+	rsk_epoll_note_data(e, r, ev->data.u64);
 	r->armed = true;
 	/* It is linked; who joins the stream meanwhile sees that, or is seen: rsk_epoll_joined(). */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -119,7 +119,7 @@ static int renew(struct rsk_epoll_family *f, struct rsk_reg *r, int fd,
 		e->hot = NULL;
 	r->parked = false;
 	r->events = ev->events;
-	rsk_epoll_note_data(r, ev->data.u64);
+	rsk_epoll_note_data(e, r, ev->data.u64);
 	r->armed = true;
 	r->told_ends = 0;
 	r->told_room = 0;

@@ -312,12 +312,12 @@ static inline void rsk_epoll_remember(struct rsk_epoll *e, const struct epoll_ev
 }
 
 /* It is registered, or changed. */
-static inline void rsk_epoll_note_data(struct rsk_reg *r, uint64_t data)
+static inline void rsk_epoll_note_data(struct rsk_epoll *e, struct rsk_reg *r, uint64_t data)
 {
-	if (__builtin_expect(r->set->told_n && r->data != data, 0))
-		rsk_epoll_told_as(r->set, r->data, data);
+	if (__builtin_expect(e->told_n && r->data != data, 0))
+		rsk_epoll_told_as(e, r->data, data);
 	r->data = data;
-	r->changed = ++r->set->changed;
+	r->changed = ++e->changed;
 }
 
 /*

@@ -3,10 +3,8 @@
  * held: a stream with bytes unread that several processes hold, or that one held which is gone: who
  * waits is told of those bytes, the peer of the reset that leaving them unread is.
  */
-#include "end_say.h"
 #include "epoll_say.h"
-
-static char buf[4096];
+#include "held.h"
 
 static void say_linger(int fd, const char *when)
 {
@@ -15,26 +13,6 @@ static void say_linger(int fd, const char *when)
 
 	MUST(getsockopt(fd, SOL_SOCKET, SO_LINGER, &l, &len));
 	LOG("%s: linger %d %d, %u bytes", when, l.l_onoff, l.l_linger, len);
-}
-
-/* Lives until it is killed; @first is what it does before @flag. */
-static pid_t holder(int fd, int flag, void (*first)(int fd))
-{
-	pid_t pid = (pid_t)MUST(fork());
-
-	if (pid)
-		return pid;
-	if (first)
-		first(fd);
-	app_flag_set(flag, 1);
-	for (;;)
-		pause();
-}
-
-static void end_holder(pid_t pid)
-{
-	MUST(kill(pid, SIGKILL));
-	app_reap(pid, "holder");
 }
 
 /* What the other end sees of a reset: polled, by a send, and behind that. */
@@ -155,17 +133,6 @@ static void last_holder(void (*child)(int fd), bool die)
 	app_sync();
 }
 
-static void reads_some(int fd)
-{
-	RB(buf, read(fd, buf, 4));
-}
-
-static void reads_all(int fd)
-{
-	RB(buf, read(fd, buf, 4));
-	RB(buf, read(fd, buf, 100));
-}
-
 CASE(child_killed_unread, DIRECT,
      "forked with bytes unread, then the last holder is killed: a reset")
 {
@@ -236,134 +203,6 @@ CASE(linger, DIRECT, "SO_LINGER is the program's own all the time")
 	app_close(fd);
 }
 
-CASE(registered_later, DIRECT, "a stream that is put into a set with such bytes unread is told of")
-{
-	int fd = app_open(WARM), ep, edge;
-	pid_t pid;
-
-	if (SRV) {
-		SAY(fd, "0123456789");
-		app_sync();
-	} else {
-		app_await_inq(fd, 10);
-		app_sync();
-		ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
-		pid = holder(fd, 2, NULL);
-		app_flag_wait(2);
-		edge = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
-		ADD(ep, fd, EPOLLIN, 1);
-		ADD(edge, fd, EPOLLIN | EPOLLET, 2);
-		wait_say("level", ep, 1000);
-		wait_say("level", ep, 0);
-		wait_say("edge", edge, 1000);
-		wait_say("no edge", edge, 0);
-		MOD(edge, fd, EPOLLIN | EPOLLET, 3);
-		wait_say("changed", edge, 0);
-		reads_all(fd);
-		wait_say("read", ep, 0);
-		end_holder(pid);
-	}
-	app_sync();
-	app_close(fd);
-}
-
-struct waiter {
-	struct app_thread thread;
-	struct epoll_event ev;
-	int ep, n;
-};
-
-static void waits(void *arg)
-{
-	struct waiter *w = arg;
-
-	w->n = epoll_wait(w->ep, &w->ev, 1, 10000);
-}
-
-CASE(registered_under_sleeper, DIRECT, "the same while a thread sleeps on the set")
-{
-	int fd = app_open(WARM);
-	struct waiter w = { 0 };
-	pid_t pid;
-
-	if (SRV) {
-		SAY(fd, "0123456789");
-		app_sync();
-	} else {
-		app_await_inq(fd, 10);
-		app_sync();
-		w.ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
-		pid = holder(fd, 2, NULL);
-		app_flag_wait(2);
-		app_thread_start(&w.thread, waits, &w);
-		app_await_asleep(w.thread.tid);
-		ADD(w.ep, fd, EPOLLIN, 1);
-		app_thread_join(&w.thread);
-		LOG("woken: %d, %d", w.n, w.ev.events == EPOLLIN);
-		reads_all(fd);
-		end_holder(pid);
-	}
-	app_sync();
-	app_close(fd);
-}
-
-static void polled(int fd, const char *when)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	int n = poll(&p, 1, 300);
-
-	LOG("%s: %d %x", when, n, (unsigned int)p.revents);
-}
-
-/* @early: the set is there, and has the stream, before the fork. */
-static void watched(bool early)
-{
-	int fd = app_open(WARM), ep, outer;
-	pid_t pid;
-
-	if (SRV) {
-		SAY(fd, "0123456789");
-		app_sync();
-	} else {
-		ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
-		outer = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
-		ADD(outer, ep, EPOLLIN, 9);
-		if (early)
-			ADD(ep, fd, EPOLLIN, 1);
-		app_await_inq(fd, 10);
-		app_sync();
-		pid = holder(fd, 2, NULL);
-		app_flag_wait(2);
-		if (!early)
-			ADD(ep, fd, EPOLLIN, 1);
-		polled(ep, "set");
-		polled(outer, "outer set");
-		wait_say("outer", outer, 300);
-		wait_say("outer again", outer, 300);
-		wait_say("inner", ep, 0);
-		wait_say("outer", outer, 300);
-		reads_some(fd);
-		polled(ep, "some read");
-		RB(buf, read(fd, buf, 100));
-		polled(ep, "all read");
-		wait_say("outer, all read", outer, 0);
-		wait_say("inner, all read", ep, 0);
-		end_holder(pid);
-	}
-	app_sync();
-	app_close(fd);
-}
-
-CASE(set_polled, DIRECT, "a set that is polled, or in another one, shows such bytes")
-{
-	watched(true);
-}
-
-CASE(set_polled_later, DIRECT, "the same where the stream is put into it later")
-{
-	watched(false);
-}
-
 CASE(reset_behind_unread, DIRECT, "a fork with bytes unread before a reset: the bytes come first")
 {
 	int fd = app_open(WARM);
@@ -427,41 +266,6 @@ CASE(leaves_after_fork, DIRECT,
 		app_sync();
 		app_hear(fd, 8);
 		end_holder(pid);
-	}
-	app_sync();
-	app_close(fd);
-}
-
-CASE(edge_told_once, DIRECT,
-     "an edge is told once where the peer's fork changes the path meanwhile")
-{
-	int fd = app_open(WARM), ep;
-	pid_t pid = 0;
-
-	if (SRV) {
-		app_sync();
-		pid = holder(fd, 2, NULL);
-		app_flag_wait(2);
-		app_sync();
-		app_sync();
-		SAY(fd, "0123456789");
-		app_sync();
-		app_sync();
-		end_holder(pid);
-	} else {
-		ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
-		app_sync();
-		app_sync();
-		ADD(ep, fd, EPOLLIN | EPOLLOUT | EPOLLET, 1);
-		app_sync();
-		app_sync();
-		app_await_inq(fd, 10);
-		wait_say("both", ep, 1000);
-		wait_say("nothing new", ep, 0);
-		wait_say("nothing new", ep, 0);
-		app_sync();
-		app_hear(fd, 10);
-		close(ep);
 	}
 	app_sync();
 	app_close(fd);
