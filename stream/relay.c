@@ -221,6 +221,12 @@ static void drained(int fd)
 	}
 }
 
+/* Nothing was waited for there: bytes and ends are a way's to find. */
+static bool is_reset(const struct pollfd *p)
+{
+	return p->fd >= 0 && !p->events && (p->revents & (POLLERR | POLLHUP));
+}
+
 /* What follows from a way's end. True: the relay has nothing more to do. */
 static bool conclude(struct way *down, struct way *up, bool *down_told, bool *up_told)
 {
@@ -234,8 +240,15 @@ static bool conclude(struct way *down, struct way *up, bool *down_told, bool *up
 	}
 	if (up->ended && !*up_told) {
 		*up_told = true;
-		if (closed(up->from))
+		if (closed(up->from)) {
+			struct pollfd p = { .fd = up->from };
+
+			/* With bytes unread: our own direction is open still, so that is no end. */
+			if (!*down_told &&
+			    rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 && is_reset(&p))
+				reset(up->to);
 			return true;
+		}
 		rsk_sys_shutdown(up->to, SHUT_WR);
 	}
 	if (down->ended && !*down_told) {
@@ -248,12 +261,6 @@ static bool conclude(struct way *down, struct way *up, bool *down_told, bool *up
 		rsk_sys_shutdown(down->to, SHUT_WR);
 	}
 	return down->ended && up->ended;
-}
-
-/* Nothing was waited for there: bytes and ends are a way's to find. */
-static bool is_reset(const struct pollfd *p)
-{
-	return p->fd >= 0 && !p->events && (p->revents & (POLLERR | POLLHUP));
 }
 
 void rsk_relay_run(struct rsk_relay *r, int tcp, int end)

@@ -425,8 +425,7 @@ static void few_moved(int fd)
 	app_sync();
 }
 
-CASE(reset_behind_end, DIRECT,
-     "own SHUT_WR, then closed with bytes unread: the peer is told of the reset")
+static void reset_behind_end(bool at_once)
 {
 	int fd = app_open(WARM);
 
@@ -435,16 +434,31 @@ CASE(reset_behind_end, DIRECT,
 		FILE *f = fdopen(fd, "r+");
 
 		R(shutdown(fd, SHUT_WR));
-		app_sync();
+		if (!at_once)
+			app_sync();
 		R(fclose(f));
+		if (at_once)
+			app_sync();
 		app_sync();
 		return;
 	}
-	app_await_poll(fd, POLLRDHUP, 10000);
+	if (!at_once)
+		app_await_poll(fd, POLLRDHUP, 10000);
 	app_sync();
 	LOG("told %d", !!(app_await_poll(fd, POLLHUP, 10000) & POLLHUP));
 	app_sync();
 	app_close(fd);
+}
+
+CASE(reset_behind_end, DIRECT,
+     "own SHUT_WR, then closed with bytes unread: the peer is told of the reset")
+{
+	reset_behind_end(false);
+}
+
+CASE(reset_behind_end_at_once, DIRECT, "the same, closed before the relay has heard of the end")
+{
+	reset_behind_end(true);
 }
 
 CASE(shut_both_before, DIRECT, "shut both ways before: what lay unread is read, then the end")
