@@ -50,6 +50,7 @@ struct rsk_rx {
 	uint64_t last_cell; /* a sender that ended in order has put so far; 0: none has said so */
 	bool fin;	    /* FIN slot taken: end of stream */
 	bool tcp_eof;	    /* the companion showed its end */
+	bool tcp_ahead; /* it had bytes when it was looked at on the ring: not due before the ring says so */
 	bool lost; /* the sender is dead, or its rail for good: what has not come never will */
 	int tcp_err; /* the companion showed this error (-errno); to be delivered once, after the data */
 	bool err_told; /* one that ends the stream was, the companion's or ours: behind it is the end alone */

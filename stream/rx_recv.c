@@ -175,6 +175,7 @@ static bool look_at_companion(struct rsk_rx *rx, struct rsk_companion *c)
 	if (rx->tcp_eof || rx->tcp_err)
 		return true;
 	n = c->ops->recv(c, &iov, 1, 1, MSG_PEEK);
+	rx->tcp_ahead = n > 0;
 	if (n == 0)
 		rx->tcp_eof = true;
 	else if (n < 0 && n != -EAGAIN && n != -EINTR)
@@ -348,7 +349,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 				continue;
 			if (looked)
 				return ring_at_end(rx);
-			if (!look && !rx->tcp_eof && !rx->tcp_err)
+			if (!look && !rx->lost && !rx->tcp_eof && !rx->tcp_err)
 				return -EAGAIN;
 			looked = true;
 			if (!look_at_companion(rx, c))

@@ -67,6 +67,27 @@ Test(rx_end, lost_and_the_companion_goes_on)
 	cr_assert(rsk_rx_validate(&w.rx));
 }
 
+/* A sender on the ring has sent by the companion, and said nothing: those bytes are not due, and no news any more. */
+Test(rx_end, the_companion_is_ahead)
+{
+	on_ring(&at_once, 5);
+	cr_assert_eq(send_some(100), 100);
+	w.wire.in += 70;
+	cr_assert_eq(recv_some(100), 100);
+	cr_assert_eq(recv_some(30), -EAGAIN);
+	cr_assert(w.rx.tcp_ahead);
+	cr_assert_eq(w.rx.state, RSK_RX_ONRING);
+	cr_assert_not(rsk_rx_ready(&w.rx));
+	cr_assert_eq(send_some(10), 10);
+	cr_assert_eq(recv_some(30), 10);
+	/* It says so: now they are. */
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(recv_some(4096), 70);
+	cr_assert_eq(recv_some(4096), -EAGAIN);
+	cr_assert(rsk_rx_validate(&w.rx));
+}
+
 /* Who waits for readiness is told: the kernel shows the companion's bytes, and this end is on it. */
 Test(rx_end, lost_and_the_companion_shows_more)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verbs_device.h - an RDMA device in memory, for unit tests: libibverbs and librdmacm as far as a rail needs them, which
- * hold to what the InfiniBand specification says of domains, shared receive queues and completion queues.
+ * verbs_device.h - an RDMA device in memory, for unit tests: libibverbs and librdmacm as far as a rail needs them,
+ * which hold to what the InfiniBand specification says of domains, shared receive queues and completion queues.
  */
 #ifndef VERBS_DEVICE_H
 #define VERBS_DEVICE_H
