@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * traitor.c - a module in place of librsock-verbs.so, for the peer that harms: all of it is the real one's, so that its
+ * process is greeted and let in as any other, and gets a link with a rail. Then it does by that rail, and by the
+ * control connection, what it is told to. rdma_hostile.py: what becomes of the other end.
+ *
+ *	TRAITOR_MODULE	the real module
+ *	TRAITOR_ORDERS	a file; what is there is done by the keeper in its next turn, and the file is gone then
+ *	TRAITOR_SAYS	a file to which it says what it learns: places in the peer's memory, and their keys; what it did
+ *
+ * Orders, a line each; numbers in hex:
+ *	write|notice|read|add ADDRESS BYTES RKEY	one work request; notice: a write with immediate
+ *	imm VALUE	send BYTES	an immediate alone; a message
+ *	scribble ADDRESS BYTES RKEY	noise, piece by piece
+ *	shift ADDRESS BYTES RKEY	slots that it has put there, at other places
+ *	words SEED COUNT	messages of the rail's kinds, by the rail
+ *	control SEED COUNT KIND	messages of that kind, or of all that a link that is up has (0), by the
+ *				control connection, such as pass for those; ff: any, which do not
+ *	bytes SEED COUNT	so many bytes that are no message, there
+ *	tcp FD COUNT		so many bytes by the stream's own TCP connection, though it is on the ring
+ *	flood COUNT		immediates, as fast as they go
+ */
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <rsock/sys.h>
+
+#include "inner.h"
+#include "remote_msg.h"
+
+#define FDS 65536
+#define PIECE 4096u
+#define TRIES 10000
+
+static const struct rsk_verbs_module *real;
+extern struct rsk_verbs_module rsk_verbs_module; /* what this one exports */
+static struct rsk_verbs *verbs;
+static struct rsk_verbs_rail *rail; /* the newest */
+static uint16_t port;		    /* of the peer's keeper, TCP and rdma_cm */
+static uint64_t flood_left, dice;
+
+__attribute__((format(printf, 1, 2))) static void says(const char *form, ...)
+{
+	const char *path = getenv("TRAITOR_SAYS");
+	char line[256];
+	va_list args;
+	int fd, n;
+
+	va_start(args, form);
+	n = vsnprintf(line, sizeof(line), form, args);
+	va_end(args);
+	fd = path ? rsk_sys_openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
+				   0600) :
+		    -1;
+	if (fd < 0)
+		return;
+	rsk_sys_write(fd, line, (size_t)n);
+	rsk_sys_close(fd);
+}
+
+static uint64_t roll(void)
+{
+	return rsk_answer_pattern(&dice);
+}
+
+static void noise(void *at, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		((uint8_t *)at)[i] = (uint8_t)roll();
+}
+
+/* ---- what it learns ---- */
+static struct rsk_verbs_rail *rail_new(struct rsk_verbs *v, struct rsk_seg *seg,
+				       struct rsk_rail *puts, void *ctx)
+{
+	return rail = real->rail_new(v, seg, puts, ctx);
+}
+
+static void rail_free(struct rsk_verbs_rail *r)
+{
+	if (rail == r)
+		rail = NULL;
+	real->rail_free(r);
+}
+
+static int rail_connect(struct rsk_verbs_rail *r, const struct rsk_verbs_addr *from,
+			const struct rsk_verbs_addr *to, const void *data, size_t bytes)
+{
+	port = to->port;
+	return real->rail_connect(r, from, to, data, bytes);
+}
+
+static int rail_set_peer(struct rsk_verbs_rail *r, const struct rsk_verbs_end *peer)
+{
+	int rc = real->rail_set_peer(r, peer);
+
+	says("indirect %llx %x %x\n", (unsigned long long)peer->indirect, RSK_INDIRECT_BYTES,
+	     peer->indirect_rkey);
+	return rc;
+}
+
+static int set_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t rkey)
+{
+	int rc = real->set_ctl(r, group, rkey);
+
+	says("ctl %llx %zx %x\n", (unsigned long long)(r->peer.segment + rsk_seg_ctl_off(0)),
+	     sizeof(struct rsk_seg_ctl), rkey);
+	return rc;
+}
+
+static int set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way way, uint32_t rkey)
+{
+	int rc = real->set_ring(r, sid, way, rkey);
+
+	if (way == RSK_VERBS_DIRECT)
+		says("ring %llx %x %x\n",
+		     (unsigned long long)(r->peer.segment + rsk_seg_ring_off(&r->seg->peer, sid)),
+		     r->seg->peer.ring_bytes, rkey);
+	return rc;
+}
+
+/* ---- what it does ---- */
+/* Of its own work requests no completion is asked for; the library's count goes on. */
+static bool post(enum ibv_wr_opcode opcode, const void *from, uint32_t lkey, uint64_t to,
+		 uint64_t bytes, uint32_t rkey, uint32_t imm)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)from, .length = (uint32_t)bytes, .lkey = lkey };
+	struct ibv_send_wr wr = { .opcode = opcode,
+				  .sg_list = &sge,
+				  .num_sge = bytes != 0,
+				  .imm_data = htonl(imm) },
+			   *bad;
+
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = to;
+		wr.wr.atomic.rkey = rkey;
+		wr.wr.atomic.compare_add = 1;
+	} else {
+		wr.wr.rdma.remote_addr = to;
+		wr.wr.rdma.rkey = rkey;
+	}
+	return ibv_post_send(rail->qp, &wr, &bad) == 0;
+}
+
+/* From the buffer of what goes indirectly, which nothing does here. */
+static bool simple(enum ibv_wr_opcode opcode, uint64_t to, uint64_t bytes, uint32_t rkey)
+{
+	return post(opcode, rail->buf->out, rail->out_mr->lkey, to, bytes, rkey, 1u << 28);
+}
+
+static void scribble(uint64_t to, uint64_t bytes, uint32_t rkey)
+{
+	for (uint64_t at = 0; at < bytes; at += PIECE) {
+		uint64_t n = bytes - at < PIECE ? bytes - at : PIECE;
+
+		simple(IBV_WR_RDMA_WRITE_WITH_IMM, to + at, n, rkey);
+	}
+}
+
+/* Whole slots, as they were put, a cell further. */
+static void shift(uint64_t to, uint64_t bytes, uint32_t rkey)
+{
+	const struct rsk_vstream *s;
+
+	for (uint32_t sid = 0; sid < rsk_seg_streams(rail->seg); sid++) {
+		s = rsk_rail_stream(rail, sid);
+		if (!s || !s->window || s->rkey != rkey)
+			continue;
+		post(IBV_WR_RDMA_WRITE_WITH_IMM, s->window->addr, s->window->lkey,
+		     to + RSK_CELL_BYTES, bytes - RSK_CELL_BYTES, rkey, sid | 1u << 28);
+		return;
+	}
+	says("nothing to shift\n");
+}
+
+/* Noise, but that much of it is in bounds, so that it comes further than the first check. */
+static struct rsk_remote_msg message(uint32_t type)
+{
+	struct rsk_remote_msg m;
+
+	noise(&m, sizeof(m));
+	m.magic = RSK_REMOTE_MAGIC;
+	m.type = type;
+	m.epoch %= 4;
+	m.rail %= 6;
+	m.life %= 4;
+	m.sid %= roll() % 4 ? 8 : UINT32_MAX;
+	m.reason %= roll() % 4 ? 8 : 256;
+	m.way %= roll() % 4 ? 3 : 16;
+	m.gaps %= 20;
+	m.pos >>= roll() % 64;
+	m.cell >>= roll() % 64;
+	m.missing %= 4096;
+	if (roll() % 4) {
+		m.link_bytes = sizeof(m.link);
+		m.link.type %= 16;
+		m.link.sid %= 8;
+	}
+	for (uint32_t i = 0; type == RSK_REMOTE_GAP && i < RSK_REMOTE_GAPS; i++) {
+		m.gap[i].from = i * 64 + roll() % 32;
+		m.gap[i].to = m.gap[i].from + roll() % 32;
+	}
+	if (type == RSK_REMOTE_HELLO || type == RSK_REMOTE_WELCOME) {
+		m.geometry = rail->seg->own;
+		m.order = (struct rsk_remote_order){ 0 };
+		m.tuple.family = AF_INET;
+	}
+	if (type == RSK_REMOTE_PLACE) {
+		m.place.addr.family = roll() % 4 ? AF_INET : AF_INET6;
+		m.place.soft %= 2;
+		m.place.prefix_bits %= 33;
+		m.gaps %= 4;
+	}
+	return m;
+}
+
+static void words(uint64_t count)
+{
+	int rc = 0;
+
+	for (uint64_t i = 0; i < count && rc == 0; i++) {
+		struct rsk_remote_msg m = message((uint32_t)(roll() % (RSK_REMOTE_TYPES + 2)));
+
+		rc = real->rail_say(rail, &m, 1 + roll() % sizeof(m));
+		if (rc == 0)
+			rc = real->rail_say(rail, &m, sizeof(m));
+	}
+	says("words %d\n", rc);
+}
+
+/* The library's own descriptors are hidden from the program; this asks the kernel. */
+static int control_fd(void)
+{
+	for (int fd = FDS; fd >= 0; fd--) {
+		struct sockaddr_in6 sa;
+		socklen_t n = sizeof(sa);
+
+		if (rsk_sys_getpeername(fd, (struct sockaddr *)&sa, &n) == 0 &&
+		    (sa.sin6_family == AF_INET || sa.sin6_family == AF_INET6) &&
+		    ntohs(sa.sin6_port) == port)
+			return fd;
+	}
+	return -1;
+}
+
+static void control(uint64_t count, uint32_t kind)
+{
+	int fd = control_fd();
+	ssize_t n = -EBADF;
+
+	for (uint64_t i = 0; fd >= 0 && i < count; i++) {
+		struct rsk_remote_msg m;
+		uint32_t type = kind ? kind :
+				       RSK_REMOTE_RAIL + (uint32_t)(roll() % (RSK_REMOTE_TYPES -
+									      RSK_REMOTE_RAIL));
+
+		for (int tries = 0; tries < TRIES; tries++) {
+			m = message(kind == 0xff ? (uint32_t)(i % (RSK_REMOTE_TYPES + 1)) : type);
+			if (kind == 0xff || rsk_remote_msg_check(&m) == 0)
+				break;
+		}
+		n = rsk_sys_sendto(fd, &m, sizeof(m), MSG_NOSIGNAL, NULL, 0);
+	}
+	says("control %zd\n", n);
+}
+
+static void bytes_of(uint64_t count)
+{
+	int fd = control_fd();
+	ssize_t n = -EBADF;
+
+	for (; fd >= 0 && count; count--) {
+		uint8_t byte = (uint8_t)roll();
+
+		n = rsk_sys_sendto(fd, &byte, 1, MSG_NOSIGNAL, NULL, 0);
+	}
+	says("bytes %zd\n", n);
+}
+
+/* As many as there are places for; the rest in later turns. */
+static void flood(void)
+{
+	while (flood_left && simple(IBV_WR_RDMA_WRITE_WITH_IMM, 0, 0, 0))
+		flood_left--;
+	if (flood_left)
+		verbs->host.call(verbs->host.ctx);
+	else
+		says("flooded\n");
+}
+
+static void order(const char *line)
+{
+	static const struct {
+		const char *name;
+		enum ibv_wr_opcode opcode;
+	} simple_ones[] = { { "write", IBV_WR_RDMA_WRITE },
+			    { "notice", IBV_WR_RDMA_WRITE_WITH_IMM },
+			    { "read", IBV_WR_RDMA_READ },
+			    { "add", IBV_WR_ATOMIC_FETCH_AND_ADD } };
+	unsigned long long a = 0, b = 0, c = 0;
+	char name[16];
+
+	if (sscanf(line, "%15s %llx %llx %llx", name, &a, &b, &c) < 1)
+		return;
+	dice = a;
+	if (!rail || !rail->live) {
+		says("no rail\n");
+		return;
+	}
+	pthread_mutex_lock(&rail->lock);
+	noise(rail->buf->out, PIECE);
+	for (size_t i = 0; i < sizeof(simple_ones) / sizeof(*simple_ones); i++)
+		if (!strcmp(name, simple_ones[i].name))
+			simple(simple_ones[i].opcode, a, b, (uint32_t)c);
+	if (!strcmp(name, "imm"))
+		post(IBV_WR_RDMA_WRITE_WITH_IMM, NULL, 0, 0, 0, 0, (uint32_t)a);
+	if (!strcmp(name, "send"))
+		simple(IBV_WR_SEND, 0, a, 0);
+	if (!strcmp(name, "scribble"))
+		scribble(a, b, (uint32_t)c);
+	if (!strcmp(name, "shift"))
+		shift(a, b, (uint32_t)c);
+	pthread_mutex_unlock(&rail->lock);
+	if (!strcmp(name, "words"))
+		words(b);
+	if (!strcmp(name, "control"))
+		control(b, (uint32_t)c);
+	if (!strcmp(name, "bytes"))
+		bytes_of(b);
+	if (!strcmp(name, "tcp"))
+		rsk_sys_sendto((int)a, line, b < sizeof(name) ? b : sizeof(name), MSG_NOSIGNAL,
+			       NULL, 0);
+	if (!strcmp(name, "flood"))
+		flood_left = a;
+	says("did %s\n", name);
+}
+
+static void obey(void)
+{
+	const char *path = getenv("TRAITOR_ORDERS");
+	int fd = path ? rsk_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0) : -1;
+	char line[256];
+	ssize_t n;
+
+	if (fd < 0)
+		return;
+	n = rsk_sys_read(fd, line, sizeof(line) - 1);
+	rsk_sys_close(fd);
+	if (n <= 0)
+		return; /* it is being written */
+	rsk_sys_unlinkat(AT_FDCWD, path, 0);
+	line[n] = 0;
+	order(line);
+}
+
+static void work(struct rsk_verbs *v)
+{
+	verbs = v;
+	real->work(v);
+	obey();
+	if (flood_left && rail && rail->live) {
+		pthread_mutex_lock(&rail->lock);
+		flood();
+		pthread_mutex_unlock(&rail->lock);
+	}
+}
+
+struct rsk_verbs_module rsk_verbs_module;
+
+__attribute__((constructor)) static void begin(void)
+{
+	const char *path = getenv("TRAITOR_MODULE");
+	void *lib = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+
+	real = lib ? dlsym(lib, "rsk_verbs_module") : NULL;
+	if (!real)
+		return; /* of another version, then */
+	rsk_verbs_module = *real;
+	rsk_verbs_module.work = work;
+	rsk_verbs_module.rail_new = rail_new;
+	rsk_verbs_module.rail_free = rail_free;
+	rsk_verbs_module.rail_connect = rail_connect;
+	rsk_verbs_module.rail_set_peer = rail_set_peer;
+	rsk_verbs_module.set_ctl = set_ctl;
+	rsk_verbs_module.set_ring = set_ring;
+}
