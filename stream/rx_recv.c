@@ -121,8 +121,12 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_i
 	}
 	if (rx->hold_len && rx->state != RSK_RX_ONRING)
 		return take_hold(rx, dst, peek);
-	/* An error of a send, or one that came behind what lies in the overread file: bytes first. A peek takes it, too. */
-	if (rx->tcp_err && c->ops->recv(c, &(struct iovec){ &byte, 1 }, 1, 1, MSG_PEEK) <= 0)
+	/*
+	 * An error of a send, or one that came behind what lies in the overread file: bytes first, but not where some
+	 * before them are lost. A peek takes it, too.
+	 */
+	if (rx->tcp_err &&
+	    (rx->lost || c->ops->recv(c, &(struct iovec){ &byte, 1 }, 1, 1, MSG_PEEK) <= 0))
 		return rsk_rx_take_error(rx);
 	if (rx->state == RSK_RX_SWITCHING && cap > rx->switch_pos - rx->pos)
 		cap = rx->switch_pos - rx->pos;
