@@ -7,6 +7,8 @@ KNOWN = {
     "relay": "what docs/gaps.md says of relays: of bytes unread behind which the sender has gone on to TCP, a program that is "
              "executed sees none where others hold the socket, or those others do not; and a send behind the other end's "
              "close fails a moment later",
+    "unseen-close": "a descriptor closed by no function of libc, with bytes unread, or before the other end sends: the kernel's "
+                    "reset shows late, or not at all (docs/gaps.md)",
     "fork-lowat": "SO_RCVLOWAT of a socket that several processes hold (docs/gaps.md)",
     "ring-room": "POLLOUT of a small ring that is nearly full (docs/gaps.md)",
     "epoll-order": "several became ready while no thread waited: TCP is told before rings, whichever was first (docs/gaps.md)",

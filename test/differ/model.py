@@ -19,7 +19,7 @@ ONE_SEGMENT = 4000   # what a reader that sleeps is shown at once
 SEND_FORMS, RECV_FORMS = 15, 13
 WITH_FLAGS_TX = {2, 3, 4, 5, 12, 13}
 WITH_FLAGS_RX = {2, 3, 4, 5, 7, 8, 11, 12}
-DPRINTF = 14
+DPRINTF, UNSEEN = 14, 5
 KERNEL_TX = {8, 9, DPRINTF}
 AT_ONCE = {0, 1, 2, 3, 4, 10, 11, 12, 13}  # one call, one segment
 RECVMMSG = 5
@@ -47,6 +47,7 @@ class End(File):
         self.linger0 = False
         self.lowat, self.timeo = 1, False
         self.moved = False    # its sender may have gone on to TCP behind bytes that lie unread here
+        self.alone = False    # the other end was closed by no function of libc
         self.relayed = False  # a relay may stand behind it
         self.dirty = False    # something may be on its way here
         self.bulk = 0         # bytes that the peer's bulk sender is still putting
@@ -232,6 +233,8 @@ class Model:
             return None
         if end.peer.waits and (form not in AT_ONCE or size > ONE_SEGMENT or size == 0):
             return None
+        if end.alone and "unseen-close" in self.known:
+            return None
         if form == DPRINTF and end.peer.closed:
             return None  # how many writes it makes, and so whether one meets the reset, is libc's own affair
         over = end.ended() or end.wr_shut or end.peer.closed or end.peer.rd_shut
@@ -401,6 +404,11 @@ class Model:
             return None
         if form in (3, 4) and not self.fresh(proc, other):
             return None
+        if form == UNSEEN and isinstance(file, End) and "unseen-close" in self.known:
+            if file.rx:
+                form = 0
+            elif file.refs == 1:
+                file.peer.alone = True
         commands = self.settle(proc, handle)
         self.drop(proc, handle)
         self.sets.pop(handle, None)
