@@ -156,8 +156,8 @@ static bool takes_relay(struct rsk_stream *s, int fd, enum rsk_reason why)
 #define LEAVE_WAIT_NS 200000000ull
 
 /*
- * The same with bytes at stake. Who forks, lets the child execute a program, and closes its own descriptor, does that at
- * the same time as the child: it is waited for a while.
+ * The same with bytes at stake. Who forks, lets the child execute a program, and closes its own
+ * descriptor, does that at the same time as the child: it is waited for a while.
  */
 static bool takes_relay_in_time(struct rsk_stream *s, int fd, enum rsk_reason why)
 {

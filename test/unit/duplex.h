@@ -52,7 +52,7 @@ struct duplex_sums {
 	uint64_t read_lost; /* of rails that were up here, that they are closed there */
 	uint64_t looked, looked_new, freed_cells; /* mailboxes of the receivers' */
 	uint64_t rests, repeats; /* BACK said, AGAIN heard of with bytes that were unread */
-	uint64_t ended_first; /* by receivers that leave */
+	uint64_t ended_first;	 /* by receivers that leave */
 	uint64_t pauses,
 		paused_again; /* promotions that receivers ended; where the sender was first */
 };
