@@ -131,7 +131,9 @@ enum rsk_rx_word {
 /*
  * Who ends a promotion: the sender, by a command that lies in the ring, or the receiver, by PAUSE. Both write what
  * they have to say first, then compare and swap this word, in the receiver's control block; seq_cst. Who comes second
- * sees what the first one has said, and does as it says. So neither waits for the other.
+ * sees what the first one has said, and does as it says. So neither waits for the other; but a receiver that leaves for
+ * good, and writes in its sender's place before, ends the promotion first and says LEAVE then. Until it has, a sender
+ * that comes second writes nothing by TCP.
  */
 enum rsk_promotion_ender {
 	RSK_ENDED_BY_TX = 1,
