@@ -486,6 +486,8 @@ class Model:
             end = self.end(proc, handle)
             if handle not in self.procs[proc].handles or (end and (end.bulk or end.peer.bulk or end.waits)):
                 continue
+            if "edge-again" in self.known and any(self.may_tell_again(proc, *item) for item in self.sets.get(handle, {}).items()):
+                continue
             commands += self.settle(proc, handle)
             text += f" {handle} {self.writable_here(end, events) if end else events}"
         return commands + [("op", proc, text)]
@@ -547,7 +549,7 @@ class Model:
 
     def may_tell_again(self, proc, member, events):
         end = self.end(proc, member)
-        return end.turned and events & EPOLLET and (events & POLLOUT or end.rx or end.ended())
+        return end is not None and end.turned and events & EPOLLET and (events & POLLOUT or end.rx or end.ended())
 
     def step_fork(self, proc, name):
         if not self.runs(proc) or self.procs[proc].threads or name in self.procs or len(self.procs) >= 4:
