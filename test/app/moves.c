@@ -149,7 +149,7 @@ static ssize_t recv_many(int from, struct msghdr *m, int flags)
 	return n;
 }
 
-static int by_vdprintf(const char *fmt, ...)
+static __attribute__((format(printf, 1, 2))) int by_vdprintf(const char *fmt, ...)
 {
 	va_list ap;
 	int ret;
