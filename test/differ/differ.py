@@ -11,6 +11,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import re
 import sys
 import time
 
@@ -21,6 +22,10 @@ from runner import run_commands
 
 WORKER = os.path.join(os.environ.get("RSOCK_TEST_BIN", "build/bin"), "differ_worker")
 LIBRARY = os.environ.get("LIBRSOCK", "build/lib/librsock.so")
+# Where other threads of the process have descriptors of their own: what a device's library opens has low numbers.
+ANY_NUMBERS = "DIFFER_ANY_NUMBERS" in os.environ
+# An answer that is EAGAIN, or poll's, may become the right one a little later.
+LATE = "DIFFER_LATE" in os.environ
 TOOL = os.environ.get("RSOCK_TOOL", "build/bin/rsock")
 AGAIN = 3      # a difference counts when it shows in two of so many runs
 SHRINK_S = 60  # at the most, for one seed
@@ -43,7 +48,9 @@ def lower(program, seed, known):
 
 def environment(preload, seed):
     env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+    env.update((name, value) for name, value in os.environ.items() if name.startswith("DIFFER_"))
     if preload:
+        env.update((name, value) for name, value in os.environ.items() if name.startswith("RSOCK_"))
         env.update(LD_PRELOAD=os.path.abspath(LIBRARY), RSOCK_EARN_CALLS="1", **CONFIGS[seed % len(CONFIGS)])
     return env
 
@@ -52,11 +59,14 @@ def plain(commands, seed, trace=None):
     return run_commands(commands, os.path.abspath(WORKER), environment(False, seed), None, trace)[0]
 
 
-def preloaded(commands, seed, trace=None):
-    return run_commands(commands, os.path.abspath(WORKER), environment(True, seed), os.path.abspath(TOOL), trace)
+def preloaded(commands, seed, trace=None, right=None):
+    return run_commands(commands, os.path.abspath(WORKER), environment(True, seed), os.path.abspath(TOOL), trace,
+                        right if LATE and right and len(right) > len(commands) else None)
 
 
 def first_difference(one, two):
+    if ANY_NUMBERS:
+        one, two = ([re.sub(r"fd=\d+", "fd", answer) for answer in answers] for answers in (one, two))
     for at, (a, b) in enumerate(zip(one, two)):
         if a != b:
             return at
@@ -82,7 +92,7 @@ def differs(program, seed, known, times=1, needed=1):
     right = plain(commands, seed)
     seen = None
     for left in range(times, 0, -1):
-        wrong, _ = preloaded(commands, seed)
+        wrong, _ = preloaded(commands, seed, right=right)
         at = first_difference(right, wrong)
         if at is not None:
             if first_difference(right, plain(commands, seed)) is not None:
@@ -156,7 +166,7 @@ def one_seed(job):
     if at is not None:
         command = describe(commands[at]) if at < len(commands) else "the end"
         return seed, "fuzzer", f"seed {seed}: kernel TCP by itself: {command}: {right[at:at+1]} {again[at:at+1]}", 0, 0, 0
-    wrong, stat = preloaded(commands, seed)
+    wrong, stat = preloaded(commands, seed, right=right)
     found, promoted = streams_of(stat)
     at = first_difference(right, wrong)
     if at is None:

@@ -4,6 +4,7 @@ A program is a list of steps; a step is a tuple (kind, arguments). Model.lower()
 controller, or into None where kernel TCP would block for ever, or where its answer would depend on time. The model needs
 to know only that much: what the kernel answers is seen by asking it.
 """
+import os
 import random
 
 POLLIN, POLLPRI, POLLOUT, POLLERR, POLLHUP, POLLRDHUP = 1, 2, 4, 8, 0x10, 0x2000
@@ -13,6 +14,7 @@ SOL_SOCKET, IPPROTO_TCP = 1, 6
 SO_TYPE, SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_RCVLOWAT, SO_RCVTIMEO = 3, 4, 9, 13, 18, 20
 # Seeds use these in turn.
 CONFIGS = ({}, {"RSOCK_RING_KB": "32"}, {"RSOCK_SPIN_US": "0"}, {"RSOCK_RING_KB": "32", "RSOCK_SPIN_US": "0"})
+PACED = "DIFFER_PACE_MS" in os.environ
 MOST_UNREAD = 30000  # far below what the kernel's buffers hold before they have grown
 RING_HOLDS = 6000    # of the smallest ring; with more unread a sender may have left it, or wait for room
 ONE_SEGMENT = 4000   # what a reader that sleeps is shown at once
@@ -216,6 +218,8 @@ class Model:
                 return None
         commands = []
         for turn in range(count):
+            if PACED:
+                commands.append(("pace", proc))
             for a, at, b, bt, e in ((proc, here, other, there, one), (other, there, proc, here, two)):
                 size = 1 + turn * 37 % 200
                 commands.append(("op", a, f"send {at} {turn % 5} {size} 0 {e.key} {e.pos}"))

@@ -10,6 +10,7 @@
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -18,6 +19,14 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Where listeners are: DIFFER_HOST, an IPv4 address, else loopback. */
+static in_addr_t host(void)
+{
+	const char *address = getenv("DIFFER_HOST");
+
+	return address ? inet_addr(address) : htonl(INADDR_LOOPBACK);
+}
+
 /* listen H */
 void op_listen(struct op *op)
 {
@@ -25,7 +34,7 @@ void op_listen(struct op *op)
 	socklen_t len = sizeof(addr);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	addr.sin_addr.s_addr = host();
 	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, len) || listen(fd, 16) ||
 	    getsockname(fd, (struct sockaddr *)&addr, &len)) {
 		say_result(op, -1);
@@ -41,7 +50,7 @@ void op_connect(struct op *op)
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 	int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
 
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	addr.sin_addr.s_addr = host();
 	addr.sin_port = htons((uint16_t)op->arg[1]);
 	handle_set(op, op->arg[0], fd);
 	say_result(op, connect(fd, (struct sockaddr *)&addr, sizeof(addr)));

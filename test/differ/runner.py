@@ -9,7 +9,8 @@ import subprocess
 import tempfile
 import time
 
-PATIENCE_S = 7  # longer than any patience of the worker
+PATIENCE_S = 7 * int(os.environ.get("DIFFER_SCALE", 1))  # longer than any patience of the worker
+PACE_MS = int(os.environ.get("DIFFER_PACE_MS", 0))
 LIBC = ctypes.CDLL(None)
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -125,6 +126,8 @@ class Run:
         elif kind == "cont":
             os.kill(self.pids[name], signal.SIGCONT)
             self.until_state(name, False)
+        elif kind == "pace":  # where a link takes time to be made, and the stream asks for it in its own calls
+            time.sleep(PACE_MS / 1000 if self.tool else 0)
         elif kind == "kill":
             self.kill(name)
         elif kind == "operator" and self.tool:
@@ -201,9 +204,14 @@ class Run:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def run_commands(commands, worker, env, tool=None, trace=None):
+def late(command, answer):
+    """It did nothing, and may be asked again: where a change of path takes an answer from another host."""
+    return command[0] == "op" and ("EAGAIN" in answer or command[2].split()[0] == "poll")
+
+
+def run_commands(commands, worker, env, tool=None, trace=None, right=None):
     """The answers, one for each command, and one for the ends of the processes; and the statistics, as text. The answers
-    stop at a process that is lost.
+    stop at a process that is lost. right: answers that may come late.
     """
     answers, stat = [], ""
     run = None
@@ -211,7 +219,10 @@ def run_commands(commands, worker, env, tool=None, trace=None):
         run = Run(worker, env, tool)
         run.begin()
         for command in commands:
-            answers.append(run.command(command))
+            answer, until = run.command(command), time.monotonic() + PATIENCE_S
+            while right and late(command, answer) and answer != right[len(answers)] and time.monotonic() < until:
+                answer = run.command(command)
+            answers.append(answer)
             if trace:
                 trace(command, answers[-1])
         answers.append(run.finish())

@@ -21,6 +21,7 @@
 
 int fd_of[MAX_HANDLES];
 char name[32], folder[64];
+int scale = 1;
 
 static atomic_int sigpipes;
 
@@ -286,6 +287,8 @@ int main(int argc, char **argv)
 	signal(SIGCHLD, SIG_DFL);
 	for (int i = 0; i < MAX_HANDLES; i++)
 		fd_of[i] = -1;
+	if (getenv("DIFFER_SCALE"))
+		scale = atoi(getenv("DIFFER_SCALE"));
 	snprintf(folder, sizeof(folder), "%s", argv[2]);
 	if (!strcmp(argv[1], "resume"))
 		resume(argc, argv);

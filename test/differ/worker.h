@@ -14,7 +14,7 @@
 #define MAX_HANDLES 256
 #define MAX_ARGS 40
 #define MAX_BYTES (1 << 16)
-#define PATIENCE_MS 3000
+#define PATIENCE_MS (3000 * scale)
 #define CONTROL_FD                                                                                 \
 	200 /* above what the program's own descriptors reach, so that their numbers are the kernel's */
 #define INBOX_FD 201
@@ -31,6 +31,7 @@ struct op {
 
 extern int fd_of[MAX_HANDLES];
 extern char name[32], folder[64];
+extern int scale; /* of patience: DIFFER_SCALE, 1 */
 
 /* Adds to the answer; what stands behind '#' is for the controller and is not compared. */
 void say(struct op *op, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
