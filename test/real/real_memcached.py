@@ -8,7 +8,7 @@ from harness import case, main
 
 def start_server(t, preload=True):
     port = t.free_port()
-    server = t.spawn(["memcached", "-u", "root", "-t", 4, "-l", "127.0.0.1", "-p", port, "-U", 0, "-m", 256, "-I", "4m"],
+    server = t.spawn(["memcached", "-u", "root", "-t", 4, "-l", "127.0.0.1", "-p", port, "-U", 0, "-m", 2048, "-I", "4m"],
                      name="memcached", preload=preload)
     return t.listening(server, port), port
 
