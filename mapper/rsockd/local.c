@@ -275,7 +275,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		if (rc == -EAGAIN)
 			break;
 		if (rc <= 0) {
-			l->count.refused += rc == -EPROTO || rc == -EBADMSG;
+			l->count.refused += rc == -EPROTO;
+			l->streams.refused += rc == -EBADMSG;
 			user->foreign += rc == -EBADMSG;
 			rsk_local_bye(l, p);
 			charge(user, began_ns);

@@ -75,7 +75,7 @@ def statistics_that_are_none(t):
              os.open(path, os.O_PATH), os.open(f"/proc/self/fd/{segment.make()}", os.O_WRONLY)]
     held = len(os.listdir(f"/proc/{a.daemon.pid}/fd"))
     for fd in wrong:
-        guest.say(local.HELLO, [fd])
+        hello(a, MALLORY, fd)
     t.until(lambda: a.figure("statistics_refused_total") == len(wrong), 10, "all to be refused")
     t.equal(a.figure("statistics_segments"), 0, "segments")
     t.check(len(os.listdir(f"/proc/{a.daemon.pid}/fd")) <= held + 1, "descriptors were kept")
