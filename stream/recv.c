@@ -2,6 +2,7 @@
 /* recv.c - receive on a joined stream: what a TCP socket promises, over two carriers. */
 #include <errno.h>
 #include <stddef.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <rsock/sys.h>
@@ -11,6 +12,7 @@
 #include "epoll.h"
 #include "family.h"
 #include "links.h"
+#include "over.h"
 #include "owner.h"
 #include "stream.h"
 #include "wait.h"
@@ -270,6 +272,28 @@ static bool shows_end(struct rsk_stream *s, int fd)
 }
 
 /*
+ * Several processes hold the socket, and an error is what it has next: the kernel tells it to one call, of any of them,
+ * and to none that has got bytes. One that is seen here only, behind those bytes, would be this process's alone.
+ */
+static bool error_is_others(struct rsk_stream *s, int fd)
+{
+	struct pollfd p = { .fd = fd };
+	bool unread;
+	int queued = 0;
+
+	if (!atomic_load_explicit(&s->shared, memory_order_relaxed) && !rsk_over_is(s))
+		return false;
+	/* POLLERR alone may be of the error queue. */
+	if (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) <= 0 ||
+	    (p.revents & (POLLERR | POLLHUP)) != (POLLERR | POLLHUP))
+		return false;
+	rsk_lock(&s->rx_lock);
+	unread = rsk_over_unread(s);
+	rsk_unlock(&s->rx_lock);
+	return !unread && rsk_sys_ioctl(fd, FIONREAD, &queued) == 0 && !queued;
+}
+
+/*
  * Waits as tcp_recvmsg() does: until @target bytes are there, or the end, an error, a signal, the timeout; what
  * was received before those is returned first.
  */
@@ -285,6 +309,8 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 	w.active = false;
 
 	for (;;) {
+		if (total && !peek && error_is_others(s, fd))
+			break;
 		if (trunc)
 			n = discard(s, fd, peek ? len : len - total, peek, look);
 		else if (peek)

@@ -370,3 +370,43 @@ CASE(reset_behind_much, DIRECT,
 	}
 	app_sync();
 }
+
+CASE(reset_behind_part, DIRECT,
+     "a read that waits for more than is before a reset leaves the error to who else has the socket")
+{
+	int fd = app_open(WARM);
+
+	no_sigpipe();
+	if (SRV) {
+		app_await_inq(fd, 6);
+		SAY(fd, "0123456789");
+		app_sync();
+		app_sync();
+		R(close(fd));
+		app_sync();
+	} else {
+		SAY(fd, "unread");
+		app_sync();
+		app_await_inq(fd, 10);
+		pid_t pid = (pid_t)MUST(fork());
+
+		if (!pid) {
+			app_flag_wait(3);
+			say_revents(fd, "child");
+			R(read(fd, buf, 10));
+			R(read(fd, buf, 10));
+			_exit(0);
+		}
+		app_sync();
+		app_await_poll(fd, POLLHUP, 5000);
+		app_sync();
+		RB(buf, recv(fd, buf, 100, MSG_WAITALL));
+		say_revents(fd, "parent");
+		app_flag_set(3, 1);
+		app_reap(pid, "child");
+		say_revents(fd, "told");
+		R(read(fd, buf, 10));
+		app_close(fd);
+	}
+	app_sync();
+}
