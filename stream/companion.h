@@ -30,6 +30,8 @@ struct rsk_companion_ops {
 	bool (*at_mark)(struct rsk_companion *c);
 	/* Has its recv bytes of before the ring was left, to be read before its end? NULL: never. */
 	bool (*ahead)(struct rsk_companion *c);
+	/* Would its recv take an error now? It stays where it is. NULL: that is not to be had. */
+	bool (*errs)(struct rsk_companion *c);
 };
 
 struct rsk_companion {

@@ -231,9 +231,26 @@ static bool kernel_ahead(struct rsk_companion *c)
 	return !k->socket_alone && rsk_over_unread(k->s);
 }
 
+/* POLLERR alone may be of the error queue. */
+bool rsk_kernel_error_next(int fd)
+{
+	struct pollfd p = { .fd = fd };
+	int queued = 0;
+
+	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 &&
+	       (p.revents & (POLLERR | POLLHUP)) == (POLLERR | POLLHUP) &&
+	       rsk_sys_ioctl(fd, FIONREAD, &queued) == 0 && !queued;
+}
+
+static bool kernel_errs(struct rsk_companion *c)
+{
+	return rsk_kernel_error_next(c->fd) && !kernel_ahead(c);
+}
+
 static const struct rsk_companion_ops kernel_ops = {
 	.ahead = kernel_ahead,
 	.at_mark = kernel_at_mark,
+	.errs = kernel_errs,
 	.send = kernel_send,
 	.recv = kernel_recv,
 	.tx_pos = kernel_tx_pos,

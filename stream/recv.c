@@ -2,7 +2,6 @@
 /* recv.c - receive on a joined stream: what a TCP socket promises, over two carriers. */
 #include <errno.h>
 #include <stddef.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <rsock/sys.h>
@@ -277,20 +276,15 @@ static bool shows_end(struct rsk_stream *s, int fd)
  */
 static bool error_is_others(struct rsk_stream *s, int fd)
 {
-	struct pollfd p = { .fd = fd };
 	bool unread;
-	int queued = 0;
 
-	if (!atomic_load_explicit(&s->shared, memory_order_relaxed) && !rsk_over_is(s))
-		return false;
-	/* POLLERR alone may be of the error queue. */
-	if (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) <= 0 ||
-	    (p.revents & (POLLERR | POLLHUP)) != (POLLERR | POLLHUP))
+	if ((!atomic_load_explicit(&s->shared, memory_order_relaxed) && !rsk_over_is(s)) ||
+	    !rsk_kernel_error_next(fd))
 		return false;
 	rsk_lock(&s->rx_lock);
 	unread = rsk_over_unread(s);
 	rsk_unlock(&s->rx_lock);
-	return !unread && rsk_sys_ioctl(fd, FIONREAD, &queued) == 0 && !queued;
+	return !unread;
 }
 
 /*

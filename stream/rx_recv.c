@@ -366,6 +366,9 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 			 * seen before may be of the own SHUT_RD, and bytes have come behind it.
 			 */
 			rx->tcp_eof = rx->tcp_eof && rx->err_told;
+			/* An error is not taken: it is for one call of whoever has the socket by then. */
+			if (!rx->tcp_err && c->ops->errs && c->ops->errs(c))
+				return (ssize_t)total;
 			look_at_companion(rx, c);
 			if (rx->tcp_eof || rx->tcp_err || (c->ops->at_mark && c->ops->at_mark(c)))
 				return (ssize_t)total;

@@ -214,6 +214,8 @@ int rsk_kernel_received(int fd, uint64_t *pos);
 bool rsk_kernel_is_tcp(int fd);
 bool rsk_kernel_speaks_tcp(int fd);
 bool rsk_kernel_nonblock(int fd);
+/* Its next recv would take an error, and no bytes; the error stays where it is. */
+bool rsk_kernel_error_next(int fd);
 
 /* The same of a stream; what another process may have changed is asked for. */
 static inline bool rsk_stream_nonblock(const struct rsk_stream *s, int fd)

@@ -410,3 +410,35 @@ CASE(reset_behind_part, DIRECT,
 	}
 	app_sync();
 }
+
+CASE(reset_behind_ring, DIRECT,
+     "a reset behind the ring's bytes, which are read; then a fork: the child is told, nobody else")
+{
+	static char much[4096];
+	int fd = app_open(WARM);
+
+	no_sigpipe();
+	if (SRV) {
+		app_await_inq(fd, 6);
+		SAY(fd, "0123456789");
+		R(close(fd));
+		app_sync();
+	} else {
+		SAY(fd, "unread");
+		app_sync();
+		app_await_poll(fd, POLLHUP, 5000);
+		RB(much, recv(fd, much, sizeof(much), MSG_DONTWAIT));
+		pid_t pid = (pid_t)MUST(fork());
+
+		if (!pid) {
+			R(write(fd, "x", 1));
+			R(write(fd, "x", 1));
+			_exit(0);
+		}
+		app_reap(pid, "child");
+		R(read(fd, buf, 10));
+		say_revents(fd, "parent");
+		app_close(fd);
+	}
+	app_sync();
+}
