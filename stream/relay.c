@@ -251,9 +251,10 @@ static bool conclude(struct way *down, struct way *up, bool *down_told, bool *up
 		}
 		rsk_sys_shutdown(up->to, SHUT_WR);
 	}
-	if (down->ended && !*down_told) {
+	/* A reset behind the peer's end is that of what the program has sent since. */
+	if (down->ended && (!*down_told || up->gone)) {
 		*down_told = true;
-		if (down->failed) {
+		if (down->failed || up->gone) {
 			drained(down->to);
 			reset(down->to);
 			return true;

@@ -113,9 +113,18 @@ static int place(struct rsk_stream *s, int fd, int end)
 	return put_at(s, fd, end) < 0 ? -EMFILE : rc;
 }
 
-static void shut_alike(const struct rsk_stream *s, int end)
+/* The TCP socket was reset, and that has been told: nothing more can be sent, and the end is one in order. */
+static bool is_over(int fd)
 {
-	if (atomic_load(&s->wr_shut))
+	struct pollfd p = { .fd = fd };
+
+	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 &&
+	       (p.revents & (POLLERR | POLLHUP)) == POLLHUP;
+}
+
+static void shut_alike(const struct rsk_stream *s, int fd, int end)
+{
+	if (atomic_load(&s->wr_shut) || is_over(fd))
 		rsk_sys_shutdown(end, SHUT_WR);
 	if (atomic_load(&s->rd_shut))
 		rsk_sys_shutdown(end, SHUT_RD);
@@ -241,7 +250,7 @@ int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const st
 		rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_RELAYED, why);
 		/* What comes to an end that is shut both ways is answered by a reset. */
 		await_first(r, fd, fds[0], queued);
-		shut_alike(s, fds[0]);
+		shut_alike(s, fd, fds[0]);
 		rsk_epoll_restore(s, fd);
 		rc = place(s, fd, fds[0]);
 	} else {

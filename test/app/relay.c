@@ -479,3 +479,64 @@ CASE(shut_both_before, DIRECT, "shut both ways before: what lay unread is read, 
 	if (CLI)
 		app_close(fd);
 }
+
+static void say_end(int fd, const char *when)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN | POLLRDHUP };
+
+	app_await_poll(fd, POLLHUP, 10000);
+	MUST(poll(&p, 1, 0));
+	LOG("%s: revents %x", when, (unsigned)p.revents);
+}
+
+CASE(reset_behind_ended, DIRECT,
+     "sent behind a relay to an end that is shut both ways: the reset is told, the bytes stay")
+{
+	int fd = app_open(WARM);
+	char text[32];
+
+	signal(SIGPIPE, SIG_IGN);
+	few_moved(fd);
+	if (CLI)
+		R(shutdown(fd, SHUT_RDWR));
+	app_sync();
+	if (SRV) {
+		FILE *f = fdopen(fd, "r+");
+
+		app_await_poll(fd, POLLRDHUP, 10000);
+		R(write(fd, "refused", 7));
+		say_end(fd, "reset");
+		RB(text, fread(text, 1, 20, f));
+		R(fclose(f));
+	}
+	app_sync();
+	if (CLI)
+		app_close(fd);
+}
+
+CASE(reset_told_before, DIRECT,
+     "a reset that a send has told, then handed over with bytes unread: no more can be sent")
+{
+	int fd = app_open(WARM);
+	char text[32];
+
+	signal(SIGPIPE, SIG_IGN);
+	few_moved(fd);
+	if (CLI)
+		app_close(fd);
+	app_sync();
+	if (SRV) {
+		app_await_poll(fd, POLLRDHUP, 10000);
+		R(write(fd, "x", 1));
+		app_await_poll(fd, POLLHUP, 10000);
+		R(write(fd, "x", 1));
+		FILE *f = fdopen(fd, "r+");
+
+		say_end(fd, "told");
+		R(write(fd, "x", 1));
+		RB(text, fread(text, 1, 20, f));
+		R(fgetc(f));
+		R(fclose(f));
+	}
+	app_sync();
+}
