@@ -239,7 +239,7 @@ class Model:
             return None
         if end.alone and "unseen-close" in self.known:
             return None
-        if form == DPRINTF and end.peer.closed:
+        if form == DPRINTF and (end.peer.closed or end.peer.rd_shut and end.peer.wr_shut):
             return None  # how many writes it makes, and so whether one meets the reset, is libc's own affair
         over = end.ended() or end.wr_shut or end.peer.closed or end.peer.rd_shut
         if over and (end.relayed or end.peer.relayed) and "relay" in self.known:
@@ -411,8 +411,8 @@ class Model:
         if form == UNSEEN and isinstance(file, End) and "unseen-close" in self.known:
             if file.rx:
                 form = 0
-            elif file.refs == 1:
-                file.peer.alone = True
+            else:
+                file.peer.alone = True  # of several: the last close, which is seen, is not known to be it
         commands = self.settle(proc, handle)
         self.drop(proc, handle)
         self.sets.pop(handle, None)
