@@ -164,6 +164,7 @@ static long by_io_submit(long nr, const long a[static 6])
 	struct iocb *const *list = PTR(2);
 
 	if (rsk_live())
+		/* NOLINTNEXTLINE(bugprone-sizeof-expression): a pointer is what is to be read */
 		for (long i = 0; i < a[1] && rsk_readable(&list[i]); i++)
 			if (rsk_readable(list[i]) && rsk_hot((int)list[i]->aio_fildes) &&
 			    rsk_fd_leave((int)list[i]->aio_fildes, RSK_REASON_AIO) < 0)

@@ -65,6 +65,7 @@ void rsk_epoll_arrange(const struct rsk_epoll *e, struct epoll_event *evs, int k
 		rings[i] = evs[k + i];
 	/* From the last place to the first one: what the kernel has moves to the end as need be. */
 	while (left > 0) {
+		/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): all of at[] below n are set */
 		bool ring_last = k == 0 || !goes_first(at[n - 1], at[k - 1]);
 
 		evs[k + left - 1] = ring_last ? rings[left - 1] : evs[k - 1];

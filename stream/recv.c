@@ -298,7 +298,7 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 	size_t len = cur->left, target = recv_target(s, len, flags), total = 0;
 	struct rsk_wait w __attribute__((cleanup(rsk_wait_end)));
 	bool look = false, ended = false;
-	ssize_t n;
+	ssize_t n = 0;
 
 	w.active = false;
 

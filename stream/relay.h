@@ -25,6 +25,7 @@ struct rsk_relay {
 	size_t down_bytes;
 	uint64_t skip; /* that the peer repeats by TCP, and that are among the ring bytes */
 	size_t up_bytes; /* to the peer, before anything of the program's; behind the ring bytes in data */
+	bool last; /* set before the plan: shut both ways, so nothing that is sent from now on follows */
 	bool reset; /* behind the ring bytes comes an error that the TCP socket has told already */
 	/*
 	 * A LEAVE met a MOVE: if the peer's word says AGAIN when the first byte behind the ring's

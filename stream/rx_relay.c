@@ -55,7 +55,8 @@ int rsk_rx_relay_plan(struct rsk_rx *rx, struct rsk_relay *r)
 
 	/* Where a put takes time a LEAVE is not in doubt, and the word's memory is not a child's. */
 	if (rx->rest || rx->frozen || (rx->doubt && rx->rail->ops->arrived) ||
-	    rx->state == RSK_RX_WATCH || (rx->hold_len && rx->skip) || (on_ring && !ends(rx)))
+	    rx->state == RSK_RX_WATCH || (rx->hold_len && rx->skip) ||
+	    (on_ring && !r->last && !ends(rx)))
 		return -EAGAIN;
 	if (rx->state == RSK_RX_SWITCHING)
 		r->before = rx->switch_pos - rx->pos;

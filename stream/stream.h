@@ -49,6 +49,7 @@ struct rsk_noted {
 	uint32_t promotions, demotions;
 };
 
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): fields lie by who touches them, and when */
 struct rsk_stream {
 	/* Written by few, read at every call. */
 	_Atomic(uint32_t) phase; /* release when it changes: what the phase promises is in place */

@@ -434,7 +434,7 @@ static bool destroy(int fd)
 		struct nlmsgerr err;
 		char room[256];
 	} told_us = { .err.error = -1 };
-	struct sockaddr_in here, there;
+	struct sockaddr_in here = { 0 }, there = { 0 };
 	socklen_t len = sizeof(here);
 	int nl = (int)MUST(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
 

@@ -103,7 +103,8 @@ static int count_fds(void)
 		n += strstr(is, "eventfd") || strstr(is, "rsock-link") ||
 		     strstr(is, "rsock-mirror");
 	}
-	closedir(d);
+	if (d)
+		closedir(d);
 	return n;
 }
 
@@ -380,7 +381,7 @@ CASE(alone_in_epoll, DIRECT, "the same, of a stream in an epoll set, which the c
 CASE(alone_while_it_lives, DIRECT,
      "a child closes its copy, and lives on: the parent's stream is promoted")
 {
-	int fd = app_open(WARM | NODELAY), hold[2];
+	int fd = app_open(WARM | NODELAY), hold[2] = { -1, -1 };
 	pid_t pid = 0;
 	char byte;
 
@@ -416,7 +417,7 @@ HELPER(late)
 CASE(executed_later, DIRECT,
      "a program that a child executes has the stream, too, and uses it late")
 {
-	int fd = app_open(WARM | NODELAY), hold[2];
+	int fd = app_open(WARM | NODELAY), hold[2] = { -1, -1 };
 	char text[2][12];
 	pid_t pid = 0;
 

@@ -268,7 +268,7 @@ static void on_stream(unsigned int how)
 	fd = app_open(how);
 	if (CLI) {
 		/* The copies get numbers that nothing else has. */
-		for (int n; (n = (int)MUST(dup(STDERR_FILENO))) < 39;)
+		while (MUST(dup(STDERR_FILENO)) < 39)
 			;
 		NUMBERS(DO)
 		R(syscall(SYS_shutdown, fd, SHUT_WR));
@@ -299,7 +299,7 @@ CASE(file, 0, "all rows on a file")
 		MUST(lseek(fd, 0, SEEK_SET));
 		receives();
 	} else {
-		for (int n; (n = (int)MUST(dup(STDERR_FILENO))) < 39;)
+		while (MUST(dup(STDERR_FILENO)) < 39)
 			;
 		NUMBERS(DO)
 	}

@@ -113,6 +113,7 @@ CASE(vfork_moved, DIRECT, "the same by vfork, as descriptor 0; the parent has th
 	char **args = app_self_argv("reader", "0", "1500000", NULL);
 
 	unsetenv("LD_PRELOAD");
+	/* NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork): the subject */
 	pid_t pid = vfork();
 
 	if (!pid) {
@@ -120,6 +121,7 @@ CASE(vfork_moved, DIRECT, "the same by vfork, as descriptor 0; the parent has th
 		execve(app_self(), args, environ);
 		_exit(127);
 	}
+	/* NOLINTEND(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork) */
 	close(fd);
 	app_reap(pid, "reader");
 	app_sync();
@@ -213,7 +215,7 @@ static void pass_on(int via, int fd)
 
 CASE(pass_moved, DIRECT, "SCM_RIGHTS behind a sender that has gone on")
 {
-	int sv[2], fd;
+	int sv[2] = { -1, -1 }, fd;
 	pid_t pid = 0;
 
 	if (SRV) {
@@ -326,12 +328,14 @@ CASE(parent_goes_on, DIRECT, "a child made by vfork writes, ends, and its parent
 		char cmd[64];
 
 		snprintf(cmd, sizeof(cmd), "printf AAAAA >&%d", fd);
+		/* NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork): the subject */
 		pid_t pid = vfork();
 
 		if (!pid) {
 			execl("/bin/sh", "sh", "-c", cmd, (char *)NULL);
 			_exit(127);
 		}
+		/* NOLINTEND(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork) */
 		app_reap(pid, "sh");
 		SAY(fd, "BBBBB");
 		app_hear(fd, 5);
@@ -349,6 +353,7 @@ CASE(dup_in_vfork, DIRECT, "the descriptor closes itself, a copy made in the vfo
 
 	if (SRV) {
 		MUST(fcntl(fd, F_SETFD, FD_CLOEXEC));
+		/* NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork): the subject */
 		pid_t pid = vfork();
 
 		if (!pid) {
@@ -357,6 +362,7 @@ CASE(dup_in_vfork, DIRECT, "the descriptor closes itself, a copy made in the vfo
 			execl("/bin/sh", "sh", "-c", "printf AAAAA >&9", (char *)NULL);
 			_exit(127);
 		}
+		/* NOLINTEND(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork) */
 		app_reap(pid, "sh");
 		SAY(fd, "BBBBB");
 	} else {

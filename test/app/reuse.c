@@ -164,10 +164,11 @@ static struct msghdr *message(int *fd)
 
 static int arrived(ssize_t ret, struct msghdr *m)
 {
+	const struct cmsghdr *c = CMSG_FIRSTHDR(m);
 	int fd = -1;
 
-	if (ret >= 0 && m->msg_controllen)
-		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(m)), sizeof(fd));
+	if (ret >= 0 && c)
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
 	return fd;
 }
 

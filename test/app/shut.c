@@ -182,3 +182,50 @@ CASE(peer_waits, DIRECT, "SHUT_RDWR, the peer is told by epoll when its bytes me
 	close(ep);
 	app_close(fd);
 }
+
+static void spawn_by_fork(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		execl("/bin/true", "true", (char *)NULL);
+		_exit(127);
+	}
+	app_reap(pid, "true");
+}
+
+static void spawn_by_vfork(void)
+{
+	pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): the subject */
+
+	if (!pid) {
+		execl("/bin/true", "true", (char *)NULL);
+		_exit(127);
+	}
+	app_reap(pid, "true");
+}
+
+/* Others hold the socket, too, so no relay takes the bytes. */
+CASE(spawns, DIRECT,
+     "SHUT_RDWR with bytes unread, then a program is executed: they are read all the same")
+{
+	int fd = app_open(WARM);
+
+	if (CLI)
+		SAY(fd, "0123456789");
+	else
+		app_await_inq(fd, 10);
+	app_sync();
+	if (SRV) {
+		R(shutdown(fd, SHUT_RDWR));
+		spawn_by_vfork();
+		polled(fd, POLLIN | POLLOUT | POLLRDHUP);
+		RB(buf, recv(fd, buf, 4, 0));
+		spawn_by_fork();
+		polled(fd, POLLIN | POLLOUT | POLLRDHUP);
+		RB(buf, recv(fd, buf, sizeof(buf), 0));
+		R(recv(fd, buf, sizeof(buf), 0));
+	}
+	app_sync();
+	app_close(fd);
+}

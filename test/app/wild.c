@@ -87,7 +87,7 @@ CASE(send, DIRECT,
 	struct mmsghdr many[2] = { { .msg_hdr = msg }, { .msg_hdr = msg } };
 
 	if (CLI) {
-		memcpy(edge, "at end", 6);
+		memcpy(edge, "at end", 6); /* NOLINT(bugprone-not-null-terminated-result) */
 		R(send(fd, edge, 7, 0));
 		R(write(fd, edge + 1, 6));
 		R(send(fd, gone, 1, MSG_DONTWAIT));
@@ -112,7 +112,7 @@ CASE(half, DIRECT, "half of a large buffer is there: what was taken arrives, and
 {
 	int fd = app_open(WARM);
 	size_t half = 300000, whole = 2 * half;
-	char *p = at_edge(0), *got;
+	char *p, *got;
 	long n;
 
 	p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -199,7 +199,7 @@ CASE(headers, DIRECT, "messages, names, vectors, lengths in no memory, and in co
 	vectors.msg_iov = (void *)gone;
 	control.msg_control = gone;
 	control.msg_controllen = 64;
-	memcpy(buf, "text", 4);
+	memcpy(buf, "text", 4); /* NOLINT(bugprone-not-null-terminated-result) */
 	if (CLI) {
 		R(sendmsg(fd, (void *)gone, 0));
 		R(sendmsg(fd, (void *)(gone - 8), 0));

@@ -141,7 +141,7 @@ Test(tool_parts, what_a_program_is)
 		cr_assert_eq(kind_of(&e, len), PROGRAM_UNKNOWN, "%zu bytes", len);
 	for (size_t i = 0; i < sizeof(loaders) / sizeof(loaders[0]); i++) {
 		memset(e.interp, 0, sizeof(e.interp));
-		strcpy(e.interp, loaders[i].interp);
+		snprintf(e.interp, sizeof(e.interp), "%s", loaders[i].interp);
 		cr_assert_eq(kind_of(&e, sizeof(e)), loaders[i].kind, "%s", loaders[i].interp);
 	}
 	e = elf();

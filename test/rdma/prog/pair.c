@@ -190,7 +190,7 @@ static void hostile(struct pair *p, const struct rsk_verbs_addr *from)
 static void flood(struct pair *p, const struct rsk_verbs_addr *from)
 {
 	struct hostile_target target;
-	struct hostile *h[2];
+	struct hostile *h[2] = { NULL, NULL };
 	uint32_t taken;
 
 	for (uint32_t i = 0; i < 2; i++) {

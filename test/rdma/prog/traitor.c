@@ -24,6 +24,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -111,7 +112,7 @@ static int set_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t rkey)
 {
 	int rc = real->set_ctl(r, group, rkey);
 
-	says("ctl %llx %zx %x\n", (unsigned long long)(r->peer.segment + rsk_seg_ctl_off(0)),
+	says("ctl %" PRIx64 " %zx %x\n", r->peer.segment + rsk_seg_ctl_off(0),
 	     sizeof(struct rsk_seg_ctl), rkey);
 	return rc;
 }
@@ -121,8 +122,8 @@ static int set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way w
 	int rc = real->set_ring(r, sid, way, rkey);
 
 	if (way == RSK_VERBS_DIRECT)
-		says("ring %llx %x %x\n",
-		     (unsigned long long)(r->peer.segment + rsk_seg_ring_off(&r->seg->peer, sid)),
+		says("ring %" PRIx64 " %x %x\n",
+		     r->peer.segment + rsk_seg_ring_off(&r->seg->peer, sid),
 		     r->seg->peer.ring_bytes, rkey);
 	return rc;
 }
