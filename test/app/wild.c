@@ -115,6 +115,7 @@ CASE(half, DIRECT, "half of a large buffer is there: what was taken arrives, and
 	char *p, *got;
 	long n;
 
+	at_edge(0); /* page is set */
 	p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		app_die("mmap");
