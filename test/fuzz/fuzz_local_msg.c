@@ -37,8 +37,9 @@ static void promises(const struct rsk_local_msg *m, bool from_rsockd)
 	require(!(m->flags & RSK_LOCAL_QUIET) || m->type == RSK_LOCAL_ASK);
 	require(!(m->flags & RSK_LOCAL_ABLE) || m->type == RSK_LOCAL_HELLO);
 	require(!(m->flags & RSK_LOCAL_APART) || m->type == RSK_LOCAL_SEEK);
+	require(!(m->flags & RSK_LOCAL_DRY) || m->type == RSK_LOCAL_SEEK);
 	require(m->flags <= (RSK_LOCAL_CONNECTING | RSK_LOCAL_QUIET | RSK_LOCAL_AGAIN |
-			     RSK_LOCAL_ABLE | RSK_LOCAL_APART));
+			     RSK_LOCAL_ABLE | RSK_LOCAL_APART | RSK_LOCAL_DRY));
 	switch (m->type) {
 	case RSK_LOCAL_LINK:
 		require(m->link);
