@@ -97,8 +97,8 @@ void rsk_stream_serve(struct rsk_stream *s, int fd)
 
 void rsk_stream_stay_off(struct rsk_stream *s)
 {
-	rsk_rx_stay_off(&s->rx, (s->tx.stay_off & ~RSK_TX_STAY_ASKED) ||
-					(atomic_load(&s->rd_shut) && atomic_load(&s->wr_shut)));
+	rsk_rx_stay_off(&s->rx,
+			(s->tx.stay_off & ~RSK_TX_STAY_ASKED) || rsk_stream_takes_nothing(s));
 }
 
 /*

@@ -186,16 +186,10 @@ static bool settled(struct rsk_stream *s, int fd, enum rsk_reason why)
 	return done;
 }
 
-/* Shut both ways it takes nothing more: what the peer repeated, or we put there ourselves, would draw a reset. */
-static bool takes_nothing(const struct rsk_stream *s)
-{
-	return atomic_load(&s->rd_shut) && atomic_load(&s->wr_shut);
-}
-
 /* rsk_rx_leave(); the rx lock is held. */
 static int leave_rx(struct rsk_stream *s, int fd, enum rsk_reason why, bool *again)
 {
-	int rc = rsk_rx_leave(&s->rx, stays(why) || takes_nothing(s), again);
+	int rc = rsk_rx_leave(&s->rx, stays(why) || rsk_stream_takes_nothing(s), again);
 
 	if (rc == -EPROTO)
 		rsk_stream_fail(s, fd);
@@ -234,7 +228,7 @@ static void keep_rest(struct rsk_stream *s, int fd, struct rsk_leaving *l)
 	}
 	/* The peer's sender rests, as far as TCP goes, for as long as it is on the ring. */
 	rsk_sys_ioctl(fd, FIONREAD, &inq);
-	l->before = (uint64_t)inq + (takes_nothing(s) ? 0 : rsk_handback(s, fd));
+	l->before = (uint64_t)inq + (rsk_stream_takes_nothing(s) ? 0 : rsk_handback(s, fd));
 	if (!s->rx.stage_len)
 		return;
 	l->stage = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
@@ -279,10 +273,12 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 	s->tx.gave_up = true; /* we never propose again */
 	s->rx.gave_up = true;
 	/* A sender that moves while we write in its place would have its bytes before ours. */
-	if (relay && !takes_nothing(s))
+	if (relay && !rsk_stream_takes_nothing(s))
 		rsk_rx_end_it(&s->rx);
 	keep_rest(s, fd, l);
-	over = rsk_over_is(s) && !stays(why) && !takes_nothing(s) ? rsk_over_back(s, fd) : 0;
+	over = rsk_over_is(s) && !stays(why) && !rsk_stream_takes_nothing(s) ?
+		       rsk_over_back(s, fd) :
+		       0;
 	if (over == -EIO)
 		rsk_stream_fail(s, fd);
 	rc = leave_rx(s, fd, why, &l->again);

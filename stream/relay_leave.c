@@ -78,7 +78,7 @@ static void done_tx(struct rsk_tx *tx)
 
 static int plan_rx(struct rsk_stream *s, struct rsk_relay *r, const struct rsk_leaving *l)
 {
-	r->last = atomic_load(&s->rd_shut) && atomic_load(&s->wr_shut);
+	r->last = rsk_stream_takes_nothing(s);
 	if (!l->again)
 		return rsk_rx_relay_plan(&s->rx, r);
 	memcpy(r->data, l->stage ? l->stage : r->data, l->stage_len);

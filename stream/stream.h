@@ -490,4 +490,10 @@ int rsk_own_fd(int fd); /* move one of ours up; the new number or -errno; enters
 int rsk_own_fd_copy(int fd); /* a copy of the application's */
 void rsk_own_close(int fd);
 
+/* Shut both ways: whatever came by TCP, also what the peer repeats, would be answered by a reset. */
+static inline bool rsk_stream_takes_nothing(const struct rsk_stream *s)
+{
+	return atomic_load(&s->rd_shut) && atomic_load(&s->wr_shut);
+}
+
 #endif
