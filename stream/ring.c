@@ -23,10 +23,10 @@ void rsk_ring_tx_init(struct rsk_ring_tx *tx, struct rsk_rail *rail, uint64_t of
 }
 
 void rsk_ring_rx_init(struct rsk_ring_rx *rx, const uint8_t *base, uint32_t cells, uint64_t lap,
-		      bool restarts)
+		      bool sync)
 {
 	*rx = (struct rsk_ring_rx){
-		.base = base, .cells = cells, .next = lap * cells, .restarts = restarts
+		.base = base, .cells = cells, .next = lap * cells, .sync = sync
 	};
 }
 
@@ -298,6 +298,21 @@ static bool hash_right(const struct rsk_key *key, const struct rsk_slot_head *he
 	return hash == rsk_hash_slot(key, head, payload);
 }
 
+/*
+ * Has the slot's end_word() come, too? The hash does not cover it, and where several rails bring what follows each
+ * other, one that comes late would land in the slot that is put there next.
+ */
+static bool end_right(const struct rsk_slot_view *v)
+{
+	uint32_t end = rsk_slot_bytes(v->head.len), in = end % RSK_CELL_BYTES;
+	uint64_t word;
+
+	if (in - 1 >= sizeof(word) - 1)
+		return true;
+	memcpy(&word, v->at + end - in, sizeof(word));
+	return word >> 8 * in == UINT64_MAX >> 8 * in;
+}
+
 /* The payload of the slot at @at to @dst; is the copy's hash right? */
 static bool copy_checked(const struct rsk_key *key, const struct rsk_slot_head *head,
 			 const uint8_t *at, uint8_t *dst)
@@ -351,14 +366,15 @@ static bool note_look(struct rsk_ring_rx *rx, bool right)
 bool rsk_ring_copy(struct rsk_ring_rx *rx, const struct rsk_key *key, const struct rsk_slot_view *v,
 		   uint8_t *dst)
 {
-	return note_look(rx, copy_checked(key, &v->head, v->at, dst));
+	return note_look(rx, copy_checked(key, &v->head, v->at, dst) && (rx->sync || end_right(v)));
 }
 
 bool rsk_ring_whole(const struct rsk_key *key, const struct rsk_slot_view *v)
 {
 	const uint8_t *payload = v->at + rsk_slot_payload_off(v->head.len);
 
-	return hash_right(key, &v->head, v->at, rsk_hash_payload(key, payload, v->head.len));
+	return hash_right(key, &v->head, v->at, rsk_hash_payload(key, payload, v->head.len)) &&
+	       end_right(v);
 }
 
 bool rsk_ring_copy_split(struct rsk_ring_rx *rx, const struct rsk_key *key,
@@ -369,5 +385,6 @@ bool rsk_ring_copy_split(struct rsk_ring_rx *rx, const struct rsk_key *key,
 	uint64_t payload =
 		rsk_hash_split(key, first, split, rest, v->at + rsk_slot_payload_off(len), len);
 
-	return note_look(rx, hash_right(key, &v->head, v->at, payload));
+	return note_look(rx,
+			 hash_right(key, &v->head, v->at, payload) && (rx->sync || end_right(v)));
 }

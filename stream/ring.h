@@ -60,7 +60,7 @@ struct rsk_ring_rx {
 	uint64_t slots;	    /* taken so far */
 	uint64_t retries;   /* hash not right (yet) */
 	uint32_t bad_looks; /* consecutive looks at a promised slot whose hash stayed wrong */
-	bool restarts;	    /* the sender may leave out the rest of a lap */
+	bool sync; /* a put has landed when it returns; and the sender may leave out the rest of a lap */
 };
 
 /* What lies at the next index, as its header claims: in bounds, not believed yet. */
@@ -81,7 +81,7 @@ static inline uint64_t rsk_ring_first_lap(uint64_t key_seed)
 void rsk_ring_tx_init(struct rsk_ring_tx *tx, struct rsk_rail *rail, uint64_t off, uint32_t cells,
 		      uint64_t lap);
 void rsk_ring_rx_init(struct rsk_ring_rx *rx, const uint8_t *base, uint32_t cells, uint64_t lap,
-		      bool restarts);
+		      bool sync);
 bool rsk_ring_tx_validate(const struct rsk_ring_tx *tx);
 bool rsk_ring_rx_validate(const struct rsk_ring_rx *rx);
 
@@ -206,7 +206,7 @@ static inline const uint64_t *rsk_ring_place(const struct rsk_ring_rx *rx, uint6
 /* The other index that the next slot may have: the next lap's first, or the same once more. */
 static inline uint64_t rsk_ring_other(const struct rsk_ring_rx *rx, uint64_t index)
 {
-	return rx->restarts && rsk_ring_cell(rx->cells, index) >= RSK_RING_RESTART_CELLS ?
+	return rx->sync && rsk_ring_cell(rx->cells, index) >= RSK_RING_RESTART_CELLS ?
 		       rsk_ring_next_lap(rx->cells, index) :
 		       index;
 }

@@ -468,7 +468,7 @@ static void renew(struct rsk_rx *rx)
 	rx->renew_seed = 0;
 	rsk_rx_free_stage(rx);
 	rsk_ring_rx_init(&rx->ring, rx->ring.base, rx->ring.cells, rsk_ring_first_lap(seed),
-			 rx->ring.restarts);
+			 rx->ring.sync);
 	rsk_key_init(&rx->key, seed);
 	if (rx->credit.at)
 		rsk_rx_publish_at(rx, rx->credit.at, rx->credit.bytes);

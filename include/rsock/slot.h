@@ -11,7 +11,8 @@
  *	| index 8 | len 4 | kind 2 | order 2 | hash 8 | payload len |	little-endian, host = wire
  *
  * A payload of more than RSK_SLOT_SHORT_BYTES begins at the second cell, so that vectors move whole cache lines; the
- * rest of the first cell is neither written nor read.
+ * rest of the first cell is neither written nor read. A slot that ends within the first word of a cell has 0xff up to
+ * that word's end, so that the rest of an older index cannot make one of it; without them it is not whole.
  *
  * hash = XXH3-64(index, len, kind, order, XXH3-64(payload; secret); secret), secret = 192 bytes derived from
  * the 64-bit key of this direction of this stream: an old lap, another stream's slot and a forged one fail.
