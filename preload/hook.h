@@ -249,6 +249,14 @@ bool rsk_select_is_ours(int n, fd_set *r, fd_set *w, fd_set *e);
 int rsk_poll_ours(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		  const sigset_t *mask);
 
+/*
+ * hook_left.c: a socket was asked for TCP_INQ's messages; was one ever, of this process's; the message for @msg, with
+ * @room for control messages, which the engine has filled (no other comes with bytes of a ring). errno stays.
+ */
+void rsk_left_ask(void);
+bool rsk_left_asked(void);
+void rsk_left_tell(int fd, struct msghdr *msg, size_t room);
+
 /* hook_misc.c: nothing is promoted any more, and what is leaves. */
 void rsk_no_more(enum rsk_reason why);
 

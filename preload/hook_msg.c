@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* hook_msg.c - recv, send and their messages; fds that come and go in them. */
-#include <netinet/tcp.h>
 #include <string.h>
 #include <time.h>
 
@@ -184,47 +183,19 @@ static bool rsk_msg_valid(const struct msghdr *msg, int flags)
 	       (int)msg->msg_namelen >= 0 && rsk_iov_valid(msg->msg_iov, msg->msg_iovlen);
 }
 
-/* put_cmsg() of the kernel. @room: of control, as it was given. */
-static void rsk_put_left(struct msghdr *msg, size_t room, int left)
+static rsk_apart ssize_t rsk_hot_recvmsg(int fd, struct msghdr *msg, int flags, bool *filled)
 {
-	struct cmsghdr head = { .cmsg_len = CMSG_LEN(sizeof(left)),
-				.cmsg_level = SOL_TCP,
-				.cmsg_type = TCP_CM_INQ };
-	size_t used = CMSG_SPACE(sizeof(left));
-
-	if (room < head.cmsg_len)
-		msg->msg_flags |= MSG_CTRUNC;
-	if (room < sizeof(head) || !msg->msg_control)
-		return;
-	if (room < head.cmsg_len)
-		head.cmsg_len = room;
-	if (!rsk_writes(msg->msg_control, head.cmsg_len))
-		return;
-	memcpy(msg->msg_control, &head, sizeof(head));
-	memcpy((char *)msg->msg_control + CMSG_LEN(0), &left, head.cmsg_len - CMSG_LEN(0));
-	msg->msg_controllen = room < used ? room : used;
-}
-
-/* The engine has filled @msg. */
-static void rsk_msg_filled(struct rsk_scope *s, struct msghdr *msg, int flags)
-{
-	size_t room = msg->msg_controllen;
-	int left;
-
-	if (msg->msg_name)
-		msg->msg_namelen = 0;
-	msg->msg_controllen = 0;
-	msg->msg_flags = flags & MSG_CMSG_CLOEXEC;
-	/*
-	 * A stream leaves for the sake of messages, but not before its ring is drained. What is left can be told of
-	 * those bytes, too. Times cannot: they were sent before the program asked for that, or in the same moment.
-	 */
-	if (rsk_unlikely(!s->steady && s->op.tells) && rsk_op_left(&s->op, &left))
-		rsk_put_left(msg, room, left);
+	RSK_SCOPE(s);
+	*filled = rsk_scope_recv(&s, fd, msg->msg_iov, (int)msg->msg_iovlen, flags);
+	if (!*filled)
+		s.ret = rsk_real.recvmsg(fd, msg, flags);
+	return s.ret;
 }
 
 ssize_t rsk_hook_recvmsg(int fd, struct msghdr *msg, int flags)
 {
+	size_t room;
+	bool filled;
 	ssize_t ret;
 
 	if (!rsk_hot(fd) || !rsk_msg_valid(msg, flags) || rsk_recv_is_real(flags)) {
@@ -233,19 +204,21 @@ ssize_t rsk_hook_recvmsg(int fd, struct msghdr *msg, int flags)
 			rsk_rights_after_recv(msg);
 		return ret;
 	}
-
-	RSK_SCOPE(s);
-	if (!rsk_scope_recv(&s, fd, msg->msg_iov, (int)msg->msg_iovlen, flags)) {
-		s.ret = rsk_real.recvmsg(fd, msg, flags);
-		return s.ret;
-	}
+	ret = rsk_hot_recvmsg(fd, msg, flags, &filled);
+	if (ret < 0 || !filled)
+		return ret;
 	/* As in the kernel: the bytes are taken by now. */
-	if (s.ret >= 0 && !rsk_writable(msg)) {
-		s.ret = rsk_result(-EFAULT);
-	} else if (s.ret >= 0) {
-		rsk_msg_filled(&s, msg, flags);
-	}
-	return s.ret;
+	if (!rsk_writable(msg))
+		return rsk_result(-EFAULT);
+	room = msg->msg_controllen;
+	if (msg->msg_name)
+		msg->msg_namelen = 0;
+	msg->msg_controllen = 0;
+	msg->msg_flags = flags & MSG_CMSG_CLOEXEC;
+	/* A socket that was made by a listener of another program tells without having been asked here. */
+	if (rsk_unlikely(room || rsk_left_asked()))
+		rsk_left_tell(fd, msg, room);
+	return ret;
 }
 
 static int64_t rsk_now_ns(void)

@@ -142,9 +142,8 @@ int rsk_hook_shutdown(int fd, int how)
 	X(SOL_TCP, TCP_ULP, false, KTLS)                                                           \
 	X(SOL_TCP, TCP_REPAIR, true, UNSUPPORTED)                                                  \
 	X(SOL_TCP, TCP_FASTOPEN_CONNECT, true, FASTOPEN)                                           \
-	X(SOL_TCP, TCP_INQ, true, MESSAGES) /* a control message with each recvmsg */              \
 	X(SOL_SOCKET, SO_ZEROCOPY, true, ZEROCOPY)                                                 \
-	X(SOL_SOCKET, SO_TIMESTAMP, true, MESSAGES) /* likewise */                                 \
+	X(SOL_SOCKET, SO_TIMESTAMP, true, MESSAGES) /* a control message with each recvmsg */      \
 	X(SOL_SOCKET, SO_TIMESTAMPNS, true, MESSAGES)                                              \
 	X(SOL_SOCKET, SO_TIMESTAMPING, true, MESSAGES)                                             \
 	X(SOL_SOCKET, SO_TIMESTAMP_NEW, true, MESSAGES)                                            \
@@ -177,6 +176,8 @@ static rsk_apart int rsk_known_setsockopt(int fd, int level, int name, const voi
 	}
 #undef X
 	ret = rsk_real.setsockopt(fd, level, name, val, len);
+	if (ret == 0 && level == SOL_TCP && name == TCP_INQ && *(const int *)val)
+		rsk_left_ask();
 	if (ret == 0 && level == SOL_SOCKET && name == SO_RCVLOWAT && rsk_known(fd))
 		rsk_fd_set_rcvlowat(fd, *(const int *)val);
 	if (ret == 0 && level == SOL_SOCKET && rsk_known(fd)) {
@@ -198,6 +199,7 @@ int rsk_hook_setsockopt(int fd, int level, int name, const void *val, socklen_t 
 #define X(opt_level, opt_name, opt_when, opt_why) case RSK_OPT(opt_level, opt_name):
 	switch (RSK_OPT(level, name)) {
 		RSK_OPT_LEAVES(X)
+	case RSK_OPT(SOL_TCP, TCP_INQ):
 	case RSK_OPT(SOL_SOCKET, SO_LINGER):
 	case RSK_OPT(SOL_SOCKET, SO_RCVLOWAT):
 	case RSK_OPT(SOL_SOCKET, SO_RCVTIMEO):

@@ -216,7 +216,6 @@ struct rsk_op {
 	uint8_t kind;	 /* enum rsk_op_kind */
 	uint8_t counted; /* the stream counts this thread as inside a plain kernel wait: where, op.c */
 	uint8_t peek; /* MSG_PEEK: the bytes do not count as consumed; set by the hook after begin */
-	uint8_t tells; /* control messages are asked for, and the ring is not drained yet; set by rsk_op_recv() */
 };
 
 /*
@@ -311,9 +310,6 @@ void rsk_op_inq(struct rsk_op *op, int *value);
  * rsk_op_inq().
  */
 bool rsk_op_inq_alone(struct rsk_op *op, int *value);
-
-/* TCP_INQ's message behind rsk_op_recv(), of an operation that tells. False: it is not asked for. */
-bool rsk_op_left(struct rsk_op *op, int *left);
 void rsk_op_outq(struct rsk_op *op, int *value);
 
 /*

@@ -4,7 +4,6 @@
  * and the small calls: shutdown, the queues' lengths.
  */
 #include <errno.h>
-#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -197,26 +196,6 @@ void rsk_op_inq(struct rsk_op *op, int *value)
 	n = rsk_rx_pending(&s->rx, NULL) + rsk_over_unread(s);
 	rsk_unlock(&s->rx_lock);
 	*value = inq(n + (uint64_t)*value);
-}
-
-bool rsk_op_left(struct rsk_op *op, int *left)
-{
-	struct pollfd p = { .fd = op->fd, .events = POLLRDHUP };
-	struct rsk_stream *s = op->s;
-	socklen_t len = sizeof(int);
-	int on = 0;
-
-	if (!s || !op->tells || rsk_sys_getsockopt(op->fd, IPPROTO_TCP, TCP_INQ, &on, &len) < 0 ||
-	    !on)
-		return false;
-	*left = 0;
-	rsk_sys_ioctl(op->fd, FIONREAD, left);
-	rsk_op_inq(op, left);
-	/* tcp_inq_hint(): the end counts as a byte, and goes on to. */
-	if (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 &&
-	    (rsk_stream_poll(s, op->fd, POLLRDHUP, (unsigned short)p.revents) & POLLRDHUP))
-		++*left;
-	return true;
 }
 
 /*

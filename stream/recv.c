@@ -383,8 +383,6 @@ ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 	/* Urgent bytes and error messages never travel in the ring: they are the companion's. */
 	if (flags & (MSG_OOB | MSG_ERRQUEUE))
 		return -RSK_EKERNEL;
-	op->tells = atomic_load_explicit(&op->s->leave_due, memory_order_relaxed) ==
-		    RSK_REASON_MESSAGES;
 	rsk_iovcur_init(&cur, iov, iovcnt);
 	if (!cur.left)
 		return recv_nothing(op->s, op->fd, flags);

@@ -190,3 +190,48 @@ CASE(inq_end, DIRECT, "the same, and the end is there, too, which counts")
 	app_sync();
 	app_close(fd);
 }
+
+/* Edges: who was told that nothing is left does not look again before the next one (gRPC). */
+CASE(inq_edge, DIRECT,
+     "TCP_INQ and edges: read until nothing is left, never until EAGAIN; no edge is missing")
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { buf, 7 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control };
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
+	int fd = app_open(WARM), ep = MUST(epoll_create1(0)), on = 1, left;
+
+	if (CLI) {
+		for (int i = 0; i < 200; i++) {
+			R(send(fd, "0123456789012345678901234567890123456789", 1 + i % 40, 0));
+			app_hear(fd, 1);
+		}
+	} else {
+		MUST(setsockopt(fd, IPPROTO_TCP, TCP_INQ, &on, sizeof(on)));
+		MUST(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+		for (int i = 0; i < 200; i++) {
+			ssize_t n, had = 0;
+
+			while (had < 1 + i % 40) {
+				if (epoll_wait(ep, &ev, 1, 10000) != 1)
+					app_die("no edge behind %zd of %d", had, 1 + i % 40);
+				do {
+					msg.msg_controllen = sizeof(control);
+					n = MUST(recvmsg(fd, &msg, 0));
+					if (!CMSG_FIRSTHDR(&msg))
+						app_die("no message");
+					memcpy(&left, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(left));
+					had += n;
+				} while (left);
+			}
+			LOG("%zd", had);
+			SAY(fd, "k");
+		}
+	}
+	app_expect_rings(1);
+	app_close(fd);
+	close(ep);
+}
