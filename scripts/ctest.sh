@@ -1,12 +1,54 @@
 #!/bin/bash
 # ctest.sh FOLDER [ctest arguments]: a run without a test, or with one that was skipped, is a failure: all packages
-# are installed, so that nothing has a reason to be left out.
+# are installed, so that nothing has a reason to be left out. What failed is said once more at the end, and in the file
+# RSOCK_FAILED if that is set: of a long log often the end alone is kept.
 set -euo pipefail
 folder=$1
 shift
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
 status=0
+
+# Of ctest's output: the name of each test that did not pass, and the last lines of what it said.
+# shellcheck disable=SC2317  # called by ends
+failed()
+{
+	awk -v kept=20 '
+	function told(i)
+	{
+		if (name == "")
+			return
+		printf "---- %s\n", name
+		while (last > 0 && line[last] ~ /^[ \t]*$/)
+			last--
+		for (i = last > kept ? last - kept + 1 : 1; i <= last; i++)
+			print substr(line[i], 1, 1000)
+		name = ""
+	}
+	/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: / || /^ +Start +[0-9]+: / || /^[0-9]+% tests passed/ {
+		told()
+		last = 0
+		if (/\*\*\*/) {
+			name = $0
+			sub(/^.*Test +#[0-9]+: /, "", name)
+		}
+		next
+	}
+	{ line[++last] = $0 }
+	END { told() }' "$1"
+}
+
+# shellcheck disable=SC2317  # called at the end, however that comes
+ends()
+{
+	if [ "$1" -ne 0 ]; then
+		printf '\n==== what failed of %s, and the end of what it said\n' "$folder"
+		failed "$log" | tee -a "${RSOCK_FAILED:-/dev/null}"
+	fi
+	rm -f "$log"
+}
+trap 'ends $?' EXIT
+trap 'exit 143' TERM
+
 ctest --test-dir "$folder" --output-on-failure --no-tests=error --timeout 300 "$@" 2>&1 | tee "$log" || status=$?
 if grep -qE '(\*\*\*Skipped|\*\*\*Not Run)' "$log"; then
 	echo "ctest: tests were skipped, and a skip is not a pass" >&2

@@ -28,6 +28,7 @@ import traceback
 from stats import Stats
 
 CASES = {}
+FAILED = {}  # case -> the first thing that was wrong with it
 STOPPED = []  # the case during which the script was told to end: no other one follows
 LASTING = set()  # pids of what all cases of a script share, which ends it itself
 EXIT_WRONG = 1
@@ -357,6 +358,10 @@ def run_case(name, library, tool):
     test = Test(name, library, tool)
     status = 0
 
+    def wrong(kind, message):
+        print(f"{kind} {name}: {message}", file=sys.stderr)
+        FAILED.setdefault(name, str(message))
+
     def too_long(_signal, _frame):
         raise Failure(f"the case did not finish within {timeout} s")
 
@@ -374,22 +379,22 @@ def run_case(name, library, tool):
         function(test)
         test.stats.sample()
     except Failure as failure:
-        print(f"FAIL {name}: {failure}", file=sys.stderr)
+        wrong("FAIL", failure)
         status = EXIT_WRONG
-    except Exception:
-        print(f"FAIL {name}: the test program met something unexpected", file=sys.stderr)
+    except Exception as error:
+        wrong("FAIL", f"the test program met something unexpected: {error!r}")
         traceback.print_exc()
         status = EXIT_WRONG
     signal.alarm(0)
     crashed = test.end_all()
     for proc in crashed:
-        print(f"FAIL {name}: {proc.describe()} crashed with {proc.popen.returncode}", file=sys.stderr)
+        wrong("FAIL", f"{proc.describe()} crashed with {proc.popen.returncode}")
         status = EXIT_WRONG
     for message in test.stats.trouble:
-        print(f"FAIL {name}: {message}", file=sys.stderr)
+        wrong("FAIL", message)
         status = EXIT_WRONG
     for message in test.not_direct:
-        print(f"{'NOT DIRECT' if not status else 'also not direct'} {name}: {message}", file=sys.stderr)
+        wrong("NOT DIRECT" if not status else "also not direct", message)
     if test.not_direct and not status:
         status = EXIT_NOT_DIRECT
     if status == EXIT_WRONG or (status and library):
@@ -438,4 +443,11 @@ def main():
         status = EXIT_WRONG if STOPPED else run_case(name, library, tool)
         if status != options.expect:
             worst = worst or status or EXIT_WRONG
+            FAILED.setdefault(name, "the script had been told to end" if STOPPED else "it passed")
+        else:
+            FAILED.pop(name, None)
+    # Behind what was said of each: of a long log the end alone may be kept.
+    sys.stdout.flush()
+    for name, message in FAILED.items():
+        print(f"failed: {name}: {(message.splitlines() or [''])[0][:1000]}", file=sys.stderr)
     return worst

@@ -69,6 +69,10 @@ class Harness(Teeth):
         # One that failed among others that pass, first or last; what was asked for did not come.
         self.fails(PYTHON, "-B", path, "wrong", "right", with_status=1)
         self.fails(PYTHON, "-B", path, "right", "wrong", with_status=1)
+        # Which, and why, is said at the end.
+        self.fails(PYTHON, "-B", path, "wrong", "unforeseen", "not_direct", "right", with_status=1)
+        self.assertTrue(self.said.endswith("failed: wrong: wrong\nfailed: unforeseen: the test program met something unexpected: "
+                                           "ValueError('what no one thought of')\nfailed: not_direct: stayed on TCP\n"), self.said)
         self.fails(PYTHON, "-B", path, "right", "told_to_end", "right", with_status=1)
         self.fails(PYTHON, "-B", path, "--tcp", "--expect", "3", "right")
         self.passes(PYTHON, "-B", path, "--tcp", "--expect", "3", "not_direct")

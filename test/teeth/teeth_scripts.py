@@ -123,6 +123,36 @@ class Scripts(Teeth):
         self.passes(ROOT / "scripts/ctest.sh", self.tmp)
         self.fails(ROOT / "scripts/ctest.sh", self.tmp, "-R", "no_such_test")
 
+    def test_said_again(self):
+        """What failed, and the end of its output, behind all else: that of several suites, where they share a file."""
+        self.write("CTestTestfile.cmake", 'add_test(good "/bin/sh" "-c" "seq 900 999; echo unheard")\n'
+                   'add_test(bad "/bin/sh" "-c" "echo first; seq 100 199; echo the reason; exit 3")\nadd_test(good2 "/bin/true")\n')
+        again = self.tmp / "again"
+        again.touch()
+        for alone in True, False:
+            self.fails(ROOT / "scripts/ctest.sh", self.tmp, "-j", 2, with_status=8, **({} if alone else {"RSOCK_FAILED": again}))
+            end = self.said.split("==== what failed")[1]
+            self.assertIn("\n---- bad ", end)
+            self.assertTrue(end.endswith("\n198\n199\nthe reason\n"), end)
+            self.assertFalse("first" in end or "good" in end or "unheard" in end, end)
+        first = self.write("first", f"set -euo pipefail\n. {ROOT}/scripts/steps.sh\nrun_step tests {ROOT}/scripts/ctest.sh {self.tmp}\n"
+                           "run_step others true\nsteps_end\n")
+        self.fails("bash", first, says="\nthe reason\n---- tests: FAILED (status 8)\n\nFAIL ")
+        self.assertEqual(again.read_text(encoding="utf-8").count("the reason"), 1)
+        second = self.write("second", f"set -euo pipefail\n. {ROOT}/scripts/steps.sh\nrun_step checks false\nsteps_end\n")
+        both = self.write("both", f"bash {first}; bash {second}\n")
+        again.write_text("", encoding="utf-8")
+        self.fails("bash", both, RSOCK_FAILED=again)
+        end = self.said.rsplit("==== what failed", 1)[1]
+        self.assertIn("\nthe reason\n---- tests: FAILED (status 8)\n---- checks: FAILED (status 1)\n\nFAIL ", end)
+        self.assertTrue(end.endswith("\n0 passed, 1 failed\n"), end)
+
+    def test_told_when_ended(self):
+        """A suite that is stopped for its time says what had failed by then."""
+        self.write("CTestTestfile.cmake", 'add_test(bad "/bin/sh" "-c" "echo the reason; exit 3")\nadd_test(slow "/bin/sleep" "60")\n')
+        self.fails("timeout", 5, ROOT / "scripts/ctest.sh", self.tmp, with_status=124)
+        self.assertIn("\nthe reason\n", self.said.split("==== what failed")[1])
+
     def test_steps(self):
         for steps, passes in ("run_step a true", True), ("run_step a true; run_step b false; run_step c true", False), ("", False):
             script = self.write("steps", f"set -euo pipefail\n. {ROOT}/scripts/steps.sh\n{steps}\nsteps_end\n")
