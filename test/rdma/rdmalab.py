@@ -276,7 +276,7 @@ class GuestStats(Stats):
             texts = [("stat in " + guest.name, guest.run([self.lab.tool, *self.words, "--all"], expect=0).raw_out)]
             texts += guest.folder(f"{CASE}/stat").items()
             for source, text in texts:
-                for line in text.decode().splitlines():
+                for line in text.decode().split("\n")[:-1]:  # without the rest of one that is being written
                     self.take_of(guest, line, source)
 
     def take_of(self, guest, line, source):
