@@ -295,9 +295,15 @@ static bool alone(void)
 	       st.st_nlink == TASK_LINKS_ALONE + rsk_keeper_there();
 }
 
+static _Atomic(int) done_pid;
+
+bool rsk_exiting(void)
+{
+	return atomic_load(&done_pid) == rsk_pid;
+}
+
 void rsk_exit(void)
 {
-	static _Atomic(int) done_pid;
 	uint32_t high = rsk_fd_high();
 	int seen = atomic_load(&done_pid);
 	bool one;

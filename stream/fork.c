@@ -7,6 +7,7 @@
  * whole, and the table, which a child finds empty, is written down. After: the parent goes on; the child fills its
  * table again, closes what is the library's, and cuts its copies off.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@
 #include "log.h"
 #include "mend.h"
 #include "over.h"
+#include "relay.h"
 #include "stream.h"
 #include "wait.h"
 
@@ -302,6 +304,73 @@ static void each_survivor(void (*each)(int fd, struct rsk_stream *s))
 	}
 }
 
+/* Streams of this process's own that it does not, and that have bytes to repeat by TCP. */
+static int each_closed(int (*each)(int fd, struct rsk_stream *s))
+{
+	int rc = 0;
+
+	for (int fd = rsk_fd_next(0); fd >= 0 && rc == 0; fd = rsk_fd_next(fd + 1)) {
+		struct rsk_stream *s = rsk_fd_ours(fd) ? NULL : rsk_stream_of(fd);
+
+		if (!s)
+			continue;
+		if (rsk_stream_phase(s) == RSK_PHASE_JOINED &&
+		    (rsk_sys_fcntl(fd, F_GETFD, 0) & FD_CLOEXEC)) {
+			rsk_guard_enter();
+			rsk_lock(&s->tx_lock);
+			rc = each(fd, s);
+			rsk_unlock(&s->tx_lock);
+			rsk_guard_exit();
+		}
+		rsk_stream_unpin(s);
+	}
+	return rc;
+}
+
+/* Of the exec under way in this thread: open until the new program is there. */
+static __thread int executing[2] = { -1, -1 };
+
+static int give_owed(int fd, struct rsk_stream *s)
+{
+	struct rsk_kernel_companion k;
+
+	rsk_companion_init(&k, s, fd);
+	rsk_tx_serve(&s->tx, &k.c);
+	if (s->tx.state != RSK_TX_RESEND || s->tx.passed_on)
+		return 0;
+	if (executing[0] < 0) {
+		int rc = rsk_sys_pipe2(executing, O_CLOEXEC);
+
+		if (rc < 0)
+			return rc;
+		executing[0] = rsk_own_fd(executing[0]);
+		executing[1] = rsk_own_fd(executing[1]);
+		if (executing[0] < 0 || executing[1] < 0)
+			return -EMFILE;
+	}
+	return rsk_stream_give_owed(s, fd, RSK_OWED_ENDING, executing[0]);
+}
+
+static int take_owed(int fd, struct rsk_stream *s)
+{
+	(void)fd;
+	s->tx.passed_on = s->tx.passed_on && s->tx.state != RSK_TX_RESEND;
+	return 0;
+}
+
+/* There is no new program: this process repeats, as before. */
+static void take_back(void)
+{
+	if (executing[0] < 0 && executing[1] < 0)
+		return;
+	rsk_sys_write(executing[1], "", 1);
+	each_closed(take_owed);
+	for (int i = 0; i < 2; i++) {
+		rsk_own_close(executing[i]);
+		executing[i] = -1;
+	}
+}
+
 static void survives(int fd, struct rsk_stream *s)
 {
 	(void)fd;
@@ -327,11 +396,15 @@ int rsk_exec_prepare(void)
 		return rc;
 	each_survivor(survives);
 	rsk_keeper_finish(RSK_MEND_PATIENCE_NS);
-	return 0;
+	rc = each_closed(give_owed);
+	if (rc < 0)
+		rsk_exec_failed();
+	return rc < 0 ? -EAGAIN : 0;
 }
 
 /* What has left does not come back. */
 void rsk_exec_failed(void)
 {
+	take_back();
 	each_survivor(survives_not);
 }

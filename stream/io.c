@@ -12,8 +12,10 @@
 
 #include "engine.h"
 #include "log.h"
+#include "mend.h"
 #include "over.h"
 #include "rdma.h"
+#include "relay.h"
 #include "stream.h"
 #include "wait.h"
 
@@ -126,23 +128,74 @@ static void note_shut(struct rsk_stream *s, struct rsk_companion *c, int how, in
 		atomic_store(&s->rd_shut, 1);
 }
 
+#define WORD_WAIT_NS 200000000ull
+
+/*
+ * The receiver has ended the promotion in this moment, and has not said yet what it has read: only behind that can the
+ * end be told in order. It is inside a call; where it does not live to say so nothing is lost that it could read.
+ */
+static void await_word(struct rsk_stream *s, struct rsk_companion *c)
+{
+	uint64_t until = 0;
+
+	for (;;) {
+		bool coming;
+
+		rsk_lock(&s->tx_lock);
+		rsk_tx_serve(&s->tx, c);
+		coming = s->tx.state == RSK_TX_ONRING && rsk_tx_owes(&s->tx);
+		rsk_unlock(&s->tx_lock);
+		if (!coming || s->link->remote || (until && rsk_now_ns() >= until))
+			return;
+		if (!until)
+			until = rsk_now_ns() + WORD_WAIT_NS;
+		rsk_sys_ppoll(NULL, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+}
+
+/* A socket that was reset, or shut both ways, takes nothing any more. */
+static bool takes_more(int fd)
+{
+	struct pollfd p = { .fd = fd };
+
+	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) == 0;
+}
+
+/*
+ * Bytes are still to be repeated by TCP, which has no room for them: the program sees this direction shut at once, the
+ * kernel does when they are sent. Until then another process has the socket, or between hosts the keeper. tx_lock held.
+ */
+static int shut_later(struct rsk_stream *s, struct rsk_companion *c, int how)
+{
+	int rc = how == SHUT_RDWR ? rsk_sys_shutdown(c->fd, SHUT_RD) : 0;
+
+	if (rc < 0)
+		return rc;
+	rsk_tx_fin_later(&s->tx);
+	atomic_store(&s->fin_late, true);
+	if (!s->link->remote)
+		rsk_stream_give_owed(s, c->fd, RSK_OWED_SHUT, -1);
+	return 0;
+}
+
 int rsk_op_shutdown(struct rsk_op *op, int how)
 {
 	struct rsk_stream *s = op->s;
 	struct rsk_kernel_companion k;
-	bool both;
+	bool both, later;
 	int rc;
 
 	if (!s)
 		return -EBADF;
 	rsk_companion_init(&k, s, op->fd);
+	if (how != SHUT_RD)
+		await_word(s, &k.c);
 	rsk_guard_enter();
 	rsk_lock(&s->tx_lock);
-	if (how != SHUT_RD)
-		rsk_tx_serve(&s->tx, &k.c);
 	both = shuts_both(s, how);
+	later = how != SHUT_RD && rsk_tx_owes(&s->tx) && takes_more(op->fd);
 	/* The kernel's FIN first: who is told of the end by the ring finds the socket in that state. */
-	rc = rsk_sys_shutdown(op->fd, how);
+	rc = later ? shut_later(s, &k.c, how) : rsk_sys_shutdown(op->fd, how);
 	note_shut(s, &k.c, how, rc);
 	if (rc < 0 && both) {
 		rsk_lock(&s->rx_lock);
@@ -151,6 +204,10 @@ int rsk_op_shutdown(struct rsk_op *op, int how)
 	}
 	rsk_unlock(&s->tx_lock);
 	rsk_stream_notify(s, RSK_WAKE_RX | (both ? RSK_WAKE_TX : 0));
+	if (later && s->link->remote)
+		rsk_mend_owes(s, op->fd);
+	if (later)
+		rsk_mend_stir(s); /* threads of ours that the kernel would wake */
 	/*
 	 * Who was woken by the kernel's shutdown before this was noted sleeps again. On one host the companion's
 	 * end was the end to him; between hosts it may be ahead of the ring's.

@@ -247,10 +247,20 @@ static bool kernel_errs(struct rsk_companion *c)
 	return rsk_kernel_error_next(c->fd) && !kernel_ahead(c);
 }
 
+/* A socket that is over takes it as well. */
+static int kernel_fin(struct rsk_companion *c)
+{
+	if (c->fd < 0)
+		return -EBADF;
+	rsk_sys_shutdown(c->fd, SHUT_WR);
+	return 0;
+}
+
 static const struct rsk_companion_ops kernel_ops = {
 	.ahead = kernel_ahead,
 	.at_mark = kernel_at_mark,
 	.errs = kernel_errs,
+	.fin = kernel_fin,
 	.send = kernel_send,
 	.recv = kernel_recv,
 	.tx_pos = kernel_tx_pos,

@@ -16,6 +16,64 @@
 #include "relay.h"
 #include "stream.h"
 
+static void linger_of(int fd, struct linger *l)
+{
+	socklen_t len = sizeof(*l);
+
+	if (fd < 0 || rsk_sys_getsockopt(fd, SOL_SOCKET, SO_LINGER, l, &len) < 0)
+		*l = (struct linger){ 0 };
+}
+
+/* Bytes are to be repeated still, as far as can be told now. On this host: see rsk_mend_linger() for the others. */
+static bool repeats(struct rsk_stream *s, struct rsk_companion *c)
+{
+	bool owes;
+
+	rsk_lock(&s->tx_lock);
+	rsk_tx_serve(&s->tx, c);
+	owes = s->tx.state == RSK_TX_RESEND && !s->tx.passed_on && !s->link->remote;
+	rsk_unlock(&s->tx_lock);
+	return owes && !rsk_stream_failed(s);
+}
+
+/* SO_LINGER: close() waits until all has been sent, also where O_NONBLOCK is set, or for so long, or for a signal. */
+static void linger(struct rsk_stream *s, int fd, uint64_t most_ns)
+{
+	uint64_t until = rsk_now_ns() + most_ns;
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	struct rsk_kernel_companion k;
+
+	rsk_companion_init(&k, s, fd);
+	while (repeats(s, &k.c)) {
+		uint64_t now = rsk_now_ns(), left = until > now ? until - now : 0;
+		struct timespec ts = { .tv_sec = (time_t)(left / 1000000000u),
+				       .tv_nsec = (long)(left % 1000000000u) };
+
+		if (!left || rsk_sys_ppoll(&p, 1, &ts, NULL) < 0 ||
+		    (p.revents & (POLLERR | POLLHUP)))
+			return;
+	}
+}
+
+/* What is to be repeated still, and TCP has no room for. 0; -errno: nobody will. */
+static int give_owed(struct rsk_stream *s, int fd, bool close)
+{
+	struct rsk_kernel_companion k;
+	int rc = 0;
+
+	rsk_companion_init(&k, s, fd);
+	rsk_guard_enter();
+	if (fd >= 0 && repeats(s, &k.c)) {
+		rsk_lock(&s->tx_lock);
+		rc = rsk_stream_give_owed(s, fd, close ? RSK_OWED_CLOSED : RSK_OWED_ENDING, -1);
+		rsk_unlock(&s->tx_lock);
+	}
+	rsk_guard_exit();
+	if (rc < 0)
+		rsk_log(RSK_LOG_ERROR, "fd %d: nobody can repeat what is owed: %d", fd, rc);
+	return rc;
+}
+
 /*
  * The last fd of all is about to be closed. What we sent stays readable in the peer's ring; from
  * there on the peer reads the companion, where the kernel shows our end: FIN, or RST when something
@@ -25,14 +83,21 @@
 static void goodbye(struct rsk_stream *s, int fd, bool close)
 {
 	struct rsk_kernel_companion k;
+	struct linger l;
 	bool unread;
+	int owed;
 
 	rsk_join_forget(s);
 	if (rsk_stream_phase(s) != RSK_PHASE_JOINED)
 		return;
+	linger_of(fd, &l);
+	if (close && l.l_onoff && l.l_linger && !rsk_exiting())
+		linger(s, fd, (uint64_t)l.l_linger * 1000000000u);
 	/* Another process goes on with it, by TCP, and its end is not said before that one has closed it. */
-	if (!rsk_stream_sole_process(s))
+	if (!rsk_stream_sole_process(s)) {
+		give_owed(s, fd, close);
 		return;
+	}
 	rsk_companion_init(&k, s, fd);
 	rsk_guard_enter();
 	rsk_lock(&s->rx_lock);
@@ -46,7 +111,9 @@ static void goodbye(struct rsk_stream *s, int fd, bool close)
 	if (close && !rsk_stream_failed(s))
 		rsk_tx_move(&s->tx, &k.c);
 	rsk_unlock(&s->tx_lock);
-	if (unread) {
+	owed = unread || (l.l_onoff && !l.l_linger) ? 0 : give_owed(s, fd, close);
+	/* Also where nobody can go on: the peer is told that something is missing. */
+	if (unread || owed < 0) {
 		const struct linger reset = { .l_onoff = 1, .l_linger = 0 };
 
 		rsk_sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
@@ -259,7 +326,8 @@ static bool repeated(struct rsk_stream *s, int fd, const struct rsk_leaving *l)
  * since the sender has gone on to the companion, or has ended, behind them (rsk_rx_leave()); or it
  * was asked to (l->again) and has not in time; or we have bytes to repeat and there is no room.
  * Nothing new comes to the ring meanwhile: we do not watch it any more. Or, between hosts, the
- * peer's keeper has not answered in time; the answer is heeded still.
+ * peer's keeper has not answered in time; the answer is heeded still. -EINPROGRESS: all is done here, and what the peer
+ * was asked to repeat is not all in the kernel yet.
  */
 static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
 {
@@ -304,7 +372,7 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 	}
 	if (rc == -EBUSY || rc == -EAGAIN || !out || rsk_over_unread(s))
 		return -EBUSY;
-	return l->again && !repeated(s, fd, l) ? -EBUSY : 0;
+	return l->again && !repeated(s, fd, l) ? -EINPROGRESS : 0;
 }
 
 /*
@@ -323,7 +391,7 @@ static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why)
 		 */
 		if (rc < 0 && takes_relay_in_time(s, fd, why))
 			rc = rsk_stream_relay(s, fd, why, &l);
-		else if (rc < 0 && l.again)
+		else if (rc == -EINPROGRESS)
 			rc = 0;
 		rsk_arena_free(l.stage);
 		if (rc < 0) {

@@ -15,6 +15,7 @@
 #include "links.h"
 #include "log.h"
 #include "rdma.h"
+#include "relay.h"
 #include "stream.h"
 
 #define LOOK_AGAIN_NS                                                                              \
@@ -209,6 +210,19 @@ void rsk_mend_work(void)
 	}
 }
 
+/* TCP had no room for it in time: another process goes on, or the peer is told that something is missing. */
+static void give(struct debtor *d)
+{
+	const struct linger reset = { .l_onoff = 1, .l_linger = 0 };
+	int rc;
+
+	rsk_lock(&d->s->tx_lock);
+	rc = rsk_stream_give_owed(d->s, d->fd, RSK_OWED_CLOSED, -1);
+	rsk_unlock(&d->s->tx_lock);
+	if (rc < 0)
+		rsk_sys_setsockopt(d->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+}
+
 void rsk_mend_end(void)
 {
 	struct debtor *all, *d, *next;
@@ -218,6 +232,7 @@ void rsk_mend_end(void)
 	debts.all = NULL;
 	rsk_unlock(&debts.lock);
 	DL_FOREACH_SAFE(all, d, next) {
+		give(d);
 		rsk_own_close(d->fd);
 		rsk_stream_unpin(d->s);
 		rsk_arena_free(d);
@@ -438,6 +453,7 @@ static void lose_one(struct rsk_stream *s, void *arg)
 		s->tx.state = RSK_TX_TCP;
 	s->tx.held = false;
 	s->tx.peer_left = s->tx.peer_closed = true;
+	rsk_tx_fin_now(&s->tx, &k.c);
 	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
 	rsk_unlock(&s->tx_lock);
 	/* What it has not taken nobody can repeat now, and nothing newer may be sent without it. */

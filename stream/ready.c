@@ -182,6 +182,8 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 				 ask_kernel(fd, (short)(events | POLLIN | POLLRDHUP));
 	if (kernel >= 0 && (kernel & END_EVENTS) == POLLERR)
 		kernel = ask_until_end(fd, (short)(events | POLLIN | POLLRDHUP), (short)kernel);
+	if (kernel > 0 && (kernel & POLLRDHUP) && atomic_load(&s->fin_late))
+		kernel |= POLLHUP;
 	/* As in the socket's queue, and before all that is there. */
 	if (rsk_over_unread(s))
 		kernel |= POLLIN;

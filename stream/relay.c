@@ -321,6 +321,43 @@ static void be_relay(void *arg)
 	rsk_relay_run(e->r, e->tcp, e->end);
 }
 
+static void be_owed(void *arg)
+{
+	const struct ends *e = arg;
+	struct pollfd p = { .fd = e->tcp, .events = POLLOUT };
+	const uint8_t *at = e->r->data + e->r->down_bytes;
+	ssize_t n;
+
+	RSK_SYS1(SYS_chdir, "/");
+	rsk_helper_close_but(e->tcp, e->end);
+	if (e->end != e->tcp) {
+		struct pollfd until = { .fd = e->end, .events = POLLIN };
+
+		while (rsk_sys_ppoll(&until, 1, NULL, NULL) < 0)
+			;
+		if (until.revents & POLLIN)
+			return;
+	}
+	for (size_t left = e->r->up_bytes; left; left -= (size_t)n, at += n) {
+		n = put(e->tcp, at, left);
+		if (n == -EAGAIN) {
+			rsk_sys_ppoll(&p, 1, NULL, NULL);
+			n = 0;
+		}
+		if (n < 0)
+			return;
+	}
+	if (e->r->fin)
+		rsk_sys_shutdown(e->tcp, SHUT_WR);
+}
+
+int rsk_relay_start_owed(struct rsk_relay *r, int tcp, int until)
+{
+	struct ends e = { r, tcp, until < 0 ? tcp : until };
+
+	return rsk_helper_start(be_owed, &e, "rsock-owed");
+}
+
 int rsk_relay_start(struct rsk_relay *r, int tcp, int end)
 {
 	struct ends e = { r, tcp, end };

@@ -24,6 +24,7 @@ struct rsk_relay {
 	uint64_t before;
 	size_t down_bytes;
 	uint64_t skip; /* that the peer repeats by TCP, and that are among the ring bytes */
+	bool fin;      /* rsk_relay_start_owed(): behind what is to be repeated */
 	size_t up_bytes; /* to the peer, before anything of the program's; behind the ring bytes in data */
 	bool last; /* set before the plan: shut both ways, so nothing that is sent from now on follows */
 	bool reset; /* behind the ring bytes comes an error that the TCP socket has told already */
@@ -50,6 +51,13 @@ void rsk_relay_free(struct rsk_relay *r);
  * block; signal-safe.
  */
 int rsk_relay_start(struct rsk_relay *r, int tcp, int end);
+
+/*
+ * A process for bytes that are owed alone: up_bytes of @r go to @tcp, then the FIN if r->fin; it
+ * takes nothing from there, and its copy of @tcp is closed when all has been sent. @until: the end
+ * of a pipe that it waits for the end of first, and does nothing where a byte comes; -1: none.
+ */
+int rsk_relay_start_owed(struct rsk_relay *r, int tcp, int until);
 
 /* The relay process's loop: returns when both ways have ended. Makes raw system calls only. */
 void rsk_relay_run(struct rsk_relay *r, int tcp, int end);
@@ -79,6 +87,27 @@ void rsk_rx_relay_done(struct rsk_rx *rx, struct rsk_relay *r);
  * counted), of @room.
  */
 size_t rsk_rx_relay_copy(struct rsk_rx *rx, struct rsk_ring_rx ring, uint8_t *to, size_t room);
+
+/*
+ * relay_owed.c, tx lock held. What is still to be repeated, up_bytes of @room, written down behind the ring bytes by a
+ * copy of the machine, which stays as it is until rsk_tx_relay_done(). 0; -EAGAIN: cannot be told now; -ENOMEM.
+ */
+int rsk_tx_relay_plan(const struct rsk_tx *machine, struct rsk_relay *r, size_t room);
+/* The relay has it: this direction is by TCP, for good. */
+void rsk_tx_relay_done(struct rsk_tx *tx);
+
+enum rsk_owed {
+	RSK_OWED_SHUT,	 /* nothing follows but the FIN */
+	RSK_OWED_CLOSED, /* this process lets go of the socket, others may have it */
+	RSK_OWED_ENDING	 /* the same in a moment; threads that send until then send nothing */
+};
+
+/*
+ * rsk_stream_give_owed - bytes that are still to be repeated by TCP, which has no room for them,
+ * are a process's of its own: whoever shuts, closes or ends does not wait for them. tx lock held.
+ * 0: nothing is owed (any more); -errno: it is. @until as below. Does not block.
+ */
+int rsk_stream_give_owed(struct rsk_stream *s, int fd, enum rsk_owed how, int until);
 
 /* What rsk_rx_leave() has left in the ring, and the peer is to repeat. */
 struct rsk_leaving {

@@ -13,68 +13,6 @@
 #include "over.h"
 #include "relay.h"
 #include "tuple.h"
-#include "tx_parts.h"
-
-/* A companion that takes what is repeated into the relay's memory. */
-struct to_relay {
-	struct rsk_companion c;
-	struct rsk_relay *r;
-	size_t room;
-};
-
-static ssize_t take(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap, int flags)
-{
-	struct to_relay *to = (struct to_relay *)(void *)c;
-	size_t done = 0;
-
-	(void)flags;
-	for (int i = 0; i < n && done < cap; i++) {
-		size_t k = iov[i].iov_len < cap - done ? iov[i].iov_len : cap - done;
-
-		if (k > to->room - to->r->up_bytes)
-			return done ? (ssize_t)done : -EAGAIN;
-		memcpy(to->r->data + to->r->down_bytes + to->r->up_bytes, iov[i].iov_base, k);
-		to->r->up_bytes += k;
-		done += k;
-	}
-	return (ssize_t)done;
-}
-
-/*
- * What we still have to repeat to the peer goes there before anything of the program's: written down by a copy of the
- * machine, which stays as it is until the relay is there. tx lock held.
- */
-static int plan_tx(const struct rsk_stream *s, struct rsk_relay *r, size_t room)
-{
-	static const struct rsk_companion_ops ops = { .send = take };
-	struct to_relay to = { .c = { .ops = &ops, .fd = -1 }, .r = r, .room = room };
-	struct rsk_tx tx = s->tx;
-
-	if (tx.state == RSK_TX_TCP)
-		return 0;
-	if (tx.state != RSK_TX_RESEND || tx.held)
-		return -EAGAIN;
-	if (tx.scratch) {
-		tx.scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
-		if (!tx.scratch)
-			return -ENOMEM;
-		memcpy(tx.scratch, s->tx.scratch, RSK_SLOT_MAX_PAYLOAD);
-	}
-	if (rsk_tx_repeat(&tx, &to.c) == 0 && tx.state == RSK_TX_TCP)
-		return 0;
-	rsk_arena_free(tx.scratch);
-	return -EAGAIN;
-}
-
-/* The relay has what was to be repeated. */
-static void done_tx(struct rsk_tx *tx)
-{
-	rsk_arena_free(tx->scratch);
-	tx->scratch = NULL;
-	tx->resend_pos = tx->pos;
-	tx->state = RSK_TX_TCP;
-	tx->peer_left = true;
-}
 
 static int plan_rx(struct rsk_stream *s, struct rsk_relay *r, const struct rsk_leaving *l)
 {
@@ -199,7 +137,7 @@ static int plan_and_start(struct rsk_stream *s, int fd, const struct rsk_leaving
 	if (rc == 0)
 		rc = plan_over(s, fd, r, over);
 	if (rc == 0)
-		rc = plan_tx(s, r, up);
+		rc = rsk_tx_relay_plan(&s->tx, r, up);
 	if (rc == 0)
 		rc = rsk_relay_start(r, fd, end);
 	if (rc == 0)
@@ -237,7 +175,7 @@ int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const st
 	if (rc == 0) {
 		if (!l->again)
 			rsk_rx_relay_done(&s->rx, r);
-		done_tx(&s->tx);
+		rsk_tx_relay_done(&s->tx);
 		rsk_stream_note(s, false, why);
 		rsk_stream_note(s, true, why);
 	}

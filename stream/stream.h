@@ -67,6 +67,7 @@ struct rsk_stream {
 		companion_news;	     /* the kernel showed an end or an error: ask it when polling */
 	_Atomic(uint8_t) hup_behind; /* it showed HUP ahead of the ring's end, and will for good */
 	_Atomic(uint8_t) rd_shut, wr_shut;
+	_Atomic(bool) fin_late; /* wr_shut, but the kernel may not know of it yet (io.c) */
 	_Atomic(uint8_t) rx_no_wait,
 		tx_no_wait; /* a negative SO_RCVTIMEO, SO_SNDTIMEO: the kernel does not wait */
 	/*
@@ -465,6 +466,7 @@ struct rsk_knobs {
 	const char *daemon; /* path of rsockd's socket for processes; "": it is not asked */
 };
 extern struct rsk_knobs rsk_knobs;
+bool rsk_exiting(void);		 /* in exit(), or _exit() */
 extern _Atomic(int) rsk_stopped; /* enum rsk_reason: this process promotes nothing more; 0: it does */
 /* 0: the child of a fork that was not seen (a raw system call): nothing is tracked there. */
 extern int *rsk_pid_word;

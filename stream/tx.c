@@ -50,6 +50,8 @@ bool rsk_tx_validate(const struct rsk_tx *tx)
 		return false;
 	if ((tx->held && tx->state != RSK_TX_RESEND) || !marks_ok(tx))
 		return false;
+	if (tx->fin_due && !tx->fin)
+		return false;
 	return tx->state != RSK_TX_RESEND || tx->resend_pos <= tx->pos;
 }
 
@@ -284,6 +286,8 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
 		rc = try_switch(tx, c);
 	if (rc == 0 && tx->state == RSK_TX_RESEND)
 		rc = rsk_tx_repeat(tx, c);
+	if (__builtin_expect(tx->fin_due, 0))
+		rsk_tx_fin_now(tx, c);
 	return rc;
 }
 
@@ -354,6 +358,8 @@ ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_companion *c, struct rsk_iovcu
 	/* What was moved from may still have to be repeated, and that in order. */
 	if (undrained(tx))
 		return -EAGAIN;
+	if (tx->passed_on)
+		return -EPIPE;
 	tx->safe_to =
 		tx->ring.next; /* whatever the rail says later: newer bytes are on the companion */
 	if (src->off) {
@@ -430,6 +436,17 @@ int rsk_tx_fin(struct rsk_tx *tx, struct rsk_companion *c)
 	if (tx->state == RSK_TX_PROPOSED)
 		return rsk_tx_move(tx, c);
 	return tx->state == RSK_TX_ONRING ? command(tx, c, RSK_COMMAND_FIN) : 0;
+}
+
+void rsk_tx_fin_later(struct rsk_tx *tx)
+{
+	tx->fin = tx->fin_due = true;
+}
+
+void rsk_tx_fin_now(struct rsk_tx *tx, struct rsk_companion *c)
+{
+	if (tx->fin_due && !rsk_tx_owes(tx) && c->ops->fin)
+		tx->fin_due = c->ops->fin(c) == -EBADF;
 }
 
 void rsk_tx_break(struct rsk_tx *tx)

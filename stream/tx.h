@@ -50,6 +50,8 @@ struct rsk_tx {
 	bool peer_left;	  /* never propose again */
 	bool peer_closed; /* nobody reads the ring any more */
 	bool fin;
+	bool fin_due; /* the kernel's FIN was put off until all is repeated */
+	bool passed_on; /* another process repeats: nothing more is sent here, that would come before it */
 	bool gave_up;	  /* positions cannot be had: never propose again */
 	uint8_t stay_off; /* RSK_TX_STAY_*: to move, and not to propose */
 	uint32_t gen;
@@ -171,6 +173,14 @@ void rsk_tx_stay_off(struct rsk_tx *tx, uint8_t why, bool on);
 
 /* "The stream ends here." 0 or -errno; the kernel's FIN is the caller's business. */
 int rsk_tx_fin(struct rsk_tx *tx, struct rsk_companion *c);
+
+/*
+ * The same, while rsk_tx_owes(): a socket that is shut takes nothing that is repeated. The kernel's
+ * FIN is put off, and sent by the call that repeats the last byte; rsk_tx_fin_now() sends it if it
+ * is due, for who changes the state itself.
+ */
+void rsk_tx_fin_later(struct rsk_tx *tx);
+void rsk_tx_fin_now(struct rsk_tx *tx, struct rsk_companion *c);
 
 /* The rail broke: nothing more by the ring. Then, when the receiver's position is known: go on from there. */
 void rsk_tx_break(struct rsk_tx *tx);

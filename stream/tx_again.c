@@ -136,6 +136,8 @@ static bool announced(struct rsk_tx *tx)
 
 int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_companion *c)
 {
+	if (tx->passed_on)
+		return 0;
 	/* The companion's own errors come up again at the next send or recv. */
 	return announced(tx) && resend_all(tx, c) == -EPROTO ? -EPROTO : 0;
 }
@@ -235,11 +237,15 @@ int rsk_tx_paused(struct rsk_tx *tx, struct rsk_companion *c)
 
 int rsk_tx_resume(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos, uint64_t cell)
 {
+	int rc;
+
 	rsk_tx_break(tx);
 	if (tx->held)
 		rsk_tx_unhold(
 			tx); /* he who rests has heard of the break, and does so from where he said */
 	if (tx->state != RSK_TX_BROKEN)
 		return 0;
-	return start_resend(tx, c, pos, cell);
+	rc = start_resend(tx, c, pos, cell);
+	rsk_tx_fin_now(tx, c); /* with nothing to repeat */
+	return rc;
 }

@@ -8,8 +8,25 @@ struct world w;
 static ssize_t wire_send(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
 			 int flags)
 {
+	uint64_t unread = w.wire.in - w.wire.out;
+
+	if (w.wire.shuts)
+		return -EPIPE;
+	if (w.wire.narrow && w.wire.room - unread < cap)
+		cap = w.wire.room - unread;
+	if (!cap)
+		return -EAGAIN;
 	w.wire.in += cap;
 	return (ssize_t)cap;
+}
+
+static int wire_fin(struct rsk_companion *c)
+{
+	if (w.wire.not_mine)
+		return -EBADF;
+	w.wire.shuts++;
+	w.wire.end = true;
+	return 0;
 }
 
 static ssize_t wire_recv(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
@@ -59,6 +76,7 @@ static int put(struct rsk_rail *rail, uint64_t off, size_t len)
 }
 
 static const struct rsk_companion_ops wire_ops = {
+	.fin = wire_fin,
 	.send = wire_send,
 	.recv = wire_recv,
 	.tx_pos = wire_tx_pos,

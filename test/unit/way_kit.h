@@ -24,7 +24,11 @@
 struct wire {
 	struct rsk_companion c; /* first */
 	uint64_t in, out;
+	uint64_t room; /* for bytes unread, if it is narrow */
+	bool narrow;
 	bool end;
+	uint32_t shuts; /* so often it was shut: then it takes nothing, and ends behind what it has */
+	bool not_mine; /* it cannot be shut now */
 	int err;
 };
 

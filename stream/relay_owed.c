@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * relay_owed.c - what a sender still has to repeat by TCP when it goes: to a relay, or to a process that does nothing
+ * else. A FIN, or an end of the process, would come before those bytes.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rsock/sys.h>
+
+#include "arena.h"
+#include "helper.h"
+#include "log.h"
+#include "relay.h"
+#include "tx_parts.h"
+
+/* Each may last as long as a peer does not read. As the kernel does with too many orphans, more are reset. */
+#define OWED_MOST (RSK_HELPERS / 2)
+
+/* A companion that takes what is repeated into the relay's memory. */
+struct to_relay {
+	struct rsk_companion c;
+	struct rsk_relay *r;
+	size_t room;
+};
+
+static ssize_t take(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap, int flags)
+{
+	struct to_relay *to = (struct to_relay *)(void *)c;
+	size_t done = 0;
+
+	(void)flags;
+	for (int i = 0; i < n && done < cap; i++) {
+		size_t k = iov[i].iov_len < cap - done ? iov[i].iov_len : cap - done;
+
+		if (k > to->room - to->r->up_bytes)
+			return done ? (ssize_t)done : -EAGAIN;
+		memcpy(to->r->data + to->r->down_bytes + to->r->up_bytes, iov[i].iov_base, k);
+		to->r->up_bytes += k;
+		done += k;
+	}
+	return (ssize_t)done;
+}
+
+int rsk_tx_relay_plan(const struct rsk_tx *machine, struct rsk_relay *r, size_t room)
+{
+	static const struct rsk_companion_ops ops = { .send = take };
+	struct to_relay to = { .c = { .ops = &ops, .fd = -1 }, .r = r, .room = room };
+	struct rsk_tx tx = *machine;
+
+	if (tx.state == RSK_TX_TCP)
+		return 0;
+	if (tx.state != RSK_TX_RESEND || tx.held)
+		return -EAGAIN;
+	if (tx.scratch) {
+		tx.scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
+		if (!tx.scratch)
+			return -ENOMEM;
+		memcpy(tx.scratch, machine->scratch, RSK_SLOT_MAX_PAYLOAD);
+	}
+	if (rsk_tx_repeat(&tx, &to.c) == 0 && tx.state == RSK_TX_TCP)
+		return 0;
+	rsk_arena_free(tx.scratch);
+	return -EAGAIN;
+}
+
+void rsk_tx_relay_done(struct rsk_tx *tx)
+{
+	rsk_arena_free(tx->scratch);
+	tx->scratch = NULL;
+	tx->resend_len = tx->resend_off = 0;
+	tx->resend_pos = tx->pos;
+	tx->state = RSK_TX_TCP;
+	tx->peer_left = true;
+	tx->fin_due = false;
+}
+
+int rsk_stream_give_owed(struct rsk_stream *s, int fd, enum rsk_owed how, int until)
+{
+	struct rsk_tx *tx = &s->tx;
+	struct rsk_relay *r;
+	int rc;
+
+	if (tx->state != RSK_TX_RESEND || tx->passed_on || rsk_stream_failed(s))
+		return 0;
+	if (!rsk_helper_few(OWED_MOST))
+		return -EAGAIN;
+	r = rsk_relay_new((size_t)(tx->pos - tx->resend_pos));
+	if (!r)
+		return -ENOMEM;
+	rc = rsk_tx_relay_plan(tx, r, (size_t)(tx->pos - tx->resend_pos));
+	r->fin = how == RSK_OWED_SHUT || tx->fin_due;
+	if (rc == 0)
+		rc = rsk_relay_start_owed(r, fd, until);
+	if (rc == 0) {
+		rsk_log(RSK_LOG_INFO, "fd %d: %zu bytes are repeated by another process", fd,
+			r->up_bytes);
+		/* Threads go on until the process has ended. */
+		if (how != RSK_OWED_ENDING)
+			rsk_tx_relay_done(tx);
+		tx->passed_on = how != RSK_OWED_CLOSED;
+	}
+	rsk_relay_free(r);
+	return rc;
+}

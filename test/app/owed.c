@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A receiver has left the ring, and asked for what it had not read to be repeated by TCP, which has
+ * no room for it; then the sender shuts, closes or ends. All of it arrives, and then the end.
+ */
+#include "hand_over.h"
+
+#define OWED_BYTES 24000u /* less than the smallest ring, and more than TCP has room for with these buffers */
+#define ROOM 1 /* as little as the kernel lets one have */
+
+/* Not preloaded: reads all there is when it is told to. */
+HELPER(late)
+{
+	int fd = atoi(argv[1]);
+	char byte;
+
+	(void)argc;
+	app_flag_wait(1);
+	R(app_recv_pattern(fd, OWED_BYTES, 1000, 1));
+	R(read(fd, &byte, 1));
+	return 0;
+}
+
+static void little_room(int fd, int which)
+{
+	int bytes = ROOM;
+
+	MUST(setsockopt(fd, SOL_SOCKET, which, &bytes, sizeof(bytes)));
+}
+
+/*
+ * The program that the server executes has a copy of the descriptor, and the parent has its own: no relay comes in
+ * between, which would have the bytes of the ring.
+ */
+static void receive(int fd)
+{
+	char **args = app_self_argv("late", number(fd), NULL);
+
+	app_sync();
+	app_sync();
+	unsetenv("LD_PRELOAD");
+	/* NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork): the subject */
+	pid_t pid = vfork();
+
+	if (!pid) {
+		execve(app_self(), args, environ);
+		_exit(127);
+	}
+	/* NOLINTEND(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork) */
+	app_flag_set(0, 1);
+	app_reap(pid, "late");
+	app_flag_set(2, 1);
+	app_close(fd);
+}
+
+/* The receiver's room is little from the beginning: a window that was once open is not shut again. */
+static int open_narrow(void)
+{
+	int listener, fd;
+
+	if (SRV) {
+		listener = app_listen(0);
+		little_room(listener, SO_RCVBUF);
+		app_sync();
+		fd = app_accept(listener);
+		close(listener);
+	} else {
+		app_sync();
+		fd = app_connect(0);
+	}
+	app_warm(fd);
+	return fd;
+}
+
+/* The sender's part, up to where it owes. */
+static int owe(void)
+{
+	int fd = open_narrow();
+
+	if (SRV) {
+		receive(fd);
+		return -1;
+	}
+	app_sync();
+	R(app_send_pattern(fd, OWED_BYTES, OWED_BYTES, 1));
+	little_room(fd, SO_SNDBUF);
+	app_sync();
+	app_flag_wait(0);
+	return fd;
+}
+
+CASE(shut, DIRECT, "shutdown(SHUT_WR), and the program makes no call more")
+{
+	int fd = owe();
+
+	if (SRV)
+		return;
+	R(shutdown(fd, SHUT_WR));
+	R(send(fd, "x", 1, MSG_NOSIGNAL));
+	LOG("%x", app_await_poll(fd, POLLOUT, 1000));
+	app_flag_set(1, 1);
+	app_flag_wait(2);
+	app_close(fd);
+}
+
+CASE(shut_both, DIRECT, "shutdown(SHUT_RDWR)")
+{
+	int fd = owe();
+	char byte;
+
+	if (SRV)
+		return;
+	R(shutdown(fd, SHUT_RDWR));
+	R(read(fd, &byte, 1));
+	R(send(fd, "x", 1, MSG_NOSIGNAL));
+	app_flag_set(1, 1);
+	app_flag_wait(2);
+	app_close(fd);
+}
+
+CASE(closed, DIRECT, "close()")
+{
+	int fd = owe();
+
+	if (SRV)
+		return;
+	app_close(fd);
+	app_flag_set(1, 1);
+	app_flag_wait(2);
+}
+
+CASE(shut_closed, DIRECT, "shutdown(SHUT_WR), then close()")
+{
+	int fd = owe();
+
+	if (SRV)
+		return;
+	R(shutdown(fd, SHUT_WR));
+	app_close(fd);
+	app_flag_set(1, 1);
+	app_flag_wait(2);
+}
+
+CASE(ended, DIRECT, "exit()")
+{
+	int fd = owe();
+
+	if (SRV)
+		return;
+	LOG("open %d", fcntl(fd, F_GETFD) >= 0);
+	app_flag_set(1, 1);
+	exit(0);
+}
+
+/* Not preloaded. */
+HELPER(idle)
+{
+	(void)argc;
+	(void)argv;
+	app_flag_set(1, 1);
+	app_flag_wait(2);
+	return 0;
+}
+
+CASE(executed, DIRECT, "another program takes the process, and does not inherit the socket")
+{
+	int fd = owe();
+
+	if (SRV)
+		return;
+	MUST(fcntl(fd, F_SETFD, FD_CLOEXEC));
+	unsetenv("LD_PRELOAD");
+	execv(app_self(), app_self_argv("idle", NULL));
+}
+
+CASE(not_executed, DIRECT, "the program is not there: this one goes on, and closes")
+{
+	char *argv[] = { (char *)(uintptr_t) "none", NULL };
+	int fd = owe();
+
+	if (SRV)
+		return;
+	MUST(fcntl(fd, F_SETFD, FD_CLOEXEC));
+	R(execv("/nowhere/none", argv));
+	app_close(fd);
+	app_flag_set(1, 1);
+	app_flag_wait(2);
+}
+
+static __attribute__((noreturn)) void *sleeper(void *arg)
+{
+	(void)arg;
+	for (;;)
+		pause();
+}
+
+CASE(ended_threads, DIRECT, "exit() of a program with threads")
+{
+	pthread_t thread;
+	int fd = owe();
+
+	if (SRV)
+		return;
+	MUST(pthread_create(&thread, NULL, sleeper, NULL) ? -1 : 0);
+	LOG("open %d", fcntl(fd, F_GETFD) >= 0);
+	app_flag_set(1, 1);
+	exit(0);
+}
+
+CASE(lingered, DIRECT, "close() with SO_LINGER waits for what is taken in time, and no longer")
+{
+	struct linger l = { .l_onoff = 1, .l_linger = 1 };
+	int fd = owe();
+	int64_t began;
+
+	if (SRV)
+		return;
+	MUST(setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
+	began = app_now_ms();
+	app_close(fd);
+	LOG("waited %d", app_now_ms() - began >= 900);
+	app_flag_set(1, 1);
+	app_flag_wait(2);
+}
