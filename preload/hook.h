@@ -257,13 +257,13 @@ void rsk_left_ask(void);
 bool rsk_left_asked(void);
 void rsk_left_tell(int fd, struct msghdr *msg, size_t room);
 
-/* hook_misc.c: nothing is promoted any more, and what is leaves. */
-void rsk_no_more(enum rsk_reason why);
+/* hook_misc.c: nothing is promoted any more, and what is leaves. 0; -EAGAIN: the call is not to be made. */
+int rsk_no_more(enum rsk_reason why);
 
 /* hook_fd.c: before a number of @fd's is made. 0, or -errno: it must not be. */
 int rsk_before_dup(int fd);
 
-/* hook_fd.c: every hot stream of the process leaves. */
-void rsk_leave_all(enum rsk_reason why);
+/* hook_fd.c: every hot stream of the process leaves. 0; -EAGAIN: one could not. */
+int rsk_leave_all(enum rsk_reason why);
 
 #endif

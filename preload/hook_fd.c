@@ -15,13 +15,14 @@ void rsk_after_dup(int oldfd, int newfd)
 		rsk_fd_leave(newfd, RSK_REASON_STDIO);
 }
 
-void rsk_leave_all(enum rsk_reason why)
+int rsk_leave_all(enum rsk_reason why)
 {
-	int fd;
+	int fd, rc = 0;
 
 	for (fd = rsk_fd_next(0); fd >= 0; fd = rsk_fd_next(fd + 1))
-		if (!rsk_fd_ours(fd))
-			rsk_fd_leave(fd, why);
+		if (!rsk_fd_ours(fd) && rsk_fd_leave(fd, why) < 0)
+			rc = -EAGAIN;
+	return rc;
 }
 
 /* The library's own fds do not exist for the application. */

@@ -6,14 +6,15 @@
 
 /*
  * Before the call: a filter may forbid what a ring needs (futex, eventfd), and io_uring reads and
- * writes unseen. Should the call fail, some streams have lost speed.
+ * writes unseen. Should the call fail, some streams have lost speed. 0; -EAGAIN: bytes of a ring
+ * would be lost, and the call is not to be made.
  */
-void rsk_no_more(enum rsk_reason why)
+int rsk_no_more(enum rsk_reason why)
 {
 	if (!rsk_live())
-		return;
+		return 0;
 	rsk_engine_stop_promoting(why);
-	rsk_leave_all(why);
+	return rsk_leave_all(why);
 }
 
 int rsk_hook_prctl(int op, ...)
@@ -25,7 +26,7 @@ int rsk_hook_prctl(int op, ...)
 	for (int i = 0; i < 4; i++)
 		a[i] = va_arg(ap, unsigned long);
 	va_end(ap);
-	if (op == PR_SET_SECCOMP)
-		rsk_no_more(RSK_REASON_SECCOMP);
+	if (op == PR_SET_SECCOMP && rsk_no_more(RSK_REASON_SECCOMP) < 0)
+		return (int)rsk_result(-EAGAIN);
 	return rsk_real.prctl(op, a[0], a[1], a[2], a[3]);
 }

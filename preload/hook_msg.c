@@ -19,23 +19,35 @@ static bool rsk_recv_is_real(int flags)
 	return flags & (MSG_OOB | MSG_ERRQUEUE);
 }
 
-/* Urgent data and kernel zero copy take the sender back to TCP for good. */
-static __attribute__((noinline)) void rsk_send_leaves(int fd, int flags)
+static bool rsk_may_block(int fd, int flags)
 {
-	if (flags & MSG_OOB)
-		rsk_fd_leave(fd, RSK_REASON_OOB);
-	if (flags & MSG_ZEROCOPY)
-		rsk_fd_leave(fd, RSK_REASON_ZEROCOPY);
-	if (flags & MSG_FASTOPEN)
-		rsk_fd_leave(fd, RSK_REASON_FASTOPEN);
+	return !(flags & MSG_DONTWAIT) && !(rsk_sys_fcntl(fd, F_GETFL, 0) & O_NONBLOCK);
 }
 
-static inline bool rsk_send_is_real(int fd, int flags)
+/*
+ * The kernel is to send: urgent data, kernel zero copy, control messages take the sender back to TCP
+ * for good. What it still has to repeat there comes first. 1; -errno.
+ */
+static __attribute__((noinline)) int rsk_send_leaves(int fd, int flags, enum rsk_reason why)
+{
+	int rc;
+
+	rsk_fd_leave(fd, why);
+	do
+		rc = rsk_fd_leave_tx(fd, why);
+	while (rc == -EAGAIN && rsk_may_block(fd, flags));
+	return rc < 0 ? rc : 1;
+}
+
+/* 1: the kernel is to send; 0: it need not; -errno. */
+static inline int rsk_send_is_real(int fd, int flags)
 {
 	if (!rsk_unlikely(flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN)))
-		return false;
-	rsk_send_leaves(fd, flags);
-	return true;
+		return 0;
+	return rsk_send_leaves(fd, flags,
+			       flags & MSG_OOB	    ? RSK_REASON_OOB :
+			       flags & MSG_ZEROCOPY ? RSK_REASON_ZEROCOPY :
+						      RSK_REASON_FASTOPEN);
 }
 
 /* ---- fds in control messages ---- */
@@ -298,8 +310,10 @@ static rsk_apart ssize_t rsk_hot_send(int fd, const void *buf, size_t len, int f
 {
 	struct iovec iov = { (void *)buf, len };
 
-	if (rsk_send_is_real(fd, flags))
-		return rsk_acts(rsk_real.send(fd, buf, len, flags));
+	int real = rsk_send_is_real(fd, flags);
+
+	if (real)
+		return real < 0 ? rsk_result(real) : rsk_acts(rsk_real.send(fd, buf, len, flags));
 
 	RSK_SCOPE(s);
 	if (!rsk_scope_send(&s, fd, &iov, 1, flags))
@@ -318,10 +332,15 @@ static rsk_apart ssize_t rsk_hot_sendto(int fd, const void *buf, size_t len, int
 {
 	struct iovec iov = { (void *)buf, len };
 
+	int real = 1;
+
 	/* A connected TCP socket does not look at the address, only at its length. */
-	if ((addr.__sockaddr__ && addr_len > sizeof(struct sockaddr_storage)) ||
-	    !rsk_name_valid(addr.__sockaddr__, addr_len) || rsk_send_is_real(fd, flags))
-		return rsk_acts(rsk_real.sendto(fd, buf, len, flags, addr, addr_len));
+	if (!(addr.__sockaddr__ && addr_len > sizeof(struct sockaddr_storage)) &&
+	    rsk_name_valid(addr.__sockaddr__, addr_len))
+		real = rsk_send_is_real(fd, flags);
+	if (real)
+		return real < 0 ? rsk_result(real) :
+				  rsk_acts(rsk_real.sendto(fd, buf, len, flags, addr, addr_len));
 
 	RSK_SCOPE(s);
 	if (!rsk_scope_send(&s, fd, &iov, 1, flags))
@@ -338,14 +357,16 @@ ssize_t rsk_hook_sendto(int fd, const void *buf, size_t len, int flags, __CONST_
 
 static rsk_apart ssize_t rsk_hot_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	if (!rsk_msg_valid(msg, flags) || !rsk_name_valid(msg->msg_name, msg->msg_namelen) ||
-	    rsk_send_is_real(fd, flags))
-		return rsk_acts(rsk_real.sendmsg(fd, msg, flags));
-	if (msg->msg_controllen) {
+	int real = 1;
+
+	if (rsk_msg_valid(msg, flags) && rsk_name_valid(msg->msg_name, msg->msg_namelen)) {
+		real = rsk_send_is_real(fd, flags);
 		/* kTLS record types, transmit times, marks: the kernel's to obey or to refuse. */
-		rsk_fd_leave(fd, RSK_REASON_MESSAGES);
-		return rsk_acts(rsk_real.sendmsg(fd, msg, flags));
+		if (!real && msg->msg_controllen)
+			real = rsk_send_leaves(fd, flags, RSK_REASON_MESSAGES);
 	}
+	if (real)
+		return real < 0 ? rsk_result(real) : rsk_acts(rsk_real.sendmsg(fd, msg, flags));
 
 	RSK_SCOPE(s);
 	if (!rsk_scope_send(&s, fd, msg->msg_iov, (int)msg->msg_iovlen, flags))

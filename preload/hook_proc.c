@@ -85,7 +85,8 @@ int rsk_hook_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 		rsk_direct--;
 		return ret;
 	}
-	rsk_leave_all(RSK_REASON_UNSUPPORTED);
+	if (rsk_leave_all(RSK_REASON_UNSUPPORTED) < 0)
+		return (int)rsk_result(-EAGAIN);
 	return rsk_real.clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
 }
 

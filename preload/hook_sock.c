@@ -153,21 +153,22 @@ int rsk_hook_shutdown(int fd, int how)
 
 #define RSK_OPT(level, name) ((uint64_t)(uint32_t)(level) << 32 | (uint32_t)(name))
 
-static void rsk_opt_leaves(int fd, bool when, enum rsk_reason why, const void *val, socklen_t len)
+static int rsk_opt_leaves(int fd, bool when, enum rsk_reason why, const void *val, socklen_t len)
 {
-	if (!when || len < sizeof(int) || !rsk_readable((const int *)val) || *(const int *)val != 0)
-		rsk_fd_refuse(fd, why);
+	if (when && len >= sizeof(int) && rsk_readable((const int *)val) && *(const int *)val == 0)
+		return 0;
+	return rsk_fd_refuse(fd, why);
 }
 
 /* An option of the table, or one that is kept in mind: once it is set. */
 static rsk_apart int rsk_known_setsockopt(int fd, int level, int name, const void *val,
 					  socklen_t len)
 {
-	int ret;
+	int ret = 0;
 
 #define X(opt_level, opt_name, opt_when, opt_why)                                                  \
 	case RSK_OPT(opt_level, opt_name):                                                         \
-		rsk_opt_leaves(fd, opt_when, RSK_REASON_##opt_why, val, len);                      \
+		ret = rsk_opt_leaves(fd, opt_when, RSK_REASON_##opt_why, val, len);                \
 		break;
 	switch (RSK_OPT(level, name)) {
 		RSK_OPT_LEAVES(X)
@@ -175,6 +176,8 @@ static rsk_apart int rsk_known_setsockopt(int fd, int level, int name, const voi
 		break;
 	}
 #undef X
+	if (ret < 0)
+		return (int)rsk_result(ret);
 	ret = rsk_real.setsockopt(fd, level, name, val, len);
 	if (ret == 0 && level == SOL_TCP && name == TCP_INQ && *(const int *)val)
 		rsk_left_ask();
@@ -224,8 +227,9 @@ int rsk_hook_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 			rsk_fd_get_linger(fd, val, *len);
 		return ret;
 	}
-	if (level == SOL_TCP && name == TCP_ZEROCOPY_RECEIVE)
-		rsk_fd_leave(fd, RSK_REASON_ZEROCOPY);
+	if (level == SOL_TCP && name == TCP_ZEROCOPY_RECEIVE &&
+	    rsk_fd_leave_now(fd, RSK_REASON_ZEROCOPY) < 0)
+		return (int)rsk_result(-EAGAIN);
 	if (!error && name != TCP_INFO)
 		return rsk_real.getsockopt(fd, level, name, val, len);
 

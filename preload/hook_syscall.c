@@ -181,8 +181,9 @@ static long by_seccomp(long nr, const long a[static 6])
 {
 	long ret;
 
-	if (a[0] == SECCOMP_SET_MODE_STRICT || a[0] == SECCOMP_SET_MODE_FILTER)
-		rsk_no_more(RSK_REASON_SECCOMP);
+	if ((a[0] == SECCOMP_SET_MODE_STRICT || a[0] == SECCOMP_SET_MODE_FILTER) &&
+	    rsk_no_more(RSK_REASON_SECCOMP) < 0)
+		return rsk_result(-EAGAIN);
 	ret = straight(nr, a);
 	if (ret > 0 && a[0] == SECCOMP_SET_MODE_FILTER && (a[1] & SECCOMP_FILTER_FLAG_NEW_LISTENER))
 		rsk_made((int)ret);
@@ -191,7 +192,8 @@ static long by_seccomp(long nr, const long a[static 6])
 
 static long by_io_uring_setup(long nr, const long a[static 6])
 {
-	rsk_no_more(RSK_REASON_IO_URING);
+	if (rsk_no_more(RSK_REASON_IO_URING) < 0)
+		return rsk_result(-EAGAIN);
 	return rsk_made((int)straight(nr, a));
 }
 

@@ -167,6 +167,9 @@ int rsk_fd_next(int from);
  */
 int rsk_fd_leave(int fd, enum rsk_reason why);
 
+/* The same where the reason does not say that the kernel alone reads from now on, and it does. */
+int rsk_fd_leave_now(int fd, enum rsk_reason why);
+
 /*
  * rsk_fd_leave_tx - the same of what is sent alone: the caller has the kernel write to it, and our hooks go on to read.
  * 0; -EAGAIN; another -errno: an error that is pending, and was told by this.

@@ -238,11 +238,9 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	s = f ? rsk_stream_of(fd) : NULL;
 	if (s && !e && op == EPOLL_CTL_ADD) {
 		/* A set that was made where we did not see it (before exec). */
-		rc = kernel_ctl(epfd, op, fd, ev);
-		if (rc == 0)
-			rsk_fd_leave(fd, RSK_REASON_INHERITED);
+		rc = rsk_fd_leave(fd, RSK_REASON_INHERITED);
 		rsk_stream_unpin(s);
-		return rc;
+		return rc < 0 ? -ENOMEM : kernel_ctl(epfd, op, fd, ev);
 	}
 	if (e && f && (uintptr_t)ev >= 4096 && op != EPOLL_CTL_DEL &&
 	    (ev->data.u64 & RSK_EPOLL_TAG_MASK) == f->tag)

@@ -201,6 +201,10 @@ static bool needs_kernel(enum rsk_reason why)
 	case RSK_REASON_SPLICE:
 	case RSK_REASON_AIO:
 	case RSK_REASON_IO_URING:
+	case RSK_REASON_KTLS:
+	case RSK_REASON_INHERITED: /* to a set of epoll that we do not know */
+	case RSK_REASON_UNSUPPORTED: /* TCP_REPAIR; a child that shares our memory, and not our numbers */
+	case RSK_REASON_SECCOMP: /* the calls that reading a ring needs may be forbidden */
 		return true;
 	default:
 		return false;
@@ -212,10 +216,11 @@ static bool needs_kernel(enum rsk_reason why)
  * go on with theirs, has most often forgotten to set FD_CLOEXEC: the bytes stay with those others, and the program does
  * not see what they have not read yet. It is meant to where the number is one of 0 to 2, or nobody else has the socket.
  */
-static bool takes_relay(struct rsk_stream *s, int fd, enum rsk_reason why)
+static bool takes_relay(struct rsk_stream *s, int fd, enum rsk_reason why,
+			const struct rsk_leaving *l)
 {
 	if (why != RSK_REASON_EXEC || fd <= STDERR_FILENO)
-		return needs_kernel(why);
+		return l->kernel;
 	return rsk_sys_getpid() == rsk_pid && rsk_stream_sole_process(s); /* not in a vfork child */
 }
 
@@ -226,11 +231,12 @@ static bool takes_relay(struct rsk_stream *s, int fd, enum rsk_reason why)
  * The same with bytes at stake. Who forks, lets the child execute a program, and closes its own
  * descriptor, does that at the same time as the child: it is waited for a while.
  */
-static bool takes_relay_in_time(struct rsk_stream *s, int fd, enum rsk_reason why)
+static bool takes_relay_in_time(struct rsk_stream *s, int fd, enum rsk_reason why,
+				const struct rsk_leaving *l)
 {
 	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
 
-	while (!takes_relay(s, fd, why)) {
+	while (!takes_relay(s, fd, why, l)) {
 		if (why != RSK_REASON_EXEC || rsk_sys_getpid() != rsk_pid || rsk_now_ns() >= until)
 			return false;
 		rsk_sys_ppoll(NULL, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
@@ -254,9 +260,10 @@ static bool settled(struct rsk_stream *s, int fd, enum rsk_reason why)
 }
 
 /* rsk_rx_leave(); the rx lock is held. */
-static int leave_rx(struct rsk_stream *s, int fd, enum rsk_reason why, bool *again)
+static int leave_rx(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
 {
-	int rc = rsk_rx_leave(&s->rx, stays(why) || rsk_stream_takes_nothing(s), again);
+	bool stay = (stays(why) && !l->kernel) || rsk_stream_takes_nothing(s);
+	int rc = rsk_rx_leave(&s->rx, stay, &l->again);
 
 	if (rc == -EPROTO)
 		rsk_stream_fail(s, fd);
@@ -268,13 +275,13 @@ static int leave_rx(struct rsk_stream *s, int fd, enum rsk_reason why, bool *aga
  * Between hosts the sender is asked first (rsk_rx_rest()), by its keeper, whatever its program
  * does.
  */
-static int leave_rx_later(struct rsk_stream *s, int fd, enum rsk_reason why, bool *again)
+static int leave_rx_later(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
 {
 	int rc;
 
 	rsk_guard_enter();
 	rsk_lock(&s->rx_lock);
-	rc = leave_rx(s, fd, why, again);
+	rc = leave_rx(s, fd, why, l);
 	rsk_unlock(&s->rx_lock);
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 	rsk_guard_exit();
@@ -332,7 +339,7 @@ static bool repeated(struct rsk_stream *s, int fd, const struct rsk_leaving *l)
 static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
 {
 	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
-	bool out, relay = takes_relay(s, fd, why);
+	bool out, relay = takes_relay(s, fd, why, l);
 	int rc, over;
 
 	rsk_guard_enter();
@@ -344,12 +351,12 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 	if (relay && !rsk_stream_takes_nothing(s))
 		rsk_rx_end_it(&s->rx);
 	keep_rest(s, fd, l);
-	over = rsk_over_is(s) && !stays(why) && !rsk_stream_takes_nothing(s) ?
+	over = rsk_over_is(s) && (l->kernel || !stays(why)) && !rsk_stream_takes_nothing(s) ?
 		       rsk_over_back(s, fd) :
 		       0;
 	if (over == -EIO)
 		rsk_stream_fail(s, fd);
-	rc = leave_rx(s, fd, why, &l->again);
+	rc = leave_rx(s, fd, why, l);
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
 	out = settled(s, fd, why);
@@ -361,7 +368,7 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 	while (rsk_now_ns() < until) {
 		out = settled(s, fd, why);
 		if (rc == -EAGAIN)
-			rc = leave_rx_later(s, fd, why, &l->again);
+			rc = leave_rx_later(s, fd, why, l);
 		if (out && rc != -EAGAIN && (!l->again || repeated(s, fd, l)))
 			break;
 		/* Bytes that nobody will repeat do not come by waiting. */
@@ -378,9 +385,9 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 /*
  * 0; -EAGAIN: it could not be made sure that no byte is lost, and who asked for it must not go on.
  */
-static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why)
+static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why, bool kernel)
 {
-	struct rsk_leaving l = { 0 };
+	struct rsk_leaving l = { .kernel = kernel || needs_kernel(why) };
 	int rc = 0;
 
 	if (rsk_stream_phase(s) == RSK_PHASE_JOINED) {
@@ -389,7 +396,7 @@ static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why)
 		 * What is repeated late comes in order still, to our hooks as to the kernel's
 		 * users.
 		 */
-		if (rc < 0 && takes_relay_in_time(s, fd, why))
+		if (rc < 0 && takes_relay_in_time(s, fd, why, &l))
 			rc = rsk_stream_relay(s, fd, why, &l);
 		else if (rc == -EINPROGRESS)
 			rc = 0;
@@ -398,7 +405,7 @@ static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why)
 			rsk_log(RSK_LOG_INFO, "fd %d: leaves when it is drained", fd);
 			rsk_stats_set_reason(s->rec, why);
 			atomic_store_explicit(&s->leave_due, (uint8_t)why, memory_order_relaxed);
-			return takes_relay(s, fd, why) ? -EAGAIN : 0;
+			return takes_relay(s, fd, why, &l) ? -EAGAIN : 0;
 		}
 		atomic_store_explicit(&s->leave_due, 0, memory_order_relaxed);
 	}
@@ -422,19 +429,29 @@ void rsk_stream_leave_late(struct rsk_stream *s, int fd)
 	rsk_unlock(&s->tx_lock);
 	why = ready ? atomic_exchange_explicit(&s->leave_due, 0, memory_order_relaxed) : 0;
 	if (why)
-		leave_or_later(s, fd, (enum rsk_reason)why);
+		leave_or_later(s, fd, (enum rsk_reason)why, false);
 }
 
-int rsk_fd_leave(int fd, enum rsk_reason why)
+static int leave_fd(int fd, enum rsk_reason why, bool kernel)
 {
 	struct rsk_stream *s = rsk_stream_of(fd);
 	int rc;
 
 	if (!s)
 		return 0;
-	rc = rsk_stream_is_at(s, fd) ? leave_or_later(s, fd, why) : 0;
+	rc = rsk_stream_is_at(s, fd) ? leave_or_later(s, fd, why, kernel) : 0;
 	rsk_stream_unpin(s);
 	return rc;
+}
+
+int rsk_fd_leave(int fd, enum rsk_reason why)
+{
+	return leave_fd(fd, why, false);
+}
+
+int rsk_fd_leave_now(int fd, enum rsk_reason why)
+{
+	return leave_fd(fd, why, true);
 }
 
 /* A pending error comes first, as in the kernel's sends (sk_stream_error()). */
@@ -458,7 +475,7 @@ int rsk_fd_leave_tx(int fd, enum rsk_reason why)
 	if (!s)
 		return 0;
 	if (rsk_stream_is_at(s, fd) && rsk_stream_phase(s) != RSK_PHASE_JOINED) {
-		rc = leave_or_later(s, fd, why);
+		rc = leave_or_later(s, fd, why, false);
 	} else if (rsk_stream_is_at(s, fd)) {
 		rsk_lock(&s->tx_lock);
 		s->tx.gave_up = true; /* the kernel's count is not ours any more */

@@ -294,8 +294,10 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 	if (!op->s)
 		return -EBADF;
 	if (flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN)) {
-		rsk_fd_leave(op->fd, flags & MSG_OOB ? RSK_REASON_OOB : RSK_REASON_ZEROCOPY);
-		return -RSK_EKERNEL;
+		enum rsk_reason why = flags & MSG_OOB ? RSK_REASON_OOB : RSK_REASON_ZEROCOPY;
+		int rc = rsk_fd_leave(op->fd, why) < 0 ? 0 : rsk_fd_leave_tx(op->fd, why);
+
+		return rc < 0 ? rc : -RSK_EKERNEL;
 	}
 	rsk_iovcur_init(&cur, iov, iovcnt);
 	if (!cur.left)

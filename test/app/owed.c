@@ -5,7 +5,8 @@
  */
 #include "hand_over.h"
 
-#define OWED_BYTES 24000u /* less than the smallest ring, and more than TCP has room for with these buffers */
+#define OWED_BYTES                                                                                 \
+	24000u /* less than the smallest ring, and more than TCP has room for with these buffers */
 #define ROOM 1 /* as little as the kernel lets one have */
 
 /* Not preloaded: reads all there is when it is told to. */
@@ -16,7 +17,7 @@ HELPER(late)
 
 	(void)argc;
 	app_flag_wait(1);
-	R(app_recv_pattern(fd, OWED_BYTES, 1000, 1));
+	R(app_recv_pattern(fd, (uint64_t)atoll(argv[2]), 1000, 1));
 	R(read(fd, &byte, 1));
 	return 0;
 }
@@ -32,9 +33,11 @@ static void little_room(int fd, int which)
  * The program that the server executes has a copy of the descriptor, and the parent has its own: no relay comes in
  * between, which would have the bytes of the ring.
  */
-static void receive(int fd)
+static void receive(int fd, uint32_t bytes)
 {
-	char **args = app_self_argv("late", number(fd), NULL);
+	char many[16], **args = app_self_argv("late", number(fd), many, NULL);
+
+	snprintf(many, sizeof(many), "%u", bytes);
 
 	app_sync();
 	app_sync();
@@ -73,12 +76,12 @@ static int open_narrow(void)
 }
 
 /* The sender's part, up to where it owes. */
-static int owe(void)
+static int owe_before(uint32_t more)
 {
 	int fd = open_narrow();
 
 	if (SRV) {
-		receive(fd);
+		receive(fd, OWED_BYTES + more);
 		return -1;
 	}
 	app_sync();
@@ -87,6 +90,11 @@ static int owe(void)
 	app_sync();
 	app_flag_wait(0);
 	return fd;
+}
+
+static int owe(void)
+{
+	return owe_before(0);
 }
 
 CASE(shut, DIRECT, "shutdown(SHUT_WR), and the program makes no call more")
@@ -160,6 +168,65 @@ HELPER(idle)
 	app_flag_set(1, 1);
 	app_flag_wait(2);
 	return 0;
+}
+
+/* What comes when the sender has been kept waiting for longer than a stream takes to leave. */
+static void *let_read(void *arg)
+{
+	(void)arg;
+	app_pause_ms(300); /* late, not to wait for it */
+	app_flag_set(1, 1);
+	return NULL;
+}
+
+static ssize_t send_marked(int fd, char *text, size_t len)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .align = { .cmsg_len = CMSG_LEN(sizeof(int)),
+				 .cmsg_level = SOL_SOCKET,
+				 .cmsg_type = SO_MARK } };
+	struct iovec iov = { text, len };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+
+	return sendmsg(fd, &msg, 0);
+}
+
+static ssize_t send_zerocopy(int fd, char *text, size_t len)
+{
+	return send(fd, text, len, MSG_ZEROCOPY);
+}
+
+/* Calls that our hooks do not carry: what the kernel is given comes behind what is owed. */
+static void go_on(ssize_t (*give)(int fd, char *text, size_t len))
+{
+	char text[6];
+	pthread_t thread;
+	int fd = owe_before(sizeof(text));
+
+	if (SRV)
+		return;
+	app_pattern(text, sizeof(text), OWED_BYTES, 1);
+	MUST(pthread_create(&thread, NULL, let_read, NULL) ? -1 : 0);
+	R(give(fd, text, sizeof(text)));
+	R(shutdown(fd, SHUT_WR));
+	app_flag_wait(2);
+	pthread_join(thread, NULL);
+	app_close(fd);
+}
+
+CASE(marked, DIRECT, "sendmsg() with a control message")
+{
+	go_on(send_marked);
+}
+
+CASE(zerocopy, DIRECT, "send(MSG_ZEROCOPY)")
+{
+	go_on(send_zerocopy);
 }
 
 CASE(executed, DIRECT, "another program takes the process, and does not inherit the socket")

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Calls after which the kernel may be the only one who sees a stream, while bytes lie in the ring that its sender will
+ * not repeat: it has gone on to TCP behind them. They are in the kernel's queue when the call returns, or it fails.
+ */
+#include "app.h"
+#include "rawclose.h"
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/io_uring.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+
+#define MOVED_BYTES 1500000u /* more than a ring: its sender gives the ring up */
+
+static char buf[MOVED_BYTES];
+
+/* By an instruction of our own. */
+static bool kernel_has_all(int fd)
+{
+	size_t got = 0;
+
+	while (got < MOVED_BYTES) {
+		int n = raw_call(SYS_read, fd, (long)(buf + got), (long)(MOVED_BYTES - got));
+
+		if (n <= 0)
+			break;
+		got += (size_t)n;
+	}
+	return got == MOVED_BYTES && app_pattern_ok(buf, MOVED_BYTES, 0, 1);
+}
+
+static int moved(void)
+{
+	int fd = app_open(WARM);
+
+	if (CLI)
+		R(app_send_pattern(fd, MOVED_BYTES, MOVED_BYTES, 1));
+	app_sync();
+	return fd;
+}
+
+static void end(int fd)
+{
+	app_sync();
+	app_close(fd);
+}
+
+CASE(ktls, DIRECT, "TCP_ULP: the kernel reads what is encrypted")
+{
+	int fd = moved();
+
+	if (SRV) {
+		LOG("tried %d", setsockopt(fd, IPPROTO_TCP, TCP_ULP, "tls", sizeof("tls")) <= 0);
+		LOG("all %d", kernel_has_all(fd));
+	}
+	end(fd);
+}
+
+CASE(zerocopy, DIRECT, "TCP_ZEROCOPY_RECEIVE: the kernel maps what is in its queue")
+{
+	struct {
+		uint64_t address;
+		uint32_t length, skip;
+	} what = { 0 };
+	socklen_t len = sizeof(what);
+	int fd = moved();
+
+	if (SRV) {
+		R(getsockopt(fd, IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE, &what, &len));
+		LOG("all %d", kernel_has_all(fd));
+	}
+	end(fd);
+}
+
+CASE(seccomp, DIRECT, "a filter may forbid whatever a ring needs")
+{
+	struct sock_filter allow[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
+	struct sock_fprog prog = { 1, allow };
+	int fd = moved();
+
+	if (SRV) {
+		R(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+		R(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog));
+		LOG("all %d", kernel_has_all(fd));
+	}
+	end(fd);
+}
+
+CASE(epoll, DIRECT, "a set that no hook saw made tells what the kernel has")
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 7 };
+	int fd = moved();
+
+	if (SRV) {
+		int ep = raw_call(SYS_epoll_create1, 0, 0, 0);
+
+		R(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+		ev.data.u64 = 0;
+		R(epoll_wait(ep, &ev, 1, 5000));
+		LOG("of %d", (int)ev.data.u64);
+		LOG("all %d", kernel_has_all(fd));
+		raw_close(ep);
+	}
+	end(fd);
+}
+
+/* From now on this process makes no other: no relay can be had. */
+static void forbid_processes(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { sizeof(code) / sizeof(code[0]), code };
+
+	MUST(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	if (raw_call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&prog) < 0)
+		app_die("no filter");
+}
+
+/* What is refused has changed nothing: our own calls go on. */
+static bool whole(int fd, bool refused)
+{
+	return refused ? app_recv_pattern(fd, MOVED_BYTES, 50000, 1) : kernel_has_all(fd);
+}
+
+CASE(no_relay, DIRECT, "where nothing helps the call fails, and nothing is lost")
+{
+	struct sock_filter allow[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
+	struct sock_fprog prog = { 1, allow };
+	int fd = moved();
+
+	if (SRV) {
+		struct io_uring_params p = { 0 };
+		struct epoll_event ev = { .events = EPOLLIN };
+		struct {
+			uint64_t address;
+			uint32_t length, skip;
+		} what = { 0 };
+		socklen_t len = sizeof(what);
+		bool refused = false;
+		int ep = raw_call(SYS_epoll_create1, 0, 0, 0), ring;
+
+		forbid_processes();
+		errno = 0;
+		ring = (int)syscall(SYS_io_uring_setup, 8, &p);
+		refused |= ring < 0 && errno == EAGAIN;
+		refused |= setsockopt(fd, IPPROTO_TCP, TCP_ULP, "nonesuch", 9) < 0 &&
+			   errno == EAGAIN;
+		refused |= getsockopt(fd, IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE, &what, &len) < 0 &&
+			   errno == EAGAIN;
+		refused |= epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev) < 0 && errno == ENOMEM;
+		refused |= prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) < 0 && errno == EAGAIN;
+		LOG("whole %d", whole(fd, refused));
+	}
+	end(fd);
+}
