@@ -37,7 +37,7 @@ struct entry {
 static struct {
 	uint32_t stamp;
 	struct entry *entry;
-	uint32_t entries;
+	uint32_t entries, room;
 	struct rsk_stream **stream; /* each once, pinned */
 	int *stream_fd;
 	uint32_t streams;
@@ -95,18 +95,21 @@ static bool list_all(void)
 	fork_now.stamp++;
 	if (!n)
 		return true;
-	at = rsk_arena_alloc_raw(n * (sizeof(struct entry) + 2 * sizeof(void *) + 2 * sizeof(int)));
+	/* As many more for what is made for this fork: a file for each stream, two sockets. */
+	fork_now.room = 2 * n + 2;
+	at = rsk_arena_alloc_raw(fork_now.room * sizeof(struct entry) +
+				 n * (2 * sizeof(void *) + 2 * sizeof(int)));
 	if (!at)
 		return false;
 	fork_now.entry = (struct entry *)(void *)at;
-	fork_now.stream = (struct rsk_stream **)(void *)(fork_now.entry + n);
+	fork_now.stream = (struct rsk_stream **)(void *)(fork_now.entry + fork_now.room);
 	fork_now.set = (struct rsk_epoll **)(void *)(fork_now.stream + n);
 	fork_now.stream_fd = (int *)(void *)(fork_now.set + n);
 	fork_now.set_fd = fork_now.stream_fd + n;
 	for (int fd = rsk_fd_next(0); fd >= 0 && fork_now.entries < n; fd = rsk_fd_next(fd + 1)) {
 		uintptr_t w = rsk_fd_word(fd);
 
-		if (!w)
+		if (!w || w == RSK_FD_OWN)
 			continue;
 		if (rsk_fd_marked(w)) { /* either may change the mode for both */
 			uintptr_t less = w & ~(uintptr_t)(RSK_FD_MODE | RSK_FD_NONBLOCK);
@@ -119,6 +122,17 @@ static bool list_all(void)
 			list_object(w, fd);
 	}
 	return true;
+}
+
+/* The library's: also those that were made for this fork. The child is to know, and to close, them all. */
+static void list_own(void)
+{
+	if (!fork_now.entry)
+		return;
+	for (int fd = rsk_fd_next(0); fd >= 0 && fork_now.entries < fork_now.room;
+	     fd = rsk_fd_next(fd + 1))
+		if (rsk_fd_ours(fd))
+			fork_now.entry[fork_now.entries++] = (struct entry){ RSK_FD_OWN, fd };
 }
 
 static void free_list(void)
@@ -169,6 +183,7 @@ void rsk_fork_prepare(void)
 	rsk_epoll_fork(fork_now.set, fork_now.set_fd, fork_now.sets);
 	lock_streams();
 	rsk_kin_fork(each_shared);
+	list_own();
 	rsk_arena_fork(true);
 }
 

@@ -3,7 +3,7 @@
  * Calls after which the kernel may be the only one who sees a stream, while bytes lie in the ring that its sender will
  * not repeat: it has gone on to TCP behind them. They are in the kernel's queue when the call returns, or it fails.
  */
-#include "app.h"
+#include "hand_over.h"
 #include "rawclose.h"
 
 #include <linux/audit.h>
@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 
 #define MOVED_BYTES 1500000u /* more than a ring: its sender gives the ring up */
+#define FEW_BYTES 20000u
 
 static char buf[MOVED_BYTES];
 
@@ -159,4 +160,53 @@ CASE(no_relay, DIRECT, "where nothing helps the call fails, and nothing is lost"
 		LOG("whole %d", whole(fd, refused));
 	}
 	end(fd);
+}
+
+/* Not preloaded: reads what there is, to the end. */
+HELPER(heir)
+{
+	char byte;
+	int fd = atoi(argv[1]);
+
+	(void)argc;
+	R(app_recv_pattern(fd, FEW_BYTES, 1234, 1));
+	R(read(fd, &byte, 1));
+	return 0;
+}
+
+/* What the parent has become: it has not got the socket. */
+HELPER(parent)
+{
+	(void)argc;
+	app_flag_set(0, 1);
+	app_reap((pid_t)atoi(argv[1]), "heir");
+	app_flag_set(1, 1);
+	return 0;
+}
+
+CASE(heir, DIRECT,
+     "a child executes a program, its parent has gone without a word: the stream is the child's alone")
+{
+	int fd = app_open(WARM);
+
+	if (CLI) {
+		R(app_send_pattern(fd, FEW_BYTES, 999, 1));
+		R(shutdown(fd, SHUT_WR));
+		app_sync();
+		app_flag_wait(1);
+		app_close(fd);
+		return;
+	}
+	app_sync();
+	unsetenv("LD_PRELOAD");
+	pid_t pid = (pid_t)MUST(fork());
+
+	if (!pid) {
+		app_flag_wait(0);
+		execv(app_self(), app_self_argv("heir", number(fd), NULL));
+		_exit(127);
+	}
+	MUST(fcntl(fd, F_SETFD, FD_CLOEXEC));
+	execv(app_self(), app_self_argv("parent", number(pid), NULL));
+	_exit(127);
 }
