@@ -221,6 +221,20 @@ static ssize_t ring_at_end(struct rsk_rx *rx)
 	return -ECONNRESET;
 }
 
+/* A peek behind bytes that this call has got already: an error of the companion stays where it is, or is kept. */
+static ssize_t peek_more(struct rsk_rx *rx, struct rsk_companion *c, const struct iovec *iov, int n,
+			 size_t cap)
+{
+	ssize_t got;
+
+	if (c->ops->errs && c->ops->errs(c))
+		return 0;
+	got = c->ops->recv(c, iov, n, cap, MSG_PEEK);
+	if (got < 0 && got != -EAGAIN && got != -EINTR && got != -EFAULT && !rx->tcp_err)
+		rx->tcp_err = (int)got;
+	return got;
+}
+
 /* Bytes of the companion behind all of the ring's, where the sender has moved on; none is consumed. */
 static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst)
 {
@@ -241,7 +255,7 @@ static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_companion *c, struct rs
 	runs = rest_of(dst, iov);
 	if (!runs)
 		return (ssize_t)total;
-	n = c->ops->recv(c, iov, runs, dst->left, MSG_PEEK);
+	n = peek_more(rx, c, iov, runs, dst->left);
 	if (n <= 0)
 		return (ssize_t)total;
 	rsk_iovcur_advance(dst, (size_t)n);
@@ -273,7 +287,7 @@ static ssize_t peek_behind_all(struct rsk_rx *rx, struct rsk_companion *c, struc
 		iov[i++] = rest[runs];
 	if (!runs)
 		return 0;
-	got = c->ops->recv(c, iov, i, n + dst->left, MSG_PEEK);
+	got = peek_more(rx, c, iov, i, n + dst->left);
 	if (got <= (ssize_t)n)
 		return 0;
 	rsk_iovcur_advance(dst, (size_t)got - n);

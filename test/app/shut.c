@@ -136,6 +136,37 @@ CASE(queued, DIRECT, "SHUT_RDWR with bytes queued: they can be read; what comes 
 	app_close(fd);
 }
 
+CASE(peeked, DIRECT,
+     "SHUT_RDWR with bytes queued, the peer sends: a peek for more than there is leaves the error")
+{
+	int fd = app_open(WARM);
+
+	if (CLI)
+		SAY(fd, "queued");
+	else
+		app_await_inq(fd, 6);
+	app_sync();
+	if (SRV)
+		R(shutdown(fd, SHUT_RDWR));
+	app_sync();
+	if (CLI)
+		sends(fd);
+	app_sync();
+	if (SRV) {
+		is_sent_to(fd);
+		RB(buf, recv(fd, buf, 700, MSG_PEEK));
+		polled(fd, POLLIN | POLLOUT | POLLRDHUP);
+		RB(buf, recv(fd, buf, 700, MSG_PEEK | MSG_WAITALL));
+		polled(fd, POLLIN | POLLOUT | POLLRDHUP);
+		RB(buf, recv(fd, buf, 700, 0));
+		polled(fd, POLLIN | POLLOUT | POLLRDHUP);
+		R(recv(fd, buf, 700, 0));
+		polled(fd, POLLIN | POLLOUT | POLLRDHUP);
+	}
+	app_sync();
+	app_close(fd);
+}
+
 CASE(under_sender, DIRECT, "SHUT_RDWR under a sender that sleeps, since nobody reads: reset")
 {
 	int fd = app_open(WARM);
