@@ -22,10 +22,28 @@ void rsk_stream_hung_up(struct rsk_stream *s)
 	rsk_unlock(&s->tx_lock);
 }
 
-void rsk_stream_ask_end(struct rsk_stream *s, int fd)
+short rsk_stream_ends_shown(int fd)
 {
 	struct pollfd p = { .fd = fd };
 
-	if (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 && (p.revents & POLLHUP))
+	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 ? p.revents : 0;
+}
+
+/* The lock: rsk_op_shutdown() notes under it what it has had the kernel do. */
+bool rsk_stream_is_aborted(struct rsk_stream *s, int kernel)
+{
+	bool shut;
+
+	if (!(kernel & POLLHUP))
+		return false;
+	rsk_lock(&s->tx_lock);
+	shut = atomic_load_explicit(&s->wr_shut, memory_order_relaxed);
+	rsk_unlock(&s->tx_lock);
+	return !shut;
+}
+
+void rsk_stream_ask_end(struct rsk_stream *s, int fd)
+{
+	if (rsk_stream_is_aborted(s, rsk_stream_ends_shown(fd)))
 		rsk_stream_hung_up(s);
 }

@@ -141,22 +141,6 @@ static bool tx_goes(struct rsk_stream *s)
 	return goes;
 }
 
-/*
- * The kernel says HUP, and nobody has shut this end's direction: the companion was aborted, and no last word of the
- * ring's is to be waited for. The lock: rsk_op_shutdown() notes under it what it has had the kernel do.
- */
-static bool is_aborted(struct rsk_stream *s, int kernel)
-{
-	bool shut;
-
-	if (!(kernel & POLLHUP))
-		return false;
-	rsk_lock(&s->tx_lock);
-	shut = atomic_load_explicit(&s->wr_shut, memory_order_relaxed);
-	rsk_unlock(&s->tx_lock);
-	return !shut;
-}
-
 short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 {
 	bool rx_ring, tx_ring, in, room = false, fin;
@@ -213,7 +197,8 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	/* What shows from then on is asked for anew; it is seen once. */
 	if ((kernel & (POLLRDHUP | END_EVENTS)) == POLLRDHUP && rsk_stream_see_reset(s, fd))
 		return rsk_stream_poll(s, fd, events, -1);
-	if (end == RSK_RX_END_BEHIND && is_aborted(s, kernel))
+	/* No last word of the ring's is to be waited for. */
+	if (end == RSK_RX_END_BEHIND && rsk_stream_is_aborted(s, kernel))
 		end = RSK_RX_END_COMPANION;
 	if (end == RSK_RX_END_BEHIND) {
 		if (kernel & POLLHUP)

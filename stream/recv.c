@@ -39,18 +39,6 @@ static bool peer_is_gone(const struct rsk_stream *s)
 	return !atomic_load(&s->wr_shut) || rsk_link_peer_gone(s->link);
 }
 
-/*
- * The kernel has seen a reset itself, and tells it to one of those that hold the socket: an end in
- * order does not hang up an end that has not shut its own direction.
- */
-static bool kernel_saw_reset(const struct rsk_stream *s, int fd)
-{
-	struct pollfd p = { .fd = fd };
-
-	return !atomic_load(&s->wr_shut) &&
-	       rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 && (p.revents & POLLHUP);
-}
-
 /* Our data slots that the peer's reader never took: it reset the stream (RFC 1122 4.2.2.13). */
 static bool peer_left_data(struct rsk_stream *s)
 {
@@ -210,7 +198,9 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 		return -RSK_EKERNEL;
 	if (n < 0 && n != -EAGAIN && n != -EINTR && n != -EFAULT && n != -RSK_EDRAIN)
 		rsk_stream_ask_end(s, fd);
-	if (ended && peer_left_data(s) && !kernel_saw_reset(s, fd) && be_reset(s, fd, true))
+	/* One that the kernel has seen itself it tells to one of those that hold the socket. */
+	if (ended && peer_left_data(s) && !rsk_stream_is_aborted(s, rsk_stream_ends_shown(fd)) &&
+	    be_reset(s, fd, true))
 		return -ECONNRESET;
 	if (ended && rsk_link_peer_gone(s->link))
 		leave_the_dead(s);

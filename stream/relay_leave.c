@@ -52,18 +52,12 @@ static int place(struct rsk_stream *s, int fd, int end)
 	return put_at(s, fd, end) < 0 ? -EMFILE : rc;
 }
 
-/* The TCP socket was reset, and that has been told: nothing more can be sent, and the end is one in order. */
-static bool is_over(int fd)
+static void shut_alike(struct rsk_stream *s, int fd, int end)
 {
-	struct pollfd p = { .fd = fd };
+	short shown = rsk_stream_ends_shown(fd);
 
-	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 &&
-	       (p.revents & (POLLERR | POLLHUP)) == POLLHUP;
-}
-
-static void shut_alike(const struct rsk_stream *s, int fd, int end)
-{
-	if (atomic_load(&s->wr_shut) || is_over(fd))
+	/* A reset that has been told: nothing more can be sent, and the end is one in order. The relay passes others on. */
+	if (atomic_load(&s->wr_shut) || (!(shown & POLLERR) && rsk_stream_is_aborted(s, shown)))
 		rsk_sys_shutdown(end, SHUT_WR);
 	if (atomic_load(&s->rd_shut))
 		rsk_sys_shutdown(end, SHUT_RD);

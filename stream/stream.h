@@ -433,7 +433,14 @@ static inline bool rsk_stream_enough_room(const struct rsk_stream *s)
 	return s->rx.credit_sent >= at || s->rx.state != RSK_RX_ONRING;
 }
 
-/* abort.c: the kernel says POLLHUP, or may. No lock of the stream is held. */
+/* abort.c: what the kernel shows of a connection that was aborted. No lock of the stream is held. */
+short rsk_stream_ends_shown(int fd); /* POLLHUP, POLLERR, POLLNVAL: as the kernel says */
+/*
+ * It says POLLHUP, and this end has not shut its own direction: an end in order of the peer's does not hang up, so the
+ * connection was reset, or given up, whether that has been told or not.
+ */
+bool rsk_stream_is_aborted(struct rsk_stream *s, int kernel);
+/* It is, or may be: the sender leaves the ring, unless both ends were shut in order. */
 void rsk_stream_hung_up(struct rsk_stream *s);
 void rsk_stream_ask_end(struct rsk_stream *s, int fd);
 
