@@ -105,14 +105,25 @@ static bool be_reset(struct rsk_stream *s, int fd, bool told)
 
 bool rsk_stream_see_reset(struct rsk_stream *s, int fd)
 {
-	bool open;
+	bool open, told, ring;
 
 	if (!(s->link->seg.rail.ops->caps & RSK_FABRIC_SYNC))
 		return false;
 	rsk_lock(&s->rx_lock);
-	open = !s->rx.fin && !s->rx.err_told && !s->rx.tcp_err;
+	open = !s->rx.fin;
+	told = s->rx.err_told || s->rx.tcp_err;
 	rsk_unlock(&s->rx_lock);
-	return open && peer_left_data(s) && be_reset(s, fd, false);
+	if (told)
+		return false;
+	if (open && peer_left_data(s))
+		return be_reset(s, fd, false);
+	/* That end stands. What is sent from now on is answered by a reset, as the kernel does it. */
+	rsk_lock(&s->tx_lock);
+	ring = s->tx.state == RSK_TX_ONRING;
+	rsk_unlock(&s->tx_lock);
+	if (ring && rsk_link_peer_gone(s->link))
+		leave_the_dead(s);
+	return false;
 }
 
 /* ---- one round ---- */

@@ -93,6 +93,51 @@ CASE(killed_unread, DIRECT, "the peer is killed with bytes unread: a reset, told
 	app_sync();
 }
 
+/* The client, a child that made the connection itself, is killed; the server sends behind that. */
+static void killed_then_sent_to(bool shut)
+{
+	pid_t pid = CLI ? fork() : -1;
+	int fd = pid > 0 ? -1 : app_open(WARM);
+
+	no_sigpipe();
+	if (!pid) {
+		if (shut)
+			MUST(shutdown(fd, SHUT_WR));
+		app_flag_set(0, 1);
+		for (;;)
+			pause();
+	}
+	if (CLI) {
+		app_flag_wait(0);
+		MUST(kill(pid, SIGKILL));
+		app_reap(pid, "holder");
+	}
+	app_sync();
+	if (SRV) {
+		app_await_poll(fd, POLLRDHUP, 5000);
+		say_revents(fd, "ended");
+		R(write(fd, "nobody", 6));
+		LOG("told %d", !!(app_await_poll(fd, POLLHUP, 5000) & POLLHUP));
+		say_revents(fd, "reset");
+		R(read(fd, buf, 10));
+		R(write(fd, "x", 1));
+		say_revents(fd, "later");
+		app_close(fd);
+	}
+	app_sync();
+}
+
+CASE(sent_to_the_killed, DIRECT,
+     "sent to a peer that was killed, and its end is known: EPIPE, no reset")
+{
+	killed_then_sent_to(false);
+}
+
+CASE(sent_to_the_shut, DIRECT, "the same, where the peer had shut its direction before")
+{
+	killed_then_sent_to(true);
+}
+
 CASE(close_unread_partly, DIRECT, "one byte left unread is enough for a reset")
 {
 	int fd = app_open(WARM);

@@ -136,8 +136,9 @@ static bool in_vain(int port)
 	return !most_s || app_now_ms() - warming.since_ms > atoi(most_s) * 1000;
 }
 
-static void check_ring(const struct mode *mode, const pid_t *pid, struct outcome *out)
+static void check_ring(const struct mode *mode, struct outcome *out)
 {
+	const int pid[] = { atomic_load(&shm->check_pid[0]), atomic_load(&shm->check_pid[1]) };
 	const char *tool = getenv("RSOCK_TOOL");
 	int port = (int)atomic_load(&shm->check_port);
 	bool good = !mode->preload[0] || !mode->preload[1];
@@ -185,7 +186,7 @@ static void supervise(const struct mode *mode, const struct app_case *cs, const 
 		orphans = got == 0;
 		if (want == atomic_load(&shm->check_wanted[1]) &&
 		    want != atomic_load(&shm->check_done)) {
-			check_ring(mode, pid, out);
+			check_ring(mode, out);
 			atomic_store(&shm->check_done, want);
 			app_futex_wake(&shm->check_done);
 		}

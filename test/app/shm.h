@@ -16,6 +16,7 @@
 struct app_shm {
 	_Atomic uint32_t attention; /* the runner sleeps on it: a check is asked for, a child died */
 	_Atomic uint32_t check_wanted[2]; /* per side, counts up */
+	_Atomic int check_pid[2];	  /* the process of each side that has the streams */
 	_Atomic uint32_t check_streams;	  /* how many must be in the ring */
 	_Atomic uint32_t
 		check_port; /* not 0: of this port is asked only, which may be on its way there */

@@ -182,6 +182,7 @@ static void ask_runner(int count, int port)
 
 	atomic_store(&app_shm->check_streams, (uint32_t)count);
 	atomic_store(&app_shm->check_port, (uint32_t)port);
+	atomic_store(&app_shm->check_pid[app_side], getpid());
 	mine = atomic_fetch_add(&app_shm->check_wanted[app_side], 1) + 1;
 	atomic_fetch_add(&app_shm->attention, 1);
 	app_futex_wake(&app_shm->attention);
