@@ -21,6 +21,7 @@
 #include "tuple.h"
 
 #define CLOSED_LOOKS 10
+#define DRAIN_FIRST_NS 100000
 #define DRAIN_NS 10000000
 
 struct rsk_relay *rsk_relay_new(size_t data_bytes)
@@ -55,6 +56,7 @@ struct way {
 	bool failed;	/* ... since it was reset */
 	bool ended;	/* all is at @to, and it knows */
 	bool gone;	/* @to takes no more */
+	bool shut;	/* @from was shut for reading: a read of nothing is no end */
 	short wants_from, wants_to;
 };
 
@@ -107,6 +109,18 @@ static bool push(struct way *w)
 	return true;
 }
 
+/* Has the peer ended its direction, or the connection? What the socket's own shut for reading looks like, too. */
+static bool peer_ended(int tcp)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+
+	if (rsk_sys_getsockopt(tcp, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return true;
+	return info.tcpi_state != TCP_ESTABLISHED && info.tcpi_state != TCP_FIN_WAIT1 &&
+	       info.tcpi_state != TCP_FIN_WAIT2;
+}
+
 /* One block of @from. False: there is none now. */
 static bool pull(struct rsk_relay *r, struct way *w, bool down)
 {
@@ -125,7 +139,7 @@ static bool pull(struct rsk_relay *r, struct way *w, bool down)
 	do {
 		n = rsk_sys_recvfrom(w->from, w->block, most, MSG_DONTWAIT, NULL, NULL);
 	} while (n == -EINTR);
-	if (n == -EAGAIN) {
+	if (n == -EAGAIN || (n == 0 && w->shut && !peer_ended(w->from))) {
 		w->wants_from = POLLIN;
 		return false;
 	}
@@ -207,17 +221,17 @@ static bool closed(int end)
 static void drained(int fd)
 {
 	struct pollfd p = { .fd = fd };
+	struct timespec t = { .tv_nsec = DRAIN_FIRST_NS };
 	int left = 0;
 
 	for (;;) {
-		struct timespec t = { .tv_nsec = DRAIN_NS };
-
 		if (rsk_sys_ioctl(fd, SIOCOUTQ, &left) < 0 || left == 0)
 			return;
 		if (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 &&
 		    (p.revents & (POLLERR | POLLHUP)))
 			return;
 		rsk_sys_ppoll(NULL, 0, &t, NULL);
+		t.tv_nsec = t.tv_nsec < DRAIN_NS / 2 ? 2 * t.tv_nsec : DRAIN_NS;
 	}
 }
 
@@ -264,8 +278,25 @@ static bool conclude(struct way *down, struct way *up, bool *down_told, bool *up
 	return down->ended && up->ended;
 }
 
+/*
+ * A socket that was shut for reading always says that it can be read, and one that was shut both ways that it has hung
+ * up. That something has come is an edge, which a set of epoll tells. -1: there is none.
+ */
+static int edges_of(int tcp)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET };
+	int set = rsk_sys_epoll_create1(EPOLL_CLOEXEC);
+
+	if (set >= 0 && rsk_sys_epoll_ctl(set, EPOLL_CTL_ADD, tcp, &ev) < 0) {
+		rsk_sys_close(set);
+		set = -1;
+	}
+	return set;
+}
+
 void rsk_relay_run(struct rsk_relay *r, int tcp, int end)
 {
+	int edges = r->rd_shut ? edges_of(tcp) : -1;
 	struct way down = { .from = tcp,
 			    .to = end,
 			    .before = r->before,
@@ -273,6 +304,7 @@ void rsk_relay_run(struct rsk_relay *r, int tcp, int end)
 			    .text = r->data,
 			    .text_bytes = r->down_bytes,
 			    .block = r->block[0],
+			    .shut = edges >= 0,
 			    .over = r->reset && !r->before,
 			    .failed = r->reset };
 	struct way up = { .from = end,
@@ -286,7 +318,8 @@ void rsk_relay_run(struct rsk_relay *r, int tcp, int end)
 	rsk_sys_setsockopt(tcp, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof(one));
 	rsk_sys_setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	for (;;) {
-		struct pollfd p[2];
+		struct pollfd p[3] = { [2] = { .fd = edges, .events = POLLIN } };
+		struct epoll_event ev;
 
 		move(r, &down, true);
 		move(r, &up, false);
@@ -294,12 +327,18 @@ void rsk_relay_run(struct rsk_relay *r, int tcp, int end)
 			return;
 		p[0] = (struct pollfd){ .fd = tcp, .events = down.wants_from | up.wants_to };
 		p[1] = (struct pollfd){ .fd = end, .events = up.wants_from | down.wants_to };
+		if (down.shut && !down.over) {
+			p[0].events = up.wants_to;
+			p[0].fd = p[0].events ? tcp : -1;
+		}
 		/* What is shut both ways would say HUP for ever; what is not says it when it is reset. */
 		if (!p[0].events && down.over && up_told)
 			p[0].fd = -1;
 		if (!p[1].events && up.over && down_told)
 			p[1].fd = -1;
-		rsk_sys_ppoll(p, 2, NULL, NULL);
+		rsk_sys_ppoll(p, 3, NULL, NULL);
+		if (p[2].revents)
+			rsk_sys_epoll_pwait(edges, &ev, 1, 0, NULL);
 		up.gone = up.gone || is_reset(&p[0]);
 		down.gone = down.gone || is_reset(&p[1]);
 	}

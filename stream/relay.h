@@ -27,6 +27,7 @@ struct rsk_relay {
 	bool fin;      /* rsk_relay_start_owed(): behind what is to be repeated */
 	size_t up_bytes; /* to the peer, before anything of the program's; behind the ring bytes in data */
 	bool last; /* set before the plan: shut both ways, so nothing that is sent from now on follows */
+	bool rd_shut; /* the TCP socket was shut for reading here: that is not the peer's end */
 	bool reset; /* behind the ring bytes comes an error that the TCP socket has told already */
 	/*
 	 * A LEAVE met a MOVE: if the peer's word says AGAIN when the first byte behind the ring's

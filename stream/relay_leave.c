@@ -17,6 +17,7 @@
 static int plan_rx(struct rsk_stream *s, struct rsk_relay *r, const struct rsk_leaving *l)
 {
 	r->last = rsk_stream_takes_nothing(s);
+	r->rd_shut = atomic_load(&s->rd_shut);
 	if (!l->again)
 		return rsk_rx_relay_plan(&s->rx, r);
 	memcpy(r->data, l->stage ? l->stage : r->data, l->stage_len);
@@ -95,28 +96,48 @@ static void done_over(struct rsk_stream *s, int fd, struct rsk_relay *r, size_t 
 	}
 }
 
-#define FIRST_LOOKS 100
-#define FIRST_NS 100000
+#define FIRST_NS 200000000u /* the relay gets to run */
+#define ROOM_NS 10000000u   /* ... and goes on, if there is room */
+#define LOOK_NS 100000
+
+/* The peer's end, and a reset that has not been told: what the relay passes on. Own shuts are the program's to see. */
+static short ends_to_pass(const struct rsk_stream *s, int tcp)
+{
+	struct pollfd p = { .fd = tcp, .events = atomic_load(&s->rd_shut) ? 0 : POLLRDHUP };
+
+	if (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) <= 0)
+		return 0;
+	return (short)((p.revents & POLLRDHUP) | (p.revents & POLLERR ? POLLHUP : 0));
+}
+
+static bool shows(int end, short ends)
+{
+	struct pollfd p = { .fd = end, .events = POLLRDHUP };
+
+	return !ends || (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 &&
+			 (p.revents & ends) == ends);
+}
 
 /*
  * What could be read before can be read when the call returns, and the end is there that was: as far as the relay's
  * connection has room, and the relay gets to run.
  */
-static void await_first(const struct rsk_relay *r, int tcp, int end, int queued)
+static void await_first(const struct rsk_stream *s, const struct rsk_relay *r, int tcp, int end,
+			int queued)
 {
 	uint64_t want = r->down_bytes + (uint64_t)queued - r->skip;
-	struct pollfd p[2] = { { .fd = tcp, .events = POLLRDHUP },
-			       { .fd = end, .events = POLLRDHUP } };
-	struct timespec now = { 0 };
-	int there = 0;
+	uint64_t until = rsk_now_ns() + FIRST_NS;
+	int there = 0, before = 0;
 
-	for (int i = 0; i < FIRST_LOOKS; i++) {
+	while (rsk_now_ns() < until) {
 		if (rsk_sys_ioctl(end, FIONREAD, &there) < 0)
 			return;
-		if ((uint64_t)there >= want && (rsk_sys_ppoll(&p[0], 1, &now, NULL) <= 0 ||
-						rsk_sys_ppoll(&p[1], 1, &now, NULL) > 0))
+		if ((uint64_t)there >= want && shows(end, ends_to_pass(s, tcp)))
 			return;
-		rsk_sys_ppoll(NULL, 0, &(struct timespec){ .tv_nsec = FIRST_NS }, NULL);
+		if (there != before)
+			until = rsk_now_ns() + ((uint64_t)there < want ? ROOM_NS : FIRST_NS);
+		before = there;
+		rsk_sys_ppoll(NULL, 0, &(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
 	}
 }
 
@@ -182,7 +203,7 @@ int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const st
 			r->down_bytes);
 		rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_RELAYED, why);
 		/* What comes to an end that is shut both ways is answered by a reset. */
-		await_first(r, fd, fds[0], queued);
+		await_first(s, r, fd, fds[0], queued);
 		shut_alike(s, fd, fds[0]);
 		rsk_epoll_restore(s, fd);
 		rc = place(s, fd, fds[0]);

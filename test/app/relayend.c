@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ends, resets and directions that are shut, before a stream is handed to what sees the kernel alone, and behind. */
+#include "end_say.h"
+
+/* Ten bytes by the ring and ten by TCP, which lie unread when the server leaves. */
+static void few_moved(int fd)
+{
+	if (CLI) {
+		SAY(fd, "0123456789");
+		fclose(fdopen((int)MUST(dup(fd)), "r"));
+		SAY(fd, "abcdefghij");
+	} else {
+		app_await_inq(fd, 20);
+	}
+	app_sync();
+}
+
+static void reset_behind_end(bool at_once)
+{
+	int fd = app_open(WARM);
+
+	few_moved(fd);
+	if (SRV) {
+		FILE *f = fdopen(fd, "r+");
+
+		R(shutdown(fd, SHUT_WR));
+		if (!at_once)
+			app_sync();
+		R(fclose(f));
+		if (at_once)
+			app_sync();
+		app_sync();
+		return;
+	}
+	if (!at_once)
+		app_await_poll(fd, POLLRDHUP, 10000);
+	app_sync();
+	LOG("told %d", !!(app_await_poll(fd, POLLHUP, 10000) & POLLHUP));
+	app_sync();
+	app_close(fd);
+}
+
+CASE(reset_behind_end, DIRECT,
+     "own SHUT_WR, then closed with bytes unread: the peer is told of the reset")
+{
+	reset_behind_end(false);
+}
+
+CASE(reset_behind_end_at_once, DIRECT, "the same, closed before the relay has heard of the end")
+{
+	reset_behind_end(true);
+}
+
+CASE(shut_both_before, DIRECT, "shut both ways before: what lay unread is read, then the end")
+{
+	int fd = app_open(WARM);
+	char text[32];
+
+	few_moved(fd);
+	if (SRV) {
+		R(shutdown(fd, SHUT_RDWR));
+		FILE *f = fdopen(fd, "r+");
+
+		RB(text, fread(text, 1, 20, f));
+		R(fgetc(f));
+		R(fclose(f));
+	}
+	app_sync();
+	if (CLI)
+		app_close(fd);
+}
+
+static void say_end(int fd, const char *when)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN | POLLRDHUP };
+
+	app_await_poll(fd, POLLHUP, 10000);
+	MUST(poll(&p, 1, 0));
+	LOG("%s: revents %x", when, (unsigned)p.revents);
+}
+
+CASE(reset_behind_ended, DIRECT,
+     "sent behind a relay to an end that is shut both ways: the reset is told, the bytes stay")
+{
+	int fd = app_open(WARM);
+	char text[32];
+
+	no_sigpipe();
+	few_moved(fd);
+	if (CLI)
+		R(shutdown(fd, SHUT_RDWR));
+	app_sync();
+	if (SRV) {
+		FILE *f = fdopen(fd, "r+");
+
+		app_await_poll(fd, POLLRDHUP, 10000);
+		R(write(fd, "refused", 7));
+		say_end(fd, "reset");
+		RB(text, fread(text, 1, 20, f));
+		R(fclose(f));
+	}
+	app_sync();
+	if (CLI)
+		app_close(fd);
+}
+
+CASE(reset_told_before, DIRECT,
+     "a reset that a send has told, then handed over with bytes unread: no more can be sent")
+{
+	int fd = app_open(WARM);
+	char text[32];
+
+	no_sigpipe();
+	few_moved(fd);
+	if (CLI)
+		app_close(fd);
+	app_sync();
+	if (SRV) {
+		app_await_poll(fd, POLLRDHUP, 10000);
+		R(write(fd, "x", 1));
+		app_await_poll(fd, POLLHUP, 10000);
+		R(write(fd, "x", 1));
+		FILE *f = fdopen(fd, "r+");
+
+		say_end(fd, "told");
+		R(write(fd, "x", 1));
+		RB(text, fread(text, 1, 20, f));
+		R(fgetc(f));
+		R(fclose(f));
+	}
+	app_sync();
+}
+
+CASE(reset_before, DIRECT, "the same handed over behind the reset: it is there with the first look")
+{
+	int fd = app_open(WARM);
+	char text[32];
+
+	no_sigpipe();
+	few_moved(fd);
+	if (CLI)
+		R(shutdown(fd, SHUT_RDWR));
+	app_sync();
+	if (SRV) {
+		app_await_poll(fd, POLLRDHUP, 10000);
+		R(write(fd, "refused", 7));
+		app_await_poll(fd, POLLHUP, 10000);
+		FILE *f = fdopen(fd, "r+");
+
+		say_revents(fd, "handed over");
+		RB(text, fread(text, 1, 20, f));
+		R(fclose(f));
+	}
+	app_sync();
+	if (CLI)
+		app_close(fd);
+}
+
+/* The server has shut @how, and is handed over with bytes unread. */
+static FILE *shut_and_leave(int fd, int how)
+{
+	FILE *f;
+	char text[32];
+
+	R(shutdown(fd, how));
+	f = fdopen(fd, "r+");
+	say_revents(fd, "handed over");
+	RB(text, fread(text, 1, 20, f));
+	clearerr(f);
+	return f;
+}
+
+CASE(shut_both_open, DIRECT,
+     "shut both ways before: the connection is there until the peer has ended, too")
+{
+	int fd = app_open(WARM);
+	FILE *f = NULL;
+
+	few_moved(fd);
+	if (SRV) {
+		f = shut_and_leave(fd, SHUT_RDWR);
+		R(shutdown(fd, SHUT_WR));
+		say_revents(fd, "read");
+	}
+	app_sync();
+	if (CLI)
+		app_close(fd);
+	app_sync();
+	if (SRV) {
+		while (shutdown(fd, SHUT_WR) == 0)
+			app_pause_ms(1);
+		LOG("ended: %s", app_errname(errno));
+		R(fclose(f));
+	}
+}
+
+CASE(shut_both_sent, DIRECT, "the same, and the peer sends: a reset at both ends")
+{
+	int fd = app_open(WARM);
+	FILE *f = NULL;
+
+	no_sigpipe();
+	few_moved(fd);
+	if (SRV)
+		f = shut_and_leave(fd, SHUT_RDWR);
+	app_sync();
+	if (CLI) {
+		R(write(fd, "refused", 7));
+		app_await_poll(fd, POLLHUP, 10000);
+		say_revents(fd, "sent");
+	} else {
+		app_await_poll(fd, POLLERR, 10000);
+		say_revents(fd, "sent to");
+		R(read(fd, &(char){ 0 }, 1));
+		R(fclose(f));
+	}
+	app_sync();
+	if (CLI)
+		app_close(fd);
+}
+
+CASE(shut_read_only, DIRECT, "SHUT_RD before: what the peer sends later is read all the same")
+{
+	int fd = app_open(WARM);
+	FILE *f = NULL;
+	char text[32];
+
+	few_moved(fd);
+	if (SRV) {
+		f = shut_and_leave(fd, SHUT_RD);
+		R(read(fd, text, sizeof(text)));
+	}
+	app_sync();
+	for (int i = 0; i < 3; i++) {
+		if (CLI) {
+			SAY(fd, "later");
+			app_hear(fd, 2);
+		} else {
+			app_await_inq(fd, 5);
+			RB(text, read(fd, text, sizeof(text)));
+			R(read(fd, text, sizeof(text)));
+			SAY(fd, "ok");
+		}
+	}
+	app_sync();
+	if (CLI)
+		app_close(fd);
+	else
+		app_await_poll(fd, POLLRDHUP, 10000);
+	if (SRV)
+		R(fclose(f));
+}
