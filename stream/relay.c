@@ -312,9 +312,12 @@ void rsk_relay_run(struct rsk_relay *r, int tcp, int end)
 			  .text = r->data + r->down_bytes,
 			  .text_bytes = r->up_bytes,
 			  .block = r->block[1] };
+	const struct linger none = { 0 };
 	bool down_told = false, up_told = false;
 	int one = 1;
 
+	/* The program's end has it: that one is closed by the program, this one not. */
+	rsk_sys_setsockopt(tcp, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
 	rsk_sys_setsockopt(tcp, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof(one));
 	rsk_sys_setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	for (;;) {

@@ -219,6 +219,61 @@ CASE(shut_both_sent, DIRECT, "the same, and the peer sends: a reset at both ends
 		app_close(fd);
 }
 
+CASE(lingers, DIRECT,
+     "SO_LINGER of no time: both ends end in order, and nothing is reset before a close")
+{
+	int fd = app_open(WARM);
+	struct linger now = { .l_onoff = 1 };
+	FILE *f = NULL;
+	char text[32];
+
+	few_moved(fd);
+	if (CLI)
+		R(shutdown(fd, SHUT_WR));
+	else
+		app_await_poll(fd, POLLRDHUP, 10000);
+	app_sync();
+	if (SRV) {
+		MUST(setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)));
+		f = fdopen(fd, "r+");
+		R(shutdown(fd, SHUT_WR));
+	} else {
+		app_await_poll(fd, POLLHUP, 10000);
+		say_revents(fd, "ended");
+		R(read(fd, text, sizeof(text)));
+	}
+	app_sync();
+	if (SRV) {
+		RB(text, fread(text, 1, 20, f));
+		R(fclose(f));
+	}
+	app_sync();
+	if (CLI)
+		app_close(fd);
+}
+
+CASE(lingers_till_closed, DIRECT, "the same, closed: a reset")
+{
+	int fd = app_open(WARM);
+	struct linger now = { .l_onoff = 1 };
+	char text[32];
+
+	few_moved(fd);
+	if (SRV) {
+		MUST(setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)));
+		FILE *f = fdopen(fd, "r+");
+
+		RB(text, fread(text, 1, 20, f));
+		R(fclose(f));
+	} else {
+		app_await_poll(fd, POLLHUP, 10000);
+		R(read(fd, text, sizeof(text)));
+	}
+	app_sync();
+	if (CLI)
+		app_close(fd);
+}
+
 CASE(shut_read_only, DIRECT, "SHUT_RD before: what the peer sends later is read all the same")
 {
 	int fd = app_open(WARM);
