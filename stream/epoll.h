@@ -26,6 +26,8 @@ struct rsk_stream;
 
 void rsk_epoll_joined(struct rsk_stream *s);	      /* take its registrations over */
 void rsk_epoll_restore(struct rsk_stream *s, int fd); /* it left: give them back to the kernel */
+void rsk_epoll_leaves(
+	struct rsk_stream *s); /* it will: what is unread in its ring is told of until then */
 /*
  * The kernel's socket behind @fd, a number of the stream, becomes @by's: dup3() with @flags, and its registrations in
  * sets of this process, as the application made them, are @by's from then on. A set that a child has from its parent

@@ -14,7 +14,6 @@
 #include "arena.h"
 #include "epoll.h"
 #include "epollset.h"
-#include "over.h"
 #include "stream.h"
 
 static int kernel_ctl(int epfd, int op, int fd, struct epoll_event *ev)
@@ -102,7 +101,7 @@ static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk
 		if (rc < 0)
 			*leaves = rsk_epoll_why_not(rc);
 	}
-	if (rsk_over_is(s))
+	if (rsk_epoll_over_lies(s))
 		rsk_epoll_over_joined(f, e, r);
 	return 0;
 }

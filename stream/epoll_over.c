@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * epoll_over.c - bytes of overread files (over.h), of which the kernel tells nobody: each wait on the set
- * tells of them itself. Who sleeps on the set when they come, or watches it from outside, is told by
+ * epoll_over.c - bytes of which the kernel tells nobody, and no ring of a registration that was taken over: those of
+ * overread files (over.h), and those that lie in the ring of a stream that leaves it (leave.c), in a set that it cannot
+ * be taken over in. Each wait on the set tells of them itself. Who sleeps on the set when they come, or watches it from outside, is told by
  * an eventfd in it, the beacon. It tells edges: another process that has the set takes one away by a
  * wait of its own, and does not wake for ever.
  */
@@ -15,21 +16,49 @@
 #include "epollset.h"
 #include "over.h"
 
+static bool leaves_ring(const struct rsk_stream *s)
+{
+	return atomic_load_explicit(&s->leave_due, memory_order_relaxed) &&
+	       rsk_stream_phase(s) == RSK_PHASE_JOINED;
+}
+
+bool rsk_epoll_over_lies(const struct rsk_stream *s)
+{
+	return rsk_over_is(s) || leaves_ring(s);
+}
+
 static bool lies_over(const struct rsk_epoll *e)
 {
 	for (const struct rsk_reg *r = e->regs; r; r = r->next_of_set)
-		if (rsk_over_is(r->stream))
+		if (rsk_epoll_over_lies(r->stream))
 			return true;
 	return false;
 }
 
+/* What lies there unread. *@mark: another one where something has come since. */
+static bool is_unread(struct rsk_stream *s, uint64_t *mark)
+{
+	uint64_t ring;
+
+	*mark = s->over_bytes;
+	if (rsk_over_unread(s))
+		return true;
+	if (!leaves_ring(s))
+		return false;
+	rsk_lock(&s->rx_lock);
+	ring = rsk_rx_pending(&s->rx, NULL);
+	*mark = s->rx.ring_bytes + ring;
+	rsk_unlock(&s->rx_lock);
+	return ring;
+}
+
 static bool is_due(struct rsk_reg *r)
 {
+	uint64_t mark;
+
 	if (!r->armed || !(r->events & (EPOLLIN | EPOLLRDNORM)) || r->tagged)
 		return false;
-	if ((r->events & EPOLLET) && r->over_told == r->stream->over_bytes)
-		return false;
-	return rsk_over_unread(r->stream);
+	return is_unread(r->stream, &mark) && (!(r->events & EPOLLET) || r->over_told != mark);
 }
 
 static bool any_due(const struct rsk_epoll *e)
@@ -86,6 +115,22 @@ void rsk_epoll_over_joined(const struct rsk_epoll_family *f, struct rsk_epoll *e
 		light(f, e);
 }
 
+void rsk_epoll_leaves(struct rsk_stream *s)
+{
+	struct rsk_epoll_family *f = rsk_epoll_family_of(s);
+
+	if (!f)
+		return;
+	rsk_lock(&f->lock);
+	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
+		rsk_lock(&r->set->lock);
+		if (!r->tagged)
+			rsk_epoll_over_joined(f, r->set, r);
+		rsk_unlock(&r->set->lock);
+	}
+	rsk_unlock(&f->lock);
+}
+
 void rsk_epoll_over_show(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 {
 	struct pollfd p = { .fd = e->epfd, .events = POLLIN };
@@ -104,7 +149,7 @@ static void told(const struct rsk_epoll_family *f, struct rsk_epoll *e, struct r
 {
 	struct epoll_event ev;
 
-	r->over_told = r->stream->over_bytes;
+	is_unread(r->stream, &r->over_told);
 	if (!(r->events & EPOLLONESHOT))
 		return;
 	r->armed = false;

@@ -42,7 +42,7 @@ struct rsk_reg {
 	bool fresh; /* the kernel still has to tell what was true when we registered: told already */
 	uint32_t kernel_events; /* tagged: of the kernel's entry; they only grow */
 	uint32_t told_ends;	/* RDHUP, HUP, ERR that were delivered */
-	uint64_t over_told;	/* edge-triggered: the overread file of so many bytes was told */
+	uint64_t over_told;	/* edge-triggered: so many bytes that the kernel does not know of */
 	uint32_t answer;	/* of the set: in which it was told last */
 	uint16_t answered;	/* what it was told then */
 	uint32_t shorts;	/* the stream's short_sends, before it was looked at last */
@@ -321,9 +321,10 @@ static inline void rsk_epoll_note_data(struct rsk_epoll *e, struct rsk_reg *r, u
 }
 
 /*
- * epoll_over.c: before a fork; + a registration was made or changed; what the set shows to who
- * watches it.
+ * epoll_over.c: may bytes lie there of which neither the kernel nor a registration that was taken over tells? Before a
+ * fork; + a registration was made or changed; what the set shows to who watches it.
  */
+bool rsk_epoll_over_lies(const struct rsk_stream *s);
 void rsk_epoll_over_fork(const struct rsk_epoll_family *f, struct rsk_epoll *e);
 void rsk_epoll_over_joined(const struct rsk_epoll_family *f, struct rsk_epoll *e,
 			   struct rsk_reg *r);

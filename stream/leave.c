@@ -405,6 +405,7 @@ static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why, boo
 			rsk_log(RSK_LOG_INFO, "fd %d: leaves when it is drained", fd);
 			rsk_stats_set_reason(s->rec, why);
 			atomic_store_explicit(&s->leave_due, (uint8_t)why, memory_order_relaxed);
+			rsk_epoll_leaves(s);
 			return takes_relay(s, fd, why, &l) ? -EAGAIN : 0;
 		}
 		atomic_store_explicit(&s->leave_due, 0, memory_order_relaxed);

@@ -74,6 +74,62 @@ CASE(registered_under_sleeper, DIRECT, "the same while a thread sleeps on the se
 	app_close(fd);
 }
 
+/* Two sets that a child has, too, which has nothing of what comes later. */
+static pid_t sets_of_two(int *ep, int *edge)
+{
+	pid_t pid;
+
+	*ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
+	*edge = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
+	pid = (pid_t)MUST(fork());
+	if (!pid) {
+		app_flag_wait(1);
+		_exit(0);
+	}
+	return pid;
+}
+
+CASE(left_in_ring, DIRECT,
+     "a stream whose sender has left the ring behind bytes unread is put into sets that a child has, too")
+{
+	int ep = -1, edge = -1, fd;
+	pid_t pid = CLI ? sets_of_two(&ep, &edge) : -1;
+
+	fd = app_open(WARM);
+	if (SRV) {
+		SAY(fd, "0123456789");
+		fclose(fdopen((int)MUST(dup(fd)), "r"));
+	} else {
+		app_await_inq(fd, 10);
+	}
+	app_sync();
+	if (CLI) {
+		ADD(ep, fd, EPOLLIN, 1);
+		ADD(edge, fd, EPOLLIN | EPOLLET, 2);
+		wait_say("level", ep, 1000);
+		wait_say("level", ep, 0);
+		wait_say("edge", edge, 1000);
+		wait_say("no edge", edge, 0);
+		app_hear(fd, 4);
+		wait_say("read in part", ep, 1000);
+		wait_say("no edge", edge, 0);
+		app_hear(fd, 6);
+		wait_say("read", ep, 0);
+	}
+	app_sync();
+	if (SRV) {
+		SAY(fd, "more");
+	} else {
+		wait_say("more", ep, 10000);
+		wait_say("edge", edge, 10000);
+		app_hear(fd, 4);
+		app_flag_set(1, 1);
+		app_reap(pid, "child");
+	}
+	app_sync();
+	app_close(fd);
+}
+
 static void polled(int fd, const char *when)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
