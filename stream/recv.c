@@ -396,12 +396,13 @@ ssize_t rsk_op_drain(struct rsk_op *op, struct rsk_drain *d, void *buf, size_t l
 	struct iovec iov = { buf, len };
 	struct rsk_stream *s = op->s;
 	struct rsk_iovcur cur;
-	bool look = false;
+	bool look = false, dontwait;
 	int fd = op->fd;
 	ssize_t n;
 
 	if (!s)
 		return -EBADF;
+	dontwait = rsk_stream_nonblock(s, fd);
 	w.active = false;
 	for (;;) {
 		rsk_iovcur_init(&cur, &iov, 1);
@@ -410,7 +411,7 @@ ssize_t rsk_op_drain(struct rsk_op *op, struct rsk_drain *d, void *buf, size_t l
 			return n;
 		if (atomic_load(&s->rd_shut))
 			return 0;
-		if (atomic_load(&s->nonblock))
+		if (dontwait)
 			return -EAGAIN;
 		if (rsk_stream_phase(s) == RSK_PHASE_COLD && !s->rx.hold_len)
 			return -RSK_EKERNEL;

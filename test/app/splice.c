@@ -380,6 +380,42 @@ CASE(refused, DIRECT, "wrong ends, flags, offsets: as the kernel says, and no by
 	app_close(fd);
 }
 
+CASE(childs_nonblock, DIRECT,
+     "O_NONBLOCK that a child of a fork has set, or has taken back, counts here")
+{
+	int fd = app_open(WARM), p[2];
+
+	if (SRV) {
+		make_pipe(p, false);
+		pid_t pid = fork();
+
+		if (!pid) {
+			MUST(fcntl(fd, F_SETFL, O_NONBLOCK));
+			app_flag_set(1, 1);
+			app_flag_wait(2);
+			MUST(fcntl(fd, F_SETFL, 0));
+			app_flag_set(3, 1);
+			_exit(0);
+		}
+		app_flag_wait(1);
+		ticks(true);
+		R(splice(fd, NULL, p[1], NULL, 10, 0));
+		ticks(false);
+		app_flag_set(2, 1);
+		app_flag_wait(3);
+		app_flag_set(4, (uint64_t)gettid());
+		R(splice(fd, NULL, p[1], NULL, 10, 0));
+		app_reap(pid, "child");
+		close(p[0]);
+		close(p[1]);
+	} else {
+		app_await_asleep((pid_t)app_flag_wait(4));
+		SAY(fd, "12345");
+	}
+	app_sync();
+	app_close(fd);
+}
+
 CASE(reset, DIRECT, "the peer resets the stream: splice tells it once, then the end")
 {
 	int fd = app_open(WARM), p[2];
