@@ -235,10 +235,13 @@ static void drained(int fd)
 	}
 }
 
-/* Nothing was waited for there: bytes and ends are a way's to find. */
+/*
+ * Nothing was waited for there: bytes and ends are a way's to find. HUP alone is an end both ways, with bytes unread or
+ * not; a reset has left an error, also on a socket of AF_UNIX.
+ */
 static bool is_reset(const struct pollfd *p)
 {
-	return p->fd >= 0 && !p->events && (p->revents & (POLLERR | POLLHUP));
+	return p->fd >= 0 && !p->events && (p->revents & POLLERR);
 }
 
 /* What follows from a way's end. True: the relay has nothing more to do. */
@@ -313,7 +316,7 @@ void rsk_relay_run(struct rsk_relay *r, int tcp, int end)
 			  .text_bytes = r->up_bytes,
 			  .block = r->block[1] };
 	const struct linger none = { 0 };
-	bool down_told = false, up_told = false;
+	bool down_told = false, up_told = false, hung_up[2] = { false };
 	int one = 1;
 
 	/* The program's end has it: that one is closed by the program, this one not. */
@@ -334,14 +337,15 @@ void rsk_relay_run(struct rsk_relay *r, int tcp, int end)
 			p[0].events = up.wants_to;
 			p[0].fd = p[0].events ? tcp : -1;
 		}
-		/* What is shut both ways would say HUP for ever; what is not says it when it is reset. */
-		if (!p[0].events && down.over && up_told)
-			p[0].fd = -1;
-		if (!p[1].events && up.over && down_told)
-			p[1].fd = -1;
+		for (int i = 0; i < 2; i++)
+			if (!p[i].events && hung_up[i])
+				p[i].fd = -1;
 		rsk_sys_ppoll(p, 3, NULL, NULL);
 		if (p[2].revents)
 			rsk_sys_epoll_pwait(edges, &ev, 1, 0, NULL);
+		/* For good: who waits for nothing else there is not to be told once more. */
+		for (int i = 0; i < 2; i++)
+			hung_up[i] |= (p[i].revents & (POLLERR | POLLHUP)) != 0;
 		up.gone = up.gone || is_reset(&p[0]);
 		down.gone = down.gone || is_reset(&p[1]);
 	}

@@ -305,3 +305,75 @@ CASE(shut_read_only, DIRECT, "SHUT_RD before: what the peer sends later is read 
 	if (SRV)
 		R(fclose(f));
 }
+
+/* Writes until nothing more goes, neither here nor through a relay; tells the reader how much. */
+static void fill(int fd)
+{
+	static char piece[1 << 16];
+	uint64_t total = 0;
+	ssize_t n;
+
+	app_set_nonblock(fd, true);
+	do {
+		struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+		while (app_pattern(piece, sizeof(piece), total, 6),
+		       (n = write(fd, piece, sizeof(piece))) > 0)
+			total += (uint64_t)n;
+		if (poll(&p, 1, 300) == 0)
+			break;
+	} while (total < 64 << 20);
+	LOG("%s", app_errname(errno));
+	app_flag_set(1, total);
+}
+
+CASE(answer_behind_end, DIRECT,
+     "the peer has ended its direction, the program answers at length and closes: all of it arrives, then the end")
+{
+	int fd = app_open(WARM);
+	char text[32];
+
+	few_moved(fd);
+	if (CLI) {
+		R(shutdown(fd, SHUT_WR));
+		R(app_recv_pattern(fd, app_flag_wait(1), 4099, 6));
+		R(read(fd, text, 1));
+	} else {
+		FILE *f = fdopen(fd, "r+");
+
+		RB(text, fread(text, 1, 20, f));
+		R(fgetc(f));
+		fill(fd);
+		R(fclose(f));
+	}
+	app_sync();
+	if (CLI)
+		app_close(fd);
+}
+
+CASE(read_behind_end, DIRECT,
+     "the program has ended its direction and reads slowly, the peer sends at length and closes: all, then the end")
+{
+	int fd = app_open(WARM);
+	char text[32];
+
+	few_moved(fd);
+	if (SRV) {
+		FILE *f = fdopen(fd, "r+");
+
+		RB(text, fread(text, 1, 20, f));
+		R(shutdown(fd, SHUT_WR));
+		app_sync();
+		app_sync();
+		R(app_recv_pattern(fd, app_flag_wait(1), 4099, 6));
+		R(read(fd, text, 1));
+		R(fclose(f));
+	} else {
+		app_sync();
+		app_await_poll(fd, POLLRDHUP, 10000);
+		fill(fd);
+		app_close(fd);
+		app_sync();
+	}
+	app_sync();
+}
