@@ -21,11 +21,12 @@
 
 /*
  * The stream's ordinary end goes by way of the companion, which is no demotion. A hint is good enough for the
- * record.
+ * record. Where the link alone is gone the stream goes on.
  */
 static bool ends(const struct rsk_stream *s, bool tx)
 {
-	return s->tx.peer_closed || s->tx.answer->what == RSK_RX_CLOSED || (tx && s->tx.fin);
+	return (s->tx.peer_closed && !s->tx.lost) || s->tx.answer->what == RSK_RX_CLOSED ||
+	       (tx && s->tx.fin);
 }
 
 void rsk_stream_note_change(struct rsk_stream *s, bool tx, enum rsk_reason cause)

@@ -452,6 +452,7 @@ static void lose_one(struct rsk_stream *s, void *arg)
 	if (!repeats)
 		s->tx.state = RSK_TX_TCP;
 	s->tx.held = false;
+	s->tx.lost = !s->tx.peer_closed;
 	s->tx.peer_left = s->tx.peer_closed = true;
 	rsk_tx_fin_now(&s->tx, &k.c);
 	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);

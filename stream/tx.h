@@ -49,6 +49,7 @@ struct rsk_tx {
 	bool acked;	  /* the receiver has seen where the ring begins */
 	bool peer_left;	  /* never propose again */
 	bool peer_closed; /* nobody reads the ring any more */
+	bool lost;	  /* that is so without a word of the peer: its link is gone */
 	bool fin;
 	bool fin_due; /* the kernel's FIN was put off until all is repeated */
 	bool passed_on; /* another process repeats: nothing more is sent here, that would come before it */

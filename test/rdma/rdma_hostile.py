@@ -164,7 +164,10 @@ class Scene:
         def told():
             record = bad.ends()[0]
             return any(entry["cause"] in ("link-broken", "peer-dead") for entry in record.get("history", [])) or not record.get("open", True)
-        lab(self.t)[2].until(told, 3 * SCALE, f"{deed}: its own link to end")
+        try:
+            lab(self.t)[2].until(told, 3 * SCALE, f"{deed}: its own link to end")
+        except Failure as failure:
+            raise Failure(f"{failure}: {bad.ends()}; it said {bad.said()[1]}") from None
 
     def finish(self):
         self.unharmed("at the end")
@@ -173,8 +176,10 @@ class Scene:
         self.server.wait()
 
 
-def deeds(t, orders):
-    """orders: of (name, what it does with what (it, the other client) have learned), each by a client of its own."""
+def deeds(t, orders, for_good=False):
+    """orders: of (name, what it does with what (it, the other client) have learned), each by a client of its own. for_good: its
+    link ends, not its rail alone, so its stream goes on by TCP, and is said to.
+    """
     scene = Scene(t)
     other = scene.good.said()[0]
     for name, words in orders:
@@ -183,6 +188,8 @@ def deeds(t, orders):
         bad.order(*words(bad.said()[0], other))
         bad.ask()  # whatever it says
         scene.ended(bad, name)
+        if for_good:
+            t.equal([record.get("tx") for record in bad.ends()], ["tcp", "tcp"], f"{name}: {bad.ends()}")
         scene.unharmed(name)
         print(name, flush=True)
         bad.kill()
@@ -226,7 +233,7 @@ def control_messages(t):
     """Over its control connection: messages that are none, or of a kind that does not come when a link is up; bytes. It ends."""
     deeds(t, [(f"messages from {name}", lambda own, other, kind=kind: ("control", 7, 60, kind)) for name, kind in
               (("HELLO", 1), ("WELCOME", 2), ("REFUSED", 3), ("any", 0xff))] +
-             [("2000 bytes", lambda own, other: ("bytes", 7, 2000))])
+             [("2000 bytes", lambda own, other: ("bytes", 7, 2000))], for_good=True)
 
 
 @case(900)
