@@ -18,7 +18,8 @@
  *				control connection, such as pass for those; ff: any, which do not
  *	bytes SEED COUNT	so many bytes that are no message, there
  *	tcp FD COUNT		so many bytes by the stream's own TCP connection, though it is on the ring
- *	flood COUNT		immediates, as fast as they go
+ *	flood COUNT		immediates, as fast as they go, until it is told to flood 0; says when there
+ *				were so many
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -47,6 +48,7 @@ static struct rsk_verbs *verbs;
 static struct rsk_verbs_rail *rail; /* the newest */
 static uint16_t port;		    /* of the peer's keeper, TCP and rdma_cm */
 static uint64_t flood_left, dice;
+static bool floods;
 
 __attribute__((format(printf, 1, 2))) static void says(const char *form, ...)
 {
@@ -289,12 +291,10 @@ static void bytes_of(uint64_t count)
 /* As many as there are places for; the rest in later turns. */
 static void flood(void)
 {
-	while (flood_left && simple(IBV_WR_RDMA_WRITE_WITH_IMM, 0, 0, 0))
-		flood_left--;
-	if (flood_left)
-		verbs->host.call(verbs->host.ctx);
-	else
-		says("flooded\n");
+	while (simple(IBV_WR_RDMA_WRITE_WITH_IMM, 0, 0, 0))
+		if (flood_left && !--flood_left)
+			says("flooded\n");
+	verbs->host.call(verbs->host.ctx);
 }
 
 static void order(const char *line)
@@ -339,8 +339,10 @@ static void order(const char *line)
 	if (!strcmp(name, "tcp"))
 		rsk_sys_sendto((int)a, line, b < sizeof(name) ? b : sizeof(name), MSG_NOSIGNAL,
 			       NULL, 0);
-	if (!strcmp(name, "flood"))
+	if (!strcmp(name, "flood")) {
 		flood_left = a;
+		floods = a != 0;
+	}
 	says("did %s\n", name);
 }
 
@@ -367,7 +369,7 @@ static void work(struct rsk_verbs *v)
 	verbs = v;
 	real->work(v);
 	obey();
-	if (flood_left && rail && rail->live) {
+	if (floods && rail && rail->live) {
 		pthread_mutex_lock(&rail->lock);
 		flood();
 		pthread_mutex_unlock(&rail->lock);
