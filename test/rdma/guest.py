@@ -463,6 +463,9 @@ rdma link add rb type rxe netdev v1
             told = [handle for handle in self.handles if not handle.argv[0].endswith(("/rsock", "/bash"))]
             for handle in told[-8:]:
                 print(f"--- {handle.describe()} -> {handle.rc}\n{handle.tail()}", file=stream)
+            # One in state ERR connects nobody any more (README.md).
+            gsi = self.sh("rdma resource show qp 2>/dev/null | grep -o 'link.*type GSI state [A-Z]*' || true")
+            print(f"--- {self.name}: {', '.join(gsi.splitlines())}", file=stream)
             log = self.folder(CASE).get("librsock.log", b"").decode(errors="replace").splitlines()
             if log:
                 print(f"--- {self.name}: librsock log (last lines)\n" + "\n".join(log[-40:]), file=stream)

@@ -130,7 +130,7 @@ def breaks(t, breaking, mending, by_tcp=True, again=True, enough=all):
     promoted again, where rxe can still connect; enough: who has to see it broken before it comes back.
     """
     hosts(t)
-    server, client, port = pair(t)
+    server, client, port = pair(t, env={"RSOCK_LOG": "debug"})  # of each rail, if it fails
     earn(t, client, server, port)
     endless(client, server)
     goes_on(t, (server, client), 200_000, 60, "both to move")

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Streams between two hosts: their contents, that they move by RDMA, and what they do at their ends."""
 import sys
+import time
 
 from hosts import (EARN, FIRM, IOS, Peer, Wire, both_ways, connect, earn, ends, happened, hosts, pair, plain, queue_pairs, registered,
                    ring_bytes, said, serve)
@@ -172,7 +173,8 @@ def sipping_reader(t):
         record = ends(t, port)[1]
         return record.get("tx_ring_bytes", 0), record.get("tx_tcp_bytes", 0)
 
-    while len(rounds) < 4 and not any(ring >= size * 5 // 6 for ring, _tcp in rounds):
+    until = time.monotonic() + 120
+    while (len(rounds) < 4 or time.monotonic() < until) and not any(ring >= size * 5 // 6 for ring, _tcp in rounds):
         earn(t, client, server, port)
         before = carried()
         client.flow("block", size, 0, 65536)
