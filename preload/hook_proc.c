@@ -9,6 +9,7 @@
 #include "hook.h"
 
 int rsk_vfork_failed(int err);
+void rsk_vfork_before(void);
 
 pid_t rsk_hook_fork(void)
 {
@@ -31,6 +32,16 @@ pid_t rsk_hook__Fork(void)
 int rsk_vfork_failed(int err)
 {
 	return (int)rsk_result(err);
+}
+
+/* From vfork.S, in the parent. */
+void rsk_vfork_before(void)
+{
+	int saved = errno;
+
+	if (rsk_live())
+		rsk_vfork_prepare();
+	errno = saved;
 }
 
 /* ---- clone ---- */
@@ -80,6 +91,7 @@ int rsk_hook_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 		return ret;
 	}
 	if ((flags & CLONE_VFORK) && !(flags & CLONE_SETTLS)) {
+		rsk_vfork_before();
 		rsk_direct++; /* the child's word too: it has our thread pointer */
 		ret = rsk_real.clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
 		rsk_direct--;

@@ -6,7 +6,7 @@
  * the caller's frame: so nothing may be kept there. The return address stays in a register that
  * the system call leaves alone. rsk_direct (thread-local, and the child's too) is counted up
  * before and down again in the parent only: between the two the child's hooks go straight to the
- * kernel.
+ * kernel. What has to be done before there is a child is C's (rsk_vfork_before()).
  */
 #if defined(__x86_64__)
 
@@ -20,6 +20,11 @@ vfork:
 __vfork:
 	.cfi_startproc
 	endbr64
+	subq	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	call	rsk_vfork_before
+	addq	$8, %rsp
+	.cfi_adjust_cfa_offset -8
 	movq	rsk_direct@gottpoff(%rip), %rsi
 	incl	%fs:(%rsi)
 	popq	%rdi
@@ -54,6 +59,15 @@ vfork:
 __vfork:
 	.cfi_startproc
 	hint	#34			/* bti c */
+	stp	x29, x30, [sp, #-16]!
+	.cfi_adjust_cfa_offset 16
+	.cfi_rel_offset x29, 0
+	.cfi_rel_offset x30, 8
+	bl	rsk_vfork_before
+	ldp	x29, x30, [sp], #16
+	.cfi_adjust_cfa_offset -16
+	.cfi_restore x29
+	.cfi_restore x30
 	adrp	x9, :gottprel:rsk_direct
 	ldr	x9, [x9, #:gottprel_lo12:rsk_direct]
 	mrs	x10, tpidr_el0

@@ -67,6 +67,9 @@ void rsk_fork_child(void);
 int rsk_exec_prepare(void);
 void rsk_exec_failed(void);
 
+/* In the parent, before vfork() and what is like it: the child is going to execute a program. */
+void rsk_vfork_prepare(void);
+
 /*
  * The same in a vfork child, whose memory is its parent's, and before posix_spawn(): what has no
  * FD_CLOEXEC leaves, and nothing is counted.

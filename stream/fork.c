@@ -307,6 +307,39 @@ int rsk_exec_vforked(void)
 	return rc;
 }
 
+static bool has_unread(struct rsk_stream *s, int fd)
+{
+	bool unread;
+
+	rsk_stream_serve(s, fd);
+	rsk_lock(&s->rx_lock);
+	unread = rsk_rx_unread(&s->rx) || rsk_over_unread(s);
+	rsk_unlock(&s->rx_lock);
+	return unread;
+}
+
+/*
+ * A relay that is made in the child has the bytes alone, one that is made now is shared, as the kernel's queue is. So
+ * what the program is going to inherit, as far as can be seen now, and has bytes unread, leaves now.
+ */
+void rsk_vfork_prepare(void)
+{
+	for (int fd = rsk_fd_next(0); fd >= 0; fd = rsk_fd_next(fd + 1)) {
+		struct rsk_stream *s = rsk_fd_ours(fd) ? NULL : rsk_stream_of(fd);
+		bool closes;
+
+		if (!s)
+			continue;
+		if (rsk_stream_phase(s) == RSK_PHASE_JOINED) {
+			closes = rsk_sys_fcntl(fd, F_GETFD, 0) & FD_CLOEXEC;
+			atomic_store(&s->vfork_closes, closes && atomic_load(&s->fds) == 1);
+			if (!closes && has_unread(s, fd) && rsk_stream_sole_process(s))
+				rsk_fd_leave(fd, RSK_REASON_EXEC);
+		}
+		rsk_stream_unpin(s);
+	}
+}
+
 /* Streams that the next program inherits. */
 static void each_survivor(void (*each)(int fd, struct rsk_stream *s))
 {

@@ -248,7 +248,7 @@ bool rsk_rx_end_it(struct rsk_rx *rx)
 static int leave_ours(struct rsk_rx *rx, bool *again)
 {
 	rsk_rx_say(rx, RSK_RX_LEAVE, rx->state == RSK_RX_SWITCHING ? rx->switch_pos : rx->pos);
-	*again = unread_in_ring(rx);
+	*again = rx->asked = unread_in_ring(rx);
 	rx->ours = false;
 	rx->left = true;
 	rsk_rx_free_stage(rx);
@@ -318,7 +318,7 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 			rx->leave_pos = rx->switch_pos;
 		return stay_here(rx, stay, &before);
 	}
-	*again = rx->repeated || unread_in_ring(rx);
+	*again = rx->asked = rx->repeated || unread_in_ring(rx);
 	rx->doubt = false;
 	rx->left = true;
 	rsk_rx_free_stage(rx);

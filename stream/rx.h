@@ -75,7 +75,8 @@ struct rsk_rx {
 	bool doubt; /* a LEAVE met a MOVE: did the sender heed it? The word tells, before the next byte */
 	bool heeded;	    /* it did */
 	uint64_t leave_pos; /* what that LEAVE said, or BACK */
-	bool rest; /* BACK was said, and its answer has not come: nothing is to be had meanwhile */
+	bool rest;  /* BACK was said, and its answer has not come: nothing is to be had meanwhile */
+	bool asked; /* the sender is to repeat what lies in the ring, and reads it there */
 	bool repeated; /* some of what lay in the ring comes by the companion once more */
 	uint64_t skip; /* bytes repeated on the companion that the ring gave us too */
 	uint8_t *hold; /* bytes of the companion read beyond switch_pos: due after the MOVE */

@@ -184,8 +184,8 @@ void rsk_stream_free(struct rsk_stream *s)
 		rsk_stream_quiesce(s);
 		atomic_store(&ctl->epolls_rx, 0);
 		atomic_store(&ctl->epolls_tx, 0);
-		/* Registered memory stays what it is. */
-		if (s->rx.ring_bytes >= RING_KEEP && !s->link->remote)
+		/* Registered memory stays what it is; and what a sender may still have to repeat. */
+		if (s->rx.ring_bytes >= RING_KEEP && !s->link->remote && !s->rx.asked)
 			rsk_seg_drop_ring(&s->link->seg, s->sid);
 		rsk_link_set_stream(s->link, s->sid, NULL);
 		rsk_transact_over(s);

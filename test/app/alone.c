@@ -162,15 +162,32 @@ CASE(no_relay, DIRECT, "where nothing helps the call fails, and nothing is lost"
 	end(fd);
 }
 
-/* Not preloaded: reads what there is, to the end. */
+/* Not preloaded: reads so many bytes, and the end. */
 HELPER(heir)
 {
 	char byte;
 	int fd = atoi(argv[1]);
 
 	(void)argc;
-	R(app_recv_pattern(fd, FEW_BYTES, 1234, 1));
+	R(app_recv_pattern(fd, (uint64_t)atoll(argv[2]), 1234, 1));
+	app_flag_set(1, 1);
 	R(read(fd, &byte, 1));
+	return 0;
+}
+
+/* Not preloaded. */
+HELPER(first)
+{
+	(void)argc;
+	R(app_recv_pattern(atoi(argv[1]), FEW_BYTES, 1234, 1));
+	return 0;
+}
+
+/* Not preloaded: has the socket, and does not know of it. */
+HELPER(stranger)
+{
+	(void)argc;
+	(void)argv;
 	return 0;
 }
 
@@ -180,7 +197,6 @@ HELPER(parent)
 	(void)argc;
 	app_flag_set(0, 1);
 	app_reap((pid_t)atoi(argv[1]), "heir");
-	app_flag_set(1, 1);
 	return 0;
 }
 
@@ -203,10 +219,89 @@ CASE(heir, DIRECT,
 
 	if (!pid) {
 		app_flag_wait(0);
-		execv(app_self(), app_self_argv("heir", number(fd), NULL));
+		execv(app_self(), app_self_argv("heir", number(fd), "20000", NULL));
 		_exit(127);
 	}
 	MUST(fcntl(fd, F_SETFD, FD_CLOEXEC));
 	execv(app_self(), app_self_argv("parent", number(pid), NULL));
 	_exit(127);
+}
+
+/* By vfork, as descriptor @fd; @clear: FD_CLOEXEC goes in the child. */
+static void start(char **args, const char *what, int fd, bool clear)
+{
+	unsetenv("LD_PRELOAD");
+	/* NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork): the subject */
+	pid_t pid = vfork();
+
+	if (!pid) {
+		if (clear)
+			fcntl(fd, F_SETFD, 0);
+		execve(app_self(), args, environ);
+		_exit(127);
+	}
+	/* NOLINTEND(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork) */
+	app_reap(pid, what);
+}
+
+/* The end comes when it has read all the bytes. */
+static void client_of_heir(int fd)
+{
+	app_flag_wait(1);
+	R(shutdown(fd, SHUT_WR));
+	app_sync();
+	app_close(fd);
+}
+
+CASE(vfork_kept, DIRECT,
+     "vfork and exec: the program reads by the same number, the parent has it, too")
+{
+	int fd = moved();
+
+	if (CLI) {
+		client_of_heir(fd);
+		return;
+	}
+	start(app_self_argv("heir", number(fd), "1500000", NULL), "heir", fd, false);
+	end(fd);
+}
+
+CASE(vfork_passed, DIRECT, "the same, where FD_CLOEXEC is taken away in the child")
+{
+	int fd = moved();
+
+	if (CLI) {
+		client_of_heir(fd);
+		return;
+	}
+	MUST(fcntl(fd, F_SETFD, FD_CLOEXEC));
+	start(app_self_argv("heir", number(fd), "1500000", NULL), "heir", fd, true);
+	end(fd);
+}
+
+CASE(vfork_shared, DIRECT, "the program reads the first bytes, then the parent the others")
+{
+	int fd = moved();
+
+	if (CLI) {
+		end(fd);
+		return;
+	}
+	start(app_self_argv("first", number(fd), NULL), "first", fd, false);
+	R(app_read_full(fd, buf, MOVED_BYTES - FEW_BYTES));
+	R(app_pattern_ok(buf, MOVED_BYTES - FEW_BYTES, FEW_BYTES, 1));
+	end(fd);
+}
+
+CASE(vfork_leaked, DIRECT, "a program that does not know of it: the parent has all")
+{
+	int fd = moved();
+
+	if (CLI) {
+		end(fd);
+		return;
+	}
+	start(app_self_argv("stranger", NULL), "stranger", fd, false);
+	R(app_recv_pattern(fd, MOVED_BYTES, 50000, 1));
+	end(fd);
 }

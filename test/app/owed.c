@@ -30,22 +30,26 @@ static void little_room(int fd, int which)
 }
 
 /*
- * The program that the server executes has a copy of the descriptor, and the parent has its own: no relay comes in
- * between, which would have the bytes of the ring.
+ * The program that the server executes has a descriptor that its parent has, too. Of two numbers
+ * nobody can tell whether that is meant: no relay comes in between. One has it that is made before.
  */
-static void receive(int fd, uint32_t bytes)
+static void receive(int fd, uint32_t bytes, bool relay)
 {
-	char many[16], **args = app_self_argv("late", number(fd), many, NULL);
+	int copy = relay ? fd : (int)MUST(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+	char many[16], **args = app_self_argv("late", number(copy), many, NULL);
 
 	snprintf(many, sizeof(many), "%u", bytes);
 
 	app_sync();
 	app_sync();
 	unsetenv("LD_PRELOAD");
+	if (!relay)
+		MUST(fcntl(fd, F_SETFD, FD_CLOEXEC));
 	/* NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork): the subject */
 	pid_t pid = vfork();
 
 	if (!pid) {
+		fcntl(copy, F_SETFD, 0);
 		execve(app_self(), args, environ);
 		_exit(127);
 	}
@@ -76,12 +80,12 @@ static int open_narrow(void)
 }
 
 /* The sender's part, up to where it owes. */
-static int owe_before(uint32_t more)
+static int owe_before(uint32_t more, bool relay)
 {
 	int fd = open_narrow();
 
 	if (SRV) {
-		receive(fd, OWED_BYTES + more);
+		receive(fd, OWED_BYTES + more, relay);
 		return -1;
 	}
 	app_sync();
@@ -94,7 +98,7 @@ static int owe_before(uint32_t more)
 
 static int owe(void)
 {
-	return owe_before(0);
+	return owe_before(0, false);
 }
 
 CASE(shut, DIRECT, "shutdown(SHUT_WR), and the program makes no call more")
@@ -202,11 +206,11 @@ static ssize_t send_zerocopy(int fd, char *text, size_t len)
 }
 
 /* Calls that our hooks do not carry: what the kernel is given comes behind what is owed. */
-static void go_on(ssize_t (*give)(int fd, char *text, size_t len))
+static void go_on(ssize_t (*give)(int fd, char *text, size_t len), bool relay)
 {
 	char text[6];
 	pthread_t thread;
-	int fd = owe_before(sizeof(text));
+	int fd = owe_before(sizeof(text), relay);
 
 	if (SRV)
 		return;
@@ -221,12 +225,34 @@ static void go_on(ssize_t (*give)(int fd, char *text, size_t len))
 
 CASE(marked, DIRECT, "sendmsg() with a control message")
 {
-	go_on(send_marked);
+	go_on(send_marked, false);
 }
 
 CASE(zerocopy, DIRECT, "send(MSG_ZEROCOPY)")
 {
-	go_on(send_zerocopy);
+	go_on(send_zerocopy, false);
+}
+
+static ssize_t send_plain(int fd, char *text, size_t len)
+{
+	return send(fd, text, len, 0);
+}
+
+CASE(to_relay, DIRECT,
+     "a relay has it meanwhile: what was asked for comes still, and what is sent behind it")
+{
+	go_on(send_plain, true);
+}
+
+CASE(closed_to_relay, DIRECT, "close() where a relay has it")
+{
+	int fd = owe_before(0, true);
+
+	if (SRV)
+		return;
+	app_close(fd);
+	app_flag_set(1, 1);
+	app_flag_wait(2);
 }
 
 CASE(executed, DIRECT, "another program takes the process, and does not inherit the socket")
