@@ -403,6 +403,8 @@ static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why, boo
 			rc = rsk_stream_relay(s, fd, why, &l);
 		else if (rc == -EINPROGRESS)
 			rc = 0;
+		else if (rc == 0 && takes_relay(s, fd, why, &l))
+			rc = rsk_stream_relay_error(s, fd);
 		rsk_arena_free(l.stage);
 		if (rc < 0) {
 			rsk_log(RSK_LOG_INFO, "fd %d: leaves when it is drained", fd);

@@ -128,4 +128,10 @@ struct rsk_leaving {
 int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why,
 		     const struct rsk_leaving *l);
 
+/*
+ * The same where nothing is to be copied, but an error that nobody has been told of: looking at the TCP socket took it
+ * from the kernel, or only the ring knew. They lead to a connection that was reset.
+ */
+int rsk_stream_relay_error(struct rsk_stream *s, int fd);
+
 #endif

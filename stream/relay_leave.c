@@ -215,3 +215,30 @@ int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const st
 	rsk_relay_free(r);
 	return rc;
 }
+
+int rsk_stream_relay_error(struct rsk_stream *s, int fd)
+{
+	const struct linger reset = { .l_onoff = 1 };
+	int fds[2], rc;
+	bool err;
+
+	rsk_lock(&s->rx_lock);
+	err = s->rx.tcp_err;
+	rsk_unlock(&s->rx_lock);
+	if (!err)
+		return 0;
+	rc = rsk_relay_pair(fd, fds);
+	if (rc < 0)
+		return rc;
+	rsk_sys_setsockopt(fds[1], SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	rsk_sys_close(fds[1]);
+	rsk_sys_ppoll(&(struct pollfd){ .fd = fds[0] }, 1,
+		      &(struct timespec){ .tv_nsec = FIRST_NS }, NULL);
+	rsk_lock(&s->rx_lock);
+	s->rx.tcp_err = 0;
+	rsk_unlock(&s->rx_lock);
+	rsk_epoll_restore(s, fd);
+	rc = place(s, fd, fds[0]);
+	rsk_sys_close(fds[0]);
+	return rc;
+}

@@ -131,6 +131,39 @@ CASE(reset_told_before, DIRECT,
 	app_sync();
 }
 
+CASE(reset_pending, DIRECT,
+     "a reset behind bytes that a read waited for: what sees the kernel alone is told of it next")
+{
+	int fd = app_open(WARM);
+	char text[32];
+
+	no_sigpipe();
+	if (CLI) {
+		SAY(fd, "never read");
+		app_sync();
+		app_flag_set(0, (uint64_t)gettid());
+		RB(text, recv(fd, text, sizeof(text), MSG_WAITALL));
+		FILE *f = fdopen(fd, "r+");
+
+		say_revents(fd, "handed over");
+		errno = 0;
+		size_t n = fread(text, 1, 10, f);
+
+		LOG("fread %zu, %s", n, app_errname(errno));
+		say_revents(fd, "told");
+		R(read(fd, text, 10));
+		R(write(fd, "x", 1));
+		R(fclose(f));
+	} else {
+		app_await_inq(fd, 10);
+		app_sync();
+		app_await_asleep((pid_t)app_flag_wait(0));
+		SAY(fd, "part");
+		R(close(fd));
+	}
+	app_sync();
+}
+
 CASE(reset_before, DIRECT, "the same handed over behind the reset: it is there with the first look")
 {
 	int fd = app_open(WARM);
