@@ -195,7 +195,9 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	if (__builtin_expect(kernel & POLLHUP, 0))
 		rsk_stream_hung_up(s);
 	/* What shows from then on is asked for anew; it is seen once. */
-	if ((kernel & (POLLRDHUP | END_EVENTS)) == POLLRDHUP && rsk_stream_see_reset(s, fd))
+	if (!(kernel & END_EVENTS) &&
+	    (fin || (kernel & POLLRDHUP) || atomic_load(&s->companion_news)) &&
+	    rsk_stream_see_reset(s, fd))
 		return rsk_stream_poll(s, fd, events, -1);
 	/* No last word of the ring's is to be waited for. */
 	if (end == RSK_RX_END_BEHIND && rsk_stream_is_aborted(s, kernel))

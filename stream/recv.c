@@ -73,20 +73,20 @@ static void leave_the_dead(struct rsk_stream *s)
 }
 
 /*
- * A reset that the kernel has not seen: told once, after that it is the end, and EPIPE. The companion is shut both
+ * A reset that the kernel has not seen, of this @err: told once, after that it is the end, and EPIPE. The companion is shut both
  * ways, so that the kernel shows it as it shows a socket that was reset and has told so: POLLHUP, and edges of it.
  * @told: by the call under way; else it is kept for the next one that asks.
  */
-static bool be_reset(struct rsk_stream *s, int fd, bool told)
+static bool be_reset(struct rsk_stream *s, int fd, int err, bool told)
 {
 	bool first;
 
 	rsk_lock(&s->rx_lock);
 	first = !s->rx.err_told && !s->rx.tcp_err;
 	if (first && told)
-		rsk_rx_told(&s->rx, -ECONNRESET);
+		rsk_rx_told(&s->rx, err);
 	else if (first)
-		s->rx.tcp_err = -ECONNRESET;
+		s->rx.tcp_err = err;
 	rsk_unlock(&s->rx_lock);
 	if (!first)
 		return false; /* another thread told it meanwhile, or has seen it */
@@ -110,13 +110,15 @@ bool rsk_stream_see_reset(struct rsk_stream *s, int fd)
 	if (!(s->link->seg.rail.ops->caps & RSK_FABRIC_SYNC))
 		return false;
 	rsk_lock(&s->rx_lock);
-	open = !s->rx.fin;
+	open = !rsk_rx_told_end(&s->rx);
 	told = s->rx.err_told || s->rx.tcp_err;
 	rsk_unlock(&s->rx_lock);
-	if (told)
+	/* Who shuts a direction and goes on reading is not asked for at every look: that it closes, it says itself. */
+	if (told || (!open && !rsk_link_peer_gone(s->link)))
 		return false;
-	if (open && peer_left_data(s))
-		return be_reset(s, fd, false);
+	/* tcp_reset(): behind an end it is the sends that are refused. */
+	if (peer_left_data(s))
+		return be_reset(s, fd, open ? -ECONNRESET : -EPIPE, false);
 	/* That end stands. What is sent from now on is answered by a reset, as the kernel does it. */
 	rsk_lock(&s->tx_lock);
 	ring = s->tx.state == RSK_TX_ONRING;
@@ -211,7 +213,7 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 		rsk_stream_ask_end(s, fd);
 	/* One that the kernel has seen itself it tells to one of those that hold the socket. */
 	if (ended && peer_left_data(s) && !rsk_stream_is_aborted(s, rsk_stream_ends_shown(fd)) &&
-	    be_reset(s, fd, true))
+	    be_reset(s, fd, -ECONNRESET, true))
 		return -ECONNRESET;
 	if (ended && rsk_link_peer_gone(s->link))
 		leave_the_dead(s);

@@ -216,6 +216,8 @@ enum rsk_rx_end {
 	RSK_RX_END_HERE	      /* and what comes last is the end */
 };
 enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx);
+/* The sender has shut its direction: the ring has that behind all that is unread, or it was read. */
+bool rsk_rx_told_end(struct rsk_rx *rx);
 
 /* Nothing is here that has to be read here first: rsk_rx_leave() has nothing to repeat. */
 static inline bool rsk_rx_drained(const struct rsk_rx *rx)

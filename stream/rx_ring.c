@@ -435,7 +435,8 @@ bool rsk_rx_moved_on(struct rsk_rx *rx)
 	return go_ahead(rx, &ring, &bytes) && bytes;
 }
 
-enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx)
+/* The command behind all that is unread; -1: there is none. */
+static int last_word(struct rsk_rx *rx)
 {
 	struct rsk_ring_rx ring = rx->ring;
 	struct rsk_slot_command cmd;
@@ -443,16 +444,31 @@ enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx)
 	struct rsk_slot_view v;
 	uint64_t bytes = 0;
 
+	if (!go_ahead(rx, &ring, &bytes) || !rsk_rx_peek(rx, &ring, &v) ||
+	    v.head.len != sizeof(command) || !rsk_ring_copy(&ring, &rx->key, &v, command))
+		return -1;
+	memcpy(&cmd, command, sizeof(cmd));
+	return (int)cmd.what;
+}
+
+bool rsk_rx_told_end(struct rsk_rx *rx)
+{
+	return rx->fin || (rx->state == RSK_RX_ONRING && last_word(rx) == RSK_COMMAND_FIN);
+}
+
+enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx)
+{
+	int word;
+
 	if (rx->fin)
 		return RSK_RX_END_HERE;
 	if (rx->state != RSK_RX_ONRING || rx->tcp_err || rx->err_told || rx->lost || rx->frozen ||
 	    rx->rail->ops->caps & RSK_FABRIC_SYNC)
 		return RSK_RX_END_COMPANION;
-	if (rx->rest || !go_ahead(rx, &ring, &bytes) || !rsk_rx_peek(rx, &ring, &v) ||
-	    v.head.len != sizeof(command) || !rsk_ring_copy(&ring, &rx->key, &v, command))
+	word = rx->rest ? -1 : last_word(rx);
+	if (word < 0)
 		return RSK_RX_END_BEHIND;
-	memcpy(&cmd, command, sizeof(cmd));
-	return cmd.what == RSK_COMMAND_FIN ? RSK_RX_END_HERE : RSK_RX_END_COMPANION;
+	return word == RSK_COMMAND_FIN ? RSK_RX_END_HERE : RSK_RX_END_COMPANION;
 }
 
 void rsk_rx_missing(struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLOAD],

@@ -138,6 +138,58 @@ CASE(sent_to_the_shut, DIRECT, "the same, where the peer had shut its direction 
 	killed_then_sent_to(true);
 }
 
+/* @behind: its end, too, has bytes before it that are unread. */
+static void shut_killed_unread(bool behind)
+{
+	pid_t pid = CLI ? fork() : -1;
+	int fd = pid > 0 ? -1 : app_open(WARM);
+
+	no_sigpipe();
+	if (!pid) {
+		if (behind)
+			SAY(fd, "before");
+		MUST(shutdown(fd, SHUT_WR));
+		app_await_inq(fd, 10);
+		app_flag_set(0, 1);
+		for (;;)
+			pause();
+	}
+	if (CLI) {
+		app_flag_wait(0);
+		MUST(kill(pid, SIGKILL));
+		app_reap(pid, "holder");
+	} else {
+		app_await_poll(fd, POLLRDHUP, 5000);
+		say_revents(fd, "ended");
+		SAY(fd, "never read");
+	}
+	app_sync();
+	if (SRV) {
+		LOG("told %d", !!(app_await_poll(fd, POLLHUP, 5000) & POLLHUP));
+		say_revents(fd, "killed");
+		RB(buf, read(fd, buf, 3));
+		RB(buf, read(fd, buf, 10));
+		R(read(fd, buf, 10));
+		say_revents(fd, "read");
+		R(write(fd, "x", 1));
+		say_revents(fd, "told");
+		LOG("error %d", so_error(fd));
+		app_close(fd);
+	}
+	app_sync();
+}
+
+CASE(shut_killed_unread, DIRECT,
+     "the peer has shut its direction, and is killed with bytes unread: its end stands, sends are refused")
+{
+	shut_killed_unread(false);
+}
+
+CASE(shut_killed_unread_both, DIRECT, "the same with bytes unread before its end")
+{
+	shut_killed_unread(true);
+}
+
 CASE(close_unread_partly, DIRECT, "one byte left unread is enough for a reset")
 {
 	int fd = app_open(WARM);
