@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* ready.c - readiness of a joined stream, as poll(2) tells it: from its rings, and from the kernel as need be. */
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <rsock/sys.h>
@@ -51,14 +52,20 @@ static bool is_at_end(struct rsk_stream *s, int fd)
 }
 
 /* rx_lock held. Readable as TCP means it: SO_RCVLOWAT bytes, or the end, or an error. */
-static bool readable(struct rsk_stream *s)
+static bool readable(struct rsk_stream *s, int fd)
 {
-	int low = atomic_load_explicit(&s->rcvlowat, memory_order_relaxed);
+	int low = atomic_load_explicit(&s->rcvlowat, memory_order_relaxed), queued = 0;
+	uint64_t unread;
+	bool alone;
 
 	if (!rsk_rx_ready(&s->rx))
 		return false;
-	return low <= 1 || s->rx.fin || rsk_rx_ended(&s->rx) || s->rx.tcp_err ||
-	       rsk_rx_pending(&s->rx, NULL) >= (uint64_t)low;
+	if (low <= 1 || s->rx.fin || rsk_rx_ended(&s->rx) || s->rx.tcp_err)
+		return true;
+	unread = rsk_rx_pending(&s->rx, &alone);
+	if (unread < (uint64_t)low && !alone && rsk_sys_ioctl(fd, FIONREAD, &queued) == 0)
+		unread += (uint64_t)queued;
+	return unread >= (uint64_t)low;
 }
 
 /*
@@ -158,7 +165,7 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	rsk_companion_init(&k, s, fd);
 	tx_ring = tx_state(s) == RSK_TX_ONRING;
 	rsk_lock(&s->rx_lock);
-	in = readable(s);
+	in = readable(s, fd);
 	rx_ring = s->rx.state == RSK_RX_ONRING;
 	if (kernel < 0)
 		kernel = rx_ring && tx_ring && !atomic_load(&s->companion_news) ?
@@ -180,7 +187,7 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 		/* The end shows on the companion: it counts when the ring has nothing before it. */
 		atomic_store(&s->companion_news, 1);
 		rsk_rx_look(&s->rx, &k.c);
-		in = readable(s);
+		in = readable(s, fd);
 		rx_ring = s->rx.state == RSK_RX_ONRING;
 	}
 	fin = s->rx.fin || s->rx.tcp_eof; /* looked at since the kernel was asked */

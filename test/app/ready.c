@@ -68,3 +68,31 @@ CASE(told_by_set, DIRECT, "the same with a level-triggered epoll set")
 {
 	told(true);
 }
+
+CASE(lowat_of_both, DIRECT, "SO_RCVLOWAT counts bytes of the ring and of TCP behind them together")
+{
+	int fd = app_open(WARM), low = 20;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	if (CLI) {
+		SAY(fd, "0123456789");
+		fclose(fdopen((int)MUST(dup(fd)), "r"));
+		SAY(fd, "abcdefghi");
+		app_sync();
+		app_sync();
+		SAY(fd, "j");
+		app_sync();
+	} else {
+		MUST(setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low)));
+		app_await_inq(fd, 19);
+		app_sync();
+		R(poll(&p, 1, 0));
+		app_sync();
+		app_await_inq(fd, 20);
+		app_sync();
+		R(poll(&p, 1, 0));
+		app_hear(fd, 20);
+	}
+	app_sync();
+	app_close(fd);
+}
