@@ -12,7 +12,8 @@ KNOWN = {
     "fork-lowat": "SO_RCVLOWAT of a socket that several processes hold (docs/gaps.md)",
     "ring-room": "POLLOUT of a small ring that is nearly full (docs/gaps.md)",
     "epoll-order": "several became ready while no thread waited: TCP is told before rings, whichever was first (docs/gaps.md)",
-    "edge-again": "a registration of edges may be told once more after a fork, leaving, or a change of path (docs/gaps.md)",
+    "edge-again": "a registration of edges may be told once more after a fork, leaving, or a change of path, or when its stream "
+                  "is paired (docs/gaps.md)",
     "kill-forked": "killed with bytes unread that were sent before the sender forked: its child sees an end (docs/gaps.md)",
 }
 

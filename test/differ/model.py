@@ -16,6 +16,7 @@ SO_TYPE, SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_RCVLOWAT, SO_RCVTIMEO = 3, 4, 9, 
 CONFIGS = ({}, {"RSOCK_RING_KB": "32"}, {"RSOCK_SPIN_US": "0"}, {"RSOCK_RING_KB": "32", "RSOCK_SPIN_US": "0"})
 PACED = "DIFFER_PACE_MS" in os.environ
 MOST_UNREAD = 30000  # far below what the kernel's buffers hold before they have grown
+PAIRED_BY = 6        # round trips after which both ends of a connection have met, if they will
 RING_HOLDS = 6000    # of the smallest ring; with more unread a sender may have left it, or wait for room
 ONE_SEGMENT = 4000   # what a reader that sleeps is shown at once
 SEND_FORMS, RECV_FORMS = 15, 13
@@ -55,6 +56,7 @@ class End(File):
         self.bulk = 0         # bytes that the peer's bulk sender is still putting
         self.bulk_slot = None
         self.forked = False   # a child of a process that had it has it, too
+        self.warmed = 0       # round trips: of few it may be paired later
         self.turned = False   # its path may have changed, or will: edges that were told may be told once more
         self.waits = None     # (process, slot, bytes): a thread that sleeps in a read
 
@@ -216,6 +218,7 @@ class Model:
         for end in (one, two):
             if end.rx or end.ended() or end.wr_shut or end.waits or end.bulk or end.timeo or end.lowat > 1:
                 return None
+        one.warmed, two.warmed = one.warmed + count, two.warmed + count
         commands = []
         for turn in range(count):
             if PACED:
@@ -492,7 +495,8 @@ class Model:
                 continue
             if "edge-again" in self.known and any(self.may_tell_again(proc, *item) for item in self.sets.get(handle, {}).items()):
                 continue
-            commands += self.settle(proc, handle)
+            for member in [handle, *sorted(self.sets.get(handle, {}))]:
+                commands += self.settle(proc, member)
             text += f" {handle} {self.writable_here(end, events) if end else events}"
         return commands + [("op", proc, text)]
 
@@ -553,7 +557,7 @@ class Model:
 
     def may_tell_again(self, proc, member, events):
         end = self.end(proc, member)
-        return end is not None and end.turned and events & EPOLLET and (events & POLLOUT or end.rx or end.ended())
+        return end is not None and (end.turned or end.warmed < PAIRED_BY) and events & EPOLLET and (events & POLLOUT or end.rx or end.ended())
 
     def step_fork(self, proc, name):
         if not self.runs(proc) or self.procs[proc].threads or name in self.procs or len(self.procs) >= 4:

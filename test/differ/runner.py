@@ -227,7 +227,7 @@ def run_commands(commands, worker, env, tool=None, trace=None, right=None):
                 trace(command, answers[-1])
         answers.append(run.finish())
         stat = run.stat()
-    except (Lost, OSError) as error:
+    except (Lost, OSError, subprocess.TimeoutExpired) as error:
         answers.append(str(error))
         if trace and len(answers) <= len(commands):
             trace(commands[len(answers) - 1], str(error))
