@@ -2,9 +2,9 @@
 /*
  * epoll_over.c - bytes of which the kernel tells nobody, and no ring of a registration that was taken over: those of
  * overread files (over.h), and those that lie in the ring of a stream that leaves it (leave.c), in a set that it cannot
- * be taken over in. Each wait on the set tells of them itself. Who sleeps on the set when they come, or watches it from outside, is told by
- * an eventfd in it, the beacon. It tells edges: another process that has the set takes one away by a
- * wait of its own, and does not wake for ever.
+ * be taken over in. Each wait on the set tells of them itself. Who sleeps on the set when they come, or watches it from
+ * outside, is told by an eventfd in it, the beacon. It tells edges: another process that has the set takes one away by
+ * a wait of its own, and does not wake for ever.
  */
 #include <errno.h>
 #include <sys/epoll.h>

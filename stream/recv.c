@@ -73,8 +73,9 @@ static void leave_the_dead(struct rsk_stream *s)
 }
 
 /*
- * A reset that the kernel has not seen, of this @err: told once, after that it is the end, and EPIPE. The companion is shut both
- * ways, so that the kernel shows it as it shows a socket that was reset and has told so: POLLHUP, and edges of it.
+ * A reset that the kernel has not seen, of this @err: told once, after that it is the end, and EPIPE. The companion is
+ * shut both ways, so that the kernel shows it as it shows a socket that was reset and has told so: POLLHUP, and edges
+ * of it.
  * @told: by the call under way; else it is kept for the next one that asks.
  */
 static bool be_reset(struct rsk_stream *s, int fd, int err, bool told)

@@ -57,7 +57,10 @@ static void shut_alike(struct rsk_stream *s, int fd, int end)
 {
 	short shown = rsk_stream_ends_shown(fd);
 
-	/* A reset that has been told: nothing more can be sent, and the end is one in order. The relay passes others on. */
+	/*
+	 * A reset that has been told: nothing more can be sent, and the end is one in order. The relay passes on one
+	 * that has not.
+	 */
 	if (atomic_load(&s->wr_shut) || (!(shown & POLLERR) && rsk_stream_is_aborted(s, shown)))
 		rsk_sys_shutdown(end, SHUT_WR);
 	if (atomic_load(&s->rd_shut))
