@@ -350,9 +350,11 @@ static void fill(int fd)
 	do {
 		struct pollfd p = { .fd = fd, .events = POLLOUT };
 
-		while (app_pattern(piece, sizeof(piece), total, 6),
-		       (n = write(fd, piece, sizeof(piece))) > 0)
-			total += (uint64_t)n;
+		do {
+			app_pattern(piece, sizeof(piece), total, 6);
+			n = write(fd, piece, sizeof(piece));
+			total += n > 0 ? (uint64_t)n : 0;
+		} while (n > 0);
 		if (poll(&p, 1, 300) == 0)
 			break;
 	} while (total < 64 << 20);
