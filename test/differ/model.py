@@ -152,7 +152,7 @@ class Model:
             return []
         end.dirty = False
         events = (POLLHUP if end.rst else 0) | (POLLRDHUP if end.fin else 0)
-        count = -1 if end.rst or end.rd_shut else end.rx
+        count = -1 if end.rst else end.rx
         return [("op", proc, f"settle {handle} {count} {events}")]
 
     def woken(self, end):
