@@ -160,6 +160,7 @@ void rsk_rx_arrive(struct rsk_rx *rx)
 	if (rx->state == RSK_RX_SWITCHING && rx->pos == rx->switch_pos) {
 		rx->state = RSK_RX_ONRING;
 		rx->promotions++;
+		rx->tcp_ahead = false; /* what was seen there came before this promotion */
 	}
 }
 

@@ -88,6 +88,26 @@ Test(rx_end, the_companion_is_ahead)
 	cr_assert(rsk_rx_validate(&w.rx));
 }
 
+/* That was of one promotion. In the next one the companion is silent, and its end, or a reset, is news. */
+Test(rx_end, the_companion_is_ahead_no_more)
+{
+	on_ring(&at_once, 5);
+	w.wire.in += 70;
+	cr_assert_eq(recv_some(30), -EAGAIN);
+	cr_assert(w.rx.tcp_ahead);
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(recv_some(4096), 70);
+	cr_assert_eq(w.rx.state, RSK_RX_TCP);
+	w.tx.ring.credit = w.tx.ring.next;
+	cr_assert_eq(rsk_tx_propose(&w.tx), 0);
+	cr_assert_eq(rsk_rx_serve(&w.rx, &w.wire.c), 0);
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_rx_serve(&w.rx, &w.wire.c), 0);
+	cr_assert_eq(w.rx.state, RSK_RX_ONRING);
+	cr_assert_not(w.rx.tcp_ahead, "nobody would listen for the companion's end");
+}
+
 /* Who waits for readiness is told: the kernel shows the companion's bytes, and this end is on it. */
 Test(rx_end, lost_and_the_companion_shows_more)
 {
