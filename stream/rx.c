@@ -249,6 +249,8 @@ bool rsk_rx_end_it(struct rsk_rx *rx)
 static int leave_ours(struct rsk_rx *rx, bool *again)
 {
 	rsk_rx_say(rx, RSK_RX_LEAVE, rx->state == RSK_RX_SWITCHING ? rx->switch_pos : rx->pos);
+	/* As in rsk_rx_leave(): a slot that the sender put before it saw our LEAVE is seen here. */
+	atomic_thread_fence(memory_order_seq_cst);
 	*again = rx->asked = unread_in_ring(rx);
 	rx->ours = false;
 	rx->left = true;
