@@ -78,14 +78,16 @@ static void want_room_at(struct rsk_stream *s)
 			      s->tx.ring.next - s->tx.ring.cells / 2, memory_order_relaxed);
 }
 
-/* tx_lock held. */
-static void move_because_full(struct rsk_stream *s, struct rsk_companion *c)
+/* tx_lock held. False: it cannot, and tries again when it has waited as long once more. */
+static bool move_because_full(struct rsk_stream *s, struct rsk_companion *c)
 {
 	if (rsk_tx_move(&s->tx, c) < 0) {
 		/* It has ended the promotion, and did not live to say more. */
 		if (!rsk_tx_owes(&s->tx) || s->tx.state != RSK_TX_ONRING ||
-		    !rsk_link_peer_gone(s->link))
-			return;
+		    !rsk_link_peer_gone(s->link)) {
+			s->tx_full_ns = rsk_now_ns();
+			return false;
+		}
 		s->tx.demotions++;
 		s->tx.state = RSK_TX_TCP;
 	}
@@ -97,6 +99,7 @@ static void move_because_full(struct rsk_stream *s, struct rsk_companion *c)
 	s->ring_full_moves += s->ring_full_moves < 10;
 	s->repropose_work = rsk_stream_work(s) + ((uint64_t)REPROPOSE_WORK << s->ring_full_moves);
 	rsk_stream_note(s, true, RSK_REASON_RING_FULL);
+	return true;
 }
 
 bool rsk_stream_relieve(struct rsk_stream *s, int fd)
@@ -108,10 +111,8 @@ bool rsk_stream_relieve(struct rsk_stream *s, int fd)
 	rsk_guard_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_tx_serve(&s->tx, &k.c);
-	if (s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx) && full_too_long(s)) {
-		move_because_full(s, &k.c);
-		moved = true;
-	}
+	if (s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx) && full_too_long(s))
+		moved = move_because_full(s, &k.c);
 	rsk_unlock(&s->tx_lock);
 	if (moved)
 		rsk_stream_notify(s, RSK_WAKE_RX);
@@ -154,8 +155,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	on_ring = s->tx.state == RSK_TX_ONRING;
 	if (n == -EAGAIN && on_ring) {
 		want_room_at(s);
-		if (full_too_long(s)) {
-			move_because_full(s, &k.c);
+		if (full_too_long(s) && move_because_full(s, &k.c)) {
 			n = rsk_tx_send(&s->tx, &k.c, src, flags);
 			on_ring = false;
 		}

@@ -360,7 +360,9 @@ int rsk_wait_more(struct rsk_wait *w)
 	if (!w->have_deadline)
 		read_deadline(w);
 	until = w->deadline_ns;
-	if (w->what == RSK_WAKE_TX && s->tx_full_ns && rsk_stream_full_until(s) < until)
+	/* Off the ring, room in it is nothing to wait for, and that time may be long over. */
+	if (w->what == RSK_WAKE_TX && s->tx.state == RSK_TX_ONRING && s->tx_full_ns &&
+	    rsk_stream_full_until(s) < until)
 		until = rsk_stream_full_until(s);
 	fds[0] = (struct pollfd){ .fd = w->fd, .events = companion_events(w) };
 	if (!fds[0].events && w->what == RSK_WAKE_RX)

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* A sender that has waited too long for room, and cannot leave the ring: it sleeps, and tries again now and then. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "hooked.h"
+#include "mail.h"
+#include "remote_kit.h"
+
+#define WAIT_MS 300
+#define FEW_SLEEPS 40 /* one a try, and as many for what else is heard */
+
+static _Atomic(uint64_t) ended;
+
+static struct kit_stream full(struct kit *k)
+{
+	static char bytes[4096];
+	struct kit_stream ks;
+	ssize_t n;
+
+	kit_init();
+	kit_link(k, true);
+	kit_rail_up(k, 0);
+	ks = kit_stream(k, true);
+	kit_fabric.arrived = true;
+	while ((n = hooked_move(ks.fd, true, bytes, sizeof(bytes))) > 0)
+		;
+	cr_assert_eq(n, -EAGAIN);
+	cr_assert_eq(ks.s->tx.state, RSK_TX_ONRING);
+	cr_assert_not(rsk_tx_writable(&ks.s->tx));
+	ks.s->tx_full_ns = 1; /* long ago */
+	ks.s->tx_full_credit = ks.s->tx.ring.credit;
+	return ks;
+}
+
+/* The receiver has ended the promotion, and has not come to say from where on it leaves. */
+static void end_silently(struct rsk_stream *s)
+{
+	atomic_store(&ended, 0);
+	s->tx.acked = true;
+	s->tx.ended = &ended;
+	cr_assert(rsk_promotion_end(&ended, s->tx.gen, RSK_ENDED_BY_RX));
+}
+
+/* A blocking send that comes to its time. Returns how often it slept. */
+static uint64_t sleeps_of_send(int fd)
+{
+	const struct timeval patience = { .tv_usec = WAIT_MS * 1000 };
+	char byte = 'x';
+	struct iovec iov = { &byte, 1 };
+	struct rsk_op op;
+	uint64_t before = __atomic_load_n(&rsk_stats_self()->sleeps, __ATOMIC_RELAXED);
+	ssize_t n;
+
+	cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)), 0);
+	cr_assert_neq(rsk_op_begin(&op, fd, RSK_OP_SEND), RSK_KERNEL);
+	n = rsk_op_send(&op, &iov, 1, 0);
+	rsk_op_end(&op, n);
+	cr_assert_eq(n, -EAGAIN);
+	return __atomic_load_n(&rsk_stats_self()->sleeps, __ATOMIC_RELAXED) - before;
+}
+
+Test(full, who_cannot_move_tries_again_later)
+{
+	struct kit_stream ks;
+	struct kit k;
+
+	ks = full(&k);
+	end_silently(ks.s);
+	cr_assert_not(rsk_stream_relieve(ks.s, ks.fd), "it has not moved");
+	cr_assert_gt(rsk_stream_full_until(ks.s), rsk_now_ns());
+	ks.s->tx_full_ns = 1;
+	cr_assert_leq(sleeps_of_send(ks.fd), FEW_SLEEPS, "it does not sleep");
+	cr_assert_eq(ks.s->tx.state, RSK_TX_ONRING);
+}
+
+/* What it waits for then is no room of the ring's. */
+Test(full, who_is_off_the_ring_does_not_look_at_its_room)
+{
+	struct kit_stream ks;
+	struct kit k;
+
+	ks = full(&k);
+	rsk_tx_break(&ks.s->tx);
+	kit_fabric.arrived = false;
+	cr_assert_eq(ks.s->tx.state, RSK_TX_BROKEN);
+	cr_assert_leq(sleeps_of_send(ks.fd), FEW_SLEEPS, "it does not sleep");
+}
