@@ -17,6 +17,7 @@
 #include "log.h"
 #include "mend.h"
 #include "over.h"
+#include "rx_parts.h"
 #include "wish.h"
 
 #define BLOCK_BYTES 65536
@@ -33,8 +34,33 @@ static bool ring_has(const struct rsk_rx *rx)
 	return rx->state >= RSK_RX_SWITCHING && !rx->fin;
 }
 
-/* rx_lock held. All that can be had of the ring, and what is before and behind it, goes to the overread file. */
-static int read_over(struct rsk_stream *s, struct rsk_companion *c, uint8_t *block)
+/*
+ * rx_lock held. So many bytes can come of a sender that looks what we say before it fills a ring once more: what is
+ * here of the ring, which may be full, and a ring that it has begun to fill.
+ */
+static uint64_t most_over(const struct rsk_rx *rx)
+{
+	uint64_t before = rx->state == RSK_RX_SWITCHING ? rx->switch_pos - rx->pos : 0;
+
+	return before + rx->hold_len + rx->stage_len + BLOCK_BYTES +
+	       2 * (uint64_t)rx->ring.cells * RSK_CELL_BYTES;
+}
+
+/*
+ * It goes on all the same. On one host it has read our word, or should have: we would stay in fork(), and the file
+ * would grow, for as long as it likes. Between hosts the word may be late, and the rest stays in the ring: the child
+ * cannot have it.
+ */
+static int too_much(struct rsk_rx *rx)
+{
+	return rx->rail->ops->caps & RSK_FABRIC_SYNC ? rsk_rx_refuse(rx) : 0;
+}
+
+/*
+ * rx_lock held. All that can be had of the ring, and what is before and behind it, goes to the overread file. *@most:
+ * bytes that may still come.
+ */
+static int read_over(struct rsk_stream *s, struct rsk_companion *c, uint8_t *block, uint64_t *most)
 {
 	uint64_t until = rsk_now_ns() + SETTLE_NS;
 	int rc;
@@ -53,6 +79,9 @@ static int read_over(struct rsk_stream *s, struct rsk_companion *c, uint8_t *blo
 			rc = rsk_over_add(s, block, (size_t)n);
 			if (rc < 0)
 				return rc;
+			if ((uint64_t)n > *most)
+				return too_much(&s->rx);
+			*most -= (uint64_t)n;
 			continue;
 		}
 		/* Those before the ring's are the kernel's to bring. */
@@ -77,6 +106,7 @@ static int read_over(struct rsk_stream *s, struct rsk_companion *c, uint8_t *blo
 static int off_ring(struct rsk_stream *s, struct rsk_kernel_companion *k)
 {
 	uint8_t *block;
+	uint64_t most;
 	int rc = -EAGAIN;
 
 	rsk_rx_stay_off(&s->rx, true);
@@ -96,8 +126,9 @@ static int off_ring(struct rsk_stream *s, struct rsk_kernel_companion *k)
 	if (!block)
 		return rc < 0 ? rc : -ENOMEM;
 	k->socket_alone = true;
+	most = most_over(&s->rx);
 	for (int i = 0; i < COMMANDS; i++) {
-		rc = read_over(s, &k->c, block);
+		rc = read_over(s, &k->c, block, &most);
 		if (rc == 0)
 			rc = rsk_rx_pause(&s->rx);
 		if (rc != -EAGAIN)

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* A fork takes what lies unread in a ring out of it (family.c), whatever the other end does meanwhile. */
+#include <criterion/criterion.h>
+
+#include "family.h"
+#include "over.h"
+#include "remote_kit.h"
+#include "way_kit.h"
+
+#define SLOT_BYTES 100u
+#define MOST_REFILLS 10000u
+
+static struct rsk_stream *receiver;
+static uint32_t refills; /* so many are left */
+static _Atomic(uint64_t) ended;
+
+static void fill(void)
+{
+	static uint8_t bytes[SLOT_BYTES];
+	struct iovec iov = { bytes, sizeof(bytes) };
+	struct rsk_iovcur cur;
+
+	do
+		rsk_iovcur_init(&cur, &iov, 1);
+	while (rsk_ring_put_data(&w.tx.ring, &w.tx.key, &cur, sizeof(bytes)) ==
+	       (ssize_t)sizeof(bytes));
+}
+
+/* A sender that does not hear that it is to leave the ring, and has it full again at each word of the receiver's. */
+static int put(struct rsk_rail *rail, uint64_t off, size_t len)
+{
+	int peer = rail == &w.rail[0];
+
+	memcpy(w.segment[peer] + off, rail->window + off, len);
+	if (peer || !receiver || !refills)
+		return 0;
+	refills--;
+	w.tx.ring.credit = w.tx.ring.told = receiver->rx.ring.next;
+	fill();
+	return 0;
+}
+
+static const struct rsk_fabric_ops here = {
+	.name = "here",
+	.caps = RSK_FABRIC_RELIABLE | RSK_FABRIC_SYNC | RSK_FABRIC_DURABLE,
+	.put = put,
+};
+
+/* A stream of this process whose receiver has @w's sender at the other end. */
+static struct kit_stream stream(struct kit *k)
+{
+	struct kit_stream ks;
+
+	kit_init();
+	kit_link(k, true);
+	kit_rail_up(k, 0);
+	ks = kit_stream(k, false);
+	receiver = NULL;
+	refills = 0;
+	on_ring(&here, 0);
+	rsk_rx_fini(&ks.s->rx);
+	ks.s->rx = w.rx;
+	atomic_store(&ended, 0);
+	ks.s->rx.ended = w.tx.ended = &ended;
+	receiver = ks.s;
+	return ks;
+}
+
+Test(fork_ring, what_is_unread_is_taken_out)
+{
+	struct kit_stream ks;
+	struct kit k;
+
+	ks = stream(&k);
+	cr_assert_eq(send_some(300), 300);
+	rsk_stream_share(ks.s, ks.fd);
+	cr_assert_not(rsk_stream_failed(ks.s));
+	cr_assert_eq(rsk_over_unread(ks.s), 300);
+	cr_assert_eq(ks.s->rx.state, RSK_RX_TCP);
+}
+
+Test(fork_ring, a_sender_that_does_not_stop_is_refused)
+{
+	struct kit_stream ks;
+	struct kit k;
+
+	ks = stream(&k);
+	fill();
+	refills = MOST_REFILLS;
+	rsk_stream_share(ks.s, ks.fd);
+	cr_assert_neq(refills, 0, "it took %lu bytes", (unsigned long)ks.s->over_bytes);
+	cr_assert(rsk_stream_failed(ks.s));
+	cr_assert_eq(ks.s->rx.state, RSK_RX_TCP);
+}
