@@ -247,6 +247,7 @@ static bool takes_relay_in_time(struct rsk_stream *s, int fd, enum rsk_reason wh
 	return true;
 }
 
+/* What is sent next goes by TCP, where nothing that was put before can come behind it any more. */
 static bool settled(struct rsk_stream *s, int fd, enum rsk_reason why)
 {
 	struct rsk_kernel_companion k;
@@ -257,9 +258,17 @@ static bool settled(struct rsk_stream *s, int fd, enum rsk_reason why)
 	rsk_tx_serve(&s->tx, &k.c);
 	rsk_tx_move(&s->tx, &k.c);
 	rsk_stream_note(s, true, why);
-	done = s->tx.state == RSK_TX_TCP;
+	done = rsk_tx_secure(&s->tx);
 	rsk_unlock(&s->tx_lock);
 	return done;
+}
+
+/* A look later: what is repeated waits for room, all else does not show at the socket. */
+static void wait_a_little(const struct rsk_stream *s, int fd)
+{
+	struct pollfd p = { .fd = fd, .events = s->tx.state == RSK_TX_RESEND ? POLLOUT : 0 };
+
+	rsk_sys_ppoll(&p, 1, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
 /* rsk_rx_leave(); the rx lock is held. */
@@ -377,8 +386,7 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 		/* Bytes that nobody will repeat do not come by waiting. */
 		if (out && rc == -EBUSY)
 			break;
-		rsk_sys_ppoll(&(struct pollfd){ .fd = fd, .events = out ? 0 : POLLOUT }, 1,
-			      &(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		wait_a_little(s, fd);
 	}
 	if (rc == -EBUSY || rc == -EAGAIN || !out || rsk_over_unread(s))
 		return -EBUSY;
@@ -430,7 +438,7 @@ void rsk_stream_leave_late(struct rsk_stream *s, int fd)
 	rsk_lock(&s->rx_lock);
 	/* What never tried to leave does so now. */
 	ready = !s->tx.gave_up || !s->rx.gave_up ||
-		(s->tx.state == RSK_TX_TCP && rsk_rx_drained(&s->rx) && !rsk_over_unread(s));
+		(rsk_tx_arrived(&s->tx) && rsk_rx_drained(&s->rx) && !rsk_over_unread(s));
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
 	why = ready ? atomic_exchange_explicit(&s->leave_due, 0, memory_order_relaxed) : 0;
@@ -496,8 +504,7 @@ int rsk_fd_leave_tx(int fd, enum rsk_reason why)
 			else if (rsk_now_ns() >= until)
 				rc = -EAGAIN;
 			else
-				rsk_sys_ppoll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1,
-					      &(struct timespec){ .tv_nsec = 1000000 }, NULL);
+				wait_a_little(s, fd);
 		}
 	}
 	rsk_stream_unpin(s);

@@ -48,8 +48,8 @@ int rsk_tx_relay_plan(const struct rsk_tx *machine, struct rsk_relay *r, size_t 
 	struct to_relay to = { .c = { .ops = &ops, .fd = -1 }, .r = r, .room = room };
 	struct rsk_tx tx = *machine;
 
-	if (tx.state == RSK_TX_TCP)
-		return 0;
+	if (tx.state == RSK_TX_TCP) /* as rsk_tx_send(): not before what is under way */
+		return rsk_tx_arrived(machine) ? 0 : -EAGAIN;
 	if (tx.state != RSK_TX_RESEND || tx.held)
 		return -EAGAIN;
 	if (tx.scratch) {

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* A stream leaves for the kernel's calls (leave.c): what takes its time, and how long it is waited for. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "hooked.h"
+#include "remote_kit.h"
+
+static struct kit_stream with_bytes_under_way(struct kit *k)
+{
+	struct kit_stream ks;
+	char byte = 'x';
+
+	kit_init();
+	kit_link(k, true);
+	kit_rail_up(k, 0);
+	ks = kit_stream(k, true);
+	ks.s->tx.acked = true; /* a MOVE may go */
+	kit_fabric.arrived = false;
+	cr_assert_eq(hooked_move(ks.fd, true, &byte, 1), 1);
+	cr_assert_eq(ks.s->tx.state, RSK_TX_ONRING);
+	return ks;
+}
+
+/* The rail may break yet: then they are repeated by TCP, where nothing newer may be before them. */
+Test(leave, nothing_goes_by_tcp_before_what_was_put_has_arrived)
+{
+	struct kit_stream ks;
+	struct kit k;
+
+	ks = with_bytes_under_way(&k);
+	cr_assert_eq(rsk_fd_leave_tx(ks.fd, RSK_REASON_SPLICE), -EAGAIN);
+	cr_assert_eq(ks.s->tx.state, RSK_TX_TCP, "its MOVE is on the way as well");
+	kit_fabric.arrived = true;
+	cr_assert_eq(rsk_fd_leave_tx(ks.fd, RSK_REASON_SPLICE), 0);
+	/* Whatever the rail says from now on. */
+	kit_fabric.arrived = false;
+	rsk_tx_break(&ks.s->tx);
+	cr_assert_eq(ks.s->tx.state, RSK_TX_TCP);
+}
+
+Test(leave, nor_does_a_stream_leave_for_good)
+{
+	struct kit_stream ks;
+	char byte = 'y';
+	struct kit k;
+
+	ks = with_bytes_under_way(&k);
+	cr_assert_eq(rsk_fd_leave(ks.fd, RSK_REASON_OOB), 0);
+	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_JOINED, "our hooks go on with it");
+	cr_assert_eq(hooked_move(ks.fd, true, &byte, 1), -EAGAIN);
+	kit_fabric.arrived = true;
+	cr_assert_eq(hooked_move(ks.fd, true, &byte, 1), 1);
+	hooked_move(ks.fd, false, &byte, 1);
+	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_COLD);
+}
