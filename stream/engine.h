@@ -170,6 +170,12 @@ int rsk_fd_next(int from);
  */
 int rsk_fd_leave(int fd, enum rsk_reason why);
 
+/*
+ * The same for a program that inherits it (RSK_REASON_EXEC), one of several. *@until, 0 at first: so long other
+ * processes that have them are given to close their own.
+ */
+int rsk_fd_leave_exec(int fd, uint64_t *until);
+
 /* The same where the reason does not say that the kernel alone reads from now on, and it does. */
 int rsk_fd_leave_now(int fd, enum rsk_reason why);
 

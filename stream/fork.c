@@ -285,25 +285,26 @@ void rsk_fork_child(void)
 
 /*
  * The new program may use what it inherits, and sees the kernel alone; whether it does cannot be known, and a stream on
- * TCP is right either way. @w: of @fd, a stream.
+ * TCP is right either way. @w: of @fd, a stream. *@until: as in rsk_fd_leave_exec().
  */
-static int leave_inherited(int fd, uintptr_t w)
+static int leave_inherited(int fd, uintptr_t w, uint64_t *until)
 {
 	int flags;
 
 	if (!rsk_fd_stream(w) || rsk_fd_ours(fd))
 		return 0;
 	flags = rsk_sys_fcntl(fd, F_GETFD, 0);
-	return flags < 0 || (flags & FD_CLOEXEC) ? 0 : rsk_fd_leave(fd, RSK_REASON_EXEC);
+	return flags < 0 || (flags & FD_CLOEXEC) ? 0 : rsk_fd_leave_exec(fd, until);
 }
 
 int rsk_exec_vforked(void)
 {
 	uint32_t high = rsk_fd_high();
+	uint64_t until = 0;
 	int rc = 0;
 
 	for (uint32_t i = 0; i < high && rc == 0; i++)
-		rc = leave_inherited((int)i, rsk_fd_word((int)i));
+		rc = leave_inherited((int)i, rsk_fd_word((int)i), &until);
 	return rc;
 }
 

@@ -232,15 +232,16 @@ static bool takes_relay(struct rsk_stream *s, int fd, enum rsk_reason why,
 
 /*
  * The same with bytes at stake. Who forks, lets the child execute a program, and closes its own
- * descriptor, does that at the same time as the child: it is waited for a while.
+ * descriptor, does that at the same time as the child: it is waited for a while, once for all that the child has.
+ * *@until: as in rsk_fd_leave_exec().
  */
 static bool takes_relay_in_time(struct rsk_stream *s, int fd, enum rsk_reason why,
-				const struct rsk_leaving *l)
+				const struct rsk_leaving *l, uint64_t *until)
 {
-	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
-
 	while (!takes_relay(s, fd, why, l)) {
-		if (why != RSK_REASON_EXEC || rsk_sys_getpid() != rsk_pid || rsk_now_ns() >= until)
+		if (!*until)
+			*until = rsk_now_ns() + LEAVE_WAIT_NS;
+		if (why != RSK_REASON_EXEC || rsk_sys_getpid() != rsk_pid || rsk_now_ns() >= *until)
 			return false;
 		rsk_sys_ppoll(NULL, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
@@ -396,7 +397,8 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 /*
  * 0; -EAGAIN: it could not be made sure that no byte is lost, and who asked for it must not go on.
  */
-static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why, bool kernel)
+static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why, bool kernel,
+			  uint64_t *until)
 {
 	struct rsk_leaving l = { .kernel = kernel || needs_kernel(why) };
 	int rc = 0;
@@ -407,7 +409,7 @@ static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why, boo
 		 * What is repeated late comes in order still, to our hooks as to the kernel's
 		 * users.
 		 */
-		if (rc < 0 && takes_relay_in_time(s, fd, why, &l))
+		if (rc < 0 && takes_relay_in_time(s, fd, why, &l, until))
 			rc = rsk_stream_relay(s, fd, why, &l);
 		else if (rc == -EINPROGRESS)
 			rc = 0;
@@ -443,29 +445,34 @@ void rsk_stream_leave_late(struct rsk_stream *s, int fd)
 	rsk_unlock(&s->tx_lock);
 	why = ready ? atomic_exchange_explicit(&s->leave_due, 0, memory_order_relaxed) : 0;
 	if (why)
-		leave_or_later(s, fd, (enum rsk_reason)why, false);
+		leave_or_later(s, fd, (enum rsk_reason)why, false, &(uint64_t){ 0 });
 }
 
-static int leave_fd(int fd, enum rsk_reason why, bool kernel)
+static int leave_fd(int fd, enum rsk_reason why, bool kernel, uint64_t *until)
 {
 	struct rsk_stream *s = rsk_stream_of(fd);
 	int rc;
 
 	if (!s)
 		return 0;
-	rc = rsk_stream_is_at(s, fd) ? leave_or_later(s, fd, why, kernel) : 0;
+	rc = rsk_stream_is_at(s, fd) ? leave_or_later(s, fd, why, kernel, until) : 0;
 	rsk_stream_unpin(s);
 	return rc;
 }
 
 int rsk_fd_leave(int fd, enum rsk_reason why)
 {
-	return leave_fd(fd, why, false);
+	return leave_fd(fd, why, false, &(uint64_t){ 0 });
+}
+
+int rsk_fd_leave_exec(int fd, uint64_t *until)
+{
+	return leave_fd(fd, RSK_REASON_EXEC, false, until);
 }
 
 int rsk_fd_leave_now(int fd, enum rsk_reason why)
 {
-	return leave_fd(fd, why, true);
+	return leave_fd(fd, why, true, &(uint64_t){ 0 });
 }
 
 /* A pending error comes first, as in the kernel's sends (sk_stream_error()). */
@@ -489,7 +496,7 @@ int rsk_fd_leave_tx(int fd, enum rsk_reason why)
 	if (!s)
 		return 0;
 	if (rsk_stream_is_at(s, fd) && rsk_stream_phase(s) != RSK_PHASE_JOINED) {
-		rc = leave_or_later(s, fd, why, false);
+		rc = leave_or_later(s, fd, why, false, &(uint64_t){ 0 });
 	} else if (rsk_stream_is_at(s, fd)) {
 		rsk_lock(&s->tx_lock);
 		s->tx.gave_up = true; /* the kernel's count is not ours any more */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "hooked.h"
+#include "over.h"
 #include "remote_kit.h"
 
 static struct kit_stream with_bytes_under_way(struct kit *k)
@@ -56,4 +57,32 @@ Test(leave, nor_does_a_stream_leave_for_good)
 	cr_assert_eq(hooked_move(ks.fd, true, &byte, 1), 1);
 	hooked_move(ks.fd, false, &byte, 1);
 	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_COLD);
+}
+
+#define STREAMS 8
+#define PATIENCE_NS 200000000ull /* for one stream, or for all */
+
+/* Another process has them, too, and it alone can have what is in the files: it is given the time to close its own. */
+Test(leave, an_exec_waits_once_for_all_streams)
+{
+	uint64_t began, took;
+	struct kit k;
+
+	kit_init();
+	kit_link(&k, true);
+	kit_rail_up(&k, 0);
+	for (int i = 0; i < STREAMS; i++) {
+		struct kit_stream ks = kit_stream(&k, false);
+
+		cr_assert_gt(ks.fd, STDERR_FILENO);
+		cr_assert_eq(rsk_over_open(ks.s), 0);
+		cr_assert_eq(rsk_over_add(ks.s, "unread", 6), 0);
+		rsk_over_seal(ks.s, ks.fd);
+		atomic_store(&ks.s->kin.others, 1);
+	}
+	began = rsk_now_ns();
+	cr_assert_eq(rsk_exec_vforked(), 0);
+	took = rsk_now_ns() - began;
+	cr_assert_geq(took, PATIENCE_NS);
+	cr_assert_lt(took, STREAMS / 2 * PATIENCE_NS, "%lu ms", (unsigned long)(took / 1000000));
 }
