@@ -134,10 +134,7 @@ void rsk_over_close(struct rsk_stream *s, int fd)
 	rsk_own_close(over);
 }
 
-/*
- * Where the next read begins. The position belongs to all who have the file: one that goes back was put there by
- * somebody who wants us to read bytes twice.
- */
+/* Where the next read begins. Nothing is moved. */
 static uint64_t position(struct rsk_stream *s)
 {
 	int fd = atomic_load_explicit(&s->over_fd, memory_order_relaxed);
@@ -145,11 +142,21 @@ static uint64_t position(struct rsk_stream *s)
 
 	if (at < 0 || (uint64_t)at > s->over_bytes)
 		return s->over_bytes;
-	if ((uint64_t)at < s->over_seen) {
-		rsk_sys_lseek(fd, (off_t)s->over_seen, SEEK_SET);
-		return s->over_seen;
-	}
-	return (uint64_t)at;
+	return (uint64_t)at < s->over_seen ? s->over_seen : (uint64_t)at;
+}
+
+/*
+ * The position belongs to all who have the file: one that goes back was put there by somebody who wants us to read
+ * bytes twice. Only who holds the lock can tell: what others compare may be old already, and would take back what
+ * another process has read meanwhile.
+ */
+static uint64_t put_right(struct rsk_stream *s)
+{
+	off_t at = rsk_sys_lseek(s->over_fd, 0, SEEK_CUR);
+
+	if (at >= 0 && (uint64_t)at < s->over_seen)
+		rsk_sys_lseek(s->over_fd, (off_t)s->over_seen, SEEK_SET);
+	return position(s);
 }
 
 uint64_t rsk_over_unread(struct rsk_stream *s)
@@ -165,7 +172,7 @@ static ssize_t take(struct rsk_stream *s, uint8_t *to, size_t n, uint64_t at, bo
 ssize_t rsk_over_recv(struct rsk_stream *s, int fd, const struct iovec *iov, int n, size_t cap,
 		      bool peek)
 {
-	uint64_t at = position(s);
+	uint64_t at = put_right(s);
 	size_t total = 0;
 
 	for (int i = 0; i < n && total < cap; i++) {

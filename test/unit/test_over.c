@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The overread file's position, which all who have the file share. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "over.h"
+#include "remote_kit.h"
+
+#define TEXT "0123456789"
+#define BYTES (sizeof(TEXT) - 1)
+
+/* Any thread asks, without the lock: what it knows of the position may be old, and another process reads meanwhile. */
+Test(over, who_only_asks_does_not_move_it)
+{
+	char text[BYTES];
+	struct iovec iov = { text, sizeof(text) };
+	struct kit_stream ks;
+	struct kit k;
+	int file;
+
+	kit_init();
+	kit_link(&k, true);
+	kit_rail_up(&k, 0);
+	ks = kit_stream(&k, false);
+	cr_assert_eq(rsk_over_open(ks.s), 0);
+	cr_assert_eq(rsk_over_add(ks.s, TEXT, BYTES), 0);
+	rsk_over_seal(ks.s, ks.fd);
+	file = atomic_load(&ks.s->over_fd);
+	cr_assert_eq(rsk_over_recv(ks.s, ks.fd, &iov, 1, 6, false), 6);
+	cr_assert_eq(lseek(file, 2, SEEK_SET), 2);
+	cr_assert_eq(rsk_over_unread(ks.s), 4, "what was read here is not unread");
+	cr_assert_eq(lseek(file, 0, SEEK_CUR), 2, "the position was moved");
+	/* Who reads does not read it twice. */
+	cr_assert_eq(rsk_over_recv(ks.s, ks.fd, &iov, 1, BYTES, false), 4);
+	cr_assert_arr_eq(text, "6789", 4);
+	cr_assert_eq(lseek(file, 0, SEEK_CUR), (off_t)BYTES);
+}
