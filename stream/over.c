@@ -195,6 +195,12 @@ ssize_t rsk_over_recv(struct rsk_stream *s, int fd, const struct iovec *iov, int
 	return (ssize_t)total;
 }
 
+void rsk_over_put_back(struct rsk_stream *s, size_t n)
+{
+	s->over_seen = s->over_bytes - n;
+	rsk_sys_lseek(s->over_fd, (off_t)s->over_seen, SEEK_SET);
+}
+
 #define LOOKS 20
 #define LOOK_NS 1000000
 

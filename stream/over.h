@@ -38,6 +38,12 @@ ssize_t rsk_over_recv(struct rsk_stream *s, int fd, const struct iovec *iov, int
 		      bool peek);
 
 /*
+ * The last @n bytes, which this process has just taken, are unread again. Where another process has looked meanwhile it
+ * holds the file to be at its end.
+ */
+void rsk_over_put_back(struct rsk_stream *s, size_t n);
+
+/*
  * rsk_over_back - who uses the socket next sees the kernel alone: what is left of the file goes into the kernel's
  * receive queue, by a copy of the peer's socket, and what lies there already comes behind it. 0: there is nothing in
  * the file any more. -EBUSY: that cannot be done, and nothing has changed. -EIO: the peer wrote meanwhile, and nobody

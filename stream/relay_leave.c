@@ -86,17 +86,20 @@ static int plan_over(struct rsk_stream *s, int fd, struct rsk_relay *r, size_t o
 	return 0;
 }
 
-/* The relay has it. */
-static void done_over(struct rsk_stream *s, int fd, struct rsk_relay *r, size_t over)
+/*
+ * Taken before the relay begins: whatever another process reads of it from then on, no byte is had twice. 0, or -errno,
+ * and nothing has been taken.
+ */
+static int take_over_and_start(struct rsk_stream *s, int fd, struct rsk_relay *r, size_t over,
+			       int end)
 {
-	while (over) {
-		struct iovec iov = { r->block[0], sizeof(r->block[0]) };
-		ssize_t n = rsk_over_recv(s, fd, &iov, 1, over, false);
+	struct iovec iov = { r->data, over };
+	ssize_t n = over ? rsk_over_recv(s, fd, &iov, 1, over, false) : 0;
+	int rc = n == (ssize_t)over ? rsk_relay_start(r, fd, end) : -EAGAIN;
 
-		if (n <= 0)
-			return;
-		over -= (size_t)n;
-	}
+	if (rc < 0 && n > 0)
+		rsk_over_put_back(s, (size_t)n);
+	return rc;
 }
 
 #define FIRST_NS 200000000u /* the relay gets to run */
@@ -156,11 +159,7 @@ static int plan_and_start(struct rsk_stream *s, int fd, const struct rsk_leaving
 		rc = plan_over(s, fd, r, over);
 	if (rc == 0)
 		rc = rsk_tx_relay_plan(&s->tx, r, up);
-	if (rc == 0)
-		rc = rsk_relay_start(r, fd, end);
-	if (rc == 0)
-		done_over(s, fd, r, over);
-	return rc;
+	return rc < 0 ? rc : take_over_and_start(s, fd, r, over, end);
 }
 
 static void over_resets(struct rsk_stream *s, int fd, bool on)
