@@ -318,11 +318,10 @@ static void keep_rest(struct rsk_stream *s, int fd, struct rsk_leaving *l)
 	l->before = (uint64_t)inq + (rsk_stream_takes_nothing(s) ? 0 : rsk_handback(s, fd));
 	if (!s->rx.stage_len)
 		return;
-	l->stage = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
-	if (!l->stage)
-		return;
 	l->stage_len = s->rx.stage_len - s->rx.stage_off;
-	memcpy(l->stage, s->rx.stage + s->rx.stage_off, l->stage_len);
+	l->stage = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
+	if (l->stage)
+		memcpy(l->stage, s->rx.stage + s->rx.stage_off, l->stage_len);
 }
 
 /* All that the peer has to repeat is in the kernel: no death of its changes that any more. */

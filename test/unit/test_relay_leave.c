@@ -88,3 +88,19 @@ Test(relay_leave, a_relay_that_does_not_begin_has_taken_nothing)
 	cr_assert_eq(rsk_over_recv(ks.s, ks.fd, &iov, 1, BYTES, false), (ssize_t)BYTES);
 	cr_assert_arr_eq(text, TEXT, BYTES);
 }
+
+/* There was no memory for a copy of the slot that was read in part. */
+Test(relay_leave, no_relay_without_all_of_the_bytes)
+{
+	const struct rsk_leaving l = { .kernel = true, .again = true, .stage_len = 10 };
+	struct kit_stream ks;
+	struct kit k;
+
+	kit_init();
+	kit_link(&k, true);
+	kit_rail_up(&k, 0);
+	ks = kit_stream(&k, false);
+	memset(&relay, 0, sizeof(relay));
+	cr_assert_eq(rsk_stream_relay(ks.s, ks.fd, RSK_REASON_PASSED, &l), -ENOMEM);
+	cr_assert_eq(relay.starts, 0);
+}
