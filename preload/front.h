@@ -29,8 +29,8 @@ int rsk_front_sigaction(int sig, const struct sigaction *act, struct sigaction *
 void rsk_front_pending(void);
 
 /*
- * host.h's streams: from now on a fault of an instruction of touch.h's is an answer, also where the application has
- * nothing but the default action. Keeps errno.
+ * host.h's streams, and before them the first epoll_ctl(): from now on a fault of an instruction of touch.h's is an
+ * answer, also where the application has nothing but the default action. Keeps errno.
  */
 void rsk_front_faults(void);
 

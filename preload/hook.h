@@ -150,12 +150,21 @@ static inline bool rsk_scope_send(struct rsk_scope *s, int fd, const struct iove
 }
 
 /*
+ * hook_misc.c: rsk_reads() before a fault would be caught (rsk_touch_ready). System calls: what is
+ * called often looks at nothing then, and goes straight to the kernel, since no stream is there.
+ */
+bool rsk_kernel_reads(const void *p, size_t len);
+
+/*
  * Can @len bytes at @p be looked at, or written? The kernel answers EFAULT for any address that is not mapped; so do
- * we (touch.h). NULL and the like come often, and cost no fault.
+ * we (touch.h). NULL and the like come often, and cost no fault. rsk_writes(): only once there is a stream.
  */
 static inline bool rsk_reads(const void *p, size_t len)
 {
-	return (uintptr_t)p >= 4096 && rsk_touch_reads(p, len);
+	if ((uintptr_t)p < 4096)
+		return false;
+	return __builtin_expect(rsk_touch_ready, 1) ? rsk_touch_reads(p, len) :
+						      rsk_kernel_reads(p, len);
 }
 
 static inline bool rsk_writes(void *p, size_t len)

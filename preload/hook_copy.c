@@ -207,28 +207,28 @@ static bool rsk_aio_stuck(int fd)
 
 int rsk_hook_aio_read(struct aiocb *cb)
 {
-	if (rsk_readable(cb) && rsk_aio_stuck(cb->aio_fildes))
+	if (rsk_touch_ready && rsk_readable(cb) && rsk_aio_stuck(cb->aio_fildes))
 		return -1;
 	return rsk_real.aio_read(cb);
 }
 
 int rsk_hook_aio_read64(struct aiocb64 *cb)
 {
-	if (rsk_readable(cb) && rsk_aio_stuck(cb->aio_fildes))
+	if (rsk_touch_ready && rsk_readable(cb) && rsk_aio_stuck(cb->aio_fildes))
 		return -1;
 	return rsk_real.aio_read64(cb);
 }
 
 int rsk_hook_aio_write(struct aiocb *cb)
 {
-	if (rsk_readable(cb) && rsk_aio_stuck(cb->aio_fildes))
+	if (rsk_touch_ready && rsk_readable(cb) && rsk_aio_stuck(cb->aio_fildes))
 		return -1;
 	return rsk_real.aio_write(cb);
 }
 
 int rsk_hook_aio_write64(struct aiocb64 *cb)
 {
-	if (rsk_readable(cb) && rsk_aio_stuck(cb->aio_fildes))
+	if (rsk_touch_ready && rsk_readable(cb) && rsk_aio_stuck(cb->aio_fildes))
 		return -1;
 	return rsk_real.aio_write64(cb);
 }

@@ -5,6 +5,7 @@
  */
 #define RSK_EXPORT_epoll 1
 #include "export.h"
+#include "front.h"
 #include "hook.h"
 
 static int rsk_after_epoll(int fd)
@@ -26,12 +27,25 @@ int rsk_hook_epoll_create1(int flags)
 	return rsk_after_epoll(rsk_real.epoll_create1(flags));
 }
 
+/* Nobody would catch a fault. The engine looks at each event, and there may be many: from now on somebody does. */
+static rsk_apart int rsk_epoll_ctl_first(int epfd, int op, int fd, struct epoll_event *ev)
+{
+	if (!rsk_live())
+		return rsk_acts(rsk_real.epoll_ctl(epfd, op, fd, ev));
+	rsk_front_faults();
+	if (op != EPOLL_CTL_DEL && !rsk_readable(ev))
+		return rsk_acts(rsk_real.epoll_ctl(epfd, op, fd, ev));
+	return (int)rsk_result(rsk_epoll_ctl(epfd, op, fd, ev));
+}
+
 /* Always by the engine: a socket may be registered before it has a stream. */
 int rsk_hook_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
-	/* Before there is a stream nobody would catch the fault. What leads nowhere is refused before all else. */
-	if (rsk_touch_ready ? rsk_direct || (op != EPOLL_CTL_DEL && !rsk_readable(ev)) :
-			      !rsk_live())
+	if (rsk_unlikely(!rsk_touch_ready))
+		return rsk_epoll_ctl_first(epfd, op, fd, ev);
+	/* What leads nowhere is refused before all else. */
+	if (rsk_direct ||
+	    (op != EPOLL_CTL_DEL && ((uintptr_t)ev < 4096 || !rsk_touch_reads(ev, sizeof(*ev)))))
 		return rsk_acts(rsk_real.epoll_ctl(epfd, op, fd, ev));
 	return (int)rsk_result(rsk_epoll_ctl(epfd, op, fd, ev));
 }

@@ -17,6 +17,26 @@ int rsk_no_more(enum rsk_reason why)
 	return rsk_leave_all(why);
 }
 
+/*
+ * A look that faults is caught once there is a stream (front.c). Before that the kernel is asked, by
+ * a call that copies eight bytes, and then refuses to do what there is no operation for.
+ */
+static bool rsk_kernel_reads_at(uintptr_t at)
+{
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr): of the same page */
+	const sigset_t *eight = (const sigset_t *)(at & ~(uintptr_t)(RSK_SYS_SIGSET_BYTES - 1));
+
+	return rsk_sys_rt_sigprocmask(-1, eight, NULL) != -EFAULT;
+}
+
+bool rsk_kernel_reads(const void *p, size_t len)
+{
+	for (size_t at = 0; at < len; at += RSK_TOUCH_PAGE)
+		if (!rsk_kernel_reads_at((uintptr_t)p + at))
+			return false;
+	return rsk_kernel_reads_at((uintptr_t)p + len - 1);
+}
+
 int rsk_hook_prctl(int op, ...)
 {
 	unsigned long a[4];

@@ -58,7 +58,7 @@ static inline int rsk_send_is_real(int fd, int flags)
 
 /*
  * Calls @each for every fd in @msg's SCM_RIGHTS, until it is not 0, and returns that; @msg is the
- * application's and may be malformed.
+ * application's and may be malformed. Its control messages can be read.
  */
 static int rsk_rights_each(const struct msghdr *msg, int (*each)(int fd))
 {
@@ -68,7 +68,7 @@ static int rsk_rights_each(const struct msghdr *msg, int (*each)(int fd))
 	size_t at, end;
 	int fd, rc;
 
-	if (m.msg_controllen < sizeof(*c) || !rsk_reads(m.msg_control, m.msg_controllen))
+	if (m.msg_controllen < sizeof(*c))
 		return 0;
 	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
 		if (c->cmsg_len < sizeof(*c))
@@ -102,13 +102,16 @@ static int rsk_rights_arrived(int fd)
 	return 0;
 }
 
+/* Only a stream leaves; before there is one nothing is looked at. */
 static int rsk_rights_before_send(const struct msghdr *msg)
 {
-	if (rsk_readable(msg) && rsk_unlikely(msg->msg_controllen != 0) && rsk_live())
+	if (rsk_touch_ready && rsk_readable(msg) && rsk_unlikely(msg->msg_controllen != 0) &&
+	    rsk_live() && rsk_reads(msg->msg_control, msg->msg_controllen))
 		return rsk_rights_each(msg, rsk_rights_sent);
 	return 0;
 }
 
+/* The kernel has just written it. */
 static void rsk_rights_after_recv(const struct msghdr *msg)
 {
 	if (rsk_unlikely(msg->msg_controllen != 0) && rsk_live())
@@ -256,7 +259,7 @@ int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 	if (!rsk_hot(fd) || !rsk_readable(msgs) || ((unsigned int)flags & RSK_MSG_CMSG_COMPAT) ||
 	    !rsk_timespec_valid(timeout) || rsk_recv_is_real(flags)) {
 		ret = rsk_real.recvmmsg(fd, msgs, n, flags, timeout);
-		for (; rsk_readable(msgs) && (ssize_t)done < ret; done++)
+		for (; (ssize_t)done < ret; done++)
 			rsk_rights_after_recv(&msgs[done].msg_hdr);
 		return (int)ret;
 	}
@@ -392,7 +395,9 @@ int rsk_hook_sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
 	ssize_t ret;
 
 	if (!rsk_hot(fd) || !rsk_readable(msgs) || ((unsigned int)flags & RSK_MSG_CMSG_COMPAT)) {
-		for (; rsk_readable(msgs) && done < n && done < RSK_IOV_MAX; done++) {
+		for (;
+		     rsk_touch_ready && done < n && done < RSK_IOV_MAX && rsk_readable(&msgs[done]);
+		     done++) {
 			int rc = rsk_rights_before_send(&msgs[done].msg_hdr);
 
 			if (rc < 0 && !done)

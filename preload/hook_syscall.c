@@ -80,7 +80,8 @@ static long by_ppoll(long nr, const long a[static 6])
 	sigset_t mask;
 	int ret;
 
-	if (!rsk_timespec_valid(timeout) || !rsk_kernel_mask(PTR(3), SIZE(4), &mask, &use) ||
+	if (!rsk_touch_ready || !rsk_timespec_valid(timeout) ||
+	    !rsk_kernel_mask(PTR(3), SIZE(4), &mask, &use) ||
 	    !rsk_poll_is_ours(PTR(0), (nfds_t)a[1]))
 		return straight(nr, a);
 	if (timeout)
@@ -102,6 +103,8 @@ static long by_pselect6(long nr, const long a[static 6])
 	sigset_t mask;
 	int ret;
 
+	if (!rsk_touch_ready)
+		return straight(nr, a);
 	if (PTR(5)) {
 		if (!rsk_reads(PTR(5), sizeof(sig)))
 			return straight(nr, a);
@@ -139,7 +142,7 @@ static long by_epoll_pwait(long nr, const long a[static 6])
 	const sigset_t *use;
 	sigset_t mask;
 
-	if (!rsk_kernel_mask(PTR(4), SIZE(5), &mask, &use))
+	if (!rsk_hot_epoll(INT(0)) || !rsk_kernel_mask(PTR(4), SIZE(5), &mask, &use))
 		return straight(nr, a);
 	return rsk_hook_epoll_pwait(INT(0), PTR(1), INT(2), INT(3), use);
 }
@@ -150,7 +153,7 @@ static long by_epoll_pwait2(long nr, const long a[static 6])
 	const sigset_t *use;
 	sigset_t mask;
 
-	if (!rsk_kernel_mask(PTR(4), SIZE(5), &mask, &use))
+	if (!rsk_hot_epoll(INT(0)) || !rsk_kernel_mask(PTR(4), SIZE(5), &mask, &use))
 		return straight(nr, a);
 	return rsk_hook_epoll_pwait2(INT(0), PTR(1), INT(2), PTR(3), use);
 }
@@ -163,7 +166,7 @@ static long by_io_submit(long nr, const long a[static 6])
 {
 	struct iocb *const *list = PTR(2);
 
-	if (rsk_live())
+	if (rsk_live() && rsk_touch_ready)
 		/* NOLINTNEXTLINE(bugprone-sizeof-expression): a pointer is what is to be read */
 		for (long i = 0; i < a[1] && rsk_readable(&list[i]); i++)
 			if (rsk_readable(list[i]) && rsk_hot((int)list[i]->aio_fildes) &&

@@ -68,7 +68,8 @@ int rsk_hook___poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
 int rsk_hook_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		   const sigset_t *mask)
 {
-	if (!rsk_timespec_valid(timeout) || !rsk_mask_valid(mask) || !rsk_poll_is_ours(fds, n))
+	if (!rsk_touch_ready || !rsk_timespec_valid(timeout) || !rsk_mask_valid(mask) ||
+	    !rsk_poll_is_ours(fds, n))
 		return rsk_real.ppoll(fds, n, timeout, mask);
 	return rsk_poll_ours(fds, n, timeout, mask);
 }
@@ -102,7 +103,8 @@ int rsk_hook_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *time
 	int64_t left_ns;
 	int ret;
 
-	if ((timeout && (!rsk_readable(timeout) || timeout->tv_sec < 0 || timeout->tv_usec < 0)) ||
+	if (!rsk_touch_ready ||
+	    (timeout && (!rsk_readable(timeout) || timeout->tv_sec < 0 || timeout->tv_usec < 0)) ||
 	    !rsk_select_is_ours(n, r, w, e))
 		return rsk_real.select(n, r, w, e, timeout);
 	if (!timeout)
@@ -135,7 +137,7 @@ int rsk_hook_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *time
 int rsk_hook_pselect(int n, fd_set *r, fd_set *w, fd_set *e, const struct timespec *timeout,
 		     const sigset_t *mask)
 {
-	if (!rsk_timespec_valid(timeout) || !rsk_mask_valid(mask) ||
+	if (!rsk_touch_ready || !rsk_timespec_valid(timeout) || !rsk_mask_valid(mask) ||
 	    !rsk_select_is_ours(n, r, w, e))
 		return rsk_real.pselect(n, r, w, e, timeout, mask);
 	return (int)rsk_result(rsk_select(n, r, w, e, timeout, mask));

@@ -4,6 +4,7 @@
  * was.
  */
 #include <limits.h>
+#include <linux/aio_abi.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
@@ -324,5 +325,87 @@ CASE(shrunk, DIRECT, "a mapped file that has become shorter: EFAULT to send and 
 	}
 	app_sync();
 	close(file);
+	app_close(fd);
+}
+
+/* Calls that need no stream, of sockets, sets and times in no memory. */
+static void ask_without_stream(int tcp, char *gone)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	struct iovec iov = { buf, 1 };
+	struct msghdr control = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = gone, .msg_controllen = 64
+	};
+	struct mmsghdr many = { .msg_hdr = control };
+	int ep = MUST(epoll_create1(0)), pair[2];
+	struct timeval none = { 0 };
+	struct pollfd pfd = { 0 };
+	aio_context_t aio = 0;
+	fd_set set;
+
+	FD_ZERO(&set);
+	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	pfd.fd = pair[0];
+	R(sendmsg(pair[0], (void *)gone, 0));
+	R(sendmsg(pair[0], (void *)(gone - 8), 0));
+	R(sendmsg(pair[0], KERNELS, 0));
+	R(sendmsg(pair[0], &control, 0));
+	R(sendmmsg(pair[0], (void *)gone, 1, 0));
+	R(sendmmsg(pair[0], &many, 1, 0));
+	R(recvmsg(pair[0], (void *)gone, MSG_DONTWAIT));
+	R(recvmmsg(pair[0], (void *)gone, 1, MSG_DONTWAIT, NULL));
+	R(recvmmsg(pair[0], &many, 1, MSG_DONTWAIT, (void *)gone));
+	R(ppoll(&pfd, 1, NULL, (void *)gone));
+	R(pselect(0, NULL, NULL, NULL, NULL, (void *)gone));
+	R(select(1, (void *)gone, NULL, NULL, &none));
+	/* libc itself looks at the times. */
+	R(syscall(SYS_ppoll, &pfd, 1L, gone, NULL, 8L));
+	R(syscall(SYS_ppoll, &pfd, 1L, NULL, gone, 8L));
+	R(syscall(SYS_pselect6, 1L, &set, NULL, NULL, gone, NULL));
+	R(syscall(SYS_pselect6, 1L, &set, NULL, NULL, NULL, gone));
+	R(epoll_ctl(ep, EPOLL_CTL_ADD, tcp, (void *)gone));
+	R(epoll_pwait(ep, &ev, 1, 0, (void *)gone));
+	R(syscall(SYS_epoll_pwait, (long)ep, &ev, 1L, 0L, gone, 8L));
+	R(syscall(SYS_io_setup, 1L, &aio));
+	R(syscall(SYS_io_submit, aio, 1L, gone));
+	R(syscall(SYS_clone3, gone, 64L));
+	R(setsockopt(tcp, SOL_SOCKET, SO_TIMESTAMP, gone, sizeof(int)));
+	R(ioctl(tcp, FIOASYNC, gone));
+	R(ioctl(tcp, FIONBIO, gone));
+	R(connect(tcp, (void *)gone, 16));
+	MUST(syscall(SYS_io_destroy, aio));
+	close(pair[0]);
+	close(pair[1]);
+	close(ep);
+}
+
+CASE(no_stream, DIRECT,
+     "calls in a process that has no stream yet: EFAULT; what may be read is heeded")
+{
+	int listener = SRV ? app_listen(COLD) : -1, off = 0,
+	    fd = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));
+	struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+	char *gone = at_edge(0);
+	struct app_addr addr;
+
+	/* Nothing else is to be mapped there meanwhile. */
+	if (mmap(gone, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != gone)
+		app_die("mmap");
+	ask_without_stream(fd, gone);
+	/* None of these keeps it from being accelerated. */
+	R(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMP, &off, sizeof(off)));
+	R(ioctl(fd, FIOASYNC, &off));
+	R(connect(fd, &nobody, sizeof(nobody)));
+	app_sync();
+	if (SRV) {
+		app_close(fd);
+		fd = app_accept(listener);
+	} else {
+		app_addr_make(&addr, COLD, false, app_port());
+		R(connect(fd, &addr.sa, addr.len));
+	}
+	app_warm(fd);
+	app_expect_rings(1);
+	app_sync();
 	app_close(fd);
 }
