@@ -254,6 +254,12 @@ FILE *rsk_made_file(FILE *file);
 bool rsk_poll_is_ours(const struct pollfd *fds, nfds_t n);
 bool rsk_select_is_ours(int n, fd_set *r, fd_set *w, fd_set *e);
 
+/* What a select() of @n is to look at. */
+static inline int rsk_select_n(int n)
+{
+	return rsk_unlikely(n > FD_SETSIZE) ? rsk_select_most(n) : n;
+}
+
 /* hook_wait.c: such a poll(), with errno. */
 int rsk_poll_ours(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		  const sigset_t *mask);

@@ -92,8 +92,11 @@ static long by_ppoll(long nr, const long a[static 6])
 	return ret;
 }
 
-static long by_pselect6(long nr, const long a[static 6])
+static long by_pselect6(long nr, const long asked[static 6])
 {
+	long a[6] = {
+		rsk_select_n((int)asked[0]), asked[1], asked[2], asked[3], asked[4], asked[5]
+	};
 	struct timespec *timeout = PTR(4), given, since;
 	struct {
 		const void *set;
@@ -131,8 +134,10 @@ static long by_poll(long nr, const long a[static 6])
 
 static long by_select(long nr, const long a[static 6])
 {
-	if (!rsk_select_is_ours(INT(0), PTR(1), PTR(2), PTR(3)))
-		return straight(nr, a);
+	int n = rsk_select_n(INT(0));
+
+	if (!rsk_select_is_ours(n, PTR(1), PTR(2), PTR(3)))
+		return rsk_real.syscall(nr, (long)n, a[1], a[2], a[3], a[4]);
 	return rsk_hook_select(INT(0), PTR(1), PTR(2), PTR(3), PTR(4));
 }
 #endif

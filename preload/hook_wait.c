@@ -103,6 +103,7 @@ int rsk_hook_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *time
 	int64_t left_ns;
 	int ret;
 
+	n = rsk_select_n(n);
 	if (!rsk_touch_ready ||
 	    (timeout && (!rsk_readable(timeout) || timeout->tv_sec < 0 || timeout->tv_usec < 0)) ||
 	    !rsk_select_is_ours(n, r, w, e))
@@ -137,6 +138,7 @@ int rsk_hook_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *time
 int rsk_hook_pselect(int n, fd_set *r, fd_set *w, fd_set *e, const struct timespec *timeout,
 		     const sigset_t *mask)
 {
+	n = rsk_select_n(n);
 	if (!rsk_touch_ready || !rsk_timespec_valid(timeout) || !rsk_mask_valid(mask) ||
 	    !rsk_select_is_ours(n, r, w, e))
 		return rsk_real.pselect(n, r, w, e, timeout, mask);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* select.c - select(2) as poll(2): the three sets turned into one list and back, as the kernel's tables have it. */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 
 #include <rsock/sys.h>
@@ -31,6 +35,94 @@ bool rsk_select_concerns(int nfds, const fd_set *r, const fd_set *w, const fd_se
 			return true;
 	return false;
 }
+
+/* ---- how many descriptors the kernel would look at ---- */
+
+#define FIRST_TABLE 256 /* what the kernel's table of a process grows to first; then it doubles */
+#define ASK_AT_ONCE 256
+
+/* The highest descriptor of the application's that was seen here, + 1. It only grows, as the kernel's table does. */
+static _Atomic(int) seen;
+
+/* alloc_fdtable() of the kernel; but an fd_set is always there as a whole. */
+static int table_of(int fds)
+{
+	int size = FIRST_TABLE;
+
+	while (size < fds)
+		size *= 2;
+	return size > FD_SETSIZE ? size : FD_SETSIZE;
+}
+
+/* Of the entries of a directory whose names are numbers: the highest that is none of ours, + 1, or @high. */
+static int highest_of(const uint8_t *entries, ssize_t n, int high)
+{
+	for (ssize_t at = 0; at < n;) {
+		const uint8_t *entry = entries + at;
+		uint16_t len;
+		int fd = 0;
+
+		memcpy(&len, entry + offsetof(struct dirent64, d_reclen), sizeof(len));
+		at += len;
+		entry += offsetof(struct dirent64, d_name);
+		while (*entry >= '0' && *entry <= '9' && fd < INT32_MAX / 10 - 1)
+			fd = fd * 10 + *entry++ - '0';
+		if (!*entry && fd >= high && !rsk_fd_ours(fd))
+			high = fd + 1;
+	}
+	return high;
+}
+
+/* Where there is no /proc: below @nfds, from @high on. */
+static int highest_asked(int nfds, int high)
+{
+	struct pollfd fds[ASK_AT_ONCE];
+
+	for (int from = high; from < nfds; from += ASK_AT_ONCE) {
+		for (int i = 0; i < ASK_AT_ONCE; i++)
+			fds[i] = (struct pollfd){ .fd = from + i };
+		rsk_sys_ppoll(fds, ASK_AT_ONCE, &(struct timespec){ 0 }, NULL);
+		for (int i = 0; i < ASK_AT_ONCE; i++)
+			if (!(fds[i].revents & POLLNVAL) && !rsk_fd_ours(from + i))
+				high = from + i + 1;
+	}
+	return high;
+}
+
+static int highest(int nfds, int high)
+{
+	uint8_t entries[2048];
+	int fd = rsk_sys_openat(AT_FDCWD, "/proc/thread-self/fd",
+				O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	ssize_t n;
+
+	if (fd < 0)
+		return highest_asked(nfds, high);
+	while ((n = rsk_sys_getdents64(fd, entries, sizeof(entries))) > 0)
+		high = highest_of(entries, n, high);
+	rsk_sys_close(fd);
+	return high;
+}
+
+/*
+ * The kernel looks at no more descriptors than the process's table has room for. Programs that pass
+ * getdtablesize() rely on it: their sets are smaller. Our own descriptors, which lie high, have made
+ * the table larger; so we find out what it would be without them, for the kernel and for us.
+ */
+int rsk_select_most(int nfds)
+{
+	int high = atomic_load_explicit(&seen, memory_order_relaxed);
+
+	if (nfds <= FD_SETSIZE || rsk_fd_high() <= FD_SETSIZE)
+		return nfds;
+	if (nfds > table_of(high)) {
+		high = highest(nfds, high);
+		atomic_store_explicit(&seen, high, memory_order_relaxed);
+	}
+	return nfds < table_of(high) ? nfds : table_of(high);
+}
+
+/* ---- to a list and back ---- */
 
 static nfds_t to_list(int nfds, const fd_set *r, const fd_set *w, const fd_set *e,
 		      struct pollfd *out)
