@@ -2,6 +2,7 @@
 /* hook_left.c - TCP_INQ: a control message with each recvmsg(), of how much is left. */
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "hook.h"
@@ -62,11 +63,14 @@ static bool rsk_is_left(int fd, int *left)
 	return true;
 }
 
+/* The bytes are taken by now: a thread that is cancelled in here would lose them. */
 void rsk_left_tell(int fd, struct msghdr *msg, size_t room)
 {
-	int left, saved = errno;
+	int left, saved = errno, state = PTHREAD_CANCEL_ENABLE;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (rsk_is_left(fd, &left))
 		rsk_put_left(msg, room, left);
+	pthread_setcancelstate(state, NULL);
 	errno = saved;
 }

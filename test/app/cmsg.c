@@ -235,3 +235,52 @@ CASE(inq_edge, DIRECT,
 	app_close(fd);
 	close(ep);
 }
+
+static int the_fd;
+static char taken[16];
+
+static void *recv_when_cancelled(void *arg)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { taken, 4 };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	ssize_t n;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_cancel(pthread_self());
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	n = recvmsg(the_fd, &msg, 0);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	*(ssize_t *)arg = n;
+	return NULL;
+}
+
+CASE(inq_cancelled, DIRECT,
+     "TCP_INQ and a thread that is cancelled: it has taken bytes and returns, or has not")
+{
+	char all[11] = { 0 };
+	pthread_t thread;
+	ssize_t n = 0;
+	int on = 1;
+
+	the_fd = app_open(WARM);
+	if (CLI) {
+		SAY(the_fd, "0123456789");
+	} else {
+		app_await_inq(the_fd, 10);
+		MUST(setsockopt(the_fd, IPPROTO_TCP, TCP_INQ, &on, sizeof(on)));
+		MUST(-pthread_create(&thread, NULL, recv_when_cancelled, &n));
+		MUST(-pthread_join(thread, NULL));
+		memcpy(all, taken, (size_t)n);
+		n += recv(the_fd, all + n, sizeof(all) - 1 - (size_t)n, MSG_DONTWAIT);
+		LOG("%zd bytes: %s", n, all);
+	}
+	app_sync();
+	app_close(the_fd);
+}
