@@ -23,7 +23,7 @@
 
 /*
  * The first @cap bytes of the vector behind @skip, as far as MAX_IOV entries go; returns the entries
- * used.
+ * used. Empty ones are left out: nothing but these would be a read of 0 bytes, which says the end.
  */
 static int cut_iov(const struct iovec *iov, int n, size_t skip, size_t cap,
 		   struct iovec out[static MAX_IOV])
@@ -34,7 +34,7 @@ static int cut_iov(const struct iovec *iov, int n, size_t skip, size_t cap,
 		size_t off = skip < iov[i].iov_len ? skip : iov[i].iov_len;
 
 		skip -= off;
-		if (off && off == iov[i].iov_len)
+		if (off == iov[i].iov_len)
 			continue;
 		out[k].iov_base = (uint8_t *)iov[i].iov_base + off;
 		out[k].iov_len = iov[i].iov_len - off < cap ? iov[i].iov_len - off : cap;

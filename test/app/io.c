@@ -385,6 +385,40 @@ CASE(efault_vector, DIRECT, "one bad vector among good ones: EFAULT, nothing tak
 	app_close(fd);
 }
 
+CASE(empty_runs, DIRECT,
+     "vectors that begin with many empty entries, where the kernel carries a direction")
+{
+	struct iovec v[71];
+	struct msghdr msg = { .msg_iov = v, .msg_iovlen = 71 };
+	int fd = app_open(WARM), p[2];
+	char text[8] = "empties";
+
+	for (int i = 0; i < 71; i++)
+		v[i] = (struct iovec){ text, i == 70 ? 7 : 0 };
+	if (CLI) {
+		MUST(pipe(p));
+		MUST(write(p[1], "pipe", 4));
+		R(splice(p[0], NULL, fd, NULL, 4, 0));
+	} else {
+		app_hear(fd, 4);
+	}
+	app_sync();
+	if (CLI) {
+		R(writev(fd, v, 71));
+		R(sendmsg(fd, &msg, 0));
+		R(sendmsg(fd, &msg, MSG_DONTWAIT));
+	} else {
+		app_await_inq(fd, 21);
+		RB(text, recvmsg(fd, &msg, MSG_PEEK));
+		RB(text, readv(fd, v, 71));
+		RB(text, recvmsg(fd, &msg, 0));
+		RB(text, recvmsg(fd, &msg, MSG_DONTWAIT));
+		R(recvmsg(fd, &msg, MSG_DONTWAIT));
+	}
+	app_sync();
+	app_close(fd);
+}
+
 CASE(iov_limits, DIRECT, "too many vectors, negative counts")
 {
 	int fd = app_open(WARM);
