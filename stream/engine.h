@@ -349,8 +349,9 @@ void rsk_op_tcp_info(struct rsk_op *op, struct tcp_info *ti, unsigned int len);
  * call.
  * @timeout: NULL waits for ever, relative, not changed. @mask: NULL keeps the thread's.
  * Return: count of ready fds (revents set) or -errno. rsk_select() takes the fd_sets as select(2)
- * does (read and written, @nfds bits each; fd_sets larger than FD_SETSIZE work). rsk_select_most(): of @nfds, as many as
- * the kernel would look at if there were no fds of ours; asked before rsk_select() and before the real call.
+ * does (read and written, @nfds bits each; fd_sets larger than FD_SETSIZE work). rsk_select_most():
+ * of @nfds, as many as the kernel would look at if there were no fds of ours; asked before
+ * rsk_select() and before the real call.
  */
 bool rsk_poll_concerns(const struct pollfd *fds, nfds_t n);
 int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask);
