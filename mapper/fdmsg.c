@@ -172,7 +172,6 @@ static void vet(void *arg)
 	const struct vet *v = arg;
 	int fds[RSK_FDMSG_MOST], rc;
 
-	rsk_helper_close_but(v->fd, v->to);
 	rc = look_at_fds(v->fd, RSK_FDMSG_MEMORY, fds, v->most);
 	rsk_sys_write(v->to, &rc, sizeof(rc));
 }
@@ -206,7 +205,7 @@ static int vetted(int fd, int most)
 	if (rc < 0)
 		return rc;
 	v.to = pipe[1];
-	rc = rsk_helper_start(vet, &v, "rsock-look");
+	rc = rsk_helper_start(vet, &v, "rsock-look", fd, pipe[1]);
 	rsk_sys_close(pipe[1]);
 	while (rc == 0) {
 		n = rsk_sys_read(pipe[0], &said, sizeof(said));
@@ -300,7 +299,6 @@ static void outlive(void *arg)
 	const struct last *l = arg;
 	char byte;
 
-	rsk_helper_close_but(l->fd, l->until);
 	while (rsk_sys_read(l->until, &byte, 1) == -EINTR)
 		;
 }
@@ -322,7 +320,7 @@ static bool close_in_helper(int fd, void (*close)(int fd))
 	if (!rsk_helper_few(RSK_HELPERS) || rsk_sys_pipe2(end, O_CLOEXEC) < 0)
 		return false;
 	last.until = end[0];
-	rc = rsk_helper_start(outlive, &last, "rsock-close");
+	rc = rsk_helper_start(outlive, &last, "rsock-close", fd, end[0]);
 	if (rc == 0)
 		close_by(fd, close);
 	rsk_sys_close(end[1]);

@@ -2,23 +2,29 @@
 /* helper.c - see helper.h. */
 #include "helper.h"
 
+#include <errno.h>
+#include <linux/futex.h>
 #include <linux/wait.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include <rsock/sys.h>
 
 #define LAST_FD 0xffffffffu
 #define LAST_FD_OLD 65536u /* kernels before 5.9 */
+/* On a busy machine; a copy whose close() waits, since another thread has closed the original, is not waited for. */
+#define HELPER_WAIT_NS 1000000000ull
 
 /* Pids; 0: free, -1: one is being made. Those that find no place are reaped when this process has ended. */
 static _Atomic(int) helpers[RSK_HELPERS];
 
-void rsk_helper_close_but(int a, int b)
+static void close_but(int a, int b)
 {
 	unsigned int low = (unsigned int)(a < b ? a : b), high = (unsigned int)(a < b ? b : a);
 
@@ -65,8 +71,45 @@ bool rsk_helper_few(int most)
 	return n < most;
 }
 
-int rsk_helper_start(void (*run)(void *arg), void *arg, const char *name)
+/* Of no memory that lasts: in the helper's copy of it a word that both see. NULL: it is not waited for. */
+static uint32_t *word_new(void)
 {
+	uint32_t *word = rsk_sys_mmap(NULL, sizeof(*word), PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return rsk_sys_is_err(word) ? NULL : word;
+}
+
+/* @word: 0, and 1 behind the helper's last close. Written by it, once, release; read by who waits, acquire. */
+static void word_set(uint32_t *word)
+{
+	if (!word)
+		return;
+	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
+	rsk_sys_futex(word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void word_await(uint32_t *word)
+{
+	struct timespec until;
+
+	if (!word)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += (time_t)(HELPER_WAIT_NS / 1000000000u);
+	while (!__atomic_load_n(word, __ATOMIC_ACQUIRE)) {
+		int rc = rsk_sys_futex(word, FUTEX_WAIT_BITSET, 0, &until, NULL,
+				       FUTEX_BITSET_MATCH_ANY);
+
+		if (rc < 0 && rc != -EINTR && rc != -EAGAIN)
+			break;
+	}
+	rsk_sys_munmap(word, sizeof(*word));
+}
+
+int rsk_helper_start(void (*run)(void *arg), void *arg, const char *name, int a, int b)
+{
+	uint32_t *word = word_new();
 	_Atomic(int) *place;
 	sigset_t all, old;
 	long pid;
@@ -79,9 +122,15 @@ int rsk_helper_start(void (*run)(void *arg), void *arg, const char *name)
 	if (pid == 0) {
 		RSK_SYS0(SYS_setsid);
 		rsk_sys_prctl(PR_SET_NAME, (long)name, 0, 0, 0);
+		close_but(a, b);
+		word_set(word);
 		run(arg);
 		rsk_sys_exit_group(0);
 	}
+	if (pid < 0 && word)
+		rsk_sys_munmap(word, sizeof(*word));
+	else
+		word_await(word);
 	rsk_sys_rt_sigprocmask(SIG_SETMASK, &old, NULL);
 	if (place)
 		atomic_store(place, pid < 0 ? 0 : (int)pid);

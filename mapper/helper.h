@@ -17,10 +17,11 @@
 /* Is there room for another one among @most? For those that a peer can cause. */
 bool rsk_helper_few(int most);
 
-/* When @run returns it ends. 0 or -errno. */
-int rsk_helper_start(void (*run)(void *arg), void *arg, const char *name);
-
-/* In a helper: all descriptors but these two, which may be the same. */
-void rsk_helper_close_but(int a, int b);
+/*
+ * It has @a and @b open, which may be the same, and nothing else, when this returns: a copy of any other descriptor
+ * would keep a file open that the caller closes next, and registered in its sets of epoll. When @run returns it ends.
+ * 0 or -errno. Waits for the other process to have run, HELPER_WAIT_NS at most.
+ */
+int rsk_helper_start(void (*run)(void *arg), void *arg, const char *name, int a, int b);
 
 #endif

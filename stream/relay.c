@@ -363,7 +363,6 @@ static void be_relay(void *arg)
 	const struct ends *e = arg;
 
 	RSK_SYS1(SYS_chdir, "/");
-	rsk_helper_close_but(e->tcp, e->end);
 	rsk_relay_run(e->r, e->tcp, e->end);
 }
 
@@ -375,7 +374,6 @@ static void be_owed(void *arg)
 	ssize_t n;
 
 	RSK_SYS1(SYS_chdir, "/");
-	rsk_helper_close_but(e->tcp, e->end);
 	if (e->end != e->tcp) {
 		struct pollfd until = { .fd = e->end, .events = POLLIN };
 
@@ -401,12 +399,12 @@ int rsk_relay_start_owed(struct rsk_relay *r, int tcp, int until)
 {
 	struct ends e = { r, tcp, until < 0 ? tcp : until };
 
-	return rsk_helper_start(be_owed, &e, "rsock-owed");
+	return rsk_helper_start(be_owed, &e, "rsock-owed", e.tcp, e.end);
 }
 
 int rsk_relay_start(struct rsk_relay *r, int tcp, int end)
 {
 	struct ends e = { r, tcp, end };
 
-	return rsk_helper_start(be_relay, &e, "rsock-relay");
+	return rsk_helper_start(be_relay, &e, "rsock-relay", tcp, end);
 }

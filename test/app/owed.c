@@ -22,10 +22,8 @@ HELPER(late)
 	return 0;
 }
 
-static void little_room(int fd, int which)
+static void room(int fd, int which, int bytes)
 {
-	int bytes = ROOM;
-
 	MUST(setsockopt(fd, SOL_SOCKET, which, &bytes, sizeof(bytes)));
 }
 
@@ -67,7 +65,7 @@ static int open_narrow(void)
 
 	if (SRV) {
 		listener = app_listen(0);
-		little_room(listener, SO_RCVBUF);
+		room(listener, SO_RCVBUF, ROOM);
 		app_sync();
 		fd = app_accept(listener);
 		close(listener);
@@ -89,8 +87,10 @@ static int owe_before(uint32_t more, bool relay)
 		return -1;
 	}
 	app_sync();
+	/* Kernel TCP takes it all as well. */
+	room(fd, SO_SNDBUF, 16 * (int)OWED_BYTES);
 	R(app_send_pattern(fd, OWED_BYTES, OWED_BYTES, 1));
-	little_room(fd, SO_SNDBUF);
+	room(fd, SO_SNDBUF, ROOM);
 	app_sync();
 	app_flag_wait(0);
 	return fd;
@@ -110,6 +110,35 @@ CASE(shut, DIRECT, "shutdown(SHUT_WR), and the program makes no call more")
 	R(shutdown(fd, SHUT_WR));
 	R(send(fd, "x", 1, MSG_NOSIGNAL));
 	LOG("%x", app_await_poll(fd, POLLOUT, 1000));
+	app_flag_set(1, 1);
+	app_flag_wait(2);
+	app_close(fd);
+}
+
+/* Whoever goes on for us has no copy of what else is open here: a set of epoll would still tell of it. */
+CASE(shut_and_closed_others, DIRECT,
+     "shutdown(SHUT_WR), then another descriptor of a set is closed: the set tells of it no more")
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	cpu_set_t one;
+	int fd = owe(), ep, ends[2];
+
+	if (SRV)
+		return;
+	/* What is started now runs when this thread waits. */
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	MUST(sched_setaffinity(0, sizeof(one), &one));
+	ep = MUST(epoll_create1(EPOLL_CLOEXEC));
+	MUST(pipe2(ends, O_CLOEXEC));
+	MUST(write(ends[1], "x", 1));
+	MUST(epoll_ctl(ep, EPOLL_CTL_ADD, ends[0], &ev));
+	R(epoll_wait(ep, &ev, 1, 0));
+	R(shutdown(fd, SHUT_WR));
+	R(close(ends[0]));
+	R(epoll_wait(ep, &ev, 1, 0));
+	R(close(ends[1]));
+	R(close(ep));
 	app_flag_set(1, 1);
 	app_flag_wait(2);
 	app_close(fd);
