@@ -154,6 +154,18 @@ static void await_word(struct rsk_stream *s, struct rsk_companion *c)
 	}
 }
 
+/*
+ * Has the kernel's FIN to wait? Between hosts the ring's is put first, and what is before it has to arrive. A ring that
+ * takes it not even now is another process's. tx_lock held.
+ */
+static bool waits(struct rsk_stream *s, struct rsk_companion *c)
+{
+	if (!s->link->remote || rsk_tx_owes(&s->tx))
+		return rsk_tx_owes(&s->tx);
+	rsk_tx_fin(&s->tx, c);
+	return s->tx.state != RSK_TX_ONRING && rsk_tx_fin_waits(&s->tx);
+}
+
 /* A socket that was reset, or shut both ways, takes nothing any more. */
 static bool takes_more(int fd)
 {
@@ -163,8 +175,10 @@ static bool takes_more(int fd)
 }
 
 /*
- * Bytes are still to be repeated by TCP, which has no room for them: the program sees this direction shut at once, the
- * kernel does when they are sent. Until then another process has the socket, or between hosts the keeper. tx_lock held.
+ * Bytes are still to be repeated by TCP, which has no room for them, or may have to be, since they
+ * are on their way by a rail: the program sees this direction shut at once, the kernel does when
+ * they are sent, or have arrived. Until then another process has the socket, or between hosts the
+ * keeper. tx_lock held.
  */
 static int shut_later(struct rsk_stream *s, struct rsk_companion *c, int how)
 {
@@ -194,7 +208,7 @@ int rsk_op_shutdown(struct rsk_op *op, int how)
 	rsk_guard_enter();
 	rsk_lock(&s->tx_lock);
 	both = shuts_both(s, how);
-	later = how != SHUT_RD && rsk_tx_owes(&s->tx) && takes_more(op->fd);
+	later = how != SHUT_RD && takes_more(op->fd) && waits(s, &k.c);
 	/* The kernel's FIN first: who is told of the end by the ring finds the socket in that state. */
 	rc = later ? shut_later(s, &k.c, how) : rsk_sys_shutdown(op->fd, how);
 	note_shut(s, &k.c, how, rc);

@@ -177,7 +177,7 @@ static bool paid(struct debtor *d)
 	else if (s->tx.stay_off & RSK_TX_STAY_FORK)
 		done = rsk_tx_secure(&s->tx);
 	else
-		done = s->tx.state != RSK_TX_RESEND;
+		done = s->tx.state != RSK_TX_RESEND && !s->tx.fin_due;
 	rsk_unlock(&s->tx_lock);
 	return done || rsk_stream_failed(s);
 }

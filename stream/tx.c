@@ -438,6 +438,11 @@ int rsk_tx_fin(struct rsk_tx *tx, struct rsk_companion *c)
 	return tx->state == RSK_TX_ONRING ? command(tx, c, RSK_COMMAND_FIN) : 0;
 }
 
+bool rsk_tx_fin_waits(const struct rsk_tx *tx)
+{
+	return rsk_tx_owes(tx) || tx->state == RSK_TX_ONRING || undrained(tx);
+}
+
 void rsk_tx_fin_later(struct rsk_tx *tx)
 {
 	tx->fin = tx->fin_due = true;
@@ -445,7 +450,7 @@ void rsk_tx_fin_later(struct rsk_tx *tx)
 
 void rsk_tx_fin_now(struct rsk_tx *tx, struct rsk_companion *c)
 {
-	if (tx->fin_due && !rsk_tx_owes(tx) && c->ops->fin)
+	if (tx->fin_due && !rsk_tx_fin_waits(tx) && c->ops->fin)
 		tx->fin_due = c->ops->fin(c) == -EBADF;
 }
 

@@ -176,10 +176,12 @@ void rsk_tx_stay_off(struct rsk_tx *tx, uint8_t why, bool on);
 int rsk_tx_fin(struct rsk_tx *tx, struct rsk_companion *c);
 
 /*
- * The same, while rsk_tx_owes(): a socket that is shut takes nothing that is repeated. The kernel's
- * FIN is put off, and sent by the call that repeats the last byte; rsk_tx_fin_now() sends it if it
- * is due, for who changes the state itself.
+ * The same, while rsk_tx_fin_waits(): something is to be repeated, or may be, if the rail breaks
+ * before it has arrived, and a socket that is shut takes nothing. The kernel's FIN is put off, and
+ * sent by the call that repeats the last byte, or finds that all has arrived; rsk_tx_fin_now() sends
+ * it if it is due, for who changes the state itself. rsk_tx_fin() first, where the ring is still in use.
  */
+bool rsk_tx_fin_waits(const struct rsk_tx *tx);
 void rsk_tx_fin_later(struct rsk_tx *tx);
 void rsk_tx_fin_now(struct rsk_tx *tx, struct rsk_companion *c);
 

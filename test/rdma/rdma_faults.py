@@ -159,6 +159,23 @@ def roce_lost_for_a_while(t):
     breaks(t, lambda: deaf(t, True, "roce"), lambda: deaf(t, False))
 
 
+@case(400)
+def shut_while_roce_is_lost(t):
+    """Bytes, then shutdown(SHUT_WR), while no RDMA packet arrives: they come by TCP, then the end."""
+    hosts(t)
+    server, client, port = pair(t)
+    earn(t, client, server, port)
+    got = server.progress()[2]
+    deaf(t, True, "roce")
+    client.ask("{", "flow", "block", 60_000, 0, 16384, 1)  # a ring takes them
+    server.flow("block", 0, 1 << 40, 65536)
+    result = server.result()
+    t.equal((result["rx_end"], server.progress()[2] - got), ("eof", 60_000), "what came, and how it ended")
+    deaf(t, False)
+    client.finish()
+    server.finish()
+
+
 @case(500)
 def all_lost_for_a_while(t):
     """Nothing arrives for five seconds; then everything does again."""

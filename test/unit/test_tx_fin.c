@@ -100,6 +100,41 @@ Test(tx_fin, waits_for_the_word_that_says_from_where)
 	cr_assert_eq(read_all(), BYTES_SENT);
 }
 
+/* A put has not landed when it returns: what the rail may still lose is repeated by a socket that is not shut yet. */
+Test(tx_fin, waits_for_what_is_on_its_way)
+{
+	uint64_t pos, cell;
+
+	on_ring(&far, 10);
+	w.unheard = w.dark = true;
+	cr_assert_eq(send_some(BYTES_SENT), BYTES_SENT);
+	cr_assert(!rsk_tx_owes(&w.tx) && rsk_tx_fin_waits(&w.tx));
+	cr_assert_eq(rsk_tx_fin(&w.tx, &w.wire.c), 0);
+	rsk_tx_fin_later(&w.tx);
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(w.wire.shuts, 0, "shut with all on its way");
+	rsk_tx_break(&w.tx);
+	cr_assert_eq(w.tx.state, RSK_TX_BROKEN);
+	rsk_rx_break(&w.rx, &pos, &cell);
+	cr_assert_eq(rsk_tx_resume(&w.tx, &w.wire.c, pos, cell), 0);
+	cr_assert_eq(read_all(), BYTES_SENT);
+}
+
+Test(tx_fin, comes_when_all_has_arrived)
+{
+	on_ring(&far, 10);
+	w.unheard = true;
+	cr_assert_eq(send_some(BYTES_SENT), BYTES_SENT);
+	cr_assert_eq(rsk_tx_fin(&w.tx, &w.wire.c), 0);
+	rsk_tx_fin_later(&w.tx);
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(w.wire.shuts, 0);
+	w.unheard = false;
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(w.wire.shuts, 1);
+	cr_assert_eq(read_all(), BYTES_SENT);
+}
+
 Test(tx_fin, of_a_broken_rail_waits_for_its_repeats)
 {
 	uint64_t pos, cell;
