@@ -312,7 +312,6 @@ int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 static rsk_apart ssize_t rsk_hot_send(int fd, const void *buf, size_t len, int flags)
 {
 	struct iovec iov = { (void *)buf, len };
-
 	int real = rsk_send_is_real(fd, flags);
 
 	if (real)
@@ -334,7 +333,6 @@ static rsk_apart ssize_t rsk_hot_sendto(int fd, const void *buf, size_t len, int
 					__CONST_SOCKADDR_ARG addr, socklen_t addr_len)
 {
 	struct iovec iov = { (void *)buf, len };
-
 	int real = 1;
 
 	/* A connected TCP socket does not look at the address, only at its length. */

@@ -193,6 +193,17 @@ static int shut_later(struct rsk_stream *s, struct rsk_companion *c, int how)
 	return 0;
 }
 
+/* Nobody would look whether it has arrived, if the program makes no call more: the kernel's FIN goes now. */
+static void shut_now(struct rsk_stream *s, int fd)
+{
+	rsk_lock(&s->tx_lock);
+	if (s->tx.fin_due && !rsk_tx_owes(&s->tx)) {
+		s->tx.fin_due = false;
+		rsk_sys_shutdown(fd, SHUT_WR);
+	}
+	rsk_unlock(&s->tx_lock);
+}
+
 int rsk_op_shutdown(struct rsk_op *op, int how)
 {
 	struct rsk_stream *s = op->s;
@@ -219,8 +230,8 @@ int rsk_op_shutdown(struct rsk_op *op, int how)
 	}
 	rsk_unlock(&s->tx_lock);
 	rsk_stream_notify(s, RSK_WAKE_RX | (both ? RSK_WAKE_TX : 0));
-	if (later && s->link->remote)
-		rsk_mend_owes(s, op->fd);
+	if (later && s->link->remote && !rsk_mend_owes(s, op->fd))
+		shut_now(s, op->fd);
 	if (later)
 		rsk_mend_stir(s); /* threads of ours that the kernel would wake */
 	/*

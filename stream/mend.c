@@ -134,9 +134,9 @@ static bool owes(struct rsk_stream *s, int fd, bool closed)
 	return true;
 }
 
-void rsk_mend_owes(struct rsk_stream *s, int fd)
+bool rsk_mend_owes(struct rsk_stream *s, int fd)
 {
-	owes(s, fd, false);
+	return owes(s, fd, false);
 }
 
 /* Closed now, would it take with it what may still have to be repeated? */

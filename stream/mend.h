@@ -46,8 +46,11 @@ void rsk_mend_stir(struct rsk_stream *s); /* whoever sleeps on it looks again */
 /* The stream of an id, joined or about to be, pinned; NULL: none. */
 struct rsk_stream *rsk_mend_joined(const struct rsk_link *l, uint32_t sid);
 
-/* Any thread: the keeper looks after what this stream still has to repeat, or what a child of ours waits for. */
-void rsk_mend_owes(struct rsk_stream *s, int fd);
+/*
+ * Any thread: the keeper looks after what this stream still has to repeat, or what a child of ours waits for. False: it
+ * does not, for want of memory or a descriptor.
+ */
+bool rsk_mend_owes(struct rsk_stream *s, int fd);
 
 /* All streams of a link, pinned meanwhile. */
 void rsk_mend_each(struct rsk_link *l, void (*each)(struct rsk_stream *s, void *arg), void *arg);
