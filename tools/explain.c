@@ -93,6 +93,8 @@ void connection_explain(struct host *host, const struct rsk_tuple *near, pid_t p
 	struct rsk_tuple mirror = rsk_tuple_mirror(near);
 
 	memset(out, 0, sizeof(*out));
+	if (!nettab_find(&host->sockets, &mirror) && host_has_address(near->family, near->peer))
+		(void)host_look_again(host);
 	host_end(host, near, pid, &out->near);
 	host_end(host, &mirror, 0, &out->far);
 	out->near_view = end_view(&out->near);

@@ -25,7 +25,7 @@ int host_take(pid_t pid, struct host *out)
 {
 	int err;
 
-	memset(out, 0, sizeof(*out));
+	*out = (struct host){ .pid = pid };
 	err = segments_scan(SCAN_ALL, &out->segments);
 	if (!err)
 		err = records_index(out->segments, &out->records);
@@ -36,6 +36,30 @@ int host_take(pid_t pid, struct host *out)
 	if (err)
 		host_free(out);
 	return err;
+}
+
+int host_look_again(struct host *host)
+{
+	struct holders holders;
+	struct nettab sockets;
+	int err;
+
+	if (host->looked_again)
+		return 0;
+	host->looked_again = true;
+	err = nettab_read(host->pid, &sockets);
+	if (err)
+		return err;
+	err = holders_scan(&holders);
+	if (err) {
+		nettab_free(&sockets);
+		return err;
+	}
+	nettab_free(&host->sockets);
+	holders_free(&host->holders);
+	host->sockets = sockets;
+	host->holders = holders;
+	return 0;
 }
 
 void host_free(struct host *host)

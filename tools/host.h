@@ -18,11 +18,19 @@ struct host {
 	struct holders holders;
 	struct nettab sockets;
 	struct known_proc *procs; /* those looked at so far */
+	pid_t pid;		  /* whose namespace the sockets are of; 0: this one's */
+	bool looked_again;
 };
 
 /* @pid: whose network namespace; 0: this one's. 0 or -errno. */
 int host_take(pid_t pid, struct host *out);
 void host_free(struct host *host);
+
+/*
+ * Sockets and holders once more, if that was not done: the files are no snapshot, and of a connection that began while
+ * they were read they may have one end only. What was borrowed of them is gone. 0 or -errno (nothing has changed).
+ */
+int host_look_again(struct host *host);
 
 /* A process, looked at once. Borrowed; NULL: no memory. */
 const struct proc *host_proc(struct host *host, pid_t pid);

@@ -95,10 +95,13 @@ int tuple_compare(const struct rsk_tuple *a, const struct rsk_tuple *b)
 	return order ? order : (int)a->family - (int)b->family;
 }
 
+/* The files are no snapshot: of a connection that begins meanwhile they may have the request and the socket. */
 static int row_compare(const void *a, const void *b)
 {
-	return tuple_compare(&((const struct sock_row *)a)->tuple,
-			     &((const struct sock_row *)b)->tuple);
+	const struct sock_row *x = a, *y = b;
+	int order = tuple_compare(&x->tuple, &y->tuple);
+
+	return order ? order : !x->inode - !y->inode;
 }
 
 static int inode_compare(const void *a, const void *b)
@@ -128,6 +131,22 @@ static int file_read(FILE *file, struct nettab *tab, size_t *room)
 	return 0;
 }
 
+int nettab_settle(struct nettab *tab)
+{
+	if (!tab->count)
+		return 0;
+	qsort(tab->row, tab->count, sizeof(*tab->row), row_compare);
+	tab->by_inode = malloc(tab->count * sizeof(struct sock_row *));
+	if (!tab->by_inode)
+		return -ENOMEM;
+	for (size_t i = 0; i < tab->count; i++)
+		if (tab->row[i].inode)
+			tab->by_inode[tab->inodes++] = &tab->row[i];
+	if (tab->inodes)
+		qsort(tab->by_inode, tab->inodes, sizeof(struct sock_row *), inode_compare);
+	return 0;
+}
+
 int nettab_read(pid_t pid, struct nettab *out)
 {
 	static const char *const tables[] = { "tcp", "tcp6" };
@@ -151,21 +170,11 @@ int nettab_read(pid_t pid, struct nettab *out)
 			err = -errno;
 		}
 	}
-	if (!err && out->count) {
-		qsort(out->row, out->count, sizeof(*out->row), row_compare);
-		out->by_inode = malloc(out->count * sizeof(struct sock_row *));
-		err = out->by_inode ? 0 : -ENOMEM;
-	}
-	if (err) {
+	if (!err)
+		err = nettab_settle(out);
+	if (err)
 		nettab_free(out);
-		return err;
-	}
-	for (size_t i = 0; i < out->count; i++)
-		if (out->row[i].inode)
-			out->by_inode[out->inodes++] = &out->row[i];
-	if (out->inodes)
-		qsort(out->by_inode, out->inodes, sizeof(struct sock_row *), inode_compare);
-	return 0;
+	return err;
 }
 
 void nettab_free(struct nettab *tab)
@@ -187,8 +196,13 @@ const struct sock_row *nettab_socket(const struct nettab *tab, uint64_t inode)
 
 const struct sock_row *nettab_find(const struct nettab *tab, const struct rsk_tuple *tuple)
 {
-	struct sock_row key = { .tuple = *tuple };
+	struct sock_row key = { .tuple = *tuple, .inode = 1 };
+	const struct sock_row *found;
 
-	return tab->count ? bsearch(&key, tab->row, tab->count, sizeof(*tab->row), row_compare) :
-			    NULL;
+	if (!tab->count)
+		return NULL;
+	found = bsearch(&key, tab->row, tab->count, sizeof(*tab->row), row_compare);
+	key.inode = 0;
+	return found ? found :
+		       bsearch(&key, tab->row, tab->count, sizeof(*tab->row), row_compare);
 }

@@ -29,7 +29,10 @@ struct nettab {
 int nettab_read(pid_t pid, struct nettab *out);
 void nettab_free(struct nettab *tab);
 
-/* Borrowed; NULL: none. */
+/* Puts rows in order, once all are there, so that they can be found. 0 or -ENOMEM. */
+int nettab_settle(struct nettab *tab);
+
+/* Borrowed; NULL: none. Of several with one tuple: one that a process has. */
 const struct sock_row *nettab_socket(const struct nettab *tab, uint64_t inode);
 const struct sock_row *nettab_find(const struct nettab *tab, const struct rsk_tuple *tuple);
 

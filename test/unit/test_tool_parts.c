@@ -61,6 +61,31 @@ Test(tool_parts, a_line_of_the_kernels_table)
 	cr_assert_eq(row.tuple.local[15], 1);
 }
 
+/* The files are no snapshot: the request and the socket of one connection, whichever comes first. */
+Test(tool_parts, the_socket_of_a_connection_that_begins)
+{
+	for (int way = 0; way < 2; way++) {
+		struct nettab tab = { .row = calloc(3, sizeof(*tab.row)), .count = 3 };
+		struct rsk_tuple mine;
+
+		cr_assert(parses(" 0: 0100007F:1F90 0200007F:C350 03 0:0 0:0 0 0 0 0 1\n",
+				 &tab.row[way ? 2 : 0]));
+		cr_assert(parses(" 1: 0100007F:1F90 0200007F:C351 06 0:0 0:0 0 0 0 0 1\n",
+				 &tab.row[1]));
+		cr_assert(parses(" 2: 0100007F:1F90 0200007F:C350 01 0:0 0:0 0 0 0 98765 1\n",
+				 &tab.row[way ? 0 : 2]));
+		mine = tab.row[0].tuple;
+		cr_assert_eq(nettab_settle(&tab), 0);
+		cr_assert_eq(nettab_find(&tab, &mine)->inode, 98765);
+		cr_assert_eq(nettab_socket(&tab, 98765)->state, TCP_ESTABLISHED);
+		mine.peer_port++;
+		cr_assert_eq(nettab_find(&tab, &mine)->state, TCP_TIME_WAIT);
+		mine.peer_port++;
+		cr_assert_null(nettab_find(&tab, &mine));
+		nettab_free(&tab);
+	}
+}
+
 Test(tool_parts, lines_that_are_none)
 {
 	static const char *const lines[] = {
