@@ -148,6 +148,15 @@ static inline void rsk_rx_told(struct rsk_rx *rx, int err)
 		rx->err_told = true;
 }
 
+/* The companion's error @n (-errno; others are none) came behind bytes of a call that returns them: the next one has it. */
+static inline void rsk_rx_keep_error(struct rsk_rx *rx, ssize_t n)
+{
+	if (n != -ECONNRESET && n != -ECONNABORTED && n != -ETIMEDOUT)
+		return;
+	rx->tcp_err = (int)n;
+	rx->err_told = false;
+}
+
 /* The companion's error, to be delivered now; 0: none. Behind it is the end. */
 static inline int rsk_rx_take_error(struct rsk_rx *rx)
 {

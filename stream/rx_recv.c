@@ -396,8 +396,10 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 		}
 		if (n == 0 && rx->state == RSK_RX_ONRING)
 			continue; /* all of it was taken back */
-		if (total)
+		if (total) {
+			rsk_rx_keep_error(rx, n);
 			return (ssize_t)total;
+		}
 		/* Nothing or the end, unless the ring was announced just before it. */
 		if ((n == 0 || n == -EAGAIN) && rx->state == RSK_RX_WATCH) {
 			rc = rsk_rx_take_word(rx);

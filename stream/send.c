@@ -198,11 +198,10 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 
 void rsk_stream_keep_error(struct rsk_stream *s, ssize_t n)
 {
-	if (n != -ECONNRESET && n != -ECONNABORTED && n != -ETIMEDOUT)
+	if (n >= 0)
 		return;
 	rsk_lock(&s->rx_lock);
-	s->rx.tcp_err = (int)n;
-	s->rx.err_told = false;
+	rsk_rx_keep_error(&s->rx, n);
 	rsk_unlock(&s->rx_lock);
 }
 

@@ -225,6 +225,27 @@ Test(rx_end, behind_the_companions_error_is_the_end)
 	}
 }
 
+Test(rx_end, an_error_in_the_middle_of_a_call_is_for_the_next)
+{
+	/* Between the bytes of the ring, a look at the companion, and its read, wherever the reset comes. */
+	for (uint32_t late = 1; late < 6; late++) {
+		ssize_t n;
+
+		on_ring(&at_once, 3);
+		cr_assert_eq(send_some(100), 100);
+		cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+		cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+		w.wire.err = -ECONNRESET;
+		w.wire.err_late = late;
+		cr_assert_eq(recv_some(4096), 100);
+		do
+			n = recv_some(10);
+		while (n == -EAGAIN);
+		cr_assert_eq(n, -ECONNRESET, "%zd, %u", n, late);
+		cr_assert_eq(recv_some(10), 0);
+	}
+}
+
 Test(rx_end, an_error_that_somebody_else_was_told)
 {
 	on_ring(&at_once, 3);

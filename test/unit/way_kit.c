@@ -35,7 +35,14 @@ static ssize_t wire_recv(struct rsk_companion *c, const struct iovec *iov, int n
 	uint64_t there = w.wire.in - w.wire.out;
 	size_t left;
 
-	if (!there && w.wire.err)
+	if (!there && w.wire.err && w.wire.err_late && --w.wire.err_late == 0) {
+		int err = w.wire.err;
+
+		w.wire.err = 0;
+		w.wire.end = true;
+		return err;
+	}
+	if (!there && w.wire.err && !w.wire.err_late)
 		return w.wire.err;
 	if (!there)
 		return w.wire.end ? 0 : -EAGAIN;

@@ -30,6 +30,7 @@ struct wire {
 	uint32_t shuts; /* so often it was shut: then it takes nothing, and ends behind what it has */
 	bool not_mine; /* it cannot be shut now */
 	int err;
+	uint32_t err_late; /* so many calls do not see it yet; the first that does has it alone, as at the kernel's */
 };
 
 struct world {
