@@ -69,20 +69,12 @@ static bool any_due(const struct rsk_epoll *e)
 	return false;
 }
 
-/* Where others have the set, do they know whose an event of ours is? */
-static bool may_light(const struct rsk_epoll *e)
-{
-	return !rsk_kin_shares(&e->kin) || e->common;
-}
-
 static void light(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLET,
 				  .data.u64 = f->tag | RSK_EPOLL_BELL };
 	uint64_t n = 1;
 
-	if (!may_light(e))
-		return;
 	if (e->beacon >= 0) {
 		rsk_sys_write(e->beacon, &n, sizeof(n));
 		return;
@@ -99,10 +91,8 @@ void rsk_epoll_over_fork(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 	rsk_own_close(e->beacon);
 	e->beacon = -1;
 	atomic_store(&e->over, lies_over(e));
-	/* The child's waits, too, are to take out what is ours. */
-	if (e->over || rsk_over_any())
-		atomic_store(&e->belled, true);
-	e->common = e->belled;
+	/* Waits of both are to take out what is ours from now on: the other one may light a beacon. */
+	atomic_store(&e->belled, true);
 	if (e->over && (e->sleepers || e->watched))
 		light(f, e);
 }

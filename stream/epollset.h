@@ -88,7 +88,6 @@ struct rsk_epoll {
 		over;  /* streams in it have overread files: over.h; under the lock, read without */
 	bool doubtful; /* since a fork, of which nobody knows yet whether it is over; lock */
 	bool foreign; /* another process has changed what is registered: no stream in here is promoted; lock */
-	bool common; /* others that have it since a fork take events of ours out of what they are told; lock */
 	int beacon;    /* eventfd that tells of overread files: epoll_over.c; -1: none; lock */
 	bool remote;   /* a link to another host is among them: its news are completions */
 	bool rang;     /* a bell was told of since the last look; lock */

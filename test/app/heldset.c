@@ -130,6 +130,38 @@ CASE(left_in_ring, DIRECT,
 	app_close(fd);
 }
 
+CASE(left_under_sleeper, DIRECT, "such a stream is put into such a set while a thread sleeps on it")
+{
+	int ep = -1, edge = -1, fd;
+	pid_t pid = CLI ? sets_of_two(&ep, &edge) : -1;
+	struct waiter w[2] = { { .ep = ep }, { .ep = edge } };
+
+	fd = app_open(WARM);
+	if (SRV) {
+		SAY(fd, "0123456789");
+		fclose(fdopen((int)MUST(dup(fd)), "r"));
+	} else {
+		app_await_inq(fd, 10);
+	}
+	app_sync();
+	for (int i = 0; CLI && i < 2; i++) {
+		app_thread_start(&w[i].thread, waits, &w[i]);
+		app_await_asleep(w[i].thread.tid);
+		ADD(w[i].ep, fd, EPOLLIN | (i ? EPOLLET : 0), (uint64_t)i);
+		app_thread_join(&w[i].thread);
+		LOG("woken: %d, %d", w[i].n, w[i].ev.events == EPOLLIN);
+	}
+	if (CLI) {
+		app_hear(fd, 10);
+		wait_say("read", ep, 0);
+		wait_say("read", edge, 0);
+		app_flag_set(1, 1);
+		app_reap(pid, "child");
+	}
+	app_sync();
+	app_close(fd);
+}
+
 static void polled(int fd, const char *when)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };

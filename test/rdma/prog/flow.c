@@ -231,8 +231,14 @@ static void sleep_on(const struct worker *w)
 		ms = (int)((w->until_ns - now) / 1000000 + 1);
 	atomic_fetch_add(&p->slept, 1);
 	n = poll(fds, 2, ms);
-	if (n == 0 && ms == PAIR_ASLEEP_MS && (look(w, &open) || p->m->poll(p->v, true)))
-		atomic_fetch_add(&p->woken_late, 1);
+	if (n == 0 && ms == PAIR_ASLEEP_MS) {
+		bool came = look(w, &open);
+
+		/* What came in that moment wakes still. */
+		n = poll(fds, 2, came ? PAIR_ASLEEP_MS : 0);
+		if (n == 0 && (came || p->m->poll(p->v, true)))
+			atomic_fetch_add(&p->woken_late, 1);
+	}
 	if (n > 0 && fds[1].revents)
 		p->m->poll(p->v, true);
 	if (n > 0 && fds[0].revents && read(fds[0].fd, &count, sizeof(count)) < 0 &&
