@@ -167,6 +167,15 @@ static void unlock_streams(void)
 	}
 }
 
+/* If its only number, @fd, is one that a program executed by the child does not inherit. */
+static bool note_closes(struct rsk_stream *s, int fd)
+{
+	bool closes = rsk_sys_fcntl(fd, F_GETFD, 0) & FD_CLOEXEC;
+
+	atomic_store(&s->fork_closes, closes && atomic_load(&s->fds) == 1);
+	return closes;
+}
+
 void rsk_fork_prepare(void)
 {
 	prepared = rsk_pid && rsk_fdtab.word;
@@ -177,8 +186,10 @@ void rsk_fork_prepare(void)
 	rsk_join_fork();
 	if (!list_all())
 		rsk_log(RSK_LOG_ERROR, "fork: no memory: the child does not know its sockets");
-	for (uint32_t i = 0; i < fork_now.streams; i++)
+	for (uint32_t i = 0; i < fork_now.streams; i++) {
+		note_closes(fork_now.stream[i], fork_now.stream_fd[i]);
 		rsk_stream_share(fork_now.stream[i], fork_now.stream_fd[i]);
+	}
 	rsk_streams_settle(fork_now.stream, fork_now.stream_fd, fork_now.streams);
 	rsk_epoll_fork(fork_now.set, fork_now.set_fd, fork_now.sets);
 	lock_streams();
@@ -327,16 +338,12 @@ void rsk_vfork_prepare(void)
 {
 	for (int fd = rsk_fd_next(0); fd >= 0; fd = rsk_fd_next(fd + 1)) {
 		struct rsk_stream *s = rsk_fd_ours(fd) ? NULL : rsk_stream_of(fd);
-		bool closes;
 
 		if (!s)
 			continue;
-		if (rsk_stream_phase(s) == RSK_PHASE_JOINED) {
-			closes = rsk_sys_fcntl(fd, F_GETFD, 0) & FD_CLOEXEC;
-			atomic_store(&s->vfork_closes, closes && atomic_load(&s->fds) == 1);
-			if (!closes && has_unread(s, fd) && rsk_stream_sole_process(s))
-				rsk_fd_leave(fd, RSK_REASON_EXEC);
-		}
+		if (rsk_stream_phase(s) == RSK_PHASE_JOINED && !note_closes(s, fd) &&
+		    has_unread(s, fd) && rsk_stream_sole_process(s))
+			rsk_fd_leave(fd, RSK_REASON_EXEC);
 		rsk_stream_unpin(s);
 	}
 }

@@ -215,16 +215,16 @@ static bool needs_kernel(enum rsk_reason why)
  * A relay takes the stream's bytes from all who hold the socket. Who executes a program with a copy of it, while others
  * go on with theirs, has most often forgotten to set FD_CLOEXEC: the bytes stay with those others, and the program does
  * not see what they have not read yet. It is meant to where the number is one of 0 to 2, where nobody else has the
- * socket, or where a vfork child took FD_CLOEXEC away. What it had not, had left before the vfork, if there was need.
+ * socket, or where FD_CLOEXEC was taken away since the fork. What a vfork child inherits without that had left before,
+ * if there was need.
  */
 static bool takes_relay(struct rsk_stream *s, int fd, enum rsk_reason why,
 			const struct rsk_leaving *l)
 {
 	if (why != RSK_REASON_EXEC || fd <= STDERR_FILENO)
 		return l->kernel;
-	if (rsk_sys_getpid() != rsk_pid)
-		return atomic_load(&s->vfork_closes);
-	return rsk_stream_sole_process(s);
+	return atomic_load(&s->fork_closes) ||
+	       (rsk_sys_getpid() == rsk_pid && rsk_stream_sole_process(s));
 }
 
 /* How long a leaver waits for the peer to repeat what was unread in the ring. */

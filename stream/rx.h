@@ -148,7 +148,7 @@ static inline void rsk_rx_told(struct rsk_rx *rx, int err)
 		rx->err_told = true;
 }
 
-/* The companion's error @n (-errno; others are none) came behind bytes of a call that returns them: the next one has it. */
+/* The companion's error @n (-errno; others are none) came behind bytes: the next call has it. */
 static inline void rsk_rx_keep_error(struct rsk_rx *rx, ssize_t n)
 {
 	if (n != -ECONNRESET && n != -ECONNABORTED && n != -ETIMEDOUT)

@@ -67,8 +67,8 @@ struct rsk_stream {
 		companion_news;	     /* the kernel showed an end or an error: ask it when polling */
 	_Atomic(uint8_t) hup_behind; /* it showed HUP ahead of the ring's end, and will for good */
 	_Atomic(uint8_t) rd_shut, wr_shut;
-	_Atomic(bool) vfork_closes; /* at the last vfork() it had one number, with FD_CLOEXEC */
-	_Atomic(bool) fin_late;	    /* wr_shut, but the kernel may not know of it yet (io.c) */
+	_Atomic(bool) fork_closes; /* at the last fork or vfork it had one number, with FD_CLOEXEC */
+	_Atomic(bool) fin_late;	   /* wr_shut, but the kernel may not know of it yet (io.c) */
 	_Atomic(uint8_t) rx_no_wait,
 		tx_no_wait; /* a negative SO_RCVTIMEO, SO_SNDTIMEO: the kernel does not wait */
 	/*

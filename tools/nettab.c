@@ -203,6 +203,5 @@ const struct sock_row *nettab_find(const struct nettab *tab, const struct rsk_tu
 		return NULL;
 	found = bsearch(&key, tab->row, tab->count, sizeof(*tab->row), row_compare);
 	key.inode = 0;
-	return found ? found :
-		       bsearch(&key, tab->row, tab->count, sizeof(*tab->row), row_compare);
+	return found ? found : bsearch(&key, tab->row, tab->count, sizeof(*tab->row), row_compare);
 }

@@ -282,6 +282,32 @@ CASE(exec_closed_later, DIRECT,
 	app_sync();
 }
 
+CASE(exec_meant, DIRECT,
+     "the same; the child takes FD_CLOEXEC away, and the parent has the descriptor meanwhile")
+{
+	int fd = app_open(WARM);
+
+	if (CLI) {
+		R(app_send_pattern(fd, FEW_BYTES, 999, 1));
+		SAY(fd, "tail");
+		app_close(fd);
+		app_sync();
+		app_sync();
+		return;
+	}
+	app_sync();
+	MUST(fcntl(fd, F_SETFD, FD_CLOEXEC));
+	pid_t pid = fork();
+
+	if (!pid) {
+		MUST(fcntl(fd, F_SETFD, 0));
+		exec_reader(fd, FEW_BYTES);
+	}
+	app_reap(pid, "reader");
+	close(fd);
+	app_sync();
+}
+
 CASE(exec_closed, DIRECT, "fork and exec behind the peer's close")
 {
 	int fd = app_open(WARM);
