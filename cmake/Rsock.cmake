@@ -26,14 +26,14 @@ set(RSK_LIBRARY ${CMAKE_BINARY_DIR}/lib/librsock.so)
 set(RSK_TOOL ${CMAKE_BINARY_DIR}/bin/rsock)
 set(RSK_TEST_ENV "LIBRSOCK=${RSK_LIBRARY}" "RSOCK_TOOL=${RSK_TOOL}")
 
-# Who may include whom. Nobody includes upward; scripts/check-includes.sh looks at the text as well.
+# Who may include whom. Nobody includes upward; scripts/check-includes.py looks at the text as well.
 set(RSK_MAY_SEE_fabric "")
 set(RSK_MAY_SEE_verbs fabric)
 set(RSK_MAY_SEE_mapper "")
 set(RSK_MAY_SEE_service mapper)
 set(RSK_MAY_SEE_tools service mapper)
 set(RSK_MAY_SEE_stream fabric mapper)
-set(RSK_MAY_SEE_preload stream fabric mapper)
+set(RSK_MAY_SEE_preload stream)
 # What a program that has a module's objects is linked with.
 set(RSK_LIBRARIES_service PkgConfig::CYAML PkgConfig::MNL m)
 set(RSK_LIBRARIES_verbs PkgConfig::RDMA)

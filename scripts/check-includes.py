@@ -14,7 +14,7 @@ MAY_SEE = {
     "mapper/service": {"mapper"},
     "mapper/rsockd": {"mapper", "mapper/service", "fabric"},  # boards, which are memory that is shared
     "stream": {"fabric", "mapper"},
-    "preload": {"stream", "fabric", "mapper"},
+    "preload": {"stream"},
     # Programs are plain: they know what is shared, and the folders whose work they show or test.
     "tools": {"mapper", "mapper/service"},
     "bench": {"stream", "fabric"},  # slots.c measures the ring by itself

@@ -2,20 +2,16 @@
 /*
  * engine.h - everything that a hook may ask of the engine.
  *
- * A hook looks the fd up (rsk_fd_hot(): one load); a cold fd goes straight to the real call.
- * Otherwise it opens an operation, does what the engine says and closes the operation:
+ * A hook looks the fd up (rsk_fd_hot(): one load); a cold fd goes straight to the real call. Of any other one the
+ * engine is asked first whether the call can be done at once (rsk_steady_recv() and its like). If not (RSK_UNSTEADY),
+ * the hook begins an operation, which says who carries the call, and ends it with what came of it; preload/hook.h has
+ * that as RSK_SCOPE and rsk_scope_recv(), rsk_scope_send(), with an example:
  *
- *	struct rsk_op op;
- *	ssize_t n;
- *
- *	if (!rsk_fd_hot(fd))
- *		return rsk_real.read(fd, buf, len);
  *	if (rsk_op_begin(&op, fd, RSK_OP_RECV) == RSK_KERNEL)
- *		n = rsk_real.read(fd, buf, len);		(-1 and errno, as libc says)
+ *		n = the real call;				(-1 and errno, as libc says)
  *	else
  *		n = rsk_result(rsk_op_recv(&op, &iov, 1, 0));	(sets errno; -1 on error)
  *	rsk_op_end(&op, n);
- *	return n;
  *
  * Inside the engine functions return 0, a count or -errno and never touch errno. None of them
  * allocates from the heap or uses stdio; all may be called from a signal handler: critical sections

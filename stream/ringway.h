@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ringway.h - how the initiator of a transfer decides to send, and what the responder answers: the dynamic
- * transfer's automaton (../docs/adr/dynamic-transfer.md; "Hardware Accelerated Dynamic RDMA Method for Gigabit
+ * transfer's automaton (docs/adr/verbs.md; "Hardware Accelerated Dynamic RDMA Method for Gigabit
  * Ethernet"). One transfer is what goes into the ring of one stream: TID is the stream's id. Pure: the clock and
  * the answers are passed in.
  *
