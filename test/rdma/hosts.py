@@ -222,5 +222,14 @@ def plain(t, port, *reasons, bytes_moved=1):
         t.check(stream.tx_tcp_bytes + stream.rx_tcp_bytes >= bytes_moved, f"moved less: {stream.line()}")
 
 
+def wedged(guest):
+    """Devices of a guest whose queue pair for connecting (GSI) is in error, as rxe's is for good when a send of it fails in a
+    full queue: nobody connects by them any more, whoever tries. machine.py makes them anew before the next case.
+    """
+    return {qp["ifname"] for qp in json.loads(guest.sh("rdma -j resource show qp"))
+            if qp.get("type") == "GSI" and qp.get("state") == "ERR"}
+
+
 __all__ = ["EARN", "FIRM", "IOS", "LOCAL", "Peer", "SCALE", "Wire", "both_ways", "configuration", "connect", "earn", "ends",
-           "happened", "hosts", "on_ring", "pair", "plain", "queue_pairs", "registered", "ring_bytes", "said", "serve"]
+           "happened", "hosts", "on_ring", "pair", "plain", "queue_pairs", "registered", "ring_bytes", "said", "serve",
+           "wedged"]

@@ -1,11 +1,10 @@
 #!/usr/bin/python3
 """One stream over the rails of two RDMA devices: faster than over one; one of them goes, and the stream stays on the ring."""
-import json
 import re
 import sys
 import time
 
-from hosts import FIRM, Peer, both_ways, connect, earn, ends, events, pair, said, serve
+from hosts import FIRM, Peer, both_ways, connect, earn, ends, events, pair, said, serve, wedged
 from rdma_devices import add, remove, used
 from rdma_faults import endless, goes_on, until_promoted, wind_up
 from rdmalab import case, lab, main
@@ -98,14 +97,6 @@ def faster_by_two(t):
     limit(t, 0)
     print(f"    by one {rates[0] / 1e6:.2f} MB/s, by two {rates[1] / 1e6:.2f}: {rates[1] / rates[0]:.2f}")
     t.check(rates[1] >= 1.6 * rates[0], f"bytes a second by one and by two: {rates}")
-
-
-def wedged(guest):
-    """Devices of a guest whose queue pair for connecting (GSI) is in error, as rxe's is for good when a send of it fails in a
-    full queue: nobody connects by them any more, whoever tries. machine.py makes them anew before the next case.
-    """
-    return {qp["ifname"] for qp in json.loads(guest.sh("rdma -j resource show qp"))
-            if qp.get("type") == "GSI" and qp.get("state") == "ERR"}
 
 
 def two_again(t, port):
