@@ -187,7 +187,8 @@ void rsk_fork_prepare(void)
 	if (!list_all())
 		rsk_log(RSK_LOG_ERROR, "fork: no memory: the child does not know its sockets");
 	for (uint32_t i = 0; i < fork_now.streams; i++) {
-		note_closes(fork_now.stream[i], fork_now.stream_fd[i]);
+		if (rsk_stream_phase(fork_now.stream[i]) == RSK_PHASE_JOINED)
+			note_closes(fork_now.stream[i], fork_now.stream_fd[i]);
 		rsk_stream_share(fork_now.stream[i], fork_now.stream_fd[i]);
 	}
 	rsk_streams_settle(fork_now.stream, fork_now.stream_fd, fork_now.streams);

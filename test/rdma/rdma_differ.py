@@ -39,5 +39,18 @@ def seeds(t):
     run(t, 1001)
 
 
+@case(600)
+def seeds_over_loss(t):
+    """RDMA packets are lost, come late and out of order; TCP, which is the guest's own, is as it was."""
+    guest = ready(t)
+    for netdev in "v0", "v1":
+        guest.netem("loss 1% delay 200us reorder 25%", netdev=netdev)
+    try:
+        run(t, 2001, SEEDS_S / 2)
+    finally:
+        for netdev in "v0", "v1":
+            guest.netem(None, netdev=netdev)
+
+
 if __name__ == "__main__":
     sys.exit(main(guests=1, vcpus=2))
