@@ -167,13 +167,13 @@ static void unlock_streams(void)
 	}
 }
 
-/* If its only number, @fd, is one that a program executed by the child does not inherit. */
-static bool note_closes(struct rsk_stream *s, int fd)
+/* Whether a program that the child executes inherits @fd, a number of a joined stream, as it is now. */
+static bool is_inherited(struct rsk_stream *s, int fd, enum rsk_closes closes)
 {
-	bool closes = rsk_sys_fcntl(fd, F_GETFD, 0) & FD_CLOEXEC;
+	bool none = rsk_sys_fcntl(fd, F_GETFD, 0) & FD_CLOEXEC;
 
-	atomic_store(&s->fork_closes, closes && atomic_load(&s->fds) == 1);
-	return closes;
+	atomic_store(&s->closes, none && atomic_load(&s->fds) == 1 ? closes : RSK_CLOSES_NOT);
+	return !none;
 }
 
 void rsk_fork_prepare(void)
@@ -187,9 +187,12 @@ void rsk_fork_prepare(void)
 	if (!list_all())
 		rsk_log(RSK_LOG_ERROR, "fork: no memory: the child does not know its sockets");
 	for (uint32_t i = 0; i < fork_now.streams; i++) {
-		if (rsk_stream_phase(fork_now.stream[i]) == RSK_PHASE_JOINED)
-			note_closes(fork_now.stream[i], fork_now.stream_fd[i]);
-		rsk_stream_share(fork_now.stream[i], fork_now.stream_fd[i]);
+		struct rsk_stream *s = fork_now.stream[i];
+
+		atomic_store(&s->closes, RSK_CLOSES_NOT);
+		if (rsk_stream_phase(s) == RSK_PHASE_JOINED)
+			is_inherited(s, fork_now.stream_fd[i], RSK_CLOSES_FORKED);
+		rsk_stream_share(s, fork_now.stream_fd[i]);
 	}
 	rsk_streams_settle(fork_now.stream, fork_now.stream_fd, fork_now.streams);
 	rsk_epoll_fork(fork_now.set, fork_now.set_fd, fork_now.sets);
@@ -203,6 +206,9 @@ void rsk_fork_parent(bool ok)
 {
 	if (!prepared)
 		return;
+	/* It is the child's alone. */
+	for (uint32_t i = 0; i < fork_now.streams; i++)
+		atomic_store(&fork_now.stream[i]->closes, RSK_CLOSES_NOT);
 	rsk_arena_fork(false);
 	rsk_kin_fork_parent(ok);
 	unlock_streams();
@@ -342,8 +348,10 @@ void rsk_vfork_prepare(void)
 
 		if (!s)
 			continue;
-		if (rsk_stream_phase(s) == RSK_PHASE_JOINED && !note_closes(s, fd) &&
-		    has_unread(s, fd) && rsk_stream_sole_process(s))
+		atomic_store(&s->closes, RSK_CLOSES_NOT);
+		if (rsk_stream_phase(s) == RSK_PHASE_JOINED &&
+		    is_inherited(s, fd, RSK_CLOSES_VFORKED) && has_unread(s, fd) &&
+		    rsk_stream_sole_process(s))
 			rsk_fd_leave(fd, RSK_REASON_EXEC);
 		rsk_stream_unpin(s);
 	}

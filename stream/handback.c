@@ -13,7 +13,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -121,7 +123,19 @@ static bool inject(struct rsk_stream *s, int peer, uint8_t *block, uint64_t *inj
 	return true;
 }
 
-uint64_t rsk_handback(struct rsk_stream *s, int fd)
+/* All that lies unread finds room in the peer's socket, with what the kernel counts beside it. */
+static bool fits(struct rsk_stream *s, int peer)
+{
+	socklen_t len = sizeof(int);
+	int room = 0, queued = 0;
+
+	if (rsk_sys_getsockopt(peer, SOL_SOCKET, SO_SNDBUF, &room, &len) < 0 ||
+	    rsk_sys_ioctl(peer, SIOCOUTQ, &queued) < 0)
+		return false;
+	return 2 * (rsk_rx_pending(&s->rx, NULL) + (uint64_t)queued) <= (uint64_t)room;
+}
+
+uint64_t rsk_handback(struct rsk_stream *s, int fd, bool all)
 {
 	struct rsk_kernel_companion k;
 	uint64_t injected = 0;
@@ -140,7 +154,10 @@ uint64_t rsk_handback(struct rsk_stream *s, int fd)
 		rsk_log(RSK_LOG_INFO, "fd %d: unread bytes stay with the peer: %d", fd, peer);
 		return 0;
 	}
-	block = rsk_arena_alloc_raw(BLOCK_BYTES);
+	/* And what is put there meanwhile the sender repeats, whatever it does. */
+	block = !all || (fits(s, peer) && rsk_rx_end_it(&s->rx)) ?
+			rsk_arena_alloc_raw(BLOCK_BYTES) :
+			NULL;
 	if (block && !inject(s, peer, block, &injected))
 		rsk_stream_fail(s, fd);
 	rsk_arena_free(block);

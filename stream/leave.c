@@ -223,8 +223,9 @@ static bool takes_relay(struct rsk_stream *s, int fd, enum rsk_reason why,
 {
 	if (why != RSK_REASON_EXEC || fd <= STDERR_FILENO)
 		return l->kernel;
-	return atomic_load(&s->fork_closes) ||
-	       (rsk_sys_getpid() == rsk_pid && rsk_stream_sole_process(s));
+	if (rsk_sys_getpid() != rsk_pid)
+		return atomic_load(&s->closes) == RSK_CLOSES_VFORKED;
+	return atomic_load(&s->closes) == RSK_CLOSES_FORKED || rsk_stream_sole_process(s);
 }
 
 /* How long a leaver waits for the peer to repeat what was unread in the ring. */
@@ -272,11 +273,19 @@ static void wait_a_little(const struct rsk_stream *s, int fd)
 	rsk_sys_ppoll(&p, 1, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
+/*
+ * Our hooks read the ring to its end first, if need be. Not where older bytes have been put back into the socket: those
+ * would come behind.
+ */
+static bool reads_on(const struct rsk_stream *s, enum rsk_reason why, const struct rsk_leaving *l)
+{
+	return (stays(why) && !l->kernel && !l->put_back) || rsk_stream_takes_nothing(s);
+}
+
 /* rsk_rx_leave(); the rx lock is held. */
 static int leave_rx(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
 {
-	bool stay = (stays(why) && !l->kernel) || rsk_stream_takes_nothing(s);
-	int rc = rsk_rx_leave(&s->rx, stay, &l->again);
+	int rc = rsk_rx_leave(&s->rx, reads_on(s, why, l), &l->again);
 
 	if (rc == -EPROTO)
 		rsk_stream_fail(s, fd);
@@ -305,7 +314,7 @@ static int leave_rx_later(struct rsk_stream *s, int fd, enum rsk_reason why, str
  * Before the machine leaves: bytes read in part, which it drops then, and what the TCP socket will
  * have before those that the peer repeats. Both locks held.
  */
-static void keep_rest(struct rsk_stream *s, int fd, struct rsk_leaving *l)
+static void keep_rest(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
 {
 	int inq = 0;
 
@@ -315,7 +324,9 @@ static void keep_rest(struct rsk_stream *s, int fd, struct rsk_leaving *l)
 	}
 	/* The peer's sender rests, as far as TCP goes, for as long as it is on the ring. */
 	rsk_sys_ioctl(fd, FIONREAD, &inq);
-	l->before = (uint64_t)inq + (rsk_stream_takes_nothing(s) ? 0 : rsk_handback(s, fd));
+	if (!rsk_stream_takes_nothing(s))
+		l->put_back = rsk_handback(s, fd, reads_on(s, why, l));
+	l->before = (uint64_t)inq + l->put_back;
 	if (!s->rx.stage_len)
 		return;
 	l->stage_len = s->rx.stage_len - s->rx.stage_off;
@@ -362,7 +373,7 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 	/* A sender that moves while we write in its place would have its bytes before ours. */
 	if (relay && !rsk_stream_takes_nothing(s))
 		rsk_rx_end_it(&s->rx);
-	keep_rest(s, fd, l);
+	keep_rest(s, fd, why, l);
 	over = rsk_over_is(s) && (l->kernel || !stays(why)) && !rsk_stream_takes_nothing(s) ?
 		       rsk_over_back(s, fd) :
 		       0;

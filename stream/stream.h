@@ -35,6 +35,13 @@ enum rsk_phase {
 	RSK_PHASE_COLD,
 };
 
+/* Whether it had one number, with FD_CLOEXEC, when this process was forked, or at its last vfork(). */
+enum rsk_closes {
+	RSK_CLOSES_NOT,
+	RSK_CLOSES_FORKED,
+	RSK_CLOSES_VFORKED
+};
+
 struct rsk_held_join;
 struct rsk_reg; /* epoll registration: epoll.h */
 
@@ -67,8 +74,8 @@ struct rsk_stream {
 		companion_news;	     /* the kernel showed an end or an error: ask it when polling */
 	_Atomic(uint8_t) hup_behind; /* it showed HUP ahead of the ring's end, and will for good */
 	_Atomic(uint8_t) rd_shut, wr_shut;
-	_Atomic(bool) fork_closes; /* at the last fork or vfork it had one number, with FD_CLOEXEC */
-	_Atomic(bool) fin_late;	   /* wr_shut, but the kernel may not know of it yet (io.c) */
+	_Atomic(uint8_t) closes; /* enum rsk_closes */
+	_Atomic(bool) fin_late;	 /* wr_shut, but the kernel may not know of it yet (io.c) */
 	_Atomic(uint8_t) rx_no_wait,
 		tx_no_wait; /* a negative SO_RCVTIMEO, SO_SNDTIMEO: the kernel does not wait */
 	/*
@@ -308,9 +315,10 @@ void rsk_stream_leave_late(struct rsk_stream *s, int fd);
 
 /*
  * handback.c: what lies unread in the ring goes into the kernel's receive queue, as far as that can be done in order
- * and there is room. rx_lock held. Returns how many bytes. Under a filter of seccomp it does nothing.
+ * and there is room. @all: all of it, or nothing where it can be seen that it does not fit; the promotion is ended by us
+ * then (rsk_rx_end_it()), and the caller has to leave. Returns how many bytes; under a filter of seccomp none. rx_lock held.
  */
-uint64_t rsk_handback(struct rsk_stream *s, int fd);
+uint64_t rsk_handback(struct rsk_stream *s, int fd, bool all);
 /* The peer's end, a copy of ours to close; -errno. */
 int rsk_handback_borrow(struct rsk_stream *s);
 

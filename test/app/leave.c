@@ -23,6 +23,28 @@ CASE(leave_unread, DIRECT, "time stamps asked for with bytes unread")
 	app_close(fd);
 }
 
+CASE(leave_unread_little_room, DIRECT,
+     "the same where the sender's socket has room for a part of it")
+{
+	int fd = app_open(WARM);
+	int on = 1, little = 8192;
+
+	if (CLI) {
+		R(app_send_pattern(fd, 60000, 999, 1));
+		R(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &little, sizeof(little)));
+	}
+	app_sync();
+	if (SRV)
+		R(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMP, &on, sizeof(on)));
+	app_sync();
+	if (CLI)
+		R(app_send_pattern(fd, 60000, 999, 2));
+	for (unsigned int i = 1; SRV && i <= 2; i++)
+		R(app_recv_pattern(fd, 60000, 1234, i));
+	app_sync();
+	app_close(fd);
+}
+
 CASE(leave_unread_moved, DIRECT, "the same where the sender has gone on to TCP's larger buffers")
 {
 	int fd = app_open(WARM);
