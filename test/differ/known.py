@@ -14,6 +14,7 @@ KNOWN = {
     "epoll-order": "several became ready while no thread waited: TCP is told before rings, whichever was first (docs/gaps.md)",
     "edge-again": "a registration of edges may be told once more after a fork, leaving, or a change of path, or when its stream "
                   "is paired (docs/gaps.md)",
+    "fork-stopped": "over RDMA devices: the child of a fork while the peer is stopped (docs/gaps.md)",
     "kill-forked": "killed with bytes unread that were sent before the sender forked: its child sees an end (docs/gaps.md)",
 }
 

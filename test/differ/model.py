@@ -15,6 +15,7 @@ SO_TYPE, SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_RCVLOWAT, SO_RCVTIMEO = 3, 4, 9, 
 # Seeds use these in turn.
 CONFIGS = ({}, {"RSOCK_RING_KB": "32"}, {"RSOCK_SPIN_US": "0"}, {"RSOCK_RING_KB": "32", "RSOCK_SPIN_US": "0"})
 PACED = "DIFFER_PACE_MS" in os.environ
+RAILS = "DIFFER_HOST" in os.environ  # streams over RDMA devices
 MOST_UNREAD = 30000  # far below what the kernel's buffers hold before they have grown
 PAIRED_BY = 6        # round trips after which both ends of a connection have met, if they will
 RING_HOLDS = 6000    # of the smallest ring; with more unread a sender may have left it, or wait for room
@@ -309,6 +310,8 @@ class Model:
         return [("op", proc, text)]
 
     def step_child(self, proc, handle, how, preload, what, size):
+        if self.torn():
+            return None
         end = self.end(proc, handle)
         if not end or self.procs[proc].threads or self.procs[proc].handles[handle][1] or end.waits:
             return None
@@ -559,7 +562,13 @@ class Model:
         end = self.end(proc, member)
         return end is not None and (end.turned or end.warmed < PAIRED_BY) and events & EPOLLET and (events & POLLOUT or end.rx or end.ended())
 
+    def torn(self):
+        """A fork now would be one whose peer may not answer."""
+        return RAILS and "fork-stopped" in self.known and any(proc.stopped for proc in self.procs.values())
+
     def step_fork(self, proc, name):
+        if self.torn():
+            return None
         if not self.runs(proc) or self.procs[proc].threads or name in self.procs or len(self.procs) >= 4:
             return None
         if "fork-lowat" in self.known and any(isinstance(file, End) and file.lowat > 1
