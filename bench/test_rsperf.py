@@ -202,6 +202,14 @@ class Tests(unittest.TestCase):
                               capture_output=True, text=True, timeout=LIMIT_S, check=True)
         self.assertGreater(json.loads(done.stdout)["count"], 0)
         self.assertTrue(json.loads(done.stdout)["hash"])
+        for size in 1, 64, 241, 16384:
+            done = subprocess.run([RSPERF, "limit", "--slots", "-n", "9000", "-s", str(size), "--warmup", "0", "--json"],
+                                  capture_output=True, text=True, timeout=LIMIT_S, check=True)
+            self.assertEqual(json.loads(done.stdout)["out"]["bytes"], 9 * 1024 * size)
+            self.assertGreater(json.loads(done.stdout)["out"]["messages_per_s"], 0)
+        done = subprocess.run([RSPERF, "limit", "--slots", "-s", "16385"], capture_output=True, text=True, timeout=LIMIT_S,
+                              check=False)
+        self.assertIn("at most", done.stderr)
         done = subprocess.run([RSPERF, "limit", "--futex", "--hash"], capture_output=True, text=True,
                               timeout=LIMIT_S, check=False)
         self.assertIn("--hash goes with --copy", done.stderr)

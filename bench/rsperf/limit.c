@@ -230,8 +230,8 @@ int rsk_limit_main(const struct rsk_opts *opts)
 	/* A child that cannot start would leave the parent waiting: settle its cpu here. */
 	if (rsk_pin_thread(opts, 1) || rsk_pin_thread(opts, 0))
 		return 1;
-	if (opts->limit == RSK_LIMIT_COPY) {
-		rc = rsk_limit_copy(opts);
+	if (opts->limit == RSK_LIMIT_COPY || opts->limit == RSK_LIMIT_SLOTS) {
+		rc = opts->limit == RSK_LIMIT_COPY ? rsk_limit_copy(opts) : rsk_limit_slots(opts);
 		if (rc)
 			fprintf(stderr, "rsperf limit: %s\n", strerror(-rc));
 		return rc ? 1 : 0;

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <rsock/slot.h>
+
 #include "rsperf.h"
 
 #define RSK_FOR_CLIENT 1u
@@ -35,7 +37,7 @@ static const char *const rsk_wait_names[] = {
 static const char *const rsk_limit_names[] = {
 	[RSK_LIMIT_CACHELINE] = "cacheline", [RSK_LIMIT_FUTEX] = "futex",
 	[RSK_LIMIT_EVENTFD] = "eventfd",     [RSK_LIMIT_EVENTFD_EPOLL] = "eventfd-epoll",
-	[RSK_LIMIT_COPY] = "copy",
+	[RSK_LIMIT_COPY] = "copy",	     [RSK_LIMIT_SLOTS] = "slots",
 };
 static const char *const rsk_calls_names[] = {
 	[RSK_CALLS_UDP] = "udp",
@@ -119,6 +121,8 @@ static const struct rsk_option rsk_options[] = {
 	  "both sleep in epoll_wait() on an edge-triggered eventfd" },
 	{ "copy", 0, RSK_FOR_LIMIT, RSK_VALUE_CHOICE, RSK_AT(limit), RSK_LIMIT_COPY, NULL,
 	  "one copy of --size bytes out of the other process (process_vm_readv)" },
+	{ "slots", 0, RSK_FOR_LIMIT, RSK_VALUE_CHOICE, RSK_AT(limit), RSK_LIMIT_SLOTS, NULL,
+	  "messages of --size (64) bytes one way, by a bare loop over hashed slots" },
 	{ "hash", 0, RSK_FOR_LIMIT, RSK_VALUE_FLAG, RSK_AT(hash), 0, NULL,
 	  "--copy: the other process hashes each message first, this one its copy" },
 	{ "udp", 0, RSK_FOR_CALLS, RSK_VALUE_CHOICE, RSK_AT(calls), RSK_CALLS_UDP, NULL,
@@ -445,13 +449,16 @@ int rsk_opts_parse_limit(struct rsk_opts *opts, int argc, char **argv)
 		return rc;
 	if (opts->limit == RSK_LIMIT_NONE)
 		return rsk_opts_wrong(
-			"limit", "say --cacheline, --futex, --eventfd, --eventfd-epoll or --copy");
-	if (opts->size_bytes && opts->limit != RSK_LIMIT_COPY)
-		return rsk_opts_wrong("limit", "--size goes with --copy");
+			"limit",
+			"say --cacheline, --futex, --eventfd, --eventfd-epoll, --copy or --slots");
+	if (opts->size_bytes && opts->limit != RSK_LIMIT_COPY && opts->limit != RSK_LIMIT_SLOTS)
+		return rsk_opts_wrong("limit", "--size goes with --copy and --slots");
+	if (opts->limit == RSK_LIMIT_SLOTS && opts->size_bytes > RSK_SLOT_MAX_PAYLOAD)
+		return rsk_opts_wrong("limit", "--slots has at most 16K a message");
 	if (opts->hash && (opts->limit != RSK_LIMIT_COPY || opts->size_bytes > UINT32_MAX))
 		return rsk_opts_wrong("limit", "--hash goes with --copy, of less than 4G");
 	if (!opts->size_bytes)
-		opts->size_bytes = 1 << 20;
+		opts->size_bytes = opts->limit == RSK_LIMIT_SLOTS ? 64 : 1 << 20;
 	if (!opts->count && opts->time_s <= 0)
 		return rsk_opts_wrong("limit", "--time 0 measures nothing");
 	return 0;

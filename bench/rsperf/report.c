@@ -129,11 +129,17 @@ int rsk_report_limit(const struct rsk_report *r)
 		printf("{\"limit\":\"%s\",\"hash\":%s,\"size_bytes\":%llu",
 		       rsk_limit_name(r->opts->limit), r->opts->hash ? "true" : "false",
 		       (unsigned long long)r->opts->size_bytes);
-		rsk_json_times(r, "rtt_ns");
+		if (r->times)
+			rsk_json_times(r, "rtt_ns");
+		else
+			rsk_json_way(r, "out", r->out_bytes, r->out_bytes_per_s);
 		rsk_json_cpu(r);
 	} else {
 		printf("%s\n", rsk_limit_name(r->opts->limit));
-		rsk_text_times(r, "round trips");
+		if (r->times)
+			rsk_text_times(r, "round trips");
+		else
+			rsk_text_way(r, "out", r->out_bytes, r->out_bytes_per_s);
 		rsk_text_cpu(r);
 	}
 	return rsk_report_flush();

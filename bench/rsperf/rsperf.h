@@ -42,6 +42,7 @@ enum rsk_limit {
 	RSK_LIMIT_EVENTFD,
 	RSK_LIMIT_EVENTFD_EPOLL,
 	RSK_LIMIT_COPY,
+	RSK_LIMIT_SLOTS,
 };
 
 /* Calls that no library has a reason to slow down. */
@@ -127,6 +128,9 @@ int rsk_calls_main(const struct rsk_opts *opts);
 
 /* limit_copy.c: rsk_limit_main()'s part for --copy. */
 int rsk_limit_copy(const struct rsk_opts *opts);
+
+/* limit_slots.c: the same for --slots. */
+int rsk_limit_slots(const struct rsk_opts *opts);
 
 /* net.c: pins the calling thread to the index-th cpu of --pin, if any; 0 or -errno. */
 int rsk_pin_thread(const struct rsk_opts *opts, unsigned int index);
