@@ -6,16 +6,13 @@
  * The peer could be asked to repeat them, but may make no call for a long time. A copy of its socket
  * (pidfd_getfd(2), where ptrace permissions allow it) lets us do it in its place: what we take out of the
  * ring we write into the peer's end, and the kernel delivers it into our own receive queue, behind what is
- * there already. In order only while the peer's sender is on the ring, where it writes nothing to TCP: the
- * ring then has no MOVE or FIN in it, and the count of bytes written to the peer's socket is what it was; and it stays
- * so where we have ended the promotion first (rsk_rx_end_it()). What finds no room stays in the ring; the peer repeats
- * it after LEAVE.
+ * there already. In order only where we have ended the promotion first (rsk_rx_end_it()): the peer writes nothing by TCP
+ * until it has our LEAVE, the ring has no MOVE or FIN in it, and the count of bytes written to the peer's socket is what
+ * it was. What finds no room stays in the ring; the peer repeats it after LEAVE.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sockios.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -123,19 +120,7 @@ static bool inject(struct rsk_stream *s, int peer, uint8_t *block, uint64_t *inj
 	return true;
 }
 
-/* All that lies unread finds room in the peer's socket, with what the kernel counts beside it. */
-static bool fits(struct rsk_stream *s, int peer)
-{
-	socklen_t len = sizeof(int);
-	int room = 0, queued = 0;
-
-	if (rsk_sys_getsockopt(peer, SOL_SOCKET, SO_SNDBUF, &room, &len) < 0 ||
-	    rsk_sys_ioctl(peer, SIOCOUTQ, &queued) < 0)
-		return false;
-	return 2 * (rsk_rx_pending(&s->rx, NULL) + (uint64_t)queued) <= (uint64_t)room;
-}
-
-uint64_t rsk_handback(struct rsk_stream *s, int fd, bool all)
+uint64_t rsk_handback(struct rsk_stream *s, int fd)
 {
 	struct rsk_kernel_companion k;
 	uint64_t injected = 0;
@@ -144,8 +129,6 @@ uint64_t rsk_handback(struct rsk_stream *s, int fd, bool all)
 
 	rsk_companion_init(&k, s, fd);
 	rsk_rx_serve(&s->rx, &k.c);
-	if (!s->rx.ours)
-		rsk_rx_ready(&s->rx); /* takes commands at the head */
 	if (rsk_stream_failed(s) || s->rx.state != RSK_RX_ONRING || s->rx.fin ||
 	    !rsk_rx_pending(&s->rx, NULL) || rsk_rx_moved_on(&s->rx))
 		return 0;
@@ -154,10 +137,7 @@ uint64_t rsk_handback(struct rsk_stream *s, int fd, bool all)
 		rsk_log(RSK_LOG_INFO, "fd %d: unread bytes stay with the peer: %d", fd, peer);
 		return 0;
 	}
-	/* And what is put there meanwhile the sender repeats, whatever it does. */
-	block = !all || (fits(s, peer) && rsk_rx_end_it(&s->rx)) ?
-			rsk_arena_alloc_raw(BLOCK_BYTES) :
-			NULL;
+	block = rsk_arena_alloc_raw(BLOCK_BYTES);
 	if (block && !inject(s, peer, block, &injected))
 		rsk_stream_fail(s, fd);
 	rsk_arena_free(block);

@@ -274,12 +274,12 @@ static void wait_a_little(const struct rsk_stream *s, int fd)
 }
 
 /*
- * Our hooks read the ring to its end first, if need be. Not where older bytes have been put back into the socket: those
- * would come behind.
+ * Our hooks read the ring to its end first, if need be: on one host wherever nobody is handed the socket who sees the
+ * kernel alone. What the peer is asked to repeat instead comes when it makes a call.
  */
 static bool reads_on(const struct rsk_stream *s, enum rsk_reason why, const struct rsk_leaving *l)
 {
-	return (stays(why) && !l->kernel && !l->put_back) || rsk_stream_takes_nothing(s);
+	return (!l->kernel && (stays(why) || !s->link->remote)) || rsk_stream_takes_nothing(s);
 }
 
 /* rsk_rx_leave(); the rx lock is held. */
@@ -314,7 +314,7 @@ static int leave_rx_later(struct rsk_stream *s, int fd, enum rsk_reason why, str
  * Before the machine leaves: bytes read in part, which it drops then, and what the TCP socket will
  * have before those that the peer repeats. Both locks held.
  */
-static void keep_rest(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
+static void keep_rest(struct rsk_stream *s, int fd, struct rsk_leaving *l)
 {
 	int inq = 0;
 
@@ -324,9 +324,7 @@ static void keep_rest(struct rsk_stream *s, int fd, enum rsk_reason why, struct 
 	}
 	/* The peer's sender rests, as far as TCP goes, for as long as it is on the ring. */
 	rsk_sys_ioctl(fd, FIONREAD, &inq);
-	if (!rsk_stream_takes_nothing(s))
-		l->put_back = rsk_handback(s, fd, reads_on(s, why, l));
-	l->before = (uint64_t)inq + l->put_back;
+	l->before = (uint64_t)inq + (s->rx.ours ? rsk_handback(s, fd) : 0);
 	if (!s->rx.stage_len)
 		return;
 	l->stage_len = s->rx.stage_len - s->rx.stage_off;
@@ -362,7 +360,7 @@ static bool repeated(struct rsk_stream *s, int fd, const struct rsk_leaving *l)
 static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
 {
 	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
-	bool out, relay = takes_relay(s, fd, why, l);
+	bool out, on = reads_on(s, why, l);
 	int rc, over;
 
 	rsk_guard_enter();
@@ -371,12 +369,10 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 	s->tx.gave_up = true; /* we never propose again */
 	s->rx.gave_up = true;
 	/* A sender that moves while we write in its place would have its bytes before ours. */
-	if (relay && !rsk_stream_takes_nothing(s))
+	if (!on)
 		rsk_rx_end_it(&s->rx);
-	keep_rest(s, fd, why, l);
-	over = rsk_over_is(s) && (l->kernel || !stays(why)) && !rsk_stream_takes_nothing(s) ?
-		       rsk_over_back(s, fd) :
-		       0;
+	keep_rest(s, fd, l);
+	over = rsk_over_is(s) && !on ? rsk_over_back(s, fd) : 0;
 	if (over == -EIO)
 		rsk_stream_fail(s, fd);
 	rc = leave_rx(s, fd, why, l);

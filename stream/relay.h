@@ -112,11 +112,10 @@ int rsk_stream_give_owed(struct rsk_stream *s, int fd, enum rsk_owed how, int un
 
 /* What rsk_rx_leave() has left in the ring, and the peer is to repeat. */
 struct rsk_leaving {
-	bool kernel;	   /* asked for: who uses it next sees the kernel alone */
-	bool again;	   /* the machine has left */
-	uint64_t before;   /* bytes that the TCP socket has before the repeated ones */
-	uint64_t put_back; /* of those, what rsk_handback() has put there */
-	uint8_t *stage; /* of the slot that was read in part; arena memory, owned by who leaves */
+	bool kernel;	 /* asked for: who uses it next sees the kernel alone */
+	bool again;	 /* the machine has left */
+	uint64_t before; /* bytes that the TCP socket has before the repeated ones */
+	uint8_t *stage;	 /* of the slot that was read in part; arena memory, owned by who leaves */
 	uint32_t stage_len;
 };
 

@@ -110,7 +110,7 @@ static int see_word(struct rsk_rx *rx, const struct rsk_mail *m)
 		return 0;
 	if (m->cells != rx->ring.next && jump(rx, m->cells) < 0)
 		return -EPROTO;
-	rx->jumps = false;
+	rx->jumps = rx->asked = false;
 	rx->switch_pos = m->pos;
 	rx->switch_cell = m->cells;
 	rx->marked = false; /* until a slot has a mark */
@@ -355,6 +355,7 @@ int rsk_rx_pause(struct rsk_rx *rx)
 		return -EAGAIN;
 	}
 	rx->paused = rx->gen;
+	rx->asked = true; /* what was put behind what we read the sender repeats, from here */
 	rx->jumps = true;
 	rsk_rx_free_stage(rx);
 	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;

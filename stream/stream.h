@@ -314,11 +314,11 @@ void rsk_stream_abandon(struct rsk_stream *s,
 void rsk_stream_leave_late(struct rsk_stream *s, int fd);
 
 /*
- * handback.c: what lies unread in the ring goes into the kernel's receive queue, as far as that can be done in order
- * and there is room. @all: all of it, or nothing where it can be seen that it does not fit; the promotion is ended by us
- * then (rsk_rx_end_it()), and the caller has to leave. Returns how many bytes; under a filter of seccomp none. rx_lock held.
+ * handback.c: what lies unread in the ring goes into the kernel's receive queue, as far as there is room. We have ended
+ * the promotion (rsk_rx_end_it()), and LEAVE comes next. rx_lock held. Returns how many bytes; under a filter of seccomp
+ * none.
  */
-uint64_t rsk_handback(struct rsk_stream *s, int fd, bool all);
+uint64_t rsk_handback(struct rsk_stream *s, int fd);
 /* The peer's end, a copy of ours to close; -errno. */
 int rsk_handback_borrow(struct rsk_stream *s);
 
@@ -489,6 +489,14 @@ extern int *rsk_pid_word;
 #define rsk_pid (*rsk_pid_word)
 
 uint64_t rsk_now_ns(void);
+
+/* Behind @from_ns by so much; UINT64_MAX, which is for ever, where that is beyond what is counted. */
+static inline uint64_t rsk_until_ns(uint64_t from_ns, const struct timespec *t)
+{
+	uint64_t sec = (uint64_t)t->tv_sec, most = (UINT64_MAX - from_ns) / 1000000000u;
+
+	return sec < most ? from_ns + sec * 1000000000u + (uint64_t)t->tv_nsec : UINT64_MAX;
+}
 uint64_t rsk_tick_ns(void); /* the same clock, some milliseconds late at the most, and cheap */
 
 /*
