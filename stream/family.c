@@ -77,8 +77,11 @@ static int read_over(struct rsk_stream *s, struct rsk_companion *c, uint8_t *blo
 		n = rsk_rx_recv(&s->rx, c, &cur, false, false);
 		if (n > 0) {
 			rc = rsk_over_add(s, block, (size_t)n);
-			if (rc < 0)
-				return rc;
+			if (rc < 0) { /* memory: what was taken is lost, which must be heard */
+				rsk_log(RSK_LOG_ERROR, "fork: what is unread finds no room: %d",
+					rc);
+				return -EPROTO;
+			}
 			if ((uint64_t)n > *most)
 				return too_much(&s->rx);
 			*most -= (uint64_t)n;
@@ -121,12 +124,14 @@ static int off_ring(struct rsk_stream *s, struct rsk_kernel_companion *k)
 		if (rc != -EAGAIN)
 			return rc;
 	}
+	most = most_over(&s->rx);
+	if (!rsk_over_fits(s, most))
+		return -EFBIG;
 	rc = rsk_over_open(s);
 	block = rc < 0 ? NULL : rsk_arena_alloc_raw(BLOCK_BYTES);
 	if (!block)
 		return rc < 0 ? rc : -ENOMEM;
 	k->socket_alone = true;
-	most = most_over(&s->rx);
 	for (int i = 0; i < COMMANDS; i++) {
 		rc = read_over(s, &k->c, block, &most);
 		if (rc == 0)

@@ -24,6 +24,11 @@ bool rsk_over_any(void)
 	return atomic_load_explicit(&files, memory_order_relaxed);
 }
 
+bool rsk_over_fits(const struct rsk_stream *s, uint64_t n)
+{
+	return rsk_sys_file_fits((rsk_over_is(s) ? s->over_bytes : 0) + n);
+}
+
 int rsk_over_open(struct rsk_stream *s)
 {
 	int fd;

@@ -16,6 +16,11 @@
 
 #include "stream.h"
 
+/*
+ * Whether the file may grow by @n bytes (RLIMIT_FSIZE, which memory files obey: the process would get SIGXFSZ, and what
+ * had been taken to be put there would be lost).
+ */
+bool rsk_over_fits(const struct rsk_stream *s, uint64_t n);
 /* An empty one, unless there is one. 0 or -errno. */
 int rsk_over_open(struct rsk_stream *s);
 int rsk_over_add(struct rsk_stream *s, const void *bytes, size_t n); /* after that; 0 or -errno */

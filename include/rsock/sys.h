@@ -25,9 +25,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -217,13 +219,28 @@ static inline off_t rsk_sys_lseek(int fd, off_t at, int whence)
 	return RSK_SYS3(SYS_lseek, fd, at, whence);
 }
 
+/*
+ * Whether a file may have so many bytes. Files in memory obey RLIMIT_FSIZE, too, and beyond it SIGXFSZ ends the process:
+ * the program's, which knows nothing of the file.
+ */
+static inline bool rsk_sys_file_fits(uint64_t bytes)
+{
+	struct rlimit lim;
+
+	return RSK_SYS4(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &lim) < 0 || bytes <= lim.rlim_cur;
+}
+
 static inline ssize_t rsk_sys_pwrite(int fd, const void *buf, size_t len, off_t at)
 {
+	if (!rsk_sys_file_fits((uint64_t)at + len))
+		return -EFBIG;
 	return RSK_SYS4(SYS_pwrite64, fd, buf, len, at);
 }
 
 static inline int rsk_sys_ftruncate(int fd, off_t len)
 {
+	if (!rsk_sys_file_fits((uint64_t)len))
+		return -EFBIG;
 	return (int)RSK_SYS2(SYS_ftruncate, fd, len);
 }
 

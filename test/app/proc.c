@@ -2,6 +2,8 @@
 /* fork: streams that are inherited, shared, handed to a child, or kept from it. */
 #include "app.h"
 
+#include <sys/resource.h>
+
 static char buf[16];
 
 CASE(fork_different, DIRECT, "parent and child use different streams at the same time")
@@ -370,4 +372,49 @@ CASE(accept_use_fork, DIRECT, "the parent uses the stream first, then a child ha
 		app_close(fd);
 	}
 	app_sync();
+}
+
+CASE(fork_no_files, DIRECT, "a fork with bytes unread, where no file may grow (RLIMIT_FSIZE)")
+{
+	int fd = app_open(WARM);
+	struct rlimit was, none;
+
+	if (CLI) {
+		R(app_send_pattern(fd, 4000, 999, 1));
+		app_sync();
+		app_sync();
+		R(app_send_pattern(fd, 4000, 999, 2));
+	} else {
+		app_await_inq(fd, 4000);
+		app_sync();
+		MUST(getrlimit(RLIMIT_FSIZE, &was));
+		none = (struct rlimit){ .rlim_max = was.rlim_max };
+		MUST(setrlimit(RLIMIT_FSIZE, &none));
+		pid_t pid = (pid_t)MUST(fork());
+
+		if (!pid)
+			_exit(0);
+		MUST(setrlimit(RLIMIT_FSIZE, &was));
+		app_reap(pid, "child");
+		app_sync();
+		R(app_recv_pattern(fd, 4000, 999, 1));
+		R(app_recv_pattern(fd, 4000, 999, 2));
+	}
+	app_sync();
+	app_close(fd);
+}
+
+CASE(no_files_at_all, 0,
+     "no file may grow from the start: what the library has in memory is not worth a signal")
+{
+	struct rlimit none;
+	int fd;
+
+	MUST(getrlimit(RLIMIT_FSIZE, &none));
+	none.rlim_cur = 0;
+	MUST(setrlimit(RLIMIT_FSIZE, &none));
+	fd = app_open(COLD);
+	LOG("good %d", app_pingpong(fd, 500, CLI));
+	app_sync();
+	app_close(fd);
 }
