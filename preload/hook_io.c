@@ -8,8 +8,9 @@ static rsk_apart ssize_t rsk_hot_read(int fd, void *buf, size_t len)
 {
 	struct iovec iov = { buf, len };
 
-	if (len == 0) /* the kernel does not ask the socket; recv() with 0 bytes does */
-		return 0;
+	/* The kernel does not ask the socket, as recv() with 0 bytes does; or the range is none (access_ok()). */
+	if (__builtin_expect((ssize_t)len <= 0, 0))
+		return len ? rsk_real.read(fd, buf, len) : 0;
 
 	RSK_SCOPE(s);
 	if (!rsk_scope_recv(&s, fd, &iov, 1, 0))
@@ -31,6 +32,9 @@ ssize_t rsk_hook___read_chk(int fd, void *buf, size_t len, size_t room)
 static rsk_apart ssize_t rsk_hot_write(int fd, const void *buf, size_t len)
 {
 	struct iovec iov = { (void *)buf, len };
+
+	if (__builtin_expect((ssize_t)len < 0, 0)) /* no range: a result of -1, as a rule */
+		return rsk_real.write(fd, buf, len);
 
 	RSK_SCOPE(s);
 	if (!rsk_scope_send(&s, fd, &iov, 1, 0))

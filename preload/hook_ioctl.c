@@ -19,8 +19,6 @@ static int rsk_fcntl_dup(int fd, int cmd, unsigned long arg)
 {
 	int ret;
 
-	if (rsk_live() && rsk_fd_not_yours(fd))
-		return (int)rsk_result(-EBADF);
 	ret = rsk_before_dup(fd);
 	if (ret < 0)
 		return (int)rsk_result(ret);
@@ -48,6 +46,8 @@ int rsk_hook_fcntl(int fd, int cmd, ...)
 	unsigned long arg;
 
 	RSK_LAST_ARG(arg, cmd);
+	if (rsk_live() && rsk_fd_not_yours(fd))
+		return (int)rsk_result(-EBADF);
 	switch (cmd) {
 	case F_DUPFD:
 	case F_DUPFD_CLOEXEC:
@@ -97,6 +97,8 @@ int rsk_hook_ioctl(int fd, unsigned long request, ...)
 	RSK_LAST_ARG(arg, request);
 	if (!rsk_known(fd))
 		return rsk_ioctl_of_other(fd, request, arg);
+	if (rsk_fd_not_yours(fd))
+		return (int)rsk_result(-EBADF);
 	/* The kernel's request is 32 bits wide; some programs sign-extend it. */
 	switch ((unsigned int)request) {
 	case SIOCINQ:

@@ -195,7 +195,8 @@ static bool rsk_name_valid(const void *name, socklen_t len)
 static bool rsk_msg_valid(const struct msghdr *msg, int flags)
 {
 	return rsk_readable(msg) && !((unsigned int)flags & RSK_MSG_CMSG_COMPAT) &&
-	       (int)msg->msg_namelen >= 0 && rsk_iov_valid(msg->msg_iov, msg->msg_iovlen);
+	       (!msg->msg_name || (int)msg->msg_namelen >= 0) &&
+	       rsk_iov_valid(msg->msg_iov, msg->msg_iovlen);
 }
 
 static rsk_apart ssize_t rsk_hot_recvmsg(int fd, struct msghdr *msg, int flags, bool *filled)

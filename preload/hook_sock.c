@@ -97,7 +97,8 @@ int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 	int saved = errno, ret;
 
 	/* AF_UNSPEC takes the connection apart; what comes after is another stream. */
-	if (rsk_known(fd) && len >= sizeof(sa->sa_family) && rsk_readable(&sa->sa_family) &&
+	if (rsk_known(fd) && len >= sizeof(sa->sa_family) &&
+	    len <= sizeof(struct sockaddr_storage) && rsk_reads(sa, len) &&
 	    sa->sa_family == AF_UNSPEC) {
 		if (rsk_fd_closing(fd) < 0)
 			return (int)rsk_result(-EBADF);
@@ -149,7 +150,7 @@ int rsk_hook_shutdown(int fd, int how)
 	X(SOL_SOCKET, SO_TIMESTAMP_NEW, true, MESSAGES)                                            \
 	X(SOL_SOCKET, SO_TIMESTAMPNS_NEW, true, MESSAGES)                                          \
 	X(SOL_SOCKET, SO_TIMESTAMPING_NEW, true, MESSAGES)                                         \
-	X(SOL_SOCKET, SO_PEEK_OFF, false, MESSAGES)
+	X(SOL_SOCKET, SO_PEEK_OFF, false, UNSUPPORTED)
 
 #define RSK_OPT(level, name) ((uint64_t)(uint32_t)(level) << 32 | (uint32_t)(name))
 
@@ -207,6 +208,8 @@ int rsk_hook_setsockopt(int fd, int level, int name, const void *val, socklen_t 
 	case RSK_OPT(SOL_SOCKET, SO_RCVLOWAT):
 	case RSK_OPT(SOL_SOCKET, SO_RCVTIMEO):
 	case RSK_OPT(SOL_SOCKET, SO_SNDTIMEO):
+	case RSK_OPT(SOL_SOCKET, SO_RCVTIMEO_NEW):
+	case RSK_OPT(SOL_SOCKET, SO_SNDTIMEO_NEW):
 		return rsk_known_setsockopt(fd, level, name, val, len);
 	default:
 		return rsk_real.setsockopt(fd, level, name, val, len);

@@ -148,8 +148,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		return -EBADF;
 	if (timeout && !poll_only) {
 		began = rsk_now_ns();
-		until = began + (uint64_t)timeout->tv_sec * 1000000000u +
-			(uint64_t)timeout->tv_nsec;
+		until = rsk_until_ns(began, timeout);
 	}
 	if (!e || !f || max <= 0 || (uintptr_t)evs < 4096)
 		return kernel_wait(epfd, evs, max, until, poll_only, mask);

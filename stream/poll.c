@@ -379,8 +379,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 	if (rc < 0)
 		return rc;
 	if (timeout && !at_once)
-		until = rsk_now_ns() + (uint64_t)timeout->tv_sec * 1000000000u +
-			(uint64_t)timeout->tv_nsec;
+		until = rsk_until_ns(rsk_now_ns(), timeout);
 	for (;;) {
 		bool last = at_once || (until != UINT64_MAX && until <= rsk_now_ns());
 

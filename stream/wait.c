@@ -187,6 +187,9 @@ static uint64_t kernel_timeout(int fd, int name)
 
 	if (rsk_sys_getsockopt(fd, SOL_SOCKET, name, &tv, &len) < 0)
 		return 0;
+	/* No wait is as long as this: what is beyond it is for ever. */
+	if ((uint64_t)tv.tv_sec >= UINT64_MAX / 4000000000u)
+		return 1;
 	return (uint64_t)tv.tv_sec * 1000000u + (uint64_t)tv.tv_usec + 1;
 }
 

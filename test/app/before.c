@@ -143,6 +143,40 @@ CASE(mode_unasked, DIRECT,
 	LOG("good %d", good);
 }
 
+CASE(lowat_before, DIRECT,
+     "SO_RCVLOWAT set before connect, and on a listener, is what a stream in rings has")
+{
+	int listener = -1, low = 3, fd;
+
+	if (SRV) {
+		listener = app_listen(COLD);
+		MUST(setsockopt(listener, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low)));
+	}
+	app_sync();
+	if (SRV) {
+		fd = app_accept(listener);
+	} else {
+		fd = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));
+		MUST(setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low)));
+		connect_to_server(fd);
+	}
+	use(fd, 1);
+	for (int i = 0; i < 2; i++) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+
+		SAY(fd, "01");
+		app_await_inq(fd, 2);
+		LOG("poll %d", poll(&p, 1, 0));
+		app_sync();
+		SAY(fd, "23");
+		app_await_inq(fd, 4);
+		LOG("poll %d", poll(&p, 1, 0));
+		RB(buf, read(fd, buf, sizeof(buf)));
+		app_sync();
+	}
+	app_close(fd);
+}
+
 CASE(dup_before, DIRECT, "a socket with copies is connected over one of them: all are the stream")
 {
 	int fd[3] = { -1, -1, -1 }, n = 3;

@@ -2,6 +2,7 @@
 /* Descriptor numbers: dup in all forms, lowest free number, closing of ranges, flags. */
 #include "app.h"
 
+#include <dirent.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -484,6 +485,30 @@ CASE(number_taken_under_recv, DIRECT,
 		R(shutdown(fd, SHUT_WR));
 	else
 		R(read(fd, buf, 1));
+	app_sync();
+	app_close(fd);
+}
+
+CASE(own_numbers, DIRECT,
+     "what the program has not opened is no descriptor for fcntl and ioctl either")
+{
+	int fd = app_open(WARM), seen = 0, on = 0;
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		int i = atoi(entry->d_name);
+
+		if (i > fd && i != dirfd(dir) && fcntl(i, F_GETFD) >= 0) {
+			seen++;
+			fcntl(i, F_SETFD, 0);
+			ioctl(i, FIONBIO, &on);
+		}
+	}
+	LOG("%d", seen);
+	closedir(dir);
+	app_sync();
+	LOG("good %d", app_pingpong(fd, 50, CLI));
 	app_sync();
 	app_close(fd);
 }

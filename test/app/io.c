@@ -476,3 +476,47 @@ CASE(nonblock_empty, DIRECT, "O_NONBLOCK: nothing there is EAGAIN in every call"
 	app_sync();
 	app_close(fd);
 }
+
+/* What a program that takes no notice of a failed read asks for. */
+CASE(length_of_minus_one, DIRECT, "a length of -1 is no range: nothing is sent, nothing is read")
+{
+	int fd = app_open(WARM);
+	volatile size_t wrong = (size_t)-1;
+	struct iovec v = { buf, wrong };
+
+	if (CLI) {
+		R(write(fd, buf, wrong));
+		R(writev(fd, &v, 1));
+		SAY(fd, "right");
+	} else {
+		app_await_inq(fd, 5);
+		R(read(fd, buf, wrong));
+		R(readv(fd, &v, 1));
+		RB(buf, read(fd, buf, sizeof(buf)));
+	}
+	app_sync();
+	app_close(fd);
+}
+
+CASE(name_of_no_length, DIRECT, "sendmsg and recvmsg without a name do not look at its length")
+{
+	struct iovec v = { buf, 5 };
+	struct msghdr m = { .msg_namelen = (socklen_t)-1, .msg_iov = &v, .msg_iovlen = 1 };
+	int fd = app_open(WARM);
+
+	if (CLI) {
+		SAY(fd, "01234");
+		memcpy(buf, "56789", 5);
+		R(sendmsg(fd, &m, 0));
+		SAY(fd, "abcde");
+	} else {
+		app_await_inq(fd, 15);
+		for (int i = 0; i < 3; i++) {
+			m.msg_namelen = (socklen_t)-1;
+			R(recvmsg(fd, &m, MSG_DONTWAIT));
+			LOG("%.5s", buf);
+		}
+	}
+	app_sync();
+	app_close(fd);
+}

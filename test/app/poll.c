@@ -2,6 +2,7 @@
 /* Readiness as poll, ppoll, select and pselect tell it. */
 #include "app.h"
 
+#include <limits.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/select.h>
@@ -477,6 +478,47 @@ CASE(select_pingpong, DIRECT, "1,000 round trips, each with select before read")
 		good += got == i;
 	}
 	LOG("good %d", good);
+	app_sync();
+	app_close(fd);
+}
+
+static void says_later(void *arg)
+{
+	app_pause_ms(50);
+	SAY(*(int *)arg, "x");
+}
+
+CASE(longest_timeouts, DIRECT, "the longest times there are do not pass at once")
+{
+	const struct timespec ts = { .tv_sec = LONG_MAX };
+	int fd = app_open(WARM);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct timeval tv = { .tv_sec = LONG_MAX };
+	fd_set in;
+
+	for (int i = 0; i < 3; i++) {
+		if (CLI) {
+			struct app_thread later;
+			char c;
+
+			app_thread_start(&later, says_later, &fd);
+			app_thread_join(&later);
+			app_read_full(fd, &c, 1);
+			continue;
+		}
+		FD_ZERO(&in);
+		FD_SET(fd, &in);
+		if (i == 0)
+			R(ppoll(&p, 1, &ts, NULL));
+		else if (i == 1)
+			R(pselect(fd + 1, &in, NULL, NULL, &ts, NULL));
+		else
+			R(select(fd + 1, &in, NULL, NULL, &tv));
+		char c = 0;
+
+		R(recv(fd, &c, 1, 0));
+		SAY(fd, "y");
+	}
 	app_sync();
 	app_close(fd);
 }
