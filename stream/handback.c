@@ -6,9 +6,10 @@
  * The peer could be asked to repeat them, but may make no call for a long time. A copy of its socket
  * (pidfd_getfd(2), where ptrace permissions allow it) lets us do it in its place: what we take out of the
  * ring we write into the peer's end, and the kernel delivers it into our own receive queue, behind what is
- * there already. In order only where we have ended the promotion first (rsk_rx_end_it()): the peer writes nothing by TCP
- * until it has our LEAVE, the ring has no MOVE or FIN in it, and the count of bytes written to the peer's socket is what
- * it was. What finds no room stays in the ring; the peer repeats it after LEAVE.
+ * there already. In order only where we have ended the promotion first (rsk_rx_end_it()): the peer
+ * writes nothing by TCP until it has our LEAVE, the ring has no MOVE or FIN in it, and the count of
+ * bytes written to the peer's socket is what it was. What finds no room stays in the ring; the peer
+ * repeats it after LEAVE.
  */
 #include <errno.h>
 #include <fcntl.h>

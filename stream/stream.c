@@ -147,7 +147,10 @@ int rsk_stream_learn(struct rsk_stream *s, int fd)
 		nonblock = rsk_kernel_nonblock(fd);
 		atomic_store(&s->nonblock, nonblock);
 	} while (rsk_kernel_nonblock(fd) != nonblock);
-	/* Set before it was connected, or of its listener. Who sets it meanwhile comes behind us, or is what we read. */
+	/*
+	 * Set before it was connected, or of its listener. Who sets it meanwhile comes behind us,
+	 * or is what we read.
+	 */
 	if (atomic_load(&s->rcvlowat) == 1 &&
 	    rsk_sys_getsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, &len) == 0 && low > 1)
 		atomic_store(&s->rcvlowat, low);

@@ -314,9 +314,9 @@ void rsk_stream_abandon(struct rsk_stream *s,
 void rsk_stream_leave_late(struct rsk_stream *s, int fd);
 
 /*
- * handback.c: what lies unread in the ring goes into the kernel's receive queue, as far as there is room. We have ended
- * the promotion (rsk_rx_end_it()), and LEAVE comes next. rx_lock held. Returns how many bytes; under a filter of seccomp
- * none.
+ * handback.c: what lies unread in the ring goes into the kernel's receive queue, as far as there is
+ * room. We have ended the promotion (rsk_rx_end_it()), and LEAVE comes next. rx_lock held. Returns
+ * how many bytes; under a filter of seccomp none.
  */
 uint64_t rsk_handback(struct rsk_stream *s, int fd);
 /* The peer's end, a copy of ours to close; -errno. */

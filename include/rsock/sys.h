@@ -220,8 +220,8 @@ static inline off_t rsk_sys_lseek(int fd, off_t at, int whence)
 }
 
 /*
- * Whether a file may have so many bytes. Files in memory obey RLIMIT_FSIZE, too, and beyond it SIGXFSZ ends the process:
- * the program's, which knows nothing of the file.
+ * Whether a file may have so many bytes. Files in memory obey RLIMIT_FSIZE, too, and beyond it
+ * SIGXFSZ ends the process: the program's, which knows nothing of the file.
  */
 static inline bool rsk_sys_file_fits(uint64_t bytes)
 {

@@ -506,7 +506,8 @@ CASE(own_numbers, DIRECT,
 		}
 	}
 	LOG("%d", seen);
-	closedir(dir);
+	if (dir)
+		closedir(dir);
 	app_sync();
 	LOG("good %d", app_pingpong(fd, 50, CLI));
 	app_sync();

@@ -506,7 +506,7 @@ CASE(name_of_no_length, DIRECT, "sendmsg and recvmsg without a name do not look 
 
 	if (CLI) {
 		SAY(fd, "01234");
-		memcpy(buf, "56789", 5);
+		memset(buf, '5', 5);
 		R(sendmsg(fd, &m, 0));
 		SAY(fd, "abcde");
 	} else {
