@@ -222,7 +222,7 @@ static int rsk_limit_pair(const struct rsk_opts *opts, struct rsk_turns *turns,
 
 int rsk_limit_main(const struct rsk_opts *opts)
 {
-	const struct rsk_means *m = &rsk_means[opts->limit];
+	const struct rsk_means *m;
 	struct rsk_peer self = { 0 }, child = { 0 };
 	struct rsk_turns *turns;
 	int rc;
@@ -236,6 +236,7 @@ int rsk_limit_main(const struct rsk_opts *opts)
 			fprintf(stderr, "rsperf limit: %s\n", strerror(-rc));
 		return rc ? 1 : 0;
 	}
+	m = &rsk_means[opts->limit];
 	turns = mmap(NULL, sizeof(*turns), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
 	if (turns == MAP_FAILED) {
