@@ -489,15 +489,15 @@ extern int *rsk_pid_word;
 #define rsk_pid (*rsk_pid_word)
 
 uint64_t rsk_now_ns(void);
+uint64_t rsk_tick_ns(void); /* the same clock, some milliseconds late at the most, and cheap */
 
-/* Behind @from_ns by so much; UINT64_MAX, which is for ever, where that is beyond what is counted. */
+/* @t behind @from_ns, a time of this clock; UINT64_MAX, which is for ever, for what no clock gets to. */
 static inline uint64_t rsk_until_ns(uint64_t from_ns, const struct timespec *t)
 {
-	uint64_t sec = (uint64_t)t->tv_sec, most = (UINT64_MAX - from_ns) / 1000000000u;
-
-	return sec < most ? from_ns + sec * 1000000000u + (uint64_t)t->tv_nsec : UINT64_MAX;
+	if ((uint64_t)t->tv_sec >= UINT64_MAX / 2 / 1000000000u)
+		return UINT64_MAX;
+	return from_ns + (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
 }
-uint64_t rsk_tick_ns(void); /* the same clock, some milliseconds late at the most, and cheap */
 
 /*
  * When a writer whose ring is full goes back to TCP, if nothing is taken out meanwhile: TCP has room for some
