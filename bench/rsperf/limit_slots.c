@@ -24,7 +24,8 @@
 #define RSK_BARE_SEED 42
 #define RSK_BARE_FIRST RSK_BARE_CELLS /* no index that zeroed cells have */
 #define RSK_BARE_SAYS 1024u	      /* cells from one word of the reader to the next */
-#define RSK_BARE_BATCH 1024u	      /* messages from one look at the clock to the next */
+#define RSK_BARE_SPINS (1u << 22) /* looks in vain from one look at the other process to the next */
+#define RSK_BARE_BATCH 1024u	  /* messages from one look at the clock to the next */
 
 /* Shared; the reader alone writes taken. */
 struct rsk_bare {
@@ -92,15 +93,25 @@ static _Noreturn void rsk_bare_put(const struct rsk_opts *opts, struct rsk_bare 
 	}
 }
 
-/* One message. 0, or -EBADMSG. */
-static int rsk_bare_take(struct rsk_bare_end *e, uint64_t *said)
+/* It may be killed: nobody would end our spinning then. */
+static bool rsk_bare_is_gone(pid_t child)
+{
+	siginfo_t is = { 0 };
+
+	return waitid(P_PID, (id_t)child, &is, WEXITED | WNOHANG | WNOWAIT) < 0 || is.si_pid;
+}
+
+/* One message. 0, -EBADMSG, or -ECHILD. */
+static int rsk_bare_take(struct rsk_bare_end *e, uint64_t *said, pid_t child)
 {
 	uint8_t *at = rsk_bare_slot(e);
 	struct rsk_slot_head head;
 	uint64_t hash;
 
-	while (__atomic_load_n((uint64_t *)(void *)at, __ATOMIC_ACQUIRE) != e->next)
-		;
+	for (uint32_t i = 1; __atomic_load_n((uint64_t *)(void *)at, __ATOMIC_ACQUIRE) != e->next;
+	     i++)
+		if (i % RSK_BARE_SPINS == 0 && rsk_bare_is_gone(child))
+			return -ECHILD;
 	memcpy(&head, at, sizeof(head));
 	memcpy(&hash, at + RSK_SLOT_HEAD_BYTES, sizeof(hash));
 	memcpy(e->message, at + rsk_slot_payload_off(e->len), e->len);
@@ -114,7 +125,7 @@ static int rsk_bare_take(struct rsk_bare_end *e, uint64_t *said)
 	return 0;
 }
 
-static int rsk_bare_measure(const struct rsk_opts *opts, struct rsk_bare *bare)
+static int rsk_bare_measure(const struct rsk_opts *opts, struct rsk_bare *bare, pid_t child)
 {
 	static struct rsk_bare_end e;
 	uint64_t from_ns = rsk_now_ns() + (uint64_t)(opts->warmup_s * 1e9), now, begun = 0;
@@ -126,7 +137,7 @@ static int rsk_bare_measure(const struct rsk_opts *opts, struct rsk_bare *bare)
 	rsk_bare_end_init(&e, bare, opts->size_bytes);
 	do {
 		for (uint32_t i = 0; i < RSK_BARE_BATCH; i++) {
-			rc = rsk_bare_take(&e, &said);
+			rc = rsk_bare_take(&e, &said, child);
 			if (rc)
 				return rc;
 		}
@@ -160,7 +171,7 @@ int rsk_limit_slots(const struct rsk_opts *opts)
 	child = fork();
 	if (child == 0)
 		rsk_bare_put(opts, bare, parent);
-	rc = child < 0 ? -errno : rsk_bare_measure(opts, bare);
+	rc = child < 0 ? -errno : rsk_bare_measure(opts, bare, child);
 	if (child > 0) {
 		kill(child, SIGKILL);
 		waitpid(child, NULL, 0);
