@@ -3,6 +3,7 @@
 rsockd, and is not.
 """
 import fcntl
+import itertools
 import os
 import random
 import re
@@ -424,14 +425,17 @@ def register(lie):
 
 @case(timeout=60)
 def a_mapping_that_is_of_no_use(t):
-    """What was promised and will not be used is given back at once: the stream is gone, or another, or there is no device."""
+    """What was promised and will not be used is given back at once: the stream is gone, or another, or there is no device.
+
+    The one that was asked about comes last: a process whose every question is answered reads no more."""
     (a,) = Lab(t, 1).hosts
-    promised = set()
+    promised, links = set(), itertools.count(1)
 
     def promises(guest, message):
-        for fd in (message["fd"], message["fd"] + 1, 99999):
-            promised.add(len(promised) + 1)
-            say(guest, answer(message, fd=fd, reason=MAPPED, link=len(promised), ip=socket.inet_aton("10.0.0.9"), port=9, ipv=4))
+        for fd in (99999, message["fd"] + 1, message["fd"]):
+            link = next(links)
+            promised.add(link)
+            say(guest, answer(message, fd=fd, reason=MAPPED, link=link, ip=socket.inet_aton("10.0.0.9"), port=9, ipv=4))
     liar = Liar(a.local, promises)
     one, two = users(a, ALICE, BOB)
     two.connect(one)
