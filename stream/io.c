@@ -125,8 +125,12 @@ static void note_shut(struct rsk_stream *s, struct rsk_companion *c, int how, in
 		atomic_store(&s->wr_shut, 1);
 		rsk_tx_fin(&s->tx, c);
 	}
-	if (rc == 0 && how != SHUT_WR)
+	if (rc == 0 && how != SHUT_WR) {
 		atomic_store(&s->rd_shut, 1);
+		rsk_lock(&s->rx_lock);
+		rsk_rx_owe(&s->rx, 0);
+		rsk_unlock(&s->rx_lock);
+	}
 }
 
 #define WORD_WAIT_NS 200000000ull

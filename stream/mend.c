@@ -50,39 +50,6 @@ void rsk_mend_each(struct rsk_link *l, void (*each)(struct rsk_stream *s, void *
 	}
 }
 
-/* ---- a rail breaks ---- */
-
-struct say {
-	void (*say)(void *arg, uint32_t sid, uint64_t pos, uint64_t cell);
-	void *arg;
-};
-
-static void break_one(struct rsk_stream *s, void *arg)
-{
-	const struct say *say = arg;
-	uint64_t pos, cell;
-
-	rsk_lock(&s->tx_lock);
-	rsk_tx_break(&s->tx);
-	rsk_stream_note(s, true, RSK_REASON_LINK_BROKEN);
-	rsk_unlock(&s->tx_lock);
-	rsk_lock(&s->rx_lock);
-	rsk_rx_break(&s->rx, &pos, &cell);
-	rsk_stream_note(s, false, RSK_REASON_LINK_BROKEN);
-	rsk_unlock(&s->rx_lock);
-	rsk_stats_set_reason(s->rec, RSK_REASON_LINK_BROKEN);
-	say->say(say->arg, s->sid, pos, cell);
-	rsk_mend_stir(s);
-}
-
-void rsk_mend_break(struct rsk_link *l,
-		    void (*say)(void *arg, uint32_t sid, uint64_t pos, uint64_t cell), void *arg)
-{
-	struct say each = { say, arg };
-
-	rsk_mend_each(l, break_one, &each);
-}
-
 /* ---- who still owes bytes: streams that repeat, that were closed, or are a child's, too ---- */
 
 struct debtor {
@@ -139,8 +106,7 @@ bool rsk_mend_owes(struct rsk_stream *s, int fd)
 	return owes(s, fd, false);
 }
 
-/* Closed now, would it take with it what may still have to be repeated? */
-static bool undrained(const struct rsk_tx *tx)
+bool rsk_mend_undrained(const struct rsk_tx *tx)
 {
 	return !tx->peer_closed && !(tx->ring.rail->ops->caps & RSK_FABRIC_DURABLE) &&
 	       !rsk_tx_arrived(tx);
@@ -173,7 +139,7 @@ static bool paid(struct debtor *d)
 		s->tx.held = false;
 	}
 	if (d->closed)
-		done = !undrained(&s->tx);
+		done = !rsk_mend_undrained(&s->tx);
 	else if (s->tx.stay_off & RSK_TX_STAY_FORK)
 		done = rsk_tx_secure(&s->tx);
 	else
@@ -280,34 +246,10 @@ void rsk_mend_linger(struct rsk_stream *s, int fd)
 	    rsk_stream_failed(s))
 		return;
 	rsk_lock(&s->tx_lock);
-	due = undrained(&s->tx);
+	due = rsk_mend_undrained(&s->tx);
 	rsk_unlock(&s->tx_lock);
 	if (due && !is_aborted(fd))
 		owes(s, fd, true);
-}
-
-void rsk_mend_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t cell)
-{
-	struct rsk_stream *s = rsk_mend_joined(l, sid);
-	struct rsk_kernel_companion k;
-	bool repeats;
-	int fd, rc;
-
-	if (!s)
-		return;
-	fd = rsk_stream_find_fd(s);
-	rsk_companion_init(&k, s, fd);
-	rsk_lock(&s->tx_lock);
-	rc = rsk_tx_resume(&s->tx, &k.c, pos, cell);
-	repeats = s->tx.state == RSK_TX_RESEND;
-	rsk_unlock(&s->tx_lock);
-	if (rc == -EPROTO)
-		rsk_stream_fail(s, fd);
-	else if (repeats && fd >= 0)
-		owes(s, fd, false);
-	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_RESUMED, RSK_REASON_LINK_BROKEN);
-	rsk_mend_stir(s);
-	rsk_stream_unpin(s);
 }
 
 void rsk_mend_forked(void)
@@ -398,115 +340,4 @@ void rsk_mend_heed(struct rsk_link *l, uint32_t sid)
 	}
 	rsk_mend_stir(s);
 	rsk_stream_unpin(s);
-}
-
-/* ---- another rail ---- */
-
-struct renewal {
-	void (*each)(void *arg, uint32_t sid);
-	void *arg;
-};
-
-static void renew_one(struct rsk_stream *s, void *arg)
-{
-	const struct renewal *n = arg;
-	uint64_t up = rsk_link_key(s->link, s->key_up), down = rsk_link_key(s->link, s->key_down);
-
-	rsk_lock(&s->rx_lock);
-	rsk_rx_renew(&s->rx, s->connecting_side ? down : up);
-	rsk_unlock(&s->rx_lock);
-	rsk_lock(&s->tx_lock);
-	rsk_tx_renew(&s->tx, s->connecting_side ? up : down);
-	s->repropose_work = 0;
-	rsk_unlock(&s->tx_lock);
-	n->each(n->arg, s->sid);
-}
-
-void rsk_mend_renew(struct rsk_link *l, void (*each)(void *arg, uint32_t sid), void *arg)
-{
-	struct renewal n = { each, arg };
-
-	rsk_mend_each(l, renew_one, &n);
-}
-
-/* ---- a peer dies, or ends ---- */
-
-static void lose_one(struct rsk_stream *s, void *arg)
-{
-	struct rsk_kernel_companion k;
-	bool owed, repeats;
-	int fd = rsk_stream_find_fd(s);
-
-	rsk_companion_init(&k, s, fd);
-	rsk_lock(&s->rx_lock);
-	rsk_rx_lose(&s->rx);
-	rsk_unlock(&s->rx_lock);
-	rsk_lock(&s->tx_lock);
-	rsk_tx_serve(&s->tx, &k.c); /* its last word: what it has taken, or that it has closed */
-	owed = undrained(&s->tx) && s->tx.ring.data_end > s->tx.ring.told;
-	s->tx.demotions += s->tx.state == RSK_TX_ONRING;
-	if (s->tx.held && s->tx.resend_pos == s->tx.pos)
-		rsk_tx_unhold(&s->tx);
-	/* What it has asked for to be repeated its next program may read, or whoever it was passed to. */
-	repeats = s->tx.state == RSK_TX_RESEND && !s->tx.held;
-	if (!repeats)
-		s->tx.state = RSK_TX_TCP;
-	s->tx.held = false;
-	s->tx.lost = !s->tx.peer_closed;
-	s->tx.peer_left = s->tx.peer_closed = true;
-	rsk_tx_fin_now(&s->tx, &k.c);
-	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
-	rsk_unlock(&s->tx_lock);
-	/* What it has not taken nobody can repeat now, and nothing newer may be sent without it. */
-	if (repeats && fd >= 0)
-		owes(s, fd, false);
-	else if (owed)
-		rsk_stream_lose(s, fd);
-	rsk_mend_stir(s);
-}
-
-void rsk_mend_lost(struct rsk_link *l)
-{
-	rsk_mend_each(l, lose_one, NULL);
-}
-
-void rsk_mend_ending(struct rsk_link *l, uint32_t sid, uint64_t cell)
-{
-	struct rsk_stream *s = rsk_mend_joined(l, sid);
-
-	if (!s)
-		return;
-	rsk_lock(&s->rx_lock);
-	s->rx.last_cell = cell;
-	rsk_unlock(&s->rx_lock);
-	rsk_stream_unpin(s);
-}
-
-static void say_one(struct rsk_stream *s, void *arg)
-{
-	struct rsk_remote_msg m = { .type = RSK_REMOTE_ENDING, .sid = s->sid };
-
-	rsk_lock(&s->tx_lock);
-	m.cell = s->tx.state == RSK_TX_ONRING ? s->tx.ring.next : 0;
-	rsk_unlock(&s->tx_lock);
-	if (m.cell)
-		rsk_control_send(arg, &m);
-}
-
-static void consumed_one(struct rsk_stream *s, void *arg)
-{
-	rsk_lock(&s->rx_lock);
-	rsk_rx_give_credit(&s->rx, true);
-	rsk_unlock(&s->rx_lock);
-	rsk_stream_notify(s, RSK_WAKE_TX);
-}
-
-void rsk_mend_say_consumed(struct rsk_link *l)
-{
-	rsk_mend_each(l, consumed_one, NULL);
-}
-
-void rsk_mend_say_ending(struct rsk_link *l, struct rsk_control *c)
-{
-	rsk_mend_each(l, say_one, c);
 }

@@ -15,13 +15,21 @@
 
 /*
  * The rail broke: nothing comes in any more. Each stream goes on by its companion; @say tells the other end what
- * this one has consumed, from where it is to repeat.
+ * this one has consumed, from where it is to repeat, and what it may have to repeat itself (rsk_tx_owed_to()).
  */
-void rsk_mend_break(struct rsk_link *l,
-		    void (*say)(void *arg, uint32_t sid, uint64_t pos, uint64_t cell), void *arg);
+typedef void rsk_mend_say_fn(void *arg, uint32_t sid, uint64_t pos, uint64_t cell, uint64_t owed);
+void rsk_mend_break(struct rsk_link *l, rsk_mend_say_fn *say, void *arg);
 
-/* The other end has consumed so much: what it has not is repeated, in order, before anything newer. */
-void rsk_mend_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t cell);
+/*
+ * The other end has consumed so much: what it has not is repeated, in order, before anything newer. And @owed bytes
+ * are to come from there before an end. rsk_mend_resumed(): that was said of all streams that it has; what it put into
+ * others had arrived when they were closed.
+ */
+void rsk_mend_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t cell, uint64_t owed);
+void rsk_mend_resumed(struct rsk_link *l);
+
+/* One has bytes of which the other end has not said yet whether it has them. */
+bool rsk_mend_is_broken(struct rsk_link *l);
 
 /* Another rail is up, the link has its epoch: streams may be promoted again, under keys of it. @each: of them. */
 void rsk_mend_renew(struct rsk_link *l, void (*each)(void *arg, uint32_t sid), void *arg);
@@ -51,6 +59,10 @@ struct rsk_stream *rsk_mend_joined(const struct rsk_link *l, uint32_t sid);
  * does not, for want of memory or a descriptor.
  */
 bool rsk_mend_owes(struct rsk_stream *s, int fd);
+
+/* Closed now, would it take with it what may still have to be repeated? tx_lock held. */
+struct rsk_tx;
+bool rsk_mend_undrained(const struct rsk_tx *tx);
 
 /* All streams of a link, pinned meanwhile. */
 void rsk_mend_each(struct rsk_link *l, void (*each)(struct rsk_stream *s, void *arg), void *arg);

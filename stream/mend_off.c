@@ -51,7 +51,7 @@ static void is_off(struct rsk_stream *s, void *arg)
 		rsk_stream_fail(s, fd);
 	why = s->tx.stay_off & RSK_TX_STAY_END ? RSK_REASON_PEER_LEFT : RSK_REASON_SHARED_HOLDER;
 	rsk_stream_note(s, true, why);
-	*all &= rsk_tx_secure(&s->tx) || s->tx.state >= RSK_TX_RESEND;
+	*all &= rsk_tx_secure(&s->tx) || s->tx.state == RSK_TX_RESEND;
 	rsk_unlock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
 	if (rsk_rx_serve(&s->rx, &k.c) == -EPROTO)

@@ -195,7 +195,7 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	if (s->rx.tcp_err)
 		kernel |= POLLERR;
 	/* Between hosts the kernel's FIN may be here first: the ring's end, and what is before it, is on its way. */
-	if (s->link->remote && rx_ring && !(kernel & POLLERR) && !atomic_load(&s->rd_shut) &&
+	if (s->link->remote && !(kernel & POLLERR) && !atomic_load(&s->rd_shut) &&
 	    (fin || (kernel & ENDS) || atomic_load(&s->companion_news)))
 		end = rsk_rx_end(&s->rx);
 	rsk_unlock(&s->rx_lock);
@@ -212,7 +212,7 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	if (end == RSK_RX_END_BEHIND) {
 		if (kernel & POLLHUP)
 			atomic_store(&s->hup_behind, 1);
-		kernel &= ~ENDS;
+		kernel &= ~(rx_ring ? ENDS : ENDS | POLLIN);
 	}
 	if (tx_ring) {
 		rsk_lock(&s->tx_lock);
@@ -268,7 +268,7 @@ int rsk_stream_kernel_events(struct rsk_stream *s, short events)
 	if (behind && atomic_load(&s->hup_behind))
 		return -1; /* it would show HUP all the time */
 	if (behind)
-		events &= (short)~POLLRDHUP;
+		events &= (short)~(POLLRDHUP | IN_EVENTS);
 	if (s->tx.state == RSK_TX_ONRING ||
 	    (s->link->remote && (events & OUT_EVENTS) && !tx_goes(s)))
 		events &= (short)~OUT_EVENTS;

@@ -248,7 +248,11 @@ static void on_message(struct rsk_control *c, const struct rsk_remote_msg *m)
 	case RSK_REMOTE_RESUME:
 		/* Its BREAK came before; or ours had gone out, and a new epoch cannot have begun without its RAIL. */
 		if (r->state == RSK_REMOTE_BROKEN)
-			rsk_mend_resume(r->l, m->sid, m->pos, m->cell);
+			rsk_mend_resume(r->l, m->sid, m->pos, m->cell, m->owed);
+		break;
+	case RSK_REMOTE_RESUMED:
+		if (r->state == RSK_REMOTE_BROKEN)
+			rsk_mend_resumed(r->l);
 		break;
 	case RSK_REMOTE_HEED:
 		if (r->listed)
@@ -462,6 +466,8 @@ bool rsk_remote_settled(bool first)
 	int rc;
 
 	DL_FOREACH(rsk_remotes.all, r) {
+		if (r->state == RSK_REMOTE_BROKEN)
+			settled &= !rsk_mend_is_broken(r->l) && rsk_control_empty(&r->control);
 		if (r->state != RSK_REMOTE_UP)
 			continue;
 		if (first) {

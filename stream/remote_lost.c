@@ -42,12 +42,15 @@ static void trust_tcp(struct rsk_remote_rail *rail, uint32_t life)
 
 /* ---- all are gone ---- */
 
-static void say_resume(void *arg, uint32_t sid, uint64_t pos, uint64_t cell)
+static void say_resume(void *arg, uint32_t sid, uint64_t pos, uint64_t cell, uint64_t owed)
 {
 	struct rsk_remote *r = arg;
-	struct rsk_remote_msg m = {
-		.type = RSK_REMOTE_RESUME, .epoch = r->epoch, .sid = sid, .pos = pos, .cell = cell
-	};
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_RESUME,
+				    .epoch = r->epoch,
+				    .sid = sid,
+				    .pos = pos,
+				    .cell = cell,
+				    .owed = owed };
 
 	rsk_control_send(&r->control, &m);
 }
@@ -56,6 +59,7 @@ static void say_resume(void *arg, uint32_t sid, uint64_t pos, uint64_t cell)
 void rsk_remote_broken(struct rsk_remote *r, int err)
 {
 	struct rsk_remote_msg m = { .type = RSK_REMOTE_BREAK, .epoch = r->epoch };
+	struct rsk_remote_msg all = { .type = RSK_REMOTE_RESUMED, .epoch = r->epoch };
 
 	rsk_log(RSK_LOG_INFO, "link %u: its rails broke: %d", r->l->number, err);
 	r->state = RSK_REMOTE_BROKEN;
@@ -67,8 +71,10 @@ void rsk_remote_broken(struct rsk_remote *r, int err)
 		trust_tcp(&r->rail[i], r->rail[i].told_life);
 	}
 	rsk_rails_down(&r->rails);
-	if (rsk_control_send(&r->control, &m))
-		rsk_mend_break(r->l, say_resume, r);
+	if (!rsk_control_send(&r->control, &m))
+		return;
+	rsk_mend_break(r->l, say_resume, r);
+	rsk_control_send(&r->control, &all);
 }
 
 /*

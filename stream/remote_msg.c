@@ -88,6 +88,7 @@ int rsk_remote_msg_check(const struct rsk_remote_msg *m)
 		return m->rail < RSK_RAILS_MOST ? 0 : -EPROTO;
 	case RSK_REMOTE_BREAK:
 	case RSK_REMOTE_RESUME:
+	case RSK_REMOTE_RESUMED:
 		return m->epoch ? 0 : -EPROTO;
 	case RSK_REMOTE_LINK:
 		return m->link_bytes == sizeof(m->link) && m->link.type != RSK_LINK_GREET ? 0 :

@@ -10,7 +10,7 @@
  *	           RAIL <------------------------------------> RAIL   what the other needs to put, when it is up
  *	           LINK <------------------------------------> LINK   a link's message (handshake.h): JOIN, ACCEPT, ...
  *	           RING_REQ, RING                                     the ring of a stream is (not) registered
- *	           BREAK, RESUME ..., then another epoch's RAIL       the rail broke: who had consumed what
+ *	           BREAK, RESUME ..., RESUMED, another epoch's RAIL   the rail broke: who had consumed, and put, what
  *	           HEED                                               a stream's mail has a word: act on it
  *	           PLACE ...                                          where else the one who is come to has devices
  *	           LOST, GAP ..., NAMED                               one of several rails is gone: what has not come by
@@ -30,7 +30,7 @@
 #include "rails.h"
 #include "verbs.h"
 
-#define RSK_REMOTE_MAGIC 0x3230656b6f737372ull
+#define RSK_REMOTE_MAGIC 0x3330656b6f737372ull
 
 enum rsk_remote_type {
 	RSK_REMOTE_HELLO = 1,
@@ -48,6 +48,7 @@ enum rsk_remote_type {
 	RSK_REMOTE_LOST,
 	RSK_REMOTE_GAP,
 	RSK_REMOTE_NAMED,
+	RSK_REMOTE_RESUMED,
 	RSK_REMOTE_TYPES
 };
 
@@ -67,7 +68,7 @@ struct rsk_remote_order {
 struct rsk_remote_msg {
 	uint64_t magic;
 	uint32_t type;
-	uint32_t epoch; /* RAIL, BREAK, RESUME, LOST, GAP, NAMED: which incarnation of the link, from 1 */
+	uint32_t epoch; /* RAIL, BREAK, RESUME, RESUMED, LOST, GAP, NAMED: which incarnation of the link, from 1 */
 	uint32_t rail; /* RAIL, RING_REQ, RING, LOST, GAP, NAMED: which one; PLACE: how many it lets in */
 	uint32_t life; /* RAIL, LOST, GAP, NAMED: its how manieth life, from 1; PLACE: how many there are, 0: none */
 	uint64_t nonce;		/* HELLO: names the link */
@@ -77,10 +78,11 @@ struct rsk_remote_msg {
 	struct rsk_seg_geometry geometry; /* HELLO, WELCOME: of the sender's segment */
 	struct rsk_verbs_end end;	  /* RAIL */
 	/*
-	 * RESUME: consumed up to here; ENDING: cell, put up to here. LOST, GAP, NAMED: pos, which one it is of what its
-	 * sender says of that life, from 0.
+	 * RESUME: consumed up to here; ENDING: cell, put up to here, 0: not on the ring. LOST, GAP, NAMED: pos,
+	 * which one it is of what its sender says of that life, from 0.
 	 */
 	uint64_t pos, cell;
+	uint64_t owed;		      /* RESUME: rsk_tx_owed_to() */
 	uint32_t sid;		      /* RING_REQ, RING, RESUME, ENDING, HEED */
 	uint32_t reason;	      /* REFUSED */
 	uint32_t ctl_rkey, ring_rkey; /* RING */

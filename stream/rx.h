@@ -20,6 +20,13 @@
 #include "marks.h"
 #include "ring.h"
 
+/* A rail broke, or its sender is gone: is there more of what was put than has come? It is repeated by TCP, if so. */
+enum rsk_rx_owed {
+	RSK_RX_OWED_NOTHING,
+	RSK_RX_OWED_UNKNOWN, /* until the sender says so: its end may be ahead of bytes */
+	RSK_RX_OWED_TO	     /* all before this position: an end that comes earlier is a reset */
+};
+
 enum rsk_rx_state {
 	RSK_RX_TCP,
 	RSK_RX_WATCH,
@@ -51,7 +58,9 @@ struct rsk_rx {
 	bool fin;	    /* FIN slot taken: end of stream */
 	bool tcp_eof;	    /* the companion showed its end */
 	bool tcp_ahead; /* it had bytes when it was looked at on the ring: not due before the ring says so */
-	bool lost; /* the sender is dead, or its rail for good: what has not come never will */
+	bool lost;    /* the sender is dead, or its rail for good: what has not come never will */
+	uint8_t owed; /* enum rsk_rx_owed */
+	uint64_t owed_to; /* RSK_RX_OWED_TO: that position */
 	int tcp_err; /* the companion showed this error (-errno); to be delivered once, after the data */
 	bool err_told; /* one that ends the stream was, the companion's or ours: behind it is the end alone */
 	uint32_t paused; /* the promotion that we ended, until the sender says that it knows; 0: none */
@@ -137,8 +146,10 @@ void rsk_rx_give_credit(struct rsk_rx *rx, bool all);
  */
 static inline bool rsk_rx_ended(const struct rsk_rx *rx)
 {
-	return rx->tcp_eof && (rx->lost || rx->err_told || rx->state < RSK_RX_WATCH ||
-			       (rx->rail->ops->caps & RSK_FABRIC_SYNC));
+	if (!rx->tcp_eof || rx->lost || rx->err_told)
+		return rx->tcp_eof;
+	return rx->owed != RSK_RX_OWED_UNKNOWN &&
+	       (rx->state < RSK_RX_WATCH || (rx->rail->ops->caps & RSK_FABRIC_SYNC));
 }
 
 /* An error @err (-errno) is delivered. Others than these may be of one packet, and the stream goes on. */
@@ -290,6 +301,12 @@ void rsk_rx_close(struct rsk_rx *rx);
 void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell);
 
 /*
+ * rsk_rx_owe - what the sender says of that: it had put bytes up to position @to that it repeats, or may have to;
+ * 0: it has none to repeat.
+ */
+void rsk_rx_owe(struct rsk_rx *rx, uint64_t to);
+
+/*
  * rsk_rx_missing - one of several rails is gone, and nothing can come by it any more: @gap is called with each range of
  * indexes in which no whole slot lies, in order, the last one without end (UINT64_MAX). From what was read up to here
  * on; of slots that others carry some may come yet. *missing, set before the last call of @gap: the transactions that
@@ -307,9 +324,12 @@ void rsk_rx_renew(struct rsk_rx *rx, uint64_t key_seed);
 
 /*
  * The sender is dead, or cannot be reached any more. What was put and has not come is lost: the stream was reset. Who
- * rests reads on: no byte was repeated before AGAIN had arrived.
+ * rests reads on: no byte was repeated before AGAIN had arrived. Who watches cannot tell whether the ring had begun.
  */
 void rsk_rx_lose(struct rsk_rx *rx);
+
+/* The sender ends in order: @cell, all that it put lies before this index; 0: it is not on the ring. */
+void rsk_rx_ending(struct rsk_rx *rx, uint64_t cell);
 
 /* A fabric that is not RELIABLE: say the last word once more (called on a timer). 0 or -errno. */
 int rsk_rx_tick(struct rsk_rx *rx);

@@ -221,6 +221,23 @@ static ssize_t ring_at_end(struct rsk_rx *rx)
 	return -ECONNRESET;
 }
 
+/*
+ * On TCP, and the companion shows the end. It is the stream's, unless bytes are missing before it that were put into a
+ * ring, and repeated by nobody: the sender ended, or was killed, before it could. 0; -EAGAIN: not known yet.
+ */
+static ssize_t tcp_at_end(struct rsk_rx *rx)
+{
+	rx->tcp_eof = true;
+	/* Or it has gone to the ring before its end: its word, which is on its way, says so. */
+	if (!rsk_rx_ended(rx))
+		return -EAGAIN;
+	if (rx->owed == RSK_RX_OWED_NOTHING || rx->err_told ||
+	    (rx->owed == RSK_RX_OWED_TO && rx->pos >= rx->owed_to))
+		return 0;
+	rsk_rx_told(rx, -ECONNRESET);
+	return -ECONNRESET;
+}
+
 /* A peek behind bytes that this call has got already: an error of the companion stays where it is, or is kept. */
 static ssize_t peek_more(struct rsk_rx *rx, struct rsk_companion *c, const struct iovec *iov, int n,
 			 size_t cap)
@@ -408,12 +425,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 			if (rx->state != RSK_RX_WATCH)
 				continue;
 		}
-		if (n == 0)
-			rx->tcp_eof = true;
-		/* Has it gone to the ring before its end? Its word, which is on its way, says so. */
-		if (n == 0 && !rsk_rx_ended(rx))
-			return -EAGAIN;
-		return n;
+		return n == 0 ? tcp_at_end(rx) : n;
 	}
 	return total ? (ssize_t)total : -EAGAIN;
 }

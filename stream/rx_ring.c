@@ -462,6 +462,8 @@ enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx)
 
 	if (rx->fin)
 		return RSK_RX_END_HERE;
+	if (rx->tcp_eof && rx->owed == RSK_RX_OWED_UNKNOWN && !rsk_rx_ended(rx))
+		return RSK_RX_END_BEHIND;
 	if (rx->state != RSK_RX_ONRING || rx->tcp_err || rx->err_told || rx->lost || rx->frozen ||
 	    rx->rail->ops->caps & RSK_FABRIC_SYNC)
 		return RSK_RX_END_COMPANION;

@@ -189,6 +189,15 @@ void rsk_tx_fin_now(struct rsk_tx *tx, struct rsk_companion *c);
 void rsk_tx_break(struct rsk_tx *tx);
 int rsk_tx_resume(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos, uint64_t cell);
 
+/* The position before which bytes are repeated, or may have to be, now that the rail has broken; 0: none are. */
+static inline uint64_t rsk_tx_owed_to(const struct rsk_tx *tx)
+{
+	return tx->state >= RSK_TX_RESEND ? tx->pos : 0;
+}
+
+/* The receiver, asked for its position, says that it has no such stream any more: as its word CLOSED. */
+void rsk_tx_forgotten(struct rsk_tx *tx);
+
 /* What was held is repeated now: the receiver has AGAIN, or has said RESUME, or is gone with nothing to repeat. */
 void rsk_tx_unhold(struct rsk_tx *tx);
 

@@ -235,6 +235,14 @@ int rsk_tx_paused(struct rsk_tx *tx, struct rsk_companion *c)
 	return 0;
 }
 
+void rsk_tx_forgotten(struct rsk_tx *tx)
+{
+	if (tx->state != RSK_TX_BROKEN)
+		return;
+	tx->peer_closed = true;
+	tx->state = RSK_TX_TCP;
+}
+
 int rsk_tx_resume(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos, uint64_t cell)
 {
 	int rc;

@@ -2,7 +2,9 @@
 """What goes wrong between two hosts: packets, links, processes, memory, rsockd. Contents are right all the same."""
 import json
 import random
+import re
 import sys
+from pathlib import Path
 
 from hosts import (EARN, FIRM, Peer, Wire, both_ways, configuration, connect, earn, ends, happened, hosts, on_ring, pair, ring_bytes,
                    said, serve, wedged)
@@ -186,6 +188,48 @@ def shut_while_roce_is_lost(t):
     server.finish()
 
 
+@case(400)
+def killed_while_roce_is_lost(t):
+    """Killed with bytes in its ring that no RDMA packet has brought, nor TCP yet: who reads is told of a reset, no end in order."""
+    hosts(t)
+    server, client, port = pair(t)
+    earn(t, client, server, port)
+    got = server.progress()[2]
+    deaf(t, True, "roce")
+    client.ask("{", "flow", "block", 60_000, 0, 16384, 0)
+    client.handle.kill(19)  # it would repeat them
+    until_broken(t, port, 60, any)
+    server.flow("block", 0, 1 << 40, 65536)
+    client.kill()
+    result = server.result()
+    t.equal((result["rx_end"], server.progress()[2] - got), ("ECONNRESET", 0), "how it ended, and what came")
+    deaf(t, False)
+    server.finish()
+
+
+@case(400)
+def closed_while_roce_is_lost(t):
+    """The reader, who has put nothing, closes while no RDMA packet arrives: its word is lost. Who sends is told as by TCP, while
+    the reader's process lives on.
+    """
+    hosts(t)
+    server, client, port = pair(t)
+
+    def sends_by_ring():
+        both_ways(client, server, 20_000, 0, chunk=2000)
+        return ends(t, port)[1]["tx"] == "ring"
+    lab(t)[1].until(sends_by_ring, 60, "the client to send by ring")
+    t.equal(ends(t, port)[0]["tx"], "tcp", "the server sends by")
+    deaf(t, True, "roce")
+    client.ask("{", "flow", "block", 60_000, 0, 16384, 0)
+    server.ask("closed", "close")
+    client.flow("block", 100 << 20, 0, 16384)
+    t.check(client.result()["tx_end"] in ("EPIPE", "ECONNRESET"), "how the sending ended")
+    deaf(t, False)
+    client.finish()
+    server.finish()
+
+
 @case(500)
 def all_lost_for_a_while(t):
     """Nothing arrives for five seconds; then everything does again."""
@@ -278,7 +322,7 @@ def killed_often(t):
 
 STRANGER = """
 import random, socket, struct, sys
-address, port, magic = sys.argv[1], int(sys.argv[2]), 0x3130656b6f737372
+address, port, magic = sys.argv[1], int(sys.argv[2]), int(sys.argv[3], 16)
 dice = random.Random(7)
 said = [struct.pack("<QI", magic, kind).ljust(320, b"\\0") for kind in range(13)]
 said += [struct.pack("<QI", magic, kind) + dice.randbytes(308) for kind in range(13) for _ in range(4)]
@@ -296,6 +340,12 @@ silent = [socket.create_connection((address, port), 20) for _ in range(100)]
 """
 
 
+def magic():
+    """What each message of a control connection begins with (../../stream/remote_msg.h)."""
+    header = Path(__file__).resolve().parents[2] / "stream/remote_msg.h"
+    return re.search(r"RSK_REMOTE_MAGIC (0x[0-9a-f]+)", header.read_text(encoding="utf-8"))[1]
+
+
 @case(400)
 def strangers(t):
     """Whoever can reach the port at which links are accepted may say there what he likes: nobody else notices."""
@@ -306,7 +356,7 @@ def strangers(t):
     ports.discard(port)
     t.check(ports, "the server accepts no links")
     for at in ports:
-        a.run(["/usr/bin/python3", "-B", "-c", STRANGER, b.ip, at], expect=0)
+        a.run(["/usr/bin/python3", "-B", "-c", STRANGER, b.ip, at, magic()], expect=0)
     both_ways(client, server, 50_000, 50_000)
     for record in ends(t, port):
         t.equal((record["tx"], record["rx"]), ("ring", "ring"), f"carried by: {said([record])}")

@@ -39,6 +39,7 @@ static void break_link(struct duplex *d, uint32_t end)
 	rsk_rails_down(&d->rails->rs[end]);
 	say(d, end, (struct talk){ .what = TALK_BREAK, .of = keeper->epoch });
 	rsk_tx_break(&d->way[end].tx);
+	resume.owed = rsk_tx_owed_to(&d->way[end].tx);
 	rsk_rx_break(&d->way[!end].rx, &resume.from, &resume.to);
 	say(d, end, resume);
 }
@@ -289,6 +290,7 @@ static void hear(struct duplex *d, uint32_t end)
 		break;
 	case TALK_RESUME:
 		CHECK(d, !keeper->up, "RESUME heard too late");
+		rsk_rx_owe(&d->way[!end].rx, talk.owed);
 		w->in_tx = true;
 		rc = rsk_tx_resume(&w->tx, &w->at_tx.c, talk.from, talk.to);
 		w->in_tx = false;

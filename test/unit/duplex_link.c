@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * duplex_link.c - rails that break, and the two keepers of duplex.c's ends, as stream/remote_rail.c and stream/mend.c
- * have them: the rail breaks at any moment, also a new one before both ends have it; each end notices by itself or is
- * told (BREAK), says what it has consumed (RESUME) and, on the next rail (RAIL), renews both its halves under a key of
- * that epoch (RING).
+ * duplex_link.c - rails that break, and the two keepers of duplex.c's ends, as
+ * stream/remote_rail.c and stream/mend_break.c have them: the rail breaks at any moment, also a new
+ * one before both ends have it; each end notices by itself or is told (BREAK), says what it has
+ * consumed (RESUME) and, on the next rail (RAIL), renews both its halves under a key of that epoch
+ * (RING).
  */
 #include "duplex_parts.h"
 
@@ -28,6 +29,7 @@ static void broken(struct duplex *d, uint32_t end)
 	d->rail_there = k->up = k->established = k->open = false;
 	say(d, end, (struct word){ .what = WORD_BREAK, .epoch = k->epoch });
 	rsk_tx_break(&d->way[end].tx);
+	resume.owed = rsk_tx_owed_to(&d->way[end].tx);
 	rsk_rx_break(&d->way[!end].rx, &resume.pos, &resume.cell);
 	say(d, end, resume);
 }
@@ -50,6 +52,7 @@ static void resume(struct duplex *d, uint32_t end, const struct word *word)
 	int rc;
 
 	CHECK(d, !d->keeper[end].up, "RESUME heard too late");
+	rsk_rx_owe(&d->way[!end].rx, word->owed);
 	w->in_tx = true;
 	rc = rsk_tx_resume(&w->tx, &w->at_tx.c, word->pos, word->cell);
 	w->in_tx = false;
@@ -183,6 +186,7 @@ static void notice_break(struct duplex *d)
 			break;
 		w->in_tx = true;
 		rsk_tx_break(&w->tx);
+		rsk_rx_owe(&w->rx, rsk_tx_owed_to(&w->tx));
 		rc = rsk_tx_resume(&w->tx, &w->at_tx.c, w->c_pos, w->c_cell);
 		CHECK(d, rc == 0, "resume: %d", rc);
 		w->was_broken = false;

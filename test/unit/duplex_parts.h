@@ -64,7 +64,7 @@ struct word {
 		WORD_RING
 	} what;
 	uint32_t epoch;
-	uint64_t pos, cell;
+	uint64_t pos, cell, owed;
 };
 #define WORDS 64u
 

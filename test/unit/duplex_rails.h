@@ -22,6 +22,7 @@ struct talk {
 	uint32_t rail; /* and which rail, */
 	uint32_t life; /* in its how manieth life */
 	uint64_t from, to;
+	uint64_t owed; /* RESUME */
 };
 
 struct keeps {

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * mend_break.c - the streams of a link whose last rail breaks: each end says what it has, the other one repeats what it
+ * has not. Then there is another rail; or the peer ends, or is lost. Keeper only.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "links.h"
+#include "mend.h"
+#include "stream.h"
+
+/* ---- a rail breaks ---- */
+
+struct say {
+	rsk_mend_say_fn *say;
+	void *arg;
+};
+
+static void break_one(struct rsk_stream *s, void *arg)
+{
+	const struct say *say = arg;
+	uint64_t pos, cell, owed;
+
+	rsk_lock(&s->tx_lock);
+	rsk_tx_break(&s->tx);
+	owed = rsk_tx_owed_to(&s->tx);
+	rsk_stream_note(s, true, RSK_REASON_LINK_BROKEN);
+	rsk_unlock(&s->tx_lock);
+	rsk_lock(&s->rx_lock);
+	rsk_rx_break(&s->rx, &pos, &cell);
+	if (atomic_load(&s->rd_shut))
+		rsk_rx_owe(&s->rx, 0); /* the end is its own */
+	rsk_stream_note(s, false, RSK_REASON_LINK_BROKEN);
+	rsk_unlock(&s->rx_lock);
+	rsk_stats_set_reason(s->rec, RSK_REASON_LINK_BROKEN);
+	say->say(say->arg, s->sid, pos, cell, owed);
+	rsk_mend_stir(s);
+}
+
+void rsk_mend_break(struct rsk_link *l, rsk_mend_say_fn *say, void *arg)
+{
+	struct say each = { say, arg };
+
+	rsk_mend_each(l, break_one, &each);
+}
+
+void rsk_mend_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t cell, uint64_t owed)
+{
+	struct rsk_stream *s = rsk_mend_joined(l, sid);
+	struct rsk_kernel_companion k;
+	bool repeats;
+	int fd, rc;
+
+	if (!s)
+		return;
+	rsk_lock(&s->rx_lock);
+	rsk_rx_owe(&s->rx, owed);
+	rsk_unlock(&s->rx_lock);
+	fd = rsk_stream_find_fd(s);
+	rsk_companion_init(&k, s, fd);
+	rsk_lock(&s->tx_lock);
+	rc = rsk_tx_resume(&s->tx, &k.c, pos, cell);
+	repeats = s->tx.state == RSK_TX_RESEND;
+	rsk_unlock(&s->tx_lock);
+	if (rc == -EPROTO)
+		rsk_stream_fail(s, fd);
+	else if (repeats && fd >= 0)
+		rsk_mend_owes(s, fd);
+	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_RESUMED, RSK_REASON_LINK_BROKEN);
+	rsk_mend_stir(s);
+	rsk_stream_unpin(s);
+}
+
+static void resumed_one(struct rsk_stream *s, void *arg)
+{
+	rsk_lock(&s->rx_lock);
+	if (s->rx.owed == RSK_RX_OWED_UNKNOWN)
+		rsk_rx_owe(&s->rx, 0);
+	rsk_unlock(&s->rx_lock);
+	rsk_lock(&s->tx_lock);
+	rsk_tx_forgotten(&s->tx);
+	rsk_unlock(&s->tx_lock);
+	rsk_mend_stir(s);
+}
+
+void rsk_mend_resumed(struct rsk_link *l)
+{
+	rsk_mend_each(l, resumed_one, NULL);
+}
+
+static void broken_one(struct rsk_stream *s, void *arg)
+{
+	bool *broken = arg;
+
+	rsk_lock(&s->tx_lock);
+	*broken |= s->tx.state == RSK_TX_BROKEN;
+	rsk_unlock(&s->tx_lock);
+}
+
+bool rsk_mend_is_broken(struct rsk_link *l)
+{
+	bool broken = false;
+
+	rsk_mend_each(l, broken_one, &broken);
+	return broken;
+}
+
+/* ---- another rail ---- */
+
+struct renewal {
+	void (*each)(void *arg, uint32_t sid);
+	void *arg;
+};
+
+static void renew_one(struct rsk_stream *s, void *arg)
+{
+	const struct renewal *n = arg;
+	uint64_t up = rsk_link_key(s->link, s->key_up), down = rsk_link_key(s->link, s->key_down);
+
+	rsk_lock(&s->rx_lock);
+	rsk_rx_renew(&s->rx, s->connecting_side ? down : up);
+	rsk_unlock(&s->rx_lock);
+	rsk_lock(&s->tx_lock);
+	rsk_tx_renew(&s->tx, s->connecting_side ? up : down);
+	s->repropose_work = 0;
+	rsk_unlock(&s->tx_lock);
+	n->each(n->arg, s->sid);
+}
+
+void rsk_mend_renew(struct rsk_link *l, void (*each)(void *arg, uint32_t sid), void *arg)
+{
+	struct renewal n = { each, arg };
+
+	rsk_mend_each(l, renew_one, &n);
+}
+
+/* ---- a peer dies, or ends ---- */
+
+static void lose_one(struct rsk_stream *s, void *arg)
+{
+	struct rsk_kernel_companion k;
+	bool owed, repeats;
+	int fd = rsk_stream_find_fd(s);
+
+	rsk_companion_init(&k, s, fd);
+	rsk_lock(&s->rx_lock);
+	rsk_rx_lose(&s->rx);
+	rsk_unlock(&s->rx_lock);
+	rsk_lock(&s->tx_lock);
+	rsk_tx_serve(&s->tx, &k.c); /* its last word: what it has taken, or that it has closed */
+	owed = rsk_mend_undrained(&s->tx) && s->tx.ring.data_end > s->tx.ring.told;
+	s->tx.demotions += s->tx.state == RSK_TX_ONRING;
+	if (s->tx.held && s->tx.resend_pos == s->tx.pos)
+		rsk_tx_unhold(&s->tx);
+	/* What it has asked for to be repeated its next program may read, or whoever it was passed to. */
+	repeats = s->tx.state == RSK_TX_RESEND && !s->tx.held;
+	if (!repeats)
+		s->tx.state = RSK_TX_TCP;
+	s->tx.held = false;
+	s->tx.lost = !s->tx.peer_closed;
+	s->tx.peer_left = s->tx.peer_closed = true;
+	rsk_tx_fin_now(&s->tx, &k.c);
+	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
+	rsk_unlock(&s->tx_lock);
+	/* What it has not taken nobody can repeat now, and nothing newer may be sent without it. */
+	if (repeats && fd >= 0)
+		rsk_mend_owes(s, fd);
+	else if (owed)
+		rsk_stream_lose(s, fd);
+	rsk_mend_stir(s);
+}
+
+void rsk_mend_lost(struct rsk_link *l)
+{
+	rsk_mend_each(l, lose_one, NULL);
+}
+
+void rsk_mend_ending(struct rsk_link *l, uint32_t sid, uint64_t cell)
+{
+	struct rsk_stream *s = rsk_mend_joined(l, sid);
+
+	if (!s)
+		return;
+	rsk_lock(&s->rx_lock);
+	rsk_rx_ending(&s->rx, cell);
+	rsk_unlock(&s->rx_lock);
+	rsk_stream_unpin(s);
+}
+
+static void say_one(struct rsk_stream *s, void *arg)
+{
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_ENDING, .sid = s->sid };
+	bool watched;
+
+	rsk_lock(&s->tx_lock);
+	watched = s->tx.state == RSK_TX_PROPOSED;
+	if (watched)
+		rsk_tx_move(&s->tx, NULL);
+	m.cell = s->tx.state == RSK_TX_ONRING ? s->tx.ring.next : 0;
+	rsk_unlock(&s->tx_lock);
+	if (m.cell || watched)
+		rsk_control_send(arg, &m);
+}
+
+static void consumed_one(struct rsk_stream *s, void *arg)
+{
+	rsk_lock(&s->rx_lock);
+	rsk_rx_give_credit(&s->rx, true);
+	rsk_unlock(&s->rx_lock);
+	rsk_stream_notify(s, RSK_WAKE_TX);
+}
+
+void rsk_mend_say_consumed(struct rsk_link *l)
+{
+	rsk_mend_each(l, consumed_one, NULL);
+}
+
+void rsk_mend_say_ending(struct rsk_link *l, struct rsk_control *c)
+{
+	rsk_mend_each(l, say_one, c);
+}

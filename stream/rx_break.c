@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * rx_break.c - the receiving machine when its rail breaks, another one is there, or the sender is
+ * gone: what has come is read, the rest is repeated by TCP, or is missing.
+ */
+#include <errno.h>
+
+#include "arena.h"
+#include "rx_parts.h"
+
+/* Whole slots from the next index on, and the position behind them; a command is the last one. Returns the index. */
+static uint64_t scan(const struct rsk_rx *rx, uint64_t *pos)
+{
+	uint8_t *scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
+	struct rsk_ring_rx ring = rx->ring;
+	struct rsk_slot_view v;
+
+	/* A sender that goes on writing, or whose slots have no bytes, is not followed for ever. */
+	while (scratch && ring.next - rx->ring.next < 2 * (uint64_t)ring.cells &&
+	       rsk_ring_peek(&ring, &v) && rsk_ring_copy(&ring, &rx->key, &v, scratch)) {
+		if (v.head.kind == RSK_SLOT_DATA && !v.head.len)
+			break;
+		rsk_ring_consume(&ring, &v);
+		if (v.head.kind != RSK_SLOT_DATA)
+			break;
+		*pos += v.head.len;
+	}
+	rsk_arena_free(scratch);
+	return ring.next;
+}
+
+/* What the sender has put may not have come, or is not all repeated: it says itself how far it had put. */
+static void ask_what_is_owed(struct rsk_rx *rx, bool due)
+{
+	if (due)
+		rx->owed = RSK_RX_OWED_UNKNOWN;
+}
+
+void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
+{
+	if (rx->left && rx->mail.what == RSK_RX_LEAVE) {
+		ask_what_is_owed(rx, rx->asked);
+		/* What it said when it left still holds: nothing came by TCP since but what was there. */
+		*pos = rx->mail.pos;
+		*cell = rx->mail.cells;
+		return;
+	}
+	/* The one before broke, too, and what came by it is still being read: by this one nothing can have come. */
+	if (rx->frozen) {
+		rx->renew_seed = 0;
+		*pos = RSK_POS_START;
+		*cell = rx->frozen;
+		return;
+	}
+	ask_what_is_owed(rx, rx->state >= RSK_RX_WATCH && !rx->fin);
+	/* Its last word may have come, too. */
+	if (rsk_rx_take_word(rx) == 0)
+		rsk_rx_arrive(rx);
+	if (rx->rest && rsk_rx_see_answer(rx) == 0 && rx->rest) {
+		/* None came, and none will: it is told what it was asked for. */
+		*pos = rx->leave_pos;
+		*cell = rsk_rx_free_below(rx);
+		rsk_rx_free_stage(rx);
+		rx->demotions += rx->state == RSK_RX_ONRING;
+		rx->state = RSK_RX_TCP;
+		rx->rest = false;
+		rx->left = rx->repeated = true;
+		return;
+	}
+	*cell = rx->ring.next;
+	if (rx->state < RSK_RX_SWITCHING || rx->fin) {
+		*pos = rx->state == RSK_RX_WATCH ? RSK_POS_START : rx->pos;
+		rx->left = true;
+		rx->state = rx->fin ? rx->state : RSK_RX_TCP;
+		return;
+	}
+	if (!(rx->rail->ops->caps & RSK_FABRIC_RELIABLE)) {
+		/* What lies there may yet be overwritten: what was read counts. */
+		*pos = rx->state == RSK_RX_SWITCHING ? rx->switch_pos : rx->pos;
+		*cell = rx->state == RSK_RX_SWITCHING ? rx->switch_cell : rsk_rx_free_below(rx);
+		rsk_rx_free_stage(rx);
+		rx->demotions += rx->state == RSK_RX_ONRING;
+		rx->state = RSK_RX_TCP;
+		rx->left = true;
+		return;
+	}
+	*pos = rx->state == RSK_RX_SWITCHING ? rx->switch_pos :
+					       rx->pos + rx->stage_len - rx->stage_off;
+	*cell = rx->frozen = scan(rx, pos);
+	/* Nothing has come: the companion goes on at once, also before the ring would have begun. */
+	if (rx->state == RSK_RX_SWITCHING && rx->frozen == rx->ring.next) {
+		rx->state = RSK_RX_TCP;
+		rx->frozen = 0;
+		rx->left = true;
+	}
+	rsk_rx_thaw(rx);
+}
+
+static void renew(struct rsk_rx *rx)
+{
+	uint64_t seed = rx->renew_seed;
+	struct rsk_mail m;
+
+	rx->renew_seed = 0;
+	rsk_rx_free_stage(rx);
+	rsk_ring_rx_init(&rx->ring, rx->ring.base, rx->ring.cells, rsk_ring_first_lap(seed),
+			 rx->ring.sync);
+	rsk_key_init(&rx->key, seed);
+	if (rx->credit.at)
+		rsk_rx_publish_at(rx, rx->credit.at, rx->credit.bytes);
+	/* What stands there of the old key would be news for ever; the sender's first word of the new one is news. */
+	__atomic_store_n(&rx->word_seen,
+			 rsk_mail_get(rx->word, &rx->key, RSK_MAIL_TX, &m) ?
+				 0 :
+				 __atomic_load_n(&rx->word->hash, __ATOMIC_ACQUIRE),
+			 __ATOMIC_RELAXED);
+	rx->mail = (struct rsk_mail){ 0 };
+	rx->left = rx->doubt = rx->heeded = rx->repeated = false;
+	rx->gen = rx->proposed = 0;
+	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;
+	rx->credit_sent = rx->ring.next;
+	rsk_rx_publish_consumed(rx);
+}
+
+void rsk_rx_thaw(struct rsk_rx *rx)
+{
+	if (__builtin_expect(!rx->frozen, 1) || rx->stage_len || rx->fin)
+		return;
+	if (rx->state == RSK_RX_SWITCHING ||
+	    (rx->state == RSK_RX_ONRING && rx->ring.next < rx->frozen))
+		return;
+	rx->demotions += rx->state == RSK_RX_ONRING;
+	rx->state = RSK_RX_TCP;
+	rx->frozen = 0;
+	rx->left = true;
+	if (rx->renew_seed)
+		renew(rx);
+}
+
+void rsk_rx_renew(struct rsk_rx *rx, uint64_t key_seed)
+{
+	if (rx->fin || rx->mail.what == RSK_RX_CLOSED)
+		return;
+	rx->renew_seed = key_seed;
+	if (!rx->frozen)
+		renew(rx);
+}
+
+void rsk_rx_owe(struct rsk_rx *rx, uint64_t to)
+{
+	if (rx->owed == RSK_RX_OWED_NOTHING)
+		return;
+	rx->owed = to ? RSK_RX_OWED_TO : RSK_RX_OWED_NOTHING;
+	rx->owed_to = to;
+}
+
+void rsk_rx_ending(struct rsk_rx *rx, uint64_t cell)
+{
+	rx->last_cell = cell;
+	if (!cell && rx->state == RSK_RX_WATCH)
+		rx->state = RSK_RX_TCP;
+}
+
+void rsk_rx_lose(struct rsk_rx *rx)
+{
+	if (rx->rest)
+		rsk_rx_see_answer(rx);
+	rx->rest = false;
+	rx->lost = true;
+	/* Its word may have come in the last moment; bytes that it had put behind it may not. */
+	if (rx->state == RSK_RX_WATCH && rsk_rx_take_word(rx) == 0)
+		rsk_rx_arrive(rx);
+	if (rx->state == RSK_RX_WATCH) {
+		rx->state = RSK_RX_TCP;
+		rx->left = true;
+		rx->owed = RSK_RX_OWED_UNKNOWN;
+	}
+}

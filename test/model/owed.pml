@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A rail breaks under a direction, and the sender is killed at any moment: before, while, or after it repeats by TCP what
+ * did not come (stream/rx_break.c, tcp_at_end() of stream/rx_recv.c; rsk_tx_owed_to(), rsk_tx_resume(); rsk_mend_resume(),
+ * rsk_mend_lost() of stream/mend_break.c). Its kernel sends what it had taken, then the end; so does the control
+ * connection, by which either end says RESUME(so much has come here, so far had I put), and whose end is GONE. The
+ * receiver shows the end of TCP in order only where no byte that the sender had taken is missing.
+ *
+ * One promotion from the middle of it on (the receiver watches), one rail, no MOVE: resume.pml has those.
+ *
+ * Claims: bytes arrive in order; behind an end in order none is missing (assertions); each run comes to an end, in order
+ * or by a reset (invalid end states). The last mutant takes for an error what has to be reachable: an end in order behind
+ * bytes that were repeated.
+ */
+/* MUTANT: -DEVERY_END */
+/* MUTANT: -DUNKNOWN_IS_NONE */
+/* MUTANT: -DWATCH_IS_TCP */
+/* MUTANT: -DNOT_WAITING */
+/* MUTANT: -DREACH_REPEATED */
+
+#define BYTES 3
+#define SLOTS (BYTES + 1)
+#define RINGW 100 /* "from start on in the ring" */
+#define END   101
+#define START 102 /* RSK_POS_START */
+#define NONE  103 /* nothing is owed */
+
+mtype = { TCP, WATCHED, ONRING, BROKEN, RESEND, WATCH, SWITCHING, NOTHING, UNKNOWN, OWED_TO };
+
+chan tcp = [2 * BYTES + 1] of { byte };
+chan a2b = [2] of { byte, byte }; /* 0: RESUME(owed); 1: GONE */
+chan b2a = [1] of { byte };	  /* RESUME(come) */
+
+bit rail = 1;
+byte item[SLOTS], mem[SLOTS], put, landed;
+
+active proctype wire()
+{
+end_broken:
+	do
+	:: atomic { rail && landed < put -> mem[landed] = item[landed]; landed++ }
+	:: atomic { rail -> rail = 0; break }
+	od
+}
+
+/* ---- the sender ---- */
+mtype state = WATCHED;
+byte pos, start, from;
+bit a_broken, repeated;
+
+inline a_breaks()
+{
+	a_broken = 1;
+	if
+	:: state == ONRING -> state = BROKEN
+	:: else -> state = TCP
+	fi;
+	a2b!0, (state == BROKEN -> pos : NONE)
+}
+
+active proctype sender()
+{
+	byte come;
+
+	do
+	:: atomic { (state == TCP || state == WATCHED) && pos < BYTES -> tcp!pos; pos++ }
+	:: atomic { state == WATCHED && !a_broken -> start = pos; item[put] = RINGW; put++; state = ONRING }
+	:: atomic { state == ONRING && pos < BYTES -> item[put] = pos; put++; pos++ }
+	:: atomic { !rail && !a_broken -> a_breaks() }
+	:: atomic { b2a?come ->
+		if
+		:: !a_broken -> a_breaks()
+		:: else
+		fi;
+		if
+		:: state == BROKEN ->
+			from = (come == START -> start : come);
+			assert(start <= from && from <= pos);
+			state = (from == pos -> TCP : RESEND)
+		:: else
+		fi }
+	:: atomic { state == RESEND && from < pos -> tcp!from; from++; repeated = 1;
+		if
+		:: from == pos -> state = TCP
+		:: else
+		fi }
+	/* Killed, or ended: it is the same to whoever reads. */
+	:: atomic { tcp!END; a2b!1, 0; break }
+	od
+}
+
+/* ---- the receiver ---- */
+mtype r_state = WATCH, owed = NOTHING;
+byte got, taken, frozen, to, told;
+bit b_broken, lost, told_end;
+
+#define slot (taken < landed && (!b_broken || taken < frozen))
+
+inline see_word()
+{
+	if
+	:: r_state == WATCH && taken < landed -> taken++; r_state = SWITCHING
+	:: else
+	fi
+}
+
+inline b_breaks()
+{
+	b_broken = 1;
+	rail = 0; /* nothing comes in any more */
+	see_word();
+	frozen = landed;
+#ifdef WATCH_IS_TCP
+	owed = (r_state == WATCH || r_state == TCP -> NOTHING : UNKNOWN);
+#else
+	owed = (r_state == TCP -> NOTHING : UNKNOWN);
+#endif
+	if
+	:: r_state == WATCH -> told = START
+	:: r_state == SWITCHING -> told = start + (frozen - taken)
+	:: else -> told = got + (frozen - taken)
+	fi;
+	if
+	:: r_state == WATCH -> r_state = TCP
+	:: r_state == SWITCHING && frozen == taken -> r_state = TCP
+	:: else
+	fi;
+	b2a!told
+}
+
+inline in_order()
+{
+	assert(got == pos);
+#ifdef REACH_REPEATED
+	assert(!repeated);
+#endif
+	told_end = 1
+}
+
+active proctype receiver()
+{
+	byte b, what, arg;
+
+	do
+	:: atomic { r_state == WATCH && !b_broken && taken < landed -> see_word() }
+	:: atomic { r_state == SWITCHING && got == start -> r_state = ONRING }
+	:: atomic { r_state == ONRING && slot -> assert(mem[taken] == got); got++; taken++ }
+	:: atomic { r_state == ONRING && b_broken && taken == frozen -> r_state = TCP }
+	:: atomic { (r_state == TCP || r_state == WATCH || (r_state == SWITCHING && got < start)) &&
+		    tcp?[b] && !tcp?[END] -> tcp?b; assert(b == got); got++ }
+	:: atomic { !rail && !b_broken && !lost -> b_breaks() }
+	:: atomic { a2b?what, arg ->
+		if
+		:: what == 0 ->
+			if
+			:: !b_broken -> b_breaks()
+			:: else
+			fi;
+			if
+			:: owed != NOTHING ->
+				owed = (arg == NONE -> NOTHING : OWED_TO);
+				to = arg
+			:: else
+			fi
+		:: else ->
+			lost = 1;
+			rail = 0;
+			if
+			:: !b_broken -> see_word()
+			:: else
+			fi;
+			if
+#ifdef WATCH_IS_TCP
+			:: r_state == WATCH -> r_state = TCP
+#else
+			:: r_state == WATCH -> r_state = TCP; owed = UNKNOWN
+#endif
+			:: else
+			fi
+		fi }
+
+	/* The end is next, on whichever path it is looked for. */
+	:: atomic { r_state == TCP && tcp?[END] && (owed != UNKNOWN || lost) ->
+		if
+#ifdef EVERY_END
+		:: true -> in_order()
+#endif
+		:: owed == NOTHING || (owed == OWED_TO && got >= to) -> in_order()
+#ifdef UNKNOWN_IS_NONE
+		:: owed == UNKNOWN -> in_order()
+#else
+		:: owed == UNKNOWN -> told_end = 1
+#endif
+		:: owed == OWED_TO && got < to -> told_end = 1
+		fi;
+		break }
+#ifdef NOT_WAITING
+	:: atomic { r_state == TCP && tcp?[END] && owed == UNKNOWN && !lost -> in_order(); break }
+#endif
+	:: atomic { r_state == ONRING && tcp?[END] && lost && !slot && !b_broken -> told_end = 1; break }
+	od;
+	/* Nobody is left who would read what is said. */
+end_over:
+	do
+	:: a2b?what, arg
+	od
+}

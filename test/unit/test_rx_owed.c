@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * A rail broke, or the sender is gone: is anything missing before the end that the companion shows? The sender says how
+ * far it had put; it may be killed before it has repeated that, or before it can say so.
+ */
+#include "way_kit.h"
+
+/* 100 bytes came by the ring, 100 more were put that did not, and it broke. Returns what the sender says of that. */
+static uint64_t broken_with_bytes_missing(uint64_t *pos, uint64_t *cell)
+{
+	on_ring(&at_once, 10);
+	cr_assert_eq(send_some(100), 100);
+	w.dark = true;
+	cr_assert_eq(send_some(100), 100);
+	rsk_tx_break(&w.tx);
+	rsk_rx_break(&w.rx, pos, cell);
+	cr_assert_eq(recv_some(4096), 100);
+	return rsk_tx_owed_to(&w.tx);
+}
+
+Test(rx_owed, killed_before_it_repeats)
+{
+	uint64_t pos, cell, owed = broken_with_bytes_missing(&pos, &cell);
+
+	cr_assert_eq(owed, w.tx.pos);
+	rsk_rx_owe(&w.rx, owed);
+	w.wire.end = true;
+	rsk_rx_lose(&w.rx);
+	cr_assert_eq(recv_some(4096), -ECONNRESET);
+	cr_assert_eq(recv_some(4096), 0);
+}
+
+Test(rx_owed, killed_while_it_repeats)
+{
+	uint64_t pos, cell, owed = broken_with_bytes_missing(&pos, &cell);
+
+	rsk_rx_owe(&w.rx, owed);
+	w.wire.in += 99; /* of 100 */
+	w.wire.end = true;
+	cr_assert_eq(recv_some(4096), 99);
+	cr_assert_eq(recv_some(4096), -ECONNRESET);
+}
+
+Test(rx_owed, all_is_repeated)
+{
+	uint64_t pos, cell, owed = broken_with_bytes_missing(&pos, &cell);
+
+	rsk_rx_owe(&w.rx, owed);
+	cr_assert_eq(rsk_tx_resume(&w.tx, &w.wire.c, pos, cell), 0);
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	w.wire.end = true;
+	rsk_rx_lose(&w.rx);
+	cr_assert_eq(recv_some(4096), 100);
+	cr_assert_eq(recv_some(4096), 0);
+}
+
+/* Its end is here, and what it says of what it owes is not: that may be nothing, or more than has come. */
+Test(rx_owed, the_end_waits_for_what_is_owed)
+{
+	for (int missing = 0; missing < 2; missing++) {
+		uint64_t pos, cell, owed = broken_with_bytes_missing(&pos, &cell);
+
+		w.wire.end = true;
+		cr_assert_eq(recv_some(4096), -EAGAIN);
+		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
+		cr_assert_not(rsk_rx_ready(&w.rx));
+		rsk_rx_owe(&w.rx, missing ? owed : 0);
+		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+		cr_assert_eq(recv_some(4096), missing ? -ECONNRESET : 0);
+		cr_assert_eq(recv_some(4096), 0);
+		rsk_rx_fini(&w.rx);
+	}
+}
+
+Test(rx_owed, nobody_said_what_is_owed)
+{
+	uint64_t pos, cell;
+
+	broken_with_bytes_missing(&pos, &cell);
+	w.wire.end = true;
+	cr_assert_eq(recv_some(4096), -EAGAIN);
+	rsk_rx_lose(&w.rx);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+	cr_assert(rsk_rx_ready(&w.rx));
+	cr_assert_eq(recv_some(4096), -ECONNRESET);
+}
+
+/* Both were on TCP when it broke: its end is one whoever is dead, and whatever is said. */
+Test(rx_owed, nothing_is_owed_to_who_was_not_on_the_ring)
+{
+	uint64_t pos, cell;
+
+	on_ring(&at_once, 3);
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(recv_some(4096), -EAGAIN);
+	rsk_tx_break(&w.tx);
+	rsk_rx_break(&w.rx, &pos, &cell);
+	rsk_rx_owe(&w.rx, rsk_tx_owed_to(&w.tx));
+	w.wire.end = true;
+	rsk_rx_lose(&w.rx);
+	cr_assert_eq(recv_some(4096), 0);
+}
+
+/* It watches: the ring's beginning, and what was put behind it, may be what did not come. */
+Test(rx_owed, killed_in_the_middle_of_a_promotion)
+{
+	for (int in_order = 0; in_order < 2; in_order++) {
+		world_init(&at_once, 1);
+		cr_assert_eq(rsk_tx_propose(&w.tx), 0);
+		cr_assert_eq(rsk_rx_serve(&w.rx, &w.wire.c), 0);
+		cr_assert_eq(w.rx.state, RSK_RX_WATCH);
+		if (in_order)
+			rsk_rx_ending(&w.rx, 0);
+		w.wire.end = true;
+		cr_assert_eq(recv_some(4096), in_order ? 0 : -EAGAIN);
+		rsk_rx_lose(&w.rx);
+		cr_assert_eq(recv_some(4096), in_order ? 0 : -ECONNRESET);
+		cr_assert_eq(recv_some(4096), 0);
+		cr_assert(rsk_rx_validate(&w.rx));
+	}
+}
+
+/* Its reader, asked how far it has read, has no such stream any more: nothing is repeated, and nobody waits. */
+Test(rx_owed, forgotten_by_its_reader)
+{
+	uint64_t pos, cell;
+
+	broken_with_bytes_missing(&pos, &cell);
+	cr_assert_eq(w.tx.state, RSK_TX_BROKEN);
+	cr_assert(rsk_tx_held_back(&w.tx));
+	rsk_tx_forgotten(&w.tx);
+	cr_assert_not(rsk_tx_held_back(&w.tx));
+	cr_assert_eq(send_some(20), 20, "the companion says what TCP says");
+	cr_assert(rsk_tx_validate(&w.tx));
+}
