@@ -61,10 +61,22 @@ static bool flush(struct rsk_control *c)
 	return true;
 }
 
+/* What has been sent makes room, also where the other end never takes all of it. */
+static void compact(struct rsk_control *c)
+{
+	if (c->out_from < c->out_room / 2)
+		return;
+	memmove(c->out, c->out + c->out_from, c->out_to - c->out_from);
+	c->out_to -= c->out_from;
+	c->out_from = 0;
+}
+
 bool rsk_control_send(struct rsk_control *c, struct rsk_remote_msg *m)
 {
 	if (c->watch.fd < 0)
 		return false;
+	if (c->out_from && c->out_to + sizeof(*m) > c->out_room)
+		compact(c);
 	if (c->out_to + sizeof(*m) > c->out_room) {
 		size_t room = c->out_room ? 2 * c->out_room : 16 * sizeof(*m);
 		uint8_t *more = room <= OUT_LIMIT ? realloc(c->out, room) : NULL;

@@ -54,8 +54,8 @@ void rsk_mend_each(struct rsk_link *l, void (*each)(struct rsk_stream *s, void *
 
 struct debtor {
 	struct rsk_stream *s; /* pinned */
-	int fd;		      /* a copy of ours */
-	bool closed;	      /* nobody else has it: goodbye once it is paid */
+	int fd;	     /* a copy of ours; -1: it is over, and its ring waits for late writes */
+	bool closed; /* nobody else has it: goodbye once it is paid */
 	struct debtor *prev, *next;
 };
 
@@ -75,8 +75,8 @@ static bool owes(struct rsk_stream *s, int fd, bool closed)
 
 	if (!d)
 		return false;
-	d->fd = rsk_own_fd_copy(fd);
-	if (d->fd < 0 || !rsk_stream_pin(s)) {
+	d->fd = fd < 0 ? -1 : rsk_own_fd_copy(fd);
+	if ((d->fd < 0 && fd >= 0) || !rsk_stream_pin(s)) {
 		rsk_own_close(d->fd);
 		rsk_arena_free(d);
 		return false;
@@ -112,6 +112,18 @@ bool rsk_mend_undrained(const struct rsk_tx *tx)
 	       !rsk_tx_arrived(tx);
 }
 
+/*
+ * Over several rails, which know no order between them, writes for its ring may still be under way: into the ring of
+ * whoever has it next. Over one they come before all that is put later. tx_lock held.
+ */
+static bool in_flight(const struct rsk_tx *tx)
+{
+	const struct rsk_rail *rail = tx->ring.rail;
+
+	return rail->ops->several && rail->ops->several(rail) &&
+	       !rail->ops->arrived(tx->ring.rail, tx->ring.off);
+}
+
 /* Nobody takes anything any more. */
 static bool is_over(int fd)
 {
@@ -127,6 +139,12 @@ static bool paid(struct debtor *d)
 	struct rsk_kernel_companion k;
 	bool done;
 
+	if (d->fd < 0) {
+		rsk_lock(&s->tx_lock);
+		done = !in_flight(&s->tx);
+		rsk_unlock(&s->tx_lock);
+		return done;
+	}
 	rsk_companion_init(&k, s, d->fd);
 	rsk_lock(&s->tx_lock);
 	if (rsk_tx_serve(&s->tx, &k.c) == -EPROTO)
@@ -182,6 +200,8 @@ static void give(struct debtor *d)
 	const struct linger reset = { .l_onoff = 1, .l_linger = 0 };
 	int rc;
 
+	if (d->fd < 0)
+		return;
 	rsk_lock(&d->s->tx_lock);
 	rc = rsk_stream_give_owed(d->s, d->fd, RSK_OWED_CLOSED, -1);
 	rsk_unlock(&d->s->tx_lock);
@@ -240,16 +260,19 @@ static bool is_aborted(int fd)
 
 void rsk_mend_linger(struct rsk_stream *s, int fd)
 {
-	bool due;
+	bool due, flying;
 
 	if (!s->link || !s->link->remote || fd < 0 || rsk_stream_phase(s) != RSK_PHASE_JOINED ||
 	    rsk_stream_failed(s))
 		return;
 	rsk_lock(&s->tx_lock);
 	due = rsk_mend_undrained(&s->tx);
+	flying = in_flight(&s->tx);
 	rsk_unlock(&s->tx_lock);
 	if (due && !is_aborted(fd))
 		owes(s, fd, true);
+	else if (flying)
+		owes(s, -1, true);
 }
 
 void rsk_mend_forked(void)

@@ -81,6 +81,7 @@ struct rsk_remote {
 	uint32_t epoch;		/* counts the times that the link came up */
 	struct rsk_verbs_place theirs[RSK_REMOTE_PLACES]; /* initiator: where the peer has devices */
 	uint32_t places;
+	bool match_due;	     /* those are new, or ours */
 	uint32_t rails_most; /* initiator: that the peer lets in */
 	bool places_due;     /* a device came or went: they are looked at again */
 	bool soft[2]; /* initiator: the first rail's devices, ours and theirs, are software */
@@ -168,6 +169,7 @@ void rsk_remote_say_early(struct rsk_remote *r);
 void rsk_remote_say_places(struct rsk_remote *r);
 void rsk_remote_on_place(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_remote_match_places(struct rsk_remote *r);
+void rsk_remote_places_work(struct rsk_remote *r);
 /*
  * Of an idle one of the initiator that is due: does it lead to a place that the other end still has? Else it waits for
  * another.

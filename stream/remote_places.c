@@ -89,8 +89,7 @@ void rsk_remote_on_place(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	r->theirs[m->gaps] = m->place;
 	r->places = m->life ? m->gaps + 1 : 0;
 	r->rails_most = m->rail; /* more of them he would turn away, each time */
-	if (r->places == m->life)
-		rsk_remote_match_places(r);
+	r->match_due |= r->places == m->life;
 }
 
 /* ---- the initiator finds ways ---- */
@@ -189,6 +188,20 @@ void rsk_remote_match_places(struct rsk_remote *r)
 		rail->due_ns = 0;
 		rsk_log(RSK_LOG_DEBUG, "link %u: rail %u may go between devices %u and %u",
 			r->l->number, i, has[i].own, has[i].theirs);
+	}
+}
+
+/* Once a round of the keeper, however often the other end lists its own. */
+void rsk_remote_places_work(struct rsk_remote *r)
+{
+	if (r->places_due) {
+		r->places_due = false;
+		rsk_remote_say_places(r);
+		r->match_due = true;
+	}
+	if (r->match_due) {
+		r->match_due = false;
+		rsk_remote_match_places(r);
 	}
 }
 

@@ -342,11 +342,7 @@ const struct rsk_verbs_host rsk_remote_host = {
 void rsk_remote_rails_work(struct rsk_remote *r, uint64_t now_ns)
 {
 	rsk_remote_board_work(r);
-	if (r->places_due) {
-		r->places_due = false;
-		rsk_remote_say_places(r);
-		rsk_remote_match_places(r);
-	}
+	rsk_remote_places_work(r);
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
 		struct rsk_remote_rail *rail = &r->rail[i];
 

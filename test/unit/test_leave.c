@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "hooked.h"
+#include "mend.h"
 #include "over.h"
 #include "remote_kit.h"
 
@@ -15,7 +16,6 @@ static struct kit_stream with_bytes_under_way(struct kit *k)
 	struct kit_stream ks;
 	char byte = 'x';
 
-	kit_init();
 	kit_link(k, true);
 	kit_rail_up(k, 0);
 	ks = kit_stream(k, true);
@@ -32,6 +32,7 @@ Test(leave, nothing_goes_by_tcp_before_what_was_put_has_arrived)
 	struct kit_stream ks;
 	struct kit k;
 
+	kit_init();
 	ks = with_bytes_under_way(&k);
 	cr_assert_eq(rsk_fd_leave_tx(ks.fd, RSK_REASON_SPLICE), -EAGAIN);
 	cr_assert_eq(ks.s->tx.state, RSK_TX_TCP, "its MOVE is on the way as well");
@@ -49,6 +50,7 @@ Test(leave, nor_does_a_stream_leave_for_good)
 	char byte = 'y';
 	struct kit k;
 
+	kit_init();
 	ks = with_bytes_under_way(&k);
 	cr_assert_eq(rsk_fd_leave(ks.fd, RSK_REASON_OOB), 0);
 	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_JOINED, "our hooks go on with it");
@@ -57,6 +59,35 @@ Test(leave, nor_does_a_stream_leave_for_good)
 	cr_assert_eq(hooked_move(ks.fd, true, &byte, 1), 1);
 	hooked_move(ks.fd, false, &byte, 1);
 	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_COLD);
+}
+
+/*
+ * Its reader has closed, and so do we. Over several rails what is under way would land in the ring of the next stream
+ * of that id; over one it comes before all that this one puts.
+ */
+Test(leave, a_ring_is_given_away_behind_all_writes)
+{
+	kit_init();
+	for (int several = 0; several < 2; several++) {
+		struct kit_stream ks;
+		uint32_t sid;
+		struct kit k;
+
+		ks = with_bytes_under_way(&k);
+		if (several)
+			kit_rail_up(&k, 1);
+		sid = ks.s->sid;
+		ks.s->tx.peer_closed = true;
+		cr_assert_geq(rsk_fd_closing(ks.fd), 0);
+		close(ks.fd);
+		cr_assert_eq(rsk_link_stream(k.r->l, sid), several ? ks.s : NULL);
+		rsk_mend_work();
+		cr_assert_eq(rsk_link_stream(k.r->l, sid), several ? ks.s : NULL);
+		kit_fabric.arrived = true;
+		rsk_mend_work();
+		cr_assert_null(rsk_link_stream(k.r->l, sid));
+		close(ks.other);
+	}
 }
 
 #define STREAMS 8

@@ -141,6 +141,31 @@ static size_t most_room(void)
 	return most;
 }
 
+/* The other end takes all of it, but so slowly that something always waits: what it has taken makes room. */
+Test(remote_lost, never_empty, .timeout = 60)
+{
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_HEED }, heard;
+	size_t most = 0, sent = 0, had;
+	struct kit k;
+
+	kit_init();
+	had = most_room();
+	kit_link(&k, true);
+	while (k.r->control.out_to < 1000 * sizeof(m))
+		cr_assert(rsk_control_send(&k.r->control,
+					   &m)); /* the socket has no room, and these wait */
+	while (sent < 2 * had) {
+		cr_assert(rsk_control_send(&k.r->control, &m));
+		sent += sizeof(m);
+		cr_assert(kit_hear(&k, &heard));
+		cr_assert_neq(k.r->control.out_to, k.r->control.out_from);
+		most = k.r->control.out_room > most ? k.r->control.out_room : most;
+	}
+	cr_assert_lt(most, had / 16, "%zu bytes", most);
+	rsk_remote_dead(k.r, -EPIPE);
+	close(k.peer);
+}
+
 /* A lock that the end of the link takes would be waited for without end. */
 Test(remote_lost, full_at_each_message, .timeout = 60)
 {

@@ -5,6 +5,13 @@
 
 #include "remote_kit.h"
 
+/* The other end says it, and the keeper's round looks for ways. */
+static void hear_of(struct kit *k, struct rsk_remote_msg m)
+{
+	kit_say(k, m);
+	rsk_remote_places_work(k->r);
+}
+
 static struct rsk_remote_msg place(uint32_t number, uint32_t of)
 {
 	return (struct rsk_remote_msg){ .type = RSK_REMOTE_PLACE,
@@ -103,13 +110,13 @@ Test(remote_places, none_ends_what_is_tried)
 	initiator(&k, 3);
 	first = k.r->rail[0].to;
 	for (uint32_t i = 0; i < 3; i++)
-		kit_say(&k, place(i, 3));
+		hear_of(&k, place(i, 3));
 	cr_assert(has_way(&k, 1) && has_way(&k, 2));
 	kit_rail_up(&k, 1);
 	rsk_remote_rails_work(k.r, rsk_now_ns());
 	cr_assert(kit_connecting(&k, 2));
 
-	kit_say(&k, none());
+	hear_of(&k, none());
 	cr_expect_eq(k.r->places, 0);
 	cr_expect(has_way(&k, 1) && k.r->rail[1].state == RSK_REMOTE_RAIL_UP,
 		  "one that is up stays");
@@ -128,7 +135,7 @@ Test(remote_places, none_ends_what_is_tried)
 		struct rsk_remote_msg m = place(i, 2);
 
 		m.place = kit_place((uint8_t)(2 - i), 2, (uint16_t)(2 - i));
-		kit_say(&k, m);
+		hear_of(&k, m);
 	}
 	cr_assert(has_way(&k, 2));
 	cr_expect_eq(k.r->rail[2].to.ip[2], 2);
@@ -142,14 +149,14 @@ Test(remote_places, none_forgets_the_idle)
 	struct kit k;
 
 	initiator(&k, 2);
-	kit_say(&k, place(0, 2));
-	kit_say(&k, place(1, 2));
+	hear_of(&k, place(0, 2));
+	hear_of(&k, place(1, 2));
 	cr_assert(has_way(&k, 1));
 	cr_assert_eq(k.r->rail[1].state, RSK_REMOTE_RAIL_IDLE);
-	kit_say(&k, none());
+	hear_of(&k, none());
 	cr_expect_not(has_way(&k, 1));
 	cr_expect_eq(k.r->rail[1].due_ns, UINT64_MAX);
-	kit_say(&k, none());
+	hear_of(&k, none());
 	cr_expect_eq(k.r->state, RSK_REMOTE_UP);
 }
 
@@ -159,10 +166,10 @@ Test(remote_places, none_in_the_middle)
 	struct kit k;
 
 	initiator(&k, 3);
-	kit_say(&k, place(0, 3));
-	kit_say(&k, place(1, 3));
-	kit_say(&k, none());
-	kit_say(&k, place(2, 3));
+	hear_of(&k, place(0, 3));
+	hear_of(&k, place(1, 3));
+	hear_of(&k, none());
+	hear_of(&k, place(2, 3));
 	cr_expect_eq(k.r->places, 0, "a list begins with its first");
 	cr_expect_not(has_way(&k, 1));
 	cr_expect_eq(k.r->state, RSK_REMOTE_UP);
