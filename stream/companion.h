@@ -32,6 +32,8 @@ struct rsk_companion_ops {
 	bool (*ahead)(struct rsk_companion *c);
 	/* Would its recv take an error now? It stays where it is. NULL: that is not to be had. */
 	bool (*errs)(struct rsk_companion *c);
+	/* Has the other end shut it, or is it over, whatever is unread? NULL: never. */
+	bool (*at_end)(struct rsk_companion *c);
 	/* Nothing is sent by it any more: the kernel's FIN. 0; -EBADF: not by this one. NULL: the same. */
 	int (*fin)(struct rsk_companion *c);
 };

@@ -256,10 +256,20 @@ static int kernel_fin(struct rsk_companion *c)
 	return 0;
 }
 
+static bool kernel_at_end(struct rsk_companion *c)
+{
+	struct rsk_kernel_companion *k = (struct rsk_kernel_companion *)c;
+	struct pollfd p = { .fd = c->fd, .events = POLLRDHUP };
+
+	return !atomic_load(&k->s->rd_shut) &&
+	       rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0;
+}
+
 static const struct rsk_companion_ops kernel_ops = {
 	.ahead = kernel_ahead,
 	.at_mark = kernel_at_mark,
 	.errs = kernel_errs,
+	.at_end = kernel_at_end,
 	.fin = kernel_fin,
 	.send = kernel_send,
 	.recv = kernel_recv,

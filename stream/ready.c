@@ -275,6 +275,11 @@ int rsk_stream_kernel_events(struct rsk_stream *s, short events)
 	/* A peer that is killed with bytes unread ends as one that closes: what it is is seen then. */
 	if (!behind && !atomic_load(&s->companion_news))
 		events |= POLLRDHUP;
+	/* Bytes that are not due it would show all the time, and the end is behind them. */
+	if (rsk_rx_ahead(&s->rx)) {
+		events &= (short)~IN_EVENTS;
+		return (unsigned short)(s->link->remote ? events : events | POLLRDHUP);
+	}
 	/* Once the companion has shown its end it would show it for ever: only worth waiting for the first time. */
 	if (s->rx.state == RSK_RX_ONRING && (events & IN_EVENTS) &&
 	    !atomic_load(&s->companion_news))

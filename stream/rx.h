@@ -152,6 +152,16 @@ static inline bool rsk_rx_ended(const struct rsk_rx *rx)
 	       (rx->state < RSK_RX_WATCH || (rx->rail->ops->caps & RSK_FABRIC_SYNC));
 }
 
+/*
+ * The companion has bytes, and the sender, who is on the ring, has not said that it goes on there: it does so before it
+ * sends any, and between hosts that has arrived then. So calls that no hook saw have sent them, or they are no honest
+ * sender's. They wait for the ring, or the link's end, and the bell tells of both.
+ */
+static inline bool rsk_rx_ahead(const struct rsk_rx *rx)
+{
+	return rx->tcp_ahead && rx->state == RSK_RX_ONRING;
+}
+
 /* An error @err (-errno) is delivered. Others than these may be of one packet, and the stream goes on. */
 static inline void rsk_rx_told(struct rsk_rx *rx, int err)
 {

@@ -190,10 +190,17 @@ static bool look_at_companion(struct rsk_rx *rx, struct rsk_companion *c)
 /*
  * The ring is empty, no more can come, and the companion has bytes: the sender, who could not say so in the ring, goes
  * on by it. It does so only where it has been told that all it had put was taken; else it resets (rsk_mend_lost()).
- * 1; 0: that is not so; -EPROTO: it had said itself that it has put more.
+ * Or bytes lie there that are not due (rsk_rx_ahead()), with the end behind them: what it had put is in the ring when
+ * that shows, if a put is there when it returns.
+ * 1: look at the ring once more; 0: that is not so; -EPROTO: it had said itself that it has put more.
  */
-static int left_without_a_word(struct rsk_rx *rx)
+static int left_without_a_word(struct rsk_rx *rx, struct rsk_companion *c)
 {
+	if (!rx->lost && rsk_rx_ahead(rx) && (rx->rail->ops->caps & RSK_FABRIC_SYNC) &&
+	    c->ops->at_end && c->ops->at_end(c)) {
+		rx->lost = true;
+		return 1;
+	}
 	if (!rx->lost || rx->tcp_eof || rx->tcp_err)
 		return 0;
 	if (rx->last_cell && rx->last_cell != rx->ring.next)
@@ -377,7 +384,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 			if (peek && !rx->lost && !rx->tcp_err && !rsk_rx_ended(rx) &&
 			    rsk_rx_ready(rx))
 				return -EAGAIN;
-			rc = looked ? left_without_a_word(rx) : 0;
+			rc = looked ? left_without_a_word(rx, c) : 0;
 			if (rc < 0)
 				return rc;
 			if (rc)
@@ -444,7 +451,10 @@ ssize_t rsk_rx_recv_rest(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_
 
 void rsk_rx_look(struct rsk_rx *rx, struct rsk_companion *c)
 {
-	if (look_at_companion(rx, c) && rx->lost && rx->state == RSK_RX_ONRING &&
-	    !rsk_rx_ready(rx) && left_without_a_word(rx) < 0)
+	int rc = look_at_companion(rx, c);
+
+	while (rc > 0 && rx->state == RSK_RX_ONRING && !rsk_rx_ready(rx))
+		rc = left_without_a_word(rx, c);
+	if (rc < 0)
 		rx->tcp_err = -ECONNRESET;
 }

@@ -247,20 +247,15 @@ static bool held_back(struct rsk_stream *s)
 	return held;
 }
 
-/*
- * Between hosts a sender that leaves the ring has said so there, and it has arrived, before anything comes by the
- * companion: bytes that are there without wait for the ring, or the link's end, and the bell tells of both.
- */
-static bool is_ahead(const struct rsk_stream *s)
-{
-	return s->link && s->link->remote && s->rx.tcp_ahead && s->rx.state == RSK_RX_ONRING;
-}
-
-/* 0: nothing that it could show would be news, not even its end. */
+/* 0: nothing that it could show would be news, not even its end. Bytes may be none: rsk_rx_ahead(). */
 static short companion_events(struct rsk_wait *w)
 {
+	const struct rsk_rx *rx = &w->s->rx;
+
+	if (w->what == RSK_WAKE_RX && (rx->tcp_eof || rsk_rx_ahead(rx)))
+		return rx->tcp_eof || w->s->link->remote ? 0 : POLLRDHUP;
 	if (w->what == RSK_WAKE_RX)
-		return w->s->rx.tcp_eof || is_ahead(w->s) ? 0 : POLLIN;
+		return POLLIN;
 	return w->s->tx.state == RSK_TX_ONRING || held_back(w->s) ? 0 : POLLOUT;
 }
 

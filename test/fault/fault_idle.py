@@ -1,14 +1,16 @@
 #!/usr/bin/python3 -B
 """An idle accelerated pair uses no CPU at all, and wakes at once."""
+import json
 import os
 import sys
 import time
 
 from peers import both_ways, pair, warm
 
-from harness import case, main  # noqa: E402 (peers sets the path)
+from harness import LIBC, Failure, case, main  # noqa: E402 (peers sets the path)
 
 IDLE_S = 10
+PIDFD_GETFD = 438
 SLEEPS = (("recv", "epoll2"), ("poll", "poll2"), ("epoll", "select2"), ("select", "epoll2"))
 
 
@@ -84,6 +86,48 @@ def no_cpu_and_wakes_at_once(t):
         server.finish()
         client.finish()
         t.stats.direct(port, to_server=500_000, to_client=500_000, share=0.2)
+
+
+def stolen(pid, port):
+    """A copy of the socket of that process whose connection has that local port: who has it sends past all hooks."""
+    with open(f"/proc/{pid}/net/tcp") as file:
+        lines = [line.split() for line in file.readlines()[1:]]
+    inodes = {fields[9] for fields in lines if int(fields[1].split(":")[1], 16) == port and fields[3] == "01"}
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        target = os.readlink(f"/proc/{pid}/fd/{name}")
+        if target.startswith("socket:[") and target[8:-1] in inodes:
+            process = os.pidfd_open(pid)
+            copy = LIBC.syscall(PIDFD_GETFD, process, int(name), 0)
+            os.close(process)
+            if copy >= 0:
+                return copy
+    raise Failure(f"process {pid} has no connection of port {port}")
+
+
+@case(60)
+def bytes_past_the_ring(t):
+    """By TCP, of a sender that is on the ring: they wait, and whoever waits for the stream sleeps, and is woken by the ring."""
+    for way in ("recv", "poll", "select", "epoll"):
+        server, client, port = pair(t)
+        warm(server, client)
+        client.order("wait", way)
+        asleep(t, (client.pid,))
+        copy = stolen(server.pid, port)
+        os.write(copy, b"past all")
+        os.close(copy)
+        was = asleep(t, (client.pid,))
+        time.sleep(0.5)  # measured
+        t.equal([cpu(client.pid)], was, f"CPU used while asleep in {way} for 0.5 s")
+        server.ask("poked", "poke")
+        delay_us = int(client.answer("woken").split()[1]) / 1000
+        t.check(0 <= delay_us < 1_000_000, f"woken {delay_us:.0f} us after the send, asleep in {way}")
+        client.order("flow", "block" if way == "recv" else "epoll" if way == "select" else way, 0, 1 << 40, 65536, 0)
+        asleep(t, (client.pid,))
+        server.kill()
+        result = json.loads(client.answer("{"))  # the bytes are none of the pattern
+        t.check(result["rx_end"] in ("eof", "ECONNRESET", "wrong"), f"how it ended, asleep in {way}: {result}")
+        t.check(result["wrong_at"] >= 0, f"they never came: {result}")
+        client.finish()
 
 
 @case(60)
