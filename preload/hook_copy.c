@@ -12,8 +12,6 @@
 #include "hook.h"
 #include "iovcur.h"
 
-/* sendfile() sends at most this much in one call. */
-#define RSK_RW_MAX_BYTES 0x7ffff000UL
 /* Told to the peer, and read under the stream's lock, at a time. */
 #define RSK_SENDFILE_ROUND_BYTES 65536
 /* What is not in the page cache is read outside of the lock: on the stack, no allocation. */
@@ -178,6 +176,11 @@ static ssize_t rsk_sendfile(int out, int in, off_t *at, size_t len)
 	if (pos < 0 || len == 0)
 		return rsk_sendfile_by_kernel(out, in, at, len);
 	ret = rsk_sendfile_ring(out, in, &pos, len);
+	/* Of O_DIRECT, whose reads have to be aligned: the kernel has pages of its own for them. */
+	if (ret < 0 && errno == EINVAL) {
+		errno = saved;
+		return rsk_sendfile_by_kernel(out, in, at, len);
+	}
 	if (ret < 0)
 		return ret;
 	if (at)

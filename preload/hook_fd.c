@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* hook_fd.c - close and dup, going around the library's own fds. */
 #include <linux/close_range.h>
+#include <sys/resource.h>
 
 #define RSK_EXPORT_fd 1
 #include "export.h"
@@ -120,6 +121,14 @@ int rsk_hook_dup(int fd)
 	return ret;
 }
 
+/* Of a limit that was lowered: what is open above it stays, and nothing new may be put there. */
+static bool rsk_beyond_limit(int fd)
+{
+	struct rlimit lim;
+
+	return getrlimit(RLIMIT_NOFILE, &lim) == 0 && (rlim_t)fd >= lim.rlim_cur;
+}
+
 /*
  * Before @to is closed by a dup onto it: everything that could make the real call fail is looked
  * at first, since a stream that has said goodbye cannot come back. Returns 0 or -errno.
@@ -133,7 +142,7 @@ static int rsk_before_dup_onto(int fd, int to)
 		return rc;
 	if (rsk_fd_not_yours(fd) || rsk_fd_not_yours(to))
 		return -EBADF;
-	if (rsk_known(to) && rsk_sys_fcntl(fd, F_GETFD, 0) < 0)
+	if (rsk_known(to) && (rsk_sys_fcntl(fd, F_GETFD, 0) < 0 || rsk_beyond_limit(to)))
 		return -EBADF;
 	/* As long as @to is what it was. */
 	rc = to <= STDERR_FILENO && rsk_hot(fd) ? rsk_fd_leave(fd, RSK_REASON_STDIO) : 0;

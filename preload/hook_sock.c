@@ -2,6 +2,7 @@
 /* hook_sock.c - how a stream comes to be, is shut down, and which options a ring cannot keep. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string.h>
 
 #define RSK_EXPORT_sock 1
 #include "export.h"
@@ -217,6 +218,18 @@ int rsk_hook_setsockopt(int fd, int level, int name, const void *val, socklen_t 
 #undef X
 }
 
+/* The error is told, and over with, however little of it was asked for. */
+static void rsk_so_error(struct rsk_op *op, void *val, socklen_t len)
+{
+	int err = 0;
+
+	if (len > sizeof(err))
+		len = sizeof(err);
+	memcpy(&err, val, len);
+	rsk_op_so_error(op, &err);
+	memcpy(val, &err, len);
+}
+
 int rsk_hook_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 {
 	bool error = level == SOL_SOCKET && name == SO_ERROR;
@@ -240,8 +253,8 @@ int rsk_hook_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 	bool engine = rsk_op_begin(&s.op, fd, RSK_OP_CTL) == RSK_ENGINE;
 
 	s.ret = rsk_real.getsockopt(fd, level, name, val, len);
-	if (s.ret == 0 && engine && error && *len == sizeof(int))
-		rsk_op_so_error(&s.op, val);
+	if (s.ret == 0 && engine && error)
+		rsk_so_error(&s.op, val, *len);
 	else if (s.ret == 0 && engine && !error)
 		rsk_op_tcp_info(&s.op, val, *len);
 	return (int)s.ret;

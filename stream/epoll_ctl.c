@@ -221,6 +221,22 @@ static int ctl(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_strea
 	return rc;
 }
 
+/*
+ * To a set that was made where we did not see it (before exec), or to what is none: the kernel says which. The stream
+ * leaves before it is there to stay, as a relay would put another file in its place.
+ */
+static int add_unseen(int epfd, int fd, struct epoll_event *ev)
+{
+	int rc = kernel_ctl(epfd, EPOLL_CTL_ADD, fd, &(struct epoll_event){ 0 });
+
+	if (rc < 0)
+		return rc;
+	kernel_ctl(epfd, EPOLL_CTL_DEL, fd, NULL);
+	if (rsk_fd_leave(fd, RSK_REASON_INHERITED) < 0)
+		return -ENOMEM;
+	return kernel_ctl(epfd, EPOLL_CTL_ADD, fd, ev);
+}
+
 int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
 	struct rsk_epoll_family *f;
@@ -236,10 +252,9 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 		rsk_fd_watched(fd);
 	s = f ? rsk_stream_of(fd) : NULL;
 	if (s && !e && op == EPOLL_CTL_ADD) {
-		/* A set that was made where we did not see it (before exec). */
-		rc = rsk_fd_leave(fd, RSK_REASON_INHERITED);
+		rc = add_unseen(epfd, fd, ev);
 		rsk_stream_unpin(s);
-		return rc < 0 ? -ENOMEM : kernel_ctl(epfd, op, fd, ev);
+		return rc;
 	}
 	if (e && f && (uintptr_t)ev >= 4096 && op != EPOLL_CTL_DEL &&
 	    (ev->data.u64 & RSK_EPOLL_TAG_MASK) == f->tag)

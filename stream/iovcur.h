@@ -30,6 +30,9 @@ struct rsk_iovcur {
 
 #define RSK_IOVCUR_FILL (-1)
 
+/* A call moves no more than this, however long its vector is: MAX_RW_COUNT of the kernel. */
+#define RSK_RW_MAX_BYTES 0x7ffff000UL
+
 static inline void rsk_iovcur_init_fill(struct rsk_iovcur *c, struct rsk_fill *f, size_t len)
 {
 	*c = (struct rsk_iovcur){ .fill = f, .n = RSK_IOVCUR_FILL, .left = len };
@@ -48,11 +51,15 @@ static inline void rsk_iovcur_init(struct rsk_iovcur *c, const struct iovec *v, 
 	c->left = 0;
 	for (int i = 0; i < n; i++)
 		c->left += v[i].iov_len;
+	if (c->left > RSK_RW_MAX_BYTES)
+		c->left = RSK_RW_MAX_BYTES;
 }
 
 /* Current run: *p and its length; 0 at the end. */
 static inline size_t rsk_iovcur_run(struct rsk_iovcur *c, uint8_t **p)
 {
+	size_t run;
+
 	while (c->n > 0 && c->off == c->v->iov_len) {
 		c->v++;
 		c->n--;
@@ -61,7 +68,8 @@ static inline size_t rsk_iovcur_run(struct rsk_iovcur *c, uint8_t **p)
 	if (c->n <= 0)
 		return 0;
 	*p = (uint8_t *)c->v->iov_base + c->off;
-	return c->v->iov_len - c->off;
+	run = c->v->iov_len - c->off;
+	return run < c->left ? run : c->left;
 }
 
 static inline void rsk_iovcur_advance(struct rsk_iovcur *c, size_t len)

@@ -260,6 +260,7 @@ static bool earned(struct rsk_stream *s)
 static void step(struct rsk_stream *s, int fd)
 {
 	uint32_t phase = rsk_stream_phase(s);
+	enum rsk_reason why;
 	int rc;
 
 	if (atomic_load(&s->off) && phase <= RSK_PHASE_SEEKING) {
@@ -281,8 +282,9 @@ static void step(struct rsk_stream *s, int fd)
 			return;
 		}
 		rc = rsk_stream_learn(s, fd);
-		if (rc == -EOPNOTSUPP) {
-			rsk_stream_cold(s, RSK_REASON_UNSUPPORTED);
+		why = rc == -EOPNOTSUPP ? RSK_REASON_UNSUPPORTED : rsk_kernel_refuses(fd);
+		if (why) {
+			rsk_stream_cold(s, why);
 			return;
 		}
 		if (rc < 0) {

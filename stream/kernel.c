@@ -285,12 +285,18 @@ void rsk_companion_init(struct rsk_kernel_companion *k, struct rsk_stream *s, in
 	k->socket_alone = false;
 }
 
+/* @unknown: where the kernel does not know it. */
+static int option_of(int fd, int name, int unknown)
+{
+	socklen_t len = sizeof(int);
+	int v = 0;
+
+	return rsk_sys_getsockopt(fd, SOL_SOCKET, name, &v, &len) < 0 ? unknown : v;
+}
+
 static bool option_is(int fd, int name, int wanted)
 {
-	int v = 0;
-	socklen_t len = sizeof(v);
-
-	return rsk_sys_getsockopt(fd, SOL_SOCKET, name, &v, &len) == 0 && v == wanted;
+	return option_of(fd, name, -1) == wanted;
 }
 
 bool rsk_kernel_speaks_tcp(int fd)
@@ -301,6 +307,18 @@ bool rsk_kernel_speaks_tcp(int fd)
 bool rsk_kernel_is_tcp(int fd)
 {
 	return rsk_kernel_speaks_tcp(fd) && option_is(fd, SO_TYPE, SOCK_STREAM);
+}
+
+enum rsk_reason rsk_kernel_refuses(int fd)
+{
+	/* SO_TIMESTAMPING tells both of its forms. */
+	static const int stamps[] = { SO_TIMESTAMP, SO_TIMESTAMPNS, SO_TIMESTAMP_NEW,
+				      SO_TIMESTAMPNS_NEW, SO_TIMESTAMPING };
+
+	for (size_t i = 0; i < sizeof(stamps) / sizeof(*stamps); i++)
+		if (option_of(fd, stamps[i], 0) != 0)
+			return RSK_REASON_MESSAGES;
+	return option_of(fd, SO_PEEK_OFF, -1) >= 0 ? RSK_REASON_UNSUPPORTED : RSK_REASON_DIRECT;
 }
 
 bool rsk_kernel_nonblock(int fd)

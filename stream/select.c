@@ -11,6 +11,7 @@
 
 #include "arena.h"
 #include "engine.h"
+#include "stream.h"
 
 #define SMALL_SET 64
 #define IN_SET (POLLRDNORM | POLLRDBAND | POLLIN | POLLHUP | POLLERR)
@@ -178,6 +179,22 @@ static int from_list(int nfds, fd_set *r, fd_set *w, fd_set *e, const struct pol
 	return count;
 }
 
+/* What has nothing but an end or an error to tell, and was not asked for that: poll() would tell it again at once. */
+static void leave_out(struct pollfd *fds, nfds_t n)
+{
+	for (nfds_t i = 0; i < n; i++)
+		if (fds[i].revents)
+			fds[i].fd = -1;
+}
+
+static const struct timespec *rest_of_time(uint64_t end_ns, struct timespec *left)
+{
+	uint64_t now = rsk_now_ns(), ns = now < end_ns ? end_ns - now : 0;
+
+	*left = (struct timespec){ (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+	return left;
+}
+
 static void free_list(struct pollfd **p)
 {
 	rsk_arena_free(*p);
@@ -189,7 +206,9 @@ int rsk_select(int nfds, fd_set *r, fd_set *w, fd_set *e, const struct timespec 
 	struct pollfd small[SMALL_SET], *fds = small;
 	struct pollfd *large __attribute__((cleanup(free_list))) = NULL;
 	nfds_t n = to_list(nfds, r, w, e, NULL);
-	int rc;
+	uint64_t end_ns = timeout ? rsk_until_ns(rsk_now_ns(), timeout) : 0;
+	struct timespec left;
+	int told, rc;
 
 	if (n > SMALL_SET) {
 		large = rsk_arena_alloc(n * sizeof(*large));
@@ -198,11 +217,15 @@ int rsk_select(int nfds, fd_set *r, fd_set *w, fd_set *e, const struct timespec 
 		fds = large;
 	}
 	to_list(nfds, r, w, e, fds);
-	do {
-		rc = rsk_poll(fds, n, timeout, mask);
-		if (rc < 0)
-			return rc;
+	for (;;) {
+		told = rsk_poll(fds, n, timeout, mask);
+		if (told < 0)
+			return told;
 		rc = from_list(nfds, r, w, e, fds, n);
-	} while (rc == 0 && !timeout);
-	return rc;
+		if (rc || (timeout && !told))
+			return rc;
+		leave_out(fds, n);
+		if (timeout)
+			timeout = rest_of_time(end_ns, &left);
+	}
 }

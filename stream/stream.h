@@ -223,6 +223,12 @@ int rsk_kernel_received(int fd, uint64_t *pos);
 /* A TCP socket? (One of the protocol may be a raw one.) Is O_NONBLOCK set? False where that cannot be told. */
 bool rsk_kernel_is_tcp(int fd);
 bool rsk_kernel_speaks_tcp(int fd);
+
+/*
+ * What was set before it was a stream that we know (of its listener, before exec) and no ring can do: the reason to
+ * stay on TCP, or RSK_REASON_DIRECT.
+ */
+enum rsk_reason rsk_kernel_refuses(int fd);
 bool rsk_kernel_nonblock(int fd);
 /* Its next recv would take an error, and no bytes; the error stays where it is. */
 bool rsk_kernel_error_next(int fd);

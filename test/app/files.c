@@ -86,6 +86,29 @@ CASE(sendfile_large, DIRECT,
 	app_close(fd);
 }
 
+CASE(sendfile_unbuffered, DIRECT, "sendfile from a file with O_DIRECT, from where no block begins")
+{
+	int fd = app_open(WARM);
+	char name[32];
+
+	if (CLI) {
+		int cached = make_disk_file(9000, false), file;
+		off_t at = 5;
+
+		snprintf(name, sizeof(name), "/proc/self/fd/%d", cached);
+		file = (int)R(open(name, O_RDONLY | O_DIRECT));
+		R(sendfile(fd, file, &at, 3000));
+		LOG("offset %lld", (long long)at);
+		R(sendfile(fd, file, NULL, 4096));
+		R(sendfile(fd, file, NULL, 8192));
+		R(lseek(file, 0, SEEK_CUR));
+	} else {
+		R(app_recv_pattern(fd, 9000, 5000, 7));
+	}
+	app_sync();
+	app_close(fd);
+}
+
 CASE(sendfile_wrong, DIRECT, "sendfile from what cannot be read, to a bad descriptor")
 {
 	int fd = app_open(WARM);
