@@ -36,6 +36,8 @@ struct rsk_companion_ops {
 	bool (*at_end)(struct rsk_companion *c);
 	/* Nothing is sent by it any more: the kernel's FIN. 0; -EBADF: not by this one. NULL: the same. */
 	int (*fin)(struct rsk_companion *c);
+	/* From now on there are bytes to be repeated by it, or not any more: it does not end before. NULL: it may. */
+	void (*owes)(struct rsk_companion *c, bool some);
 };
 
 struct rsk_companion {

@@ -194,7 +194,7 @@ void rsk_fd_set_nonblock(int fd, bool on);
 void rsk_fd_set_rcvlowat(int fd, int bytes);
 
 /*
- * SO_LINGER was set, or was asked for: where it is the library's for the time being (over.h), the
+ * SO_LINGER was set, or was asked for: where it is the library's for the time being (resets.h), the
  * program's is kept in mind, or is what it gets (@len bytes of @val).
  */
 void rsk_fd_set_linger(int fd);

@@ -17,6 +17,7 @@
 #include "log.h"
 #include "mend.h"
 #include "over.h"
+#include "resets.h"
 #include "rx_parts.h"
 #include "wish.h"
 
@@ -339,6 +340,8 @@ void rsk_stream_inherit(struct rsk_stream *s, bool asleep)
 	atomic_store(&s->shared, false);
 	atomic_store(&s->heed_due, false);
 	atomic_store(&s->credit_due, false);
+	s->linger_lock = (struct rsk_lock){ 0 };
+	s->resets &= ~RSK_RESETS_OWED; /* its parent repeats */
 	s->posted_nonce = 0;
 	s->mapping = 0;
 	switch (rsk_stream_phase(s)) {

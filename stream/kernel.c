@@ -11,6 +11,7 @@
 #include <rsock/sys.h>
 
 #include "over.h"
+#include "resets.h"
 #include "stream.h"
 
 #define TCP_STATE_ESTABLISHED 1
@@ -265,12 +266,22 @@ static bool kernel_at_end(struct rsk_companion *c)
 	       rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0;
 }
 
+/* On this host the ring outlives who has put them. */
+static void kernel_owes(struct rsk_companion *c, bool some)
+{
+	struct rsk_stream *s = ((struct rsk_kernel_companion *)c)->s;
+
+	if (s->link && s->link->remote)
+		rsk_resets(s, c->fd, RSK_RESETS_OWED, some);
+}
+
 static const struct rsk_companion_ops kernel_ops = {
 	.ahead = kernel_ahead,
 	.at_mark = kernel_at_mark,
 	.errs = kernel_errs,
 	.at_end = kernel_at_end,
 	.fin = kernel_fin,
+	.owes = kernel_owes,
 	.send = kernel_send,
 	.recv = kernel_recv,
 	.tx_pos = kernel_tx_pos,

@@ -14,15 +14,8 @@
 #include "mend.h"
 #include "over.h"
 #include "relay.h"
+#include "resets.h"
 #include "stream.h"
-
-static void linger_of(int fd, struct linger *l)
-{
-	socklen_t len = sizeof(*l);
-
-	if (fd < 0 || rsk_sys_getsockopt(fd, SOL_SOCKET, SO_LINGER, l, &len) < 0)
-		*l = (struct linger){ 0 };
-}
 
 /* Bytes are to be repeated still, as far as can be told now. On this host: see rsk_mend_linger() for the others. */
 static bool repeats(struct rsk_stream *s, struct rsk_companion *c)
@@ -90,7 +83,7 @@ static void goodbye(struct rsk_stream *s, int fd, bool close)
 	rsk_join_forget(s);
 	if (rsk_stream_phase(s) != RSK_PHASE_JOINED)
 		return;
-	linger_of(fd, &l);
+	rsk_resets_linger(s, fd, &l);
 	if (close && l.l_onoff && l.l_linger && !rsk_exiting())
 		linger(s, fd, (uint64_t)l.l_linger * 1000000000u);
 	/* Another process goes on with it, by TCP, and its end is not said before that one has closed it. */

@@ -16,6 +16,7 @@
 #include "log.h"
 #include "rdma.h"
 #include "relay.h"
+#include "resets.h"
 #include "stream.h"
 
 #define LOOK_AGAIN_NS                                                                              \
@@ -249,13 +250,12 @@ bool rsk_mend_idle(void)
 }
 
 /* close() is to reset it, whatever is under way: at once, for its addresses may be wanted again. */
-static bool is_aborted(int fd)
+static bool is_aborted(struct rsk_stream *s, int fd)
 {
-	struct linger l = { 0 };
-	socklen_t len = sizeof(l);
+	struct linger l;
 
-	return rsk_sys_getsockopt(fd, SOL_SOCKET, SO_LINGER, &l, &len) == 0 && l.l_onoff &&
-	       !l.l_linger;
+	rsk_resets_linger(s, fd, &l);
+	return l.l_onoff && !l.l_linger;
 }
 
 void rsk_mend_linger(struct rsk_stream *s, int fd)
@@ -269,7 +269,7 @@ void rsk_mend_linger(struct rsk_stream *s, int fd)
 	due = rsk_mend_undrained(&s->tx);
 	flying = in_flight(&s->tx);
 	rsk_unlock(&s->tx_lock);
-	if (due && !is_aborted(fd))
+	if (due && !is_aborted(s, fd))
 		owes(s, fd, true);
 	else if (flying)
 		owes(s, -1, true);

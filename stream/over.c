@@ -14,6 +14,7 @@
 #include <rsock/sys.h>
 
 #include "arena.h"
+#include "resets.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 
@@ -63,58 +64,6 @@ int rsk_over_add(struct rsk_stream *s, const void *bytes, size_t n)
 	return 0;
 }
 
-static bool linger_of(int fd, struct linger *l)
-{
-	socklen_t len = sizeof(*l);
-
-	return fd >= 0 && rsk_sys_getsockopt(fd, SOL_SOCKET, SO_LINGER, l, &len) == 0;
-}
-
-void rsk_over_resets(struct rsk_stream *s, int fd, bool on)
-{
-	const struct linger reset = { .l_onoff = 1, .l_linger = 0 };
-	struct linger now;
-
-	if (s->over_resets == on || !linger_of(fd, &now))
-		return;
-	s->over_resets = on;
-	if (on)
-		s->over_linger = now;
-	else if (now.l_linger || !now.l_onoff)
-		return; /* another process has done so, or its program has set what it wants */
-	rsk_sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, on ? &reset : &s->over_linger, sizeof(reset));
-}
-
-void rsk_fd_set_linger(int fd)
-{
-	struct rsk_stream *s = rsk_stream_of(fd);
-
-	if (!s)
-		return;
-	rsk_lock(&s->rx_lock);
-	if (s->over_resets) {
-		s->over_resets = false;
-		if (rsk_over_unread(s))
-			rsk_over_resets(s, fd, true);
-	}
-	rsk_unlock(&s->rx_lock);
-	rsk_stream_unpin(s);
-}
-
-void rsk_fd_get_linger(int fd, void *val, unsigned int len)
-{
-	struct rsk_stream *s = rsk_stream_of(fd);
-
-	if (!s)
-		return;
-	rsk_lock(&s->rx_lock);
-	if (s->over_resets && rsk_over_unread(s))
-		memcpy(val, &s->over_linger,
-		       len < sizeof(s->over_linger) ? len : sizeof(s->over_linger));
-	rsk_unlock(&s->rx_lock);
-	rsk_stream_unpin(s);
-}
-
 void rsk_over_seal(struct rsk_stream *s, int fd)
 {
 	if (!rsk_over_is(s))
@@ -124,15 +73,14 @@ void rsk_over_seal(struct rsk_stream *s, int fd)
 		return;
 	}
 	rsk_sys_fcntl(s->over_fd, F_ADD_SEALS, SEALS);
-	rsk_over_resets(s, fd, true);
+	rsk_resets(s, fd, RSK_RESETS_UNREAD, true);
 }
 
 void rsk_over_close(struct rsk_stream *s, int fd)
 {
 	int over = atomic_exchange_explicit(&s->over_fd, 0, memory_order_relaxed);
 
-	rsk_over_resets(s, fd, false);
-	s->over_resets = false;
+	rsk_resets(s, fd, RSK_RESETS_UNREAD, false);
 	if (over <= 0)
 		return;
 	atomic_fetch_sub_explicit(&files, 1, memory_order_relaxed);
@@ -194,7 +142,7 @@ ssize_t rsk_over_recv(struct rsk_stream *s, int fd, const struct iovec *iov, int
 	if (!peek && total)
 		s->over_seen = position(s);
 	if (s->over_seen == s->over_bytes)
-		rsk_over_resets(s, fd, false);
+		rsk_resets(s, fd, RSK_RESETS_UNREAD, false);
 	if (!total && cap && position(s) == s->over_bytes)
 		rsk_over_close(s, fd);
 	return (ssize_t)total;

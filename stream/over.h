@@ -56,13 +56,6 @@ void rsk_over_put_back(struct rsk_stream *s, size_t n);
  */
 int rsk_over_back(struct rsk_stream *s, int fd);
 
-/*
- * rsk_over_resets - a TCP socket that is closed with bytes unread resets the connection, whoever
- * closes it last, and also if that one is killed. The kernel does not know of bytes in the file: so
- * as long as there are some SO_LINGER says that it is to reset. @on false: as the program has set it.
- */
-void rsk_over_resets(struct rsk_stream *s, int fd, bool on);
-
 void rsk_over_close(struct rsk_stream *s, int fd); /* @fd -1: the socket is being closed */
 
 #endif

@@ -12,6 +12,7 @@
 #include "log.h"
 #include "over.h"
 #include "relay.h"
+#include "resets.h"
 #include "tuple.h"
 
 static int plan_rx(struct rsk_stream *s, struct rsk_relay *r, const struct rsk_leaving *l)
@@ -168,8 +169,16 @@ static void over_resets(struct rsk_stream *s, int fd, bool on)
 {
 	rsk_lock(&s->rx_lock);
 	if (!on || rsk_over_unread(s))
-		rsk_over_resets(s, fd, on);
+		rsk_resets(s, fd, RSK_RESETS_UNREAD, on);
 	rsk_unlock(&s->rx_lock);
+}
+
+static void owed_resets(struct rsk_stream *s, int fd, bool on)
+{
+	rsk_lock(&s->tx_lock);
+	if (!on || (s->link->remote && s->tx.state == RSK_TX_RESEND))
+		rsk_resets(s, fd, RSK_RESETS_OWED, on);
+	rsk_unlock(&s->tx_lock);
 }
 
 int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const struct rsk_leaving *l)
@@ -179,11 +188,13 @@ int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const st
 
 	if (rsk_stream_failed(s))
 		return 0; /* nothing is to be had any more */
-	over_resets(s, fd,
-		    false); /* nothing is unread there from then on; and before it is copied */
+	/* Nothing is unread there from then on, or owed; and before it is copied. */
+	over_resets(s, fd, false);
+	owed_resets(s, fd, false);
 	rc = rsk_relay_pair(fd, fds);
 	if (rc < 0) {
 		over_resets(s, fd, true);
+		owed_resets(s, fd, true);
 		return rc;
 	}
 	rsk_guard_enter();
@@ -213,6 +224,7 @@ int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const st
 		rc = place(s, fd, fds[0]);
 	} else {
 		over_resets(s, fd, true);
+		owed_resets(s, fd, true);
 		rsk_log(RSK_LOG_INFO, "fd %d: no relay: %d", fd, rc);
 	}
 	rsk_sys_close(fds[0]);

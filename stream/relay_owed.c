@@ -12,6 +12,7 @@
 #include "helper.h"
 #include "log.h"
 #include "relay.h"
+#include "resets.h"
 #include "tx_parts.h"
 
 /* Each may last as long as a peer does not read. As the kernel does with too many orphans, more are reset. */
@@ -95,6 +96,8 @@ int rsk_stream_give_owed(struct rsk_stream *s, int fd, enum rsk_owed how, int un
 	if (rc == 0) {
 		rsk_log(RSK_LOG_INFO, "fd %d: %zu bytes are repeated by another process", fd,
 			r->up_bytes);
+		rsk_resets(s, fd, RSK_RESETS_OWED,
+			   false); /* it is the other's, and may be closed here */
 		/* Threads go on until the process has ended. */
 		if (how != RSK_OWED_ENDING)
 			rsk_tx_relay_done(tx);

@@ -119,8 +119,9 @@ struct rsk_stream {
 	_Atomic(bool) shared, torn;
 	_Atomic(int) over_fd; /* 0: none */
 	uint64_t over_bytes, over_seen;
-	bool over_resets; /* SO_LINGER is ours; over_linger: the program's; rx_lock */
-	struct linger over_linger;
+	struct rsk_lock linger_lock;
+	unsigned int resets;	      /* resets.h: why SO_LINGER is ours; linger_lock */
+	struct linger own_linger;     /* the program's, then */
 	_Atomic(uint64_t) alone_work; /* the next look at whether it is ours alone; relaxed */
 	uint32_t fork_stamp;	      /* the last fork that has counted it; join lock */
 	int peer_pid;		      /* in the child of a fork: whom the parent's link led to */

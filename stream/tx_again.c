@@ -10,6 +10,12 @@
 
 #define WORD_LOOKS 64
 
+static void owes(struct rsk_companion *c, bool some)
+{
+	if (c->ops->owes)
+		c->ops->owes(c, some);
+}
+
 /* Everything from @pos, which lies in the slot at @cell, once more over the companion. */
 static int start_resend(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos, uint64_t cell)
 {
@@ -42,6 +48,8 @@ static int start_resend(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos
 	tx->resend_len = 0;
 	tx->resend_off = 0;
 	tx->state = pos == tx->pos ? RSK_TX_TCP : RSK_TX_RESEND;
+	if (tx->state == RSK_TX_RESEND)
+		owes(c, true);
 	return 0;
 }
 
@@ -113,6 +121,7 @@ static int resend_all(struct rsk_tx *tx, struct rsk_companion *c)
 		tx->resend_pos += (uint64_t)n;
 	}
 	tx->state = RSK_TX_TCP;
+	owes(c, false);
 	rsk_arena_free(tx->scratch);
 	tx->scratch = NULL;
 	return 0;
@@ -164,6 +173,7 @@ int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_
 	rc = rsk_ring_put_command(&tx->ring, &tx->key, &cmd);
 	if (rc == RSK_RAIL_MUTE) {
 		*tx = before; /* whose it is hears of it by its keeper */
+		owes(c, false);
 		return -EAGAIN;
 	}
 	return 0; /* also where the rail broke: its RESUME says more */

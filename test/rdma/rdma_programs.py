@@ -439,5 +439,77 @@ def exec_with_a_stream(t):
         server.wait(60, 0)
 
 
+OWING = """
+import os, socket, sys
+s = socket.create_server((sys.argv[1], int(sys.argv[2])))
+s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+c, _ = s.accept()
+for _ in sys.stdin:
+    c.sendall(c.recv(4000, socket.MSG_WAITALL))
+    print("right", flush=True)
+c.sendall(b"x" * 40_000)
+print("sent", flush=True)
+while True:
+    data = c.recv(1)  # so it hears of the LEAVE, and repeats
+"""
+
+
+LEAVING = """
+import os, socket, sys
+c = socket.socket()
+c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+c.connect((sys.argv[1], int(sys.argv[2])))
+for line in sys.stdin:
+    if line == "execute\\n":
+        break
+    c.sendall(b"y" * 4000)
+    assert c.recv(4000, socket.MSG_WAITALL) == b"y" * 4000
+    print("right", flush=True)
+os.set_inheritable(c.fileno(), True)
+environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+os.execve("/usr/bin/python3", ["python3", "-c", '''
+import socket, sys
+c = socket.socket(fileno=int(sys.argv[1]))
+print("right", flush=True)
+sys.stdin.readline()
+got = 0
+try:
+    while data := c.recv(65536):
+        assert data == b"x" * len(data)
+        got += len(data)
+    print(got, "and the end", flush=True)
+except OSError as error:
+    print(got, "and", type(error).__name__, flush=True)
+''', str(c.fileno())], environment)
+"""
+
+
+@case(400)
+def killed_while_it_repeats(t):
+    """A process is killed while it repeats by TCP what was unread in a ring whose reader sees the kernel alone from now on: there is
+    no end in order behind a part of it.
+    """
+    a, b = hosts(t)
+    port = t.free_port()
+    server = b.start(["/usr/bin/python3", "-c", OWING, b.ip, port], preload=True, stdin="pipe", stdout="pipe")
+    b.listening(port, 60, server)
+    client = python(a, LEAVING, b.ip, port)
+
+    def on_the_ring():
+        order(t, [client, server], "again")
+        t.stats.sample()
+        return all(went_by_ring(t, port, side, 200_000) for side in ("server", "client"))
+    a.until(on_the_ring, 120, "both to go by ring")
+    server.send("", close=True)
+    t.equal(server.readline(), "sent", "what the server says")
+    order(t, [client], "execute")
+    server.kill(signal.SIGKILL)
+    client.send("read\n")
+    words = client.readline().split(" and ")
+    t.check(len(words) == 2 and int(words[0]) < 40_000, f"a part came: {words}")
+    t.equal(words[1], "ConnectionResetError", "then")
+    client.wait(60, 0)
+
+
 if __name__ == "__main__":
     sys.exit(main())

@@ -81,11 +81,17 @@ static int fifo_rx_pos(struct rsk_companion *c, uint64_t *pos)
 	return 0;
 }
 
+static void fifo_owes(struct rsk_companion *c, bool some)
+{
+	way_of(c)->owes = some;
+}
+
 const struct rsk_companion_ops duplex_fifo_ops = {
 	.send = fifo_send,
 	.recv = fifo_recv,
 	.tx_pos = fifo_tx_pos,
 	.rx_pos = fifo_rx_pos,
+	.owes = fifo_owes,
 };
 
 static const struct rsk_fabric_ops shm_ops = {

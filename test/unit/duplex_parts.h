@@ -38,6 +38,7 @@ struct way {
 	uint8_t *fifo;
 	uint64_t fifo_in, fifo_out;
 	bool fifo_end;
+	bool owes; /* as the sender's machine has said last */
 
 	uint64_t sent, received;
 	bool fin_asked, ended;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* resets.c - see resets.h. */
+#include "resets.h"
+
+#include <string.h>
+
+#include <rsock/sys.h>
+
+#include "over.h"
+#include "stream.h"
+
+static const struct linger reset = { .l_onoff = 1, .l_linger = 0 };
+
+static bool linger_of(int fd, struct linger *l)
+{
+	socklen_t len = sizeof(*l);
+
+	return fd >= 0 && rsk_sys_getsockopt(fd, SOL_SOCKET, SO_LINGER, l, &len) == 0;
+}
+
+/* linger_lock held. */
+static void change(struct rsk_stream *s, int fd, unsigned int to)
+{
+	struct linger now;
+
+	if (!s->resets && to) {
+		if (!linger_of(fd, &s->own_linger))
+			return;
+		rsk_sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	}
+	/* Else another process has done so, or its program has set what it wants. */
+	if (s->resets && !to && linger_of(fd, &now) && now.l_onoff && !now.l_linger)
+		rsk_sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, &s->own_linger, sizeof(reset));
+	s->resets = to;
+}
+
+void rsk_resets(struct rsk_stream *s, int fd, unsigned int why, bool on)
+{
+	unsigned int to;
+
+	rsk_lock(&s->linger_lock);
+	to = on ? s->resets | why : s->resets & ~why;
+	if (to != s->resets)
+		change(s, fd, to);
+	rsk_unlock(&s->linger_lock);
+}
+
+void rsk_resets_linger(struct rsk_stream *s, int fd, struct linger *l)
+{
+	rsk_lock(&s->linger_lock);
+	if (s->resets == RSK_RESETS_OWED)
+		*l = s->own_linger;
+	else if (!linger_of(fd, l))
+		*l = (struct linger){ 0 };
+	rsk_unlock(&s->linger_lock);
+}
+
+/* The file may have been read by others: nothing is unread there then. */
+static void look_at_file(struct rsk_stream *s, int fd)
+{
+	rsk_lock(&s->rx_lock);
+	if (!rsk_over_unread(s))
+		rsk_resets(s, fd, RSK_RESETS_UNREAD, false);
+	rsk_unlock(&s->rx_lock);
+}
+
+void rsk_fd_set_linger(int fd)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+
+	if (!s)
+		return;
+	rsk_lock(&s->linger_lock);
+	if (s->resets) {
+		unsigned int again = s->resets;
+
+		s->resets = 0;
+		change(s, fd, again);
+	}
+	rsk_unlock(&s->linger_lock);
+	look_at_file(s, fd);
+	rsk_stream_unpin(s);
+}
+
+void rsk_fd_get_linger(int fd, void *val, unsigned int len)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+
+	if (!s)
+		return;
+	rsk_lock(&s->linger_lock);
+	if (s->resets)
+		memcpy(val, &s->own_linger,
+		       len < sizeof(s->own_linger) ? len : sizeof(s->own_linger));
+	rsk_unlock(&s->linger_lock);
+	rsk_stream_unpin(s);
+}
