@@ -498,6 +498,8 @@ class Model:
                 continue
             if "edge-again" in self.known and any(self.may_tell_again(proc, *item) for item in self.sets.get(handle, {}).items()):
                 continue
+            if any(self.is_moot(proc, *item) for item in self.sets.get(handle, {}).items()):
+                continue
             for member in [handle, *sorted(self.sets.get(handle, {}))]:
                 commands += self.settle(proc, member)
             text += f" {handle} {self.writable_here(end, events) if end else events}"
@@ -526,16 +528,20 @@ class Model:
             end.seen[handle] = "registered"
         return [("op", proc, f"epctl {handle} {what} {member} {events} {form}")]
 
+    def is_moot(self, proc, member, events):
+        """What a set tells of it is a matter of time, or cannot be waited for."""
+        end = self.end(proc, member)
+        if end and self.writable_here(end, events) != events:
+            return True
+        return not end or end.bulk or end.peer.bulk or end.waits
+
     def step_epwait(self, proc, handle, form):
         if not self.owns_set(proc, handle):
             return None
         commands = []
         for member, events in self.sets[handle].items():
-            end = self.end(proc, member)
-            if end and self.writable_here(end, events) != events:
+            if self.is_moot(proc, member, events):
                 return None
-            if not end or end.bulk or end.peer.bulk or end.waits:
-                return None  # what is told of it is a matter of time, or cannot be waited for
         for member in sorted(self.sets[handle]):
             commands += self.settle(proc, member)
         order = 1 if len(commands) > 1 or not self.order_is_known(proc, handle) else 0
