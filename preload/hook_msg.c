@@ -237,14 +237,6 @@ ssize_t rsk_hook_recvmsg(int fd, struct msghdr *msg, int flags)
 	return ret;
 }
 
-static int64_t rsk_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts); /* vdso */
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
-
 /*
  * As the kernel: the timeout is looked at after each message only, and holds what is left at the
  * end; MSG_WAITFORONE waits for the first; an error after the first message ends the call.
@@ -267,7 +259,7 @@ int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 	if (n > RSK_IOV_MAX)
 		n = RSK_IOV_MAX;
 	if (timeout &&
-	    __builtin_add_overflow(rsk_now_ns() + timeout->tv_nsec,
+	    __builtin_add_overflow((int64_t)rsk_now_ns() + timeout->tv_nsec,
 				   (int64_t)(timeout->tv_sec > INT32_MAX ? INT32_MAX :
 									   timeout->tv_sec) *
 					   1000000000LL,
@@ -292,7 +284,7 @@ int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 		if (flags & MSG_WAITFORONE)
 			flags |= MSG_DONTWAIT;
 		if (timeout) {
-			left_ns = end_ns - rsk_now_ns();
+			left_ns = end_ns - (int64_t)rsk_now_ns();
 			if (left_ns <= 0) {
 				left_ns = 0;
 				break;

@@ -4,8 +4,11 @@
  * kernel knows it at once; the ring does not. Whoever is told of it takes the sender off the ring, so that the next
  * send() is told as well, or finds the pipe closed, and one that does nothing but send asks every now and then.
  */
+#include <sys/socket.h>
+
 #include <rsock/sys.h>
 
+#include "log.h"
 #include "stream.h"
 
 void rsk_stream_hung_up(struct rsk_stream *s)
@@ -46,4 +49,25 @@ void rsk_stream_ask_end(struct rsk_stream *s, int fd)
 {
 	if (rsk_stream_is_aborted(s, rsk_stream_ends_shown(fd)))
 		rsk_stream_hung_up(s);
+}
+
+/* ---- or that the library ends ---- */
+
+static void fail(struct rsk_stream *s, int fd, int level, const char *what)
+{
+	if (atomic_exchange_explicit(&s->failed, true, memory_order_relaxed))
+		return;
+	rsk_log(level, "fd %d: %s, the stream ends", fd, what);
+	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_DEMOTED_RX, RSK_REASON_LINK_BROKEN);
+	rsk_sys_shutdown(fd, SHUT_RDWR);
+}
+
+void rsk_stream_fail(struct rsk_stream *s, int fd)
+{
+	fail(s, fd, RSK_LOG_ERROR, "the peer broke the rules");
+}
+
+void rsk_stream_lose(struct rsk_stream *s, int fd)
+{
+	fail(s, fd, RSK_LOG_INFO, "bytes under way were lost with the peer");
 }

@@ -35,6 +35,7 @@
 #include "fdtab.h"
 #include "guard.h"
 #include "host.h"
+#include "process.h"
 
 struct rsk_stream;
 
@@ -151,12 +152,6 @@ void rsk_fd_leaving(int fd);
 void rsk_fd_dup(int oldfd, int newfd);
 
 /*
- * Lowest fd >= @from that has an entry (hot or cold) or is ours, -1 if none: for close_range(),
- * closefrom().
- */
-int rsk_fd_next(int from);
-
-/*
  * rsk_fd_leave - the stream behind @fd goes back to TCP in both directions and stays there: it is
  * about to be used where no hook sees it (fdopen, SCM_RIGHTS, OOB, splice, aio, kTLS, O_ASYNC ...).
  * Returns when the kernel socket alone carries the stream. May block for a bounded time (200 ms; a
@@ -225,32 +220,6 @@ struct rsk_op {
 	uint8_t counted; /* the stream counts this thread as inside a plain kernel wait: where, op.c */
 	uint8_t peek; /* MSG_PEEK: the bytes do not count as consumed; set by the hook after begin */
 };
-
-/*
- * Calls of this thread that went to the kernel and may have made some fd ready there. A wait on an
- * epoll set that has not been asked of late asks the kernel again when this has changed
- * (epoll_wait.c), so that a program finds what it has done itself.
- */
-extern __thread uint32_t rsk_kernel_acts;
-
-/*
- * The same, for who keeps or compares it. What this thread did before anybody of its process did so
- * is not counted, and need not be: nobody has an older count to compare with. (A count kept by
- * another process of the family, or by another thread, is of other acts anyway; where it is equal
- * by chance, the kernel's news are told a moment later.)
- */
-static inline uint32_t rsk_acts_so_far(void)
-{
-	if (__builtin_expect(!atomic_load_explicit(&rsk_fdtab.acts_count, memory_order_relaxed), 0))
-		atomic_store_explicit(&rsk_fdtab.acts_count, true, memory_order_relaxed);
-	return rsk_kernel_acts;
-}
-
-static inline void rsk_act(void)
-{
-	if (__builtin_expect(atomic_load_explicit(&rsk_fdtab.acts_count, memory_order_relaxed), 0))
-		rsk_kernel_acts++;
-}
 
 /*
  * rsk_op_begin - may the kernel carry this call, or must the engine?

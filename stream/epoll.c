@@ -37,7 +37,7 @@ struct rsk_epoll_family *rsk_epoll_family(void)
 
 /* ---- objects ---- */
 
-static struct rsk_epoll *epoll_new(int epfd)
+struct rsk_epoll *rsk_epoll_new(int epfd)
 {
 	struct rsk_epoll_family *f = rsk_epoll_family();
 	struct rsk_epoll *e;
@@ -60,20 +60,6 @@ static struct rsk_epoll *epoll_new(int epfd)
 	e->sub = e->lamp = e->beacon = -1;
 	atomic_store(&e->fds, 1);
 	return e;
-}
-
-void rsk_fd_epoll(int fd)
-{
-	struct rsk_epoll *e;
-
-	if ((uint32_t)fd >= rsk_fdtab.size || !rsk_pid)
-		return;
-	rsk_fd_new(fd);
-	rsk_guard_enter();
-	e = epoll_new(fd);
-	rsk_guard_exit();
-	if (e)
-		rsk_fd_put(fd, (uintptr_t)e | RSK_FD_EPOLL | RSK_FD_HOT);
 }
 
 struct rsk_epoll *rsk_epoll_of(int epfd)

@@ -16,6 +16,7 @@
 #include "arena.h"
 #include "epoll.h"
 #include "epollset.h"
+#include "full.h"
 #include "spin.h"
 #include "stream.h"
 #include "wait.h"

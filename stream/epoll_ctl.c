@@ -15,6 +15,7 @@
 #include "epoll.h"
 #include "epollset.h"
 #include "stream.h"
+#include "upcall.h"
 
 static int kernel_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
@@ -196,7 +197,7 @@ static void enters(struct rsk_epoll_family *f, struct rsk_stream *s)
 	}
 }
 
-/* Whoever decides. */
+/* Whoever decides. @leaves: done, but the stream cannot be on a ring and in this set. */
 static int ctl(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_stream *s, int epfd,
 	       int op, int fd, struct epoll_event *ev, enum rsk_reason *leaves)
 {
@@ -232,7 +233,7 @@ static int add_unseen(int epfd, int fd, struct epoll_event *ev)
 	if (rc < 0)
 		return rc;
 	kernel_ctl(epfd, EPOLL_CTL_DEL, fd, NULL);
-	if (rsk_fd_leave(fd, RSK_REASON_INHERITED) < 0)
+	if (rsk_upcalls->leave(fd, RSK_REASON_INHERITED) < 0)
 		return -ENOMEM;
 	return kernel_ctl(epfd, EPOLL_CTL_ADD, fd, ev);
 }
@@ -249,7 +250,7 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 		return -EBADF;
 	f = rsk_epoll_family();
 	if (e && !inner && op == EPOLL_CTL_ADD && !rsk_fd_stream(rsk_fd_word(fd)))
-		rsk_fd_watched(fd);
+		rsk_upcalls->watched(fd);
 	s = f ? rsk_stream_of(fd) : NULL;
 	if (s && !e && op == EPOLL_CTL_ADD) {
 		rc = add_unseen(epfd, fd, ev);
@@ -270,7 +271,7 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	if (rc == 0 && op != EPOLL_CTL_DEL && e->collides)
 		leaves = RSK_REASON_EPOLL_TAG;
 	if (leaves)
-		rsk_fd_leave(fd, leaves);
+		rsk_upcalls->leave(fd, leaves);
 	rsk_stream_unpin(s);
 	return rc;
 }

@@ -23,6 +23,7 @@
 #include "epoll.h"
 #include "epollset.h"
 #include "stream.h"
+#include "upcall.h"
 
 #define DEPTH_MAX 8 /* the kernel allows five */
 #define HARVEST 16
@@ -153,7 +154,7 @@ static void leave_all(struct rsk_epoll_family *f, struct rsk_epoll *e)
 				fd = r->key_fd >= 0 ? r->key_fd : rsk_stream_find_fd(r->stream);
 		rsk_unlock(&e->lock);
 		if (fd >= 0)
-			rsk_fd_leave(fd, RSK_REASON_EPOLL_SHARED);
+			rsk_upcalls->leave(fd, RSK_REASON_EPOLL_SHARED);
 	}
 	rsk_lock(&f->lock);
 	rsk_lock(&e->lock);

@@ -362,6 +362,7 @@ void rsk_epoll_show(struct rsk_epoll *e); /* keep on the ready list what is read
 void rsk_epoll_take_in(struct rsk_epoll_family *f, struct rsk_epoll *e);
 /* rsk_epoll_look() at every set in this one. */
 bool rsk_epoll_look_inside(struct rsk_epoll_family *f, struct rsk_epoll *e, uint64_t *until_ns);
+struct rsk_epoll *rsk_epoll_new(int epfd); /* NULL: no memory; section */
 int rsk_epoll_nest_ctl(struct rsk_epoll_family *f, int epfd, int op, int fd,
 		       struct epoll_event *ev);
 void rsk_epoll_nest_drop(const struct rsk_epoll *e);

@@ -212,21 +212,6 @@ void rsk_streams_settle(struct rsk_stream *const *all, const int *fd, uint32_t n
 	}
 }
 
-void rsk_stream_share_joined(struct rsk_stream *s)
-{
-	if (!rsk_kin_shares(&s->kin))
-		return;
-	rsk_guard_enter();
-	rsk_lock(&s->tx_lock);
-	rsk_lock(&s->rx_lock);
-	atomic_store_explicit(&s->shared, true, memory_order_relaxed);
-	rsk_tx_stay_off(&s->tx, RSK_TX_STAY_FORK, true);
-	rsk_rx_stay_off(&s->rx, true);
-	rsk_unlock(&s->rx_lock);
-	rsk_unlock(&s->tx_lock);
-	rsk_guard_exit();
-}
-
 /* What is of the socket, and was another process's to change. */
 static void learn_modes(struct rsk_stream *s, int fd)
 {

@@ -20,9 +20,6 @@ void rsk_stream_share(struct rsk_stream *s, int fd);
  */
 void rsk_streams_settle(struct rsk_stream *const *s, const int *fd, uint32_t n);
 
-/* It has just been paired, while another process has it as well. Join lock held. */
-void rsk_stream_share_joined(struct rsk_stream *s);
-
 /*
  * Is it this process's alone again, with all epoll sets that it is in? Then it may be promoted, as far as this end is
  * concerned. Looks now and then; no lock held.

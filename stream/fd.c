@@ -9,10 +9,12 @@
 
 #include "ask.h"
 #include "epoll.h"
+#include "epollset.h"
 #include "log.h"
 #include "nap.h"
 #include "stream.h"
 #include "tuple.h"
+#include "upcalls.h"
 #include "wait.h"
 
 /* The entry was @w and is out of the table. @open: the number leads to its file still. */
@@ -59,6 +61,11 @@ static inline __attribute__((always_inline)) void gone(int fd, uintptr_t w, bool
 	rsk_stream_unpin(s);
 }
 
+void rsk_fd_closed_unseen(int fd, uintptr_t w)
+{
+	gone(fd, w, false);
+}
+
 /* It was closed behind our back. Another thread may know that as well, or better. */
 static __attribute__((noinline)) void forget(int fd, uintptr_t w)
 {
@@ -72,21 +79,6 @@ void rsk_fd_new(int fd)
 
 	while (__builtin_expect((w = rsk_fd_word(fd)) && w != RSK_FD_OWN, 0))
 		forget(fd, w);
-}
-
-/*
- * The table's entry goes before a close() that we see closes the number: if the number is another file's, and the entry
- * is there still, nobody saw it. Descriptors whose cookie the kernel does not tell are believed.
- */
-bool rsk_stream_is_at(struct rsk_stream *s, int fd)
-{
-	uintptr_t w = rsk_fd_word(fd);
-
-	if (!s->cookie || rsk_cookie_of(fd) == s->cookie || !rsk_fd_names(fd, s))
-		return true;
-	rsk_log(RSK_LOG_INFO, "fd %d: was closed by a call that no hook saw", fd);
-	forget(fd, w);
-	return false;
 }
 
 void rsk_fd_check(int fd)
@@ -213,6 +205,20 @@ void rsk_fd_accepted(int fd, bool nonblock, int listener, uintptr_t before)
 	begin(fd, 0, false, nonblock, NULL);
 }
 
+void rsk_fd_epoll(int fd)
+{
+	struct rsk_epoll *e;
+
+	if ((uint32_t)fd >= rsk_fdtab.size || !rsk_pid)
+		return;
+	rsk_fd_new(fd);
+	rsk_guard_enter();
+	e = rsk_epoll_new(fd);
+	rsk_guard_exit();
+	if (e)
+		rsk_fd_put(fd, (uintptr_t)e | RSK_FD_EPOLL | RSK_FD_HOT);
+}
+
 int rsk_fd_closing(int fd)
 {
 	uintptr_t w = rsk_fd_word(fd);
@@ -329,18 +335,4 @@ int rsk_fd_refuse(int fd, enum rsk_reason why)
 	if (rsk_fd_marked(w) || (!w && rsk_fdtab.word && rsk_kernel_is_tcp(fd)))
 		begin(fd, w, false, mode_of(fd, w), NULL);
 	return rsk_fd_leave(fd, why);
-}
-
-void rsk_fd_name_all(void)
-{
-	uint32_t high = rsk_fd_high();
-
-	for (uint32_t i = 0; i < high; i++) {
-		struct rsk_stream *s = rsk_stream_of((int)i);
-
-		if (!s)
-			continue;
-		rsk_stream_name(s, (int)i);
-		rsk_stream_unpin(s);
-	}
 }

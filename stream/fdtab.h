@@ -46,6 +46,8 @@ struct rsk_stream;
 #define RSK_FD_LEFT 8u
 #define RSK_FD_BITS 63u /* of a word; the rest is the pointer */
 
+#define RSK_FD_TABLE_MOST (1u << 20)
+
 struct rsk_fdtab {
 	_Atomic(uintptr_t) *word; /* [size] */
 	uint32_t size;
@@ -115,10 +117,16 @@ static inline bool rsk_fd_names(int fd, const void *s)
 	return !(w & RSK_FD_EPOLL) && rsk_fd_object(w) == s;
 }
 
+void rsk_fdtab_init(void); /* no memory: nothing is tracked */
 void rsk_fd_put(int fd, uintptr_t word);
 bool rsk_fd_put_if(int fd, uintptr_t is, uintptr_t word); /* false: it is another by now */
 uint32_t rsk_fd_high(void);
-void rsk_fd_name_all(void); /* all streams that are open, in the statistics */
 void rsk_fd_replace(uintptr_t from, uintptr_t to);
+
+/*
+ * Lowest fd >= @from that has an entry (hot or cold) or is ours, -1 if none: for close_range(),
+ * closefrom().
+ */
+int rsk_fd_next(int from);
 
 #endif

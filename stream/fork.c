@@ -184,6 +184,7 @@ void rsk_fork_prepare(void)
 	rsk_mend_fork();
 	rsk_keeper_fork();
 	rsk_join_fork();
+	rsk_mend_forks();
 	if (!list_all())
 		rsk_log(RSK_LOG_ERROR, "fork: no memory: the child does not know its sockets");
 	for (uint32_t i = 0; i < fork_now.streams; i++) {

@@ -161,7 +161,7 @@ void rsk_greet_hello(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	}
 }
 
-bool rsk_remote_answered(uint64_t handle, uint32_t reason)
+static bool answered(uint64_t handle, uint32_t reason)
 {
 	struct rsk_remote *r;
 
@@ -176,7 +176,7 @@ bool rsk_remote_answered(uint64_t handle, uint32_t reason)
 	return false;
 }
 
-const struct rsk_verbs_addr *rsk_remote_here(const struct rsk_link *l)
+static const struct rsk_verbs_addr *here(const struct rsk_link *l)
 {
 	struct rsk_remote *r;
 
@@ -186,7 +186,7 @@ const struct rsk_verbs_addr *rsk_remote_here(const struct rsk_link *l)
 	return NULL;
 }
 
-bool rsk_remote_vouched(const struct rsk_link *l, uint64_t handle, const struct rsk_tuple *ours)
+static bool vouched(const struct rsk_link *l, uint64_t handle, const struct rsk_tuple *ours)
 {
 	struct rsk_remote *r;
 	struct rsk_tuple t;
@@ -313,3 +313,7 @@ void rsk_greet_knocks(struct rsk_watch *w, uint32_t events)
 			accept_one(fd);
 	}
 }
+
+const struct rsk_remote_ops rsk_greet_ops = { .answered = answered,
+					      .here = here,
+					      .vouched = vouched };

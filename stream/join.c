@@ -20,13 +20,12 @@
 #include "local.h"
 #include "log.h"
 #include "meet.h"
-#include "mend.h"
 #include "nap.h"
 #include "registry.h"
-#include "remote.h"
 #include "stream.h"
 #include "transact.h"
 #include "tuple.h"
+#include "wants.h"
 
 #define EAGER_NS 20000000ull /* so long after a search began every call looks who has come, then */
 #define MEET_WORK_LATE 16    /* only once for so much work */
@@ -47,7 +46,6 @@ static struct {
 void rsk_join_fork(void)
 {
 	rsk_lock(&place.lock);
-	rsk_mend_forks();
 }
 
 void rsk_join_fork_parent(void)
@@ -470,4 +468,18 @@ void rsk_join_forget(struct rsk_stream *s)
 		rsk_unlock(&place.lock);
 	}
 	s->posted_nonce = 0;
+}
+
+void rsk_stream_cold(struct rsk_stream *s, enum rsk_reason why)
+{
+	int fd = atomic_load(&s->named) ? -1 : rsk_stream_find_fd(s);
+
+	if (fd >= 0)
+		rsk_stream_name(s, fd); /* its calls are not counted any more */
+	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_REFUSED, why);
+	rsk_stats_set_reason(s->rec, why);
+	rsk_stats_given_up(s->rec);
+	rsk_join_forget(s);
+	atomic_store(&s->phase, RSK_PHASE_COLD);
+	rsk_fd_replace((uintptr_t)s | RSK_FD_HOT, (uintptr_t)s);
 }

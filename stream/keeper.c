@@ -12,15 +12,16 @@
 
 #include <rsock/sys.h>
 
+#include "lock.h"
 #include "log.h"
-#include "remote.h"
-#include "shares.h"
-#include "stream.h"
+#include "process.h"
 
 #define STACK_BYTES (512u << 10)
 #define EVENTS 64
 #define NS_PER_MS 1000000u
 #define FINISH_LOOK_NS 1000000u
+
+const struct rsk_keeper_job *rsk_keeper_job;
 
 enum state {
 	NONE,
@@ -89,7 +90,7 @@ static void finish_if_asked(void)
 	bool first = !keeper.finishing;
 
 	keeper.finishing = atomic_load(&keeper.finish) == 1;
-	if (!keeper.finishing || !rsk_remote_settled(first))
+	if (!keeper.finishing || !rsk_keeper_job->settled(first))
 		return;
 	atomic_store(&keeper.finish, 2);
 	rsk_sys_futex((uint32_t *)&keeper.finish, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
@@ -97,9 +98,8 @@ static void finish_if_asked(void)
 
 static int timeout_ms(void)
 {
-	uint64_t now = rsk_now_ns(), next = rsk_remote_next_ns(), owed = rsk_shares_owed_next();
+	uint64_t now = rsk_now_ns(), next = rsk_keeper_job->next_ns();
 
-	next = owed < next ? owed : next;
 	/* Nobody tells when a control connection's last byte is acknowledged. */
 	if (keeper.finishing && next > now + FINISH_LOOK_NS)
 		next = now + FINISH_LOOK_NS;
@@ -118,14 +118,14 @@ static void *keep(void *arg)
 	rsk_guard_enter();
 	rsk_sys_prctl(PR_SET_NAME, (unsigned long)"rsock-keeper", 0, 0, 0);
 	rsk_lock(&keeper.busy);
-	if (rsk_remote_open() < 0) {
+	if (rsk_keeper_job->open() < 0) {
 		atomic_store(&keeper.state, FAILED);
 		rsk_unlock(&keeper.busy);
 		return NULL;
 	}
 	atomic_store_explicit(&keeper.state, RUNS, memory_order_release);
 	for (;;) {
-		rsk_remote_work(rsk_now_ns());
+		rsk_keeper_job->work(rsk_now_ns());
 		finish_if_asked();
 		rsk_unlock(&keeper.busy);
 		/* What was put goes out at a section's end. */
@@ -261,7 +261,7 @@ void rsk_keeper_fork_child(void)
 	if (fork_waits) {
 		memset(&keeper.busy, 0, sizeof(keeper.busy));
 		/* Muted first: at the section's end what was put would go by the parent's rails. */
-		rsk_remote_forked();
+		rsk_keeper_job->forked();
 		rsk_guard_exit(); /* the parent's rsk_lock() */
 	}
 	fork_waits = false;

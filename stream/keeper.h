@@ -15,6 +15,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What it works for; its thread calls, the busy lock is held. Set once, at the start of the process. */
+struct rsk_keeper_job {
+	int (*open)(void); /* 0 or -errno: there is nothing to do here, and no keeper */
+	void (*work)(uint64_t now_ns);
+	uint64_t (*next_ns)(void); /* when there is work again; UINT64_MAX */
+	bool (*settled)(
+		bool first);  /* all that was put has arrived; @first: asked for the first time */
+	void (*forked)(void); /* in a child */
+};
+extern const struct rsk_keeper_job *rsk_keeper_job;
+
 /* A descriptor that it polls. Owned by whoever watches; the keeper's thread only. */
 struct rsk_watch {
 	int fd;

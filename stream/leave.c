@@ -139,25 +139,6 @@ void rsk_stream_abandon(struct rsk_stream *s, int fd)
 	goodbye(s, fd, false);
 }
 
-static void fail(struct rsk_stream *s, int fd, int level, const char *what)
-{
-	if (atomic_exchange_explicit(&s->failed, true, memory_order_relaxed))
-		return;
-	rsk_log(level, "fd %d: %s, the stream ends", fd, what);
-	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_DEMOTED_RX, RSK_REASON_LINK_BROKEN);
-	rsk_sys_shutdown(fd, SHUT_RDWR);
-}
-
-void rsk_stream_fail(struct rsk_stream *s, int fd)
-{
-	fail(s, fd, RSK_LOG_ERROR, "the peer broke the rules");
-}
-
-void rsk_stream_lose(struct rsk_stream *s, int fd)
-{
-	fail(s, fd, RSK_LOG_INFO, "bytes under way were lost with the peer");
-}
-
 /*
  * Who uses the socket from now on: our hooks, which can read the ring to its end first, or somebody
  * who sees the kernel alone?

@@ -11,14 +11,14 @@
 
 #include <rsock/sys.h>
 
-#include "epoll.h"
 #include "links.h"
-#include "stream.h"
+#include "process.h"
 
 #define FIRST_ROOM 64
 
 struct rsk_links rsk_links;
 _Atomic(uint32_t) rsk_link_users;
+void (*rsk_links_gone)(struct rsk_link *l);
 
 /* A list outgrown is not unmapped: rsk_links_hold() may be looking at it. Doubling, they are no more than the last. */
 static int grow(void)
@@ -101,7 +101,8 @@ void rsk_links_sweep(void)
 			i++;
 			continue;
 		}
-		rsk_epoll_link_gone(ref.l);
+		if (rsk_links_gone)
+			rsk_links_gone(ref.l);
 		if (atomic_load(&rsk_link_users)) {
 			i++;
 			continue;

@@ -30,4 +30,7 @@ void rsk_links_forked(bool asleep);
 /* This process is about to end. Mappings and fds stay, for threads that still run, and go with the process. */
 void rsk_links_leave(void);
 
+/* Is told of a link that is about to go, which must not be in any set of epoll then; set once, or NULL. */
+extern void (*rsk_links_gone)(struct rsk_link *l);
+
 #endif

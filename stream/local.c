@@ -15,11 +15,12 @@
 #include "local_out.h"
 #include "log.h"
 #include "meet.h"
-#include "remote.h"
+#include "rdma.h"
 #include "shares.h"
 #include "transact.h"
 #include "tuple.h"
 #include "waiting.h"
+#include "wants.h"
 
 #define LOOK_NS 1000000000u
 #define MESSAGES_AT_ONCE 64
@@ -161,7 +162,8 @@ static void say_all_links(void)
 		if (!s)
 			continue;
 		if (s->mapping && rsk_stream_phase(s) == RSK_PHASE_JOINED)
-			say_link(s, (int)i, s->mapping, rsk_remote_here(s->link), RSK_LOCAL_AGAIN);
+			say_link(s, (int)i, s->mapping, rsk_remote_ops->here(s->link),
+				 RSK_LOCAL_AGAIN);
 		rsk_stream_unpin(s);
 	}
 }
@@ -436,7 +438,7 @@ static void answer(const struct rsk_local_msg *m)
 {
 	struct rsk_stream *s;
 
-	if (m->link && rsk_remote_answered(m->link, m->reason))
+	if (m->link && rsk_remote_ops->answered(m->link, m->reason))
 		return;
 	s = meant(m);
 	if (!s) {

@@ -10,14 +10,13 @@
 #include <rsock/sys.h>
 
 #include "arena.h"
-#include "epoll.h"
 #include "keeper.h"
 #include "links.h"
 #include "log.h"
 #include "rdma.h"
-#include "relay.h"
 #include "resets.h"
 #include "stream.h"
+#include "upcall.h"
 
 #define LOOK_AGAIN_NS                                                                              \
 	1000000ull /* at what a slow companion, or a slow peer, still has to take; doubles */
@@ -187,7 +186,7 @@ void rsk_mend_work(void)
 	LL_FOREACH_SAFE(free_these, d, next) {
 		if (!d->closed)
 			rsk_mend_stir(d->s);
-		rsk_stream_last_goodbye(d->s, d->fd); /* closed meanwhile */
+		rsk_upcalls->last_goodbye(d->s, d->fd); /* closed meanwhile */
 		rsk_own_close(d->fd);
 		rsk_stream_unpin(d->s);
 		rsk_arena_free(d);
@@ -204,7 +203,7 @@ static void give(struct debtor *d)
 	if (d->fd < 0)
 		return;
 	rsk_lock(&d->s->tx_lock);
-	rc = rsk_stream_give_owed(d->s, d->fd, RSK_OWED_CLOSED, -1);
+	rc = rsk_upcalls->give_owed(d->s, d->fd);
 	rsk_unlock(&d->s->tx_lock);
 	if (rc < 0)
 		rsk_sys_setsockopt(d->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));

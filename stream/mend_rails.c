@@ -2,10 +2,10 @@
 /* mend_rails.c - the streams of a link that has lost one of several rails. Keeper only. */
 #include <errno.h>
 
-#include "epoll.h"
 #include "mend.h"
 #include "rdma.h"
 #include "stream.h"
+#include "upcall.h"
 
 struct naming {
 	rsk_mend_gap_fn *gap;
@@ -91,7 +91,7 @@ void rsk_mend_fabric(struct rsk_link *l)
 void rsk_mend_stir(struct rsk_stream *s)
 {
 	rsk_rdma_news(NULL, s->link, s->sid, RSK_WAKE_RX | RSK_WAKE_TX);
-	rsk_epoll_stream_event(s);
+	rsk_upcalls->changed(s);
 }
 
 static void stir_one(struct rsk_stream *s, void *arg)

@@ -7,8 +7,6 @@
 #include "stream.h"
 #include "wish.h"
 
-__thread uint32_t rsk_kernel_acts;
-
 static uint64_t bytes_moved(const struct rsk_stream *s)
 {
 	return atomic_load_explicit(&s->tcp_rx, memory_order_relaxed) +

@@ -7,6 +7,7 @@
 
 #include "arena.h"
 #include "epoll.h"
+#include "full.h"
 #include "spin.h"
 #include "stream.h"
 #include "wait.h"

@@ -6,6 +6,7 @@
 #include <rsock/sys.h>
 
 #include "over.h"
+#include "peer_reset.h"
 #include "stream.h"
 #include "wait.h"
 

@@ -13,121 +13,13 @@
 #include "links.h"
 #include "over.h"
 #include "owner.h"
+#include "peer_reset.h"
 #include "stream.h"
 #include "wait.h"
 #include "wish.h"
 
 #define SCRATCH_BYTES 65536
 #define PEEK_BYTES (32u << 20) /* more than a ring and a receive queue hold */
-
-/*
- * The peer may only have shut its sending half: does any process still hold its socket? When both ends have sent their
- * FIN the kernel has forgotten that socket, or keeps a timer of it, also while its reader is still at it: then the
- * peer's own word counts, or its process's end.
- */
-static bool peer_is_gone(const struct rsk_stream *s)
-{
-	struct rsk_tuple end = rsk_tuple_mirror(&s->tuple);
-	struct rsk_owner owner;
-	int rc;
-
-	if (s->tx.answer->what == RSK_RX_CLOSED)
-		return true;
-	rc = rsk_owner_lookup(&end, &owner);
-	if (rc != -ENOENT && (rc != 0 || owner.inode))
-		return false;
-	return !atomic_load(&s->wr_shut) || rsk_link_peer_gone(s->link);
-}
-
-/* Our data slots that the peer's reader never took: it reset the stream (RFC 1122 4.2.2.13). */
-static bool peer_left_data(struct rsk_stream *s)
-{
-	struct rsk_rail *rail = &s->link->seg.rail;
-	uint64_t consumed = 0, owed;
-	bool had;
-
-	rsk_lock(&s->tx_lock);
-	owed = s->tx.ring.data_end;
-	had = s->tx.promotions && (s->tx.state == RSK_TX_ONRING || !s->tx.peer_left);
-	rsk_unlock(&s->tx_lock);
-	if (!had)
-		return false;
-	/* What it said when it closed is all that there is to know. */
-	if (!(rail->ops->caps & RSK_FABRIC_SYNC))
-		return s->tx.peer_closed && s->tx.ring.told < owed;
-	rail->ops->get(rail, rsk_seg_ctl_off(s->sid) + offsetof(struct rsk_seg_ctl, consumed),
-		       &consumed, sizeof(consumed), 0);
-	return consumed < owed && peer_is_gone(s);
-}
-
-/* Nobody reads our ring any more: what is sent from here on goes to the companion, which shows what TCP shows. */
-static void leave_the_dead(struct rsk_stream *s)
-{
-	rsk_lock(&s->tx_lock);
-	if (s->tx.state == RSK_TX_ONRING) {
-		s->tx.demotions++;
-		s->tx.state = RSK_TX_TCP;
-		rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
-	}
-	rsk_unlock(&s->tx_lock);
-}
-
-/*
- * A reset that the kernel has not seen, of this @err: told once, after that it is the end, and EPIPE. The companion is
- * shut both ways, so that the kernel shows it as it shows a socket that was reset and has told so: POLLHUP, and edges
- * of it.
- * @told: by the call under way; else it is kept for the next one that asks.
- */
-static bool be_reset(struct rsk_stream *s, int fd, int err, bool told)
-{
-	bool first;
-
-	rsk_lock(&s->rx_lock);
-	first = !s->rx.err_told && !s->rx.tcp_err;
-	if (first && told)
-		rsk_rx_told(&s->rx, err);
-	else if (first)
-		s->rx.tcp_err = err;
-	rsk_unlock(&s->rx_lock);
-	if (!first)
-		return false; /* another thread told it meanwhile, or has seen it */
-	rsk_lock(&s->tx_lock);
-	s->tx.peer_closed = true;
-	s->tx.demotions += s->tx.state == RSK_TX_ONRING;
-	s->tx.state = RSK_TX_TCP;
-	s->tx.held = false;
-	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
-	rsk_unlock(&s->tx_lock);
-	atomic_store(&s->wr_shut, 1);
-	rsk_sys_shutdown(fd, SHUT_RDWR);
-	rsk_epoll_stream_event(s); /* who waits for room need not any longer */
-	return true;
-}
-
-bool rsk_stream_see_reset(struct rsk_stream *s, int fd)
-{
-	bool open, told, ring;
-
-	if (!(s->link->seg.rail.ops->caps & RSK_FABRIC_SYNC))
-		return false;
-	rsk_lock(&s->rx_lock);
-	open = !rsk_rx_told_end(&s->rx);
-	told = s->rx.err_told || s->rx.tcp_err;
-	rsk_unlock(&s->rx_lock);
-	/* Who shuts a direction and goes on reading is not asked for at every look: that it closes, it says itself. */
-	if (told || (!open && !rsk_link_peer_gone(s->link)))
-		return false;
-	/* tcp_reset(): behind an end it is the sends that are refused. */
-	if (peer_left_data(s))
-		return be_reset(s, fd, open ? -ECONNRESET : -EPIPE, false);
-	/* That end stands. What is sent from now on is answered by a reset, as the kernel does it. */
-	rsk_lock(&s->tx_lock);
-	ring = s->tx.state == RSK_TX_ONRING;
-	rsk_unlock(&s->tx_lock);
-	if (ring && rsk_link_peer_gone(s->link))
-		leave_the_dead(s);
-	return false;
-}
 
 /* ---- one round ---- */
 
@@ -213,11 +105,12 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 	if (n < 0 && n != -EAGAIN && n != -EINTR && n != -EFAULT && n != -RSK_EDRAIN)
 		rsk_stream_ask_end(s, fd);
 	/* One that the kernel has seen itself it tells to one of those that hold the socket. */
-	if (ended && peer_left_data(s) && !rsk_stream_is_aborted(s, rsk_stream_ends_shown(fd)) &&
-	    be_reset(s, fd, -ECONNRESET, true))
+	if (ended && rsk_peer_left_data(s) &&
+	    !rsk_stream_is_aborted(s, rsk_stream_ends_shown(fd)) &&
+	    rsk_peer_reset(s, fd, -ECONNRESET, true))
 		return -ECONNRESET;
 	if (ended && rsk_link_peer_gone(s->link))
-		leave_the_dead(s);
+		rsk_peer_is_dead(s);
 	return n;
 }
 

@@ -29,8 +29,6 @@
 #define HEED_AGAIN_NS 1000000ull /* a word that is still on its way */
 #define IDLE_NS 30000000000ull	 /* a link that no stream has had for so long is let go */
 
-static _Atomic(uint16_t) port; /* 0: nothing is accepted */
-
 struct rsk_remotes rsk_remotes = { .listener.fd = -1, .work.fd = -1 };
 
 static void on_message(struct rsk_control *c, const struct rsk_remote_msg *m);
@@ -130,21 +128,6 @@ static void reap(void)
 		free(r->credits);
 		free(r);
 	}
-}
-
-bool rsk_remote_able(void)
-{
-	return !rsk_keeper_failed() && rsk_rdma_device();
-}
-
-int rsk_remote_accept(void)
-{
-	return rsk_rdma_device() ? rsk_keeper_start() : -ENODEV;
-}
-
-uint16_t rsk_remote_port(void)
-{
-	return rsk_keeper_runs() ? atomic_load(&port) : 0;
 }
 
 /* ---- messages of the engine, to and from the other end ---- */
@@ -318,7 +301,8 @@ static void module_works(struct rsk_watch *w, uint32_t events)
 	rsk_rdma_module->work(rsk_rdma);
 }
 
-int rsk_remote_open(void)
+/* No RDMA here: -errno. */
+static int open_here(void)
 {
 	uint16_t at = 0;
 	int control = -1, rc = rsk_rdma_open(&rsk_remote_host);
@@ -339,7 +323,7 @@ int rsk_remote_open(void)
 	rsk_remotes.listener = (struct rsk_watch){ .fd = control, .ready = rsk_greet_knocks };
 	rc = rsk_keeper_watch(&rsk_remotes.listener, EPOLLIN | EPOLLET, true);
 	if (rc == 0)
-		atomic_store(&port, at);
+		atomic_store(&rsk_remote_port_now, at);
 	return rc;
 }
 
@@ -367,7 +351,7 @@ static bool is_unused(struct rsk_remote *r, uint64_t now_ns)
 	return unused;
 }
 
-void rsk_remote_work(uint64_t now_ns)
+static void work(uint64_t now_ns)
 {
 	struct rsk_remote *r, *next;
 	struct rsk_remote_target target;
@@ -412,9 +396,9 @@ static uint64_t unused_next(const struct rsk_remote *r)
 	return r->idle_ns && r->initiator && end < next ? end : next;
 }
 
-uint64_t rsk_remote_next_ns(void)
+static uint64_t next_ns(void)
 {
-	uint64_t next = rsk_mend_next_ns();
+	uint64_t next = rsk_mend_next_ns(), owed = rsk_shares_owed_next();
 	struct rsk_remote *r;
 
 	DL_FOREACH(rsk_remotes.all, r) {
@@ -432,7 +416,7 @@ uint64_t rsk_remote_next_ns(void)
 		due = rsk_credit_next_ns(r);
 		next = due < next ? due : next;
 	}
-	return next;
+	return owed < next ? owed : next;
 }
 
 /*
@@ -459,7 +443,11 @@ static int rails_settle(struct rsk_remote *r, uint64_t timeout_ns)
 	return rc;
 }
 
-bool rsk_remote_settled(bool first)
+/*
+ * All that was put has arrived, also of streams that were closed; the other keepers are told how far that is, and
+ * what was consumed.
+ */
+static bool settled_all(bool first)
 {
 	struct rsk_remote *r;
 	bool settled = rsk_mend_idle();
@@ -485,7 +473,7 @@ bool rsk_remote_settled(bool first)
 	return settled;
 }
 
-void rsk_remote_forked(void)
+static void forked(void)
 {
 	struct rsk_remote *r;
 
@@ -497,8 +485,16 @@ void rsk_remote_forked(void)
 	}
 	rsk_own_close(rsk_remotes.listener.fd);
 	rsk_remotes.all = NULL;
-	atomic_store(&port, 0);
+	atomic_store(&rsk_remote_port_now, 0);
 	rsk_wants_forget();
 	rsk_mend_forked();
 	rsk_rdma_forked();
 }
+
+const struct rsk_keeper_job rsk_remote_job = {
+	.open = open_here,
+	.work = work,
+	.next_ns = next_ns,
+	.settled = settled_all,
+	.forked = forked,
+};

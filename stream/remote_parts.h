@@ -11,6 +11,7 @@
 #include "rails.h"
 #include "rdma.h"
 #include "remote.h"
+#include "wants.h"
 #include "ringway.h"
 #include "shares.h"
 
@@ -120,12 +121,6 @@ void rsk_remote_mind_office(void);
 
 /* The same: what has come for the engine is read, and who waits for a turn to ask has it. */
 void rsk_remote_hear(struct rsk_remote *r);
-
-/* wants.c: what the engine wants next, taken; false: nothing. What became of it: join lock held. */
-bool rsk_want_next(uint64_t now_ns, uint64_t *nonce, struct rsk_remote_target *target);
-void rsk_want_up(uint64_t nonce);
-void rsk_want_gone(uint64_t nonce, int err);
-void rsk_wants_forget(void); /* in a child */
 
 /* greet.c */
 void rsk_greet_begin(uint64_t nonce, const struct rsk_remote_target *target);

@@ -9,18 +9,15 @@
 
 #include <rsock/sys.h>
 
-#include "credit.h"
 #include "engine.h"
 #include "family.h"
+#include "full.h"
 #include "links.h"
 #include "mend.h"
 #include "remote.h"
 #include "stream.h"
 #include "wait.h"
 #include "wish.h"
-
-#define REPROPOSE_WORK 32
-#define WORTH_RINGS 4
 
 /* ---- to the ring and back ---- */
 
@@ -40,84 +37,8 @@ static bool maybe_propose(struct rsk_stream *s)
 	    !rsk_remote_may_put(s->link, s->sid) || (s->link->remote && rsk_mend_exiting()) ||
 	    !rsk_stream_sole_process(s))
 		return false;
-	s->repropose_work = work + REPROPOSE_WORK;
+	s->repropose_work = work + RSK_REPROPOSE_WORK;
 	return rsk_tx_propose(&s->tx) == 0;
-}
-
-/*
- * tx_lock held. The ring is full: since when without progress? Nobody can have taken what is still on its way: the time
- * begins when it has come. That ends, since a rail by which nothing comes breaks. Nor is it left for a TCP by which
- * nothing may come; that ends with the first word by the control connection, or with the last rail.
- */
-static bool full_too_long(struct rsk_stream *s)
-{
-	uint64_t now = rsk_now_ns();
-
-	if (!s->tx_full_ns || s->tx_full_credit != s->tx.ring.credit) {
-		s->tx_full_ns = now;
-		s->tx_full_credit = s->tx.ring.credit;
-		if (s->link->remote)
-			rsk_credit_want(s);
-		return false;
-	}
-	if (now < rsk_stream_full_until(s))
-		return false;
-	if (!rsk_tx_under_way(&s->tx) && !atomic_load(&s->link->tcp_doubted))
-		return true;
-	s->tx_full_ns = now;
-	return false;
-}
-
-/*
- * tx_lock held. Who finds the ring full is woken when half of it is free, not for every bit of credit: the reader, who
- * may see an older word, wakes it earlier at the worst, and reaches this one at the latest when the ring is empty.
- */
-static void want_room_at(struct rsk_stream *s)
-{
-	atomic_store_explicit(&rsk_seg_own_ctl(&s->link->seg, s->sid)->room_at,
-			      s->tx.ring.next - s->tx.ring.cells / 2, memory_order_relaxed);
-}
-
-/* tx_lock held. False: it cannot, and tries again when it has waited as long once more. */
-static bool move_because_full(struct rsk_stream *s, struct rsk_companion *c)
-{
-	if (rsk_tx_move(&s->tx, c) < 0) {
-		/* It has ended the promotion, and did not live to say more. */
-		if (!rsk_tx_owes(&s->tx) || s->tx.state != RSK_TX_ONRING ||
-		    !rsk_link_peer_gone(s->link)) {
-			s->tx_full_ns = rsk_now_ns();
-			return false;
-		}
-		s->tx.demotions++;
-		s->tx.state = RSK_TX_TCP;
-	}
-	s->tx_full_ns = 0;
-	/* A promotion that carried much was worth it: the next one does not wait long. */
-	if (s->tx.pos - s->tx.start_pos >=
-	    WORTH_RINGS * (uint64_t)s->tx.ring.cells * RSK_CELL_BYTES)
-		s->ring_full_moves = 0;
-	s->ring_full_moves += s->ring_full_moves < 10;
-	s->repropose_work = rsk_stream_work(s) + ((uint64_t)REPROPOSE_WORK << s->ring_full_moves);
-	rsk_stream_note(s, true, RSK_REASON_RING_FULL);
-	return true;
-}
-
-bool rsk_stream_relieve(struct rsk_stream *s, int fd)
-{
-	struct rsk_kernel_companion k;
-	bool moved = false;
-
-	rsk_companion_init(&k, s, fd);
-	rsk_guard_enter();
-	rsk_lock(&s->tx_lock);
-	rsk_tx_serve(&s->tx, &k.c);
-	if (s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx) && full_too_long(s))
-		moved = move_because_full(s, &k.c);
-	rsk_unlock(&s->tx_lock);
-	if (moved)
-		rsk_stream_notify(s, RSK_WAKE_RX);
-	rsk_guard_exit();
-	return moved;
 }
 
 /* ---- one round ---- */
@@ -154,8 +75,8 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	n = rsk_tx_send(&s->tx, &k.c, src, flags);
 	on_ring = s->tx.state == RSK_TX_ONRING;
 	if (n == -EAGAIN && on_ring) {
-		want_room_at(s);
-		if (full_too_long(s) && move_because_full(s, &k.c)) {
+		rsk_full_want_room(s);
+		if (rsk_full_left(s, &k.c)) {
 			n = rsk_tx_send(&s->tx, &k.c, src, flags);
 			on_ring = false;
 		}
@@ -195,15 +116,6 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 }
 
 /* ---- a call ---- */
-
-void rsk_stream_keep_error(struct rsk_stream *s, ssize_t n)
-{
-	if (n >= 0)
-		return;
-	rsk_lock(&s->rx_lock);
-	rsk_rx_keep_error(&s->rx, n);
-	rsk_unlock(&s->rx_lock);
-}
 
 static ssize_t send_failed(ssize_t n, int flags)
 {

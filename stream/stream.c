@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* stream.c - stream objects: birth, pins, the fds that lead to them, giving up. What happens to an fd: fd.c. */
-#include "local.h"
 #include "stream.h"
 
 #include <errno.h>
@@ -11,10 +10,11 @@
 
 #include "arena.h"
 #include "host.h"
+#include "log.h"
 #include "over.h"
 #include "pool.h"
-#include "transact.h"
 #include "tuple.h"
+#include "upcall.h"
 #include "wish.h"
 
 #define RING_KEEP                                                                                  \
@@ -45,6 +45,60 @@ static struct rsk_stream *stream_alloc(void)
 	CLEAR(s, fds, link);
 	return s;
 }
+
+/* ---- whom it tells ---- */
+
+static void no_number(int fd, uintptr_t w)
+{
+	(void)fd, (void)w;
+}
+
+static void no_stream(struct rsk_stream *s)
+{
+	(void)s;
+}
+
+static void none(void)
+{
+}
+
+static void no_goodbye(struct rsk_stream *s, int fd)
+{
+	(void)s, (void)fd;
+}
+
+static int no_gift(struct rsk_stream *s, int fd)
+{
+	(void)s, (void)fd;
+	return -EAGAIN;
+}
+
+static void no_fd(int fd)
+{
+	(void)fd;
+}
+
+static int no_way(int fd, enum rsk_reason why)
+{
+	(void)fd, (void)why;
+	return -EAGAIN;
+}
+
+static const struct rsk_upcalls nobody = {
+	.closed_unseen = no_number,
+	.ending = no_stream,
+	.unpaired = no_stream,
+	.link_unused = none,
+	.paired = no_stream,
+	.changed = no_stream,
+	.last_goodbye = no_goodbye,
+	.give_owed = no_gift,
+	.leave = no_way,
+	.watched = no_fd,
+};
+const struct rsk_upcalls *rsk_upcalls = &nobody;
+
+/* ---- its record ---- */
 
 static _Atomic(int) stats_pid;
 static _Atomic(uint32_t) stats_ready;
@@ -175,10 +229,8 @@ void rsk_stream_free(struct rsk_stream *s)
 {
 	bool idle = false;
 
-	if (atomic_load(&s->goodbye_due))
-		rsk_stream_goodbye(s, -1);
-	if (__builtin_expect(s->mapping != 0, 0))
-		rsk_local_unlink_later(s->mapping);
+	if (atomic_load(&s->goodbye_due) || __builtin_expect(s->mapping != 0, 0))
+		rsk_upcalls->ending(s);
 	if (s->held)
 		rsk_arena_free(s->held);
 	s->held = NULL;
@@ -196,7 +248,7 @@ void rsk_stream_free(struct rsk_stream *s)
 		if (s->rx.ring_bytes >= RING_KEEP && !s->link->remote && !s->rx.asked)
 			rsk_seg_drop_ring(&s->link->seg, s->sid);
 		rsk_link_set_stream(s->link, s->sid, NULL);
-		rsk_transact_over(s);
+		rsk_upcalls->unpaired(s);
 		rsk_rx_fini(&s->rx);
 		rsk_tx_fini(&s->tx);
 		atomic_fetch_add(&rsk_link_users, 1); /* we look at it once more */
@@ -210,7 +262,7 @@ void rsk_stream_free(struct rsk_stream *s)
 	atomic_store_explicit(&s->phase, RSK_PHASE_FREE, memory_order_relaxed);
 	rsk_pool_give(s);
 	if (idle)
-		rsk_join_sweep();
+		rsk_upcalls->link_unused();
 }
 
 struct rsk_stream *rsk_stream_of(int fd)
@@ -231,6 +283,23 @@ struct rsk_stream *rsk_stream_of(int fd)
 		if (rsk_fd_word(fd) == w && !rsk_stream_holders(s))
 			return NULL;
 	}
+}
+
+/*
+ * The table's entry goes before a close() that we see closes the number: if the number is another file's, and the entry
+ * is there still, nobody saw it. Descriptors whose cookie the kernel does not tell are believed.
+ */
+bool rsk_stream_is_at(struct rsk_stream *s, int fd)
+{
+	uintptr_t w = rsk_fd_word(fd);
+
+	if (!s->cookie || rsk_cookie_of(fd) == s->cookie || !rsk_fd_names(fd, s))
+		return true;
+	rsk_log(RSK_LOG_INFO, "fd %d: was closed by a call that no hook saw", fd);
+	/* Another thread may know that as well, or better. */
+	if (rsk_fd_put_if(fd, w, 0))
+		rsk_upcalls->closed_unseen(fd, w);
+	return false;
 }
 
 static uint32_t count_fds(struct rsk_stream *s, int *any)
@@ -300,16 +369,16 @@ int rsk_stream_find_fd(struct rsk_stream *s)
 	return any;
 }
 
-void rsk_stream_cold(struct rsk_stream *s, enum rsk_reason why)
+void rsk_fd_name_all(void)
 {
-	int fd = atomic_load(&s->named) ? -1 : rsk_stream_find_fd(s);
+	uint32_t high = rsk_fd_high();
 
-	if (fd >= 0)
-		rsk_stream_name(s, fd); /* its calls are not counted any more */
-	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_REFUSED, why);
-	rsk_stats_set_reason(s->rec, why);
-	rsk_stats_given_up(s->rec);
-	rsk_join_forget(s);
-	atomic_store(&s->phase, RSK_PHASE_COLD);
-	rsk_fd_replace((uintptr_t)s | RSK_FD_HOT, (uintptr_t)s);
+	for (uint32_t i = 0; i < high; i++) {
+		struct rsk_stream *s = rsk_stream_of((int)i);
+
+		if (!s)
+			continue;
+		rsk_stream_name(s, (int)i);
+		rsk_stream_unpin(s);
+	}
 }

@@ -19,9 +19,11 @@
 #include "companion.h"
 #include "engine.h"
 #include "kin.h"
+#include "knobs.h"
 #include "link.h"
 #include "lock.h"
 #include "policy.h"
+#include "process.h"
 #include "rx.h"
 #include "stats.h"
 #include "tx.h"
@@ -294,6 +296,7 @@ struct rsk_stream *rsk_stream_of(int fd); /* pinned, hot or cold; NULL */
 bool rsk_stream_is_at(struct rsk_stream *s, int fd);
 /* Has no other process it? Asks them, if one may. Its locks may be held. */
 bool rsk_stream_sole_process(struct rsk_stream *s);
+void rsk_fd_name_all(void);    /* all streams that are open, in the statistics */
 void rsk_streams_forked(void); /* in the child: what streams have in common */
 /* In the child: a record of its own; @why it goes by TCP for good, or RSK_REASON_DIRECT. */
 void rsk_stream_record_anew(struct rsk_stream *s, enum rsk_reason why);
@@ -308,9 +311,11 @@ static inline bool rsk_stream_failed(const struct rsk_stream *s)
 	return atomic_load_explicit(&s->failed, memory_order_relaxed);
 }
 
+/* abort.c */
+void rsk_stream_fail(struct rsk_stream *s, int fd); /* the peer broke the rules */
+void rsk_stream_lose(struct rsk_stream *s, int fd); /* it is dead, and has not taken all */
+
 /* leave.c: the ends of being joined */
-void rsk_stream_fail(struct rsk_stream *s, int fd);    /* the peer broke the rules */
-void rsk_stream_lose(struct rsk_stream *s, int fd);    /* it is dead, and has not taken all */
 void rsk_stream_goodbye(struct rsk_stream *s, int fd); /* the last fd of all is being closed */
 void rsk_stream_last_goodbye(struct rsk_stream *s,
 			     int fd); /* the same, if it is due and nobody else has it */
@@ -363,15 +368,7 @@ void rsk_join_hello(void); /* rsockd, if this process has not looked for it yet:
 /* recv.c, send.c: one non-blocking round, with locks, notification and bookkeeping */
 ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek,
 			    bool look);
-/*
- * The kernel shows the end of the peer's direction, and nothing else: was it closed, or killed, with
- * bytes of ours unread in its ring? Then it is a reset from here on, for the next call to tell. No
- * lock held.
- */
-bool rsk_stream_see_reset(struct rsk_stream *s, int fd);
 ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags);
-/* A full ring without progress for too long: go back to TCP. True when it did. */
-bool rsk_stream_relieve(struct rsk_stream *s, int fd);
 
 /* io.c */
 /* op.c: so many bytes were moved by a call. */
@@ -473,55 +470,6 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel);
 bool rsk_stream_poll_rings(struct rsk_stream *s, short events, uint64_t now_ns, short *revents);
 /* What of @events the kernel is to watch on the companion while we sleep; -1: nothing, and it is asked afterwards. */
 int rsk_stream_kernel_events(struct rsk_stream *s, short events);
-
-/* knobs, process-wide (engine.c) */
-struct rsk_knobs {
-	bool disabled;
-	uint32_t spin_ns;
-	bool spin_set; /* by the user: no longer than that */
-	uint32_t ring_bytes;
-	uint32_t rdma_rails;	     /* of a link, at most: 1 to RSK_RAILS_MOST */
-	struct rsk_order_form order; /* of marks that are written where a link has several rails */
-	uint32_t rdma_ring_bytes;    /* of streams to other hosts: registered memory */
-	bool apart; /* what is shared with processes of this host is as with those of others: by rails */
-	struct rsk_policy policy;
-	const char *stat_file;
-	const char *daemon; /* path of rsockd's socket for processes; "": it is not asked */
-};
-extern struct rsk_knobs rsk_knobs;
-bool rsk_exiting(void);		 /* in exit(), or _exit() */
-extern _Atomic(int) rsk_stopped; /* enum rsk_reason: this process promotes nothing more; 0: it does */
-/* 0: the child of a fork that was not seen (a raw system call): nothing is tracked there. */
-extern int *rsk_pid_word;
-#define rsk_pid (*rsk_pid_word)
-
-uint64_t rsk_now_ns(void);
-uint64_t rsk_tick_ns(void); /* the same clock, some milliseconds late at the most, and cheap */
-
-/* @t behind @from_ns, a time of this clock; UINT64_MAX, which is for ever, for what no clock gets to. */
-static inline uint64_t rsk_until_ns(uint64_t from_ns, const struct timespec *t)
-{
-	if ((uint64_t)t->tv_sec >= UINT64_MAX / 2 / 1000000000u)
-		return UINT64_MAX;
-	return from_ns + (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
-}
-
-/*
- * When a writer whose ring is full goes back to TCP, if nothing is taken out meanwhile: TCP has room for some
- * megabytes more. Longer than a busy machine lets a reader wait for its turn; and longer still while the reader has
- * not come to the ring, since what lies before it on the companion is of that size already.
- */
-#define RSK_FULL_LIMIT_NS 50000000ull
-#define RSK_FULL_FIRST_NS 100000000ull
-
-static inline uint64_t rsk_stream_full_until(const struct rsk_stream *s)
-{
-	return (s->tx_full_ns ? s->tx_full_ns : rsk_now_ns()) +
-	       (s->tx.ring.credit <= s->tx.start_cell ? RSK_FULL_FIRST_NS : RSK_FULL_LIMIT_NS);
-}
-int rsk_own_fd(int fd); /* move one of ours up; the new number or -errno; enters it in the table */
-int rsk_own_fd_copy(int fd); /* a copy of the application's */
-void rsk_own_close(int fd);
 
 /* Shut both ways: whatever came by TCP, also what the peer repeats, would be answered by a reset. */
 static inline bool rsk_stream_takes_nothing(const struct rsk_stream *s)

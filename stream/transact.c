@@ -13,7 +13,6 @@
 #include <rsock/sys.h>
 
 #include "arena.h"
-#include "epoll.h"
 #include "handshake.h"
 #include "keeper.h"
 #include "links.h"
@@ -21,9 +20,10 @@
 #include "log.h"
 #include "meet.h"
 #include "owner.h"
-#include "remote.h"
 #include "stream.h"
 #include "tuple.h"
+#include "upcall.h"
+#include "wants.h"
 #include "wish.h"
 
 #define FEWEST_IDS 64
@@ -135,7 +135,7 @@ static void joined(struct rsk_stream *s)
 	rsk_stats_set_fabric(s->rec, s->link->fabric);
 	atomic_store(&s->phase,
 		     RSK_PHASE_JOINED); /* seq_cst: before the look at the plain counts */
-	rsk_epoll_joined(s);
+	rsk_upcalls->paired(s);
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_EARNED, RSK_REASON_DIRECT);
 	rsk_stream_wish_joined(s);
 	rsk_log(RSK_LOG_INFO, "stream %u joined over link %u with pid %d", s->sid, s->link->number,
@@ -358,7 +358,7 @@ static void hold(struct rsk_link *l, const struct rsk_link_msg *m, const struct 
 		return;
 	}
 	*s->held = (struct rsk_held_join){ l, *m, *pm };
-	if (rsk_local_link(s, fd, pm->assoc_handle, rsk_remote_here(l)))
+	if (rsk_local_link(s, fd, pm->assoc_handle, rsk_remote_ops->here(l)))
 		return;
 	/* Else it would be waited for in vain; the other end asks again. */
 	rsk_arena_free(s->held);
@@ -401,7 +401,7 @@ static void on_join(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 		deny(l, m, pm, RSK_REASON_NO_PEER);
 		return;
 	}
-	if (l->remote && rsk_remote_vouched(l, pm->assoc_handle, &s->tuple))
+	if (l->remote && rsk_remote_ops->vouched(l, pm->assoc_handle, &s->tuple))
 		set_mapping(s, pm->assoc_handle);
 	if (l->remote && s->mapping != pm->assoc_handle)
 		hold(l, m, pm, s, fd);

@@ -10,6 +10,7 @@
 
 #include <rsock/sys.h>
 
+#include "full.h"
 #include "nap.h"
 #include "spin.h"
 #include "stream.h"
@@ -433,13 +434,4 @@ void rsk_stream_want_room(struct rsk_stream *s)
 	if (epolls)
 		atomic_fetch_or(&ctl->epolls_tx, epolls);
 	atomic_thread_fence(memory_order_seq_cst);
-}
-
-void rsk_tcp_info_add(struct tcp_info *ti, unsigned int len, struct rsk_stream *s)
-{
-	if (!s ||
-	    len < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(ti->tcpi_bytes_received))
-		return;
-	ti->tcpi_bytes_acked += s->tx.ring_bytes;
-	ti->tcpi_bytes_received += s->rx.ring_bytes;
 }

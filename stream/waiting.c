@@ -10,9 +10,9 @@
 #include "local.h"
 #include "log.h"
 #include "meet.h"
-#include "remote.h"
 #include "stream.h"
 #include "transact.h"
+#include "wants.h"
 
 /*
  * Streams of a link that came to nothing ask anew at once, since the next one may well do: the mapping by which the

@@ -9,8 +9,12 @@
 #include "join.h"
 #include "keeper.h"
 #include "meet.h"
-#include "remote_parts.h"
-#include "stream.h"
+#include "process.h"
+#include "rdma.h"
+#include "wants.h"
+
+_Atomic(uint16_t) rsk_remote_port_now;
+const struct rsk_remote_ops *rsk_remote_ops;
 
 #define WANTS 256
 #define FORGET_NS 1000000000ull /* how long a failure is remembered for who asks */
@@ -134,4 +138,19 @@ void rsk_want_gone(uint64_t nonce, int err)
 void rsk_wants_forget(void)
 {
 	memset(wants, 0, sizeof(wants));
+}
+
+bool rsk_remote_able(void)
+{
+	return !rsk_keeper_failed() && rsk_rdma_device();
+}
+
+int rsk_remote_accept(void)
+{
+	return rsk_rdma_device() ? rsk_keeper_start() : -ENODEV;
+}
+
+uint16_t rsk_remote_port(void)
+{
+	return rsk_keeper_runs() ? atomic_load(&rsk_remote_port_now) : 0;
 }

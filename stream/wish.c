@@ -11,9 +11,8 @@
 
 #include <errno.h>
 
-#include "epoll.h"
-#include "family.h"
 #include "log.h"
+#include "upcall.h"
 
 /* Both locks are held. Whom to wake: RSK_WAKE_*. */
 static uint32_t carry_out(struct rsk_stream *s, int fd, bool off)
@@ -114,14 +113,30 @@ void rsk_stream_heed(struct rsk_stream *s, int fd)
 	rsk_guard_exit();
 	/* Who waited for room in the ring has the companion's now; whoever seeks us finds nobody. */
 	if (wake)
-		rsk_epoll_stream_event(s);
+		rsk_upcalls->changed(s);
 	else if (off)
 		rsk_join_forget(s);
 }
 
+/* Another process has it, too: it is on TCP, and stays there as long as that is so. */
+static void share_joined(struct rsk_stream *s)
+{
+	if (!rsk_kin_shares(&s->kin))
+		return;
+	rsk_guard_enter();
+	rsk_lock(&s->tx_lock);
+	rsk_lock(&s->rx_lock);
+	atomic_store_explicit(&s->shared, true, memory_order_relaxed);
+	rsk_tx_stay_off(&s->tx, RSK_TX_STAY_FORK, true);
+	rsk_rx_stay_off(&s->rx, true);
+	rsk_unlock(&s->rx_lock);
+	rsk_unlock(&s->tx_lock);
+	rsk_guard_exit();
+}
+
 void rsk_stream_wish_joined(struct rsk_stream *s)
 {
-	rsk_stream_share_joined(s);
+	share_joined(s);
 	if (!atomic_load(&s->off))
 		return;
 	rsk_guard_enter();

@@ -7,6 +7,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "full.h"
 #include "hooked.h"
 #include "mail.h"
 #include "remote_kit.h"

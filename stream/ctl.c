@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* ctl.c - the small calls on a joined stream: shutdown, the queues' lengths, the pending error, TCP_INFO. */
+#include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <rsock/sys.h>
+
+#include "engine.h"
+#include "mend.h"
+#include "over.h"
+#include "rdma.h"
+#include "relay.h"
+#include "stream.h"
+
+/*
+ * An end that is shut both ways answers what comes with a reset, which only the kernel can: the sender is asked to go
+ * on by TCP. Before the kernel's shutdown, so that whoever has seen that does not find the ring any more. tx_lock held.
+ */
+static bool shuts_both(struct rsk_stream *s, int how)
+{
+	if (how != SHUT_RDWR && !(how == SHUT_RD && atomic_load(&s->wr_shut)) &&
+	    !(how == SHUT_WR && atomic_load(&s->rd_shut)))
+		return false;
+	rsk_lock(&s->rx_lock);
+	rsk_rx_stay_off(&s->rx, true);
+	rsk_unlock(&s->rx_lock);
+	return true;
+}
+
+/* What the kernel did is noted: @rc of shutdown(2). tx_lock held. */
+static void note_shut(struct rsk_stream *s, struct rsk_companion *c, int how, int rc)
+{
+	if (rc == 0 && how != SHUT_RD) {
+		atomic_store(&s->wr_shut, 1);
+		rsk_tx_fin(&s->tx, c);
+	}
+	if (rc == 0 && how != SHUT_WR) {
+		atomic_store(&s->rd_shut, 1);
+		rsk_lock(&s->rx_lock);
+		rsk_rx_owe(&s->rx, 0);
+		rsk_unlock(&s->rx_lock);
+	}
+}
+
+#define WORD_WAIT_NS 200000000ull
+
+/*
+ * The receiver has ended the promotion in this moment, and has not said yet what it has read: only behind that can the
+ * end be told in order. It is inside a call; where it does not live to say so nothing is lost that it could read.
+ */
+static void await_word(struct rsk_stream *s, struct rsk_companion *c)
+{
+	uint64_t until = 0;
+
+	for (;;) {
+		bool coming;
+
+		rsk_lock(&s->tx_lock);
+		rsk_tx_serve(&s->tx, c);
+		coming = s->tx.state == RSK_TX_ONRING && rsk_tx_owes(&s->tx);
+		rsk_unlock(&s->tx_lock);
+		if (!coming || s->link->remote || (until && rsk_now_ns() >= until))
+			return;
+		if (!until)
+			until = rsk_now_ns() + WORD_WAIT_NS;
+		rsk_sys_ppoll(NULL, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+}
+
+/*
+ * Has the kernel's FIN to wait? Between hosts the ring's is put first, and what is before it has to arrive. A ring that
+ * takes it not even now is another process's. tx_lock held.
+ */
+static bool waits(struct rsk_stream *s, struct rsk_companion *c)
+{
+	if (!s->link->remote || rsk_tx_owes(&s->tx))
+		return rsk_tx_owes(&s->tx);
+	rsk_tx_fin(&s->tx, c);
+	return s->tx.state != RSK_TX_ONRING && rsk_tx_fin_waits(&s->tx);
+}
+
+/* A socket that was reset, or shut both ways, takes nothing any more. */
+static bool takes_more(int fd)
+{
+	struct pollfd p = { .fd = fd };
+
+	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) == 0;
+}
+
+/*
+ * Bytes are still to be repeated by TCP, which has no room for them, or may have to be, since they
+ * are on their way by a rail: the program sees this direction shut at once, the kernel does when
+ * they are sent, or have arrived. Until then another process has the socket, or between hosts the
+ * keeper. tx_lock held.
+ */
+static int shut_later(struct rsk_stream *s, struct rsk_companion *c, int how)
+{
+	int rc = how == SHUT_RDWR ? rsk_sys_shutdown(c->fd, SHUT_RD) : 0;
+
+	if (rc < 0)
+		return rc;
+	rsk_tx_fin_later(&s->tx);
+	atomic_store(&s->fin_late, true);
+	if (!s->link->remote)
+		rsk_stream_give_owed(s, c->fd, RSK_OWED_SHUT, -1);
+	return 0;
+}
+
+/* Nobody would look whether it has arrived, if the program makes no call more: the kernel's FIN goes now. */
+static void shut_now(struct rsk_stream *s, int fd)
+{
+	rsk_lock(&s->tx_lock);
+	if (s->tx.fin_due && !rsk_tx_owes(&s->tx)) {
+		s->tx.fin_due = false;
+		rsk_sys_shutdown(fd, SHUT_WR);
+	}
+	rsk_unlock(&s->tx_lock);
+}
+
+int rsk_op_shutdown(struct rsk_op *op, int how)
+{
+	struct rsk_stream *s = op->s;
+	struct rsk_kernel_companion k;
+	bool both, later;
+	int rc;
+
+	if (!s)
+		return -EBADF;
+	rsk_companion_init(&k, s, op->fd);
+	if (how != SHUT_RD)
+		await_word(s, &k.c);
+	rsk_guard_enter();
+	rsk_lock(&s->tx_lock);
+	both = shuts_both(s, how);
+	later = how != SHUT_RD && takes_more(op->fd) && waits(s, &k.c);
+	/* The kernel's FIN first: who is told of the end by the ring finds the socket in that state. */
+	rc = later ? shut_later(s, &k.c, how) : rsk_sys_shutdown(op->fd, how);
+	note_shut(s, &k.c, how, rc);
+	if (rc < 0 && both) {
+		rsk_lock(&s->rx_lock);
+		rsk_stream_stay_off(s);
+		rsk_unlock(&s->rx_lock);
+	}
+	rsk_unlock(&s->tx_lock);
+	rsk_stream_notify(s, RSK_WAKE_RX | (both ? RSK_WAKE_TX : 0));
+	if (later && s->link->remote && !rsk_mend_owes(s, op->fd))
+		shut_now(s, op->fd);
+	if (later)
+		rsk_mend_stir(s); /* threads of ours that the kernel would wake */
+	/*
+	 * Who was woken by the kernel's shutdown before this was noted sleeps again. On one host the companion's
+	 * end was the end to him; between hosts it may be ahead of the ring's.
+	 */
+	if (rc == 0 && s->link->remote)
+		rsk_rdma_news(NULL, s->link, s->sid, RSK_WAKE_RX | RSK_WAKE_TX);
+	rsk_guard_exit();
+	return rc;
+}
+
+static int inq(uint64_t n)
+{
+	return (int)(n < INT32_MAX ? n : INT32_MAX);
+}
+
+bool rsk_op_inq_alone(struct rsk_op *op, int *value)
+{
+	struct rsk_stream *s = op->s;
+	bool alone = false;
+	uint64_t n = 0;
+
+	if (!s || rsk_stream_failed(s) ||
+	    atomic_load_explicit(&s->companion_news, memory_order_relaxed))
+		return false;
+	rsk_lock(&s->rx_lock);
+	if (rsk_rx_steady(&s->rx))
+		n = rsk_rx_pending(&s->rx, &alone);
+	rsk_unlock(&s->rx_lock);
+	if (alone)
+		*value = inq(n);
+	return alone;
+}
+
+void rsk_op_inq(struct rsk_op *op, int *value)
+{
+	struct rsk_stream *s = op->s;
+	uint64_t n;
+
+	if (!s)
+		return;
+	rsk_stream_serve(s, op->fd); /* a ring that was announced counts from now on */
+	rsk_lock(&s->rx_lock);
+	n = rsk_rx_pending(&s->rx, NULL) + rsk_over_unread(s);
+	rsk_unlock(&s->rx_lock);
+	*value = inq(n + (uint64_t)*value);
+}
+
+/*
+ * SIOCOUTQ counts what the peer's kernel has not got yet, read or not: on a fabric where a put has landed when it
+ * returns that is nothing, between hosts what the other device has not acknowledged.
+ */
+void rsk_op_outq(struct rsk_op *op, int *value)
+{
+	struct rsk_stream *s = op->s;
+	uint64_t n = 0;
+
+	if (!s || (s->link->seg.rail.ops->caps & RSK_FABRIC_SYNC))
+		return;
+	rsk_lock(&s->tx_lock);
+	n = rsk_tx_under_way(&s->tx);
+	rsk_unlock(&s->tx_lock);
+	*value += (int)n;
+}
+
+/* The socket's error is told once, by whichever call comes first: @err is what the kernel told, 0: nothing. */
+static int tell_error(struct rsk_stream *s, int err)
+{
+	rsk_lock(&s->rx_lock);
+	if (!err)
+		err = -rsk_rx_take_error(&s->rx);
+	else
+		rsk_rx_told(&s->rx, -err);
+	rsk_unlock(&s->rx_lock);
+	return err;
+}
+
+void rsk_op_so_error(struct rsk_op *op, int *value)
+{
+	if (!op->s)
+		return;
+	*value = tell_error(op->s, *value);
+	if (*value)
+		rsk_stream_ask_end(op->s, op->fd);
+}
+
+int rsk_fd_pending_error(int fd)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	if (rsk_sys_getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
+		err = 0;
+	if (s && s->link)
+		err = tell_error(s, err);
+	if (s && s->link && err)
+		rsk_stream_ask_end(s, fd);
+	if (s)
+		rsk_stream_unpin(s);
+	return -err;
+}
+
+static void tcp_info_add(struct tcp_info *ti, unsigned int len, struct rsk_stream *s)
+{
+	if (!s ||
+	    len < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(ti->tcpi_bytes_received))
+		return;
+	ti->tcpi_bytes_acked += s->tx.ring_bytes;
+	ti->tcpi_bytes_received += s->rx.ring_bytes;
+}
+
+void rsk_op_tcp_info(struct rsk_op *op, struct tcp_info *ti, unsigned int len)
+{
+	tcp_info_add(ti, len, op->s);
+}
+
+void rsk_fd_keep_error(int fd, int err)
+{
+	struct rsk_stream *s = rsk_stream_of(fd);
+
+	if (!s)
+		return;
+	rsk_stream_keep_error(s, -err);
+	rsk_stream_unpin(s);
+}

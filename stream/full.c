@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* full.c - see full.h. */
+#include "full.h"
+
+#include "credit.h"
+#include "links.h"
+
+#define WORTH_RINGS 4
+
+/*
+ * tx_lock held. The ring is full: since when without progress? Nobody can have taken what is still on its way: the time
+ * begins when it has come. That ends, since a rail by which nothing comes breaks. Nor is it left for a TCP by which
+ * nothing may come; that ends with the first word by the control connection, or with the last rail.
+ */
+static bool full_too_long(struct rsk_stream *s)
+{
+	uint64_t now = rsk_now_ns();
+
+	if (!s->tx_full_ns || s->tx_full_credit != s->tx.ring.credit) {
+		s->tx_full_ns = now;
+		s->tx_full_credit = s->tx.ring.credit;
+		if (s->link->remote)
+			rsk_credit_want(s);
+		return false;
+	}
+	if (now < rsk_stream_full_until(s))
+		return false;
+	if (!rsk_tx_under_way(&s->tx) && !atomic_load(&s->link->tcp_doubted))
+		return true;
+	s->tx_full_ns = now;
+	return false;
+}
+
+/* tx_lock held. False: it cannot, and tries again when it has waited as long once more. */
+static bool move_because_full(struct rsk_stream *s, struct rsk_companion *c)
+{
+	if (rsk_tx_move(&s->tx, c) < 0) {
+		/* It has ended the promotion, and did not live to say more. */
+		if (!rsk_tx_owes(&s->tx) || s->tx.state != RSK_TX_ONRING ||
+		    !rsk_link_peer_gone(s->link)) {
+			s->tx_full_ns = rsk_now_ns();
+			return false;
+		}
+		s->tx.demotions++;
+		s->tx.state = RSK_TX_TCP;
+	}
+	s->tx_full_ns = 0;
+	/* A promotion that carried much was worth it: the next one does not wait long. */
+	if (s->tx.pos - s->tx.start_pos >=
+	    WORTH_RINGS * (uint64_t)s->tx.ring.cells * RSK_CELL_BYTES)
+		s->ring_full_moves = 0;
+	s->ring_full_moves += s->ring_full_moves < 10;
+	s->repropose_work =
+		rsk_stream_work(s) + ((uint64_t)RSK_REPROPOSE_WORK << s->ring_full_moves);
+	rsk_stream_note(s, true, RSK_REASON_RING_FULL);
+	return true;
+}
+
+bool rsk_full_left(struct rsk_stream *s, struct rsk_companion *c)
+{
+	return full_too_long(s) && move_because_full(s, c);
+}
+
+bool rsk_stream_relieve(struct rsk_stream *s, int fd)
+{
+	struct rsk_kernel_companion k;
+	bool moved;
+
+	rsk_companion_init(&k, s, fd);
+	rsk_guard_enter();
+	rsk_lock(&s->tx_lock);
+	rsk_tx_serve(&s->tx, &k.c);
+	moved = s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx) && rsk_full_left(s, &k.c);
+	rsk_unlock(&s->tx_lock);
+	if (moved)
+		rsk_stream_notify(s, RSK_WAKE_RX);
+	rsk_guard_exit();
+	return moved;
+}
+
+void rsk_full_want_room(struct rsk_stream *s)
+{
+	atomic_store_explicit(&rsk_seg_own_ctl(&s->link->seg, s->sid)->room_at,
+			      s->tx.ring.next - s->tx.ring.cells / 2, memory_order_relaxed);
+}

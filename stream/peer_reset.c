@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* peer_reset.c - see peer_reset.h. */
+#include "peer_reset.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+#include <rsock/sys.h>
+
+#include "epoll.h"
+#include "links.h"
+#include "owner.h"
+#include "stream.h"
+#include "tuple.h"
+
+/*
+ * The peer may only have shut its sending half: does any process still hold its socket? When both ends have sent their
+ * FIN the kernel has forgotten that socket, or keeps a timer of it, also while its reader is still at it: then the
+ * peer's own word counts, or its process's end.
+ */
+static bool peer_is_gone(const struct rsk_stream *s)
+{
+	struct rsk_tuple end = rsk_tuple_mirror(&s->tuple);
+	struct rsk_owner owner;
+	int rc;
+
+	if (s->tx.answer->what == RSK_RX_CLOSED)
+		return true;
+	rc = rsk_owner_lookup(&end, &owner);
+	if (rc != -ENOENT && (rc != 0 || owner.inode))
+		return false;
+	return !atomic_load(&s->wr_shut) || rsk_link_peer_gone(s->link);
+}
+
+bool rsk_peer_left_data(struct rsk_stream *s)
+{
+	struct rsk_rail *rail = &s->link->seg.rail;
+	uint64_t consumed = 0, owed;
+	bool had;
+
+	rsk_lock(&s->tx_lock);
+	owed = s->tx.ring.data_end;
+	had = s->tx.promotions && (s->tx.state == RSK_TX_ONRING || !s->tx.peer_left);
+	rsk_unlock(&s->tx_lock);
+	if (!had)
+		return false;
+	/* What it said when it closed is all that there is to know. */
+	if (!(rail->ops->caps & RSK_FABRIC_SYNC))
+		return s->tx.peer_closed && s->tx.ring.told < owed;
+	rail->ops->get(rail, rsk_seg_ctl_off(s->sid) + offsetof(struct rsk_seg_ctl, consumed),
+		       &consumed, sizeof(consumed), 0);
+	return consumed < owed && peer_is_gone(s);
+}
+
+void rsk_peer_is_dead(struct rsk_stream *s)
+{
+	rsk_lock(&s->tx_lock);
+	if (s->tx.state == RSK_TX_ONRING) {
+		s->tx.demotions++;
+		s->tx.state = RSK_TX_TCP;
+		rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
+	}
+	rsk_unlock(&s->tx_lock);
+}
+
+bool rsk_peer_reset(struct rsk_stream *s, int fd, int err, bool told)
+{
+	bool first;
+
+	rsk_lock(&s->rx_lock);
+	first = !s->rx.err_told && !s->rx.tcp_err;
+	if (first && told)
+		rsk_rx_told(&s->rx, err);
+	else if (first)
+		s->rx.tcp_err = err;
+	rsk_unlock(&s->rx_lock);
+	if (!first)
+		return false; /* another thread told it meanwhile, or has seen it */
+	rsk_lock(&s->tx_lock);
+	s->tx.peer_closed = true;
+	s->tx.demotions += s->tx.state == RSK_TX_ONRING;
+	s->tx.state = RSK_TX_TCP;
+	s->tx.held = false;
+	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
+	rsk_unlock(&s->tx_lock);
+	atomic_store(&s->wr_shut, 1);
+	rsk_sys_shutdown(fd, SHUT_RDWR);
+	rsk_epoll_stream_event(s); /* who waits for room need not any longer */
+	return true;
+}
+
+bool rsk_stream_see_reset(struct rsk_stream *s, int fd)
+{
+	bool open, told, ring;
+
+	if (!(s->link->seg.rail.ops->caps & RSK_FABRIC_SYNC))
+		return false;
+	rsk_lock(&s->rx_lock);
+	open = !rsk_rx_told_end(&s->rx);
+	told = s->rx.err_told || s->rx.tcp_err;
+	rsk_unlock(&s->rx_lock);
+	/* Who shuts a direction and goes on reading is not asked for at every look: that it closes, it says itself. */
+	if (told || (!open && !rsk_link_peer_gone(s->link)))
+		return false;
+	/* tcp_reset(): behind an end it is the sends that are refused. */
+	if (rsk_peer_left_data(s))
+		return rsk_peer_reset(s, fd, open ? -ECONNRESET : -EPIPE, false);
+	/* That end stands. What is sent from now on is answered by a reset, as the kernel does it. */
+	rsk_lock(&s->tx_lock);
+	ring = s->tx.state == RSK_TX_ONRING;
+	rsk_unlock(&s->tx_lock);
+	if (ring && rsk_link_peer_gone(s->link))
+		rsk_peer_is_dead(s);
+	return false;
+}

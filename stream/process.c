@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* process.c - see process.h. */
+#include "process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <rsock/sys.h>
+
+_Atomic(int) rsk_stopped;
+__thread uint32_t rsk_kernel_acts;
+const struct rsk_host *rsk_host;
+static int pid_of_start;
+int *rsk_pid_word = &pid_of_start;
+
+static _Atomic(int) done_pid;
+
+void rsk_process_init(void)
+{
+	rsk_pid = rsk_sys_getpid();
+}
+
+void rsk_process_wiped(int *word)
+{
+	*word = rsk_pid;
+	rsk_pid_word = word;
+}
+
+bool rsk_exiting(void)
+{
+	return atomic_load(&done_pid) == rsk_pid;
+}
+
+bool rsk_exit_begins(void)
+{
+	int seen = atomic_load(&done_pid);
+
+	return seen != rsk_pid && atomic_compare_exchange_strong(&done_pid, &seen, rsk_pid);
+}
+
+uint64_t rsk_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t rsk_tick_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- our own fds: high, so that the application's numbers stay low ---- */
+
+/* So few numbers are all the application's. */
+#define FD_LIMIT_LEAST 256
+
+/* The lowest number for one of ours, by the limit as it is now; -EMFILE: there are too few. */
+static int own_base_now(void)
+{
+	struct rlimit lim = { .rlim_cur = 1024 };
+	uint64_t base;
+
+	getrlimit(RLIMIT_NOFILE, &lim);
+	if (lim.rlim_cur < FD_LIMIT_LEAST)
+		return -EMFILE;
+	if (lim.rlim_cur > RSK_FD_TABLE_MOST)
+		lim.rlim_cur = RSK_FD_TABLE_MOST;
+	base = lim.rlim_cur - lim.rlim_cur / 4;
+	if (lim.rlim_cur - base > 8192)
+		base = lim.rlim_cur - 8192;
+	return (int)base;
+}
+
+/* The lowest number of the last time: a hint, the kernel says when it is too high; 0: not known. */
+static _Atomic(int) own_base;
+
+static int copy_up(int fd, int base)
+{
+	int high = rsk_sys_fcntl(fd, F_DUPFD_CLOEXEC, base);
+
+	if (high < 0)
+		return high == -EINVAL ? -EMFILE : high;
+	if ((uint32_t)high >= rsk_fdtab.size) {
+		rsk_sys_close(high);
+		return -EMFILE;
+	}
+	rsk_fd_put(high, RSK_FD_OWN);
+	return high;
+}
+
+static int copy_by_limit(int fd)
+{
+	int base = own_base_now();
+
+	if (base < 0)
+		return base;
+	atomic_store_explicit(&own_base, base, memory_order_relaxed);
+	return copy_up(fd, base);
+}
+
+int rsk_own_fd_copy(int fd)
+{
+	int base = atomic_load_explicit(&own_base, memory_order_relaxed);
+	int high = fd < 0 ? fd : -EMFILE;
+
+	if (fd >= 0 && base)
+		high = copy_up(fd, base);
+	/* Full, or the limit has been lowered since. */
+	return fd >= 0 && high == -EMFILE ? copy_by_limit(fd) : high;
+}
+
+/* It stays for long: it is to lie above the application's by the limit of now. */
+int rsk_own_fd(int fd)
+{
+	int high = fd < 0 ? fd : copy_by_limit(fd);
+
+	if (fd >= 0)
+		rsk_sys_close(fd);
+	return high;
+}
+
+void rsk_own_close(int fd)
+{
+	if (fd < 0 || !rsk_fd_ours(fd))
+		return;
+	rsk_fd_put(fd, 0);
+	rsk_sys_close(fd);
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* upcalls.c - who is told what by the floors below: upcall.h, and the tables of links and of the keeper. */
+#include "upcalls.h"
+
+#include "engine.h"
+#include "epoll.h"
+#include "keeper.h"
+#include "links.h"
+#include "local.h"
+#include "relay.h"
+#include "remote.h"
+#include "stream.h"
+#include "transact.h"
+#include "upcall.h"
+#include "wants.h"
+
+static void ending(struct rsk_stream *s)
+{
+	if (atomic_load(&s->goodbye_due))
+		rsk_stream_goodbye(s, -1);
+	if (__builtin_expect(s->mapping != 0, 0))
+		rsk_local_unlink_later(s->mapping);
+}
+
+static int give_owed(struct rsk_stream *s, int fd)
+{
+	return rsk_stream_give_owed(s, fd, RSK_OWED_CLOSED, -1);
+}
+
+static const struct rsk_upcalls upcalls = {
+	.closed_unseen = rsk_fd_closed_unseen,
+	.ending = ending,
+	.unpaired = rsk_transact_over,
+	.link_unused = rsk_join_sweep,
+	.paired = rsk_epoll_joined,
+	.changed = rsk_epoll_stream_event,
+	.last_goodbye = rsk_stream_last_goodbye,
+	.give_owed = give_owed,
+	.leave = rsk_fd_leave,
+	.watched = rsk_fd_watched,
+};
+
+void rsk_upcalls_init(void)
+{
+	rsk_upcalls = &upcalls;
+	rsk_links_gone = rsk_epoll_link_gone;
+	rsk_keeper_job = &rsk_remote_job;
+	rsk_remote_ops = &rsk_greet_ops;
+}
