@@ -3,6 +3,7 @@
 #include "full.h"
 
 #include "credit.h"
+#include "epoll.h"
 #include "links.h"
 
 #define WORTH_RINGS 4
@@ -72,8 +73,10 @@ bool rsk_stream_relieve(struct rsk_stream *s, int fd)
 	rsk_tx_serve(&s->tx, &k.c);
 	moved = s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx) && rsk_full_left(s, &k.c);
 	rsk_unlock(&s->tx_lock);
-	if (moved)
+	if (moved) {
 		rsk_stream_notify(s, RSK_WAKE_RX);
+		rsk_epoll_stream_event(s); /* who waits for room there has TCP's now */
+	}
 	rsk_guard_exit();
 	return moved;
 }

@@ -16,6 +16,7 @@
 #include "mend.h"
 #include "remote.h"
 #include "stream.h"
+#include "upcall.h"
 #include "wait.h"
 #include "wish.h"
 
@@ -58,7 +59,7 @@ static ssize_t pending_error(struct rsk_stream *s, ssize_t n)
 ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags)
 {
 	struct rsk_kernel_companion k;
-	bool on_ring, proposed = false, ask = false;
+	bool on_ring, proposed = false, ask = false, left = false;
 	uint64_t ring0, slots0;
 	ssize_t n;
 
@@ -76,7 +77,8 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	on_ring = s->tx.state == RSK_TX_ONRING;
 	if (n == -EAGAIN && on_ring) {
 		rsk_full_want_room(s);
-		if (rsk_full_left(s, &k.c)) {
+		left = rsk_full_left(s, &k.c);
+		if (left) {
 			n = rsk_tx_send(&s->tx, &k.c, src, flags);
 			on_ring = false;
 		}
@@ -100,6 +102,8 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 		rsk_stream_publish_cpu(s);
 	if (on_ring || proposed)
 		rsk_stream_notify(s, RSK_WAKE_RX);
+	if (left)
+		rsk_upcalls->changed(s); /* others may wait for room, which TCP has */
 	rsk_guard_exit();
 	if (ask)
 		rsk_stream_ask_end(s, fd);

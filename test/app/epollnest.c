@@ -182,6 +182,43 @@ CASE(room, DIRECT, "a set that waits for room shows it when there is some")
 	app_close(fd);
 }
 
+#define MORE_THAN_A_RING 700000
+
+CASE(room_by_tcp, DIRECT,
+     "more than a ring holds is sent to one who does not read: a set that waits for room shows it")
+{
+	int fd = app_open(WARM | NODELAY), inner = (int)MUST(epoll_create1(0));
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	static char buf[50000];
+
+	ADD(inner, fd, EPOLLOUT, 1);
+	app_set_nonblock(fd, true);
+	for (uint64_t at = 0; CLI && at < MORE_THAN_A_RING;) {
+		size_t len = MORE_THAN_A_RING - at < sizeof(buf) ? MORE_THAN_A_RING - at :
+								   sizeof(buf);
+		ssize_t n;
+
+		app_pattern(buf, len, at, 3);
+		n = send(fd, buf, len, 0);
+		if (n > 0)
+			at += (uint64_t)n;
+		else if (errno != EAGAIN || poll(&p, 1, 10000) != 1)
+			app_die("no room, at %llu: %s", (unsigned long long)at, strerror(errno));
+		poll(&(struct pollfd){ .fd = inner, .events = POLLIN }, 1, 0);
+	}
+	if (CLI) {
+		shows("behind it", inner);
+		wait_say("inner", inner, 0);
+	}
+	app_sync();
+	app_set_nonblock(fd, false);
+	if (SRV)
+		R(app_recv_pattern(fd, MORE_THAN_A_RING, 65536, 3));
+	app_sync();
+	app_close(inner);
+	app_close(fd);
+}
+
 CASE(oneshot, DIRECT, "oneshot, edge, MOD and DEL inside show outside")
 {
 	int fd = app_open(WARM | NODELAY);
