@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export LIBRSOCK := $(CURDIR)/build/lib/librsock.so
 export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 
-.PHONY: build deps demo test test-rdma test-rdma-short test-configs bench bench-quick bench-mapper bench-rdma bench-rdma-quick bench-rdma-paper bench-rdma-cost bench-rdma-failover bench-mechanisms check format model fuzz fuzz-long differ differ-long soak soak-long test-all chaos-long mutants guard sanitize deb test-deb clean
+.PHONY: build deps demo test test-rdma test-rdma-short test-configs bench bench-quick picture bench-mapper bench-rdma bench-rdma-quick bench-rdma-paper bench-rdma-cost bench-rdma-failover bench-mechanisms check format model fuzz fuzz-long differ differ-long soak soak-long test-all chaos-long mutants guard sanitize deb test-deb clean
 
 deps:
 	@scripts/install-deps.sh
@@ -28,11 +28,14 @@ test-configs: build ## real programs and faults without spinning, then with smal
 	@RSOCK_SPIN_US=0 scripts/ctest.sh build -L 'real|fault' -j "$$(nproc)"
 	@RSOCK_RING_KB=32 scripts/ctest.sh build -L 'real|fault' -j "$$(nproc)"
 
-bench: build ## the measurements of the README
+bench: build ## all measurements of one host, some 20 minutes
 	@bench/run.sh
 
 bench-quick: build
 	@bench/run.sh --quick
+
+picture: ## docs/gains.svg, of what make bench measured last
+	@python3 -B bench/gains.py build/bench/bench.json
 
 bench-mechanisms: build ## locked access, order, mailboxes; the paper's model of the dynamic transfer; some 4 minutes
 	@python3 -B bench/mechanisms.py

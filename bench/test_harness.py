@@ -8,6 +8,7 @@ import time
 import unittest
 
 import compare
+import gains
 import harness
 import plots
 import report
@@ -91,6 +92,29 @@ class RatioTests(unittest.TestCase):
 
     def test_failure_shows(self):
         self.assertEqual(self.says(RATE, [10], []), "**failed**")
+
+
+class PictureTests(unittest.TestCase):
+    def kept(self, spin):
+        modes = {"tcp": {"samples": [1, 1.2], "ratio": 1}, "spin": {"samples": spin, "ratio": spin[0]}}
+        rows = [{"key": key, "title": key, "modes": modes} for key in gains.ROWS]
+        return gains.kept_of({"when": "2026-01-02T03:04:05Z", "machine": {"cpu": "x", "cpus": 2, "kernel": "6"}, "rows": rows})
+
+    def test_what_overlaps_is_no_gain(self):
+        for spin, text in ([2.5, 3], "**2.50×**"), ([1.3, 1.1], "no gain, 1.30×"), ([0.5, 0.6], "slower, 0.50×"):
+            modes = self.kept(spin)["rows"][0]["modes"]
+            self.assertEqual(gains.cell_text(modes["spin"]), text)
+            self.assertNotIn("sleep", modes)
+
+    def test_a_picture_of_all_rows(self):
+        drawn = gains.svg(self.kept([0.01, 0.02]))
+        for title in gains.ROWS.values():
+            self.assertIn(f">{title}<", drawn)
+        self.assertNotRegex(drawn, r'width="-|x="-')
+
+    def test_a_quick_run_is_refused(self):
+        with self.assertRaises(SystemExit):
+            gains.kept_of({"when": "", "machine": {}, "rows": []})
 
 
 class TargetTests(unittest.TestCase):

@@ -15,6 +15,7 @@ FORBIDDEN = [
     (re.compile(r"(?:[r]egistry\.npmjs|[p]ypi|[f]iles\.pythonhosted)\.org|[c]rates\.io"), "a package registry's host"),
 ]
 LONG, TOO_LONG, WIDTH = 500, 600, 100
+README_LINES = 120
 LARGE_BYTES = 1 << 20
 
 
@@ -38,6 +39,8 @@ def main():
                 errors.append(f"{name}:{number}: white space at the end")
         if text and not text.endswith("\n"):
             errors.append(f"{name}: no newline at the end")
+        if name == "README.md" and len(lines) > README_LINES:
+            errors.append(f"{name}: {len(lines)} lines, {README_LINES} at the most: details have pages of their own")
         if name.endswith((".c", ".h")):
             if len(lines) > TOO_LONG:
                 errors.append(f"{name}: {len(lines)} lines, {TOO_LONG} at the most: it wants to be two files")

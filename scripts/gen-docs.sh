@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes docs/reasons.md from include/rsock/reason.def and docs/limits.md from mapper/rsockd/limits.def; --check only
-# compares.
+# Writes docs/reasons.md from include/rsock/reason.def, docs/limits.md from mapper/rsockd/limits.def and docs/gains.svg from
+# docs/gains.json; --check only compares.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -45,6 +45,7 @@ case "${1-}" in
 		echo "docs/limits.md is not what mapper/rsockd/limits.def says: run scripts/gen-docs.sh" >&2
 		exit 1
 	fi
+	python3 -B bench/gains.py --check
 	;;
 "")
 	mkdir -p docs
@@ -52,6 +53,7 @@ case "${1-}" in
 	mv docs/limits.md.new docs/limits.md
 	reasons >docs/reasons.md.new
 	mv docs/reasons.md.new docs/reasons.md
+	python3 -B bench/gains.py
 	;;
 *)
 	echo "usage: scripts/gen-docs.sh [--check]" >&2
