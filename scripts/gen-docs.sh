@@ -1,6 +1,6 @@
 #!/bin/sh
 # Writes docs/reasons.md from include/rsock/reason.def, docs/limits.md from mapper/rsockd/limits.def and docs/gains.svg from
-# docs/gains.json; --check only compares.
+# docs/gains.json, and the drawings in docs/drawings/ from their texts; --check only compares.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -46,6 +46,7 @@ case "${1-}" in
 		exit 1
 	fi
 	python3 -B bench/gains.py --check
+	python3 -B scripts/draw.py --check
 	;;
 "")
 	mkdir -p docs
@@ -54,6 +55,7 @@ case "${1-}" in
 	reasons >docs/reasons.md.new
 	mv docs/reasons.md.new docs/reasons.md
 	python3 -B bench/gains.py
+	python3 -B scripts/draw.py
 	;;
 *)
 	echo "usage: scripts/gen-docs.sh [--check]" >&2
