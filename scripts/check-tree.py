@@ -17,12 +17,31 @@ FORBIDDEN = [
 LONG, TOO_LONG, WIDTH = 500, 600, 100
 README_LINES = 120
 LARGE_BYTES = 1 << 20
+# Pages that lead through the sources: what they name has to be there.
+GUIDES = re.compile(r"docs/(architecture|how-to-add)\.md|docs/drawings/\w+\.txt")
+FILE = re.compile(r"(?<![\w/.<…])((?:[\w-]+/)*[\w-]+\.(?:c|h|def|py|sh|pml|txt|cmake))\b(?!\w)")
+LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+
+
+def lost_names(name, text, files, sources):
+    """Files and functions that a guide names, and that are nowhere."""
+    ends = {"/".join(parts[at:]) for parts in (file.split("/") for file in files) for at in range(len(parts))}
+    lost = {file for file in FILE.findall(text) if file not in ends}
+    lost |= {word for word in re.findall(r"\brsk_\w+\b(?!…)", text) if not re.search(rf"\b{word}\b", sources)}
+    return [f"{name}: {word}: nowhere in the tree" for word in sorted(lost)]
+
+
+def lost_links(name, text):
+    return [f"{name}: {link}: leads nowhere" for link in LINK.findall(text)
+            if not (ROOT / name).parent.joinpath(link).exists()]
 
 
 def main():
     out = subprocess.run([ROOT / "scripts/tracked.sh"], check=True, capture_output=True, text=True)
     errors, warnings, checked = [], [], 0
-    for name in out.stdout.splitlines():
+    files = out.stdout.splitlines()
+    sources = "".join((ROOT / name).read_text(encoding="utf-8") for name in files if name.endswith((".c", ".h")))
+    for name in files:
         data = (ROOT / name).read_bytes()
         if len(data) > LARGE_BYTES:
             errors.append(f"{name}: {len(data)} bytes: git keeps it for ever")
@@ -39,6 +58,10 @@ def main():
                 errors.append(f"{name}:{number}: white space at the end")
         if text and not text.endswith("\n"):
             errors.append(f"{name}: no newline at the end")
+        if GUIDES.fullmatch(name):
+            errors += lost_names(name, text, files, sources)
+        if name.endswith(".md"):
+            errors += lost_links(name, text)
         if name == "README.md" and len(lines) > README_LINES:
             errors.append(f"{name}: {len(lines)} lines, {README_LINES} at the most: details have pages of their own")
         if name.endswith((".c", ".h")):
