@@ -13,6 +13,8 @@ WRONG = [
     ("check-format.sh", [], "fabric/board.c", "int  a ;\n", "board.c"),
     ("check-includes.py", [], "fabric/board.c", '#include "stream.h"\n', "must not see"),
     ("check-includes.py", [], "fabric/board.c", "#include <infiniband/verbs.h>\n", "ibverbs"),
+    ("check-alone.sh", [], "preload/CMakeLists.txt", "find_package(PkgConfig REQUIRED)\npkg_check_modules(M REQUIRED libmnl)\n", "libmnl"),
+    ("check-alone.sh", [], "CMakePresets.json", "}\n", "CMakePresets"),
     ("check-tree.py", [], "fabric/board.c", "int a; \n", "white space"),
     ("check-tree.py", [], "fabric/board.c", "//\n" * 700, "lines"),
     ("check-tree.py", [], "README.md", "/" + "root/x\n", "one machine"),
