@@ -10,10 +10,9 @@
 
 #include "arena.h"
 #include "doorbell.h"
-#include "epoll.h"
 #include "fdmsg.h"
+#include "process.h"
 #include "rdma.h"
-#include "stream.h"
 
 static _Atomic(uint32_t) numbers;
 

@@ -14,8 +14,9 @@
 #include <rsock/sys.h>
 
 #include "keeper.h"
+#include "link.h"
 #include "log.h"
-#include "stream.h"
+#include "process.h"
 
 #define MODULE "librsock-verbs.so"
 #define SYSFS "/sys/class/infiniband"

@@ -15,6 +15,7 @@
 #include "links.h"
 #include "mend.h"
 #include "remote.h"
+#include "spin.h"
 #include "stream.h"
 #include "upcall.h"
 #include "wait.h"

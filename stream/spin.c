@@ -6,7 +6,6 @@
 
 #include <rsock/sys.h>
 
-#include "wait.h"
 
 #define SPINS_TOLD 64
 #define YIELDS 2

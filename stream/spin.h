@@ -88,4 +88,10 @@ static inline uint32_t rsk_spin_learn(uint32_t budget_ns, uint64_t took_ns)
 	return budget_ns / 2 < RSK_SPIN_LEAST_NS ? 0 : budget_ns / 2;
 }
 
+/* May we spin for this stream's peer, i.e. does it run on another processor? Says on which we do. */
+bool rsk_spin_pays(struct rsk_stream *s);
+
+/* On which processor we run, for the peer's rsk_spin_pays(). */
+void rsk_stream_publish_cpu(struct rsk_stream *s);
+
 #endif

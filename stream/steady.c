@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "engine.h"
+#include "spin.h"
 #include "stream.h"
 #include "touch.h"
 #include "wait.h"

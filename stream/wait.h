@@ -56,12 +56,6 @@ int rsk_wait_companion(
 	struct rsk_wait *w); /* the same where there is no ring yet: for the kernel alone */
 void rsk_wait_end(struct rsk_wait *w);
 
-/* May we spin for this stream's peer, i.e. does it run on another processor? Says on which we do. */
-bool rsk_spin_pays(struct rsk_stream *s);
-
-/* On which processor we run, for the peer's rsk_spin_pays(). */
-void rsk_stream_publish_cpu(struct rsk_stream *s);
-
 /* SO_RCVTIMEO (@recv) or SO_SNDTIMEO of @fd was set: as the kernel has it now. */
 void rsk_stream_timeout_set(struct rsk_stream *s, int fd, bool recv);
 
@@ -109,8 +103,5 @@ static inline bool rsk_stream_stirs(const struct rsk_stream *s, uint32_t what)
 	rsk_glance_at(&g, s);
 	return rsk_glance_stirs(&g, what);
 }
-
-struct tcp_info;
-void rsk_tcp_info_add(struct tcp_info *ti, unsigned int len, struct rsk_stream *s);
 
 #endif

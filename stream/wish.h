@@ -32,13 +32,6 @@ static inline void rsk_stream_look_at_wish(struct rsk_stream *s, int fd)
 		rsk_stream_heed(s, fd);
 }
 
-/* A new stream, which has its record: nothing has been wished in this life of it. */
-static inline void rsk_stream_wish_init(struct rsk_stream *s)
-{
-	s->wish_life = rsk_stats_wish_life(rsk_stats_wish(s->rec));
-	atomic_store_explicit(&s->wish_seen, (uint64_t)s->wish_life << 32, memory_order_relaxed);
-}
-
 /* It has just been joined: if it was taken off before that, it stays off. */
 void rsk_stream_wish_joined(struct rsk_stream *s);
 
