@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * hash_off.c - stream/hash.c without the hash of slots: what a ring would be that believes its index. For measuring
- * alone; nothing here would find a slot that is there in part. Mails keep their hash, which is what tells a new one.
+ * hash_off.c - stream/ring/hash.c without the hash of slots: what a ring would be that believes
+ * its index. For measuring alone; nothing here would find a slot that is there in part. Mails
+ * keep their hash, which is what tells a new one.
  */
 #include "hash.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the read path costs over shared memory, by size of the message: an owner process that publishes without a rest,
- * and another one that obtains what it can (stream/mailbox.h).
+ * and another one that obtains what it can (stream/ring/mailbox.h).
  *
  *	still_ns	a get of a message that nobody changes, and its check
  *	publish_ns	an update, while it is being read

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What ordered delivery costs a packet, and as a share of its slot: in order, and over 2 and 4 rails, by each form of the index.
 
-Both machines of stream/order.h (mark, put, acknowledgement; the receiver's queue) against the ring's own cost of the same slot,
+Both machines of stream/ring/order.h (mark, put, acknowledgement; the receiver's queue) against the ring's own cost of the same slot,
 in one thread and one run (bench/order.c).
 """
 import argparse

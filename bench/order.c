@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the order costs a slot: the sender's mark, put and acknowledgement, and the receiver's queue, on top of the
- * ring itself (stream/ring.h) and as a share of it, in one thread and one run. Packets are seen in the order they
+ * ring itself (stream/ring/ring.h) and as a share of it, in one thread and one run. Packets are seen in the order they
  * were put, or as so many rails bring them: packet i goes by rail i mod RAILS, and each rail brings a batch before
  * the next one does.
  *

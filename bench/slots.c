@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What one slot costs, by size, in one thread: the copies alone, the hashes alone, and the whole way through the ring
- * (stream/ring.h). Nothing sleeps and no other processor is asked, so the difference is what the code itself does.
+ * (stream/ring/ring.h). Nothing sleeps and no other processor is asked, so the difference is what the code itself does.
  *
  *	copy	payload into the ring, and out again to where the receiver wants it
  *	hash	payload and head, once by the sender and once by the receiver

@@ -2,13 +2,14 @@
 /*
  * verbs.h - the fabric between hosts: RDMA WRITEs of reliable connected queue pairs, by libibverbs and librdmacm.
  *
- * It is a module of its own, librsock-verbs.so, loaded by the process's keeper (stream/keeper.c) only where there is
- * an RDMA device: the library itself is not linked with libibverbs. This header is all that the two share; the module
- * exports one symbol, rsk_verbs_module.
+ * It is a module of its own, librsock-verbs.so, loaded by the process's keeper
+ * (stream/link/keeper.c) only where there is an RDMA device: the library itself is not linked
+ * with libibverbs. This header is all that the two share; the module exports one symbol,
+ * rsk_verbs_module.
  *
  * Two kinds of functions:
  *	(keeper)	one thread, the keeper, which may block and allocate
- *	(path)		any thread, in a guarded section (stream/guard.h): never blocks, allocates nothing, no
+ *	(path)		any thread, in a guarded section (stream/base/guard.h): never blocks, allocates nothing, no
  *			cancellation point, errno as it was; short locks, process-private
  *
  * Memory. A link's segment and window (segment.h) are ordinary memory of this process; parts of them are registered

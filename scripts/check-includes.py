@@ -1,27 +1,14 @@
 #!/usr/bin/env python3
-"""Includes point one way: preload -> stream -> fabric, mapper; include/ is seen by all; nobody includes upward."""
+"""Includes point one way, as cmake/floors.txt says; include/ is seen by all; nobody includes upward."""
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import floors
+
 ROOT = Path(__file__).resolve().parent.parent
-MAY_SEE = {
-    "include": set(),
-    "fabric": set(),
-    "fabric/verbs": {"fabric"},
-    "mapper": set(),
-    "mapper/service": {"mapper"},
-    "mapper/rsockd": {"mapper", "mapper/service", "fabric"},  # boards, which are memory that is shared
-    "stream": {"fabric", "mapper"},
-    "preload": {"stream"},
-    # Programs are plain: they know what is shared, and the folders whose work they show or test.
-    "tools": {"mapper", "mapper/service"},
-    "bench": {"stream", "fabric"},  # slots.c measures the ring by itself
-    "bench/rsperf": set(),
-    "bench/mapper": {"mapper", "mapper/service"},
-    "bench/rdma": set(),
-}
+MAY_SEE = {**floors.read(), "include": set()}
 # One header of a folder that is not seen else.
 BUT = {"bench/rsperf": {"hash.h"}, "bench/rdma": {"hash.h"}}  # limits that hash do so as the library does
 BARE_VERBS = ("fabric/verbs", "test/rdma/prog/hostile", "bench/rdma/bulk")
@@ -45,7 +32,7 @@ def main():
             owners.setdefault(path.name, set()).add(folder_of(path))
     errors = []
     for name, folders in owners.items():
-        if len(folders & {"fabric", "mapper", "mapper/service", "stream", "preload"}) > 1:
+        if sum(f.split("/")[0] in ("fabric", "mapper", "stream", "preload") and f != "mapper/rsockd" for f in folders) > 1:
             errors.append(f"{name}: in {', '.join(sorted(folders))}: which one is meant depends on flags")
     checked = 0
     for path in files:

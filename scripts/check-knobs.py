@@ -31,7 +31,7 @@ def value(text):
 
 def main():
     sources = "".join(p.read_text(encoding="utf-8") for folder in ("stream", "preload", "mapper", "fabric")
-                      for p in sorted((ROOT / folder).glob("*.c")))
+                      for p in sorted((ROOT / folder).rglob("*.c")))
     names = set(re.findall(r'(?:getenv|knob)\("(RSOCK_\w+)"', sources))
     numbers = {n: [value(v) for v in args.split(",")]
                for n, args in re.findall(r'knob\("(RSOCK_\w+)",([^()]*)\)', sources)}

@@ -9,6 +9,7 @@ run_step "no warnings: gcc" scripts/build.sh build -DCMAKE_C_COMPILER=gcc
 run_step "no warnings: clang" scripts/build.sh build/clang -DCMAKE_C_COMPILER=clang
 run_step "format" scripts/check-format.sh
 run_step "include directions" scripts/check-includes.py
+run_step "calls go down, no circles" scripts/check-calls.py build
 run_step "the library alone, presets" scripts/check-alone.sh
 run_step "symbols of the library" scripts/check-symbols.py build
 run_step "hardening: gcc" scripts/check-hardening.sh build

@@ -42,7 +42,7 @@ struct rsk_slot_head {
 	uint64_t index;
 	uint32_t len;
 	uint16_t kind;
-	uint16_t order; /* RSK_ORDER mark (stream/order.h); 0: none */
+	uint16_t order; /* RSK_ORDER mark (stream/ring/order.h); 0: none */
 };
 _Static_assert(sizeof(struct rsk_slot_head) == RSK_SLOT_HEAD_BYTES, "slot head");
 

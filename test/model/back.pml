@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A receiver between hosts goes off the ring with slots unread, for somebody who sees the kernel alone (rsk_rx_rest() of
- * stream/rx_rest.c, rsk_tx_on_back(); a fork, an exec, a socket that is passed on). It says BACK(from here) and
+ * stream/ring/rx_rest.c, rsk_tx_on_back(); a fork, an exec, a socket that is passed on). It says BACK(from here) and
  * rests: it takes nothing more, of either carrier. The sender answers in the ring, in order with what it has put: AGAIN,
  * and repeats from there by TCP, before anything newer, but not before the rail has acknowledged AGAIN; or it had moved
  * already, and the receiver finds MOVE there, and reads on. So nobody else needs to be told, and whatever happens to

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * News of a stream for a set whose lock is not held (stream/epoll.c rsk_reg_call(), rsk_epoll_take_called();
- * stream/epoll_wait.c): whoever drains a ready map calls the registration, under the chain lock: marks it called; if it was
+ * News of a stream for a set whose lock is not held (stream/ready/epoll.c rsk_reg_call(), rsk_epoll_take_called();
+ * stream/ready/epoll_wait.c): whoever drains a ready map calls the registration, under the chain lock: marks it called; if it was
  * not, pushes it on the set's list; then looks at the sleepers and rings. Who waits takes the list and the marks,
  * looks at the rings of what it took, counts itself as a sleeper, takes the list once more, and sleeps on its bell.
  *

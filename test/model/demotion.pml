@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A direction leaves the ring from both ends at once (command() of stream/tx.c, rsk_tx_on_leave(), stream/rx.c
+ * A direction leaves the ring from both ends at once (command() of stream/ring/tx.c, rsk_tx_on_leave(), stream/ring/rx.c
  * rsk_rx_leave()). The sender may put MOVE(N) and go on by TCP without asking anybody. The receiver may say LEAVE(C)
  * with slots unread, whereupon the sender repeats C.. by TCP, before anything newer. The two are like the two flags of
  * Dekker's algorithm: the sender puts its command, fences, looks for a LEAVE, and only then sends anything newer; the

@@ -2,7 +2,7 @@
 /*
  * What two keepers say of a lost rail, LOST, GAP, NAMED, goes by two ways at once: the control connection, which brings all
  * of it in order, at some time, and the rails that live, which bring it at once, in order each, until one dies with what it
- * has (stream/remote_lost.c; docs/adr/rails.md). What is said of one life is numbered; it is heard in that order, each
+ * has (stream/remote/remote_lost.c; docs/adr/rails.md). What is said of one life is numbered; it is heard in that order, each
  * once, from wherever it comes first. RAIL goes by the connection alone. Here one rail dies and comes back, while others
  * live; what the link does when the last one goes is rails.pml's business, which has one way.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A thread sleeps on a number that another thread closes, and a third opens another file under it at once (stream/nap.c;
- * lie_down(), get_up(), hold_fd(), await_refuge() of stream/wait.c; closing() of stream/fd.c). The sleeper makes no copy
+ * A thread sleeps on a number that another thread closes, and a third opens another file under it at once (stream/socket/nap.c;
+ * lie_down(), get_up(), hold_fd(), await_refuge() of stream/ready/wait.c; closing() of stream/calls/fd.c). The sleeper makes no copy
  * of its descriptor: it puts a nap where closers look, and then looks whether the table still leads to its stream. The
  * closer takes the entry out of the table, and then looks for naps: to each it gives a copy, made while the number is
  * still open, and rings. What the kernel does with a file while a call on it is under way it does with that file.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A direction changes carrier, with nobody ever waiting (stream/tx.c, stream/rx.c): TCP and ring are FIFOs that know
+ * A direction changes carrier, with nobody ever waiting (stream/ring/tx.c, stream/ring/rx.c): TCP and ring are FIFOs that know
  * nothing of each other; each end has one mail, a word that is overwritten, so that older words may never be seen.
  * The sender proposes, the receiver says that it watches, the sender announces position N and goes on in the ring;
  * later it leaves the ring with a MOVE slot, sends by TCP, and may propose again once every slot is known to be taken.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One direction of a stream by a link of two rails, of which any may die at either end at any moment, and come back
- * (stream/remote_lost.c, stream/remote_rail.c, fabric/rails.c; docs/adr/rails.md). A puts the slots, and dials; B is come
+ * (stream/remote/remote_lost.c, stream/remote/remote_rail.c, fabric/rails.c; docs/adr/rails.md). A puts the slots, and dials; B is come
  * to, reads, and says by a mail how far: the credit, without which A reuses no place of the ring.
  *
  * An end that sees a rail go, or hears LOST of it, closes its queue pair, and says LOST; B names what has not come (GAP);

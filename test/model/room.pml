@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sender that sleeps for room (stream/send.c want_room_at(), stream/wait.*; stream/recv.c enough_room()): it says from
+ * A sender that sleeps for room (stream/calls/send.c want_room_at(), stream/wait.*; stream/calls/recv.c enough_room()): it says from
  * which credit on waking it is worth while (half the ring), sets its bit in the want word, makes a full fence, looks
  * once more at the credit, and sleeps on its bell. The reader gives credit for every CREDIT cells; only if that is
  * as much as the sender asked for does it make a full fence, look at the want word and ring.

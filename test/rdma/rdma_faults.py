@@ -341,8 +341,8 @@ silent = [socket.create_connection((address, port), 20) for _ in range(100)]
 
 
 def magic():
-    """What each message of a control connection begins with (../../stream/remote_msg.h)."""
-    header = Path(__file__).resolve().parents[2] / "stream/remote_msg.h"
+    """What each message of a control connection begins with (../../stream/remote/remote_msg.h)."""
+    header = Path(__file__).resolve().parents[2] / "stream/remote/remote_msg.h"
     return re.search(r"RSK_REMOTE_MAGIC (0x[0-9a-f]+)", header.read_text(encoding="utf-8"))[1]
 
 

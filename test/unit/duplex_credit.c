@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * duplex_credit.c - the keeper of a sender's end looks up what the receiver has read, as stream/credit.c has it, but at
- * any moment; gets are late, torn, and of rails that die. What is believed was so.
+ * duplex_credit.c - the keeper of a sender's end looks up what the receiver has read, as
+ * stream/remote/credit.c has it, but at any moment; gets are late, torn, and of rails that die.
+ * What is believed was so.
  */
 #include "duplex_parts.h"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * duplex_keepers.c - the keepers of duplex_rails.c, as stream/remote_rail.c and stream/remote_lost.c have them. That a
- * rail is dead is noticed at either end at a time of its own, or by the other's LOST; what one end still has under way
- * lands until the other closes; gaps are named, and put once more by the other rails. When the last one dies the link
+ * duplex_keepers.c - the keepers of duplex_rails.c, as stream/remote/remote_rail.c and
+ * stream/remote/remote_lost.c have them. That a rail is dead is noticed at either end at a time
+ * of its own, or by the other's LOST; what one end still has under way lands until the other
+ * closes; gaps are named, and put once more by the other rails. When the last one dies the link
  * breaks (BREAK, RESUME), and is made anew under another epoch.
  */
 #include "duplex_rails.h"
@@ -303,7 +304,7 @@ static void hear(struct duplex *d, uint32_t end)
 	}
 }
 
-/* What LOST says, read by a rail that lives: before it is heard, or after (../../stream/remote_status.c). */
+/* What LOST says, read by a rail that lives: before it is heard, or after (../../stream/remote/remote_status.c). */
 static void read_status(struct duplex *d, uint32_t end)
 {
 	const struct keeps *own = &d->rails->keeper[end], *other = &d->rails->keeper[!end];

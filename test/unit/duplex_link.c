@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * duplex_link.c - rails that break, and the two keepers of duplex.c's ends, as
- * stream/remote_rail.c and stream/mend_break.c have them: the rail breaks at any moment, also a new
+ * stream/remote/remote_rail.c and stream/remote/mend_break.c have them: the rail breaks at any moment, also a new
  * one before both ends have it; each end notices by itself or is told (BREAK), says what it has
  * consumed (RESUME) and, on the next rail (RAIL), renews both its halves under a key of that epoch
  * (RING).

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * duplex_marks.c - transactions over several rails (../../stream/marks.h), as both ends of duplex.c know them: of any
- * form, the two machines agree at every step as far as they can, what is missing when a rail dies is what the sender
- * has under way under that name, and where it lies is asked for; at the end nothing is.
+ * duplex_marks.c - transactions over several rails (../../stream/ring/marks.h), as both ends of
+ * duplex.c know them: of any form, the two machines agree at every step as far as they can, what
+ * is missing when a rail dies is what the sender has under way under that name, and where it
+ * lies is asked for; at the end nothing is.
  */
 #include "duplex_parts.h"
 

@@ -56,7 +56,7 @@ struct way {
 	uint32_t mute;	 /* the receiver makes no call for so many turns */
 };
 
-/* A message between the two keepers (../../stream/remote_msg.h), of what is modelled here. */
+/* A message between the two keepers (../../stream/remote/remote_msg.h), of what is modelled here. */
 struct word {
 	enum {
 		WORD_BREAK,
@@ -69,7 +69,7 @@ struct word {
 };
 #define WORDS 64u
 
-/* One end's keeper: it has way[i]'s sender and way[!i]'s receiver (../../stream/remote_rail.c). */
+/* One end's keeper: it has way[i]'s sender and way[!i]'s receiver (../../stream/remote/remote_rail.c). */
 struct keeper {
 	bool up, established, heard;
 	bool open; /* the peer has said where its ring is: it may be proposed */

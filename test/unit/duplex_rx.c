@@ -54,7 +54,7 @@ static void do_recv(struct way *w, bool peek)
 	free(in);
 }
 
-/* Some of the ring's bytes to where the sender would write them (../../stream/handback.c). */
+/* Some of the ring's bytes to where the sender would write them (../../stream/fallback/handback.c). */
 static void hand_back(struct way *w)
 {
 	struct duplex *d = w->d;
@@ -114,7 +114,7 @@ static void do_rest(struct way *w)
 	duplex_wish_rx(w);
 }
 
-/* A process that forks, on one host: all that lies in the ring is read, then it is left (../../stream/family.c). */
+/* A process that forks, on one host: what lies in the ring is read, then it is left (family.c). */
 static void do_pause(struct way *w)
 {
 	uint64_t before;

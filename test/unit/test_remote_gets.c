@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * What a keeper obtains by itself, and what it does again: the credit of full rings
- * (stream/credit.c), what the other end publishes of its rails (stream/remote_status.c), the
- * registration of a ring that could not be (stream/remote_rings.c).
+ * (stream/remote/credit.c), what the other end publishes of its rails (stream/remote/remote_status.c), the
+ * registration of a ring that could not be (stream/remote/remote_rings.c).
  */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A receiver that rests (stream/rx_rest.c): what it has to read of what came by the ring, and what it leaves to the
- * companion; what its sender answers.
+ * A receiver that rests (stream/ring/rx_rest.c): what it has to read of what came by the ring,
+ * and what it leaves to the companion; what its sender answers.
  */
 #include "way_kit.h"
 

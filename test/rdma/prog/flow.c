@@ -211,7 +211,7 @@ static void each(const struct worker *w,
 		call(&w->l->seg.rail, i, RSK_WAKE_RX | RSK_WAKE_TX, w->number);
 }
 
-/* Announced sleep, as stream/wait.c has it. */
+/* Announced sleep, as stream/ready/wait.c has it. */
 static void sleep_on(const struct worker *w)
 {
 	const struct rsk_fabric_ops *ops = w->l->seg.rail.ops;

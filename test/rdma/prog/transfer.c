@@ -8,7 +8,7 @@
  * differ in when data may go, and are dealt the same failures:
  *
  *	t	traditional: not before a valid answer
- *	d	dynamic: as stream/ringway.h decides; it may be indirectly
+ *	d	dynamic: as stream/ring/ringway.h decides; it may be indirectly
  *	a	at once, indirectly; directly from the valid answer on
  *
  * A transfer's time is from its request until the receiver's credit covers its last byte. Then, not measured, the

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * engine.h - everything that a hook may ask of the engine.
+ * engine.h - everything that a hook may ask of the engine. It lies on the lowest floor, since
+ * each floor does a part of it.
  *
  * A hook looks the fd up (rsk_fd_hot(): one load); a cold fd goes straight to the real call. Of any other one the
  * engine is asked first whether the call can be done at once (rsk_steady_recv() and its like). If not (RSK_UNSTEADY),

@@ -6,7 +6,6 @@
 
 #include <rsock/sys.h>
 
-
 #define SPINS_TOLD 64
 #define YIELDS 2
 #define YIELD_SLOW_NS 20000u

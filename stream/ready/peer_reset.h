@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* peer_reset.h - a peer that closed, or was killed, with bytes of ours unread in its ring: a reset that no kernel sends. */
+/*
+ * peer_reset.h - a peer that closed, or was killed, with bytes of ours unread in its ring: a reset
+ * that no kernel sends.
+ */
 #ifndef RSK_PEER_RESET_H
 #define RSK_PEER_RESET_H
 

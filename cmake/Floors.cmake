@@ -1,0 +1,22 @@
+# Who may include whom: floors.txt as lists.
+#   RSK_FLOORS            all folders, in its order
+#   RSK_SEES_<folder>     what it may include besides itself and include/: all that its line leads to
+set(RSK_FLOORS "")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/floors.txt)
+file(STRINGS ${PROJECT_SOURCE_DIR}/cmake/floors.txt rsk_lines REGEX "^[a-z]")
+foreach(line ${rsk_lines})
+	string(REGEX MATCH "^([a-z/]+):(.*)$" _ "${line}")
+	set(folder ${CMAKE_MATCH_1})
+	separate_arguments(below UNIX_COMMAND "${CMAKE_MATCH_2}")
+	set(sees "")
+	foreach(one ${below})
+		# What is named has its line before: so there is no circle.
+		if(NOT one IN_LIST RSK_FLOORS)
+			message(FATAL_ERROR "cmake/floors.txt: ${folder} sees ${one}, which has no line above it")
+		endif()
+		list(APPEND sees ${one} ${RSK_SEES_${one}})
+	endforeach()
+	list(REMOVE_DUPLICATES sees)
+	set(RSK_SEES_${folder} ${sees})
+	list(APPEND RSK_FLOORS ${folder})
+endforeach()

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Two builds of the same code: does a move or a rename change what the machine does?
+
+same-code.py BEFORE AFTER: two build folders (or two binaries). Compares the instructions of librsock.so, librsock-verbs.so
+and rsockd function by function; where functions and data lie, what they are called, and in which order, does not count.
+Ends with 1 and names what differs.
+"""
+import collections
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+BINARIES = ("lib/librsock.so", "lib/librsock-verbs.so", "bin/rsockd")
+FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
+OFFSET = re.compile(r"-?0x[0-9a-f]+\(%rip\)")
+PADDING = ("nop", "xchg   %ax,%ax", "cs nop", "data16", "int3")
+
+
+def functions(binary):
+    """Bodies without names: how often each is there."""
+    out = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "-j", ".text", binary], check=True, capture_output=True, text=True)
+    bodies, name, body = collections.Counter(), None, []
+    names = {}
+
+    def end():
+        while body and body[-1].startswith(PADDING):
+            body.pop()
+        if name:
+            text = "\n".join(body)
+            bodies[text] += 1
+            names.setdefault(text, []).append(name)
+    for line in out.stdout.splitlines():
+        match = FUNCTION.match(line)
+        if match:
+            end()
+            name, body = match.group(1), []
+        elif "\t" in line and name:
+            code = line.split("\t", 1)[1].strip()
+            code = code.split(" <")[0] if "# " not in code else code.split("# ")[0]
+            mnemonic, _, rest = code.partition(" ")
+            rest = OFFSET.sub("DATA(%rip)", rest.strip())
+            if mnemonic.startswith(("j", "call")) and re.fullmatch(r"[0-9a-f]+", rest):
+                rest = "CODE"
+            if not mnemonic.startswith(PADDING):
+                body.append(f"{mnemonic} {rest}".strip())
+    end()
+    return bodies, names
+
+
+def compare(before, after, what):
+    (old, old_names), (new, new_names) = functions(before), functions(after)
+    gone, come = old - new, new - old
+    for text in gone:
+        print(f"{what}: only before: {', '.join(old_names[text])}")
+    for text in come:
+        print(f"{what}: only after: {', '.join(new_names[text])}")
+    print(f"{what}: {sum(old.values())} functions before, {sum(new.values())} after, {sum((old & new).values())} the same")
+    return not gone and not come and bool(old)
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    before, after = map(Path, sys.argv[1:])
+    pairs = [(before, after, after.name)] if before.is_file() else [(before / b, after / b, b) for b in BINARIES]
+    results = [compare(*pair) for pair in pairs]  # all, also behind one that differs
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
