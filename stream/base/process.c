@@ -132,3 +132,12 @@ void rsk_own_close(int fd)
 	rsk_fd_put(fd, 0);
 	rsk_sys_close(fd);
 }
+
+uint64_t rsk_random64(void)
+{
+	uint64_t v = 0;
+
+	while (rsk_sys_getrandom(&v, sizeof(v), 0) != sizeof(v) || !v)
+		;
+	return v;
+}

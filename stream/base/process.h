@@ -62,6 +62,8 @@ static inline void rsk_act(void)
 		rsk_kernel_acts++;
 }
 
+uint64_t rsk_random64(void); /* never 0 */
+
 int rsk_own_fd(int fd); /* move one of ours up; the new number or -errno; enters it in the table */
 int rsk_own_fd_copy(int fd); /* a copy of the application's */
 void rsk_own_close(int fd);

@@ -7,6 +7,7 @@
 #include "keeper.h"
 #include "links.h"
 #include "local.h"
+#include "meet.h"
 #include "relay.h"
 #include "remote.h"
 #include "stream.h"
@@ -46,4 +47,5 @@ void rsk_upcalls_init(void)
 	rsk_links_gone = rsk_epoll_link_gone;
 	rsk_keeper_job = &rsk_remote_job;
 	rsk_remote_ops = &rsk_greet_ops;
+	rsk_meet_message = rsk_transact_message;
 }

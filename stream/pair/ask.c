@@ -3,109 +3,20 @@
 #include "ask.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <rsock/local.h>
 #include <rsock/sys.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-#include "arena.h"
+#include "ask_list.h"
 #include "local.h"
 #include "local_msg.h"
 #include "meet.h"
 #include "stream.h"
 #include "tuple.h"
-
-/*
- * Private to the process; a child has its own copy. What it points to never changes, nor is it given back: somebody may
- * be reading it, and lists change when an operator changes them. Release when it is set, acquire by readers.
- */
-static _Atomic(const struct rsk_local_first *) list;
-
-/* Of the file that it was read from. Under the join lock. */
-static struct {
-	dev_t dev;
-	ino_t ino;
-	struct timespec changed;
-} seen;
-
-static bool is_valid(const struct rsk_local_first *f)
-{
-	return f->magic == RSK_LOCAL_MAGIC && f->n <= RSK_LOCAL_FIRST_MOST &&
-	       f->checksum == XXH3_64bits(f, offsetof(struct rsk_local_first, checksum));
-}
-
-/* NULL: it is none, or just being written. */
-static const struct rsk_local_first *read_list(int fd)
-{
-	struct rsk_local_first *f = rsk_arena_alloc(sizeof(*f));
-
-	if (f && rsk_sys_pread(fd, f, sizeof(*f), 0) == sizeof(*f) && is_valid(f))
-		return f;
-	rsk_arena_free(f);
-	return NULL;
-}
-
-static int open_list(void)
-{
-	static const char suffix[] = RSK_LOCAL_FIRST_SUFFIX;
-	size_t len = strlen(rsk_knobs.daemon);
-	char path[256];
-
-	if (!len || len + sizeof(suffix) > sizeof(path))
-		return -EINVAL;
-	memcpy(path, rsk_knobs.daemon, len);
-	memcpy(path + len, suffix, sizeof(suffix));
-	return rsk_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-}
-
-void rsk_ask_look(void)
-{
-	const struct rsk_local_first *now;
-	int fd = open_list();
-	struct stat st;
-
-	if (fd < 0)
-		return;
-	if (rsk_sys_fstat(fd, &st) == 0 &&
-	    (st.st_ino != seen.ino || st.st_dev != seen.dev ||
-	     memcmp(&st.st_mtim, &seen.changed, sizeof(seen.changed)) != 0) &&
-	    (now = read_list(fd))) {
-		seen.dev = st.st_dev;
-		seen.ino = st.st_ino;
-		seen.changed = st.st_mtim;
-		atomic_store_explicit(&list, now, memory_order_release);
-	}
-	rsk_sys_close(fd);
-}
-
-static bool within(const struct rsk_local_prefix *p, const struct rsk_tuple *to)
-{
-	uint16_t bits = p->bits;
-	uint8_t rest;
-
-	if (p->family != to->family || bits > (to->family == AF_INET ? 32 : 128))
-		return false;
-	rest = (uint8_t)(0xff00u >> bits % 8);
-	return memcmp(p->ip, to->peer, bits / 8) == 0 &&
-	       (!rest || ((p->ip[bits / 8] ^ to->peer[bits / 8]) & rest) == 0);
-}
-
-static bool is_on_list(const struct rsk_local_first *l, const struct rsk_tuple *to)
-{
-	for (uint32_t i = 0; i < l->n; i++)
-		if (within(&l->at[i], to))
-			return true;
-	return false;
-}
 
 /* The answer to this question; false: it does not come in time. */
 static bool hear(int fd, uint64_t cookie, uint32_t wait_ms, struct rsk_local_msg *m)
@@ -181,23 +92,23 @@ bool rsk_ask_any(void)
 	if (atomic_load_explicit(&rsk_stopped, memory_order_relaxed))
 		return false;
 	rsk_join_hello();
-	l = atomic_load_explicit(&list, memory_order_acquire);
+	l = rsk_ask_list();
 	if (__builtin_expect(!l, 1))
 		return false;
 	/* Who only connects makes no steps, by which the list would be kept up to date. */
 	if (rsk_local_due())
 		rsk_join_look();
-	return atomic_load_explicit(&list, memory_order_acquire)->n;
+	return rsk_ask_list()->n;
 }
 
 bool rsk_ask_first(const struct sockaddr *to, socklen_t len, bool ahead,
 		   struct sockaddr_storage *instead)
 {
-	const struct rsk_local_first *l = atomic_load_explicit(&list, memory_order_acquire);
+	const struct rsk_local_first *l = rsk_ask_list();
 	struct rsk_local_msg m;
 	struct rsk_tuple at;
 
-	if (!l || rsk_tuple_peer(to, len, &at) < 0 || !at.peer_port || !is_on_list(l, &at))
+	if (!l || rsk_tuple_peer(to, len, &at) < 0 || !at.peer_port || !rsk_ask_list_has(l, &at))
 		return false;
 	if (!ask(&at, l->wait_ms > 10000 ? 10000 : l->wait_ms, ahead, &m))
 		return false;

@@ -9,9 +9,6 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* Takes in rsockd's list, if it has changed. Under the join lock. */
-void rsk_ask_look(void);
-
 /* Is there any such address? Takes no lock, but to look for rsockd for the first time. */
 bool rsk_ask_any(void);
 

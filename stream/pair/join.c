@@ -21,6 +21,7 @@
 #include "log.h"
 #include "meet.h"
 #include "nap.h"
+#include "place.h"
 #include "registry.h"
 #include "stream.h"
 #include "transact.h"
@@ -35,45 +36,27 @@
 #define HOLDER_CALLS 64
 #define LOOKS_ALONE 4 /* two of one user have found each other by then */
 
-/* Private to the process; a child makes its own. Guarded by lock. */
-static struct {
-	struct rsk_lock lock;
-	int pid;
-	struct rsk_registry registry;
-} place;
-
 /* The lock is kept over the fork: list, mappings and fds, of which the child gets copies, belong together. */
 void rsk_join_fork(void)
 {
-	rsk_lock(&place.lock);
+	rsk_join_take();
 }
 
 void rsk_join_fork_parent(void)
 {
-	rsk_unlock(&place.lock);
+	rsk_join_give();
 }
 
 void rsk_join_fork_child(void)
 {
-	memset(&place.lock, 0, sizeof(place.lock));
+	rsk_place_forked();
 	atomic_store(&rsk_link_users, 0);
 	rsk_naps_forked();
 	rsk_local_forked();
 	/* Who connects there means the parent, whose rights the socket speaks for. */
 	rsk_door_leave();
-	if (place.pid)
-		rsk_registry_close(&place.registry);
-	place.pid = 0;
+	rsk_place_leave();
 	rsk_guard_exit(); /* the parent's rsk_lock() */
-}
-
-/* The child's own: what it inherited is its parent's. */
-static void be_this_process(void)
-{
-	if (place.pid == rsk_pid)
-		return;
-	place.pid = rsk_pid;
-	rsk_registry_open(&place.registry, NULL, rsk_own_fd);
 }
 
 /* ---- one stream's steps ---- */
@@ -129,7 +112,7 @@ static int post(struct rsk_stream *s, int fd, uint64_t now)
 					.nonce = rsk_door_nonce(),
 					.sock_cookie = rsk_cookie_of(fd),
 					.posted_ns = now };
-	int rc = rsk_registry_post(&place.registry, &e);
+	int rc = rsk_registry_post(rsk_place_registry(), &e);
 
 	if (rc < 0)
 		rsk_log(RSK_LOG_INFO, "fd %d: no registry: %d", fd, rc);
@@ -188,7 +171,7 @@ static void seek_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 		return;
 	if (!s->found_nonce && rsk_policy_look_due(&rsk_knobs.policy, &s->search, now)) {
 		if (!rsk_knobs.apart)
-			rc = rsk_registry_find(&place.registry, &s->tuple, &e);
+			rc = rsk_registry_find(rsk_place_registry(), &s->tuple, &e);
 		looked(s, fd, now, rc == -ENOENT ? 0 : rc);
 		if (rc == 0 && rsk_registry_alive(&e)) {
 			s->found_nonce = e.nonce;
@@ -325,11 +308,11 @@ static void step(struct rsk_stream *s, int fd)
 
 void rsk_join_step(struct rsk_stream *s, int fd)
 {
-	if (!rsk_trylock(&place.lock))
+	if (!rsk_join_try())
 		return; /* another thread meets people */
-	be_this_process();
+	rsk_place_is_mine();
 	step(s, fd);
-	rsk_unlock(&place.lock);
+	rsk_join_give();
 }
 
 /* ---- a wait of the program's own, in which the pairing goes on ---- */
@@ -384,29 +367,14 @@ uint32_t rsk_join_watch(struct rsk_stream *s, int fd, bool heard, struct pollfd 
 {
 	uint32_t n;
 
-	if (!rsk_stream_is_paired_now(s) || !rsk_trylock(&place.lock))
+	if (!rsk_stream_is_paired_now(s) || !rsk_join_try())
 		return 0;
-	be_this_process();
+	rsk_place_is_mine();
 	if (heard)
 		step(s, fd);
 	n = watched(s, out, room);
-	rsk_unlock(&place.lock);
+	rsk_join_give();
 	return n;
-}
-
-void rsk_join_take(void)
-{
-	rsk_lock(&place.lock);
-}
-
-bool rsk_join_try(void)
-{
-	return rsk_trylock(&place.lock);
-}
-
-void rsk_join_give(void)
-{
-	rsk_unlock(&place.lock);
 }
 
 int rsk_join_ask_about(const struct rsk_tuple *ours, uint64_t handle,
@@ -425,17 +393,17 @@ int rsk_join_ask_about(const struct rsk_tuple *ours, uint64_t handle,
 
 void rsk_join_sweep(void)
 {
-	if (!rsk_trylock(&place.lock))
+	if (!rsk_join_try())
 		return; /* the next one does it */
 	rsk_links_sweep();
-	rsk_unlock(&place.lock);
+	rsk_join_give();
 }
 
 void rsk_join_leave(void)
 {
-	rsk_lock(&place.lock);
+	rsk_join_take();
 	rsk_links_leave();
-	rsk_unlock(&place.lock);
+	rsk_join_give();
 }
 
 void rsk_join_hello(void)
@@ -446,40 +414,15 @@ void rsk_join_hello(void)
 
 void rsk_join_look(void)
 {
-	if (!rsk_trylock(&place.lock))
+	if (!rsk_join_try())
 		return; /* another thread does it, or steps */
 	rsk_local_hello();
-	rsk_unlock(&place.lock);
+	rsk_join_give();
 }
 
 void rsk_join_listening(int fd)
 {
-	rsk_lock(&place.lock);
+	rsk_join_take();
 	rsk_local_listening(fd);
-	rsk_unlock(&place.lock);
-}
-
-void rsk_join_forget(struct rsk_stream *s)
-{
-	if (!s->posted_nonce)
-		return;
-	if (place.pid == rsk_pid && rsk_trylock(&place.lock)) {
-		rsk_registry_withdraw(&place.registry, &s->tuple, s->posted_nonce);
-		rsk_unlock(&place.lock);
-	}
-	s->posted_nonce = 0;
-}
-
-void rsk_stream_cold(struct rsk_stream *s, enum rsk_reason why)
-{
-	int fd = atomic_load(&s->named) ? -1 : rsk_stream_find_fd(s);
-
-	if (fd >= 0)
-		rsk_stream_name(s, fd); /* its calls are not counted any more */
-	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_REFUSED, why);
-	rsk_stats_set_reason(s->rec, why);
-	rsk_stats_given_up(s->rec);
-	rsk_join_forget(s);
-	atomic_store(&s->phase, RSK_PHASE_COLD);
-	rsk_fd_replace((uintptr_t)s | RSK_FD_HOT, (uintptr_t)s);
+	rsk_join_give();
 }

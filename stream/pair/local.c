@@ -8,7 +8,7 @@
 
 #include <rsock/sys.h>
 
-#include "ask.h"
+#include "ask_list.h"
 #include "elsewhere.h"
 #include "fdmsg.h"
 #include "keeper.h"

@@ -32,14 +32,8 @@ static struct {
 	uint64_t nonce;
 } door = { .listener = -1 };
 
-uint64_t rsk_random64(void)
-{
-	uint64_t v = 0;
-
-	while (rsk_sys_getrandom(&v, sizeof(v), 0) != sizeof(v) || !v)
-		;
-	return v;
-}
+void (*rsk_meet_message)(struct rsk_link *l, const struct rsk_link_msg *m,
+			 const struct rsk_pm_msg *pm);
 
 static socklen_t door_name(struct sockaddr_un *sa, uint64_t nonce)
 {
@@ -267,7 +261,7 @@ static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t 
 	else if (rc == 0 && (atomic_load(&l->state) != RSK_LINK_UP || nfds))
 		rc = -EPROTO;
 	else if (rc == 0)
-		rsk_join_message(l, m, &pm);
+		rsk_meet_message(l, m, &pm);
 	if (rc < 0)
 		refuse(l, rc);
 	for (int i = 0; i < nfds; i++)

@@ -12,8 +12,6 @@
 #include "link.h"
 #include "registry.h"
 
-uint64_t rsk_random64(void); /* never 0 */
-
 /* Listens, if it does not yet; 0 or -errno. The nonce names the door in the registry. */
 int rsk_door_open(void);
 uint64_t rsk_door_nonce(void);
@@ -53,8 +51,8 @@ bool rsk_meet_hear(struct rsk_link *l);
 /* The other end is gone, or not to be trusted any more. */
 void rsk_link_dead(struct rsk_link *l);
 
-/* transact.c's: a validated message about a stream, of a link that is UP. */
-void rsk_join_message(struct rsk_link *l, const struct rsk_link_msg *m,
-		      const struct rsk_pm_msg *pm);
+/* Who takes a validated message about a stream, of a link that is UP: transact.h's. Set at the start of the process. */
+extern void (*rsk_meet_message)(struct rsk_link *l, const struct rsk_link_msg *m,
+				const struct rsk_pm_msg *pm);
 
 #endif

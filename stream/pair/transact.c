@@ -480,7 +480,8 @@ static void on_deny(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	rsk_stream_unpin(s);
 }
 
-void rsk_join_message(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
+void rsk_transact_message(struct rsk_link *l, const struct rsk_link_msg *m,
+			  const struct rsk_pm_msg *pm)
 {
 	if (m->type == RSK_LINK_JOIN)
 		on_join(l, m, pm);

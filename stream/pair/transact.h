@@ -35,4 +35,10 @@ void rsk_transact_undo(struct rsk_stream *s);
 /* Its request is answered, or nobody waits for that any more: another may take its turn. Any thread. */
 void rsk_transact_over(struct rsk_stream *s);
 
+/* A validated message about a stream, of a link that is UP. */
+struct rsk_link_msg;
+struct rsk_pm_msg;
+void rsk_transact_message(struct rsk_link *l, const struct rsk_link_msg *m,
+			  const struct rsk_pm_msg *pm);
+
 #endif

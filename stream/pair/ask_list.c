@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* ask_list.c - see ask_list.h. */
+#include "ask_list.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <rsock/sys.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "arena.h"
+#include "knobs.h"
+
+/*
+ * Private to the process; a child has its own copy. What it points to never changes, nor is it given back: somebody may
+ * be reading it, and lists change when an operator changes them. Release when it is set, acquire by readers.
+ */
+static _Atomic(const struct rsk_local_first *) list;
+
+/* Of the file that it was read from. Under the join lock. */
+static struct {
+	dev_t dev;
+	ino_t ino;
+	struct timespec changed;
+} seen;
+
+static bool is_valid(const struct rsk_local_first *f)
+{
+	return f->magic == RSK_LOCAL_MAGIC && f->n <= RSK_LOCAL_FIRST_MOST &&
+	       f->checksum == XXH3_64bits(f, offsetof(struct rsk_local_first, checksum));
+}
+
+/* NULL: it is none, or just being written. */
+static const struct rsk_local_first *read_list(int fd)
+{
+	struct rsk_local_first *f = rsk_arena_alloc(sizeof(*f));
+
+	if (f && rsk_sys_pread(fd, f, sizeof(*f), 0) == sizeof(*f) && is_valid(f))
+		return f;
+	rsk_arena_free(f);
+	return NULL;
+}
+
+static int open_list(void)
+{
+	static const char suffix[] = RSK_LOCAL_FIRST_SUFFIX;
+	size_t len = strlen(rsk_knobs.daemon);
+	char path[256];
+
+	if (!len || len + sizeof(suffix) > sizeof(path))
+		return -EINVAL;
+	memcpy(path, rsk_knobs.daemon, len);
+	memcpy(path + len, suffix, sizeof(suffix));
+	return rsk_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+}
+
+void rsk_ask_look(void)
+{
+	const struct rsk_local_first *now;
+	int fd = open_list();
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (rsk_sys_fstat(fd, &st) == 0 &&
+	    (st.st_ino != seen.ino || st.st_dev != seen.dev ||
+	     memcmp(&st.st_mtim, &seen.changed, sizeof(seen.changed)) != 0) &&
+	    (now = read_list(fd))) {
+		seen.dev = st.st_dev;
+		seen.ino = st.st_ino;
+		seen.changed = st.st_mtim;
+		atomic_store_explicit(&list, now, memory_order_release);
+	}
+	rsk_sys_close(fd);
+}
+
+static bool within(const struct rsk_local_prefix *p, const struct rsk_tuple *to)
+{
+	uint16_t bits = p->bits;
+	uint8_t rest;
+
+	if (p->family != to->family || bits > (to->family == AF_INET ? 32 : 128))
+		return false;
+	rest = (uint8_t)(0xff00u >> bits % 8);
+	return memcmp(p->ip, to->peer, bits / 8) == 0 &&
+	       (!rest || ((p->ip[bits / 8] ^ to->peer[bits / 8]) & rest) == 0);
+}
+
+bool rsk_ask_list_has(const struct rsk_local_first *l, const struct rsk_tuple *to)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (within(&l->at[i], to))
+			return true;
+	return false;
+}
+
+const struct rsk_local_first *rsk_ask_list(void)
+{
+	return atomic_load_explicit(&list, memory_order_acquire);
+}

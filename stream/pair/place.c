@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* place.c - see place.h and join.h; and how a stream gives up. */
+#include "place.h"
+
+#include <string.h>
+
+#include "join.h"
+#include "stream.h"
+
+/* Private to the process; a child makes its own. Guarded by lock. */
+static struct {
+	struct rsk_lock lock;
+	int pid;
+	struct rsk_registry registry;
+} place;
+
+void rsk_join_take(void)
+{
+	rsk_lock(&place.lock);
+}
+
+bool rsk_join_try(void)
+{
+	return rsk_trylock(&place.lock);
+}
+
+void rsk_join_give(void)
+{
+	rsk_unlock(&place.lock);
+}
+
+void rsk_place_is_mine(void)
+{
+	if (place.pid == rsk_pid)
+		return;
+	place.pid = rsk_pid;
+	rsk_registry_open(&place.registry, NULL, rsk_own_fd);
+}
+
+struct rsk_registry *rsk_place_registry(void)
+{
+	return &place.registry;
+}
+
+void rsk_place_forked(void)
+{
+	memset(&place.lock, 0, sizeof(place.lock));
+}
+
+void rsk_place_leave(void)
+{
+	if (place.pid)
+		rsk_registry_close(&place.registry);
+	place.pid = 0;
+}
+
+void rsk_join_forget(struct rsk_stream *s)
+{
+	if (!s->posted_nonce)
+		return;
+	if (place.pid == rsk_pid && rsk_join_try()) {
+		rsk_registry_withdraw(&place.registry, &s->tuple, s->posted_nonce);
+		rsk_join_give();
+	}
+	s->posted_nonce = 0;
+}
+
+void rsk_stream_cold(struct rsk_stream *s, enum rsk_reason why)
+{
+	int fd = atomic_load(&s->named) ? -1 : rsk_stream_find_fd(s);
+
+	if (fd >= 0)
+		rsk_stream_name(s, fd); /* its calls are not counted any more */
+	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_REFUSED, why);
+	rsk_stats_set_reason(s->rec, why);
+	rsk_stats_given_up(s->rec);
+	rsk_join_forget(s);
+	atomic_store(&s->phase, RSK_PHASE_COLD);
+	rsk_fd_replace((uintptr_t)s | RSK_FD_HOT, (uintptr_t)s);
+}
