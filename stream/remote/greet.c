@@ -114,7 +114,7 @@ static int dial(struct rsk_remote *r)
 
 void rsk_greet_begin(uint64_t nonce, const struct rsk_remote_target *target)
 {
-	struct rsk_remote *r = rsk_remote_new(true);
+	struct rsk_remote *r = rsk_remote_new(true, rsk_remote_message);
 	int rc;
 
 	if (!r) {
@@ -285,7 +285,7 @@ static void accept_one(int fd)
 
 	if (rsk_remotes.strangers >= STRANGERS)
 		show_out();
-	r = rsk_remotes.strangers < STRANGERS ? rsk_remote_new(false) : NULL;
+	r = rsk_remotes.strangers < STRANGERS ? rsk_remote_new(false, rsk_remote_message) : NULL;
 	if (!r) {
 		rsk_own_close(fd);
 		return;

@@ -29,162 +29,7 @@
 #define HEED_AGAIN_NS 1000000ull /* a word that is still on its way */
 #define IDLE_NS 30000000000ull	 /* a link that no stream has had for so long is let go */
 
-struct rsk_remotes rsk_remotes = { .listener.fd = -1, .work.fd = -1 };
-
-static void on_message(struct rsk_control *c, const struct rsk_remote_msg *m);
-
-static void on_gone(struct rsk_control *c, int err)
-{
-	struct rsk_remote *r = (struct rsk_remote *)(void *)c;
-
-	rsk_remote_dead(r, err);
-}
-
-struct rsk_remote *rsk_remote_new(bool initiator)
-{
-	struct rsk_remote *r = calloc(1, sizeof(*r));
-
-	if (!r)
-		return NULL;
-	r->initiator = initiator;
-	r->control.watch.fd = -1;
-	r->control.message = on_message;
-	r->control.gone = on_gone;
-	r->pair.fd = -1;
-	r->due_ns = rsk_now_ns() + RSK_REMOTE_GIVE_UP_NS;
-	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
-		r->rail[i] = (struct rsk_remote_rail){ .r = r,
-						       .index = i,
-						       .due_ns = UINT64_MAX,
-						       .port = RSK_BOARD_NOWHERE,
-						       .rings_ns = UINT64_MAX,
-						       .register_ns = UINT64_MAX };
-	rsk_join_take();
-	DL_APPEND(rsk_remotes.all, r);
-	rsk_join_give();
-	return r;
-}
-
-/* What the engine had of it ends; it is freed later (reap()), since its callbacks may be under way. */
-void rsk_remote_dead(struct rsk_remote *r, int why)
-{
-	if (r->state == RSK_REMOTE_DEAD)
-		return;
-	/* What debtors wait for may have arrived: the rail is asked once more. */
-	if (r->state == RSK_REMOTE_UP)
-		rsk_mend_work();
-	rsk_log(RSK_LOG_INFO, "link %u to another host ends: %d", r->l ? r->l->number : 0, why);
-	rsk_remotes.strangers -= !r->initiator && r->state == RSK_REMOTE_GREETING;
-	r->state = RSK_REMOTE_DEAD;
-	r->due_ns = 0;
-	rsk_control_close(&r->control);
-	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
-		rsk_remote_rail_end(&r->rail[i]);
-		rsk_shares_give(&r->rail[i].share);
-	}
-	if (r->rails.one)
-		rsk_rails_down(&r->rails);
-	if (r->l)
-		atomic_store(&r->l->seg.rail.broken, why < 0 ? why : -EPIPE);
-	rsk_join_take();
-	if (r->listed)
-		rsk_link_dead(r->l);
-	if (r->initiator) {
-		rsk_want_gone(r->nonce, why);
-		rsk_waiting_lost(r->nonce);
-	}
-	rsk_join_give();
-	if (r->pair.fd >= 0) {
-		rsk_keeper_unwatch(&r->pair);
-		rsk_own_close(r->pair.fd); /* the engine sees the peer gone */
-		r->pair.fd = -1;
-	}
-	if (r->listed)
-		rsk_mend_lost(r->l);
-}
-
-/* The dead, once no stream leads there; the engine's object goes with its next sweep. */
-static void reap(void)
-{
-	struct rsk_remote *r, *next;
-
-	DL_FOREACH_SAFE(rsk_remotes.all, r, next) {
-		if (r->state != RSK_REMOTE_DEAD || (r->listed && atomic_load(&r->l->streams)))
-			continue;
-		for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
-			if (r->rail[i].rail)
-				rsk_rdma_module->rail_free(r->rail[i].rail);
-			rsk_ringways_free(&r->rail[i].ways);
-		}
-		rsk_join_take();
-		DL_DELETE(rsk_remotes.all, r);
-		if (r->listed)
-			atomic_store(&r->l->let_go, true);
-		else if (r->l)
-			rsk_link_drop(r->l);
-		rsk_links_sweep();
-		rsk_join_give();
-		rsk_rails_fini(&r->rails);
-		free(r->credits);
-		free(r);
-	}
-}
-
-/* ---- messages of the engine, to and from the other end ---- */
-
-static void from_engine(struct rsk_watch *w, uint32_t events)
-{
-	struct rsk_remote *r =
-		(struct rsk_remote *)(void *)((char *)w - offsetof(struct rsk_remote, pair));
-	struct rsk_remote_msg out = { .type = RSK_REMOTE_LINK };
-	int fds[RSK_LINK_MSG_FDS], nfds;
-	ssize_t n;
-
-	if (r->holds && (events & EPOLLOUT) &&
-	    rsk_link_msg_send(r->pair.fd, &r->held, NULL, 0) == 0) {
-		atomic_fetch_add(&rsk_seg_own_head(&r->l->seg)->messages, 1);
-		r->holds = false;
-		rsk_keeper_watch(&r->pair, EPOLLIN, false);
-		rsk_control_pause(&r->control, false);
-	}
-	while (r->state != RSK_REMOTE_DEAD) {
-		n = rsk_link_msg_recv(r->pair.fd, &out.link, fds, &nfds);
-		if (n == -EAGAIN || n == -EINTR)
-			return;
-		if (n <= 0) {
-			rsk_remote_dead(r, n ? (int)n : -EPIPE);
-			return;
-		}
-		out.link_bytes = (uint32_t)n;
-		if (!rsk_control_send(&r->control, &out))
-			return;
-		/* Its ring here is wanted by the peer; and the peer's by us. */
-		if (out.link.type == RSK_LINK_JOIN || out.link.type == RSK_LINK_ACCEPT)
-			rsk_remote_want_ring(r, out.link.sid);
-	}
-}
-
-static void to_engine(struct rsk_remote *r, const struct rsk_remote_msg *m)
-{
-	struct rsk_link_msg msg = m->link;
-	int rc;
-
-	if (r->pair.fd < 0)
-		return;
-	rc = rsk_link_msg_send(r->pair.fd, &msg, NULL, 0);
-	if (rc == -EAGAIN) {
-		r->held = msg;
-		r->holds = true;
-		rsk_control_pause(&r->control, true);
-		rsk_keeper_watch(&r->pair, EPOLLIN | EPOLLOUT, false);
-	} else if (rc < 0) {
-		rsk_remote_dead(r, rc);
-	} else {
-		atomic_fetch_add(&rsk_seg_own_head(&r->l->seg)->messages, 1);
-	}
-}
-
-static void on_message(struct rsk_control *c, const struct rsk_remote_msg *m)
+void rsk_remote_message(struct rsk_control *c, const struct rsk_remote_msg *m)
 {
 	struct rsk_remote *r = (struct rsk_remote *)(void *)c;
 
@@ -209,7 +54,7 @@ static void on_message(struct rsk_control *c, const struct rsk_remote_msg *m)
 		rsk_remote_on_rail(r, m);
 		break;
 	case RSK_REMOTE_LINK:
-		to_engine(r, m);
+		rsk_remote_to_engine(r, m);
 		break;
 	case RSK_REMOTE_LOST:
 	case RSK_REMOTE_GAP:
@@ -246,52 +91,6 @@ static void on_message(struct rsk_control *c, const struct rsk_remote_msg *m)
 			rsk_mend_ending(r->l, m->sid, m->cell);
 		break;
 	}
-}
-
-/* ---- handed to the engine ---- */
-
-/* The first rail is up: streams may be joined. 0 or -errno. */
-static int hand_over(struct rsk_remote *r)
-{
-	int half[2], rc;
-
-	rc = rsk_sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, half);
-	if (rc < 0)
-		return rc;
-	r->l->control = rsk_own_fd(half[0]);
-	r->pair = (struct rsk_watch){ .fd = rsk_own_fd(half[1]), .ready = from_engine };
-	if (r->l->control < 0 || r->pair.fd < 0)
-		return -EMFILE;
-	rc = rsk_keeper_watch(&r->pair, EPOLLIN, true);
-	if (rc < 0)
-		return rc;
-	r->l->vouched = true;
-	r->l->peer_nonce = r->initiator ? r->nonce : 0;
-	rsk_join_take();
-	rc = rsk_links_add(r->l);
-	if (rc == 0) {
-		r->listed = true;
-		r->l->waits = r->initiator;
-		atomic_store(&r->l->state, RSK_LINK_UP);
-		if (r->initiator)
-			rsk_want_up(r->nonce);
-	}
-	rsk_join_give();
-	return rc;
-}
-
-void rsk_remote_up(struct rsk_remote *r)
-{
-	int rc = 0;
-
-	if (r->state == RSK_REMOTE_RAILING)
-		rc = hand_over(r);
-	if (rc < 0) {
-		rsk_remote_dead(r, rc);
-		return;
-	}
-	r->state = RSK_REMOTE_UP;
-	r->due_ns = UINT64_MAX;
 }
 
 /* ---- the keeper's rounds ---- */
@@ -383,7 +182,7 @@ static void work(uint64_t now_ns)
 		}
 	}
 	rsk_mend_work();
-	reap();
+	rsk_remotes_reap();
 	rsk_remote_mind_words();
 	rsk_remote_mind_office();
 }

@@ -320,20 +320,18 @@ static bool is_naming(const struct rsk_remote_msg *m)
 	       m->type == RSK_REMOTE_NAMED;
 }
 
-void rsk_remote_rail_heard(struct rsk_remote_rail *rail, const uint8_t *word)
+bool rsk_remote_rail_heard(struct rsk_remote_rail *rail, const uint8_t *word)
 {
 	struct rsk_remote *r = rail->r;
 	struct rsk_remote_msg m;
 
 	memcpy(&m, word, sizeof(m));
-	if (rsk_remote_msg_check(&m) < 0 || !is_naming(&m)) {
-		rsk_rdma_module->rail_break(rail->rail);
-		rsk_remote_rail_down(rail, -EPROTO);
-		return;
-	}
+	if (rsk_remote_msg_check(&m) < 0 || !is_naming(&m))
+		return false;
 	/* Of an epoch that has not begun here: the connection brings it, behind what begins that. */
 	if (r->state == RSK_REMOTE_UP && m.epoch == r->epoch)
 		on_naming(r, &m);
+	return true;
 }
 
 static bool is_open(const struct rsk_remote *r)

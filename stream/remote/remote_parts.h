@@ -129,22 +129,30 @@ void rsk_greet_hello(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_greet_welcome(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_greet_let_in(struct rsk_remote *r); /* if rsockd has spoken */
 
-struct rsk_remote *rsk_remote_new(bool initiator);
-void rsk_remote_dead(struct rsk_remote *r, int why);
+/* remote.c: what the keeper at the other end says */
+void rsk_remote_message(struct rsk_control *c, const struct rsk_remote_msg *m);
 
-/* The link is up: it is the engine's, if it was not. remote.c */
+/* remote_list.c */
+typedef void rsk_remote_message_fn(struct rsk_control *c, const struct rsk_remote_msg *m);
+struct rsk_remote *rsk_remote_new(bool initiator, rsk_remote_message_fn *message);
+void rsk_remote_dead(struct rsk_remote *r, int why);
+void rsk_remotes_reap(void);
+
+/* remote_engine.c: the link is up: it is the engine's, if it was not; and what the other end says to the engine. */
 void rsk_remote_up(struct rsk_remote *r);
+void rsk_remote_to_engine(struct rsk_remote *r, const struct rsk_remote_msg *m);
+
+/* remote_rail_state.c */
+void rsk_remote_rail_idle(struct rsk_remote_rail *rail); /* to be tried again, after a while */
+/* Its queue pair, if there is one: nothing comes in any more. */
+void rsk_remote_rail_end(struct rsk_remote_rail *rail);
+void rsk_remote_name_fabric(struct rsk_remote *r); /* by what it has now, for the record */
 
 /* remote_rail.c: a rail's life */
 extern const struct rsk_verbs_host rsk_remote_host;
 int rsk_remote_rail_make(struct rsk_remote *r, uint32_t index); /* 0 or -ENOMEM */
 void rsk_remote_rail_begin(struct rsk_remote_rail *rail);	/* initiator: to the peer's RNIC */
 void rsk_remote_rail_down(struct rsk_remote_rail *rail, int err);
-void rsk_remote_rail_idle(struct rsk_remote_rail *rail); /* to be tried again, after a while */
-void rsk_remote_rail_end(
-	struct rsk_remote_rail
-		*rail); /* its queue pair, if there is one: nothing comes in any more */
-void rsk_remote_name_fabric(struct rsk_remote *r); /* by what it has now, for the record */
 void rsk_remote_on_rail(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_remote_rails_work(struct rsk_remote *r, uint64_t now_ns);
 uint64_t rsk_remote_rails_next(const struct rsk_remote *r);
@@ -155,7 +163,8 @@ void rsk_remote_on_break(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_remote_rail_lost(struct rsk_remote_rail *rail, int err);
 /* LOST, GAP, NAMED by the control connection; and by a rail. */
 void rsk_remote_on_naming(struct rsk_remote *r, const struct rsk_remote_msg *m);
-void rsk_remote_rail_heard(struct rsk_remote_rail *rail, const uint8_t *word);
+/* False: it breaks the rules. */
+bool rsk_remote_rail_heard(struct rsk_remote_rail *rail, const uint8_t *word);
 void rsk_remote_mind_words(void); /* listens for them while something is open about any rail */
 /* The link is up again: what was heard of lost ones before is answered. */
 void rsk_remote_say_early(struct rsk_remote *r);

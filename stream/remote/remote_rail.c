@@ -17,29 +17,8 @@
 #include "remote_parts.h"
 #include "stream.h"
 
-#define AGAIN_NS 100000000ull /* after a break; doubles */
-#define AGAIN_MOST 6	      /* times */
 #define DIAL_NS 5000000000ull /* rdma_cm's own patience is a minute and more */
 #define FIRST_TRIES 3
-
-void rsk_remote_rail_idle(struct rsk_remote_rail *rail)
-{
-	uint32_t shift = rail->tries < AGAIN_MOST ? rail->tries : AGAIN_MOST;
-
-	rail->state = RSK_REMOTE_RAIL_IDLE;
-	rsk_shares_give(&rail->share);
-	rail->established = rail->heard = false;
-	rail->tries++;
-	rail->due_ns = rail->r->initiator && rail->to.family ? rsk_now_ns() + (AGAIN_NS << shift) :
-							       UINT64_MAX;
-}
-
-void rsk_remote_rail_end(struct rsk_remote_rail *rail)
-{
-	if (rail->rail)
-		rsk_rdma_module->rail_break(rail->rail);
-	rail->established = rail->heard = false;
-}
 
 int rsk_remote_rail_make(struct rsk_remote *r, uint32_t index)
 {
@@ -108,25 +87,6 @@ void rsk_remote_rail_down(struct rsk_remote_rail *rail, int err)
 static void rings_anew(void *arg, uint32_t sid)
 {
 	rsk_remote_want_ring(arg, sid);
-}
-
-/* "verbs" and what devices it has, as far as there is room. */
-void rsk_remote_name_fabric(struct rsk_remote *r)
-{
-	char name[sizeof(r->l->fabric)] = "verbs";
-	uint32_t mtu;
-
-	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
-		size_t len = strlen(name);
-
-		if (r->rail[i].state == RSK_REMOTE_RAIL_UP)
-			snprintf(name + len, sizeof(name) - len, " %s",
-				 rsk_rdma_module->rail_device(r->rail[i].rail, &mtu));
-	}
-	rsk_join_take();
-	memcpy(r->l->fabric, name, sizeof(name));
-	rsk_join_give();
-	rsk_mend_fabric(r->l);
 }
 
 /* The link was down: the others that were on their way are for what it was, or for another attempt. */
@@ -316,7 +276,12 @@ static void devices(void *ctx)
 
 static void heard(void *ctx, void *rail, const uint8_t *word)
 {
-	rsk_remote_rail_heard(rail, word);
+	struct rsk_remote_rail *by = rail;
+
+	if (rsk_remote_rail_heard(by, word))
+		return;
+	rsk_rdma_module->rail_break(by->rail);
+	rsk_remote_rail_down(by, -EPROTO);
 }
 
 /* Its context is that of the link, of which the data path wants the engine's object. */

@@ -253,7 +253,7 @@ void kit_init(void)
 
 void kit_link(struct kit *k, bool initiator)
 {
-	struct rsk_remote *r = k->r = rsk_remote_new(initiator);
+	struct rsk_remote *r = k->r = rsk_remote_new(initiator, rsk_remote_message);
 	struct rsk_rails_layout at;
 	int control[2], fd;
 

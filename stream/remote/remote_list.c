@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* remote_list.c - the links to other hosts as objects of the keeper: made, ended, freed. Keeper only. */
+#include <errno.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "join.h"
+#include "keeper.h"
+#include "links.h"
+#include "log.h"
+#include "meet.h"
+#include "mend.h"
+#include "process.h"
+#include "remote_parts.h"
+#include "waiting.h"
+
+struct rsk_remotes rsk_remotes = { .listener.fd = -1, .work.fd = -1 };
+
+static void on_gone(struct rsk_control *c, int err)
+{
+	struct rsk_remote *r = (struct rsk_remote *)(void *)c;
+
+	rsk_remote_dead(r, err);
+}
+
+struct rsk_remote *rsk_remote_new(bool initiator, rsk_remote_message_fn *message)
+{
+	struct rsk_remote *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->initiator = initiator;
+	r->control.watch.fd = -1;
+	r->control.message = message;
+	r->control.gone = on_gone;
+	r->pair.fd = -1;
+	r->due_ns = rsk_now_ns() + RSK_REMOTE_GIVE_UP_NS;
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		r->rail[i] = (struct rsk_remote_rail){ .r = r,
+						       .index = i,
+						       .due_ns = UINT64_MAX,
+						       .port = RSK_BOARD_NOWHERE,
+						       .rings_ns = UINT64_MAX,
+						       .register_ns = UINT64_MAX };
+	rsk_join_take();
+	DL_APPEND(rsk_remotes.all, r);
+	rsk_join_give();
+	return r;
+}
+
+/* What the engine had of it ends; it is freed later (reap()), since its callbacks may be under way. */
+void rsk_remote_dead(struct rsk_remote *r, int why)
+{
+	if (r->state == RSK_REMOTE_DEAD)
+		return;
+	/* What debtors wait for may have arrived: the rail is asked once more. */
+	if (r->state == RSK_REMOTE_UP)
+		rsk_mend_work();
+	rsk_log(RSK_LOG_INFO, "link %u to another host ends: %d", r->l ? r->l->number : 0, why);
+	rsk_remotes.strangers -= !r->initiator && r->state == RSK_REMOTE_GREETING;
+	r->state = RSK_REMOTE_DEAD;
+	r->due_ns = 0;
+	rsk_control_close(&r->control);
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
+		rsk_remote_rail_end(&r->rail[i]);
+		rsk_shares_give(&r->rail[i].share);
+	}
+	if (r->rails.one)
+		rsk_rails_down(&r->rails);
+	if (r->l)
+		atomic_store(&r->l->seg.rail.broken, why < 0 ? why : -EPIPE);
+	rsk_join_take();
+	if (r->listed)
+		rsk_link_dead(r->l);
+	if (r->initiator) {
+		rsk_want_gone(r->nonce, why);
+		rsk_waiting_lost(r->nonce);
+	}
+	rsk_join_give();
+	if (r->pair.fd >= 0) {
+		rsk_keeper_unwatch(&r->pair);
+		rsk_own_close(r->pair.fd); /* the engine sees the peer gone */
+		r->pair.fd = -1;
+	}
+	if (r->listed)
+		rsk_mend_lost(r->l);
+}
+
+/* The dead, once no stream leads there; the engine's object goes with its next sweep. */
+void rsk_remotes_reap(void)
+{
+	struct rsk_remote *r, *next;
+
+	DL_FOREACH_SAFE(rsk_remotes.all, r, next) {
+		if (r->state != RSK_REMOTE_DEAD || (r->listed && atomic_load(&r->l->streams)))
+			continue;
+		for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
+			if (r->rail[i].rail)
+				rsk_rdma_module->rail_free(r->rail[i].rail);
+			rsk_ringways_free(&r->rail[i].ways);
+		}
+		rsk_join_take();
+		DL_DELETE(rsk_remotes.all, r);
+		if (r->listed)
+			atomic_store(&r->l->let_go, true);
+		else if (r->l)
+			rsk_link_drop(r->l);
+		rsk_links_sweep();
+		rsk_join_give();
+		rsk_rails_fini(&r->rails);
+		free(r->credits);
+		free(r);
+	}
+}

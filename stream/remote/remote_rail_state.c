@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* remote_rail_state.c - a rail that ends, or waits for its next attempt; what the link is named by. Keeper only. */
+#include <stdio.h>
+#include <string.h>
+
+#include "join.h"
+#include "mend.h"
+#include "remote_parts.h"
+#include "stream.h"
+
+#define AGAIN_NS 100000000ull /* after a break; doubles */
+#define AGAIN_MOST 6	      /* times */
+
+void rsk_remote_rail_idle(struct rsk_remote_rail *rail)
+{
+	uint32_t shift = rail->tries < AGAIN_MOST ? rail->tries : AGAIN_MOST;
+
+	rail->state = RSK_REMOTE_RAIL_IDLE;
+	rsk_shares_give(&rail->share);
+	rail->established = rail->heard = false;
+	rail->tries++;
+	rail->due_ns = rail->r->initiator && rail->to.family ? rsk_now_ns() + (AGAIN_NS << shift) :
+							       UINT64_MAX;
+}
+
+void rsk_remote_rail_end(struct rsk_remote_rail *rail)
+{
+	if (rail->rail)
+		rsk_rdma_module->rail_break(rail->rail);
+	rail->established = rail->heard = false;
+}
+
+/* "verbs" and what devices it has, as far as there is room. */
+void rsk_remote_name_fabric(struct rsk_remote *r)
+{
+	char name[sizeof(r->l->fabric)] = "verbs";
+	uint32_t mtu;
+
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
+		size_t len = strlen(name);
+
+		if (r->rail[i].state == RSK_REMOTE_RAIL_UP)
+			snprintf(name + len, sizeof(name) - len, " %s",
+				 rsk_rdma_module->rail_device(r->rail[i].rail, &mtu));
+	}
+	rsk_join_take();
+	memcpy(r->l->fabric, name, sizeof(name));
+	rsk_join_give();
+	rsk_mend_fabric(r->l);
+}
