@@ -116,9 +116,3 @@ void rsk_epoll_give_bells(struct rsk_epoll *e)
 	e->nlinks = 0;
 	rsk_unlock(&f->chain);
 }
-
-void rsk_epoll_ring(struct rsk_epoll *e)
-{
-	if (e->nlinks)
-		rsk_link_strike(e->links[0].l, 1ull << e->links[0].bell);
-}

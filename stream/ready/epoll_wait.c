@@ -13,15 +13,6 @@
 #include "touch.h"
 #include "wait.h"
 
-/* Bells of the set are to be rung from now on; the peers' ringing takes it back. */
-void rsk_epoll_announce(struct rsk_epoll *e)
-{
-	for (uint32_t i = 0; i < e->nlinks; i++)
-		atomic_fetch_or(&rsk_seg_own_head(&e->links[i].l->seg)->asleep,
-				1ull << e->links[i].bell);
-	atomic_thread_fence(memory_order_seq_cst);
-}
-
 static void retract(struct rsk_epoll *e)
 {
 	for (uint32_t i = 0; i < e->nlinks; i++)

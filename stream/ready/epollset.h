@@ -365,6 +365,9 @@ bool rsk_epoll_look_inside(struct rsk_epoll_family *f, struct rsk_epoll *e, uint
 struct rsk_epoll *rsk_epoll_new(int epfd); /* NULL: no memory; section */
 int rsk_epoll_nest_ctl(struct rsk_epoll_family *f, int epfd, int op, int fd,
 		       struct epoll_event *ev);
+void rsk_epoll_sub_empty(const struct rsk_epoll *e);	/* our entries leave the set itself */
+void rsk_epoll_sub_light(struct rsk_epoll *e, bool on); /* the lamp */
+/* This process has no fd of the set any more. */
 void rsk_epoll_nest_drop(const struct rsk_epoll *e);
 void rsk_epoll_nest_closed(struct rsk_epoll_family *f, struct rsk_epoll *e);
 

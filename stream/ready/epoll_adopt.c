@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * epoll_adopt.c - a set that another process had as well is this one's alone again, if the kernel's
+ * registrations are still those that we know of.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include <rsock/sys.h>
+
+#include "epoll.h"
+#include "epollset.h"
+#include "stream.h"
+
+struct listing {
+	int fd;
+	size_t at, end;
+	char text[4096];
+};
+
+/* The next line, without its end; NULL: none, or too long a one. */
+static char *next_line(struct listing *l)
+{
+	char *end = memchr(l->text + l->at, '\n', l->end - l->at), *line;
+	ssize_t n;
+
+	if (!end) {
+		l->end -= l->at;
+		memmove(l->text, l->text + l->at, l->end);
+		l->at = 0;
+		n = rsk_sys_read(l->fd, l->text + l->end, sizeof(l->text) - l->end);
+		if (n <= 0)
+			return NULL;
+		l->end += (size_t)n;
+		end = memchr(l->text, '\n', l->end);
+		if (!end)
+			return NULL;
+	}
+	*end = 0;
+	line = l->text + l->at;
+	l->at = (size_t)(end - l->text) + 1;
+	return line;
+}
+
+/* "tfd: 5 events: 19 data: 1f  pos:..." */
+static bool parse(const char *line, int *fd, uint32_t *events, uint64_t *data)
+{
+	const char *at = strstr(line, "events:"), *in = strstr(line, "data:");
+
+	if (strncmp(line, "tfd:", 4) != 0 || !at || !in)
+		return false;
+	*fd = (int)strtol(line + 4, NULL, 10);
+	*events = (uint32_t)strtoul(at + 7, NULL, 16);
+	*data = strtoull(in + 5, NULL, 16);
+	return true;
+}
+
+static struct rsk_reg *reg_of(const struct rsk_epoll *e, int fd)
+{
+	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set)
+		if (r->key_fd == fd)
+			return r;
+	return NULL;
+}
+
+/* A oneshot that has fired has none of these left. */
+#define ASKED (~(uint32_t)(EPOLLERR | EPOLLHUP | EPOLLET | EPOLLONESHOT | EPOLLWAKEUP))
+
+static bool as_registered(const struct rsk_epoll_family *f, struct rsk_reg *r, uint32_t events,
+			  uint64_t data)
+{
+	struct epoll_event ev = rsk_reg_plain_event(f, r);
+
+	if (data != ev.data.u64)
+		return false;
+	if ((r->events & EPOLLONESHOT) && !(events & ASKED)) {
+		r->armed = false;
+		return true;
+	}
+	return ((events ^ ev.events) & ~(uint32_t)(EPOLLERR | EPOLLHUP)) == 0;
+}
+
+/* The kernel's registrations are those that we know of: another process may have changed them. Set's lock held. */
+static bool is_known(const struct rsk_epoll_family *f, struct rsk_epoll *e)
+{
+	uint32_t regs = 0, seen = 0, events;
+	struct listing l = { 0 };
+	bool right = true;
+	uint64_t data;
+	char *line;
+	char path[40];
+	int fd;
+
+	for (const struct rsk_reg *r = e->regs; r; r = r->next_of_set)
+		regs++;
+	if (!regs)
+		return true;
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", e->epfd);
+	l.fd = rsk_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	if (l.fd < 0)
+		return false;
+	while (right && (line = next_line(&l))) {
+		struct rsk_reg *r;
+
+		if (!parse(line, &fd, &events, &data))
+			continue;
+		r = reg_of(e, fd);
+		if (!r || !rsk_fd_names(fd, r->stream))
+			continue;
+		seen++;
+		right = as_registered(f, r, events, data);
+	}
+	rsk_sys_close(l.fd);
+	return right && seen == regs;
+}
+
+bool rsk_epoll_adopt(struct rsk_epoll *e)
+{
+	if (!e->doubtful)
+		return true;
+	if (rsk_kin_shares(&e->kin))
+		rsk_kin_look();
+	if (rsk_kin_shares(&e->kin))
+		return false;
+	/* Once for each fork: who has changed it does not change it back. */
+	if (!e->foreign && (atomic_load(&e->kin.changed) || !is_known(rsk_epoll_family(), e)))
+		e->foreign = true;
+	if (e->foreign)
+		return false;
+	e->doubtful = false;
+	return true;
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* epoll_sub.c - the sub-set and the lamp of a set that is watched itself (epoll_nest.c). */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <rsock/sys.h>
+
+#include "arena.h"
+#include "epoll.h"
+#include "epollset.h"
+#include "stream.h"
+
+static int enter_all(const struct rsk_epoll_family *f, const struct rsk_epoll *e, int sub, int lamp)
+{
+	struct epoll_event ev;
+	int rc = 0;
+
+	for (struct rsk_reg *r = e->regs; r && rc == 0; r = r->next_of_set) {
+		ev = rsk_reg_event(f, r);
+		if (r->tagged && r->key_fd >= 0)
+			rc = rsk_sys_epoll_ctl(sub, EPOLL_CTL_ADD, r->key_fd, &ev);
+	}
+	for (uint32_t i = 0; i < e->nlinks && rc == 0; i++)
+		rc = rsk_link_watch(e->links[i].l, e->links[i].bell, sub, f->tag | RSK_EPOLL_BELL);
+	ev = (struct epoll_event){ .events = EPOLLIN, .data.u64 = f->tag | RSK_EPOLL_BELL };
+	if (rc == 0)
+		rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, lamp, &ev);
+	if (rc == 0)
+		rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, sub, &ev);
+	return rc;
+}
+
+void rsk_epoll_sub_empty(const struct rsk_epoll *e)
+{
+	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set)
+		if (r->tagged && r->key_fd >= 0)
+			rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_DEL, r->key_fd, NULL);
+	for (uint32_t i = 0; i < e->nlinks; i++)
+		rsk_link_unwatch(e->links[i].l, e->links[i].bell, e->epfd);
+}
+
+int rsk_epoll_sub(const struct rsk_epoll_family *f, struct rsk_epoll *e)
+{
+	int sub, lamp, rc = -EMFILE;
+
+	if (e->sub >= 0)
+		return 0;
+	/* Whoever else has the set would not have the sub-set. */
+	if (!rsk_epoll_adopt(e))
+		return -EBUSY;
+	sub = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
+	lamp = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC));
+	if (sub >= 0 && lamp >= 0)
+		rc = enter_all(f, e, sub, lamp);
+	if (rc < 0) {
+		rsk_own_close(sub);
+		rsk_own_close(lamp);
+		return rc;
+	}
+	rsk_epoll_sub_empty(e);
+	e->sub = sub;
+	e->lamp = lamp;
+	e->lit = false;
+	return 0;
+}
+
+void rsk_epoll_sub_light(struct rsk_epoll *e, bool on)
+{
+	uint64_t n = 1;
+
+	if (e->lit == on)
+		return;
+	if (on)
+		rsk_sys_write(e->lamp, &n, sizeof(n));
+	else
+		rsk_sys_read(e->lamp, &n, sizeof(n));
+	e->lit = on;
+}
+
+void rsk_epoll_stir(struct rsk_epoll *e)
+{
+	if (e->sub < 0)
+		rsk_epoll_ring(e);
+	else if (e->ready)
+		rsk_epoll_sub_light(e, true);
+}
+
+/* This process has no fd of the set any more. */
+void rsk_epoll_nest_drop(const struct rsk_epoll *e)
+{
+	rsk_own_close(e->sub);
+	rsk_own_close(e->lamp);
+}
+
+void rsk_epoll_nest_closed(struct rsk_epoll_family *f, struct rsk_epoll *e)
+{
+	struct rsk_nest **p = &f->nests, *n;
+
+	while ((n = *p)) {
+		if (n->outer != e && n->inner != e) {
+			p = &n->next;
+			continue;
+		}
+		*p = n->next;
+		n->outer->ninner--;
+		rsk_arena_free(n);
+	}
+	rsk_epoll_nest_drop(e);
+	e->sub = e->lamp = -1;
+}
