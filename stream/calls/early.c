@@ -10,6 +10,7 @@
 
 #include <rsock/sys.h>
 
+#include "calls.h"
 #include "engine.h"
 #include "stream.h"
 #include "wish.h"

@@ -8,6 +8,7 @@
 
 #include <rsock/sys.h>
 
+#include "join.h"
 #include "keeper.h"
 #include "log.h"
 #include "mend.h"

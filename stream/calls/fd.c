@@ -10,6 +10,8 @@
 #include "ask.h"
 #include "epoll.h"
 #include "epollset.h"
+#include "join.h"
+#include "leave.h"
 #include "log.h"
 #include "nap.h"
 #include "stream.h"

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* op.c - one call on one stream: who carries it, and what is counted before a stream is joined. */
+#include "calls.h"
 #include "engine.h"
 
 #include <errno.h>
 
+#include "join.h"
 #include "stream.h"
 #include "wish.h"
 

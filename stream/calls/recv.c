@@ -7,9 +7,11 @@
 #include <rsock/sys.h>
 
 #include "arena.h"
+#include "calls.h"
 #include "engine.h"
 #include "epoll.h"
 #include "family.h"
+#include "leave.h"
 #include "links.h"
 #include "over.h"
 #include "owner.h"

@@ -9,9 +9,11 @@
 
 #include <rsock/sys.h>
 
+#include "calls.h"
 #include "engine.h"
 #include "family.h"
 #include "full.h"
+#include "leave.h"
 #include "links.h"
 #include "mend.h"
 #include "remote.h"

@@ -4,7 +4,9 @@
 
 #include "engine.h"
 #include "epoll.h"
+#include "join.h"
 #include "keeper.h"
+#include "leave.h"
 #include "links.h"
 #include "local.h"
 #include "meet.h"

@@ -11,6 +11,8 @@
  * bytes written to the peer's socket is what it was. What finds no room stays in the ring; the peer
  * repeats it after LEAVE.
  */
+#include "handback.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* leave.c - a joined stream ends, fails, or leaves the ring for good. */
+#include "leave.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -10,6 +12,8 @@
 
 #include "arena.h"
 #include "epoll.h"
+#include "handback.h"
+#include "join.h"
 #include "log.h"
 #include "mend.h"
 #include "over.h"

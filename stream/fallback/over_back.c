@@ -8,6 +8,7 @@
 #include <rsock/sys.h>
 
 #include "arena.h"
+#include "handback.h"
 #include "over.h"
 
 #define LOOKS 20

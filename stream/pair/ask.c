@@ -12,6 +12,7 @@
 #include <rsock/sys.h>
 
 #include "ask_list.h"
+#include "join.h"
 #include "local.h"
 #include "local_msg.h"
 #include "meet.h"

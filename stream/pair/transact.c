@@ -14,6 +14,7 @@
 
 #include "arena.h"
 #include "handshake.h"
+#include "join.h"
 #include "keeper.h"
 #include "links.h"
 #include "local.h"

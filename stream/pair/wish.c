@@ -11,6 +11,7 @@
 
 #include <errno.h>
 
+#include "join.h"
 #include "log.h"
 #include "upcall.h"
 

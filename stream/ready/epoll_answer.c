@@ -17,6 +17,7 @@
 #include "epoll.h"
 #include "epollset.h"
 #include "full.h"
+#include "ready.h"
 #include "spin.h"
 #include "stream.h"
 #include "wait.h"

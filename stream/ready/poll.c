@@ -8,6 +8,8 @@
 #include "arena.h"
 #include "epoll.h"
 #include "full.h"
+#include "join.h"
+#include "ready.h"
 #include "spin.h"
 #include "stream.h"
 #include "wait.h"

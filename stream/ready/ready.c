@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* ready.c - readiness of a joined stream, as poll(2) tells it: from its rings, and from the kernel as need be. */
+#include "ready.h"
+
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 

@@ -315,71 +315,6 @@ static inline bool rsk_stream_failed(const struct rsk_stream *s)
 void rsk_stream_fail(struct rsk_stream *s, int fd); /* the peer broke the rules */
 void rsk_stream_lose(struct rsk_stream *s, int fd); /* it is dead, and has not taken all */
 
-/* leave.c: the ends of being joined */
-void rsk_stream_goodbye(struct rsk_stream *s, int fd); /* the last fd of all is being closed */
-void rsk_stream_last_goodbye(struct rsk_stream *s,
-			     int fd); /* the same, if it is due and nobody else has it */
-void rsk_stream_abandon(struct rsk_stream *s,
-			int fd); /* will be, at the process's end; until then it is used */
-
-/* s->leave_due is not 0: leave now, if all that stood against it is read and sent. No lock held. */
-void rsk_stream_leave_late(struct rsk_stream *s, int fd);
-
-/*
- * handback.c: what lies unread in the ring goes into the kernel's receive queue, as far as there is
- * room. We have ended the promotion (rsk_rx_end_it()), and LEAVE comes next. rx_lock held. Returns
- * how many bytes; under a filter of seccomp none.
- */
-uint64_t rsk_handback(struct rsk_stream *s, int fd);
-/* The peer's end, a copy of ours to close; -errno. */
-int rsk_handback_borrow(struct rsk_stream *s);
-
-/* join.c */
-void rsk_join_step(struct rsk_stream *s, int fd);
-void rsk_join_due(struct rsk_stream *s,
-		  int fd); /* the same, if the stream's work has come so far; op.c */
-/* The other end is expected, or has been asked. */
-static inline bool rsk_stream_is_paired_now(const struct rsk_stream *s)
-{
-	uint32_t phase = rsk_stream_phase(s);
-
-	return phase == RSK_PHASE_JOINING ||
-	       (phase == RSK_PHASE_SEEKING && atomic_load_explicit(&s->soon, memory_order_relaxed));
-}
-
-/*
- * A thread is about to wait for @s in the kernel, or has @heard of one of these: what the next
- * step of its pairing may come by, to be waited for as well; where it was heard of, the step is
- * made. Not for ever: a peer may make one readable and say nothing. How many of @out, 0: none.
- */
-uint32_t rsk_join_watch(struct rsk_stream *s, int fd, bool heard, struct pollfd *out,
-			uint32_t room);
-void rsk_join_forget(struct rsk_stream *s);
-void rsk_join_sweep(void); /* a link has lost its last stream */
-/* Around a fork: in the parent before it; then in the parent (@ok: there is a child) and in the child. */
-void rsk_join_fork(void);
-void rsk_join_fork_parent(void);
-void rsk_join_fork_child(void);
-void rsk_join_leave(void);	 /* see rsk_links_leave() */
-void rsk_join_listening(int fd); /* a TCP socket listens */
-void rsk_join_look(void);	 /* rsockd, and what it says */
-void rsk_join_hello(void); /* rsockd, if this process has not looked for it yet: steps do it later */
-
-/* recv.c, send.c: one non-blocking round, with locks, notification and bookkeeping */
-ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek,
-			    bool look);
-ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags);
-
-/* io.c */
-/* op.c: so many bytes were moved by a call. */
-void rsk_op_moved(struct rsk_stream *s, int fd, uint64_t n);
-void rsk_op_uncount(struct rsk_op *op);
-/*
- * early.c: a piece of a large send before the stream is joined. Bytes or -errno; -ESTALE: joined
- * by now, send it so; -EPIPE, if not the @first piece: there is an error, for the next call to
- * take.
- */
-ssize_t rsk_early_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags, bool first);
 /*
  * The changes of carrier of a direction since the last time, in whatever call they were, to the record; its lock is
  * held. @cause: of a demotion.
@@ -456,20 +391,6 @@ bool rsk_stream_is_aborted(struct rsk_stream *s, int kernel);
 /* It is, or may be: the sender leaves the ring, unless both ends were shut in order. */
 void rsk_stream_hung_up(struct rsk_stream *s);
 void rsk_stream_ask_end(struct rsk_stream *s, int fd);
-
-/*
- * rsk_stream_poll - readiness as poll(2) tells it for @events, from ring and companion. With
- * @kernel >= 0 that is what the kernel has just said of the companion; -1: ask it if need be.
- */
-short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel);
-/*
- * The same from the rings alone. False: the kernel has to be asked, as poll(2) does it, which tells of ends behind
- * bytes as well; true only if it had nothing many times in a row, last a moment before @now_ns, and this thread has
- * done nothing since that could show there.
- */
-bool rsk_stream_poll_rings(struct rsk_stream *s, short events, uint64_t now_ns, short *revents);
-/* What of @events the kernel is to watch on the companion while we sleep; -1: nothing, and it is asked afterwards. */
-int rsk_stream_kernel_events(struct rsk_stream *s, short events);
 
 /* Shut both ways: whatever came by TCP, also what the peer repeats, would be answered by a reset. */
 static inline bool rsk_stream_takes_nothing(const struct rsk_stream *s)
