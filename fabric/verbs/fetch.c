@@ -8,30 +8,6 @@
 
 #include "inner.h"
 
-int rsk_spot_find(const struct rsk_seg *seg, uint64_t off, size_t len, struct rsk_spot *at)
-{
-	uint64_t rings = rsk_seg_ring_off(&seg->peer, 0), sid;
-
-	if (off < RSK_SEG_HEAD_BYTES || !len)
-		return -EINVAL;
-	at->ring = off >= rings;
-	if (at->ring) {
-		sid = (off - rings) / seg->peer.ring_bytes;
-		at->off = (uint32_t)((off - rings) % seg->peer.ring_bytes);
-		if (len > seg->peer.ring_bytes - at->off)
-			return -EINVAL;
-	} else {
-		sid = (off - RSK_SEG_HEAD_BYTES) / sizeof(struct rsk_seg_ctl);
-		at->off = (uint32_t)((off - RSK_SEG_HEAD_BYTES) % sizeof(struct rsk_seg_ctl));
-		if (len > sizeof(struct rsk_seg_ctl) - at->off)
-			return -EINVAL;
-	}
-	if (sid >= seg->peer.streams)
-		return -EINVAL;
-	at->sid = (uint32_t)sid;
-	return 0;
-}
-
 /* Where the answer will lie, until somebody polls; negative: -errno. */
 static int take_slot(struct rsk_verbs_rail *r, void *dst, size_t len, uint64_t token)
 {
@@ -45,28 +21,6 @@ static int take_slot(struct rsk_verbs_rail *r, void *dst, size_t len, uint64_t t
 		.state = RSK_READ_POSTED, .token = token, .dst = dst, .len = (uint32_t)len
 	};
 	return (int)slot;
-}
-
-int rsk_spot_key(struct rsk_verbs_rail *r, const struct rsk_spot *at, uint32_t *rkey)
-{
-	const struct rsk_vgroup *g = rsk_rail_has_group(r, at->sid / RSK_VERBS_GROUP);
-
-	if (atomic_load(&r->err))
-		return atomic_load(&r->err);
-	if (!r->live || !r->peer_known || !g)
-		return -ENOTCONN;
-	if (at->ring) {
-		const struct rsk_vstream *s = &g->stream[at->sid % RSK_VERBS_GROUP];
-
-		if (atomic_load(&s->way) != RSK_VERBS_DIRECT)
-			return -ENOTCONN;
-		*rkey = s->rkey;
-	} else {
-		if (!g->ctl_known)
-			return -ENOTCONN;
-		*rkey = g->ctl_rkey;
-	}
-	return 0;
 }
 
 int rsk_verbs_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token)

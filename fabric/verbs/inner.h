@@ -11,6 +11,7 @@
 #ifndef RSK_VERBS_INNER_H
 #define RSK_VERBS_INNER_H
 
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
@@ -302,8 +303,50 @@ struct rsk_verbs {
 struct rsk_quiet {
 	int errno_was, cancel_was;
 };
-struct rsk_quiet rsk_quiet_begin(void);
-void rsk_quiet_end(const struct rsk_quiet *q);
+static inline struct rsk_quiet rsk_quiet_begin(void)
+{
+	struct rsk_quiet q = { .errno_was = errno };
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &q.cancel_was);
+	return q;
+}
+
+static inline void rsk_quiet_end(const struct rsk_quiet *q)
+{
+	int was;
+
+	pthread_setcancelstate(q->cancel_was, &was);
+	errno = q->errno_was;
+}
+
+/* ---- state.c ---- */
+/* Where in the peer's segment something lies. */
+struct rsk_spot {
+	uint32_t sid;
+	uint32_t off; /* in its ring, or in its control block */
+	bool ring;
+};
+/* 0; -EINVAL: it is not inside one stream's ring or control block. */
+int rsk_spot_find(const struct rsk_seg *seg, uint64_t off, size_t len, struct rsk_spot *at);
+/* What opens that place of the peer's; the rail's lock is held. 0 or -errno. */
+int rsk_spot_key(struct rsk_verbs_rail *r, const struct rsk_spot *at, uint32_t *rkey);
+/* Any thread: it failed. The keeper is called, and will break it. */
+void rsk_rail_fail(struct rsk_verbs_rail *r, int err);
+struct rsk_vgroup *rsk_rail_group(struct rsk_verbs_rail *r,
+				  uint32_t group); /* keeper; made if need be */
+static inline struct rsk_vgroup *rsk_rail_has_group(const struct rsk_verbs_rail *r, uint32_t group)
+{
+	return group < r->groups ? atomic_load_explicit(&r->group[group], memory_order_acquire) :
+				   NULL;
+}
+
+/* The stream's state, or NULL: nothing is known of its group. */
+static inline struct rsk_vstream *rsk_rail_stream(const struct rsk_verbs_rail *r, uint32_t sid)
+{
+	struct rsk_vgroup *g = rsk_rail_has_group(r, sid / RSK_VERBS_GROUP);
+
+	return g ? &g->stream[sid % RSK_VERBS_GROUP] : NULL;
+}
 
 /* ---- module.c: descriptors ---- */
 /* Moves *fd (a field of one of libibverbs' structs), non-blocking. 0, or -errno and *fd is -1. */
@@ -392,7 +435,6 @@ void rsk_mr_unreg_ring(struct rsk_verbs_rail *r, uint32_t sid);
 struct rsk_verbs_rail *rsk_rail_new(struct rsk_verbs *v, struct rsk_seg *seg, struct rsk_rail *rail,
 				    void *ctx);
 void rsk_rail_free(struct rsk_verbs_rail *r);
-struct rsk_vgroup *rsk_rail_group(struct rsk_verbs_rail *r, uint32_t group); /* made if need be */
 /* Queue pair on r->id, whose device is known. 0 or -errno. */
 int rsk_rail_make_qp(struct rsk_verbs_rail *r);
 void rsk_rail_up(struct rsk_verbs_rail *r);
@@ -419,22 +461,13 @@ void rsk_meter_reset(struct rsk_verbs_rail *r);
 void rsk_meter_posted(struct rsk_verbs_rail *r, uint64_t index, uint64_t bytes);
 bool rsk_meter_due(const struct rsk_verbs_rail *r); /* the next work request is to be signalled */
 void rsk_meter_done(struct rsk_verbs_rail *r);
-void rsk_verbs_flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *flow);
+/* What is under way, and the rate: of *flow, those two. */
+void rsk_meter_flow(struct rsk_verbs_rail *r, struct rsk_flow *flow);
 
 /* ---- put.c: the fabric's ops; flush.c: what they noted is posted ---- */
 extern const struct rsk_fabric_ops rsk_verbs_ops;
 
 /* ---- fetch.c: of those, what asks for something ---- */
-/* Where in the peer's segment something lies. */
-struct rsk_spot {
-	uint32_t sid;
-	uint32_t off; /* in its ring, or in its control block */
-	bool ring;
-};
-/* 0; -EINVAL: it is not inside one stream's ring or control block. */
-int rsk_spot_find(const struct rsk_seg *seg, uint64_t off, size_t len, struct rsk_spot *at);
-/* What opens that place of the peer's; the rail's lock is held. 0 or -errno. */
-int rsk_spot_key(struct rsk_verbs_rail *r, const struct rsk_spot *at, uint32_t *rkey);
 int rsk_verbs_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token);
 int rsk_verbs_atomic(struct rsk_rail *rail, uint64_t off, const struct rsk_atomic *op,
 		     uint64_t *old, uint64_t token);
@@ -446,23 +479,6 @@ int rsk_verbs_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t toke
 int rsk_locked_fetched(struct rsk_verbs_rail *r, struct rsk_completion *done, int max);
 /* The rail has broken: nobody knows what has become of them. */
 void rsk_locked_forget(struct rsk_verbs_rail *r);
-
-static inline struct rsk_vgroup *rsk_rail_has_group(const struct rsk_verbs_rail *r, uint32_t group)
-{
-	return group < r->groups ? atomic_load_explicit(&r->group[group], memory_order_acquire) :
-				   NULL;
-}
-
-/* The stream's state, or NULL: nothing is known of its group. */
-static inline struct rsk_vstream *rsk_rail_stream(const struct rsk_verbs_rail *r, uint32_t sid)
-{
-	struct rsk_vgroup *g = rsk_rail_has_group(r, sid / RSK_VERBS_GROUP);
-
-	return g ? &g->stream[sid % RSK_VERBS_GROUP] : NULL;
-}
-
-/* Any thread: it failed. The keeper is called, and will break it. */
-void rsk_rail_fail(struct rsk_verbs_rail *r, int err);
 
 /* The following with r->lock held. */
 void rsk_flush_stream(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream *s);

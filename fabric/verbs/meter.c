@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * meter.c - how much is under way on a rail, and how fast it goes, for who has several to choose from. Measured only
- * once there are: until then fewer completions are asked for. With r->lock held, but flow().
+ * once there are: until then fewer completions are asked for. With r->lock held.
  *
  * The rate is that of times in which the send queue was never empty: what is done between two looks, by the time that
  * has passed, smoothed. What was measured is forgotten by a rail that has had nothing to do since, for a while: it may
@@ -16,7 +16,6 @@
 #define SAMPLE_NS 2000000ull	 /* or so long */
 #define LOOKED_NS 100000000ull
 #define FORGET_NS 100000000ull
-#define HELD_RANGES (RSK_NOTE_RANGES / 2) /* of one stream, that could not be posted */
 
 static uint64_t now_ns(void)
 {
@@ -79,28 +78,10 @@ void rsk_meter_done(struct rsk_verbs_rail *r)
 		m->mark_ns = 0;
 }
 
-void rsk_verbs_flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *flow)
+void rsk_meter_flow(struct rsk_verbs_rail *r, struct rsk_flow *flow)
 {
-	struct rsk_verbs_rail *r = rail->priv;
-	struct rsk_quiet q = rsk_quiet_begin();
-	const struct rsk_vstream *s = NULL;
-	struct rsk_spot at;
-
-	if (rsk_spot_find(r->seg, off, 1, &at) == 0)
-		s = rsk_rail_stream(r, at.sid);
-	flow->shut = true;
-	pthread_mutex_lock(&r->lock);
-	if (s && r->live && !atomic_load(&r->err)) {
-		r->meter.on |= !flow->alone;
-		rsk_post_reap(r);
-		flow->shut = atomic_load_explicit(&s->way, memory_order_relaxed) ==
-			     RSK_VERBS_CLOSED;
-		flow->held = s->note.ranges >= HELD_RANGES;
-		flow->under_way_bytes = r->meter.posted - r->meter.done + r->meter.noted;
-		if (!flow->under_way_bytes && now_ns() - r->meter.rate_ns > FORGET_NS)
-			r->meter.rate = 0;
-		flow->rate = r->meter.rate;
-	}
-	pthread_mutex_unlock(&r->lock);
-	rsk_quiet_end(&q);
+	flow->under_way_bytes = r->meter.posted - r->meter.done + r->meter.noted;
+	if (!flow->under_way_bytes && now_ns() - r->meter.rate_ns > FORGET_NS)
+		r->meter.rate = 0;
+	flow->rate = r->meter.rate;
 }

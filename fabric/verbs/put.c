@@ -4,31 +4,7 @@
 
 #include "inner.h"
 
-struct rsk_quiet rsk_quiet_begin(void)
-{
-	struct rsk_quiet q = { .errno_was = errno };
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &q.cancel_was);
-	return q;
-}
-
-void rsk_quiet_end(const struct rsk_quiet *q)
-{
-	int was;
-
-	pthread_setcancelstate(q->cancel_was, &was);
-	errno = q->errno_was;
-}
-
-void rsk_rail_fail(struct rsk_verbs_rail *r, int err)
-{
-	int none = 0;
-
-	if (!atomic_compare_exchange_strong(&r->err, &none, err))
-		return;
-	atomic_store_explicit(&r->rail->broken, err, memory_order_relaxed);
-	r->v->host.call(r->v->host.ctx);
-}
+#define HELD_RANGES (RSK_NOTE_RANGES / 2) /* of one stream, that could not be posted */
 
 /* 1, -ENOBUFS: a range too many, or -EINVAL. */
 static int note(struct rsk_verbs_rail *r, struct rsk_note *n, const struct rsk_spot *at, size_t len)
@@ -167,6 +143,29 @@ static bool verbs_arrived(struct rsk_rail *rail, uint64_t off)
 	return there;
 }
 
+static void verbs_flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *flow)
+{
+	struct rsk_verbs_rail *r = rail->priv;
+	struct rsk_quiet q = rsk_quiet_begin();
+	const struct rsk_vstream *s = NULL;
+	struct rsk_spot at;
+
+	if (rsk_spot_find(r->seg, off, 1, &at) == 0)
+		s = rsk_rail_stream(r, at.sid);
+	flow->shut = true;
+	pthread_mutex_lock(&r->lock);
+	if (s && r->live && !atomic_load(&r->err)) {
+		r->meter.on |= !flow->alone;
+		rsk_post_reap(r);
+		flow->shut = atomic_load_explicit(&s->way, memory_order_relaxed) ==
+			     RSK_VERBS_CLOSED;
+		flow->held = s->note.ranges >= HELD_RANGES;
+		rsk_meter_flow(r, flow);
+	}
+	pthread_mutex_unlock(&r->lock);
+	rsk_quiet_end(&q);
+}
+
 static void verbs_ring(struct rsk_rail *rail, uint64_t bells)
 {
 	(void)rail;
@@ -197,7 +196,7 @@ const struct rsk_fabric_ops rsk_verbs_ops = {
 	.poll = rsk_verbs_fetched,
 	.due = verbs_due,
 	.arrived = verbs_arrived,
-	.flow = rsk_verbs_flow,
+	.flow = verbs_flow,
 	.ring = verbs_ring,
 	.announce = verbs_announce,
 	.retract = verbs_retract,

@@ -71,21 +71,6 @@ void rsk_rail_free(struct rsk_verbs_rail *r)
 	free(r);
 }
 
-struct rsk_vgroup *rsk_rail_group(struct rsk_verbs_rail *r, uint32_t group)
-{
-	struct rsk_vgroup *g;
-
-	if (group >= r->groups)
-		return NULL;
-	g = atomic_load(&r->group[group]);
-	if (!g) {
-		g = calloc(1, sizeof(*g));
-		if (g)
-			atomic_store(&r->group[group], g);
-	}
-	return g;
-}
-
 static int create_qp(struct rsk_verbs_rail *r)
 {
 	static const uint32_t inlines[] = { RSK_VERBS_INLINE, 96, RSK_VERBS_INLINE_LEAST };
