@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * contexts.c - the devices that librdmacm has open: it opens each that an address is bound to, and keeps it open while
- * it finds it. Their descriptors are moved away from the program's, once in the life of the process, also if the
- * module is opened anew; and are given back when the device goes, whether rails were on it (dev.c) or not. Keeper.
+ * contexts.c - descriptors, which are moved away from the program's; and the devices that librdmacm has open: it opens
+ * each that an address is bound to, and keeps it open while it finds it. Theirs are moved once in the life of the
+ * process, also if the module is opened anew; and are given back when the device goes, whether rails were on it (dev.c)
+ * or not. Keeper.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include <rsock/sys.h>
@@ -18,6 +20,31 @@ static struct {
 	_Atomic(uint32_t)
 		n; /* keeper; a child of a fork reads it, whatever the keeper was at: behind the entry */
 } owned;
+
+int rsk_verbs_move_fd(struct rsk_verbs *v, int *fd)
+{
+	int rc = v->host.own_fd(v->host.ctx, *fd);
+
+	*fd = rc < 0 ? -1 : rc;
+	if (rc >= 0)
+		rc = rsk_sys_fcntl(rc, F_SETFL, rsk_sys_fcntl(rc, F_GETFL, 0) | O_NONBLOCK);
+	return rc < 0 ? rc : 0;
+}
+
+int rsk_verbs_watch(struct rsk_verbs *v, int fd, struct rsk_source *source)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = source };
+
+	return rsk_sys_epoll_ctl(v->work_fd, EPOLL_CTL_ADD, fd, &ev);
+}
+
+int rsk_verbs_own_fd(struct rsk_verbs *v, int fd, int *to)
+{
+	if (fd < 0)
+		return fd;
+	*to = fd;
+	return rsk_verbs_move_fd(v, to);
+}
 
 int rsk_context_own(struct rsk_verbs *v, struct ibv_context *ctx)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* dev.c - RDMA devices: what all rails on one share, and what it says by itself. Keeper. */
+/* dev.c - RDMA devices: what all rails on one share. What they say by themselves: events.c. Keeper. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -129,20 +129,8 @@ void rsk_vdev_free_all(struct rsk_verbs *v)
 	}
 }
 
-static void fail_all(struct rsk_vdev *d, int err)
+void rsk_vdev_drop(struct rsk_vdev *d)
 {
-	for (struct rsk_verbs_rail *r = d->v->rails; r; r = r->next)
-		if (r->dev == d && r->state != RSK_RAIL_IDLE)
-			rsk_rail_fail(r, err);
-}
-
-void rsk_vdev_gone(struct rsk_vdev *d)
-{
-	const struct rsk_verbs_host *host = &d->v->host;
-
-	if (atomic_load(&d->dead))
-		return;
-	rsk_rails_leave(d);
 	/* Path threads walk the list: it stays there, and they look under the lock before they touch it. */
 	pthread_mutex_lock(&d->lock);
 	atomic_store(&d->dead, true);
@@ -150,7 +138,6 @@ void rsk_vdev_gone(struct rsk_vdev *d)
 	drop_objects(d);
 	rsk_context_leave(d->v, d->ctx);
 	d->ctx = NULL;
-	host->devices(host->ctx);
 }
 
 struct rsk_vdev *rsk_vdev_of(const struct rsk_verbs *v, const struct ibv_context *ctx)
@@ -160,93 +147,6 @@ struct rsk_vdev *rsk_vdev_of(const struct rsk_verbs *v, const struct ibv_context
 	while (d && d->ctx != ctx)
 		d = d->next;
 	return d;
-}
-
-void rsk_vdev_removed(struct rsk_verbs *v, const char *name)
-{
-	for (struct rsk_vdev *d = atomic_load(&v->devs); d; d = d->next)
-		if (d->ctx && !strcmp(d->ctx->device->dev_name, name))
-			rsk_vdev_gone(d);
-	rsk_contexts_removed(v, name); /* on which no rail was */
-}
-
-/* The queue pair is in error: what its sends say is the better reason. */
-static void qp_error(struct rsk_verbs_rail *r)
-{
-	if (!r)
-		return;
-	pthread_mutex_lock(&r->lock);
-	if (r->live)
-		rsk_post_reap(r);
-	pthread_mutex_unlock(&r->lock);
-	rsk_rail_fail(r, -EPIPE);
-}
-
-/*
- * An event is acknowledged before anything is done about it: that may destroy what it is about, which waits for that.
- */
-static void one_event(struct rsk_vdev *d, struct ibv_async_event *ev)
-{
-	const struct rsk_verbs_host *host = &d->v->host;
-	struct rsk_verbs_rail *r = NULL;
-
-	switch (ev->event_type) {
-	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
-	case IBV_EVENT_QP_LAST_WQE_REACHED:
-	case IBV_EVENT_COMM_EST:
-	case IBV_EVENT_PATH_MIG:
-	case IBV_EVENT_PATH_MIG_ERR:
-		r = ev->element.qp->qp_context;
-		break;
-	case IBV_EVENT_SRQ_ERR:
-	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		r = ev->element.srq->srq_context;
-		break;
-	default:
-		break;
-	}
-	ibv_ack_async_event(ev);
-	switch (ev->event_type) {
-	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
-	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		qp_error(r);
-		break;
-	case IBV_EVENT_COMM_EST:
-		if (r)
-			rdma_notify(r->id, IBV_EVENT_COMM_EST);
-		break;
-	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		rsk_recvs_low(r);
-		break;
-	case IBV_EVENT_SRQ_ERR:
-		rsk_rail_fail(r, -EIO);
-		break;
-	case IBV_EVENT_CQ_ERR: /* of a rail's sends: the others do not suffer */
-		fail_all(d, -EIO);
-		break;
-	case IBV_EVENT_DEVICE_FATAL:
-		rsk_vdev_gone(d);
-		break;
-	case IBV_EVENT_PORT_ACTIVE:
-	case IBV_EVENT_PORT_ERR:
-	case IBV_EVENT_GID_CHANGE:
-		host->devices(host->ctx);
-		break;
-	default:
-		break;
-	}
-}
-
-void rsk_vdev_async(struct rsk_vdev *d)
-{
-	struct ibv_async_event ev;
-
-	while (!atomic_load(&d->dead) && ibv_get_async_event(d->ctx, &ev) == 0)
-		one_event(d, &ev);
 }
 
 void rsk_vdev_sends(struct rsk_vdev *d)

@@ -9,14 +9,12 @@
  *
  * Who sends faster than is taken uses up its own receives, and then the device lets it wait.
  *
- * Keeper, but for rsk_recvs_post().
+ * Keeper.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "inner.h"
-
-#define POST 32
 
 int rsk_domain_open(struct rsk_verbs_rail *r)
 {
@@ -119,23 +117,6 @@ void rsk_recvs_close(struct rsk_verbs_rail *r)
 	rsk_vdev_drain(r->dev);
 	r->recv_cq->rails--;
 	r->recv_cq = NULL;
-}
-
-int rsk_recvs_post(struct rsk_verbs_rail *r, uint32_t n)
-{
-	struct ibv_recv_wr wr[POST], *bad;
-
-	while (n) {
-		uint32_t now = n < POST ? n : POST;
-
-		/* No buffer: the immediate is all that a message has. */
-		for (uint32_t i = 0; i < now; i++)
-			wr[i] = (struct ibv_recv_wr){ .next = i + 1 < now ? &wr[i + 1] : NULL };
-		if (ibv_post_srq_recv(r->srq, wr, &bad))
-			return -EIO;
-		n -= now;
-	}
-	return 0;
 }
 
 void rsk_recvs_low(struct rsk_verbs_rail *r)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* module.c - the module's table, and its descriptors. Keeper, but for poll(). */
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/netlink.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
@@ -11,86 +9,6 @@
 #include "inner.h"
 
 #define WORDS_AT_ONCE 64u /* of a rail, in one turn: as many messages as of a control connection */
-
-int rsk_verbs_move_fd(struct rsk_verbs *v, int *fd)
-{
-	int rc = v->host.own_fd(v->host.ctx, *fd);
-
-	*fd = rc < 0 ? -1 : rc;
-	if (rc >= 0)
-		rc = rsk_sys_fcntl(rc, F_SETFL, rsk_sys_fcntl(rc, F_GETFL, 0) | O_NONBLOCK);
-	return rc < 0 ? rc : 0;
-}
-
-int rsk_verbs_watch(struct rsk_verbs *v, int fd, struct rsk_source *source)
-{
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = source };
-
-	return rsk_sys_epoll_ctl(v->work_fd, EPOLL_CTL_ADD, fd, &ev);
-}
-
-static int own(struct rsk_verbs *v, int fd, int *to)
-{
-	if (fd < 0)
-		return fd;
-	*to = fd;
-	return rsk_verbs_move_fd(v, to);
-}
-
-/* The kernel says when a device comes; without, somebody has to try again. */
-static void watch_kernel(struct rsk_verbs *v)
-{
-	struct sockaddr_nl addr = { .nl_family = AF_NETLINK, .nl_groups = 1 };
-	int fd = rsk_sys_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
-				NETLINK_KOBJECT_UEVENT);
-
-	if (own(v, fd, &v->kernel_fd) < 0)
-		return;
-	v->kernel.kind = RSK_SOURCE_NEWS;
-	if (rsk_sys_bind(v->kernel_fd, &addr, sizeof(addr)) == 0)
-		rsk_verbs_watch(v, v->kernel_fd, &v->kernel);
-}
-
-/* The value of one of the words of a message, that are ended by zeros; NULL: it is not there. */
-static const char *value_of(const char *text, size_t bytes, const char *key)
-{
-	const char *end = text + bytes;
-	size_t len = strlen(key);
-
-	for (; text < end; text += strlen(text) + 1)
-		if (!strncmp(text, key, len))
-			return text + len;
-	return NULL;
-}
-
-static bool is_word(const char *value, const char *word)
-{
-	return value && !strcmp(value, word);
-}
-
-void rsk_verbs_hear_kernel(struct rsk_verbs *v)
-{
-	static const char folder[] = "infiniband/";
-	char text[4096];
-	bool any = false;
-	ssize_t n;
-
-	while ((n = rsk_sys_recvfrom(v->kernel_fd, text, sizeof(text) - 1, 0, NULL, NULL)) > 0) {
-		const char *of, *name;
-
-		text[n] = 0;
-		of = value_of(text, (size_t)n, "SUBSYSTEM=");
-		name = value_of(text, (size_t)n, "DEVNAME=");
-		any |= is_word(of, "infiniband");
-		/* Who has it open is waited for. */
-		if (is_word(of, "infiniband_verbs") && name &&
-		    !strncmp(name, folder, sizeof(folder) - 1) &&
-		    is_word(value_of(text, (size_t)n, "ACTION="), "remove"))
-			rsk_vdev_removed(v, name + sizeof(folder) - 1);
-	}
-	if (any)
-		v->host.devices(v->host.ctx);
-}
 
 static int *own_fds(struct rsk_verbs *v, size_t i)
 {
@@ -133,11 +51,12 @@ static int open_all(struct rsk_verbs *v)
 	struct epoll_event ev = { .events = EPOLLIN };
 	int rc;
 
-	rc = own(v, rsk_sys_epoll_create1(EPOLL_CLOEXEC), &v->work_fd);
+	rc = rsk_verbs_own_fd(v, rsk_sys_epoll_create1(EPOLL_CLOEXEC), &v->work_fd);
 	if (rc == 0)
-		rc = own(v, rsk_sys_epoll_create1(EPOLL_CLOEXEC), &v->news_fd);
+		rc = rsk_verbs_own_fd(v, rsk_sys_epoll_create1(EPOLL_CLOEXEC), &v->news_fd);
 	if (rc == 0)
-		rc = own(v, rsk_sys_eventfd2(0, EFD_CLOEXEC | EFD_NONBLOCK), &v->more_fd);
+		rc = rsk_verbs_own_fd(v, rsk_sys_eventfd2(0, EFD_CLOEXEC | EFD_NONBLOCK),
+				      &v->more_fd);
 	if (rc == 0)
 		rc = rsk_sys_epoll_ctl(v->news_fd, EPOLL_CTL_ADD, v->more_fd, &ev);
 	if (rc < 0)
@@ -149,7 +68,7 @@ static int open_all(struct rsk_verbs *v)
 	if (rc == 0)
 		rc = rsk_verbs_watch(v, v->channel->fd, &v->cm);
 	if (rc == 0)
-		watch_kernel(v);
+		rsk_verbs_watch_kernel(v);
 	return rc;
 }
 

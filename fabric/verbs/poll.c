@@ -19,6 +19,7 @@
 #include "inner.h"
 
 #define TAKE 32
+#define POST 32
 #define ROUNDS 32 /* of TAKE, before others have to go on */
 #define OWED_UNITS (RSK_INDIRECT_UNITS / 4)
 
@@ -66,6 +67,23 @@ static int poll_cqs(struct rsk_vdev *d, struct ibv_wc wc[static TAKE])
 		q = q->next ? q->next : d->cqs;
 	}
 	return n;
+}
+
+int rsk_recvs_post(struct rsk_verbs_rail *r, uint32_t n)
+{
+	struct ibv_recv_wr wr[POST], *bad;
+
+	while (n) {
+		uint32_t now = n < POST ? n : POST;
+
+		/* No buffer: the immediate is all that a message has. */
+		for (uint32_t i = 0; i < now; i++)
+			wr[i] = (struct ibv_recv_wr){ .next = i + 1 < now ? &wr[i + 1] : NULL };
+		if (ibv_post_srq_recv(r->srq, wr, &bad))
+			return -EIO;
+		n -= now;
+	}
+	return 0;
 }
 
 /*
