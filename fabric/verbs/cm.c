@@ -9,7 +9,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
-#include "inner.h"
+#include "dev.h"
+#include "rail.h"
 
 #define STEP_MS 2000   /* for an address, for a route */
 #define ACK_TIMEOUT 14 /* 4.096 us * 2^14 = 67 ms until a packet is sent again */

@@ -11,7 +11,7 @@
 
 #include <rsock/sys.h>
 
-#include "inner.h"
+#include "dev.h"
 
 #define MOST 64u
 

@@ -5,7 +5,8 @@
 
 #include <rsock/sys.h>
 
-#include "inner.h"
+#include "dev.h"
+#include "post.h"
 
 static int watch(struct rsk_verbs *v, struct rsk_vdev *d)
 {

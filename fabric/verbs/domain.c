@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "inner.h"
+#include "dev.h"
 
 int rsk_domain_open(struct rsk_verbs_rail *r)
 {

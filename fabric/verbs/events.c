@@ -9,7 +9,9 @@
 
 #include <rsock/sys.h>
 
-#include "inner.h"
+#include "dev.h"
+#include "post.h"
+#include "rail.h"
 
 static void fail_all(struct rsk_vdev *d, int err)
 {

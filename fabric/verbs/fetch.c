@@ -6,7 +6,8 @@
  */
 #include <errno.h>
 
-#include "inner.h"
+#include "ops.h"
+#include "post.h"
 
 /* Where the answer will lie, until somebody polls; negative: -errno. */
 static int take_slot(struct rsk_verbs_rail *r, void *dst, size_t len, uint64_t token)

@@ -12,10 +12,10 @@
  */
 #include <errno.h>
 
-#include "inner.h"
+#include "post.h"
 
-void rsk_list_add(struct rsk_verbs_rail *r, enum rsk_list which, uint32_t sid,
-		  struct rsk_vstream *s)
+static void list_add(struct rsk_verbs_rail *r, enum rsk_list which, uint32_t sid,
+		     struct rsk_vstream *s)
 {
 	struct rsk_sids *l = &r->list[which];
 
@@ -199,7 +199,7 @@ void rsk_flush_stream(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream
 	/* A place for the immediate alone, if there is nothing else. */
 	if (!place(r, &g)) {
 		RSK_COUNT(r->v, held_back, 1);
-		rsk_list_add(r, RSK_LIST_QUEUE, sid, s);
+		list_add(r, RSK_LIST_QUEUE, sid, s);
 		return;
 	}
 	stop[0] = ring_out(r, sid, s, &g);
@@ -208,10 +208,10 @@ void rsk_flush_stream(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream
 		s->pending = false;
 	} else if (stop[0] == NO_QUEUE || stop[1] == NO_QUEUE) {
 		RSK_COUNT(r->v, held_back, 1);
-		rsk_list_add(r, RSK_LIST_QUEUE, sid, s);
+		list_add(r, RSK_LIST_QUEUE, sid, s);
 	} else if (stop[0] == NO_ROOM) {
 		RSK_COUNT(r->v, held_back, 1);
-		rsk_list_add(r, RSK_LIST_ROOM, sid, s);
+		list_add(r, RSK_LIST_ROOM, sid, s);
 		/* The keeper's own turn looks itself: a call would be one to the next turn, without end. */
 		if (!r->in_work && !atomic_load(&r->v->room_heard))
 			r->v->host.call(r->v->host.ctx);

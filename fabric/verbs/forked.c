@@ -12,7 +12,8 @@
 
 #include <rsock/sys.h>
 
-#include "inner.h"
+#include "dev.h"
+#include "rail.h"
 
 static bool hex(const char **at, const char *end, uintptr_t *out)
 {

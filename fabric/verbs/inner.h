@@ -2,6 +2,13 @@
 /*
  * inner.h - what the files of librsock-verbs.so share (what the library knows of it: fabric/verbs.h).
  *
+ * Calls go one way. From the bottom:
+ *	state.c, meter.c, post.c, flush.c		post.h: the first error of a rail, and what goes out by it
+ *	locked.c, fetch.c, put.c			ops.h: what streams call
+ *	poll.c, domain.c, contexts.c, dev.c		dev.h: what comes, and devices
+ *	mr.c, rail.c					rail.h: rails
+ *	events.c, places.c, cm.c, forked.c, module.c	what ends rails, and begins them; the module's table
+ *
  * Locks, none of which is held while host->news() or another callback runs, innermost last:
  *	vdev.lock	receive CQs, their channel, the table of queue pairs, what they owe their receive queues
  *	rail.in_lock	the indirect buffer that the peer fills, and the moving of what is in it
@@ -30,21 +37,6 @@
 #include "verbs.h"
 #include "words.h"
 
-/*
- * The immediate of a message: bits 0-14 stream, 15-23 units that it brought into (or freed in) the indirect buffer,
- * 24-25 kind, 28-29 RSK_WAKE_*.
- */
-enum rsk_imm_kind {
-	RSK_IMM_DATA = 0,  /* something was put for the stream; units have come */
-	RSK_IMM_ROOM = 1,  /* units are free again */
-	RSK_IMM_FLUSH = 2, /* say at once what is free */
-};
-#define RSK_IMM_SID(imm) ((imm)&0x7fffu)
-#define RSK_IMM_UNITS(imm) ((imm) >> 15 & 0x1ffu)
-#define RSK_IMM_KIND(imm) ((imm) >> 24 & 3u)
-#define RSK_IMM_WHAT(imm) ((imm) >> 28 & 3u)
-#define RSK_IMM_REST(imm) ((imm)&0xcc000000u) /* must be 0 */
-_Static_assert(RSK_SEG_STREAMS == 0x8000 && RSK_INDIRECT_UNITS < 0x200, "they fit the immediate");
 _Static_assert(RSK_INDIRECT_BYTES == RSK_VERBS_INDIRECT_BYTES, "one buffer");
 _Static_assert(RSK_INDIRECT_WORD_BYTES == RSK_VERBS_WORD_BYTES, "a word is a word");
 
@@ -58,7 +50,6 @@ _Static_assert(RSK_INDIRECT_WORD_BYTES == RSK_VERBS_WORD_BYTES, "a word is a wor
 #define RSK_VERBS_READS 16u		   /* at once */
 #define RSK_VERBS_READ_BYTES RSK_MAILBOX_BYTES
 #define RSK_VERBS_LOCKED 2u /* locked accesses at once */
-#define RSK_VERBS_BATCH 8u
 #define RSK_VERBS_FRESH 16u
 
 /* What an epoll event of work_fd points to. */
@@ -303,6 +294,7 @@ struct rsk_verbs {
 struct rsk_quiet {
 	int errno_was, cancel_was;
 };
+
 static inline struct rsk_quiet rsk_quiet_begin(void)
 {
 	struct rsk_quiet q = { .errno_was = errno };
@@ -332,8 +324,9 @@ int rsk_spot_find(const struct rsk_seg *seg, uint64_t off, size_t len, struct rs
 int rsk_spot_key(struct rsk_verbs_rail *r, const struct rsk_spot *at, uint32_t *rkey);
 /* Any thread: it failed. The keeper is called, and will break it. */
 void rsk_rail_fail(struct rsk_verbs_rail *r, int err);
-struct rsk_vgroup *rsk_rail_group(struct rsk_verbs_rail *r,
-				  uint32_t group); /* keeper; made if need be */
+/* Keeper: the group, made if need be. NULL: there is no such one, or no memory. */
+struct rsk_vgroup *rsk_rail_group(struct rsk_verbs_rail *r, uint32_t group);
+
 static inline struct rsk_vgroup *rsk_rail_has_group(const struct rsk_verbs_rail *r, uint32_t group)
 {
 	return group < r->groups ? atomic_load_explicit(&r->group[group], memory_order_acquire) :
@@ -347,179 +340,5 @@ static inline struct rsk_vstream *rsk_rail_stream(const struct rsk_verbs_rail *r
 
 	return g ? &g->stream[sid % RSK_VERBS_GROUP] : NULL;
 }
-
-/* ---- dev.c ---- */
-struct rsk_vdev *rsk_vdev_get(struct rsk_verbs *v, struct ibv_context *ctx, int *rc);
-struct rsk_vdev *rsk_vdev_of(const struct rsk_verbs *v, const struct ibv_context *ctx);
-void rsk_vdev_free_all(struct rsk_verbs *v);
-/* No rail is on it any more: it is dead, and nothing of it is held. */
-void rsk_vdev_drop(struct rsk_vdev *d);
-/* Completions of sends, or errors: their rails are looked at. */
-void rsk_vdev_sends(struct rsk_vdev *d);
-
-/* ---- domain.c ---- */
-/* A protection domain of its own on r->dev, if it has none there. 0 or -errno: then nothing is registered. */
-int rsk_domain_open(struct rsk_verbs_rail *r);
-void rsk_domain_close(struct rsk_verbs_rail *r); /* nothing of it is registered any more */
-/* Receives of its next queue pair, and a place for their completions. 0, or -errno and there are none. */
-int rsk_recvs_open(struct rsk_verbs_rail *r);
-void rsk_recvs_close(struct rsk_verbs_rail *r); /* that queue pair is no more */
-void rsk_recvs_low(struct rsk_verbs_rail *r);	/* the device has said so */
-void rsk_recvs_drop_cqs(struct rsk_vdev *d);	/* no rail is on it */
-
-/* ---- contexts.c ---- */
-/* Moves *fd (a field of one of libibverbs' structs), non-blocking. 0, or -errno and *fd is -1. */
-int rsk_verbs_move_fd(struct rsk_verbs *v, int *fd);
-/* The same of @fd, a new one or -errno, which is owned: to *to. */
-int rsk_verbs_own_fd(struct rsk_verbs *v, int fd, int *to);
-int rsk_verbs_watch(struct rsk_verbs *v, int fd, struct rsk_source *source);
-int rsk_context_own(struct rsk_verbs *v, struct ibv_context *ctx); /* 0 or -errno; again: 0 */
-/*
- * Its descriptors are closed: the kernel does not let go of a device as long as somebody has it open (rxe), and
- * librdmacm closes it only when it looks for another one: then it finds that there is nothing left to be closed.
- */
-void rsk_context_leave(struct rsk_verbs *v, struct ibv_context *ctx);
-void rsk_contexts_removed(struct rsk_verbs *v, const char *name); /* the same, by its name */
-void rsk_contexts_forked(void);
-
-/* ---- forked.c ---- */
-void rsk_verbs_forked(struct rsk_verbs *v);
-/* Of a child: closed, so that no destructor of librdmacm's closes what has that number by then. */
-static inline void rsk_drop_fd(int *fd)
-{
-	if (*fd >= 0)
-		rsk_sys_close(*fd);
-	*fd = -1;
-}
-
-/* ---- poll.c ---- */
-int rsk_recvs_post(struct rsk_verbs_rail *r, uint32_t n); /* dev->lock, or nobody else has it yet */
-void rsk_vdev_add(struct rsk_vdev *d, struct rsk_verbs_rail *r);
-/* Nobody holds a completion of it when it returns, and none will come; what has come is in its place. */
-void rsk_vdev_remove(struct rsk_vdev *d, struct rsk_verbs_rail *r);
-int rsk_vdev_poll(struct rsk_vdev *d, bool events);
-/* Takes all that is in the queues by now. */
-void rsk_vdev_drain(struct rsk_vdev *d);
-int rsk_verbs_poll(struct rsk_verbs *v, bool events);
-/* Keeper: one word that has come is told. False: there is none, or none may be now. @r may be gone afterwards. */
-bool rsk_rail_hear(struct rsk_verbs_rail *r);
-
-/* ---- events.c ---- */
-/*
- * It has been taken away, or is broken for good: its rails go down with -ENODEV, and nothing of it is held any more,
- * so that the kernel can let it go.
- */
-void rsk_vdev_gone(struct rsk_vdev *d);
-void rsk_vdev_async(struct rsk_vdev *d);
-/* Its uevents are a source; without them somebody has to try again. */
-void rsk_verbs_watch_kernel(struct rsk_verbs *v);
-/* What the kernel has said of devices so far. */
-void rsk_verbs_hear_kernel(struct rsk_verbs *v);
-
-/* ---- cm.c ---- */
-void rsk_cm_events(struct rsk_verbs *v);
-int rsk_cm_listen(struct rsk_verbs *v, uint16_t port);
-void rsk_cm_deaf(struct rsk_verbs *v);
-void rsk_cm_from(const struct rsk_verbs_rail *r, struct rsk_verbs_addr *from);
-int rsk_cm_has_address(struct rsk_verbs *v, const struct rsk_verbs_addr *addr);
-int rsk_cm_connect(struct rsk_verbs_rail *r, const struct rsk_verbs_addr *from,
-		   const struct rsk_verbs_addr *to, const void *data, size_t bytes);
-
-/* ---- mr.c ---- */
-struct ibv_mr *rsk_mr_new(struct rsk_verbs_rail *r, void *at, size_t bytes, int access, int *rc);
-void rsk_mr_free(struct rsk_verbs *v, struct ibv_mr **mr);
-void rsk_mr_drop_all(struct rsk_verbs_rail *r);
-void rsk_mr_garbage(struct rsk_verbs_rail *r, uint64_t done);
-int rsk_mr_buffers(struct rsk_verbs_rail *r);
-int rsk_mr_locked(struct rsk_verbs_rail *r);
-int rsk_mr_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey);
-int rsk_mr_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t *rkey);
-void rsk_mr_unreg_ring(struct rsk_verbs_rail *r, uint32_t sid);
-
-/* ---- rail.c (keeper) ---- */
-struct rsk_verbs_rail *rsk_rail_new(struct rsk_verbs *v, struct rsk_seg *seg, struct rsk_rail *rail,
-				    void *ctx);
-void rsk_rail_free(struct rsk_verbs_rail *r);
-/* Queue pair on r->id, whose device is known. 0 or -errno. */
-int rsk_rail_make_qp(struct rsk_verbs_rail *r);
-void rsk_rail_up(struct rsk_verbs_rail *r);
-void rsk_rail_break(struct rsk_verbs_rail *r);
-/* Break it and say so; @r may be gone afterwards. */
-void rsk_rail_down(struct rsk_verbs_rail *r, int err);
-/* All that are on the device are down, and keep nothing that is registered there. */
-void rsk_rails_leave(struct rsk_vdev *d);
-int rsk_rail_end(struct rsk_verbs_rail *r, struct rsk_verbs_end *out);
-int rsk_rail_set_peer(struct rsk_verbs_rail *r, const struct rsk_verbs_end *peer);
-int rsk_rail_set_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t rkey);
-int rsk_rail_set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way way,
-		      uint32_t rkey);
-int rsk_rail_ring_way(const struct rsk_verbs_rail *r, uint32_t sid);
-void rsk_rail_probe(struct rsk_verbs_rail *r);
-int rsk_rail_settle(struct rsk_verbs_rail *r, uint64_t timeout_ns);
-int rsk_rail_say(struct rsk_verbs_rail *r, const void *word, size_t bytes);
-
-/* ---- places.c ---- */
-uint32_t rsk_verbs_addresses(struct rsk_verbs *v, struct rsk_verbs_place *out, uint32_t most);
-
-/* ---- meter.c; with r->lock held ---- */
-void rsk_meter_reset(struct rsk_verbs_rail *r);
-void rsk_meter_posted(struct rsk_verbs_rail *r, uint64_t index, uint64_t bytes);
-bool rsk_meter_due(const struct rsk_verbs_rail *r); /* the next work request is to be signalled */
-void rsk_meter_done(struct rsk_verbs_rail *r);
-/* What is under way, and the rate: of *flow, those two. */
-void rsk_meter_flow(struct rsk_verbs_rail *r, struct rsk_flow *flow);
-
-/* ---- put.c: the fabric's ops; flush.c: what they noted is posted ---- */
-extern const struct rsk_fabric_ops rsk_verbs_ops;
-
-/* ---- fetch.c: of those, what asks for something ---- */
-int rsk_verbs_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token);
-int rsk_verbs_atomic(struct rsk_rail *rail, uint64_t off, const struct rsk_atomic *op,
-		     uint64_t *old, uint64_t token);
-int rsk_verbs_fetched(struct rsk_rail *rail, struct rsk_completion *done, int max);
-
-/* ---- locked.c: locked access; the last two with the rail's lock held ---- */
-int rsk_verbs_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
-/* Those that are done; the others go on. */
-int rsk_locked_fetched(struct rsk_verbs_rail *r, struct rsk_completion *done, int max);
-/* The rail has broken: nobody knows what has become of them. */
-void rsk_locked_forget(struct rsk_verbs_rail *r);
-
-/* The following with r->lock held. */
-void rsk_flush_stream(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream *s);
-/* Everything that has to wait no longer. */
-void rsk_flush_lists(struct rsk_verbs_rail *r);
-void rsk_list_add(struct rsk_verbs_rail *r, enum rsk_list which, uint32_t sid,
-		  struct rsk_vstream *s);
-
-/* ---- post.c: the send queue; with r->lock held ---- */
-#define RSK_VERBS_TOLD 64u
-/* Streams whose waiting is over: their ids, at most RSK_VERBS_TOLD of them at once; for news() without the lock. */
-uint32_t rsk_flush_arrivals(struct rsk_verbs_rail *r, uint32_t sid[RSK_VERBS_TOLD]);
-/* Has all of it arrived? Else it is waited for. */
-bool rsk_flush_arrived(struct rsk_verbs_rail *r, struct rsk_vstream *s);
-
-struct rsk_batch {
-	uint32_t n;
-	struct ibv_send_wr wr[RSK_VERBS_BATCH];
-	struct ibv_sge sge[RSK_VERBS_BATCH];
-};
-/* Places in the send queue, after a look at what has been done. One is kept for probes. */
-uint32_t rsk_post_room(struct rsk_verbs_rail *r, uint32_t wanted);
-/* Add a write; the batch is posted first if it is full. @lkey counts only if it is not sent inline. */
-void rsk_post_add(struct rsk_verbs_rail *r, struct rsk_batch *b, const void *from, uint32_t bytes,
-		  uint32_t lkey, uint64_t to, uint32_t rkey);
-/* Post it, the last one with @imm; if there is none, one of no bytes. 0 or -errno: the rail has failed. */
-int rsk_post_last(struct rsk_verbs_rail *r, struct rsk_batch *b, uint32_t imm);
-/* A signalled write of no bytes, to know that all before it has arrived. */
-int rsk_post_fence(struct rsk_verbs_rail *r);
-int rsk_post_read(struct rsk_verbs_rail *r, uint32_t slot, uint64_t from, uint32_t rkey);
-int rsk_post_atomic(struct rsk_verbs_rail *r, uint32_t slot, uint64_t at, uint32_t rkey,
-		    const struct rsk_atomic *op);
-/* A chain of a locked access, whose last one tells that it is done. */
-int rsk_post_locked(struct rsk_verbs_rail *r, uint32_t slot, struct ibv_send_wr *first);
-void rsk_post_reap(struct rsk_verbs_rail *r);
-/* The next completion is an event, whatever it is; then one more look. */
-void rsk_post_arm(struct rsk_verbs_rail *r);
 
 #endif

@@ -16,7 +16,8 @@
  */
 #include <errno.h>
 
-#include "inner.h"
+#include "ops.h"
+#include "post.h"
 
 #define LOOKS 1000u /* more, rather than not to know; then it is damaged */
 

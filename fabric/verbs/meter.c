@@ -9,7 +9,7 @@
  */
 #include <time.h>
 
-#include "inner.h"
+#include "post.h"
 
 #define SIGNAL_BYTES (32u << 10) /* a completion is asked for so often at least */
 #define SAMPLE_BYTES (64u << 10) /* a time worth measuring: so much, */

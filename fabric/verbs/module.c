@@ -6,7 +6,9 @@
 
 #include <rsock/sys.h>
 
-#include "inner.h"
+#include "dev.h"
+#include "post.h"
+#include "rail.h"
 
 #define WORDS_AT_ONCE 64u /* of a rail, in one turn: as many messages as of a control connection */
 

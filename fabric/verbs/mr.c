@@ -7,7 +7,8 @@
 
 #include <sys/mman.h>
 
-#include "inner.h"
+#include "dev.h"
+#include "rail.h"
 
 #define PEER_MAY (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "inner.h"
+#include "dev.h"
 
 static uint32_t ones(const uint8_t *mask, size_t bytes)
 {

@@ -16,7 +16,8 @@
 
 #include <rsock/sys.h>
 
-#include "inner.h"
+#include "dev.h"
+#include "post.h"
 
 #define TAKE 32
 #define POST 32

@@ -6,7 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
-#include "inner.h"
+#include "post.h"
 
 #define READ_TAG (1ull << 63)
 #define LOCKED_TAG (1ull << 62)

@@ -2,7 +2,8 @@
 /* put.c - the ops that streams call; what they ask of the peer's memory: fetch.c. */
 #include <errno.h>
 
-#include "inner.h"
+#include "ops.h"
+#include "post.h"
 
 #define HELD_RANGES (RSK_NOTE_RANGES / 2) /* of one stream, that could not be posted */
 

@@ -9,7 +9,10 @@
 
 #include <sys/mman.h>
 
-#include "inner.h"
+#include "dev.h"
+#include "ops.h"
+#include "post.h"
+#include "rail.h"
 
 #define RNR_TIMER 18 /* 5.12 ms */
 

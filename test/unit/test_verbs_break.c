@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inner.h"
+#include "dev.h"
+#include "post.h"
+#include "rail.h"
 
 enum {
 	RING = RSK_SEG_MIN_RING,

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "dev.h"
+#include "rail.h"
 #include "verbs_device.h"
 
 enum {

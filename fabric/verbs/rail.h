@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rail.h - what the keeper does with rails: registrations, their lives, connections by rdma_cm.
+ */
+#ifndef RSK_VERBS_RAIL_H
+#define RSK_VERBS_RAIL_H
+
+#include "inner.h"
+
+/* ---- mr.c ---- */
+struct ibv_mr *rsk_mr_new(struct rsk_verbs_rail *r, void *at, size_t bytes, int access, int *rc);
+void rsk_mr_free(struct rsk_verbs *v, struct ibv_mr **mr);
+void rsk_mr_drop_all(struct rsk_verbs_rail *r);
+void rsk_mr_garbage(struct rsk_verbs_rail *r, uint64_t done);
+int rsk_mr_buffers(struct rsk_verbs_rail *r);
+int rsk_mr_locked(struct rsk_verbs_rail *r);
+int rsk_mr_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey);
+int rsk_mr_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t *rkey);
+void rsk_mr_unreg_ring(struct rsk_verbs_rail *r, uint32_t sid);
+
+/* ---- rail.c (keeper) ---- */
+struct rsk_verbs_rail *rsk_rail_new(struct rsk_verbs *v, struct rsk_seg *seg, struct rsk_rail *rail,
+				    void *ctx);
+void rsk_rail_free(struct rsk_verbs_rail *r);
+/* Queue pair on r->id, whose device is known. 0 or -errno. */
+int rsk_rail_make_qp(struct rsk_verbs_rail *r);
+void rsk_rail_up(struct rsk_verbs_rail *r);
+void rsk_rail_break(struct rsk_verbs_rail *r);
+/* Break it and say so; @r may be gone afterwards. */
+void rsk_rail_down(struct rsk_verbs_rail *r, int err);
+/* All that are on the device are down, and keep nothing that is registered there. */
+void rsk_rails_leave(struct rsk_vdev *d);
+int rsk_rail_end(struct rsk_verbs_rail *r, struct rsk_verbs_end *out);
+int rsk_rail_set_peer(struct rsk_verbs_rail *r, const struct rsk_verbs_end *peer);
+int rsk_rail_set_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t rkey);
+int rsk_rail_set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way way,
+		      uint32_t rkey);
+int rsk_rail_ring_way(const struct rsk_verbs_rail *r, uint32_t sid);
+void rsk_rail_probe(struct rsk_verbs_rail *r);
+int rsk_rail_settle(struct rsk_verbs_rail *r, uint64_t timeout_ns);
+int rsk_rail_say(struct rsk_verbs_rail *r, const void *word, size_t bytes);
+
+/* ---- cm.c ---- */
+void rsk_cm_events(struct rsk_verbs *v);
+int rsk_cm_listen(struct rsk_verbs *v, uint16_t port);
+void rsk_cm_deaf(struct rsk_verbs *v);
+void rsk_cm_from(const struct rsk_verbs_rail *r, struct rsk_verbs_addr *from);
+int rsk_cm_has_address(struct rsk_verbs *v, const struct rsk_verbs_addr *addr);
+int rsk_cm_connect(struct rsk_verbs_rail *r, const struct rsk_verbs_addr *from,
+		   const struct rsk_verbs_addr *to, const void *data, size_t bytes);
+
+/* ---- forked.c ---- */
+void rsk_verbs_forked(struct rsk_verbs *v);
+
+#endif
