@@ -7,6 +7,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "pma_centre.h"
 #include "udp.h"
 
 struct rsk_agent_waiting {

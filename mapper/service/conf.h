@@ -12,8 +12,7 @@
 
 #include "pm_addr.h"
 #include "pm_client.h"
-#include "pma_ask.h"
-#include "pma_centre.h"
+#include "pma_config.h"
 #include "pmsp.h"
 
 #define RSK_CONF_NONE UINT32_MAX

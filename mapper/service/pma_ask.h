@@ -21,8 +21,8 @@
 
 #include "deadline.h"
 #include "pma.h"
+#include "pma_config.h"
 
-#define RSK_ASK_NAME 64	 /* bytes of a name that is kept, its end included */
 #define RSK_ASK_BATCH 64 /* questions, or held leases, in a message */
 #define RSK_ASK_IDS 512	 /* numbers in a message that gives back or confirms */
 
@@ -47,19 +47,6 @@ struct rsk_ask_answer {
 	struct rsk_ledger_need need;
 	uint64_t lease_ns; /* how long it may be kept; 0: this once */
 };
-
-struct rsk_ask_config {
-	uint64_t timeout_ns; /* of a question, and of a message */
-	uint64_t report_ns;  /* how often; after a failure, too */
-	uint32_t max_questions, max_idle;
-	uint64_t boot; /* random: which life of this daemon it is */
-};
-
-#define RSK_ASK_DEFAULT                                                                            \
-	{                                                                                          \
-		.timeout_ns = 500000000, .report_ns = 1000000000, .max_questions = 1024,           \
-		.max_idle = 4096,                                                                  \
-	}
 
 enum rsk_ask_kind {
 	RSK_ASK_NOTHING,

@@ -19,18 +19,6 @@
 
 #define RSK_CENTRE_DEVICES 4096 /* of a node */
 
-struct rsk_centre_config {
-	uint64_t lost_ns;	      /* without a word */
-	uint64_t lease_ns;	      /* how long an answer may be kept */
-	size_t max_nodes, max_leases; /* leases of all nodes together */
-};
-
-#define RSK_CENTRE_DEFAULT                                                                         \
-	{                                                                                          \
-		.lost_ns = 3000000000, .lease_ns = 10000000000, .max_nodes = 4096,                 \
-		.max_leases = 4194304,                                                             \
-	}
-
 #define RSK_CENTRE_COUNTERS(X)                                                                     \
 	X(questions, "questions of local agents")                                                  \
 	X(granted, "of them, granted")                                                             \

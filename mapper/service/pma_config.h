@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pma_config.h - what is configured of the exchange between policy agents: pma_ask.h, pma_centre.h. */
+#ifndef RSK_PMA_CONFIG_H
+#define RSK_PMA_CONFIG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RSK_ASK_NAME 64 /* bytes of a name that is kept, its end included */
+
+struct rsk_ask_config {
+	uint64_t timeout_ns; /* of a question, and of a message */
+	uint64_t report_ns;  /* how often; after a failure, too */
+	uint32_t max_questions, max_idle;
+	uint64_t boot; /* random: which life of this daemon it is */
+};
+
+#define RSK_ASK_DEFAULT                                                                            \
+	{                                                                                          \
+		.timeout_ns = 500000000, .report_ns = 1000000000, .max_questions = 1024,           \
+		.max_idle = 4096,                                                                  \
+	}
+
+struct rsk_centre_config {
+	uint64_t lost_ns;	      /* without a word */
+	uint64_t lease_ns;	      /* how long an answer may be kept */
+	size_t max_nodes, max_leases; /* leases of all nodes together */
+};
+
+#define RSK_CENTRE_DEFAULT                                                                         \
+	{                                                                                          \
+		.lost_ns = 3000000000, .lease_ns = 10000000000, .max_nodes = 4096,                 \
+		.max_leases = 4194304,                                                             \
+	}
+
+#endif
