@@ -8,6 +8,7 @@
 #include <time.h>
 #include <utlist.h>
 
+#include "clock.h"
 #include "pm_hash.h"
 #include "redirect.h"
 
@@ -124,7 +125,7 @@ static enum rsk_pmsp_verdict grant_by(struct rsk_agent *a, const struct rsk_pm_m
 				      const struct rsk_pma_answer *answer,
 				      struct rsk_pmsp_grant *grant)
 {
-	struct rsk_local_holder holder;
+	struct rsk_agent_holder holder;
 	uint16_t port = answer->port;
 
 	rsk_agent_count(a, answer->verdict);
@@ -133,7 +134,7 @@ static enum rsk_pmsp_verdict grant_by(struct rsk_agent *a, const struct rsk_pm_m
 	if (answer->verdict != RSK_PMA_MAP)
 		return RSK_PMSP_DENY;
 	/* Where a process accepts rails, that is where the link goes. */
-	rsk_local_holder(a->local, req, &holder);
+	a->local_ops->holder(a->local, req, &holder);
 	if (holder.rail)
 		port = holder.rail;
 	if (same_place(grant, answer, holder.rail)) {
@@ -198,7 +199,7 @@ static void on_decided(void *user, const struct rsk_pma_answer *answer)
 	rsk_udp_set_place(a->udp, &r->place);
 	v = grant_by(a, &r->req, &r->from, answer, &grant);
 	/* Its transaction may be gone: replaced, or it took too long. */
-	if (!rsk_pmsp_decided(a->pmsp, &r->req, v, &grant, rsk_udp_now_ns()) && grant.id)
+	if (!rsk_pmsp_decided(a->pmsp, &r->req, v, &grant, rsk_clock_ns()) && grant.id)
 		rsk_agent_pmsp_ops.release(a, &grant);
 	forget(r);
 	rsk_udp_flush(a->udp);
@@ -246,9 +247,9 @@ static struct rsk_agent_request *request_of(struct rsk_agent *a, const struct rs
 static bool look_for_holder(const struct rsk_agent *a, const struct rsk_pm_msg *req,
 			    struct rsk_pma_question *q)
 {
-	struct rsk_local_holder holder;
+	struct rsk_agent_holder holder;
 
-	q->listens = rsk_local_holder(a->local, req, &holder);
+	q->listens = a->local_ops->holder(a->local, req, &holder);
 	q->uid = holder.uid;
 	return holder.comes;
 }
@@ -335,7 +336,7 @@ void rsk_agent_came(struct rsk_agent *a, const struct rsk_tuple *end)
 	HASH_DEL(a->awaiting, r);
 	DL_APPEND(a->requests, r);
 	a->count.came++;
-	q = question_of(&r->req, RSK_PMA_AP, rsk_udp_now_ns());
+	q = question_of(&r->req, RSK_PMA_AP, rsk_clock_ns());
 	look_for_holder(a, &r->req, &q);
 	rsk_agent_measure(a, q.now_ns);
 	if (rsk_agent_decide(&a->ask, &q, &answer, on_decided, r))
@@ -346,7 +347,7 @@ static enum rsk_pmsp_verdict decide(void *ctx, const struct rsk_pm_msg *req,
 				    const struct rsk_pm_addr *from, struct rsk_pmsp_grant *grant)
 {
 	struct rsk_agent *a = ctx;
-	struct rsk_pma_question q = question_of(req, RSK_PMA_AP, rsk_udp_now_ns());
+	struct rsk_pma_question q = question_of(req, RSK_PMA_AP, rsk_clock_ns());
 	struct rsk_agent_request *r = NULL;
 	struct rsk_pma_answer answer;
 	bool comes;
@@ -428,7 +429,7 @@ bool rsk_agent_again(struct rsk_agent *a, const struct rsk_pm_msg *link, enum rs
 		     rsk_agent_decided *decided, void *user)
 {
 	static const uint8_t any[16];
-	struct rsk_pma_question q = question_of(link, side, rsk_udp_now_ns());
+	struct rsk_pma_question q = question_of(link, side, rsk_clock_ns());
 
 	q.uid = uid;
 	q.listens = true;
@@ -451,6 +452,6 @@ struct rsk_pma_device_view *rsk_agent_devices(const struct rsk_agent *a, size_t 
 	else
 		*n = 0;
 	for (size_t i = 0; i < *n; i++)
-		view[i].rails = rsk_boards_reserved(&a->local->boards, view[i].name);
+		view[i].rails = a->local_ops->reserved(a->local, view[i].name);
 	return view;
 }

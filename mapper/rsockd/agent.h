@@ -7,9 +7,10 @@
 #ifndef RSK_AGENT_H
 #define RSK_AGENT_H
 
+#include <rsock/tuple.h>
+
 #include "agent_ask.h"
 #include "load.h"
-#include "local.h"
 #include "pm_client.h"
 #include "pma.h"
 #include "pmsp.h"
@@ -25,6 +26,23 @@ struct rsk_agent_counters {
 		came; /* PMReq that waited for the accepting end; of those, that it came to */
 };
 
+/* Whom a request could be for: a connection's end that seeks, or who listens there. */
+struct rsk_agent_holder {
+	uint32_t uid;
+	uint16_t rail; /* the port at which its process accepts rails; 0: none */
+	bool comes;    /* it will seek, or has, and its process may yet have such a port */
+};
+
+/* What the agent asks of the processes of this host, which lie a floor above it (local.h). */
+struct rsk_local;
+struct rsk_agent_local_ops {
+	/* False: nobody, and *out says so. */
+	bool (*holder)(const struct rsk_local *l, const struct rsk_pm_msg *req,
+		       struct rsk_agent_holder *out);
+	/* Rails that are reserved by the port of that name. */
+	uint64_t (*reserved)(const struct rsk_local *l, const char *port);
+};
+
 /* Borrows all that it points to. */
 struct rsk_agent {
 	struct rsk_pma *pma;
@@ -38,8 +56,9 @@ struct rsk_agent {
 	struct rsk_agent_request *awaiting; /* uthash: those that wait for the accepting end */
 	struct rsk_load *load;
 	const struct rsk_pm_cache *hosts; /* how far they are */
-	const struct rsk_local *local;	  /* who listens here */
-	uint64_t clock_read_ns;		  /* 0: never */
+	const struct rsk_agent_local_ops *local_ops;
+	const struct rsk_local *local; /* who listens here */
+	uint64_t clock_read_ns;	       /* 0: never */
 	uint64_t session; /* reservation of the link that was let in last: its owner's to release */
 	uint8_t hops;	  /* of the PMReq that is being taken in: how often it was redirected */
 	struct rsk_agent_counters count;

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "clock.h"
 #include "pma_centre.h"
-#include "udp.h"
 
 struct rsk_agent_waiting {
 	struct rsk_agent_ask *a;
@@ -149,7 +149,7 @@ static void on_said(void *user, uint64_t id, const struct rsk_ask_answer *said)
 		drop(w);
 		return;
 	}
-	w->q.now_ns = rsk_udp_now_ns();
+	w->q.now_ns = rsk_clock_ns();
 	if (said->verdict == RSK_PMA_UNHEARD)
 		unheard(a, &w->q, &w->ours);
 	else if (said->verdict != RSK_PMA_MAP)
@@ -268,7 +268,7 @@ void rsk_agent_forget(struct rsk_agent_ask *a, const void *user)
 
 uint64_t rsk_agent_another(struct rsk_agent_ask *a, uint64_t reservation)
 {
-	uint64_t session = rsk_pma_another(a->pma, reservation), now = rsk_udp_now_ns(), id;
+	uint64_t session = rsk_pma_another(a->pma, reservation), now = rsk_clock_ns(), id;
 	const struct rsk_ask_answer *said;
 	struct rsk_pma_question q;
 	struct rsk_ask_key key;
@@ -306,7 +306,7 @@ static void on_released(void *ctx, uint64_t reservation)
 {
 	struct rsk_agent_ask *a = ctx;
 
-	rsk_ask_released(&a->link->ask, reservation, rsk_udp_now_ns());
+	rsk_ask_released(&a->link->ask, reservation, rsk_clock_ns());
 	rsk_pma_link_arm(a->link);
 }
 
@@ -319,7 +319,7 @@ static void on_changed(void *ctx)
 {
 	struct rsk_agent_ask *a = ctx;
 
-	rsk_ask_changed(&a->link->ask, rsk_udp_now_ns());
+	rsk_ask_changed(&a->link->ask, rsk_clock_ns());
 	rsk_pma_link_arm(a->link);
 }
 

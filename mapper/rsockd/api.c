@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "diag.h"
 #include "conf_value.h"
 #include "pma_show.h"
@@ -167,7 +168,7 @@ static void get_status(struct rsk_daemon *d, struct evhttp_request *req)
 	reply(req, HTTP_OK,
 	      json_pack("{s:s,s:i,s:I,s:s?,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "version",
 			RSOCK_VERSION, "pid", (int)getpid(), "up_s",
-			(json_int_t)((rsk_udp_now_ns() - d->started_ns) / 1000000000u),
+			(json_int_t)((rsk_clock_ns() - d->started_ns) / 1000000000u),
 			"configuration", d->conf_path, "listens", listening(&d->serve), "open",
 			(json_int_t)d->pmsp.table.n, "ports", (json_int_t)d->ports.n, "pmsp", pmsp,
 			"client", client, "policy", policy, "pma", rsk_pma_show_status(d), "state",
@@ -218,9 +219,9 @@ static void say_line(void *ctx, const char *line)
 static void post_explain(struct rsk_daemon *d, struct evhttp_request *req)
 {
 	json_t *body = body_of(req), *steps = json_array();
-	struct rsk_pma_question q = { .uid = RSK_PMA_NOBODY, .now_ns = rsk_udp_now_ns() };
+	struct rsk_pma_question q = { .uid = RSK_PMA_NOBODY, .now_ns = rsk_clock_ns() };
 	struct rsk_pma_answer answer = { 0 };
-	struct rsk_local_holder holder;
+	struct rsk_agent_holder holder;
 	const char *wrong, *side = "cp";
 	struct rsk_pm_msg m;
 	int user = -1;
@@ -256,7 +257,7 @@ static void post_explain(struct rsk_daemon *d, struct evhttp_request *req)
 	json_decref(body);
 }
 
-static const char *outcome_name(const struct rsk_daemon_map *m)
+static const char *outcome_name(const struct rsk_map *m)
 {
 	if (m->answer.verdict != RSK_PMA_MAP)
 		return "not-asked";
@@ -270,7 +271,7 @@ static const char *outcome_name(const struct rsk_daemon_map *m)
 	}
 }
 
-static void map_done(struct rsk_daemon_map *m)
+static void map_done(struct rsk_map *m)
 {
 	struct evhttp_request *req = m->user;
 	json_t *rdma = json_null();
@@ -279,7 +280,8 @@ static void map_done(struct rsk_daemon_map *m)
 		rdma = json_pack("{s:o,s:i}", "ip", ip_json(&m->mapping.rdma), "port",
 				 m->mapping.rdma.port);
 	if (m->answer.verdict == RSK_PMA_MAP)
-		rsk_pma_release(m->d->pma, m->answer.reservation); /* only asked, not used */
+		rsk_pma_release(m->by->agent->pma,
+				m->answer.reservation); /* only asked, not used */
 	evhttp_connection_set_closecb(evhttp_request_get_connection(req), NULL, NULL);
 	reply(req, HTTP_OK,
 	      json_pack("{s:s,s:s,s:s?,s:s?,s:o,s:{s:o,s:i}}", "outcome", outcome_name(m),
@@ -291,15 +293,15 @@ static void map_done(struct rsk_daemon_map *m)
 
 static void map_abandoned(struct evhttp_connection *conn, void *arg)
 {
-	struct rsk_daemon_map *m = arg;
+	struct rsk_map *m = arg;
 
-	rsk_daemon_map_cancel(m);
+	rsk_map_cancel(m);
 	free(m);
 }
 
 static void post_map(struct rsk_daemon *d, struct evhttp_request *req)
 {
-	struct rsk_daemon_map *m = calloc(1, sizeof(*m));
+	struct rsk_map *m = calloc(1, sizeof(*m));
 	json_t *body = body_of(req);
 	struct ucred who = { 0 };
 	const char *wrong;
@@ -311,10 +313,10 @@ static void post_map(struct rsk_daemon *d, struct evhttp_request *req)
 		json_decref(body);
 		return;
 	}
-	*m = (struct rsk_daemon_map){ .d = d,
-				      .uid = rsk_user_is_one(who.uid) ? who.uid : RSK_PMA_NOBODY,
-				      .done = map_done,
-				      .user = req };
+	*m = (struct rsk_map){ .by = &d->maps,
+			       .uid = rsk_user_is_one(who.uid) ? who.uid : RSK_PMA_NOBODY,
+			       .done = map_done,
+			       .user = req };
 	wrong = question_of(body, &m->req);
 	json_decref(body);
 	if (wrong) {
@@ -323,7 +325,7 @@ static void post_map(struct rsk_daemon *d, struct evhttp_request *req)
 		return;
 	}
 	evhttp_connection_set_closecb(evhttp_request_get_connection(req), map_abandoned, m);
-	rc = rsk_daemon_map_start(m);
+	rc = rsk_map_start(m);
 	if (rc < 0) {
 		evhttp_connection_set_closecb(evhttp_request_get_connection(req), NULL, NULL);
 		free(m);

@@ -11,8 +11,8 @@
 #include <utlist.h>
 
 #include "boards_parts.h"
+#include "clock.h"
 #include "local_parts.h"
-#include "udp.h"
 
 #define BOARDS_MOST 64u /* a descriptor each */
 #define USER_BOARDS 8u	/* of one user */
@@ -67,7 +67,7 @@ static void give_back(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t n
 /* Once a second, or some more often, whoever comes and goes meanwhile. */
 static void try_again(struct rsk_boards *b, struct rsk_boards_one *o)
 {
-	if (o->busy && rsk_udp_now_ns() - o->busy_ns < LOOK_NS)
+	if (o->busy && rsk_clock_ns() - o->busy_ns < LOOK_NS)
 		return;
 	o->busy = 0;
 	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
@@ -81,7 +81,7 @@ static void try_again(struct rsk_boards *b, struct rsk_boards_one *o)
 /* At a look's end. */
 static void judge(struct rsk_boards *b, struct rsk_boards_one *o)
 {
-	uint64_t now = rsk_udp_now_ns();
+	uint64_t now = rsk_clock_ns();
 
 	if (!o->busy) {
 		o->busy_looks = 0;
@@ -272,7 +272,7 @@ static struct rsk_boards_one *make(struct rsk_boards *b, uint32_t uid)
 
 static struct rsk_boards_one *board_for(struct rsk_boards *b, uint32_t uid, uint32_t *number)
 {
-	uint64_t now = rsk_udp_now_ns();
+	uint64_t now = rsk_clock_ns();
 	struct rsk_boards_one *o;
 	uint32_t n = 0;
 
@@ -323,7 +323,7 @@ void rsk_boards_gone(struct rsk_boards *b, struct rsk_local_process *p)
 	o->leaves[p->holder] = ALL_PORTS;
 	give_back(b, o, p->holder);
 	o->given &= ~(1ull << p->holder);
-	o->left_ns[p->holder] = rsk_udp_now_ns();
+	o->left_ns[p->holder] = rsk_clock_ns();
 	if (--o->processes == 0)
 		drop(b, o);
 }

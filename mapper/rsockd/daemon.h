@@ -14,6 +14,7 @@
 #include "devices.h"
 #include "guests.h"
 #include "local.h"
+#include "map.h"
 #include "pm_client.h"
 #include "pma.h"
 #include "pma_link.h"
@@ -43,6 +44,7 @@ struct rsk_daemon {
 	struct rsk_agent agent;
 	struct rsk_pma_link link;	/* to the central policy agent, if there is one */
 	struct rsk_pma_serve serve_pma; /* for local ones, if we are one */
+	struct rsk_map_client maps;
 	struct rsk_local local;
 	struct rsk_plug plug;
 	struct rsk_devices devices;
@@ -63,36 +65,12 @@ void rsk_daemon_close(struct rsk_daemon *d);
 /* The configuration once more; what cannot be read changes nothing. */
 int rsk_daemon_reload(struct rsk_daemon *d, char *error, size_t n);
 
-/* From the kernel; never 0. */
-uint64_t rsk_daemon_random(void);
+/* Which devices are there, and which of them are of software, as far as that counts. */
+void rsk_daemon_devices(struct rsk_daemon *d);
+/* Other RNICs are found: the file as it was read last, not as somebody may be changing it just now. */
+void rsk_daemon_rediscover(struct rsk_daemon *d);
 
 /* The timer follows the machines: after each time that they were given something. */
 void rsk_daemon_arm(struct rsk_daemon *d);
-
-/*
- * Asks for a mapping as a PM client: F1 first (which may take the central agent's word), then the PMSP. done() is
- * called once, perhaps at once; @answer is F1's; if that is not MAP there was no PMReq, and outcome says REFUSED.
- */
-struct rsk_daemon_map {
-	struct rsk_daemon *d;
-	struct rsk_pm_msg req;
-	struct rsk_pm_addr asked; /* the PMSP */
-	struct rsk_pma_answer
-		answer; /* but its names: a reload takes them away, and these are copies */
-	char rule[256], device[256]; /* "": none */
-	uint32_t uid;
-	bool waits; /* for the central agent's word */
-	enum rsk_pm_outcome outcome;
-	struct rsk_pm_mapping mapping;
-	void (*done)(struct rsk_daemon_map *m);
-	void *user;
-};
-/* 0; -errno: done() will not be called. */
-int rsk_daemon_map_start(struct rsk_daemon_map *m);
-void rsk_daemon_map_cancel(struct rsk_daemon_map *m);
-
-/* The PM client's: what became of @user's question, which is an rsk_daemon_map. */
-void rsk_daemon_map_done(void *ctx, void *user, enum rsk_pm_outcome outcome,
-			 const struct rsk_pm_mapping *m);
 
 #endif

@@ -12,9 +12,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "clock.h"
 #include "diag.h"
 #include "pm_msg.h"
-#include "udp.h"
 #include "user.h"
 
 #define MAGIC UINT64_C(0x31306e6c6b636f73)
@@ -98,7 +98,7 @@ static enum rsk_listeners_still still(void *ctx, const struct rsk_listener *is)
 	struct rsk_pm_addr at;
 	int rc;
 
-	if (rsk_udp_now_ns() > *end_ns)
+	if (rsk_clock_ns() > *end_ns)
 		return RSK_LISTENERS_LATER;
 	rc = ask(is, &at);
 	return rc == -ENOENT || (rc == 0 && !rsk_pm_addr_equal(&at, &is->at)) ? RSK_LISTENERS_GONE :
@@ -107,7 +107,7 @@ static enum rsk_listeners_still still(void *ctx, const struct rsk_listener *is)
 
 void rsk_hearers_sweep(struct rsk_hearers *h)
 {
-	uint64_t end_ns = rsk_udp_now_ns() + SWEEP_NS;
+	uint64_t end_ns = rsk_clock_ns() + SWEEP_NS;
 
 	rsk_listeners_check(h->table, still, &end_ns);
 }

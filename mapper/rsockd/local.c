@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "daemon.h"
+#include "clock.h"
 #include "fdmsg.h"
 #include "first.h"
 #include "local_msg.h"
@@ -57,7 +57,7 @@ static bool room_for(struct rsk_local *l, uint32_t uid, struct rsk_local_user **
 	if (!u)
 		return false;
 	u->uid = uid;
-	u->at_ns = rsk_udp_now_ns();
+	u->at_ns = rsk_clock_ns();
 	u->left_ns = SHARE_MOST_NS;
 	HASH_ADD(hh, l->users, uid, sizeof(uid), u);
 	*user = u;
@@ -74,14 +74,14 @@ static void stream_ended(void *ctx, uint32_t uid, uint16_t local_port, uint16_t 
 		rsk_pma_measured(pma, uid, local_port, bytes);
 }
 
-void rsk_local_bye(struct rsk_local *l, struct rsk_local_process *p)
+static void bye(struct rsk_local *l, struct rsk_local_process *p)
 {
 	rsk_local_seek_no_more(p);
 	rsk_meeting_gone(&l->meeting, p->number);
 	rsk_local_rails_gone(l, p);
 	rsk_boards_gone(&l->boards, p);
 	rsk_hearers_gone(&l->hearers, p->number);
-	rsk_streams_put(&l->streams, p->segment, rsk_udp_now_ns());
+	rsk_streams_put(&l->streams, p->segment, rsk_clock_ns());
 	HASH_DEL(l->processes, p);
 	p->user->n--;
 	if (p->is_put_off)
@@ -90,25 +90,6 @@ void rsk_local_bye(struct rsk_local *l, struct rsk_local_process *p)
 		event_free(p->event);
 	rsk_fdmsg_close(p->fd, NULL);
 	free(p);
-}
-
-/* A full queue is for its process to read. */
-bool rsk_local_tell(struct rsk_local *l, struct rsk_local_process *p, struct rsk_local_msg *m,
-		    int fd)
-{
-	int rc = rsk_local_msg_send(p->fd, m, fd);
-
-	if (rc < 0 && rc != -EAGAIN)
-		shutdown(p->fd, SHUT_RDWR); /* its event comes, and takes it away */
-	return rc == 0;
-}
-
-struct rsk_local_process *rsk_local_process(const struct rsk_local *l, uint32_t number)
-{
-	struct rsk_local_process *p;
-
-	HASH_FIND(hh, l->processes, &number, sizeof(number), p);
-	return p;
 }
 
 size_t rsk_local_processes(const struct rsk_local *l)
@@ -126,7 +107,7 @@ static void hello(struct rsk_local *l, struct rsk_local_process *p, const struct
 		rsk_boards_join(&l->boards, p);
 	if (fd < 0 || p->segment)
 		return;
-	p->segment = rsk_streams_take(&l->streams, fd, p->uid, rsk_udp_now_ns());
+	p->segment = rsk_streams_take(&l->streams, fd, p->uid, rsk_clock_ns());
 }
 
 static void listens(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
@@ -221,14 +202,14 @@ static void listen_again(struct rsk_local_process *p)
 	p->is_put_off = false;
 	DL_DELETE(p->user->put_off, p);
 	if (event_add(p->event, NULL) < 0)
-		rsk_local_bye(p->l, p);
+		bye(p->l, p);
 }
 
 static void on_later(evutil_socket_t fd, short what, void *arg)
 {
 	static const struct timeval later = { .tv_usec = LATER_US };
 	struct rsk_local *l = arg;
-	uint64_t now = rsk_udp_now_ns();
+	uint64_t now = rsk_clock_ns();
 	bool more = false;
 
 	for (struct rsk_local_user *u = l->users; u; u = u->hh.next) {
@@ -243,7 +224,7 @@ static void on_later(evutil_socket_t fd, short what, void *arg)
 /* Their account outlives their processes: who comes again has what he left. */
 static void forget_users(struct rsk_local *l)
 {
-	uint64_t now = rsk_udp_now_ns();
+	uint64_t now = rsk_clock_ns();
 	struct rsk_local_user *u, *next;
 
 	for (u = l->users; u; u = next) {
@@ -263,7 +244,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	struct rsk_local_user *user = p->user;
 	uint64_t began_ns;
 
-	if (!has_share(user, rsk_udp_now_ns())) {
+	if (!has_share(user, rsk_clock_ns())) {
 		put_off(l, p);
 		return;
 	}
@@ -278,7 +259,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 			l->count.refused += rc == -EPROTO;
 			l->streams.refused += rc == -EBADMSG;
 			user->foreign += rc == -EBADMSG;
-			rsk_local_bye(l, p);
+			bye(l, p);
 			charge(user, began_ns);
 			break;
 		}
@@ -287,7 +268,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 			close(with);
 		began_ns = charge(user, began_ns);
 	}
-	rsk_daemon_arm(l->d);
+	l->agent->after(l->agent->ctx);
 }
 
 /* ---- the socket ---- */
@@ -314,7 +295,7 @@ static int admit(struct rsk_local *l, int fd)
 	p->pid = who.pid;
 	/* Whom the kernel does not name is the same user as nobody. */
 	p->uid = rsk_user_is_one(who.uid) ? who.uid : RSK_PMA_NOBODY;
-	p->event = event_new(l->d->base, fd, EV_READ | EV_PERSIST, on_readable, p);
+	p->event = event_new(l->base, fd, EV_READ | EV_PERSIST, on_readable, p);
 	if (!p->event || event_add(p->event, NULL) < 0) {
 		if (p->event)
 			event_free(p->event);
@@ -388,9 +369,9 @@ static uint64_t own_netns(void)
 static void on_measure(evutil_socket_t fd, short what, void *arg)
 {
 	struct rsk_local *l = arg;
-	size_t unused = rsk_sessions_expire(&l->sessions, rsk_udp_now_ns());
+	size_t unused = rsk_sessions_expire(&l->sessions, rsk_clock_ns());
 
-	rsk_streams_read(&l->streams, rsk_udp_now_ns());
+	rsk_streams_read(&l->streams, rsk_clock_ns());
 	l->count.unused += unused;
 	for (struct rsk_local_process *p = unused ? l->processes : NULL; p; p = p->hh.next)
 		rsk_local_seek_on(l, p);
@@ -404,29 +385,34 @@ static int measure_from_now_on(struct rsk_local *l)
 {
 	static const struct timeval each = { .tv_sec = MEASURE_S };
 
-	l->measure = event_new(l->d->base, -1, EV_PERSIST, on_measure, l);
+	l->measure = event_new(l->base, -1, EV_PERSIST, on_measure, l);
 	return l->measure && event_add(l->measure, &each) == 0 ? 0 : -ENOMEM;
 }
 
 int rsk_local_reloaded(struct rsk_local *l)
 {
-	return rsk_first_write(l->first, &l->d->settings);
+	return rsk_first_write(l->first, l->settings);
 }
 
-int rsk_local_open(struct rsk_local *l, struct rsk_daemon *d, const char *path, size_t max)
+int rsk_local_open(struct rsk_local *l, struct event_base *base, const struct rsk_map_client *maps,
+		   const char *path, size_t max)
 {
 	int rc;
 
 	/* Of each process there may be two descriptors: its connection, and its statistics. */
-	*l = (struct rsk_local){ .d = d,
-				 .fd = -1,
-				 .first = -1,
-				 .max = max - max / 3,
-				 .streams = {
-					 .max = max / 3, .ended = stream_ended, .ctx = d->pma } };
+	*l = (struct rsk_local){
+		.base = base,
+		.agent = maps->agent,
+		.maps = maps,
+		.settings = maps->settings,
+		.fd = -1,
+		.first = -1,
+		.max = max - max / 3,
+		.streams = { .max = max / 3, .ended = stream_ended, .ctx = maps->agent->pma }
+	};
 	l->netns = own_netns();
 	rsk_local_rails_open(l);
-	rsk_boards_open(&l->boards, d->pma);
+	rsk_boards_open(&l->boards, l->agent->pma);
 	l->fd = rsk_unix_listen(path, SOCK_SEQPACKET, BACKLOG);
 	if (l->fd < 0)
 		return l->fd;
@@ -439,9 +425,9 @@ int rsk_local_open(struct rsk_local *l, struct rsk_daemon *d, const char *path, 
 	rc = rsk_local_reloaded(l);
 	if (rc < 0)
 		return rc;
-	l->event = event_new(d->base, l->fd, EV_READ | EV_PERSIST, on_knock, l);
-	l->resume = evtimer_new(d->base, on_resume, l);
-	l->later = evtimer_new(d->base, on_later, l);
+	l->event = event_new(base, l->fd, EV_READ | EV_PERSIST, on_knock, l);
+	l->resume = evtimer_new(base, on_resume, l);
+	l->later = evtimer_new(base, on_later, l);
 	if (!l->event || !l->resume || !l->later || event_add(l->event, NULL) < 0)
 		return -ENOMEM;
 	return measure_from_now_on(l);
@@ -451,12 +437,12 @@ void rsk_local_close(struct rsk_local *l)
 {
 	struct rsk_local_user *u, *next;
 
-	if (!l->d)
+	if (!l->agent)
 		return;
 	if (l->hearers.table)
 		rsk_hearers_write(&l->hearers); /* as it was while they were all there */
 	while (l->processes)
-		rsk_local_bye(l, l->processes);
+		bye(l, l->processes);
 	u = l->users;
 	HASH_CLEAR(hh, l->users); /* what was in it stays a list */
 	for (; u; u = next) {
@@ -481,5 +467,5 @@ void rsk_local_close(struct rsk_local *l)
 	rsk_hearers_close(&l->hearers);
 	rsk_listeners_fini(&l->listeners);
 	rsk_streams_fini(&l->streams);
-	l->d = NULL;
+	l->agent = NULL;
 }

@@ -20,7 +20,11 @@
 #include "sessions.h"
 #include "streams.h"
 
-struct rsk_daemon;
+struct rsk_agent;
+struct rsk_agent_holder;
+struct rsk_agent_local_ops;
+struct rsk_conf_daemon;
+struct rsk_map_client;
 struct rsk_local_process;
 struct rsk_local_user;
 struct rsk_local_told;
@@ -54,9 +58,12 @@ struct rsk_local_counters {
 #undef X
 };
 
-/* Owns all of it. */
+/* Owns all of it but the first four. */
 struct rsk_local {
-	struct rsk_daemon *d;
+	struct event_base *base;
+	struct rsk_agent *agent; /* NULL: it is not open */
+	const struct rsk_map_client *maps;
+	const struct rsk_conf_daemon *settings;
 	int fd;
 	struct event *event, *measure, *resume, *later;
 	struct rsk_local_process *processes; /* by number */
@@ -80,18 +87,16 @@ struct rsk_local {
 /* What processes read is written anew. 0 or -errno. */
 int rsk_local_reloaded(struct rsk_local *l);
 
-/* Listens there. @max: processes at once. 0 or -errno. */
-int rsk_local_open(struct rsk_local *l, struct rsk_daemon *d, const char *path, size_t max);
-/* Whom a request could be for: a connection's end that seeks, or who listens there. */
-struct rsk_local_holder {
-	uint32_t uid;
-	uint16_t rail; /* the port at which its process accepts rails; 0: none */
-	bool comes;    /* it will seek, or has, and its process may yet have such a port */
-};
-/* False: nobody. */
+/* Listens there. @maps: to ask other hosts with, and the agent. @max: processes at once. 0 or -errno. */
+int rsk_local_open(struct rsk_local *l, struct event_base *base, const struct rsk_map_client *maps,
+		   const char *path, size_t max);
+/* Whom a request could be for. False: nobody. */
 bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
-		      struct rsk_local_holder *out);
+		      struct rsk_agent_holder *out);
 void rsk_local_close(struct rsk_local *l);
 size_t rsk_local_processes(const struct rsk_local *l);
+
+/* For the agent, with a struct rsk_local. */
+extern const struct rsk_agent_local_ops rsk_local_agent_ops;
 
 #endif

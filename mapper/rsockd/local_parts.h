@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* local_parts.h - what local.c and seek.c share; nobody else includes this. */
+/* local_parts.h - what local.c, local_process.c, seek.c, rails.c and boards.c share; nobody else includes this. */
 #ifndef RSK_LOCAL_PARTS_H
 #define RSK_LOCAL_PARTS_H
 
 #include <stdbool.h>
 
+#include "agent.h"
 #include "local.h"
+#include "map.h"
 #include "pm_hash.h"
 #include "pma.h"
 #include <rsock/reason.h>
@@ -45,17 +47,22 @@ struct rsk_local_process {
 	UT_hash_handle hh;
 };
 
+/* ---- local_process.c ---- */
+
 struct rsk_local_process *rsk_local_process(const struct rsk_local *l, uint32_t number);
 
 /* False: it did not get it, for it does not read, or is gone. @fd -1: none goes with it. */
 bool rsk_local_tell(struct rsk_local *l, struct rsk_local_process *p, struct rsk_local_msg *m,
 		    int fd);
 
-void rsk_local_bye(struct rsk_local *l, struct rsk_local_process *p);
-
 /* Is the socket, by the kernel's word, what it says, and its user's? RSK_REASON_DIRECT: yes; else why not. */
 enum rsk_reason rsk_local_proof(const struct rsk_local *l, const struct rsk_local_process *p,
 				const struct rsk_local_msg *m);
+
+/* What an answer of the policy agent means for a stream. */
+enum rsk_reason rsk_local_verdict(enum rsk_pma_verdict verdict);
+
+/* ---- rails.c, seek.c ---- */
 
 /* rails.c: flags of HELLO; checked RDMA, LINK, UNLINK. */
 void rsk_local_able(struct rsk_local *l, struct rsk_local_process *p, bool able);
@@ -71,8 +78,6 @@ bool rsk_local_promise(struct rsk_local *l, const struct rsk_local_process *p, u
 void rsk_local_rails_open(struct rsk_local *l);
 void rsk_local_rails_gone(struct rsk_local *l, struct rsk_local_process *p);
 void rsk_local_rails_close(struct rsk_local *l);
-/* What an answer of the policy agent means for a stream. */
-enum rsk_reason rsk_local_verdict(enum rsk_pma_verdict verdict);
 
 /* seek.c: a checked SEEK. */
 void rsk_local_seek(struct rsk_local *l, struct rsk_local_process *p,

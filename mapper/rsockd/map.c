@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* map.c - asks for mappings as a PM client (daemon.h): F1, the central agent's word if it takes that, then the PMSP. */
+/* map.c - see map.h. */
+#include "map.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon.h"
+#include "clock.h"
 
-void rsk_daemon_map_done(void *ctx, void *user, enum rsk_pm_outcome outcome,
-			 const struct rsk_pm_mapping *m)
+void rsk_map_done(void *ctx, void *user, enum rsk_pm_outcome outcome,
+		  const struct rsk_pm_mapping *m)
 {
-	struct rsk_daemon_map *map = user;
+	struct rsk_map *map = user;
 
 	map->outcome = outcome;
 	if (m)
@@ -23,9 +25,9 @@ static void keep_name(char *to, size_t n, const char **name)
 }
 
 /* F1 has agreed, or not. */
-static int map_go_on(struct rsk_daemon_map *m)
+static int map_go_on(struct rsk_map *m)
 {
-	struct rsk_daemon *d = m->d;
+	const struct rsk_map_client *by = m->by;
 	int rc;
 
 	keep_name(m->rule, sizeof(m->rule), &m->answer.rule);
@@ -39,11 +41,11 @@ static int map_go_on(struct rsk_daemon_map *m)
 		m->req.mapped = true;
 		memcpy(m->req.mapped_cp_ip, m->answer.ip, 16);
 	}
-	rc = rsk_pm_client_ask(&d->client, &m->req, &m->asked, m, rsk_udp_now_ns(), &m->mapping);
+	rc = rsk_pm_client_ask(by->client, &m->req, &m->asked, m, rsk_clock_ns(), &m->mapping);
 	if (rc < 0)
 		return rc;
-	rsk_udp_flush(&d->ask);
-	rsk_daemon_arm(d);
+	rsk_udp_flush(by->udp);
+	by->agent->after(by->agent->ctx);
 	if (rc != RSK_PM_PENDING) {
 		m->outcome = (enum rsk_pm_outcome)rc;
 		m->done(m);
@@ -53,45 +55,45 @@ static int map_go_on(struct rsk_daemon_map *m)
 
 static void map_decided(void *user, const struct rsk_pma_answer *answer)
 {
-	struct rsk_daemon_map *m = user;
+	struct rsk_map *m = user;
 
 	m->waits = false;
 	m->answer = *answer;
-	rsk_agent_count(&m->d->agent, answer->verdict);
+	rsk_agent_count(m->by->agent, answer->verdict);
 	if (map_go_on(m) < 0) {
 		m->outcome = RSK_PM_NO_ANSWER;
 		m->done(m);
 	}
 }
 
-int rsk_daemon_map_start(struct rsk_daemon_map *m)
+int rsk_map_start(struct rsk_map *m)
 {
-	struct rsk_daemon *d = m->d;
+	const struct rsk_map_client *by = m->by;
 	int rc;
 
 	m->asked = (struct rsk_pm_addr){ .port = RSK_PM_UDP_PORT, .ipv = m->req.ipv };
 	memcpy(m->asked.ip, m->req.ap_ip, 16);
-	if (d->settings.central.port)
-		m->asked = d->settings.central;
+	if (by->settings->central.port)
+		m->asked = by->settings->central;
 	m->outcome = RSK_PM_REFUSED;
 	m->waits = true;
-	if (!rsk_agent_may_ask(&d->agent, &m->req, m->uid, rsk_udp_now_ns(), &m->answer,
-			       map_decided, m))
+	if (!rsk_agent_may_ask(by->agent, &m->req, m->uid, rsk_clock_ns(), &m->answer, map_decided,
+			       m))
 		return 0;
 	m->waits = false;
 	rc = map_go_on(m);
 	if (rc < 0)
-		rsk_pma_release(d->pma, m->answer.reservation);
+		rsk_pma_release(by->agent->pma, m->answer.reservation);
 	return rc;
 }
 
-void rsk_daemon_map_cancel(struct rsk_daemon_map *m)
+void rsk_map_cancel(struct rsk_map *m)
 {
 	if (m->waits) {
-		rsk_agent_forget(&m->d->agent.ask, m);
+		rsk_agent_forget(&m->by->agent->ask, m);
 		return;
 	}
-	rsk_pm_client_cancel(&m->d->client, m);
+	rsk_pm_client_cancel(m->by->client, m);
 	if (m->answer.verdict == RSK_PMA_MAP)
-		rsk_pma_release(m->d->pma, m->answer.reservation);
+		rsk_pma_release(m->by->agent->pma, m->answer.reservation);
 }

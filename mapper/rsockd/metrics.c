@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "api.h"
+#include "clock.h"
 #include "events.h"
 #include "pma_show.h"
 #include "say.h"
@@ -88,7 +89,7 @@ static void streams(struct rsk_daemon *d, struct evbuffer *out)
 {
 	struct rsk_streams_figures f;
 
-	rsk_streams_read_anew(&d->local.streams, rsk_udp_now_ns());
+	rsk_streams_read_anew(&d->local.streams, rsk_clock_ns());
 	rsk_streams_figures(&d->local.streams, &f);
 	evbuffer_add_printf(out, "# TYPE rsockd_streams gauge\n"
 				 "# HELP rsockd_streams streams that are open\n");
@@ -128,7 +129,7 @@ static void local(struct rsk_daemon *d, struct evbuffer *out)
 {
 	struct rsk_local *l = &d->local;
 
-	rsk_meeting_expire(&l->meeting, rsk_udp_now_ns());
+	rsk_meeting_expire(&l->meeting, rsk_clock_ns());
 	gauge(out, "processes", "processes of this host that are here", rsk_local_processes(l));
 	gauge(out, "listeners", "listening sockets that they have", l->listeners.n);
 	gauge(out, "rails", "processes that accept rails", l->rails);
@@ -159,7 +160,7 @@ static void local(struct rsk_daemon *d, struct evbuffer *out)
 static void services(struct rsk_daemon *d, struct evbuffer *out)
 {
 	static const char *const sides[] = { "cp", "ap" };
-	uint64_t now = rsk_udp_now_ns();
+	uint64_t now = rsk_clock_ns();
 	size_t n = rsk_pma_services(d->pma, now, NULL, 0);
 	struct rsk_pma_service_view *view = calloc(n + 1, sizeof(*view));
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "pma_json.h"
-#include "udp.h"
 
 static const char *const paths[] = {
 	[RSK_ASK_REPORT] = "/v1/pma/report",
@@ -55,7 +55,7 @@ static void on_answer(struct evhttp_request *req, void *arg)
 {
 	struct rsk_pma_link *l = arg;
 	int status = req ? evhttp_request_get_response_code(req) : 0;
-	uint64_t now = rsk_udp_now_ns();
+	uint64_t now = rsk_clock_ns();
 	json_t *body = NULL;
 
 	l->going = NULL;
@@ -88,7 +88,7 @@ static void on_overdue(evutil_socket_t fd, short what, void *arg)
 	struct rsk_pma_link *l = arg;
 
 	hang_up(l);
-	rsk_ask_failed(&l->ask, rsk_udp_now_ns());
+	rsk_ask_failed(&l->ask, rsk_clock_ns());
 	rsk_pma_link_arm(l);
 }
 
@@ -103,7 +103,7 @@ static json_t *report(struct rsk_pma_link *l, const struct rsk_pma_speaker *who,
 	json_t *body = NULL;
 	double busy;
 
-	if (rsk_load_look(l->load, rsk_udp_now_ns(), &busy) > 0)
+	if (rsk_load_look(l->load, rsk_clock_ns(), &busy) > 0)
 		rsk_pma_load_set(l->pma, busy);
 	if (view && out) {
 		rsk_pma_devices(l->pma, view, devices);
@@ -185,7 +185,7 @@ static bool post(struct rsk_pma_link *l, const char *path, json_t *body)
 
 void rsk_pma_link_arm(struct rsk_pma_link *l)
 {
-	uint64_t now = rsk_udp_now_ns(), next;
+	uint64_t now = rsk_clock_ns(), next;
 	bool resume, last;
 	struct timeval tv;
 	size_t n;
@@ -217,7 +217,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct rsk_pma_link *l = arg;
 
-	rsk_ask_tick(&l->ask, rsk_udp_now_ns());
+	rsk_ask_tick(&l->ask, rsk_clock_ns());
 	rsk_pma_link_arm(l);
 }
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "pma_json.h"
-#include "udp.h"
 
 #define HEADERS_MOST 8192
 #define IDLE_S 5 /* and twice what a node may be silent */
@@ -164,7 +164,7 @@ static const struct route *route_of(struct evhttp_request *req)
 
 static void arm(struct rsk_pma_serve *s)
 {
-	uint64_t next = rsk_centre_next(&s->centre), now = rsk_udp_now_ns(), left;
+	uint64_t next = rsk_centre_next(&s->centre), now = rsk_clock_ns(), left;
 	struct timeval tv;
 
 	if (next == UINT64_MAX) {
@@ -181,7 +181,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct rsk_pma_serve *s = arg;
 
-	rsk_centre_tick(&s->centre, rsk_udp_now_ns());
+	rsk_centre_tick(&s->centre, rsk_clock_ns());
 	arm(s);
 }
 
@@ -206,7 +206,7 @@ static void on_message(struct evhttp_request *req, void *arg)
 	}
 	body = rsk_pma_json_read(evbuffer_pullup(in, -1), evbuffer_get_length(in));
 	if (body)
-		answer = route->run(s, body, rsk_udp_now_ns(), &status);
+		answer = route->run(s, body, rsk_clock_ns(), &status);
 	json_decref(body);
 	if (answer)
 		reply(req, HTTP_OK, answer);
@@ -228,7 +228,7 @@ int rsk_pma_serve_open(struct rsk_pma_serve *s, struct event_base *base, struct 
 {
 	char ip[INET6_ADDRSTRLEN];
 
-	rsk_centre_init(&s->centre, &conf->centre, pma, rsk_udp_now_ns());
+	rsk_centre_init(&s->centre, &conf->centre, pma, rsk_clock_ns());
 	s->after = after;
 	s->ctx = ctx;
 	s->allow = conf->allow;

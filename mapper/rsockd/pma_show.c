@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "udp.h"
+#include "clock.h"
 
 static const char *const modes[] = { [RSK_CONF_PMA_LOCAL] = "local",
 				     [RSK_CONF_PMA_CENTRAL] = "central",
@@ -34,7 +34,7 @@ static json_t *central(const struct rsk_daemon *d)
 static json_t *nodes(const struct rsk_daemon *d)
 {
 	const struct rsk_centre *c = &d->serve_pma.centre;
-	uint64_t now = rsk_udp_now_ns();
+	uint64_t now = rsk_clock_ns();
 	json_t *count = json_object(), *list = json_array();
 
 #define PUT(name, text) json_object_set_new(count, #name, json_integer((json_int_t)c->count.name));

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "daemon.h"
+#include "clock.h"
 #include "local_parts.h"
 #include "pm_msg.h"
 
@@ -36,7 +36,7 @@ static void has_come(void *ctx, const struct rsk_meeting_end *end)
 	struct rsk_local *l = ctx;
 
 	if (!end->connecting)
-		rsk_agent_came(&l->d->agent, &end->tuple);
+		rsk_agent_came(l->agent, &end->tuple);
 }
 
 void rsk_local_rdma(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
@@ -54,7 +54,7 @@ static void release(void *ctx, uint64_t reservation)
 {
 	struct rsk_local *l = ctx;
 
-	rsk_pma_release(l->d->pma, reservation);
+	rsk_pma_release(l->agent->pma, reservation);
 }
 
 static bool take(struct rsk_local *l, const struct rsk_local_process *p, uint64_t link,
@@ -66,27 +66,13 @@ static bool take(struct rsk_local *l, const struct rsk_local_process *p, uint64_
 					 .cookie = cookie,
 					 .reservation = reservation };
 
-	return rsk_sessions_add(&l->sessions, &new, rsk_udp_now_ns()) == 0;
+	return rsk_sessions_add(&l->sessions, &new, rsk_clock_ns()) == 0;
 }
 
 bool rsk_local_promise(struct rsk_local *l, const struct rsk_local_process *p, uint64_t link,
 		       uint64_t cookie, uint64_t reservation)
 {
 	return take(l, p, link, cookie, reservation, false);
-}
-
-enum rsk_reason rsk_local_verdict(enum rsk_pma_verdict verdict)
-{
-	switch (verdict) {
-	case RSK_PMA_MAP:
-		return RSK_REASON_MAPPED;
-	case RSK_PMA_NO_DEVICE:
-		return RSK_REASON_NO_RNIC;
-	case RSK_PMA_SOFT_RNIC:
-		return RSK_REASON_SOFT_RNIC;
-	default:
-		return RSK_REASON_POLICY;
-	}
 }
 
 static void settle(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m,
@@ -118,7 +104,7 @@ static enum rsk_reason begin_use(struct rsk_local *l, const struct rsk_local_pro
 		return RSK_REASON_MAPPED;
 	reservation = s->reservation;
 	rsk_sessions_use(&l->sessions, p->number, m->link);
-	rsk_pma_confirm(l->d->pma, reservation);
+	rsk_pma_confirm(l->agent->pma, reservation);
 	l->count.links++;
 	return RSK_REASON_MAPPED;
 }
@@ -155,11 +141,11 @@ static enum rsk_reason let_in(struct rsk_local *l, const struct rsk_local_proces
 	if (!p->rail || m->port != p->rail)
 		return RSK_REASON_NOT_HOLDER;
 	memcpy(at.ip, m->ip, 16);
-	reservation = rsk_agent_link(&l->d->agent, &name, &at, m->from_ip);
+	reservation = rsk_agent_link(l->agent, &name, &at, m->from_ip);
 	if (!reservation)
 		return RSK_REASON_NOT_HOLDER;
 	if (!take(l, p, m->link, m->cookie, reservation, true)) {
-		rsk_pma_release(l->d->pma, reservation);
+		rsk_pma_release(l->agent->pma, reservation);
 		return RSK_REASON_MEMORY;
 	}
 	l->count.links++;
@@ -188,19 +174,19 @@ static void told_decided(void *user, const struct rsk_pma_answer *answer)
 	struct rsk_local_process *p = rsk_local_process(l, t->process);
 	enum rsk_reason why = rsk_local_verdict(answer->verdict);
 
-	rsk_agent_count(&l->d->agent, answer->verdict);
+	rsk_agent_count(l->agent, answer->verdict);
 	/* What it is said to be on is no device of ours, as far as we are the ones to say. */
-	if (why == RSK_REASON_MAPPED && !answer->device && !l->d->agent.ask.link) {
-		rsk_pma_release(l->d->pma, answer->reservation);
+	if (why == RSK_REASON_MAPPED && !answer->device && !l->agent->ask.link) {
+		rsk_pma_release(l->agent->pma, answer->reservation);
 		why = RSK_REASON_NO_RNIC;
 	}
 	if (why == RSK_REASON_MAPPED &&
 	    (!p || !take(l, p, t->m.link, t->m.cookie, answer->reservation, true))) {
-		rsk_pma_release(l->d->pma, answer->reservation);
+		rsk_pma_release(l->agent->pma, answer->reservation);
 		why = RSK_REASON_MEMORY;
 	}
 	if (why == RSK_REASON_MAPPED) {
-		rsk_pma_confirm(l->d->pma, answer->reservation);
+		rsk_pma_confirm(l->agent->pma, answer->reservation);
 		l->count.links++;
 		l->count.links_again++;
 	}
@@ -231,7 +217,7 @@ static void again(struct rsk_local *l, struct rsk_local_process *p, const struct
 	}
 	*t = (struct rsk_local_told){ .l = l, .m = *m, .process = p->number };
 	DL_APPEND(l->told, t);
-	if (rsk_agent_again(&l->d->agent, &name, connecting ? RSK_PMA_CP : RSK_PMA_AP, p->uid,
+	if (rsk_agent_again(l->agent, &name, connecting ? RSK_PMA_CP : RSK_PMA_AP, p->uid,
 			    connecting ? m->from_ip : m->ip, &answer, told_decided, t))
 		told_decided(t, &answer);
 }

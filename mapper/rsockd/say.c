@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "udp.h"
+#include "clock.h"
 
 #define LINE_NS (60000000000ull / RSK_SAY_IN_MINUTE)
 
@@ -34,7 +34,7 @@ void rsk_say(const char *format, ...)
 	char line[512];
 	va_list args;
 
-	if (!room(rsk_udp_now_ns()))
+	if (!room(rsk_clock_ns()))
 		return;
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);

@@ -15,11 +15,12 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "daemon.h"
+#include "clock.h"
 #include "diag.h"
 #include "local_parts.h"
 #include "owner.h"
 #include "pm_msg.h"
+#include "random.h"
 #include "user.h"
 
 #define ASKED_MOST_OF_ONE 1024
@@ -74,7 +75,7 @@ static bool tell_both(struct rsk_local *l, const struct rsk_meeting_end *first,
 		return tell_to_meet(l, first, second, link, -1);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, half) < 0)
 		return false;
-	link = rsk_daemon_random();
+	link = rsk_random_u64();
 	told = tell_to_meet(l, second, first, link, half[1]) &&
 	       tell_to_meet(l, first, second, link, half[0]);
 	if (told)
@@ -95,7 +96,7 @@ static void introduce(struct rsk_local *l, const struct rsk_meeting_end *a,
 	if (tell_both(l, first, second))
 		l->count.vouched++;
 	else
-		rsk_meeting_seek(&l->meeting, first, rsk_udp_now_ns(), &other);
+		rsk_meeting_seek(&l->meeting, first, rsk_clock_ns(), &other);
 }
 
 static bool names(const struct rsk_conf_vouch *v, uint32_t uid)
@@ -130,31 +131,32 @@ static void seek_here(struct rsk_local *l, struct rsk_local_process *p,
 	uint16_t service = end->connecting ? end->tuple.peer_port : end->tuple.local_port;
 	struct rsk_meeting_end other;
 
-	if (!may_meet(&l->d->settings, p->uid, theirs->uid, service)) {
+	if (!may_meet(l->settings, p->uid, theirs->uid, service)) {
 		l->count.not_allowed++;
 		answer(l, p, end, RSK_REASON_OTHER_USER);
 		return;
 	}
-	if (rsk_meeting_seek(&l->meeting, end, rsk_udp_now_ns(), &other) != 1)
+	if (rsk_meeting_seek(&l->meeting, end, rsk_clock_ns(), &other) != 1)
 		return;
 	/* The connection that had these names when the other one came may be gone. */
 	if (other.cookie == theirs->cookie)
 		introduce(l, end, &other);
 	else
-		rsk_meeting_seek(&l->meeting, end, rsk_udp_now_ns(), &other);
+		rsk_meeting_seek(&l->meeting, end, rsk_clock_ns(), &other);
 }
 
 /* ---- the other end on another host, or as if it was ---- */
 
 struct rsk_local_question {
-	struct rsk_daemon_map map;
+	struct rsk_local *l;
+	struct rsk_map map;
 	struct rsk_meeting_end end;
 	bool quiet; /* nobody waits for the answer */
 	struct rsk_local_question *prev,
 		*next; /* of those of its process that wait for their turn */
 };
 
-static enum rsk_reason reason_of(const struct rsk_daemon_map *m)
+static enum rsk_reason reason_of(const struct rsk_map *m)
 {
 	if (m->answer.verdict != RSK_PMA_MAP)
 		return rsk_local_verdict(m->answer.verdict);
@@ -169,7 +171,7 @@ static enum rsk_reason reason_of(const struct rsk_daemon_map *m)
 }
 
 /* What was reserved stays so, for a stream whose process can make use of it. */
-static bool hold(const struct rsk_daemon_map *map, const struct rsk_local_process *p)
+static bool hold(const struct rsk_map *map, const struct rsk_local_process *p)
 {
 	const struct rsk_local_question *q = map->user;
 
@@ -196,10 +198,10 @@ static bool of_one_process(const struct rsk_local *l, const struct rsk_meeting_e
 	return other && other->process == end->process;
 }
 
-static void answered(struct rsk_daemon_map *map)
+static void answered(struct rsk_map *map)
 {
 	struct rsk_local_question *q = map->user;
-	struct rsk_local *l = &map->d->local;
+	struct rsk_local *l = q->l;
 	struct rsk_local_process *p = rsk_local_process(l, q->end.process);
 	struct rsk_local_user *user;
 	bool alone = map->outcome == RSK_PM_MAPPED && of_one_process(l, &q->end);
@@ -215,7 +217,7 @@ static void answered(struct rsk_daemon_map *map)
 	if (user)
 		user->asked--;
 	if (map->answer.verdict == RSK_PMA_MAP && !held)
-		rsk_pma_release(map->d->pma, map->answer.reservation);
+		rsk_pma_release(map->by->agent->pma, map->answer.reservation);
 	if (map->outcome == RSK_PM_MAPPED && !alone) {
 		memcpy(m.ip, map->mapping.rdma.ip, 16);
 		m.port = map->mapping.rdma.port;
@@ -238,7 +240,7 @@ static void start(struct rsk_local *l, struct rsk_local_process *p, struct rsk_l
 {
 	l->asked++;
 	p->asked++;
-	if (rsk_daemon_map_start(&q->map) < 0) {
+	if (rsk_map_start(&q->map) < 0) {
 		l->asked--;
 		p->asked--;
 		p->user->asked--;
@@ -308,8 +310,8 @@ static void ask(struct rsk_local *l, struct rsk_local_process *p, const struct r
 	if (!q)
 		return;
 	p->user->asked++;
-	*q = (struct rsk_local_question){ .end = *end, .quiet = quiet };
-	q->map = (struct rsk_daemon_map){ .d = l->d, .uid = p->uid, .done = answered, .user = q };
+	*q = (struct rsk_local_question){ .l = l, .end = *end, .quiet = quiet };
+	q->map = (struct rsk_map){ .by = l->maps, .uid = p->uid, .done = answered, .user = q };
 	q->map.req = (struct rsk_pm_msg){ .op = RSK_PM_REQ,
 					  .ipv = t->family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6,
 					  .ap_port = t->peer_port,
@@ -330,7 +332,7 @@ static bool apart(const struct rsk_local *l, const struct rsk_meeting_end *end)
 	const struct rsk_meeting_end *other = waits_here(l, end);
 
 	return end->apart || (other && other->apart) ||
-	       (!end->connecting && rsk_agent_awaits(&l->d->agent, &end->tuple));
+	       (!end->connecting && rsk_agent_awaits(l->agent, &end->tuple));
 }
 
 static void ask_there(struct rsk_local *l, struct rsk_local_process *p,
@@ -355,32 +357,14 @@ static void seek_there(struct rsk_local *l, struct rsk_local_process *p,
 		return;
 	}
 	/* It waits until the other side asks us, if that has not asked already; one that waits to be met does now. */
-	if (rsk_meeting_seek(&l->meeting, end, rsk_udp_now_ns(), &other) == 1) {
-		rsk_meeting_seek(&l->meeting, end, rsk_udp_now_ns(),
-				 &(struct rsk_meeting_end){ 0 });
+	if (rsk_meeting_seek(&l->meeting, end, rsk_clock_ns(), &other) == 1) {
+		rsk_meeting_seek(&l->meeting, end, rsk_clock_ns(), &(struct rsk_meeting_end){ 0 });
 		ask(l, rsk_local_process(l, other.process), &other, false);
 	}
 	answer(l, p, end, RSK_REASON_REMOTE);
 	/* Who has a port yet to come says it in answer to that (rsk_local_rdma()). */
 	if (p->rail || !p->able)
-		rsk_agent_came(&l->d->agent, &end->tuple);
-}
-
-enum rsk_reason rsk_local_proof(const struct rsk_local *l, const struct rsk_local_process *p,
-				const struct rsk_local_msg *m)
-{
-	struct rsk_owner own;
-	int rc;
-
-	if (m->tuple.netns != l->netns)
-		return RSK_REASON_OTHER_NETNS;
-	rc = rsk_owner_lookup(&m->tuple, &own);
-	if (rc == -ENOENT)
-		return RSK_REASON_CLOSED;
-	if (rc < 0)
-		return RSK_REASON_UNVERIFIED;
-	return rsk_user_same(own.uid, p->uid) && own.cookie == m->cookie ? RSK_REASON_DIRECT :
-									   RSK_REASON_NOT_HOLDER;
+		rsk_agent_came(l->agent, &end->tuple);
 }
 
 /* What would come of it, for who asks without a stream of his own: nothing is noted, nobody is told. */
@@ -391,9 +375,9 @@ static void seek_dry(struct rsk_local *l, struct rsk_local_process *p,
 	bool here = found == 0 && !apart(l, end);
 
 	answer(l, p, end,
-	       !here						     ? RSK_REASON_REMOTE :
-	       may_meet(&l->d->settings, p->uid, their_uid, service) ? RSK_REASON_DIRECT :
-								       RSK_REASON_OTHER_USER);
+	       !here						 ? RSK_REASON_REMOTE :
+	       may_meet(l->settings, p->uid, their_uid, service) ? RSK_REASON_DIRECT :
+								   RSK_REASON_OTHER_USER);
 }
 
 void rsk_local_seek(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
@@ -464,7 +448,7 @@ static bool user_may_have_rails(const struct rsk_local *l, uint32_t uid)
 }
 
 bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
-		      struct rsk_local_holder *out)
+		      struct rsk_agent_holder *out)
 {
 	struct rsk_tuple tuple = { .netns = l->netns,
 				   .local_port = req->ap_port,
@@ -476,7 +460,7 @@ bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
 	const struct rsk_listener *listener;
 	struct rsk_owner own;
 
-	*out = (struct rsk_local_holder){ .uid = RSK_PMA_NOBODY };
+	*out = (struct rsk_agent_holder){ .uid = RSK_PMA_NOBODY };
 	memcpy(tuple.local, req->ap_ip, 16);
 	memcpy(tuple.peer, req->cp_ip, 16);
 	memcpy(at.ip, req->ap_ip, 16);
@@ -504,3 +488,11 @@ bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
 		out->uid = own.uid;
 	return out->comes;
 }
+
+static uint64_t reserved(const struct rsk_local *l, const char *port)
+{
+	return rsk_boards_reserved(&l->boards, port);
+}
+
+const struct rsk_agent_local_ops rsk_local_agent_ops = { .holder = rsk_local_holder,
+							 .reserved = reserved };

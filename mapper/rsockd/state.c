@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "udp.h"
+#include "clock.h"
 
 #define FILE_NAME "state"
 #define NEW_NAME "state.new"
@@ -58,7 +58,7 @@ static void read_boot_id(uint8_t out[static 16])
 
 static struct rsk_state_clock clock_of(const struct rsk_state *s)
 {
-	struct rsk_state_clock c = { .boottime_ns = boottime_ns(), .now_ns = rsk_udp_now_ns() };
+	struct rsk_state_clock c = { .boottime_ns = boottime_ns(), .now_ns = rsk_clock_ns() };
 
 	memcpy(c.boot_id, s->boot_id, 16);
 	return c;

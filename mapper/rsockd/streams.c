@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "pm_hash.h"
 #include "pma.h"
-#include "udp.h"
 #include <utlist.h>
 
 #define REMEMBERED_MOST 1024
@@ -410,7 +410,7 @@ void rsk_streams_read(struct rsk_streams *all, uint64_t now_ns)
 {
 	uint32_t left = RECORDS_OF_ALL;
 	struct rsk_streams_segment *s = all->held, *next;
-	uint64_t began_ns = rsk_udp_now_ns();
+	uint64_t began_ns = rsk_clock_ns();
 
 	for (struct rsk_streams_user *u = all->users; u; u = u->hh.next)
 		u->left = RECORDS_OF_USER;
@@ -428,7 +428,7 @@ void rsk_streams_read(struct rsk_streams *all, uint64_t now_ns)
 		DL_DELETE(all->held, s);
 		DL_APPEND(all->held, s);
 	}
-	all->read_ns = rsk_udp_now_ns();
+	all->read_ns = rsk_clock_ns();
 	all->cost_ns = all->read_ns - began_ns;
 }
 

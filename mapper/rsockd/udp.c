@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "pm_msg.h"
 #include "pmsp.h"
 #include "udp_out.h"
@@ -33,14 +33,6 @@ struct rsk_udp_in {
 	struct rsk_pmsp_coming coming[RSK_UDP_BATCH];
 	unsigned int head_of[RSK_UDP_BATCH];
 };
-
-uint64_t rsk_udp_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- out ---- */
 
@@ -160,7 +152,7 @@ static void take_batch(struct rsk_udp *u, unsigned int n, uint64_t now_ns)
 static size_t take_heads(struct rsk_udp *u, int heads)
 {
 	struct rsk_udp_in *in = u->in;
-	uint64_t now = rsk_udp_now_ns();
+	uint64_t now = rsk_clock_ns();
 	unsigned int n = 0;
 	size_t all = 0;
 

@@ -80,7 +80,4 @@ void rsk_udp_set_place(struct rsk_udp *u, const struct rsk_udp_place *place);
 /* What is in the batch goes out. After take() this is done anyway. */
 void rsk_udp_flush(struct rsk_udp *u);
 
-/* Monotonic. */
-uint64_t rsk_udp_now_ns(void);
-
 #endif

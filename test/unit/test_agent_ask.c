@@ -13,7 +13,7 @@
 
 static uint64_t now_ns;
 
-uint64_t rsk_udp_now_ns(void)
+uint64_t rsk_clock_ns(void)
 {
 	return now_ns;
 }

@@ -39,7 +39,7 @@ static const char other_port[] = "node: here\n"
 
 /* ---- what rsockd has elsewhere ---- */
 
-uint64_t rsk_udp_now_ns(void)
+uint64_t rsk_clock_ns(void)
 {
 	return now;
 }
