@@ -18,7 +18,7 @@ if(RSOCK_BUILD_TESTS AND NOT every_part)
 	message(FATAL_ERROR "The tests cover all parts. Add -DRSOCK_BUILD_TESTS=OFF, or build VERBS, DAEMON and TOOLS.")
 endif()
 
-# mapper/service/ is part of rsockd and of rsock.
+# The folders of RSK_MODULES_service (Rsock.cmake) are part of rsockd and of rsock.
 set(RSOCK_BUILD_SERVICE OFF)
 if(RSOCK_BUILD_DAEMON OR RSOCK_BUILD_TOOLS)
 	set(RSOCK_BUILD_SERVICE ON)

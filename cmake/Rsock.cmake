@@ -25,14 +25,18 @@ set(RSK_TOOL ${CMAKE_BINARY_DIR}/bin/rsock)
 set(RSK_TEST_ENV "LIBRSOCK=${RSK_LIBRARY}" "RSOCK_TOOL=${RSK_TOOL}")
 
 include(Floors)
-# A module is the sources of one folder; where its name is not the folder's, here is. stream is all of its floors.
+# A module is the sources of one folder; where its name is not the folder's, here is. stream, mapper and service are
+# several: mapper is what librsock.so has of mapper/, service what only programs have of it.
 set(RSK_FOLDER_verbs fabric/verbs)
 set(RSK_FOLDER_chaos fabric)
-set(RSK_FOLDER_service mapper/service)
 set(RSK_MODULES_stream stream/base stream/ring stream/link stream/socket stream/pair stream/remote stream/ready
 	stream/fallback stream/calls)
+set(RSK_MODULES_mapper mapper/wire mapper/peer mapper/stats)
+set(RSK_MODULES_service mapper/pm mapper/host mapper/config mapper/policy mapper/local)
 # What a program that has a module's objects is linked with.
-set(RSK_LIBRARIES_service PkgConfig::CYAML PkgConfig::MNL m)
+set(RSK_LIBRARIES_mapper/host PkgConfig::MNL)
+set(RSK_LIBRARIES_mapper/config PkgConfig::CYAML)
+set(RSK_LIBRARIES_mapper/policy m)
 set(RSK_LIBRARIES_verbs PkgConfig::RDMA)
 
 # ---- flags for all -------------------------------------------------------------------------------
@@ -108,7 +112,7 @@ function(rsk_module name)
 	add_library(${target} OBJECT ${arg_SOURCES})
 	set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 	target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:${RSK_MODULE_FLAGS}>)
-	if(name MATCHES "^(service|tools)$") # of programs alone
+	if(name STREQUAL "tools" OR name IN_LIST RSK_MODULES_service) # of programs alone
 		target_compile_options(${target} PRIVATE ${RSK_FORTIFIED})
 	elseif(NOT folder MATCHES "^(${RSK_NOT_HARDENED})(/|$)" OR name STREQUAL "verbs")
 		target_compile_options(${target} PRIVATE ${RSK_HARDENED})
@@ -131,7 +135,7 @@ endfunction()
 function(rsk_link_library target name without)
 	add_library(${target} SHARED)
 	set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name})
-	foreach(module preload ${RSK_MODULES_stream} fabric mapper)
+	foreach(module preload ${RSK_MODULES_stream} fabric ${RSK_MODULES_mapper})
 		rsk_names(${module} objects folder)
 		if(without)
 			target_sources(${target} PRIVATE $<FILTER:$<TARGET_OBJECTS:${objects}>,EXCLUDE,${without}>)
@@ -184,6 +188,11 @@ endfunction()
 # A program gets modules' objects, and the paths of their headers.
 function(rsk_link_modules target)
 	rsk_see(${target} ${ARGN})
+	rsk_link_objects(${target} ${ARGN})
+endfunction()
+
+# The objects alone.
+function(rsk_link_objects target)
 	foreach(name ${ARGN})
 		set(modules ${name})
 		if(DEFINED RSK_MODULES_${name})

@@ -62,7 +62,7 @@ jq -r '.[] | .file + "\t" + .command' "$build/compile_commands.json" | {
 		sources=$((sources + 1))
 		[[ $command == *-fstack-protector-strong*-fstack-clash-protection* ]] || wrong "$file" "no stack protector"
 		case $file in
-		mapper/service/*.c | mapper/rsockd/*.c | tools/*.c | bench/rsperf/*.c)
+		mapper/pm/*.c | mapper/host/*.c | mapper/config/*.c | mapper/policy/*.c | mapper/local/*.c | mapper/rsockd/*.c | tools/*.c | bench/rsperf/*.c)
 			[[ $command == *-D_FORTIFY_SOURCE=2* ]] || wrong "$file" "not fortified"
 			;;
 		esac

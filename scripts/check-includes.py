@@ -21,7 +21,7 @@ def tracked(*patterns):
 
 
 def folder_of(path):
-    return next((f for f in ("/".join(path.parts[:2]), path.parts[0]) if f in MAY_SEE), None)
+    return next((f for f in ("/".join(path.parts[:n]) for n in (3, 2, 1)) if f in MAY_SEE), None)
 
 
 def main():
@@ -32,7 +32,7 @@ def main():
             owners.setdefault(path.name, set()).add(folder_of(path))
     errors = []
     for name, folders in owners.items():
-        if sum(f.split("/")[0] in ("fabric", "mapper", "stream", "preload") and f != "mapper/rsockd" for f in folders) > 1:
+        if sum(f.split("/")[0] in ("fabric", "mapper", "stream", "preload") and not f.startswith("mapper/rsockd") for f in folders) > 1:
             errors.append(f"{name}: in {', '.join(sorted(folders))}: which one is meant depends on flags")
     checked = 0
     for path in files:

@@ -13,7 +13,7 @@ def read(name):
 
 
 def policy_default(name):
-    return int(re.search(rf"\.{name} = (\d+)", read("mapper/policy.h")).group(1))
+    return int(re.search(rf"\.{name} = (\d+)", read("mapper/peer/policy.h")).group(1))
 
 
 def value(text):

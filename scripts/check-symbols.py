@@ -17,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE = ("stream", "fabric", "mapper")
+NOT_ENGINE = re.compile(r"/rsk_mapper_(pm|host|config|policy|local)\.dir/")  # of programs alone
 MAY_NEED = {"libc.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 STDIO = re.compile(r"_*(v?f?d?printf|v?asprintf|puts|fputs|fputc|putchar|perror|fopen|fopen64|fdopen|fclose|fflush|fread"
                    r"|fwrite|fgets|getline|v?f?scanf|v?sscanf|isoc99_\w*scanf|stdin|stdout|stderr)(_chk)?")
@@ -130,7 +131,7 @@ def main():
     used, objects = set(), 0
     for folder in ENGINE:
         for path in sorted((build / folder).rglob("*.o")):
-            if not re.search(rf"/rsk_{folder}(_\w+)?\.dir/", str(path)):
+            if not re.search(rf"/rsk_{folder}(_\w+)?\.dir/", str(path)) or NOT_ENGINE.search(str(path)):
                 continue
             objects += 1
             source = path.name.removesuffix(".o")

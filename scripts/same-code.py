@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Two builds of the same code: does a move or a rename change what the machine does?
 
-same-code.py BEFORE AFTER: two build folders (or two binaries). Compares the instructions of librsock.so, librsock-verbs.so
-and rsockd function by function; where functions and data lie, what they are called, and in which order, does not count.
+same-code.py BEFORE AFTER: two build folders (or two binaries). Compares the instructions of librsock.so, librsock-verbs.so,
+rsockd and rsock function by function; where functions and data lie, what they are called, and in which order, does not count.
 Ends with 1 and names what differs.
 """
 import collections
@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-BINARIES = ("lib/librsock.so", "lib/librsock-verbs.so", "bin/rsockd")
+BINARIES = ("lib/librsock.so", "lib/librsock-verbs.so", "bin/rsockd", "bin/rsock")
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 OFFSET = re.compile(r"-?0x[0-9a-f]+\(%rip\)")
 PADDING = ("nop", "xchg   %ax,%ax", "cs nop", "data16", "int3")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* daemon.h - what the tool asks of rsockd, over its control socket (HTTP, JSON; mapper/rsockd/api.h). */
+/* daemon.h - what the tool asks of rsockd, over its control socket (HTTP, JSON; mapper/rsockd/http/api.h). */
 #ifndef RSK_TOOLS_DAEMON_H
 #define RSK_TOOLS_DAEMON_H
 

@@ -72,7 +72,7 @@ static bool has_file(const struct ibv_context *ctx, const char *name, char *line
 
 /*
  * One that the CPU plays hangs on no bus; but some kernels hang it on that of the network card below. Then it is known
- * by a file that only rxe has, or by what siw calls itself. (As ../../mapper/service/rdma_ports.c.)
+ * by a file that only rxe has, or by what siw calls itself. (As ../../mapper/host/rdma_ports.c.)
  */
 static bool is_soft(const struct ibv_context *ctx)
 {

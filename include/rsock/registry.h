@@ -2,7 +2,7 @@
 /*
  * registry.h - layout of the registry file through which the two ends of a
  * connection find each other: <base>/rsock-<euid>/registry, one per effective user (or another
- * directory, where somebody else made that one first: mapper/registry_dir.h).
+ * directory, where somebody else made that one first: mapper/peer/registry_dir.h).
  *
  * Read and written with pread and pwrite only; never mapped, so that a truncated
  * file is a short read and not a SIGBUS.  There is no lock: each entry vouches for

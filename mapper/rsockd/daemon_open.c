@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "daemon.h"
 #include "events.h"
+#include "guests.h"
 #include "notify.h"
 #include "random.h"
 #include "redirect.h"

@@ -222,7 +222,7 @@ def check_syscalls(unit):
             words = line.split("=", 1)[1]
             calls = set().union(*(sets.get(w, {w}) for w in words.lstrip("~").split()))
             allowed = allowed - calls if words.startswith("~") else allowed | calls
-    sandbox = (TREE / "mapper/rsockd/sandbox.c").read_text(encoding="utf-8")
+    sandbox = (TREE / "mapper/rsockd/base/sandbox.c").read_text(encoding="utf-8")
     needed = set(re.findall(r"SCMP_SYS\((\w+)\)", sandbox)) | {"capset", "seccomp", "prctl"}
     demand(len(needed) > 40 and needed <= allowed, f"the unit forbids {sorted(needed - allowed)}")
 

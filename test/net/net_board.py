@@ -15,7 +15,7 @@ from net_local import ALICE, BOB
 from net_rsockd import EVERYTHING
 
 SECOND, THIRD = "10.77.0.101", "10.77.0.102"
-AHEAD = 4  # mapper/rsockd/boards_book.c
+AHEAD = 4  # mapper/rsockd/session/boards_book.c
 
 
 def rnics(host, **second):

@@ -104,11 +104,11 @@ class Scripts(Teeth):
                                                       **({"says": f"rsock: {says}"} if left_out else {}))
         commands = json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
         for row in commands:
-            if row["file"].endswith("/mapper/tuple.c"):
+            if row["file"].endswith("/mapper/peer/tuple.c"):
                 row["command"] = row["command"].replace("-fstack-clash-protection", "")
         (build / "compile_commands.json").unlink()
         (build / "compile_commands.json").write_text(json.dumps(commands), encoding="utf-8")
-        self.fails(ROOT / "scripts/check-hardening.sh", build, says="mapper/tuple.c")
+        self.fails(ROOT / "scripts/check-hardening.sh", build, says="mapper/peer/tuple.c")
 
     def test_tidy(self):
         source = self.write("a.c", "#include <stdlib.h>\nint f(void);\nint f(void)\n{\n\tint *p = 0;\n\n\treturn *p;\n}\n")
@@ -120,9 +120,9 @@ class Scripts(Teeth):
     def test_build(self):
         """A warning is an error."""
         tree = self.copy()
-        with open(tree / "mapper/reason.c", "a", encoding="utf-8") as file:
+        with open(tree / "mapper/stats/reason.c", "a", encoding="utf-8") as file:
             file.write("static int not_used;\n")
-        self.fails(tree / "scripts/build.sh", "build", "-DCMAKE_C_COMPILER=gcc", TARGET="rsk_mapper", says="not_used")
+        self.fails(tree / "scripts/build.sh", "build", "-DCMAKE_C_COMPILER=gcc", TARGET="rsk_mapper_stats", says="not_used")
 
     def test_ctest(self):
         for what, text in CTEST.items():

@@ -8,8 +8,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "clock.h"
 #include "pma_kit.h"
-#include "udp.h"
 
 static uint64_t now_ns;
 

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "board.h"
+#include "clock.h"
 #include "local_msg.h"
 #include "local_parts.h"
 #include "pma_kit.h"
-#include "udp.h"
 
 #define SECOND 1000000000ull
 #define ALICE 1000u

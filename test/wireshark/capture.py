@@ -79,7 +79,7 @@ def dissect(packets, *args, fields, **how):
 
 
 class Codec:
-    """mapper/pm_msg.c, by pm_codec."""
+    """mapper/wire/pm_msg.c, by pm_codec."""
 
     def __init__(self):
         self.process = subprocess.Popen([os.environ["PM_CODEC"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

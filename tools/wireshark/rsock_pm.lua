@@ -3,7 +3,7 @@
 -- rsock_pm.lua - the port mapper's protocol for Wireshark and tshark (4.0 and later).
 --
 -- One layout for PMReq, PMAccept, PMAck and PMDeny (include/rsock/pm_wire.h), the one of iwpmd: UDP port 3935,
--- sdp-portmapper. What is an error here is what the codec refuses (mapper/pm_msg.c), what is a note is what it
+-- sdp-portmapper. What is an error here is what the codec refuses (mapper/wire/pm_msg.c), what is a note is what it
 -- ignores; only messages without an error are matched with each other.
 --
 --   tshark -X lua_script:rsock_pm.lua -r capture.pcap -Y 'rsockpm.op == 3'

@@ -148,7 +148,7 @@ int rsk_sandbox_filter(void)
 		return -ENOMEM;
 	for (size_t i = 0; rc == 0 && i < sizeof(allowed) / sizeof(allowed[0]); i++)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, allowed[i], 0);
-	/* Processes that close what may take time to close (mapper/helper.h), and nothing else. */
+	/* Processes that close what may take time to close (mapper/wire/helper.h), and nothing else. */
 	if (rc == 0)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
 				      SCMP_A0(SCMP_CMP_EQ, 0));

@@ -15,6 +15,7 @@
 #include "clock.h"
 #include "diag.h"
 #include "conf_value.h"
+#include "guests.h"
 #include "pma_show.h"
 #include "unix_listen.h"
 #include "user.h"

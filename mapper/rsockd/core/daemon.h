@@ -12,7 +12,6 @@
 #include "agent.h"
 #include "conf.h"
 #include "devices.h"
-#include "guests.h"
 #include "local.h"
 #include "map.h"
 #include "pm_client.h"
@@ -24,6 +23,8 @@
 #include "ports.h"
 #include "state.h"
 #include "udp.h"
+
+struct rsk_guests;
 
 /* Owns all of it but conf, which is the agent's. */
 struct rsk_daemon {

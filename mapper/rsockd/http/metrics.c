@@ -7,6 +7,7 @@
 #include "api.h"
 #include "clock.h"
 #include "events.h"
+#include "guests.h"
 #include "pma_show.h"
 #include "say.h"
 #include "verdict.h"
