@@ -25,14 +25,15 @@ set(RSK_TOOL ${CMAKE_BINARY_DIR}/bin/rsock)
 set(RSK_TEST_ENV "LIBRSOCK=${RSK_LIBRARY}" "RSOCK_TOOL=${RSK_TOOL}")
 
 include(Floors)
-# A module is the sources of one folder; where its name is not the folder's, here is. stream, mapper and service are
-# several: mapper is what librsock.so has of mapper/, service what only programs have of it.
+# A module is the sources of one folder; where its name is not the folder's, here is. stream, mapper, service and
+# tools are several: mapper is what librsock.so has of mapper/, service what only programs have of it.
 set(RSK_FOLDER_verbs fabric/verbs)
 set(RSK_FOLDER_chaos fabric)
 set(RSK_MODULES_stream stream/base stream/ring stream/link stream/socket stream/pair stream/remote stream/ready
 	stream/fallback stream/calls)
 set(RSK_MODULES_mapper mapper/wire mapper/peer mapper/stats)
 set(RSK_MODULES_service mapper/pm mapper/host mapper/config mapper/policy mapper/local)
+set(RSK_MODULES_tools tools/lib tools/launch tools/view tools/commands)
 # What a program that has a module's objects is linked with.
 set(RSK_LIBRARIES_mapper/host PkgConfig::MNL)
 set(RSK_LIBRARIES_mapper/config PkgConfig::CYAML)
@@ -112,7 +113,7 @@ function(rsk_module name)
 	add_library(${target} OBJECT ${arg_SOURCES})
 	set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 	target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:${RSK_MODULE_FLAGS}>)
-	if(name STREQUAL "tools" OR name IN_LIST RSK_MODULES_service) # of programs alone
+	if(name IN_LIST RSK_MODULES_tools OR name IN_LIST RSK_MODULES_service) # of programs alone
 		target_compile_options(${target} PRIVATE ${RSK_FORTIFIED})
 	elseif(NOT folder MATCHES "^(${RSK_NOT_HARDENED})(/|$)" OR name STREQUAL "verbs")
 		target_compile_options(${target} PRIVATE ${RSK_HARDENED})
