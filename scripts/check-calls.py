@@ -2,7 +2,7 @@
 """What the object files call, and where: calls go down only, as cmake/floors.txt says, and in no large circle.
 
 check-calls.py [BUILD]: fails on a call, or a use of data, from a folder to one that its line in floors.txt does not lead to;
-on a circle of more than CIRCLE sources that call each other, beyond what KNOWN says of it; on a folder of more than FOLDER
+on a circle of more than CIRCLE sources that call each other; on a folder of more than FOLDER
 sources. --list shows the circles that there are.
 """
 import argparse
@@ -21,9 +21,6 @@ SERVICE = ("mapper/pm", "mapper/host", "mapper/config", "mapper/policy", "mapper
 PROGRAMS = (("preload", "stream", "fabric", *LIBRARY), ("fabric/verbs", "fabric"), ("mapper/rsockd", *SERVICE, *LIBRARY, "fabric"),
             ("tools", *SERVICE, *LIBRARY))
 SPLIT = ("stream", "mapper/rsockd", "tools")  # with all of their floors
-# Larger ones that are still to be cut: how many sources each has. Only to be made less.
-KNOWN = {}
-KNOWN_FOLDERS = {}
 # fabric/chaos*.c is for the tests.
 APART = ("fabric/chaos.c", "fabric/chaos_locked.c")
 
@@ -129,7 +126,6 @@ def main():
                 errors.append(f"{source} -> {other}: {', '.join(sorted(graph[source][other]))}: {folder_of(source)}/ is not above "
                               f"{folder_of(other)}/")
     found = circles(set(objects), graph)
-    largest = collections.Counter()
     for circle in found:
         folders = {folder_of(source) for source in circle}
         if len(folders) > 1:
@@ -138,19 +134,11 @@ def main():
         if args.list:
             print(f"{folder}: {len(circle)}: {' '.join(Path(source).stem for source in circle)}")
         if len(circle) > CIRCLE:
-            largest[folder] = max(largest[folder], len(circle))
-            if len(circle) > KNOWN.get(folder, CIRCLE):
-                errors.append(f"{folder}/: {len(circle)} sources call each other in a circle: {' '.join(circle)}")
+            errors.append(f"{folder}/: {len(circle)} sources call each other in a circle: {' '.join(circle)}")
     sizes = collections.Counter(folder_of(source) for source in objects)
     for folder, n in sizes.items():
-        if n > KNOWN_FOLDERS.get(folder, FOLDER):
+        if n > FOLDER:
             errors.append(f"{folder}/: {n} sources, {FOLDER} are the most")
-    for folder, n in KNOWN.items():
-        if largest[folder] < n:
-            errors.append(f"{folder}/: no circle of {n} any more: take that off KNOWN in {Path(__file__).name}")
-    for folder, n in KNOWN_FOLDERS.items():
-        if sizes[folder] < n:
-            errors.append(f"{folder}/: no {n} sources any more: take that off KNOWN_FOLDERS in {Path(__file__).name}")
     for error in errors:
         print(error)
     print(f"{len(objects)} sources, {sum(len(arrows) for arrows in graph.values())} arrows, circles of {sorted(map(len, found), reverse=True)}")
