@@ -88,7 +88,7 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < ROWS(commands); i++) {
 		if (strcmp(argv[1], commands[i]->name) == 0)
-			return finish(commands[i]->run(commands[i], argc - 2, argv + 2));
+			return finish(commands[i]->run(commands[i], argc - 1, argv + 1));
 	}
 	return usage_error(NULL, "unknown %s '%s'", argv[1][0] == '-' ? "option" : "command",
 			   argv[1]);

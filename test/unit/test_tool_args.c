@@ -14,10 +14,11 @@ static const char *taken(const struct command *cmd, const char *const *words)
 	char *argv[16] = { NULL };
 	static char text[256];
 	struct args a;
-	int argc = 0, arg;
+	int argc = 1, arg;
 
-	for (; words[argc]; argc++)
-		argv[argc] = strdup(words[argc]);
+	argv[0] = strdup(cmd->name);
+	for (; words[argc - 1]; argc++)
+		argv[argc] = strdup(words[argc - 1]);
 	a = args_begin(cmd, argc, argv);
 	text[0] = 0;
 	while ((arg = args_next(&a)) >= ARG_WORD) {
@@ -33,7 +34,7 @@ static const char *taken(const struct command *cmd, const char *const *words)
 	if (arg == ARG_STOP)
 		snprintf(text, sizeof(text), "stop %d", a.status);
 	else
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "end %d", a.at);
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "end %d", a.at - 1);
 	for (int i = 0; i < argc; i++)
 		free(argv[i]);
 	return text;
@@ -63,6 +64,14 @@ Test(tool_args, command_lines)
 	cr_assert_str_eq(TAKEN(words, "--long"), "stop 2");
 	cr_assert_str_eq(TAKEN(words, "--flag=1"), "stop 2");
 	cr_assert_str_eq(TAKEN(words, "-b1"), "stop 2");
+	cr_assert_str_eq(TAKEN(words, "-bn1", "-n"), "stop 2");
+	cr_assert_str_eq(TAKEN(words, "-bn1", "-n="), "3 2=1 2== end 2");
+	cr_assert_str_eq(TAKEN(words, "--lon=5"), "stop 2");
+	cr_assert_str_eq(TAKEN(words, "--lon"), "stop 2");
+	cr_assert_str_eq(TAKEN(words, "--hel"), "stop 2");
+	cr_assert_str_eq(TAKEN(words, "--help=1"), "stop 2");
+	cr_assert_str_eq(TAKEN(words, "-long", "5"), "stop 2");
+	cr_assert_str_eq(TAKEN(words, "-h"), "stop 0");
 	cr_assert_str_eq(TAKEN(words, "--lon", "5"), "stop 2");
 	cr_assert_str_eq(TAKEN(words, "-x"), "stop 2");
 	cr_assert_str_eq(TAKEN(words, "--help"), "stop 0");

@@ -135,7 +135,7 @@ static int run(const struct command *self, int argc, char **argv)
 	if (status)
 		return status;
 	if (set[OPT_SERVE]) /* run() got what stands behind the program's and the command's names */
-		return serve(bind, words[1], set[OPT_ONCE], argv - 2);
+		return serve(bind, words[1], set[OPT_ONCE], argv - 1);
 	check.host = words[0];
 	check.port = words[1];
 	check.json = set[OPT_JSON];

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* args.c - a command line taken apart by the rows of its command, and the numbers in it. */
+/* args.c - a command line taken apart by getopt_long(3) and the rows of its command, and the numbers in it. */
 #include "rsock.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define ROWS_MOST 32 /* more than any command has */
+#define LONG 256     /* and a row's number: not a letter's code, of which the others are */
+#define HELP (LONG + ROWS_MOST)
 
 static int stop(struct args *a, int status)
 {
@@ -12,61 +17,108 @@ static int stop(struct args *a, int status)
 	return ARG_STOP;
 }
 
-static int option(struct args *a, const char *text)
+/* The command's rows in getopt_long()'s form. Options that are one letter are not in @longs. */
+static void describe(const struct command *cmd, char shorts[static 2 * ROWS_MOST + 4],
+		     struct option longs[static ROWS_MOST + 2])
 {
-	/* A letter's value may follow it at once: "-n1". */
-	bool glued = text[1] != '-' && text[2];
-	size_t len = glued ? 2 : strcspn(text, "=");
-	const char *value = glued ? text + 2 : text[len] ? text + len + 1 : NULL;
+	size_t n = 0;
 
-	for (int i = 0; a->cmd->options && a->cmd->options[i].name; i++) {
-		const struct option_row *row = &a->cmd->options[i];
+	/* Words are handed out where they stand, or end the options; a missing value is ':'. */
+	shorts[n++] = cmd->program ? '+' : '-';
+	shorts[n++] = ':';
+	shorts[n++] = 'h';
+	*longs++ = (struct option){ "help", no_argument, NULL, HELP };
+	for (int i = 0; i < ROWS_MOST && cmd->options && cmd->options[i].name; i++) {
+		const struct option_row *row = &cmd->options[i];
 
-		if (strlen(row->name) != len || memcmp(row->name, text, len) != 0)
+		if (row->name[1] == '-') {
+			*longs++ = (struct option){ row->name + 2,
+						    row->value ? required_argument : no_argument,
+						    NULL, LONG + i };
 			continue;
-		if (!row->value) {
-			if (value)
-				return stop(a, usage_error(a->cmd, "%s takes no value", row->name));
-			return i;
 		}
-		if (value) {
-			a->value = value;
-		} else if (a->at < a->argc) {
-			a->value = a->argv[a->at++];
-		} else {
-			return stop(a, usage_error(a->cmd, "%s needs %s", row->name, row->value));
-		}
-		return i;
+		shorts[n++] = row->name[1];
+		if (row->value)
+			shorts[n++] = ':';
 	}
-	return stop(a, usage_error(a->cmd, "unknown option '%s'", text));
+	shorts[n] = 0;
+	*longs = (struct option){ 0 };
 }
 
-int args_next(struct args *a)
+/* The number of the row that getopt_long() means by @code; -1: none. */
+static int row_of(const struct command *cmd, int code)
 {
-	const char *text;
+	if (code >= LONG)
+		return code < HELP ? code - LONG : -1;
+	for (int i = 0; code && i < ROWS_MOST && cmd->options && cmd->options[i].name; i++)
+		if (cmd->options[i].name[1] == code)
+			return i;
+	return -1;
+}
 
-	if (a->at >= a->argc)
-		return ARG_END;
-	text = a->argv[a->at];
-	if (!a->words_only && text[0] == '-' && text[1]) {
-		a->at++;
-		if (strcmp(text, "--") == 0) {
-			a->words_only = true;
-			return a->cmd->program ? ARG_END : args_next(a);
-		}
-		if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0) {
-			command_help(a->cmd);
-			return stop(a, EXIT_OK);
-		}
-		return option(a, text);
-	}
-	if (a->cmd->program)
-		return ARG_END;
-	a->at++;
+/* getopt_long() takes the beginning of a name for it; scripts that write so break with the next option. */
+static bool is_whole(const struct command *cmd, int code, const char *text)
+{
+	int row = row_of(cmd, code);
+	const char *name = row >= 0 ? cmd->options[row].name : "--help";
+
+	return code < LONG || strcspn(text, "=") == strlen(name);
+}
+
+static int wrong(struct args *a, int what, const char *text)
+{
+	int row = row_of(a->cmd, optopt);
+	const struct option_row *of = row >= 0 ? &a->cmd->options[row] : NULL;
+
+	if (text[1] != '-' && !of)
+		return stop(a, usage_error(a->cmd, "unknown option '-%c'", optopt));
+	if (text[1] == '-' && (!optopt || !is_whole(a->cmd, optopt, text)))
+		return stop(a, usage_error(a->cmd, "unknown option '%s'", text));
+	if (what == ':' && of)
+		return stop(a, usage_error(a->cmd, "%s needs %s", of->name, of->value));
+	return stop(a, usage_error(a->cmd, "%s takes no value", of ? of->name : "--help"));
+}
+
+static int word(struct args *a, const char *text)
+{
 	if (!a->cmd->words)
 		return stop(a, usage_error(a->cmd, "unknown argument '%s'", text));
 	a->value = text;
 	return ARG_WORD;
+}
+
+int args_next(struct args *a)
+{
+	char shorts[2 * ROWS_MOST + 4];
+	struct option longs[ROWS_MOST + 2];
+	const char *text = a->argv[a->at ? a->at : 1];
+	int code = -1;
+
+	if (!a->words_only) {
+		describe(a->cmd, shorts, longs);
+		optind = a->at; /* 0: getopt_long() begins anew */
+		opterr = 0;
+		code = getopt_long(a->argc, a->argv, shorts, longs, NULL);
+		a->at = optind;
+	}
+	if (code == -1) {
+		a->words_only = true;
+		if (a->cmd->program || a->at >= a->argc)
+			return ARG_END;
+		return word(a, a->argv[a->at++]);
+	}
+	if (code == 1)
+		return word(a, optarg);
+	if (code == '?' || code == ':')
+		return wrong(a, code, text);
+	if (!is_whole(a->cmd, code, text))
+		return stop(a, usage_error(a->cmd, "unknown option '%s'", text));
+	if (code == HELP || code == 'h') {
+		command_help(a->cmd);
+		return stop(a, EXIT_OK);
+	}
+	a->value = optarg;
+	return row_of(a->cmd, code);
 }
 
 int parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)

@@ -34,7 +34,7 @@ struct option_row {
 	const char *help;
 };
 
-/* A subcommand.  run gets the arguments behind its name. */
+/* A subcommand. run gets its name and the arguments behind it, as main() does. */
 struct command {
 	const char *name;
 	const char *help;
@@ -75,13 +75,13 @@ enum {
 	ARG_STOP = -3, /* wrong, or help was asked for; told already: end with status */
 };
 
-/* A command line as it is taken apart. Borrows argv. */
+/* A command line as it is taken apart, one at a time (getopt_long(3) has but one state). Borrows argv. */
 struct args {
 	const struct command *cmd;
 	int argc;
 	char **argv;
-	int at;		   /* the next one */
-	bool words_only;   /* behind "--" */
+	int at;		   /* the next one; 0: not begun */
+	bool words_only;   /* there are no more options */
 	const char *value; /* borrowed: the option's argument, the word */
 	int status;	   /* at ARG_STOP */
 };
@@ -92,7 +92,8 @@ static inline struct args args_begin(const struct command *cmd, int argc, char *
 }
 
 /*
- * The next option or word. Options are "--name", "--name value", "--name=value", "-n value", "-nvalue"; "--" ends them,
+ * The next option or word. Options are those of getopt_long(3), their names whole: "--name value", "--name=value",
+ * "-n value", "-nvalue"; "--" ends them,
  * and so does the first word of a command that runs a program: it and all behind it are left at argv + at.
  */
 int args_next(struct args *a);
