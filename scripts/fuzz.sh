@@ -13,6 +13,7 @@ if [ "${#targets[@]}" -eq 0 ]; then
 	exit 1
 fi
 
+echo "${#targets[@]} targets, two at a time"
 fuzz_one()
 {
 	local seconds=$1 target=$2 name work status=0
@@ -21,6 +22,7 @@ fuzz_one()
 	mkdir -p "$work/corpus"
 	"$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
 		-artifact_prefix="$work/" "$work/corpus" "test/fuzz/corpus/$name" >"$work/log" 2>&1 || status=$?
+	echo "$((status == 0)) $((status != 0))" >>"${RSOCK_COUNTS:-/dev/null}"
 	if [ "$status" -ne 0 ]; then
 		echo "$name: FAILED; the input is in $work/"
 		tail -60 "$work/log"

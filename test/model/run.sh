@@ -5,11 +5,10 @@
 #   /* MUTANT: -DNO_FENCE */    a spin argument that breaks the protocol: the search must then find an error, or the
 #                               model proves nothing
 # Safety (assertions, invalid end states) is searched first, then each ltl claim, with acceptance cycles.
-# run.sh [file.pml ...]
+# run.sh [file.pml ...]: several at once, as many as there are processors; what each said comes at its end. How many searches
+# passed and failed goes to RSOCK_COUNTS, if that is set.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 models=("$@")
 if [ "${#models[@]}" -eq 0 ]; then
 	shopt -s nullglob
@@ -19,6 +18,21 @@ if [ "${#models[@]}" -eq 0 ]; then
 	echo "models: none found" >&2
 	exit 1
 fi
+if [ "${#models[@]}" -gt 1 ]; then
+	# shellcheck disable=SC2317  # called by xargs
+	one() # SCRIPT MODEL
+	{
+		local said status=0
+		said=$("$1" "$2" 2>&1) || status=1
+		printf '%s\n' "$said"
+		return "$status"
+	}
+	export -f one
+	printf '%s\0' "${models[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -c 'one "$@"' - "$here/run.sh"
+	exit
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 
 directive() # FILE WORD
 {
@@ -51,6 +65,7 @@ incomplete()
 	grep -E 'max search depth too small|Search not completed|out of memory|reached -DMEMLIM|hashtable is full' "$1"
 }
 
+passed=0
 failed=0
 prove() # TITLE MODEL "CC ARGS" "PAN ARGS"
 {
@@ -72,6 +87,7 @@ prove() # TITLE MODEL "CC ARGS" "PAN ARGS"
 		failed=$((failed + 1))
 	else
 		printf 'pass  %-44s %s states\n' "$1" "$states"
+		passed=$((passed + 1))
 	fi
 }
 
@@ -105,10 +121,12 @@ for model in "${models[@]}"; do
 		done
 		if [ -n "$caught" ]; then
 			printf 'pass  %-44s refuted by %s, as it must be\n' "$name: $mutant" "$caught"
+			passed=$((passed + 1))
 		else
 			printf 'FAIL  %-44s the broken protocol passes\n' "$name: $mutant"
 			failed=$((failed + 1))
 		fi
 	done
 done
-[ "$failed" -eq 0 ]
+echo "$passed $failed" >>"${RSOCK_COUNTS:-/dev/null}"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

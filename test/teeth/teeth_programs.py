@@ -115,7 +115,10 @@ class Model(Teeth):
         for name, text in MODELS.items():
             with self.subTest(name):
                 self.fails(TEST / "model/run.sh", self.write(f"{name}.pml", text), says="FAIL")
-        self.fails(TEST / "model/run.sh", self.tmp / "deadlock.pml", good)
+        counts = self.write("counts", "")
+        for models in (("deadlock", "good"), ("good", "deadlock")):
+            self.fails(TEST / "model/run.sh", *(self.tmp / f"{name}.pml" for name in models), RSOCK_COUNTS=counts)
+        self.assertEqual(sorted(counts.read_text(encoding="utf-8").splitlines()), ["0 1", "0 1", "1 0", "1 0"])
         self.fails(TEST / "model/run.sh", self.tmp / "none.pml")
 
 
