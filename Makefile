@@ -15,8 +15,11 @@ build: deps ## librsock.so, rsock, rsperf and the tests, into build/
 demo: build ## iperf3, redis, nginx with and without librsock
 	@scripts/demo.sh
 
-test: ## all tests; some 50 minutes on 2 cores
+test: ## what everybody runs; at most 10 minutes on 2 cores, behind packages and build
 	@scripts/test.sh
+
+test-all: ## everything: all configurations, all of test-rdma, sanitizers, fuzz targets, models, soak; some 2 hours
+	@scripts/test.sh --all
 
 test-rdma: build ## two hosts with RDMA devices (Soft-RoCE, in QEMU guests)
 	@scripts/test-rdma.sh
@@ -84,11 +87,6 @@ soak: build ## ten minutes of pairs that fork, exec, pass descriptors, are stopp
 
 soak-long: build ## an hour of that
 	@RSOCK_TEST_BIN=$(CURDIR)/build/bin python3 -B test/soak/soak.py --minutes 60
-
-test-all: ## test, differ and soak
-	@$(MAKE) test
-	@$(MAKE) differ
-	@$(MAKE) soak
 
 chaos-long: build ## a hundred times the faults of one test run
 	@RSK_CHAOS_FAULTS=10000000 scripts/ctest.sh build -L '^chaos$$' --timeout 14400

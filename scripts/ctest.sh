@@ -1,12 +1,15 @@
 #!/bin/bash
 # ctest.sh FOLDER [ctest arguments]: a run without a test, or with one that was skipped, is a failure: all packages
 # are installed, so that nothing has a reason to be left out. What failed is said once more at the end, and in the file
-# RSOCK_FAILED if that is set: of a long log often the end alone is kept.
+# RSOCK_FAILED if that is set: of a long log often the end alone is kept. How many passed and failed goes to RSOCK_COUNTS,
+# if that is set. The tests themselves see neither file.
 set -euo pipefail
 folder=$1
 shift
 log=$(mktemp)
 status=0
+failures=${RSOCK_FAILED:-/dev/null} counts=${RSOCK_COUNTS:-/dev/null}
+unset RSOCK_FAILED RSOCK_COUNTS RSOCK_REPORT
 
 # Of ctest's output: the name of each test that did not pass, and the last lines of what it said.
 # shellcheck disable=SC2317  # called by ends
@@ -42,8 +45,17 @@ ends()
 {
 	if [ "$1" -ne 0 ]; then
 		printf '\n==== what failed of %s, and the end of what it said\n' "$folder"
-		failed "$log" | tee -a "${RSOCK_FAILED:-/dev/null}"
+		failed "$log" | tee -a "$failures"
 	fi
+	# A test that hangs with ctest ended by whoever waited for it is in neither number; the status tells of it.
+	awk '
+	/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: / {
+		if (/\*\*\*/)
+			failed++
+		else
+			passed++
+	}
+	END { print passed + 0, failed + 0 }' "$log" >>"$counts"
 	rm -f "$log"
 }
 trap 'ends $?' EXIT

@@ -1,41 +1,111 @@
 # shellcheck shell=bash
-# Sourced. run_step NAME COMMAND...: runs it, whatever came before; steps_end prints what passed and failed, with a
-# last line "N passed, N failed" for machines, and is the exit status. Before that it says what failed, with the ends of
-# tests' output (ctest.sh), so far: all of that goes to the file RSOCK_FAILED, which may be that of several such scripts.
-steps_passed=0
-steps_failed=0
-steps_report=()
-if [ -z "${RSOCK_FAILED:-}" ]; then
-	RSOCK_FAILED=$(mktemp)
-	export RSOCK_FAILED
-	trap 'rm -f "$RSOCK_FAILED"' EXIT
-fi
+# Sourced. suite NAME COMMAND... notes a suite; suites_run runs all that were noted, one after the other whatever comes
+# of them, says before each which it is and how long the rest will take, and ends with a table and the line
+# "N passed, N failed" for machines. Its status is 0 if something passed and nothing failed.
+#
+# A suite's command may append lines "PASSED FAILED" to the file RSOCK_COUNTS; otherwise the suite counts as one test. A
+# suite that counts nothing has failed. How long a suite takes is in scripts/times.txt, and of this tree, once it has
+# run, in build/times.txt: the same format, to be copied when suites have changed.
+#
+# RSOCK_FAILED (what failed, with the ends of tests' output) and RSOCK_REPORT (rows of the table) are files that several
+# such scripts may share: each shows all of it so far.
+suites_names=()
+suites_commands=()
+suites_own=()
 
-run_step()
+suites_file() # VARIABLE: a file that whoever called us has given, or one that goes with us
 {
-	local name=$1 begin=$SECONDS status=0
-	shift
-	printf '\n==== %s\n' "$name"
-	"$@" || status=$?
-	if [ "$status" -eq 0 ]; then
-		steps_passed=$((steps_passed + 1))
-		steps_report+=("$(printf 'pass  %4d s  %s' $((SECONDS - begin)) "$name")")
-	else
-		steps_failed=$((steps_failed + 1))
-		steps_report+=("$(printf 'FAIL  %4d s  %s (status %d)' $((SECONDS - begin)) "$name" "$status")")
-		printf -- '---- %s: FAILED (status %d)\n' "$name" "$status" | tee -a "$RSOCK_FAILED"
+	if [ -z "${!1:-}" ]; then
+		printf -v "$1" %s "$(mktemp)"
+		suites_own+=("${!1}")
 	fi
-	return 0
+	export "${1?}"
+}
+suites_file RSOCK_FAILED
+suites_file RSOCK_REPORT
+suites_counts=$(mktemp)
+suites_own+=("$suites_counts")
+trap 'rm -f "${suites_own[@]}"' EXIT
+
+suite()
+{
+	suites_names+=("$1")
+	shift
+	suites_commands+=("$(printf '%q ' "$@")")
 }
 
-steps_end()
+suites_usual() # NAME: seconds that it took the last time, or nothing
 {
+	cat build/times.txt scripts/times.txt 2>/dev/null |
+		NAME=$1 awk '{ seconds = $1; sub(/^ *[0-9]+ +/, "") } $0 == ENVIRON["NAME"] && !seen++ { print seconds }' || true
+}
+
+suites_note() # NAME SECONDS, for the next time
+{
+	local file=build/times.txt
+	[ -d build ] || return 0
+	touch "$file"
+	NAME=$1 awk '{ line = $0; sub(/^ *[0-9]+ +/, "") } $0 != ENVIRON["NAME"] { print line }' "$file" >"$file.new"
+	printf '%5d  %s\n' "$2" "$1" >>"$file.new"
+	mv "$file.new" "$file"
+}
+
+minutes() # SECONDS
+{
+	printf '%d:%02d' $(($1 / 60)) $(($1 % 60))
+}
+
+suites_run()
+{
+	local number of=${#suites_names[@]} started=$SECONDS begin name usual left=0 status passed failed words
+	local -a usuals=()
+	for name in "${suites_names[@]}"; do
+		usual=$(suites_usual "$name")
+		usuals+=("$usual")
+		left=$((left + ${usual:-0}))
+	done
+	for ((number = 0; number < of; number++)); do
+		name=${suites_names[number]}
+		usual=${usuals[number]}
+		printf '\n==== %d of %d: %s (%s; %s so far, some %s to go)\n' $((number + 1)) "$of" "$name" \
+			"$([ -n "$usual" ] && echo "some $(minutes "$usual")" || echo "never timed")" \
+			"$(minutes $((SECONDS - started)))" "$(minutes "$left")"
+		begin=$SECONDS status=0
+		: >"$suites_counts"
+		(
+			export RSOCK_COUNTS=$suites_counts
+			eval "${suites_commands[number]}"
+		) || status=$?
+		left=$((left - ${usual:-0}))
+		read -r passed failed <<<"$(awk '{ passed += $1; failed += $2 } END { print passed + 0, failed + 0 }' "$suites_counts")"
+		words=
+		if [ "$status" -ne 0 ]; then
+			[ "$failed" -gt 0 ] || failed=1
+			words=" (status $status)"
+		elif [ ! -s "$suites_counts" ]; then
+			passed=1
+		elif [ "$passed" -eq 0 ] && [ "$failed" -eq 0 ]; then
+			failed=1
+			words=" (ran nothing)"
+		fi
+		if [ "$failed" -gt 0 ]; then
+			printf -- '---- %s: FAILED%s\n' "$name" "$words" | tee -a "$RSOCK_FAILED"
+		else
+			suites_note "$name" $((SECONDS - begin))
+		fi
+		printf '%d\t%d\t%d\t%s\n' "$passed" "$failed" $((SECONDS - begin)) "$name$words" >>"$RSOCK_REPORT"
+	done
 	if [ -s "$RSOCK_FAILED" ]; then
 		printf '\n==== what failed\n'
 		cat "$RSOCK_FAILED"
 	fi
 	printf '\n'
-	printf '%s\n' "${steps_report[@]}"
-	printf '\n%d passed, %d failed\n' "$steps_passed" "$steps_failed"
-	[ "$steps_failed" -eq 0 ] && [ "$steps_passed" -gt 0 ]
+	awk -F '\t' '
+	BEGIN { printf "      passed  failed  seconds  suite\n" }
+	{
+		printf "%s  %6d  %6d  %7d  %s\n", $2 ? "FAIL" : "pass", $1, $2, $3, $4
+		passed += $1; failed += $2; seconds += $3
+	}
+	END { printf "in sum%6d  %6d  %7d  (%d:%02d)\n\n%d passed, %d failed\n", passed, failed, seconds, seconds / 60, seconds % 60,
+		passed, failed; exit failed > 0 || passed == 0 }' "$RSOCK_REPORT"
 }

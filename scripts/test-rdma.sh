@@ -1,17 +1,32 @@
 #!/bin/bash
 # make test-rdma, or with --short make test-rdma-short: what is tested between two hosts with RDMA devices, which are QEMU
-# guests (test/rdma/README.md). Arguments go to ctest: -R rdma.lab runs that script alone.
+# guests (test/rdma/README.md). --part N: one of the parts that .ci/run takes in turn. Arguments go to ctest: -R rdma.lab
+# runs that script alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/steps.sh
+. scripts/suites.sh
 
-label=rdma
-if [ "${1:-}" = --short ]; then
-	label=rdma-short
+case ${1:-} in
+--short)
+	labels=rdma-short
 	shift
-fi
+	;;
+--part)
+	labels=rdma-part-$2
+	shift 2
+	;;
+-*)
+	labels=rdma
+	;;
+*)
+	labels=$(rdma_shards | sed 's/^/rdma-part-/')
+	;;
+esac
 
-run_step "packages" timeout -k 20 15m scripts/install-deps.sh scripts/packages-rdma.txt
-run_step "guests' kernel" timeout -k 20 10m test/rdma/guests.sh
-run_step "tests" timeout -k 60 60m scripts/ctest.sh build -L "^$label\$" "$@"
-steps_end
+suite "packages" limited 15 scripts/install-deps.sh scripts/packages-rdma.txt
+suite "guests' kernel" limited 10 test/rdma/guests.sh
+for label in $labels; do
+	suite "tests, $label" timeout -k 60 60m scripts/ctest.sh build -L "^$label\$" "$@"
+done
+suites_run

@@ -15,6 +15,7 @@ class Listed(Teeth):
         self.passes("ctest", "--test-dir", BUILD, "--show-only=json-v1")
         tests = json.loads(self.said)["tests"]
         self.tests = {test["name"]: {one["name"]: one["value"] for one in test["properties"]} for test in tests}
+        self.commands = {test["name"]: test["command"] for test in tests}
         self.assertGreater(len(self.tests), 500)
 
     def test_python_cases(self):
@@ -22,8 +23,11 @@ class Listed(Teeth):
             label, family = path.stem.split("_", 1)
             self.passes(PYTHON, "-B", path, "--list")
             for line in self.said.splitlines():
-                name = f"{label}.{family}" + ("" if label == "rdma" else f".{line.split()[0]}")
-                self.assertIn(name, self.tests)
+                case = line.split()[0]
+                name = f"{label}.{family}" + ("" if label == "rdma" else f".{case}")
+                # A script of test/rdma is one test, or several that are given some cases each.
+                parts = [words for test, words in self.commands.items() if re.fullmatch(rf"rdma\.{family}\.\d+", test)]
+                self.assertTrue(name in self.tests or sum(case in words for words in parts) == 1, f"{name}: {case}")
         # A script is known by its name.
         for label in LABELS:
             for path in (TEST / label).glob("*.py"):
@@ -65,11 +69,29 @@ class Listed(Teeth):
             self.assertNotIn("SKIP_REGULAR_EXPRESSION", properties, name)
 
     def test_labels(self):
-        """Each test is in one of the runs of scripts/test.sh, or in a command of the Makefile."""
-        runs = {"unit", "app", "real", "fault", "tool", "net", "guard", "rdma", "rdma-short", "configs", "teeth", "bench", "differ"}
+        """Each test is in one suite of scripts/suites.sh, and each of its labels has tests."""
+        text = (ROOT / "scripts/suites.sh").read_text(encoding="utf-8")
+        runs = re.findall(r'^\tctests "[^"]+" \d+ (\S+) ', text, re.M)
+        parts = int(re.search(r"^RDMA_SHARDS=(\d+)$", text, re.M).group(1))
+        runs += [f"rdma-part-{number}" for number in range(1, parts + 1)]
+        self.assertGreater(len(runs), 10)
+        seen = set()
         for name, properties in self.tests.items():
-            self.assertTrue(runs & set(properties.get("LABELS", [])), name)
-        self.assertIn("-LE '^rdma'", (ROOT / "scripts/test.sh").read_text(encoding="utf-8"))
+            labels = set(properties.get("LABELS", [])) & set(runs)
+            self.assertEqual(len(labels), 1, name)
+            seen |= labels
+        self.assertEqual(seen, set(runs))
+
+    def test_times(self):
+        """scripts/times.txt: of each suite, and of nothing else."""
+        script = self.write("names", 'suite() { echo "$1"; }\nsuites_run() { :; }\nset -euo pipefail\nfor file in scripts/suites.sh scripts/check.sh; do\n'
+                            "\t. <(sed '/^\\. scripts/d; /^cd /d' $file)\ndone\n"
+                            'suites_prepare; suites_short; suites_long 25; suites_long 60; suites_longest; for part in $(rdma_shards); do suites_rdma "$part"; done\n')
+        self.passes("bash", script, cwd=ROOT)
+        names = set(self.said.splitlines())
+        lines = (ROOT / "scripts/times.txt").read_text(encoding="utf-8").splitlines()
+        times = {line.split(None, 1)[1]: int(line.split()[0]) for line in lines}
+        self.assertEqual(sorted(names), sorted(times))
 
     def test_security_page(self):
         """docs/security.md: each row has a test that is there, or says what is open."""

@@ -148,17 +148,18 @@ class Scripts(Teeth):
             self.assertIn("\n---- bad ", end)
             self.assertTrue(end.endswith("\n198\n199\nthe reason\n"), end)
             self.assertFalse("first" in end or "good" in end or "unheard" in end, end)
-        first = self.write("first", f"set -euo pipefail\n. {ROOT}/scripts/steps.sh\nrun_step tests {ROOT}/scripts/ctest.sh {self.tmp}\n"
-                           "run_step others true\nsteps_end\n")
-        self.fails("bash", first, says="\nthe reason\n---- tests: FAILED (status 8)\n\nFAIL ")
+        first = self.suites(f"suite tests {ROOT}/scripts/ctest.sh {self.tmp}; suite others true", "first")
+        self.fails("bash", first, says="\nthe reason\n---- tests: FAILED (status 8)\n\n      passed ")
         self.assertEqual(again.read_text(encoding="utf-8").count("the reason"), 1)
-        second = self.write("second", f"set -euo pipefail\n. {ROOT}/scripts/steps.sh\nrun_step checks false\nsteps_end\n")
+        self.assertTrue(self.said.endswith("\n3 passed, 1 failed\n"), self.said)
+        second = self.suites("suite checks false", "second")
         both = self.write("both", f"bash {first}; bash {second}\n")
         again.write_text("", encoding="utf-8")
-        self.fails("bash", both, RSOCK_FAILED=again)
+        report = self.write("report", "")
+        self.fails("bash", both, RSOCK_FAILED=again, RSOCK_REPORT=report)
         end = self.said.rsplit("==== what failed", 1)[1]
-        self.assertIn("\nthe reason\n---- tests: FAILED (status 8)\n---- checks: FAILED (status 1)\n\nFAIL ", end)
-        self.assertTrue(end.endswith("\n0 passed, 1 failed\n"), end)
+        self.assertIn("\nthe reason\n---- tests: FAILED (status 8)\n---- checks: FAILED (status 1)\n\n      passed ", end)
+        self.assertTrue(end.endswith("\n3 passed, 2 failed\n"), end)
 
     def test_told_when_ended(self):
         """A suite that is stopped for its time says what had failed by then."""
@@ -166,10 +167,62 @@ class Scripts(Teeth):
         self.fails("timeout", 5, ROOT / "scripts/ctest.sh", self.tmp, with_status=124)
         self.assertIn("\nthe reason\n", self.said.split("==== what failed")[1])
 
-    def test_steps(self):
-        for steps, passes in ("run_step a true", True), ("run_step a true; run_step b false; run_step c true", False), ("", False):
-            script = self.write("steps", f"set -euo pipefail\n. {ROOT}/scripts/steps.sh\n{steps}\nsteps_end\n")
-            (self.passes if passes else self.fails)("bash", script)
+    def suites(self, text, name="suites"):
+        """A script with those suites, in a folder of its own."""
+        return self.write(name, f"set -euo pipefail\ncd {self.tmp}\n. {ROOT}/scripts/steps.sh\n{text}\nsuites_run\n")
+
+    def test_suites(self):
+        """One that fails, whatever it counted, one that counted failures, and one that ran nothing, make the sum fail."""
+        counts = 'suite b bash -c "echo %s >>\\$RSOCK_COUNTS; exit %d"'
+        for text, says in (
+                ("suite a true", None), ("suite a true; " + counts % ("7 0", 0), None),
+                ("suite a true; suite b false; suite c true", "\n2 passed, 1 failed\n"), ("", "\n0 passed, 0 failed\n"),
+                (counts % ("7 0", 1), "\n7 passed, 1 failed\n"), (counts % ("7 2", 1), "\n7 passed, 2 failed\n"),
+                (counts % ("7 2", 0), "\n7 passed, 2 failed\n"), ("suite a true; " + counts % ("0 0", 0), "b (ran nothing)"),
+                ("suite a no-such-command", "\n0 passed, 1 failed\n"), ("suite a exit 3", "a (status 3)"),
+                ("suite a timeout 1 sleep 20", "a (status 124)")):
+            with self.subTest(text):
+                script = self.suites(text)
+                if says:
+                    self.fails("bash", script, says=says)
+                else:
+                    self.passes("bash", script)
+
+    def test_how_long(self):
+        """A suite's time is that of the last run that passed, here or as it is in the tree."""
+        self.write("scripts/times.txt", "  100  a\n   20  b c\n")
+        self.write("build/times.txt", "   70  a\n    5  of another script\n")
+        script = self.suites('suite a true; suite "b c" false; suite new true')
+        self.fails("bash", script)
+        for says in ("1 of 3: a (some 1:10; 0:00 so far, some 1:30 to go)", "2 of 3: b c (some 0:20; 0:00 so far, some 0:20 to go)",
+                     "3 of 3: new (never timed; 0:00 so far, some 0:00 to go)"):
+            self.assertIn(says, self.said)
+        self.assertEqual((self.tmp / "build/times.txt").read_text(encoding="utf-8"), "    5  of another script\n    0  a\n    0  new\n")
+
+    def test_ctest_counts(self):
+        self.write("CTestTestfile.cmake", 'add_test(a "/bin/true")\nadd_test(b "/bin/true")\n' + CTEST["fails"].replace("(a", "(c")
+                   + CTEST["is skipped"].replace("(a", "(d").replace("tests_properties(a", "tests_properties(d")
+                   + 'add_test(e "/usr/bin/env")\n')
+        counts = self.write("counts", "")
+        self.fails(ROOT / "scripts/ctest.sh", self.tmp, "-V", RSOCK_COUNTS=counts)
+        self.assertEqual(counts.read_text(encoding="utf-8"), "3 2\n")
+        self.assertNotIn("RSOCK_COUNTS", self.said)
+
+    def test_which_part(self):
+        """Of test/rdma .ci/run takes a part, which the commit names: all of them in turn."""
+        tree = self.tmp / "tree"
+        tree.mkdir()
+        script = self.write("part", f"set -euo pipefail\n. {ROOT}/scripts/suites.sh\nrdma_shards\nrdma_shard_of_commit\n")
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
+        seen = []
+        for _ in range(6):
+            subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "a"], cwd=tree, check=True)
+            self.passes("bash", script, cwd=tree)
+            *parts, part = self.said.split()
+            seen.append(part)
+        self.assertEqual(seen[:len(parts)], seen[len(parts):2 * len(parts)])
+        self.assertEqual(sorted(seen[:len(parts)]), parts)
 
 
 if __name__ == "__main__":

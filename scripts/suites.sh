@@ -1,0 +1,93 @@
+# shellcheck shell=bash
+# Sourced, with steps.sh: the suites of make test, make test-all and .ci/run. Each ctest label belongs to one of them
+# (test/teeth/teeth_listed.py). The number is the minutes after which a suite that hangs is stopped, so that the others
+# are still heard.
+limited() # MINUTES COMMAND...
+{
+	local minutes=$1
+	shift
+	timeout -k 20 "${minutes}m" "$@"
+}
+
+ctests() # NAME MINUTES LABEL JOBS: the tests of a label
+{
+	suite "$1" limited "$2" scripts/ctest.sh build -L "^$3\$" -j "$4"
+}
+
+suites_prepare()
+{
+	suite "packages" limited 15 scripts/install-deps.sh scripts/packages.txt scripts/packages-rdma.txt
+	suite "guests' kernel" limited 10 test/rdma/guests.sh
+	suite "build with gcc" limited 15 scripts/build.sh build -DCMAKE_C_COMPILER=gcc
+}
+
+# Tests of programs spend more time in waiting than in computing: twice as many as there are processors.
+suites_short()
+{
+	local cores
+	cores=$(nproc)
+	ctests "units" 10 unit "$cores"
+	ctests "behaviours, TCP against preloaded" 10 app $((cores * 2))
+	ctests "random programs, TCP against preloaded" 5 differ 1
+	ctests "real programs" 15 real "$cores"
+	ctests "faults" 15 fault $((cores * 2))
+	ctests "hosts as network namespaces" 15 net $((cores * 2))
+	ctests "the tool" 10 tool "$cores"
+	ctests "instructions per call" 10 guard "$cores"
+	ctests "teeth: what is wrong is noticed" 10 teeth "$cores"
+	ctests "two hosts with RDMA devices, one boot" 10 rdma-boot 1
+}
+
+suites_long() # SECONDS for each fuzz target
+{
+	local cores
+	cores=$(nproc)
+	ctests "behaviours without spinning, with small rings" 20 configs $((cores * 2))
+	suite "200 random programs" limited 10 make -s differ
+	ctests "two hosts with RDMA devices, a few of all" 15 rdma-short 1
+	suite "ASan and UBSan" limited 15 scripts/sanitize.sh address
+	suite "TSan" limited 15 scripts/sanitize.sh thread
+	suite "fuzz targets, $1 s each" limited $((8 + $1 / 2)) scripts/fuzz.sh "$1"
+	suite "models" limited 15 test/model/run.sh
+}
+
+suites_longest()
+{
+	local cores
+	cores=$(nproc)
+	suite "real programs and faults without spinning" \
+		env RSOCK_SPIN_US=0 timeout -k 20 30m scripts/ctest.sh build -L '^(real|fault)$' -j "$cores"
+	suite "real programs and faults with small rings" \
+		env RSOCK_RING_KB=32 timeout -k 20 30m scripts/ctest.sh build -L '^(real|fault)$' -j "$cores"
+	suite "ten minutes of pairs that fork, exec, are stopped and killed" limited 20 make -s soak
+}
+
+# ---- test/rdma, in parts ---------------------------------------------------------------------------
+# Which script is in which is said by test/rdma/CMakeLists.txt, and this number with it.
+RDMA_SHARDS=3
+
+rdma_shards()
+{
+	seq 1 "$RDMA_SHARDS"
+}
+
+# In turn, by how many commits there are; in a shallow clone, where that is not known, by the commit's name.
+rdma_shard_of_commit()
+{
+	local number
+	if [ -n "${RSOCK_RDMA_SHARD:-}" ]; then
+		echo "$RSOCK_RDMA_SHARD"
+		return
+	fi
+	if [ "$(git -c safe.directory="$PWD" rev-parse --is-shallow-repository)" = true ]; then
+		number=$((16#$(git -c safe.directory="$PWD" rev-parse HEAD | cut -c1-8)))
+	else
+		number=$(git -c safe.directory="$PWD" rev-list --count HEAD)
+	fi
+	echo $((number % RDMA_SHARDS + 1))
+}
+
+suites_rdma() # SHARD
+{
+	suite "RDMA, part $1 of $RDMA_SHARDS" limited 45 scripts/ctest.sh build -L "^rdma-part-$1\$"
+}
