@@ -200,6 +200,33 @@ CASE(exceptions_alone, DIRECT,
 	app_close(fd);
 }
 
+/*
+ * The kernel stamps what arrives from some time after a socket has asked for that, by work that
+ * it puts off. Asks, waits until a datagram has a stamp, and returns the socket: as long as it is
+ * open, stamps are made.
+ */
+static int stamping(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(at);
+	char control[256] __attribute__((aligned(8)));
+	struct msghdr msg;
+	int option = 1 << 3 | 1 << 4; /* SOF_TIMESTAMPING_RX_SOFTWARE, _SOFTWARE */
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	MUST(fd);
+	MUST(bind(fd, (struct sockaddr *)&at, sizeof(at)));
+	MUST(getsockname(fd, (struct sockaddr *)&at, &len));
+	MUST(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &option, sizeof(option)));
+	do {
+		MUST(sendto(fd, "x", 1, 0, (struct sockaddr *)&at, sizeof(at)));
+		msg = (struct msghdr){ .msg_control = control, .msg_controllen = sizeof(control) };
+		MUST(recvmsg(fd, &msg, 0));
+	} while (!CMSG_FIRSTHDR(&msg));
+	return fd;
+}
+
 /* @option of the listener, and so of what is accepted. */
 static void stamped(int option, int value)
 {
@@ -211,12 +238,13 @@ static void stamped(int option, int value)
 		.msg_control = control,
 		.msg_controllen = sizeof(control),
 	};
-	int fd, listener;
+	int fd, listener, stamps = -1;
 
 	if (CLI) {
 		app_sync();
 		fd = app_connect(COLD);
 	} else {
+		stamps = stamping();
 		listener = app_listen(COLD);
 		R(setsockopt(listener, SOL_SOCKET, option, &value, sizeof(value)));
 		app_sync();
@@ -230,6 +258,7 @@ static void stamped(int option, int value)
 		R(recvmsg(fd, &msg, 0));
 		LOG("a message: %d, type %d", CMSG_FIRSTHDR(&msg) != NULL,
 		    CMSG_FIRSTHDR(&msg) ? CMSG_FIRSTHDR(&msg)->cmsg_type : -1);
+		MUST(close(stamps));
 	}
 	app_sync();
 	app_close(fd);
