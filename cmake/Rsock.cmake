@@ -238,6 +238,7 @@ function(rsk_unit_test name)
 	# assertion that fails in a test's .fini.
 	add_test(NAME unit_${name} COMMAND unit_${name} --color=never --verbose)
 	set_tests_properties(unit_${name} PROPERTIES LABELS "unit;${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+		COST ${arg_TIMEOUT} # where several run at once, the longest begin
 		FAIL_REGULAR_EXPRESSION "Tested: 0 ;\\[SKIP\\];: Assertion [Ff]ailed" ENVIRONMENT "${RSK_TEST_ENV}")
 endfunction()
 

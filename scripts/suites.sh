@@ -29,7 +29,7 @@ suites_short()
 	ctests "units" 10 unit "$cores"
 	ctests "behaviours, TCP against preloaded" 10 app $((cores * 2))
 	ctests "random programs, TCP against preloaded" 5 differ 1
-	ctests "real programs" 15 real "$cores"
+	ctests "real programs" 15 real 1
 	ctests "faults" 15 fault $((cores * 2))
 	ctests "hosts as network namespaces" 15 net $((cores * 2))
 	ctests "the tool" 10 tool "$cores"
@@ -43,6 +43,7 @@ suites_long() # SECONDS for each fuzz target
 	local cores
 	cores=$(nproc)
 	ctests "behaviours without spinning, with small rings" 20 configs $((cores * 2))
+	ctests "real programs in more ways" 15 real-more 1
 	suite "200 random programs" limited 10 make -s differ
 	ctests "two hosts with RDMA devices, a few of all" 15 rdma-short 1
 	suite "ASan and UBSan" limited 15 scripts/sanitize.sh address
@@ -56,9 +57,9 @@ suites_longest()
 	local cores
 	cores=$(nproc)
 	suite "real programs and faults without spinning" \
-		env RSOCK_SPIN_US=0 timeout -k 20 30m scripts/ctest.sh build -L '^(real|fault)$' -j "$cores"
+		env RSOCK_SPIN_US=0 timeout -k 20 30m scripts/ctest.sh build -L '^(real|real-more|fault)$' -j "$cores"
 	suite "real programs and faults with small rings" \
-		env RSOCK_RING_KB=32 timeout -k 20 30m scripts/ctest.sh build -L '^(real|fault)$' -j "$cores"
+		env RSOCK_RING_KB=32 timeout -k 20 30m scripts/ctest.sh build -L '^(real|real-more|fault)$' -j "$cores"
 	suite "ten minutes of pairs that fork, exec, are stopped and killed" limited 20 make -s soak
 }
 

@@ -1,11 +1,14 @@
-# rsk_python_cases(<label> <script> [ENVIRONMENT name=value ...])
+# rsk_python_cases(<label> <script> [ALONE] [MORE case ...] [ENVIRONMENT name=value ...])
 #
 # Registers each case of a script (its --list says which, and how long each may take) as a ctest of that label.
-# Tests use CPU time, ports and the host's /proc as they please, hence RUN_SERIAL.
+# Cases run beside others: each has its own folder, ports that are free, and namespaces or a /dev/shm of its own where it
+# needs them; deadlines are generous. ALONE: nothing else runs meanwhile, for those that measure time, rates or how
+# much was direct. MORE: of these the label is <label>-more, which make test leaves to make test-all. COST: where
+# several run at once, those that may take long begin.
 find_program(RSK_PYTHON3 python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED DOC "Debian's own Python")
 
 function(rsk_python_cases label script)
-	cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "ENVIRONMENT")
+	cmake_parse_arguments(PARSE_ARGV 2 arg "ALONE" "" "MORE;ENVIRONMENT")
 	set(path ${CMAKE_CURRENT_SOURCE_DIR}/${script}.py)
 	set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
 	execute_process(COMMAND ${RSK_PYTHON3} -B ${path} --list
@@ -19,7 +22,12 @@ function(rsk_python_cases label script)
 		# The script ends a case itself, in words; ctest is the second line.
 		math(EXPR hard_s "${limit_s} + 30")
 		add_test(NAME ${label}.${family}.${case} COMMAND ${RSK_PYTHON3} -B ${path} ${case})
-		set_tests_properties(${label}.${family}.${case} PROPERTIES LABELS ${label} TIMEOUT ${hard_s} RUN_SERIAL TRUE
+		set(more "")
+		if(case IN_LIST arg_MORE)
+			set(more -more)
+		endif()
+		set_tests_properties(${label}.${family}.${case} PROPERTIES LABELS ${label}${more} TIMEOUT ${hard_s} COST ${limit_s}
+			RUN_SERIAL ${arg_ALONE}
 			ENVIRONMENT "${RSK_TEST_ENV};${arg_ENVIRONMENT}")
 	endforeach()
 endfunction()
