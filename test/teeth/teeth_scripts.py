@@ -208,6 +208,19 @@ class Scripts(Teeth):
         self.assertEqual(counts.read_text(encoding="utf-8"), "3 2\n")
         self.assertNotIn("RSOCK_COUNTS", self.said)
 
+    def test_submission(self):
+        """.ci/run fails if the README's command, the rest of the tests or the checks do, and if the README names none."""
+        shutil.copytree(ROOT / ".ci", self.tmp / ".ci")
+        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        for test, rest, check in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)):
+            self.write("README.md", readme)
+            self.write("Makefile", f"test:\n\t@echo first; exit {test}\ncheck:\n\t@echo third; exit {check}\n")
+            self.write("scripts/test.sh", f'[ "$*" = --ci ] && echo second && exit {rest}\n', mode=0o755)
+            (self.fails if test or rest or check else self.passes)(self.tmp / ".ci/run")
+            self.assertEqual([line for line in self.said.splitlines() if "make" not in line], ["first", "second", "third"])
+        self.write("README.md", readme.replace("make test ", "make tests "))
+        self.fails(self.tmp / ".ci/run", says="names no test command")
+
     def test_which_part(self):
         """Of test/rdma .ci/run takes a part, which the commit names: all of them in turn."""
         tree = self.tmp / "tree"
