@@ -1,14 +1,15 @@
-# rsk_python_cases(<label> <script> [ALONE] [MORE case ...] [ENVIRONMENT name=value ...])
+# rsk_python_cases(<label> <script> [ALONE] [LOCK name] [MORE case ...] [ENVIRONMENT name=value ...])
 #
 # Registers each case of a script (its --list says which, and how long each may take) as a ctest of that label.
 # Cases run beside others: each has its own folder, ports that are free, and namespaces or a /dev/shm of its own where it
-# needs them; deadlines are generous. ALONE: nothing else runs meanwhile, for those that measure time, rates or how
-# much was direct. MORE: of these the label is <label>-more, which make test leaves to make test-all. COST: where
-# several run at once, those that may take long begin.
+# needs them; deadlines are generous. COST: where several run at once, those that may take long begin.
+#   ALONE   nothing else runs meanwhile: for those that measure time, rates or how much was direct
+#   LOCK    one at a time of those that name the same
+#   MORE    of these the label is <label>-more, which make test leaves to make test-all
 find_program(RSK_PYTHON3 python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED DOC "Debian's own Python")
 
 function(rsk_python_cases label script)
-	cmake_parse_arguments(PARSE_ARGV 2 arg "ALONE" "" "MORE;ENVIRONMENT")
+	cmake_parse_arguments(PARSE_ARGV 2 arg "ALONE" "LOCK" "MORE;ENVIRONMENT")
 	set(path ${CMAKE_CURRENT_SOURCE_DIR}/${script}.py)
 	set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
 	execute_process(COMMAND ${RSK_PYTHON3} -B ${path} --list
@@ -27,7 +28,7 @@ function(rsk_python_cases label script)
 			set(more -more)
 		endif()
 		set_tests_properties(${label}.${family}.${case} PROPERTIES LABELS ${label}${more} TIMEOUT ${hard_s} COST ${limit_s}
-			RUN_SERIAL ${arg_ALONE}
+			RUN_SERIAL ${arg_ALONE} RESOURCE_LOCK "${arg_LOCK}"
 			ENVIRONMENT "${RSK_TEST_ENV};${arg_ENVIRONMENT}")
 	endforeach()
 endfunction()
