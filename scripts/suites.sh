@@ -21,7 +21,8 @@ suites_prepare()
 	suite "build with gcc" limited 15 scripts/build.sh build -DCMAKE_C_COMPILER=gcc
 }
 
-# Tests of programs spend more time in waiting than in computing: twice as many as there are processors.
+# Behaviours spend more time in waiting than in computing: twice as many as there are processors. Of faults and hosts
+# some are about time.
 suites_short()
 {
 	local cores
@@ -30,8 +31,8 @@ suites_short()
 	ctests "behaviours, TCP against preloaded" 10 app $((cores * 2))
 	ctests "random programs, TCP against preloaded" 5 differ 1
 	ctests "real programs" 15 real 1
-	ctests "faults" 15 fault $((cores * 2))
-	ctests "hosts as network namespaces" 15 net $((cores * 2))
+	ctests "faults" 15 fault "$cores"
+	ctests "hosts as network namespaces" 15 net "$cores"
 	ctests "the tool" 10 tool "$cores"
 	ctests "instructions per call" 10 guard "$cores"
 	ctests "teeth: what is wrong is noticed" 10 teeth "$cores"
@@ -70,22 +71,6 @@ RDMA_SHARDS=3
 rdma_shards()
 {
 	seq 1 "$RDMA_SHARDS"
-}
-
-# In turn, by how many commits there are; in a shallow clone, where that is not known, by the commit's name.
-rdma_shard_of_commit()
-{
-	local number
-	if [ -n "${RSOCK_RDMA_SHARD:-}" ]; then
-		echo "$RSOCK_RDMA_SHARD"
-		return
-	fi
-	if [ "$(git -c safe.directory="$PWD" rev-parse --is-shallow-repository)" = true ]; then
-		number=$((16#$(git -c safe.directory="$PWD" rev-parse HEAD | cut -c1-8)))
-	else
-		number=$(git -c safe.directory="$PWD" rev-list --count HEAD)
-	fi
-	echo $((number % RDMA_SHARDS + 1))
 }
 
 suites_rdma() # SHARD

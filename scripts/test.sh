@@ -1,7 +1,7 @@
 #!/bin/bash
 # make test: what everybody runs, at most ten minutes behind packages and build on 2 cores.
 # test.sh --all, make test-all: everything. test.sh --ci: what .ci/run runs behind make test, of the tests that
-# --all has more: all but the soak and the real programs' configurations, and of test/rdma the share of this commit.
+# --all has more: all but the soak, the real programs' configurations, and the three parts of test/rdma.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/steps.sh
@@ -23,7 +23,6 @@ case ${1:-} in
 	;;
 --ci)
 	suites_long 25
-	suites_rdma "$(rdma_shard_of_commit)"
 	;;
 *)
 	echo "usage: test.sh [--all | --ci]" >&2

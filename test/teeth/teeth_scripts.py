@@ -221,22 +221,6 @@ class Scripts(Teeth):
         self.write("README.md", readme.replace("make test ", "make tests "))
         self.fails(self.tmp / ".ci/run", says="names no test command")
 
-    def test_which_part(self):
-        """Of test/rdma .ci/run takes a part, which the commit names: all of them in turn."""
-        tree = self.tmp / "tree"
-        tree.mkdir()
-        script = self.write("part", f"set -euo pipefail\n. {ROOT}/scripts/suites.sh\nrdma_shards\nrdma_shard_of_commit\n")
-        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
-        subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
-        seen = []
-        for _ in range(6):
-            subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "a"], cwd=tree, check=True)
-            self.passes("bash", script, cwd=tree)
-            *parts, part = self.said.split()
-            seen.append(part)
-        self.assertEqual(seen[:len(parts)], seen[len(parts):2 * len(parts)])
-        self.assertEqual(sorted(seen[:len(parts)]), parts)
-
 
 if __name__ == "__main__":
     unittest.main()
