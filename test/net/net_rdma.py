@@ -191,6 +191,7 @@ def who_accepted_listens_no_more(t):
     c = Connection(a, b)
     c.listener.close()
     server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
+    t.until(lambda: b.figure("rails") == 1, 10, "the one who accepts rails")
     client.seek(c.near, True)
     t.until(lambda: b.figure("policy_waited_total") == 1, 10, "the PMReq to wait")
     sought(t, server, c.far, False, "remote")
