@@ -225,9 +225,11 @@ static void rsk_so_error(struct rsk_op *op, void *val, socklen_t len)
 
 	if (len > sizeof(err))
 		len = sizeof(err);
-	memcpy(&err, val, len);
+	if (len)
+		memcpy(&err, val, len);
 	rsk_op_so_error(op, &err);
-	memcpy(val, &err, len);
+	if (len)
+		memcpy(val, &err, len);
 }
 
 int rsk_hook_getsockopt(int fd, int level, int name, void *val, socklen_t *len)

@@ -15,7 +15,7 @@ void rsk_join_give(void);
 
 /*
  * Lock held. Somebody on another host says he holds the other end of @ours, by the mapping @handle: is that end
- * here, and rsockd asked about him (rsk_remote_answered())? 0; -ENOENT; -EAGAIN: it could not be asked.
+ * here, and rsockd asked about him (rsk_remote_ops)? 0; -ENOENT; -EAGAIN: it could not be asked.
  */
 struct rsk_verbs_addr;
 int rsk_join_ask_about(const struct rsk_tuple *ours, uint64_t handle,

@@ -228,8 +228,14 @@ static int ctl(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_strea
  */
 static int add_unseen(int epfd, int fd, struct epoll_event *ev)
 {
-	int rc = kernel_ctl(epfd, EPOLL_CTL_ADD, fd, &(struct epoll_event){ 0 });
+	struct epoll_event probe = { 0 };
+	int rc;
 
+	if ((uintptr_t)ev < 4096)
+		return kernel_ctl(epfd, EPOLL_CTL_ADD, fd, ev);
+	probe.data =
+		ev->data; /* an end or an error may be told to who waits there, whatever is asked for */
+	rc = kernel_ctl(epfd, EPOLL_CTL_ADD, fd, &probe);
 	if (rc < 0)
 		return rc;
 	kernel_ctl(epfd, EPOLL_CTL_DEL, fd, NULL);

@@ -21,14 +21,17 @@ static inline uint64_t rsk_stream_full_until(const struct rsk_stream *s)
 	return (s->tx_full_ns ? s->tx_full_ns : rsk_now_ns()) +
 	       (s->tx.ring.credit <= s->tx.start_cell ? RSK_FULL_FIRST_NS : RSK_FULL_LIMIT_NS);
 }
+
 /*
  * tx_lock held. Who finds the ring full is woken when half of it is free, not for every bit of credit: the reader, who
  * may see an older word, wakes it earlier at the worst, and reaches this one at the latest when the ring is empty.
  */
 void rsk_full_want_room(struct rsk_stream *s);
+
 /* tx_lock held. The ring is full: without progress for too long, it is left. True when it was. */
 bool rsk_full_left(struct rsk_stream *s, struct rsk_companion *c);
-/* The same of a sender that sleeps; no lock held. */
+
+/* The same of a sender that sleeps; none of its locks is held, a set's may be. Who waits for room in a set is told. */
 bool rsk_stream_relieve(struct rsk_stream *s, int fd);
 
 #endif

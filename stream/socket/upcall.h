@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * upcall.h - what a stream, and a link, tell whoever is built on them: the sets of epoll, the way back to TCP, the
- * pairing. Set once, when the process starts (upcalls.c); until then nobody is told.
+ * upcall.h - what a stream tells whoever is built on it: the sets of epoll, the way back to TCP, the pairing. Set once, when the process starts (upcalls.c); until then nobody is told.
  */
 #ifndef RSK_UPCALL_H
 #define RSK_UPCALL_H
