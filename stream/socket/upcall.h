@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * upcall.h - what a stream tells whoever is built on it: the sets of epoll, the way back to TCP, the pairing. Set once, when the process starts (upcalls.c); until then nobody is told.
+ * upcall.h - what a stream tells whoever is built on it: the sets of epoll, the way back to TCP, the
+ * pairing. Set once, when the process starts (upcalls.c); until then nobody is told.
  */
 #ifndef RSK_UPCALL_H
 #define RSK_UPCALL_H
