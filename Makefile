@@ -15,7 +15,7 @@ build: deps ## librsock.so, rsock, rsperf and the tests, into build/
 demo: build ## iperf3, redis, nginx with and without librsock
 	@scripts/demo.sh
 
-test: ## what everybody runs; at most 10 minutes on 2 cores, behind packages and build
+test: ## what everybody runs; 12 minutes on 2 cores with the build
 	@scripts/test.sh
 
 test-all: ## everything: all configurations, all of test-rdma, sanitizers, fuzz targets, models, soak; some 2 hours

@@ -1,5 +1,5 @@
 #!/bin/bash
-# make test: what everybody runs, at most ten minutes behind packages and build on 2 cores.
+# make test: what everybody runs, 12 minutes on 2 cores with the build.
 # test.sh --all, make test-all: everything. test.sh --ci: what .ci/run runs behind make test, of the tests that
 # --all has more: all but the soak, the real programs' configurations, and the three parts of test/rdma.
 set -euo pipefail
