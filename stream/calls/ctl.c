@@ -32,7 +32,7 @@ static bool shuts_both(struct rsk_stream *s, int how)
 }
 
 /* What the kernel did is noted: @rc of shutdown(2). tx_lock held. */
-static void note_shut(struct rsk_stream *s, struct rsk_companion *c, int how, int rc)
+static void note_shut(struct rsk_stream *s, struct rsk_tcp *c, int how, int rc)
 {
 	if (rc == 0 && how != SHUT_RD) {
 		atomic_store(&s->wr_shut, 1);
@@ -52,7 +52,7 @@ static void note_shut(struct rsk_stream *s, struct rsk_companion *c, int how, in
  * The receiver has ended the promotion in this moment, and has not said yet what it has read: only behind that can the
  * end be told in order. It is inside a call; where it does not live to say so nothing is lost that it could read.
  */
-static void await_word(struct rsk_stream *s, struct rsk_companion *c)
+static void await_word(struct rsk_stream *s, struct rsk_tcp *c)
 {
 	uint64_t until = 0;
 
@@ -75,7 +75,7 @@ static void await_word(struct rsk_stream *s, struct rsk_companion *c)
  * Has the kernel's FIN to wait? Between hosts the ring's is put first, and what is before it has to arrive. A ring that
  * takes it not even now is another process's. tx_lock held.
  */
-static bool waits(struct rsk_stream *s, struct rsk_companion *c)
+static bool waits(struct rsk_stream *s, struct rsk_tcp *c)
 {
 	if (!s->link->remote || rsk_tx_owes(&s->tx))
 		return rsk_tx_owes(&s->tx);
@@ -97,7 +97,7 @@ static bool takes_more(int fd)
  * they are sent, or have arrived. Until then another process has the socket, or between hosts the
  * keeper. tx_lock held.
  */
-static int shut_later(struct rsk_stream *s, struct rsk_companion *c, int how)
+static int shut_later(struct rsk_stream *s, struct rsk_tcp *c, int how)
 {
 	int rc = how == SHUT_RDWR ? rsk_sys_shutdown(c->fd, SHUT_RD) : 0;
 
@@ -124,13 +124,13 @@ static void shut_now(struct rsk_stream *s, int fd)
 int rsk_op_shutdown(struct rsk_op *op, int how)
 {
 	struct rsk_stream *s = op->s;
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 	bool both, later;
 	int rc;
 
 	if (!s)
 		return -EBADF;
-	rsk_companion_init(&k, s, op->fd);
+	rsk_kernel_tcp_init(&k, s, op->fd);
 	if (how != SHUT_RD)
 		await_word(s, &k.c);
 	rsk_guard_enter();
@@ -172,8 +172,7 @@ bool rsk_op_inq_alone(struct rsk_op *op, int *value)
 	bool alone = false;
 	uint64_t n = 0;
 
-	if (!s || rsk_stream_failed(s) ||
-	    atomic_load_explicit(&s->companion_news, memory_order_relaxed))
+	if (!s || rsk_stream_failed(s) || atomic_load_explicit(&s->tcp_news, memory_order_relaxed))
 		return false;
 	rsk_lock(&s->rx_lock);
 	if (rsk_rx_steady(&s->rx))

@@ -36,7 +36,7 @@ bool rsk_op_early(struct rsk_op *op, const struct iovec *iov, int iovcnt, int fl
 ssize_t rsk_early_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags, bool first)
 {
 	struct pollfd look = { .fd = fd, .events = POLLOUT };
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 	uint8_t *p = NULL;
 	struct iovec iov;
 	ssize_t n;
@@ -55,7 +55,7 @@ ssize_t rsk_early_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int
 	}
 	iov.iov_len = rsk_iovcur_run(src, &p);
 	iov.iov_base = p;
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	n = k.c.ops->send(&k.c, &iov, 1, iov.iov_len < PIECE_BYTES ? iov.iov_len : PIECE_BYTES,
 			  flags);
 	atomic_fetch_sub(&s->tx_plain, 1);

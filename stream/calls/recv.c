@@ -29,8 +29,8 @@
  * rx_lock held. What is there is copied to @dst, shown to @d, and consumed as far as @d has taken it: nobody else can
  * read in between.
  */
-static ssize_t hand_over(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
-			 bool look, struct rsk_drain *d)
+static ssize_t hand_over(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst, bool look,
+			 struct rsk_drain *d)
 {
 	struct rsk_iovcur again;
 	struct iovec taken;
@@ -58,7 +58,7 @@ static ssize_t hand_over(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_
 static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek, bool look,
 			struct rsk_drain *d)
 {
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 	uint64_t ring0, cells0, retries0;
 	uint32_t gen0;
 	bool ended, room;
@@ -68,14 +68,14 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 		return -ECONNRESET;
 	rsk_stream_may_be_alone(s, fd);
 	rsk_stream_look_at_wish(s, fd);
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_guard_enter();
 	rsk_lock(&s->rx_lock);
 	ring0 = s->rx.ring_bytes;
 	cells0 = s->rx.credit_sent;
 	gen0 = s->rx.gen;
 	retries0 = s->rx.ring.retries;
-	look = look || atomic_load_explicit(&s->companion_news, memory_order_relaxed);
+	look = look || atomic_load_explicit(&s->tcp_news, memory_order_relaxed);
 	if (!look && ++s->empty_looks >= RSK_EMPTY_LOOKS) {
 		look = true;
 		s->empty_looks = 0;

@@ -61,7 +61,7 @@ static ssize_t pending_error(struct rsk_stream *s, ssize_t n)
 
 ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags)
 {
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 	bool on_ring, proposed = false, ask = false, left = false;
 	uint64_t ring0, slots0;
 	ssize_t n;
@@ -70,7 +70,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 		return -ECONNRESET;
 	rsk_stream_may_be_alone(s, fd);
 	rsk_stream_look_at_wish(s, fd);
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_guard_enter();
 	if (rsk_lock(&s->tx_lock))
 		rsk_tx_recover(&s->tx);
@@ -187,7 +187,7 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 		}
 		if (!w.active)
 			rsk_wait_begin(&w, s, fd, RSK_WAKE_TX);
-		n = joined ? rsk_wait_more(&w) : rsk_wait_companion(&w);
+		n = joined ? rsk_wait_more(&w) : rsk_wait_tcp(&w);
 		fd = w.fd;
 		if (n == 1 && joined)
 			rsk_stream_ask_end(s, fd);

@@ -107,7 +107,7 @@ static inline bool may_say_again(struct rsk_stream *s, int flags)
 		return false;
 	return rsk_rx_steady(&s->rx) && !s->rx.tcp_eof && !s->rx.tcp_err &&
 	       !atomic_load_explicit(&s->rd_shut, memory_order_relaxed) &&
-	       !atomic_load_explicit(&s->companion_news, memory_order_relaxed) &&
+	       !atomic_load_explicit(&s->tcp_news, memory_order_relaxed) &&
 	       ++s->empty_looks < RSK_EMPTY_LOOKS;
 }
 
@@ -115,10 +115,10 @@ static inline bool may_say_again(struct rsk_stream *s, int flags)
 static __attribute__((noinline)) ssize_t recv_rest(struct rsk_stream *s, int fd,
 						   struct rsk_iovcur *dst, size_t got)
 {
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 	ssize_t all;
 
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	all = rsk_rx_recv_rest(&s->rx, &k.c, dst, got);
 	rsk_stream_note(s, false, RSK_REASON_PEER_LEFT);
 	return all;

@@ -61,7 +61,7 @@ static int too_much(struct rsk_rx *rx)
  * rx_lock held. All that can be had of the ring, and what is before and behind it, goes to the overread file. *@most:
  * bytes that may still come.
  */
-static int read_over(struct rsk_stream *s, struct rsk_companion *c, uint8_t *block, uint64_t *most)
+static int read_over(struct rsk_stream *s, struct rsk_tcp *c, uint8_t *block, uint64_t *most)
 {
 	uint64_t until = rsk_now_ns() + SETTLE_NS;
 	int rc;
@@ -107,7 +107,7 @@ static int read_over(struct rsk_stream *s, struct rsk_companion *c, uint8_t *blo
 }
 
 /* rx_lock held. 0: off the ring, and all that was in it is where both processes find it. -errno: not so. */
-static int off_ring(struct rsk_stream *s, struct rsk_kernel_companion *k)
+static int off_ring(struct rsk_stream *s, struct rsk_kernel_tcp *k)
 {
 	uint8_t *block;
 	uint64_t most;
@@ -148,13 +148,13 @@ static int off_ring(struct rsk_stream *s, struct rsk_kernel_companion *k)
 
 void rsk_stream_share(struct rsk_stream *s, int fd)
 {
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 	int rc;
 
 	atomic_store_explicit(&s->torn, false, memory_order_relaxed);
 	if (rsk_stream_phase(s) != RSK_PHASE_JOINED || rsk_stream_failed(s))
 		return;
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_guard_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
@@ -185,12 +185,12 @@ void rsk_streams_settle(struct rsk_stream *const *all, const int *fd, uint32_t n
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct rsk_stream *s = all[i];
-		struct rsk_kernel_companion k;
+		struct rsk_kernel_tcp k;
 		bool owes = true;
 
 		if (rsk_stream_phase(s) != RSK_PHASE_JOINED)
 			continue;
-		rsk_companion_init(&k, s, fd[i]);
+		rsk_kernel_tcp_init(&k, s, fd[i]);
 		while (owes) {
 			struct pollfd p = { .fd = fd[i], .events = POLLOUT };
 

@@ -398,9 +398,9 @@ static __thread int executing[2] = { -1, -1 };
 
 static int give_owed(int fd, struct rsk_stream *s)
 {
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_tx_serve(&s->tx, &k.c);
 	if (s->tx.state != RSK_TX_RESEND || s->tx.passed_on)
 		return 0;

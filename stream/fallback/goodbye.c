@@ -19,7 +19,7 @@
 #include "stream.h"
 
 /* Bytes are to be repeated still, as far as can be told now. On this host: see rsk_mend_linger() for the others. */
-static bool repeats(struct rsk_stream *s, struct rsk_companion *c)
+static bool repeats(struct rsk_stream *s, struct rsk_tcp *c)
 {
 	bool owes;
 
@@ -35,9 +35,9 @@ static void linger(struct rsk_stream *s, int fd, uint64_t most_ns)
 {
 	uint64_t until = rsk_now_ns() + most_ns;
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	while (repeats(s, &k.c)) {
 		uint64_t now = rsk_now_ns(), left = until > now ? until - now : 0;
 		struct timespec ts = { .tv_sec = (time_t)(left / 1000000000u),
@@ -52,10 +52,10 @@ static void linger(struct rsk_stream *s, int fd, uint64_t most_ns)
 /* What is to be repeated still, and TCP has no room for. 0; -errno: nobody will. */
 static int give_owed(struct rsk_stream *s, int fd, bool close)
 {
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 	int rc = 0;
 
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_guard_enter();
 	if (fd >= 0 && repeats(s, &k.c)) {
 		rsk_lock(&s->tx_lock);
@@ -76,7 +76,7 @@ static int give_owed(struct rsk_stream *s, int fd, bool close)
  */
 static void goodbye(struct rsk_stream *s, int fd, bool close)
 {
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 	struct linger l;
 	bool unread;
 	int owed;
@@ -92,7 +92,7 @@ static void goodbye(struct rsk_stream *s, int fd, bool close)
 		give_owed(s, fd, close);
 		return;
 	}
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_guard_enter();
 	rsk_lock(&s->rx_lock);
 	rsk_rx_serve(&s->rx, &k.c);

@@ -125,12 +125,12 @@ static bool inject(struct rsk_stream *s, int peer, uint8_t *block, uint64_t *inj
 
 uint64_t rsk_handback(struct rsk_stream *s, int fd)
 {
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 	uint64_t injected = 0;
 	uint8_t *block;
 	int peer;
 
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_rx_serve(&s->rx, &k.c);
 	if (rsk_stream_failed(s) || s->rx.state != RSK_RX_ONRING || s->rx.fin ||
 	    !rsk_rx_pending(&s->rx, NULL) || rsk_rx_moved_on(&s->rx))

@@ -109,10 +109,10 @@ static bool takes_relay_in_time(struct rsk_stream *s, int fd, enum rsk_reason wh
 /* What is sent next goes by TCP, where nothing that was put before can come behind it any more. */
 static bool settled(struct rsk_stream *s, int fd, enum rsk_reason why)
 {
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 	bool done;
 
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_lock(&s->tx_lock);
 	rsk_tx_serve(&s->tx, &k.c);
 	rsk_tx_move(&s->tx, &k.c);

@@ -20,12 +20,12 @@
 
 /* A companion that takes what is repeated into the relay's memory. */
 struct to_relay {
-	struct rsk_companion c;
+	struct rsk_tcp c;
 	struct rsk_relay *r;
 	size_t room;
 };
 
-static ssize_t take(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap, int flags)
+static ssize_t take(struct rsk_tcp *c, const struct iovec *iov, int n, size_t cap, int flags)
 {
 	struct to_relay *to = (struct to_relay *)(void *)c;
 	size_t done = 0;
@@ -45,7 +45,7 @@ static ssize_t take(struct rsk_companion *c, const struct iovec *iov, int n, siz
 
 int rsk_tx_relay_plan(const struct rsk_tx *machine, struct rsk_relay *r, size_t room)
 {
-	static const struct rsk_companion_ops ops = { .send = take };
+	static const struct rsk_tcp_ops ops = { .send = take };
 	struct to_relay to = { .c = { .ops = &ops, .fd = -1 }, .r = r, .room = room };
 	struct rsk_tx tx = *machine;
 

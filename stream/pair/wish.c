@@ -18,9 +18,9 @@
 /* Both locks are held. Whom to wake: RSK_WAKE_*. */
 static uint32_t carry_out(struct rsk_stream *s, int fd, bool off)
 {
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_tx_stay_off(&s->tx, RSK_TX_STAY_OWN, off);
 	/* What else keeps it off still does. */
 	rsk_stream_stay_off(s);

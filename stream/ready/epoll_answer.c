@@ -193,7 +193,7 @@ static bool is_news(struct rsk_reg *r, uint32_t events)
 
 	r->fresh = false;
 	if (ends) {
-		atomic_store(&r->stream->companion_news, 1);
+		atomic_store(&r->stream->tcp_news, 1);
 		return ends & ~r->told_ends;
 	}
 	rsk_lock(&r->stream->tx_lock);

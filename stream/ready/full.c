@@ -33,7 +33,7 @@ static bool full_too_long(struct rsk_stream *s)
 }
 
 /* tx_lock held. False: it cannot, and tries again when it has waited as long once more. */
-static bool move_because_full(struct rsk_stream *s, struct rsk_companion *c)
+static bool move_because_full(struct rsk_stream *s, struct rsk_tcp *c)
 {
 	if (rsk_tx_move(&s->tx, c) < 0) {
 		/* It has ended the promotion, and did not live to say more. */
@@ -57,17 +57,17 @@ static bool move_because_full(struct rsk_stream *s, struct rsk_companion *c)
 	return true;
 }
 
-bool rsk_full_left(struct rsk_stream *s, struct rsk_companion *c)
+bool rsk_full_left(struct rsk_stream *s, struct rsk_tcp *c)
 {
 	return full_too_long(s) && move_because_full(s, c);
 }
 
 bool rsk_stream_relieve(struct rsk_stream *s, int fd)
 {
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 	bool moved;
 
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_guard_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_tx_serve(&s->tx, &k.c);

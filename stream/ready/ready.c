@@ -79,7 +79,7 @@ static bool poll_steady(struct rsk_stream *s, short events, short *revents)
 {
 	bool steady, in, out = false;
 
-	if (atomic_load_explicit(&s->companion_news, memory_order_relaxed) ||
+	if (atomic_load_explicit(&s->tcp_news, memory_order_relaxed) ||
 	    atomic_load_explicit(&s->rcvlowat, memory_order_relaxed) > 1 ||
 	    atomic_load_explicit(&s->rd_shut, memory_order_relaxed) ||
 	    atomic_load_explicit(&s->wr_shut, memory_order_relaxed) || rsk_stream_failed(s))
@@ -154,8 +154,8 @@ static bool tx_goes(struct rsk_stream *s)
 short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 {
 	bool rx_ring, tx_ring, in, room = false, fin;
-	enum rsk_rx_end end = RSK_RX_END_COMPANION;
-	struct rsk_kernel_companion k;
+	enum rsk_rx_end end = RSK_RX_END_TCP;
+	struct rsk_kernel_tcp k;
 	short r = 0;
 
 	if (kernel < 0 && poll_steady(s, events, &r))
@@ -165,13 +165,13 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	if (rsk_stream_failed(s))
 		return (short)((events & (IN_EVENTS | OUT_EVENTS | POLLRDHUP)) | END_EVENTS);
 	rsk_stream_serve(s, fd);
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	tx_ring = tx_state(s) == RSK_TX_ONRING;
 	rsk_lock(&s->rx_lock);
 	in = readable(s, fd);
 	rx_ring = s->rx.state == RSK_RX_ONRING;
 	if (kernel < 0)
-		kernel = rx_ring && tx_ring && !atomic_load(&s->companion_news) ?
+		kernel = rx_ring && tx_ring && !atomic_load(&s->tcp_news) ?
 				 0 :
 				 ask_kernel(fd, (short)(events | POLLIN | POLLRDHUP));
 	if (kernel >= 0 && (kernel & END_EVENTS) == POLLERR)
@@ -185,10 +185,10 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 		note_quiet(s, kernel);
 	/* Whoever is told so now reads until EAGAIN and may not be told again: that read has to look. */
 	if (kernel & (POLLRDHUP | END_EVENTS))
-		atomic_store(&s->companion_news, 1);
+		atomic_store(&s->tcp_news, 1);
 	if (rx_ring && !in && (kernel & (POLLIN | POLLRDHUP | END_EVENTS))) {
 		/* The end shows on the companion: it counts when the ring has nothing before it. */
-		atomic_store(&s->companion_news, 1);
+		atomic_store(&s->tcp_news, 1);
 		rsk_rx_look(&s->rx, &k.c);
 		in = readable(s, fd);
 		rx_ring = s->rx.state == RSK_RX_ONRING;
@@ -199,19 +199,18 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 		kernel |= POLLERR;
 	/* Between hosts the kernel's FIN may be here first: the ring's end, and what is before it, is on its way. */
 	if (s->link->remote && !(kernel & POLLERR) && !atomic_load(&s->rd_shut) &&
-	    (fin || (kernel & ENDS) || atomic_load(&s->companion_news)))
+	    (fin || (kernel & ENDS) || atomic_load(&s->tcp_news)))
 		end = rsk_rx_end(&s->rx);
 	rsk_unlock(&s->rx_lock);
 	if (__builtin_expect(kernel & POLLHUP, 0))
 		rsk_stream_hung_up(s);
 	/* What shows from then on is asked for anew; it is seen once. */
-	if (!(kernel & END_EVENTS) &&
-	    (fin || (kernel & POLLRDHUP) || atomic_load(&s->companion_news)) &&
+	if (!(kernel & END_EVENTS) && (fin || (kernel & POLLRDHUP) || atomic_load(&s->tcp_news)) &&
 	    rsk_stream_see_reset(s, fd))
 		return rsk_stream_poll(s, fd, events, -1);
 	/* No last word of the ring's is to be waited for. */
 	if (end == RSK_RX_END_BEHIND && rsk_stream_is_aborted(s, kernel))
-		end = RSK_RX_END_COMPANION;
+		end = RSK_RX_END_TCP;
 	if (end == RSK_RX_END_BEHIND) {
 		if (kernel & POLLHUP)
 			atomic_store(&s->hup_behind, 1);
@@ -256,7 +255,7 @@ static bool end_is_behind(struct rsk_stream *s)
 {
 	bool behind;
 
-	if (!s->link->remote || !atomic_load(&s->companion_news) || atomic_load(&s->rd_shut))
+	if (!s->link->remote || !atomic_load(&s->tcp_news) || atomic_load(&s->rd_shut))
 		return false;
 	rsk_lock(&s->rx_lock);
 	behind = rsk_rx_end(&s->rx) == RSK_RX_END_BEHIND;
@@ -276,7 +275,7 @@ int rsk_stream_kernel_events(struct rsk_stream *s, short events)
 	    (s->link->remote && (events & OUT_EVENTS) && !tx_goes(s)))
 		events &= (short)~OUT_EVENTS;
 	/* A peer that is killed with bytes unread ends as one that closes: what it is is seen then. */
-	if (!behind && !atomic_load(&s->companion_news))
+	if (!behind && !atomic_load(&s->tcp_news))
 		events |= POLLRDHUP;
 	/* Bytes that are not due it would show all the time, and the end is behind them. */
 	if (rsk_rx_ahead(&s->rx)) {
@@ -284,8 +283,7 @@ int rsk_stream_kernel_events(struct rsk_stream *s, short events)
 		return (unsigned short)(s->link->remote ? events : events | POLLRDHUP);
 	}
 	/* Once the companion has shown its end it would show it for ever: only worth waiting for the first time. */
-	if (s->rx.state == RSK_RX_ONRING && (events & IN_EVENTS) &&
-	    !atomic_load(&s->companion_news))
+	if (s->rx.state == RSK_RX_ONRING && (events & IN_EVENTS) && !atomic_load(&s->tcp_news))
 		events |= POLLIN;
 	return (unsigned short)events;
 }

@@ -249,7 +249,7 @@ static bool held_back(struct rsk_stream *s)
 }
 
 /* 0: nothing that it could show would be news, not even its end. Bytes may be none: rsk_rx_ahead(). */
-static short companion_events(struct rsk_wait *w)
+static short tcp_events(struct rsk_wait *w)
 {
 	const struct rsk_rx *rx = &w->s->rx;
 
@@ -268,7 +268,7 @@ static int not_slept(const struct rsk_wait *w, int rc, uint32_t cut)
 	return w->timed || rsk_guard_cut != cut ? -EINTR : -ERESTART;
 }
 
-int rsk_wait_companion(struct rsk_wait *w)
+int rsk_wait_tcp(struct rsk_wait *w)
 {
 	struct pollfd p = { .events = w->what == RSK_WAKE_RX ? POLLIN : POLLOUT };
 	uint32_t cut = rsk_guard_cut;
@@ -363,7 +363,7 @@ int rsk_wait_more(struct rsk_wait *w)
 	if (w->what == RSK_WAKE_TX && s->tx.state == RSK_TX_ONRING && s->tx_full_ns &&
 	    rsk_stream_full_until(s) < until)
 		until = rsk_stream_full_until(s);
-	fds[0] = (struct pollfd){ .fd = w->fd, .events = companion_events(w) };
+	fds[0] = (struct pollfd){ .fd = w->fd, .events = tcp_events(w) };
 	if (!fds[0].events && w->what == RSK_WAKE_RX)
 		fds[0].fd = -1;
 	else if (__builtin_expect(w->edge != 0, 0))

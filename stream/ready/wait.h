@@ -52,8 +52,7 @@ bool rsk_wait_keeps(int fd);
 
 void rsk_wait_begin(struct rsk_wait *w, struct rsk_stream *s, int fd, uint32_t what);
 int rsk_wait_more(struct rsk_wait *w);
-int rsk_wait_companion(
-	struct rsk_wait *w); /* the same where there is no ring yet: for the kernel alone */
+int rsk_wait_tcp(struct rsk_wait *w); /* the same where there is no ring yet: for the kernel alone */
 void rsk_wait_end(struct rsk_wait *w);
 
 /* SO_RCVTIMEO (@recv) or SO_SNDTIMEO of @fd was set: as the kernel has it now. */

@@ -136,7 +136,7 @@ static bool is_over(int fd)
 static bool paid(struct debtor *d)
 {
 	struct rsk_stream *s = d->s;
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 	bool done;
 
 	if (d->fd < 0) {
@@ -145,7 +145,7 @@ static bool paid(struct debtor *d)
 		rsk_unlock(&s->tx_lock);
 		return done;
 	}
-	rsk_companion_init(&k, s, d->fd);
+	rsk_kernel_tcp_init(&k, s, d->fd);
 	rsk_lock(&s->tx_lock);
 	if (rsk_tx_serve(&s->tx, &k.c) == -EPROTO)
 		rsk_stream_fail(s, d->fd);
@@ -335,7 +335,7 @@ bool rsk_mend_say_heed(struct rsk_link *l, struct rsk_control *c)
 void rsk_mend_heed(struct rsk_link *l, uint32_t sid)
 {
 	struct rsk_stream *s = rsk_mend_joined(l, sid);
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 	bool repeats;
 	int fd, rc;
 
@@ -343,7 +343,7 @@ void rsk_mend_heed(struct rsk_link *l, uint32_t sid)
 		return;
 	fd = rsk_stream_find_fd(s);
 	if (fd >= 0) {
-		rsk_companion_init(&k, s, fd);
+		rsk_kernel_tcp_init(&k, s, fd);
 		rsk_lock(&s->tx_lock);
 		rc = rsk_tx_serve(&s->tx, &k.c);
 		rsk_stream_note(s, true, RSK_REASON_PEER_LEFT);

@@ -48,7 +48,7 @@ void rsk_mend_break(struct rsk_link *l, rsk_mend_say_fn *say, void *arg)
 void rsk_mend_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t cell, uint64_t owed)
 {
 	struct rsk_stream *s = rsk_mend_joined(l, sid);
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 	bool repeats;
 	int fd, rc;
 
@@ -58,7 +58,7 @@ void rsk_mend_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t ce
 	rsk_rx_owe(&s->rx, owed);
 	rsk_unlock(&s->rx_lock);
 	fd = rsk_stream_find_fd(s);
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_lock(&s->tx_lock);
 	rc = rsk_tx_resume(&s->tx, &k.c, pos, cell);
 	repeats = s->tx.state == RSK_TX_RESEND;
@@ -139,11 +139,11 @@ void rsk_mend_renew(struct rsk_link *l, void (*each)(void *arg, uint32_t sid), v
 
 static void lose_one(struct rsk_stream *s, void *arg)
 {
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 	bool owed, repeats;
 	int fd = rsk_stream_find_fd(s);
 
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_lock(&s->rx_lock);
 	rsk_rx_lose(&s->rx);
 	rsk_unlock(&s->rx_lock);

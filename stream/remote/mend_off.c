@@ -38,14 +38,14 @@ static void stay_off(struct rsk_stream *s, void *arg)
 
 static void is_off(struct rsk_stream *s, void *arg)
 {
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 	enum rsk_reason why;
 	bool *all = arg;
 	int fd = rsk_stream_find_fd(s);
 
 	if (fd < 0)
 		return;
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_lock(&s->tx_lock);
 	if (rsk_tx_serve(&s->tx, &k.c) == -EPROTO)
 		rsk_stream_fail(s, fd);

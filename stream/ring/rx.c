@@ -177,7 +177,7 @@ static void follow(struct rsk_rx *rx)
 	rx->doubt = false;
 }
 
-int rsk_rx_serve(struct rsk_rx *rx, struct rsk_companion *c)
+int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c)
 {
 	uint64_t tcp_pos;
 	int rc;

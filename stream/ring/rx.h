@@ -14,7 +14,7 @@
 
 #include <errno.h>
 
-#include "companion.h"
+#include "tcp_socket.h"
 #include "mail.h"
 #include "mailbox.h"
 #include "marks.h"
@@ -133,7 +133,7 @@ void rsk_rx_fini(struct rsk_rx *rx);
 bool rsk_rx_validate(const struct rsk_rx *rx);
 
 /* Take in what the sender says; answer a proposal if that can be done now. 0 or -EPROTO. */
-int rsk_rx_serve(struct rsk_rx *rx, struct rsk_companion *c);
+int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c);
 
 /* Credit, where the sender can look it up; and by word where enough of it came together (@all: any). */
 void rsk_rx_give_credit(struct rsk_rx *rx, bool all);
@@ -209,7 +209,7 @@ static inline size_t rsk_rx_round_bytes(const struct rsk_rx *rx)
  * -EAGAIN; -EPROTO: the peer breaks the rules; other -errno: the companion's. @dst advances.
  * @peek: nothing is consumed. @look: also ask the companion while the ring is empty (end, reset).
  */
-ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst, bool peek,
+ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst, bool peek,
 		    bool look);
 
 /*
@@ -218,11 +218,10 @@ ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcu
  * with a command: rsk_rx_recv_rest() has what comes behind that, and returns it and @got, which is not 0.
  */
 ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst);
-ssize_t rsk_rx_recv_rest(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
-			 size_t got);
+ssize_t rsk_rx_recv_rest(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst, size_t got);
 
 /* Ask the companion whether it shows the stream's end or an error; kept until it is due. */
-void rsk_rx_look(struct rsk_rx *rx, struct rsk_companion *c);
+void rsk_rx_look(struct rsk_rx *rx, struct rsk_tcp *c);
 
 /* Something to deliver (bytes, end, error) without asking the kernel? */
 bool rsk_rx_ready(struct rsk_rx *rx);
@@ -241,9 +240,9 @@ bool rsk_rx_moved_on(struct rsk_rx *rx);
  * before the sender's last word is here, behind all that is unread.
  */
 enum rsk_rx_end {
-	RSK_RX_END_BEHIND,    /* something is still to come by the ring */
-	RSK_RX_END_COMPANION, /* nothing is: it is as the companion shows */
-	RSK_RX_END_HERE	      /* and what comes last is the end */
+	RSK_RX_END_BEHIND, /* something is still to come by the ring */
+	RSK_RX_END_TCP,	   /* nothing is: it is as the companion shows */
+	RSK_RX_END_HERE	   /* and what comes last is the end */
 };
 enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx);
 /* The sender has shut its direction: the ring has that behind all that is unread, or it was read. */

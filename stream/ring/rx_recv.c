@@ -61,7 +61,7 @@ static ssize_t take_back(struct rsk_rx *rx, struct rsk_iovcur at, ssize_t n)
  * After a LEAVE that met a MOVE: has the sender heeded it? It says so before it repeats, so the word is decided
  * when a byte can be read. What comes twice is dropped. 1: go on reading; 0 end; -errno.
  */
-static ssize_t settle_doubt(struct rsk_rx *rx, struct rsk_companion *c)
+static ssize_t settle_doubt(struct rsk_rx *rx, struct rsk_tcp *c)
 {
 	uint8_t scratch[1024];
 	struct iovec iov = { scratch, 1 };
@@ -105,8 +105,7 @@ static int rest_of(const struct rsk_iovcur *dst, struct iovec iov[static TCP_RUN
 	return runs;
 }
 
-static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
-			bool peek)
+static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst, bool peek)
 {
 	struct rsk_iovcur before = *dst;
 	struct iovec iov[TCP_RUNS];
@@ -170,7 +169,7 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_i
 }
 
 /* The ring is empty: does the companion show the end? True: look at the ring once more. */
-static bool look_at_companion(struct rsk_rx *rx, struct rsk_companion *c)
+static bool check_tcp(struct rsk_rx *rx, struct rsk_tcp *c)
 {
 	uint8_t byte;
 	struct iovec iov = { &byte, 1 };
@@ -194,7 +193,7 @@ static bool look_at_companion(struct rsk_rx *rx, struct rsk_companion *c)
  * that shows, if a put is there when it returns.
  * 1: look at the ring once more; 0: that is not so; -EPROTO: it had said itself that it has put more.
  */
-static int left_without_a_word(struct rsk_rx *rx, struct rsk_companion *c)
+static int left_without_a_word(struct rsk_rx *rx, struct rsk_tcp *c)
 {
 	if (!rx->lost && rsk_rx_ahead(rx) && (rx->rail->ops->caps & RSK_FABRIC_SYNC) &&
 	    c->ops->at_end && c->ops->at_end(c)) {
@@ -246,7 +245,7 @@ static ssize_t tcp_at_end(struct rsk_rx *rx)
 }
 
 /* A peek behind bytes that this call has got already: an error of the companion stays where it is, or is kept. */
-static ssize_t peek_more(struct rsk_rx *rx, struct rsk_companion *c, const struct iovec *iov, int n,
+static ssize_t peek_more(struct rsk_rx *rx, struct rsk_tcp *c, const struct iovec *iov, int n,
 			 size_t cap)
 {
 	ssize_t got;
@@ -260,7 +259,7 @@ static ssize_t peek_more(struct rsk_rx *rx, struct rsk_companion *c, const struc
 }
 
 /* Bytes of the companion behind all of the ring's, where the sender has moved on; none is consumed. */
-static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst)
+static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst)
 {
 	size_t total = rx->hold_len - rx->hold_off;
 	struct iovec iov[TCP_RUNS];
@@ -290,7 +289,7 @@ static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_companion *c, struct rs
  * The same where @n bytes of the companion, which lie at @at, have not been taken yet either: a peek begins at the
  * first of them, which are shown once more.
  */
-static ssize_t peek_behind_all(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
+static ssize_t peek_behind_all(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst,
 			       struct rsk_iovcur at, size_t n)
 {
 	struct iovec iov[TCP_RUNS], rest[TCP_RUNS];
@@ -322,7 +321,7 @@ static ssize_t peek_behind_all(struct rsk_rx *rx, struct rsk_companion *c, struc
  * Bytes of the companion; if those are all before the ring, what lies there comes behind them, and what the sender has
  * sent by TCP since it left the ring. None is consumed.
  */
-static ssize_t peek_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst)
+static ssize_t peek_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst)
 {
 	struct rsk_iovcur at = *dst;
 	ssize_t n = recv_tcp(rx, c, dst, true), more;
@@ -338,14 +337,14 @@ static ssize_t peek_tcp(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_i
 }
 
 /* The end was read from the ring, but what came before it is in the overread file still. */
-static bool ahead(struct rsk_companion *c)
+static bool ahead(struct rsk_tcp *c)
 {
 	return c->ops->ahead && c->ops->ahead(c);
 }
 
 /* @total: bytes that this call has got already. */
-static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
-		       bool peek, bool look, size_t total)
+static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst, bool peek,
+		       bool look, size_t total)
 {
 	bool looked = false, command;
 
@@ -394,7 +393,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 			if (!look && !rx->lost && !rx->tcp_eof && !rx->tcp_err)
 				return -EAGAIN;
 			looked = true;
-			if (!look_at_companion(rx, c))
+			if (!check_tcp(rx, c))
 				return -EAGAIN;
 			continue;
 		}
@@ -407,7 +406,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 			/* An error is not taken: it is for one call of whoever has the socket by then. */
 			if (!rx->tcp_err && c->ops->errs && c->ops->errs(c))
 				return (ssize_t)total;
-			look_at_companion(rx, c);
+			check_tcp(rx, c);
 			if (rx->tcp_eof || rx->tcp_err || (c->ops->at_mark && c->ops->at_mark(c)))
 				return (ssize_t)total;
 		}
@@ -437,21 +436,20 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_io
 	return total ? (ssize_t)total : -EAGAIN;
 }
 
-ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst, bool peek,
+ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst, bool peek,
 		    bool look)
 {
 	return recv_on(rx, c, dst, peek, look, 0);
 }
 
-ssize_t rsk_rx_recv_rest(struct rsk_rx *rx, struct rsk_companion *c, struct rsk_iovcur *dst,
-			 size_t got)
+ssize_t rsk_rx_recv_rest(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst, size_t got)
 {
 	return recv_on(rx, c, dst, false, false, got);
 }
 
-void rsk_rx_look(struct rsk_rx *rx, struct rsk_companion *c)
+void rsk_rx_look(struct rsk_rx *rx, struct rsk_tcp *c)
 {
-	int rc = look_at_companion(rx, c);
+	int rc = check_tcp(rx, c);
 
 	while (rc > 0 && rx->state == RSK_RX_ONRING && !rsk_rx_ready(rx))
 		rc = left_without_a_word(rx, c);

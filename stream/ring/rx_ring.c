@@ -466,11 +466,11 @@ enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx)
 		return RSK_RX_END_BEHIND;
 	if (rx->state != RSK_RX_ONRING || rx->tcp_err || rx->err_told || rx->lost || rx->frozen ||
 	    rx->rail->ops->caps & RSK_FABRIC_SYNC)
-		return RSK_RX_END_COMPANION;
+		return RSK_RX_END_TCP;
 	word = rx->rest ? -1 : last_word(rx);
 	if (word < 0)
 		return RSK_RX_END_BEHIND;
-	return word == RSK_COMMAND_FIN ? RSK_RX_END_HERE : RSK_RX_END_COMPANION;
+	return word == RSK_COMMAND_FIN ? RSK_RX_END_HERE : RSK_RX_END_TCP;
 }
 
 void rsk_rx_missing(struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLOAD],

@@ -121,7 +121,7 @@ int rsk_tx_propose(struct rsk_tx *tx)
 }
 
 /* The receiver watches: fix N and go. Not now (positions in motion) is no error. */
-static int try_switch(struct rsk_tx *tx, struct rsk_companion *c)
+static int try_switch(struct rsk_tx *tx, struct rsk_tcp *c)
 {
 	uint64_t tcp_pos;
 	int rc = c->ops->tx_pos(c, &tcp_pos);
@@ -212,7 +212,7 @@ int rsk_tx_credit(struct rsk_tx *tx, const struct rsk_mailbox_credit *is)
 	return 1;
 }
 
-int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c)
+int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 {
 	struct rsk_mail m;
 	int rc = 0;
@@ -336,7 +336,7 @@ ssize_t rsk_tx_send_whole(struct rsk_tx *tx, struct rsk_iovcur *src)
 	return sent(tx, rsk_ring_put_len(&tx->ring, &tx->key, src, (uint32_t)src->left));
 }
 
-ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_companion *c, struct rsk_iovcur *src, int flags)
+ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_tcp *c, struct rsk_iovcur *src, int flags)
 {
 	struct iovec first;
 	ssize_t n;
@@ -383,7 +383,7 @@ bool rsk_tx_writable(const struct rsk_tx *tx)
 	       (!tx->ring.order || rsk_order_tx_ready(tx->ring.order));
 }
 
-static int command(struct rsk_tx *tx, struct rsk_companion *c, uint32_t what)
+static int command(struct rsk_tx *tx, struct rsk_tcp *c, uint32_t what)
 {
 	struct rsk_slot_command cmd = { .pos = tx->pos, .what = what, .gen = tx->gen };
 	int rc;
@@ -410,7 +410,7 @@ static int command(struct rsk_tx *tx, struct rsk_companion *c, uint32_t what)
 	return 0;
 }
 
-int rsk_tx_move(struct rsk_tx *tx, struct rsk_companion *c)
+int rsk_tx_move(struct rsk_tx *tx, struct rsk_tcp *c)
 {
 	if (tx->state == RSK_TX_PROPOSED) {
 		tx->state = RSK_TX_TCP;
@@ -428,7 +428,7 @@ void rsk_tx_stay_off(struct rsk_tx *tx, uint8_t why, bool on)
 		tx->stay_off &= (uint8_t)~why;
 }
 
-int rsk_tx_fin(struct rsk_tx *tx, struct rsk_companion *c)
+int rsk_tx_fin(struct rsk_tx *tx, struct rsk_tcp *c)
 {
 	if (tx->fin)
 		return 0;
@@ -448,7 +448,7 @@ void rsk_tx_fin_later(struct rsk_tx *tx)
 	tx->fin = tx->fin_due = true;
 }
 
-void rsk_tx_fin_now(struct rsk_tx *tx, struct rsk_companion *c)
+void rsk_tx_fin_now(struct rsk_tx *tx, struct rsk_tcp *c)
 {
 	if (tx->fin_due && !rsk_tx_fin_waits(tx) && c->ops->fin)
 		tx->fin_due = c->ops->fin(c) == -EBADF;

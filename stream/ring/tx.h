@@ -13,7 +13,7 @@
 #ifndef RSK_TX_H
 #define RSK_TX_H
 
-#include "companion.h"
+#include "tcp_socket.h"
 #include "mail.h"
 #include "mailbox.h"
 #include "marks.h"
@@ -108,7 +108,7 @@ int rsk_tx_propose(struct rsk_tx *tx);
  * 0; -EAGAIN: a LEAVE cannot be heeded now, send nothing; -EPROTO (the peer breaks the rules: the link is not
  * to be used any more).
  */
-int rsk_tx_serve(struct rsk_tx *tx, struct rsk_companion *c);
+int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c);
 
 /*
  * rsk_tx_credit - what the receiver's mailbox says: cells are free again that it has not told of yet. 1: it has read
@@ -134,7 +134,7 @@ static inline bool rsk_tx_steady(const struct rsk_tx *tx)
  * companion's. @src advances. Flags go to the companion's send. Of what is read as it is sent: 0 when it has ended;
  * -ENOSYS, also in its rc: not on the ring.
  */
-ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_companion *c, struct rsk_iovcur *src, int flags);
+ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_tcp *c, struct rsk_iovcur *src, int flags);
 
 /*
  * rsk_tx_send_whole - all of @src in one slot, if the sender is steady and there is room for that. Bytes; 0: not
@@ -164,7 +164,7 @@ bool rsk_tx_writable(const struct rsk_tx *tx);
  * "From here on the companion": needs no answer. No-op unless on the ring or proposing. 0 or -errno;
  * -EAGAIN on a fabric that is not SYNC while the receiver has not yet said that it knows of the ring.
  */
-int rsk_tx_move(struct rsk_tx *tx, struct rsk_companion *c);
+int rsk_tx_move(struct rsk_tx *tx, struct rsk_tcp *c);
 
 /*
  * @on: move, now or when it can be done (rsk_tx_serve()), and propose nothing until it is taken back. @why:
@@ -173,7 +173,7 @@ int rsk_tx_move(struct rsk_tx *tx, struct rsk_companion *c);
 void rsk_tx_stay_off(struct rsk_tx *tx, uint8_t why, bool on);
 
 /* "The stream ends here." 0 or -errno; the kernel's FIN is the caller's business. */
-int rsk_tx_fin(struct rsk_tx *tx, struct rsk_companion *c);
+int rsk_tx_fin(struct rsk_tx *tx, struct rsk_tcp *c);
 
 /*
  * The same, while rsk_tx_fin_waits(): something is to be repeated, or may be, if the rail breaks
@@ -183,11 +183,11 @@ int rsk_tx_fin(struct rsk_tx *tx, struct rsk_companion *c);
  */
 bool rsk_tx_fin_waits(const struct rsk_tx *tx);
 void rsk_tx_fin_later(struct rsk_tx *tx);
-void rsk_tx_fin_now(struct rsk_tx *tx, struct rsk_companion *c);
+void rsk_tx_fin_now(struct rsk_tx *tx, struct rsk_tcp *c);
 
 /* The rail broke: nothing more by the ring. Then, when the receiver's position is known: go on from there. */
 void rsk_tx_break(struct rsk_tx *tx);
-int rsk_tx_resume(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos, uint64_t cell);
+int rsk_tx_resume(struct rsk_tx *tx, struct rsk_tcp *c, uint64_t pos, uint64_t cell);
 
 /* The position before which bytes are repeated, or may have to be, now that the rail has broken; 0: none are. */
 static inline uint64_t rsk_tx_owed_to(const struct rsk_tx *tx)

@@ -10,14 +10,14 @@
 
 #define WORD_LOOKS 64
 
-static void owes(struct rsk_companion *c, bool some)
+static void owes(struct rsk_tcp *c, bool some)
 {
 	if (c->ops->owes)
 		c->ops->owes(c, some);
 }
 
 /* Everything from @pos, which lies in the slot at @cell, once more over the companion. */
-static int start_resend(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos, uint64_t cell)
+static int start_resend(struct rsk_tx *tx, struct rsk_tcp *c, uint64_t pos, uint64_t cell)
 {
 	uint64_t tcp_pos;
 
@@ -95,7 +95,7 @@ static int load_resend(struct rsk_tx *tx, bool first, uint64_t first_pos)
 	return 0;
 }
 
-static int resend_all(struct rsk_tx *tx, struct rsk_companion *c)
+static int resend_all(struct rsk_tx *tx, struct rsk_tcp *c)
 {
 	bool first = tx->resend_len == 0;
 
@@ -143,7 +143,7 @@ static bool announced(struct rsk_tx *tx)
 	return !tx->held;
 }
 
-int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_companion *c)
+int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_tcp *c)
 {
 	if (tx->passed_on)
 		return 0;
@@ -152,7 +152,7 @@ int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_companion *c)
 }
 
 /* Who moved before, or has ended, has said so in the ring, where the receiver finds it instead. */
-int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_mail *m)
+int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_mail *m)
 {
 	struct rsk_slot_command cmd = { .pos = m->pos, .what = RSK_COMMAND_AGAIN, .gen = tx->gen };
 	const struct rsk_tx before = *tx;
@@ -179,7 +179,7 @@ int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_
 	return 0; /* also where the rail broke: its RESUME says more */
 }
 
-int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_mail *m)
+int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_mail *m)
 {
 	bool first = !tx->peer_left;
 	int rc;
@@ -214,7 +214,7 @@ int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk
 	return rc;
 }
 
-int rsk_tx_paused(struct rsk_tx *tx, struct rsk_companion *c)
+int rsk_tx_paused(struct rsk_tx *tx, struct rsk_tcp *c)
 {
 	struct rsk_mail m;
 	bool there = false;
@@ -253,7 +253,7 @@ void rsk_tx_forgotten(struct rsk_tx *tx)
 	tx->state = RSK_TX_TCP;
 }
 
-int rsk_tx_resume(struct rsk_tx *tx, struct rsk_companion *c, uint64_t pos, uint64_t cell)
+int rsk_tx_resume(struct rsk_tx *tx, struct rsk_tcp *c, uint64_t pos, uint64_t cell)
 {
 	int rc;
 

@@ -15,16 +15,16 @@ static inline int rsk_tx_put_word(struct rsk_tx *tx)
 }
 
 /* What the receiver's word asks for. 0; -EAGAIN: not now; -EPROTO. */
-int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_mail *m);
-int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_companion *c, const struct rsk_mail *m);
+int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_mail *m);
+int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_mail *m);
 
 /*
  * On the ring, and the receiver has ended this promotion (PAUSE, LEAVE): what it has not read is repeated. 0; -EPROTO;
  * -EAGAIN: it has not said yet from where (rsk_rx_end_it()). Until then nothing goes by TCP.
  */
-int rsk_tx_paused(struct rsk_tx *tx, struct rsk_companion *c);
+int rsk_tx_paused(struct rsk_tx *tx, struct rsk_tcp *c);
 
 /* In RSK_TX_RESEND: as much as goes now. 0 or -EPROTO. */
-int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_companion *c);
+int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_tcp *c);
 
 #endif

@@ -59,12 +59,12 @@ void rsk_stream_note_change(struct rsk_stream *s, bool tx, enum rsk_reason cause
 
 void rsk_stream_serve(struct rsk_stream *s, int fd)
 {
-	struct rsk_kernel_companion k;
+	struct rsk_kernel_tcp k;
 	uint32_t moves0, gen0, rc = 0;
 
 	if (fd < 0 || rsk_stream_failed(s))
 		return;
-	rsk_companion_init(&k, s, fd);
+	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_guard_enter();
 	if (rsk_trylock(&s->tx_lock)) {
 		moves0 = s->tx.promotions + s->tx.demotions;

@@ -45,10 +45,9 @@ static int cut_iov(const struct iovec *iov, int n, size_t skip, size_t cap,
 	return k;
 }
 
-static ssize_t kernel_send(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
-			   int flags)
+static ssize_t kernel_send(struct rsk_tcp *c, const struct iovec *iov, int n, size_t cap, int flags)
 {
-	struct rsk_kernel_companion *k = (struct rsk_kernel_companion *)c;
+	struct rsk_kernel_tcp *k = (struct rsk_kernel_tcp *)c;
 	struct iovec cut[MAX_IOV];
 	struct msghdr m = { .msg_iov = cut };
 	ssize_t done;
@@ -87,10 +86,9 @@ static bool goes_on(int fd, size_t over, size_t cap)
 	return over < cap && rsk_sys_ioctl(fd, FIONREAD, &inq) == 0 && inq > 0;
 }
 
-static ssize_t kernel_recv(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
-			   int flags)
+static ssize_t kernel_recv(struct rsk_tcp *c, const struct iovec *iov, int n, size_t cap, int flags)
 {
-	struct rsk_kernel_companion *k = (struct rsk_kernel_companion *)c;
+	struct rsk_kernel_tcp *k = (struct rsk_kernel_tcp *)c;
 	struct iovec cut[MAX_IOV];
 	struct msghdr m = { .msg_iov = cut };
 	ssize_t done, over = 0;
@@ -175,9 +173,9 @@ static int counted(struct rsk_stream *s, uint64_t kernels, uint64_t ours)
 	return -EBADE;
 }
 
-static int kernel_tx_pos(struct rsk_companion *c, uint64_t *pos)
+static int kernel_tx_pos(struct rsk_tcp *c, uint64_t *pos)
 {
-	struct rsk_stream *s = ((struct rsk_kernel_companion *)c)->s;
+	struct rsk_stream *s = ((struct rsk_kernel_tcp *)c)->s;
 	int rc;
 
 	if (rsk_stream_plain(s, true))
@@ -189,9 +187,9 @@ static int kernel_tx_pos(struct rsk_companion *c, uint64_t *pos)
 }
 
 /* bytes consumed = bytes received - what is unread. */
-static int kernel_rx_pos(struct rsk_companion *c, uint64_t *pos)
+static int kernel_rx_pos(struct rsk_tcp *c, uint64_t *pos)
 {
-	struct rsk_stream *s = ((struct rsk_kernel_companion *)c)->s;
+	struct rsk_stream *s = ((struct rsk_kernel_tcp *)c)->s;
 	struct tcp_info a, b;
 	int inq, rc;
 
@@ -218,16 +216,16 @@ static int kernel_rx_pos(struct rsk_companion *c, uint64_t *pos)
 	return -EAGAIN;
 }
 
-static bool kernel_at_mark(struct rsk_companion *c)
+static bool kernel_at_mark(struct rsk_tcp *c)
 {
 	int at = 0;
 
 	return rsk_sys_ioctl(c->fd, SIOCATMARK, &at) == 0 && at;
 }
 
-static bool kernel_ahead(struct rsk_companion *c)
+static bool kernel_ahead(struct rsk_tcp *c)
 {
-	struct rsk_kernel_companion *k = (struct rsk_kernel_companion *)c;
+	struct rsk_kernel_tcp *k = (struct rsk_kernel_tcp *)c;
 
 	return !k->socket_alone && rsk_over_unread(k->s);
 }
@@ -243,13 +241,13 @@ bool rsk_kernel_error_next(int fd)
 	       rsk_sys_ioctl(fd, FIONREAD, &queued) == 0 && !queued;
 }
 
-static bool kernel_errs(struct rsk_companion *c)
+static bool kernel_errs(struct rsk_tcp *c)
 {
 	return rsk_kernel_error_next(c->fd) && !kernel_ahead(c);
 }
 
 /* A socket that is over takes it as well. */
-static int kernel_fin(struct rsk_companion *c)
+static int kernel_fin(struct rsk_tcp *c)
 {
 	if (c->fd < 0)
 		return -EBADF;
@@ -257,9 +255,9 @@ static int kernel_fin(struct rsk_companion *c)
 	return 0;
 }
 
-static bool kernel_at_end(struct rsk_companion *c)
+static bool kernel_at_end(struct rsk_tcp *c)
 {
-	struct rsk_kernel_companion *k = (struct rsk_kernel_companion *)c;
+	struct rsk_kernel_tcp *k = (struct rsk_kernel_tcp *)c;
 	struct pollfd p = { .fd = c->fd, .events = POLLRDHUP };
 
 	return !atomic_load(&k->s->rd_shut) &&
@@ -267,15 +265,15 @@ static bool kernel_at_end(struct rsk_companion *c)
 }
 
 /* On this host the ring outlives who has put them. */
-static void kernel_owes(struct rsk_companion *c, bool some)
+static void kernel_owes(struct rsk_tcp *c, bool some)
 {
-	struct rsk_stream *s = ((struct rsk_kernel_companion *)c)->s;
+	struct rsk_stream *s = ((struct rsk_kernel_tcp *)c)->s;
 
 	if (s->link && s->link->remote)
 		rsk_resets(s, c->fd, RSK_RESETS_OWED, some);
 }
 
-static const struct rsk_companion_ops kernel_ops = {
+static const struct rsk_tcp_ops kernel_ops = {
 	.ahead = kernel_ahead,
 	.at_mark = kernel_at_mark,
 	.errs = kernel_errs,
@@ -288,7 +286,7 @@ static const struct rsk_companion_ops kernel_ops = {
 	.rx_pos = kernel_rx_pos,
 };
 
-void rsk_companion_init(struct rsk_kernel_companion *k, struct rsk_stream *s, int fd)
+void rsk_kernel_tcp_init(struct rsk_kernel_tcp *k, struct rsk_stream *s, int fd)
 {
 	k->c.ops = &kernel_ops;
 	k->c.fd = fd;

@@ -16,7 +16,7 @@
 
 #include <rsock/tuple.h>
 
-#include "companion.h"
+#include "tcp_socket.h"
 #include "engine.h"
 #include "kin.h"
 #include "knobs.h"
@@ -71,9 +71,8 @@ struct rsk_stream {
 	_Atomic(uint32_t) fds; /* fd table entries */
 	_Atomic(int) fd;       /* some fd of it, a hint: check the table */
 	_Atomic(uint8_t) nonblock;
-	_Atomic(uint8_t) dupped; /* had more than one fd in a process once */
-	_Atomic(uint8_t)
-		companion_news;	     /* the kernel showed an end or an error: ask it when polling */
+	_Atomic(uint8_t) dupped;     /* had more than one fd in a process once */
+	_Atomic(uint8_t) tcp_news;   /* the kernel showed an end or an error: ask it when polling */
 	_Atomic(uint8_t) hup_behind; /* it showed HUP ahead of the ring's end, and will for good */
 	_Atomic(uint8_t) rd_shut, wr_shut;
 	_Atomic(uint8_t) closes; /* enum rsk_closes */
@@ -209,13 +208,13 @@ static inline uint32_t rsk_stream_holders(const struct rsk_stream *s)
 }
 
 /* The real companion: the fd of the caller, or of the table. On the stack of whoever works. */
-struct rsk_kernel_companion {
-	struct rsk_companion c;
+struct rsk_kernel_tcp {
+	struct rsk_tcp c;
 	struct rsk_stream *s;
 	bool socket_alone; /* its recv takes what is before the ring, and nothing of the overread file */
 };
 
-void rsk_companion_init(struct rsk_kernel_companion *k, struct rsk_stream *s, int fd);
+void rsk_kernel_tcp_init(struct rsk_kernel_tcp *k, struct rsk_stream *s, int fd);
 
 /* Bytes ever written to a TCP socket, ours or a copy of the peer's. 0 or -errno; -EAGAIN: in motion. */
 int rsk_kernel_written(int fd, bool connecting_side, uint64_t *pos);

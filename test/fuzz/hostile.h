@@ -38,7 +38,7 @@ static inline uint64_t hostile_take(struct hostile_input *in, size_t bytes)
 
 /* Each piece of shared memory is an allocation of its own, so that a sanitizer sees the first byte beyond. */
 struct hostile {
-	struct rsk_companion c; /* first */
+	struct rsk_tcp c; /* first */
 	struct rsk_rail rail;
 	struct rsk_key key;
 	uint8_t *window; /* our puts: ring, then a txmail, then an rxmail */
@@ -49,8 +49,8 @@ struct hostile {
 	uint64_t written, consumed, available;
 };
 
-static inline ssize_t hostile_send(struct rsk_companion *c, const struct iovec *iov, int n,
-				   size_t cap, int flags)
+static inline ssize_t hostile_send(struct rsk_tcp *c, const struct iovec *iov, int n, size_t cap,
+				   int flags)
 {
 	struct hostile *h = (struct hostile *)(void *)c;
 
@@ -58,8 +58,8 @@ static inline ssize_t hostile_send(struct rsk_companion *c, const struct iovec *
 	return (ssize_t)cap;
 }
 
-static inline ssize_t hostile_recv(struct rsk_companion *c, const struct iovec *iov, int n,
-				   size_t cap, int flags)
+static inline ssize_t hostile_recv(struct rsk_tcp *c, const struct iovec *iov, int n, size_t cap,
+				   int flags)
 {
 	struct hostile *h = (struct hostile *)(void *)c;
 	size_t done = 0;
@@ -81,13 +81,13 @@ static inline ssize_t hostile_recv(struct rsk_companion *c, const struct iovec *
 	return (ssize_t)done;
 }
 
-static inline int hostile_tx_pos(struct rsk_companion *c, uint64_t *pos)
+static inline int hostile_tx_pos(struct rsk_tcp *c, uint64_t *pos)
 {
 	*pos = ((struct hostile *)(void *)c)->written;
 	return 0;
 }
 
-static inline int hostile_rx_pos(struct rsk_companion *c, uint64_t *pos)
+static inline int hostile_rx_pos(struct rsk_tcp *c, uint64_t *pos)
 {
 	*pos = ((struct hostile *)(void *)c)->consumed;
 	return 0;
@@ -125,7 +125,7 @@ static inline bool hostile_several(const struct rsk_rail *rail)
 
 static inline struct hostile *hostile_new(uint32_t fabric)
 {
-	static const struct rsk_companion_ops companion = {
+	static const struct rsk_tcp_ops tcp = {
 		.send = hostile_send,
 		.recv = hostile_recv,
 		.tx_pos = hostile_tx_pos,
@@ -145,7 +145,7 @@ static inline struct hostile *hostile_new(uint32_t fabric)
 	struct hostile *h = calloc(1, sizeof(*h));
 	size_t window = HOSTILE_RING + 2 * sizeof(struct rsk_mail);
 
-	h->c.ops = &companion;
+	h->c.ops = &tcp;
 	h->window = calloc(1, window);
 	h->ring = calloc(1, HOSTILE_RING);
 	h->txmail = calloc(1, sizeof(*h->txmail));

@@ -34,7 +34,7 @@ static struct {
 	struct rsk_rails rails;
 	struct rsk_tx tx;
 	struct rsk_rx rx;
-	struct rsk_companion c;
+	struct rsk_tcp c;
 	uint8_t *there, *here; /* segments of the receiver, and of the sender */
 	uint8_t from[BYTES], to[BYTES];
 } w;
@@ -47,22 +47,21 @@ static void must(bool so, const char *what)
 	exit(1);
 }
 
-static ssize_t nothing(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
-		       int flags)
+static ssize_t nothing(struct rsk_tcp *c, const struct iovec *iov, int n, size_t cap, int flags)
 {
 	return -EAGAIN;
 }
 
-static int at_none(struct rsk_companion *c, uint64_t *pos)
+static int at_none(struct rsk_tcp *c, uint64_t *pos)
 {
 	*pos = 0;
 	return 0;
 }
 
-static const struct rsk_companion_ops companion_ops = { .send = nothing,
-							.recv = nothing,
-							.tx_pos = at_none,
-							.rx_pos = at_none };
+static const struct rsk_tcp_ops tcp_ops = { .send = nothing,
+					    .recv = nothing,
+					    .tx_pos = at_none,
+					    .rx_pos = at_none };
 
 static int put(struct rsk_rail *rail, uint64_t off, size_t len)
 {
@@ -110,7 +109,7 @@ static void begin(uint32_t rails, const char *form_text)
 	w.back = (struct rsk_rail){ .ops = &below_ops,
 				    .window = w.here,
 				    .window_bytes = SEGMENT_BYTES };
-	w.c.ops = &companion_ops;
+	w.c.ops = &tcp_ops;
 	must(rsk_rails_init(&w.rails, &w.one, &at) == 0 &&
 		     rsk_rails_reach(&w.rails, 0, &record) == 0,
 	     "rails");

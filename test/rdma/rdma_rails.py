@@ -46,7 +46,7 @@ def packets(t):
 
 
 def stayed(t, port):
-    """Nothing of the stream went back to its companion because of a rail."""
+    """Nothing of the stream went back to its tcp because of a rail."""
     for record in ends(t, port):
         t.check(all(cause != "link-broken" for _event, cause in events(record)), f"it left the ring: {said([record])}")
 
@@ -199,7 +199,7 @@ def second_cable(t):
 
 @case(500)
 def first_cable(t):
-    """The whole network goes by which the link was made, with its control connection and the stream's companion: messages in
+    """The whole network goes by which the link was made, with its control connection and the stream's tcp: messages in
     turns go on by the other device, and none waits for TCP; nor does a reader who rests send what he is sent there.
     """
     server, client, port = two_rails(t, {})
@@ -230,7 +230,7 @@ def first_cable(t):
 
 @case(500)
 def both_lost(t):
-    """Then the stream goes on by its companion, and comes back to both."""
+    """Then the stream goes on by its tcp, and comes back to both."""
     server, client, port = two_rails(t, {})
     endless(client, server)
     goes_on(t, (server, client), 300_000, 60, "both to move")

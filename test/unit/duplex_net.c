@@ -7,13 +7,12 @@
 #include <string.h>
 #include <sys/socket.h>
 
-static struct way *way_of(struct rsk_companion *c)
+static struct way *way_of(struct rsk_tcp *c)
 {
 	return ((struct end *)(void *)c)->w;
 }
 
-static ssize_t fifo_send(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
-			 int flags)
+static ssize_t fifo_send(struct rsk_tcp *c, const struct iovec *iov, int n, size_t cap, int flags)
 {
 	struct way *w = way_of(c);
 	size_t room, done = 0;
@@ -36,8 +35,7 @@ static ssize_t fifo_send(struct rsk_companion *c, const struct iovec *iov, int n
 	return done ? (ssize_t)done : -EAGAIN;
 }
 
-static ssize_t fifo_recv(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
-			 int flags)
+static ssize_t fifo_recv(struct rsk_tcp *c, const struct iovec *iov, int n, size_t cap, int flags)
 {
 	struct way *w = way_of(c);
 	uint64_t at;
@@ -59,7 +57,7 @@ static ssize_t fifo_recv(struct rsk_companion *c, const struct iovec *iov, int n
 	return done ? (ssize_t)done : end ? 0 : -EAGAIN;
 }
 
-static int fifo_tx_pos(struct rsk_companion *c, uint64_t *pos)
+static int fifo_tx_pos(struct rsk_tcp *c, uint64_t *pos)
 {
 	struct way *w = way_of(c);
 
@@ -70,7 +68,7 @@ static int fifo_tx_pos(struct rsk_companion *c, uint64_t *pos)
 	return 0;
 }
 
-static int fifo_rx_pos(struct rsk_companion *c, uint64_t *pos)
+static int fifo_rx_pos(struct rsk_tcp *c, uint64_t *pos)
 {
 	struct way *w = way_of(c);
 
@@ -81,12 +79,12 @@ static int fifo_rx_pos(struct rsk_companion *c, uint64_t *pos)
 	return 0;
 }
 
-static void fifo_owes(struct rsk_companion *c, bool some)
+static void fifo_owes(struct rsk_tcp *c, bool some)
 {
 	way_of(c)->owes = some;
 }
 
-const struct rsk_companion_ops duplex_fifo_ops = {
+const struct rsk_tcp_ops duplex_fifo_ops = {
 	.send = fifo_send,
 	.recv = fifo_recv,
 	.tx_pos = fifo_tx_pos,

@@ -24,7 +24,7 @@
 struct way;
 
 struct end {
-	struct rsk_companion c;
+	struct rsk_tcp c;
 	struct way *w;
 };
 
@@ -139,7 +139,7 @@ int duplex_cut(struct duplex *d, uint8_t *base, size_t len, struct iovec iov[sta
 void duplex_meanwhile(struct way *w);
 
 /* A byte queue with an end, of few bytes, that says EAGAIN and takes parts as it likes. */
-extern const struct rsk_companion_ops duplex_fifo_ops;
+extern const struct rsk_tcp_ops duplex_fifo_ops;
 
 /* duplex_link.c: breaks, and other rails. */
 void duplex_link_init(struct duplex *d);

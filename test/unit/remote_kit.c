@@ -345,11 +345,11 @@ static void answer(struct rsk_stream *s, int fd)
 {
 	struct rsk_seg_ctl *ctl = rsk_seg_own_ctl(&s->link->seg, s->sid);
 	struct rsk_mail m = { .what = RSK_RX_WATCHING, .gen = s->tx.gen, .cells = s->tx.ring.next };
-	struct rsk_kernel_companion c;
+	struct rsk_kernel_tcp c;
 
 	m.hash = rsk_hash_mail(&s->tx.key, &m, RSK_MAIL_RX);
 	ctl->rxmail = m;
-	rsk_companion_init(&c, s, fd);
+	rsk_kernel_tcp_init(&c, s, fd);
 	cr_assert_eq(rsk_tx_serve(&s->tx, &c.c), 0);
 }
 

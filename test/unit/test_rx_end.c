@@ -39,7 +39,7 @@ Test(rx_end, a_dead_sender_is_a_reset_behind_what_came)
 	cr_assert_eq(recv_some(4096), 0);
 }
 
-Test(rx_end, lost_is_not_said_before_the_companion_ends)
+Test(rx_end, lost_is_not_said_before_the_tcp_socket_ends)
 {
 	on_ring(&at_once, 0);
 	rsk_rx_lose(&w.rx);
@@ -50,7 +50,7 @@ Test(rx_end, lost_is_not_said_before_the_companion_ends)
 }
 
 /* It cannot say that it goes on by the companion; bytes come there only if all before them was taken. */
-Test(rx_end, lost_and_the_companion_goes_on)
+Test(rx_end, lost_and_the_tcp_socket_goes_on)
 {
 	on_ring(&at_once, 5);
 	cr_assert_eq(send_some(100), 100);
@@ -68,7 +68,7 @@ Test(rx_end, lost_and_the_companion_goes_on)
 }
 
 /* A sender on the ring has sent by the companion, and said nothing: those bytes are not due, and no news any more. */
-Test(rx_end, the_companion_is_ahead)
+Test(rx_end, the_tcp_socket_is_ahead)
 {
 	on_ring(&at_once, 5);
 	cr_assert_eq(send_some(100), 100);
@@ -89,7 +89,7 @@ Test(rx_end, the_companion_is_ahead)
 }
 
 /* That was of one promotion. In the next one the companion is silent, and its end, or a reset, is news. */
-Test(rx_end, the_companion_is_ahead_no_more)
+Test(rx_end, the_tcp_socket_is_ahead_no_more)
 {
 	on_ring(&at_once, 5);
 	w.wire.in += 70;
@@ -109,7 +109,7 @@ Test(rx_end, the_companion_is_ahead_no_more)
 }
 
 /* Who waits for readiness is told: the kernel shows the companion's bytes, and this end is on it. */
-Test(rx_end, lost_and_the_companion_shows_more)
+Test(rx_end, lost_and_the_tcp_socket_shows_more)
 {
 	on_ring(&at_once, 5);
 	cr_assert_eq(send_some(100), 100);
@@ -190,7 +190,7 @@ Test(rx_end, a_last_word_is_an_end_whoever_is_dead)
 	cr_assert_eq(recv_some(4096), 0);
 }
 
-Test(rx_end, the_companions_own_error_comes_behind_what_came)
+Test(rx_end, the_tcp_socket_own_error_comes_behind_what_came)
 {
 	on_ring(&at_once, 3);
 	cr_assert_eq(send_some(100), 100);
@@ -201,7 +201,7 @@ Test(rx_end, the_companions_own_error_comes_behind_what_came)
 	cr_assert_neq(recv_some(4096), -ETIMEDOUT);
 }
 
-Test(rx_end, behind_the_companions_error_is_the_end)
+Test(rx_end, behind_the_tcp_socket_error_is_the_end)
 {
 	static const int errs[] = { -ECONNRESET, -ETIMEDOUT, -EPIPE };
 
@@ -215,10 +215,10 @@ Test(rx_end, behind_the_companions_error_is_the_end)
 		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
 		rsk_rx_look(&w.rx, &w.wire.c);
 		w.wire.err = 0; /* looked at, it is the kernel's no more */
-		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_TCP);
 		cr_assert_eq(recv_some(4096), 50);
 		cr_assert_eq(recv_some(10), errs[i]);
-		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_TCP);
 		cr_assert(rsk_rx_ready(&w.rx));
 		cr_assert_eq(recv_some(10), 0);
 		cr_assert_eq(recv_some(10), 0);
@@ -257,7 +257,7 @@ Test(rx_end, an_error_that_somebody_else_was_told)
 	cr_assert_eq(recv_some(10), -EAGAIN);
 	rsk_rx_told(&w.rx, -ECONNRESET); /* to a send, or as SO_ERROR */
 	cr_assert_eq(recv_some(10), 0);
-	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_TCP);
 }
 
 Test(rx_end, on_tcp_a_dead_peer_is_what_the_kernel_says)
@@ -373,11 +373,11 @@ Test(rx_end, who_moved_on_ends_by_the_companion)
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(send_some(100), 100);
 	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
-	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_TCP);
 	cr_assert_eq(recv_some(4096), 100);
 	cr_assert_eq(recv_some(4096), -EAGAIN);
 	cr_assert_eq(w.rx.state, RSK_RX_TCP);
-	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_TCP);
 }
 
 Test(rx_end, nothing_more_comes_from_the_dead_or_by_a_broken_rail)
@@ -387,11 +387,11 @@ Test(rx_end, nothing_more_comes_from_the_dead_or_by_a_broken_rail)
 	on_ring(&at_once, 3);
 	cr_assert_eq(send_some(100), 100);
 	rsk_rx_lose(&w.rx);
-	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_TCP);
 	on_ring(&at_once, 3);
 	cr_assert_eq(send_some(100), 100);
 	rsk_rx_break(&w.rx, &pos, &cell);
-	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_TCP);
 }
 
 Test(rx_end, who_rests_waits_for_the_answer)

@@ -65,7 +65,7 @@ Test(rx_owed, the_end_waits_for_what_is_owed)
 		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
 		cr_assert_not(rsk_rx_ready(&w.rx));
 		rsk_rx_owe(&w.rx, missing ? owed : 0);
-		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_TCP);
 		cr_assert_eq(recv_some(4096), missing ? -ECONNRESET : 0);
 		cr_assert_eq(recv_some(4096), 0);
 		rsk_rx_fini(&w.rx);
@@ -80,7 +80,7 @@ Test(rx_owed, nobody_said_what_is_owed)
 	w.wire.end = true;
 	cr_assert_eq(recv_some(4096), -EAGAIN);
 	rsk_rx_lose(&w.rx);
-	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_COMPANION);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_TCP);
 	cr_assert(rsk_rx_ready(&w.rx));
 	cr_assert_eq(recv_some(4096), -ECONNRESET);
 }

@@ -5,8 +5,7 @@
 
 struct world w;
 
-static ssize_t wire_send(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
-			 int flags)
+static ssize_t wire_send(struct rsk_tcp *c, const struct iovec *iov, int n, size_t cap, int flags)
 {
 	uint64_t unread = w.wire.in - w.wire.out;
 
@@ -20,7 +19,7 @@ static ssize_t wire_send(struct rsk_companion *c, const struct iovec *iov, int n
 	return (ssize_t)cap;
 }
 
-static int wire_fin(struct rsk_companion *c)
+static int wire_fin(struct rsk_tcp *c)
 {
 	if (w.wire.not_mine)
 		return -EBADF;
@@ -29,8 +28,7 @@ static int wire_fin(struct rsk_companion *c)
 	return 0;
 }
 
-static ssize_t wire_recv(struct rsk_companion *c, const struct iovec *iov, int n, size_t cap,
-			 int flags)
+static ssize_t wire_recv(struct rsk_tcp *c, const struct iovec *iov, int n, size_t cap, int flags)
 {
 	uint64_t there = w.wire.in - w.wire.out;
 	size_t left;
@@ -59,13 +57,13 @@ static ssize_t wire_recv(struct rsk_companion *c, const struct iovec *iov, int n
 	return (ssize_t)cap;
 }
 
-static int wire_tx_pos(struct rsk_companion *c, uint64_t *pos)
+static int wire_tx_pos(struct rsk_tcp *c, uint64_t *pos)
 {
 	*pos = w.wire.in;
 	return 0;
 }
 
-static int wire_rx_pos(struct rsk_companion *c, uint64_t *pos)
+static int wire_rx_pos(struct rsk_tcp *c, uint64_t *pos)
 {
 	*pos = w.wire.out;
 	return 0;
@@ -82,7 +80,7 @@ static int put(struct rsk_rail *rail, uint64_t off, size_t len)
 	return 0;
 }
 
-static const struct rsk_companion_ops wire_ops = {
+static const struct rsk_tcp_ops wire_ops = {
 	.fin = wire_fin,
 	.send = wire_send,
 	.recv = wire_recv,

@@ -22,7 +22,7 @@
 
 /* The companion: bytes that are all the same, an end, an error. */
 struct wire {
-	struct rsk_companion c; /* first */
+	struct rsk_tcp c; /* first */
 	uint64_t in, out;
 	uint64_t room; /* for bytes unread, if it is narrow */
 	bool narrow;
