@@ -25,10 +25,10 @@
 #define RSK_STATS_FABRIC_BYTES 24u
 #define RSK_STATS_RAILS 4u
 
-enum rsk_carrier {
-	RSK_CARRIER_TCP = 0,
-	RSK_CARRIER_RING = 1,
-	RSK_CARRIER_COUNT
+enum rsk_path {
+	RSK_PATH_TCP = 0,
+	RSK_PATH_RING = 1,
+	RSK_PATH_COUNT
 };
 
 enum rsk_stats_state {
@@ -176,7 +176,7 @@ struct rsk_stats_stream {
 	uint16_t family;     /* AF_INET, AF_INET6 */
 	uint8_t reason;	     /* enum rsk_reason: why it is as it is now */
 	uint8_t peer_reason; /* what the other end said; RSK_REASON_DIRECT: nothing */
-	uint8_t tx;	     /* enum rsk_carrier */
+	uint8_t tx;	     /* enum rsk_path */
 	uint8_t rx;
 	uint8_t demote_cause; /* of the last demotion, RSK_REASON_DIRECT: none yet */
 	uint8_t given_up;     /* 1: on TCP for good, whatever is wished */

@@ -292,8 +292,8 @@ static void stream_fill(struct rsk_stats_stream *rec, const struct rsk_tuple *tu
 	name_set(rec, tuple ? tuple : &none);
 	SET(rec->reason, (uint8_t)RSK_REASON_NOT_EARNED);
 	SET(rec->peer_reason, (uint8_t)RSK_REASON_DIRECT);
-	SET(rec->tx, (uint8_t)RSK_CARRIER_TCP);
-	SET(rec->rx, (uint8_t)RSK_CARRIER_TCP);
+	SET(rec->tx, (uint8_t)RSK_PATH_TCP);
+	SET(rec->rx, (uint8_t)RSK_PATH_TCP);
 	SET(rec->demote_cause, (uint8_t)RSK_REASON_DIRECT);
 	SET(rec->given_up, 0);
 	SET(rec->link, 0);
@@ -409,16 +409,16 @@ void rsk_stats_stream_name(struct rsk_stats_stream *rec, const struct rsk_tuple 
 	name_set(rec, tuple);
 }
 
-static void promoted(struct rsk_stats_stream *rec, uint8_t *carrier)
+static void promoted(struct rsk_stats_stream *rec, uint8_t *path)
 {
-	__atomic_store_n(carrier, RSK_CARRIER_RING, __ATOMIC_RELAXED);
+	__atomic_store_n(path, RSK_PATH_RING, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&rec->promotions, 1, __ATOMIC_RELAXED);
 	rsk_stats_set_reason(rec, RSK_REASON_DIRECT);
 }
 
-static void demoted(struct rsk_stats_stream *rec, uint8_t *carrier, enum rsk_reason cause)
+static void demoted(struct rsk_stats_stream *rec, uint8_t *path, enum rsk_reason cause)
 {
-	__atomic_store_n(carrier, RSK_CARRIER_TCP, __ATOMIC_RELAXED);
+	__atomic_store_n(path, RSK_PATH_TCP, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&rec->demotions, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&rec->demote_cause, (uint8_t)cause, __ATOMIC_RELAXED);
 	rsk_stats_set_reason(rec, cause);

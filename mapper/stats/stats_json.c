@@ -5,11 +5,11 @@
 
 #include <string.h>
 
-const char *rsk_carrier_token(unsigned int carrier)
+const char *rsk_path_token(unsigned int path)
 {
-	static const char *const tokens[RSK_CARRIER_COUNT] = { "tcp", "ring" };
+	static const char *const tokens[RSK_PATH_COUNT] = { "tcp", "ring" };
 
-	return carrier < RSK_CARRIER_COUNT ? tokens[carrier] : "unknown";
+	return path < RSK_PATH_COUNT ? tokens[path] : "unknown";
 }
 
 const char *rsk_event_token(unsigned int kind)
@@ -190,8 +190,8 @@ void rsk_stats_json_stream_members(struct rsk_json *j, const struct rsk_stats_st
 	rsk_json_text(j, comm, 16);
 	member_addr(j, "local", rec->family, rec->local, rec->local_port);
 	member_addr(j, "peer", rec->family, rec->peer, rec->peer_port);
-	member_text(j, "tx", rsk_carrier_token(rec->tx));
-	member_text(j, "rx", rsk_carrier_token(rec->rx));
+	member_text(j, "tx", rsk_path_token(rec->tx));
+	member_text(j, "rx", rsk_path_token(rec->rx));
 	member_text(j, "reason", rsk_reason_token(rec->reason));
 	member_text(j, "peer_reason", rec->peer_reason ? rsk_reason_token(rec->peer_reason) : "");
 	member_u64(j, "tx_ring_bytes", rec->tx_ring_bytes);

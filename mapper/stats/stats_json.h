@@ -51,7 +51,7 @@ bool rsk_stats_copy_stream(const struct rsk_stats_stream *shared, struct rsk_sta
 void rsk_stats_json_own(struct rsk_json *j, const struct rsk_stats_segment *seg, uint32_t pid);
 
 /* "ring", "tcp"; "promoted-tx" ...; anything else: "unknown". */
-const char *rsk_carrier_token(unsigned int carrier);
+const char *rsk_path_token(unsigned int path);
 const char *rsk_event_token(unsigned int kind);
 
 #endif /* RSK_MAPPER_STATS_JSON_H */

@@ -70,8 +70,7 @@ static void acknowledge(const struct rsk_stream *s, int fd, ssize_t bytes)
 {
 	int on = 1;
 
-	if (bytes < SMALL_BYTES &&
-	    __atomic_load_n(&s->rec->tx, __ATOMIC_RELAXED) == RSK_CARRIER_RING)
+	if (bytes < SMALL_BYTES && __atomic_load_n(&s->rec->tx, __ATOMIC_RELAXED) == RSK_PATH_RING)
 		rsk_sys_setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
 }
 

@@ -68,8 +68,8 @@ static bool heard(const struct rsk_stats_stream *s)
 /* It has heard; and, if that is asked for, bytes go both ways by TCP, or one way at least by the ring. */
 static bool settled(const struct rsk_stats_stream *s, bool whole)
 {
-	bool tx = __atomic_load_n(&s->tx, __ATOMIC_RELAXED) == RSK_CARRIER_RING;
-	bool rx = __atomic_load_n(&s->rx, __ATOMIC_RELAXED) == RSK_CARRIER_RING;
+	bool tx = __atomic_load_n(&s->tx, __ATOMIC_RELAXED) == RSK_PATH_RING;
+	bool rx = __atomic_load_n(&s->rx, __ATOMIC_RELAXED) == RSK_PATH_RING;
 
 	if (!is_open(s))
 		return true;

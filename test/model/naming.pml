@@ -19,8 +19,8 @@
 #ifndef DEATHS
 #define DEATHS 2
 #endif
-#ifndef CARRIERS
-#define CARRIERS 1 /* times that what a living rail has under way is lost */
+#ifndef PATHS
+#define PATHS 1 /* times that what a living rail has under way is lost */
 #endif
 #ifndef VAIN
 #define VAIN 1 /* dials that nobody takes */
@@ -233,7 +233,7 @@ proctype carrier()
 {
 end:	do
 	:: atomic {
-		carriers < CARRIERS && (nempty(by_rail[A]) || nempty(by_rail[B])) ->
+		carriers < PATHS && (nempty(by_rail[A]) || nempty(by_rail[B])) ->
 		carriers++;
 		do
 		:: nempty(by_rail[A]) -> by_rail[A]?what(lf, number)

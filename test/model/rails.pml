@@ -156,7 +156,7 @@ inline again(by_lost, named)
 	do
 	:: i < next ->
 		if
-#ifdef ANY_CARRIER
+#ifdef ANY_PATH
 		:: has(named, i) ->
 #else
 		:: has(named, i) && carried[i % CELLS] == by_lost ->

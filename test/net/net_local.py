@@ -60,7 +60,7 @@ def two_users_meet(t):
     t.equal(a.streams("direct", "direct"), 2, "ends that are direct")
     t.equal((a.figure("processes"), a.figure("listeners")), (2, 1), "gauges")
     t.equal((a.figure("local_vouched_total"), a.figure("local_not_allowed_total")), (1, 0), "counters")
-    t.check(a.figure('streams_bytes_total{carrier="ring"}') > 300 << 20, a.metrics())
+    t.check(a.figure('streams_bytes_total{path="ring"}') > 300 << 20, a.metrics())
     t.stats.direct(PORT, to_server=90 << 20, to_client=90 << 20, share=0.5)
 
 
@@ -315,7 +315,7 @@ def counters_do_not_go_back(t):
         t.until(lambda: a.figure("processes") == 0, 10, "the processes to be gone")
         for name, value in a.metrics().items():
             t.check(value >= before.get(name, 0), f"{name}: {value}, {before.get(name)} before")
-    ring = a.figure('streams_bytes_total{carrier="ring"}')
+    ring = a.figure('streams_bytes_total{path="ring"}')
     t.check(6 * 3 * 3 << 20 < ring < 6 * 3 * 5 << 20, f"{ring} bytes by ring")
 
 
@@ -330,7 +330,7 @@ def what_was_counted_is_not_counted_again(t):
     for peer in (client, server):
         peer.do("close", group="s")
     t.until(lambda: a.figure("streams_ended_total") == 2, 10, "the stream to have ended")
-    before = a.figure('streams_bytes_total{carrier="ring"}')
+    before = a.figure('streams_bytes_total{path="ring"}')
     parent = client.proc
     client.pid = client.do("background")["pid"]
     t.wait(parent)
@@ -338,7 +338,7 @@ def what_was_counted_is_not_counted_again(t):
     client.connect(server)
     until_direct(t, a, client, server, 2)
     t.equal(a.figure("streams_ended_total"), 2, "streams that ended")
-    ring = a.figure('streams_bytes_total{carrier="ring"}') - before
+    ring = a.figure('streams_bytes_total{path="ring"}') - before
     t.check(0 < ring < 1 << 20, f"{ring} bytes more by ring")
 
 

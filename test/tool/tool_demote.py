@@ -29,7 +29,7 @@ class Rounds:
         self.said(f"done {count}")
 
 
-def carriers(t, pid):
+def paths(t, pid):
     return {(stream["tx"], stream["rx"]) for stream in streams(t, pid)}
 
 
@@ -39,7 +39,7 @@ def joined_client(t, port):
 
     def direct():
         client.go(50)
-        return carriers(t, client.pid) == {("ring", "ring")}
+        return paths(t, client.pid) == {("ring", "ring")}
     t.until(direct, 30, "the stream to be on the ring")
     return client
 
@@ -103,17 +103,17 @@ def who_sleeps_hears_of_it_later(t):
          "sends by ring")
     told = ask_json(t, "demote", "--wait", 0, client.pid, expect=3)
     t.equal((told["done"], told["streams"][0]["result"]), (0, "waiting"), f"{told}")
-    t.equal(carriers(t, client.pid), {("ring", "ring")}, "carriers of who sleeps")
+    t.equal(paths(t, client.pid), {("ring", "ring")}, "paths of who sleeps")
     client.go(2)
-    t.equal(carriers(t, client.pid), {("tcp", "tcp")}, "carriers after a call or two")
+    t.equal(paths(t, client.pid), {("tcp", "tcp")}, "paths after a call or two")
     # The last wish counts, also if nobody heard the one before it.
     ask(t, "promote", "--wait", 0, client.pid, expect=3)
     ask(t, "demote", "--wait", 0, client.pid, expect=3)
     client.go(100)
-    t.equal(carriers(t, client.pid), {("tcp", "tcp")}, "carriers")
+    t.equal(paths(t, client.pid), {("tcp", "tcp")}, "paths")
     ask(t, "promote", "--wait", 0, client.pid, expect=3)
-    t.until(lambda: client.go(50) or carriers(t, client.pid) == {("ring", "ring")}, 30, "the ring again")
-    t.equal(carriers(t, server.pid), {("ring", "ring")}, "carriers at the server")
+    t.until(lambda: client.go(50) or paths(t, client.pid) == {("ring", "ring")}, 30, "the ring again")
+    t.equal(paths(t, server.pid), {("ring", "ring")}, "paths at the server")
     t.kill(client.proc)
 
 
@@ -125,7 +125,7 @@ def each_end_has_its_say(t):
     for pid in (server.pid, client.pid):
         ask(t, "demote", *PATIENT, pid)
     says(t, ask(t, "promote", "--wait", "0.3", server.pid, expect=1).out(), "heard; the other end")
-    t.equal(carriers(t, server.pid), {("tcp", "tcp")}, "carriers while one end keeps it there")
+    t.equal(paths(t, server.pid), {("tcp", "tcp")}, "paths while one end keeps it there")
     ask(t, "promote", *PATIENT, client.pid)
     until_reason(t, server.pid, "direct")
     t.kill(client)
@@ -143,8 +143,8 @@ def before_it_is_joined(t):
     t.equal((stream["tx"], stream["rx"], stream["reason"], stream["link"]), ("tcp", "tcp", "operator", 0), "pinned")
     says(t, ask(t, "demote", "--wait", 0, client.pid, expect=3).out(), "it hears of it at its next one")
     ask(t, "promote", "--wait", 0, client.pid, expect=3)
-    t.until(lambda: client.go(50) or carriers(t, client.pid) == {("ring", "ring")}, 30, "the stream to be joined")
-    t.equal(carriers(t, server.pid), {("ring", "ring")}, "carriers at the server")
+    t.until(lambda: client.go(50) or paths(t, client.pid) == {("ring", "ring")}, 30, "the stream to be joined")
+    t.equal(paths(t, server.pid), {("ring", "ring")}, "paths at the server")
     t.kill(client.proc)
 
 
@@ -157,7 +157,7 @@ def it_earns_at_once(t):
             "reasons")
     for pid in (server.pid, client.pid):
         ask(t, "promote", "--wait", 0, pid, expect=3)
-    t.until(lambda: client.go(50) or carriers(t, client.pid) == {("ring", "ring")}, 30, "the stream to be joined")
+    t.until(lambda: client.go(50) or paths(t, client.pid) == {("ring", "ring")}, 30, "the stream to be joined")
     t.kill(client.proc)
 
 
@@ -172,10 +172,10 @@ def a_childs_stream(t):
     for what in (child, f":{port}"):
         ask(t, "demote", "--wait", 0, what, expect=3)
         client.go(2)
-        t.equal(carriers(t, client.pid), {("tcp", "tcp")}, "carriers")
+        t.equal(paths(t, client.pid), {("tcp", "tcp")}, "paths")
         says(t, ask(t, "why", what, expect=1).out(), "on TCP: operator")
         ask(t, "promote", "--wait", 0, what, expect=3)
-        t.until(lambda: client.go(50) or carriers(t, client.pid) == {("ring", "ring")}, 30, "the ring again")
+        t.until(lambda: client.go(50) or paths(t, client.pid) == {("ring", "ring")}, 30, "the ring again")
     t.kill(client.proc)
     t.wait(server)
 
@@ -190,12 +190,12 @@ def a_parents_stream(t):
     client.go(200)
     child = int(server.stdout.readline())
     client.go(200)
-    t.equal(carriers(t, client.pid), {("tcp", "tcp")}, "carriers")
+    t.equal(paths(t, client.pid), {("tcp", "tcp")}, "paths")
     until_reason(t, child, "shared-holder")
     until_reason(t, client.pid, "peer-left")
     says(t, ask(t, "promote", child, expect=1).out(), "it was given up before, and stays on TCP")
     client.go(200)
-    t.equal(carriers(t, client.pid), {("tcp", "tcp")}, "carriers after the wish")
+    t.equal(paths(t, client.pid), {("tcp", "tcp")}, "paths after the wish")
     t.kill(client.proc)
     t.wait(server)
 
@@ -246,7 +246,7 @@ def whose_it_is(t):
     until_reason(t, server.pid, "direct")
     for what in (str(server.pid), f":{port}", f"3@{server.pid}"):
         says(t, ask(t, "demote", "--all", what, expect=3, before=AS_NOBODY).out(), "processes of other users could not")
-    t.equal(carriers(t, server.pid), {("ring", "ring")}, "carriers")
+    t.equal(paths(t, server.pid), {("ring", "ring")}, "paths")
     t.kill(client)
     # Root may, of everybody's; and so may who runs it.
     theirs, port = redis(t, before=AS_NOBODY)

@@ -53,7 +53,7 @@ def both_ends_of_a_stream(t):
     t.equal(told["accelerated"], False, "accelerated")
     ends = {stream["other_end"]["pid"]: stream for stream in told["streams"]}
     t.equal(ends[with_it.pid]["accelerated"], True, "the client with the library")
-    t.equal(ends[with_it.pid]["end"]["tx"], "ring", "carrier")
+    t.equal(ends[with_it.pid]["end"]["tx"], "ring", "path")
     t.equal(ends[with_it.pid]["other_end"]["reason"], "direct", "reason of the other end")
     t.equal(ends[without.pid]["accelerated"], False, "the client without")
     t.equal(ends[without.pid]["end"]["reason"], "no-peer", "reason")

@@ -419,11 +419,11 @@ static void three_streams(struct rsk_stats_segment *seg)
 {
 	static const struct {
 		uint8_t reason;
-		uint8_t carrier;
+		uint8_t path;
 		uint64_t bytes;
-	} kinds[] = { { RSK_REASON_DIRECT, RSK_CARRIER_RING, 9000 },
-		      { RSK_REASON_DIRECT, RSK_CARRIER_RING, 1000 },
-		      { RSK_REASON_NO_PEER, RSK_CARRIER_TCP, 10 } };
+	} kinds[] = { { RSK_REASON_DIRECT, RSK_PATH_RING, 9000 },
+		      { RSK_REASON_DIRECT, RSK_PATH_RING, 1000 },
+		      { RSK_REASON_NO_PEER, RSK_PATH_TCP, 10 } };
 
 	memset(seg, 0, sizeof(*seg));
 	seg->header.high_water = 3;
@@ -436,7 +436,7 @@ static void three_streams(struct rsk_stats_segment *seg)
 		s->local_port = (uint16_t)(100 + i);
 		s->opened_ns = i + 1;
 		s->reason = kinds[i].reason;
-		s->tx = s->rx = kinds[i].carrier;
+		s->tx = s->rx = kinds[i].path;
 		s->tx_ring_bytes = kinds[i].bytes;
 	}
 	seg->process[0].pid = (uint32_t)getpid();

@@ -23,7 +23,7 @@ static void setup(void)
 	live.opened_ns = 1234;
 	live.fd_plus_1 = 6;
 	live.reason = RSK_REASON_DIRECT;
-	live.tx = live.rx = RSK_CARRIER_RING;
+	live.tx = live.rx = RSK_PATH_RING;
 	seen = live;
 }
 
@@ -37,16 +37,16 @@ Test(tool_wish, heard_then_done)
 	cr_assert_eq(wish_look(&live, word), WISH_WAITING);
 	live.heeded = word;
 	cr_assert_eq(wish_look(&live, word), WISH_ASKED);
-	live.tx = RSK_CARRIER_TCP;
+	live.tx = RSK_PATH_TCP;
 	cr_assert_eq(wish_look(&live, word), WISH_ASKED);
-	live.rx = RSK_CARRIER_TCP;
+	live.rx = RSK_PATH_TCP;
 	cr_assert_eq(wish_look(&live, word), WISH_DONE);
 	live.reason = RSK_REASON_OPERATOR;
 	/* And back: one way by the ring is enough, where nothing goes the other one. */
 	cr_assert_eq(wish_put(&live, &seen, RSK_WISH_PROMOTE, &word), WISH_WAITING);
 	live.heeded = word;
 	cr_assert_eq(wish_look(&live, word), WISH_ASKED);
-	live.rx = RSK_CARRIER_RING;
+	live.rx = RSK_PATH_RING;
 	cr_assert_eq(wish_look(&live, word), WISH_ASKED);
 	live.reason = RSK_REASON_DIRECT;
 	cr_assert_eq(wish_look(&live, word), WISH_DONE);
@@ -84,7 +84,7 @@ Test(tool_wish, another_operator)
 Test(tool_wish, what_was_given_up_stays_on_tcp)
 {
 	live.given_up = 1;
-	live.tx = live.rx = RSK_CARRIER_TCP;
+	live.tx = live.rx = RSK_PATH_TCP;
 	cr_assert_eq(wish_put(&live, &seen, RSK_WISH_DEMOTE, &word), WISH_DONE);
 	cr_assert_eq(wish_put(&live, &seen, RSK_WISH_PROMOTE, &word), WISH_GIVEN_UP);
 	cr_assert_eq(live.wish, seen.wish, "nothing is written");

@@ -31,7 +31,7 @@ static bool decided(const struct connection *c)
 	if (!s)
 		return true;
 	if (stream_is_direct(s))
-		return s->tx == RSK_CARRIER_RING && s->rx == RSK_CARRIER_RING;
+		return s->tx == RSK_PATH_RING && s->rx == RSK_PATH_RING;
 	return s->reason != RSK_REASON_NOT_EARNED && s->reason != RSK_REASON_NO_PEER &&
 	       s->reason != RSK_REASON_DIRECT;
 }

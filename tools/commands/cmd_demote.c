@@ -70,7 +70,7 @@ static json_t *wished_json(const struct wished *w)
 			 (int)w->seen->pid, "fd",
 			 w->end.fd >= 0 ? json_integer(w->end.fd) : json_null(), "result",
 			 wish_row(w->state)->token, "sentence", wish_row(w->state)->sentence, "tx",
-			 rsk_carrier_token(s->tx), "rx", rsk_carrier_token(s->rx));
+			 rsk_path_token(s->tx), "rx", rsk_path_token(s->rx));
 }
 
 static int tell_json(const struct request *r, const struct wishes *all)
@@ -103,8 +103,8 @@ static int tell(const struct request *r, const struct wishes *all)
 		rsk_addr_text(t->family, t->local, t->local_port, local);
 		rsk_addr_text(t->family, t->peer, t->peer_port, peer);
 		printf("%s - %s of process %u: %s (sends by %s, receives by %s)\n", local, peer,
-		       w->seen->pid, wish_row(w->state)->sentence, rsk_carrier_token(s->tx),
-		       rsk_carrier_token(s->rx));
+		       w->seen->pid, wish_row(w->state)->sentence, rsk_path_token(s->tx),
+		       rsk_path_token(s->rx));
 	}
 	if (!all->count)
 		puts(all->without ?

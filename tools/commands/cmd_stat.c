@@ -202,7 +202,7 @@ static void print_stream(const struct request *req, const struct segment *seg, u
 	rsk_addr_text(s->family, s->peer, s->peer_port, peer);
 	printf("%-7" PRIu32 " %-15s %-21s %-21s %-4s %-4s %-12s %8s %8s %8s %8s ", s->pid,
 	       text_clean(name, sizeof(name), comm, sizeof(comm)), local, peer,
-	       rsk_carrier_token(s->tx), rsk_carrier_token(s->rx),
+	       rsk_path_token(s->tx), rsk_path_token(s->rx),
 	       s->fabric[0] ? text_clean(fabric, sizeof(fabric), s->fabric, sizeof(s->fabric)) :
 			      "-",
 	       size_text(size[0], s->tx_ring_bytes), size_text(size[1], s->tx_tcp_bytes),

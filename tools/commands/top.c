@@ -165,8 +165,8 @@ const char *top_line(const struct top_row *row, char line[static TOP_LINE])
 
 	snprintf(line, TOP_LINE,
 		 "%-7" PRIu32 " %-15s %-21s %-21s %-4s %-4s %8s %8s %8s %4" PRIu32 " %s%s%s%s",
-		 row->pid, row->comm, row->local, row->peer, rsk_carrier_token(row->tx),
-		 rsk_carrier_token(row->rx), size_text(size[0], row->tx_rate),
+		 row->pid, row->comm, row->local, row->peer, rsk_path_token(row->tx),
+		 rsk_path_token(row->rx), size_text(size[0], row->tx_rate),
 		 size_text(size[1], row->rx_rate), size_text(size[2], row->bytes), row->demotions,
 		 rsk_reason_token(row->reason), row->peer_reason ? " (peer: " : "",
 		 row->peer_reason ? rsk_reason_token(row->peer_reason) : "",
@@ -193,16 +193,15 @@ json_t *top_json(const struct top *top)
 		const struct top_row *row = &top->row[i];
 
 		json_array_append_new(
-			rows,
-			json_pack("{s:I,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:I}", "pid",
-				  (json_int_t)row->pid, "comm", row->comm, "local", row->local,
-				  "peer", row->peer, "tx", rsk_carrier_token(row->tx), "rx",
-				  rsk_carrier_token(row->rx), "reason",
-				  rsk_reason_token(row->reason), "peer_reason",
-				  row->peer_reason ? rsk_reason_token(row->peer_reason) : "",
-				  "tx_bytes_s", json_u64(row->tx_rate), "rx_bytes_s",
-				  json_u64(row->rx_rate), "bytes", json_u64(row->bytes),
-				  "demotions", (json_int_t)row->demotions));
+			rows, json_pack("{s:I,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:I}", "pid",
+					(json_int_t)row->pid, "comm", row->comm, "local",
+					row->local, "peer", row->peer, "tx",
+					rsk_path_token(row->tx), "rx", rsk_path_token(row->rx),
+					"reason", rsk_reason_token(row->reason), "peer_reason",
+					row->peer_reason ? rsk_reason_token(row->peer_reason) : "",
+					"tx_bytes_s", json_u64(row->tx_rate), "rx_bytes_s",
+					json_u64(row->rx_rate), "bytes", json_u64(row->bytes),
+					"demotions", (json_int_t)row->demotions));
 	}
 	return json_pack("{s:I,s:o,s:o,s:o}", "accelerated", (json_int_t)top->direct,
 			 "ring_bytes_s", json_u64(top->ring_rate), "tcp_bytes_s",

@@ -27,7 +27,7 @@ struct top_row {
 	char comm[17]; /* clean */
 	char local[RSK_ADDR_TEXT];
 	char peer[RSK_ADDR_TEXT];
-	uint8_t tx; /* enum rsk_carrier */
+	uint8_t tx; /* enum rsk_path */
 	uint8_t rx;
 	uint8_t reason; /* enum rsk_reason, or what somebody wrote there */
 	uint8_t peer_reason;
@@ -42,7 +42,7 @@ struct top {
 	struct top_row *row;
 	size_t count;
 	size_t direct;
-	uint64_t ring_rate; /* bytes a second of all, by carrier */
+	uint64_t ring_rate; /* bytes a second of all, by path */
 	uint64_t tcp_rate;
 };
 

@@ -144,7 +144,7 @@ static const char *way(const struct rsk_stats_stream *s)
 {
 	if (s->tx == s->rx)
 		return "accelerated";
-	return s->tx == RSK_CARRIER_RING ?
+	return s->tx == RSK_PATH_RING ?
 		       "accelerated in sending; what it receives still comes by TCP" :
 		       "accelerated in receiving; what it sends still goes by TCP";
 }
@@ -256,8 +256,7 @@ static json_t *end_json(const struct end *end, const struct view *view)
 			 (json_int_t)end->holders, "reason",
 			 *view->token ? view->token : rsk_reason_token(RSK_REASON_DIRECT),
 			 "sentence", view->sentence, "cure", view->cure, "tx",
-			 s ? rsk_carrier_token(s->tx) : NULL, "rx",
-			 s ? rsk_carrier_token(s->rx) : NULL);
+			 s ? rsk_path_token(s->tx) : NULL, "rx", s ? rsk_path_token(s->rx) : NULL);
 }
 
 json_t *connection_json(const struct connection *c)

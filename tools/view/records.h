@@ -56,11 +56,10 @@ const struct rsk_stats_stream *record_before(const struct segment *before,
 struct rates record_rates(const struct segment *before, const struct segment *seg,
 			  const struct rsk_stats_stream *stream);
 
-/* Both ways have one carrier for good: bytes go, or would go, through the ring in at least one of them. */
+/* Both ways have one path for good: bytes go, or would go, through the ring in at least one of them. */
 static inline bool stream_is_direct(const struct rsk_stats_stream *s)
 {
-	return s->reason == RSK_REASON_DIRECT &&
-	       (s->tx == RSK_CARRIER_RING || s->rx == RSK_CARRIER_RING);
+	return s->reason == RSK_REASON_DIRECT && (s->tx == RSK_PATH_RING || s->rx == RSK_PATH_RING);
 }
 
 #endif /* RSK_TOOLS_RECORDS_H */

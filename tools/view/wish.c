@@ -133,8 +133,8 @@ enum wish_state wish_put(struct rsk_stats_stream *live, const struct rsk_stats_s
 
 static bool fulfilled(const struct rsk_stats_stream *live, enum rsk_stats_wish kind)
 {
-	bool tx = __atomic_load_n(&live->tx, __ATOMIC_RELAXED) == RSK_CARRIER_RING;
-	bool rx = __atomic_load_n(&live->rx, __ATOMIC_RELAXED) == RSK_CARRIER_RING;
+	bool tx = __atomic_load_n(&live->tx, __ATOMIC_RELAXED) == RSK_PATH_RING;
+	bool rx = __atomic_load_n(&live->rx, __ATOMIC_RELAXED) == RSK_PATH_RING;
 
 	if (kind == RSK_WISH_DEMOTE)
 		return !tx && !rx;

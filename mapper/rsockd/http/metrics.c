@@ -108,8 +108,8 @@ static void streams(struct rsk_daemon *d, struct evbuffer *out)
 	evbuffer_add_printf(out,
 			    "# TYPE rsockd_streams_bytes counter\n"
 			    "# HELP rsockd_streams_bytes bytes sent and received\n"
-			    "rsockd_streams_bytes_total{carrier=\"ring\"} %" PRIu64 "\n"
-			    "rsockd_streams_bytes_total{carrier=\"tcp\"} %" PRIu64 "\n",
+			    "rsockd_streams_bytes_total{path=\"ring\"} %" PRIu64 "\n"
+			    "rsockd_streams_bytes_total{path=\"tcp\"} %" PRIu64 "\n",
 			    f.count.ring_bytes, f.count.tcp_bytes);
 }
 

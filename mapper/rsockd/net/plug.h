@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * plug.h - hot-plug: which ports of this node's RNICs are there, as the kernel says (rtnetlink). A port is there while
- * one of its addresses is on this host, on a link that is up and has a carrier. Told as it changes, with no waiting and
+ * one of its addresses is on this host, on a link that is up and has a path. Told as it changes, with no waiting and
  * no polling; what was missed is asked for again. One thread.
  */
 #ifndef RSK_PLUG_H

@@ -247,7 +247,7 @@ no:
 
 static enum rsk_stream_mode mode_of(const struct rsk_stats_stream *r)
 {
-	int ring = (r->tx == RSK_CARRIER_RING) + (r->rx == RSK_CARRIER_RING);
+	int ring = (r->tx == RSK_PATH_RING) + (r->rx == RSK_PATH_RING);
 
 	return ring == 2 ? RSK_STREAM_DIRECT : ring ? RSK_STREAM_HALF : RSK_STREAM_TCP;
 }
