@@ -2,7 +2,7 @@
 /*
  * hook.h - the shape of every hook.
  *
- *	static rsk_apart ssize_t rsk_hot_read(int fd, void *buf, size_t len)
+ *	static rsk_apart ssize_t rsk_tracked_read(int fd, void *buf, size_t len)
  *	{
  *		struct iovec iov = { buf, len };
  *
@@ -14,7 +14,7 @@
  *
  *	ssize_t rsk_hook_read(int fd, void *buf, size_t len)
  *	{
- *		return rsk_hot(fd) ? rsk_hot_read(fd, buf, len) : rsk_real.read(fd, buf, len);
+ *		return rsk_tracked(fd) ? rsk_tracked_read(fd, buf, len) : rsk_real.read(fd, buf, len);
  *	}
  *
  * What is not the engine's leaves by a jump: the hook itself needs no frame, since the part that does stands apart.
@@ -49,15 +49,15 @@
 #define rsk_acts(call) (rsk_act(), (call))
 
 /* A stream for the engine. A cold fd costs the one load. */
-static inline bool rsk_hot(int fd)
+static inline bool rsk_tracked(int fd)
 {
-	return rsk_unlikely((rsk_fd_word(fd) & RSK_FD_MASK) == RSK_FD_HOT) && !rsk_direct;
+	return rsk_unlikely((rsk_fd_word(fd) & RSK_FD_MASK) == RSK_FD_TRACKED) && !rsk_direct;
 }
 
 /* An epoll set with a joined stream in it. */
-static inline bool rsk_hot_epoll(int fd)
+static inline bool rsk_tracked_epoll(int fd)
 {
-	return rsk_unlikely((rsk_fd_word(fd) & RSK_FD_MASK) == (RSK_FD_HOT | RSK_FD_EPOLL)) &&
+	return rsk_unlikely((rsk_fd_word(fd) & RSK_FD_MASK) == (RSK_FD_TRACKED | RSK_FD_EPOLL)) &&
 	       !rsk_direct;
 }
 

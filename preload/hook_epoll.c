@@ -54,7 +54,7 @@ int rsk_hook_epoll_wait(int epfd, struct epoll_event *evs, int max, int timeout)
 {
 	struct timespec ts;
 
-	if (!rsk_hot_epoll(epfd) || max <= 0)
+	if (!rsk_tracked_epoll(epfd) || max <= 0)
 		return rsk_real.epoll_wait(epfd, evs, max, timeout);
 	return (int)rsk_result(rsk_epoll_wait(epfd, evs, max, rsk_ms_timespec(timeout, &ts), NULL));
 }
@@ -64,7 +64,7 @@ int rsk_hook_epoll_pwait(int epfd, struct epoll_event *evs, int max, int timeout
 {
 	struct timespec ts;
 
-	if (!rsk_hot_epoll(epfd) || max <= 0 || !rsk_mask_valid(mask))
+	if (!rsk_tracked_epoll(epfd) || max <= 0 || !rsk_mask_valid(mask))
 		return rsk_real.epoll_pwait(epfd, evs, max, timeout, mask);
 	return (int)rsk_result(rsk_epoll_wait(epfd, evs, max, rsk_ms_timespec(timeout, &ts), mask));
 }
@@ -72,7 +72,7 @@ int rsk_hook_epoll_pwait(int epfd, struct epoll_event *evs, int max, int timeout
 int rsk_hook_epoll_pwait2(int epfd, struct epoll_event *evs, int max,
 			  const struct timespec *timeout, const sigset_t *mask)
 {
-	if (!rsk_hot_epoll(epfd) || max <= 0 || !rsk_timespec_valid(timeout) ||
+	if (!rsk_tracked_epoll(epfd) || max <= 0 || !rsk_timespec_valid(timeout) ||
 	    !rsk_mask_valid(mask))
 		return rsk_real.epoll_pwait2(epfd, evs, max, timeout, mask);
 	return (int)rsk_result(rsk_epoll_wait(epfd, evs, max, timeout, mask));

@@ -145,7 +145,7 @@ static int rsk_before_dup_onto(int fd, int to)
 	if (rsk_known(to) && (rsk_sys_fcntl(fd, F_GETFD, 0) < 0 || rsk_beyond_limit(to)))
 		return -EBADF;
 	/* As long as @to is what it was. */
-	rc = to <= STDERR_FILENO && rsk_hot(fd) ? rsk_fd_leave(fd, RSK_REASON_STDIO) : 0;
+	rc = to <= STDERR_FILENO && rsk_tracked(fd) ? rsk_fd_leave(fd, RSK_REASON_STDIO) : 0;
 	return rc < 0 ? -EBUSY : rsk_fd_closing(to);
 }
 

@@ -4,7 +4,7 @@
 #include "export.h"
 #include "hook.h"
 
-static rsk_apart ssize_t rsk_hot_read(int fd, void *buf, size_t len)
+static rsk_apart ssize_t rsk_tracked_read(int fd, void *buf, size_t len)
 {
 	struct iovec iov = { buf, len };
 
@@ -20,7 +20,7 @@ static rsk_apart ssize_t rsk_hot_read(int fd, void *buf, size_t len)
 
 ssize_t rsk_hook_read(int fd, void *buf, size_t len)
 {
-	return rsk_hot(fd) ? rsk_hot_read(fd, buf, len) : rsk_real.read(fd, buf, len);
+	return rsk_tracked(fd) ? rsk_tracked_read(fd, buf, len) : rsk_real.read(fd, buf, len);
 }
 
 ssize_t rsk_hook___read_chk(int fd, void *buf, size_t len, size_t room)
@@ -29,7 +29,7 @@ ssize_t rsk_hook___read_chk(int fd, void *buf, size_t len, size_t room)
 	return rsk_hook_read(fd, buf, len);
 }
 
-static rsk_apart ssize_t rsk_hot_write(int fd, const void *buf, size_t len)
+static rsk_apart ssize_t rsk_tracked_write(int fd, const void *buf, size_t len)
 {
 	struct iovec iov = { (void *)buf, len };
 
@@ -44,10 +44,11 @@ static rsk_apart ssize_t rsk_hot_write(int fd, const void *buf, size_t len)
 
 ssize_t rsk_hook_write(int fd, const void *buf, size_t len)
 {
-	return rsk_hot(fd) ? rsk_hot_write(fd, buf, len) : rsk_acts(rsk_real.write(fd, buf, len));
+	return rsk_tracked(fd) ? rsk_tracked_write(fd, buf, len) :
+				 rsk_acts(rsk_real.write(fd, buf, len));
 }
 
-static rsk_apart ssize_t rsk_hot_readv(int fd, const struct iovec *iov, int n)
+static rsk_apart ssize_t rsk_tracked_readv(int fd, const struct iovec *iov, int n)
 {
 	if (!rsk_iov_valid(iov, (size_t)n))
 		return rsk_real.readv(fd, iov, n);
@@ -62,10 +63,10 @@ static rsk_apart ssize_t rsk_hot_readv(int fd, const struct iovec *iov, int n)
 
 ssize_t rsk_hook_readv(int fd, const struct iovec *iov, int n)
 {
-	return rsk_hot(fd) ? rsk_hot_readv(fd, iov, n) : rsk_real.readv(fd, iov, n);
+	return rsk_tracked(fd) ? rsk_tracked_readv(fd, iov, n) : rsk_real.readv(fd, iov, n);
 }
 
-static rsk_apart ssize_t rsk_hot_writev(int fd, const struct iovec *iov, int n)
+static rsk_apart ssize_t rsk_tracked_writev(int fd, const struct iovec *iov, int n)
 {
 	if (!rsk_iov_valid(iov, (size_t)n))
 		return rsk_acts(rsk_real.writev(fd, iov, n));
@@ -80,7 +81,8 @@ static rsk_apart ssize_t rsk_hot_writev(int fd, const struct iovec *iov, int n)
 
 ssize_t rsk_hook_writev(int fd, const struct iovec *iov, int n)
 {
-	return rsk_hot(fd) ? rsk_hot_writev(fd, iov, n) : rsk_acts(rsk_real.writev(fd, iov, n));
+	return rsk_tracked(fd) ? rsk_tracked_writev(fd, iov, n) :
+				 rsk_acts(rsk_real.writev(fd, iov, n));
 }
 
 /*
@@ -117,7 +119,7 @@ ssize_t rsk_hook_preadv2(int fd, const struct iovec *iov, int n, off_t at, int f
 	int msg_flags;
 
 	/* With a position: ESPIPE. */
-	if (!rsk_hot(fd) || at != -1 || !rsk_iov_valid(iov, (size_t)n))
+	if (!rsk_tracked(fd) || at != -1 || !rsk_iov_valid(iov, (size_t)n))
 		return rsk_real.preadv2(fd, iov, n, at, flags);
 	if (rsk_iov_bytes(iov, (size_t)n) == 0)
 		return 0;
@@ -135,7 +137,7 @@ ssize_t rsk_hook_pwritev2(int fd, const struct iovec *iov, int n, off_t at, int 
 {
 	int msg_flags;
 
-	if (!rsk_hot(fd) || at != -1 || !rsk_iov_valid(iov, (size_t)n))
+	if (!rsk_tracked(fd) || at != -1 || !rsk_iov_valid(iov, (size_t)n))
 		return rsk_acts(rsk_real.pwritev2(fd, iov, n, at, flags));
 	if (rsk_iov_bytes(iov, (size_t)n) == 0)
 		return 0;
@@ -153,14 +155,14 @@ ssize_t rsk_hook_pwritev2(int fd, const struct iovec *iov, int n, off_t at, int 
 
 int rsk_hook_eventfd_read(int fd, eventfd_t *value)
 {
-	if (!rsk_hot(fd))
+	if (!rsk_tracked(fd))
 		return rsk_real.eventfd_read(fd, value);
 	return rsk_hook_read(fd, value, sizeof(*value)) == sizeof(*value) ? 0 : -1;
 }
 
 int rsk_hook_eventfd_write(int fd, eventfd_t value)
 {
-	if (!rsk_hot(fd))
+	if (!rsk_tracked(fd))
 		return rsk_acts(rsk_real.eventfd_write(fd, value));
 	return rsk_hook_write(fd, &value, sizeof(value)) == sizeof(value) ? 0 : -1;
 }

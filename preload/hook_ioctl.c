@@ -102,12 +102,12 @@ int rsk_hook_ioctl(int fd, unsigned long request, ...)
 	/* The kernel's request is 32 bits wide; some programs sign-extend it. */
 	switch ((unsigned int)request) {
 	case SIOCINQ:
-		if (rsk_hot(fd))
+		if (rsk_tracked(fd))
 			return rsk_ioctl_queue(fd, request, (int *)arg, rsk_op_inq_alone,
 					       rsk_op_inq);
 		break;
 	case SIOCOUTQ:
-		if (rsk_hot(fd))
+		if (rsk_tracked(fd))
 			return rsk_ioctl_queue(fd, request, (int *)arg, NULL, rsk_op_outq);
 		break;
 	case FIONBIO:

@@ -120,7 +120,7 @@ static void rsk_rights_after_recv(const struct msghdr *msg)
 
 /* ---- receive ---- */
 
-static rsk_apart ssize_t rsk_hot_recv(int fd, void *buf, size_t len, int flags)
+static rsk_apart ssize_t rsk_tracked_recv(int fd, void *buf, size_t len, int flags)
 {
 	struct iovec iov = { buf, len };
 
@@ -132,9 +132,9 @@ static rsk_apart ssize_t rsk_hot_recv(int fd, void *buf, size_t len, int flags)
 
 ssize_t rsk_hook_recv(int fd, void *buf, size_t len, int flags)
 {
-	if (!rsk_hot(fd) || rsk_recv_is_real(flags))
+	if (!rsk_tracked(fd) || rsk_recv_is_real(flags))
 		return rsk_real.recv(fd, buf, len, flags);
-	return rsk_hot_recv(fd, buf, len, flags);
+	return rsk_tracked_recv(fd, buf, len, flags);
 }
 
 ssize_t rsk_hook___recv_chk(int fd, void *buf, size_t len, size_t room, int flags)
@@ -156,8 +156,8 @@ static ssize_t rsk_no_name(ssize_t ret, const void *addr, socklen_t *addr_len)
 	return ret;
 }
 
-static rsk_apart ssize_t rsk_hot_recvfrom(int fd, void *buf, size_t len, int flags,
-					  __SOCKADDR_ARG addr, socklen_t *addr_len)
+static rsk_apart ssize_t rsk_tracked_recvfrom(int fd, void *buf, size_t len, int flags,
+					      __SOCKADDR_ARG addr, socklen_t *addr_len)
 {
 	struct iovec iov = { buf, len };
 
@@ -171,9 +171,9 @@ static rsk_apart ssize_t rsk_hot_recvfrom(int fd, void *buf, size_t len, int fla
 ssize_t rsk_hook_recvfrom(int fd, void *buf, size_t len, int flags, __SOCKADDR_ARG addr,
 			  socklen_t *addr_len)
 {
-	if (!rsk_hot(fd) || rsk_recv_is_real(flags))
+	if (!rsk_tracked(fd) || rsk_recv_is_real(flags))
 		return rsk_real.recvfrom(fd, buf, len, flags, addr, addr_len);
-	return rsk_hot_recvfrom(fd, buf, len, flags, addr, addr_len);
+	return rsk_tracked_recvfrom(fd, buf, len, flags, addr, addr_len);
 }
 
 ssize_t rsk_hook___recvfrom_chk(int fd, void *buf, size_t len, size_t room, int flags,
@@ -199,7 +199,7 @@ static bool rsk_msg_valid(const struct msghdr *msg, int flags)
 	       rsk_iov_valid(msg->msg_iov, msg->msg_iovlen);
 }
 
-static rsk_apart ssize_t rsk_hot_recvmsg(int fd, struct msghdr *msg, int flags, bool *filled)
+static rsk_apart ssize_t rsk_tracked_recvmsg(int fd, struct msghdr *msg, int flags, bool *filled)
 {
 	RSK_SCOPE(s);
 	*filled = rsk_scope_recv(&s, fd, msg->msg_iov, (int)msg->msg_iovlen, flags);
@@ -214,13 +214,13 @@ ssize_t rsk_hook_recvmsg(int fd, struct msghdr *msg, int flags)
 	bool filled;
 	ssize_t ret;
 
-	if (!rsk_hot(fd) || !rsk_msg_valid(msg, flags) || rsk_recv_is_real(flags)) {
+	if (!rsk_tracked(fd) || !rsk_msg_valid(msg, flags) || rsk_recv_is_real(flags)) {
 		ret = rsk_real.recvmsg(fd, msg, flags);
 		if (ret >= 0)
 			rsk_rights_after_recv(msg);
 		return ret;
 	}
-	ret = rsk_hot_recvmsg(fd, msg, flags, &filled);
+	ret = rsk_tracked_recvmsg(fd, msg, flags, &filled);
 	if (ret < 0 || !filled)
 		return ret;
 	/* As in the kernel: the bytes are taken by now. */
@@ -249,8 +249,9 @@ int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 	unsigned int done = 0;
 	ssize_t ret;
 
-	if (!rsk_hot(fd) || !rsk_readable(msgs) || ((unsigned int)flags & RSK_MSG_CMSG_COMPAT) ||
-	    !rsk_timespec_valid(timeout) || rsk_recv_is_real(flags)) {
+	if (!rsk_tracked(fd) || !rsk_readable(msgs) ||
+	    ((unsigned int)flags & RSK_MSG_CMSG_COMPAT) || !rsk_timespec_valid(timeout) ||
+	    rsk_recv_is_real(flags)) {
 		ret = rsk_real.recvmmsg(fd, msgs, n, flags, timeout);
 		for (; (ssize_t)done < ret; done++)
 			rsk_rights_after_recv(&msgs[done].msg_hdr);
@@ -302,7 +303,7 @@ int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 
 /* ---- send ---- */
 
-static rsk_apart ssize_t rsk_hot_send(int fd, const void *buf, size_t len, int flags)
+static rsk_apart ssize_t rsk_tracked_send(int fd, const void *buf, size_t len, int flags)
 {
 	struct iovec iov = { (void *)buf, len };
 	int real = rsk_send_is_real(fd, flags);
@@ -318,12 +319,12 @@ static rsk_apart ssize_t rsk_hot_send(int fd, const void *buf, size_t len, int f
 
 ssize_t rsk_hook_send(int fd, const void *buf, size_t len, int flags)
 {
-	return rsk_hot(fd) ? rsk_hot_send(fd, buf, len, flags) :
-			     rsk_acts(rsk_real.send(fd, buf, len, flags));
+	return rsk_tracked(fd) ? rsk_tracked_send(fd, buf, len, flags) :
+				 rsk_acts(rsk_real.send(fd, buf, len, flags));
 }
 
-static rsk_apart ssize_t rsk_hot_sendto(int fd, const void *buf, size_t len, int flags,
-					__CONST_SOCKADDR_ARG addr, socklen_t addr_len)
+static rsk_apart ssize_t rsk_tracked_sendto(int fd, const void *buf, size_t len, int flags,
+					    __CONST_SOCKADDR_ARG addr, socklen_t addr_len)
 {
 	struct iovec iov = { (void *)buf, len };
 	int real = 1;
@@ -345,11 +346,11 @@ static rsk_apart ssize_t rsk_hot_sendto(int fd, const void *buf, size_t len, int
 ssize_t rsk_hook_sendto(int fd, const void *buf, size_t len, int flags, __CONST_SOCKADDR_ARG addr,
 			socklen_t addr_len)
 {
-	return rsk_hot(fd) ? rsk_hot_sendto(fd, buf, len, flags, addr, addr_len) :
-			     rsk_acts(rsk_real.sendto(fd, buf, len, flags, addr, addr_len));
+	return rsk_tracked(fd) ? rsk_tracked_sendto(fd, buf, len, flags, addr, addr_len) :
+				 rsk_acts(rsk_real.sendto(fd, buf, len, flags, addr, addr_len));
 }
 
-static rsk_apart ssize_t rsk_hot_sendmsg(int fd, const struct msghdr *msg, int flags)
+static rsk_apart ssize_t rsk_tracked_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	int real = 1;
 
@@ -374,8 +375,8 @@ ssize_t rsk_hook_sendmsg(int fd, const struct msghdr *msg, int flags)
 
 	if (rc < 0)
 		return rsk_result(rc);
-	return rsk_hot(fd) ? rsk_hot_sendmsg(fd, msg, flags) :
-			     rsk_acts(rsk_real.sendmsg(fd, msg, flags));
+	return rsk_tracked(fd) ? rsk_tracked_sendmsg(fd, msg, flags) :
+				 rsk_acts(rsk_real.sendmsg(fd, msg, flags));
 }
 
 /* An error after the first message ends the call; so does a message that went out in part. */
@@ -385,7 +386,8 @@ int rsk_hook_sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
 	int saved = errno;
 	ssize_t ret;
 
-	if (!rsk_hot(fd) || !rsk_readable(msgs) || ((unsigned int)flags & RSK_MSG_CMSG_COMPAT)) {
+	if (!rsk_tracked(fd) || !rsk_readable(msgs) ||
+	    ((unsigned int)flags & RSK_MSG_CMSG_COMPAT)) {
 		for (;
 		     rsk_touch_ready && done < n && done < RSK_IOV_MAX && rsk_readable(&msgs[done]);
 		     done++) {

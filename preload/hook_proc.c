@@ -200,7 +200,7 @@ int rsk_hook_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_a
 
 int rsk_hook_posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *actions, int fd, int to)
 {
-	int rc = rsk_hot(fd) ? rsk_fd_leave(fd, RSK_REASON_EXEC) : 0;
+	int rc = rsk_tracked(fd) ? rsk_fd_leave(fd, RSK_REASON_EXEC) : 0;
 
 	if (rc < 0)
 		return -rc;

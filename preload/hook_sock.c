@@ -124,7 +124,7 @@ int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 
 int rsk_hook_shutdown(int fd, int how)
 {
-	if (!rsk_hot(fd) || how < SHUT_RD || how > SHUT_RDWR)
+	if (!rsk_tracked(fd) || how < SHUT_RD || how > SHUT_RDWR)
 		return rsk_acts(rsk_real.shutdown(fd, how));
 
 	RSK_SCOPE(s);
@@ -236,12 +236,12 @@ int rsk_hook_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 {
 	bool error = level == SOL_SOCKET && name == SO_ERROR;
 
-	if ((level != SOL_TCP && !error) || !rsk_hot(fd)) {
+	if ((level != SOL_TCP && !error) || !rsk_tracked(fd)) {
 		int ret = rsk_real.getsockopt(fd, level, name, val, len);
 
 		if (ret == 0 && level == SOL_SOCKET && name == SO_PEERPIDFD)
 			rsk_made(*(const int *)val);
-		if (ret == 0 && level == SOL_SOCKET && name == SO_LINGER && rsk_hot(fd))
+		if (ret == 0 && level == SOL_SOCKET && name == SO_LINGER && rsk_tracked(fd))
 			rsk_fd_get_linger(fd, val, *len);
 		return ret;
 	}

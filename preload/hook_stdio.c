@@ -48,7 +48,7 @@ FILE *rsk_hook_freopen(const char *path, const char *mode, FILE *file)
 
 void rsk_hook_backtrace_symbols_fd(void *const *frames, int n, int fd)
 {
-	if (rsk_hot(fd))
+	if (rsk_tracked(fd))
 		rsk_fd_leave(fd, RSK_REASON_STDIO);
 	rsk_real.backtrace_symbols_fd(frames, n, fd);
 }
@@ -119,14 +119,14 @@ static int rsk_vdprintf(int fd, int flag, const char *fmt, va_list ap)
 
 int rsk_hook_vdprintf(int fd, const char *fmt, va_list ap)
 {
-	if (!rsk_hot(fd))
+	if (!rsk_tracked(fd))
 		return rsk_real.vdprintf(fd, fmt, ap);
 	return rsk_vdprintf(fd, -1, fmt, ap);
 }
 
 int rsk_hook___vdprintf_chk(int fd, int flag, const char *fmt, va_list ap)
 {
-	if (!rsk_hot(fd))
+	if (!rsk_tracked(fd))
 		return rsk_real.__vdprintf_chk(fd, flag, fmt, ap);
 	return rsk_vdprintf(fd, flag < 0 ? 0 : flag, fmt, ap);
 }

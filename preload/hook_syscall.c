@@ -147,7 +147,7 @@ static long by_epoll_pwait(long nr, const long a[static 6])
 	const sigset_t *use;
 	sigset_t mask;
 
-	if (!rsk_hot_epoll(INT(0)) || !rsk_kernel_mask(PTR(4), SIZE(5), &mask, &use))
+	if (!rsk_tracked_epoll(INT(0)) || !rsk_kernel_mask(PTR(4), SIZE(5), &mask, &use))
 		return straight(nr, a);
 	return rsk_hook_epoll_pwait(INT(0), PTR(1), INT(2), INT(3), use);
 }
@@ -158,7 +158,7 @@ static long by_epoll_pwait2(long nr, const long a[static 6])
 	const sigset_t *use;
 	sigset_t mask;
 
-	if (!rsk_hot_epoll(INT(0)) || !rsk_kernel_mask(PTR(4), SIZE(5), &mask, &use))
+	if (!rsk_tracked_epoll(INT(0)) || !rsk_kernel_mask(PTR(4), SIZE(5), &mask, &use))
 		return straight(nr, a);
 	return rsk_hook_epoll_pwait2(INT(0), PTR(1), INT(2), PTR(3), use);
 }
@@ -174,7 +174,7 @@ static long by_io_submit(long nr, const long a[static 6])
 	if (rsk_live() && rsk_touch_ready)
 		/* NOLINTNEXTLINE(bugprone-sizeof-expression): a pointer is what is to be read */
 		for (long i = 0; i < a[1] && rsk_readable(&list[i]); i++)
-			if (rsk_readable(list[i]) && rsk_hot((int)list[i]->aio_fildes) &&
+			if (rsk_readable(list[i]) && rsk_tracked((int)list[i]->aio_fildes) &&
 			    rsk_fd_leave((int)list[i]->aio_fildes, RSK_REASON_AIO) < 0)
 				return rsk_result(-EAGAIN);
 	return rsk_acts(straight(nr, a));

@@ -3,7 +3,7 @@
  * engine.h - everything that a hook may ask of the engine. It lies on the lowest floor, since
  * each floor does a part of it.
  *
- * A hook looks the fd up (rsk_fd_hot(): one load); a cold fd goes straight to the real call. Of any other one the
+ * A hook looks the fd up (rsk_fd_tracked(): one load); a cold fd goes straight to the real call. Of any other one the
  * engine is asked first whether the call can be done at once (rsk_steady_recv() and its like). If not (RSK_UNSTEADY),
  * the hook begins an operation, which says who carries the call, and ends it with what came of it; preload/hook.h has
  * that as RSK_SCOPE and rsk_scope_recv(), rsk_scope_send(), with an example:

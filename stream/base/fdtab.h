@@ -3,10 +3,10 @@
  * fdtab.h - what the library knows of each fd of this process: one word.
  *
  *	0			nothing: plain
- *	ptr | RSK_FD_HOT	a stream that is a candidate, or joined with its peer: calls go to the engine
+ *	ptr | RSK_FD_TRACKED	a stream that is a candidate, or joined with its peer: calls go to the engine
  *	ptr			a stream that has given up (its record is still shown): calls go to the kernel
- *	ptr | RSK_FD_EPOLL	an epoll set; | RSK_FD_HOT as well once a stream that is joined is in it
- *	4 | RSK_FD_HOT		one of the library's own fds: the application gets EBADF
+ *	ptr | RSK_FD_EPOLL	an epoll set; | RSK_FD_TRACKED as well once a stream that is joined is in it
+ *	4 | RSK_FD_TRACKED		one of the library's own fds: the application gets EBADF
  *	RSK_FD_TCP | ...	a mark: a TCP socket without a stream, which connect() or accept() may make one of;
  *				calls go to the kernel
  *	... | RSK_FD_LEFT	the same as without, but no longer counted in the object: this process is in exit(), and
@@ -27,10 +27,10 @@
 
 #include "guard.h"
 
-#define RSK_FD_HOT 1u
+#define RSK_FD_TRACKED 1u
 #define RSK_FD_EPOLL 2u
 #define RSK_FD_MASK 3u
-#define RSK_FD_OWN (4u | RSK_FD_HOT) /* no pointer */
+#define RSK_FD_OWN (4u | RSK_FD_TRACKED) /* no pointer */
 /*
  * A mark is what need not be asked of the kernel. It belongs to the number, the socket may have several: what could
  * be changed by another one is not in it from the moment there is one (dup, fork). It may be wrong where an fd was
@@ -67,9 +67,9 @@ static inline uintptr_t rsk_fd_word(int fd)
 	return atomic_load_explicit(&rsk_fdtab.word[fd], memory_order_acquire);
 }
 
-static inline bool rsk_fd_hot(int fd)
+static inline bool rsk_fd_tracked(int fd)
 {
-	return rsk_fd_word(fd) & RSK_FD_HOT;
+	return rsk_fd_word(fd) & RSK_FD_TRACKED;
 }
 
 /* One of the library's own: the application gets EBADF, close loops skip it. */

@@ -116,7 +116,7 @@ static void find_dups(struct rsk_stream *s, int fd)
 		if (!rsk_stream_pin(s))
 			return; /* closed meanwhile */
 		atomic_fetch_add(&s->fds, 1);
-		if (!rsk_fd_put_if((int)i, w, (uintptr_t)s | RSK_FD_HOT)) {
+		if (!rsk_fd_put_if((int)i, w, (uintptr_t)s | RSK_FD_TRACKED)) {
 			atomic_fetch_sub(&s->fds, 1);
 			rsk_stream_unpin(s);
 		}
@@ -135,12 +135,12 @@ static void begin(int fd, uintptr_t w, bool connecting_side, bool nonblock,
 	s = rsk_stream_new(fd, connecting_side, nonblock, peer);
 	if (!s)
 		return;
-	rsk_fd_put(fd, (uintptr_t)s | RSK_FD_HOT);
+	rsk_fd_put(fd, (uintptr_t)s | RSK_FD_TRACKED);
 	rsk_join_hello();
 	if (__builtin_expect(rsk_fd_marked(w) && (w & RSK_FD_DUPPED), 0))
 		find_dups(s, fd);
 	if (__builtin_expect(fd <= 2, 0))
-		rsk_stream_cold(s, RSK_REASON_STDIO);
+		rsk_stream_untrack(s, RSK_REASON_STDIO);
 }
 
 void rsk_fd_socket(int fd, bool tcp, bool nonblock)
@@ -218,7 +218,7 @@ void rsk_fd_epoll(int fd)
 	e = rsk_epoll_new(fd);
 	rsk_guard_exit();
 	if (e)
-		rsk_fd_put(fd, (uintptr_t)e | RSK_FD_EPOLL | RSK_FD_HOT);
+		rsk_fd_put(fd, (uintptr_t)e | RSK_FD_EPOLL | RSK_FD_TRACKED);
 }
 
 int rsk_fd_closing(int fd)
@@ -290,8 +290,9 @@ void rsk_fd_dup(int oldfd, int newfd)
 	atomic_store(&s->dupped, 1);
 	atomic_fetch_add(&s->fds, 1);
 	/* The pin becomes the new entry's reference. */
-	rsk_fd_put(newfd, rsk_stream_phase(s) == RSK_PHASE_COLD ? (uintptr_t)s :
-								  (uintptr_t)s | RSK_FD_HOT);
+	rsk_fd_put(newfd, rsk_stream_phase(s) == RSK_PHASE_UNTRACKED ?
+				  (uintptr_t)s :
+				  (uintptr_t)s | RSK_FD_TRACKED);
 	if (newfd <= 2)
 		rsk_fd_leave(newfd, RSK_REASON_STDIO);
 }

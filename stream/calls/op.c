@@ -52,7 +52,7 @@ static __attribute__((noinline)) int begin_candidate(struct rsk_op *op, struct r
 {
 	uint32_t phase = rsk_stream_phase(s);
 
-	if (phase == RSK_PHASE_COLD) {
+	if (phase == RSK_PHASE_UNTRACKED) {
 		rsk_stream_unpin(s);
 		return RSK_KERNEL;
 	}
@@ -96,7 +96,7 @@ static __attribute__((noinline)) int begin_plain(struct rsk_op *op, struct rsk_s
 			return begin_slow(op, op->fd);
 	while (!atomic_compare_exchange_weak(&s->life, &n, n + one + 1));
 	phase = atomic_load(&s->phase);
-	if (__builtin_expect(rsk_fd_word(op->fd) != w || phase == RSK_PHASE_COLD, 0)) {
+	if (__builtin_expect(rsk_fd_word(op->fd) != w || phase == RSK_PHASE_UNTRACKED, 0)) {
 		rsk_stream_unpin_by(s, one + 1);
 		return begin_slow(op, op->fd);
 	}
@@ -115,7 +115,7 @@ int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
 	struct rsk_stream *s = rsk_fd_object(w);
 
 	*op = (struct rsk_op){ .fd = fd, .kind = (uint8_t)kind };
-	if (__builtin_expect((w & RSK_FD_MASK) != RSK_FD_HOT || w == RSK_FD_OWN, 0))
+	if (__builtin_expect((w & RSK_FD_MASK) != RSK_FD_TRACKED || w == RSK_FD_OWN, 0))
 		return begin_slow(op, fd);
 	/* Before the pin it may be another stream's phase: no more than a hint. */
 	if (rsk_stream_phase(s) != RSK_PHASE_JOINED && kind != RSK_OP_CTL)

@@ -27,7 +27,7 @@ static inline struct rsk_stream *joined_at(uintptr_t w)
 {
 	struct rsk_stream *s = rsk_fd_object(w);
 
-	if ((w & RSK_FD_MASK) != RSK_FD_HOT || w == RSK_FD_OWN ||
+	if ((w & RSK_FD_MASK) != RSK_FD_TRACKED || w == RSK_FD_OWN ||
 	    rsk_stream_phase(s) != RSK_PHASE_JOINED)
 		return NULL;
 	return s;

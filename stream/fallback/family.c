@@ -357,5 +357,5 @@ void rsk_stream_inherit(struct rsk_stream *s, bool asleep)
 		rsk_log(RSK_LOG_ERROR, "fd %d: no memory in the child of a fork",
 			atomic_load(&s->fd));
 	}
-	atomic_store(&s->phase, RSK_PHASE_COLD);
+	atomic_store(&s->phase, RSK_PHASE_UNTRACKED);
 }

@@ -246,16 +246,16 @@ static void inherit(void)
 		uint32_t was = rsk_stream_phase(s);
 
 		rsk_stream_inherit(s, asleep);
-		rsk_stream_record_anew(s, was == RSK_PHASE_JOINED ? RSK_REASON_SHARED_HOLDER :
-					  was == RSK_PHASE_COLD	  ? RSK_REASON_INHERITED :
-								    RSK_REASON_DIRECT);
+		rsk_stream_record_anew(s, was == RSK_PHASE_JOINED    ? RSK_REASON_SHARED_HOLDER :
+					  was == RSK_PHASE_UNTRACKED ? RSK_REASON_INHERITED :
+								       RSK_REASON_DIRECT);
 	}
 	for (uint32_t i = 0; i < fork_now.entries; i++) {
 		int fd = fork_now.entry[i].fd;
 		struct rsk_stream *s = rsk_fd_stream(rsk_fd_word(fd));
 
-		if (s && rsk_stream_phase(s) == RSK_PHASE_COLD)
-			rsk_fd_put(fd, rsk_fd_word(fd) & ~(uintptr_t)RSK_FD_HOT);
+		if (s && rsk_stream_phase(s) == RSK_PHASE_UNTRACKED)
+			rsk_fd_put(fd, rsk_fd_word(fd) & ~(uintptr_t)RSK_FD_TRACKED);
 	}
 }
 

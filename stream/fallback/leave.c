@@ -289,8 +289,8 @@ static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why, boo
 		atomic_store_explicit(&s->leave_due, 0, memory_order_relaxed);
 	}
 	rsk_epoll_restore(s, fd);
-	if (rsk_stream_phase(s) != RSK_PHASE_COLD)
-		rsk_stream_cold(s, why);
+	if (rsk_stream_phase(s) != RSK_PHASE_UNTRACKED)
+		rsk_stream_untrack(s, why);
 	return 0;
 }
 

@@ -126,7 +126,7 @@ static void seek_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 
 	if (rc < 0) {
 		rsk_log(RSK_LOG_INFO, "fd %d: no socket for others to come to: %d", fd, rc);
-		rsk_stream_cold(s, rsk_absent_link(rc));
+		rsk_stream_untrack(s, rsk_absent_link(rc));
 		return;
 	}
 	/* Again and again: it may be lost meanwhile. The same offer is not written twice. */
@@ -219,7 +219,7 @@ static void seek(struct rsk_stream *s, int fd)
 		return;
 	}
 	if (!s->found_nonce && rsk_policy_given_up(&rsk_knobs.policy, &s->search, now))
-		rsk_stream_cold(s, (enum rsk_reason)s->rec->reason);
+		rsk_stream_untrack(s, (enum rsk_reason)s->rec->reason);
 	soon = (s->found_nonce && !s->remote) || now - s->search.began_ns < EAGER_NS;
 	atomic_store_explicit(&s->soon, soon, memory_order_relaxed);
 	if (soon)
@@ -259,13 +259,13 @@ static void step(struct rsk_stream *s, int fd)
 			return;
 		}
 		if (atomic_load(&rsk_stopped)) {
-			rsk_stream_cold(s, (enum rsk_reason)atomic_load(&rsk_stopped));
+			rsk_stream_untrack(s, (enum rsk_reason)atomic_load(&rsk_stopped));
 			return;
 		}
 		rc = rsk_stream_learn(s, fd);
 		why = rc == -EOPNOTSUPP ? RSK_REASON_UNSUPPORTED : rsk_kernel_refuses(fd);
 		if (why) {
-			rsk_stream_cold(s, why);
+			rsk_stream_untrack(s, why);
 			return;
 		}
 		if (rc < 0) {
@@ -298,7 +298,7 @@ static void step(struct rsk_stream *s, int fd)
 			rsk_log(RSK_LOG_INFO, "fd %d: pid %d does not answer over the link", fd,
 				s->link ? s->link->peer_pid : 0);
 			rsk_transact_undo(s);
-			rsk_stream_cold(s, RSK_REASON_LINK_ERROR);
+			rsk_stream_untrack(s, RSK_REASON_LINK_ERROR);
 		}
 		return;
 	default:

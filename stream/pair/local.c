@@ -157,7 +157,7 @@ static void say_all_links(void)
 	uint32_t high = rsk_fd_high();
 
 	for (uint32_t i = 0; i < high && office.fd >= 0; i++) {
-		struct rsk_stream *s = rsk_fd_hot((int)i) ? rsk_stream_of((int)i) : NULL;
+		struct rsk_stream *s = rsk_fd_tracked((int)i) ? rsk_stream_of((int)i) : NULL;
 
 		if (!s)
 			continue;
@@ -330,7 +330,7 @@ void rsk_local_seek(struct rsk_stream *s, int fd)
 /* The stream that is named, pinned; NULL: it is gone, or has another number by now. */
 static struct rsk_stream *stream_of(const struct rsk_local_msg *m)
 {
-	bool there = m->fd >= 0 && rsk_fd_hot(m->fd) && rsk_cookie_of(m->fd) == m->cookie;
+	bool there = m->fd >= 0 && rsk_fd_tracked(m->fd) && rsk_cookie_of(m->fd) == m->cookie;
 
 	return there ? rsk_stream_of(m->fd) : NULL;
 }
@@ -396,7 +396,7 @@ static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 
 	rsk_stats_set_reason(s->rec, RSK_REASON_MAPPED);
 	if (rc == -ENODEV) {
-		rsk_stream_cold(s, RSK_REASON_MAPPED);
+		rsk_stream_untrack(s, RSK_REASON_MAPPED);
 		return;
 	}
 	if (rc < 0) {
@@ -458,7 +458,7 @@ static void answer(const struct rsk_local_msg *m)
 		rsk_stats_set_reason(s->rec, RSK_REASON_REMOTE);
 	else if (m->reason == RSK_REASON_SAME_PROCESS ||
 		 (elsewhere(m->reason) && !rsk_rdma_device()))
-		rsk_stream_cold(s, (enum rsk_reason)m->reason);
+		rsk_stream_untrack(s, (enum rsk_reason)m->reason);
 	else
 		rsk_stats_set_reason(s->rec, (enum rsk_reason)m->reason);
 	give_back(m);

@@ -65,7 +65,7 @@ void rsk_join_forget(struct rsk_stream *s)
 	s->posted_nonce = 0;
 }
 
-void rsk_stream_cold(struct rsk_stream *s, enum rsk_reason why)
+void rsk_stream_untrack(struct rsk_stream *s, enum rsk_reason why)
 {
 	int fd = atomic_load(&s->named) ? -1 : rsk_stream_find_fd(s);
 
@@ -75,6 +75,6 @@ void rsk_stream_cold(struct rsk_stream *s, enum rsk_reason why)
 	rsk_stats_set_reason(s->rec, why);
 	rsk_stats_given_up(s->rec);
 	rsk_join_forget(s);
-	atomic_store(&s->phase, RSK_PHASE_COLD);
-	rsk_fd_replace((uintptr_t)s | RSK_FD_HOT, (uintptr_t)s);
+	atomic_store(&s->phase, RSK_PHASE_UNTRACKED);
+	rsk_fd_replace((uintptr_t)s | RSK_FD_TRACKED, (uintptr_t)s);
 }

@@ -191,7 +191,7 @@ void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
 	}
 	m.sid = free_sid(l);
 	if (m.sid == RSK_SEG_STREAMS) {
-		rsk_stream_cold(s, RSK_REASON_MEMORY);
+		rsk_stream_untrack(s, RSK_REASON_MEMORY);
 		return;
 	}
 	s->handle = l->remote ? s->mapping : rsk_random64();
@@ -201,7 +201,7 @@ void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
 	m.netns = s->tuple.netns;
 	pm_request(s, &pm);
 	if (attach(s, l, m.sid) < 0) {
-		rsk_stream_cold(s, RSK_REASON_MEMORY);
+		rsk_stream_untrack(s, RSK_REASON_MEMORY);
 		return;
 	}
 	s->asks = true;
@@ -282,7 +282,7 @@ struct rsk_stream *rsk_transact_accepting(const struct rsk_tuple *ours, int gues
 		struct rsk_stream *s;
 
 		*fd = i < 0 ? guess : (int)i;
-		if (!rsk_fd_hot(*fd) || !(s = rsk_stream_of(*fd)))
+		if (!rsk_fd_tracked(*fd) || !(s = rsk_stream_of(*fd)))
 			continue;
 		if (rsk_stream_phase(s) == RSK_PHASE_SEEKING && !s->connecting_side &&
 		    is_named(s, ours))
@@ -443,7 +443,7 @@ static void on_accept(struct rsk_link *l, const struct rsk_link_msg *m, const st
 	if (why || rsk_pm_msg_ack(pm, &out) < 0) {
 		rsk_transact_undo(s);
 		deny(l, m, &req, why);
-		rsk_stream_cold(s, (enum rsk_reason)why);
+		rsk_stream_untrack(s, (enum rsk_reason)why);
 	} else {
 		put_pm(l, &ack, &out);
 		joined(s);

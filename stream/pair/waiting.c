@@ -43,7 +43,7 @@ static void each_waiting(uint64_t nonce, const struct rsk_link *l,
 	uint32_t high = rsk_fd_high();
 
 	for (uint32_t i = 0; i < high && (!l || rsk_transact_may_ask(l)); i++) {
-		struct rsk_stream *s = rsk_fd_hot((int)i) ? rsk_stream_of((int)i) : NULL;
+		struct rsk_stream *s = rsk_fd_tracked((int)i) ? rsk_stream_of((int)i) : NULL;
 
 		if (!s)
 			continue;

@@ -74,7 +74,7 @@ static bool may_act(const struct rsk_stream *s, uint64_t word)
 		rsk_stats_wish_kind(word) == RSK_WISH_PROMOTE) &&
 	       !rsk_stream_failed(s) &&
 	       !atomic_load_explicit(&s->leave_due, memory_order_relaxed) &&
-	       rsk_stream_phase(s) != RSK_PHASE_COLD;
+	       rsk_stream_phase(s) != RSK_PHASE_UNTRACKED;
 }
 
 static uint8_t reason_of(const struct rsk_stream *s)

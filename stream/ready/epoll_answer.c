@@ -103,7 +103,8 @@ short rsk_epoll_true_events(struct rsk_reg *r)
  * Its mark may be looked past: the stream's only registration, and not one that waits for room, of
  * which the mark tells (the peer's word may be taken in by any call).
  */
-static inline __attribute__((always_inline)) bool may_be_hot(const struct rsk_reg *r, short events)
+static inline __attribute__((always_inline)) bool may_be_tracked(const struct rsk_reg *r,
+								 short events)
 {
 	return __atomic_load_n(&r->stream->regs, __ATOMIC_RELAXED) == r &&
 	       !__atomic_load_n(&r->next_of_stream, __ATOMIC_RELAXED) &&
@@ -161,7 +162,7 @@ static inline __attribute__((always_inline)) bool tell(struct rsk_epoll *e, stru
 		r->armed = false;
 	} else if (!(r->events & EPOLLET)) {
 		rsk_epoll_queue(r);
-		if (may_be_hot(r, re))
+		if (may_be_tracked(r, re))
 			e->hot = r;
 	} else if (re & EPOLLOUT) {
 		r->told_room = r->shorts + 1;

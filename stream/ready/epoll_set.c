@@ -78,7 +78,7 @@ void rsk_epoll_dup(int oldfd, int newfd)
 	if (!e)
 		return;
 	atomic_fetch_add(&e->fds, 1);
-	rsk_fd_put(newfd, (uintptr_t)e | RSK_FD_EPOLL | RSK_FD_HOT);
+	rsk_fd_put(newfd, (uintptr_t)e | RSK_FD_EPOLL | RSK_FD_TRACKED);
 }
 
 struct rsk_shared *rsk_epoll_kin(struct rsk_epoll *e)

@@ -49,7 +49,7 @@ struct set {
 bool rsk_poll_concerns(const struct pollfd *fds, nfds_t n)
 {
 	for (nfds_t i = 0; i < n; i++)
-		if (fds[i].fd >= 0 && rsk_fd_hot(fds[i].fd))
+		if (fds[i].fd >= 0 && rsk_fd_tracked(fds[i].fd))
 			return true;
 	return false;
 }
@@ -100,7 +100,7 @@ static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 	p->n = n;
 	for (nfds_t i = 0; i < n; i++) {
 		p->nasked += fds[i].fd >= 0;
-		hot += fds[i].fd >= 0 && rsk_fd_hot(fds[i].fd);
+		hot += fds[i].fd >= 0 && rsk_fd_tracked(fds[i].fd);
 	}
 	p->kernel = p->small_fds;
 	p->items = p->small_items;
@@ -119,7 +119,7 @@ static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 		struct rsk_stream *s;
 		bool joined;
 
-		if (fds[i].fd < 0 || !rsk_fd_hot(fds[i].fd))
+		if (fds[i].fd < 0 || !rsk_fd_tracked(fds[i].fd))
 			continue;
 		if (rsk_fd_word(fds[i].fd) & RSK_FD_EPOLL) {
 			p->nepolls++;

@@ -32,7 +32,7 @@ bool rsk_select_concerns(int nfds, const fd_set *r, const fd_set *w, const fd_se
 	int high = (int)rsk_fd_high();
 
 	for (int fd = 0; fd < nfds && fd < high; fd++)
-		if (rsk_fd_hot(fd) && (is_set(r, fd) || is_set(w, fd) || is_set(e, fd)))
+		if (rsk_fd_tracked(fd) && (is_set(r, fd) || is_set(w, fd) || is_set(e, fd)))
 			return true;
 	return false;
 }

@@ -282,7 +282,7 @@ struct rsk_stream *rsk_stream_of(int fd)
 		if (rsk_stream_pin(s)) {
 			uintptr_t again = rsk_fd_word(fd);
 
-			if (((w ^ again) & ~(uintptr_t)(RSK_FD_HOT | RSK_FD_LEFT)) == 0)
+			if (((w ^ again) & ~(uintptr_t)(RSK_FD_TRACKED | RSK_FD_LEFT)) == 0)
 				return s;
 			rsk_stream_unpin(s);
 		}
@@ -342,7 +342,7 @@ bool rsk_fdtab_validate(void)
 		/* Other processes of the family may have more. */
 		if (fds < rsk_stream_count_fds(s) || rsk_stream_holders(s) < fds)
 			return false;
-		if (rsk_stream_phase(s) == RSK_PHASE_COLD && (w & RSK_FD_HOT))
+		if (rsk_stream_phase(s) == RSK_PHASE_UNTRACKED && (w & RSK_FD_TRACKED))
 			return false;
 	}
 	return true;

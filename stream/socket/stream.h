@@ -34,7 +34,7 @@ enum rsk_phase {
 	RSK_PHASE_SEEKING,
 	RSK_PHASE_JOINING,
 	RSK_PHASE_JOINED,
-	RSK_PHASE_COLD,
+	RSK_PHASE_UNTRACKED,
 };
 
 /* Whether it had one number, with FD_CLOEXEC, when this process was forked, or at its last vfork(). */
@@ -302,8 +302,8 @@ void rsk_stream_record_anew(struct rsk_stream *s, enum rsk_reason why);
 uint32_t rsk_stream_count_fds(struct rsk_stream *s); /* of this process */
 bool rsk_fdtab_validate(void); /* every entry leads to what counts it; for the property tests */
 int rsk_stream_find_fd(struct rsk_stream *s); /* an fd of this process, -1 */
-void rsk_stream_cold(struct rsk_stream *s,
-		     enum rsk_reason why); /* give up: calls go to the kernel */
+void rsk_stream_untrack(struct rsk_stream *s,
+			enum rsk_reason why); /* give up: calls go to the kernel */
 
 static inline bool rsk_stream_failed(const struct rsk_stream *s)
 {

@@ -14,7 +14,7 @@ static inline ssize_t hooked_move(int fd, bool out, void *buf, size_t len)
 	struct rsk_op op;
 	ssize_t n = RSK_UNSTEADY;
 
-	if (rsk_fd_hot(fd))
+	if (rsk_fd_tracked(fd))
 		n = out ? rsk_steady_send(fd, &iov, 1, MSG_DONTWAIT) :
 			  rsk_steady_recv(fd, &iov, 1, MSG_DONTWAIT);
 	if (n != RSK_UNSTEADY)

@@ -249,7 +249,7 @@ static void marks(void)
 
 	rsk_fd_socket(fd, true, false);
 	cr_assert(rsk_fd_marked(rsk_fd_word(fd)));
-	cr_assert(!rsk_fd_hot(fd) && !rsk_stream_of(fd));
+	cr_assert(!rsk_fd_tracked(fd) && !rsk_stream_of(fd));
 	rsk_fd_set_nonblock(fd, true);
 	cr_assert_eq(rsk_fd_word(fd), RSK_FD_TCP | RSK_FD_MODE | RSK_FD_NONBLOCK);
 	rsk_fd_set_nonblock(fd, false);

@@ -58,7 +58,7 @@ Test(leave, nor_does_a_stream_leave_for_good)
 	kit_fabric.arrived = true;
 	cr_assert_eq(hooked_move(ks.fd, true, &byte, 1), 1);
 	hooked_move(ks.fd, false, &byte, 1);
-	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_COLD);
+	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_UNTRACKED);
 }
 
 /*
