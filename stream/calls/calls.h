@@ -20,7 +20,8 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 /* op.c: so many bytes were moved by a call. */
 void rsk_op_moved(struct rsk_stream *s, int fd, uint64_t n);
 void rsk_op_uncount(struct rsk_op *op);
-void rsk_join_due(struct rsk_stream *s, int fd); /* rsk_join_step(), if its work has come so far */
+void rsk_pairing_due(struct rsk_stream *s,
+		     int fd); /* rsk_pairing_step(), if its work has come so far */
 /*
  * early.c: a piece of a large send before the stream is joined. Bytes or -errno; -ESTALE: joined
  * by now, send it so; -EPIPE, if not the @first piece: there is an error, for the next call to

@@ -41,7 +41,7 @@ ssize_t rsk_early_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int
 	struct iovec iov;
 	ssize_t n;
 
-	rsk_join_due(s, fd);
+	rsk_pairing_due(s, fd);
 	/* An error that came after the first piece is told at the next call: this one must not take it. */
 	if (!first && rsk_sys_ppoll(&look, 1, &(struct timespec){ 0 }, NULL) > 0 &&
 	    (look.revents & (POLLERR | POLLHUP)))
@@ -49,7 +49,7 @@ ssize_t rsk_early_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int
 	/* Counted as in rsk_op_begin(), for the piece alone. */
 	atomic_fetch_add(&s->tx_plain, 1);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (rsk_stream_phase(s) == RSK_PHASE_JOINED) {
+	if (rsk_stream_phase(s) == RSK_PHASE_PAIRED) {
 		atomic_fetch_sub(&s->tx_plain, 1);
 		return -ESTALE;
 	}

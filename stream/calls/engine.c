@@ -8,7 +8,7 @@
 
 #include <rsock/sys.h>
 
-#include "join.h"
+#include "pairing.h"
 #include "keeper.h"
 #include "log.h"
 #include "mend.h"
@@ -81,6 +81,6 @@ void rsk_exit(void)
 	rsk_keeper_finish(RSK_MEND_PATIENCE_NS);
 	if (one) {
 		rsk_mend_end();
-		rsk_join_leave();
+		rsk_pairing_leave();
 	}
 }

@@ -10,7 +10,7 @@
 #include "ask.h"
 #include "epoll.h"
 #include "epollset.h"
-#include "join.h"
+#include "pairing.h"
 #include "leave.h"
 #include "log.h"
 #include "nap.h"
@@ -136,7 +136,7 @@ static void begin(int fd, uintptr_t w, bool connecting_side, bool nonblock,
 	if (!s)
 		return;
 	rsk_fd_put(fd, (uintptr_t)s | RSK_FD_TRACKED);
-	rsk_join_hello();
+	rsk_pairing_hello();
 	if (__builtin_expect(rsk_fd_marked(w) && (w & RSK_FD_DUPPED), 0))
 		find_dups(s, fd);
 	if (__builtin_expect(fd <= 2, 0))
@@ -189,7 +189,7 @@ void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len)
 void rsk_fd_listening(int fd)
 {
 	if (rsk_fd_marked(rsk_fd_word(fd)))
-		rsk_join_listening(fd);
+		rsk_pairing_listening(fd);
 }
 
 /* Only what is a stream is accepted, and of the listener's kind. */

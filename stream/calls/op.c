@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#include "join.h"
+#include "pairing.h"
 #include "stream.h"
 #include "wish.h"
 
@@ -41,10 +41,10 @@ static bool is_due(const struct rsk_stream *s)
 	return rsk_stream_work(s) >= atomic_load_explicit(&s->step_work, memory_order_relaxed);
 }
 
-void rsk_join_due(struct rsk_stream *s, int fd)
+void rsk_pairing_due(struct rsk_stream *s, int fd)
 {
 	if (is_due(s))
-		rsk_join_step(s, fd);
+		rsk_pairing_step(s, fd);
 }
 
 /* Pinned, and not joined when it was looked at. */
@@ -57,16 +57,16 @@ static __attribute__((noinline)) int begin_candidate(struct rsk_op *op, struct r
 		return RSK_KERNEL;
 	}
 	op->s = s;
-	if (phase == RSK_PHASE_JOINED)
+	if (phase == RSK_PHASE_PAIRED)
 		return RSK_ENGINE;
 	if (op->kind == RSK_OP_CTL)
 		return RSK_KERNEL;
-	rsk_join_due(s, op->fd);
-	if (rsk_stream_phase(s) == RSK_PHASE_JOINED)
+	rsk_pairing_due(s, op->fd);
+	if (rsk_stream_phase(s) == RSK_PHASE_PAIRED)
 		return RSK_ENGINE;
 	/* Add, look again: pairs with the joiner's phase, look at the count (kernel.c); all of it seq_cst. */
 	atomic_fetch_add(plain_apart(op), 1);
-	if (atomic_load(&s->phase) == RSK_PHASE_JOINED) {
+	if (atomic_load(&s->phase) == RSK_PHASE_PAIRED) {
 		atomic_fetch_sub(plain_apart(op), 1);
 		return RSK_ENGINE;
 	}
@@ -100,7 +100,7 @@ static __attribute__((noinline)) int begin_plain(struct rsk_op *op, struct rsk_s
 		rsk_stream_unpin_by(s, one + 1);
 		return begin_slow(op, op->fd);
 	}
-	if (phase == RSK_PHASE_JOINED || is_due(s)) {
+	if (phase == RSK_PHASE_PAIRED || is_due(s)) {
 		atomic_fetch_sub(&s->life, one);
 		return begin_candidate(op, s);
 	}
@@ -118,12 +118,12 @@ int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
 	if (__builtin_expect((w & RSK_FD_MASK) != RSK_FD_TRACKED || w == RSK_FD_OWN, 0))
 		return begin_slow(op, fd);
 	/* Before the pin it may be another stream's phase: no more than a hint. */
-	if (rsk_stream_phase(s) != RSK_PHASE_JOINED && kind != RSK_OP_CTL)
+	if (rsk_stream_phase(s) != RSK_PHASE_PAIRED && kind != RSK_OP_CTL)
 		return begin_plain(op, s, w);
 	/* The usual one: the entry is still the same after the pin. */
 	if (rsk_stream_pin(s)) {
 		if (__builtin_expect(rsk_fd_word(fd) == w, 1)) {
-			if (rsk_stream_phase(s) != RSK_PHASE_JOINED)
+			if (rsk_stream_phase(s) != RSK_PHASE_PAIRED)
 				return begin_candidate(op, s);
 			op->s = s;
 			return RSK_ENGINE;

@@ -153,14 +153,14 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 	dontwait = (flags & MSG_DONTWAIT) || rsk_stream_nonblock(s, fd);
 	for (;;) {
 		/* COLD with a link: it was joined, and left while we were at it. */
-		bool joined = rsk_stream_phase(s) >= RSK_PHASE_JOINED && s->link;
+		bool paired = rsk_stream_phase(s) >= RSK_PHASE_PAIRED && s->link;
 
 		if (atomic_load_explicit(&s->wr_shut, memory_order_relaxed)) {
 			n = rsk_fd_pending_error(fd); /* which comes first: sk_stream_error() */
 			n = n ? n : -EPIPE;
 			break;
 		}
-		n = joined ? rsk_stream_send_now(s, fd, cur,
+		n = paired ? rsk_stream_send_now(s, fd, cur,
 						 flags & (MSG_MORE | MSG_DONTROUTE | MSG_CONFIRM)) :
 			     send_early(s, fd, cur, flags, !total);
 		if (n > 0) {
@@ -172,7 +172,7 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 		}
 		if (n == -ESTALE)
 			continue;
-		if ((n != -EAGAIN && n != -EINTR) || (dontwait && !joined))
+		if ((n != -EAGAIN && n != -EINTR) || (dontwait && !paired))
 			break;
 		if (dontwait) {
 			rsk_stream_want_room(s);
@@ -187,9 +187,9 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 		}
 		if (!w.active)
 			rsk_wait_begin(&w, s, fd, RSK_WAKE_TX);
-		n = joined ? rsk_wait_more(&w) : rsk_wait_tcp(&w);
+		n = paired ? rsk_wait_more(&w) : rsk_wait_tcp(&w);
 		fd = w.fd;
-		if (n == 1 && joined)
+		if (n == 1 && paired)
 			rsk_stream_ask_end(s, fd);
 		if (n == -ERESTART && !total)
 			continue;

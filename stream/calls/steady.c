@@ -23,12 +23,12 @@
 #define RECV_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL | MSG_CMSG_CLOEXEC)
 
 /* What a table word leads to, if that is joined, or was; NULL. */
-static inline struct rsk_stream *joined_at(uintptr_t w)
+static inline struct rsk_stream *paired_at(uintptr_t w)
 {
 	struct rsk_stream *s = rsk_fd_object(w);
 
 	if ((w & RSK_FD_MASK) != RSK_FD_TRACKED || w == RSK_FD_OWN ||
-	    rsk_stream_phase(s) != RSK_PHASE_JOINED)
+	    rsk_stream_phase(s) != RSK_PHASE_PAIRED)
 		return NULL;
 	return s;
 }
@@ -36,7 +36,7 @@ static inline struct rsk_stream *joined_at(uintptr_t w)
 /* One of its locks is held. */
 static inline bool is_here(const struct rsk_stream *s, int fd, uintptr_t w)
 {
-	return rsk_fd_word(fd) == w && rsk_stream_phase(s) == RSK_PHASE_JOINED &&
+	return rsk_fd_word(fd) == w && rsk_stream_phase(s) == RSK_PHASE_PAIRED &&
 	       !rsk_stream_failed(s) && !atomic_load_explicit(&s->leave_due, memory_order_relaxed);
 }
 
@@ -72,7 +72,7 @@ unlock_and_tell(struct rsk_stream *s, int fd, struct rsk_lock *lock, uint64_t be
 ssize_t rsk_steady_send(int fd, const struct iovec *iov, int n, int flags)
 {
 	uintptr_t w = rsk_fd_word(fd);
-	struct rsk_stream *s = joined_at(w);
+	struct rsk_stream *s = paired_at(w);
 	struct rsk_iovcur src;
 	uint64_t bells;
 	ssize_t sent;
@@ -132,7 +132,7 @@ static inline ssize_t result(ssize_t got)
 ssize_t rsk_steady_recv(int fd, const struct iovec *iov, int n, int flags)
 {
 	uintptr_t w = rsk_fd_word(fd);
-	struct rsk_stream *s = joined_at(w);
+	struct rsk_stream *s = paired_at(w);
 	struct rsk_iovcur dst;
 	uint64_t bytes, credit, retries, bells = 0;
 	ssize_t got;

@@ -4,7 +4,7 @@
 
 #include "engine.h"
 #include "epoll.h"
-#include "join.h"
+#include "pairing.h"
 #include "keeper.h"
 #include "leave.h"
 #include "links.h"
@@ -34,8 +34,8 @@ static const struct rsk_upcalls upcalls = {
 	.closed_unseen = rsk_fd_closed_unseen,
 	.ending = ending,
 	.unpaired = rsk_transact_over,
-	.link_unused = rsk_join_sweep,
-	.paired = rsk_epoll_joined,
+	.link_unused = rsk_pairing_sweep,
+	.paired = rsk_epoll_paired,
 	.changed = rsk_epoll_stream_event,
 	.last_goodbye = rsk_stream_last_goodbye,
 	.give_owed = give_owed,

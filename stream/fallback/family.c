@@ -11,7 +11,7 @@
 
 #include "arena.h"
 #include "epoll.h"
-#include "join.h"
+#include "pairing.h"
 #include "kin.h"
 #include "links.h"
 #include "log.h"
@@ -152,7 +152,7 @@ void rsk_stream_share(struct rsk_stream *s, int fd)
 	int rc;
 
 	atomic_store_explicit(&s->torn, false, memory_order_relaxed);
-	if (rsk_stream_phase(s) != RSK_PHASE_JOINED || rsk_stream_failed(s))
+	if (rsk_stream_phase(s) != RSK_PHASE_PAIRED || rsk_stream_failed(s))
 		return;
 	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_guard_enter();
@@ -188,7 +188,7 @@ void rsk_streams_settle(struct rsk_stream *const *all, const int *fd, uint32_t n
 		struct rsk_kernel_tcp k;
 		bool owes = true;
 
-		if (rsk_stream_phase(s) != RSK_PHASE_JOINED)
+		if (rsk_stream_phase(s) != RSK_PHASE_PAIRED)
 			continue;
 		rsk_kernel_tcp_init(&k, s, fd[i]);
 		while (owes) {
@@ -232,11 +232,11 @@ void rsk_stream_look_alone(struct rsk_stream *s, int fd)
 	if (work < atomic_load_explicit(&s->alone_work, memory_order_relaxed))
 		return;
 	atomic_store_explicit(&s->alone_work, work + LOOK_WORK, memory_order_relaxed);
-	if (rsk_stream_phase(s) != RSK_PHASE_JOINED || !rsk_stream_sole_process(s) ||
+	if (rsk_stream_phase(s) != RSK_PHASE_PAIRED || !rsk_stream_sole_process(s) ||
 	    rsk_over_unread(s))
 		return;
 	/* No fork comes between. */
-	if (!rsk_join_try())
+	if (!rsk_pairing_try())
 		return;
 	if (!rsk_kin_shares(&s->kin) && rsk_epoll_retake(s) == 0) {
 		learn_modes(s, fd);
@@ -250,7 +250,7 @@ void rsk_stream_look_alone(struct rsk_stream *s, int fd)
 		rsk_unlock(&s->tx_lock);
 		rsk_stream_notify(s, RSK_WAKE_TX);
 	}
-	rsk_join_give();
+	rsk_pairing_give();
 }
 
 /* ---- the child ---- */
@@ -309,7 +309,7 @@ static void search_anew(struct rsk_stream *s)
 	rsk_arena_free(s->held);
 	s->held = NULL;
 	s->search = (struct rsk_policy_search){ 0 };
-	s->join_steps = 0;
+	s->pairing_steps = 0;
 	s->handle = s->mapping = s->found_nonce = s->posted_nonce = 0;
 	s->remote = false;
 	s->sought = 0;
@@ -331,10 +331,10 @@ void rsk_stream_inherit(struct rsk_stream *s, bool asleep)
 	s->mapping = 0;
 	switch (rsk_stream_phase(s)) {
 	case RSK_PHASE_SEEKING:
-	case RSK_PHASE_JOINING:
+	case RSK_PHASE_PAIRING:
 		search_anew(s);
 		return;
-	case RSK_PHASE_JOINED:
+	case RSK_PHASE_PAIRED:
 		break;
 	default:
 		s->link = NULL;

@@ -17,7 +17,7 @@
 #include "engine.h"
 #include "epoll.h"
 #include "family.h"
-#include "join.h"
+#include "pairing.h"
 #include "keeper.h"
 #include "kin.h"
 #include "links.h"
@@ -183,7 +183,7 @@ void rsk_fork_prepare(void)
 		return;
 	rsk_mend_fork();
 	rsk_keeper_fork();
-	rsk_join_fork();
+	rsk_pairing_fork();
 	rsk_mend_forks();
 	if (!list_all())
 		rsk_log(RSK_LOG_ERROR, "fork: no memory: the child does not know its sockets");
@@ -191,7 +191,7 @@ void rsk_fork_prepare(void)
 		struct rsk_stream *s = fork_now.stream[i];
 
 		atomic_store(&s->closes, RSK_CLOSES_NOT);
-		if (rsk_stream_phase(s) == RSK_PHASE_JOINED)
+		if (rsk_stream_phase(s) == RSK_PHASE_PAIRED)
 			is_inherited(s, fork_now.stream_fd[i], RSK_CLOSES_FORKED);
 		rsk_stream_share(s, fork_now.stream_fd[i]);
 	}
@@ -215,7 +215,7 @@ void rsk_fork_parent(bool ok)
 	unlock_streams();
 	rsk_epoll_fork_over(fork_now.set, fork_now.sets, false);
 	free_list();
-	rsk_join_fork_parent();
+	rsk_pairing_fork_parent();
 	rsk_keeper_fork_parent();
 	rsk_mend_fork_over(false);
 }
@@ -246,7 +246,7 @@ static void inherit(void)
 		uint32_t was = rsk_stream_phase(s);
 
 		rsk_stream_inherit(s, asleep);
-		rsk_stream_record_anew(s, was == RSK_PHASE_JOINED    ? RSK_REASON_SHARED_HOLDER :
+		rsk_stream_record_anew(s, was == RSK_PHASE_PAIRED    ? RSK_REASON_SHARED_HOLDER :
 					  was == RSK_PHASE_UNTRACKED ? RSK_REASON_INHERITED :
 								       RSK_REASON_DIRECT);
 	}
@@ -291,7 +291,7 @@ void rsk_fork_child(void)
 	unlock_streams();
 	rsk_epoll_fork_over(fork_now.set, fork_now.sets, true);
 	rsk_links_forked(rsk_wait_asleep());
-	rsk_join_fork_child();
+	rsk_pairing_fork_child();
 	rsk_keeper_fork_child();
 	rsk_mend_fork_over(true);
 	rsk_streams_forked();
@@ -350,7 +350,7 @@ void rsk_vfork_prepare(void)
 		if (!s)
 			continue;
 		atomic_store(&s->closes, RSK_CLOSES_NOT);
-		if (rsk_stream_phase(s) == RSK_PHASE_JOINED &&
+		if (rsk_stream_phase(s) == RSK_PHASE_PAIRED &&
 		    is_inherited(s, fd, RSK_CLOSES_VFORKED) && has_unread(s, fd) &&
 		    rsk_stream_sole_process(s))
 			rsk_fd_leave(fd, RSK_REASON_EXEC);
@@ -380,7 +380,7 @@ static int each_closed(int (*each)(int fd, struct rsk_stream *s))
 
 		if (!s)
 			continue;
-		if (rsk_stream_phase(s) == RSK_PHASE_JOINED &&
+		if (rsk_stream_phase(s) == RSK_PHASE_PAIRED &&
 		    (rsk_sys_fcntl(fd, F_GETFD, 0) & FD_CLOEXEC)) {
 			rsk_guard_enter();
 			rsk_lock(&s->tx_lock);

@@ -9,7 +9,7 @@
 
 #include <rsock/sys.h>
 
-#include "join.h"
+#include "pairing.h"
 #include "leave.h"
 #include "log.h"
 #include "mend.h"
@@ -81,8 +81,8 @@ static void goodbye(struct rsk_stream *s, int fd, bool close)
 	bool unread;
 	int owed;
 
-	rsk_join_forget(s);
-	if (rsk_stream_phase(s) != RSK_PHASE_JOINED)
+	rsk_pairing_forget(s);
+	if (rsk_stream_phase(s) != RSK_PHASE_PAIRED)
 		return;
 	rsk_resets_linger(s, fd, &l);
 	if (close && l.l_onoff && l.l_linger && !rsk_exiting())

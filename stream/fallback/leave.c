@@ -266,7 +266,7 @@ static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why, boo
 	struct rsk_leaving l = { .kernel = kernel || needs_kernel(why) };
 	int rc = 0;
 
-	if (rsk_stream_phase(s) == RSK_PHASE_JOINED) {
+	if (rsk_stream_phase(s) == RSK_PHASE_PAIRED) {
 		rc = leave(s, fd, why, &l);
 		/*
 		 * What is repeated late comes in order still, to our hooks as to the kernel's
@@ -358,7 +358,7 @@ int rsk_fd_leave_tx(int fd, enum rsk_reason why)
 
 	if (!s)
 		return 0;
-	if (rsk_stream_is_at(s, fd) && rsk_stream_phase(s) != RSK_PHASE_JOINED) {
+	if (rsk_stream_is_at(s, fd) && rsk_stream_phase(s) != RSK_PHASE_PAIRED) {
 		rc = leave_or_later(s, fd, why, false, &(uint64_t){ 0 });
 	} else if (rsk_stream_is_at(s, fd)) {
 		rsk_lock(&s->tx_lock);

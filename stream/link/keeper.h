@@ -7,7 +7,7 @@
  *
  * It works inside a guarded section and holds the busy lock whenever it does not sleep; a fork waits for that lock,
  * so that a child never inherits a library of ours in the middle of something. Order of locks: busy, then join
- * (join.c), then a stream's.
+ * (pairing.c), then a stream's.
  */
 #ifndef RSK_KEEPER_H
 #define RSK_KEEPER_H

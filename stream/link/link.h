@@ -74,13 +74,13 @@ struct rsk_link {
 	_Atomic(uint32_t) streams;
 	_Atomic(uint32_t) messages_seen;
 	/*
-	 * Requests of ours that are not answered yet: transact.c. Up under the lock of join.c, down
+	 * Requests of ours that are not answered yet: transact.c. Up under the lock of pairing.c, down
 	 * also by whoever frees the stream; seq_cst. Who reads it too high is looked for again by the
 	 * keeper, which is called after it went down.
 	 */
 	_Atomic(uint32_t) asking;
-	bool waits; /* remote: streams wait for their turn to ask; under the lock of join.c */
-	uint32_t next_sid; /* to try; under the lock of join.c */
+	bool waits; /* remote: streams wait for their turn to ask; under the lock of pairing.c */
+	uint32_t next_sid; /* to try; under the lock of pairing.c */
 	_Atomic(struct rsk_link_part *) part[RSK_SEG_STREAMS / RSK_SEG_REACH];
 };
 

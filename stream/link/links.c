@@ -2,7 +2,7 @@
 /*
  * links.c - the links of this process, all of which it made: a child of a fork lets go of its copies.
  *
- * Changed under the join lock (join.c), which also keeps the list still during a fork.
+ * Changed under the join lock (pairing.c), which also keeps the list still during a fork.
  */
 #include <errno.h>
 #include <poll.h>

@@ -12,7 +12,7 @@
 #include <rsock/sys.h>
 
 #include "ask_list.h"
-#include "join.h"
+#include "pairing.h"
 #include "local.h"
 #include "local_msg.h"
 #include "meet.h"
@@ -92,13 +92,13 @@ bool rsk_ask_any(void)
 
 	if (atomic_load_explicit(&rsk_stopped, memory_order_relaxed))
 		return false;
-	rsk_join_hello();
+	rsk_pairing_hello();
 	l = rsk_ask_list();
 	if (__builtin_expect(!l, 1))
 		return false;
 	/* Who only connects makes no steps, by which the list would be kept up to date. */
 	if (rsk_local_due())
-		rsk_join_look();
+		rsk_pairing_look();
 	return rsk_ask_list()->n;
 }
 

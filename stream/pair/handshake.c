@@ -8,7 +8,7 @@
 #include "fdmsg.h"
 
 static const uint8_t op_of[] = {
-	[RSK_LINK_JOIN] = RSK_PM_REQ,
+	[RSK_LINK_PAIR] = RSK_PM_REQ,
 	[RSK_LINK_ACCEPT] = RSK_PM_ACCEPT,
 	[RSK_LINK_ACK] = RSK_PM_ACK,
 	[RSK_LINK_DENY] = RSK_PM_DENY,

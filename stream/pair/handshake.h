@@ -17,7 +17,7 @@
 enum rsk_link_msg_type {
 	RSK_LINK_GREET =
 		1, /* geometry; fds: the memfd, then RSK_SEG_BELLS doorbells (doorbell.h) */
-	RSK_LINK_JOIN =
+	RSK_LINK_PAIR =
 		2, /* PMReq, sid, keys; what proves that the sender holds the connecting end */
 	RSK_LINK_ACCEPT = 3, /* PMAccept; the same of the accepting end */
 	RSK_LINK_ACK = 4,    /* PMAck */

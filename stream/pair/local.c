@@ -161,7 +161,7 @@ static void say_all_links(void)
 
 		if (!s)
 			continue;
-		if (s->mapping && rsk_stream_phase(s) == RSK_PHASE_JOINED)
+		if (s->mapping && rsk_stream_phase(s) == RSK_PHASE_PAIRED)
 			say_link(s, (int)i, s->mapping, rsk_remote_ops->here(s->link),
 				 RSK_LOCAL_AGAIN);
 		rsk_stream_unpin(s);
@@ -370,7 +370,7 @@ static void meet(const struct rsk_local_msg *m, int with)
 	if (rsk_meet_known(m->link)) {
 		s->found_nonce = m->link;
 		s->found_fd = m->peer_fd;
-		s->join_steps = 0;
+		s->pairing_steps = 0;
 	} else {
 		struct rsk_local_msg lost = { .type = RSK_LOCAL_LOST, .link = m->link };
 

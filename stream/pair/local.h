@@ -2,7 +2,7 @@
 /*
  * local.h - rsockd on this host, from a process's side (<rsock/local.h>): it is told of our statistics and listening
  * sockets, and asked about streams whose peer the registry does not know. Nothing here waits; without rsockd nothing
- * here does anything. Only for join.c, which holds its lock around each call, but for rsk_local_forked().
+ * here does anything. Only for pairing.c, which holds its lock around each call, but for rsk_local_forked().
  */
 #ifndef RSK_STREAM_LOCAL_H
 #define RSK_STREAM_LOCAL_H

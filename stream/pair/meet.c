@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * meet.c - the local socket where other processes find this one, and the links that come of it: greeting, segments and
- * bells exchanged, messages read. All under the caller's lock (join.c); nothing here blocks.
+ * bells exchanged, messages read. All under the caller's lock (pairing.c); nothing here blocks.
  */
 #include "meet.h"
 

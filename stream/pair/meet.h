@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * meet.h - the door of this process, and links to others. Only for join.c, which holds its lock around each call.
+ * meet.h - the door of this process, and links to others. Only for pairing.c, which holds its lock around each call.
  */
 #ifndef RSK_MEET_H
 #define RSK_MEET_H

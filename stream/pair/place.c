@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* place.c - see place.h and join.h; and how a stream gives up. */
+/* place.c - see place.h and pairing.h; and how a stream gives up. */
 #include "place.h"
 
 #include <string.h>
 
-#include "join.h"
+#include "pairing.h"
 #include "stream.h"
 
 /* Private to the process; a child makes its own. Guarded by lock. */
@@ -14,17 +14,17 @@ static struct {
 	struct rsk_registry registry;
 } place;
 
-void rsk_join_take(void)
+void rsk_pairing_take(void)
 {
 	rsk_lock(&place.lock);
 }
 
-bool rsk_join_try(void)
+bool rsk_pairing_try(void)
 {
 	return rsk_trylock(&place.lock);
 }
 
-void rsk_join_give(void)
+void rsk_pairing_give(void)
 {
 	rsk_unlock(&place.lock);
 }
@@ -54,13 +54,13 @@ void rsk_place_leave(void)
 	place.pid = 0;
 }
 
-void rsk_join_forget(struct rsk_stream *s)
+void rsk_pairing_forget(struct rsk_stream *s)
 {
 	if (!s->posted_nonce)
 		return;
-	if (place.pid == rsk_pid && rsk_join_try()) {
+	if (place.pid == rsk_pid && rsk_pairing_try()) {
 		rsk_registry_withdraw(&place.registry, &s->tuple, s->posted_nonce);
-		rsk_join_give();
+		rsk_pairing_give();
 	}
 	s->posted_nonce = 0;
 }
@@ -74,7 +74,7 @@ void rsk_stream_untrack(struct rsk_stream *s, enum rsk_reason why)
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_REFUSED, why);
 	rsk_stats_set_reason(s->rec, why);
 	rsk_stats_given_up(s->rec);
-	rsk_join_forget(s);
+	rsk_pairing_forget(s);
 	atomic_store(&s->phase, RSK_PHASE_UNTRACKED);
 	rsk_fd_replace((uintptr_t)s | RSK_FD_TRACKED, (uintptr_t)s);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* place.h - where this process pairs its streams: the lock under which that is done, and its registry. For join.c. */
+/* place.h - where this process pairs its streams: the lock under which that is done, and its registry. For pairing.c. */
 #ifndef RSK_PLACE_H
 #define RSK_PLACE_H
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "join.h"
+#include "pairing.h"
 #include "log.h"
 #include "stream.h"
 
@@ -60,14 +60,14 @@ static bool take_over(void)
 {
 	bool is_new;
 
-	rsk_join_take();
+	rsk_pairing_take();
 	is_new = came.is_new;
 	if (is_new) {
 		rsk_board_detach(&shares.board);
 		shares.board = came.board;
 		memset(&came, 0, sizeof(came));
 	}
-	rsk_join_give();
+	rsk_pairing_give();
 	if (!is_new)
 		return false;
 	memset(&shares.table, 0, sizeof(shares.table));

@@ -14,7 +14,7 @@
 
 #include "arena.h"
 #include "handshake.h"
-#include "join.h"
+#include "pairing.h"
 #include "keeper.h"
 #include "links.h"
 #include "local.h"
@@ -42,7 +42,7 @@ static int put_message(struct rsk_link *l, struct rsk_link_msg *m)
 {
 	int rc = rsk_link_msg_send(l->control, m, NULL, 0);
 
-	if (rc == -EAGAIN && m->type == RSK_LINK_JOIN)
+	if (rc == -EAGAIN && m->type == RSK_LINK_PAIR)
 		return rc;
 	if (rc < 0)
 		rsk_link_dead(l);
@@ -129,16 +129,16 @@ void rsk_transact_undo(struct rsk_stream *s)
 	s->link = NULL;
 }
 
-static void joined(struct rsk_stream *s)
+static void paired(struct rsk_stream *s)
 {
 	rsk_transact_over(s);
 	s->rec->link = s->link->number;
 	rsk_stats_set_fabric(s->rec, s->link->fabric);
 	atomic_store(&s->phase,
-		     RSK_PHASE_JOINED); /* seq_cst: before the look at the plain counts */
+		     RSK_PHASE_PAIRED); /* seq_cst: before the look at the plain counts */
 	rsk_upcalls->paired(s);
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_EARNED, RSK_REASON_DIRECT);
-	rsk_stream_wish_joined(s);
+	rsk_stream_wish_paired(s);
 	rsk_log(RSK_LOG_INFO, "stream %u joined over link %u with pid %d", s->sid, s->link->number,
 		s->link->peer_pid);
 }
@@ -182,7 +182,7 @@ bool rsk_transact_may_ask(const struct rsk_link *l)
 
 void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
 {
-	struct rsk_link_msg m = { .type = RSK_LINK_JOIN, .fd = fd, .peer_fd = peer_fd };
+	struct rsk_link_msg m = { .type = RSK_LINK_PAIR, .fd = fd, .peer_fd = peer_fd };
 	struct rsk_pm_msg pm;
 
 	if (!rsk_transact_may_ask(l)) {
@@ -206,7 +206,7 @@ void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
 	}
 	s->asks = true;
 	atomic_fetch_add(&l->asking, 1);
-	atomic_store(&s->phase, RSK_PHASE_JOINING);
+	atomic_store(&s->phase, RSK_PHASE_PAIRING);
 	if (put_pm(l, &m, &pm) == -EAGAIN) {
 		/* Room comes by what the keeper reads, in a turn that looks again: a call would have it spin. */
 		l->waits = true;
@@ -215,7 +215,7 @@ void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
 		atomic_store(&s->phase, RSK_PHASE_SEEKING);
 		return;
 	}
-	s->join_steps = 0;
+	s->pairing_steps = 0;
 	if (l->remote)
 		rsk_local_link(s, fd, s->mapping, NULL);
 }
@@ -314,7 +314,7 @@ static int objection(const struct rsk_link *l, const struct rsk_link_msg *m, str
 	return rsk_stream_sole_process(s) ? 0 : RSK_REASON_SHARED_HOLDER;
 }
 
-static void accept_join(struct rsk_link *l, const struct rsk_link_msg *m,
+static void accept_pair(struct rsk_link *l, const struct rsk_link_msg *m,
 			const struct rsk_pm_msg *pm, struct rsk_stream *s, int fd)
 {
 	struct rsk_link_msg answer = { .type = RSK_LINK_ACCEPT, .sid = m->sid };
@@ -334,8 +334,8 @@ static void accept_join(struct rsk_link *l, const struct rsk_link_msg *m,
 		deny(l, m, pm, why);
 		return;
 	}
-	s->join_steps = 0;
-	atomic_store(&s->phase, RSK_PHASE_JOINING);
+	s->pairing_steps = 0;
+	atomic_store(&s->phase, RSK_PHASE_PAIRING);
 	answer.fd = fd;
 	answer.cookie = rsk_cookie_of(fd);
 	answer.netns = s->tuple.netns;
@@ -343,7 +343,7 @@ static void accept_join(struct rsk_link *l, const struct rsk_link_msg *m,
 }
 
 /* A request that waits until rsockd has said whether its sender is who he says. Arena memory, of its stream. */
-struct rsk_held_join {
+struct rsk_held_pair_request {
 	struct rsk_link *l; /* may be gone by then */
 	struct rsk_link_msg m;
 	struct rsk_pm_msg pm;
@@ -358,7 +358,7 @@ static void hold(struct rsk_link *l, const struct rsk_link_msg *m, const struct 
 		deny(l, m, pm, RSK_REASON_MEMORY);
 		return;
 	}
-	*s->held = (struct rsk_held_join){ l, *m, *pm };
+	*s->held = (struct rsk_held_pair_request){ l, *m, *pm };
 	if (rsk_local_link(s, fd, pm->assoc_handle, rsk_remote_ops->here(l)))
 		return;
 	/* Else it would be waited for in vain; the other end asks again. */
@@ -369,7 +369,7 @@ static void hold(struct rsk_link *l, const struct rsk_link_msg *m, const struct 
 
 void rsk_transact_answered(struct rsk_stream *s, int fd, uint32_t reason)
 {
-	struct rsk_held_join *h = s->held;
+	struct rsk_held_pair_request *h = s->held;
 
 	if (!h)
 		return;
@@ -378,7 +378,7 @@ void rsk_transact_answered(struct rsk_stream *s, int fd, uint32_t reason)
 	    rsk_stream_phase(s) == RSK_PHASE_SEEKING) {
 		if (reason == RSK_REASON_MAPPED) {
 			set_mapping(s, h->pm.assoc_handle);
-			accept_join(h->l, &h->m, &h->pm, s, fd);
+			accept_pair(h->l, &h->m, &h->pm, s, fd);
 		} else {
 			deny(h->l, &h->m, &h->pm, (int)reason);
 		}
@@ -386,7 +386,7 @@ void rsk_transact_answered(struct rsk_stream *s, int fd, uint32_t reason)
 	rsk_arena_free(h);
 }
 
-static void on_join(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
+static void on_pair(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
 {
 	struct rsk_tuple end = named(pm);
 	struct rsk_stream *s;
@@ -407,7 +407,7 @@ static void on_join(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	if (l->remote && s->mapping != pm->assoc_handle)
 		hold(l, m, pm, s, fd);
 	else
-		accept_join(l, m, pm, s, fd);
+		accept_pair(l, m, pm, s, fd);
 	rsk_stream_unpin(s);
 }
 
@@ -418,7 +418,7 @@ static struct rsk_stream *transaction(struct rsk_link *l, uint32_t sid, const st
 
 	if (!s || !rsk_stream_pin(s))
 		return NULL;
-	if (rsk_link_stream(l, sid) == s && rsk_stream_phase(s) == RSK_PHASE_JOINING &&
+	if (rsk_link_stream(l, sid) == s && rsk_stream_phase(s) == RSK_PHASE_PAIRING &&
 	    s->handle == pm->assoc_handle)
 		return s;
 	rsk_stream_unpin(s);
@@ -446,7 +446,7 @@ static void on_accept(struct rsk_link *l, const struct rsk_link_msg *m, const st
 		rsk_stream_untrack(s, (enum rsk_reason)why);
 	} else {
 		put_pm(l, &ack, &out);
-		joined(s);
+		paired(s);
 	}
 	rsk_stream_unpin(s);
 }
@@ -458,8 +458,8 @@ static void on_ack(struct rsk_link *l, const struct rsk_link_msg *m, const struc
 	if (!s)
 		return;
 	if (!s->connecting_side) {
-		rsk_join_forget(s);
-		joined(s);
+		rsk_pairing_forget(s);
+		paired(s);
 	}
 	rsk_stream_unpin(s);
 }
@@ -484,8 +484,8 @@ static void on_deny(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 void rsk_transact_message(struct rsk_link *l, const struct rsk_link_msg *m,
 			  const struct rsk_pm_msg *pm)
 {
-	if (m->type == RSK_LINK_JOIN)
-		on_join(l, m, pm);
+	if (m->type == RSK_LINK_PAIR)
+		on_pair(l, m, pm);
 	else if (m->type == RSK_LINK_ACCEPT)
 		on_accept(l, m, pm);
 	else if (m->type == RSK_LINK_ACK)

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "join.h"
+#include "pairing.h"
 #include "keeper.h"
 #include "meet.h"
 #include "process.h"
@@ -94,7 +94,7 @@ bool rsk_want_next(uint64_t now_ns, uint64_t *nonce, struct rsk_remote_target *t
 {
 	bool found = false;
 
-	rsk_join_take();
+	rsk_pairing_take();
 	for (int i = 0; i < WANTS && !found; i++) {
 		struct want *w = &wants[i];
 
@@ -107,7 +107,7 @@ bool rsk_want_next(uint64_t now_ns, uint64_t *nonce, struct rsk_remote_target *t
 		*target = w->target;
 		found = true;
 	}
-	rsk_join_give();
+	rsk_pairing_give();
 	return found;
 }
 

@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-#include "join.h"
+#include "pairing.h"
 #include "log.h"
 #include "upcall.h"
 
@@ -37,7 +37,7 @@ static uint32_t carry_out(struct rsk_stream *s, int fd, bool off)
 	return RSK_WAKE_RX | RSK_WAKE_TX;
 }
 
-/* Not joined: its next step finds that there are to be no more (join.c); or it takes one at its next call. */
+/* Not joined: its next step finds that there are to be no more (pairing.c); or it takes one at its next call. */
 static void carry_out_early(struct rsk_stream *s, bool off)
 {
 	if (off)
@@ -48,18 +48,18 @@ static void carry_out_early(struct rsk_stream *s, bool off)
 
 /*
  * The phase behind s->off, which is set: seq_cst, as the phase and the look at s->off are where a stream is joined
- * (rsk_stream_wish_joined()): one of the two sees the other. Both locks are held.
+ * (rsk_stream_wish_paired()): one of the two sees the other. Both locks are held.
  */
 static uint32_t act(struct rsk_stream *s, int fd)
 {
 	bool off = atomic_load(&s->off);
 
 	switch (rsk_stream_phase(s)) {
-	case RSK_PHASE_JOINED:
+	case RSK_PHASE_PAIRED:
 		return carry_out(s, fd, off);
 	case RSK_PHASE_CANDIDATE:
 	case RSK_PHASE_SEEKING:
-	case RSK_PHASE_JOINING:
+	case RSK_PHASE_PAIRING:
 		carry_out_early(s, off);
 		return 0;
 	default:
@@ -116,7 +116,7 @@ void rsk_stream_heed(struct rsk_stream *s, int fd)
 	if (wake)
 		rsk_upcalls->changed(s);
 	else if (off)
-		rsk_join_forget(s);
+		rsk_pairing_forget(s);
 }
 
 /* Another process has it, too: it is on TCP, and stays there as long as that is so. */
@@ -135,7 +135,7 @@ static void share_joined(struct rsk_stream *s)
 	rsk_guard_exit();
 }
 
-void rsk_stream_wish_joined(struct rsk_stream *s)
+void rsk_stream_wish_paired(struct rsk_stream *s)
 {
 	share_joined(s);
 	if (!atomic_load(&s->off))

@@ -33,6 +33,6 @@ static inline void rsk_stream_look_at_wish(struct rsk_stream *s, int fd)
 }
 
 /* It has just been joined: if it was taken off before that, it stays off. */
-void rsk_stream_wish_joined(struct rsk_stream *s);
+void rsk_stream_wish_paired(struct rsk_stream *s);
 
 #endif

@@ -71,7 +71,7 @@ enum rsk_reason rsk_epoll_why_not(int rc)
 	}
 }
 
-void rsk_epoll_joined(struct rsk_stream *s)
+void rsk_epoll_paired(struct rsk_stream *s)
 {
 	struct rsk_epoll_family *f;
 	int rc;

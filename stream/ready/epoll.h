@@ -24,7 +24,7 @@ struct rsk_link;
 struct rsk_shared;
 struct rsk_stream;
 
-void rsk_epoll_joined(struct rsk_stream *s);	      /* take its registrations over */
+void rsk_epoll_paired(struct rsk_stream *s);	      /* take its registrations over */
 void rsk_epoll_restore(struct rsk_stream *s, int fd); /* it left: give them back to the kernel */
 void rsk_epoll_leaves(
 	struct rsk_stream *s); /* it will: what is unread in its ring is told of until then */

@@ -91,11 +91,11 @@ static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk
 	r->events = ev->events;
 	rsk_epoll_note_data(e, r, ev->data.u64);
 	r->armed = true;
-	/* It is linked; who joins the stream meanwhile sees that, or is seen: rsk_epoll_joined(). */
+	/* It is linked; who joins the stream meanwhile sees that, or is seen: rsk_epoll_paired(). */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (ev->events & EPOLLEXCLUSIVE)
 		*leaves = RSK_REASON_EPOLL_EXCLUSIVE;
-	if (rsk_stream_phase(s) != RSK_PHASE_JOINED)
+	if (rsk_stream_phase(s) != RSK_PHASE_PAIRED)
 		return 0;
 	if (fresh && !e->collides && !*leaves) {
 		rc = rsk_reg_take_over(f, r);
@@ -103,7 +103,7 @@ static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk
 			*leaves = rsk_epoll_why_not(rc);
 	}
 	if (rsk_epoll_over_lies(s))
-		rsk_epoll_over_joined(f, e, r);
+		rsk_epoll_over_paired(f, e, r);
 	return 0;
 }
 
@@ -158,7 +158,7 @@ static int ctl_taken(struct rsk_epoll_family *f, struct rsk_reg *r, int op, int 
 static bool comes_back(const struct rsk_reg *r, const struct epoll_event *ev)
 {
 	return !(ev->events & EPOLLEXCLUSIVE) && !r->set->collides &&
-	       rsk_stream_phase(r->stream) == RSK_PHASE_JOINED;
+	       rsk_stream_phase(r->stream) == RSK_PHASE_PAIRED;
 }
 
 /* Of one that is there, and taken over: without the family's lock. False: nothing is done. */
@@ -204,7 +204,7 @@ static int ctl(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_strea
 	struct rsk_reg *r;
 	int rc;
 
-	if (rsk_stream_phase(s) == RSK_PHASE_JOINED && ctl_there(f, e, s, epfd, op, fd, ev, &rc))
+	if (rsk_stream_phase(s) == RSK_PHASE_PAIRED && ctl_there(f, e, s, epfd, op, fd, ev, &rc))
 		return rc;
 	rsk_lock(&f->lock);
 	if (op == EPOLL_CTL_ADD && s->regs)

@@ -19,7 +19,7 @@
 static bool leaves_ring(const struct rsk_stream *s)
 {
 	return atomic_load_explicit(&s->leave_due, memory_order_relaxed) &&
-	       rsk_stream_phase(s) == RSK_PHASE_JOINED;
+	       rsk_stream_phase(s) == RSK_PHASE_PAIRED;
 }
 
 bool rsk_epoll_over_lies(const struct rsk_stream *s)
@@ -97,7 +97,7 @@ void rsk_epoll_over_fork(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 		light(f, e);
 }
 
-void rsk_epoll_over_joined(const struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_reg *r)
+void rsk_epoll_over_paired(const struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_reg *r)
 {
 	r->over_told = 0;
 	atomic_store(&e->over, true);
@@ -115,7 +115,7 @@ void rsk_epoll_leaves(struct rsk_stream *s)
 	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream) {
 		rsk_lock(&r->set->lock);
 		if (!r->tagged)
-			rsk_epoll_over_joined(f, r->set, r);
+			rsk_epoll_over_paired(f, r->set, r);
 		rsk_unlock(&r->set->lock);
 	}
 	rsk_unlock(&f->lock);

@@ -325,7 +325,7 @@ static inline void rsk_epoll_note_data(struct rsk_epoll *e, struct rsk_reg *r, u
  */
 bool rsk_epoll_over_lies(const struct rsk_stream *s);
 void rsk_epoll_over_fork(const struct rsk_epoll_family *f, struct rsk_epoll *e);
-void rsk_epoll_over_joined(const struct rsk_epoll_family *f, struct rsk_epoll *e,
+void rsk_epoll_over_paired(const struct rsk_epoll_family *f, struct rsk_epoll *e,
 			   struct rsk_reg *r);
 void rsk_epoll_over_show(const struct rsk_epoll_family *f, struct rsk_epoll *e);
 

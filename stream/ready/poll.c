@@ -8,7 +8,7 @@
 #include "arena.h"
 #include "epoll.h"
 #include "full.h"
-#include "join.h"
+#include "pairing.h"
 #include "ready.h"
 #include "spin.h"
 #include "stream.h"
@@ -23,7 +23,7 @@
 struct item {
 	nfds_t at;
 	struct rsk_stream *s; /* pinned */
-	bool joined;
+	bool paired;
 	uint32_t bell; /* index in bells[] */
 };
 
@@ -32,7 +32,7 @@ struct set {
 	struct pollfd *kernel; /* [n + links + PAIRING_FDS] */
 	nfds_t n;
 	struct item *items;
-	uint32_t nitems, njoined, nepolls, room;
+	uint32_t nitems, npaired, nepolls, room;
 	nfds_t nasked; /* entries with an fd */
 	struct rsk_bell bells[RSK_SEG_BELLS * 4];
 	uint32_t nbells;
@@ -68,7 +68,7 @@ static void retract_all(struct set *p)
 	for (uint32_t i = 0; p->announced && i < p->nitems; i++) {
 		struct item *it = &p->items[i];
 
-		if (it->joined)
+		if (it->paired)
 			it->s->link->seg.rail.ops->retract(&it->s->link->seg.rail, it->s->sid,
 							   wakes(p->fds[it->at].events),
 							   p->bells[it->bell].index);
@@ -83,7 +83,7 @@ static void set_fini(struct set *p)
 	for (uint32_t i = 0; i < p->nbells; i++)
 		rsk_bell_give(&p->bells[i]);
 	for (uint32_t i = 0; i < p->nitems; i++) {
-		if (!p->items[i].joined)
+		if (!p->items[i].paired)
 			atomic_fetch_sub(&p->items[i].s->rx_plain, 1);
 		rsk_stream_unpin(p->items[i].s);
 	}
@@ -117,7 +117,7 @@ static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 	p->room = hot;
 	for (nfds_t i = 0; i < n && p->nitems < hot; i++) {
 		struct rsk_stream *s;
-		bool joined;
+		bool paired;
 
 		if (fds[i].fd < 0 || !rsk_fd_tracked(fds[i].fd))
 			continue;
@@ -128,19 +128,19 @@ static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 		s = rsk_stream_of(fds[i].fd);
 		if (!s)
 			continue;
-		joined = rsk_stream_phase(s) == RSK_PHASE_JOINED;
-		if (!joined) {
+		paired = rsk_stream_phase(s) == RSK_PHASE_PAIRED;
+		if (!paired) {
 			/* As in rsk_op_begin(): counted, so that the peer is not told that we watch. */
 			atomic_fetch_add(&s->rx_plain, 1);
 			atomic_thread_fence(memory_order_seq_cst);
-			if (rsk_stream_phase(s) == RSK_PHASE_JOINED) {
+			if (rsk_stream_phase(s) == RSK_PHASE_PAIRED) {
 				atomic_fetch_sub(&s->rx_plain, 1);
-				joined = true;
+				paired = true;
 			}
 			p->pairs |= rsk_stream_is_paired_now(s);
 		}
-		p->items[p->nitems++] = (struct item){ .at = i, .s = s, .joined = joined };
-		p->njoined += joined;
+		p->items[p->nitems++] = (struct item){ .at = i, .s = s, .paired = paired };
+		p->npaired += paired;
 	}
 	return 0;
 }
@@ -161,15 +161,16 @@ static void pair_on(struct set *p)
 	for (uint32_t i = 0; i < p->nitems; i++) {
 		struct item *it = &p->items[i];
 
-		if (it->joined)
+		if (it->paired)
 			continue;
-		p->npairing += rsk_join_watch(it->s, p->fds[it->at].fd, heard,
-					      p->pairing + p->npairing, PAIRING_FDS - p->npairing);
-		if (rsk_stream_phase(it->s) != RSK_PHASE_JOINED)
+		p->npairing += rsk_pairing_watch(it->s, p->fds[it->at].fd, heard,
+						 p->pairing + p->npairing,
+						 PAIRING_FDS - p->npairing);
+		if (rsk_stream_phase(it->s) != RSK_PHASE_PAIRED)
 			continue;
 		atomic_fetch_sub(&it->s->rx_plain, 1);
-		it->joined = true;
-		p->njoined++;
+		it->paired = true;
+		p->npaired++;
 	}
 }
 
@@ -195,7 +196,7 @@ static int announce_all(struct set *p)
 		struct item *it = &p->items[i];
 		int rc;
 
-		if (!it->joined)
+		if (!it->paired)
 			continue;
 		rc = bell_for(p, it->s->link, &it->bell);
 		if (rc < 0) {
@@ -223,7 +224,7 @@ static int ask(struct set *p, bool sleep, uint64_t until_ns, const sigset_t *mas
 		struct pollfd *k = &p->kernel[p->items[i].at];
 		int events;
 
-		if (!p->items[i].joined)
+		if (!p->items[i].paired)
 			continue;
 		events = rsk_stream_kernel_events(p->items[i].s, k->events);
 		k->events = (short)events;
@@ -275,7 +276,7 @@ static int merge(struct set *p)
 		struct pollfd *f = &p->fds[p->items[i].at];
 		bool asked = p->kernel[p->items[i].at].fd >= 0;
 
-		if (p->items[i].joined && !(asked && is_another(&p->items[i], f, f->revents)))
+		if (p->items[i].paired && !(asked && is_another(&p->items[i], f, f->revents)))
 			f->revents = rsk_stream_poll(p->items[i].s, f->fd, f->events,
 						     asked ? (unsigned short)f->revents : -1);
 	}
@@ -290,7 +291,7 @@ static int rings_alone(struct set *p)
 	uint64_t now;
 	int ready = 0;
 
-	if (p->njoined != p->nasked)
+	if (p->npaired != p->nasked)
 		return -1;
 	now = rsk_now_ns();
 	for (nfds_t i = 0; i < p->n; i++)
@@ -310,7 +311,7 @@ static bool ring_stirs(void *arg)
 	const struct set *p = arg;
 
 	for (uint32_t i = 0; i < p->nitems; i++)
-		if (p->items[i].joined && rsk_stream_stirs(p->items[i].s, RSK_WAKE_RX))
+		if (p->items[i].paired && rsk_stream_stirs(p->items[i].s, RSK_WAKE_RX))
 			return true;
 	return false;
 }
@@ -324,7 +325,7 @@ static bool spin(struct set *p)
 	if (spin_ns == UINT32_MAX)
 		spin_ns = rsk_knobs.spin_ns;
 	for (uint32_t i = 0; i < p->nitems; i++)
-		same_cpu |= p->items[i].joined && !rsk_spin_pays(p->items[i].s);
+		same_cpu |= p->items[i].paired && !rsk_spin_pays(p->items[i].s);
 	return rsk_spin(spin_ns, same_cpu, ring_stirs, p);
 }
 
@@ -337,7 +338,7 @@ static uint64_t relief(struct set *p, bool now)
 		struct pollfd *f = &p->fds[p->items[i].at];
 		struct rsk_stream *s = p->items[i].s;
 
-		if (!p->items[i].joined || !(f->events & OUT_EVENTS) ||
+		if (!p->items[i].paired || !(f->events & OUT_EVENTS) ||
 		    s->tx.state != RSK_TX_ONRING)
 			continue;
 		if (now)
@@ -374,7 +375,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 	uint64_t began = 0, news = 0, until = UINT64_MAX, relief_ns, look_ns;
 	int rc;
 
-	p.nitems = p.nbells = p.njoined = p.nepolls = p.npairing = p.rounds = 0;
+	p.nitems = p.nbells = p.npaired = p.nepolls = p.npairing = p.rounds = 0;
 	p.nasked = 0;
 	p.announced = p.pairs = p.heard = false;
 	p.memory = NULL;
@@ -393,7 +394,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		rc = rings_alone(&p);
 		if (rc > 0)
 			break;
-		final = (!p.njoined && !epolls) || last;
+		final = (!p.npaired && !epolls) || last;
 		if (final || rc < 0) {
 			rc = ask(&p, final && !last, until, final ? mask : NULL);
 			if (rc > 0 && epolls && !again) {
@@ -412,12 +413,12 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 				break;
 		}
 		again = false;
-		if (p.njoined && !p.announced && !spun) {
+		if (p.npaired && !p.announced && !spun) {
 			spun = true;
 			if (spin(&p))
 				continue;
 		}
-		if (p.njoined && !p.announced) {
+		if (p.npaired && !p.announced) {
 			news = rsk_now_ns();
 			began = news - rsk_spin_spent_ns;
 			rc = announce_all(&p);

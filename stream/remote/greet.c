@@ -12,7 +12,7 @@
 
 #include <rsock/sys.h>
 
-#include "join.h"
+#include "pairing.h"
 #include "keeper.h"
 #include "log.h"
 #include "meet.h"
@@ -118,9 +118,9 @@ void rsk_greet_begin(uint64_t nonce, const struct rsk_remote_target *target)
 	int rc;
 
 	if (!r) {
-		rsk_join_take();
+		rsk_pairing_take();
 		rsk_want_gone(nonce, -ENOMEM);
-		rsk_join_give();
+		rsk_pairing_give();
 		return;
 	}
 	r->target = *target;
@@ -148,10 +148,10 @@ void rsk_greet_hello(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	r->geometry = m->geometry;
 	r->form = rsk_remote_form(&m->order);
 	r->due_ns = rsk_now_ns() + RSK_REMOTE_GIVE_UP_NS;
-	rsk_join_take();
+	rsk_pairing_take();
 	r->waits_verdict = true;
-	rc = rsk_join_ask_about(&ours, m->handle, &r->here);
-	rsk_join_give();
+	rc = rsk_pairing_ask_about(&ours, m->handle, &r->here);
+	rsk_pairing_give();
 	if (rc < 0) {
 		struct rsk_remote_msg no = { .type = RSK_REMOTE_REFUSED,
 					     .reason = RSK_REASON_NO_PEER };
@@ -208,10 +208,10 @@ void rsk_greet_let_in(struct rsk_remote *r)
 	uint32_t verdict;
 	int rc;
 
-	rsk_join_take();
+	rsk_pairing_take();
 	verdict = r->verdict;
 	r->verdict = 0;
-	rsk_join_give();
+	rsk_pairing_give();
 	if (!verdict)
 		return;
 	rsk_log(RSK_LOG_DEBUG, "somebody comes, rsockd says %u", verdict - 1);

@@ -24,13 +24,13 @@
 
 /* ---- all streams of a link ---- */
 
-struct rsk_stream *rsk_mend_joined(const struct rsk_link *l, uint32_t sid)
+struct rsk_stream *rsk_mend_paired(const struct rsk_link *l, uint32_t sid)
 {
 	struct rsk_stream *s = sid < RSK_SEG_STREAMS ? rsk_link_stream(l, sid) : NULL;
 
 	if (!s || !rsk_stream_pin(s))
 		return NULL;
-	if (rsk_link_stream(l, sid) == s && rsk_stream_phase(s) >= RSK_PHASE_JOINING)
+	if (rsk_link_stream(l, sid) == s && rsk_stream_phase(s) >= RSK_PHASE_PAIRING)
 		return s;
 	rsk_stream_unpin(s);
 	return NULL;
@@ -41,7 +41,7 @@ void rsk_mend_each(struct rsk_link *l, void (*each)(struct rsk_stream *s, void *
 	uint32_t reach = atomic_load(&l->seg.reach);
 
 	for (uint32_t sid = 0; sid < reach; sid++) {
-		struct rsk_stream *s = rsk_mend_joined(l, sid);
+		struct rsk_stream *s = rsk_mend_paired(l, sid);
 
 		if (!s)
 			continue;
@@ -261,7 +261,7 @@ void rsk_mend_linger(struct rsk_stream *s, int fd)
 {
 	bool due, flying;
 
-	if (!s->link || !s->link->remote || fd < 0 || rsk_stream_phase(s) != RSK_PHASE_JOINED ||
+	if (!s->link || !s->link->remote || fd < 0 || rsk_stream_phase(s) != RSK_PHASE_PAIRED ||
 	    rsk_stream_failed(s))
 		return;
 	rsk_lock(&s->tx_lock);
@@ -334,7 +334,7 @@ bool rsk_mend_say_heed(struct rsk_link *l, struct rsk_control *c)
 
 void rsk_mend_heed(struct rsk_link *l, uint32_t sid)
 {
-	struct rsk_stream *s = rsk_mend_joined(l, sid);
+	struct rsk_stream *s = rsk_mend_paired(l, sid);
 	struct rsk_kernel_tcp k;
 	bool repeats;
 	int fd, rc;

@@ -52,7 +52,7 @@ void rsk_mend_stir_all(struct rsk_link *l);
 void rsk_mend_stir(struct rsk_stream *s); /* whoever sleeps on it looks again */
 
 /* The stream of an id, joined or about to be, pinned; NULL: none. */
-struct rsk_stream *rsk_mend_joined(const struct rsk_link *l, uint32_t sid);
+struct rsk_stream *rsk_mend_paired(const struct rsk_link *l, uint32_t sid);
 
 /*
  * Any thread: the keeper looks after what this stream still has to repeat, or what a child of ours waits for. False: it

@@ -47,7 +47,7 @@ void rsk_mend_break(struct rsk_link *l, rsk_mend_say_fn *say, void *arg)
 
 void rsk_mend_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t cell, uint64_t owed)
 {
-	struct rsk_stream *s = rsk_mend_joined(l, sid);
+	struct rsk_stream *s = rsk_mend_paired(l, sid);
 	struct rsk_kernel_tcp k;
 	bool repeats;
 	int fd, rc;
@@ -178,7 +178,7 @@ void rsk_mend_lost(struct rsk_link *l)
 
 void rsk_mend_ending(struct rsk_link *l, uint32_t sid, uint64_t cell)
 {
-	struct rsk_stream *s = rsk_mend_joined(l, sid);
+	struct rsk_stream *s = rsk_mend_paired(l, sid);
 
 	if (!s)
 		return;

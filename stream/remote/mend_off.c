@@ -8,7 +8,7 @@
 
 #include <rsock/sys.h>
 
-#include "join.h"
+#include "pairing.h"
 #include "keeper.h"
 #include "links.h"
 #include "mend.h"
@@ -79,17 +79,17 @@ static void go_off(uint8_t why)
 	uint64_t until = rsk_now_ns() + OFF_WAIT_NS;
 	bool all;
 
-	rsk_join_take();
+	rsk_pairing_take();
 	each_stream(stay_off, &why);
 	for (;;) {
 		all = true;
 		each_stream(is_off, &all);
-		rsk_join_give();
+		rsk_pairing_give();
 		if (all || rsk_now_ns() >= until)
 			return;
 		rsk_sys_ppoll(NULL, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		rsk_rdma_poll(true);
-		rsk_join_take();
+		rsk_pairing_take();
 	}
 }
 
@@ -118,9 +118,9 @@ void rsk_mend_fork(void)
 	if (!rsk_keeper_runs())
 		return; /* no rails */
 	go_off(RSK_TX_STAY_FORK);
-	rsk_join_take();
+	rsk_pairing_take();
 	each_stream(off_later, NULL);
-	rsk_join_give();
+	rsk_pairing_give();
 }
 
 void rsk_mend_fork_over(bool child)
@@ -151,7 +151,7 @@ void rsk_mend_exit(void)
 {
 	atomic_store(&exiting, true);
 	go_off(RSK_TX_STAY_END);
-	rsk_join_take();
+	rsk_pairing_take();
 	each_stream(call, NULL);
-	rsk_join_give();
+	rsk_pairing_give();
 }

@@ -54,7 +54,7 @@ void rsk_mend_gaps(struct rsk_link *l, rsk_mend_gap_fn *gap, void *arg)
 
 void rsk_mend_again(struct rsk_link *l, uint32_t sid, uint32_t lost, uint64_t from, uint64_t to)
 {
-	struct rsk_stream *s = rsk_mend_joined(l, sid);
+	struct rsk_stream *s = rsk_mend_paired(l, sid);
 
 	if (!s)
 		return;

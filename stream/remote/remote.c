@@ -16,7 +16,7 @@
 #include <rsock/sys.h>
 
 #include "credit.h"
-#include "join.h"
+#include "pairing.h"
 #include "keeper.h"
 #include "links.h"
 #include "local.h"
@@ -142,11 +142,11 @@ static bool is_unused(struct rsk_remote *r, uint64_t now_ns)
 		r->idle_ns = now_ns;
 	if (!r->initiator || !r->idle_ns || now_ns - r->idle_ns < IDLE_NS)
 		return false;
-	rsk_join_take();
+	rsk_pairing_take();
 	unused = !atomic_load(&r->l->streams);
 	if (unused)
 		rsk_link_dead(r->l);
-	rsk_join_give();
+	rsk_pairing_give();
 	return unused;
 }
 
@@ -160,9 +160,9 @@ static void work(uint64_t now_ns)
 	DL_FOREACH(rsk_remotes.all, r)
 		if (r->state == RSK_REMOTE_UP)
 			r->heeds = !rsk_mend_say_heed(r->l, &r->control);
-	rsk_join_take();
+	rsk_pairing_take();
 	rsk_local_tell();
-	rsk_join_give();
+	rsk_pairing_give();
 	DL_FOREACH(rsk_remotes.all, r)
 		rsk_remote_hear(r);
 	rsk_remote_board_look(now_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * remote.h - links to processes of other hosts, from the engine's side and the keeper's. Made by the keeper, in the
- * background; what the engine wants and is told lies in a small table under the join lock (join.c).
+ * background; what the engine wants and is told lies in a small table under the join lock (pairing.c).
  */
 #ifndef RSK_REMOTE_H
 #define RSK_REMOTE_H

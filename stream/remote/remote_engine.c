@@ -10,7 +10,7 @@
 
 #include <rsock/sys.h>
 
-#include "join.h"
+#include "pairing.h"
 #include "keeper.h"
 #include "links.h"
 #include "process.h"
@@ -43,7 +43,7 @@ static void from_engine(struct rsk_watch *w, uint32_t events)
 		if (!rsk_control_send(&r->control, &out))
 			return;
 		/* Its ring here is wanted by the peer; and the peer's by us. */
-		if (out.link.type == RSK_LINK_JOIN || out.link.type == RSK_LINK_ACCEPT)
+		if (out.link.type == RSK_LINK_PAIR || out.link.type == RSK_LINK_ACCEPT)
 			rsk_remote_want_ring(r, out.link.sid);
 	}
 }
@@ -85,7 +85,7 @@ static int hand_over(struct rsk_remote *r)
 		return rc;
 	r->l->vouched = true;
 	r->l->peer_nonce = r->initiator ? r->nonce : 0;
-	rsk_join_take();
+	rsk_pairing_take();
 	rc = rsk_links_add(r->l);
 	if (rc == 0) {
 		r->listed = true;
@@ -94,7 +94,7 @@ static int hand_over(struct rsk_remote *r)
 		if (r->initiator)
 			rsk_want_up(r->nonce);
 	}
-	rsk_join_give();
+	rsk_pairing_give();
 	return rc;
 }
 

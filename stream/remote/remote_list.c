@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "join.h"
+#include "pairing.h"
 #include "keeper.h"
 #include "links.h"
 #include "log.h"
@@ -42,9 +42,9 @@ struct rsk_remote *rsk_remote_new(bool initiator, rsk_remote_message_fn *message
 						       .port = RSK_BOARD_NOWHERE,
 						       .rings_ns = UINT64_MAX,
 						       .register_ns = UINT64_MAX };
-	rsk_join_take();
+	rsk_pairing_take();
 	DL_APPEND(rsk_remotes.all, r);
-	rsk_join_give();
+	rsk_pairing_give();
 	return r;
 }
 
@@ -69,14 +69,14 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 		rsk_rails_down(&r->rails);
 	if (r->l)
 		atomic_store(&r->l->seg.rail.broken, why < 0 ? why : -EPIPE);
-	rsk_join_take();
+	rsk_pairing_take();
 	if (r->listed)
 		rsk_link_dead(r->l);
 	if (r->initiator) {
 		rsk_want_gone(r->nonce, why);
 		rsk_waiting_lost(r->nonce);
 	}
-	rsk_join_give();
+	rsk_pairing_give();
 	if (r->pair.fd >= 0) {
 		rsk_keeper_unwatch(&r->pair);
 		rsk_own_close(r->pair.fd); /* the engine sees the peer gone */
@@ -99,14 +99,14 @@ void rsk_remotes_reap(void)
 				rsk_rdma_module->rail_free(r->rail[i].rail);
 			rsk_ringways_free(&r->rail[i].ways);
 		}
-		rsk_join_take();
+		rsk_pairing_take();
 		DL_DELETE(rsk_remotes.all, r);
 		if (r->listed)
 			atomic_store(&r->l->let_go, true);
 		else if (r->l)
 			rsk_link_drop(r->l);
 		rsk_links_sweep();
-		rsk_join_give();
+		rsk_pairing_give();
 		rsk_rails_fini(&r->rails);
 		free(r->credits);
 		free(r);

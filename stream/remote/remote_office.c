@@ -7,7 +7,7 @@
  */
 #include <sys/epoll.h>
 
-#include "join.h"
+#include "pairing.h"
 #include "keeper.h"
 #include "local.h"
 #include "meet.h"
@@ -23,9 +23,9 @@ static struct {
 
 static void speaks(struct rsk_watch *w, uint32_t events)
 {
-	rsk_join_take();
+	rsk_pairing_take();
 	rsk_local_hear();
-	rsk_join_give();
+	rsk_pairing_give();
 }
 
 void rsk_remote_mind_office(void)
@@ -34,9 +34,9 @@ void rsk_remote_mind_office(void)
 	bool waits;
 	int fd;
 
-	rsk_join_take();
+	rsk_pairing_take();
 	fd = rsk_local_fd(&number, &waits);
-	rsk_join_give();
+	rsk_pairing_give();
 	if (fd != office.watch.fd || number != office.number) {
 		/* The former one was closed, and is watched no more by that. */
 		office.watch = (struct rsk_watch){ .fd = fd, .ready = speaks };
@@ -56,9 +56,9 @@ void rsk_remote_hear(struct rsk_remote *r)
 {
 	if (!r->listed || r->state == RSK_REMOTE_DEAD)
 		return;
-	rsk_join_take();
+	rsk_pairing_take();
 	r->more = rsk_meet_hear(r->l);
 	if (r->initiator)
 		rsk_waiting_work(r->l);
-	rsk_join_give();
+	rsk_pairing_give();
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "join.h"
+#include "pairing.h"
 #include "keeper.h"
 #include "log.h"
 #include "mend.h"
@@ -100,9 +100,9 @@ static void link_up(struct rsk_remote_rail *rail)
 			rsk_remote_rail_idle(&r->rail[i]);
 		}
 	r->epoch = rail->epoch;
-	rsk_join_take();
+	rsk_pairing_take();
 	atomic_store(&r->l->epoch, r->epoch);
-	rsk_join_give();
+	rsk_pairing_give();
 	atomic_store(&r->l->seg.rail.broken, 0);
 }
 

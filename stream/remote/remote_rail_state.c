@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "join.h"
+#include "pairing.h"
 #include "mend.h"
 #include "remote_parts.h"
 #include "stream.h"
@@ -43,8 +43,8 @@ void rsk_remote_name_fabric(struct rsk_remote *r)
 			snprintf(name + len, sizeof(name) - len, " %s",
 				 rsk_rdma_module->rail_device(r->rail[i].rail, &mtu));
 	}
-	rsk_join_take();
+	rsk_pairing_take();
 	memcpy(r->l->fabric, name, sizeof(name));
-	rsk_join_give();
+	rsk_pairing_give();
 	rsk_mend_fabric(r->l);
 }

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "join.h"
+#include "pairing.h"
 #include "log.h"
 #include "mend.h"
 #include "remote_parts.h"
@@ -27,9 +27,9 @@ static void offer_ring(struct rsk_remote_rail *rail, uint32_t sid)
 	struct rsk_remote *r = rail->r;
 	int rc;
 
-	rsk_join_take();
+	rsk_pairing_take();
 	rc = w ? rsk_link_reach(r->l, sid) : -ENOMEM;
-	rsk_join_give();
+	rsk_pairing_give();
 	if (rc == 0)
 		rc = rsk_rdma_module->reg_ctl(rail->rail, sid / RSK_SEG_REACH, &m.ctl_rkey);
 	if (rc == 0) {
@@ -99,9 +99,9 @@ static void heed(struct rsk_remote_rail *rail, uint32_t sid, struct rsk_ringway 
 	if (!w->kept)
 		return;
 	w->kept = false;
-	rsk_join_take();
+	rsk_pairing_take();
 	rc = rsk_link_reach(rail->r->l, sid);
-	rsk_join_give();
+	rsk_pairing_give();
 	if (rc == 0)
 		rc = rsk_rdma_module->set_ctl(rail->rail, sid / RSK_SEG_REACH, w->ctl_rkey);
 	if (rc == 0)
@@ -131,7 +131,7 @@ static void want_ring(struct rsk_remote_rail *rail, uint32_t sid)
 /* What the rails carry of it is counted by its record. */
 static int reach(struct rsk_remote *r, uint32_t sid)
 {
-	struct rsk_stream *s = rsk_mend_joined(r->l, sid);
+	struct rsk_stream *s = rsk_mend_paired(r->l, sid);
 	struct rsk_rails_record record = { 0 };
 	int rc;
 

@@ -32,8 +32,8 @@ enum rsk_phase {
 	RSK_PHASE_FREE,
 	RSK_PHASE_CANDIDATE,
 	RSK_PHASE_SEEKING,
-	RSK_PHASE_JOINING,
-	RSK_PHASE_JOINED,
+	RSK_PHASE_PAIRING,
+	RSK_PHASE_PAIRED,
 	RSK_PHASE_UNTRACKED,
 };
 
@@ -44,7 +44,7 @@ enum rsk_closes {
 	RSK_CLOSES_VFORKED
 };
 
-struct rsk_held_join;
+struct rsk_held_pair_request;
 struct rsk_reg; /* epoll registration: epoll.h */
 
 #define RSK_WORK_BYTES 16384u
@@ -145,19 +145,19 @@ struct rsk_stream {
 	_Atomic(uint64_t) calls;	 /* that moved bytes */
 	_Atomic(uint64_t) more_work;	 /* RSK_WORK_BYTES within those */
 	_Atomic(uint64_t) step_work;	 /* the next step towards joining is due at so much work */
-	struct rsk_policy_search search; /* under join_lock */
-	struct rsk_lock join_lock;
-	uint32_t join_steps;	    /* spent in JOINING; under join_lock */
-	int found_fd;		    /* the peer's fd, as it posted it */
-	uint64_t handle;	    /* AssocHandle of the mapper's transaction; under join_lock */
-	uint64_t key_up, key_down;  /* seeds: connecting side to accepting side, and back */
-	uint64_t posted_nonce;	    /* offer in the registry; 0: none */
-	bool remote;		    /* found_nonce is a link to another host; under join_lock */
-	struct rsk_held_join *held; /* transact.c; under join_lock */
-	uint64_t mapping; /* AssocHandle by which rsockd let it be mapped, 0: none; under join_lock */
-	uint64_t found_nonce; /* the peer's door, while we go there; 0: not found; under join_lock */
+	struct rsk_policy_search search; /* under pairing_lock */
+	struct rsk_lock pairing_lock;
+	uint32_t pairing_steps;	   /* spent in JOINING; under pairing_lock */
+	int found_fd;		   /* the peer's fd, as it posted it */
+	uint64_t handle;	   /* AssocHandle of the mapper's transaction; under pairing_lock */
+	uint64_t key_up, key_down; /* seeds: connecting side to accepting side, and back */
+	uint64_t posted_nonce;	   /* offer in the registry; 0: none */
+	bool remote;		   /* found_nonce is a link to another host; under pairing_lock */
+	struct rsk_held_pair_request *held; /* transact.c; under pairing_lock */
+	uint64_t mapping; /* AssocHandle by which rsockd let it be mapped, 0: none; under pairing_lock */
+	uint64_t found_nonce; /* the peer's door, while we go there; 0: not found; under pairing_lock */
 	uint32_t sought;      /* rsockd's number when it was asked about this stream, 0: not yet */
-	uint8_t told; /* enum rsk_reason: what it answered, 0: nothing; all three under join_lock */
+	uint8_t told; /* enum rsk_reason: what it answered, 0: nothing; all three under pairing_lock */
 	uint8_t absent; /* the same: what the kernel shows of an end that nobody offers, 0: not asked */
 	uint64_t told_ns;	      /* when, or when it was asked last */
 	struct rsk_tuple tuple;	      /* from SEEKING on */

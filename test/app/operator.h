@@ -111,7 +111,7 @@ static int one_round(struct rsk_stats_segment *seg, unsigned int *dice)
 	return heard_of;
 }
 
-static uint32_t count_joined(const struct rsk_stats_segment *seg)
+static uint32_t count_paired(const struct rsk_stats_segment *seg)
 {
 	uint32_t n = 0;
 
@@ -160,14 +160,14 @@ static int operate(pid_t pid, bool shared)
 
 	if (!seg)
 		return 0;
-	joined = count_joined(seg);
+	joined = count_paired(seg);
 	for (int i = 0; i < ROUNDS; i++)
 		heard_of += one_round(seg, &dice);
 	often = !joined || demoted_often(seg, shared ? 1 : ROUNDS / 10);
 	for (uint32_t i = 0; i < seg->header.high_water; i++)
 		if (is_open(&seg->stream[i]))
 			wish(&seg->stream[i], RSK_WISH_PROMOTE);
-	if (count_joined(seg) != joined)
+	if (count_paired(seg) != joined)
 		return 4;
 	if (joined && heard_of < ROUNDS / 2)
 		return 5;

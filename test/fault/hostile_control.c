@@ -266,7 +266,7 @@ static void talk_nonsense(int fd, uint64_t *state, uint8_t *map, size_t len)
 	for (int i = 0; i < 200; i++) {
 		struct rsk_link_msg m = { .magic = RSK_LINK_MAGIC };
 
-		m.type = RSK_LINK_JOIN + (uint32_t)(dice(state) % 4);
+		m.type = RSK_LINK_PAIR + (uint32_t)(dice(state) % 4);
 		m.sid = (uint32_t)(dice(state) % RSK_SEG_STREAMS) & (i < 150 ? ~1u : ~0u);
 		m.key_up = dice(state);
 		m.netns = dice(state);
@@ -275,7 +275,7 @@ static void talk_nonsense(int fd, uint64_t *state, uint8_t *map, size_t len)
 		m.reason = (uint32_t)(dice(state) % RSK_REASON_COUNT);
 		/* Mostly a mapper's message as it should be, so that more than the codec is reached. */
 		m.pm_bytes = RSK_PM_WIRE_BYTES;
-		m.pm[0] = (uint8_t)((m.type - RSK_LINK_JOIN) << 4 | RSK_PM_IPV4);
+		m.pm[0] = (uint8_t)((m.type - RSK_LINK_PAIR) << 4 | RSK_PM_IPV4);
 		for (size_t k = 4; k < RSK_PM_WIRE_BYTES; k++)
 			m.pm[k] = (uint8_t)(k >= 20 && k < 32 ? 0 : k >= 36 ? 0 : dice(state));
 		if (dice(state) % 32 == 0)

@@ -33,7 +33,7 @@ def paths(t, pid):
     return {(stream["tx"], stream["rx"]) for stream in streams(t, pid)}
 
 
-def joined_client(t, port):
+def paired_client(t, port):
     """One stream on the ring, at rest."""
     client = Rounds(t, port)
 
@@ -98,7 +98,7 @@ def several_streams(t):
 @case(120)
 def who_sleeps_hears_of_it_later(t):
     server, port = redis(t)
-    client = joined_client(t, port)
+    client = paired_client(t, port)
     says(t, ask(t, "demote", "--wait", "0.1", client.pid, expect=3).out(), "it hears of it at its next one",
          "sends by ring")
     told = ask_json(t, "demote", "--wait", 0, client.pid, expect=3)
@@ -167,7 +167,7 @@ def a_childs_stream(t):
     port = t.free_port()
     server = t.spawn([PYTHON, "-B", os.path.join(HERE, "forker.py"), port, 0], name="forker", stdout="pipe")
     t.listening(server, port)
-    client = joined_client(t, port)
+    client = paired_client(t, port)
     child = int(server.stdout.readline())
     for what in (child, f":{port}"):
         ask(t, "demote", "--wait", 0, what, expect=3)
@@ -203,7 +203,7 @@ def a_parents_stream(t):
 @case(60)
 def what_was_given_up_stays(t):
     server, port = redis(t)
-    client = joined_client(t, port)
+    client = paired_client(t, port)
     client.go("stamps")
     until_reason(t, client.pid, "messages")
     says(t, ask(t, "promote", client.pid, expect=1).out(), "it was given up before, and stays on TCP")

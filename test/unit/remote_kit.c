@@ -12,7 +12,7 @@
 
 #include "engine.h"
 #include "hash.h"
-#include "join.h"
+#include "pairing.h"
 #include "keeper.h"
 #include "links.h"
 #include "shm.h"
@@ -362,11 +362,11 @@ struct kit_stream kit_stream(struct kit *k, bool on)
 	ks.s = rsk_stream_of(ks.fd);
 	cr_assert_not_null(ks.s);
 	cr_assert_eq(rsk_stream_learn(ks.s, ks.fd), 0);
-	rsk_join_take();
+	rsk_pairing_take();
 	rsk_transact(ks.s, ks.fd, k->r->l, -1);
-	rsk_join_give();
-	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_JOINING);
-	atomic_store(&ks.s->phase, RSK_PHASE_JOINED);
+	rsk_pairing_give();
+	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_PAIRING);
+	atomic_store(&ks.s->phase, RSK_PHASE_PAIRED);
 	cr_assert_eq(rsk_rails_reach(&k->r->rails, ks.s->sid, &nobody_counts), 0);
 	if (on) {
 		rsk_lock(&ks.s->tx_lock);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "join.h"
+#include "pairing.h"
 
 struct rsk_board owner;
 int memfd = -1;
@@ -45,9 +45,9 @@ int board(struct rsk_board *b, uint64_t room)
 
 void came(int fd, uint32_t number)
 {
-	rsk_join_take();
+	rsk_pairing_take();
 	rsk_shares_came(fd, number);
-	rsk_join_give();
+	rsk_pairing_give();
 }
 
 bool look(void)

@@ -198,7 +198,7 @@ Test(epoll_threads, sets_of_several, .timeout = 110)
 	for (int k = 0; k < STREAMS; k++) {
 		struct rsk_stream *s = rsk_stream_of(server_fd[k]);
 
-		joined += rsk_stream_phase(s) == RSK_PHASE_JOINED;
+		joined += rsk_stream_phase(s) == RSK_PHASE_PAIRED;
 		rsk_stream_unpin(s);
 	}
 	cr_assert_gt(joined, 0, "nothing was joined");

@@ -40,7 +40,7 @@ static struct end {
 } ends[ENDS]; /* 2 i and 2 i + 1 are of one connection */
 static int sets[SETS];
 static uint64_t dice, next_data;
-static uint32_t told, joined_told;
+static uint32_t told, paired_told;
 
 static int host_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *ts, const sigset_t *mask)
 {
@@ -231,7 +231,7 @@ static void look(uint32_t set)
 		}
 	cr_assert_eq(n, want, "%d events, %d of them due", n, want);
 	told += (uint32_t)n;
-	joined_told += rsk_epoll_of(sets[set])->tagged ? (uint32_t)n : 0;
+	paired_told += rsk_epoll_of(sets[set])->tagged ? (uint32_t)n : 0;
 }
 
 static void check(void)
@@ -321,12 +321,12 @@ Test(fds, table_and_registrations, .timeout = 110)
 			for (i = 0; i < ENDS; i++) {
 				struct rsk_stream *s = rsk_stream_of(ends[i].fd[0]);
 
-				phases += rsk_stream_phase(s) == RSK_PHASE_JOINED;
+				phases += rsk_stream_phase(s) == RSK_PHASE_PAIRED;
 				rsk_stream_unpin(s);
 			}
 	}
 	printf("fds: %u events told, %u of them where streams were joined; %u ends joined\n", told,
-	       joined_told, phases);
+	       paired_told, phases);
 	cr_assert_gt(told, 1000);
-	cr_assert_gt(joined_told, 500, "nothing was joined");
+	cr_assert_gt(paired_told, 500, "nothing was joined");
 }

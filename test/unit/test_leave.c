@@ -53,7 +53,7 @@ Test(leave, nor_does_a_stream_leave_for_good)
 	kit_init();
 	ks = with_bytes_under_way(&k);
 	cr_assert_eq(rsk_fd_leave(ks.fd, RSK_REASON_OOB), 0);
-	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_JOINED, "our hooks go on with it");
+	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_PAIRED, "our hooks go on with it");
 	cr_assert_eq(hooked_move(ks.fd, true, &byte, 1), -EAGAIN);
 	kit_fabric.arrived = true;
 	cr_assert_eq(hooked_move(ks.fd, true, &byte, 1), 1);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "join.h"
+#include "pairing.h"
 #include "remote_kit.h"
 
 static struct rsk_board owner;
@@ -55,9 +55,9 @@ static void begin(struct kit *k)
 	table.need[1] = 1;
 	table.port[0].family[0] = AF_INET;
 	memcpy(table.port[0].ip[0], here(1)->ip, sizeof(here(1)->ip));
-	rsk_join_take();
+	rsk_pairing_take();
 	rsk_shares_came(fd, 1);
-	rsk_join_give();
+	rsk_pairing_give();
 	close(fd);
 	stands(RSK_BOARD_UP);
 	kit_link(k, false);

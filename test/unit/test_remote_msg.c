@@ -23,7 +23,7 @@ static struct rsk_remote_msg good(uint32_t type)
 		.handle = 4,
 		.tuple = { .family = AF_INET, .local_port = 5, .peer_port = 6 },
 		.end = { .segment = 4096, .indirect = 8192, .indirect_rkey = 7 },
-		.link = { .type = RSK_LINK_JOIN },
+		.link = { .type = RSK_LINK_PAIR },
 		.link_bytes = sizeof(m.link),
 		.order = { .kind = RSK_ORDER_WRAPPING, .bits = 13, .every = 1 },
 	};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * join.c - how the two ends of a connection find each other, and become a joined stream.
+ * pairing.c - how the two ends of a connection find each other, and become a joined stream.
  *
  * The accepting end, once the stream has earned it, posts itself in the registry: process, and the name of a local
  * socket where that process can be met. The connecting end looks for that, goes there, makes a link unless there
@@ -15,7 +15,7 @@
 
 #include "absent.h"
 #include "elsewhere.h"
-#include "join.h"
+#include "pairing.h"
 #include "links.h"
 #include "local.h"
 #include "log.h"
@@ -32,22 +32,22 @@
 #define MEET_WORK_LATE 16    /* only once for so much work */
 #define MEET_WORK_RARE 1024  /* where what has not come for so long may come still */
 #define PATIENCE 64
-#define JOINING_STEPS 1024
+#define PAIRING_STEPS 1024
 #define HOLDER_CALLS 64
 #define LOOKS_ALONE 4 /* two of one user have found each other by then */
 
 /* The lock is kept over the fork: list, mappings and fds, of which the child gets copies, belong together. */
-void rsk_join_fork(void)
+void rsk_pairing_fork(void)
 {
-	rsk_join_take();
+	rsk_pairing_take();
 }
 
-void rsk_join_fork_parent(void)
+void rsk_pairing_fork_parent(void)
 {
-	rsk_join_give();
+	rsk_pairing_give();
 }
 
-void rsk_join_fork_child(void)
+void rsk_pairing_fork_child(void)
 {
 	rsk_place_forked();
 	atomic_store(&rsk_link_users, 0);
@@ -176,7 +176,7 @@ static void seek_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 		if (rc == 0 && rsk_registry_alive(&e)) {
 			s->found_nonce = e.nonce;
 			s->found_fd = e.fd;
-			s->join_steps = 0;
+			s->pairing_steps = 0;
 		}
 	}
 	if (!s->found_nonce)
@@ -186,7 +186,7 @@ static void seek_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 		return;
 	}
 	l = rsk_meet_at(s->found_nonce, &rc);
-	if (l && atomic_load(&l->state) == RSK_LINK_GREETING && s->join_steps++ < JOINING_STEPS)
+	if (l && atomic_load(&l->state) == RSK_LINK_GREETING && s->pairing_steps++ < PAIRING_STEPS)
 		return;
 	nonce = s->found_nonce;
 	s->found_nonce = 0;
@@ -195,7 +195,7 @@ static void seek_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 		/* No room for the request: with the next call again. */
 		if (rsk_stream_phase(s) != RSK_PHASE_SEEKING)
 			return;
-		if (s->join_steps++ < JOINING_STEPS) {
+		if (s->pairing_steps++ < PAIRING_STEPS) {
 			s->found_nonce = nonce;
 			return;
 		}
@@ -287,13 +287,13 @@ static void step(struct rsk_stream *s, int fd)
 		rsk_stats_stream_own(s->rec);
 		seek(s, fd);
 		return;
-	case RSK_PHASE_JOINING:
-		step_in(s, ++s->join_steps < PATIENCE ? 1 : MEET_WORK_LATE);
+	case RSK_PHASE_PAIRING:
+		step_in(s, ++s->pairing_steps < PATIENCE ? 1 : MEET_WORK_LATE);
 		/* Forked meanwhile: the process that asked alone can hear the answer, and may make no more calls. */
 		if (!rsk_stream_sole_process(s))
 			rsk_stats_set_reason(s->rec, RSK_REASON_SHARED_HOLDER);
 		rsk_meet();
-		if (rsk_stream_phase(s) == RSK_PHASE_JOINING && s->join_steps > JOINING_STEPS &&
+		if (rsk_stream_phase(s) == RSK_PHASE_PAIRING && s->pairing_steps > PAIRING_STEPS &&
 		    s->connecting_side) {
 			rsk_log(RSK_LOG_INFO, "fd %d: pid %d does not answer over the link", fd,
 				s->link ? s->link->peer_pid : 0);
@@ -306,13 +306,13 @@ static void step(struct rsk_stream *s, int fd)
 	}
 }
 
-void rsk_join_step(struct rsk_stream *s, int fd)
+void rsk_pairing_step(struct rsk_stream *s, int fd)
 {
-	if (!rsk_join_try())
+	if (!rsk_pairing_try())
 		return; /* another thread meets people */
 	rsk_place_is_mine();
 	step(s, fd);
-	rsk_join_give();
+	rsk_pairing_give();
 }
 
 /* ---- a wait of the program's own, in which the pairing goes on ---- */
@@ -354,7 +354,7 @@ static uint32_t watched(struct rsk_stream *s, struct pollfd *out, uint32_t room)
 		else if (!s->connecting_side)
 			return watch_all(out, room);
 		break;
-	case RSK_PHASE_JOINING:
+	case RSK_PHASE_PAIRING:
 		l = s->link && !s->link->remote ? s->link : NULL;
 		break;
 	default:
@@ -363,22 +363,23 @@ static uint32_t watched(struct rsk_stream *s, struct pollfd *out, uint32_t room)
 	return l && l->maker == rsk_pid ? watch(out, 0, room, l->control) : 0;
 }
 
-uint32_t rsk_join_watch(struct rsk_stream *s, int fd, bool heard, struct pollfd *out, uint32_t room)
+uint32_t rsk_pairing_watch(struct rsk_stream *s, int fd, bool heard, struct pollfd *out,
+			   uint32_t room)
 {
 	uint32_t n;
 
-	if (!rsk_stream_is_paired_now(s) || !rsk_join_try())
+	if (!rsk_stream_is_paired_now(s) || !rsk_pairing_try())
 		return 0;
 	rsk_place_is_mine();
 	if (heard)
 		step(s, fd);
 	n = watched(s, out, room);
-	rsk_join_give();
+	rsk_pairing_give();
 	return n;
 }
 
-int rsk_join_ask_about(const struct rsk_tuple *ours, uint64_t handle,
-		       const struct rsk_verbs_addr *here)
+int rsk_pairing_ask_about(const struct rsk_tuple *ours, uint64_t handle,
+			  const struct rsk_verbs_addr *here)
 {
 	int fd;
 	struct rsk_stream *s = rsk_transact_accepting(ours, -1, &fd);
@@ -391,38 +392,38 @@ int rsk_join_ask_about(const struct rsk_tuple *ours, uint64_t handle,
 	return told ? 0 : -EAGAIN;
 }
 
-void rsk_join_sweep(void)
+void rsk_pairing_sweep(void)
 {
-	if (!rsk_join_try())
+	if (!rsk_pairing_try())
 		return; /* the next one does it */
 	rsk_links_sweep();
-	rsk_join_give();
+	rsk_pairing_give();
 }
 
-void rsk_join_leave(void)
+void rsk_pairing_leave(void)
 {
-	rsk_join_take();
+	rsk_pairing_take();
 	rsk_links_leave();
-	rsk_join_give();
+	rsk_pairing_give();
 }
 
-void rsk_join_hello(void)
+void rsk_pairing_hello(void)
 {
 	if (!rsk_local_settled())
-		rsk_join_look();
+		rsk_pairing_look();
 }
 
-void rsk_join_look(void)
+void rsk_pairing_look(void)
 {
-	if (!rsk_join_try())
+	if (!rsk_pairing_try())
 		return; /* another thread does it, or steps */
 	rsk_local_hello();
-	rsk_join_give();
+	rsk_pairing_give();
 }
 
-void rsk_join_listening(int fd)
+void rsk_pairing_listening(int fd)
 {
-	rsk_join_take();
+	rsk_pairing_take();
 	rsk_local_listening(fd);
-	rsk_join_give();
+	rsk_pairing_give();
 }
