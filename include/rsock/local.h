@@ -24,7 +24,7 @@ enum rsk_local_type {
 	/* It has no link of that number (any more). */
 	RSK_LOCAL_LOST,
 	/* From rsockd: the process at the other end: link, pid, uid; half of a socketpair (fd), if it is new. */
-	RSK_LOCAL_MEET,
+	RSK_LOCAL_RENDEZVOUS,
 	/* From rsockd: why there is none, or what the other host said, and where it is mapped to. */
 	RSK_LOCAL_ANSWER,
 	/* From the process: where is the service at tuple.peer mapped to? The cookie names the question. */

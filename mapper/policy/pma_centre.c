@@ -222,7 +222,7 @@ struct rsk_centre_node *rsk_centre_find(struct rsk_centre *c, const char *name, 
 
 	if (n && n->boot == boot && !n->resuming)
 		return n;
-	c->count.strangers++;
+	c->count.unknown_nodes++;
 	return NULL;
 }
 
@@ -266,7 +266,7 @@ struct rsk_centre_node *rsk_centre_report(struct rsk_centre *c, const char *name
 		node = meet(c, name, boot);
 	/* From the first part on, and each once more if it likes: what is told twice is there once. */
 	if (!node || (resume ? part && part != node->parts : node->resuming)) {
-		c->count.strangers++;
+		c->count.unknown_nodes++;
 		free(devices);
 		return NULL;
 	}

@@ -27,7 +27,7 @@
 	X(resumed, "grants that nodes told us of")                                                 \
 	X(lost, "nodes that were not heard of any more")                                           \
 	X(expired, "grants released, since their node was lost or started anew")                   \
-	X(strangers, "messages of nodes that were not known")
+	X(unknown_nodes, "messages of nodes that were not known")
 
 struct rsk_centre_counters {
 #define RSK_CENTRE_FIELD(name, text) uint64_t name;

@@ -38,7 +38,7 @@ ssize_t rsk_fdmsg_recv(int fd, void *buf, size_t bytes, enum rsk_fdmsg_kind kind
 		       int most, int *nfds);
 
 /*
- * The end of a socket that strangers' messages come to, by @close, NULL: close(2). Messages
+ * The end of a socket that unknown_nodes' messages come to, by @close, NULL: close(2). Messages
  * with descriptors that nobody has received go with it in a helper process, or, where there can be none, the socket
  * stays open; the other end sees it shut down in any case. Not for a copy that another process uses.
  */

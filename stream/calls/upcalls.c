@@ -9,7 +9,7 @@
 #include "leave.h"
 #include "links.h"
 #include "local.h"
-#include "meet.h"
+#include "rendezvous.h"
 #include "relay.h"
 #include "remote.h"
 #include "stream.h"
@@ -48,6 +48,6 @@ void rsk_upcalls_init(void)
 	rsk_upcalls = &upcalls;
 	rsk_links_gone = rsk_epoll_link_gone;
 	rsk_keeper_job = &rsk_remote_job;
-	rsk_remote_ops = &rsk_greet_ops;
-	rsk_meet_message = rsk_transact_message;
+	rsk_remote_ops = &rsk_link_handshake_ops;
+	rsk_rendezvous_message = rsk_transact_message;
 }

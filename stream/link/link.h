@@ -21,7 +21,7 @@
 struct rsk_stream;
 
 enum rsk_link_state {
-	RSK_LINK_GREETING,
+	RSK_LINK_HANDSHAKING,
 	RSK_LINK_UP,
 	RSK_LINK_DEAD
 };

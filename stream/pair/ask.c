@@ -15,7 +15,7 @@
 #include "pairing.h"
 #include "local.h"
 #include "local_msg.h"
-#include "meet.h"
+#include "rendezvous.h"
 #include "stream.h"
 #include "tuple.h"
 

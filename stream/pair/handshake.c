@@ -16,10 +16,10 @@ static const uint8_t op_of[] = {
 
 int rsk_link_msg_validate(const struct rsk_link_msg *m, size_t bytes, struct rsk_pm_msg *pm)
 {
-	if (bytes != sizeof(*m) || m->magic != RSK_LINK_MAGIC || m->type < RSK_LINK_GREET ||
+	if (bytes != sizeof(*m) || m->magic != RSK_LINK_MAGIC || m->type < RSK_LINK_HELLO ||
 	    m->type > RSK_LINK_DENY)
 		return -EPROTO;
-	if (m->type == RSK_LINK_GREET)
+	if (m->type == RSK_LINK_HELLO)
 		return rsk_seg_geometry_check(&m->geometry);
 	if (m->sid >= RSK_SEG_STREAMS || m->reason >= RSK_REASON_COUNT || m->fd < 0 ||
 	    m->pm_bytes > sizeof(m->pm))

@@ -15,7 +15,7 @@
 #define RSK_LINK_MAGIC 0x6b6e6c72736b3032ull
 
 enum rsk_link_msg_type {
-	RSK_LINK_GREET =
+	RSK_LINK_HELLO =
 		1, /* geometry; fds: the memfd, then RSK_SEG_BELLS doorbells (doorbell.h) */
 	RSK_LINK_PAIR =
 		2, /* PMReq, sid, keys; what proves that the sender holds the connecting end */

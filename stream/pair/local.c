@@ -14,7 +14,7 @@
 #include "keeper.h"
 #include "local_out.h"
 #include "log.h"
-#include "meet.h"
+#include "rendezvous.h"
 #include "rdma.h"
 #include "shares.h"
 #include "transact.h"
@@ -194,7 +194,7 @@ static void say_hello(void)
 	office.shown = say(&m, fd) && fd >= 0;
 }
 
-static void greet(void)
+static void handshake(void)
 {
 	office.fd = rsk_local_dial();
 	if (office.fd < 0)
@@ -249,7 +249,7 @@ void rsk_local_hello(void)
 	if (office.fd >= 0)
 		rsk_local_hear();
 	if (office.fd < 0)
-		greet();
+		handshake();
 	else if (office.missed)
 		say_all_listening();
 	if (office.fd >= 0)
@@ -350,24 +350,24 @@ static struct rsk_stream *meant(const struct rsk_local_msg *m)
 static void meet(const struct rsk_local_msg *m, int with)
 {
 	bool connecting = m->flags & RSK_LOCAL_CONNECTING;
-	struct rsk_meet_peer peer = {
+	struct rsk_rendezvous_peer peer = {
 		.pid = m->pid, .uid = m->uid, .vouched = true, .nonce = m->link
 	};
 	struct rsk_stream *s;
 
-	if (with >= 0 && rsk_meet_known(m->link)) {
+	if (with >= 0 && rsk_rendezvous_known(m->link)) {
 		rsk_fdmsg_close(with, NULL); /* one link of a name is enough */
 		with = -1;
 	}
 	with = with < 0 ? with : rsk_own_fd(with);
 	if (with >= 0)
-		rsk_meet_vouched(with, connecting, &peer);
+		rsk_rendezvous_vouched(with, connecting, &peer);
 	if (!connecting)
 		return; /* the other one comes */
 	s = meant(m);
 	if (!s)
 		return;
-	if (rsk_meet_known(m->link)) {
+	if (rsk_rendezvous_known(m->link)) {
 		s->found_nonce = m->link;
 		s->found_fd = m->peer_fd;
 		s->pairing_steps = 0;
@@ -479,13 +479,13 @@ void rsk_local_hear(void)
 			return;
 		if (rc <= 0)
 			drop(rc);
-		else if (m.type == RSK_LOCAL_MEET)
+		else if (m.type == RSK_LOCAL_RENDEZVOUS)
 			meet(&m, with);
 		else if (m.type == RSK_LOCAL_BOARD)
 			rsk_shares_came(with, m.port);
 		else
 			answer(&m);
-		if (rc > 0 && m.type != RSK_LOCAL_MEET && with >= 0)
+		if (rc > 0 && m.type != RSK_LOCAL_RENDEZVOUS && with >= 0)
 			rsk_sys_close(with);
 	}
 }

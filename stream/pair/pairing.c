@@ -19,7 +19,7 @@
 #include "links.h"
 #include "local.h"
 #include "log.h"
-#include "meet.h"
+#include "rendezvous.h"
 #include "nap.h"
 #include "place.h"
 #include "registry.h"
@@ -29,8 +29,8 @@
 #include "wants.h"
 
 #define EAGER_NS 20000000ull /* so long after a search began every call looks who has come, then */
-#define MEET_WORK_LATE 16    /* only once for so much work */
-#define MEET_WORK_RARE 1024  /* where what has not come for so long may come still */
+#define RENDEZVOUS_WORK_LATE 16	  /* only once for so much work */
+#define RENDEZVOUS_WORK_RARE 1024 /* where what has not come for so long may come still */
 #define PATIENCE 64
 #define PAIRING_STEPS 1024
 #define HOLDER_CALLS 64
@@ -54,7 +54,7 @@ void rsk_pairing_fork_child(void)
 	rsk_naps_forked();
 	rsk_local_forked();
 	/* Who connects there means the parent, whose rights the socket speaks for. */
-	rsk_door_leave();
+	rsk_rendezvous_close();
 	rsk_place_leave();
 	rsk_guard_exit(); /* the parent's rsk_lock() */
 }
@@ -93,8 +93,8 @@ static void looked(struct rsk_stream *s, int fd, uint64_t now, int registry)
 		 (!(looks & (looks - 1)) || looks == rsk_knobs.policy.looks_max))
 		s->absent = (uint8_t)rsk_absent_why(&s->tuple, rsk_local_there());
 	/* It came, and there was nothing to receive it with. */
-	if (rsk_meet_lacks() && (!s->absent || s->absent == RSK_REASON_NO_PEER))
-		s->absent = (uint8_t)rsk_absent_link(rsk_meet_lacks());
+	if (rsk_rendezvous_lacks() && (!s->absent || s->absent == RSK_REASON_NO_PEER))
+		s->absent = (uint8_t)rsk_absent_link(rsk_rendezvous_lacks());
 	if (s->told || s->absent || !tells_more((enum rsk_reason)s->rec->reason))
 		rsk_stats_set_reason(s->rec, s->told   ? (enum rsk_reason)s->told :
 					     s->absent ? (enum rsk_reason)s->absent :
@@ -109,7 +109,7 @@ static int post(struct rsk_stream *s, int fd, uint64_t now)
 					.fd = fd,
 					.tuple = s->tuple,
 					.user = (uint64_t)s->sid,
-					.nonce = rsk_door_nonce(),
+					.nonce = rsk_rendezvous_nonce(),
 					.sock_cookie = rsk_cookie_of(fd),
 					.posted_ns = now };
 	int rc = rsk_registry_post(rsk_place_registry(), &e);
@@ -122,7 +122,7 @@ static int post(struct rsk_stream *s, int fd, uint64_t now)
 
 static void seek_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 {
-	int rc = rsk_knobs.apart ? 0 : rsk_door_open();
+	int rc = rsk_knobs.apart ? 0 : rsk_rendezvous_listen();
 
 	if (rc < 0) {
 		rsk_log(RSK_LOG_INFO, "fd %d: no socket for others to come to: %d", fd, rc);
@@ -133,14 +133,14 @@ static void seek_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 	if (rsk_policy_look_due(&rsk_knobs.policy, &s->search, now)) {
 		looked(s, fd, now, rsk_knobs.apart ? 0 : post(s, fd, now));
 	}
-	rsk_meet();
+	rsk_rendezvous_work();
 	rsk_local_hear();
 }
 
 /* Over the link to another host, which the keeper makes. */
 static void seek_remote(struct rsk_stream *s, int fd)
 {
-	struct rsk_link *l = rsk_meet_known(s->found_nonce);
+	struct rsk_link *l = rsk_rendezvous_known(s->found_nonce);
 	int rc = rsk_remote_progress(s->found_nonce);
 
 	if (rc == -EINPROGRESS)
@@ -165,7 +165,7 @@ static void seek_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 	struct rsk_link *l;
 	int rc = -ENOENT;
 
-	rsk_meet();
+	rsk_rendezvous_work();
 	rsk_local_hear();
 	if (rsk_stream_phase(s) != RSK_PHASE_SEEKING)
 		return;
@@ -185,8 +185,9 @@ static void seek_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 		seek_remote(s, fd);
 		return;
 	}
-	l = rsk_meet_at(s->found_nonce, &rc);
-	if (l && atomic_load(&l->state) == RSK_LINK_GREETING && s->pairing_steps++ < PAIRING_STEPS)
+	l = rsk_rendezvous_at(s->found_nonce, &rc);
+	if (l && atomic_load(&l->state) == RSK_LINK_HANDSHAKING &&
+	    s->pairing_steps++ < PAIRING_STEPS)
 		return;
 	nonce = s->found_nonce;
 	s->found_nonce = 0;
@@ -226,8 +227,8 @@ static void seek(struct rsk_stream *s, int fd)
 		step_in(s, 1);
 	else
 		step_in(s, s->found_nonce || s->search.looks < rsk_knobs.policy.looks_max ?
-				   MEET_WORK_LATE :
-				   MEET_WORK_RARE);
+				   RENDEZVOUS_WORK_LATE :
+				   RENDEZVOUS_WORK_RARE);
 }
 
 /* By an operator's word, if not by its calls and bytes. */
@@ -288,11 +289,11 @@ static void step(struct rsk_stream *s, int fd)
 		seek(s, fd);
 		return;
 	case RSK_PHASE_PAIRING:
-		step_in(s, ++s->pairing_steps < PATIENCE ? 1 : MEET_WORK_LATE);
+		step_in(s, ++s->pairing_steps < PATIENCE ? 1 : RENDEZVOUS_WORK_LATE);
 		/* Forked meanwhile: the process that asked alone can hear the answer, and may make no more calls. */
 		if (!rsk_stream_sole_process(s))
 			rsk_stats_set_reason(s->rec, RSK_REASON_SHARED_HOLDER);
-		rsk_meet();
+		rsk_rendezvous_work();
 		if (rsk_stream_phase(s) == RSK_PHASE_PAIRING && s->pairing_steps > PAIRING_STEPS &&
 		    s->connecting_side) {
 			rsk_log(RSK_LOG_INFO, "fd %d: pid %d does not answer over the link", fd,
@@ -330,7 +331,7 @@ static uint32_t watch(struct pollfd *out, uint32_t n, uint32_t room, int fd)
  */
 static uint32_t watch_all(struct pollfd *out, uint32_t room)
 {
-	uint32_t n = watch(out, 0, room, rsk_door_fd());
+	uint32_t n = watch(out, 0, room, rsk_rendezvous_fd());
 
 	for (uint32_t i = rsk_links.n; i-- > 0 && n < room;) {
 		const struct rsk_link *l = rsk_links.at[i].l;
@@ -350,7 +351,7 @@ static uint32_t watched(struct rsk_stream *s, struct pollfd *out, uint32_t room)
 		if (s->remote || !rsk_stream_sole_process(s))
 			return 0;
 		if (s->found_nonce)
-			l = rsk_meet_known(s->found_nonce);
+			l = rsk_rendezvous_known(s->found_nonce);
 		else if (!s->connecting_side)
 			return watch_all(out, room);
 		break;

@@ -19,7 +19,7 @@
 #include "links.h"
 #include "local.h"
 #include "log.h"
-#include "meet.h"
+#include "rendezvous.h"
 #include "owner.h"
 #include "stream.h"
 #include "tuple.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * transact.h - see transact.c. The join lock is held around each call, unless it says otherwise; messages come by
- * meet.h.
+ * rendezvous.h.
  */
 #ifndef RSK_TRANSACT_H
 #define RSK_TRANSACT_H

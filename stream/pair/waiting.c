@@ -9,7 +9,7 @@
 #include "engine.h"
 #include "local.h"
 #include "log.h"
-#include "meet.h"
+#include "rendezvous.h"
 #include "stream.h"
 #include "transact.h"
 #include "wants.h"
@@ -23,7 +23,7 @@
 
 void rsk_waiting_ask_over(struct rsk_stream *s, int fd)
 {
-	struct rsk_link *l = rsk_meet_known(s->found_nonce);
+	struct rsk_link *l = rsk_rendezvous_known(s->found_nonce);
 
 	if (rsk_remote_progress(s->found_nonce) != 0 || !l ||
 	    atomic_load(&l->state) != RSK_LINK_UP || atomic_load(&s->off) ||

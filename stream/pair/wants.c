@@ -8,7 +8,7 @@
 
 #include "pairing.h"
 #include "keeper.h"
-#include "meet.h"
+#include "rendezvous.h"
 #include "process.h"
 #include "rdma.h"
 #include "wants.h"

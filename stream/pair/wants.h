@@ -26,7 +26,7 @@ struct rsk_remote_target {
 };
 
 /*
- * The name of the link to that place (rsk_meet_known()), perhaps one that is made from now on. 0: none can be had
+ * The name of the link to that place (rsk_rendezvous_known()), perhaps one that is made from now on. 0: none can be had
  * now.
  */
 uint64_t rsk_remote_at(const struct rsk_remote_target *t);

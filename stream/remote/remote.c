@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * remote.c - links to processes of other hosts: asked for by the engine (wants.c), or by somebody who comes;
- * greeted over a control connection (greet.c), given a rail (remote_rail.c), handed to the engine, and buried. The
+ * greeted over a control connection (link_handshake.c), given a rail (remote_rail.c), handed to the engine, and buried. The
  * keeper's thread does all of it but what remote.h gives to the engine.
  */
 #include "remote.h"
@@ -21,7 +21,7 @@
 #include "links.h"
 #include "local.h"
 #include "log.h"
-#include "meet.h"
+#include "rendezvous.h"
 #include "mend.h"
 #include "remote_parts.h"
 #include "waiting.h"
@@ -34,17 +34,17 @@ void rsk_remote_message(struct rsk_control *c, const struct rsk_remote_msg *m)
 	struct rsk_remote *r = (struct rsk_remote *)(void *)c;
 
 	/* Until they know each other, who came says HELLO and nothing else, and is told WELCOME or REFUSED. */
-	if ((r->state == RSK_REMOTE_GREETING && m->type > RSK_REMOTE_REFUSED) ||
+	if ((r->state == RSK_REMOTE_HANDSHAKING && m->type > RSK_REMOTE_REFUSED) ||
 	    (m->type <= RSK_REMOTE_REFUSED && (m->type == RSK_REMOTE_HELLO) == r->initiator)) {
 		rsk_remote_dead(r, -EPROTO);
 		return;
 	}
 	switch (m->type) {
 	case RSK_REMOTE_HELLO:
-		rsk_greet_hello(r, m);
+		rsk_link_handshake_hello(r, m);
 		break;
 	case RSK_REMOTE_WELCOME:
-		rsk_greet_welcome(r, m);
+		rsk_link_handshake_welcome(r, m);
 		break;
 	case RSK_REMOTE_REFUSED:
 		rsk_log(RSK_LOG_INFO, "link %u: refused, reason %u", r->l->number, m->reason);
@@ -119,7 +119,8 @@ static int open_here(void)
 		rsk_log(RSK_LOG_INFO, "no rails are accepted: %d", rc);
 		return 0;
 	}
-	rsk_remotes.listener = (struct rsk_watch){ .fd = control, .ready = rsk_greet_knocks };
+	rsk_remotes.listener =
+		(struct rsk_watch){ .fd = control, .ready = rsk_link_handshake_accept };
 	rc = rsk_keeper_watch(&rsk_remotes.listener, EPOLLIN | EPOLLET, true);
 	if (rc == 0)
 		atomic_store(&rsk_remote_port_now, at);
@@ -167,10 +168,10 @@ static void work(uint64_t now_ns)
 		rsk_remote_hear(r);
 	rsk_remote_board_look(now_ns);
 	while (rsk_want_next(now_ns, &nonce, &target))
-		rsk_greet_begin(nonce, &target);
+		rsk_link_handshake_begin(nonce, &target);
 	DL_FOREACH_SAFE(rsk_remotes.all, r, next) {
-		if (r->state == RSK_REMOTE_GREETING && !r->initiator)
-			rsk_greet_let_in(r);
+		if (r->state == RSK_REMOTE_HANDSHAKING && !r->initiator)
+			rsk_link_handshake_admit(r);
 		if (is_unused(r, now_ns)) {
 			rsk_remote_dead(r, 0);
 		} else if (r->state < RSK_REMOTE_UP && now_ns >= r->due_ns) {

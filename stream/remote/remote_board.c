@@ -86,7 +86,7 @@ bool rsk_remote_board_admits(struct rsk_remote_rail *rail, uint64_t now_ns)
 	return false;
 }
 
-bool rsk_remote_board_lets(struct rsk_remote_rail *rail, const struct rsk_verbs_addr *here)
+bool rsk_remote_board_accepts(struct rsk_remote_rail *rail, const struct rsk_verbs_addr *here)
 {
 	int rc = -EACCES;
 

@@ -8,7 +8,7 @@
 #include "keeper.h"
 #include "links.h"
 #include "log.h"
-#include "meet.h"
+#include "rendezvous.h"
 #include "mend.h"
 #include "process.h"
 #include "remote_parts.h"
@@ -57,7 +57,7 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 	if (r->state == RSK_REMOTE_UP)
 		rsk_mend_work();
 	rsk_log(RSK_LOG_INFO, "link %u to another host ends: %d", r->l ? r->l->number : 0, why);
-	rsk_remotes.strangers -= !r->initiator && r->state == RSK_REMOTE_GREETING;
+	rsk_remotes.pending_peers -= !r->initiator && r->state == RSK_REMOTE_HANDSHAKING;
 	r->state = RSK_REMOTE_DEAD;
 	r->due_ns = 0;
 	rsk_control_close(&r->control);

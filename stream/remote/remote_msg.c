@@ -91,7 +91,7 @@ int rsk_remote_msg_check(const struct rsk_remote_msg *m)
 	case RSK_REMOTE_RESUMED:
 		return m->epoch ? 0 : -EPROTO;
 	case RSK_REMOTE_LINK:
-		return m->link_bytes == sizeof(m->link) && m->link.type != RSK_LINK_GREET ? 0 :
+		return m->link_bytes == sizeof(m->link) && m->link.type != RSK_LINK_HELLO ? 0 :
 											    -EPROTO;
 	default:
 		return 0;

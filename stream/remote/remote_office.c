@@ -10,7 +10,7 @@
 #include "pairing.h"
 #include "keeper.h"
 #include "local.h"
-#include "meet.h"
+#include "rendezvous.h"
 #include "remote_parts.h"
 #include "waiting.h"
 
@@ -57,7 +57,7 @@ void rsk_remote_hear(struct rsk_remote *r)
 	if (!r->listed || r->state == RSK_REMOTE_DEAD)
 		return;
 	rsk_pairing_take();
-	r->more = rsk_meet_hear(r->l);
+	r->more = rsk_rendezvous_hear(r->l);
 	if (r->initiator)
 		rsk_waiting_work(r->l);
 	rsk_pairing_give();

@@ -16,8 +16,8 @@
 #include "shares.h"
 
 enum rsk_remote_state {
-	RSK_REMOTE_GREETING, /* HELLO is sent, or is being looked into */
-	RSK_REMOTE_RAILING,  /* both know each other; the rail is being made */
+	RSK_REMOTE_HANDSHAKING, /* HELLO is sent, or is being looked into */
+	RSK_REMOTE_RAILING,	/* both know each other; the rail is being made */
 	RSK_REMOTE_UP,
 	RSK_REMOTE_BROKEN, /* was up: the rail is made anew */
 	RSK_REMOTE_DEAD,   /* to be forgotten */
@@ -111,7 +111,7 @@ struct rsk_remote {
 /* All of them; changed by the keeper, under the join lock. */
 extern struct rsk_remotes {
 	struct rsk_remote *all;
-	uint32_t strangers; /* who have come and were not let in yet */
+	uint32_t pending_peers; /* who have come and were not let in yet */
 	struct rsk_watch listener;
 	struct rsk_watch work; /* the module's */
 } rsk_remotes;
@@ -122,12 +122,12 @@ void rsk_remote_mind_office(void);
 /* The same: what has come for the engine is read, and who waits for a turn to ask has it. */
 void rsk_remote_hear(struct rsk_remote *r);
 
-/* greet.c */
-void rsk_greet_begin(uint64_t nonce, const struct rsk_remote_target *target);
-void rsk_greet_knocks(struct rsk_watch *w, uint32_t events); /* somebody is at the door */
-void rsk_greet_hello(struct rsk_remote *r, const struct rsk_remote_msg *m);
-void rsk_greet_welcome(struct rsk_remote *r, const struct rsk_remote_msg *m);
-void rsk_greet_let_in(struct rsk_remote *r); /* if rsockd has spoken */
+/* link_handshake.c */
+void rsk_link_handshake_begin(uint64_t nonce, const struct rsk_remote_target *target);
+void rsk_link_handshake_accept(struct rsk_watch *w, uint32_t events); /* somebody is at the door */
+void rsk_link_handshake_hello(struct rsk_remote *r, const struct rsk_remote_msg *m);
+void rsk_link_handshake_welcome(struct rsk_remote *r, const struct rsk_remote_msg *m);
+void rsk_link_handshake_admit(struct rsk_remote *r); /* if rsockd has spoken */
 
 /* remote.c: what the keeper at the other end says */
 void rsk_remote_message(struct rsk_control *c, const struct rsk_remote_msg *m);
@@ -193,7 +193,7 @@ bool rsk_remote_board_may(const struct rsk_remote *r, uint32_t port);
 /* An idle one that is due, of the initiator: it has what it needs, or is due later, or never. */
 bool rsk_remote_board_admits(struct rsk_remote_rail *rail, uint64_t now_ns);
 /* One that comes to that address of ours: may it? Then it has what it needs. */
-bool rsk_remote_board_lets(struct rsk_remote_rail *rail, const struct rsk_verbs_addr *here);
+bool rsk_remote_board_accepts(struct rsk_remote_rail *rail, const struct rsk_verbs_addr *here);
 void rsk_remote_board_came(struct rsk_remote_rail *rail); /* established */
 void rsk_remote_board_look(uint64_t now_ns);
 void rsk_remote_board_work(struct rsk_remote *r);

@@ -209,7 +209,7 @@ static struct rsk_verbs_rail *incoming(void *ctx, const struct rsk_verbs_addr *f
 	/* One that was established here and not there: nothing was put by it, from here either. */
 	rsk_remote_rail_end(rail);
 	/* Before it is established there: then both would have to name what is missing. */
-	if (!rsk_remote_board_lets(rail, here)) {
+	if (!rsk_remote_board_accepts(rail, here)) {
 		rsk_remote_rail_idle(rail);
 		return NULL;
 	}

@@ -52,7 +52,7 @@ def listeners(pid):
     return [row[7][1:] for row in rows if len(row) > 7 and row[7].startswith("@rsock-") and f"socket:[{row[6]}]" in inodes]
 
 
-def knock(name):
+def dial(name):
     """Greets as a process of the same user would; True: the answer is a segment and doorbells."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as guest:
         guest.settimeout(10)
@@ -72,7 +72,7 @@ def knock(name):
         return bool(data) and len(answer) == 9
 
 
-def knock_as(uid, name):
+def dial_as(uid, name):
     """The same of another user; in a process of its own."""
     pid = os.fork()
     if not pid:
@@ -80,7 +80,7 @@ def knock_as(uid, name):
             os.setgroups([])
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)
-            os._exit(0 if knock(name) else 1)
+            os._exit(0 if dial(name) else 1)
         except BaseException as error:  # pylint: disable=broad-except
             print(repr(error), file=sys.stderr, flush=True)
             os._exit(2)
@@ -113,7 +113,7 @@ def attacked(t, words, let_in):
     private_shm()
     server, client, name = victim(t, words)
     t.check(re.fullmatch(r"rsock-[0-9a-f]+-[0-9a-f]{16}", name), name)
-    t.equal(knock_as(OTHER, name), let_in, f"user {OTHER} let in at {name}")
+    t.equal(dial_as(OTHER, name), let_in, f"user {OTHER} let in at {name}")
     t.wait(client, 30)
     server.stdin.close()
     t.wait(server, 10)

@@ -66,7 +66,7 @@ void hostile_scribble(uint64_t *state, uint8_t *at, size_t len)
 }
 
 /* The abstract name that process pid listens at: its socket's inode in the kernel's list. */
-static bool door_of(int pid, struct sockaddr_un *sa, socklen_t *len)
+static bool endpoint_of(int pid, struct sockaddr_un *sa, socklen_t *len)
 {
 	char line[512], path[64], is[64], want[64], name[128];
 	unsigned long inode, flags;
@@ -165,7 +165,7 @@ static void say(int fd, const void *data, size_t len, const int *fds, size_t nfd
 
 static struct rsk_link_msg greeting(uint64_t *state, bool honest)
 {
-	struct rsk_link_msg m = { .magic = RSK_LINK_MAGIC, .type = RSK_LINK_GREET };
+	struct rsk_link_msg m = { .magic = RSK_LINK_MAGIC, .type = RSK_LINK_HELLO };
 
 	m.geometry = (struct rsk_seg_geometry){ .ring_bytes = RING_KB << 10,
 						.streams = RSK_SEG_STREAMS };
@@ -217,7 +217,7 @@ static void say_anything(int fd, uint64_t *state)
 }
 
 /* A good greeting; the answer's segment is mapped and kept by the kernel until we unmap it. */
-static uint8_t *greet_well(int fd, uint64_t *state, size_t *len)
+static uint8_t *handshake_well(int fd, uint64_t *state, size_t *len)
 {
 	struct rsk_link_msg m = greeting(state, true), answer;
 	const struct timeval patience = { .tv_usec = 200000 };
@@ -291,7 +291,7 @@ static void talk_nonsense(int fd, uint64_t *state, uint8_t *map, size_t len)
 }
 
 /* Of whatever user the process is now. Not -1: connected. */
-static int knock(const struct sockaddr_un *sa, socklen_t len)
+static int dial(const struct sockaddr_un *sa, socklen_t len)
 {
 	const struct timeval patience = { .tv_usec = 100000 };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -343,7 +343,7 @@ static void say_slowly(int fd, uint64_t *state, const struct sockaddr_in *to)
 static void slow_child(const struct sockaddr_un *sa, socklen_t len, uint64_t state,
 		       const struct sockaddr_in *to)
 {
-	int fd = knock(sa, len);
+	int fd = dial(sa, len);
 
 	if (fd < 0)
 		return;
@@ -366,7 +366,7 @@ int hostile_slow(int pid, double until, uint64_t seed, unsigned int uid)
 	if (listener < 0 || bind(listener, (struct sockaddr *)&to, len) || listen(listener, 4096) ||
 	    getsockname(listener, (struct sockaddr *)&to, &len))
 		die("listener");
-	while (!door_of(pid, &sa, &sa_len)) {
+	while (!endpoint_of(pid, &sa, &sa_len)) {
 		if (now_s() > until) {
 			fprintf(stderr, "slow: process %d never opened its door\n", pid);
 			return 1;
@@ -402,7 +402,7 @@ int hostile_control(int pid, double until, uint64_t seed)
 	struct sockaddr_un sa;
 	socklen_t sa_len;
 
-	while (!door_of(pid, &sa, &sa_len)) {
+	while (!endpoint_of(pid, &sa, &sa_len)) {
 		if (now_s() > until) {
 			fprintf(stderr, "control: process %d never opened its door\n", pid);
 			return 1;
@@ -410,7 +410,7 @@ int hostile_control(int pid, double until, uint64_t seed)
 		usleep(10000); /* between looks at a list */
 	}
 	while (now_s() < until) {
-		int fd = knock(&sa, sa_len);
+		int fd = dial(&sa, sa_len);
 		size_t len = 0;
 		uint8_t *map;
 
@@ -422,7 +422,7 @@ int hostile_control(int pid, double until, uint64_t seed)
 			usleep((useconds_t)(dice(&state) %
 					    4000)); /* some are hung up on before they are heard */
 		} else {
-			map = greet_well(fd, &state, &len);
+			map = handshake_well(fd, &state, &len);
 			greeted += !!map;
 			if (map) {
 				talk_nonsense(fd, &state, map, len);

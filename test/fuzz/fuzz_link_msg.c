@@ -24,7 +24,7 @@ static void promises(const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
 	uint8_t wire[RSK_PM_WIRE_MAPPED_BYTES];
 
 	require(m->magic == RSK_LINK_MAGIC);
-	if (m->type == RSK_LINK_GREET) {
+	if (m->type == RSK_LINK_HELLO) {
 		require(m->geometry.streams >= RSK_SEG_MIN_STREAMS &&
 			m->geometry.streams <= RSK_SEG_STREAMS);
 		require(m->geometry.ring_bytes >= RSK_SEG_MIN_RING &&
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(memcmp(&m, &before, sizeof(m)) == 0);
 	/* The same with what a mutation seldom hits put right. */
 	m.magic = RSK_LINK_MAGIC;
-	m.type = RSK_LINK_GREET + m.type % RSK_LINK_DENY;
+	m.type = RSK_LINK_HELLO + m.type % RSK_LINK_DENY;
 	m.pm_bytes %= RSK_PM_WIRE_MAPPED_BYTES + 1;
 	if (rsk_link_msg_validate(&m, sizeof(m), &pm) == 0)
 		promises(&m, &pm);

@@ -32,7 +32,7 @@ static void promises(const struct rsk_local_msg *m, bool from_rsockd)
 	require(m->magic == RSK_LOCAL_MAGIC);
 	require(m->reason < RSK_REASON_COUNT);
 	require(!(m->flags & RSK_LOCAL_CONNECTING) || m->type == RSK_LOCAL_SEEK ||
-		m->type == RSK_LOCAL_MEET || m->type == RSK_LOCAL_LINK);
+		m->type == RSK_LOCAL_RENDEZVOUS || m->type == RSK_LOCAL_LINK);
 	require(!(m->flags & RSK_LOCAL_AGAIN) || m->type == RSK_LOCAL_LINK);
 	require(!(m->flags & RSK_LOCAL_QUIET) || m->type == RSK_LOCAL_ASK);
 	require(!(m->flags & RSK_LOCAL_ABLE) || m->type == RSK_LOCAL_HELLO);
@@ -65,7 +65,7 @@ static void promises(const struct rsk_local_msg *m, bool from_rsockd)
 	case RSK_LOCAL_UNLINK:
 		require(!from_rsockd && m->link);
 		break;
-	case RSK_LOCAL_MEET:
+	case RSK_LOCAL_RENDEZVOUS:
 		require(from_rsockd && m->link);
 		break;
 	case RSK_LOCAL_BOARD:

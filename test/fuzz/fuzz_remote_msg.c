@@ -76,7 +76,7 @@ static void promises(const struct rsk_remote_msg *m)
 		require(m->place.prefix_bits <= 128);
 	}
 	require(m->type != RSK_REMOTE_LINK ||
-		(m->link_bytes == sizeof(m->link) && m->link.type != RSK_LINK_GREET));
+		(m->link_bytes == sizeof(m->link) && m->link.type != RSK_LINK_HELLO));
 }
 
 /* As on_ring() and rsk_remote_rings_work() do. */

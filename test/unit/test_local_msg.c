@@ -48,7 +48,7 @@ static int check(const struct rsk_local_msg *m, bool from_rsockd)
 Test(local_msg, who_may_say_what)
 {
 	static const bool of_rsockd[RSK_LOCAL_TYPES] = {
-		[RSK_LOCAL_MEET] = true, [RSK_LOCAL_ANSWER] = true, [RSK_LOCAL_BOARD] = true
+		[RSK_LOCAL_RENDEZVOUS] = true, [RSK_LOCAL_ANSWER] = true, [RSK_LOCAL_BOARD] = true
 	};
 
 	for (uint32_t type = 1; type < RSK_LOCAL_TYPES; type++)
@@ -103,8 +103,8 @@ Test(local_msg, of_every_message)
 	WRONG(RSK_LOCAL_HELLO, OF_PROCESS, m.type = 0);
 	WRONG(RSK_LOCAL_HELLO, OF_PROCESS, m.magic ^= 1);
 	WRONG(RSK_LOCAL_HELLO, OF_PROCESS, m.flags = 2);
-	WRONG(RSK_LOCAL_MEET, OF_RSOCKD, m.flags = UINT32_MAX);
-	RIGHT(RSK_LOCAL_MEET, OF_RSOCKD, m.flags = RSK_LOCAL_CONNECTING);
+	WRONG(RSK_LOCAL_RENDEZVOUS, OF_RSOCKD, m.flags = UINT32_MAX);
+	RIGHT(RSK_LOCAL_RENDEZVOUS, OF_RSOCKD, m.flags = RSK_LOCAL_CONNECTING);
 	RIGHT(RSK_LOCAL_SEEK, OF_PROCESS, m.flags = RSK_LOCAL_CONNECTING);
 	RIGHT(RSK_LOCAL_SEEK, OF_PROCESS, m.flags = RSK_LOCAL_CONNECTING | RSK_LOCAL_APART);
 	WRONG(RSK_LOCAL_LINK, OF_PROCESS, m.flags = RSK_LOCAL_APART);
@@ -146,7 +146,7 @@ Test(local_msg, of_listen)
 
 Test(local_msg, of_those_that_name_a_link)
 {
-	WRONG(RSK_LOCAL_MEET, OF_RSOCKD, m.link = 0);
+	WRONG(RSK_LOCAL_RENDEZVOUS, OF_RSOCKD, m.link = 0);
 	WRONG(RSK_LOCAL_LOST, OF_PROCESS, m.link = 0);
 	WRONG(RSK_LOCAL_UNLINK, OF_PROCESS, m.link = 0);
 	RIGHT(RSK_LOCAL_SEEK, OF_PROCESS, m.link = 0);
@@ -253,7 +253,8 @@ Test(local_msg, more_descriptors_than_wanted_are_refused, .init = open_pair)
 /* From rsockd, which makes pairs of sockets for two processes, it comes; to rsockd it is refused. */
 Test(local_msg, what_is_no_memory_is_refused, .init = open_pair)
 {
-	struct rsk_local_msg m = message(RSK_LOCAL_HELLO), meet = message(RSK_LOCAL_MEET), got;
+	struct rsk_local_msg m = message(RSK_LOCAL_HELLO), meet = message(RSK_LOCAL_RENDEZVOUS),
+			     got;
 	int fd, before = count_fds();
 
 	cr_assert_eq(rsk_local_msg_send(a, &meet, a), 0);
@@ -421,7 +422,7 @@ Test(local_msg, nonsense_leaves_no_descriptor, .init = open_pair)
 		struct rsk_local_msg m;
 		char more[100];
 	} big = { .m = message(RSK_LOCAL_HELLO) };
-	struct rsk_local_msg wrong = message(RSK_LOCAL_MEET);
+	struct rsk_local_msg wrong = message(RSK_LOCAL_RENDEZVOUS);
 
 	nothing_stays(&big, sizeof(big), 1, -EPROTO);
 	nothing_stays(&big, sizeof(big.m) + 1, 16, -EPROTO);

@@ -245,7 +245,7 @@ Test(remote_msg, link)
 	refused(WITH(m, link_bytes, sizeof(m.link) + 1), "a long message");
 	refused(WITH(m, link_bytes, UINT32_MAX), "a long message");
 	/* Descriptors and memory cannot come from another host. */
-	refused(WITH(m, link.type, RSK_LINK_GREET), "a greeting of this host's kind");
+	refused(WITH(m, link.type, RSK_LINK_HELLO), "a greeting of this host's kind");
 }
 
 /* Nothing of it is changed, and what of it nobody uses does not count. */

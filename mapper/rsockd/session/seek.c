@@ -46,11 +46,11 @@ static void answer(struct rsk_local *l, struct rsk_local_process *p,
 
 /* ---- both ends on this host ---- */
 
-static bool tell_to_meet(struct rsk_local *l, const struct rsk_meeting_end *end,
-			 const struct rsk_meeting_end *peer, uint64_t link, int fd)
+static bool tell_of_rendezvous(struct rsk_local *l, const struct rsk_meeting_end *end,
+			       const struct rsk_meeting_end *peer, uint64_t link, int fd)
 {
 	const struct rsk_local_process *other = rsk_local_process(l, peer->process);
-	struct rsk_local_msg m = { .type = RSK_LOCAL_MEET,
+	struct rsk_local_msg m = { .type = RSK_LOCAL_RENDEZVOUS,
 				   .flags = end->connecting ? RSK_LOCAL_CONNECTING : 0,
 				   .tuple = end->tuple,
 				   .cookie = end->cookie,
@@ -72,12 +72,12 @@ static bool tell_both(struct rsk_local *l, const struct rsk_meeting_end *first,
 
 	/* Two who have a link already: only the one that begins has to know which. */
 	if (link)
-		return tell_to_meet(l, first, second, link, -1);
+		return tell_of_rendezvous(l, first, second, link, -1);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, half) < 0)
 		return false;
 	link = rsk_random_u64();
-	told = tell_to_meet(l, second, first, link, half[1]) &&
-	       tell_to_meet(l, first, second, link, half[0]);
+	told = tell_of_rendezvous(l, second, first, link, half[1]) &&
+	       tell_of_rendezvous(l, first, second, link, half[0]);
 	if (told)
 		rsk_meeting_link_set(&l->meeting, first->process, second->process, link);
 	close(half[0]);
@@ -108,8 +108,8 @@ static bool names(const struct rsk_conf_vouch *v, uint32_t uid)
 }
 
 /* Streams of two users move through memory that both can write: only where the operator says so. */
-static bool may_meet(const struct rsk_conf_daemon *settings, uint32_t uid, uint32_t other,
-		     uint16_t service)
+static bool may_rendezvous(const struct rsk_conf_daemon *settings, uint32_t uid, uint32_t other,
+			   uint16_t service)
 {
 	if (rsk_user_same(uid, other))
 		return true;
@@ -131,7 +131,7 @@ static void seek_here(struct rsk_local *l, struct rsk_local_process *p,
 	uint16_t service = end->connecting ? end->tuple.peer_port : end->tuple.local_port;
 	struct rsk_meeting_end other;
 
-	if (!may_meet(l->settings, p->uid, theirs->uid, service)) {
+	if (!may_rendezvous(l->settings, p->uid, theirs->uid, service)) {
 		l->count.not_allowed++;
 		answer(l, p, end, RSK_REASON_OTHER_USER);
 		return;
@@ -375,9 +375,9 @@ static void seek_dry(struct rsk_local *l, struct rsk_local_process *p,
 	bool here = found == 0 && !apart(l, end);
 
 	answer(l, p, end,
-	       !here						 ? RSK_REASON_REMOTE :
-	       may_meet(l->settings, p->uid, their_uid, service) ? RSK_REASON_DIRECT :
-								   RSK_REASON_OTHER_USER);
+	       !here						       ? RSK_REASON_REMOTE :
+	       may_rendezvous(l->settings, p->uid, their_uid, service) ? RSK_REASON_DIRECT :
+									 RSK_REASON_OTHER_USER);
 }
 
 void rsk_local_seek(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)

@@ -40,7 +40,7 @@ void pair_hear(struct pair *p, void *what, size_t n)
 }
 
 /* Both come here. */
-void pair_meet(struct pair *p, char what)
+void pair_rendezvous(struct pair *p, char what)
 {
 	char other;
 
@@ -268,7 +268,7 @@ void pair_bring_up(struct pair_link *l, const struct rsk_verbs_addr *from)
 	pair_hear(p, &pair_theirs, sizeof(pair_theirs));
 	set_keys(l, &pair_theirs);
 	pair_flow_init(l);
-	pair_meet(p, 'u');
+	pair_rendezvous(p, 'u');
 }
 
 void pair_load(struct pair *p)

@@ -266,10 +266,10 @@ void pair_locked(struct pair *p, const struct rsk_verbs_addr *from)
 		pair_bring_up(&p->link[i], from);
 	if (!p->server)
 		initiate(p);
-	pair_meet(p, 'e');
+	pair_rendezvous(p, 'e');
 	if (p->server) {
 		EXPECT(rsk_locked_validate(record, HOLDERS, &v), 0);
 		printf("{\"versions\": %llu}\n", (unsigned long long)rsk_locked_version(v.word));
 	}
-	pair_meet(p, 'w');
+	pair_rendezvous(p, 'w');
 }

@@ -212,11 +212,11 @@ void pair_mailboxes(struct pair *p, const struct rsk_verbs_addr *from)
 	pair_bring_up(l, from);
 	/* What nobody has published in is empty. */
 	read_all(&b, pair_now_ns() + 100000000u);
-	pair_meet(p, 'm');
+	pair_rendezvous(p, 'm');
 	if (pthread_create(&thread, NULL, owner, &b))
 		PAIR_FAIL("thread");
 	read_all(&b, pair_now_ns() + p->plan.seconds * 1000000000ull);
-	pair_meet(p, 'e');
+	pair_rendezvous(p, 'e');
 	atomic_store(&p->stop, true);
 	pthread_join(thread, NULL);
 	boxes_report(&b);

@@ -89,13 +89,13 @@ static void traffic(struct pair *p, const struct rsk_verbs_addr *from)
 		check_all_arrived(l);
 		if (p->m->rail_settle(l->rail, 10000000000ull))
 			PAIR_FAIL("settle");
-		pair_meet(p, 'e');
+		pair_rendezvous(p, 'e');
 		/* The client breaks it; the server hears of that. */
 		if (!p->server)
 			p->m->rail_break(l->rail);
 		else
 			pair_keep_until(p, &l->downs, (int)round + 1, "down()");
-		pair_meet(p, 'b');
+		pair_rendezvous(p, 'b');
 	}
 }
 
@@ -106,13 +106,13 @@ static void rkey(struct pair *p, const struct rsk_verbs_addr *from)
 	if (!p->server)
 		for (uint32_t i = 0; i < p->plan.streams; i++)
 			p->m->set_ring(p->link[0].rail, i, RSK_VERBS_DIRECT, 0x12345678);
-	pair_meet(p, 'k');
+	pair_rendezvous(p, 'k');
 	run_flows(p, 2);
 	check_all_arrived(&p->link[1]);
 	pair_keep_until(p, &p->link[0].downs, 1, "down() of the link with wrong keys");
 	if (atomic_load(&p->link[1].downs))
 		PAIR_FAIL("the other link broke");
-	pair_meet(p, 'e');
+	pair_rendezvous(p, 'e');
 }
 
 /* The client's end of the first link, by hand. */
@@ -141,7 +141,7 @@ static struct hostile *bring_up_hostile(struct pair_link *l, struct hostile_targ
 				      .ring_rkey = pair_theirs.ring[0],
 				      .ctl_off = rsk_seg_ctl_off(0),
 				      .ctl_rkey = pair_theirs.ctl[0] };
-	pair_meet(p, 'u');
+	pair_rendezvous(p, 'u');
 	return h;
 }
 
@@ -174,7 +174,7 @@ static void hostile(struct pair *p, const struct rsk_verbs_addr *from)
 		check_all_arrived(good);
 		if (atomic_load(&good->downs) != (p->server ? (int)round : 0))
 			PAIR_FAIL("the other link broke");
-		pair_meet(p, 'e');
+		pair_rendezvous(p, 'e');
 		if (!p->server) {
 			p->m->rail_break(good->rail);
 			hostile_free(h);
@@ -182,7 +182,7 @@ static void hostile(struct pair *p, const struct rsk_verbs_addr *from)
 			pair_keep_until(p, &good->downs, (int)round + 1, "down()");
 			fprintf(stderr, "round %u: %s\n", round, strerror(-atomic_load(&bad->err)));
 		}
-		pair_meet(p, 'b');
+		pair_rendezvous(p, 'b');
 	}
 }
 
@@ -199,13 +199,13 @@ static void flood(struct pair *p, const struct rsk_verbs_addr *from)
 		else
 			h[i] = bring_up_hostile(&p->link[i], &target);
 	}
-	pair_meet(p, 'f');
+	pair_rendezvous(p, 'f');
 	if (p->server) {
-		pair_meet(p, 't');
+		pair_rendezvous(p, 't');
 		pair_keep_until(p, &p->link[0].downs, 1, "down() of the one that has flooded");
 		if (atomic_load(&p->link[1].downs))
 			PAIR_FAIL("the other one broke");
-		pair_meet(p, 'e');
+		pair_rendezvous(p, 'e');
 		pair_keep_until(p, &p->link[1].downs, 1, "down()");
 		return;
 	}
@@ -216,11 +216,11 @@ static void flood(struct pair *p, const struct rsk_verbs_addr *from)
 	if (!hostile_notice(h[1], PATIENCE_S))
 		PAIR_FAIL("no receive is left for the other one");
 	/* When they are taken it goes on; not for ever. */
-	pair_meet(p, 't');
+	pair_rendezvous(p, 't');
 	if (!hostile_taken(h[0], PATIENCE_S))
 		PAIR_FAIL("it stands still though all is taken");
 	hostile_end(h[0]);
-	pair_meet(p, 'e');
+	pair_rendezvous(p, 'e');
 	for (uint32_t i = 0; i < 2; i++)
 		hostile_free(h[i]);
 }
@@ -333,7 +333,7 @@ static void read_mails(struct pair *p, const struct rsk_verbs_addr *from)
 	}
 	for (uint32_t i = 0; i < p->plan.streams; i++)
 		change_word(l, rsk_seg_ctl_off(i) + offsetof(struct rsk_seg_ctl, consumed));
-	pair_meet(p, 'e');
+	pair_rendezvous(p, 'e');
 }
 
 static void report(struct pair *p)

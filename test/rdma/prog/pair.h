@@ -94,7 +94,7 @@ extern struct pair_keys pair_ours, pair_theirs; /* of the link that came up last
 /* link.c */
 void pair_tell(struct pair *p, const void *what, size_t n);
 void pair_hear(struct pair *p, void *what, size_t n);
-void pair_meet(struct pair *p, char what);
+void pair_rendezvous(struct pair *p, char what);
 void pair_keep(struct pair *p, int ms);
 void pair_keep_until(struct pair *p, _Atomic(int) *what, int value, const char *say);
 void pair_make_segments(struct pair_link *l);

@@ -378,5 +378,5 @@ void pair_transfers(struct pair *p, const struct rsk_verbs_addr *from)
 		tell(&e, END, 0);
 	}
 	/* Where packets are lost, the end of a rail may never be heard of. */
-	pair_meet(p, 'e');
+	pair_rendezvous(p, 'e');
 }

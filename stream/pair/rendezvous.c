@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * meet.c - the local socket where other processes find this one, and the links that come of it: greeting, segments and
+ * rendezvous.c - the local socket where other processes find this one, and the links that come of it: greeting, segments and
  * bells exchanged, messages read. All under the caller's lock (pairing.c); nothing here blocks.
  */
-#include "meet.h"
+#include "rendezvous.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,12 +30,12 @@
 static struct {
 	int listener;
 	uint64_t nonce;
-} door = { .listener = -1 };
+} endpoint = { .listener = -1 };
 
-void (*rsk_meet_message)(struct rsk_link *l, const struct rsk_link_msg *m,
-			 const struct rsk_pm_msg *pm);
+void (*rsk_rendezvous_message)(struct rsk_link *l, const struct rsk_link_msg *m,
+			       const struct rsk_pm_msg *pm);
 
-static socklen_t door_name(struct sockaddr_un *sa, uint64_t nonce)
+static socklen_t endpoint_name(struct sockaddr_un *sa, uint64_t nonce)
 {
 	int n;
 
@@ -46,51 +46,51 @@ static socklen_t door_name(struct sockaddr_un *sa, uint64_t nonce)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
-int rsk_door_open(void)
+int rsk_rendezvous_listen(void)
 {
 	struct sockaddr_un sa;
 	int fd, rc;
 
-	if (door.listener >= 0)
+	if (endpoint.listener >= 0)
 		return 0;
 	fd = rsk_own_fd(rsk_sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (fd < 0)
 		return fd;
-	door.nonce = rsk_random64();
-	rc = rsk_sys_bind(fd, &sa, door_name(&sa, door.nonce));
+	endpoint.nonce = rsk_random64();
+	rc = rsk_sys_bind(fd, &sa, endpoint_name(&sa, endpoint.nonce));
 	if (rc == 0)
 		rc = rsk_sys_listen(fd, 128);
 	if (rc < 0) {
 		rsk_own_close(fd);
 		return rc;
 	}
-	door.listener = fd;
+	endpoint.listener = fd;
 	return 0;
 }
 
-uint64_t rsk_door_nonce(void)
+uint64_t rsk_rendezvous_nonce(void)
 {
-	return door.nonce;
+	return endpoint.nonce;
 }
 
-int rsk_door_fd(void)
+int rsk_rendezvous_fd(void)
 {
-	return door.listener;
+	return endpoint.listener;
 }
 
-void rsk_door_leave(void)
+void rsk_rendezvous_close(void)
 {
-	if (door.listener >= 0)
-		rsk_own_close(door.listener);
-	door.listener = -1;
-	door.nonce = 0;
+	if (endpoint.listener >= 0)
+		rsk_own_close(endpoint.listener);
+	endpoint.listener = -1;
+	endpoint.nonce = 0;
 }
 
 /* ---- links ---- */
 
-static int greet(struct rsk_link *l)
+static int handshake(struct rsk_link *l)
 {
-	struct rsk_link_msg m = { .type = RSK_LINK_GREET };
+	struct rsk_link_msg m = { .type = RSK_LINK_HELLO };
 	int fds[RSK_LINK_MSG_FDS], rc = rsk_link_bells(l);
 
 	if (rc < 0)
@@ -114,7 +114,7 @@ void rsk_link_dead(struct rsk_link *l)
 /* What this process lacked when a link to it was last being made; 0: nothing since one was. */
 static int lacks;
 
-int rsk_meet_lacks(void)
+int rsk_rendezvous_lacks(void)
 {
 	return lacks;
 }
@@ -129,7 +129,7 @@ static int greeted(struct rsk_link *l, const struct rsk_link_msg *m, int *fds, i
 {
 	int rc;
 
-	if (nfds != RSK_LINK_MSG_FDS || atomic_load(&l->state) != RSK_LINK_GREETING)
+	if (nfds != RSK_LINK_MSG_FDS || atomic_load(&l->state) != RSK_LINK_HANDSHAKING)
 		return -EPROTO;
 	rc = rsk_shm_attach(&l->seg, fds[0], &m->geometry);
 	if (rc < 0)
@@ -143,7 +143,7 @@ static int greeted(struct rsk_link *l, const struct rsk_link_msg *m, int *fds, i
 			return -EMFILE;
 	}
 	if (!l->initiator) {
-		rc = greet(l);
+		rc = handshake(l);
 		if (rc < 0)
 			return rc;
 	}
@@ -151,7 +151,7 @@ static int greeted(struct rsk_link *l, const struct rsk_link_msg *m, int *fds, i
 	return 0;
 }
 
-static int peer_of(int control, struct rsk_meet_peer *peer)
+static int peer_of(int control, struct rsk_rendezvous_peer *peer)
 {
 	struct ucred cred = { 0 };
 	socklen_t len = sizeof(cred);
@@ -159,11 +159,12 @@ static int peer_of(int control, struct rsk_meet_peer *peer)
 
 	if (rc < 0)
 		return rc;
-	*peer = (struct rsk_meet_peer){ .pid = cred.pid, .uid = cred.uid };
+	*peer = (struct rsk_rendezvous_peer){ .pid = cred.pid, .uid = cred.uid };
 	return rsk_user_same(cred.uid, rsk_sys_geteuid()) ? 0 : -EPERM;
 }
 
-static struct rsk_link *link_add(int control, bool initiator, const struct rsk_meet_peer *peer)
+static struct rsk_link *link_add(int control, bool initiator,
+				 const struct rsk_rendezvous_peer *peer)
 {
 	struct rsk_link *l = rsk_link_new(initiator);
 
@@ -183,7 +184,7 @@ static struct rsk_link *link_add(int control, bool initiator, const struct rsk_m
 	return l;
 }
 
-struct rsk_link *rsk_meet_known(uint64_t nonce)
+struct rsk_link *rsk_rendezvous_known(uint64_t nonce)
 {
 	for (uint32_t i = 0; i < rsk_links.n; i++) {
 		struct rsk_link *l = rsk_links.at[i].l;
@@ -195,17 +196,17 @@ struct rsk_link *rsk_meet_known(uint64_t nonce)
 	return NULL;
 }
 
-static int begin(int control, const struct rsk_meet_peer *peer)
+static int begin(int control, const struct rsk_rendezvous_peer *peer)
 {
 	struct rsk_link *l = link_add(control, true, peer);
-	int rc = l ? greet(l) : -ENOMEM;
+	int rc = l ? handshake(l) : -ENOMEM;
 
 	if (l && rc < 0)
 		rsk_link_dead(l);
 	return rc;
 }
 
-void rsk_meet_vouched(int control, bool initiator, const struct rsk_meet_peer *peer)
+void rsk_rendezvous_vouched(int control, bool initiator, const struct rsk_rendezvous_peer *peer)
 {
 	rsk_links_sweep();
 	if (initiator)
@@ -214,12 +215,12 @@ void rsk_meet_vouched(int control, bool initiator, const struct rsk_meet_peer *p
 		link_add(control, false, peer);
 }
 
-struct rsk_link *rsk_meet_at(uint64_t nonce, int *err)
+struct rsk_link *rsk_rendezvous_at(uint64_t nonce, int *err)
 {
 	struct sockaddr_un sa;
-	socklen_t len = door_name(&sa, nonce);
-	struct rsk_link *l = rsk_meet_known(nonce);
-	struct rsk_meet_peer peer;
+	socklen_t len = endpoint_name(&sa, nonce);
+	struct rsk_link *l = rsk_rendezvous_known(nonce);
+	struct rsk_rendezvous_peer peer;
 	int fd;
 
 	*err = 0;
@@ -239,7 +240,7 @@ struct rsk_link *rsk_meet_at(uint64_t nonce, int *err)
 	}
 	peer.nonce = nonce;
 	*err = begin(fd, &peer);
-	return rsk_meet_known(nonce);
+	return rsk_rendezvous_known(nonce);
 }
 
 /* Else it has just gone, or we lack something. */
@@ -256,12 +257,12 @@ static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t 
 	struct rsk_pm_msg pm;
 	int rc = rsk_link_msg_validate(m, bytes, &pm);
 
-	if (rc == 0 && m->type == RSK_LINK_GREET)
+	if (rc == 0 && m->type == RSK_LINK_HELLO)
 		note_lack(rc = greeted(l, m, fds, nfds));
 	else if (rc == 0 && (atomic_load(&l->state) != RSK_LINK_UP || nfds))
 		rc = -EPROTO;
 	else if (rc == 0)
-		rsk_meet_message(l, m, &pm);
+		rsk_rendezvous_message(l, m, &pm);
 	if (rc < 0)
 		refuse(l, rc);
 	for (int i = 0; i < nfds; i++)
@@ -269,7 +270,7 @@ static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t 
 			rsk_sys_close(fds[i]);
 }
 
-bool rsk_meet_hear(struct rsk_link *l)
+bool rsk_rendezvous_hear(struct rsk_link *l)
 {
 	if (l->maker != rsk_pid || atomic_load(&l->state) == RSK_LINK_DEAD)
 		return false;
@@ -318,14 +319,14 @@ static bool too_many(int pid)
 }
 
 /* Open the door to whoever knocked, hear whoever spoke; so much at once that nobody can keep us here. */
-void rsk_meet(void)
+void rsk_rendezvous_work(void)
 {
-	struct rsk_meet_peer peer;
+	struct rsk_rendezvous_peer peer;
 	bool swept = false;
 
-	if (door.listener >= 0 && !rsk_fdmsg_is_full())
+	if (endpoint.listener >= 0 && !rsk_fdmsg_is_full())
 		for (int i = 0; i < GUESTS_AT_ONCE; i++) {
-			int fd = rsk_sys_accept4(door.listener, NULL, NULL,
+			int fd = rsk_sys_accept4(endpoint.listener, NULL, NULL,
 						 SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 			if (fd < 0) {
@@ -346,5 +347,5 @@ void rsk_meet(void)
 				note_lack(-ENOMEM);
 		}
 	for (uint32_t i = 0; i < rsk_links.n; i++)
-		rsk_meet_hear(rsk_links.at[i].l);
+		rsk_rendezvous_hear(rsk_links.at[i].l);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * greet.c - the beginning of a link to another host: who wants one goes there and says for which stream; who comes
+ * link_handshake.c - the beginning of a link to another host: who wants one goes there and says for which stream; who comes
  * is let in once rsockd has said that the mapping he names was granted, to him and for that stream. Until then he
  * costs one descriptor. Keeper only, but what remote.h gives to the engine.
  */
@@ -15,13 +15,13 @@
 #include "pairing.h"
 #include "keeper.h"
 #include "log.h"
-#include "meet.h"
+#include "rendezvous.h"
 #include "remote_parts.h"
 #include "stream.h"
 #include "tuple.h"
 
 #define HELLO_NS 2000000000ull /* who comes has so long to say for what */
-#define STRANGERS 32	       /* control connections that have not been let in yet */
+#define PENDING_PEERS 32       /* control connections that have not been let in yet */
 
 /* Our end of it, for who is worth it: bells, and a segment. */
 static int own_end(struct rsk_remote *r)
@@ -112,7 +112,7 @@ static int dial(struct rsk_remote *r)
 	return rc;
 }
 
-void rsk_greet_begin(uint64_t nonce, const struct rsk_remote_target *target)
+void rsk_link_handshake_begin(uint64_t nonce, const struct rsk_remote_target *target)
 {
 	struct rsk_remote *r = rsk_remote_new(true, rsk_remote_message);
 	int rc;
@@ -132,7 +132,7 @@ void rsk_greet_begin(uint64_t nonce, const struct rsk_remote_target *target)
 }
 
 /* Who comes says which stream he comes for: rsockd knows whether he is the one to whom it was mapped. */
-void rsk_greet_hello(struct rsk_remote *r, const struct rsk_remote_msg *m)
+void rsk_link_handshake_hello(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
 	struct rsk_tuple ours = rsk_tuple_mirror(&m->tuple);
 	int rc;
@@ -201,7 +201,7 @@ static bool vouched(const struct rsk_link *l, uint64_t handle, const struct rsk_
 	return false;
 }
 
-void rsk_greet_let_in(struct rsk_remote *r)
+void rsk_link_handshake_admit(struct rsk_remote *r)
 {
 	struct rsk_remote_msg m = { .type = RSK_REMOTE_WELCOME,
 				    .order = rsk_remote_order_of(&rsk_knobs.order) };
@@ -231,15 +231,15 @@ void rsk_greet_let_in(struct rsk_remote *r)
 	}
 	m.geometry = r->l->seg.own;
 	r->state = RSK_REMOTE_RAILING;
-	rsk_remotes.strangers--;
+	rsk_remotes.pending_peers--;
 	rsk_control_send(&r->control, &m);
 }
 
-void rsk_greet_welcome(struct rsk_remote *r, const struct rsk_remote_msg *m)
+void rsk_link_handshake_welcome(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
 	int rc;
 
-	if (r->state != RSK_REMOTE_GREETING) {
+	if (r->state != RSK_REMOTE_HANDSHAKING) {
 		rsk_remote_dead(r, -EPROTO);
 		return;
 	}
@@ -272,7 +272,7 @@ static void show_out(void)
 	struct rsk_remote *r;
 
 	DL_FOREACH(rsk_remotes.all, r)
-		if (!r->initiator && r->state == RSK_REMOTE_GREETING && !r->nonce) {
+		if (!r->initiator && r->state == RSK_REMOTE_HANDSHAKING && !r->nonce) {
 			rsk_remote_dead(r, -EBUSY);
 			return;
 		}
@@ -283,14 +283,15 @@ static void accept_one(int fd)
 	struct rsk_remote *r;
 	int rc;
 
-	if (rsk_remotes.strangers >= STRANGERS)
+	if (rsk_remotes.pending_peers >= PENDING_PEERS)
 		show_out();
-	r = rsk_remotes.strangers < STRANGERS ? rsk_remote_new(false, rsk_remote_message) : NULL;
+	r = rsk_remotes.pending_peers < PENDING_PEERS ? rsk_remote_new(false, rsk_remote_message) :
+							NULL;
 	if (!r) {
 		rsk_own_close(fd);
 		return;
 	}
-	rsk_remotes.strangers++;
+	rsk_remotes.pending_peers++;
 	r->due_ns = rsk_now_ns() + HELLO_NS;
 	come_to(fd, &r->here);
 	rc = rsk_control_open(&r->control, fd, false);
@@ -299,7 +300,7 @@ static void accept_one(int fd)
 }
 
 /* Edge triggered: what cannot be accepted for want of descriptors is when somebody else comes. */
-void rsk_greet_knocks(struct rsk_watch *w, uint32_t events)
+void rsk_link_handshake_accept(struct rsk_watch *w, uint32_t events)
 {
 	for (;;) {
 		int rc = rsk_sys_accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), fd;
@@ -314,6 +315,6 @@ void rsk_greet_knocks(struct rsk_watch *w, uint32_t events)
 	}
 }
 
-const struct rsk_remote_ops rsk_greet_ops = { .answered = answered,
-					      .here = here,
-					      .vouched = vouched };
+const struct rsk_remote_ops rsk_link_handshake_ops = { .answered = answered,
+						       .here = here,
+						       .vouched = vouched };
