@@ -2,7 +2,8 @@
 """Two builds of the same code: does a move or a rename change what the machine does?
 
 same-code.py BEFORE AFTER: two build folders (or two binaries). Compares the instructions of librsock.so, librsock-verbs.so,
-rsockd and rsock function by function; where functions and data lie, what they are called, and in which order, does not count.
+rsockd and rsock function by function; where functions and data lie, what they are called, in which order, and in which
+line an assert() stands, does not count.
 Ends with 1 and names what differs.
 """
 import collections
@@ -14,6 +15,8 @@ from pathlib import Path
 BINARIES = ("lib/librsock.so", "lib/librsock-verbs.so", "bin/rsockd", "bin/rsock")
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 OFFSET = re.compile(r"-?0x[0-9a-f]+\(%rip\)")
+LINE = re.compile(r"\$0x[0-9a-f]+,%edx$")  # the third argument of __assert_fail()
+ASSERT = "call ASSERT"
 PADDING = ("nop", "xchg   %ax,%ax", "cs nop", "data16", "int3")
 
 
@@ -23,7 +26,16 @@ def functions(binary):
     bodies, name, body = collections.Counter(), None, []
     names = {}
 
+    def without_lines():
+        for at, code in enumerate(body):
+            if code == ASSERT:
+                for back in range(at - 1, max(at - 5, -1), -1):
+                    if body[back].startswith("mov ") and LINE.search(body[back]):
+                        body[back] = "mov LINE,%edx"
+                        break
+
     def end():
+        without_lines()
         while body and body[-1].startswith(PADDING):
             body.pop()
         if name:
@@ -38,10 +50,11 @@ def functions(binary):
         elif "\t" in line and name:
             code = line.split("\t", 1)[1].strip()
             code = code.split(" <")[0] if "# " not in code else code.split("# ")[0]
+            failed = "<__assert_fail@plt>" in line
             mnemonic, _, rest = code.partition(" ")
             rest = OFFSET.sub("DATA(%rip)", rest.strip())
             if mnemonic.startswith(("j", "call")) and re.fullmatch(r"[0-9a-f]+", rest):
-                rest = "CODE"
+                rest = "CODE" if not failed else "ASSERT"
             if not mnemonic.startswith(PADDING):
                 body.append(f"{mnemonic} {rest}".strip())
     end()
