@@ -18,7 +18,7 @@ enum rsk_local_type {
 	/* From the process: its statistics segment (fd), at first, or when there is one; flags. */
 	RSK_LOCAL_HELLO = 1,
 	/* A connection whose other end it did not find: tuple, cookie, fd, flags. */
-	RSK_LOCAL_SEEK,
+	RSK_LOCAL_LOOKUP,
 	/* A listening socket: tuple (its own half), cookie. */
 	RSK_LOCAL_LISTEN,
 	/* It has no link of that number (any more). */

@@ -330,7 +330,7 @@ void rsk_stream_inherit(struct rsk_stream *s, bool asleep)
 	s->posted_nonce = 0;
 	s->mapping = 0;
 	switch (rsk_stream_phase(s)) {
-	case RSK_PHASE_SEEKING:
+	case RSK_PHASE_LOOKUP:
 	case RSK_PHASE_PAIRING:
 		search_anew(s);
 		return;

@@ -298,9 +298,9 @@ static bool may_have_changed(const struct rsk_stream *s)
 	       rsk_now_ns() - s->told_ns >= (pause > AGAIN_NS ? pause : AGAIN_NS);
 }
 
-void rsk_local_seek(struct rsk_stream *s, int fd)
+void rsk_local_lookup(struct rsk_stream *s, int fd)
 {
-	struct rsk_local_msg m = { .type = RSK_LOCAL_SEEK, .fd = fd };
+	struct rsk_local_msg m = { .type = RSK_LOCAL_LOOKUP, .fd = fd };
 
 	rsk_local_hello();
 	if (office.fd < 0 || (s->sought == office.number && !once_more(s) && !may_have_changed(s)))
@@ -340,7 +340,7 @@ static struct rsk_stream *meant(const struct rsk_local_msg *m)
 {
 	struct rsk_stream *s = stream_of(m);
 
-	if (s && rsk_stream_phase(s) == RSK_PHASE_SEEKING)
+	if (s && rsk_stream_phase(s) == RSK_PHASE_LOOKUP)
 		return s;
 	if (s)
 		rsk_stream_unpin(s);

@@ -23,7 +23,7 @@ bool rsk_local_due(void);
 bool rsk_local_there(void);
 
 /* Asks about a stream that is SEEKING: each rsockd once, the accepting end some times. */
-void rsk_local_seek(struct rsk_stream *s, int fd);
+void rsk_local_lookup(struct rsk_stream *s, int fd);
 
 /*
  * The mapping @handle is for this stream: of the connecting end, that it uses it; of the accepting one, whether it

@@ -100,7 +100,7 @@ static void looked(struct rsk_stream *s, int fd, uint64_t now, int registry)
 					     s->absent ? (enum rsk_reason)s->absent :
 							 RSK_REASON_NO_PEER);
 	if (rsk_knobs.apart || s->search.looks >= LOOKS_ALONE || rsk_elsewhere_noted(&s->tuple))
-		rsk_local_seek(s, fd);
+		rsk_local_lookup(s, fd);
 }
 
 static int post(struct rsk_stream *s, int fd, uint64_t now)
@@ -120,7 +120,7 @@ static int post(struct rsk_stream *s, int fd, uint64_t now)
 	return rc;
 }
 
-static void seek_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
+static void lookup_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 {
 	int rc = rsk_knobs.apart ? 0 : rsk_rendezvous_listen();
 
@@ -138,7 +138,7 @@ static void seek_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 }
 
 /* Over the link to another host, which the keeper makes. */
-static void seek_remote(struct rsk_stream *s, int fd)
+static void lookup_remote(struct rsk_stream *s, int fd)
 {
 	struct rsk_link *l = rsk_rendezvous_known(s->found_nonce);
 	int rc = rsk_remote_progress(s->found_nonce);
@@ -147,7 +147,7 @@ static void seek_remote(struct rsk_stream *s, int fd)
 		return;
 	if (rc == 0 && l && atomic_load(&l->state) == RSK_LINK_UP) {
 		rsk_transact(s, fd, l, -1);
-		if (rsk_stream_phase(s) == RSK_PHASE_SEEKING)
+		if (rsk_stream_phase(s) == RSK_PHASE_LOOKUP)
 			return; /* no room for the request: with the next call again */
 	} else {
 		rsk_log(RSK_LOG_INFO, "fd %d: no link to the other host: %d", fd, rc);
@@ -158,7 +158,7 @@ static void seek_remote(struct rsk_stream *s, int fd)
 	s->remote = false;
 }
 
-static void seek_as_connector(struct rsk_stream *s, int fd, uint64_t now)
+static void lookup_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 {
 	struct rsk_registry_entry e;
 	uint64_t nonce;
@@ -167,7 +167,7 @@ static void seek_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 
 	rsk_rendezvous_work();
 	rsk_local_hear();
-	if (rsk_stream_phase(s) != RSK_PHASE_SEEKING)
+	if (rsk_stream_phase(s) != RSK_PHASE_LOOKUP)
 		return;
 	if (!s->found_nonce && rsk_policy_look_due(&rsk_knobs.policy, &s->search, now)) {
 		if (!rsk_knobs.apart)
@@ -182,7 +182,7 @@ static void seek_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 	if (!s->found_nonce)
 		return;
 	if (s->remote) {
-		seek_remote(s, fd);
+		lookup_remote(s, fd);
 		return;
 	}
 	l = rsk_rendezvous_at(s->found_nonce, &rc);
@@ -194,7 +194,7 @@ static void seek_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 	if (l && atomic_load(&l->state) == RSK_LINK_UP) {
 		rsk_transact(s, fd, l, s->found_fd);
 		/* No room for the request: with the next call again. */
-		if (rsk_stream_phase(s) != RSK_PHASE_SEEKING)
+		if (rsk_stream_phase(s) != RSK_PHASE_LOOKUP)
 			return;
 		if (s->pairing_steps++ < PAIRING_STEPS) {
 			s->found_nonce = nonce;
@@ -212,10 +212,10 @@ static void seek(struct rsk_stream *s, int fd)
 	bool soon;
 
 	if (s->connecting_side)
-		seek_as_connector(s, fd, now);
+		lookup_as_connector(s, fd, now);
 	else
-		seek_as_acceptor(s, fd, now);
-	if (rsk_stream_phase(s) != RSK_PHASE_SEEKING) {
+		lookup_as_acceptor(s, fd, now);
+	if (rsk_stream_phase(s) != RSK_PHASE_LOOKUP) {
 		step_in(s, 1);
 		return;
 	}
@@ -245,7 +245,7 @@ static void step(struct rsk_stream *s, int fd)
 	enum rsk_reason why;
 	int rc;
 
-	if (atomic_load(&s->off) && phase <= RSK_PHASE_SEEKING) {
+	if (atomic_load(&s->off) && phase <= RSK_PHASE_LOOKUP) {
 		atomic_store(&s->step_work, UINT64_MAX);
 		/* Who takes the wish back then makes a step due: whoever of us comes last sees the other. */
 		if (!atomic_load(&s->off))
@@ -273,9 +273,9 @@ static void step(struct rsk_stream *s, int fd)
 			step_in(s, HOLDER_CALLS);
 			return;
 		}
-		atomic_store(&s->phase, RSK_PHASE_SEEKING);
+		atomic_store(&s->phase, RSK_PHASE_LOOKUP);
 		__attribute__((fallthrough));
-	case RSK_PHASE_SEEKING:
+	case RSK_PHASE_LOOKUP:
 		if (!rsk_stream_sole_process(s)) {
 			rsk_stats_set_reason(s->rec, RSK_REASON_SHARED_HOLDER);
 			step_in(s, HOLDER_CALLS);
@@ -347,7 +347,7 @@ static uint32_t watched(struct rsk_stream *s, struct pollfd *out, uint32_t room)
 	const struct rsk_link *l = NULL;
 
 	switch (rsk_stream_phase(s)) {
-	case RSK_PHASE_SEEKING:
+	case RSK_PHASE_LOOKUP:
 		if (s->remote || !rsk_stream_sole_process(s))
 			return 0;
 		if (s->found_nonce)

@@ -30,7 +30,7 @@ static inline bool rsk_stream_is_paired_now(const struct rsk_stream *s)
 	uint32_t phase = rsk_stream_phase(s);
 
 	return phase == RSK_PHASE_PAIRING ||
-	       (phase == RSK_PHASE_SEEKING && atomic_load_explicit(&s->soon, memory_order_relaxed));
+	       (phase == RSK_PHASE_LOOKUP && atomic_load_explicit(&s->soon, memory_order_relaxed));
 }
 
 /*

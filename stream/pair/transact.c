@@ -212,7 +212,7 @@ void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
 		l->waits = true;
 		asks_no_more(s);
 		rsk_transact_undo(s);
-		atomic_store(&s->phase, RSK_PHASE_SEEKING);
+		atomic_store(&s->phase, RSK_PHASE_LOOKUP);
 		return;
 	}
 	s->pairing_steps = 0;
@@ -284,7 +284,7 @@ struct rsk_stream *rsk_transact_accepting(const struct rsk_tuple *ours, int gues
 		*fd = i < 0 ? guess : (int)i;
 		if (!rsk_fd_tracked(*fd) || !(s = rsk_stream_of(*fd)))
 			continue;
-		if (rsk_stream_phase(s) == RSK_PHASE_SEEKING && !s->connecting_side &&
+		if (rsk_stream_phase(s) == RSK_PHASE_LOOKUP && !s->connecting_side &&
 		    is_named(s, ours))
 			return s;
 		rsk_stream_unpin(s);
@@ -375,7 +375,7 @@ void rsk_transact_answered(struct rsk_stream *s, int fd, uint32_t reason)
 		return;
 	s->held = NULL;
 	if (rsk_links_have(h->l) && atomic_load(&h->l->state) == RSK_LINK_UP &&
-	    rsk_stream_phase(s) == RSK_PHASE_SEEKING) {
+	    rsk_stream_phase(s) == RSK_PHASE_LOOKUP) {
 		if (reason == RSK_REASON_MAPPED) {
 			set_mapping(s, h->pm.assoc_handle);
 			accept_pair(h->l, &h->m, &h->pm, s, fd);
@@ -477,7 +477,7 @@ static void on_deny(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	/* Shared for the moment (accept, fork, close), an id in use: worth asking again, within bounds. */
 	rsk_stats_set_reason(s->rec, RSK_REASON_PEER_DENIED);
 	s->sought = 0;
-	atomic_store(&s->phase, RSK_PHASE_SEEKING);
+	atomic_store(&s->phase, RSK_PHASE_LOOKUP);
 	rsk_stream_unpin(s);
 }
 

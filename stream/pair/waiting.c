@@ -30,7 +30,7 @@ void rsk_waiting_ask_over(struct rsk_stream *s, int fd)
 	    !rsk_stream_sole_process(s))
 		return; /* with its next call, which sees to that */
 	rsk_transact(s, fd, l, -1);
-	if (rsk_stream_phase(s) == RSK_PHASE_SEEKING)
+	if (rsk_stream_phase(s) == RSK_PHASE_LOOKUP)
 		return; /* not its turn yet */
 	s->found_nonce = 0;
 	s->remote = false;
@@ -47,8 +47,7 @@ static void each_waiting(uint64_t nonce, const struct rsk_link *l,
 
 		if (!s)
 			continue;
-		if (rsk_stream_phase(s) == RSK_PHASE_SEEKING && s->remote &&
-		    s->found_nonce == nonce)
+		if (rsk_stream_phase(s) == RSK_PHASE_LOOKUP && s->remote && s->found_nonce == nonce)
 			each(s, (int)i);
 		rsk_stream_unpin(s);
 	}
@@ -82,7 +81,7 @@ static void lose_and_ask(struct rsk_stream *s, int fd)
 {
 	lose(s, fd);
 	if (!atomic_load(&s->off) && rsk_stream_sole_process(s))
-		rsk_local_seek(s, fd);
+		rsk_local_lookup(s, fd);
 }
 
 void rsk_waiting_lost(uint64_t nonce)

@@ -58,7 +58,7 @@ static uint32_t act(struct rsk_stream *s, int fd)
 	case RSK_PHASE_PAIRED:
 		return carry_out(s, fd, off);
 	case RSK_PHASE_CANDIDATE:
-	case RSK_PHASE_SEEKING:
+	case RSK_PHASE_LOOKUP:
 	case RSK_PHASE_PAIRING:
 		carry_out_early(s, off);
 		return 0;

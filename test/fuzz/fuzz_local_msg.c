@@ -31,13 +31,13 @@ static void promises(const struct rsk_local_msg *m, bool from_rsockd)
 
 	require(m->magic == RSK_LOCAL_MAGIC);
 	require(m->reason < RSK_REASON_COUNT);
-	require(!(m->flags & RSK_LOCAL_CONNECTING) || m->type == RSK_LOCAL_SEEK ||
+	require(!(m->flags & RSK_LOCAL_CONNECTING) || m->type == RSK_LOCAL_LOOKUP ||
 		m->type == RSK_LOCAL_RENDEZVOUS || m->type == RSK_LOCAL_LINK);
 	require(!(m->flags & RSK_LOCAL_AGAIN) || m->type == RSK_LOCAL_LINK);
 	require(!(m->flags & RSK_LOCAL_QUIET) || m->type == RSK_LOCAL_ASK);
 	require(!(m->flags & RSK_LOCAL_ABLE) || m->type == RSK_LOCAL_HELLO);
-	require(!(m->flags & RSK_LOCAL_APART) || m->type == RSK_LOCAL_SEEK);
-	require(!(m->flags & RSK_LOCAL_DRY) || m->type == RSK_LOCAL_SEEK);
+	require(!(m->flags & RSK_LOCAL_APART) || m->type == RSK_LOCAL_LOOKUP);
+	require(!(m->flags & RSK_LOCAL_DRY) || m->type == RSK_LOCAL_LOOKUP);
 	require(m->flags <= (RSK_LOCAL_CONNECTING | RSK_LOCAL_QUIET | RSK_LOCAL_AGAIN |
 			     RSK_LOCAL_ABLE | RSK_LOCAL_APART | RSK_LOCAL_DRY));
 	switch (m->type) {
@@ -49,7 +49,7 @@ static void promises(const struct rsk_local_msg *m, bool from_rsockd)
 			address(t->family, m->ip);
 		}
 		__attribute__((fallthrough));
-	case RSK_LOCAL_SEEK:
+	case RSK_LOCAL_LOOKUP:
 		require(t->peer_port);
 		__attribute__((fallthrough));
 	case RSK_LOCAL_LISTEN:

@@ -7,9 +7,9 @@
  *   direct     both ends are libc's: many small messages back and forth, then the rows
  *   many       the same with 50 connections at once, for event loops
  *   new        the same, without the messages
- *   seeking    the other end is the kernel's alone (raw system calls), as that of a program without the library
+ *   lookup    the other end is the kernel's alone (raw system calls), as that of a program without the library
  *   accepted   the same, with our end the accepting one
- *   given-up   seeking, for longer than anybody would
+ *   given-up   lookup, for longer than anybody would
  *   other      no such connection: UDP, Unix sockets, files, and connections that are made and closed
  *
  * Each row leaves a dump of callgrind's with its instructions, and one with the system calls of each of some further
@@ -117,7 +117,7 @@ static void seek(bool near_accepts)
 	back_and_forth(100);
 }
 
-static void be_seeking(void)
+static void be_lookup(void)
 {
 	seek(false);
 	run(tcp_rows);
@@ -171,7 +171,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*be)(void);
 	} states[] = {
-		{ "direct", be_direct },     { "new", be_new },		  { "seeking", be_seeking },
+		{ "direct", be_direct },     { "new", be_new },		  { "lookup", be_lookup },
 		{ "accepted", be_accepted }, { "given-up", be_given_up }, { "other", be_other },
 		{ "many", be_many },
 	};
@@ -188,6 +188,6 @@ int main(int argc, char **argv)
 		       (unsigned long long)t.received);
 		return 0;
 	}
-	fprintf(stderr, "usage: calls direct|many|new|seeking|accepted|given-up|other [ROW]\n");
+	fprintf(stderr, "usage: calls direct|many|new|lookup|accepted|given-up|other [ROW]\n");
 	return 2;
 }

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("RSOCK_BUILD", HERE.parent.parent / "build")).resolve()
 BOUNDS = HERE / "bounds.json"
-STATES = ("direct", "many", "new", "seeking", "accepted", "given-up", "other", "slots")
+STATES = ("direct", "many", "new", "lookup", "accepted", "given-up", "other", "slots")
 COUNTS = ("instructions", "syscalls", "clock")
 LOOP = "nothing"
 SLOTS = "slots"
@@ -33,7 +33,7 @@ TUNABLES = "glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX_Fast_Unaligned_Load,-
 ENV = {"new": {"RSOCK_EARN_CALLS": "0", "RSOCK_EARN_BYTES": "0"}}
 # What each end that the library sees must say of itself at the end: how many there are, and why they are there.
 MANY = 50  # connections, in this state, and all of them are treated alike
-WANTED = {"direct": (2, "direct"), "many": (2 * MANY, "direct"), "new": (2, "not-earned"), "seeking": (1, "no-peer"),
+WANTED = {"direct": (2, "direct"), "many": (2 * MANY, "direct"), "new": (2, "not-earned"), "lookup": (1, "no-peer"),
           "accepted": (1, "no-peer"), "given-up": (1, "no-peer")}
 ROUNDING = {"instructions": 5, "syscalls": 0.01, "clock": 0.01}  # what bound_for() adds beyond its tenth, at most
 RUN_LIMIT_S = 120

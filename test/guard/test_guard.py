@@ -62,7 +62,7 @@ class States(unittest.TestCase):
     def test_as_wanted(self):
         guard.check_state("direct", run([stream()] * 2))
         plain = {"reason": "no-peer", "tx": "tcp", "rx": "tcp", "tx_ring_bytes": 0, "rx_ring_bytes": 0}
-        guard.check_state("seeking", run([stream(**plain, tx_tcp_bytes=600, rx_tcp_bytes=400)]))
+        guard.check_state("lookup", run([stream(**plain, tx_tcp_bytes=600, rx_tcp_bytes=400)]))
         guard.check_state("given-up", run([stream(**plain, tx_tcp_bytes=60, rx_tcp_bytes=40)]))
 
     def test_not_as_wanted(self):

@@ -144,7 +144,7 @@ def ends_of_others(t):
     t.equal(stat_reason(t, owner.hear()[0]), "not-holder", "another cookie")
     owner.seek(near, True, netns=1)
     t.equal(stat_reason(t, owner.hear()[0]), "other-netns", "another network namespace")
-    t.equal(a.figure("seeking"), 0, "what waits")
+    t.equal(a.figure("pending_lookups"), 0, "what waits")
     # Bob, and his own end of a connection with alice: but alice's is not for mallory to answer.
     near, far = tcp_pair(a, ALICE, BOB)
     first, bob = local.Client(a.local, ALICE), local.Client(a.local, BOB)
@@ -161,7 +161,7 @@ def ends_of_others(t):
     first.seek(near, True)
     bob.seek(far, True)
     bob.seek(far, True)
-    t.until(lambda: a.figure("seeking") == 2, 10, "two that do not meet")
+    t.until(lambda: a.figure("pending_lookups") == 2, 10, "two that do not meet")
     bob.seek(far, False)
     meet, fds = first.hear()
     t.equal((meet["link"], fds), (meets[0][0]["link"], []), "the same link, for the connecting end")
@@ -264,7 +264,7 @@ def seeks_without_end(t):
             still_serves(t, a)
     t.check(sent > 2000 and served == 4, f"{sent} sent, {served} served")
     t.check(a.figure("local_put_off_total") > 0, "it was listened to all the time")
-    t.check(a.figure("seeking") <= 1, "what waits of one connection")
+    t.check(a.figure("pending_lookups") <= 1, "what waits of one connection")
     grown = resident(a.daemon.pid) - before
     t.check(grown < 4 << 20, f"{grown} bytes more")
 
@@ -280,12 +280,12 @@ def many_ends_that_wait(t):
     guest = local.Client(a.local, MALLORY)
     for near, _far in pairs:
         guest.seek(near, True)
-    t.until(lambda: a.figure("local_seeks_total") == len(pairs), 20, "all to be asked for")
-    t.equal(a.figure("seeking"), min(4096, len(pairs)), "ends that wait")
+    t.until(lambda: a.figure("local_lookups_total") == len(pairs), 20, "all to be asked for")
+    t.equal(a.figure("pending_lookups"), min(4096, len(pairs)), "ends that wait")
     grown = resident(a.daemon.pid) - before
     t.check(grown < 4096 * 1024, f"{grown} bytes more")
     guest.close()
-    t.until(lambda: a.figure("seeking") == 0, 10, "all of it to be gone")
+    t.until(lambda: a.figure("pending_lookups") == 0, 10, "all of it to be gone")
 
 
 # ---- what says it is rsockd, and is not ----

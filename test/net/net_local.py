@@ -97,7 +97,7 @@ def what_the_tool_says_of_two_users(t):
     host.post("/v1/reload", {})
     status, check = told(t, host, "check", host.ip, str(PORT))
     t.equal((status, check["reason"], check["accelerated"]), (0, "direct", True), "check of one that is")
-    t.equal((host.figure("seeking"), host.figure("local_vouched_total")), (0, 1), "asking has no effect")
+    t.equal((host.figure("pending_lookups"), host.figure("local_vouched_total")), (0, 1), "asking has no effect")
 
 
 @case(timeout=60)
@@ -292,7 +292,7 @@ def a_process_dies(t):
     t.until(lambda: a.figure("processes") == 0, 10, "the processes to be gone")
     # The kernel may still have a listening socket when the process's other ones are gone.
     t.until(lambda: a.figure("listeners") == 0, 20, "its listening sockets to be forgotten")
-    t.equal((a.figure("seeking"), a.streams()), (0, 0), "what is left of them")
+    t.equal((a.figure("pending_lookups"), a.streams()), (0, 0), "what is left of them")
 
 
 @case(timeout=120)

@@ -17,7 +17,7 @@ from net_rsockd import asking, serving
 
 RAIL_A, RAIL_B = 40001, 40002
 NO_ANSWER_S = 1
-AT_ONCE = 64  # questions and promises of one process (mapper/rsockd/session/seek.c)
+AT_ONCE = 64  # questions and promises of one process (mapper/rsockd/session/local_rendezvous.c)
 
 
 def serves(host, **more):

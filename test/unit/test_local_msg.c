@@ -105,8 +105,8 @@ Test(local_msg, of_every_message)
 	WRONG(RSK_LOCAL_HELLO, OF_PROCESS, m.flags = 2);
 	WRONG(RSK_LOCAL_RENDEZVOUS, OF_RSOCKD, m.flags = UINT32_MAX);
 	RIGHT(RSK_LOCAL_RENDEZVOUS, OF_RSOCKD, m.flags = RSK_LOCAL_CONNECTING);
-	RIGHT(RSK_LOCAL_SEEK, OF_PROCESS, m.flags = RSK_LOCAL_CONNECTING);
-	RIGHT(RSK_LOCAL_SEEK, OF_PROCESS, m.flags = RSK_LOCAL_CONNECTING | RSK_LOCAL_APART);
+	RIGHT(RSK_LOCAL_LOOKUP, OF_PROCESS, m.flags = RSK_LOCAL_CONNECTING);
+	RIGHT(RSK_LOCAL_LOOKUP, OF_PROCESS, m.flags = RSK_LOCAL_CONNECTING | RSK_LOCAL_APART);
 	WRONG(RSK_LOCAL_LINK, OF_PROCESS, m.flags = RSK_LOCAL_APART);
 	WRONG(RSK_LOCAL_LISTEN, OF_PROCESS, m.flags = RSK_LOCAL_CONNECTING);
 	RIGHT(RSK_LOCAL_ASK, OF_PROCESS, m.flags = RSK_LOCAL_QUIET);
@@ -121,19 +121,19 @@ Test(local_msg, of_every_message)
 
 Test(local_msg, of_those_that_name_a_connection)
 {
-	WRONG(RSK_LOCAL_SEEK, OF_PROCESS, m.tuple.family = 0);
-	WRONG(RSK_LOCAL_SEEK, OF_PROCESS, m.tuple.family = AF_UNIX);
-	WRONG(RSK_LOCAL_SEEK, OF_PROCESS, m.tuple.local_port = 0);
-	WRONG(RSK_LOCAL_SEEK, OF_PROCESS, m.tuple.peer_port = 0);
-	WRONG(RSK_LOCAL_SEEK, OF_PROCESS, m.tuple.pad = 1);
-	WRONG(RSK_LOCAL_SEEK, OF_PROCESS, m.tuple.pad2 = 1);
+	WRONG(RSK_LOCAL_LOOKUP, OF_PROCESS, m.tuple.family = 0);
+	WRONG(RSK_LOCAL_LOOKUP, OF_PROCESS, m.tuple.family = AF_UNIX);
+	WRONG(RSK_LOCAL_LOOKUP, OF_PROCESS, m.tuple.local_port = 0);
+	WRONG(RSK_LOCAL_LOOKUP, OF_PROCESS, m.tuple.peer_port = 0);
+	WRONG(RSK_LOCAL_LOOKUP, OF_PROCESS, m.tuple.pad = 1);
+	WRONG(RSK_LOCAL_LOOKUP, OF_PROCESS, m.tuple.pad2 = 1);
 	for (int i = 4; i < 16; i++) {
-		WRONG(RSK_LOCAL_SEEK, OF_PROCESS, m.tuple.local[i] = 1);
-		WRONG(RSK_LOCAL_SEEK, OF_PROCESS, m.tuple.peer[i] = 1);
+		WRONG(RSK_LOCAL_LOOKUP, OF_PROCESS, m.tuple.local[i] = 1);
+		WRONG(RSK_LOCAL_LOOKUP, OF_PROCESS, m.tuple.peer[i] = 1);
 	}
-	RIGHT(RSK_LOCAL_SEEK, OF_PROCESS,
+	RIGHT(RSK_LOCAL_LOOKUP, OF_PROCESS,
 	      (m.tuple.family = AF_INET6, memset(m.tuple.peer, 0xff, 16)));
-	RIGHT(RSK_LOCAL_SEEK, OF_PROCESS, m.tuple.scope = 7);
+	RIGHT(RSK_LOCAL_LOOKUP, OF_PROCESS, m.tuple.scope = 7);
 }
 
 Test(local_msg, of_listen)
@@ -149,7 +149,7 @@ Test(local_msg, of_those_that_name_a_link)
 	WRONG(RSK_LOCAL_RENDEZVOUS, OF_RSOCKD, m.link = 0);
 	WRONG(RSK_LOCAL_LOST, OF_PROCESS, m.link = 0);
 	WRONG(RSK_LOCAL_UNLINK, OF_PROCESS, m.link = 0);
-	RIGHT(RSK_LOCAL_SEEK, OF_PROCESS, m.link = 0);
+	RIGHT(RSK_LOCAL_LOOKUP, OF_PROCESS, m.link = 0);
 	RIGHT(RSK_LOCAL_RDMA, OF_PROCESS, m.link = 0);
 	RIGHT(RSK_LOCAL_HELLO, OF_PROCESS, m.flags = RSK_LOCAL_ABLE);
 	RIGHT(RSK_LOCAL_HELLO, OF_PROCESS, (memset(&m.tuple, 0xff, sizeof(m.tuple)), m.link = 0));
@@ -172,7 +172,7 @@ Test(local_msg, of_link)
 	RIGHT(RSK_LOCAL_LINK, OF_PROCESS, m.flags = RSK_LOCAL_AGAIN);
 	RIGHT(RSK_LOCAL_LINK, OF_PROCESS,
 	      (m.tuple.family = AF_INET6, m.ipv = 6, m.ip[15] = m.from_ip[15] = 1));
-	WRONG(RSK_LOCAL_SEEK, OF_PROCESS, m.flags = RSK_LOCAL_AGAIN);
+	WRONG(RSK_LOCAL_LOOKUP, OF_PROCESS, m.flags = RSK_LOCAL_AGAIN);
 }
 
 /* ---- over a socket ---- */
@@ -205,7 +205,7 @@ static int count_fds(void)
 
 Test(local_msg, sent_and_received, .init = open_pair)
 {
-	struct rsk_local_msg m = message(RSK_LOCAL_SEEK), got;
+	struct rsk_local_msg m = message(RSK_LOCAL_LOOKUP), got;
 	int fd;
 
 	m.magic = 0; /* filled in */

@@ -64,7 +64,7 @@ static enum rsk_reason ask(int to, struct rsk_local_msg *m, uint64_t deadline_ns
 
 enum rsk_reason vouch_ask(int fd, uint64_t deadline_ns)
 {
-	struct rsk_local_msg m = { .type = RSK_LOCAL_SEEK,
+	struct rsk_local_msg m = { .type = RSK_LOCAL_LOOKUP,
 				   .flags = RSK_LOCAL_CONNECTING | RSK_LOCAL_DRY,
 				   .fd = fd };
 	socklen_t len = sizeof(m.cookie);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * map.h - asks for mappings as a PM client: F1 first, which may take the central agent's word,
- * then the PMSP. seek.c asks so for connections of processes, and api.c for an operator. One
+ * then the PMSP. local_rendezvous.c asks so for connections of processes, and api.c for an operator. One
  * thread.
  */
 #ifndef RSK_MAP_H

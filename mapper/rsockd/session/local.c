@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* local.c - see local.h: the socket, the processes at it, and what they say. Who seeks is taken on in seek.c. */
+/* local.c - see local.h: the socket, the processes at it, and what they say. Who seeks is taken on in local_rendezvous.c. */
 #include "local.h"
 
 #include <errno.h>
@@ -76,8 +76,8 @@ static void stream_ended(void *ctx, uint32_t uid, uint16_t local_port, uint16_t 
 
 static void bye(struct rsk_local *l, struct rsk_local_process *p)
 {
-	rsk_local_seek_no_more(p);
-	rsk_meeting_gone(&l->meeting, p->number);
+	rsk_local_lookup_over(p);
+	rsk_rendezvous_table_gone(&l->meeting, p->number);
 	rsk_local_rails_gone(l, p);
 	rsk_boards_gone(&l->boards, p);
 	rsk_hearers_gone(&l->hearers, p->number);
@@ -127,8 +127,8 @@ static void on_message(struct rsk_local *l, struct rsk_local_process *p,
 	case RSK_LOCAL_HELLO:
 		hello(l, p, m, fd);
 		break;
-	case RSK_LOCAL_SEEK:
-		rsk_local_seek(l, p, m);
+	case RSK_LOCAL_LOOKUP:
+		rsk_local_lookup(l, p, m);
 		break;
 	case RSK_LOCAL_ASK:
 		rsk_local_ask(l, p, m);
@@ -137,7 +137,7 @@ static void on_message(struct rsk_local *l, struct rsk_local_process *p,
 		listens(l, p, m);
 		break;
 	case RSK_LOCAL_LOST:
-		rsk_meeting_link_lost(&l->meeting, p->number, m->link);
+		rsk_rendezvous_table_link_lost(&l->meeting, p->number, m->link);
 		break;
 	case RSK_LOCAL_RDMA:
 		rsk_local_rdma(l, p, m);
@@ -374,7 +374,7 @@ static void on_measure(evutil_socket_t fd, short what, void *arg)
 	rsk_streams_read(&l->streams, rsk_clock_ns());
 	l->count.unused += unused;
 	for (struct rsk_local_process *p = unused ? l->processes : NULL; p; p = p->hh.next)
-		rsk_local_seek_on(l, p);
+		rsk_local_lookup_on(l, p);
 	forget_users(l);
 	rsk_hearers_sweep(&l->hearers);
 	rsk_hearers_write(&l->hearers);
@@ -463,7 +463,7 @@ void rsk_local_close(struct rsk_local *l)
 		close(l->fd);
 	if (l->first >= 0)
 		close(l->first);
-	rsk_meeting_fini(&l->meeting);
+	rsk_rendezvous_table_fini(&l->meeting);
 	rsk_hearers_close(&l->hearers);
 	rsk_listeners_fini(&l->listeners);
 	rsk_streams_fini(&l->streams);

@@ -15,7 +15,7 @@
 #include "boards.h"
 #include "hearers.h"
 #include "listeners.h"
-#include "meeting.h"
+#include "rendezvous_table.h"
 #include "pm_msg.h"
 #include "sessions.h"
 #include "streams.h"
@@ -37,7 +37,7 @@ struct rsk_local_told;
 	X(asks_refused, "questions to the port mapper of who had too many")                        \
 	X(paused,                                                                                  \
 	  "times that no process was taken for a while, for want of descriptors or memory")        \
-	X(seeks, "connections whose other end was sought")                                         \
+	X(lookups, "connections whose other end was sought")                                       \
 	X(vouched, "pairs of ends brought together")                                               \
 	X(not_allowed, "pairs of ends of different users that no entry of vouch names")            \
 	X(asks, "services asked about before connecting")                                          \
@@ -74,7 +74,7 @@ struct rsk_local {
 	size_t railable;   /* and those that will, too */
 	size_t max, asked; /* processes at once; questions to the port mapper that are open */
 	uint64_t netns;	   /* this daemon's, SO_NETNS_COOKIE; 0: not known */
-	struct rsk_meeting meeting;
+	struct rsk_rendezvous_table meeting;
 	struct rsk_listeners listeners;
 	struct rsk_hearers hearers;
 	struct rsk_streams streams;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* local_parts.h - what local.c, local_process.c, seek.c, rails.c and boards.c share; nobody else includes this. */
+/* local_parts.h - what local.c, local_process.c, local_rendezvous.c, rails.c and boards.c share; nobody else includes this. */
 #ifndef RSK_LOCAL_PARTS_H
 #define RSK_LOCAL_PARTS_H
 
@@ -62,7 +62,7 @@ enum rsk_reason rsk_local_proof(const struct rsk_local *l, const struct rsk_loca
 /* What an answer of the policy agent means for a stream. */
 enum rsk_reason rsk_local_verdict(enum rsk_pma_verdict verdict);
 
-/* ---- rails.c, seek.c ---- */
+/* ---- rails.c, local_rendezvous.c ---- */
 
 /* rails.c: flags of HELLO; checked RDMA, LINK, UNLINK. */
 void rsk_local_able(struct rsk_local *l, struct rsk_local_process *p, bool able);
@@ -79,15 +79,15 @@ void rsk_local_rails_open(struct rsk_local *l);
 void rsk_local_rails_gone(struct rsk_local *l, struct rsk_local_process *p);
 void rsk_local_rails_close(struct rsk_local *l);
 
-/* seek.c: a checked SEEK. */
-void rsk_local_seek(struct rsk_local *l, struct rsk_local_process *p,
-		    const struct rsk_local_msg *m);
+/* local_rendezvous.c: a checked SEEK. */
+void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,
+		      const struct rsk_local_msg *m);
 
 /* The same: it has room for answers again, perhaps; the next of its ends are asked for. */
-void rsk_local_seek_on(struct rsk_local *l, struct rsk_local_process *p);
+void rsk_local_lookup_on(struct rsk_local *l, struct rsk_local_process *p);
 
 /* The same: it is gone. */
-void rsk_local_seek_no_more(struct rsk_local_process *p);
+void rsk_local_lookup_over(struct rsk_local_process *p);
 
 /* The same: a checked ASK. */
 void rsk_local_ask(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m);

@@ -31,7 +31,7 @@ void rsk_local_able(struct rsk_local *l, struct rsk_local_process *p, bool able)
 }
 
 /* An end of it that has been sought from elsewhere can now be answered for. */
-static void has_come(void *ctx, const struct rsk_meeting_end *end)
+static void has_come(void *ctx, const struct rsk_rendezvous_table_end *end)
 {
 	struct rsk_local *l = ctx;
 
@@ -45,7 +45,7 @@ void rsk_local_rdma(struct rsk_local *l, struct rsk_local_process *p, const stru
 
 	recount(l, p, m->port, p->able);
 	if (is_new)
-		rsk_meeting_each(&l->meeting, p->number, has_come, l);
+		rsk_rendezvous_table_each(&l->meeting, p->number, has_come, l);
 }
 
 /* ---- what is held ---- */
@@ -235,7 +235,7 @@ void rsk_local_link(struct rsk_local *l, struct rsk_local_process *p, const stru
 	else
 		settle(l, p, m,
 		       m->flags & RSK_LOCAL_CONNECTING ? begin_use(l, p, m) : let_in(l, p, m));
-	rsk_local_seek_on(l, p);
+	rsk_local_lookup_on(l, p);
 }
 
 void rsk_local_unlink(struct rsk_local *l, struct rsk_local_process *p,
@@ -245,7 +245,7 @@ void rsk_local_unlink(struct rsk_local *l, struct rsk_local_process *p,
 
 	l->count.unlinks += s && s->used;
 	rsk_sessions_drop(&l->sessions, p->number, m->link);
-	rsk_local_seek_on(l, p);
+	rsk_local_lookup_on(l, p);
 }
 
 /* ---- their life ---- */

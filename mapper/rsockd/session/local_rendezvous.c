@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * seek.c - an end of a connection whose process did not find the other one. sock_diag(7) says whose sockets the two
+ * local_rendezvous.c - an end of a connection whose process did not find the other one. sock_diag(7) says whose sockets the two
  * ends are: of the same host they meet, if they may, over a socketpair that each gets half of; the other end of another
  * host's is asked for by the port mapper's protocol, as a connection upgrade. So is one of this host where either of
  * the two processes does not share memory (APART): this daemon then asks itself, and answers.
@@ -33,7 +33,7 @@
 #define AT_ONCE_OF_ONE 64
 
 static void answer(struct rsk_local *l, struct rsk_local_process *p,
-		   const struct rsk_meeting_end *end, enum rsk_reason why)
+		   const struct rsk_rendezvous_table_end *end, enum rsk_reason why)
 {
 	struct rsk_local_msg m = { .type = RSK_LOCAL_ANSWER,
 				   .tuple = end->tuple,
@@ -46,8 +46,8 @@ static void answer(struct rsk_local *l, struct rsk_local_process *p,
 
 /* ---- both ends on this host ---- */
 
-static bool tell_of_rendezvous(struct rsk_local *l, const struct rsk_meeting_end *end,
-			       const struct rsk_meeting_end *peer, uint64_t link, int fd)
+static bool tell_of_rendezvous(struct rsk_local *l, const struct rsk_rendezvous_table_end *end,
+			       const struct rsk_rendezvous_table_end *peer, uint64_t link, int fd)
 {
 	const struct rsk_local_process *other = rsk_local_process(l, peer->process);
 	struct rsk_local_msg m = { .type = RSK_LOCAL_RENDEZVOUS,
@@ -63,10 +63,10 @@ static bool tell_of_rendezvous(struct rsk_local *l, const struct rsk_meeting_end
 	return rsk_local_tell(l, rsk_local_process(l, end->process), &m, fd);
 }
 
-static bool tell_both(struct rsk_local *l, const struct rsk_meeting_end *first,
-		      const struct rsk_meeting_end *second)
+static bool tell_both(struct rsk_local *l, const struct rsk_rendezvous_table_end *first,
+		      const struct rsk_rendezvous_table_end *second)
 {
-	uint64_t link = rsk_meeting_link(&l->meeting, first->process, second->process);
+	uint64_t link = rsk_rendezvous_table_link(&l->meeting, first->process, second->process);
 	int half[2];
 	bool told;
 
@@ -79,24 +79,24 @@ static bool tell_both(struct rsk_local *l, const struct rsk_meeting_end *first,
 	told = tell_of_rendezvous(l, second, first, link, half[1]) &&
 	       tell_of_rendezvous(l, first, second, link, half[0]);
 	if (told)
-		rsk_meeting_link_set(&l->meeting, first->process, second->process, link);
+		rsk_rendezvous_table_link_set(&l->meeting, first->process, second->process, link);
 	close(half[0]);
 	close(half[1]);
 	return told;
 }
 
 /* Who could not be told waits on: the accepting end asks once more. */
-static void introduce(struct rsk_local *l, const struct rsk_meeting_end *a,
-		      const struct rsk_meeting_end *b)
+static void introduce(struct rsk_local *l, const struct rsk_rendezvous_table_end *a,
+		      const struct rsk_rendezvous_table_end *b)
 {
-	const struct rsk_meeting_end *first = a->connecting ? a : b;
-	const struct rsk_meeting_end *second = a->connecting ? b : a;
-	struct rsk_meeting_end other;
+	const struct rsk_rendezvous_table_end *first = a->connecting ? a : b;
+	const struct rsk_rendezvous_table_end *second = a->connecting ? b : a;
+	struct rsk_rendezvous_table_end other;
 
 	if (tell_both(l, first, second))
 		l->count.vouched++;
 	else
-		rsk_meeting_seek(&l->meeting, first, rsk_clock_ns(), &other);
+		rsk_rendezvous_table_lookup(&l->meeting, first, rsk_clock_ns(), &other);
 }
 
 static bool names(const struct rsk_conf_vouch *v, uint32_t uid)
@@ -125,24 +125,24 @@ static bool may_rendezvous(const struct rsk_conf_daemon *settings, uint32_t uid,
 	return false;
 }
 
-static void seek_here(struct rsk_local *l, struct rsk_local_process *p,
-		      const struct rsk_meeting_end *end, const struct rsk_owner *theirs)
+static void lookup_here(struct rsk_local *l, struct rsk_local_process *p,
+			const struct rsk_rendezvous_table_end *end, const struct rsk_owner *theirs)
 {
 	uint16_t service = end->connecting ? end->tuple.peer_port : end->tuple.local_port;
-	struct rsk_meeting_end other;
+	struct rsk_rendezvous_table_end other;
 
 	if (!may_rendezvous(l->settings, p->uid, theirs->uid, service)) {
 		l->count.not_allowed++;
 		answer(l, p, end, RSK_REASON_OTHER_USER);
 		return;
 	}
-	if (rsk_meeting_seek(&l->meeting, end, rsk_clock_ns(), &other) != 1)
+	if (rsk_rendezvous_table_lookup(&l->meeting, end, rsk_clock_ns(), &other) != 1)
 		return;
 	/* The connection that had these names when the other one came may be gone. */
 	if (other.cookie == theirs->cookie)
 		introduce(l, end, &other);
 	else
-		rsk_meeting_seek(&l->meeting, end, rsk_clock_ns(), &other);
+		rsk_rendezvous_table_lookup(&l->meeting, end, rsk_clock_ns(), &other);
 }
 
 /* ---- the other end on another host, or as if it was ---- */
@@ -150,7 +150,7 @@ static void seek_here(struct rsk_local *l, struct rsk_local_process *p,
 struct rsk_local_question {
 	struct rsk_local *l;
 	struct rsk_map map;
-	struct rsk_meeting_end end;
+	struct rsk_rendezvous_table_end end;
 	bool quiet; /* nobody waits for the answer */
 	struct rsk_local_question *prev,
 		*next; /* of those of its process that wait for their turn */
@@ -182,18 +182,18 @@ static bool hold(const struct rsk_map *map, const struct rsk_local_process *p)
 }
 
 /* The mirrored end, if it is here and waits. */
-static const struct rsk_meeting_end *waits_here(const struct rsk_local *l,
-						const struct rsk_meeting_end *end)
+static const struct rsk_rendezvous_table_end *waits_here(const struct rsk_local *l,
+							 const struct rsk_rendezvous_table_end *end)
 {
 	const struct rsk_tuple mirror = rsk_tuple_mirror(&end->tuple);
 
-	return rsk_meeting_waits(&l->meeting, &mirror);
+	return rsk_rendezvous_table_waits(&l->meeting, &mirror);
 }
 
 /* Who asked has the other end as well, by which the request was granted. */
-static bool of_one_process(const struct rsk_local *l, const struct rsk_meeting_end *end)
+static bool of_one_process(const struct rsk_local *l, const struct rsk_rendezvous_table_end *end)
 {
-	const struct rsk_meeting_end *other = waits_here(l, end);
+	const struct rsk_rendezvous_table_end *other = waits_here(l, end);
 
 	return other && other->process == end->process;
 }
@@ -233,7 +233,7 @@ static void answered(struct rsk_map *map)
 		rsk_sessions_drop(&l->sessions, p->number, m.link);
 	free(q);
 	if (p)
-		rsk_local_seek_on(l, p);
+		rsk_local_lookup_on(l, p);
 }
 
 static void start(struct rsk_local *l, struct rsk_local_process *p, struct rsk_local_question *q)
@@ -253,7 +253,7 @@ static bool may_start(const struct rsk_local *l, const struct rsk_local_process 
 	return p->asked + rsk_sessions_promised(&l->sessions, p->number) < AT_ONCE_OF_ONE;
 }
 
-void rsk_local_seek_on(struct rsk_local *l, struct rsk_local_process *p)
+void rsk_local_lookup_on(struct rsk_local *l, struct rsk_local_process *p)
 {
 	/* What is answered at once comes back here: whoever is at it already goes on. */
 	if (p->asks)
@@ -269,7 +269,7 @@ void rsk_local_seek_on(struct rsk_local *l, struct rsk_local_process *p)
 	p->asks = false;
 }
 
-void rsk_local_seek_no_more(struct rsk_local_process *p)
+void rsk_local_lookup_over(struct rsk_local_process *p)
 {
 	struct rsk_local_question *q, *next;
 
@@ -282,7 +282,8 @@ void rsk_local_seek_no_more(struct rsk_local_process *p)
 }
 
 /* It asks again after a while. */
-static bool waits_already(const struct rsk_local_process *p, const struct rsk_meeting_end *end)
+static bool waits_already(const struct rsk_local_process *p,
+			  const struct rsk_rendezvous_table_end *end)
 {
 	const struct rsk_local_question *q;
 
@@ -292,8 +293,8 @@ static bool waits_already(const struct rsk_local_process *p, const struct rsk_me
 	return false;
 }
 
-static void ask(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_meeting_end *end,
-		bool quiet)
+static void ask(struct rsk_local *l, struct rsk_local_process *p,
+		const struct rsk_rendezvous_table_end *end, bool quiet)
 {
 	const struct rsk_tuple *t = &end->tuple;
 	bool of_stream = t->local_port; /* for the others connect() may wait */
@@ -327,18 +328,18 @@ static void ask(struct rsk_local *l, struct rsk_local_process *p, const struct r
 }
 
 /* Either's word is enough, whichever comes first. */
-static bool apart(const struct rsk_local *l, const struct rsk_meeting_end *end)
+static bool apart(const struct rsk_local *l, const struct rsk_rendezvous_table_end *end)
 {
-	const struct rsk_meeting_end *other = waits_here(l, end);
+	const struct rsk_rendezvous_table_end *other = waits_here(l, end);
 
 	return end->apart || (other && other->apart) ||
 	       (!end->connecting && rsk_agent_awaits(l->agent, &end->tuple));
 }
 
 static void ask_there(struct rsk_local *l, struct rsk_local_process *p,
-		      const struct rsk_meeting_end *end)
+		      const struct rsk_rendezvous_table_end *end)
 {
-	const struct rsk_meeting_end *other = waits_here(l, end);
+	const struct rsk_rendezvous_table_end *other = waits_here(l, end);
 
 	/* It has waited to meet somebody, and has to know that it is to be come to. */
 	if (other && !other->apart)
@@ -346,10 +347,10 @@ static void ask_there(struct rsk_local *l, struct rsk_local_process *p,
 	ask(l, p, end, false);
 }
 
-static void seek_there(struct rsk_local *l, struct rsk_local_process *p,
-		       const struct rsk_meeting_end *end)
+static void lookup_there(struct rsk_local *l, struct rsk_local_process *p,
+			 const struct rsk_rendezvous_table_end *end)
 {
-	struct rsk_meeting_end other;
+	struct rsk_rendezvous_table_end other;
 
 	l->count.remote++;
 	if (end->connecting) {
@@ -357,8 +358,9 @@ static void seek_there(struct rsk_local *l, struct rsk_local_process *p,
 		return;
 	}
 	/* It waits until the other side asks us, if that has not asked already; one that waits to be met does now. */
-	if (rsk_meeting_seek(&l->meeting, end, rsk_clock_ns(), &other) == 1) {
-		rsk_meeting_seek(&l->meeting, end, rsk_clock_ns(), &(struct rsk_meeting_end){ 0 });
+	if (rsk_rendezvous_table_lookup(&l->meeting, end, rsk_clock_ns(), &other) == 1) {
+		rsk_rendezvous_table_lookup(&l->meeting, end, rsk_clock_ns(),
+					    &(struct rsk_rendezvous_table_end){ 0 });
 		ask(l, rsk_local_process(l, other.process), &other, false);
 	}
 	answer(l, p, end, RSK_REASON_REMOTE);
@@ -368,8 +370,8 @@ static void seek_there(struct rsk_local *l, struct rsk_local_process *p,
 }
 
 /* What would come of it, for who asks without a stream of his own: nothing is noted, nobody is told. */
-static void seek_dry(struct rsk_local *l, struct rsk_local_process *p,
-		     const struct rsk_meeting_end *end, int found, uint32_t their_uid)
+static void lookup_dry(struct rsk_local *l, struct rsk_local_process *p,
+		       const struct rsk_rendezvous_table_end *end, int found, uint32_t their_uid)
 {
 	uint16_t service = end->connecting ? end->tuple.peer_port : end->tuple.local_port;
 	bool here = found == 0 && !apart(l, end);
@@ -380,21 +382,22 @@ static void seek_dry(struct rsk_local *l, struct rsk_local_process *p,
 									 RSK_REASON_OTHER_USER);
 }
 
-void rsk_local_seek(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
+void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,
+		      const struct rsk_local_msg *m)
 {
-	const struct rsk_meeting_end end = { .tuple = m->tuple,
-					     .cookie = m->cookie,
-					     .process = p->number,
-					     .uid = p->uid,
-					     .fd = m->fd,
-					     .connecting = m->flags & RSK_LOCAL_CONNECTING,
-					     .apart = m->flags & RSK_LOCAL_APART };
+	const struct rsk_rendezvous_table_end end = { .tuple = m->tuple,
+						      .cookie = m->cookie,
+						      .process = p->number,
+						      .uid = p->uid,
+						      .fd = m->fd,
+						      .connecting = m->flags & RSK_LOCAL_CONNECTING,
+						      .apart = m->flags & RSK_LOCAL_APART };
 	struct rsk_tuple mirror = rsk_tuple_mirror(&m->tuple);
 	struct rsk_owner theirs = { .uid = RSK_PMA_NOBODY };
 	enum rsk_reason why;
 	int rc;
 
-	l->count.seeks++;
+	l->count.lookups++;
 	why = rsk_local_proof(l, p, m);
 	if (why != RSK_REASON_DIRECT) {
 		if (why != RSK_REASON_CLOSED) /* meanwhile: nobody waits for an answer */
@@ -403,21 +406,21 @@ void rsk_local_seek(struct rsk_local *l, struct rsk_local_process *p, const stru
 	}
 	rc = rsk_owner_lookup(&mirror, &theirs);
 	if (m->flags & RSK_LOCAL_DRY)
-		seek_dry(l, p, &end, rc, theirs.uid);
+		lookup_dry(l, p, &end, rc, theirs.uid);
 	else if (rc == 0 && !apart(l, &end))
-		seek_here(l, p, &end, &theirs);
+		lookup_here(l, p, &end, &theirs);
 	else if (rc == 0 || rc == -ENOENT)
-		seek_there(l, p, &end);
+		lookup_there(l, p, &end);
 }
 
 /* Of a service, before there is a connection: CpPort 0, and the answer may be remembered. */
 void rsk_local_ask(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
 {
-	struct rsk_meeting_end end = { .tuple = m->tuple,
-				       .cookie = m->cookie,
-				       .process = p->number,
-				       .uid = p->uid,
-				       .fd = m->fd };
+	struct rsk_rendezvous_table_end end = { .tuple = m->tuple,
+						.cookie = m->cookie,
+						.process = p->number,
+						.uid = p->uid,
+						.fd = m->fd };
 	struct rsk_pm_addr ap = { .port = m->tuple.peer_port,
 				  .ipv = m->tuple.family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6 },
 			   cp;
@@ -455,7 +458,7 @@ bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
 				   .peer_port = req->cp_port,
 				   .family = req->ipv == RSK_PM_IPV4 ? AF_INET : AF_INET6 };
 	struct rsk_pm_addr at = { .port = req->ap_port, .ipv = req->ipv };
-	const struct rsk_meeting_end *end = NULL;
+	const struct rsk_rendezvous_table_end *end = NULL;
 	const struct rsk_local_process *p;
 	const struct rsk_listener *listener;
 	struct rsk_owner own;
@@ -465,7 +468,7 @@ bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
 	memcpy(tuple.peer, req->cp_ip, 16);
 	memcpy(at.ip, req->ap_ip, 16);
 	if (req->cp_port)
-		end = rsk_meeting_waits(&l->meeting, &tuple);
+		end = rsk_rendezvous_table_waits(&l->meeting, &tuple);
 	if (end) {
 		p = rsk_local_process(l, end->process);
 		out->uid = end->uid;
