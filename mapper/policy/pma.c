@@ -22,7 +22,7 @@ static const char *const verdict_words[] = {
 	[RSK_PMA_NOT_WORTH] = "it would not pay, by what is measured",
 	[RSK_PMA_NO_LISTENER] = "no accelerated process has registered as its listener",
 	[RSK_PMA_SOFT_RNIC] = "there are only software devices, which are not to be used",
-	[RSK_PMA_ELSEWHERE] = "another host answers",
+	[RSK_PMA_REDIRECT] = "another host answers",
 };
 
 void rsk_decision_say(const struct rsk_decision *d, const char *fmt, ...)
@@ -116,7 +116,7 @@ static enum rsk_pma_verdict judge(const struct rsk_decision *d, const struct rsk
 	RSK_SAY(d, "rule %s: %s", name,
 		v == RSK_RULES_DEPENDS ? "depends on the device" : "supports the mapping");
 	if (r->redirect.ipv)
-		return v == RSK_RULES_TRUE || redirects(d, set, r) ? RSK_PMA_ELSEWHERE :
+		return v == RSK_RULES_TRUE || redirects(d, set, r) ? RSK_PMA_REDIRECT :
 								     RSK_PMA_NO_RULE;
 	if (is_limited(d, who))
 		return RSK_PMA_LIMIT;
@@ -137,7 +137,7 @@ static struct finding find(const struct rsk_decision *d, const struct rsk_ledger
 	static const uint8_t rank[] = {
 		[RSK_PMA_NO_RULE] = 0,	 [RSK_PMA_NOT_WORTH] = 1, [RSK_PMA_OVERLOAD] = 2,
 		[RSK_PMA_NO_DEVICE] = 3, [RSK_PMA_SOFT_RNIC] = 4, [RSK_PMA_EXHAUSTED] = 5,
-		[RSK_PMA_LIMIT] = 6,	 [RSK_PMA_ELSEWHERE] = 7, [RSK_PMA_MAP] = 7
+		[RSK_PMA_LIMIT] = 6,	 [RSK_PMA_REDIRECT] = 7,  [RSK_PMA_MAP] = 7
 	};
 	struct finding best = { .verdict = RSK_PMA_NO_RULE }, one;
 	/* Who listens hears of those that could not hold, too. */
@@ -181,7 +181,7 @@ static void answer(const struct rsk_decision *d, const struct finding *f,
 	if (!r || f->verdict == RSK_PMA_NO_RULE)
 		return;
 	out->rule = d->conf->functions[r->function].name;
-	if (f->verdict == RSK_PMA_ELSEWHERE) {
+	if (f->verdict == RSK_PMA_REDIRECT) {
 		memcpy(out->redirect_ip, r->redirect.ip, 16);
 		out->redirect_ipv = r->redirect.ipv;
 	}
@@ -215,7 +215,7 @@ static void say_answer(const struct rsk_decision *d, const struct rsk_pma_answer
 		RSK_SAY(d, "answer: map, by rule %s: device %s, address %s, PmTime %u", out->rule,
 			out->device ? out->device : "(of another agent)",
 			rsk_decision_ip(d, out->ip, ip), out->pm_time_s);
-	else if (out->verdict == RSK_PMA_ELSEWHERE)
+	else if (out->verdict == RSK_PMA_REDIRECT)
 		RSK_SAY(d, "answer: by rule %s, %s answers", out->rule,
 			rsk_decision_ip(d, out->redirect_ip, ip));
 	else

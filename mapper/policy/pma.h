@@ -56,7 +56,7 @@ enum rsk_pma_verdict {
 	RSK_PMA_NOT_WORTH, /* it would not pay: by what is measured of the way, or of the streams */
 	RSK_PMA_NO_LISTENER, /* the service wants one that has registered, and there is none */
 	RSK_PMA_SOFT_RNIC,   /* only devices that the CPU plays, which are not to be used */
-	RSK_PMA_ELSEWHERE,   /* another host answers: redirect_ip */
+	RSK_PMA_REDIRECT,    /* another host answers: redirect_ip */
 };
 
 /* What a session takes. */

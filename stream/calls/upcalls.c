@@ -15,7 +15,7 @@
 #include "stream.h"
 #include "transact.h"
 #include "upcall.h"
-#include "wants.h"
+#include "link_requests.h"
 
 static void ending(struct rsk_stream *s)
 {

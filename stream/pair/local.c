@@ -9,7 +9,7 @@
 #include <rsock/sys.h>
 
 #include "ask_list.h"
-#include "elsewhere.h"
+#include "remote_addr_cache.h"
 #include "fdmsg.h"
 #include "keeper.h"
 #include "local_out.h"
@@ -19,8 +19,8 @@
 #include "shares.h"
 #include "transact.h"
 #include "tuple.h"
-#include "waiting.h"
-#include "wants.h"
+#include "pending_pairs.h"
+#include "link_requests.h"
 
 #define LOOK_NS 1000000000u
 #define MESSAGES_AT_ONCE 64
@@ -40,14 +40,14 @@ static struct {
 	_Atomic(bool) settled; /* read without the lock, relaxed: who sees it late looks once more */
 	_Atomic(uint64_t) look_ns; /* read without the lock, relaxed: who sees it late looks late */
 	struct rsk_local_out out;
-} office = { .fd = -1 };
+} rsockd = { .fd = -1 };
 
 static void drop(int why)
 {
 	rsk_log(RSK_LOG_INFO, "rsockd is gone: %d", why);
-	rsk_own_close(office.fd);
-	office.fd = -1;
-	rsk_local_out_clear(&office.out);
+	rsk_own_close(rsockd.fd);
+	rsockd.fd = -1;
+	rsk_local_out_clear(&rsockd.out);
 	rsk_shares_came(-1, 0);
 }
 
@@ -57,11 +57,11 @@ static void drop(int why)
  */
 static bool say(struct rsk_local_msg *m, int fd)
 {
-	int rc = rsk_local_out_say(&office.out, office.fd, m, fd);
+	int rc = rsk_local_out_say(&rsockd.out, rsockd.fd, m, fd);
 
 	if (rc < 0 && rc != -EAGAIN)
 		drop(rc);
-	if (office.out.n && !rsk_keeper_is_me()) /* which looks itself */
+	if (rsockd.out.n && !rsk_keeper_is_me()) /* which looks itself */
 		rsk_keeper_call();
 	return rc == 0;
 }
@@ -91,7 +91,7 @@ static bool say_link(struct rsk_stream *s, int fd, uint64_t handle,
 bool rsk_local_link(struct rsk_stream *s, int fd, uint64_t handle,
 		    const struct rsk_verbs_addr *here)
 {
-	return office.fd >= 0 && say_link(s, fd, handle, here, 0);
+	return rsockd.fd >= 0 && say_link(s, fd, handle, here, 0);
 }
 
 /* Where rails are accepted; whoever wants to use a mapping has said so before. */
@@ -99,8 +99,8 @@ static void say_rdma(void)
 {
 	struct rsk_local_msg m = { .type = RSK_LOCAL_RDMA, .port = rsk_remote_port() };
 
-	if (office.fd >= 0 && m.port != office.rdma && say(&m, -1))
-		office.rdma = m.port;
+	if (rsockd.fd >= 0 && m.port != rsockd.rdma && say(&m, -1))
+		rsockd.rdma = m.port;
 }
 
 /* Set by who frees a stream, taken by who holds the lock; what finds no place is given back with the process. */
@@ -123,7 +123,7 @@ void rsk_local_tell(void)
 
 	for (size_t i = 0; i < sizeof(unlinked) / sizeof(unlinked[0]); i++) {
 		m.link = atomic_exchange(&unlinked[i], 0);
-		if (m.link && office.fd >= 0)
+		if (m.link && rsockd.fd >= 0)
 			say(&m, -1);
 	}
 	say_rdma();
@@ -131,9 +131,9 @@ void rsk_local_tell(void)
 
 int rsk_local_fd(uint32_t *number, bool *waits)
 {
-	*number = office.number;
-	*waits = office.out.n != 0;
-	return office.fd;
+	*number = rsockd.number;
+	*waits = rsockd.out.n != 0;
+	return rsockd.fd;
 }
 
 static void say_listening(int fd)
@@ -148,7 +148,7 @@ static void say_listening(int fd)
 		return;
 	m.tuple = rsk_tuple_mirror(&at);
 	m.cookie = rsk_cookie_of(fd);
-	office.missed |= !say(&m, -1);
+	rsockd.missed |= !say(&m, -1);
 }
 
 /* Streams that use mappings by the word of an rsockd that was here before. */
@@ -156,7 +156,7 @@ static void say_all_links(void)
 {
 	uint32_t high = rsk_fd_high();
 
-	for (uint32_t i = 0; i < high && office.fd >= 0; i++) {
+	for (uint32_t i = 0; i < high && rsockd.fd >= 0; i++) {
 		struct rsk_stream *s = rsk_fd_tracked((int)i) ? rsk_stream_of((int)i) : NULL;
 
 		if (!s)
@@ -172,8 +172,8 @@ static void say_all_listening(void)
 {
 	uint32_t high = rsk_fd_high();
 
-	office.missed = false;
-	for (uint32_t i = 0; i < high && office.fd >= 0; i++) {
+	rsockd.missed = false;
+	for (uint32_t i = 0; i < high && rsockd.fd >= 0; i++) {
 		socklen_t len = sizeof(int);
 		int listens = 0;
 
@@ -191,20 +191,20 @@ static void say_hello(void)
 				   .flags = rsk_remote_able() ? RSK_LOCAL_ABLE : 0 };
 	int fd = rsk_stats_fd();
 
-	office.shown = say(&m, fd) && fd >= 0;
+	rsockd.shown = say(&m, fd) && fd >= 0;
 }
 
 static void handshake(void)
 {
-	office.fd = rsk_local_dial();
-	if (office.fd < 0)
+	rsockd.fd = rsk_local_dial();
+	if (rsockd.fd < 0)
 		return;
-	office.number++;
-	office.rdma = 0;
-	office.uid = rsk_sys_geteuid();
+	rsockd.number++;
+	rsockd.rdma = 0;
+	rsockd.uid = rsk_sys_geteuid();
 	say_hello();
 	say_rdma();
-	if (office.fd >= 0)
+	if (rsockd.fd >= 0)
 		say_all_listening();
 	say_all_links();
 	rsk_keeper_call(); /* it listens */
@@ -212,23 +212,23 @@ static void handshake(void)
 
 bool rsk_local_there(void)
 {
-	return office.fd >= 0;
+	return rsockd.fd >= 0;
 }
 
 bool rsk_local_settled(void)
 {
-	return atomic_load_explicit(&office.settled, memory_order_relaxed);
+	return atomic_load_explicit(&rsockd.settled, memory_order_relaxed);
 }
 
 bool rsk_local_due(void)
 {
-	return rsk_tick_ns() >= atomic_load_explicit(&office.look_ns, memory_order_relaxed);
+	return rsk_tick_ns() >= atomic_load_explicit(&rsockd.look_ns, memory_order_relaxed);
 }
 
 /* It was looked for, and if it is there, it has our statistics. */
 static void settle(void)
 {
-	atomic_store_explicit(&office.settled, office.fd < 0 || office.shown, memory_order_relaxed);
+	atomic_store_explicit(&rsockd.settled, rsockd.fd < 0 || rsockd.shown, memory_order_relaxed);
 }
 
 void rsk_local_hello(void)
@@ -238,21 +238,21 @@ void rsk_local_hello(void)
 	/* A filter may not allow what it takes; and nothing more is to come of it. */
 	if (atomic_load_explicit(&rsk_stopped, memory_order_relaxed))
 		return;
-	if (!office.shown && office.fd >= 0 && rsk_stats_fd() >= 0) {
+	if (!rsockd.shown && rsockd.fd >= 0 && rsk_stats_fd() >= 0) {
 		say_hello();
 		settle();
 	}
 	now = rsk_tick_ns();
-	if (now < atomic_load_explicit(&office.look_ns, memory_order_relaxed))
+	if (now < atomic_load_explicit(&rsockd.look_ns, memory_order_relaxed))
 		return;
-	atomic_store_explicit(&office.look_ns, now + LOOK_NS, memory_order_relaxed);
-	if (office.fd >= 0)
+	atomic_store_explicit(&rsockd.look_ns, now + LOOK_NS, memory_order_relaxed);
+	if (rsockd.fd >= 0)
 		rsk_local_hear();
-	if (office.fd < 0)
+	if (rsockd.fd < 0)
 		handshake();
-	else if (office.missed)
+	else if (rsockd.missed)
 		say_all_listening();
-	if (office.fd >= 0)
+	if (rsockd.fd >= 0)
 		rsk_ask_look();
 	settle();
 }
@@ -260,18 +260,18 @@ void rsk_local_hello(void)
 void rsk_local_listening(int fd)
 {
 	rsk_local_hello();
-	if (office.fd >= 0)
+	if (rsockd.fd >= 0)
 		say_listening(fd);
 }
 
 void rsk_local_forked(void)
 {
-	rsk_own_close(office.fd);
-	office.fd = -1;
-	rsk_local_out_clear(&office.out);
+	rsk_own_close(rsockd.fd);
+	rsockd.fd = -1;
+	rsk_local_out_clear(&rsockd.out);
 	rsk_shares_forked();
-	atomic_store_explicit(&office.look_ns, 0, memory_order_relaxed);
-	atomic_store_explicit(&office.settled, false, memory_order_relaxed);
+	atomic_store_explicit(&rsockd.look_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&rsockd.settled, false, memory_order_relaxed);
 }
 
 /*
@@ -303,24 +303,24 @@ void rsk_local_lookup(struct rsk_stream *s, int fd)
 	struct rsk_local_msg m = { .type = RSK_LOCAL_LOOKUP, .fd = fd };
 
 	rsk_local_hello();
-	if (office.fd < 0 || (s->sought == office.number && !once_more(s) && !may_have_changed(s)))
+	if (rsockd.fd < 0 || (s->sought == rsockd.number && !once_more(s) && !may_have_changed(s)))
 		return;
-	if (office.uid != rsk_sys_geteuid()) {
+	if (rsockd.uid != rsk_sys_geteuid()) {
 		drop(-ESTALE);
-		atomic_store_explicit(&office.look_ns, 0, memory_order_relaxed);
+		atomic_store_explicit(&rsockd.look_ns, 0, memory_order_relaxed);
 		rsk_local_hello();
-		if (office.fd < 0)
+		if (rsockd.fd < 0)
 			return;
 	}
 	say_rdma();
-	if (office.fd < 0)
+	if (rsockd.fd < 0)
 		return;
 	m.flags = (s->connecting_side ? RSK_LOCAL_CONNECTING : 0) |
 		  (rsk_knobs.apart ? RSK_LOCAL_APART : 0);
 	m.tuple = s->tuple;
 	m.cookie = rsk_cookie_of(fd);
 	if (say(&m, -1)) {
-		s->sought = office.number;
+		s->sought = rsockd.number;
 		s->told_ns = rsk_now_ns();
 	}
 }
@@ -416,7 +416,7 @@ static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 	s->found_nonce = rsk_remote_at(&t);
 	s->remote = s->found_nonce != 0;
 	if (s->remote)
-		rsk_waiting_ask_over(s, m->fd);
+		rsk_pending_pairs_ask_over(s, m->fd);
 	else
 		s->sought = 0;
 }
@@ -428,7 +428,7 @@ static void give_back(const struct rsk_local_msg *m)
 	struct rsk_local_msg unlink = { .type = RSK_LOCAL_UNLINK, .link = m->link };
 	struct rsk_stream *s = promised ? stream_of(m) : NULL;
 
-	if (promised && !(s && s->mapping == m->link) && office.fd >= 0)
+	if (promised && !(s && s->mapping == m->link) && rsockd.fd >= 0)
 		say(&unlink, -1);
 	if (s)
 		rsk_stream_unpin(s);
@@ -449,7 +449,7 @@ static void answer(const struct rsk_local_msg *m)
 	s->told_ns = rsk_now_ns();
 	s->search.lasting = elsewhere(m->reason);
 	if (s->search.lasting)
-		rsk_elsewhere_note(&s->tuple);
+		rsk_remote_addr_cache_add(&s->tuple);
 	if (m->link && !s->connecting_side)
 		rsk_transact_answered(s, m->fd, m->reason);
 	else if (m->reason == RSK_REASON_MAPPED && m->port && m->link && rsk_rdma_device())
@@ -467,13 +467,13 @@ static void answer(const struct rsk_local_msg *m)
 
 void rsk_local_hear(void)
 {
-	int said = office.fd >= 0 ? rsk_local_out_flush(&office.out, office.fd) : 0;
+	int said = rsockd.fd >= 0 ? rsk_local_out_flush(&rsockd.out, rsockd.fd) : 0;
 
 	if (said < 0)
 		drop(said);
-	for (int i = 0; i < MESSAGES_AT_ONCE && office.fd >= 0; i++) {
+	for (int i = 0; i < MESSAGES_AT_ONCE && rsockd.fd >= 0; i++) {
 		struct rsk_local_msg m;
-		int with, rc = rsk_local_msg_recv(office.fd, true, &m, &with);
+		int with, rc = rsk_local_msg_recv(rsockd.fd, true, &m, &with);
 
 		if (rc == -EAGAIN)
 			return;

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "absent.h"
-#include "elsewhere.h"
+#include "remote_addr_cache.h"
 #include "pairing.h"
 #include "links.h"
 #include "local.h"
@@ -26,7 +26,7 @@
 #include "stream.h"
 #include "transact.h"
 #include "tuple.h"
-#include "wants.h"
+#include "link_requests.h"
 
 #define EAGER_NS 20000000ull /* so long after a search began every call looks who has come, then */
 #define RENDEZVOUS_WORK_LATE 16	  /* only once for so much work */
@@ -99,7 +99,8 @@ static void looked(struct rsk_stream *s, int fd, uint64_t now, int registry)
 		rsk_stats_set_reason(s->rec, s->told   ? (enum rsk_reason)s->told :
 					     s->absent ? (enum rsk_reason)s->absent :
 							 RSK_REASON_NO_PEER);
-	if (rsk_knobs.apart || s->search.looks >= LOOKS_ALONE || rsk_elsewhere_noted(&s->tuple))
+	if (rsk_knobs.apart || s->search.looks >= LOOKS_ALONE ||
+	    rsk_remote_addr_cache_has(&s->tuple))
 		rsk_local_lookup(s, fd);
 }
 

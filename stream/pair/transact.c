@@ -24,7 +24,7 @@
 #include "stream.h"
 #include "tuple.h"
 #include "upcall.h"
-#include "wants.h"
+#include "link_requests.h"
 #include "wish.h"
 
 #define FEWEST_IDS 64

@@ -119,7 +119,7 @@ void rsk_link_handshake_begin(uint64_t nonce, const struct rsk_remote_target *ta
 
 	if (!r) {
 		rsk_pairing_take();
-		rsk_want_gone(nonce, -ENOMEM);
+		rsk_link_request_gone(nonce, -ENOMEM);
 		rsk_pairing_give();
 		return;
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * remote.c - links to processes of other hosts: asked for by the engine (wants.c), or by somebody who comes;
+ * remote.c - links to processes of other hosts: asked for by the engine (link_requests.c), or by somebody who comes;
  * greeted over a control connection (link_handshake.c), given a rail (remote_rail.c), handed to the engine, and buried. The
  * keeper's thread does all of it but what remote.h gives to the engine.
  */
@@ -24,7 +24,7 @@
 #include "rendezvous.h"
 #include "mend.h"
 #include "remote_parts.h"
-#include "waiting.h"
+#include "pending_pairs.h"
 
 #define HEED_AGAIN_NS 1000000ull /* a word that is still on its way */
 #define IDLE_NS 30000000000ull	 /* a link that no stream has had for so long is let go */
@@ -167,7 +167,7 @@ static void work(uint64_t now_ns)
 	DL_FOREACH(rsk_remotes.all, r)
 		rsk_remote_hear(r);
 	rsk_remote_board_look(now_ns);
-	while (rsk_want_next(now_ns, &nonce, &target))
+	while (rsk_link_request_next(now_ns, &nonce, &target))
 		rsk_link_handshake_begin(nonce, &target);
 	DL_FOREACH_SAFE(rsk_remotes.all, r, next) {
 		if (r->state == RSK_REMOTE_HANDSHAKING && !r->initiator)
@@ -185,7 +185,7 @@ static void work(uint64_t now_ns)
 	rsk_mend_work();
 	rsk_remotes_reap();
 	rsk_remote_mind_words();
-	rsk_remote_mind_office();
+	rsk_remote_watch_daemon();
 }
 
 /* When it is looked at again: its rails, or that it has had no stream for long. */
@@ -286,7 +286,7 @@ static void forked(void)
 	rsk_own_close(rsk_remotes.listener.fd);
 	rsk_remotes.all = NULL;
 	atomic_store(&rsk_remote_port_now, 0);
-	rsk_wants_forget();
+	rsk_link_requests_forget();
 	rsk_mend_forked();
 	rsk_rdma_forked();
 }

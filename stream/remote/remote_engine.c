@@ -92,7 +92,7 @@ static int hand_over(struct rsk_remote *r)
 		r->l->waits = r->initiator;
 		atomic_store(&r->l->state, RSK_LINK_UP);
 		if (r->initiator)
-			rsk_want_up(r->nonce);
+			rsk_link_request_up(r->nonce);
 	}
 	rsk_pairing_give();
 	return rc;

@@ -12,7 +12,7 @@
 #include "mend.h"
 #include "process.h"
 #include "remote_parts.h"
-#include "waiting.h"
+#include "pending_pairs.h"
 
 struct rsk_remotes rsk_remotes = { .listener.fd = -1, .work.fd = -1 };
 
@@ -73,8 +73,8 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 	if (r->listed)
 		rsk_link_dead(r->l);
 	if (r->initiator) {
-		rsk_want_gone(r->nonce, why);
-		rsk_waiting_lost(r->nonce);
+		rsk_link_request_gone(r->nonce, why);
+		rsk_pending_pairs_lost(r->nonce);
 	}
 	rsk_pairing_give();
 	if (r->pair.fd >= 0) {

@@ -11,7 +11,7 @@
 #include "rails.h"
 #include "rdma.h"
 #include "remote.h"
-#include "wants.h"
+#include "link_requests.h"
 #include "ringway.h"
 #include "shares.h"
 
@@ -116,8 +116,8 @@ extern struct rsk_remotes {
 	struct rsk_watch work; /* the module's */
 } rsk_remotes;
 
-/* remote_office.c: hears it from now on, as long as it is there. */
-void rsk_remote_mind_office(void);
+/* daemon_inbox.c: hears it from now on, as long as it is there. */
+void rsk_remote_watch_daemon(void);
 
 /* The same: what has come for the engine is read, and who waits for a turn to ask has it. */
 void rsk_remote_hear(struct rsk_remote *r);

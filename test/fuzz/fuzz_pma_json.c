@@ -87,7 +87,7 @@ static void to_centre(json_t *body)
 static void said(void *user, uint64_t id, const struct rsk_ask_answer *answer)
 {
 	++*(int *)user;
-	require(id && answer->verdict <= RSK_PMA_ELSEWHERE);
+	require(id && answer->verdict <= RSK_PMA_REDIRECT);
 }
 
 static void to_local(json_t *body)

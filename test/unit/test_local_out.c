@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "elsewhere.h"
+#include "remote_addr_cache.h"
 
 #define MOST (1u << 20) /* more than anything here takes */
 
@@ -85,15 +85,15 @@ Test(elsewhere, by_address)
 {
 	struct rsk_tuple t = { .family = AF_INET, .peer = { 10, 9, 0, 2 } };
 
-	cr_assert_not(rsk_elsewhere_noted(&t));
-	rsk_elsewhere_note(&t);
+	cr_assert_not(rsk_remote_addr_cache_has(&t));
+	rsk_remote_addr_cache_add(&t);
 	t.peer_port = 80;
-	cr_assert(rsk_elsewhere_noted(&t), "whatever the port");
+	cr_assert(rsk_remote_addr_cache_has(&t), "whatever the port");
 	for (uint32_t i = 0; i < 256; i++) {
 		struct rsk_tuple other = { .family = AF_INET, .peer = { 10, 9, 1, (uint8_t)i } };
 
-		cr_assert_not(rsk_elsewhere_noted(&other));
+		cr_assert_not(rsk_remote_addr_cache_has(&other));
 	}
 	t.family = AF_INET6;
-	cr_assert_not(rsk_elsewhere_noted(&t));
+	cr_assert_not(rsk_remote_addr_cache_has(&t));
 }

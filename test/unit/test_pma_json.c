@@ -62,7 +62,7 @@ Test(pma_json, questions_and_answers)
 		cr_assert(out[i].id == in[i].id &&
 			  !memcmp(&out[i].key, &in[i].key, sizeof(in[i].key)));
 	json_decref(body);
-	in[2].answer = (struct rsk_ask_answer){ .verdict = RSK_PMA_ELSEWHERE, .redirect_ipv = 4 };
+	in[2].answer = (struct rsk_ask_answer){ .verdict = RSK_PMA_REDIRECT, .redirect_ipv = 4 };
 	in[2].answer.redirect_ip[0] = 10;
 	body = carried(rsk_pma_json_answers(in, 3));
 	cr_assert_eq(rsk_pma_json_take_answers(body, ids, answers), 3);

@@ -68,7 +68,7 @@ Test(pma_rules, rules)
 	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_NO_RULE);
 
 	out = pma_ask_ap(a, CP, "10.9.0.1", 99);
-	cr_assert_eq(out.verdict, RSK_PMA_ELSEWHERE);
+	cr_assert_eq(out.verdict, RSK_PMA_REDIRECT);
 	cr_assert(out.redirect_ip[0] == 10 && out.redirect_ip[3] == 7 && !out.reservation);
 	cr_assert_eq(pma_ask_ap(a, CP, "10.9.0.1", 98).verdict, RSK_PMA_NO_RULE);
 	cr_assert(rsk_pma_validate(a));
@@ -87,7 +87,7 @@ Test(pma_rules, redirect_when_it_does_not_fit)
 	struct rsk_pma_answer out = pma_ask_ap(a, CP, "10.1.0.1", 1);
 
 	pma_is_on(out, "x");
-	cr_assert_eq(pma_ask_ap(a, CP, "10.1.0.1", 1).verdict, RSK_PMA_ELSEWHERE);
+	cr_assert_eq(pma_ask_ap(a, CP, "10.1.0.1", 1).verdict, RSK_PMA_REDIRECT);
 	/* Of a device that is not there neither it nor its contrary holds. */
 	cr_assert_eq(pma_ask_ap(a, CP, "10.7.7.7", 1).verdict, RSK_PMA_NO_DEVICE);
 	rsk_pma_release(a, out.reservation);

@@ -68,7 +68,7 @@ void rsk_agent_measure(struct rsk_agent *a, uint64_t now_ns)
 
 void rsk_agent_count(struct rsk_agent *a, enum rsk_pma_verdict v)
 {
-	if (v <= RSK_PMA_ELSEWHERE)
+	if (v <= RSK_PMA_REDIRECT)
 		a->count.verdicts[v]++;
 }
 
@@ -129,7 +129,7 @@ static enum rsk_pmsp_verdict grant_by(struct rsk_agent *a, const struct rsk_pm_m
 	uint16_t port = answer->port;
 
 	rsk_agent_count(a, answer->verdict);
-	if (answer->verdict == RSK_PMA_ELSEWHERE)
+	if (answer->verdict == RSK_PMA_REDIRECT)
 		return redirect(a, req, from, answer);
 	if (answer->verdict != RSK_PMA_MAP)
 		return RSK_PMSP_DENY;

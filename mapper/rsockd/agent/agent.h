@@ -18,7 +18,7 @@
 #include "udp.h"
 
 struct rsk_agent_counters {
-	uint64_t verdicts[RSK_PMA_ELSEWHERE + 1];
+	uint64_t verdicts[RSK_PMA_REDIRECT + 1];
 	uint64_t redirected,
 		redirects_dropped; /* by us; of those, such as had come too far already */
 	uint64_t no_port;	   /* policy agreed, but no listen port could be had */

@@ -226,7 +226,7 @@ static json_t *answer_json(const struct rsk_ask_item *item)
 
 	if (o && a->verdict == RSK_PMA_MAP)
 		json_object_set_new(o, "ip", ip_json(a->ip, item->key.ipv));
-	if (o && a->verdict == RSK_PMA_ELSEWHERE)
+	if (o && a->verdict == RSK_PMA_REDIRECT)
 		json_object_set_new(o, "redirect", ip_json(a->redirect_ip, a->redirect_ipv));
 	return o;
 }
@@ -242,7 +242,7 @@ json_t *rsk_pma_json_answers(const struct rsk_ask_item *items, size_t n)
 
 static bool verdict_of(const json_t *v, enum rsk_pma_verdict *out)
 {
-	for (int i = 0; json_is_string(v) && i <= RSK_PMA_ELSEWHERE; i++) {
+	for (int i = 0; json_is_string(v) && i <= RSK_PMA_REDIRECT; i++) {
 		*out = (enum rsk_pma_verdict)i;
 		if (strcmp(json_string_value(v), rsk_verdict_name(*out)) == 0)
 			return true;
@@ -283,7 +283,7 @@ static bool answer_of(json_t *o, uint64_t *id, struct rsk_ask_answer *out)
 	    !name_of(json_object_get(o, "rule"), out->rule) ||
 	    !name_of(json_object_get(o, "device"), out->device) || !need_of(o, &out->need) ||
 	    (out->verdict == RSK_PMA_MAP && (!ip || !ip_of(ip, out->ip, &ipv))) ||
-	    (out->verdict == RSK_PMA_ELSEWHERE &&
+	    (out->verdict == RSK_PMA_REDIRECT &&
 	     (!redirect || !ip_of(redirect, out->redirect_ip, &out->redirect_ipv))))
 		return false;
 	*id = (uint64_t)n[0].value;

@@ -163,7 +163,7 @@ static void get_status(struct rsk_daemon *d, struct evhttp_request *req)
 	json_object_set_new(client, #name, json_integer((json_int_t)d->client.count.name));
 	RSK_PM_CLIENT_COUNTERS(PUT)
 #undef PUT
-	for (int v = 0; v <= RSK_PMA_ELSEWHERE; v++)
+	for (int v = 0; v <= RSK_PMA_REDIRECT; v++)
 		json_object_set_new(policy, rsk_verdict_name((enum rsk_pma_verdict)v),
 				    json_integer((json_int_t)d->agent.count.verdicts[v]));
 	reply(req, HTTP_OK,

@@ -239,7 +239,7 @@ void rsk_metrics_write(struct rsk_daemon *d, struct evbuffer *out)
 	gauge(out, "client_open", "questions that are not answered yet", d->client.open);
 	evbuffer_add_printf(out, "# TYPE rsockd_policy_verdicts counter\n"
 				 "# HELP rsockd_policy_verdicts decisions of the policy agent\n");
-	for (int v = 0; v <= RSK_PMA_ELSEWHERE; v++)
+	for (int v = 0; v <= RSK_PMA_REDIRECT; v++)
 		evbuffer_add_printf(out,
 				    "rsockd_policy_verdicts_total{verdict=\"%s\"} %" PRIu64 "\n",
 				    rsk_verdict_name((enum rsk_pma_verdict)v),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * wants.h - what the pairing wants of links to other hosts: which place it wants to get to, whether that is so by now,
+ * link_requests.h - what the pairing wants of links to other hosts: which place it wants to get to, whether that is so by now,
  * and what whoever makes those links is asked. Under the join lock.
  */
-#ifndef RSK_WANTS_H
-#define RSK_WANTS_H
+#ifndef RSK_LINK_REQUESTS_H
+#define RSK_LINK_REQUESTS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -45,10 +45,10 @@ uint16_t rsk_remote_port(void);
 extern _Atomic(uint16_t) rsk_remote_port_now; /* the keeper sets it; 0: nothing is accepted */
 
 /* For the keeper: what is wanted next, taken; false: nothing. What became of it: join lock held. */
-bool rsk_want_next(uint64_t now_ns, uint64_t *nonce, struct rsk_remote_target *target);
-void rsk_want_up(uint64_t nonce);
-void rsk_want_gone(uint64_t nonce, int err);
-void rsk_wants_forget(void); /* in a child */
+bool rsk_link_request_next(uint64_t now_ns, uint64_t *nonce, struct rsk_remote_target *target);
+void rsk_link_request_up(uint64_t nonce);
+void rsk_link_request_gone(uint64_t nonce, int err);
+void rsk_link_requests_forget(void); /* in a child */
 
 /* What the pairing asks of who makes them; at the process's start. Join lock held. */
 struct rsk_remote_ops {

@@ -4,7 +4,7 @@
  * over it. A mapping is held for seconds, and the stream's next call may be later than that; of a thousand streams it
  * is. So the request goes at once where it can, and else the keeper sends it as soon as it may.
  */
-#include "waiting.h"
+#include "pending_pairs.h"
 
 #include "engine.h"
 #include "local.h"
@@ -12,7 +12,7 @@
 #include "rendezvous.h"
 #include "stream.h"
 #include "transact.h"
-#include "wants.h"
+#include "link_requests.h"
 
 /*
  * Streams of a link that came to nothing ask anew at once, since the next one may well do: the mapping by which the
@@ -21,7 +21,7 @@
  */
 #define ANEW_NS 10000000000ull
 
-void rsk_waiting_ask_over(struct rsk_stream *s, int fd)
+void rsk_pending_pairs_ask_over(struct rsk_stream *s, int fd)
 {
 	struct rsk_link *l = rsk_rendezvous_known(s->found_nonce);
 
@@ -53,12 +53,12 @@ static void each_waiting(uint64_t nonce, const struct rsk_link *l,
 	}
 }
 
-void rsk_waiting_work(struct rsk_link *l)
+void rsk_pending_pairs_work(struct rsk_link *l)
 {
 	if (!l->waits || !rsk_transact_may_ask(l))
 		return;
 	l->waits = false; /* who finds no room says so again */
-	each_waiting(l->peer_nonce, l, rsk_waiting_ask_over);
+	each_waiting(l->peer_nonce, l, rsk_pending_pairs_ask_over);
 	if (!rsk_transact_may_ask(l))
 		l->waits = true; /* there may be more of them */
 }
@@ -84,7 +84,7 @@ static void lose_and_ask(struct rsk_stream *s, int fd)
 		rsk_local_lookup(s, fd);
 }
 
-void rsk_waiting_lost(uint64_t nonce)
+void rsk_pending_pairs_lost(uint64_t nonce)
 {
 	uint64_t now = rsk_now_ns();
 	bool early = now < anew_ns;

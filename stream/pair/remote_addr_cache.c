@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* elsewhere.c - see elsewhere.h. */
-#include "elsewhere.h"
+/* remote_addr_cache.c - see remote_addr_cache.h. */
+#include "remote_addr_cache.h"
 
 #include <string.h>
 
@@ -20,7 +20,7 @@ static uint32_t place_of(const struct rsk_tuple *t)
 	return h % PLACES;
 }
 
-void rsk_elsewhere_note(const struct rsk_tuple *t)
+void rsk_remote_addr_cache_add(const struct rsk_tuple *t)
 {
 	uint32_t at = place_of(t);
 
@@ -28,7 +28,7 @@ void rsk_elsewhere_note(const struct rsk_tuple *t)
 	places[at].family = (uint8_t)t->family;
 }
 
-bool rsk_elsewhere_noted(const struct rsk_tuple *t)
+bool rsk_remote_addr_cache_has(const struct rsk_tuple *t)
 {
 	uint32_t at = place_of(t);
 

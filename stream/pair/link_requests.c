@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * wants.c - what the engine wants of the keeper, and what became of it: links to other hosts, by the place that
+ * link_requests.c - what the engine wants of the keeper, and what became of it: links to other hosts, by the place that
  * they lead to. Under the join lock.
  */
 #include <errno.h>
@@ -11,20 +11,20 @@
 #include "rendezvous.h"
 #include "process.h"
 #include "rdma.h"
-#include "wants.h"
+#include "link_requests.h"
 
 _Atomic(uint16_t) rsk_remote_port_now;
 const struct rsk_remote_ops *rsk_remote_ops;
 
-#define WANTS 256
+#define REQUESTS 256
 #define FORGET_NS 1000000000ull /* how long a failure is remembered for who asks */
 
 enum want_state {
-	WANT_FREE,
-	WANT_NEW,
-	WANT_UNDER_WAY,
-	WANT_UP,
-	WANT_FAILED,
+	REQUEST_FREE,
+	REQUEST_NEW,
+	REQUEST_UNDER_WAY,
+	REQUEST_UP,
+	REQUEST_FAILED,
 };
 
 static struct want {
@@ -33,7 +33,7 @@ static struct want {
 	uint64_t nonce;
 	uint64_t since_ns; /* FAILED */
 	struct rsk_remote_target target;
-} wants[WANTS];
+} wants[REQUESTS];
 
 static bool same_place(const struct rsk_verbs_addr *a, const struct rsk_verbs_addr *b)
 {
@@ -43,8 +43,8 @@ static bool same_place(const struct rsk_verbs_addr *a, const struct rsk_verbs_ad
 
 static struct want *want_of(uint64_t nonce)
 {
-	for (int i = 0; i < WANTS; i++)
-		if (wants[i].state != WANT_FREE && wants[i].nonce == nonce)
+	for (int i = 0; i < REQUESTS; i++)
+		if (wants[i].state != REQUEST_FREE && wants[i].nonce == nonce)
 			return &wants[i];
 	return NULL;
 }
@@ -53,19 +53,19 @@ uint64_t rsk_remote_at(const struct rsk_remote_target *t)
 {
 	struct want *spare = NULL;
 
-	for (int i = 0; i < WANTS; i++) {
+	for (int i = 0; i < REQUESTS; i++) {
 		struct want *w = &wants[i];
 
-		if (w->state == WANT_FREE) {
+		if (w->state == REQUEST_FREE) {
 			spare = spare ? spare : w;
 			continue;
 		}
-		if (same_place(&w->target.to, &t->to) && w->state != WANT_FAILED)
+		if (same_place(&w->target.to, &t->to) && w->state != REQUEST_FAILED)
 			return w->nonce;
 	}
 	if (!spare || rsk_keeper_start() < 0)
 		return 0;
-	*spare = (struct want){ .state = WANT_NEW, .nonce = rsk_random64(), .target = *t };
+	*spare = (struct want){ .state = REQUEST_NEW, .nonce = rsk_random64(), .target = *t };
 	rsk_keeper_call();
 	return spare->nonce;
 }
@@ -77,32 +77,32 @@ int rsk_remote_progress(uint64_t nonce)
 
 	if (!w)
 		return -ESTALE;
-	if (w->state == WANT_UP)
+	if (w->state == REQUEST_UP)
 		return 0;
-	if (w->state == WANT_NEW && rsk_keeper_failed()) { /* it began, and came to nothing */
-		w->state = WANT_FREE;
+	if (w->state == REQUEST_NEW && rsk_keeper_failed()) { /* it began, and came to nothing */
+		w->state = REQUEST_FREE;
 		return -ENODEV;
 	}
-	if (w->state != WANT_FAILED)
+	if (w->state != REQUEST_FAILED)
 		return -EINPROGRESS;
 	err = w->err;
-	w->state = WANT_FREE;
+	w->state = REQUEST_FREE;
 	return err;
 }
 
-bool rsk_want_next(uint64_t now_ns, uint64_t *nonce, struct rsk_remote_target *target)
+bool rsk_link_request_next(uint64_t now_ns, uint64_t *nonce, struct rsk_remote_target *target)
 {
 	bool found = false;
 
 	rsk_pairing_take();
-	for (int i = 0; i < WANTS && !found; i++) {
+	for (int i = 0; i < REQUESTS && !found; i++) {
 		struct want *w = &wants[i];
 
-		if (w->state == WANT_FAILED && now_ns - w->since_ns > FORGET_NS)
-			w->state = WANT_FREE;
-		if (w->state != WANT_NEW)
+		if (w->state == REQUEST_FAILED && now_ns - w->since_ns > FORGET_NS)
+			w->state = REQUEST_FREE;
+		if (w->state != REQUEST_NEW)
 			continue;
-		w->state = WANT_UNDER_WAY;
+		w->state = REQUEST_UNDER_WAY;
 		*nonce = w->nonce;
 		*target = w->target;
 		found = true;
@@ -111,31 +111,31 @@ bool rsk_want_next(uint64_t now_ns, uint64_t *nonce, struct rsk_remote_target *t
 	return found;
 }
 
-void rsk_want_up(uint64_t nonce)
+void rsk_link_request_up(uint64_t nonce)
 {
 	struct want *w = want_of(nonce);
 
 	if (w)
-		w->state = WANT_UP;
+		w->state = REQUEST_UP;
 }
 
-void rsk_want_gone(uint64_t nonce, int err)
+void rsk_link_request_gone(uint64_t nonce, int err)
 {
 	struct want *w = want_of(nonce);
 
 	if (!w)
 		return;
 	/* Who was up and is no more can be wanted anew at once. */
-	if (w->state == WANT_UP) {
-		w->state = WANT_FREE;
+	if (w->state == REQUEST_UP) {
+		w->state = REQUEST_FREE;
 		return;
 	}
-	w->state = WANT_FAILED;
+	w->state = REQUEST_FAILED;
 	w->err = err < 0 ? err : -EPIPE;
 	w->since_ns = rsk_now_ns();
 }
 
-void rsk_wants_forget(void)
+void rsk_link_requests_forget(void)
 {
 	memset(wants, 0, sizeof(wants));
 }

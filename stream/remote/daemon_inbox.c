@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * remote_office.c - what rsockd answers, and what the other hosts' processes say to the engine, the keeper hears; so
+ * daemon_inbox.c - what rsockd answers, and what the other hosts' processes say to the engine, the keeper hears; so
  * does whoever makes a call. But the program may sleep for longer than a mapping is held, rsockd does not keep what
  * finds no room in the socket's queue, and what is behind the engine's messages must not wait until there is room for
  * them: where a rail broke, how much has come. Keeper only.
@@ -12,14 +12,14 @@
 #include "local.h"
 #include "rendezvous.h"
 #include "remote_parts.h"
-#include "waiting.h"
+#include "pending_pairs.h"
 
 /* Private to the process. */
 static struct {
 	struct rsk_watch watch;
 	uint32_t number;
 	bool waits; /* for room to say something, too */
-} office = { .watch.fd = -1 };
+} inbox = { .watch.fd = -1 };
 
 static void speaks(struct rsk_watch *w, uint32_t events)
 {
@@ -28,7 +28,7 @@ static void speaks(struct rsk_watch *w, uint32_t events)
 	rsk_pairing_give();
 }
 
-void rsk_remote_mind_office(void)
+void rsk_remote_watch_daemon(void)
 {
 	uint32_t number;
 	bool waits;
@@ -37,18 +37,18 @@ void rsk_remote_mind_office(void)
 	rsk_pairing_take();
 	fd = rsk_local_fd(&number, &waits);
 	rsk_pairing_give();
-	if (fd != office.watch.fd || number != office.number) {
+	if (fd != inbox.watch.fd || number != inbox.number) {
 		/* The former one was closed, and is watched no more by that. */
-		office.watch = (struct rsk_watch){ .fd = fd, .ready = speaks };
-		office.number = number;
-		office.waits = waits;
+		inbox.watch = (struct rsk_watch){ .fd = fd, .ready = speaks };
+		inbox.number = number;
+		inbox.waits = waits;
 		if (fd >= 0 &&
-		    rsk_keeper_watch(&office.watch, EPOLLIN | (waits ? (uint32_t)EPOLLOUT : 0u),
+		    rsk_keeper_watch(&inbox.watch, EPOLLIN | (waits ? (uint32_t)EPOLLOUT : 0u),
 				     true) < 0)
-			office.watch.fd = -1;
-	} else if (fd >= 0 && waits != office.waits) {
-		office.waits = waits;
-		rsk_keeper_watch(&office.watch, EPOLLIN | (waits ? (uint32_t)EPOLLOUT : 0u), false);
+			inbox.watch.fd = -1;
+	} else if (fd >= 0 && waits != inbox.waits) {
+		inbox.waits = waits;
+		rsk_keeper_watch(&inbox.watch, EPOLLIN | (waits ? (uint32_t)EPOLLOUT : 0u), false);
 	}
 }
 
@@ -59,6 +59,6 @@ void rsk_remote_hear(struct rsk_remote *r)
 	rsk_pairing_take();
 	r->more = rsk_rendezvous_hear(r->l);
 	if (r->initiator)
-		rsk_waiting_work(r->l);
+		rsk_pending_pairs_work(r->l);
 	rsk_pairing_give();
 }
