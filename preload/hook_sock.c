@@ -31,7 +31,7 @@ int rsk_hook_getaddrinfo(const char *node, const char *service, const struct add
 	int ret = rsk_real.getaddrinfo(node, service, hints, res), saved = errno;
 	struct sockaddr_storage unused;
 
-	if (ret || !rsk_live() || !rsk_fd_may_ask())
+	if (ret || !rsk_live() || !rsk_fd_may_resolve())
 		return ret;
 	for (const struct addrinfo *a = *res; a; a = a->ai_next)
 		if (a->ai_socktype == SOCK_STREAM || a->ai_socktype == 0)
@@ -80,12 +80,12 @@ int rsk_hook_accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
 /* To where policy says, if it says so; to @sa itself else, and if that does not take the connection at once. */
 static rsk_apart int rsk_connect(int fd, const struct sockaddr *sa, socklen_t len)
 {
-	struct sockaddr_storage instead;
+	struct sockaddr_storage redirect;
 	int ret;
 
-	if (!rsk_fd_connecting(sa, len, false, &instead))
+	if (!rsk_fd_connecting(sa, len, false, &redirect))
 		return rsk_real.connect(fd, sa, len);
-	ret = rsk_real.connect(fd, (const struct sockaddr *)&instead, len);
+	ret = rsk_real.connect(fd, (const struct sockaddr *)&redirect, len);
 	if (ret == 0 || errno == EINPROGRESS || errno == EINTR || errno == EALREADY ||
 	    errno == EISCONN)
 		return ret;
@@ -105,8 +105,8 @@ int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 			return (int)rsk_result(-EBADF);
 		return rsk_acts(rsk_real.connect(fd, addr, len));
 	}
-	if (rsk_known(fd) && rsk_fd_may_ask() && len && len <= sizeof(struct sockaddr_storage) &&
-	    rsk_reads(sa, len))
+	if (rsk_known(fd) && rsk_fd_may_resolve() && len &&
+	    len <= sizeof(struct sockaddr_storage) && rsk_reads(sa, len))
 		ret = rsk_acts(rsk_connect(fd, sa, len));
 	else
 		ret = rsk_acts(rsk_real.connect(fd, addr, len));

@@ -28,7 +28,7 @@ enum rsk_local_type {
 	/* From rsockd: why there is none, or what the other host said, and where it is mapped to. */
 	RSK_LOCAL_ANSWER,
 	/* From the process: where is the service at tuple.peer mapped to? The cookie names the question. */
-	RSK_LOCAL_ASK,
+	RSK_LOCAL_RESOLVE,
 	/* From the process: the port at which it accepts rails, RDMA and TCP, on all addresses. 0: it does no more. */
 	RSK_LOCAL_RDMA,
 	/*

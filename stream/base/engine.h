@@ -95,8 +95,8 @@ void rsk_fd_check(int fd);
 /* As rsk_fd_new() for socket(): did it ask for TCP, for O_NONBLOCK? */
 void rsk_fd_socket(int fd, bool tcp, bool nonblock);
 
-/* May connect() be to go elsewhere, by policy (ask.h)? */
-bool rsk_fd_may_ask(void);
+/* May connect() be to go elsewhere, by policy (resolve.h)? */
+bool rsk_fd_may_resolve(void);
 
 /*
  * Before connect() to @to (readable): where it goes instead. @ahead: nobody connects yet, it is

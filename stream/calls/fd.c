@@ -7,7 +7,7 @@
 
 #include <rsock/sys.h>
 
-#include "ask.h"
+#include "resolve.h"
 #include "epoll.h"
 #include "epollset.h"
 #include "pairing.h"
@@ -165,15 +165,15 @@ void rsk_fd_watched(int fd)
 		begin(fd, w, true, mode_of(fd, w), NULL);
 }
 
-bool rsk_fd_may_ask(void)
+bool rsk_fd_may_resolve(void)
 {
-	return rsk_fdtab.word && rsk_ask_any();
+	return rsk_fdtab.word && rsk_resolve_any();
 }
 
 bool rsk_fd_connecting(const struct sockaddr *to, socklen_t len, bool ahead,
-		       struct sockaddr_storage *instead)
+		       struct sockaddr_storage *redirect)
 {
-	return rsk_ask_first(to, len, ahead, instead);
+	return rsk_resolve(to, len, ahead, redirect);
 }
 
 /* With a stream: a second connect() on a socket in progress, or one that was watched before it was connected. */

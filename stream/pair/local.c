@@ -8,7 +8,7 @@
 
 #include <rsock/sys.h>
 
-#include "ask_list.h"
+#include "resolve_list.h"
 #include "remote_addr_cache.h"
 #include "fdmsg.h"
 #include "keeper.h"
@@ -253,7 +253,7 @@ void rsk_local_hello(void)
 	else if (rsockd.missed)
 		say_all_listening();
 	if (rsockd.fd >= 0)
-		rsk_ask_look();
+		rsk_resolve_list_check();
 	settle();
 }
 

@@ -34,7 +34,7 @@ static void promises(const struct rsk_local_msg *m, bool from_rsockd)
 	require(!(m->flags & RSK_LOCAL_CONNECTING) || m->type == RSK_LOCAL_LOOKUP ||
 		m->type == RSK_LOCAL_RENDEZVOUS || m->type == RSK_LOCAL_LINK);
 	require(!(m->flags & RSK_LOCAL_AGAIN) || m->type == RSK_LOCAL_LINK);
-	require(!(m->flags & RSK_LOCAL_QUIET) || m->type == RSK_LOCAL_ASK);
+	require(!(m->flags & RSK_LOCAL_QUIET) || m->type == RSK_LOCAL_RESOLVE);
 	require(!(m->flags & RSK_LOCAL_ABLE) || m->type == RSK_LOCAL_HELLO);
 	require(!(m->flags & RSK_LOCAL_APART) || m->type == RSK_LOCAL_LOOKUP);
 	require(!(m->flags & RSK_LOCAL_DRY) || m->type == RSK_LOCAL_LOOKUP);
@@ -74,7 +74,7 @@ static void promises(const struct rsk_local_msg *m, bool from_rsockd)
 	case RSK_LOCAL_ANSWER:
 		require(from_rsockd);
 		break;
-	case RSK_LOCAL_ASK:
+	case RSK_LOCAL_RESOLVE:
 		require(!from_rsockd && t->peer_port && !t->pad && !t->pad2);
 		address(t->family, t->local);
 		address(t->family, t->peer);

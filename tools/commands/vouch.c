@@ -80,7 +80,7 @@ enum rsk_reason vouch_ask(int fd, uint64_t deadline_ns)
 	why = ask(to, &m, deadline_ns);
 	if (why == RSK_REASON_REMOTE) {
 		m = (struct rsk_local_msg){
-			.type = RSK_LOCAL_ASK, .tuple = m.tuple, .cookie = m.cookie, .fd = fd
+			.type = RSK_LOCAL_RESOLVE, .tuple = m.tuple, .cookie = m.cookie, .fd = fd
 		};
 		why = ask(to, &m, deadline_ns);
 	}

@@ -130,8 +130,8 @@ static void on_message(struct rsk_local *l, struct rsk_local_process *p,
 	case RSK_LOCAL_LOOKUP:
 		rsk_local_lookup(l, p, m);
 		break;
-	case RSK_LOCAL_ASK:
-		rsk_local_ask(l, p, m);
+	case RSK_LOCAL_RESOLVE:
+		rsk_local_resolve(l, p, m);
 		break;
 	case RSK_LOCAL_LISTEN:
 		listens(l, p, m);

@@ -90,6 +90,7 @@ void rsk_local_lookup_on(struct rsk_local *l, struct rsk_local_process *p);
 void rsk_local_lookup_over(struct rsk_local_process *p);
 
 /* The same: a checked ASK. */
-void rsk_local_ask(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m);
+void rsk_local_resolve(struct rsk_local *l, struct rsk_local_process *p,
+		       const struct rsk_local_msg *m);
 
 #endif

@@ -414,7 +414,8 @@ void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,
 }
 
 /* Of a service, before there is a connection: CpPort 0, and the answer may be remembered. */
-void rsk_local_ask(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
+void rsk_local_resolve(struct rsk_local *l, struct rsk_local_process *p,
+		       const struct rsk_local_msg *m)
 {
 	struct rsk_rendezvous_table_end end = { .tuple = m->tuple,
 						.cookie = m->cookie,

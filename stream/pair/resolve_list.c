@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* ask_list.c - see ask_list.h. */
-#include "ask_list.h"
+/* resolve_list.c - see resolve_list.h. */
+#include "resolve_list.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,7 +61,7 @@ static int open_list(void)
 	return rsk_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
 }
 
-void rsk_ask_look(void)
+void rsk_resolve_list_check(void)
 {
 	const struct rsk_local_first *now;
 	int fd = open_list();
@@ -93,7 +93,7 @@ static bool within(const struct rsk_local_prefix *p, const struct rsk_tuple *to)
 	       (!rest || ((p->ip[bits / 8] ^ to->peer[bits / 8]) & rest) == 0);
 }
 
-bool rsk_ask_list_has(const struct rsk_local_first *l, const struct rsk_tuple *to)
+bool rsk_resolve_list_has(const struct rsk_local_first *l, const struct rsk_tuple *to)
 {
 	for (uint32_t i = 0; i < l->n; i++)
 		if (within(&l->at[i], to))
@@ -101,7 +101,7 @@ bool rsk_ask_list_has(const struct rsk_local_first *l, const struct rsk_tuple *t
 	return false;
 }
 
-const struct rsk_local_first *rsk_ask_list(void)
+const struct rsk_local_first *rsk_resolve_list(void)
 {
 	return atomic_load_explicit(&list, memory_order_acquire);
 }

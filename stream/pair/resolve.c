@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* ask.c - see ask.h. */
-#include "ask.h"
+/* resolve.c - see resolve.h. */
+#include "resolve.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -11,7 +11,7 @@
 #include <rsock/local.h>
 #include <rsock/sys.h>
 
-#include "ask_list.h"
+#include "resolve_list.h"
 #include "pairing.h"
 #include "local.h"
 #include "local_msg.h"
@@ -53,7 +53,7 @@ static bool ask(const struct rsk_tuple *to, uint32_t wait_ms, bool ahead, struct
 
 	if (fd < 0)
 		return false;
-	*m = (struct rsk_local_msg){ .type = RSK_LOCAL_ASK,
+	*m = (struct rsk_local_msg){ .type = RSK_LOCAL_RESOLVE,
 				     .flags = ahead ? RSK_LOCAL_QUIET : 0,
 				     .tuple = *to,
 				     .cookie = rsk_random64() };
@@ -65,15 +65,15 @@ static bool ask(const struct rsk_tuple *to, uint32_t wait_ms, bool ahead, struct
 
 /* In the family that was asked for: an IPv6 socket takes IPv4 addresses mapped. */
 static bool put(const struct rsk_local_msg *m, const struct sockaddr *to, socklen_t len,
-		struct sockaddr_storage *instead)
+		struct sockaddr_storage *redirect)
 {
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)instead;
-	struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)instead;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)redirect;
+	struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)redirect;
 	bool is_v4 = m->tuple.family == AF_INET;
 
-	if (!m->port || len > sizeof(*instead))
+	if (!m->port || len > sizeof(*redirect))
 		return false;
-	memcpy(instead, to, len);
+	memcpy(redirect, to, len);
 	if (to->sa_family == AF_INET) {
 		memcpy(&v4->sin_addr, m->ip, 4);
 	} else if (is_v4) {
@@ -86,33 +86,34 @@ static bool put(const struct rsk_local_msg *m, const struct sockaddr *to, sockle
 	return true;
 }
 
-bool rsk_ask_any(void)
+bool rsk_resolve_any(void)
 {
 	const struct rsk_local_first *l;
 
 	if (atomic_load_explicit(&rsk_stopped, memory_order_relaxed))
 		return false;
 	rsk_pairing_hello();
-	l = rsk_ask_list();
+	l = rsk_resolve_list();
 	if (__builtin_expect(!l, 1))
 		return false;
 	/* Who only connects makes no steps, by which the list would be kept up to date. */
 	if (rsk_local_due())
 		rsk_pairing_look();
-	return rsk_ask_list()->n;
+	return rsk_resolve_list()->n;
 }
 
-bool rsk_ask_first(const struct sockaddr *to, socklen_t len, bool ahead,
-		   struct sockaddr_storage *instead)
+bool rsk_resolve(const struct sockaddr *to, socklen_t len, bool ahead,
+		 struct sockaddr_storage *redirect)
 {
-	const struct rsk_local_first *l = rsk_ask_list();
+	const struct rsk_local_first *l = rsk_resolve_list();
 	struct rsk_local_msg m;
 	struct rsk_tuple at;
 
-	if (!l || rsk_tuple_peer(to, len, &at) < 0 || !at.peer_port || !rsk_ask_list_has(l, &at))
+	if (!l || rsk_tuple_peer(to, len, &at) < 0 || !at.peer_port ||
+	    !rsk_resolve_list_has(l, &at))
 		return false;
 	if (!ask(&at, l->wait_ms > 10000 ? 10000 : l->wait_ms, ahead, &m))
 		return false;
 	m.tuple.family = at.family;
-	return put(&m, to, len, instead);
+	return put(&m, to, len, redirect);
 }
