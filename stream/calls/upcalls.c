@@ -13,7 +13,7 @@
 #include "relay.h"
 #include "remote.h"
 #include "stream.h"
-#include "transact.h"
+#include "pm_transaction.h"
 #include "upcall.h"
 #include "link_requests.h"
 
@@ -33,7 +33,7 @@ static int give_owed(struct rsk_stream *s, int fd)
 static const struct rsk_upcalls upcalls = {
 	.closed_unseen = rsk_fd_closed_unseen,
 	.ending = ending,
-	.unpaired = rsk_transact_over,
+	.unpaired = rsk_pm_transaction_over,
 	.link_unused = rsk_pairing_sweep,
 	.paired = rsk_epoll_paired,
 	.changed = rsk_epoll_stream_event,
@@ -49,5 +49,5 @@ void rsk_upcalls_init(void)
 	rsk_links_gone = rsk_epoll_link_gone;
 	rsk_keeper_job = &rsk_remote_job;
 	rsk_remote_ops = &rsk_link_handshake_ops;
-	rsk_rendezvous_message = rsk_transact_message;
+	rsk_rendezvous_message = rsk_pm_transaction_message;
 }

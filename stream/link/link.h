@@ -74,7 +74,7 @@ struct rsk_link {
 	_Atomic(uint32_t) streams;
 	_Atomic(uint32_t) messages_seen;
 	/*
-	 * Requests of ours that are not answered yet: transact.c. Up under the lock of pairing.c, down
+	 * Requests of ours that are not answered yet: pm_transaction.c. Up under the lock of pairing.c, down
 	 * also by whoever frees the stream; seq_cst. Who reads it too high is looked for again by the
 	 * keeper, which is called after it went down.
 	 */

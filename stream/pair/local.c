@@ -17,7 +17,7 @@
 #include "rendezvous.h"
 #include "rdma.h"
 #include "shares.h"
-#include "transact.h"
+#include "pm_transaction.h"
 #include "tuple.h"
 #include "pending_pairs.h"
 #include "link_requests.h"
@@ -451,7 +451,7 @@ static void answer(const struct rsk_local_msg *m)
 	if (s->search.lasting)
 		rsk_remote_addr_cache_add(&s->tuple);
 	if (m->link && !s->connecting_side)
-		rsk_transact_answered(s, m->fd, m->reason);
+		rsk_pm_transaction_answered(s, m->fd, m->reason);
 	else if (m->reason == RSK_REASON_MAPPED && m->port && m->link && rsk_rdma_device())
 		mapped(s, m);
 	else if (m->reason == RSK_REASON_REMOTE && rsk_remote_accept() != -ENODEV)

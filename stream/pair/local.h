@@ -27,7 +27,7 @@ void rsk_local_lookup(struct rsk_stream *s, int fd);
 
 /*
  * The mapping @handle is for this stream: of the connecting end, that it uses it; of the accepting one, whether it
- * is (the answer: rsk_remote_ops, rsk_transact_answered()), where somebody came to @here of ours.
+ * is (the answer: rsk_remote_ops, rsk_pm_transaction_answered()), where somebody came to @here of ours.
  * False: rsockd is not there, or has so much to read that it was not told; no answer will come.
  */
 bool rsk_local_link(struct rsk_stream *s, int fd, uint64_t handle,

@@ -7,7 +7,7 @@
  * is one, and runs the port mapper's transaction over it: JOIN (PMReq), ACCEPT (PMAccept), ACK, or DENY. Each side
  * proves, by sock_diag and /proc, that the other process holds the mirrored end before it answers. All of it happens
  * in calls that the two programs make anyway; nobody waits. What goes wrong leaves the stream on TCP.
- * The transaction is in transact.c.
+ * The transaction is in pm_transaction.c.
  */
 #include <errno.h>
 #include <poll.h>
@@ -24,7 +24,7 @@
 #include "place.h"
 #include "registry.h"
 #include "stream.h"
-#include "transact.h"
+#include "pm_transaction.h"
 #include "tuple.h"
 #include "link_requests.h"
 
@@ -147,7 +147,7 @@ static void lookup_remote(struct rsk_stream *s, int fd)
 	if (rc == -EINPROGRESS)
 		return;
 	if (rc == 0 && l && atomic_load(&l->state) == RSK_LINK_UP) {
-		rsk_transact(s, fd, l, -1);
+		rsk_pm_transaction_begin(s, fd, l, -1);
 		if (rsk_stream_phase(s) == RSK_PHASE_LOOKUP)
 			return; /* no room for the request: with the next call again */
 	} else {
@@ -193,7 +193,7 @@ static void lookup_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 	nonce = s->found_nonce;
 	s->found_nonce = 0;
 	if (l && atomic_load(&l->state) == RSK_LINK_UP) {
-		rsk_transact(s, fd, l, s->found_fd);
+		rsk_pm_transaction_begin(s, fd, l, s->found_fd);
 		/* No room for the request: with the next call again. */
 		if (rsk_stream_phase(s) != RSK_PHASE_LOOKUP)
 			return;
@@ -299,7 +299,7 @@ static void step(struct rsk_stream *s, int fd)
 		    s->connecting_side) {
 			rsk_log(RSK_LOG_INFO, "fd %d: pid %d does not answer over the link", fd,
 				s->link ? s->link->peer_pid : 0);
-			rsk_transact_undo(s);
+			rsk_pm_transaction_undo(s);
 			rsk_stream_untrack(s, RSK_REASON_LINK_ERROR);
 		}
 		return;
@@ -384,7 +384,7 @@ int rsk_pairing_ask_about(const struct rsk_tuple *ours, uint64_t handle,
 			  const struct rsk_verbs_addr *here)
 {
 	int fd;
-	struct rsk_stream *s = rsk_transact_accepting(ours, -1, &fd);
+	struct rsk_stream *s = rsk_pm_transaction_accepting(ours, -1, &fd);
 	bool told;
 
 	if (!s)

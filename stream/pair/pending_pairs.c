@@ -11,7 +11,7 @@
 #include "log.h"
 #include "rendezvous.h"
 #include "stream.h"
-#include "transact.h"
+#include "pm_transaction.h"
 #include "link_requests.h"
 
 /*
@@ -29,7 +29,7 @@ void rsk_pending_pairs_ask_over(struct rsk_stream *s, int fd)
 	    atomic_load(&l->state) != RSK_LINK_UP || atomic_load(&s->off) ||
 	    !rsk_stream_sole_process(s))
 		return; /* with its next call, which sees to that */
-	rsk_transact(s, fd, l, -1);
+	rsk_pm_transaction_begin(s, fd, l, -1);
 	if (rsk_stream_phase(s) == RSK_PHASE_LOOKUP)
 		return; /* not its turn yet */
 	s->found_nonce = 0;
@@ -42,7 +42,7 @@ static void each_waiting(uint64_t nonce, const struct rsk_link *l,
 {
 	uint32_t high = rsk_fd_high();
 
-	for (uint32_t i = 0; i < high && (!l || rsk_transact_may_ask(l)); i++) {
+	for (uint32_t i = 0; i < high && (!l || rsk_pm_transaction_may_ask(l)); i++) {
 		struct rsk_stream *s = rsk_fd_tracked((int)i) ? rsk_stream_of((int)i) : NULL;
 
 		if (!s)
@@ -55,11 +55,11 @@ static void each_waiting(uint64_t nonce, const struct rsk_link *l,
 
 void rsk_pending_pairs_work(struct rsk_link *l)
 {
-	if (!l->waits || !rsk_transact_may_ask(l))
+	if (!l->waits || !rsk_pm_transaction_may_ask(l))
 		return;
 	l->waits = false; /* who finds no room says so again */
 	each_waiting(l->peer_nonce, l, rsk_pending_pairs_ask_over);
-	if (!rsk_transact_may_ask(l))
+	if (!rsk_pm_transaction_may_ask(l))
 		l->waits = true; /* there may be more of them */
 }
 

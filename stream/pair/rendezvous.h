@@ -51,7 +51,7 @@ bool rsk_rendezvous_hear(struct rsk_link *l);
 /* The other end is gone, or not to be trusted any more. */
 void rsk_link_dead(struct rsk_link *l);
 
-/* Who takes a validated message about a stream, of a link that is UP: transact.h's. Set at the start of the process. */
+/* Who takes a validated message about a stream, of a link that is UP: pm_transaction.h's. Set at the start of the process. */
 extern void (*rsk_rendezvous_message)(struct rsk_link *l, const struct rsk_link_msg *m,
 				      const struct rsk_pm_msg *pm);
 

@@ -153,7 +153,7 @@ struct rsk_stream {
 	uint64_t key_up, key_down; /* seeds: connecting side to accepting side, and back */
 	uint64_t posted_nonce;	   /* offer in the registry; 0: none */
 	bool remote;		   /* found_nonce is a link to another host; under pairing_lock */
-	struct rsk_held_pair_request *held; /* transact.c; under pairing_lock */
+	struct rsk_held_pair_request *held; /* pm_transaction.c; under pairing_lock */
 	uint64_t mapping; /* AssocHandle by which rsockd let it be mapped, 0: none; under pairing_lock */
 	uint64_t found_nonce; /* the peer's door, while we go there; 0: not found; under pairing_lock */
 	uint32_t sought;      /* rsockd's number when it was asked about this stream, 0: not yet */

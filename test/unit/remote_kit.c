@@ -16,7 +16,7 @@
 #include "keeper.h"
 #include "links.h"
 #include "shm.h"
-#include "transact.h"
+#include "pm_transaction.h"
 
 struct rsk_verbs {
 	int news_fd;
@@ -363,7 +363,7 @@ struct kit_stream kit_stream(struct kit *k, bool on)
 	cr_assert_not_null(ks.s);
 	cr_assert_eq(rsk_stream_learn(ks.s, ks.fd), 0);
 	rsk_pairing_take();
-	rsk_transact(ks.s, ks.fd, k->r->l, -1);
+	rsk_pm_transaction_begin(ks.s, ks.fd, k->r->l, -1);
 	rsk_pairing_give();
 	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_PAIRING);
 	atomic_store(&ks.s->phase, RSK_PHASE_PAIRED);

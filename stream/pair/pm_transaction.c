@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * transact.c - the port mapper's transaction about one stream, over a link that is up: JOIN (PMReq), ACCEPT (PMAccept),
+ * pm_transaction.c - the port mapper's transaction about one stream, over a link that is up: JOIN (PMReq), ACCEPT (PMAccept),
  * ACK, or DENY. Each side proves, by sock_diag and /proc, that the other process holds the mirrored end before it
  * answers. All with the join lock held.
  */
-#include "transact.h"
+#include "pm_transaction.h"
 
 #include <errno.h>
 #include <string.h>
@@ -113,17 +113,17 @@ static bool asks_no_more(struct rsk_stream *s)
 	return true;
 }
 
-void rsk_transact_over(struct rsk_stream *s)
+void rsk_pm_transaction_over(struct rsk_stream *s)
 {
 	if (asks_no_more(s) && s->link->remote)
 		rsk_keeper_call();
 }
 
-void rsk_transact_undo(struct rsk_stream *s)
+void rsk_pm_transaction_undo(struct rsk_stream *s)
 {
 	if (!s->link)
 		return;
-	rsk_transact_over(s);
+	rsk_pm_transaction_over(s);
 	rsk_link_set_stream(s->link, s->sid, NULL);
 	atomic_fetch_sub(&s->link->streams, 1);
 	s->link = NULL;
@@ -131,7 +131,7 @@ void rsk_transact_undo(struct rsk_stream *s)
 
 static void paired(struct rsk_stream *s)
 {
-	rsk_transact_over(s);
+	rsk_pm_transaction_over(s);
 	s->rec->link = s->link->number;
 	rsk_stats_set_fabric(s->rec, s->link->fabric);
 	atomic_store(&s->phase,
@@ -175,17 +175,17 @@ static uint32_t free_sid(struct rsk_link *l)
 	return RSK_SEG_STREAMS;
 }
 
-bool rsk_transact_may_ask(const struct rsk_link *l)
+bool rsk_pm_transaction_may_ask(const struct rsk_link *l)
 {
 	return atomic_load(&l->asking) < ASKING_MOST;
 }
 
-void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
+void rsk_pm_transaction_begin(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
 {
 	struct rsk_link_msg m = { .type = RSK_LINK_PAIR, .fd = fd, .peer_fd = peer_fd };
 	struct rsk_pm_msg pm;
 
-	if (!rsk_transact_may_ask(l)) {
+	if (!rsk_pm_transaction_may_ask(l)) {
 		l->waits = true;
 		return;
 	}
@@ -211,7 +211,7 @@ void rsk_transact(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd)
 		/* Room comes by what the keeper reads, in a turn that looks again: a call would have it spin. */
 		l->waits = true;
 		asks_no_more(s);
-		rsk_transact_undo(s);
+		rsk_pm_transaction_undo(s);
 		atomic_store(&s->phase, RSK_PHASE_LOOKUP);
 		return;
 	}
@@ -274,7 +274,7 @@ static bool is_named(const struct rsk_stream *s, const struct rsk_tuple *t)
 	return rsk_tuple_equal(&ours, t);
 }
 
-struct rsk_stream *rsk_transact_accepting(const struct rsk_tuple *ours, int guess, int *fd)
+struct rsk_stream *rsk_pm_transaction_accepting(const struct rsk_tuple *ours, int guess, int *fd)
 {
 	uint32_t high = rsk_fd_high();
 
@@ -329,7 +329,7 @@ static void accept_pair(struct rsk_link *l, const struct rsk_link_msg *m,
 	if (!why && attach(s, l, m->sid) < 0)
 		why = RSK_REASON_MEMORY;
 	if (why || rsk_pm_msg_accept(pm, pm->ap_ip, pm->ap_port, 0, &out) < 0) {
-		rsk_transact_undo(s);
+		rsk_pm_transaction_undo(s);
 		rsk_stats_set_reason(s->rec, (enum rsk_reason)why);
 		deny(l, m, pm, why);
 		return;
@@ -367,7 +367,7 @@ static void hold(struct rsk_link *l, const struct rsk_link_msg *m, const struct 
 	deny(l, m, pm, RSK_REASON_NO_PMSP);
 }
 
-void rsk_transact_answered(struct rsk_stream *s, int fd, uint32_t reason)
+void rsk_pm_transaction_answered(struct rsk_stream *s, int fd, uint32_t reason)
 {
 	struct rsk_held_pair_request *h = s->held;
 
@@ -397,7 +397,7 @@ static void on_pair(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 		rsk_link_dead(l);
 		return;
 	}
-	s = rsk_transact_accepting(&end, m->peer_fd, &fd);
+	s = rsk_pm_transaction_accepting(&end, m->peer_fd, &fd);
 	if (!s) {
 		deny(l, m, pm, RSK_REASON_NO_PEER);
 		return;
@@ -441,7 +441,7 @@ static void on_accept(struct rsk_link *l, const struct rsk_link_msg *m, const st
 	pm_request(s, &req);
 	why = rsk_pm_msg_answers(pm, &req) ? proof(s, l, m) : RSK_REASON_PEER_DENIED;
 	if (why || rsk_pm_msg_ack(pm, &out) < 0) {
-		rsk_transact_undo(s);
+		rsk_pm_transaction_undo(s);
 		deny(l, m, &req, why);
 		rsk_stream_untrack(s, (enum rsk_reason)why);
 	} else {
@@ -471,7 +471,7 @@ static void on_deny(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	if (!s)
 		return;
 	s->rec->peer_reason = (uint8_t)m->reason;
-	rsk_transact_undo(s);
+	rsk_pm_transaction_undo(s);
 	if (l->remote)
 		set_mapping(s, 0);
 	/* Shared for the moment (accept, fork, close), an id in use: worth asking again, within bounds. */
@@ -481,8 +481,8 @@ static void on_deny(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	rsk_stream_unpin(s);
 }
 
-void rsk_transact_message(struct rsk_link *l, const struct rsk_link_msg *m,
-			  const struct rsk_pm_msg *pm)
+void rsk_pm_transaction_message(struct rsk_link *l, const struct rsk_link_msg *m,
+				const struct rsk_pm_msg *pm)
 {
 	if (m->type == RSK_LINK_PAIR)
 		on_pair(l, m, pm);
