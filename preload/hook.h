@@ -107,7 +107,7 @@ static inline bool rsk_scope_recv(struct rsk_scope *s, int fd, const struct iove
 				  int flags)
 {
 	bool kernel;
-	ssize_t ret = rsk_steady_recv(fd, iov, n, flags);
+	ssize_t ret = rsk_fast_path_recv(fd, iov, n, flags);
 
 	if (__builtin_expect(ret != RSK_UNSTEADY, 1)) {
 		s->steady = true;
@@ -130,7 +130,7 @@ static inline bool rsk_scope_recv(struct rsk_scope *s, int fd, const struct iove
 static inline bool rsk_scope_send(struct rsk_scope *s, int fd, const struct iovec *iov, int n,
 				  int flags)
 {
-	ssize_t ret = rsk_steady_send(fd, iov, n, flags);
+	ssize_t ret = rsk_fast_path_send(fd, iov, n, flags);
 
 	if (__builtin_expect(ret != RSK_UNSTEADY, 1)) {
 		s->steady = true;
@@ -140,7 +140,7 @@ static inline bool rsk_scope_send(struct rsk_scope *s, int fd, const struct iove
 	if (n && rsk_touch_never(iov->iov_base))
 		return false;
 	if (rsk_op_begin(&s->op, fd, RSK_OP_SEND) == RSK_KERNEL &&
-	    !rsk_op_early(&s->op, iov, n, flags))
+	    !rsk_op_chunked(&s->op, iov, n, flags))
 		return false;
 	ret = rsk_op_send(&s->op, iov, n, flags);
 	if (ret == -RSK_EKERNEL)

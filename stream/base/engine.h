@@ -4,7 +4,7 @@
  * each floor does a part of it.
  *
  * A hook looks the fd up (rsk_fd_tracked(): one load); a cold fd goes straight to the real call. Of any other one the
- * engine is asked first whether the call can be done at once (rsk_steady_recv() and its like). If not (RSK_UNSTEADY),
+ * engine is asked first whether the call can be done at once (rsk_fast_path_recv() and its like). If not (RSK_UNSTEADY),
  * the hook begins an operation, which says who carries the call, and ends it with what came of it; preload/hook.h has
  * that as RSK_SCOPE and rsk_scope_recv(), rsk_scope_send(), with an example:
  *
@@ -241,13 +241,13 @@ ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
 
 /*
- * rsk_steady_send, rsk_steady_recv - without an operation: a call on a hot fd that finds everything
- * as the last one left it (steady.c). Bytes, -EAGAIN, or RSK_UNSTEADY: nothing was done, open an
+ * rsk_fast_path_send, rsk_fast_path_recv - without an operation: a call on a hot fd that finds everything
+ * as the last one left it (fast_path.c). Bytes, -EAGAIN, or RSK_UNSTEADY: nothing was done, open an
  * operation.
  */
 #define RSK_UNSTEADY (-RSK_EKERNEL)
-ssize_t rsk_steady_send(int fd, const struct iovec *iov, int n, int flags);
-ssize_t rsk_steady_recv(int fd, const struct iovec *iov, int n, int flags);
+ssize_t rsk_fast_path_send(int fd, const struct iovec *iov, int n, int flags);
+ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags);
 
 /*
  * rsk_op_fill - send @len bytes (> 0) that @f reads straight into the ring. As rsk_op_send(), but
@@ -273,10 +273,10 @@ struct rsk_drain {
 ssize_t rsk_op_drain(struct rsk_op *op, struct rsk_drain *d, void *buf, size_t len);
 
 /*
- * rsk_op_early - after RSK_KERNEL for a send: is it one that the engine makes all the same, since
+ * rsk_op_chunked - after RSK_KERNEL for a send: is it one that the engine makes all the same, since
  * it is large and blocks? Then rsk_op_send() is to be called, with the same arguments.
  */
-bool rsk_op_early(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
+bool rsk_op_chunked(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
 
 /* shutdown(2), the kernel's part and the ring's (FIN slot). 0 or -errno. */
 int rsk_op_shutdown(struct rsk_op *op, int how);

@@ -23,10 +23,11 @@ void rsk_op_uncount(struct rsk_op *op);
 void rsk_pairing_due(struct rsk_stream *s,
 		     int fd); /* rsk_pairing_step(), if its work has come so far */
 /*
- * early.c: a piece of a large send before the stream is joined. Bytes or -errno; -ESTALE: joined
+ * chunked_send.c: a piece of a large send before the stream is joined. Bytes or -errno; -ESTALE: joined
  * by now, send it so; -EPIPE, if not the @first piece: there is an error, for the next call to
  * take.
  */
-ssize_t rsk_early_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags, bool first);
+ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags,
+			 bool first);
 
 #endif

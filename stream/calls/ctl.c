@@ -175,7 +175,7 @@ bool rsk_op_inq_alone(struct rsk_op *op, int *value)
 	if (!s || rsk_stream_failed(s) || atomic_load_explicit(&s->tcp_news, memory_order_relaxed))
 		return false;
 	rsk_lock(&s->rx_lock);
-	if (rsk_rx_steady(&s->rx))
+	if (rsk_rx_on_fast_path(&s->rx))
 		n = rsk_rx_pending(&s->rx, &alone);
 	rsk_unlock(&s->rx_lock);
 	if (alone)

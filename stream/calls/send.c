@@ -132,12 +132,12 @@ static ssize_t send_failed(ssize_t n, int flags)
 }
 
 /* Of a stream that is not joined. */
-static ssize_t send_early(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, int flags,
+static ssize_t send_chunk(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, int flags,
 			  bool first)
 {
 	if (rsk_iovcur_fills(cur))
 		return cur->fill->rc = -ENOSYS;
-	return rsk_early_send(s, fd, cur, flags & MSG_MORE, first);
+	return rsk_chunked_send(s, fd, cur, flags & MSG_MORE, first);
 }
 
 static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
@@ -162,7 +162,7 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 		}
 		n = paired ? rsk_stream_send_now(s, fd, cur,
 						 flags & (MSG_MORE | MSG_DONTROUTE | MSG_CONFIRM)) :
-			     send_early(s, fd, cur, flags, !total);
+			     send_chunk(s, fd, cur, flags, !total);
 		if (n > 0) {
 			w.spun = false;
 			total += (size_t)n;

@@ -75,9 +75,9 @@ static bool readable(struct rsk_stream *s, int fd)
  * Both directions on the ring, the companion at rest, nothing new said: the ring alone knows. One lock for who
  * waits for bytes only. False: ask in full.
  */
-static bool poll_steady(struct rsk_stream *s, short events, short *revents)
+static bool poll_fast_path(struct rsk_stream *s, short events, short *revents)
 {
-	bool steady, in, out = false;
+	bool fast, in, out = false;
 
 	if (atomic_load_explicit(&s->tcp_news, memory_order_relaxed) ||
 	    atomic_load_explicit(&s->rcvlowat, memory_order_relaxed) > 1 ||
@@ -85,22 +85,22 @@ static bool poll_steady(struct rsk_stream *s, short events, short *revents)
 	    atomic_load_explicit(&s->wr_shut, memory_order_relaxed) || rsk_stream_failed(s))
 		return false;
 	rsk_lock(&s->rx_lock);
-	steady = rsk_rx_steady(&s->rx) && !s->rx.tcp_eof && !s->rx.tcp_err;
-	in = steady && rsk_rx_ready(&s->rx);
-	steady = steady && rsk_rx_steady(&s->rx); /* a command at the head was run */
+	fast = rsk_rx_on_fast_path(&s->rx) && !s->rx.tcp_eof && !s->rx.tcp_err;
+	in = fast && rsk_rx_ready(&s->rx);
+	fast = fast && rsk_rx_on_fast_path(&s->rx); /* a command at the head was run */
 	rsk_unlock(&s->rx_lock);
-	if (!steady)
+	if (!fast)
 		return false;
 	if (!(events & OUT_EVENTS)) {
-		steady = !rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx));
+		fast = !rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx));
 	} else {
 		rsk_lock(&s->tx_lock);
-		steady = rsk_tx_steady(&s->tx);
+		fast = rsk_tx_on_fast_path(&s->tx);
 		out = rsk_tx_writable(&s->tx);
 		rsk_unlock(&s->tx_lock);
 	}
 	*revents = (short)((in ? events & IN_EVENTS : 0) | (out ? events & OUT_EVENTS : 0));
-	return steady;
+	return fast;
 }
 
 /*
@@ -126,7 +126,7 @@ bool rsk_stream_poll_rings(struct rsk_stream *s, short events, uint64_t now_ns, 
 	quiet = s->quiet_looks == QUIET_LOOKS && s->quiet_acts == rsk_acts_so_far() &&
 		now_ns - s->quiet_ns < QUIET_NS;
 	rsk_unlock(&s->rx_lock);
-	return quiet && poll_steady(s, events, revents);
+	return quiet && poll_fast_path(s, events, revents);
 }
 
 /* As of now: for who does not hold the lock. */
@@ -158,7 +158,7 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	struct rsk_kernel_tcp k;
 	short r = 0;
 
-	if (kernel < 0 && poll_steady(s, events, &r))
+	if (kernel < 0 && poll_fast_path(s, events, &r))
 		return r;
 	if (kernel > 0 && (kernel & POLLNVAL))
 		return POLLNVAL; /* closed by another thread */

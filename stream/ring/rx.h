@@ -192,7 +192,7 @@ static inline int rsk_rx_take_error(struct rsk_rx *rx)
 }
 
 /* On the ring, and the sender has said nothing new: rsk_rx_serve() has nothing to do. */
-static inline bool rsk_rx_steady(const struct rsk_rx *rx)
+static inline bool rsk_rx_on_fast_path(const struct rsk_rx *rx)
 {
 	return rx->state == RSK_RX_ONRING && !rx->doubt && !rx->left && !rx->fin && !rx->rest &&
 	       !rsk_mail_fresh(rx->word, rx->word_seen);

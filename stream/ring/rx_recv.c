@@ -350,7 +350,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 
 	for (int turn = 0; turn < TURNS; turn++) {
 		ssize_t n;
-		int rc = rsk_rx_steady(rx) ? 0 : rsk_rx_serve(rx, c);
+		int rc = rsk_rx_on_fast_path(rx) ? 0 : rsk_rx_serve(rx, c);
 
 		if (rc < 0)
 			return total ? (ssize_t)total : rc;

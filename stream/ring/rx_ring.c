@@ -410,7 +410,7 @@ uint64_t rsk_rx_pending(struct rsk_rx *rx, bool *alone)
 	rx->counted_to = ring.next;
 	rx->counted_bytes = n;
 	if (alone)
-		*alone = rsk_rx_steady(rx) && !command && !rx->hold_len && !rx->tcp_eof &&
+		*alone = rsk_rx_on_fast_path(rx) && !command && !rx->hold_len && !rx->tcp_eof &&
 			 !rx->tcp_err;
 	return n + rx->stage_len - rx->stage_off + rx->hold_len - rx->hold_off;
 }

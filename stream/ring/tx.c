@@ -328,7 +328,7 @@ static ssize_t send_ring(struct rsk_tx *tx, struct rsk_iovcur *src)
 
 ssize_t rsk_tx_send_whole(struct rsk_tx *tx, struct rsk_iovcur *src)
 {
-	if (!rsk_tx_steady(tx) || !src->left || src->left > RSK_SLOT_MAX_PAYLOAD)
+	if (!rsk_tx_on_fast_path(tx) || !src->left || src->left > RSK_SLOT_MAX_PAYLOAD)
 		return 0;
 	maybe_restart(tx, src);
 	if (!rsk_ring_tx_fits(&tx->ring, (uint32_t)src->left))
@@ -340,7 +340,7 @@ ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_tcp *c, struct rsk_iovcur *src
 {
 	struct iovec first;
 	ssize_t n;
-	int rc = rsk_tx_steady(tx) ? 0 : rsk_tx_serve(tx, c);
+	int rc = rsk_tx_on_fast_path(tx) ? 0 : rsk_tx_serve(tx, c);
 
 	if (rc < 0)
 		return rc;

@@ -123,7 +123,7 @@ static inline uint64_t rsk_tx_answer_seen(const struct rsk_tx *tx)
 }
 
 /* On the ring, and the receiver has said nothing new: rsk_tx_serve() has nothing to do. */
-static inline bool rsk_tx_steady(const struct rsk_tx *tx)
+static inline bool rsk_tx_on_fast_path(const struct rsk_tx *tx)
 {
 	return tx->state == RSK_TX_ONRING && !tx->stay_off &&
 	       !rsk_mail_fresh(tx->answer, tx->answer_seen);

@@ -173,7 +173,7 @@ struct rsk_stream {
 	struct rsk_link *link;
 	uint32_t sid;
 	bool asks;		 /* one of those that link->asking counts */
-	struct rsk_lock rx_lock; /* both locks live as long as the memory: steady.c */
+	struct rsk_lock rx_lock; /* both locks live as long as the memory: fast_path.c */
 	struct rsk_rx rx;	 /* rx_lock */
 	struct rsk_lock tx_lock;
 	uint32_t ring_full_moves; /* tx_lock */
@@ -285,7 +285,7 @@ static inline void rsk_stream_unpin(struct rsk_stream *s)
 	rsk_stream_unpin_by(s, 1);
 }
 
-/* No entry leads to it any more: whoever found one before (steady.c) is done with it. */
+/* No entry leads to it any more: whoever found one before (fast_path.c) is done with it. */
 void rsk_stream_quiesce(struct rsk_stream *s);
 struct rsk_stream *rsk_stream_of(int fd); /* pinned, hot or cold; NULL */
 /*

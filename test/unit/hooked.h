@@ -15,8 +15,8 @@ static inline ssize_t hooked_move(int fd, bool out, void *buf, size_t len)
 	ssize_t n = RSK_UNSTEADY;
 
 	if (rsk_fd_tracked(fd))
-		n = out ? rsk_steady_send(fd, &iov, 1, MSG_DONTWAIT) :
-			  rsk_steady_recv(fd, &iov, 1, MSG_DONTWAIT);
+		n = out ? rsk_fast_path_send(fd, &iov, 1, MSG_DONTWAIT) :
+			  rsk_fast_path_recv(fd, &iov, 1, MSG_DONTWAIT);
 	if (n != RSK_UNSTEADY)
 		return n;
 	if (rsk_op_begin(&op, fd, out ? RSK_OP_SEND : RSK_OP_RECV) == RSK_KERNEL) {

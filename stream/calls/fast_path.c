@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * steady.c - the call that finds everything as the last one left it: joined, on the ring, nothing new said, room for
+ * fast_path.c - the call that finds everything as the last one left it: joined, on the ring, nothing new said, room for
  * all of it in one slot, or bytes there. It takes one lock, the direction's, and pins nothing. Anything else is an
  * ordinary operation's (send.c, recv.c), which begins from the start.
  *
@@ -69,7 +69,7 @@ unlock_and_tell(struct rsk_stream *s, int fd, struct rsk_lock *lock, uint64_t be
 	rsk_stream_unpin(s);
 }
 
-ssize_t rsk_steady_send(int fd, const struct iovec *iov, int n, int flags)
+ssize_t rsk_fast_path_send(int fd, const struct iovec *iov, int n, int flags)
 {
 	uintptr_t w = rsk_fd_word(fd);
 	struct rsk_stream *s = paired_at(w);
@@ -105,7 +105,7 @@ static inline bool may_say_again(struct rsk_stream *s, int flags)
 {
 	if (!(flags & MSG_DONTWAIT) && !atomic_load_explicit(&s->nonblock, memory_order_relaxed))
 		return false;
-	return rsk_rx_steady(&s->rx) && !s->rx.tcp_eof && !s->rx.tcp_err &&
+	return rsk_rx_on_fast_path(&s->rx) && !s->rx.tcp_eof && !s->rx.tcp_err &&
 	       !atomic_load_explicit(&s->rd_shut, memory_order_relaxed) &&
 	       !atomic_load_explicit(&s->tcp_news, memory_order_relaxed) &&
 	       ++s->empty_looks < RSK_EMPTY_LOOKS;
@@ -129,7 +129,7 @@ static inline ssize_t result(ssize_t got)
 	return got > 0 || got == -EAGAIN ? got : RSK_UNSTEADY;
 }
 
-ssize_t rsk_steady_recv(int fd, const struct iovec *iov, int n, int flags)
+ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags)
 {
 	uintptr_t w = rsk_fd_word(fd);
 	struct rsk_stream *s = paired_at(w);
@@ -140,7 +140,7 @@ ssize_t rsk_steady_recv(int fd, const struct iovec *iov, int n, int flags)
 	if (!s || (flags & ~RECV_FLAGS) || !rsk_trylock(&s->rx_lock))
 		return RSK_UNSTEADY;
 	rsk_iovcur_init(&dst, iov, n);
-	if (!is_here(s, fd, w) || !rsk_rx_steady(&s->rx) || !dst.left ||
+	if (!is_here(s, fd, w) || !rsk_rx_on_fast_path(&s->rx) || !dst.left ||
 	    dst.left > rsk_rx_round_bytes(&s->rx) ||
 	    atomic_load_explicit(&s->rcvlowat, memory_order_relaxed) > 1) {
 		rsk_unlock(&s->rx_lock);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * early.c - one large blocking send on a stream that is not joined yet. In the kernel it would be one call, from the
+ * chunked_send.c - one large blocking send on a stream that is not joined yet. In the kernel it would be one call, from the
  * first byte to the last on TCP; rsk_op_send() makes it in pieces, and between two of them the stream may be joined.
  * What the kernel promises of a blocking send stays: all of it, or what went before a signal, the timeout, an error.
  */
@@ -17,7 +17,7 @@
 
 #define PIECE_BYTES 262144u
 
-bool rsk_op_early(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags)
+bool rsk_op_chunked(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags)
 {
 	struct rsk_stream *s = op->s;
 	struct rsk_iovcur cur;
@@ -33,7 +33,8 @@ bool rsk_op_early(struct rsk_op *op, const struct iovec *iov, int iovcnt, int fl
 	return true;
 }
 
-ssize_t rsk_early_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags, bool first)
+ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags,
+			 bool first)
 {
 	struct pollfd look = { .fd = fd, .events = POLLOUT };
 	struct rsk_kernel_tcp k;
