@@ -13,7 +13,7 @@
 #include "pairing.h"
 #include "leave.h"
 #include "log.h"
-#include "nap.h"
+#include "fd_wait.h"
 #include "stream.h"
 #include "tuple.h"
 #include "upcalls.h"
@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) void gone(int fd, uintptr_t w, bool
 	if (!s)
 		return;
 	if (rsk_stream_phase(s) != RSK_PHASE_CANDIDATE)
-		rsk_nap_disturb(s, fd, open);
+		rsk_fd_wait_disturb(s, fd, open);
 	if (w & RSK_FD_LEFT) {
 		left = atomic_load(&s->fds) + rsk_stream_count_fds(s);
 		rsk_epoll_forget_fd(s, fd, left);

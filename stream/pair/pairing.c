@@ -20,7 +20,7 @@
 #include "local.h"
 #include "log.h"
 #include "rendezvous.h"
-#include "nap.h"
+#include "fd_wait.h"
 #include "place.h"
 #include "registry.h"
 #include "stream.h"
@@ -51,7 +51,7 @@ void rsk_pairing_fork_child(void)
 {
 	rsk_place_forked();
 	atomic_store(&rsk_link_users, 0);
-	rsk_naps_forked();
+	rsk_fd_waits_forked();
 	rsk_local_forked();
 	/* Who connects there means the parent, whose rights the socket speaks for. */
 	rsk_rendezvous_close();

@@ -11,7 +11,7 @@
 #include <rsock/sys.h>
 
 #include "full.h"
-#include "nap.h"
+#include "fd_wait.h"
 #include "spin.h"
 #include "stream.h"
 
@@ -117,13 +117,13 @@ static int get_up(struct rsk_wait *w)
 {
 	int refuge;
 
-	if (!w->nap)
+	if (!w->fd_wait)
 		return 0;
-	refuge = rsk_nap_refuge(w->nap);
+	refuge = rsk_fd_wait_refuge(w->fd_wait);
 	if (refuge == -1)
 		return 0;
-	rsk_nap_end(w->nap);
-	w->nap = NULL;
+	rsk_fd_wait_end(w->fd_wait);
+	w->fd_wait = NULL;
 	if (refuge < 0)
 		return -EBADF;
 	w->fd = refuge;
@@ -159,7 +159,7 @@ static int hold_fd(struct rsk_wait *w)
 	/* The table's entry goes before the number does: still there, the copy is of the right file. */
 	if (!rsk_fd_names(w->fd, w->s)) {
 		rsk_own_close(copy);
-		return w->nap ? await_refuge(w) : -EBADF;
+		return w->fd_wait ? await_refuge(w) : -EBADF;
 	}
 	if (copy >= 0) {
 		w->fd = copy;
@@ -173,10 +173,10 @@ static int lie_down(struct rsk_wait *w)
 {
 	int rc = get_up(w);
 
-	if (rc < 0 || w->own_fd || w->nap || __libc_single_threaded)
+	if (rc < 0 || w->own_fd || w->fd_wait || __libc_single_threaded)
 		return rc;
-	w->nap = rsk_nap_begin(w->s, w->fd, w->bell.index);
-	if (!w->nap)
+	w->fd_wait = rsk_fd_wait_begin(w->s, w->fd, w->bell.index);
+	if (!w->fd_wait)
 		return hold_fd(w);
 	return rsk_fd_names(w->fd, w->s) ? 0 : -EBADF;
 }
@@ -417,8 +417,8 @@ void rsk_wait_end(struct rsk_wait *w)
 		l->seg.rail.ops->retract(&l->seg.rail, w->s->sid, w->what, w->bell.index);
 		rsk_bell_give(&w->bell);
 	}
-	if (w->nap)
-		rsk_own_close(rsk_nap_end(w->nap));
+	if (w->fd_wait)
+		rsk_own_close(rsk_fd_wait_end(w->fd_wait));
 	if (w->own_fd)
 		rsk_own_close(w->fd);
 	if (w->edge)

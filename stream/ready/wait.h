@@ -26,9 +26,9 @@
 struct rsk_wait {
 	struct rsk_stream *s;
 	int fd; /* of the companion, to use after each wait: survives a close() by another thread */
-	bool own_fd;	     /* ... since it is a copy of ours */
-	struct rsk_nap *nap; /* ... or whoever closes it makes one: nap.h */
-	uint32_t what;	     /* RSK_WAKE_RX or RSK_WAKE_TX */
+	bool own_fd;		     /* ... since it is a copy of ours */
+	struct rsk_fd_wait *fd_wait; /* ... or whoever closes it makes one: fd_wait.h */
+	uint32_t what;		     /* RSK_WAKE_RX or RSK_WAKE_TX */
 	struct rsk_bell bell;
 	int edge; /* a set of our own, which tells each arrival of bytes where earlier ones lie; 0: none */
 	bool active; /* between begin and end; false at the declaration, nothing else need be set */

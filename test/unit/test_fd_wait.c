@@ -17,7 +17,7 @@
 #include "dice.h"
 #include "engine.h"
 #include "link.h"
-#include "nap.h"
+#include "fd_wait.h"
 #include "stream.h"
 
 enum {
@@ -58,24 +58,24 @@ static bool same_file(int fd, ino_t ino)
 
 static void sleep_once(struct pair *p, int fd, ino_t ino)
 {
-	struct rsk_nap *nap = rsk_nap_begin(s, fd, p->bell);
+	struct rsk_fd_wait *fd_wait = rsk_fd_wait_begin(s, fd, p->bell);
 	struct pollfd bell = { .fd = s->link->bell[p->bell], .events = POLLIN };
 	struct epoll_event rung[2];
 	int refuge;
 
-	cr_assert_not_null(nap);
+	cr_assert_not_null(fd_wait);
 	if (atomic_load(&p->number) != fd) {
 		p->early++;
-		refuge = rsk_nap_end(nap);
+		refuge = rsk_fd_wait_end(fd_wait);
 		if (refuge >= 0)
 			rsk_own_close(refuge);
 		return;
 	}
-	while (rsk_nap_refuge(nap) == -1) {
+	while (rsk_fd_wait_refuge(fd_wait) == -1) {
 		cr_assert_eq(poll(&bell, 1, 20000), 1, "nobody rang");
 		cr_assert_geq(epoll_wait(bell.fd, rung, 2, 0), 0);
 	}
-	refuge = rsk_nap_end(nap);
+	refuge = rsk_fd_wait_end(fd_wait);
 	p->late++;
 	p->wrong += refuge < 0 || !same_file(refuge, ino);
 	rsk_own_close(refuge);
@@ -112,7 +112,7 @@ static void *closer(void *arg)
 		for (uint64_t turns = dice_roll(&dice) % 3000; turns; turns--)
 			atomic_signal_fence(memory_order_seq_cst);
 		fd = atomic_exchange(&p->number, -1);
-		rsk_nap_disturb(s, fd, true);
+		rsk_fd_wait_disturb(s, fd, true);
 		close(fd);
 		atomic_store(&p->number, -2);
 	}
@@ -131,7 +131,7 @@ static uint32_t open_files(void)
 	return n;
 }
 
-Test(nap, nobody_sleeps_on)
+Test(fd_wait, nobody_sleeps_on)
 {
 	pthread_t thread[PAIRS][2];
 	uint32_t before, early = 0, late = 0;
@@ -160,9 +160,9 @@ Test(nap, nobody_sleeps_on)
 	cr_assert_eq(open_files(), before);
 }
 
-Test(nap, a_number_that_nobody_was_seen_to_close)
+Test(fd_wait, a_number_that_nobody_was_seen_to_close)
 {
-	struct rsk_nap *nap;
+	struct rsk_fd_wait *fd_wait;
 	struct pollfd bell;
 	int fd;
 
@@ -171,19 +171,19 @@ Test(nap, a_number_that_nobody_was_seen_to_close)
 	s->link = rsk_link_new(true);
 	cr_assert_eq(rsk_link_bells(s->link), 0);
 	fd = eventfd(0, 0);
-	nap = rsk_nap_begin(s, fd, 1);
-	rsk_nap_disturb(s, fd + 1, true);
-	cr_assert_eq(rsk_nap_refuge(nap), -1);
-	rsk_nap_disturb(s, fd, false);
-	cr_assert_eq(rsk_nap_refuge(nap), RSK_NAP_NOWHERE);
+	fd_wait = rsk_fd_wait_begin(s, fd, 1);
+	rsk_fd_wait_disturb(s, fd + 1, true);
+	cr_assert_eq(rsk_fd_wait_refuge(fd_wait), -1);
+	rsk_fd_wait_disturb(s, fd, false);
+	cr_assert_eq(rsk_fd_wait_refuge(fd_wait), RSK_FD_WAIT_NOWHERE);
 	bell = (struct pollfd){ .fd = s->link->bell[1], .events = POLLIN };
 	cr_assert_eq(poll(&bell, 1, 0), 1);
-	cr_assert_eq(rsk_nap_end(nap), RSK_NAP_NOWHERE);
+	cr_assert_eq(rsk_fd_wait_end(fd_wait), RSK_FD_WAIT_NOWHERE);
 	/* A child has none of its parent's other threads' naps, and its own ones. */
-	nap = rsk_nap_begin(s, fd, 2);
-	rsk_naps_forked();
-	rsk_nap_disturb(s, fd, true);
-	cr_assert_geq(rsk_nap_refuge(nap), 0);
-	rsk_own_close(rsk_nap_end(nap));
+	fd_wait = rsk_fd_wait_begin(s, fd, 2);
+	rsk_fd_waits_forked();
+	rsk_fd_wait_disturb(s, fd, true);
+	cr_assert_geq(rsk_fd_wait_refuge(fd_wait), 0);
+	rsk_own_close(rsk_fd_wait_end(fd_wait));
 	close(fd);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A thread sleeps on a number that another thread closes, and a third opens another file under it at once (stream/socket/nap.c;
+ * A thread sleeps on a number that another thread closes, and a third opens another file under it at once (stream/socket/fd_wait.c;
  * lie_down(), get_up(), hold_fd(), await_refuge() of stream/ready/wait.c; closing() of stream/calls/fd.c). The sleeper makes no copy
  * of its descriptor: it puts a nap where closers look, and then looks whether the table still leads to its stream. The
  * closer takes the entry out of the table, and then looks for naps: to each it gives a copy, made while the number is
@@ -27,19 +27,19 @@
 
 byte number = MINE;    /* which file is under it */
 bit table = 1;	       /* its entry leads to the stream */
-bit nap, nap_stored;   /* as the closer sees it; in the sleeper's store buffer */
+bit fd_wait, fd_wait_stored;   /* as the closer sees it; in the sleeper's store buffer */
 byte refuge = FREE;    /* the copy made: a file; FREE: none */
 byte copies;	       /* descriptors that are open on MINE beside the number */
 bit bell, slot, news;  /* rung; by the ring; by the companion */
 bit lock, slept;
 
-inline fence() { nap_stored == 0 }
+inline fence() { fd_wait_stored == 0 }
 
 active proctype buffer()
 {
 end:
 	do
-	:: atomic { nap_stored -> nap = 1; nap_stored = 0 }
+	:: atomic { fd_wait_stored -> fd_wait = 1; fd_wait_stored = 0 }
 	od
 }
 
@@ -49,7 +49,7 @@ inline get_up()
 	if
 	:: napping && refuge != FREE ->
 		atomic { lock == 0 -> lock = 1 };
-		nap = 0; own = refuge; refuge = FREE;
+		fd_wait = 0; own = refuge; refuge = FREE;
 		lock = 0;
 		napping = 0
 	:: else
@@ -70,7 +70,7 @@ active proctype sleeper()
 		if
 		:: own == FREE && !napping ->
 			napping = 1;
-			nap_stored = 1;
+			fd_wait_stored = 1;
 #ifndef NO_FENCE
 			fence();
 #endif
@@ -139,7 +139,7 @@ active proctype sleeper()
 	:: napping ->
 		fence();
 		atomic { lock == 0 -> lock = 1 };
-		nap = 0;
+		fd_wait = 0;
 		if
 		:: refuge == MINE -> copies--
 		:: else
@@ -165,10 +165,10 @@ active proctype closer()
 	number = FREE;
 #endif
 	if
-	:: nap ->
+	:: fd_wait ->
 		atomic { lock == 0 -> lock = 1 };
 		if
-		:: nap && refuge == FREE ->
+		:: fd_wait && refuge == FREE ->
 #ifdef BELL_FIRST
 			bell = 1;
 #endif
