@@ -339,7 +339,7 @@ static uint64_t chaos_due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 	return 0;
 }
 
-static void chaos_ring(struct rsk_rail *rail, uint64_t bells)
+static void chaos_notify(struct rsk_rail *rail, uint64_t doorbells)
 {
 }
 
@@ -370,7 +370,7 @@ static const struct rsk_fabric_ops chaos_ops = {
 	.locked = rsk_chaos_locked,
 	.poll = chaos_poll,
 	.due = chaos_due,
-	.ring = chaos_ring,
+	.notify = chaos_notify,
 };
 
 static const struct rsk_fabric_ops chaos_reliable_ops = {
@@ -382,7 +382,7 @@ static const struct rsk_fabric_ops chaos_reliable_ops = {
 	.locked = rsk_chaos_locked,
 	.poll = chaos_poll,
 	.due = chaos_due,
-	.ring = chaos_ring,
+	.notify = chaos_notify,
 	.arrived = chaos_arrived,
 	.flow = chaos_flow,
 };

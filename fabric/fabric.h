@@ -126,14 +126,14 @@ struct rsk_fabric_ops {
 	bool (*several)(const struct rsk_rail *rail);
 
 	/* ring - wakes who sleeps on those bells. A system call, for which no lock should be held. */
-	void (*ring)(struct rsk_rail *rail, uint64_t bells);
+	void (*notify)(struct rsk_rail *rail, uint64_t doorbells);
 
 	/*
 	 * announce - the bell of index @bell is to be rung at the next put for @sid of kind @what; taken
 	 * back by the ringing itself or by retract(). The caller orders: announce, full fence, look again, sleep.
 	 */
-	void (*announce)(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell);
-	void (*retract)(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell);
+	void (*announce)(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t doorbell);
+	void (*retract)(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t doorbell);
 
 	/* register/unregister memory for put/get other than the segment (zero copy); NULL: not needed. */
 	int (*reg)(struct rsk_rail *rail, void *addr, size_t len, uint64_t *key);

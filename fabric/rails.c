@@ -204,13 +204,13 @@ static bool rails_several(const struct rsk_rail *rail)
 static uint64_t rails_due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 {
 	struct rsk_rails *rs = rail->priv;
-	uint64_t bells = 0;
+	uint64_t doorbells = 0;
 
 	for (uint32_t i = 0; i < RSK_RAILS_MOST && !rs->mute; i++)
 		if (is_up(rs, i))
-			bells |= rs->rail[i]->ops->due(rs->rail[i], sid, what);
+			doorbells |= rs->rail[i]->ops->due(rs->rail[i], sid, what);
 	atomic_thread_fence(memory_order_seq_cst);
-	return bells;
+	return doorbells;
 }
 
 /*
@@ -303,19 +303,19 @@ static struct rsk_rail *any(const struct rsk_rail *rail)
 	return ((const struct rsk_rails *)rail->priv)->rail[0];
 }
 
-static void rails_ring(struct rsk_rail *rail, uint64_t bells)
+static void rails_notify(struct rsk_rail *rail, uint64_t doorbells)
 {
-	any(rail)->ops->ring(any(rail), bells);
+	any(rail)->ops->notify(any(rail), doorbells);
 }
 
-static void rails_announce(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell)
+static void rails_announce(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t doorbell)
 {
-	any(rail)->ops->announce(any(rail), sid, what, bell);
+	any(rail)->ops->announce(any(rail), sid, what, doorbell);
 }
 
-static void rails_retract(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell)
+static void rails_retract(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t doorbell)
 {
-	any(rail)->ops->retract(any(rail), sid, what, bell);
+	any(rail)->ops->retract(any(rail), sid, what, doorbell);
 }
 
 static const struct rsk_fabric_ops rails_ops = {
@@ -330,7 +330,7 @@ static const struct rsk_fabric_ops rails_ops = {
 	.arrived = rails_arrived,
 	.again = rails_again,
 	.several = rails_several,
-	.ring = rails_ring,
+	.notify = rails_notify,
 	.announce = rails_announce,
 	.retract = rails_retract,
 };

@@ -128,24 +128,24 @@ uint64_t rsk_seg_due(struct rsk_seg_head *head, uint32_t sid, uint32_t what)
 {
 	struct rsk_seg_ctl *ctl =
 		(struct rsk_seg_ctl *)(void *)((uint8_t *)head + rsk_seg_ctl_off(sid));
-	uint64_t bells = 0, epolls = 0;
+	uint64_t doorbells = 0, epolls = 0;
 
 	/* Pairs with the sleeper's fence between its announcement and its last look (models: sleep_wake). */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (what & RSK_WAKE_RX) {
 		if (atomic_load_explicit(&ctl->want_rx, memory_order_relaxed))
-			bells |= atomic_exchange(&ctl->want_rx, 0);
+			doorbells |= atomic_exchange(&ctl->want_rx, 0);
 		epolls |= atomic_load_explicit(&ctl->epolls_rx, memory_order_relaxed);
 	}
 	if (what & RSK_WAKE_TX) {
 		if (atomic_load_explicit(&ctl->want_tx, memory_order_relaxed))
-			bells |= atomic_exchange(&ctl->want_tx, 0);
+			doorbells |= atomic_exchange(&ctl->want_tx, 0);
 		if (atomic_load_explicit(&ctl->epolls_tx, memory_order_relaxed))
 			epolls |= atomic_exchange(&ctl->epolls_tx, 0);
 	}
 	if (epolls)
-		bells |= mark_ready(head, sid, epolls);
-	return bells;
+		doorbells |= mark_ready(head, sid, epolls);
+	return doorbells;
 }
 
 static _Atomic(uint64_t) *want_word(struct rsk_seg *seg, uint32_t sid, uint32_t what)
@@ -155,19 +155,19 @@ static _Atomic(uint64_t) *want_word(struct rsk_seg *seg, uint32_t sid, uint32_t 
 	return what == RSK_WAKE_RX ? &ctl->want_rx : &ctl->want_tx;
 }
 
-void rsk_seg_announce(struct rsk_seg *seg, uint32_t sid, uint32_t what, uint32_t bell)
+void rsk_seg_announce(struct rsk_seg *seg, uint32_t sid, uint32_t what, uint32_t doorbell)
 {
 	for (uint32_t w = 1; w <= what; w <<= 1)
 		if (what & w)
-			atomic_fetch_or(want_word(seg, sid, w), 1ull << bell);
+			atomic_fetch_or(want_word(seg, sid, w), 1ull << doorbell);
 }
 
-void rsk_seg_retract(struct rsk_seg *seg, uint32_t sid, uint32_t what, uint32_t bell)
+void rsk_seg_retract(struct rsk_seg *seg, uint32_t sid, uint32_t what, uint32_t doorbell)
 {
 	/* The shared bell may be another sleeper's announcement too: it stays until it is rung. */
-	if (bell == RSK_SEG_SHARED_BELL)
+	if (doorbell == RSK_SEG_SHARED_DOORBELL)
 		return;
 	for (uint32_t w = 1; w <= what; w <<= 1)
 		if (what & w)
-			atomic_fetch_and(want_word(seg, sid, w), ~(1ull << bell));
+			atomic_fetch_and(want_word(seg, sid, w), ~(1ull << doorbell));
 }

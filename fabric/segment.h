@@ -29,8 +29,8 @@
 #define RSK_SEG_BYTES                                                                              \
 	(16ull << 30)	  /* of a segment, about, where more than the fewest streams are reserved */
 #define RSK_SEG_REACH 32u /* streams whose rings are made accessible at once */
-#define RSK_SEG_BELLS 8u  /* doorbells per end of a link; the last one is shared by all comers */
-#define RSK_SEG_SHARED_BELL (RSK_SEG_BELLS - 1)
+#define RSK_SEG_DOORBELLS 8u /* doorbells per end of a link; the last one is shared by all comers */
+#define RSK_SEG_SHARED_DOORBELL (RSK_SEG_DOORBELLS - 1)
 #define RSK_SEG_MIN_RING (16u << 10)
 #define RSK_SEG_MAX_RING (16u << 20)
 
@@ -94,7 +94,7 @@ struct rsk_seg {
 	uint32_t window_streams; /* of the peer's, that are mapped; offsets are those of all */
 	_Atomic(uint32_t)
 		reach; /* streams whose rings are accessible; grows, in the process that made the link */
-	int peer_bell[RSK_SEG_BELLS]; /* doorbells to ring, -1: none */
+	int peer_doorbell[RSK_SEG_DOORBELLS]; /* doorbells to ring, -1: none */
 };
 
 static inline uint64_t rsk_seg_ctl_off(uint32_t sid)
@@ -172,7 +172,7 @@ void rsk_seg_detach(struct rsk_seg *seg);
 uint64_t rsk_seg_due(struct rsk_seg_head *head, uint32_t sid, uint32_t what);
 
 /* The ops announce and retract of a fabric whose announcements lie in the own segment. */
-void rsk_seg_announce(struct rsk_seg *seg, uint32_t sid, uint32_t what, uint32_t bell);
-void rsk_seg_retract(struct rsk_seg *seg, uint32_t sid, uint32_t what, uint32_t bell);
+void rsk_seg_announce(struct rsk_seg *seg, uint32_t sid, uint32_t what, uint32_t doorbell);
+void rsk_seg_retract(struct rsk_seg *seg, uint32_t sid, uint32_t what, uint32_t doorbell);
 
 #endif

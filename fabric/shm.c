@@ -98,7 +98,7 @@ int rsk_shm_mirror(struct rsk_seg *seg, const struct rsk_seg_geometry *g)
 	return 0;
 }
 
-static void shm_ring(struct rsk_rail *rail, uint64_t bells)
+static void shm_notify(struct rsk_rail *rail, uint64_t doorbells)
 {
 	const struct rsk_seg *seg = rail->priv;
 	struct timespec now;
@@ -108,13 +108,13 @@ static void shm_ring(struct rsk_rail *rail, uint64_t bells)
 	atomic_store_explicit(&rsk_seg_peer_head(seg)->rang_ns,
 			      (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
 			      memory_order_relaxed);
-	bells &= (1u << RSK_SEG_BELLS) - 1;
-	while (bells) {
-		int b = __builtin_ctzll(bells);
+	doorbells &= (1u << RSK_SEG_DOORBELLS) - 1;
+	while (doorbells) {
+		int b = __builtin_ctzll(doorbells);
 
-		bells &= bells - 1;
-		if (seg->peer_bell[b] >= 0)
-			rsk_doorbell_ring(seg->peer_bell[b]);
+		doorbells &= doorbells - 1;
+		if (seg->peer_doorbell[b] >= 0)
+			rsk_doorbell_ring(seg->peer_doorbell[b]);
 	}
 }
 
@@ -160,14 +160,14 @@ static uint64_t shm_due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 	return rsk_seg_due(rsk_seg_peer_head(rail->priv), sid, what);
 }
 
-static void shm_announce(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell)
+static void shm_announce(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t doorbell)
 {
-	rsk_seg_announce(rail->priv, sid, what, bell);
+	rsk_seg_announce(rail->priv, sid, what, doorbell);
 }
 
-static void shm_retract(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell)
+static void shm_retract(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t doorbell)
 {
-	rsk_seg_retract(rail->priv, sid, what, bell);
+	rsk_seg_retract(rail->priv, sid, what, doorbell);
 }
 
 const struct rsk_fabric_ops rsk_shm_ops = {
@@ -178,7 +178,7 @@ const struct rsk_fabric_ops rsk_shm_ops = {
 	.locked = rsk_shm_locked,
 	.poll = shm_poll,
 	.due = shm_due,
-	.ring = shm_ring,
+	.notify = shm_notify,
 	.announce = shm_announce,
 	.retract = shm_retract,
 };

@@ -167,24 +167,24 @@ static void verbs_flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *flo
 	rsk_quiet_end(&q);
 }
 
-static void verbs_ring(struct rsk_rail *rail, uint64_t bells)
+static void verbs_notify(struct rsk_rail *rail, uint64_t doorbells)
 {
 	(void)rail;
-	(void)bells;
+	(void)doorbells;
 }
 
-static void verbs_announce(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell)
+static void verbs_announce(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t doorbell)
 {
 	struct rsk_verbs_rail *r = rail->priv;
 
-	rsk_seg_announce(r->seg, sid, what, bell);
+	rsk_seg_announce(r->seg, sid, what, doorbell);
 }
 
-static void verbs_retract(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell)
+static void verbs_retract(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t doorbell)
 {
 	struct rsk_verbs_rail *r = rail->priv;
 
-	rsk_seg_retract(r->seg, sid, what, bell);
+	rsk_seg_retract(r->seg, sid, what, doorbell);
 }
 
 const struct rsk_fabric_ops rsk_verbs_ops = {
@@ -198,7 +198,7 @@ const struct rsk_fabric_ops rsk_verbs_ops = {
 	.due = verbs_due,
 	.arrived = verbs_arrived,
 	.flow = verbs_flow,
-	.ring = verbs_ring,
+	.notify = verbs_notify,
 	.announce = verbs_announce,
 	.retract = verbs_retract,
 };

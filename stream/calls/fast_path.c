@@ -46,7 +46,7 @@ static inline bool is_here(const struct rsk_stream *s, int fd, uintptr_t w)
  * keeps the stream: its sleepers are woken with it, and goodbye hears.
  */
 static __attribute__((noinline)) void
-unlock_and_tell(struct rsk_stream *s, int fd, struct rsk_lock *lock, uint64_t bells, bool fresh)
+unlock_and_tell(struct rsk_stream *s, int fd, struct rsk_lock *lock, uint64_t doorbells, bool fresh)
 {
 	bool pinned = rsk_stream_pin(s);
 	bool asks = lock == &s->tx_lock && !(s->tx.ring.slots % RSK_WISH_SLOTS);
@@ -54,8 +54,8 @@ unlock_and_tell(struct rsk_stream *s, int fd, struct rsk_lock *lock, uint64_t be
 	rsk_guard_enter();
 	if (pinned)
 		rsk_unlock(lock);
-	if (bells)
-		rsk_stream_ring(s, bells);
+	if (doorbells)
+		rsk_stream_ring_doorbells(s, doorbells);
 	if (!pinned)
 		rsk_unlock(lock);
 	rsk_guard_exit();
@@ -74,7 +74,7 @@ ssize_t rsk_fast_path_send(int fd, const struct iovec *iov, int n, int flags)
 	uintptr_t w = rsk_fd_word(fd);
 	struct rsk_stream *s = paired_at(w);
 	struct rsk_iovcur src;
-	uint64_t bells;
+	uint64_t doorbells;
 	ssize_t sent;
 	bool fresh;
 
@@ -91,10 +91,10 @@ ssize_t rsk_fast_path_send(int fd, const struct iovec *iov, int n, int flags)
 	s->rec->tx_slots = s->tx.ring.slots;
 	rsk_stream_publish_cpu(s);
 	/* Has a fence: our slot before this look at what the receiver says. */
-	bells = rsk_stream_due(s, RSK_WAKE_RX);
+	doorbells = rsk_stream_due(s, RSK_WAKE_RX);
 	fresh = rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx));
-	if (__builtin_expect(bells || fresh || !(s->tx.ring.slots % RSK_WISH_SLOTS), 0))
-		unlock_and_tell(s, fd, &s->tx_lock, bells, fresh);
+	if (__builtin_expect(doorbells || fresh || !(s->tx.ring.slots % RSK_WISH_SLOTS), 0))
+		unlock_and_tell(s, fd, &s->tx_lock, doorbells, fresh);
 	else
 		rsk_unlock(&s->tx_lock);
 	return sent;
@@ -134,7 +134,7 @@ ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags)
 	uintptr_t w = rsk_fd_word(fd);
 	struct rsk_stream *s = paired_at(w);
 	struct rsk_iovcur dst;
-	uint64_t bytes, credit, retries, bells = 0;
+	uint64_t bytes, credit, retries, doorbells = 0;
 	ssize_t got;
 
 	if (!s || (flags & ~RECV_FLAGS) || !rsk_trylock(&s->rx_lock))
@@ -152,7 +152,7 @@ ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags)
 	got = rsk_rx_recv_ring(&s->rx, &dst);
 	if (__builtin_expect(got > 0 && dst.left && s->rx.state != RSK_RX_ONRING, 0)) {
 		got = recv_rest(s, fd, &dst, (size_t)got);
-		bells = rsk_stream_due(s, RSK_WAKE_TX);
+		doorbells = rsk_stream_due(s, RSK_WAKE_TX);
 	}
 	if (s->rx.ring.retries != retries)
 		rsk_stats_add(&s->rec->hash_retries, s->rx.ring.retries - retries);
@@ -167,14 +167,14 @@ ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags)
 	}
 	if (s->rx.credit_sent != credit) {
 		if (rsk_stream_enough_room(s))
-			bells |= rsk_stream_due(s, RSK_WAKE_TX);
+			doorbells |= rsk_stream_due(s, RSK_WAKE_TX);
 		if (rsk_stream_wished(s)) {
-			unlock_and_tell(s, fd, &s->rx_lock, bells, false);
+			unlock_and_tell(s, fd, &s->rx_lock, doorbells, false);
 			return result(got);
 		}
 	}
-	if (__builtin_expect(bells != 0, 0))
-		unlock_and_tell(s, fd, &s->rx_lock, bells, false);
+	if (__builtin_expect(doorbells != 0, 0))
+		unlock_and_tell(s, fd, &s->rx_lock, doorbells, false);
 	else
 		rsk_unlock(&s->rx_lock);
 	return result(got);

@@ -38,10 +38,10 @@ static struct {
 	_Atomic(uint32_t) finish; /* 1: asked, 2: done; futex */
 	struct rsk_lock busy;
 	int epfd;
-	_Atomic(int) bell; /* eventfd, -1: there is none */
+	_Atomic(int) doorbell; /* eventfd, -1: there is none */
 	pthread_t thread;
 	bool finishing; /* it has been looked into; keeper */
-} keeper = { .epfd = -1, .bell = -1 };
+} keeper = { .epfd = -1, .doorbell = -1 };
 
 static __thread bool is_keeper;
 
@@ -67,10 +67,10 @@ bool rsk_keeper_there(void)
 void rsk_keeper_call(void)
 {
 	static const uint64_t one = 1;
-	int bell = atomic_load(&keeper.bell);
+	int doorbell = atomic_load(&keeper.doorbell);
 
-	if (bell >= 0)
-		rsk_sys_write(bell, &one, sizeof(one));
+	if (doorbell >= 0)
+		rsk_sys_write(doorbell, &one, sizeof(one));
 }
 
 int rsk_keeper_watch(struct rsk_watch *w, uint32_t events, bool anew)
@@ -139,7 +139,7 @@ static void *keep(void *arg)
 			if (w)
 				w->ready(w, evs[i].events);
 			else
-				rsk_sys_read(atomic_load(&keeper.bell), &n64, sizeof(n64));
+				rsk_sys_read(atomic_load(&keeper.doorbell), &n64, sizeof(n64));
 		}
 	}
 	return arg;
@@ -148,21 +148,21 @@ static void *keep(void *arg)
 static int make_fds(void)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
-	int bell;
+	int doorbell;
 
 	keeper.epfd = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
 	if (keeper.epfd < 0)
 		return keeper.epfd;
-	bell = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC));
-	if (bell < 0)
-		return bell;
-	atomic_store(&keeper.bell, bell);
-	return rsk_sys_epoll_ctl(keeper.epfd, EPOLL_CTL_ADD, bell, &ev);
+	doorbell = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC));
+	if (doorbell < 0)
+		return doorbell;
+	atomic_store(&keeper.doorbell, doorbell);
+	return rsk_sys_epoll_ctl(keeper.epfd, EPOLL_CTL_ADD, doorbell, &ev);
 }
 
 static void drop_fds(void)
 {
-	rsk_own_close(atomic_exchange(&keeper.bell, -1));
+	rsk_own_close(atomic_exchange(&keeper.doorbell, -1));
 	rsk_own_close(keeper.epfd);
 	keeper.epfd = -1;
 }

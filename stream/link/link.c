@@ -27,8 +27,8 @@ struct rsk_link *rsk_link_new(bool initiator)
 	l->control = -1;
 	strcpy(l->fabric, "shm");
 	l->number = atomic_fetch_add(&numbers, 1) + 1;
-	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++)
-		l->ring[i] = l->gong[i] = l->bell[i] = l->seg.peer_bell[i] = -1;
+	for (uint32_t i = 0; i < RSK_SEG_DOORBELLS; i++)
+		l->doorbell[i] = l->wake_fd[i] = l->wait_fd[i] = l->seg.peer_doorbell[i] = -1;
 	return l;
 }
 
@@ -61,8 +61,8 @@ struct rsk_link *rsk_link_hollow(void)
 					 .ops = &rsk_shm_ops,
 					 .priv = &l->seg };
 	atomic_store(&l->seg.reach, 1);
-	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++)
-		l->ring[i] = l->gong[i] = l->bell[i] = l->seg.peer_bell[i] = -1;
+	for (uint32_t i = 0; i < RSK_SEG_DOORBELLS; i++)
+		l->doorbell[i] = l->wake_fd[i] = l->wait_fd[i] = l->seg.peer_doorbell[i] = -1;
 	atomic_store(&l->part[0], part);
 	atomic_store(&l->state, RSK_LINK_UP);
 	return l;
@@ -70,15 +70,15 @@ struct rsk_link *rsk_link_hollow(void)
 
 void rsk_link_forked(struct rsk_link *l, bool asleep)
 {
-	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
-		rsk_own_close(l->bell[i]);
-		rsk_own_close(l->ring[i]);
+	for (uint32_t i = 0; i < RSK_SEG_DOORBELLS; i++) {
+		rsk_own_close(l->wait_fd[i]);
+		rsk_own_close(l->doorbell[i]);
 		if (l->remote || i == 0)
-			rsk_own_close(l->gong[i]);
-		rsk_own_close(l->seg.peer_bell[i]);
+			rsk_own_close(l->wake_fd[i]);
+		rsk_own_close(l->seg.peer_doorbell[i]);
 	}
-	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
-		l->ring[i] = l->gong[i] = l->bell[i] = l->seg.peer_bell[i] = -1;
+	for (uint32_t i = 0; i < RSK_SEG_DOORBELLS; i++) {
+		l->doorbell[i] = l->wake_fd[i] = l->wait_fd[i] = l->seg.peer_doorbell[i] = -1;
 	}
 	rsk_own_close(l->control);
 	l->control = -1;
@@ -100,41 +100,41 @@ int rsk_link_watch(const struct rsk_link *l, uint32_t i, int set, uint64_t data)
 	int rc;
 
 	if (l->remote)
-		return add(set, l->bell[i], EPOLLIN | EPOLLET, data);
-	rc = add(set, l->ring[i], RSK_DOORBELL_EVENTS, data);
+		return add(set, l->wait_fd[i], EPOLLIN | EPOLLET, data);
+	rc = add(set, l->doorbell[i], RSK_DOORBELL_EVENTS, data);
 	if (rc < 0)
 		return rc;
-	rc = add(set, l->gong[i], EPOLLIN | EPOLLET, data);
+	rc = add(set, l->wake_fd[i], EPOLLIN | EPOLLET, data);
 	if (rc < 0)
-		rsk_sys_epoll_ctl(set, EPOLL_CTL_DEL, l->ring[i], NULL);
+		rsk_sys_epoll_ctl(set, EPOLL_CTL_DEL, l->doorbell[i], NULL);
 	return rc;
 }
 
 void rsk_link_unwatch(const struct rsk_link *l, uint32_t i, int set)
 {
-	rsk_sys_epoll_ctl(set, EPOLL_CTL_DEL, l->remote ? l->bell[i] : l->ring[i], NULL);
+	rsk_sys_epoll_ctl(set, EPOLL_CTL_DEL, l->remote ? l->wait_fd[i] : l->doorbell[i], NULL);
 	if (!l->remote)
-		rsk_sys_epoll_ctl(set, EPOLL_CTL_DEL, l->gong[i], NULL);
+		rsk_sys_epoll_ctl(set, EPOLL_CTL_DEL, l->wake_fd[i], NULL);
 }
 
-int rsk_link_bells(struct rsk_link *l)
+int rsk_link_make_doorbells(struct rsk_link *l)
 {
-	int gong = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC)), rc;
+	int wake_fd = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC)), rc;
 
-	if (gong < 0)
-		return gong;
-	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++)
-		l->gong[i] = gong;
-	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
-		l->ring[i] = rsk_own_fd(rsk_doorbell_new());
-		if (l->ring[i] < 0)
-			return l->ring[i];
-		if (i == RSK_SEG_SHARED_BELL)
+	if (wake_fd < 0)
+		return wake_fd;
+	for (uint32_t i = 0; i < RSK_SEG_DOORBELLS; i++)
+		l->wake_fd[i] = wake_fd;
+	for (uint32_t i = 0; i < RSK_SEG_DOORBELLS; i++) {
+		l->doorbell[i] = rsk_own_fd(rsk_doorbell_new());
+		if (l->doorbell[i] < 0)
+			return l->doorbell[i];
+		if (i == RSK_SEG_SHARED_DOORBELL)
 			break; /* each sleeper has a set of its own */
-		l->bell[i] = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
-		if (l->bell[i] < 0)
-			return l->bell[i];
-		rc = rsk_link_watch(l, i, l->bell[i], 0);
+		l->wait_fd[i] = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
+		if (l->wait_fd[i] < 0)
+			return l->wait_fd[i];
+		rc = rsk_link_watch(l, i, l->wait_fd[i], 0);
 		if (rc < 0)
 			return rc;
 	}
@@ -144,40 +144,40 @@ int rsk_link_bells(struct rsk_link *l)
 int rsk_link_hear(struct rsk_link *l, int news_fd)
 {
 	l->remote = true;
-	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
+	for (uint32_t i = 0; i < RSK_SEG_DOORBELLS; i++) {
 		int rc;
 
-		l->gong[i] = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC));
-		if (l->gong[i] < 0)
-			return l->gong[i];
-		l->bell[i] = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
-		if (l->bell[i] < 0)
-			return l->bell[i];
-		rc = add(l->bell[i], l->gong[i], EPOLLIN, 0);
+		l->wake_fd[i] = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC));
+		if (l->wake_fd[i] < 0)
+			return l->wake_fd[i];
+		l->wait_fd[i] = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
+		if (l->wait_fd[i] < 0)
+			return l->wait_fd[i];
+		rc = add(l->wait_fd[i], l->wake_fd[i], EPOLLIN, 0);
 		if (rc == 0)
-			rc = add(l->bell[i], news_fd, EPOLLIN, 0);
+			rc = add(l->wait_fd[i], news_fd, EPOLLIN, 0);
 		if (rc < 0)
 			return rc;
 	}
 	return 0;
 }
 
-void rsk_link_strike(const struct rsk_link *l, uint64_t bells)
+void rsk_link_strike(const struct rsk_link *l, uint64_t doorbells)
 {
 	static const uint64_t one = 1;
 
-	for (bells &= (1u << RSK_SEG_BELLS) - 1; bells; bells &= bells - 1)
-		rsk_sys_write(l->gong[__builtin_ctzll(bells)], &one, sizeof(one));
+	for (doorbells &= (1u << RSK_SEG_DOORBELLS) - 1; doorbells; doorbells &= doorbells - 1)
+		rsk_sys_write(l->wake_fd[__builtin_ctzll(doorbells)], &one, sizeof(one));
 }
 
 void rsk_link_drop(struct rsk_link *l)
 {
-	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
-		rsk_own_close(l->bell[i]);
-		rsk_own_close(l->ring[i]);
+	for (uint32_t i = 0; i < RSK_SEG_DOORBELLS; i++) {
+		rsk_own_close(l->wait_fd[i]);
+		rsk_own_close(l->doorbell[i]);
 		if (l->remote || i == 0)
-			rsk_own_close(l->gong[i]);
-		rsk_own_close(l->seg.peer_bell[i]);
+			rsk_own_close(l->wake_fd[i]);
+		rsk_own_close(l->seg.peer_doorbell[i]);
 	}
 	rsk_fdmsg_close(l->control, rsk_own_close);
 	rsk_seg_detach(&l->seg);
@@ -195,29 +195,29 @@ int rsk_link_reach(struct rsk_link *l, uint32_t sid)
 	return atomic_load(part) ? rsk_seg_reach(&l->seg, sid) : -ENOMEM;
 }
 
-int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l)
+int rsk_doorbell_take(struct rsk_doorbell *b, struct rsk_link *l)
 {
-	uint32_t taken = atomic_load(&l->bells_taken);
+	uint32_t taken = atomic_load(&l->doorbells_taken);
 	int rc;
 
 	if (l->hollow) { /* nobody rings */
-		*b = (struct rsk_bell){ .l = l, .index = 0, .fd = -1 };
+		*b = (struct rsk_doorbell){ .l = l, .index = 0, .fd = -1 };
 		return 0;
 	}
 	for (;;) {
 		uint32_t i = (uint32_t)__builtin_ctz(~taken);
 
-		if (i >= RSK_SEG_SHARED_BELL)
+		if (i >= RSK_SEG_SHARED_DOORBELL)
 			break;
-		if (atomic_compare_exchange_weak(&l->bells_taken, &taken, taken | 1u << i)) {
+		if (atomic_compare_exchange_weak(&l->doorbells_taken, &taken, taken | 1u << i)) {
 			/* It may still ring for who had it last: one wake-up more than need be. */
-			*b = (struct rsk_bell){ .l = l, .index = i, .fd = l->bell[i] };
+			*b = (struct rsk_doorbell){ .l = l, .index = i, .fd = l->wait_fd[i] };
 			b->rung = !l->remote &&
-				  atomic_fetch_and(&l->bells_rung, ~(1u << i)) & 1u << i;
+				  atomic_fetch_and(&l->doorbells_rung, ~(1u << i)) & 1u << i;
 			return 0;
 		}
 	}
-	*b = (struct rsk_bell){ .index = RSK_SEG_SHARED_BELL };
+	*b = (struct rsk_doorbell){ .index = RSK_SEG_SHARED_DOORBELL };
 	b->fd = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
 	if (b->fd < 0)
 		return b->fd;
@@ -228,7 +228,7 @@ int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l)
 	}
 	b->l = l;
 	if (l->remote)
-		rsk_bell_rang(b);
+		rsk_doorbell_rang(b);
 	else
 		b->rung = true; /* what rang before counts for nothing */
 	return 0;
@@ -242,7 +242,7 @@ static void hush(int set)
 	rsk_sys_epoll_pwait(set, ev, 2, 0, NULL);
 }
 
-void rsk_bell_rang(struct rsk_bell *b)
+void rsk_doorbell_rang(struct rsk_doorbell *b)
 {
 	uint64_t n;
 
@@ -250,14 +250,14 @@ void rsk_bell_rang(struct rsk_bell *b)
 		b->rung = true;
 		return;
 	}
-	if (b->index == RSK_SEG_SHARED_BELL)
+	if (b->index == RSK_SEG_SHARED_DOORBELL)
 		hush(b->fd);
 	/* If it was struck as well, it rings on, and is emptied the next time. */
-	if (rsk_rdma_poll(true) <= 0 && b->index != RSK_SEG_SHARED_BELL)
-		rsk_sys_read(b->l->gong[b->index], &n, sizeof(n));
+	if (rsk_rdma_poll(true) <= 0 && b->index != RSK_SEG_SHARED_DOORBELL)
+		rsk_sys_read(b->l->wake_fd[b->index], &n, sizeof(n));
 }
 
-void rsk_bell_ready(struct rsk_bell *b)
+void rsk_doorbell_ready(struct rsk_doorbell *b)
 {
 	if (!b->rung)
 		return;
@@ -265,17 +265,17 @@ void rsk_bell_ready(struct rsk_bell *b)
 	hush(b->fd);
 }
 
-void rsk_bell_give(struct rsk_bell *b)
+void rsk_doorbell_give(struct rsk_doorbell *b)
 {
 	if (!b->l)
 		return;
-	if (b->index == RSK_SEG_SHARED_BELL) {
+	if (b->index == RSK_SEG_SHARED_DOORBELL) {
 		rsk_own_close(b->fd);
 	} else {
 		/* The next one takes it out, as it lies down. */
 		if (b->rung)
-			atomic_fetch_or(&b->l->bells_rung, 1u << b->index);
-		atomic_fetch_and(&b->l->bells_taken, ~(1u << b->index));
+			atomic_fetch_or(&b->l->doorbells_rung, 1u << b->index);
+		atomic_fetch_and(&b->l->doorbells_taken, ~(1u << b->index));
 	}
 	b->l = NULL;
 }

@@ -42,16 +42,16 @@ struct rsk_link {
 	bool initiator;	     /* its streams have even ids, the other end's odd ones */
 	int control;	     /* SOCK_SEQPACKET */
 	/*
-	 * One for each sleeper, from rsk_link_bells() or rsk_link_hear() on; -1: there is none.
+	 * One for each sleeper, from rsk_link_make_doorbells() or rsk_link_hear() on; -1: there is none.
 	 * ring: on one host, doorbells that the peer has too: only waited for, never read or written.
 	 * gong: eventfds that no peer has, to wake sleepers of our own: on one host there is one for
 	 * the link, to another host one each, emptied by its sleeper.
 	 * bell: to sleep on, poll for POLLIN: an epoll set of the two, and to another host of the
 	 * completion channel instead of a doorbell.
 	 */
-	int ring[RSK_SEG_BELLS];
-	int gong[RSK_SEG_BELLS];
-	int bell[RSK_SEG_BELLS];
+	int doorbell[RSK_SEG_DOORBELLS];
+	int wake_fd[RSK_SEG_DOORBELLS];
+	int wait_fd[RSK_SEG_DOORBELLS];
 	_Atomic(uint32_t)
 		epoch; /* of its rail; 0: it has none. Changed by the keeper, under the join lock */
 	_Atomic(bool) heed_due;	  /* a stream of it has a word that cannot wait: mend.h */
@@ -66,9 +66,9 @@ struct rsk_link {
 	bool hollow; /* leads nowhere: it was the parent's of this process, or is none; one thread sets it */
 	bool remote; /* to another host: its news come by completions as well (rdma.h) */
 	struct rsk_order_form order; /* remote: of the peer's marks (marks.h); before it is up */
-	_Atomic(uint32_t) bells_taken;
-	/* Exclusive ones that were given back as they rang; written by who has the bell's bit in bells_taken. */
-	_Atomic(uint32_t) bells_rung;
+	_Atomic(uint32_t) doorbells_taken;
+	/* Exclusive ones that were given back as they rang; written by who has the bell's bit in doorbells_taken. */
+	_Atomic(uint32_t) doorbells_rung;
 	uint32_t number;		     /* for the record */
 	char fabric[RSK_STATS_FABRIC_BYTES]; /* so is this; join lock */
 	_Atomic(uint32_t) streams;
@@ -116,7 +116,7 @@ static inline uint64_t rsk_link_key(const struct rsk_link *l, uint64_t key)
 }
 
 /* On one host: its doorbells. Before it is known to anybody. 0 or -errno, and what was made is the link's. */
-int rsk_link_bells(struct rsk_link *l);
+int rsk_link_make_doorbells(struct rsk_link *l);
 
 /*
  * Enters what rings bell @i into the epoll set @set, whose owner hears edges: each ring is one. It may ring at
@@ -126,9 +126,9 @@ int rsk_link_watch(const struct rsk_link *l, uint32_t i, int set, uint64_t data)
 void rsk_link_unwatch(const struct rsk_link *l, uint32_t i, int set);
 
 /* The sleepers of those bells are woken; on one host those of the link's others, too. No peer can undo that. */
-void rsk_link_strike(const struct rsk_link *l, uint64_t bells);
+void rsk_link_strike(const struct rsk_link *l, uint64_t doorbells);
 
-/* To another host: its bells also ring for completions. As rsk_link_bells(). */
+/* To another host: its bells also ring for completions. As rsk_link_make_doorbells(). */
 int rsk_link_hear(struct rsk_link *l, int news_fd);
 
 /* The stream of an id, NULL: none. Not pinned. */
@@ -152,16 +152,16 @@ static inline void rsk_link_set_stream(struct rsk_link *l, uint32_t sid, struct 
  * behind the work that the ring was for: a sleeper's peer does not wait for it. To another host rang() takes
  * the completions.
  */
-struct rsk_bell {
+struct rsk_doorbell {
 	struct rsk_link *l; /* NULL: none taken */
 	uint32_t index;
 	int fd; /* poll it for POLLIN */
 	bool rung;
 };
 
-int rsk_bell_take(struct rsk_bell *b, struct rsk_link *l); /* 0 or -errno: no fd left */
-void rsk_bell_rang(struct rsk_bell *b);
-void rsk_bell_ready(struct rsk_bell *b); /* before an announcement, and the look behind it */
-void rsk_bell_give(struct rsk_bell *b);
+int rsk_doorbell_take(struct rsk_doorbell *b, struct rsk_link *l); /* 0 or -errno: no fd left */
+void rsk_doorbell_rang(struct rsk_doorbell *b);
+void rsk_doorbell_ready(struct rsk_doorbell *b); /* before an announcement, and the look behind it */
+void rsk_doorbell_give(struct rsk_doorbell *b);
 
 #endif

@@ -166,13 +166,13 @@ void rsk_rdma_news(void *ctx, void *link, uint32_t sid, uint32_t what)
 {
 	struct rsk_link *l = link;
 	struct rsk_seg_head *head = rsk_seg_own_head(&l->seg);
-	uint64_t bells;
+	uint64_t doorbells;
 
 	if (sid >= rsk_seg_streams(&l->seg))
 		return;
-	bells = rsk_seg_due(head, sid, what);
-	if (!bells)
+	doorbells = rsk_seg_due(head, sid, what);
+	if (!doorbells)
 		return;
 	atomic_store_explicit(&head->rang_ns, rsk_now_ns(), memory_order_relaxed);
-	rsk_link_strike(l, bells);
+	rsk_link_strike(l, doorbells);
 }

@@ -16,7 +16,7 @@
 
 enum rsk_link_msg_type {
 	RSK_LINK_HELLO =
-		1, /* geometry; fds: the memfd, then RSK_SEG_BELLS doorbells (doorbell.h) */
+		1, /* geometry; fds: the memfd, then RSK_SEG_DOORBELLS doorbells (doorbell.h) */
 	RSK_LINK_PAIR =
 		2, /* PMReq, sid, keys; what proves that the sender holds the connecting end */
 	RSK_LINK_ACCEPT = 3, /* PMAccept; the same of the accepting end */
@@ -47,7 +47,7 @@ int rsk_link_msg_validate(const struct rsk_link_msg *m, size_t bytes, struct rsk
 int rsk_link_msg_send(int control, struct rsk_link_msg *m, const int *fds, int nfds);
 
 /* One message, if there is one: bytes, 0: the peer is gone, -EAGAIN, -errno. *nfds: descriptors in fds[]. */
-#define RSK_LINK_MSG_FDS (1 + RSK_SEG_BELLS)
+#define RSK_LINK_MSG_FDS (1 + RSK_SEG_DOORBELLS)
 ssize_t rsk_link_msg_recv(int control, struct rsk_link_msg *m, int fds[static RSK_LINK_MSG_FDS],
 			  int *nfds);
 

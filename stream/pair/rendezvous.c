@@ -91,15 +91,15 @@ void rsk_rendezvous_close(void)
 static int handshake(struct rsk_link *l)
 {
 	struct rsk_link_msg m = { .type = RSK_LINK_HELLO };
-	int fds[RSK_LINK_MSG_FDS], rc = rsk_link_bells(l);
+	int fds[RSK_LINK_MSG_FDS], rc = rsk_link_make_doorbells(l);
 
 	if (rc < 0)
 		return rc;
 	fds[0] = rsk_own_fd(rsk_shm_create(&l->seg, rsk_knobs.ring_bytes));
 	if (fds[0] < 0)
 		return fds[0];
-	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++)
-		fds[1 + i] = l->ring[i];
+	for (uint32_t i = 0; i < RSK_SEG_DOORBELLS; i++)
+		fds[1 + i] = l->doorbell[i];
 	m.geometry = l->seg.own;
 	rc = rsk_link_msg_send(l->control, &m, fds, RSK_LINK_MSG_FDS);
 	rsk_own_close(fds[0]);
@@ -134,12 +134,12 @@ static int greeted(struct rsk_link *l, const struct rsk_link_msg *m, int *fds, i
 	rc = rsk_shm_attach(&l->seg, fds[0], &m->geometry);
 	if (rc < 0)
 		return rc;
-	for (uint32_t i = 0; i < RSK_SEG_BELLS; i++) {
+	for (uint32_t i = 0; i < RSK_SEG_DOORBELLS; i++) {
 		if (!rsk_doorbell_check(fds[1 + i]))
 			return -EPROTO;
-		l->seg.peer_bell[i] = rsk_own_fd(fds[1 + i]);
+		l->seg.peer_doorbell[i] = rsk_own_fd(fds[1 + i]);
 		fds[1 + i] = -1;
-		if (l->seg.peer_bell[i] < 0)
+		if (l->seg.peer_doorbell[i] < 0)
 			return -EMFILE;
 	}
 	if (!l->initiator) {

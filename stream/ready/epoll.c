@@ -37,13 +37,13 @@ int rsk_reg_take_over(struct rsk_epoll_family *f, struct rsk_reg *r)
 	int rc = atomic_load(&r->set->watched) ? rsk_epoll_sub(f, r->set) : 0;
 
 	if (rc == 0)
-		rc = rsk_epoll_ensure_bell(f, r->set, s->link);
+		rc = rsk_epoll_ensure_doorbell(f, r->set, s->link);
 	if (rc == 0)
 		rc = enter(f, r);
 	if (rc < 0)
 		return rc;
 	atomic_fetch_or(&rsk_seg_own_ctl(&s->link->seg, s->sid)->epolls_rx,
-			rsk_epoll_bell_bit(r->set, s->link));
+			rsk_epoll_doorbell_bit(r->set, s->link));
 	r->tagged = true;
 	r->named = r->mute = r->quiet = false;
 	r->fresh = true;
@@ -143,7 +143,7 @@ void rsk_epoll_closed(struct rsk_epoll *e)
 	e->beacon = -1;
 	while (e->regs)
 		rsk_reg_unlink(f, e->regs);
-	rsk_epoll_give_bells(e);
+	rsk_epoll_give_doorbells(e);
 	rsk_unlock(&e->lock);
 	rsk_epoll_nest_closed(f, e);
 	e->next_free = f->free_sets;

@@ -208,7 +208,7 @@ static bool is_news(struct rsk_reg *r, uint32_t events)
 /* What an event of the kernel's is. */
 enum news {
 	NEWS_APPLICATION, /* the application's, with its data now */
-	NEWS_BELL,	  /* a doorbell was rung */
+	NEWS_DOORBELL,	  /* a doorbell was rung */
 	NEWS_STREAM,	  /* tells of a stream, which is queued */
 	NEWS_NONE
 };
@@ -228,9 +228,9 @@ static enum news news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct ep
 
 	if (!is_ours(f, e, ev))
 		return NEWS_APPLICATION;
-	if (d & RSK_EPOLL_BELL) {
+	if (d & RSK_EPOLL_DOORBELL) {
 		e->rang = true;
-		return NEWS_BELL;
+		return NEWS_DOORBELL;
 	}
 	r = rsk_arena_at((uint32_t)d);
 	if (!r || __atomic_load_n(&r->set, __ATOMIC_RELAXED) != e || !r->live)
@@ -254,15 +254,15 @@ void rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epol
 
 /*
  * What the kernel has told, as the application gets it: ours are taken out, and what they tell of a
- * stream comes in their place if @in_place. *bell_at: before which of the events that are left a
+ * stream comes in their place if @in_place. *doorbell_at: before which of the events that are left a
  * doorbell was rung first; -1: none. lock held. Returns how many are left.
  */
 static int translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *evs,
-		     int n, bool in_place, int *bell_at)
+		     int n, bool in_place, int *doorbell_at)
 {
 	int out = 0;
 
-	*bell_at = -1;
+	*doorbell_at = -1;
 	for (int i = 0; i < n; i++) {
 		struct epoll_event ev = evs[i];
 		struct rsk_reg *r = NULL;
@@ -270,8 +270,8 @@ static int translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epo
 
 		if (what == NEWS_APPLICATION) {
 			evs[out++] = ev;
-		} else if (what == NEWS_BELL && *bell_at < 0) {
-			*bell_at = out;
+		} else if (what == NEWS_DOORBELL && *doorbell_at < 0) {
+			*doorbell_at = out;
 		} else if (what == NEWS_STREAM && in_place && r->queued) {
 			rsk_epoll_take_ready(r);
 			out += tell(e, r, &evs[out]);
@@ -283,9 +283,9 @@ static int translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epo
 int rsk_epoll_translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *evs,
 			int n)
 {
-	int bell_at;
+	int doorbell_at;
 
-	return translate(f, e, evs, n, false, &bell_at);
+	return translate(f, e, evs, n, false, &doorbell_at);
 }
 
 /* The first @k of @n events go behind the others. */
@@ -354,11 +354,11 @@ static bool kernel_is_due(struct rsk_epoll *e)
 static int ask_kernel(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		      struct epoll_event *evs, int max, bool *told)
 {
-	int n, out, bell_at, tries = KERNEL_TRIES;
+	int n, out, doorbell_at, tries = KERNEL_TRIES;
 
 	do {
 		n = rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
-		out = translate(f, e, evs, n, true, &bell_at);
+		out = translate(f, e, evs, n, true, &doorbell_at);
 		*told |= n > 0;
 	} while (!out && n == max && --tries);
 	return out;
@@ -436,7 +436,7 @@ int rsk_epoll_gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 int rsk_epoll_settle(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		     struct epoll_event *evs, int n, int max, uint32_t takeovers, uint64_t began_ns)
 {
-	int told = n, bell_at, rings;
+	int told = n, doorbell_at, rings;
 	bool same, more = false;
 
 	rsk_lock(&e->lock);
@@ -446,7 +446,7 @@ int rsk_epoll_settle(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 	e->answer++;
 	/* What the kernel told of before it was taken over is not told twice in one answer. */
 	same = takeovers == atomic_load(&e->takeovers);
-	n = translate(f, e, evs, told, same, &bell_at);
+	n = translate(f, e, evs, told, same, &doorbell_at);
 	if (!n && told == max)
 		n = ask_kernel(f, e, epfd, evs, max, &more);
 	if (n)
@@ -455,8 +455,8 @@ int rsk_epoll_settle(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		rsk_epoll_take_in(f, e);
 	if (n < max && (!n || same)) {
 		rings = collect(e, evs + n, max - n);
-		if (bell_at >= 0 && began_ns)
-			put_behind(evs + bell_at, n - bell_at, n - bell_at + rings);
+		if (doorbell_at >= 0 && began_ns)
+			put_behind(evs + doorbell_at, n - doorbell_at, n - doorbell_at + rings);
 		n += rings;
 	}
 	rsk_epoll_remember(e, evs, n);

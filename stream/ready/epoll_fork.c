@@ -30,17 +30,17 @@ static void restore_all(struct rsk_epoll_family *f, struct rsk_epoll *e)
 		rsk_reg_restore(f, r);
 	}
 	if (e->sub >= 0) {
-		rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_DEL, e->lamp, NULL);
+		rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_DEL, e->ready_fd, NULL);
 		rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_DEL, e->sub, NULL);
 		rsk_own_close(e->sub);
-		rsk_own_close(e->lamp);
-		e->sub = e->lamp = -1;
+		rsk_own_close(e->ready_fd);
+		e->sub = e->ready_fd = -1;
 		e->lit = false;
 	} else {
 		for (uint32_t i = 0; i < e->nlinks; i++)
-			rsk_link_unwatch(e->links[i].l, e->links[i].bell, e->epfd);
+			rsk_link_unwatch(e->links[i].l, e->links[i].doorbell, e->epfd);
 	}
-	rsk_epoll_give_bells(e);
+	rsk_epoll_give_doorbells(e);
 	e->remote = false;
 	e->relief_ns = 0;
 	rsk_epoll_over_fork(f, e);

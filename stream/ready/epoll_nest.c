@@ -84,7 +84,7 @@ static void leave_all(struct rsk_epoll_family *f, struct rsk_epoll *e)
 	/* Those that only other processes hold go on by the bells. */
 	if (!e->tagged) {
 		rsk_epoll_sub_empty(e);
-		rsk_epoll_give_bells(e);
+		rsk_epoll_give_doorbells(e);
 	}
 	rsk_unlock(&e->lock);
 	rsk_unlock(&f->lock);

@@ -72,7 +72,7 @@ static bool any_due(const struct rsk_epoll *e)
 static void light(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLET,
-				  .data.u64 = f->tag | RSK_EPOLL_BELL };
+				  .data.u64 = f->tag | RSK_EPOLL_DOORBELL };
 	uint64_t n = 1;
 
 	if (e->beacon >= 0) {

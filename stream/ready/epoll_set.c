@@ -57,7 +57,7 @@ struct rsk_epoll *rsk_epoll_new(int epfd)
 	memset((char *)e + offsetof(struct rsk_epoll, fds), 0,
 	       sizeof(*e) - offsetof(struct rsk_epoll, fds));
 	e->epfd = epfd;
-	e->sub = e->lamp = e->beacon = -1;
+	e->sub = e->ready_fd = e->beacon = -1;
 	atomic_store(&e->fds, 1);
 	return e;
 }
@@ -192,7 +192,7 @@ void rsk_epoll_take_called(struct rsk_epoll *e)
 void rsk_epoll_ring(struct rsk_epoll *e)
 {
 	if (e->nlinks)
-		rsk_link_strike(e->links[0].l, 1ull << e->links[0].bell);
+		rsk_link_strike(e->links[0].l, 1ull << e->links[0].doorbell);
 }
 
 /* Bells of the set are to be rung from now on; the peers' ringing takes it back. */
@@ -200,7 +200,7 @@ void rsk_epoll_announce(struct rsk_epoll *e)
 {
 	for (uint32_t i = 0; i < e->nlinks; i++)
 		atomic_fetch_or(&rsk_seg_own_head(&e->links[i].l->seg)->asleep,
-				1ull << e->links[i].bell);
+				1ull << e->links[i].doorbell);
 	atomic_thread_fence(memory_order_seq_cst);
 }
 

@@ -11,7 +11,8 @@
 #include "epollset.h"
 #include "stream.h"
 
-static int enter_all(const struct rsk_epoll_family *f, const struct rsk_epoll *e, int sub, int lamp)
+static int enter_all(const struct rsk_epoll_family *f, const struct rsk_epoll *e, int sub,
+		     int ready_fd)
 {
 	struct epoll_event ev;
 	int rc = 0;
@@ -22,10 +23,11 @@ static int enter_all(const struct rsk_epoll_family *f, const struct rsk_epoll *e
 			rc = rsk_sys_epoll_ctl(sub, EPOLL_CTL_ADD, r->key_fd, &ev);
 	}
 	for (uint32_t i = 0; i < e->nlinks && rc == 0; i++)
-		rc = rsk_link_watch(e->links[i].l, e->links[i].bell, sub, f->tag | RSK_EPOLL_BELL);
-	ev = (struct epoll_event){ .events = EPOLLIN, .data.u64 = f->tag | RSK_EPOLL_BELL };
+		rc = rsk_link_watch(e->links[i].l, e->links[i].doorbell, sub,
+				    f->tag | RSK_EPOLL_DOORBELL);
+	ev = (struct epoll_event){ .events = EPOLLIN, .data.u64 = f->tag | RSK_EPOLL_DOORBELL };
 	if (rc == 0)
-		rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, lamp, &ev);
+		rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, ready_fd, &ev);
 	if (rc == 0)
 		rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, sub, &ev);
 	return rc;
@@ -37,12 +39,12 @@ void rsk_epoll_sub_empty(const struct rsk_epoll *e)
 		if (r->tagged && r->key_fd >= 0)
 			rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_DEL, r->key_fd, NULL);
 	for (uint32_t i = 0; i < e->nlinks; i++)
-		rsk_link_unwatch(e->links[i].l, e->links[i].bell, e->epfd);
+		rsk_link_unwatch(e->links[i].l, e->links[i].doorbell, e->epfd);
 }
 
 int rsk_epoll_sub(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 {
-	int sub, lamp, rc = -EMFILE;
+	int sub, ready_fd, rc = -EMFILE;
 
 	if (e->sub >= 0)
 		return 0;
@@ -50,17 +52,17 @@ int rsk_epoll_sub(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 	if (!rsk_epoll_adopt(e))
 		return -EBUSY;
 	sub = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
-	lamp = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC));
-	if (sub >= 0 && lamp >= 0)
-		rc = enter_all(f, e, sub, lamp);
+	ready_fd = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC));
+	if (sub >= 0 && ready_fd >= 0)
+		rc = enter_all(f, e, sub, ready_fd);
 	if (rc < 0) {
 		rsk_own_close(sub);
-		rsk_own_close(lamp);
+		rsk_own_close(ready_fd);
 		return rc;
 	}
 	rsk_epoll_sub_empty(e);
 	e->sub = sub;
-	e->lamp = lamp;
+	e->ready_fd = ready_fd;
 	e->lit = false;
 	return 0;
 }
@@ -72,9 +74,9 @@ void rsk_epoll_sub_light(struct rsk_epoll *e, bool on)
 	if (e->lit == on)
 		return;
 	if (on)
-		rsk_sys_write(e->lamp, &n, sizeof(n));
+		rsk_sys_write(e->ready_fd, &n, sizeof(n));
 	else
-		rsk_sys_read(e->lamp, &n, sizeof(n));
+		rsk_sys_read(e->ready_fd, &n, sizeof(n));
 	e->lit = on;
 }
 
@@ -90,7 +92,7 @@ void rsk_epoll_stir(struct rsk_epoll *e)
 void rsk_epoll_nest_drop(const struct rsk_epoll *e)
 {
 	rsk_own_close(e->sub);
-	rsk_own_close(e->lamp);
+	rsk_own_close(e->ready_fd);
 }
 
 void rsk_epoll_nest_closed(struct rsk_epoll_family *f, struct rsk_epoll *e)
@@ -107,5 +109,5 @@ void rsk_epoll_nest_closed(struct rsk_epoll_family *f, struct rsk_epoll *e)
 		rsk_arena_free(n);
 	}
 	rsk_epoll_nest_drop(e);
-	e->sub = e->lamp = -1;
+	e->sub = e->ready_fd = -1;
 }

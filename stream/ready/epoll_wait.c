@@ -16,9 +16,9 @@
 static void retract(struct rsk_epoll *e)
 {
 	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (e->links[i].bell != RSK_SEG_SHARED_BELL)
+		if (e->links[i].doorbell != RSK_SEG_SHARED_DOORBELL)
 			atomic_fetch_and(&rsk_seg_own_head(&e->links[i].l->seg)->asleep,
-					 ~(1ull << e->links[i].bell));
+					 ~(1ull << e->links[i].doorbell));
 }
 
 struct sleeper {

@@ -16,7 +16,7 @@
 #include "wait.h"
 
 #define RSK_EPOLL_TAG_MASK 0xffffffff00000000ull
-#define RSK_EPOLL_BELL                                                                             \
+#define RSK_EPOLL_DOORBELL                                                                         \
 	0x80000000ull /* tag | BELL | place in links[]; else tag | arena offset of the reg */
 #define RSK_EPOLL_LINKS 64
 #define RSK_EPOLL_TOLD 8
@@ -99,7 +99,7 @@ struct rsk_epoll {
 	 * sub is read without: who sees it late sleeps on the set itself, which shows the sub-set.
 	 */
 	_Atomic(int) sub;
-	int lamp;
+	int ready_fd;
 	/*
 	 * Changed under the lock, read without by who waits: it is looked again before a sleep, or
 	 * it is woken.
@@ -140,7 +140,7 @@ struct rsk_epoll {
 	uint32_t nlinks; /* with links: changed under family, set's and chain lock, read under any of the last two */
 	struct {
 		struct rsk_link *l;
-		uint32_t bell;
+		uint32_t doorbell;
 	} links[RSK_EPOLL_LINKS];
 	struct rsk_reg *regs; /* whether there are any is read without a lock: relaxed */
 	struct rsk_reg *ready, *ready_tail; /* the first one as well, by who spins */
@@ -229,13 +229,13 @@ bool rsk_epoll_told_back(struct rsk_reg *r, struct epoll_event *ev);
 int rsk_reg_take_over(struct rsk_epoll_family *f, struct rsk_reg *r); /* + 0 or -errno */
 enum rsk_reason rsk_epoll_why_not(int rc);
 
-/* epoll_bell.c */
-uint64_t rsk_epoll_bell_bit(const struct rsk_epoll *e,
-			    const struct rsk_link *l); /* 0: none in it */
-int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e,
-			  struct rsk_link *l);	/* + put one in: 0 or -errno */
-void rsk_epoll_ring(struct rsk_epoll *e);	/* wake one sleeper; or chain lock held */
-void rsk_epoll_give_bells(struct rsk_epoll *e); /* + */
+/* epoll_doorbell.c */
+uint64_t rsk_epoll_doorbell_bit(const struct rsk_epoll *e,
+				const struct rsk_link *l); /* 0: none in it */
+int rsk_epoll_ensure_doorbell(struct rsk_epoll_family *f, struct rsk_epoll *e,
+			      struct rsk_link *l);  /* + put one in: 0 or -errno */
+void rsk_epoll_ring(struct rsk_epoll *e);	    /* wake one sleeper; or chain lock held */
+void rsk_epoll_give_doorbells(struct rsk_epoll *e); /* + */
 
 /*
  * epoll_answer.c: what is true of a registration now; what an event of the kernel's tells; see the

@@ -24,7 +24,7 @@ struct item {
 	nfds_t at;
 	struct rsk_stream *s; /* pinned */
 	bool paired;
-	uint32_t bell; /* index in bells[] */
+	uint32_t doorbell; /* index in bells[] */
 };
 
 struct set {
@@ -34,15 +34,15 @@ struct set {
 	struct item *items;
 	uint32_t nitems, npaired, nepolls, room;
 	nfds_t nasked; /* entries with an fd */
-	struct rsk_bell bells[RSK_SEG_BELLS * 4];
-	uint32_t nbells;
+	struct rsk_doorbell doorbells[RSK_SEG_DOORBELLS * 4];
+	uint32_t ndoorbells;
 	struct pollfd pairing[PAIRING_FDS];
 	uint32_t npairing, rounds;
 	bool pairs; /* one of them is being paired */
 	bool heard; /* something came that it may go on by */
 	bool announced;
 	void *memory; /* arena, if the set is large */
-	struct pollfd small_fds[SMALL_SET + RSK_SEG_BELLS * 4 + PAIRING_FDS];
+	struct pollfd small_fds[SMALL_SET + RSK_SEG_DOORBELLS * 4 + PAIRING_FDS];
 	struct item small_items[SMALL_SET];
 };
 
@@ -71,7 +71,7 @@ static void retract_all(struct set *p)
 		if (it->paired)
 			it->s->link->seg.rail.ops->retract(&it->s->link->seg.rail, it->s->sid,
 							   wakes(p->fds[it->at].events),
-							   p->bells[it->bell].index);
+							   p->doorbells[it->doorbell].index);
 	}
 	p->announced = false;
 }
@@ -80,14 +80,14 @@ static void retract_all(struct set *p)
 static void set_fini(struct set *p)
 {
 	retract_all(p);
-	for (uint32_t i = 0; i < p->nbells; i++)
-		rsk_bell_give(&p->bells[i]);
+	for (uint32_t i = 0; i < p->ndoorbells; i++)
+		rsk_doorbell_give(&p->doorbells[i]);
 	for (uint32_t i = 0; i < p->nitems; i++) {
 		if (!p->items[i].paired)
 			atomic_fetch_sub(&p->items[i].s->rx_plain, 1);
 		rsk_stream_unpin(p->items[i].s);
 	}
-	p->nitems = p->nbells = 0;
+	p->nitems = p->ndoorbells = 0;
 	rsk_arena_free(p->memory);
 	p->memory = NULL;
 }
@@ -105,7 +105,7 @@ static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 	p->kernel = p->small_fds;
 	p->items = p->small_items;
 	if (n > SMALL_SET) {
-		size_t fd_bytes = (n + RSK_SEG_BELLS * 4 + PAIRING_FDS) * sizeof(struct pollfd);
+		size_t fd_bytes = (n + RSK_SEG_DOORBELLS * 4 + PAIRING_FDS) * sizeof(struct pollfd);
 
 		fd_bytes = (fd_bytes + 63) & ~63ul;
 		p->memory = rsk_arena_alloc(fd_bytes + hot * sizeof(struct item));
@@ -174,38 +174,38 @@ static void pair_on(struct set *p)
 	}
 }
 
-static int bell_for(struct set *p, struct rsk_link *l, uint32_t *index)
+static int doorbell_for(struct set *p, struct rsk_link *l, uint32_t *index)
 {
-	for (*index = 0; *index < p->nbells; ++*index)
-		if (p->bells[*index].l == l)
+	for (*index = 0; *index < p->ndoorbells; ++*index)
+		if (p->doorbells[*index].l == l)
 			return 0;
-	if (p->nbells == sizeof(p->bells) / sizeof(p->bells[0]))
+	if (p->ndoorbells == sizeof(p->doorbells) / sizeof(p->doorbells[0]))
 		return -ENOSPC;
-	if (rsk_bell_take(&p->bells[p->nbells], l) < 0)
+	if (rsk_doorbell_take(&p->doorbells[p->ndoorbells], l) < 0)
 		return -EMFILE;
-	rsk_bell_ready(&p->bells[p->nbells++]);
+	rsk_doorbell_ready(&p->doorbells[p->ndoorbells++]);
 	return 0;
 }
 
 static int announce_all(struct set *p)
 {
 	p->announced = true;
-	for (uint32_t i = 0; i < p->nbells; i++)
-		rsk_bell_ready(&p->bells[i]);
+	for (uint32_t i = 0; i < p->ndoorbells; i++)
+		rsk_doorbell_ready(&p->doorbells[i]);
 	for (uint32_t i = 0; i < p->nitems; i++) {
 		struct item *it = &p->items[i];
 		int rc;
 
 		if (!it->paired)
 			continue;
-		rc = bell_for(p, it->s->link, &it->bell);
+		rc = doorbell_for(p, it->s->link, &it->doorbell);
 		if (rc < 0) {
-			it->bell = 0;
+			it->doorbell = 0;
 			return rc;
 		}
 		it->s->link->seg.rail.ops->announce(&it->s->link->seg.rail, it->s->sid,
 						    wakes(p->fds[it->at].events),
-						    p->bells[it->bell].index);
+						    p->doorbells[it->doorbell].index);
 	}
 	atomic_thread_fence(memory_order_seq_cst);
 	return 0;
@@ -236,8 +236,9 @@ static int ask(struct set *p, bool sleep, uint64_t until_ns, const sigset_t *mas
 			p->kernel[i].fd =
 				INT32_MAX; /* POLLNVAL, as for any number that is not open */
 	if (sleep) {
-		for (uint32_t i = 0; i < p->nbells; i++)
-			p->kernel[n++] = (struct pollfd){ .fd = p->bells[i].fd, .events = POLLIN };
+		for (uint32_t i = 0; i < p->ndoorbells; i++)
+			p->kernel[n++] =
+				(struct pollfd){ .fd = p->doorbells[i].fd, .events = POLLIN };
 		for (uint32_t i = 0; i < p->npairing; i++)
 			p->kernel[n++] = p->pairing[i];
 		now = rsk_now_ns();
@@ -375,7 +376,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 	uint64_t began = 0, news = 0, until = UINT64_MAX, relief_ns, look_ns;
 	int rc;
 
-	p.nitems = p.nbells = p.npaired = p.nepolls = p.npairing = p.rounds = 0;
+	p.nitems = p.ndoorbells = p.npaired = p.nepolls = p.npairing = p.rounds = 0;
 	p.nasked = 0;
 	p.announced = p.pairs = p.heard = false;
 	p.memory = NULL;
@@ -435,10 +436,10 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		retract_all(&p);
 		spun = false;
 		news = rsk_now_ns();
-		for (uint32_t i = 0; i < p.nbells; i++)
+		for (uint32_t i = 0; i < p.ndoorbells; i++)
 			if (p.kernel[p.n + i].revents) {
-				news = rsk_spin_woken(p.bells[i].l, began);
-				rsk_bell_rang(&p.bells[i]);
+				news = rsk_spin_woken(p.doorbells[i].l, began);
+				rsk_doorbell_rang(&p.doorbells[i]);
 			}
 		p.heard = rc > 0 && p.npairing;
 		if (rc < 0)

@@ -134,13 +134,13 @@ static int get_up(struct rsk_wait *w)
 /* The entry went behind our nap: whoever took it is about to make the copy, and rings then. */
 static int await_refuge(struct rsk_wait *w)
 {
-	struct pollfd p = { .fd = w->bell.fd, .events = POLLIN };
+	struct pollfd p = { .fd = w->doorbell.fd, .events = POLLIN };
 	int rc;
 
 	while ((rc = get_up(w)) == 0 && !w->own_fd)
 		if (sleep_on(p.fd, &p, 1, UINT64_MAX) > 0) {
-			rsk_bell_rang(&w->bell);
-			rsk_bell_ready(&w->bell); /* then the look */
+			rsk_doorbell_rang(&w->doorbell);
+			rsk_doorbell_ready(&w->doorbell); /* then the look */
 		}
 	return rc;
 }
@@ -175,7 +175,7 @@ static int lie_down(struct rsk_wait *w)
 
 	if (rc < 0 || w->own_fd || w->fd_wait || __libc_single_threaded)
 		return rc;
-	w->fd_wait = rsk_fd_wait_begin(w->s, w->fd, w->bell.index);
+	w->fd_wait = rsk_fd_wait_begin(w->s, w->fd, w->doorbell.index);
 	if (!w->fd_wait)
 		return hold_fd(w);
 	return rsk_fd_names(w->fd, w->s) ? 0 : -EBADF;
@@ -336,13 +336,13 @@ int rsk_wait_more(struct rsk_wait *w)
 		w->begin_ns = rsk_now_ns();
 	w->in_time = false;
 	if (!w->announced) {
-		if (!w->bell.l) {
-			rc = rsk_bell_take(&w->bell, l);
+		if (!w->doorbell.l) {
+			rc = rsk_doorbell_take(&w->doorbell, l);
 			if (rc < 0)
 				return rc;
 		}
-		rsk_bell_ready(&w->bell);
-		l->seg.rail.ops->announce(&l->seg.rail, s->sid, w->what, w->bell.index);
+		rsk_doorbell_ready(&w->doorbell);
+		l->seg.rail.ops->announce(&l->seg.rail, s->sid, w->what, w->doorbell.index);
 		/* Pairs with the fence of due(): the peer sees the announcement, or our next look its slot. */
 		atomic_thread_fence(memory_order_seq_cst);
 		w->announced = true;
@@ -368,7 +368,7 @@ int rsk_wait_more(struct rsk_wait *w)
 		fds[0].fd = -1;
 	else if (__builtin_expect(w->edge != 0, 0))
 		fds[0] = (struct pollfd){ .fd = w->edge, .events = POLLIN };
-	fds[1] = (struct pollfd){ .fd = w->bell.fd, .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = w->doorbell.fd, .events = POLLIN };
 	me = rsk_stats_self();
 	rsk_stats_add_shared(&me->sleeps, 1);
 	rsk_spun_tell();
@@ -379,9 +379,9 @@ int rsk_wait_more(struct rsk_wait *w)
 	if (rc > 0 && fds[1].revents) {
 		/* Whoever takes completions in a moment is not to strike for us. */
 		if (l->remote)
-			l->seg.rail.ops->retract(&l->seg.rail, s->sid, w->what, w->bell.index);
+			l->seg.rail.ops->retract(&l->seg.rail, s->sid, w->what, w->doorbell.index);
 		w->news_ns = rsk_spin_woken(l, w->begin_ns);
-		rsk_bell_rang(&w->bell);
+		rsk_doorbell_rang(&w->doorbell);
 	}
 	if (__builtin_expect(w->edge != 0, 0) && rc > 0 && fds[0].revents) {
 		if (fds[0].revents & POLLNVAL)
@@ -413,9 +413,9 @@ void rsk_wait_end(struct rsk_wait *w)
 		return;
 	l = w->s->link;
 	w->active = false;
-	if (w->bell.l) {
-		l->seg.rail.ops->retract(&l->seg.rail, w->s->sid, w->what, w->bell.index);
-		rsk_bell_give(&w->bell);
+	if (w->doorbell.l) {
+		l->seg.rail.ops->retract(&l->seg.rail, w->s->sid, w->what, w->doorbell.index);
+		rsk_doorbell_give(&w->doorbell);
 	}
 	if (w->fd_wait)
 		rsk_own_close(rsk_fd_wait_end(w->fd_wait));

@@ -29,7 +29,7 @@ struct rsk_wait {
 	bool own_fd;		     /* ... since it is a copy of ours */
 	struct rsk_fd_wait *fd_wait; /* ... or whoever closes it makes one: fd_wait.h */
 	uint32_t what;		     /* RSK_WAKE_RX or RSK_WAKE_TX */
-	struct rsk_bell bell;
+	struct rsk_doorbell doorbell;
 	int edge; /* a set of our own, which tells each arrival of bytes where earlier ones lie; 0: none */
 	bool active; /* between begin and end; false at the declaration, nothing else need be set */
 	bool announced;

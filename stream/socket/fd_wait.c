@@ -21,7 +21,7 @@ struct rsk_fd_wait {
 	_Atomic(struct rsk_stream *) s;
 	_Atomic(int) refuge;
 	int fd;
-	uint32_t bell;
+	uint32_t doorbell;
 	const void *sleeper; /* what is the thread's own, also behind a fork */
 };
 
@@ -44,7 +44,7 @@ static bool take(uint32_t i)
 	return true;
 }
 
-struct rsk_fd_wait *rsk_fd_wait_begin(struct rsk_stream *s, int fd, uint32_t bell)
+struct rsk_fd_wait *rsk_fd_wait_begin(struct rsk_stream *s, int fd, uint32_t doorbell)
 {
 	struct rsk_fd_wait *fd_wait = NULL;
 
@@ -56,7 +56,7 @@ struct rsk_fd_wait *rsk_fd_wait_begin(struct rsk_stream *s, int fd, uint32_t bel
 	if (!fd_wait)
 		return NULL;
 	fd_wait->fd = fd;
-	fd_wait->bell = bell;
+	fd_wait->doorbell = doorbell;
 	fd_wait->sleeper = &taken_last;
 	atomic_store_explicit(&fd_wait->refuge, -1, memory_order_relaxed);
 	atomic_store(&fd_wait->s, s);
@@ -91,7 +91,7 @@ static void disturb(struct rsk_fd_wait *fd_wait, struct rsk_stream *s, int fd, b
 		copy = open ? rsk_own_fd_copy(fd) : RSK_FD_WAIT_NOWHERE;
 		atomic_store_explicit(&fd_wait->refuge, copy < 0 ? RSK_FD_WAIT_NOWHERE : copy,
 				      memory_order_release);
-		rsk_link_strike(s->link, UINT64_C(1) << fd_wait->bell);
+		rsk_link_strike(s->link, UINT64_C(1) << fd_wait->doorbell);
 	}
 	rsk_unlock(&fd_wait->lock);
 }

@@ -31,7 +31,7 @@ struct rsk_stream;
  * @bell: the index of the sleeper's in s->link. The table is to be looked at next. NULL: no place
  * for one more.
  */
-struct rsk_fd_wait *rsk_fd_wait_begin(struct rsk_stream *s, int fd, uint32_t bell);
+struct rsk_fd_wait *rsk_fd_wait_begin(struct rsk_stream *s, int fd, uint32_t doorbell);
 
 /*
  * The number to go on with, owned by the nap; -1: the one that it began with; or RSK_FD_WAIT_NOWHERE.

@@ -346,15 +346,15 @@ void rsk_stream_stay_off(struct rsk_stream *s);
 /* This thread has woken a peer since its last wait: spin.h. */
 extern __thread bool rsk_spin_rang;
 
-/* The bells of the peer's sleepers on this stream, for rsk_stream_ring(): RSK_WAKE_*. Has a full fence. */
+/* The bells of the peer's sleepers on this stream, for rsk_stream_ring_doorbells(): RSK_WAKE_*. Has a full fence. */
 static inline uint64_t rsk_stream_due(struct rsk_stream *s, uint32_t what)
 {
 	return s->link->seg.rail.ops->due(&s->link->seg.rail, s->sid, what);
 }
 
-static inline void rsk_stream_ring(struct rsk_stream *s, uint64_t bells)
+static inline void rsk_stream_ring_doorbells(struct rsk_stream *s, uint64_t doorbells)
 {
-	s->link->seg.rail.ops->ring(&s->link->seg.rail, bells);
+	s->link->seg.rail.ops->notify(&s->link->seg.rail, doorbells);
 	rsk_spin_rang = true;
 }
 
@@ -365,10 +365,10 @@ static inline void rsk_stream_ring(struct rsk_stream *s, uint64_t bells)
  */
 static inline void rsk_stream_notify(struct rsk_stream *s, uint32_t what)
 {
-	uint64_t bells = rsk_stream_due(s, what);
+	uint64_t doorbells = rsk_stream_due(s, what);
 
-	if (bells)
-		rsk_stream_ring(s, bells);
+	if (doorbells)
+		rsk_stream_ring_doorbells(s, doorbells);
 }
 
 /* rx_lock held. Is the credit that was just given what a sender that found no room waits for? */

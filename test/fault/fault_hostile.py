@@ -81,7 +81,7 @@ def scribbling_peer(t):
 def spoiled_doorbells(t):
     """A joined peer fills, empties, blocks and rings every doorbell that it can reach, and never wakes up again."""
     for how in ("block", "poll", "epoll", "select"):
-        attack(t, how, ("bells", "PORT"), True)
+        attack(t, how, ("doorbells", "PORT"), True)
 
 
 @case(60)

@@ -382,7 +382,7 @@ static void *scribble_thread(void *arg)
 	return NULL;
 }
 
-static void bells_child(int port, uint64_t seed)
+static void doorbells_child(int port, uint64_t seed)
 {
 	static uint8_t buf[BUF_BYTES];
 	uint64_t state = seed, pos = 0;
@@ -391,7 +391,7 @@ static void bells_child(int port, uint64_t seed)
 	for (int i = 0; i < 300; i++)
 		if (round_trip(fd, seed, &pos, buf, dice(&state) % 4000 + 1))
 			break;
-	hostile_bells(&state, fd);
+	hostile_doorbells(&state, fd);
 }
 
 /* Its own library works on spoiled memory as well: whatever becomes of this process is no matter. */
@@ -455,7 +455,7 @@ int main(int argc, char **argv)
 	if (argc == 5 && !strcmp(argv[1], "scribble"))
 		return lives_of(scribble_child, atoi(argv[2]), until, seed);
 	if (argc == 5 && !strcmp(argv[1], "bells"))
-		return lives_of(bells_child, atoi(argv[2]), until, seed);
+		return lives_of(doorbells_child, atoi(argv[2]), until, seed);
 	if (argc == 5 && !strcmp(argv[1], "control"))
 		return hostile_control(atoi(argv[2]), until, seed);
 	if (argc == 5 && !strcmp(argv[1], "slow"))

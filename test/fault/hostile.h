@@ -15,7 +15,7 @@ void hostile_scribble(uint64_t *state, uint8_t *at, size_t len);
  * A peer that spoils every eventfd that it has, its own and the victim's, each for ever: O_NONBLOCK off and full or
  * taken from, rung without end; it does not come back. @asleep: a socket on which a thread of it is to sleep meanwhile.
  */
-void hostile_bells(uint64_t *state, int asleep);
+void hostile_doorbells(uint64_t *state, int asleep);
 
 /* Knocks at the door of process pid until then; an exit status. */
 int hostile_control(int pid, double until, uint64_t seed);

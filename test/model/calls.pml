@@ -23,7 +23,7 @@ bit chain;   /* the chain lock */
 bit called;  /* the registration's mark */
 bit pushed;  /* it is on the set's list of calls */
 bit sleepers;
-bit bell;
+bit doorbell;
 
 active [CALLERS] proctype caller()
 {
@@ -43,7 +43,7 @@ active [CALLERS] proctype caller()
 	asleep = sleepers;
 #endif
 	if
-	:: asleep -> bell = 1
+	:: asleep -> doorbell = 1
 	:: else
 	fi;
 	chain = 0
@@ -76,7 +76,7 @@ active proctype waiter()
 			:: else
 			fi;
 #endif
-			atomic { bell -> bell = 0 }
+			atomic { doorbell -> doorbell = 0 }
 awake:			sleepers = 0
 		fi
 	od

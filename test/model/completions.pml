@@ -30,7 +30,7 @@ bit armed = 1;
 bit event; /* in the channel */
 bit more;  /* the eventfd beside it */
 bit announced[STREAMS];
-bit bell[STREAMS];
+bit doorbell[STREAMS];
 bit lock;
 
 #define COMPLETIONS (queue[0] + queue[1])
@@ -81,12 +81,12 @@ inline take()
 /* news(): the sleeper's announcement is taken back with the ringing. */
 inline tell()
 {
-#ifndef NO_BELL
+#ifndef NO_DOORBELL
 	if
 	:: t < STREAMS ->
 		atomic {
 			if
-			:: announced[t] -> announced[t] = 0; bell[t] = 1
+			:: announced[t] -> announced[t] = 0; doorbell[t] = 1
 			:: else
 			fi
 		}
@@ -135,7 +135,7 @@ proctype reader(byte i)
 		fi;
 #endif
 		if
-		:: atomic { bell[i] -> bell[i] = 0 }
+		:: atomic { doorbell[i] -> doorbell[i] = 0 }
 		:: event || more -> poll()
 		fi;
 		announced[i] = 0;

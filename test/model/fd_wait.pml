@@ -30,7 +30,7 @@ bit table = 1;	       /* its entry leads to the stream */
 bit fd_wait, fd_wait_stored;   /* as the closer sees it; in the sleeper's store buffer */
 byte refuge = FREE;    /* the copy made: a file; FREE: none */
 byte copies;	       /* descriptors that are open on MINE beside the number */
-bit bell, slot, news;  /* rung; by the ring; by the companion */
+bit doorbell, slot, news;  /* rung; by the ring; by the companion */
 bit lock, slept;
 
 inline fence() { fd_wait_stored == 0 }
@@ -95,9 +95,9 @@ active proctype sleeper()
 		:: else ->
 			slept = 1;
 			/* a file of another's never tells news of ours: only the bell does then */
-			(bell || (news && copy == MINE));
+			(doorbell || (news && copy == MINE));
 			woken = news && copy == MINE;
-			bell = 0
+			doorbell = 0
 		fi;
 		get_up();
 		if
@@ -169,15 +169,15 @@ active proctype closer()
 		atomic { lock == 0 -> lock = 1 };
 		if
 		:: fd_wait && refuge == FREE ->
-#ifdef BELL_FIRST
-			bell = 1;
+#ifdef DOORBELL_FIRST
+			doorbell = 1;
 #endif
 			if
 			:: number == MINE -> copies++; refuge = MINE
 			:: else -> refuge = NOWHERE
 			fi;
-#ifndef BELL_FIRST
-			bell = 1
+#ifndef DOORBELL_FIRST
+			doorbell = 1
 #endif
 		:: else
 		fi;
@@ -198,7 +198,7 @@ end:
 active proctype peer()
 {
 	if
-	:: slot = 1; bell = 1
+	:: slot = 1; doorbell = 1
 	:: news = 1
 	fi
 }

@@ -34,7 +34,7 @@ byte credit_buffer;    /* the reader's store not visible yet; equal: none */
 byte room_at;	       /* as memory shows it */
 byte room_at_buffer;   /* the sender's */
 bit want, want_buffer; /* stored behind room_at: the buffer keeps the order */
-bit bell;
+bit doorbell;
 byte taken;
 
 active proctype drain()
@@ -72,7 +72,7 @@ active proctype sender()
 		:: else
 		fi;
 #endif
-		atomic { bell -> bell = 0 }
+		atomic { doorbell -> doorbell = 0 }
 again:		skip
 	od
 }
@@ -99,7 +99,7 @@ active proctype reader()
 #endif
 				if
 				:: want -> atomic { credit == credit_buffer -> want = 0 }
-					   bell = 1
+					   doorbell = 1
 				:: else
 				fi
 			:: else

@@ -36,7 +36,7 @@ byte put_buffer; /* the sender's store buffer: newest value of put not yet visib
 
 bit want[SLEEPERS];	   /* the want word, as memory shows it */
 bit want_buffer[SLEEPERS]; /* the waiter's store of its bit, not visible yet */
-bit bell[SLEEPERS];	   /* the edge that was not taken out yet; for EPOLL: that epoll_wait has not reported yet */
+bit doorbell[SLEEPERS];	   /* the edge that was not taken out yet; for EPOLL: that epoll_wait has not reported yet */
 byte got[SLEEPERS];	   /* messages each has seen */
 
 /* Store buffers drain when they like. */
@@ -73,7 +73,7 @@ inline waiter_fence(me)
 inline ring(me)
 {
 	if
-	:: wanted[me] -> atomic { bell[me] = 1; wanted[me] = 0 }
+	:: wanted[me] -> atomic { doorbell[me] = 1; wanted[me] = 0 }
 	:: else
 	fi
 }
@@ -101,7 +101,7 @@ active proctype sender()
 				want[POLLER] = 0;
 				want[EPOLL] = 0
 			}
-#ifdef RING_ONE_BELL
+#ifdef RING_ONE_DOORBELL
 			/* One word, one futex: whoever stands first is woken for all. */
 			d_step {
 				wanted[POLLER] = wanted[POLLER] && !wanted[READER];
@@ -140,9 +140,9 @@ proctype waiter(byte me)
 	:: NEWS(me) -> see(me)
 	:: got[me] < MESSAGES && !NEWS(me) ->
 #ifndef HUSH_LATE
-		/* rsk_bell_ready(); the application's set reports its edge as it wakes. */
+		/* rsk_doorbell_ready(); the application's set reports its edge as it wakes. */
 		if
-		:: me != EPOLL -> bell[me] = 0
+		:: me != EPOLL -> doorbell[me] = 0
 		:: else
 		fi;
 #endif
@@ -156,12 +156,12 @@ proctype waiter(byte me)
 #endif
 #ifdef HUSH_LATE
 		/* Behind the look: a ring that came since is gone with it. */
-		bell[me] = 0;
+		doorbell[me] = 0;
 #endif
 		/* Asleep: ppoll() on the set, which stays as it is, or epoll_wait() and its edge. */
 		if
-		:: me == EPOLL -> atomic { bell[me] -> bell[me] = 0 }
-		:: else -> bell[me]
+		:: me == EPOLL -> atomic { doorbell[me] -> doorbell[me] = 0 }
+		:: else -> doorbell[me]
 		fi;
 again:		skip
 	od

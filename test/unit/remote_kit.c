@@ -45,7 +45,7 @@ static uint64_t due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 }
 
 /* Nobody is there to ring: who sleeps has its time, or the companion. */
-static void sleeper(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t bell)
+static void sleeper(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t doorbell)
 {
 }
 

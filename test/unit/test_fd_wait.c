@@ -45,7 +45,7 @@ static struct rsk_stream *s;
 /* number: of the sleeper's, -1: closed; the other one takes it out as fd.c does, and then closes it. */
 static struct pair {
 	_Atomic(int) number;
-	uint32_t bell;
+	uint32_t doorbell;
 	uint32_t early, late, wrong;
 } pairs[PAIRS];
 
@@ -58,8 +58,8 @@ static bool same_file(int fd, ino_t ino)
 
 static void sleep_once(struct pair *p, int fd, ino_t ino)
 {
-	struct rsk_fd_wait *fd_wait = rsk_fd_wait_begin(s, fd, p->bell);
-	struct pollfd bell = { .fd = s->link->bell[p->bell], .events = POLLIN };
+	struct rsk_fd_wait *fd_wait = rsk_fd_wait_begin(s, fd, p->doorbell);
+	struct pollfd doorbell = { .fd = s->link->doorbell[p->doorbell], .events = POLLIN };
 	struct epoll_event rung[2];
 	int refuge;
 
@@ -72,8 +72,8 @@ static void sleep_once(struct pair *p, int fd, ino_t ino)
 		return;
 	}
 	while (rsk_fd_wait_refuge(fd_wait) == -1) {
-		cr_assert_eq(poll(&bell, 1, 20000), 1, "nobody rang");
-		cr_assert_geq(epoll_wait(bell.fd, rung, 2, 0), 0);
+		cr_assert_eq(poll(&doorbell, 1, 20000), 1, "nobody rang");
+		cr_assert_geq(epoll_wait(doorbell.fd, rung, 2, 0), 0);
 	}
 	refuge = rsk_fd_wait_end(fd_wait);
 	p->late++;
@@ -102,7 +102,7 @@ static void *sleeper(void *arg)
 static void *closer(void *arg)
 {
 	struct pair *p = arg;
-	uint64_t dice = p->bell + 1;
+	uint64_t dice = p->doorbell + 1;
 
 	for (uint32_t i = 0; i < ROUNDS; i++) {
 		int fd;
@@ -141,10 +141,10 @@ Test(fd_wait, nobody_sleeps_on)
 	cr_assert_not_null(s);
 	s->link = rsk_link_new(true);
 	cr_assert_not_null(s->link);
-	cr_assert_eq(rsk_link_bells(s->link), 0);
+	cr_assert_eq(rsk_link_make_doorbells(s->link), 0);
 	before = open_files();
 	for (uint32_t i = 0; i < PAIRS; i++) {
-		pairs[i] = (struct pair){ .number = -2, .bell = i };
+		pairs[i] = (struct pair){ .number = -2, .doorbell = i };
 		cr_assert_eq(pthread_create(&thread[i][0], NULL, sleeper, &pairs[i]), 0);
 		cr_assert_eq(pthread_create(&thread[i][1], NULL, closer, &pairs[i]), 0);
 	}
@@ -163,21 +163,21 @@ Test(fd_wait, nobody_sleeps_on)
 Test(fd_wait, a_number_that_nobody_was_seen_to_close)
 {
 	struct rsk_fd_wait *fd_wait;
-	struct pollfd bell;
+	struct pollfd doorbell;
 	int fd;
 
 	rsk_engine_init(&host);
 	s = rsk_arena_alloc(sizeof(*s));
 	s->link = rsk_link_new(true);
-	cr_assert_eq(rsk_link_bells(s->link), 0);
+	cr_assert_eq(rsk_link_make_doorbells(s->link), 0);
 	fd = eventfd(0, 0);
 	fd_wait = rsk_fd_wait_begin(s, fd, 1);
 	rsk_fd_wait_disturb(s, fd + 1, true);
 	cr_assert_eq(rsk_fd_wait_refuge(fd_wait), -1);
 	rsk_fd_wait_disturb(s, fd, false);
 	cr_assert_eq(rsk_fd_wait_refuge(fd_wait), RSK_FD_WAIT_NOWHERE);
-	bell = (struct pollfd){ .fd = s->link->bell[1], .events = POLLIN };
-	cr_assert_eq(poll(&bell, 1, 0), 1);
+	doorbell = (struct pollfd){ .fd = s->link->doorbell[1], .events = POLLIN };
+	cr_assert_eq(poll(&doorbell, 1, 0), 1);
 	cr_assert_eq(rsk_fd_wait_end(fd_wait), RSK_FD_WAIT_NOWHERE);
 	/* A child has none of its parent's other threads' naps, and its own ones. */
 	fd_wait = rsk_fd_wait_begin(s, fd, 2);

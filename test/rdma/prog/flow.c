@@ -77,10 +77,10 @@ void pair_flow_init(struct pair_link *l)
 static void due(struct pair_link *l, uint32_t sid, uint32_t what)
 {
 	struct rsk_rail *rail = &l->seg.rail;
-	uint64_t bells = rail->ops->due(rail, sid, what);
+	uint64_t doorbells = rail->ops->due(rail, sid, what);
 
-	if (bells)
-		rail->ops->ring(rail, bells);
+	if (doorbells)
+		rail->ops->notify(rail, doorbells);
 }
 
 static bool broken(const struct pair_link *l)
@@ -216,7 +216,7 @@ static void sleep_on(const struct worker *w)
 {
 	const struct rsk_fabric_ops *ops = w->l->seg.rail.ops;
 	struct pair *p = w->l->p;
-	struct pollfd fds[] = { { .fd = w->l->bell[w->number], .events = POLLIN },
+	struct pollfd fds[] = { { .fd = w->l->doorbell[w->number], .events = POLLIN },
 				{ .fd = p->m->news_fd(p->v), .events = POLLIN } };
 	uint64_t count, now = pair_now_ns();
 	int ms = PAIR_ASLEEP_MS, n;
@@ -293,12 +293,12 @@ void pair_flow_join(struct pair_link *l)
 		pthread_join(l->thread[i], NULL);
 }
 
-static void ring(struct pair_link *l, uint64_t bells)
+static void ring(struct pair_link *l, uint64_t doorbells)
 {
 	static const uint64_t one = 1;
 
-	for (uint32_t b = 0; b < RSK_SEG_BELLS; b++)
-		if ((bells >> b & 1) && write(l->bell[b], &one, sizeof(one)) < 0)
+	for (uint32_t b = 0; b < RSK_SEG_DOORBELLS; b++)
+		if ((doorbells >> b & 1) && write(l->doorbell[b], &one, sizeof(one)) < 0)
 			PAIR_FAIL("bell: %s", strerror(errno));
 }
 

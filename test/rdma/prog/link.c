@@ -172,8 +172,8 @@ void pair_make_segments(struct pair_link *l)
 	l->seg.rail.window_bytes = mirror.rail.segment_bytes;
 	if (rsk_seg_reach(&l->seg, PAIR_MAX_STREAMS - 1) < 0)
 		PAIR_FAIL("reach");
-	for (uint32_t b = 0; b < RSK_SEG_BELLS; b++)
-		l->bell[b] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	for (uint32_t b = 0; b < RSK_SEG_DOORBELLS; b++)
+		l->doorbell[b] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 }
 
 /* All keys of ours for the peer; a ring that cannot be registered is reached indirectly. */

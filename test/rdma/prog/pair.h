@@ -54,7 +54,7 @@ struct pair_link {
 	struct rsk_seg seg;
 	struct rsk_verbs_rail *rail;
 	_Atomic(int) up, downs, err;
-	int bell[RSK_SEG_BELLS];
+	int doorbell[RSK_SEG_DOORBELLS];
 	struct pair_stream stream[PAIR_MAX_STREAMS];
 	pthread_t thread[PAIR_MAX_THREADS];
 	_Atomic(uint32_t) running;

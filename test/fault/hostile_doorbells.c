@@ -1,4 +1,4 @@
-/* hostile_bells.c - a joined peer that does its worst with the doorbells that it can reach. */
+/* hostile_doorbells.c - a joined peer that does its worst with the doorbells that it can reach. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,23 +13,23 @@
 #include "doorbell.h"
 #include "hostile.h"
 
-#define MOST_BELLS 256
+#define MOST_DOORBELLS 256
 #define ASLEEP_US                                                                                  \
 	30000 /* for the thread to announce that it sleeps: what is lost is one attack of many */
 
-static int bells[MOST_BELLS], nbells;
+static int doorbells[MOST_DOORBELLS], ndoorbells;
 
-static void find_bells(void)
+static void find_doorbells(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
 	struct dirent *entry;
 
 	if (!dir)
 		die("/proc/self/fd");
-	nbells = 0;
-	while ((entry = readdir(dir)) && nbells < MOST_BELLS)
+	ndoorbells = 0;
+	while ((entry = readdir(dir)) && ndoorbells < MOST_DOORBELLS)
 		if (rsk_doorbell_check(atoi(entry->d_name)))
-			bells[nbells++] = atoi(entry->d_name);
+			doorbells[ndoorbells++] = atoi(entry->d_name);
 	closedir(dir);
 }
 
@@ -66,34 +66,34 @@ static void *sleeper(void *arg)
 	return NULL;
 }
 
-void hostile_bells(uint64_t *state, int asleep)
+void hostile_doorbells(uint64_t *state, int asleep)
 {
 	struct sigaction stop = { .sa_handler = stop_here };
 	bool filled = dice(state) & 1;
 	pthread_t thread;
 
-	find_bells();
+	find_doorbells();
 	if (sigaction(SIGUSR1, &stop, NULL) || pthread_create(&thread, NULL, sleeper, &asleep))
 		die("sleeper");
 	usleep(ASLEEP_US);
 	pthread_kill(thread, SIGUSR1); /* it has announced that it sleeps, and takes nothing back */
-	for (int i = 0; i < nbells; i++)
+	for (int i = 0; i < ndoorbells; i++)
 		if (filled)
-			fill(bells[i]);
+			fill(doorbells[i]);
 		else
-			set_blocking(bells[i], true);
+			set_blocking(doorbells[i], true);
 	/* The victim answers, and so rings. */
 	for (uint64_t round = 0;; round++) {
 		if (round < 200)
 			send(asleep, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-		for (int i = 0; i < nbells; i++) {
+		for (int i = 0; i < ndoorbells; i++) {
 			uint64_t n = 1;
 
-			rsk_doorbell_ring(bells[i]);
+			rsk_doorbell_ring(doorbells[i]);
 			if (!filled && dice(state) % 4 == 0) {
-				set_blocking(bells[i], false);
-				syscall(SYS_write, bells[i], &n, sizeof(n));
-				set_blocking(bells[i], true);
+				set_blocking(doorbells[i], false);
+				syscall(SYS_write, doorbells[i], &n, sizeof(n));
+				set_blocking(doorbells[i], true);
 			}
 		}
 		if (dice(state) % 16 == 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * epoll_bell.c - the links that a set hears: one bell of each is in the set (what rings it, edge triggered), and
+ * epoll_doorbell.c - the links that a set hears: one bell of each is in the set (what rings it, edge triggered), and
  * wakes who sleeps on it. Which links may be in a set that several processes hold.
  */
 #include <errno.h>
@@ -21,11 +21,11 @@ void rsk_epoll_stays(struct rsk_epoll *e)
 	atomic_fetch_add(&e->fds, 1);
 }
 
-uint64_t rsk_epoll_bell_bit(const struct rsk_epoll *e, const struct rsk_link *l)
+uint64_t rsk_epoll_doorbell_bit(const struct rsk_epoll *e, const struct rsk_link *l)
 {
 	for (uint32_t i = 0; i < e->nlinks; i++)
 		if (e->links[i].l == l)
-			return 1ull << e->links[i].bell;
+			return 1ull << e->links[i].doorbell;
 	return 0;
 }
 
@@ -35,12 +35,12 @@ static void drop_link(struct rsk_epoll *e, uint32_t i)
 	e->links[i] = e->links[--e->nlinks];
 }
 
-int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_link *l)
+int rsk_epoll_ensure_doorbell(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_link *l)
 {
-	uint32_t taken = atomic_load(&l->bells_taken), i;
+	uint32_t taken = atomic_load(&l->doorbells_taken), i;
 	int rc;
 
-	if (rsk_epoll_bell_bit(e, l))
+	if (rsk_epoll_doorbell_bit(e, l))
 		return 0;
 	if (!rsk_epoll_adopt(e))
 		return -EBUSY;
@@ -48,23 +48,23 @@ int rsk_epoll_ensure_bell(struct rsk_epoll_family *f, struct rsk_epoll *e, struc
 		return -ENOSPC;
 	do {
 		i = (uint32_t)__builtin_ctz(~taken);
-		if (i >= RSK_SEG_SHARED_BELL) {
-			i = RSK_SEG_SHARED_BELL;
+		if (i >= RSK_SEG_SHARED_DOORBELL) {
+			i = RSK_SEG_SHARED_DOORBELL;
 			break;
 		}
-	} while (!atomic_compare_exchange_weak(&l->bells_taken, &taken, taken | 1u << i));
+	} while (!atomic_compare_exchange_weak(&l->doorbells_taken, &taken, taken | 1u << i));
 	/* Before the kernel knows the bell: a thread that sleeps in there may come back with its first ring. */
 	atomic_store(&e->belled, true);
-	rc = rsk_link_watch(l, i, rsk_epoll_kernel_set(e), f->tag | RSK_EPOLL_BELL);
+	rc = rsk_link_watch(l, i, rsk_epoll_kernel_set(e), f->tag | RSK_EPOLL_DOORBELL);
 	if (rc < 0) {
-		if (i != RSK_SEG_SHARED_BELL)
-			atomic_fetch_and(&l->bells_taken, ~(1u << i));
+		if (i != RSK_SEG_SHARED_DOORBELL)
+			atomic_fetch_and(&l->doorbells_taken, ~(1u << i));
 		return rc;
 	}
 	rsk_lock(&f->chain);
 	e->remote |= l->remote;
 	e->links[e->nlinks].l = l;
-	e->links[e->nlinks].bell = i;
+	e->links[e->nlinks].doorbell = i;
 	e->nlinks++;
 	rsk_unlock(&f->chain);
 	return 0;
@@ -77,7 +77,7 @@ static void leave_set(const struct rsk_epoll *e, const struct rsk_link *l)
 		return;
 	for (uint32_t k = 0; k < e->nlinks; k++)
 		if (e->links[k].l == l)
-			rsk_link_unwatch(l, e->links[k].bell, rsk_epoll_kernel_set(e));
+			rsk_link_unwatch(l, e->links[k].doorbell, rsk_epoll_kernel_set(e));
 }
 
 void rsk_epoll_link_gone(struct rsk_link *l)
@@ -105,14 +105,15 @@ void rsk_epoll_link_gone(struct rsk_link *l)
 	rsk_unlock(&f->lock);
 }
 
-void rsk_epoll_give_bells(struct rsk_epoll *e)
+void rsk_epoll_give_doorbells(struct rsk_epoll *e)
 {
 	struct rsk_epoll_family *f = rsk_epoll_family();
 
 	rsk_lock(&f->chain);
 	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (e->links[i].bell != RSK_SEG_SHARED_BELL)
-			atomic_fetch_and(&e->links[i].l->bells_taken, ~(1u << e->links[i].bell));
+		if (e->links[i].doorbell != RSK_SEG_SHARED_DOORBELL)
+			atomic_fetch_and(&e->links[i].l->doorbells_taken,
+					 ~(1u << e->links[i].doorbell));
 	e->nlinks = 0;
 	rsk_unlock(&f->chain);
 }
