@@ -48,11 +48,12 @@ uint64_t rsk_hash_slot(const struct rsk_key *key, const struct rsk_slot_head *he
 	return payload_hash;
 }
 
-uint64_t rsk_hash_mail(const struct rsk_key *key, const struct rsk_mail *m, uint32_t role)
+uint64_t rsk_hash_control_word(const struct rsk_key *key, const struct rsk_control_word *m,
+			       uint32_t role)
 {
-	struct rsk_mail c = *m;
+	struct rsk_control_word c = *m;
 
 	c.zero = role + 1;
-	return XXH3_64bits_withSecret(&c, offsetof(struct rsk_mail, hash), key->secret,
+	return XXH3_64bits_withSecret(&c, offsetof(struct rsk_control_word, hash), key->secret,
 				      RSK_SECRET_BYTES);
 }

@@ -141,7 +141,7 @@ static int put_slot(struct rsk_rails *rs, uint64_t off, size_t len)
 	return rc < 0 ? 0 : rc;
 }
 
-static int put_mail(struct rsk_rails *rs, uint64_t off, size_t len)
+static int put_word(struct rsk_rails *rs, uint64_t off, size_t len)
 {
 	int lead, rc;
 
@@ -164,7 +164,7 @@ static int rails_put(struct rsk_rail *rail, uint64_t off, size_t len)
 	err = atomic_load_explicit(&rail->broken, memory_order_relaxed);
 	if (err)
 		return err;
-	return off >= rs->at.ring_off ? put_slot(rs, off, len) : put_mail(rs, off, len);
+	return off >= rs->at.ring_off ? put_slot(rs, off, len) : put_word(rs, off, len);
 }
 
 static int rails_again(struct rsk_rail *rail, uint64_t off, size_t len, uint32_t lost)
@@ -223,7 +223,7 @@ static bool rails_arrived(struct rsk_rail *rail, uint64_t off)
 	struct rsk_rails *rs = rail->priv;
 	struct rsk_rails_stream *s;
 	int lead = atomic_load(&rs->lead);
-	bool there = lead >= 0 && !atomic_load(&rs->mails_open), used;
+	bool there = lead >= 0 && !atomic_load(&rs->words_open), used;
 	uint32_t cell;
 
 	if (rs->mute)
@@ -341,7 +341,7 @@ struct rsk_rails_layout rsk_rails_layout_of(const struct rsk_seg *seg)
 {
 	return (struct rsk_rails_layout){ .ctl_off = rsk_seg_ctl_off(0),
 					  .ctl_step = sizeof(struct rsk_seg_ctl),
-					  .rxmail_off = offsetof(struct rsk_seg_ctl, rxmail),
+					  .rx_word_off = offsetof(struct rsk_seg_ctl, rx_word),
 					  .ring_off = rsk_seg_ring_off(&seg->peer, 0),
 					  .ring_bytes = seg->peer.ring_bytes,
 					  .streams = seg->peer.streams };

@@ -41,9 +41,9 @@ enum rsk_rails_state {
 /* Where what lies in the peer's segment. */
 struct rsk_rails_layout {
 	uint64_t ctl_off,
-		ctl_step; /* control block of stream 0; to the next one's. The txmail comes first in it, */
-	uint64_t rxmail_off; /* and the rxmail there */
-	uint64_t ring_off;   /* of stream 0 */
+		ctl_step; /* control block of stream 0; to the next one's. The tx_word comes first in it, */
+	uint64_t rx_word_off; /* and the rx_word there */
+	uint64_t ring_off;    /* of stream 0 */
 	uint32_t ring_bytes, streams;
 };
 
@@ -85,7 +85,7 @@ struct rsk_rails {
 	 * Keeper writes, seq_cst: before a lead is none any more, and behind the last mail that the next one has put
 	 * anew. Who asks what has arrived reads it, seq_cst, behind @lead: so a lead that it has seen has had them all.
 	 */
-	_Atomic(bool) mails_open;
+	_Atomic(bool) words_open;
 	_Atomic(bool) several; /* more than one is up; keeper writes, release */
 	/* Counts what makes those who put choose anew; never 0. Keeper writes, release. */
 	_Atomic(uint32_t) changes;

@@ -18,13 +18,13 @@ static void lead_by(struct rsk_rails *rs, uint32_t i)
 
 		if (!atomic_load_explicit(&rs->stream[sid], memory_order_relaxed))
 			continue;
-		rail->ops->put(rail, off, sizeof(struct rsk_mail));
-		rail->ops->put(rail, off + rs->at.rxmail_off, sizeof(struct rsk_mail));
+		rail->ops->put(rail, off, sizeof(struct rsk_control_word));
+		rail->ops->put(rail, off + rs->at.rx_word_off, sizeof(struct rsk_control_word));
 	}
 	if (!rs->fresh)
 		rail->ops->due(rail, 0, 0);
 	rs->fresh = false;
-	atomic_store(&rs->mails_open, false);
+	atomic_store(&rs->words_open, false);
 }
 
 /* Another one than it was, if there is one and the last one's mails cannot come any more. */
@@ -69,7 +69,7 @@ void rsk_rails_lost(struct rsk_rails *rs, uint32_t rail)
 	set_state(rs, rail, RSK_RAILS_LOST);
 	if (atomic_load(&rs->lead) == (int)rail) {
 		rs->open |= (uint8_t)(1u << rail);
-		atomic_store(&rs->mails_open, true);
+		atomic_store(&rs->words_open, true);
 		atomic_store(&rs->lead, -1);
 	}
 }

@@ -54,8 +54,8 @@ _Static_assert(sizeof(struct rsk_seg_head) <= RSK_SEG_HEAD_BYTES, "head");
 _Static_assert(RSK_SEG_SUMS == 8, "the summary is one cache line");
 
 struct rsk_seg_ctl {
-	struct rsk_mail txmail; /* peer, as the sender */
-	struct rsk_mail rxmail; /* peer, as the receiver */
+	struct rsk_control_word tx_word; /* peer, as the sender */
+	struct rsk_control_word rx_word; /* peer, as the receiver */
 	uint64_t link[6]; /* a mailbox, of stream 0 alone: owner's keeper; the peer's keeper obtains it */
 	_Atomic(uint64_t) want_rx; /* bells to ring at data or a command; owner sets, peer takes */
 	_Atomic(uint64_t) want_tx; /* bells to ring at credit or an answer; owner sets, peer takes */

@@ -163,30 +163,31 @@ static enum stop ring_out(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vst
 	}
 }
 
-static enum stop mails_out(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream *s,
+static enum stop words_out(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream *s,
 			   struct gone *g)
 {
 	const struct rsk_vgroup *group = rsk_rail_has_group(r, sid / RSK_VERBS_GROUP);
 	uint64_t off = rsk_seg_ctl_off(sid);
-	uint32_t len = sizeof(struct rsk_mail);
+	uint32_t len = sizeof(struct rsk_control_word);
 
-	if (!s->note.mails)
+	if (!s->note.words)
 		return DONE;
 	if (!group->ctl_known)
 		return SHUT;
 	if (!place(r, g))
 		return NO_QUEUE;
-	if (s->note.mails == RSK_NOTE_RXMAIL)
-		off += offsetof(struct rsk_seg_ctl, rxmail);
-	else if (s->note.mails == (RSK_NOTE_TXMAIL | RSK_NOTE_RXMAIL))
+	if (s->note.words == RSK_NOTE_RX_WORD)
+		off += offsetof(struct rsk_seg_ctl, rx_word);
+	else if (s->note.words == (RSK_NOTE_TX_WORD | RSK_NOTE_RX_WORD))
 		len *= 2;
 	rsk_post_add(r, &g->batch, r->seg->rail.window + off, len, 0, r->peer.segment + off,
 		     group->ctl_rkey);
-	s->note.mails = 0;
+	s->note.words = 0;
 	g->any = true;
 	return DONE;
 }
-_Static_assert(offsetof(struct rsk_seg_ctl, rxmail) == sizeof(struct rsk_mail), "side by side");
+_Static_assert(offsetof(struct rsk_seg_ctl, rx_word) == sizeof(struct rsk_control_word),
+	       "side by side");
 
 /* The immediate goes with what has gone, also if something has to wait: it wakes only once more. */
 void rsk_flush_stream(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream *s)
@@ -203,7 +204,7 @@ void rsk_flush_stream(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream
 		return;
 	}
 	stop[0] = ring_out(r, sid, s, &g);
-	stop[1] = mails_out(r, sid, s, &g);
+	stop[1] = words_out(r, sid, s, &g);
 	if (stop[0] == DONE && stop[1] == DONE) {
 		s->pending = false;
 	} else if (stop[0] == NO_QUEUE || stop[1] == NO_QUEUE) {

@@ -45,7 +45,7 @@ _Static_assert(RSK_INDIRECT_WORD_BYTES == RSK_VERBS_WORD_BYTES, "a word is a wor
 #define RSK_VERBS_RECVS 512u	      /* of a queue pair's own receive queue */
 #define RSK_VERBS_CQ_RAILS 4u /* queue pairs whose receives complete in one completion queue */
 #define RSK_VERBS_INLINE 220u
-#define RSK_VERBS_INLINE_LEAST ((uint32_t)(2 * sizeof(struct rsk_mail)))
+#define RSK_VERBS_INLINE_LEAST ((uint32_t)(2 * sizeof(struct rsk_control_word)))
 #define RSK_VERBS_WRITE_BYTES (256u << 10) /* of one work request */
 #define RSK_VERBS_READS 16u		   /* at once */
 #define RSK_VERBS_READ_BYTES RSK_MAILBOX_BYTES

@@ -78,7 +78,7 @@ void rsk_note_took(struct rsk_note *n, uint32_t len)
 
 bool rsk_note_validate(const struct rsk_note *n, uint32_t ring_bytes)
 {
-	if (n->ranges > RSK_NOTE_RANGES || n->mails > (RSK_NOTE_TXMAIL | RSK_NOTE_RXMAIL))
+	if (n->ranges > RSK_NOTE_RANGES || n->words > (RSK_NOTE_TX_WORD | RSK_NOTE_RX_WORD))
 		return false;
 	for (uint32_t i = 0; i < n->ranges; i++)
 		if (n->range[i].from >= n->range[i].to || n->range[i].to > ring_bytes ||

@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #define RSK_NOTE_RANGES 8u
-#define RSK_NOTE_TXMAIL (1u << 0)
-#define RSK_NOTE_RXMAIL (1u << 1)
+#define RSK_NOTE_TX_WORD (1u << 0)
+#define RSK_NOTE_RX_WORD (1u << 1)
 
 /* Owner: the rail's stream, under the rail's lock. All zero: nothing. */
 struct rsk_note {
@@ -23,12 +23,12 @@ struct rsk_note {
 		uint32_t from, to; /* bytes in the ring: [from, to); from at a cell */
 	} range[RSK_NOTE_RANGES];
 	uint8_t ranges;
-	uint8_t mails; /* RSK_NOTE_*MAIL */
+	uint8_t words; /* RSK_NOTE_*MAIL */
 };
 
 static inline bool rsk_note_any(const struct rsk_note *n)
 {
-	return n->ranges || n->mails;
+	return n->ranges || n->words;
 }
 
 /* [off, off + len) of the ring: within it, off at a cell, len not 0. False: it would be a range too many. */

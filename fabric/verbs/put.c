@@ -17,12 +17,12 @@ static int note(struct rsk_verbs_rail *r, struct rsk_note *n, const struct rsk_s
 			return -ENOBUFS;
 		r->meter.noted += len;
 	} else {
-		if (len != sizeof(struct rsk_mail))
+		if (len != sizeof(struct rsk_control_word))
 			return -EINVAL;
-		if (at->off == offsetof(struct rsk_seg_ctl, txmail))
-			n->mails |= RSK_NOTE_TXMAIL;
-		else if (at->off == offsetof(struct rsk_seg_ctl, rxmail))
-			n->mails |= RSK_NOTE_RXMAIL;
+		if (at->off == offsetof(struct rsk_seg_ctl, tx_word))
+			n->words |= RSK_NOTE_TX_WORD;
+		else if (at->off == offsetof(struct rsk_seg_ctl, rx_word))
+			n->words |= RSK_NOTE_RX_WORD;
 		else
 			return -EINVAL;
 	}
@@ -41,9 +41,9 @@ static void flush_fresh(struct rsk_verbs_rail *r)
 		struct rsk_vstream *s = rsk_rail_stream(r, r->fresh[i]);
 
 		s->fresh = false;
-		if (s->note.ranges || (s->note.mails & RSK_NOTE_TXMAIL))
+		if (s->note.ranges || (s->note.words & RSK_NOTE_TX_WORD))
 			s->due |= RSK_WAKE_RX;
-		if (s->note.mails & RSK_NOTE_RXMAIL)
+		if (s->note.words & RSK_NOTE_RX_WORD)
 			s->due |= RSK_WAKE_TX;
 		s->pending = true;
 		/* Else its turn comes with the list's. */

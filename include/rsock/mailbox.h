@@ -48,7 +48,7 @@ struct rsk_mailbox_link {
 };
 _Static_assert(sizeof(struct rsk_mailbox_link) == 24, "mailbox: link");
 
-/* How far a receiver has read: what it says in its rxmail as well, more seldom; and from where a sender would go on. */
+/* How far a receiver has read: what it says in its rx_word as well, more seldom; and from where a sender would go on. */
 struct rsk_mailbox_credit {
 	uint64_t pos;	/* of the stream, next byte; also within a slot */
 	uint64_t cells; /* below this index the ring is free again */

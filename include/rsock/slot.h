@@ -89,19 +89,19 @@ _Static_assert(sizeof(struct rsk_slot_command) == 16, "slot command");
 
 /*
  * A mail: the newest word of one end of one direction, overwritten in place, believed only when its hash
- * is right. txmail: from the sender to the receiver; rxmail: from the receiver to the sender.
+ * is right. tx_word: from the sender to the receiver; rx_word: from the receiver to the sender.
  */
-struct rsk_mail {
+struct rsk_control_word {
 	uint32_t what; /* enum rsk_tx_word / enum rsk_rx_word */
 	uint32_t gen;  /* number of the promotion it is about, from 1 */
-	/* txmail RING: first position on the ring; rxmail LEAVE, BACK: consumed up to here, GO: 1: and SWITCHED */
+	/* tx_word RING: first position on the ring; rx_word LEAVE, BACK: consumed up to here, GO: 1: and SWITCHED */
 	uint64_t pos;
-	uint64_t cells; /* rxmail: cells free again (credit); txmail RING: index of the first slot */
-	uint32_t repair; /* rxmail: counts requests to put everything from `cells` on again */
+	uint64_t cells; /* rx_word: cells free again (credit); tx_word RING: index of the first slot */
+	uint32_t repair; /* rx_word: counts requests to put everything from `cells` on again */
 	uint32_t zero;
 	uint64_t hash;
 };
-_Static_assert(sizeof(struct rsk_mail) == 40, "mail");
+_Static_assert(sizeof(struct rsk_control_word) == 40, "mail");
 
 enum rsk_tx_word {
 	RSK_TX_NONE = 0,

@@ -92,7 +92,7 @@ ssize_t rsk_fast_path_send(int fd, const struct iovec *iov, int n, int flags)
 	rsk_stream_publish_cpu(s);
 	/* Has a fence: our slot before this look at what the receiver says. */
 	doorbells = rsk_stream_due(s, RSK_WAKE_RX);
-	fresh = rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx));
+	fresh = rsk_control_word_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx));
 	if (__builtin_expect(doorbells || fresh || !(s->tx.ring.slots % RSK_WISH_SLOTS), 0))
 		unlock_and_tell(s, fd, &s->tx_lock, doorbells, fresh);
 	else

@@ -113,7 +113,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	if (n == -EPIPE || n == -ECONNRESET || n == -ECONNABORTED || n == -ETIMEDOUT)
 		n = pending_error(s, n);
 	/* The fence in notify orders our slot before this look: was "leave" said meanwhile? */
-	if (on_ring && rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx)))
+	if (on_ring && rsk_control_word_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx)))
 		rsk_stream_serve(s, fd);
 	if (atomic_load_explicit(&s->leave_due, memory_order_relaxed))
 		rsk_stream_leave_late(s, fd);

@@ -273,10 +273,10 @@ static bool attach_hollow(struct rsk_stream *s)
 	ctl = rsk_seg_own_ctl(&l->seg, 0);
 	rsk_tx_init(&s->tx, &l->seg.rail, rsk_seg_ring_off(&l->seg.peer, 0),
 		    l->seg.peer.ring_bytes / RSK_CELL_BYTES,
-		    rsk_seg_ctl_off(0) + offsetof(struct rsk_seg_ctl, txmail), &ctl->rxmail, 1);
+		    rsk_seg_ctl_off(0) + offsetof(struct rsk_seg_ctl, tx_word), &ctl->rx_word, 1);
 	rsk_rx_init(&s->rx, &l->seg.rail, l->seg.rail.segment + rsk_seg_ring_off(&l->seg.own, 0),
 		    l->seg.own.ring_bytes / RSK_CELL_BYTES,
-		    rsk_seg_ctl_off(0) + offsetof(struct rsk_seg_ctl, rxmail), &ctl->txmail, 1);
+		    rsk_seg_ctl_off(0) + offsetof(struct rsk_seg_ctl, rx_word), &ctl->tx_word, 1);
 	s->tx.peer_left = s->tx.gave_up = true;
 	s->tx.fin = tx.fin;
 	s->tx.ring_bytes = tx.ring_bytes;

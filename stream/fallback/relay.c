@@ -73,12 +73,12 @@ static ssize_t put(int fd, const uint8_t *p, size_t n)
 /* Does the peer repeat what the ring bytes have? Known when the first byte behind them is there. */
 static void settle(struct rsk_relay *r, struct way *w)
 {
-	struct rsk_mail m;
+	struct rsk_control_word m;
 
 	if (!r->word || w->text_bytes || w->before)
 		return;
-	if (rsk_mail_get(r->word, &r->key, RSK_MAIL_TX, &m) && m.what == RSK_TX_AGAIN &&
-	    m.gen == r->gen && m.pos <= r->ring_end)
+	if (rsk_control_word_get(r->word, &r->key, RSK_CONTROL_WORD_TX, &m) &&
+	    m.what == RSK_TX_AGAIN && m.gen == r->gen && m.pos <= r->ring_end)
 		w->skip += r->ring_end - m.pos;
 	r->word = NULL;
 }

@@ -34,7 +34,7 @@ struct rsk_relay {
 	 * comes, then it repeats from leave_pos. @word lies in memory that the peer writes; the
 	 * rest is private.
 	 */
-	const struct rsk_mail *word; /* NULL: no doubt */
+	const struct rsk_control_word *word; /* NULL: no doubt */
 	struct rsk_key key;
 	uint32_t gen;
 	uint64_t leave_pos, ring_end;

@@ -77,11 +77,11 @@ static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 	s->sid = sid;
 	rsk_tx_init(&s->tx, &l->seg.rail, rsk_seg_ring_off(&l->seg.peer, sid),
 		    l->seg.peer.ring_bytes / RSK_CELL_BYTES,
-		    ctl_off + offsetof(struct rsk_seg_ctl, txmail), &ctl->rxmail,
+		    ctl_off + offsetof(struct rsk_seg_ctl, tx_word), &ctl->rx_word,
 		    rsk_link_key(l, s->connecting_side ? s->key_up : s->key_down));
 	rsk_rx_init(&s->rx, &l->seg.rail, l->seg.rail.segment + rsk_seg_ring_off(&l->seg.own, sid),
 		    l->seg.own.ring_bytes / RSK_CELL_BYTES,
-		    ctl_off + offsetof(struct rsk_seg_ctl, rxmail), &ctl->txmail,
+		    ctl_off + offsetof(struct rsk_seg_ctl, rx_word), &ctl->tx_word,
 		    rsk_link_key(l, s->connecting_side ? s->key_down : s->key_up));
 	if (l->remote && rsk_knobs.rdma_rails > 1) {
 		rsk_tx_mark(&s->tx, &rsk_knobs.order);

@@ -92,7 +92,7 @@ static bool poll_fast_path(struct rsk_stream *s, short events, short *revents)
 	if (!fast)
 		return false;
 	if (!(events & OUT_EVENTS)) {
-		fast = !rsk_mail_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx));
+		fast = !rsk_control_word_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx));
 	} else {
 		rsk_lock(&s->tx_lock);
 		fast = rsk_tx_on_fast_path(&s->tx);

@@ -66,7 +66,7 @@ void rsk_stream_want_room(struct rsk_stream *s);
  * when to stop spinning. Its places stay mapped as long as the stream is pinned, or rsk_link_users counts us.
  */
 struct rsk_glance {
-	const struct rsk_mail *answer, *word;
+	const struct rsk_control_word *answer, *word;
 	uint64_t answer_seen, word_seen; /* written under the direction's lock, relaxed */
 	const uint64_t *slot, *other_slot;
 	uint64_t index, other_index;
@@ -87,12 +87,12 @@ static inline void rsk_glance_at(struct rsk_glance *g, const struct rsk_stream *
 /* Worth another try for @what? */
 static inline bool rsk_glance_stirs(const struct rsk_glance *g, uint32_t what)
 {
-	if (rsk_mail_fresh(g->answer, g->answer_seen))
+	if (rsk_control_word_fresh(g->answer, g->answer_seen))
 		return true;
 	return what != RSK_WAKE_TX &&
 	       (__atomic_load_n(g->slot, __ATOMIC_RELAXED) == g->index ||
 		__atomic_load_n(g->other_slot, __ATOMIC_RELAXED) == g->other_index ||
-		rsk_mail_fresh(g->word, g->word_seen));
+		rsk_control_word_fresh(g->word, g->word_seen));
 }
 
 static inline bool rsk_stream_stirs(const struct rsk_stream *s, uint32_t what)

@@ -30,7 +30,8 @@ uint64_t rsk_hash_split(const struct rsk_key *key, void *first, uint32_t split, 
 uint64_t rsk_hash_slot(const struct rsk_key *key, const struct rsk_slot_head *head,
 		       uint64_t payload_hash);
 
-/* @role tells txmail (0) from rxmail (1): one cannot stand in for the other. */
-uint64_t rsk_hash_mail(const struct rsk_key *key, const struct rsk_mail *m, uint32_t role);
+/* @role tells tx_word (0) from rx_word (1): one cannot stand in for the other. */
+uint64_t rsk_hash_control_word(const struct rsk_key *key, const struct rsk_control_word *m,
+			       uint32_t role);
 
 #endif

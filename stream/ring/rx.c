@@ -7,10 +7,10 @@
 #include "rx_parts.h"
 
 void rsk_rx_init(struct rsk_rx *rx, struct rsk_rail *rail, const uint8_t *ring, uint32_t cells,
-		 uint64_t mail_off, const struct rsk_mail *word, uint64_t key_seed)
+		 uint64_t word_off, const struct rsk_control_word *word, uint64_t key_seed)
 {
 	*rx = (struct rsk_rx){
-		.rail = rail, .mail_off = mail_off, .word = word, .state = RSK_RX_TCP
+		.rail = rail, .word_off = word_off, .word = word, .state = RSK_RX_TCP
 	};
 	rsk_ring_rx_init(&rx->ring, ring, cells, rsk_ring_first_lap(key_seed),
 			 rail->ops->caps & RSK_FABRIC_SYNC);
@@ -78,7 +78,7 @@ static int jump(struct rsk_rx *rx, uint64_t cells)
 	return 0;
 }
 
-static int see_word(struct rsk_rx *rx, const struct rsk_mail *m)
+static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 {
 	if (m->what == RSK_TX_PROPOSE) {
 		if (m->gen > rx->proposed)
@@ -117,7 +117,7 @@ static int see_word(struct rsk_rx *rx, const struct rsk_mail *m)
 	rx->state = RSK_RX_SWITCHING;
 	/* A broken rail is the sender's to find. */
 	if (!(rx->rail->ops->caps & RSK_FABRIC_SYNC)) {
-		if (rx->mail.what == RSK_RX_GO)
+		if (rx->own_word.what == RSK_RX_GO)
 			say_go(rx);
 		else
 			rsk_rx_say(rx, RSK_RX_SWITCHED, 0);
@@ -146,10 +146,10 @@ int rsk_rx_refuse(struct rsk_rx *rx)
 
 int rsk_rx_take_word(struct rsk_rx *rx)
 {
-	struct rsk_mail m;
+	struct rsk_control_word m;
 
-	if (rx->left || rx->fin || !rsk_mail_fresh(rx->word, rx->word_seen) ||
-	    !rsk_mail_get(rx->word, &rx->key, RSK_MAIL_TX, &m))
+	if (rx->left || rx->fin || !rsk_control_word_fresh(rx->word, rx->word_seen) ||
+	    !rsk_control_word_get(rx->word, &rx->key, RSK_CONTROL_WORD_TX, &m))
 		return 0;
 	__atomic_store_n(&rx->word_seen, m.hash, __ATOMIC_RELAXED);
 	return see_word(rx, &m);
@@ -227,12 +227,12 @@ static bool unread_in_ring(const struct rsk_rx *rx)
 	       (rx->stage_len || rsk_rx_peek(rx, &rx->ring, &v));
 }
 
-static int stay_here(struct rsk_rx *rx, bool stay, const struct rsk_mail *before)
+static int stay_here(struct rsk_rx *rx, bool stay, const struct rsk_control_word *before)
 {
 	if (stay)
 		say_go(rx);
 	else if (before)
-		rx->mail = *before; /* what credit goes with from here on */
+		rx->own_word = *before; /* what credit goes with from here on */
 	return -EBUSY;
 }
 
@@ -262,7 +262,7 @@ static int leave_ours(struct rsk_rx *rx, bool *again)
 
 int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 {
-	struct rsk_mail before;
+	struct rsk_control_word before;
 	uint64_t pos;
 	int rc;
 
@@ -300,12 +300,12 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 		pos = RSK_POS_START;
 	else if (rx->state == RSK_RX_SWITCHING)
 		pos = rx->switch_pos;
-	before = rx->mail;
+	before = rx->own_word;
 	rx->doubt = true;
 	rx->heeded = false;
 	rx->leave_pos = pos;
 	if (rsk_rx_say(rx, RSK_RX_LEAVE, pos) == RSK_RAIL_MUTE) {
-		rx->mail = before;
+		rx->own_word = before;
 		rx->doubt = false;
 		return -EBUSY;
 	}
@@ -388,8 +388,9 @@ void rsk_rx_close(struct rsk_rx *rx)
 int rsk_rx_tick(struct rsk_rx *rx)
 {
 	if (rx->left)
-		return rsk_mail_put(rx->rail, rx->mail_off, &rx->key, RSK_MAIL_RX, &rx->mail);
-	if (!rx->gen && !rx->mail.hash)
+		return rsk_control_word_put(rx->rail, rx->word_off, &rx->key, RSK_CONTROL_WORD_RX,
+					    &rx->own_word);
+	if (!rx->gen && !rx->own_word.hash)
 		return 0;
-	return rsk_rx_say(rx, rx->mail.what, rx->mail.pos);
+	return rsk_rx_say(rx, rx->own_word.what, rx->own_word.pos);
 }

@@ -15,7 +15,7 @@
 #include <errno.h>
 
 #include "tcp_socket.h"
-#include "mail.h"
+#include "control_word.h"
 #include "mailbox.h"
 #include "marks.h"
 #include "ring.h"
@@ -38,8 +38,8 @@ struct rsk_rx {
 	struct rsk_ring_rx ring;
 	struct rsk_key key;
 	struct rsk_rail *rail;
-	uint64_t mail_off;	     /* of our rxmail in the peer's segment */
-	const struct rsk_mail *word; /* the peer's txmail in our segment */
+	uint64_t word_off;		     /* of our rx_word in the peer's segment */
+	const struct rsk_control_word *word; /* the peer's tx_word in our segment */
 	uint64_t word_seen;
 	_Atomic(uint64_t) *
 		consumed; /* our exact index, for the peer to get() at the end of life; may be NULL */
@@ -91,14 +91,14 @@ struct rsk_rx {
 	uint8_t *hold; /* bytes of the companion read beyond switch_pos: due after the MOVE */
 	size_t hold_len, hold_off;
 	uint32_t promotions, demotions;
-	struct rsk_mail mail;	    /* our rxmail, as last put */
+	struct rsk_control_word own_word; /* our rx_word, as last put */
 	struct rsk_order_form form; /* of the marks, where the sender writes some; of width 0: none */
 	struct rsk_marks_rx *marks; /* arena memory */
 	bool marked; /* this promotion's slots are told to it; the state says whether that is over */
 };
 
 void rsk_rx_init(struct rsk_rx *rx, struct rsk_rail *rail, const uint8_t *ring, uint32_t cells,
-		 uint64_t mail_off, const struct rsk_mail *word, uint64_t key_seed);
+		 uint64_t word_off, const struct rsk_control_word *word, uint64_t key_seed);
 /* Right behind that: slots that come over several rails have marks of that form. */
 static inline void rsk_rx_mark(struct rsk_rx *rx, const struct rsk_order_form *form)
 {
@@ -195,7 +195,7 @@ static inline int rsk_rx_take_error(struct rsk_rx *rx)
 static inline bool rsk_rx_on_fast_path(const struct rsk_rx *rx)
 {
 	return rx->state == RSK_RX_ONRING && !rx->doubt && !rx->left && !rx->fin && !rx->rest &&
-	       !rsk_mail_fresh(rx->word, rx->word_seen);
+	       !rsk_control_word_fresh(rx->word, rx->word_seen);
 }
 
 /* rsk_rx_recv() takes no slot more after so many bytes: a sender that sleeps until there is room has to be woken. */

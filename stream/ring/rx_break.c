@@ -38,11 +38,11 @@ static void ask_what_is_owed(struct rsk_rx *rx, bool due)
 
 void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 {
-	if (rx->left && rx->mail.what == RSK_RX_LEAVE) {
+	if (rx->left && rx->own_word.what == RSK_RX_LEAVE) {
 		ask_what_is_owed(rx, rx->asked);
 		/* What it said when it left still holds: nothing came by TCP since but what was there. */
-		*pos = rx->mail.pos;
-		*cell = rx->mail.cells;
+		*pos = rx->own_word.pos;
+		*cell = rx->own_word.cells;
 		return;
 	}
 	/* The one before broke, too, and what came by it is still being read: by this one nothing can have come. */
@@ -99,7 +99,7 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 static void renew(struct rsk_rx *rx)
 {
 	uint64_t seed = rx->renew_seed;
-	struct rsk_mail m;
+	struct rsk_control_word m;
 
 	rx->renew_seed = 0;
 	rsk_rx_free_stage(rx);
@@ -110,11 +110,11 @@ static void renew(struct rsk_rx *rx)
 		rsk_rx_publish_at(rx, rx->credit.at, rx->credit.bytes);
 	/* What stands there of the old key would be news for ever; the sender's first word of the new one is news. */
 	__atomic_store_n(&rx->word_seen,
-			 rsk_mail_get(rx->word, &rx->key, RSK_MAIL_TX, &m) ?
+			 rsk_control_word_get(rx->word, &rx->key, RSK_CONTROL_WORD_TX, &m) ?
 				 0 :
 				 __atomic_load_n(&rx->word->hash, __ATOMIC_ACQUIRE),
 			 __ATOMIC_RELAXED);
-	rx->mail = (struct rsk_mail){ 0 };
+	rx->own_word = (struct rsk_control_word){ 0 };
 	rx->left = rx->doubt = rx->heeded = rx->repeated = false;
 	rx->gen = rx->proposed = 0;
 	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;
@@ -139,7 +139,7 @@ void rsk_rx_thaw(struct rsk_rx *rx)
 
 void rsk_rx_renew(struct rsk_rx *rx, uint64_t key_seed)
 {
-	if (rx->fin || rx->mail.what == RSK_RX_CLOSED)
+	if (rx->fin || rx->own_word.what == RSK_RX_CLOSED)
 		return;
 	rx->renew_seed = key_seed;
 	if (!rx->frozen)

@@ -52,7 +52,7 @@ int rsk_rx_see_answer(struct rsk_rx *rx)
 
 int rsk_rx_rest(struct rsk_rx *rx)
 {
-	struct rsk_mail before;
+	struct rsk_control_word before;
 	uint64_t pos;
 	int rc;
 
@@ -62,10 +62,10 @@ int rsk_rx_rest(struct rsk_rx *rx)
 		if (!rx->rail->ops->arrived || rx->left || rx->doubt || rx->hold_len || rx->skip ||
 		    rx->frozen || rsk_rx_moved_on(rx))
 			return -EBUSY;
-		before = rx->mail;
+		before = rx->own_word;
 		pos = rx->state == RSK_RX_SWITCHING ? rx->switch_pos : rx->pos;
 		if (rsk_rx_say(rx, RSK_RX_BACK, pos) == RSK_RAIL_MUTE) {
-			rx->mail = before;
+			rx->own_word = before;
 			return -EBUSY;
 		}
 		rx->leave_pos = pos;

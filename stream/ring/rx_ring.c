@@ -19,16 +19,17 @@ uint64_t rsk_rx_free_below(const struct rsk_rx *rx)
 
 int rsk_rx_say(struct rsk_rx *rx, uint32_t what, uint64_t pos)
 {
-	rx->mail.what = what;
-	rx->mail.gen = rx->gen;
-	rx->mail.pos = pos;
-	rx->mail.cells = rsk_rx_free_below(rx);
+	rx->own_word.what = what;
+	rx->own_word.gen = rx->gen;
+	rx->own_word.pos = pos;
+	rx->own_word.cells = rsk_rx_free_below(rx);
 	if (what != RSK_RX_LEAVE) {
-		rx->credit_sent = rx->mail.cells;
+		rx->credit_sent = rx->own_word.cells;
 		if (rsk_rx_marks(rx))
 			rsk_marks_credited(rx->marks, rx->stage_len);
 	}
-	return rsk_mail_put(rx->rail, rx->mail_off, &rx->key, RSK_MAIL_RX, &rx->mail);
+	return rsk_control_word_put(rx->rail, rx->word_off, &rx->key, RSK_CONTROL_WORD_RX,
+				    &rx->own_word);
 }
 
 static void publish_credit(struct rsk_rx *rx)
@@ -60,7 +61,7 @@ void rsk_rx_give_credit(struct rsk_rx *rx, bool all)
 	free = rsk_rx_free_below(rx) - rx->credit_sent;
 	if (free >= (all || rx->fin ? 1 : rx->ring.cells / 8) ||
 	    (free && rsk_rx_marks(rx) && rsk_marks_credit_due(rx->marks, rx->stage_len)))
-		rsk_rx_say(rx, rx->mail.what, rx->mail.pos);
+		rsk_rx_say(rx, rx->own_word.what, rx->own_word.pos);
 }
 
 void rsk_rx_free_stage(struct rsk_rx *rx)
@@ -93,8 +94,8 @@ static int note_bad_look(struct rsk_rx *rx)
 	rx->ring.bad_looks = 0;
 	if (rx->rail->ops->caps & RSK_FABRIC_SYNC)
 		return -EPROTO;
-	rx->mail.repair++;
-	rsk_rx_say(rx, rx->mail.what, rx->mail.pos);
+	rx->own_word.repair++;
+	rsk_rx_say(rx, rx->own_word.what, rx->own_word.pos);
 	return 0;
 }
 

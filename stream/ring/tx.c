@@ -7,9 +7,9 @@
 #include "tx_parts.h"
 
 void rsk_tx_init(struct rsk_tx *tx, struct rsk_rail *rail, uint64_t ring_off, uint32_t cells,
-		 uint64_t mail_off, const struct rsk_mail *answer, uint64_t key_seed)
+		 uint64_t word_off, const struct rsk_control_word *answer, uint64_t key_seed)
 {
-	*tx = (struct rsk_tx){ .mail_off = mail_off, .answer = answer, .state = RSK_TX_TCP };
+	*tx = (struct rsk_tx){ .word_off = word_off, .answer = answer, .state = RSK_TX_TCP };
 	rsk_ring_tx_init(&tx->ring, rail, ring_off, cells, rsk_ring_first_lap(key_seed));
 	rsk_key_init(&tx->key, key_seed);
 }
@@ -111,7 +111,7 @@ int rsk_tx_propose(struct rsk_tx *tx)
 	tx->watched = false;
 	tx->acked = false;
 	tx->state = RSK_TX_PROPOSED;
-	tx->word = (struct rsk_mail){ .what = RSK_TX_PROPOSE, .gen = tx->gen };
+	tx->word = (struct rsk_control_word){ .what = RSK_TX_PROPOSE, .gen = tx->gen };
 	rc = rsk_tx_put_word(tx);
 	if (rc == RSK_RAIL_MUTE)
 		tx->state = RSK_TX_TCP;
@@ -136,7 +136,7 @@ static int try_switch(struct rsk_tx *tx, struct rsk_tcp *c)
 	tx->pos = tcp_pos + tx->ring_bytes;
 	tx->start_pos = tx->read_pos = tx->pos;
 	tx->start_cell = tx->ring.next;
-	tx->word = (struct rsk_mail){
+	tx->word = (struct rsk_control_word){
 		.what = RSK_TX_RING, .gen = tx->gen, .pos = tx->pos, .cells = tx->ring.next
 	};
 	rc = rsk_tx_put_word(tx);
@@ -168,7 +168,7 @@ void rsk_tx_several(struct rsk_tx *tx)
 static void renew(struct rsk_tx *tx)
 {
 	uint64_t seed = tx->renew_seed, slots = tx->ring.slots;
-	struct rsk_mail m;
+	struct rsk_control_word m;
 
 	tx->renew_seed = 0;
 	rsk_ring_tx_init(&tx->ring, tx->ring.rail, tx->ring.off, tx->ring.cells,
@@ -177,7 +177,7 @@ static void renew(struct rsk_tx *tx)
 	rsk_key_init(&tx->key, seed);
 	/* As rsk_rx_renew(): no answer can be there that is not ours. */
 	__atomic_store_n(&tx->answer_seen,
-			 rsk_mail_get(tx->answer, &tx->key, RSK_MAIL_RX, &m) ?
+			 rsk_control_word_get(tx->answer, &tx->key, RSK_CONTROL_WORD_RX, &m) ?
 				 0 :
 				 __atomic_load_n(&tx->answer->hash, __ATOMIC_ACQUIRE),
 			 __ATOMIC_RELAXED);
@@ -186,7 +186,7 @@ static void renew(struct rsk_tx *tx)
 	tx->gen = tx->repair_seen = 0;
 	tx->held = false;
 	tx->safe_to = 0;
-	tx->word = (struct rsk_mail){ 0 };
+	tx->word = (struct rsk_control_word){ 0 };
 }
 
 /* What is free again was taken: the marks' machine counts it as acknowledged, packet by packet. */
@@ -214,15 +214,15 @@ int rsk_tx_credit(struct rsk_tx *tx, const struct rsk_mailbox_credit *is)
 
 int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 {
-	struct rsk_mail m;
+	struct rsk_control_word m;
 	int rc = 0;
 
 	if (__builtin_expect(tx->renew_seed && tx->state == RSK_TX_TCP, 0))
 		renew(tx);
 	if (__builtin_expect(tx->ring.told > tx->ring.credit, 0))
 		rsk_ring_tx_credit(&tx->ring, tx->ring.told);
-	if (rsk_mail_fresh(tx->answer, tx->answer_seen) &&
-	    rsk_mail_get(tx->answer, &tx->key, RSK_MAIL_RX, &m)) {
+	if (rsk_control_word_fresh(tx->answer, tx->answer_seen) &&
+	    rsk_control_word_get(tx->answer, &tx->key, RSK_CONTROL_WORD_RX, &m)) {
 		__atomic_store_n(&tx->answer_seen, m.hash, __ATOMIC_RELAXED);
 		if (m.what != RSK_RX_LEAVE && m.what != RSK_RX_PAUSE) {
 			rc = believe_credit(tx, m.cells);
@@ -414,7 +414,7 @@ int rsk_tx_move(struct rsk_tx *tx, struct rsk_tcp *c)
 {
 	if (tx->state == RSK_TX_PROPOSED) {
 		tx->state = RSK_TX_TCP;
-		tx->word = (struct rsk_mail){ .what = RSK_TX_NONE, .gen = tx->gen };
+		tx->word = (struct rsk_control_word){ .what = RSK_TX_NONE, .gen = tx->gen };
 		return rsk_tx_put_word(tx);
 	}
 	return tx->state == RSK_TX_ONRING ? command(tx, c, RSK_COMMAND_MOVE) : 0;

@@ -14,7 +14,7 @@
 #define RSK_TX_H
 
 #include "tcp_socket.h"
-#include "mail.h"
+#include "control_word.h"
 #include "mailbox.h"
 #include "marks.h"
 #include "ring.h"
@@ -37,11 +37,11 @@ enum {
 struct rsk_tx {
 	struct rsk_ring_tx ring;
 	struct rsk_key key;
-	uint64_t mail_off;	       /* of our txmail in the peer's segment */
-	const struct rsk_mail *answer; /* the peer's rxmail in our segment */
-	uint64_t answer_seen;	       /* hash of the newest one believed */
-	_Atomic(uint64_t) *ended;      /* rsk_promotion_end(); NULL: no receiver pauses */
-	uint8_t *scratch;	       /* [RSK_SLOT_MAX_PAYLOAD], while RESEND; arena memory */
+	uint64_t word_off;		       /* of our tx_word in the peer's segment */
+	const struct rsk_control_word *answer; /* the peer's rx_word in our segment */
+	uint64_t answer_seen;		       /* hash of the newest one believed */
+	_Atomic(uint64_t) *ended;	       /* rsk_promotion_end(); NULL: no receiver pauses */
+	uint8_t *scratch; /* [RSK_SLOT_MAX_PAYLOAD], while RESEND; arena memory */
 
 	uint8_t state;	  /* enum rsk_tx_state */
 	bool watched;	  /* the peer answered this proposal */
@@ -67,7 +67,7 @@ struct rsk_tx {
 	uint64_t resend_pos;		 /* position of the byte at resend_off */
 	bool held; /* RESEND must not begin: the receiver, who rests, has not got AGAIN yet */
 	uint32_t promotions, demotions;
-	struct rsk_mail word; /* our txmail, as last put */
+	struct rsk_control_word word; /* our tx_word, as last put */
 	uint64_t safe_to; /* all slots before this index are the peer's, also when the rail breaks */
 	uint64_t renew_seed; /* another rail is there, under that key: once all is repeated; 0: none */
 	struct rsk_order_form form; /* of the marks, where the rail is several; of width 0: none */
@@ -77,7 +77,7 @@ struct rsk_tx {
 };
 
 void rsk_tx_init(struct rsk_tx *tx, struct rsk_rail *rail, uint64_t ring_off, uint32_t cells,
-		 uint64_t mail_off, const struct rsk_mail *answer, uint64_t key_seed);
+		 uint64_t word_off, const struct rsk_control_word *answer, uint64_t key_seed);
 /* Right behind that: over several rails slots are marked in that form, of which the receiver knows. */
 static inline void rsk_tx_mark(struct rsk_tx *tx, const struct rsk_order_form *form)
 {
@@ -126,7 +126,7 @@ static inline uint64_t rsk_tx_answer_seen(const struct rsk_tx *tx)
 static inline bool rsk_tx_on_fast_path(const struct rsk_tx *tx)
 {
 	return tx->state == RSK_TX_ONRING && !tx->stay_off &&
-	       !rsk_mail_fresh(tx->answer, tx->answer_seen);
+	       !rsk_control_word_fresh(tx->answer, tx->answer_seen);
 }
 
 /*

@@ -152,7 +152,7 @@ int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_tcp *c)
 }
 
 /* Who moved before, or has ended, has said so in the ring, where the receiver finds it instead. */
-int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_mail *m)
+int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m)
 {
 	struct rsk_slot_command cmd = { .pos = m->pos, .what = RSK_COMMAND_AGAIN, .gen = tx->gen };
 	const struct rsk_tx before = *tx;
@@ -179,7 +179,7 @@ int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_mail *
 	return 0; /* also where the rail broke: its RESUME says more */
 }
 
-int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_mail *m)
+int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m)
 {
 	bool first = !tx->peer_left;
 	int rc;
@@ -205,9 +205,9 @@ int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_mail 
 		tx->peer_left = false; /* not seen yet */
 	if (rc == 0 && tx->state == RSK_TX_RESEND) {
 		/* For a receiver that found our command behind its LEAVE and cannot tell which came first. */
-		tx->word = (struct rsk_mail){ .what = RSK_TX_AGAIN,
-					      .gen = tx->gen,
-					      .pos = tx->resend_pos };
+		tx->word = (struct rsk_control_word){ .what = RSK_TX_AGAIN,
+						      .gen = tx->gen,
+						      .pos = tx->resend_pos };
 		if (rsk_tx_put_word(tx) < 0)
 			rc = 0; /* the rail is not needed any more */
 	}
@@ -216,13 +216,13 @@ int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_mail 
 
 int rsk_tx_paused(struct rsk_tx *tx, struct rsk_tcp *c)
 {
-	struct rsk_mail m;
+	struct rsk_control_word m;
 	bool there = false;
 	int rc;
 
 	/* It stands until we say that we know; now and then it is put anew, with the same content. */
 	for (int i = 0; i < WORD_LOOKS && !there; i++)
-		there = rsk_mail_get(tx->answer, &tx->key, RSK_MAIL_RX, &m);
+		there = rsk_control_word_get(tx->answer, &tx->key, RSK_CONTROL_WORD_RX, &m);
 	if (there && m.what == RSK_RX_CLOSED) { /* since then */
 		tx->peer_closed = true;
 		tx->demotions++;
@@ -240,7 +240,9 @@ int rsk_tx_paused(struct rsk_tx *tx, struct rsk_tcp *c)
 	/* Nothing lies there for anybody any more: the next promotion begins behind it. */
 	tx->ring.credit = tx->ring.told = tx->ring.next;
 	tx->ring.data_end = m.cells < tx->ring.next ? m.cells : tx->ring.next;
-	tx->word = (struct rsk_mail){ .what = RSK_TX_AGAIN, .gen = tx->gen, .pos = tx->resend_pos };
+	tx->word = (struct rsk_control_word){ .what = RSK_TX_AGAIN,
+					      .gen = tx->gen,
+					      .pos = tx->resend_pos };
 	rsk_tx_put_word(tx); /* a rail that is broken is not needed any more */
 	return 0;
 }

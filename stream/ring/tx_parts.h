@@ -11,12 +11,13 @@
 /* 0 or -errno of the rail. */
 static inline int rsk_tx_put_word(struct rsk_tx *tx)
 {
-	return rsk_mail_put(tx->ring.rail, tx->mail_off, &tx->key, RSK_MAIL_TX, &tx->word);
+	return rsk_control_word_put(tx->ring.rail, tx->word_off, &tx->key, RSK_CONTROL_WORD_TX,
+				    &tx->word);
 }
 
 /* What the receiver's word asks for. 0; -EAGAIN: not now; -EPROTO. */
-int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_mail *m);
-int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_mail *m);
+int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m);
+int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m);
 
 /*
  * On the ring, and the receiver has ended this promotion (PAUSE, LEAVE): what it has not read is repeated. 0; -EPROTO;

@@ -182,10 +182,10 @@ static void act(struct end *e, uint8_t what, uint64_t pos)
 		hostile_check(h, rsk_tx_propose(&h->tx));
 		break;
 	case 1:
-		hostile_mail(h, h->rxmail, RSK_MAIL_RX,
-			     (struct rsk_mail){ .what = RSK_RX_WATCHING,
-						.gen = h->tx.gen,
-						.cells = h->tx.ring.credit });
+		hostile_control_word(h, h->rx_word, RSK_CONTROL_WORD_RX,
+				     (struct rsk_control_word){ .what = RSK_RX_WATCHING,
+								.gen = h->tx.gen,
+								.cells = h->tx.ring.credit });
 		hostile_check(h, rsk_tx_serve(&h->tx, &h->c));
 		break;
 	case 2:
@@ -193,27 +193,29 @@ static void act(struct end *e, uint8_t what, uint64_t pos)
 		hostile_check(h, rsk_tx_send(&h->tx, &h->c, &cur, 0));
 		break;
 	case 3:
-		hostile_mail(h, h->txmail, RSK_MAIL_TX,
-			     (struct rsk_mail){ .what = RSK_TX_PROPOSE, .gen = h->rx.gen + 1 });
+		hostile_control_word(h, h->tx_word, RSK_CONTROL_WORD_TX,
+				     (struct rsk_control_word){ .what = RSK_TX_PROPOSE,
+								.gen = h->rx.gen + 1 });
 		hostile_read(h, 100, false, true);
 		break;
 	case 4:
-		hostile_mail(h, h->txmail, RSK_MAIL_TX,
-			     (struct rsk_mail){ .what = RSK_TX_RING,
-						.gen = h->rx.gen,
-						.pos = h->rx.pos + pos % 3,
-						.cells = h->rx.ring.next });
+		hostile_control_word(h, h->tx_word, RSK_CONTROL_WORD_TX,
+				     (struct rsk_control_word){ .what = RSK_TX_RING,
+								.gen = h->rx.gen,
+								.pos = h->rx.pos + pos % 3,
+								.cells = h->rx.ring.next });
 		hostile_read(h, 100, pos & 1, true);
 		break;
 	case 8:
 		if (pos & 1)
 			hostile_check(h, rsk_rx_rest(&h->rx));
 		else
-			hostile_mail(h, h->rxmail, RSK_MAIL_RX,
-				     (struct rsk_mail){ .what = RSK_RX_BACK,
-							.gen = h->tx.gen,
-							.pos = h->tx.start_pos + pos % 999,
-							.cells = h->tx.ring.credit });
+			hostile_control_word(h, h->rx_word, RSK_CONTROL_WORD_RX,
+					     (struct rsk_control_word){
+						     .what = RSK_RX_BACK,
+						     .gen = h->tx.gen,
+						     .pos = h->tx.start_pos + pos % 999,
+						     .cells = h->tx.ring.credit });
 		hostile_check(h, rsk_tx_serve(&h->tx, &h->c));
 		break;
 	case 5:
@@ -221,10 +223,11 @@ static void act(struct end *e, uint8_t what, uint64_t pos)
 		hostile_read(h, 300, false, true);
 		break;
 	case 6:
-		hostile_mail(h, h->rxmail, RSK_MAIL_RX,
-			     (struct rsk_mail){ .what = RSK_RX_SWITCHED,
-						.gen = h->tx.gen,
-						.cells = h->tx.ring.credit + pos % 64 });
+		hostile_control_word(h, h->rx_word, RSK_CONTROL_WORD_RX,
+				     (struct rsk_control_word){ .what = RSK_RX_SWITCHED,
+								.gen = h->tx.gen,
+								.cells = h->tx.ring.credit +
+									 pos % 64 });
 		hostile_check(h, rsk_tx_serve(&h->tx, &h->c));
 		break;
 	default:

@@ -86,11 +86,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (first / HOSTILE_FABRICS)
 		hostile_mark(h, (uint8_t)(first / HOSTILE_FABRICS));
-	hostile_mail(h, h->txmail, RSK_MAIL_TX,
-		     (struct rsk_mail){ .what = RSK_TX_PROPOSE, .gen = 1 });
+	hostile_control_word(h, h->tx_word, RSK_CONTROL_WORD_TX,
+			     (struct rsk_control_word){ .what = RSK_TX_PROPOSE, .gen = 1 });
 	hostile_check(h, rsk_rx_serve(&h->rx, &h->c));
-	hostile_mail(h, h->txmail, RSK_MAIL_TX,
-		     (struct rsk_mail){ .what = RSK_TX_RING, .gen = 1, .cells = HOSTILE_CELLS });
+	hostile_control_word(h, h->tx_word, RSK_CONTROL_WORD_TX,
+			     (struct rsk_control_word){
+				     .what = RSK_TX_RING, .gen = 1, .cells = HOSTILE_CELLS });
 	while (in.p < in.end) {
 		switch (hostile_take(&in, 1) % 11) {
 		case 0:

@@ -41,9 +41,9 @@ struct hostile {
 	struct rsk_tcp c; /* first */
 	struct rsk_rail rail;
 	struct rsk_key key;
-	uint8_t *window; /* our puts: ring, then a txmail, then an rxmail */
+	uint8_t *window; /* our puts: ring, then a tx_word, then an rx_word */
 	uint8_t *ring;	 /* the peer puts slots here */
-	struct rsk_mail *txmail, *rxmail;
+	struct rsk_control_word *tx_word, *rx_word;
 	struct rsk_rx rx;
 	struct rsk_tx tx;
 	uint64_t written, consumed, available;
@@ -143,20 +143,20 @@ static inline struct hostile *hostile_new(uint32_t fabric)
 						   .several = hostile_several };
 	static const struct rsk_fabric_ops *const all[HOSTILE_FABRICS] = { &weak, &shm, &far };
 	struct hostile *h = calloc(1, sizeof(*h));
-	size_t window = HOSTILE_RING + 2 * sizeof(struct rsk_mail);
+	size_t window = HOSTILE_RING + 2 * sizeof(struct rsk_control_word);
 
 	h->c.ops = &tcp;
 	h->window = calloc(1, window);
 	h->ring = calloc(1, HOSTILE_RING);
-	h->txmail = calloc(1, sizeof(*h->txmail));
-	h->rxmail = calloc(1, sizeof(*h->rxmail));
+	h->tx_word = calloc(1, sizeof(*h->tx_word));
+	h->rx_word = calloc(1, sizeof(*h->rx_word));
 	h->rail = (struct rsk_rail){
 		.ops = all[fabric], .priv = h, .window = h->window, .window_bytes = window
 	};
 	rsk_key_init(&h->key, HOSTILE_KEY);
 	rsk_rx_init(&h->rx, &h->rail, h->ring, HOSTILE_CELLS,
-		    HOSTILE_RING + sizeof(struct rsk_mail), h->txmail, HOSTILE_KEY);
-	rsk_tx_init(&h->tx, &h->rail, 0, HOSTILE_CELLS, HOSTILE_RING, h->rxmail, HOSTILE_KEY);
+		    HOSTILE_RING + sizeof(struct rsk_control_word), h->tx_word, HOSTILE_KEY);
+	rsk_tx_init(&h->tx, &h->rail, 0, HOSTILE_CELLS, HOSTILE_RING, h->rx_word, HOSTILE_KEY);
 	return h;
 }
 
@@ -182,16 +182,16 @@ static inline void hostile_free(struct hostile *h)
 	rsk_tx_fini(&h->tx);
 	free(h->window);
 	free(h->ring);
-	free(h->txmail);
-	free(h->rxmail);
+	free(h->tx_word);
+	free(h->rx_word);
 	free(h);
 }
 
-static inline void hostile_mail(struct hostile *h, struct rsk_mail *at, uint32_t role,
-				struct rsk_mail m)
+static inline void hostile_control_word(struct hostile *h, struct rsk_control_word *at,
+					uint32_t role, struct rsk_control_word m)
 {
 	m.zero = 0;
-	m.hash = rsk_hash_mail(&h->key, &m, role);
+	m.hash = rsk_hash_control_word(&h->key, &m, role);
 	*at = m;
 }
 

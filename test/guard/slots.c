@@ -24,8 +24,8 @@
 #define CELLS 1024u
 #define BURST 16
 #define BURSTS 8
-#define MAIL_TX_OFF 0u
-#define MAIL_RX_OFF 64u
+#define TX_WORD_OFF 0u
+#define RX_WORD_OFF 64u
 #define RING_OFF 128u
 #define SEGMENT_BYTES (RING_OFF + CELLS * RSK_CELL_BYTES)
 
@@ -92,8 +92,8 @@ static const struct rsk_fabric_ops below_ops = { .name = "memory",
 
 static void begin(uint32_t rails, const char *form_text)
 {
-	const struct rsk_rails_layout at = { .ctl_off = MAIL_TX_OFF,
-					     .rxmail_off = MAIL_RX_OFF,
+	const struct rsk_rails_layout at = { .ctl_off = TX_WORD_OFF,
+					     .rx_word_off = RX_WORD_OFF,
 					     .ring_off = RING_OFF,
 					     .ring_bytes = CELLS * RSK_CELL_BYTES,
 					     .streams = 1 };
@@ -119,10 +119,10 @@ static void begin(uint32_t rails, const char *form_text)
 		w.rails.rail[i] = &w.below[i];
 		rsk_rails_up(&w.rails, i);
 	}
-	rsk_tx_init(&w.tx, &w.one, RING_OFF, CELLS, MAIL_TX_OFF,
-		    (const struct rsk_mail *)(const void *)(w.here + MAIL_RX_OFF), 7);
-	rsk_rx_init(&w.rx, &w.back, w.there + RING_OFF, CELLS, MAIL_RX_OFF,
-		    (const struct rsk_mail *)(const void *)(w.there + MAIL_TX_OFF), 7);
+	rsk_tx_init(&w.tx, &w.one, RING_OFF, CELLS, TX_WORD_OFF,
+		    (const struct rsk_control_word *)(const void *)(w.here + RX_WORD_OFF), 7);
+	rsk_rx_init(&w.rx, &w.back, w.there + RING_OFF, CELLS, RX_WORD_OFF,
+		    (const struct rsk_control_word *)(const void *)(w.there + TX_WORD_OFF), 7);
 	if (form_text) {
 		must(rsk_order_parse(&form, form_text, &error) == 0, "form");
 		rsk_tx_mark(&w.tx, &form);

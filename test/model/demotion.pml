@@ -127,7 +127,7 @@ active proctype death()
 byte taken; /* stores of the ring looked at */
 
 /* What stands at the head of the ring, mails left out: they are not in the ring. */
-inline skip_mail()
+inline skip_word()
 {
 	do
 	:: taken < visible && store[taken] == AGAIN -> taken++
@@ -167,7 +167,7 @@ active proctype receiver()
 	do
 	:: delivered == BYTES -> break
 	:: atomic { state == ONRING && taken < visible ->
-		skip_mail();
+		skip_word();
 		if
 		:: taken < visible ->
 			b = store[taken];

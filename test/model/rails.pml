@@ -77,7 +77,7 @@ byte epoch[2];
 byte deaths, vain;
 
 /* ---- what is under way: slots to B, mails to A; a bit each, of the rail's life at that end ---- */
-byte slots[RAILS], mails[RAILS];
+byte slots[RAILS], words[RAILS];
 
 /* ---- the stream ---- */
 byte mem[CELLS];     /* B's ring: 1 + the slot that lies there; 0: none */
@@ -114,7 +114,7 @@ inline close_pair(e, k)
 {
 	pair[R(e, k)] = 0;
 	if
-	:: e == A -> mails[k] = 0
+	:: e == A -> words[k] = 0
 	:: else -> slots[k] = 0
 	fi
 }
@@ -175,10 +175,10 @@ inline again(by_lost, named)
 
 /* ---- B's mail ---- */
 
-inline put_mail(by)
+inline put_word(by)
 {
 	if
-	:: by < RAILS && through(by) -> mails[by] = mails[by] | (1 << taken)
+	:: by < RAILS && through(by) -> words[by] = words[by] | (1 << taken)
 	:: else
 	fi
 }
@@ -186,8 +186,8 @@ inline put_mail(by)
 inline find_lead()
 {
 	if
-	:: lead == NOBODY && !open && state[R(B, 0)] == UP -> lead = 0; put_mail(0)
-	:: lead == NOBODY && !open && state[R(B, 0)] != UP && state[R(B, 1)] == UP -> lead = 1; put_mail(1)
+	:: lead == NOBODY && !open && state[R(B, 0)] == UP -> lead = 0; put_word(0)
+	:: lead == NOBODY && !open && state[R(B, 0)] != UP && state[R(B, 1)] == UP -> lead = 1; put_word(1)
 	:: else
 	fi
 }
@@ -241,7 +241,7 @@ inline lost(e, k)
 	:: !rails_up(e) -> broken(e)
 	:: else ->
 		say_lost(e, k);
-#ifdef MAIL_UNCLOSED
+#ifdef WORD_UNCLOSED
 		if
 		:: e == B -> open = 0; find_lead()
 		:: else
@@ -494,7 +494,7 @@ end:
 	:: atomic { up[B] && !rx_lock && mem[taken % CELLS] == taken + 1 -> rx_lock = 1; taken++ }
 	:: atomic { rx_lock == 1 -> seen_lead = lead; rx_lock = 2 }
 #endif
-	:: atomic { rx_lock == 2 -> put_mail(seen_lead); seen_lead = 0; rx_lock = 0 }
+	:: atomic { rx_lock == 2 -> put_word(seen_lead); seen_lead = 0; rx_lock = 0 }
 	od
 }
 
@@ -565,11 +565,11 @@ inline land(k, slot)
 }
 
 /* One rail's mails come in order: that of the least credit first. */
-inline land_mail(k)
+inline land_word(k)
 {
 	i = 0;
 	do
-	:: !has(mails[k], i) -> i++
+	:: !has(words[k], i) -> i++
 	:: else -> break
 	od;
 	assert(i >= credit);
@@ -577,7 +577,7 @@ inline land_mail(k)
 	:: credit < i -> carried[credit % CELLS] = 0; credit++
 	:: else -> break
 	od;
-	mails[k] = mails[k] & ~(1 << i);
+	words[k] = words[k] & ~(1 << i);
 	i = 0
 }
 
@@ -601,8 +601,8 @@ end:
 		:: slots[1] >> (slot + 1) -> slot++
 		od;
 		land(1, slot); slot = 0 }
-	:: atomic { mails[0] -> land_mail(0) }
-	:: atomic { mails[1] -> land_mail(1) }
+	:: atomic { words[0] -> land_word(0) }
+	:: atomic { words[1] -> land_word(1) }
 	od
 }
 

@@ -145,7 +145,7 @@ def second_device_removed(t):
 
 @case(500)
 def first_device_removed(t):
-    """That by which the link was made; its mails go by the other from then on."""
+    """That by which the link was made; its words go by the other from then on."""
     one_goes(t, lambda: remove(lab(t)[1], "rxe0"), lambda: add(lab(t)[1], "rxe0"))
 
 

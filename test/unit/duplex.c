@@ -69,10 +69,12 @@ static void way_init(struct duplex *d, uint32_t i)
 	w->at_tx = (struct end){ { &duplex_fifo_ops, -1 }, w };
 	w->at_rx = (struct end){ { &duplex_fifo_ops, -1 }, w };
 	w->fifo = malloc(d->config->fifo_bytes);
-	rsk_tx_init(&w->tx, d->rail[i], RING_OFF, d->config->cells, MAIL_TX_OFF,
-		    (const struct rsk_mail *)(const void *)(d->segment[i] + MAIL_RX_OFF), key);
-	rsk_rx_init(&w->rx, d->rail[!i], d->segment[!i] + RING_OFF, d->config->cells, MAIL_RX_OFF,
-		    (const struct rsk_mail *)(const void *)(d->segment[!i] + MAIL_TX_OFF), key);
+	rsk_tx_init(&w->tx, d->rail[i], RING_OFF, d->config->cells, TX_WORD_OFF,
+		    (const struct rsk_control_word *)(const void *)(d->segment[i] + RX_WORD_OFF),
+		    key);
+	rsk_rx_init(&w->rx, d->rail[!i], d->segment[!i] + RING_OFF, d->config->cells, RX_WORD_OFF,
+		    (const struct rsk_control_word *)(const void *)(d->segment[!i] + TX_WORD_OFF),
+		    key);
 	w->first_lap = rsk_ring_first_lap(key);
 	if (d->config->rails)
 		duplex_marks_init(w);
@@ -161,7 +163,7 @@ static void sum_up(struct duplex *d)
 		s->promotions += w->rx.promotions;
 		s->demotions += w->tx.demotions;
 		s->restarts += w->tx.ring.left_out_to != 0;
-		s->repairs += w->rx.mail.repair;
+		s->repairs += w->rx.own_word.repair;
 		s->retries += w->rx.ring.retries;
 		if (d->config->fabric != DUPLEX_SHM && !d->config->rails)
 			s->faults += rsk_chaos_injected(&d->chaos[i]);

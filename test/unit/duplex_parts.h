@@ -15,8 +15,8 @@
 #include "rx.h"
 #include "tx.h"
 
-#define MAIL_TX_OFF 0u
-#define MAIL_RX_OFF 64u
+#define TX_WORD_OFF 0u
+#define RX_WORD_OFF 64u
 #define CREDIT_OFF 128u
 #define CREDIT_BYTES (RSK_MAILBOX_FRAME_BYTES + (uint32_t)sizeof(struct rsk_mailbox_credit))
 #define RING_OFF 192u

@@ -49,8 +49,8 @@ void duplex_several_step(struct duplex *d)
 
 void duplex_several_init(struct duplex *d)
 {
-	const struct rsk_rails_layout at = { .ctl_off = MAIL_TX_OFF,
-					     .rxmail_off = MAIL_RX_OFF,
+	const struct rsk_rails_layout at = { .ctl_off = TX_WORD_OFF,
+					     .rx_word_off = RX_WORD_OFF,
 					     .ring_off = RING_OFF,
 					     .ring_bytes = d->config->cells * RSK_CELL_BYTES,
 					     .streams = 1 };

@@ -344,11 +344,13 @@ static void connect_pair(struct kit_stream *ks)
 static void answer(struct rsk_stream *s, int fd)
 {
 	struct rsk_seg_ctl *ctl = rsk_seg_own_ctl(&s->link->seg, s->sid);
-	struct rsk_mail m = { .what = RSK_RX_WATCHING, .gen = s->tx.gen, .cells = s->tx.ring.next };
+	struct rsk_control_word m = { .what = RSK_RX_WATCHING,
+				      .gen = s->tx.gen,
+				      .cells = s->tx.ring.next };
 	struct rsk_kernel_tcp c;
 
-	m.hash = rsk_hash_mail(&s->tx.key, &m, RSK_MAIL_RX);
-	ctl->rxmail = m;
+	m.hash = rsk_hash_control_word(&s->tx.key, &m, RSK_CONTROL_WORD_RX);
+	ctl->rx_word = m;
 	rsk_kernel_tcp_init(&c, s, fd);
 	cr_assert_eq(rsk_tx_serve(&s->tx, &c.c), 0);
 }

@@ -9,7 +9,7 @@
 
 #include "full.h"
 #include "hooked.h"
-#include "mail.h"
+#include "control_word.h"
 #include "remote_kit.h"
 
 #define WAIT_MS 300

@@ -67,7 +67,7 @@ static struct rsk_rails rs;
 static void begin(void)
 {
 	const struct rsk_rails_layout at = { .ctl_step = CTL,
-					     .rxmail_off = CTL / 2,
+					     .rx_word_off = CTL / 2,
 					     .ring_off = RING_OFF,
 					     .ring_bytes = RING,
 					     .streams = STREAMS };
@@ -98,9 +98,9 @@ static void slot_by(uint32_t sid, uint32_t rail)
 	cr_assert_gt(paths[rail].under_way[sid], 0);
 }
 
-static void mail_of(uint32_t sid)
+static void word_of(uint32_t sid)
 {
-	cr_assert_geq(one.ops->put(&one, (uint64_t)sid * CTL, sizeof(struct rsk_mail)), 0);
+	cr_assert_geq(one.ops->put(&one, (uint64_t)sid * CTL, sizeof(struct rsk_control_word)), 0);
 }
 
 static void all_arrive(uint32_t rail)
@@ -172,7 +172,7 @@ Test(rails, the_lead_is_lost)
 {
 	begin();
 	for (uint32_t sid = 0; sid < STREAMS; sid++)
-		mail_of(sid);
+		word_of(sid);
 	slot_by(0, 1);
 	slot_by(1, 2);
 	all_arrive(1);
@@ -182,7 +182,7 @@ Test(rails, the_lead_is_lost)
 	rsk_rails_lost(&rs, 0);
 	for (uint32_t sid = 0; sid < STREAMS; sid++)
 		cr_expect_not(is_there(sid), "stream %u: its mail is nowhere", sid);
-	mail_of(2);
+	word_of(2);
 	cr_expect_not(is_there(2));
 	rsk_rails_closed(&rs, 0);
 	cr_assert_eq(atomic_load(&rs.lead), 1);
@@ -220,7 +220,7 @@ Test(rails, nobody_carried_it)
 Test(rails, from_the_start)
 {
 	begin();
-	mail_of(0);
+	word_of(0);
 	rsk_rails_lost(&rs, 0);
 	rsk_rails_down(&rs);
 	cr_expect_not(is_there(0));

@@ -59,7 +59,7 @@ static const struct rsk_fabric_ops ops = { .name = "paths",
 static void begin_with(const uint64_t each_tick[static RAILS], uint32_t n, uint32_t ring)
 {
 	const struct rsk_rails_layout at = { .ctl_step = CTL,
-					     .rxmail_off = CTL / 2,
+					     .rx_word_off = CTL / 2,
 					     .ring_off = CTL,
 					     .ring_bytes = ring,
 					     .streams = 1 };

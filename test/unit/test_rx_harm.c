@@ -117,7 +117,7 @@ Test(rx_harm, a_hash_that_stays_wrong_is_asked_for_again)
 	forge(w.rx.ring.next, RSK_SLOT_DATA, 7, 1);
 	for (int i = 0; i < PEEKS; i++)
 		cr_assert_eq(look_some(4096, true), -EAGAIN);
-	cr_assert_gt(w.rx.mail.repair, 0);
+	cr_assert_gt(w.rx.own_word.repair, 0);
 }
 
 /* What is read of a broken rail's ring ends before what is none. */
@@ -147,21 +147,21 @@ static struct {
 
 static void say(uint32_t what, uint64_t pos, uint64_t cells)
 {
-	struct rsk_mail m = { .what = what, .gen = flip.gen, .pos = pos, .cells = cells };
+	struct rsk_control_word m = { .what = what, .gen = flip.gen, .pos = pos, .cells = cells };
 
-	m.hash = rsk_hash_mail(&w.tx.key, &m, RSK_MAIL_TX);
-	memcpy(w.segment[1] + MAIL_TX, &m, sizeof(m));
+	m.hash = rsk_hash_control_word(&w.tx.key, &m, RSK_CONTROL_WORD_TX);
+	memcpy(w.segment[1] + WORD_TX, &m, sizeof(m));
 }
 
 /* It watches: go to the ring, and from there back at once. Then: may I? */
 static int answer(struct rsk_rail *rail, uint64_t off, size_t len)
 {
 	struct rsk_slot_command cmd = { .pos = w.rx.pos, .what = RSK_COMMAND_MOVE };
-	struct rsk_mail said;
+	struct rsk_control_word said;
 	uint8_t *at;
 
 	memcpy(&said, rail->window + off, sizeof(said));
-	if (off != MAIL_RX || ++flip.turns > 100000)
+	if (off != WORD_RX || ++flip.turns > 100000)
 		return 0;
 	if (said.what == RSK_RX_WATCHING && said.gen == flip.gen && w.rx.state == RSK_RX_WATCH) {
 		struct rsk_slot_head head = { .index = w.rx.ring.next,
@@ -339,14 +339,14 @@ Test(rx_harm, words_of_another_promotion)
 Test(rx_harm, answers_to_another_promotion)
 {
 	for (int i = 0; i < 3; i++) {
-		struct rsk_mail m = { .what = RSK_RX_WATCHING };
+		struct rsk_control_word m = { .what = RSK_RX_WATCHING };
 
 		world_init(&at_once, 5);
 		cr_assert_eq(rsk_tx_propose(&w.tx), 0);
 		m.gen = w.tx.gen + (uint32_t)i - 1;
 		m.cells = w.tx.ring.next;
-		m.hash = rsk_hash_mail(&w.tx.key, &m, RSK_MAIL_RX);
-		memcpy(w.segment[0] + MAIL_RX, &m, sizeof(m));
+		m.hash = rsk_hash_control_word(&w.tx.key, &m, RSK_CONTROL_WORD_RX);
+		memcpy(w.segment[0] + WORD_RX, &m, sizeof(m));
 		cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
 		cr_assert_eq(w.tx.state == RSK_TX_ONRING, i == 1, "%d", i);
 	}

@@ -116,10 +116,10 @@ void world_init(const struct rsk_fabric_ops *ops, uint64_t key)
 					       .window_bytes = BYTES,
 					       .segment = w.segment[i],
 					       .segment_bytes = BYTES };
-	rsk_tx_init(&w.tx, &w.rail[0], RING, CELLS, MAIL_TX,
-		    (const struct rsk_mail *)(const void *)(w.segment[0] + MAIL_RX), key);
-	rsk_rx_init(&w.rx, &w.rail[1], w.segment[1] + RING, CELLS, MAIL_RX,
-		    (const struct rsk_mail *)(const void *)(w.segment[1] + MAIL_TX), key);
+	rsk_tx_init(&w.tx, &w.rail[0], RING, CELLS, WORD_TX,
+		    (const struct rsk_control_word *)(const void *)(w.segment[0] + WORD_RX), key);
+	rsk_rx_init(&w.rx, &w.rail[1], w.segment[1] + RING, CELLS, WORD_RX,
+		    (const struct rsk_control_word *)(const void *)(w.segment[1] + WORD_TX), key);
 }
 
 ssize_t send_some(size_t len)

@@ -14,8 +14,8 @@
 #include "tx.h"
 
 #define CELLS 64u
-#define MAIL_TX 0u
-#define MAIL_RX 64u
+#define WORD_TX 0u
+#define WORD_RX 64u
 #define CREDIT 128u
 #define RING 192u
 #define BYTES (RING + CELLS * RSK_CELL_BYTES)

@@ -70,7 +70,7 @@ void pair_flow_init(struct pair_link *l)
 		rsk_ring_rx_init(&s->rx, l->seg.rail.segment + rsk_seg_ring_off(&l->seg.own, i),
 				 PAIR_CELLS, rsk_ring_first_lap(in), false);
 		s->credit_said = s->rx.next;
-		s->mail_seen = rsk_seg_own_ctl(&l->seg, i)->rxmail.hash;
+		s->answer_word_seen = rsk_seg_own_ctl(&l->seg, i)->rx_word.hash;
 	}
 }
 
@@ -90,12 +90,13 @@ static bool broken(const struct pair_link *l)
 
 static void take_credit(struct pair_link *l, struct pair_stream *s)
 {
-	const struct rsk_mail *at = &rsk_seg_own_ctl(&l->seg, s->sid)->rxmail;
-	struct rsk_mail m;
+	const struct rsk_control_word *at = &rsk_seg_own_ctl(&l->seg, s->sid)->rx_word;
+	struct rsk_control_word m;
 
-	if (!rsk_mail_fresh(at, s->mail_seen) || !rsk_mail_get(at, &s->key_out, RSK_MAIL_RX, &m))
+	if (!rsk_control_word_fresh(at, s->answer_word_seen) ||
+	    !rsk_control_word_get(at, &s->key_out, RSK_CONTROL_WORD_RX, &m))
 		return;
-	s->mail_seen = m.hash;
+	s->answer_word_seen = m.hash;
 	if (rsk_ring_tx_credit(&s->tx, m.cells) < 0)
 		PAIR_FAIL("stream %u: credit %llu, next %llu", s->sid, (unsigned long long)m.cells,
 			  (unsigned long long)s->tx.next);
@@ -168,11 +169,14 @@ static bool receive_some(struct pair_link *l, struct pair_stream *s)
 	}
 	if (any &&
 	    (l->p->plan.ping || s->fin_in || s->rx.next - s->credit_said >= PAIR_CELLS / 4)) {
-		struct rsk_mail m = { .what = RSK_RX_WATCHING, .gen = 1, .cells = s->rx.next };
+		struct rsk_control_word m = { .what = RSK_RX_WATCHING,
+					      .gen = 1,
+					      .cells = s->rx.next };
 
-		if (rsk_mail_put(&l->seg.rail,
-				 rsk_seg_ctl_off(s->sid) + offsetof(struct rsk_seg_ctl, rxmail),
-				 &s->key_in, RSK_MAIL_RX, &m) < 0)
+		if (rsk_control_word_put(&l->seg.rail,
+					 rsk_seg_ctl_off(s->sid) +
+						 offsetof(struct rsk_seg_ctl, rx_word),
+					 &s->key_in, RSK_CONTROL_WORD_RX, &m) < 0)
 			return false;
 		s->credit_said = s->rx.next;
 		due(l, s->sid, RSK_WAKE_TX);

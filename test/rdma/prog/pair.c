@@ -300,7 +300,7 @@ static void change_word(struct pair_link *l, uint64_t off)
 		PAIR_FAIL("a word that is not aligned");
 }
 
-static void read_mails(struct pair *p, const struct rsk_verbs_addr *from)
+static void read_words(struct pair *p, const struct rsk_verbs_addr *from)
 {
 	struct pair_link *l = &p->link[0];
 	const struct rsk_fabric_ops *ops;
@@ -308,10 +308,10 @@ static void read_mails(struct pair *p, const struct rsk_verbs_addr *from)
 	pair_bring_up(l, from);
 	ops = l->seg.rail.ops;
 	for (uint32_t i = 0; i < p->plan.streams; i++) {
-		struct rsk_mail m = { .what = RSK_TX_RING, .gen = 1, .pos = i };
+		struct rsk_control_word m = { .what = RSK_TX_RING, .gen = 1, .pos = i };
 
-		if (rsk_mail_put(&l->seg.rail, rsk_seg_ctl_off(i), &l->stream[i].key_out,
-				 RSK_MAIL_TX, &m) < 0)
+		if (rsk_control_word_put(&l->seg.rail, rsk_seg_ctl_off(i), &l->stream[i].key_out,
+					 RSK_CONTROL_WORD_TX, &m) < 0)
 			PAIR_FAIL("mail");
 		ops->due(&l->seg.rail, i, RSK_WAKE_RX);
 	}
@@ -320,7 +320,7 @@ static void read_mails(struct pair *p, const struct rsk_verbs_addr *from)
 	/* What was put is read back: it lies in the peer's memory. */
 	for (uint32_t i = 0; i < p->plan.streams; i++) {
 		struct rsk_completion done = { .status = 1 };
-		struct rsk_mail back, m;
+		struct rsk_control_word back, m;
 		uint64_t until = pair_now_ns() + 10000000000ull;
 		int rc = ops->get(&l->seg.rail, rsk_seg_ctl_off(i), &back, sizeof(back), 77 + i);
 
@@ -328,7 +328,8 @@ static void read_mails(struct pair *p, const struct rsk_verbs_addr *from)
 			if (pair_now_ns() > until)
 				PAIR_FAIL("no completion of a READ");
 		if (rc < 0 || done.status || done.token != 77 + i ||
-		    !rsk_mail_get(&back, &l->stream[i].key_out, RSK_MAIL_TX, &m) || m.pos != i)
+		    !rsk_control_word_get(&back, &l->stream[i].key_out, RSK_CONTROL_WORD_TX, &m) ||
+		    m.pos != i)
 			PAIR_FAIL("READ %u: %d, status %d", i, rc, done.status);
 	}
 	for (uint32_t i = 0; i < p->plan.streams; i++)
@@ -459,7 +460,7 @@ static const struct {
 	{ "rkey", rkey },
 	{ "hold", hold },
 	{ "fork", hold },
-	{ "read", read_mails },
+	{ "read", read_words },
 	{ "hostile", hostile },
 	{ "flood", flood },
 	{ "mailboxes", pair_mailboxes },

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "mail.h"
+#include "control_word.h"
 #include "ring.h"
 #include "segment.h"
 #include "verbs.h"
@@ -43,7 +43,7 @@ struct pair_stream {
 	struct rsk_ring_tx tx;
 	struct rsk_ring_rx rx;
 	uint64_t out, in; /* bytes */
-	uint64_t credit_said, mail_seen;
+	uint64_t credit_said, answer_word_seen;
 	uint64_t dice;
 	bool fin_out, fin_in;
 };

@@ -129,7 +129,7 @@ static void begin(struct end *e)
 	rsk_ring_rx_init(&e->s->rx, l->seg.rail.segment + rsk_seg_ring_off(&l->seg.own, 0),
 			 PAIR_CELLS, rsk_ring_first_lap(seed), false);
 	e->s->credit_said = e->s->rx.next;
-	e->s->mail_seen = rsk_seg_own_ctl(&l->seg, 0)->rxmail.hash;
+	e->s->answer_word_seen = rsk_seg_own_ctl(&l->seg, 0)->rx_word.hash;
 }
 
 /* ---- the client sends ---- */
@@ -217,12 +217,13 @@ static bool send_some(const struct end *e, struct transfer *t)
 /* Has all of it arrived? */
 static bool arrived(const struct end *e)
 {
-	const struct rsk_mail *at = &rsk_seg_own_ctl(&e->l->seg, 0)->rxmail;
+	const struct rsk_control_word *at = &rsk_seg_own_ctl(&e->l->seg, 0)->rx_word;
 	struct pair_stream *s = e->s;
-	struct rsk_mail m;
+	struct rsk_control_word m;
 
-	if (rsk_mail_fresh(at, s->mail_seen) && rsk_mail_get(at, &s->key_out, RSK_MAIL_RX, &m)) {
-		s->mail_seen = m.hash;
+	if (rsk_control_word_fresh(at, s->answer_word_seen) &&
+	    rsk_control_word_get(at, &s->key_out, RSK_CONTROL_WORD_RX, &m)) {
+		s->answer_word_seen = m.hash;
 		if (rsk_ring_tx_credit(&s->tx, m.cells) < 0)
 			PAIR_FAIL("credit %llu", (unsigned long long)m.cells);
 	}
@@ -281,11 +282,11 @@ static void transfer(struct end *e, char method)
 /* ---- the server receives ---- */
 static void say_credit(struct end *e)
 {
-	struct rsk_mail m = { .what = RSK_RX_WATCHING, .gen = 1, .cells = e->s->rx.next };
+	struct rsk_control_word m = { .what = RSK_RX_WATCHING, .gen = 1, .cells = e->s->rx.next };
 	struct rsk_rail *rail = &e->l->seg.rail;
 
-	if (rsk_mail_put(rail, rsk_seg_ctl_off(0) + offsetof(struct rsk_seg_ctl, rxmail),
-			 &e->s->key_in, RSK_MAIL_RX, &m) < 0)
+	if (rsk_control_word_put(rail, rsk_seg_ctl_off(0) + offsetof(struct rsk_seg_ctl, rx_word),
+				 &e->s->key_in, RSK_CONTROL_WORD_RX, &m) < 0)
 		PAIR_FAIL("credit");
 	e->s->credit_said = e->s->rx.next;
 	rail->ops->due(rail, 0, RSK_WAKE_TX);

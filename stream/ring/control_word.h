@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mail.h - the newest word of one end of a direction, overwritten in place (layout: <rsock/slot.h>).
+ * control_word.h - the newest word of one end of a direction, overwritten in place (layout: <rsock/slot.h>).
  * One writer (under its tx or rx lock), one reader; torn or stale copies fail their hash and are read again
  * later. No fence is needed for belief; ordering against sleep is the fabric's due().
  */
-#ifndef RSK_MAIL_H
-#define RSK_MAIL_H
+#ifndef RSK_CONTROL_WORD_H
+#define RSK_CONTROL_WORD_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -14,22 +14,22 @@
 #include "fabric.h"
 #include "hash.h"
 
-#define RSK_MAIL_TX 0u
-#define RSK_MAIL_RX 1u
+#define RSK_CONTROL_WORD_TX 0u
+#define RSK_CONTROL_WORD_RX 1u
 
 /* Seal *m and put it at @off of the peer's segment. Returns 0 or -errno. */
-int rsk_mail_put(struct rsk_rail *rail, uint64_t off, const struct rsk_key *key, uint32_t role,
-		 struct rsk_mail *m);
+int rsk_control_word_put(struct rsk_rail *rail, uint64_t off, const struct rsk_key *key,
+			 uint32_t role, struct rsk_control_word *m);
 
 /* Cheap: has the mail at @at changed since the one whose hash was @seen? */
-static inline bool rsk_mail_fresh(const struct rsk_mail *at, uint64_t seen)
+static inline bool rsk_control_word_fresh(const struct rsk_control_word *at, uint64_t seen)
 {
 	return __atomic_load_n(&at->hash, __ATOMIC_ACQUIRE) != seen;
 }
 
 /* Copy the mail out; true when the copy's hash is right. */
-bool rsk_mail_get(const struct rsk_mail *at, const struct rsk_key *key, uint32_t role,
-		  struct rsk_mail *m);
+bool rsk_control_word_get(const struct rsk_control_word *at, const struct rsk_key *key,
+			  uint32_t role, struct rsk_control_word *m);
 
 /*
  * rsk_promotion_end - @who ends promotion @gen, in the word @at that both ends may write (<rsock/slot.h>). Returns

@@ -6,7 +6,7 @@
 
 #include "chaos.h"
 #include "dice.h"
-#include "mail.h"
+#include "control_word.h"
 
 static const struct rsk_fabric_ops shm_ops = {
 	.name = "shm-like",
@@ -14,7 +14,7 @@ static const struct rsk_fabric_ops shm_ops = {
 };
 
 struct box {
-	struct rsk_mail at; /* the peer's segment */
+	struct rsk_control_word at; /* the peer's segment */
 	struct rsk_rail rail;
 	struct rsk_key key;
 };
@@ -28,78 +28,79 @@ static void box_init(struct box *b)
 	rsk_key_init(&b->key, 7);
 }
 
-static struct rsk_mail sample(uint32_t n)
+static struct rsk_control_word sample(uint32_t n)
 {
-	return (struct rsk_mail){
+	return (struct rsk_control_word){
 		.what = RSK_TX_RING, .gen = n, .pos = 1000 + n, .cells = 64 + n, .repair = n
 	};
 }
 
-Test(mail, empty_memory_says_nothing)
+Test(word, empty_memory_says_nothing)
 {
-	struct rsk_mail m;
+	struct rsk_control_word m;
 	struct box b;
 
 	box_init(&b);
-	cr_assert_not(rsk_mail_fresh(&b.at, 0));
-	cr_assert_not(rsk_mail_get(&b.at, &b.key, RSK_MAIL_TX, &m));
+	cr_assert_not(rsk_control_word_fresh(&b.at, 0));
+	cr_assert_not(rsk_control_word_get(&b.at, &b.key, RSK_CONTROL_WORD_TX, &m));
 }
 
-Test(mail, newest_word_counts)
+Test(word, newest_word_counts)
 {
-	struct rsk_mail m, got;
+	struct rsk_control_word m, got;
 	uint64_t seen = 0;
 	struct box b;
 
 	box_init(&b);
 	for (uint32_t i = 1; i < 100; i++) {
 		m = sample(i);
-		cr_assert_eq(rsk_mail_put(&b.rail, 0, &b.key, RSK_MAIL_TX, &m), 0);
+		cr_assert_eq(rsk_control_word_put(&b.rail, 0, &b.key, RSK_CONTROL_WORD_TX, &m), 0);
 		if (i % 3)
 			continue; /* overwritten unseen */
-		cr_assert(rsk_mail_fresh(&b.at, seen));
-		cr_assert(rsk_mail_get(&b.at, &b.key, RSK_MAIL_TX, &got));
+		cr_assert(rsk_control_word_fresh(&b.at, seen));
+		cr_assert(rsk_control_word_get(&b.at, &b.key, RSK_CONTROL_WORD_TX, &got));
 		cr_assert_arr_eq(&got, &m, sizeof(m));
 		seen = got.hash;
-		cr_assert_not(rsk_mail_fresh(&b.at, seen));
+		cr_assert_not(rsk_control_word_fresh(&b.at, seen));
 	}
 }
 
-Test(mail, every_bit_counts)
+Test(word, every_bit_counts)
 {
 	uint8_t *p;
-	struct rsk_mail m = sample(1);
+	struct rsk_control_word m = sample(1);
 	struct box b;
 
 	box_init(&b);
-	cr_assert_eq(rsk_mail_put(&b.rail, 0, &b.key, RSK_MAIL_RX, &m), 0);
+	cr_assert_eq(rsk_control_word_put(&b.rail, 0, &b.key, RSK_CONTROL_WORD_RX, &m), 0);
 	p = (uint8_t *)&b.at;
 	for (size_t bit = 0; bit < sizeof(m) * 8; bit++) {
 		p[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		cr_assert_not(rsk_mail_get(&b.at, &b.key, RSK_MAIL_RX, &m), "bit %zu", bit);
+		cr_assert_not(rsk_control_word_get(&b.at, &b.key, RSK_CONTROL_WORD_RX, &m),
+			      "bit %zu", bit);
 		p[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
-	cr_assert(rsk_mail_get(&b.at, &b.key, RSK_MAIL_RX, &m));
+	cr_assert(rsk_control_word_get(&b.at, &b.key, RSK_CONTROL_WORD_RX, &m));
 }
 
-Test(mail, role_and_key_count)
+Test(word, role_and_key_count)
 {
-	struct rsk_mail m = sample(1);
+	struct rsk_control_word m = sample(1);
 	struct rsk_key other;
 	struct box b;
 
 	box_init(&b);
-	cr_assert_eq(rsk_mail_put(&b.rail, 0, &b.key, RSK_MAIL_TX, &m), 0);
-	cr_assert_not(rsk_mail_get(&b.at, &b.key, RSK_MAIL_RX, &m));
+	cr_assert_eq(rsk_control_word_put(&b.rail, 0, &b.key, RSK_CONTROL_WORD_TX, &m), 0);
+	cr_assert_not(rsk_control_word_get(&b.at, &b.key, RSK_CONTROL_WORD_RX, &m));
 	rsk_key_init(&other, 8);
-	cr_assert_not(rsk_mail_get(&b.at, &other, RSK_MAIL_TX, &m));
-	cr_assert(rsk_mail_get(&b.at, &b.key, RSK_MAIL_TX, &m));
+	cr_assert_not(rsk_control_word_get(&b.at, &other, RSK_CONTROL_WORD_TX, &m));
+	cr_assert(rsk_control_word_get(&b.at, &b.key, RSK_CONTROL_WORD_TX, &m));
 }
 
 /* Overwritten again and again over a fabric that tears: what is believed is always one of those put, whole. */
-Test(mail, torn_words_are_never_believed)
+Test(word, torn_words_are_never_believed)
 {
-	struct rsk_mail at = { 0 }, mine = { 0 }, m, got;
+	struct rsk_control_word at = { 0 }, mine = { 0 }, m, got;
 	uint32_t believed = 0, torn = 0;
 	struct rsk_chaos chaos;
 	struct rsk_key key;
@@ -110,10 +111,11 @@ Test(mail, torn_words_are_never_believed)
 		     0);
 	for (uint32_t i = 1; i <= 20000; i++) {
 		m = sample(i);
-		cr_assert_eq(rsk_mail_put(&chaos.rail, 0, &key, RSK_MAIL_TX, &m), 0);
+		cr_assert_eq(rsk_control_word_put(&chaos.rail, 0, &key, RSK_CONTROL_WORD_TX, &m),
+			     0);
 		for (int k = 0; k < 3; k++) {
 			rsk_chaos_step(&chaos);
-			if (!rsk_mail_get(&at, &key, RSK_MAIL_TX, &got)) {
+			if (!rsk_control_word_get(&at, &key, RSK_CONTROL_WORD_TX, &got)) {
 				torn++;
 				continue;
 			}

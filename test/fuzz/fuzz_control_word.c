@@ -26,26 +26,26 @@ static uint64_t number(struct hostile_input *in, uint64_t near)
 
 static void say_to_tx(struct hostile *h, struct hostile_input *in)
 {
-	struct rsk_mail m = { .what = (uint32_t)hostile_take(in, 1) % 6 };
+	struct rsk_control_word m = { .what = (uint32_t)hostile_take(in, 1) % 6 };
 
 	m.gen = (uint32_t)number(in, h->tx.gen);
 	m.pos = number(in, h->tx.pos);
 	m.cells = number(in, h->tx.ring.next);
 	m.repair = (uint32_t)hostile_take(in, 1);
-	hostile_mail(h, h->rxmail, RSK_MAIL_RX, m);
+	hostile_control_word(h, h->rx_word, RSK_CONTROL_WORD_RX, m);
 }
 
 static void say_to_rx(struct hostile *h, struct hostile_input *in)
 {
-	struct rsk_mail m = { .what = (uint32_t)hostile_take(in, 1) % 5 };
+	struct rsk_control_word m = { .what = (uint32_t)hostile_take(in, 1) % 5 };
 
 	m.gen = (uint32_t)number(in, h->rx.gen);
 	m.pos = number(in, h->rx.pos);
 	m.cells = number(in, h->rx.ring.next);
-	hostile_mail(h, h->txmail, RSK_MAIL_TX, m);
+	hostile_control_word(h, h->tx_word, RSK_CONTROL_WORD_TX, m);
 }
 
-static void raw_mail(struct rsk_mail *at, struct hostile_input *in)
+static void raw_word(struct rsk_control_word *at, struct hostile_input *in)
 {
 	uint8_t *p = (uint8_t *)at;
 
@@ -93,10 +93,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			say_to_rx(h, &in);
 			break;
 		case 4:
-			raw_mail(h->txmail, &in);
+			raw_word(h->tx_word, &in);
 			break;
 		case 5:
-			raw_mail(h->rxmail, &in);
+			raw_word(h->rx_word, &in);
 			break;
 		case 6:
 			hostile_check(h, rsk_tx_propose(&h->tx));
