@@ -89,7 +89,7 @@ static int order_ring(struct order *o)
 struct order_packet {
 	uint64_t place;
 	uint32_t cells;
-	uint16_t mark;
+	uint16_t tag;
 };
 
 static int order_put(struct order *o, uint32_t i, struct order_packet *k)
@@ -102,7 +102,7 @@ static int order_put(struct order *o, uint32_t i, struct order_packet *k)
 	if (rc < 0)
 		return rc;
 	*k = (struct order_packet){ o->tx.top, cells < to_end ? cells : (uint32_t)to_end,
-				    rsk_order_tx_mark(&o->tx, last) };
+				    rsk_order_tx_tag(&o->tx, last) };
 	return rsk_order_tx_put(&o->tx, k->place, k->cells, last);
 }
 
@@ -117,7 +117,7 @@ static int order_order(struct order *o)
 		rc = order_put(o, i, &k[i]);
 	for (uint32_t r = 0; r < o->rails; r++)
 		for (uint32_t i = r; i < ORDER_BATCH && !rc; i += o->rails)
-			rc = rsk_order_rx_see(&o->rx, k[i].mark, k[i].place, k[i].cells, &seen);
+			rc = rsk_order_rx_see(&o->rx, k[i].tag, k[i].place, k[i].cells, &seen);
 	if (rc)
 		return rc;
 	rc = rsk_order_rx_take(&o->rx, o->rx.base + rsk_order_rx_takable(&o->rx));

@@ -65,7 +65,7 @@ struct rsk_link {
 	_Atomic(bool) tcp_doubted;
 	bool hollow; /* leads nowhere: it was the parent's of this process, or is none; one thread sets it */
 	bool remote; /* to another host: its news come by completions as well (rdma.h) */
-	struct rsk_order_form order; /* remote: of the peer's marks (marks.h); before it is up */
+	struct rsk_order_form order; /* remote: of the peer's marks (txn_tags.h); before it is up */
 	_Atomic(uint32_t) doorbells_taken;
 	/* Exclusive ones that were given back as they rang; written by who has the bell's bit in doorbells_taken. */
 	_Atomic(uint32_t) doorbells_rung;

@@ -84,8 +84,8 @@ static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 		    ctl_off + offsetof(struct rsk_seg_ctl, rx_word), &ctl->tx_word,
 		    rsk_link_key(l, s->connecting_side ? s->key_down : s->key_up));
 	if (l->remote && rsk_knobs.rdma_rails > 1) {
-		rsk_tx_mark(&s->tx, &rsk_knobs.order);
-		rsk_rx_mark(&s->rx, &l->order);
+		rsk_tx_tag(&s->tx, &rsk_knobs.order);
+		rsk_rx_tag(&s->rx, &l->order);
 	}
 	if (l->seg.rail.ops->caps & RSK_FABRIC_SYNC) {
 		atomic_store(&ctl->consumed, s->rx.ring.next);

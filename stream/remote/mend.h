@@ -8,7 +8,7 @@
 
 #include "control.h"
 #include "link.h"
-#include "marks.h"
+#include "txn_tags.h"
 
 #define RSK_MEND_PATIENCE_NS                                                                       \
 	5000000000ull /* how long an ending process waits for what it has put */
@@ -40,7 +40,7 @@ void rsk_mend_renew(struct rsk_link *l, void (*each)(void *arg, uint32_t sid), v
  * end: what it had carried of these is put once more, by the others; or what nobody carries (RSK_RAILS_NOBODY).
  */
 typedef void rsk_mend_gap_fn(void *arg, uint32_t sid, uint64_t from, uint64_t to,
-			     const struct rsk_marks_missing *missing);
+			     const struct rsk_txn_tags_missing *missing);
 void rsk_mend_gaps(struct rsk_link *l, rsk_mend_gap_fn *gap, void *arg);
 void rsk_mend_again(struct rsk_link *l, uint32_t sid, uint32_t lost, uint64_t from, uint64_t to);
 void rsk_mend_rail_lost(struct rsk_link *l); /* for the record of each */

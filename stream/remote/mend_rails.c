@@ -11,7 +11,7 @@ struct naming {
 	rsk_mend_gap_fn *gap;
 	void *arg;
 	uint32_t sid;
-	struct rsk_marks_missing missing;
+	struct rsk_txn_tags_missing missing;
 };
 
 static void name_one(void *arg, uint64_t from, uint64_t to)
@@ -27,7 +27,7 @@ static void missing_one(struct rsk_stream *s, void *arg)
 	struct naming *n = arg;
 
 	n->sid = s->sid;
-	n->missing = (struct rsk_marks_missing){ 0 };
+	n->missing = (struct rsk_txn_tags_missing){ 0 };
 	rsk_lock(&s->rx_lock);
 	rsk_rx_missing(&s->rx, scratch, &n->missing, name_one, n);
 	rsk_unlock(&s->rx_lock);

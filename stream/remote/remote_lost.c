@@ -126,7 +126,7 @@ static void send_gaps(struct naming *n)
 }
 
 static void name_gap(void *arg, uint32_t sid, uint64_t from, uint64_t to,
-		     const struct rsk_marks_missing *missing)
+		     const struct rsk_txn_tags_missing *missing)
 {
 	struct naming *n = arg;
 

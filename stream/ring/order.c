@@ -212,18 +212,18 @@ static uint32_t index_of(const struct rsk_order_tx *tx, uint64_t n)
 	return (uint32_t)(n & (rsk_order_span(&tx->form) - 1));
 }
 
-uint16_t rsk_order_tx_mark(const struct rsk_order_tx *tx, bool last)
+uint16_t rsk_order_tx_tag(const struct rsk_order_tx *tx, bool last)
 {
 	const struct rsk_order_sent *s = sent_at(tx, tx->next - 1);
-	uint32_t mark;
+	uint32_t tag;
 
 	if (!tx->open)
 		return 0;
 	if (tx->form.stop && s->first_acked)
-		mark = RSK_ORDER_BARE;
+		tag = RSK_ORDER_BARE;
 	else
-		mark = RSK_ORDER_INDEXED | index_of(tx, tx->next - 1);
-	return (uint16_t)(mark | (s->first ? 0 : RSK_ORDER_FIRST) | (last ? RSK_ORDER_LAST : 0));
+		tag = RSK_ORDER_INDEXED | index_of(tx, tx->next - 1);
+	return (uint16_t)(tag | (s->first ? 0 : RSK_ORDER_FIRST) | (last ? RSK_ORDER_LAST : 0));
 }
 
 int rsk_order_tx_put(struct rsk_order_tx *tx, uint64_t place, uint32_t cells, bool last)

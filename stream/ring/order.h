@@ -122,7 +122,7 @@ bool rsk_order_tx_validate(const struct rsk_order_tx *tx);
 int rsk_order_tx_begin(struct rsk_order_tx *tx);
 
 /* The mark of the next packet of the transaction that was begun; 0: none was. Changes nothing. */
-uint16_t rsk_order_tx_mark(const struct rsk_order_tx *tx, bool last);
+uint16_t rsk_order_tx_tag(const struct rsk_order_tx *tx, bool last);
 
 /*
  * rsk_order_tx_put - the next packet was put, of so many cells, with the mark of the same @last. 0; -EINVAL: no
@@ -222,7 +222,7 @@ struct rsk_order_seen {
  * second first or last packet, one before the first, after the last, of a complete transaction, among another
  * one's, around the ring's end.
  */
-int rsk_order_rx_see(struct rsk_order_rx *rx, uint16_t mark, uint64_t place, uint32_t cells,
+int rsk_order_rx_see(struct rsk_order_rx *rx, uint16_t tag, uint64_t place, uint32_t cells,
 		     struct rsk_order_seen *seen);
 
 /* A slot that is no packet of a transaction (mark 0: a command). As rsk_order_rx_see(). */
@@ -246,7 +246,7 @@ static inline bool rsk_order_rx_pass(struct rsk_order_rx *rx, uint64_t place, ui
  * seen ahead, and at most its own transaction is open. False: it is not so, or the mark is no honest sender's; nothing
  * changed.
  */
-bool rsk_order_rx_next(struct rsk_order_rx *rx, uint16_t mark, uint64_t place, uint32_t cells);
+bool rsk_order_rx_next(struct rsk_order_rx *rx, uint16_t tag, uint64_t place, uint32_t cells);
 
 /* So many places in a row can be taken, from base on. */
 uint64_t rsk_order_rx_takable(const struct rsk_order_rx *rx);

@@ -89,7 +89,7 @@ static inline bool rsk_order_fits(uint32_t cells, uint64_t place, uint32_t n)
 }
 
 /* rsk_order_rx_see(), without its short way for what comes in order. */
-int rsk_order_rx_see_any(struct rsk_order_rx *rx, uint16_t mark, uint64_t place, uint32_t cells,
+int rsk_order_rx_see_any(struct rsk_order_rx *rx, uint16_t tag, uint64_t place, uint32_t cells,
 			 struct rsk_order_seen *seen);
 
 /* 0, -EINVAL or -ERANGE: as rsk_order_tx_init(). */

@@ -119,7 +119,7 @@ static bool rx_one_ok(const struct rsk_order_rx *rx, uint64_t n, uint64_t *after
 bool rsk_order_rx_validate(const struct rsk_order_rx *rx)
 {
 	uint64_t after = rx->floor;
-	uint32_t opened = 0, bits = 0, marked = 0;
+	uint32_t opened = 0, bits = 0, tagged = 0;
 
 	if (!rsk_order_form_validate(&rx->form) || !rx->elements || !rx->places ||
 	    rx->low > rx->next || rx->next - rx->low > rx->window || rx->base > rx->top ||
@@ -135,12 +135,12 @@ bool rsk_order_rx_validate(const struct rsk_order_rx *rx)
 		if (!rx_one_ok(rx, n, &after))
 			return false;
 		opened += bit(rx->open, n);
-		marked += bit(rx->open, n) || bit(rx->done, n);
+		tagged += bit(rx->open, n) || bit(rx->done, n);
 	}
 	for (uint32_t i = 0; i < RSK_ORDER_WINDOW_MAX / 64; i++)
 		bits += (uint32_t)__builtin_popcountll(rx->open[i] | rx->done[i]);
 	/* Nothing set outside the window, and no cell outside [base, top). */
-	return bits == marked && opened == rx->opened &&
+	return bits == tagged && opened == rx->opened &&
 	       rsk_order_count(rx->places, rx->cells, rx->base, rx->base + rx->cells) ==
 		       rsk_order_count(rx->places, rx->cells, rx->base, rx->top);
 }
@@ -166,9 +166,9 @@ static int check_place(const struct rsk_order_rx *rx, uint64_t place, uint32_t c
  * Whose packet without an index that is: whose first packet, known to both ends, is the nearest below. 0 or
  * -EPROTO.
  */
-static int number_of_bare(const struct rsk_order_rx *rx, uint32_t mark, uint64_t place, uint64_t *n)
+static int number_of_bare(const struct rsk_order_rx *rx, uint32_t tag, uint64_t place, uint64_t *n)
 {
-	if (!rx->form.stop || mark & RSK_ORDER_FIRST || (mark & RSK_ORDER_INDEX) != RSK_ORDER_BARE)
+	if (!rx->form.stop || tag & RSK_ORDER_FIRST || (tag & RSK_ORDER_INDEX) != RSK_ORDER_BARE)
 		return -EPROTO;
 	for (uint64_t i = seen_below(rx, rx->next); i > rx->low; i = seen_below(rx, i - 1)) {
 		const struct rsk_order_element *e = element_at(rx, i - 1);
@@ -218,10 +218,10 @@ static bool nothing_in(const struct rsk_order_rx *rx, uint64_t begin, uint64_t e
 }
 
 /* What the transaction's record is with that packet, into *e; the rules of the order hold, or -EPROTO. */
-static int add(const struct rsk_order_rx *rx, uint64_t n, uint32_t mark, uint64_t place,
+static int add(const struct rsk_order_rx *rx, uint64_t n, uint32_t tag, uint64_t place,
 	       uint32_t cells, struct rsk_order_element *e)
 {
-	bool first = mark & RSK_ORDER_FIRST, last = mark & RSK_ORDER_LAST;
+	bool first = tag & RSK_ORDER_FIRST, last = tag & RSK_ORDER_LAST;
 	uint64_t lo, hi, end = place + cells;
 
 	between(rx, n, &lo, &hi);
@@ -265,7 +265,7 @@ static void note_place(struct rsk_order_rx *rx, uint64_t place, uint32_t cells)
 		rx->top = place + cells;
 }
 
-int rsk_order_rx_see_any(struct rsk_order_rx *rx, uint16_t mark, uint64_t place, uint32_t cells,
+int rsk_order_rx_see_any(struct rsk_order_rx *rx, uint16_t tag, uint64_t place, uint32_t cells,
 			 struct rsk_order_seen *seen)
 {
 	struct rsk_order_element e;
@@ -274,13 +274,13 @@ int rsk_order_rx_see_any(struct rsk_order_rx *rx, uint16_t mark, uint64_t place,
 
 	if (rc < 0)
 		return rc;
-	rc = mark & RSK_ORDER_INDEXED ? number_of(rx, mark & RSK_ORDER_INDEX, &n) :
-					number_of_bare(rx, mark, place, &n);
+	rc = tag & RSK_ORDER_INDEXED ? number_of(rx, tag & RSK_ORDER_INDEX, &n) :
+				       number_of_bare(rx, tag, place, &n);
 	if (rc < 0)
 		return rc;
 	if (bit(rx->done, n))
 		return -EPROTO;
-	rc = add(rx, n, mark, place, cells, &e);
+	rc = add(rx, n, tag, place, cells, &e);
 	if (rc < 0)
 		return rc;
 
@@ -288,8 +288,8 @@ int rsk_order_rx_see_any(struct rsk_order_rx *rx, uint16_t mark, uint64_t place,
 					 .created = !bit(rx->open, n),
 					 .complete = complete(&e) };
 	/* The other epoch: its first number is the lowest that is not complete, not the lowest that was seen. */
-	if (rx->form.kind == RSK_ORDER_RELATIVE && mark & RSK_ORDER_INDEXED &&
-	    rx->epoch != !!(mark & rsk_order_span(&rx->form))) {
+	if (rx->form.kind == RSK_ORDER_RELATIVE && tag & RSK_ORDER_INDEXED &&
+	    rx->epoch != !!(tag & rsk_order_span(&rx->form))) {
 		rx->epoch = !rx->epoch;
 		rx->origin = rx->low;
 	}
@@ -307,12 +307,12 @@ int rsk_order_rx_see_any(struct rsk_order_rx *rx, uint16_t mark, uint64_t place,
 }
 
 /* Does the mark's index stand for @n, the lowest that is not complete? False also where that takes a longer look. */
-static inline bool stands_for(const struct rsk_order_rx *rx, uint32_t mark, uint64_t n)
+static inline bool stands_for(const struct rsk_order_rx *rx, uint32_t tag, uint64_t n)
 {
-	uint32_t index = mark & RSK_ORDER_INDEX, span = rsk_order_span(&rx->form);
+	uint32_t index = tag & RSK_ORDER_INDEX, span = rsk_order_span(&rx->form);
 
-	if (!(mark & RSK_ORDER_INDEXED))
-		return rx->form.stop && !(mark & RSK_ORDER_FIRST) && index == RSK_ORDER_BARE;
+	if (!(tag & RSK_ORDER_INDEXED))
+		return rx->form.stop && !(tag & RSK_ORDER_FIRST) && index == RSK_ORDER_BARE;
 	if (rx->form.kind == RSK_ORDER_WRAPPING)
 		return index == (n & (span - 1));
 	if (rx->form.kind == RSK_ORDER_ABSOLUTE)
@@ -325,14 +325,14 @@ static inline bool stands_for(const struct rsk_order_rx *rx, uint32_t mark, uint
  * all before it was seen; or, where none was, the first one of the next. True: done, but for the bits of its cells, and
  * all is as rsk_order_rx_see_any() would have left it. False: nothing has changed.
  */
-static inline bool see_in_order(struct rsk_order_rx *rx, uint32_t mark, uint64_t place,
+static inline bool see_in_order(struct rsk_order_rx *rx, uint32_t tag, uint64_t place,
 				uint32_t cells, struct rsk_order_seen *seen)
 {
 	uint64_t n = rx->low, end = place + cells;
-	bool first = mark & RSK_ORDER_FIRST, last = mark & RSK_ORDER_LAST;
+	bool first = tag & RSK_ORDER_FIRST, last = tag & RSK_ORDER_LAST;
 	struct rsk_order_element *e = element_at(rx, n);
 
-	if (place != rx->top || rx->next != n + !first || !stands_for(rx, mark, n) ||
+	if (place != rx->top || rx->next != n + !first || !stands_for(rx, tag, n) ||
 	    !rsk_order_fits(rx->cells, place, cells) || end - rx->base > rx->cells)
 		return false;
 	if (first) {
@@ -360,21 +360,21 @@ static inline bool see_in_order(struct rsk_order_rx *rx, uint32_t mark, uint64_t
 	return true;
 }
 
-int rsk_order_rx_see(struct rsk_order_rx *rx, uint16_t mark, uint64_t place, uint32_t cells,
+int rsk_order_rx_see(struct rsk_order_rx *rx, uint16_t tag, uint64_t place, uint32_t cells,
 		     struct rsk_order_seen *seen)
 {
-	if (!see_in_order(rx, mark, place, cells, seen))
-		return rsk_order_rx_see_any(rx, mark, place, cells, seen);
+	if (!see_in_order(rx, tag, place, cells, seen))
+		return rsk_order_rx_see_any(rx, tag, place, cells, seen);
 	rsk_order_set(rx->places, rx->cells, place, place + cells);
 	return 0;
 }
 
 /* Seen and taken at once, its cells' bits stay as they are. */
-bool rsk_order_rx_next(struct rsk_order_rx *rx, uint16_t mark, uint64_t place, uint32_t cells)
+bool rsk_order_rx_next(struct rsk_order_rx *rx, uint16_t tag, uint64_t place, uint32_t cells)
 {
 	struct rsk_order_seen seen;
 
-	if (place != rx->base || !see_in_order(rx, mark, place, cells, &seen))
+	if (place != rx->base || !see_in_order(rx, tag, place, cells, &seen))
 		return false;
 	rx->base = rx->top;
 	return true;

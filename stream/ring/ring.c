@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "ring.h"
 
-#include "marks.h"
+#include "txn_tags.h"
 #include "put.h"
 #include "rails.h"
 #include "touch.h"
@@ -125,7 +125,7 @@ static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_
 	rc = rsk_put(tx->rail, (uint64_t)(at - tx->rail->window), end);
 	if (rc < 0)
 		return rc;
-	if (__builtin_expect(tx->order != NULL, 0) && !rsk_marks_put(tx->order, head))
+	if (__builtin_expect(tx->order != NULL, 0) && !rsk_txn_tags_put(tx->order, head))
 		tx->order = NULL;
 	tx->slots++;
 	tx->next += rsk_slot_cells(head->len);
@@ -180,7 +180,7 @@ ssize_t rsk_ring_put_len(struct rsk_ring_tx *tx, const struct rsk_key *key, stru
 		    !rsk_iovcur_fills(src) && !rsk_touch_gathers(src, len))
 		return RSK_RING_FAULT;
 	if (__builtin_expect(tx->order != NULL, 0)) {
-		rc = rsk_marks_next(tx->order, tx->rail);
+		rc = rsk_txn_tags_next(tx->order, tx->rail);
 		if (rc < 0)
 			return 0;
 	}
@@ -197,7 +197,7 @@ ssize_t rsk_ring_put_len(struct rsk_ring_tx *tx, const struct rsk_key *key, stru
 		payload = rsk_hash_payload(key, to, len);
 	}
 	if (rc)
-		head.order = rsk_order_tx_mark(tx->order, !src->left);
+		head.order = rsk_order_tx_tag(tx->order, !src->left);
 	rc = finish_slot(tx, key, at, &head, payload);
 	if (rc < 0) {
 		*src = before;
@@ -220,7 +220,7 @@ int rsk_ring_put_command(struct rsk_ring_tx *tx, const struct rsk_key *key,
 	if (tx->next - tx->credit >= tx->cells)
 		return -ENOBUFS;
 	if (tx->order)
-		head.order = rsk_marks_end(tx->order);
+		head.order = rsk_txn_tags_end(tx->order);
 	return finish_slot(tx, key, at, &head,
 			   rsk_hash_copy(key, at + rsk_slot_payload_off(head.len), cmd, head.len));
 }

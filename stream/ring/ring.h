@@ -49,7 +49,7 @@ struct rsk_ring_tx {
 	uint64_t restart_at; /* not to be thought of before this index */
 	uint32_t restart_step;
 	uint64_t left_out_from, left_out_to; /* by the last restart */
-	struct rsk_order_tx *order; /* borrowed: slots get its marks (marks.h); NULL: none */
+	struct rsk_order_tx *order; /* borrowed: slots get its marks (txn_tags.h); NULL: none */
 };
 
 /* Owner: the stream's receiving side, under its rx lock. Family memory. */

@@ -29,15 +29,15 @@ void rsk_rx_fini(struct rsk_rx *rx)
 {
 	rsk_rx_free_hold(rx);
 	rsk_rx_free_stage(rx);
-	rsk_arena_free(rx->marks);
-	rx->marks = NULL;
-	rx->marked = false;
+	rsk_arena_free(rx->tags);
+	rx->tags = NULL;
+	rx->tagged = false;
 }
 
 /* On the ring, the marks' machine has taken what the ring has. */
-static bool marks_ok(const struct rsk_rx *rx)
+static bool tags_ok(const struct rsk_rx *rx)
 {
-	const struct rsk_marks_rx *m = rsk_rx_marks(rx);
+	const struct rsk_txn_tags_rx *m = rsk_rx_txn_tags(rx);
 
 	return !m || (rsk_order_rx_validate(&m->order) && m->order.base == rx->ring.next &&
 		      m->credited <= m->order.low);
@@ -55,7 +55,7 @@ bool rsk_rx_validate(const struct rsk_rx *rx)
 		return false;
 	if (rx->promotions - rx->demotions != (rx->state == RSK_RX_ONRING))
 		return false;
-	if ((rx->rest && (rx->state < RSK_RX_SWITCHING || rx->fin || rx->left)) || !marks_ok(rx))
+	if ((rx->rest && (rx->state < RSK_RX_SWITCHING || rx->fin || rx->left)) || !tags_ok(rx))
 		return false;
 	return rx->state != RSK_RX_SWITCHING || rx->pos <= rx->switch_pos;
 }
@@ -113,7 +113,7 @@ static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 	rx->jumps = rx->asked = false;
 	rx->switch_pos = m->pos;
 	rx->switch_cell = m->cells;
-	rx->marked = false; /* until a slot has a mark */
+	rx->tagged = false; /* until a slot has a mark */
 	rx->state = RSK_RX_SWITCHING;
 	/* A broken rail is the sender's to find. */
 	if (!(rx->rail->ops->caps & RSK_FABRIC_SYNC)) {

@@ -17,7 +17,7 @@
 #include "tcp_socket.h"
 #include "control_word.h"
 #include "mailbox.h"
-#include "marks.h"
+#include "txn_tags.h"
 #include "ring.h"
 
 /* A rail broke, or its sender is gone: is there more of what was put than has come? It is repeated by TCP, if so. */
@@ -93,14 +93,14 @@ struct rsk_rx {
 	uint32_t promotions, demotions;
 	struct rsk_control_word own_word; /* our rx_word, as last put */
 	struct rsk_order_form form; /* of the marks, where the sender writes some; of width 0: none */
-	struct rsk_marks_rx *marks; /* arena memory */
-	bool marked; /* this promotion's slots are told to it; the state says whether that is over */
+	struct rsk_txn_tags_rx *tags; /* arena memory */
+	bool tagged; /* this promotion's slots are told to it; the state says whether that is over */
 };
 
 void rsk_rx_init(struct rsk_rx *rx, struct rsk_rail *rail, const uint8_t *ring, uint32_t cells,
 		 uint64_t word_off, const struct rsk_control_word *word, uint64_t key_seed);
 /* Right behind that: slots that come over several rails have marks of that form. */
-static inline void rsk_rx_mark(struct rsk_rx *rx, const struct rsk_order_form *form)
+static inline void rsk_rx_tag(struct rsk_rx *rx, const struct rsk_order_form *form)
 {
 	rx->form = *form;
 }
@@ -115,18 +115,18 @@ static inline void rsk_rx_publish_at(struct rsk_rx *rx, void *at, uint32_t bytes
  * A slot at ring.next has a mark, or the rail is one of several of which one was lost: the marks' machine begins
  * there, if it has not in this promotion. False: there is none.
  */
-static inline bool rsk_rx_marks_begin(struct rsk_rx *rx)
+static inline bool rsk_rx_txn_tags_begin(struct rsk_rx *rx)
 {
-	if (!rx->marked && rx->state >= RSK_RX_SWITCHING)
-		rx->marked =
-			rsk_marks_rx_begin(&rx->marks, &rx->form, rx->ring.cells, rx->ring.next);
-	return rx->marked;
+	if (!rx->tagged && rx->state >= RSK_RX_SWITCHING)
+		rx->tagged =
+			rsk_txn_tags_rx_begin(&rx->tags, &rx->form, rx->ring.cells, rx->ring.next);
+	return rx->tagged;
 }
 
 /* The marks' machine, while it has all that was taken; NULL. */
-static inline struct rsk_marks_rx *rsk_rx_marks(const struct rsk_rx *rx)
+static inline struct rsk_txn_tags_rx *rsk_rx_txn_tags(const struct rsk_rx *rx)
 {
-	return rx->marked && rx->state >= RSK_RX_SWITCHING ? rx->marks : NULL;
+	return rx->tagged && rx->state >= RSK_RX_SWITCHING ? rx->tags : NULL;
 }
 
 void rsk_rx_fini(struct rsk_rx *rx);
@@ -322,7 +322,7 @@ void rsk_rx_owe(struct rsk_rx *rx, uint64_t to);
  * this makes, if the slots have marks.
  */
 void rsk_rx_missing(struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLOAD],
-		    struct rsk_marks_missing *missing,
+		    struct rsk_txn_tags_missing *missing,
 		    void (*gap)(void *arg, uint64_t from, uint64_t to), void *arg);
 
 /*

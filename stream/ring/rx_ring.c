@@ -25,8 +25,8 @@ int rsk_rx_say(struct rsk_rx *rx, uint32_t what, uint64_t pos)
 	rx->own_word.cells = rsk_rx_free_below(rx);
 	if (what != RSK_RX_LEAVE) {
 		rx->credit_sent = rx->own_word.cells;
-		if (rsk_rx_marks(rx))
-			rsk_marks_credited(rx->marks, rx->stage_len);
+		if (rsk_rx_txn_tags(rx))
+			rsk_txn_tags_credited(rx->tags, rx->stage_len);
 	}
 	return rsk_control_word_put(rx->rail, rx->word_off, &rx->key, RSK_CONTROL_WORD_RX,
 				    &rx->own_word);
@@ -60,7 +60,7 @@ void rsk_rx_give_credit(struct rsk_rx *rx, bool all)
 		return;
 	free = rsk_rx_free_below(rx) - rx->credit_sent;
 	if (free >= (all || rx->fin ? 1 : rx->ring.cells / 8) ||
-	    (free && rsk_rx_marks(rx) && rsk_marks_credit_due(rx->marks, rx->stage_len)))
+	    (free && rsk_rx_txn_tags(rx) && rsk_txn_tags_credit_due(rx->tags, rx->stage_len)))
 		rsk_rx_say(rx, rx->own_word.what, rx->own_word.pos);
 }
 
@@ -116,8 +116,8 @@ static void uncount(struct rsk_rx *rx, const struct rsk_slot_view *v)
 /* Who leaves a part of the lap out knows that all before it was taken. 0; -EPROTO: its mark is no honest sender's. */
 static int consume(struct rsk_rx *rx, const struct rsk_slot_view *v)
 {
-	if (__builtin_expect(rx->marked | v->head.order, 0) && rsk_rx_marks_begin(rx) &&
-	    rsk_marks_take(rx->marks, &v->head) < 0)
+	if (__builtin_expect(rx->tagged | v->head.order, 0) && rsk_rx_txn_tags_begin(rx) &&
+	    rsk_txn_tags_take(rx->tags, &v->head) < 0)
 		return -EPROTO;
 	if (v->head.index != rx->ring.next)
 		rx->credit_sent = v->head.index;
@@ -475,10 +475,10 @@ enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx)
 }
 
 void rsk_rx_missing(struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLOAD],
-		    struct rsk_marks_missing *missing,
+		    struct rsk_txn_tags_missing *missing,
 		    void (*gap)(void *arg, uint64_t from, uint64_t to), void *arg)
 {
-	struct rsk_marks_rx *marks = NULL;
+	struct rsk_txn_tags_rx *tags = NULL;
 	struct rsk_ring_rx ring = rx->ring;
 	uint64_t from = ring.next, end = rsk_rx_free_below(rx) + ring.cells;
 	struct rsk_slot_view v;
@@ -487,10 +487,10 @@ void rsk_rx_missing(struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLO
 	if (rx->frozen || rx->renew_seed) {
 		from = 0;
 		end = ring.next;
-	} else if (rsk_rx_marks_begin(rx)) {
-		marks = rsk_rx_marks(rx);
+	} else if (rsk_rx_txn_tags_begin(rx)) {
+		tags = rsk_rx_txn_tags(rx);
 	}
-	*missing = (struct rsk_marks_missing){ 0 };
+	*missing = (struct rsk_txn_tags_missing){ 0 };
 	while (ring.next < end) {
 		if (!rsk_ring_peek(&ring, &v) || !rsk_ring_copy(&ring, &rx->key, &v, scratch)) {
 			ring.next++;
@@ -498,12 +498,12 @@ void rsk_rx_missing(struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLO
 		}
 		if (from < ring.next)
 			gap(arg, from, ring.next);
-		if (marks)
-			rsk_marks_ahead(marks, &v.head);
+		if (tags)
+			rsk_txn_tags_ahead(tags, &v.head);
 		rsk_ring_consume(&ring, &v);
 		from = ring.next;
 	}
-	if (marks)
-		*missing = rsk_marks_count(marks);
+	if (tags)
+		*missing = rsk_txn_tags_count(tags);
 	gap(arg, from, UINT64_MAX);
 }

@@ -19,20 +19,20 @@ void rsk_tx_fini(struct rsk_tx *tx)
 	rsk_arena_free(tx->scratch);
 	tx->scratch = NULL;
 	tx->ring.order = NULL;
-	rsk_arena_free(tx->marks);
-	tx->marks = NULL;
+	rsk_arena_free(tx->tags);
+	tx->tags = NULL;
 }
 
 /* On the ring, the marks' machine has all that was put, and nothing else. */
-static bool marks_ok(const struct rsk_tx *tx)
+static bool tags_ok(const struct rsk_tx *tx)
 {
 	const struct rsk_order_tx *o = tx->ring.order;
 
 	if (!o || tx->state != RSK_TX_ONRING)
 		return true;
-	return tx->marks && o == &tx->marks->order && rsk_order_tx_validate(o) &&
+	return tx->tags && o == &tx->tags->order && rsk_order_tx_validate(o) &&
 	       o->top == tx->ring.next &&
-	       (o->floor <= tx->ring.told || o->floor == tx->marks->begun);
+	       (o->floor <= tx->ring.told || o->floor == tx->tags->begun);
 }
 
 bool rsk_tx_validate(const struct rsk_tx *tx)
@@ -48,7 +48,7 @@ bool rsk_tx_validate(const struct rsk_tx *tx)
 		return false;
 	if (tx->promotions - tx->demotions != (tx->state == RSK_TX_ONRING))
 		return false;
-	if ((tx->held && tx->state != RSK_TX_RESEND) || !marks_ok(tx))
+	if ((tx->held && tx->state != RSK_TX_RESEND) || !tags_ok(tx))
 		return false;
 	if (tx->fin_due && !tx->fin)
 		return false;
@@ -156,13 +156,13 @@ void rsk_tx_several(struct rsk_tx *tx)
 {
 	const struct rsk_rail *rail = tx->ring.rail;
 
-	if (tx->state != RSK_TX_ONRING || tx->ring_over || tx->marked == tx->promotions ||
+	if (tx->state != RSK_TX_ONRING || tx->ring_over || tx->tagged == tx->promotions ||
 	    !rail->ops->several || !rail->ops->several(rail))
 		return;
 	/* Also where it cannot be, or is half changed later: once in a promotion. */
-	tx->marked = tx->promotions;
-	if (rsk_marks_tx_begin(&tx->marks, &tx->form, tx->ring.cells, tx->ring.next))
-		tx->ring.order = &tx->marks->order;
+	tx->tagged = tx->promotions;
+	if (rsk_txn_tags_tx_begin(&tx->tags, &tx->form, tx->ring.cells, tx->ring.next))
+		tx->ring.order = &tx->tags->order;
 }
 
 static void renew(struct rsk_tx *tx)

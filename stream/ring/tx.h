@@ -16,7 +16,7 @@
 #include "tcp_socket.h"
 #include "control_word.h"
 #include "mailbox.h"
-#include "marks.h"
+#include "txn_tags.h"
 #include "ring.h"
 
 enum rsk_tx_state {
@@ -71,15 +71,15 @@ struct rsk_tx {
 	uint64_t safe_to; /* all slots before this index are the peer's, also when the rail breaks */
 	uint64_t renew_seed; /* another rail is there, under that key: once all is repeated; 0: none */
 	struct rsk_order_form form; /* of the marks, where the rail is several; of width 0: none */
-	struct rsk_marks_tx
-		*marks;	 /* arena memory; ring.order is its, once there was more than one rail */
-	uint32_t marked; /* of that promotion some slots have marks; 0: of none */
+	struct rsk_txn_tags_tx
+		*tags;	 /* arena memory; ring.order is its, once there was more than one rail */
+	uint32_t tagged; /* of that promotion some slots have marks; 0: of none */
 };
 
 void rsk_tx_init(struct rsk_tx *tx, struct rsk_rail *rail, uint64_t ring_off, uint32_t cells,
 		 uint64_t word_off, const struct rsk_control_word *answer, uint64_t key_seed);
 /* Right behind that: over several rails slots are marked in that form, of which the receiver knows. */
-static inline void rsk_tx_mark(struct rsk_tx *tx, const struct rsk_order_form *form)
+static inline void rsk_tx_tag(struct rsk_tx *tx, const struct rsk_order_form *form)
 {
 	tx->form = *form;
 }

@@ -71,7 +71,7 @@ static struct rsk_order_form form_of(struct input *in)
 
 static void see(struct state *s, struct input *in)
 {
-	uint16_t mark = (uint16_t)take(in, 2);
+	uint16_t tag = (uint16_t)take(in, 2);
 	uint32_t at = take(in, 1), cells = take(in, 1);
 	uint64_t place = s->rx.base + at - 16;
 	struct rsk_order_element elements[WINDOW];
@@ -84,7 +84,7 @@ static void see(struct state *s, struct input *in)
 	memcpy(elements, s->elements, sizeof(elements));
 	memcpy(places, s->places, sizeof(places));
 	rc = cells & 0x80 ? rsk_order_rx_see_other(&s->rx, place, cells & 0x7f) :
-			    rsk_order_rx_see(&s->rx, mark, place, cells, &seen);
+			    rsk_order_rx_see(&s->rx, tag, place, cells, &seen);
 	must(rc == 0 || rc == -EALREADY || rc == -ERANGE || rc == -EPROTO);
 	if (rc == 0)
 		return;
@@ -112,7 +112,7 @@ static void put(struct state *s, struct input *in)
 
 	if (how & 1)
 		rsk_order_tx_begin(&s->tx);
-	must(!rsk_order_tx_mark(&s->tx, how & 2) == !s->tx.open);
+	must(!rsk_order_tx_tag(&s->tx, how & 2) == !s->tx.open);
 	if (how & 4)
 		rsk_order_tx_put(&s->tx, place, cells, how & 2);
 	else

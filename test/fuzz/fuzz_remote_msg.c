@@ -122,7 +122,7 @@ static void ranges(void *arg, uint64_t from, uint64_t to)
 static void heard(struct end *e, const struct rsk_remote_msg *m)
 {
 	struct hostile *h = e->h;
-	struct rsk_marks_missing missing;
+	struct rsk_txn_tags_missing missing;
 	uint64_t pos, cell;
 	int rc = 0;
 
@@ -296,7 +296,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct end e = { .h = hostile_new(HOSTILE_FAR) };
 
 	raw(data, size);
-	hostile_mark(e.h, size ? data[0] : 0);
+	hostile_tag(e.h, size ? data[0] : 0);
 	for (; size >= IN_BYTES; data += IN_BYTES, size -= IN_BYTES) {
 		struct rsk_remote_msg m = message(data, e.h);
 

@@ -38,10 +38,10 @@ static void right_slot(struct hostile *h, struct hostile_input *in)
 	/* Any mark, or one that could be right. */
 	if (kind & 0x10)
 		head.order = (uint16_t)hostile_take(in, 2);
-	else if (kind & 0x20 && rsk_rx_marks(&h->rx))
+	else if (kind & 0x20 && rsk_rx_txn_tags(&h->rx))
 		head.order =
 			(uint16_t)(RSK_ORDER_INDEXED | (kind & 0xc0) << 8 |
-				   (h->rx.marks->order.next & (rsk_order_span(&h->rx.form) - 1)));
+				   (h->rx.tags->order.next & (rsk_order_span(&h->rx.form) - 1)));
 	head.len = (uint32_t)hostile_take(in, 2) % (most + 1);
 	if (head.kind == RSK_SLOT_CONTROL)
 		head.len = sizeof(cmd);
@@ -68,10 +68,10 @@ static void no_gap(void *arg, uint64_t from, uint64_t to)
 static void missing(struct hostile *h)
 {
 	static uint8_t scratch[RSK_SLOT_MAX_PAYLOAD];
-	struct rsk_marks_missing m;
+	struct rsk_txn_tags_missing m;
 
 	rsk_rx_missing(&h->rx, scratch, &m, no_gap, NULL);
-	if (m.first > m.transactions || m.transactions > RSK_MARKS_WINDOW)
+	if (m.first > m.transactions || m.transactions > RSK_TXN_TAGS_WINDOW)
 		abort();
 	hostile_check(h, 0);
 }
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bool again;
 
 	if (first / HOSTILE_FABRICS)
-		hostile_mark(h, (uint8_t)(first / HOSTILE_FABRICS));
+		hostile_tag(h, (uint8_t)(first / HOSTILE_FABRICS));
 	hostile_control_word(h, h->tx_word, RSK_CONTROL_WORD_TX,
 			     (struct rsk_control_word){ .what = RSK_TX_PROPOSE, .gen = 1 });
 	hostile_check(h, rsk_rx_serve(&h->rx, &h->c));

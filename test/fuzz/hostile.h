@@ -161,7 +161,7 @@ static inline struct hostile *hostile_new(uint32_t fabric)
 }
 
 /* Both ways transactions are marked, in one of the forms. */
-static inline void hostile_mark(struct hostile *h, uint8_t which)
+static inline void hostile_tag(struct hostile *h, uint8_t which)
 {
 	static const char *const forms[] = { RSK_ORDER_DEFAULT, "wrapping:2+stop",
 					     "relative:3+stop", "relative:1/2",
@@ -172,8 +172,8 @@ static inline void hostile_mark(struct hostile *h, uint8_t which)
 
 	if (rsk_order_parse(&form, forms[which % (sizeof(forms) / sizeof(forms[0]))], &error) < 0)
 		abort();
-	rsk_rx_mark(&h->rx, &form);
-	rsk_tx_mark(&h->tx, &form);
+	rsk_rx_tag(&h->rx, &form);
+	rsk_tx_tag(&h->tx, &form);
 }
 
 static inline void hostile_free(struct hostile *h)

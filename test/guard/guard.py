@@ -6,7 +6,7 @@ guard.py --update                the same, and bounds.json is written anew from 
 guard.py --profile direct send   where the instructions of one row are executed, by callgrind_annotate
 guard.py --tcp                   the library switched off: 0 only if that is noticed
 
-The state "slots" is slots.c's, which needs no library: what marks cost a slot, and that they cost nothing where there is one rail.
+The state "slots" is slots.c's, which needs no library: what tags cost a slot, and that they cost nothing where there is one rail.
 Each other state, of calls.c, runs under callgrind with and without the library. A direct stream's figures are all that its
 calls execute, less the loop around them; the others' are what the library adds to the call.
 """
@@ -211,13 +211,13 @@ def judge(counted, bounds):
 
 
 def judge_slots(rows):
-    """A link with one rail pays nothing for marks that it does not write."""
+    """A link with one rail pays nothing for tags that it does not write."""
     wrong = {}
     for call in ("put", "take"):
         one, none = rows.get(f"{call}, one rail"), rows.get(f"{call}, no form")
         if one and none and one["instructions"] - none["instructions"] > 0.5:
             wrong[SLOTS, f"{call}, one rail"] = \
-                f"{one['instructions']:.2f} instructions, {none['instructions']:.2f} without any marks"
+                f"{one['instructions']:.2f} instructions, {none['instructions']:.2f} without any tags"
     return wrong
 
 

@@ -125,8 +125,8 @@ static void begin(uint32_t rails, const char *form_text)
 		    (const struct rsk_control_word *)(const void *)(w.there + TX_WORD_OFF), 7);
 	if (form_text) {
 		must(rsk_order_parse(&form, form_text, &error) == 0, "form");
-		rsk_tx_mark(&w.tx, &form);
-		rsk_rx_mark(&w.rx, &form);
+		rsk_tx_tag(&w.tx, &form);
+		rsk_rx_tag(&w.rx, &form);
 	}
 	must(rsk_tx_propose(&w.tx) == 0, "propose");
 	for (int i = 0; i < 3; i++)
@@ -205,7 +205,7 @@ static void run(const char *name, uint32_t rails, const char *form, bool takes, 
 	}
 	must((w.tx.ring.order && w.tx.ring.order->next == BURST * (BURSTS + 1)) == marked,
 	     "marks where there are to be none, or none");
-	must(!marked || w.rx.marks->order.completed == BURST * (BURSTS + 1), "marks were not seen");
+	must(!marked || w.rx.tags->order.completed == BURST * (BURSTS + 1), "marks were not seen");
 	end();
 	snprintf(dump, sizeof(dump), "instructions\t%s", name);
 	CALLGRIND_DUMP_STATS_AT(dump);

@@ -77,7 +77,7 @@ static void way_init(struct duplex *d, uint32_t i)
 		    key);
 	w->first_lap = rsk_ring_first_lap(key);
 	if (d->config->rails)
-		duplex_marks_init(w);
+		duplex_txn_tags_init(w);
 	if (d->config->pauses)
 		w->rx.ended = w->tx.ended = &w->promotion_end;
 	if (d->config->fabric != DUPLEX_SHM) {
@@ -226,7 +226,7 @@ void duplex_run(const struct duplex_config *config, struct duplex_sums *sums)
 		step(d);
 	}
 	for (int i = 0; i < 2 && config->rails; i++)
-		duplex_marks_end(&d->way[i]);
+		duplex_txn_tags_end(&d->way[i]);
 	sum_up(d);
 	if (config->rails)
 		duplex_several_sum(d);

@@ -71,7 +71,7 @@ static void say_lost(struct duplex *d, uint32_t end, uint32_t k, uint32_t life)
 	struct keeps *keeper = &d->rails->keeper[end];
 	struct talk talk = { .of = keeper->epoch, .rail = k, .life = life };
 	struct gaps g = { d, end, talk };
-	struct rsk_marks_missing missing;
+	struct rsk_txn_tags_missing missing;
 
 	if (life <= keeper->rail[k].told_life)
 		return;
@@ -81,7 +81,7 @@ static void say_lost(struct duplex *d, uint32_t end, uint32_t k, uint32_t life)
 	g.talk.what = TALK_GAP;
 	d->rails->gaps.n = 0;
 	rsk_rx_missing(&d->way[!end].rx, d->rails->scratch, &missing, name_gap, &g);
-	duplex_marks_missing(&d->way[!end], &d->rails->gaps, &missing);
+	duplex_txn_tags_missing(&d->way[!end], &d->rails->gaps, &missing);
 	talk.what = TALK_NAMED;
 	say(d, end, talk);
 }
@@ -346,5 +346,5 @@ void duplex_keepers_step(struct duplex *d, uint32_t end)
 	CHECK(d, rsk_tx_validate(&d->way[end].tx) && rsk_rx_validate(&d->way[!end].rx),
 	      "invalid at end %u, epoch %u", end, keeper->epoch);
 	for (int i = 0; i < 2; i++)
-		duplex_marks_check(&d->way[i]);
+		duplex_txn_tags_check(&d->way[i]);
 }

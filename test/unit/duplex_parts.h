@@ -150,10 +150,10 @@ void duplex_break_step(struct duplex *d);
 void duplex_credit_init(struct way *w);
 void duplex_credit_step(struct duplex *d);
 
-/* duplex_marks.c: transactions, as both ends know them, whose rail is several. */
-void duplex_marks_init(struct way *w);
-void duplex_marks_check(struct way *w);
-void duplex_marks_end(struct way *w);
+/* duplex_txn_tags.c: transactions, as both ends know them, whose rail is several. */
+void duplex_txn_tags_init(struct way *w);
+void duplex_txn_tags_check(struct way *w);
+void duplex_txn_tags_end(struct way *w);
 struct duplex_gaps {
 	uint32_t n;
 	struct {
@@ -161,8 +161,8 @@ struct duplex_gaps {
 	} at[1024];
 };
 /* A rail died, the receiver of @w has named those gaps, and said that this makes so many transactions. */
-void duplex_marks_missing(struct way *w, const struct duplex_gaps *gaps,
-			  const struct rsk_marks_missing *missing);
+void duplex_txn_tags_missing(struct way *w, const struct duplex_gaps *gaps,
+			     const struct rsk_txn_tags_missing *missing);
 
 /* duplex_rails.c: several rails, looked after by duplex_keepers.c. */
 void duplex_several_init(struct duplex *d);

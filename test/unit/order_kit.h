@@ -24,7 +24,7 @@ struct order_pair {
 struct order_packet {
 	uint64_t number, place;
 	uint32_t cells;
-	uint16_t mark;
+	uint16_t tag;
 };
 
 static inline struct rsk_order_form order_form(const char *text)
@@ -74,7 +74,7 @@ static inline struct order_packet order_put(struct order_pair *p, uint32_t cells
 	struct order_packet o = { .number = p->tx.next - 1,
 				  .place = p->tx.top,
 				  .cells = cells,
-				  .mark = rsk_order_tx_mark(&p->tx, last) };
+				  .tag = rsk_order_tx_tag(&p->tx, last) };
 	int rc = rsk_order_tx_put(&p->tx, o.place, cells, last);
 
 	cr_assert_eq(rc, 0, "put: %d", rc);
@@ -95,12 +95,12 @@ static inline void order_send(struct order_pair *p, struct order_packet *packets
 static inline struct rsk_order_seen order_see(struct order_pair *p, const struct order_packet *o)
 {
 	struct rsk_order_seen seen = { 0 };
-	int rc = rsk_order_rx_see(&p->rx, o->mark, o->place, o->cells, &seen);
+	int rc = rsk_order_rx_see(&p->rx, o->tag, o->place, o->cells, &seen);
 
 	cr_assert_eq(rc, 0, "see %" PRIu64 " at %" PRIu64 ", mark %04x: %d", o->number, o->place,
-		     o->mark, rc);
+		     o->tag, rc);
 	cr_assert_eq(seen.number, o->number, "mark %04x of %" PRIu64 " was read as %" PRIu64,
-		     o->mark, o->number, seen.number);
+		     o->tag, o->number, seen.number);
 	order_check(p);
 	return seen;
 }

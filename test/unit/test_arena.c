@@ -49,7 +49,7 @@ Test(arena, blocks_do_not_overlap)
 	struct {
 		uint8_t *p;
 		size_t size;
-		uint8_t mark;
+		uint8_t tag;
 	} live[LIVE] = { 0 };
 
 	for (int i = 0; i < 50000; i++) {
@@ -58,18 +58,18 @@ Test(arena, blocks_do_not_overlap)
 
 		if (live[k].p) {
 			for (size_t b = 0; b < live[k].size; b += 1 + live[k].size / 16)
-				if (live[k].p[b] != live[k].mark)
+				if (live[k].p[b] != live[k].tag)
 					cr_assert_fail("a block was overwritten");
 			rsk_arena_free(live[k].p);
 			live[k].p = NULL;
 			continue;
 		}
 		live[k].size = (size_t)1 << (r >> 16) % 18;
-		live[k].mark = (uint8_t)(r >> 32) | 1;
+		live[k].tag = (uint8_t)(r >> 32) | 1;
 		live[k].p = rsk_arena_alloc(live[k].size);
 		if (!live[k].p || !all_zero(live[k].p, live[k].size))
 			cr_assert_fail("no block, or not zeroed");
-		memset(live[k].p, live[k].mark, live[k].size);
+		memset(live[k].p, live[k].tag, live[k].size);
 	}
 }
 

@@ -242,7 +242,7 @@ static void check(void)
 }
 
 /* What is said of a socket without a stream, and who takes it back. */
-static void marks(void)
+static void tags(void)
 {
 	struct rsk_stream *s;
 	int fd = socket(AF_INET, SOCK_STREAM, 0), copy;
@@ -289,7 +289,7 @@ Test(fds, table_and_registrations, .timeout = 110)
 		sets[set] = epoll_create1(EPOLL_CLOEXEC);
 		rsk_fd_epoll(sets[set]);
 	}
-	marks();
+	tags();
 	for (uint32_t pair = 0; pair < ENDS / 2; pair++)
 		connect_pair(&ends[2 * pair], &ends[2 * pair + 1]);
 	for (uint32_t step = 0; step < STEPS; step++) {

@@ -197,7 +197,7 @@ Test(order, three_first_packets_of_six)
 		struct rsk_order_seen seen;
 		const struct order_packet *o = &s.packets[2][i];
 
-		cr_assert_eq(rsk_order_rx_see(&s.p.rx, o->mark, o->place, o->cells, &seen),
+		cr_assert_eq(rsk_order_rx_see(&s.p.rx, o->tag, o->place, o->cells, &seen),
 			     i ? 0 : -EALREADY);
 		order_check(&s.p);
 	}
@@ -281,7 +281,7 @@ Test(order, places_that_are_no_packets)
 	/* A restart of the ring. */
 	lap = (p.tx.top | 63) + 1;
 	cr_assert_eq(rsk_order_tx_begin(&p.tx), 0);
-	c = (struct order_packet){ 7, lap, 3, rsk_order_tx_mark(&p.tx, true) };
+	c = (struct order_packet){ 7, lap, 3, rsk_order_tx_tag(&p.tx, true) };
 	cr_assert_eq(rsk_order_tx_put(&p.tx, lap, 3, true), 0);
 	cr_assert_eq(rsk_order_rx_take(&p.rx, lap), 0);
 	order_see(&p, &c);

@@ -113,22 +113,22 @@ Test(order_forms, an_index_too_narrow_for_its_window_is_refused)
 	cr_assert_eq(init("wrapping", 4, 64, 0, UINT64_MAX), -EINVAL);
 }
 
-Test(order_forms, marks)
+Test(order_forms, tags)
 {
 	struct order_packet o[4];
 	struct order_pair p;
 
 	order_init(&p, "wrapping:4", 8, 64, 30);
-	cr_assert_eq(rsk_order_tx_mark(&p.tx, false), 0);
+	cr_assert_eq(rsk_order_tx_tag(&p.tx, false), 0);
 	order_send(&p, o, 3);
-	cr_assert_eq(o[0].mark, 0x8000 | 0x2000 | 14);
-	cr_assert_eq(o[1].mark, 0x2000 | 14);
-	cr_assert_eq(o[2].mark, 0x4000 | 0x2000 | 14);
+	cr_assert_eq(o[0].tag, 0x8000 | 0x2000 | 14);
+	cr_assert_eq(o[1].tag, 0x2000 | 14);
+	cr_assert_eq(o[2].tag, 0x4000 | 0x2000 | 14);
 	order_send(&p, o, 1);
-	cr_assert_eq(o[0].mark, 0x8000 | 0x4000 | 0x2000 | 15);
+	cr_assert_eq(o[0].tag, 0x8000 | 0x4000 | 0x2000 | 15);
 	order_send(&p, o, 1);
-	cr_assert_eq(o[0].mark, 0x8000 | 0x4000 | 0x2000 | 0);
-	cr_assert_eq(rsk_order_tx_mark(&p.tx, true), 0);
+	cr_assert_eq(o[0].tag, 0x8000 | 0x4000 | 0x2000 | 0);
+	cr_assert_eq(rsk_order_tx_tag(&p.tx, true), 0);
 	order_free(&p);
 }
 
@@ -145,20 +145,20 @@ Test(order_forms, stop)
 	cr_assert_eq(rsk_order_tx_begin(&p.tx), 0);
 	o[0] = order_put(&p, 2, false);
 	o[1] = order_put(&p, 3, false);
-	cr_assert_eq(o[1].mark, RSK_ORDER_INDEXED | 0);
+	cr_assert_eq(o[1].tag, RSK_ORDER_INDEXED | 0);
 	/* Not the first packet's acknowledgement. */
 	order_see(&p, &o[1]);
 	cr_assert_eq(rsk_order_tx_ack(&p.tx, o[1].place, 3), 0);
 	o[2] = order_put(&p, 1, false);
-	cr_assert_eq(o[2].mark, RSK_ORDER_INDEXED | 0);
+	cr_assert_eq(o[2].tag, RSK_ORDER_INDEXED | 0);
 	order_see(&p, &o[0]);
 	cr_assert_eq(rsk_order_tx_ack(&p.tx, o[0].place, 2), 0);
 	o[3] = order_put(&p, 1, false);
-	cr_assert_eq(o[3].mark, RSK_ORDER_BARE);
+	cr_assert_eq(o[3].tag, RSK_ORDER_BARE);
 	o[4] = order_put(&p, 1, true);
-	cr_assert_eq(o[4].mark, RSK_ORDER_BARE | RSK_ORDER_LAST);
+	cr_assert_eq(o[4].tag, RSK_ORDER_BARE | RSK_ORDER_LAST);
 	order_send(&p, b, 2);
-	cr_assert_eq(b[1].mark, RSK_ORDER_LAST | RSK_ORDER_INDEXED | 1);
+	cr_assert_eq(b[1].tag, RSK_ORDER_LAST | RSK_ORDER_INDEXED | 1);
 	/* A higher one's packets were seen: they lie above, and do not take a bare one's place for theirs. */
 	order_see(&p, &b[1]);
 	order_see(&p, &o[4]);
@@ -181,7 +181,7 @@ Test(order_forms, keep)
 	order_see(&p, &o[0]);
 	order_take_all(&p);
 	o[1] = order_put(&p, 1, true);
-	cr_assert_eq(o[1].mark, RSK_ORDER_LAST | RSK_ORDER_INDEXED | 3);
+	cr_assert_eq(o[1].tag, RSK_ORDER_LAST | RSK_ORDER_INDEXED | 3);
 	order_free(&p);
 }
 
@@ -191,7 +191,7 @@ static void whole(struct order_pair *p, uint32_t index, bool epoch)
 
 	order_send(p, o, 2);
 	for (int i = 0; i < 2; i++)
-		cr_assert_eq(o[i].mark & RSK_ORDER_INDEX,
+		cr_assert_eq(o[i].tag & RSK_ORDER_INDEX,
 			     index | (uint32_t)epoch << p->setup.form.bits);
 	order_see(p, &o[1]);
 	order_see(p, &o[0]);

@@ -34,17 +34,17 @@ static bool same(const void *a, const void *b, size_t n)
 }
 
 /* A packet @at cells from the beginning: what it answers; if that is an error, nothing has changed. */
-static int see(struct order_pair *p, uint32_t mark, int64_t at, uint32_t cells)
+static int see(struct order_pair *p, uint32_t tag, int64_t at, uint32_t cells)
 {
 	struct rsk_order_seen seen;
 	struct copy before, after;
 	int rc;
 
 	keep_copy(p, &before);
-	rc = rsk_order_rx_see(&p->rx, (uint16_t)mark, p->setup.place + (uint64_t)at, cells, &seen);
+	rc = rsk_order_rx_see(&p->rx, (uint16_t)tag, p->setup.place + (uint64_t)at, cells, &seen);
 	keep_copy(p, &after);
 	if (rc < 0)
-		cr_assert(same(&before, &after, sizeof(before)), "mark %04x", mark);
+		cr_assert(same(&before, &after, sizeof(before)), "mark %04x", tag);
 	order_check(p);
 	return rc;
 }
@@ -258,14 +258,14 @@ Test(order_harm, anything)
 		order_init(&p, forms[run % 5], WINDOW, CELLS, run % 3);
 		for (int i = 0; i < 100; i++) {
 			uint64_t r = dice_roll(&dice);
-			uint32_t mark = (uint32_t)(r & 0xe000) | (r >> 16 & 7);
+			uint32_t tag = (uint32_t)(r & 0xe000) | (r >> 16 & 7);
 			int64_t at = (int64_t)(p.rx.base - p.setup.place) + (int64_t)(r >> 24 & 15);
 
 			if (!(r >> 60))
-				mark ^= (uint32_t)(r >> 40 & 0x1fff);
-			else if (!(mark & INDEXED))
-				mark = (mark & 0xe000) | RSK_ORDER_BARE;
-			accepted += see(&p, mark, at, 1 + (uint32_t)(r >> 32 & 1)) == 0;
+				tag ^= (uint32_t)(r >> 40 & 0x1fff);
+			else if (!(tag & INDEXED))
+				tag = (tag & 0xe000) | RSK_ORDER_BARE;
+			accepted += see(&p, tag, at, 1 + (uint32_t)(r >> 32 & 1)) == 0;
 			if (r >> 56 & 1)
 				order_check(&p);
 			if (!(r >> 57 & 7)) {

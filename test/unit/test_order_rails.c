@@ -103,7 +103,7 @@ static void send_packet(struct world *w)
 	if (cells > to_end)
 		cells = (uint32_t)to_end;
 	k.o = (struct order_packet){ w->p.tx.next - 1, place, cells,
-				     rsk_order_tx_mark(&w->p.tx, last) };
+				     rsk_order_tx_tag(&w->p.tx, last) };
 	k.name = w->names;
 	if (place + cells - w->p.tx.floor > CELLS) {
 		check(w, rsk_order_tx_put(&w->p.tx, place, cells, last) == -ENOBUFS);
@@ -125,7 +125,7 @@ static void compare(struct world *w, const struct packet *k, const struct rsk_or
 	check(w, seen->number == k->o.number);
 	check(w, seen->created == !t->seen);
 	t->seen++;
-	t->first |= !!(k->o.mark & RSK_ORDER_FIRST);
+	t->first |= !!(k->o.tag & RSK_ORDER_FIRST);
 	check(w, t->known && t->seen <= t->packets);
 	check(w, seen->complete == (t->whole && t->seen == t->packets));
 	if (k->o.number + 1 > w->highest)
@@ -159,7 +159,7 @@ static void arrive(struct world *w, const struct packet *k)
 {
 	struct rsk_order_seen seen = { 0 };
 	bool before = k->name < w->delivered || w->landed[k->o.place & (CELLS - 1)] == k->name + 1;
-	int rc = rsk_order_rx_see(&w->p.rx, k->o.mark, k->o.place, k->o.cells, &seen);
+	int rc = rsk_order_rx_see(&w->p.rx, k->o.tag, k->o.place, k->o.cells, &seen);
 
 	check(w, rc == (before ? -EALREADY : 0));
 	if (rc == 0) {

@@ -62,12 +62,12 @@ static int see(struct world *w, const struct order_packet *k)
 	struct rsk_order_seen a = { 0 }, b = { 0 };
 	int rc, all;
 
-	if (!k->mark) {
+	if (!k->tag) {
 		rc = rsk_order_rx_see_other(&w->p.rx, k->place, k->cells);
 		all = rsk_order_rx_see_other(&w->all, k->place, k->cells);
 	} else {
-		rc = rsk_order_rx_see(&w->p.rx, k->mark, k->place, k->cells, &a);
-		all = rsk_order_rx_see_any(&w->all, k->mark, k->place, k->cells, &b);
+		rc = rsk_order_rx_see(&w->p.rx, k->tag, k->place, k->cells, &a);
+		all = rsk_order_rx_see_any(&w->all, k->tag, k->place, k->cells, &b);
 		sums.packets += rc == 0;
 	}
 	check(w, rc == all);
@@ -82,11 +82,11 @@ static bool see_next(struct world *w, const struct order_packet *k)
 {
 	struct rsk_order_seen seen;
 
-	if (!k->mark || !rsk_order_rx_next(&w->p.rx, k->mark, k->place, k->cells)) {
+	if (!k->tag || !rsk_order_rx_next(&w->p.rx, k->tag, k->place, k->cells)) {
 		check_same(w);
 		return false;
 	}
-	check(w, rsk_order_rx_see_any(&w->all, k->mark, k->place, k->cells, &seen) == 0);
+	check(w, rsk_order_rx_see_any(&w->all, k->tag, k->place, k->cells, &seen) == 0);
 	check(w, rsk_order_rx_take(&w->all, k->place + k->cells) == 0);
 	sums.packets++;
 	sums.at_once++;
@@ -109,10 +109,10 @@ static void harm(struct world *w, struct order_packet k)
 {
 	switch (roll(w, 5)) {
 	case 0:
-		k.mark ^= (uint16_t)(1u << roll(w, 16));
+		k.tag ^= (uint16_t)(1u << roll(w, 16));
 		break;
 	case 1:
-		k.mark = (uint16_t)roll(w, 0x10000);
+		k.tag = (uint16_t)roll(w, 0x10000);
 		break;
 	case 2:
 		k.place += roll(w, 5) - 2u;
@@ -136,7 +136,7 @@ static bool put(struct world *w)
 	uint32_t cells = 1 + roll(w, roll(w, 4) ? 3 : 30);
 	bool last = !roll(w, 3);
 	struct order_packet k;
-	uint16_t mark;
+	uint16_t tag;
 
 	if (cells > to_end)
 		cells = (uint32_t)to_end;
@@ -151,8 +151,8 @@ static bool put(struct world *w)
 	}
 	if (!tx->open && rsk_order_tx_begin(tx) < 0)
 		return false;
-	mark = rsk_order_tx_mark(tx, last);
-	k = (struct order_packet){ tx->next - 1, tx->top, cells, mark };
+	tag = rsk_order_tx_tag(tx, last);
+	k = (struct order_packet){ tx->next - 1, tx->top, cells, tag };
 	if (rsk_order_tx_put(tx, k.place, cells, last) < 0)
 		return false;
 	w->queue[w->n++] = k;

@@ -306,14 +306,14 @@ static void rails(uint32_t n, bool rests, const char *name)
 	printf("%s: %" PRIu64 " transactions at the ends, %" PRIu64 " overtook; missing %" PRIu64
 	       " wrapping, %" PRIu64 " absolute, %" PRIu64 " relative, of %" PRIu64
 	       " the first packet; %" PRIu64 " sends stalled\n",
-	       name, sums.marked, sums.overtook, sums.missing[RSK_ORDER_WRAPPING],
+	       name, sums.tagged, sums.overtook, sums.missing[RSK_ORDER_WRAPPING],
 	       sums.missing[RSK_ORDER_ABSOLUTE], sums.missing[RSK_ORDER_RELATIVE],
 	       sums.missing_first, sums.stalls);
 	cr_assert_geq(sums.faults, 100000);
 	for (int kind = 0; kind < 3; kind++)
 		cr_assert_gt(sums.missing[kind], 10, "kind %d", kind);
 	cr_assert_gt(sums.missing_first, 10);
-	cr_assert_gt(sums.marked, 100);
+	cr_assert_gt(sums.tagged, 100);
 	cr_assert_gt(sums.stalls, 10);
 	cr_assert_gt(sums.rails_lost, 100);
 	cr_assert_gt(sums.rails_back, 100);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "dice.h"
-#include "marks.h"
+#include "txn_tags.h"
 #include "ring_kit.h"
 
 static bool several_up;
@@ -24,8 +24,8 @@ static const struct rsk_fabric_ops rails_ops = {
 struct ends {
 	struct pair p;
 	struct rsk_order_form form;
-	struct rsk_marks_tx *tx;
-	struct rsk_marks_rx *rx;
+	struct rsk_txn_tags_tx *tx;
+	struct rsk_txn_tags_rx *rx;
 };
 
 static void begin(struct ends *e, const char *form)
@@ -36,8 +36,8 @@ static void begin(struct ends *e, const char *form)
 	pair_init(&e->p);
 	e->p.rail.ops = &rails_ops;
 	cr_assert_eq(rsk_order_parse(&e->form, form, &error), 0, "%s: %s", form, error);
-	cr_assert(rsk_marks_tx_begin(&e->tx, &e->form, CELLS, e->p.tx.next));
-	cr_assert(rsk_marks_rx_begin(&e->rx, &e->form, CELLS, e->p.rx.next));
+	cr_assert(rsk_txn_tags_tx_begin(&e->tx, &e->form, CELLS, e->p.tx.next));
+	cr_assert(rsk_txn_tags_rx_begin(&e->rx, &e->form, CELLS, e->p.rx.next));
 	e->p.tx.order = &e->tx->order;
 	several_up = true;
 }
@@ -70,7 +70,7 @@ static uint16_t take_one(struct ends *e)
 
 	cr_assert(rsk_ring_peek(&e->p.rx, &v));
 	cr_assert(rsk_ring_copy(&e->p.rx, &e->p.key, &v, out));
-	cr_assert_eq(rsk_marks_take(e->rx, &v.head), 0, "mark %x", v.head.order);
+	cr_assert_eq(rsk_txn_tags_take(e->rx, &v.head), 0, "mark %x", v.head.order);
 	rsk_ring_consume(&e->p.rx, &v);
 	cr_assert(rsk_order_rx_validate(&e->rx->order));
 	return v.head.order;
@@ -80,12 +80,12 @@ static void credit(struct ends *e)
 {
 	cr_assert_eq(rsk_ring_tx_credit(&e->p.tx, e->p.rx.next), 0);
 	cr_assert_eq(rsk_order_tx_ack_below(&e->tx->order, e->p.rx.next), 0);
-	rsk_marks_credited(e->rx, false);
+	rsk_txn_tags_credited(e->rx, false);
 }
 
 #define FIRST_LAST_0 (RSK_ORDER_FIRST | RSK_ORDER_LAST | RSK_ORDER_INDEXED)
 
-Test(marks, only_over_several_rails)
+Test(tags, only_over_several_rails)
 {
 	struct ends e;
 
@@ -104,10 +104,10 @@ Test(marks, only_over_several_rails)
 }
 
 /* The ring is full in the middle: what comes next is the same transaction, also when only one rail is up by then. */
-Test(marks, a_send_that_finds_no_room_goes_on)
+Test(tags, a_send_that_finds_no_room_goes_on)
 {
 	struct ends e;
-	uint16_t mark = 0;
+	uint16_t tag = 0;
 	size_t sent;
 
 	begin(&e, RSK_ORDER_DEFAULT);
@@ -115,9 +115,9 @@ Test(marks, a_send_that_finds_no_room_goes_on)
 	cr_assert(sent && sent < 2 * (size_t)BYTES && e.tx->order.open);
 	cr_assert_eq(take_one(&e), RSK_ORDER_FIRST | RSK_ORDER_INDEXED);
 	while (e.p.rx.next != e.p.tx.next)
-		mark = take_one(&e);
-	cr_assert_not(mark & RSK_ORDER_LAST);
-	cr_assert_eq(rsk_marks_count(e.rx).transactions, 0, "the rest was not put");
+		tag = take_one(&e);
+	cr_assert_not(tag & RSK_ORDER_LAST);
+	cr_assert_eq(rsk_txn_tags_count(e.rx).transactions, 0, "the rest was not put");
 	credit(&e);
 	several_up = false;
 	send_some(&e, 5);
@@ -128,7 +128,7 @@ Test(marks, a_send_that_finds_no_room_goes_on)
 	end(&e);
 }
 
-Test(marks, a_command_ends_what_is_open)
+Test(tags, a_command_ends_what_is_open)
 {
 	struct rsk_slot_command cmd = { .what = RSK_COMMAND_MOVE };
 	struct ends e;
@@ -153,10 +153,10 @@ Test(marks, a_command_ends_what_is_open)
 }
 
 /* Six sends; some slots have not come when a rail dies. Who has the place of a slot is told by its number. */
-Test(marks, what_is_missing_has_a_name)
+Test(tags, what_is_missing_has_a_name)
 {
 	uint8_t out[RSK_SLOT_MAX_PAYLOAD];
-	struct rsk_marks_missing m;
+	struct rsk_txn_tags_missing m;
 	uint64_t begins[6];
 	struct ends e;
 
@@ -173,24 +173,24 @@ Test(marks, what_is_missing_has_a_name)
 
 		ring.next = begins[i];
 		cr_assert(rsk_ring_peek(&ring, &v) && rsk_ring_copy(&ring, &e.p.key, &v, out));
-		rsk_marks_ahead(e.rx, &v.head);
+		rsk_txn_tags_ahead(e.rx, &v.head);
 		cr_assert(rsk_order_rx_validate(&e.rx->order));
 	}
-	m = rsk_marks_count(e.rx);
+	m = rsk_txn_tags_count(e.rx);
 	cr_assert_eq(m.transactions, 2);
 	cr_assert_eq(m.first, 2);
 	cr_assert_eq(m.lowest, 1);
 	/* They come after all, and what was seen ahead is taken as ever. */
 	for (int i = 1; i < 6; i++)
 		take_one(&e);
-	cr_assert_eq(rsk_marks_count(e.rx).transactions, 0);
+	cr_assert_eq(rsk_txn_tags_count(e.rx).transactions, 0);
 	cr_assert_eq(e.rx->order.completed, 6);
 	cr_assert_eq(e.rx->order.overtook, 2);
 	end(&e);
 }
 
 /* Of every form: who waits for credit gets it, though far less than an eighth of the ring was taken. */
-Test(marks, credit_comes_before_all_wait)
+Test(tags, credit_comes_before_all_wait)
 {
 	static const char *const forms[] = { "wrapping:1",	"wrapping:3+stop", "relative:1",
 					     "relative:3/4",	"relative:2+stop", "relative:12",
@@ -211,7 +211,7 @@ Test(marks, credit_comes_before_all_wait)
 				cr_assert(ready, "%s: sent, though it was not ready", forms[f]);
 			while (e.p.rx.next != e.p.tx.next && dice_roll(&dice) % 3)
 				take_one(&e);
-			if (rsk_marks_credit_due(e.rx, false)) {
+			if (rsk_txn_tags_credit_due(e.rx, false)) {
 				credit(&e);
 			} else if (rsk_ring_tx_free(&e.p.tx) && !rsk_order_tx_ready(&e.tx->order)) {
 				waited++;
@@ -231,7 +231,7 @@ Test(marks, credit_comes_before_all_wait)
 }
 
 /* Absolute counting comes to its end: what comes then has no mark, and is no harm. */
-Test(marks, absolute_counting_ends)
+Test(tags, absolute_counting_ends)
 {
 	struct ends e;
 
@@ -245,9 +245,9 @@ Test(marks, absolute_counting_ends)
 }
 
 /* A peer that knows the key writes any mark: taken or refused, the machine stays whole. */
-Test(marks, any_mark)
+Test(tags, any_tag)
 {
-	uint64_t dice = dice_seed("any_mark");
+	uint64_t dice = dice_seed("any_tag");
 	uint32_t refused = 0, taken = 0;
 
 	for (int run = 0; run < 2000; run++) {
@@ -272,8 +272,8 @@ Test(marks, any_mark)
 			if (!rsk_slot_fits(&head, CELLS, head.index))
 				head.len = 1;
 			if (ahead) {
-				rsk_marks_ahead(e.rx, &head);
-			} else if (rsk_marks_take(e.rx, &head) == 0) {
+				rsk_txn_tags_ahead(e.rx, &head);
+			} else if (rsk_txn_tags_take(e.rx, &head) == 0) {
 				e.p.rx.next += rsk_slot_cells(head.len);
 				taken++;
 				cr_assert_eq(e.rx->order.base, e.p.rx.next);
@@ -283,11 +283,11 @@ Test(marks, any_mark)
 			if (!rsk_order_rx_validate(&e.rx->order))
 				cr_assert_fail("run %d: mark %x at %" PRIu64 " broke it", run,
 					       head.order, head.index);
-			cr_assert_leq(rsk_marks_count(e.rx).transactions, RSK_MARKS_WINDOW);
+			cr_assert_leq(rsk_txn_tags_count(e.rx).transactions, RSK_TXN_TAGS_WINDOW);
 		}
 		end(&e);
 	}
-	printf("any_mark: %u taken, %u refused\n", taken, refused);
+	printf("any_tag: %u taken, %u refused\n", taken, refused);
 	cr_assert_gt(taken, 5000);
 	cr_assert_gt(refused, 5000);
 }

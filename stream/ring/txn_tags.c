@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "marks.h"
+#include "txn_tags.h"
 
 #include <errno.h>
 
@@ -7,24 +7,24 @@
 
 /* ---- sender ---- */
 
-bool rsk_marks_tx_begin(struct rsk_marks_tx **marks, const struct rsk_order_form *form,
-			uint32_t cells, uint64_t place)
+bool rsk_txn_tags_tx_begin(struct rsk_txn_tags_tx **tags, const struct rsk_order_form *form,
+			   uint32_t cells, uint64_t place)
 {
 	struct rsk_order_setup setup = { .form = *form, .cells = cells, .place = place };
 
 	if (!form->bits)
 		return false;
-	if (!*marks)
-		*marks = rsk_arena_alloc_raw(sizeof(**marks) +
-					     RSK_ORDER_WORDS(cells) * sizeof(uint64_t));
-	if (!*marks)
+	if (!*tags)
+		*tags = rsk_arena_alloc_raw(sizeof(**tags) +
+					    RSK_ORDER_WORDS(cells) * sizeof(uint64_t));
+	if (!*tags)
 		return false;
-	(*marks)->begun = place;
-	setup.window = rsk_marks_window(form);
-	return rsk_order_tx_init(&(*marks)->order, &setup, (*marks)->sent, (*marks)->acks) == 0;
+	(*tags)->begun = place;
+	setup.window = rsk_txn_tags_window(form);
+	return rsk_order_tx_init(&(*tags)->order, &setup, (*tags)->sent, (*tags)->acks) == 0;
 }
 
-int rsk_marks_next(struct rsk_order_tx *tx, struct rsk_rail *rail)
+int rsk_txn_tags_next(struct rsk_order_tx *tx, struct rsk_rail *rail)
 {
 	int rc;
 
@@ -41,7 +41,7 @@ int rsk_marks_next(struct rsk_order_tx *tx, struct rsk_rail *rail)
 	return rc == -EAGAIN ? rc : 0;
 }
 
-bool rsk_marks_put(struct rsk_order_tx *tx, const struct rsk_slot_head *head)
+bool rsk_txn_tags_put(struct rsk_order_tx *tx, const struct rsk_slot_head *head)
 {
 	uint32_t cells = rsk_slot_cells(head->len);
 
@@ -52,22 +52,21 @@ bool rsk_marks_put(struct rsk_order_tx *tx, const struct rsk_slot_head *head)
 
 /* ---- receiver ---- */
 
-bool rsk_marks_rx_begin(struct rsk_marks_rx **marks, const struct rsk_order_form *form,
-			uint32_t cells, uint64_t place)
+bool rsk_txn_tags_rx_begin(struct rsk_txn_tags_rx **tags, const struct rsk_order_form *form,
+			   uint32_t cells, uint64_t place)
 {
 	struct rsk_order_setup setup = { .form = *form, .cells = cells, .place = place };
 
 	if (!form->bits)
 		return false;
-	if (!*marks)
-		*marks = rsk_arena_alloc_raw(sizeof(**marks) +
-					     RSK_ORDER_WORDS(cells) * sizeof(uint64_t));
-	if (!*marks)
+	if (!*tags)
+		*tags = rsk_arena_alloc_raw(sizeof(**tags) +
+					    RSK_ORDER_WORDS(cells) * sizeof(uint64_t));
+	if (!*tags)
 		return false;
-	setup.window = rsk_marks_window(form);
-	(*marks)->credited = 0;
-	return rsk_order_rx_init(&(*marks)->order, &setup, (*marks)->elements, (*marks)->places) ==
-	       0;
+	setup.window = rsk_txn_tags_window(form);
+	(*tags)->credited = 0;
+	return rsk_order_rx_init(&(*tags)->order, &setup, (*tags)->elements, (*tags)->places) == 0;
 }
 
 static int see(struct rsk_order_rx *rx, const struct rsk_slot_head *head)
@@ -80,9 +79,9 @@ static int see(struct rsk_order_rx *rx, const struct rsk_slot_head *head)
 	return rsk_order_rx_see(rx, head->order, head->index, cells, &seen);
 }
 
-int rsk_marks_take(struct rsk_marks_rx *marks, const struct rsk_slot_head *head)
+int rsk_txn_tags_take(struct rsk_txn_tags_rx *tags, const struct rsk_slot_head *head)
 {
-	struct rsk_order_rx *rx = &marks->order;
+	struct rsk_order_rx *rx = &tags->order;
 	int rc;
 
 	/* In order, with nothing seen ahead: of one rail, or a command; or a packet as nearly all are. */
@@ -96,27 +95,27 @@ int rsk_marks_take(struct rsk_marks_rx *marks, const struct rsk_slot_head *head)
 	return rsk_order_rx_take(rx, head->index + rsk_slot_cells(head->len)) == 0 ? 0 : -EPROTO;
 }
 
-void rsk_marks_ahead(struct rsk_marks_rx *marks, const struct rsk_slot_head *head)
+void rsk_txn_tags_ahead(struct rsk_txn_tags_rx *tags, const struct rsk_slot_head *head)
 {
-	(void)see(&marks->order, head);
+	(void)see(&tags->order, head);
 }
 
-bool rsk_marks_credit_due(const struct rsk_marks_rx *marks, bool staged)
+bool rsk_txn_tags_credit_due(const struct rsk_txn_tags_rx *tags, bool staged)
 {
-	const struct rsk_order_rx *rx = &marks->order;
+	const struct rsk_order_rx *rx = &tags->order;
 	uint64_t below = rx->low - (staged && rx->low);
 
-	if (below - marks->credited >= (rx->window + 1) / 2)
+	if (below - tags->credited >= (rx->window + 1) / 2)
 		return true;
 	/* Relative: all indexes of this counting are used. */
 	return rx->form.kind == RSK_ORDER_RELATIVE &&
 	       rx->low - rx->origin >= rsk_order_span(&rx->form);
 }
 
-struct rsk_marks_missing rsk_marks_count(const struct rsk_marks_rx *marks)
+struct rsk_txn_tags_missing rsk_txn_tags_count(const struct rsk_txn_tags_rx *tags)
 {
-	const struct rsk_order_rx *rx = &marks->order;
-	struct rsk_marks_missing m = { 0 };
+	const struct rsk_order_rx *rx = &tags->order;
+	struct rsk_txn_tags_missing m = { 0 };
 	uint64_t n = rx->low;
 	int lack;
 

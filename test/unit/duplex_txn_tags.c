@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * duplex_marks.c - transactions over several rails (../../stream/ring/marks.h), as both ends of
+ * duplex_txn_tags.c - transactions over several rails (../../stream/ring/txn_tags.h), as both ends of
  * duplex.c know them: of any form, the two machines agree at every step as far as they can, what
  * is missing when a rail dies is what the sender has under way under that name, and where it
  * lies is asked for; at the end nothing is.
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-void duplex_marks_init(struct way *w)
+void duplex_txn_tags_init(struct way *w)
 {
 	static const uint8_t widest[] = {
 		[RSK_ORDER_ABSOLUTE] = 13, [RSK_ORDER_RELATIVE] = 12, [RSK_ORDER_WRAPPING] = 13
@@ -22,18 +22,18 @@ void duplex_marks_init(struct way *w)
 	if (form.kind == RSK_ORDER_RELATIVE && chance(d, 50))
 		form.every = 1 + (uint32_t)below(d, 4);
 	CHECK(d, rsk_order_form_validate(&form), "no such form");
-	rsk_tx_mark(&w->tx, &form);
-	rsk_rx_mark(&w->rx, &form);
+	rsk_tx_tag(&w->tx, &form);
+	rsk_rx_tag(&w->rx, &form);
 }
 
 /* Both are on the ring, of one promotion over one link, and no call of either is under way. */
 static bool together(const struct way *w)
 {
-	return w->tx.state == RSK_TX_ONRING && rsk_rx_marks(&w->rx) && w->tx.gen == w->rx.gen &&
+	return w->tx.state == RSK_TX_ONRING && rsk_rx_txn_tags(&w->rx) && w->tx.gen == w->rx.gen &&
 	       !w->rx.frozen && memcmp(&w->tx.key, &w->rx.key, sizeof(w->tx.key)) == 0;
 }
 
-void duplex_marks_check(struct way *w)
+void duplex_txn_tags_check(struct way *w)
 {
 	const struct rsk_order_tx *tx = w->tx.ring.order;
 	const struct rsk_order_rx *rx;
@@ -41,18 +41,18 @@ void duplex_marks_check(struct way *w)
 	if (w->in_tx || w->in_rx || !together(w))
 		return;
 	/* The receiver begins also where it has lost a rail that the sender has not had yet. */
-	if (!tx && w->tx.marked != w->tx.promotions)
+	if (!tx && w->tx.tagged != w->tx.promotions)
 		return;
 	CHECK(w->d, tx, "the sender has no marks any more");
-	rx = &w->rx.marks->order;
+	rx = &w->rx.tags->order;
 	CHECK(w->d, tx->una <= rx->low && rx->next <= tx->next,
 	      "%" PRIu64 " to %" PRIu64 " there, %" PRIu64 " to %" PRIu64 " here", tx->una,
 	      tx->next, rx->low, rx->next);
 	if (w->tx.ring.next != w->rx.ring.next)
 		return;
-	CHECK(w->d, rx->low == tx->next - tx->open && !rsk_marks_count(w->rx.marks).transactions,
+	CHECK(w->d, rx->low == tx->next - tx->open && !rsk_txn_tags_count(w->rx.tags).transactions,
 	      "all is taken, but %" PRIu64 " of %" PRIu64 " are complete, %u missing", rx->low,
-	      tx->next, rsk_marks_count(w->rx.marks).transactions);
+	      tx->next, rsk_txn_tags_count(w->rx.tags).transactions);
 }
 
 /* Some of what was asked for lies there. */
@@ -64,8 +64,8 @@ static bool asked(const struct duplex_gaps *gaps, uint64_t begin, uint64_t end)
 	return false;
 }
 
-void duplex_marks_missing(struct way *w, const struct duplex_gaps *gaps,
-			  const struct rsk_marks_missing *missing)
+void duplex_txn_tags_missing(struct way *w, const struct duplex_gaps *gaps,
+			     const struct rsk_txn_tags_missing *missing)
 {
 	const struct rsk_order_rx *rx;
 	uint64_t n, begin, end;
@@ -76,7 +76,7 @@ void duplex_marks_missing(struct way *w, const struct duplex_gaps *gaps,
 	CHECK(w->d, missing->first <= missing->transactions, "more than all");
 	if (!missing->transactions || !together(w))
 		return;
-	rx = &w->rx.marks->order;
+	rx = &w->rx.tags->order;
 	CHECK(w->d, rsk_order_rx_validate(rx), "invalid behind a look ahead");
 	n = missing->lowest;
 	CHECK(w->d, n >= rx->low && n < rx->next, "an odd name");
@@ -90,16 +90,16 @@ void duplex_marks_missing(struct way *w, const struct duplex_gaps *gaps,
 	}
 }
 
-void duplex_marks_end(struct way *w)
+void duplex_txn_tags_end(struct way *w)
 {
-	const struct rsk_marks_rx *marks = rsk_rx_marks(&w->rx);
+	const struct rsk_txn_tags_rx *tags = rsk_rx_txn_tags(&w->rx);
 
 	/* Where the end came by TCP, the machines are idle. */
-	if (!marks || !w->rx.fin)
+	if (!tags || !w->rx.fin)
 		return;
-	CHECK(w->d, marks->order.low == marks->order.next && !marks->order.opened,
+	CHECK(w->d, tags->order.low == tags->order.next && !tags->order.opened,
 	      "the stream has ended, transactions %" PRIu64 " to %" PRIu64 " have not",
-	      marks->order.low, marks->order.next);
-	w->d->sums->marked += marks->order.completed;
-	w->d->sums->overtook += marks->order.overtook;
+	      tags->order.low, tags->order.next);
+	w->d->sums->tagged += tags->order.completed;
+	w->d->sums->overtook += tags->order.overtook;
 }
