@@ -77,7 +77,7 @@ enum rsk_command {
 	RSK_COMMAND_MOVE = 1, /* go on at the companion from pos on */
 	RSK_COMMAND_FIN = 2,  /* the stream ends at pos */
 	RSK_COMMAND_AGAIN =
-		3, /* your BACK is heeded: what you have not read, from pos on, comes by the companion */
+		3, /* your BACK is applied: what you have not read, from pos on, comes by the companion */
 };
 
 struct rsk_slot_command {
@@ -108,7 +108,7 @@ enum rsk_tx_word {
 	RSK_TX_PROPOSE = 1, /* may I? */
 	RSK_TX_RING = 2,    /* from pos on everything is in the ring */
 	RSK_TX_AGAIN =
-		3, /* your LEAVE is heeded: the companion goes on at pos, what it says there */
+		3, /* your LEAVE is applied: the companion goes on at pos, what it says there */
 };
 
 enum rsk_rx_word {

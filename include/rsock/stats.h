@@ -85,36 +85,36 @@ static inline unsigned int rsk_stats_event_cause(uint64_t event)
 /*
  * What an operator wishes of one stream: a word that the tool changes by compare-and-swap, and that the stream's owner
  * looks at in its own calls. Bits 63-32: the life of the record, which the library counts up, from 1, with each stream
- * that gets it; 31-8: the wish's number in that life; 7-0: enum rsk_stats_wish. A swap made for a stream that has ended
+ * that gets it; 31-8: the wish's number in that life; 7-0: enum rsk_stats_request. A swap made for a stream that has ended
  * fails, since the word has another life by then; and the library believes a word of its own life only. 0: a library
  * that knows no wishes.
  */
-enum rsk_stats_wish {
-	RSK_WISH_NONE = 0,
-	RSK_WISH_DEMOTE = 1,  /* on TCP, both ways, until the next wish */
-	RSK_WISH_PROMOTE = 2, /* by the ring, as soon as that can be */
+enum rsk_stats_request {
+	RSK_REQUEST_NONE = 0,
+	RSK_REQUEST_DEMOTE = 1,	 /* on TCP, both ways, until the next wish */
+	RSK_REQUEST_PROMOTE = 2, /* by the ring, as soon as that can be */
 };
 
-static inline uint32_t rsk_stats_wish_life(uint64_t word)
+static inline uint32_t rsk_stats_request_generation(uint64_t word)
 {
 	return (uint32_t)(word >> 32);
 }
 
-static inline unsigned int rsk_stats_wish_kind(uint64_t word)
+static inline unsigned int rsk_stats_request_kind(uint64_t word)
 {
 	return (unsigned int)(word & 0xff);
 }
 
 /* No wish yet, of the life that comes after that of @word. */
-static inline uint64_t rsk_stats_wish_anew(uint64_t word)
+static inline uint64_t rsk_stats_request_next_generation(uint64_t word)
 {
-	uint32_t life = rsk_stats_wish_life(word) + 1;
+	uint32_t life = rsk_stats_request_generation(word) + 1;
 
 	return (uint64_t)(life ? life : 1) << 32;
 }
 
 /* The next wish in the same life. */
-static inline uint64_t rsk_stats_wish_next(uint64_t word, enum rsk_stats_wish kind)
+static inline uint64_t rsk_stats_request_next(uint64_t word, enum rsk_stats_request kind)
 {
 	uint32_t number = (uint32_t)(word >> 8) + 1;
 
@@ -189,8 +189,8 @@ struct rsk_stats_stream {
 	uint32_t promotions; /* of either direction */
 	uint32_t demotions;
 	uint64_t tx_repairs; /* slots written again, as the rail that had carried them was lost */
-	uint64_t wish;	     /* written by the tool: see enum rsk_stats_wish */
-	uint64_t heeded;     /* the newest wish that the library has taken in */
+	uint64_t request;    /* written by the tool: see enum rsk_stats_request */
+	uint64_t applied;    /* the newest wish that the library has taken in */
 	uint64_t tx_spare;
 
 	uint64_t rx_ring_bytes;

@@ -297,7 +297,7 @@ static void stream_fill(struct rsk_stats_stream *rec, const struct rsk_tuple *tu
 	SET(rec->demote_cause, (uint8_t)RSK_REASON_DIRECT);
 	SET(rec->given_up, 0);
 	SET(rec->link, 0);
-	SET(rec->heeded, 0);
+	SET(rec->applied, 0);
 	SET(rec->opened_ns, now_ns);
 	SET(rec->tx_ring_bytes, 0);
 	SET(rec->tx_tcp_bytes, 0);
@@ -318,8 +318,9 @@ static void stream_fill(struct rsk_stats_stream *rec, const struct rsk_tuple *tu
 		SET(((uint64_t *)(void *)rec->fabric)[i], 0);
 	SET(rec->fd_plus_1, 0);
 	/* Whoever sees the new life sees what is above. */
-	__atomic_store_n(&rec->wish,
-			 rsk_stats_wish_anew(__atomic_load_n(&rec->wish, __ATOMIC_RELAXED)),
+	__atomic_store_n(&rec->request,
+			 rsk_stats_request_next_generation(
+				 __atomic_load_n(&rec->request, __ATOMIC_RELAXED)),
 			 __ATOMIC_RELEASE);
 	SET(rec->events[0], rsk_stats_event_pack(now_ns, RSK_EVENT_OPENED, RSK_REASON_DIRECT));
 	SET(rec->events_written, 1);

@@ -86,15 +86,15 @@ static inline void rsk_stats_given_up(struct rsk_stats_stream *rec)
 	__atomic_store_n(&rec->given_up, 1, __ATOMIC_RELAXED);
 }
 
-static inline uint64_t rsk_stats_wish(const struct rsk_stats_stream *rec)
+static inline uint64_t rsk_stats_request(const struct rsk_stats_stream *rec)
 {
-	return __atomic_load_n(&rec->wish, __ATOMIC_RELAXED);
+	return __atomic_load_n(&rec->request, __ATOMIC_RELAXED);
 }
 
 /* Behind all that the wish changed in the record. */
-static inline void rsk_stats_heeded(struct rsk_stats_stream *rec, uint64_t wish)
+static inline void rsk_stats_applied(struct rsk_stats_stream *rec, uint64_t request)
 {
-	__atomic_store_n(&rec->heeded, wish, __ATOMIC_RELEASE);
+	__atomic_store_n(&rec->applied, request, __ATOMIC_RELEASE);
 }
 
 /*

@@ -13,7 +13,7 @@
 #include "calls.h"
 #include "engine.h"
 #include "stream.h"
-#include "wish.h"
+#include "operator_request.h"
 
 #define PIECE_BYTES 262144u
 
@@ -63,7 +63,7 @@ ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, i
 	if (n > 0) {
 		rsk_iovcur_advance(src, (size_t)n);
 		rsk_op_moved(s, fd, (uint64_t)n);
-		rsk_stream_look_at_wish(s, fd);
+		rsk_stream_check_request(s, fd);
 	}
 	return n;
 }

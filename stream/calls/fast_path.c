@@ -17,7 +17,7 @@
 #include "stream.h"
 #include "touch.h"
 #include "wait.h"
-#include "wish.h"
+#include "operator_request.h"
 
 #define SEND_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE)
 #define RECV_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL | MSG_CMSG_CLOEXEC)
@@ -49,7 +49,7 @@ static __attribute__((noinline)) void
 unlock_and_tell(struct rsk_stream *s, int fd, struct rsk_lock *lock, uint64_t doorbells, bool fresh)
 {
 	bool pinned = rsk_stream_pin(s);
-	bool asks = lock == &s->tx_lock && !(s->tx.ring.slots % RSK_WISH_SLOTS);
+	bool asks = lock == &s->tx_lock && !(s->tx.ring.slots % RSK_REQUEST_SLOTS);
 
 	rsk_guard_enter();
 	if (pinned)
@@ -63,7 +63,7 @@ unlock_and_tell(struct rsk_stream *s, int fd, struct rsk_lock *lock, uint64_t do
 		return;
 	if (fresh)
 		rsk_stream_serve(s, fd);
-	rsk_stream_look_at_wish(s, fd);
+	rsk_stream_check_request(s, fd);
 	if (asks && rsk_stream_is_at(s, fd))
 		rsk_stream_ask_end(s, fd);
 	rsk_stream_unpin(s);
@@ -93,7 +93,7 @@ ssize_t rsk_fast_path_send(int fd, const struct iovec *iov, int n, int flags)
 	/* Has a fence: our slot before this look at what the receiver says. */
 	doorbells = rsk_stream_due(s, RSK_WAKE_RX);
 	fresh = rsk_control_word_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx));
-	if (__builtin_expect(doorbells || fresh || !(s->tx.ring.slots % RSK_WISH_SLOTS), 0))
+	if (__builtin_expect(doorbells || fresh || !(s->tx.ring.slots % RSK_REQUEST_SLOTS), 0))
 		unlock_and_tell(s, fd, &s->tx_lock, doorbells, fresh);
 	else
 		rsk_unlock(&s->tx_lock);
@@ -168,7 +168,7 @@ ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags)
 	if (s->rx.credit_sent != credit) {
 		if (rsk_stream_enough_room(s))
 			doorbells |= rsk_stream_due(s, RSK_WAKE_TX);
-		if (rsk_stream_wished(s)) {
+		if (rsk_stream_requested(s)) {
 			unlock_and_tell(s, fd, &s->rx_lock, doorbells, false);
 			return result(got);
 		}

@@ -7,7 +7,7 @@
 
 #include "pairing.h"
 #include "stream.h"
-#include "wish.h"
+#include "operator_request.h"
 
 static uint64_t bytes_moved(const struct rsk_stream *s)
 {
@@ -173,7 +173,7 @@ static __attribute__((noinline)) void end_candidate(struct rsk_op *op, ssize_t r
 	}
 	if (ret > 0) {
 		rsk_op_moved(s, op->fd, (uint64_t)ret);
-		rsk_stream_look_at_wish(s, op->fd);
+		rsk_stream_check_request(s, op->fd);
 	}
 	if (op->counted == IN_LIFE) {
 		rsk_stream_unpin_by(s, plain_one(op) + 1);

@@ -18,7 +18,7 @@
 #include "peer_reset.h"
 #include "stream.h"
 #include "wait.h"
-#include "wish.h"
+#include "operator_request.h"
 
 #define SCRATCH_BYTES 65536
 #define PEEK_BYTES (32u << 20) /* more than a ring and a receive queue hold */
@@ -67,7 +67,7 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 	if (rsk_stream_failed(s))
 		return -ECONNRESET;
 	rsk_stream_may_be_alone(s, fd);
-	rsk_stream_look_at_wish(s, fd);
+	rsk_stream_check_request(s, fd);
 	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_guard_enter();
 	rsk_lock(&s->rx_lock);

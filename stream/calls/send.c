@@ -21,7 +21,7 @@
 #include "stream.h"
 #include "upcall.h"
 #include "wait.h"
-#include "wish.h"
+#include "operator_request.h"
 
 /* ---- to the ring and back ---- */
 
@@ -69,13 +69,13 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	if (rsk_stream_failed(s))
 		return -ECONNRESET;
 	rsk_stream_may_be_alone(s, fd);
-	rsk_stream_look_at_wish(s, fd);
+	rsk_stream_check_request(s, fd);
 	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_guard_enter();
 	if (rsk_lock(&s->tx_lock))
 		rsk_tx_recover(&s->tx);
 	ring0 = s->tx.ring_bytes;
-	slots0 = s->tx.ring.slots / RSK_WISH_SLOTS;
+	slots0 = s->tx.ring.slots / RSK_REQUEST_SLOTS;
 	n = rsk_tx_send(&s->tx, &k.c, src, flags);
 	on_ring = s->tx.state == RSK_TX_ONRING;
 	if (n == -EAGAIN && on_ring) {
@@ -92,7 +92,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	if (s->tx.ring_bytes != ring0)
 		rsk_stats_add(&s->rec->tx_ring_bytes, s->tx.ring_bytes - ring0);
 	s->rec->tx_slots = s->tx.ring.slots;
-	ask = on_ring && s->tx.ring.slots / RSK_WISH_SLOTS != slots0;
+	ask = on_ring && s->tx.ring.slots / RSK_REQUEST_SLOTS != slots0;
 	if (n > 0 && s->tx.state == RSK_TX_TCP) {
 		rsk_op_moved(s, fd, (uint64_t)n);
 		proposed = maybe_propose(s);

@@ -19,7 +19,7 @@
 #include "over.h"
 #include "resets.h"
 #include "rx_parts.h"
-#include "wish.h"
+#include "operator_request.h"
 
 #define BLOCK_BYTES 65536
 #define SETTLE_NS                                                                                  \
@@ -323,7 +323,7 @@ void rsk_stream_inherit(struct rsk_stream *s, bool asleep)
 	bool torn = atomic_load_explicit(&s->torn, memory_order_relaxed);
 
 	atomic_store(&s->shared, false);
-	atomic_store(&s->heed_due, false);
+	atomic_store(&s->apply_due, false);
 	atomic_store(&s->credit_due, false);
 	s->linger_lock = (struct rsk_lock){ 0 };
 	s->resets &= ~RSK_RESETS_OWED; /* its parent repeats */

@@ -25,7 +25,7 @@
 #include "tuple.h"
 #include "upcall.h"
 #include "link_requests.h"
-#include "wish.h"
+#include "operator_request.h"
 
 #define FEWEST_IDS 64
 
@@ -138,7 +138,7 @@ static void paired(struct rsk_stream *s)
 		     RSK_PHASE_PAIRED); /* seq_cst: before the look at the plain counts */
 	rsk_upcalls->paired(s);
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_EARNED, RSK_REASON_DIRECT);
-	rsk_stream_wish_paired(s);
+	rsk_stream_request_paired(s);
 	rsk_log(RSK_LOG_INFO, "stream %u joined over link %u with pid %d", s->sid, s->link->number,
 		s->link->peer_pid);
 }

@@ -289,25 +289,25 @@ void rsk_mend_forked(void)
 void rsk_mend_call(struct rsk_stream *s)
 {
 	/* In this order, seq_cst: the keeper takes them the other way round. */
-	atomic_store(&s->heed_due, true);
-	atomic_store(&s->link->heed_due, true);
+	atomic_store(&s->apply_due, true);
+	atomic_store(&s->link->apply_due, true);
 	rsk_keeper_call();
 }
 
-struct heeds {
+struct applies {
 	struct rsk_control *c;
 	bool all;
 };
 
 /* The word goes by RDMA, and this by TCP: not before it. */
-static void say_heed_one(struct rsk_stream *s, void *arg)
+static void say_apply_one(struct rsk_stream *s, void *arg)
 {
-	struct rsk_remote_msg m = { .type = RSK_REMOTE_HEED, .sid = s->sid };
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_APPLY, .sid = s->sid };
 	const struct rsk_rail *rail = &s->link->seg.rail;
-	struct heeds *h = arg;
+	struct applies *h = arg;
 	bool arrived;
 
-	if (!atomic_exchange(&s->heed_due, false))
+	if (!atomic_exchange(&s->apply_due, false))
 		return;
 	rsk_lock(&s->tx_lock);
 	arrived = rail->ops->arrived(&s->link->seg.rail, s->tx.ring.off);
@@ -315,24 +315,24 @@ static void say_heed_one(struct rsk_stream *s, void *arg)
 	if (arrived) {
 		rsk_control_send(h->c, &m);
 	} else if (!atomic_load(&rail->broken)) { /* else BREAK and RESUME say more */
-		atomic_store(&s->heed_due, true);
+		atomic_store(&s->apply_due, true);
 		h->all = false;
 	}
 }
 
-bool rsk_mend_say_heed(struct rsk_link *l, struct rsk_control *c)
+bool rsk_mend_say_apply(struct rsk_link *l, struct rsk_control *c)
 {
-	struct heeds h = { c, true };
+	struct applies h = { c, true };
 
-	if (!atomic_exchange(&l->heed_due, false))
+	if (!atomic_exchange(&l->apply_due, false))
 		return true;
-	rsk_mend_each(l, say_heed_one, &h);
+	rsk_mend_each(l, say_apply_one, &h);
 	if (!h.all)
-		atomic_store(&l->heed_due, true);
+		atomic_store(&l->apply_due, true);
 	return h.all;
 }
 
-void rsk_mend_heed(struct rsk_link *l, uint32_t sid)
+void rsk_mend_apply(struct rsk_link *l, uint32_t sid)
 {
 	struct rsk_stream *s = rsk_mend_paired(l, sid);
 	struct rsk_kernel_tcp k;

@@ -106,9 +106,9 @@ void rsk_mend_linger(struct rsk_stream *s, int fd);
  */
 void rsk_mend_call(struct rsk_stream *s);
 /* To be told; called until it returns true: all that there were. */
-bool rsk_mend_say_heed(struct rsk_link *l, struct rsk_control *c);
+bool rsk_mend_say_apply(struct rsk_link *l, struct rsk_control *c);
 /* So we have been told. */
-void rsk_mend_heed(struct rsk_link *l, uint32_t sid);
+void rsk_mend_apply(struct rsk_link *l, uint32_t sid);
 
 void rsk_mend_work(void); /* looks after those */
 uint64_t rsk_mend_next_ns(void);

@@ -26,8 +26,8 @@
 #include "remote_parts.h"
 #include "pending_pairs.h"
 
-#define HEED_AGAIN_NS 1000000ull /* a word that is still on its way */
-#define IDLE_NS 30000000000ull	 /* a link that no stream has had for so long is let go */
+#define APPLY_AGAIN_NS 1000000ull /* a word that is still on its way */
+#define IDLE_NS 30000000000ull	  /* a link that no stream has had for so long is let go */
 
 void rsk_remote_message(struct rsk_control *c, const struct rsk_remote_msg *m)
 {
@@ -82,9 +82,9 @@ void rsk_remote_message(struct rsk_control *c, const struct rsk_remote_msg *m)
 		if (r->state == RSK_REMOTE_BROKEN)
 			rsk_mend_resumed(r->l);
 		break;
-	case RSK_REMOTE_HEED:
+	case RSK_REMOTE_APPLY:
 		if (r->listed)
-			rsk_mend_heed(r->l, m->sid);
+			rsk_mend_apply(r->l, m->sid);
 		break;
 	default:
 		if (r->listed)
@@ -160,7 +160,7 @@ static void work(uint64_t now_ns)
 	rsk_rdma_module->work(rsk_rdma);
 	DL_FOREACH(rsk_remotes.all, r)
 		if (r->state == RSK_REMOTE_UP)
-			r->heeds = !rsk_mend_say_heed(r->l, &r->control);
+			r->applies = !rsk_mend_say_apply(r->l, &r->control);
 	rsk_pairing_take();
 	rsk_local_tell();
 	rsk_pairing_give();
@@ -210,8 +210,8 @@ static uint64_t next_ns(void)
 			return 0;
 		if (r->state >= RSK_REMOTE_UP)
 			due = unused_next(r);
-		if (r->state == RSK_REMOTE_UP && r->heeds)
-			due = rsk_now_ns() + HEED_AGAIN_NS;
+		if (r->state == RSK_REMOTE_UP && r->applies)
+			due = rsk_now_ns() + APPLY_AGAIN_NS;
 		next = due < next ? due : next;
 		due = rsk_credit_next_ns(r);
 		next = due < next ? due : next;
@@ -268,7 +268,7 @@ static bool settled_all(bool first)
 			r->told_end = true;
 		}
 		settled &= rc == 0 || rc == -ETIMEDOUT;
-		settled &= rsk_control_empty(&r->control) && !atomic_load(&r->l->heed_due);
+		settled &= rsk_control_empty(&r->control) && !atomic_load(&r->l->apply_due);
 	}
 	return settled;
 }

@@ -95,7 +95,7 @@ struct rsk_remote {
 	bool holds;
 	bool more;		      /* what came for the engine was not read to its end */
 	bool told_end;		      /* of this time that the process is about to end */
-	bool heeds;		      /* streams of it have words on their way that cannot wait */
+	bool applies;		      /* streams of it have words on their way that cannot wait */
 	uint64_t idle_ns;	      /* since when no stream has it; 0: one has */
 	struct rsk_mailbox status;    /* how this end finds the link, */
 	struct rsk_mailbox_link said; /* as last published, */

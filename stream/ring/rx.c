@@ -96,7 +96,7 @@ static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 		if (m->gen != rx->gen ||
 		    (m->pos != rx->leave_pos && rx->leave_pos != RSK_POS_START))
 			return -EPROTO;
-		rx->heeded = true;
+		rx->applied = true;
 		return 0;
 	}
 	/* It will not come to the ring after all: neither to be answered nor to be waited for any more. */
@@ -198,7 +198,7 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c)
 		if (rc < 0 || rx->rest)
 			return rc;
 	}
-	if (rx->doubt && rx->heeded && rx->state >= RSK_RX_SWITCHING)
+	if (rx->doubt && rx->applied && rx->state >= RSK_RX_SWITCHING)
 		follow(rx);
 	if (rx->proposed > rx->gen && !rx->gave_up && !rx->stay_off && !rx->hold_len &&
 	    (rx->state == RSK_RX_TCP || rx->state == RSK_RX_WATCH)) {
@@ -302,7 +302,7 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 		pos = rx->switch_pos;
 	before = rx->own_word;
 	rx->doubt = true;
-	rx->heeded = false;
+	rx->applied = false;
 	rx->leave_pos = pos;
 	if (rsk_rx_say(rx, RSK_RX_LEAVE, pos) == RSK_RAIL_MUTE) {
 		rx->own_word = before;
@@ -316,7 +316,7 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 		return rc;
 	if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
 		return rsk_rx_refuse(rx);
-	if (!rx->heeded && (rsk_rx_moved_on(rx) || (stay && unread_in_ring(rx)))) {
+	if (!rx->applied && (rsk_rx_moved_on(rx) || (stay && unread_in_ring(rx)))) {
 		if (pos == RSK_POS_START)
 			rx->leave_pos = rx->switch_pos;
 		return stay_here(rx, stay, &before);

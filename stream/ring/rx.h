@@ -82,7 +82,7 @@ struct rsk_rx {
 	uint64_t part_at;    /* the next one was not, */
 	uint32_t part_looks; /* at so many looks */
 	bool doubt; /* a LEAVE met a MOVE: did the sender heed it? The word tells, before the next byte */
-	bool heeded;	    /* it did */
+	bool applied;	    /* it did */
 	uint64_t leave_pos; /* what that LEAVE said, or BACK */
 	bool rest;  /* BACK was said, and its answer has not come: nothing is to be had meanwhile */
 	bool asked; /* the sender is to repeat what lies in the ring, and reads it there */

@@ -115,7 +115,7 @@ static void renew(struct rsk_rx *rx)
 				 __atomic_load_n(&rx->word->hash, __ATOMIC_ACQUIRE),
 			 __ATOMIC_RELAXED);
 	rx->own_word = (struct rsk_control_word){ 0 };
-	rx->left = rx->doubt = rx->heeded = rx->repeated = false;
+	rx->left = rx->doubt = rx->applied = rx->repeated = false;
 	rx->gen = rx->proposed = 0;
 	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;
 	rx->credit_sent = rx->ring.next;

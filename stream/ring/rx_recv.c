@@ -74,7 +74,7 @@ static ssize_t settle_doubt(struct rsk_rx *rx, struct rsk_tcp *c)
 		n = rsk_rx_take_word(rx);
 		if (n < 0)
 			return n;
-		if (rx->heeded) {
+		if (rx->applied) {
 			rx->skip = rx->pos - rx->leave_pos;
 			rx->ring_bytes -= rx->skip;
 		}

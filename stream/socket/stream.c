@@ -99,11 +99,12 @@ const struct rsk_upcalls *rsk_upcalls = &nobody;
 
 /* ---- its record ---- */
 
-/* A new one: nothing has been wished in this life of the stream (wish.h). */
-static void wish_init(struct rsk_stream *s)
+/* A new one: nothing has been wished in this life of the stream (operator_request.h). */
+static void request_init(struct rsk_stream *s)
 {
-	s->wish_life = rsk_stats_wish_life(rsk_stats_wish(s->rec));
-	atomic_store_explicit(&s->wish_seen, (uint64_t)s->wish_life << 32, memory_order_relaxed);
+	s->request_generation = rsk_stats_request_generation(rsk_stats_request(s->rec));
+	atomic_store_explicit(&s->request_seen, (uint64_t)s->request_generation << 32,
+			      memory_order_relaxed);
 }
 
 static _Atomic(int) stats_pid;
@@ -143,7 +144,7 @@ void rsk_stream_record_anew(struct rsk_stream *s, enum rsk_reason why)
 		stats_begin();
 	s->rec = rsk_stats_stream_get(NULL, rsk_tick_ns());
 	rsk_stats_stream_fd(s->rec, atomic_load(&s->fd));
-	wish_init(s);
+	request_init(s);
 	atomic_store(&s->named, false);
 	/* Its parent has it, too; what steps find later says so itself. */
 	rsk_stats_set_reason(s->rec, RSK_REASON_SHARED_HOLDER);
@@ -173,7 +174,7 @@ struct rsk_stream *rsk_stream_new(int fd, bool connecting_side, bool nonblock,
 	atomic_store_explicit(&s->step_work, UINT64_MAX, memory_order_relaxed);
 	s->rec = rsk_stats_stream_get(peer, rsk_tick_ns());
 	rsk_stats_stream_fd(s->rec, fd);
-	wish_init(s);
+	request_init(s);
 	atomic_store_explicit(&s->fds, 1, memory_order_relaxed);
 	atomic_store_explicit(&s->phase, RSK_PHASE_CANDIDATE, memory_order_release);
 	atomic_store_explicit(&s->life, 1, memory_order_release);

@@ -95,8 +95,8 @@ struct rsk_stream {
 	 * strength of it, and who sees it late makes one more round that the shut companion ends.
 	 */
 	_Atomic(bool) failed;
-	_Atomic(bool) heed_due; /* the peer's keeper is to act on our mail: mend.h */
-	_Atomic(bool) named;	/* the record has the addresses */
+	_Atomic(bool) apply_due; /* the peer's keeper is to act on our mail: mend.h */
+	_Atomic(bool) named;	 /* the record has the addresses */
 	/*
 	 * SEEKING, and the other end may come at any moment: waits go on with the pairing. Written
 	 * by steps, under the join lock; read without, relaxed: a hint, and who sees it late waits
@@ -162,8 +162,9 @@ struct rsk_stream {
 	uint64_t told_ns;	      /* when, or when it was asked last */
 	struct rsk_tuple tuple;	      /* from SEEKING on */
 	struct rsk_stats_stream *rec; /* may be a record that nobody reads */
-	_Atomic(uint64_t) wish_seen; /* an operator's newest wish: wish.h; both locks to change it */
-	uint32_t wish_life;	     /* of the record, while it is ours */
+	_Atomic(uint64_t)
+		request_seen; /* an operator's newest wish: operator_request.h; both locks to change it */
+	uint32_t request_generation; /* of the record, while it is ours */
 	_Atomic(bool) credit_due;    /* its ring is full: credit.h; seq_cst */
 	_Atomic(bool) off;	     /* taken off the ring, by a wish; both locks to change it */
 	_Atomic(bool) search_anew;   /* wished for: has earned it, and seeks from the start */

@@ -174,14 +174,14 @@ static struct rsk_stats_stream *record_of(int fd)
 	return NULL;
 }
 
-static bool hears(const int *fd, int end, enum rsk_stats_wish kind)
+static bool hears(const int *fd, int end, enum rsk_stats_request kind)
 {
 	struct rsk_stats_stream *s = record_of(fd[end]);
 	int calls = 0;
 
 	if (!s)
 		return true;
-	wish(s, kind);
+	request(s, kind);
 	while (!heard(s) && calls++ < HEARD_BY)
 		there(fd, 1);
 	return heard(s);
@@ -205,13 +205,13 @@ CASE(nothing_else_to_do, LONG_RUN,
 		LOG("by one carrier: %s",
 		    !s[0] || (s[1] && s[0]->tx && s[0]->rx && s[1]->tx && s[1]->rx) ? "yes" : "NO");
 		for (int end = 0; end < 2; end++) {
-			LOG("demoted: %s", hears(fd, end, RSK_WISH_DEMOTE) ? "yes" : "NO");
+			LOG("demoted: %s", hears(fd, end, RSK_REQUEST_DEMOTE) ? "yes" : "NO");
 			there(fd, 3);
 			there(back, 3);
 			LOG("by TCP: %s", !s[0] || !(s[0]->tx || s[0]->rx || s[1]->tx || s[1]->rx) ?
 						  "yes" :
 						  "NO");
-			LOG("promoted: %s", hears(fd, end, RSK_WISH_PROMOTE) ? "yes" : "NO");
+			LOG("promoted: %s", hears(fd, end, RSK_REQUEST_PROMOTE) ? "yes" : "NO");
 			for (int i = 0; i < 400; i++) {
 				there(fd, 1);
 				there(back, 1);
@@ -221,9 +221,9 @@ CASE(nothing_else_to_do, LONG_RUN,
 		}
 		/* Of another life, of no known kind: looked at, and nothing is done. */
 		for (int i = 0; s[0] && i < 2; i++) {
-			uint64_t word = s[0]->wish + (i ? 0x100 + 77 : UINT64_C(1) << 32);
+			uint64_t word = s[0]->request + (i ? 0x100 + 77 : UINT64_C(1) << 32);
 
-			__atomic_store_n(&s[0]->wish, word, __ATOMIC_RELAXED);
+			__atomic_store_n(&s[0]->request, word, __ATOMIC_RELAXED);
 			there(fd, HEARD_BY);
 			LOG("left alone: %s", heard(s[0]) && s[0]->tx && s[0]->rx ? "yes" : "NO");
 		}

@@ -51,18 +51,18 @@ static bool is_open(const struct rsk_stats_stream *s)
 	       !__atomic_load_n(&s->given_up, __ATOMIC_RELAXED);
 }
 
-static void wish(struct rsk_stats_stream *s, enum rsk_stats_wish kind)
+static void request(struct rsk_stats_stream *s, enum rsk_stats_request kind)
 {
-	uint64_t was = __atomic_load_n(&s->wish, __ATOMIC_RELAXED);
+	uint64_t was = __atomic_load_n(&s->request, __ATOMIC_RELAXED);
 
-	__atomic_compare_exchange_n(&s->wish, &was, rsk_stats_wish_next(was, kind), false,
+	__atomic_compare_exchange_n(&s->request, &was, rsk_stats_request_next(was, kind), false,
 				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 static bool heard(const struct rsk_stats_stream *s)
 {
-	return __atomic_load_n(&s->heeded, __ATOMIC_RELAXED) ==
-	       __atomic_load_n(&s->wish, __ATOMIC_RELAXED);
+	return __atomic_load_n(&s->applied, __ATOMIC_RELAXED) ==
+	       __atomic_load_n(&s->request, __ATOMIC_RELAXED);
 }
 
 /* It has heard; and, if that is asked for, bytes go both ways by TCP, or one way at least by the ring. */
@@ -75,8 +75,8 @@ static bool settled(const struct rsk_stats_stream *s, bool whole)
 		return true;
 	if (!heard(s))
 		return false;
-	return !whole || rsk_stats_wish_kind(s->wish) == RSK_WISH_NONE ||
-	       (rsk_stats_wish_kind(s->wish) == RSK_WISH_DEMOTE ? !tx && !rx : tx || rx);
+	return !whole || rsk_stats_request_kind(s->request) == RSK_REQUEST_NONE ||
+	       (rsk_stats_request_kind(s->request) == RSK_REQUEST_DEMOTE ? !tx && !rx : tx || rx);
 }
 
 /* Until all have heard, or done it. */
@@ -101,8 +101,8 @@ static int one_round(struct rsk_stats_segment *seg, unsigned int *dice)
 
 	for (uint32_t i = 0; i < count; i++)
 		if (is_open(&seg->stream[i]) && rand_r(dice) % 4)
-			wish(&seg->stream[i],
-			     rand_r(dice) % 2 ? RSK_WISH_DEMOTE : RSK_WISH_PROMOTE);
+			request(&seg->stream[i],
+				rand_r(dice) % 2 ? RSK_REQUEST_DEMOTE : RSK_REQUEST_PROMOTE);
 	await_settled(seg, count, whole, app_now_ms() + PATIENCE_MS);
 	for (uint32_t i = 0; i < count; i++)
 		heard_of += is_open(&seg->stream[i]) && heard(&seg->stream[i]);
@@ -143,7 +143,8 @@ static bool demoted_often(struct rsk_stats_segment *seg, uint32_t times)
 	     down = !down) {
 		for (uint32_t i = 0; i < count; i++)
 			if (is_open(&seg->stream[i]))
-				wish(&seg->stream[i], down ? RSK_WISH_DEMOTE : RSK_WISH_PROMOTE);
+				request(&seg->stream[i],
+					down ? RSK_REQUEST_DEMOTE : RSK_REQUEST_PROMOTE);
 		await_settled(seg, count, true, app_now_ms() + SURE_MS);
 	}
 	return count_demotions(seg) >= times;
@@ -166,7 +167,7 @@ static int operate(pid_t pid, bool shared)
 	often = !joined || demoted_often(seg, shared ? 1 : ROUNDS / 10);
 	for (uint32_t i = 0; i < seg->header.high_water; i++)
 		if (is_open(&seg->stream[i]))
-			wish(&seg->stream[i], RSK_WISH_PROMOTE);
+			request(&seg->stream[i], RSK_REQUEST_PROMOTE);
 	if (count_paired(seg) != joined)
 		return 4;
 	if (joined && heard_of < ROUNDS / 2)

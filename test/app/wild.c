@@ -380,7 +380,7 @@ static void ask_without_stream(int tcp, char *gone)
 }
 
 CASE(no_stream, DIRECT,
-     "calls in a process that has no stream yet: EFAULT; what may be read is heeded")
+     "calls in a process that has no stream yet: EFAULT; what may be read is applied")
 {
 	int listener = SRV ? app_listen(COLD) : -1, off = 0,
 	    fd = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));

@@ -71,7 +71,7 @@ proctype sender()
 	do
 	:: atomic { state == ONRING && rail && pos < BYTES -> item[put] = pos; put++; pos++ }
 	:: atomic { state == ONRING && rail && back == NONE -> item[put] = MOVE; put++; state = TCP }
-	/* BACK is heeded. */
+	/* BACK is applied. */
 	:: atomic { state == ONRING && back != NONE ->
 		from = back; back = NONE; said = NONE; state = RESEND;
 		if

@@ -162,7 +162,7 @@ inline deliver(byte_)
 active proctype receiver()
 {
 	byte state = ONRING, i, b, from, skipped;
-	bit left, tried, doubt, heeded, data, moved, again;
+	bit left, tried, doubt, applied, data, moved, again;
 
 	do
 	:: delivered == BYTES -> break
@@ -190,14 +190,14 @@ active proctype receiver()
 		do
 		:: i < visible ->
 			if
-			:: store[i] == AGAIN -> heeded = 1
+			:: store[i] == AGAIN -> applied = 1
 			:: else
 			fi;
 			i++
 		:: else -> break
 		od;
 		i = 0;
-		skipped = (heeded -> delivered - from : 0);
+		skipped = (applied -> delivered - from : 0);
 		doubt = 0
 	   }
 	:: atomic { state == TCP && !doubt && len(tcp) > 0 ->

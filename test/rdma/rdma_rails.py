@@ -254,8 +254,8 @@ def one_if_so_wished(t):
     for guest in lab(t).guests:
         serve(guest)
     address = lab(t)[2].ip
-    for wishes in ((ONE, None), (None, ONE)):
-        server, client = Peer(lab(t)[2], address, env=wishes[0]), Peer(lab(t)[1], address, env=wishes[1])
+    for requests in ((ONE, None), (None, ONE)):
+        server, client = Peer(lab(t)[2], address, env=requests[0]), Peer(lab(t)[1], address, env=requests[1])
         port = t.free_port()
         server.ask("listening", "listen", port)
         connect(server, client, port)

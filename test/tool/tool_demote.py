@@ -71,7 +71,7 @@ def there_and_back(t):
         # To be where one is wished is done at once.
         says(t, ask(t, "demote", *PATIENT, what).out(), "done")
         told = ask_json(t, "promote", *PATIENT, what)
-        t.equal((told["wish"], told["done"], len(told["streams"])), ("promote", 1, 1), f"{told}")
+        t.equal((told["request"], told["done"], len(told["streams"])), ("promote", 1, 1), f"{told}")
         t.equal({k: told["streams"][0][k] for k in ("pid", "result")}, {"pid": near.pid, "result": "done"}, "the stream")
         for end in (server, client):
             until_reason(t, end.pid, "direct")
@@ -87,7 +87,7 @@ def several_streams(t):
         says(t, ask(t, "demote", what, expect=2).err(), "these are 2 streams", "usage: rsock demote")
         t.equal({stream["reason"] for stream in streams(t, server.pid)}, {"direct"}, "reasons: nothing was done")
         told = ask_json(t, "demote", "--all", *PATIENT, what)
-        t.equal((told["wish"], told["done"], [s["result"] for s in told["streams"]]), ("demote", 2, ["done"] * 2),
+        t.equal((told["request"], told["done"], [s["result"] for s in told["streams"]]), ("demote", 2, ["done"] * 2),
                 f"{told}")
         t.equal({stream["reason"] for stream in streams(t, server.pid)}, {"operator"}, "reasons")
         t.equal(ask_json(t, "promote", "--all", *PATIENT, what)["done"], 2, "promoted")
@@ -106,7 +106,7 @@ def who_sleeps_hears_of_it_later(t):
     t.equal(paths(t, client.pid), {("ring", "ring")}, "paths of who sleeps")
     client.go(2)
     t.equal(paths(t, client.pid), {("tcp", "tcp")}, "paths after a call or two")
-    # The last wish counts, also if nobody heard the one before it.
+    # The last request counts, also if nobody heard the one before it.
     ask(t, "promote", "--wait", 0, client.pid, expect=3)
     ask(t, "demote", "--wait", 0, client.pid, expect=3)
     client.go(100)
@@ -182,7 +182,7 @@ def a_childs_stream(t):
 
 @case(60)
 def a_parents_stream(t):
-    """It was paired before the fork: the child has it by TCP, says why, and no operator's wish changes that."""
+    """It was paired before the fork: the child has it by TCP, says why, and no operator's request changes that."""
     port = t.free_port()
     server = t.spawn([PYTHON, "-B", os.path.join(HERE, "forker.py"), port, 200], name="forker", stdout="pipe")
     t.listening(server, port)
@@ -195,7 +195,7 @@ def a_parents_stream(t):
     until_reason(t, client.pid, "peer-left")
     says(t, ask(t, "promote", child, expect=1).out(), "it was given up before, and stays on TCP")
     client.go(200)
-    t.equal(paths(t, client.pid), {("tcp", "tcp")}, "paths after the wish")
+    t.equal(paths(t, client.pid), {("tcp", "tcp")}, "paths after the request")
     t.kill(client.proc)
     t.wait(server)
 

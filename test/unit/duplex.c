@@ -129,9 +129,9 @@ static void come_back(struct duplex *d)
 		struct way *w = &d->way[i];
 
 		if (w->off[0])
-			duplex_wish_tx(w);
+			duplex_request_tx(w);
 		if (w->off[1])
-			duplex_wish_rx(w);
+			duplex_request_rx(w);
 		before[i] = w->rx.promotions;
 	}
 	for (int i = 0; i < 2; i++) {

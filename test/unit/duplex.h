@@ -28,7 +28,7 @@ struct duplex_config {
 	bool renews;	     /* they break again and again, and come back (not on shm) */
 	bool rests;	     /* receivers ask for all to be repeated (not on shm), and come back */
 	bool pauses;	     /* receivers leave at once, and come back (shm) */
-	bool wishes;	     /* either end may be kept off the ring for a while */
+	bool requests;	     /* either end may be kept off the ring for a while */
 	uint32_t rails;	     /* so many, that die and come back one by one (reliable) */
 	bool early_fin;	     /* kernel's FIN right behind the FIN slot (shm, nobody leaves) */
 };
@@ -42,7 +42,7 @@ struct duplex_sums {
 		promoted_again; /* ends that had another rail; promotions over such a one */
 	uint64_t peeks, counts, file_bytes, fins_on_ring, fins_on_tcp, repairs, retries,
 		busy_leaves, doubts, twice_bytes;
-	uint64_t wishes, sent_off; /* wishes; moves at the receiver's word */
+	uint64_t requests, sent_off; /* wishes; moves at the receiver's word */
 	uint64_t rails_lost, all_lost, rails_back,
 		gaps;			    /* rails that died, of several; and were there again */
 	uint64_t put_again, by_rail[4];	    /* slots; bytes of slots */

@@ -128,8 +128,8 @@ void duplex_send(struct way *w);
 void duplex_fin(struct way *w);
 
 /* One end of a direction is wished off the ring, or back. */
-void duplex_wish_tx(struct way *w);
-void duplex_wish_rx(struct way *w);
+void duplex_request_tx(struct way *w);
+void duplex_request_rx(struct way *w);
 
 /* How many bytes to move at once; @len bytes cut into a few runs, some of them empty: how many runs. */
 size_t duplex_message_bytes(struct duplex *d);

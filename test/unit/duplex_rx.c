@@ -8,10 +8,10 @@
 
 #include "duplex_parts.h"
 
-void duplex_wish_rx(struct way *w)
+void duplex_request_rx(struct way *w)
 {
 	w->off[1] = !w->off[1];
-	w->d->sums->wishes++;
+	w->d->sums->requests++;
 	rsk_rx_stay_off(&w->rx, w->off[1]);
 }
 
@@ -94,7 +94,7 @@ static void do_leave(struct way *w)
 	w->d->sums->leaves += rc == 0;
 	w->d->sums->busy_leaves += rc == -EBUSY;
 	w->d->sums->doubts += w->rx.doubt;
-	CHECK(w->d, rc < 0 || !stay || !again || w->rx.heeded || w->rx.repeated,
+	CHECK(w->d, rc < 0 || !stay || !again || w->rx.applied || w->rx.repeated,
 	      "left with bytes unread");
 }
 
@@ -111,7 +111,7 @@ static void do_rest(struct way *w)
 	rc = rsk_rx_rest(&w->rx);
 	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.rest), "rest: %d", rc);
 	w->d->sums->rests += w->rx.rest;
-	duplex_wish_rx(w);
+	duplex_request_rx(w);
 }
 
 /* A process that forks, on one host: what lies in the ring is read, then it is left (family.c). */
@@ -121,7 +121,7 @@ static void do_pause(struct way *w)
 	int rc = 0;
 
 	if (!w->off[1])
-		duplex_wish_rx(w);
+		duplex_request_rx(w);
 	for (int i = 0; i < 4; i++) {
 		do {
 			before = w->received;
@@ -170,8 +170,8 @@ void duplex_act_rx(struct way *w)
 	w->in_rx = true;
 	switch (below(d, 16)) {
 	case 0:
-		if (d->config->wishes && !d->calm && chance(d, w->off[1] ? 30 : 6))
-			duplex_wish_rx(w);
+		if (d->config->requests && !d->calm && chance(d, w->off[1] ? 30 : 6))
+			duplex_request_rx(w);
 		rc = rsk_rx_serve(&w->rx, &w->at_rx.c);
 		break;
 	case 1:
@@ -191,7 +191,7 @@ void duplex_act_rx(struct way *w)
 		if (d->config->leave && !w->rx.left && chance(d, w->rx.rest ? 50 : 4))
 			do_leave(w);
 		else if (d->config->pauses && !w->rx.left && w->off[1] && chance(d, 30))
-			duplex_wish_rx(w);
+			duplex_request_rx(w);
 		else if (d->config->pauses && !w->rx.left && !w->off[1] &&
 			 w->rx.state != RSK_RX_TCP && chance(d, 40))
 			do_pause(w);

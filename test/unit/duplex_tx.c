@@ -142,10 +142,10 @@ void duplex_fin(struct way *w)
 	CHECK(w->d, rc == 0 || rc == -ENETDOWN, "fin: %d", rc);
 }
 
-void duplex_wish_tx(struct way *w)
+void duplex_request_tx(struct way *w)
 {
 	w->off[0] = !w->off[0];
-	w->d->sums->wishes++;
+	w->d->sums->requests++;
 	rsk_tx_stay_off(&w->tx, RSK_TX_STAY_OWN, w->off[0]);
 }
 
@@ -187,8 +187,8 @@ void duplex_act_tx(struct way *w)
 			rc = 0;
 		break;
 	case 3:
-		if (d->config->wishes && !d->calm && chance(d, w->off[0] ? 30 : 6))
-			duplex_wish_tx(w);
+		if (d->config->requests && !d->calm && chance(d, w->off[0] ? 30 : 6))
+			duplex_request_tx(w);
 		rc = rsk_tx_serve(&w->tx, &w->at_tx.c);
 		if (rc == 0)
 			check_off(w);
@@ -210,7 +210,7 @@ void duplex_act_tx(struct way *w)
 		break;
 	}
 	if (rc == -EAGAIN)
-		rc = 0; /* serve: a LEAVE that cannot be heeded now */
+		rc = 0; /* serve: a LEAVE that cannot be applied now */
 	d->sums->sent_off += w->tx.demotions != demotions && !own_move &&
 			     w->tx.stay_off == RSK_TX_STAY_ASKED;
 	if (resending)

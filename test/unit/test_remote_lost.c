@@ -119,7 +119,7 @@ static void (*const ways[])(struct scene *s) = { found_here, heard_of, the_last_
 /* For the next ones only so much room is left: the other end reads nothing. */
 static void fill(struct rsk_control *c, size_t most, uint32_t left)
 {
-	struct rsk_remote_msg m = { .type = RSK_REMOTE_HEED };
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_APPLY };
 
 	while (c->out_room < most || c->out_to + (left + 1) * sizeof(m) <= most)
 		cr_assert(rsk_control_send(c, &m));
@@ -128,7 +128,7 @@ static void fill(struct rsk_control *c, size_t most, uint32_t left)
 /* What a connection holds back at the most. */
 static size_t most_room(void)
 {
-	struct rsk_remote_msg m = { .type = RSK_REMOTE_HEED };
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_APPLY };
 	size_t most = 0;
 	struct kit k;
 
@@ -144,7 +144,7 @@ static size_t most_room(void)
 /* The other end takes all of it, but so slowly that something always waits: what it has taken makes room. */
 Test(remote_lost, never_empty, .timeout = 60)
 {
-	struct rsk_remote_msg m = { .type = RSK_REMOTE_HEED }, heard;
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_APPLY }, heard;
 	size_t most = 0, sent = 0, had;
 	struct kit k;
 
@@ -203,7 +203,7 @@ Test(remote_lost, room_for_all, .timeout = 60)
 	do {
 		while (!kit_hear(&s.k, &m))
 			kit_turn(&s.k);
-	} while (m.type == RSK_REMOTE_HEED);
+	} while (m.type == RSK_REMOTE_APPLY);
 	cr_assert_eq(m.type, RSK_REMOTE_LOST);
 	for (; kit_hear(&s.k, &m) && m.type == RSK_REMOTE_GAP; gaps++)
 		cr_assert_eq(m.pos, gaps + 1);

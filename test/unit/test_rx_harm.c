@@ -289,7 +289,7 @@ Test(rx_harm, commands_of_another_promotion_or_position)
 			cr_assert_eq(recv_some(10), -EPROTO, "command %u, %zu", what, i);
 			cr_assert_not(w.rx.fin);
 		}
-	/* Those of this one are heeded. */
+	/* Those of this one are applied. */
 	on_ring(&at_once, 7);
 	command(w.rx.ring.next, w.rx.pos, RSK_COMMAND_FIN, w.rx.gen);
 	cr_assert_eq(recv_some(10), 0);

@@ -436,16 +436,17 @@ Test(stats_none, the_descriptor_is_placed)
 Test(stats, a_wish_is_for_one_stream)
 {
 	struct rsk_stats_stream *s = stream(1, 1000), *again = NULL;
-	uint64_t first = s->wish, wish;
+	uint64_t first = s->request, request;
 
-	cr_assert_eq(rsk_stats_wish_life(first), 1);
-	cr_assert_eq(rsk_stats_wish_kind(first), RSK_WISH_NONE);
-	wish = rsk_stats_wish_next(first, RSK_WISH_DEMOTE);
-	cr_assert_eq(rsk_stats_wish_life(wish), 1);
-	cr_assert_eq(rsk_stats_wish_kind(wish), RSK_WISH_DEMOTE);
-	cr_assert_neq(rsk_stats_wish_next(wish, RSK_WISH_DEMOTE), wish, "the same wish once more");
-	s->wish = wish;
-	rsk_stats_heeded(s, wish);
+	cr_assert_eq(rsk_stats_request_generation(first), 1);
+	cr_assert_eq(rsk_stats_request_kind(first), RSK_REQUEST_NONE);
+	request = rsk_stats_request_next(first, RSK_REQUEST_DEMOTE);
+	cr_assert_eq(rsk_stats_request_generation(request), 1);
+	cr_assert_eq(rsk_stats_request_kind(request), RSK_REQUEST_DEMOTE);
+	cr_assert_neq(rsk_stats_request_next(request, RSK_REQUEST_DEMOTE), request,
+		      "the same wish once more");
+	s->request = request;
+	rsk_stats_applied(s, request);
 	rsk_stats_given_up(s);
 	rsk_stats_stream_put(s, 2000);
 	for (unsigned int i = 0; again != s; i++) {
@@ -454,18 +455,18 @@ Test(stats, a_wish_is_for_one_stream)
 		if (again != s)
 			rsk_stats_stream_put(again, 3000);
 	}
-	cr_assert_eq(rsk_stats_wish_life(again->wish), 2);
-	cr_assert_eq(rsk_stats_wish_kind(again->wish), RSK_WISH_NONE);
-	cr_assert_eq(again->heeded, 0);
+	cr_assert_eq(rsk_stats_request_generation(again->request), 2);
+	cr_assert_eq(rsk_stats_request_kind(again->request), RSK_REQUEST_NONE);
+	cr_assert_eq(again->applied, 0);
 	cr_assert_eq(again->given_up, 0);
 }
 
 Test(stats, numbers_of_wishes_and_lives_go_round)
 {
-	uint64_t last = (uint64_t)UINT32_MAX << 32 | 0xffffff00 | RSK_WISH_PROMOTE;
+	uint64_t last = (uint64_t)UINT32_MAX << 32 | 0xffffff00 | RSK_REQUEST_PROMOTE;
 
-	cr_assert_eq(rsk_stats_wish_next(last, RSK_WISH_DEMOTE),
-		     (uint64_t)UINT32_MAX << 32 | RSK_WISH_DEMOTE);
+	cr_assert_eq(rsk_stats_request_next(last, RSK_REQUEST_DEMOTE),
+		     (uint64_t)UINT32_MAX << 32 | RSK_REQUEST_DEMOTE);
 	/* 0 is a library that knows no wishes. */
-	cr_assert_eq(rsk_stats_wish_anew(last), UINT64_C(1) << 32);
+	cr_assert_eq(rsk_stats_request_next_generation(last), UINT64_C(1) << 32);
 }

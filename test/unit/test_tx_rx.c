@@ -32,7 +32,7 @@ static void series(struct duplex_config config, uint32_t runs, uint64_t faults,
 	       name, sums->bytes, sums->ring_bytes, sums->slots, sums->laps, sums->promotions,
 	       sums->demotions, sums->leaves, sums->busy_leaves, sums->doubts, sums->twice_bytes,
 	       sums->resent_bytes, sums->held_reads, sums->breaks, sums->repairs, sums->retries,
-	       sums->faults, sums->wishes, sums->sent_off, sums->renewals, sums->pauses,
+	       sums->faults, sums->requests, sums->sent_off, sums->renewals, sums->pauses,
 	       sums->paused_again);
 	fflush(stdout);
 	cr_assert_gt(sums->ring_bytes, 100000);
@@ -97,7 +97,7 @@ Test(tx_rx, shm_leave)
 	cr_assert(sums.doubts && sums.twice_bytes, "no LEAVE met a MOVE");
 }
 
-static void pauses(bool leave, bool wishes, const char *name)
+static void pauses(bool leave, bool requests, const char *name)
 {
 	struct duplex_sums sums = { 0 };
 
@@ -105,7 +105,7 @@ static void pauses(bool leave, bool wishes, const char *name)
 				       .steps = 3000,
 				       .interleave = true,
 				       .pauses = true,
-				       .wishes = wishes,
+				       .requests = requests,
 				       .leave = leave },
 	       leave ? 180 : 60, 0, &sums, name);
 	cr_assert_gt(sums.pauses, 40);
@@ -118,9 +118,9 @@ Test(tx_rx, shm_pause)
 	pauses(false, false, "shm_pause");
 }
 
-Test(tx_rx, shm_pause_and_wishes)
+Test(tx_rx, shm_pause_and_requests)
 {
-	pauses(false, true, "shm_pause_and_wishes");
+	pauses(false, true, "shm_pause_and_requests");
 }
 
 Test(tx_rx, shm_pause_and_leave)
@@ -153,14 +153,14 @@ Test(tx_rx, reliable_breaks)
 }
 
 /* Rails break and come back, any number of times, at any moment: bytes as ever, and the ring is come back to. */
-static void renews(enum duplex_fabric fabric, bool wishes, const char *name)
+static void renews(enum duplex_fabric fabric, bool requests, const char *name)
 {
 	struct duplex_sums sums = { 0 };
 
 	series((struct duplex_config){ .fabric = fabric,
 				       .steps = 3000,
 				       .interleave = true,
-				       .wishes = wishes,
+				       .requests = requests,
 				       .renews = true },
 	       60, 0, &sums, name);
 	cr_assert_gt(sums.breaks, 100);
@@ -174,9 +174,9 @@ Test(tx_rx, reliable_renews)
 	renews(DUPLEX_RELIABLE, false, "reliable_renews");
 }
 
-Test(tx_rx, reliable_renews_and_wishes)
+Test(tx_rx, reliable_renews_and_requests)
 {
-	renews(DUPLEX_RELIABLE, true, "reliable_renews_and_wishes");
+	renews(DUPLEX_RELIABLE, true, "reliable_renews_and_requests");
 }
 
 /*
@@ -248,7 +248,7 @@ Test(tx_rx, wild_breaks)
 }
 
 /* An operator at both ends, who changes his mind: what is sent arrives all the same, and the ring is come back to. */
-static void wishes(enum duplex_fabric fabric, bool leave, const char *name)
+static void requests(enum duplex_fabric fabric, bool leave, const char *name)
 {
 	struct duplex_sums sums = { 0 };
 
@@ -256,30 +256,30 @@ static void wishes(enum duplex_fabric fabric, bool leave, const char *name)
 				       .steps = 4000,
 				       .interleave = true,
 				       .leave = leave,
-				       .wishes = true },
+				       .requests = true },
 	       leave ? 120 : 40, 0, &sums, name);
-	cr_assert_gt(sums.wishes, 500);
+	cr_assert_gt(sums.requests, 500);
 	cr_assert_gt(sums.sent_off, 5, "no sender ever went because it was asked to");
 }
 
-Test(tx_rx, shm_wishes)
+Test(tx_rx, shm_requests)
 {
-	wishes(DUPLEX_SHM, false, "shm_wishes");
+	requests(DUPLEX_SHM, false, "shm_requests");
 }
 
 Test(tx_rx, shm_wishes_and_leaves)
 {
-	wishes(DUPLEX_SHM, true, "shm_wishes_and_leaves");
+	requests(DUPLEX_SHM, true, "shm_wishes_and_leaves");
 }
 
-Test(tx_rx, reliable_wishes)
+Test(tx_rx, reliable_requests)
 {
-	wishes(DUPLEX_RELIABLE, false, "reliable_wishes");
+	requests(DUPLEX_RELIABLE, false, "reliable_requests");
 }
 
-Test(tx_rx, wild_wishes)
+Test(tx_rx, wild_requests)
 {
-	wishes(DUPLEX_WILD, false, "wild_wishes");
+	requests(DUPLEX_WILD, false, "wild_requests");
 }
 
 /*

@@ -4,7 +4,7 @@
 #include "rsock.h"
 #include "stats_json.h"
 #include "tuple.h"
-#include "wishes.h"
+#include "requests.h"
 
 #include <string.h>
 
@@ -23,8 +23,8 @@ static const struct option_row options[] = {
 	{ NULL, NULL, NULL },
 };
 
-struct request {
-	enum rsk_stats_wish kind;
+struct order {
+	enum rsk_stats_request kind;
 	struct target target;
 	bool all, json;
 	uint64_t wait_ns;
@@ -33,14 +33,14 @@ struct request {
 /* ---- what came of it ---- */
 
 /* A stream that was to be promoted, has heard of it and is not: that is an answer. */
-static int status_of(const struct request *r, const struct wished *w)
+static int status_of(const struct order *r, const struct wished *w)
 {
-	if (w->state == WISH_ASKED && r->kind == RSK_WISH_PROMOTE)
+	if (w->state == REQUEST_ASKED && r->kind == RSK_REQUEST_PROMOTE)
 		return EXIT_NO;
-	return wish_row(w->state)->status;
+	return request_row(w->state)->status;
 }
 
-static int status(const struct request *r, const struct wishes *all)
+static int status(const struct order *r, const struct requests *all)
 {
 	int worst = all->count ? EXIT_OK : EXIT_UNKNOWN;
 
@@ -56,10 +56,10 @@ static int status(const struct request *r, const struct wishes *all)
 /* As it is now, where it can be seen. */
 static const struct rsk_stats_stream *now(const struct wished *w)
 {
-	return w->live && w->state != WISH_GONE ? w->live : w->seen;
+	return w->live && w->state != REQUEST_GONE ? w->live : w->seen;
 }
 
-static json_t *wished_json(const struct wished *w)
+static json_t *requested_json(const struct wished *w)
 {
 	const struct rsk_stats_stream *s = now(w);
 	char local[RSK_ADDR_TEXT], peer[RSK_ADDR_TEXT];
@@ -69,29 +69,29 @@ static json_t *wished_json(const struct wished *w)
 	return json_pack("{s:s,s:s,s:i,s:o,s:s,s:s,s:s,s:s}", "local", local, "peer", peer, "pid",
 			 (int)w->seen->pid, "fd",
 			 w->end.fd >= 0 ? json_integer(w->end.fd) : json_null(), "result",
-			 wish_row(w->state)->token, "sentence", wish_row(w->state)->sentence, "tx",
-			 rsk_path_token(s->tx), "rx", rsk_path_token(s->rx));
+			 request_row(w->state)->token, "sentence", request_row(w->state)->sentence,
+			 "tx", rsk_path_token(s->tx), "rx", rsk_path_token(s->rx));
 }
 
-static int tell_json(const struct request *r, const struct wishes *all)
+static int tell_json(const struct order *r, const struct requests *all)
 {
 	json_t *list = json_array();
 	size_t done = 0;
 	int err;
 
 	for (size_t i = 0; i < all->count; i++) {
-		json_array_append_new(list, wished_json(&all->at[i]));
-		done += all->at[i].state == WISH_DONE;
+		json_array_append_new(list, requested_json(&all->at[i]));
+		done += all->at[i].state == REQUEST_DONE;
 	}
 	err = json_print(json_pack("{s:s,s:I,s:o,s:I,s:I}", "wish",
-				   r->kind == RSK_WISH_DEMOTE ? "demote" : "promote", "done",
+				   r->kind == RSK_REQUEST_DEMOTE ? "demote" : "promote", "done",
 				   (json_int_t)done, "streams", list, "without_library",
 				   (json_int_t)all->without, "unreadable_processes",
 				   (json_int_t)all->host.holders.unreadable));
 	return err ? err : status(r, all);
 }
 
-static int tell(const struct request *r, const struct wishes *all)
+static int tell(const struct order *r, const struct requests *all)
 {
 	char local[RSK_ADDR_TEXT], peer[RSK_ADDR_TEXT];
 
@@ -103,7 +103,7 @@ static int tell(const struct request *r, const struct wishes *all)
 		rsk_addr_text(t->family, t->local, t->local_port, local);
 		rsk_addr_text(t->family, t->peer, t->peer_port, peer);
 		printf("%s - %s of process %u: %s (sends by %s, receives by %s)\n", local, peer,
-		       w->seen->pid, wish_row(w->state)->sentence, rsk_path_token(s->tx),
+		       w->seen->pid, request_row(w->state)->sentence, rsk_path_token(s->tx),
 		       rsk_path_token(s->rx));
 	}
 	if (!all->count)
@@ -116,29 +116,29 @@ static int tell(const struct request *r, const struct wishes *all)
 	return status(r, all);
 }
 
-static int serve(const struct command *self, const struct request *r)
+static int serve(const struct command *self, const struct order *r)
 {
-	struct wishes all;
-	int err = wishes_find(&r->target, &all), rc;
+	struct requests all;
+	int err = requests_find(&r->target, &all), rc;
 
 	if (err) {
 		rc = failure("cannot look through /proc: %s", strerror(-err));
 	} else if (all.count > 1 && !r->all) {
 		rc = usage_error(self, "these are %zu streams: name one, or --all", all.count);
 	} else {
-		wishes_write(&all, r->kind);
-		wishes_await(&all, r->wait_ns);
+		requests_write(&all, r->kind);
+		requests_await(&all, r->wait_ns);
 		rc = r->json ? tell_json(r, &all) : tell(r, &all);
 	}
-	wishes_free(&all);
+	requests_free(&all);
 	return rc;
 }
 
 static int run(const struct command *self, int argc, char **argv)
 {
 	struct args a = args_begin(self, argc, argv);
-	struct request r = { .kind = self == &cmd_demote ? RSK_WISH_DEMOTE : RSK_WISH_PROMOTE,
-			     .wait_ns = WAIT_NS };
+	struct order r = { .kind = self == &cmd_demote ? RSK_REQUEST_DEMOTE : RSK_REQUEST_PROMOTE,
+			   .wait_ns = WAIT_NS };
 	const char *what = NULL;
 	uint64_t none;
 	int arg;

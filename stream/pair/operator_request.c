@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * wish.c - see wish.h.
+ * operator_request.c - see operator_request.h.
  *
  * Demoting is what the two machines can do anyway: our sender moves to the companion (MOVE), and our receiver asks the
  * other one to do so (GO), which it does in its next call, or in its sleep, from which it is woken. Neither waits, and
  * no order is new; the stream stays joined, with both directions on TCP, and neither end proposes until the wish is
  * taken back. Both ends may be wished for: each has its own say.
  */
-#include "wish.h"
+#include "operator_request.h"
 
 #include <errno.h>
 
@@ -48,7 +48,7 @@ static void carry_out_early(struct rsk_stream *s, bool off)
 
 /*
  * The phase behind s->off, which is set: seq_cst, as the phase and the look at s->off are where a stream is joined
- * (rsk_stream_wish_paired()): one of the two sees the other. Both locks are held.
+ * (rsk_stream_request_paired()): one of the two sees the other. Both locks are held.
  */
 static uint32_t act(struct rsk_stream *s, int fd)
 {
@@ -69,9 +69,9 @@ static uint32_t act(struct rsk_stream *s, int fd)
 
 static bool may_act(const struct rsk_stream *s, uint64_t word)
 {
-	return rsk_stats_wish_life(word) == s->wish_life &&
-	       (rsk_stats_wish_kind(word) == RSK_WISH_DEMOTE ||
-		rsk_stats_wish_kind(word) == RSK_WISH_PROMOTE) &&
+	return rsk_stats_request_generation(word) == s->request_generation &&
+	       (rsk_stats_request_kind(word) == RSK_REQUEST_DEMOTE ||
+		rsk_stats_request_kind(word) == RSK_REQUEST_PROMOTE) &&
 	       !rsk_stream_failed(s) &&
 	       !atomic_load_explicit(&s->leave_due, memory_order_relaxed) &&
 	       rsk_stream_phase(s) != RSK_PHASE_UNTRACKED;
@@ -82,7 +82,7 @@ static uint8_t reason_of(const struct rsk_stream *s)
 	return __atomic_load_n(&s->rec->reason, __ATOMIC_RELAXED);
 }
 
-void rsk_stream_heed(struct rsk_stream *s, int fd)
+void rsk_stream_apply(struct rsk_stream *s, int fd)
 {
 	uint32_t wake = 0;
 	bool off = false;
@@ -91,11 +91,11 @@ void rsk_stream_heed(struct rsk_stream *s, int fd)
 	rsk_guard_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
-	word = rsk_stats_wish(s->rec);
-	if (word != atomic_load_explicit(&s->wish_seen, memory_order_relaxed)) {
-		atomic_store_explicit(&s->wish_seen, word, memory_order_relaxed);
+	word = rsk_stats_request(s->rec);
+	if (word != atomic_load_explicit(&s->request_seen, memory_order_relaxed)) {
+		atomic_store_explicit(&s->request_seen, word, memory_order_relaxed);
 		if (may_act(s, word)) {
-			off = rsk_stats_wish_kind(word) == RSK_WISH_DEMOTE;
+			off = rsk_stats_request_kind(word) == RSK_REQUEST_DEMOTE;
 			atomic_store(&s->off, off);
 			if (off)
 				rsk_stats_set_reason(s->rec, RSK_REASON_OPERATOR);
@@ -105,7 +105,7 @@ void rsk_stream_heed(struct rsk_stream *s, int fd)
 			rsk_log(RSK_LOG_INFO, "fd %d: an operator wishes it %s", fd,
 				off ? "on TCP" : "by shared memory");
 		}
-		rsk_stats_heeded(s->rec, word);
+		rsk_stats_applied(s->rec, word);
 	}
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
@@ -135,7 +135,7 @@ static void share_joined(struct rsk_stream *s)
 	rsk_guard_exit();
 }
 
-void rsk_stream_wish_paired(struct rsk_stream *s)
+void rsk_stream_request_paired(struct rsk_stream *s)
 {
 	share_joined(s);
 	if (!atomic_load(&s->off))

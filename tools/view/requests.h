@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* wishes.h - one wish of all the streams that a target stands for: found, written, waited for. */
+/* requests.h - one wish of all the streams that a target stands for: found, written, waited for. */
 #ifndef RSK_TOOLS_WISHES_H
 #define RSK_TOOLS_WISHES_H
 
 #include "streams.h"
-#include "wish.h"
+#include "request.h"
 
 /* One stream end that is wished for. */
 struct wished {
@@ -13,11 +13,11 @@ struct wished {
 	const struct segment *seg;	     /* borrowed: the copy that it was found in */
 	const struct rsk_stats_stream *seen; /* and its record there */
 	uint64_t word;
-	enum wish_state state;
+	enum request_state state;
 };
 
-/* Owned: wishes_free(), in any case. */
-struct wishes {
+/* Owned: requests_free(), in any case. */
+struct requests {
 	struct host host;
 	struct wished *at;
 	size_t count;
@@ -27,12 +27,12 @@ struct wishes {
 };
 
 /* The streams of a target that the library has. 0; -errno: no /proc, no memory. */
-int wishes_find(const struct target *target, struct wishes *out);
+int requests_find(const struct target *target, struct requests *out);
 
 /* Wishes it of all of them, and waits until it is done, or so long. */
-void wishes_write(struct wishes *all, enum rsk_stats_wish kind);
-void wishes_await(struct wishes *all, uint64_t wait_ns);
+void requests_write(struct requests *all, enum rsk_stats_request kind);
+void requests_await(struct requests *all, uint64_t wait_ns);
 
-void wishes_free(struct wishes *all);
+void requests_free(struct requests *all);
 
 #endif /* RSK_TOOLS_WISHES_H */

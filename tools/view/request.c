@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* wish.c - see wish.h. */
-#include "wish.h"
+/* request.c - see request.h. */
+#include "request.h"
 
 #include "rsock.h"
 
@@ -13,13 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct wish_row rows[] = {
-#define X(name, token, status, sentence) [WISH_##name] = { token, status, sentence },
-	WISH_ROWS(X)
+static const struct request_row rows[] = {
+#define X(name, token, status, sentence) [REQUEST_##name] = { token, status, sentence },
+	REQUEST_ROWS(X)
 #undef X
 };
 
-const struct wish_row *wish_row(enum wish_state state)
+const struct request_row *request_row(enum request_state state)
 {
 	return &rows[state];
 }
@@ -112,50 +112,51 @@ static bool same_stream(const struct rsk_stats_stream *live, const struct rsk_st
  * The word is read before the rest is compared, and swapped only if it is the same still: a record that another stream
  * gets in between has another life in it.
  */
-enum wish_state wish_put(struct rsk_stats_stream *live, const struct rsk_stats_stream *seen,
-			 enum rsk_stats_wish kind, uint64_t *word)
+enum request_state request_put(struct rsk_stats_stream *live, const struct rsk_stats_stream *seen,
+			       enum rsk_stats_request kind, uint64_t *word)
 {
-	uint64_t is = __atomic_load_n(&live->wish, __ATOMIC_ACQUIRE);
+	uint64_t is = __atomic_load_n(&live->request, __ATOMIC_ACQUIRE);
 
 	do {
-		if (rsk_stats_wish_life(is) != rsk_stats_wish_life(seen->wish) ||
+		if (rsk_stats_request_generation(is) !=
+			    rsk_stats_request_generation(seen->request) ||
 		    !same_stream(live, seen))
-			return WISH_GONE;
-		if (!rsk_stats_wish_life(is))
-			return WISH_TOO_OLD;
+			return REQUEST_GONE;
+		if (!rsk_stats_request_generation(is))
+			return REQUEST_TOO_OLD;
 		if (__atomic_load_n(&live->given_up, __ATOMIC_RELAXED))
-			return kind == RSK_WISH_DEMOTE ? WISH_DONE : WISH_GIVEN_UP;
-		*word = rsk_stats_wish_next(is, kind);
-	} while (!__atomic_compare_exchange_n(&live->wish, &is, *word, false, __ATOMIC_ACQ_REL,
+			return kind == RSK_REQUEST_DEMOTE ? REQUEST_DONE : REQUEST_GIVEN_UP;
+		*word = rsk_stats_request_next(is, kind);
+	} while (!__atomic_compare_exchange_n(&live->request, &is, *word, false, __ATOMIC_ACQ_REL,
 					      __ATOMIC_ACQUIRE));
-	return WISH_WAITING;
+	return REQUEST_WAITING;
 }
 
-static bool fulfilled(const struct rsk_stats_stream *live, enum rsk_stats_wish kind)
+static bool fulfilled(const struct rsk_stats_stream *live, enum rsk_stats_request kind)
 {
 	bool tx = __atomic_load_n(&live->tx, __ATOMIC_RELAXED) == RSK_PATH_RING;
 	bool rx = __atomic_load_n(&live->rx, __ATOMIC_RELAXED) == RSK_PATH_RING;
 
-	if (kind == RSK_WISH_DEMOTE)
+	if (kind == RSK_REQUEST_DEMOTE)
 		return !tx && !rx;
 	return (tx || rx) && __atomic_load_n(&live->reason, __ATOMIC_RELAXED) == RSK_REASON_DIRECT;
 }
 
-enum wish_state wish_look(const struct rsk_stats_stream *live, uint64_t word)
+enum request_state request_check(const struct rsk_stats_stream *live, uint64_t word)
 {
-	uint64_t heeded = __atomic_load_n(&live->heeded, __ATOMIC_ACQUIRE);
-	enum rsk_stats_wish kind = rsk_stats_wish_kind(word);
+	uint64_t applied = __atomic_load_n(&live->applied, __ATOMIC_ACQUIRE);
+	enum rsk_stats_request kind = rsk_stats_request_kind(word);
 	bool done = fulfilled(live, kind);
-	uint64_t is = __atomic_load_n(&live->wish, __ATOMIC_ACQUIRE);
+	uint64_t is = __atomic_load_n(&live->request, __ATOMIC_ACQUIRE);
 
-	if (rsk_stats_wish_life(is) != rsk_stats_wish_life(word) ||
+	if (rsk_stats_request_generation(is) != rsk_stats_request_generation(word) ||
 	    __atomic_load_n(&live->state, __ATOMIC_RELAXED) != RSK_STATS_OPEN)
-		return WISH_GONE;
+		return REQUEST_GONE;
 	if (is != word)
-		return WISH_OVERRULED;
+		return REQUEST_OVERRULED;
 	if (__atomic_load_n(&live->given_up, __ATOMIC_RELAXED))
-		return kind == RSK_WISH_DEMOTE ? WISH_DONE : WISH_GIVEN_UP;
-	if (heeded != word)
-		return WISH_WAITING;
-	return done ? WISH_DONE : WISH_ASKED;
+		return kind == RSK_REQUEST_DEMOTE ? REQUEST_DONE : REQUEST_GIVEN_UP;
+	if (applied != word)
+		return REQUEST_WAITING;
+	return done ? REQUEST_DONE : REQUEST_ASKED;
 }

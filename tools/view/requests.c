@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* wishes.c - see wishes.h. */
-#include "wishes.h"
+/* requests.c - see requests.h. */
+#include "requests.h"
 
 #include "rsock.h"
 
@@ -45,7 +45,7 @@ static int streams_of(const struct target *target, const struct host *host, stru
 }
 
 /* Those of them that the library has, at the near end; or at the other one, where an address was named. */
-static int choose(const struct target *target, const struct streams *streams, struct wishes *all)
+static int choose(const struct target *target, const struct streams *streams, struct requests *all)
 {
 	all->at = calloc(streams->count + 1, sizeof(*all->at));
 	all->mapping = calloc(streams->count + 1, sizeof(*all->mapping));
@@ -70,7 +70,7 @@ static int choose(const struct target *target, const struct streams *streams, st
 	return 0;
 }
 
-int wishes_find(const struct target *target, struct wishes *out)
+int requests_find(const struct target *target, struct requests *out)
 {
 	struct streams streams = { 0 };
 	int err;
@@ -92,7 +92,7 @@ int wishes_find(const struct target *target, struct wishes *out)
 
 /* ---- the wish ---- */
 
-static const struct mapping *map_segment(struct wishes *all, const struct segment *seg)
+static const struct mapping *map_segment(struct requests *all, const struct segment *seg)
 {
 	struct mapping *m = all->mapping;
 
@@ -105,42 +105,42 @@ static const struct mapping *map_segment(struct wishes *all, const struct segmen
 	return m;
 }
 
-void wishes_write(struct wishes *all, enum rsk_stats_wish kind)
+void requests_write(struct requests *all, enum rsk_stats_request kind)
 {
 	for (struct wished *w = all->at; w < all->at + all->count; w++) {
 		const struct mapping *m = map_segment(all, w->seg);
 
 		if (!m->live) {
-			w->state = m->err == -EACCES ? WISH_DENIED : WISH_GONE;
+			w->state = m->err == -EACCES ? REQUEST_DENIED : REQUEST_GONE;
 			continue;
 		}
 		w->live = &m->live->stream[w->seen - w->seg->copy->stream];
-		w->state = wish_put(w->live, w->seen, kind, &w->word);
+		w->state = request_put(w->live, w->seen, kind, &w->word);
 	}
 }
 
-static bool unsettled(enum wish_state state)
+static bool unsettled(enum request_state state)
 {
-	return state == WISH_WAITING || state == WISH_ASKED;
+	return state == REQUEST_WAITING || state == REQUEST_ASKED;
 }
 
 /* Looks once at each that is not settled. True: there are still such. */
-static bool look(struct wishes *all)
+static bool look(struct requests *all)
 {
 	bool more = false;
 
 	for (struct wished *w = all->at; w < all->at + all->count; w++) {
 		if (unsettled(w->state))
-			w->state = wish_look(w->live, w->word);
+			w->state = request_check(w->live, w->word);
 		/* Nobody says that a process was killed. */
 		if (unsettled(w->state) && kill((pid_t)w->seen->pid, 0) && errno == ESRCH)
-			w->state = WISH_GONE;
+			w->state = REQUEST_GONE;
 		more |= unsettled(w->state);
 	}
 	return more;
 }
 
-void wishes_await(struct wishes *all, uint64_t wait_ns)
+void requests_await(struct requests *all, uint64_t wait_ns)
 {
 	const struct timespec turn = { .tv_nsec = LOOK_NS };
 	uint64_t until = now_ns() + wait_ns;
@@ -149,7 +149,7 @@ void wishes_await(struct wishes *all, uint64_t wait_ns)
 		nanosleep(&turn, NULL);
 }
 
-void wishes_free(struct wishes *all)
+void requests_free(struct requests *all)
 {
 	for (size_t i = 0; i < all->mappings; i++)
 		if (all->mapping[i].live)
