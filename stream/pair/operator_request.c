@@ -102,7 +102,7 @@ void rsk_stream_apply(struct rsk_stream *s, int fd)
 			else if (reason_of(s) == RSK_REASON_OPERATOR)
 				rsk_stats_set_reason(s->rec, RSK_REASON_NOT_EARNED);
 			wake = act(s, fd);
-			rsk_log(RSK_LOG_INFO, "fd %d: an operator wishes it %s", fd,
+			rsk_log(RSK_LOG_INFO, "fd %d: an operator requests it %s", fd,
 				off ? "on TCP" : "by shared memory");
 		}
 		rsk_stats_applied(s->rec, word);

@@ -33,7 +33,7 @@ struct order {
 /* ---- what came of it ---- */
 
 /* A stream that was to be promoted, has heard of it and is not: that is an answer. */
-static int status_of(const struct order *r, const struct wished *w)
+static int status_of(const struct order *r, const struct requested *w)
 {
 	if (w->state == REQUEST_ASKED && r->kind == RSK_REQUEST_PROMOTE)
 		return EXIT_NO;
@@ -54,12 +54,12 @@ static int status(const struct order *r, const struct requests *all)
 }
 
 /* As it is now, where it can be seen. */
-static const struct rsk_stats_stream *now(const struct wished *w)
+static const struct rsk_stats_stream *now(const struct requested *w)
 {
 	return w->live && w->state != REQUEST_GONE ? w->live : w->seen;
 }
 
-static json_t *requested_json(const struct wished *w)
+static json_t *requested_json(const struct requested *w)
 {
 	const struct rsk_stats_stream *s = now(w);
 	char local[RSK_ADDR_TEXT], peer[RSK_ADDR_TEXT];
@@ -83,7 +83,7 @@ static int tell_json(const struct order *r, const struct requests *all)
 		json_array_append_new(list, requested_json(&all->at[i]));
 		done += all->at[i].state == REQUEST_DONE;
 	}
-	err = json_print(json_pack("{s:s,s:I,s:o,s:I,s:I}", "wish",
+	err = json_print(json_pack("{s:s,s:I,s:o,s:I,s:I}", "request",
 				   r->kind == RSK_REQUEST_DEMOTE ? "demote" : "promote", "done",
 				   (json_int_t)done, "streams", list, "without_library",
 				   (json_int_t)all->without, "unreadable_processes",
@@ -96,7 +96,7 @@ static int tell(const struct order *r, const struct requests *all)
 	char local[RSK_ADDR_TEXT], peer[RSK_ADDR_TEXT];
 
 	for (size_t i = 0; i < all->count; i++) {
-		const struct wished *w = &all->at[i];
+		const struct requested *w = &all->at[i];
 		const struct rsk_tuple *t = &w->end.tuple;
 		const struct rsk_stats_stream *s = now(w);
 
@@ -172,7 +172,7 @@ const struct command cmd_demote = {
 	.words = "PID | FD@PID | PID:FD | ADDRESS:PORT",
 	.details =
 		"Exit status 0: done; 3: not there, not ours, or it has not made the calls yet that it takes (the\n"
-		"wish stands). More than one stream only with --all.",
+		"request stands). More than one stream only with --all.",
 	.options = options,
 	.run = run,
 };
@@ -182,7 +182,7 @@ const struct command cmd_promote = {
 	.help = "give a live stream back to shared memory, or let it earn that at once",
 	.words = "PID | FD@PID | PID:FD | ADDRESS:PORT",
 	.details =
-		"Exit status 0: done; 1: it was given up before, or is not accelerated yet (the wish stands); 3: not\n"
+		"Exit status 0: done; 1: it was given up before, or is not accelerated yet (the request stands); 3: not\n"
 		"there, not ours, or it has made no call yet. More than one stream only with --all.",
 	.options = options,
 	.run = run,

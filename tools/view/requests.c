@@ -54,7 +54,7 @@ static int choose(const struct target *target, const struct streams *streams, st
 	for (size_t i = 0; i < streams->count; i++) {
 		const struct rsk_tuple *near = &streams->at[i];
 		struct rsk_tuple far = rsk_tuple_mirror(near);
-		struct wished *w = &all->at[all->count];
+		struct requested *w = &all->at[all->count];
 
 		host_end(&all->host, near, target->pid, &w->end);
 		if (!w->end.record && target->kind == TARGET_ADDRESS)
@@ -107,7 +107,7 @@ static const struct mapping *map_segment(struct requests *all, const struct segm
 
 void requests_write(struct requests *all, enum rsk_stats_request kind)
 {
-	for (struct wished *w = all->at; w < all->at + all->count; w++) {
+	for (struct requested *w = all->at; w < all->at + all->count; w++) {
 		const struct mapping *m = map_segment(all, w->seg);
 
 		if (!m->live) {
@@ -129,7 +129,7 @@ static bool look(struct requests *all)
 {
 	bool more = false;
 
-	for (struct wished *w = all->at; w < all->at + all->count; w++) {
+	for (struct requested *w = all->at; w < all->at + all->count; w++) {
 		if (unsettled(w->state))
 			w->state = request_check(w->live, w->word);
 		/* Nobody says that a process was killed. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* requests.h - one wish of all the streams that a target stands for: found, written, waited for. */
-#ifndef RSK_TOOLS_WISHES_H
-#define RSK_TOOLS_WISHES_H
+#ifndef RSK_TOOLS_REQUESTS_H
+#define RSK_TOOLS_REQUESTS_H
 
 #include "streams.h"
 #include "request.h"
 
 /* One stream end that is wished for. */
-struct wished {
+struct requested {
 	struct end end;			     /* borrowed from the host */
 	struct rsk_stats_stream *live;	     /* in its mapping; NULL: state says why */
 	const struct segment *seg;	     /* borrowed: the copy that it was found in */
@@ -19,7 +19,7 @@ struct wished {
 /* Owned: requests_free(), in any case. */
 struct requests {
 	struct host host;
-	struct wished *at;
+	struct requested *at;
 	size_t count;
 	size_t without; /* streams of processes without the library */
 	struct mapping *mapping;
@@ -35,4 +35,4 @@ void requests_await(struct requests *all, uint64_t wait_ns);
 
 void requests_free(struct requests *all);
 
-#endif /* RSK_TOOLS_WISHES_H */
+#endif /* RSK_TOOLS_REQUESTS_H */
