@@ -121,7 +121,7 @@ enum rsk_rx_word {
 		4, /* gen: I know where the ring begins (said on fabrics that are not SYNC) */
 	RSK_RX_GO =
 		5, /* move, and propose nothing as long as this is my word: I read the ring to its end */
-	RSK_RX_BACK =
+	RSK_RX_QUIESCED =
 		6, /* as GO, but I read nothing of the ring: repeat from pos, after AGAIN (fabrics that are not SYNC) */
 	RSK_RX_PAUSE =
 		7, /* as GO; and if I have ended gen first (rsk_promotion_end()), go on by TCP from pos */

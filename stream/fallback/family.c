@@ -32,7 +32,7 @@ static bool ring_has(const struct rsk_rx *rx)
 {
 	if (rx->stage_len || rx->hold_len)
 		return true;
-	return rx->state >= RSK_RX_SWITCHING && !rx->fin;
+	return rx->state >= RSK_RX_DRAIN_TCP && !rx->fin;
 }
 
 /*
@@ -41,7 +41,7 @@ static bool ring_has(const struct rsk_rx *rx)
  */
 static uint64_t most_over(const struct rsk_rx *rx)
 {
-	uint64_t before = rx->state == RSK_RX_SWITCHING ? rx->switch_pos - rx->pos : 0;
+	uint64_t before = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos - rx->pos : 0;
 
 	return before + rx->hold_len + rx->stage_len + BLOCK_BYTES +
 	       2 * (uint64_t)rx->ring.cells * RSK_CELL_BYTES;
@@ -89,7 +89,7 @@ static int read_over(struct rsk_stream *s, struct rsk_tcp *c, uint8_t *block, ui
 			continue;
 		}
 		/* Those before the ring's are the kernel's to bring. */
-		if (n == -EAGAIN && s->rx.state == RSK_RX_SWITCHING &&
+		if (n == -EAGAIN && s->rx.state == RSK_RX_DRAIN_TCP &&
 		    s->rx.pos < s->rx.switch_pos && rsk_now_ns() < until) {
 			struct pollfd p = { .fd = c->fd, .events = POLLIN };
 
@@ -120,7 +120,7 @@ static int off_ring(struct rsk_stream *s, struct rsk_kernel_tcp *k)
 	if (rc < 0 || (s->rx.state == RSK_RX_TCP && !ring_has(&s->rx)))
 		return rc;
 	/* Nothing to read, as nearly always: no file is needed. */
-	if (s->rx.state != RSK_RX_SWITCHING && !rsk_rx_pending(&s->rx, NULL)) {
+	if (s->rx.state != RSK_RX_DRAIN_TCP && !rsk_rx_pending(&s->rx, NULL)) {
 		rc = rsk_rx_pause(&s->rx);
 		if (rc != -EAGAIN)
 			return rc;

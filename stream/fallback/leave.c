@@ -151,7 +151,7 @@ static int leave_rx(struct rsk_stream *s, int fd, enum rsk_reason why, struct rs
 }
 
 /*
- * Between hosts the sender is asked first (rsk_rx_rest()), by its keeper, whatever its program
+ * Between hosts the sender is asked first (rsk_rx_quiesce()), by its keeper, whatever its program
  * does.
  */
 static int leave_rx_later(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
@@ -171,11 +171,11 @@ static int leave_rx_later(struct rsk_stream *s, int fd, enum rsk_reason why, str
  * Before the machine leaves: bytes read in part, which it drops then, and what the TCP socket will
  * have before those that the peer repeats. Both locks held.
  */
-static void keep_rest(struct rsk_stream *s, int fd, struct rsk_leaving *l)
+static void keep_quiesced(struct rsk_stream *s, int fd, struct rsk_leaving *l)
 {
 	int inq = 0;
 
-	if (s->rx.state == RSK_RX_SWITCHING) {
+	if (s->rx.state == RSK_RX_DRAIN_TCP) {
 		l->before = s->rx.switch_pos - s->rx.pos;
 		return;
 	}
@@ -228,7 +228,7 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 	/* A sender that moves while we write in its place would have its bytes before ours. */
 	if (!on)
 		rsk_rx_end_it(&s->rx);
-	keep_rest(s, fd, l);
+	keep_quiesced(s, fd, l);
 	over = rsk_over_is(s) && !on ? rsk_over_back(s, fd) : 0;
 	if (over == -EIO)
 		rsk_stream_fail(s, fd);

@@ -51,14 +51,14 @@ static bool ends(struct rsk_rx *rx)
 
 int rsk_rx_relay_plan(struct rsk_rx *rx, struct rsk_relay *r)
 {
-	bool on_ring = rx->state >= RSK_RX_SWITCHING && !rx->fin;
+	bool on_ring = rx->state >= RSK_RX_DRAIN_TCP && !rx->fin;
 
 	/* Where a put takes time a LEAVE is not in doubt, and the word's memory is not a child's. */
-	if (rx->rest || rx->frozen || (rx->doubt && rx->rail->ops->arrived) ||
+	if (rx->quiesced || rx->frozen || (rx->doubt && rx->rail->ops->arrived) ||
 	    rx->state == RSK_RX_WATCH || (rx->hold_len && rx->skip) ||
 	    (on_ring && !r->last && !ends(rx)))
 		return -EAGAIN;
-	if (rx->state == RSK_RX_SWITCHING)
+	if (rx->state == RSK_RX_DRAIN_TCP)
 		r->before = rx->switch_pos - rx->pos;
 	if (rx->stage_len) {
 		r->down_bytes = rx->stage_len - rx->stage_off;
@@ -71,7 +71,7 @@ int rsk_rx_relay_plan(struct rsk_rx *rx, struct rsk_relay *r)
 			return -EAGAIN; /* a slot that is not whole, though a command is behind it */
 		r->down_bytes += there;
 	}
-	r->ring_end = (on_ring && rx->state == RSK_RX_SWITCHING ? rx->switch_pos : rx->pos) +
+	r->ring_end = (on_ring && rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos) +
 		      r->down_bytes;
 	if (rx->hold_len) {
 		memcpy(r->data + r->down_bytes, rx->hold + rx->hold_off,
@@ -95,7 +95,7 @@ void rsk_rx_relay_done(struct rsk_rx *rx, struct rsk_relay *r)
 	struct rsk_iovcur sink;
 
 	/* Read to its end, so that the peer finds all of it consumed; the loop ends with what was there. */
-	if (rx->state == RSK_RX_SWITCHING) {
+	if (rx->state == RSK_RX_DRAIN_TCP) {
 		rx->pos = rx->switch_pos;
 		rsk_rx_arrive(rx);
 	}

@@ -25,7 +25,7 @@ static void stay_off(struct rsk_stream *s, void *arg)
 	rsk_lock(&s->tx_lock);
 	rsk_tx_stay_off(&s->tx, *why, true);
 	rsk_lock(&s->rx_lock);
-	asked = rsk_rx_rest(&s->rx) == -EAGAIN || s->rx.state == RSK_RX_WATCH ||
+	asked = rsk_rx_quiesce(&s->rx) == -EAGAIN || s->rx.state == RSK_RX_WATCH ||
 		(s->tx.state == RSK_TX_ONRING && !s->tx.acked);
 	rsk_rx_stay_off(&s->rx, true);
 	rsk_unlock(&s->rx_lock);
@@ -57,7 +57,7 @@ static void is_off(struct rsk_stream *s, void *arg)
 	if (rsk_rx_serve(&s->rx, &k.c) == -EPROTO)
 		rsk_stream_fail(s, fd);
 	rsk_stream_note(s, false, why);
-	*all &= !s->rx.rest && s->rx.state != RSK_RX_WATCH;
+	*all &= !s->rx.quiesced && s->rx.state != RSK_RX_WATCH;
 	rsk_unlock(&s->rx_lock);
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 }

@@ -55,15 +55,15 @@ bool rsk_rx_validate(const struct rsk_rx *rx)
 		return false;
 	if (rx->promotions - rx->demotions != (rx->state == RSK_RX_ONRING))
 		return false;
-	if ((rx->rest && (rx->state < RSK_RX_SWITCHING || rx->fin || rx->left)) || !tags_ok(rx))
+	if ((rx->quiesced && (rx->state < RSK_RX_DRAIN_TCP || rx->fin || rx->left)) || !tags_ok(rx))
 		return false;
-	return rx->state != RSK_RX_SWITCHING || rx->pos <= rx->switch_pos;
+	return rx->state != RSK_RX_DRAIN_TCP || rx->pos <= rx->switch_pos;
 }
 
 /* Our one mail has to say with it what else the sender waits for. */
 static void say_go(struct rsk_rx *rx)
 {
-	rsk_rx_say(rx, RSK_RX_GO, rx->state >= RSK_RX_SWITCHING);
+	rsk_rx_say(rx, RSK_RX_GO, rx->state >= RSK_RX_DRAIN_TCP);
 }
 
 /* The sender goes on behind what it had put into a ring that we had left. 0 or -EPROTO. */
@@ -114,7 +114,7 @@ static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 	rx->switch_pos = m->pos;
 	rx->switch_cell = m->cells;
 	rx->tagged = false; /* until a slot has a mark */
-	rx->state = RSK_RX_SWITCHING;
+	rx->state = RSK_RX_DRAIN_TCP;
 	/* A broken rail is the sender's to find. */
 	if (!(rx->rail->ops->caps & RSK_FABRIC_SYNC)) {
 		if (rx->own_word.what == RSK_RX_GO)
@@ -140,7 +140,7 @@ int rsk_rx_refuse(struct rsk_rx *rx)
 	rx->demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
 	rx->left = true;
-	rx->rest = false;
+	rx->quiesced = false;
 	return -EPROTO;
 }
 
@@ -157,7 +157,7 @@ int rsk_rx_take_word(struct rsk_rx *rx)
 
 void rsk_rx_arrive(struct rsk_rx *rx)
 {
-	if (rx->state == RSK_RX_SWITCHING && rx->pos == rx->switch_pos) {
+	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos == rx->switch_pos) {
 		rx->state = RSK_RX_ONRING;
 		rx->promotions++;
 		rx->tcp_ahead = false; /* what was seen there came before this promotion */
@@ -188,17 +188,17 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c)
 	if (rc < 0)
 		return rc;
 	/* Every read looks at the word right behind it, so no honest N lies behind us here. */
-	if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
+	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_pos)
 		return rsk_rx_refuse(rx);
 	/* Who only waits for readiness has to see the ring as well, when all before it is read already. */
 	rsk_rx_arrive(rx);
 	rsk_rx_thaw(rx);
-	if (__builtin_expect(rx->rest, 0)) {
+	if (__builtin_expect(rx->quiesced, 0)) {
 		rc = rsk_rx_see_answer(rx);
-		if (rc < 0 || rx->rest)
+		if (rc < 0 || rx->quiesced)
 			return rc;
 	}
-	if (rx->doubt && rx->applied && rx->state >= RSK_RX_SWITCHING)
+	if (rx->doubt && rx->applied && rx->state >= RSK_RX_DRAIN_TCP)
 		follow(rx);
 	if (rx->proposed > rx->gen && !rx->gave_up && !rx->stay_off && !rx->hold_len &&
 	    (rx->state == RSK_RX_TCP || rx->state == RSK_RX_WATCH)) {
@@ -223,7 +223,7 @@ static bool unread_in_ring(const struct rsk_rx *rx)
 {
 	struct rsk_slot_view v;
 
-	return rx->state >= RSK_RX_SWITCHING && !rx->fin &&
+	return rx->state >= RSK_RX_DRAIN_TCP && !rx->fin &&
 	       (rx->stage_len || rsk_rx_peek(rx, &rx->ring, &v));
 }
 
@@ -239,7 +239,7 @@ static int stay_here(struct rsk_rx *rx, bool stay, const struct rsk_control_word
 bool rsk_rx_end_it(struct rsk_rx *rx)
 {
 	if (!rx->ended || rx->left || rx->fin || rx->doubt || rx->hold_len || rx->skip ||
-	    rx->state < RSK_RX_SWITCHING || rsk_rx_moved_on(rx))
+	    rx->state < RSK_RX_DRAIN_TCP || rsk_rx_moved_on(rx))
 		return false;
 	rx->ours = rsk_promotion_end(rx->ended, rx->gen, RSK_ENDED_BY_RX);
 	return rx->ours;
@@ -248,7 +248,7 @@ bool rsk_rx_end_it(struct rsk_rx *rx)
 /* Nobody was faster: what is unread the sender repeats, whatever it puts meanwhile. */
 static int leave_ours(struct rsk_rx *rx, bool *again)
 {
-	rsk_rx_say(rx, RSK_RX_LEAVE, rx->state == RSK_RX_SWITCHING ? rx->switch_pos : rx->pos);
+	rsk_rx_say(rx, RSK_RX_LEAVE, rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos);
 	/* As in rsk_rx_leave(): a slot that the sender put before it saw our LEAVE is seen here. */
 	atomic_thread_fence(memory_order_seq_cst);
 	*again = rx->asked = unread_in_ring(rx);
@@ -274,7 +274,7 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 	rc = rsk_rx_take_word(rx);
 	if (rc < 0)
 		return rc;
-	if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
+	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_pos)
 		return rsk_rx_refuse(rx);
 	rsk_rx_arrive(rx);
 	rc = rsk_rx_run_commands(rx);
@@ -288,7 +288,7 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 		return -EBUSY;
 	/* A MOVE that is on its way may be there before our LEAVE is. */
 	if (rx->rail->ops->arrived) {
-		rc = rsk_rx_rest(rx);
+		rc = rsk_rx_quiesce(rx);
 		if (rc < 0)
 			return rc == -EBUSY ? stay_here(rx, true, NULL) : rc;
 	}
@@ -298,7 +298,7 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 	pos = rx->pos;
 	if (rx->state == RSK_RX_WATCH)
 		pos = RSK_POS_START;
-	else if (rx->state == RSK_RX_SWITCHING)
+	else if (rx->state == RSK_RX_DRAIN_TCP)
 		pos = rx->switch_pos;
 	before = rx->own_word;
 	rx->doubt = true;
@@ -314,7 +314,7 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 	rc = rsk_rx_take_word(rx);
 	if (rc < 0)
 		return rc;
-	if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
+	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_pos)
 		return rsk_rx_refuse(rx);
 	if (!rx->applied && (rsk_rx_moved_on(rx) || (stay && unread_in_ring(rx)))) {
 		if (pos == RSK_POS_START)
@@ -339,7 +339,7 @@ int rsk_rx_pause(struct rsk_rx *rx)
 
 	if (rc < 0)
 		return rc;
-	if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
+	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_pos)
 		return rsk_rx_refuse(rx);
 	if (rx->state == RSK_RX_TCP || rx->fin || rx->left)
 		return 0;
@@ -347,7 +347,7 @@ int rsk_rx_pause(struct rsk_rx *rx)
 		return -EOPNOTSUPP;
 	if (rx->state == RSK_RX_WATCH)
 		pos = RSK_POS_START;
-	else if (rx->state == RSK_RX_SWITCHING)
+	else if (rx->state == RSK_RX_DRAIN_TCP)
 		pos = rx->switch_pos;
 	rsk_rx_say(rx, RSK_RX_PAUSE, pos);
 	if (!rsk_promotion_end(rx->ended, rx->gen, RSK_ENDED_BY_RX)) {
@@ -373,7 +373,7 @@ void rsk_rx_stay_off(struct rsk_rx *rx, bool on)
 		return; /* which says as much, and the sender has to see it first */
 	if (rx->left)
 		return; /* for good, or until another rail is there, over which no proposal is answered then */
-	if (!rx->rest)
+	if (!rx->quiesced)
 		rsk_rx_say_stay(rx);
 }
 
@@ -382,7 +382,7 @@ void rsk_rx_close(struct rsk_rx *rx)
 	rsk_rx_publish_consumed(rx);
 	rsk_rx_say(rx, RSK_RX_CLOSED, 0);
 	rx->left = true;
-	rx->rest = false;
+	rx->quiesced = false;
 }
 
 int rsk_rx_tick(struct rsk_rx *rx)

@@ -30,7 +30,7 @@ enum rsk_rx_owed {
 enum rsk_rx_state {
 	RSK_RX_TCP,
 	RSK_RX_WATCH,
-	RSK_RX_SWITCHING,
+	RSK_RX_DRAIN_TCP,
 	RSK_RX_ONRING
 };
 
@@ -84,8 +84,8 @@ struct rsk_rx {
 	bool doubt; /* a LEAVE met a MOVE: did the sender heed it? The word tells, before the next byte */
 	bool applied;	    /* it did */
 	uint64_t leave_pos; /* what that LEAVE said, or BACK */
-	bool rest;  /* BACK was said, and its answer has not come: nothing is to be had meanwhile */
-	bool asked; /* the sender is to repeat what lies in the ring, and reads it there */
+	bool quiesced; /* BACK was said, and its answer has not come: nothing is to be had meanwhile */
+	bool asked;    /* the sender is to repeat what lies in the ring, and reads it there */
 	bool repeated; /* some of what lay in the ring comes by the companion once more */
 	uint64_t skip; /* bytes repeated on the companion that the ring gave us too */
 	uint8_t *hold; /* bytes of the companion read beyond switch_pos: due after the MOVE */
@@ -117,7 +117,7 @@ static inline void rsk_rx_publish_at(struct rsk_rx *rx, void *at, uint32_t bytes
  */
 static inline bool rsk_rx_txn_tags_begin(struct rsk_rx *rx)
 {
-	if (!rx->tagged && rx->state >= RSK_RX_SWITCHING)
+	if (!rx->tagged && rx->state >= RSK_RX_DRAIN_TCP)
 		rx->tagged =
 			rsk_txn_tags_rx_begin(&rx->tags, &rx->form, rx->ring.cells, rx->ring.next);
 	return rx->tagged;
@@ -126,7 +126,7 @@ static inline bool rsk_rx_txn_tags_begin(struct rsk_rx *rx)
 /* The marks' machine, while it has all that was taken; NULL. */
 static inline struct rsk_txn_tags_rx *rsk_rx_txn_tags(const struct rsk_rx *rx)
 {
-	return rx->tagged && rx->state >= RSK_RX_SWITCHING ? rx->tags : NULL;
+	return rx->tagged && rx->state >= RSK_RX_DRAIN_TCP ? rx->tags : NULL;
 }
 
 void rsk_rx_fini(struct rsk_rx *rx);
@@ -194,7 +194,7 @@ static inline int rsk_rx_take_error(struct rsk_rx *rx)
 /* On the ring, and the sender has said nothing new: rsk_rx_serve() has nothing to do. */
 static inline bool rsk_rx_on_fast_path(const struct rsk_rx *rx)
 {
-	return rx->state == RSK_RX_ONRING && !rx->doubt && !rx->left && !rx->fin && !rx->rest &&
+	return rx->state == RSK_RX_ONRING && !rx->doubt && !rx->left && !rx->fin && !rx->quiesced &&
 	       !rsk_control_word_fresh(rx->word, rx->word_seen);
 }
 
@@ -263,7 +263,7 @@ bool rsk_rx_unread(struct rsk_rx *rx);
  * 0; -EPROTO; -EBUSY: not left, bytes that lie here have to be read here first. That are bytes that will not be
  * repeated (in hold, or in the ring before a command of the sender); and with @stay, for a reader who can go on here,
  * any byte: it is not made to wait for a call of the peer. The sender is then asked to go (GO): leave once more when
- * rsk_rx_drained(). -EAGAIN: rsk_rx_rest().
+ * rsk_rx_drained(). -EAGAIN: rsk_rx_quiesce().
  */
 int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again);
 
@@ -276,14 +276,14 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again);
 bool rsk_rx_end_it(struct rsk_rx *rx);
 
 /*
- * rsk_rx_rest - off the ring where a put takes time, so that the sender's MOVE may be under way and a LEAVE cannot tell
+ * rsk_rx_quiesce - off the ring where a put takes time, so that the sender's MOVE may be under way and a LEAVE cannot tell
  * what it repeats. The receiver rests: it says from where (BACK) and takes nothing more; the sender's answer comes in
  * the ring, in order with all it has put: AGAIN, and the companion repeats all that was not read, beginning when AGAIN
  * has arrived; or the command that it had given already.
  * 0: off the ring. -EAGAIN: not yet; a later call, of whatever kind, finds the answer. -EBUSY: it had moved on, or had
  * ended: what lies here has to be read here. -EPROTO.
  */
-int rsk_rx_rest(struct rsk_rx *rx);
+int rsk_rx_quiesce(struct rsk_rx *rx);
 
 /*
  * rsk_rx_pause - off the ring at once, whatever the sender is at, and paired still. Before that, in this order:

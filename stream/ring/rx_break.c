@@ -56,19 +56,19 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 	/* Its last word may have come, too. */
 	if (rsk_rx_take_word(rx) == 0)
 		rsk_rx_arrive(rx);
-	if (rx->rest && rsk_rx_see_answer(rx) == 0 && rx->rest) {
+	if (rx->quiesced && rsk_rx_see_answer(rx) == 0 && rx->quiesced) {
 		/* None came, and none will: it is told what it was asked for. */
 		*pos = rx->leave_pos;
 		*cell = rsk_rx_free_below(rx);
 		rsk_rx_free_stage(rx);
 		rx->demotions += rx->state == RSK_RX_ONRING;
 		rx->state = RSK_RX_TCP;
-		rx->rest = false;
+		rx->quiesced = false;
 		rx->left = rx->repeated = true;
 		return;
 	}
 	*cell = rx->ring.next;
-	if (rx->state < RSK_RX_SWITCHING || rx->fin) {
+	if (rx->state < RSK_RX_DRAIN_TCP || rx->fin) {
 		*pos = rx->state == RSK_RX_WATCH ? RSK_POS_START : rx->pos;
 		rx->left = true;
 		rx->state = rx->fin ? rx->state : RSK_RX_TCP;
@@ -76,19 +76,19 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 	}
 	if (!(rx->rail->ops->caps & RSK_FABRIC_RELIABLE)) {
 		/* What lies there may yet be overwritten: what was read counts. */
-		*pos = rx->state == RSK_RX_SWITCHING ? rx->switch_pos : rx->pos;
-		*cell = rx->state == RSK_RX_SWITCHING ? rx->switch_cell : rsk_rx_free_below(rx);
+		*pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos;
+		*cell = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_cell : rsk_rx_free_below(rx);
 		rsk_rx_free_stage(rx);
 		rx->demotions += rx->state == RSK_RX_ONRING;
 		rx->state = RSK_RX_TCP;
 		rx->left = true;
 		return;
 	}
-	*pos = rx->state == RSK_RX_SWITCHING ? rx->switch_pos :
+	*pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos :
 					       rx->pos + rx->stage_len - rx->stage_off;
 	*cell = rx->frozen = scan(rx, pos);
 	/* Nothing has come: the companion goes on at once, also before the ring would have begun. */
-	if (rx->state == RSK_RX_SWITCHING && rx->frozen == rx->ring.next) {
+	if (rx->state == RSK_RX_DRAIN_TCP && rx->frozen == rx->ring.next) {
 		rx->state = RSK_RX_TCP;
 		rx->frozen = 0;
 		rx->left = true;
@@ -126,7 +126,7 @@ void rsk_rx_thaw(struct rsk_rx *rx)
 {
 	if (__builtin_expect(!rx->frozen, 1) || rx->stage_len || rx->fin)
 		return;
-	if (rx->state == RSK_RX_SWITCHING ||
+	if (rx->state == RSK_RX_DRAIN_TCP ||
 	    (rx->state == RSK_RX_ONRING && rx->ring.next < rx->frozen))
 		return;
 	rx->demotions += rx->state == RSK_RX_ONRING;
@@ -163,9 +163,9 @@ void rsk_rx_ending(struct rsk_rx *rx, uint64_t cell)
 
 void rsk_rx_lose(struct rsk_rx *rx)
 {
-	if (rx->rest)
+	if (rx->quiesced)
 		rsk_rx_see_answer(rx);
-	rx->rest = false;
+	rx->quiesced = false;
 	rx->lost = true;
 	/* Its word may have come in the last moment; bytes that it had put behind it may not. */
 	if (rx->state == RSK_RX_WATCH && rsk_rx_take_word(rx) == 0)

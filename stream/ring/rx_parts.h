@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rx_parts.h - what rx.c (states, leaving), rx_rest.c (resting), rx_recv.c (bytes of both carriers) and rx_ring.c (the
+ * rx_parts.h - what rx.c (states, leaving), rx_quiesce.c (resting), rx_recv.c (bytes of both carriers) and rx_ring.c (the
  * ring) share of struct rsk_rx. Only for these four; the caller holds the lock of the direction.
  */
 #ifndef RSK_RX_PARTS_H

@@ -127,7 +127,7 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur 
 	if (rx->tcp_err &&
 	    (rx->lost || c->ops->recv(c, &(struct iovec){ &byte, 1 }, 1, 1, MSG_PEEK) <= 0))
 		return rsk_rx_take_error(rx);
-	if (rx->state == RSK_RX_SWITCHING && cap > rx->switch_pos - rx->pos)
+	if (rx->state == RSK_RX_DRAIN_TCP && cap > rx->switch_pos - rx->pos)
 		cap = rx->switch_pos - rx->pos;
 	if (dst->off)
 		n = c->ops->recv(c, iov, rest_of(dst, iov), cap, peek ? MSG_PEEK : 0);
@@ -143,9 +143,9 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur 
 
 			if (rc < 0)
 				return rc;
-			if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
+			if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_pos)
 				return rsk_rx_refuse(rx);
-			if (rx->state == RSK_RX_SWITCHING && (uint64_t)n > rx->switch_pos - rx->pos)
+			if (rx->state == RSK_RX_DRAIN_TCP && (uint64_t)n > rx->switch_pos - rx->pos)
 				n = (ssize_t)(rx->switch_pos - rx->pos);
 		}
 		rsk_iovcur_advance(dst, (size_t)n);
@@ -159,7 +159,7 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur 
 
 		if (rc < 0)
 			return rc;
-		if (rx->state == RSK_RX_SWITCHING && rx->pos > rx->switch_pos)
+		if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_pos)
 			n = take_back(rx, before, n);
 	}
 	if (n > 0)
@@ -327,7 +327,7 @@ static ssize_t peek_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur 
 	ssize_t n = recv_tcp(rx, c, dst, true), more;
 	bool command;
 
-	if (n <= 0 || rx->state != RSK_RX_SWITCHING || !dst->left ||
+	if (n <= 0 || rx->state != RSK_RX_DRAIN_TCP || !dst->left ||
 	    (uint64_t)n != rx->switch_pos - rx->pos)
 		return n;
 	more = rsk_rx_peek_ring(rx, dst, &command);
@@ -356,7 +356,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 			return total ? (ssize_t)total : rc;
 		if (!dst->left)
 			return (ssize_t)total;
-		if (__builtin_expect(rx->rest, 0))
+		if (__builtin_expect(rx->quiesced, 0))
 			return total ? (ssize_t)total : -EAGAIN;
 		if (rx->stage_len || rx->state == RSK_RX_ONRING) {
 			if (peek) {

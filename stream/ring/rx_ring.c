@@ -39,7 +39,7 @@ static void publish_credit(struct rsk_rx *rx)
 					       .gen = rx->gen };
 
 	/* Off the ring the word says all; and whoever rests has said from where it is repeated. */
-	if (rx->credit.at && rx->state == RSK_RX_ONRING && !rx->left && !rx->rest)
+	if (rx->credit.at && rx->state == RSK_RX_ONRING && !rx->left && !rx->quiesced)
 		rsk_mailbox_publish(&rx->credit, RSK_MAILBOX_CREDIT, &is, sizeof(is));
 }
 
@@ -185,8 +185,8 @@ int rsk_rx_run_commands(struct rsk_rx *rx)
 	struct rsk_slot_view v;
 	int rc = 2;
 
-	while (rc == 2 && rx->state == RSK_RX_ONRING && !rx->fin && !rx->stage_len && !rx->rest &&
-	       rsk_rx_peek(rx, &rx->ring, &v) && v.head.kind == RSK_SLOT_CONTROL)
+	while (rc == 2 && rx->state == RSK_RX_ONRING && !rx->fin && !rx->stage_len &&
+	       !rx->quiesced && rsk_rx_peek(rx, &rx->ring, &v) && v.head.kind == RSK_SLOT_CONTROL)
 		rc = stage_slot(rx, &v, NULL);
 	if (rx->state != RSK_RX_ONRING || rx->fin)
 		rsk_rx_give_credit(rx, true);
@@ -312,7 +312,7 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 		}
 		rsk_iovcur_scatter(dst, rx->stage + rx->stage_off, total);
 	}
-	while (dst->left && rx->state >= RSK_RX_SWITCHING && !rx->fin && within(rx, &ring) &&
+	while (dst->left && rx->state >= RSK_RX_DRAIN_TCP && !rx->fin && within(rx, &ring) &&
 	       rsk_rx_peek(rx, &ring, &v) && v.head.kind != RSK_SLOT_CONTROL) {
 		size_t n = v.head.len < dst->left ? v.head.len : dst->left;
 
@@ -363,7 +363,7 @@ bool rsk_rx_ready(struct rsk_rx *rx)
 {
 	struct rsk_slot_view v;
 
-	if (__builtin_expect(rx->rest, 0))
+	if (__builtin_expect(rx->quiesced, 0))
 		return false;
 	if (rsk_rx_run_commands(rx) < 0)
 		return true; /* recv will say what is wrong */
@@ -382,7 +382,7 @@ static bool go_ahead(struct rsk_rx *rx, struct rsk_ring_rx *ring, uint64_t *byte
 {
 	struct rsk_slot_view v;
 
-	while (rx->state >= RSK_RX_SWITCHING && within(rx, ring) && peek_whole(rx, ring, &v)) {
+	while (rx->state >= RSK_RX_DRAIN_TCP && within(rx, ring) && peek_whole(rx, ring, &v)) {
 		if (v.head.kind != RSK_SLOT_DATA)
 			return true;
 		*bytes += v.head.len;
@@ -401,7 +401,7 @@ uint64_t rsk_rx_pending(struct rsk_rx *rx, bool *alone)
 	uint64_t n = 0;
 	bool command;
 
-	if (rx->state >= RSK_RX_SWITCHING && rx->rail->ops->caps & RSK_FABRIC_SYNC &&
+	if (rx->state >= RSK_RX_DRAIN_TCP && rx->rail->ops->caps & RSK_FABRIC_SYNC &&
 	    rx->counted_to > ring.next) {
 		ring.next = rx->counted_to;
 		n = rx->counted_bytes;
@@ -430,7 +430,7 @@ bool rsk_rx_moved_on(struct rsk_rx *rx)
 	struct rsk_ring_rx ring = rx->ring;
 	uint64_t bytes = rx->stage_len;
 
-	if (rx->state < RSK_RX_SWITCHING || rx->fin ||
+	if (rx->state < RSK_RX_DRAIN_TCP || rx->fin ||
 	    (!(rx->rail->ops->caps & RSK_FABRIC_DURABLE) && !rx->rail->ops->arrived))
 		return false;
 	return go_ahead(rx, &ring, &bytes) && bytes;
@@ -468,7 +468,7 @@ enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx)
 	if (rx->state != RSK_RX_ONRING || rx->tcp_err || rx->err_told || rx->lost || rx->frozen ||
 	    rx->rail->ops->caps & RSK_FABRIC_SYNC)
 		return RSK_RX_END_TCP;
-	word = rx->rest ? -1 : last_word(rx);
+	word = rx->quiesced ? -1 : last_word(rx);
 	if (word < 0)
 		return RSK_RX_END_BEHIND;
 	return word == RSK_COMMAND_FIN ? RSK_RX_END_HERE : RSK_RX_END_TCP;

@@ -230,7 +230,7 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 				return rc;
 		}
 		/* A word that stands: whatever comes after it takes it back. */
-		if (m.what != RSK_RX_GO && m.what != RSK_RX_BACK && m.what != RSK_RX_PAUSE)
+		if (m.what != RSK_RX_GO && m.what != RSK_RX_QUIESCED && m.what != RSK_RX_PAUSE)
 			tx->stay_off &= (uint8_t)~RSK_TX_STAY_ASKED;
 		switch (m.what) {
 		case RSK_RX_WATCHING:
@@ -241,10 +241,10 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 			if (m.gen == tx->gen)
 				tx->acked = true;
 			break;
-		case RSK_RX_BACK:
+		case RSK_RX_QUIESCED:
 		case RSK_RX_LEAVE:
-			rc = m.what == RSK_RX_BACK ? rsk_tx_on_back(tx, c, &m) :
-						     rsk_tx_on_leave(tx, c, &m);
+			rc = m.what == RSK_RX_QUIESCED ? rsk_tx_on_back(tx, c, &m) :
+							 rsk_tx_on_leave(tx, c, &m);
 			if (rc == -EAGAIN) {
 				__atomic_store_n(
 					&tx->answer_seen, 0,

@@ -208,11 +208,11 @@ static void act(struct end *e, uint8_t what, uint64_t pos)
 		break;
 	case 8:
 		if (pos & 1)
-			hostile_check(h, rsk_rx_rest(&h->rx));
+			hostile_check(h, rsk_rx_quiesce(&h->rx));
 		else
 			hostile_control_word(h, h->rx_word, RSK_CONTROL_WORD_RX,
 					     (struct rsk_control_word){
-						     .what = RSK_RX_BACK,
+						     .what = RSK_RX_QUIESCED,
 						     .gen = h->tx.gen,
 						     .pos = h->tx.start_pos + pos % 999,
 						     .cells = h->tx.ring.credit });

@@ -121,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			else if (hostile_take(&in, 1) == 9)
 				rsk_rx_break(&h->rx, &pos, &cell);
 			else if (hostile_take(&in, 1) == 11)
-				hostile_check(h, rsk_rx_rest(&h->rx));
+				hostile_check(h, rsk_rx_quiesce(&h->rx));
 			break;
 		case 8:
 			missing(h);

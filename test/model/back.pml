@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A receiver between hosts goes off the ring with slots unread, for somebody who sees the kernel alone (rsk_rx_rest() of
- * stream/ring/rx_rest.c, rsk_tx_on_back(); a fork, an exec, a socket that is passed on). It says BACK(from here) and
+ * A receiver between hosts goes off the ring with slots unread, for somebody who sees the kernel alone (rsk_rx_quiesce() of
+ * stream/ring/rx_quiesce.c, rsk_tx_on_back(); a fork, an exec, a socket that is passed on). It says BACK(from here) and
  * rests: it takes nothing more, of either carrier. The sender answers in the ring, in order with what it has put: AGAIN,
  * and repeats from there by TCP, before anything newer, but not before the rail has acknowledged AGAIN; or it had moved
  * already, and the receiver finds MOVE there, and reads on. So nobody else needs to be told, and whatever happens to
@@ -126,8 +126,8 @@ proctype sender()
 }
 
 /* ---- the receiver: this program, and later one that sees the kernel alone ---- */
-bit on = 1, rests, asked, b_broke, frozen, lost, kernel_alone;
-byte delivered, taken, resting_at;
+bit on = 1, quiesced, asked, b_broke, frozen, lost, kernel_alone;
+byte delivered, taken, quiesced_at;
 
 /* The first command behind what lies in the ring. */
 #define at(i, what) (i < ITEMS && mem[i] == what)
@@ -140,8 +140,8 @@ inline see_answer()
 	:: else -> break
 	od;
 	if
-	:: at(i, AGAIN) -> taken = i + 1; on = 0; rests = 0; kernel_alone = 1
-	:: at(i, MOVE) -> rests = 0
+	:: at(i, AGAIN) -> taken = i + 1; on = 0; quiesced = 0; kernel_alone = 1
+	:: at(i, MOVE) -> quiesced = 0
 	:: else
 	fi;
 	i = 0
@@ -152,9 +152,9 @@ proctype receiver()
 	byte b;
 
 	do
-	:: atomic { on && !rests && taken < ITEMS && mem[taken] < BYTES ->
+	:: atomic { on && !quiesced && taken < ITEMS && mem[taken] < BYTES ->
 		assert(mem[taken] == delivered); delivered++; taken++ }
-	:: atomic { on && !rests && at(taken, MOVE) -> taken++; on = 0 }
+	:: atomic { on && !quiesced && at(taken, MOVE) -> taken++; on = 0 }
 	:: atomic { !on && tcp?[b] ->
 		tcp?b;
 #ifdef REACH_REPEAT
@@ -162,23 +162,23 @@ proctype receiver()
 #endif
 		assert(b == delivered); delivered++ }
 #ifdef READ_ON
-	:: atomic { rests && taken < ITEMS && mem[taken] < BYTES -> delivered++; taken++ }
+	:: atomic { quiesced && taken < ITEMS && mem[taken] < BYTES -> delivered++; taken++ }
 #endif
 	/* Once. Not where it sees that the sender has moved. */
 	:: atomic { on && !asked && !b_broke && link ->
-		asked = 1; rests = 1; resting_at = delivered; said = delivered; see_answer() }
-	:: atomic { rests && landed > taken -> see_answer() }
+		asked = 1; quiesced = 1; quiesced_at = delivered; said = delivered; see_answer() }
+	:: atomic { quiesced && landed > taken -> see_answer() }
 
 	/* The rail broke; what has come is read, and then the companion. */
 	:: atomic { !rail && !b_broke && link ->
 		b_broke = 1;
 		if
-		:: rests -> see_answer()
+		:: quiesced -> see_answer()
 		:: else
 		fi;
 		if
-		:: rests -> control!resting_at; rests = 0; on = 0; kernel_alone = 1
-		:: !rests && on ->
+		:: quiesced -> control!quiesced_at; quiesced = 0; on = 0; kernel_alone = 1
+		:: !quiesced && on ->
 			byte i = taken, told = delivered;
 			do
 			:: i < ITEMS && mem[i] < BYTES -> i++; told++
@@ -194,10 +194,10 @@ proctype receiver()
 	:: atomic { !link && !lost ->
 		lost = 1;
 		if
-		:: rests -> see_answer()
+		:: quiesced -> see_answer()
 		:: else
 		fi;
-		rests = 0 }
+		quiesced = 0 }
 	/* The sender died on the ring, and nobody knows what it had put. */
 	:: atomic { lost && on && !frozen && !(taken < ITEMS && mem[taken] != NONE) -> reset = 1 }
 	:: atomic { reset -> break }

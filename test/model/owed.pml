@@ -25,7 +25,7 @@
 #define START 102 /* RSK_POS_START */
 #define NONE  103 /* nothing is owed */
 
-mtype = { TCP, WATCHED, ONRING, BROKEN, RESEND, WATCH, SWITCHING, NOTHING, UNKNOWN, OWED_TO };
+mtype = { TCP, WATCHED, ONRING, BROKEN, RESEND, WATCH, DRAIN_TCP, NOTHING, UNKNOWN, OWED_TO };
 
 chan tcp = [2 * BYTES + 1] of { byte };
 chan a2b = [2] of { byte, byte }; /* 0: RESUME(owed); 1: GONE */
@@ -99,7 +99,7 @@ bit b_broken, lost, told_end;
 inline see_word()
 {
 	if
-	:: r_state == WATCH && taken < landed -> taken++; r_state = SWITCHING
+	:: r_state == WATCH && taken < landed -> taken++; r_state = DRAIN_TCP
 	:: else
 	fi
 }
@@ -117,12 +117,12 @@ inline b_breaks()
 #endif
 	if
 	:: r_state == WATCH -> told = START
-	:: r_state == SWITCHING -> told = start + (frozen - taken)
+	:: r_state == DRAIN_TCP -> told = start + (frozen - taken)
 	:: else -> told = got + (frozen - taken)
 	fi;
 	if
 	:: r_state == WATCH -> r_state = TCP
-	:: r_state == SWITCHING && frozen == taken -> r_state = TCP
+	:: r_state == DRAIN_TCP && frozen == taken -> r_state = TCP
 	:: else
 	fi;
 	b2a!told
@@ -143,10 +143,10 @@ active proctype receiver()
 
 	do
 	:: atomic { r_state == WATCH && !b_broken && taken < landed -> see_word() }
-	:: atomic { r_state == SWITCHING && got == start -> r_state = ONRING }
+	:: atomic { r_state == DRAIN_TCP && got == start -> r_state = ONRING }
 	:: atomic { r_state == ONRING && slot -> assert(mem[taken] == got); got++; taken++ }
 	:: atomic { r_state == ONRING && b_broken && taken == frozen -> r_state = TCP }
-	:: atomic { (r_state == TCP || r_state == WATCH || (r_state == SWITCHING && got < start)) &&
+	:: atomic { (r_state == TCP || r_state == WATCH || (r_state == DRAIN_TCP && got < start)) &&
 		    tcp?[b] && !tcp?[END] -> tcp?b; assert(b == got); got++ }
 	:: atomic { !rail && !b_broken && !lost -> b_breaks() }
 	:: atomic { a2b?what, arg ->

@@ -37,7 +37,7 @@ chan ring = [4] of { byte };
 #define PROPOSED  1
 #define ONRING	  2
 #define WATCH	  1
-#define SWITCHING 3
+#define DRAIN_TCP 3
 
 byte delivered;
 
@@ -79,7 +79,7 @@ inline take_word()
 	:: tx_what == ring_from && state == WATCH && tx_gen == gen ->
 		assert(tx_slot == next);
 		switch_pos = tx_pos;
-		state = SWITCHING
+		state = DRAIN_TCP
 	:: else
 	fi
 }
@@ -113,10 +113,10 @@ active proctype receiver()
 		 (state == WATCH && tx_what == ring_from && tx_gen == gen) ||
 		 (state == ONRING && len(ring) > 0)) ->
 		take_word();
-		assert(state != SWITCHING || pos <= switch_pos);
+		assert(state != DRAIN_TCP || pos <= switch_pos);
 		answer();
 		if
-		:: state == SWITCHING && pos == switch_pos -> state = ONRING
+		:: state == DRAIN_TCP && pos == switch_pos -> state = ONRING
 		:: else
 		fi
 	   };
@@ -140,7 +140,7 @@ active proctype receiver()
 		/* one read: as much as there is, or less; never past a known N */
 		n = 0;
 		do
-		:: len(tcp) > 0 && (state != SWITCHING || pos < switch_pos) -> tcp?b; got!b; n++; pos++
+		:: len(tcp) > 0 && (state != DRAIN_TCP || pos < switch_pos) -> tcp?b; got!b; n++; pos++
 		:: n > 0 -> break
 		od
 	      };
@@ -154,7 +154,7 @@ active proctype receiver()
 #endif
 		if
 #ifndef NO_HOLD
-		:: state == SWITCHING && pos > switch_pos ->
+		:: state == DRAIN_TCP && pos > switch_pos ->
 			assert(pos - switch_pos <= n);
 			do
 			:: pos - switch_pos < n -> got?b; deliver(b); n--
@@ -175,7 +175,7 @@ active proctype receiver()
 		n = 0;
 		b = 0;
 		if
-		:: state == SWITCHING && pos == switch_pos -> state = ONRING
+		:: state == DRAIN_TCP && pos == switch_pos -> state = ONRING
 		:: else
 		fi
 	      }

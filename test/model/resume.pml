@@ -34,7 +34,7 @@
 #define MOVE       101
 #define START      102 /* RSK_POS_START */
 
-mtype = { BREAK, RESUME, RAIL, RING, TCP, PROPOSED, ONRING, BROKEN, RESEND, WATCH, SWITCHING };
+mtype = { BREAK, RESUME, RAIL, RING, TCP, PROPOSED, ONRING, BROKEN, RESEND, WATCH, DRAIN_TCP };
 
 chan a2b = [8] of { mtype, byte, byte };
 chan b2a = [8] of { mtype, byte, byte };
@@ -194,9 +194,9 @@ bit again; /* a byte came by the ring of a second rail */
 inline scan()
 {
 	at = taken;
-	told = (r_state == WATCH -> START : (r_state == SWITCHING -> r_switch : delivered));
+	told = (r_state == WATCH -> START : (r_state == DRAIN_TCP -> r_switch : delivered));
 	if
-	:: r_state == SWITCHING || r_state == ONRING ->
+	:: r_state == DRAIN_TCP || r_state == ONRING ->
 		do
 		:: at < ITEMS && tag[at] == r_key && mem[at] < BYTES -> at++; told++
 		:: at < ITEMS && tag[at] == r_key && mem[at] == MOVE -> at++; break
@@ -217,8 +217,8 @@ inline rx_renew()
 inline thaw()
 {
 	if
-	:: is_frozen && ((r_state != SWITCHING && (taken == frozen || r_state == TCP)) ||
-			 (r_state == SWITCHING && taken == frozen)) ->
+	:: is_frozen && ((r_state != DRAIN_TCP && (taken == frozen || r_state == TCP)) ||
+			 (r_state == DRAIN_TCP && taken == frozen)) ->
 		is_frozen = 0; r_left = 1; r_state = TCP;
 		if
 		:: r_renews -> rx_renew()
@@ -232,11 +232,11 @@ inline b_broken()
 {
 	b_up = 0; b_est = 0;
 	if
-	:: r_state == WATCH && slot && mem[taken] == RINGW -> taken++; r_switch = start; r_state = SWITCHING
+	:: r_state == WATCH && slot && mem[taken] == RINGW -> taken++; r_switch = start; r_state = DRAIN_TCP
 	:: else
 	fi;
 	if
-	:: r_state == SWITCHING && delivered == r_switch -> r_state = ONRING
+	:: r_state == DRAIN_TCP && delivered == r_switch -> r_state = ONRING
 	:: else
 	fi;
 	b2a!BREAK(b_epoch, 0);
@@ -261,9 +261,9 @@ active proctype receiver()
 	:: atomic { propose_in == r_key && !r_left && !is_frozen && r_state == TCP ->
 		propose_in = 0; r_state = WATCH; watch_out = r_key }
 	:: atomic { r_state == WATCH && slot && mem[taken] == RINGW ->
-		taken++; r_switch = start; r_state = SWITCHING; credit_out = taken }
-	:: atomic { r_state == SWITCHING && delivered == r_switch -> r_state = ONRING }
-	:: atomic { (r_state == TCP || r_state == WATCH || (r_state == SWITCHING && delivered < r_switch)) &&
+		taken++; r_switch = start; r_state = DRAIN_TCP; credit_out = taken }
+	:: atomic { r_state == DRAIN_TCP && delivered == r_switch -> r_state = ONRING }
+	:: atomic { (r_state == TCP || r_state == WATCH || (r_state == DRAIN_TCP && delivered < r_switch)) &&
 		    tcp?[b] -> tcp?b; assert(b == delivered); delivered++ }
 	:: atomic { r_state == ONRING && slot && mem[taken] < BYTES ->
 		assert(mem[taken] == delivered); delivered++; taken++;

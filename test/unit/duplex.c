@@ -208,7 +208,7 @@ void duplex_run(const struct duplex_config *config, struct duplex_sums *sums)
 			w->in_tx = false;
 		}
 	}
-	if ((config->renews || config->rests || config->rails) && !config->leave)
+	if ((config->renews || config->quiesced || config->rails) && !config->leave)
 		come_back(d);
 	/* Everything that was taken must come out, in bounded time, then the end. */
 	d->finishing = true;

@@ -26,7 +26,7 @@ struct duplex_config {
 	bool leave;	     /* receivers may leave */
 	bool breaks;	     /* the rails may break (not on shm) */
 	bool renews;	     /* they break again and again, and come back (not on shm) */
-	bool rests;	     /* receivers ask for all to be repeated (not on shm), and come back */
+	bool quiesced;	     /* receivers ask for all to be repeated (not on shm), and come back */
 	bool pauses;	     /* receivers leave at once, and come back (shm) */
 	bool requests;	     /* either end may be kept off the ring for a while */
 	uint32_t rails;	     /* so many, that die and come back one by one (reliable) */
@@ -51,8 +51,8 @@ struct duplex_sums {
 	uint64_t stalls;		    /* sends that found too many under way */
 	uint64_t read_lost; /* of rails that were up here, that they are closed there */
 	uint64_t looked, looked_new, freed_cells; /* mailboxes of the receivers' */
-	uint64_t rests, repeats; /* BACK said, AGAIN heard of with bytes that were unread */
-	uint64_t ended_first;	 /* by receivers that leave */
+	uint64_t quiesced, repeats; /* BACK said, AGAIN heard of with bytes that were unread */
+	uint64_t ended_first;	    /* by receivers that leave */
 	uint64_t pauses,
 		paused_again; /* promotions that receivers ended; where the sender was first */
 };

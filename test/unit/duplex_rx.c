@@ -90,7 +90,7 @@ static void do_leave(struct way *w)
 		hand_back(w);
 	rc = rsk_rx_leave(&w->rx, stay, &again);
 	w->leaving = false;
-	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.rest), "leave: %d", rc);
+	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.quiesced), "leave: %d", rc);
 	w->d->sums->leaves += rc == 0;
 	w->d->sums->busy_leaves += rc == -EBUSY;
 	w->d->sums->doubts += w->rx.doubt;
@@ -99,7 +99,7 @@ static void do_leave(struct way *w)
 }
 
 /* A process that forks: off the ring with bytes unread, and later back. */
-static void do_rest(struct way *w)
+static void do_quiesce(struct way *w)
 {
 	int rc;
 
@@ -108,9 +108,9 @@ static void do_rest(struct way *w)
 		duplex_send(w);
 		w->in_tx = false;
 	}
-	rc = rsk_rx_rest(&w->rx);
-	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.rest), "rest: %d", rc);
-	w->d->sums->rests += w->rx.rest;
+	rc = rsk_rx_quiesce(&w->rx);
+	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.quiesced), "rest: %d", rc);
+	w->d->sums->quiesced += w->rx.quiesced;
 	duplex_request_rx(w);
 }
 
@@ -158,7 +158,7 @@ static void do_count(struct way *w)
 void duplex_act_rx(struct way *w)
 {
 	struct duplex *d = w->d;
-	bool rested = w->rx.rest;
+	bool rested = w->rx.quiesced;
 	int rc = 0;
 
 	if (w->in_rx)
@@ -188,23 +188,23 @@ void duplex_act_rx(struct way *w)
 			w->mute = (uint32_t)below(d, 200);
 		break;
 	case 5:
-		if (d->config->leave && !w->rx.left && chance(d, w->rx.rest ? 50 : 4))
+		if (d->config->leave && !w->rx.left && chance(d, w->rx.quiesced ? 50 : 4))
 			do_leave(w);
 		else if (d->config->pauses && !w->rx.left && w->off[1] && chance(d, 30))
 			duplex_request_rx(w);
 		else if (d->config->pauses && !w->rx.left && !w->off[1] &&
 			 w->rx.state != RSK_RX_TCP && chance(d, 40))
 			do_pause(w);
-		else if (d->config->rests && !w->rx.left && !d->calm &&
+		else if (d->config->quiesced && !w->rx.left && !d->calm &&
 			 chance(d, w->off[1] || w->rx.state == RSK_RX_ONRING ? 40 : 0))
-			do_rest(w);
+			do_quiesce(w);
 		break;
 	default:
 		do_recv(w, false);
 		break;
 	}
 	CHECK(d, rc == 0 || (rc == -ENETDOWN && may_break(d)), "receiver's call: %d", rc);
-	d->sums->repeats += rested && !w->rx.rest && w->rx.repeated;
+	d->sums->repeats += rested && !w->rx.quiesced && w->rx.repeated;
 	CHECK(d, rsk_rx_validate(&w->rx), "rx invalid, state %d", w->rx.state);
 	w->in_rx = false;
 }

@@ -77,7 +77,7 @@ static void *writes(void *arg)
 	return NULL;
 }
 
-Test(mailbox_threads, an_owner_that_never_rests, .timeout = 110)
+Test(mailbox_threads, an_owner_that_never_quiesces, .timeout = 110)
 {
 	struct count count[READERS] = { { 0 } };
 	pthread_t writer, reader[READERS];

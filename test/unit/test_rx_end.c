@@ -394,11 +394,11 @@ Test(rx_end, nothing_more_comes_from_the_dead_or_by_a_broken_rail)
 	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_TCP);
 }
 
-Test(rx_end, who_rests_waits_for_the_answer)
+Test(rx_end, who_quiesces_waits_for_the_answer)
 {
 	on_ring(&far, 10);
 	cr_assert_eq(send_some(100), 100);
-	cr_assert_eq(rsk_rx_rest(&w.rx), -EAGAIN);
+	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EAGAIN);
 	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
 }
 

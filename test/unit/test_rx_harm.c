@@ -310,10 +310,10 @@ Test(rx_harm, an_answer_to_another_rest)
 		on_ring(&far, 7);
 		cr_assert_eq(send_some(20), 20);
 		cr_assert_eq(recv_some(5), 5);
-		cr_assert_eq(rsk_rx_rest(&w.rx), -EAGAIN);
+		cr_assert_eq(rsk_rx_quiesce(&w.rx), -EAGAIN);
 		command(w.tx.ring.next, w.rx.leave_pos + (i == 1), RSK_COMMAND_AGAIN,
 			w.rx.gen + (i == 2));
-		cr_assert_eq(rsk_rx_rest(&w.rx), i ? -EPROTO : 0, "%d", i);
+		cr_assert_eq(rsk_rx_quiesce(&w.rx), i ? -EPROTO : 0, "%d", i);
 	}
 }
 

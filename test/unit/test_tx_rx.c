@@ -183,7 +183,7 @@ Test(tx_rx, reliable_renews_and_requests)
  * Processes that fork, execute, pass on: all that lies unread is asked for once more, also while rails break, the
  * sender moves by its own will, and newer bytes come.
  */
-static void rests(bool renews, bool leave, const char *name)
+static void quiesced(bool renews, bool leave, const char *name)
 {
 	struct duplex_sums sums = { 0 };
 
@@ -191,29 +191,29 @@ static void rests(bool renews, bool leave, const char *name)
 				       .steps = 4000,
 				       .interleave = true,
 				       .leave = leave,
-				       .rests = true,
+				       .quiesced = true,
 				       .renews = renews },
 	       80, 0, &sums, name);
-	printf("%s: %" PRIu64 " rests, %" PRIu64 " repeated unread bytes\n", name, sums.rests,
+	printf("%s: %" PRIu64 " rests, %" PRIu64 " repeated unread bytes\n", name, sums.quiesced,
 	       sums.repeats);
-	cr_assert_gt(sums.rests, 80);
+	cr_assert_gt(sums.quiesced, 80);
 	cr_assert_gt(sums.repeats, 40);
 	cr_assert_gt(sums.resent_bytes, 10000);
 }
 
-Test(tx_rx, reliable_rests)
+Test(tx_rx, reliable_quiesces)
 {
-	rests(false, false, "reliable_rests");
+	quiesced(false, false, "reliable_quiesces");
 }
 
-Test(tx_rx, reliable_rests_and_renews)
+Test(tx_rx, reliable_quiesces_and_renews)
 {
-	rests(true, false, "reliable_rests_and_renews");
+	quiesced(true, false, "reliable_quiesces_and_renews");
 }
 
-Test(tx_rx, reliable_rests_and_leaves)
+Test(tx_rx, reliable_quiesces_and_leaves)
 {
-	rests(false, true, "reliable_rests_and_leaves");
+	quiesced(false, true, "reliable_quiesces_and_leaves");
 }
 
 Test(tx_rx, wild_renews)
@@ -286,7 +286,7 @@ Test(tx_rx, wild_requests)
  * Several rails, each of a speed of its own and in no order, that swallow all, die and come back while both directions
  * send; all at once, too. 1e5 faults a run.
  */
-static void rails(uint32_t n, bool rests, const char *name)
+static void rails(uint32_t n, bool quiesced, const char *name)
 {
 	struct duplex_sums sums = { 0 };
 	uint64_t faults = dice_number("RSK_CHAOS_FAULTS", 120000);
@@ -294,7 +294,7 @@ static void rails(uint32_t n, bool rests, const char *name)
 	series((struct duplex_config){ .fabric = DUPLEX_RELIABLE,
 				       .steps = 4000,
 				       .interleave = true,
-				       .rests = rests,
+				       .quiesced = quiesced,
 				       .rails = n },
 	       30, faults, &sums, name);
 	printf("%s: %" PRIu64 " rails lost, %" PRIu64 " back, %" PRIu64 " times all; %" PRIu64
@@ -335,7 +335,7 @@ Test(tx_rx, four_rails)
 	rails(4, false, "four_rails");
 }
 
-Test(tx_rx, rails_and_rests)
+Test(tx_rx, rails_and_quiesces)
 {
-	rails(3, true, "rails_and_rests");
+	rails(3, true, "rails_and_quiesces");
 }

@@ -269,7 +269,7 @@ static void flood_on(struct device_srq *q)
 }
 
 /* Floods that do not rest: each look is bounded, and the one that does not flood is told in a few of them. */
-Test(verbs_domain, no_rest, .timeout = 20)
+Test(verbs_domain, no_quiesce, .timeout = 20)
 {
 	bring_all_up();
 	for (quiet = rails; quiet < rails + RAILS; quiet++) {

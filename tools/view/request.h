@@ -13,10 +13,11 @@
 	  "heard; the other end, or this one, has to make another call first")                     \
 	X(WAITING, "waiting", EXIT_UNKNOWN,                                                        \
 	  "it has made no call yet: it hears of it at its next one")                               \
-	X(OVERRULED, "overruled", EXIT_UNKNOWN, "another request was made meanwhile")    \
+	X(OVERRULED, "overruled", EXIT_UNKNOWN, "another request was made meanwhile")              \
 	X(GONE, "gone", EXIT_UNKNOWN, "it has ended")                                              \
 	X(DENIED, "denied", EXIT_UNKNOWN, "its process's statistics may not be written by us")     \
-	X(TOO_OLD, "too-old", EXIT_UNKNOWN, "the process runs a library that knows no such requests")
+	X(TOO_OLD, "too-old", EXIT_UNKNOWN,                                                        \
+	  "the process runs a library that knows no such requests")
 
 enum request_state {
 #define X(name, token, status, sentence) REQUEST_##name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* rx_rest.c - the receiving machine rests, until the sender says in the ring whether it repeats what was not read. */
+/* rx_quiesce.c - the receiving machine rests, until the sender says in the ring whether it repeats what was not read. */
 #include <errno.h>
 
 #include "rx_parts.h"
@@ -32,7 +32,7 @@ int rsk_rx_see_answer(struct rsk_rx *rx)
 	if (!find_command(&ring, &rx->key, &cmd))
 		return 0;
 	if (cmd.what != RSK_COMMAND_AGAIN) {
-		rx->rest = false; /* what it says is seen when all before it is read */
+		rx->quiesced = false; /* what it says is seen when all before it is read */
 		rsk_rx_say_stay(rx);
 		return 0;
 	}
@@ -44,38 +44,38 @@ int rsk_rx_see_answer(struct rsk_rx *rx)
 	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;
 	rx->demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
-	rx->rest = false;
+	rx->quiesced = false;
 	rsk_rx_publish_consumed(rx);
 	rsk_rx_say_stay(rx);
 	return 0;
 }
 
-int rsk_rx_rest(struct rsk_rx *rx)
+int rsk_rx_quiesce(struct rsk_rx *rx)
 {
 	struct rsk_control_word before;
 	uint64_t pos;
 	int rc;
 
-	if (rx->state < RSK_RX_SWITCHING || rx->fin)
+	if (rx->state < RSK_RX_DRAIN_TCP || rx->fin)
 		return 0;
-	if (!rx->rest) {
+	if (!rx->quiesced) {
 		if (!rx->rail->ops->arrived || rx->left || rx->doubt || rx->hold_len || rx->skip ||
 		    rx->frozen || rsk_rx_moved_on(rx))
 			return -EBUSY;
 		before = rx->own_word;
-		pos = rx->state == RSK_RX_SWITCHING ? rx->switch_pos : rx->pos;
-		if (rsk_rx_say(rx, RSK_RX_BACK, pos) == RSK_RAIL_MUTE) {
+		pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos;
+		if (rsk_rx_say(rx, RSK_RX_QUIESCED, pos) == RSK_RAIL_MUTE) {
 			rx->own_word = before;
 			return -EBUSY;
 		}
 		rx->leave_pos = pos;
-		rx->rest = true;
+		rx->quiesced = true;
 		rx->repeated = false;
 	}
 	rc = rsk_rx_see_answer(rx);
 	if (rc < 0)
 		return rc;
-	if (rx->rest)
+	if (rx->quiesced)
 		return -EAGAIN;
-	return rx->state < RSK_RX_SWITCHING ? 0 : -EBUSY;
+	return rx->state < RSK_RX_DRAIN_TCP ? 0 : -EBUSY;
 }

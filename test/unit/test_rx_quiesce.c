@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A receiver that rests (stream/ring/rx_rest.c): what it has to read of what came by the ring,
+ * A receiver that rests (stream/ring/rx_quiesce.c): what it has to read of what came by the ring,
  * and what it leaves to the companion; what its sender answers.
  */
 #include "way_kit.h"
 
 /* So much by the ring, of which so much is read; then it rests. */
-static void resting(size_t put_len, size_t read_len)
+static void quiesced(size_t put_len, size_t read_len)
 {
 	on_ring(&far, 10);
 	cr_assert_eq(send_some(put_len), (ssize_t)put_len);
 	cr_assert_eq(recv_some(read_len), (ssize_t)read_len);
-	cr_assert_eq(rsk_rx_rest(&w.rx), -EAGAIN);
+	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EAGAIN);
 	cr_assert_eq(recv_some(4096), -EAGAIN);
 	cr_assert_not(rsk_rx_ready(&w.rx));
 }
@@ -22,15 +22,15 @@ static void answer(void)
 	cr_assert(rsk_tx_validate(&w.tx));
 }
 
-Test(rx_rest, one_that_rests_has_all_that_is_unread_from_the_companion)
+Test(rx_rest, one_that_quiesces_has_all_that_is_unread_from_the_companion)
 {
-	resting(100, 30);
+	quiesced(100, 30);
 	w.unheard = true;
 	answer();
 	cr_assert_eq(w.tx.state, RSK_TX_RESEND);
 	cr_assert_eq(w.wire.in, 10, "repeated before the answer was known to be there");
 	cr_assert_eq(send_some(5), -EAGAIN, "newer bytes before it");
-	cr_assert_eq(rsk_rx_rest(&w.rx), 0);
+	cr_assert_eq(rsk_rx_quiesce(&w.rx), 0);
 	cr_assert_eq(w.rx.state, RSK_RX_TCP);
 	cr_assert(w.rx.repeated);
 	cr_assert_eq(recv_some(4096), -EAGAIN);
@@ -50,9 +50,9 @@ Test(rx_rest, one_that_rests_has_all_that_is_unread_from_the_companion)
 
 Test(rx_rest, nothing_unread_is_nothing_repeated)
 {
-	resting(100, 100);
+	quiesced(100, 100);
 	answer();
-	cr_assert_eq(rsk_rx_rest(&w.rx), 0);
+	cr_assert_eq(rsk_rx_quiesce(&w.rx), 0);
 	cr_assert_not(w.rx.repeated);
 	cr_assert_eq(w.tx.state, RSK_TX_TCP);
 	cr_assert_eq(w.wire.in, 10);
@@ -63,13 +63,13 @@ Test(rx_rest, whose_sender_had_moved_is_read_here)
 	on_ring(&far, 10);
 	cr_assert_eq(send_some(100), 100);
 	w.dark = true; /* it is on its way */
-	cr_assert_eq(rsk_rx_rest(&w.rx), -EAGAIN);
+	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EAGAIN);
 	w.dark = false;
 	w.tx.acked = true;
 	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
 	answer();
 	cr_assert_eq(send_some(7), 7);
-	cr_assert_eq(rsk_rx_rest(&w.rx), -EBUSY);
+	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EBUSY);
 	cr_assert_eq(recv_some(4096), 107);
 }
 
@@ -77,26 +77,26 @@ Test(rx_rest, a_rail_that_breaks_is_an_answer)
 {
 	uint64_t pos, cell;
 
-	resting(100, 30);
+	quiesced(100, 30);
 	w.dark = true;
 	answer();
 	rsk_rx_break(&w.rx, &pos, &cell);
 	cr_assert_eq(pos, 40);
-	cr_assert_not(w.rx.rest);
+	cr_assert_not(w.rx.quiesced);
 	cr_assert_eq(rsk_tx_resume(&w.tx, &w.wire.c, pos, cell), 0);
 	answer();
 	cr_assert_eq(w.tx.state, RSK_TX_TCP);
 	cr_assert_eq(recv_some(4096), 70);
 }
 
-Test(rx_rest, who_rests_reads_on_when_its_sender_is_dead)
+Test(rx_rest, who_quiesces_reads_on_when_its_sender_is_dead)
 {
-	resting(100, 30);
+	quiesced(100, 30);
 	rsk_rx_lose(&w.rx);
 	cr_assert_eq(recv_some(4096), 70);
 	cr_assert_eq(recv_some(4096), -EAGAIN);
 
-	resting(100, 30);
+	quiesced(100, 30);
 	answer();
 	w.wire.end = true;
 	rsk_rx_lose(&w.rx);
@@ -112,10 +112,10 @@ Test(rx_rest, an_answer_that_was_not_asked_for_is_refused)
 	cr_assert_eq(rsk_ring_put_command(&w.tx.ring, &w.tx.key, &again), 0);
 	cr_assert_eq(recv_some(4096), -EPROTO);
 
-	resting(100, 30);
+	quiesced(100, 30);
 	again.pos = 39;
 	cr_assert_eq(rsk_ring_put_command(&w.tx.ring, &w.tx.key, &again), 0);
-	cr_assert_eq(rsk_rx_rest(&w.rx), -EPROTO);
+	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EPROTO);
 	cr_assert(rsk_rx_validate(&w.rx));
 }
 
@@ -125,8 +125,8 @@ Test(rx_rest, a_child_changes_nothing)
 	on_ring(&far, 10);
 	cr_assert_eq(send_some(100), 100);
 	w.mute = true;
-	cr_assert_eq(rsk_rx_rest(&w.rx), -EBUSY);
-	cr_assert_not(w.rx.rest);
+	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EBUSY);
+	cr_assert_not(w.rx.quiesced);
 	w.tx.acked = true;
 	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), -EAGAIN);
 	cr_assert_eq(send_some(100), -EAGAIN);
@@ -134,13 +134,13 @@ Test(rx_rest, a_child_changes_nothing)
 
 	w.mute = false;
 	cr_assert_eq(recv_some(30), 30);
-	cr_assert_eq(rsk_rx_rest(&w.rx), -EAGAIN);
+	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EAGAIN);
 	w.mute = true;
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), -EAGAIN, "its parent has to answer");
 	cr_assert_eq(w.tx.state, RSK_TX_ONRING);
 	cr_assert(rsk_tx_validate(&w.tx) && rsk_rx_validate(&w.rx));
 	w.mute = false;
 	answer();
-	cr_assert_eq(rsk_rx_rest(&w.rx), 0);
+	cr_assert_eq(rsk_rx_quiesce(&w.rx), 0);
 	cr_assert_eq(recv_some(4096), 70);
 }
