@@ -101,7 +101,7 @@ static inline void rsk_scope_end(struct rsk_scope *s)
 /*
  * rsk_scope_recv, rsk_scope_send - let the engine do it. True: done, s->ret is what the hook
  * returns (errno set). False: the kernel's turn, put the real call's result into s->ret. Flags
- * and vectors must be checked before (rsk_iov_valid(), rsk_recv_leaves() ...).
+ * and vectors must be checked before (rsk_iov_valid(), rsk_recv_falls_back() ...).
  */
 static inline bool rsk_scope_recv(struct rsk_scope *s, int fd, const struct iovec *iov, int n,
 				  int flags)
@@ -279,6 +279,6 @@ int rsk_no_more(enum rsk_reason why);
 int rsk_before_dup(int fd);
 
 /* hook_fd.c: every hot stream of the process leaves. 0; -EAGAIN: one could not. */
-int rsk_leave_all(enum rsk_reason why);
+int rsk_fall_back_all(enum rsk_reason why);
 
 #endif

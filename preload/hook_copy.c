@@ -153,9 +153,9 @@ static ssize_t rsk_sendfile_by_kernel(int out, int in, off_t *at, size_t len)
 	if (!len || (rsk_tracked(out) && rsk_real.sendfile(out, in, at, 0) < 0))
 		return len ? -1 : rsk_real.sendfile(out, in, at, 0);
 	errno = saved;
-	if (rsk_tracked(in) && rsk_fd_leave(in, RSK_REASON_SPLICE) < 0)
+	if (rsk_tracked(in) && rsk_fd_fall_back(in, RSK_REASON_SPLICE) < 0)
 		return rsk_result(-EAGAIN);
-	rc = rsk_tracked(out) ? rsk_fd_leave_tx(out, RSK_REASON_SPLICE) : 0;
+	rc = rsk_tracked(out) ? rsk_fd_fall_back_tx(out, RSK_REASON_SPLICE) : 0;
 	if (rc < 0)
 		return rsk_result(rc);
 	n = rsk_acts(rsk_real.sendfile(out, in, at, len));
@@ -205,7 +205,8 @@ ssize_t rsk_hook_sendfile(int out, int in, off_t *at, size_t len)
 /* True: it cannot leave without loss, and errno is EAGAIN. */
 static bool rsk_aio_stuck(int fd)
 {
-	return rsk_tracked(fd) && rsk_fd_leave(fd, RSK_REASON_AIO) < 0 && rsk_result(-EAGAIN) < 0;
+	return rsk_tracked(fd) && rsk_fd_fall_back(fd, RSK_REASON_AIO) < 0 &&
+	       rsk_result(-EAGAIN) < 0;
 }
 
 int rsk_hook_aio_read(struct aiocb *cb)

@@ -13,15 +13,15 @@ void rsk_after_dup(int oldfd, int newfd)
 		return;
 	rsk_fd_dup(oldfd, newfd);
 	if (newfd <= STDERR_FILENO)
-		rsk_fd_leave(newfd, RSK_REASON_STDIO);
+		rsk_fd_fall_back(newfd, RSK_REASON_STDIO);
 }
 
-int rsk_leave_all(enum rsk_reason why)
+int rsk_fall_back_all(enum rsk_reason why)
 {
 	int fd, rc = 0;
 
 	for (fd = rsk_fd_next(0); fd >= 0; fd = rsk_fd_next(fd + 1))
-		if (!rsk_fd_ours(fd) && rsk_fd_leave(fd, why) < 0)
+		if (!rsk_fd_ours(fd) && rsk_fd_fall_back(fd, why) < 0)
 			rc = -EAGAIN;
 	return rc;
 }
@@ -98,7 +98,7 @@ void rsk_hook_closefrom(int first)
  */
 static int rsk_before_vforked_dup(int fd, enum rsk_reason why)
 {
-	return rsk_booted && rsk_direct ? rsk_fd_leave(fd, why) : 0;
+	return rsk_booted && rsk_direct ? rsk_fd_fall_back(fd, why) : 0;
 }
 
 int rsk_before_dup(int fd)
@@ -145,7 +145,7 @@ static int rsk_before_dup_onto(int fd, int to)
 	if (rsk_known(to) && (rsk_sys_fcntl(fd, F_GETFD, 0) < 0 || rsk_beyond_limit(to)))
 		return -EBADF;
 	/* As long as @to is what it was. */
-	rc = to <= STDERR_FILENO && rsk_tracked(fd) ? rsk_fd_leave(fd, RSK_REASON_STDIO) : 0;
+	rc = to <= STDERR_FILENO && rsk_tracked(fd) ? rsk_fd_fall_back(fd, RSK_REASON_STDIO) : 0;
 	return rc < 0 ? -EBUSY : rsk_fd_closing(to);
 }
 

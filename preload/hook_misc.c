@@ -14,7 +14,7 @@ int rsk_no_more(enum rsk_reason why)
 	if (!rsk_live())
 		return 0;
 	rsk_engine_stop_promoting(why);
-	return rsk_leave_all(why);
+	return rsk_fall_back_all(why);
 }
 
 /*

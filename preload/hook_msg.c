@@ -28,13 +28,13 @@ static bool rsk_may_block(int fd, int flags)
  * The kernel is to send: urgent data, kernel zero copy, control messages take the sender back to TCP
  * for good. What it still has to repeat there comes first. 1; -errno.
  */
-static __attribute__((noinline)) int rsk_send_leaves(int fd, int flags, enum rsk_reason why)
+static __attribute__((noinline)) int rsk_send_falls_back(int fd, int flags, enum rsk_reason why)
 {
 	int rc;
 
-	rsk_fd_leave(fd, why);
+	rsk_fd_fall_back(fd, why);
 	do
-		rc = rsk_fd_leave_tx(fd, why);
+		rc = rsk_fd_fall_back_tx(fd, why);
 	while (rc == -EAGAIN && rsk_may_block(fd, flags));
 	return rc < 0 ? rc : 1;
 }
@@ -44,10 +44,10 @@ static inline int rsk_send_is_real(int fd, int flags)
 {
 	if (!rsk_unlikely(flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN)))
 		return 0;
-	return rsk_send_leaves(fd, flags,
-			       flags & MSG_OOB	    ? RSK_REASON_OOB :
-			       flags & MSG_ZEROCOPY ? RSK_REASON_ZEROCOPY :
-						      RSK_REASON_FASTOPEN);
+	return rsk_send_falls_back(fd, flags,
+				   flags & MSG_OOB	? RSK_REASON_OOB :
+				   flags & MSG_ZEROCOPY ? RSK_REASON_ZEROCOPY :
+							  RSK_REASON_FASTOPEN);
 }
 
 /* ---- fds in control messages ---- */
@@ -92,7 +92,7 @@ static int rsk_rights_each(const struct msghdr *msg, int (*each)(int fd))
 
 static int rsk_rights_sent(int fd)
 {
-	return rsk_fd_leave(fd, RSK_REASON_PASSED);
+	return rsk_fd_fall_back(fd, RSK_REASON_PASSED);
 }
 
 static int rsk_rights_arrived(int fd)
@@ -358,7 +358,7 @@ static rsk_apart ssize_t rsk_tracked_sendmsg(int fd, const struct msghdr *msg, i
 		real = rsk_send_is_real(fd, flags);
 		/* kTLS record types, transmit times, marks: the kernel's to obey or to refuse. */
 		if (!real && msg->msg_controllen)
-			real = rsk_send_leaves(fd, flags, RSK_REASON_MESSAGES);
+			real = rsk_send_falls_back(fd, flags, RSK_REASON_MESSAGES);
 	}
 	if (real)
 		return real < 0 ? rsk_result(real) : rsk_acts(rsk_real.sendmsg(fd, msg, flags));

@@ -97,7 +97,7 @@ int rsk_hook_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 		rsk_direct--;
 		return ret;
 	}
-	if (rsk_leave_all(RSK_REASON_UNSUPPORTED) < 0)
+	if (rsk_fall_back_all(RSK_REASON_UNSUPPORTED) < 0)
 		return (int)rsk_result(-EAGAIN);
 	return rsk_real.clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
 }
@@ -200,7 +200,7 @@ int rsk_hook_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_a
 
 int rsk_hook_posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *actions, int fd, int to)
 {
-	int rc = rsk_tracked(fd) ? rsk_fd_leave(fd, RSK_REASON_EXEC) : 0;
+	int rc = rsk_tracked(fd) ? rsk_fd_fall_back(fd, RSK_REASON_EXEC) : 0;
 
 	if (rc < 0)
 		return -rc;

@@ -59,7 +59,7 @@ static int rsk_after_accept(int fd, int listener, uintptr_t before, int flags)
 	/* O_NONBLOCK is not inherited. */
 	rsk_fd_accepted(fd, flags & SOCK_NONBLOCK, listener, before);
 	if (rsk_unlikely(fd <= STDERR_FILENO))
-		rsk_fd_leave(fd, RSK_REASON_STDIO);
+		rsk_fd_fall_back(fd, RSK_REASON_STDIO);
 	return fd;
 }
 
@@ -116,7 +116,7 @@ int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 
 		rsk_fd_connected(fd, sa, len);
 		if (rsk_unlikely(fd <= STDERR_FILENO))
-			rsk_fd_leave(fd, RSK_REASON_STDIO);
+			rsk_fd_fall_back(fd, RSK_REASON_STDIO);
 		errno = ret == 0 ? saved : err;
 	}
 	return ret;
@@ -140,7 +140,7 @@ int rsk_hook_shutdown(int fd, int how)
 /*
  * Options that take a stream away from the ring, and the reason; when: only for a value that is not 0.
  */
-#define RSK_OPT_LEAVES(X)                                                                          \
+#define RSK_OPT_FALLS_BACK(X)                                                                      \
 	X(SOL_TCP, TCP_ULP, false, KTLS)                                                           \
 	X(SOL_TCP, TCP_REPAIR, true, UNSUPPORTED)                                                  \
 	X(SOL_TCP, TCP_FASTOPEN_CONNECT, true, FASTOPEN)                                           \
@@ -155,7 +155,8 @@ int rsk_hook_shutdown(int fd, int how)
 
 #define RSK_OPT(level, name) ((uint64_t)(uint32_t)(level) << 32 | (uint32_t)(name))
 
-static int rsk_opt_leaves(int fd, bool when, enum rsk_reason why, const void *val, socklen_t len)
+static int rsk_opt_falls_back(int fd, bool when, enum rsk_reason why, const void *val,
+			      socklen_t len)
 {
 	if (when && len >= sizeof(int) && rsk_readable((const int *)val) && *(const int *)val == 0)
 		return 0;
@@ -170,10 +171,10 @@ static rsk_apart int rsk_known_setsockopt(int fd, int level, int name, const voi
 
 #define X(opt_level, opt_name, opt_when, opt_why)                                                  \
 	case RSK_OPT(opt_level, opt_name):                                                         \
-		ret = rsk_opt_leaves(fd, opt_when, RSK_REASON_##opt_why, val, len);                \
+		ret = rsk_opt_falls_back(fd, opt_when, RSK_REASON_##opt_why, val, len);            \
 		break;
 	switch (RSK_OPT(level, name)) {
-		RSK_OPT_LEAVES(X)
+		RSK_OPT_FALLS_BACK(X)
 	default:
 		break;
 	}
@@ -203,7 +204,7 @@ int rsk_hook_setsockopt(int fd, int level, int name, const void *val, socklen_t 
 		/* Each call comes by here: no table to be gone through. */
 #define X(opt_level, opt_name, opt_when, opt_why) case RSK_OPT(opt_level, opt_name):
 	switch (RSK_OPT(level, name)) {
-		RSK_OPT_LEAVES(X)
+		RSK_OPT_FALLS_BACK(X)
 	case RSK_OPT(SOL_TCP, TCP_INQ):
 	case RSK_OPT(SOL_SOCKET, SO_LINGER):
 	case RSK_OPT(SOL_SOCKET, SO_RCVLOWAT):
@@ -246,7 +247,7 @@ int rsk_hook_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 		return ret;
 	}
 	if (level == SOL_TCP && name == TCP_ZEROCOPY_RECEIVE &&
-	    rsk_fd_leave_now(fd, RSK_REASON_ZEROCOPY) < 0)
+	    rsk_fd_fall_back_now(fd, RSK_REASON_ZEROCOPY) < 0)
 		return (int)rsk_result(-EAGAIN);
 	if (!error && name != TCP_INFO)
 		return rsk_real.getsockopt(fd, level, name, val, len);

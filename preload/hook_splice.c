@@ -133,9 +133,9 @@ ssize_t rsk_hook_splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t
 		return 0;
 	if (rsk_tracked(in) && !in_at && !out_at && rsk_splice_in(in, out, len, flags, &ret))
 		return ret;
-	if (rsk_tracked(in) && rsk_fd_leave(in, RSK_REASON_SPLICE) < 0)
+	if (rsk_tracked(in) && rsk_fd_fall_back(in, RSK_REASON_SPLICE) < 0)
 		return rsk_result(-EAGAIN);
-	ret = rsk_tracked(out) ? rsk_fd_leave_tx(out, RSK_REASON_SPLICE) : 0;
+	ret = rsk_tracked(out) ? rsk_fd_fall_back_tx(out, RSK_REASON_SPLICE) : 0;
 	if (ret < 0)
 		return rsk_result(ret);
 	ret = rsk_acts(rsk_real.splice(in, in_at, out, out_at, len, flags));

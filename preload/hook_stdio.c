@@ -49,7 +49,7 @@ FILE *rsk_hook_freopen(const char *path, const char *mode, FILE *file)
 void rsk_hook_backtrace_symbols_fd(void *const *frames, int n, int fd)
 {
 	if (rsk_tracked(fd))
-		rsk_fd_leave(fd, RSK_REASON_STDIO);
+		rsk_fd_fall_back(fd, RSK_REASON_STDIO);
 	rsk_real.backtrace_symbols_fd(frames, n, fd);
 }
 

@@ -175,7 +175,7 @@ static long by_io_submit(long nr, const long a[static 6])
 		/* NOLINTNEXTLINE(bugprone-sizeof-expression): a pointer is what is to be read */
 		for (long i = 0; i < a[1] && rsk_readable(&list[i]); i++)
 			if (rsk_readable(list[i]) && rsk_tracked((int)list[i]->aio_fildes) &&
-			    rsk_fd_leave((int)list[i]->aio_fildes, RSK_REASON_AIO) < 0)
+			    rsk_fd_fall_back((int)list[i]->aio_fildes, RSK_REASON_AIO) < 0)
 				return rsk_result(-EAGAIN);
 	return rsk_acts(straight(nr, a));
 }

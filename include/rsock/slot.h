@@ -74,9 +74,9 @@ static inline uint32_t rsk_slot_payload_in(uint32_t cells)
 
 /* Conditional commands: "when the stream has reached position pos, do what". */
 enum rsk_command {
-	RSK_COMMAND_MOVE = 1, /* go on at the companion from pos on */
-	RSK_COMMAND_FIN = 2,  /* the stream ends at pos */
-	RSK_COMMAND_AGAIN =
+	RSK_COMMAND_FALLBACK_TX = 1, /* go on at the companion from pos on */
+	RSK_COMMAND_FIN = 2,	     /* the stream ends at pos */
+	RSK_COMMAND_RETRANSMIT =
 		3, /* your BACK is applied: what you have not read, from pos on, comes by the companion */
 };
 
@@ -107,19 +107,19 @@ enum rsk_tx_word {
 	RSK_TX_NONE = 0,
 	RSK_TX_PROPOSE = 1, /* may I? */
 	RSK_TX_RING = 2,    /* from pos on everything is in the ring */
-	RSK_TX_AGAIN =
+	RSK_TX_RETRANSMIT =
 		3, /* your LEAVE is applied: the companion goes on at pos, what it says there */
 };
 
 enum rsk_rx_word {
 	RSK_RX_NONE = 0,
 	RSK_RX_WATCHING = 1, /* gen: I look at the ring in every call */
-	RSK_RX_LEAVE =
+	RSK_RX_FALLBACK_RX =
 		2, /* go on by TCP from pos (RSK_POS_START: from where gen began); never again */
 	RSK_RX_CLOSED = 3, /* nobody reads here any more */
 	RSK_RX_SWITCHED =
 		4, /* gen: I know where the ring begins (said on fabrics that are not SYNC) */
-	RSK_RX_GO =
+	RSK_RX_REQ_FALLBACK =
 		5, /* move, and propose nothing as long as this is my word: I read the ring to its end */
 	RSK_RX_QUIESCED =
 		6, /* as GO, but I read nothing of the ring: repeat from pos, after AGAIN (fabrics that are not SYNC) */

@@ -153,29 +153,29 @@ void rsk_fd_leaving(int fd);
 void rsk_fd_dup(int oldfd, int newfd);
 
 /*
- * rsk_fd_leave - the stream behind @fd goes back to TCP in both directions and stays there: it is
+ * rsk_fd_fall_back - the stream behind @fd goes back to TCP in both directions and stays there: it is
  * about to be used where no hook sees it (fdopen, SCM_RIGHTS, OOB, splice, aio, kTLS, O_ASYNC ...).
  * Returns when the kernel socket alone carries the stream. May block for a bounded time (200 ms; a
  * second more where a relay is made, relay.h) while the peer repeats what was unread in the ring.
  * Any fd is allowed; a cold one costs a load. 0; -EAGAIN: bytes would be lost or come out of order,
  * the caller must not go on; the stream stays as it was.
  */
-int rsk_fd_leave(int fd, enum rsk_reason why);
+int rsk_fd_fall_back(int fd, enum rsk_reason why);
 
 /*
  * The same for a program that inherits it (RSK_REASON_EXEC), one of several. *@until, 0 at first: so long other
  * processes that have them are given to close their own.
  */
-int rsk_fd_leave_exec(int fd, uint64_t *until);
+int rsk_fd_fall_back_exec(int fd, uint64_t *until);
 
 /* The same where the reason does not say that the kernel alone reads from now on, and it does. */
-int rsk_fd_leave_now(int fd, enum rsk_reason why);
+int rsk_fd_fall_back_now(int fd, enum rsk_reason why);
 
 /*
- * rsk_fd_leave_tx - the same of what is sent alone: the caller has the kernel write to it, and our hooks go on to read.
+ * rsk_fd_fall_back_tx - the same of what is sent alone: the caller has the kernel write to it, and our hooks go on to read.
  * 0; -EAGAIN; another -errno: an error that is pending, and was told by this.
  */
-int rsk_fd_leave_tx(int fd, enum rsk_reason why);
+int rsk_fd_fall_back_tx(int fd, enum rsk_reason why);
 
 /* A call of the kernel's on @fd has told @err (-errno): behind a reset is the end. */
 void rsk_fd_told(int fd, int err);

@@ -37,7 +37,8 @@ static inline struct rsk_stream *paired_at(uintptr_t w)
 static inline bool is_here(const struct rsk_stream *s, int fd, uintptr_t w)
 {
 	return rsk_fd_word(fd) == w && rsk_stream_phase(s) == RSK_PHASE_PAIRED &&
-	       !rsk_stream_failed(s) && !atomic_load_explicit(&s->leave_due, memory_order_relaxed);
+	       !rsk_stream_failed(s) &&
+	       !atomic_load_explicit(&s->fallback_due, memory_order_relaxed);
 }
 
 /*
@@ -120,7 +121,7 @@ static __attribute__((noinline)) ssize_t recv_rest(struct rsk_stream *s, int fd,
 
 	rsk_kernel_tcp_init(&k, s, fd);
 	all = rsk_rx_recv_rest(&s->rx, &k.c, dst, got);
-	rsk_stream_note(s, false, RSK_REASON_PEER_LEFT);
+	rsk_stream_note(s, false, RSK_REASON_PEER_FELL_BACK);
 	return all;
 }
 

@@ -11,7 +11,7 @@
 #include "epoll.h"
 #include "epollset.h"
 #include "pairing.h"
-#include "leave.h"
+#include "fallback.h"
 #include "log.h"
 #include "fd_wait.h"
 #include "stream.h"
@@ -284,7 +284,7 @@ void rsk_fd_dup(int oldfd, int newfd)
 	rsk_stream_name(s, oldfd); /* the number in its record may be another's by and by */
 	if ((uint32_t)newfd >= rsk_fdtab.size) {
 		rsk_stream_unpin(s);
-		rsk_fd_leave(oldfd, RSK_REASON_FD_LIMIT);
+		rsk_fd_fall_back(oldfd, RSK_REASON_FD_LIMIT);
 		return;
 	}
 	atomic_store(&s->dupped, 1);
@@ -294,7 +294,7 @@ void rsk_fd_dup(int oldfd, int newfd)
 				  (uintptr_t)s :
 				  (uintptr_t)s | RSK_FD_TRACKED);
 	if (newfd <= 2)
-		rsk_fd_leave(newfd, RSK_REASON_STDIO);
+		rsk_fd_fall_back(newfd, RSK_REASON_STDIO);
 }
 
 void rsk_fd_set_nonblock(int fd, bool on)
@@ -337,5 +337,5 @@ int rsk_fd_refuse(int fd, enum rsk_reason why)
 
 	if (rsk_fd_marked(w) || (!w && rsk_fdtab.word && rsk_kernel_is_tcp(fd)))
 		begin(fd, w, false, mode_of(fd, w), NULL);
-	return rsk_fd_leave(fd, why);
+	return rsk_fd_fall_back(fd, why);
 }

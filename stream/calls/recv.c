@@ -11,7 +11,7 @@
 #include "engine.h"
 #include "epoll.h"
 #include "family.h"
-#include "leave.h"
+#include "fallback.h"
 #include "links.h"
 #include "over.h"
 #include "owner.h"
@@ -83,7 +83,7 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 	n = d ? hand_over(&s->rx, &k.c, dst, look, d) : rsk_rx_recv(&s->rx, &k.c, dst, peek, look);
 	if (n > 0)
 		s->empty_looks = 0;
-	rsk_stream_note(s, false, RSK_REASON_PEER_LEFT);
+	rsk_stream_note(s, false, RSK_REASON_PEER_FELL_BACK);
 	if (s->rx.ring_bytes != ring0)
 		rsk_stats_add(&s->rec->rx_ring_bytes, s->rx.ring_bytes - ring0);
 	if (s->rx.ring.retries != retries0)
@@ -98,8 +98,8 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 	if (room || gen0)
 		rsk_stream_notify(s, RSK_WAKE_TX);
 	rsk_guard_exit();
-	if (atomic_load_explicit(&s->leave_due, memory_order_relaxed))
-		rsk_stream_leave_late(s, fd);
+	if (atomic_load_explicit(&s->fallback_due, memory_order_relaxed))
+		rsk_stream_fall_back_late(s, fd);
 	if (n == -EPROTO)
 		return -ECONNRESET;
 	if ((n == -ENOTSOCK || n == -EBADF) && !rsk_stream_is_at(s, fd))

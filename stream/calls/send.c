@@ -13,7 +13,7 @@
 #include "engine.h"
 #include "family.h"
 #include "full.h"
-#include "leave.h"
+#include "fallback.h"
 #include "links.h"
 #include "mend.h"
 #include "remote.h"
@@ -33,10 +33,10 @@ static bool maybe_propose(struct rsk_stream *s)
 	/* When that is taken back it may do so at once. */
 	if (s->tx.stay_off) {
 		s->repropose_work = 0;
-		s->ring_full_moves = 0;
+		s->ring_full_fallbacks = 0;
 		return false;
 	}
-	if (s->tx.state != RSK_TX_TCP || s->tx.peer_left || s->tx.gave_up ||
+	if (s->tx.state != RSK_TX_TCP || s->tx.peer_fell_back || s->tx.gave_up ||
 	    work < s->repropose_work || atomic_load_explicit(&rsk_stopped, memory_order_relaxed) ||
 	    !rsk_remote_may_put(s->link, s->sid) || (s->link->remote && rsk_mend_exiting()) ||
 	    !rsk_stream_sole_process(s))
@@ -80,7 +80,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	on_ring = s->tx.state == RSK_TX_ONRING;
 	if (n == -EAGAIN && on_ring) {
 		rsk_full_want_room(s);
-		left = rsk_full_left(s, &k.c);
+		left = rsk_full_fell_back(s, &k.c);
 		if (left) {
 			n = rsk_tx_send(&s->tx, &k.c, src, flags);
 			on_ring = false;
@@ -88,7 +88,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	} else if (on_ring) {
 		s->tx_full_ns = 0;
 	}
-	rsk_stream_note(s, true, RSK_REASON_PEER_LEFT);
+	rsk_stream_note(s, true, RSK_REASON_PEER_FELL_BACK);
 	if (s->tx.ring_bytes != ring0)
 		rsk_stats_add(&s->rec->tx_ring_bytes, s->tx.ring_bytes - ring0);
 	s->rec->tx_slots = s->tx.ring.slots;
@@ -115,8 +115,8 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	/* The fence in notify orders our slot before this look: was "leave" said meanwhile? */
 	if (on_ring && rsk_control_word_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx)))
 		rsk_stream_serve(s, fd);
-	if (atomic_load_explicit(&s->leave_due, memory_order_relaxed))
-		rsk_stream_leave_late(s, fd);
+	if (atomic_load_explicit(&s->fallback_due, memory_order_relaxed))
+		rsk_stream_fall_back_late(s, fd);
 	if ((n == -ENOTSOCK || n == -EBADF) && !rsk_stream_is_at(s, fd))
 		return -RSK_EKERNEL;
 	return n == -EPROTO ? -ECONNRESET : n;
@@ -213,7 +213,7 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 		return -EBADF;
 	if (flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN)) {
 		enum rsk_reason why = flags & MSG_OOB ? RSK_REASON_OOB : RSK_REASON_ZEROCOPY;
-		int rc = rsk_fd_leave(op->fd, why) < 0 ? 0 : rsk_fd_leave_tx(op->fd, why);
+		int rc = rsk_fd_fall_back(op->fd, why) < 0 ? 0 : rsk_fd_fall_back_tx(op->fd, why);
 
 		return rc < 0 ? rc : -RSK_EKERNEL;
 	}

@@ -6,7 +6,7 @@
 #include "epoll.h"
 #include "pairing.h"
 #include "keeper.h"
-#include "leave.h"
+#include "fallback.h"
 #include "links.h"
 #include "local.h"
 #include "rendezvous.h"
@@ -39,7 +39,7 @@ static const struct rsk_upcalls upcalls = {
 	.changed = rsk_epoll_stream_event,
 	.last_goodbye = rsk_stream_last_goodbye,
 	.give_owed = give_owed,
-	.leave = rsk_fd_leave,
+	.leave = rsk_fd_fall_back,
 	.watched = rsk_fd_watched,
 };
 

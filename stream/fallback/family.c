@@ -277,10 +277,10 @@ static bool attach_hollow(struct rsk_stream *s)
 	rsk_rx_init(&s->rx, &l->seg.rail, l->seg.rail.segment + rsk_seg_ring_off(&l->seg.own, 0),
 		    l->seg.own.ring_bytes / RSK_CELL_BYTES,
 		    rsk_seg_ctl_off(0) + offsetof(struct rsk_seg_ctl, rx_word), &ctl->tx_word, 1);
-	s->tx.peer_left = s->tx.gave_up = true;
+	s->tx.peer_fell_back = s->tx.gave_up = true;
 	s->tx.fin = tx.fin;
 	s->tx.ring_bytes = tx.ring_bytes;
-	s->rx.left = s->rx.gave_up = true;
+	s->rx.fell_back = s->rx.gave_up = true;
 	s->rx.ring_bytes = rx.ring_bytes;
 	s->rx.tcp_eof = rx.tcp_eof;
 	s->rx.tcp_err = rx.tcp_err;
@@ -351,7 +351,7 @@ void rsk_stream_inherit(struct rsk_stream *s, bool asleep)
 			if (torn)
 				atomic_store(&s->failed, true);
 			else
-				atomic_store(&s->leave_due, RSK_REASON_SHARED_HOLDER);
+				atomic_store(&s->fallback_due, RSK_REASON_SHARED_HOLDER);
 			return;
 		}
 		rsk_log(RSK_LOG_ERROR, "fd %d: no memory in the child of a fork",

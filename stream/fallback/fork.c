@@ -304,16 +304,16 @@ void rsk_fork_child(void)
 
 /*
  * The new program may use what it inherits, and sees the kernel alone; whether it does cannot be known, and a stream on
- * TCP is right either way. @w: of @fd, a stream. *@until: as in rsk_fd_leave_exec().
+ * TCP is right either way. @w: of @fd, a stream. *@until: as in rsk_fd_fall_back_exec().
  */
-static int leave_inherited(int fd, uintptr_t w, uint64_t *until)
+static int fall_back_inherited(int fd, uintptr_t w, uint64_t *until)
 {
 	int flags;
 
 	if (!rsk_fd_stream(w) || rsk_fd_ours(fd))
 		return 0;
 	flags = rsk_sys_fcntl(fd, F_GETFD, 0);
-	return flags < 0 || (flags & FD_CLOEXEC) ? 0 : rsk_fd_leave_exec(fd, until);
+	return flags < 0 || (flags & FD_CLOEXEC) ? 0 : rsk_fd_fall_back_exec(fd, until);
 }
 
 int rsk_exec_vforked(void)
@@ -323,7 +323,7 @@ int rsk_exec_vforked(void)
 	int rc = 0;
 
 	for (uint32_t i = 0; i < high && rc == 0; i++)
-		rc = leave_inherited((int)i, rsk_fd_word((int)i), &until);
+		rc = fall_back_inherited((int)i, rsk_fd_word((int)i), &until);
 	return rc;
 }
 
@@ -353,7 +353,7 @@ void rsk_vfork_prepare(void)
 		if (rsk_stream_phase(s) == RSK_PHASE_PAIRED &&
 		    is_inherited(s, fd, RSK_CLOSES_VFORKED) && has_unread(s, fd) &&
 		    rsk_stream_sole_process(s))
-			rsk_fd_leave(fd, RSK_REASON_EXEC);
+			rsk_fd_fall_back(fd, RSK_REASON_EXEC);
 		rsk_stream_unpin(s);
 	}
 }

@@ -10,7 +10,7 @@
 #include <rsock/sys.h>
 
 #include "pairing.h"
-#include "leave.h"
+#include "fallback.h"
 #include "log.h"
 #include "mend.h"
 #include "over.h"
@@ -103,7 +103,7 @@ static void goodbye(struct rsk_stream *s, int fd, bool close)
 	rsk_lock(&s->tx_lock);
 	rsk_tx_serve(&s->tx, &k.c);
 	if (close && !rsk_stream_failed(s))
-		rsk_tx_move(&s->tx, &k.c);
+		rsk_tx_fall_back(&s->tx, &k.c);
 	rsk_unlock(&s->tx_lock);
 	owed = unread || (l.l_onoff && !l.l_linger) ? 0 : give_owed(s, fd, close);
 	/* Also where nobody can go on: the peer is told that something is missing. */

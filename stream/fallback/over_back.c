@@ -8,7 +8,7 @@
 #include <rsock/sys.h>
 
 #include "arena.h"
-#include "handback.h"
+#include "return_unread.h"
 #include "over.h"
 
 #define LOOKS 20
@@ -67,7 +67,7 @@ int rsk_over_back(struct rsk_stream *s, int fd)
 		rsk_over_close(s, fd);
 		return 0;
 	}
-	peer = rsk_handback_borrow(s);
+	peer = rsk_return_unread_borrow(s);
 	if (peer < 0)
 		return -EBUSY;
 	if (!has_come(s, fd, peer, &before) || rsk_sys_ioctl(fd, SIOCINQ, &queued) < 0 ||

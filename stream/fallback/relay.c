@@ -78,7 +78,7 @@ static void settle(struct rsk_relay *r, struct way *w)
 	if (!r->word || w->text_bytes || w->before)
 		return;
 	if (rsk_control_word_get(r->word, &r->key, RSK_CONTROL_WORD_TX, &m) &&
-	    m.what == RSK_TX_AGAIN && m.gen == r->gen && m.pos <= r->ring_end)
+	    m.what == RSK_TX_RETRANSMIT && m.gen == r->gen && m.pos <= r->ring_end)
 		w->skip += r->ring_end - m.pos;
 	r->word = NULL;
 }

@@ -31,13 +31,13 @@ struct rsk_relay {
 	bool reset; /* behind the ring bytes comes an error that the TCP socket has told already */
 	/*
 	 * A LEAVE met a MOVE: if the peer's word says AGAIN when the first byte behind the ring's
-	 * comes, then it repeats from leave_pos. @word lies in memory that the peer writes; the
+	 * comes, then it repeats from fallback_pos. @word lies in memory that the peer writes; the
 	 * rest is private.
 	 */
 	const struct rsk_control_word *word; /* NULL: no doubt */
 	struct rsk_key key;
 	uint32_t gen;
-	uint64_t leave_pos, ring_end;
+	uint64_t fallback_pos, ring_end;
 	uint8_t block[2][RSK_RELAY_BLOCK];
 	uint8_t data[];
 };
@@ -75,7 +75,7 @@ size_t rsk_rx_relay_bytes(struct rsk_rx *rx);
 
 /*
  * Copies all that is to be had here and not from the TCP socket to data; nothing is consumed. 0;
- * -EAGAIN: the machine is in between, and cannot say what comes first. *left: what rsk_rx_leave()
+ * -EAGAIN: the machine is in between, and cannot say what comes first. *left: what rsk_rx_fall_back()
  * could not give back, when it has left.
  */
 int rsk_rx_relay_plan(struct rsk_rx *rx, struct rsk_relay *r);
@@ -110,7 +110,7 @@ enum rsk_owed {
  */
 int rsk_stream_give_owed(struct rsk_stream *s, int fd, enum rsk_owed how, int until);
 
-/* What rsk_rx_leave() has left in the ring, and the peer is to repeat. */
+/* What rsk_rx_fall_back() has left in the ring, and the peer is to repeat. */
 struct rsk_leaving {
 	bool kernel;	 /* asked for: who uses it next sees the kernel alone */
 	bool again;	 /* the machine has left */

@@ -72,7 +72,7 @@ void rsk_tx_relay_done(struct rsk_tx *tx)
 	tx->resend_len = tx->resend_off = 0;
 	tx->resend_pos = tx->pos;
 	tx->state = RSK_TX_TCP;
-	tx->peer_left = true;
+	tx->peer_fell_back = true;
 	tx->fin_due = false;
 }
 

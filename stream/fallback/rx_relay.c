@@ -84,7 +84,7 @@ int rsk_rx_relay_plan(struct rsk_rx *rx, struct rsk_relay *r)
 		r->word = rx->word;
 		r->key = rx->key;
 		r->gen = rx->gen;
-		r->leave_pos = rx->leave_pos;
+		r->fallback_pos = rx->fallback_pos;
 	}
 	return 0;
 }
@@ -113,7 +113,7 @@ void rsk_rx_relay_done(struct rsk_rx *rx, struct rsk_relay *r)
 	rsk_rx_free_stage(rx);
 	rx->skip = 0;
 	rx->doubt = false;
-	rx->left = true;
+	rx->fell_back = true;
 	rx->tcp_err = 0;
 	if (rx->state == RSK_RX_ONRING && !rx->fin)
 		rx->demotions++;

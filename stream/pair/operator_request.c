@@ -32,7 +32,7 @@ static uint32_t carry_out(struct rsk_stream *s, int fd, bool off)
 		rsk_stream_note(s, false, RSK_REASON_OPERATOR);
 	} else {
 		s->repropose_work = 0;
-		s->ring_full_moves = 0;
+		s->ring_full_fallbacks = 0;
 	}
 	return RSK_WAKE_RX | RSK_WAKE_TX;
 }
@@ -73,7 +73,7 @@ static bool may_act(const struct rsk_stream *s, uint64_t word)
 	       (rsk_stats_request_kind(word) == RSK_REQUEST_DEMOTE ||
 		rsk_stats_request_kind(word) == RSK_REQUEST_PROMOTE) &&
 	       !rsk_stream_failed(s) &&
-	       !atomic_load_explicit(&s->leave_due, memory_order_relaxed) &&
+	       !atomic_load_explicit(&s->fallback_due, memory_order_relaxed) &&
 	       rsk_stream_phase(s) != RSK_PHASE_UNTRACKED;
 }
 

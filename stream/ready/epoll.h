@@ -26,7 +26,7 @@ struct rsk_stream;
 
 void rsk_epoll_paired(struct rsk_stream *s);	      /* take its registrations over */
 void rsk_epoll_restore(struct rsk_stream *s, int fd); /* it left: give them back to the kernel */
-void rsk_epoll_leaves(
+void rsk_epoll_falls_back(
 	struct rsk_stream *s); /* it will: what is unread in its ring is told of until then */
 /*
  * The kernel's socket behind @fd, a number of the stream, becomes @by's: dup3() with @flags, and its registrations in

@@ -65,7 +65,7 @@ void rsk_epoll_take_in(struct rsk_epoll_family *f, struct rsk_epoll *e)
 /* ---- becoming watched ---- */
 
 /* The sub-set cannot be had: its streams go back to TCP, where the kernel alone decides. */
-static void leave_all(struct rsk_epoll_family *f, struct rsk_epoll *e)
+static void fall_back_all(struct rsk_epoll_family *f, struct rsk_epoll *e)
 {
 	for (uint32_t tries = e->tagged; tries; tries--) {
 		struct rsk_reg *r;
@@ -105,7 +105,7 @@ static void watch(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd)
 	rsk_unlock(&e->lock);
 	rsk_unlock(&f->lock);
 	if (rc < 0)
-		leave_all(f, e);
+		fall_back_all(f, e);
 }
 
 /* ---- looking ---- */

@@ -16,15 +16,15 @@
 #include "epollset.h"
 #include "over.h"
 
-static bool leaves_ring(const struct rsk_stream *s)
+static bool falls_back(const struct rsk_stream *s)
 {
-	return atomic_load_explicit(&s->leave_due, memory_order_relaxed) &&
+	return atomic_load_explicit(&s->fallback_due, memory_order_relaxed) &&
 	       rsk_stream_phase(s) == RSK_PHASE_PAIRED;
 }
 
 bool rsk_epoll_over_lies(const struct rsk_stream *s)
 {
-	return rsk_over_is(s) || leaves_ring(s);
+	return rsk_over_is(s) || falls_back(s);
 }
 
 static bool lies_over(const struct rsk_epoll *e)
@@ -43,7 +43,7 @@ static bool is_unread(struct rsk_stream *s, uint64_t *mark)
 	*mark = s->over_bytes;
 	if (rsk_over_unread(s))
 		return true;
-	if (!leaves_ring(s))
+	if (!falls_back(s))
 		return false;
 	rsk_lock(&s->rx_lock);
 	ring = rsk_rx_pending(&s->rx, NULL);
@@ -105,7 +105,7 @@ void rsk_epoll_over_paired(const struct rsk_epoll_family *f, struct rsk_epoll *e
 		light(f, e);
 }
 
-void rsk_epoll_leaves(struct rsk_stream *s)
+void rsk_epoll_falls_back(struct rsk_stream *s)
 {
 	struct rsk_epoll_family *f = rsk_epoll_family_of(s);
 

@@ -33,9 +33,9 @@ static bool full_too_long(struct rsk_stream *s)
 }
 
 /* tx_lock held. False: it cannot, and tries again when it has waited as long once more. */
-static bool move_because_full(struct rsk_stream *s, struct rsk_tcp *c)
+static bool fall_back_because_full(struct rsk_stream *s, struct rsk_tcp *c)
 {
-	if (rsk_tx_move(&s->tx, c) < 0) {
+	if (rsk_tx_fall_back(&s->tx, c) < 0) {
 		/* It has ended the promotion, and did not live to say more. */
 		if (!rsk_tx_owes(&s->tx) || s->tx.state != RSK_TX_ONRING ||
 		    !rsk_link_peer_gone(s->link)) {
@@ -49,17 +49,17 @@ static bool move_because_full(struct rsk_stream *s, struct rsk_tcp *c)
 	/* A promotion that carried much was worth it: the next one does not wait long. */
 	if (s->tx.pos - s->tx.start_pos >=
 	    WORTH_RINGS * (uint64_t)s->tx.ring.cells * RSK_CELL_BYTES)
-		s->ring_full_moves = 0;
-	s->ring_full_moves += s->ring_full_moves < 10;
+		s->ring_full_fallbacks = 0;
+	s->ring_full_fallbacks += s->ring_full_fallbacks < 10;
 	s->repropose_work =
-		rsk_stream_work(s) + ((uint64_t)RSK_REPROPOSE_WORK << s->ring_full_moves);
+		rsk_stream_work(s) + ((uint64_t)RSK_REPROPOSE_WORK << s->ring_full_fallbacks);
 	rsk_stream_note(s, true, RSK_REASON_RING_FULL);
 	return true;
 }
 
-bool rsk_full_left(struct rsk_stream *s, struct rsk_tcp *c)
+bool rsk_full_fell_back(struct rsk_stream *s, struct rsk_tcp *c)
 {
-	return full_too_long(s) && move_because_full(s, c);
+	return full_too_long(s) && fall_back_because_full(s, c);
 }
 
 bool rsk_stream_relieve(struct rsk_stream *s, int fd)
@@ -71,7 +71,8 @@ bool rsk_stream_relieve(struct rsk_stream *s, int fd)
 	rsk_guard_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_tx_serve(&s->tx, &k.c);
-	moved = s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx) && rsk_full_left(s, &k.c);
+	moved = s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx) &&
+		rsk_full_fell_back(s, &k.c);
 	rsk_unlock(&s->tx_lock);
 	if (moved) {
 		rsk_stream_notify(s, RSK_WAKE_RX);

@@ -29,7 +29,7 @@ static inline uint64_t rsk_stream_full_until(const struct rsk_stream *s)
 void rsk_full_want_room(struct rsk_stream *s);
 
 /* tx_lock held. The ring is full: without progress for too long, it is left. True when it was. */
-bool rsk_full_left(struct rsk_stream *s, struct rsk_tcp *c);
+bool rsk_full_fell_back(struct rsk_stream *s, struct rsk_tcp *c);
 
 /* The same of a sender that sleeps; none of its locks is held, a set's may be. Who waits for room in a set is told. */
 bool rsk_stream_relieve(struct rsk_stream *s, int fd);

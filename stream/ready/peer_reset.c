@@ -41,7 +41,7 @@ bool rsk_peer_left_data(struct rsk_stream *s)
 
 	rsk_lock(&s->tx_lock);
 	owed = s->tx.ring.data_end;
-	had = s->tx.promotions && (s->tx.state == RSK_TX_ONRING || !s->tx.peer_left);
+	had = s->tx.promotions && (s->tx.state == RSK_TX_ONRING || !s->tx.peer_fell_back);
 	rsk_unlock(&s->tx_lock);
 	if (!had)
 		return false;

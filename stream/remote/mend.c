@@ -150,8 +150,8 @@ static bool paid(struct debtor *d)
 	if (rsk_tx_serve(&s->tx, &k.c) == -EPROTO)
 		rsk_stream_fail(s, d->fd);
 	if (d->closed)
-		rsk_tx_move(&s->tx, &k.c);
-	rsk_stream_note(s, true, RSK_REASON_PEER_LEFT);
+		rsk_tx_fall_back(&s->tx, &k.c);
+	rsk_stream_note(s, true, RSK_REASON_PEER_FELL_BACK);
 	if (s->tx.state == RSK_TX_RESEND && is_over(d->fd)) {
 		s->tx.state = RSK_TX_TCP;
 		s->tx.held = false;
@@ -346,13 +346,13 @@ void rsk_mend_apply(struct rsk_link *l, uint32_t sid)
 		rsk_kernel_tcp_init(&k, s, fd);
 		rsk_lock(&s->tx_lock);
 		rc = rsk_tx_serve(&s->tx, &k.c);
-		rsk_stream_note(s, true, RSK_REASON_PEER_LEFT);
+		rsk_stream_note(s, true, RSK_REASON_PEER_FELL_BACK);
 		repeats = s->tx.state == RSK_TX_RESEND;
 		rsk_unlock(&s->tx_lock);
 		rsk_lock(&s->rx_lock);
 		if (rc != -EPROTO)
 			rc = rsk_rx_serve(&s->rx, &k.c);
-		rsk_stream_note(s, false, RSK_REASON_PEER_LEFT);
+		rsk_stream_note(s, false, RSK_REASON_PEER_FELL_BACK);
 		rsk_unlock(&s->rx_lock);
 		if (rc == -EPROTO)
 			rsk_stream_fail(s, fd);

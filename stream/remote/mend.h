@@ -42,7 +42,8 @@ void rsk_mend_renew(struct rsk_link *l, void (*each)(void *arg, uint32_t sid), v
 typedef void rsk_mend_gap_fn(void *arg, uint32_t sid, uint64_t from, uint64_t to,
 			     const struct rsk_txn_tags_missing *missing);
 void rsk_mend_gaps(struct rsk_link *l, rsk_mend_gap_fn *gap, void *arg);
-void rsk_mend_again(struct rsk_link *l, uint32_t sid, uint32_t lost, uint64_t from, uint64_t to);
+void rsk_mend_retransmit(struct rsk_link *l, uint32_t sid, uint32_t lost, uint64_t from,
+			 uint64_t to);
 void rsk_mend_rail_lost(struct rsk_link *l); /* for the record of each */
 void rsk_mend_several(
 	struct rsk_link

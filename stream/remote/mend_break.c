@@ -159,7 +159,7 @@ static void lose_one(struct rsk_stream *s, void *arg)
 		s->tx.state = RSK_TX_TCP;
 	s->tx.held = false;
 	s->tx.lost = !s->tx.peer_closed;
-	s->tx.peer_left = s->tx.peer_closed = true;
+	s->tx.peer_fell_back = s->tx.peer_closed = true;
 	rsk_tx_fin_now(&s->tx, &k.c);
 	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
 	rsk_unlock(&s->tx_lock);
@@ -196,7 +196,7 @@ static void say_one(struct rsk_stream *s, void *arg)
 	rsk_lock(&s->tx_lock);
 	watched = s->tx.state == RSK_TX_PROPOSED;
 	if (watched)
-		rsk_tx_move(&s->tx, NULL);
+		rsk_tx_fall_back(&s->tx, NULL);
 	m.cell = s->tx.state == RSK_TX_ONRING ? s->tx.ring.next : 0;
 	rsk_unlock(&s->tx_lock);
 	if (m.cell || watched)

@@ -49,7 +49,8 @@ static void is_off(struct rsk_stream *s, void *arg)
 	rsk_lock(&s->tx_lock);
 	if (rsk_tx_serve(&s->tx, &k.c) == -EPROTO)
 		rsk_stream_fail(s, fd);
-	why = s->tx.stay_off & RSK_TX_STAY_END ? RSK_REASON_PEER_LEFT : RSK_REASON_SHARED_HOLDER;
+	why = s->tx.stay_off & RSK_TX_STAY_END ? RSK_REASON_PEER_FELL_BACK :
+						 RSK_REASON_SHARED_HOLDER;
 	rsk_stream_note(s, true, why);
 	*all &= rsk_tx_secure(&s->tx) || s->tx.state == RSK_TX_RESEND;
 	rsk_unlock(&s->tx_lock);

@@ -52,7 +52,8 @@ void rsk_mend_gaps(struct rsk_link *l, rsk_mend_gap_fn *gap, void *arg)
 	rsk_mend_each(l, missing_one, &n);
 }
 
-void rsk_mend_again(struct rsk_link *l, uint32_t sid, uint32_t lost, uint64_t from, uint64_t to)
+void rsk_mend_retransmit(struct rsk_link *l, uint32_t sid, uint32_t lost, uint64_t from,
+			 uint64_t to)
 {
 	struct rsk_stream *s = rsk_mend_paired(l, sid);
 
@@ -60,7 +61,7 @@ void rsk_mend_again(struct rsk_link *l, uint32_t sid, uint32_t lost, uint64_t fr
 		return;
 	rsk_lock(&s->tx_lock);
 	/* What cannot be put again is where the window was overwritten: nobody can say what is missing. */
-	if (!s->tx.ring_over && rsk_ring_tx_again(&s->tx.ring, from, to, lost) == -EPROTO)
+	if (!s->tx.ring_over && rsk_ring_tx_retransmit(&s->tx.ring, from, to, lost) == -EPROTO)
 		rsk_stream_fail(s, rsk_stream_find_fd(s));
 	rsk_unlock(&s->tx_lock);
 	rsk_stream_unpin(s);

@@ -260,7 +260,7 @@ static void on_gap(struct rsk_remote *r, const struct rsk_remote_msg *m)
 		rsk_log(RSK_LOG_DEBUG, "link %u: %u transactions of stream %u are missing there",
 			r->l->number, m->missing, m->sid);
 	for (uint32_t i = 0; i < m->gaps; i++)
-		rsk_mend_again(r->l, m->sid, m->rail, m->gap[i].from, m->gap[i].to);
+		rsk_mend_retransmit(r->l, m->sid, m->rail, m->gap[i].from, m->gap[i].to);
 }
 
 static void on_named(struct rsk_remote *r, const struct rsk_remote_msg *m)

@@ -75,7 +75,7 @@ static void act(struct rsk_remote_rail *rail, uint32_t sid, enum rsk_ringway_act
 	/* What had no rail has one now. */
 	if (what != RSK_RINGWAY_DO_REQUEST) {
 		rsk_rails_changed(&r->rails);
-		rsk_mend_again(r->l, sid, RSK_RAILS_NOBODY, 0, UINT64_MAX);
+		rsk_mend_retransmit(r->l, sid, RSK_RAILS_NOBODY, 0, UINT64_MAX);
 	}
 }
 

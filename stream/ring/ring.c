@@ -262,7 +262,7 @@ int rsk_ring_tx_reput(struct rsk_ring_tx *tx, uint64_t from)
 	return 0;
 }
 
-int rsk_ring_tx_again(struct rsk_ring_tx *tx, uint64_t from, uint64_t to, uint32_t lost)
+int rsk_ring_tx_retransmit(struct rsk_ring_tx *tx, uint64_t from, uint64_t to, uint32_t lost)
 {
 	uint64_t index = tx->credit;
 

@@ -175,7 +175,7 @@ int rsk_ring_tx_reput(struct rsk_ring_tx *tx, uint64_t from);
  * Of rail @lost of several, or of RSK_RAILS_NOBODY: what it carried of the indexes [from, to) is put once more, by
  * others. Not on a fabric that restarts. 0 or -errno; -EPROTO: the window does not hold what was put.
  */
-int rsk_ring_tx_again(struct rsk_ring_tx *tx, uint64_t from, uint64_t to, uint32_t lost);
+int rsk_ring_tx_retransmit(struct rsk_ring_tx *tx, uint64_t from, uint64_t to, uint32_t lost);
 
 /*
  * rsk_ring_tx_read - the sender reads its own slot back: the one at *index, kind in *kind, payload into

@@ -55,15 +55,16 @@ bool rsk_rx_validate(const struct rsk_rx *rx)
 		return false;
 	if (rx->promotions - rx->demotions != (rx->state == RSK_RX_ONRING))
 		return false;
-	if ((rx->quiesced && (rx->state < RSK_RX_DRAIN_TCP || rx->fin || rx->left)) || !tags_ok(rx))
+	if ((rx->quiesced && (rx->state < RSK_RX_DRAIN_TCP || rx->fin || rx->fell_back)) ||
+	    !tags_ok(rx))
 		return false;
 	return rx->state != RSK_RX_DRAIN_TCP || rx->pos <= rx->switch_pos;
 }
 
 /* Our one mail has to say with it what else the sender waits for. */
-static void say_go(struct rsk_rx *rx)
+static void say_req_fallback(struct rsk_rx *rx)
 {
-	rsk_rx_say(rx, RSK_RX_GO, rx->state >= RSK_RX_DRAIN_TCP);
+	rsk_rx_say(rx, RSK_RX_REQ_FALLBACK, rx->state >= RSK_RX_DRAIN_TCP);
 }
 
 /* The sender goes on behind what it had put into a ring that we had left. 0 or -EPROTO. */
@@ -85,16 +86,16 @@ static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 			rx->proposed = m->gen;
 		return 0;
 	}
-	if ((m->what == RSK_TX_AGAIN || m->what == RSK_TX_NONE) && rx->paused &&
+	if ((m->what == RSK_TX_RETRANSMIT || m->what == RSK_TX_NONE) && rx->paused &&
 	    m->gen == rx->paused) {
 		rx->paused = 0;
 		if (!rx->stay_off) /* taken back meanwhile */
 			rsk_rx_say_stay(rx);
 		return 0;
 	}
-	if (m->what == RSK_TX_AGAIN && rx->doubt) {
+	if (m->what == RSK_TX_RETRANSMIT && rx->doubt) {
 		if (m->gen != rx->gen ||
-		    (m->pos != rx->leave_pos && rx->leave_pos != RSK_POS_START))
+		    (m->pos != rx->fallback_pos && rx->fallback_pos != RSK_POS_START))
 			return -EPROTO;
 		rx->applied = true;
 		return 0;
@@ -117,8 +118,8 @@ static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 	rx->state = RSK_RX_DRAIN_TCP;
 	/* A broken rail is the sender's to find. */
 	if (!(rx->rail->ops->caps & RSK_FABRIC_SYNC)) {
-		if (rx->own_word.what == RSK_RX_GO)
-			say_go(rx);
+		if (rx->own_word.what == RSK_RX_REQ_FALLBACK)
+			say_req_fallback(rx);
 		else
 			rsk_rx_say(rx, RSK_RX_SWITCHED, 0);
 	}
@@ -128,7 +129,7 @@ static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 void rsk_rx_say_stay(struct rsk_rx *rx)
 {
 	if (rx->stay_off)
-		say_go(rx);
+		say_req_fallback(rx);
 	else if (rx->state == RSK_RX_WATCH)
 		rsk_rx_say(rx, RSK_RX_WATCHING, 0);
 	else
@@ -139,7 +140,7 @@ int rsk_rx_refuse(struct rsk_rx *rx)
 {
 	rx->demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
-	rx->left = true;
+	rx->fell_back = true;
 	rx->quiesced = false;
 	return -EPROTO;
 }
@@ -148,7 +149,7 @@ int rsk_rx_take_word(struct rsk_rx *rx)
 {
 	struct rsk_control_word m;
 
-	if (rx->left || rx->fin || !rsk_control_word_fresh(rx->word, rx->word_seen) ||
+	if (rx->fell_back || rx->fin || !rsk_control_word_fresh(rx->word, rx->word_seen) ||
 	    !rsk_control_word_get(rx->word, &rx->key, RSK_CONTROL_WORD_TX, &m))
 		return 0;
 	__atomic_store_n(&rx->word_seen, m.hash, __ATOMIC_RELAXED);
@@ -167,8 +168,8 @@ void rsk_rx_arrive(struct rsk_rx *rx)
 /* The sender heeded a LEAVE that was taken back: it repeats from there, also what was read here since. */
 static void follow(struct rsk_rx *rx)
 {
-	if (rx->pos > rx->leave_pos) {
-		rx->skip = rx->pos - rx->leave_pos;
+	if (rx->pos > rx->fallback_pos) {
+		rx->skip = rx->pos - rx->fallback_pos;
 		rx->ring_bytes -= rx->skip;
 	}
 	rsk_rx_free_stage(rx);
@@ -182,7 +183,7 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c)
 	uint64_t tcp_pos;
 	int rc;
 
-	if (rx->left || rx->fin)
+	if (rx->fell_back || rx->fin)
 		return 0;
 	rc = rsk_rx_take_word(rx);
 	if (rc < 0)
@@ -230,7 +231,7 @@ static bool unread_in_ring(const struct rsk_rx *rx)
 static int stay_here(struct rsk_rx *rx, bool stay, const struct rsk_control_word *before)
 {
 	if (stay)
-		say_go(rx);
+		say_req_fallback(rx);
 	else if (before)
 		rx->own_word = *before; /* what credit goes with from here on */
 	return -EBUSY;
@@ -238,7 +239,7 @@ static int stay_here(struct rsk_rx *rx, bool stay, const struct rsk_control_word
 
 bool rsk_rx_end_it(struct rsk_rx *rx)
 {
-	if (!rx->ended || rx->left || rx->fin || rx->doubt || rx->hold_len || rx->skip ||
+	if (!rx->ended || rx->fell_back || rx->fin || rx->doubt || rx->hold_len || rx->skip ||
 	    rx->state < RSK_RX_DRAIN_TCP || rsk_rx_moved_on(rx))
 		return false;
 	rx->ours = rsk_promotion_end(rx->ended, rx->gen, RSK_ENDED_BY_RX);
@@ -246,31 +247,32 @@ bool rsk_rx_end_it(struct rsk_rx *rx)
 }
 
 /* Nobody was faster: what is unread the sender repeats, whatever it puts meanwhile. */
-static int leave_ours(struct rsk_rx *rx, bool *again)
+static int fall_back_ours(struct rsk_rx *rx, bool *again)
 {
-	rsk_rx_say(rx, RSK_RX_LEAVE, rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos);
-	/* As in rsk_rx_leave(): a slot that the sender put before it saw our LEAVE is seen here. */
+	rsk_rx_say(rx, RSK_RX_FALLBACK_RX,
+		   rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos);
+	/* As in rsk_rx_fall_back(): a slot that the sender put before it saw our LEAVE is seen here. */
 	atomic_thread_fence(memory_order_seq_cst);
 	*again = rx->asked = unread_in_ring(rx);
 	rx->ours = false;
-	rx->left = true;
+	rx->fell_back = true;
 	rsk_rx_free_stage(rx);
 	rx->demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
 	return 0;
 }
 
-int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
+int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again)
 {
 	struct rsk_control_word before;
 	uint64_t pos;
 	int rc;
 
 	*again = false;
-	if (rx->left)
+	if (rx->fell_back)
 		return 0;
 	if (rx->ours)
-		return leave_ours(rx, again);
+		return fall_back_ours(rx, again);
 	rc = rsk_rx_take_word(rx);
 	if (rc < 0)
 		return rc;
@@ -281,7 +283,7 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 	if (rc < 0)
 		return rc;
 	if (rx->paused) { /* has said it already, and from where */
-		rx->left = true;
+		rx->fell_back = true;
 		return 0;
 	}
 	if (rx->doubt)
@@ -303,8 +305,8 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 	before = rx->own_word;
 	rx->doubt = true;
 	rx->applied = false;
-	rx->leave_pos = pos;
-	if (rsk_rx_say(rx, RSK_RX_LEAVE, pos) == RSK_RAIL_MUTE) {
+	rx->fallback_pos = pos;
+	if (rsk_rx_say(rx, RSK_RX_FALLBACK_RX, pos) == RSK_RAIL_MUTE) {
 		rx->own_word = before;
 		rx->doubt = false;
 		return -EBUSY;
@@ -318,12 +320,12 @@ int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again)
 		return rsk_rx_refuse(rx);
 	if (!rx->applied && (rsk_rx_moved_on(rx) || (stay && unread_in_ring(rx)))) {
 		if (pos == RSK_POS_START)
-			rx->leave_pos = rx->switch_pos;
+			rx->fallback_pos = rx->switch_pos;
 		return stay_here(rx, stay, &before);
 	}
 	*again = rx->asked = rx->repeated || unread_in_ring(rx);
 	rx->doubt = false;
-	rx->left = true;
+	rx->fell_back = true;
 	rsk_rx_free_stage(rx);
 	if (rx->state == RSK_RX_ONRING && !rx->fin)
 		rx->demotions++;
@@ -341,7 +343,7 @@ int rsk_rx_pause(struct rsk_rx *rx)
 		return rc;
 	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_pos)
 		return rsk_rx_refuse(rx);
-	if (rx->state == RSK_RX_TCP || rx->fin || rx->left)
+	if (rx->state == RSK_RX_TCP || rx->fin || rx->fell_back)
 		return 0;
 	if (!rx->ended)
 		return -EOPNOTSUPP;
@@ -371,7 +373,7 @@ void rsk_rx_stay_off(struct rsk_rx *rx, bool on)
 	rx->stay_off = on;
 	if (rx->paused)
 		return; /* which says as much, and the sender has to see it first */
-	if (rx->left)
+	if (rx->fell_back)
 		return; /* for good, or until another rail is there, over which no proposal is answered then */
 	if (!rx->quiesced)
 		rsk_rx_say_stay(rx);
@@ -381,13 +383,13 @@ void rsk_rx_close(struct rsk_rx *rx)
 {
 	rsk_rx_publish_consumed(rx);
 	rsk_rx_say(rx, RSK_RX_CLOSED, 0);
-	rx->left = true;
+	rx->fell_back = true;
 	rx->quiesced = false;
 }
 
 int rsk_rx_tick(struct rsk_rx *rx)
 {
-	if (rx->left)
+	if (rx->fell_back)
 		return rsk_control_word_put(rx->rail, rx->word_off, &rx->key, RSK_CONTROL_WORD_RX,
 					    &rx->own_word);
 	if (!rx->gen && !rx->own_word.hash)

@@ -49,7 +49,7 @@ struct rsk_rx {
 		*ended; /* rsk_promotion_end(), for rsk_rx_pause(); NULL: not on this fabric */
 
 	uint8_t state;	     /* enum rsk_rx_state */
-	bool left;	     /* TCP for good */
+	bool fell_back;	     /* TCP for good */
 	bool gave_up;	     /* positions cannot be had */
 	bool stay_off;	     /* answers no proposal, and says GO: rsk_rx_stay_off() */
 	uint64_t frozen;     /* the rail broke: the ring ends before this index; 0: it did not */
@@ -82,8 +82,8 @@ struct rsk_rx {
 	uint64_t part_at;    /* the next one was not, */
 	uint32_t part_looks; /* at so many looks */
 	bool doubt; /* a LEAVE met a MOVE: did the sender heed it? The word tells, before the next byte */
-	bool applied;	    /* it did */
-	uint64_t leave_pos; /* what that LEAVE said, or BACK */
+	bool applied;	       /* it did */
+	uint64_t fallback_pos; /* what that LEAVE said, or BACK */
 	bool quiesced; /* BACK was said, and its answer has not come: nothing is to be had meanwhile */
 	bool asked;    /* the sender is to repeat what lies in the ring, and reads it there */
 	bool repeated; /* some of what lay in the ring comes by the companion once more */
@@ -194,8 +194,8 @@ static inline int rsk_rx_take_error(struct rsk_rx *rx)
 /* On the ring, and the sender has said nothing new: rsk_rx_serve() has nothing to do. */
 static inline bool rsk_rx_on_fast_path(const struct rsk_rx *rx)
 {
-	return rx->state == RSK_RX_ONRING && !rx->doubt && !rx->left && !rx->fin && !rx->quiesced &&
-	       !rsk_control_word_fresh(rx->word, rx->word_seen);
+	return rx->state == RSK_RX_ONRING && !rx->doubt && !rx->fell_back && !rx->fin &&
+	       !rx->quiesced && !rsk_control_word_fresh(rx->word, rx->word_seen);
 }
 
 /* rsk_rx_recv() takes no slot more after so many bytes: a sender that sleeps until there is room has to be woken. */
@@ -248,7 +248,7 @@ enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx);
 /* The sender has shut its direction: the ring has that behind all that is unread, or it was read. */
 bool rsk_rx_told_end(struct rsk_rx *rx);
 
-/* Nothing is here that has to be read here first: rsk_rx_leave() has nothing to repeat. */
+/* Nothing is here that has to be read here first: rsk_rx_fall_back() has nothing to repeat. */
 static inline bool rsk_rx_drained(const struct rsk_rx *rx)
 {
 	return (rx->state == RSK_RX_TCP || rx->fin) && !rx->hold_len && !rx->stage_len &&
@@ -265,10 +265,10 @@ bool rsk_rx_unread(struct rsk_rx *rx);
  * any byte: it is not made to wait for a call of the peer. The sender is then asked to go (GO): leave once more when
  * rsk_rx_drained(). -EAGAIN: rsk_rx_quiesce().
  */
-int rsk_rx_leave(struct rsk_rx *rx, bool stay, bool *again);
+int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again);
 
 /*
- * rsk_rx_end_it - ends the promotion before rsk_rx_leave() says so, for who does in between what the sender must not
+ * rsk_rx_end_it - ends the promotion before rsk_rx_fall_back() says so, for who does in between what the sender must not
  * disturb: it writes nothing by TCP until it is told from where. False: not on this fabric, or it has given a command,
  * which lies in the ring. Only where no byte is lost if the sender does not live to hear of it: it may have closed, or
  * shut down, its socket meanwhile.

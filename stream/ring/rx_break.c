@@ -38,7 +38,7 @@ static void ask_what_is_owed(struct rsk_rx *rx, bool due)
 
 void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 {
-	if (rx->left && rx->own_word.what == RSK_RX_LEAVE) {
+	if (rx->fell_back && rx->own_word.what == RSK_RX_FALLBACK_RX) {
 		ask_what_is_owed(rx, rx->asked);
 		/* What it said when it left still holds: nothing came by TCP since but what was there. */
 		*pos = rx->own_word.pos;
@@ -58,19 +58,19 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 		rsk_rx_arrive(rx);
 	if (rx->quiesced && rsk_rx_see_answer(rx) == 0 && rx->quiesced) {
 		/* None came, and none will: it is told what it was asked for. */
-		*pos = rx->leave_pos;
+		*pos = rx->fallback_pos;
 		*cell = rsk_rx_free_below(rx);
 		rsk_rx_free_stage(rx);
 		rx->demotions += rx->state == RSK_RX_ONRING;
 		rx->state = RSK_RX_TCP;
 		rx->quiesced = false;
-		rx->left = rx->repeated = true;
+		rx->fell_back = rx->repeated = true;
 		return;
 	}
 	*cell = rx->ring.next;
 	if (rx->state < RSK_RX_DRAIN_TCP || rx->fin) {
 		*pos = rx->state == RSK_RX_WATCH ? RSK_POS_START : rx->pos;
-		rx->left = true;
+		rx->fell_back = true;
 		rx->state = rx->fin ? rx->state : RSK_RX_TCP;
 		return;
 	}
@@ -81,7 +81,7 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 		rsk_rx_free_stage(rx);
 		rx->demotions += rx->state == RSK_RX_ONRING;
 		rx->state = RSK_RX_TCP;
-		rx->left = true;
+		rx->fell_back = true;
 		return;
 	}
 	*pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos :
@@ -91,7 +91,7 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 	if (rx->state == RSK_RX_DRAIN_TCP && rx->frozen == rx->ring.next) {
 		rx->state = RSK_RX_TCP;
 		rx->frozen = 0;
-		rx->left = true;
+		rx->fell_back = true;
 	}
 	rsk_rx_thaw(rx);
 }
@@ -115,7 +115,7 @@ static void renew(struct rsk_rx *rx)
 				 __atomic_load_n(&rx->word->hash, __ATOMIC_ACQUIRE),
 			 __ATOMIC_RELAXED);
 	rx->own_word = (struct rsk_control_word){ 0 };
-	rx->left = rx->doubt = rx->applied = rx->repeated = false;
+	rx->fell_back = rx->doubt = rx->applied = rx->repeated = false;
 	rx->gen = rx->proposed = 0;
 	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;
 	rx->credit_sent = rx->ring.next;
@@ -132,7 +132,7 @@ void rsk_rx_thaw(struct rsk_rx *rx)
 	rx->demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
 	rx->frozen = 0;
-	rx->left = true;
+	rx->fell_back = true;
 	if (rx->renew_seed)
 		renew(rx);
 }
@@ -172,7 +172,7 @@ void rsk_rx_lose(struct rsk_rx *rx)
 		rsk_rx_arrive(rx);
 	if (rx->state == RSK_RX_WATCH) {
 		rx->state = RSK_RX_TCP;
-		rx->left = true;
+		rx->fell_back = true;
 		rx->owed = RSK_RX_OWED_UNKNOWN;
 	}
 }

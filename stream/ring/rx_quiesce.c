@@ -31,12 +31,12 @@ int rsk_rx_see_answer(struct rsk_rx *rx)
 
 	if (!find_command(&ring, &rx->key, &cmd))
 		return 0;
-	if (cmd.what != RSK_COMMAND_AGAIN) {
+	if (cmd.what != RSK_COMMAND_RETRANSMIT) {
 		rx->quiesced = false; /* what it says is seen when all before it is read */
 		rsk_rx_say_stay(rx);
 		return 0;
 	}
-	if (cmd.pos != rx->leave_pos || cmd.gen != rx->gen)
+	if (cmd.pos != rx->fallback_pos || cmd.gen != rx->gen)
 		return rsk_rx_refuse(rx);
 	rx->repeated = rx->stage_len || ring.next != rx->ring.next + rsk_slot_cells(sizeof(cmd));
 	rsk_rx_free_stage(rx);
@@ -59,8 +59,8 @@ int rsk_rx_quiesce(struct rsk_rx *rx)
 	if (rx->state < RSK_RX_DRAIN_TCP || rx->fin)
 		return 0;
 	if (!rx->quiesced) {
-		if (!rx->rail->ops->arrived || rx->left || rx->doubt || rx->hold_len || rx->skip ||
-		    rx->frozen || rsk_rx_moved_on(rx))
+		if (!rx->rail->ops->arrived || rx->fell_back || rx->doubt || rx->hold_len ||
+		    rx->skip || rx->frozen || rsk_rx_moved_on(rx))
 			return -EBUSY;
 		before = rx->own_word;
 		pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos;
@@ -68,7 +68,7 @@ int rsk_rx_quiesce(struct rsk_rx *rx)
 			rx->own_word = before;
 			return -EBUSY;
 		}
-		rx->leave_pos = pos;
+		rx->fallback_pos = pos;
 		rx->quiesced = true;
 		rx->repeated = false;
 	}

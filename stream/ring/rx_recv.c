@@ -75,7 +75,7 @@ static ssize_t settle_doubt(struct rsk_rx *rx, struct rsk_tcp *c)
 		if (n < 0)
 			return n;
 		if (rx->applied) {
-			rx->skip = rx->pos - rx->leave_pos;
+			rx->skip = rx->pos - rx->fallback_pos;
 			rx->ring_bytes -= rx->skip;
 		}
 		rx->doubt = false;
@@ -206,7 +206,7 @@ static int left_without_a_word(struct rsk_rx *rx, struct rsk_tcp *c)
 		return rsk_rx_refuse(rx);
 	rx->demotions++;
 	rx->state = RSK_RX_TCP;
-	rx->left = true;
+	rx->fell_back = true;
 	return 1;
 }
 
@@ -222,7 +222,7 @@ static ssize_t ring_at_end(struct rsk_rx *rx)
 	rx->lost = false;
 	rx->demotions++;
 	rx->state = RSK_RX_TCP;
-	rx->left = true;
+	rx->fell_back = true;
 	rsk_rx_told(rx, -ECONNRESET);
 	return -ECONNRESET;
 }

@@ -23,7 +23,7 @@ int rsk_rx_say(struct rsk_rx *rx, uint32_t what, uint64_t pos)
 	rx->own_word.gen = rx->gen;
 	rx->own_word.pos = pos;
 	rx->own_word.cells = rsk_rx_free_below(rx);
-	if (what != RSK_RX_LEAVE) {
+	if (what != RSK_RX_FALLBACK_RX) {
 		rx->credit_sent = rx->own_word.cells;
 		if (rsk_rx_txn_tags(rx))
 			rsk_txn_tags_credited(rx->tags, rx->stage_len);
@@ -39,7 +39,7 @@ static void publish_credit(struct rsk_rx *rx)
 					       .gen = rx->gen };
 
 	/* Off the ring the word says all; and whoever rests has said from where it is repeated. */
-	if (rx->credit.at && rx->state == RSK_RX_ONRING && !rx->left && !rx->quiesced)
+	if (rx->credit.at && rx->state == RSK_RX_ONRING && !rx->fell_back && !rx->quiesced)
 		rsk_mailbox_publish(&rx->credit, RSK_MAILBOX_CREDIT, &is, sizeof(is));
 }
 
@@ -56,7 +56,7 @@ void rsk_rx_give_credit(struct rsk_rx *rx, bool all)
 	uint64_t free;
 
 	rsk_rx_publish_consumed(rx);
-	if (rx->left)
+	if (rx->fell_back)
 		return;
 	free = rsk_rx_free_below(rx) - rx->credit_sent;
 	if (free >= (all || rx->fin ? 1 : rx->ring.cells / 8) ||
@@ -77,7 +77,7 @@ static int run_command(struct rsk_rx *rx, const struct rsk_slot_command *cmd)
 		return -EPROTO;
 	if (cmd->what == RSK_COMMAND_FIN) {
 		rx->fin = true;
-	} else if (cmd->what == RSK_COMMAND_MOVE) {
+	} else if (cmd->what == RSK_COMMAND_FALLBACK_TX) {
 		rx->state = RSK_RX_TCP;
 		rx->demotions++;
 	} else {

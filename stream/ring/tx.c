@@ -60,7 +60,7 @@ static bool undrained(const struct rsk_tx *tx)
 {
 	const struct rsk_rail *rail = tx->ring.rail;
 
-	if (tx->ring.told == tx->ring.next || tx->safe_to == tx->ring.next || tx->peer_left ||
+	if (tx->ring.told == tx->ring.next || tx->safe_to == tx->ring.next || tx->peer_fell_back ||
 	    tx->peer_closed || (rail->ops->caps & RSK_FABRIC_DURABLE))
 		return false;
 	return !rail->ops->arrived || !rail->ops->arrived(tx->ring.rail, tx->ring.off);
@@ -99,7 +99,7 @@ int rsk_tx_propose(struct rsk_tx *tx)
 {
 	int rc;
 
-	if (tx->peer_left || tx->peer_closed || tx->fin || tx->gave_up)
+	if (tx->peer_fell_back || tx->peer_closed || tx->fin || tx->gave_up)
 		return -EPERM;
 	/*
 	 * Not before the receiver has taken the last promotion's last slot: our one mail still has to tell
@@ -130,7 +130,7 @@ static int try_switch(struct rsk_tx *tx, struct rsk_tcp *c)
 		return 0;
 	if (rc < 0) {
 		tx->gave_up = true;
-		rsk_tx_move(tx, c);
+		rsk_tx_fall_back(tx, c);
 		return 0;
 	}
 	tx->pos = tcp_pos + tx->ring_bytes;
@@ -181,7 +181,7 @@ static void renew(struct rsk_tx *tx)
 				 0 :
 				 __atomic_load_n(&tx->answer->hash, __ATOMIC_ACQUIRE),
 			 __ATOMIC_RELAXED);
-	tx->watched = tx->acked = tx->peer_left = tx->ring_over = false;
+	tx->watched = tx->acked = tx->peer_fell_back = tx->ring_over = false;
 	tx->stay_off &= (uint8_t)~RSK_TX_STAY_ASKED; /* who asks for it says so anew */
 	tx->gen = tx->repair_seen = 0;
 	tx->held = false;
@@ -224,13 +224,14 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 	if (rsk_control_word_fresh(tx->answer, tx->answer_seen) &&
 	    rsk_control_word_get(tx->answer, &tx->key, RSK_CONTROL_WORD_RX, &m)) {
 		__atomic_store_n(&tx->answer_seen, m.hash, __ATOMIC_RELAXED);
-		if (m.what != RSK_RX_LEAVE && m.what != RSK_RX_PAUSE) {
+		if (m.what != RSK_RX_FALLBACK_RX && m.what != RSK_RX_PAUSE) {
 			rc = believe_credit(tx, m.cells);
 			if (rc < 0)
 				return rc;
 		}
 		/* A word that stands: whatever comes after it takes it back. */
-		if (m.what != RSK_RX_GO && m.what != RSK_RX_QUIESCED && m.what != RSK_RX_PAUSE)
+		if (m.what != RSK_RX_REQ_FALLBACK && m.what != RSK_RX_QUIESCED &&
+		    m.what != RSK_RX_PAUSE)
 			tx->stay_off &= (uint8_t)~RSK_TX_STAY_ASKED;
 		switch (m.what) {
 		case RSK_RX_WATCHING:
@@ -242,9 +243,9 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 				tx->acked = true;
 			break;
 		case RSK_RX_QUIESCED:
-		case RSK_RX_LEAVE:
-			rc = m.what == RSK_RX_QUIESCED ? rsk_tx_on_back(tx, c, &m) :
-							 rsk_tx_on_leave(tx, c, &m);
+		case RSK_RX_FALLBACK_RX:
+			rc = m.what == RSK_RX_QUIESCED ? rsk_tx_on_quiesced(tx, c, &m) :
+							 rsk_tx_on_fallback_rx(tx, c, &m);
 			if (rc == -EAGAIN) {
 				__atomic_store_n(
 					&tx->answer_seen, 0,
@@ -252,7 +253,7 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 				return rc;
 			}
 			break;
-		case RSK_RX_GO:
+		case RSK_RX_REQ_FALLBACK:
 			tx->stay_off |= RSK_TX_STAY_ASKED;
 			if (m.pos && m.gen == tx->gen)
 				tx->acked = true;
@@ -280,7 +281,8 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 				rsk_tx_break(tx);
 		}
 	}
-	if (rc == 0 && tx->stay_off && rsk_tx_move(tx, c) == -EPROTO) /* -EAGAIN: in a later call */
+	if (rc == 0 && tx->stay_off &&
+	    rsk_tx_fall_back(tx, c) == -EPROTO) /* -EAGAIN: in a later call */
 		rc = -EPROTO;
 	if (rc == 0 && tx->state == RSK_TX_PROPOSED && tx->watched)
 		rc = try_switch(tx, c);
@@ -389,7 +391,8 @@ static int command(struct rsk_tx *tx, struct rsk_tcp *c, uint32_t what)
 	int rc;
 
 	/* Else bytes on the companion could overtake the word that tells where the ring began. */
-	if (what == RSK_COMMAND_MOVE && !tx->acked && !(tx->ring.rail->ops->caps & RSK_FABRIC_SYNC))
+	if (what == RSK_COMMAND_FALLBACK_TX && !tx->acked &&
+	    !(tx->ring.rail->ops->caps & RSK_FABRIC_SYNC))
 		return -EAGAIN;
 	if (tx->ended && rsk_promotion_ended_by_rx(tx->ended, tx->gen))
 		return rsk_tx_paused(tx, c);
@@ -402,7 +405,7 @@ static int command(struct rsk_tx *tx, struct rsk_tcp *c, uint32_t what)
 	}
 	if (tx->ended && !rsk_promotion_end(tx->ended, tx->gen, RSK_ENDED_BY_TX))
 		return rsk_tx_paused(tx, c);
-	/* The command before our next look at the receiver's LEAVE; rsk_rx_leave() has the other half. */
+	/* The command before our next look at the receiver's LEAVE; rsk_rx_fall_back() has the other half. */
 	atomic_thread_fence(memory_order_seq_cst);
 	tx->moved_tcp_pos = tx->pos - tx->ring_bytes; /* the companion rested since the promotion */
 	tx->state = RSK_TX_TCP;
@@ -410,14 +413,14 @@ static int command(struct rsk_tx *tx, struct rsk_tcp *c, uint32_t what)
 	return 0;
 }
 
-int rsk_tx_move(struct rsk_tx *tx, struct rsk_tcp *c)
+int rsk_tx_fall_back(struct rsk_tx *tx, struct rsk_tcp *c)
 {
 	if (tx->state == RSK_TX_PROPOSED) {
 		tx->state = RSK_TX_TCP;
 		tx->word = (struct rsk_control_word){ .what = RSK_TX_NONE, .gen = tx->gen };
 		return rsk_tx_put_word(tx);
 	}
-	return tx->state == RSK_TX_ONRING ? command(tx, c, RSK_COMMAND_MOVE) : 0;
+	return tx->state == RSK_TX_ONRING ? command(tx, c, RSK_COMMAND_FALLBACK_TX) : 0;
 }
 
 void rsk_tx_stay_off(struct rsk_tx *tx, uint8_t why, bool on)
@@ -434,7 +437,7 @@ int rsk_tx_fin(struct rsk_tx *tx, struct rsk_tcp *c)
 		return 0;
 	tx->fin = true;
 	if (tx->state == RSK_TX_PROPOSED)
-		return rsk_tx_move(tx, c);
+		return rsk_tx_fall_back(tx, c);
 	return tx->state == RSK_TX_ONRING ? command(tx, c, RSK_COMMAND_FIN) : 0;
 }
 
@@ -461,7 +464,7 @@ void rsk_tx_break(struct rsk_tx *tx)
 		tx->state = RSK_TX_BROKEN;
 	else if (tx->state == RSK_TX_PROPOSED)
 		tx->state = RSK_TX_TCP;
-	tx->peer_left = tx->ring_over = true;
+	tx->peer_fell_back = tx->ring_over = true;
 }
 
 void rsk_tx_renew(struct rsk_tx *tx, uint64_t key_seed)

@@ -43,13 +43,13 @@ struct rsk_tx {
 	_Atomic(uint64_t) *ended;	       /* rsk_promotion_end(); NULL: no receiver pauses */
 	uint8_t *scratch; /* [RSK_SLOT_MAX_PAYLOAD], while RESEND; arena memory */
 
-	uint8_t state;	  /* enum rsk_tx_state */
-	bool watched;	  /* the peer answered this proposal */
-	bool ring_over;	  /* the rail broke since the ring began: nothing is put there any more */
-	bool acked;	  /* the receiver has seen where the ring begins */
-	bool peer_left;	  /* never propose again */
-	bool peer_closed; /* nobody reads the ring any more */
-	bool lost;	  /* that is so without a word of the peer: its link is gone */
+	uint8_t state;	/* enum rsk_tx_state */
+	bool watched;	/* the peer answered this proposal */
+	bool ring_over; /* the rail broke since the ring began: nothing is put there any more */
+	bool acked;	/* the receiver has seen where the ring begins */
+	bool peer_fell_back; /* never propose again */
+	bool peer_closed;    /* nobody reads the ring any more */
+	bool lost;	     /* that is so without a word of the peer: its link is gone */
 	bool fin;
 	bool fin_due; /* the kernel's FIN was put off until all is repeated */
 	bool passed_on; /* another process repeats: nothing more is sent here, that would come before it */
@@ -164,7 +164,7 @@ bool rsk_tx_writable(const struct rsk_tx *tx);
  * "From here on the companion": needs no answer. No-op unless on the ring or proposing. 0 or -errno;
  * -EAGAIN on a fabric that is not SYNC while the receiver has not yet said that it knows of the ring.
  */
-int rsk_tx_move(struct rsk_tx *tx, struct rsk_tcp *c);
+int rsk_tx_fall_back(struct rsk_tx *tx, struct rsk_tcp *c);
 
 /*
  * @on: move, now or when it can be done (rsk_tx_serve()), and propose nothing until it is taken back. @why:

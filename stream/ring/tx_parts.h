@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tx_parts.h - what tx.c (states, sending) and tx_again.c (repeating) share of struct rsk_tx. Only for these two; the
+ * tx_parts.h - what tx.c (states, sending) and tx_retransmit.c (repeating) share of struct rsk_tx. Only for these two; the
  * caller holds the lock of the direction.
  */
 #ifndef RSK_TX_PARTS_H
@@ -16,8 +16,8 @@ static inline int rsk_tx_put_word(struct rsk_tx *tx)
 }
 
 /* What the receiver's word asks for. 0; -EAGAIN: not now; -EPROTO. */
-int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m);
-int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m);
+int rsk_tx_on_fallback_rx(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m);
+int rsk_tx_on_quiesced(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m);
 
 /*
  * On the ring, and the receiver has ended this promotion (PAUSE, LEAVE): what it has not read is repeated. 0; -EPROTO;

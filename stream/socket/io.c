@@ -27,9 +27,9 @@ void rsk_stream_note_change(struct rsk_stream *s, bool tx, enum rsk_reason cause
 	uint64_t now = p != noted->promotions || d != noted->demotions ? rsk_now_ns() : 0;
 
 	/* It does so since we asked it to. */
-	if (cause == RSK_REASON_PEER_LEFT && atomic_load(&s->off))
+	if (cause == RSK_REASON_PEER_FELL_BACK && atomic_load(&s->off))
 		cause = RSK_REASON_OPERATOR;
-	if (cause == RSK_REASON_PEER_LEFT && !tx && s->rx.lost)
+	if (cause == RSK_REASON_PEER_FELL_BACK && !tx && s->rx.lost)
 		cause = RSK_REASON_PEER_DEAD;
 
 	while (noted->promotions != p || noted->demotions != d) {
@@ -70,7 +70,7 @@ void rsk_stream_serve(struct rsk_stream *s, int fd)
 		moves0 = s->tx.promotions + s->tx.demotions;
 		if (rsk_tx_serve(&s->tx, &k.c) == -EPROTO)
 			rsk_stream_fail(s, fd);
-		rsk_stream_note(s, true, RSK_REASON_PEER_LEFT);
+		rsk_stream_note(s, true, RSK_REASON_PEER_FELL_BACK);
 		rc |= s->tx.promotions + s->tx.demotions != moves0 ? RSK_WAKE_RX : 0;
 		rsk_unlock(&s->tx_lock);
 	}
@@ -78,7 +78,7 @@ void rsk_stream_serve(struct rsk_stream *s, int fd)
 		gen0 = s->rx.gen;
 		if (rsk_rx_serve(&s->rx, &k.c) == -EPROTO)
 			rsk_stream_fail(s, fd);
-		rsk_stream_note(s, false, RSK_REASON_PEER_LEFT);
+		rsk_stream_note(s, false, RSK_REASON_PEER_FELL_BACK);
 		rc |= s->rx.gen != gen0 ? RSK_WAKE_TX : 0;
 		rsk_unlock(&s->rx_lock);
 	}

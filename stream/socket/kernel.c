@@ -168,7 +168,7 @@ static int counted(struct rsk_stream *s, uint64_t kernels, uint64_t ours)
 	if (kernels == ours)
 		return 0;
 	rsk_stats_set_reason(s->rec, RSK_REASON_POSITION_MISMATCH);
-	atomic_store_explicit(&s->leave_due, RSK_REASON_POSITION_MISMATCH, memory_order_relaxed);
+	atomic_store_explicit(&s->fallback_due, RSK_REASON_POSITION_MISMATCH, memory_order_relaxed);
 	return -EBADE;
 }
 

@@ -37,8 +37,8 @@ static struct rsk_stream *stream_alloc(void)
 	if (s->attached) {
 		CLEAR(s, link, rx_lock);
 		CLEAR(s, rx, tx_lock);
-		memset(&s->ring_full_moves, 0,
-		       sizeof(*s) - offsetof(struct rsk_stream, ring_full_moves));
+		memset(&s->ring_full_fallbacks, 0,
+		       sizeof(*s) - offsetof(struct rsk_stream, ring_full_fallbacks));
 	}
 	/* What lies before fds is 0, and others may look at it: a late pin attempt, a late taker. */
 	CLEAR(s, fds, link);

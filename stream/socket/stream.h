@@ -87,7 +87,7 @@ struct rsk_stream {
 	_Atomic(uint64_t) rx_timeout, tx_timeout;
 	bool connecting_side;
 	_Atomic(uint8_t)
-		leave_due; /* enum rsk_reason: leaves when it can; 0: need not. Relaxed: a hint */
+		fallback_due; /* enum rsk_reason: leaves when it can; 0: need not. Relaxed: a hint */
 	_Atomic(uint8_t) goodbye_due; /* the last fd was closed while calls were under way */
 	/*
 	 * The peer broke the rules: ECONNRESET from here on. Set once, by whoever found out
@@ -177,8 +177,8 @@ struct rsk_stream {
 	struct rsk_lock rx_lock; /* both locks live as long as the memory: fast_path.c */
 	struct rsk_rx rx;	 /* rx_lock */
 	struct rsk_lock tx_lock;
-	uint32_t ring_full_moves; /* tx_lock */
-	struct rsk_tx tx;	  /* tx_lock */
+	uint32_t ring_full_fallbacks; /* tx_lock */
+	struct rsk_tx tx;	      /* tx_lock */
 	struct rsk_noted
 		noted[2];    /* what the record knows of rx, of tx; under the direction's lock */
 	uint64_t tx_full_ns; /* since when the ring is full without progress, 0: is not; tx_lock */

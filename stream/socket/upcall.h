@@ -27,7 +27,7 @@ struct rsk_upcalls {
 	void (*last_goodbye)(struct rsk_stream *s, int fd); /* is it due, and nobody else has it? */
 	/* What is still to be repeated, others do, who close @fd. 0 or -errno; tx_lock held. */
 	int (*give_owed)(struct rsk_stream *s, int fd);
-	int (*leave)(int fd, enum rsk_reason why); /* rsk_fd_leave() */
+	int (*leave)(int fd, enum rsk_reason why); /* rsk_fd_fall_back() */
 	void (*watched)(int fd);		   /* rsk_fd_watched() */
 };
 extern const struct rsk_upcalls *rsk_upcalls;

@@ -102,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			hostile_check(h, rsk_tx_propose(&h->tx));
 			break;
 		case 7:
-			hostile_check(h, rsk_tx_move(&h->tx, &h->c));
+			hostile_check(h, rsk_tx_fall_back(&h->tx, &h->c));
 			break;
 		case 8:
 			if (hostile_take(&in, 1) == 8)
@@ -121,8 +121,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			break;
 		case 12:
 			if (hostile_take(&in, 1) == 12)
-				hostile_check(h, rsk_rx_leave(&h->rx, hostile_take(&in, 1) & 1,
-							      &again));
+				hostile_check(h, rsk_rx_fall_back(&h->rx, hostile_take(&in, 1) & 1,
+								  &again));
 			break;
 		case 13:
 			spoil_window(h, &in);

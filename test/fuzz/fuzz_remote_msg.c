@@ -155,7 +155,8 @@ static void heard(struct end *e, const struct rsk_remote_msg *m)
 		break;
 	case RSK_REMOTE_GAP:
 		for (uint32_t i = 0; i < m->gaps; i++)
-			rc = rsk_ring_tx_again(&h->tx.ring, m->gap[i].from, m->gap[i].to, m->rail);
+			rc = rsk_ring_tx_retransmit(&h->tx.ring, m->gap[i].from, m->gap[i].to,
+						    m->rail);
 		break;
 	case RSK_REMOTE_ENDING:
 		h->rx.last_cell = m->cell;
@@ -231,7 +232,7 @@ static void act(struct end *e, uint8_t what, uint64_t pos)
 		hostile_check(h, rsk_tx_serve(&h->tx, &h->c));
 		break;
 	default:
-		hostile_check(h, rsk_tx_move(&h->tx, &h->c));
+		hostile_check(h, rsk_tx_fall_back(&h->tx, &h->c));
 		break;
 	}
 }

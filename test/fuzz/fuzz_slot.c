@@ -116,8 +116,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			break;
 		case 7:
 			if (hostile_take(&in, 1) == 7)
-				hostile_check(h, rsk_rx_leave(&h->rx, hostile_take(&in, 1) & 1,
-							      &again));
+				hostile_check(h, rsk_rx_fall_back(&h->rx, hostile_take(&in, 1) & 1,
+								  &again));
 			else if (hostile_take(&in, 1) == 9)
 				rsk_rx_break(&h->rx, &pos, &cell);
 			else if (hostile_take(&in, 1) == 11)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A receiver between hosts goes off the ring with slots unread, for somebody who sees the kernel alone (rsk_rx_quiesce() of
- * stream/ring/rx_quiesce.c, rsk_tx_on_back(); a fork, an exec, a socket that is passed on). It says BACK(from here) and
- * rests: it takes nothing more, of either carrier. The sender answers in the ring, in order with what it has put: AGAIN,
- * and repeats from there by TCP, before anything newer, but not before the rail has acknowledged AGAIN; or it had moved
- * already, and the receiver finds MOVE there, and reads on. So nobody else needs to be told, and whatever happens to
+ * stream/ring/rx_quiesce.c, rsk_tx_on_quiesced(); a fork, an exec, a socket that is passed on). It says QUIESCED(from here) and
+ * rests: it takes nothing more, of either carrier. The sender answers in the ring, in order with what it has put: RETRANSMIT,
+ * and repeats from there by TCP, before anything newer, but not before the rail has acknowledged RETRANSMIT; or it had moved
+ * already, and the receiver finds FALLBACK_TX there, and reads on. So nobody else needs to be told, and whatever happens to
  * either end or to the rail between, what lies in the receiver's memory says which it is.
  *
  * The rail may break: the receiver that rests says RESUME(from there), over the control connection, which comes in
- * order, and is off the ring; the sender, which may have put AGAIN, repeats when it hears that. The link may end for
+ * order, and is off the ring; the sender, which may have put RETRANSMIT, repeats when it hears that. The link may end for
  * good, each end hearing of it in its own time: who still rests reads on, and who still holds what it would repeat resets
  * the stream. A reset may lose what is not delivered; it never makes a wrong byte.
  *
@@ -25,8 +25,8 @@
 
 #define BYTES 3
 #define ITEMS (BYTES + 1)
-#define MOVE  101
-#define AGAIN 102
+#define FALLBACK_TX  101
+#define RETRANSMIT 102
 #define NONE  255
 
 mtype = { ONRING, TCP, RESEND, BROKEN };
@@ -70,12 +70,12 @@ proctype sender()
 
 	do
 	:: atomic { state == ONRING && rail && pos < BYTES -> item[put] = pos; put++; pos++ }
-	:: atomic { state == ONRING && rail && back == NONE -> item[put] = MOVE; put++; state = TCP }
-	/* BACK is applied. */
+	:: atomic { state == ONRING && rail && back == NONE -> item[put] = FALLBACK_TX; put++; state = TCP }
+	/* QUIESCED is applied. */
 	:: atomic { state == ONRING && back != NONE ->
 		from = back; back = NONE; said = NONE; state = RESEND;
 		if
-		:: rail -> item[put] = AGAIN; put++
+		:: rail -> item[put] = RETRANSMIT; put++
 		:: else
 		fi;
 #ifndef NOT_HELD
@@ -140,8 +140,8 @@ inline see_answer()
 	:: else -> break
 	od;
 	if
-	:: at(i, AGAIN) -> taken = i + 1; on = 0; quiesced = 0; kernel_alone = 1
-	:: at(i, MOVE) -> quiesced = 0
+	:: at(i, RETRANSMIT) -> taken = i + 1; on = 0; quiesced = 0; kernel_alone = 1
+	:: at(i, FALLBACK_TX) -> quiesced = 0
 	:: else
 	fi;
 	i = 0
@@ -154,7 +154,7 @@ proctype receiver()
 	do
 	:: atomic { on && !quiesced && taken < ITEMS && mem[taken] < BYTES ->
 		assert(mem[taken] == delivered); delivered++; taken++ }
-	:: atomic { on && !quiesced && at(taken, MOVE) -> taken++; on = 0 }
+	:: atomic { on && !quiesced && at(taken, FALLBACK_TX) -> taken++; on = 0 }
 	:: atomic { !on && tcp?[b] ->
 		tcp?b;
 #ifdef REACH_REPEAT
@@ -189,7 +189,7 @@ proctype receiver()
 			i = 0; told = 0
 		:: else -> control!delivered
 		fi }
-	:: atomic { frozen && on && !(taken < ITEMS && (mem[taken] < BYTES || mem[taken] == MOVE)) -> on = 0 }
+	:: atomic { frozen && on && !(taken < ITEMS && (mem[taken] < BYTES || mem[taken] == FALLBACK_TX)) -> on = 0 }
 
 	:: atomic { !link && !lost ->
 		lost = 1;

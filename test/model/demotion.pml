@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A direction leaves the ring from both ends at once (command() of stream/ring/tx.c, rsk_tx_on_leave(), stream/ring/rx.c
- * rsk_rx_leave()). The sender may put MOVE(N) and go on by TCP without asking anybody. The receiver may say LEAVE(C)
+ * A direction leaves the ring from both ends at once (command() of stream/ring/tx.c, rsk_tx_on_fallback_rx(), stream/ring/rx.c
+ * rsk_rx_fall_back()). The sender may put FALLBACK_TX(N) and go on by TCP without asking anybody. The receiver may say FALLBACK_RX(C)
  * with slots unread, whereupon the sender repeats C.. by TCP, before anything newer. The two are like the two flags of
- * Dekker's algorithm: the sender puts its command, fences, looks for a LEAVE, and only then sends anything newer; the
- * receiver says LEAVE, fences, looks for a command behind unread data. So if the sender missed the LEAVE, the receiver
+ * Dekker's algorithm: the sender puts its command, fences, looks for a FALLBACK_RX, and only then sends anything newer; the
+ * receiver says FALLBACK_RX, fences, looks for a command behind unread data. So if the sender missed the FALLBACK_RX, the receiver
  * sees the command: it stays, and reads the ring to its end. If both see each other the sender repeats, and says so in
- * its mail (AGAIN) before the first byte, so that the receiver, which stayed, drops what it has read already.
+ * its mail (RETRANSMIT) before the first byte, so that the receiver, which stayed, drops what it has read already.
  *
  * Stores to shared memory (slots and mail of the sender in one queue, mail of the receiver) become visible when their
  * store buffers drain; a send or receive on the socket is a system call with locks in it and drains one's own buffer.
@@ -24,14 +24,14 @@
 /* MUTANT: -DAGAIN_AFTER_REPEAT */
 
 #define BYTES 4
-#define MOVE  99
+#define FALLBACK_TX  99
 #define NONE  77
 
 /* ring and the sender's mail: stores 0 .. stored-1 are issued, 0 .. visible-1 can be seen */
-byte store[BYTES + 3]; /* what each store is: a byte, MOVE, or AGAIN */
-#define AGAIN 98
+byte store[BYTES + 3]; /* what each store is: a byte, FALLBACK_TX, or RETRANSMIT */
+#define RETRANSMIT 98
 byte stored, visible;
-byte again_from = NONE; /* C as repeated in the AGAIN word */
+byte again_from = NONE; /* C as repeated in the RETRANSMIT word */
 
 /* receiver's mail */
 byte leave_stored = NONE, leave_visible = NONE;
@@ -58,17 +58,17 @@ end:
 active proctype sender()
 {
 	byte state = ONRING, pos, sent_tcp, from;
-	bit peer_left, looked;
+	bit peer_fell_back, looked;
 
 	{
 	do
-	/* Each call looks for a LEAVE before it sends. */
+	/* Each call looks for a FALLBACK_RX before it sends. */
 	:: atomic { !looked ->
 		looked = 1;
 		if
-		:: leave_visible != NONE && !peer_left ->
-			peer_left = 1;
-			/* newer bytes by TCP already: the receiver has seen our MOVE and stays */
+		:: leave_visible != NONE && !peer_fell_back ->
+			peer_fell_back = 1;
+			/* newer bytes by TCP already: the receiver has seen our FALLBACK_TX and stays */
 			if
 			:: state == ONRING || sent_tcp == 0 -> from = leave_visible
 			:: else -> from = NONE
@@ -79,14 +79,14 @@ active proctype sender()
 	   if
 	   :: from != NONE && from < pos ->
 #if !defined(NO_AGAIN) && !defined(AGAIN_AFTER_REPEAT)
-		atomic { again_from = from; store[stored] = AGAIN; stored++ };
+		atomic { again_from = from; store[stored] = RETRANSMIT; stored++ };
 #endif
 		do
 		:: atomic { from < pos && visible == stored -> tcp!from; from++ }
 		:: from == pos -> break
 		od;
 #ifdef AGAIN_AFTER_REPEAT
-		atomic { again_from = leave_visible; store[stored] = AGAIN; stored++ };
+		atomic { again_from = leave_visible; store[stored] = RETRANSMIT; stored++ };
 #endif
 		atomic { state = TCP; from = NONE }
 	   :: from != NONE && from == pos -> atomic { state = TCP; from = NONE }
@@ -95,7 +95,7 @@ active proctype sender()
 	:: atomic { looked && state == ONRING && pos < BYTES ->
 		store[stored] = pos; stored++; pos++; accepted++; looked = 0 }
 	:: atomic { looked && state == ONRING && pos > 0 ->
-		store[stored] = MOVE; stored++; state = TCP };
+		store[stored] = FALLBACK_TX; stored++; state = TCP };
 		/* command(): the fence, then the next call's look */
 #ifndef NO_SENDER_FENCE
 		visible == stored;
@@ -106,9 +106,9 @@ active proctype sender()
 #ifndef NO_SENDER_FENCE
 		visible == stored /* the system call; without the fence we ask what follows if it drained nothing */
 #endif
-	/* Any call may also find nothing to do; a LEAVE wakes whoever sleeps. */
-	:: atomic { looked && leave_visible != NONE && !peer_left -> looked = 0 }
-	:: atomic { pos + sent_tcp == BYTES && looked && peer_left -> break }
+	/* Any call may also find nothing to do; a FALLBACK_RX wakes whoever sleeps. */
+	:: atomic { looked && leave_visible != NONE && !peer_fell_back -> looked = 0 }
+	:: atomic { pos + sent_tcp == BYTES && looked && peer_fell_back -> break }
 	:: atomic { pos + sent_tcp == BYTES && looked && delivered == BYTES -> break }
 	od
 	} unless { dead }
@@ -130,7 +130,7 @@ byte taken; /* stores of the ring looked at */
 inline skip_word()
 {
 	do
-	:: taken < visible && store[taken] == AGAIN -> taken++
+	:: taken < visible && store[taken] == RETRANSMIT -> taken++
 	:: else -> break
 	od
 }
@@ -142,8 +142,8 @@ inline look_at_ring()
 		do
 		:: i < visible ->
 			if
-			:: store[i] == AGAIN -> again = 1
-			:: store[i] == MOVE -> moved = data
+			:: store[i] == RETRANSMIT -> again = 1
+			:: store[i] == FALLBACK_TX -> moved = data
 			:: else -> data = 1
 			fi;
 			i++
@@ -173,12 +173,12 @@ active proctype receiver()
 			b = store[taken];
 			taken++;
 			if
-			:: b == MOVE -> state = TCP
+			:: b == FALLBACK_TX -> state = TCP
 			:: else -> deliver(b)
 			fi
 		:: else
 		fi;
-		/* Credit overwrites a LEAVE that was taken back; sooner or later. */
+		/* Credit overwrites a FALLBACK_RX that was taken back; sooner or later. */
 		if
 		:: doubt -> leave_stored = NONE; leave_visible = NONE
 		:: true
@@ -190,7 +190,7 @@ active proctype receiver()
 		do
 		:: i < visible ->
 			if
-			:: store[i] == AGAIN -> applied = 1
+			:: store[i] == RETRANSMIT -> applied = 1
 			:: else
 			fi;
 			i++

@@ -6,7 +6,7 @@
  * connection, by which either end says RESUME(so much has come here, so far had I put), and whose end is GONE. The
  * receiver shows the end of TCP in order only where no byte that the sender had taken is missing.
  *
- * One promotion from the middle of it on (the receiver watches), one rail, no MOVE: resume.pml has those.
+ * One promotion from the middle of it on (the receiver watches), one rail, no FALLBACK_TX: resume.pml has those.
  *
  * Claims: bytes arrive in order; behind an end in order none is missing (assertions); each run comes to an end, in order
  * or by a reset (invalid end states). The last mutant takes for an error what has to be reachable: an end in order behind

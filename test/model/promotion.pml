@@ -3,9 +3,9 @@
  * A direction changes carrier, with nobody ever waiting (stream/ring/tx.c, stream/ring/rx.c): TCP and ring are FIFOs that know
  * nothing of each other; each end has one mail, a word that is overwritten, so that older words may never be seen.
  * The sender proposes, the receiver says that it watches, the sender announces position N and goes on in the ring;
- * later it leaves the ring with a MOVE slot, sends by TCP, and may propose again once every slot is known to be taken.
+ * later it leaves the ring with a FALLBACK_TX slot, sends by TCP, and may propose again once every slot is known to be taken.
  * The receiver may read past N, because N was announced and left again while it was inside a read: the overshoot is
- * held until the MOVE. Bytes are numbered.
+ * held until the FALLBACK_TX. Bytes are numbered.
  *
  * Claims: what is delivered is 0, 1, 2, ... (assertions); nobody is left waiting (invalid end state); everything is
  * delivered (delivered). Without the rule "propose only when credit == next", without the hold, or without looking at
@@ -20,7 +20,7 @@
 #define BYTES 5
 #define GENS  3
 #define CELLS 3 /* slots the ring takes, less one for a command */
-#define MOVE  99
+#define FALLBACK_TX  99
 
 /* Sender's mail and receiver's mail; written and read whole, for a torn one fails its hash. */
 mtype = { none, propose, ring_from, watching };
@@ -65,7 +65,7 @@ active proctype sender()
 		:: else
 		fi
 	   }
-	:: atomic { state == ONRING -> ring!MOVE + sent; next++; state = TCP }
+	:: atomic { state == ONRING -> ring!FALLBACK_TX + sent; next++; state = TCP }
 	:: atomic { state == PROPOSED -> state = TCP; tx_what = none } /* withdrawn */
 	:: atomic { sent == BYTES && state != PROPOSED -> break }
 	od
@@ -125,8 +125,8 @@ active proctype receiver()
 	   :: atomic { state == ONRING && len(ring) > 0 ->
 		ring?b; next++;
 		if
-		:: b < MOVE -> deliver(b); pos++
-		:: else -> assert(b - MOVE == pos); state = TCP; rx_credit = next
+		:: b < FALLBACK_TX -> deliver(b); pos++
+		:: else -> assert(b - FALLBACK_TX == pos); state = TCP; rx_credit = next
 		fi;
 		if
 		:: rx_credit = next

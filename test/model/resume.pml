@@ -9,7 +9,7 @@
  * the other end's RESUME: at once, or when it has read, or repeated, what is left of the old one. A rail may break again
  * before both have it.
  *
- * Off the ring by its own will (MOVE) the sender goes on by TCP when the rail has acknowledged all that it put: that is
+ * Off the ring by its own will (FALLBACK_TX) the sender goes on by TCP when the rail has acknowledged all that it put: that is
  * the receiver's, whatever becomes of the rail, though it may be unread.
  *
  * What a call or a round of a keeper does under the stream's lock is one step. Slots land in order (one reliable queue
@@ -31,7 +31,7 @@
 #define PROMOTIONS 2
 #define ITEMS      (BYTES + 2 * PROMOTIONS)
 #define RINGW      100 /* "from start on in the ring" */
-#define MOVE       101
+#define FALLBACK_TX       101
 #define START      102 /* RSK_POS_START */
 
 mtype = { BREAK, RESUME, RAIL, RING, TCP, PROPOSED, ONRING, BROKEN, RESEND, WATCH, DRAIN_TCP };
@@ -138,7 +138,7 @@ active proctype sender()
 	:: atomic { state == PROPOSED && watch_in == key ->
 		start = pos; ring_item = put; item[put] = RINGW; put++;
 		promotions++; state = ONRING; watch_in = 0 }
-	:: atomic { state == ONRING && credit_in > ring_item -> item[put] = MOVE; put++; state = TCP }
+	:: atomic { state == ONRING && credit_in > ring_item -> item[put] = FALLBACK_TX; put++; state = TCP }
 	:: atomic { state == RESEND && from < pos -> tcp!from; from++ }
 	:: atomic { state == RESEND && from == pos -> state = TCP }
 	:: atomic { state == TCP && renews -> tx_renew() }
@@ -199,7 +199,7 @@ inline scan()
 	:: r_state == DRAIN_TCP || r_state == ONRING ->
 		do
 		:: at < ITEMS && tag[at] == r_key && mem[at] < BYTES -> at++; told++
-		:: at < ITEMS && tag[at] == r_key && mem[at] == MOVE -> at++; break
+		:: at < ITEMS && tag[at] == r_key && mem[at] == FALLBACK_TX -> at++; break
 		:: else -> break
 		od;
 		frozen = at; is_frozen = 1
@@ -268,7 +268,7 @@ active proctype receiver()
 	:: atomic { r_state == ONRING && slot && mem[taken] < BYTES ->
 		assert(mem[taken] == delivered); delivered++; taken++;
 		again = r_key > 1; REACHED; thaw() }
-	:: atomic { r_state == ONRING && slot && mem[taken] == MOVE ->
+	:: atomic { r_state == ONRING && slot && mem[taken] == FALLBACK_TX ->
 		taken++; r_state = TCP; thaw() }
 	/* Credit comes when it comes, and is believed under its own key only. */
 	:: atomic { b_up && !is_frozen && !r_left && credit_out < taken && r_key == key -> credit_out = taken }

@@ -57,7 +57,7 @@ def request_response(t):
         t.check(record["link"], "it has a link")
     until_by_ring(t, port, MIB, lambda: turns(client, server, MIB, 2))
     for seen in happened(t, port):
-        t.check({cause for _event, cause in seen} <= {"direct", "ring-full", "peer-left"}, f"what happened: {seen}")
+        t.check({cause for _event, cause in seen} <= {"direct", "ring-full", "peer-fell-back"}, f"what happened: {seen}")
     wire.check(t, MIB // 4096)
 
 

@@ -46,7 +46,7 @@ def by_tcp(t, port):
     ends = t.stats.of_port(port, "client")
     t.check(len(ends) >= TIMES, f"{len(ends)} ends of {TIMES} transfers")
     told = {end.record["reason"] for end in ends}
-    t.check(told <= {"shared-holder", "peer-left", "no-peer"} and told & {"shared-holder", "peer-left"}, str(told))
+    t.check(told <= {"shared-holder", "peer-fell-back", "no-peer"} and told & {"shared-holder", "peer-fell-back"}, str(told))
 
 
 @case(120)

@@ -194,7 +194,7 @@ class Stats:
         """Forks took promoted streams to TCP, and each came back: nothing else moved them."""
         self.sample()
         for stream in self.of_port(port, "server") + self.of_port(port, "client"):
-            self.demand(not stream.demotions or stream.record["demote_cause"] in ("shared-holder", "peer-left"),
+            self.demand(not stream.demotions or stream.record["demote_cause"] in ("shared-holder", "peer-fell-back"),
                         f"not by a fork: {stream.line()}")
             # Two directions; the last fork may have been the last event of all.
             self.demand(not stream.demotions or stream.promotions > 2, f"never back: {stream.line()}")

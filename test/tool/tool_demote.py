@@ -60,7 +60,7 @@ def there_and_back(t):
         near, far = (client, server) if what == str(client.pid) else (server, client)
         [stream] = streams(t, near.pid)
         t.equal((stream["tx"], stream["rx"], stream["reason"]), ("tcp", "tcp", "operator"), "the end that was asked")
-        [other] = until_reason(t, far.pid, "peer-left")
+        [other] = until_reason(t, far.pid, "peer-fell-back")
         t.equal((other["tx"], other["rx"]), ("tcp", "tcp"), "the other one")
         # It stays there, and bytes go on.
         before = moved(t, near.pid)
@@ -192,7 +192,7 @@ def a_parents_stream(t):
     client.go(200)
     t.equal(paths(t, client.pid), {("tcp", "tcp")}, "paths")
     until_reason(t, child, "shared-holder")
-    until_reason(t, client.pid, "peer-left")
+    until_reason(t, client.pid, "peer-fell-back")
     says(t, ask(t, "promote", child, expect=1).out(), "it was given up before, and stays on TCP")
     client.go(200)
     t.equal(paths(t, client.pid), {("tcp", "tcp")}, "paths after the request")

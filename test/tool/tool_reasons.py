@@ -151,8 +151,8 @@ def operator(t):
     """The end that was asked says so, and the other one that its peer has left; promoted, both are direct again."""
     pair = Pair(t).says("direct", ("server", "client"))
     ask(t, "demote", "--all", f":{pair.port}", expect=None)
-    t.until(lambda: pair.stat() == {"server": {"operator"}, "client": {"peer-left"}} and
-            pair.why()[0] == {"server": "operator", "client": "peer-left"}, 30, "operator, and peer-left")
+    t.until(lambda: pair.stat() == {"server": {"operator"}, "client": {"peer-fell-back"}} and
+            pair.why()[0] == {"server": "operator", "client": "peer-fell-back"}, 30, "operator, and peer-fell-back")
     t.equal(pair.asked("check", "127.0.0.1", pair.port)["accelerated"], True, "check, of another stream")
     ask(t, "promote", "--all", f":{pair.port}", expect=None)
     pair.says("direct", ("server", "client")).end()
@@ -204,7 +204,7 @@ ROWS = {
     "no-peer": no_peer,
     "not-earned": not_earned,
     "operator": operator,
-    "peer-left": operator,
+    "peer-fell-back": operator,
     "other-user": other_user,
     **{reason: namespaces for reason in ("other-mntns", "other-pidns", "other-userns")},
     "raw-calls": raw_calls,

@@ -23,7 +23,7 @@ static void overtake(struct way *w)
 	rc = rsk_tx_serve(&w->tx, &w->at_tx.c);
 	CHECK(w->d, rc == 0 || rc == -EAGAIN, "serve: %d", rc);
 	duplex_send(w);
-	rc = rsk_tx_move(&w->tx, &w->at_tx.c);
+	rc = rsk_tx_fall_back(&w->tx, &w->at_tx.c);
 	CHECK(w->d, rc == 0 || rc == -EAGAIN || rc == -ENETDOWN, "move: %d", rc);
 	duplex_send(w);
 	w->in_tx = false;
@@ -39,7 +39,7 @@ void duplex_meanwhile(struct way *w)
 	/* A MOVE whose sender looked for a LEAVE just before there was one. */
 	if (w->leaving && !w->in_tx && chance(d, 50)) {
 		w->in_tx = true;
-		rsk_tx_move(&w->tx, &w->at_tx.c);
+		rsk_tx_fall_back(&w->tx, &w->at_tx.c);
 		w->in_tx = false;
 	}
 	if (!chance(d, 25))

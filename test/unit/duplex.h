@@ -41,7 +41,7 @@ struct duplex_sums {
 	uint64_t renewals,
 		promoted_again; /* ends that had another rail; promotions over such a one */
 	uint64_t peeks, counts, file_bytes, fins_on_ring, fins_on_tcp, repairs, retries,
-		busy_leaves, doubts, twice_bytes;
+		busy_falls_back, doubts, twice_bytes;
 	uint64_t requests, sent_off; /* wishes; moves at the receiver's word */
 	uint64_t rails_lost, all_lost, rails_back,
 		gaps;			    /* rails that died, of several; and were there again */

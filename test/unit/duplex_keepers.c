@@ -248,7 +248,7 @@ static void heard_of_rail(struct duplex *d, uint32_t end, const struct talk *tal
 	case TALK_GAP:
 		w->in_tx = true;
 		if (keeper->up && keeper->rail[k].state == LOST && !w->tx.ring_over)
-			rc = rsk_ring_tx_again(&w->tx.ring, talk->from, talk->to, k);
+			rc = rsk_ring_tx_retransmit(&w->tx.ring, talk->from, talk->to, k);
 		w->in_tx = false;
 		break;
 	case TALK_NAMED:
@@ -264,7 +264,7 @@ static void heard_of_rail(struct duplex *d, uint32_t end, const struct talk *tal
 		rsk_rails_changed(&r->rs[end]);
 		w->in_tx = true;
 		if (!w->tx.ring_over)
-			rc = rsk_ring_tx_again(&w->tx.ring, 0, UINT64_MAX, RSK_RAILS_NOBODY);
+			rc = rsk_ring_tx_retransmit(&w->tx.ring, 0, UINT64_MAX, RSK_RAILS_NOBODY);
 		w->in_tx = false;
 		break;
 	default:

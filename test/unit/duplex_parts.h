@@ -43,7 +43,7 @@ struct way {
 	uint64_t sent, received;
 	bool fin_asked, ended;
 	bool in_tx, in_rx; /* a call of this machine is running: nobody else calls it */
-	bool leaving;	   /* inside rsk_rx_leave() */
+	bool leaving;	   /* inside rsk_rx_fall_back() */
 	bool was_broken;   /* rx told C, tx has not heard it yet */
 	uint64_t c_pos, c_cell;
 	_Atomic(uint64_t) taken;

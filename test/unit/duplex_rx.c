@@ -54,7 +54,7 @@ static void do_recv(struct way *w, bool peek)
 	free(in);
 }
 
-/* Some of the ring's bytes to where the sender would write them (../../stream/fallback/handback.c). */
+/* Some of the ring's bytes to where the sender would write them (../../stream/fallback/return_unread.c). */
 static void hand_back(struct way *w)
 {
 	struct duplex *d = w->d;
@@ -75,7 +75,7 @@ static void hand_back(struct way *w)
 	CHECK(d, w->fifo_in == in + (uint64_t)(n > 0 ? n : 0), "the sender writes in between");
 }
 
-static void do_leave(struct way *w)
+static void do_fall_back(struct way *w)
 {
 	bool again = false, stay = chance(w->d, 25);
 	int rc;
@@ -88,11 +88,11 @@ static void do_leave(struct way *w)
 	w->leaving = true;
 	if (!stay && rsk_rx_end_it(&w->rx))
 		hand_back(w);
-	rc = rsk_rx_leave(&w->rx, stay, &again);
+	rc = rsk_rx_fall_back(&w->rx, stay, &again);
 	w->leaving = false;
 	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.quiesced), "leave: %d", rc);
 	w->d->sums->leaves += rc == 0;
-	w->d->sums->busy_leaves += rc == -EBUSY;
+	w->d->sums->busy_falls_back += rc == -EBUSY;
 	w->d->sums->doubts += w->rx.doubt;
 	CHECK(w->d, rc < 0 || !stay || !again || w->rx.applied || w->rx.repeated,
 	      "left with bytes unread");
@@ -188,14 +188,14 @@ void duplex_act_rx(struct way *w)
 			w->mute = (uint32_t)below(d, 200);
 		break;
 	case 5:
-		if (d->config->leave && !w->rx.left && chance(d, w->rx.quiesced ? 50 : 4))
-			do_leave(w);
-		else if (d->config->pauses && !w->rx.left && w->off[1] && chance(d, 30))
+		if (d->config->leave && !w->rx.fell_back && chance(d, w->rx.quiesced ? 50 : 4))
+			do_fall_back(w);
+		else if (d->config->pauses && !w->rx.fell_back && w->off[1] && chance(d, 30))
 			duplex_request_rx(w);
-		else if (d->config->pauses && !w->rx.left && !w->off[1] &&
+		else if (d->config->pauses && !w->rx.fell_back && !w->off[1] &&
 			 w->rx.state != RSK_RX_TCP && chance(d, 40))
 			do_pause(w);
-		else if (d->config->quiesced && !w->rx.left && !d->calm &&
+		else if (d->config->quiesced && !w->rx.fell_back && !d->calm &&
 			 chance(d, w->off[1] || w->rx.state == RSK_RX_ONRING ? 40 : 0))
 			do_quiesce(w);
 		break;

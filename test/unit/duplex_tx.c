@@ -114,7 +114,7 @@ void duplex_send(struct way *w)
 
 static bool drained(const struct way *w)
 {
-	return w->tx.ring.credit == w->tx.ring.next || w->tx.peer_left;
+	return w->tx.ring.credit == w->tx.ring.next || w->tx.peer_fell_back;
 }
 
 static void maybe_end(struct way *w)
@@ -164,7 +164,7 @@ void duplex_act_tx(struct way *w)
 	struct duplex *d = w->d;
 	uint64_t before = w->fifo_in;
 	uint32_t demotions = w->tx.demotions;
-	bool resending, own_move = false;
+	bool resending, own_fall_back = false;
 	int rc = 0;
 
 	if (w->in_tx)
@@ -181,8 +181,8 @@ void duplex_act_tx(struct way *w)
 			rc = 0;
 		break;
 	case 2:
-		own_move = true;
-		rc = rsk_tx_move(&w->tx, &w->at_tx.c);
+		own_fall_back = true;
+		rc = rsk_tx_fall_back(&w->tx, &w->at_tx.c);
 		if (rc == -EAGAIN)
 			rc = 0;
 		break;
@@ -211,7 +211,7 @@ void duplex_act_tx(struct way *w)
 	}
 	if (rc == -EAGAIN)
 		rc = 0; /* serve: a LEAVE that cannot be applied now */
-	d->sums->sent_off += w->tx.demotions != demotions && !own_move &&
+	d->sums->sent_off += w->tx.demotions != demotions && !own_fall_back &&
 			     w->tx.stay_off == RSK_TX_STAY_ASKED;
 	if (resending)
 		d->sums->resent_bytes += w->fifo_in - before;

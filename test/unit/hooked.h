@@ -8,7 +8,7 @@
 
 #include "engine.h"
 
-static inline ssize_t hooked_move(int fd, bool out, void *buf, size_t len)
+static inline ssize_t hooked_fall_back(int fd, bool out, void *buf, size_t len)
 {
 	struct iovec iov = { buf, len };
 	struct rsk_op op;

@@ -89,8 +89,8 @@ static void echo(int fd)
 	char buf[BYTES * 4];
 	ssize_t n;
 
-	while ((n = hooked_move(fd, false, buf, sizeof(buf))) > 0) {
-		cr_assert_eq(hooked_move(fd, true, buf, (size_t)n), n);
+	while ((n = hooked_fall_back(fd, false, buf, sizeof(buf))) > 0) {
+		cr_assert_eq(hooked_fall_back(fd, true, buf, (size_t)n), n);
 		atomic_fetch_add(&echoed, (unsigned long long)n);
 	}
 	cr_assert_eq(n, -EAGAIN, "%zd", n);
@@ -123,13 +123,13 @@ static void exchange(int set, int fd)
 	control(set, EPOLL_CTL_ADD, fd, EPOLLOUT, 1);
 	cr_assert_eq(rsk_epoll_wait(set, &ev, 1, NULL, NULL), 1);
 	cr_assert_eq(ev.events, EPOLLOUT);
-	cr_assert_eq(hooked_move(fd, true, buf, BYTES), BYTES);
+	cr_assert_eq(hooked_fall_back(fd, true, buf, BYTES), BYTES);
 	control(set, EPOLL_CTL_DEL, fd, 0, 0);
 	control(set, EPOLL_CTL_ADD, fd, EPOLLIN, 2);
 	while (left) {
 		cr_assert_eq(rsk_epoll_wait(set, &ev, 1, NULL, NULL), 1);
 		cr_assert(ev.events == EPOLLIN && ev.data.u64 == 2);
-		n = hooked_move(fd, false, buf, left);
+		n = hooked_fall_back(fd, false, buf, left);
 		cr_assert_gt(n, 0, "%zd", n);
 		left -= (size_t)n;
 	}

@@ -28,7 +28,7 @@ static struct kit_stream full(struct kit *k)
 	kit_rail_up(k, 0);
 	ks = kit_stream(k, true);
 	kit_fabric.arrived = true;
-	while ((n = hooked_move(ks.fd, true, bytes, sizeof(bytes))) > 0)
+	while ((n = hooked_fall_back(ks.fd, true, bytes, sizeof(bytes))) > 0)
 		;
 	cr_assert_eq(n, -EAGAIN);
 	cr_assert_eq(ks.s->tx.state, RSK_TX_ONRING);

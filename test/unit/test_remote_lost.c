@@ -41,7 +41,7 @@ static void begin(struct scene *s)
 	kit_rail_up(&s->k, 1);
 	for (int i = 0; i < STREAMS; i++)
 		s->at[i] = kit_stream(&s->k, i % 2);
-	cr_assert_eq(hooked_move(s->at[OWES].fd, true, &byte, 1), 1);
+	cr_assert_eq(hooked_fall_back(s->at[OWES].fd, true, &byte, 1), 1);
 	cr_assert_eq(s->at[OWES].s->tx.state, RSK_TX_ONRING);
 	hear_all(&s->k);
 }
@@ -69,11 +69,11 @@ static void is_over(struct scene *s, uint32_t n)
 		if (i == OWES)
 			continue;
 		/* Both ways, by TCP. */
-		cr_assert_eq(hooked_move(ks->fd, true, &byte, 1), 1);
+		cr_assert_eq(hooked_fall_back(ks->fd, true, &byte, 1), 1);
 		cr_assert_eq(recv(ks->other, &byte, 1, 0), 1);
 		cr_assert_eq(byte, 'y');
 		cr_assert_eq(send(ks->other, "z", 1, 0), 1);
-		cr_assert_eq(hooked_move(ks->fd, false, &byte, 1), 1);
+		cr_assert_eq(hooked_fall_back(ks->fd, false, &byte, 1), 1);
 		cr_assert_eq(byte, 'z');
 		byte = 'y';
 	}

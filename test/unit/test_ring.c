@@ -56,7 +56,7 @@ Test(ring, every_length_through_many_laps)
 
 Test(ring, full_keeps_room_for_a_command)
 {
-	struct rsk_slot_command cmd = { .pos = 5, .what = RSK_COMMAND_MOVE, .gen = 1 };
+	struct rsk_slot_command cmd = { .pos = 5, .what = RSK_COMMAND_FALLBACK_TX, .gen = 1 };
 	uint8_t in[100] = { 1 }, out[RSK_SLOT_MAX_PAYLOAD];
 	struct rsk_slot_view v;
 	struct pair p;
@@ -146,10 +146,10 @@ Test(ring, what_was_put_twice_is_free_when_all_has_landed)
 		cr_assert_eq(put(&p, "abc", 3), 3);
 	}
 	/* By a rail for the first time: once. */
-	cr_assert_eq(rsk_ring_tx_again(&p.tx, 0, UINT64_MAX, RSK_RAILS_NOBODY), 0);
+	cr_assert_eq(rsk_ring_tx_retransmit(&p.tx, 0, UINT64_MAX, RSK_RAILS_NOBODY), 0);
 	cr_assert_eq(rsk_ring_tx_credit(&p.tx, at[1]), 0);
 	cr_assert_eq(p.tx.credit, at[1]);
-	cr_assert_eq(rsk_ring_tx_again(&p.tx, at[2], at[3], 1), 0);
+	cr_assert_eq(rsk_ring_tx_retransmit(&p.tx, at[2], at[3], 1), 0);
 	cr_assert_eq(rsk_ring_tx_credit(&p.tx, p.tx.next), 0);
 	cr_assert_eq(p.tx.credit, at[2], "cells are used again over which a put may go");
 	cr_assert_eq(p.tx.told, p.tx.next);
@@ -167,7 +167,7 @@ Test(ring, what_was_put_twice_is_free_when_all_has_landed)
 
 Test(ring, sender_reads_its_own_slots_back)
 {
-	struct rsk_slot_command cmd = { .pos = 3, .what = RSK_COMMAND_MOVE };
+	struct rsk_slot_command cmd = { .pos = 3, .what = RSK_COMMAND_FALLBACK_TX };
 	uint8_t buf[RSK_SLOT_MAX_PAYLOAD];
 	uint64_t index = CELLS;
 	uint16_t kind;

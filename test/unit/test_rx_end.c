@@ -82,7 +82,7 @@ Test(rx_end, the_tcp_socket_is_ahead)
 	cr_assert_eq(recv_some(30), 10);
 	/* It says so: now they are. */
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
-	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(recv_some(4096), 70);
 	cr_assert_eq(recv_some(4096), -EAGAIN);
 	cr_assert(rsk_rx_validate(&w.rx));
@@ -96,7 +96,7 @@ Test(rx_end, the_tcp_socket_is_ahead_no_more)
 	cr_assert_eq(recv_some(30), -EAGAIN);
 	cr_assert(w.rx.tcp_ahead);
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
-	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(recv_some(4096), 70);
 	cr_assert_eq(w.rx.state, RSK_RX_TCP);
 	w.tx.ring.credit = w.tx.ring.next;
@@ -175,7 +175,7 @@ Test(rx_end, a_last_word_is_an_end_whoever_is_dead)
 	on_ring(&at_once, 3);
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0); /* it hears that the ring is known */
 	cr_assert_eq(send_some(100), 100);
-	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 	w.wire.end = true;
 	rsk_rx_lose(&w.rx);
 	cr_assert_eq(recv_some(4096), 100);
@@ -234,7 +234,7 @@ Test(rx_end, an_error_in_the_middle_of_a_call_is_for_the_next)
 		on_ring(&at_once, 3);
 		cr_assert_eq(send_some(100), 100);
 		cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
-		cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+		cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 		w.wire.err = -ECONNRESET;
 		w.wire.err_late = late;
 		cr_assert_eq(recv_some(4096), 100);
@@ -264,7 +264,7 @@ Test(rx_end, on_tcp_a_dead_peer_is_what_the_kernel_says)
 {
 	on_ring(&at_once, 3);
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
-	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(recv_some(4096), -EAGAIN);
 	cr_assert_eq(w.rx.state, RSK_RX_TCP);
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
@@ -372,7 +372,7 @@ Test(rx_end, who_moved_on_ends_by_the_companion)
 	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(send_some(100), 100);
-	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_TCP);
 	cr_assert_eq(recv_some(4096), 100);
 	cr_assert_eq(recv_some(4096), -EAGAIN);
@@ -408,7 +408,7 @@ Test(tx_end, what_has_arrived_is_remembered_for_who_cannot_ask)
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(send_some(100), 100);
 	cr_assert_not(rsk_tx_secure(&w.tx)); /* still on the ring */
-	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 	w.unheard = true;
 	cr_assert_not(rsk_tx_secure(&w.tx));
 	cr_assert_eq(send_some(20), -EAGAIN);

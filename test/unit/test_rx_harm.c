@@ -156,7 +156,7 @@ static void say(uint32_t what, uint64_t pos, uint64_t cells)
 /* It watches: go to the ring, and from there back at once. Then: may I? */
 static int answer(struct rsk_rail *rail, uint64_t off, size_t len)
 {
-	struct rsk_slot_command cmd = { .pos = w.rx.pos, .what = RSK_COMMAND_MOVE };
+	struct rsk_slot_command cmd = { .pos = w.rx.pos, .what = RSK_COMMAND_FALLBACK_TX };
 	struct rsk_control_word said;
 	uint8_t *at;
 
@@ -194,7 +194,7 @@ Test(rx_harm, a_path_that_changes_all_the_time_is_no_reason_to_stay)
 		flip.gen = w.rx.gen;
 		flip.turns = 0;
 		/* It moves to the companion; then it is asked again, in this very call. */
-		cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+		cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 		look_some(4096, peek);
 		cr_assert_gt(flip.turns, 2, "it did not begin");
 		cr_assert_lt(flip.turns, 1000, "%u turns in one call", flip.turns);
@@ -295,12 +295,12 @@ Test(rx_harm, commands_of_another_promotion_or_position)
 	cr_assert_eq(recv_some(10), 0);
 	cr_assert(w.rx.fin);
 	on_ring(&at_once, 7);
-	command(w.rx.ring.next, w.rx.pos, RSK_COMMAND_MOVE, w.rx.gen);
+	command(w.rx.ring.next, w.rx.pos, RSK_COMMAND_FALLBACK_TX, w.rx.gen);
 	cr_assert_eq(recv_some(10), -EAGAIN);
 	cr_assert_eq(w.rx.state, RSK_RX_TCP);
 	/* The answer to a word that was not said is none. */
 	on_ring(&at_once, 7);
-	command(w.rx.ring.next, w.rx.pos, RSK_COMMAND_AGAIN, w.rx.gen);
+	command(w.rx.ring.next, w.rx.pos, RSK_COMMAND_RETRANSMIT, w.rx.gen);
 	cr_assert_eq(recv_some(10), -EPROTO);
 }
 
@@ -311,7 +311,7 @@ Test(rx_harm, an_answer_to_another_rest)
 		cr_assert_eq(send_some(20), 20);
 		cr_assert_eq(recv_some(5), 5);
 		cr_assert_eq(rsk_rx_quiesce(&w.rx), -EAGAIN);
-		command(w.tx.ring.next, w.rx.leave_pos + (i == 1), RSK_COMMAND_AGAIN,
+		command(w.tx.ring.next, w.rx.fallback_pos + (i == 1), RSK_COMMAND_RETRANSMIT,
 			w.rx.gen + (i == 2));
 		cr_assert_eq(rsk_rx_quiesce(&w.rx), i ? -EPROTO : 0, "%d", i);
 	}

@@ -92,7 +92,7 @@ Test(rx_owed, nothing_is_owed_to_who_was_not_on_the_ring)
 
 	on_ring(&at_once, 3);
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
-	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(recv_some(4096), -EAGAIN);
 	rsk_tx_break(&w.tx);
 	rsk_rx_break(&w.rx, &pos, &cell);

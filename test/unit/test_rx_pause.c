@@ -35,7 +35,7 @@ Test(rx_pause, one_that_leaves_after_that_is_no_broken_peer)
 	paused();
 	cr_assert_eq(send_some(40), 40);
 	cr_assert_eq(recv_some(4096), 40);
-	cr_assert_eq(rsk_rx_leave(&w.rx, false, &again), 0);
+	cr_assert_eq(rsk_rx_fall_back(&w.rx, false, &again), 0);
 	cr_assert_not(again);
 	/* It names a position behind newer bytes of the companion, and a slot that nobody reads. */
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
@@ -50,7 +50,7 @@ Test(rx_pause, and_leaves_before_the_sender_has_heard_of_it)
 	bool again = true;
 
 	paused();
-	cr_assert_eq(rsk_rx_leave(&w.rx, false, &again), 0);
+	cr_assert_eq(rsk_rx_fall_back(&w.rx, false, &again), 0);
 	cr_assert_eq(send_some(40), 40);
 	cr_assert_eq(w.wire.in, 50);
 	cr_assert_eq(recv_some(4096), 40);

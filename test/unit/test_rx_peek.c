@@ -60,7 +60,7 @@ Test(rx_peek, all_three_parts)
 	cr_assert_eq(send_some(7), 7);
 	shows(4096, 5, 7, 0);
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
-	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 	shows(4096, 5, 7, 0);
 	cr_assert_eq(send_some(9), 9);
 	for (size_t len = 1; len < 30; len++)
@@ -76,7 +76,7 @@ Test(rx_peek, a_ring_without_bytes)
 	to_the_ring(5);
 	shows(4096, 5, 0, 0);
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
-	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(send_some(9), 9);
 	shows(4096, 5, 0, 9);
 	shows(7, 5, 0, 9);
@@ -89,7 +89,7 @@ Test(rx_peek, part_of_the_first_was_read)
 	cr_assert_eq(send_some(7), 7);
 	shows(4096, 5, 7, 0);
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
-	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(send_some(9), 9);
 	cr_assert_eq(recv_some(3), 3);
 	shows(4096, 2, 7, 9);

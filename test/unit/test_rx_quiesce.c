@@ -66,7 +66,7 @@ Test(rx_rest, whose_sender_had_moved_is_read_here)
 	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EAGAIN);
 	w.dark = false;
 	w.tx.acked = true;
-	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 	answer();
 	cr_assert_eq(send_some(7), 7);
 	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EBUSY);
@@ -106,7 +106,7 @@ Test(rx_rest, who_quiesces_reads_on_when_its_sender_is_dead)
 
 Test(rx_rest, an_answer_that_was_not_asked_for_is_refused)
 {
-	struct rsk_slot_command again = { .pos = 10, .what = RSK_COMMAND_AGAIN, .gen = 1 };
+	struct rsk_slot_command again = { .pos = 10, .what = RSK_COMMAND_RETRANSMIT, .gen = 1 };
 
 	on_ring(&far, 10);
 	cr_assert_eq(rsk_ring_put_command(&w.tx.ring, &w.tx.key, &again), 0);
@@ -128,7 +128,7 @@ Test(rx_rest, a_child_changes_nothing)
 	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EBUSY);
 	cr_assert_not(w.rx.quiesced);
 	w.tx.acked = true;
-	cr_assert_eq(rsk_tx_move(&w.tx, &w.wire.c), -EAGAIN);
+	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), -EAGAIN);
 	cr_assert_eq(send_some(100), -EAGAIN);
 	cr_assert_eq(w.tx.state, RSK_TX_ONRING);
 

@@ -96,7 +96,7 @@ Test(tx_credit, what_cannot_be)
 	begin();
 	send_slots(SLOTS);
 	read_bytes(SLOT * 2);
-	rsk_tx_move(&w.tx, &w.wire.c);
+	rsk_tx_fall_back(&w.tx, &w.wire.c);
 	read_bytes(SLOT * (SLOTS - 2));
 	cr_assert_eq(rsk_rx_serve(&w.rx, &w.wire.c), 0);
 	rsk_rx_ready(&w.rx);

@@ -40,7 +40,7 @@ static void owe(void)
 	on_ring(&at_once, 10);
 	cr_assert_eq(send_some(BYTES_SENT), BYTES_SENT);
 	w.wire.narrow = true;
-	cr_assert_eq(rsk_rx_leave(&w.rx, false, &again), 0);
+	cr_assert_eq(rsk_rx_fall_back(&w.rx, false, &again), 0);
 	cr_assert(again);
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(w.tx.state, RSK_TX_RESEND);
@@ -95,7 +95,7 @@ Test(tx_fin, waits_for_the_word_that_says_from_where)
 	rsk_tx_fin_later(&w.tx);
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(w.wire.shuts, 0, "shut, and nobody can repeat any more");
-	cr_assert_eq(rsk_rx_leave(&w.rx, false, &again), 0);
+	cr_assert_eq(rsk_rx_fall_back(&w.rx, false, &again), 0);
 	cr_assert(again);
 	cr_assert_eq(read_all(), BYTES_SENT);
 }

@@ -30,10 +30,10 @@ static void series(struct duplex_config config, uint32_t runs, uint64_t faults,
 	       " faults, %" PRIu64 " wishes (%" PRIu64 " moves at the receiver's word), %" PRIu64
 	       " renewals, %" PRIu64 " pauses (%" PRIu64 " met a MOVE)\n",
 	       name, sums->bytes, sums->ring_bytes, sums->slots, sums->laps, sums->promotions,
-	       sums->demotions, sums->leaves, sums->busy_leaves, sums->doubts, sums->twice_bytes,
-	       sums->resent_bytes, sums->held_reads, sums->breaks, sums->repairs, sums->retries,
-	       sums->faults, sums->requests, sums->sent_off, sums->renewals, sums->pauses,
-	       sums->paused_again);
+	       sums->demotions, sums->leaves, sums->busy_falls_back, sums->doubts,
+	       sums->twice_bytes, sums->resent_bytes, sums->held_reads, sums->breaks, sums->repairs,
+	       sums->retries, sums->faults, sums->requests, sums->sent_off, sums->renewals,
+	       sums->pauses, sums->paused_again);
 	fflush(stdout);
 	cr_assert_gt(sums->ring_bytes, 100000);
 	cr_assert_gt(sums->bytes, sums->ring_bytes);

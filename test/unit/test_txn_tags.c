@@ -130,7 +130,7 @@ Test(tags, a_send_that_finds_no_room_goes_on)
 
 Test(tags, a_command_ends_what_is_open)
 {
-	struct rsk_slot_command cmd = { .what = RSK_COMMAND_MOVE };
+	struct rsk_slot_command cmd = { .what = RSK_COMMAND_FALLBACK_TX };
 	struct ends e;
 
 	begin(&e, RSK_ORDER_DEFAULT);

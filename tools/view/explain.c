@@ -61,7 +61,7 @@ struct view end_view(const struct end *end)
 static const char *cure_of(const struct connection *c)
 {
 	static const unsigned int says_the_other[] = { RSK_REASON_NO_PEER, RSK_REASON_PEER_DENIED,
-						       RSK_REASON_PEER_LEFT,
+						       RSK_REASON_PEER_FELL_BACK,
 						       RSK_REASON_LINK_ERROR };
 
 	if (c->direct == ANSWER_YES)

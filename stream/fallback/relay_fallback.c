@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* relay_leave.c - a stream whose ring holds bytes that nobody will repeat in order leaves by way of a relay. */
+/* relay_fallback.c - a stream whose ring holds bytes that nobody will repeat in order leaves by way of a relay. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * tx_again.c - the sending machine repeats by the companion what it had put into the ring: for a receiver that leaves
+ * tx_retransmit.c - the sending machine repeats by the companion what it had put into the ring: for a receiver that leaves
  * it (LEAVE), or rests (BACK), or whose rail broke.
  */
 #include <errno.h>
@@ -36,7 +36,7 @@ static int start_resend(struct rsk_tx *tx, struct rsk_tcp *c, uint64_t pos, uint
 		/*
 		 * We had moved already: in order only if nothing newer is on the companion. If there is, we did
 		 * not see the LEAVE behind our command, so the receiver saw the command behind its LEAVE, and
-		 * stays (fences in command() and rsk_rx_leave(); model: demotion).
+		 * stays (fences in command() and rsk_rx_fall_back(); model: demotion).
 		 */
 		if (rc < 0 || tcp_pos != tx->moved_tcp_pos)
 			return 0;
@@ -152,9 +152,11 @@ int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_tcp *c)
 }
 
 /* Who moved before, or has ended, has said so in the ring, where the receiver finds it instead. */
-int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m)
+int rsk_tx_on_quiesced(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m)
 {
-	struct rsk_slot_command cmd = { .pos = m->pos, .what = RSK_COMMAND_AGAIN, .gen = tx->gen };
+	struct rsk_slot_command cmd = { .pos = m->pos,
+					.what = RSK_COMMAND_RETRANSMIT,
+					.gen = tx->gen };
 	const struct rsk_tx before = *tx;
 	int rc;
 
@@ -179,12 +181,12 @@ int rsk_tx_on_back(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_contro
 	return 0; /* also where the rail broke: its RESUME says more */
 }
 
-int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m)
+int rsk_tx_on_fallback_rx(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m)
 {
-	bool first = !tx->peer_left;
+	bool first = !tx->peer_fell_back;
 	int rc;
 
-	tx->peer_left = true;
+	tx->peer_fell_back = true;
 	if (tx->state == RSK_TX_PROPOSED) {
 		tx->state = RSK_TX_TCP;
 		return 0;
@@ -202,10 +204,10 @@ int rsk_tx_on_leave(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_contr
 		return 0;
 	rc = start_resend(tx, c, m->pos, m->cells);
 	if (rc == -EAGAIN)
-		tx->peer_left = false; /* not seen yet */
+		tx->peer_fell_back = false; /* not seen yet */
 	if (rc == 0 && tx->state == RSK_TX_RESEND) {
 		/* For a receiver that found our command behind its LEAVE and cannot tell which came first. */
-		tx->word = (struct rsk_control_word){ .what = RSK_TX_AGAIN,
+		tx->word = (struct rsk_control_word){ .what = RSK_TX_RETRANSMIT,
 						      .gen = tx->gen,
 						      .pos = tx->resend_pos };
 		if (rsk_tx_put_word(tx) < 0)
@@ -229,8 +231,8 @@ int rsk_tx_paused(struct rsk_tx *tx, struct rsk_tcp *c)
 		tx->state = RSK_TX_TCP;
 		return 0;
 	}
-	if (there && m.what == RSK_RX_LEAVE && m.gen == tx->gen)
-		return rsk_tx_on_leave(tx, c, &m);
+	if (there && m.what == RSK_RX_FALLBACK_RX && m.gen == tx->gen)
+		return rsk_tx_on_fallback_rx(tx, c, &m);
 	if (!there || m.what != RSK_RX_PAUSE || m.gen != tx->gen)
 		return -EAGAIN;
 	tx->stay_off |= RSK_TX_STAY_ASKED;
@@ -240,7 +242,7 @@ int rsk_tx_paused(struct rsk_tx *tx, struct rsk_tcp *c)
 	/* Nothing lies there for anybody any more: the next promotion begins behind it. */
 	tx->ring.credit = tx->ring.told = tx->ring.next;
 	tx->ring.data_end = m.cells < tx->ring.next ? m.cells : tx->ring.next;
-	tx->word = (struct rsk_control_word){ .what = RSK_TX_AGAIN,
+	tx->word = (struct rsk_control_word){ .what = RSK_TX_RETRANSMIT,
 					      .gen = tx->gen,
 					      .pos = tx->resend_pos };
 	rsk_tx_put_word(tx); /* a rail that is broken is not needed any more */

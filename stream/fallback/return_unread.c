@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * handback.c - a stream leaves the ring while bytes lie unread in it, and who uses it next sees only the
+ * return_unread.c - a stream leaves the ring while bytes lie unread in it, and who uses it next sees only the
  * kernel.
  *
  * The peer could be asked to repeat them, but may make no call for a long time. A copy of its socket
@@ -11,7 +11,7 @@
  * bytes written to the peer's socket is what it was. What finds no room stays in the ring; the peer
  * repeats it after LEAVE.
  */
-#include "handback.h"
+#include "return_unread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ static bool filtered(void)
 	return !at || at[sizeof(key) - 1] != '0';
 }
 
-int rsk_handback_borrow(struct rsk_stream *s)
+int rsk_return_unread_borrow(struct rsk_stream *s)
 {
 	uint64_t cookie = 0;
 	socklen_t len = sizeof(cookie);
@@ -123,7 +123,7 @@ static bool inject(struct rsk_stream *s, int peer, uint8_t *block, uint64_t *inj
 	return true;
 }
 
-uint64_t rsk_handback(struct rsk_stream *s, int fd)
+uint64_t rsk_return_unread(struct rsk_stream *s, int fd)
 {
 	struct rsk_kernel_tcp k;
 	uint64_t injected = 0;
@@ -135,7 +135,7 @@ uint64_t rsk_handback(struct rsk_stream *s, int fd)
 	if (rsk_stream_failed(s) || s->rx.state != RSK_RX_ONRING || s->rx.fin ||
 	    !rsk_rx_pending(&s->rx, NULL) || rsk_rx_moved_on(&s->rx))
 		return 0;
-	peer = rsk_handback_borrow(s);
+	peer = rsk_return_unread_borrow(s);
 	if (peer < 0) {
 		rsk_log(RSK_LOG_INFO, "fd %d: unread bytes stay with the peer: %d", fd, peer);
 		return 0;

@@ -21,7 +21,7 @@ static struct kit_stream with_bytes_under_way(struct kit *k)
 	ks = kit_stream(k, true);
 	ks.s->tx.acked = true; /* a MOVE may go */
 	kit_fabric.arrived = false;
-	cr_assert_eq(hooked_move(ks.fd, true, &byte, 1), 1);
+	cr_assert_eq(hooked_fall_back(ks.fd, true, &byte, 1), 1);
 	cr_assert_eq(ks.s->tx.state, RSK_TX_ONRING);
 	return ks;
 }
@@ -34,10 +34,10 @@ Test(leave, nothing_goes_by_tcp_before_what_was_put_has_arrived)
 
 	kit_init();
 	ks = with_bytes_under_way(&k);
-	cr_assert_eq(rsk_fd_leave_tx(ks.fd, RSK_REASON_SPLICE), -EAGAIN);
+	cr_assert_eq(rsk_fd_fall_back_tx(ks.fd, RSK_REASON_SPLICE), -EAGAIN);
 	cr_assert_eq(ks.s->tx.state, RSK_TX_TCP, "its MOVE is on the way as well");
 	kit_fabric.arrived = true;
-	cr_assert_eq(rsk_fd_leave_tx(ks.fd, RSK_REASON_SPLICE), 0);
+	cr_assert_eq(rsk_fd_fall_back_tx(ks.fd, RSK_REASON_SPLICE), 0);
 	/* Whatever the rail says from now on. */
 	kit_fabric.arrived = false;
 	rsk_tx_break(&ks.s->tx);
@@ -52,12 +52,12 @@ Test(leave, nor_does_a_stream_leave_for_good)
 
 	kit_init();
 	ks = with_bytes_under_way(&k);
-	cr_assert_eq(rsk_fd_leave(ks.fd, RSK_REASON_OOB), 0);
+	cr_assert_eq(rsk_fd_fall_back(ks.fd, RSK_REASON_OOB), 0);
 	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_PAIRED, "our hooks go on with it");
-	cr_assert_eq(hooked_move(ks.fd, true, &byte, 1), -EAGAIN);
+	cr_assert_eq(hooked_fall_back(ks.fd, true, &byte, 1), -EAGAIN);
 	kit_fabric.arrived = true;
-	cr_assert_eq(hooked_move(ks.fd, true, &byte, 1), 1);
-	hooked_move(ks.fd, false, &byte, 1);
+	cr_assert_eq(hooked_fall_back(ks.fd, true, &byte, 1), 1);
+	hooked_fall_back(ks.fd, false, &byte, 1);
 	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_UNTRACKED);
 }
 

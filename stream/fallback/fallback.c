@@ -3,7 +3,7 @@
  * leave.c - a joined stream leaves the ring for good: the kernel alone is to carry it, in both
  * directions or in one.
  */
-#include "leave.h"
+#include "fallback.h"
 
 #include <errno.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 #include "arena.h"
 #include "epoll.h"
-#include "handback.h"
+#include "return_unread.h"
 #include "log.h"
 #include "mend.h"
 #include "over.h"
@@ -91,7 +91,7 @@ static bool takes_relay(struct rsk_stream *s, int fd, enum rsk_reason why,
 /*
  * The same with bytes at stake. Who forks, lets the child execute a program, and closes its own
  * descriptor, does that at the same time as the child: it is waited for a while, once for all that the child has.
- * *@until: as in rsk_fd_leave_exec().
+ * *@until: as in rsk_fd_fall_back_exec().
  */
 static bool takes_relay_in_time(struct rsk_stream *s, int fd, enum rsk_reason why,
 				const struct rsk_leaving *l, uint64_t *until)
@@ -115,7 +115,7 @@ static bool settled(struct rsk_stream *s, int fd, enum rsk_reason why)
 	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_lock(&s->tx_lock);
 	rsk_tx_serve(&s->tx, &k.c);
-	rsk_tx_move(&s->tx, &k.c);
+	rsk_tx_fall_back(&s->tx, &k.c);
 	rsk_stream_note(s, true, why);
 	done = rsk_tx_secure(&s->tx);
 	rsk_unlock(&s->tx_lock);
@@ -139,10 +139,10 @@ static bool reads_on(const struct rsk_stream *s, enum rsk_reason why, const stru
 	return (!l->kernel && (stays(why) || !s->link->remote)) || rsk_stream_takes_nothing(s);
 }
 
-/* rsk_rx_leave(); the rx lock is held. */
-static int leave_rx(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
+/* rsk_rx_fall_back(); the rx lock is held. */
+static int fall_back_rx(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
 {
-	int rc = rsk_rx_leave(&s->rx, reads_on(s, why, l), &l->again);
+	int rc = rsk_rx_fall_back(&s->rx, reads_on(s, why, l), &l->again);
 
 	if (rc == -EPROTO)
 		rsk_stream_fail(s, fd);
@@ -154,13 +154,14 @@ static int leave_rx(struct rsk_stream *s, int fd, enum rsk_reason why, struct rs
  * Between hosts the sender is asked first (rsk_rx_quiesce()), by its keeper, whatever its program
  * does.
  */
-static int leave_rx_later(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
+static int fall_back_rx_later(struct rsk_stream *s, int fd, enum rsk_reason why,
+			      struct rsk_leaving *l)
 {
 	int rc;
 
 	rsk_guard_enter();
 	rsk_lock(&s->rx_lock);
-	rc = leave_rx(s, fd, why, l);
+	rc = fall_back_rx(s, fd, why, l);
 	rsk_unlock(&s->rx_lock);
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 	rsk_guard_exit();
@@ -181,7 +182,7 @@ static void keep_quiesced(struct rsk_stream *s, int fd, struct rsk_leaving *l)
 	}
 	/* The peer's sender rests, as far as TCP goes, for as long as it is on the ring. */
 	rsk_sys_ioctl(fd, FIONREAD, &inq);
-	l->before = (uint64_t)inq + (s->rx.ours ? rsk_handback(s, fd) : 0);
+	l->before = (uint64_t)inq + (s->rx.ours ? rsk_return_unread(s, fd) : 0);
 	if (!s->rx.stage_len)
 		return;
 	l->stage_len = s->rx.stage_len - s->rx.stage_off;
@@ -208,7 +209,7 @@ static bool repeated(struct rsk_stream *s, int fd, const struct rsk_leaving *l)
  * (model: demotion).
  *
  * 0: the kernel alone carries the stream. -EBUSY: not yet. Bytes lie here that nobody will repeat,
- * since the sender has gone on to the companion, or has ended, behind them (rsk_rx_leave()); or it
+ * since the sender has gone on to the companion, or has ended, behind them (rsk_rx_fall_back()); or it
  * was asked to (l->again) and has not in time; or we have bytes to repeat and there is no room.
  * Nothing new comes to the ring meanwhile: we do not watch it any more. Or, between hosts, the
  * peer's keeper has not answered in time; the answer is heeded still. -EINPROGRESS: all is done here, and what the peer
@@ -232,7 +233,7 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 	over = rsk_over_is(s) && !on ? rsk_over_back(s, fd) : 0;
 	if (over == -EIO)
 		rsk_stream_fail(s, fd);
-	rc = leave_rx(s, fd, why, l);
+	rc = fall_back_rx(s, fd, why, l);
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
 	out = settled(s, fd, why);
@@ -244,7 +245,7 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 	while (rsk_now_ns() < until) {
 		out = settled(s, fd, why);
 		if (rc == -EAGAIN)
-			rc = leave_rx_later(s, fd, why, l);
+			rc = fall_back_rx_later(s, fd, why, l);
 		if (out && rc != -EAGAIN && (!l->again || repeated(s, fd, l)))
 			break;
 		/* Bytes that nobody will repeat do not come by waiting. */
@@ -260,8 +261,8 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 /*
  * 0; -EAGAIN: it could not be made sure that no byte is lost, and who asked for it must not go on.
  */
-static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why, bool kernel,
-			  uint64_t *until)
+static int fall_back_or_later(struct rsk_stream *s, int fd, enum rsk_reason why, bool kernel,
+			      uint64_t *until)
 {
 	struct rsk_leaving l = { .kernel = kernel || needs_kernel(why) };
 	int rc = 0;
@@ -282,11 +283,11 @@ static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why, boo
 		if (rc < 0) {
 			rsk_log(RSK_LOG_INFO, "fd %d: leaves when it is drained", fd);
 			rsk_stats_set_reason(s->rec, why);
-			atomic_store_explicit(&s->leave_due, (uint8_t)why, memory_order_relaxed);
-			rsk_epoll_leaves(s);
+			atomic_store_explicit(&s->fallback_due, (uint8_t)why, memory_order_relaxed);
+			rsk_epoll_falls_back(s);
 			return takes_relay(s, fd, why, &l) ? -EAGAIN : 0;
 		}
-		atomic_store_explicit(&s->leave_due, 0, memory_order_relaxed);
+		atomic_store_explicit(&s->fallback_due, 0, memory_order_relaxed);
 	}
 	rsk_epoll_restore(s, fd);
 	if (rsk_stream_phase(s) != RSK_PHASE_UNTRACKED)
@@ -294,7 +295,7 @@ static int leave_or_later(struct rsk_stream *s, int fd, enum rsk_reason why, boo
 	return 0;
 }
 
-void rsk_stream_leave_late(struct rsk_stream *s, int fd)
+void rsk_stream_fall_back_late(struct rsk_stream *s, int fd)
 {
 	uint8_t why;
 	bool ready;
@@ -306,36 +307,36 @@ void rsk_stream_leave_late(struct rsk_stream *s, int fd)
 		(rsk_tx_arrived(&s->tx) && rsk_rx_drained(&s->rx) && !rsk_over_unread(s));
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
-	why = ready ? atomic_exchange_explicit(&s->leave_due, 0, memory_order_relaxed) : 0;
+	why = ready ? atomic_exchange_explicit(&s->fallback_due, 0, memory_order_relaxed) : 0;
 	if (why)
-		leave_or_later(s, fd, (enum rsk_reason)why, false, &(uint64_t){ 0 });
+		fall_back_or_later(s, fd, (enum rsk_reason)why, false, &(uint64_t){ 0 });
 }
 
-static int leave_fd(int fd, enum rsk_reason why, bool kernel, uint64_t *until)
+static int fall_back_fd(int fd, enum rsk_reason why, bool kernel, uint64_t *until)
 {
 	struct rsk_stream *s = rsk_stream_of(fd);
 	int rc;
 
 	if (!s)
 		return 0;
-	rc = rsk_stream_is_at(s, fd) ? leave_or_later(s, fd, why, kernel, until) : 0;
+	rc = rsk_stream_is_at(s, fd) ? fall_back_or_later(s, fd, why, kernel, until) : 0;
 	rsk_stream_unpin(s);
 	return rc;
 }
 
-int rsk_fd_leave(int fd, enum rsk_reason why)
+int rsk_fd_fall_back(int fd, enum rsk_reason why)
 {
-	return leave_fd(fd, why, false, &(uint64_t){ 0 });
+	return fall_back_fd(fd, why, false, &(uint64_t){ 0 });
 }
 
-int rsk_fd_leave_exec(int fd, uint64_t *until)
+int rsk_fd_fall_back_exec(int fd, uint64_t *until)
 {
-	return leave_fd(fd, RSK_REASON_EXEC, false, until);
+	return fall_back_fd(fd, RSK_REASON_EXEC, false, until);
 }
 
-int rsk_fd_leave_now(int fd, enum rsk_reason why)
+int rsk_fd_fall_back_now(int fd, enum rsk_reason why)
 {
-	return leave_fd(fd, why, true, &(uint64_t){ 0 });
+	return fall_back_fd(fd, why, true, &(uint64_t){ 0 });
 }
 
 /* A pending error comes first, as in the kernel's sends (sk_stream_error()). */
@@ -349,7 +350,7 @@ static int send_error(struct rsk_stream *s)
 	return err;
 }
 
-int rsk_fd_leave_tx(int fd, enum rsk_reason why)
+int rsk_fd_fall_back_tx(int fd, enum rsk_reason why)
 {
 	struct rsk_stream *s = rsk_stream_of(fd);
 	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
@@ -359,7 +360,7 @@ int rsk_fd_leave_tx(int fd, enum rsk_reason why)
 	if (!s)
 		return 0;
 	if (rsk_stream_is_at(s, fd) && rsk_stream_phase(s) != RSK_PHASE_PAIRED) {
-		rc = leave_or_later(s, fd, why, false, &(uint64_t){ 0 });
+		rc = fall_back_or_later(s, fd, why, false, &(uint64_t){ 0 });
 	} else if (rsk_stream_is_at(s, fd)) {
 		rsk_lock(&s->tx_lock);
 		s->tx.gave_up = true; /* the kernel's count is not ours any more */

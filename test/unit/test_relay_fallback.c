@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a relay is given when it begins (relay_leave.c), and what another process that shares the overread file can have
+ * What a relay is given when it begins (relay_fallback.c), and what another process that shares the overread file can have
  * of it in that moment. The relay's process is the test's own: rsk_relay_start() is wrapped.
  */
 #include <criterion/criterion.h>
@@ -56,7 +56,7 @@ static struct kit_stream with_file(struct kit *k)
 	return ks;
 }
 
-Test(relay_leave, each_byte_of_the_file_goes_to_one_reader)
+Test(relay_fall_back, each_byte_of_the_file_goes_to_one_reader)
 {
 	const struct rsk_leaving l = { .kernel = true };
 	struct kit_stream ks;
@@ -72,7 +72,7 @@ Test(relay_leave, each_byte_of_the_file_goes_to_one_reader)
 	cr_assert_eq(rsk_over_unread(ks.s), 0);
 }
 
-Test(relay_leave, a_relay_that_does_not_begin_has_taken_nothing)
+Test(relay_fall_back, a_relay_that_does_not_begin_has_taken_nothing)
 {
 	const struct rsk_leaving l = { .kernel = true };
 	char text[BYTES];
@@ -90,7 +90,7 @@ Test(relay_leave, a_relay_that_does_not_begin_has_taken_nothing)
 }
 
 /* There was no memory for a copy of the slot that was read in part. */
-Test(relay_leave, no_relay_without_all_of_the_bytes)
+Test(relay_fall_back, no_relay_without_all_of_the_bytes)
 {
 	const struct rsk_leaving l = { .kernel = true, .again = true, .stage_len = 10 };
 	struct kit_stream ks;
