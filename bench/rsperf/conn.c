@@ -157,7 +157,7 @@ void rsk_conn_begin_sink(struct rsk_conn *c, bool hold)
 	size_t size = (size_t)c->ask.size_bytes;
 
 	c->rx_stream = true;
-	c->rx_hold = hold ? RSK_MSG_BYTES : 0;
+	c->rx_overread = hold ? RSK_MSG_BYTES : 0;
 	c->rx = (struct rsk_cursor){
 		.at = c->rx_buf,
 		.len = size > RSK_SINK_BYTES ? size : RSK_SINK_BYTES,
@@ -222,7 +222,7 @@ static int rsk_stream_check(struct rsk_conn *c, const uint8_t *at, size_t n)
 static int rsk_conn_rx_stream(struct rsk_conn *c, size_t n)
 {
 	size_t have = c->rx_held + n;
-	size_t pass = have > c->rx_hold ? have - c->rx_hold : 0;
+	size_t pass = have > c->rx_overread ? have - c->rx_overread : 0;
 	int rc = 0;
 
 	if (pass)

@@ -48,8 +48,8 @@ struct rsk_conn {
 	struct rsk_cursor rx;
 	uint8_t *rx_buf; /* owned */
 	bool rx_stream;
-	size_t rx_hold; /* bytes at the end that may be the tally: 0 or RSK_MSG_BYTES */
-	size_t rx_held; /* bytes held at the start of rx_buf */
+	size_t rx_overread; /* bytes at the end that may be the tally: 0 or RSK_MSG_BYTES */
+	size_t rx_held;	    /* bytes held at the start of rx_buf */
 
 	uint8_t hello[RSK_MSG_BYTES];
 

@@ -241,7 +241,7 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 			n = n > 0 ? n : -EAGAIN;
 			break;
 		}
-		if (rsk_stream_phase(s) == RSK_PHASE_UNTRACKED && !total && !s->rx.hold_len)
+		if (rsk_stream_phase(s) == RSK_PHASE_UNTRACKED && !total && !s->rx.overread_len)
 			return -RSK_EKERNEL;
 		if (!w.active)
 			rsk_wait_begin(&w, s, fd, RSK_WAKE_RX);
@@ -311,7 +311,7 @@ ssize_t rsk_op_drain(struct rsk_op *op, struct rsk_drain *d, void *buf, size_t l
 			return 0;
 		if (dontwait)
 			return -EAGAIN;
-		if (rsk_stream_phase(s) == RSK_PHASE_UNTRACKED && !s->rx.hold_len)
+		if (rsk_stream_phase(s) == RSK_PHASE_UNTRACKED && !s->rx.overread_len)
 			return -RSK_EKERNEL;
 		if (!w.active)
 			rsk_wait_begin(&w, s, fd, RSK_WAKE_RX);

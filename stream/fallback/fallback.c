@@ -183,18 +183,18 @@ static void keep_quiesced(struct rsk_stream *s, int fd, struct rsk_leaving *l)
 	/* The peer's sender rests, as far as TCP goes, for as long as it is on the ring. */
 	rsk_sys_ioctl(fd, FIONREAD, &inq);
 	l->before = (uint64_t)inq + (s->rx.ours ? rsk_return_unread(s, fd) : 0);
-	if (!s->rx.stage_len)
+	if (!s->rx.partial_len)
 		return;
-	l->stage_len = s->rx.stage_len - s->rx.stage_off;
+	l->partial_len = s->rx.partial_len - s->rx.partial_off;
 	l->stage = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
 	if (l->stage)
-		memcpy(l->stage, s->rx.stage + s->rx.stage_off, l->stage_len);
+		memcpy(l->stage, s->rx.partial + s->rx.partial_off, l->partial_len);
 }
 
 /* All that the peer has to repeat is in the kernel: no death of its changes that any more. */
 static bool repeated(struct rsk_stream *s, int fd, const struct rsk_leaving *l)
 {
-	uint64_t bytes = l->before + l->stage_len;
+	uint64_t bytes = l->before + l->partial_len;
 	int inq = 0;
 
 	rsk_lock(&s->rx_lock);

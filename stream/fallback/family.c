@@ -30,7 +30,7 @@
 
 static bool ring_has(const struct rsk_rx *rx)
 {
-	if (rx->stage_len || rx->hold_len)
+	if (rx->partial_len || rx->overread_len)
 		return true;
 	return rx->state >= RSK_RX_DRAIN_TCP && !rx->fin;
 }
@@ -43,7 +43,7 @@ static uint64_t most_over(const struct rsk_rx *rx)
 {
 	uint64_t before = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos - rx->pos : 0;
 
-	return before + rx->hold_len + rx->stage_len + BLOCK_BYTES +
+	return before + rx->overread_len + rx->partial_len + BLOCK_BYTES +
 	       2 * (uint64_t)rx->ring.cells * RSK_CELL_BYTES;
 }
 
@@ -167,7 +167,8 @@ void rsk_stream_share(struct rsk_stream *s, int fd)
 	if (rc == -EPROTO)
 		rsk_stream_fail(s, fd);
 	/* Also where the sender has not said yet what of the ring's it repeats. */
-	else if (rc < 0 || s->rx.doubt || s->rx.skip || (s->rx.state > RSK_RX_TCP && !s->rx.fin))
+	else if (rc < 0 || s->rx.fallback_race || s->rx.skip ||
+		 (s->rx.state > RSK_RX_TCP && !s->rx.fin))
 		atomic_store_explicit(&s->torn, true, memory_order_relaxed);
 	rsk_stream_note(s, true, RSK_REASON_SHARED_HOLDER);
 	rsk_stream_note(s, false, RSK_REASON_SHARED_HOLDER);

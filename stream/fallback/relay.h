@@ -116,7 +116,7 @@ struct rsk_leaving {
 	bool again;	 /* the machine has left */
 	uint64_t before; /* bytes that the TCP socket has before the repeated ones */
 	uint8_t *stage;	 /* of the slot that was read in part; arena memory, owned by who leaves */
-	uint32_t stage_len;
+	uint32_t partial_len;
 };
 
 /*

@@ -21,12 +21,12 @@ static int plan_rx(struct rsk_stream *s, struct rsk_relay *r, const struct rsk_l
 	r->rd_shut = atomic_load(&s->rd_shut);
 	if (!l->again)
 		return rsk_rx_relay_plan(&s->rx, r);
-	if (l->stage_len && !l->stage)
+	if (l->partial_len && !l->stage)
 		return -ENOMEM; /* for a copy: what is behind it is not to be had without it */
-	memcpy(r->data, l->stage_len ? l->stage : r->data, l->stage_len);
-	r->down_bytes = l->stage_len;
-	r->down_bytes += rsk_rx_relay_copy(&s->rx, s->rx.ring, r->data + l->stage_len,
-					   rsk_rx_relay_bytes(&s->rx) - l->stage_len);
+	memcpy(r->data, l->partial_len ? l->stage : r->data, l->partial_len);
+	r->down_bytes = l->partial_len;
+	r->down_bytes += rsk_rx_relay_copy(&s->rx, s->rx.ring, r->data + l->partial_len,
+					   rsk_rx_relay_bytes(&s->rx) - l->partial_len);
 	r->before = l->before;
 	r->skip = r->down_bytes;
 	return 0;

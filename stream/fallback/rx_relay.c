@@ -29,7 +29,8 @@ size_t rsk_rx_relay_copy(struct rsk_rx *rx, struct rsk_ring_rx ring, uint8_t *to
 
 size_t rsk_rx_relay_bytes(struct rsk_rx *rx)
 {
-	return 2 * (size_t)rx->ring.cells * RSK_CELL_BYTES + RSK_SLOT_MAX_PAYLOAD + rx->hold_len;
+	return 2 * (size_t)rx->ring.cells * RSK_CELL_BYTES + RSK_SLOT_MAX_PAYLOAD +
+	       rx->overread_len;
 }
 
 /* The word that ends the ring: only then is it known that what follows comes by TCP. */
@@ -54,15 +55,15 @@ int rsk_rx_relay_plan(struct rsk_rx *rx, struct rsk_relay *r)
 	bool on_ring = rx->state >= RSK_RX_DRAIN_TCP && !rx->fin;
 
 	/* Where a put takes time a LEAVE is not in doubt, and the word's memory is not a child's. */
-	if (rx->quiesced || rx->frozen || (rx->doubt && rx->rail->ops->arrived) ||
-	    rx->state == RSK_RX_WATCH || (rx->hold_len && rx->skip) ||
+	if (rx->quiesced || rx->ring_limit || (rx->fallback_race && rx->rail->ops->arrived) ||
+	    rx->state == RSK_RX_WATCH || (rx->overread_len && rx->skip) ||
 	    (on_ring && !r->last && !ends(rx)))
 		return -EAGAIN;
 	if (rx->state == RSK_RX_DRAIN_TCP)
 		r->before = rx->switch_pos - rx->pos;
-	if (rx->stage_len) {
-		r->down_bytes = rx->stage_len - rx->stage_off;
-		memcpy(r->data, rx->stage + rx->stage_off, r->down_bytes);
+	if (rx->partial_len) {
+		r->down_bytes = rx->partial_len - rx->partial_off;
+		memcpy(r->data, rx->partial + rx->partial_off, r->down_bytes);
 	}
 	if (on_ring) {
 		size_t there = rsk_rx_relay_copy(rx, rx->ring, NULL, 0);
@@ -73,14 +74,14 @@ int rsk_rx_relay_plan(struct rsk_rx *rx, struct rsk_relay *r)
 	}
 	r->ring_end = (on_ring && rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos) +
 		      r->down_bytes;
-	if (rx->hold_len) {
-		memcpy(r->data + r->down_bytes, rx->hold + rx->hold_off,
-		       rx->hold_len - rx->hold_off);
-		r->down_bytes += rx->hold_len - rx->hold_off;
+	if (rx->overread_len) {
+		memcpy(r->data + r->down_bytes, rx->overread + rx->overread_off,
+		       rx->overread_len - rx->overread_off);
+		r->down_bytes += rx->overread_len - rx->overread_off;
 	}
 	r->skip = rx->skip;
 	r->reset = rx->tcp_err;
-	if (rx->doubt) {
+	if (rx->fallback_race) {
 		r->word = rx->word;
 		r->key = rx->key;
 		r->gen = rx->gen;
@@ -109,10 +110,10 @@ void rsk_rx_relay_done(struct rsk_rx *rx, struct rsk_relay *r)
 		got += (size_t)n;
 	}
 	rsk_rx_run_commands(rx);
-	rsk_rx_free_hold(rx);
-	rsk_rx_free_stage(rx);
+	rsk_rx_free_overread(rx);
+	rsk_rx_free_partial(rx);
 	rx->skip = 0;
-	rx->doubt = false;
+	rx->fallback_race = false;
 	rx->fell_back = true;
 	rx->tcp_err = 0;
 	if (rx->state == RSK_RX_ONRING && !rx->fin)

@@ -18,17 +18,17 @@ void rsk_rx_init(struct rsk_rx *rx, struct rsk_rail *rail, const uint8_t *ring, 
 	rsk_key_init(&rx->key, key_seed);
 }
 
-void rsk_rx_free_hold(struct rsk_rx *rx)
+void rsk_rx_free_overread(struct rsk_rx *rx)
 {
-	rsk_arena_free(rx->hold);
-	rx->hold = NULL;
-	rx->hold_len = rx->hold_off = 0;
+	rsk_arena_free(rx->overread);
+	rx->overread = NULL;
+	rx->overread_len = rx->overread_off = 0;
 }
 
 void rsk_rx_fini(struct rsk_rx *rx)
 {
-	rsk_rx_free_hold(rx);
-	rsk_rx_free_stage(rx);
+	rsk_rx_free_overread(rx);
+	rsk_rx_free_partial(rx);
 	rsk_arena_free(rx->tags);
 	rx->tags = NULL;
 	rx->tagged = false;
@@ -47,9 +47,9 @@ bool rsk_rx_validate(const struct rsk_rx *rx)
 {
 	if (!rsk_ring_rx_validate(&rx->ring) || rx->state > RSK_RX_ONRING)
 		return false;
-	if (rx->stage_off > rx->stage_len || rx->hold_off > rx->hold_len)
+	if (rx->partial_off > rx->partial_len || rx->overread_off > rx->overread_len)
 		return false;
-	if (rx->stage_len && (!rx->stage || rx->stage_cell >= rx->ring.next))
+	if (rx->partial_len && (!rx->partial || rx->partial_cell >= rx->ring.next))
 		return false;
 	if (rx->credit_sent > rx->ring.next)
 		return false;
@@ -93,7 +93,7 @@ static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 			rsk_rx_say_stay(rx);
 		return 0;
 	}
-	if (m->what == RSK_TX_RETRANSMIT && rx->doubt) {
+	if (m->what == RSK_TX_RETRANSMIT && rx->fallback_race) {
 		if (m->gen != rx->gen ||
 		    (m->pos != rx->fallback_pos && rx->fallback_pos != RSK_POS_START))
 			return -EPROTO;
@@ -172,10 +172,10 @@ static void follow(struct rsk_rx *rx)
 		rx->skip = rx->pos - rx->fallback_pos;
 		rx->ring_bytes -= rx->skip;
 	}
-	rsk_rx_free_stage(rx);
+	rsk_rx_free_partial(rx);
 	rx->demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
-	rx->doubt = false;
+	rx->fallback_race = false;
 }
 
 int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c)
@@ -193,15 +193,15 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c)
 		return rsk_rx_refuse(rx);
 	/* Who only waits for readiness has to see the ring as well, when all before it is read already. */
 	rsk_rx_arrive(rx);
-	rsk_rx_thaw(rx);
+	rsk_rx_lift_ring_limit(rx);
 	if (__builtin_expect(rx->quiesced, 0)) {
 		rc = rsk_rx_see_answer(rx);
 		if (rc < 0 || rx->quiesced)
 			return rc;
 	}
-	if (rx->doubt && rx->applied && rx->state >= RSK_RX_DRAIN_TCP)
+	if (rx->fallback_race && rx->applied && rx->state >= RSK_RX_DRAIN_TCP)
 		follow(rx);
-	if (rx->proposed > rx->gen && !rx->gave_up && !rx->stay_off && !rx->hold_len &&
+	if (rx->proposed > rx->gen && !rx->gave_up && !rx->stay_off && !rx->overread_len &&
 	    (rx->state == RSK_RX_TCP || rx->state == RSK_RX_WATCH)) {
 		rc = c->ops->rx_pos(c, &tcp_pos);
 		if (rc == -EAGAIN)
@@ -212,7 +212,7 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c)
 		}
 		rx->pos = tcp_pos + rx->ring_bytes;
 		rx->gen = rx->proposed;
-		rx->doubt = false; /* who proposes has not seen a LEAVE */
+		rx->fallback_race = false; /* who proposes has not seen a LEAVE */
 		rx->repeated = false;
 		rx->state = RSK_RX_WATCH;
 		rsk_rx_say(rx, RSK_RX_WATCHING, 0);
@@ -225,7 +225,7 @@ static bool unread_in_ring(const struct rsk_rx *rx)
 	struct rsk_slot_view v;
 
 	return rx->state >= RSK_RX_DRAIN_TCP && !rx->fin &&
-	       (rx->stage_len || rsk_rx_peek(rx, &rx->ring, &v));
+	       (rx->partial_len || rsk_rx_peek(rx, &rx->ring, &v));
 }
 
 static int stay_here(struct rsk_rx *rx, bool stay, const struct rsk_control_word *before)
@@ -239,8 +239,8 @@ static int stay_here(struct rsk_rx *rx, bool stay, const struct rsk_control_word
 
 bool rsk_rx_end_it(struct rsk_rx *rx)
 {
-	if (!rx->ended || rx->fell_back || rx->fin || rx->doubt || rx->hold_len || rx->skip ||
-	    rx->state < RSK_RX_DRAIN_TCP || rsk_rx_moved_on(rx))
+	if (!rx->ended || rx->fell_back || rx->fin || rx->fallback_race || rx->overread_len ||
+	    rx->skip || rx->state < RSK_RX_DRAIN_TCP || rsk_rx_moved_on(rx))
 		return false;
 	rx->ours = rsk_promotion_end(rx->ended, rx->gen, RSK_ENDED_BY_RX);
 	return rx->ours;
@@ -256,7 +256,7 @@ static int fall_back_ours(struct rsk_rx *rx, bool *again)
 	*again = rx->asked = unread_in_ring(rx);
 	rx->ours = false;
 	rx->fell_back = true;
-	rsk_rx_free_stage(rx);
+	rsk_rx_free_partial(rx);
 	rx->demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
 	return 0;
@@ -286,7 +286,7 @@ int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again)
 		rx->fell_back = true;
 		return 0;
 	}
-	if (rx->doubt)
+	if (rx->fallback_race)
 		return -EBUSY;
 	/* A MOVE that is on its way may be there before our LEAVE is. */
 	if (rx->rail->ops->arrived) {
@@ -294,7 +294,7 @@ int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again)
 		if (rc < 0)
 			return rc == -EBUSY ? stay_here(rx, true, NULL) : rc;
 	}
-	if (rx->hold_len || rx->skip || rx->frozen || rsk_rx_moved_on(rx) ||
+	if (rx->overread_len || rx->skip || rx->ring_limit || rsk_rx_moved_on(rx) ||
 	    (stay && unread_in_ring(rx)))
 		return stay_here(rx, stay, NULL);
 	pos = rx->pos;
@@ -303,12 +303,12 @@ int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again)
 	else if (rx->state == RSK_RX_DRAIN_TCP)
 		pos = rx->switch_pos;
 	before = rx->own_word;
-	rx->doubt = true;
+	rx->fallback_race = true;
 	rx->applied = false;
 	rx->fallback_pos = pos;
 	if (rsk_rx_say(rx, RSK_RX_FALLBACK_RX, pos) == RSK_RAIL_MUTE) {
 		rx->own_word = before;
-		rx->doubt = false;
+		rx->fallback_race = false;
 		return -EBUSY;
 	}
 	/* Our LEAVE before our look at the sender's commands; command() has the other half. */
@@ -324,9 +324,9 @@ int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again)
 		return stay_here(rx, stay, &before);
 	}
 	*again = rx->asked = rx->repeated || unread_in_ring(rx);
-	rx->doubt = false;
+	rx->fallback_race = false;
 	rx->fell_back = true;
-	rsk_rx_free_stage(rx);
+	rsk_rx_free_partial(rx);
 	if (rx->state == RSK_RX_ONRING && !rx->fin)
 		rx->demotions++;
 	if (!rx->fin)
@@ -359,7 +359,7 @@ int rsk_rx_pause(struct rsk_rx *rx)
 	rx->paused = rx->gen;
 	rx->asked = true; /* what was put behind what we read the sender repeats, from here */
 	rx->jumps = true;
-	rsk_rx_free_stage(rx);
+	rsk_rx_free_partial(rx);
 	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;
 	rx->demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;

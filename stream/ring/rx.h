@@ -52,7 +52,7 @@ struct rsk_rx {
 	bool fell_back;	     /* TCP for good */
 	bool gave_up;	     /* positions cannot be had */
 	bool stay_off;	     /* answers no proposal, and says GO: rsk_rx_stay_off() */
-	uint64_t frozen;     /* the rail broke: the ring ends before this index; 0: it did not */
+	uint64_t ring_limit; /* the rail broke: the ring ends before this index; 0: it did not */
 	uint64_t renew_seed; /* another rail is there, under that key, for when that is read; 0: none */
 	uint64_t last_cell; /* a sender that ended in order has put so far; 0: none has said so */
 	bool fin;	    /* FIN slot taken: end of stream */
@@ -73,23 +73,23 @@ struct rsk_rx {
 	uint64_t switch_cell;
 	uint64_t ring_bytes; /* delivered from the ring */
 	uint64_t credit_sent;
-	uint8_t *stage; /* one verified slot, delivered in part; arena memory */
-	uint32_t stage_len, stage_off;
-	uint64_t stage_cell; /* its index: no credit beyond it */
-	uint64_t counted_to; /* slots from ring.next up to here were counted (SYNC); less: none */
+	uint8_t *partial; /* one verified slot, delivered in part; arena memory */
+	uint32_t partial_len, partial_off;
+	uint64_t partial_cell; /* its index: no credit beyond it */
+	uint64_t counted_to;   /* slots from ring.next up to here were counted (SYNC); less: none */
 	uint64_t counted_bytes;
 	uint64_t whole_to; /* slots below this index were found whole, where a put lands bit by bit */
 	uint64_t part_at;    /* the next one was not, */
 	uint32_t part_looks; /* at so many looks */
-	bool doubt; /* a LEAVE met a MOVE: did the sender heed it? The word tells, before the next byte */
+	bool fallback_race; /* a LEAVE met a MOVE: did the sender heed it? The word tells, before the next byte */
 	bool applied;	       /* it did */
 	uint64_t fallback_pos; /* what that LEAVE said, or BACK */
 	bool quiesced; /* BACK was said, and its answer has not come: nothing is to be had meanwhile */
 	bool asked;    /* the sender is to repeat what lies in the ring, and reads it there */
-	bool repeated; /* some of what lay in the ring comes by the companion once more */
-	uint64_t skip; /* bytes repeated on the companion that the ring gave us too */
-	uint8_t *hold; /* bytes of the companion read beyond switch_pos: due after the MOVE */
-	size_t hold_len, hold_off;
+	bool repeated;	   /* some of what lay in the ring comes by the companion once more */
+	uint64_t skip;	   /* bytes repeated on the companion that the ring gave us too */
+	uint8_t *overread; /* bytes of the companion read beyond switch_pos: due after the MOVE */
+	size_t overread_len, overread_off;
 	uint32_t promotions, demotions;
 	struct rsk_control_word own_word; /* our rx_word, as last put */
 	struct rsk_order_form form; /* of the marks, where the sender writes some; of width 0: none */
@@ -194,7 +194,7 @@ static inline int rsk_rx_take_error(struct rsk_rx *rx)
 /* On the ring, and the sender has said nothing new: rsk_rx_serve() has nothing to do. */
 static inline bool rsk_rx_on_fast_path(const struct rsk_rx *rx)
 {
-	return rx->state == RSK_RX_ONRING && !rx->doubt && !rx->fell_back && !rx->fin &&
+	return rx->state == RSK_RX_ONRING && !rx->fallback_race && !rx->fell_back && !rx->fin &&
 	       !rx->quiesced && !rsk_control_word_fresh(rx->word, rx->word_seen);
 }
 
@@ -251,8 +251,8 @@ bool rsk_rx_told_end(struct rsk_rx *rx);
 /* Nothing is here that has to be read here first: rsk_rx_fall_back() has nothing to repeat. */
 static inline bool rsk_rx_drained(const struct rsk_rx *rx)
 {
-	return (rx->state == RSK_RX_TCP || rx->fin) && !rx->hold_len && !rx->stage_len &&
-	       !rx->doubt && !rx->skip;
+	return (rx->state == RSK_RX_TCP || rx->fin) && !rx->overread_len && !rx->partial_len &&
+	       !rx->fallback_race && !rx->skip;
 }
 
 /* Is anything unread here (for reset at close)? */

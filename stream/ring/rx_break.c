@@ -46,10 +46,10 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 		return;
 	}
 	/* The one before broke, too, and what came by it is still being read: by this one nothing can have come. */
-	if (rx->frozen) {
+	if (rx->ring_limit) {
 		rx->renew_seed = 0;
 		*pos = RSK_POS_START;
-		*cell = rx->frozen;
+		*cell = rx->ring_limit;
 		return;
 	}
 	ask_what_is_owed(rx, rx->state >= RSK_RX_WATCH && !rx->fin);
@@ -60,7 +60,7 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 		/* None came, and none will: it is told what it was asked for. */
 		*pos = rx->fallback_pos;
 		*cell = rsk_rx_free_below(rx);
-		rsk_rx_free_stage(rx);
+		rsk_rx_free_partial(rx);
 		rx->demotions += rx->state == RSK_RX_ONRING;
 		rx->state = RSK_RX_TCP;
 		rx->quiesced = false;
@@ -78,22 +78,22 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 		/* What lies there may yet be overwritten: what was read counts. */
 		*pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos;
 		*cell = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_cell : rsk_rx_free_below(rx);
-		rsk_rx_free_stage(rx);
+		rsk_rx_free_partial(rx);
 		rx->demotions += rx->state == RSK_RX_ONRING;
 		rx->state = RSK_RX_TCP;
 		rx->fell_back = true;
 		return;
 	}
 	*pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos :
-					       rx->pos + rx->stage_len - rx->stage_off;
-	*cell = rx->frozen = scan(rx, pos);
+					       rx->pos + rx->partial_len - rx->partial_off;
+	*cell = rx->ring_limit = scan(rx, pos);
 	/* Nothing has come: the companion goes on at once, also before the ring would have begun. */
-	if (rx->state == RSK_RX_DRAIN_TCP && rx->frozen == rx->ring.next) {
+	if (rx->state == RSK_RX_DRAIN_TCP && rx->ring_limit == rx->ring.next) {
 		rx->state = RSK_RX_TCP;
-		rx->frozen = 0;
+		rx->ring_limit = 0;
 		rx->fell_back = true;
 	}
-	rsk_rx_thaw(rx);
+	rsk_rx_lift_ring_limit(rx);
 }
 
 static void renew(struct rsk_rx *rx)
@@ -102,7 +102,7 @@ static void renew(struct rsk_rx *rx)
 	struct rsk_control_word m;
 
 	rx->renew_seed = 0;
-	rsk_rx_free_stage(rx);
+	rsk_rx_free_partial(rx);
 	rsk_ring_rx_init(&rx->ring, rx->ring.base, rx->ring.cells, rsk_ring_first_lap(seed),
 			 rx->ring.sync);
 	rsk_key_init(&rx->key, seed);
@@ -115,23 +115,23 @@ static void renew(struct rsk_rx *rx)
 				 __atomic_load_n(&rx->word->hash, __ATOMIC_ACQUIRE),
 			 __ATOMIC_RELAXED);
 	rx->own_word = (struct rsk_control_word){ 0 };
-	rx->fell_back = rx->doubt = rx->applied = rx->repeated = false;
+	rx->fell_back = rx->fallback_race = rx->applied = rx->repeated = false;
 	rx->gen = rx->proposed = 0;
 	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;
 	rx->credit_sent = rx->ring.next;
 	rsk_rx_publish_consumed(rx);
 }
 
-void rsk_rx_thaw(struct rsk_rx *rx)
+void rsk_rx_lift_ring_limit(struct rsk_rx *rx)
 {
-	if (__builtin_expect(!rx->frozen, 1) || rx->stage_len || rx->fin)
+	if (__builtin_expect(!rx->ring_limit, 1) || rx->partial_len || rx->fin)
 		return;
 	if (rx->state == RSK_RX_DRAIN_TCP ||
-	    (rx->state == RSK_RX_ONRING && rx->ring.next < rx->frozen))
+	    (rx->state == RSK_RX_ONRING && rx->ring.next < rx->ring_limit))
 		return;
 	rx->demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
-	rx->frozen = 0;
+	rx->ring_limit = 0;
 	rx->fell_back = true;
 	if (rx->renew_seed)
 		renew(rx);
@@ -142,7 +142,7 @@ void rsk_rx_renew(struct rsk_rx *rx, uint64_t key_seed)
 	if (rx->fin || rx->own_word.what == RSK_RX_CLOSED)
 		return;
 	rx->renew_seed = key_seed;
-	if (!rx->frozen)
+	if (!rx->ring_limit)
 		renew(rx);
 }
 

@@ -17,7 +17,7 @@ void rsk_rx_arrive(struct rsk_rx *rx);
 /* A position that cannot be: the machine is left in a state that is one, the stream is to be ended. -EPROTO. */
 int rsk_rx_refuse(struct rsk_rx *rx);
 
-void rsk_rx_free_hold(struct rsk_rx *rx);
+void rsk_rx_free_overread(struct rsk_rx *rx);
 
 /* First cell that the sender must not write yet. */
 uint64_t rsk_rx_free_below(const struct rsk_rx *rx);
@@ -32,14 +32,14 @@ void rsk_rx_publish_consumed(struct rsk_rx *rx);
 static inline bool rsk_rx_peek(const struct rsk_rx *rx, const struct rsk_ring_rx *ring,
 			       struct rsk_slot_view *v)
 {
-	return (__builtin_expect(!rx->frozen, 1) || ring->next < rx->frozen) &&
+	return (__builtin_expect(!rx->ring_limit, 1) || ring->next < rx->ring_limit) &&
 	       rsk_ring_peek(ring, v);
 }
 
 /* A broken rail's ring is read to its end: the companion goes on. */
-void rsk_rx_thaw(struct rsk_rx *rx);
+void rsk_rx_lift_ring_limit(struct rsk_rx *rx);
 
-void rsk_rx_free_stage(struct rsk_rx *rx);
+void rsk_rx_free_partial(struct rsk_rx *rx);
 
 /* Whoever rests looks for the answer. 0 or -EPROTO. */
 int rsk_rx_see_answer(struct rsk_rx *rx);

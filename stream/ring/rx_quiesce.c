@@ -38,8 +38,8 @@ int rsk_rx_see_answer(struct rsk_rx *rx)
 	}
 	if (cmd.pos != rx->fallback_pos || cmd.gen != rx->gen)
 		return rsk_rx_refuse(rx);
-	rx->repeated = rx->stage_len || ring.next != rx->ring.next + rsk_slot_cells(sizeof(cmd));
-	rsk_rx_free_stage(rx);
+	rx->repeated = rx->partial_len || ring.next != rx->ring.next + rsk_slot_cells(sizeof(cmd));
+	rsk_rx_free_partial(rx);
 	rx->ring = ring;
 	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;
 	rx->demotions += rx->state == RSK_RX_ONRING;
@@ -59,8 +59,8 @@ int rsk_rx_quiesce(struct rsk_rx *rx)
 	if (rx->state < RSK_RX_DRAIN_TCP || rx->fin)
 		return 0;
 	if (!rx->quiesced) {
-		if (!rx->rail->ops->arrived || rx->fell_back || rx->doubt || rx->hold_len ||
-		    rx->skip || rx->frozen || rsk_rx_moved_on(rx))
+		if (!rx->rail->ops->arrived || rx->fell_back || rx->fallback_race ||
+		    rx->overread_len || rx->skip || rx->ring_limit || rsk_rx_moved_on(rx))
 			return -EBUSY;
 		before = rx->own_word;
 		pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos;

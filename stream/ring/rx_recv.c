@@ -16,18 +16,18 @@
 
 static ssize_t take_hold(struct rsk_rx *rx, struct rsk_iovcur *dst, bool peek)
 {
-	size_t n = rx->hold_len - rx->hold_off;
+	size_t n = rx->overread_len - rx->overread_off;
 
 	if (n > dst->left)
 		n = dst->left;
 	if (!rsk_touch_scatters(dst, n))
 		return -EFAULT;
-	rsk_iovcur_scatter(dst, rx->hold + rx->hold_off, n);
+	rsk_iovcur_scatter(dst, rx->overread + rx->overread_off, n);
 	if (!peek) {
-		rx->hold_off += n;
+		rx->overread_off += n;
 		rx->pos += n;
-		if (rx->hold_off == rx->hold_len)
-			rsk_rx_free_hold(rx);
+		if (rx->overread_off == rx->overread_len)
+			rsk_rx_free_overread(rx);
 	}
 	return (ssize_t)n;
 }
@@ -42,16 +42,16 @@ static ssize_t take_back(struct rsk_rx *rx, struct rsk_iovcur at, ssize_t n)
 
 	if (over > (size_t)n)
 		return rsk_rx_refuse(rx);
-	rx->hold = rsk_arena_alloc_raw(over);
-	if (!rx->hold) {
+	rx->overread = rsk_arena_alloc_raw(over);
+	if (!rx->overread) {
 		rsk_rx_refuse(rx);
 		return -ENOMEM;
 	}
 	rsk_iovcur_run(&at, &(uint8_t *){ NULL });
 	rsk_iovcur_advance(&at, (size_t)n - over);
-	rsk_iovcur_gather(&at, rx->hold, over);
-	rx->hold_len = over;
-	rx->hold_off = 0;
+	rsk_iovcur_gather(&at, rx->overread, over);
+	rx->overread_len = over;
+	rx->overread_off = 0;
 	rx->pos = rx->switch_pos;
 	rsk_rx_arrive(rx);
 	return n - (ssize_t)over;
@@ -61,13 +61,13 @@ static ssize_t take_back(struct rsk_rx *rx, struct rsk_iovcur at, ssize_t n)
  * After a LEAVE that met a MOVE: has the sender heeded it? It says so before it repeats, so the word is decided
  * when a byte can be read. What comes twice is dropped. 1: go on reading; 0 end; -errno.
  */
-static ssize_t settle_doubt(struct rsk_rx *rx, struct rsk_tcp *c)
+static ssize_t settle_fallback_race(struct rsk_rx *rx, struct rsk_tcp *c)
 {
 	uint8_t scratch[1024];
 	struct iovec iov = { scratch, 1 };
 	ssize_t n;
 
-	if (rx->doubt) {
+	if (rx->fallback_race) {
 		n = c->ops->recv(c, &iov, 1, 1, MSG_PEEK);
 		if (n <= 0)
 			return n;
@@ -78,7 +78,7 @@ static ssize_t settle_doubt(struct rsk_rx *rx, struct rsk_tcp *c)
 			rx->skip = rx->pos - rx->fallback_pos;
 			rx->ring_bytes -= rx->skip;
 		}
-		rx->doubt = false;
+		rx->fallback_race = false;
 	}
 	iov.iov_len = sizeof(scratch);
 	while (rx->skip) {
@@ -113,12 +113,12 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur 
 	uint8_t byte;
 	ssize_t n;
 
-	if ((rx->doubt || rx->skip) && rx->state == RSK_RX_TCP) {
-		n = settle_doubt(rx, c);
+	if ((rx->fallback_race || rx->skip) && rx->state == RSK_RX_TCP) {
+		n = settle_fallback_race(rx, c);
 		if (n <= 0)
 			return n;
 	}
-	if (rx->hold_len && rx->state != RSK_RX_ONRING)
+	if (rx->overread_len && rx->state != RSK_RX_ONRING)
 		return take_hold(rx, dst, peek);
 	/*
 	 * An error of a send, or one that came behind what lies in the overread file: bytes first, but not where some
@@ -261,19 +261,19 @@ static ssize_t peek_more(struct rsk_rx *rx, struct rsk_tcp *c, const struct iove
 /* Bytes of the companion behind all of the ring's, where the sender has moved on; none is consumed. */
 static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst)
 {
-	size_t total = rx->hold_len - rx->hold_off;
+	size_t total = rx->overread_len - rx->overread_off;
 	struct iovec iov[TCP_RUNS];
 	ssize_t n;
 	int runs;
 
-	if (rx->doubt || rx->skip)
+	if (rx->fallback_race || rx->skip)
 		return 0;
 	if (total > dst->left)
 		total = dst->left;
 	if (!rsk_touch_scatters(dst, total))
 		return 0;
 	if (total)
-		rsk_iovcur_scatter(dst, rx->hold + rx->hold_off, total);
+		rsk_iovcur_scatter(dst, rx->overread + rx->overread_off, total);
 	/* In one call: another one would begin at the same byte. */
 	runs = rest_of(dst, iov);
 	if (!runs)
@@ -297,7 +297,7 @@ static ssize_t peek_behind_all(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_
 	size_t left = n;
 	ssize_t got;
 
-	if (rx->doubt || rx->skip || rx->hold_len)
+	if (rx->fallback_race || rx->skip || rx->overread_len)
 		return 0;
 	runs = rest_of(&at, iov);
 	for (i = 0; i < runs && left; i++) {
@@ -358,7 +358,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 			return (ssize_t)total;
 		if (__builtin_expect(rx->quiesced, 0))
 			return total ? (ssize_t)total : -EAGAIN;
-		if (rx->stage_len || rx->state == RSK_RX_ONRING) {
+		if (rx->partial_len || rx->state == RSK_RX_ONRING) {
 			if (peek) {
 				n = rsk_rx_peek_ring(rx, dst, &command);
 				if (n > 0 && command && dst->left)
@@ -397,7 +397,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 				return -EAGAIN;
 			continue;
 		}
-		if (total && !rx->hold_len) {
+		if (total && !rx->overread_len) {
 			/*
 			 * Never lose an error or an end of the companion behind bytes already taken. An end that was
 			 * seen before may be of the own SHUT_RD, and bytes have come behind it.

@@ -14,7 +14,7 @@
 /* First cell that the sender must not write yet. */
 uint64_t rsk_rx_free_below(const struct rsk_rx *rx)
 {
-	return rx->stage_len ? rx->stage_cell : rx->ring.next;
+	return rx->partial_len ? rx->partial_cell : rx->ring.next;
 }
 
 int rsk_rx_say(struct rsk_rx *rx, uint32_t what, uint64_t pos)
@@ -26,7 +26,7 @@ int rsk_rx_say(struct rsk_rx *rx, uint32_t what, uint64_t pos)
 	if (what != RSK_RX_FALLBACK_RX) {
 		rx->credit_sent = rx->own_word.cells;
 		if (rsk_rx_txn_tags(rx))
-			rsk_txn_tags_credited(rx->tags, rx->stage_len);
+			rsk_txn_tags_credited(rx->tags, rx->partial_len);
 	}
 	return rsk_control_word_put(rx->rail, rx->word_off, &rx->key, RSK_CONTROL_WORD_RX,
 				    &rx->own_word);
@@ -60,15 +60,15 @@ void rsk_rx_give_credit(struct rsk_rx *rx, bool all)
 		return;
 	free = rsk_rx_free_below(rx) - rx->credit_sent;
 	if (free >= (all || rx->fin ? 1 : rx->ring.cells / 8) ||
-	    (free && rsk_rx_txn_tags(rx) && rsk_txn_tags_credit_due(rx->tags, rx->stage_len)))
+	    (free && rsk_rx_txn_tags(rx) && rsk_txn_tags_credit_due(rx->tags, rx->partial_len)))
 		rsk_rx_say(rx, rx->own_word.what, rx->own_word.pos);
 }
 
-void rsk_rx_free_stage(struct rsk_rx *rx)
+void rsk_rx_free_partial(struct rsk_rx *rx)
 {
-	rsk_arena_free(rx->stage);
-	rx->stage = NULL;
-	rx->stage_len = rx->stage_off = 0;
+	rsk_arena_free(rx->partial);
+	rx->partial = NULL;
+	rx->partial_len = rx->partial_off = 0;
 }
 
 static int run_command(struct rsk_rx *rx, const struct rsk_slot_command *cmd)
@@ -99,10 +99,10 @@ static int note_bad_look(struct rsk_rx *rx)
 	return 0;
 }
 
-static void drop_stage_if_done(struct rsk_rx *rx)
+static void drop_partial_if_done(struct rsk_rx *rx)
 {
-	if (rx->stage_off == rx->stage_len)
-		rsk_rx_free_stage(rx);
+	if (rx->partial_off == rx->partial_len)
+		rsk_rx_free_partial(rx);
 }
 
 /* What rsk_rx_pending() has counted is less by this slot; not below 0, whatever the peer has written since. */
@@ -138,9 +138,9 @@ static uint32_t split_at(struct rsk_iovcur *dst, uint32_t len, uint8_t **first)
 
 /*
  * Next slot into the stage, or a command run. What there is room for in the current run of @dst goes there at once, all
- * but a last part: stage_off bytes. @dst advances. 1: staged; 0: nothing; 2: command done; -errno.
+ * but a last part: partial_off bytes. @dst advances. 1: staged; 0: nothing; 2: command done; -errno.
  */
-static int stage_slot(struct rsk_rx *rx, const struct rsk_slot_view *v, struct rsk_iovcur *dst)
+static int keep_partial(struct rsk_rx *rx, const struct rsk_slot_view *v, struct rsk_iovcur *dst)
 {
 	uint8_t *first = NULL;
 	uint32_t split;
@@ -156,24 +156,24 @@ static int stage_slot(struct rsk_rx *rx, const struct rsk_slot_view *v, struct r
 			return -EPROTO;
 		return run_command(rx, &cmd) < 0 ? -EPROTO : 2;
 	}
-	if (!rx->stage)
-		rx->stage = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
-	if (!rx->stage)
+	if (!rx->partial)
+		rx->partial = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
+	if (!rx->partial)
 		return -ENOMEM;
 	split = dst ? split_at(dst, v->head.len, &first) : 0;
 	if (split && !rsk_touch_writes(first, split))
 		split = 0; /* nothing of the slot is taken */
-	if (!rsk_ring_copy_split(&rx->ring, &rx->key, v, first, split, rx->stage)) {
-		rsk_rx_free_stage(rx);
+	if (!rsk_ring_copy_split(&rx->ring, &rx->key, v, first, split, rx->partial)) {
+		rsk_rx_free_partial(rx);
 		return note_bad_look(rx);
 	}
 	if (v->head.kind != RSK_SLOT_DATA || !v->head.len || consume(rx, v) < 0)
 		return -EPROTO;
 	if (split)
 		rsk_iovcur_advance(dst, split);
-	rx->stage_len = v->head.len;
-	rx->stage_off = split;
-	rx->stage_cell = v->head.index;
+	rx->partial_len = v->head.len;
+	rx->partial_off = split;
+	rx->partial_cell = v->head.index;
 	rx->pos += split;
 	rx->ring_bytes += split;
 	return 1;
@@ -185,28 +185,28 @@ int rsk_rx_run_commands(struct rsk_rx *rx)
 	struct rsk_slot_view v;
 	int rc = 2;
 
-	while (rc == 2 && rx->state == RSK_RX_ONRING && !rx->fin && !rx->stage_len &&
+	while (rc == 2 && rx->state == RSK_RX_ONRING && !rx->fin && !rx->partial_len &&
 	       !rx->quiesced && rsk_rx_peek(rx, &rx->ring, &v) && v.head.kind == RSK_SLOT_CONTROL)
-		rc = stage_slot(rx, &v, NULL);
+		rc = keep_partial(rx, &v, NULL);
 	if (rx->state != RSK_RX_ONRING || rx->fin)
 		rsk_rx_give_credit(rx, true);
 	return rc < 0 ? rc : 0;
 }
 
 /* Bytes, or -EFAULT: nothing is taken. */
-static ssize_t take_stage(struct rsk_rx *rx, struct rsk_iovcur *dst)
+static ssize_t take_partial(struct rsk_rx *rx, struct rsk_iovcur *dst)
 {
-	size_t n = rx->stage_len - rx->stage_off;
+	size_t n = rx->partial_len - rx->partial_off;
 
 	if (n > dst->left)
 		n = dst->left;
 	if (!rsk_touch_scatters(dst, n))
 		return -EFAULT;
-	rsk_iovcur_scatter(dst, rx->stage + rx->stage_off, n);
-	rx->stage_off += (uint32_t)n;
+	rsk_iovcur_scatter(dst, rx->partial + rx->partial_off, n);
+	rx->partial_off += (uint32_t)n;
 	rx->pos += n;
 	rx->ring_bytes += n;
-	drop_stage_if_done(rx);
+	drop_partial_if_done(rx);
 	return (ssize_t)n;
 }
 
@@ -220,8 +220,8 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 		struct rsk_slot_view v;
 		uint8_t *p = NULL;
 
-		if (rx->stage_len) {
-			ssize_t n = take_stage(rx, dst);
+		if (rx->partial_len) {
+			ssize_t n = take_partial(rx, dst);
 
 			if (n < 0) {
 				rc = (int)n;
@@ -257,14 +257,14 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 				rsk_rx_give_credit(rx, false);
 			continue;
 		}
-		rc = stage_slot(rx, &v, dst);
+		rc = keep_partial(rx, &v, dst);
 		if (rc == 1)
-			total += rx->stage_off;
+			total += rx->partial_off;
 		if (rc <= 0)
 			break;
 	}
 	rsk_rx_give_credit(rx, rx->state != RSK_RX_ONRING);
-	rsk_rx_thaw(rx);
+	rsk_rx_lift_ring_limit(rx);
 	return total ? (ssize_t)total : rc < 0 ? rc : 0;
 }
 
@@ -302,15 +302,15 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 	size_t total = 0;
 	int rc = 0;
 
-	if (rx->stage_len) {
-		size_t n = rx->stage_len - rx->stage_off;
+	if (rx->partial_len) {
+		size_t n = rx->partial_len - rx->partial_off;
 
 		total = n < dst->left ? n : dst->left;
 		if (!rsk_touch_scatters(dst, total)) {
 			*command = false;
 			return -EFAULT;
 		}
-		rsk_iovcur_scatter(dst, rx->stage + rx->stage_off, total);
+		rsk_iovcur_scatter(dst, rx->partial + rx->partial_off, total);
 	}
 	while (dst->left && rx->state >= RSK_RX_DRAIN_TCP && !rx->fin && within(rx, &ring) &&
 	       rsk_rx_peek(rx, &ring, &v) && v.head.kind != RSK_SLOT_CONTROL) {
@@ -367,11 +367,11 @@ bool rsk_rx_ready(struct rsk_rx *rx)
 		return false;
 	if (rsk_rx_run_commands(rx) < 0)
 		return true; /* recv will say what is wrong */
-	if (rx->stage_len || rx->fin || rsk_rx_ended(rx) || rx->tcp_err)
+	if (rx->partial_len || rx->fin || rsk_rx_ended(rx) || rx->tcp_err)
 		return true;
 	if (rx->state == RSK_RX_ONRING)
 		return peek_whole(rx, &rx->ring, &v);
-	return rx->hold_len > 0;
+	return rx->overread_len > 0;
 }
 
 /*
@@ -411,9 +411,9 @@ uint64_t rsk_rx_pending(struct rsk_rx *rx, bool *alone)
 	rx->counted_to = ring.next;
 	rx->counted_bytes = n;
 	if (alone)
-		*alone = rsk_rx_on_fast_path(rx) && !command && !rx->hold_len && !rx->tcp_eof &&
+		*alone = rsk_rx_on_fast_path(rx) && !command && !rx->overread_len && !rx->tcp_eof &&
 			 !rx->tcp_err;
-	return n + rx->stage_len - rx->stage_off + rx->hold_len - rx->hold_off;
+	return n + rx->partial_len - rx->partial_off + rx->overread_len - rx->overread_off;
 }
 
 bool rsk_rx_unread(struct rsk_rx *rx)
@@ -428,7 +428,7 @@ bool rsk_rx_unread(struct rsk_rx *rx)
 bool rsk_rx_moved_on(struct rsk_rx *rx)
 {
 	struct rsk_ring_rx ring = rx->ring;
-	uint64_t bytes = rx->stage_len;
+	uint64_t bytes = rx->partial_len;
 
 	if (rx->state < RSK_RX_DRAIN_TCP || rx->fin ||
 	    (!(rx->rail->ops->caps & RSK_FABRIC_DURABLE) && !rx->rail->ops->arrived))
@@ -465,8 +465,8 @@ enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx)
 		return RSK_RX_END_HERE;
 	if (rx->tcp_eof && rx->owed == RSK_RX_OWED_UNKNOWN && !rsk_rx_ended(rx))
 		return RSK_RX_END_BEHIND;
-	if (rx->state != RSK_RX_ONRING || rx->tcp_err || rx->err_told || rx->lost || rx->frozen ||
-	    rx->rail->ops->caps & RSK_FABRIC_SYNC)
+	if (rx->state != RSK_RX_ONRING || rx->tcp_err || rx->err_told || rx->lost ||
+	    rx->ring_limit || rx->rail->ops->caps & RSK_FABRIC_SYNC)
 		return RSK_RX_END_TCP;
 	word = rx->quiesced ? -1 : last_word(rx);
 	if (word < 0)
@@ -484,7 +484,7 @@ void rsk_rx_missing(struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLO
 	struct rsk_slot_view v;
 
 	/* What is still read is of an older rail; of this one's ring nothing was. */
-	if (rx->frozen || rx->renew_seed) {
+	if (rx->ring_limit || rx->renew_seed) {
 		from = 0;
 		end = ring.next;
 	} else if (rsk_rx_txn_tags_begin(rx)) {

@@ -100,10 +100,10 @@ void rsk_txn_tags_ahead(struct rsk_txn_tags_rx *tags, const struct rsk_slot_head
 	(void)see(&tags->order, head);
 }
 
-bool rsk_txn_tags_credit_due(const struct rsk_txn_tags_rx *tags, bool staged)
+bool rsk_txn_tags_credit_due(const struct rsk_txn_tags_rx *tags, bool partial)
 {
 	const struct rsk_order_rx *rx = &tags->order;
-	uint64_t below = rx->low - (staged && rx->low);
+	uint64_t below = rx->low - (partial && rx->low);
 
 	if (below - tags->credited >= (rx->window + 1) / 2)
 		return true;

@@ -84,10 +84,10 @@ void rsk_txn_tags_ahead(struct rsk_txn_tags_rx *tags, const struct rsk_slot_head
  * Has so much been taken since credit was given last that a sender may be waiting for that, whatever room there is in
  * the ring? @staged: of the newest slot not all was delivered.
  */
-bool rsk_txn_tags_credit_due(const struct rsk_txn_tags_rx *tags, bool staged);
-static inline void rsk_txn_tags_credited(struct rsk_txn_tags_rx *tags, bool staged)
+bool rsk_txn_tags_credit_due(const struct rsk_txn_tags_rx *tags, bool partial);
+static inline void rsk_txn_tags_credited(struct rsk_txn_tags_rx *tags, bool partial)
 {
-	tags->credited = tags->order.low - (staged && tags->order.low);
+	tags->credited = tags->order.low - (partial && tags->order.low);
 }
 
 /* What a receiver misses, by what it has. */

@@ -93,7 +93,8 @@ static ssize_t kernel_recv(struct rsk_tcp *c, const struct iovec *iov, int n, si
 	ssize_t done, over = 0;
 
 	/* Behind the end of the ring: what it has, an error too, is for whoever reads there. */
-	if (k->socket_alone && k->s->rx.state == RSK_RX_TCP && !k->s->rx.doubt && !k->s->rx.skip)
+	if (k->socket_alone && k->s->rx.state == RSK_RX_TCP && !k->s->rx.fallback_race &&
+	    !k->s->rx.skip)
 		return -EAGAIN;
 	if (rsk_over_is(k->s) && !k->socket_alone) {
 		over = rsk_over_recv(k->s, c->fd, iov, n, cap, flags & MSG_PEEK);

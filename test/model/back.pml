@@ -126,7 +126,7 @@ proctype sender()
 }
 
 /* ---- the receiver: this program, and later one that sees the kernel alone ---- */
-bit on = 1, quiesced, asked, b_broke, frozen, lost, kernel_alone;
+bit on = 1, quiesced, asked, b_broke, ring_limit, lost, kernel_alone;
 byte delivered, taken, quiesced_at;
 
 /* The first command behind what lies in the ring. */
@@ -184,12 +184,12 @@ proctype receiver()
 			:: i < ITEMS && mem[i] < BYTES -> i++; told++
 			:: else -> break
 			od;
-			frozen = 1;
+			ring_limit = 1;
 			control!told;
 			i = 0; told = 0
 		:: else -> control!delivered
 		fi }
-	:: atomic { frozen && on && !(taken < ITEMS && (mem[taken] < BYTES || mem[taken] == FALLBACK_TX)) -> on = 0 }
+	:: atomic { ring_limit && on && !(taken < ITEMS && (mem[taken] < BYTES || mem[taken] == FALLBACK_TX)) -> on = 0 }
 
 	:: atomic { !link && !lost ->
 		lost = 1;
@@ -199,7 +199,7 @@ proctype receiver()
 		fi;
 		quiesced = 0 }
 	/* The sender died on the ring, and nobody knows what it had put. */
-	:: atomic { lost && on && !frozen && !(taken < ITEMS && mem[taken] != NONE) -> reset = 1 }
+	:: atomic { lost && on && !ring_limit && !(taken < ITEMS && mem[taken] != NONE) -> reset = 1 }
 	:: atomic { reset -> break }
 	:: atomic { all_sent && delivered == BYTES -> break }
 	od

@@ -91,10 +91,10 @@ active proctype sender()
 
 /* ---- the receiver ---- */
 mtype r_state = WATCH, owed = NOTHING;
-byte got, taken, frozen, to, told;
+byte got, taken, ring_limit, to, told;
 bit b_broken, lost, told_end;
 
-#define slot (taken < landed && (!b_broken || taken < frozen))
+#define slot (taken < landed && (!b_broken || taken < ring_limit))
 
 inline see_word()
 {
@@ -109,7 +109,7 @@ inline b_breaks()
 	b_broken = 1;
 	rail = 0; /* nothing comes in any more */
 	see_word();
-	frozen = landed;
+	ring_limit = landed;
 #ifdef WATCH_IS_TCP
 	owed = (r_state == WATCH || r_state == TCP -> NOTHING : UNKNOWN);
 #else
@@ -117,12 +117,12 @@ inline b_breaks()
 #endif
 	if
 	:: r_state == WATCH -> told = START
-	:: r_state == DRAIN_TCP -> told = start + (frozen - taken)
-	:: else -> told = got + (frozen - taken)
+	:: r_state == DRAIN_TCP -> told = start + (ring_limit - taken)
+	:: else -> told = got + (ring_limit - taken)
 	fi;
 	if
 	:: r_state == WATCH -> r_state = TCP
-	:: r_state == DRAIN_TCP && frozen == taken -> r_state = TCP
+	:: r_state == DRAIN_TCP && ring_limit == taken -> r_state = TCP
 	:: else
 	fi;
 	b2a!told
@@ -145,7 +145,7 @@ active proctype receiver()
 	:: atomic { r_state == WATCH && !b_broken && taken < landed -> see_word() }
 	:: atomic { r_state == DRAIN_TCP && got == start -> r_state = ONRING }
 	:: atomic { r_state == ONRING && slot -> assert(mem[taken] == got); got++; taken++ }
-	:: atomic { r_state == ONRING && b_broken && taken == frozen -> r_state = TCP }
+	:: atomic { r_state == ONRING && b_broken && taken == ring_limit -> r_state = TCP }
 	:: atomic { (r_state == TCP || r_state == WATCH || (r_state == DRAIN_TCP && got < start)) &&
 		    tcp?[b] && !tcp?[END] -> tcp?b; assert(b == got); got++ }
 	:: atomic { !rail && !b_broken && !lost -> b_breaks() }

@@ -174,15 +174,15 @@ active proctype sender()
 mtype r_state = TCP;
 byte delivered, taken, r_switch, at, told;
 bit b_up = 1, b_est, b_heard, r_left, r_renews;
-byte frozen;	/* the rail broke: the ring ends before this slot */
-bit is_frozen;
+byte ring_limit;	/* the rail broke: the ring ends before this slot */
+bit is_limited;
 byte b_epoch = 1, r_key = 1;
 bit again; /* a byte came by the ring of a second rail */
 
 #ifdef OLD_KEY
-#define slot (taken < ITEMS && tag[taken] && (!is_frozen || taken < frozen))
+#define slot (taken < ITEMS && tag[taken] && (!is_limited || taken < ring_limit))
 #else
-#define slot (taken < ITEMS && tag[taken] == r_key && (!is_frozen || taken < frozen))
+#define slot (taken < ITEMS && tag[taken] == r_key && (!is_limited || taken < ring_limit))
 #endif
 #ifdef REACH_AGAIN
 #define REACHED assert(!again)
@@ -202,7 +202,7 @@ inline scan()
 		:: at < ITEMS && tag[at] == r_key && mem[at] == FALLBACK_TX -> at++; break
 		:: else -> break
 		od;
-		frozen = at; is_frozen = 1
+		ring_limit = at; is_limited = 1
 	:: else -> r_state = TCP; r_left = 1
 	fi;
 	at = 0
@@ -217,9 +217,9 @@ inline rx_renew()
 inline thaw()
 {
 	if
-	:: is_frozen && ((r_state != DRAIN_TCP && (taken == frozen || r_state == TCP)) ||
-			 (r_state == DRAIN_TCP && taken == frozen)) ->
-		is_frozen = 0; r_left = 1; r_state = TCP;
+	:: is_limited && ((r_state != DRAIN_TCP && (taken == ring_limit || r_state == TCP)) ||
+			 (r_state == DRAIN_TCP && taken == ring_limit)) ->
+		is_limited = 0; r_left = 1; r_state = TCP;
 		if
 		:: r_renews -> rx_renew()
 		:: else
@@ -241,7 +241,7 @@ inline b_broken()
 	fi;
 	b2a!BREAK(b_epoch, 0);
 	if
-	:: is_frozen || r_left -> told = delivered /* nothing was put since the last one */
+	:: is_limited || r_left -> told = delivered /* nothing was put since the last one */
 	:: else -> scan()
 	fi;
 #ifdef READ_SO_FAR
@@ -258,7 +258,7 @@ active proctype receiver()
 	byte b, e, p;
 
 	do
-	:: atomic { propose_in == r_key && !r_left && !is_frozen && r_state == TCP ->
+	:: atomic { propose_in == r_key && !r_left && !is_limited && r_state == TCP ->
 		propose_in = 0; r_state = WATCH; watch_out = r_key }
 	:: atomic { r_state == WATCH && slot && mem[taken] == RINGW ->
 		taken++; r_switch = start; r_state = DRAIN_TCP; credit_out = taken }
@@ -271,7 +271,7 @@ active proctype receiver()
 	:: atomic { r_state == ONRING && slot && mem[taken] == FALLBACK_TX ->
 		taken++; r_state = TCP; thaw() }
 	/* Credit comes when it comes, and is believed under its own key only. */
-	:: atomic { b_up && !is_frozen && !r_left && credit_out < taken && r_key == key -> credit_out = taken }
+	:: atomic { b_up && !is_limited && !r_left && credit_out < taken && r_key == key -> credit_out = taken }
 
 	:: atomic { b_up && !rail -> b_broken() }
 	:: atomic { !b_up && !rail && b_est -> b_est = 0 }
@@ -279,7 +279,7 @@ active proctype receiver()
 	:: atomic { b_est && b_heard && !b_up ->
 		b_up = 1; r_renews = 1;
 		if
-		:: !is_frozen -> rx_renew()
+		:: !is_limited -> rx_renew()
 		:: else
 		fi;
 		b2a!RING(b_epoch, 0) }

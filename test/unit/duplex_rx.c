@@ -25,7 +25,7 @@ static void do_recv(struct way *w, bool peek)
 	struct iovec iov[6];
 	int runs = duplex_cut(d, in, len, iov);
 	ssize_t n;
-	uint64_t had = w->rx.hold_len, skip = w->rx.skip;
+	uint64_t had = w->rx.overread_len, skip = w->rx.skip;
 
 	rsk_iovcur_init(&cur, iov, runs);
 	/* On one thread and a fabric that never shows halves, "ready" is a promise. */
@@ -48,7 +48,7 @@ static void do_recv(struct way *w, bool peek)
 	CHECK(d, n <= 0 || !w->ended, "bytes behind the end");
 	if (n > 0 && !peek)
 		w->received += (uint64_t)n;
-	d->sums->held_reads += !had && w->rx.hold_len;
+	d->sums->held_reads += !had && w->rx.overread_len;
 	d->sums->twice_bytes += w->rx.skip < skip ? skip - w->rx.skip : 0;
 	d->sums->peeks += peek && n > 0;
 	free(in);
@@ -93,7 +93,7 @@ static void do_fall_back(struct way *w)
 	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.quiesced), "leave: %d", rc);
 	w->d->sums->leaves += rc == 0;
 	w->d->sums->busy_falls_back += rc == -EBUSY;
-	w->d->sums->doubts += w->rx.doubt;
+	w->d->sums->doubts += w->rx.fallback_race;
 	CHECK(w->d, rc < 0 || !stay || !again || w->rx.applied || w->rx.repeated,
 	      "left with bytes unread");
 }

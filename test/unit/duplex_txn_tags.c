@@ -30,7 +30,7 @@ void duplex_txn_tags_init(struct way *w)
 static bool together(const struct way *w)
 {
 	return w->tx.state == RSK_TX_ONRING && rsk_rx_txn_tags(&w->rx) && w->tx.gen == w->rx.gen &&
-	       !w->rx.frozen && memcmp(&w->tx.key, &w->rx.key, sizeof(w->tx.key)) == 0;
+	       !w->rx.ring_limit && memcmp(&w->tx.key, &w->rx.key, sizeof(w->tx.key)) == 0;
 }
 
 void duplex_txn_tags_check(struct way *w)

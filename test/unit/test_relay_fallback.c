@@ -92,7 +92,7 @@ Test(relay_fall_back, a_relay_that_does_not_begin_has_taken_nothing)
 /* There was no memory for a copy of the slot that was read in part. */
 Test(relay_fall_back, no_relay_without_all_of_the_bytes)
 {
-	const struct rsk_leaving l = { .kernel = true, .again = true, .stage_len = 10 };
+	const struct rsk_leaving l = { .kernel = true, .again = true, .partial_len = 10 };
 	struct kit_stream ks;
 	struct kit k;
 
