@@ -455,7 +455,7 @@ void rsk_chaos_break(struct rsk_chaos *c)
 	}
 }
 
-void rsk_chaos_mend(struct rsk_chaos *c)
+void rsk_chaos_repair(struct rsk_chaos *c)
 {
 	c->cut = c->refused = c->swallows = false;
 	atomic_store(&c->rail.broken, 0);

@@ -96,7 +96,7 @@ void rsk_chaos_break(struct rsk_chaos *c);
 void rsk_chaos_stop(struct rsk_chaos *c);
 
 /* Another rail, over the same memory. */
-void rsk_chaos_mend(struct rsk_chaos *c);
+void rsk_chaos_repair(struct rsk_chaos *c);
 
 uint64_t rsk_chaos_injected(const struct rsk_chaos *c);
 bool rsk_chaos_validate(const struct rsk_chaos *c);

@@ -10,7 +10,7 @@
 #include <rsock/sys.h>
 
 #include "engine.h"
-#include "mend.h"
+#include "recovery.h"
 #include "over.h"
 #include "rdma.h"
 #include "relay.h"
@@ -147,10 +147,10 @@ int rsk_op_shutdown(struct rsk_op *op, int how)
 	}
 	rsk_unlock(&s->tx_lock);
 	rsk_stream_notify(s, RSK_WAKE_RX | (both ? RSK_WAKE_TX : 0));
-	if (later && s->link->remote && !rsk_mend_owes(s, op->fd))
+	if (later && s->link->remote && !rsk_recovery_linger_add(s, op->fd))
 		shut_now(s, op->fd);
 	if (later)
-		rsk_mend_stir(s); /* threads of ours that the kernel would wake */
+		rsk_recovery_stir(s); /* threads of ours that the kernel would wake */
 	/*
 	 * Who was woken by the kernel's shutdown before this was noted sleeps again. On one host the companion's
 	 * end was the end to him; between hosts it may be ahead of the ring's.

@@ -11,7 +11,7 @@
 #include "pairing.h"
 #include "keeper.h"
 #include "log.h"
-#include "mend.h"
+#include "recovery.h"
 #include "spin.h"
 #include "stream.h"
 #include "upcalls.h"
@@ -69,7 +69,7 @@ void rsk_exit(void)
 	 */
 	one = alone();
 	if (!one && rsk_keeper_runs())
-		rsk_mend_exit();
+		rsk_recovery_exit();
 	for (uint32_t i = 0; i < high; i++) {
 		if (!rsk_fd_word((int)i) || rsk_fd_ours((int)i))
 			continue;
@@ -78,9 +78,9 @@ void rsk_exit(void)
 		else
 			rsk_fd_leaving((int)i);
 	}
-	rsk_keeper_finish(RSK_MEND_PATIENCE_NS);
+	rsk_keeper_finish(RSK_RECOVERY_PATIENCE_NS);
 	if (one) {
-		rsk_mend_end();
+		rsk_recovery_end();
 		rsk_pairing_leave();
 	}
 }

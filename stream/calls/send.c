@@ -15,7 +15,7 @@
 #include "full.h"
 #include "fallback.h"
 #include "links.h"
-#include "mend.h"
+#include "recovery.h"
 #include "remote.h"
 #include "spin.h"
 #include "stream.h"
@@ -38,7 +38,7 @@ static bool maybe_propose(struct rsk_stream *s)
 	}
 	if (s->tx.state != RSK_TX_TCP || s->tx.peer_fell_back || s->tx.gave_up ||
 	    work < s->repropose_work || atomic_load_explicit(&rsk_stopped, memory_order_relaxed) ||
-	    !rsk_remote_may_put(s->link, s->sid) || (s->link->remote && rsk_mend_exiting()) ||
+	    !rsk_remote_may_put(s->link, s->sid) || (s->link->remote && rsk_recovery_exiting()) ||
 	    !rsk_stream_sole_process(s))
 		return false;
 	s->repropose_work = work + RSK_REPROPOSE_WORK;

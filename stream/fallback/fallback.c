@@ -17,7 +17,7 @@
 #include "epoll.h"
 #include "return_unread.h"
 #include "log.h"
-#include "mend.h"
+#include "recovery.h"
 #include "over.h"
 #include "relay.h"
 #include "stream.h"
@@ -241,7 +241,7 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 	rsk_guard_exit();
 	atomic_thread_fence(memory_order_seq_cst);
 	if (rc == -EAGAIN)
-		rsk_mend_call(s);
+		rsk_recovery_call(s);
 	while (rsk_now_ns() < until) {
 		out = settled(s, fd, why);
 		if (rc == -EAGAIN)

@@ -15,7 +15,7 @@
 #include "kin.h"
 #include "links.h"
 #include "log.h"
-#include "mend.h"
+#include "recovery.h"
 #include "over.h"
 #include "resets.h"
 #include "rx_parts.h"
@@ -176,7 +176,7 @@ void rsk_stream_share(struct rsk_stream *s, int fd)
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
-	rsk_mend_stir(s); /* our own sleepers: by TCP from now on */
+	rsk_recovery_stir(s); /* our own sleepers: by TCP from now on */
 	rsk_guard_exit();
 }
 

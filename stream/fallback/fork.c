@@ -22,7 +22,7 @@
 #include "kin.h"
 #include "links.h"
 #include "log.h"
-#include "mend.h"
+#include "recovery.h"
 #include "over.h"
 #include "relay.h"
 #include "stream.h"
@@ -181,10 +181,10 @@ void rsk_fork_prepare(void)
 	prepared = rsk_pid && rsk_fdtab.word;
 	if (!prepared)
 		return;
-	rsk_mend_fork();
+	rsk_recovery_fork();
 	rsk_keeper_fork();
 	rsk_pairing_fork();
-	rsk_mend_forks();
+	rsk_recovery_forks();
 	if (!list_all())
 		rsk_log(RSK_LOG_ERROR, "fork: no memory: the child does not know its sockets");
 	for (uint32_t i = 0; i < fork_now.streams; i++) {
@@ -217,7 +217,7 @@ void rsk_fork_parent(bool ok)
 	free_list();
 	rsk_pairing_fork_parent();
 	rsk_keeper_fork_parent();
-	rsk_mend_fork_over(false);
+	rsk_recovery_fork_over(false);
 }
 
 /* ---- the child ---- */
@@ -293,7 +293,7 @@ void rsk_fork_child(void)
 	rsk_links_forked(rsk_wait_asleep());
 	rsk_pairing_fork_child();
 	rsk_keeper_fork_child();
-	rsk_mend_fork_over(true);
+	rsk_recovery_fork_over(true);
 	rsk_streams_forked();
 	close_ours();
 	inherit();
@@ -461,7 +461,7 @@ int rsk_exec_prepare(void)
 	if (rc < 0)
 		return rc;
 	each_survivor(survives);
-	rsk_keeper_finish(RSK_MEND_PATIENCE_NS);
+	rsk_keeper_finish(RSK_RECOVERY_PATIENCE_NS);
 	rc = each_closed(give_owed);
 	if (rc < 0)
 		rsk_exec_failed();

@@ -12,13 +12,13 @@
 #include "pairing.h"
 #include "fallback.h"
 #include "log.h"
-#include "mend.h"
+#include "recovery.h"
 #include "over.h"
 #include "relay.h"
 #include "resets.h"
 #include "stream.h"
 
-/* Bytes are to be repeated still, as far as can be told now. On this host: see rsk_mend_linger() for the others. */
+/* Bytes are to be repeated still, as far as can be told now. On this host: see rsk_recovery_linger() for the others. */
 static bool repeats(struct rsk_stream *s, struct rsk_tcp *c)
 {
 	bool owes;
@@ -114,7 +114,7 @@ static void goodbye(struct rsk_stream *s, int fd, bool close)
 	}
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 	if (close && !unread)
-		rsk_mend_linger(s, fd);
+		rsk_recovery_linger(s, fd);
 	rsk_guard_exit();
 }
 

@@ -2,7 +2,7 @@
 /*
  * keeper.h - the library's one thread in a process, which there is only where a link to another host is wanted: it
  * makes rails, registers memory, speaks with the other keepers, notices what breaks. It carries no byte of a stream
- * but what an application that makes no call owes (mend.h). Signals blocked, named rsock-keeper; gone in a child
+ * but what an application that makes no call owes (recovery.h). Signals blocked, named rsock-keeper; gone in a child
  * after fork, which has none.
  *
  * It works inside a guarded section and holds the busy lock whenever it does not sleep; a fork waits for that lock,

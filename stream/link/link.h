@@ -54,7 +54,7 @@ struct rsk_link {
 	int wait_fd[RSK_SEG_DOORBELLS];
 	_Atomic(uint32_t)
 		epoch; /* of its rail; 0: it has none. Changed by the keeper, under the join lock */
-	_Atomic(bool) apply_due;  /* a stream of it has a word that cannot wait: mend.h */
+	_Atomic(bool) apply_due;  /* a stream of it has a word that cannot wait: recovery.h */
 	_Atomic(bool) credit_due; /* a stream of it stands before a full ring: credit.h */
 	_Atomic(bool) let_go;	  /* remote: the keeper has done with it; until then it stays */
 	/*

@@ -11,7 +11,7 @@
 
 #include "keeper.h"
 #include "log.h"
-#include "mend.h"
+#include "recovery.h"
 #include "remote_parts.h"
 #include "stream.h"
 
@@ -123,7 +123,7 @@ static void look(struct rsk_stream *s, void *arg)
 	if (rc < 0)
 		rsk_stream_fail(s, rsk_stream_find_fd(s));
 	if (rc < 0 || room)
-		rsk_mend_stir(s);
+		rsk_recovery_stir(s);
 }
 
 /* Of streams that are full no more, or are no more: once nothing is under way there. */
@@ -182,7 +182,7 @@ void rsk_credit_work(struct rsk_remote *r, uint64_t now_ns)
 	c->full = c->soon = false;
 	rsk_remote_hear_gets(r);
 	c->waits = waits(c);
-	rsk_mend_each(r->l, look, c);
+	rsk_recovery_each(r->l, look, c);
 	forget(c, r->l);
 	c->next_ns = c->soon ? now_ns + LANDS_NS : c->full ? now_ns + LOOK_NS : UINT64_MAX;
 }

@@ -22,7 +22,7 @@
 #include "local.h"
 #include "log.h"
 #include "rendezvous.h"
-#include "mend.h"
+#include "recovery.h"
 #include "remote_parts.h"
 #include "pending_pairs.h"
 
@@ -76,19 +76,19 @@ void rsk_remote_message(struct rsk_control *c, const struct rsk_remote_msg *m)
 	case RSK_REMOTE_RESUME:
 		/* Its BREAK came before; or ours had gone out, and a new epoch cannot have begun without its RAIL. */
 		if (r->state == RSK_REMOTE_BROKEN)
-			rsk_mend_resume(r->l, m->sid, m->pos, m->cell, m->owed);
+			rsk_recovery_resume(r->l, m->sid, m->pos, m->cell, m->owed);
 		break;
 	case RSK_REMOTE_RESUMED:
 		if (r->state == RSK_REMOTE_BROKEN)
-			rsk_mend_resumed(r->l);
+			rsk_recovery_resumed(r->l);
 		break;
 	case RSK_REMOTE_APPLY:
 		if (r->listed)
-			rsk_mend_apply(r->l, m->sid);
+			rsk_recovery_apply(r->l, m->sid);
 		break;
 	default:
 		if (r->listed)
-			rsk_mend_ending(r->l, m->sid, m->cell);
+			rsk_recovery_ending(r->l, m->sid, m->cell);
 		break;
 	}
 }
@@ -160,7 +160,7 @@ static void work(uint64_t now_ns)
 	rsk_rdma_module->work(rsk_rdma);
 	DL_FOREACH(rsk_remotes.all, r)
 		if (r->state == RSK_REMOTE_UP)
-			r->applies = !rsk_mend_say_apply(r->l, &r->control);
+			r->applies = !rsk_recovery_say_apply(r->l, &r->control);
 	rsk_pairing_take();
 	rsk_local_tell();
 	rsk_pairing_give();
@@ -182,7 +182,7 @@ static void work(uint64_t now_ns)
 			rsk_credit_work(r, now_ns);
 		}
 	}
-	rsk_mend_work();
+	rsk_recovery_work();
 	rsk_remotes_reap();
 	rsk_remote_mind_words();
 	rsk_remote_watch_daemon();
@@ -198,7 +198,7 @@ static uint64_t unused_next(const struct rsk_remote *r)
 
 static uint64_t next_ns(void)
 {
-	uint64_t next = rsk_mend_next_ns(), owed = rsk_shares_owed_next();
+	uint64_t next = rsk_recovery_next_ns(), owed = rsk_shares_owed_next();
 	struct rsk_remote *r;
 
 	DL_FOREACH(rsk_remotes.all, r) {
@@ -250,21 +250,21 @@ static int rails_settle(struct rsk_remote *r, uint64_t timeout_ns)
 static bool settled_all(bool first)
 {
 	struct rsk_remote *r;
-	bool settled = rsk_mend_idle();
+	bool settled = rsk_recovery_idle();
 	int rc;
 
 	DL_FOREACH(rsk_remotes.all, r) {
 		if (r->state == RSK_REMOTE_BROKEN)
-			settled &= !rsk_mend_is_broken(r->l) && rsk_control_empty(&r->control);
+			settled &= !rsk_recovery_is_broken(r->l) && rsk_control_empty(&r->control);
 		if (r->state != RSK_REMOTE_UP)
 			continue;
 		if (first) {
 			r->told_end = false;
-			rsk_mend_say_consumed(r->l);
+			rsk_recovery_say_consumed(r->l);
 		}
-		rc = rails_settle(r, RSK_MEND_PATIENCE_NS);
+		rc = rails_settle(r, RSK_RECOVERY_PATIENCE_NS);
 		if (rc == 0 && !r->told_end) {
-			rsk_mend_say_ending(r->l, &r->control);
+			rsk_recovery_say_ending(r->l, &r->control);
 			r->told_end = true;
 		}
 		settled &= rc == 0 || rc == -ETIMEDOUT;
@@ -287,7 +287,7 @@ static void forked(void)
 	rsk_remotes.all = NULL;
 	atomic_store(&rsk_remote_port_now, 0);
 	rsk_link_requests_forget();
-	rsk_mend_forked();
+	rsk_recovery_forked();
 	rsk_rdma_forked();
 }
 

@@ -9,7 +9,7 @@
 #include "links.h"
 #include "log.h"
 #include "rendezvous.h"
-#include "mend.h"
+#include "recovery.h"
 #include "process.h"
 #include "remote_parts.h"
 #include "pending_pairs.h"
@@ -55,7 +55,7 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 		return;
 	/* What debtors wait for may have arrived: the rail is asked once more. */
 	if (r->state == RSK_REMOTE_UP)
-		rsk_mend_work();
+		rsk_recovery_work();
 	rsk_log(RSK_LOG_INFO, "link %u to another host ends: %d", r->l ? r->l->number : 0, why);
 	rsk_remotes.pending_peers -= !r->initiator && r->state == RSK_REMOTE_HANDSHAKING;
 	r->state = RSK_REMOTE_DEAD;
@@ -83,7 +83,7 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 		r->pair.fd = -1;
 	}
 	if (r->listed)
-		rsk_mend_lost(r->l);
+		rsk_recovery_lost(r->l);
 }
 
 /* The dead, once no stream leads there; the engine's object goes with its next sweep. */

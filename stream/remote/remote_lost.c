@@ -15,7 +15,7 @@
 #include <utlist.h>
 
 #include "log.h"
-#include "mend.h"
+#include "recovery.h"
 #include "remote_parts.h"
 #include "stream.h"
 
@@ -73,7 +73,7 @@ void rsk_remote_broken(struct rsk_remote *r, int err)
 	rsk_rails_down(&r->rails);
 	if (!rsk_control_send(&r->control, &m))
 		return;
-	rsk_mend_break(r->l, say_resume, r);
+	rsk_recovery_break(r->l, say_resume, r);
 	rsk_control_send(&r->control, &all);
 }
 
@@ -158,7 +158,7 @@ static void say_lost(struct rsk_remote_rail *rail, uint32_t life)
 	/* Gaps are named under the streams' locks, which the end of the link takes. */
 	rsk_control_cork(&rail->r->control);
 	say(rail->r, &lost, n.turn++);
-	rsk_mend_gaps(rail->r->l, name_gap, &n);
+	rsk_recovery_gaps(rail->r->l, name_gap, &n);
 	send_gaps(&n);
 	say(rail->r, &named, n.turn);
 	if (!rsk_control_uncork(&rail->r->control))
@@ -186,7 +186,7 @@ void rsk_remote_rail_lost(struct rsk_remote_rail *rail, int err)
 	rsk_log(RSK_LOG_INFO, "link %u: rail %u of several is lost: %d", r->l->number, rail->index,
 		err);
 	if (was_up) {
-		rsk_mend_rail_lost(r->l);
+		rsk_recovery_rail_lost(r->l);
 		rsk_remote_name_fabric(r);
 	}
 	say_lost(rail, rail->life);
@@ -260,7 +260,7 @@ static void on_gap(struct rsk_remote *r, const struct rsk_remote_msg *m)
 		rsk_log(RSK_LOG_DEBUG, "link %u: %u transactions of stream %u are missing there",
 			r->l->number, m->missing, m->sid);
 	for (uint32_t i = 0; i < m->gaps; i++)
-		rsk_mend_retransmit(r->l, m->sid, m->rail, m->gap[i].from, m->gap[i].to);
+		rsk_recovery_retransmit(r->l, m->sid, m->rail, m->gap[i].from, m->gap[i].to);
 }
 
 static void on_named(struct rsk_remote *r, const struct rsk_remote_msg *m)
@@ -272,7 +272,7 @@ static void on_named(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	rsk_rails_named(&r->rails, rail->index);
 	rsk_remote_rail_idle(rail);
 	/* Who waits for what it has put to arrive asks the others. */
-	rsk_mend_stir_all(r->l);
+	rsk_recovery_stir_all(r->l);
 }
 
 /* ---- in which order, and from where ---- */

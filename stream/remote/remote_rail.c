@@ -13,7 +13,7 @@
 #include "pairing.h"
 #include "keeper.h"
 #include "log.h"
-#include "mend.h"
+#include "recovery.h"
 #include "remote_parts.h"
 #include "stream.h"
 
@@ -145,12 +145,12 @@ static void see_up(struct rsk_remote_rail *rail)
 	rsk_log(RSK_LOG_INFO, "link %u: rail %u, life %u of epoch %u, over %s", r->l->number,
 		rail->index, rail->life, r->epoch, r->l->fabric);
 	if (was_up) {
-		rsk_mend_several(r->l);
+		rsk_recovery_several(r->l);
 		rsk_remote_rings_begin(rail);
 		return;
 	}
 	if (!first)
-		rsk_mend_renew(r->l, rings_anew, r);
+		rsk_recovery_renew(r->l, rings_anew, r);
 	rsk_remote_say_early(r);
 	rsk_remote_say_places(r);
 	rsk_remote_match_places(r);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "pairing.h"
-#include "mend.h"
+#include "recovery.h"
 #include "remote_parts.h"
 #include "stream.h"
 
@@ -46,5 +46,5 @@ void rsk_remote_name_fabric(struct rsk_remote *r)
 	rsk_pairing_take();
 	memcpy(r->l->fabric, name, sizeof(name));
 	rsk_pairing_give();
-	rsk_mend_fabric(r->l);
+	rsk_recovery_fabric(r->l);
 }

@@ -7,7 +7,7 @@
 
 #include "pairing.h"
 #include "log.h"
-#include "mend.h"
+#include "recovery.h"
 #include "remote_parts.h"
 #include "stream.h"
 
@@ -75,7 +75,7 @@ static void act(struct rsk_remote_rail *rail, uint32_t sid, enum rsk_ringway_act
 	/* What had no rail has one now. */
 	if (what != RSK_RINGWAY_DO_REQUEST) {
 		rsk_rails_changed(&r->rails);
-		rsk_mend_retransmit(r->l, sid, RSK_RAILS_NOBODY, 0, UINT64_MAX);
+		rsk_recovery_retransmit(r->l, sid, RSK_RAILS_NOBODY, 0, UINT64_MAX);
 	}
 }
 
@@ -131,7 +131,7 @@ static void want_ring(struct rsk_remote_rail *rail, uint32_t sid)
 /* What the rails carry of it is counted by its record. */
 static int reach(struct rsk_remote *r, uint32_t sid)
 {
-	struct rsk_stream *s = rsk_mend_paired(r->l, sid);
+	struct rsk_stream *s = rsk_recovery_paired(r->l, sid);
 	struct rsk_rails_record record = { 0 };
 	int rc;
 

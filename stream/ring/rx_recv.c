@@ -188,7 +188,7 @@ static bool check_tcp(struct rsk_rx *rx, struct rsk_tcp *c)
 
 /*
  * The ring is empty, no more can come, and the companion has bytes: the sender, who could not say so in the ring, goes
- * on by it. It does so only where it has been told that all it had put was taken; else it resets (rsk_mend_lost()).
+ * on by it. It does so only where it has been told that all it had put was taken; else it resets (rsk_recovery_lost()).
  * Or bytes lie there that are not due (rsk_rx_ahead()), with the end behind them: what it had put is in the ring when
  * that shows, if a put is there when it returns.
  * 1: look at the ring once more; 0: that is not so; -EPROTO: it had said itself that it has put more.

@@ -95,7 +95,7 @@ struct rsk_stream {
 	 * strength of it, and who sees it late makes one more round that the shut companion ends.
 	 */
 	_Atomic(bool) failed;
-	_Atomic(bool) apply_due; /* the peer's keeper is to act on our mail: mend.h */
+	_Atomic(bool) apply_due; /* the peer's keeper is to act on our mail: recovery.h */
 	_Atomic(bool) named;	 /* the record has the addresses */
 	/*
 	 * SEEKING, and the other end may come at any moment: waits go on with the pairing. Written

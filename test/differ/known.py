@@ -1,5 +1,5 @@
-"""Faults that are known and not mended yet: each names the fault and what the fuzzer leaves out because of it. An entry
-goes when its fault is mended; `differ --no-known` runs without the table.
+"""Faults that are known and not recovered yet: each names the fault and what the fuzzer leaves out because of it. An entry
+goes when its fault is recovered; `differ --no-known` runs without the table.
 """
 
 # name: what is wrong. model.py asks for the name where it would otherwise make the calls.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A rail breaks under a direction, and the sender is killed at any moment: before, while, or after it repeats by TCP what
- * did not come (stream/ring/rx_break.c, tcp_at_end() of stream/ring/rx_recv.c; rsk_tx_owed_to(), rsk_tx_resume(); rsk_mend_resume(),
- * rsk_mend_lost() of stream/remote/mend_break.c). Its kernel sends what it had taken, then the end; so does the control
+ * did not come (stream/ring/rx_break.c, tcp_at_end() of stream/ring/rx_recv.c; rsk_tx_owed_to(), rsk_tx_resume(); rsk_recovery_resume(),
+ * rsk_recovery_lost() of stream/remote/recovery_break.c). Its kernel sends what it had taken, then the end; so does the control
  * connection, by which either end says RESUME(so much has come here, so far had I put), and whose end is GONE. The
  * receiver shows the end of TCP in order only where no byte that the sender had taken is missing.
  *

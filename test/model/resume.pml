@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A direction over a rail that breaks at any moment, with whatever was under way lost, and comes back (stream/remote/mend_break.c,
+ * A direction over a rail that breaks at any moment, with whatever was under way lost, and comes back (stream/remote/recovery_break.c,
  * stream/remote/remote_rail.c; rsk_tx_break(), rsk_tx_resume(), rsk_tx_renew(), their likes of stream/ring/rx_break.c). The
  * two keepers have a FIFO of their own, the control connection: BREAK, RESUME(so much has come here), RAIL(of this epoch
  * I have it), RING(you may propose). Either end notices the break by itself, or by BREAK. The receiver says what has come,

@@ -137,7 +137,7 @@ def until_promoted_or_wedged(t, port, seconds, before):
         print(f"    and nobody was promoted again: rxe cannot connect any more, {broken}")
 
 
-def breaks(t, breaking, mending, by_tcp=True, again=True, enough=all):
+def breaks(t, breaking, recovering, by_tcp=True, again=True, enough=all):
     """Both ends flat out; the rail breaks and comes back. by_tcp: TCP goes on while it is broken; again: streams are
     promoted again, where rxe can still connect; enough: who has to see it broken before it comes back.
     """
@@ -151,7 +151,7 @@ def breaks(t, breaking, mending, by_tcp=True, again=True, enough=all):
     before = ends(t, port)
     if by_tcp:
         goes_on(t, (server, client), 200_000, 60, "both to go on by TCP")
-    mending()
+    recovering()
     goes_on(t, (server, client), 200_000, 120, "both to go on")
     if again:
         until_promoted_or_wedged(t, port, 120, before)

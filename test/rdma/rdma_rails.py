@@ -110,7 +110,7 @@ def two_again(t, port):
     return False
 
 
-def one_goes(t, breaking, mending, env=None, by_tcp=True):
+def one_goes(t, breaking, recovering, env=None, by_tcp=True):
     """Both ends flat out over two rails; one goes, and comes again. Nobody leaves the ring; the longest time without a
     byte is said.
     """
@@ -124,7 +124,7 @@ def one_goes(t, breaking, mending, env=None, by_tcp=True):
     goes_on(t, (server, client), 300_000, 60, "both to go on by the other")
     stands = [float(handle.readline(60)) for handle in watching]
     print(f"    nothing came for {max(stands):.2f} s at most")
-    mending()
+    recovering()
     if not two_again(t, port):
         goes_on(t, (server, client), 300_000, 60, "both to go on")
         stayed(t, port)

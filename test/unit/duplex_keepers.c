@@ -135,7 +135,7 @@ static void rail_up(struct duplex *d, uint32_t end, uint32_t k)
 		return;
 	}
 	keeper->rail[k].state = UP;
-	rsk_chaos_mend(&r->chaos[end][k]);
+	rsk_chaos_repair(&r->chaos[end][k]);
 	r->chaos[end][k].shut = true;
 	if (renew) {
 		for (uint32_t i = 0; i < d->config->rails; i++)

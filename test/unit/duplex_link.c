@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * duplex_link.c - rails that break, and the two keepers of duplex.c's ends, as
- * stream/remote/remote_rail.c and stream/remote/mend_break.c have them: the rail breaks at any moment, also a new
+ * stream/remote/remote_rail.c and stream/remote/recovery_break.c have them: the rail breaks at any moment, also a new
  * one before both ends have it; each end notices by itself or is told (BREAK), says what it has
  * consumed (RESUME) and, on the next rail (RAIL), renews both its halves under a key of that epoch
  * (RING).
@@ -39,7 +39,7 @@ static void renew(struct duplex *d, uint32_t end)
 	struct keeper *k = &d->keeper[end];
 
 	k->up = true;
-	rsk_chaos_mend(&d->chaos[end]);
+	rsk_chaos_repair(&d->chaos[end]);
 	rsk_rx_renew(&d->way[!end].rx, d->key[!end] + k->epoch);
 	rsk_tx_renew(&d->way[end].tx, d->key[end] + k->epoch);
 	say(d, end, (struct word){ .what = WORD_RING, .epoch = k->epoch });

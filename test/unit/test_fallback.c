@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "hooked.h"
-#include "mend.h"
+#include "recovery.h"
 #include "over.h"
 #include "remote_kit.h"
 
@@ -81,10 +81,10 @@ Test(leave, a_ring_is_given_away_behind_all_writes)
 		cr_assert_geq(rsk_fd_closing(ks.fd), 0);
 		close(ks.fd);
 		cr_assert_eq(rsk_link_stream(k.r->l, sid), several ? ks.s : NULL);
-		rsk_mend_work();
+		rsk_recovery_work();
 		cr_assert_eq(rsk_link_stream(k.r->l, sid), several ? ks.s : NULL);
 		kit_fabric.arrived = true;
-		rsk_mend_work();
+		rsk_recovery_work();
 		cr_assert_null(rsk_link_stream(k.r->l, sid));
 		close(ks.other);
 	}

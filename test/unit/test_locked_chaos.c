@@ -125,7 +125,7 @@ static void turn(struct world *w, struct host *h)
 		if (n == 0)
 			return;
 		if (n < 0) { /* nobody knows what has become of it; it is asked again as it is */
-			rsk_chaos_mend(&h->chaos);
+			rsk_chaos_repair(&h->chaos);
 			w->again++;
 		} else {
 			rc = done.status;

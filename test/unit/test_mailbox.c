@@ -168,7 +168,7 @@ Test(mailbox, a_broken_rail_ends_it)
 	cr_assert_eq(rsk_mailbox_take(&b.reader, &view), -ENETDOWN);
 	cr_assert_eq(rsk_mailbox_start(&b.reader), -ENETDOWN);
 	cr_assert_eq(b.reader.failed, 1);
-	rsk_chaos_mend(&b.chaos);
+	rsk_chaos_repair(&b.chaos);
 	cr_assert_eq(rsk_mailbox_start(&b.reader), 0);
 	cr_assert_not(rsk_mailbox_heard(&b.reader,
 					&(struct rsk_completion){ .token = 7ull << 32 | 1 }),

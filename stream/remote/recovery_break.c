@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * mend_break.c - the streams of a link whose last rail breaks: each end says what it has, the other one repeats what it
+ * recovery_break.c - the streams of a link whose last rail breaks: each end says what it has, the other one repeats what it
  * has not. Then there is another rail; or the peer ends, or is lost. Keeper only.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "links.h"
-#include "mend.h"
+#include "recovery.h"
 #include "stream.h"
 
 /* ---- a rail breaks ---- */
 
 struct say {
-	rsk_mend_say_fn *say;
+	rsk_recovery_say_fn *say;
 	void *arg;
 };
 
@@ -35,19 +35,20 @@ static void break_one(struct rsk_stream *s, void *arg)
 	rsk_unlock(&s->rx_lock);
 	rsk_stats_set_reason(s->rec, RSK_REASON_LINK_BROKEN);
 	say->say(say->arg, s->sid, pos, cell, owed);
-	rsk_mend_stir(s);
+	rsk_recovery_stir(s);
 }
 
-void rsk_mend_break(struct rsk_link *l, rsk_mend_say_fn *say, void *arg)
+void rsk_recovery_break(struct rsk_link *l, rsk_recovery_say_fn *say, void *arg)
 {
 	struct say each = { say, arg };
 
-	rsk_mend_each(l, break_one, &each);
+	rsk_recovery_each(l, break_one, &each);
 }
 
-void rsk_mend_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t cell, uint64_t owed)
+void rsk_recovery_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t cell,
+			 uint64_t owed)
 {
-	struct rsk_stream *s = rsk_mend_paired(l, sid);
+	struct rsk_stream *s = rsk_recovery_paired(l, sid);
 	struct rsk_kernel_tcp k;
 	bool repeats;
 	int fd, rc;
@@ -66,9 +67,9 @@ void rsk_mend_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t ce
 	if (rc == -EPROTO)
 		rsk_stream_fail(s, fd);
 	else if (repeats && fd >= 0)
-		rsk_mend_owes(s, fd);
+		rsk_recovery_linger_add(s, fd);
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_RESUMED, RSK_REASON_LINK_BROKEN);
-	rsk_mend_stir(s);
+	rsk_recovery_stir(s);
 	rsk_stream_unpin(s);
 }
 
@@ -81,12 +82,12 @@ static void resumed_one(struct rsk_stream *s, void *arg)
 	rsk_lock(&s->tx_lock);
 	rsk_tx_forgotten(&s->tx);
 	rsk_unlock(&s->tx_lock);
-	rsk_mend_stir(s);
+	rsk_recovery_stir(s);
 }
 
-void rsk_mend_resumed(struct rsk_link *l)
+void rsk_recovery_resumed(struct rsk_link *l)
 {
-	rsk_mend_each(l, resumed_one, NULL);
+	rsk_recovery_each(l, resumed_one, NULL);
 }
 
 static void broken_one(struct rsk_stream *s, void *arg)
@@ -98,11 +99,11 @@ static void broken_one(struct rsk_stream *s, void *arg)
 	rsk_unlock(&s->tx_lock);
 }
 
-bool rsk_mend_is_broken(struct rsk_link *l)
+bool rsk_recovery_is_broken(struct rsk_link *l)
 {
 	bool broken = false;
 
-	rsk_mend_each(l, broken_one, &broken);
+	rsk_recovery_each(l, broken_one, &broken);
 	return broken;
 }
 
@@ -128,11 +129,11 @@ static void renew_one(struct rsk_stream *s, void *arg)
 	n->each(n->arg, s->sid);
 }
 
-void rsk_mend_renew(struct rsk_link *l, void (*each)(void *arg, uint32_t sid), void *arg)
+void rsk_recovery_renew(struct rsk_link *l, void (*each)(void *arg, uint32_t sid), void *arg)
 {
 	struct renewal n = { each, arg };
 
-	rsk_mend_each(l, renew_one, &n);
+	rsk_recovery_each(l, renew_one, &n);
 }
 
 /* ---- a peer dies, or ends ---- */
@@ -149,7 +150,7 @@ static void lose_one(struct rsk_stream *s, void *arg)
 	rsk_unlock(&s->rx_lock);
 	rsk_lock(&s->tx_lock);
 	rsk_tx_serve(&s->tx, &k.c); /* its last word: what it has taken, or that it has closed */
-	owed = rsk_mend_undrained(&s->tx) && s->tx.ring.data_end > s->tx.ring.told;
+	owed = rsk_recovery_undrained(&s->tx) && s->tx.ring.data_end > s->tx.ring.told;
 	s->tx.demotions += s->tx.state == RSK_TX_ONRING;
 	if (s->tx.held && s->tx.resend_pos == s->tx.pos)
 		rsk_tx_unhold(&s->tx);
@@ -165,20 +166,20 @@ static void lose_one(struct rsk_stream *s, void *arg)
 	rsk_unlock(&s->tx_lock);
 	/* What it has not taken nobody can repeat now, and nothing newer may be sent without it. */
 	if (repeats && fd >= 0)
-		rsk_mend_owes(s, fd);
+		rsk_recovery_linger_add(s, fd);
 	else if (owed)
 		rsk_stream_lose(s, fd);
-	rsk_mend_stir(s);
+	rsk_recovery_stir(s);
 }
 
-void rsk_mend_lost(struct rsk_link *l)
+void rsk_recovery_lost(struct rsk_link *l)
 {
-	rsk_mend_each(l, lose_one, NULL);
+	rsk_recovery_each(l, lose_one, NULL);
 }
 
-void rsk_mend_ending(struct rsk_link *l, uint32_t sid, uint64_t cell)
+void rsk_recovery_ending(struct rsk_link *l, uint32_t sid, uint64_t cell)
 {
-	struct rsk_stream *s = rsk_mend_paired(l, sid);
+	struct rsk_stream *s = rsk_recovery_paired(l, sid);
 
 	if (!s)
 		return;
@@ -211,12 +212,12 @@ static void consumed_one(struct rsk_stream *s, void *arg)
 	rsk_stream_notify(s, RSK_WAKE_TX);
 }
 
-void rsk_mend_say_consumed(struct rsk_link *l)
+void rsk_recovery_say_consumed(struct rsk_link *l)
 {
-	rsk_mend_each(l, consumed_one, NULL);
+	rsk_recovery_each(l, consumed_one, NULL);
 }
 
-void rsk_mend_say_ending(struct rsk_link *l, struct rsk_control *c)
+void rsk_recovery_say_ending(struct rsk_link *l, struct rsk_control *c)
 {
-	rsk_mend_each(l, say_one, c);
+	rsk_recovery_each(l, say_one, c);
 }

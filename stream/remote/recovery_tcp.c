@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * mend_off.c - all streams between hosts go back to their companions: before a fork, since a child has no rails, and
+ * recovery_tcp.c - all streams between hosts go back to their companions: before a fork, since a child has no rails, and
  * the program that it may execute sees the kernel alone; and in exit(), where other threads go on. So bytes that lie
  * unread in a ring are asked for once more, by the keeper, which must not be at rest for the fork yet.
  */
@@ -11,7 +11,7 @@
 #include "pairing.h"
 #include "keeper.h"
 #include "links.h"
-#include "mend.h"
+#include "recovery.h"
 #include "rdma.h"
 #include "stream.h"
 
@@ -33,7 +33,7 @@ static void stay_off(struct rsk_stream *s, void *arg)
 	/* Also where the child is made next: it has nothing of this to send off. */
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 	if (asked)
-		rsk_mend_call(s);
+		rsk_recovery_call(s);
 }
 
 static void is_off(struct rsk_stream *s, void *arg)
@@ -70,7 +70,7 @@ static void each_stream(void (*each)(struct rsk_stream *s, void *arg), void *arg
 		struct rsk_link *l = rsk_links.at[i].l;
 
 		if (l->remote && l->maker == rsk_pid && atomic_load(&l->streams))
-			rsk_mend_each(l, each, arg);
+			rsk_recovery_each(l, each, arg);
 	}
 }
 
@@ -104,7 +104,7 @@ static void off_later(struct rsk_stream *s, void *arg)
 	off = rsk_tx_secure(&s->tx);
 	rsk_unlock(&s->tx_lock);
 	if (!off && fd >= 0)
-		rsk_mend_owes(s, fd);
+		rsk_recovery_linger_add(s, fd);
 }
 
 /*
@@ -114,7 +114,7 @@ static void off_later(struct rsk_stream *s, void *arg)
  */
 static _Atomic(bool) exiting;
 
-void rsk_mend_fork(void)
+void rsk_recovery_fork(void)
 {
 	if (!rsk_keeper_runs())
 		return; /* no rails */
@@ -124,14 +124,14 @@ void rsk_mend_fork(void)
 	rsk_pairing_give();
 }
 
-void rsk_mend_fork_over(bool child)
+void rsk_recovery_fork_over(bool child)
 {
 	if (child)
 		atomic_store(&exiting, false);
 }
 
 /* Also what was joined meanwhile. */
-void rsk_mend_forks(void)
+void rsk_recovery_forks(void)
 {
 	uint8_t why = RSK_TX_STAY_FORK;
 
@@ -140,15 +140,15 @@ void rsk_mend_forks(void)
 
 static void call(struct rsk_stream *s, void *arg)
 {
-	rsk_mend_call(s);
+	rsk_recovery_call(s);
 }
 
-bool rsk_mend_exiting(void)
+bool rsk_recovery_exiting(void)
 {
 	return atomic_load(&exiting);
 }
 
-void rsk_mend_exit(void)
+void rsk_recovery_exit(void)
 {
 	atomic_store(&exiting, true);
 	go_off(RSK_TX_STAY_END);

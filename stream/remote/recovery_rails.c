@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* mend_rails.c - the streams of a link that has lost one of several rails. Keeper only. */
+/* recovery_rails.c - the streams of a link that has lost one of several rails. Keeper only. */
 #include <errno.h>
 
-#include "mend.h"
+#include "recovery.h"
 #include "rdma.h"
 #include "stream.h"
 #include "upcall.h"
 
 struct naming {
-	rsk_mend_gap_fn *gap;
+	rsk_recovery_gap_fn *gap;
 	void *arg;
 	uint32_t sid;
 	struct rsk_txn_tags_missing missing;
@@ -40,22 +40,22 @@ static void lost_one(struct rsk_stream *s, void *arg)
 	rsk_stats_add(&s->rec->rails_lost, 1);
 }
 
-void rsk_mend_rail_lost(struct rsk_link *l)
+void rsk_recovery_rail_lost(struct rsk_link *l)
 {
-	rsk_mend_each(l, lost_one, NULL);
+	rsk_recovery_each(l, lost_one, NULL);
 }
 
-void rsk_mend_gaps(struct rsk_link *l, rsk_mend_gap_fn *gap, void *arg)
+void rsk_recovery_gaps(struct rsk_link *l, rsk_recovery_gap_fn *gap, void *arg)
 {
 	struct naming n = { .gap = gap, .arg = arg };
 
-	rsk_mend_each(l, missing_one, &n);
+	rsk_recovery_each(l, missing_one, &n);
 }
 
-void rsk_mend_retransmit(struct rsk_link *l, uint32_t sid, uint32_t lost, uint64_t from,
-			 uint64_t to)
+void rsk_recovery_retransmit(struct rsk_link *l, uint32_t sid, uint32_t lost, uint64_t from,
+			     uint64_t to)
 {
-	struct rsk_stream *s = rsk_mend_paired(l, sid);
+	struct rsk_stream *s = rsk_recovery_paired(l, sid);
 
 	if (!s)
 		return;
@@ -74,9 +74,9 @@ static void several_one(struct rsk_stream *s, void *arg)
 	rsk_unlock(&s->tx_lock);
 }
 
-void rsk_mend_several(struct rsk_link *l)
+void rsk_recovery_several(struct rsk_link *l)
 {
-	rsk_mend_each(l, several_one, NULL);
+	rsk_recovery_each(l, several_one, NULL);
 }
 
 static void fabric_one(struct rsk_stream *s, void *arg)
@@ -84,12 +84,12 @@ static void fabric_one(struct rsk_stream *s, void *arg)
 	rsk_stats_set_fabric(s->rec, s->link->fabric);
 }
 
-void rsk_mend_fabric(struct rsk_link *l)
+void rsk_recovery_fabric(struct rsk_link *l)
 {
-	rsk_mend_each(l, fabric_one, NULL);
+	rsk_recovery_each(l, fabric_one, NULL);
 }
 
-void rsk_mend_stir(struct rsk_stream *s)
+void rsk_recovery_stir(struct rsk_stream *s)
 {
 	rsk_rdma_news(NULL, s->link, s->sid, RSK_WAKE_RX | RSK_WAKE_TX);
 	rsk_upcalls->changed(s);
@@ -97,10 +97,10 @@ void rsk_mend_stir(struct rsk_stream *s)
 
 static void stir_one(struct rsk_stream *s, void *arg)
 {
-	rsk_mend_stir(s);
+	rsk_recovery_stir(s);
 }
 
-void rsk_mend_stir_all(struct rsk_link *l)
+void rsk_recovery_stir_all(struct rsk_link *l)
 {
-	rsk_mend_each(l, stir_one, NULL);
+	rsk_recovery_each(l, stir_one, NULL);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "mend.h"
+#include "recovery.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 
 /* ---- all streams of a link ---- */
 
-struct rsk_stream *rsk_mend_paired(const struct rsk_link *l, uint32_t sid)
+struct rsk_stream *rsk_recovery_paired(const struct rsk_link *l, uint32_t sid)
 {
 	struct rsk_stream *s = sid < RSK_SEG_STREAMS ? rsk_link_stream(l, sid) : NULL;
 
@@ -36,12 +36,12 @@ struct rsk_stream *rsk_mend_paired(const struct rsk_link *l, uint32_t sid)
 	return NULL;
 }
 
-void rsk_mend_each(struct rsk_link *l, void (*each)(struct rsk_stream *s, void *arg), void *arg)
+void rsk_recovery_each(struct rsk_link *l, void (*each)(struct rsk_stream *s, void *arg), void *arg)
 {
 	uint32_t reach = atomic_load(&l->seg.reach);
 
 	for (uint32_t sid = 0; sid < reach; sid++) {
-		struct rsk_stream *s = rsk_mend_paired(l, sid);
+		struct rsk_stream *s = rsk_recovery_paired(l, sid);
 
 		if (!s)
 			continue;
@@ -66,7 +66,7 @@ static struct {
 	_Atomic(uint32_t) n;
 	uint32_t looks; /* in vain, since there was a new one, or one less; keeper */
 	uint32_t seen;
-} debts;
+} linger_list;
 
 /* False: it cannot be. */
 static bool owes(struct rsk_stream *s, int fd, bool closed)
@@ -83,30 +83,30 @@ static bool owes(struct rsk_stream *s, int fd, bool closed)
 	}
 	d->s = s;
 	d->closed = closed;
-	rsk_lock(&debts.lock);
-	DL_FOREACH(debts.all, same)
+	rsk_lock(&linger_list.lock);
+	DL_FOREACH(linger_list.all, same)
 		if (same->s == s && same->closed == closed)
 			break;
 	if (!same)
-		DL_APPEND(debts.all, d);
-	rsk_unlock(&debts.lock);
+		DL_APPEND(linger_list.all, d);
+	rsk_unlock(&linger_list.lock);
 	if (same) { /* whatever a peer says how often */
 		rsk_own_close(d->fd);
 		rsk_stream_unpin(s);
 		rsk_arena_free(d);
 		return true;
 	}
-	atomic_fetch_add(&debts.n, 1);
+	atomic_fetch_add(&linger_list.n, 1);
 	rsk_keeper_call();
 	return true;
 }
 
-bool rsk_mend_owes(struct rsk_stream *s, int fd)
+bool rsk_recovery_linger_add(struct rsk_stream *s, int fd)
 {
 	return owes(s, fd, false);
 }
 
-bool rsk_mend_undrained(const struct rsk_tx *tx)
+bool rsk_recovery_undrained(const struct rsk_tx *tx)
 {
 	return !tx->peer_closed && !(tx->ring.rail->ops->caps & RSK_FABRIC_DURABLE) &&
 	       !rsk_tx_arrived(tx);
@@ -157,7 +157,7 @@ static bool paid(struct debtor *d)
 		s->tx.held = false;
 	}
 	if (d->closed)
-		done = !rsk_mend_undrained(&s->tx);
+		done = !rsk_recovery_undrained(&s->tx);
 	else if (s->tx.stay_off & RSK_TX_STAY_FORK)
 		done = rsk_tx_secure(&s->tx);
 	else
@@ -166,31 +166,32 @@ static bool paid(struct debtor *d)
 	return done || rsk_stream_failed(s);
 }
 
-void rsk_mend_work(void)
+void rsk_recovery_work(void)
 {
 	struct debtor *d, *next, *free_these = NULL;
 
-	if (!atomic_load(&debts.n))
+	if (!atomic_load(&linger_list.n))
 		return;
 	rsk_rdma_poll(true);
-	debts.looks = atomic_load(&debts.n) == debts.seen ? debts.looks + 1 : 0;
-	debts.seen = atomic_load(&debts.n);
-	rsk_lock(&debts.lock);
-	DL_FOREACH_SAFE(debts.all, d, next) {
+	linger_list.looks =
+		atomic_load(&linger_list.n) == linger_list.seen ? linger_list.looks + 1 : 0;
+	linger_list.seen = atomic_load(&linger_list.n);
+	rsk_lock(&linger_list.lock);
+	DL_FOREACH_SAFE(linger_list.all, d, next) {
 		if (!paid(d))
 			continue;
-		DL_DELETE(debts.all, d);
+		DL_DELETE(linger_list.all, d);
 		LL_PREPEND(free_these, d);
 	}
-	rsk_unlock(&debts.lock);
+	rsk_unlock(&linger_list.lock);
 	LL_FOREACH_SAFE(free_these, d, next) {
 		if (!d->closed)
-			rsk_mend_stir(d->s);
+			rsk_recovery_stir(d->s);
 		rsk_upcalls->last_goodbye(d->s, d->fd); /* closed meanwhile */
 		rsk_own_close(d->fd);
 		rsk_stream_unpin(d->s);
 		rsk_arena_free(d);
-		atomic_fetch_sub(&debts.n, 1);
+		atomic_fetch_sub(&linger_list.n, 1);
 	}
 }
 
@@ -209,42 +210,42 @@ static void give(struct debtor *d)
 		rsk_sys_setsockopt(d->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 }
 
-void rsk_mend_end(void)
+void rsk_recovery_end(void)
 {
 	struct debtor *all, *d, *next;
 
-	rsk_lock(&debts.lock);
-	all = debts.all;
-	debts.all = NULL;
-	rsk_unlock(&debts.lock);
+	rsk_lock(&linger_list.lock);
+	all = linger_list.all;
+	linger_list.all = NULL;
+	rsk_unlock(&linger_list.lock);
 	DL_FOREACH_SAFE(all, d, next) {
 		give(d);
 		rsk_own_close(d->fd);
 		rsk_stream_unpin(d->s);
 		rsk_arena_free(d);
-		atomic_fetch_sub(&debts.n, 1);
+		atomic_fetch_sub(&linger_list.n, 1);
 	}
 }
 
-uint64_t rsk_mend_next_ns(void)
+uint64_t rsk_recovery_next_ns(void)
 {
-	uint32_t shift = debts.looks < LOOK_AGAIN_MOST ? debts.looks : LOOK_AGAIN_MOST;
+	uint32_t shift = linger_list.looks < LOOK_AGAIN_MOST ? linger_list.looks : LOOK_AGAIN_MOST;
 
-	return atomic_load(&debts.n) ? rsk_now_ns() + (LOOK_AGAIN_NS << shift) : UINT64_MAX;
+	return atomic_load(&linger_list.n) ? rsk_now_ns() + (LOOK_AGAIN_NS << shift) : UINT64_MAX;
 }
 
-bool rsk_mend_idle(void)
+bool rsk_recovery_idle(void)
 {
 	struct debtor *d;
 	bool idle = true;
 
-	rsk_lock(&debts.lock);
-	DL_FOREACH(debts.all, d) {
+	rsk_lock(&linger_list.lock);
+	DL_FOREACH(linger_list.all, d) {
 		rsk_lock(&d->s->tx_lock);
 		idle &= d->s->tx.state == RSK_TX_TCP || rsk_stream_failed(d->s);
 		rsk_unlock(&d->s->tx_lock);
 	}
-	rsk_unlock(&debts.lock);
+	rsk_unlock(&linger_list.lock);
 	return idle;
 }
 
@@ -257,7 +258,7 @@ static bool is_aborted(struct rsk_stream *s, int fd)
 	return l.l_onoff && !l.l_linger;
 }
 
-void rsk_mend_linger(struct rsk_stream *s, int fd)
+void rsk_recovery_linger(struct rsk_stream *s, int fd)
 {
 	bool due, flying;
 
@@ -265,7 +266,7 @@ void rsk_mend_linger(struct rsk_stream *s, int fd)
 	    rsk_stream_failed(s))
 		return;
 	rsk_lock(&s->tx_lock);
-	due = rsk_mend_undrained(&s->tx);
+	due = rsk_recovery_undrained(&s->tx);
 	flying = in_flight(&s->tx);
 	rsk_unlock(&s->tx_lock);
 	if (due && !is_aborted(s, fd))
@@ -274,19 +275,19 @@ void rsk_mend_linger(struct rsk_stream *s, int fd)
 		owes(s, -1, true);
 }
 
-void rsk_mend_forked(void)
+void rsk_recovery_forked(void)
 {
 	struct debtor *d;
 
 	/* The pins are the parent's, too. */
-	DL_FOREACH(debts.all, d)
+	DL_FOREACH(linger_list.all, d)
 		rsk_own_close(d->fd);
-	memset(&debts, 0, sizeof(debts));
+	memset(&linger_list, 0, sizeof(linger_list));
 }
 
 /* ---- words that cannot wait ---- */
 
-void rsk_mend_call(struct rsk_stream *s)
+void rsk_recovery_call(struct rsk_stream *s)
 {
 	/* In this order, seq_cst: the keeper takes them the other way round. */
 	atomic_store(&s->apply_due, true);
@@ -320,21 +321,21 @@ static void say_apply_one(struct rsk_stream *s, void *arg)
 	}
 }
 
-bool rsk_mend_say_apply(struct rsk_link *l, struct rsk_control *c)
+bool rsk_recovery_say_apply(struct rsk_link *l, struct rsk_control *c)
 {
 	struct applies h = { c, true };
 
 	if (!atomic_exchange(&l->apply_due, false))
 		return true;
-	rsk_mend_each(l, say_apply_one, &h);
+	rsk_recovery_each(l, say_apply_one, &h);
 	if (!h.all)
 		atomic_store(&l->apply_due, true);
 	return h.all;
 }
 
-void rsk_mend_apply(struct rsk_link *l, uint32_t sid)
+void rsk_recovery_apply(struct rsk_link *l, uint32_t sid)
 {
-	struct rsk_stream *s = rsk_mend_paired(l, sid);
+	struct rsk_stream *s = rsk_recovery_paired(l, sid);
 	struct rsk_kernel_tcp k;
 	bool repeats;
 	int fd, rc;
@@ -360,6 +361,6 @@ void rsk_mend_apply(struct rsk_link *l, uint32_t sid)
 			owes(s, fd, false);
 		rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 	}
-	rsk_mend_stir(s);
+	rsk_recovery_stir(s);
 	rsk_stream_unpin(s);
 }
