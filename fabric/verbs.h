@@ -3,7 +3,7 @@
  * verbs.h - the fabric between hosts: RDMA WRITEs of reliable connected queue pairs, by libibverbs and librdmacm.
  *
  * It is a module of its own, librsock-verbs.so, loaded by the process's keeper
- * (stream/link/keeper.c) only where there is an RDMA device: the library itself is not linked
+ * (stream/link/progress.c) only where there is an RDMA device: the library itself is not linked
  * with libibverbs. This header is all that the two share; the module exports one symbol,
  * rsk_verbs_module.
  *

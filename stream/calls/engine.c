@@ -9,7 +9,7 @@
 #include <rsock/sys.h>
 
 #include "pairing.h"
-#include "keeper.h"
+#include "progress.h"
 #include "log.h"
 #include "recovery.h"
 #include "spin.h"
@@ -47,7 +47,7 @@ static bool alone(void)
 	struct stat st;
 
 	return rsk_sys_fstatat(AT_FDCWD, "/proc/self/task", &st, 0) == 0 &&
-	       st.st_nlink == TASK_LINKS_ALONE + rsk_keeper_there();
+	       st.st_nlink == TASK_LINKS_ALONE + rsk_progress_there();
 }
 
 void rsk_exit(void)
@@ -68,7 +68,7 @@ void rsk_exit(void)
 	 * down. The peers then see what they see of a killed process. Streams between hosts go by their companions.
 	 */
 	one = alone();
-	if (!one && rsk_keeper_runs())
+	if (!one && rsk_progress_runs())
 		rsk_recovery_exit();
 	for (uint32_t i = 0; i < high; i++) {
 		if (!rsk_fd_word((int)i) || rsk_fd_ours((int)i))
@@ -78,7 +78,7 @@ void rsk_exit(void)
 		else
 			rsk_fd_leaving((int)i);
 	}
-	rsk_keeper_finish(RSK_RECOVERY_PATIENCE_NS);
+	rsk_progress_finish(RSK_RECOVERY_PATIENCE_NS);
 	if (one) {
 		rsk_recovery_end();
 		rsk_pairing_leave();

@@ -5,7 +5,7 @@
 #include "engine.h"
 #include "epoll.h"
 #include "pairing.h"
-#include "keeper.h"
+#include "progress.h"
 #include "fallback.h"
 #include "links.h"
 #include "local.h"
@@ -47,7 +47,7 @@ void rsk_upcalls_init(void)
 {
 	rsk_upcalls = &upcalls;
 	rsk_links_gone = rsk_epoll_link_gone;
-	rsk_keeper_job = &rsk_remote_job;
+	rsk_progress_job = &rsk_remote_job;
 	rsk_remote_ops = &rsk_link_handshake_ops;
 	rsk_rendezvous_message = rsk_pm_transaction_message;
 }

@@ -18,7 +18,7 @@
 #include "epoll.h"
 #include "family.h"
 #include "pairing.h"
-#include "keeper.h"
+#include "progress.h"
 #include "kin.h"
 #include "links.h"
 #include "log.h"
@@ -182,7 +182,7 @@ void rsk_fork_prepare(void)
 	if (!prepared)
 		return;
 	rsk_recovery_fork();
-	rsk_keeper_fork();
+	rsk_progress_fork();
 	rsk_pairing_fork();
 	rsk_recovery_forks();
 	if (!list_all())
@@ -216,7 +216,7 @@ void rsk_fork_parent(bool ok)
 	rsk_epoll_fork_over(fork_now.set, fork_now.sets, false);
 	free_list();
 	rsk_pairing_fork_parent();
-	rsk_keeper_fork_parent();
+	rsk_progress_fork_parent();
 	rsk_recovery_fork_over(false);
 }
 
@@ -292,7 +292,7 @@ void rsk_fork_child(void)
 	rsk_epoll_fork_over(fork_now.set, fork_now.sets, true);
 	rsk_links_forked(rsk_wait_asleep());
 	rsk_pairing_fork_child();
-	rsk_keeper_fork_child();
+	rsk_progress_fork_child();
 	rsk_recovery_fork_over(true);
 	rsk_streams_forked();
 	close_ours();
@@ -461,7 +461,7 @@ int rsk_exec_prepare(void)
 	if (rc < 0)
 		return rc;
 	each_survivor(survives);
-	rsk_keeper_finish(RSK_RECOVERY_PATIENCE_NS);
+	rsk_progress_finish(RSK_RECOVERY_PATIENCE_NS);
 	rc = each_closed(give_owed);
 	if (rc < 0)
 		rsk_exec_failed();

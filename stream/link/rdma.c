@@ -13,7 +13,7 @@
 
 #include <rsock/sys.h>
 
-#include "keeper.h"
+#include "progress.h"
 #include "link.h"
 #include "log.h"
 #include "process.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "pairing.h"
-#include "keeper.h"
+#include "progress.h"
 #include "rendezvous.h"
 #include "process.h"
 #include "rdma.h"
@@ -63,10 +63,10 @@ uint64_t rsk_remote_at(const struct rsk_remote_target *t)
 		if (same_place(&w->target.to, &t->to) && w->state != REQUEST_FAILED)
 			return w->nonce;
 	}
-	if (!spare || rsk_keeper_start() < 0)
+	if (!spare || rsk_progress_start() < 0)
 		return 0;
 	*spare = (struct want){ .state = REQUEST_NEW, .nonce = rsk_random64(), .target = *t };
-	rsk_keeper_call();
+	rsk_progress_call();
 	return spare->nonce;
 }
 
@@ -79,7 +79,7 @@ int rsk_remote_progress(uint64_t nonce)
 		return -ESTALE;
 	if (w->state == REQUEST_UP)
 		return 0;
-	if (w->state == REQUEST_NEW && rsk_keeper_failed()) { /* it began, and came to nothing */
+	if (w->state == REQUEST_NEW && rsk_progress_failed()) { /* it began, and came to nothing */
 		w->state = REQUEST_FREE;
 		return -ENODEV;
 	}
@@ -142,15 +142,15 @@ void rsk_link_requests_forget(void)
 
 bool rsk_remote_able(void)
 {
-	return !rsk_keeper_failed() && rsk_rdma_device();
+	return !rsk_progress_failed() && rsk_rdma_device();
 }
 
 int rsk_remote_accept(void)
 {
-	return rsk_rdma_device() ? rsk_keeper_start() : -ENODEV;
+	return rsk_rdma_device() ? rsk_progress_start() : -ENODEV;
 }
 
 uint16_t rsk_remote_port(void)
 {
-	return rsk_keeper_runs() ? atomic_load(&rsk_remote_port_now) : 0;
+	return rsk_progress_runs() ? atomic_load(&rsk_remote_port_now) : 0;
 }

@@ -11,7 +11,7 @@
 #include "resolve_list.h"
 #include "remote_addr_cache.h"
 #include "fdmsg.h"
-#include "keeper.h"
+#include "progress.h"
 #include "local_out.h"
 #include "log.h"
 #include "rendezvous.h"
@@ -61,8 +61,8 @@ static bool say(struct rsk_local_msg *m, int fd)
 
 	if (rc < 0 && rc != -EAGAIN)
 		drop(rc);
-	if (rsockd.out.n && !rsk_keeper_is_me()) /* which looks itself */
-		rsk_keeper_call();
+	if (rsockd.out.n && !rsk_progress_is_me()) /* which looks itself */
+		rsk_progress_call();
 	return rc == 0;
 }
 
@@ -114,7 +114,7 @@ void rsk_local_unlink_later(uint64_t handle)
 		if (atomic_compare_exchange_strong(&unlinked[i], &none, handle))
 			break;
 	}
-	rsk_keeper_call();
+	rsk_progress_call();
 }
 
 void rsk_local_tell(void)
@@ -207,7 +207,7 @@ static void handshake(void)
 	if (rsockd.fd >= 0)
 		say_all_listening();
 	say_all_links();
-	rsk_keeper_call(); /* it listens */
+	rsk_progress_call(); /* it listens */
 }
 
 bool rsk_local_there(void)

@@ -15,7 +15,7 @@
 #include "arena.h"
 #include "handshake.h"
 #include "pairing.h"
-#include "keeper.h"
+#include "progress.h"
 #include "links.h"
 #include "local.h"
 #include "log.h"
@@ -116,7 +116,7 @@ static bool asks_no_more(struct rsk_stream *s)
 void rsk_pm_transaction_over(struct rsk_stream *s)
 {
 	if (asks_no_more(s) && s->link->remote)
-		rsk_keeper_call();
+		rsk_progress_call();
 }
 
 void rsk_pm_transaction_undo(struct rsk_stream *s)

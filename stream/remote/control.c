@@ -28,7 +28,7 @@ static void interest(struct rsk_control *c)
 	uint32_t events = (c->paused ? 0u : (uint32_t)EPOLLIN) |
 			  (c->connecting || c->out_from != c->out_to ? (uint32_t)EPOLLOUT : 0u);
 
-	rsk_keeper_watch(&c->watch, events, false);
+	rsk_progress_watch(&c->watch, events, false);
 }
 
 static void lost(struct rsk_control *c, int err)
@@ -187,7 +187,7 @@ int rsk_control_open(struct rsk_control *c, int fd, bool connecting)
 				   sizeof(option[i].value));
 	c->watch = (struct rsk_watch){ .fd = fd, .ready = ready };
 	c->connecting = connecting;
-	rc = rsk_keeper_watch(&c->watch, connecting ? EPOLLOUT : EPOLLIN, true);
+	rc = rsk_progress_watch(&c->watch, connecting ? EPOLLOUT : EPOLLIN, true);
 	if (rc < 0)
 		rsk_control_close(c);
 	return rc;
@@ -196,7 +196,7 @@ int rsk_control_open(struct rsk_control *c, int fd, bool connecting)
 void rsk_control_close(struct rsk_control *c)
 {
 	if (c->watch.fd >= 0) {
-		rsk_keeper_unwatch(&c->watch);
+		rsk_progress_unwatch(&c->watch);
 		rsk_own_close(c->watch.fd);
 	}
 	c->watch.fd = -1;

@@ -6,7 +6,7 @@
 #ifndef RSK_CONTROL_H
 #define RSK_CONTROL_H
 
-#include "keeper.h"
+#include "progress.h"
 #include "remote_msg.h"
 
 struct rsk_control {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "keeper.h"
+#include "progress.h"
 #include "log.h"
 #include "recovery.h"
 #include "remote_parts.h"
@@ -42,7 +42,7 @@ void rsk_credit_want(struct rsk_stream *s)
 	/* In this order, seq_cst: the keeper takes them the other way round. */
 	atomic_store(&s->credit_due, true);
 	if (!atomic_exchange(&s->link->credit_due, true))
-		rsk_keeper_call();
+		rsk_progress_call();
 }
 
 static struct job *job_of(struct rsk_credits *c, struct rsk_stream *s)

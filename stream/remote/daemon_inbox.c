@@ -8,7 +8,7 @@
 #include <sys/epoll.h>
 
 #include "pairing.h"
-#include "keeper.h"
+#include "progress.h"
 #include "local.h"
 #include "rendezvous.h"
 #include "remote_parts.h"
@@ -43,12 +43,13 @@ void rsk_remote_watch_daemon(void)
 		inbox.number = number;
 		inbox.waits = waits;
 		if (fd >= 0 &&
-		    rsk_keeper_watch(&inbox.watch, EPOLLIN | (waits ? (uint32_t)EPOLLOUT : 0u),
-				     true) < 0)
+		    rsk_progress_watch(&inbox.watch, EPOLLIN | (waits ? (uint32_t)EPOLLOUT : 0u),
+				       true) < 0)
 			inbox.watch.fd = -1;
 	} else if (fd >= 0 && waits != inbox.waits) {
 		inbox.waits = waits;
-		rsk_keeper_watch(&inbox.watch, EPOLLIN | (waits ? (uint32_t)EPOLLOUT : 0u), false);
+		rsk_progress_watch(&inbox.watch, EPOLLIN | (waits ? (uint32_t)EPOLLOUT : 0u),
+				   false);
 	}
 }
 

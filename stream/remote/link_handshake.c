@@ -13,7 +13,7 @@
 #include <rsock/sys.h>
 
 #include "pairing.h"
-#include "keeper.h"
+#include "progress.h"
 #include "log.h"
 #include "rendezvous.h"
 #include "remote_parts.h"
@@ -170,7 +170,7 @@ static bool answered(uint64_t handle, uint32_t reason)
 			continue;
 		r->waits_verdict = false;
 		r->verdict = reason + 1;
-		rsk_keeper_call();
+		rsk_progress_call();
 		return true;
 	}
 	return false;

@@ -10,7 +10,7 @@
 #include <rsock/sys.h>
 
 #include "arena.h"
-#include "keeper.h"
+#include "progress.h"
 #include "links.h"
 #include "log.h"
 #include "rdma.h"
@@ -97,7 +97,7 @@ static bool owes(struct rsk_stream *s, int fd, bool closed)
 		return true;
 	}
 	atomic_fetch_add(&linger_list.n, 1);
-	rsk_keeper_call();
+	rsk_progress_call();
 	return true;
 }
 
@@ -292,7 +292,7 @@ void rsk_recovery_call(struct rsk_stream *s)
 	/* In this order, seq_cst: the keeper takes them the other way round. */
 	atomic_store(&s->apply_due, true);
 	atomic_store(&s->link->apply_due, true);
-	rsk_keeper_call();
+	rsk_progress_call();
 }
 
 struct applies {

@@ -9,7 +9,7 @@
 #include <rsock/sys.h>
 
 #include "pairing.h"
-#include "keeper.h"
+#include "progress.h"
 #include "links.h"
 #include "recovery.h"
 #include "rdma.h"
@@ -116,7 +116,7 @@ static _Atomic(bool) exiting;
 
 void rsk_recovery_fork(void)
 {
-	if (!rsk_keeper_runs())
+	if (!rsk_progress_runs())
 		return; /* no rails */
 	go_off(RSK_TX_STAY_FORK);
 	rsk_pairing_take();

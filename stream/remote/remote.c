@@ -17,7 +17,7 @@
 
 #include "credit.h"
 #include "pairing.h"
-#include "keeper.h"
+#include "progress.h"
 #include "links.h"
 #include "local.h"
 #include "log.h"
@@ -110,7 +110,7 @@ static int open_here(void)
 		return rc;
 	rsk_remotes.work = (struct rsk_watch){ .fd = rsk_rdma_module->work_fd(rsk_rdma),
 					       .ready = module_works };
-	rc = rsk_keeper_watch(&rsk_remotes.work, EPOLLIN, true);
+	rc = rsk_progress_watch(&rsk_remotes.work, EPOLLIN, true);
 	if (rc < 0)
 		return rc;
 	/* Who cannot be come to may still go to others. */
@@ -121,7 +121,7 @@ static int open_here(void)
 	}
 	rsk_remotes.listener =
 		(struct rsk_watch){ .fd = control, .ready = rsk_link_handshake_accept };
-	rc = rsk_keeper_watch(&rsk_remotes.listener, EPOLLIN | EPOLLET, true);
+	rc = rsk_progress_watch(&rsk_remotes.listener, EPOLLIN | EPOLLET, true);
 	if (rc == 0)
 		atomic_store(&rsk_remote_port_now, at);
 	return rc;
@@ -291,7 +291,7 @@ static void forked(void)
 	rsk_rdma_forked();
 }
 
-const struct rsk_keeper_job rsk_remote_job = {
+const struct rsk_progress_job rsk_remote_job = {
 	.open = open_here,
 	.work = work,
 	.next_ns = next_ns,

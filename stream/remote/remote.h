@@ -15,7 +15,7 @@
 static inline bool rsk_remote_may_put(const struct rsk_link *l, uint32_t sid);
 
 /* The keeper's job. */
-extern const struct rsk_keeper_job rsk_remote_job;
+extern const struct rsk_progress_job rsk_remote_job;
 extern const struct rsk_remote_ops rsk_link_handshake_ops; /* what the pairing asks */
 
 #include "rails.h"

@@ -11,7 +11,7 @@
 #include <rsock/sys.h>
 
 #include "pairing.h"
-#include "keeper.h"
+#include "progress.h"
 #include "links.h"
 #include "process.h"
 #include "remote_parts.h"
@@ -28,7 +28,7 @@ static void from_engine(struct rsk_watch *w, uint32_t events)
 	    rsk_link_msg_send(r->pair.fd, &r->held, NULL, 0) == 0) {
 		atomic_fetch_add(&rsk_seg_own_head(&r->l->seg)->messages, 1);
 		r->holds = false;
-		rsk_keeper_watch(&r->pair, EPOLLIN, false);
+		rsk_progress_watch(&r->pair, EPOLLIN, false);
 		rsk_control_pause(&r->control, false);
 	}
 	while (r->state != RSK_REMOTE_DEAD) {
@@ -60,7 +60,7 @@ void rsk_remote_to_engine(struct rsk_remote *r, const struct rsk_remote_msg *m)
 		r->held = msg;
 		r->holds = true;
 		rsk_control_pause(&r->control, true);
-		rsk_keeper_watch(&r->pair, EPOLLIN | EPOLLOUT, false);
+		rsk_progress_watch(&r->pair, EPOLLIN | EPOLLOUT, false);
 	} else if (rc < 0) {
 		rsk_remote_dead(r, rc);
 	} else {
@@ -80,7 +80,7 @@ static int hand_over(struct rsk_remote *r)
 	r->pair = (struct rsk_watch){ .fd = rsk_own_fd(half[1]), .ready = from_engine };
 	if (r->l->control < 0 || r->pair.fd < 0)
 		return -EMFILE;
-	rc = rsk_keeper_watch(&r->pair, EPOLLIN, true);
+	rc = rsk_progress_watch(&r->pair, EPOLLIN, true);
 	if (rc < 0)
 		return rc;
 	r->l->vouched = true;

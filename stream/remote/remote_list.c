@@ -5,7 +5,7 @@
 #include <utlist.h>
 
 #include "pairing.h"
-#include "keeper.h"
+#include "progress.h"
 #include "links.h"
 #include "log.h"
 #include "rendezvous.h"
@@ -78,7 +78,7 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 	}
 	rsk_pairing_give();
 	if (r->pair.fd >= 0) {
-		rsk_keeper_unwatch(&r->pair);
+		rsk_progress_unwatch(&r->pair);
 		rsk_own_close(r->pair.fd); /* the engine sees the peer gone */
 		r->pair.fd = -1;
 	}

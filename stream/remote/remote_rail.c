@@ -11,7 +11,7 @@
 #include <utlist.h>
 
 #include "pairing.h"
-#include "keeper.h"
+#include "progress.h"
 #include "log.h"
 #include "recovery.h"
 #include "remote_parts.h"
@@ -247,7 +247,7 @@ static void rail_down(void *ctx, void *rail, int err)
 
 static void call(void *ctx)
 {
-	rsk_keeper_call();
+	rsk_progress_call();
 }
 
 static int own_fd(void *ctx, int fd)

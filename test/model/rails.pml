@@ -445,7 +445,7 @@ end:
 	od
 }
 
-proctype a_keeper()
+proctype a_progress()
 {
 	mtype what;
 	byte rail, lf, ep, gaps;
@@ -517,7 +517,7 @@ inline find_missing()
 	i = 0
 }
 
-proctype b_keeper()
+proctype b_progress()
 {
 	mtype what;
 	byte rail, lf, ep, gaps;
@@ -633,6 +633,6 @@ init {
 		   pair[R(A, 1)] = 1; pair[R(B, 1)] = 1; leads[1] = 1
 		:: true
 		fi;
-		run a_call(); run a_keeper(); run b_call(); run b_keeper(); run wire(); run whole()
+		run a_call(); run a_progress(); run b_call(); run b_progress(); run wire(); run whole()
 	}
 }

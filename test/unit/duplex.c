@@ -139,7 +139,7 @@ static void come_back(struct duplex *d)
 
 		while (w->rx.promotions == before[i] && !w->fin_asked) {
 			CHECK(d, --limit, "way %d is not promoted again: tx %d, rx %d, up %d %d", i,
-			      w->tx.state, w->rx.state, d->keeper[0].up, d->keeper[1].up);
+			      w->tx.state, w->rx.state, d->progress[0].up, d->progress[1].up);
 			step(d);
 		}
 		d->sums->promoted_again += !w->fin_asked;

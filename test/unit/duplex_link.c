@@ -12,7 +12,7 @@
 
 static void say(struct duplex *d, uint32_t end, struct word word)
 {
-	struct keeper *to = &d->keeper[!end];
+	struct progress *to = &d->progress[!end];
 
 	CHECK(d, to->n < WORDS, "the control connection is full");
 	to->inbox[(to->first + to->n++) % WORDS] = word;
@@ -21,7 +21,7 @@ static void say(struct duplex *d, uint32_t end, struct word word)
 /* Nothing comes in any more: what was consumed is what there will be. */
 static void broken(struct duplex *d, uint32_t end)
 {
-	struct keeper *k = &d->keeper[end];
+	struct progress *k = &d->progress[end];
 	struct word resume = { .what = WORD_RESUME, .epoch = k->epoch };
 
 	for (int i = 0; i < 2; i++)
@@ -36,7 +36,7 @@ static void broken(struct duplex *d, uint32_t end)
 
 static void renew(struct duplex *d, uint32_t end)
 {
-	struct keeper *k = &d->keeper[end];
+	struct progress *k = &d->progress[end];
 
 	k->up = true;
 	rsk_chaos_repair(&d->chaos[end]);
@@ -51,7 +51,7 @@ static void resume(struct duplex *d, uint32_t end, const struct word *word)
 	struct way *w = &d->way[end];
 	int rc;
 
-	CHECK(d, !d->keeper[end].up, "RESUME heard too late");
+	CHECK(d, !d->progress[end].up, "RESUME heard too late");
 	rsk_rx_owe(&d->way[!end].rx, word->owed);
 	w->in_tx = true;
 	rc = rsk_tx_resume(&w->tx, &w->at_tx.c, word->pos, word->cell);
@@ -62,7 +62,7 @@ static void resume(struct duplex *d, uint32_t end, const struct word *word)
 
 static void hear(struct duplex *d, uint32_t end)
 {
-	struct keeper *k = &d->keeper[end];
+	struct progress *k = &d->progress[end];
 	struct word word = k->inbox[k->first];
 
 	k->first = (k->first + 1) % WORDS;
@@ -89,17 +89,17 @@ static void hear(struct duplex *d, uint32_t end)
 /* A rail that is there is established at either end at a moment of its own. */
 static void rail_work(struct duplex *d, uint32_t end)
 {
-	struct keeper *k = &d->keeper[end];
+	struct progress *k = &d->progress[end];
 
 	if (k->up)
 		return;
 	if (!d->rail_there) {
 		/* Who is come to takes it only when he knows that the last one broke. */
-		if (d->keeper[0].up || d->keeper[1].up || !chance(d, 10))
+		if (d->progress[0].up || d->progress[1].up || !chance(d, 10))
 			return;
 		for (int i = 0; i < 2; i++)
-			d->keeper[i].heard = d->keeper[i].established = false;
-		d->keeper[0].epoch = d->keeper[1].epoch = d->keeper[0].epoch + 1;
+			d->progress[i].heard = d->progress[i].established = false;
+		d->progress[0].epoch = d->progress[1].epoch = d->progress[0].epoch + 1;
 		d->rail_there = true;
 	} else if (!k->established) {
 		if (!chance(d, 30))
@@ -113,7 +113,7 @@ static void rail_work(struct duplex *d, uint32_t end)
 
 static void break_work(struct duplex *d)
 {
-	bool all = d->keeper[0].up && d->keeper[1].up;
+	bool all = d->progress[0].up && d->progress[1].up;
 
 	if (!d->rail_there) /* one end knows; the other one notices some time */
 		return;
@@ -123,7 +123,7 @@ static void break_work(struct duplex *d)
 	d->rail_there = false;
 	for (int i = 0; i < 2; i++) {
 		rsk_chaos_break(&d->chaos[i]);
-		d->keeper[i].established = false;
+		d->progress[i].established = false;
 	}
 }
 
@@ -131,7 +131,7 @@ void duplex_link_init(struct duplex *d)
 {
 	d->rail_there = true;
 	for (int i = 0; i < 2; i++)
-		d->keeper[i] = (struct keeper){
+		d->progress[i] = (struct progress){
 			.up = true, .established = true, .open = true, .epoch = 1
 		};
 }
@@ -140,7 +140,7 @@ void duplex_link_init(struct duplex *d)
 void duplex_link_step(struct duplex *d)
 {
 	uint32_t end = (uint32_t)below(d, 2);
-	struct keeper *k = &d->keeper[end];
+	struct progress *k = &d->progress[end];
 
 	break_work(d);
 	if (d->way[end].in_tx || d->way[!end].in_rx)

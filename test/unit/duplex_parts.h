@@ -70,7 +70,7 @@ struct word {
 #define WORDS 64u
 
 /* One end's keeper: it has way[i]'s sender and way[!i]'s receiver (../../stream/remote/remote_rail.c). */
-struct keeper {
+struct progress {
 	bool up, established, heard;
 	bool open; /* the peer has said where its ring is: it may be proposed */
 	uint32_t epoch;
@@ -86,7 +86,7 @@ struct duplex {
 	bool finishing;
 	bool calm;	 /* no more breaks, no more wishes */
 	bool rail_there; /* of the keepers' epoch */
-	struct keeper keeper[2];
+	struct progress progress[2];
 	uint64_t key[2];
 	uint8_t *segment[2];
 	size_t segment_bytes;
@@ -164,7 +164,7 @@ struct duplex_gaps {
 void duplex_txn_tags_missing(struct way *w, const struct duplex_gaps *gaps,
 			     const struct rsk_txn_tags_missing *missing);
 
-/* duplex_rails.c: several rails, looked after by duplex_keepers.c. */
+/* duplex_rails.c: several rails, looked after by duplex_progress.c. */
 void duplex_several_init(struct duplex *d);
 void duplex_several_fini(struct duplex *d);
 void duplex_several_step(struct duplex *d);

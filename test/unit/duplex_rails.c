@@ -14,7 +14,7 @@ static void befall(struct duplex *d)
 
 	for (uint32_t i = 0; i < d->config->rails; i++)
 		if (chance(d, d->calm ? 10 : 2))
-			duplex_keepers_dial(d, i);
+			duplex_progress_dial(d, i);
 	if (d->calm || !r->there[k] || r->dead[k])
 		return;
 	dice = (uint32_t)below(d, 1000);
@@ -38,7 +38,7 @@ void duplex_several_step(struct duplex *d)
 		for (uint32_t k = 0; k < d->config->rails; k++)
 			rsk_chaos_step(&r->chaos[e][k]);
 	befall(d);
-	duplex_keepers_step(d, (uint32_t)below(d, 2));
+	duplex_progress_step(d, (uint32_t)below(d, 2));
 	/* One that swallows is noticed in the end, also when nothing is to befall any. */
 	for (uint32_t k = 0; d->calm && k < d->config->rails; k++)
 		if (r->chaos[0][k].swallows || r->chaos[1][k].swallows)
@@ -66,8 +66,8 @@ void duplex_several_init(struct duplex *d)
 		cr_assert_eq(rsk_rails_init(&r->rs[e], one, &at), 0);
 		cr_assert_eq(rsk_rails_reach(&r->rs[e], 0, &record), 0);
 		d->rail[e] = one;
-		r->keeper[e].up = true;
-		r->keeper[e].epoch = 1;
+		r->progress[e].up = true;
+		r->progress[e].epoch = 1;
 	}
 	for (uint32_t k = 0; k < d->config->rails; k++) {
 		uint32_t speed = below(d, 4) ? 1u << (4 + below(d, 10)) : 0;
@@ -84,8 +84,8 @@ void duplex_several_init(struct duplex *d)
 			free(c->rail.window); /* they have one in common */
 			c->rail.window = r->one[e].window;
 			r->rs[e].rail[k] = &c->rail;
-			r->keeper[e].rail[k].state = UP;
-			r->keeper[e].rail[k].life = 1;
+			r->progress[e].rail[k].state = UP;
+			r->progress[e].rail[k].life = 1;
 			rsk_rails_up(&r->rs[e], k);
 		}
 	}

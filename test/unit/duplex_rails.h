@@ -49,7 +49,7 @@ struct duplex_rails {
 	struct rsk_rail one[2];
 	struct rsk_rails rs[2];
 	struct rsk_chaos chaos[2][RAILS];
-	struct keeps keeper[2];
+	struct keeps progress[2];
 	uint64_t bytes[2][RSK_RAILS_MOST],
 		again[2];		/* counted by the rails, as into a stream's record */
 	bool there[RAILS], dead[RAILS]; /* made; and there is no way through it any more */
@@ -58,8 +58,8 @@ struct duplex_rails {
 };
 
 /* The keeper of end 0 dials a rail that it does not have, whatever it knows of the other one, which takes it or not. */
-void duplex_keepers_dial(struct duplex *d, uint32_t k);
+void duplex_progress_dial(struct duplex *d, uint32_t k);
 /* A turn of one keeper: what it notices, reads and hears of rails, and answers. */
-void duplex_keepers_step(struct duplex *d, uint32_t end);
+void duplex_progress_step(struct duplex *d, uint32_t end);
 
 #endif

@@ -174,7 +174,7 @@ void duplex_act_tx(struct way *w)
 	switch (below(d, 16)) {
 	case 0:
 	case 1:
-		if (d->config->renews && !d->keeper[w->id].open)
+		if (d->config->renews && !d->progress[w->id].open)
 			break;
 		rc = rsk_tx_propose(&w->tx);
 		if (rc == -EAGAIN || rc == -EPERM)

@@ -13,7 +13,7 @@
 #include "engine.h"
 #include "hash.h"
 #include "pairing.h"
-#include "keeper.h"
+#include "progress.h"
 #include "links.h"
 #include "shm.h"
 #include "pm_transaction.h"
@@ -240,8 +240,8 @@ void kit_init(void)
 
 	setenv("RSOCK_DAEMON", "", 1);
 	rsk_engine_init(&host);
-	cr_assert_eq(rsk_keeper_start(), 0);
-	while (!rsk_keeper_failed())
+	cr_assert_eq(rsk_progress_start(), 0);
+	while (!rsk_progress_failed())
 		sched_yield();
 	cr_assert_eq(pipe(news), 0);
 	verbs.news_fd = news[0];

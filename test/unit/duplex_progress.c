@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * duplex_keepers.c - the keepers of duplex_rails.c, as stream/remote/remote_rail.c and
+ * duplex_progress.c - the keepers of duplex_rails.c, as stream/remote/remote_rail.c and
  * stream/remote/remote_lost.c have them. That a rail is dead is noticed at either end at a time
  * of its own, or by the other's LOST; what one end still has under way lands until the other
  * closes; gaps are named, and put once more by the other rails. When the last one dies the link
@@ -10,7 +10,7 @@
 
 static void say(struct duplex *d, uint32_t end, struct talk talk)
 {
-	struct keeps *to = &d->rails->keeper[!end];
+	struct keeps *to = &d->rails->progress[!end];
 
 	CHECK(d, to->n < TALK, "the control connection is full");
 	to->inbox[(to->first + to->n++) % TALK] = talk;
@@ -28,17 +28,17 @@ static void close_pair(struct duplex *d, uint32_t end, uint32_t k)
 
 static void break_link(struct duplex *d, uint32_t end)
 {
-	struct keeps *keeper = &d->rails->keeper[end];
-	struct talk resume = { .what = TALK_RESUME, .of = keeper->epoch };
+	struct keeps *progress = &d->rails->progress[end];
+	struct talk resume = { .what = TALK_RESUME, .of = progress->epoch };
 
-	keeper->up = false;
+	progress->up = false;
 	d->sums->all_lost++;
 	for (uint32_t k = 0; k < d->config->rails; k++) {
 		close_pair(d, end, k);
-		keeper->rail[k].state = IDLE;
+		progress->rail[k].state = IDLE;
 	}
 	rsk_rails_down(&d->rails->rs[end]);
-	say(d, end, (struct talk){ .what = TALK_BREAK, .of = keeper->epoch });
+	say(d, end, (struct talk){ .what = TALK_BREAK, .of = progress->epoch });
 	rsk_tx_break(&d->way[end].tx);
 	resume.owed = rsk_tx_owed_to(&d->way[end].tx);
 	rsk_rx_break(&d->way[!end].rx, &resume.from, &resume.to);
@@ -68,14 +68,14 @@ static void name_gap(void *arg, uint64_t from, uint64_t to)
 
 static void say_lost(struct duplex *d, uint32_t end, uint32_t k, uint32_t life)
 {
-	struct keeps *keeper = &d->rails->keeper[end];
-	struct talk talk = { .of = keeper->epoch, .rail = k, .life = life };
+	struct keeps *progress = &d->rails->progress[end];
+	struct talk talk = { .of = progress->epoch, .rail = k, .life = life };
 	struct gaps g = { d, end, talk };
 	struct rsk_txn_tags_missing missing;
 
-	if (life <= keeper->rail[k].told_life)
+	if (life <= progress->rail[k].told_life)
 		return;
-	keeper->rail[k].told_life = life;
+	progress->rail[k].told_life = life;
 	talk.what = TALK_LOST;
 	say(d, end, talk);
 	g.talk.what = TALK_GAP;
@@ -89,16 +89,16 @@ static void say_lost(struct duplex *d, uint32_t end, uint32_t k, uint32_t life)
 static void lose(struct duplex *d, uint32_t end, uint32_t k)
 {
 	struct duplex_rails *r = d->rails;
-	struct keeps *keeper = &r->keeper[end];
+	struct keeps *progress = &r->progress[end];
 
 	close_pair(d, end, k);
-	d->sums->rails_lost += keeper->rail[k].state == UP;
-	keeper->rail[k].state = LOST;
+	d->sums->rails_lost += progress->rail[k].state == UP;
+	progress->rail[k].state = LOST;
 	rsk_rails_lost(&r->rs[end], k);
 	if (!rsk_rails_count(&r->rs[end]))
 		break_link(d, end);
 	else
-		say_lost(d, end, k, keeper->rail[k].life);
+		say_lost(d, end, k, progress->rail[k].life);
 }
 
 /* ---- a rail comes ---- */
@@ -106,43 +106,43 @@ static void lose(struct duplex *d, uint32_t end, uint32_t k)
 static void give_up(struct duplex *d, uint32_t end, uint32_t k)
 {
 	close_pair(d, end, k);
-	d->rails->keeper[end].rail[k].state = IDLE;
+	d->rails->progress[end].rail[k].state = IDLE;
 }
 
 /* Of those that the other end had up, and lost, before this one was up for that epoch. */
 static void say_early(struct duplex *d, uint32_t end)
 {
-	struct keeps *keeper = &d->rails->keeper[end];
+	struct keeps *progress = &d->rails->progress[end];
 
 	for (uint32_t k = 0; k < d->config->rails; k++)
-		if (keeper->rail[k].early_of == keeper->epoch)
-			say_lost(d, end, k, keeper->rail[k].early_life);
+		if (progress->rail[k].early_of == progress->epoch)
+			say_lost(d, end, k, progress->rail[k].early_life);
 }
 
 static void rail_up(struct duplex *d, uint32_t end, uint32_t k)
 {
 	struct duplex_rails *r = d->rails;
-	struct keeps *keeper = &r->keeper[end];
-	bool renew = !keeper->up;
-	uint32_t of = keeper->rail[k].of;
+	struct keeps *progress = &r->progress[end];
+	bool renew = !progress->up;
+	uint32_t of = progress->rail[k].of;
 
-	if (renew ? of <= keeper->epoch : of != keeper->epoch) {
+	if (renew ? of <= progress->epoch : of != progress->epoch) {
 		/* For a time that is over; the other end may have it up, if this one is. */
-		if (keeper->up)
+		if (progress->up)
 			lose(d, end, k);
 		else
 			give_up(d, end, k);
 		return;
 	}
-	keeper->rail[k].state = UP;
+	progress->rail[k].state = UP;
 	rsk_chaos_repair(&r->chaos[end][k]);
 	r->chaos[end][k].shut = true;
 	if (renew) {
 		for (uint32_t i = 0; i < d->config->rails; i++)
-			if (keeper->rail[i].state == COMING && keeper->rail[i].of != of)
+			if (progress->rail[i].state == COMING && progress->rail[i].of != of)
 				give_up(d, end, i);
-		keeper->up = true;
-		keeper->epoch = of;
+		progress->up = true;
+		progress->epoch = of;
 		rsk_rx_renew(&d->way[!end].rx, d->key[!end] + of);
 		rsk_tx_renew(&d->way[end].tx, d->key[end] + of);
 		d->sums->renewals++;
@@ -151,15 +151,16 @@ static void rail_up(struct duplex *d, uint32_t end, uint32_t k)
 	rsk_tx_several(&d->way[end].tx);
 	d->sums->rails_back++;
 	say(d, end,
-	    (struct talk){ .what = TALK_RING, .of = of, .rail = k, .life = keeper->rail[k].life });
+	    (struct talk){
+		    .what = TALK_RING, .of = of, .rail = k, .life = progress->rail[k].life });
 	if (renew)
 		say_early(d, end);
 }
 
-void duplex_keepers_dial(struct duplex *d, uint32_t k)
+void duplex_progress_dial(struct duplex *d, uint32_t k)
 {
 	struct duplex_rails *r = d->rails;
-	struct keeps *a = &r->keeper[0], *b = &r->keeper[1];
+	struct keeps *a = &r->progress[0], *b = &r->progress[1];
 	uint32_t of = a->epoch + !a->up, life;
 
 	if (a->rail[k].state != IDLE)
@@ -170,10 +171,10 @@ void duplex_keepers_dial(struct duplex *d, uint32_t k)
 		return;
 	close_pair(d, 1, k);
 	for (int e = 0; e < 2; e++) {
-		r->keeper[e].rail[k].state = COMING;
-		r->keeper[e].rail[k].established = r->keeper[e].rail[k].heard = false;
-		r->keeper[e].rail[k].life = life;
-		r->keeper[e].rail[k].of = of;
+		r->progress[e].rail[k].state = COMING;
+		r->progress[e].rail[k].established = r->progress[e].rail[k].heard = false;
+		r->progress[e].rail[k].life = life;
+		r->progress[e].rail[k].of = of;
 		r->chaos[e][k].swallows = false;
 	}
 	r->there[k] = true;
@@ -182,25 +183,25 @@ void duplex_keepers_dial(struct duplex *d, uint32_t k)
 
 static void coming(struct duplex *d, uint32_t end, uint32_t k)
 {
-	struct keeps *keeper = &d->rails->keeper[end];
+	struct keeps *progress = &d->rails->progress[end];
 
 	if (d->rails->dead[k]) {
 		/* Where it was established the other end may have it up. */
-		if (keeper->up && keeper->rail[k].established)
+		if (progress->up && progress->rail[k].established)
 			lose(d, end, k);
 		else
 			give_up(d, end, k);
 		return;
 	}
-	if (!keeper->rail[k].established && chance(d, 40)) {
-		keeper->rail[k].established = true;
+	if (!progress->rail[k].established && chance(d, 40)) {
+		progress->rail[k].established = true;
 		say(d, end,
 		    (struct talk){ .what = TALK_RAIL,
-				   .of = keeper->rail[k].of,
+				   .of = progress->rail[k].of,
 				   .rail = k,
-				   .life = keeper->rail[k].life });
+				   .life = progress->rail[k].life });
 	}
-	if (keeper->rail[k].established && keeper->rail[k].heard)
+	if (progress->rail[k].established && progress->rail[k].heard)
 		rail_up(d, end, k);
 }
 
@@ -209,56 +210,56 @@ static void coming(struct duplex *d, uint32_t end, uint32_t k)
 static void heard_of_rail(struct duplex *d, uint32_t end, const struct talk *talk)
 {
 	struct duplex_rails *r = d->rails;
-	struct keeps *keeper = &r->keeper[end];
+	struct keeps *progress = &r->progress[end];
 	uint32_t k = talk->rail;
 	struct way *w = &d->way[end];
 	int rc = 0;
 
-	if (talk->what == TALK_LOST && !keeper->up && talk->of > keeper->epoch) {
-		keeper->rail[k].early_of = talk->of;
-		keeper->rail[k].early_life = talk->life;
-		if (keeper->rail[k].state == COMING && keeper->rail[k].life == talk->life)
+	if (talk->what == TALK_LOST && !progress->up && talk->of > progress->epoch) {
+		progress->rail[k].early_of = talk->of;
+		progress->rail[k].early_life = talk->life;
+		if (progress->rail[k].state == COMING && progress->rail[k].life == talk->life)
 			give_up(d, end, k);
 		return;
 	}
-	if (talk->what == TALK_LOST && keeper->up && talk->of == keeper->epoch &&
-	    talk->life < keeper->rail[k].life)
+	if (talk->what == TALK_LOST && progress->up && talk->of == progress->epoch &&
+	    talk->life < progress->rail[k].life)
 		say_lost(d, end, k, talk->life);
-	if (talk->life != keeper->rail[k].life ||
-	    talk->of != (talk->what == TALK_RAIL ? keeper->rail[k].of : keeper->epoch))
+	if (talk->life != progress->rail[k].life ||
+	    talk->of != (talk->what == TALK_RAIL ? progress->rail[k].of : progress->epoch))
 		return;
 	switch (talk->what) {
 	case TALK_RAIL:
-		if (keeper->rail[k].state != COMING)
+		if (progress->rail[k].state != COMING)
 			break;
-		keeper->rail[k].heard = true;
-		if (keeper->rail[k].established)
+		progress->rail[k].heard = true;
+		if (progress->rail[k].established)
 			rail_up(d, end, k);
 		break;
 	case TALK_LOST:
-		if (!keeper->up)
+		if (!progress->up)
 			break;
-		if (keeper->rail[k].state == UP || keeper->rail[k].state == COMING)
+		if (progress->rail[k].state == UP || progress->rail[k].state == COMING)
 			lose(d, end, k);
-		else if (keeper->rail[k].state == IDLE)
+		else if (progress->rail[k].state == IDLE)
 			say_lost(d, end, k, talk->life);
-		if (keeper->up)
+		if (progress->up)
 			rsk_rails_closed(&r->rs[end], k);
 		break;
 	case TALK_GAP:
 		w->in_tx = true;
-		if (keeper->up && keeper->rail[k].state == LOST && !w->tx.ring_over)
+		if (progress->up && progress->rail[k].state == LOST && !w->tx.ring_over)
 			rc = rsk_ring_tx_retransmit(&w->tx.ring, talk->from, talk->to, k);
 		w->in_tx = false;
 		break;
 	case TALK_NAMED:
-		if (!keeper->up || keeper->rail[k].state != LOST)
+		if (!progress->up || progress->rail[k].state != LOST)
 			break;
 		rsk_rails_named(&r->rs[end], k);
-		keeper->rail[k].state = IDLE;
+		progress->rail[k].state = IDLE;
 		break;
 	case TALK_RING:
-		if (!keeper->up || keeper->rail[k].state != UP)
+		if (!progress->up || progress->rail[k].state != UP)
 			break;
 		r->chaos[end][k].shut = false;
 		rsk_rails_changed(&r->rs[end]);
@@ -275,22 +276,22 @@ static void heard_of_rail(struct duplex *d, uint32_t end, const struct talk *tal
 
 static void hear(struct duplex *d, uint32_t end)
 {
-	struct keeps *keeper = &d->rails->keeper[end];
-	struct talk talk = keeper->inbox[keeper->first];
+	struct keeps *progress = &d->rails->progress[end];
+	struct talk talk = progress->inbox[progress->first];
 	struct way *w = &d->way[end];
 	int rc;
 
-	keeper->first = (keeper->first + 1) % TALK;
-	keeper->n--;
+	progress->first = (progress->first + 1) % TALK;
+	progress->n--;
 	switch (talk.what) {
 	case TALK_BREAK:
-		if (keeper->up && talk.of == keeper->epoch)
+		if (progress->up && talk.of == progress->epoch)
 			break_link(d, end);
-		else if (!keeper->up && talk.of > keeper->epoch)
-			keeper->epoch = talk.of;
+		else if (!progress->up && talk.of > progress->epoch)
+			progress->epoch = talk.of;
 		break;
 	case TALK_RESUME:
-		CHECK(d, !keeper->up, "RESUME heard too late");
+		CHECK(d, !progress->up, "RESUME heard too late");
 		rsk_rx_owe(&d->way[!end].rx, talk.owed);
 		w->in_tx = true;
 		rc = rsk_tx_resume(&w->tx, &w->at_tx.c, talk.from, talk.to);
@@ -307,7 +308,7 @@ static void hear(struct duplex *d, uint32_t end)
 /* What LOST says, read by a rail that lives: before it is heard, or after (../../stream/remote/remote_status.c). */
 static void read_status(struct duplex *d, uint32_t end)
 {
-	const struct keeps *own = &d->rails->keeper[end], *other = &d->rails->keeper[!end];
+	const struct keeps *own = &d->rails->progress[end], *other = &d->rails->progress[!end];
 
 	for (uint32_t k = 0; k < d->config->rails; k++) {
 		bool open = other->rail[k].state == COMING || other->rail[k].state == UP;
@@ -326,25 +327,25 @@ static void read_status(struct duplex *d, uint32_t end)
 
 /* ---- turns ---- */
 
-void duplex_keepers_step(struct duplex *d, uint32_t end)
+void duplex_progress_step(struct duplex *d, uint32_t end)
 {
-	struct keeps *keeper = &d->rails->keeper[end];
+	struct keeps *progress = &d->rails->progress[end];
 
 	if (d->way[end].in_tx || d->way[!end].in_rx)
 		return;
 	for (uint32_t k = 0; k < d->config->rails; k++) {
-		if (keeper->rail[k].state == COMING)
+		if (progress->rail[k].state == COMING)
 			coming(d, end, k);
-		else if (keeper->rail[k].state == UP && d->rails->dead[k] && chance(d, 10))
+		else if (progress->rail[k].state == UP && d->rails->dead[k] && chance(d, 10))
 			lose(d, end, k);
 	}
 	if (chance(d, 3))
 		read_status(d, end);
-	while (keeper->n && chance(d, 60))
+	while (progress->n && chance(d, 60))
 		hear(d, end);
 	CHECK(d, rsk_rails_validate(&d->rails->rs[end]), "rails of end %u are invalid", end);
 	CHECK(d, rsk_tx_validate(&d->way[end].tx) && rsk_rx_validate(&d->way[!end].rx),
-	      "invalid at end %u, epoch %u", end, keeper->epoch);
+	      "invalid at end %u, epoch %u", end, progress->epoch);
 	for (int i = 0; i < 2; i++)
 		duplex_txn_tags_check(&d->way[i]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "keeper.h"
+#include "progress.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -21,7 +21,7 @@
 #define NS_PER_MS 1000000u
 #define FINISH_LOOK_NS 1000000u
 
-const struct rsk_keeper_job *rsk_keeper_job;
+const struct rsk_progress_job *rsk_progress_job;
 
 enum state {
 	NONE,
@@ -41,67 +41,67 @@ static struct {
 	_Atomic(int) doorbell; /* eventfd, -1: there is none */
 	pthread_t thread;
 	bool finishing; /* it has been looked into; keeper */
-} keeper = { .epfd = -1, .doorbell = -1 };
+} progress = { .epfd = -1, .doorbell = -1 };
 
-static __thread bool is_keeper;
+static __thread bool is_progress;
 
-bool rsk_keeper_is_me(void)
+bool rsk_progress_is_me(void)
 {
-	return is_keeper;
+	return is_progress;
 }
 
-bool rsk_keeper_runs(void)
+bool rsk_progress_runs(void)
 {
-	return atomic_load_explicit(&keeper.state, memory_order_acquire) == RUNS &&
-	       atomic_load_explicit(&keeper.pid, memory_order_relaxed) == rsk_pid;
+	return atomic_load_explicit(&progress.state, memory_order_acquire) == RUNS &&
+	       atomic_load_explicit(&progress.pid, memory_order_relaxed) == rsk_pid;
 }
 
-bool rsk_keeper_there(void)
+bool rsk_progress_there(void)
 {
-	int state = atomic_load(&keeper.state);
+	int state = atomic_load(&progress.state);
 
-	return (state == RUNS || (state == STARTING && atomic_load(&keeper.made))) &&
-	       atomic_load_explicit(&keeper.pid, memory_order_relaxed) == rsk_pid;
+	return (state == RUNS || (state == STARTING && atomic_load(&progress.made))) &&
+	       atomic_load_explicit(&progress.pid, memory_order_relaxed) == rsk_pid;
 }
 
-void rsk_keeper_call(void)
+void rsk_progress_call(void)
 {
 	static const uint64_t one = 1;
-	int doorbell = atomic_load(&keeper.doorbell);
+	int doorbell = atomic_load(&progress.doorbell);
 
 	if (doorbell >= 0)
 		rsk_sys_write(doorbell, &one, sizeof(one));
 }
 
-int rsk_keeper_watch(struct rsk_watch *w, uint32_t events, bool anew)
+int rsk_progress_watch(struct rsk_watch *w, uint32_t events, bool anew)
 {
 	struct epoll_event ev = { .events = events, .data.ptr = w };
 
-	return rsk_sys_epoll_ctl(keeper.epfd, anew ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, w->fd, &ev);
+	return rsk_sys_epoll_ctl(progress.epfd, anew ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, w->fd, &ev);
 }
 
-void rsk_keeper_unwatch(struct rsk_watch *w)
+void rsk_progress_unwatch(struct rsk_watch *w)
 {
-	rsk_sys_epoll_ctl(keeper.epfd, EPOLL_CTL_DEL, w->fd, NULL);
+	rsk_sys_epoll_ctl(progress.epfd, EPOLL_CTL_DEL, w->fd, NULL);
 }
 
 static void finish_if_asked(void)
 {
-	bool first = !keeper.finishing;
+	bool first = !progress.finishing;
 
-	keeper.finishing = atomic_load(&keeper.finish) == 1;
-	if (!keeper.finishing || !rsk_keeper_job->settled(first))
+	progress.finishing = atomic_load(&progress.finish) == 1;
+	if (!progress.finishing || !rsk_progress_job->settled(first))
 		return;
-	atomic_store(&keeper.finish, 2);
-	rsk_sys_futex((uint32_t *)&keeper.finish, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+	atomic_store(&progress.finish, 2);
+	rsk_sys_futex((uint32_t *)&progress.finish, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
 static int timeout_ms(void)
 {
-	uint64_t now = rsk_now_ns(), next = rsk_keeper_job->next_ns();
+	uint64_t now = rsk_now_ns(), next = rsk_progress_job->next_ns();
 
 	/* Nobody tells when a control connection's last byte is acknowledged. */
-	if (keeper.finishing && next > now + FINISH_LOOK_NS)
+	if (progress.finishing && next > now + FINISH_LOOK_NS)
 		next = now + FINISH_LOOK_NS;
 	if (next == UINT64_MAX)
 		return -1;
@@ -114,32 +114,32 @@ static void *keep(void *arg)
 	uint64_t n64;
 	int n;
 
-	is_keeper = true;
+	is_progress = true;
 	rsk_guard_enter();
-	rsk_sys_prctl(PR_SET_NAME, (unsigned long)"rsock-keeper", 0, 0, 0);
-	rsk_lock(&keeper.busy);
-	if (rsk_keeper_job->open() < 0) {
-		atomic_store(&keeper.state, FAILED);
-		rsk_unlock(&keeper.busy);
+	rsk_sys_prctl(PR_SET_NAME, (unsigned long)"rsock-progress", 0, 0, 0);
+	rsk_lock(&progress.busy);
+	if (rsk_progress_job->open() < 0) {
+		atomic_store(&progress.state, FAILED);
+		rsk_unlock(&progress.busy);
 		return NULL;
 	}
-	atomic_store_explicit(&keeper.state, RUNS, memory_order_release);
+	atomic_store_explicit(&progress.state, RUNS, memory_order_release);
 	for (;;) {
-		rsk_keeper_job->work(rsk_now_ns());
+		rsk_progress_job->work(rsk_now_ns());
 		finish_if_asked();
-		rsk_unlock(&keeper.busy);
+		rsk_unlock(&progress.busy);
 		/* What was put goes out at a section's end. */
 		rsk_guard_exit();
 		rsk_guard_enter();
-		n = rsk_sys_epoll_pwait(keeper.epfd, evs, EVENTS, timeout_ms(), NULL);
-		rsk_lock(&keeper.busy);
+		n = rsk_sys_epoll_pwait(progress.epfd, evs, EVENTS, timeout_ms(), NULL);
+		rsk_lock(&progress.busy);
 		for (int i = 0; i < n; i++) {
 			struct rsk_watch *w = evs[i].data.ptr;
 
 			if (w)
 				w->ready(w, evs[i].events);
 			else
-				rsk_sys_read(atomic_load(&keeper.doorbell), &n64, sizeof(n64));
+				rsk_sys_read(atomic_load(&progress.doorbell), &n64, sizeof(n64));
 		}
 	}
 	return arg;
@@ -150,21 +150,21 @@ static int make_fds(void)
 	struct epoll_event ev = { .events = EPOLLIN };
 	int doorbell;
 
-	keeper.epfd = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
-	if (keeper.epfd < 0)
-		return keeper.epfd;
+	progress.epfd = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
+	if (progress.epfd < 0)
+		return progress.epfd;
 	doorbell = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC));
 	if (doorbell < 0)
 		return doorbell;
-	atomic_store(&keeper.doorbell, doorbell);
-	return rsk_sys_epoll_ctl(keeper.epfd, EPOLL_CTL_ADD, doorbell, &ev);
+	atomic_store(&progress.doorbell, doorbell);
+	return rsk_sys_epoll_ctl(progress.epfd, EPOLL_CTL_ADD, doorbell, &ev);
 }
 
 static void drop_fds(void)
 {
-	rsk_own_close(atomic_exchange(&keeper.doorbell, -1));
-	rsk_own_close(keeper.epfd);
-	keeper.epfd = -1;
+	rsk_own_close(atomic_exchange(&progress.doorbell, -1));
+	rsk_own_close(progress.epfd);
+	progress.epfd = -1;
 }
 
 /* No signal is ever handled there. */
@@ -181,72 +181,72 @@ static int start_thread(void)
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	memset(&all, 0xff, sizeof(all));
 	rsk_sys_rt_sigprocmask(SIG_BLOCK, &all, &was);
-	rc = pthread_create(&keeper.thread, &attr, keep, NULL);
+	rc = pthread_create(&progress.thread, &attr, keep, NULL);
 	rsk_sys_rt_sigprocmask(SIG_SETMASK, &was, NULL);
 	pthread_attr_destroy(&attr);
 	return -rc;
 }
 
-bool rsk_keeper_failed(void)
+bool rsk_progress_failed(void)
 {
-	return atomic_load(&keeper.state) == FAILED;
+	return atomic_load(&progress.state) == FAILED;
 }
 
-int rsk_keeper_start(void)
+int rsk_progress_start(void)
 {
 	int none = NONE, saved = errno, rc;
 
-	if (atomic_load(&keeper.state) != NONE)
-		return atomic_load(&keeper.state) == FAILED ? -ENODEV : 0;
+	if (atomic_load(&progress.state) != NONE)
+		return atomic_load(&progress.state) == FAILED ? -ENODEV : 0;
 	if (rsk_host->in_handler && rsk_host->in_handler())
 		return -EAGAIN;
-	if (!atomic_compare_exchange_strong(&keeper.state, &none, STARTING))
+	if (!atomic_compare_exchange_strong(&progress.state, &none, STARTING))
 		return 0;
-	atomic_store(&keeper.pid, rsk_pid);
+	atomic_store(&progress.pid, rsk_pid);
 	rc = make_fds();
 	if (rc == 0)
 		rc = start_thread();
-	atomic_store(&keeper.made, rc == 0);
+	atomic_store(&progress.made, rc == 0);
 	if (rc < 0) {
 		drop_fds();
-		atomic_store(&keeper.state, FAILED);
-		rsk_log(RSK_LOG_INFO, "no keeper: %d", rc);
+		atomic_store(&progress.state, FAILED);
+		rsk_log(RSK_LOG_INFO, "no progress thread: %d", rc);
 	}
 	errno = saved; /* a hook's caller sees it */
 	return rc;
 }
 
-void rsk_keeper_finish(uint64_t timeout_ns)
+void rsk_progress_finish(uint64_t timeout_ns)
 {
 	uint64_t until = rsk_now_ns() + timeout_ns, now;
 
-	if (!rsk_keeper_runs() || is_keeper)
+	if (!rsk_progress_runs() || is_progress)
 		return;
-	atomic_store(&keeper.finish, 1);
-	rsk_keeper_call();
-	while (atomic_load(&keeper.finish) != 2 && (now = rsk_now_ns()) < until) {
+	atomic_store(&progress.finish, 1);
+	rsk_progress_call();
+	while (atomic_load(&progress.finish) != 2 && (now = rsk_now_ns()) < until) {
 		struct timespec ts = { .tv_sec = (time_t)((until - now) / 1000000000u),
 				       .tv_nsec = (long)((until - now) % 1000000000u) };
 
-		rsk_sys_futex((uint32_t *)&keeper.finish, FUTEX_WAIT_PRIVATE, 1, &ts, NULL, 0);
+		rsk_sys_futex((uint32_t *)&progress.finish, FUTEX_WAIT_PRIVATE, 1, &ts, NULL, 0);
 	}
-	atomic_store(&keeper.finish, 0);
+	atomic_store(&progress.finish, 0);
 }
 
 /* Of the thread that forks, also in its child: two may fork at once. */
 static __thread bool fork_waits;
 
-void rsk_keeper_fork(void)
+void rsk_progress_fork(void)
 {
-	fork_waits = rsk_keeper_runs() && !is_keeper;
+	fork_waits = rsk_progress_runs() && !is_progress;
 	if (fork_waits)
-		rsk_lock(&keeper.busy);
+		rsk_lock(&progress.busy);
 }
 
-void rsk_keeper_fork_parent(void)
+void rsk_progress_fork_parent(void)
 {
 	if (fork_waits)
-		rsk_unlock(&keeper.busy);
+		rsk_unlock(&progress.busy);
 	fork_waits = false;
 }
 
@@ -254,17 +254,17 @@ void rsk_keeper_fork_parent(void)
  * libibverbs and librdmacm keep what they have opened for the process, and that is the parent's. A child's streams
  * go by TCP, and by shared memory on this host.
  */
-void rsk_keeper_fork_child(void)
+void rsk_progress_fork_child(void)
 {
-	if (atomic_load(&keeper.state) == NONE)
+	if (atomic_load(&progress.state) == NONE)
 		return;
 	if (fork_waits) {
-		memset(&keeper.busy, 0, sizeof(keeper.busy));
+		memset(&progress.busy, 0, sizeof(progress.busy));
 		/* Muted first: at the section's end what was put would go by the parent's rails. */
-		rsk_keeper_job->forked();
+		rsk_progress_job->forked();
 		rsk_guard_exit(); /* the parent's rsk_lock() */
 	}
 	fork_waits = false;
-	atomic_store(&keeper.state, FAILED);
+	atomic_store(&progress.state, FAILED);
 	drop_fds();
 }
