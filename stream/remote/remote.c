@@ -29,7 +29,7 @@
 #define APPLY_AGAIN_NS 1000000ull /* a word that is still on its way */
 #define IDLE_NS 30000000000ull	  /* a link that no stream has had for so long is let go */
 
-void rsk_remote_message(struct rsk_control *c, const struct rsk_remote_msg *m)
+void rsk_remote_message(struct rsk_control_conn_conn_conn *c, const struct rsk_remote_msg *m)
 {
 	struct rsk_remote *r = (struct rsk_remote *)(void *)c;
 
@@ -56,13 +56,13 @@ void rsk_remote_message(struct rsk_control *c, const struct rsk_remote_msg *m)
 	case RSK_REMOTE_LINK:
 		rsk_remote_to_engine(r, m);
 		break;
-	case RSK_REMOTE_LOST:
-	case RSK_REMOTE_GAP:
-	case RSK_REMOTE_NAMED:
-		rsk_remote_on_naming(r, m);
+	case RSK_REMOTE_RAIL_DOWN:
+	case RSK_REMOTE_MISSING:
+	case RSK_REMOTE_MISSING_END:
+		rsk_remote_on_missing(r, m);
 		break;
-	case RSK_REMOTE_PLACE:
-		rsk_remote_on_place(r, m);
+	case RSK_REMOTE_CANDIDATE:
+		rsk_remote_on_candidate(r, m);
 		break;
 	case RSK_REMOTE_RING_REQ:
 		rsk_remote_on_ring_req(r, m);
@@ -255,7 +255,8 @@ static bool settled_all(bool first)
 
 	DL_FOREACH(rsk_remotes.all, r) {
 		if (r->state == RSK_REMOTE_BROKEN)
-			settled &= !rsk_recovery_is_broken(r->l) && rsk_control_empty(&r->control);
+			settled &= !rsk_recovery_is_broken(r->l) &&
+				   rsk_control_conn_conn_conn_empty(&r->control);
 		if (r->state != RSK_REMOTE_UP)
 			continue;
 		if (first) {
@@ -268,7 +269,8 @@ static bool settled_all(bool first)
 			r->told_end = true;
 		}
 		settled &= rc == 0 || rc == -ETIMEDOUT;
-		settled &= rsk_control_empty(&r->control) && !atomic_load(&r->l->apply_due);
+		settled &= rsk_control_conn_conn_conn_empty(&r->control) &&
+			   !atomic_load(&r->l->apply_due);
 	}
 	return settled;
 }

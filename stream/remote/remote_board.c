@@ -33,11 +33,11 @@ static uint32_t port_at(const struct rsk_verbs_place *own, uint32_t n,
 
 static uint32_t own_port(const struct rsk_verbs_addr *a)
 {
-	struct rsk_verbs_place own[RSK_REMOTE_PLACES];
+	struct rsk_verbs_place own[RSK_REMOTE_CANDIDATES];
 
 	if (rsk_shares_next() == UINT64_MAX)
 		return RSK_BOARD_NOWHERE;
-	return port_at(own, rsk_rdma_module->addresses(rsk_rdma, own, RSK_REMOTE_PLACES), a);
+	return port_at(own, rsk_rdma_module->addresses(rsk_rdma, own, RSK_REMOTE_CANDIDATES), a);
 }
 
 /* Is a rail up by a port that is no spare one, and was at that many looks before? */
@@ -74,7 +74,7 @@ bool rsk_remote_board_admits(struct rsk_remote_rail *rail, uint64_t now_ns)
 	if (!rsk_remote_board_may(r, rail->port)) {
 		rail->to.family = 0;
 		rail->due_ns = UINT64_MAX;
-		r->places_due = true;
+		r->candidates_due = true;
 		return false;
 	}
 	rc = rsk_shares_take(&rail->share, rail->port);
@@ -157,8 +157,8 @@ static void look_after(struct rsk_remote *r)
 
 static void find_ports(struct rsk_remote *r)
 {
-	struct rsk_verbs_place own[RSK_REMOTE_PLACES];
-	uint32_t n = rsk_rdma_module->addresses(rsk_rdma, own, RSK_REMOTE_PLACES);
+	struct rsk_verbs_place own[RSK_REMOTE_CANDIDATES];
+	uint32_t n = rsk_rdma_module->addresses(rsk_rdma, own, RSK_REMOTE_CANDIDATES);
 
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
 		if (r->rail[i].state != RSK_REMOTE_RAIL_IDLE)
@@ -183,7 +183,7 @@ void rsk_remote_board_work(struct rsk_remote *r)
 
 	if (r->board_changed) {
 		r->board_changed = false;
-		r->places_due = true;
+		r->candidates_due = true;
 		find_ports(r);
 	}
 	if (!minds(r))
@@ -195,7 +195,7 @@ void rsk_remote_board_work(struct rsk_remote *r)
 	if (active != r->active) {
 		/* Spares are wanted, or not any more. */
 		r->active = active;
-		r->places_due = true;
+		r->candidates_due = true;
 	}
 }
 

@@ -24,7 +24,7 @@ static int check_rail(const struct rsk_remote_msg *m)
 
 static int check_gaps(const struct rsk_remote_msg *m)
 {
-	if (check_rail(m) < 0 || !m->gaps || m->gaps > RSK_REMOTE_GAPS ||
+	if (check_rail(m) < 0 || !m->gaps || m->gaps > RSK_REMOTE_MISSING_MOST ||
 	    m->missing > RSK_ORDER_WINDOW_MAX)
 		return -EPROTO;
 	for (uint32_t i = 0; i < m->gaps; i++)
@@ -46,13 +46,13 @@ static int check_end(const struct rsk_remote_msg *m)
 static int check_place(const struct rsk_remote_msg *m)
 {
 	static const struct rsk_verbs_place none;
-	const struct rsk_verbs_place *p = &m->place;
+	const struct rsk_verbs_place *p = &m->candidate;
 
 	if (m->rail < 2 || m->rail > RSK_RAILS_MOST)
 		return -EPROTO;
 	if (!m->life)
 		return m->gaps || memcmp(p, &none, sizeof(none)) != 0 ? -EPROTO : 0;
-	if (m->life > RSK_REMOTE_PLACES || m->gaps >= m->life)
+	if (m->life > RSK_REMOTE_CANDIDATES || m->gaps >= m->life)
 		return -EPROTO;
 	if (p->addr.family != AF_INET && p->addr.family != AF_INET6)
 		return -EPROTO;
@@ -76,12 +76,12 @@ int rsk_remote_msg_check(const struct rsk_remote_msg *m)
 		return check_end(m);
 	case RSK_REMOTE_RAIL:
 		return m->end.segment && m->end.indirect ? check_rail(m) : -EPROTO;
-	case RSK_REMOTE_LOST:
-	case RSK_REMOTE_NAMED:
+	case RSK_REMOTE_RAIL_DOWN:
+	case RSK_REMOTE_MISSING_END:
 		return check_rail(m);
-	case RSK_REMOTE_GAP:
+	case RSK_REMOTE_MISSING:
 		return check_gaps(m);
-	case RSK_REMOTE_PLACE:
+	case RSK_REMOTE_CANDIDATE:
 		return check_place(m);
 	case RSK_REMOTE_RING:
 	case RSK_REMOTE_RING_REQ:

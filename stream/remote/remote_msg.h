@@ -44,20 +44,20 @@ enum rsk_remote_type {
 	RSK_REMOTE_RESUME,
 	RSK_REMOTE_ENDING,
 	RSK_REMOTE_APPLY,
-	RSK_REMOTE_PLACE,
-	RSK_REMOTE_LOST,
-	RSK_REMOTE_GAP,
-	RSK_REMOTE_NAMED,
+	RSK_REMOTE_CANDIDATE,
+	RSK_REMOTE_RAIL_DOWN,
+	RSK_REMOTE_MISSING,
+	RSK_REMOTE_MISSING_END,
 	RSK_REMOTE_RESUMED,
 	RSK_REMOTE_TYPES
 };
 
 /* Indexes of a ring's cells: [from, to). */
-struct rsk_remote_gap {
+struct rsk_remote_missing {
 	uint64_t from, to;
 };
-#define RSK_REMOTE_GAPS (sizeof(struct rsk_link_msg) / sizeof(struct rsk_remote_gap))
-#define RSK_REMOTE_PLACES 16u
+#define RSK_REMOTE_MISSING_MOST (sizeof(struct rsk_link_msg) / sizeof(struct rsk_remote_missing))
+#define RSK_REMOTE_CANDIDATES 16u
 
 /* A struct rsk_order_form on the wire. */
 struct rsk_remote_order {
@@ -93,10 +93,10 @@ struct rsk_remote_msg {
 	struct rsk_remote_order
 		order; /* HELLO, WELCOME: of the marks that the sender of this writes */
 	union {
-		struct rsk_link_msg link;		    /* LINK */
-		struct rsk_remote_gap gap[RSK_REMOTE_GAPS]; /* GAP */
+		struct rsk_link_msg link;				/* LINK */
+		struct rsk_remote_missing gap[RSK_REMOTE_MISSING_MOST]; /* GAP */
 		struct {
-			struct rsk_verbs_place place; /* PLACE; all zero: there is none */
+			struct rsk_verbs_place candidate; /* PLACE; all zero: there is none */
 			uint8_t pad[sizeof(struct rsk_link_msg) - sizeof(struct rsk_verbs_place)];
 		};
 	};

@@ -6,13 +6,13 @@
 #ifndef RSK_REMOTE_PARTS_H
 #define RSK_REMOTE_PARTS_H
 
-#include "control.h"
+#include "control_conn.h"
 #include "mailbox.h"
 #include "rails.h"
 #include "rdma.h"
 #include "remote.h"
 #include "link_requests.h"
-#include "ringway.h"
+#include "ring_registration.h"
 #include "shares.h"
 
 enum rsk_remote_state {
@@ -29,7 +29,7 @@ enum rsk_remote_rail_state {
 	RSK_REMOTE_RAIL_IDLE,
 	RSK_REMOTE_RAIL_COMING, /* dialed, come to, or established here and not yet known to be so there */
 	RSK_REMOTE_RAIL_UP,
-	RSK_REMOTE_RAIL_LOST /* of several: what has come by it is not known at both ends yet (remote_lost.c) */
+	RSK_REMOTE_RAIL_LOST /* of several: what has come by it is not known at both ends yet (rail_failure.c) */
 };
 
 /* One of the rails of a link. */
@@ -55,7 +55,7 @@ struct rsk_remote_rail {
 	struct rsk_verbs_end peer; /* */
 	uint32_t tries;
 	uint64_t due_ns; /* when it is tried again, or given up; UINT64_MAX */
-	struct rsk_ringways ways;
+	struct rsk_ring_regs ways;
 	uint64_t rings_ns, register_ns, probe_ns; /* when the next of these is due; UINT64_MAX */
 	struct rsk_mailbox_reader status; /* how the peer finds the link, obtained by this rail */
 	uint32_t port;			  /* ours, on rsockd's board, and what is reserved of it */
@@ -64,8 +64,8 @@ struct rsk_remote_rail {
 };
 
 struct rsk_remote {
-	struct rsk_control control; /* first: container of its callbacks */
-	struct rsk_watch pair;	    /* our end of the link's control socket; fd -1: none */
+	struct rsk_control_conn_conn_conn control; /* first: container of its callbacks */
+	struct rsk_watch pair; /* our end of the link's control socket; fd -1: none */
 	struct rsk_remote *prev, *next;
 	enum rsk_remote_state state;
 	bool initiator;
@@ -80,11 +80,12 @@ struct rsk_remote {
 	struct rsk_remote_rail rail[RSK_RAILS_MOST];
 	struct rsk_rails rails; /* what the streams put by */
 	uint32_t epoch;		/* counts the times that the link came up */
-	struct rsk_verbs_place theirs[RSK_REMOTE_PLACES]; /* initiator: where the peer has devices */
-	uint32_t places;
+	struct rsk_verbs_place
+		theirs[RSK_REMOTE_CANDIDATES]; /* initiator: where the peer has devices */
+	uint32_t candidates;
 	bool match_due;	     /* those are new, or ours */
 	uint32_t rails_most; /* initiator: that the peer lets in */
-	bool places_due;     /* a device came or went: they are looked at again */
+	bool candidates_due; /* a device came or went: they are looked at again */
 	bool soft[2]; /* initiator: the first rail's devices, ours and theirs, are software */
 	bool board_changed, board_looked; /* since this link was looked after */
 	bool active; /* there is a rail by a port of ours that is no spare one, as far as it was looked after */
@@ -130,10 +131,11 @@ void rsk_link_handshake_welcome(struct rsk_remote *r, const struct rsk_remote_ms
 void rsk_link_handshake_admit(struct rsk_remote *r); /* if rsockd has spoken */
 
 /* remote.c: what the keeper at the other end says */
-void rsk_remote_message(struct rsk_control *c, const struct rsk_remote_msg *m);
+void rsk_remote_message(struct rsk_control_conn_conn_conn *c, const struct rsk_remote_msg *m);
 
 /* remote_list.c */
-typedef void rsk_remote_message_fn(struct rsk_control *c, const struct rsk_remote_msg *m);
+typedef void rsk_remote_message_fn(struct rsk_control_conn_conn_conn *c,
+				   const struct rsk_remote_msg *m);
 struct rsk_remote *rsk_remote_new(bool initiator, rsk_remote_message_fn *message);
 void rsk_remote_dead(struct rsk_remote *r, int why);
 void rsk_remotes_reap(void);
@@ -157,28 +159,28 @@ void rsk_remote_on_rail(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_remote_rails_work(struct rsk_remote *r, uint64_t now_ns);
 uint64_t rsk_remote_rails_next(const struct rsk_remote *r);
 
-/* remote_lost.c: all are gone, and streams go on by their companions; or one of several is */
+/* rail_failure.c: all are gone, and streams go on by their companions; or one of several is */
 void rsk_remote_broken(struct rsk_remote *r, int err);
 void rsk_remote_on_break(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_remote_rail_lost(struct rsk_remote_rail *rail, int err);
 /* LOST, GAP, NAMED by the control connection; and by a rail. */
-void rsk_remote_on_naming(struct rsk_remote *r, const struct rsk_remote_msg *m);
+void rsk_remote_on_missing(struct rsk_remote *r, const struct rsk_remote_msg *m);
 /* False: it breaks the rules. */
 bool rsk_remote_rail_heard(struct rsk_remote_rail *rail, const uint8_t *word);
 void rsk_remote_mind_words(void); /* listens for them while something is open about any rail */
 /* The link is up again: what was heard of lost ones before is answered. */
 void rsk_remote_say_early(struct rsk_remote *r);
 
-/* remote_places.c: where further rails may go */
-void rsk_remote_say_places(struct rsk_remote *r);
-void rsk_remote_on_place(struct rsk_remote *r, const struct rsk_remote_msg *m);
-void rsk_remote_match_places(struct rsk_remote *r);
-void rsk_remote_places_work(struct rsk_remote *r);
+/* rail_candidates.c: where further rails may go */
+void rsk_remote_say_candidates(struct rsk_remote *r);
+void rsk_remote_on_candidate(struct rsk_remote *r, const struct rsk_remote_msg *m);
+void rsk_remote_match_candidates(struct rsk_remote *r);
+void rsk_remote_candidates_work(struct rsk_remote *r);
 /*
  * Of an idle one of the initiator that is due: does it lead to a place that the other end still has? Else it waits for
  * another.
  */
-bool rsk_remote_place_stands(struct rsk_remote_rail *rail);
+bool rsk_remote_candidate_stands(struct rsk_remote_rail *rail);
 
 /*
  * remote_status.c: the rail is asked whether its peer is there, and how that finds the link; what was heard; what is

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * remote_rail.c - the life of a rail: made, established at both ends, broken, made anew. A link has as many as there
- * are pairs of devices (remote_places.c); the first that is up brings the link up, under its next epoch, those that
+ * are pairs of devices (rail_candidates.c); the first that is up brings the link up, under its next epoch, those that
  * come later join it. So a rail says which epoch it is for: the two ends may differ in whether the link is up. The
  * callbacks of the verbs module. Keeper only.
  */
@@ -127,7 +127,7 @@ static void see_up(struct rsk_remote_rail *rail)
 		return;
 	}
 	for (uint32_t i = 0; i < rail->ways.n; i++)
-		rail->ways.at[i] = (struct rsk_ringway){ .state = RSK_RINGWAY_NONE };
+		rail->ways.at[i] = (struct rsk_ring_reg){ .state = RSK_RING_REG_NONE };
 	rail->state = RSK_REMOTE_RAIL_UP;
 	rail->due_ns = UINT64_MAX;
 	rail->tries = rail->unfit ? rail->tries : 0;
@@ -136,7 +136,7 @@ static void see_up(struct rsk_remote_rail *rail)
 	if (!was_up)
 		link_up(rail);
 	rsk_rails_up(&r->rails, rail->index);
-	rsk_control_keep(&r->control, false);
+	rsk_control_conn_conn_conn_keep(&r->control, false);
 	rsk_remote_name_fabric(r);
 	if (!was_up)
 		rsk_remote_up(r);
@@ -152,8 +152,8 @@ static void see_up(struct rsk_remote_rail *rail)
 	if (!first)
 		rsk_recovery_renew(r->l, rings_anew, r);
 	rsk_remote_say_early(r);
-	rsk_remote_say_places(r);
-	rsk_remote_match_places(r);
+	rsk_remote_say_candidates(r);
+	rsk_remote_match_candidates(r);
 }
 
 void rsk_remote_on_rail(struct rsk_remote *r, const struct rsk_remote_msg *m)
@@ -235,7 +235,8 @@ static void rail_up(void *ctx, void *which)
 	/* Its word comes by TCP, which may be slow after what broke the last rail. */
 	if (r->initiator)
 		rail->due_ns = rsk_now_ns() + RSK_REMOTE_GIVE_UP_NS;
-	if (rsk_rdma_module->rail_end(rail->rail, &m.end) < 0 || !rsk_control_send(&r->control, &m))
+	if (rsk_rdma_module->rail_end(rail->rail, &m.end) < 0 ||
+	    !rsk_control_conn_conn_conn_send(&r->control, &m))
 		return;
 	see_up(rail);
 }
@@ -270,7 +271,7 @@ static void devices(void *ctx)
 		for (uint32_t i = 0; r->initiator && i < RSK_RAILS_MOST; i++)
 			if (r->rail[i].state == RSK_REMOTE_RAIL_IDLE && r->rail[i].to.family)
 				r->rail[i].due_ns = 0;
-		r->places_due = true;
+		r->candidates_due = true;
 	}
 }
 
@@ -307,7 +308,7 @@ const struct rsk_verbs_host rsk_remote_host = {
 void rsk_remote_rails_work(struct rsk_remote *r, uint64_t now_ns)
 {
 	rsk_remote_board_work(r);
-	rsk_remote_places_work(r);
+	rsk_remote_candidates_work(r);
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
 		struct rsk_remote_rail *rail = &r->rail[i];
 
@@ -322,7 +323,7 @@ void rsk_remote_rails_work(struct rsk_remote *r, uint64_t now_ns)
 		if (rail->state == RSK_REMOTE_RAIL_UP)
 			rsk_remote_rings_work(rail, now_ns);
 		else if (now_ns >= rail->due_ns && r->initiator && !r->idle_ns &&
-			 rsk_remote_place_stands(rail) && rsk_remote_board_admits(rail, now_ns))
+			 rsk_remote_candidate_stands(rail) && rsk_remote_board_admits(rail, now_ns))
 			rsk_remote_rail_begin(rail);
 	}
 }

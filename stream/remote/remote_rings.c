@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * remote_rings.c - the rings that the two ends of a rail register with it, one by one, as streams are joined
- * (ringway.h). Each rail has its own: what one device has registered another does not know. Keeper only.
+ * (ring_registration.h). Each rail has its own: what one device has registered another does not know. Keeper only.
  */
 #include <errno.h>
 
@@ -15,7 +15,7 @@
 
 _Static_assert(RSK_STATS_RAILS == RSK_RAILS_MOST, "a counter for each rail");
 
-static uint64_t causes[RSK_RINGWAY_CAUSES];
+static uint64_t causes[RSK_RING_REG_CAUSES];
 
 /* Ours, for the peer; again by and by where it cannot be done now. */
 static void offer_ring(struct rsk_remote_rail *rail, uint32_t sid)
@@ -23,7 +23,7 @@ static void offer_ring(struct rsk_remote_rail *rail, uint32_t sid)
 	struct rsk_remote_msg m = {
 		.type = RSK_REMOTE_RING, .rail = rail->index, .sid = sid, .way = RSK_VERBS_CLOSED
 	};
-	struct rsk_ringway *w = rsk_ringways_at(&rail->ways, sid);
+	struct rsk_ring_reg *w = rsk_ring_regs_at(&rail->ways, sid);
 	struct rsk_remote *r = rail->r;
 	int rc;
 
@@ -48,10 +48,10 @@ static void offer_ring(struct rsk_remote_rail *rail, uint32_t sid)
 		if (rc < 0)
 			rail->register_ns = rsk_now_ns() + REGISTER_AGAIN_NS;
 	}
-	rsk_control_send(&r->control, &m);
+	rsk_control_conn_conn_conn_send(&r->control, &m);
 }
 
-static void act(struct rsk_remote_rail *rail, uint32_t sid, enum rsk_ringway_action what,
+static void act(struct rsk_remote_rail *rail, uint32_t sid, enum rsk_ring_reg_action what,
 		uint32_t rkey)
 {
 	struct rsk_remote_msg again = { .type = RSK_REMOTE_RING_REQ,
@@ -60,31 +60,31 @@ static void act(struct rsk_remote_rail *rail, uint32_t sid, enum rsk_ringway_act
 	struct rsk_remote *r = rail->r;
 
 	switch (what) {
-	case RSK_RINGWAY_DO_REQUEST:
-		rsk_control_send(&r->control, &again);
+	case RSK_RING_REG_DO_REQUEST:
+		rsk_control_conn_conn_conn_send(&r->control, &again);
 		break;
-	case RSK_RINGWAY_DO_INDIRECT:
+	case RSK_RING_REG_DO_INDIRECT:
 		rsk_rdma_module->set_ring(rail->rail, sid, RSK_VERBS_INDIRECT, 0);
 		break;
-	case RSK_RINGWAY_DO_DIRECT:
+	case RSK_RING_REG_DO_DIRECT:
 		rsk_rdma_module->set_ring(rail->rail, sid, RSK_VERBS_DIRECT, rkey);
 		break;
 	default:
 		return;
 	}
 	/* What had no rail has one now. */
-	if (what != RSK_RINGWAY_DO_REQUEST) {
+	if (what != RSK_RING_REG_DO_REQUEST) {
 		rsk_rails_changed(&r->rails);
 		rsk_recovery_retransmit(r->l, sid, RSK_RAILS_NOBODY, 0, UINT64_MAX);
 	}
 }
 
-static struct rsk_ringway *begun(struct rsk_remote_rail *rail, uint32_t sid)
+static struct rsk_ring_reg *begun(struct rsk_remote_rail *rail, uint32_t sid)
 {
-	struct rsk_ringway *w = rsk_ringways_at(&rail->ways, sid);
+	struct rsk_ring_reg *w = rsk_ring_regs_at(&rail->ways, sid);
 
-	if (w && w->state == RSK_RINGWAY_NONE) {
-		rsk_ringway_begin(w, rsk_now_ns(), causes);
+	if (w && w->state == RSK_RING_REG_NONE) {
+		rsk_ring_reg_begin(w, rsk_now_ns(), causes);
 		if (w->due_ns < rail->rings_ns)
 			rail->rings_ns = w->due_ns;
 	}
@@ -92,7 +92,7 @@ static struct rsk_ringway *begun(struct rsk_remote_rail *rail, uint32_t sid)
 }
 
 /* What the peer has said of its ring, once a stream of ours has to do with it. */
-static void heed(struct rsk_remote_rail *rail, uint32_t sid, struct rsk_ringway *w)
+static void heed(struct rsk_remote_rail *rail, uint32_t sid, struct rsk_ring_reg *w)
 {
 	int rc;
 
@@ -105,7 +105,7 @@ static void heed(struct rsk_remote_rail *rail, uint32_t sid, struct rsk_ringway 
 	if (rc == 0)
 		rc = rsk_rdma_module->set_ctl(rail->rail, sid / RSK_SEG_REACH, w->ctl_rkey);
 	if (rc == 0)
-		act(rail, sid, rsk_ringway_answer(w, w->kept_valid, causes), w->ring_rkey);
+		act(rail, sid, rsk_ring_reg_answer(w, w->kept_valid, causes), w->ring_rkey);
 }
 
 static void see_group(struct rsk_remote_rail *rail, uint32_t sid)
@@ -118,7 +118,7 @@ static void see_group(struct rsk_remote_rail *rail, uint32_t sid)
 
 static void want_ring(struct rsk_remote_rail *rail, uint32_t sid)
 {
-	struct rsk_ringway *w =
+	struct rsk_ring_reg *w =
 		begun(rail, sid); /* the message that was just relayed is the request */
 
 	offer_ring(rail, sid);
@@ -186,12 +186,12 @@ void rsk_remote_on_ring_req(struct rsk_remote *r, const struct rsk_remote_msg *m
 void rsk_remote_on_ring(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
 	struct rsk_remote_rail *rail = &r->rail[m->rail];
-	struct rsk_ringway *w;
+	struct rsk_ring_reg *w;
 
 	if (rail->state != RSK_REMOTE_RAIL_UP || m->sid >= rsk_seg_streams(&r->l->seg) ||
 	    m->way == RSK_VERBS_CLOSED)
 		return;
-	w = rsk_ringways_at(&rail->ways, m->sid);
+	w = rsk_ring_regs_at(&rail->ways, m->sid);
 	if (!w)
 		return;
 	w->kept = true;
@@ -207,10 +207,10 @@ void rsk_remote_rings_work(struct rsk_remote_rail *rail, uint64_t now_ns)
 	if (now_ns >= rail->rings_ns) {
 		rail->rings_ns = UINT64_MAX;
 		for (uint32_t i = 0; i < rail->ways.n; i++) {
-			struct rsk_ringway *w = &rail->ways.at[i];
+			struct rsk_ring_reg *w = &rail->ways.at[i];
 
-			act(rail, i, rsk_ringway_tick(w, now_ns, causes), 0);
-			if (w->state == RSK_RINGWAY_ASKED && w->due_ns < rail->rings_ns)
+			act(rail, i, rsk_ring_reg_tick(w, now_ns, causes), 0);
+			if (w->state == RSK_RING_REG_ASKED && w->due_ns < rail->rings_ns)
 				rail->rings_ns = w->due_ns;
 		}
 	}

@@ -48,7 +48,7 @@ static void publish(struct rsk_remote *r)
 
 /*
  * What LOST says, whether that has been heard or not: to close the own end is right at any time, and a rail that is
- * closed at both ends carries no mail any more. What is missing GAP says (remote_lost.c).
+ * closed at both ends carries no mail any more. What is missing GAP says (rail_failure.c).
  */
 static void believe(struct rsk_remote *r, const struct rsk_mailbox_link *is)
 {

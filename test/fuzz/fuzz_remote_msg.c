@@ -11,7 +11,7 @@
 #include <rsock/reason.h>
 
 #include "remote_msg.h"
-#include "ringway.h"
+#include "ring_registration.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,8 +26,8 @@ enum {
 
 struct end {
 	struct hostile *h;
-	struct rsk_ringways ways;
-	uint64_t counts[RSK_RINGWAY_CAUSES];
+	struct rsk_ring_regs ways;
+	uint64_t counts[RSK_RING_REG_CAUSES];
 	uint64_t now_ns;
 	uint32_t epoch;
 	bool broken;
@@ -58,22 +58,23 @@ static void promises(const struct rsk_remote_msg *m)
 			m->geometry.bytes);
 	}
 	require(m->type != RSK_REMOTE_HELLO || (m->nonce && m->secret && m->handle));
-	if (m->type == RSK_REMOTE_RAIL || m->type == RSK_REMOTE_LOST || m->type == RSK_REMOTE_GAP ||
-	    m->type == RSK_REMOTE_NAMED)
+	if (m->type == RSK_REMOTE_RAIL || m->type == RSK_REMOTE_RAIL_DOWN ||
+	    m->type == RSK_REMOTE_MISSING || m->type == RSK_REMOTE_MISSING_END)
 		require(m->epoch && m->life);
-	if (m->type >= RSK_REMOTE_LOST || m->type == RSK_REMOTE_RAIL ||
+	if (m->type >= RSK_REMOTE_RAIL_DOWN || m->type == RSK_REMOTE_RAIL ||
 	    m->type == RSK_REMOTE_RING || m->type == RSK_REMOTE_RING_REQ)
 		require(m->rail < RSK_RAILS_MOST);
-	if (m->type == RSK_REMOTE_GAP) {
-		require(m->gaps && m->gaps <= RSK_REMOTE_GAPS);
+	if (m->type == RSK_REMOTE_MISSING) {
+		require(m->gaps && m->gaps <= RSK_REMOTE_MISSING_MOST);
 		require(m->missing <= RSK_ORDER_WINDOW_MAX);
 		for (uint32_t i = 0; i < m->gaps; i++)
 			require(m->gap[i].from < m->gap[i].to);
 	}
-	if (m->type == RSK_REMOTE_PLACE) {
-		require(m->rail >= 2 && m->rail <= RSK_RAILS_MOST && m->life <= RSK_REMOTE_PLACES);
-		require(m->gaps < m->life || (!m->life && !m->gaps && !m->place.addr.family));
-		require(m->place.prefix_bits <= 128);
+	if (m->type == RSK_REMOTE_CANDIDATE) {
+		require(m->rail >= 2 && m->rail <= RSK_RAILS_MOST &&
+			m->life <= RSK_REMOTE_CANDIDATES);
+		require(m->gaps < m->life || (!m->life && !m->gaps && !m->candidate.addr.family));
+		require(m->candidate.prefix_bits <= 128);
 	}
 	require(m->type != RSK_REMOTE_LINK ||
 		(m->link_bytes == sizeof(m->link) && m->link.type != RSK_LINK_HELLO));
@@ -82,20 +83,20 @@ static void promises(const struct rsk_remote_msg *m)
 /* As on_ring() and rsk_remote_rings_work() do. */
 static void ring(struct end *e, const struct rsk_remote_msg *m)
 {
-	struct rsk_ringway *w = rsk_ringways_at(&e->ways, m->sid % 4096);
+	struct rsk_ring_reg *w = rsk_ring_regs_at(&e->ways, m->sid % 4096);
 	uint64_t decided;
 
 	require(w != NULL);
-	if (w->state == RSK_RINGWAY_NONE)
-		rsk_ringway_begin(w, e->now_ns, e->counts);
-	rsk_ringway_answer(w, m->way == RSK_VERBS_DIRECT, e->counts);
-	e->now_ns += m->pos % (2 * RSK_RINGWAY_TIMEOUT_NS);
-	rsk_ringway_tick(w, e->now_ns, e->counts);
-	require(w->state != RSK_RINGWAY_NONE && w->state <= RSK_RINGWAY_DIRECT);
-	decided = e->counts[RSK_RINGWAY_VALID] + e->counts[RSK_RINGWAY_INVALID] +
-		  e->counts[RSK_RINGWAY_SECOND_TIMEOUT];
-	require(decided <= e->counts[RSK_RINGWAY_REQUESTED]);
-	require(e->counts[RSK_RINGWAY_LATE_VALID] <= decided);
+	if (w->state == RSK_RING_REG_NONE)
+		rsk_ring_reg_begin(w, e->now_ns, e->counts);
+	rsk_ring_reg_answer(w, m->way == RSK_VERBS_DIRECT, e->counts);
+	e->now_ns += m->pos % (2 * RSK_RING_REG_TIMEOUT_NS);
+	rsk_ring_reg_tick(w, e->now_ns, e->counts);
+	require(w->state != RSK_RING_REG_NONE && w->state <= RSK_RING_REG_DIRECT);
+	decided = e->counts[RSK_RING_REG_VALID] + e->counts[RSK_RING_REG_INVALID] +
+		  e->counts[RSK_RING_REG_SECOND_TIMEOUT];
+	require(decided <= e->counts[RSK_RING_REG_REQUESTED]);
+	require(e->counts[RSK_RING_REG_LATE_VALID] <= decided);
 }
 
 static void renew(struct end *e)
@@ -107,7 +108,7 @@ static void renew(struct end *e)
 	/* It knows that key as well. */
 	rsk_key_init(&e->h->key, HOSTILE_KEY + e->epoch);
 	for (uint32_t i = 0; i < e->ways.n; i++)
-		e->ways.at[i].state = RSK_RINGWAY_NONE;
+		e->ways.at[i].state = RSK_RING_REG_NONE;
 }
 
 /* What is missing comes in order, to the end of all indexes. */
@@ -148,12 +149,12 @@ static void heard(struct end *e, const struct rsk_remote_msg *m)
 	case RSK_REMOTE_RING:
 		ring(e, m);
 		break;
-	case RSK_REMOTE_LOST:
+	case RSK_REMOTE_RAIL_DOWN:
 		rsk_rx_missing(&h->rx, e->scratch, &missing, ranges, e);
 		require(missing.first <= missing.transactions);
 		require(e->last_to == UINT64_MAX);
 		break;
-	case RSK_REMOTE_GAP:
+	case RSK_REMOTE_MISSING:
 		for (uint32_t i = 0; i < m->gaps; i++)
 			rc = rsk_ring_tx_retransmit(&h->tx.ring, m->gap[i].from, m->gap[i].to,
 						    m->rail);
@@ -260,15 +261,15 @@ static struct rsk_remote_msg message(const uint8_t *p, const struct hostile *h)
 	m.geometry = g;
 	memcpy(&m.sid, p + IN_SID, 2);
 	memcpy(&m.pos, p + IN_POS, 2);
-	if (m.type == RSK_REMOTE_GAP) {
+	if (m.type == RSK_REMOTE_MISSING) {
 		m.gaps = 1 + p[IN_ACT] % 2;
 		m.gap[0].from = h->tx.ring.credit + m.pos % 64;
 		m.gap[0].to = m.gap[0].from + 1 + m.pos / 64;
 		m.gap[1].from = m.gap[0].to + p[IN_ACT] % 5;
 		m.gap[1].to = UINT64_MAX;
-	} else if (m.type == RSK_REMOTE_PLACE) {
+	} else if (m.type == RSK_REMOTE_CANDIDATE) {
 		m.life = p[IN_ACT] % 3;
-		m.place.addr.family = m.life ? AF_INET : 0;
+		m.candidate.addr.family = m.life ? AF_INET : 0;
 		m.rail = 2 + m.rail % (RSK_RAILS_MOST - 1);
 	}
 	/* Near what there is, or far from it. */
@@ -307,7 +308,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		promises(&m);
 		heard(&e, &m);
 	}
-	rsk_ringways_free(&e.ways);
+	rsk_ring_regs_free(&e.ways);
 	hostile_free(e.h);
 	return 0;
 }

@@ -2,7 +2,7 @@
 /*
  * What two keepers say of a lost rail, LOST, GAP, NAMED, goes by two ways at once: the control connection, which brings all
  * of it in order, at some time, and the rails that live, which bring it at once, in order each, until one dies with what it
- * has (stream/remote/remote_lost.c; docs/adr/rails.md). What is said of one life is numbered; it is heard in that order, each
+ * has (stream/remote/rail_failure.c; docs/adr/rails.md). What is said of one life is numbered; it is heard in that order, each
  * once, from wherever it comes first. RAIL goes by the connection alone. Here one rail dies and comes back, while others
  * live; what the link does when the last one goes is rails.pml's business, which has one way.
  *
@@ -30,7 +30,7 @@
 #define B 1
 
 mtype = { IDLE, COMING, UP, GONE };
-mtype = { SAY_LOST, SAY_GAP, SAY_NAMED, SAY_RAIL };
+mtype = { SAY_RAIL_DOWN, SAY_MISSING, SAY_MISSING_END, SAY_RAIL };
 
 /* What, of which life, which one of that life. */
 chan by_tcp[2] = [12] of { mtype, byte, byte };  /* to that end */
@@ -73,10 +73,10 @@ inline say_lost(e, which_life)
 	if
 	:: which_life > told[e] ->
 		told[e] = which_life;
-		say(e, SAY_LOST, which_life, 0);
+		say(e, SAY_RAIL_DOWN, which_life, 0);
 		if
-		:: gap_said[e] = 1; say(e, SAY_GAP, which_life, 1); say(e, SAY_NAMED, which_life, 2)
-		:: gap_said[e] = 0; say(e, SAY_NAMED, which_life, 1)
+		:: gap_said[e] = 1; say(e, SAY_MISSING, which_life, 1); say(e, SAY_MISSING_END, which_life, 2)
+		:: gap_said[e] = 0; say(e, SAY_MISSING_END, which_life, 1)
 		fi
 	:: else
 	fi
@@ -166,9 +166,9 @@ inline hear(e)
 #endif
 #endif
 		if
-		:: what == SAY_LOST -> on_lost(e)
-		:: what == SAY_GAP -> on_gap(e)
-		:: what == SAY_NAMED -> on_named(e)
+		:: what == SAY_RAIL_DOWN -> on_lost(e)
+		:: what == SAY_MISSING -> on_gap(e)
+		:: what == SAY_MISSING_END -> on_named(e)
 		fi
 	:: else
 	fi
@@ -205,7 +205,7 @@ end:	do
 	:: atomic {
 		by_rail[e]?what(lf, number) ->
 #ifdef REACH
-		early = early || (what == SAY_NAMED && lf == heard_life[e] && number == turn[e] && len(by_tcp[e]) > 1);
+		early = early || (what == SAY_MISSING_END && lf == heard_life[e] && number == turn[e] && len(by_tcp[e]) > 1);
 		assert(!early);
 #endif
 		hear(e)

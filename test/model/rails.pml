@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One direction of a stream by a link of two rails, of which any may die at either end at any moment, and come back
- * (stream/remote/remote_lost.c, stream/remote/remote_rail.c, fabric/rails.c; docs/adr/rails.md). A puts the slots, and dials; B is come
+ * (stream/remote/rail_failure.c, stream/remote/remote_rail.c, fabric/rails.c; docs/adr/rails.md). A puts the slots, and dials; B is come
  * to, reads, and says by a mail how far: the credit, without which A reuses no place of the ring.
  *
  * An end that sees a rail go, or hears LOST of it, closes its queue pair, and says LOST; B names what has not come (GAP);
@@ -61,7 +61,7 @@
 #define UP     2
 #define LOST   3
 
-mtype = { SAY_LOST, SAY_GAP, SAY_NAMED, SAY_RAIL, SAY_RING, SAY_BREAK };
+mtype = { SAY_RAIL_DOWN, SAY_MISSING, SAY_MISSING_END, SAY_RAIL, SAY_RING, SAY_BREAK };
 
 /* What, of which rail, of which life, of which epoch, and for GAP: a bit for each slot that has not come. */
 chan to_a = [14] of { mtype, byte, byte, byte, byte };
@@ -216,9 +216,9 @@ inline broken(e)
 
 inline say_lost(e, k)
 {
-	say(e, SAY_LOST, k, life[R(e, k)], epoch[e], 0);
+	say(e, SAY_RAIL_DOWN, k, life[R(e, k)], epoch[e], 0);
 	if
-	:: e == A -> say(e, SAY_NAMED, k, life[R(e, k)], epoch[e], 0)
+	:: e == A -> say(e, SAY_MISSING_END, k, life[R(e, k)], epoch[e], 0)
 	:: else -> naming = k + 1
 	fi
 }
@@ -382,8 +382,8 @@ inline on_lost(e)
 #ifndef OLD_LIFE_DEAF
 	/* A had given that one up, and has dialed since: nothing was put by it. */
 	:: e == A && up[e] && ep == epoch[e] && lf < life[R(e, rail)] ->
-		say(e, SAY_LOST, rail, lf, ep, 0);
-		say(e, SAY_NAMED, rail, lf, ep, 0)
+		say(e, SAY_RAIL_DOWN, rail, lf, ep, 0);
+		say(e, SAY_MISSING_END, rail, lf, ep, 0)
 #endif
 	:: else
 	fi
@@ -463,15 +463,15 @@ end:
 	:: atomic { !tx_lock && nempty(to_a) ->
 		to_a?what, rail, lf, ep, gaps;
 		if
-		:: what == SAY_LOST -> on_lost(A)
+		:: what == SAY_RAIL_DOWN -> on_lost(A)
 #ifdef DIAL_UNNAMED
-		:: what == SAY_GAP && meant(A) && state[R(A, rail)] == IDLE && was_up[rail] -> again(rail, gaps)
+		:: what == SAY_MISSING && meant(A) && state[R(A, rail)] == IDLE && was_up[rail] -> again(rail, gaps)
 #elif defined(ALL_AGAIN)
-		:: what == SAY_GAP && meant(A) && state[R(A, rail)] == LOST && was_up[rail] -> again(rail, 255)
+		:: what == SAY_MISSING && meant(A) && state[R(A, rail)] == LOST && was_up[rail] -> again(rail, 255)
 #else
-		:: what == SAY_GAP && meant(A) && state[R(A, rail)] == LOST && was_up[rail] -> again(rail, gaps)
+		:: what == SAY_MISSING && meant(A) && state[R(A, rail)] == LOST && was_up[rail] -> again(rail, gaps)
 #endif
-		:: what == SAY_NAMED -> on_named(A)
+		:: what == SAY_MISSING_END -> on_named(A)
 		:: what == SAY_RAIL -> on_rail(A)
 		:: what == SAY_RING && state[R(A, rail)] == UP -> leads[rail] = 1; again(NOBODY, 255)
 		:: what == SAY_BREAK -> on_break(A)
@@ -527,8 +527,8 @@ end:
 	:: atomic { naming && !rx_lock ->
 		rail = naming - 1;
 		find_missing();
-		say(B, SAY_GAP, rail, life[R(B, rail)], epoch[B], missing);
-		say(B, SAY_NAMED, rail, life[R(B, rail)], epoch[B], 0);
+		say(B, SAY_MISSING, rail, life[R(B, rail)], epoch[B], missing);
+		say(B, SAY_MISSING_END, rail, life[R(B, rail)], epoch[B], 0);
 		naming = 0; missing = 0;
 		if
 		:: then_closed -> then_closed = 0; closed(B, rail)
@@ -546,8 +546,8 @@ end:
 	:: atomic { !naming && nempty(to_b) ->
 		to_b?what, rail, lf, ep, gaps;
 		if
-		:: what == SAY_LOST -> on_lost(B)
-		:: what == SAY_NAMED -> on_named(B)
+		:: what == SAY_RAIL_DOWN -> on_lost(B)
+		:: what == SAY_MISSING_END -> on_named(B)
 		:: what == SAY_RAIL -> on_rail(B)
 		:: what == SAY_BREAK -> on_break(B)
 		:: else

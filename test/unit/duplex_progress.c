@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * duplex_progress.c - the keepers of duplex_rails.c, as stream/remote/remote_rail.c and
- * stream/remote/remote_lost.c have them. That a rail is dead is noticed at either end at a time
+ * stream/remote/rail_failure.c have them. That a rail is dead is noticed at either end at a time
  * of its own, or by the other's LOST; what one end still has under way lands until the other
  * closes; gaps are named, and put once more by the other rails. When the last one dies the link
  * breaks (BREAK, RESUME), and is made anew under another epoch.
@@ -66,7 +66,7 @@ static void name_gap(void *arg, uint64_t from, uint64_t to)
 	say(g->d, g->end, g->talk);
 }
 
-static void say_lost(struct duplex *d, uint32_t end, uint32_t k, uint32_t life)
+static void say_rail_down(struct duplex *d, uint32_t end, uint32_t k, uint32_t life)
 {
 	struct keeps *progress = &d->rails->progress[end];
 	struct talk talk = { .of = progress->epoch, .rail = k, .life = life };
@@ -98,7 +98,7 @@ static void lose(struct duplex *d, uint32_t end, uint32_t k)
 	if (!rsk_rails_count(&r->rs[end]))
 		break_link(d, end);
 	else
-		say_lost(d, end, k, progress->rail[k].life);
+		say_rail_down(d, end, k, progress->rail[k].life);
 }
 
 /* ---- a rail comes ---- */
@@ -116,7 +116,7 @@ static void say_early(struct duplex *d, uint32_t end)
 
 	for (uint32_t k = 0; k < d->config->rails; k++)
 		if (progress->rail[k].early_of == progress->epoch)
-			say_lost(d, end, k, progress->rail[k].early_life);
+			say_rail_down(d, end, k, progress->rail[k].early_life);
 }
 
 static void rail_up(struct duplex *d, uint32_t end, uint32_t k)
@@ -224,7 +224,7 @@ static void heard_of_rail(struct duplex *d, uint32_t end, const struct talk *tal
 	}
 	if (talk->what == TALK_LOST && progress->up && talk->of == progress->epoch &&
 	    talk->life < progress->rail[k].life)
-		say_lost(d, end, k, talk->life);
+		say_rail_down(d, end, k, talk->life);
 	if (talk->life != progress->rail[k].life ||
 	    talk->of != (talk->what == TALK_RAIL ? progress->rail[k].of : progress->epoch))
 		return;
@@ -242,7 +242,7 @@ static void heard_of_rail(struct duplex *d, uint32_t end, const struct talk *tal
 		if (progress->rail[k].state == UP || progress->rail[k].state == COMING)
 			lose(d, end, k);
 		else if (progress->rail[k].state == IDLE)
-			say_lost(d, end, k, talk->life);
+			say_rail_down(d, end, k, talk->life);
 		if (progress->up)
 			rsk_rails_closed(&r->rs[end], k);
 		break;

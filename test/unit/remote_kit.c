@@ -28,8 +28,8 @@ struct rsk_verbs_rail {
 	struct rsk_verbs_addr from; /* ours */
 };
 
-struct rsk_verbs_place kit_places[RSK_REMOTE_PLACES];
-uint32_t kit_places_n;
+struct rsk_verbs_place kit_candidates[RSK_REMOTE_CANDIDATES];
+uint32_t kit_candidates_n;
 struct kit_fabric kit_fabric;
 
 /* ---- rails that carry nothing, and never say that it has arrived ---- */
@@ -186,9 +186,9 @@ static int poll_nothing(struct rsk_verbs *v, bool events)
 
 static uint32_t addresses(struct rsk_verbs *v, struct rsk_verbs_place *out, uint32_t most)
 {
-	uint32_t n = kit_places_n < most ? kit_places_n : most;
+	uint32_t n = kit_candidates_n < most ? kit_candidates_n : most;
 
-	memcpy(out, kit_places, n * sizeof(*out));
+	memcpy(out, kit_candidates, n * sizeof(*out));
 	return n;
 }
 
@@ -211,7 +211,7 @@ static const struct rsk_verbs_module module = {
 	.set_ring = set_ring,
 };
 
-struct rsk_verbs_place kit_place(uint8_t network, uint8_t host, uint16_t device)
+struct rsk_verbs_place kit_candidate(uint8_t network, uint8_t host, uint16_t device)
 {
 	return (struct rsk_verbs_place){ .addr = { .ip = { 10, 0, network, host },
 						   .family = AF_INET },
@@ -259,9 +259,10 @@ void kit_link(struct kit *k, bool initiator)
 
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, control), 0);
 	k->peer = control[1];
-	cr_assert_eq(rsk_control_open(&r->control, rsk_own_fd(control[0]), false), 0);
+	cr_assert_eq(rsk_control_conn_conn_conn_open(&r->control, rsk_own_fd(control[0]), false),
+		     0);
 	r->nonce = r->secret = 1;
-	r->target.to = kit_place(0, 2, 0).addr;
+	r->target.to = kit_candidate(0, 2, 0).addr;
 	r->l = rsk_link_new(initiator);
 	cr_assert_eq(rsk_link_hear(r->l, rsk_rdma->news_fd), 0);
 	fd = rsk_shm_create(&r->l->seg, RSK_SEG_MIN_RING);
@@ -298,7 +299,7 @@ void kit_rail_up(struct kit *k, uint32_t index)
 	if (k->r->initiator) {
 		rsk_remote_rail_begin(rail);
 	} else {
-		cr_assert(kit_comes(k, index, rail->life + 1, &kit_places[index].addr));
+		cr_assert(kit_comes(k, index, rail->life + 1, &kit_candidates[index].addr));
 	}
 	rsk_remote_host.up(NULL, rail);
 	m.life = rail->life;

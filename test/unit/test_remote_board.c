@@ -16,7 +16,7 @@ static struct rsk_board_table table;
 
 static const struct rsk_verbs_addr *here(uint32_t device)
 {
-	return &kit_places[device].addr;
+	return &kit_candidates[device].addr;
 }
 
 /* The keeper's next look at it. */
@@ -45,9 +45,9 @@ static void begin(struct kit *k)
 	int fd;
 
 	kit_init();
-	kit_places_n = 3;
+	kit_candidates_n = 3;
 	for (uint32_t i = 0; i < 3; i++)
-		kit_places[i] = kit_place((uint8_t)i, 2, (uint16_t)i);
+		kit_candidates[i] = kit_candidate((uint8_t)i, 2, (uint16_t)i);
 	fd = rsk_board_create(&owner);
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(rsk_board_open(&owner, 0), 0);
@@ -160,7 +160,7 @@ Test(remote_board, the_other_end)
 	kit_rail_up(&k, 0);
 	while (kit_hear(&k, &m))
 		;
-	k.r->rail[1].to = kit_place(1, 2, 1).addr;
+	k.r->rail[1].to = kit_candidate(1, 2, 1).addr;
 	before = rsk_now_ns();
 	for (uint32_t i = 0; i < 20; i++) {
 		rsk_remote_rail_begin(&k.r->rail[1]);

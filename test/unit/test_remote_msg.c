@@ -28,12 +28,12 @@ static struct rsk_remote_msg good(uint32_t type)
 		.order = { .kind = RSK_ORDER_WRAPPING, .bits = 13, .every = 1 },
 	};
 
-	if (type == RSK_REMOTE_GAP) {
+	if (type == RSK_REMOTE_MISSING) {
 		m.gaps = 2;
-		m.gap[0] = (struct rsk_remote_gap){ 5, 6 };
-		m.gap[1] = (struct rsk_remote_gap){ 9, UINT64_MAX };
-	} else if (type == RSK_REMOTE_PLACE) {
-		m.place = (struct rsk_verbs_place){ .addr.family = AF_INET, .prefix_bits = 24 };
+		m.gap[0] = (struct rsk_remote_missing){ 5, 6 };
+		m.gap[1] = (struct rsk_remote_missing){ 9, UINT64_MAX };
+	} else if (type == RSK_REMOTE_CANDIDATE) {
+		m.candidate = (struct rsk_verbs_place){ .addr.family = AF_INET, .prefix_bits = 24 };
 		m.rail = 2;
 	}
 
@@ -170,8 +170,8 @@ Test(remote_msg, break_and_resume)
 /* What is about one of several rails says which one, in which of its lives. */
 Test(remote_msg, one_of_several)
 {
-	static const uint32_t types[] = { RSK_REMOTE_RAIL, RSK_REMOTE_LOST, RSK_REMOTE_GAP,
-					  RSK_REMOTE_NAMED };
+	static const uint32_t types[] = { RSK_REMOTE_RAIL, RSK_REMOTE_RAIL_DOWN, RSK_REMOTE_MISSING,
+					  RSK_REMOTE_MISSING_END };
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		struct rsk_remote_msg m = good(types[i]);
@@ -188,48 +188,48 @@ Test(remote_msg, one_of_several)
 
 Test(remote_msg, gaps)
 {
-	struct rsk_remote_msg m = good(RSK_REMOTE_GAP);
+	struct rsk_remote_msg m = good(RSK_REMOTE_MISSING);
 
 	refused(WITH(m, gaps, 0), "no gap");
 	accepted(WITH(m, missing, RSK_ORDER_WINDOW_MAX), "all that can be under way");
 	refused(WITH(m, missing, RSK_ORDER_WINDOW_MAX + 1), "more than can be under way");
-	refused(WITH(m, gaps, RSK_REMOTE_GAPS + 1), "more than there is room for");
+	refused(WITH(m, gaps, RSK_REMOTE_MISSING_MOST + 1), "more than there is room for");
 	refused(WITH(m, gaps, UINT32_MAX), "more than there is room for");
 	refused(WITH(m, gap[1].from, UINT64_MAX), "an empty one");
 	refused(WITH(m, gap[0].to, 4), "one that ends before it begins");
 }
 
-Test(remote_msg, places)
+Test(remote_msg, candidates)
 {
-	struct rsk_remote_msg m = good(RSK_REMOTE_PLACE);
+	struct rsk_remote_msg m = good(RSK_REMOTE_CANDIDATE);
 
 	refused(WITH(m, life, 0), "a place of none");
-	refused(WITH(m, life, RSK_REMOTE_PLACES + 1), "one of too many");
+	refused(WITH(m, life, RSK_REMOTE_CANDIDATES + 1), "one of too many");
 	refused(WITH(m, gaps, m.life), "one behind the last");
 	refused(WITH(m, rail, 0), "no rail at all");
 	refused(WITH(m, rail, 1), "no further rail");
 	accepted(WITH(m, rail, RSK_RAILS_MOST), "all that there can be");
 	refused(WITH(m, rail, RSK_RAILS_MOST + 1), "more than there can be");
-	refused(WITH(m, place.addr.family, AF_UNIX), "another family");
-	refused(WITH(m, place.prefix_bits, 33), "a long prefix");
-	m.place.addr.family = AF_INET6;
-	accepted(WITH(m, place.prefix_bits, 128), "IPv6's longest");
-	refused(WITH(m, place.prefix_bits, 129), "a longer one");
+	refused(WITH(m, candidate.addr.family, AF_UNIX), "another family");
+	refused(WITH(m, candidate.prefix_bits, 33), "a long prefix");
+	m.candidate.addr.family = AF_INET6;
+	accepted(WITH(m, candidate.prefix_bits, 128), "IPv6's longest");
+	refused(WITH(m, candidate.prefix_bits, 129), "a longer one");
 }
 
 /* Nor is there any, not even a part of one. */
 Test(remote_msg, no_places)
 {
-	struct rsk_remote_msg m = good(RSK_REMOTE_PLACE);
-	uint8_t *at = (uint8_t *)&m.place;
+	struct rsk_remote_msg m = good(RSK_REMOTE_CANDIDATE);
+	uint8_t *at = (uint8_t *)&m.candidate;
 
 	m.life = 0;
-	memset(at, 0, sizeof(m.place));
+	memset(at, 0, sizeof(m.candidate));
 	accepted(m, "an empty list");
 	refused(WITH(m, gaps, 1), "the second of none");
 	refused(WITH(m, rail, 1), "no further rail");
 	refused(WITH(m, rail, RSK_RAILS_MOST + 1), "more than there can be");
-	for (size_t i = 0; i < sizeof(m.place); i++) {
+	for (size_t i = 0; i < sizeof(m.candidate); i++) {
 		at[i] = 1;
 		refused(m, "a part of a place of none");
 		at[i] = 0;

@@ -207,7 +207,7 @@ static struct rsk_remote_msg message(uint32_t type)
 		m.link.type %= 16;
 		m.link.sid %= 8;
 	}
-	for (uint32_t i = 0; type == RSK_REMOTE_GAP && i < RSK_REMOTE_GAPS; i++) {
+	for (uint32_t i = 0; type == RSK_REMOTE_MISSING && i < RSK_REMOTE_MISSING_MOST; i++) {
 		m.gap[i].from = i * 64 + roll() % 32;
 		m.gap[i].to = m.gap[i].from + roll() % 32;
 	}
@@ -216,10 +216,10 @@ static struct rsk_remote_msg message(uint32_t type)
 		m.order = (struct rsk_remote_order){ 0 };
 		m.tuple.family = AF_INET;
 	}
-	if (type == RSK_REMOTE_PLACE) {
-		m.place.addr.family = roll() % 4 ? AF_INET : AF_INET6;
-		m.place.soft %= 2;
-		m.place.prefix_bits %= 33;
+	if (type == RSK_REMOTE_CANDIDATE) {
+		m.candidate.addr.family = roll() % 4 ? AF_INET : AF_INET6;
+		m.candidate.soft %= 2;
+		m.candidate.prefix_bits %= 33;
 		m.gaps %= 4;
 	}
 	return m;

@@ -8,7 +8,7 @@
  * differ in when data may go, and are dealt the same failures:
  *
  *	t	traditional: not before a valid answer
- *	d	dynamic: as stream/ring/ringway.h decides; it may be indirectly
+ *	d	dynamic: as stream/ring/ring_registration.h decides; it may be indirectly
  *	a	at once, indirectly; directly from the valid answer on
  *
  * A transfer's time is from its request until the receiver's credit covers its last byte. Then, not measured, the
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "pair.h"
-#include "ringway.h"
+#include "ring_registration.h"
 
 #define TURN_SLOTS 8 /* between two looks at what has come */
 #define PATIENCE_NS 120000000000ull
@@ -56,8 +56,8 @@ struct end {
 struct transfer {
 	char method;
 	enum rsk_verbs_way way;
-	struct rsk_ringway automaton;
-	uint64_t counts[RSK_RINGWAY_CAUSES];
+	struct rsk_ring_reg automaton;
+	uint64_t counts[RSK_RING_REG_CAUSES];
 	uint64_t begun_ns, first_ns, due_ns;
 	uint32_t requests, invalid;
 };
@@ -150,12 +150,12 @@ static void request(const struct end *e, struct transfer *t)
 }
 
 /* The methods' only difference, beside how they begin. */
-static void obey(const struct end *e, struct transfer *t, enum rsk_ringway_action action,
+static void obey(const struct end *e, struct transfer *t, enum rsk_ring_reg_action action,
 		 uint32_t rkey)
 {
-	if (action == RSK_RINGWAY_DO_DIRECT)
+	if (action == RSK_RING_REG_DO_DIRECT)
 		set_way(e, t, RSK_VERBS_DIRECT, rkey);
-	else if (action == RSK_RINGWAY_DO_INDIRECT && t->method != 't')
+	else if (action == RSK_RING_REG_DO_INDIRECT && t->method != 't')
 		set_way(e, t, RSK_VERBS_INDIRECT, 0);
 }
 
@@ -170,7 +170,7 @@ static void take_answers(struct end *e, struct transfer *t)
 			t->invalid++;
 			t->due_ns = pair_now_ns() + e->l->p->plan.timer_ms * 1000000ull;
 		}
-		obey(e, t, rsk_ringway_answer(&t->automaton, w.what == VALID, t->counts),
+		obey(e, t, rsk_ring_reg_answer(&t->automaton, w.what == VALID, t->counts),
 		     (uint32_t)w.value);
 	}
 }
@@ -180,7 +180,7 @@ static void tick(const struct end *e, struct transfer *t)
 {
 	if (t->way == RSK_VERBS_DIRECT || pair_now_ns() < t->due_ns)
 		return;
-	obey(e, t, rsk_ringway_tick(&t->automaton, t->automaton.due_ns, t->counts), 0);
+	obey(e, t, rsk_ring_reg_tick(&t->automaton, t->automaton.due_ns, t->counts), 0);
 	request(e, t);
 }
 
@@ -253,7 +253,7 @@ static void transfer(struct end *e, char method)
 
 	begin(e);
 	t.begun_ns = pair_now_ns();
-	rsk_ringway_begin(&t.automaton, 0, t.counts);
+	rsk_ring_reg_begin(&t.automaton, 0, t.counts);
 	request(e, &t);
 	if (method == 'a')
 		set_way(e, &t, RSK_VERBS_INDIRECT, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * remote_places.c - between which devices a link has rails. The first is where the mapping leads; the others are found
+ * rail_candidates.c - between which devices a link has rails. The first is where the mapping leads; the others are found
  * here: who is come to says where he has devices (PLACE), and the initiator goes from each of his own to each of those
  * that is in the same network, first between devices that have no rail yet. Software devices only where the mapping
  * is of one: who has both does not want them. Keeper only.
@@ -12,9 +12,9 @@
 #include "remote_parts.h"
 #include "stream.h"
 
-static uint32_t own_places(struct rsk_verbs_place out[static RSK_REMOTE_PLACES])
+static uint32_t own_places(struct rsk_verbs_place out[static RSK_REMOTE_CANDIDATES])
 {
-	return rsk_rdma_module->addresses(rsk_rdma, out, RSK_REMOTE_PLACES);
+	return rsk_rdma_module->addresses(rsk_rdma, out, RSK_REMOTE_CANDIDATES);
 }
 
 static bool same_address(const struct rsk_verbs_addr *a, const struct rsk_verbs_addr *b)
@@ -53,9 +53,9 @@ static bool is_or_was_up(const struct rsk_remote *r)
  * could not tell of what kind the first rail is.
  */
 static uint32_t usable_places(const struct rsk_remote *r,
-			      struct rsk_verbs_place out[static RSK_REMOTE_PLACES])
+			      struct rsk_verbs_place out[static RSK_REMOTE_CANDIDATES])
 {
-	struct rsk_verbs_place all[RSK_REMOTE_PLACES];
+	struct rsk_verbs_place all[RSK_REMOTE_CANDIDATES];
 	uint32_t n = own_places(all), used = 0, come_to = device_at(all, n, &r->here);
 
 	for (uint32_t i = 0; i < n; i++)
@@ -65,31 +65,31 @@ static uint32_t usable_places(const struct rsk_remote *r,
 	return used;
 }
 
-void rsk_remote_say_places(struct rsk_remote *r)
+void rsk_remote_say_candidates(struct rsk_remote *r)
 {
-	struct rsk_verbs_place own[RSK_REMOTE_PLACES];
-	struct rsk_remote_msg m = { .type = RSK_REMOTE_PLACE, .rail = rsk_knobs.rdma_rails };
+	struct rsk_verbs_place own[RSK_REMOTE_CANDIDATES];
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_CANDIDATE, .rail = rsk_knobs.rdma_rails };
 
 	if (r->initiator || !is_or_was_up(r) || rsk_knobs.rdma_rails < 2)
 		return;
 	m.life = usable_places(r, own);
 	if (!m.life)
-		rsk_control_send(&r->control, &m);
+		rsk_control_conn_conn_conn_send(&r->control, &m);
 	for (m.gaps = 0; m.gaps < m.life; m.gaps++) {
-		m.place = own[m.gaps];
-		if (!rsk_control_send(&r->control, &m))
+		m.candidate = own[m.gaps];
+		if (!rsk_control_conn_conn_conn_send(&r->control, &m))
 			return;
 	}
 }
 
-void rsk_remote_on_place(struct rsk_remote *r, const struct rsk_remote_msg *m)
+void rsk_remote_on_candidate(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
-	if (!r->initiator || m->gaps != (m->gaps ? r->places : 0))
+	if (!r->initiator || m->gaps != (m->gaps ? r->candidates : 0))
 		return;
-	r->theirs[m->gaps] = m->place;
-	r->places = m->life ? m->gaps + 1 : 0;
+	r->theirs[m->gaps] = m->candidate;
+	r->candidates = m->life ? m->gaps + 1 : 0;
 	r->rails_most = m->rail; /* more of them he would turn away, each time */
-	r->match_due |= r->places == m->life;
+	r->match_due |= r->candidates == m->life;
 }
 
 /* ---- the initiator finds ways ---- */
@@ -108,7 +108,7 @@ static struct pair pair_of(const struct rsk_remote *r, uint32_t i,
 		return (struct pair){ NOWHERE, NOWHERE };
 	/* The kernel has chosen the first one's, where the mapping names none. */
 	return (struct pair){ device_at(own, n, rail->from.family ? &rail->from : &rail->is_from),
-			      device_at(r->theirs, r->places, &rail->to) };
+			      device_at(r->theirs, r->candidates, &rail->to) };
 }
 
 /* Is there a way from @o to @t that no rail has? @fresh: between devices that have none at all. */
@@ -135,7 +135,7 @@ static bool find(const struct rsk_remote *r, struct rsk_remote_rail *rail, const
 		 const struct rsk_verbs_place *own, uint32_t n, bool fresh)
 {
 	for (uint32_t o = 0; o < n; o++)
-		for (uint32_t t = 0; t < r->places; t++) {
+		for (uint32_t t = 0; t < r->candidates; t++) {
 			struct pair p = { own[o].device, r->theirs[t].device };
 
 			if (!same_network(&own[o], &r->theirs[t].addr) || !is_free(has, p, fresh) ||
@@ -152,9 +152,9 @@ static bool find(const struct rsk_remote *r, struct rsk_remote_rail *rail, const
 	return false;
 }
 
-void rsk_remote_match_places(struct rsk_remote *r)
+void rsk_remote_match_candidates(struct rsk_remote *r)
 {
-	struct rsk_verbs_place own[RSK_REMOTE_PLACES];
+	struct rsk_verbs_place own[RSK_REMOTE_CANDIDATES];
 	struct pair has[RSK_RAILS_MOST];
 	uint32_t n;
 
@@ -175,7 +175,7 @@ void rsk_remote_match_places(struct rsk_remote *r)
 	if (has[0].own != NOWHERE)
 		r->soft[0] = is_soft(own, n, has[0].own);
 	if (has[0].theirs != NOWHERE)
-		r->soft[1] = is_soft(r->theirs, r->places, has[0].theirs);
+		r->soft[1] = is_soft(r->theirs, r->candidates, has[0].theirs);
 	for (uint32_t i = 1; i < rsk_knobs.rdma_rails && i < r->rails_most; i++) {
 		struct rsk_remote_rail *rail = &r->rail[i];
 
@@ -192,25 +192,25 @@ void rsk_remote_match_places(struct rsk_remote *r)
 }
 
 /* Once a round of the keeper, however often the other end lists its own. */
-void rsk_remote_places_work(struct rsk_remote *r)
+void rsk_remote_candidates_work(struct rsk_remote *r)
 {
-	if (r->places_due) {
-		r->places_due = false;
-		rsk_remote_say_places(r);
+	if (r->candidates_due) {
+		r->candidates_due = false;
+		rsk_remote_say_candidates(r);
 		r->match_due = true;
 	}
 	if (r->match_due) {
 		r->match_due = false;
-		rsk_remote_match_places(r);
+		rsk_remote_match_candidates(r);
 	}
 }
 
-bool rsk_remote_place_stands(struct rsk_remote_rail *rail)
+bool rsk_remote_candidate_stands(struct rsk_remote_rail *rail)
 {
 	const struct rsk_remote *r = rail->r;
 
 	if (!rail->index || rail->state != RSK_REMOTE_RAIL_IDLE ||
-	    device_at(r->theirs, r->places, &rail->to) != NOWHERE)
+	    device_at(r->theirs, r->candidates, &rail->to) != NOWHERE)
 		return true;
 	rail->to.family = 0;
 	rail->due_ns = UINT64_MAX;

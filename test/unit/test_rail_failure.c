@@ -100,12 +100,12 @@ static void found_here(struct scene *s)
 
 static void heard_of(struct scene *s)
 {
-	struct rsk_remote_msg m = { .type = RSK_REMOTE_LOST,
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_RAIL_DOWN,
 				    .rail = 1,
 				    .life = s->k.r->rail[1].life,
 				    .epoch = s->k.r->epoch };
 
-	rsk_remote_on_naming(s->k.r, &m);
+	rsk_remote_on_missing(s->k.r, &m);
 }
 
 static void the_last_one(struct scene *s)
@@ -117,12 +117,12 @@ static void (*const ways[])(struct scene *s) = { found_here, heard_of, the_last_
 #define WAYS (sizeof(ways) / sizeof(ways[0]))
 
 /* For the next ones only so much room is left: the other end reads nothing. */
-static void fill(struct rsk_control *c, size_t most, uint32_t left)
+static void fill(struct rsk_control_conn_conn_conn *c, size_t most, uint32_t left)
 {
 	struct rsk_remote_msg m = { .type = RSK_REMOTE_APPLY };
 
 	while (c->out_room < most || c->out_to + (left + 1) * sizeof(m) <= most)
-		cr_assert(rsk_control_send(c, &m));
+		cr_assert(rsk_control_conn_conn_conn_send(c, &m));
 }
 
 /* What a connection holds back at the most. */
@@ -133,7 +133,7 @@ static size_t most_room(void)
 	struct kit k;
 
 	kit_link(&k, true);
-	while (rsk_control_send(&k.r->control, &m))
+	while (rsk_control_conn_conn_conn_send(&k.r->control, &m))
 		if (k.r->control.out_room > most)
 			most = k.r->control.out_room;
 	cr_assert_eq(k.r->state, RSK_REMOTE_DEAD);
@@ -152,10 +152,10 @@ Test(remote_lost, never_empty, .timeout = 60)
 	had = most_room();
 	kit_link(&k, true);
 	while (k.r->control.out_to < 1000 * sizeof(m))
-		cr_assert(rsk_control_send(&k.r->control,
-					   &m)); /* the socket has no room, and these wait */
+		cr_assert(rsk_control_conn_conn_conn_send(
+			&k.r->control, &m)); /* the socket has no room, and these wait */
 	while (sent < 2 * had) {
-		cr_assert(rsk_control_send(&k.r->control, &m));
+		cr_assert(rsk_control_conn_conn_conn_send(&k.r->control, &m));
 		sent += sizeof(m);
 		cr_assert(kit_hear(&k, &heard));
 		cr_assert_neq(k.r->control.out_to, k.r->control.out_from);
@@ -204,11 +204,11 @@ Test(remote_lost, room_for_all, .timeout = 60)
 		while (!kit_hear(&s.k, &m))
 			kit_turn(&s.k);
 	} while (m.type == RSK_REMOTE_APPLY);
-	cr_assert_eq(m.type, RSK_REMOTE_LOST);
-	for (; kit_hear(&s.k, &m) && m.type == RSK_REMOTE_GAP; gaps++)
+	cr_assert_eq(m.type, RSK_REMOTE_RAIL_DOWN);
+	for (; kit_hear(&s.k, &m) && m.type == RSK_REMOTE_MISSING; gaps++)
 		cr_assert_eq(m.pos, gaps + 1);
 	cr_assert_eq(gaps, STREAMS);
-	cr_assert_eq(m.type, RSK_REMOTE_NAMED);
+	cr_assert_eq(m.type, RSK_REMOTE_MISSING_END);
 	end(&s);
 }
 
@@ -234,7 +234,7 @@ Test(remote_lost, gone_at_each_message, .timeout = 60)
 					kit_turn(&s.k);
 					cr_assert(kit_hear(&s.k, &m));
 				}
-				cr_assert_eq(m.type == RSK_REMOTE_LOST,
+				cr_assert_eq(m.type == RSK_REMOTE_RAIL_DOWN,
 					     !i && ways[way] != the_last_one);
 			}
 			shutdown(s.k.peer, SHUT_RDWR);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ringway.h - how the initiator of a transfer decides to send, and what the responder answers: the dynamic
+ * ring_registration.h - how the initiator of a transfer decides to send, and what the responder answers: the dynamic
  * transfer's automaton (docs/adr/verbs.md; "Hardware Accelerated Dynamic RDMA Method for Gigabit
  * Ethernet"). One transfer is what goes into the ring of one stream: TID is the stream's id. Pure: the clock and
  * the answers are passed in.
@@ -13,32 +13,32 @@
  * invalid one, and it tries again by and by; when that succeeds, a valid one follows. Not even the control blocks:
  * the transfer has to wait, and the stream stays on its companion.
  */
-#ifndef RSK_RINGWAY_H
-#define RSK_RINGWAY_H
+#ifndef RSK_RING_REG_H
+#define RSK_RING_REG_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum rsk_ringway_state {
-	RSK_RINGWAY_NONE,
-	RSK_RINGWAY_ASKED, /* a request is out */
-	RSK_RINGWAY_INDIRECT,
-	RSK_RINGWAY_DIRECT,
+enum rsk_ring_reg_state {
+	RSK_RING_REG_NONE,
+	RSK_RING_REG_ASKED, /* a request is out */
+	RSK_RING_REG_INDIRECT,
+	RSK_RING_REG_DIRECT,
 };
 
 /* What happened, for the record. */
-enum rsk_ringway_cause {
-	RSK_RINGWAY_REQUESTED,
-	RSK_RINGWAY_VALID,
-	RSK_RINGWAY_INVALID,
-	RSK_RINGWAY_FIRST_TIMEOUT,
-	RSK_RINGWAY_SECOND_TIMEOUT,
-	RSK_RINGWAY_LATE_VALID, /* after it had begun indirectly */
-	RSK_RINGWAY_CAUSES
+enum rsk_ring_reg_cause {
+	RSK_RING_REG_REQUESTED,
+	RSK_RING_REG_VALID,
+	RSK_RING_REG_INVALID,
+	RSK_RING_REG_FIRST_TIMEOUT,
+	RSK_RING_REG_SECOND_TIMEOUT,
+	RSK_RING_REG_LATE_VALID, /* after it had begun indirectly */
+	RSK_RING_REG_CAUSES
 };
 
-struct rsk_ringway {
-	uint8_t state; /* enum rsk_ringway_state */
+struct rsk_ring_reg {
+	uint8_t state; /* enum rsk_ring_reg_state */
 	uint8_t timeouts;
 	bool owed; /* as responder: we could not register, and are to try again */
 	bool ours; /* a stream of this end wants it: else an answer is only kept */
@@ -48,31 +48,32 @@ struct rsk_ringway {
 	uint64_t due_ns;
 };
 
-#define RSK_RINGWAY_TIMEOUT_NS 200000000ull
+#define RSK_RING_REG_TIMEOUT_NS 200000000ull
 
 /* What the initiator does next. */
-enum rsk_ringway_action {
-	RSK_RINGWAY_DO_NOTHING,
-	RSK_RINGWAY_DO_REQUEST,
-	RSK_RINGWAY_DO_INDIRECT,
-	RSK_RINGWAY_DO_DIRECT,
+enum rsk_ring_reg_action {
+	RSK_RING_REG_DO_NOTHING,
+	RSK_RING_REG_DO_REQUEST,
+	RSK_RING_REG_DO_INDIRECT,
+	RSK_RING_REG_DO_DIRECT,
 };
 
 /* A transfer begins (or begins anew, on another rail): its request goes out now. */
-void rsk_ringway_begin(struct rsk_ringway *w, uint64_t now_ns, uint64_t counts[RSK_RINGWAY_CAUSES]);
-enum rsk_ringway_action rsk_ringway_answer(struct rsk_ringway *w, bool valid,
-					   uint64_t counts[RSK_RINGWAY_CAUSES]);
-enum rsk_ringway_action rsk_ringway_tick(struct rsk_ringway *w, uint64_t now_ns,
-					 uint64_t counts[RSK_RINGWAY_CAUSES]);
+void rsk_ring_reg_begin(struct rsk_ring_reg *w, uint64_t now_ns,
+			uint64_t counts[RSK_RING_REG_CAUSES]);
+enum rsk_ring_reg_action rsk_ring_reg_answer(struct rsk_ring_reg *w, bool valid,
+					     uint64_t counts[RSK_RING_REG_CAUSES]);
+enum rsk_ring_reg_action rsk_ring_reg_tick(struct rsk_ring_reg *w, uint64_t now_ns,
+					   uint64_t counts[RSK_RING_REG_CAUSES]);
 
 /* Of a link's streams, by id; grows. */
-struct rsk_ringways {
-	struct rsk_ringway *at; /* owned, [n] */
+struct rsk_ring_regs {
+	struct rsk_ring_reg *at; /* owned, [n] */
 	uint32_t n;
 };
 
 /* NULL: no memory. */
-struct rsk_ringway *rsk_ringways_at(struct rsk_ringways *all, uint32_t sid);
-void rsk_ringways_free(struct rsk_ringways *all);
+struct rsk_ring_reg *rsk_ring_regs_at(struct rsk_ring_regs *all, uint32_t sid);
+void rsk_ring_regs_free(struct rsk_ring_regs *all);
 
 #endif

@@ -9,32 +9,33 @@
 static void hear_of(struct kit *k, struct rsk_remote_msg m)
 {
 	kit_say(k, m);
-	rsk_remote_places_work(k->r);
+	rsk_remote_candidates_work(k->r);
 }
 
-static struct rsk_remote_msg place(uint32_t number, uint32_t of)
+static struct rsk_remote_msg candidate(uint32_t number, uint32_t of)
 {
-	return (struct rsk_remote_msg){ .type = RSK_REMOTE_PLACE,
+	return (struct rsk_remote_msg){ .type = RSK_REMOTE_CANDIDATE,
 					.rail = RSK_RAILS_MOST,
 					.gaps = number,
 					.life = of,
-					.place = kit_place((uint8_t)number, 2, (uint16_t)number) };
+					.candidate = kit_candidate((uint8_t)number, 2,
+								   (uint16_t)number) };
 }
 
 static struct rsk_remote_msg none(void)
 {
-	return (struct rsk_remote_msg){ .type = RSK_REMOTE_PLACE, .rail = RSK_RAILS_MOST };
+	return (struct rsk_remote_msg){ .type = RSK_REMOTE_CANDIDATE, .rail = RSK_RAILS_MOST };
 }
 
 /* An initiator with devices in @networks of them, whose first rail is up. */
 static void initiator(struct kit *k, uint32_t networks)
 {
 	kit_init();
-	kit_places_n = networks;
+	kit_candidates_n = networks;
 	for (uint32_t i = 0; i < networks; i++)
-		kit_places[i] = kit_place((uint8_t)i, 1, (uint16_t)i);
+		kit_candidates[i] = kit_candidate((uint8_t)i, 1, (uint16_t)i);
 	kit_link(k, true);
-	k->r->rail[0].from = kit_places[0].addr;
+	k->r->rail[0].from = kit_candidates[0].addr;
 	kit_rail_up(k, 0);
 }
 
@@ -43,9 +44,9 @@ static void acceptor(struct kit *k, uint32_t devices)
 	struct rsk_remote_msg m;
 
 	kit_init();
-	kit_places_n = devices;
+	kit_candidates_n = devices;
 	for (uint32_t i = 0; i < devices; i++)
-		kit_places[i] = kit_place((uint8_t)i, 2, (uint16_t)i);
+		kit_candidates[i] = kit_candidate((uint8_t)i, 2, (uint16_t)i);
 	kit_link(k, false);
 	kit_rail_up(k, 0);
 	/* Of its devices as they are now it has spoken. */
@@ -59,22 +60,22 @@ static bool has_way(const struct kit *k, uint32_t i)
 }
 
 /* All that is said when a device has come or gone. */
-static uint32_t said(struct kit *k, struct rsk_remote_msg out[static RSK_REMOTE_PLACES])
+static uint32_t said(struct kit *k, struct rsk_remote_msg out[static RSK_REMOTE_CANDIDATES])
 {
 	struct rsk_remote_msg m;
 	uint32_t n = 0;
 
-	k->r->places_due = true;
+	k->r->candidates_due = true;
 	rsk_remote_rails_work(k->r, rsk_now_ns());
 	while (kit_hear(k, &m))
-		if (m.type == RSK_REMOTE_PLACE && n < RSK_REMOTE_PLACES)
+		if (m.type == RSK_REMOTE_CANDIDATE && n < RSK_REMOTE_CANDIDATES)
 			out[n++] = m;
 	return n;
 }
 
 Test(remote_places, all_are_said)
 {
-	struct rsk_remote_msg m[RSK_REMOTE_PLACES];
+	struct rsk_remote_msg m[RSK_REMOTE_CANDIDATES];
 	struct kit k;
 
 	acceptor(&k, 3);
@@ -82,22 +83,22 @@ Test(remote_places, all_are_said)
 	for (uint32_t i = 0; i < 3; i++) {
 		cr_expect_eq(m[i].life, 3);
 		cr_expect_eq(m[i].gaps, i);
-		cr_expect_arr_eq(&m[i].place, &kit_places[i], sizeof(m[i].place));
+		cr_expect_arr_eq(&m[i].candidate, &kit_candidates[i], sizeof(m[i].candidate));
 	}
 }
 
 /* Who heard nothing would go on with what he knows. */
 Test(remote_places, none_is_said_as_well)
 {
-	struct rsk_remote_msg m[RSK_REMOTE_PLACES];
+	struct rsk_remote_msg m[RSK_REMOTE_CANDIDATES];
 	struct kit k;
 
 	acceptor(&k, 2);
-	kit_places_n = 0;
+	kit_candidates_n = 0;
 	cr_assert_eq(said(&k, m), 1, "nothing says that there are none");
 	cr_expect_eq(m[0].life, 0);
 	cr_expect_eq(m[0].gaps, 0);
-	kit_places_n = 1;
+	kit_candidates_n = 1;
 	cr_assert_eq(said(&k, m), 1);
 	cr_expect_eq(m[0].life, 1);
 }
@@ -110,14 +111,14 @@ Test(remote_places, none_ends_what_is_tried)
 	initiator(&k, 3);
 	first = k.r->rail[0].to;
 	for (uint32_t i = 0; i < 3; i++)
-		hear_of(&k, place(i, 3));
+		hear_of(&k, candidate(i, 3));
 	cr_assert(has_way(&k, 1) && has_way(&k, 2));
 	kit_rail_up(&k, 1);
 	rsk_remote_rails_work(k.r, rsk_now_ns());
 	cr_assert(kit_connecting(&k, 2));
 
 	hear_of(&k, none());
-	cr_expect_eq(k.r->places, 0);
+	cr_expect_eq(k.r->candidates, 0);
 	cr_expect(has_way(&k, 1) && k.r->rail[1].state == RSK_REMOTE_RAIL_UP,
 		  "one that is up stays");
 	cr_expect_eq(k.r->rail[2].state, RSK_REMOTE_RAIL_COMING, "one that comes is not cut off");
@@ -132,9 +133,9 @@ Test(remote_places, none_ends_what_is_tried)
 
 	/* They come again, in another order. */
 	for (uint32_t i = 0; i < 2; i++) {
-		struct rsk_remote_msg m = place(i, 2);
+		struct rsk_remote_msg m = candidate(i, 2);
 
-		m.place = kit_place((uint8_t)(2 - i), 2, (uint16_t)(2 - i));
+		m.candidate = kit_candidate((uint8_t)(2 - i), 2, (uint16_t)(2 - i));
 		hear_of(&k, m);
 	}
 	cr_assert(has_way(&k, 2));
@@ -149,8 +150,8 @@ Test(remote_places, none_forgets_the_idle)
 	struct kit k;
 
 	initiator(&k, 2);
-	hear_of(&k, place(0, 2));
-	hear_of(&k, place(1, 2));
+	hear_of(&k, candidate(0, 2));
+	hear_of(&k, candidate(1, 2));
 	cr_assert(has_way(&k, 1));
 	cr_assert_eq(k.r->rail[1].state, RSK_REMOTE_RAIL_IDLE);
 	hear_of(&k, none());
@@ -166,11 +167,11 @@ Test(remote_places, none_in_the_middle)
 	struct kit k;
 
 	initiator(&k, 3);
-	hear_of(&k, place(0, 3));
-	hear_of(&k, place(1, 3));
+	hear_of(&k, candidate(0, 3));
+	hear_of(&k, candidate(1, 3));
 	hear_of(&k, none());
-	hear_of(&k, place(2, 3));
-	cr_expect_eq(k.r->places, 0, "a list begins with its first");
+	hear_of(&k, candidate(2, 3));
+	cr_expect_eq(k.r->candidates, 0, "a list begins with its first");
 	cr_expect_not(has_way(&k, 1));
 	cr_expect_eq(k.r->state, RSK_REMOTE_UP);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * remote_lost.c - one of several rails is gone, and the streams stay on the ring. Either end, as soon as it knows,
+ * rail_failure.c - one of several rails is gone, and the streams stay on the ring. Either end, as soon as it knows,
  * closes its own end of it, so that nothing can come by it any more, and says so (LOST); says of each stream what has
  * not come by then (GAP), by any rail; and that this was all (NAMED). Who had put what is missing by that rail puts
  * it once more by others (rails.h). Only when both have heard NAMED may the rail come again. When the last one goes,
@@ -52,7 +52,7 @@ static void say_resume(void *arg, uint32_t sid, uint64_t pos, uint64_t cell, uin
 				    .cell = cell,
 				    .owed = owed };
 
-	rsk_control_send(&r->control, &m);
+	rsk_control_conn_conn_conn_send(&r->control, &m);
 }
 
 /* Nothing comes in any more: what every stream has consumed is what it will have. */
@@ -64,17 +64,17 @@ void rsk_remote_broken(struct rsk_remote *r, int err)
 	rsk_log(RSK_LOG_INFO, "link %u: its rails broke: %d", r->l->number, err);
 	r->state = RSK_REMOTE_BROKEN;
 	atomic_store(&r->l->seg.rail.broken, err < 0 ? err : -EPIPE);
-	rsk_control_keep(&r->control, true);
+	rsk_control_conn_conn_conn_keep(&r->control, true);
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
 		rsk_remote_rail_end(&r->rail[i]);
 		rsk_remote_rail_idle(&r->rail[i]);
 		trust_tcp(&r->rail[i], r->rail[i].told_life);
 	}
 	rsk_rails_down(&r->rails);
-	if (!rsk_control_send(&r->control, &m))
+	if (!rsk_control_conn_conn_conn_send(&r->control, &m))
 		return;
 	rsk_recovery_break(r->l, say_resume, r);
-	rsk_control_send(&r->control, &all);
+	rsk_control_conn_conn_conn_send(&r->control, &all);
 }
 
 /*
@@ -110,7 +110,7 @@ struct naming {
 static void say(struct rsk_remote *r, struct rsk_remote_msg *m, uint64_t turn)
 {
 	m->pos = turn;
-	if (!rsk_control_send(&r->control, m))
+	if (!rsk_control_conn_conn_conn_send(&r->control, m))
 		return;
 	/* One that cannot take it breaks, or another one brings it, or the connection does. */
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
@@ -130,10 +130,10 @@ static void name_gap(void *arg, uint32_t sid, uint64_t from, uint64_t to,
 {
 	struct naming *n = arg;
 
-	if (n->m.gaps == RSK_REMOTE_GAPS || (n->m.gaps && n->m.sid != sid))
+	if (n->m.gaps == RSK_REMOTE_MISSING_MOST || (n->m.gaps && n->m.sid != sid))
 		send_gaps(n);
 	n->m.sid = sid;
-	n->m.gap[n->m.gaps++] = (struct rsk_remote_gap){ from, to };
+	n->m.gap[n->m.gaps++] = (struct rsk_remote_missing){ from, to };
 	n->m.missing = missing->transactions;
 	n->transactions += missing->transactions;
 	n->first += missing->first;
@@ -145,23 +145,23 @@ static void name_gap(void *arg, uint32_t sid, uint64_t from, uint64_t to,
 }
 
 /* Of its life of that number, whose queue pair is closed. Once: what the other end says again is no news. */
-static void say_lost(struct rsk_remote_rail *rail, uint32_t life)
+static void say_rail_down(struct rsk_remote_rail *rail, uint32_t life)
 {
-	struct naming n = { .r = rail->r, .m = about(rail, RSK_REMOTE_GAP) };
-	struct rsk_remote_msg lost = about(rail, RSK_REMOTE_LOST),
-			      named = about(rail, RSK_REMOTE_NAMED);
+	struct naming n = { .r = rail->r, .m = about(rail, RSK_REMOTE_MISSING) };
+	struct rsk_remote_msg lost = about(rail, RSK_REMOTE_RAIL_DOWN),
+			      named = about(rail, RSK_REMOTE_MISSING_END);
 
 	if (life <= rail->told_life)
 		return;
 	rail->told_life = n.m.life = lost.life = named.life = life;
 	doubt_tcp(rail->r);
 	/* Gaps are named under the streams' locks, which the end of the link takes. */
-	rsk_control_cork(&rail->r->control);
+	rsk_control_conn_conn_conn_cork(&rail->r->control);
 	say(rail->r, &lost, n.turn++);
 	rsk_recovery_gaps(rail->r->l, name_gap, &n);
 	send_gaps(&n);
 	say(rail->r, &named, n.turn);
-	if (!rsk_control_uncork(&rail->r->control))
+	if (!rsk_control_conn_conn_conn_uncork(&rail->r->control))
 		return;
 	rsk_log(RSK_LOG_INFO,
 		"link %u: rail %u: %llu transactions are missing here, of %llu the first packet, too",
@@ -189,7 +189,7 @@ void rsk_remote_rail_lost(struct rsk_remote_rail *rail, int err)
 		rsk_recovery_rail_lost(r->l);
 		rsk_remote_name_fabric(r);
 	}
-	say_lost(rail, rail->life);
+	say_rail_down(rail, rail->life);
 }
 
 /* Is it about this life of it? */
@@ -221,7 +221,7 @@ void rsk_remote_say_early(struct rsk_remote *r)
 {
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
 		if (r->rail[i].early_epoch == r->epoch)
-			say_lost(&r->rail[i], r->rail[i].early_life);
+			say_rail_down(&r->rail[i], r->rail[i].early_life);
 }
 
 static void on_lost(struct rsk_remote *r, const struct rsk_remote_msg *m)
@@ -236,15 +236,16 @@ static void on_lost(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	/* One that never was up here, and was dialed anew since: the other end waits to hear of that one. */
 	if (!rail && r->state == RSK_REMOTE_UP && m->epoch == r->epoch &&
 	    m->life < r->rail[m->rail].life)
-		say_lost(&r->rail[m->rail], m->life);
+		say_rail_down(&r->rail[m->rail], m->life);
 	if (!rail)
 		return;
 	if (rail->state == RSK_REMOTE_RAIL_UP || rail->state == RSK_REMOTE_RAIL_COMING) {
 		rsk_remote_rail_end(rail);
 		rsk_remote_rail_lost(rail, -EPIPE);
 	} else if (rail->state == RSK_REMOTE_RAIL_IDLE) {
-		say_lost(rail,
-			 rail->life); /* it never was up here; the other end waits for that word */
+		say_rail_down(
+			rail,
+			rail->life); /* it never was up here; the other end waits for that word */
 	}
 	if (r->state == RSK_REMOTE_UP)
 		rsk_rails_closed(&r->rails, rail->index);
@@ -295,10 +296,10 @@ static void on_naming(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	if (!in_turn(&r->rail[m->rail], m))
 		return;
 	switch (m->type) {
-	case RSK_REMOTE_LOST:
+	case RSK_REMOTE_RAIL_DOWN:
 		on_lost(r, m);
 		break;
-	case RSK_REMOTE_GAP:
+	case RSK_REMOTE_MISSING:
 		on_gap(r, m);
 		break;
 	default:
@@ -307,17 +308,17 @@ static void on_naming(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	}
 }
 
-void rsk_remote_on_naming(struct rsk_remote *r, const struct rsk_remote_msg *m)
+void rsk_remote_on_missing(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
 	on_naming(r, m);
-	if (m->type == RSK_REMOTE_NAMED)
+	if (m->type == RSK_REMOTE_MISSING_END)
 		trust_tcp(&r->rail[m->rail], m->life);
 }
 
 static bool is_naming(const struct rsk_remote_msg *m)
 {
-	return m->type == RSK_REMOTE_LOST || m->type == RSK_REMOTE_GAP ||
-	       m->type == RSK_REMOTE_NAMED;
+	return m->type == RSK_REMOTE_RAIL_DOWN || m->type == RSK_REMOTE_MISSING ||
+	       m->type == RSK_REMOTE_MISSING_END;
 }
 
 bool rsk_remote_rail_heard(struct rsk_remote_rail *rail, const uint8_t *word)

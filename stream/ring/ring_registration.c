@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "ring_registration.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_ROOM 64u
+
+void rsk_ring_reg_begin(struct rsk_ring_reg *w, uint64_t now_ns,
+			uint64_t counts[RSK_RING_REG_CAUSES])
+{
+	w->state = RSK_RING_REG_ASKED;
+	w->timeouts = 0;
+	w->due_ns = now_ns + RSK_RING_REG_TIMEOUT_NS;
+	counts[RSK_RING_REG_REQUESTED]++;
+}
+
+enum rsk_ring_reg_action rsk_ring_reg_answer(struct rsk_ring_reg *w, bool valid,
+					     uint64_t counts[RSK_RING_REG_CAUSES])
+{
+	uint8_t was = w->state;
+
+	if (was == RSK_RING_REG_NONE || was == RSK_RING_REG_DIRECT)
+		return RSK_RING_REG_DO_NOTHING; /* nobody asked; or once more the same */
+	if (valid) {
+		w->state = RSK_RING_REG_DIRECT;
+		counts[was == RSK_RING_REG_INDIRECT ? RSK_RING_REG_LATE_VALID :
+						      RSK_RING_REG_VALID]++;
+		return RSK_RING_REG_DO_DIRECT;
+	}
+	if (was == RSK_RING_REG_INDIRECT)
+		return RSK_RING_REG_DO_NOTHING;
+	w->state = RSK_RING_REG_INDIRECT;
+	counts[RSK_RING_REG_INVALID]++;
+	return RSK_RING_REG_DO_INDIRECT;
+}
+
+enum rsk_ring_reg_action rsk_ring_reg_tick(struct rsk_ring_reg *w, uint64_t now_ns,
+					   uint64_t counts[RSK_RING_REG_CAUSES])
+{
+	if (w->state != RSK_RING_REG_ASKED || now_ns < w->due_ns)
+		return RSK_RING_REG_DO_NOTHING;
+	if (++w->timeouts == 1) {
+		w->due_ns = now_ns + RSK_RING_REG_TIMEOUT_NS;
+		counts[RSK_RING_REG_FIRST_TIMEOUT]++;
+		return RSK_RING_REG_DO_REQUEST;
+	}
+	w->state = RSK_RING_REG_INDIRECT;
+	counts[RSK_RING_REG_SECOND_TIMEOUT]++;
+	return RSK_RING_REG_DO_INDIRECT;
+}
+
+struct rsk_ring_reg *rsk_ring_regs_at(struct rsk_ring_regs *all, uint32_t sid)
+{
+	uint32_t n = all->n ? all->n : FIRST_ROOM;
+	struct rsk_ring_reg *more;
+
+	while (n <= sid)
+		n *= 2;
+	if (n > all->n) {
+		more = realloc(all->at, n * sizeof(*more));
+		if (!more)
+			return NULL;
+		memset(more + all->n, 0, (n - all->n) * sizeof(*more));
+		all->at = more;
+		all->n = n;
+	}
+	return &all->at[sid];
+}
+
+void rsk_ring_regs_free(struct rsk_ring_regs *all)
+{
+	free(all->at);
+	*all = (struct rsk_ring_regs){ 0 };
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The initiator's automaton of the dynamic transfer, path by path: a valid acknowledgement: direct. An invalid one:
+ * indirect. None: the request again; at the second timeout: indirect. Then any order of answers and of the clock.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "dice.h"
+#include "ring_registration.h"
+
+#define T RSK_RING_REG_TIMEOUT_NS
+
+static uint64_t counts[RSK_RING_REG_CAUSES];
+static struct rsk_ring_reg way;
+
+static void begin(uint64_t now)
+{
+	memset(counts, 0, sizeof(counts));
+	way = (struct rsk_ring_reg){ 0 };
+	rsk_ring_reg_begin(&way, now, counts);
+}
+
+static void counted(uint64_t valid, uint64_t invalid, uint64_t first, uint64_t second,
+		    uint64_t late)
+{
+	cr_expect_eq(counts[RSK_RING_REG_REQUESTED], 1);
+	cr_expect_eq(counts[RSK_RING_REG_VALID], valid);
+	cr_expect_eq(counts[RSK_RING_REG_INVALID], invalid);
+	cr_expect_eq(counts[RSK_RING_REG_FIRST_TIMEOUT], first);
+	cr_expect_eq(counts[RSK_RING_REG_SECOND_TIMEOUT], second);
+	cr_expect_eq(counts[RSK_RING_REG_LATE_VALID], late);
+}
+
+Test(ringway, valid_is_direct)
+{
+	begin(100);
+	cr_assert_eq(way.state, RSK_RING_REG_ASKED);
+	cr_assert_eq(way.due_ns, 100 + T);
+	cr_assert_eq(rsk_ring_reg_answer(&way, true, counts), RSK_RING_REG_DO_DIRECT);
+	cr_assert_eq(way.state, RSK_RING_REG_DIRECT);
+	/* The clock has nothing to say any more, nor has the same answer once more, nor an older one. */
+	cr_assert_eq(rsk_ring_reg_tick(&way, UINT64_MAX, counts), RSK_RING_REG_DO_NOTHING);
+	cr_assert_eq(rsk_ring_reg_answer(&way, true, counts), RSK_RING_REG_DO_NOTHING);
+	cr_assert_eq(rsk_ring_reg_answer(&way, false, counts), RSK_RING_REG_DO_NOTHING);
+	cr_assert_eq(way.state, RSK_RING_REG_DIRECT);
+	counted(1, 0, 0, 0, 0);
+}
+
+Test(ringway, invalid_is_indirect_until_a_valid_one)
+{
+	begin(0);
+	cr_assert_eq(rsk_ring_reg_answer(&way, false, counts), RSK_RING_REG_DO_INDIRECT);
+	cr_assert_eq(way.state, RSK_RING_REG_INDIRECT);
+	cr_assert_eq(rsk_ring_reg_answer(&way, false, counts), RSK_RING_REG_DO_NOTHING);
+	cr_assert_eq(rsk_ring_reg_tick(&way, UINT64_MAX, counts), RSK_RING_REG_DO_NOTHING);
+	cr_assert_eq(rsk_ring_reg_answer(&way, true, counts), RSK_RING_REG_DO_DIRECT);
+	counted(0, 1, 0, 0, 1);
+}
+
+Test(ringway, none_is_the_request_again_then_indirect)
+{
+	begin(7);
+	cr_assert_eq(rsk_ring_reg_tick(&way, 7 + T - 1, counts), RSK_RING_REG_DO_NOTHING);
+	cr_assert_eq(rsk_ring_reg_tick(&way, 7 + T, counts), RSK_RING_REG_DO_REQUEST);
+	cr_assert_eq(way.state, RSK_RING_REG_ASKED);
+	cr_assert_eq(rsk_ring_reg_tick(&way, 7 + T, counts), RSK_RING_REG_DO_NOTHING,
+		     "the clock starts anew");
+	cr_assert_eq(rsk_ring_reg_tick(&way, 7 + 2 * T - 1, counts), RSK_RING_REG_DO_NOTHING);
+	cr_assert_eq(rsk_ring_reg_tick(&way, 7 + 2 * T, counts), RSK_RING_REG_DO_INDIRECT);
+	cr_assert_eq(rsk_ring_reg_tick(&way, UINT64_MAX, counts), RSK_RING_REG_DO_NOTHING);
+	counted(0, 0, 1, 1, 0);
+	cr_assert_eq(rsk_ring_reg_answer(&way, true, counts), RSK_RING_REG_DO_DIRECT);
+	counted(0, 0, 1, 1, 1);
+}
+
+Test(ringway, an_answer_to_the_second_request)
+{
+	begin(0);
+	cr_assert_eq(rsk_ring_reg_tick(&way, T, counts), RSK_RING_REG_DO_REQUEST);
+	cr_assert_eq(rsk_ring_reg_answer(&way, true, counts), RSK_RING_REG_DO_DIRECT);
+	counted(1, 0, 1, 0, 0);
+
+	begin(0);
+	cr_assert_eq(rsk_ring_reg_tick(&way, T, counts), RSK_RING_REG_DO_REQUEST);
+	cr_assert_eq(rsk_ring_reg_answer(&way, false, counts), RSK_RING_REG_DO_INDIRECT);
+	cr_assert_eq(rsk_ring_reg_tick(&way, 2 * T, counts), RSK_RING_REG_DO_NOTHING);
+	counted(0, 1, 1, 0, 0);
+}
+
+/* An invalid one behind the second timeout says nothing new. */
+Test(ringway, a_late_invalid_one)
+{
+	begin(0);
+	rsk_ring_reg_tick(&way, T, counts);
+	rsk_ring_reg_tick(&way, 2 * T, counts);
+	cr_assert_eq(rsk_ring_reg_answer(&way, false, counts), RSK_RING_REG_DO_NOTHING);
+	cr_assert_eq(way.state, RSK_RING_REG_INDIRECT);
+	counted(0, 0, 1, 1, 0);
+}
+
+Test(ringway, nobody_asked)
+{
+	memset(counts, 0, sizeof(counts));
+	way = (struct rsk_ring_reg){ 0 };
+	cr_assert_eq(rsk_ring_reg_answer(&way, true, counts), RSK_RING_REG_DO_NOTHING);
+	cr_assert_eq(rsk_ring_reg_answer(&way, false, counts), RSK_RING_REG_DO_NOTHING);
+	cr_assert_eq(rsk_ring_reg_tick(&way, UINT64_MAX, counts), RSK_RING_REG_DO_NOTHING);
+	cr_assert_eq(way.state, RSK_RING_REG_NONE);
+	for (int i = 0; i < RSK_RING_REG_CAUSES; i++)
+		cr_expect_eq(counts[i], 0);
+}
+
+Test(ringway, another_rail_begins_anew)
+{
+	begin(0);
+	rsk_ring_reg_tick(&way, T, counts);
+	rsk_ring_reg_tick(&way, 2 * T, counts);
+	rsk_ring_reg_begin(&way, 5 * T, counts);
+	cr_assert_eq(way.state, RSK_RING_REG_ASKED);
+	cr_assert_eq(way.timeouts, 0);
+	cr_assert_eq(rsk_ring_reg_tick(&way, 6 * T - 1, counts), RSK_RING_REG_DO_NOTHING);
+	cr_assert_eq(rsk_ring_reg_tick(&way, 6 * T, counts), RSK_RING_REG_DO_REQUEST);
+	cr_assert_eq(rsk_ring_reg_tick(&way, 7 * T, counts), RSK_RING_REG_DO_INDIRECT);
+	cr_assert_eq(counts[RSK_RING_REG_REQUESTED], 2);
+}
+
+/* What the paper's text says of any history, whoever answers how often; told a second time, in booleans. */
+static void walk(uint64_t *dice)
+{
+	uint64_t now = dice_roll(dice) % 1000, asked = now;
+	bool valid = false, any = false;
+	uint32_t requests = 1;
+
+	begin(now);
+	for (int i = 0; i < 40; i++) {
+		enum rsk_ring_reg_action did;
+
+		if (dice_roll(dice) % 3 == 0) {
+			bool v = dice_roll(dice) % 2;
+
+			did = rsk_ring_reg_answer(&way, v, counts);
+			cr_assert_eq(did == RSK_RING_REG_DO_DIRECT, v && !valid);
+			cr_assert_eq(did == RSK_RING_REG_DO_INDIRECT,
+				     !v && !valid && !any && requests < 3);
+			valid |= v;
+			any = true;
+		} else {
+			bool due;
+
+			now += dice_roll(dice) % T;
+			due = !any && requests < 3 && now >= asked + T;
+			did = rsk_ring_reg_tick(&way, now, counts);
+			cr_assert_eq(did == RSK_RING_REG_DO_REQUEST, due && requests == 1);
+			cr_assert_eq(did == RSK_RING_REG_DO_INDIRECT, due && requests == 2);
+			if (due) {
+				requests++;
+				asked = now;
+			}
+		}
+		cr_assert_eq(way.state, valid		     ? RSK_RING_REG_DIRECT :
+					any || requests == 3 ? RSK_RING_REG_INDIRECT :
+							       RSK_RING_REG_ASKED);
+		/* Each transfer has one first cause for how it is sent, and at most one late one. */
+		cr_assert_eq(counts[RSK_RING_REG_VALID] + counts[RSK_RING_REG_INVALID] +
+				     counts[RSK_RING_REG_SECOND_TIMEOUT],
+			     valid || any || requests == 3);
+		cr_assert_leq(counts[RSK_RING_REG_LATE_VALID], 1);
+	}
+}
+
+Test(ringway, any_history)
+{
+	uint64_t dice = dice_seed("ringway");
+
+	for (int i = 0; i < 300; i++)
+		walk(&dice);
+}
+
+Test(ringway, the_table_grows_and_keeps)
+{
+	struct rsk_ring_regs all = { 0 };
+
+	memset(counts, 0, sizeof(counts));
+	rsk_ring_reg_begin(rsk_ring_regs_at(&all, 3), 9, counts);
+	rsk_ring_regs_at(&all, 0)->owed = true;
+	cr_assert_not_null(rsk_ring_regs_at(&all, 32767));
+	cr_assert_geq(all.n, 32768);
+	cr_assert_eq(rsk_ring_regs_at(&all, 3)->state, RSK_RING_REG_ASKED);
+	cr_assert(rsk_ring_regs_at(&all, 0)->owed);
+	for (uint32_t i = 4; i < all.n; i++)
+		cr_assert(all.at[i].state == RSK_RING_REG_NONE && !all.at[i].owed);
+	rsk_ring_regs_free(&all);
+	cr_assert(!all.at && !all.n);
+}
