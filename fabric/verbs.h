@@ -9,7 +9,7 @@
  *
  * Two kinds of functions:
  *	(keeper)	one thread, the keeper, which may block and allocate
- *	(path)		any thread, in a guarded section (stream/base/guard.h): never blocks, allocates nothing, no
+ *	(path)		any thread, in a guarded section (stream/base/sigdefer.h): never blocks, allocates nothing, no
  *			cancellation point, errno as it was; short locks, process-private
  *
  * Memory. A link's segment and window (segment.h) are ordinary memory of this process; parts of them are registered

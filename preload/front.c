@@ -8,7 +8,7 @@
 #include <rsock/sys.h>
 
 #include "front.h"
-#include "guard.h"
+#include "sigdefer.h"
 #include "real.h"
 #include "touch.h"
 
@@ -93,7 +93,7 @@ static void rsk_front_defer(int sig, siginfo_t *info, ucontext_t *context)
 	if (!rsk_front_queue(info))
 		memcpy(&rsk_front_kept, info, sizeof(*info));
 	*mask |= block;
-	rsk_guard_signals++;
+	rsk_sigdefer_signals++;
 }
 
 void rsk_front_pending(void)
@@ -103,7 +103,7 @@ void rsk_front_pending(void)
 
 	memset(&set, 0, sizeof(set));
 	*rsk_sig_set(&set) = rsk_front_mask;
-	rsk_guard_signals = 0;
+	rsk_sigdefer_signals = 0;
 	kept.si_signo = 0;
 	if (rsk_front_kept.si_signo) {
 		memcpy(&kept, &rsk_front_kept, sizeof(kept));
@@ -207,7 +207,7 @@ static void rsk_front(int sig, siginfo_t *info, void *context)
 
 	if (rsk_front_fixed(sig, info, context))
 		return;
-	if (rsk_guard_depth > 0 && !rsk_sig_is_fault(sig, info)) {
+	if (rsk_sigdefer_depth > 0 && !rsk_sig_is_fault(sig, info)) {
 		rsk_front_defer(sig, info, context);
 		return;
 	}
@@ -217,7 +217,7 @@ static void rsk_front(int sig, siginfo_t *info, void *context)
 		return;
 	}
 	if (act & RSK_ACT_INTERRUPTS)
-		rsk_guard_cut++;
+		rsk_sigdefer_cut++;
 	if (act & RSK_ACT_ONCE)
 		rsk_front_once(sig, act);
 	/*

@@ -4,7 +4,7 @@
  *
  * Every handler that the application installs by way of libc is known to the kernel as ours. It
  * calls the application's at once, on the same stack, with the same arguments and mask; only an
- * asynchronous signal that meets a critical section of the engine (guard.h) is put off to the
+ * asynchronous signal that meets a critical section of the engine (sigdefer.h) is put off to the
  * section's end: the kernel keeps it, pending and blocked, until then. See
  * docs/adr/threads-and-signals.md.
  */

@@ -61,10 +61,10 @@ static int rsk_pipe_wait(int out, bool nonblock)
 	uint32_t cut;
 
 	do {
-		cut = rsk_guard_cut;
+		cut = rsk_sigdefer_cut;
 		rc = rsk_real.poll(&p, 1, nonblock ? 0 : -1);
 		/* Handlers with SA_RESTART let the kernel's splice() go on. */
-	} while (rc < 0 && errno == EINTR && rsk_guard_cut == cut);
+	} while (rc < 0 && errno == EINTR && rsk_sigdefer_cut == cut);
 	rc = rc < 0 ? -errno : rc;
 	errno = saved;
 	if (rc < 0)

@@ -40,10 +40,10 @@ enum rsk_local_type {
 	/* No stream of this process uses the mapping of that name (link) any more. */
 	RSK_LOCAL_UNLINK,
 	/*
-	 * From rsockd, to who is able: the board (<rsock/board.h>, fd) that it shares with processes of that user, and
+	 * From rsockd, to who is able: the board (<rsock/port_table.h>, fd) that it shares with processes of that user, and
 	 * this one's number there (port). As long as the connection lasts; then what it has there is given back.
 	 */
-	RSK_LOCAL_BOARD,
+	RSK_LOCAL_PORT_TABLE,
 	RSK_LOCAL_TYPES
 };
 

@@ -201,7 +201,7 @@ int rsk_pma_port_seen(struct rsk_pma *a, const char *node, uint8_t ipv, const ui
 /* The same of all of a node's; NULL: of all nodes but our own. */
 void rsk_pma_node_seen(struct rsk_pma *a, const char *node, enum rsk_pma_device_state state);
 
-/* ---- further rails of links, which processes reserve at a board (fabric/board.h) ---- */
+/* ---- further rails of links, which processes reserve at a board (fabric/port_table.h) ---- */
 
 /* A port of this node. Borrowed until the next load. */
 struct rsk_pma_rail_port {

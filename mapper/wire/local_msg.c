@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include <rsock/board.h>
+#include <rsock/port_table.h>
 #include <rsock/reason.h>
 #include <rsock/sys.h>
 
@@ -36,7 +36,7 @@ static const struct rule {
 	[RSK_LOCAL_LINK] = { NEEDS_ENDS | NEEDS_OWN | NEEDS_LINK | NEEDS_AT,
 			     RSK_LOCAL_CONNECTING | RSK_LOCAL_AGAIN },
 	[RSK_LOCAL_UNLINK] = { NEEDS_LINK, 0 },
-	[RSK_LOCAL_BOARD] = { OF_RSOCKD | NEEDS_NUMBER, 0 },
+	[RSK_LOCAL_PORT_TABLE] = { OF_RSOCKD | NEEDS_NUMBER, 0 },
 };
 
 static bool is_address(uint16_t family, const uint8_t ip[static 16])
@@ -80,7 +80,7 @@ int rsk_local_msg_check(const struct rsk_local_msg *m, size_t bytes, bool from_r
 		return -EPROTO;
 	if ((rule & NEEDS_LINK) && !m->link)
 		return -EPROTO;
-	if ((rule & NEEDS_NUMBER) && (!m->port || m->port >= RSK_BOARD_OWNER))
+	if ((rule & NEEDS_NUMBER) && (!m->port || m->port >= RSK_PORT_TABLE_OWNER))
 		return -EPROTO;
 	if ((rule & NEEDS_AT) && !at_ok(m))
 		return -EPROTO;

@@ -16,7 +16,7 @@
  *
  * Inside the engine functions return 0, a count or -errno and never touch errno. None of them
  * allocates from the heap or uses stdio; all may be called from a signal handler: critical sections
- * are guarded (guard.h), and no lock is held while sleeping.
+ * are guarded (sigdefer.h), and no lock is held while sleeping.
  */
 #ifndef RSK_ENGINE_H
 #define RSK_ENGINE_H
@@ -34,7 +34,7 @@
 #include <rsock/reason.h>
 
 #include "fdtab.h"
-#include "guard.h"
+#include "sigdefer.h"
 #include "host.h"
 #include "process.h"
 

@@ -25,7 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "guard.h"
+#include "sigdefer.h"
 
 #define RSK_FD_TRACKED 1u
 #define RSK_FD_EPOLL 2u
@@ -84,7 +84,7 @@ static inline bool rsk_fd_ours(int fd)
  */
 static inline bool rsk_fd_not_yours(int fd)
 {
-	return rsk_fd_ours(fd) && !rsk_guard_depth;
+	return rsk_fd_ours(fd) && !rsk_sigdefer_depth;
 }
 
 /* Known to be a TCP socket, and without a stream. */

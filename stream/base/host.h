@@ -19,7 +19,7 @@ struct rsk_host {
 			   const sigset_t *mask);
 	/* libc's getenv and sched_getcpu are used directly: neither is hooked. */
 	bool (*in_handler)(void);    /* does this thread run a signal handler? May be NULL: never */
-	void (*guard_pending)(void); /* run the signals that met a critical section; guard.h */
+	void (*guard_pending)(void); /* run the signals that met a critical section; sigdefer.h */
 	void (*streams)(void);	     /* the process has its first stream; touch.h. May be NULL */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * lock.h - a small lock in family memory: process-shared, holds its owner's thread id, so that a waiter can
- * tell a dead owner from a slow one. Taking it enters a guarded section (guard.h), dropping it leaves it.
+ * tell a dead owner from a slow one. Taking it enters a guarded section (sigdefer.h), dropping it leaves it.
  * Never held while sleeping on anything but another such lock; order of locks: docs/locks.md.
  *
  * word: 0 free; tid; tid | RSK_LOCK_WAITERS. Acquire on take, release on drop.
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "guard.h"
+#include "sigdefer.h"
 
 #define RSK_LOCK_WAITERS 0x80000000u
 
@@ -32,7 +32,7 @@ static inline bool rsk_lock(struct rsk_lock *l)
 {
 	uint32_t free = 0, tid = rsk_tid;
 
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	if (__builtin_expect(!tid, 0))
 		tid = rsk_tid_fill();
 	if (atomic_compare_exchange_strong_explicit(&l->word, &free, tid, memory_order_acquire,
@@ -45,13 +45,13 @@ static inline bool rsk_trylock(struct rsk_lock *l)
 {
 	uint32_t free = 0, tid = rsk_tid;
 
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	if (!tid)
 		tid = rsk_tid_fill();
 	if (atomic_compare_exchange_strong_explicit(&l->word, &free, tid, memory_order_acquire,
 						    memory_order_relaxed))
 		return true;
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	return false;
 }
 
@@ -62,7 +62,7 @@ static inline void rsk_unlock(struct rsk_lock *l)
 	if (!atomic_compare_exchange_strong_explicit(&l->word, &tid, 0, memory_order_release,
 						     memory_order_relaxed))
 		rsk_unlock_slow(l);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 }
 
 #endif

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "fdtab.h"
-#include "guard.h"
+#include "sigdefer.h"
 #include "host.h"
 
 /* 0: the child of a fork that was not seen (a raw system call): nothing is tracked there. */

@@ -133,7 +133,7 @@ int rsk_op_shutdown(struct rsk_op *op, int how)
 	rsk_kernel_tcp_init(&k, s, op->fd);
 	if (how != SHUT_RD)
 		await_word(s, &k.c);
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	rsk_lock(&s->tx_lock);
 	both = shuts_both(s, how);
 	later = how != SHUT_RD && takes_more(op->fd) && waits(s, &k.c);
@@ -157,7 +157,7 @@ int rsk_op_shutdown(struct rsk_op *op, int how)
 	 */
 	if (rc == 0 && s->link->remote)
 		rsk_rdma_news(NULL, s->link, s->sid, RSK_WAKE_RX | RSK_WAKE_TX);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	return rc;
 }
 

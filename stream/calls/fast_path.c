@@ -52,14 +52,14 @@ unlock_and_tell(struct rsk_stream *s, int fd, struct rsk_lock *lock, uint64_t do
 	bool pinned = rsk_stream_pin(s);
 	bool asks = lock == &s->tx_lock && !(s->tx.ring.slots % RSK_REQUEST_SLOTS);
 
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	if (pinned)
 		rsk_unlock(lock);
 	if (doorbells)
 		rsk_stream_ring_doorbells(s, doorbells);
 	if (!pinned)
 		rsk_unlock(lock);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	if (!pinned)
 		return;
 	if (fresh)

@@ -214,9 +214,9 @@ void rsk_fd_epoll(int fd)
 	if ((uint32_t)fd >= rsk_fdtab.size || !rsk_pid)
 		return;
 	rsk_fd_new(fd);
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	e = rsk_epoll_new(fd);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	if (e)
 		rsk_fd_put(fd, (uintptr_t)e | RSK_FD_EPOLL | RSK_FD_TRACKED);
 }
@@ -228,7 +228,7 @@ int rsk_fd_closing(int fd)
 	if (!w)
 		return 0;
 	if (w == RSK_FD_OWN) {
-		if (!rsk_guard_depth)
+		if (!rsk_sigdefer_depth)
 			return -EBADF;
 		rsk_fd_put(fd, 0); /* a library that we use closes it */
 		return 0;

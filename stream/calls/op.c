@@ -79,7 +79,7 @@ static __attribute__((noinline)) int begin_slow(struct rsk_op *op, int fd)
 	struct rsk_stream *s;
 
 	if (rsk_fd_ours(fd))
-		return rsk_guard_depth ? RSK_KERNEL : RSK_ENGINE; /* which says EBADF */
+		return rsk_sigdefer_depth ? RSK_KERNEL : RSK_ENGINE; /* which says EBADF */
 	s = rsk_stream_of(fd);
 	return s ? begin_candidate(op, s) : RSK_KERNEL;
 }

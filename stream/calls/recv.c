@@ -69,7 +69,7 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 	rsk_stream_may_be_alone(s, fd);
 	rsk_stream_check_request(s, fd);
 	rsk_kernel_tcp_init(&k, s, fd);
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	rsk_lock(&s->rx_lock);
 	ring0 = s->rx.ring_bytes;
 	cells0 = s->rx.credit_sent;
@@ -97,7 +97,7 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 	rsk_unlock(&s->rx_lock);
 	if (room || gen0)
 		rsk_stream_notify(s, RSK_WAKE_TX);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	if (atomic_load_explicit(&s->fallback_due, memory_order_relaxed))
 		rsk_stream_fall_back_late(s, fd);
 	if (n == -EPROTO)

@@ -71,7 +71,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	rsk_stream_may_be_alone(s, fd);
 	rsk_stream_check_request(s, fd);
 	rsk_kernel_tcp_init(&k, s, fd);
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	if (rsk_lock(&s->tx_lock))
 		rsk_tx_recover(&s->tx);
 	ring0 = s->tx.ring_bytes;
@@ -107,7 +107,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 		rsk_stream_notify(s, RSK_WAKE_RX);
 	if (left)
 		rsk_upcalls->changed(s); /* others may wait for room, which TCP has */
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	if (ask)
 		rsk_stream_ask_end(s, fd);
 	if (n == -EPIPE || n == -ECONNRESET || n == -ECONNABORTED || n == -ETIMEDOUT)

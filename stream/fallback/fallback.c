@@ -159,12 +159,12 @@ static int fall_back_rx_later(struct rsk_stream *s, int fd, enum rsk_reason why,
 {
 	int rc;
 
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	rsk_lock(&s->rx_lock);
 	rc = fall_back_rx(s, fd, why, l);
 	rsk_unlock(&s->rx_lock);
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	return rc;
 }
 
@@ -221,7 +221,7 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 	bool out, on = reads_on(s, why, l);
 	int rc, over;
 
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
 	s->tx.gave_up = true; /* we never propose again */
@@ -238,7 +238,7 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 	rsk_unlock(&s->tx_lock);
 	out = settled(s, fd, why);
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	atomic_thread_fence(memory_order_seq_cst);
 	if (rc == -EAGAIN)
 		rsk_recovery_call(s);
@@ -366,10 +366,10 @@ int rsk_fd_fall_back_tx(int fd, enum rsk_reason why)
 		s->tx.gave_up = true; /* the kernel's count is not ours any more */
 		rsk_unlock(&s->tx_lock);
 		while (!out && rc == 0) {
-			rsk_guard_enter();
+			rsk_sigdefer_enter();
 			out = settled(s, fd, why);
 			rsk_stream_notify(s, RSK_WAKE_RX);
-			rsk_guard_exit();
+			rsk_sigdefer_exit();
 			if (out)
 				rc = send_error(s);
 			else if (rsk_now_ns() >= until)

@@ -155,7 +155,7 @@ void rsk_stream_share(struct rsk_stream *s, int fd)
 	if (rsk_stream_phase(s) != RSK_PHASE_PAIRED || rsk_stream_failed(s))
 		return;
 	rsk_kernel_tcp_init(&k, s, fd);
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
 	atomic_store_explicit(&s->shared, true, memory_order_relaxed);
@@ -177,7 +177,7 @@ void rsk_stream_share(struct rsk_stream *s, int fd)
 	rsk_unlock(&s->tx_lock);
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 	rsk_recovery_stir(s); /* our own sleepers: by TCP from now on */
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 }
 
 void rsk_streams_settle(struct rsk_stream *const *all, const int *fd, uint32_t n)

@@ -382,11 +382,11 @@ static int each_closed(int (*each)(int fd, struct rsk_stream *s))
 			continue;
 		if (rsk_stream_phase(s) == RSK_PHASE_PAIRED &&
 		    (rsk_sys_fcntl(fd, F_GETFD, 0) & FD_CLOEXEC)) {
-			rsk_guard_enter();
+			rsk_sigdefer_enter();
 			rsk_lock(&s->tx_lock);
 			rc = each(fd, s);
 			rsk_unlock(&s->tx_lock);
-			rsk_guard_exit();
+			rsk_sigdefer_exit();
 		}
 		rsk_stream_unpin(s);
 	}

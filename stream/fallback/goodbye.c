@@ -56,13 +56,13 @@ static int give_owed(struct rsk_stream *s, int fd, bool close)
 	int rc = 0;
 
 	rsk_kernel_tcp_init(&k, s, fd);
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	if (fd >= 0 && repeats(s, &k.c)) {
 		rsk_lock(&s->tx_lock);
 		rc = rsk_stream_give_owed(s, fd, close ? RSK_OWED_CLOSED : RSK_OWED_ENDING, -1);
 		rsk_unlock(&s->tx_lock);
 	}
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	if (rc < 0)
 		rsk_log(RSK_LOG_ERROR, "fd %d: nobody can repeat what is owed: %d", fd, rc);
 	return rc;
@@ -93,7 +93,7 @@ static void goodbye(struct rsk_stream *s, int fd, bool close)
 		return;
 	}
 	rsk_kernel_tcp_init(&k, s, fd);
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	rsk_lock(&s->rx_lock);
 	rsk_rx_serve(&s->rx, &k.c);
 	unread = !rsk_stream_failed(s) && (rsk_rx_unread(&s->rx) || rsk_over_unread(s));
@@ -115,7 +115,7 @@ static void goodbye(struct rsk_stream *s, int fd, bool close)
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 	if (close && !unread)
 		rsk_recovery_linger(s, fd);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 }
 
 void rsk_stream_goodbye(struct rsk_stream *s, int fd)

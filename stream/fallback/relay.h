@@ -97,7 +97,7 @@ int rsk_tx_relay_plan(const struct rsk_tx *machine, struct rsk_relay *r, size_t 
 /* The relay has it: this direction is by TCP, for good. */
 void rsk_tx_relay_done(struct rsk_tx *tx);
 
-enum rsk_owed {
+enum rsk_deferred_posts {
 	RSK_OWED_SHUT,	 /* nothing follows but the FIN */
 	RSK_OWED_CLOSED, /* this process lets go of the socket, others may have it */
 	RSK_OWED_ENDING	 /* the same in a moment; threads that send until then send nothing */
@@ -108,7 +108,7 @@ enum rsk_owed {
  * are a process's of its own: whoever shuts, closes or ends does not wait for them. tx lock held.
  * 0: nothing is owed (any more); -errno: it is. @until as below. Does not block.
  */
-int rsk_stream_give_owed(struct rsk_stream *s, int fd, enum rsk_owed how, int until);
+int rsk_stream_give_owed(struct rsk_stream *s, int fd, enum rsk_deferred_posts how, int until);
 
 /* What rsk_rx_fall_back() has left in the ring, and the peer is to repeat. */
 struct rsk_leaving {

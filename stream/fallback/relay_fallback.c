@@ -197,7 +197,7 @@ int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const st
 		owed_resets(s, fd, true);
 		return rc;
 	}
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
 	rsk_sys_ioctl(fd, FIONREAD, &queued);
@@ -211,7 +211,7 @@ int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const st
 	}
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	rsk_sys_close(fds[1]);
 	if (rc == 0) {
 		rsk_log(RSK_LOG_INFO, "fd %d: %zu bytes of the ring go by a relay", fd,

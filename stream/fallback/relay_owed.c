@@ -76,7 +76,7 @@ void rsk_tx_relay_done(struct rsk_tx *tx)
 	tx->fin_due = false;
 }
 
-int rsk_stream_give_owed(struct rsk_stream *s, int fd, enum rsk_owed how, int until)
+int rsk_stream_give_owed(struct rsk_stream *s, int fd, enum rsk_deferred_posts how, int until)
 {
 	struct rsk_tx *tx = &s->tx;
 	struct rsk_relay *r;

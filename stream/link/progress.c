@@ -115,7 +115,7 @@ static void *keep(void *arg)
 	int n;
 
 	is_progress = true;
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	rsk_sys_prctl(PR_SET_NAME, (unsigned long)"rsock-progress", 0, 0, 0);
 	rsk_lock(&progress.busy);
 	if (rsk_progress_job->open() < 0) {
@@ -129,8 +129,8 @@ static void *keep(void *arg)
 		finish_if_asked();
 		rsk_unlock(&progress.busy);
 		/* What was put goes out at a section's end. */
-		rsk_guard_exit();
-		rsk_guard_enter();
+		rsk_sigdefer_exit();
+		rsk_sigdefer_enter();
 		n = rsk_sys_epoll_pwait(progress.epfd, evs, EVENTS, timeout_ms(), NULL);
 		rsk_lock(&progress.busy);
 		for (int i = 0; i < n; i++) {
@@ -262,7 +262,7 @@ void rsk_progress_fork_child(void)
 		memset(&progress.busy, 0, sizeof(progress.busy));
 		/* Muted first: at the section's end what was put would go by the parent's rails. */
 		rsk_progress_job->forked();
-		rsk_guard_exit(); /* the parent's rsk_lock() */
+		rsk_sigdefer_exit(); /* the parent's rsk_lock() */
 	}
 	fork_waits = false;
 	atomic_store(&progress.state, FAILED);

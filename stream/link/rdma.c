@@ -150,9 +150,9 @@ int rsk_rdma_poll(bool events)
 
 	if (!rsk_rdma)
 		return 0;
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	n = rsk_rdma_module->poll(rsk_rdma, events);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	return n;
 }
 

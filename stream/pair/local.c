@@ -16,7 +16,7 @@
 #include "log.h"
 #include "rendezvous.h"
 #include "rdma.h"
-#include "shares.h"
+#include "port_reservations.h"
 #include "pm_transaction.h"
 #include "tuple.h"
 #include "pending_pairs.h"
@@ -48,7 +48,7 @@ static void drop(int why)
 	rsk_own_close(rsockd.fd);
 	rsockd.fd = -1;
 	rsk_local_out_clear(&rsockd.out);
-	rsk_shares_came(-1, 0);
+	rsk_reservations_came(-1, 0);
 }
 
 /*
@@ -269,7 +269,7 @@ void rsk_local_forked(void)
 	rsk_own_close(rsockd.fd);
 	rsockd.fd = -1;
 	rsk_local_out_clear(&rsockd.out);
-	rsk_shares_forked();
+	rsk_reservations_forked();
 	atomic_store_explicit(&rsockd.look_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&rsockd.settled, false, memory_order_relaxed);
 }
@@ -481,8 +481,8 @@ void rsk_local_hear(void)
 			drop(rc);
 		else if (m.type == RSK_LOCAL_RENDEZVOUS)
 			meet(&m, with);
-		else if (m.type == RSK_LOCAL_BOARD)
-			rsk_shares_came(with, m.port);
+		else if (m.type == RSK_LOCAL_PORT_TABLE)
+			rsk_reservations_came(with, m.port);
 		else
 			answer(&m);
 		if (rc > 0 && m.type != RSK_LOCAL_RENDEZVOUS && with >= 0)

@@ -88,7 +88,7 @@ void rsk_stream_apply(struct rsk_stream *s, int fd)
 	bool off = false;
 	uint64_t word;
 
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
 	word = rsk_stats_request(s->rec);
@@ -111,7 +111,7 @@ void rsk_stream_apply(struct rsk_stream *s, int fd)
 	rsk_unlock(&s->tx_lock);
 	if (wake)
 		rsk_stream_notify(s, wake);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	/* Who waited for room in the ring has the companion's now; whoever seeks us finds nobody. */
 	if (wake)
 		rsk_upcalls->changed(s);
@@ -124,7 +124,7 @@ static void share_joined(struct rsk_stream *s)
 {
 	if (!rsk_kin_shares(&s->kin))
 		return;
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
 	atomic_store_explicit(&s->shared, true, memory_order_relaxed);
@@ -132,7 +132,7 @@ static void share_joined(struct rsk_stream *s)
 	rsk_rx_stay_off(&s->rx, true);
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 }
 
 void rsk_stream_request_paired(struct rsk_stream *s)
@@ -140,11 +140,11 @@ void rsk_stream_request_paired(struct rsk_stream *s)
 	share_joined(s);
 	if (!atomic_load(&s->off))
 		return;
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
 	act(s, -1);
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 }

@@ -56,7 +56,7 @@ void rsk_pairing_fork_child(void)
 	/* Who connects there means the parent, whose rights the socket speaks for. */
 	rsk_rendezvous_close();
 	rsk_place_leave();
-	rsk_guard_exit(); /* the parent's rsk_lock() */
+	rsk_sigdefer_exit(); /* the parent's rsk_lock() */
 }
 
 /* ---- one stream's steps ---- */

@@ -68,7 +68,7 @@ bool rsk_stream_relieve(struct rsk_stream *s, int fd)
 	bool moved;
 
 	rsk_kernel_tcp_init(&k, s, fd);
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_tx_serve(&s->tx, &k.c);
 	moved = s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx) &&
@@ -78,7 +78,7 @@ bool rsk_stream_relieve(struct rsk_stream *s, int fd)
 		rsk_stream_notify(s, RSK_WAKE_RX);
 		rsk_epoll_stream_event(s); /* who waits for room there has TCP's now */
 	}
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	return moved;
 }
 

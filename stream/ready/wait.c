@@ -260,18 +260,18 @@ static short tcp_events(struct rsk_wait *w)
 	return w->s->tx.state == RSK_TX_ONRING || held_back(w->s) ? 0 : POLLOUT;
 }
 
-/* @cut: rsk_guard_cut before the sleep. */
+/* @cut: rsk_sigdefer_cut before the sleep. */
 static int not_slept(const struct rsk_wait *w, int rc, uint32_t cut)
 {
 	if (rc != -EINTR)
 		return rc;
-	return w->timed || rsk_guard_cut != cut ? -EINTR : -ERESTART;
+	return w->timed || rsk_sigdefer_cut != cut ? -EINTR : -ERESTART;
 }
 
 int rsk_wait_tcp(struct rsk_wait *w)
 {
 	struct pollfd p = { .events = w->what == RSK_WAKE_RX ? POLLIN : POLLOUT };
-	uint32_t cut = rsk_guard_cut;
+	uint32_t cut = rsk_sigdefer_cut;
 	int rc;
 
 	rc = get_up(w);
@@ -322,7 +322,7 @@ int rsk_wait_more(struct rsk_wait *w)
 	struct rsk_stream *s = w->s;
 	struct rsk_link *l = s->link;
 	struct rsk_stats_process *me;
-	uint32_t cut = rsk_guard_cut;
+	uint32_t cut = rsk_sigdefer_cut;
 	struct pollfd fds[2];
 	uint64_t until;
 	int rc;

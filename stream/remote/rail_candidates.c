@@ -60,7 +60,7 @@ static uint32_t usable_places(const struct rsk_remote *r,
 
 	for (uint32_t i = 0; i < n; i++)
 		if (all[i].device == come_to ||
-		    rsk_remote_board_may(r, rsk_shares_port(all, n, all[i].device)))
+		    rsk_remote_ports_may(r, rsk_reservations_port(all, n, all[i].device)))
 			out[used++] = all[i];
 	return used;
 }
@@ -140,7 +140,7 @@ static bool find(const struct rsk_remote *r, struct rsk_remote_rail *rail, const
 
 			if (!same_network(&own[o], &r->theirs[t].addr) || !is_free(has, p, fresh) ||
 			    same_address(&own[o].addr, &r->theirs[t].addr) ||
-			    !rsk_remote_board_may(r, rsk_shares_port(own, n, p.own)))
+			    !rsk_remote_ports_may(r, rsk_reservations_port(own, n, p.own)))
 				continue;
 			if ((own[o].soft && !r->soft[0]) || (r->theirs[t].soft && !r->soft[1]))
 				continue;

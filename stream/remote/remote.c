@@ -166,7 +166,7 @@ static void work(uint64_t now_ns)
 	rsk_pairing_give();
 	DL_FOREACH(rsk_remotes.all, r)
 		rsk_remote_hear(r);
-	rsk_remote_board_look(now_ns);
+	rsk_remote_ports_look(now_ns);
 	while (rsk_link_request_next(now_ns, &nonce, &target))
 		rsk_link_handshake_begin(nonce, &target);
 	DL_FOREACH_SAFE(rsk_remotes.all, r, next) {
@@ -198,7 +198,7 @@ static uint64_t unused_next(const struct rsk_remote *r)
 
 static uint64_t next_ns(void)
 {
-	uint64_t next = rsk_recovery_next_ns(), owed = rsk_shares_owed_next();
+	uint64_t next = rsk_recovery_next_ns(), owed = rsk_reservations_owed_next();
 	struct rsk_remote *r;
 
 	DL_FOREACH(rsk_remotes.all, r) {

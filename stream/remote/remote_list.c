@@ -39,7 +39,7 @@ struct rsk_remote *rsk_remote_new(bool initiator, rsk_remote_message_fn *message
 		r->rail[i] = (struct rsk_remote_rail){ .r = r,
 						       .index = i,
 						       .due_ns = UINT64_MAX,
-						       .port = RSK_BOARD_NOWHERE,
+						       .port = RSK_PORT_TABLE_NOWHERE,
 						       .rings_ns = UINT64_MAX,
 						       .register_ns = UINT64_MAX };
 	rsk_pairing_take();
@@ -63,7 +63,7 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 	rsk_control_conn_conn_conn_close(&r->control);
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
 		rsk_remote_rail_end(&r->rail[i]);
-		rsk_shares_give(&r->rail[i].share);
+		rsk_reservations_give(&r->rail[i].reservation);
 	}
 	if (r->rails.one)
 		rsk_rails_down(&r->rails);

@@ -13,7 +13,7 @@
 #include "remote.h"
 #include "link_requests.h"
 #include "ring_registration.h"
-#include "shares.h"
+#include "port_reservations.h"
 
 enum rsk_remote_state {
 	RSK_REMOTE_HANDSHAKING, /* HELLO is sent, or is being looked into */
@@ -59,8 +59,8 @@ struct rsk_remote_rail {
 	uint64_t rings_ns, register_ns, probe_ns; /* when the next of these is due; UINT64_MAX */
 	struct rsk_mailbox_reader status; /* how the peer finds the link, obtained by this rail */
 	uint32_t port;			  /* ours, on rsockd's board, and what is reserved of it */
-	struct rsk_share share;		  /* */
-	uint32_t looks;			  /* at the board, since it is up */
+	struct rsk_reservation reservation; /* */
+	uint32_t looks;			    /* at the board, since it is up */
 };
 
 struct rsk_remote {
@@ -87,7 +87,7 @@ struct rsk_remote {
 	uint32_t rails_most; /* initiator: that the peer lets in */
 	bool candidates_due; /* a device came or went: they are looked at again */
 	bool soft[2]; /* initiator: the first rail's devices, ours and theirs, are software */
-	bool board_changed, board_looked; /* since this link was looked after */
+	bool ports_changed, ports_checked; /* since this link was looked after */
 	bool active; /* there is a rail by a port of ours that is no spare one, as far as it was looked after */
 	uint64_t due_ns;  /* when it is given up; UINT64_MAX */
 	uint32_t verdict; /* of rsockd: 0 none yet; else enum rsk_reason + 1. Under the join lock */
@@ -190,16 +190,16 @@ void rsk_remote_ask(struct rsk_remote_rail *rail);
 void rsk_remote_status_work(struct rsk_remote *r);
 /* All gets of the link: completions are taken, by whoever waits for one. */
 void rsk_remote_hear_gets(struct rsk_remote *r);
-/* remote_board.c: what rsockd says of ports of ours: may a further rail go by that one? */
-bool rsk_remote_board_may(const struct rsk_remote *r, uint32_t port);
+/* remote_ports.c: what rsockd says of ports of ours: may a further rail go by that one? */
+bool rsk_remote_ports_may(const struct rsk_remote *r, uint32_t port);
 /* An idle one that is due, of the initiator: it has what it needs, or is due later, or never. */
-bool rsk_remote_board_admits(struct rsk_remote_rail *rail, uint64_t now_ns);
+bool rsk_remote_ports_admits(struct rsk_remote_rail *rail, uint64_t now_ns);
 /* One that comes to that address of ours: may it? Then it has what it needs. */
-bool rsk_remote_board_accepts(struct rsk_remote_rail *rail, const struct rsk_verbs_addr *here);
-void rsk_remote_board_came(struct rsk_remote_rail *rail); /* established */
-void rsk_remote_board_look(uint64_t now_ns);
-void rsk_remote_board_work(struct rsk_remote *r);
-uint64_t rsk_remote_board_next(const struct rsk_remote *r);
+bool rsk_remote_ports_accepts(struct rsk_remote_rail *rail, const struct rsk_verbs_addr *here);
+void rsk_remote_ports_came(struct rsk_remote_rail *rail); /* established */
+void rsk_remote_ports_look(uint64_t now_ns);
+void rsk_remote_ports_work(struct rsk_remote *r);
+uint64_t rsk_remote_ports_next(const struct rsk_remote *r);
 
 /* remote_rings.c: what of each stream is registered with a rail */
 void rsk_remote_on_ring(struct rsk_remote *r, const struct rsk_remote_msg *m);

@@ -209,7 +209,7 @@ static struct rsk_verbs_rail *incoming(void *ctx, const struct rsk_verbs_addr *f
 	/* One that was established here and not there: nothing was put by it, from here either. */
 	rsk_remote_rail_end(rail);
 	/* Before it is established there: then both would have to name what is missing. */
-	if (!rsk_remote_board_accepts(rail, here)) {
+	if (!rsk_remote_ports_accepts(rail, here)) {
 		rsk_remote_rail_idle(rail);
 		return NULL;
 	}
@@ -229,7 +229,7 @@ static void rail_up(void *ctx, void *which)
 				    .life = rail->life,
 				    .epoch = rail->epoch };
 
-	rsk_remote_board_came(rail);
+	rsk_remote_ports_came(rail);
 	rsk_log(RSK_LOG_DEBUG, "link %u: rail %u is established", r->l->number, rail->index);
 	rail->established = true;
 	/* Its word comes by TCP, which may be slow after what broke the last rail. */
@@ -307,7 +307,7 @@ const struct rsk_verbs_host rsk_remote_host = {
 
 void rsk_remote_rails_work(struct rsk_remote *r, uint64_t now_ns)
 {
-	rsk_remote_board_work(r);
+	rsk_remote_ports_work(r);
 	rsk_remote_candidates_work(r);
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
 		struct rsk_remote_rail *rail = &r->rail[i];
@@ -323,14 +323,14 @@ void rsk_remote_rails_work(struct rsk_remote *r, uint64_t now_ns)
 		if (rail->state == RSK_REMOTE_RAIL_UP)
 			rsk_remote_rings_work(rail, now_ns);
 		else if (now_ns >= rail->due_ns && r->initiator && !r->idle_ns &&
-			 rsk_remote_candidate_stands(rail) && rsk_remote_board_admits(rail, now_ns))
+			 rsk_remote_candidate_stands(rail) && rsk_remote_ports_admits(rail, now_ns))
 			rsk_remote_rail_begin(rail);
 	}
 }
 
 uint64_t rsk_remote_rails_next(const struct rsk_remote *r)
 {
-	uint64_t next = rsk_remote_board_next(r);
+	uint64_t next = rsk_remote_ports_next(r);
 
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
 		const struct rsk_remote_rail *rail = &r->rail[i];

@@ -16,7 +16,7 @@ void rsk_remote_rail_idle(struct rsk_remote_rail *rail)
 	uint32_t shift = rail->tries < AGAIN_MOST ? rail->tries : AGAIN_MOST;
 
 	rail->state = RSK_REMOTE_RAIL_IDLE;
-	rsk_shares_give(&rail->share);
+	rsk_reservations_give(&rail->reservation);
 	rail->established = rail->heard = false;
 	rail->tries++;
 	rail->due_ns = rail->r->initiator && rail->to.family ? rsk_now_ns() + (AGAIN_NS << shift) :

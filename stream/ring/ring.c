@@ -280,7 +280,7 @@ int rsk_ring_tx_retransmit(struct rsk_ring_tx *tx, uint64_t from, uint64_t to, u
 		if (rc < 0)
 			return rc;
 		if (rc > 0)
-			rsk_owe(tx->rail);
+			rsk_defer_post(tx->rail);
 		if (lost != RSK_RAILS_NOBODY && index >= from && index < tx->twice_from)
 			tx->twice_from = index;
 		index += rsk_slot_cells(head.len);

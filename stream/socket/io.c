@@ -65,7 +65,7 @@ void rsk_stream_serve(struct rsk_stream *s, int fd)
 	if (fd < 0 || rsk_stream_failed(s))
 		return;
 	rsk_kernel_tcp_init(&k, s, fd);
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	if (rsk_trylock(&s->tx_lock)) {
 		moves0 = s->tx.promotions + s->tx.demotions;
 		if (rsk_tx_serve(&s->tx, &k.c) == -EPROTO)
@@ -84,7 +84,7 @@ void rsk_stream_serve(struct rsk_stream *s, int fd)
 	}
 	if (rc)
 		rsk_stream_notify(s, rc);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 }
 
 void rsk_stream_stay_off(struct rsk_stream *s)

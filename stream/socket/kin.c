@@ -228,18 +228,18 @@ void rsk_kin_survives(struct rsk_shared *obj, bool on)
 {
 	if (!obj->serial)
 		return;
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	rsk_lock(&kin.lock);
 	for (struct kin *k = kin.all; k; k = k->next)
 		if (k->fd >= 0 && find(k, obj))
 			rsk_sys_fcntl(k->fd, F_SETFD, on ? 0 : FD_CLOEXEC);
 	rsk_unlock(&kin.lock);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 }
 
 void rsk_kin_changed(struct rsk_shared *obj)
 {
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	rsk_lock(&kin.lock);
 	for (struct kin *k = kin.all; k; k = k->next) {
 		struct held *h = find(k, obj);
@@ -248,12 +248,12 @@ void rsk_kin_changed(struct rsk_shared *obj)
 			tell(k, h, CHANGED);
 	}
 	rsk_unlock(&kin.lock);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 }
 
 void rsk_kin_look(void)
 {
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	rsk_lock(&kin.lock);
 	for (struct kin *k = kin.all; k; k = k->next) {
 		if (k->fd < 0)
@@ -263,7 +263,7 @@ void rsk_kin_look(void)
 	}
 	sweep();
 	rsk_unlock(&kin.lock);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 }
 
 /* Another fork than @k has given it to somebody. */
@@ -279,7 +279,7 @@ void rsk_kin_closed(struct rsk_shared *obj)
 {
 	if (!obj->serial)
 		return;
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	rsk_lock(&kin.lock);
 	for (struct kin *k = kin.all; k; k = k->next) {
 		struct held *h = find(k, obj);
@@ -296,5 +296,5 @@ void rsk_kin_closed(struct rsk_shared *obj)
 	}
 	sweep();
 	rsk_unlock(&kin.lock);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 }

@@ -117,7 +117,7 @@ static void stats_begin(void)
 
 	if (rsk_host && rsk_host->streams)
 		rsk_host->streams();
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	if (seen != rsk_pid && atomic_compare_exchange_strong(&stats_pid, &seen, rsk_pid) &&
 	    !seen) {
 		rsk_stats_init(rsk_own_fd);
@@ -127,7 +127,7 @@ static void stats_begin(void)
 	/* Another thread may be at it: its streams are to be seen as well; but nobody waits for ever. */
 	if (!atomic_load(&stats_ready))
 		rsk_sys_futex((uint32_t *)&stats_ready, FUTEX_WAIT, 0, &patience, NULL, 0);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 }
 
 void rsk_streams_forked(void)

@@ -361,7 +361,7 @@ static inline void rsk_stream_ring_doorbells(struct rsk_stream *s, uint64_t door
 
 /*
  * Wake them, if there are any. No lock of the stream is held, but the guarded section still is
- * that the slot was put in (guard.h): a signal handler that jumps away between the two would leave
+ * that the slot was put in (sigdefer.h): a signal handler that jumps away between the two would leave
  * a sleeper behind.
  */
 static inline void rsk_stream_notify(struct rsk_stream *s, uint32_t what)

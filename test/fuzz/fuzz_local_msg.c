@@ -68,7 +68,7 @@ static void promises(const struct rsk_local_msg *m, bool from_rsockd)
 	case RSK_LOCAL_RENDEZVOUS:
 		require(from_rsockd && m->link);
 		break;
-	case RSK_LOCAL_BOARD:
+	case RSK_LOCAL_PORT_TABLE:
 		require(from_rsockd && m->port && m->port < 64);
 		break;
 	case RSK_LOCAL_ANSWER:

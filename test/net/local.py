@@ -6,7 +6,7 @@ import socket
 import struct
 
 MAGIC = 0x33306C6B636F7372
-HELLO, SEEK, LISTEN, LOST, MEET, ANSWER, ASK, RDMA, LINK, UNLINK, BOARD = range(1, 12)
+HELLO, SEEK, LISTEN, LOST, MEET, ANSWER, ASK, RDMA, LINK, UNLINK, PORT_TABLE = range(1, 12)
 CONNECTING, QUIET, AGAIN, ABLE, APART = 1, 2, 4, 8, 16
 BYTES = 144
 SO_COOKIE, SO_NETNS_COOKIE = 57, 71
@@ -63,7 +63,7 @@ class Client:
     def seek(self, sock, connecting, **wrong):
         self.say(SEEK, **{**name_of(sock), "flags": CONNECTING if connecting else 0, **wrong})
 
-    def hear(self, boards=False):
+    def hear(self, port_tables=False):
         """A message and descriptors; None: it was sent away. A board, which comes to who is able to accept rails, at some time,
         is laid aside unless it is asked for.
         """
@@ -73,7 +73,7 @@ class Client:
             except ConnectionResetError:
                 return None, []
             message = unpack(data) if data else None
-            if boards or message is None or message["type"] != BOARD:
+            if port_tables or message is None or message["type"] != PORT_TABLE:
                 return message, fds
             for fd in fds:
                 os.close(fd)

@@ -10,16 +10,16 @@ from teeth import BUILD, ROOT, Teeth
 
 # Script and its arguments, a file, what is put at its end (or (old, new)), what is said of it.
 WRONG = [
-    ("check-format.sh", [], "fabric/board.c", "int  a ;\n", "board.c"),
-    ("check-includes.py", [], "fabric/board.c", '#include "stream.h"\n', "must not see"),
-    ("check-includes.py", [], "fabric/board.c", "#include <infiniband/verbs.h>\n", "ibverbs"),
+    ("check-format.sh", [], "fabric/port_table.c", "int  a ;\n", "port_table.c"),
+    ("check-includes.py", [], "fabric/port_table.c", '#include "stream.h"\n', "must not see"),
+    ("check-includes.py", [], "fabric/port_table.c", "#include <infiniband/verbs.h>\n", "ibverbs"),
     ("check-calls.py", [BUILD], "cmake/floors.txt", ("stream/ready:    stream/remote", "stream/ready:    stream/pair"), "is not above"),
     ("check-calls.py", [BUILD], "scripts/check-calls.py", ("CIRCLE, FOLDER = 4, 25", "CIRCLE, FOLDER = 3, 25"), "in a circle"),
     ("check-calls.py", [BUILD], "scripts/check-calls.py", ("CIRCLE, FOLDER = 4, 25", "CIRCLE, FOLDER = 4, 17"), "are the most"),
     ("check-alone.sh", [], "preload/CMakeLists.txt", "find_package(PkgConfig REQUIRED)\npkg_check_modules(M REQUIRED libmnl)\n", "libmnl"),
     ("check-alone.sh", [], "CMakePresets.json", "}\n", "CMakePresets"),
-    ("check-tree.py", [], "fabric/board.c", "int a; \n", "white space"),
-    ("check-tree.py", [], "fabric/board.c", "//\n" * 700, "lines"),
+    ("check-tree.py", [], "fabric/port_table.c", "int a; \n", "white space"),
+    ("check-tree.py", [], "fabric/port_table.c", "//\n" * 700, "lines"),
     ("check-tree.py", [], "README.md", "/" + "root/x\n", "one machine"),
     ("check-tree.py", [], "README.md", "one more\n" * 120, "lines"),
     ("check-tree.py", [], "docs/gaps.md", "[page](no-such-page.md)\n", "leads nowhere"),

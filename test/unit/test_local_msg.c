@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <rsock/board.h>
+#include <rsock/port_table.h>
 #include <rsock/reason.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -30,7 +30,7 @@ static struct rsk_local_msg message(enum rsk_local_type type)
 	};
 	memcpy(m.tuple.local, "\x7f\0\0\1", 4);
 	memcpy(m.tuple.peer, "\x7f\0\0\1", 4);
-	if (type == RSK_LOCAL_BOARD)
+	if (type == RSK_LOCAL_PORT_TABLE)
 		m.port = 1;
 	if (type == RSK_LOCAL_LINK) {
 		m.port = 4000;
@@ -48,7 +48,7 @@ static int check(const struct rsk_local_msg *m, bool from_rsockd)
 Test(local_msg, who_may_say_what)
 {
 	static const bool of_rsockd[RSK_LOCAL_TYPES] = {
-		[RSK_LOCAL_RENDEZVOUS] = true, [RSK_LOCAL_ANSWER] = true, [RSK_LOCAL_BOARD] = true
+		[RSK_LOCAL_RENDEZVOUS] = true, [RSK_LOCAL_ANSWER] = true, [RSK_LOCAL_PORT_TABLE] = true
 	};
 
 	for (uint32_t type = 1; type < RSK_LOCAL_TYPES; type++)
@@ -68,11 +68,11 @@ Test(local_msg, who_may_say_what)
 
 Test(local_msg, a_number_at_a_board)
 {
-	struct rsk_local_msg m = message(RSK_LOCAL_BOARD);
+	struct rsk_local_msg m = message(RSK_LOCAL_PORT_TABLE);
 
-	m.port = RSK_BOARD_OWNER - 1;
+	m.port = RSK_PORT_TABLE_OWNER - 1;
 	cr_assert_eq(check(&m, OF_RSOCKD), 0);
-	m.port = RSK_BOARD_OWNER;
+	m.port = RSK_PORT_TABLE_OWNER;
 	cr_assert_eq(check(&m, OF_RSOCKD), -EPROTO, "rsockd's own");
 	m.port = 0;
 	cr_assert_eq(check(&m, OF_RSOCKD), -EPROTO);

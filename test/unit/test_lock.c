@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "guard.h"
+#include "sigdefer.h"
 #include "lock.h"
 
 #define ROUNDS 200000u
@@ -53,7 +53,7 @@ Test(lock, keeps_threads_apart)
 		pthread_join(thread[i], NULL);
 	cr_assert_eq(s->count, 4ull * ROUNDS);
 	cr_assert_eq(atomic_load(&s->lock.word), 0);
-	cr_assert_eq(rsk_guard_depth, 0);
+	cr_assert_eq(rsk_sigdefer_depth, 0);
 }
 
 Test(lock, keeps_processes_apart)
@@ -84,11 +84,11 @@ Test(lock, trylock_does_not_wait)
 	struct shared *s = shared_new();
 
 	cr_assert(rsk_trylock(&s->lock));
-	cr_assert_eq(rsk_guard_depth, 1);
+	cr_assert_eq(rsk_sigdefer_depth, 1);
 	cr_assert_not(rsk_trylock(&s->lock));
-	cr_assert_eq(rsk_guard_depth, 1, "a lock not had is a section not entered");
+	cr_assert_eq(rsk_sigdefer_depth, 1, "a lock not had is a section not entered");
 	rsk_unlock(&s->lock);
-	cr_assert_eq(rsk_guard_depth, 0);
+	cr_assert_eq(rsk_sigdefer_depth, 0);
 	cr_assert(rsk_trylock(&s->lock));
 	rsk_unlock(&s->lock);
 }

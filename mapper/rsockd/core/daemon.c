@@ -39,7 +39,7 @@ void rsk_daemon_devices(struct rsk_daemon *d)
 	rsk_pma_plug(d->pma, d->settings.watch_devices ? rsk_plug_carries : NULL, &d->plug);
 	rsk_pma_soft(d->pma, rsk_devices_soft, &d->devices);
 	if (d->local.agent)
-		rsk_boards_look(&d->local.boards);
+		rsk_port_tables_look(&d->local.port_tables);
 }
 
 /* The configuration that @text is, with the devices that are found now. It is the agent's then. */

@@ -142,9 +142,9 @@ static void local(struct rsk_daemon *d, struct evbuffer *out)
 #define PUT(name, text) counter(out, "local_" #name, text, l->count.name);
 	RSK_LOCAL_COUNTERS(PUT)
 #undef PUT
-	gauge(out, "boards", "boards that are shared with processes", l->boards.n);
-#define PUT(name, text) counter(out, "boards_" #name, text, l->boards.count.name);
-	RSK_BOARDS_COUNTERS(PUT)
+	gauge(out, "port_tables", "port tables that are shared with processes", l->port_tables.n);
+#define PUT(name, text) counter(out, "port_tables_" #name, text, l->port_tables.count.name);
+	RSK_PORT_TABLES_COUNTERS(PUT)
 #undef PUT
 	http(d, out);
 	counter(out, "log_left_out", "lines that the log was spared", rsk_say_left_out());

@@ -79,7 +79,7 @@ static void bye(struct rsk_local *l, struct rsk_local_process *p)
 	rsk_local_lookup_over(p);
 	rsk_rendezvous_table_gone(&l->meeting, p->number);
 	rsk_local_rails_gone(l, p);
-	rsk_boards_gone(&l->boards, p);
+	rsk_port_tables_gone(&l->port_tables, p);
 	rsk_hearers_gone(&l->hearers, p->number);
 	rsk_streams_put(&l->streams, p->segment, rsk_clock_ns());
 	HASH_DEL(l->processes, p);
@@ -104,7 +104,7 @@ static void hello(struct rsk_local *l, struct rsk_local_process *p, const struct
 {
 	rsk_local_able(l, p, m->flags & RSK_LOCAL_ABLE);
 	if (p->able)
-		rsk_boards_join(&l->boards, p);
+		rsk_port_tables_join(&l->port_tables, p);
 	if (fd < 0 || p->segment)
 		return;
 	p->segment = rsk_streams_take(&l->streams, fd, p->uid, rsk_clock_ns());
@@ -378,7 +378,7 @@ static void on_measure(evutil_socket_t fd, short what, void *arg)
 	forget_users(l);
 	rsk_hearers_sweep(&l->hearers);
 	rsk_hearers_write(&l->hearers);
-	rsk_boards_look(&l->boards);
+	rsk_port_tables_look(&l->port_tables);
 }
 
 static int measure_from_now_on(struct rsk_local *l)
@@ -412,7 +412,7 @@ int rsk_local_open(struct rsk_local *l, struct event_base *base, const struct rs
 	};
 	l->netns = own_netns();
 	rsk_local_rails_open(l);
-	rsk_boards_open(&l->boards, l->agent->pma);
+	rsk_port_tables_open(&l->port_tables, l->agent->pma);
 	l->fd = rsk_unix_listen(path, SOCK_SEQPACKET, BACKLOG);
 	if (l->fd < 0)
 		return l->fd;
@@ -450,7 +450,7 @@ void rsk_local_close(struct rsk_local *l)
 		free(u);
 	}
 	rsk_local_rails_close(l);
-	rsk_boards_close(&l->boards);
+	rsk_port_tables_close(&l->port_tables);
 	if (l->event)
 		event_free(l->event);
 	if (l->resume)

@@ -12,7 +12,7 @@
 #include <event2/event.h>
 #include <rsock/local.h>
 
-#include "boards.h"
+#include "port_tables.h"
 #include "hearers.h"
 #include "listeners.h"
 #include "rendezvous_table.h"
@@ -79,7 +79,7 @@ struct rsk_local {
 	struct rsk_hearers hearers;
 	struct rsk_streams streams;
 	struct rsk_sessions sessions; /* of the ledger, for streams of these processes */
-	struct rsk_boards boards;
+	struct rsk_port_tables port_tables;
 	struct rsk_local_told *told; /* list: of streams that policy is asked about anew */
 	struct rsk_local_counters count;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* local_parts.h - what local.c, local_process.c, local_rendezvous.c, rails.c and boards.c share; nobody else includes this. */
+/* local_parts.h - what local.c, local_process.c, local_rendezvous.c, rails.c and port_tables.c share; nobody else includes this. */
 #ifndef RSK_LOCAL_PARTS_H
 #define RSK_LOCAL_PARTS_H
 
@@ -39,11 +39,11 @@ struct rsk_local_process {
 	size_t asked;			     /* questions to the port mapper that are open */
 	struct rsk_local_question *waiting;  /* list: those whose turn is to come */
 	size_t n_waiting;
-	bool asks;		      /* the next of them is being asked just now */
-	uint16_t rail;		      /* port at which it accepts rails; 0: none */
-	bool able;		      /* it will, once a stream of it is wanted from elsewhere */
-	struct rsk_boards_one *board; /* NULL: it has none */
-	uint32_t holder;	      /* its number there */
+	bool asks;     /* the next of them is being asked just now */
+	uint16_t rail; /* port at which it accepts rails; 0: none */
+	bool able;     /* it will, once a stream of it is wanted from elsewhere */
+	struct rsk_port_tables_one *port_table; /* NULL: it has none */
+	uint32_t holder;			/* its number there */
 	UT_hash_handle hh;
 };
 

@@ -495,7 +495,7 @@ bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
 
 static uint64_t reserved(const struct rsk_local *l, const char *port)
 {
-	return rsk_boards_reserved(&l->boards, port);
+	return rsk_port_tables_reserved(&l->port_tables, port);
 }
 
 const struct rsk_agent_local_ops rsk_local_agent_ops = { .holder = rsk_local_holder,

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* boards_book.c - see boards_parts.h: what is booked for boards in the policy agent's ledger. */
+/* port_bookings.c - see port_tables_parts.h: what is booked for boards in the policy agent's ledger. */
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "boards_parts.h"
+#include "port_tables_parts.h"
 #include "pma.h"
 
 #define AHEAD 4u	/* rails of a port that are booked and not reserved yet */
 #define AHEAD_SHARE 16u /* but no larger share of what its RNIC has */
 
-static uint64_t booked_of(const struct rsk_boards *b, uint32_t uid, uint32_t at)
+static uint64_t booked_of(const struct rsk_port_tables *b, uint32_t uid, uint32_t at)
 {
-	const struct rsk_boards_one *o;
+	const struct rsk_port_tables_one *o;
 	uint64_t n = 0;
 
 	DL_FOREACH(b->all, o)
@@ -20,9 +20,9 @@ static uint64_t booked_of(const struct rsk_boards *b, uint32_t uid, uint32_t at)
 	return n;
 }
 
-static bool book(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at)
+static bool book(struct rsk_port_tables *b, struct rsk_port_tables_one *o, uint32_t at)
 {
-	struct rsk_boards_booked *k = &o->booked[at];
+	struct rsk_port_tables_booked *k = &o->booked[at];
 	uint64_t id, *ids;
 
 	if (k->n == k->room) {
@@ -38,18 +38,19 @@ static bool book(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at)
 	return id != 0;
 }
 
-void rsk_boards_unbook(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, uint64_t keep)
+void rsk_port_tables_unbook(struct rsk_port_tables *b, struct rsk_port_tables_one *o, uint32_t at,
+			    uint64_t keep)
 {
-	struct rsk_boards_booked *k = &o->booked[at];
+	struct rsk_port_tables_booked *k = &o->booked[at];
 
 	while (k->n > keep)
 		rsk_pma_rail_unbook(b->pma, k->ids[--k->n]);
 }
 
-int rsk_boards_reserved_at(struct rsk_boards_one *o, uint32_t at, uint64_t *out)
+int rsk_port_tables_reserved_at(struct rsk_port_tables_one *o, uint32_t at, uint64_t *out)
 {
 	struct rsk_reserve_figures f;
-	int rc = rsk_board_figures(&o->board, at, &f);
+	int rc = rsk_port_table_figures(&o->port_table, at, &f);
 
 	*out = o->booked[at].n;
 	if (rc == 0 && f.reserved[RSK_RESERVE_SESSIONS] < *out)
@@ -57,18 +58,20 @@ int rsk_boards_reserved_at(struct rsk_boards_one *o, uint32_t at, uint64_t *out)
 	return rc;
 }
 
-static bool reserved_now(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, uint64_t *out)
+static bool reserved_now(struct rsk_port_tables *b, struct rsk_port_tables_one *o, uint32_t at,
+			 uint64_t *out)
 {
-	return rsk_boards_did(b, o, at, rsk_boards_reserved_at(o, at, out));
+	return rsk_port_tables_did(b, o, at, rsk_port_tables_reserved_at(o, at, out));
 }
 
-static bool limit(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, uint64_t rails)
+static bool limit(struct rsk_port_tables *b, struct rsk_port_tables_one *o, uint32_t at,
+		  uint64_t rails)
 {
 	uint64_t most[RSK_RESERVE_MEASURES];
 
 	for (uint32_t i = 0; i < RSK_RESERVE_MEASURES; i++)
 		most[i] = rails * b->table.need[i];
-	if (!rsk_boards_did(b, o, at, rsk_board_limit(&o->board, at, most)))
+	if (!rsk_port_tables_did(b, o, at, rsk_port_table_limit(&o->port_table, at, most)))
 		return false;
 	o->booked[at].limit = (uint32_t)rails;
 	return true;
@@ -85,8 +88,8 @@ static uint64_t ahead(const struct rsk_pma_rail_port *p)
 	return share ? share : 1;
 }
 
-void rsk_boards_provide(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at,
-			const struct rsk_pma_rail_port *p)
+void rsk_port_tables_provide(struct rsk_port_tables *b, struct rsk_port_tables_one *o, uint32_t at,
+			     const struct rsk_pma_rail_port *p)
 {
 	uint64_t most = rsk_pma_rail_terms(b->pma).per_user, used, want;
 
@@ -100,7 +103,7 @@ void rsk_boards_provide(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t
 		/* First nobody takes any more of it; then who has taken some meanwhile keeps it. */
 		if (!limit(b, o, at, want) || !reserved_now(b, o, at, &used))
 			return;
-		rsk_boards_unbook(b, o, at, used > want ? used : want);
+		rsk_port_tables_unbook(b, o, at, used > want ? used : want);
 	}
 	/* Also one that others' changes have kept from being written. */
 	if (o->booked[at].n != o->booked[at].limit)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * remote_board.c - further rails of a link and rsockd's board (shares.h): which of our ports one may go by, what it
+ * remote_ports.c - further rails of a link and rsockd's board (port_reservations.h): which of our ports one may go by, what it
  * reserves for as long as it lasts, and when it has to end, since its port is drained or down, or a spare one that is
  * not needed any more. Each end looks after its own ports; of the first rail rsockd has decided. Keeper only.
  * ../docs/adr/board.md.
@@ -17,7 +17,7 @@
 
 static bool minds(const struct rsk_remote *r)
 {
-	return rsk_knobs.rdma_rails > 1 && rsk_shares_next() != UINT64_MAX &&
+	return rsk_knobs.rdma_rails > 1 && rsk_reservations_next() != UINT64_MAX &&
 	       (r->state == RSK_REMOTE_UP || r->state == RSK_REMOTE_BROKEN);
 }
 
@@ -27,16 +27,16 @@ static uint32_t port_at(const struct rsk_verbs_place *own, uint32_t n,
 	for (uint32_t i = 0; i < n; i++)
 		if (own[i].addr.family == a->family &&
 		    !memcmp(own[i].addr.ip, a->ip, sizeof(a->ip)))
-			return rsk_shares_port(own, n, own[i].device);
-	return RSK_BOARD_NOWHERE;
+			return rsk_reservations_port(own, n, own[i].device);
+	return RSK_PORT_TABLE_NOWHERE;
 }
 
 static uint32_t own_port(const struct rsk_verbs_addr *a)
 {
 	struct rsk_verbs_place own[RSK_REMOTE_CANDIDATES];
 
-	if (rsk_shares_next() == UINT64_MAX)
-		return RSK_BOARD_NOWHERE;
+	if (rsk_reservations_next() == UINT64_MAX)
+		return RSK_PORT_TABLE_NOWHERE;
 	return port_at(own, rsk_rdma_module->addresses(rsk_rdma, own, RSK_REMOTE_CANDIDATES), a);
 }
 
@@ -45,25 +45,25 @@ static bool has_active(const struct rsk_remote *r, uint32_t looks)
 {
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
 		if (r->rail[i].state == RSK_REMOTE_RAIL_UP && r->rail[i].looks >= looks &&
-		    !rsk_shares_spare(r->rail[i].port))
+		    !rsk_reservations_spare(r->rail[i].port))
 			return true;
 	return false;
 }
 
-bool rsk_remote_board_may(const struct rsk_remote *r, uint32_t port)
+bool rsk_remote_ports_may(const struct rsk_remote *r, uint32_t port)
 {
-	switch (rsk_shares_state(port)) {
-	case RSK_SHARE_FREE:
-	case RSK_SHARE_UP:
+	switch (rsk_reservations_state(port)) {
+	case RSK_RESERVATION_FREE:
+	case RSK_RESERVATION_UP:
 		return true;
-	case RSK_SHARE_SPARE:
+	case RSK_RESERVATION_SPARE:
 		return !has_active(r, 0);
 	default:
 		return false;
 	}
 }
 
-bool rsk_remote_board_admits(struct rsk_remote_rail *rail, uint64_t now_ns)
+bool rsk_remote_ports_admits(struct rsk_remote_rail *rail, uint64_t now_ns)
 {
 	struct rsk_remote *r = rail->r;
 	int rc;
@@ -71,37 +71,37 @@ bool rsk_remote_board_admits(struct rsk_remote_rail *rail, uint64_t now_ns)
 	if (!rail->index || rail->state != RSK_REMOTE_RAIL_IDLE)
 		return true;
 	rail->port = own_port(&rail->from);
-	if (!rsk_remote_board_may(r, rail->port)) {
+	if (!rsk_remote_ports_may(r, rail->port)) {
 		rail->to.family = 0;
 		rail->due_ns = UINT64_MAX;
 		r->candidates_due = true;
 		return false;
 	}
-	rc = rsk_shares_take(&rail->share, rail->port);
+	rc = rsk_reservations_take(&rail->reservation, rail->port);
 	if (rc == 0)
 		return true;
 	rail->due_ns = now_ns + AGAIN_NS;
 	rsk_log(RSK_LOG_INFO, "link %u: no rail %u by %s: %d", r->l->number, rail->index,
-		rsk_shares_name(rail->port), rc);
+		rsk_reservations_name(rail->port), rc);
 	return false;
 }
 
-bool rsk_remote_board_accepts(struct rsk_remote_rail *rail, const struct rsk_verbs_addr *here)
+bool rsk_remote_ports_accepts(struct rsk_remote_rail *rail, const struct rsk_verbs_addr *here)
 {
 	int rc = -EACCES;
 
 	if (!rail->index)
 		return true;
 	rail->port = own_port(here);
-	if (rsk_remote_board_may(rail->r, rail->port))
-		rc = rsk_shares_take(&rail->share, rail->port);
+	if (rsk_remote_ports_may(rail->r, rail->port))
+		rc = rsk_reservations_take(&rail->reservation, rail->port);
 	if (rc < 0)
 		rsk_log(RSK_LOG_INFO, "link %u: rail %u is not let in by %s: %d",
-			rail->r->l->number, rail->index, rsk_shares_name(rail->port), rc);
+			rail->r->l->number, rail->index, rsk_reservations_name(rail->port), rc);
 	return rc == 0;
 }
 
-void rsk_remote_board_came(struct rsk_remote_rail *rail)
+void rsk_remote_ports_came(struct rsk_remote_rail *rail)
 {
 	rsk_rdma_module->rail_from(rail->rail, &rail->is_from);
 	rail->looks = 0;
@@ -126,13 +126,14 @@ static bool has_other(const struct rsk_remote *r, const struct rsk_remote_rail *
 static void end_if_due(struct rsk_remote_rail *rail)
 {
 	struct rsk_remote *r = rail->r;
-	bool out = rsk_shares_state(rail->port) == RSK_SHARE_OUT;
-	bool relieved = rsk_shares_spare(rail->port) && has_active(r, 1);
+	bool out = rsk_reservations_state(rail->port) == RSK_RESERVATION_OUT;
+	bool relieved = rsk_reservations_spare(rail->port) && has_active(r, 1);
 
 	if ((!out && !relieved) || !has_other(r, rail))
 		return;
 	rsk_log(RSK_LOG_INFO, "link %u: rail %u ends: %s is %s", r->l->number, rail->index,
-		rsk_shares_name(rail->port), out ? "drained or down" : "spare, and not needed");
+		rsk_reservations_name(rail->port),
+		out ? "drained or down" : "spare, and not needed");
 	rsk_remote_rail_end(rail);
 	rsk_remote_rail_lost(rail, -ENODEV);
 }
@@ -148,7 +149,7 @@ static void look_after(struct rsk_remote *r)
 		}
 		if (i) {
 			/* Of another board than that of now nothing is left; there may be room for it later. */
-			rsk_shares_take(&rail->share, rail->port);
+			rsk_reservations_take(&rail->reservation, rail->port);
 			end_if_due(rail);
 		}
 		rail->looks += rail->state == RSK_REMOTE_RAIL_UP;
@@ -165,31 +166,31 @@ static void find_ports(struct rsk_remote *r)
 			r->rail[i].port = port_at(own, n, &r->rail[i].is_from);
 }
 
-void rsk_remote_board_look(uint64_t now_ns)
+void rsk_remote_ports_look(uint64_t now_ns)
 {
-	uint64_t before = rsk_shares_next();
-	bool changed = rsk_shares_look(now_ns), looked = rsk_shares_next() != before;
+	uint64_t before = rsk_reservations_next();
+	bool changed = rsk_reservations_look(now_ns), looked = rsk_reservations_next() != before;
 	struct rsk_remote *r;
 
 	DL_FOREACH(rsk_remotes.all, r) {
-		r->board_changed |= changed;
-		r->board_looked |= looked;
+		r->ports_changed |= changed;
+		r->ports_checked |= looked;
 	}
 }
 
-void rsk_remote_board_work(struct rsk_remote *r)
+void rsk_remote_ports_work(struct rsk_remote *r)
 {
 	bool active = has_active(r, 0);
 
-	if (r->board_changed) {
-		r->board_changed = false;
+	if (r->ports_changed) {
+		r->ports_changed = false;
 		r->candidates_due = true;
 		find_ports(r);
 	}
 	if (!minds(r))
 		return;
-	if (r->board_looked) {
-		r->board_looked = false;
+	if (r->ports_checked) {
+		r->ports_checked = false;
 		look_after(r);
 	}
 	if (active != r->active) {
@@ -199,7 +200,7 @@ void rsk_remote_board_work(struct rsk_remote *r)
 	}
 }
 
-uint64_t rsk_remote_board_next(const struct rsk_remote *r)
+uint64_t rsk_remote_ports_next(const struct rsk_remote *r)
 {
-	return minds(r) ? rsk_shares_next() : UINT64_MAX;
+	return minds(r) ? rsk_reservations_next() : UINT64_MAX;
 }

@@ -15,7 +15,7 @@ from net_local import ALICE, BOB
 from net_rsockd import EVERYTHING
 
 SECOND, THIRD = "10.77.0.101", "10.77.0.102"
-AHEAD = 4  # mapper/rsockd/session/boards_book.c
+AHEAD = 4  # mapper/rsockd/session/port_bookings.c
 
 
 def rnics(host, **second):
@@ -31,10 +31,10 @@ def one(t, **config):
 
 
 class User:
-    """bin/net_board_user."""
+    """bin/net_port_table_user."""
 
     def __init__(self, host, uid=None, ready="ready"):
-        program = host.lab.reachable(os.path.join(host.t.bin, "net_board_user"))
+        program = host.lab.reachable(os.path.join(host.t.bin, "net_port_table_user"))
         self.proc = host.run([program, host.local], user=uid, name="board_user", stdin="pipe", stdout="pipe")
         self.hear(ready)
 
@@ -83,25 +83,25 @@ def given_to_who_is_able(t):
     plain = local.Client(host.local)
     plain.say(local.HELLO)
     able = [local.Client(host.local, uid) for uid in (ALICE, ALICE, BOB)]
-    boards = []
+    port_tables = []
     for client in able:
         client.say(local.HELLO, flags=local.ABLE)
-        message, fds = client.hear(boards=True)
+        message, fds = client.hear(port_tables=True)
         t.equal((message["type"], len(fds)), (local.BOARD, 1), "what came")
-        boards.append((os.fstat(fds[0]).st_ino, message["port"]))
+        port_tables.append((os.fstat(fds[0]).st_ino, message["port"]))
         os.close(fds[0])
-    t.equal([number for _inode, number in boards], [1, 2, 1], "numbers")
-    t.check(boards[0][0] == boards[1][0] != boards[2][0], f"one for each user: {boards}")
+    t.equal([number for _inode, number in port_tables], [1, 2, 1], "numbers")
+    t.check(port_tables[0][0] == port_tables[1][0] != port_tables[2][0], f"one for each user: {port_tables}")
     able[0].say(local.HELLO, flags=local.ABLE)  # it says so again when it has statistics
     able[0].say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2, family=socket.AF_INET, cookie=77)
-    message, fds = able[0].hear(boards=True)
+    message, fds = able[0].hear(port_tables=True)
     t.equal((message["type"], fds), (local.ANSWER, []), "once is enough")
     plain.say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2, family=socket.AF_INET, cookie=77)
-    t.equal(plain.hear(boards=True)[0]["type"], local.ANSWER, "who is not able has none")
-    t.equal(host.figure("boards"), 2, "boards")
+    t.equal(plain.hear(port_tables=True)[0]["type"], local.ANSWER, "who is not able has none")
+    t.equal(host.figure("port_tables"), 2, "port_tables")
     for client in able:
         client.close()
-    t.until(lambda: host.figure("boards") == 0, 10, "the boards to go with their processes")
+    t.until(lambda: host.figure("port_tables") == 0, 10, "the port_tables to go with their processes")
     t.equal(rails(host), (0, 0), "all is given back")
     plain.close()
 
@@ -159,7 +159,7 @@ def reserved_without_a_word(t):
     t.until(lambda: b.take(host.ip, 20) and rails(host)[0] > 3 * AHEAD, 20, "more and more to be booked")
     b.ask("give", host.ip, rails(host)[0])
     t.until(lambda: rails(host)[0] == 0 and AHEAD <= rails(host)[1] <= 2 * AHEAD, 10, "what is not needed to be booked no more")
-    t.equal(host.figure("boards_left_total"), 1, "given back for a dead one")
+    t.equal(host.figure("port_tables_left_total"), 1, "given back for a dead one")
 
 
 @case(timeout=90)
@@ -201,7 +201,7 @@ def killed_again_and_again(t):
         for user in users:
             user.kill()
     t.until(lambda: rails(host) == (1, 1 + AHEAD), 20, "all of theirs to be given back")
-    t.equal((host.figure("boards"), host.figure("boards_left_total")), (1, 24), "boards, processes")
+    t.equal((host.figure("port_tables"), host.figure("port_tables_left_total")), (1, 24), "port_tables, processes")
 
 
 @case(timeout=120)
@@ -211,16 +211,16 @@ def more_processes_than_a_board_has_room_for(t):
     for _ in range(70):
         client = local.Client(host.local, ALICE)
         client.say(local.HELLO, flags=local.ABLE)
-        message, fds = client.hear(boards=True)
+        message, fds = client.hear(port_tables=True)
         clients.append((os.fstat(fds[0]).st_ino, message["port"]))
         os.close(fds[0])
         clients.append(client)
     names = clients[::2]
     t.equal(len(set(names)), 70, "nobody has another one's number")
-    t.equal((len({inode for inode, _number in names}), host.figure("boards")), (2, 2), "boards")
+    t.equal((len({inode for inode, _number in names}), host.figure("port_tables")), (2, 2), "port_tables")
     for client in clients[1::2]:
         client.close()
-    t.until(lambda: host.figure("boards") == 0, 10, "the boards to go")
+    t.until(lambda: host.figure("port_tables") == 0, 10, "the port_tables to go")
 
 
 @case(timeout=120)
@@ -230,14 +230,14 @@ def one_who_spoils_it(t):
     bad, good = User(host, ALICE), User(host, BOB)
     good.take(host.ip, 2)
     bad.ask("spoil", 3000)
-    t.until(lambda: host.figure("boards_spoiled_total") == 1, 20, "it to be seen")
+    t.until(lambda: host.figure("port_tables_spoiled_total") == 1, 20, "it to be seen")
     reserved, booked = rails(host)
     t.check(2 <= reserved <= booked <= 20 + 2 + AHEAD, f"booked: {booked}, reserved: {reserved}")
     t.equal(good.take(host.ip, 1), (1, "done"), "the other user")
     again = User(host, ALICE)
     t.equal((again.ask("number"), again.take(SECOND, 1)), ("1", (1, "done")), "who comes anew has another one")
     bad.kill()
-    t.until(lambda: host.figure("boards") == 2 and rails(host) == (3, 3 + 2 * AHEAD), 20, "what it had to be given back")
+    t.until(lambda: host.figure("port_tables") == 2 and rails(host) == (3, 3 + 2 * AHEAD), 20, "what it had to be given back")
     t.equal(host.get("/v1/status")["pid"], host.daemon.pid, "the daemon")
 
 
@@ -249,11 +249,11 @@ def one_who_spoils_all_he_gets(t):
     for number in range(8):
         bad.append(User(host, ALICE))
         bad[-1].ask("spoil", 3000)
-        t.until(lambda number=number: host.figure("boards_spoiled_total") == number + 1, 20, "it to be seen")
+        t.until(lambda number=number: host.figure("port_tables_spoiled_total") == number + 1, 20, "it to be seen")
     ninth = local.Client(host.local, ALICE)
     ninth.say(local.HELLO, flags=local.ABLE)
     ninth.say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2, family=socket.AF_INET, cookie=77)
-    t.equal(ninth.hear(boards=True)[0]["type"], local.ANSWER, "a ninth board")
+    t.equal(ninth.hear(port_tables=True)[0]["type"], local.ANSWER, "a ninth board")
     t.equal(User(host, BOB).take(host.ip, 1), (1, "done"), "the other user")
     ninth.close()
 
@@ -261,7 +261,7 @@ def one_who_spoils_all_he_gets(t):
 @case(timeout=90)
 def one_who_keeps_it_busy(t):
     """For a while: nobody has written what he may not, so nothing is spoiled; and what had to wait comes right. That a
-    record is found busy each time is rare even so: what it comes to then is unit_boards'."""
+    record is found busy each time is rare even so: what it comes to then is unit_port_tables'."""
     host = one(t)
     good, *busy = [User(host, ALICE) for _ in range(3)]
     dead = [User(host, ALICE) for _ in range(4)]
@@ -275,17 +275,17 @@ def one_who_keeps_it_busy(t):
         user.kill()
     for user in busy:
         user.hear("done")
-    t.until(lambda: host.figure("boards_left_total") == 4, 10, "what the dead had to be given back")
-    t.equal((host.figure("boards_spoiled_total"), host.figure("boards")), (0, 1), "spoiled, boards")
+    t.until(lambda: host.figure("port_tables_left_total") == 4, 10, "what the dead had to be given back")
+    t.equal((host.figure("port_tables_spoiled_total"), host.figure("port_tables")), (0, 1), "spoiled, port_tables")
     good.ask("give", host.ip, 10)
     t.until(lambda: rails(host)[0] == 0 and AHEAD <= rails(host)[1] <= 2 * AHEAD, 10, "all to be given back")
     t.until(lambda: User(host, ALICE).ask("number") in numbers, 20, "their numbers to be given again")
-    t.equal(host.figure("boards"), 1, "boards")
+    t.equal(host.figure("port_tables"), 1, "port_tables")
 
 
 @case(timeout=60)
 def with_another_rsockd(t):
-    """It is killed; the next one knows nothing of its boards, and makes new ones."""
+    """It is killed; the next one knows nothing of its port_tables, and makes new ones."""
     host = one(t)
     user = User(host)
     user.take(host.ip, 2)

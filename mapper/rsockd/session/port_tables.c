@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* boards.c - see boards.h. */
-#include "boards.h"
+/* port_tables.c - see port_tables.h. */
+#include "port_tables.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,76 +10,79 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "boards_parts.h"
+#include "port_tables_parts.h"
 #include "clock.h"
 #include "local_parts.h"
 
-#define BOARDS_MOST 64u /* a descriptor each */
-#define USER_BOARDS 8u	/* of one user */
+#define PORT_TABLES_MOST 64u /* a descriptor each */
+#define USER_PORT_TABLES 8u  /* of one user */
 #define REST_NS                                                                                    \
 	2000000000ull /* a number is not given again before that: its last holder may not know yet */
 /* What is busy is not tried more often: events make some more looks, and a try costs a millisecond. */
 #define LOOK_NS 500000000ull
-#define ALL_PORTS ((1u << RSK_BOARD_PORTS) - 1)
+#define ALL_PORTS ((1u << RSK_PORT_TABLE_PORTS) - 1)
 
-void rsk_boards_spoiled(struct rsk_boards *b, struct rsk_boards_one *o)
+void rsk_port_tables_spoiled(struct rsk_port_tables *b, struct rsk_port_tables_one *o)
 {
 	b->count.spoiled += !o->spoiled;
 	o->spoiled = true;
 }
 
-bool rsk_boards_did(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, int rc)
+bool rsk_port_tables_did(struct rsk_port_tables *b, struct rsk_port_tables_one *o, uint32_t at,
+			 int rc)
 {
 	if (rc == -EBUSY)
 		o->busy |= 1u << at;
 	else if (rc < 0)
-		rsk_boards_spoiled(b, o);
+		rsk_port_tables_spoiled(b, o);
 	return rc == 0;
 }
 
 /* ---- what a busy record puts off ---- */
 
-static void open_record(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at)
+static void open_record(struct rsk_port_tables *b, struct rsk_port_tables_one *o, uint32_t at)
 {
 	o->opens |= 1u << at;
-	if (rsk_boards_did(b, o, at, rsk_board_open(&o->board, at)))
+	if (rsk_port_tables_did(b, o, at, rsk_port_table_open(&o->port_table, at)))
 		o->opens &= ~(1u << at);
 }
 
 /* Has the process of that number nothing at that port any more? */
-static bool is_back(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t at, uint32_t number)
+static bool is_back(struct rsk_port_tables *b, struct rsk_port_tables_one *o, uint32_t at,
+		    uint32_t number)
 {
 	/* A record that is to be made anew has nobody's, and of a spoiled board nobody is given anything. */
 	if (!b->name[at] || o->opens & 1u << at || o->spoiled)
 		return true;
 	return !(o->busy & 1u << at) &&
-	       (rsk_boards_did(b, o, at, rsk_board_leave(&o->board, at, number)) || o->spoiled);
+	       (rsk_port_tables_did(b, o, at, rsk_port_table_leave(&o->port_table, at, number)) ||
+		o->spoiled);
 }
 
-static void give_back(struct rsk_boards *b, struct rsk_boards_one *o, uint32_t number)
+static void give_back(struct rsk_port_tables *b, struct rsk_port_tables_one *o, uint32_t number)
 {
-	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+	for (uint32_t i = 0; i < RSK_PORT_TABLE_PORTS; i++)
 		if (o->leaves[number] & 1u << i && is_back(b, o, i, number))
 			o->leaves[number] &= ~(1u << i);
 	b->count.left += !o->leaves[number];
 }
 
 /* Once a second, or some more often, whoever comes and goes meanwhile. */
-static void try_again(struct rsk_boards *b, struct rsk_boards_one *o)
+static void try_again(struct rsk_port_tables *b, struct rsk_port_tables_one *o)
 {
 	if (o->busy && rsk_clock_ns() - o->busy_ns < LOOK_NS)
 		return;
 	o->busy = 0;
-	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+	for (uint32_t i = 0; i < RSK_PORT_TABLE_PORTS; i++)
 		if (b->name[i] && !o->spoiled && o->opens & 1u << i)
 			open_record(b, o, i);
-	for (uint32_t i = 1; i < RSK_BOARD_OWNER; i++)
+	for (uint32_t i = 1; i < RSK_PORT_TABLE_OWNER; i++)
 		if (o->leaves[i])
 			give_back(b, o, i);
 }
 
 /* At a look's end. */
-static void judge(struct rsk_boards *b, struct rsk_boards_one *o)
+static void judge(struct rsk_port_tables *b, struct rsk_port_tables_one *o)
 {
 	uint64_t now = rsk_clock_ns();
 
@@ -87,26 +90,26 @@ static void judge(struct rsk_boards *b, struct rsk_boards_one *o)
 		o->busy_looks = 0;
 	} else if (now - o->busy_ns >= LOOK_NS) {
 		o->busy_ns = now;
-		if (++o->busy_looks >= RSK_BOARDS_BUSY_LOOKS)
-			rsk_boards_spoiled(b, o);
+		if (++o->busy_looks >= RSK_PORT_TABLES_BUSY_LOOKS)
+			rsk_port_tables_spoiled(b, o);
 	}
 }
 
 /* ---- the table ---- */
 
-static uint32_t place_of(const struct rsk_boards *b, const char *name)
+static uint32_t place_of(const struct rsk_port_tables *b, const char *name)
 {
-	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+	for (uint32_t i = 0; i < RSK_PORT_TABLE_PORTS; i++)
 		if (b->name[i] && !strcmp(b->name[i], name))
 			return i;
-	return RSK_BOARD_NOWHERE;
+	return RSK_PORT_TABLE_NOWHERE;
 }
 
-static void take_place(struct rsk_boards *b, const char *name)
+static void take_place(struct rsk_port_tables *b, const char *name)
 {
-	struct rsk_boards_one *o;
+	struct rsk_port_tables_one *o;
 
-	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++) {
+	for (uint32_t i = 0; i < RSK_PORT_TABLE_PORTS; i++) {
 		if (b->name[i])
 			continue;
 		b->name[i] = strdup(name);
@@ -116,13 +119,13 @@ static void take_place(struct rsk_boards *b, const char *name)
 	}
 }
 
-static void free_place(struct rsk_boards *b, uint32_t at)
+static void free_place(struct rsk_port_tables *b, uint32_t at)
 {
-	struct rsk_boards_one *o;
+	struct rsk_port_tables_one *o;
 
 	DL_FOREACH(b->all, o) {
-		rsk_boards_unbook(b, o, at, 0);
-		o->booked[at].limit = 0; /* as rsk_board_open() leaves it */
+		rsk_port_tables_unbook(b, o, at, 0);
+		o->booked[at].limit = 0; /* as rsk_port_table_open() leaves it */
 	}
 	free(b->name[at]);
 	b->name[at] = NULL;
@@ -137,49 +140,49 @@ static const struct rsk_pma_rail_port *port_named(const struct rsk_pma_rail_port
 	return NULL;
 }
 
-static void describe(struct rsk_board_port *out, const struct rsk_pma_rail_port *p)
+static void describe(struct rsk_port_table_port *out, const struct rsk_pma_rail_port *p)
 {
-	static const uint32_t states[] = { [RSK_PMA_UP] = RSK_BOARD_UP,
-					   [RSK_PMA_DOWN] = RSK_BOARD_DOWN,
-					   [RSK_PMA_DRAINING] = RSK_BOARD_DRAINED };
+	static const uint32_t states[] = { [RSK_PMA_UP] = RSK_PORT_TABLE_UP,
+					   [RSK_PMA_DOWN] = RSK_PORT_TABLE_DOWN,
+					   [RSK_PMA_DRAINING] = RSK_PORT_TABLE_DRAINED };
 
 	snprintf(out->name, sizeof(out->name), "%s", p->name);
 	out->state = states[p->state];
 	if (p->state == RSK_PMA_UP && p->overloaded)
-		out->state = RSK_BOARD_OVERLOADED;
+		out->state = RSK_PORT_TABLE_OVERLOADED;
 	out->spare = p->spare;
-	for (size_t i = 0; i < p->n_ips && i < RSK_BOARD_IPS; i++) {
+	for (size_t i = 0; i < p->n_ips && i < RSK_PORT_TABLE_IPS; i++) {
 		out->family[i] = p->ips[i].ipv == RSK_PM_IPV6 ? AF_INET6 : AF_INET;
 		memcpy(out->ip[i], p->ips[i].ip, 16);
 	}
 }
 
-static void say_full(struct rsk_boards *b, const char *name)
+static void say_full(struct rsk_port_tables *b, const char *name)
 {
 	if (!b->full)
 		fprintf(stderr, "rsockd: %s: more than %u ports: rails by it are not reserved\n",
-			name, RSK_BOARD_PORTS);
+			name, RSK_PORT_TABLE_PORTS);
 	b->full = true;
 }
 
 /* All ports that there are; which place each has, and what is on the boards. */
-static void list(struct rsk_boards *b, const struct rsk_pma_rail_port *ports, size_t n)
+static void list(struct rsk_port_tables *b, const struct rsk_pma_rail_port *ports, size_t n)
 {
 	const struct rsk_pma_rail_terms terms = rsk_pma_rail_terms(b->pma);
-	struct rsk_board_table t = { .need = { terms.need.bps, 1, terms.need.memory_maps } };
-	struct rsk_boards_one *o;
+	struct rsk_port_table_data t = { .need = { terms.need.bps, 1, terms.need.memory_maps } };
+	struct rsk_port_tables_one *o;
 
 	memset(t.port, 0, sizeof(t.port));
-	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+	for (uint32_t i = 0; i < RSK_PORT_TABLE_PORTS; i++)
 		if (b->name[i] && !port_named(ports, n, b->name[i]))
 			free_place(b, i);
 	for (size_t i = 0; i < n; i++) {
 		uint32_t at = place_of(b, ports[i].name);
 
-		if (at == RSK_BOARD_NOWHERE)
+		if (at == RSK_PORT_TABLE_NOWHERE)
 			take_place(b, ports[i].name);
 		at = place_of(b, ports[i].name);
-		if (at == RSK_BOARD_NOWHERE)
+		if (at == RSK_PORT_TABLE_NOWHERE)
 			say_full(b, ports[i].name);
 		else
 			describe(&t.port[at], &ports[i]);
@@ -188,14 +191,14 @@ static void list(struct rsk_boards *b, const struct rsk_pma_rail_port *ports, si
 		return;
 	b->table = t;
 	DL_FOREACH(b->all, o)
-		rsk_board_write(&o->board, &t);
+		rsk_port_table_write(&o->port_table, &t);
 }
 
-void rsk_boards_look(struct rsk_boards *b)
+void rsk_port_tables_look(struct rsk_port_tables *b)
 {
 	size_t n = b->pma ? rsk_pma_rail_ports(b->pma, NULL, 0) : 0;
 	struct rsk_pma_rail_port *ports = calloc(n + 1, sizeof(*ports));
-	struct rsk_boards_one *o;
+	struct rsk_port_tables_one *o;
 
 	if (!b->pma || !ports) {
 		free(ports);
@@ -208,10 +211,10 @@ void rsk_boards_look(struct rsk_boards *b)
 	for (size_t i = 0; i < n; i++) {
 		uint32_t at = place_of(b, ports[i].name);
 
-		if (at == RSK_BOARD_NOWHERE)
+		if (at == RSK_PORT_TABLE_NOWHERE)
 			continue;
 		DL_FOREACH(b->all, o)
-			rsk_boards_provide(b, o, at, &ports[i]);
+			rsk_port_tables_provide(b, o, at, &ports[i]);
 	}
 	free(ports);
 	DL_FOREACH(b->all, o)
@@ -221,11 +224,11 @@ void rsk_boards_look(struct rsk_boards *b)
 /* ---- processes ---- */
 
 /* A number that nobody has; 0: none. */
-static uint32_t free_number(const struct rsk_boards_one *o, uint64_t now_ns)
+static uint32_t free_number(const struct rsk_port_tables_one *o, uint64_t now_ns)
 {
 	uint32_t best = 0;
 
-	for (uint32_t i = 1; i < RSK_BOARD_OWNER; i++)
+	for (uint32_t i = 1; i < RSK_PORT_TABLE_OWNER; i++)
 		if (!(o->given & 1ull << i) && !o->leaves[i] &&
 		    (!o->left_ns[i] || now_ns - o->left_ns[i] >= REST_NS) &&
 		    (!best || o->left_ns[i] < o->left_ns[best]))
@@ -233,29 +236,29 @@ static uint32_t free_number(const struct rsk_boards_one *o, uint64_t now_ns)
 	return best;
 }
 
-static void drop(struct rsk_boards *b, struct rsk_boards_one *o)
+static void drop(struct rsk_port_tables *b, struct rsk_port_tables_one *o)
 {
-	for (uint32_t i = 1; i < RSK_BOARD_OWNER; i++)
+	for (uint32_t i = 1; i < RSK_PORT_TABLE_OWNER; i++)
 		b->count.left += o->leaves[i] != 0;
-	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++) {
-		rsk_boards_unbook(b, o, i, 0);
+	for (uint32_t i = 0; i < RSK_PORT_TABLE_PORTS; i++) {
+		rsk_port_tables_unbook(b, o, i, 0);
 		free(o->booked[i].ids);
 	}
 	DL_DELETE(b->all, o);
 	b->n--;
-	rsk_board_detach(&o->board);
+	rsk_port_table_detach(&o->port_table);
 	close(o->fd);
 	free(o);
 }
 
-static struct rsk_boards_one *make(struct rsk_boards *b, uint32_t uid)
+static struct rsk_port_tables_one *make(struct rsk_port_tables *b, uint32_t uid)
 {
-	struct rsk_boards_one *o = b->n < BOARDS_MOST ? calloc(1, sizeof(*o)) : NULL;
+	struct rsk_port_tables_one *o = b->n < PORT_TABLES_MOST ? calloc(1, sizeof(*o)) : NULL;
 
 	if (!o)
 		return NULL;
 	o->uid = uid;
-	o->fd = rsk_board_create(&o->board);
+	o->fd = rsk_port_table_create(&o->port_table);
 	if (o->fd < 0) {
 		free(o);
 		return NULL;
@@ -263,17 +266,18 @@ static struct rsk_boards_one *make(struct rsk_boards *b, uint32_t uid)
 	DL_APPEND(b->all, o);
 	b->n++;
 	b->count.made++;
-	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+	for (uint32_t i = 0; i < RSK_PORT_TABLE_PORTS; i++)
 		if (b->name[i])
 			open_record(b, o, i);
-	rsk_board_write(&o->board, &b->table);
+	rsk_port_table_write(&o->port_table, &b->table);
 	return o;
 }
 
-static struct rsk_boards_one *board_for(struct rsk_boards *b, uint32_t uid, uint32_t *number)
+static struct rsk_port_tables_one *port_table_for(struct rsk_port_tables *b, uint32_t uid,
+						  uint32_t *number)
 {
 	uint64_t now = rsk_clock_ns();
-	struct rsk_boards_one *o;
+	struct rsk_port_tables_one *o;
 	uint32_t n = 0;
 
 	*number = 0;
@@ -286,40 +290,40 @@ static struct rsk_boards_one *board_for(struct rsk_boards *b, uint32_t uid, uint
 			return o;
 	}
 	/* Who spoils them, one after the other, does not have all that there are. */
-	o = n < USER_BOARDS ? make(b, uid) : NULL;
+	o = n < USER_PORT_TABLES ? make(b, uid) : NULL;
 	*number = o ? free_number(o, now) : 0;
 	return o;
 }
 
-void rsk_boards_join(struct rsk_boards *b, struct rsk_local_process *p)
+void rsk_port_tables_join(struct rsk_port_tables *b, struct rsk_local_process *p)
 {
-	struct rsk_local_msg m = { .type = RSK_LOCAL_BOARD };
+	struct rsk_local_msg m = { .type = RSK_LOCAL_PORT_TABLE };
 	uint32_t number;
 
 	/* A board is shared by the processes of one user. */
-	if (p->board || !b->pma || p->uid == RSK_PMA_NOBODY)
+	if (p->port_table || !b->pma || p->uid == RSK_PMA_NOBODY)
 		return;
-	p->board = board_for(b, p->uid, &number);
-	if (!p->board) {
+	p->port_table = port_table_for(b, p->uid, &number);
+	if (!p->port_table) {
 		b->count.refused++;
 		return;
 	}
 	p->holder = number;
-	p->board->given |= 1ull << number;
-	p->board->processes++;
-	rsk_boards_look(b);
+	p->port_table->given |= 1ull << number;
+	p->port_table->processes++;
+	rsk_port_tables_look(b);
 	m.port = (uint16_t)number;
-	if (!rsk_local_tell(p->l, p, &m, p->board->fd))
-		rsk_boards_gone(b, p);
+	if (!rsk_local_tell(p->l, p, &m, p->port_table->fd))
+		rsk_port_tables_gone(b, p);
 }
 
-void rsk_boards_gone(struct rsk_boards *b, struct rsk_local_process *p)
+void rsk_port_tables_gone(struct rsk_port_tables *b, struct rsk_local_process *p)
 {
-	struct rsk_boards_one *o = p->board;
+	struct rsk_port_tables_one *o = p->port_table;
 
 	if (!o)
 		return;
-	p->board = NULL;
+	p->port_table = NULL;
 	o->leaves[p->holder] = ALL_PORTS;
 	give_back(b, o, p->holder);
 	o->given &= ~(1ull << p->holder);
@@ -328,30 +332,30 @@ void rsk_boards_gone(struct rsk_boards *b, struct rsk_local_process *p)
 		drop(b, o);
 }
 
-uint64_t rsk_boards_reserved(const struct rsk_boards *b, const char *port)
+uint64_t rsk_port_tables_reserved(const struct rsk_port_tables *b, const char *port)
 {
 	uint32_t at = place_of(b, port);
-	struct rsk_boards_one *o;
+	struct rsk_port_tables_one *o;
 	uint64_t n = 0, one;
 
-	if (at == RSK_BOARD_NOWHERE)
+	if (at == RSK_PORT_TABLE_NOWHERE)
 		return 0;
 	DL_FOREACH(b->all, o) {
-		rsk_boards_reserved_at(o, at, &one);
+		rsk_port_tables_reserved_at(o, at, &one);
 		n += one;
 	}
 	return n;
 }
 
-void rsk_boards_open(struct rsk_boards *b, struct rsk_pma *pma)
+void rsk_port_tables_open(struct rsk_port_tables *b, struct rsk_pma *pma)
 {
-	*b = (struct rsk_boards){ .pma = pma };
-	rsk_boards_look(b);
+	*b = (struct rsk_port_tables){ .pma = pma };
+	rsk_port_tables_look(b);
 }
 
-void rsk_boards_close(struct rsk_boards *b)
+void rsk_port_tables_close(struct rsk_port_tables *b)
 {
-	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+	for (uint32_t i = 0; i < RSK_PORT_TABLE_PORTS; i++)
 		free(b->name[i]);
-	*b = (struct rsk_boards){ 0 };
+	*b = (struct rsk_port_tables){ 0 };
 }

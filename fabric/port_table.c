@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* board.c - see board.h. */
-#include "board.h"
+/* port_table.c - see port_table.h. */
+#include "port_table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +15,10 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define PAGE 4096u
-#define RECORD_BYTES RSK_LOCKED_BYTES(RSK_BOARD_HOLDERS)
+#define RECORD_BYTES RSK_LOCKED_BYTES(RSK_PORT_TABLE_HOLDERS)
 #define BYTES                                                                                      \
-	((RSK_BOARD_RECORDS + RSK_BOARD_PORTS * RECORD_BYTES + PAGE - 1) / PAGE * (uint64_t)PAGE)
+	((RSK_PORT_TABLE_RECORDS + RSK_PORT_TABLE_PORTS * RECORD_BYTES + PAGE - 1) / PAGE *        \
+	 (uint64_t)PAGE)
 /*
  * Of one operation, some 0.3 us each: who has others to serve is not kept for long, and looks again later; a process
  * goes on for as long as many at once may need.
@@ -41,55 +42,55 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static struct rsk_board_head *head_of(const struct rsk_board *b)
+static struct rsk_port_table_head *head_of(const struct rsk_port_table *b)
 {
 	return (void *)b->rail.window;
 }
 
 /* ---- there, and gone ---- */
 
-static int map(struct rsk_board *b, int fd, uint32_t me)
+static int map(struct rsk_port_table *b, int fd, uint32_t me)
 {
 	void *p = rsk_sys_mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (rsk_sys_is_err(p))
 		return (int)(intptr_t)p;
 	rsk_sys_madvise(p, BYTES, MADV_DONTFORK);
-	*b = (struct rsk_board){ .rail = { .ops = &ops, .window = p, .window_bytes = BYTES },
-				 .me = me };
-	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
-		rsk_locker_init(&b->at[i], RSK_BOARD_RECORDS + i * RECORD_BYTES, RSK_BOARD_HOLDERS,
-				me, now_ns());
+	*b = (struct rsk_port_table){ .rail = { .ops = &ops, .window = p, .window_bytes = BYTES },
+				      .me = me };
+	for (uint32_t i = 0; i < RSK_PORT_TABLE_PORTS; i++)
+		rsk_locker_init(&b->at[i], RSK_PORT_TABLE_RECORDS + i * RECORD_BYTES,
+				RSK_PORT_TABLE_HOLDERS, me, now_ns());
 	return 0;
 }
 
-int rsk_board_create(struct rsk_board *b)
+int rsk_port_table_create(struct rsk_port_table *b)
 {
-	int fd = rsk_sys_memfd_create("rsock-board", MFD_CLOEXEC | MFD_ALLOW_SEALING), rc;
+	int fd = rsk_sys_memfd_create("rsock-ports", MFD_CLOEXEC | MFD_ALLOW_SEALING), rc;
 
-	*b = (struct rsk_board){ 0 };
+	*b = (struct rsk_port_table){ 0 };
 	if (fd < 0)
 		return fd;
 	rc = rsk_sys_ftruncate(fd, (off_t)BYTES);
 	if (rc == 0)
 		rc = rsk_sys_fcntl(fd, F_ADD_SEALS, SEALS);
 	if (rc == 0)
-		rc = map(b, fd, RSK_BOARD_OWNER);
+		rc = map(b, fd, RSK_PORT_TABLE_OWNER);
 	if (rc < 0) {
 		rsk_sys_close(fd);
 		return rc;
 	}
-	*head_of(b) = (struct rsk_board_head){ .magic = RSK_BOARD_MAGIC, .bytes = BYTES };
+	*head_of(b) = (struct rsk_port_table_head){ .magic = RSK_PORT_TABLE_MAGIC, .bytes = BYTES };
 	return fd;
 }
 
-int rsk_board_attach(struct rsk_board *b, int fd, uint32_t me)
+int rsk_port_table_attach(struct rsk_port_table *b, int fd, uint32_t me)
 {
 	struct stat st;
 	int seals, rc;
 
-	*b = (struct rsk_board){ 0 };
-	if (!me || me >= RSK_BOARD_OWNER)
+	*b = (struct rsk_port_table){ 0 };
+	if (!me || me >= RSK_PORT_TABLE_OWNER)
 		return -EPROTO;
 	seals = rsk_sys_fcntl(fd, F_GET_SEALS, 0);
 	/* Of no memfd nothing is asked: another file's server may never answer. */
@@ -103,29 +104,29 @@ int rsk_board_attach(struct rsk_board *b, int fd, uint32_t me)
 	rc = map(b, fd, me);
 	if (rc < 0)
 		return rc;
-	if (head_of(b)->magic == RSK_BOARD_MAGIC && head_of(b)->bytes == BYTES)
+	if (head_of(b)->magic == RSK_PORT_TABLE_MAGIC && head_of(b)->bytes == BYTES)
 		return 0;
-	rsk_board_detach(b);
+	rsk_port_table_detach(b);
 	return -EPROTO;
 }
 
-void rsk_board_detach(struct rsk_board *b)
+void rsk_port_table_detach(struct rsk_port_table *b)
 {
 	if (b->rail.window)
 		rsk_sys_munmap(b->rail.window, BYTES);
-	*b = (struct rsk_board){ 0 };
+	*b = (struct rsk_port_table){ 0 };
 }
 
 /* ---- the table ---- */
 
-#define TABLE_WORDS (sizeof(struct rsk_board_table) / sizeof(uint64_t))
+#define TABLE_WORDS (sizeof(struct rsk_port_table_data) / sizeof(uint64_t))
 
-static uint64_t *table_of(const struct rsk_board *b)
+static uint64_t *table_of(const struct rsk_port_table *b)
 {
-	return (uint64_t *)(void *)(b->rail.window + RSK_BOARD_TABLE);
+	return (uint64_t *)(void *)(b->rail.window + RSK_PORT_TABLE_DATA);
 }
 
-void rsk_board_write(struct rsk_board *b, const struct rsk_board_table *t)
+void rsk_port_table_write(struct rsk_port_table *b, const struct rsk_port_table_data *t)
 {
 	uint64_t words[TABLE_WORDS], *to = table_of(b), *seq = &head_of(b)->seq;
 	uint64_t next = (__atomic_load_n(seq, __ATOMIC_RELAXED) | 1) + 1; /* whatever it was */
@@ -138,20 +139,21 @@ void rsk_board_write(struct rsk_board *b, const struct rsk_board_table *t)
 	__atomic_store_n(seq, next, __ATOMIC_RELEASE);
 }
 
-static bool port_ok(const struct rsk_board_port *p)
+static bool port_ok(const struct rsk_port_table_port *p)
 {
 	static const uint8_t zero[12];
 
-	if (p->state >= RSK_BOARD_STATES || p->spare > 1 || !memchr(p->name, 0, sizeof(p->name)))
+	if (p->state >= RSK_PORT_TABLE_STATES || p->spare > 1 ||
+	    !memchr(p->name, 0, sizeof(p->name)))
 		return false;
-	for (uint32_t i = 0; i < RSK_BOARD_IPS; i++)
+	for (uint32_t i = 0; i < RSK_PORT_TABLE_IPS; i++)
 		if (p->family[i] && p->family[i] != AF_INET6 &&
 		    (p->family[i] != AF_INET || memcmp(p->ip[i] + 4, zero, 12) != 0))
 			return false;
 	return true;
 }
 
-int rsk_board_read(const struct rsk_board *b, struct rsk_board_table *out)
+int rsk_port_table_read(const struct rsk_port_table *b, struct rsk_port_table_data *out)
 {
 	const uint64_t *from = table_of(b), *seq = &head_of(b)->seq;
 	uint64_t words[TABLE_WORDS], before = 1;
@@ -166,31 +168,31 @@ int rsk_board_read(const struct rsk_board *b, struct rsk_board_table *out)
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	} while (before & 1 || __atomic_load_n(seq, __ATOMIC_RELAXED) != before);
 	memcpy(out, words, sizeof(*out));
-	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
+	for (uint32_t i = 0; i < RSK_PORT_TABLE_PORTS; i++)
 		if (!port_ok(&out->port[i]))
 			return -EBADMSG;
 	return 0;
 }
 
-uint32_t rsk_board_find(const struct rsk_board_table *t, uint16_t family,
-			const uint8_t ip[static 16])
+uint32_t rsk_port_table_find(const struct rsk_port_table_data *t, uint16_t family,
+			     const uint8_t ip[static 16])
 {
-	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
-		for (uint32_t k = 0; family && t->port[i].state && k < RSK_BOARD_IPS; k++)
+	for (uint32_t i = 0; i < RSK_PORT_TABLE_PORTS; i++)
+		for (uint32_t k = 0; family && t->port[i].state && k < RSK_PORT_TABLE_IPS; k++)
 			if (t->port[i].family[k] == family && !memcmp(t->port[i].ip[k], ip, 16))
 				return i;
-	return RSK_BOARD_NOWHERE;
+	return RSK_PORT_TABLE_NOWHERE;
 }
 
 /* ---- reservations ---- */
 
-static int run(struct rsk_board *b, struct rsk_reserve *r)
+static int run(struct rsk_port_table *b, struct rsk_reserve *r)
 {
 	return rsk_reserve_run(r, &b->rail, now_ns,
-			       b->me == RSK_BOARD_OWNER ? TURNS : TURNS_PROCESS);
+			       b->me == RSK_PORT_TABLE_OWNER ? TURNS : TURNS_PROCESS);
 }
 
-static int join(struct rsk_board *b, uint32_t port)
+static int join(struct rsk_port_table *b, uint32_t port)
 {
 	struct rsk_reserve r;
 	int rc;
@@ -203,7 +205,7 @@ static int join(struct rsk_board *b, uint32_t port)
 }
 
 /* What it had there was given back for it. */
-static void no_more(struct rsk_board *b, uint32_t port)
+static void no_more(struct rsk_port_table *b, uint32_t port)
 {
 	b->joined &= ~(1u << port);
 	b->life[port]++;
@@ -214,18 +216,18 @@ static void make_record(uint8_t *at, const uint64_t limit[static RSK_RESERVE_MEA
 {
 	uint64_t fresh[RECORD_BYTES / sizeof(uint64_t)], *to = (uint64_t *)(void *)at;
 
-	rsk_locked_init(fresh, RSK_BOARD_HOLDERS, limit);
+	rsk_locked_init(fresh, RSK_PORT_TABLE_HOLDERS, limit);
 	__atomic_store_n(to, 0, __ATOMIC_RELEASE);
 	for (size_t i = 1; i < sizeof(fresh) / sizeof(fresh[0]); i++)
 		__atomic_store_n(to + i, fresh[i], __ATOMIC_RELAXED);
 	__atomic_store_n(to, fresh[0], __ATOMIC_RELEASE);
 }
 
-int rsk_board_open(struct rsk_board *b, uint32_t port)
+int rsk_port_table_open(struct rsk_port_table *b, uint32_t port)
 {
 	static const uint64_t none[RSK_RESERVE_MEASURES];
 
-	if (port >= RSK_BOARD_PORTS || b->me != RSK_BOARD_OWNER)
+	if (port >= RSK_PORT_TABLE_PORTS || b->me != RSK_PORT_TABLE_OWNER)
 		return -EINVAL;
 	make_record(b->rail.window + b->at[port].off, none);
 	b->at[port].known = false;
@@ -233,36 +235,36 @@ int rsk_board_open(struct rsk_board *b, uint32_t port)
 	return join(b, port);
 }
 
-int rsk_board_limit(struct rsk_board *b, uint32_t port,
-		    const uint64_t limit[static RSK_RESERVE_MEASURES])
+int rsk_port_table_limit(struct rsk_port_table *b, uint32_t port,
+			 const uint64_t limit[static RSK_RESERVE_MEASURES])
 {
 	struct rsk_reserve r;
 
-	if (port >= RSK_BOARD_PORTS || !(b->joined & 1u << port))
+	if (port >= RSK_PORT_TABLE_PORTS || !(b->joined & 1u << port))
 		return -EINVAL;
 	rsk_reserve_limit(&r, &b->at[port], limit, RETRIES, BREAK_NS);
 	return run(b, &r);
 }
 
-int rsk_board_leave(struct rsk_board *b, uint32_t port, uint32_t who)
+int rsk_port_table_leave(struct rsk_port_table *b, uint32_t port, uint32_t who)
 {
 	struct rsk_reserve r;
 
-	if (port >= RSK_BOARD_PORTS || !(b->joined & 1u << port) || who == b->me)
+	if (port >= RSK_PORT_TABLE_PORTS || !(b->joined & 1u << port) || who == b->me)
 		return -EINVAL;
 	rsk_reserve_leave(&r, &b->at[port], who, RETRIES, BREAK_NS);
 	return run(b, &r);
 }
 
-int rsk_board_figures(struct rsk_board *b, uint32_t port, struct rsk_reserve_figures *out)
+int rsk_port_table_figures(struct rsk_port_table *b, uint32_t port, struct rsk_reserve_figures *out)
 {
-	struct rsk_reserve r = { .op = { .by = &b->at[port < RSK_BOARD_PORTS ? port : 0],
+	struct rsk_reserve r = { .op = { .by = &b->at[port < RSK_PORT_TABLE_PORTS ? port : 0],
 					 .kind = RSK_LOCKED_READ,
 					 .retries = RETRIES },
 				 .break_ns = BREAK_NS };
 	int rc;
 
-	if (port >= RSK_BOARD_PORTS)
+	if (port >= RSK_PORT_TABLE_PORTS)
 		return -EINVAL;
 	rc = run(b, &r);
 	if (rc == 0)
@@ -270,13 +272,13 @@ int rsk_board_figures(struct rsk_board *b, uint32_t port, struct rsk_reserve_fig
 	return rc;
 }
 
-int rsk_board_take(struct rsk_board *b, uint32_t port,
-		   const uint64_t need[static RSK_RESERVE_MEASURES])
+int rsk_port_table_take(struct rsk_port_table *b, uint32_t port,
+			const uint64_t need[static RSK_RESERVE_MEASURES])
 {
 	struct rsk_reserve r;
 	int rc = -ESTALE;
 
-	if (port >= RSK_BOARD_PORTS)
+	if (port >= RSK_PORT_TABLE_PORTS)
 		return -EINVAL;
 	for (int i = 0; i < 2 && rc == -ESTALE; i++) {
 		rc = b->joined & 1u << port ? 0 : join(b, port);
@@ -290,13 +292,13 @@ int rsk_board_take(struct rsk_board *b, uint32_t port,
 	return rc;
 }
 
-int rsk_board_give(struct rsk_board *b, uint32_t port,
-		   const uint64_t need[static RSK_RESERVE_MEASURES])
+int rsk_port_table_give(struct rsk_port_table *b, uint32_t port,
+			const uint64_t need[static RSK_RESERVE_MEASURES])
 {
 	struct rsk_reserve r;
 	int rc;
 
-	if (port >= RSK_BOARD_PORTS || !(b->joined & 1u << port))
+	if (port >= RSK_PORT_TABLE_PORTS || !(b->joined & 1u << port))
 		return -ERANGE;
 	rsk_reserve_give(&r, &b->at[port], need, RETRIES, BREAK_NS);
 	rc = run(b, &r);

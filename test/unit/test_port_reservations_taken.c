@@ -3,7 +3,7 @@
  * What a process takes of ports on rsockd's board, gives back, and owes while a record is busy. The fabric's locked
  * access is wrapped: it can be told to find a record busy, which contention does only now and then.
  */
-#include "shares_kit.h"
+#include "port_reservations_kit.h"
 
 /* ---- the fabric ---- */
 
@@ -17,7 +17,7 @@ int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t
 {
 	int rc;
 
-	if (busy && op->by->me != RSK_BOARD_OWNER)
+	if (busy && op->by->me != RSK_PORT_TABLE_OWNER)
 		return -EBUSY;
 	rc = __real_rsk_shm_locked(rail, op, token);
 	done += rc > 0 && op->kind == RSK_LOCKED_SHARE;
@@ -28,69 +28,70 @@ int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t
 
 Test(shares_taken, taken_and_given, .init = shares_set, .fini = shares_end)
 {
-	struct rsk_share s[ROOM] = { { 0 } }, more = { 0 };
+	struct rsk_reservation s[ROOM] = { { 0 } }, more = { 0 };
 
 	for (uint32_t i = 0; i < ROOM; i++)
-		cr_assert_eq(rsk_shares_take(&s[i], UP), 0);
+		cr_assert_eq(rsk_reservations_take(&s[i], UP), 0);
 	cr_assert_eq(reserved(UP), ROOM);
-	cr_assert_eq(rsk_shares_take(&more, UP), -ENOSPC);
-	cr_assert_eq(more.board, 0, "it has nothing");
-	rsk_shares_give(&more);
+	cr_assert_eq(rsk_reservations_take(&more, UP), -ENOSPC);
+	cr_assert_eq(more.port_table, 0, "it has nothing");
+	rsk_reservations_give(&more);
 	cr_assert_eq(reserved(UP), ROOM);
-	cr_assert_eq(rsk_shares_take(&s[0], UP), 0, "it has it");
-	rsk_shares_give(&s[0]);
-	rsk_shares_give(&s[0]);
+	cr_assert_eq(rsk_reservations_take(&s[0], UP), 0, "it has it");
+	rsk_reservations_give(&s[0]);
+	rsk_reservations_give(&s[0]);
 	cr_assert_eq(reserved(UP), ROOM - 1, "once");
 	/* By another port now. */
-	cr_assert_eq(rsk_shares_take(&s[1], OTHER), 0);
+	cr_assert_eq(rsk_reservations_take(&s[1], OTHER), 0);
 	cr_assert_eq(reserved(UP), ROOM - 2);
 	cr_assert_eq(reserved(OTHER), 1);
-	cr_assert_eq(rsk_shares_take(&s[1], RSK_BOARD_NOWHERE), 0, "one that is not listed");
+	cr_assert_eq(rsk_reservations_take(&s[1], RSK_PORT_TABLE_NOWHERE), 0,
+		     "one that is not listed");
 	cr_assert_eq(reserved(OTHER), 0);
-	cr_assert_eq(s[1].board, 0);
+	cr_assert_eq(s[1].port_table, 0);
 	for (uint32_t i = 2; i < ROOM; i++)
-		rsk_shares_give(&s[i]);
+		rsk_reservations_give(&s[i]);
 	cr_assert_eq(reserved(UP), 0);
 }
 
 /* It gives back what it took, whatever one takes by then. */
 Test(shares_taken, one_takes_something_else_now, .init = shares_set, .fini = shares_end)
 {
-	struct rsk_board_table t = table();
-	struct rsk_share s = { 0 };
+	struct rsk_port_table_data t = table();
+	struct rsk_reservation s = { 0 };
 
-	cr_assert_eq(rsk_shares_take(&s, UP), 0);
+	cr_assert_eq(rsk_reservations_take(&s, UP), 0);
 	t.need[1] = 2;
-	rsk_board_write(&owner, &t);
+	rsk_port_table_write(&owner, &t);
 	cr_assert(look());
-	rsk_shares_give(&s);
+	rsk_reservations_give(&s);
 	cr_assert_eq(reserved(UP), 0);
 	t.need[0] = UINT64_MAX;
-	rsk_board_write(&owner, &t);
+	rsk_port_table_write(&owner, &t);
 	cr_assert(look());
-	cr_assert_eq(rsk_shares_take(&s, UP), -ENOSPC, "more than there can be");
+	cr_assert_eq(rsk_reservations_take(&s, UP), -ENOSPC, "more than there can be");
 	cr_assert_eq(reserved(UP), 0);
 }
 
 /* rsockd took it for dead: all that it had there counts as given back, and is not given back again. */
 Test(shares_taken, another_life, .init = shares_set, .fini = shares_end)
 {
-	struct rsk_share old[3] = { { 0 } }, s = { 0 };
+	struct rsk_reservation old[3] = { { 0 } }, s = { 0 };
 
 	for (int i = 0; i < 3; i++)
-		cr_assert_eq(rsk_shares_take(&old[i], UP), 0);
-	cr_assert_eq(rsk_board_leave(&owner, UP, ME), 0);
-	rsk_shares_give(&old[0]);
+		cr_assert_eq(rsk_reservations_take(&old[i], UP), 0);
+	cr_assert_eq(rsk_port_table_leave(&owner, UP, ME), 0);
+	rsk_reservations_give(&old[0]);
 	cr_assert_eq(reserved(UP), 0);
-	cr_assert_eq(rsk_shares_take(&s, UP), 0);
+	cr_assert_eq(rsk_reservations_take(&s, UP), 0);
 	cr_assert_eq(reserved(UP), 1);
-	cr_assert_eq(rsk_shares_take(&old[1], UP), 0);
+	cr_assert_eq(rsk_reservations_take(&old[1], UP), 0);
 	cr_assert_eq(reserved(UP), 2,
 		     "a rail that is there has nothing any more, and takes it anew");
-	rsk_shares_give(&old[2]);
+	rsk_reservations_give(&old[2]);
 	cr_assert_eq(reserved(UP), 2, "that is others'");
-	rsk_shares_give(&s);
-	rsk_shares_give(&old[1]);
+	rsk_reservations_give(&s);
+	rsk_reservations_give(&old[1]);
 	cr_assert_eq(reserved(UP), 0);
 }
 
@@ -99,46 +100,46 @@ Test(shares_taken, another_life, .init = shares_set, .fini = shares_end)
 /* The record is busy when it is to be given back: it is at the next look, in one go for each port. */
 Test(shares_taken, owed_while_it_is_busy, .init = shares_set, .fini = shares_end)
 {
-	struct rsk_share s[5] = { { 0 } };
+	struct rsk_reservation s[5] = { { 0 } };
 
-	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX);
+	cr_assert_eq(rsk_reservations_owed_next(), UINT64_MAX);
 	for (int i = 0; i < 5; i++)
-		cr_assert_eq(rsk_shares_take(&s[i], i < 3 ? UP : OTHER), 0);
+		cr_assert_eq(rsk_reservations_take(&s[i], i < 3 ? UP : OTHER), 0);
 	busy = true;
 	for (int i = 0; i < 4; i++) {
-		rsk_shares_give(&s[i]);
-		cr_assert_eq(s[i].board, 0, "the rail has nothing any more");
-		rsk_shares_give(&s[i]);
+		rsk_reservations_give(&s[i]);
+		cr_assert_eq(s[i].port_table, 0, "the rail has nothing any more");
+		rsk_reservations_give(&s[i]);
 	}
 	cr_assert_eq(reserved(UP), 3);
-	cr_assert_eq(rsk_shares_owed_next(), rsk_shares_next(),
+	cr_assert_eq(rsk_reservations_owed_next(), rsk_reservations_next(),
 		     "the keeper has to look, links or not");
 	cr_assert_not(look());
 	cr_assert_eq(reserved(UP), 3, "it is still busy");
-	cr_assert_eq(rsk_shares_take(&s[0], UP), -EBUSY);
+	cr_assert_eq(rsk_reservations_take(&s[0], UP), -EBUSY);
 	busy = false;
 	done = 0;
-	cr_assert_not(rsk_shares_look(now + 1), "not due");
+	cr_assert_not(rsk_reservations_look(now + 1), "not due");
 	cr_assert_eq(reserved(UP), 3);
 	cr_assert_not(look());
 	cr_assert_eq(reserved(UP), 0);
 	cr_assert_eq(reserved(OTHER), 1, "what was not given back stays");
 	cr_assert_eq(done, 2, "changes");
-	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX);
+	cr_assert_eq(rsk_reservations_owed_next(), UINT64_MAX);
 	cr_assert_not(look());
-	rsk_shares_give(&s[4]);
+	rsk_reservations_give(&s[4]);
 	cr_assert_eq(reserved(OTHER), 0, "once");
 }
 
 /* Also while the table cannot be read. */
 Test(shares_taken, owed_and_no_table, .init = shares_set, .fini = shares_end)
 {
-	struct rsk_board_head *head = (void *)owner.rail.window;
-	struct rsk_share s = { 0 };
+	struct rsk_port_table_head *head = (void *)owner.rail.window;
+	struct rsk_reservation s = { 0 };
 
-	cr_assert_eq(rsk_shares_take(&s, UP), 0);
+	cr_assert_eq(rsk_reservations_take(&s, UP), 0);
 	busy = true;
-	rsk_shares_give(&s);
+	rsk_reservations_give(&s);
 	busy = false;
 	head->seq |= 1;
 	cr_assert_not(look());
@@ -148,36 +149,36 @@ Test(shares_taken, owed_and_no_table, .init = shares_set, .fini = shares_end)
 /* Of another board nothing is owed, nor of what was given back for a process that was taken for dead. */
 Test(shares_taken, owed_to_what_is_no_more, .init = shares_set, .fini = shares_end)
 {
-	struct rsk_share s[4] = { { 0 } };
-	struct rsk_board second;
-	int fd = board(&second, ROOM);
+	struct rsk_reservation s[4] = { { 0 } };
+	struct rsk_port_table second;
+	int fd = port_table(&second, ROOM);
 
 	for (int i = 0; i < 3; i++)
-		cr_assert_eq(rsk_shares_take(&s[i], UP), 0);
+		cr_assert_eq(rsk_reservations_take(&s[i], UP), 0);
 	busy = true;
-	rsk_shares_give(&s[0]);
+	rsk_reservations_give(&s[0]);
 	busy = false;
-	cr_assert_eq(rsk_board_leave(&owner, UP, ME), 0);
-	cr_assert_eq(rsk_shares_take(&s[3], UP), 0); /* it finds out, and joins */
+	cr_assert_eq(rsk_port_table_leave(&owner, UP, ME), 0);
+	cr_assert_eq(rsk_reservations_take(&s[3], UP), 0); /* it finds out, and joins */
 	cr_assert_not(look());
-	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX);
+	cr_assert_eq(rsk_reservations_owed_next(), UINT64_MAX);
 	cr_assert_eq(reserved(UP), 1, "that is the new rail's");
 	busy = true;
-	rsk_shares_give(&s[3]);
-	cr_assert_neq(rsk_shares_owed_next(), UINT64_MAX);
+	rsk_reservations_give(&s[3]);
+	cr_assert_neq(rsk_reservations_owed_next(), UINT64_MAX);
 	came(fd, ME);
 	cr_assert(look());
-	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX);
+	cr_assert_eq(rsk_reservations_owed_next(), UINT64_MAX);
 	busy = false;
-	cr_assert_eq(rsk_shares_take(&s[0], UP), 0);
+	cr_assert_eq(rsk_reservations_take(&s[0], UP), 0);
 	cr_assert_not(look());
 	cr_assert_eq(reserved_at(&second, UP), 1);
 	cr_assert_eq(reserved(UP), 1);
 	busy = true;
-	rsk_shares_give(&s[0]);
-	rsk_shares_forked();
-	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX, "a child owes nothing");
-	rsk_board_detach(&second);
+	rsk_reservations_give(&s[0]);
+	rsk_reservations_forked();
+	cr_assert_eq(rsk_reservations_owed_next(), UINT64_MAX, "a child owes nothing");
+	rsk_port_table_detach(&second);
 	close(fd);
 }
 
@@ -185,13 +186,13 @@ Test(shares_taken, owed_to_what_is_no_more, .init = shares_set, .fini = shares_e
 Test(shares_taken, owed_to_what_is_spoiled, .init = shares_set, .fini = shares_end)
 {
 	uint64_t *word = (uint64_t *)(void *)(owner.rail.window + owner.at[UP].off);
-	struct rsk_share s = { 0 };
+	struct rsk_reservation s = { 0 };
 
-	cr_assert_eq(rsk_shares_take(&s, UP), 0);
+	cr_assert_eq(rsk_reservations_take(&s, UP), 0);
 	busy = true;
-	rsk_shares_give(&s);
+	rsk_reservations_give(&s);
 	busy = false;
 	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
 	cr_assert_not(look());
-	cr_assert_eq(rsk_shares_owed_next(), UINT64_MAX, "nobody is woken for that");
+	cr_assert_eq(rsk_reservations_owed_next(), UINT64_MAX, "nobody is woken for that");
 }

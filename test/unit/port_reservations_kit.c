@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "shares_kit.h"
+#include "port_reservations_kit.h"
 
 #include <stdio.h>
 #include <sys/socket.h>
 
 #include "pairing.h"
 
-struct rsk_board owner;
+struct rsk_port_table owner;
 int memfd = -1;
 uint64_t now = 7;
 
-struct rsk_board_table table(void)
+struct rsk_port_table_data table(void)
 {
-	static const uint32_t states[NONE] = { RSK_BOARD_UP,	     RSK_BOARD_UP,
-					       RSK_BOARD_OVERLOADED, RSK_BOARD_DRAINED,
-					       RSK_BOARD_DOWN,	     RSK_BOARD_UP };
-	struct rsk_board_table t = { .need = { 100, 1, 3 } };
+	static const uint32_t states[NONE] = { RSK_PORT_TABLE_UP,	  RSK_PORT_TABLE_UP,
+					       RSK_PORT_TABLE_OVERLOADED, RSK_PORT_TABLE_DRAINED,
+					       RSK_PORT_TABLE_DOWN,	  RSK_PORT_TABLE_UP };
+	struct rsk_port_table_data t = { .need = { 100, 1, 3 } };
 
 	memset(t.port, 0, sizeof(t.port));
 	for (uint32_t i = 0; i < NONE; i++) {
@@ -28,51 +28,51 @@ struct rsk_board_table table(void)
 	return t;
 }
 
-int board(struct rsk_board *b, uint64_t room)
+int port_table(struct rsk_port_table *b, uint64_t room)
 {
 	const uint64_t limit[] = { 100 * room, room, 3 * room };
-	struct rsk_board_table t = table();
-	int fd = rsk_board_create(b);
+	struct rsk_port_table_data t = table();
+	int fd = rsk_port_table_create(b);
 
 	cr_assert_geq(fd, 0, "%d", fd);
 	for (uint32_t i = 0; i < NONE; i++) {
-		cr_assert_eq(rsk_board_open(b, i), 0);
-		cr_assert_eq(rsk_board_limit(b, i, limit), 0);
+		cr_assert_eq(rsk_port_table_open(b, i), 0);
+		cr_assert_eq(rsk_port_table_limit(b, i, limit), 0);
 	}
-	rsk_board_write(b, &t);
+	rsk_port_table_write(b, &t);
 	return fd;
 }
 
 void came(int fd, uint32_t number)
 {
 	rsk_pairing_take();
-	rsk_shares_came(fd, number);
+	rsk_reservations_came(fd, number);
 	rsk_pairing_give();
 }
 
 bool look(void)
 {
 	now += SECOND;
-	return rsk_shares_look(now);
+	return rsk_reservations_look(now);
 }
 
 void shares_set(void)
 {
-	memfd = board(&owner, ROOM);
+	memfd = port_table(&owner, ROOM);
 	came(memfd, ME);
 	cr_assert(look());
 }
 
 void shares_end(void)
 {
-	rsk_board_detach(&owner);
+	rsk_port_table_detach(&owner);
 	close(memfd);
 }
 
-uint64_t reserved_at(struct rsk_board *b, uint32_t port)
+uint64_t reserved_at(struct rsk_port_table *b, uint32_t port)
 {
 	struct rsk_reserve_figures f;
-	int rc = rsk_board_figures(b, port, &f);
+	int rc = rsk_port_table_figures(b, port, &f);
 
 	cr_assert_eq(rc, 0, "%d", rc);
 	cr_assert_eq(f.reserved[RSK_RESERVE_MEMORY_MAPS], 3 * f.reserved[RSK_RESERVE_SESSIONS]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_guard.c - the handler in front of the application's, with real signals: what meets a
+ * test_sigdefer.c - the handler in front of the application's, with real signals: what meets a
  * critical section is run at its end, once, whole; everything else is as if nobody stood in
  * front.
  */
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "front.h"
-#include "guard.h"
+#include "sigdefer.h"
 #include "real.h"
 
 /* What the front handler finds around itself in the library. */
@@ -30,7 +30,7 @@ const struct rsk_host *rsk_host = &host;
 static void setup(void)
 {
 	rsk_real.sigaction = sigaction;
-	rsk_guard_depth = rsk_guard_signals = rsk_guard_cut = 0;
+	rsk_sigdefer_depth = rsk_sigdefer_signals = rsk_sigdefer_cut = 0;
 }
 
 TestSuite(guard, .init = setup, .timeout = 20);
@@ -52,7 +52,7 @@ static void note(int sig, siginfo_t *info, void *context)
 	s->sig = sig;
 	s->code = info ? info->si_code : 0;
 	s->value = info ? info->si_value.sival_int : 0;
-	s->depth = rsk_guard_depth;
+	s->depth = rsk_sigdefer_depth;
 	cr_assert(context != NULL);
 }
 
@@ -111,10 +111,10 @@ Test(guard, only_interrupting_handlers_are_counted)
 {
 	install(SIGUSR1, SA_SIGINFO | SA_RESTART);
 	queue(SIGUSR1, 1);
-	cr_assert_eq(rsk_guard_cut, 0);
+	cr_assert_eq(rsk_sigdefer_cut, 0);
 	install(SIGUSR1, SA_SIGINFO);
 	queue(SIGUSR1, 1);
-	cr_assert_eq(rsk_guard_cut, 1);
+	cr_assert_eq(rsk_sigdefer_cut, 1);
 }
 
 /* ---- inside ---- */
@@ -122,20 +122,20 @@ Test(guard, only_interrupting_handlers_are_counted)
 Test(guard, signal_waits_for_the_outermost_end)
 {
 	install(SIGUSR1, SA_SIGINFO);
-	rsk_guard_enter();
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
+	rsk_sigdefer_enter();
 	queue(SIGUSR1, 42);
 	cr_assert_eq(n_seen, 0);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	cr_assert_eq(n_seen, 0);
 	errno = EXDEV;
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	cr_assert_eq(errno, EXDEV);
 	cr_assert_eq(n_seen, 1);
 	cr_assert_eq(seen[0].value, 42);
 	cr_assert_eq(seen[0].code, SI_QUEUE);
 	cr_assert_eq(seen[0].depth, 0);
-	cr_assert_eq(rsk_guard_signals, 0);
+	cr_assert_eq(rsk_sigdefer_signals, 0);
 }
 
 /*
@@ -149,11 +149,11 @@ Test(guard, many_signals_come_whole_and_in_order)
 	};
 
 	install(SIGRTMIN + 1, SA_SIGINFO);
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	for (int i = 0; i < MANY; i++)
 		queue(SIGRTMIN + 1, i);
 	cr_assert_eq(n_seen, 0);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	cr_assert_eq(n_seen, MANY);
 	for (int i = 0; i < MANY; i++)
 		cr_assert_eq(seen[i].value, i);
@@ -166,11 +166,11 @@ Test(guard, different_signals_all_come)
 
 	for (size_t i = 0; i < n; i++)
 		install(sigs[i], SA_SIGINFO | (i & 1 ? SA_NODEFER : 0));
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	for (size_t i = 0; i < n; i++)
 		queue(sigs[i], (int)i);
 	cr_assert_eq(n_seen, 0);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	cr_assert_eq(n_seen, n);
 	for (size_t i = 0; i < n; i++) {
 		size_t times = 0;
@@ -190,9 +190,9 @@ Test(guard, mask_is_as_before)
 	pthread_sigmask(SIG_BLOCK, &usr2, NULL);
 	before = mask_now();
 	install(SIGUSR1, SA_SIGINFO);
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	queue(SIGUSR1, 1);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	after = mask_now();
 	cr_assert_eq(n_seen, 1);
 	for (int sig = 1; sig < 65; sig++)
@@ -205,11 +205,11 @@ Test(guard, no_room_to_queue)
 	struct rlimit none = { 0, 0 };
 
 	install(SIGUSR1, SA_SIGINFO);
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	cr_assert_eq(setrlimit(RLIMIT_SIGPENDING, &none), 0);
 	raise(SIGUSR1);
 	cr_assert_eq(n_seen, 0);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	cr_assert_eq(n_seen, 1);
 }
 
@@ -230,23 +230,23 @@ Test(guard, fault_runs_at_once)
 	cr_assert_neq((void *)nobodys, MAP_FAILED);
 	sigemptyset(&act.sa_mask);
 	cr_assert_eq(rsk_front_sigaction(SIGSEGV, &act, NULL, true), 0);
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	if (sigsetjmp(out, 1) == 0) {
 		*nobodys = 1;
 		cr_assert_fail("no fault");
 	}
 	cr_assert_eq(n_seen, 1);
-	rsk_guard_depth = 0;
+	rsk_sigdefer_depth = 0;
 }
 
 /* The same signal sent by somebody is no fault. */
 Test(guard, sent_segv_waits)
 {
 	install(SIGSEGV, SA_SIGINFO);
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	queue(SIGSEGV, 1);
 	cr_assert_eq(n_seen, 0);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	cr_assert_eq(n_seen, 1);
 }
 
@@ -291,9 +291,9 @@ Test(guard, resethand_runs_once_even_when_put_off)
 	struct sigaction old;
 
 	install(SIGWINCH, (int)(SA_SIGINFO | SA_RESETHAND)); /* its default action is nothing */
-	rsk_guard_enter();
+	rsk_sigdefer_enter();
 	raise(SIGWINCH);
-	rsk_guard_exit();
+	rsk_sigdefer_exit();
 	cr_assert_eq(n_seen, 1);
 	raise(SIGWINCH);
 	cr_assert_eq(n_seen, 1);
@@ -338,7 +338,7 @@ static volatile sig_atomic_t storm_in, storm_wrong, storm_total;
 
 static void storm_handler(int sig, siginfo_t *info, void *context)
 {
-	if (storm_in || rsk_guard_depth)
+	if (storm_in || rsk_sigdefer_depth)
 		storm_wrong = 1;
 	storm_total++;
 }
@@ -376,12 +376,12 @@ Test(guard, storm_never_runs_inside)
 	cr_assert_eq(rsk_front_sigaction(SIGRTMIN + 2, &act, NULL, true), 0);
 	cr_assert_eq(pthread_create(&thread, NULL, storm_main, &s), 0);
 	while (storm_total < STORM) {
-		rsk_guard_enter();
+		rsk_sigdefer_enter();
 		storm_in = 1;
 		for (int i = 0; i < 200; i++)
 			atomic_signal_fence(memory_order_seq_cst);
 		storm_in = 0;
-		rsk_guard_exit();
+		rsk_sigdefer_exit();
 	}
 	s.stop = 1;
 	pthread_join(thread, NULL);

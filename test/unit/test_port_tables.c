@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_boards.c - rsockd's boards, with a real policy agent, real boards and processes at the other end of a socket:
+ * test_port_tables.c - rsockd's boards, with a real policy agent, real boards and processes at the other end of a socket:
  * what a record that is busy puts off, and for how long. The clock is the test's. The fabric's locked access is
  * wrapped: it can be told to find records busy for rsockd, which contention does only now and then.
  */
-#include "boards.h"
+#include "port_tables.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "board.h"
+#include "port_table.h"
 #include "clock.h"
 #include "local_msg.h"
 #include "local_parts.h"
@@ -20,9 +20,9 @@
 
 #define SECOND 1000000000ull
 #define ALICE 1000u
-#define AHEAD 4u /* boards_book.c */
+#define AHEAD 4u /* port_bookings.c */
 
-static struct rsk_boards boards;
+static struct rsk_port_tables port_tables;
 static struct rsk_pma *pma;
 static uint64_t now = 1000 * SECOND;
 
@@ -63,7 +63,7 @@ int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t
 
 int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token)
 {
-	if (op->by->me != RSK_BOARD_OWNER || !(busy & 1u << op->kind))
+	if (op->by->me != RSK_PORT_TABLE_OWNER || !(busy & 1u << op->kind))
 		return __real_rsk_shm_locked(rail, op, token);
 	tried++;
 	return -EBUSY;
@@ -74,8 +74,8 @@ int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t
 struct process {
 	struct rsk_local_process p;
 	int fd;
-	struct rsk_board board;
-	struct rsk_board_table table;
+	struct rsk_port_table port_table;
+	struct rsk_port_table_data table;
 };
 
 static void start(struct process *a)
@@ -88,39 +88,39 @@ static void start(struct process *a)
 	a->p.fd = pair[0];
 	a->p.uid = ALICE;
 	a->fd = pair[1];
-	rsk_boards_join(&boards, &a->p);
+	rsk_port_tables_join(&port_tables, &a->p);
 	rc = rsk_local_msg_recv(a->fd, true, &m, &with);
 	cr_assert_eq(rc, 1, "%d", rc);
-	cr_assert_eq(m.type, RSK_LOCAL_BOARD);
-	cr_assert_eq(rsk_board_attach(&a->board, with, m.port), 0);
-	cr_assert_eq(rsk_board_read(&a->board, &a->table), 0);
+	cr_assert_eq(m.type, RSK_LOCAL_PORT_TABLE);
+	cr_assert_eq(rsk_port_table_attach(&a->port_table, with, m.port), 0);
+	cr_assert_eq(rsk_port_table_read(&a->port_table, &a->table), 0);
 	close(with);
 }
 
 /* As the kernel does it for the dead. */
 static void dies(struct process *a)
 {
-	rsk_boards_gone(&boards, &a->p);
-	rsk_board_detach(&a->board);
+	rsk_port_tables_gone(&port_tables, &a->p);
+	rsk_port_table_detach(&a->port_table);
 	close(a->fd);
 	close(a->p.fd);
 }
 
 static int take(struct process *a, uint32_t port)
 {
-	return rsk_board_take(&a->board, port, a->table.need);
+	return rsk_port_table_take(&a->port_table, port, a->table.need);
 }
 
 static void look(void)
 {
 	now += SECOND;
-	rsk_boards_look(&boards);
+	rsk_port_tables_look(&port_tables);
 	cr_assert(rsk_pma_validate(pma));
 }
 
 static uint64_t reserved(const char *port)
 {
-	return rsk_boards_reserved(&boards, port);
+	return rsk_port_tables_reserved(&port_tables, port);
 }
 
 static uint64_t booked(const char *port)
@@ -131,19 +131,19 @@ static uint64_t booked(const char *port)
 static void set(void)
 {
 	pma = pma_of(one_port);
-	rsk_boards_open(&boards, pma);
+	rsk_port_tables_open(&port_tables, pma);
 }
 
 static void end(void)
 {
-	cr_assert_eq(boards.n, 0, "each is gone with its last process");
-	rsk_boards_close(&boards);
+	cr_assert_eq(port_tables.n, 0, "each is gone with its last process");
+	rsk_port_tables_close(&port_tables);
 	rsk_pma_free(pma);
 }
 
 /* ---- */
 
-Test(boards, who_dies_leaves_nothing, .init = set, .fini = end)
+Test(port_tables, who_dies_leaves_nothing, .init = set, .fini = end)
 {
 	struct process a, b;
 
@@ -155,50 +155,50 @@ Test(boards, who_dies_leaves_nothing, .init = set, .fini = end)
 	cr_assert_eq(reserved("one"), 2);
 	dies(&a);
 	cr_assert_eq(reserved("one"), 1);
-	cr_assert_eq(boards.count.left, 1);
+	cr_assert_eq(port_tables.count.left, 1);
 	dies(&b);
 	cr_assert_eq(booked("one"), 0);
-	cr_assert_eq(boards.count.left, 2);
-	cr_assert_eq(boards.count.spoiled, 0);
+	cr_assert_eq(port_tables.count.left, 2);
+	cr_assert_eq(port_tables.count.spoiled, 0);
 }
 
 /* That its record was busy is no harm: what it had is given back at a later look, and its number rests until then. */
-Test(boards, busy_when_one_dies, .init = set, .fini = end)
+Test(port_tables, busy_when_one_dies, .init = set, .fini = end)
 {
-	static struct process others[RSK_BOARD_OWNER - 3],
+	static struct process others[RSK_PORT_TABLE_OWNER - 3],
 		more; /* with two more all numbers are given */
 	struct process a, b;
 	uint32_t number;
 
 	start(&b);
 	start(&a);
-	number = a.board.me;
+	number = a.port_table.me;
 	cr_assert_eq(take(&a, 0), 0);
 	cr_assert_eq(take(&b, 0), 0);
 	busy = BUSY(LEAVE);
 	dies(&a);
 	cr_assert_gt(tried, 0);
-	cr_assert_eq(boards.count.spoiled, 0, "nobody has written anything");
-	cr_assert_eq(boards.count.left, 0, "it has not been given back");
+	cr_assert_eq(port_tables.count.spoiled, 0, "nobody has written anything");
+	cr_assert_eq(port_tables.count.left, 0, "it has not been given back");
 	cr_assert_eq(reserved("one"), 2);
 	for (int i = 0; i < 3; i++)
 		look();
 	cr_assert_eq(reserved("one"), 2);
-	cr_assert_eq(boards.count.spoiled, 0);
+	cr_assert_eq(port_tables.count.spoiled, 0);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		start(&others[i]);
-	cr_assert_eq(boards.n, 1);
+	cr_assert_eq(port_tables.n, 1);
 	start(&more);
-	cr_assert_eq(boards.n, 2, "its number is not given to anybody");
+	cr_assert_eq(port_tables.n, 2, "its number is not given to anybody");
 	dies(&more);
 	busy = 0;
 	look();
 	cr_assert_eq(reserved("one"), 1);
-	cr_assert_eq(boards.count.left, 2);
-	cr_assert_eq(boards.count.spoiled, 0);
+	cr_assert_eq(port_tables.count.left, 2);
+	cr_assert_eq(port_tables.count.spoiled, 0);
 	start(&more);
-	cr_assert_eq(boards.n, 1);
-	cr_assert_eq(more.board.me, number, "now it is");
+	cr_assert_eq(port_tables.n, 1);
+	cr_assert_eq(more.port_table.me, number, "now it is");
 	cr_assert_eq(take(&more, 0), 0);
 	cr_assert_eq(reserved("one"), 2);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
@@ -217,19 +217,20 @@ static void busy_for_good(uint32_t kinds)
 	cr_assert_eq(take(&a, 0), 0);
 	busy = kinds;
 	dies(&a);
-	for (uint32_t i = 0; i < RSK_BOARDS_BUSY_LOOKS - 1; i++) {
+	for (uint32_t i = 0; i < RSK_PORT_TABLES_BUSY_LOOKS - 1; i++) {
 		look();
 		for (int k = 0; k < 20; k++)
-			rsk_boards_look(&boards); /* ports' states change: no time passes by that */
-		cr_assert_eq(boards.count.spoiled, 0, "look %u", i);
+			rsk_port_tables_look(
+				&port_tables); /* ports' states change: no time passes by that */
+		cr_assert_eq(port_tables.count.spoiled, 0, "look %u", i);
 	}
 	look();
-	cr_assert_eq(boards.count.spoiled, 1);
+	cr_assert_eq(port_tables.count.spoiled, 1);
 	look();
-	cr_assert_eq(boards.count.spoiled, 1, "once");
+	cr_assert_eq(port_tables.count.spoiled, 1, "once");
 	busy = 0;
 	start(&c);
-	cr_assert_eq(boards.n, 2, "nobody else is given that one");
+	cr_assert_eq(port_tables.n, 2, "nobody else is given that one");
 	cr_assert_eq(take(&c, 0), 0);
 	cr_assert_geq(booked("one"), 2 * AHEAD);
 	dies(&b);
@@ -238,33 +239,33 @@ static void busy_for_good(uint32_t kinds)
 	dies(&c);
 }
 
-Test(boards, busy_for_good_when_one_died, .init = set, .fini = end)
+Test(port_tables, busy_for_good_when_one_died, .init = set, .fini = end)
 {
 	busy_for_good(BUSY(LEAVE));
 }
 
-Test(boards, busy_for_good_with_all, .init = set, .fini = end)
+Test(port_tables, busy_for_good_with_all, .init = set, .fini = end)
 {
 	busy_for_good(ALL);
 }
 
-Test(boards, busy_now_and_then, .init = set, .fini = end)
+Test(port_tables, busy_now_and_then, .init = set, .fini = end)
 {
 	struct process a;
 
 	start(&a);
-	for (uint32_t i = 0; i < 4 * RSK_BOARDS_BUSY_LOOKS; i++) {
-		busy = i % RSK_BOARDS_BUSY_LOOKS ? BUSY(READ) : 0;
+	for (uint32_t i = 0; i < 4 * RSK_PORT_TABLES_BUSY_LOOKS; i++) {
+		busy = i % RSK_PORT_TABLES_BUSY_LOOKS ? BUSY(READ) : 0;
 		look();
 	}
-	cr_assert_eq(boards.count.spoiled, 0);
+	cr_assert_eq(port_tables.count.spoiled, 0);
 	busy = 0;
 	cr_assert_eq(take(&a, 0), 0);
 	dies(&a);
 }
 
 /* However many have died: who looks after others, too, is not kept at a busy record for each of them. */
-Test(boards, busy_when_many_die, .init = set, .fini = end)
+Test(port_tables, busy_when_many_die, .init = set, .fini = end)
 {
 	static struct process all[40];
 	uint32_t one;
@@ -281,7 +282,7 @@ Test(boards, busy_when_many_die, .init = set, .fini = end)
 	cr_assert_eq(tried, 2 * one);
 	busy = 0;
 	look();
-	cr_assert_eq(boards.count.left, 39);
+	cr_assert_eq(port_tables.count.left, 39);
 	dies(&all[39]);
 }
 
@@ -289,14 +290,14 @@ Test(boards, busy_when_many_die, .init = set, .fini = end)
 
 static uint32_t place(const char *name)
 {
-	for (uint32_t i = 0; i < RSK_BOARD_PORTS; i++)
-		if (boards.name[i] && !strcmp(boards.name[i], name))
+	for (uint32_t i = 0; i < RSK_PORT_TABLE_PORTS; i++)
+		if (port_tables.name[i] && !strcmp(port_tables.name[i], name))
 			return i;
 	cr_assert(false, "%s", name);
 	return 0;
 }
 
-Test(boards, busy_when_a_port_comes, .init = set, .fini = end)
+Test(port_tables, busy_when_a_port_comes, .init = set, .fini = end)
 {
 	struct process a;
 
@@ -305,8 +306,8 @@ Test(boards, busy_when_a_port_comes, .init = set, .fini = end)
 	busy = BUSY(JOIN);
 	look();
 	cr_assert_gt(tried, 0);
-	cr_assert_eq(boards.count.spoiled, 0);
-	cr_assert_eq(rsk_board_read(&a.board, &a.table), 0);
+	cr_assert_eq(port_tables.count.spoiled, 0);
+	cr_assert_eq(rsk_port_table_read(&a.port_table, &a.table), 0);
 	cr_assert_str_eq(a.table.port[place("two")].name, "two", "it is listed");
 	cr_assert_eq(take(&a, place("two")), -ENOSPC, "nothing may be taken yet");
 	cr_assert_eq(booked("two"), 0);
@@ -318,12 +319,12 @@ Test(boards, busy_when_a_port_comes, .init = set, .fini = end)
 	cr_assert_eq(booked("two"), AHEAD);
 	cr_assert_eq(take(&a, place("two")), 0);
 	cr_assert_eq(reserved("two"), 1);
-	cr_assert_eq(boards.count.spoiled, 0);
+	cr_assert_eq(port_tables.count.spoiled, 0);
 	dies(&a);
 }
 
 /* What was to be given back at a port is nothing any more when another one has its place. */
-Test(boards, busy_and_another_port_in_its_place, .init = set, .fini = end)
+Test(port_tables, busy_and_another_port_in_its_place, .init = set, .fini = end)
 {
 	struct process a, b;
 
@@ -336,12 +337,12 @@ Test(boards, busy_and_another_port_in_its_place, .init = set, .fini = end)
 	look();
 	cr_assert_eq(place("two"), 0);
 	look();
-	cr_assert_eq(boards.count.left, 1);
-	cr_assert_eq(boards.count.spoiled, 0);
+	cr_assert_eq(port_tables.count.left, 1);
+	cr_assert_eq(port_tables.count.spoiled, 0);
 	busy = 0;
 	look();
 	look();
-	cr_assert_eq(boards.count.spoiled, 0);
+	cr_assert_eq(port_tables.count.spoiled, 0);
 	cr_assert_eq(take(&b, 0), 0);
 	cr_assert_eq(reserved("two"), 1);
 	look();
@@ -349,7 +350,7 @@ Test(boards, busy_and_another_port_in_its_place, .init = set, .fini = end)
 	dies(&b);
 }
 
-Test(boards, the_last_one_dies_when_it_is_busy, .init = set, .fini = end)
+Test(port_tables, the_last_one_dies_when_it_is_busy, .init = set, .fini = end)
 {
 	struct process a;
 
@@ -357,22 +358,22 @@ Test(boards, the_last_one_dies_when_it_is_busy, .init = set, .fini = end)
 	cr_assert_eq(take(&a, 0), 0);
 	busy = ALL;
 	dies(&a);
-	cr_assert_eq(boards.n, 0);
+	cr_assert_eq(port_tables.n, 0);
 	cr_assert_eq(booked("one"), 0);
-	cr_assert_eq(boards.count.spoiled, 0);
+	cr_assert_eq(port_tables.count.spoiled, 0);
 	look();
 }
 
 /* What somebody has written is no contention. */
-Test(boards, spoiled_is_spoiled, .init = set, .fini = end)
+Test(port_tables, spoiled_is_spoiled, .init = set, .fini = end)
 {
 	struct process a, b;
 
 	start(&a);
 	start(&b);
-	__atomic_store_n((uint64_t *)(void *)(b.board.rail.window + b.board.at[0].off), 0,
+	__atomic_store_n((uint64_t *)(void *)(b.port_table.rail.window + b.port_table.at[0].off), 0,
 			 __ATOMIC_RELAXED);
 	dies(&a);
-	cr_assert_eq(boards.count.spoiled, 1);
+	cr_assert_eq(port_tables.count.spoiled, 1);
 	dies(&b);
 }

@@ -11,8 +11,8 @@
 #include "pairing.h"
 #include "remote_kit.h"
 
-static struct rsk_board owner;
-static struct rsk_board_table table;
+static struct rsk_port_table owner;
+static struct rsk_port_table_data table;
 
 static const struct rsk_verbs_addr *here(uint32_t device)
 {
@@ -20,20 +20,20 @@ static const struct rsk_verbs_addr *here(uint32_t device)
 }
 
 /* The keeper's next look at it. */
-static void stands(enum rsk_board_state state)
+static void stands(enum rsk_port_table_state state)
 {
 	static uint64_t now_ns;
 
 	table.port[0].state = state;
-	rsk_board_write(&owner, &table);
-	rsk_shares_look(now_ns += 2000000000u);
+	rsk_port_table_write(&owner, &table);
+	rsk_reservations_look(now_ns += 2000000000u);
 }
 
 static uint64_t reserved(void)
 {
 	struct rsk_reserve_figures f;
 
-	cr_assert_eq(rsk_board_figures(&owner, 0, &f), 0);
+	cr_assert_eq(rsk_port_table_figures(&owner, 0, &f), 0);
 	return f.reserved[1];
 }
 
@@ -48,18 +48,18 @@ static void begin(struct kit *k)
 	kit_candidates_n = 3;
 	for (uint32_t i = 0; i < 3; i++)
 		kit_candidates[i] = kit_candidate((uint8_t)i, 2, (uint16_t)i);
-	fd = rsk_board_create(&owner);
+	fd = rsk_port_table_create(&owner);
 	cr_assert_geq(fd, 0);
-	cr_assert_eq(rsk_board_open(&owner, 0), 0);
-	cr_assert_eq(rsk_board_limit(&owner, 0, limit), 0);
+	cr_assert_eq(rsk_port_table_open(&owner, 0), 0);
+	cr_assert_eq(rsk_port_table_limit(&owner, 0, limit), 0);
 	table.need[1] = 1;
 	table.port[0].family[0] = AF_INET;
 	memcpy(table.port[0].ip[0], here(1)->ip, sizeof(here(1)->ip));
 	rsk_pairing_take();
-	rsk_shares_came(fd, 1);
+	rsk_reservations_came(fd, 1);
 	rsk_pairing_give();
 	close(fd);
-	stands(RSK_BOARD_UP);
+	stands(RSK_PORT_TABLE_UP);
 	kit_link(k, false);
 	kit_rail_up(k, 0);
 	while (kit_hear(k, &m))
@@ -72,14 +72,15 @@ static void turned_away(struct kit *k, uint32_t index, const char *why)
 	struct rsk_remote_msg m;
 
 	cr_expect_eq(k->r->rail[index].state, RSK_REMOTE_RAIL_IDLE, "%s", why);
-	cr_expect_eq(k->r->rail[index].share.board, 0, "%s", why);
+	cr_expect_eq(k->r->rail[index].reservation.port_table, 0, "%s", why);
 	cr_expect_not(kit_hear(k, &m), "%s: something is said of it, type %u", why, m.type);
 }
 
 Test(remote_board, by_how_the_port_stands)
 {
-	static const enum rsk_board_state out[] = { RSK_BOARD_DRAINED, RSK_BOARD_DOWN,
-						    RSK_BOARD_OVERLOADED };
+	static const enum rsk_port_table_state out[] = { RSK_PORT_TABLE_DRAINED,
+							 RSK_PORT_TABLE_DOWN,
+							 RSK_PORT_TABLE_OVERLOADED };
 	uint32_t life = 1;
 	struct kit k;
 
@@ -92,7 +93,7 @@ Test(remote_board, by_how_the_port_stands)
 		kit_rail_down(&k, 2, -ECONNREFUSED);
 	}
 	cr_expect_eq(reserved(), 0);
-	stands(RSK_BOARD_UP);
+	stands(RSK_PORT_TABLE_UP);
 	cr_assert(kit_comes(&k, 1, life, here(1)));
 	cr_expect_eq(reserved(), 1);
 	rsk_remote_host.up(NULL, &k.r->rail[1]);
@@ -128,7 +129,7 @@ Test(remote_board, another_attempt)
 	cr_expect(kit_comes(&k, 1, 3, here(2)), "by another port");
 	cr_expect_eq(reserved(), 0);
 	cr_assert(kit_comes(&k, 1, 4, here(1)));
-	stands(RSK_BOARD_DRAINED);
+	stands(RSK_PORT_TABLE_DRAINED);
 	cr_expect_not(kit_comes(&k, 1, 5, here(1)));
 	turned_away(&k, 1, "drained");
 	cr_expect_eq(reserved(), 0);
@@ -141,7 +142,7 @@ Test(remote_board, no_further_rail)
 	struct kit k;
 
 	begin(&k);
-	stands(RSK_BOARD_DRAINED);
+	stands(RSK_PORT_TABLE_DRAINED);
 	cr_expect(kit_comes(&k, 1, 1, &unknown));
 	rsk_remote_broken(k.r, -EPIPE);
 	cr_expect(kit_comes(&k, 0, 2, here(1)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* A board as its owner and processes hold it: alone, against each other, killed anywhere, and with one who spoils it */
-#include "board.h"
+#include "port_table.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -19,25 +19,25 @@
 #include "crowd.h"
 #include "dice.h"
 
-static struct rsk_board owner;
+static struct rsk_port_table owner;
 static int memfd = -1;
 static const uint64_t one[] = { 0, 1, 3 }; /* bps, sessions, memory maps */
 
 static void set(void)
 {
-	memfd = rsk_board_create(&owner);
+	memfd = rsk_port_table_create(&owner);
 	cr_assert_geq(memfd, 0, "%d", memfd);
 }
 
 static void end(void)
 {
-	rsk_board_detach(&owner);
+	rsk_port_table_detach(&owner);
 	close(memfd);
 }
 
-static void attach(struct rsk_board *b, uint32_t me)
+static void attach(struct rsk_port_table *b, uint32_t me)
 {
-	int rc = rsk_board_attach(b, memfd, me);
+	int rc = rsk_port_table_attach(b, memfd, me);
 
 	cr_assert_eq(rc, 0, "%d", rc);
 }
@@ -46,13 +46,13 @@ static void room(uint32_t port, uint64_t sessions)
 {
 	const uint64_t limit[] = { UINT64_MAX, sessions, UINT64_MAX };
 
-	cr_assert_eq(rsk_board_limit(&owner, port, limit), 0);
+	cr_assert_eq(rsk_port_table_limit(&owner, port, limit), 0);
 }
 
 static struct rsk_reserve_figures figures(uint32_t port)
 {
 	struct rsk_reserve_figures f;
-	int rc = rsk_board_figures(&owner, port, &f);
+	int rc = rsk_port_table_figures(&owner, port, &f);
 
 	cr_assert_eq(rc, 0, "%d", rc);
 	return f;
@@ -70,42 +70,42 @@ static int other_memfd(off_t bytes, int seals)
 	return fd;
 }
 
-Test(board, only_a_board_is_attached, .init = set, .fini = end)
+Test(port_table, only_a_board_is_attached, .init = set, .fini = end)
 {
-	struct rsk_board b;
+	struct rsk_port_table b;
 	struct stat st;
 	int fd;
 
 	cr_assert_eq(fstat(memfd, &st), 0);
 	attach(&b, 1);
-	cr_assert(rsk_board_is(&b));
-	rsk_board_detach(&b);
-	cr_assert(!rsk_board_is(&b));
-	cr_assert_eq(rsk_board_attach(&b, memfd, 0), -EPROTO);
-	cr_assert_eq(rsk_board_attach(&b, memfd, RSK_BOARD_OWNER), -EPROTO);
-	cr_assert_eq(rsk_board_attach(&b, memfd, UINT32_MAX), -EPROTO);
+	cr_assert(rsk_port_table_is(&b));
+	rsk_port_table_detach(&b);
+	cr_assert(!rsk_port_table_is(&b));
+	cr_assert_eq(rsk_port_table_attach(&b, memfd, 0), -EPROTO);
+	cr_assert_eq(rsk_port_table_attach(&b, memfd, RSK_PORT_TABLE_OWNER), -EPROTO);
+	cr_assert_eq(rsk_port_table_attach(&b, memfd, UINT32_MAX), -EPROTO);
 	fd = other_memfd(st.st_size, F_SEAL_SHRINK | F_SEAL_GROW);
-	cr_assert_eq(rsk_board_attach(&b, fd, 1), -EPROTO, "seals could be added");
+	cr_assert_eq(rsk_port_table_attach(&b, fd, 1), -EPROTO, "seals could be added");
 	close(fd);
 	fd = other_memfd(st.st_size - 4096, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-	cr_assert_eq(rsk_board_attach(&b, fd, 1), -EPROTO, "too short");
+	cr_assert_eq(rsk_port_table_attach(&b, fd, 1), -EPROTO, "too short");
 	close(fd);
 	fd = other_memfd(st.st_size, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-	cr_assert_eq(rsk_board_attach(&b, fd, 1), -EPROTO, "no magic");
+	cr_assert_eq(rsk_port_table_attach(&b, fd, 1), -EPROTO, "no magic");
 	close(fd);
 	fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
-	cr_assert_eq(rsk_board_attach(&b, fd, 1), -EPROTO, "no memfd");
+	cr_assert_eq(rsk_port_table_attach(&b, fd, 1), -EPROTO, "no memfd");
 	close(fd);
-	cr_assert_lt(rsk_board_attach(&b, -1, 1), 0);
+	cr_assert_lt(rsk_port_table_attach(&b, -1, 1), 0);
 	cr_assert_eq(fcntl(memfd, F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
 		     "nobody can change its size");
 }
 
 /* ---- the table ---- */
 
-static struct rsk_board_table table(uint8_t last, uint32_t state)
+static struct rsk_port_table_data table(uint8_t last, uint32_t state)
 {
-	struct rsk_board_table t = { .need = { 0, 1, 3 } };
+	struct rsk_port_table_data t = { .need = { 0, 1, 3 } };
 
 	memset(t.port, 0, sizeof(t.port));
 	strcpy(t.port[2].name, "mlx0/1");
@@ -117,58 +117,59 @@ static struct rsk_board_table table(uint8_t last, uint32_t state)
 	return t;
 }
 
-Test(board, the_table, .init = set, .fini = end)
+Test(port_table, the_table, .init = set, .fini = end)
 {
-	struct rsk_board_table t = table(7, RSK_BOARD_DRAINED), got;
+	struct rsk_port_table_data t = table(7, RSK_PORT_TABLE_DRAINED), got;
 	uint8_t ip[16] = { 10, 9, 0, 7 };
-	struct rsk_board b;
+	struct rsk_port_table b;
 
 	attach(&b, 1);
-	cr_assert_eq(rsk_board_read(&b, &got), 0);
-	cr_assert_eq(rsk_board_find(&got, AF_INET, ip), RSK_BOARD_NOWHERE, "none so far");
-	rsk_board_write(&owner, &t);
-	cr_assert_eq(rsk_board_read(&b, &got), 0);
+	cr_assert_eq(rsk_port_table_read(&b, &got), 0);
+	cr_assert_eq(rsk_port_table_find(&got, AF_INET, ip), RSK_PORT_TABLE_NOWHERE, "none so far");
+	rsk_port_table_write(&owner, &t);
+	cr_assert_eq(rsk_port_table_read(&b, &got), 0);
 	cr_assert_eq(memcmp(&got, &t, sizeof(t)), 0);
-	cr_assert_eq(rsk_board_find(&got, AF_INET, ip), 2);
-	cr_assert_eq(rsk_board_find(&got, AF_INET6, ip), RSK_BOARD_NOWHERE);
+	cr_assert_eq(rsk_port_table_find(&got, AF_INET, ip), 2);
+	cr_assert_eq(rsk_port_table_find(&got, AF_INET6, ip), RSK_PORT_TABLE_NOWHERE);
 	memset(ip, 7, 16);
-	cr_assert_eq(rsk_board_find(&got, AF_INET6, ip), 2);
+	cr_assert_eq(rsk_port_table_find(&got, AF_INET6, ip), 2);
 	memset(ip, 0, 16);
-	cr_assert_eq(rsk_board_find(&got, 0, ip), RSK_BOARD_NOWHERE, "no address is none");
-	t.port[2].state = RSK_BOARD_NONE;
+	cr_assert_eq(rsk_port_table_find(&got, 0, ip), RSK_PORT_TABLE_NOWHERE,
+		     "no address is none");
+	t.port[2].state = RSK_PORT_TABLE_NONE;
 	memset(ip, 7, 16);
-	cr_assert_eq(rsk_board_find(&t, AF_INET6, ip), RSK_BOARD_NOWHERE, "no port");
-	rsk_board_detach(&b);
+	cr_assert_eq(rsk_port_table_find(&t, AF_INET6, ip), RSK_PORT_TABLE_NOWHERE, "no port");
+	rsk_port_table_detach(&b);
 }
 
-Test(board, a_table_that_is_none, .init = set, .fini = end)
+Test(port_table, a_table_that_is_none, .init = set, .fini = end)
 {
-	struct rsk_board_head *head = (void *)owner.rail.window;
-	struct rsk_board_table t, got;
-	struct rsk_board b;
+	struct rsk_port_table_head *head = (void *)owner.rail.window;
+	struct rsk_port_table_data t, got;
+	struct rsk_port_table b;
 
 	attach(&b, 1);
 	head->seq |= 1;
-	cr_assert_eq(rsk_board_read(&b, &got), -EAGAIN, "who writes it has not ended");
-	t = table(7, RSK_BOARD_UP);
-	rsk_board_write(&owner, &t);
-	cr_assert_eq(rsk_board_read(&b, &got), 0, "the next one is whole");
-	t = table(7, RSK_BOARD_STATES);
-	rsk_board_write(&owner, &t);
-	cr_assert_eq(rsk_board_read(&b, &got), -EBADMSG, "a state that there is not");
-	t = table(7, RSK_BOARD_UP);
+	cr_assert_eq(rsk_port_table_read(&b, &got), -EAGAIN, "who writes it has not ended");
+	t = table(7, RSK_PORT_TABLE_UP);
+	rsk_port_table_write(&owner, &t);
+	cr_assert_eq(rsk_port_table_read(&b, &got), 0, "the next one is whole");
+	t = table(7, RSK_PORT_TABLE_STATES);
+	rsk_port_table_write(&owner, &t);
+	cr_assert_eq(rsk_port_table_read(&b, &got), -EBADMSG, "a state that there is not");
+	t = table(7, RSK_PORT_TABLE_UP);
 	t.port[2].family[3] = 77;
-	rsk_board_write(&owner, &t);
-	cr_assert_eq(rsk_board_read(&b, &got), -EBADMSG, "a family that there is not");
-	t = table(7, RSK_BOARD_UP);
+	rsk_port_table_write(&owner, &t);
+	cr_assert_eq(rsk_port_table_read(&b, &got), -EBADMSG, "a family that there is not");
+	t = table(7, RSK_PORT_TABLE_UP);
 	t.port[2].ip[0][4] = 1;
-	rsk_board_write(&owner, &t);
-	cr_assert_eq(rsk_board_read(&b, &got), -EBADMSG, "too long for IPv4");
-	t = table(7, RSK_BOARD_UP);
+	rsk_port_table_write(&owner, &t);
+	cr_assert_eq(rsk_port_table_read(&b, &got), -EBADMSG, "too long for IPv4");
+	t = table(7, RSK_PORT_TABLE_UP);
 	memset(t.port[2].name, 'x', sizeof(t.port[2].name));
-	rsk_board_write(&owner, &t);
-	cr_assert_eq(rsk_board_read(&b, &got), -EBADMSG, "a name without end");
-	rsk_board_detach(&b);
+	rsk_port_table_write(&owner, &t);
+	cr_assert_eq(rsk_port_table_read(&b, &got), -EBADMSG, "a name without end");
+	rsk_port_table_detach(&b);
 }
 
 static _Atomic(bool) enough;
@@ -176,25 +177,25 @@ static _Atomic(bool) enough;
 static void *writes(void *arg)
 {
 	for (uint8_t i = 0; !atomic_load(&enough); i++) {
-		struct rsk_board_table t = table(i, RSK_BOARD_UP);
+		struct rsk_port_table_data t = table(i, RSK_PORT_TABLE_UP);
 
-		rsk_board_write(&owner, &t);
+		rsk_port_table_write(&owner, &t);
 	}
 	return arg;
 }
 
-Test(board, the_table_is_whole, .init = set, .fini = end)
+Test(port_table, the_table_is_whole, .init = set, .fini = end)
 {
-	struct rsk_board_table t = table(0, RSK_BOARD_UP);
+	struct rsk_port_table_data t = table(0, RSK_PORT_TABLE_UP);
 	uint32_t whole = 0;
 	pthread_t thread;
-	struct rsk_board b;
+	struct rsk_port_table b;
 
 	attach(&b, 1);
-	rsk_board_write(&owner, &t);
+	rsk_port_table_write(&owner, &t);
 	cr_assert_eq(pthread_create(&thread, NULL, writes, NULL), 0);
 	while (whole < 20000) {
-		int rc = rsk_board_read(&b, &t);
+		int rc = rsk_port_table_read(&b, &t);
 
 		cr_assert(rc == 0 || rc == -EAGAIN, "%d", rc);
 		if (rc < 0)
@@ -205,80 +206,80 @@ Test(board, the_table_is_whole, .init = set, .fini = end)
 	}
 	atomic_store(&enough, true);
 	pthread_join(thread, NULL);
-	rsk_board_detach(&b);
+	rsk_port_table_detach(&b);
 }
 
 /* ---- reservations ---- */
 
-Test(board, taken_and_given, .init = set, .fini = end)
+Test(port_table, taken_and_given, .init = set, .fini = end)
 {
 	const uint64_t two[] = { 0, 2, 6 };
-	struct rsk_board a, b;
+	struct rsk_port_table a, b;
 
 	attach(&a, 1);
 	attach(&b, 2);
-	cr_assert_eq(rsk_board_take(&a, 3, one), -EBADMSG, "there is no record yet");
-	cr_assert_eq(rsk_board_open(&a, 3), -EINVAL, "not the owner");
-	cr_assert_eq(rsk_board_open(&owner, RSK_BOARD_PORTS), -EINVAL);
-	cr_assert_eq(rsk_board_open(&owner, 3), 0);
-	cr_assert_eq(rsk_board_take(&a, 3, one), -ENOSPC, "nor any room");
-	cr_assert_eq(rsk_board_take(&a, RSK_BOARD_PORTS, one), -EINVAL);
+	cr_assert_eq(rsk_port_table_take(&a, 3, one), -EBADMSG, "there is no record yet");
+	cr_assert_eq(rsk_port_table_open(&a, 3), -EINVAL, "not the owner");
+	cr_assert_eq(rsk_port_table_open(&owner, RSK_PORT_TABLE_PORTS), -EINVAL);
+	cr_assert_eq(rsk_port_table_open(&owner, 3), 0);
+	cr_assert_eq(rsk_port_table_take(&a, 3, one), -ENOSPC, "nor any room");
+	cr_assert_eq(rsk_port_table_take(&a, RSK_PORT_TABLE_PORTS, one), -EINVAL);
 	room(3, 3);
-	cr_assert_eq(rsk_board_take(&a, 3, one), 0);
-	cr_assert_eq(rsk_board_take(&b, 3, two), 0);
-	cr_assert_eq(rsk_board_take(&b, 3, one), -ENOSPC);
+	cr_assert_eq(rsk_port_table_take(&a, 3, one), 0);
+	cr_assert_eq(rsk_port_table_take(&b, 3, two), 0);
+	cr_assert_eq(rsk_port_table_take(&b, 3, one), -ENOSPC);
 	cr_assert_eq(figures(3).reserved[RSK_RESERVE_SESSIONS], 3);
 	cr_assert_eq(figures(3).reserved[RSK_RESERVE_MEMORY_MAPS], 9);
-	cr_assert_eq(rsk_board_give(&a, 3, two), -ERANGE, "more than it has");
-	cr_assert_eq(rsk_board_give(&a, 2, one), -ERANGE, "at a port of which it has none");
+	cr_assert_eq(rsk_port_table_give(&a, 3, two), -ERANGE, "more than it has");
+	cr_assert_eq(rsk_port_table_give(&a, 2, one), -ERANGE, "at a port of which it has none");
 	room(3, 1);
-	cr_assert_eq(rsk_board_give(&a, 3, one), 0);
-	cr_assert_eq(rsk_board_take(&a, 3, one), -ENOSPC, "less than is reserved");
-	cr_assert_eq(rsk_board_leave(&owner, 3, 2), 0);
+	cr_assert_eq(rsk_port_table_give(&a, 3, one), 0);
+	cr_assert_eq(rsk_port_table_take(&a, 3, one), -ENOSPC, "less than is reserved");
+	cr_assert_eq(rsk_port_table_leave(&owner, 3, 2), 0);
 	cr_assert_eq(figures(3).reserved[RSK_RESERVE_SESSIONS], 0);
-	cr_assert_eq(rsk_board_leave(&owner, 3, 2), 0, "once more: nothing");
-	cr_assert_eq(rsk_board_leave(&owner, 3, RSK_BOARD_OWNER), -EINVAL);
-	cr_assert_eq(rsk_board_leave(&a, 4, 2), -EINVAL);
+	cr_assert_eq(rsk_port_table_leave(&owner, 3, 2), 0, "once more: nothing");
+	cr_assert_eq(rsk_port_table_leave(&owner, 3, RSK_PORT_TABLE_OWNER), -EINVAL);
+	cr_assert_eq(rsk_port_table_leave(&a, 4, 2), -EINVAL);
 	/* Who was taken for dead goes on, with nothing. */
-	cr_assert_eq(rsk_board_give(&b, 3, two), 0);
-	cr_assert_eq(rsk_board_take(&b, 3, one), 0);
+	cr_assert_eq(rsk_port_table_give(&b, 3, two), 0);
+	cr_assert_eq(rsk_port_table_take(&b, 3, one), 0);
 	cr_assert_eq(figures(3).reserved[RSK_RESERVE_SESSIONS], 1);
-	rsk_board_detach(&a);
-	rsk_board_detach(&b);
+	rsk_port_table_detach(&a);
+	rsk_port_table_detach(&b);
 }
 
-Test(board, a_number_that_another_one_had, .init = set, .fini = end)
+Test(port_table, a_number_that_another_one_had, .init = set, .fini = end)
 {
-	struct rsk_board a, b;
+	struct rsk_port_table a, b;
 
 	attach(&a, 5);
-	cr_assert_eq(rsk_board_open(&owner, 0), 0);
+	cr_assert_eq(rsk_port_table_open(&owner, 0), 0);
 	room(0, 2);
-	cr_assert_eq(rsk_board_take(&a, 0, one), 0);
-	cr_assert_eq(rsk_board_take(&a, 0, one), 0);
-	rsk_board_detach(&a);
+	cr_assert_eq(rsk_port_table_take(&a, 0, one), 0);
+	cr_assert_eq(rsk_port_table_take(&a, 0, one), 0);
+	rsk_port_table_detach(&a);
 	attach(&b, 5); /* nobody has said that the former one is gone */
-	cr_assert_eq(rsk_board_take(&b, 0, one), 0);
+	cr_assert_eq(rsk_port_table_take(&b, 0, one), 0);
 	cr_assert_eq(figures(0).reserved[RSK_RESERVE_SESSIONS], 1);
-	rsk_board_detach(&b);
+	rsk_port_table_detach(&b);
 }
 
 /* A lock, which nobody keeps on a board, is in nobody's way. */
-Test(board, a_lock_is_broken, .init = set, .fini = end)
+Test(port_table, a_lock_is_broken, .init = set, .fini = end)
 {
-	struct rsk_board a, b;
+	struct rsk_port_table a, b;
 	struct rsk_locked op = { .by = &a.at[1], .kind = RSK_LOCKED_LOCK };
 
 	attach(&a, 1);
 	attach(&b, 2);
-	cr_assert_eq(rsk_board_open(&owner, 1), 0);
+	cr_assert_eq(rsk_port_table_open(&owner, 1), 0);
 	room(1, 2);
-	cr_assert_eq(rsk_board_take(&a, 1, one), 0);
+	cr_assert_eq(rsk_port_table_take(&a, 1, one), 0);
 	cr_assert_eq(a.rail.ops->locked(&a.rail, &op, 0), 1);
-	cr_assert_eq(rsk_board_take(&b, 1, one), 0);
+	cr_assert_eq(rsk_port_table_take(&b, 1, one), 0);
 	cr_assert_eq(figures(1).reserved[RSK_RESERVE_SESSIONS], 2);
-	rsk_board_detach(&a);
-	rsk_board_detach(&b);
+	rsk_port_table_detach(&a);
+	rsk_port_table_detach(&b);
 }
 
 /* ---- against each other ---- */
@@ -298,7 +299,7 @@ static void note(void)
 		     0);
 	cr_assert_neq(notes, MAP_FAILED);
 	set();
-	cr_assert_eq(rsk_board_open(&owner, 0), 0);
+	cr_assert_eq(rsk_port_table_open(&owner, 0), 0);
 	room(0, QUOTA);
 }
 
@@ -311,13 +312,13 @@ static void noted(void)
 static void *takes_and_gives(void *arg)
 {
 	uint32_t me = (uint32_t)(uintptr_t)arg;
-	struct rsk_board b;
+	struct rsk_port_table b;
 
-	if (rsk_board_attach(&b, memfd, me) < 0)
+	if (rsk_port_table_attach(&b, memfd, me) < 0)
 		return (void *)"attach";
 	for (int i = 0; i < 5000; i++) {
 		const uint64_t need[] = { me, me % 3 + 1, 1 };
-		int rc = rsk_board_take(&b, 0, need);
+		int rc = rsk_port_table_take(&b, 0, need);
 
 		if (rc == -ENOSPC || rc == -EBUSY)
 			continue;
@@ -327,16 +328,16 @@ static void *takes_and_gives(void *arg)
 			return (void *)"more than there is";
 		atomic_fetch_sub(&notes->out, need[1]);
 		do
-			rc = rsk_board_give(&b, 0, need);
+			rc = rsk_port_table_give(&b, 0, need);
 		while (rc == -EBUSY);
 		if (rc < 0)
 			return (void *)"give";
 	}
-	rsk_board_detach(&b);
+	rsk_port_table_detach(&b);
 	return NULL;
 }
 
-Test(board, never_more_than_the_quota, .init = note, .fini = noted)
+Test(port_table, never_more_than_the_quota, .init = note, .fini = noted)
 {
 	pthread_t thread[CROWD];
 
@@ -348,14 +349,14 @@ Test(board, never_more_than_the_quota, .init = note, .fini = noted)
 
 static void child(uint32_t me)
 {
-	struct rsk_board b;
+	struct rsk_port_table b;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (rsk_board_attach(&b, memfd, me) < 0)
+	if (rsk_port_table_attach(&b, memfd, me) < 0)
 		_exit(1);
 	atomic_fetch_add(&notes->ready, 1);
 	for (;;) {
-		int rc = rsk_board_take(&b, 0, one);
+		int rc = rsk_port_table_take(&b, 0, one);
 
 		if (rc == 0)
 			atomic_fetch_add(&notes->has[me], 1);
@@ -364,7 +365,7 @@ static void child(uint32_t me)
 		if (rc == -ENOSPC && atomic_load(&notes->has[me])) {
 			atomic_fetch_sub(&notes->has[me], 1);
 			do
-				rc = rsk_board_give(&b, 0, one);
+				rc = rsk_port_table_give(&b, 0, one);
 			while (rc == -EBUSY);
 			if (rc < 0)
 				_exit(3);
@@ -372,7 +373,7 @@ static void child(uint32_t me)
 	}
 }
 
-Test(board, killed_anywhere, .init = note, .fini = noted)
+Test(port_table, killed_anywhere, .init = note, .fini = noted)
 {
 	uint64_t seed = dice_seed("killed_anywhere"), dice = seed;
 
@@ -401,7 +402,7 @@ Test(board, killed_anywhere, .init = note, .fini = noted)
 		cr_assert_leq(f.reserved[1], QUOTA, "seed %llu", (unsigned long long)seed);
 		cr_assert_geq(f.reserved[1], least, "seed %llu: lost", (unsigned long long)seed);
 		for (uint32_t i = 1; i <= CROWD; i++)
-			cr_assert_eq(rsk_board_leave(&owner, 0, i), 0);
+			cr_assert_eq(rsk_port_table_leave(&owner, 0, i), 0);
 		cr_assert_eq(figures(0).reserved[1], 0, "seed %llu: all is given back",
 			     (unsigned long long)seed);
 	}
@@ -428,26 +429,26 @@ static void *spoils(void *arg)
 }
 
 /* Nobody crashes, loops for ever or is granted more than once what was never there; what comes back is of the list. */
-Test(board, spoiled, .init = note, .fini = noted)
+Test(port_table, spoiled, .init = note, .fini = noted)
 {
 	static const int expected[] = { 0, -EBUSY, -EAGAIN, -EBADMSG, -ENOSPC, -ERANGE, -ESTALE };
 	uint64_t seed = dice_seed("spoiled"), limit[] = { 1, 2, 3 };
 	struct rsk_reserve_figures f;
-	struct rsk_board_table t;
+	struct rsk_port_table_data t;
 	bool opened = true;
 	pthread_t thread;
-	struct rsk_board b;
+	struct rsk_port_table b;
 
 	attach(&b, 1);
 	cr_assert_eq(pthread_create(&thread, NULL, spoils, &seed), 0);
 	for (int i = 0; i < 5000; i++) {
-		const int got[] = { rsk_board_take(&b, 0, one),
-				    rsk_board_give(&b, 0, one),
-				    rsk_board_read(&b, &t),
-				    rsk_board_figures(&owner, 0, &f),
-				    rsk_board_limit(&owner, 0, limit),
-				    rsk_board_leave(&owner, 0, 1),
-				    i % 100 ? 0 : rsk_board_open(&owner, 0) };
+		const int got[] = { rsk_port_table_take(&b, 0, one),
+				    rsk_port_table_give(&b, 0, one),
+				    rsk_port_table_read(&b, &t),
+				    rsk_port_table_figures(&owner, 0, &f),
+				    rsk_port_table_limit(&owner, 0, limit),
+				    rsk_port_table_leave(&owner, 0, 1),
+				    i % 100 ? 0 : rsk_port_table_open(&owner, 0) };
 
 		for (size_t k = 0; k < sizeof(got) / sizeof(got[0]); k++) {
 			bool known = false;
@@ -466,7 +467,7 @@ Test(board, spoiled, .init = note, .fini = noted)
 	atomic_store(&enough, true);
 	pthread_join(thread, NULL);
 	/* The owner can make it whole again. */
-	cr_assert_eq(rsk_board_open(&owner, 0), 0);
+	cr_assert_eq(rsk_port_table_open(&owner, 0), 0);
 	cr_assert_eq(figures(0).reserved[1], 0);
-	rsk_board_detach(&b);
+	rsk_port_table_detach(&b);
 }

@@ -15,10 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "board.h"
+#include "port_table.h"
 #include "local_msg.h"
 
-static struct rsk_board board;
+static struct rsk_port_table port_table;
 
 static uint64_t now_ms(void)
 {
@@ -42,8 +42,8 @@ static int dial(const char *path)
 	while (rc == 0 || (rc == -EAGAIN && now_ms() < until)) {
 		usleep(1000);
 		rc = rsk_local_msg_recv(fd, true, &m, &with);
-		if (rc > 0 && m.type == RSK_LOCAL_BOARD && with >= 0) {
-			rc = rsk_board_attach(&board, with, m.port);
+		if (rc > 0 && m.type == RSK_LOCAL_PORT_TABLE && with >= 0) {
+			rc = rsk_port_table_attach(&port_table, with, m.port);
 			close(with);
 			return rc < 0 ? rc : fd;
 		}
@@ -51,27 +51,27 @@ static int dial(const char *path)
 	return rc < 0 ? rc : -EPROTO;
 }
 
-static uint32_t port_of(const char *ip, struct rsk_board_table *t)
+static uint32_t port_of(const char *ip, struct rsk_port_table_data *t)
 {
 	uint8_t at[16] = { 0 };
 	uint16_t family = strchr(ip, ':') ? AF_INET6 : AF_INET;
 	int rc;
 
 	do
-		rc = rsk_board_read(&board, t);
+		rc = rsk_port_table_read(&port_table, t);
 	while (rc == -EAGAIN);
 	if (rc < 0 || inet_pton(family, ip, at) != 1)
-		return RSK_BOARD_NOWHERE;
-	return rsk_board_find(t, family, at);
+		return RSK_PORT_TABLE_NOWHERE;
+	return rsk_port_table_find(t, family, at);
 }
 
 static void say_state(const char *ip)
 {
 	static const char *const names[] = { "none", "up", "overloaded", "drained", "down" };
-	struct rsk_board_table t;
+	struct rsk_port_table_data t;
 	uint32_t at = port_of(ip, &t);
 
-	if (at == RSK_BOARD_NOWHERE)
+	if (at == RSK_PORT_TABLE_NOWHERE)
 		puts("unlisted");
 	else
 		printf("%s%s\n", names[t.port[at].state], t.port[at].spare ? " spare" : "");
@@ -79,12 +79,13 @@ static void say_state(const char *ip)
 
 static void reserve(const char *ip, uint32_t n, bool take)
 {
-	struct rsk_board_table t;
+	struct rsk_port_table_data t;
 	uint32_t at = port_of(ip, &t), done = 0;
 	int rc = 0;
 
 	while (done < n) {
-		rc = take ? rsk_board_take(&board, at, t.need) : rsk_board_give(&board, at, t.need);
+		rc = take ? rsk_port_table_take(&port_table, at, t.need) :
+			    rsk_port_table_give(&port_table, at, t.need);
 		if (rc < 0)
 			break;
 		done++;
@@ -94,8 +95,8 @@ static void reserve(const char *ip, uint32_t n, bool take)
 
 static void spoil(uint64_t ms)
 {
-	uint64_t until = now_ms() + ms, dice = now_ms(), *words = (void *)board.rail.window;
-	size_t n = board.rail.window_bytes / 8;
+	uint64_t until = now_ms() + ms, dice = now_ms(), *words = (void *)port_table.rail.window;
+	size_t n = port_table.rail.window_bytes / 8;
 
 	while (now_ms() < until)
 		for (int i = 0; i < 1000; i++) {
@@ -108,19 +109,19 @@ static void spoil(uint64_t ms)
 /* Nothing that is written is wrong, only nobody else gets through. */
 static void keep_busy(const char *ip, uint64_t ms)
 {
-	struct rsk_board_table t;
+	struct rsk_port_table_data t;
 	uint32_t at = port_of(ip, &t), holder = 0;
 	uint64_t until = now_ms() + ms, *word, was;
 
-	if (at == RSK_BOARD_NOWHERE) {
+	if (at == RSK_PORT_TABLE_NOWHERE) {
 		puts("unlisted");
 		return;
 	}
-	word = (void *)(board.rail.window + board.at[at].off);
+	word = (void *)(port_table.rail.window + port_table.at[at].off);
 	while (now_ms() < until)
 		for (int i = 0; i < 1000; i++) {
 			was = __atomic_load_n(word, __ATOMIC_RELAXED);
-			holder = holder % (RSK_BOARD_OWNER - 1) + 1;
+			holder = holder % (RSK_PORT_TABLE_OWNER - 1) + 1;
 			__atomic_compare_exchange_n(word, &was, (was & ~0xffull) | holder, false,
 						    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 		}
@@ -149,7 +150,7 @@ int main(int argc, char **argv)
 		else if (!strcmp(word, "busy"))
 			keep_busy(ip, n);
 		else if (!strcmp(word, "number"))
-			printf("%u\n", board.me);
+			printf("%u\n", port_table.me);
 		else if (!strcmp(word, "close"))
 			printf("%d\n", close(fd));
 		else
