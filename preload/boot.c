@@ -9,7 +9,7 @@
 #include "boot.h"
 #include "engine.h"
 #include "fork.h"
-#include "front.h"
+#include "signal_trampoline.h"
 #include "real.h"
 
 bool rsk_booted;
@@ -30,9 +30,9 @@ static int rsk_host_epoll_pwait(int epfd, struct epoll_event *evs, int max, int 
 static const struct rsk_host rsk_boot_host = {
 	.ppoll = rsk_host_ppoll,
 	.epoll_pwait = rsk_host_epoll_pwait,
-	.in_handler = rsk_front_in_handler,
-	.guard_pending = rsk_front_pending,
-	.streams = rsk_front_faults,
+	.in_handler = rsk_trampoline_in_handler,
+	.guard_pending = rsk_trampoline_pending,
+	.streams = rsk_trampoline_faults,
 };
 
 /*

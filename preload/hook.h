@@ -45,8 +45,8 @@
 /* The kernel's UIO_MAXIOV. */
 #define RSK_IOV_MAX 1024
 
-/* A real call that may make an fd of ours ready: rsk_kernel_acts. */
-#define rsk_acts(call) (rsk_act(), (call))
+/* A real call that may make an fd of ours ready: rsk_kernel_calls. */
+#define rsk_counted(call) (rsk_count_kernel_call(), (call))
 
 /* A stream for the engine. A cold fd costs the one load. */
 static inline bool rsk_tracked(int fd)

@@ -158,7 +158,7 @@ static ssize_t rsk_sendfile_by_kernel(int out, int in, off_t *at, size_t len)
 	rc = rsk_tracked(out) ? rsk_fd_fall_back_tx(out, RSK_REASON_SPLICE) : 0;
 	if (rc < 0)
 		return rsk_result(rc);
-	n = rsk_acts(rsk_real.sendfile(out, in, at, len));
+	n = rsk_counted(rsk_real.sendfile(out, in, at, len));
 	if (n < 0)
 		rsk_fd_told(out, -errno);
 	return n;
@@ -194,7 +194,7 @@ static ssize_t rsk_sendfile(int out, int in, off_t *at, size_t len)
 ssize_t rsk_hook_sendfile(int out, int in, off_t *at, size_t len)
 {
 	if (!rsk_tracked(out) && !rsk_tracked(in))
-		return rsk_acts(rsk_real.sendfile(out, in, at, len));
+		return rsk_counted(rsk_real.sendfile(out, in, at, len));
 	if (!rsk_tracked(out) || (at && !rsk_writable(at)) || !rsk_sendfile_readable(in))
 		return rsk_sendfile_by_kernel(out, in, at, len);
 	return rsk_sendfile(out, in, at, len);

@@ -5,7 +5,7 @@
  */
 #define RSK_EXPORT_epoll 1
 #include "export.h"
-#include "front.h"
+#include "signal_trampoline.h"
 #include "hook.h"
 
 static int rsk_after_epoll(int fd)
@@ -31,10 +31,10 @@ int rsk_hook_epoll_create1(int flags)
 static rsk_apart int rsk_epoll_ctl_first(int epfd, int op, int fd, struct epoll_event *ev)
 {
 	if (!rsk_live())
-		return rsk_acts(rsk_real.epoll_ctl(epfd, op, fd, ev));
-	rsk_front_faults();
+		return rsk_counted(rsk_real.epoll_ctl(epfd, op, fd, ev));
+	rsk_trampoline_faults();
 	if (op != EPOLL_CTL_DEL && !rsk_readable(ev))
-		return rsk_acts(rsk_real.epoll_ctl(epfd, op, fd, ev));
+		return rsk_counted(rsk_real.epoll_ctl(epfd, op, fd, ev));
 	return (int)rsk_result(rsk_epoll_ctl(epfd, op, fd, ev));
 }
 
@@ -46,7 +46,7 @@ int rsk_hook_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	/* What leads nowhere is refused before all else. */
 	if (rsk_direct ||
 	    (op != EPOLL_CTL_DEL && ((uintptr_t)ev < 4096 || !rsk_touch_reads(ev, sizeof(*ev)))))
-		return rsk_acts(rsk_real.epoll_ctl(epfd, op, fd, ev));
+		return rsk_counted(rsk_real.epoll_ctl(epfd, op, fd, ev));
 	return (int)rsk_result(rsk_epoll_ctl(epfd, op, fd, ev));
 }
 

@@ -36,7 +36,7 @@ int rsk_hook_close(int fd)
 {
 	if (rsk_live() && rsk_fd_closing(fd) < 0)
 		return (int)rsk_result(-EBADF);
-	return rsk_acts(rsk_real.close(fd));
+	return rsk_counted(rsk_real.close(fd));
 }
 
 /* Ends the streams of [first, last], and closes it around the library's own fds. */

@@ -45,7 +45,7 @@ static rsk_apart ssize_t rsk_tracked_write(int fd, const void *buf, size_t len)
 ssize_t rsk_hook_write(int fd, const void *buf, size_t len)
 {
 	return rsk_tracked(fd) ? rsk_tracked_write(fd, buf, len) :
-				 rsk_acts(rsk_real.write(fd, buf, len));
+				 rsk_counted(rsk_real.write(fd, buf, len));
 }
 
 static rsk_apart ssize_t rsk_tracked_readv(int fd, const struct iovec *iov, int n)
@@ -69,7 +69,7 @@ ssize_t rsk_hook_readv(int fd, const struct iovec *iov, int n)
 static rsk_apart ssize_t rsk_tracked_writev(int fd, const struct iovec *iov, int n)
 {
 	if (!rsk_iov_valid(iov, (size_t)n))
-		return rsk_acts(rsk_real.writev(fd, iov, n));
+		return rsk_counted(rsk_real.writev(fd, iov, n));
 	if (rsk_iov_bytes(iov, (size_t)n) == 0)
 		return 0;
 
@@ -82,7 +82,7 @@ static rsk_apart ssize_t rsk_tracked_writev(int fd, const struct iovec *iov, int
 ssize_t rsk_hook_writev(int fd, const struct iovec *iov, int n)
 {
 	return rsk_tracked(fd) ? rsk_tracked_writev(fd, iov, n) :
-				 rsk_acts(rsk_real.writev(fd, iov, n));
+				 rsk_counted(rsk_real.writev(fd, iov, n));
 }
 
 /*
@@ -138,7 +138,7 @@ ssize_t rsk_hook_pwritev2(int fd, const struct iovec *iov, int n, off_t at, int 
 	int msg_flags;
 
 	if (!rsk_tracked(fd) || at != -1 || !rsk_iov_valid(iov, (size_t)n))
-		return rsk_acts(rsk_real.pwritev2(fd, iov, n, at, flags));
+		return rsk_counted(rsk_real.pwritev2(fd, iov, n, at, flags));
 	if (rsk_iov_bytes(iov, (size_t)n) == 0)
 		return 0;
 	msg_flags = rsk_rwf_msg(flags);
@@ -163,6 +163,6 @@ int rsk_hook_eventfd_read(int fd, eventfd_t *value)
 int rsk_hook_eventfd_write(int fd, eventfd_t value)
 {
 	if (!rsk_tracked(fd))
-		return rsk_acts(rsk_real.eventfd_write(fd, value));
+		return rsk_counted(rsk_real.eventfd_write(fd, value));
 	return rsk_hook_write(fd, &value, sizeof(value)) == sizeof(value) ? 0 : -1;
 }

@@ -18,7 +18,7 @@ int rsk_no_more(enum rsk_reason why)
 }
 
 /*
- * A look that faults is caught once there is a stream (front.c). Before that the kernel is asked, by
+ * A look that faults is caught once there is a stream (signal_trampoline.c). Before that the kernel is asked, by
  * a call that copies eight bytes, and then refuses to do what there is no operation for.
  */
 static bool rsk_kernel_reads_at(uintptr_t at)

@@ -309,7 +309,8 @@ static rsk_apart ssize_t rsk_tracked_send(int fd, const void *buf, size_t len, i
 	int real = rsk_send_is_real(fd, flags);
 
 	if (real)
-		return real < 0 ? rsk_result(real) : rsk_acts(rsk_real.send(fd, buf, len, flags));
+		return real < 0 ? rsk_result(real) :
+				  rsk_counted(rsk_real.send(fd, buf, len, flags));
 
 	RSK_SCOPE(s);
 	if (!rsk_scope_send(&s, fd, &iov, 1, flags))
@@ -320,7 +321,7 @@ static rsk_apart ssize_t rsk_tracked_send(int fd, const void *buf, size_t len, i
 ssize_t rsk_hook_send(int fd, const void *buf, size_t len, int flags)
 {
 	return rsk_tracked(fd) ? rsk_tracked_send(fd, buf, len, flags) :
-				 rsk_acts(rsk_real.send(fd, buf, len, flags));
+				 rsk_counted(rsk_real.send(fd, buf, len, flags));
 }
 
 static rsk_apart ssize_t rsk_tracked_sendto(int fd, const void *buf, size_t len, int flags,
@@ -335,7 +336,7 @@ static rsk_apart ssize_t rsk_tracked_sendto(int fd, const void *buf, size_t len,
 		real = rsk_send_is_real(fd, flags);
 	if (real)
 		return real < 0 ? rsk_result(real) :
-				  rsk_acts(rsk_real.sendto(fd, buf, len, flags, addr, addr_len));
+				  rsk_counted(rsk_real.sendto(fd, buf, len, flags, addr, addr_len));
 
 	RSK_SCOPE(s);
 	if (!rsk_scope_send(&s, fd, &iov, 1, flags))
@@ -347,7 +348,7 @@ ssize_t rsk_hook_sendto(int fd, const void *buf, size_t len, int flags, __CONST_
 			socklen_t addr_len)
 {
 	return rsk_tracked(fd) ? rsk_tracked_sendto(fd, buf, len, flags, addr, addr_len) :
-				 rsk_acts(rsk_real.sendto(fd, buf, len, flags, addr, addr_len));
+				 rsk_counted(rsk_real.sendto(fd, buf, len, flags, addr, addr_len));
 }
 
 static rsk_apart ssize_t rsk_tracked_sendmsg(int fd, const struct msghdr *msg, int flags)
@@ -361,7 +362,7 @@ static rsk_apart ssize_t rsk_tracked_sendmsg(int fd, const struct msghdr *msg, i
 			real = rsk_send_falls_back(fd, flags, RSK_REASON_MESSAGES);
 	}
 	if (real)
-		return real < 0 ? rsk_result(real) : rsk_acts(rsk_real.sendmsg(fd, msg, flags));
+		return real < 0 ? rsk_result(real) : rsk_counted(rsk_real.sendmsg(fd, msg, flags));
 
 	RSK_SCOPE(s);
 	if (!rsk_scope_send(&s, fd, msg->msg_iov, (int)msg->msg_iovlen, flags))
@@ -376,7 +377,7 @@ ssize_t rsk_hook_sendmsg(int fd, const struct msghdr *msg, int flags)
 	if (rc < 0)
 		return rsk_result(rc);
 	return rsk_tracked(fd) ? rsk_tracked_sendmsg(fd, msg, flags) :
-				 rsk_acts(rsk_real.sendmsg(fd, msg, flags));
+				 rsk_counted(rsk_real.sendmsg(fd, msg, flags));
 }
 
 /* An error after the first message ends the call; so does a message that went out in part. */
@@ -398,7 +399,7 @@ int rsk_hook_sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
 			if (rc < 0)
 				n = done;
 		}
-		return rsk_acts(rsk_real.sendmmsg(fd, msgs, n, flags));
+		return rsk_counted(rsk_real.sendmmsg(fd, msgs, n, flags));
 	}
 	if (n > RSK_IOV_MAX)
 		n = RSK_IOV_MAX;

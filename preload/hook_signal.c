@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hook_signal.c - all the ways to install a handler, made of one (front.h). */
+/* hook_signal.c - all the ways to install a handler, made of one (signal_trampoline.h). */
 #include <stdatomic.h>
 
 #define RSK_EXPORT_signal 1
 #include "export.h"
-#include "front.h"
+#include "signal_trampoline.h"
 #include "hook.h"
 
 /* What siginterrupt() has said, for signal(): bit sig - 1. */
@@ -20,7 +20,7 @@ int rsk_hook_sigaction(int sig, const struct sigaction *act, struct sigaction *o
 		rsk_boot();
 	if (!rsk_booted)
 		return rsk_real.sigaction(sig, act, old);
-	return rsk_front_sigaction(sig, act, old, !rsk_direct);
+	return rsk_trampoline_sigaction(sig, act, old, !rsk_direct);
 }
 
 static bool rsk_sig_valid(int sig)

@@ -103,13 +103,13 @@ int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 	    sa->sa_family == AF_UNSPEC) {
 		if (rsk_fd_closing(fd) < 0)
 			return (int)rsk_result(-EBADF);
-		return rsk_acts(rsk_real.connect(fd, addr, len));
+		return rsk_counted(rsk_real.connect(fd, addr, len));
 	}
 	if (rsk_known(fd) && rsk_fd_may_resolve() && len &&
 	    len <= sizeof(struct sockaddr_storage) && rsk_reads(sa, len))
-		ret = rsk_acts(rsk_connect(fd, sa, len));
+		ret = rsk_counted(rsk_connect(fd, sa, len));
 	else
-		ret = rsk_acts(rsk_real.connect(fd, addr, len));
+		ret = rsk_counted(rsk_real.connect(fd, addr, len));
 	/* EINTR: the kernel goes on connecting. */
 	if ((ret == 0 || errno == EINPROGRESS || errno == EINTR) && rsk_live()) {
 		int err = errno;
@@ -125,7 +125,7 @@ int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 int rsk_hook_shutdown(int fd, int how)
 {
 	if (!rsk_tracked(fd) || how < SHUT_RD || how > SHUT_RDWR)
-		return rsk_acts(rsk_real.shutdown(fd, how));
+		return rsk_counted(rsk_real.shutdown(fd, how));
 
 	RSK_SCOPE(s);
 	if (rsk_op_begin(&s.op, fd, RSK_OP_CTL) == RSK_ENGINE)

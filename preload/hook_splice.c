@@ -128,7 +128,7 @@ ssize_t rsk_hook_splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t
 	ssize_t ret;
 
 	if (!rsk_tracked(in) && !rsk_tracked(out))
-		return rsk_acts(rsk_real.splice(in, in_at, out, out_at, len, flags));
+		return rsk_counted(rsk_real.splice(in, in_at, out, out_at, len, flags));
 	if (!len)
 		return 0;
 	if (rsk_tracked(in) && !in_at && !out_at && rsk_splice_in(in, out, len, flags, &ret))
@@ -138,7 +138,7 @@ ssize_t rsk_hook_splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t
 	ret = rsk_tracked(out) ? rsk_fd_fall_back_tx(out, RSK_REASON_SPLICE) : 0;
 	if (ret < 0)
 		return rsk_result(ret);
-	ret = rsk_acts(rsk_real.splice(in, in_at, out, out_at, len, flags));
+	ret = rsk_counted(rsk_real.splice(in, in_at, out, out_at, len, flags));
 	if (ret < 0)
 		rsk_fd_told(out, -errno);
 	return ret;

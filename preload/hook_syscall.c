@@ -177,7 +177,7 @@ static long by_io_submit(long nr, const long a[static 6])
 			if (rsk_readable(list[i]) && rsk_tracked((int)list[i]->aio_fildes) &&
 			    rsk_fd_fall_back((int)list[i]->aio_fildes, RSK_REASON_AIO) < 0)
 				return rsk_result(-EAGAIN);
-	return rsk_acts(straight(nr, a));
+	return rsk_counted(straight(nr, a));
 }
 
 static long by_exit_group(const long a[static 6])
@@ -307,7 +307,7 @@ static bool rsk_call_concerns(const struct rsk_call_row *row, const long a[stati
 	for (int i = 0; i < 3; i++)
 		if ((row->tracked & 1u << i) && rsk_known(INT(i)))
 			return true;
-	rsk_act();
+	rsk_count_kernel_call();
 	return false;
 }
 

@@ -48,8 +48,8 @@ static inline bool rsk_policy_earned(const struct rsk_policy *p, uint64_t calls,
 }
 
 /* Is a look due now? Cheap: meant for each call of a stream that has earned it. */
-static inline bool rsk_policy_look_due(const struct rsk_policy *p,
-				       const struct rsk_policy_search *s, uint64_t now_ns)
+static inline bool rsk_policy_check_due(const struct rsk_policy *p,
+					const struct rsk_policy_search *s, uint64_t now_ns)
 {
 	return (s->lasting || s->looks < p->looks_max) && now_ns >= s->next_ns;
 }

@@ -95,7 +95,7 @@ static void on_plug(void *ctx)
 {
 	struct rsk_daemon *d = ctx;
 
-	if (rsk_devices_look(&d->devices))
+	if (rsk_devices_check(&d->devices))
 		rsk_daemon_rediscover(d);
 	rsk_daemon_devices(d);
 }

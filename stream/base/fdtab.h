@@ -52,10 +52,10 @@ struct rsk_fdtab {
 	_Atomic(uintptr_t) *word; /* [size] */
 	uint32_t size;
 	/*
-	 * Somebody of this process compares rsk_kernel_acts (engine.h); until then nobody counts. Set once, by whoever
-	 * compares, and read by every hook that acts, both relaxed: see rsk_acts_so_far().
+	 * Somebody of this process compares rsk_kernel_calls (engine.h); until then nobody counts. Set once, by whoever
+	 * compares, and read by every hook that acts, both relaxed: see rsk_kernel_calls_so_far().
 	 */
-	_Atomic(bool) acts_count;
+	_Atomic(bool) kernel_calls_count;
 };
 
 extern struct rsk_fdtab rsk_fdtab;

@@ -9,7 +9,7 @@
 #include <rsock/sys.h>
 
 _Atomic(int) rsk_stopped;
-__thread uint32_t rsk_kernel_acts;
+__thread uint32_t rsk_kernel_calls;
 const struct rsk_host *rsk_host;
 static int pid_of_start;
 int *rsk_pid_word = &pid_of_start;

@@ -41,7 +41,7 @@ static inline uint64_t rsk_until_ns(uint64_t from_ns, const struct timespec *t)
  * epoll set that has not been asked of late asks the kernel again when this has changed
  * (epoll_wait.c), so that a program finds what it has done itself.
  */
-extern __thread uint32_t rsk_kernel_acts;
+extern __thread uint32_t rsk_kernel_calls;
 
 /*
  * The same, for who keeps or compares it. What this thread did before anybody of its process did so
@@ -49,17 +49,21 @@ extern __thread uint32_t rsk_kernel_acts;
  * another process of the family, or by another thread, is of other acts anyway; where it is equal
  * by chance, the kernel's news are told a moment later.)
  */
-static inline uint32_t rsk_acts_so_far(void)
+static inline uint32_t rsk_kernel_calls_so_far(void)
 {
-	if (__builtin_expect(!atomic_load_explicit(&rsk_fdtab.acts_count, memory_order_relaxed), 0))
-		atomic_store_explicit(&rsk_fdtab.acts_count, true, memory_order_relaxed);
-	return rsk_kernel_acts;
+	if (__builtin_expect(!atomic_load_explicit(&rsk_fdtab.kernel_calls_count,
+						   memory_order_relaxed),
+			     0))
+		atomic_store_explicit(&rsk_fdtab.kernel_calls_count, true, memory_order_relaxed);
+	return rsk_kernel_calls;
 }
 
-static inline void rsk_act(void)
+static inline void rsk_count_kernel_call(void)
 {
-	if (__builtin_expect(atomic_load_explicit(&rsk_fdtab.acts_count, memory_order_relaxed), 0))
-		rsk_kernel_acts++;
+	if (__builtin_expect(atomic_load_explicit(&rsk_fdtab.kernel_calls_count,
+						  memory_order_relaxed),
+			     0))
+		rsk_kernel_calls++;
 }
 
 uint64_t rsk_random64(void); /* never 0 */

@@ -4,7 +4,7 @@
  *
  * The kernel answers EFAULT for what is not mapped, or may not be written. We copy in the program's own address space,
  * and would fault. So a byte of each page is touched before, by an instruction that stands in a table together with
- * the place where it goes on if it faults: the handler in front of the application's (preload/front.c) looks it up,
+ * the place where it goes on if it faults: the handler in front of the application's (preload/signal_trampoline.c) looks it up,
  * as the kernel does with its own. Where nothing faults that is one instruction a page. See docs/adr/wild-pointers.md.
  *
  * Writing is asked for as far as something will be written: the byte is written back as it was read.

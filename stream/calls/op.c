@@ -186,7 +186,7 @@ static __attribute__((noinline)) void end_candidate(struct rsk_op *op, ssize_t r
 void rsk_op_end(struct rsk_op *op, ssize_t ret)
 {
 	if (!op->s || op->counted)
-		rsk_kernel_acts++;
+		rsk_kernel_calls++;
 	if (!op->s)
 		return;
 	if (op->counted)

@@ -226,7 +226,7 @@ static void learn_modes(struct rsk_stream *s, int fd)
 		atomic_store(&s->rcvlowat, low);
 }
 
-void rsk_stream_look_alone(struct rsk_stream *s, int fd)
+void rsk_stream_check_alone(struct rsk_stream *s, int fd)
 {
 	uint64_t work = rsk_stream_work(s);
 

@@ -24,12 +24,12 @@ void rsk_streams_settle(struct rsk_stream *const *s, const int *fd, uint32_t n);
  * Is it this process's alone again, with all epoll sets that it is in? Then it may be promoted, as far as this end is
  * concerned. Looks now and then; no lock held.
  */
-void rsk_stream_look_alone(struct rsk_stream *s, int fd);
+void rsk_stream_check_alone(struct rsk_stream *s, int fd);
 
 static inline void rsk_stream_may_be_alone(struct rsk_stream *s, int fd)
 {
 	if (__builtin_expect(atomic_load_explicit(&s->shared, memory_order_relaxed), 0))
-		rsk_stream_look_alone(s, fd);
+		rsk_stream_check_alone(s, fd);
 }
 
 /*

@@ -131,7 +131,7 @@ static void lookup_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 		return;
 	}
 	/* Again and again: it may be lost meanwhile. The same offer is not written twice. */
-	if (rsk_policy_look_due(&rsk_knobs.policy, &s->search, now)) {
+	if (rsk_policy_check_due(&rsk_knobs.policy, &s->search, now)) {
 		looked(s, fd, now, rsk_knobs.apart ? 0 : post(s, fd, now));
 	}
 	rsk_rendezvous_work();
@@ -170,7 +170,7 @@ static void lookup_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 	rsk_local_hear();
 	if (rsk_stream_phase(s) != RSK_PHASE_LOOKUP)
 		return;
-	if (!s->found_nonce && rsk_policy_look_due(&rsk_knobs.policy, &s->search, now)) {
+	if (!s->found_nonce && rsk_policy_check_due(&rsk_knobs.policy, &s->search, now)) {
 		if (!rsk_knobs.apart)
 			rc = rsk_registry_find(rsk_place_registry(), &s->tuple, &e);
 		looked(s, fd, now, rc == -ENOENT ? 0 : rc);
@@ -412,10 +412,10 @@ void rsk_pairing_leave(void)
 void rsk_pairing_hello(void)
 {
 	if (!rsk_local_settled())
-		rsk_pairing_look();
+		rsk_pairing_check();
 }
 
-void rsk_pairing_look(void)
+void rsk_pairing_check(void)
 {
 	if (!rsk_pairing_try())
 		return; /* another thread does it, or steps */

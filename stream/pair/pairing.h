@@ -48,7 +48,7 @@ void rsk_pairing_fork_parent(void);
 void rsk_pairing_fork_child(void);
 void rsk_pairing_leave(void);	    /* see rsk_links_leave() */
 void rsk_pairing_listening(int fd); /* a TCP socket listens */
-void rsk_pairing_look(void);	    /* rsockd, and what it says */
+void rsk_pairing_check(void);	    /* rsockd, and what it says */
 void rsk_pairing_hello(
 	void); /* rsockd, if this process has not looked for it yet: steps do it later */
 

@@ -110,7 +110,7 @@ static void owe(const struct rsk_reservation *s)
 	*o = more;
 }
 
-bool rsk_reservations_look(uint64_t now_ns)
+bool rsk_reservations_check(uint64_t now_ns)
 {
 	struct rsk_port_table_data t;
 	bool changed = take_over();

@@ -27,7 +27,7 @@ void rsk_reservations_forked(void);
  * Takes over what came; if it is due, gives back what is owed, and reads the table. True: ports or how they stand are
  * others than they were. Takes the join lock.
  */
-bool rsk_reservations_look(uint64_t now_ns);
+bool rsk_reservations_check(uint64_t now_ns);
 uint64_t rsk_reservations_next(void); /* when it is due; UINT64_MAX: there is no board */
 
 /* When the keeper has to look although no link minds: something is to be given back. UINT64_MAX: nothing. */

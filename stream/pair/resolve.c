@@ -98,7 +98,7 @@ bool rsk_resolve_any(void)
 		return false;
 	/* Who only connects makes no steps, by which the list would be kept up to date. */
 	if (rsk_local_due())
-		rsk_pairing_look();
+		rsk_pairing_check();
 	return rsk_resolve_list()->n;
 }
 

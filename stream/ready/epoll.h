@@ -60,6 +60,6 @@ void rsk_epoll_link_gone(struct rsk_link *l);
  * true, also of sets in it. True: there are streams in it, and its showing can be ahead of the truth: after a sleep
  * look, then ask again. *@until_ns is lowered to when to look again at the latest.
  */
-bool rsk_epoll_look(int epfd, uint64_t *until_ns);
+bool rsk_epoll_check(int epfd, uint64_t *until_ns);
 
 #endif

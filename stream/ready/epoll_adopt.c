@@ -123,7 +123,7 @@ bool rsk_epoll_adopt(struct rsk_epoll *e)
 	if (!e->doubtful)
 		return true;
 	if (rsk_kin_shares(&e->kin))
-		rsk_kin_look();
+		rsk_kin_check();
 	if (rsk_kin_shares(&e->kin))
 		return false;
 	/* Once for each fork: who has changed it does not change it back. */

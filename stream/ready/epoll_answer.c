@@ -48,7 +48,7 @@ static int fd_of(struct rsk_reg *r)
  * A stream whose ring is full, and whose writer waits here, goes back to TCP some time after: kept
  * with the set, since the registration may not be looked at again until then. lock held.
  */
-static void relieve_later(struct rsk_epoll *e, struct rsk_stream *s)
+static void fall_back_full_later(struct rsk_epoll *e, struct rsk_stream *s)
 {
 	uint64_t at;
 	bool full;
@@ -84,7 +84,7 @@ short rsk_epoll_true_events(struct rsk_reg *r)
 		rsk_stream_want_room(r->stream);
 		re = rsk_stream_poll(r->stream, fd, events, -1);
 		if (!(re & EPOLLOUT)) {
-			relieve_later(r->set, r->stream);
+			fall_back_full_later(r->set, r->stream);
 			/*
 			 * Only the mark tells of room for sure: the peer's word may be taken in by
 			 * any call.
@@ -304,7 +304,7 @@ static void put_behind(struct epoll_event *evs, int k, int n)
 		}
 }
 
-void rsk_epoll_relieve(struct rsk_epoll *e)
+void rsk_epoll_fall_back_full(struct rsk_epoll *e)
 {
 	if (!e->relief_ns || rsk_now_ns() < e->relief_ns)
 		return;
@@ -314,10 +314,10 @@ void rsk_epoll_relieve(struct rsk_epoll *e)
 
 		if (!r->tagged || !(r->events & EPOLLOUT) || fd < 0)
 			continue;
-		if (rsk_stream_relieve(r->stream, fd))
+		if (rsk_stream_fall_back_full(r->stream, fd))
 			rsk_epoll_queue(r);
 		else
-			relieve_later(e, r->stream);
+			fall_back_full_later(e, r->stream);
 	}
 }
 
@@ -338,7 +338,7 @@ static bool kernel_is_due(struct rsk_epoll *e)
 {
 	uint64_t now;
 
-	if (e->kernel_idle < KERNEL_IDLE || e->kernel_acts != rsk_acts_so_far())
+	if (e->kernel_idle < KERNEL_IDLE || e->kernel_calls != rsk_kernel_calls_so_far())
 		return true;
 	now = rsk_now_ns();
 	if (now - e->kernel_ns < KERNEL_AGAIN_NS)
@@ -373,7 +373,7 @@ static int ask_if_due(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 	*told = false;
 	if (max <= 0 || !kernel_is_due(e))
 		return 0;
-	e->kernel_acts = rsk_acts_so_far();
+	e->kernel_calls = rsk_kernel_calls_so_far();
 	n = ask_kernel(f, e, epfd, evs, max, told);
 	e->kernel_idle = *told ? 0 : e->kernel_idle + (e->kernel_idle < KERNEL_IDLE);
 	return n;
@@ -422,12 +422,12 @@ int rsk_epoll_gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 	rsk_lock(&e->lock);
 	rsk_epoll_take_in(f, e);
 	e->answer++;
-	rsk_epoll_relieve(e);
+	rsk_epoll_fall_back_full(e);
 	n = gather_both(f, e, epfd, evs, max);
 	if (n)
 		rsk_epoll_remember(e, evs, n);
 	else
-		rsk_epoll_look_at(spot, e);
+		rsk_epoll_check_at(spot, e);
 	leave_rest(e);
 	rsk_unlock(&e->lock);
 	return n;
@@ -442,7 +442,7 @@ int rsk_epoll_settle(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 	rsk_lock(&e->lock);
 	if (began_ns)
 		e->spin_ns = rsk_spin_learn(e->spin_ns, rsk_epoll_woken(e, began_ns) - began_ns);
-	rsk_epoll_relieve(e);
+	rsk_epoll_fall_back_full(e);
 	e->answer++;
 	/* What the kernel told of before it was taken over is not told twice in one answer. */
 	same = takeovers == atomic_load(&e->takeovers);

@@ -19,7 +19,7 @@
 
 static int kernel_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
-	rsk_kernel_acts++;
+	rsk_kernel_calls++;
 	return rsk_sys_epoll_ctl(epfd, op, fd, ev);
 }
 

@@ -141,7 +141,7 @@ static bool look(struct rsk_epoll_family *f, struct rsk_epoll *e, uint64_t *unti
 		return streams;
 	rsk_lock(&e->lock);
 	rsk_epoll_take_in(f, e);
-	rsk_epoll_relieve(e);
+	rsk_epoll_fall_back_full(e);
 	rsk_epoll_show(e);
 	if (e->relief_ns && e->relief_ns < *until_ns)
 		*until_ns = e->relief_ns;
@@ -149,7 +149,7 @@ static bool look(struct rsk_epoll_family *f, struct rsk_epoll *e, uint64_t *unti
 	return true;
 }
 
-bool rsk_epoll_look(int epfd, uint64_t *until_ns)
+bool rsk_epoll_check(int epfd, uint64_t *until_ns)
 {
 	struct rsk_epoll_family *f = rsk_epoll_family();
 	struct rsk_epoll *e = rsk_epoll_of(epfd);
@@ -160,7 +160,7 @@ bool rsk_epoll_look(int epfd, uint64_t *until_ns)
 	return look(f, e, until_ns, DEPTH_MAX);
 }
 
-bool rsk_epoll_look_inside(struct rsk_epoll_family *f, struct rsk_epoll *e, uint64_t *until_ns)
+bool rsk_epoll_check_inside(struct rsk_epoll_family *f, struct rsk_epoll *e, uint64_t *until_ns)
 {
 	struct rsk_epoll *inner;
 	bool streams = false;
@@ -180,7 +180,7 @@ int rsk_epoll_nest_ctl(struct rsk_epoll_family *f, int epfd, int op, int fd, str
 	int rc;
 
 	if (op == EPOLL_CTL_ADD)
-		rsk_epoll_look(fd, &never);
+		rsk_epoll_check(fd, &never);
 	rc = rsk_sys_epoll_ctl(epfd, op, fd, ev);
 	if (rc < 0 || !outer)
 		return rc;

@@ -75,7 +75,7 @@ static bool shows_nothing(struct rsk_epoll_family *f, struct rsk_epoll *e, int e
 
 	if (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) == 0)
 		return true;
-	rsk_epoll_look_inside(f, e, &never);
+	rsk_epoll_check_inside(f, e, &never);
 	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) == 0;
 }
 
@@ -98,7 +98,7 @@ static int nested_wait(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd
 	errno = saved;
 	if (rc < 0)
 		return rc;
-	rsk_epoll_look_inside(f, e, &never);
+	rsk_epoll_check_inside(f, e, &never);
 	return shows_nothing(f, e, epfd) ? 0 : rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
 }
 
@@ -168,7 +168,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		if (n)
 			return n;
 		wake_ns = until;
-		nested = rsk_epoll_look_inside(f, e, &wake_ns);
+		nested = rsk_epoll_check_inside(f, e, &wake_ns);
 		if (e->tagged) {
 			n = rsk_epoll_gather(f, e, epfd, evs, max, &spot);
 			if (!n && !poll_only && rsk_epoll_spin(&spot))

@@ -126,8 +126,8 @@ struct rsk_epoll {
 	struct rsk_reg *hot;
 	struct rsk_reg *last; /* told last, whatever it is; NULL: gone; under the lock */
 	uint32_t kernel_idle; /* how often in a row the kernel had nothing for the application; under the lock */
-	uint32_t kernel_acts; /* rsk_kernel_acts of who asked it last; under the lock */
-	uint64_t kernel_ns;   /* when it was asked last, once that is often; under the lock */
+	uint32_t kernel_calls; /* rsk_kernel_calls of who asked it last; under the lock */
+	uint64_t kernel_ns;    /* when it was asked last, once that is often; under the lock */
 	_Atomic(uint64_t)
 		relief_ns; /* when a writer whose ring is full is to be taken back to TCP; 0: none; under the lock */
 	/*
@@ -243,7 +243,7 @@ void rsk_epoll_give_doorbells(struct rsk_epoll *e); /* + */
  */
 short rsk_epoll_true_events(struct rsk_reg *r);
 void rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *ev);
-void rsk_epoll_relieve(struct rsk_epoll *e);
+void rsk_epoll_fall_back_full(struct rsk_epoll *e);
 
 struct rsk_epoll_spot;
 
@@ -281,12 +281,12 @@ struct rsk_epoll_spot {
 	const struct rsk_epoll *e;
 	struct rsk_epoll_mark known;
 	bool same_cpu; /* who was heard of last runs where we do: spinning would keep it from it */
-	struct rsk_glance glance;
+	struct rsk_stream_peek glance;
 };
 
 void rsk_epoll_drain(struct rsk_epoll_family *f,
 		     struct rsk_epoll *e); /* what the ready maps show, onto the ready list */
-void rsk_epoll_look_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e);
+void rsk_epoll_check_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e);
 bool rsk_epoll_spin(struct rsk_epoll_spot *spot); /* no lock; true: look again */
 /* After a sleep that @began_ns: when the news came. */
 uint64_t rsk_epoll_woken(const struct rsk_epoll *e, uint64_t began_ns);
@@ -360,8 +360,8 @@ void rsk_epoll_stir(
 void rsk_epoll_show(struct rsk_epoll *e); /* keep on the ready list what is ready; set the lamp */
 /* What has come to the sub-set and to the ready maps, onto the ready list; announced anew. */
 void rsk_epoll_take_in(struct rsk_epoll_family *f, struct rsk_epoll *e);
-/* rsk_epoll_look() at every set in this one. */
-bool rsk_epoll_look_inside(struct rsk_epoll_family *f, struct rsk_epoll *e, uint64_t *until_ns);
+/* rsk_epoll_check() at every set in this one. */
+bool rsk_epoll_check_inside(struct rsk_epoll_family *f, struct rsk_epoll *e, uint64_t *until_ns);
 struct rsk_epoll *rsk_epoll_new(int epfd); /* NULL: no memory; section */
 int rsk_epoll_nest_ctl(struct rsk_epoll_family *f, int epfd, int op, int fd,
 		       struct epoll_event *ev);

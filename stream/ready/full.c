@@ -62,7 +62,7 @@ bool rsk_full_fell_back(struct rsk_stream *s, struct rsk_tcp *c)
 	return full_too_long(s) && fall_back_because_full(s, c);
 }
 
-bool rsk_stream_relieve(struct rsk_stream *s, int fd)
+bool rsk_stream_fall_back_full(struct rsk_stream *s, int fd)
 {
 	struct rsk_kernel_tcp k;
 	bool moved;

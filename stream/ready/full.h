@@ -32,6 +32,6 @@ void rsk_full_want_room(struct rsk_stream *s);
 bool rsk_full_fell_back(struct rsk_stream *s, struct rsk_tcp *c);
 
 /* The same of a sender that sleeps; none of its locks is held, a set's may be. Who waits for room in a set is told. */
-bool rsk_stream_relieve(struct rsk_stream *s, int fd);
+bool rsk_stream_fall_back_full(struct rsk_stream *s, int fd);
 
 #endif

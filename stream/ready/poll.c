@@ -343,7 +343,7 @@ static uint64_t relief(struct set *p, bool now)
 		    s->tx.state != RSK_TX_ONRING)
 			continue;
 		if (now)
-			rsk_stream_relieve(s, f->fd);
+			rsk_stream_fall_back_full(s, f->fd);
 		else if (!rsk_tx_writable(&s->tx)) {
 			uint64_t full_until = rsk_stream_full_until(s);
 
@@ -361,7 +361,7 @@ static bool look_at_epolls(struct set *p, uint64_t *until_ns)
 
 	for (nfds_t i = 0; left && i < p->n; i++)
 		if (p->fds[i].fd >= 0 && (rsk_fd_word(p->fds[i].fd) & RSK_FD_EPOLL)) {
-			streams |= rsk_epoll_look(p->fds[i].fd, until_ns);
+			streams |= rsk_epoll_check(p->fds[i].fd, until_ns);
 			left--;
 		}
 	return streams;

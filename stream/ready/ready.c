@@ -114,7 +114,7 @@ static void note_quiet(struct rsk_stream *s, int kernel)
 	}
 	if (s->quiet_looks < QUIET_LOOKS && ++s->quiet_looks < QUIET_LOOKS)
 		return;
-	s->quiet_acts = rsk_acts_so_far();
+	s->quiet_kernel_calls = rsk_kernel_calls_so_far();
 	s->quiet_ns = rsk_now_ns();
 }
 
@@ -123,7 +123,8 @@ bool rsk_stream_poll_rings(struct rsk_stream *s, short events, uint64_t now_ns, 
 	bool quiet;
 
 	rsk_lock(&s->rx_lock);
-	quiet = s->quiet_looks == QUIET_LOOKS && s->quiet_acts == rsk_acts_so_far() &&
+	quiet = s->quiet_looks == QUIET_LOOKS &&
+		s->quiet_kernel_calls == rsk_kernel_calls_so_far() &&
 		now_ns - s->quiet_ns < QUIET_NS;
 	rsk_unlock(&s->rx_lock);
 	return quiet && poll_fast_path(s, events, revents);
@@ -189,7 +190,7 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	if (rx_ring && !in && (kernel & (POLLIN | POLLRDHUP | END_EVENTS))) {
 		/* The end shows on the companion: it counts when the ring has nothing before it. */
 		atomic_store(&s->tcp_news, 1);
-		rsk_rx_look(&s->rx, &k.c);
+		rsk_rx_check_tcp(&s->rx, &k.c);
 		in = readable(s, fd);
 		rx_ring = s->rx.state == RSK_RX_ONRING;
 	}

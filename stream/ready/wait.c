@@ -399,7 +399,7 @@ int rsk_wait_more(struct rsk_wait *w)
 	if (rc == 0) {
 		if (rsk_now_ns() >= w->deadline_ns)
 			return -EAGAIN;
-		rsk_stream_relieve(s, w->fd);
+		rsk_stream_fall_back_full(s, w->fd);
 		return 0;
 	}
 	return fds[0].revents ? 1 : 0;

@@ -65,14 +65,14 @@ void rsk_stream_want_room(struct rsk_stream *s);
  * What a spin looks at on a stream: four loads, no lock. Another thread may move on meanwhile, so a glance only says
  * when to stop spinning. Its places stay mapped as long as the stream is pinned, or rsk_link_users counts us.
  */
-struct rsk_glance {
+struct rsk_stream_peek {
 	const struct rsk_control_word *answer, *word;
 	uint64_t answer_seen, word_seen; /* written under the direction's lock, relaxed */
 	const uint64_t *slot, *other_slot;
 	uint64_t index, other_index;
 };
 
-static inline void rsk_glance_at(struct rsk_glance *g, const struct rsk_stream *s)
+static inline void rsk_stream_peek_at(struct rsk_stream_peek *g, const struct rsk_stream *s)
 {
 	g->answer = s->tx.answer;
 	g->answer_seen = rsk_tx_answer_seen(&s->tx);
@@ -85,7 +85,7 @@ static inline void rsk_glance_at(struct rsk_glance *g, const struct rsk_stream *
 }
 
 /* Worth another try for @what? */
-static inline bool rsk_glance_stirs(const struct rsk_glance *g, uint32_t what)
+static inline bool rsk_stream_peek_stirs(const struct rsk_stream_peek *g, uint32_t what)
 {
 	if (rsk_control_word_fresh(g->answer, g->answer_seen))
 		return true;
@@ -97,10 +97,10 @@ static inline bool rsk_glance_stirs(const struct rsk_glance *g, uint32_t what)
 
 static inline bool rsk_stream_stirs(const struct rsk_stream *s, uint32_t what)
 {
-	struct rsk_glance g;
+	struct rsk_stream_peek g;
 
-	rsk_glance_at(&g, s);
-	return rsk_glance_stirs(&g, what);
+	rsk_stream_peek_at(&g, s);
+	return rsk_stream_peek_stirs(&g, what);
 }
 
 #endif

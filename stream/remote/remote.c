@@ -166,7 +166,7 @@ static void work(uint64_t now_ns)
 	rsk_pairing_give();
 	DL_FOREACH(rsk_remotes.all, r)
 		rsk_remote_hear(r);
-	rsk_remote_ports_look(now_ns);
+	rsk_remote_ports_check(now_ns);
 	while (rsk_link_request_next(now_ns, &nonce, &target))
 		rsk_link_handshake_begin(nonce, &target);
 	DL_FOREACH_SAFE(rsk_remotes.all, r, next) {

@@ -197,7 +197,7 @@ bool rsk_remote_ports_admits(struct rsk_remote_rail *rail, uint64_t now_ns);
 /* One that comes to that address of ours: may it? Then it has what it needs. */
 bool rsk_remote_ports_accepts(struct rsk_remote_rail *rail, const struct rsk_verbs_addr *here);
 void rsk_remote_ports_came(struct rsk_remote_rail *rail); /* established */
-void rsk_remote_ports_look(uint64_t now_ns);
+void rsk_remote_ports_check(uint64_t now_ns);
 void rsk_remote_ports_work(struct rsk_remote *r);
 uint64_t rsk_remote_ports_next(const struct rsk_remote *r);
 

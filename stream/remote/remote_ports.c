@@ -166,10 +166,10 @@ static void find_ports(struct rsk_remote *r)
 			r->rail[i].port = port_at(own, n, &r->rail[i].is_from);
 }
 
-void rsk_remote_ports_look(uint64_t now_ns)
+void rsk_remote_ports_check(uint64_t now_ns)
 {
 	uint64_t before = rsk_reservations_next();
-	bool changed = rsk_reservations_look(now_ns), looked = rsk_reservations_next() != before;
+	bool changed = rsk_reservations_check(now_ns), looked = rsk_reservations_next() != before;
 	struct rsk_remote *r;
 
 	DL_FOREACH(rsk_remotes.all, r) {

@@ -68,8 +68,8 @@ int rsk_mailbox_publish(struct rsk_mailbox *box, enum rsk_mailbox_kind kind, con
 }
 
 /* ---- the other side ---- */
-enum rsk_mailbox_look rsk_mailbox_look(const void *copy, uint32_t bytes, const struct rsk_key *key,
-				       struct rsk_mailbox_view *view)
+enum rsk_mailbox_check rsk_mailbox_check(const void *copy, uint32_t bytes,
+					 const struct rsk_key *key, struct rsk_mailbox_view *view)
 {
 	const uint8_t *message = (const uint8_t *)copy + RSK_MAILBOX_FRAME_BYTES;
 	struct rsk_mailbox_head head;
@@ -180,7 +180,7 @@ int rsk_mailbox_take(struct rsk_mailbox_reader *r, struct rsk_mailbox_view *view
 	while (r->state == RSK_MAILBOX_LANDED) {
 		if (r->status < 0)
 			return none(r, &r->failed, r->status);
-		switch (rsk_mailbox_look(r->copy, r->bytes, r->key, &v)) {
+		switch (rsk_mailbox_check(r->copy, r->bytes, r->key, &v)) {
 		case RSK_MAILBOX_EMPTY:
 			return none(r, &r->empty, -EAGAIN);
 		case RSK_MAILBOX_WHOLE:

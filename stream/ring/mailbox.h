@@ -55,18 +55,18 @@ struct rsk_mailbox_view {
 	const uint8_t *message;
 };
 
-enum rsk_mailbox_look {
+enum rsk_mailbox_check {
 	RSK_MAILBOX_EMPTY,
 	RSK_MAILBOX_TORN, /* or changed, forged, another's */
 	RSK_MAILBOX_WHOLE
 };
 
 /*
- * rsk_mailbox_look - what a copy of @bytes is, aligned to 8, that nobody else writes to; the view is filled where it is
+ * rsk_mailbox_check - what a copy of @bytes is, aligned to 8, that nobody else writes to; the view is filled where it is
  * whole. Pure; reads nothing outside, whatever it says.
  */
-enum rsk_mailbox_look rsk_mailbox_look(const void *copy, uint32_t bytes, const struct rsk_key *key,
-				       struct rsk_mailbox_view *view);
+enum rsk_mailbox_check rsk_mailbox_check(const void *copy, uint32_t bytes,
+					 const struct rsk_key *key, struct rsk_mailbox_view *view);
 
 /* The other side's. One thread at a time; stays where it is while a get is under way, which ends in @copy. */
 struct rsk_mailbox_reader {

@@ -221,7 +221,7 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst);
 ssize_t rsk_rx_recv_rest(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst, size_t got);
 
 /* Ask the companion whether it shows the stream's end or an error; kept until it is due. */
-void rsk_rx_look(struct rsk_rx *rx, struct rsk_tcp *c);
+void rsk_rx_check_tcp(struct rsk_rx *rx, struct rsk_tcp *c);
 
 /* Something to deliver (bytes, end, error) without asking the kernel? */
 bool rsk_rx_ready(struct rsk_rx *rx);

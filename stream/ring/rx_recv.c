@@ -447,7 +447,7 @@ ssize_t rsk_rx_recv_rest(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur
 	return recv_on(rx, c, dst, false, false, got);
 }
 
-void rsk_rx_look(struct rsk_rx *rx, struct rsk_tcp *c)
+void rsk_rx_check_tcp(struct rsk_rx *rx, struct rsk_tcp *c)
 {
 	int rc = check_tcp(rx, c);
 

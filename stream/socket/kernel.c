@@ -53,7 +53,7 @@ static ssize_t kernel_send(struct rsk_tcp *c, const struct iovec *iov, int n, si
 	ssize_t done;
 
 	m.msg_iovlen = (size_t)cut_iov(iov, n, 0, cap, cut);
-	rsk_kernel_acts++;
+	rsk_kernel_calls++;
 	done = rsk_sys_sendmsg(c->fd, &m, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (done > 0) {
 		atomic_fetch_add_explicit(&k->s->tcp_tx, (uint64_t)done, memory_order_relaxed);

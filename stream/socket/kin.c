@@ -251,7 +251,7 @@ void rsk_kin_changed(struct rsk_shared *obj)
 	rsk_sigdefer_exit();
 }
 
-void rsk_kin_look(void)
+void rsk_kin_check(void)
 {
 	rsk_sigdefer_enter();
 	rsk_lock(&kin.lock);

@@ -37,7 +37,7 @@ void rsk_kin_fork_child(void);
 bool rsk_kin_fd(int fd); /* in a child, one thread: is it one of these sockets? */
 
 /* Takes in what the others have said. No lock held; a system call for each of them. */
-void rsk_kin_look(void);
+void rsk_kin_check(void);
 
 /*
  * Before an exec: a descriptor of it stays open, and the next program may use it. So that one's end counts, not the
@@ -51,7 +51,7 @@ void rsk_kin_closed(struct rsk_shared *obj);
 /* To those who may have it: it is not as they know it any more. */
 void rsk_kin_changed(struct rsk_shared *obj);
 
-/* May another process have it? What has been said since the last rsk_kin_look() is not known. */
+/* May another process have it? What has been said since the last rsk_kin_check() is not known. */
 static inline bool rsk_kin_shares(const struct rsk_shared *obj)
 {
 	return __builtin_expect(atomic_load(&obj->others) != 0, 0);

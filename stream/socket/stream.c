@@ -353,7 +353,7 @@ bool rsk_stream_sole_process(struct rsk_stream *s)
 {
 	if (!rsk_kin_shares(&s->kin))
 		return true;
-	rsk_kin_look();
+	rsk_kin_check();
 	return !rsk_kin_shares(&s->kin);
 }
 

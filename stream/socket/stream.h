@@ -184,8 +184,9 @@ struct rsk_stream {
 	uint64_t tx_full_ns; /* since when the ring is full without progress, 0: is not; tx_lock */
 	uint64_t tx_full_credit; /* credit then */
 	uint64_t quiet_ns; /* the kernel had nothing on the companion then; ready.c; rx_lock */
-	uint64_t repropose_work;	  /* not before so much work; tx_lock */
-	uint32_t quiet_looks, quiet_acts; /* what the kernel had of late: ready.c; rx_lock */
+	uint64_t repropose_work; /* not before so much work; tx_lock */
+	uint32_t quiet_looks,
+		quiet_kernel_calls; /* what the kernel had of late: ready.c; rx_lock */
 	uint32_t empty_looks; /* receives that found nothing, since the companion was asked; rx_lock */
 	_Atomic(uint32_t) rx_spin_ns, tx_spin_ns; /* budgets that learn: wait.c */
 };

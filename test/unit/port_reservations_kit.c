@@ -53,7 +53,7 @@ void came(int fd, uint32_t number)
 bool look(void)
 {
 	now += SECOND;
-	return rsk_reservations_look(now);
+	return rsk_reservations_check(now);
 }
 
 void shares_set(void)

@@ -37,7 +37,7 @@ struct rsk_port_table_data table(void);
 int port_table(struct rsk_port_table *b, uint64_t room);
 /* rsockd has sent it to this process, whose number there is @number; -1: there is none. */
 void came(int fd, uint32_t number);
-/* The keeper's look, a second after the one before: what rsk_reservations_look() returns. */
+/* The keeper's look, a second after the one before: what rsk_reservations_check() returns. */
 bool look(void);
 
 /* @owner comes, and is known; and it ends. */

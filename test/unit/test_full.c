@@ -72,7 +72,7 @@ Test(full, who_cannot_move_tries_again_later)
 
 	ks = full(&k);
 	end_silently(ks.s);
-	cr_assert_not(rsk_stream_relieve(ks.s, ks.fd), "it has not moved");
+	cr_assert_not(rsk_stream_fall_back_full(ks.s, ks.fd), "it has not moved");
 	cr_assert_gt(rsk_stream_full_until(ks.s), rsk_now_ns());
 	ks.s->tx_full_ns = 1;
 	cr_assert_leq(sleeps_of_send(ks.fd), FEW_SLEEPS, "it does not sleep");

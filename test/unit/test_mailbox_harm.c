@@ -27,9 +27,9 @@ static void copy_close(struct copy *c)
 	free(c->own);
 }
 
-static enum rsk_mailbox_look look(struct copy *c)
+static enum rsk_mailbox_check look(struct copy *c)
 {
-	return rsk_mailbox_look(c->own, BYTES, &c->key, &c->view);
+	return rsk_mailbox_check(c->own, BYTES, &c->key, &c->view);
 }
 
 Test(mailbox_harm, every_bit_counts)
@@ -68,7 +68,7 @@ Test(mailbox_harm, key_and_slot_count)
 	cr_assert_eq(rsk_mailbox_publish(&c.box, RSK_MAILBOX_DATA, message, sizeof(message)), 0);
 	memcpy(c.own, c.at, BYTES);
 	rsk_key_init(&other, KEY + 1);
-	cr_assert_eq(rsk_mailbox_look(c.own, BYTES, &other, &c.view), RSK_MAILBOX_TORN);
+	cr_assert_eq(rsk_mailbox_check(c.own, BYTES, &other, &c.view), RSK_MAILBOX_TORN);
 	cr_assert_eq(look(&c), RSK_MAILBOX_WHOLE);
 	/* A slot of the very key, which lies as a mailbox does. */
 	hash = rsk_hash_slot(&c.key, &head, rsk_hash_payload(&c.key, message, sizeof(message)));

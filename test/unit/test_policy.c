@@ -34,7 +34,7 @@ static uint64_t found_after(const struct rsk_policy *p, uint64_t come_ns, uint64
 	struct rsk_policy_search s = { 0 };
 
 	for (uint64_t now = 1000; !rsk_policy_given_up(p, &s, now); now += call_ns) {
-		if (!rsk_policy_look_due(p, &s, now))
+		if (!rsk_policy_check_due(p, &s, now))
 			continue;
 		if (now >= 1000 + come_ns) {
 			*looks = s.looks;
@@ -80,7 +80,7 @@ Test(policy, somebody_answers_and_is_asked_again)
 	uint64_t now = 1000;
 
 	for (unsigned int i = 0; now < day_ns; i++) {
-		cr_assert(rsk_policy_look_due(&p, &s, now));
+		cr_assert(rsk_policy_check_due(&p, &s, now));
 		cr_assert(!rsk_policy_given_up(&p, &s, now));
 		rsk_policy_looked(&p, &s, now);
 		now = s.next_ns;
@@ -95,7 +95,7 @@ Test(policy, no_look_at_all)
 	const struct rsk_policy p = { .look_ns = 16, .looks_max = 0 };
 	struct rsk_policy_search s = { 0 };
 
-	cr_assert(!rsk_policy_look_due(&p, &s, UINT64_MAX));
+	cr_assert(!rsk_policy_check_due(&p, &s, UINT64_MAX));
 	cr_assert(rsk_policy_given_up(&p, &s, 0));
 }
 

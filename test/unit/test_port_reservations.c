@@ -55,20 +55,20 @@ Test(reservations, it_comes, .fini = shares_end)
 	cr_assert(look());
 	cr_assert_eq(rsk_reservations_next(), now + SECOND);
 	cr_assert_eq(rsk_reservations_state(UP), RSK_RESERVATION_UP);
-	cr_assert_not(rsk_reservations_look(now + SECOND - 1), "not due");
+	cr_assert_not(rsk_reservations_check(now + SECOND - 1), "not due");
 	cr_assert_eq(rsk_reservations_next(), now + SECOND);
 	cr_assert_not(look(), "all is as it was");
 	cr_assert_eq(rsk_reservations_next(), now + SECOND);
 	t.port[UP].state = RSK_PORT_TABLE_DRAINED;
 	rsk_port_table_write(&owner, &t);
-	cr_assert_not(rsk_reservations_look(now + SECOND - 1), "not due");
+	cr_assert_not(rsk_reservations_check(now + SECOND - 1), "not due");
 	cr_assert_eq(rsk_reservations_state(UP), RSK_RESERVATION_UP);
 	cr_assert(look());
 	cr_assert_eq(rsk_reservations_state(UP), RSK_RESERVATION_OUT);
 	came(-1, 0);
 	cr_assert_eq(rsk_reservations_state(UP), RSK_RESERVATION_OUT,
 		     "until the keeper has seen it");
-	cr_assert(rsk_reservations_look(now), "at once");
+	cr_assert(rsk_reservations_check(now), "at once");
 	nothing_is_known();
 }
 
@@ -152,7 +152,7 @@ Test(reservations, forked, .init = shares_set, .fini = shares_end)
 		rsk_reservations_forked();
 		if (maps("rsock-ports") != 0)
 			_exit(1);
-		if (rsk_reservations_look(now + 2 * SECOND) ||
+		if (rsk_reservations_check(now + 2 * SECOND) ||
 		    rsk_reservations_next() != UINT64_MAX ||
 		    rsk_reservations_state(UP) != RSK_RESERVATION_FREE)
 			_exit(2);

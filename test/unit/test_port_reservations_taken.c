@@ -119,7 +119,7 @@ Test(shares_taken, owed_while_it_is_busy, .init = shares_set, .fini = shares_end
 	cr_assert_eq(rsk_reservations_take(&s[0], UP), -EBUSY);
 	busy = false;
 	done = 0;
-	cr_assert_not(rsk_reservations_look(now + 1), "not due");
+	cr_assert_not(rsk_reservations_check(now + 1), "not due");
 	cr_assert_eq(reserved(UP), 3);
 	cr_assert_not(look());
 	cr_assert_eq(reserved(UP), 0);

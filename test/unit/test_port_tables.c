@@ -114,7 +114,7 @@ static int take(struct process *a, uint32_t port)
 static void look(void)
 {
 	now += SECOND;
-	rsk_port_tables_look(&port_tables);
+	rsk_port_tables_check(&port_tables);
 	cr_assert(rsk_pma_validate(pma));
 }
 
@@ -220,7 +220,7 @@ static void busy_for_good(uint32_t kinds)
 	for (uint32_t i = 0; i < RSK_PORT_TABLES_BUSY_LOOKS - 1; i++) {
 		look();
 		for (int k = 0; k < 20; k++)
-			rsk_port_tables_look(
+			rsk_port_tables_check(
 				&port_tables); /* ports' states change: no time passes by that */
 		cr_assert_eq(port_tables.count.spoiled, 0, "look %u", i);
 	}

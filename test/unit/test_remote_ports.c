@@ -26,7 +26,7 @@ static void stands(enum rsk_port_table_state state)
 
 	table.port[0].state = state;
 	rsk_port_table_write(&owner, &table);
-	rsk_reservations_look(now_ns += 2000000000u);
+	rsk_reservations_check(now_ns += 2000000000u);
 }
 
 static uint64_t reserved(void)

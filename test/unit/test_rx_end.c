@@ -31,7 +31,7 @@ Test(rx_end, a_dead_sender_is_a_reset_behind_what_came)
 	rsk_rx_lose(&w.rx);
 	cr_assert_eq(recv_some(40), 40);
 	cr_assert_eq(recv_some(4096), 60);
-	rsk_rx_look(&w.rx, &w.wire.c);
+	rsk_rx_check_tcp(&w.rx, &w.wire.c);
 	cr_assert(rsk_rx_ready(&w.rx));
 	cr_assert_eq(recv_some(4096), -ECONNRESET);
 	/* Once, as the kernel says it. */
@@ -115,10 +115,10 @@ Test(rx_end, lost_and_the_tcp_socket_shows_more)
 	cr_assert_eq(send_some(100), 100);
 	rsk_rx_lose(&w.rx);
 	w.wire.in += 70;
-	rsk_rx_look(&w.rx, &w.wire.c);
+	rsk_rx_check_tcp(&w.rx, &w.wire.c);
 	cr_assert_eq(w.rx.state, RSK_RX_ONRING, "the ring's bytes come first");
 	cr_assert_eq(recv_some(100), 100);
-	rsk_rx_look(&w.rx, &w.wire.c);
+	rsk_rx_check_tcp(&w.rx, &w.wire.c);
 	cr_assert_eq(w.rx.state, RSK_RX_TCP);
 	cr_assert_eq(recv_some(4096), 70);
 }
@@ -136,7 +136,7 @@ Test(rx_end, lost_and_something_is_missing_before_more)
 		w.wire.in += 70;
 		cr_assert_eq(recv_some(100), 100);
 		if (looks) {
-			rsk_rx_look(&w.rx, &w.wire.c);
+			rsk_rx_check_tcp(&w.rx, &w.wire.c);
 			cr_assert(rsk_rx_ready(&w.rx));
 			cr_assert_eq(recv_some(4096), -ECONNRESET);
 		} else {
@@ -213,7 +213,7 @@ Test(rx_end, behind_the_tcp_socket_error_is_the_end)
 		cr_assert_eq(recv_some(50), 50);
 		w.wire.end = true;
 		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
-		rsk_rx_look(&w.rx, &w.wire.c);
+		rsk_rx_check_tcp(&w.rx, &w.wire.c);
 		w.wire.err = 0; /* looked at, it is the kernel's no more */
 		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_TCP);
 		cr_assert_eq(recv_some(4096), 50);

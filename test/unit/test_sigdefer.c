@@ -17,14 +17,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "front.h"
+#include "signal_trampoline.h"
 #include "sigdefer.h"
 #include "real.h"
 
 /* What the front handler finds around itself in the library. */
 struct rsk_real rsk_real;
 __thread uint32_t rsk_direct;
-static const struct rsk_host host = { .guard_pending = rsk_front_pending };
+static const struct rsk_host host = { .guard_pending = rsk_trampoline_pending };
 const struct rsk_host *rsk_host = &host;
 
 static void setup(void)
@@ -70,7 +70,7 @@ static void install(int sig, int flags)
 		act.sa_sigaction = note;
 	else
 		act.sa_handler = note_plain;
-	cr_assert_eq(rsk_front_sigaction(sig, &act, NULL, true), 0);
+	cr_assert_eq(rsk_trampoline_sigaction(sig, &act, NULL, true), 0);
 }
 
 static void queue(int sig, int value)
@@ -229,7 +229,7 @@ Test(guard, fault_runs_at_once)
 
 	cr_assert_neq((void *)nobodys, MAP_FAILED);
 	sigemptyset(&act.sa_mask);
-	cr_assert_eq(rsk_front_sigaction(SIGSEGV, &act, NULL, true), 0);
+	cr_assert_eq(rsk_trampoline_sigaction(SIGSEGV, &act, NULL, true), 0);
 	rsk_sigdefer_enter();
 	if (sigsetjmp(out, 1) == 0) {
 		*nobodys = 1;
@@ -259,18 +259,18 @@ Test(guard, old_action_is_the_applications)
 
 	sigemptyset(&act.sa_mask);
 	sigaddset(&act.sa_mask, SIGWINCH);
-	cr_assert_eq(rsk_front_sigaction(SIGUSR1, &act, &old, true), 0);
+	cr_assert_eq(rsk_trampoline_sigaction(SIGUSR1, &act, &old, true), 0);
 	cr_assert(old.sa_handler == SIG_DFL);
-	cr_assert_eq(rsk_front_sigaction(SIGUSR1, NULL, &old, true), 0);
+	cr_assert_eq(rsk_trampoline_sigaction(SIGUSR1, NULL, &old, true), 0);
 	cr_assert(old.sa_handler == note_plain);
 	cr_assert_eq(old.sa_flags & (int)(SA_RESETHAND | SA_RESTART | SA_SIGINFO),
 		     (int)(SA_RESETHAND | SA_RESTART));
 	cr_assert_eq(sigismember(&old.sa_mask, SIGWINCH), 1);
 	/* Its own struct for both, as programs do that put back what was. */
 	old.sa_handler = SIG_IGN;
-	cr_assert_eq(rsk_front_sigaction(SIGUSR1, &old, &old, true), 0);
+	cr_assert_eq(rsk_trampoline_sigaction(SIGUSR1, &old, &old, true), 0);
 	cr_assert(old.sa_handler == note_plain);
-	cr_assert_eq(rsk_front_sigaction(SIGUSR1, NULL, &old, true), 0);
+	cr_assert_eq(rsk_trampoline_sigaction(SIGUSR1, NULL, &old, true), 0);
 	cr_assert(old.sa_handler == SIG_IGN);
 }
 
@@ -279,11 +279,11 @@ Test(guard, errors_are_the_kernels)
 	struct sigaction act = { .sa_handler = note_plain }, old;
 
 	errno = 0;
-	cr_assert_eq(rsk_front_sigaction(SIGKILL, &act, NULL, true), -1);
+	cr_assert_eq(rsk_trampoline_sigaction(SIGKILL, &act, NULL, true), -1);
 	cr_assert_eq(errno, EINVAL);
-	cr_assert_eq(rsk_front_sigaction(0, &act, NULL, true), -1);
-	cr_assert_eq(rsk_front_sigaction(65, NULL, &old, true), -1);
-	cr_assert_eq(rsk_front_sigaction(-1, NULL, &old, true), -1);
+	cr_assert_eq(rsk_trampoline_sigaction(0, &act, NULL, true), -1);
+	cr_assert_eq(rsk_trampoline_sigaction(65, NULL, &old, true), -1);
+	cr_assert_eq(rsk_trampoline_sigaction(-1, NULL, &old, true), -1);
 }
 
 Test(guard, resethand_runs_once_even_when_put_off)
@@ -297,7 +297,7 @@ Test(guard, resethand_runs_once_even_when_put_off)
 	cr_assert_eq(n_seen, 1);
 	raise(SIGWINCH);
 	cr_assert_eq(n_seen, 1);
-	cr_assert_eq(rsk_front_sigaction(SIGWINCH, NULL, &old, true), 0);
+	cr_assert_eq(rsk_trampoline_sigaction(SIGWINCH, NULL, &old, true), 0);
 	cr_assert(old.sa_handler == SIG_DFL);
 }
 
@@ -308,7 +308,7 @@ Test(guard, untracked_is_plain)
 
 	install(SIGUSR1, SA_SIGINFO);
 	sigemptyset(&act.sa_mask);
-	cr_assert_eq(rsk_front_sigaction(SIGUSR2, &act, NULL, false), 0);
+	cr_assert_eq(rsk_trampoline_sigaction(SIGUSR2, &act, NULL, false), 0);
 	cr_assert_eq(sigaction(SIGUSR2, NULL, &kernel), 0);
 	cr_assert(kernel.sa_handler == note_plain);
 }
@@ -322,7 +322,7 @@ Test(guard, onstack_and_mask_are_kept)
 
 	cr_assert_eq(sigaltstack(&alt, NULL), 0);
 	sigfillset(&act.sa_mask);
-	cr_assert_eq(rsk_front_sigaction(SIGUSR1, &act, NULL, true), 0);
+	cr_assert_eq(rsk_trampoline_sigaction(SIGUSR1, &act, NULL, true), 0);
 	cr_assert_eq(sigaction(SIGUSR1, NULL, &kernel), 0);
 	cr_assert(kernel.sa_flags & SA_ONSTACK);
 	cr_assert_eq(sigismember(&kernel.sa_mask, SIGUSR2), 1);
@@ -372,8 +372,8 @@ Test(guard, storm_never_runs_inside)
 	pthread_t thread;
 
 	sigemptyset(&act.sa_mask);
-	cr_assert_eq(rsk_front_sigaction(SIGUSR1, &act, NULL, true), 0);
-	cr_assert_eq(rsk_front_sigaction(SIGRTMIN + 2, &act, NULL, true), 0);
+	cr_assert_eq(rsk_trampoline_sigaction(SIGUSR1, &act, NULL, true), 0);
+	cr_assert_eq(rsk_trampoline_sigaction(SIGRTMIN + 2, &act, NULL, true), 0);
 	cr_assert_eq(pthread_create(&thread, NULL, storm_main, &s), 0);
 	while (storm_total < STORM) {
 		rsk_sigdefer_enter();

@@ -49,17 +49,17 @@ static struct rsk_mailbox_credit looked_up(void)
 	struct rsk_mailbox_credit is;
 	struct rsk_mailbox_view view;
 
-	cr_assert_eq(rsk_mailbox_look(w.segment[1] + CREDIT, BOX, &w.tx.key, &view),
+	cr_assert_eq(rsk_mailbox_check(w.segment[1] + CREDIT, BOX, &w.tx.key, &view),
 		     RSK_MAILBOX_WHOLE);
 	cr_assert_eq(rsk_mailbox_credit(&view, &is), 0);
 	return is;
 }
 
-static enum rsk_mailbox_look looks(void)
+static enum rsk_mailbox_check looks(void)
 {
 	struct rsk_mailbox_view view;
 
-	return rsk_mailbox_look(w.segment[1] + CREDIT, BOX, &w.rx.key, &view);
+	return rsk_mailbox_check(w.segment[1] + CREDIT, BOX, &w.rx.key, &view);
 }
 
 /* A part of a slot moves the position, a whole one the cells, long before any word of it. */

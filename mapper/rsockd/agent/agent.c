@@ -62,7 +62,7 @@ void rsk_agent_measure(struct rsk_agent *a, uint64_t now_ns)
 
 	look_at_the_clock(a, now_ns);
 
-	if (rsk_load_look(a->load, now_ns, &load) > 0)
+	if (rsk_load_check(a->load, now_ns, &load) > 0)
 		rsk_pma_load_set(a->pma, load);
 }
 

@@ -103,7 +103,7 @@ static json_t *report(struct rsk_pma_link *l, const struct rsk_pma_speaker *who,
 	json_t *body = NULL;
 	double busy;
 
-	if (rsk_load_look(l->load, rsk_clock_ns(), &busy) > 0)
+	if (rsk_load_check(l->load, rsk_clock_ns(), &busy) > 0)
 		rsk_pma_load_set(l->pma, busy);
 	if (view && out) {
 		rsk_pma_devices(l->pma, view, devices);

@@ -25,7 +25,7 @@ void rsk_load_close(struct rsk_load *l)
 	l->fd = -1;
 }
 
-int rsk_load_look(struct rsk_load *l, uint64_t now_ns, double *load)
+int rsk_load_check(struct rsk_load *l, uint64_t now_ns, double *load)
 {
 	char text[64];
 	ssize_t n;

@@ -20,6 +20,6 @@ int rsk_load_open(struct rsk_load *l);
 void rsk_load_close(struct rsk_load *l);
 
 /* Into *load, if the last look is long enough ago. 1: it was; 0: not yet; -errno. */
-int rsk_load_look(struct rsk_load *l, uint64_t now_ns, double *load);
+int rsk_load_check(struct rsk_load *l, uint64_t now_ns, double *load);
 
 #endif

@@ -229,7 +229,7 @@ bool rsk_state_is_pending(const struct rsk_state *s)
 	return s->handed || is_dirty(s) || s->why_not;
 }
 
-void rsk_state_look(struct rsk_state *s)
+void rsk_state_check(struct rsk_state *s)
 {
 	static const struct timeval soon = { .tv_sec = SOON_S };
 
@@ -259,7 +259,7 @@ static void on_done(evutil_socket_t fd, short what, void *arg)
 	/* What could not be written is tried again when there is more. */
 	if (s->dirty)
 		hand_over(s);
-	rsk_state_look(s);
+	rsk_state_check(s);
 }
 
 void rsk_state_drained(struct rsk_state *s, const char *device, bool on)

@@ -55,7 +55,7 @@ void rsk_state_close(struct rsk_state *s);
 /* Is anything not on the disk yet? */
 bool rsk_state_is_pending(const struct rsk_state *s);
 /* The cache may have changed: written in a moment. */
-void rsk_state_look(struct rsk_state *s);
+void rsk_state_check(struct rsk_state *s);
 /* An operator drains a device, or undoes it: written at once. */
 void rsk_state_drained(struct rsk_state *s, const char *device, bool on);
 /* Another configuration: what is drained is so still. */

@@ -21,7 +21,7 @@ void rsk_daemon_arm(struct rsk_daemon *d)
 	uint64_t now = rsk_clock_ns(), left;
 	struct timeval tv;
 
-	rsk_state_look(&d->state);
+	rsk_state_check(&d->state);
 	if (other < next)
 		next = other;
 	if (next == UINT64_MAX) {
@@ -39,7 +39,7 @@ void rsk_daemon_devices(struct rsk_daemon *d)
 	rsk_pma_plug(d->pma, d->settings.watch_devices ? rsk_plug_carries : NULL, &d->plug);
 	rsk_pma_soft(d->pma, rsk_devices_soft, &d->devices);
 	if (d->local.agent)
-		rsk_port_tables_look(&d->local.port_tables);
+		rsk_port_tables_check(&d->local.port_tables);
 }
 
 /* The configuration that @text is, with the devices that are found now. It is the agent's then. */
@@ -97,7 +97,7 @@ int rsk_daemon_reload(struct rsk_daemon *d, char *error, size_t n)
 	}
 	rsk_notify("RELOADING=1");
 	tzset(); /* the host may be in another zone now, for rules that ask for the time */
-	rsk_devices_look(&d->devices);
+	rsk_devices_check(&d->devices);
 	rc = rsk_conf_read(d->conf_path, &text, &len, error, n);
 	if (rc == 0) {
 		rc = take_conf(d, text, len, why, sizeof(why));

@@ -348,7 +348,7 @@ static void post_drain(struct rsk_daemon *d, struct evhttp_request *req)
 		refuse(req, HTTP_NOTFOUND, "there is no such device");
 	else {
 		rsk_state_drained(&d->state, device, on);
-		rsk_port_tables_look(&d->local.port_tables);
+		rsk_port_tables_check(&d->local.port_tables);
 		reply(req, HTTP_OK,
 		      json_pack("{s:s,s:s}", "device", device, "state", on ? "draining" : "up"));
 	}

@@ -27,7 +27,7 @@ static bool look(struct rsk_devices *d)
 	return !rsk_discovered_equal(d->before, d->found);
 }
 
-bool rsk_devices_look(struct rsk_devices *d)
+bool rsk_devices_check(struct rsk_devices *d)
 {
 	static const struct timeval later = { .tv_sec = 1 };
 
@@ -77,7 +77,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	}
 	if (!ours)
 		return;
-	d->changed(d->ctx, rsk_devices_look(d));
+	d->changed(d->ctx, rsk_devices_check(d));
 }
 
 static int hear(struct rsk_devices *d, struct event_base *base)
@@ -107,7 +107,7 @@ int rsk_devices_open(struct rsk_devices *d, struct event_base *base, const struc
 		return -ENOMEM;
 	}
 	rc = hear(d, base);
-	rsk_devices_look(d);
+	rsk_devices_check(d);
 	return rc;
 }
 

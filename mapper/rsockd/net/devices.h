@@ -31,7 +31,7 @@ int rsk_devices_open(struct rsk_devices *d, struct event_base *base, const struc
 void rsk_devices_close(struct rsk_devices *d);
 
 /* Looks now, and once more later. True: other RNICs are found than before. */
-bool rsk_devices_look(struct rsk_devices *d);
+bool rsk_devices_check(struct rsk_devices *d);
 
 /* Is that address on a link that only software RDMA devices are on? */
 bool rsk_devices_soft(void *devices, const struct rsk_pm_addr *ip);

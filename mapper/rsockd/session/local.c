@@ -378,7 +378,7 @@ static void on_measure(evutil_socket_t fd, short what, void *arg)
 	forget_users(l);
 	rsk_hearers_sweep(&l->hearers);
 	rsk_hearers_write(&l->hearers);
-	rsk_port_tables_look(&l->port_tables);
+	rsk_port_tables_check(&l->port_tables);
 }
 
 static int measure_from_now_on(struct rsk_local *l)

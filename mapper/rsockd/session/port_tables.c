@@ -194,7 +194,7 @@ static void list(struct rsk_port_tables *b, const struct rsk_pma_rail_port *port
 		rsk_port_table_write(&o->port_table, &t);
 }
 
-void rsk_port_tables_look(struct rsk_port_tables *b)
+void rsk_port_tables_check(struct rsk_port_tables *b)
 {
 	size_t n = b->pma ? rsk_pma_rail_ports(b->pma, NULL, 0) : 0;
 	struct rsk_pma_rail_port *ports = calloc(n + 1, sizeof(*ports));
@@ -311,7 +311,7 @@ void rsk_port_tables_join(struct rsk_port_tables *b, struct rsk_local_process *p
 	p->holder = number;
 	p->port_table->given |= 1ull << number;
 	p->port_table->processes++;
-	rsk_port_tables_look(b);
+	rsk_port_tables_check(b);
 	m.port = (uint16_t)number;
 	if (!rsk_local_tell(p->l, p, &m, p->port_table->fd))
 		rsk_port_tables_gone(b, p);
@@ -350,7 +350,7 @@ uint64_t rsk_port_tables_reserved(const struct rsk_port_tables *b, const char *p
 void rsk_port_tables_open(struct rsk_port_tables *b, struct rsk_pma *pma)
 {
 	*b = (struct rsk_port_tables){ .pma = pma };
-	rsk_port_tables_look(b);
+	rsk_port_tables_check(b);
 }
 
 void rsk_port_tables_close(struct rsk_port_tables *b)

@@ -60,7 +60,7 @@ void rsk_port_tables_join(struct rsk_port_tables *b, struct rsk_local_process *p
 void rsk_port_tables_gone(struct rsk_port_tables *b, struct rsk_local_process *p);
 
 /* Once a second, and when a port's state, or what there is of ports, has changed. */
-void rsk_port_tables_look(struct rsk_port_tables *b);
+void rsk_port_tables_check(struct rsk_port_tables *b);
 
 /* Rails that are reserved by the port of that name: at most what is booked for them. */
 uint64_t rsk_port_tables_reserved(const struct rsk_port_tables *b, const char *port);

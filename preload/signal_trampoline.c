@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* front.c - the handler in front of the application's (front.h). */
+/* signal_trampoline.c - the handler in front of the application's (signal_trampoline.h). */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include <rsock/sys.h>
 
-#include "front.h"
+#include "signal_trampoline.h"
 #include "sigdefer.h"
 #include "real.h"
 #include "touch.h"
@@ -27,15 +27,15 @@
 
 typedef void rsk_handler_fn(int sig, siginfo_t *info, void *context);
 
-static _Atomic(uint64_t) rsk_acts[RSK_SIGNALS];
-static _Atomic(bool) rsk_front_faults_ours; /* rsk_front_faults() has begun */
+static _Atomic(uint64_t) rsk_sigactions[RSK_SIGNALS];
+static _Atomic(bool) rsk_trampoline_faults_ours; /* rsk_trampoline_faults() has begun */
 
 /*
  * What to put back at the end of the section, and one signal that the kernel had no room to
  * queue. Only this thread and its handlers touch them.
  */
-static __thread uint64_t rsk_front_mask;
-static __thread siginfo_t rsk_front_kept;
+static __thread uint64_t rsk_trampoline_mask;
+static __thread siginfo_t rsk_trampoline_kept;
 
 /* ---- the kernel's 64-bit signal sets ---- */
 
@@ -68,7 +68,7 @@ static bool rsk_sig_is_fault(int sig, const siginfo_t *info)
 /* ---- putting off ---- */
 
 /* Queues @info to this thread once more, blocked as it is now. False: the kernel has no room. */
-static bool rsk_front_queue(siginfo_t *info)
+static bool rsk_trampoline_queue(siginfo_t *info)
 {
 	return rsk_sys_rt_tgsigqueueinfo(rsk_sys_getpid(), rsk_sys_gettid(), info->si_signo,
 					 info) == 0;
@@ -78,9 +78,9 @@ static bool rsk_front_queue(siginfo_t *info)
  * Everything but faults is blocked, here and in the context that we interrupted, so that the
  * section goes on undisturbed and the number of signals put off needs no bound of ours. A signal
  * that comes before the mask is set runs this on top of us; it leaves a mask of its own in
- * rsk_front_mask, ours overwrites it, and ours is the one of the section.
+ * rsk_trampoline_mask, ours overwrites it, and ours is the one of the section.
  */
-static void rsk_front_defer(int sig, siginfo_t *info, ucontext_t *context)
+static void rsk_trampoline_defer(int sig, siginfo_t *info, ucontext_t *context)
 {
 	uint64_t block = ~rsk_sig_faults() | rsk_sig_bit(sig),
 		 *mask = rsk_sig_set(&context->uc_sigmask);
@@ -89,28 +89,28 @@ static void rsk_front_defer(int sig, siginfo_t *info, ucontext_t *context)
 	memset(&set, 0, sizeof(set));
 	*rsk_sig_set(&set) = block;
 	rsk_sys_rt_sigprocmask(SIG_BLOCK, &set, NULL);
-	rsk_front_mask = *mask;
-	if (!rsk_front_queue(info))
-		memcpy(&rsk_front_kept, info, sizeof(*info));
+	rsk_trampoline_mask = *mask;
+	if (!rsk_trampoline_queue(info))
+		memcpy(&rsk_trampoline_kept, info, sizeof(*info));
 	*mask |= block;
 	rsk_sigdefer_signals++;
 }
 
-void rsk_front_pending(void)
+void rsk_trampoline_pending(void)
 {
 	siginfo_t kept;
 	sigset_t set;
 
 	memset(&set, 0, sizeof(set));
-	*rsk_sig_set(&set) = rsk_front_mask;
+	*rsk_sig_set(&set) = rsk_trampoline_mask;
 	rsk_sigdefer_signals = 0;
 	kept.si_signo = 0;
-	if (rsk_front_kept.si_signo) {
-		memcpy(&kept, &rsk_front_kept, sizeof(kept));
-		rsk_front_kept.si_signo = 0;
+	if (rsk_trampoline_kept.si_signo) {
+		memcpy(&kept, &rsk_trampoline_kept, sizeof(kept));
+		rsk_trampoline_kept.si_signo = 0;
 	}
 	/* Still no room: at least the number arrives. */
-	if (kept.si_signo && !rsk_front_queue(&kept))
+	if (kept.si_signo && !rsk_trampoline_queue(&kept))
 		rsk_sys_tgkill(rsk_sys_getpid(), rsk_sys_gettid(), kept.si_signo);
 	/* Here they come, in the kernel's order, before the call returns. */
 	rsk_sys_rt_sigprocmask(SIG_SETMASK, &set, NULL);
@@ -120,7 +120,7 @@ void rsk_front_pending(void)
  * SA_RESETHAND is kept from the kernel: a signal that is put off would find the default action. All but the handler
  * stays as the application gave it, by @act.
  */
-static void rsk_front_reset(int sig, uint64_t act)
+static void rsk_trampoline_reset(int sig, uint64_t act)
 {
 	struct {
 		uint64_t handler, flags, restorer, mask;
@@ -139,16 +139,16 @@ static void rsk_front_reset(int sig, uint64_t act)
  * Where the frame of the innermost handler of this thread is; 0: there is none. One that was left by a jump leaves it
  * behind: then the stack has been given back, and a later frame is not below it, or is on another stack.
  */
-static __thread uintptr_t rsk_front_frame;
+static __thread uintptr_t rsk_trampoline_frame;
 
-#define RSK_FRONT_DEEP (8ul << 20)
+#define RSK_TRAMPOLINE_DEEP (8ul << 20)
 
-bool rsk_front_in_handler(void)
+bool rsk_trampoline_in_handler(void)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
-	return rsk_front_frame && here <= rsk_front_frame &&
-	       rsk_front_frame - here < RSK_FRONT_DEEP;
+	return rsk_trampoline_frame && here <= rsk_trampoline_frame &&
+	       rsk_trampoline_frame - here < RSK_TRAMPOLINE_DEEP;
 }
 
 /* ---- faults of our own ---- */
@@ -156,11 +156,11 @@ bool rsk_front_in_handler(void)
 static bool rsk_sig_is_ours(int sig)
 {
 	return (sig == SIGSEGV || sig == SIGBUS) &&
-	       atomic_load_explicit(&rsk_front_faults_ours, memory_order_relaxed);
+	       atomic_load_explicit(&rsk_trampoline_faults_ours, memory_order_relaxed);
 }
 
 /* A look at the application's memory, which is not there (touch.h): it goes on where that is said. */
-static bool rsk_front_fixed(int sig, const siginfo_t *info, ucontext_t *context)
+static bool rsk_trampoline_fixed(int sig, const siginfo_t *info, ucontext_t *context)
 {
 #if defined(__x86_64__)
 	greg_t *pc = &context->uc_mcontext.gregs[REG_RIP];
@@ -181,52 +181,52 @@ static bool rsk_front_fixed(int sig, const siginfo_t *info, ucontext_t *context)
  * The application wants the default action. The instruction faults again, and the kernel has all of it: the registers,
  * the address, its log. What does not come again by itself is sent once more; it is blocked until we return.
  */
-static void rsk_front_default(int sig, siginfo_t *info, uint64_t act)
+static void rsk_trampoline_default(int sig, siginfo_t *info, uint64_t act)
 {
-	rsk_front_reset(sig, act);
+	rsk_trampoline_reset(sig, act);
 	if (rsk_sig_is_fault(sig, info) && !(sig == SIGBUS && info->si_code == BUS_MCEERR_AO))
 		return;
-	if (!rsk_front_queue(info))
+	if (!rsk_trampoline_queue(info))
 		rsk_sys_tgkill(rsk_sys_getpid(), rsk_sys_gettid(), sig);
 }
 
 /* SA_RESETHAND: @act, which is called now, was the last. */
-static void rsk_front_once(int sig, uint64_t act)
+static void rsk_trampoline_once(int sig, uint64_t act)
 {
 	if (rsk_sig_is_ours(sig))
-		atomic_store_explicit(&rsk_acts[sig], (act & RSK_ACT_FLAGS) | RSK_ACT_DEFAULT,
+		atomic_store_explicit(&rsk_sigactions[sig], (act & RSK_ACT_FLAGS) | RSK_ACT_DEFAULT,
 				      memory_order_release);
 	else
-		rsk_front_reset(sig, act);
+		rsk_trampoline_reset(sig, act);
 }
 
-static void rsk_front(int sig, siginfo_t *info, void *context)
+static void rsk_trampoline(int sig, siginfo_t *info, void *context)
 {
-	uintptr_t outer = rsk_front_frame;
+	uintptr_t outer = rsk_trampoline_frame;
 	uint64_t act;
 
-	if (rsk_front_fixed(sig, info, context))
+	if (rsk_trampoline_fixed(sig, info, context))
 		return;
 	if (rsk_sigdefer_depth > 0 && !rsk_sig_is_fault(sig, info)) {
-		rsk_front_defer(sig, info, context);
+		rsk_trampoline_defer(sig, info, context);
 		return;
 	}
-	act = atomic_load_explicit(&rsk_acts[sig], memory_order_acquire);
+	act = atomic_load_explicit(&rsk_sigactions[sig], memory_order_acquire);
 	if (act & RSK_ACT_DEFAULT) {
-		rsk_front_default(sig, info, act);
+		rsk_trampoline_default(sig, info, act);
 		return;
 	}
 	if (act & RSK_ACT_INTERRUPTS)
 		rsk_sigdefer_cut++;
 	if (act & RSK_ACT_ONCE)
-		rsk_front_once(sig, act);
+		rsk_trampoline_once(sig, act);
 	/*
 	 * Three arguments for all, as the kernel does: some old handlers look at them without
 	 * SA_SIGINFO.
 	 */
-	rsk_front_frame = (uintptr_t)__builtin_frame_address(0);
+	rsk_trampoline_frame = (uintptr_t)__builtin_frame_address(0);
 	((rsk_handler_fn *)(uintptr_t)(act & ~RSK_ACT_FLAGS))(sig, info, context);
-	rsk_front_frame = outer;
+	rsk_trampoline_frame = outer;
 }
 
 /* ---- sigaction ---- */
@@ -241,11 +241,11 @@ static uint64_t rsk_act_pack(const struct sigaction *act)
 }
 
 /* @act as the kernel is to know it. */
-static struct sigaction rsk_act_front(const struct sigaction *act)
+static struct sigaction rsk_act_trampoline(const struct sigaction *act)
 {
 	struct sigaction front = *act;
 
-	front.sa_sigaction = rsk_front;
+	front.sa_sigaction = rsk_trampoline;
 	front.sa_flags = (act->sa_flags | SA_SIGINFO) & ~(int)SA_RESETHAND;
 	return front;
 }
@@ -253,7 +253,7 @@ static struct sigaction rsk_act_front(const struct sigaction *act)
 /* What the kernel holds, as the application gave it. */
 static void rsk_act_show(struct sigaction *old, uint64_t act)
 {
-	if (old->sa_sigaction != rsk_front)
+	if (old->sa_sigaction != rsk_trampoline)
 		return;
 	old->sa_handler = (__sighandler_t)(uintptr_t)(act & ~RSK_ACT_FLAGS);
 	old->sa_flags &= ~SA_SIGINFO;
@@ -263,7 +263,8 @@ static void rsk_act_show(struct sigaction *old, uint64_t act)
 		old->sa_flags |= (int)SA_RESETHAND;
 }
 
-int rsk_front_sigaction(int sig, const struct sigaction *act, struct sigaction *old, bool track)
+int rsk_trampoline_sigaction(int sig, const struct sigaction *act, struct sigaction *old,
+			     bool track)
 {
 	struct sigaction front, was;
 	uint64_t before, after = 0;
@@ -271,25 +272,25 @@ int rsk_front_sigaction(int sig, const struct sigaction *act, struct sigaction *
 
 	if (sig <= 0 || sig >= RSK_SIGNALS)
 		return rsk_real.sigaction(sig, act, old);
-	before = atomic_load_explicit(&rsk_acts[sig], memory_order_acquire);
+	before = atomic_load_explicit(&rsk_sigactions[sig], memory_order_acquire);
 	wrap = act && track && act->sa_handler != SIG_IGN &&
 	       (act->sa_handler != SIG_DFL || rsk_sig_is_ours(sig));
 	if (wrap) {
 		/* The table first: the kernel may call us from the moment it knows. */
 		after = rsk_act_pack(act);
-		front = rsk_act_front(act);
+		front = rsk_act_trampoline(act);
 		act = &front;
-		atomic_store_explicit(&rsk_acts[sig], after, memory_order_release);
+		atomic_store_explicit(&rsk_sigactions[sig], after, memory_order_release);
 	}
 	if (rsk_real.sigaction(sig, act, &was) < 0) {
 		if (wrap)
-			atomic_compare_exchange_strong(&rsk_acts[sig], &after, before);
+			atomic_compare_exchange_strong(&rsk_sigactions[sig], &after, before);
 		return -1;
 	}
-	/* Another thread was at rsk_front_faults(), and saw the default action still. */
+	/* Another thread was at rsk_trampoline_faults(), and saw the default action still. */
 	if (wrap && !(after & RSK_ACT_DEFAULT) &&
-	    (atomic_load_explicit(&rsk_acts[sig], memory_order_relaxed) & RSK_ACT_DEFAULT))
-		atomic_store_explicit(&rsk_acts[sig], after, memory_order_release);
+	    (atomic_load_explicit(&rsk_sigactions[sig], memory_order_relaxed) & RSK_ACT_DEFAULT))
+		atomic_store_explicit(&rsk_sigactions[sig], after, memory_order_release);
 	if (old) {
 		rsk_act_show(&was, before);
 		*old = was;
@@ -298,29 +299,29 @@ int rsk_front_sigaction(int sig, const struct sigaction *act, struct sigaction *
 }
 
 /* In front of the default action of @sig. What was installed by a raw system call is left alone. */
-static void rsk_front_take(int sig)
+static void rsk_trampoline_take(int sig)
 {
-	uint64_t before = atomic_load_explicit(&rsk_acts[sig], memory_order_acquire), after;
+	uint64_t before = atomic_load_explicit(&rsk_sigactions[sig], memory_order_acquire), after;
 	struct sigaction now, front, was;
 
 	if (rsk_real.sigaction(sig, NULL, &now) < 0 || now.sa_handler != SIG_DFL)
 		return;
 	after = rsk_act_pack(&now);
-	front = rsk_act_front(&now);
-	if (!atomic_compare_exchange_strong(&rsk_acts[sig], &before, after))
+	front = rsk_act_trampoline(&now);
+	if (!atomic_compare_exchange_strong(&rsk_sigactions[sig], &before, after))
 		return; /* another thread is about to install its own */
-	if (rsk_real.sigaction(sig, &front, &was) == 0 && was.sa_sigaction == rsk_front)
+	if (rsk_real.sigaction(sig, &front, &was) == 0 && was.sa_sigaction == rsk_trampoline)
 		rsk_real.sigaction(sig, &was, NULL); /* and has, meanwhile */
 }
 
-void rsk_front_faults(void)
+void rsk_trampoline_faults(void)
 {
 	int saved = errno;
 
-	if (atomic_exchange(&rsk_front_faults_ours, true))
+	if (atomic_exchange(&rsk_trampoline_faults_ours, true))
 		return;
-	rsk_front_take(SIGSEGV);
-	rsk_front_take(SIGBUS);
+	rsk_trampoline_take(SIGSEGV);
+	rsk_trampoline_take(SIGBUS);
 	rsk_touch_ready = true;
 	errno = saved;
 }
