@@ -2,7 +2,7 @@
 /*
  * hook.h - the shape of every hook.
  *
- *	static rsk_apart ssize_t rsk_tracked_read(int fd, void *buf, size_t len)
+ *	static rsk_noinline ssize_t rsk_tracked_read(int fd, void *buf, size_t len)
  *	{
  *		struct iovec iov = { buf, len };
  *
@@ -40,7 +40,7 @@
 #define rsk_unlikely(x) __builtin_expect(!!(x), 0)
 
 /* The part of a hook that works on a stream: its frame is not to be built for other calls. */
-#define rsk_apart __attribute__((noinline))
+#define rsk_noinline __attribute__((noinline))
 
 /* The kernel's UIO_MAXIOV. */
 #define RSK_IOV_MAX 1024

@@ -28,7 +28,7 @@ int rsk_hook_epoll_create1(int flags)
 }
 
 /* Nobody would catch a fault. The engine looks at each event, and there may be many: from now on somebody does. */
-static rsk_apart int rsk_epoll_ctl_first(int epfd, int op, int fd, struct epoll_event *ev)
+static rsk_noinline int rsk_epoll_ctl_first(int epfd, int op, int fd, struct epoll_event *ev)
 {
 	if (!rsk_live())
 		return rsk_counted(rsk_real.epoll_ctl(epfd, op, fd, ev));

@@ -4,7 +4,7 @@
 #include "export.h"
 #include "hook.h"
 
-static rsk_apart ssize_t rsk_tracked_read(int fd, void *buf, size_t len)
+static rsk_noinline ssize_t rsk_tracked_read(int fd, void *buf, size_t len)
 {
 	struct iovec iov = { buf, len };
 
@@ -29,7 +29,7 @@ ssize_t rsk_hook___read_chk(int fd, void *buf, size_t len, size_t room)
 	return rsk_hook_read(fd, buf, len);
 }
 
-static rsk_apart ssize_t rsk_tracked_write(int fd, const void *buf, size_t len)
+static rsk_noinline ssize_t rsk_tracked_write(int fd, const void *buf, size_t len)
 {
 	struct iovec iov = { (void *)buf, len };
 
@@ -48,7 +48,7 @@ ssize_t rsk_hook_write(int fd, const void *buf, size_t len)
 				 rsk_counted(rsk_real.write(fd, buf, len));
 }
 
-static rsk_apart ssize_t rsk_tracked_readv(int fd, const struct iovec *iov, int n)
+static rsk_noinline ssize_t rsk_tracked_readv(int fd, const struct iovec *iov, int n)
 {
 	if (!rsk_iov_valid(iov, (size_t)n))
 		return rsk_real.readv(fd, iov, n);
@@ -66,7 +66,7 @@ ssize_t rsk_hook_readv(int fd, const struct iovec *iov, int n)
 	return rsk_tracked(fd) ? rsk_tracked_readv(fd, iov, n) : rsk_real.readv(fd, iov, n);
 }
 
-static rsk_apart ssize_t rsk_tracked_writev(int fd, const struct iovec *iov, int n)
+static rsk_noinline ssize_t rsk_tracked_writev(int fd, const struct iovec *iov, int n)
 {
 	if (!rsk_iov_valid(iov, (size_t)n))
 		return rsk_counted(rsk_real.writev(fd, iov, n));

@@ -120,7 +120,7 @@ static void rsk_rights_after_recv(const struct msghdr *msg)
 
 /* ---- receive ---- */
 
-static rsk_apart ssize_t rsk_tracked_recv(int fd, void *buf, size_t len, int flags)
+static rsk_noinline ssize_t rsk_tracked_recv(int fd, void *buf, size_t len, int flags)
 {
 	struct iovec iov = { buf, len };
 
@@ -156,8 +156,8 @@ static ssize_t rsk_no_name(ssize_t ret, const void *addr, socklen_t *addr_len)
 	return ret;
 }
 
-static rsk_apart ssize_t rsk_tracked_recvfrom(int fd, void *buf, size_t len, int flags,
-					      __SOCKADDR_ARG addr, socklen_t *addr_len)
+static rsk_noinline ssize_t rsk_tracked_recvfrom(int fd, void *buf, size_t len, int flags,
+						 __SOCKADDR_ARG addr, socklen_t *addr_len)
 {
 	struct iovec iov = { buf, len };
 
@@ -199,7 +199,7 @@ static bool rsk_msg_valid(const struct msghdr *msg, int flags)
 	       rsk_iov_valid(msg->msg_iov, msg->msg_iovlen);
 }
 
-static rsk_apart ssize_t rsk_tracked_recvmsg(int fd, struct msghdr *msg, int flags, bool *filled)
+static rsk_noinline ssize_t rsk_tracked_recvmsg(int fd, struct msghdr *msg, int flags, bool *filled)
 {
 	RSK_SCOPE(s);
 	*filled = rsk_scope_recv(&s, fd, msg->msg_iov, (int)msg->msg_iovlen, flags);
@@ -303,7 +303,7 @@ int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 
 /* ---- send ---- */
 
-static rsk_apart ssize_t rsk_tracked_send(int fd, const void *buf, size_t len, int flags)
+static rsk_noinline ssize_t rsk_tracked_send(int fd, const void *buf, size_t len, int flags)
 {
 	struct iovec iov = { (void *)buf, len };
 	int real = rsk_send_is_real(fd, flags);
@@ -324,8 +324,8 @@ ssize_t rsk_hook_send(int fd, const void *buf, size_t len, int flags)
 				 rsk_counted(rsk_real.send(fd, buf, len, flags));
 }
 
-static rsk_apart ssize_t rsk_tracked_sendto(int fd, const void *buf, size_t len, int flags,
-					    __CONST_SOCKADDR_ARG addr, socklen_t addr_len)
+static rsk_noinline ssize_t rsk_tracked_sendto(int fd, const void *buf, size_t len, int flags,
+					       __CONST_SOCKADDR_ARG addr, socklen_t addr_len)
 {
 	struct iovec iov = { (void *)buf, len };
 	int real = 1;
@@ -351,7 +351,7 @@ ssize_t rsk_hook_sendto(int fd, const void *buf, size_t len, int flags, __CONST_
 				 rsk_counted(rsk_real.sendto(fd, buf, len, flags, addr, addr_len));
 }
 
-static rsk_apart ssize_t rsk_tracked_sendmsg(int fd, const struct msghdr *msg, int flags)
+static rsk_noinline ssize_t rsk_tracked_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	int real = 1;
 

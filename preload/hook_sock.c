@@ -78,7 +78,7 @@ int rsk_hook_accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
 }
 
 /* To where policy says, if it says so; to @sa itself else, and if that does not take the connection at once. */
-static rsk_apart int rsk_connect(int fd, const struct sockaddr *sa, socklen_t len)
+static rsk_noinline int rsk_connect(int fd, const struct sockaddr *sa, socklen_t len)
 {
 	struct sockaddr_storage redirect;
 	int ret;
@@ -164,8 +164,8 @@ static int rsk_opt_falls_back(int fd, bool when, enum rsk_reason why, const void
 }
 
 /* An option of the table, or one that is kept in mind: once it is set. */
-static rsk_apart int rsk_known_setsockopt(int fd, int level, int name, const void *val,
-					  socklen_t len)
+static rsk_noinline int rsk_known_setsockopt(int fd, int level, int name, const void *val,
+					     socklen_t len)
 {
 	int ret = 0;
 

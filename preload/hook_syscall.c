@@ -315,7 +315,7 @@ static bool rsk_call_concerns(const struct rsk_call_row *row, const long a[stati
  * errno is the hook's or the kernel's. A thread is not cancelled in here; in a vfork child, which may
  * not come back, its state is the parent's as well.
  */
-static rsk_apart long rsk_call_by_row(long nr, const long a[static 6])
+static rsk_noinline long rsk_call_by_row(long nr, const long a[static 6])
 {
 	int state = PTHREAD_CANCEL_ENABLE;
 	long ret;

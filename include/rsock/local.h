@@ -52,7 +52,7 @@ enum rsk_local_type {
 #define RSK_LOCAL_AGAIN 4u /* LINK: in use already, by the word of an rsockd that was here before */
 #define RSK_LOCAL_ABLE                                                                             \
 	8u /* HELLO: it will accept rails (RDMA) once a stream of it is wanted from elsewhere */
-#define RSK_LOCAL_APART                                                                            \
+#define RSK_LOCAL_NO_SHM                                                                           \
 	16u /* SEEK: the other end, also if it is here, is sought as on another host */
 
 #define RSK_LOCAL_DRY                                                                              \
@@ -86,15 +86,15 @@ struct rsk_local_msg {
 
 _Static_assert(sizeof(struct rsk_local_msg) == 144, "no hidden padding");
 
-#define RSK_LOCAL_FIRST_SUFFIX ".first"
-#define RSK_LOCAL_FIRST_MOST 128u
+#define RSK_LOCAL_FIRST_CONTACT_SUFFIX ".first"
+#define RSK_LOCAL_FIRST_CONTACT_MOST 128u
 
 /*
  * The file beside the socket, of its name with that suffix: addresses for which policy asks before connect() does.
  * Written by rsockd, in place; whoever reads half of it sees by the checksum that it is none. An entry whose family
  * is 0 is none.
  */
-struct rsk_local_first {
+struct rsk_local_first_contact {
 	uint64_t magic;	  /* RSK_LOCAL_MAGIC */
 	uint32_t n;	  /* of at[] */
 	uint32_t wait_ms; /* how long connect() may wait for the answer */
@@ -103,10 +103,11 @@ struct rsk_local_first {
 		uint16_t family;
 		uint16_t bits;
 		uint32_t pad;
-	} at[RSK_LOCAL_FIRST_MOST];
+	} at[RSK_LOCAL_FIRST_CONTACT_MOST];
 	uint64_t checksum; /* XXH3-64 of the bytes before it */
 };
 
-_Static_assert(sizeof(struct rsk_local_first) == 16 + 24 * RSK_LOCAL_FIRST_MOST + 8, "no padding");
+_Static_assert(sizeof(struct rsk_local_first_contact) == 16 + 24 * RSK_LOCAL_FIRST_CONTACT_MOST + 8,
+	       "no padding");
 
 #endif

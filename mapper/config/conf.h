@@ -52,7 +52,7 @@ struct rsk_conf_pma {
 	enum rsk_conf_pma_mode mode;
 	bool local_if_silent; /* else a centre that does not answer means no */
 	struct rsk_ask_config ask;
-	struct rsk_centre_config centre;
+	struct rsk_central_config central_agent;
 };
 
 #define RSK_CONF_ANY_USER UINT32_MAX

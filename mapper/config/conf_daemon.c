@@ -147,9 +147,9 @@ static int take_ask_first(struct rsk_conf_build *b)
 	int rc;
 
 	d->ask_first_ns = 100000000;
-	if (raw->ask_first.n > RSK_LOCAL_FIRST_MOST)
+	if (raw->ask_first.n > RSK_LOCAL_FIRST_CONTACT_MOST)
 		return rsk_conf_wrong(b, "ask-first", "more than %u prefixes",
-				      RSK_LOCAL_FIRST_MOST);
+				      RSK_LOCAL_FIRST_CONTACT_MOST);
 	rc = rsk_conf_take_prefixes(b, "(top)", "ask-first", &raw->ask_first, &d->ask_first,
 				    &d->n_ask_first);
 	return rc < 0 ? rc :

@@ -49,7 +49,7 @@ int rsk_conf_build_pma(struct rsk_conf_build *b)
 	int rc;
 
 	p->ask = (struct rsk_ask_config)RSK_ASK_DEFAULT;
-	p->centre = (struct rsk_centre_config)RSK_CENTRE_DEFAULT;
+	p->central_agent = (struct rsk_central_config)RSK_CENTRAL_DEFAULT;
 	rc = take_listen(b, &raw->listen, p);
 	if (rc == 0)
 		rc = rsk_conf_take_prefixes(b, "pma", "allow", &raw->allow, &p->allow, &p->n_allow);

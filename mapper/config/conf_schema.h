@@ -121,10 +121,10 @@ struct rsk_raw_service {
 	X(report, "report-time", ask.report_ns, TIME, 10000000, 3600000000000)                     \
 	X(questions, "max-questions", ask.max_questions, U32, 1, 1u << 20)                         \
 	X(idle, "max-idle", ask.max_idle, U32, 0, 1u << 20)                                        \
-	X(lost, "lost-after", centre.lost_ns, TIME, 30000000, 3600000000000)                       \
-	X(lease, "lease-time", centre.lease_ns, TIME, 0, 3600000000000)                            \
-	X(nodes, "max-nodes", centre.max_nodes, SIZE, 1, 65536)                                    \
-	X(leases, "max-leases", centre.max_leases, SIZE, 1, 1u << 28)
+	X(lost, "lost-after", central_agent.lost_ns, TIME, 30000000, 3600000000000)                \
+	X(lease, "lease-time", central_agent.lease_ns, TIME, 0, 3600000000000)                     \
+	X(nodes, "max-nodes", central_agent.max_nodes, SIZE, 1, 65536)                             \
+	X(leases, "max-leases", central_agent.max_leases, SIZE, 1, 1u << 28)
 
 #define RSK_RAW_FIELD(name, ...) char *name;
 struct rsk_raw_pmsp {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pma_config.h - what is configured of the exchange between policy agents: pma_ask.h, pma_centre.h. */
+/* pma_config.h - what is configured of the exchange between policy agents: pma_ask.h, pma_central.h. */
 #ifndef RSK_PMA_CONFIG_H
 #define RSK_PMA_CONFIG_H
 
@@ -21,13 +21,13 @@ struct rsk_ask_config {
 		.max_idle = 4096,                                                                  \
 	}
 
-struct rsk_centre_config {
+struct rsk_central_config {
 	uint64_t lost_ns;	      /* without a word */
 	uint64_t lease_ns;	      /* how long an answer may be kept */
 	size_t max_nodes, max_leases; /* leases of all nodes together */
 };
 
-#define RSK_CENTRE_DEFAULT                                                                         \
+#define RSK_CENTRAL_DEFAULT                                                                        \
 	{                                                                                          \
 		.lost_ns = 3000000000, .lease_ns = 10000000000, .max_nodes = 4096,                 \
 		.max_leases = 4194304,                                                             \

@@ -24,7 +24,7 @@ struct rsk_rendezvous_table_end {
 	uint32_t uid;
 	int32_t fd;
 	bool connecting;
-	bool apart; /* does not meet: it is sought by the port mapper's protocol */
+	bool no_shm; /* does not meet: it is sought by the port mapper's protocol */
 };
 
 struct rsk_rendezvous_table_seat;

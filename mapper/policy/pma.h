@@ -154,8 +154,8 @@ enum rsk_pma_device_state {
 int rsk_pma_device_set(struct rsk_pma *a, const char *device, enum rsk_pma_device_state state);
 
 /* Which of this node's ports are there: those of which it carries an address. NULL: all of them. */
-void rsk_pma_plug(struct rsk_pma *a, bool (*carries)(void *ctx, const struct rsk_pm_addr *ip),
-		  void *ctx);
+void rsk_pma_hotplug(struct rsk_pma *a, bool (*carries)(void *ctx, const struct rsk_pm_addr *ip),
+		     void *ctx);
 
 /*
  * Which of this node's ports are of RDMA devices that the CPU plays (Soft-RoCE, siw): those of which an address is on
@@ -227,7 +227,7 @@ struct rsk_pma_rail_terms rsk_pma_rail_terms(const struct rsk_pma *a);
  * Books what one rail by that port takes, as used: no limit of services, CPs or users counts it. 0: there is no room,
  * or the port takes no sessions. To be given back by unbook().
  */
-uint64_t rsk_pma_rail_book(struct rsk_pma *a, const char *port);
+uint64_t rsk_pma_rail_booking(struct rsk_pma *a, const char *port);
 void rsk_pma_rail_unbook(struct rsk_pma *a, uint64_t reservation);
 
 /* ---- what happens by it ---- */

@@ -49,7 +49,7 @@ static void count(struct rsk_pma *a, uint64_t reservation, bool more)
 }
 
 /* Booked at the port and what it is part of, and nowhere else: no session of anybody's with anybody is made by it. */
-uint64_t rsk_pma_rail_book(struct rsk_pma *a, const char *port)
+uint64_t rsk_pma_rail_booking(struct rsk_pma *a, const char *port)
 {
 	const struct rsk_pma_rail_terms terms = rsk_pma_rail_terms(a);
 	uint32_t number = rsk_conf_find(a->conf, RSK_CONF_PORTS, port), account, need;

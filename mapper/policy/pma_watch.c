@@ -68,8 +68,8 @@ int rsk_pma_device_set(struct rsk_pma *a, const char *device, enum rsk_pma_devic
 	return 0;
 }
 
-void rsk_pma_plug(struct rsk_pma *a, bool (*carries)(void *ctx, const struct rsk_pm_addr *ip),
-		  void *ctx)
+void rsk_pma_hotplug(struct rsk_pma *a, bool (*carries)(void *ctx, const struct rsk_pm_addr *ip),
+		     void *ctx)
 {
 	const struct rsk_conf *c = a->conf;
 

@@ -91,7 +91,7 @@ static const struct rsk_pm_client_ops client_ops = { .random = random64,
 /* ---- the host, and its operator ---- */
 
 /* Links or addresses of this host have changed. */
-static void on_plug(void *ctx)
+static void on_hotplug(void *ctx)
 {
 	struct rsk_daemon *d = ctx;
 
@@ -148,7 +148,7 @@ static int open_loop(struct rsk_daemon *d)
 static size_t fds_half(const struct rsk_conf_pma *pma)
 {
 	struct rlimit limit;
-	size_t left, nodes = pma->n_listen ? pma->centre.max_nodes : 0;
+	size_t left, nodes = pma->n_listen ? pma->central_agent.max_nodes : 0;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur <= FDS_ELSE)
 		return 0;
@@ -277,7 +277,7 @@ static int open_devices(struct rsk_daemon *d, int *watched)
 {
 	int rc;
 
-	*watched = rsk_plug_open(&d->plug, d->base, on_plug, d);
+	*watched = rsk_hotplug_open(&d->plug, d->base, on_hotplug, d);
 	rc = rsk_devices_open(&d->devices, d->base, &d->plug.links, on_devices, d);
 	if (rc < 0 && rc != -ENOMEM)
 		fprintf(stderr, "rsockd: the kernel's word of RDMA devices is not heard: %s\n",
@@ -346,7 +346,7 @@ void rsk_daemon_close(struct rsk_daemon *d)
 	rsk_ports_fini(&d->ports);
 	rsk_load_close(&d->load);
 	rsk_devices_close(&d->devices);
-	rsk_plug_close(&d->plug);
+	rsk_hotplug_close(&d->plug);
 	rsk_udp_fini(&d->serve);
 	rsk_udp_fini(&d->ask);
 	for (size_t i = 0; i < sizeof(d->signals) / sizeof(d->signals[0]); i++)

@@ -68,7 +68,7 @@ void rsk_knobs_read(void)
 	rsk_knobs.rdma_rails =
 		(uint32_t)knob("RSOCK_RDMA_RAILS", RSK_RAILS_MOST, 1, RSK_RAILS_MOST);
 	rsk_knobs.order = order_knob(getenv("RSOCK_RDMA_ORDER"));
-	rsk_knobs.apart = !knob("RSOCK_SHM", 1, 0, 1);
+	rsk_knobs.no_shm = !knob("RSOCK_SHM", 1, 0, 1);
 	policy.earn_calls = (uint32_t)knob("RSOCK_EARN_CALLS", policy.earn_calls, 0, UINT32_MAX);
 	policy.earn_bytes = knob("RSOCK_EARN_BYTES", policy.earn_bytes, 0, UINT64_MAX);
 	rsk_knobs.policy = policy;

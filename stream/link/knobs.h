@@ -17,7 +17,7 @@ struct rsk_knobs {
 	uint32_t rdma_rails;	     /* of a link, at most: 1 to RSK_RAILS_MOST */
 	struct rsk_order_form order; /* of marks that are written where a link has several rails */
 	uint32_t rdma_ring_bytes;    /* of streams to other hosts: registered memory */
-	bool apart; /* what is shared with processes of this host is as with those of others: by rails */
+	bool no_shm; /* what is shared with processes of this host is as with those of others: by rails */
 	struct rsk_policy policy;
 	const char *stat_file;
 	const char *daemon; /* path of rsockd's socket for processes; "": it is not asked */

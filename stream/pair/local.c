@@ -316,7 +316,7 @@ void rsk_local_lookup(struct rsk_stream *s, int fd)
 	if (rsockd.fd < 0)
 		return;
 	m.flags = (s->connecting_side ? RSK_LOCAL_CONNECTING : 0) |
-		  (rsk_knobs.apart ? RSK_LOCAL_APART : 0);
+		  (rsk_knobs.no_shm ? RSK_LOCAL_NO_SHM : 0);
 	m.tuple = s->tuple;
 	m.cookie = rsk_cookie_of(fd);
 	if (say(&m, -1)) {

@@ -99,7 +99,7 @@ static void looked(struct rsk_stream *s, int fd, uint64_t now, int registry)
 		rsk_stats_set_reason(s->rec, s->told   ? (enum rsk_reason)s->told :
 					     s->absent ? (enum rsk_reason)s->absent :
 							 RSK_REASON_NO_PEER);
-	if (rsk_knobs.apart || s->search.looks >= LOOKS_ALONE ||
+	if (rsk_knobs.no_shm || s->search.looks >= LOOKS_ALONE ||
 	    rsk_remote_addr_cache_has(&s->tuple))
 		rsk_local_lookup(s, fd);
 }
@@ -123,7 +123,7 @@ static int post(struct rsk_stream *s, int fd, uint64_t now)
 
 static void lookup_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 {
-	int rc = rsk_knobs.apart ? 0 : rsk_rendezvous_listen();
+	int rc = rsk_knobs.no_shm ? 0 : rsk_rendezvous_listen();
 
 	if (rc < 0) {
 		rsk_log(RSK_LOG_INFO, "fd %d: no socket for others to come to: %d", fd, rc);
@@ -132,7 +132,7 @@ static void lookup_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 	}
 	/* Again and again: it may be lost meanwhile. The same offer is not written twice. */
 	if (rsk_policy_check_due(&rsk_knobs.policy, &s->search, now)) {
-		looked(s, fd, now, rsk_knobs.apart ? 0 : post(s, fd, now));
+		looked(s, fd, now, rsk_knobs.no_shm ? 0 : post(s, fd, now));
 	}
 	rsk_rendezvous_work();
 	rsk_local_hear();
@@ -171,7 +171,7 @@ static void lookup_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 	if (rsk_stream_phase(s) != RSK_PHASE_LOOKUP)
 		return;
 	if (!s->found_nonce && rsk_policy_check_due(&rsk_knobs.policy, &s->search, now)) {
-		if (!rsk_knobs.apart)
+		if (!rsk_knobs.no_shm)
 			rc = rsk_registry_find(rsk_place_registry(), &s->tuple, &e);
 		looked(s, fd, now, rc == -ENOENT ? 0 : rc);
 		if (rc == 0 && rsk_registry_alive(&e)) {

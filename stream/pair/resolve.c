@@ -88,7 +88,7 @@ static bool put(const struct rsk_local_msg *m, const struct sockaddr *to, sockle
 
 bool rsk_resolve_any(void)
 {
-	const struct rsk_local_first *l;
+	const struct rsk_local_first_contact *l;
 
 	if (atomic_load_explicit(&rsk_stopped, memory_order_relaxed))
 		return false;
@@ -105,7 +105,7 @@ bool rsk_resolve_any(void)
 bool rsk_resolve(const struct sockaddr *to, socklen_t len, bool ahead,
 		 struct sockaddr_storage *redirect)
 {
-	const struct rsk_local_first *l = rsk_resolve_list();
+	const struct rsk_local_first_contact *l = rsk_resolve_list();
 	struct rsk_local_msg m;
 	struct rsk_tuple at;
 

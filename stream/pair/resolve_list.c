@@ -22,7 +22,7 @@
  * Private to the process; a child has its own copy. What it points to never changes, nor is it given back: somebody may
  * be reading it, and lists change when an operator changes them. Release when it is set, acquire by readers.
  */
-static _Atomic(const struct rsk_local_first *) list;
+static _Atomic(const struct rsk_local_first_contact *) list;
 
 /* Of the file that it was read from. Under the join lock. */
 static struct {
@@ -31,16 +31,16 @@ static struct {
 	struct timespec changed;
 } seen;
 
-static bool is_valid(const struct rsk_local_first *f)
+static bool is_valid(const struct rsk_local_first_contact *f)
 {
-	return f->magic == RSK_LOCAL_MAGIC && f->n <= RSK_LOCAL_FIRST_MOST &&
-	       f->checksum == XXH3_64bits(f, offsetof(struct rsk_local_first, checksum));
+	return f->magic == RSK_LOCAL_MAGIC && f->n <= RSK_LOCAL_FIRST_CONTACT_MOST &&
+	       f->checksum == XXH3_64bits(f, offsetof(struct rsk_local_first_contact, checksum));
 }
 
 /* NULL: it is none, or just being written. */
-static const struct rsk_local_first *read_list(int fd)
+static const struct rsk_local_first_contact *read_list(int fd)
 {
-	struct rsk_local_first *f = rsk_arena_alloc(sizeof(*f));
+	struct rsk_local_first_contact *f = rsk_arena_alloc(sizeof(*f));
 
 	if (f && rsk_sys_pread(fd, f, sizeof(*f), 0) == sizeof(*f) && is_valid(f))
 		return f;
@@ -50,7 +50,7 @@ static const struct rsk_local_first *read_list(int fd)
 
 static int open_list(void)
 {
-	static const char suffix[] = RSK_LOCAL_FIRST_SUFFIX;
+	static const char suffix[] = RSK_LOCAL_FIRST_CONTACT_SUFFIX;
 	size_t len = strlen(rsk_knobs.daemon);
 	char path[256];
 
@@ -63,7 +63,7 @@ static int open_list(void)
 
 void rsk_resolve_list_check(void)
 {
-	const struct rsk_local_first *now;
+	const struct rsk_local_first_contact *now;
 	int fd = open_list();
 	struct stat st;
 
@@ -93,7 +93,7 @@ static bool within(const struct rsk_local_prefix *p, const struct rsk_tuple *to)
 	       (!rest || ((p->ip[bits / 8] ^ to->peer[bits / 8]) & rest) == 0);
 }
 
-bool rsk_resolve_list_has(const struct rsk_local_first *l, const struct rsk_tuple *to)
+bool rsk_resolve_list_has(const struct rsk_local_first_contact *l, const struct rsk_tuple *to)
 {
 	for (uint32_t i = 0; i < l->n; i++)
 		if (within(&l->at[i], to))
@@ -101,7 +101,7 @@ bool rsk_resolve_list_has(const struct rsk_local_first *l, const struct rsk_tupl
 	return false;
 }
 
-const struct rsk_local_first *rsk_resolve_list(void)
+const struct rsk_local_first_contact *rsk_resolve_list(void)
 {
 	return atomic_load_explicit(&list, memory_order_acquire);
 }

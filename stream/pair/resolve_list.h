@@ -12,7 +12,7 @@
 void rsk_resolve_list_check(void);
 
 /* What was read last, which never changes; NULL: there is none. Takes no lock. */
-const struct rsk_local_first *rsk_resolve_list(void);
-bool rsk_resolve_list_has(const struct rsk_local_first *l, const struct rsk_tuple *to);
+const struct rsk_local_first_contact *rsk_resolve_list(void);
+bool rsk_resolve_list_has(const struct rsk_local_first_contact *l, const struct rsk_tuple *to);
 
 #endif

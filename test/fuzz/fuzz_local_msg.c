@@ -36,10 +36,10 @@ static void promises(const struct rsk_local_msg *m, bool from_rsockd)
 	require(!(m->flags & RSK_LOCAL_AGAIN) || m->type == RSK_LOCAL_LINK);
 	require(!(m->flags & RSK_LOCAL_QUIET) || m->type == RSK_LOCAL_RESOLVE);
 	require(!(m->flags & RSK_LOCAL_ABLE) || m->type == RSK_LOCAL_HELLO);
-	require(!(m->flags & RSK_LOCAL_APART) || m->type == RSK_LOCAL_LOOKUP);
+	require(!(m->flags & RSK_LOCAL_NO_SHM) || m->type == RSK_LOCAL_LOOKUP);
 	require(!(m->flags & RSK_LOCAL_DRY) || m->type == RSK_LOCAL_LOOKUP);
 	require(m->flags <= (RSK_LOCAL_CONNECTING | RSK_LOCAL_QUIET | RSK_LOCAL_AGAIN |
-			     RSK_LOCAL_ABLE | RSK_LOCAL_APART | RSK_LOCAL_DRY));
+			     RSK_LOCAL_ABLE | RSK_LOCAL_NO_SHM | RSK_LOCAL_DRY));
 	switch (m->type) {
 	case RSK_LOCAL_LINK:
 		require(m->link);
@@ -107,7 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* The same with what a mutation seldom hits put right. */
 	m.magic = RSK_LOCAL_MAGIC;
 	m.type %= RSK_LOCAL_TYPES;
-	m.flags &= RSK_LOCAL_CONNECTING | RSK_LOCAL_AGAIN | RSK_LOCAL_ABLE | RSK_LOCAL_APART;
+	m.flags &= RSK_LOCAL_CONNECTING | RSK_LOCAL_AGAIN | RSK_LOCAL_ABLE | RSK_LOCAL_NO_SHM;
 	m.reason %= RSK_REASON_COUNT;
 	both_ways(&m, sizeof(m));
 	return 0;

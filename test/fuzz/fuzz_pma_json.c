@@ -36,51 +36,51 @@ static struct rsk_pma *agent(void)
 }
 
 /* Twice each, so that a node that a report made known may ask. */
-static void to_centre(json_t *body)
+static void to_central(json_t *body)
 {
-	static const struct rsk_centre_config config = {
+	static const struct rsk_central_config config = {
 		.lost_ns = MS, .lease_ns = MS, .max_nodes = 2, .max_leases = 9
 	};
 	static struct rsk_pma_report r;
 	struct rsk_ask_item items[RSK_ASK_BATCH];
-	struct rsk_centre_node *node;
+	struct rsk_central_node *node;
 	struct rsk_pma_speaker who;
 	uint64_t ids[RSK_ASK_IDS];
-	struct rsk_centre c;
+	struct rsk_central c;
 	struct rsk_pma *pma = agent();
 	int n;
 
-	rsk_centre_init(&c, &config, pma, 0);
+	rsk_central_init(&c, &config, pma, 0);
 	for (uint64_t now = 0; now < 2; now++) {
 		n = rsk_pma_json_take_report(body, &who, &r);
 		if (n >= 0) {
-			node = rsk_centre_report(&c, who.node, who.boot, r.resume, r.part, r.last,
-						 r.load, r.devices, r.n_devices, now);
+			node = rsk_central_report(&c, who.node, who.boot, r.resume, r.part, r.last,
+						  r.load, r.devices, r.n_devices, now);
 			for (int i = 0; node && i < n; i++)
-				rsk_centre_resume(&c, node, &r.held[i], now);
+				rsk_central_resume(&c, node, &r.held[i], now);
 		}
 		n = rsk_pma_json_take_questions(body, &who, items);
-		node = n >= 0 ? rsk_centre_report(&c, who.node, who.boot, true, 0, true, 0, NULL, 0,
-						  now) :
+		node = n >= 0 ? rsk_central_report(&c, who.node, who.boot, true, 0, true, 0, NULL,
+						   0, now) :
 				NULL;
 		for (int i = 0; node && i < n; i++)
-			rsk_centre_decide(&c, node, items[i].id, &items[i].key, now,
-					  &items[i].answer);
+			rsk_central_decide(&c, node, items[i].id, &items[i].key, now,
+					   &items[i].answer);
 		if (n >= 0)
 			json_decref(rsk_pma_json_answers(items, (size_t)n));
 		n = rsk_pma_json_take_ids(body, &who, ids);
-		node = n >= 0 ? rsk_centre_report(&c, who.node, who.boot, true, 0, true, 0, NULL, 0,
-						  now) :
+		node = n >= 0 ? rsk_central_report(&c, who.node, who.boot, true, 0, true, 0, NULL,
+						   0, now) :
 				NULL;
 		for (int i = 0; node && i < n; i++) {
-			rsk_centre_confirm(&c, node, ids[i]);
-			rsk_centre_release(&c, node, ids[i]);
+			rsk_central_confirm(&c, node, ids[i]);
+			rsk_central_release(&c, node, ids[i]);
 		}
-		require(rsk_centre_validate(&c) && rsk_pma_validate(pma));
+		require(rsk_central_validate(&c) && rsk_pma_validate(pma));
 	}
-	rsk_centre_tick(&c, 5 * MS);
+	rsk_central_tick(&c, 5 * MS);
 	require(!c.n_grants && rsk_pma_validate(pma));
-	rsk_centre_fini(&c);
+	rsk_central_fini(&c);
 	rsk_pma_free(pma);
 }
 
@@ -128,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!body)
 		return 0;
 	if (*data == 'c')
-		to_centre(body);
+		to_central(body);
 	else
 		to_local(body);
 	json_decref(body);

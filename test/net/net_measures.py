@@ -69,7 +69,7 @@ def a_way_that_is_too_long(t):
     t.equal(steps(b, side="ap", ip=b.ip, port=SERVICE)[0], "map", "the AP's side knows of no way")
     t.until(lambda: a.map(b, SERVICE, cp_port=3)["outcome"] == "mapped", 20, "the measurement to be too old")
     # Through a central PMSP the way to the host itself is never measured.
-    central.start(node="centre", rnics=[{"name": "b0", "node": "host2", "addresses": ["10.77.1.1"]}],
+    central.start(node="central", rnics=[{"name": "b0", "node": "host2", "addresses": ["10.77.1.1"]}],
                   aggregates=[{"address": b.ip, "over": ["b0"]}],
                   services=[{"name": "iperf", "ports": [str(SERVICE)], "rdma-port": "18000"}])
     t.stop(a.daemon)

@@ -7,7 +7,7 @@ import signal
 import sys
 
 import net_local
-import net_plug
+import net_hotplug
 import net_policy
 import net_rdma
 import net_rsockd
@@ -43,7 +43,7 @@ SCENARIOS = (
     net_policy.a_device_is_drained,
     net_policy.a_reload_changes_what_is_decided,
     net_policy.another_host_answers,
-    net_plug.a_spare_stands_in,
+    net_hotplug.a_spare_stands_in,
     net_local.two_users_meet,
     net_local.not_allowed,
     net_local.one_after_the_other,

@@ -5,7 +5,7 @@ import sys
 import pm
 from netlab import Lab
 from harness import case, main
-from net_plug import events, mapped
+from net_hotplug import events, mapped
 from net_policy import ap_with
 from net_rsockd import SERVICE, asking, serving
 

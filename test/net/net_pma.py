@@ -98,7 +98,7 @@ def the_cp_s_side_asks_too(t):
 
 
 @case(timeout=60)
-def the_centre_alone(t):
+def the_central_alone(t):
     """The registry and the rules are the centre's; a local agent has devices, and is asked for nothing else."""
     lab = Lab(t, 3)
     a, b, c = lab.hosts
@@ -146,7 +146,7 @@ def a_local_hot_plug(t):
 
 
 @case(timeout=90)
-def the_centre_dies_and_returns(t):
+def the_central_dies_and_returns(t):
     lab = Lab(t, 4)
     a, b, b2, c = lab.hosts
     services = [{"name": "iperf", "ports": [str(SERVICE)], "pm-time": "60s", "limits": {"sessions": 3}}]
@@ -193,7 +193,7 @@ def a_node_that_is_not_heard_of(t):
 
 
 @case(timeout=90)
-def a_limit_of_the_centre(t):
+def a_limit_of_the_central(t):
     """Two hosts ask for many at once: never more than the centre's limit, and all of it."""
     lab = Lab(t, 4)
     a, b, b2, c = lab.hosts
@@ -288,7 +288,7 @@ def who_means_no_good(t):
 
 
 @case(timeout=90)
-def a_centre_that_hangs(t):
+def a_central_that_hangs(t):
     """Somebody accepts, and says nothing, or nonsense, or a little at a time: nobody waits long for it."""
     lab = Lab(t, 3)
     a, b, c = lab.hosts

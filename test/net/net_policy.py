@@ -118,7 +118,7 @@ def one_daemon_for_many_hosts(t):
     a, b, central = lab.hosts
     b.add_address("10.77.1.1")
     a.start(**asking(a, client={"central": f"{central.ip}:3935"}))
-    central.start(node="centre", rnics=[{"name": "b0", "node": "host2", "addresses": ["10.77.1.1"]}],
+    central.start(node="central", rnics=[{"name": "b0", "node": "host2", "addresses": ["10.77.1.1"]}],
                   aggregates=[{"address": b.ip, "over": ["b0"]}],
                   services=[{"name": "iperf", "ports": [str(SERVICE)], "rdma-port": str(FIXED), "pm-time": "3s"}],
                   rules=EVERYTHING)

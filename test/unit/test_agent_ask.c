@@ -31,7 +31,7 @@ static const char host[] =
 
 /* ---- the centre, as the test wants it ---- */
 
-static struct rsk_ask_answer centre_says;
+static struct rsk_ask_answer central_says;
 static uint64_t released[16];
 static size_t n_released;
 
@@ -56,7 +56,7 @@ static void carry(struct rsk_pma_link *l, bool answers)
 			if (kind == RSK_ASK_RELEASE && n_released < 16)
 				released[n_released++] = items[i].id;
 			ids[i % RSK_ASK_BATCH] = items[i].id;
-			said[i % RSK_ASK_BATCH] = centre_says;
+			said[i % RSK_ASK_BATCH] = central_says;
 		}
 		rsk_ask_answered(&l->ask, ids, said, kind == RSK_ASK_DECIDE ? n : 0, now_ns);
 		cr_assert(rsk_ask_validate(&l->ask));
@@ -78,14 +78,14 @@ static void set_up(struct fixture *f, enum rsk_conf_pma_mode mode, uint64_t leas
 	*f = (struct fixture){ .pma = pma_of(host), .link.mode = mode };
 	rsk_ask_init(&f->link.ask, &config);
 	rsk_agent_ask_init(&f->ask, f->pma, &f->link);
-	centre_says = (struct rsk_ask_answer){ .verdict = RSK_PMA_MAP,
-					       .rule = "fabric",
-					       .ip = { 10, 0, 0, 2 },
-					       .port = 9,
-					       .pm_time_s = 20,
-					       .rate_bps = 1000000000,
-					       .need = { .connections = 1 },
-					       .lease_ns = lease_ns };
+	central_says = (struct rsk_ask_answer){ .verdict = RSK_PMA_MAP,
+						.rule = "fabric",
+						.ip = { 10, 0, 0, 2 },
+						.port = 9,
+						.pm_time_s = 20,
+						.rate_bps = 1000000000,
+						.need = { .connections = 1 },
+						.lease_ns = lease_ns };
 	carry(&f->link, true);
 }
 
@@ -162,10 +162,10 @@ Test(agent_ask, one_of_both_refuses)
 	struct fixture f;
 
 	set_up(&f, RSK_CONF_PMA_BOTH, 0);
-	centre_says.verdict = RSK_PMA_LIMIT;
+	central_says.verdict = RSK_PMA_LIMIT;
 	out = ask(&f, 0);
 	cr_assert(out.verdict == RSK_PMA_LIMIT && !out.reservation && booked(&f) == 0);
-	centre_says.verdict = RSK_PMA_MAP;
+	central_says.verdict = RSK_PMA_MAP;
 	for (int i = 0; i < 3; i++)
 		cr_assert_eq(ask(&f, 0).verdict, RSK_PMA_MAP);
 	cr_assert_eq(ask(&f, 0).verdict, RSK_PMA_EXHAUSTED, "ours has room for three");
@@ -173,7 +173,7 @@ Test(agent_ask, one_of_both_refuses)
 	tear_down(&f);
 }
 
-Test(agent_ask, the_centre_decides_and_ours_looks_at_the_device)
+Test(agent_ask, the_central_decides_and_ours_looks_at_the_device)
 {
 	struct rsk_pma_answer out, again;
 	struct fixture f;
@@ -194,13 +194,13 @@ Test(agent_ask, the_centre_decides_and_ours_looks_at_the_device)
 	ask(&f, 0);
 	cr_assert_eq(ask(&f, 0).verdict, RSK_PMA_EXHAUSTED);
 	/* Not on a device of ours: another node's, which is that one's to look at. */
-	centre_says.ip[3] = 99;
+	central_says.ip[3] = 99;
 	cr_assert_eq(ask(&f, 0).verdict, RSK_PMA_MAP);
 	cr_assert_eq(booked(&f), 3);
 	tear_down(&f);
 }
 
-Test(agent_ask, a_centre_that_is_silent)
+Test(agent_ask, a_central_that_is_silent)
 {
 	struct rsk_pma_question q = pma_question(RSK_PMA_AP, "10.0.0.1", "10.0.0.2", 80);
 	struct rsk_pma_answer out;
@@ -263,7 +263,7 @@ Test(agent_ask, more_links_of_one_mapping)
 	cr_assert_eq(f.link.ask.held, 2);
 	second = rsk_agent_another(&f.ask, out.reservation);
 	cr_assert(second && booked(&f) == 3);
-	centre_says.verdict = RSK_PMA_LIMIT;
+	central_says.verdict = RSK_PMA_LIMIT;
 	carry(&f.link, true);
 	rsk_pma_release(f.pma, first);
 	carry(&f.link, true);

@@ -116,8 +116,9 @@ Test(conf, daemon)
 	cr_assert(d->pma.local_if_silent);
 	cr_assert(d->pma.ask.timeout_ns == 400000000 && d->pma.ask.report_ns == 2000000000);
 	cr_assert(d->pma.ask.max_questions == 7 && d->pma.ask.max_idle == 8);
-	cr_assert(d->pma.centre.lost_ns == 9000000000 && d->pma.centre.lease_ns == 60000000000);
-	cr_assert(d->pma.centre.max_nodes == 11 && d->pma.centre.max_leases == 12);
+	cr_assert(d->pma.central_agent.lost_ns == 9000000000 &&
+		  d->pma.central_agent.lease_ns == 60000000000);
+	cr_assert(d->pma.central_agent.max_nodes == 11 && d->pma.central_agent.max_leases == 12);
 	cr_assert(c->overload.load == 2 && c->overload.device_load == 0.9);
 	cr_assert(c->overload.refuse_below == 3 && c->overload.rate_bps == 10000000);
 	cr_assert(c->limits.sessions == 100 && c->limits.per_cp == 10 && c->limits.per_user == 5);

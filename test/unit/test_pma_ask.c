@@ -139,7 +139,7 @@ Test(pma_ask, bounds)
 	rsk_ask_fini(&a);
 }
 
-Test(pma_ask, what_is_kept_is_no_good_once_the_centre_may_have_given_it_to_others)
+Test(pma_ask, what_is_kept_is_no_good_once_the_central_may_have_given_it_to_others)
 {
 	const struct rsk_ask_answer *said;
 	struct rsk_ask_key key = key_of(80);
@@ -158,7 +158,7 @@ Test(pma_ask, what_is_kept_is_no_good_once_the_centre_may_have_given_it_to_other
 	rsk_ask_fini(&a);
 }
 
-Test(pma_ask, a_centre_that_does_not_know_us)
+Test(pma_ask, a_central_that_does_not_know_us)
 {
 	enum {
 		MANY = 150

@@ -424,10 +424,10 @@ Test(pma_devices, rails_are_booked_beside_sessions)
 	cr_assert(ports[1].spare && !ports[0].spare);
 	cr_assert_eq(ports[1].n_ips, 1);
 	for (int i = 0; i < 3; i++)
-		cr_assert_neq(ids[i] = rsk_pma_rail_book(a, "one"), 0);
-	cr_assert_eq(rsk_pma_rail_book(a, "one"), 0, "there are three sessions");
-	cr_assert_eq(rsk_pma_rail_book(a, "none"), 0);
-	cr_assert_neq(spare = rsk_pma_rail_book(a, "two"), 0, "spares, too");
+		cr_assert_neq(ids[i] = rsk_pma_rail_booking(a, "one"), 0);
+	cr_assert_eq(rsk_pma_rail_booking(a, "one"), 0, "there are three sessions");
+	cr_assert_eq(rsk_pma_rail_booking(a, "none"), 0);
+	cr_assert_neq(spare = rsk_pma_rail_booking(a, "two"), 0, "spares, too");
 	cr_assert(rsk_pma_validate(a));
 	cr_assert_eq(rsk_pma_devices(a, view, 3), 3);
 	cr_assert_eq(view[0].rails_booked, 3);
@@ -439,7 +439,7 @@ Test(pma_devices, rails_are_booked_beside_sessions)
 	rsk_pma_rail_ports(a, ports, 3);
 	cr_assert_eq(ports[0].state, RSK_PMA_DRAINING);
 	rsk_pma_rail_unbook(a, ids[1]);
-	cr_assert_eq(rsk_pma_rail_book(a, "one"), 0, "it takes none");
+	cr_assert_eq(rsk_pma_rail_booking(a, "one"), 0, "it takes none");
 	cr_assert_eq(rsk_pma_device_set(a, "one", RSK_PMA_UP), 0);
 	/* A limit of services does not count them. */
 	cr_assert_eq(pma_ask_cp(a, "10.0.0.1", "10.0.0.9", 80).verdict, RSK_PMA_MAP);
@@ -471,7 +471,7 @@ Test(pma_devices, rails_are_nobodys)
 	uint64_t rail = 0;
 
 	for (int i = 0; i < 3; i++) {
-		rail = rsk_pma_rail_book(a, "one");
+		rail = rsk_pma_rail_booking(a, "one");
 		cr_assert_neq(rail, 0);
 		cr_assert(rsk_pma_validate(a));
 	}
@@ -488,7 +488,7 @@ Test(pma_devices, rails_are_nobodys)
 					 "services: [{name: any, ports: [1-65535]}]\n")),
 		     0);
 	cr_assert(rsk_pma_validate(a));
-	cr_assert_eq(rsk_pma_rail_book(a, "one"), 0, "it is not there any more");
+	cr_assert_eq(rsk_pma_rail_booking(a, "one"), 0, "it is not there any more");
 	rsk_pma_rail_unbook(a, rail);
 	cr_assert(rsk_pma_validate(a));
 	rsk_pma_free(a);

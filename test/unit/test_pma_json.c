@@ -79,15 +79,15 @@ Test(pma_json, questions_and_answers)
 Test(pma_json, reports_and_numbers)
 {
 	struct rsk_ask_item held[2] = { item_of(1, 4), item_of(2, 6) };
-	const struct rsk_centre_device device = { .name = "mlx0",
-						  .ip = { 10, 0, 0, 1 },
-						  .ipv = 4,
-						  .state = RSK_PMA_DRAINING,
-						  .sessions = 1,
-						  .sessions_max = 2,
-						  .bps = 3,
-						  .bps_max = 4,
-						  .others_bps = 5 };
+	const struct rsk_central_device device = { .name = "mlx0",
+						   .ip = { 10, 0, 0, 1 },
+						   .ipv = 4,
+						   .state = RSK_PMA_DRAINING,
+						   .sessions = 1,
+						   .sessions_max = 2,
+						   .bps = 3,
+						   .bps_max = 4,
+						   .others_bps = 5 };
 	static struct rsk_pma_report r;
 	uint64_t ids[RSK_ASK_IDS];
 	struct rsk_pma_speaker who;

@@ -4,7 +4,7 @@
  * anew, at random.
  */
 #include "dice.h"
-#include "pma_centre.h"
+#include "pma_central.h"
 #include "pma_kit.h"
 #include "pma_link_kit.h"
 
@@ -15,17 +15,17 @@ static const char fabric[] =
 	"services: [{name: web, ports: ['80'], limits: {sessions: 5}, pm-time: 3s}]\n"
 	"rules: [{name: any}]\n";
 
-static const struct rsk_centre_config centre_config = { .lost_ns = 300 * MS,
-							.lease_ns = 40 * MS,
-							.max_nodes = 4,
-							.max_leases = 50 };
+static const struct rsk_central_config central_config = { .lost_ns = 300 * MS,
+							  .lease_ns = 40 * MS,
+							  .max_nodes = 4,
+							  .max_leases = 50 };
 
-static struct rsk_centre_device *device(enum rsk_pma_device_state state)
+static struct rsk_central_device *device(enum rsk_pma_device_state state)
 {
-	struct rsk_centre_device *d = calloc(1, sizeof(*d));
+	struct rsk_central_device *d = calloc(1, sizeof(*d));
 
 	cr_assert_not_null(d);
-	*d = (struct rsk_centre_device){
+	*d = (struct rsk_central_device){
 		.name = "r0", .ip = { 10, 0, 0, 2 }, .ipv = 4, .state = state
 	};
 	return d;
@@ -39,143 +39,143 @@ static enum rsk_pma_device_state state_of(const struct rsk_pma *a)
 	return v.state;
 }
 
-Test(pma_centre, nodes_come_and_go)
+Test(pma_central, nodes_come_and_go)
 {
 	struct rsk_pma *pma = pma_of(fabric);
 	struct rsk_ask_key key = key_of(80);
-	struct rsk_centre_node *node;
+	struct rsk_central_node *node;
 	struct rsk_ask_answer out;
-	struct rsk_centre c;
+	struct rsk_central c;
 
 	key.placed = 1;
 	memcpy(key.at_ip, key.ap_ip, 16);
-	rsk_centre_init(&c, &centre_config, pma, 0);
-	cr_assert(rsk_centre_in_grace(&c, 299 * MS) && !rsk_centre_in_grace(&c, 300 * MS));
-	cr_assert_null(rsk_centre_find(&c, "b", 1));
-	cr_assert_null(rsk_centre_report(&c, "b", 1, false, 0, true, 0, device(RSK_PMA_UP), 1, MS),
+	rsk_central_init(&c, &central_config, pma, 0);
+	cr_assert(rsk_central_in_grace(&c, 299 * MS) && !rsk_central_in_grace(&c, 300 * MS));
+	cr_assert_null(rsk_central_find(&c, "b", 1));
+	cr_assert_null(rsk_central_report(&c, "b", 1, false, 0, true, 0, device(RSK_PMA_UP), 1, MS),
 		       "it has to say what it holds");
-	node = rsk_centre_report(&c, "b", 1, true, 0, false, 0, device(RSK_PMA_UP), 1, MS);
+	node = rsk_central_report(&c, "b", 1, true, 0, false, 0, device(RSK_PMA_UP), 1, MS);
 	cr_assert_not_null(node);
-	cr_assert_null(rsk_centre_find(&c, "b", 1), "all of it");
-	cr_assert_null(rsk_centre_report(&c, "b", 1, true, 2, true, 0, device(RSK_PMA_UP), 1, MS),
+	cr_assert_null(rsk_central_find(&c, "b", 1), "all of it");
+	cr_assert_null(rsk_central_report(&c, "b", 1, true, 2, true, 0, device(RSK_PMA_UP), 1, MS),
 		       "a part is missing");
-	cr_assert_null(rsk_centre_report(&c, "x", 1, true, 1, true, 0, NULL, 0, MS),
+	cr_assert_null(rsk_central_report(&c, "x", 1, true, 1, true, 0, NULL, 0, MS),
 		       "the first part was told to somebody else");
-	node = rsk_centre_report(&c, "b", 1, true, 1, true, 0, device(RSK_PMA_DRAINING), 1, MS);
-	cr_assert_eq(rsk_centre_find(&c, "b", 1), node);
-	cr_assert_null(rsk_centre_find(&c, "b", 2));
+	node = rsk_central_report(&c, "b", 1, true, 1, true, 0, device(RSK_PMA_DRAINING), 1, MS);
+	cr_assert_eq(rsk_central_find(&c, "b", 1), node);
+	cr_assert_null(rsk_central_find(&c, "b", 2));
 	cr_assert_eq(state_of(pma), RSK_PMA_DRAINING);
-	rsk_centre_decide(&c, node, 1, &key, MS, &out);
+	rsk_central_decide(&c, node, 1, &key, MS, &out);
 	cr_assert_eq(out.verdict, RSK_PMA_NO_DEVICE);
-	rsk_centre_report(&c, "b", 1, false, 0, true, 0, device(RSK_PMA_UP), 1, 2 * MS);
+	rsk_central_report(&c, "b", 1, false, 0, true, 0, device(RSK_PMA_UP), 1, 2 * MS);
 	for (uint64_t id = 1; id <= 7; id++) {
-		rsk_centre_decide(&c, node, id, &key, 2 * MS, &out);
+		rsk_central_decide(&c, node, id, &key, 2 * MS, &out);
 		cr_assert_eq(out.verdict, id <= 5 ? RSK_PMA_MAP : RSK_PMA_LIMIT);
 		cr_assert_eq(out.lease_ns, id <= 5 ? 40 * MS : 0);
 	}
-	rsk_centre_decide(&c, node, 3, &key, 2 * MS, &out);
+	rsk_central_decide(&c, node, 3, &key, 2 * MS, &out);
 	cr_assert(out.verdict == RSK_PMA_MAP && c.n_grants == 5,
 		  "the same question is the same grant");
-	rsk_centre_confirm(&c, node, 3);
-	rsk_centre_release(&c, node, 1);
-	rsk_centre_release(&c, node, 1);
-	cr_assert(c.n_grants == 4 && rsk_centre_validate(&c) && rsk_pma_validate(pma));
+	rsk_central_confirm(&c, node, 3);
+	rsk_central_release(&c, node, 1);
+	rsk_central_release(&c, node, 1);
+	cr_assert(c.n_grants == 4 && rsk_central_validate(&c) && rsk_pma_validate(pma));
 	/* An operator here, and the node there: the worse counts. */
 	rsk_pma_device_set(pma, "b0", RSK_PMA_DRAINING);
 	cr_assert_eq(state_of(pma), RSK_PMA_DRAINING);
 	rsk_pma_device_set(pma, "b0", RSK_PMA_UP);
-	rsk_centre_tick(&c, 301 * MS);
+	rsk_central_tick(&c, 301 * MS);
 	cr_assert_eq(state_of(pma), RSK_PMA_UP, "heard of at 2");
-	rsk_centre_tick(&c, 310 * MS);
+	rsk_central_tick(&c, 310 * MS);
 	cr_assert(state_of(pma) == RSK_PMA_DOWN && c.n_grants == 0 && c.n_nodes == 0);
 	cr_assert(c.count.lost == 1 && c.count.expired == 4 && rsk_pma_validate(pma));
-	rsk_centre_fini(&c);
+	rsk_central_fini(&c);
 	rsk_pma_free(pma);
 }
 
-Test(pma_centre, another_life_of_a_node)
+Test(pma_central, another_life_of_a_node)
 {
 	struct rsk_pma *pma = pma_of(fabric);
 	struct rsk_ask_item item = { .id = 9, .key = key_of(80), .used = true };
-	struct rsk_centre_node *node;
+	struct rsk_central_node *node;
 	struct rsk_ask_answer out;
-	struct rsk_centre c;
+	struct rsk_central c;
 
-	rsk_centre_init(&c, &centre_config, pma, 0);
-	rsk_centre_tick(&c, 400 * MS);
+	rsk_central_init(&c, &central_config, pma, 0);
+	rsk_central_tick(&c, 400 * MS);
 	cr_assert_eq(state_of(pma), RSK_PMA_DOWN, "nobody has reported it");
-	node = rsk_centre_report(&c, "b", 1, true, 0, true, 0, device(RSK_PMA_UP), 1, 400 * MS);
+	node = rsk_central_report(&c, "b", 1, true, 0, true, 0, device(RSK_PMA_UP), 1, 400 * MS);
 	memcpy(item.answer.ip, item.key.ap_ip, 16);
-	rsk_centre_resume(&c, node, &item, 400 * MS);
-	rsk_centre_resume(&c, node, &item, 400 * MS);
+	rsk_central_resume(&c, node, &item, 400 * MS);
+	rsk_central_resume(&c, node, &item, 400 * MS);
 	cr_assert(c.n_grants == 1 && c.count.resumed == 1, "once");
-	rsk_centre_decide(&c, node, 10, &item.key, 400 * MS, &out);
+	rsk_central_decide(&c, node, 10, &item.key, 400 * MS, &out);
 	cr_assert(out.verdict == RSK_PMA_MAP && c.n_grants == 2);
-	node = rsk_centre_report(&c, "b", 2, true, 0, true, 0, device(RSK_PMA_UP), 1, 401 * MS);
+	node = rsk_central_report(&c, "b", 2, true, 0, true, 0, device(RSK_PMA_UP), 1, 401 * MS);
 	cr_assert(node && c.n_grants == 0 && c.n_nodes == 1 && rsk_pma_validate(pma));
 	/* More than the limit, since it is there already: then no more is granted. */
 	for (uint64_t id = 1; id <= 8; id++) {
 		item.id = id;
-		rsk_centre_resume(&c, node, &item, 402 * MS);
+		rsk_central_resume(&c, node, &item, 402 * MS);
 	}
 	cr_assert_eq(c.n_grants, 8);
-	rsk_centre_decide(&c, node, 20, &item.key, 402 * MS, &out);
+	rsk_central_decide(&c, node, 20, &item.key, 402 * MS, &out);
 	cr_assert_eq(out.verdict, RSK_PMA_LIMIT);
-	rsk_centre_fini(&c);
+	rsk_central_fini(&c);
 	rsk_pma_free(pma);
 }
 
-Test(pma_centre, a_device_that_it_does_not_know)
+Test(pma_central, a_device_that_it_does_not_know)
 {
 	struct rsk_pma *pma =
 		pma_of("services: [{name: web, ports: ['80'], limits: {sessions: 2}}]\n"
 		       "rules: [{name: fast, when: {bandwidth-free: 1Gbit}},\n"
 		       "        {name: any, when: {peers: [10.0.0.1]}}]\n");
 	struct rsk_ask_key key = key_of(80);
-	struct rsk_centre_node *node;
+	struct rsk_central_node *node;
 	struct rsk_ask_answer out;
-	struct rsk_centre c;
+	struct rsk_central c;
 
-	rsk_centre_init(&c, &centre_config, pma, 0);
-	node = rsk_centre_report(&c, "b", 1, true, 0, true, 0, NULL, 0, MS);
-	rsk_centre_decide(&c, node, 1, &key, MS, &out);
+	rsk_central_init(&c, &central_config, pma, 0);
+	node = rsk_central_report(&c, "b", 1, true, 0, true, 0, NULL, 0, MS);
+	rsk_central_decide(&c, node, 1, &key, MS, &out);
 	cr_assert_eq(out.verdict, RSK_PMA_NO_DEVICE, "it has none to choose from");
 	key.placed = 1;
 	memcpy(key.at_ip, key.ap_ip, 16);
-	rsk_centre_decide(&c, node, 1, &key, MS, &out);
+	rsk_central_decide(&c, node, 1, &key, MS, &out);
 	cr_assert_eq(out.verdict, RSK_PMA_MAP);
 	cr_assert_str_eq(out.rule, "any", "what asks for the device does not hold");
 	cr_assert_eq(memcmp(out.ip, key.at_ip, 16), 0);
-	rsk_centre_decide(&c, node, 2, &key, MS, &out);
-	rsk_centre_decide(&c, node, 3, &key, MS, &out);
+	rsk_central_decide(&c, node, 2, &key, MS, &out);
+	rsk_central_decide(&c, node, 3, &key, MS, &out);
 	cr_assert_eq(out.verdict, RSK_PMA_LIMIT);
-	rsk_centre_release(&c, node, 2);
-	rsk_centre_decide(&c, node, 3, &key, MS, &out);
+	rsk_central_release(&c, node, 2);
+	rsk_central_decide(&c, node, 3, &key, MS, &out);
 	cr_assert(out.verdict == RSK_PMA_MAP && rsk_pma_validate(pma));
-	rsk_centre_fini(&c);
+	rsk_central_fini(&c);
 	rsk_pma_free(pma);
 }
 
-Test(pma_centre, the_load_of_the_node_that_asks)
+Test(pma_central, the_load_of_the_node_that_asks)
 {
 	struct rsk_pma *pma = pma_of("services: [{name: web, ports: ['80']}]\n"
 				     "rules: [{name: idle, when: {load-below: 50%}}]\n");
 	struct rsk_ask_key key = key_of(80);
-	struct rsk_centre_node *busy, *idle;
+	struct rsk_central_node *busy, *idle;
 	struct rsk_ask_answer out;
-	struct rsk_centre c;
+	struct rsk_central c;
 
 	key.placed = 1;
-	rsk_centre_init(&c, &centre_config, pma, 0);
-	busy = rsk_centre_report(&c, "b", 1, true, 0, true, 0.9, NULL, 0, MS);
-	idle = rsk_centre_report(&c, "i", 1, true, 0, true, 0.1, NULL, 0, MS);
+	rsk_central_init(&c, &central_config, pma, 0);
+	busy = rsk_central_report(&c, "b", 1, true, 0, true, 0.9, NULL, 0, MS);
+	idle = rsk_central_report(&c, "i", 1, true, 0, true, 0.1, NULL, 0, MS);
 	rsk_pma_load_set(pma, 0.7); /* ours */
-	rsk_centre_decide(&c, busy, 1, &key, MS, &out);
+	rsk_central_decide(&c, busy, 1, &key, MS, &out);
 	cr_assert_eq(out.verdict, RSK_PMA_OVERLOAD);
-	rsk_centre_decide(&c, idle, 1, &key, MS, &out);
+	rsk_central_decide(&c, idle, 1, &key, MS, &out);
 	cr_assert_eq(out.verdict, RSK_PMA_MAP);
 	cr_assert(rsk_pma_load(pma) > 0.6 && rsk_pma_load(pma) < 0.8, "ours stays as it was");
-	rsk_centre_fini(&c);
+	rsk_central_fini(&c);
 	rsk_pma_free(pma);
 }
 
@@ -193,7 +193,7 @@ struct side {
 
 struct world {
 	struct rsk_pma *pma;
-	struct rsk_centre c;
+	struct rsk_central c;
 	struct side nodes[NODES];
 	uint64_t dice, now, boots;
 };
@@ -209,7 +209,7 @@ static void carry(struct world *o, size_t i)
 	struct rsk_ask_answer answers[RSK_ASK_BATCH];
 	struct rsk_ask *a = &o->nodes[i].a;
 	uint64_t ids[RSK_ASK_BATCH];
-	struct rsk_centre_node *node;
+	struct rsk_central_node *node;
 	enum rsk_ask_kind kind = next(a, o->now);
 
 	if (kind == RSK_ASK_NOTHING)
@@ -220,33 +220,33 @@ static void carry(struct world *o, size_t i)
 		return;
 	}
 	if (kind == RSK_ASK_REPORT)
-		node = rsk_centre_report(&o->c, names[i], a->config.boot, resume, a->part, last, 0,
-					 NULL, 0, o->now);
+		node = rsk_central_report(&o->c, names[i], a->config.boot, resume, a->part, last, 0,
+					  NULL, 0, o->now);
 	else
-		node = rsk_centre_find(&o->c, names[i], a->config.boot);
+		node = rsk_central_find(&o->c, names[i], a->config.boot);
 	for (size_t k = 0; node && k < n_items; k++) {
 		ids[k % RSK_ASK_BATCH] = items[k].id;
 		if (kind == RSK_ASK_REPORT)
-			rsk_centre_resume(&o->c, node, &items[k], o->now);
+			rsk_central_resume(&o->c, node, &items[k], o->now);
 		else if (kind == RSK_ASK_RELEASE)
-			rsk_centre_release(&o->c, node, items[k].id);
+			rsk_central_release(&o->c, node, items[k].id);
 		else if (kind == RSK_ASK_CONFIRM)
-			rsk_centre_confirm(&o->c, node, items[k].id);
-		else if (!rsk_centre_in_grace(&o->c, o->now))
-			rsk_centre_decide(&o->c, node, items[k].id, &items[k].key, o->now,
-					  &answers[k]);
+			rsk_central_confirm(&o->c, node, items[k].id);
+		else if (!rsk_central_in_grace(&o->c, o->now))
+			rsk_central_decide(&o->c, node, items[k].id, &items[k].key, o->now,
+					   &answers[k]);
 	}
 	if (!node)
 		rsk_ask_unknown(a, o->now);
 	else if (roll(&o->dice, 20) == 0 || /* or back */
-		 (kind == RSK_ASK_DECIDE && rsk_centre_in_grace(&o->c, o->now)))
+		 (kind == RSK_ASK_DECIDE && rsk_central_in_grace(&o->c, o->now)))
 		rsk_ask_failed(a, o->now);
 	else {
 		if (kind == RSK_ASK_REPORT)
 			rsk_ask_hold(a, o->c.config.lost_ns);
 		rsk_ask_answered(a, ids, answers, kind == RSK_ASK_DECIDE ? n_items : 0, o->now);
 	}
-	cr_assert(rsk_ask_validate(a) && rsk_centre_validate(&o->c));
+	cr_assert(rsk_ask_validate(a) && rsk_central_validate(&o->c));
 }
 
 static void start_node(struct world *o, size_t i)
@@ -309,19 +309,19 @@ Test(pma_link, never_more_than_the_limit_whoever_dies, .timeout = 100)
 	static const char text[] =
 		"services: [{name: web, ports: ['80'], limits: {sessions: 230}}]\n";
 	static struct world o;
-	struct rsk_centre_config many = centre_config;
+	struct rsk_central_config many = central_config;
 	uint32_t most = 0, calm = 0;
 
 	o = (struct world){ .dice = dice_seed("pma_link"), .pma = pma_of(text) };
 	many.max_leases = 1000;
-	rsk_centre_init(&o.c, &many, o.pma, 0);
+	rsk_central_init(&o.c, &many, o.pma, 0);
 	for (size_t i = 0; i < NODES; i++)
 		start_node(&o, i);
 	for (int step = 0; step < 200000; step++) {
 		size_t i = roll(&o.dice, NODES);
 
 		o.now += roll(&o.dice, 2 * MS);
-		rsk_centre_tick(&o.c, o.now);
+		rsk_central_tick(&o.c, o.now);
 		rsk_ask_tick(&o.nodes[i].a, o.now);
 		act(&o, i);
 		carry(&o, i);
@@ -330,10 +330,10 @@ Test(pma_link, never_more_than_the_limit_whoever_dies, .timeout = 100)
 			start_node(&o, i);
 		}
 		if (roll(&o.dice, 10000) == 0) { /* so does the centre */
-			rsk_centre_fini(&o.c);
+			rsk_central_fini(&o.c);
 			rsk_pma_free(o.pma);
 			o.pma = pma_of(text);
-			rsk_centre_init(&o.c, &many, o.pma, o.now);
+			rsk_central_init(&o.c, &many, o.pma, o.now);
 		}
 		cr_assert_leq(all_held(&o), LIMIT, "step %d", step);
 		most = all_held(&o) > most ? all_held(&o) : most;
@@ -343,7 +343,7 @@ Test(pma_link, never_more_than_the_limit_whoever_dies, .timeout = 100)
 	/* All of it comes back in the end; so does what was asked for before and is agreed to only now. */
 	for (int step = 0; step < 3000; step++) {
 		o.now += MS;
-		rsk_centre_tick(&o.c, o.now);
+		rsk_central_tick(&o.c, o.now);
 		for (size_t i = 0; i < NODES; i++) {
 			rsk_ask_tick(&o.nodes[i].a, o.now);
 			for (size_t s = 0; s < SESSIONS; s++)
@@ -356,6 +356,6 @@ Test(pma_link, never_more_than_the_limit_whoever_dies, .timeout = 100)
 		rsk_ask_fini(&o.nodes[i].a);
 	}
 	cr_assert(o.c.n_grants == 0 && rsk_pma_validate(o.pma), "left over: %zu", o.c.n_grants);
-	rsk_centre_fini(&o.c);
+	rsk_central_fini(&o.c);
 	rsk_pma_free(o.pma);
 }

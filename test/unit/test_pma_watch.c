@@ -49,22 +49,22 @@ Test(pma_watch, ports_are_there_as_their_host_says)
 	char all[] = "\1\2\3", others[] = "\13\3", none[] = "";
 
 	rsk_pma_listen(a, hear_event, NULL);
-	rsk_pma_plug(a, is_here, all);
+	rsk_pma_hotplug(a, is_here, all);
 	is_heard("");
 	/* One of a port's addresses is enough; the spare stands in for what is gone. */
-	rsk_pma_plug(a, is_here, others);
+	rsk_pma_hotplug(a, is_here, others);
 	is_heard("a/2 down\n");
 	cr_assert(!pma_view(a, "a/2").there && pma_view(a, "a/2").state == RSK_PMA_DOWN);
 	pma_is_on(pma_ask_ap(a, CP, "10.1.0.2", 1), "a/1");
-	rsk_pma_plug(a, is_here, none);
+	rsk_pma_hotplug(a, is_here, none);
 	is_heard("a/1 down\nb down\n");
 	cr_assert_eq(pma_ask_ap(a, CP, "10.9.0.1", 1).verdict, RSK_PMA_NO_DEVICE);
 	/* Another node's are not ours to look for. */
 	pma_is_on(pma_ask_ap(a, CP, "10.9.0.2", 1), "far");
-	rsk_pma_plug(a, is_here, others + 1);
+	rsk_pma_hotplug(a, is_here, others + 1);
 	is_heard("b up\n");
 	pma_is_on(pma_ask_ap(a, CP, "10.9.0.1", 1), "b");
-	rsk_pma_plug(a, NULL, NULL);
+	rsk_pma_hotplug(a, NULL, NULL);
 	is_heard("a/1 up\na/2 up\n");
 	cr_assert_eq(rsk_pma_event_count(a, RSK_PMA_DEVICE_UP), 3);
 	cr_assert_eq(rsk_pma_event_count(a, RSK_PMA_DEVICE_DOWN), 3);
@@ -80,7 +80,7 @@ Test(pma_watch, an_operator_s_word_and_the_host_s)
 	rsk_pma_listen(a, hear_event, NULL);
 	rsk_pma_device_set(a, "a", RSK_PMA_DRAINING);
 	is_heard("a/1 draining\na/2 draining\n");
-	rsk_pma_plug(a, is_here, less);
+	rsk_pma_hotplug(a, is_here, less);
 	is_heard("a/1 down\n");
 	/* Gone is gone, whatever is said of it; what was said holds when it is back. */
 	rsk_pma_device_set(a, "a", RSK_PMA_UP);
@@ -88,13 +88,13 @@ Test(pma_watch, an_operator_s_word_and_the_host_s)
 	cr_assert_eq(pma_view(a, "a/1").state, RSK_PMA_DOWN);
 	rsk_pma_device_set(a, "a/1", RSK_PMA_DRAINING);
 	is_heard("");
-	rsk_pma_plug(a, is_here, all);
+	rsk_pma_hotplug(a, is_here, all);
 	is_heard("a/1 draining\n");
 	cr_assert(pma_view(a, "a/1").there && pma_view(a, "a/1").state == RSK_PMA_DRAINING);
 	rsk_pma_device_set(a, "a/1", RSK_PMA_DOWN);
 	is_heard("a/1 down\n");
-	rsk_pma_plug(a, is_here, less);
-	rsk_pma_plug(a, is_here, all);
+	rsk_pma_hotplug(a, is_here, less);
+	rsk_pma_hotplug(a, is_here, all);
 	is_heard("");
 	rsk_pma_device_set(a, "a/1", RSK_PMA_UP);
 	is_heard("a/1 up\n");
@@ -112,13 +112,13 @@ Test(pma_watch, what_is_held_moves_when_its_port_goes)
 	pma_is_on(out, "a/1");
 	q.held = out.reservation;
 	cr_assert_neq(rsk_pma_another(a, out.reservation), 0);
-	rsk_pma_plug(a, is_here, less);
+	rsk_pma_hotplug(a, is_here, less);
 	cr_assert_eq(rsk_pma_another(a, out.reservation), 0, "no more of them there");
 	out = pma_ask(a, &q);
 	pma_is_on(out, "a/2");
 	cr_assert_str_eq(pma_ip(&out), "10.1.0.2");
 	q.held = out.reservation;
-	rsk_pma_plug(a, is_here, all);
+	rsk_pma_hotplug(a, is_here, all);
 	pma_is_on(pma_ask(a, &q), "a/2");
 	cr_assert(pma_view(a, "a/1").sessions == 1 && pma_view(a, "a/2").sessions == 1);
 	rsk_pma_free(a);
@@ -135,10 +135,10 @@ Test(pma_watch, reload)
 	char none[] = "";
 	struct rsk_pma_answer out = pma_ask_ap(a, CP, "10.1.0.3", 1);
 
-	rsk_pma_plug(a, is_here, none);
+	rsk_pma_hotplug(a, is_here, none);
 	cr_assert_not(pma_view(a, "b").there);
 	cr_assert_eq(rsk_pma_reload(a, pma_conf(moved)), 0);
-	rsk_pma_plug(a, is_here, none);
+	rsk_pma_hotplug(a, is_here, none);
 	cr_assert(pma_view(a, "b").there && !pma_view(a, "far").there);
 	rsk_pma_release(a, out.reservation);
 	rsk_pma_free(a);

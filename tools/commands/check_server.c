@@ -2,7 +2,7 @@
 /* check_server.c - a connection without a byte: who has its other end, and could that be accelerated? */
 #include "check.h"
 
-#include "apart.h"
+#include "isolation.h"
 #include "echo.h"
 #include "library.h"
 #include "rsock.h"
@@ -119,13 +119,13 @@ static void judge_unseen(const struct sock_row *socket, int fd, uint64_t deadlin
 /* Its process has the library: what else may stand in the way. */
 static void judge_ready(const struct end *end, int fd, uint64_t deadline_ns, struct verdict *v)
 {
-	uint64_t apart = apart_by(getpid(), v->proc->pid);
+	uint64_t isolation = isolated_by(getpid(), v->proc->pid);
 	bool same = v->proc->euid == geteuid();
 
 	if (!same && vouch_ask(fd, deadline_ns) != RSK_REASON_DIRECT) {
 		no(v, RSK_REASON_OTHER_USER);
-	} else if (apart) {
-		no(v, apart_first(apart));
+	} else if (isolation) {
+		no(v, isolated_first(isolation));
 	} else if (end->fd >= 0 && end->fd <= 2) {
 		no(v, RSK_REASON_STDIO);
 	} else if (end->record && !still_open(end->record->stream->reason)) {

@@ -2,7 +2,7 @@
 /* explain.c - see explain.h. */
 #include "explain.h"
 
-#include "apart.h"
+#include "isolation.h"
 #include "rsock.h"
 #include "stats_json.h"
 #include "tuple.h"
@@ -124,7 +124,7 @@ void connection_explain(struct host *host, const struct rsk_tuple *near, pid_t p
 	if (out->direct == ANSWER_YES)
 		set_direct(out);
 	else if (out->near.proc && out->far.proc)
-		out->apart = apart_by(out->near.proc->pid, out->far.proc->pid);
+		out->apart = isolated_by(out->near.proc->pid, out->far.proc->pid);
 	out->cure = cure_of(out);
 }
 
@@ -212,10 +212,10 @@ static void print_far(const struct connection *c)
 }
 
 /* All that the two do not share, where the cure is about one of these only. */
-static void print_apart(const struct connection *c)
+static void print_isolation(const struct connection *c)
 {
 	if (!c->near.record ||
-	    apart_first(c->apart) != (enum rsk_reason)c->near.record->stream->reason)
+	    isolated_first(c->apart) != (enum rsk_reason)c->near.record->stream->reason)
 		return;
 	for (unsigned int i = 0; i < RSK_REASON_COUNT; i++)
 		if ((c->apart >> i & 1) && i != c->near.record->stream->reason)
@@ -240,7 +240,7 @@ void connection_print(const struct connection *c)
 	print_far(c);
 	if (*c->cure)
 		printf("      Cure: %s\n", c->cure);
-	print_apart(c);
+	print_isolation(c);
 }
 
 static json_t *end_json(const struct end *end, const struct view *view)

@@ -24,7 +24,7 @@ struct connection {
 	struct view near_view;
 	struct view far_view;
 	const char *cure; /* the one that helps; "" where there is none */
-	uint64_t apart;	  /* namespaces that the two processes do not share: apart.h */
+	uint64_t apart;	  /* namespaces that the two processes do not share: isolation.h */
 };
 
 /* @pid: as for host_end(), of the near end. */

@@ -8,7 +8,7 @@
  */
 #include "scan.h"
 
-#include "apart.h"
+#include "isolation.h"
 #include "rsock.h"
 #include "stats_json.h"
 
@@ -197,7 +197,7 @@ int segments_scan(enum scan_whose whose, struct segment **out)
 	} else {
 		segments_number(*out);
 		segments_name(*out);
-		segments_apart(*out);
+		segments_isolation(*out);
 	}
 	return err;
 }

@@ -8,7 +8,7 @@
 #include <utlist.h>
 
 #include "clock.h"
-#include "pma_centre.h"
+#include "pma_central.h"
 
 struct rsk_agent_waiting {
 	struct rsk_agent_ask *a;

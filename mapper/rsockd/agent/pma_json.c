@@ -345,7 +345,7 @@ int rsk_pma_json_take_ids(json_t *body, struct rsk_pma_speaker *who,
 static const char *const
 	states[] = { [RSK_PMA_UP] = "up", [RSK_PMA_DOWN] = "down", [RSK_PMA_DRAINING] = "draining" };
 
-static json_t *device_json(const struct rsk_centre_device *d)
+static json_t *device_json(const struct rsk_central_device *d)
 {
 	return json_pack("{s:s,s:o,s:s,s:I,s:I,s:I,s:I,s:I}", "name", d->name, "ip",
 			 ip_json(d->ip, d->ipv), "state", states[d->state], "sessions",
@@ -354,7 +354,7 @@ static json_t *device_json(const struct rsk_centre_device *d)
 			 (json_int_t)d->others_bps);
 }
 
-static bool device_of(json_t *o, struct rsk_centre_device *out)
+static bool device_of(json_t *o, struct rsk_central_device *out)
 {
 	static const char *const keys[] = { "name",	"ip",		"state",
 					    "sessions", "sessions_max", "bps",
@@ -411,7 +411,7 @@ static bool held_of(json_t *o, struct rsk_ask_item *out)
 }
 
 json_t *rsk_pma_json_report(const struct rsk_pma_speaker *who, bool resume, uint32_t part,
-			    bool last, double load, const struct rsk_centre_device *devices,
+			    bool last, double load, const struct rsk_central_device *devices,
 			    size_t n_devices, const struct rsk_ask_item *held, size_t n_held)
 {
 	json_t *body = said_by(who), *list = json_array(), *keeps = json_array();
@@ -435,7 +435,7 @@ int rsk_pma_json_take_report(json_t *body, struct rsk_pma_speaker *who, struct r
 					    "load", "devices", "held",	 NULL };
 	const json_t *resume = json_object_get(body, "resume"),
 		     *last = json_object_get(body, "last"), *load = json_object_get(body, "load");
-	json_t *devices = list_of(body, "devices", RSK_CENTRE_DEVICES), *o;
+	json_t *devices = list_of(body, "devices", RSK_CENTRAL_DEVICES), *o;
 	json_t *held = list_of(body, "held", RSK_ASK_BATCH);
 	struct number part = { "part", UINT32_MAX - 1, 0 };
 	size_t i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pma_json.h - what policy agents say to each other, as JSON: from and to the structs of pma_ask.h and pma_centre.h.
+ * pma_json.h - what policy agents say to each other, as JSON: from and to the structs of pma_ask.h and pma_central.h.
  * Strict: what is missing, of another kind, out of bounds or not known is refused, and so is a message with more in it
  * than one may hold. Pure.
  *
@@ -20,7 +20,7 @@
 #include <jansson.h>
 
 #include "pma_ask.h"
-#include "pma_centre.h"
+#include "pma_central.h"
 
 #define RSK_PMA_JSON_MOST (1u << 20) /* bytes of a message */
 
@@ -39,7 +39,7 @@ json_t *rsk_pma_json_questions(const struct rsk_pma_speaker *who, const struct r
 json_t *rsk_pma_json_ids(const struct rsk_pma_speaker *who, const struct rsk_ask_item *items,
 			 size_t n);
 json_t *rsk_pma_json_report(const struct rsk_pma_speaker *who, bool resume, uint32_t part,
-			    bool last, double load, const struct rsk_centre_device *devices,
+			    bool last, double load, const struct rsk_central_device *devices,
 			    size_t n_devices, const struct rsk_ask_item *held, size_t n_held);
 
 /* and hears. Number of them, or -EBADMSG. */
@@ -56,7 +56,7 @@ struct rsk_pma_report {
 	bool resume, last;
 	uint32_t part;
 	double load;
-	struct rsk_centre_device *devices; /* allocated; the caller's */
+	struct rsk_central_device *devices; /* allocated; the caller's */
 	size_t n_devices;
 	struct rsk_ask_item held[RSK_ASK_BATCH];
 };

@@ -99,7 +99,7 @@ static json_t *report(struct rsk_pma_link *l, const struct rsk_pma_speaker *who,
 {
 	size_t devices = rsk_pma_devices(l->pma, NULL, 0), own = 0;
 	struct rsk_pma_device_view *view = calloc(devices + 1, sizeof(*view));
-	struct rsk_centre_device *out = calloc(devices + 1, sizeof(*out));
+	struct rsk_central_device *out = calloc(devices + 1, sizeof(*out));
 	json_t *body = NULL;
 	double busy;
 
@@ -107,9 +107,9 @@ static json_t *report(struct rsk_pma_link *l, const struct rsk_pma_speaker *who,
 		rsk_pma_load_set(l->pma, busy);
 	if (view && out) {
 		rsk_pma_devices(l->pma, view, devices);
-		for (size_t i = 0; i < devices && own < RSK_CENTRE_DEVICES; i++) {
+		for (size_t i = 0; i < devices && own < RSK_CENTRAL_DEVICES; i++) {
 			const struct rsk_pma_device_view *v = &view[i];
-			struct rsk_centre_device *d = &out[own];
+			struct rsk_central_device *d = &out[own];
 
 			if (strcmp(v->node, l->node_text) != 0)
 				continue;
@@ -147,7 +147,8 @@ static json_t *message(struct rsk_pma_link *l, enum rsk_ask_kind kind, size_t n,
 static struct evhttp_connection *connection(struct rsk_pma_link *l)
 {
 	if (!l->connection)
-		l->connection = evhttp_connection_base_new(l->base, NULL, l->host, l->centre.port);
+		l->connection =
+			evhttp_connection_base_new(l->base, NULL, l->host, l->central_agent.port);
 	if (l->connection) {
 		evhttp_connection_set_max_body_size(l->connection, RSK_PMA_JSON_MOST);
 		evhttp_connection_set_max_headers_size(l->connection, 8192);
@@ -231,7 +232,7 @@ int rsk_pma_link_open(struct rsk_pma_link *l, struct event_base *base, struct rs
 				    .load = load,
 				    .mode = conf->mode,
 				    .local_if_silent = conf->local_if_silent,
-				    .centre = conf->central };
+				    .central_agent = conf->central };
 	snprintf(l->node_text, sizeof(l->node_text), "%s", node);
 	inet_ntop(conf->central.ipv == RSK_PM_IPV6 ? AF_INET6 : AF_INET, conf->central.ip, l->host,
 		  sizeof(l->host));

@@ -23,7 +23,7 @@ struct rsk_pma_link {
 	bool local_if_silent;
 	char node_text[RSK_ASK_NAME];
 	char host[48];
-	struct rsk_pm_addr centre;
+	struct rsk_pm_addr central_agent;
 	struct evhttp_connection *connection;
 	struct evhttp_request *going; /* NULL: none */
 	struct event *timer, *overdue;

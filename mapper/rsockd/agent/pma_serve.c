@@ -76,55 +76,55 @@ static bool is_allowed(const struct rsk_pma_serve *s, struct evhttp_request *req
 static json_t *take_decide(struct rsk_pma_serve *s, json_t *body, uint64_t now, int *status)
 {
 	struct rsk_ask_item items[RSK_ASK_BATCH];
-	struct rsk_centre_node *node;
+	struct rsk_central_node *node;
 	struct rsk_pma_speaker who;
 	int n = rsk_pma_json_take_questions(body, &who, items);
 
 	if (n < 0)
 		return NULL;
 	*status = UNKNOWN_NODE;
-	node = rsk_centre_find(&s->centre, who.node, who.boot);
+	node = rsk_central_find(&s->central_agent, who.node, who.boot);
 	if (!node)
 		return NULL;
 	*status = HTTP_SERVUNAVAIL;
-	if (rsk_centre_in_grace(&s->centre, now))
+	if (rsk_central_in_grace(&s->central_agent, now))
 		return NULL;
 	for (int i = 0; i < n; i++)
-		rsk_centre_decide(&s->centre, node, items[i].id, &items[i].key, now,
-				  &items[i].answer);
+		rsk_central_decide(&s->central_agent, node, items[i].id, &items[i].key, now,
+				   &items[i].answer);
 	return rsk_pma_json_answers(items, (size_t)n);
 }
 
 static json_t *take_ids(struct rsk_pma_serve *s, json_t *body, int *status,
-			void (*each)(struct rsk_centre *, struct rsk_centre_node *, uint64_t))
+			void (*each)(struct rsk_central *, struct rsk_central_node *, uint64_t))
 {
 	uint64_t ids[RSK_ASK_IDS];
-	struct rsk_centre_node *node;
+	struct rsk_central_node *node;
 	struct rsk_pma_speaker who;
 	int n = rsk_pma_json_take_ids(body, &who, ids);
 
 	if (n < 0)
 		return NULL;
 	*status = UNKNOWN_NODE;
-	node = rsk_centre_find(&s->centre, who.node, who.boot);
+	node = rsk_central_find(&s->central_agent, who.node, who.boot);
 	for (int i = 0; node && i < n; i++)
-		each(&s->centre, node, ids[i]);
+		each(&s->central_agent, node, ids[i]);
 	return node ? json_object() : NULL;
 }
 
 static json_t *take_release(struct rsk_pma_serve *s, json_t *body, uint64_t now, int *status)
 {
-	return take_ids(s, body, status, rsk_centre_release);
+	return take_ids(s, body, status, rsk_central_release);
 }
 
 static json_t *take_confirm(struct rsk_pma_serve *s, json_t *body, uint64_t now, int *status)
 {
-	return take_ids(s, body, status, rsk_centre_confirm);
+	return take_ids(s, body, status, rsk_central_confirm);
 }
 
 static json_t *take_report(struct rsk_pma_serve *s, json_t *body, uint64_t now, int *status)
 {
-	struct rsk_centre_node *node;
+	struct rsk_central_node *node;
 	struct rsk_pma_speaker who;
 	struct rsk_pma_report r;
 	int n = rsk_pma_json_take_report(body, &who, &r);
@@ -132,13 +132,14 @@ static json_t *take_report(struct rsk_pma_serve *s, json_t *body, uint64_t now, 
 	if (n < 0)
 		return NULL;
 	*status = UNKNOWN_NODE;
-	node = rsk_centre_report(&s->centre, who.node, who.boot, r.resume, r.part, r.last, r.load,
-				 r.devices, r.n_devices, now);
+	node = rsk_central_report(&s->central_agent, who.node, who.boot, r.resume, r.part, r.last,
+				  r.load, r.devices, r.n_devices, now);
 	if (!node)
 		return NULL;
 	for (int i = 0; r.resume && i < n; i++)
-		rsk_centre_resume(&s->centre, node, &r.held[i], now);
-	return json_pack("{s:I}", "hold_ms", (json_int_t)(s->centre.config.lost_ns / 1000000));
+		rsk_central_resume(&s->central_agent, node, &r.held[i], now);
+	return json_pack("{s:I}", "hold_ms",
+			 (json_int_t)(s->central_agent.config.lost_ns / 1000000));
 }
 
 static const struct route {
@@ -164,7 +165,7 @@ static const struct route *route_of(struct evhttp_request *req)
 
 static void arm(struct rsk_pma_serve *s)
 {
-	uint64_t next = rsk_centre_next(&s->centre), now = rsk_clock_ns(), left;
+	uint64_t next = rsk_central_next(&s->central_agent), now = rsk_clock_ns(), left;
 	struct timeval tv;
 
 	if (next == UINT64_MAX) {
@@ -181,7 +182,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct rsk_pma_serve *s = arg;
 
-	rsk_centre_tick(&s->centre, rsk_clock_ns());
+	rsk_central_tick(&s->central_agent, rsk_clock_ns());
 	arm(s);
 }
 
@@ -228,7 +229,7 @@ int rsk_pma_serve_open(struct rsk_pma_serve *s, struct event_base *base, struct 
 {
 	char ip[INET6_ADDRSTRLEN];
 
-	rsk_centre_init(&s->centre, &conf->centre, pma, rsk_clock_ns());
+	rsk_central_init(&s->central_agent, &conf->central_agent, pma, rsk_clock_ns());
 	s->after = after;
 	s->ctx = ctx;
 	s->allow = conf->allow;
@@ -240,7 +241,7 @@ int rsk_pma_serve_open(struct rsk_pma_serve *s, struct event_base *base, struct 
 	evhttp_set_allowed_methods(s->http, EVHTTP_REQ_POST);
 	evhttp_set_max_body_size(s->http, RSK_PMA_JSON_MOST);
 	evhttp_set_max_headers_size(s->http, HEADERS_MOST);
-	evhttp_set_timeout(s->http, IDLE_S + 2 * (int)(conf->centre.lost_ns / 1000000000u));
+	evhttp_set_timeout(s->http, IDLE_S + 2 * (int)(conf->central_agent.lost_ns / 1000000000u));
 	evhttp_set_gencb(s->http, on_message, s);
 	for (size_t i = 0; i < conf->n_listen; i++) {
 		const struct rsk_pm_addr *at = &conf->listen[i];
@@ -258,7 +259,7 @@ void rsk_pma_serve_close(struct rsk_pma_serve *s)
 {
 	if (s->http) {
 		evhttp_free(s->http);
-		rsk_centre_fini(&s->centre);
+		rsk_central_fini(&s->central_agent);
 	}
 	if (s->timer)
 		event_free(s->timer);
@@ -270,5 +271,5 @@ void rsk_pma_serve_reloaded(struct rsk_pma_serve *s, const struct rsk_conf_pma *
 	s->allow = conf->allow;
 	s->n_allow = conf->n_allow;
 	if (s->http)
-		rsk_centre_reloaded(&s->centre);
+		rsk_central_reloaded(&s->central_agent);
 }

@@ -14,7 +14,7 @@
 #include <event2/http.h>
 
 #include "conf.h"
-#include "pma_centre.h"
+#include "pma_central.h"
 
 struct rsk_pma_serve_counters {
 	uint64_t messages, refused, malformed; /* refused: not of an allowed host */
@@ -24,7 +24,7 @@ struct rsk_pma_serve_counters {
 struct rsk_pma_serve {
 	struct evhttp *http;
 	struct event *timer;
-	struct rsk_centre centre;
+	struct rsk_central central_agent;
 	const struct rsk_conf_prefix *allow; /* borrowed from the configuration in force */
 	size_t n_allow;
 	void (*after)(void *ctx); /* each message */

@@ -36,7 +36,7 @@ void rsk_daemon_arm(struct rsk_daemon *d)
 
 void rsk_daemon_devices(struct rsk_daemon *d)
 {
-	rsk_pma_plug(d->pma, d->settings.watch_devices ? rsk_plug_carries : NULL, &d->plug);
+	rsk_pma_hotplug(d->pma, d->settings.watch_devices ? rsk_hotplug_carries : NULL, &d->plug);
 	rsk_pma_soft(d->pma, rsk_devices_soft, &d->devices);
 	if (d->local.agent)
 		rsk_port_tables_check(&d->local.port_tables);

@@ -19,7 +19,7 @@
 #include "pma_link.h"
 #include "pma_serve.h"
 #include "pmsp.h"
-#include "plug.h"
+#include "hotplug.h"
 #include "ports.h"
 #include "state.h"
 #include "udp.h"
@@ -47,7 +47,7 @@ struct rsk_daemon {
 	struct rsk_pma_serve serve_pma; /* for local ones, if we are one */
 	struct rsk_map_client maps;
 	struct rsk_local local;
-	struct rsk_plug plug;
+	struct rsk_hotplug plug;
 	struct rsk_devices devices;
 	struct evhttp *control, *metrics;
 	struct rsk_guests *control_guests, *metrics_guests;

@@ -258,8 +258,8 @@ void rsk_metrics_write(struct rsk_daemon *d, struct evbuffer *out)
 		d->serve.count.lost);
 	counter(out, "reloads", "configurations read anew", d->reloads);
 	counter(out, "reloads_failed", "configurations that could not be read", d->reloads_failed);
-#define PUT(name, text) counter(out, "plug_" #name, text, d->plug.count.name);
-	RSK_PLUG_COUNTERS(PUT)
+#define PUT(name, text) counter(out, "hotplug_" #name, text, d->plug.count.name);
+	RSK_HOTPLUG_COUNTERS(PUT)
 #undef PUT
 	rsk_events_write(d->pma, out);
 	counter(out, "state_writes", "times that the state was written", d->state.writes);

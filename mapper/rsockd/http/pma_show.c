@@ -22,7 +22,7 @@ static json_t *central(const struct rsk_daemon *d)
 	json_object_set_new(count, "silent_mapped",
 			    json_integer((json_int_t)d->agent.ask.silent_mapped));
 	return json_pack("{s:s,s:i,s:s,s:s,s:s,s:i,s:{s:i,s:i,s:i},s:o}", "ip", l->host, "port",
-			 l->centre.port, "mode", modes[l->mode], "if_silent",
+			 l->central_agent.port, "mode", modes[l->mode], "if_silent",
 			 l->local_if_silent ? "local" : "deny", "state",
 			 a->silent ? "silent" :
 			 a->known  ? "heard" :
@@ -33,14 +33,14 @@ static json_t *central(const struct rsk_daemon *d)
 
 static json_t *nodes(const struct rsk_daemon *d)
 {
-	const struct rsk_centre *c = &d->serve_pma.centre;
+	const struct rsk_central *c = &d->serve_pma.central_agent;
 	uint64_t now = rsk_clock_ns();
 	json_t *count = json_object(), *list = json_array();
 
 #define PUT(name, text) json_object_set_new(count, #name, json_integer((json_int_t)c->count.name));
-	RSK_CENTRE_COUNTERS(PUT)
+	RSK_CENTRAL_COUNTERS(PUT)
 #undef PUT
-	for (const struct rsk_centre_node *n = c->nodes; n; n = n->next)
+	for (const struct rsk_central_node *n = c->nodes; n; n = n->next)
 		json_array_append_new(list, json_pack("{s:s,s:I,s:I,s:I,s:f}", "node", n->name,
 						      "heard_ms_ago",
 						      (json_int_t)((now - n->heard_ns) / 1000000),
@@ -50,7 +50,7 @@ static json_t *nodes(const struct rsk_daemon *d)
 	json_object_set_new(count, "malformed",
 			    json_integer((json_int_t)d->serve_pma.count.malformed));
 	return json_pack("{s:o,s:I,s:b,s:o}", "nodes", list, "leases", (json_int_t)c->n_grants,
-			 "grace", rsk_centre_in_grace(c, now), "count", count);
+			 "grace", rsk_central_in_grace(c, now), "count", count);
 }
 
 json_t *rsk_pma_show_status(const struct rsk_daemon *d)
@@ -72,7 +72,7 @@ static void figure(struct evbuffer *out, const char *type, const char *name, con
 void rsk_pma_show_metrics(const struct rsk_daemon *d, struct evbuffer *out)
 {
 	const struct rsk_ask *a = &d->link.ask;
-	const struct rsk_centre *c = &d->serve_pma.centre;
+	const struct rsk_central *c = &d->serve_pma.central_agent;
 
 	if (d->link.base) {
 #define PUT(name, text) figure(out, "counter", "pma_ask_" #name, text, a->count.name);
@@ -88,14 +88,14 @@ void rsk_pma_show_metrics(const struct rsk_daemon *d, struct evbuffer *out)
 		figure(out, "gauge", "pma_leases_idle", "answers of it that are kept", a->idle);
 	}
 	if (d->serve_pma.http) {
-#define PUT(name, text) figure(out, "counter", "pma_centre_" #name, text, c->count.name);
-		RSK_CENTRE_COUNTERS(PUT)
+#define PUT(name, text) figure(out, "counter", "pma_central_" #name, text, c->count.name);
+		RSK_CENTRAL_COUNTERS(PUT)
 #undef PUT
-		figure(out, "counter", "pma_centre_refused", "messages of hosts that may not ask",
+		figure(out, "counter", "pma_central_refused", "messages of hosts that may not ask",
 		       d->serve_pma.count.refused);
-		figure(out, "counter", "pma_centre_malformed",
+		figure(out, "counter", "pma_central_malformed",
 		       "messages that are none of a policy agent", d->serve_pma.count.malformed);
-		figure(out, "gauge", "pma_centre_nodes", "nodes that report", c->n_nodes);
-		figure(out, "gauge", "pma_centre_leases", "what nodes were granted", c->n_grants);
+		figure(out, "gauge", "pma_central_nodes", "nodes that report", c->n_nodes);
+		figure(out, "gauge", "pma_central_leases", "what nodes were granted", c->n_grants);
 	}
 }

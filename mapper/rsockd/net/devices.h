@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * devices.h - the RDMA devices of this host, kept up to date: looked at anew when links or addresses change (plug.h)
+ * devices.h - the RDMA devices of this host, kept up to date: looked at anew when links or addresses change (hotplug.h)
  * and when the kernel tells of a device that comes or goes (its uevents), and a second after, since GIDs follow
  * addresses with some delay. One thread.
  */

@@ -12,7 +12,7 @@
 
 #include "clock.h"
 #include "fdmsg.h"
-#include "first.h"
+#include "first_contact.h"
 #include "local_msg.h"
 #include "local_parts.h"
 #include "say.h"
@@ -80,7 +80,7 @@ static void bye(struct rsk_local *l, struct rsk_local_process *p)
 	rsk_rendezvous_table_gone(&l->meeting, p->number);
 	rsk_local_rails_gone(l, p);
 	rsk_port_tables_gone(&l->port_tables, p);
-	rsk_hearers_gone(&l->hearers, p->number);
+	rsk_listener_watches_gone(&l->hearers, p->number);
 	rsk_streams_put(&l->streams, p->segment, rsk_clock_ns());
 	HASH_DEL(l->processes, p);
 	p->user->n--;
@@ -116,7 +116,7 @@ static void listens(struct rsk_local *l, struct rsk_local_process *p, const stru
 				  .ipv = m->tuple.family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6 };
 
 	memcpy(at.ip, m->tuple.local, sizeof(at.ip));
-	if (rsk_hearers_add(&l->hearers, p->number, p->uid, &at, m->cookie) == -ENOSPC)
+	if (rsk_listener_watches_add(&l->hearers, p->number, p->uid, &at, m->cookie) == -ENOSPC)
 		l->count.listens_refused++;
 }
 
@@ -289,7 +289,8 @@ static int admit(struct rsk_local *l, int fd)
 		return -ENOMEM;
 	do {
 		p->number = ++l->next_number;
-	} while (!p->number || p->number == RSK_HEARERS_FORMER || rsk_local_process(l, p->number));
+	} while (!p->number || p->number == RSK_LISTENER_WATCHES_FORMER ||
+		 rsk_local_process(l, p->number));
 	p->l = l;
 	p->fd = fd;
 	p->pid = who.pid;
@@ -376,8 +377,8 @@ static void on_measure(evutil_socket_t fd, short what, void *arg)
 	for (struct rsk_local_process *p = unused ? l->processes : NULL; p; p = p->hh.next)
 		rsk_local_lookup_on(l, p);
 	forget_users(l);
-	rsk_hearers_sweep(&l->hearers);
-	rsk_hearers_write(&l->hearers);
+	rsk_listener_watches_sweep(&l->hearers);
+	rsk_listener_watches_write(&l->hearers);
 	rsk_port_tables_check(&l->port_tables);
 }
 
@@ -391,7 +392,7 @@ static int measure_from_now_on(struct rsk_local *l)
 
 int rsk_local_reloaded(struct rsk_local *l)
 {
-	return rsk_first_write(l->first, l->settings);
+	return rsk_first_contact_write(l->first, l->settings);
 }
 
 int rsk_local_open(struct rsk_local *l, struct event_base *base, const struct rsk_map_client *maps,
@@ -416,10 +417,10 @@ int rsk_local_open(struct rsk_local *l, struct event_base *base, const struct rs
 	l->fd = rsk_unix_listen(path, SOCK_SEQPACKET, BACKLOG);
 	if (l->fd < 0)
 		return l->fd;
-	rc = rsk_hearers_open(&l->hearers, &l->listeners, path);
+	rc = rsk_listener_watches_open(&l->hearers, &l->listeners, path);
 	if (rc < 0)
 		return rc;
-	l->first = rsk_first_open(path);
+	l->first = rsk_first_contact_open(path);
 	if (l->first < 0)
 		return l->first;
 	rc = rsk_local_reloaded(l);
@@ -440,7 +441,7 @@ void rsk_local_close(struct rsk_local *l)
 	if (!l->agent)
 		return;
 	if (l->hearers.table)
-		rsk_hearers_write(&l->hearers); /* as it was while they were all there */
+		rsk_listener_watches_write(&l->hearers); /* as it was while they were all there */
 	while (l->processes)
 		bye(l, l->processes);
 	u = l->users;
@@ -464,7 +465,7 @@ void rsk_local_close(struct rsk_local *l)
 	if (l->first >= 0)
 		close(l->first);
 	rsk_rendezvous_table_fini(&l->meeting);
-	rsk_hearers_close(&l->hearers);
+	rsk_listener_watches_close(&l->hearers);
 	rsk_listeners_fini(&l->listeners);
 	rsk_streams_fini(&l->streams);
 	l->agent = NULL;

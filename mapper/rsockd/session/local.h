@@ -13,7 +13,7 @@
 #include <rsock/local.h>
 
 #include "port_tables.h"
-#include "hearers.h"
+#include "listener_watches.h"
 #include "listeners.h"
 #include "rendezvous_table.h"
 #include "pm_msg.h"
@@ -76,7 +76,7 @@ struct rsk_local {
 	uint64_t netns;	   /* this daemon's, SO_NETNS_COOKIE; 0: not known */
 	struct rsk_rendezvous_table meeting;
 	struct rsk_listeners listeners;
-	struct rsk_hearers hearers;
+	struct rsk_listener_watches hearers;
 	struct rsk_streams streams;
 	struct rsk_sessions sessions; /* of the ledger, for streams of these processes */
 	struct rsk_port_tables port_tables;

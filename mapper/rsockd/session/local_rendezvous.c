@@ -328,11 +328,11 @@ static void ask(struct rsk_local *l, struct rsk_local_process *p,
 }
 
 /* Either's word is enough, whichever comes first. */
-static bool apart(const struct rsk_local *l, const struct rsk_rendezvous_table_end *end)
+static bool no_shm(const struct rsk_local *l, const struct rsk_rendezvous_table_end *end)
 {
 	const struct rsk_rendezvous_table_end *other = waits_here(l, end);
 
-	return end->apart || (other && other->apart) ||
+	return end->no_shm || (other && other->no_shm) ||
 	       (!end->connecting && rsk_agent_awaits(l->agent, &end->tuple));
 }
 
@@ -342,7 +342,7 @@ static void ask_there(struct rsk_local *l, struct rsk_local_process *p,
 	const struct rsk_rendezvous_table_end *other = waits_here(l, end);
 
 	/* It has waited to meet somebody, and has to know that it is to be come to. */
-	if (other && !other->apart)
+	if (other && !other->no_shm)
 		answer(l, rsk_local_process(l, other->process), other, RSK_REASON_REMOTE);
 	ask(l, p, end, false);
 }
@@ -374,7 +374,7 @@ static void lookup_dry(struct rsk_local *l, struct rsk_local_process *p,
 		       const struct rsk_rendezvous_table_end *end, int found, uint32_t their_uid)
 {
 	uint16_t service = end->connecting ? end->tuple.peer_port : end->tuple.local_port;
-	bool here = found == 0 && !apart(l, end);
+	bool here = found == 0 && !no_shm(l, end);
 
 	answer(l, p, end,
 	       !here						       ? RSK_REASON_REMOTE :
@@ -391,7 +391,7 @@ void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,
 						      .uid = p->uid,
 						      .fd = m->fd,
 						      .connecting = m->flags & RSK_LOCAL_CONNECTING,
-						      .apart = m->flags & RSK_LOCAL_APART };
+						      .no_shm = m->flags & RSK_LOCAL_NO_SHM };
 	struct rsk_tuple mirror = rsk_tuple_mirror(&m->tuple);
 	struct rsk_owner theirs = { .uid = RSK_PMA_NOBODY };
 	enum rsk_reason why;
@@ -407,7 +407,7 @@ void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,
 	rc = rsk_owner_lookup(&mirror, &theirs);
 	if (m->flags & RSK_LOCAL_DRY)
 		lookup_dry(l, p, &end, rc, theirs.uid);
-	else if (rc == 0 && !apart(l, &end))
+	else if (rc == 0 && !no_shm(l, &end))
 		lookup_here(l, p, &end, &theirs);
 	else if (rc == 0 || rc == -ENOENT)
 		lookup_there(l, p, &end);

@@ -32,7 +32,7 @@ static bool book(struct rsk_port_tables *b, struct rsk_port_tables_one *o, uint3
 		k->ids = ids;
 		k->room = k->room ? 2 * k->room : 8;
 	}
-	id = rsk_pma_rail_book(b->pma, b->name[at]);
+	id = rsk_pma_rail_booking(b->pma, b->name[at]);
 	if (id)
 		k->ids[k->n++] = id;
 	return id != 0;

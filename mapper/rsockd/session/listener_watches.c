@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* hearers.c - see hearers.h. */
-#include "hearers.h"
+/* listener_watches.c - see listener_watches.h. */
+#include "listener_watches.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,21 +74,21 @@ static int ask(const struct rsk_listener *is, struct rsk_pm_addr *at)
 	return c.found ? 0 : -ENOENT;
 }
 
-int rsk_hearers_add(struct rsk_hearers *h, uint32_t process, uint32_t uid,
-		    const struct rsk_pm_addr *at, uint64_t cookie)
+int rsk_listener_watches_add(struct rsk_listener_watches *h, uint32_t process, uint32_t uid,
+			     const struct rsk_pm_addr *at, uint64_t cookie)
 {
 	struct rsk_listener is = { .at = *at, .cookie = cookie, .process = process, .uid = uid };
 	int rc = ask(&is, &is.at);
 
 	if (rc < 0)
 		return rc;
-	rsk_listeners_drop(h->table, cookie, RSK_HEARERS_FORMER);
+	rsk_listeners_drop(h->table, cookie, RSK_LISTENER_WATCHES_FORMER);
 	return rsk_listeners_add(h->table, &is);
 }
 
-void rsk_hearers_gone(struct rsk_hearers *h, uint32_t process)
+void rsk_listener_watches_gone(struct rsk_listener_watches *h, uint32_t process)
 {
-	rsk_listeners_hand_over(h->table, process, RSK_HEARERS_FORMER);
+	rsk_listeners_hand_over(h->table, process, RSK_LISTENER_WATCHES_FORMER);
 }
 
 /* Unless the kernel says so, nothing is forgotten. */
@@ -105,7 +105,7 @@ static enum rsk_listeners_still still(void *ctx, const struct rsk_listener *is)
 										RSK_LISTENERS_THERE;
 }
 
-void rsk_hearers_sweep(struct rsk_hearers *h)
+void rsk_listener_watches_sweep(struct rsk_listener_watches *h)
 {
 	uint64_t end_ns = rsk_clock_ns() + SWEEP_NS;
 
@@ -123,7 +123,7 @@ static void put(void *ctx, const struct rsk_listener *is)
 {
 	struct list *list = ctx;
 
-	if (list->n < RSK_HEARERS_MOST)
+	if (list->n < RSK_LISTENER_WATCHES_MOST)
 		list->at[list->n++] =
 			(struct entry){ .cookie = is->cookie, .at = is->at, .uid = is->uid };
 }
@@ -134,14 +134,14 @@ static uint64_t checksum(const struct entry *at, uint64_t n)
 }
 
 /* In place, without a wait for the disk: in /run it is memory, and half of one is none. */
-void rsk_hearers_write(struct rsk_hearers *h)
+void rsk_listener_watches_write(struct rsk_listener_watches *h)
 {
 	struct list list = { 0 };
 	struct head head = { .magic = MAGIC };
 
 	if (h->fd < 0 || h->written == h->table->changes)
 		return;
-	list.at = calloc(RSK_HEARERS_MOST, sizeof(*list.at));
+	list.at = calloc(RSK_LISTENER_WATCHES_MOST, sizeof(*list.at));
 	if (!list.at)
 		return;
 	rsk_listeners_each(h->table, put, &list);
@@ -154,32 +154,34 @@ void rsk_hearers_write(struct rsk_hearers *h)
 	free(list.at);
 }
 
-static void take_in(struct rsk_hearers *h)
+static void take_in(struct rsk_listener_watches *h)
 {
-	struct entry *at = calloc(RSK_HEARERS_MOST, sizeof(*at));
+	struct entry *at = calloc(RSK_LISTENER_WATCHES_MOST, sizeof(*at));
 	struct head head;
 
 	if (at && pread(h->fd, &head, sizeof(head), 0) == sizeof(head) && head.magic == MAGIC &&
-	    head.n <= RSK_HEARERS_MOST &&
+	    head.n <= RSK_LISTENER_WATCHES_MOST &&
 	    pread(h->fd, at, head.n * sizeof(*at), sizeof(head)) ==
 		    (ssize_t)(head.n * sizeof(*at)) &&
 	    head.checksum == checksum(at, head.n))
 		for (uint64_t i = 0; i < head.n; i++)
-			rsk_listeners_add(h->table,
-					  &(struct rsk_listener){ .at = at[i].at,
-								  .cookie = at[i].cookie,
-								  .process = RSK_HEARERS_FORMER,
-								  .uid = at[i].uid });
+			rsk_listeners_add(h->table, &(struct rsk_listener){
+							    .at = at[i].at,
+							    .cookie = at[i].cookie,
+							    .process = RSK_LISTENER_WATCHES_FORMER,
+							    .uid = at[i].uid });
 	free(at);
 	rsk_listeners_check(h->table, still, &(uint64_t){ UINT64_MAX }); /* all of them */
 }
 
-int rsk_hearers_open(struct rsk_hearers *h, struct rsk_listeners *table, const char *path)
+int rsk_listener_watches_open(struct rsk_listener_watches *h, struct rsk_listeners *table,
+			      const char *path)
 {
 	char name[256];
 
-	*h = (struct rsk_hearers){ .table = table, .fd = -1 };
-	if (snprintf(name, sizeof(name), "%s" RSK_HEARERS_SUFFIX, path) >= (int)sizeof(name))
+	*h = (struct rsk_listener_watches){ .table = table, .fd = -1 };
+	if (snprintf(name, sizeof(name), "%s" RSK_LISTENER_WATCHES_SUFFIX, path) >=
+	    (int)sizeof(name))
 		return -ENAMETOOLONG;
 	h->fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 	if (h->fd < 0)
@@ -188,11 +190,11 @@ int rsk_hearers_open(struct rsk_hearers *h, struct rsk_listeners *table, const c
 	return 0;
 }
 
-void rsk_hearers_close(struct rsk_hearers *h)
+void rsk_listener_watches_close(struct rsk_listener_watches *h)
 {
 	if (!h->table)
 		return;
 	if (h->fd >= 0)
 		close(h->fd);
-	*h = (struct rsk_hearers){ .fd = -1 };
+	*h = (struct rsk_listener_watches){ .fd = -1 };
 }

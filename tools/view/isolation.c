@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* apart.c - see apart.h; namespaces(7), pid_namespaces(7). */
-#include "apart.h"
+/* isolation.c - see isolation.h; namespaces(7), pid_namespaces(7). */
+#include "isolation.h"
 
 #include "records.h"
 
@@ -31,7 +31,7 @@ static bool differ(pid_t a, pid_t b, const char *name)
 	       (x.st_dev != y.st_dev || x.st_ino != y.st_ino);
 }
 
-uint64_t apart_by(pid_t a, pid_t b)
+uint64_t isolated_by(pid_t a, pid_t b)
 {
 	uint64_t bits = 0;
 
@@ -48,7 +48,7 @@ uint64_t apart_by(pid_t a, pid_t b)
 	return bits;
 }
 
-enum rsk_reason apart_first(uint64_t bits)
+enum rsk_reason isolated_first(uint64_t bits)
 {
 	static const enum rsk_reason order[] = { RSK_REASON_OTHER_NETNS, RSK_REASON_OTHER_USERNS,
 						 RSK_REASON_OTHER_PIDNS, RSK_REASON_OTHER_MNTNS };
@@ -130,12 +130,12 @@ static void refine(const struct records *all, const struct record *record,
 	if (!explains(s->reason, s->peer_reason))
 		return;
 	other = records_other_end(all, record->stream);
-	bits = other ? apart_by((pid_t)s->pid, (pid_t)other->stream->pid) : 0;
+	bits = other ? isolated_by((pid_t)s->pid, (pid_t)other->stream->pid) : 0;
 	if (bits)
-		s->reason = (uint8_t)apart_first(bits);
+		s->reason = (uint8_t)isolated_first(bits);
 }
 
-void segments_apart(struct segment *list)
+void segments_isolation(struct segment *list)
 {
 	struct records all;
 

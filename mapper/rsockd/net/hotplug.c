@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* plug.c - see plug.h. */
-#include "plug.h"
+/* hotplug.c - see hotplug.h. */
+#include "hotplug.h"
 
 #include <errno.h>
 #include <libmnl/libmnl.h>
@@ -14,7 +14,7 @@
 #define AGAIN_US 100000
 #define READS_MOST 64
 
-static int ask(struct rsk_plug *p, int what)
+static int ask(struct rsk_hotplug *p, int what)
 {
 	char request[MNL_ALIGN(sizeof(struct nlmsghdr)) + MNL_ALIGN(sizeof(struct ifinfomsg))]
 		__attribute__((aligned(NLMSG_ALIGNTO))) = { 0 };
@@ -33,7 +33,7 @@ static int ask(struct rsk_plug *p, int what)
 }
 
 /* Everything once more, when a while has passed. */
-static void ask_again(struct rsk_plug *p)
+static void ask_again(struct rsk_hotplug *p)
 {
 	static const struct timeval later = { .tv_usec = AGAIN_US };
 
@@ -41,7 +41,7 @@ static void ask_again(struct rsk_plug *p)
 	event_add(p->again, &later);
 }
 
-static int begin(struct rsk_plug *p)
+static int begin(struct rsk_hotplug *p)
 {
 	p->count.dumps++;
 	rsk_ifaces_begin(&p->links);
@@ -50,14 +50,14 @@ static int begin(struct rsk_plug *p)
 
 static void on_again(evutil_socket_t fd, short what, void *arg)
 {
-	struct rsk_plug *p = arg;
+	struct rsk_hotplug *p = arg;
 
 	if (begin(p) < 0)
 		ask_again(p);
 }
 
 /* The end of a dump: links, then addresses; then it is whole. Returns whether anything has changed by it. */
-static bool next(struct rsk_plug *p)
+static bool next(struct rsk_hotplug *p)
 {
 	bool changed = false;
 
@@ -73,7 +73,7 @@ static bool next(struct rsk_plug *p)
 }
 
 /* One datagram. 1: something has changed; 0; -EAGAIN: there is none. */
-static int take(struct rsk_plug *p)
+static int take(struct rsk_hotplug *p)
 {
 	char datagram[DATAGRAM] __attribute__((aligned(NLMSG_ALIGNTO)));
 	struct sockaddr_nl from = { 0 };
@@ -109,7 +109,7 @@ static int take(struct rsk_plug *p)
 /* While a dump is under way, what it has not told yet is not missing: entries of the one before are still there. */
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
-	struct rsk_plug *p = arg;
+	struct rsk_hotplug *p = arg;
 	bool changed = false;
 	int rc = 0;
 
@@ -123,12 +123,12 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	p->changed(p->ctx);
 }
 
-int rsk_plug_open(struct rsk_plug *p, struct event_base *base, void (*changed)(void *ctx),
-		  void *ctx)
+int rsk_hotplug_open(struct rsk_hotplug *p, struct event_base *base, void (*changed)(void *ctx),
+		     void *ctx)
 {
 	int rc;
 
-	*p = (struct rsk_plug){ .changed = changed, .ctx = ctx };
+	*p = (struct rsk_hotplug){ .changed = changed, .ctx = ctx };
 	p->socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (!p->socket)
 		return -errno;
@@ -140,7 +140,7 @@ int rsk_plug_open(struct rsk_plug *p, struct event_base *base, void (*changed)(v
 	else
 		rc = mnl_socket_bind(p->socket, GROUPS, MNL_SOCKET_AUTOPID) < 0 ? -errno : begin(p);
 	if (rc < 0) {
-		rsk_plug_close(p);
+		rsk_hotplug_close(p);
 		return rc;
 	}
 	/* The kernel's part of a dump is done as it is asked for: it is there, or to be asked for again. */
@@ -149,7 +149,7 @@ int rsk_plug_open(struct rsk_plug *p, struct event_base *base, void (*changed)(v
 	return 0;
 }
 
-void rsk_plug_close(struct rsk_plug *p)
+void rsk_hotplug_close(struct rsk_hotplug *p)
 {
 	if (p->readable)
 		event_free(p->readable);
@@ -158,12 +158,12 @@ void rsk_plug_close(struct rsk_plug *p)
 	if (p->socket)
 		mnl_socket_close(p->socket);
 	rsk_ifaces_fini(&p->links);
-	*p = (struct rsk_plug){ 0 };
+	*p = (struct rsk_hotplug){ 0 };
 }
 
-bool rsk_plug_carries(void *plug, const struct rsk_pm_addr *ip)
+bool rsk_hotplug_carries(void *plug, const struct rsk_pm_addr *ip)
 {
-	const struct rsk_plug *p = plug;
+	const struct rsk_hotplug *p = plug;
 
 	return !p->whole || rsk_ifaces_carry(&p->links, ip);
 }

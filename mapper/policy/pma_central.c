@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* pma_centre.c - see pma_centre.h. */
-#include "pma_centre.h"
+/* pma_central.c - see pma_central.h. */
+#include "pma_central.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -10,48 +10,48 @@
 #include "pm_hash.h"
 
 struct grant_key {
-	const struct rsk_centre_node *node;
+	const struct rsk_central_node *node;
 	uint64_t id;
 };
 
-struct rsk_centre_grant {
+struct rsk_central_grant {
 	struct grant_key key;
 	uint64_t reservation;
-	struct rsk_centre_grant *prev, *next; /* of its node's */
+	struct rsk_central_grant *prev, *next; /* of its node's */
 	UT_hash_handle hh;
 };
 
-static struct rsk_centre_node *of_timer(struct rsk_deadline *d)
+static struct rsk_central_node *of_timer(struct rsk_deadline *d)
 {
-	return (struct rsk_centre_node *)(void *)((char *)d -
-						  offsetof(struct rsk_centre_node, timer));
+	return (struct rsk_central_node *)(void *)((char *)d -
+						   offsetof(struct rsk_central_node, timer));
 }
 
-void rsk_centre_init(struct rsk_centre *c, const struct rsk_centre_config *config,
-		     struct rsk_pma *pma, uint64_t now_ns)
+void rsk_central_init(struct rsk_central *c, const struct rsk_central_config *config,
+		      struct rsk_pma *pma, uint64_t now_ns)
 {
-	*c = (struct rsk_centre){ .config = *config,
-				  .pma = pma,
-				  .grace_until_ns = now_ns + config->lost_ns };
+	*c = (struct rsk_central){ .config = *config,
+				   .pma = pma,
+				   .grace_until_ns = now_ns + config->lost_ns };
 }
 
 /* ---- grants ---- */
 
-static struct rsk_centre_grant *grant_of(const struct rsk_centre *c,
-					 const struct rsk_centre_node *node, uint64_t id)
+static struct rsk_central_grant *grant_of(const struct rsk_central *c,
+					  const struct rsk_central_node *node, uint64_t id)
 {
 	struct grant_key key = { node, id };
-	struct rsk_centre_grant *g;
+	struct rsk_central_grant *g;
 
 	HASH_FIND(hh, c->table, &key, sizeof(key), g);
 	return g;
 }
 
-static struct rsk_centre_grant *grant_add(struct rsk_centre *c, struct rsk_centre_node *node,
-					  uint64_t id)
+static struct rsk_central_grant *grant_add(struct rsk_central *c, struct rsk_central_node *node,
+					   uint64_t id)
 {
-	struct rsk_centre_grant *g = c->n_grants < c->config.max_leases ? calloc(1, sizeof(*g)) :
-									  NULL;
+	struct rsk_central_grant *g = c->n_grants < c->config.max_leases ? calloc(1, sizeof(*g)) :
+									   NULL;
 
 	if (!g)
 		return NULL;
@@ -64,9 +64,9 @@ static struct rsk_centre_grant *grant_add(struct rsk_centre *c, struct rsk_centr
 }
 
 /* What is reserved for it is somebody else's to release. */
-static void grant_remove(struct rsk_centre *c, struct rsk_centre_grant *g)
+static void grant_remove(struct rsk_central *c, struct rsk_central_grant *g)
 {
-	struct rsk_centre_node *node = (struct rsk_centre_node *)(void *)g->key.node;
+	struct rsk_central_node *node = (struct rsk_central_node *)(void *)g->key.node;
 
 	HASH_DEL(c->table, g);
 	DL_DELETE(node->grants, g);
@@ -75,9 +75,9 @@ static void grant_remove(struct rsk_centre *c, struct rsk_centre_grant *g)
 	free(g);
 }
 
-void rsk_centre_release(struct rsk_centre *c, struct rsk_centre_node *node, uint64_t id)
+void rsk_central_release(struct rsk_central *c, struct rsk_central_node *node, uint64_t id)
 {
-	struct rsk_centre_grant *g = grant_of(c, node, id);
+	struct rsk_central_grant *g = grant_of(c, node, id);
 
 	if (!g)
 		return;
@@ -86,9 +86,9 @@ void rsk_centre_release(struct rsk_centre *c, struct rsk_centre_node *node, uint
 	grant_remove(c, g);
 }
 
-void rsk_centre_confirm(struct rsk_centre *c, struct rsk_centre_node *node, uint64_t id)
+void rsk_central_confirm(struct rsk_central *c, struct rsk_central_node *node, uint64_t id)
 {
-	const struct rsk_centre_grant *g = grant_of(c, node, id);
+	const struct rsk_central_grant *g = grant_of(c, node, id);
 
 	if (g)
 		rsk_pma_confirm(c->pma, g->reservation);
@@ -130,10 +130,10 @@ static void say(struct rsk_ask_answer *out, const struct rsk_pma_answer *a, uint
 		out->lease_ns = lease_ns;
 }
 
-void rsk_centre_decide(struct rsk_centre *c, struct rsk_centre_node *node, uint64_t id,
-		       const struct rsk_ask_key *key, uint64_t now_ns, struct rsk_ask_answer *out)
+void rsk_central_decide(struct rsk_central *c, struct rsk_central_node *node, uint64_t id,
+			const struct rsk_ask_key *key, uint64_t now_ns, struct rsk_ask_answer *out)
 {
-	struct rsk_centre_grant *g = grant_of(c, node, id);
+	struct rsk_central_grant *g = grant_of(c, node, id);
 	struct rsk_pma_question q = rsk_ask_question(key, now_ns);
 	struct rsk_pma_answer a;
 
@@ -158,11 +158,11 @@ void rsk_centre_decide(struct rsk_centre *c, struct rsk_centre_node *node, uint6
 	say(out, &a, c->config.lease_ns);
 }
 
-void rsk_centre_resume(struct rsk_centre *c, struct rsk_centre_node *node,
-		       const struct rsk_ask_item *item, uint64_t now_ns)
+void rsk_central_resume(struct rsk_central *c, struct rsk_central_node *node,
+			const struct rsk_ask_item *item, uint64_t now_ns)
 {
 	struct rsk_pma_question q = rsk_ask_question(&item->key, now_ns);
-	struct rsk_centre_grant *g = grant_of(c, node, item->id);
+	struct rsk_central_grant *g = grant_of(c, node, item->id);
 	enum rsk_pma_verdict why;
 
 	if (g || !(g = grant_add(c, node, item->id)))
@@ -181,9 +181,9 @@ void rsk_centre_resume(struct rsk_centre *c, struct rsk_centre_node *node,
 
 /* ---- nodes ---- */
 
-static struct rsk_centre_node *named(const struct rsk_centre *c, const char *name)
+static struct rsk_central_node *named(const struct rsk_central *c, const char *name)
 {
-	struct rsk_centre_node *n;
+	struct rsk_central_node *n;
 
 	LL_FOREACH(c->nodes, n)
 		if (strcmp(n->name, name) == 0)
@@ -192,9 +192,9 @@ static struct rsk_centre_node *named(const struct rsk_centre *c, const char *nam
 }
 
 /* What it was granted goes back; its devices are its next life's to speak of, or down. */
-static void forget(struct rsk_centre *c, struct rsk_centre_node *node)
+static void forget(struct rsk_central *c, struct rsk_central_node *node)
 {
-	struct rsk_centre_grant *g, *next;
+	struct rsk_central_grant *g, *next;
 
 	for (g = node->grants; g && c->table; g = next) {
 		next = g->next;
@@ -210,15 +210,15 @@ static void forget(struct rsk_centre *c, struct rsk_centre_node *node)
 	free(node);
 }
 
-void rsk_centre_fini(struct rsk_centre *c)
+void rsk_central_fini(struct rsk_central *c)
 {
 	while (c->nodes)
 		forget(c, c->nodes);
 }
 
-struct rsk_centre_node *rsk_centre_find(struct rsk_centre *c, const char *name, uint64_t boot)
+struct rsk_central_node *rsk_central_find(struct rsk_central *c, const char *name, uint64_t boot)
 {
-	struct rsk_centre_node *n = named(c, name);
+	struct rsk_central_node *n = named(c, name);
 
 	if (n && n->boot == boot && !n->resuming)
 		return n;
@@ -226,9 +226,10 @@ struct rsk_centre_node *rsk_centre_find(struct rsk_centre *c, const char *name, 
 	return NULL;
 }
 
-static struct rsk_centre_node *meet(struct rsk_centre *c, const char *name, uint64_t boot)
+static struct rsk_central_node *meet(struct rsk_central *c, const char *name, uint64_t boot)
 {
-	struct rsk_centre_node *n = c->n_nodes < c->config.max_nodes ? calloc(1, sizeof(*n)) : NULL;
+	struct rsk_central_node *n = c->n_nodes < c->config.max_nodes ? calloc(1, sizeof(*n)) :
+									NULL;
 
 	if (!n)
 		return NULL;
@@ -241,22 +242,22 @@ static struct rsk_centre_node *meet(struct rsk_centre *c, const char *name, uint
 }
 
 /* What it does not mention any more is not there. */
-static void see_devices(struct rsk_centre *c, const struct rsk_centre_node *n)
+static void see_devices(struct rsk_central *c, const struct rsk_central_node *n)
 {
 	rsk_pma_node_seen(c->pma, n->name, RSK_PMA_DOWN);
 	for (size_t i = 0; i < n->n_devices; i++) {
-		const struct rsk_centre_device *d = &n->devices[i];
+		const struct rsk_central_device *d = &n->devices[i];
 
 		rsk_pma_port_seen(c->pma, n->name, d->ipv, d->ip, d->state, d->others_bps);
 	}
 }
 
-struct rsk_centre_node *rsk_centre_report(struct rsk_centre *c, const char *name, uint64_t boot,
-					  bool resume, uint32_t part, bool last, double load,
-					  struct rsk_centre_device *devices, size_t n,
-					  uint64_t now_ns)
+struct rsk_central_node *rsk_central_report(struct rsk_central *c, const char *name, uint64_t boot,
+					    bool resume, uint32_t part, bool last, double load,
+					    struct rsk_central_device *devices, size_t n,
+					    uint64_t now_ns)
 {
-	struct rsk_centre_node *node = named(c, name);
+	struct rsk_central_node *node = named(c, name);
 
 	if (node && node->boot != boot) {
 		forget(c, node);
@@ -285,14 +286,14 @@ struct rsk_centre_node *rsk_centre_report(struct rsk_centre *c, const char *name
 	return node;
 }
 
-bool rsk_centre_in_grace(const struct rsk_centre *c, uint64_t now_ns)
+bool rsk_central_in_grace(const struct rsk_central *c, uint64_t now_ns)
 {
 	return now_ns < c->grace_until_ns;
 }
 
-void rsk_centre_reloaded(struct rsk_centre *c)
+void rsk_central_reloaded(struct rsk_central *c)
 {
-	const struct rsk_centre_node *n;
+	const struct rsk_central_node *n;
 
 	/* Who has not reported since we are here is not there. */
 	if (!c->grace_until_ns)
@@ -301,20 +302,20 @@ void rsk_centre_reloaded(struct rsk_centre *c)
 		see_devices(c, n);
 }
 
-uint64_t rsk_centre_next(const struct rsk_centre *c)
+uint64_t rsk_central_next(const struct rsk_central *c)
 {
 	uint64_t next = rsk_deadlines_next(&c->timers);
 
 	return c->grace_until_ns && c->grace_until_ns < next ? c->grace_until_ns : next;
 }
 
-void rsk_centre_tick(struct rsk_centre *c, uint64_t now_ns)
+void rsk_central_tick(struct rsk_central *c, uint64_t now_ns)
 {
 	struct rsk_deadline *d;
 
 	if (c->grace_until_ns && now_ns >= c->grace_until_ns) {
 		c->grace_until_ns = 0;
-		rsk_centre_reloaded(c);
+		rsk_central_reloaded(c);
 	}
 	while ((d = rsk_deadlines_take(&c->timers, now_ns))) {
 		c->count.lost++;
@@ -322,11 +323,11 @@ void rsk_centre_tick(struct rsk_centre *c, uint64_t now_ns)
 	}
 }
 
-bool rsk_centre_validate(const struct rsk_centre *c)
+bool rsk_central_validate(const struct rsk_central *c)
 {
 	size_t nodes = 0, grants = 0;
-	const struct rsk_centre_node *n;
-	const struct rsk_centre_grant *g;
+	const struct rsk_central_node *n;
+	const struct rsk_central_grant *g;
 
 	LL_FOREACH(c->nodes, n) {
 		size_t of_node = 0;

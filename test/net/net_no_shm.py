@@ -22,7 +22,7 @@ def alone(t, **more):
 
 
 def seek(client, sock, connecting, apart):
-    client.seek(sock, connecting, flags=(local.CONNECTING if connecting else 0) | (local.APART if apart else 0))
+    client.seek(sock, connecting, flags=(local.CONNECTING if connecting else 0) | (local.NO_SHM if apart else 0))
 
 
 def is_mapped(t, host, c, server, client):

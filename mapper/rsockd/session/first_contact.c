@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* first.c - see first.h. */
-#include "first.h"
+/* first_contact.c - see first_contact.h. */
+#include "first_contact.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,12 +18,13 @@
 
 #include "pm_msg.h"
 
-int rsk_first_open(const char *path)
+int rsk_first_contact_open(const char *path)
 {
 	char name[256];
 	int fd, rc;
 
-	if (snprintf(name, sizeof(name), "%s" RSK_LOCAL_FIRST_SUFFIX, path) >= (int)sizeof(name))
+	if (snprintf(name, sizeof(name), "%s" RSK_LOCAL_FIRST_CONTACT_SUFFIX, path) >=
+	    (int)sizeof(name))
 		return -ENAMETOOLONG;
 	fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
 	if (fd < 0)
@@ -35,11 +36,12 @@ int rsk_first_open(const char *path)
 	return rc;
 }
 
-int rsk_first_write(int fd, const struct rsk_conf_daemon *settings)
+int rsk_first_contact_write(int fd, const struct rsk_conf_daemon *settings)
 {
-	struct rsk_local_first f = { .magic = RSK_LOCAL_MAGIC,
-				     .n = (uint32_t)settings->n_ask_first,
-				     .wait_ms = (uint32_t)(settings->ask_first_ns / 1000000) };
+	struct rsk_local_first_contact f = { .magic = RSK_LOCAL_MAGIC,
+					     .n = (uint32_t)settings->n_ask_first,
+					     .wait_ms =
+						     (uint32_t)(settings->ask_first_ns / 1000000) };
 	ssize_t n;
 
 	for (uint32_t i = 0; i < f.n; i++) {
@@ -49,7 +51,7 @@ int rsk_first_write(int fd, const struct rsk_conf_daemon *settings)
 		f.at[i].family = p->ipv == RSK_PM_IPV6 ? AF_INET6 : AF_INET;
 		f.at[i].bits = p->bits;
 	}
-	f.checksum = XXH3_64bits(&f, offsetof(struct rsk_local_first, checksum));
+	f.checksum = XXH3_64bits(&f, offsetof(struct rsk_local_first_contact, checksum));
 	n = pwrite(fd, &f, sizeof(f), 0);
 	if (n == sizeof(f))
 		return 0;
