@@ -41,7 +41,7 @@
 #define RSK_VERBS_PRIVATE_BYTES 48u /* of private data, that an rdma_cm request carries */
 #define RSK_VERBS_INDIRECT_BYTES                                                                   \
 	(16u << 10) /* of an indirect buffer: a maximal slot does not fit at once, but in pieces */
-#define RSK_VERBS_WORD_BYTES                                                                       \
+#define RSK_VERBS_MSG_BYTES                                                                        \
 	640u /* of a word that one end's keeper says to the other's by a rail; whole cells */
 
 struct rsk_verbs;      /* this process's devices, queues, listener */
@@ -56,7 +56,7 @@ struct rsk_verbs_addr {
 };
 
 /* An address of a device. */
-struct rsk_verbs_place {
+struct rsk_verbs_device_addr {
 	struct rsk_verbs_addr addr; /* port 0 */
 	uint32_t prefix_bits;	    /* of its network */
 	uint16_t device;	    /* places of one port of a device have the same number */
@@ -120,7 +120,7 @@ struct rsk_verbs_host {
 	/* (keeper) A device came or went: addresses may be tried again. */
 	void (*devices)(void *ctx);
 	/* (keeper) The other end's keeper has said that by this rail (rail_say): whatever a peer may say. Borrowed. */
-	void (*heard)(void *ctx, void *rail_ctx, const uint8_t word[static RSK_VERBS_WORD_BYTES]);
+	void (*heard)(void *ctx, void *rail_ctx, const uint8_t word[static RSK_VERBS_MSG_BYTES]);
 
 	/* (path) Something was put for @sid; RSK_WAKE_*. Called without any lock of the module's. */
 	void (*news)(void *ctx, void *rail_ctx, uint32_t sid, uint32_t what);
@@ -160,7 +160,8 @@ struct rsk_verbs_module {
 	 * (keeper) This host's addresses of RDMA devices that are there now, link-local ones left out: how many of them
 	 * are in out[most]. Opens nothing that stays open.
 	 */
-	uint32_t (*addresses)(struct rsk_verbs *v, struct rsk_verbs_place *out, uint32_t most);
+	uint32_t (*addresses)(struct rsk_verbs *v, struct rsk_verbs_device_addr *out,
+			      uint32_t most);
 
 	/*
 	 * (keeper) A rail for the segment and window of @seg, in which both geometries are known and mapped. @rail is
@@ -235,7 +236,7 @@ struct rsk_verbs_module {
 	 */
 	int (*rail_say)(struct rsk_verbs_rail *r, const void *word, size_t bytes);
 	/* (keeper) Words are waited for: completions are taken by work() as well, not by whoever makes a call alone. */
-	void (*words_wanted)(struct rsk_verbs *v, bool wanted);
+	void (*msgs_wanted)(struct rsk_verbs *v, bool wanted);
 	/*
 	 * (keeper, or the last thread of an ending process) Waits until what was put has arrived. 0, -ETIMEDOUT,
 	 * -EIO.

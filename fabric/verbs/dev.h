@@ -73,7 +73,7 @@ void rsk_verbs_watch_kernel(struct rsk_verbs *v);
 /* What the kernel has said of devices so far. */
 void rsk_verbs_hear_kernel(struct rsk_verbs *v);
 
-/* ---- places.c ---- */
-uint32_t rsk_verbs_addresses(struct rsk_verbs *v, struct rsk_verbs_place *out, uint32_t most);
+/* ---- device_addrs.c ---- */
+uint32_t rsk_verbs_addresses(struct rsk_verbs *v, struct rsk_verbs_device_addr *out, uint32_t most);
 
 #endif

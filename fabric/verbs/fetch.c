@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * fetch.c - what the peer's memory is asked for: RDMA READ, and atomic operations on a word there. One that is said to
- * be done, and whose answer is not there (answer.h), was perhaps done, perhaps not. A READ is asked for again. An
+ * be done, and whose answer is not there (canary.h), was perhaps done, perhaps not. A READ is asked for again. An
  * atomic operation is not: who adds twice has added too much.
  */
 #include <errno.h>
@@ -28,15 +28,15 @@ int rsk_verbs_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, ui
 {
 	struct rsk_verbs_rail *r = rail->priv;
 	struct rsk_quiet q;
-	struct rsk_spot at;
+	struct rsk_remote_region at;
 	uint32_t rkey = 0;
-	int rc = rsk_spot_find(r->seg, off, len, &at);
+	int rc = rsk_remote_region_find(r->seg, off, len, &at);
 
 	if (rc < 0 || len > RSK_VERBS_READ_BYTES)
 		return -EINVAL;
 	q = rsk_quiet_begin();
 	pthread_mutex_lock(&r->lock);
-	rc = rsk_spot_key(r, &at, &rkey);
+	rc = rsk_remote_region_key(r, &at, &rkey);
 	if (rc == 0)
 		rc = take_slot(r, dst, len, token);
 	if (rc >= 0) {
@@ -54,15 +54,15 @@ int rsk_verbs_atomic(struct rsk_rail *rail, uint64_t off, const struct rsk_atomi
 {
 	struct rsk_verbs_rail *r = rail->priv;
 	struct rsk_quiet q;
-	struct rsk_spot at;
+	struct rsk_remote_region at;
 	uint32_t rkey = 0;
-	int rc = rsk_spot_find(r->seg, off, sizeof(*old), &at);
+	int rc = rsk_remote_region_find(r->seg, off, sizeof(*old), &at);
 
 	if (rc < 0 || at.ring || off % sizeof(*old))
 		return -EINVAL;
 	q = rsk_quiet_begin();
 	pthread_mutex_lock(&r->lock);
-	rc = rsk_spot_key(r, &at, &rkey);
+	rc = rsk_remote_region_key(r, &at, &rkey);
 	if (rc == 0 && !r->dev->atomics)
 		rc = -EOPNOTSUPP;
 	if (rc == 0)
@@ -82,7 +82,7 @@ static bool asks_again(struct rsk_verbs_rail *r, uint32_t slot)
 	struct rsk_vread *rd = &r->read[slot];
 
 	rd->status = -EIO;
-	if (rd->atomic || !r->live || ++rd->asked >= RSK_ANSWER_ASKS)
+	if (rd->atomic || !r->live || ++rd->asked >= RSK_CANARY_ASKS)
 		return false;
 	if (!rsk_post_room(r, 1)) {
 		rd->asked--;

@@ -80,8 +80,8 @@ static bool place(struct rsk_verbs_rail *r, struct gone *g)
 
 static void took(struct rsk_verbs_rail *r, struct rsk_vstream *s, uint32_t len)
 {
-	rsk_note_took(&s->note, len);
-	r->meter.noted -= len < r->meter.noted ? len : r->meter.noted;
+	rsk_pending_writes_took(&s->pending_writes, len);
+	r->rate_estimator.noted -= len < r->rate_estimator.noted ? len : r->rate_estimator.noted;
 }
 
 static enum stop direct(struct rsk_verbs_rail *r, struct rsk_vstream *s, uint64_t ring,
@@ -89,7 +89,7 @@ static enum stop direct(struct rsk_verbs_rail *r, struct rsk_vstream *s, uint64_
 {
 	uint32_t off, len;
 
-	while (rsk_note_first(&s->note, &off, &len)) {
+	while (rsk_pending_writes_first(&s->pending_writes, &off, &len)) {
 		if (!place(r, g))
 			return NO_QUEUE;
 		if (len > RSK_VERBS_WRITE_BYTES)
@@ -129,7 +129,7 @@ static enum stop indirect(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vst
 {
 	uint32_t off, len;
 
-	while (rsk_note_first(&s->note, &off, &len)) {
+	while (rsk_pending_writes_first(&s->pending_writes, &off, &len)) {
 		uint32_t bytes = (len + RSK_CELL_BYTES - 1) & ~(RSK_CELL_BYTES - 1);
 		enum stop stop =
 			entry_out(r, sid, off, r->seg->rail.window + ring + off, &bytes, g);
@@ -151,7 +151,7 @@ static enum stop ring_out(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vst
 {
 	uint64_t ring = rsk_seg_ring_off(&r->seg->peer, sid);
 
-	if (!s->note.ranges)
+	if (!s->pending_writes.ranges)
 		return DONE;
 	switch (atomic_load_explicit(&s->way, memory_order_relaxed)) {
 	case RSK_VERBS_INDIRECT:
@@ -170,19 +170,19 @@ static enum stop words_out(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vs
 	uint64_t off = rsk_seg_ctl_off(sid);
 	uint32_t len = sizeof(struct rsk_control_word);
 
-	if (!s->note.words)
+	if (!s->pending_writes.words)
 		return DONE;
 	if (!group->ctl_known)
 		return SHUT;
 	if (!place(r, g))
 		return NO_QUEUE;
-	if (s->note.words == RSK_NOTE_RX_WORD)
+	if (s->pending_writes.words == RSK_PENDING_RX_WORD)
 		off += offsetof(struct rsk_seg_ctl, rx_word);
-	else if (s->note.words == (RSK_NOTE_TX_WORD | RSK_NOTE_RX_WORD))
+	else if (s->pending_writes.words == (RSK_PENDING_TX_WORD | RSK_PENDING_RX_WORD))
 		len *= 2;
 	rsk_post_add(r, &g->batch, r->seg->rail.window + off, len, 0, r->peer.segment + off,
 		     group->ctl_rkey);
-	s->note.words = 0;
+	s->pending_writes.words = 0;
 	g->any = true;
 	return DONE;
 }
@@ -236,7 +236,7 @@ static void fence(struct rsk_verbs_rail *r, uint64_t last)
 
 static bool is_there(const struct rsk_verbs_rail *r, const struct rsk_vstream *s)
 {
-	return !rsk_note_any(&s->note) && !s->pending && r->done >= s->last;
+	return !rsk_pending_writes_any(&s->pending_writes) && !s->pending && r->done >= s->last;
 }
 
 bool rsk_flush_arrived(struct rsk_verbs_rail *r, struct rsk_vstream *s)
@@ -280,7 +280,7 @@ uint32_t rsk_flush_arrivals(struct rsk_verbs_rail *r, uint32_t sid[RSK_VERBS_TOL
 }
 
 /* What the two ends say to each other about the indirect buffers. */
-static void flush_words(struct rsk_verbs_rail *r)
+static void flush_msgs(struct rsk_verbs_rail *r)
 {
 	struct gone g = { .units = 0 };
 
@@ -305,9 +305,9 @@ static void say_words(struct rsk_verbs_rail *r)
 	const uint8_t *cells;
 	uint32_t off, bytes;
 
-	while ((cells = rsk_words_next(&r->said, &off, &bytes)) &&
+	while ((cells = rsk_control_msgs_next(&r->said, &off, &bytes)) &&
 	       entry_out(r, RSK_INDIRECT_WORDS, off, cells, &bytes, &g) == DONE)
-		rsk_words_sent(&r->said, bytes);
+		rsk_control_msgs_sent(&r->said, bytes);
 	if (g.any)
 		rsk_post_last(r, &g.batch, g.units << 15 | RSK_IMM_DATA << 24);
 }
@@ -316,7 +316,7 @@ void rsk_flush_lists(struct rsk_verbs_rail *r)
 {
 	if (!r->live || !r->peer_known)
 		return;
-	flush_words(r);
+	flush_msgs(r);
 	say_words(r);
 	for (int which = 0; which < RSK_LISTS; which++)
 		for (uint32_t n = r->list[which].count; n; n--) {

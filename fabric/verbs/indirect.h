@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * indirect.h - what travels in a rail's indirect buffer: cells of any stream's ring, each run of them behind an entry
- * that says whose they are; and, in the same way, words of the other end's keeper (words.h). Pure.
+ * that says whose they are; and, in the same way, words of the other end's keeper (control_msgs.h). Pure.
  *
  * The buffer is a ring of units of 64 bytes; an entry is one unit, its cells follow, never around the end. Positions
  * count units and never wrap: that of an entry stands in it. How many units a message has brought is said by its

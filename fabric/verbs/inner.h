@@ -3,11 +3,11 @@
  * inner.h - what the files of librsock-verbs.so share (what the library knows of it: fabric/verbs.h).
  *
  * Calls go one way. From the bottom:
- *	state.c, meter.c, post.c, flush.c		post.h: the first error of a rail, and what goes out by it
+ *	state.c, rate_estimator.c, post.c, flush.c		post.h: the first error of a rail, and what goes out by it
  *	locked.c, fetch.c, put.c			ops.h: what streams call
  *	poll.c, domain.c, contexts.c, dev.c		dev.h: what comes, and devices
  *	mr.c, rail.c					rail.h: rails
- *	events.c, places.c, cm.c, forked.c, module.c	what ends rails, and begins them; the module's table
+ *	events.c, device_addrs.c, cm.c, forked.c, module.c	what ends rails, and begins them; the module's table
  *
  * Locks, none of which is held while host->news() or another callback runs, innermost last:
  *	vdev.lock	receive CQs, their channel, the table of queue pairs, what they owe their receive queues
@@ -30,15 +30,15 @@
 #include <rsock/mailbox.h>
 #include <rsock/sys.h>
 
-#include "answer.h"
+#include "canary.h"
 #include "indirect.h"
 #include "locked.h"
-#include "note.h"
+#include "pending_writes.h"
 #include "verbs.h"
-#include "words.h"
+#include "control_msgs.h"
 
 _Static_assert(RSK_INDIRECT_BYTES == RSK_VERBS_INDIRECT_BYTES, "one buffer");
-_Static_assert(RSK_INDIRECT_WORD_BYTES == RSK_VERBS_WORD_BYTES, "a word is a word");
+_Static_assert(RSK_INDIRECT_WORD_BYTES == RSK_VERBS_MSG_BYTES, "a word is a word");
 
 #define RSK_VERBS_GROUP RSK_SEG_REACH /* streams whose control blocks are registered at once */
 #define RSK_VERBS_DEPTH 256u	      /* work requests of a send queue */
@@ -100,7 +100,7 @@ struct rsk_vdev {
 
 /* A stream's outgoing side, and its registrations. */
 struct rsk_vstream {
-	struct rsk_note note;
+	struct rsk_pending_writes pending_writes;
 	_Atomic(uint8_t) way; /* enum rsk_verbs_way, as it is wanted */
 	uint8_t due;	      /* RSK_WAKE_* that were asked for and not sent */
 	bool pending;	      /* a due() has not been done */
@@ -165,7 +165,7 @@ struct rsk_vread {
 };
 
 /* What goes by a rail, and how fast; from the first flow() on. Bytes count from the queue pair's beginning. */
-struct rsk_meter {
+struct rsk_rate_estimator {
 	bool on;
 	uint64_t noted;	    /* bytes of rings that were noted and not posted */
 	uint64_t posted;    /* bytes */
@@ -224,7 +224,7 @@ struct rsk_verbs_rail {
 	/* [RSK_VERBS_LOCKED], and registered: once locked access was asked for. Written under the lock. */
 	struct rsk_vlocked_buffer *locked_buf;
 	struct ibv_mr *locked_mr;
-	struct rsk_vgarbage *garbage; /* keeper */
+	struct rsk_vgarbage *deferred_mrs; /* keeper */
 
 	UT_hash_handle hh; /* dev->lock */
 	uint32_t qp_num;
@@ -238,7 +238,7 @@ struct rsk_verbs_rail {
 	pthread_mutex_t in_lock;
 	uint64_t in_at;	  /* position of the next entry */
 	uint32_t in_owed; /* units to give back */
-	struct rsk_words_in heard;
+	struct rsk_control_msgs_in heard;
 	uint32_t hears; /* keeper: so many words of it may still be told in this turn */
 
 	pthread_mutex_t lock;
@@ -247,7 +247,7 @@ struct rsk_verbs_rail {
 	struct ibv_cq *cq; /* of its sends */
 	uint32_t depth, max_inline;
 	uint64_t posted, done, signalled; /* indexes of work requests; newest that is signalled */
-	struct rsk_meter meter;
+	struct rsk_rate_estimator rate_estimator;
 	bool armed_all;
 	bool peer_known;
 	struct rsk_verbs_end peer;
@@ -259,9 +259,9 @@ struct rsk_verbs_rail {
 	uint64_t out_at, out_taken; /* positions in the peer's indirect buffer */
 	uint32_t give_back;	    /* units to give back that could not be said */
 	bool ask_back;
-	struct rsk_words_out said;
+	struct rsk_control_msgs_out said;
 	struct rsk_vread read[RSK_VERBS_READS];
-	uint64_t patterns; /* answer.h */
+	uint64_t patterns; /* canary.h */
 	struct rsk_vlocked locked[RSK_VERBS_LOCKED];
 	uint32_t groups;
 	_Atomic(struct rsk_vgroup *)
@@ -277,7 +277,7 @@ struct rsk_verbs {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener[2];
 	struct rsk_source cm, kernel, room;
-	bool room_watched, wants_room, wants_words; /* keeper */
+	bool room_watched, wants_room, wants_msgs; /* keeper */
 	_Atomic(bool) room_heard;	 /* false: who has to wait for room calls the keeper */
 	_Atomic(struct rsk_vdev *) devs; /* grows at its head */
 	struct rsk_verbs_rail *rails;	 /* keeper */
@@ -313,15 +313,17 @@ static inline void rsk_quiet_end(const struct rsk_quiet *q)
 
 /* ---- state.c ---- */
 /* Where in the peer's segment something lies. */
-struct rsk_spot {
+struct rsk_remote_region {
 	uint32_t sid;
 	uint32_t off; /* in its ring, or in its control block */
 	bool ring;
 };
 /* 0; -EINVAL: it is not inside one stream's ring or control block. */
-int rsk_spot_find(const struct rsk_seg *seg, uint64_t off, size_t len, struct rsk_spot *at);
+int rsk_remote_region_find(const struct rsk_seg *seg, uint64_t off, size_t len,
+			   struct rsk_remote_region *at);
 /* What opens that place of the peer's; the rail's lock is held. 0 or -errno. */
-int rsk_spot_key(struct rsk_verbs_rail *r, const struct rsk_spot *at, uint32_t *rkey);
+int rsk_remote_region_key(struct rsk_verbs_rail *r, const struct rsk_remote_region *at,
+			  uint32_t *rkey);
 /* Any thread: it failed. The keeper is called, and will break it. */
 void rsk_rail_fail(struct rsk_verbs_rail *r, int err);
 /* Keeper: the group, made if need be. NULL: there is no such one, or no memory. */

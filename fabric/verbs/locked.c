@@ -151,16 +151,17 @@ int rsk_verbs_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t toke
 	struct rsk_verbs_rail *r = rail->priv;
 	uint32_t rkey = 0, slot = 0;
 	struct rsk_quiet q;
-	struct rsk_spot at;
+	struct rsk_remote_region at;
 	bool known;
 	int rc = rsk_locked_begin(op, rail->window_bytes);
 
-	if (rc < 0 || rsk_spot_find(r->seg, op->by->off, RSK_LOCKED_BYTES(op->by->holders), &at) ||
+	if (rc < 0 ||
+	    rsk_remote_region_find(r->seg, op->by->off, RSK_LOCKED_BYTES(op->by->holders), &at) ||
 	    !at.ring)
 		return -EINVAL;
 	q = rsk_quiet_begin();
 	pthread_mutex_lock(&r->lock);
-	rc = rsk_spot_key(r, &at, &rkey);
+	rc = rsk_remote_region_key(r, &at, &rkey);
 	if (rc == 0 && !r->dev->atomics)
 		rc = -EOPNOTSUPP;
 	if (rc == 0 && !r->locked_mr)

@@ -159,7 +159,7 @@ static void broken(struct rsk_verbs *v)
  */
 static void hear_peers(struct rsk_verbs *v)
 {
-	bool wanted = v->wants_room || v->wants_words;
+	bool wanted = v->wants_room || v->wants_msgs;
 
 	if (wanted != v->room_watched) {
 		v->room.kind = RSK_SOURCE_ROOM;
@@ -174,12 +174,12 @@ static void hear_peers(struct rsk_verbs *v)
 	atomic_store(&v->room_heard, wanted);
 }
 
-static void verbs_words_wanted(struct rsk_verbs *v, bool wanted)
+static void verbs_msgs_wanted(struct rsk_verbs *v, bool wanted)
 {
 	/* Who waits for room may rely upon it meanwhile: work() looks at that before it stops listening. */
-	if (!wanted && v->wants_words)
+	if (!wanted && v->wants_msgs)
 		v->host.call(v->host.ctx);
-	v->wants_words = wanted;
+	v->wants_msgs = wanted;
 	if (wanted)
 		hear_peers(v);
 }
@@ -193,7 +193,7 @@ static void verbs_words_wanted(struct rsk_verbs *v, bool wanted)
  * then (move_entries()). One that still waits in the indirect buffer had found that place full: what rsk_rail_hear()
  * takes out makes room, and it moves what has waited for that.
  */
-static void hear_words(struct rsk_verbs *v)
+static void hear_msgs(struct rsk_verbs *v)
 {
 	struct rsk_verbs_rail *r;
 	bool more = false;
@@ -217,7 +217,7 @@ static void verbs_work(struct rsk_verbs *v)
 	for (int i = 0; i < n; i++)
 		one_source(v, ev[i].data.ptr);
 	broken(v);
-	hear_words(v);
+	hear_msgs(v);
 	v->wants_room = false;
 	/* Who has to wait from here on calls, unless it is seen below. */
 	atomic_store(&v->room_heard, false);
@@ -231,8 +231,8 @@ static void verbs_work(struct rsk_verbs *v)
 		v->wants_room |= r->list[RSK_LIST_ROOM].count > 0 || r->said.sent < r->said.bytes;
 		done = r->done;
 		pthread_mutex_unlock(&r->lock);
-		if (r->garbage)
-			rsk_mr_garbage(r, done);
+		if (r->deferred_mrs)
+			rsk_mr_deferred(r, done);
 	}
 	hear_peers(v);
 }
@@ -284,7 +284,7 @@ const struct rsk_verbs_module rsk_verbs_module = {
 	.ring_way = rsk_rail_ring_way,
 	.rail_probe = rsk_rail_probe,
 	.rail_say = rsk_rail_say,
-	.words_wanted = verbs_words_wanted,
+	.msgs_wanted = verbs_msgs_wanted,
 	.rail_settle = rsk_rail_settle,
 	.counters = verbs_counters,
 	.forked = rsk_verbs_forked,

@@ -43,9 +43,9 @@ void rsk_mr_free(struct rsk_verbs *v, struct ibv_mr **mr)
 	*mr = NULL;
 }
 
-void rsk_mr_garbage(struct rsk_verbs_rail *r, uint64_t done)
+void rsk_mr_deferred(struct rsk_verbs_rail *r, uint64_t done)
 {
-	struct rsk_vgarbage **at = &r->garbage;
+	struct rsk_vgarbage **at = &r->deferred_mrs;
 
 	while (*at) {
 		struct rsk_vgarbage *g = *at;
@@ -63,7 +63,7 @@ void rsk_mr_garbage(struct rsk_verbs_rail *r, uint64_t done)
 /* It goes to another device, or away. There is no queue pair. */
 void rsk_mr_drop_all(struct rsk_verbs_rail *r)
 {
-	rsk_mr_garbage(r, UINT64_MAX);
+	rsk_mr_deferred(r, UINT64_MAX);
 	rsk_mr_free(r->v, &r->in_mr);
 	rsk_mr_free(r->v, &r->out_mr);
 	rsk_mr_free(r->v, &r->locked_mr);
@@ -193,8 +193,8 @@ void rsk_mr_unreg_ring(struct rsk_verbs_rail *r, uint32_t sid)
 		/* Still read by what is on its way. */
 		g->mr = s->window;
 		g->used = s->used;
-		g->next = r->garbage;
-		r->garbage = g;
+		g->next = r->deferred_mrs;
+		r->deferred_mrs = g;
 		s->window = NULL;
 		g = NULL;
 	}

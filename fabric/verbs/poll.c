@@ -160,7 +160,7 @@ static int place_entry(struct rsk_verbs_rail *r, const struct rsk_indirect_entry
 	const uint8_t *cells = r->buf->in + rsk_indirect_place(r->in_at + 1);
 
 	if (e->sid == RSK_INDIRECT_WORDS)
-		return rsk_words_put(&r->heard, e->off, cells, e->bytes);
+		return rsk_control_msgs_put(&r->heard, e->off, cells, e->bytes);
 	memcpy(r->seg->rail.segment + rsk_seg_ring_off(&r->seg->own, e->sid) + e->off, cells,
 	       e->bytes);
 	return 0;
@@ -237,13 +237,13 @@ static bool move_entries(struct rsk_verbs_rail *r, bool all_back)
 bool rsk_rail_hear(struct rsk_verbs_rail *r)
 {
 	const struct rsk_verbs_host *host = &r->v->host;
-	uint8_t word[RSK_VERBS_WORD_BYTES];
+	uint8_t word[RSK_VERBS_MSG_BYTES];
 	bool any;
 
 	if (!r->hears)
 		return false;
 	pthread_mutex_lock(&r->in_lock);
-	any = rsk_words_take(&r->heard, word);
+	any = rsk_control_msgs_take(&r->heard, word);
 	pthread_mutex_unlock(&r->in_lock);
 	if (!any)
 		return false;

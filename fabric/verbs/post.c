@@ -36,7 +36,7 @@ static void read_done(struct rsk_verbs_rail *r, uint32_t slot, int status)
 
 	if (rd->state != RSK_READ_POSTED)
 		return;
-	rd->missing = status == 0 && rsk_answer_missing(r->buf->read[slot % RSK_VERBS_READS],
+	rd->missing = status == 0 && rsk_canary_missing(r->buf->read[slot % RSK_VERBS_READS],
 							rd->len, rd->pattern);
 	if (status == 0 && !rd->missing)
 		memcpy(rd->dst, r->buf->read[slot % RSK_VERBS_READS], rd->len);
@@ -69,7 +69,7 @@ void rsk_post_reap(struct rsk_verbs_rail *r)
 				rsk_rail_fail(r, err);
 			if (index > r->done) {
 				r->done = index;
-				rsk_meter_done(r);
+				rsk_rate_estimator_done(r);
 			}
 			if (wc[i].wr_id & READ_TAG)
 				read_done(r, wc[i].wr_id >> READ_SHIFT & (RSK_VERBS_READS - 1),
@@ -114,11 +114,11 @@ uint32_t rsk_post_room(struct rsk_verbs_rail *r, uint32_t wanted)
 static void number(struct rsk_verbs_rail *r, struct ibv_send_wr *wr, bool must)
 {
 	wr->wr_id = ++r->posted;
-	rsk_meter_posted(r, r->posted, wr->num_sge ? wr->sg_list->length : 0);
-	if (must || r->posted - r->signalled >= r->depth / 4 || rsk_meter_due(r)) {
+	rsk_rate_estimator_posted(r, r->posted, wr->num_sge ? wr->sg_list->length : 0);
+	if (must || r->posted - r->signalled >= r->depth / 4 || rsk_rate_estimator_due(r)) {
 		wr->send_flags |= IBV_SEND_SIGNALED;
 		r->signalled = r->posted;
-		r->meter.signalled = r->meter.posted;
+		r->rate_estimator.signalled = r->rate_estimator.posted;
 	}
 }
 
@@ -211,8 +211,8 @@ static int post_fetch(struct rsk_verbs_rail *r, struct ibv_send_wr *wr, uint32_t
 			       .length = r->read[slot].len,
 			       .lkey = r->out_mr->lkey };
 
-	rd->pattern = rsk_answer_pattern(&r->patterns);
-	rsk_answer_prepare(r->buf->read[slot], rd->len, rd->pattern);
+	rd->pattern = rsk_canary_pattern(&r->patterns);
+	rsk_canary_prepare(r->buf->read[slot], rd->len, rd->pattern);
 	wr->sg_list = &sge;
 	wr->num_sge = 1;
 	number(r, wr, true);

@@ -23,13 +23,14 @@ enum rsk_imm_kind {
 #define RSK_IMM_REST(imm) ((imm)&0xcc000000u) /* must be 0 */
 _Static_assert(RSK_SEG_STREAMS == 0x8000 && RSK_INDIRECT_UNITS < 0x200, "they fit the immediate");
 
-/* ---- meter.c; with r->lock held ---- */
-void rsk_meter_reset(struct rsk_verbs_rail *r);
-void rsk_meter_posted(struct rsk_verbs_rail *r, uint64_t index, uint64_t bytes);
-bool rsk_meter_due(const struct rsk_verbs_rail *r); /* the next work request is to be signalled */
-void rsk_meter_done(struct rsk_verbs_rail *r);
+/* ---- rate_estimator.c; with r->lock held ---- */
+void rsk_rate_estimator_reset(struct rsk_verbs_rail *r);
+void rsk_rate_estimator_posted(struct rsk_verbs_rail *r, uint64_t index, uint64_t bytes);
+bool rsk_rate_estimator_due(
+	const struct rsk_verbs_rail *r); /* the next work request is to be signalled */
+void rsk_rate_estimator_done(struct rsk_verbs_rail *r);
 /* What is under way, and the rate: of *flow, those two. */
-void rsk_meter_flow(struct rsk_verbs_rail *r, struct rsk_flow *flow);
+void rsk_rate_estimator_flow(struct rsk_verbs_rail *r, struct rsk_flow *flow);
 
 /* ---- post.c: the send queue; with r->lock held ---- */
 #define RSK_VERBS_BATCH 8u

@@ -5,24 +5,25 @@
 #include "ops.h"
 #include "post.h"
 
-#define HELD_RANGES (RSK_NOTE_RANGES / 2) /* of one stream, that could not be posted */
+#define HELD_RANGES (RSK_PENDING_RANGES / 2) /* of one stream, that could not be posted */
 
 /* 1, -ENOBUFS: a range too many, or -EINVAL. */
-static int note(struct rsk_verbs_rail *r, struct rsk_note *n, const struct rsk_spot *at, size_t len)
+static int pending_writes(struct rsk_verbs_rail *r, struct rsk_pending_writes *n,
+			  const struct rsk_remote_region *at, size_t len)
 {
 	if (at->ring) {
 		if (at->off % RSK_CELL_BYTES)
 			return -EINVAL;
-		if (!rsk_note_range(n, at->off, (uint32_t)len))
+		if (!rsk_pending_range(n, at->off, (uint32_t)len))
 			return -ENOBUFS;
-		r->meter.noted += len;
+		r->rate_estimator.noted += len;
 	} else {
 		if (len != sizeof(struct rsk_control_word))
 			return -EINVAL;
 		if (at->off == offsetof(struct rsk_seg_ctl, tx_word))
-			n->words |= RSK_NOTE_TX_WORD;
+			n->words |= RSK_PENDING_TX_WORD;
 		else if (at->off == offsetof(struct rsk_seg_ctl, rx_word))
-			n->words |= RSK_NOTE_RX_WORD;
+			n->words |= RSK_PENDING_RX_WORD;
 		else
 			return -EINVAL;
 	}
@@ -41,9 +42,9 @@ static void flush_fresh(struct rsk_verbs_rail *r)
 		struct rsk_vstream *s = rsk_rail_stream(r, r->fresh[i]);
 
 		s->fresh = false;
-		if (s->note.ranges || (s->note.words & RSK_NOTE_TX_WORD))
+		if (s->pending_writes.ranges || (s->pending_writes.words & RSK_PENDING_TX_WORD))
 			s->due |= RSK_WAKE_RX;
-		if (s->note.words & RSK_NOTE_RX_WORD)
+		if (s->pending_writes.words & RSK_PENDING_RX_WORD)
 			s->due |= RSK_WAKE_TX;
 		s->pending = true;
 		/* Else its turn comes with the list's. */
@@ -72,8 +73,8 @@ static int verbs_put(struct rsk_rail *rail, uint64_t off, size_t len)
 	struct rsk_verbs_rail *r = rail->priv;
 	struct rsk_quiet q = rsk_quiet_begin();
 	struct rsk_vstream *s = NULL;
-	struct rsk_spot at;
-	int rc = rsk_spot_find(r->seg, off, len, &at);
+	struct rsk_remote_region at;
+	int rc = rsk_remote_region_find(r->seg, off, len, &at);
 
 	if (rc == 0) {
 		s = rsk_rail_stream(r, at.sid);
@@ -83,11 +84,11 @@ static int verbs_put(struct rsk_rail *rail, uint64_t off, size_t len)
 		pthread_mutex_lock(&r->lock);
 		rc = atomic_load(&r->err);
 		if (rc == 0)
-			rc = r->live ? note(r, &s->note, &at, len) : -ENOTCONN;
+			rc = r->live ? pending_writes(r, &s->pending_writes, &at, len) : -ENOTCONN;
 		if (rc == -ENOBUFS) {
 			/* It goes now; only a rail that stands still, and was taken for want of another, cannot. */
 			flush_fresh(r);
-			rc = note(r, &s->note, &at, len);
+			rc = pending_writes(r, &s->pending_writes, &at, len);
 			if (rc == -ENOBUFS)
 				rsk_rail_fail(r, rc);
 		}
@@ -125,10 +126,10 @@ static bool verbs_arrived(struct rsk_rail *rail, uint64_t off)
 	struct rsk_verbs_rail *r = rail->priv;
 	struct rsk_quiet q;
 	struct rsk_vstream *s;
-	struct rsk_spot at;
+	struct rsk_remote_region at;
 	bool there = false;
 
-	if (rsk_spot_find(r->seg, off, 1, &at) < 0)
+	if (rsk_remote_region_find(r->seg, off, 1, &at) < 0)
 		return false;
 	s = rsk_rail_stream(r, at.sid);
 	if (!s)
@@ -149,19 +150,19 @@ static void verbs_flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *flo
 	struct rsk_verbs_rail *r = rail->priv;
 	struct rsk_quiet q = rsk_quiet_begin();
 	const struct rsk_vstream *s = NULL;
-	struct rsk_spot at;
+	struct rsk_remote_region at;
 
-	if (rsk_spot_find(r->seg, off, 1, &at) == 0)
+	if (rsk_remote_region_find(r->seg, off, 1, &at) == 0)
 		s = rsk_rail_stream(r, at.sid);
 	flow->shut = true;
 	pthread_mutex_lock(&r->lock);
 	if (s && r->live && !atomic_load(&r->err)) {
-		r->meter.on |= !flow->alone;
+		r->rate_estimator.on |= !flow->alone;
 		rsk_post_reap(r);
 		flow->shut = atomic_load_explicit(&s->way, memory_order_relaxed) ==
 			     RSK_VERBS_CLOSED;
-		flow->held = s->note.ranges >= HELD_RANGES;
-		rsk_meter_flow(r, flow);
+		flow->held = s->pending_writes.ranges >= HELD_RANGES;
+		rsk_rate_estimator_flow(r, flow);
 	}
 	pthread_mutex_unlock(&r->lock);
 	rsk_quiet_end(&q);

@@ -65,7 +65,7 @@ void rsk_rail_free(struct rsk_verbs_rail *r)
 		r->next->prev = r->prev;
 	for (uint32_t i = 0; i < r->groups; i++)
 		free(atomic_load(&r->group[i]));
-	rsk_words_free(&r->said);
+	rsk_control_msgs_free(&r->said);
 	rsk_sys_munmap(r->buf, sizeof(*r->buf));
 	if (r->locked_buf)
 		rsk_sys_munmap(r->locked_buf, RSK_VERBS_LOCKED * sizeof(*r->locked_buf));
@@ -145,7 +145,7 @@ int rsk_rail_make_qp(struct rsk_verbs_rail *r)
 	ibv_req_notify_cq(r->cq, 1);
 	r->depth = d->depth;
 	r->posted = r->done = r->signalled = 0;
-	rsk_meter_reset(r);
+	rsk_rate_estimator_reset(r);
 	r->armed_all = false;
 	r->in_at = r->out_at = r->out_taken = 0;
 	r->in_owed = r->give_back = 0;
@@ -187,7 +187,7 @@ static void forget(struct rsk_verbs_rail *r)
 	r->live = false;
 	r->peer_known = false;
 	r->ask_back = false;
-	rsk_words_free(&r->said);
+	rsk_control_msgs_free(&r->said);
 	memset(r->list, 0, sizeof(r->list));
 	atomic_store(&r->fresh_n, 0);
 	r->arrivals = 0;
@@ -206,7 +206,7 @@ static void forget(struct rsk_verbs_rail *r)
 		for (uint32_t n = 0; n < RSK_VERBS_GROUP; n++) {
 			struct rsk_vstream *s = &g->stream[n];
 
-			s->note = (struct rsk_note){ .ranges = 0 };
+			s->pending_writes = (struct rsk_pending_writes){ .ranges = 0 };
 			atomic_store(&s->way, RSK_VERBS_CLOSED);
 			s->due = 0;
 			s->pending = false;
@@ -239,7 +239,7 @@ void rsk_rail_break(struct rsk_verbs_rail *r)
 		ibv_destroy_cq(r->cq);
 		r->cq = NULL;
 	}
-	rsk_mr_garbage(r, UINT64_MAX);
+	rsk_mr_deferred(r, UINT64_MAX);
 	if (r->id)
 		rdma_destroy_id(r->id);
 	r->id = NULL;
@@ -392,7 +392,7 @@ int rsk_rail_say(struct rsk_verbs_rail *r, const void *word, size_t bytes)
 
 	pthread_mutex_lock(&r->lock);
 	if (r->live && r->peer_known && !atomic_load(&r->err))
-		rc = rsk_words_say(&r->said, word, bytes);
+		rc = rsk_control_msgs_say(&r->said, word, bytes);
 	if (rc == 0)
 		rsk_flush_lists(r);
 	pthread_mutex_unlock(&r->lock);

@@ -11,7 +11,7 @@
 struct ibv_mr *rsk_mr_new(struct rsk_verbs_rail *r, void *at, size_t bytes, int access, int *rc);
 void rsk_mr_free(struct rsk_verbs *v, struct ibv_mr **mr);
 void rsk_mr_drop_all(struct rsk_verbs_rail *r);
-void rsk_mr_garbage(struct rsk_verbs_rail *r, uint64_t done);
+void rsk_mr_deferred(struct rsk_verbs_rail *r, uint64_t done);
 int rsk_mr_buffers(struct rsk_verbs_rail *r);
 int rsk_mr_locked(struct rsk_verbs_rail *r);
 int rsk_mr_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey);

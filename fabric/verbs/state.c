@@ -33,7 +33,8 @@ struct rsk_vgroup *rsk_rail_group(struct rsk_verbs_rail *r, uint32_t group)
 	return g;
 }
 
-int rsk_spot_find(const struct rsk_seg *seg, uint64_t off, size_t len, struct rsk_spot *at)
+int rsk_remote_region_find(const struct rsk_seg *seg, uint64_t off, size_t len,
+			   struct rsk_remote_region *at)
 {
 	uint64_t rings = rsk_seg_ring_off(&seg->peer, 0), sid;
 
@@ -57,7 +58,8 @@ int rsk_spot_find(const struct rsk_seg *seg, uint64_t off, size_t len, struct rs
 	return 0;
 }
 
-int rsk_spot_key(struct rsk_verbs_rail *r, const struct rsk_spot *at, uint32_t *rkey)
+int rsk_remote_region_key(struct rsk_verbs_rail *r, const struct rsk_remote_region *at,
+			  uint32_t *rkey)
 {
 	const struct rsk_vgroup *g = rsk_rail_has_group(r, at->sid / RSK_VERBS_GROUP);
 

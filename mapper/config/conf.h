@@ -50,7 +50,7 @@ struct rsk_conf_pma {
 	size_t n_allow;
 	struct rsk_pm_addr central; /* whom we ask; port 0: nobody */
 	enum rsk_conf_pma_mode mode;
-	bool local_if_silent; /* else a centre that does not answer means no */
+	bool local_if_silent; /* else a central agent that does not answer means no */
 	struct rsk_ask_config ask;
 	struct rsk_central_config central_agent;
 };

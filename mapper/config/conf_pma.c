@@ -63,7 +63,7 @@ int rsk_conf_build_pma(struct rsk_conf_build *b)
 #undef TAKE
 	if (rc < 0)
 		return rc;
-	/* Whoever names a centre wants to be under it. */
+	/* Whoever names a central agent wants to be under it. */
 	p->mode = p->central.port ? RSK_CONF_PMA_BOTH : RSK_CONF_PMA_LOCAL;
 	if (raw->mode)
 		p->mode = (enum rsk_conf_pma_mode)(raw->mode - 1);

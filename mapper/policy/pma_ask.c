@@ -124,7 +124,7 @@ static void put(struct rsk_ask *a, struct rsk_ask_item *items, size_t *n, const 
 	a->sent[(*n)++] = l->id;
 }
 
-/* Those that the centre has not been told of in this round. */
+/* Those that the central agent has not been told of in this round. */
 static bool next_page(struct rsk_ask *a, struct rsk_ask_item *items, size_t *n)
 {
 	for (const struct rsk_lease *l = a->by_local; l; l = l->by_local.next) {
@@ -314,7 +314,7 @@ void rsk_ask_unknown(struct rsk_ask *a, uint64_t now_ns)
 }
 
 /*
- * Whether the centre has what it has been told so far is not known: all of it once more. What is kept may be known to
+ * Whether the central agent has what it has been told so far is not known: all of it once more. What is kept may be known to
  * it, or not.
  */
 static void begin_again(struct rsk_ask *a)
@@ -378,7 +378,7 @@ void rsk_ask_tick(struct rsk_ask *a, uint64_t now_ns)
 			tell_unheard(a, l);
 			rsk_lease_drop(a, l);
 			break;
-		case RSK_LEASE_SENT: /* what the centre made of it is not known: see when its message ends */
+		case RSK_LEASE_SENT: /* what the central agent made of it is not known: see when its message ends */
 			tell_unheard(a, l);
 			break;
 		case RSK_LEASE_IDLE:

@@ -6,14 +6,14 @@
  *
  * A lease is a session that the central agent has on its books for us, under a number of our own choice: so that it can
  * be given back whether its answer came or not. It serves one session at a time; if its session ends before its time
- * is over, the next question of the same kind is answered by it, without a word to the centre.
+ * is over, the next question of the same kind is answered by it, without a word to the central agent.
  *
  *	ask --> QUEUED --message--> SENT --map--> HELD by a reservation of ours --it is released--> IDLE
  *	IDLE --time, or too many--> ENDING --message--> gone        SENT --a refusal that may be kept--> REFUSED
  *	no answer in time, or the exchange fails: its asker is told UNHEARD, and the number is given back (ENDING)
  *
- * Once an exchange has failed the centre counts as silent, and questions are answered UNHEARD at once, until a report
- * gets through. A centre that does not know us (it was started anew, or has given us up) is told of all that is HELD
+ * Once an exchange has failed the central agent counts as silent, and questions are answered UNHEARD at once, until a report
+ * gets through. A central agent that does not know us (it was started anew, or has given us up) is told of all that is HELD
  * before anything is asked. One thread.
  */
 #ifndef RSK_PMA_ASK_H
@@ -29,7 +29,7 @@
 /* What makes two questions the same one. All zero but for what is set. */
 struct rsk_ask_key {
 	uint8_t cp_ip[16], ap_ip[16];
-	uint8_t at_ip[16]; /* where our side has put it; zero: the centre's to choose */
+	uint8_t at_ip[16]; /* where our side has put it; zero: the central agent's to choose */
 	uint32_t uid;
 	uint16_t ap_port;
 	uint8_t ipv, side, one, placed; /* one: of a connection, not a service mapping */
@@ -50,7 +50,7 @@ struct rsk_ask_answer {
 
 enum rsk_ask_kind {
 	RSK_ASK_NOTHING,
-	RSK_ASK_REPORT, /* with leases that are held, if it is not known what the centre knows */
+	RSK_ASK_REPORT, /* with leases that are held, if it is not known what the central agent knows */
 	RSK_ASK_DECIDE,
 	RSK_ASK_RELEASE,
 	RSK_ASK_CONFIRM,
@@ -94,9 +94,9 @@ struct rsk_ask {
 	struct rsk_deadlines timers;
 	uint64_t last_id;
 	uint32_t questions, idle, held, n_ending;
-	bool silent, known; /* the centre does not answer; it knows what we hold */
+	bool silent, known; /* the central agent does not answer; it knows what we hold */
 	uint64_t report_due_ns, reported_ns;
-	uint64_t good_until_ns; /* the centre keeps what is ours on its books */
+	uint64_t good_until_ns; /* the central agent keeps what is ours on its books */
 	uint64_t resume;	/* a round of telling what is held, */
 	uint32_t part;		/* and so many parts of it have got through */
 	enum rsk_ask_kind going;
@@ -118,7 +118,7 @@ enum rsk_ask_found {
 	RSK_ASK_LEASE,	 /* agreed to, and *id is to be bound to its session at once */
 	RSK_ASK_REFUSAL, /* refused a while ago */
 };
-/* What is known without a word to the centre; *answer is borrowed until anything is done. */
+/* What is known without a word to the central agent; *answer is borrowed until anything is done. */
 enum rsk_ask_found rsk_ask_find(struct rsk_ask *a, const struct rsk_ask_key *key, uint64_t now_ns,
 				uint64_t *id, const struct rsk_ask_answer **answer);
 
@@ -142,7 +142,7 @@ bool rsk_ask_of(const struct rsk_ask *a, uint64_t local, struct rsk_ask_key *key
 
 /* ---- messages ---- */
 
-/* Something has changed that the centre is to hear of soon. */
+/* Something has changed that the central agent is to hear of soon. */
 void rsk_ask_changed(struct rsk_ask *a, uint64_t now_ns);
 
 /*
@@ -158,7 +158,7 @@ void rsk_ask_answered(struct rsk_ask *a, const uint64_t *ids, const struct rsk_a
 		      size_t n, uint64_t now_ns);
 /* What the answer to a report says: without a word from us it keeps ours so long, counted from when that was sent. */
 void rsk_ask_hold(struct rsk_ask *a, uint64_t hold_ns);
-/* The centre does not know us: what it was asked is asked again, after it has been told what is held. */
+/* The central agent does not know us: what it was asked is asked again, after it has been told what is held. */
 void rsk_ask_unknown(struct rsk_ask *a, uint64_t now_ns);
 /* No answer, or none that makes sense. */
 void rsk_ask_failed(struct rsk_ask *a, uint64_t now_ns);

@@ -25,7 +25,7 @@ struct rsk_lease {
 	void *user;
 	uint64_t local;	   /* HELD */
 	uint64_t until_ns; /* it may be kept */
-	uint64_t resumed;  /* in which round the centre was told of it */
+	uint64_t resumed;  /* in which round the central agent was told of it */
 	enum rsk_lease_state state;
 	bool used, to_confirm;
 	struct rsk_lease *prev, *next;	    /* of queued, ending, or of its kind's */

@@ -163,7 +163,7 @@ void rsk_ask_released(struct rsk_ask *a, uint64_t local, uint64_t now_ns)
 
 	if (!l)
 		return;
-	/* The centre may not have it on its books any more, nor yet again. */
+	/* The central agent may not have it on its books any more, nor yet again. */
 	if (!a->known && l->resumed != a->resume)
 		rsk_lease_end(a, l);
 	else

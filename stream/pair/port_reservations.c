@@ -144,7 +144,7 @@ uint64_t rsk_reservations_owed_next(void)
 	return UINT64_MAX;
 }
 
-uint32_t rsk_reservations_port(const struct rsk_verbs_place *own, uint32_t n, uint32_t device)
+uint32_t rsk_reservations_port(const struct rsk_verbs_device_addr *own, uint32_t n, uint32_t device)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t port = own[i].device != device ?

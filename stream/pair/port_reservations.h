@@ -34,7 +34,8 @@ uint64_t rsk_reservations_next(void); /* when it is due; UINT64_MAX: there is no
 uint64_t rsk_reservations_owed_next(void);
 
 /* The place of a port on the board: of the device of that number. RSK_PORT_TABLE_NOWHERE: it is not there. */
-uint32_t rsk_reservations_port(const struct rsk_verbs_place *own, uint32_t n, uint32_t device);
+uint32_t rsk_reservations_port(const struct rsk_verbs_device_addr *own, uint32_t n,
+			       uint32_t device);
 
 enum rsk_reservation_state {
 	RSK_RESERVATION_FREE, /* rsockd has nothing to say about it */

@@ -12,7 +12,7 @@
 #include "remote_parts.h"
 #include "stream.h"
 
-static uint32_t own_places(struct rsk_verbs_place out[static RSK_REMOTE_CANDIDATES])
+static uint32_t own_places(struct rsk_verbs_device_addr out[static RSK_REMOTE_CANDIDATES])
 {
 	return rsk_rdma_module->addresses(rsk_rdma, out, RSK_REMOTE_CANDIDATES);
 }
@@ -22,7 +22,7 @@ static bool same_address(const struct rsk_verbs_addr *a, const struct rsk_verbs_
 	return a->family == b->family && !memcmp(a->ip, b->ip, sizeof(a->ip));
 }
 
-static bool same_network(const struct rsk_verbs_place *p, const struct rsk_verbs_addr *a)
+static bool same_network(const struct rsk_verbs_device_addr *p, const struct rsk_verbs_addr *a)
 {
 	uint32_t bytes = p->prefix_bits / 8, bits = p->prefix_bits % 8;
 
@@ -33,7 +33,7 @@ static bool same_network(const struct rsk_verbs_place *p, const struct rsk_verbs
 
 #define NOWHERE UINT32_MAX
 
-static uint32_t device_at(const struct rsk_verbs_place *p, uint32_t n,
+static uint32_t device_at(const struct rsk_verbs_device_addr *p, uint32_t n,
 			  const struct rsk_verbs_addr *a)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -53,9 +53,9 @@ static bool is_or_was_up(const struct rsk_remote *r)
  * could not tell of what kind the first rail is.
  */
 static uint32_t usable_places(const struct rsk_remote *r,
-			      struct rsk_verbs_place out[static RSK_REMOTE_CANDIDATES])
+			      struct rsk_verbs_device_addr out[static RSK_REMOTE_CANDIDATES])
 {
-	struct rsk_verbs_place all[RSK_REMOTE_CANDIDATES];
+	struct rsk_verbs_device_addr all[RSK_REMOTE_CANDIDATES];
 	uint32_t n = own_places(all), used = 0, come_to = device_at(all, n, &r->here);
 
 	for (uint32_t i = 0; i < n; i++)
@@ -67,7 +67,7 @@ static uint32_t usable_places(const struct rsk_remote *r,
 
 void rsk_remote_say_candidates(struct rsk_remote *r)
 {
-	struct rsk_verbs_place own[RSK_REMOTE_CANDIDATES];
+	struct rsk_verbs_device_addr own[RSK_REMOTE_CANDIDATES];
 	struct rsk_remote_msg m = { .type = RSK_REMOTE_CANDIDATE, .rail = rsk_knobs.rdma_rails };
 
 	if (r->initiator || !is_or_was_up(r) || rsk_knobs.rdma_rails < 2)
@@ -100,7 +100,7 @@ struct pair {
 };
 
 static struct pair pair_of(const struct rsk_remote *r, uint32_t i,
-			   const struct rsk_verbs_place *own, uint32_t n)
+			   const struct rsk_verbs_device_addr *own, uint32_t n)
 {
 	const struct rsk_remote_rail *rail = &r->rail[i];
 
@@ -123,7 +123,7 @@ static bool is_free(const struct pair *has, struct pair p, bool fresh)
 	return true;
 }
 
-static bool is_soft(const struct rsk_verbs_place *p, uint32_t n, uint32_t device)
+static bool is_soft(const struct rsk_verbs_device_addr *p, uint32_t n, uint32_t device)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (p[i].device == device)
@@ -132,7 +132,7 @@ static bool is_soft(const struct rsk_verbs_place *p, uint32_t n, uint32_t device
 }
 
 static bool find(const struct rsk_remote *r, struct rsk_remote_rail *rail, const struct pair *has,
-		 const struct rsk_verbs_place *own, uint32_t n, bool fresh)
+		 const struct rsk_verbs_device_addr *own, uint32_t n, bool fresh)
 {
 	for (uint32_t o = 0; o < n; o++)
 		for (uint32_t t = 0; t < r->candidates; t++) {
@@ -154,7 +154,7 @@ static bool find(const struct rsk_remote *r, struct rsk_remote_rail *rail, const
 
 void rsk_remote_match_candidates(struct rsk_remote *r)
 {
-	struct rsk_verbs_place own[RSK_REMOTE_CANDIDATES];
+	struct rsk_verbs_device_addr own[RSK_REMOTE_CANDIDATES];
 	struct pair has[RSK_RAILS_MOST];
 	uint32_t n;
 

@@ -344,12 +344,12 @@ static bool is_open(const struct rsk_remote *r)
 }
 
 /* What is said of a lost rail by another one nobody else may be there to take. */
-void rsk_remote_mind_words(void)
+void rsk_remote_watch_msgs(void)
 {
 	const struct rsk_remote *r;
 	bool wanted = false;
 
 	DL_FOREACH(rsk_remotes.all, r)
 		wanted |= is_open(r);
-	rsk_rdma_module->words_wanted(rsk_rdma, wanted);
+	rsk_rdma_module->msgs_wanted(rsk_rdma, wanted);
 }

@@ -45,8 +45,8 @@ static int check_end(const struct rsk_remote_msg *m)
 
 static int check_place(const struct rsk_remote_msg *m)
 {
-	static const struct rsk_verbs_place none;
-	const struct rsk_verbs_place *p = &m->candidate;
+	static const struct rsk_verbs_device_addr none;
+	const struct rsk_verbs_device_addr *p = &m->candidate;
 
 	if (m->rail < 2 || m->rail > RSK_RAILS_MOST)
 		return -EPROTO;

@@ -96,13 +96,14 @@ struct rsk_remote_msg {
 		struct rsk_link_msg link;				/* LINK */
 		struct rsk_remote_missing gap[RSK_REMOTE_MISSING_MOST]; /* GAP */
 		struct {
-			struct rsk_verbs_place candidate; /* PLACE; all zero: there is none */
-			uint8_t pad[sizeof(struct rsk_link_msg) - sizeof(struct rsk_verbs_place)];
+			struct rsk_verbs_device_addr candidate; /* PLACE; all zero: there is none */
+			uint8_t pad[sizeof(struct rsk_link_msg) -
+				    sizeof(struct rsk_verbs_device_addr)];
 		};
 	};
 };
 
-_Static_assert(sizeof(struct rsk_remote_msg) <= RSK_VERBS_WORD_BYTES, "a rail can say it");
+_Static_assert(sizeof(struct rsk_remote_msg) <= RSK_VERBS_MSG_BYTES, "a rail can say it");
 
 /* The private data of an rdma_cm request. */
 struct rsk_remote_private {

@@ -80,7 +80,7 @@ struct rsk_remote {
 	struct rsk_remote_rail rail[RSK_RAILS_MOST];
 	struct rsk_rails rails; /* what the streams put by */
 	uint32_t epoch;		/* counts the times that the link came up */
-	struct rsk_verbs_place
+	struct rsk_verbs_device_addr
 		theirs[RSK_REMOTE_CANDIDATES]; /* initiator: where the peer has devices */
 	uint32_t candidates;
 	bool match_due;	     /* those are new, or ours */
@@ -167,7 +167,7 @@ void rsk_remote_rail_lost(struct rsk_remote_rail *rail, int err);
 void rsk_remote_on_missing(struct rsk_remote *r, const struct rsk_remote_msg *m);
 /* False: it breaks the rules. */
 bool rsk_remote_rail_heard(struct rsk_remote_rail *rail, const uint8_t *word);
-void rsk_remote_mind_words(void); /* listens for them while something is open about any rail */
+void rsk_remote_watch_msgs(void); /* listens for them while something is open about any rail */
 /* The link is up again: what was heard of lost ones before is answered. */
 void rsk_remote_say_early(struct rsk_remote *r);
 

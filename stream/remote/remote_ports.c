@@ -21,7 +21,7 @@ static bool minds(const struct rsk_remote *r)
 	       (r->state == RSK_REMOTE_UP || r->state == RSK_REMOTE_BROKEN);
 }
 
-static uint32_t port_at(const struct rsk_verbs_place *own, uint32_t n,
+static uint32_t port_at(const struct rsk_verbs_device_addr *own, uint32_t n,
 			const struct rsk_verbs_addr *a)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -33,7 +33,7 @@ static uint32_t port_at(const struct rsk_verbs_place *own, uint32_t n,
 
 static uint32_t own_port(const struct rsk_verbs_addr *a)
 {
-	struct rsk_verbs_place own[RSK_REMOTE_CANDIDATES];
+	struct rsk_verbs_device_addr own[RSK_REMOTE_CANDIDATES];
 
 	if (rsk_reservations_next() == UINT64_MAX)
 		return RSK_PORT_TABLE_NOWHERE;
@@ -158,7 +158,7 @@ static void look_after(struct rsk_remote *r)
 
 static void find_ports(struct rsk_remote *r)
 {
-	struct rsk_verbs_place own[RSK_REMOTE_CANDIDATES];
+	struct rsk_verbs_device_addr own[RSK_REMOTE_CANDIDATES];
 	uint32_t n = rsk_rdma_module->addresses(rsk_rdma, own, RSK_REMOTE_CANDIDATES);
 
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "words.h"
+#include "control_msgs.h"
 
 #define STREAMS 4u
 #define RING (16u << 10)
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t *buf = calloc(1, RSK_INDIRECT_BYTES), *rings = malloc((size_t)STREAMS * RING);
-	struct rsk_words_in *heard = calloc(1, sizeof(*heard));
+	struct rsk_control_msgs_in *heard = calloc(1, sizeof(*heard));
 	uint8_t word[RSK_INDIRECT_WORD_BYTES];
 	struct rsk_indirect_entry e;
 	uint32_t avail = 0;
@@ -40,11 +40,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		/* As move_entry() does; the sanitizer sees where from and where to. */
 		if (e.sid == RSK_INDIRECT_WORDS) {
 			const uint8_t *cells = buf + rsk_indirect_place(at + 1);
-			int rc = rsk_words_put(heard, e.off, cells, e.bytes);
+			int rc = rsk_control_msgs_put(heard, e.off, cells, e.bytes);
 
 			if (rc == -EPROTO)
 				break;
-			if (rc < 0 && !rsk_words_take(heard, word))
+			if (rc < 0 && !rsk_control_msgs_take(heard, word))
 				abort();
 			if (rc < 0)
 				continue; /* there is room now */

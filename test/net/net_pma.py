@@ -17,7 +17,7 @@ PORT = 3936
 QUICK = {"report-time": "100ms", "lost-after": "600ms"}
 
 
-def centre(lab, number, services, **more):
+def central_agent(lab, number, services, **more):
     """The daemon that decides for the others; its devices are theirs, if it knows any."""
     host = lab.hosts[number]
     pma = {"listen": [f"{host.ip}:{PORT}"], "allow": ["10.77.0.0/24"], "lease-time": "0s", **QUICK, **more.pop("pma", {})}
@@ -29,11 +29,11 @@ def under(host, central, mode="both", **more):
 
 
 def meets(t, host, state="heard"):
-    t.until(lambda: host.get("/v1/status")["pma"]["central"]["state"] == state, 20, f"the centre to be {state}")
+    t.until(lambda: host.get("/v1/status")["pma"]["central"]["state"] == state, 20, f"the central agent to be {state}")
 
 
 def ready(t, central, *hosts):
-    """The centre's first time is over, and it knows these."""
+    """The central agent's first time is over, and it knows these."""
     t.until(lambda: not central.get("/v1/status")["pma"]["serves"]["grace"], 20, "the grace period to end")
     for host in hosts:
         meets(t, host)
@@ -65,19 +65,19 @@ IPERF = [{"name": "iperf", "ports": [str(SERVICE)], "rdma-port": str(FIXED), "pm
 def both_have_to_agree(t):
     lab = Lab(t, 3)
     a, b, c = lab.hosts
-    centre(lab, 2, IPERF)
+    central_agent(lab, 2, IPERF)
     a.start(**asking(a))
     b.start(**serving(b, pma=under(b, c)))
     ready(t, c, b)
     t.equal(a.map(b, SERVICE)["outcome"], "mapped", "both agree")
     t.equal((held(c), b.device("rnic0")["promised"]), (1, 1), "on the books of both")
-    # The centre does not know that service, the local one does.
-    t.equal(a.map(b, 6000)["outcome"], "refused", "the centre does not")
+    # The central agent does not know that service, the local one does.
+    t.equal(a.map(b, 6000)["outcome"], "refused", "the central agent does not")
     t.equal(b.device("rnic0")["promised"], 1, "and nothing is left of it here")
-    # The other way round: the centre need not be asked.
+    # The other way round: the central agent need not be asked.
     asked = link(b, "asked")
     t.equal(a.map(b, 9)["outcome"], "refused", "the local one does not")
-    t.equal(link(b, "asked"), asked, "questions to the centre")
+    t.equal(link(b, "asked"), asked, "questions to the central agent")
     released(t, b)
     t.until(lambda: held(c) == 0, 10, "what it was granted to be given back")
 
@@ -86,24 +86,24 @@ def both_have_to_agree(t):
 def the_cp_s_side_asks_too(t):
     lab = Lab(t, 3)
     a, b, c = lab.hosts
-    centre(lab, 2, [{"name": "one", "ports": [str(SERVICE)]}])
+    central_agent(lab, 2, [{"name": "one", "ports": [str(SERVICE)]}])
     a.start(**asking(a, pma=under(a, c)))
     b.start(**serving(b))
     ready(t, c, a)
     t.equal(a.map(b, SERVICE)["outcome"], "mapped", "agreed")
     answer = a.map(b, 6000)
     t.equal((answer["outcome"], answer["verdict"]), ("not-asked", "no-rule"), answer)
-    t.equal(b.counts()["requests"], 1, "no PMReq for what the centre refuses")
+    t.equal(b.counts()["requests"], 1, "no PMReq for what the central agent refuses")
     t.until(lambda: held(c) == 0 and a.device("rnic0")["promised"] == 0, 10, "what was asked only to be given back")
 
 
 @case(timeout=60)
 def the_central_alone(t):
-    """The registry and the rules are the centre's; a local agent has devices, and is asked for nothing else."""
+    """The registry and the rules are the central agent's; a local agent has devices, and is asked for nothing else."""
     lab = Lab(t, 3)
     a, b, c = lab.hosts
     b.add_address("10.77.1.1")
-    centre(lab, 2, IPERF, rnics=[{"name": "b0", "node": "host2", "addresses": [b.ip]},
+    central_agent(lab, 2, IPERF, rnics=[{"name": "b0", "node": "host2", "addresses": [b.ip]},
                                  {"name": "b1", "node": "host2", "addresses": ["10.77.1.1"]}])
     a.start(**asking(a))
     b.start(rnics=[{"name": "r0", "addresses": [b.ip], "sessions": 2}, {"name": "r1", "addresses": ["10.77.1.1"]}],
@@ -113,24 +113,24 @@ def the_central_alone(t):
     t.equal((answer["outcome"], answer["rdma"]), ("mapped", {"ip": b.ip, "port": FIXED}), answer)
     t.equal((c.device("b0")["promised"], b.device("r0")["promised"]), (1, 1), "on the books of both")
     t.equal(a.map(b, SERVICE, cp_port=2)["outcome"], "mapped", "the second")
-    t.equal(a.map(b, SERVICE, cp_port=3)["outcome"], "refused", "the device has room for two, whatever the centre says")
-    t.equal(a.map(b, 6000)["outcome"], "refused", "not in the centre's registry")
+    t.equal(a.map(b, SERVICE, cp_port=3)["outcome"], "refused", "the device has room for two, whatever the central agent says")
+    t.equal(a.map(b, 6000)["outcome"], "refused", "not in the central agent's registry")
     t.until(lambda: held(c) == 0, 20, "all to be given back")
     c.post("/v1/drain", {"device": "b0"})
-    t.equal(a.map(b, SERVICE, cp_port=4)["rdma"]["ip"], "10.77.1.1", "the other one, since that is drained at the centre")
+    t.equal(a.map(b, SERVICE, cp_port=4)["rdma"]["ip"], "10.77.1.1", "the other one, since that is drained at the central agent")
     t.equal(b.device("r1")["promised"], 1, "and booked there by its node")
     c.post("/v1/drain", {"device": "b0", "on": False})
     b.post("/v1/drain", {"device": "r0"})
-    t.until(lambda: c.device("b0")["state"] == "draining", 10, "the centre to hear of it")
+    t.until(lambda: c.device("b0")["state"] == "draining", 10, "the central agent to hear of it")
     t.equal(c.device("b1")["state"], "up", "the other one")
 
 
 @case(timeout=60)
 def a_local_hot_plug(t):
-    """What happens to a local device counts at once, with no word from the centre."""
+    """What happens to a local device counts at once, with no word from the central agent."""
     lab = Lab(t, 3)
     a, b, c = lab.hosts
-    centre(lab, 2, IPERF, rnics=[{"name": "b0", "node": "host2", "addresses": [b.ip]}])
+    central_agent(lab, 2, IPERF, rnics=[{"name": "b0", "node": "host2", "addresses": [b.ip]}])
     a.start(**asking(a))
     b.start(**serving(b, pma=under(b, c)))
     ready(t, c, b)
@@ -138,10 +138,10 @@ def a_local_hot_plug(t):
     asked = link(b, "asked")
     b.post("/v1/drain", {"device": "rnic0"})
     t.equal(a.map(b, SERVICE, cp_port=2)["outcome"], "refused", "drained here")
-    t.equal(link(b, "asked"), asked, "questions to the centre")
-    t.until(lambda: c.device("b0")["state"] == "draining", 10, "the centre to hear of it")
+    t.equal(link(b, "asked"), asked, "questions to the central agent")
+    t.until(lambda: c.device("b0")["state"] == "draining", 10, "the central agent to hear of it")
     b.post("/v1/drain", {"device": "rnic0", "on": False})
-    t.until(lambda: c.device("b0")["state"] == "up", 10, "the centre to hear of it")
+    t.until(lambda: c.device("b0")["state"] == "up", 10, "the central agent to hear of it")
     t.equal(a.map(b, SERVICE, cp_port=3)["outcome"], "mapped", "in use again")
 
 
@@ -150,7 +150,7 @@ def the_central_dies_and_returns(t):
     lab = Lab(t, 4)
     a, b, b2, c = lab.hosts
     services = [{"name": "iperf", "ports": [str(SERVICE)], "pm-time": "60s", "limits": {"sessions": 3}}]
-    centre(lab, 3, services)
+    central_agent(lab, 3, services)
     a.start(**asking(a))
     for host in (b, b2):
         host.start(**serving(host, services=[{**IPERF[0], "pm-time": "60s"}], pma=under(host, c)))
@@ -182,7 +182,7 @@ def the_central_dies_and_returns(t):
 def a_node_that_is_not_heard_of(t):
     lab = Lab(t, 3)
     a, b, c = lab.hosts
-    centre(lab, 2, IPERF, rnics=[{"name": "b0", "node": "host2", "addresses": [b.ip]}])
+    central_agent(lab, 2, IPERF, rnics=[{"name": "b0", "node": "host2", "addresses": [b.ip]}])
     b.start(**serving(b, pma=under(b, c)))
     ready(t, c, b)
     t.equal(c.device("b0")["state"], "up", "it reports")
@@ -194,10 +194,10 @@ def a_node_that_is_not_heard_of(t):
 
 @case(timeout=90)
 def a_limit_of_the_central(t):
-    """Two hosts ask for many at once: never more than the centre's limit, and all of it."""
+    """Two hosts ask for many at once: never more than the central agent's limit, and all of it."""
     lab = Lab(t, 4)
     a, b, b2, c = lab.hosts
-    centre(lab, 3, [{"name": "iperf", "ports": [str(SERVICE)], "pm-time": "60s", "limits": {"sessions": 50}}])
+    central_agent(lab, 3, [{"name": "iperf", "ports": [str(SERVICE)], "pm-time": "60s", "limits": {"sessions": 50}}])
     for host in (b, b2):
         host.start(**serving(host, services=[{**IPERF[0], "pm-time": "60s"}],
                              pma=under(host, c, timeout="2s")))
@@ -216,26 +216,26 @@ def an_answer_that_is_kept(t):
     """A lease whose session is over serves the next one of its kind, until its time is over."""
     lab = Lab(t, 3)
     a, b, c = lab.hosts
-    centre(lab, 2, [{"name": "any", "ports": ["1-65535"]}], pma={"lease-time": "2s"})
+    central_agent(lab, 2, [{"name": "any", "ports": ["1-65535"]}], pma={"lease-time": "2s"})
     a.start(**asking(a, pma=under(a, c)))
     b.start(**serving(b))
     ready(t, c, a)
     t.equal(a.map(b, SERVICE, cp_port=1)["outcome"], "mapped", "the first")
-    t.equal((link(a, "asked"), link(a, "leased")), (1, 0), "the centre is asked")
+    t.equal((link(a, "asked"), link(a, "leased")), (1, 0), "the central agent is asked")
     t.equal(a.map(b, SERVICE, cp_port=2)["outcome"], "mapped", "the second")
     t.equal((link(a, "asked"), link(a, "leased")), (1, 1), "and not again")
     t.equal(a.map(b, 6000, cp_port=3)["outcome"], "mapped", "of another kind")
     t.equal(link(a, "asked"), 2, "it is asked for that")
     t.until(lambda: held(c) == 0, 20, "what is kept to be given back in the end")
     t.equal(a.map(b, SERVICE, cp_port=4)["outcome"], "mapped", "later")
-    t.equal(link(a, "asked"), 3, "the centre is asked again")
+    t.equal(link(a, "asked"), 3, "the central agent is asked again")
 
 
 @case(timeout=120)
 def who_means_no_good(t):
     lab = Lab(t, 3)
     a, b, c = lab.hosts
-    centre(lab, 2, IPERF, pma={"allow": [f"{b.ip}/32"]})
+    central_agent(lab, 2, IPERF, pma={"allow": [f"{b.ip}/32"]})
     b.start(**serving(b, pma=under(b, c)))
     ready(t, c, b)
     dice = random.Random(7)
@@ -345,22 +345,22 @@ def a_central_that_hangs(t):
 
 @case(timeout=60)
 def an_answer_leaves_from_where_it_was_asked(t):
-    """Also one that had to wait for the centre."""
+    """Also one that had to wait for the central agent."""
     lab = Lab(t, 3)
     a, b, c = lab.hosts
     b.add_address("10.77.0.200")
-    centre(lab, 2, IPERF)
+    central_agent(lab, 2, IPERF)
     b.start(**serving(b, pma=under(b, c)))
     ready(t, c, b)
     t.equal(pm.Client(a, "10.77.0.200").ask(b.ip, SERVICE, 1)["from"], "10.77.0.200", "source of the PMAccept")
     t.equal(pm.Client(a, b.ip).ask(b.ip, SERVICE, 2)["from"], b.ip, "source of the PMAccept")
     t.equal(pm.Client(a, "10.77.0.200").ask(b.ip, 6000, 3)["from"], "10.77.0.200", "source of a PMDeny")
-    t.equal(link(b, "asked"), 3, "questions to the centre")
+    t.equal(link(b, "asked"), 3, "questions to the central agent")
 
 
 @case(timeout=60)
 def an_asker_that_goes(t):
-    """A question that waits for the centre when its connection ends: nothing is left of it."""
+    """A question that waits for the central agent when its connection ends: nothing is left of it."""
     lab = Lab(t, 3)
     a, b, c = lab.hosts
     with c.inside():
@@ -383,7 +383,7 @@ def more_than_may_be_open(t):
     """A flood of questions is bounded, and none is left over."""
     lab = Lab(t, 3)
     a, b, c = lab.hosts
-    centre(lab, 2, [{"name": "iperf", "ports": [str(SERVICE)], "pm-time": "2s"}])
+    central_agent(lab, 2, [{"name": "iperf", "ports": [str(SERVICE)], "pm-time": "2s"}])
     b.start(**serving(b, pma=under(b, c, **{"max-questions": "8"})))
     ready(t, c, b)
     client = pm.Client(a, b.ip)

@@ -28,7 +28,7 @@ struct rsk_verbs_rail {
 	struct rsk_verbs_addr from; /* ours */
 };
 
-struct rsk_verbs_place kit_candidates[RSK_REMOTE_CANDIDATES];
+struct rsk_verbs_device_addr kit_candidates[RSK_REMOTE_CANDIDATES];
 uint32_t kit_candidates_n;
 struct kit_fabric kit_fabric;
 
@@ -184,7 +184,7 @@ static int poll_nothing(struct rsk_verbs *v, bool events)
 	return 0;
 }
 
-static uint32_t addresses(struct rsk_verbs *v, struct rsk_verbs_place *out, uint32_t most)
+static uint32_t addresses(struct rsk_verbs *v, struct rsk_verbs_device_addr *out, uint32_t most)
 {
 	uint32_t n = kit_candidates_n < most ? kit_candidates_n : most;
 
@@ -211,12 +211,12 @@ static const struct rsk_verbs_module module = {
 	.set_ring = set_ring,
 };
 
-struct rsk_verbs_place kit_candidate(uint8_t network, uint8_t host, uint16_t device)
+struct rsk_verbs_device_addr kit_candidate(uint8_t network, uint8_t host, uint16_t device)
 {
-	return (struct rsk_verbs_place){ .addr = { .ip = { 10, 0, network, host },
-						   .family = AF_INET },
-					 .prefix_bits = 24,
-					 .device = device };
+	return (struct rsk_verbs_device_addr){ .addr = { .ip = { 10, 0, network, host },
+							 .family = AF_INET },
+					       .prefix_bits = 24,
+					       .device = device };
 }
 
 /* ---- the process ---- */

@@ -21,10 +21,10 @@ struct kit {
 };
 
 /* What the module says of this host's devices. */
-extern struct rsk_verbs_place kit_candidates[RSK_REMOTE_CANDIDATES];
+extern struct rsk_verbs_device_addr kit_candidates[RSK_REMOTE_CANDIDATES];
 extern uint32_t kit_candidates_n;
 /* The address 10.0.@network.@host of a device of that number, in a network of 24 bits. */
-struct rsk_verbs_place kit_candidate(uint8_t network, uint8_t host, uint16_t device);
+struct rsk_verbs_device_addr kit_candidate(uint8_t network, uint8_t host, uint16_t device);
 
 /* What the rails' fabric does, and the module's registrations: nothing, until a test says otherwise. */
 extern struct kit_fabric {

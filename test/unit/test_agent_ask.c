@@ -29,13 +29,13 @@ static const char host[] =
 	"rnics: [{name: r0, addresses: [10.0.0.2], sessions: 3}]\n"
 	"services: [{name: web, ports: ['80'], pm-time: 30s, rate: 2Gbit, rdma-port: '7'}]\n";
 
-/* ---- the centre, as the test wants it ---- */
+/* ---- the central agent, as the test wants it ---- */
 
 static struct rsk_ask_answer central_says;
 static uint64_t released[16];
 static size_t n_released;
 
-/* All messages that are due; @answers: does the centre live? */
+/* All messages that are due; @answers: does the central agent live? */
 static void carry(struct rsk_pma_link *l, bool answers)
 {
 	static struct rsk_ask_item items[RSK_ASK_IDS];
@@ -114,7 +114,7 @@ static void on_decided(void *user, const struct rsk_pma_answer *answer)
 	heard = *answer;
 }
 
-/* Asks, and has the centre answer. */
+/* Asks, and has the central agent answer. */
 static struct rsk_pma_answer ask(struct fixture *f, uint64_t held)
 {
 	struct rsk_pma_question q = pma_question(RSK_PMA_AP, "10.0.0.1", "10.0.0.2", 80);
@@ -144,7 +144,7 @@ Test(agent_ask, both_agree)
 	again = ask(&f, out.reservation);
 	cr_assert(again.reservation == out.reservation && f.link.ask.count.asked == 1,
 		  "not asked again");
-	/* What happens to our device counts, whatever the centre said. */
+	/* What happens to our device counts, whatever the central agent said. */
 	rsk_pma_device_set(f.pma, "r0", RSK_PMA_DRAINING);
 	again = ask(&f, out.reservation);
 	cr_assert_eq(again.verdict, RSK_PMA_NO_DEVICE);
@@ -188,7 +188,7 @@ Test(agent_ask, the_central_decides_and_ours_looks_at_the_device)
 	rsk_pma_device_set(f.pma, "r0", RSK_PMA_DOWN);
 	cr_assert_eq(ask(&f, out.reservation).verdict, RSK_PMA_NO_DEVICE);
 	cr_assert_eq(ask(&f, 0).verdict, RSK_PMA_NO_DEVICE);
-	cr_assert_eq(n_released, 1, "what the centre had granted in vain");
+	cr_assert_eq(n_released, 1, "what the central agent had granted in vain");
 	rsk_pma_device_set(f.pma, "r0", RSK_PMA_UP);
 	ask(&f, 0);
 	ask(&f, 0);
@@ -220,7 +220,7 @@ Test(agent_ask, a_central_that_is_silent)
 			cr_assert_eq(out.verdict, local ? RSK_PMA_MAP : RSK_PMA_UNHEARD);
 			cr_assert_eq(booked(&f), local ? 2 : 0);
 			cr_assert_eq(f.ask.silent_mapped, local ? 2 : 0);
-			/* What the centre may have granted is given back when it is there again. */
+			/* What the central agent may have granted is given back when it is there again. */
 			now_ns += 2000000000;
 			carry(&f.link, true);
 			cr_assert_eq(n_released, 1);
@@ -268,7 +268,7 @@ Test(agent_ask, more_links_of_one_mapping)
 	rsk_pma_release(f.pma, first);
 	carry(&f.link, true);
 	third = rsk_agent_another(&f.ask, out.reservation);
-	cr_assert_eq(third, 0, "the centre has refused one more");
+	cr_assert_eq(third, 0, "the central agent has refused one more");
 	rsk_pma_release(f.pma, second);
 	rsk_pma_release(f.pma, out.reservation);
 	carry(&f.link, true);

@@ -183,7 +183,7 @@ Test(pma_ask, a_central_that_does_not_know_us)
 	cr_assert_eq(next(&a, MS), RSK_ASK_DECIDE);
 	rsk_ask_unknown(&a, 2 * MS);
 	cr_assert(a.idle == 0 && a.questions == 1, "kept ones are gone, the question stays");
-	/* The first part gets through, the next does not: all of it again, perhaps to another life of the centre. */
+	/* The first part gets through, the next does not: all of it again, perhaps to another life of the central agent. */
 	cr_assert_eq(next(&a, 2 * MS), RSK_ASK_REPORT);
 	rsk_ask_answered(&a, NULL, NULL, 0, 2 * MS);
 	cr_assert_eq(next(&a, 2 * MS), RSK_ASK_REPORT);
@@ -203,7 +203,8 @@ Test(pma_ask, a_central_that_does_not_know_us)
 		if (last)
 			break;
 	}
-	cr_assert(a.idle == 0 && a.n_ending == 2, "not kept: the centre may not know of them");
+	cr_assert(a.idle == 0 && a.n_ending == 2,
+		  "not kept: the central agent may not know of them");
 	cr_assert_eq(told, MANY - 2, "all but what had ended before");
 	cr_assert(a.known);
 	cr_assert_eq(rsk_ask_start(&a, &key, on_said, &w[MANY], 110 * MS), 0);

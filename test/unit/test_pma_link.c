@@ -8,7 +8,7 @@
 #include "pma_kit.h"
 #include "pma_link_kit.h"
 
-/* ---- the centre ---- */
+/* ---- the central agent ---- */
 
 static const char fabric[] =
 	"rnics: [{name: b0, node: b, addresses: [10.0.0.2], sessions: 100}]\n"
@@ -294,7 +294,7 @@ static void act(struct world *o, size_t i)
 	}
 }
 
-/* Held by anybody: what the centre's limit is about. */
+/* Held by anybody: what the central agent's limit is about. */
 static uint32_t all_held(const struct world *o)
 {
 	uint32_t n = 0;
@@ -329,7 +329,7 @@ Test(pma_link, never_more_than_the_limit_whoever_dies, .timeout = 100)
 			rsk_ask_fini(&o.nodes[i].a);
 			start_node(&o, i);
 		}
-		if (roll(&o.dice, 10000) == 0) { /* so does the centre */
+		if (roll(&o.dice, 10000) == 0) { /* so does the central agent */
 			rsk_central_fini(&o.c);
 			rsk_pma_free(o.pma);
 			o.pma = pma_of(text);

@@ -7,16 +7,17 @@
 
 #include "port_reservations_kit.h"
 
-static struct rsk_verbs_place place(uint8_t last, uint16_t device)
+static struct rsk_verbs_device_addr place(uint8_t last, uint16_t device)
 {
-	return (struct rsk_verbs_place){ .addr = { .ip = { 10, 0, 0, last }, .family = AF_INET },
-					 .device = device };
+	return (struct rsk_verbs_device_addr){
+		.addr = { .ip = { 10, 0, 0, last }, .family = AF_INET }, .device = device
+	};
 }
 
 /* Whatever it is asked, there is nothing. */
 static void nothing_is_known(void)
 {
-	const struct rsk_verbs_place own[] = { place(UP, 0) };
+	const struct rsk_verbs_device_addr own[] = { place(UP, 0) };
 	struct rsk_reservation s = { 0 };
 
 	cr_assert_eq(rsk_reservations_next(), UINT64_MAX);
@@ -176,8 +177,8 @@ Test(reservations, states, .init = shares_set, .fini = shares_end)
 		[DOWN] = RSK_RESERVATION_OUT,  [OTHER] = RSK_RESERVATION_UP,
 		[NONE] = RSK_RESERVATION_FREE
 	};
-	const struct rsk_verbs_place own[] = { place(99, 4), place(UP, 2), place(SPARE, 4),
-					       place(OTHER, 1), place(98, 1) };
+	const struct rsk_verbs_device_addr own[] = { place(99, 4), place(UP, 2), place(SPARE, 4),
+						     place(OTHER, 1), place(98, 1) };
 	struct rsk_port_table_data t = table();
 
 	for (uint32_t i = 0; i <= NONE; i++) {

@@ -33,7 +33,8 @@ static struct rsk_remote_msg good(uint32_t type)
 		m.gap[0] = (struct rsk_remote_missing){ 5, 6 };
 		m.gap[1] = (struct rsk_remote_missing){ 9, UINT64_MAX };
 	} else if (type == RSK_REMOTE_CANDIDATE) {
-		m.candidate = (struct rsk_verbs_place){ .addr.family = AF_INET, .prefix_bits = 24 };
+		m.candidate =
+			(struct rsk_verbs_device_addr){ .addr.family = AF_INET, .prefix_bits = 24 };
 		m.rail = 2;
 	}
 

@@ -82,7 +82,7 @@ static struct rsk_rail ours;
 static uint32_t told, news_n;
 static uint64_t put;
 
-static void heard(void *ctx, void *rail, const uint8_t word[static RSK_VERBS_WORD_BYTES])
+static void heard(void *ctx, void *rail, const uint8_t word[static RSK_VERBS_MSG_BYTES])
 {
 	told++;
 }
@@ -162,7 +162,7 @@ static void cell(uint32_t index)
 
 static void word(void)
 {
-	uint8_t bytes[RSK_VERBS_WORD_BYTES] = { 9 };
+	uint8_t bytes[RSK_VERBS_MSG_BYTES] = { 9 };
 	uint32_t n = sizeof(bytes), units;
 
 	units = rsk_indirect_put(r.buf->in, put, RSK_INDIRECT_UNITS - (uint32_t)put,

@@ -34,11 +34,11 @@ static struct rsk_verbs verbs;
 static struct rail rails[RAILS];
 static uint32_t calls;
 
-static void compose(uint8_t word[static RSK_VERBS_WORD_BYTES], const struct rail *at, uint32_t n)
+static void compose(uint8_t word[static RSK_VERBS_MSG_BYTES], const struct rail *at, uint32_t n)
 {
 	uint32_t stamp[2] = { (uint32_t)(at - rails), n };
 
-	memset(word, 0, RSK_VERBS_WORD_BYTES);
+	memset(word, 0, RSK_VERBS_MSG_BYTES);
 	memcpy(word, stamp, sizeof(stamp));
 }
 
@@ -52,8 +52,9 @@ static void poller(struct rail *at)
 		units = rsk_indirect_take(at->r->buf->in, at->r->in_at,
 					  atomic_load(&at->r->in_avail), 0, 0, &e);
 		cr_assert_gt(units, 0);
-		rc = rsk_words_put(&at->r->heard, e.off,
-				   at->r->buf->in + rsk_indirect_place(at->r->in_at + 1), e.bytes);
+		rc = rsk_control_msgs_put(&at->r->heard, e.off,
+					  at->r->buf->in + rsk_indirect_place(at->r->in_at + 1),
+					  e.bytes);
 		if (rc < 0)
 			break;
 		at->r->in_at += (uint32_t)units;
@@ -65,11 +66,11 @@ static void poller(struct rail *at)
 /* As much as there is room for; and its completion is taken. */
 static void peer_says(struct rail *at)
 {
-	uint8_t word[RSK_VERBS_WORD_BYTES];
+	uint8_t word[RSK_VERBS_MSG_BYTES];
 
 	while (at->left) {
 		uint32_t room = RSK_INDIRECT_UNITS - (uint32_t)(at->put - at->r->in_at);
-		uint32_t off = at->cell * RSK_CELL_BYTES, bytes = RSK_VERBS_WORD_BYTES - off, units;
+		uint32_t off = at->cell * RSK_CELL_BYTES, bytes = RSK_VERBS_MSG_BYTES - off, units;
 
 		compose(word, at, at->said);
 		units = rsk_indirect_put(at->r->buf->in, at->put, room, RSK_INDIRECT_WORDS, off,
@@ -79,7 +80,7 @@ static void peer_says(struct rail *at)
 		at->put += units;
 		atomic_fetch_add(&at->r->in_avail, units);
 		at->cell += bytes / RSK_CELL_BYTES;
-		if (at->cell * RSK_CELL_BYTES == RSK_VERBS_WORD_BYTES) {
+		if (at->cell * RSK_CELL_BYTES == RSK_VERBS_MSG_BYTES) {
 			at->cell = 0;
 			at->said++;
 			at->left--;
@@ -94,9 +95,9 @@ static void peer_begins(struct rail *at, uint32_t words)
 	peer_says(at);
 }
 
-static void heard(void *ctx, void *rail_ctx, const uint8_t word[static RSK_VERBS_WORD_BYTES])
+static void heard(void *ctx, void *rail_ctx, const uint8_t word[static RSK_VERBS_MSG_BYTES])
 {
-	uint8_t want[RSK_VERBS_WORD_BYTES];
+	uint8_t want[RSK_VERBS_MSG_BYTES];
 	struct rail *at = rail_ctx;
 
 	compose(want, at, at->heard);

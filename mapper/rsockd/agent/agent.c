@@ -276,7 +276,7 @@ static struct rsk_agent_request *find_awaiting(const struct rsk_agent *a,
 	return r;
 }
 
-/* Would it be mapped? Who would not need not wait. The centre's word is asked for when the end is there. */
+/* Would it be mapped? Who would not need not wait. The central agent's word is asked for when the end is there. */
 static bool may_be_mapped(struct rsk_agent *a, const struct rsk_pma_question *q)
 {
 	struct rsk_pma_answer answer;

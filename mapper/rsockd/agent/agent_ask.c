@@ -42,7 +42,7 @@ static struct rsk_ask_key key_of(const struct rsk_pma_question *q,
 	return k;
 }
 
-/* ---- what the centre said, and what becomes of it here ---- */
+/* ---- what the central agent said, and what becomes of it here ---- */
 
 static void refuse(struct rsk_agent_ask *a, const struct rsk_ask_answer *said,
 		   struct rsk_pma_answer *out)
@@ -68,7 +68,7 @@ static void agree(const struct rsk_ask_answer *said, struct rsk_pma_answer *out)
 		out->rate_bps = said->rate_bps;
 }
 
-/* CENTRAL: as the centre says, if the device is there and has room. */
+/* CENTRAL: as the central agent says, if the device is there and has room. */
 static void admit(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 		  const struct rsk_ask_answer *said, struct rsk_pma_answer *out)
 {
@@ -90,7 +90,7 @@ static void admit(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 		out->verdict = RSK_PMA_MAP;
 }
 
-/* The centre has agreed, by lease @id: ours is added to it, or it is given up. */
+/* The central agent has agreed, by lease @id: ours is added to it, or it is given up. */
 static void settle(struct rsk_agent_ask *a, const struct rsk_pma_question *q, uint64_t id,
 		   const struct rsk_ask_answer *said, struct rsk_pma_answer *out)
 {
@@ -104,7 +104,7 @@ static void settle(struct rsk_agent_ask *a, const struct rsk_pma_question *q, ui
 		rsk_ask_give_up(&a->link->ask, id, q->now_ns);
 }
 
-/* No word from the centre. */
+/* No word from the central agent. */
 static void unheard(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 		    struct rsk_pma_answer *out)
 {
@@ -163,7 +163,7 @@ static void on_said(void *user, uint64_t id, const struct rsk_ask_answer *said)
 	drop(w);
 }
 
-/* Asks the centre. False: it cannot be asked. */
+/* Asks the central agent. False: it cannot be asked. */
 static bool ask(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 		const struct rsk_ask_key *key, const struct rsk_pma_answer *ours, uint64_t mapping,
 		rsk_agent_decided *decided, void *user)
@@ -188,7 +188,7 @@ static bool ask(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 	return true;
 }
 
-/* By what is known, or the centre's word. False: it is asked. */
+/* By what is known, or the central agent's word. False: it is asked. */
 static bool consult(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 		    const struct rsk_ask_key *key, struct rsk_pma_answer *out,
 		    rsk_agent_decided *decided, void *user)
@@ -276,7 +276,7 @@ uint64_t rsk_agent_another(struct rsk_agent_ask *a, uint64_t reservation)
 	if (!session || mode_of(a) == RSK_CONF_PMA_LOCAL)
 		return session;
 	if (!rsk_ask_of(&a->link->ask, reservation, &key, &said)) {
-		/* Either mapped without the centre's word, or the next lease is not there yet. */
+		/* Either mapped without the central agent's word, or the next lease is not there yet. */
 		if (a->link->ask.silent && a->link->local_if_silent)
 			return session;
 		rsk_pma_release(a->pma, session);

@@ -30,7 +30,7 @@ struct rsk_pma_link {
 	struct rsk_ask_item *items; /* of RSK_ASK_IDS: the message that is being made */
 };
 
-/* @conf names a centre; @node is copied; @load is borrowed. 0 or -ENOMEM. */
+/* @conf names a central agent; @node is copied; @load is borrowed. 0 or -ENOMEM. */
 int rsk_pma_link_open(struct rsk_pma_link *l, struct event_base *base, struct rsk_pma *pma,
 		      struct rsk_load *load, const struct rsk_conf_pma *conf, const char *node);
 void rsk_pma_link_close(struct rsk_pma_link *l);

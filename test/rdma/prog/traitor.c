@@ -71,7 +71,7 @@ __attribute__((format(printf, 1, 2))) static void says(const char *form, ...)
 
 static uint64_t roll(void)
 {
-	return rsk_answer_pattern(&dice);
+	return rsk_canary_pattern(&dice);
 }
 
 static void noise(void *at, size_t bytes)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "words.h"
+#include "control_msgs.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-int rsk_words_say(struct rsk_words_out *w, const void *word, size_t bytes)
+int rsk_control_msgs_say(struct rsk_control_msgs_out *w, const void *word, size_t bytes)
 {
 	size_t need = w->bytes + RSK_INDIRECT_WORD_BYTES;
 
@@ -13,7 +13,7 @@ int rsk_words_say(struct rsk_words_out *w, const void *word, size_t bytes)
 		return -EINVAL;
 	if (need > w->room) {
 		size_t room = 2 * need;
-		uint8_t *more = room <= RSK_WORDS_OUT ? realloc(w->at, room) : NULL;
+		uint8_t *more = room <= RSK_CONTROL_MSGS_OUT ? realloc(w->at, room) : NULL;
 
 		if (!more)
 			return -ENOMEM;
@@ -26,7 +26,8 @@ int rsk_words_say(struct rsk_words_out *w, const void *word, size_t bytes)
 	return 0;
 }
 
-const uint8_t *rsk_words_next(const struct rsk_words_out *w, uint32_t *off, uint32_t *bytes)
+const uint8_t *rsk_control_msgs_next(const struct rsk_control_msgs_out *w, uint32_t *off,
+				     uint32_t *bytes)
 {
 	if (w->sent == w->bytes)
 		return NULL;
@@ -35,26 +36,27 @@ const uint8_t *rsk_words_next(const struct rsk_words_out *w, uint32_t *off, uint
 	return w->at + w->sent;
 }
 
-void rsk_words_sent(struct rsk_words_out *w, uint32_t bytes)
+void rsk_control_msgs_sent(struct rsk_control_msgs_out *w, uint32_t bytes)
 {
 	w->sent += bytes;
 	if (w->sent == w->bytes)
 		w->sent = w->bytes = 0;
 }
 
-void rsk_words_free(struct rsk_words_out *w)
+void rsk_control_msgs_free(struct rsk_control_msgs_out *w)
 {
 	free(w->at);
-	*w = (struct rsk_words_out){ .at = NULL };
+	*w = (struct rsk_control_msgs_out){ .at = NULL };
 }
 
-int rsk_words_put(struct rsk_words_in *w, uint32_t off, const uint8_t *cells, uint32_t bytes)
+int rsk_control_msgs_put(struct rsk_control_msgs_in *w, uint32_t off, const uint8_t *cells,
+			 uint32_t bytes)
 {
 	if (!bytes)
 		return 0; /* the end of a lap */
 	if (off != w->bytes || bytes > RSK_INDIRECT_WORD_BYTES - off)
 		return -EPROTO;
-	if (w->n == RSK_WORDS_IN)
+	if (w->n == RSK_CONTROL_MSGS_IN)
 		return -ENOBUFS;
 	memcpy(w->word[w->n] + off, cells, bytes);
 	w->bytes += bytes;
@@ -65,13 +67,14 @@ int rsk_words_put(struct rsk_words_in *w, uint32_t off, const uint8_t *cells, ui
 	return 0;
 }
 
-bool rsk_words_take(struct rsk_words_in *w, uint8_t word[static RSK_INDIRECT_WORD_BYTES])
+bool rsk_control_msgs_take(struct rsk_control_msgs_in *w,
+			   uint8_t word[static RSK_INDIRECT_WORD_BYTES])
 {
 	if (!w->n)
 		return false;
 	memcpy(word, w->word[0], RSK_INDIRECT_WORD_BYTES);
 	/* The one that is not whole yet moves as well. */
-	memmove(w->word[0], w->word[1], (RSK_WORDS_IN - 1) * sizeof(w->word[0]));
+	memmove(w->word[0], w->word[1], (RSK_CONTROL_MSGS_IN - 1) * sizeof(w->word[0]));
 	w->n--;
 	return true;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * meter.c - how much is under way on a rail, and how fast it goes, for who has several to choose from. Measured only
+ * rate_estimator.c - how much is under way on a rail, and how fast it goes, for who has several to choose from. Measured only
  * once there are: until then fewer completions are asked for. With r->lock held.
  *
  * The rate is that of times in which the send queue was never empty: what is done between two looks, by the time that
@@ -25,19 +25,20 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-void rsk_meter_reset(struct rsk_verbs_rail *r)
+void rsk_rate_estimator_reset(struct rsk_verbs_rail *r)
 {
-	r->meter = (struct rsk_meter){ .on = r->meter.on };
+	r->rate_estimator = (struct rsk_rate_estimator){ .on = r->rate_estimator.on };
 }
 
-bool rsk_meter_due(const struct rsk_verbs_rail *r)
+bool rsk_rate_estimator_due(const struct rsk_verbs_rail *r)
 {
-	return r->meter.on && r->meter.posted - r->meter.signalled >= SIGNAL_BYTES;
+	return r->rate_estimator.on &&
+	       r->rate_estimator.posted - r->rate_estimator.signalled >= SIGNAL_BYTES;
 }
 
-void rsk_meter_posted(struct rsk_verbs_rail *r, uint64_t index, uint64_t bytes)
+void rsk_rate_estimator_posted(struct rsk_verbs_rail *r, uint64_t index, uint64_t bytes)
 {
-	struct rsk_meter *m = &r->meter;
+	struct rsk_rate_estimator *m = &r->rate_estimator;
 
 	if (m->on && !m->mark_ns && bytes) {
 		m->mark_ns = now_ns();
@@ -47,7 +48,7 @@ void rsk_meter_posted(struct rsk_verbs_rail *r, uint64_t index, uint64_t bytes)
 	m->at[index % RSK_VERBS_DEPTH] = m->posted;
 }
 
-static void sample(struct rsk_meter *m)
+static void sample(struct rsk_rate_estimator *m)
 {
 	uint64_t now = now_ns(), ns = now - m->mark_ns, bytes = m->done - m->mark, rate;
 
@@ -66,9 +67,9 @@ static void sample(struct rsk_meter *m)
 	m->mark = m->done;
 }
 
-void rsk_meter_done(struct rsk_verbs_rail *r)
+void rsk_rate_estimator_done(struct rsk_verbs_rail *r)
 {
-	struct rsk_meter *m = &r->meter;
+	struct rsk_rate_estimator *m = &r->rate_estimator;
 
 	m->done = m->at[r->done % RSK_VERBS_DEPTH];
 	if (!m->mark_ns)
@@ -78,10 +79,11 @@ void rsk_meter_done(struct rsk_verbs_rail *r)
 		m->mark_ns = 0;
 }
 
-void rsk_meter_flow(struct rsk_verbs_rail *r, struct rsk_flow *flow)
+void rsk_rate_estimator_flow(struct rsk_verbs_rail *r, struct rsk_flow *flow)
 {
-	flow->under_way_bytes = r->meter.posted - r->meter.done + r->meter.noted;
-	if (!flow->under_way_bytes && now_ns() - r->meter.rate_ns > FORGET_NS)
-		r->meter.rate = 0;
-	flow->rate = r->meter.rate;
+	flow->under_way_bytes =
+		r->rate_estimator.posted - r->rate_estimator.done + r->rate_estimator.noted;
+	if (!flow->under_way_bytes && now_ns() - r->rate_estimator.rate_ns > FORGET_NS)
+		r->rate_estimator.rate = 0;
+	flow->rate = r->rate_estimator.rate;
 }

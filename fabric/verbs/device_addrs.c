@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* places.c - the addresses at which this host's RDMA devices can be reached. Keeper. */
+/* device_addrs.c - the addresses at which this host's RDMA devices can be reached. Keeper. */
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -18,7 +18,7 @@ static uint32_t ones(const uint8_t *mask, size_t bytes)
 }
 
 /* Of an interface's address; false: none that a rail could go by. */
-static bool describe(const struct ifaddrs *i, struct rsk_verbs_place *p)
+static bool describe(const struct ifaddrs *i, struct rsk_verbs_device_addr *p)
 {
 	const struct sockaddr_in *four = (const void *)i->ifa_addr,
 				 *mask = (const void *)i->ifa_netmask;
@@ -28,7 +28,7 @@ static bool describe(const struct ifaddrs *i, struct rsk_verbs_place *p)
 	if (!i->ifa_addr || !i->ifa_netmask || !(i->ifa_flags & IFF_UP) ||
 	    (i->ifa_flags & IFF_LOOPBACK))
 		return false;
-	*p = (struct rsk_verbs_place){ .addr.family = i->ifa_addr->sa_family };
+	*p = (struct rsk_verbs_device_addr){ .addr.family = i->ifa_addr->sa_family };
 	if (i->ifa_addr->sa_family == AF_INET) {
 		memcpy(p->addr.ip, &four->sin_addr, 4);
 		p->prefix_bits = ones((const uint8_t *)&mask->sin_addr, 4);
@@ -86,7 +86,7 @@ static bool is_soft(const struct ibv_context *ctx)
 	       (!strcmp(line, "rxe\n") || !strcmp(line, "Software iWARP stack\n"));
 }
 
-uint32_t rsk_verbs_addresses(struct rsk_verbs *v, struct rsk_verbs_place *out, uint32_t most)
+uint32_t rsk_verbs_addresses(struct rsk_verbs *v, struct rsk_verbs_device_addr *out, uint32_t most)
 {
 	enum {
 		DEVICES = 16

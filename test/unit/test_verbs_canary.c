@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Answers of READs and atomic operations: one that has not come, or not all of it, is noticed; one that has is not. */
-#include "answer.h"
+#include "canary.h"
 
 #include "dice.h"
 
@@ -12,12 +12,12 @@ Test(answer, none_at_all)
 	uint8_t at[MOST + 2];
 
 	for (size_t len = 1; len <= MOST; len++) {
-		uint64_t pattern = rsk_answer_pattern(&state);
+		uint64_t pattern = rsk_canary_pattern(&state);
 
 		memset(at, 0x5a, sizeof(at));
-		rsk_answer_prepare(at + 1, len, pattern);
+		rsk_canary_prepare(at + 1, len, pattern);
 		cr_assert(at[0] == 0x5a && at[len + 1] == 0x5a, "%zu bytes, and more", len);
-		cr_assert(rsk_answer_missing(at + 1, len, pattern), "RSOCK_SEED=%" PRIu64 ": %zu",
+		cr_assert(rsk_canary_missing(at + 1, len, pattern), "RSOCK_SEED=%" PRIu64 ": %zu",
 			  seed, len);
 	}
 }
@@ -31,20 +31,20 @@ Test(answer, some_of_it)
 	for (size_t i = 0; i < MOST; i++)
 		content[i] = (uint8_t)dice_roll(&state);
 	for (size_t len = 8; len <= MOST; len++) {
-		before = rsk_answer_pattern(&state);
-		pattern = rsk_answer_pattern(&state);
+		before = rsk_canary_pattern(&state);
+		pattern = rsk_canary_pattern(&state);
 		cr_assert_neq(before, pattern);
 		for (size_t word = 0; word + 8 <= len; word += 8) {
 			memcpy(at, content, len);
 			memcpy(at + word, &pattern, 8);
-			cr_assert(rsk_answer_missing(at, len, pattern),
+			cr_assert(rsk_canary_missing(at, len, pattern),
 				  "RSOCK_SEED=%" PRIu64 ": %zu of %zu", seed, word, len);
 		}
 		memcpy(at, content, len);
-		cr_assert(!rsk_answer_missing(at, len, pattern),
+		cr_assert(!rsk_canary_missing(at, len, pattern),
 			  "RSOCK_SEED=%" PRIu64 ": all of %zu", seed, len);
-		rsk_answer_prepare(at, len, before);
-		cr_assert(!rsk_answer_missing(at, len, pattern),
+		rsk_canary_prepare(at, len, before);
+		cr_assert(!rsk_canary_missing(at, len, pattern),
 			  "RSOCK_SEED=%" PRIu64 ": an older one's, %zu", seed, len);
 	}
 }
@@ -58,9 +58,9 @@ Test(answer, plain_content)
 
 	memset(ones, 0xff, sizeof(ones));
 	for (uint32_t i = 0; i < 100000; i++) {
-		uint64_t pattern = rsk_answer_pattern(&state);
+		uint64_t pattern = rsk_canary_pattern(&state);
 
-		cr_assert(!rsk_answer_missing(zeros, MOST, pattern));
-		cr_assert(!rsk_answer_missing(ones, 8, pattern));
+		cr_assert(!rsk_canary_missing(zeros, MOST, pattern));
+		cr_assert(!rsk_canary_missing(ones, 8, pattern));
 	}
 }

@@ -5,58 +5,58 @@
 #include <rsock/slot.h>
 
 #include "dice.h"
-#include "note.h"
+#include "pending_writes.h"
 
 #define CELLS 128u
 #define RING (CELLS * RSK_CELL_BYTES)
 
 Test(verbs_note, slots_in_a_row_are_one_range)
 {
-	struct rsk_note n = { .ranges = 0 };
+	struct rsk_pending_writes n = { .ranges = 0 };
 	uint32_t off, len;
 
-	cr_assert_not(rsk_note_any(&n));
-	cr_assert_not(rsk_note_first(&n, &off, &len));
-	rsk_note_range(&n, 64, 40); /* its cell's rest is nothing */
-	rsk_note_range(&n, 128, 64);
-	rsk_note_range(&n, 192, 300);
+	cr_assert_not(rsk_pending_writes_any(&n));
+	cr_assert_not(rsk_pending_writes_first(&n, &off, &len));
+	rsk_pending_range(&n, 64, 40); /* its cell's rest is nothing */
+	rsk_pending_range(&n, 128, 64);
+	rsk_pending_range(&n, 192, 300);
 	cr_assert_eq(n.ranges, 1);
-	cr_assert(rsk_note_first(&n, &off, &len));
+	cr_assert(rsk_pending_writes_first(&n, &off, &len));
 	cr_assert(off == 64 && len == 192 + 300 - 64);
 }
 
 Test(verbs_note, around_the_end_are_two)
 {
-	struct rsk_note n = { .ranges = 0 };
+	struct rsk_pending_writes n = { .ranges = 0 };
 	uint32_t off, len;
 
-	rsk_note_range(&n, RING - 128, 128);
-	rsk_note_range(&n, 0, 64);
-	rsk_note_range(&n, 64, 10);
+	rsk_pending_range(&n, RING - 128, 128);
+	rsk_pending_range(&n, 0, 64);
+	rsk_pending_range(&n, 64, 10);
 	cr_assert_eq(n.ranges, 2);
-	cr_assert(rsk_note_first(&n, &off, &len) && off == RING - 128 && len == 128);
-	rsk_note_took(&n, 64);
-	cr_assert(rsk_note_first(&n, &off, &len) && off == RING - 64 && len == 64);
-	rsk_note_took(&n, 64);
-	cr_assert(rsk_note_first(&n, &off, &len) && off == 0 && len == 74);
-	rsk_note_took(&n, 74);
-	cr_assert_not(rsk_note_any(&n));
+	cr_assert(rsk_pending_writes_first(&n, &off, &len) && off == RING - 128 && len == 128);
+	rsk_pending_writes_took(&n, 64);
+	cr_assert(rsk_pending_writes_first(&n, &off, &len) && off == RING - 64 && len == 64);
+	rsk_pending_writes_took(&n, 64);
+	cr_assert(rsk_pending_writes_first(&n, &off, &len) && off == 0 && len == 74);
+	rsk_pending_writes_took(&n, 74);
+	cr_assert_not(rsk_pending_writes_any(&n));
 }
 
 /* What lies between them is another rail's: nothing joins but neighbours. */
 Test(verbs_note, ranges_are_exact)
 {
-	struct rsk_note n = { .ranges = 0 };
+	struct rsk_pending_writes n = { .ranges = 0 };
 
-	for (uint32_t i = 0; i < RSK_NOTE_RANGES; i++)
-		cr_assert(rsk_note_range(&n, i * 1024, 64));
-	cr_assert_eq(n.ranges, RSK_NOTE_RANGES);
-	cr_assert_not(rsk_note_range(&n, 512, 64), "a range too many");
-	cr_assert_eq(n.ranges, RSK_NOTE_RANGES);
-	cr_assert(rsk_note_range(&n, 64, 1024 - 64), "it fills the way to the next one");
-	cr_assert_eq(n.ranges, RSK_NOTE_RANGES - 1);
+	for (uint32_t i = 0; i < RSK_PENDING_RANGES; i++)
+		cr_assert(rsk_pending_range(&n, i * 1024, 64));
+	cr_assert_eq(n.ranges, RSK_PENDING_RANGES);
+	cr_assert_not(rsk_pending_range(&n, 512, 64), "a range too many");
+	cr_assert_eq(n.ranges, RSK_PENDING_RANGES);
+	cr_assert(rsk_pending_range(&n, 64, 1024 - 64), "it fills the way to the next one");
+	cr_assert_eq(n.ranges, RSK_PENDING_RANGES - 1);
 	cr_assert(n.range[0].from == 0 && n.range[0].to == 1024 + 64);
-	cr_assert(rsk_note_range(&n, 1024 + 64, 7 * 1024), "and to all others");
+	cr_assert(rsk_pending_range(&n, 1024 + 64, 7 * 1024), "and to all others");
 	cr_assert_eq(n.ranges, 1);
 	cr_assert(n.range[0].from == 0 && n.range[0].to == 8 * 1024 + 64);
 }
@@ -67,7 +67,7 @@ Test(verbs_note, anything_in_any_order)
 	uint64_t dice = dice_number("RSK_DICE", 11);
 
 	for (int run = 0; run < 2000; run++) {
-		struct rsk_note n = { .ranges = 0 };
+		struct rsk_pending_writes n = { .ranges = 0 };
 		bool put[CELLS] = { false };
 
 		for (int step = 0; step < 40; step++) {
@@ -77,22 +77,23 @@ Test(verbs_note, anything_in_any_order)
 
 			if (r % 3) {
 				len = 1 + (uint32_t)(r >> 32) % (most < 700 ? most : 700);
-				if (!rsk_note_range(&n, cell * RSK_CELL_BYTES, len)) {
-					cr_assert_eq(n.ranges, RSK_NOTE_RANGES);
+				if (!rsk_pending_range(&n, cell * RSK_CELL_BYTES, len)) {
+					cr_assert_eq(n.ranges, RSK_PENDING_RANGES);
 					len = 0;
 				}
 				for (uint32_t i = cell;
 				     i * RSK_CELL_BYTES < cell * RSK_CELL_BYTES + len; i++)
 					put[i] = true;
-			} else if (rsk_note_first(&n, &off, &len)) {
+			} else if (rsk_pending_writes_first(&n, &off, &len)) {
 				if (r & 16 && len > RSK_CELL_BYTES)
 					len = RSK_CELL_BYTES;
 				for (uint32_t i = off / RSK_CELL_BYTES;
 				     i * RSK_CELL_BYTES < off + len; i++)
 					put[i] = false;
-				rsk_note_took(&n, len);
+				rsk_pending_writes_took(&n, len);
 			}
-			cr_assert(rsk_note_validate(&n, RING), "run %d step %d", run, step);
+			cr_assert(rsk_pending_writes_validate(&n, RING), "run %d step %d", run,
+				  step);
 			for (uint32_t i = 0; i < CELLS; i++) {
 				bool covered = false;
 

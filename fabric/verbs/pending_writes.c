@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "note.h"
+#include "pending_writes.h"
 
 #include <rsock/slot.h>
 
@@ -9,7 +9,7 @@ static uint32_t cell_end(uint32_t at)
 }
 
 /* Makes range @i cover [from, to) as well. */
-static void cover(struct rsk_note *n, uint32_t i, uint32_t from, uint32_t to)
+static void cover(struct rsk_pending_writes *n, uint32_t i, uint32_t from, uint32_t to)
 {
 	if (from < n->range[i].from)
 		n->range[i].from = from;
@@ -18,27 +18,27 @@ static void cover(struct rsk_note *n, uint32_t i, uint32_t from, uint32_t to)
 }
 
 /* Do they overlap, or lie side by side? */
-static bool touch(const struct rsk_note *n, uint32_t i, uint32_t from, uint32_t to)
+static bool touch(const struct rsk_pending_writes *n, uint32_t i, uint32_t from, uint32_t to)
 {
 	return from <= cell_end(n->range[i].to) && n->range[i].from <= cell_end(to);
 }
 
 /* Range @i goes; the others keep their order. */
-static void drop(struct rsk_note *n, uint32_t i)
+static void drop(struct rsk_pending_writes *n, uint32_t i)
 {
 	n->ranges--;
 	for (; i < n->ranges; i++)
 		n->range[i] = n->range[i + 1];
 }
 
-bool rsk_note_range(struct rsk_note *n, uint32_t off, uint32_t len)
+bool rsk_pending_range(struct rsk_pending_writes *n, uint32_t off, uint32_t len)
 {
 	uint32_t to = off + len, i = 0;
 
 	while (i < n->ranges && !touch(n, i, off, to))
 		i++;
 	if (i == n->ranges) {
-		if (i == RSK_NOTE_RANGES)
+		if (i == RSK_PENDING_RANGES)
 			return false;
 		n->range[i].from = off;
 		n->range[i].to = to;
@@ -59,7 +59,7 @@ bool rsk_note_range(struct rsk_note *n, uint32_t off, uint32_t len)
 	return true;
 }
 
-bool rsk_note_first(const struct rsk_note *n, uint32_t *off, uint32_t *len)
+bool rsk_pending_writes_first(const struct rsk_pending_writes *n, uint32_t *off, uint32_t *len)
 {
 	if (!n->ranges)
 		return false;
@@ -68,7 +68,7 @@ bool rsk_note_first(const struct rsk_note *n, uint32_t *off, uint32_t *len)
 	return true;
 }
 
-void rsk_note_took(struct rsk_note *n, uint32_t len)
+void rsk_pending_writes_took(struct rsk_pending_writes *n, uint32_t len)
 {
 	n->range[0].from += len;
 	if (n->range[0].from < n->range[0].to)
@@ -76,9 +76,10 @@ void rsk_note_took(struct rsk_note *n, uint32_t len)
 	drop(n, 0);
 }
 
-bool rsk_note_validate(const struct rsk_note *n, uint32_t ring_bytes)
+bool rsk_pending_writes_validate(const struct rsk_pending_writes *n, uint32_t ring_bytes)
 {
-	if (n->ranges > RSK_NOTE_RANGES || n->words > (RSK_NOTE_TX_WORD | RSK_NOTE_RX_WORD))
+	if (n->ranges > RSK_PENDING_RANGES ||
+	    n->words > (RSK_PENDING_TX_WORD | RSK_PENDING_RX_WORD))
 		return false;
 	for (uint32_t i = 0; i < n->ranges; i++)
 		if (n->range[i].from >= n->range[i].to || n->range[i].to > ring_bytes ||

@@ -6,7 +6,7 @@
 #include <rsock/slot.h>
 
 #include "dice.h"
-#include "words.h"
+#include "control_msgs.h"
 
 #define RING (4u << 10)
 
@@ -16,11 +16,11 @@ static void compose(uint8_t word[static RSK_INDIRECT_WORD_BYTES], uint32_t numbe
 		word[i] = i < bytes ? (uint8_t)(number * 31 + i) : 0;
 }
 
-Test(verbs_words, there_and_back_between_slots)
+Test(verbs_control_msgs, there_and_back_between_slots)
 {
 	static uint8_t buf[RSK_INDIRECT_BYTES], ring[RING], window[RING];
-	static struct rsk_words_in in;
-	struct rsk_words_out out = { .at = NULL };
+	static struct rsk_control_msgs_in in;
+	struct rsk_control_msgs_out out = { .at = NULL };
 	uint64_t dice = dice_number("RSK_DICE", 5), put = 0, taken = 0;
 	uint8_t word[RSK_INDIRECT_WORD_BYTES], want[RSK_INDIRECT_WORD_BYTES];
 	uint32_t said = 0, heard = 0, held_up = 0;
@@ -36,18 +36,19 @@ Test(verbs_words, there_and_back_between_slots)
 		case 0:
 			compose(word, said, 1 + said % RSK_INDIRECT_WORD_BYTES);
 			if (said - heard < 100)
-				cr_assert_eq(rsk_words_say(&out, word,
-							   1 + said % RSK_INDIRECT_WORD_BYTES),
-					     0);
+				cr_assert_eq(
+					rsk_control_msgs_say(&out, word,
+							     1 + said % RSK_INDIRECT_WORD_BYTES),
+					0);
 			said += said - heard < 100;
 			break;
 		case 1:
-			cells = rsk_words_next(&out, &off, &bytes);
+			cells = rsk_control_msgs_next(&out, &off, &bytes);
 			if (cells) {
 				put += rsk_indirect_put(buf, put, room, RSK_INDIRECT_WORDS, off,
 							cells, &bytes);
 				if (room >= 2)
-					rsk_words_sent(&out, bytes);
+					rsk_control_msgs_sent(&out, bytes);
 			} else if (room >= 2) {
 				bytes = (1 + (uint32_t)(r >> 8) % 8) * RSK_CELL_BYTES;
 				put += rsk_indirect_put(buf, put, room, 0, 0, window, &bytes);
@@ -60,10 +61,10 @@ Test(verbs_words, there_and_back_between_slots)
 			cr_assert_gt(units, 0);
 			cells = buf + rsk_indirect_place(taken + 1);
 			if (e.sid == RSK_INDIRECT_WORDS) {
-				int rc = rsk_words_put(&in, e.off, cells, e.bytes);
+				int rc = rsk_control_msgs_put(&in, e.off, cells, e.bytes);
 
 				if (rc == -ENOBUFS) {
-					cr_assert_eq(in.n, RSK_WORDS_IN);
+					cr_assert_eq(in.n, RSK_CONTROL_MSGS_IN);
 					held_up++;
 					break;
 				}
@@ -74,7 +75,7 @@ Test(verbs_words, there_and_back_between_slots)
 			taken += (uint32_t)units;
 			break;
 		default:
-			if ((r >> 8) % 4 || !rsk_words_take(&in, word))
+			if ((r >> 8) % 4 || !rsk_control_msgs_take(&in, word))
 				break;
 			compose(want, heard, 1 + heard % RSK_INDIRECT_WORD_BYTES);
 			cr_assert_arr_eq(word, want, sizeof(want), "word %u", heard);
@@ -82,38 +83,39 @@ Test(verbs_words, there_and_back_between_slots)
 		}
 	}
 	cr_assert_gt(held_up, 0, "it never was full: this tries nothing");
-	rsk_words_free(&out);
+	rsk_control_msgs_free(&out);
 }
 
-Test(verbs_words, what_no_peer_says)
+Test(verbs_control_msgs, what_no_peer_says)
 {
-	static struct rsk_words_in in;
+	static struct rsk_control_msgs_in in;
 	uint8_t cells[RSK_INDIRECT_WORD_BYTES] = { 1 };
 
-	cr_assert_eq(rsk_words_put(&in, RSK_CELL_BYTES, cells, RSK_CELL_BYTES),
+	cr_assert_eq(rsk_control_msgs_put(&in, RSK_CELL_BYTES, cells, RSK_CELL_BYTES),
 		     -EPROTO); /* not its first */
-	cr_assert_eq(rsk_words_put(&in, 0, cells, RSK_CELL_BYTES), 0);
-	cr_assert_eq(rsk_words_put(&in, 0, cells, RSK_CELL_BYTES), -EPROTO); /* twice */
-	cr_assert_eq(rsk_words_put(&in, 2 * RSK_CELL_BYTES, cells, RSK_CELL_BYTES), -EPROTO);
-	cr_assert_eq(rsk_words_put(&in, RSK_CELL_BYTES, cells, RSK_INDIRECT_WORD_BYTES), -EPROTO);
-	cr_assert_not(rsk_words_take(&in, cells));
-	cr_assert_eq(rsk_words_put(&in, RSK_CELL_BYTES, cells,
-				   RSK_INDIRECT_WORD_BYTES - RSK_CELL_BYTES),
+	cr_assert_eq(rsk_control_msgs_put(&in, 0, cells, RSK_CELL_BYTES), 0);
+	cr_assert_eq(rsk_control_msgs_put(&in, 0, cells, RSK_CELL_BYTES), -EPROTO); /* twice */
+	cr_assert_eq(rsk_control_msgs_put(&in, 2 * RSK_CELL_BYTES, cells, RSK_CELL_BYTES), -EPROTO);
+	cr_assert_eq(rsk_control_msgs_put(&in, RSK_CELL_BYTES, cells, RSK_INDIRECT_WORD_BYTES),
+		     -EPROTO);
+	cr_assert_not(rsk_control_msgs_take(&in, cells));
+	cr_assert_eq(rsk_control_msgs_put(&in, RSK_CELL_BYTES, cells,
+					  RSK_INDIRECT_WORD_BYTES - RSK_CELL_BYTES),
 		     0);
-	cr_assert(rsk_words_take(&in, cells));
-	cr_assert_not(rsk_words_take(&in, cells));
+	cr_assert(rsk_control_msgs_take(&in, cells));
+	cr_assert_not(rsk_control_msgs_take(&in, cells));
 }
 
-Test(verbs_words, what_cannot_be_said)
+Test(verbs_control_msgs, what_cannot_be_said)
 {
-	struct rsk_words_out out = { .at = NULL };
+	struct rsk_control_msgs_out out = { .at = NULL };
 	uint8_t word[RSK_INDIRECT_WORD_BYTES + 1] = { 0 };
 	size_t n = 0;
 
-	cr_assert_eq(rsk_words_say(&out, word, 0), -EINVAL);
-	cr_assert_eq(rsk_words_say(&out, word, sizeof(word)), -EINVAL);
-	while (rsk_words_say(&out, word, sizeof(word) - 1) == 0)
+	cr_assert_eq(rsk_control_msgs_say(&out, word, 0), -EINVAL);
+	cr_assert_eq(rsk_control_msgs_say(&out, word, sizeof(word)), -EINVAL);
+	while (rsk_control_msgs_say(&out, word, sizeof(word) - 1) == 0)
 		n++;
-	cr_assert(n * RSK_INDIRECT_WORD_BYTES <= RSK_WORDS_OUT && n > 1000, "%zu", n);
-	rsk_words_free(&out);
+	cr_assert(n * RSK_INDIRECT_WORD_BYTES <= RSK_CONTROL_MSGS_OUT && n > 1000, "%zu", n);
+	rsk_control_msgs_free(&out);
 }
