@@ -208,7 +208,7 @@ static int join(struct rsk_port_table *b, uint32_t port)
 static void no_more(struct rsk_port_table *b, uint32_t port)
 {
 	b->joined &= ~(1u << port);
-	b->life[port]++;
+	b->generation[port]++;
 }
 
 /* A process may be at it, if another port had that place: there is no record meanwhile. */

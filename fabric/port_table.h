@@ -22,7 +22,8 @@ struct rsk_port_table {
 	struct rsk_rail rail; /* the memory, as of a rail of shared memory without a link */
 	uint32_t me;	      /* 1 .. RSK_PORT_TABLE_HOLDERS */
 	uint32_t joined;      /* a bit for each port: it is a holder of that record */
-	uint32_t life[RSK_PORT_TABLE_PORTS]; /* how often it was taken for dead there: nothing is left of what was before */
+	uint32_t generation
+		[RSK_PORT_TABLE_PORTS]; /* how often it was taken for dead there: nothing is left of what was before */
 	struct rsk_locker at[RSK_PORT_TABLE_PORTS];
 };
 

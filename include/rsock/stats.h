@@ -108,9 +108,9 @@ static inline unsigned int rsk_stats_request_kind(uint64_t word)
 /* No wish yet, of the life that comes after that of @word. */
 static inline uint64_t rsk_stats_request_next_generation(uint64_t word)
 {
-	uint32_t life = rsk_stats_request_generation(word) + 1;
+	uint32_t generation = rsk_stats_request_generation(word) + 1;
 
-	return (uint64_t)(life ? life : 1) << 32;
+	return (uint64_t)(generation ? generation : 1) << 32;
 }
 
 /* The next wish in the same life. */

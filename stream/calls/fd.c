@@ -46,7 +46,7 @@ static inline __attribute__((always_inline)) void gone(int fd, uintptr_t w, bool
 		rsk_epoll_forget_fd(s, fd, atomic_load(&s->fds) - 1);
 	/* The usual end of a short one: no other fd, no call under way that could count on it, nothing to say. */
 	if (atomic_load(&s->fds) == 1 && rsk_stream_phase(s) == RSK_PHASE_CANDIDATE &&
-	    !s->kin.serial && atomic_compare_exchange_strong(&s->life, &(uint64_t){ 1 }, 0)) {
+	    !s->kin.serial && atomic_compare_exchange_strong(&s->refs, &(uint64_t){ 1 }, 0)) {
 		atomic_store_explicit(&s->fds, 0, memory_order_relaxed);
 		rsk_stream_free(s);
 		return;

@@ -88,20 +88,20 @@ static __attribute__((noinline)) int begin_slow(struct rsk_op *op, int fd)
 static __attribute__((noinline)) int begin_plain(struct rsk_op *op, struct rsk_stream *s,
 						 uintptr_t w)
 {
-	uint64_t one = plain_one(op), n = atomic_load_explicit(&s->life, memory_order_relaxed);
+	uint64_t one = plain_one(op), n = atomic_load_explicit(&s->refs, memory_order_relaxed);
 	uint32_t phase;
 
 	do
 		if (!(uint32_t)n || (uint16_t)(n >> plain_shift(op)) == UINT16_MAX)
 			return begin_slow(op, op->fd);
-	while (!atomic_compare_exchange_weak(&s->life, &n, n + one + 1));
+	while (!atomic_compare_exchange_weak(&s->refs, &n, n + one + 1));
 	phase = atomic_load(&s->phase);
 	if (__builtin_expect(rsk_fd_word(op->fd) != w || phase == RSK_PHASE_UNTRACKED, 0)) {
 		rsk_stream_unpin_by(s, one + 1);
 		return begin_slow(op, op->fd);
 	}
 	if (phase == RSK_PHASE_PAIRED || is_due(s)) {
-		atomic_fetch_sub(&s->life, one);
+		atomic_fetch_sub(&s->refs, one);
 		return begin_candidate(op, s);
 	}
 	op->s = s;
@@ -136,7 +136,7 @@ int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
 void rsk_op_uncount(struct rsk_op *op)
 {
 	if (op->counted == IN_LIFE)
-		atomic_fetch_sub(&op->s->life, plain_one(op));
+		atomic_fetch_sub(&op->s->refs, plain_one(op));
 	else if (op->counted)
 		atomic_fetch_sub(plain_apart(op), 1);
 	op->counted = 0;

@@ -20,7 +20,7 @@ static struct {
 /* Of a port: what could not be given back at once. Of an earlier life nothing is. */
 struct owed {
 	bool is;
-	uint32_t life;
+	uint32_t generation;
 	uint64_t need[RSK_PORT_TABLE_MEASURES]; /* of all of them */
 };
 
@@ -90,7 +90,7 @@ static void give_owed(void)
 	for (uint32_t i = 0; i < RSK_PORT_TABLE_PORTS; i++) {
 		struct owed *o = &reservations.owed[i];
 
-		if (o->is && o->life == reservations.port_table.life[i])
+		if (o->is && o->generation == reservations.port_table.generation[i])
 			o->is = is_busy(rsk_port_table_give(&reservations.port_table, i, o->need));
 		else
 			o->is = false;
@@ -100,10 +100,12 @@ static void give_owed(void)
 /* Rails' shares are small, so the sum has room; what somebody has written on the table to make it none is not owed. */
 static void owe(const struct rsk_reservation *s)
 {
-	struct owed *o = &reservations.owed[s->port], more = { .is = true, .life = s->life };
+	struct owed *o = &reservations.owed[s->port],
+		    more = { .is = true, .generation = s->generation };
 
 	for (uint32_t i = 0; i < RSK_PORT_TABLE_MEASURES; i++)
-		if (__builtin_add_overflow(s->need[i], o->is && o->life == s->life ? o->need[i] : 0,
+		if (__builtin_add_overflow(s->need[i],
+					   o->is && o->generation == s->generation ? o->need[i] : 0,
 					   &more.need[i]) ||
 		    more.need[i] > RSK_RESERVE_MOST)
 			return;
@@ -188,7 +190,7 @@ const char *rsk_reservations_name(uint32_t port)
 static bool has(const struct rsk_reservation *s)
 {
 	return s->port_table && s->port_table == reservations.number &&
-	       s->life == reservations.port_table.life[s->port];
+	       s->generation == reservations.port_table.generation[s->port];
 }
 
 int rsk_reservations_take(struct rsk_reservation *s, uint32_t port)
@@ -205,7 +207,7 @@ int rsk_reservations_take(struct rsk_reservation *s, uint32_t port)
 		return rc;
 	*s = (struct rsk_reservation){ .port_table = reservations.number,
 				       .port = port,
-				       .life = reservations.port_table.life[port] };
+				       .generation = reservations.port_table.generation[port] };
 	memcpy(s->need, reservations.table.need, sizeof(s->need));
 	return 0;
 }

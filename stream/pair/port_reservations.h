@@ -52,7 +52,7 @@ const char *rsk_reservations_name(uint32_t port);
 struct rsk_reservation {
 	uint32_t port_table; /* counts them: of another one nothing is left */
 	uint32_t port;
-	uint32_t life; /* the board's at that port: of an earlier one nothing is left, too */
+	uint32_t generation; /* the board's at that port: of an earlier one nothing is left, too */
 	uint64_t need[RSK_PORT_TABLE_MEASURES];
 };
 

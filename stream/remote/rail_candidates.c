@@ -72,10 +72,10 @@ void rsk_remote_say_candidates(struct rsk_remote *r)
 
 	if (r->initiator || !is_or_was_up(r) || rsk_knobs.rdma_rails < 2)
 		return;
-	m.life = usable_places(r, own);
-	if (!m.life)
+	m.generation = usable_places(r, own);
+	if (!m.generation)
 		rsk_control_conn_conn_conn_send(&r->control, &m);
-	for (m.gaps = 0; m.gaps < m.life; m.gaps++) {
+	for (m.gaps = 0; m.gaps < m.generation; m.gaps++) {
 		m.candidate = own[m.gaps];
 		if (!rsk_control_conn_conn_conn_send(&r->control, &m))
 			return;
@@ -87,9 +87,9 @@ void rsk_remote_on_candidate(struct rsk_remote *r, const struct rsk_remote_msg *
 	if (!r->initiator || m->gaps != (m->gaps ? r->candidates : 0))
 		return;
 	r->theirs[m->gaps] = m->candidate;
-	r->candidates = m->life ? m->gaps + 1 : 0;
+	r->candidates = m->generation ? m->gaps + 1 : 0;
 	r->rails_most = m->rail; /* more of them he would turn away, each time */
-	r->match_due |= r->candidates == m->life;
+	r->match_due |= r->candidates == m->generation;
 }
 
 /* ---- the initiator finds ways ---- */

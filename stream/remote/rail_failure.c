@@ -27,16 +27,16 @@ static void doubt_tcp(struct rsk_remote *r)
 	bool doubted = false;
 
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
-		doubted |= r->rail[i].told_life > r->rail[i].tcp_life;
+		doubted |= r->rail[i].told_generation > r->rail[i].tcp_generation;
 	atomic_store(&r->l->tcp_doubted, doubted);
 }
 
 /* It has brought all that is said of that life, or that will not be said any more. */
-static void trust_tcp(struct rsk_remote_rail *rail, uint32_t life)
+static void trust_tcp(struct rsk_remote_rail *rail, uint32_t generation)
 {
-	if (life <= rail->tcp_life)
+	if (generation <= rail->tcp_generation)
 		return;
-	rail->tcp_life = life;
+	rail->tcp_generation = generation;
 	doubt_tcp(rail->r);
 }
 
@@ -68,7 +68,7 @@ void rsk_remote_broken(struct rsk_remote *r, int err)
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
 		rsk_remote_rail_end(&r->rail[i]);
 		rsk_remote_rail_idle(&r->rail[i]);
-		trust_tcp(&r->rail[i], r->rail[i].told_life);
+		trust_tcp(&r->rail[i], r->rail[i].told_generation);
 	}
 	rsk_rails_down(&r->rails);
 	if (!rsk_control_conn_conn_conn_send(&r->control, &m))
@@ -94,9 +94,10 @@ void rsk_remote_on_break(struct rsk_remote *r, const struct rsk_remote_msg *m)
 
 static struct rsk_remote_msg about(const struct rsk_remote_rail *rail, uint32_t type)
 {
-	return (struct rsk_remote_msg){
-		.type = type, .rail = rail->index, .life = rail->life, .epoch = rail->r->epoch
-	};
+	return (struct rsk_remote_msg){ .type = type,
+					.rail = rail->index,
+					.generation = rail->generation,
+					.epoch = rail->r->epoch };
 }
 
 /* GAP of one stream, which is sent when it is full, or the stream's last. */
@@ -145,15 +146,15 @@ static void name_gap(void *arg, uint32_t sid, uint64_t from, uint64_t to,
 }
 
 /* Of its life of that number, whose queue pair is closed. Once: what the other end says again is no news. */
-static void say_rail_down(struct rsk_remote_rail *rail, uint32_t life)
+static void say_rail_down(struct rsk_remote_rail *rail, uint32_t generation)
 {
 	struct naming n = { .r = rail->r, .m = about(rail, RSK_REMOTE_MISSING) };
 	struct rsk_remote_msg lost = about(rail, RSK_REMOTE_RAIL_DOWN),
 			      named = about(rail, RSK_REMOTE_MISSING_END);
 
-	if (life <= rail->told_life)
+	if (generation <= rail->told_generation)
 		return;
-	rail->told_life = n.m.life = lost.life = named.life = life;
+	rail->told_generation = n.m.generation = lost.generation = named.generation = generation;
 	doubt_tcp(rail->r);
 	/* Gaps are named under the streams' locks, which the end of the link takes. */
 	rsk_control_conn_conn_conn_cork(&rail->r->control);
@@ -189,7 +190,7 @@ void rsk_remote_rail_lost(struct rsk_remote_rail *rail, int err)
 		rsk_recovery_rail_lost(r->l);
 		rsk_remote_name_fabric(r);
 	}
-	say_rail_down(rail, rail->life);
+	say_rail_down(rail, rail->generation);
 }
 
 /* Is it about this life of it? */
@@ -197,8 +198,10 @@ static struct rsk_remote_rail *meant(struct rsk_remote *r, const struct rsk_remo
 {
 	struct rsk_remote_rail *rail = &r->rail[m->rail];
 
-	return r->state == RSK_REMOTE_UP && m->epoch == r->epoch && m->life == rail->life ? rail :
-											    NULL;
+	return r->state == RSK_REMOTE_UP && m->epoch == r->epoch &&
+			       m->generation == rail->generation ?
+		       rail :
+		       NULL;
 }
 
 /*
@@ -210,8 +213,8 @@ static void early(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	struct rsk_remote_rail *rail = &r->rail[m->rail];
 
 	rail->early_epoch = m->epoch;
-	rail->early_life = m->life;
-	if (rail->state == RSK_REMOTE_RAIL_COMING && rail->life == m->life) {
+	rail->early_generation = m->generation;
+	if (rail->state == RSK_REMOTE_RAIL_COMING && rail->generation == m->generation) {
 		rsk_remote_rail_end(rail);
 		rsk_remote_rail_idle(rail);
 	}
@@ -221,7 +224,7 @@ void rsk_remote_say_early(struct rsk_remote *r)
 {
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
 		if (r->rail[i].early_epoch == r->epoch)
-			say_rail_down(&r->rail[i], r->rail[i].early_life);
+			say_rail_down(&r->rail[i], r->rail[i].early_generation);
 }
 
 static void on_lost(struct rsk_remote *r, const struct rsk_remote_msg *m)
@@ -235,8 +238,8 @@ static void on_lost(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	}
 	/* One that never was up here, and was dialed anew since: the other end waits to hear of that one. */
 	if (!rail && r->state == RSK_REMOTE_UP && m->epoch == r->epoch &&
-	    m->life < r->rail[m->rail].life)
-		say_rail_down(&r->rail[m->rail], m->life);
+	    m->generation < r->rail[m->rail].generation)
+		say_rail_down(&r->rail[m->rail], m->generation);
 	if (!rail)
 		return;
 	if (rail->state == RSK_REMOTE_RAIL_UP || rail->state == RSK_REMOTE_RAIL_COMING) {
@@ -245,7 +248,7 @@ static void on_lost(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	} else if (rail->state == RSK_REMOTE_RAIL_IDLE) {
 		say_rail_down(
 			rail,
-			rail->life); /* it never was up here; the other end waits for that word */
+			rail->generation); /* it never was up here; the other end waits for that word */
 	}
 	if (r->state == RSK_REMOTE_UP)
 		rsk_rails_closed(&r->rails, rail->index);
@@ -281,11 +284,11 @@ static void on_named(struct rsk_remote *r, const struct rsk_remote_msg *m)
 /* Is it what comes next of what is said of that life? Then it has come. */
 static bool in_turn(struct rsk_remote_rail *rail, const struct rsk_remote_msg *m)
 {
-	if (m->life > rail->heard_life && !m->pos) {
-		rail->heard_life = m->life;
+	if (m->generation > rail->heard_generation && !m->pos) {
+		rail->heard_generation = m->generation;
 		rail->heard_turn = 0;
 	}
-	if (m->life != rail->heard_life || m->pos != rail->heard_turn)
+	if (m->generation != rail->heard_generation || m->pos != rail->heard_turn)
 		return false;
 	rail->heard_turn++;
 	return true;
@@ -312,7 +315,7 @@ void rsk_remote_on_missing(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
 	on_naming(r, m);
 	if (m->type == RSK_REMOTE_MISSING_END)
-		trust_tcp(&r->rail[m->rail], m->life);
+		trust_tcp(&r->rail[m->rail], m->generation);
 }
 
 static bool is_naming(const struct rsk_remote_msg *m)

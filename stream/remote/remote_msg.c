@@ -19,7 +19,7 @@ static int check_tuple(const struct rsk_tuple *t)
 
 static int check_rail(const struct rsk_remote_msg *m)
 {
-	return m->epoch && m->life && m->rail < RSK_RAILS_MOST ? 0 : -EPROTO;
+	return m->epoch && m->generation && m->rail < RSK_RAILS_MOST ? 0 : -EPROTO;
 }
 
 static int check_gaps(const struct rsk_remote_msg *m)
@@ -50,9 +50,9 @@ static int check_place(const struct rsk_remote_msg *m)
 
 	if (m->rail < 2 || m->rail > RSK_RAILS_MOST)
 		return -EPROTO;
-	if (!m->life)
+	if (!m->generation)
 		return m->gaps || memcmp(p, &none, sizeof(none)) != 0 ? -EPROTO : 0;
-	if (m->life > RSK_REMOTE_CANDIDATES || m->gaps >= m->life)
+	if (m->generation > RSK_REMOTE_CANDIDATES || m->gaps >= m->generation)
 		return -EPROTO;
 	if (p->addr.family != AF_INET && p->addr.family != AF_INET6)
 		return -EPROTO;

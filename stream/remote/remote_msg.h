@@ -70,7 +70,7 @@ struct rsk_remote_msg {
 	uint32_t type;
 	uint32_t epoch; /* RAIL, BREAK, RESUME, RESUMED, LOST, GAP, NAMED: which incarnation of the link, from 1 */
 	uint32_t rail; /* RAIL, RING_REQ, RING, LOST, GAP, NAMED: which one; PLACE: how many it lets in */
-	uint32_t life; /* RAIL, LOST, GAP, NAMED: its how manieth life, from 1; PLACE: how many there are, 0: none */
+	uint32_t generation; /* RAIL, LOST, GAP, NAMED: its how manieth life, from 1; PLACE: how many there are, 0: none */
 	uint64_t nonce;		/* HELLO: names the link */
 	uint64_t secret;	/* HELLO: shown again by the rail */
 	uint64_t handle;	/* HELLO: AssocHandle of the mapping */
@@ -111,8 +111,8 @@ struct rsk_remote_private {
 	uint64_t nonce;
 	uint64_t secret;
 	uint32_t rail;
-	uint32_t life;	/* of this rail */
-	uint32_t epoch; /* of the link that it is for */
+	uint32_t generation; /* of this rail */
+	uint32_t epoch;	     /* of the link that it is for */
 	uint32_t zero;
 };
 _Static_assert(sizeof(struct rsk_remote_private) <= RSK_VERBS_PRIVATE_BYTES, "fits a request");

@@ -41,14 +41,14 @@ struct rsk_remote_rail {
 	struct rsk_rail puts;		/* what r->rails puts by */
 	struct rsk_verbs_addr from, to; /* initiator; to.family 0: no way is known */
 	struct rsk_verbs_addr is_from;	/* when it was up last */
-	uint32_t life;			/* counts its queue pairs */
-	uint32_t told_life;		/* the newest of which it was said what is missing */
-	uint32_t heard_life;		/* the newest of which the other end has said so, */
+	uint32_t generation;		/* counts its queue pairs */
+	uint32_t told_generation;	/* the newest of which it was said what is missing */
+	uint32_t heard_generation;	/* the newest of which the other end has said so, */
 	uint64_t heard_turn;		/* and which of those messages comes next */
-	uint32_t tcp_life; /* the newest of which the control connection has brought all of that */
-	uint32_t epoch;	   /* of the link that this one is for */
+	uint32_t tcp_generation; /* the newest of which the control connection has brought all of that */
+	uint32_t epoch;		 /* of the link that this one is for */
 	uint32_t early_epoch,
-		early_life; /* LOST was heard of that, for which the link is not up here yet; 0: none */
+		early_generation; /* LOST was heard of that, for which the link is not up here yet; 0: none */
 	bool unfit; /* no control block can be registered there: no rail to do without others by */
 	bool established;	   /* here */
 	bool heard;		   /* the peer's RAIL of this life: */

@@ -50,7 +50,7 @@ void rsk_remote_rail_begin(struct rsk_remote_rail *rail)
 	rc = rsk_remote_rail_make(r, rail->index);
 	rail->epoch = r->epoch + (r->state != RSK_REMOTE_UP);
 	p.epoch = rail->epoch;
-	p.life = ++rail->life;
+	p.generation = ++rail->generation;
 	rail->established = rail->heard = false;
 	rail->state = RSK_REMOTE_RAIL_COMING;
 	rail->due_ns = rsk_now_ns() + DIAL_NS;
@@ -143,7 +143,7 @@ static void see_up(struct rsk_remote_rail *rail)
 	if (r->state != RSK_REMOTE_UP)
 		return;
 	rsk_log(RSK_LOG_INFO, "link %u: rail %u, life %u of epoch %u, over %s", r->l->number,
-		rail->index, rail->life, r->epoch, r->l->fabric);
+		rail->index, rail->generation, r->epoch, r->l->fabric);
 	if (was_up) {
 		rsk_recovery_several(r->l);
 		rsk_remote_rings_begin(rail);
@@ -160,7 +160,7 @@ void rsk_remote_on_rail(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
 	struct rsk_remote_rail *rail = &r->rail[m->rail];
 
-	if (rail->state != RSK_REMOTE_RAIL_COMING || m->life != rail->life ||
+	if (rail->state != RSK_REMOTE_RAIL_COMING || m->generation != rail->generation ||
 	    m->epoch != rail->epoch || rail->heard)
 		return;
 	rail->peer = m->end;
@@ -179,7 +179,7 @@ static bool welcome(const struct rsk_remote *r, const struct rsk_remote_private 
 		return false;
 	rail = &r->rail[p->rail];
 	/* Some of his attempts may not have come here, and one that has he may have given up. */
-	if (p->life <= rail->life || rail->state > RSK_REMOTE_RAIL_COMING)
+	if (p->generation <= rail->generation || rail->state > RSK_REMOTE_RAIL_COMING)
 		return false;
 	if (r->state == RSK_REMOTE_UP)
 		return p->epoch == r->epoch;
@@ -214,7 +214,7 @@ static struct rsk_verbs_rail *incoming(void *ctx, const struct rsk_verbs_addr *f
 		return NULL;
 	}
 	rail->state = RSK_REMOTE_RAIL_COMING;
-	rail->life = p.life;
+	rail->generation = p.generation;
 	rail->epoch = p.epoch;
 	rail->due_ns = UINT64_MAX;
 	return rail->rail;
@@ -226,7 +226,7 @@ static void rail_up(void *ctx, void *which)
 	struct rsk_remote *r = rail->r;
 	struct rsk_remote_msg m = { .type = RSK_REMOTE_RAIL,
 				    .rail = rail->index,
-				    .life = rail->life,
+				    .generation = rail->generation,
 				    .epoch = rail->epoch };
 
 	rsk_remote_ports_came(rail);

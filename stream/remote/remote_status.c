@@ -31,7 +31,7 @@ static uint32_t closed(const struct rsk_remote_rail *rail)
 {
 	bool open = rail->state == RSK_REMOTE_RAIL_COMING || rail->state == RSK_REMOTE_RAIL_UP;
 
-	return rail->life - (open && rail->life);
+	return rail->generation - (open && rail->generation);
 }
 
 static void publish(struct rsk_remote *r)
@@ -56,7 +56,7 @@ static void believe(struct rsk_remote *r, const struct rsk_mailbox_link *is)
 		struct rsk_remote_rail *rail = &r->rail[i];
 
 		if (r->state != RSK_REMOTE_UP || is->epoch != r->epoch ||
-		    is->closed[i] != rail->life)
+		    is->closed[i] != rail->generation)
 			continue;
 		if (rail->state == RSK_REMOTE_RAIL_UP) {
 			rsk_log(RSK_LOG_INFO, "link %u: rail %u is closed there, its mailbox says",

@@ -177,7 +177,7 @@ struct rsk_stream *rsk_stream_new(int fd, bool connecting_side, bool nonblock,
 	request_init(s);
 	atomic_store_explicit(&s->fds, 1, memory_order_relaxed);
 	atomic_store_explicit(&s->phase, RSK_PHASE_CANDIDATE, memory_order_release);
-	atomic_store_explicit(&s->life, 1, memory_order_release);
+	atomic_store_explicit(&s->refs, 1, memory_order_release);
 	return s;
 }
 

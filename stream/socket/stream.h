@@ -67,7 +67,7 @@ struct rsk_stream {
 	 * Low half: fds + calls under way; 0: free. High half: of those calls, those inside plain
 	 * kernel waits, receiving and sending (RSK_PLAIN_*_SHIFT): a call counts itself in and out by one operation.
 	 */
-	_Atomic(uint64_t) life;
+	_Atomic(uint64_t) refs;
 	_Atomic(uint32_t) fds; /* fd table entries */
 	_Atomic(int) fd;       /* some fd of it, a hint: check the table */
 	_Atomic(uint8_t) nonblock;
@@ -198,7 +198,7 @@ struct rsk_stream {
 /* Is a thread inside a plain wait? seq_cst: after the phase was set. */
 static inline bool rsk_stream_plain(const struct rsk_stream *s, bool tx)
 {
-	return (uint16_t)(atomic_load(&s->life) >>
+	return (uint16_t)(atomic_load(&s->refs) >>
 			  (tx ? RSK_PLAIN_TX_SHIFT : RSK_PLAIN_RX_SHIFT)) ||
 	       atomic_load(tx ? &s->tx_plain : &s->rx_plain);
 }
@@ -206,7 +206,7 @@ static inline bool rsk_stream_plain(const struct rsk_stream *s, bool tx)
 /* Fds and calls under way. */
 static inline uint32_t rsk_stream_holders(const struct rsk_stream *s)
 {
-	return (uint32_t)atomic_load(&s->life);
+	return (uint32_t)atomic_load(&s->refs);
 }
 
 /* The real companion: the fd of the caller, or of the table. On the stack of whoever works. */
@@ -266,10 +266,10 @@ void rsk_stream_free(struct rsk_stream *s);	    /* nobody has it any more: rsk_s
 /* False: it is dead. */
 static inline bool rsk_stream_pin(struct rsk_stream *s)
 {
-	uint64_t n = atomic_load_explicit(&s->life, memory_order_relaxed);
+	uint64_t n = atomic_load_explicit(&s->refs, memory_order_relaxed);
 
 	while ((uint32_t)n)
-		if (atomic_compare_exchange_weak_explicit(&s->life, &n, n + 1, memory_order_acquire,
+		if (atomic_compare_exchange_weak_explicit(&s->refs, &n, n + 1, memory_order_acquire,
 							  memory_order_relaxed))
 			return true;
 	return false;
@@ -278,7 +278,7 @@ static inline bool rsk_stream_pin(struct rsk_stream *s)
 /* @by: 1, and the one of its plain count if the pin counted as such. */
 static inline void rsk_stream_unpin_by(struct rsk_stream *s, uint64_t by)
 {
-	if (atomic_fetch_sub_explicit(&s->life, by, memory_order_acq_rel) == by)
+	if (atomic_fetch_sub_explicit(&s->refs, by, memory_order_acq_rel) == by)
 		rsk_stream_free(s);
 }
 

@@ -60,7 +60,7 @@ static void promises(const struct rsk_remote_msg *m)
 	require(m->type != RSK_REMOTE_HELLO || (m->nonce && m->secret && m->handle));
 	if (m->type == RSK_REMOTE_RAIL || m->type == RSK_REMOTE_RAIL_DOWN ||
 	    m->type == RSK_REMOTE_MISSING || m->type == RSK_REMOTE_MISSING_END)
-		require(m->epoch && m->life);
+		require(m->epoch && m->generation);
 	if (m->type >= RSK_REMOTE_RAIL_DOWN || m->type == RSK_REMOTE_RAIL ||
 	    m->type == RSK_REMOTE_RING || m->type == RSK_REMOTE_RING_REQ)
 		require(m->rail < RSK_RAILS_MOST);
@@ -72,8 +72,9 @@ static void promises(const struct rsk_remote_msg *m)
 	}
 	if (m->type == RSK_REMOTE_CANDIDATE) {
 		require(m->rail >= 2 && m->rail <= RSK_RAILS_MOST &&
-			m->life <= RSK_REMOTE_CANDIDATES);
-		require(m->gaps < m->life || (!m->life && !m->gaps && !m->candidate.addr.family));
+			m->generation <= RSK_REMOTE_CANDIDATES);
+		require(m->gaps < m->generation ||
+			(!m->generation && !m->gaps && !m->candidate.addr.family));
 		require(m->candidate.prefix_bits <= 128);
 	}
 	require(m->type != RSK_REMOTE_LINK ||
@@ -246,7 +247,7 @@ static struct rsk_remote_msg message(const uint8_t *p, const struct hostile *h)
 		.type = p[IN_TYPE] % (RSK_REMOTE_TYPES + 1),
 		.epoch = p[IN_ACT] % 4,
 		.rail = p[IN_ACT] % 3,
-		.life = 1 + p[IN_ACT] % 2,
+		.generation = 1 + p[IN_ACT] % 2,
 		.nonce = 1,
 		.secret = 1,
 		.handle = p[IN_ACT] % 2,
@@ -268,8 +269,8 @@ static struct rsk_remote_msg message(const uint8_t *p, const struct hostile *h)
 		m.gap[1].from = m.gap[0].to + p[IN_ACT] % 5;
 		m.gap[1].to = UINT64_MAX;
 	} else if (m.type == RSK_REMOTE_CANDIDATE) {
-		m.life = p[IN_ACT] % 3;
-		m.candidate.addr.family = m.life ? AF_INET : 0;
+		m.generation = p[IN_ACT] % 3;
+		m.candidate.addr.family = m.generation ? AF_INET : 0;
 		m.rail = 2 + m.rail % (RSK_RAILS_MOST - 1);
 	}
 	/* Near what there is, or far from it. */

@@ -37,10 +37,10 @@ chan by_tcp[2] = [12] of { mtype, byte, byte };  /* to that end */
 chan by_rail[2] = [4] of { mtype, byte, byte };
 
 mtype state[2] = IDLE;
-byte life[2], pair[2]; /* the queue pair that is open, by its life; 0: none */
+byte generation[2], pair[2]; /* the queue pair that is open, by its life; 0: none */
 bit established[2], heard[2];
 byte told[2];		     /* the newest life of which it has said what is missing */
-byte heard_life[2], turn[2]; /* and which word it has to hear next, of which */
+byte heard_generation[2], turn[2]; /* and which word it has to hear next, of which */
 bit gap_said[2], gap_heard[2]; /* of that life */
 bit early;
 byte deaths, carriers, vain;
@@ -64,7 +64,7 @@ inline say(e, word, which_life, n)
 inline say_rail(e)
 {
 	assert(nfull(by_tcp[1 - e]));
-	by_tcp[1 - e]!SAY_RAIL(life[e], 0)
+	by_tcp[1 - e]!SAY_RAIL(generation[e], 0)
 }
 
 /* Its pair is closed. Something is missing, or not. */
@@ -86,7 +86,7 @@ inline lost(e)
 {
 	pair[e] = 0;
 	state[e] = GONE; established[e] = 0; heard[e] = 0;
-	say_lost(e, life[e])
+	say_lost(e, generation[e])
 }
 
 inline idle(e)
@@ -111,14 +111,14 @@ inline see_up(e)
 	fi
 }
 
-#define closed_there(e) (pair[1 - e] != life[e])
+#define closed_there(e) (pair[1 - e] != generation[e])
 
 inline on_lost(e)
 {
 	if
-	:: lf == life[e] && (state[e] == UP || state[e] == COMING) -> lost(e)
-	:: lf == life[e] && state[e] == IDLE -> say_lost(e, lf)
-	:: lf < life[e] -> say_lost(e, lf) /* it has dialed since */
+	:: lf == generation[e] && (state[e] == UP || state[e] == COMING) -> lost(e)
+	:: lf == generation[e] && state[e] == IDLE -> say_lost(e, lf)
+	:: lf < generation[e] -> say_lost(e, lf) /* it has dialed since */
 	:: else
 	fi
 }
@@ -126,7 +126,7 @@ inline on_lost(e)
 inline on_gap(e)
 {
 	if
-	:: lf == life[e] && state[e] == GONE ->
+	:: lf == generation[e] && state[e] == GONE ->
 		assert(closed_there(e));
 		assert(!gap_heard[e]);
 		gap_heard[e] = 1
@@ -137,7 +137,7 @@ inline on_gap(e)
 inline on_named(e)
 {
 	if
-	:: lf == life[e] && state[e] == GONE ->
+	:: lf == generation[e] && state[e] == GONE ->
 		assert(closed_there(e));
 		assert(gap_heard[e] == gap_said[1 - e]);
 		idle(e)
@@ -148,20 +148,20 @@ inline on_named(e)
 inline hear(e)
 {
 	if
-	:: lf > heard_life[e] && number == 0 ->
-		heard_life[e] = lf; turn[e] = 0; gap_heard[e] = 0
+	:: lf > heard_generation[e] && number == 0 ->
+		heard_generation[e] = lf; turn[e] = 0; gap_heard[e] = 0
 	:: else
 	fi;
 	if
 #ifdef ANY_TURN
-	:: lf == heard_life[e] && number >= turn[e] ->
+	:: lf == heard_generation[e] && number >= turn[e] ->
 		turn[e] = number + 1;
 #else
 #ifdef EACH_AGAIN
-	:: lf == heard_life[e] && number <= turn[e] ->
+	:: lf == heard_generation[e] && number <= turn[e] ->
 		turn[e] = (number == turn[e] -> turn[e] + 1 : turn[e]);
 #else
-	:: lf == heard_life[e] && number == turn[e] ->
+	:: lf == heard_generation[e] && number == turn[e] ->
 		turn[e]++;
 #endif
 #endif
@@ -177,7 +177,7 @@ inline hear(e)
 inline on_rail(e)
 {
 	if
-	:: state[e] == COMING && lf == life[e] && !heard[e] -> heard[e] = 1; see_up(e)
+	:: state[e] == COMING && lf == generation[e] && !heard[e] -> heard[e] = 1; see_up(e)
 	:: else
 	fi
 }
@@ -205,7 +205,7 @@ end:	do
 	:: atomic {
 		by_rail[e]?what(lf, number) ->
 #ifdef REACH
-		early = early || (what == SAY_MISSING_END && lf == heard_life[e] && number == turn[e] && len(by_tcp[e]) > 1);
+		early = early || (what == SAY_MISSING_END && lf == heard_generation[e] && number == turn[e] && len(by_tcp[e]) > 1);
 		assert(!early);
 #endif
 		hear(e)
@@ -219,13 +219,13 @@ proctype dialer()
 end:	do
 	:: atomic {
 		state[A] == IDLE && state[B] != GONE && state[B] != UP ->
-		life[A]++;
-		life[B] = life[A];
+		generation[A]++;
+		generation[B] = generation[A];
 		established[A] = 0; heard[A] = 0; established[B] = 0; heard[B] = 0;
 		state[A] = COMING; state[B] = COMING;
-		pair[A] = life[A]; pair[B] = life[A]
+		pair[A] = generation[A]; pair[B] = generation[A]
 	   }
-	:: atomic { state[A] == IDLE && (state[B] == GONE || state[B] == UP) && vain < VAIN -> vain++; life[A]++ }
+	:: atomic { state[A] == IDLE && (state[B] == GONE || state[B] == UP) && vain < VAIN -> vain++; generation[A]++ }
 	od
 }
 
@@ -247,7 +247,7 @@ end:	do
 
 proctype whole()
 {
-end:	atomic { timeout -> assert(quiet && state[A] == UP && state[B] == UP && life[A] == life[B]) }
+end:	atomic { timeout -> assert(quiet && state[A] == UP && state[B] == UP && generation[A] == generation[B]) }
 }
 
 init {

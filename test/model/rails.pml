@@ -68,7 +68,7 @@ chan to_a = [14] of { mtype, byte, byte, byte, byte };
 chan to_b = [14] of { mtype, byte, byte, byte, byte };
 
 /* ---- the rails, as each end has them ---- */
-byte state[4], life[4], of_epoch[4];
+byte state[4], generation[4], of_epoch[4];
 byte pair[4]; /* the queue pair that is open, by its life; 0: none */
 bit established[4], heard[4];
 byte rtu[RAILS]; /* the newest life that was established at A */
@@ -163,7 +163,7 @@ inline again(by_lost, named)
 #endif
 			choose(j, 0);
 			put(i, j);
-			again_by_back = again_by_back || (j < RAILS && life[R(A, j)] > 1);
+			again_by_back = again_by_back || (j < RAILS && generation[R(A, j)] > 1);
 			j = 0
 		:: else
 		fi;
@@ -216,9 +216,9 @@ inline broken(e)
 
 inline say_lost(e, k)
 {
-	say(e, SAY_RAIL_DOWN, k, life[R(e, k)], epoch[e], 0);
+	say(e, SAY_RAIL_DOWN, k, generation[R(e, k)], epoch[e], 0);
 	if
-	:: e == A -> say(e, SAY_MISSING_END, k, life[R(e, k)], epoch[e], 0)
+	:: e == A -> say(e, SAY_MISSING_END, k, generation[R(e, k)], epoch[e], 0)
 	:: else -> naming = k + 1
 	fi
 }
@@ -310,10 +310,10 @@ inline rail_up(e, k)
 {
 	established[R(e, k)] = 1;
 	if
-	:: e == A -> rtu[k] = life[R(e, k)]
+	:: e == A -> rtu[k] = generation[R(e, k)]
 	:: else
 	fi;
-	say(e, SAY_RAIL, k, life[R(e, k)], of_epoch[R(e, k)], 0);
+	say(e, SAY_RAIL, k, generation[R(e, k)], of_epoch[R(e, k)], 0);
 	see_up(e, k)
 }
 
@@ -343,7 +343,7 @@ inline resume()
 
 inline dial(k)
 {
-	life[R(A, k)]++;
+	generation[R(A, k)]++;
 	if
 	:: welcome(k) ->
 		if
@@ -354,16 +354,16 @@ inline dial(k)
 		close_pair(B, k);
 		established[R(B, k)] = 0; heard[R(B, k)] = 0;
 		state[R(A, k)] = COMING; state[R(B, k)] = COMING;
-		life[R(B, k)] = life[R(A, k)];
+		generation[R(B, k)] = generation[R(A, k)];
 		of_epoch[R(A, k)] = dialed_epoch; of_epoch[R(B, k)] = dialed_epoch;
-		pair[R(A, k)] = life[R(A, k)]; pair[R(B, k)] = life[R(A, k)]
+		pair[R(A, k)] = generation[R(A, k)]; pair[R(B, k)] = generation[R(A, k)]
 	:: else -> vain++
 	fi
 }
 
 /* ---- what is heard ---- */
 
-#define meant(e) (up[e] && ep == epoch[e] && lf == life[R(e, rail)])
+#define meant(e) (up[e] && ep == epoch[e] && lf == generation[R(e, rail)])
 
 inline on_lost(e)
 {
@@ -381,7 +381,7 @@ inline on_lost(e)
 		fi
 #ifndef OLD_LIFE_DEAF
 	/* A had given that one up, and has dialed since: nothing was put by it. */
-	:: e == A && up[e] && ep == epoch[e] && lf < life[R(e, rail)] ->
+	:: e == A && up[e] && ep == epoch[e] && lf < generation[R(e, rail)] ->
 		say(e, SAY_RAIL_DOWN, rail, lf, ep, 0);
 		say(e, SAY_MISSING_END, rail, lf, ep, 0)
 #endif
@@ -400,7 +400,7 @@ inline on_named(e)
 inline on_rail(e)
 {
 	if
-	:: state[R(e, rail)] == COMING && lf == life[R(e, rail)] && ep == of_epoch[R(e, rail)] && !heard[R(e, rail)] ->
+	:: state[R(e, rail)] == COMING && lf == generation[R(e, rail)] && ep == of_epoch[R(e, rail)] && !heard[R(e, rail)] ->
 		heard[R(e, rail)] = 1; see_up(e, rail)
 	:: else
 	fi
@@ -527,8 +527,8 @@ end:
 	:: atomic { naming && !rx_lock ->
 		rail = naming - 1;
 		find_missing();
-		say(B, SAY_MISSING, rail, life[R(B, rail)], epoch[B], missing);
-		say(B, SAY_MISSING_END, rail, life[R(B, rail)], epoch[B], 0);
+		say(B, SAY_MISSING, rail, generation[R(B, rail)], epoch[B], missing);
+		say(B, SAY_MISSING_END, rail, generation[R(B, rail)], epoch[B], 0);
 		naming = 0; missing = 0;
 		if
 		:: then_closed -> then_closed = 0; closed(B, rail)
@@ -537,8 +537,8 @@ end:
 		rail = 0 }
 	:: atomic { !naming && goes(B, 0) -> rail_down(B, 0) }
 	:: atomic { !naming && goes(B, 1) -> rail_down(B, 1) }
-	:: atomic { !naming && state[R(B, 0)] == COMING && !established[R(B, 0)] && rtu[0] == life[R(B, 0)] -> rail_up(B, 0) }
-	:: atomic { !naming && state[R(B, 1)] == COMING && !established[R(B, 1)] && rtu[1] == life[R(B, 1)] -> rail_up(B, 1) }
+	:: atomic { !naming && state[R(B, 0)] == COMING && !established[R(B, 0)] && rtu[0] == generation[R(B, 0)] -> rail_up(B, 0) }
+	:: atomic { !naming && state[R(B, 1)] == COMING && !established[R(B, 1)] && rtu[1] == generation[R(B, 1)] -> rail_up(B, 1) }
 #ifdef NAMED_UNCLOSED
 	:: atomic { !naming && state[R(B, 0)] != UP && state[R(B, 0)] != COMING && pair[R(B, 0)] -> close_pair(B, 0) }
 	:: atomic { !naming && state[R(B, 1)] != UP && state[R(B, 1)] != COMING && pair[R(B, 1)] -> close_pair(B, 1) }
@@ -626,10 +626,10 @@ proctype whole()
 init {
 	atomic {
 		up[A] = 1; up[B] = 1; epoch[A] = 1; epoch[B] = 1;
-		state[R(A, 0)] = UP; state[R(B, 0)] = UP; life[R(A, 0)] = 1; life[R(B, 0)] = 1;
+		state[R(A, 0)] = UP; state[R(B, 0)] = UP; generation[R(A, 0)] = 1; generation[R(B, 0)] = 1;
 		pair[R(A, 0)] = 1; pair[R(B, 0)] = 1; leads[0] = 1;
 		if
-		:: state[R(A, 1)] = UP; state[R(B, 1)] = UP; life[R(A, 1)] = 1; life[R(B, 1)] = 1;
+		:: state[R(A, 1)] = UP; state[R(B, 1)] = UP; generation[R(A, 1)] = 1; generation[R(B, 1)] = 1;
 		   pair[R(A, 1)] = 1; pair[R(B, 1)] = 1; leads[1] = 1
 		:: true
 		fi;

@@ -66,16 +66,16 @@ static void name_gap(void *arg, uint64_t from, uint64_t to)
 	say(g->d, g->end, g->talk);
 }
 
-static void say_rail_down(struct duplex *d, uint32_t end, uint32_t k, uint32_t life)
+static void say_rail_down(struct duplex *d, uint32_t end, uint32_t k, uint32_t generation)
 {
 	struct keeps *progress = &d->rails->progress[end];
-	struct talk talk = { .of = progress->epoch, .rail = k, .life = life };
+	struct talk talk = { .of = progress->epoch, .rail = k, .generation = generation };
 	struct gaps g = { d, end, talk };
 	struct rsk_txn_tags_missing missing;
 
-	if (life <= progress->rail[k].told_life)
+	if (generation <= progress->rail[k].told_generation)
 		return;
-	progress->rail[k].told_life = life;
+	progress->rail[k].told_generation = generation;
 	talk.what = TALK_LOST;
 	say(d, end, talk);
 	g.talk.what = TALK_GAP;
@@ -98,7 +98,7 @@ static void lose(struct duplex *d, uint32_t end, uint32_t k)
 	if (!rsk_rails_count(&r->rs[end]))
 		break_link(d, end);
 	else
-		say_rail_down(d, end, k, progress->rail[k].life);
+		say_rail_down(d, end, k, progress->rail[k].generation);
 }
 
 /* ---- a rail comes ---- */
@@ -116,7 +116,7 @@ static void say_early(struct duplex *d, uint32_t end)
 
 	for (uint32_t k = 0; k < d->config->rails; k++)
 		if (progress->rail[k].early_of == progress->epoch)
-			say_rail_down(d, end, k, progress->rail[k].early_life);
+			say_rail_down(d, end, k, progress->rail[k].early_generation);
 }
 
 static void rail_up(struct duplex *d, uint32_t end, uint32_t k)
@@ -151,8 +151,10 @@ static void rail_up(struct duplex *d, uint32_t end, uint32_t k)
 	rsk_tx_several(&d->way[end].tx);
 	d->sums->rails_back++;
 	say(d, end,
-	    (struct talk){
-		    .what = TALK_RING, .of = of, .rail = k, .life = progress->rail[k].life });
+	    (struct talk){ .what = TALK_RING,
+			   .of = of,
+			   .rail = k,
+			   .generation = progress->rail[k].generation });
 	if (renew)
 		say_early(d, end);
 }
@@ -161,19 +163,19 @@ void duplex_progress_dial(struct duplex *d, uint32_t k)
 {
 	struct duplex_rails *r = d->rails;
 	struct keeps *a = &r->progress[0], *b = &r->progress[1];
-	uint32_t of = a->epoch + !a->up, life;
+	uint32_t of = a->epoch + !a->up, generation;
 
 	if (a->rail[k].state != IDLE)
 		return;
-	life = ++a->rail[k].life;
-	if (b->rail[k].state > COMING || life <= b->rail[k].life ||
+	generation = ++a->rail[k].generation;
+	if (b->rail[k].state > COMING || generation <= b->rail[k].generation ||
 	    (b->up ? of != b->epoch : of <= b->epoch))
 		return;
 	close_pair(d, 1, k);
 	for (int e = 0; e < 2; e++) {
 		r->progress[e].rail[k].state = COMING;
 		r->progress[e].rail[k].established = r->progress[e].rail[k].heard = false;
-		r->progress[e].rail[k].life = life;
+		r->progress[e].rail[k].generation = generation;
 		r->progress[e].rail[k].of = of;
 		r->chaos[e][k].swallows = false;
 	}
@@ -199,7 +201,7 @@ static void coming(struct duplex *d, uint32_t end, uint32_t k)
 		    (struct talk){ .what = TALK_RAIL,
 				   .of = progress->rail[k].of,
 				   .rail = k,
-				   .life = progress->rail[k].life });
+				   .generation = progress->rail[k].generation });
 	}
 	if (progress->rail[k].established && progress->rail[k].heard)
 		rail_up(d, end, k);
@@ -217,15 +219,16 @@ static void heard_of_rail(struct duplex *d, uint32_t end, const struct talk *tal
 
 	if (talk->what == TALK_LOST && !progress->up && talk->of > progress->epoch) {
 		progress->rail[k].early_of = talk->of;
-		progress->rail[k].early_life = talk->life;
-		if (progress->rail[k].state == COMING && progress->rail[k].life == talk->life)
+		progress->rail[k].early_generation = talk->generation;
+		if (progress->rail[k].state == COMING &&
+		    progress->rail[k].generation == talk->generation)
 			give_up(d, end, k);
 		return;
 	}
 	if (talk->what == TALK_LOST && progress->up && talk->of == progress->epoch &&
-	    talk->life < progress->rail[k].life)
-		say_rail_down(d, end, k, talk->life);
-	if (talk->life != progress->rail[k].life ||
+	    talk->generation < progress->rail[k].generation)
+		say_rail_down(d, end, k, talk->generation);
+	if (talk->generation != progress->rail[k].generation ||
 	    talk->of != (talk->what == TALK_RAIL ? progress->rail[k].of : progress->epoch))
 		return;
 	switch (talk->what) {
@@ -242,7 +245,7 @@ static void heard_of_rail(struct duplex *d, uint32_t end, const struct talk *tal
 		if (progress->rail[k].state == UP || progress->rail[k].state == COMING)
 			lose(d, end, k);
 		else if (progress->rail[k].state == IDLE)
-			say_rail_down(d, end, k, talk->life);
+			say_rail_down(d, end, k, talk->generation);
 		if (progress->up)
 			rsk_rails_closed(&r->rs[end], k);
 		break;
@@ -312,12 +315,13 @@ static void read_status(struct duplex *d, uint32_t end)
 
 	for (uint32_t k = 0; k < d->config->rails; k++) {
 		bool open = other->rail[k].state == COMING || other->rail[k].state == UP;
-		struct talk lost = {
-			.what = TALK_LOST, .of = own->epoch, .rail = k, .life = own->rail[k].life
-		};
+		struct talk lost = { .what = TALK_LOST,
+				     .of = own->epoch,
+				     .rail = k,
+				     .generation = own->rail[k].generation };
 
 		if (!own->up || !other->up || own->epoch != other->epoch ||
-		    other->rail[k].life - open != lost.life ||
+		    other->rail[k].generation - open != lost.generation ||
 		    (own->rail[k].state != UP && own->rail[k].state != LOST))
 			continue;
 		d->sums->read_lost += own->rail[k].state == UP;

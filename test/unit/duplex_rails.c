@@ -85,7 +85,7 @@ void duplex_several_init(struct duplex *d)
 			c->rail.window = r->one[e].window;
 			r->rs[e].rail[k] = &c->rail;
 			r->progress[e].rail[k].state = UP;
-			r->progress[e].rail[k].life = 1;
+			r->progress[e].rail[k].generation = 1;
 			rsk_rails_up(&r->rs[e], k);
 		}
 	}

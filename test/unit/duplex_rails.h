@@ -18,9 +18,9 @@ struct talk {
 		TALK_BREAK,
 		TALK_RESUME
 	} what;
-	uint32_t of;   /* epoch of the link */
-	uint32_t rail; /* and which rail, */
-	uint32_t life; /* in its how manieth life */
+	uint32_t of;	     /* epoch of the link */
+	uint32_t rail;	     /* and which rail, */
+	uint32_t generation; /* in its how manieth life */
 	uint64_t from, to;
 	uint64_t owed; /* RESUME */
 };
@@ -36,10 +36,10 @@ struct keeps {
 			LOST
 		} state;
 		bool established, heard;
-		uint32_t life, told_life;
+		uint32_t generation, told_generation;
 		uint32_t of; /* epoch of the link that it is for */
 		uint32_t early_of,
-			early_life; /* LOST was heard of that, for which this end is not up yet */
+			early_generation; /* LOST was heard of that, for which this end is not up yet */
 	} rail[RAILS];
 	struct talk inbox[TALK];
 	uint32_t first, n;

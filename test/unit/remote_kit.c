@@ -276,13 +276,14 @@ void kit_link(struct kit *k, bool initiator)
 	r->state = RSK_REMOTE_RAILING;
 }
 
-bool kit_comes(struct kit *k, uint32_t index, uint32_t life, const struct rsk_verbs_addr *here)
+bool kit_comes(struct kit *k, uint32_t index, uint32_t generation,
+	       const struct rsk_verbs_addr *here)
 {
 	struct rsk_remote_private p = { .magic = RSK_REMOTE_MAGIC,
 					.nonce = k->r->nonce,
 					.secret = k->r->secret,
 					.rail = index,
-					.life = life,
+					.generation = generation,
 					.epoch = k->r->epoch + (k->r->state != RSK_REMOTE_UP) };
 
 	if (!rsk_remote_host.incoming(NULL, &k->r->target.to, here, &p, sizeof(p)))
@@ -299,10 +300,10 @@ void kit_rail_up(struct kit *k, uint32_t index)
 	if (k->r->initiator) {
 		rsk_remote_rail_begin(rail);
 	} else {
-		cr_assert(kit_comes(k, index, rail->life + 1, &kit_candidates[index].addr));
+		cr_assert(kit_comes(k, index, rail->generation + 1, &kit_candidates[index].addr));
 	}
 	rsk_remote_host.up(NULL, rail);
-	m.life = rail->life;
+	m.generation = rail->generation;
 	m.epoch = rail->epoch;
 	rsk_remote_on_rail(k->r, &m);
 	cr_assert_eq(rail->state, RSK_REMOTE_RAIL_UP);

@@ -49,7 +49,8 @@ void kit_rail_up(struct kit *k, uint32_t index);
  * Of one that was come to: the other end dials a rail of that number and life, and its request comes to @here. False:
  * it is turned away.
  */
-bool kit_comes(struct kit *k, uint32_t index, uint32_t life, const struct rsk_verbs_addr *here);
+bool kit_comes(struct kit *k, uint32_t index, uint32_t generation,
+	       const struct rsk_verbs_addr *here);
 /* It is refused, or breaks: what the module says then. */
 void kit_rail_down(struct kit *k, uint32_t index, int err);
 bool kit_connecting(const struct kit *k, uint32_t index);

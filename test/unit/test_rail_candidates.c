@@ -17,7 +17,7 @@ static struct rsk_remote_msg candidate(uint32_t number, uint32_t of)
 	return (struct rsk_remote_msg){ .type = RSK_REMOTE_CANDIDATE,
 					.rail = RSK_RAILS_MOST,
 					.gaps = number,
-					.life = of,
+					.generation = of,
 					.candidate = kit_candidate((uint8_t)number, 2,
 								   (uint16_t)number) };
 }
@@ -81,7 +81,7 @@ Test(remote_places, all_are_said)
 	acceptor(&k, 3);
 	cr_assert_eq(said(&k, m), 3);
 	for (uint32_t i = 0; i < 3; i++) {
-		cr_expect_eq(m[i].life, 3);
+		cr_expect_eq(m[i].generation, 3);
 		cr_expect_eq(m[i].gaps, i);
 		cr_expect_arr_eq(&m[i].candidate, &kit_candidates[i], sizeof(m[i].candidate));
 	}
@@ -96,11 +96,11 @@ Test(remote_places, none_is_said_as_well)
 	acceptor(&k, 2);
 	kit_candidates_n = 0;
 	cr_assert_eq(said(&k, m), 1, "nothing says that there are none");
-	cr_expect_eq(m[0].life, 0);
+	cr_expect_eq(m[0].generation, 0);
 	cr_expect_eq(m[0].gaps, 0);
 	kit_candidates_n = 1;
 	cr_assert_eq(said(&k, m), 1);
-	cr_expect_eq(m[0].life, 1);
+	cr_expect_eq(m[0].generation, 1);
 }
 
 Test(remote_places, none_ends_what_is_tried)

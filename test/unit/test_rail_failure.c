@@ -102,7 +102,7 @@ static void heard_of(struct scene *s)
 {
 	struct rsk_remote_msg m = { .type = RSK_REMOTE_RAIL_DOWN,
 				    .rail = 1,
-				    .life = s->k.r->rail[1].life,
+				    .generation = s->k.r->rail[1].generation,
 				    .epoch = s->k.r->epoch };
 
 	rsk_remote_on_missing(s->k.r, &m);

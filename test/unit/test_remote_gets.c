@@ -128,7 +128,7 @@ static void published(uint32_t epoch, uint32_t first, uint32_t second)
 Test(remote_gets, a_rail_that_is_closed_there_is_closed_here)
 {
 	set();
-	published(k.r->epoch, 0, k.r->rail[1].life);
+	published(k.r->epoch, 0, k.r->rail[1].generation);
 	cr_assert_neq(k.r->rail[1].state, RSK_REMOTE_RAIL_UP,
 		      "what the mailbox says is not believed");
 	cr_assert_eq(k.r->rail[0].state, RSK_REMOTE_RAIL_UP);
@@ -138,14 +138,14 @@ Test(remote_gets, a_rail_that_is_closed_there_is_closed_here)
 Test(remote_gets, of_another_epoch_or_life_nothing_is_believed)
 {
 	set();
-	published(k.r->epoch + 1, 0, k.r->rail[1].life);
+	published(k.r->epoch + 1, 0, k.r->rail[1].generation);
 	cr_assert_eq(k.r->rail[1].state, RSK_REMOTE_RAIL_UP);
 }
 
 Test(remote_gets, of_another_life_nothing_is_believed)
 {
 	set();
-	published(k.r->epoch, 0, k.r->rail[1].life + 1);
+	published(k.r->epoch, 0, k.r->rail[1].generation + 1);
 	cr_assert_eq(k.r->rail[1].state, RSK_REMOTE_RAIL_UP);
 }
 

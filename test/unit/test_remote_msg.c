@@ -17,7 +17,7 @@ static struct rsk_remote_msg good(uint32_t type)
 		.magic = RSK_REMOTE_MAGIC,
 		.type = type,
 		.epoch = 1,
-		.life = 1,
+		.generation = 1,
 		.nonce = 2,
 		.secret = 3,
 		.handle = 4,
@@ -180,7 +180,7 @@ Test(remote_msg, one_of_several)
 		accepted(WITH(m, rail, RSK_RAILS_MOST - 1), "the last rail");
 		refused(WITH(m, rail, RSK_RAILS_MOST), "a rail too many");
 		refused(WITH(m, rail, UINT32_MAX), "a rail too many");
-		refused(WITH(m, life, 0), "no life");
+		refused(WITH(m, generation, 0), "no life");
 		refused(WITH(m, epoch, 0), "epoch 0");
 	}
 	refused(WITH(good(RSK_REMOTE_RING), rail, RSK_RAILS_MOST), "a rail too many");
@@ -204,9 +204,9 @@ Test(remote_msg, candidates)
 {
 	struct rsk_remote_msg m = good(RSK_REMOTE_CANDIDATE);
 
-	refused(WITH(m, life, 0), "a place of none");
-	refused(WITH(m, life, RSK_REMOTE_CANDIDATES + 1), "one of too many");
-	refused(WITH(m, gaps, m.life), "one behind the last");
+	refused(WITH(m, generation, 0), "a place of none");
+	refused(WITH(m, generation, RSK_REMOTE_CANDIDATES + 1), "one of too many");
+	refused(WITH(m, gaps, m.generation), "one behind the last");
 	refused(WITH(m, rail, 0), "no rail at all");
 	refused(WITH(m, rail, 1), "no further rail");
 	accepted(WITH(m, rail, RSK_RAILS_MOST), "all that there can be");
@@ -224,7 +224,7 @@ Test(remote_msg, no_places)
 	struct rsk_remote_msg m = good(RSK_REMOTE_CANDIDATE);
 	uint8_t *at = (uint8_t *)&m.candidate;
 
-	m.life = 0;
+	m.generation = 0;
 	memset(at, 0, sizeof(m.candidate));
 	accepted(m, "an empty list");
 	refused(WITH(m, gaps, 1), "the second of none");

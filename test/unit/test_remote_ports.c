@@ -81,20 +81,20 @@ Test(remote_board, by_how_the_port_stands)
 	static const enum rsk_port_table_state out[] = { RSK_PORT_TABLE_DRAINED,
 							 RSK_PORT_TABLE_DOWN,
 							 RSK_PORT_TABLE_OVERLOADED };
-	uint32_t life = 1;
+	uint32_t generation = 1;
 	struct kit k;
 
 	begin(&k);
 	for (size_t i = 0; i < sizeof(out) / sizeof(out[0]); i++) {
 		stands(out[i]);
-		cr_expect_not(kit_comes(&k, 1, life++, here(1)), "state %u", out[i]);
+		cr_expect_not(kit_comes(&k, 1, generation++, here(1)), "state %u", out[i]);
 		turned_away(&k, 1, "as it stands");
-		cr_expect(kit_comes(&k, 2, life++, here(2)), "one that rsockd does not know");
+		cr_expect(kit_comes(&k, 2, generation++, here(2)), "one that rsockd does not know");
 		kit_rail_down(&k, 2, -ECONNREFUSED);
 	}
 	cr_expect_eq(reserved(), 0);
 	stands(RSK_PORT_TABLE_UP);
-	cr_assert(kit_comes(&k, 1, life, here(1)));
+	cr_assert(kit_comes(&k, 1, generation, here(1)));
 	cr_expect_eq(reserved(), 1);
 	rsk_remote_host.up(NULL, &k.r->rail[1]);
 	cr_expect_eq(reserved(), 1, "it is the same one");

@@ -194,7 +194,7 @@ static struct rsk_remote_msg message(uint32_t type)
 	m.type = type;
 	m.epoch %= 4;
 	m.rail %= 6;
-	m.life %= 4;
+	m.generation %= 4;
 	m.sid %= roll() % 4 ? 8 : UINT32_MAX;
 	m.reason %= roll() % 4 ? 8 : 256;
 	m.way %= roll() % 4 ? 3 : 16;

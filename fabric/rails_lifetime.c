@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* rails_life.c - see rails.h: rails come and go, and another one leads. Keeper. */
+/* rails_lifetime.c - see rails.h: rails come and go, and another one leads. Keeper. */
 #include "rails.h"
 
 /*
