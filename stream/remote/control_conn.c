@@ -23,7 +23,7 @@
 #define KEEP_INTERVAL_S 5
 #define KEEP_COUNT 6
 
-static void interest(struct rsk_control_conn_conn_conn *c)
+static void interest(struct rsk_control_conn *c)
 {
 	uint32_t events = (c->paused ? 0u : (uint32_t)EPOLLIN) |
 			  (c->connecting || c->out_from != c->out_to ? (uint32_t)EPOLLOUT : 0u);
@@ -31,16 +31,16 @@ static void interest(struct rsk_control_conn_conn_conn *c)
 	rsk_progress_watch(&c->watch, events, false);
 }
 
-static void lost(struct rsk_control_conn_conn_conn *c, int err)
+static void lost(struct rsk_control_conn *c, int err)
 {
 	if (c->watch.fd < 0)
 		return;
-	rsk_control_conn_conn_conn_close(c);
+	rsk_control_conn_close(c);
 	c->gone(c, err);
 }
 
 /* False: it is closed. */
-static bool flush(struct rsk_control_conn_conn_conn *c)
+static bool flush(struct rsk_control_conn *c)
 {
 	while (c->out_from != c->out_to) {
 		ssize_t n = rsk_sys_sendto(c->watch.fd, c->out + c->out_from,
@@ -62,7 +62,7 @@ static bool flush(struct rsk_control_conn_conn_conn *c)
 }
 
 /* What has been sent makes room, also where the other end never takes all of it. */
-static void compact(struct rsk_control_conn_conn_conn *c)
+static void compact(struct rsk_control_conn *c)
 {
 	if (c->out_from < c->out_room / 2)
 		return;
@@ -71,7 +71,7 @@ static void compact(struct rsk_control_conn_conn_conn *c)
 	c->out_from = 0;
 }
 
-bool rsk_control_conn_conn_conn_send(struct rsk_control_conn_conn_conn *c, struct rsk_remote_msg *m)
+bool rsk_control_conn_send(struct rsk_control_conn *c, struct rsk_remote_msg *m)
 {
 	if (c->watch.fd < 0)
 		return false;
@@ -96,12 +96,12 @@ bool rsk_control_conn_conn_conn_send(struct rsk_control_conn_conn_conn *c, struc
 	return c->corked || c->connecting || flush(c);
 }
 
-void rsk_control_conn_conn_conn_cork(struct rsk_control_conn_conn_conn *c)
+void rsk_control_conn_cork(struct rsk_control_conn *c)
 {
 	c->corked = true;
 }
 
-bool rsk_control_conn_conn_conn_uncork(struct rsk_control_conn_conn_conn *c)
+bool rsk_control_conn_uncork(struct rsk_control_conn *c)
 {
 	int err = c->corked_err;
 
@@ -116,7 +116,7 @@ bool rsk_control_conn_conn_conn_uncork(struct rsk_control_conn_conn_conn *c)
 	return c->connecting || flush(c);
 }
 
-static int connected(struct rsk_control_conn_conn_conn *c)
+static int connected(struct rsk_control_conn *c)
 {
 	int err = 0;
 	socklen_t len = sizeof(err);
@@ -126,7 +126,7 @@ static int connected(struct rsk_control_conn_conn_conn *c)
 	return -err;
 }
 
-static void receive(struct rsk_control_conn_conn_conn *c)
+static void receive(struct rsk_control_conn *c)
 {
 	for (int i = 0; i < MESSAGES_AT_ONCE && c->watch.fd >= 0 && !c->paused; i++) {
 		struct rsk_remote_msg m;
@@ -154,7 +154,7 @@ static void receive(struct rsk_control_conn_conn_conn *c)
 
 static void ready(struct rsk_watch *w, uint32_t events)
 {
-	struct rsk_control_conn_conn_conn *c = (struct rsk_control_conn_conn_conn *)(void *)w;
+	struct rsk_control_conn *c = (struct rsk_control_conn *)(void *)w;
 	int err = 0;
 
 	if (c->connecting && (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)))
@@ -169,7 +169,7 @@ static void ready(struct rsk_watch *w, uint32_t events)
 		receive(c);
 }
 
-int rsk_control_conn_conn_conn_open(struct rsk_control_conn_conn_conn *c, int fd, bool connecting)
+int rsk_control_conn_open(struct rsk_control_conn *c, int fd, bool connecting)
 {
 	static const struct {
 		int level, name, value;
@@ -189,11 +189,11 @@ int rsk_control_conn_conn_conn_open(struct rsk_control_conn_conn_conn *c, int fd
 	c->connecting = connecting;
 	rc = rsk_progress_watch(&c->watch, connecting ? EPOLLOUT : EPOLLIN, true);
 	if (rc < 0)
-		rsk_control_conn_conn_conn_close(c);
+		rsk_control_conn_close(c);
 	return rc;
 }
 
-void rsk_control_conn_conn_conn_close(struct rsk_control_conn_conn_conn *c)
+void rsk_control_conn_close(struct rsk_control_conn *c)
 {
 	if (c->watch.fd >= 0) {
 		rsk_progress_unwatch(&c->watch);
@@ -205,7 +205,7 @@ void rsk_control_conn_conn_conn_close(struct rsk_control_conn_conn_conn *c)
 	c->out_from = c->out_to = c->out_room = c->in_bytes = 0;
 }
 
-void rsk_control_conn_conn_conn_pause(struct rsk_control_conn_conn_conn *c, bool pause)
+void rsk_control_conn_pause(struct rsk_control_conn *c, bool pause)
 {
 	if (c->watch.fd < 0 || c->paused == pause)
 		return;
@@ -213,7 +213,7 @@ void rsk_control_conn_conn_conn_pause(struct rsk_control_conn_conn_conn *c, bool
 	interest(c);
 }
 
-void rsk_control_conn_conn_conn_keep(struct rsk_control_conn_conn_conn *c, bool keep)
+void rsk_control_conn_keep(struct rsk_control_conn *c, bool keep)
 {
 	int on = keep;
 
@@ -221,7 +221,7 @@ void rsk_control_conn_conn_conn_keep(struct rsk_control_conn_conn_conn *c, bool 
 		rsk_sys_setsockopt(c->watch.fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 }
 
-bool rsk_control_conn_conn_conn_empty(const struct rsk_control_conn_conn_conn *c)
+bool rsk_control_conn_empty(const struct rsk_control_conn *c)
 {
 	int left = 0;
 

@@ -68,7 +68,7 @@ static void say_hello(struct rsk_remote *r)
 				    .geometry = r->l->seg.own,
 				    .order = rsk_remote_order_of(&rsk_knobs.order) };
 
-	rsk_control_conn_conn_conn_send(&r->control, &m);
+	rsk_control_conn_send(&r->control, &m);
 }
 
 static socklen_t sockaddr_of(const struct rsk_verbs_addr *a, struct sockaddr_storage *ss)
@@ -106,7 +106,7 @@ static int dial(struct rsk_remote *r)
 		rsk_own_close(fd);
 		return rc;
 	}
-	rc = rsk_control_conn_conn_conn_open(&r->control, fd, rc == -EINPROGRESS);
+	rc = rsk_control_conn_open(&r->control, fd, rc == -EINPROGRESS);
 	if (rc == 0)
 		say_hello(r);
 	return rc;
@@ -156,7 +156,7 @@ void rsk_link_handshake_hello(struct rsk_remote *r, const struct rsk_remote_msg 
 		struct rsk_remote_msg no = { .type = RSK_REMOTE_REFUSED,
 					     .reason = RSK_REASON_NO_PEER };
 
-		rsk_control_conn_conn_conn_send(&r->control, &no);
+		rsk_control_conn_send(&r->control, &no);
 		rsk_remote_dead(r, -ENOENT);
 	}
 }
@@ -218,7 +218,7 @@ void rsk_link_handshake_admit(struct rsk_remote *r)
 	if (verdict - 1 != RSK_REASON_MAPPED) {
 		m.type = RSK_REMOTE_REFUSED;
 		m.reason = verdict - 1;
-		rsk_control_conn_conn_conn_send(&r->control, &m);
+		rsk_control_conn_send(&r->control, &m);
 		rsk_remote_dead(r, -EACCES);
 		return;
 	}
@@ -232,7 +232,7 @@ void rsk_link_handshake_admit(struct rsk_remote *r)
 	m.geometry = r->l->seg.own;
 	r->state = RSK_REMOTE_RAILING;
 	rsk_remotes.pending_peers--;
-	rsk_control_conn_conn_conn_send(&r->control, &m);
+	rsk_control_conn_send(&r->control, &m);
 }
 
 void rsk_link_handshake_welcome(struct rsk_remote *r, const struct rsk_remote_msg *m)
@@ -294,7 +294,7 @@ static void accept_one(int fd)
 	rsk_remotes.pending_peers++;
 	r->due_ns = rsk_now_ns() + HELLO_NS;
 	come_to(fd, &r->here);
-	rc = rsk_control_conn_conn_conn_open(&r->control, fd, false);
+	rc = rsk_control_conn_open(&r->control, fd, false);
 	if (rc < 0)
 		rsk_remote_dead(r, rc);
 }

@@ -74,10 +74,10 @@ void rsk_remote_say_candidates(struct rsk_remote *r)
 		return;
 	m.generation = usable_places(r, own);
 	if (!m.generation)
-		rsk_control_conn_conn_conn_send(&r->control, &m);
+		rsk_control_conn_send(&r->control, &m);
 	for (m.gaps = 0; m.gaps < m.generation; m.gaps++) {
 		m.candidate = own[m.gaps];
-		if (!rsk_control_conn_conn_conn_send(&r->control, &m))
+		if (!rsk_control_conn_send(&r->control, &m))
 			return;
 	}
 }

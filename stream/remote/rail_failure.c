@@ -52,7 +52,7 @@ static void say_resume(void *arg, uint32_t sid, uint64_t pos, uint64_t cell, uin
 				    .cell = cell,
 				    .owed = owed };
 
-	rsk_control_conn_conn_conn_send(&r->control, &m);
+	rsk_control_conn_send(&r->control, &m);
 }
 
 /* Nothing comes in any more: what every stream has consumed is what it will have. */
@@ -64,17 +64,17 @@ void rsk_remote_broken(struct rsk_remote *r, int err)
 	rsk_log(RSK_LOG_INFO, "link %u: its rails broke: %d", r->l->number, err);
 	r->state = RSK_REMOTE_BROKEN;
 	atomic_store(&r->l->seg.rail.broken, err < 0 ? err : -EPIPE);
-	rsk_control_conn_conn_conn_keep(&r->control, true);
+	rsk_control_conn_keep(&r->control, true);
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
 		rsk_remote_rail_end(&r->rail[i]);
 		rsk_remote_rail_idle(&r->rail[i]);
 		trust_tcp(&r->rail[i], r->rail[i].told_generation);
 	}
 	rsk_rails_down(&r->rails);
-	if (!rsk_control_conn_conn_conn_send(&r->control, &m))
+	if (!rsk_control_conn_send(&r->control, &m))
 		return;
 	rsk_recovery_break(r->l, say_resume, r);
-	rsk_control_conn_conn_conn_send(&r->control, &all);
+	rsk_control_conn_send(&r->control, &all);
 }
 
 /*
@@ -111,7 +111,7 @@ struct naming {
 static void say(struct rsk_remote *r, struct rsk_remote_msg *m, uint64_t turn)
 {
 	m->pos = turn;
-	if (!rsk_control_conn_conn_conn_send(&r->control, m))
+	if (!rsk_control_conn_send(&r->control, m))
 		return;
 	/* One that cannot take it breaks, or another one brings it, or the connection does. */
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
@@ -157,12 +157,12 @@ static void say_rail_down(struct rsk_remote_rail *rail, uint32_t generation)
 	rail->told_generation = n.m.generation = lost.generation = named.generation = generation;
 	doubt_tcp(rail->r);
 	/* Gaps are named under the streams' locks, which the end of the link takes. */
-	rsk_control_conn_conn_conn_cork(&rail->r->control);
+	rsk_control_conn_cork(&rail->r->control);
 	say(rail->r, &lost, n.turn++);
 	rsk_recovery_gaps(rail->r->l, name_gap, &n);
 	send_gaps(&n);
 	say(rail->r, &named, n.turn);
-	if (!rsk_control_conn_conn_conn_uncork(&rail->r->control))
+	if (!rsk_control_conn_uncork(&rail->r->control))
 		return;
 	rsk_log(RSK_LOG_INFO,
 		"link %u: rail %u: %llu transactions are missing here, of %llu the first packet, too",

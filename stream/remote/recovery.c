@@ -296,7 +296,7 @@ void rsk_recovery_call(struct rsk_stream *s)
 }
 
 struct applies {
-	struct rsk_control_conn_conn_conn *c;
+	struct rsk_control_conn *c;
 	bool all;
 };
 
@@ -314,14 +314,14 @@ static void say_apply_one(struct rsk_stream *s, void *arg)
 	arrived = rail->ops->arrived(&s->link->seg.rail, s->tx.ring.off);
 	rsk_unlock(&s->tx_lock);
 	if (arrived) {
-		rsk_control_conn_conn_conn_send(h->c, &m);
+		rsk_control_conn_send(h->c, &m);
 	} else if (!atomic_load(&rail->broken)) { /* else BREAK and RESUME say more */
 		atomic_store(&s->apply_due, true);
 		h->all = false;
 	}
 }
 
-bool rsk_recovery_say_apply(struct rsk_link *l, struct rsk_control_conn_conn_conn *c)
+bool rsk_recovery_say_apply(struct rsk_link *l, struct rsk_control_conn *c)
 {
 	struct applies h = { c, true };
 

@@ -94,7 +94,7 @@ void rsk_recovery_lost(struct rsk_link *l);
 
 /* The peer ends in order: all that its stream @sid put is here, up to @cell. */
 void rsk_recovery_ending(struct rsk_link *l, uint32_t sid, uint64_t cell);
-void rsk_recovery_say_ending(struct rsk_link *l, struct rsk_control_conn_conn_conn *c);
+void rsk_recovery_say_ending(struct rsk_link *l, struct rsk_control_conn *c);
 /* All that was read is told of as consumed: what is not then counts as left unread. */
 void rsk_recovery_say_consumed(struct rsk_link *l);
 
@@ -111,7 +111,7 @@ void rsk_recovery_linger(struct rsk_stream *s, int fd);
  */
 void rsk_recovery_call(struct rsk_stream *s);
 /* To be told; called until it returns true: all that there were. */
-bool rsk_recovery_say_apply(struct rsk_link *l, struct rsk_control_conn_conn_conn *c);
+bool rsk_recovery_say_apply(struct rsk_link *l, struct rsk_control_conn *c);
 /* So we have been told. */
 void rsk_recovery_apply(struct rsk_link *l, uint32_t sid);
 

@@ -201,7 +201,7 @@ static void say_one(struct rsk_stream *s, void *arg)
 	m.cell = s->tx.state == RSK_TX_ONRING ? s->tx.ring.next : 0;
 	rsk_unlock(&s->tx_lock);
 	if (m.cell || watched)
-		rsk_control_conn_conn_conn_send(arg, &m);
+		rsk_control_conn_send(arg, &m);
 }
 
 static void consumed_one(struct rsk_stream *s, void *arg)
@@ -217,7 +217,7 @@ void rsk_recovery_say_consumed(struct rsk_link *l)
 	rsk_recovery_each(l, consumed_one, NULL);
 }
 
-void rsk_recovery_say_ending(struct rsk_link *l, struct rsk_control_conn_conn_conn *c)
+void rsk_recovery_say_ending(struct rsk_link *l, struct rsk_control_conn *c)
 {
 	rsk_recovery_each(l, say_one, c);
 }

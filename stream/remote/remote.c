@@ -29,7 +29,7 @@
 #define APPLY_AGAIN_NS 1000000ull /* a word that is still on its way */
 #define IDLE_NS 30000000000ull	  /* a link that no stream has had for so long is let go */
 
-void rsk_remote_message(struct rsk_control_conn_conn_conn *c, const struct rsk_remote_msg *m)
+void rsk_remote_message(struct rsk_control_conn *c, const struct rsk_remote_msg *m)
 {
 	struct rsk_remote *r = (struct rsk_remote *)(void *)c;
 
@@ -256,7 +256,7 @@ static bool settled_all(bool first)
 	DL_FOREACH(rsk_remotes.all, r) {
 		if (r->state == RSK_REMOTE_BROKEN)
 			settled &= !rsk_recovery_is_broken(r->l) &&
-				   rsk_control_conn_conn_conn_empty(&r->control);
+				   rsk_control_conn_empty(&r->control);
 		if (r->state != RSK_REMOTE_UP)
 			continue;
 		if (first) {
@@ -269,8 +269,7 @@ static bool settled_all(bool first)
 			r->told_end = true;
 		}
 		settled &= rc == 0 || rc == -ETIMEDOUT;
-		settled &= rsk_control_conn_conn_conn_empty(&r->control) &&
-			   !atomic_load(&r->l->apply_due);
+		settled &= rsk_control_conn_empty(&r->control) && !atomic_load(&r->l->apply_due);
 	}
 	return settled;
 }

@@ -29,7 +29,7 @@ static void from_engine(struct rsk_watch *w, uint32_t events)
 		atomic_fetch_add(&rsk_seg_own_head(&r->l->seg)->messages, 1);
 		r->holds = false;
 		rsk_progress_watch(&r->pair, EPOLLIN, false);
-		rsk_control_conn_conn_conn_pause(&r->control, false);
+		rsk_control_conn_pause(&r->control, false);
 	}
 	while (r->state != RSK_REMOTE_DEAD) {
 		n = rsk_link_msg_recv(r->pair.fd, &out.link, fds, &nfds);
@@ -40,7 +40,7 @@ static void from_engine(struct rsk_watch *w, uint32_t events)
 			return;
 		}
 		out.link_bytes = (uint32_t)n;
-		if (!rsk_control_conn_conn_conn_send(&r->control, &out))
+		if (!rsk_control_conn_send(&r->control, &out))
 			return;
 		/* Its ring here is wanted by the peer; and the peer's by us. */
 		if (out.link.type == RSK_LINK_PAIR || out.link.type == RSK_LINK_ACCEPT)
@@ -59,7 +59,7 @@ void rsk_remote_to_engine(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	if (rc == -EAGAIN) {
 		r->held = msg;
 		r->holds = true;
-		rsk_control_conn_conn_conn_pause(&r->control, true);
+		rsk_control_conn_pause(&r->control, true);
 		rsk_progress_watch(&r->pair, EPOLLIN | EPOLLOUT, false);
 	} else if (rc < 0) {
 		rsk_remote_dead(r, rc);

@@ -16,7 +16,7 @@
 
 struct rsk_remotes rsk_remotes = { .listener.fd = -1, .work.fd = -1 };
 
-static void on_gone(struct rsk_control_conn_conn_conn *c, int err)
+static void on_gone(struct rsk_control_conn *c, int err)
 {
 	struct rsk_remote *r = (struct rsk_remote *)(void *)c;
 
@@ -60,7 +60,7 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 	rsk_remotes.pending_peers -= !r->initiator && r->state == RSK_REMOTE_HANDSHAKING;
 	r->state = RSK_REMOTE_DEAD;
 	r->due_ns = 0;
-	rsk_control_conn_conn_conn_close(&r->control);
+	rsk_control_conn_close(&r->control);
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
 		rsk_remote_rail_end(&r->rail[i]);
 		rsk_reservations_give(&r->rail[i].reservation);

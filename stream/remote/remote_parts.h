@@ -64,8 +64,8 @@ struct rsk_remote_rail {
 };
 
 struct rsk_remote {
-	struct rsk_control_conn_conn_conn control; /* first: container of its callbacks */
-	struct rsk_watch pair; /* our end of the link's control socket; fd -1: none */
+	struct rsk_control_conn control; /* first: container of its callbacks */
+	struct rsk_watch pair;		 /* our end of the link's control socket; fd -1: none */
 	struct rsk_remote *prev, *next;
 	enum rsk_remote_state state;
 	bool initiator;
@@ -131,11 +131,10 @@ void rsk_link_handshake_welcome(struct rsk_remote *r, const struct rsk_remote_ms
 void rsk_link_handshake_admit(struct rsk_remote *r); /* if rsockd has spoken */
 
 /* remote.c: what the keeper at the other end says */
-void rsk_remote_message(struct rsk_control_conn_conn_conn *c, const struct rsk_remote_msg *m);
+void rsk_remote_message(struct rsk_control_conn *c, const struct rsk_remote_msg *m);
 
 /* remote_list.c */
-typedef void rsk_remote_message_fn(struct rsk_control_conn_conn_conn *c,
-				   const struct rsk_remote_msg *m);
+typedef void rsk_remote_message_fn(struct rsk_control_conn *c, const struct rsk_remote_msg *m);
 struct rsk_remote *rsk_remote_new(bool initiator, rsk_remote_message_fn *message);
 void rsk_remote_dead(struct rsk_remote *r, int why);
 void rsk_remotes_reap(void);

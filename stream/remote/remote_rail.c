@@ -136,7 +136,7 @@ static void see_up(struct rsk_remote_rail *rail)
 	if (!was_up)
 		link_up(rail);
 	rsk_rails_up(&r->rails, rail->index);
-	rsk_control_conn_conn_conn_keep(&r->control, false);
+	rsk_control_conn_keep(&r->control, false);
 	rsk_remote_name_fabric(r);
 	if (!was_up)
 		rsk_remote_up(r);
@@ -236,7 +236,7 @@ static void rail_up(void *ctx, void *which)
 	if (r->initiator)
 		rail->due_ns = rsk_now_ns() + RSK_REMOTE_GIVE_UP_NS;
 	if (rsk_rdma_module->rail_end(rail->rail, &m.end) < 0 ||
-	    !rsk_control_conn_conn_conn_send(&r->control, &m))
+	    !rsk_control_conn_send(&r->control, &m))
 		return;
 	see_up(rail);
 }

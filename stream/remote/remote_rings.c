@@ -48,7 +48,7 @@ static void offer_ring(struct rsk_remote_rail *rail, uint32_t sid)
 		if (rc < 0)
 			rail->register_ns = rsk_now_ns() + REGISTER_AGAIN_NS;
 	}
-	rsk_control_conn_conn_conn_send(&r->control, &m);
+	rsk_control_conn_send(&r->control, &m);
 }
 
 static void act(struct rsk_remote_rail *rail, uint32_t sid, enum rsk_ring_reg_action what,
@@ -61,7 +61,7 @@ static void act(struct rsk_remote_rail *rail, uint32_t sid, enum rsk_ring_reg_ac
 
 	switch (what) {
 	case RSK_RING_REG_DO_REQUEST:
-		rsk_control_conn_conn_conn_send(&r->control, &again);
+		rsk_control_conn_send(&r->control, &again);
 		break;
 	case RSK_RING_REG_DO_INDIRECT:
 		rsk_rdma_module->set_ring(rail->rail, sid, RSK_VERBS_INDIRECT, 0);

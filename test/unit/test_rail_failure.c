@@ -117,12 +117,12 @@ static void (*const ways[])(struct scene *s) = { found_here, heard_of, the_last_
 #define WAYS (sizeof(ways) / sizeof(ways[0]))
 
 /* For the next ones only so much room is left: the other end reads nothing. */
-static void fill(struct rsk_control_conn_conn_conn *c, size_t most, uint32_t left)
+static void fill(struct rsk_control_conn *c, size_t most, uint32_t left)
 {
 	struct rsk_remote_msg m = { .type = RSK_REMOTE_APPLY };
 
 	while (c->out_room < most || c->out_to + (left + 1) * sizeof(m) <= most)
-		cr_assert(rsk_control_conn_conn_conn_send(c, &m));
+		cr_assert(rsk_control_conn_send(c, &m));
 }
 
 /* What a connection holds back at the most. */
@@ -133,7 +133,7 @@ static size_t most_room(void)
 	struct kit k;
 
 	kit_link(&k, true);
-	while (rsk_control_conn_conn_conn_send(&k.r->control, &m))
+	while (rsk_control_conn_send(&k.r->control, &m))
 		if (k.r->control.out_room > most)
 			most = k.r->control.out_room;
 	cr_assert_eq(k.r->state, RSK_REMOTE_DEAD);
@@ -152,10 +152,10 @@ Test(remote_lost, never_empty, .timeout = 60)
 	had = most_room();
 	kit_link(&k, true);
 	while (k.r->control.out_to < 1000 * sizeof(m))
-		cr_assert(rsk_control_conn_conn_conn_send(
-			&k.r->control, &m)); /* the socket has no room, and these wait */
+		cr_assert(rsk_control_conn_send(&k.r->control,
+						&m)); /* the socket has no room, and these wait */
 	while (sent < 2 * had) {
-		cr_assert(rsk_control_conn_conn_conn_send(&k.r->control, &m));
+		cr_assert(rsk_control_conn_send(&k.r->control, &m));
 		sent += sizeof(m);
 		cr_assert(kit_hear(&k, &heard));
 		cr_assert_neq(k.r->control.out_to, k.r->control.out_from);
