@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * leave.c - a joined stream leaves the ring for good: the kernel alone is to carry it, in both
- * directions or in one.
+ * leave.c - a paired stream leaves the ring for good: the kernel is to carry it, in both directions
+ * or in one. Hooks call this by rsk_fd_fall_back() and its variants.
  */
 #include "fallback.h"
 
@@ -23,8 +23,8 @@
 #include "stream.h"
 
 /*
- * Who uses the socket from now on: our hooks, which can read the ring to its end first, or somebody
- * who sees the kernel alone?
+ * True if our hooks, which can read the ring to its end first, use the socket from now on; false if
+ * it is used where only the kernel is seen.
  */
 static bool stays(enum rsk_reason why)
 {
@@ -46,8 +46,8 @@ static bool stays(enum rsk_reason why)
 }
 
 /*
- * Where nothing else helps, a relay does, or the call fails. For the rest our hooks go on until the
- * ring is drained.
+ * If nothing else helps, a relay is made for these, or the call fails. For all other reasons our
+ * hooks go on until the ring is drained.
  */
 static bool needs_kernel(enum rsk_reason why)
 {
@@ -59,8 +59,9 @@ static bool needs_kernel(enum rsk_reason why)
 	case RSK_REASON_AIO:
 	case RSK_REASON_IO_URING:
 	case RSK_REASON_KTLS:
-	case RSK_REASON_INHERITED: /* to a set of epoll that we do not know */
-	case RSK_REASON_UNSUPPORTED: /* TCP_REPAIR; a child that shares our memory, and not our numbers */
+	case RSK_REASON_INHERITED: /* to an epoll set that is not tracked */
+	/* TCP_REPAIR; a child that shares our memory, but not our descriptors */
+	case RSK_REASON_UNSUPPORTED:
 	case RSK_REASON_SECCOMP: /* the calls that reading a ring needs may be forbidden */
 		return true;
 	default:
@@ -69,11 +70,12 @@ static bool needs_kernel(enum rsk_reason why)
 }
 
 /*
- * A relay takes the stream's bytes from all who hold the socket. Who executes a program with a copy of it, while others
- * go on with theirs, has most often forgotten to set FD_CLOEXEC: the bytes stay with those others, and the program does
- * not see what they have not read yet. It is meant to where the number is one of 0 to 2, where nobody else has the
- * socket, or where FD_CLOEXEC was taken away since the fork. What a vfork child inherits without that had left before,
- * if there was need.
+ * A relay takes the stream's bytes from all processes that hold the socket. A process that executes
+ * a program with a copy of it, while others use theirs, has most often forgotten to set FD_CLOEXEC:
+ * the bytes stay with those others, and the program does not see what they have not read yet. The
+ * copy is intended if the descriptor is one of 0 to 2, if no other process has the socket, or if
+ * FD_CLOEXEC was removed since the fork. What a vfork child inherits otherwise had left the ring
+ * before, if necessary.
  */
 static bool takes_relay(struct rsk_stream *s, int fd, enum rsk_reason why,
 			const struct rsk_leaving *l)
@@ -85,13 +87,13 @@ static bool takes_relay(struct rsk_stream *s, int fd, enum rsk_reason why,
 	return atomic_load(&s->closes) == RSK_CLOSES_FORKED || rsk_stream_sole_process(s);
 }
 
-/* How long a leaver waits for the peer to repeat what was unread in the ring. */
+/* How long a stream that leaves waits for the peer to repeat what was unread in the ring. */
 #define LEAVE_WAIT_NS 200000000ull
 
 /*
- * The same with bytes at stake. Who forks, lets the child execute a program, and closes its own
- * descriptor, does that at the same time as the child: it is waited for a while, once for all that the child has.
- * *@until: as in rsk_fd_fall_back_exec().
+ * The same with bytes at stake. A process that forks, lets the child execute a program, and closes
+ * its own descriptor does so while the child runs: it is waited for a while, once for all streams
+ * of the child. *@until: as in rsk_fd_fall_back_exec().
  */
 static bool takes_relay_in_time(struct rsk_stream *s, int fd, enum rsk_reason why,
 				const struct rsk_leaving *l, uint64_t *until)
@@ -106,7 +108,10 @@ static bool takes_relay_in_time(struct rsk_stream *s, int fd, enum rsk_reason wh
 	return true;
 }
 
-/* What is sent next goes by TCP, where nothing that was put before can come behind it any more. */
+/*
+ * True if what is sent next goes by TCP, and nothing that was put before can come behind it any
+ * more.
+ */
 static bool settled(struct rsk_stream *s, int fd, enum rsk_reason why)
 {
 	struct rsk_kernel_tcp k;
@@ -122,7 +127,7 @@ static bool settled(struct rsk_stream *s, int fd, enum rsk_reason why)
 	return done;
 }
 
-/* A look later: what is repeated waits for room, all else does not show at the socket. */
+/* Before the next check: repeated bytes wait for room, nothing else shows at the socket. */
 static void wait_a_little(const struct rsk_stream *s, int fd)
 {
 	struct pollfd p = { .fd = fd, .events = s->tx.state == RSK_TX_RESEND ? POLLOUT : 0 };
@@ -131,8 +136,9 @@ static void wait_a_little(const struct rsk_stream *s, int fd)
 }
 
 /*
- * Our hooks read the ring to its end first, if need be: on one host wherever nobody is handed the socket who sees the
- * kernel alone. What the peer is asked to repeat instead comes when it makes a call.
+ * True if our hooks read the ring to its end first, if need be: on one host always, unless the
+ * socket is handed to a user that sees only the kernel. What the peer is asked to repeat instead
+ * comes when it makes a call.
  */
 static bool reads_on(const struct rsk_stream *s, enum rsk_reason why, const struct rsk_leaving *l)
 {
@@ -151,8 +157,8 @@ static int fall_back_rx(struct rsk_stream *s, int fd, enum rsk_reason why, struc
 }
 
 /*
- * Between hosts the sender is asked first (rsk_rx_quiesce()), by its keeper, whatever its program
- * does.
+ * Between hosts the sender is asked first (rsk_rx_quiesce()), through its progress thread, whatever
+ * its program does.
  */
 static int fall_back_rx_later(struct rsk_stream *s, int fd, enum rsk_reason why,
 			      struct rsk_leaving *l)
@@ -169,8 +175,9 @@ static int fall_back_rx_later(struct rsk_stream *s, int fd, enum rsk_reason why,
 }
 
 /*
- * Before the machine leaves: bytes read in part, which it drops then, and what the TCP socket will
- * have before those that the peer repeats. Both locks held.
+ * Before the machine leaves: saves the bytes of a slot that was read in part, which the machine
+ * drops then, and counts the bytes that the TCP socket will have before those that the peer
+ * repeats. Both locks held.
  */
 static void keep_quiesced(struct rsk_stream *s, int fd, struct rsk_leaving *l)
 {
@@ -180,7 +187,7 @@ static void keep_quiesced(struct rsk_stream *s, int fd, struct rsk_leaving *l)
 		l->before = s->rx.switch_pos - s->rx.pos;
 		return;
 	}
-	/* The peer's sender rests, as far as TCP goes, for as long as it is on the ring. */
+	/* The peer's sender writes nothing by TCP as long as it is on the ring. */
 	rsk_sys_ioctl(fd, FIONREAD, &inq);
 	l->before = (uint64_t)inq + (s->rx.ours ? rsk_return_unread(s, fd) : 0);
 	if (!s->rx.partial_len)
@@ -191,7 +198,10 @@ static void keep_quiesced(struct rsk_stream *s, int fd, struct rsk_leaving *l)
 		memcpy(l->stage, s->rx.partial + s->rx.partial_off, l->partial_len);
 }
 
-/* All that the peer has to repeat is in the kernel: no death of its changes that any more. */
+/*
+ * True if all that the peer has to repeat is in the kernel: the peer's death would not change that
+ * any more.
+ */
 static bool repeated(struct rsk_stream *s, int fd, const struct rsk_leaving *l)
 {
 	uint64_t bytes = l->before + l->partial_len;
@@ -204,16 +214,17 @@ static bool repeated(struct rsk_stream *s, int fd, const struct rsk_leaving *l)
 }
 
 /*
- * Both directions to the companion, for good. The peer finds LEAVE in its next call, or in a wait,
- * which is woken; or it has put a slot in that moment, which we then see: fence on both sides
- * (model: demotion).
+ * Moves both directions to the TCP socket, for good. The peer finds FALLBACK_RX in its next call,
+ * or in a wait, which is woken; or it has put a slot in that moment, which we then see: fence on
+ * both sides (model: demotion).
  *
- * 0: the kernel alone carries the stream. -EBUSY: not yet. Bytes lie here that nobody will repeat,
- * since the sender has gone on to the companion, or has ended, behind them (rsk_rx_fall_back()); or it
- * was asked to (l->again) and has not in time; or we have bytes to repeat and there is no room.
- * Nothing new comes to the ring meanwhile: we do not watch it any more. Or, between hosts, the
- * peer's keeper has not answered in time; the answer is heeded still. -EINPROGRESS: all is done here, and what the peer
- * was asked to repeat is not all in the kernel yet.
+ * 0: only the kernel carries the stream. -EBUSY: not yet. Either bytes lie here that will not be
+ * repeated, since the sender has gone on to the TCP socket, or has ended, behind them
+ * (rsk_rx_fall_back()); or the sender was asked to repeat (l->again) and has not in time; or we have
+ * bytes to repeat and there is no room. Nothing new comes to the ring meanwhile: we do not watch it
+ * any more. Or, between hosts, the peer's progress thread has not answered in time; a later answer
+ * is still applied. -EINPROGRESS: all is done here, and what the peer was asked to repeat is not
+ * all in the kernel yet.
  */
 static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
 {
@@ -226,7 +237,7 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 	rsk_lock(&s->rx_lock);
 	s->tx.gave_up = true; /* we never propose again */
 	s->rx.gave_up = true;
-	/* A sender that moves while we write in its place would have its bytes before ours. */
+	/* If the sender moved while we write in its place, its bytes would come before ours. */
 	if (!on)
 		rsk_rx_end_it(&s->rx);
 	keep_quiesced(s, fd, l);
@@ -248,7 +259,7 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 			rc = fall_back_rx_later(s, fd, why, l);
 		if (out && rc != -EAGAIN && (!l->again || repeated(s, fd, l)))
 			break;
-		/* Bytes that nobody will repeat do not come by waiting. */
+		/* Waiting does not help for bytes that will not be repeated. */
 		if (out && rc == -EBUSY)
 			break;
 		wait_a_little(s, fd);
@@ -258,9 +269,7 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 	return l->again && !repeated(s, fd, l) ? -EINPROGRESS : 0;
 }
 
-/*
- * 0; -EAGAIN: it could not be made sure that no byte is lost, and who asked for it must not go on.
- */
+/* Returns 0; -EAGAIN: it is not certain that no byte is lost, and the caller must not go on. */
 static int fall_back_or_later(struct rsk_stream *s, int fd, enum rsk_reason why, bool kernel,
 			      uint64_t *until)
 {
@@ -270,7 +279,7 @@ static int fall_back_or_later(struct rsk_stream *s, int fd, enum rsk_reason why,
 	if (rsk_stream_phase(s) == RSK_PHASE_PAIRED) {
 		rc = leave(s, fd, why, &l);
 		/*
-		 * What is repeated late comes in order still, to our hooks as to the kernel's
+		 * Bytes that are repeated late still come in order, to our hooks as to the kernel's
 		 * users.
 		 */
 		if (rc < 0 && takes_relay_in_time(s, fd, why, &l, until))
@@ -302,7 +311,7 @@ void rsk_stream_fall_back_late(struct rsk_stream *s, int fd)
 
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
-	/* What never tried to leave does so now. */
+	/* A stream that never tried to leave does so now. */
 	ready = !s->tx.gave_up || !s->rx.gave_up ||
 		(rsk_tx_arrived(&s->tx) && rsk_rx_drained(&s->rx) && !rsk_over_unread(s));
 	rsk_unlock(&s->rx_lock);
@@ -389,7 +398,8 @@ void rsk_fd_told(int fd, int err)
 	if (!s)
 		return;
 	rsk_lock(&s->rx_lock);
-	if (err != -EPIPE) /* which may as well be of our own direction's end */
+	/* EPIPE may as well be about our own direction's end */
+	if (err != -EPIPE)
 		rsk_rx_told(&s->rx, err);
 	rsk_unlock(&s->rx_lock);
 	rsk_stream_unpin(s);

@@ -22,11 +22,11 @@
 #include "operator_request.h"
 
 #define BLOCK_BYTES 65536
-#define SETTLE_NS                                                                                  \
-	200000000ull /* for bytes of TCP that are before the ring's, or for room in the socket */
+/* for the TCP bytes before the ring's, or for room in the socket */
+#define SETTLE_NS 200000000ull
 #define LOOK_WORK 32
-#define COMMANDS                                                                                   \
-	4 /* of a sender, at most, that end one promotion: one, and some for a broken peer */
+/* at most so many commands of a sender end one promotion: one, and some more for a broken peer */
+#define COMMANDS 4
 
 static bool ring_has(const struct rsk_rx *rx)
 {
@@ -36,8 +36,9 @@ static bool ring_has(const struct rsk_rx *rx)
 }
 
 /*
- * rx_lock held. So many bytes can come of a sender that looks what we say before it fills a ring once more: what is
- * here of the ring, which may be full, and a ring that it has begun to fill.
+ * rx_lock held. Upper bound of the bytes that a sender can still deliver that reads our control
+ * word before it fills a ring once more: what is here of the ring, which may be full, and a ring
+ * that it has begun to fill.
  */
 static uint64_t most_over(const struct rsk_rx *rx)
 {
@@ -48,9 +49,9 @@ static uint64_t most_over(const struct rsk_rx *rx)
 }
 
 /*
- * It goes on all the same. On one host it has read our word, or should have: we would stay in fork(), and the file
- * would grow, for as long as it likes. Between hosts the word may be late, and the rest stays in the ring: the child
- * cannot have it.
+ * The sender goes on all the same. On one host it has read our control word, or should have: we
+ * would stay in fork(), and the file would grow, for as long as the peer likes. Between hosts the
+ * control word may be late, and the rest stays in the ring: the child cannot have it.
  */
 static int too_much(struct rsk_rx *rx)
 {
@@ -58,8 +59,8 @@ static int too_much(struct rsk_rx *rx)
 }
 
 /*
- * rx_lock held. All that can be had of the ring, and what is before and behind it, goes to the overread file. *@most:
- * bytes that may still come.
+ * rx_lock held. Everything that can be read of the ring, and the TCP bytes before and after it,
+ * goes to the overread file. *@most: bytes that may still come.
  */
 static int read_over(struct rsk_stream *s, struct rsk_tcp *c, uint8_t *block, uint64_t *most)
 {
@@ -78,7 +79,8 @@ static int read_over(struct rsk_stream *s, struct rsk_tcp *c, uint8_t *block, ui
 		n = rsk_rx_recv(&s->rx, c, &cur, false, false);
 		if (n > 0) {
 			rc = rsk_over_add(s, block, (size_t)n);
-			if (rc < 0) { /* memory: what was taken is lost, which must be heard */
+			/* memory: what was taken is lost, which must not go unnoticed */
+			if (rc < 0) {
 				rsk_log(RSK_LOG_ERROR, "fork: what is unread finds no room: %d",
 					rc);
 				return -EPROTO;
@@ -88,7 +90,7 @@ static int read_over(struct rsk_stream *s, struct rsk_tcp *c, uint8_t *block, ui
 			*most -= (uint64_t)n;
 			continue;
 		}
-		/* Those before the ring's are the kernel's to bring. */
+		/* The kernel has to deliver the bytes before the ring's. */
 		if (n == -EAGAIN && s->rx.state == RSK_RX_DRAIN_TCP &&
 		    s->rx.pos < s->rx.switch_pos && rsk_now_ns() < until) {
 			struct pollfd p = { .fd = c->fd, .events = POLLIN };
@@ -98,7 +100,7 @@ static int read_over(struct rsk_stream *s, struct rsk_tcp *c, uint8_t *block, ui
 		}
 		if (n == -EPROTO || n == -ENOMEM)
 			return (int)n;
-		if (n < 0 && n != -EAGAIN && n != -EINTR) { /* to be told behind those bytes */
+		if (n < 0 && n != -EAGAIN && n != -EINTR) { /* to be reported after those bytes */
 			s->rx.tcp_err = (int)n;
 			s->rx.err_told = false;
 		}
@@ -106,7 +108,10 @@ static int read_over(struct rsk_stream *s, struct rsk_tcp *c, uint8_t *block, ui
 	}
 }
 
-/* rx_lock held. 0: off the ring, and all that was in it is where both processes find it. -errno: not so. */
+/*
+ * rx_lock held. Returns 0: off the ring, and all that was in it is where both processes find it.
+ * -errno: not so.
+ */
 static int off_ring(struct rsk_stream *s, struct rsk_kernel_tcp *k)
 {
 	uint8_t *block;
@@ -114,7 +119,10 @@ static int off_ring(struct rsk_stream *s, struct rsk_kernel_tcp *k)
 	int rc = -EAGAIN;
 
 	rsk_rx_stay_off(&s->rx, true);
-	/* Our word before our look at the ring; the sender's slot before its look at our word (rsk_stream_due()). */
+	/*
+	 * Store our control word before checking the ring; the sender stores its slot before
+	 * checking our control word (rsk_stream_due()).
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	rc = rsk_rx_serve(&s->rx, &k->c);
 	if (rc < 0 || (s->rx.state == RSK_RX_TCP && !ring_has(&s->rx)))
@@ -166,7 +174,7 @@ void rsk_stream_share(struct rsk_stream *s, int fd)
 		rc = off_ring(s, &k);
 	if (rc == -EPROTO)
 		rsk_stream_fail(s, fd);
-	/* Also where the sender has not said yet what of the ring's it repeats. */
+	/* Also if the sender has not said yet what of the ring's bytes it repeats. */
 	else if (rc < 0 || s->rx.fallback_race || s->rx.skip ||
 		 (s->rx.state > RSK_RX_TCP && !s->rx.fin))
 		atomic_store_explicit(&s->torn, true, memory_order_relaxed);
@@ -176,7 +184,7 @@ void rsk_stream_share(struct rsk_stream *s, int fd)
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
-	rsk_recovery_stir(s); /* our own sleepers: by TCP from now on */
+	rsk_recovery_stir(s); /* threads of ours that sleep: by TCP from now on */
 	rsk_sigdefer_exit();
 }
 
@@ -207,13 +215,13 @@ void rsk_streams_settle(struct rsk_stream *const *all, const int *fd, uint32_t n
 				break;
 			rsk_sys_ppoll(&p, 1, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		}
-		/* This process goes on with it; the child must not send before what is owed. */
+		/* This process continues with it; the child must not send before what is owed. */
 		if (owes)
 			atomic_store_explicit(&s->torn, true, memory_order_relaxed);
 	}
 }
 
-/* What is of the socket, and was another process's to change. */
+/* Socket state that another process may have changed. */
 static void learn_modes(struct rsk_stream *s, int fd)
 {
 	socklen_t len = sizeof(int);
@@ -256,9 +264,9 @@ void rsk_stream_check_alone(struct rsk_stream *s, int fd)
 
 /* ---- the child ---- */
 
-static struct rsk_link *hollow; /* process's own */
+static struct rsk_link *hollow; /* private to the process */
 
-/* A stream without a peer: on TCP both ways for good, over a link that leads nowhere. */
+/* Makes a stream without a peer: on TCP both ways for good, over a link that leads nowhere. */
 static bool attach_hollow(struct rsk_stream *s)
 {
 	const struct rsk_rx rx = s->rx;
@@ -302,7 +310,7 @@ static void detach(struct rsk_stream *s)
 	s->tx_full_ns = 0;
 }
 
-/* What was found out on the way to being paired is the parent's. */
+/* What was found out during the peer lookup and pairing is the parent's. */
 static void search_anew(struct rsk_stream *s)
 {
 	if (s->link)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * fork.c - fork and exec. A child gets nothing by which it could reach what its parent has in common with peers, and
- * no memory that its parent reads: its privileges may be less at any later time (docs/adr/privileges.md).
+ * fork.c - fork and exec; the hooks of fork(), vfork() and exec call this. A child gets nothing by
+ * which it could reach what its parent shares with peers, and no memory that its parent reads: it
+ * may drop privileges at any later time (docs/adr/privileges.md).
  *
- * Before: streams go by TCP (family.h), epoll sets are as the kernel has them, all locks are taken, so that the copy is
- * whole, and the table, which a child finds empty, is written down. After: the parent goes on; the child fills its
- * table again, closes what is the library's, and cuts its copies off.
+ * Before: streams go by TCP (family.h), epoll sets are as the kernel has them, all locks are taken,
+ * so that the copy is consistent, and the fd table, which a child finds empty, is written to a
+ * list. After: the parent continues; the child fills its table again, closes the library's
+ * descriptors, and cuts off its copies of the streams.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +35,10 @@ struct entry {
 	int fd;
 };
 
-/* Of the fork under way: of the thread that holds the join lock. The child has a copy of the lists. */
+/*
+ * Of the fork in progress: owned by the thread that holds the pairing lock. The child has a copy of
+ * the lists.
+ */
 static struct {
 	uint32_t stamp;
 	struct entry *entry;
@@ -46,7 +51,7 @@ static struct {
 	uint32_t sets;
 } fork_now;
 
-static __thread bool prepared; /* this thread's fork is one that we know of */
+static __thread bool prepared; /* this thread's fork went through rsk_fork_prepare() */
 
 /* ---- before ---- */
 
@@ -111,7 +116,7 @@ static bool list_all(void)
 
 		if (!w || w == RSK_FD_OWN)
 			continue;
-		if (rsk_fd_marked(w)) { /* either may change the mode for both */
+		if (rsk_fd_marked(w)) { /* either process may change the mode for both */
 			uintptr_t less = w & ~(uintptr_t)(RSK_FD_MODE | RSK_FD_NONBLOCK);
 
 			rsk_fd_put_if(fd, w, less);
@@ -124,7 +129,10 @@ static bool list_all(void)
 	return true;
 }
 
-/* The library's: also those that were made for this fork. The child is to know, and to close, them all. */
+/*
+ * The library's descriptors, including those made for this fork. The child must know, and close,
+ * all of them.
+ */
 static void list_own(void)
 {
 	if (!fork_now.entry)
@@ -167,7 +175,10 @@ static void unlock_streams(void)
 	}
 }
 
-/* Whether a program that the child executes inherits @fd, a number of a joined stream, as it is now. */
+/*
+ * Whether a program that the child executes inherits @fd, a descriptor of a paired stream, as it is
+ * now.
+ */
 static bool is_inherited(struct rsk_stream *s, int fd, enum rsk_closes closes)
 {
 	bool none = rsk_sys_fcntl(fd, F_GETFD, 0) & FD_CLOEXEC;
@@ -207,7 +218,7 @@ void rsk_fork_parent(bool ok)
 {
 	if (!prepared)
 		return;
-	/* It is the child's alone. */
+	/* That field is only for the child. */
 	for (uint32_t i = 0; i < fork_now.streams; i++)
 		atomic_store(&fork_now.stream[i]->closes, RSK_CLOSES_NOT);
 	rsk_arena_fork(false);
@@ -267,7 +278,7 @@ static bool is_over(int fd)
 	return false;
 }
 
-/* Whatever is the library's and was not made for this child. */
+/* Closes all descriptors of the library that were not made for this child. */
 static void close_ours(void)
 {
 	for (uint32_t i = 0; i < fork_now.entries; i++) {
@@ -303,8 +314,9 @@ void rsk_fork_child(void)
 /* ---- exec ---- */
 
 /*
- * The new program may use what it inherits, and sees the kernel alone; whether it does cannot be known, and a stream on
- * TCP is right either way. @w: of @fd, a stream. *@until: as in rsk_fd_fall_back_exec().
+ * The new program may use what it inherits, and sees only the kernel; whether it does cannot be
+ * known, and a stream on TCP is right either way. @w: the table entry of @fd, a stream. *@until: as
+ * in rsk_fd_fall_back_exec().
  */
 static int fall_back_inherited(int fd, uintptr_t w, uint64_t *until)
 {
@@ -339,8 +351,9 @@ static bool has_unread(struct rsk_stream *s, int fd)
 }
 
 /*
- * A relay that is made in the child has the bytes alone, one that is made now is shared, as the kernel's queue is. So
- * what the program is going to inherit, as far as can be seen now, and has bytes unread, leaves now.
+ * A relay that is made in the child has its bytes to itself; one that is made now is shared, as the
+ * kernel's queue is. So a stream that has unread bytes and that the program is going to inherit, as
+ * far as can be seen now, leaves the ring now.
  */
 void rsk_vfork_prepare(void)
 {
@@ -370,7 +383,10 @@ static void each_survivor(void (*each)(int fd, struct rsk_stream *s))
 	}
 }
 
-/* Streams of this process's own that it does not, and that have bytes to repeat by TCP. */
+/*
+ * Streams of this process only that the next program does not inherit; @each handles those with
+ * bytes to repeat by TCP.
+ */
 static int each_closed(int (*each)(int fd, struct rsk_stream *s))
 {
 	int rc = 0;
@@ -393,7 +409,7 @@ static int each_closed(int (*each)(int fd, struct rsk_stream *s))
 	return rc;
 }
 
-/* Of the exec under way in this thread: open until the new program is there. */
+/* Of the exec in progress in this thread: a pipe that is open until the new program has started. */
 static __thread int executing[2] = { -1, -1 };
 
 static int give_owed(int fd, struct rsk_stream *s)
@@ -424,7 +440,7 @@ static int take_owed(int fd, struct rsk_stream *s)
 	return 0;
 }
 
-/* There is no new program: this process repeats, as before. */
+/* There is no new program: this process repeats the bytes, as before. */
 static void take_back(void)
 {
 	if (executing[0] < 0 && executing[1] < 0)
@@ -450,9 +466,10 @@ static void survives_not(int fd, struct rsk_stream *s)
 }
 
 /*
- * Another program takes over. What has CLOEXEC goes the way of a killed process: the ring says what was sent. What
- * stays open is used there without us and goes back to TCP. Whether it is used cannot be known, and a stream on TCP is
- * right either way.
+ * Another program takes over. A descriptor with CLOEXEC is treated like one of a killed process:
+ * the ring says what was sent. One that stays open is used there without the library, and its
+ * stream goes back to TCP. Whether it is used cannot be known, and a stream on TCP is right either
+ * way.
  */
 int rsk_exec_prepare(void)
 {
@@ -468,7 +485,7 @@ int rsk_exec_prepare(void)
 	return rc < 0 ? -EAGAIN : 0;
 }
 
-/* What has left does not come back. */
+/* Streams that have left the ring do not return to it. */
 void rsk_exec_failed(void)
 {
 	take_back();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * goodbye.c - the last descriptor of a stream is about to be closed, or will be at the process's end:
- * what is owed is sent, or given to who goes on, and the peer is told on the ring.
+ * goodbye.c - the last descriptor of a stream is about to be closed, or will be at the process's
+ * end: owed bytes are sent, or given to a process that goes on, and the peer is told on the ring.
+ * See fallback.h.
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,7 +19,10 @@
 #include "resets.h"
 #include "stream.h"
 
-/* Bytes are to be repeated still, as far as can be told now. On this host: see rsk_recovery_linger() for the others. */
+/*
+ * True if bytes are still to be repeated, as far as can be told now. Only on one host: see
+ * rsk_recovery_linger() for the others.
+ */
 static bool repeats(struct rsk_stream *s, struct rsk_tcp *c)
 {
 	bool owes;
@@ -30,7 +34,10 @@ static bool repeats(struct rsk_stream *s, struct rsk_tcp *c)
 	return owes && !rsk_stream_failed(s);
 }
 
-/* SO_LINGER: close() waits until all has been sent, also where O_NONBLOCK is set, or for so long, or for a signal. */
+/*
+ * SO_LINGER: close() waits until all has been sent, even with O_NONBLOCK, or until the time is
+ * over, or for a signal.
+ */
 static void linger(struct rsk_stream *s, int fd, uint64_t most_ns)
 {
 	uint64_t until = rsk_now_ns() + most_ns;
@@ -49,7 +56,10 @@ static void linger(struct rsk_stream *s, int fd, uint64_t most_ns)
 	}
 }
 
-/* What is to be repeated still, and TCP has no room for. 0; -errno: nobody will. */
+/*
+ * Hands over what is still to be repeated and TCP has no room for. Returns 0; -errno: no process
+ * will repeat it.
+ */
 static int give_owed(struct rsk_stream *s, int fd, bool close)
 {
 	struct rsk_kernel_tcp k;
@@ -69,10 +79,10 @@ static int give_owed(struct rsk_stream *s, int fd, bool close)
 }
 
 /*
- * The last fd of all is about to be closed. What we sent stays readable in the peer's ring; from
- * there on the peer reads the companion, where the kernel shows our end: FIN, or RST when something
- * was left unread here. Without @close only that is prepared, and what is owed sent: threads of
- * ours go on with it until the kernel closes.
+ * The last fd of all is about to be closed. What we sent stays readable in the peer's ring; after
+ * that the peer reads the TCP socket, where the kernel shows our end: FIN, or RST if something was
+ * left unread here. Without @close this is only prepared, and owed bytes are sent: threads of ours
+ * use the stream until the kernel closes it.
  */
 static void goodbye(struct rsk_stream *s, int fd, bool close)
 {
@@ -87,7 +97,10 @@ static void goodbye(struct rsk_stream *s, int fd, bool close)
 	rsk_resets_linger(s, fd, &l);
 	if (close && l.l_onoff && l.l_linger && !rsk_exiting())
 		linger(s, fd, (uint64_t)l.l_linger * 1000000000u);
-	/* Another process goes on with it, by TCP, and its end is not said before that one has closed it. */
+	/*
+	 * Another process uses it, by TCP, and its end is not announced before that process has
+	 * closed it.
+	 */
 	if (!rsk_stream_sole_process(s)) {
 		give_owed(s, fd, close);
 		return;
@@ -106,7 +119,10 @@ static void goodbye(struct rsk_stream *s, int fd, bool close)
 		rsk_tx_fall_back(&s->tx, &k.c);
 	rsk_unlock(&s->tx_lock);
 	owed = unread || (l.l_onoff && !l.l_linger) ? 0 : give_owed(s, fd, close);
-	/* Also where nobody can go on: the peer is told that something is missing. */
+	/*
+	 * Also if no process can repeat the rest: the reset tells the peer that something is
+	 * missing.
+	 */
 	if (unread || owed < 0) {
 		const struct linger reset = { .l_onoff = 1, .l_linger = 0 };
 
@@ -124,9 +140,9 @@ void rsk_stream_goodbye(struct rsk_stream *s, int fd)
 }
 
 /*
- * Of those who see that they are the only holder, one says it. Whoever closes the last fd marks it
- * as due, then counts; who holds it longer looks for the mark before it lets go, with an fd of its
- * own if it can.
+ * Several threads may see that they are the only holder: one of them says goodbye. The thread that
+ * closes the last fd marks the goodbye as due, then counts; a thread that holds the stream longer
+ * checks the mark before it lets go, with an fd of its own if it can.
  */
 void rsk_stream_last_goodbye(struct rsk_stream *s, int fd)
 {

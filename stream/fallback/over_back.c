@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* over_back.c - the overread file's bytes go back into the kernel's receive queue: over.h. */
+/*
+ * over_back.c - puts the bytes of the overread file back into the kernel's receive queue; leave.c
+ * calls it. See over.h.
+ */
 #include <errno.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
@@ -14,7 +17,7 @@
 #define LOOKS 20
 #define LOOK_NS 1000000
 
-/* All that the peer has written by TCP is in our queue. *@written: so much. */
+/* True if all that the peer has written by TCP is in our queue. *@written: the number of bytes. */
 static bool has_come(const struct rsk_stream *s, int fd, int peer, uint64_t *written)
 {
 	uint64_t received;
@@ -30,7 +33,7 @@ static bool has_come(const struct rsk_stream *s, int fd, int peer, uint64_t *wri
 	return false;
 }
 
-/* Room in what the kernel may hold of @peer's bytes: it counts its own overhead as well. */
+/* True if the kernel has room for @n more bytes from @peer: it counts its own overhead as well. */
 static bool has_room(int peer, uint64_t n)
 {
 	socklen_t len = sizeof(int);
@@ -41,7 +44,7 @@ static bool has_room(int peer, uint64_t n)
 	       n + (uint64_t)queued <= (uint64_t)room / 4;
 }
 
-/* Bytes to @block; -EIO: not all that were there. */
+/* Reads the bytes to @block; -EIO: not all of them were there. */
 static ssize_t gather(struct rsk_stream *s, int fd, uint8_t *block, size_t over, size_t queued)
 {
 	struct iovec iov = { block, over };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * relay.c - the relay's process: how it is made, and its loop.
+ * relay.c - the relay process: how it is started, and its loop. See relay.h.
  *
- * It is a helper (helper.h): raw system calls only, and it touches nothing of the library's but struct rsk_relay.
+ * It is a helper (helper.h): it makes raw system calls only, and uses no memory of the library's
+ * but struct rsk_relay.
  */
 #include "relay.h"
 
@@ -44,19 +45,22 @@ void rsk_relay_free(struct rsk_relay *r)
 
 /* ---- the loop ---- */
 
-/* One way. The bytes come from @from in three parts, as struct rsk_relay says, with @text between. */
+/*
+ * One direction. The bytes come from @from in three parts, as struct rsk_relay says, with @text
+ * between.
+ */
 struct way {
 	int from, to;
 	uint64_t before, skip;
 	const uint8_t *text;
 	size_t text_bytes;
 	uint8_t *block;
-	size_t at, end; /* of what is in block */
+	size_t at, end; /* the part of block that is in use */
 	bool over;	/* nothing more comes from @from */
-	bool failed;	/* ... since it was reset */
-	bool ended;	/* all is at @to, and it knows */
+	bool failed;	/* ... because it was reset */
+	bool ended;	/* all is at @to, which has been told the end */
 	bool gone;	/* @to takes no more */
-	bool shut;	/* @from was shut for reading: a read of nothing is no end */
+	bool shut;	/* @from was shut for reading: a read of 0 bytes is no end of stream */
 	short wants_from, wants_to;
 };
 
@@ -70,7 +74,10 @@ static ssize_t put(int fd, const uint8_t *p, size_t n)
 	return done;
 }
 
-/* Does the peer repeat what the ring bytes have? Known when the first byte behind them is there. */
+/*
+ * Finds out whether the peer repeats some of the ring bytes: known when the first byte after them
+ * is there.
+ */
 static void settle(struct rsk_relay *r, struct way *w)
 {
 	struct rsk_control_word m;
@@ -83,7 +90,7 @@ static void settle(struct rsk_relay *r, struct way *w)
 	r->word = NULL;
 }
 
-/* What is in the block, or the text, to @to. True: it is all there. */
+/* Sends what is in the block, or the text, to @to. True: all of it is there. */
 static bool push(struct way *w)
 {
 	while (w->at < w->end || (!w->before && w->text_bytes)) {
@@ -109,7 +116,10 @@ static bool push(struct way *w)
 	return true;
 }
 
-/* Has the peer ended its direction, or the connection? What the socket's own shut for reading looks like, too. */
+/*
+ * True if the peer has ended its direction, or the connection: the socket's own shutdown for
+ * reading looks the same in recv().
+ */
 static bool peer_ended(int tcp)
 {
 	struct tcp_info info;
@@ -121,7 +131,7 @@ static bool peer_ended(int tcp)
 	       info.tcpi_state != TCP_FIN_WAIT2;
 }
 
-/* One block of @from. False: there is none now. */
+/* Reads one block of @from. False: there is none now. */
 static bool pull(struct rsk_relay *r, struct way *w, bool down)
 {
 	size_t most = RSK_RELAY_BLOCK;
@@ -190,8 +200,9 @@ static void rest(long ns)
 }
 
 /*
- * The program's end has sent FIN: did it close, or shut one half? The kernel says whether anybody holds that socket;
- * close() sends the FIN a moment before it lets go, so that is asked some times.
+ * The program's end has sent FIN: it has closed the socket, or shut one direction. The kernel says
+ * whether any process holds that socket; close() sends the FIN a moment before it lets go, so the
+ * kernel is asked several times.
  */
 static bool closed(int end)
 {
@@ -217,7 +228,7 @@ static bool closed(int end)
 	return false;
 }
 
-/* All that was sent by @fd is at its other end. */
+/* Returns when all that was sent by @fd is at its other end. */
 static void drained(int fd)
 {
 	struct pollfd p = { .fd = fd };
@@ -236,22 +247,22 @@ static void drained(int fd)
 }
 
 /*
- * Nothing was waited for there: bytes and ends are a way's to find. HUP alone is an end both ways, with bytes unread or
- * not; a reset has left an error, also on a socket of AF_UNIX.
+ * No event was waited for there: bytes and ends are found by moving data. HUP alone is an end both
+ * ways, with bytes unread or not; a reset has left an error, also on an AF_UNIX socket.
  */
 static bool is_reset(const struct pollfd *p)
 {
 	return p->fd >= 0 && !p->events && (p->revents & POLLERR);
 }
 
-/* What follows from a way's end. True: the relay has nothing more to do. */
+/* Acts on the end of a direction. True: the relay has nothing more to do. */
 static bool conclude(struct way *down, struct way *up, bool *down_told, bool *up_told)
 {
 	if (down->gone || (up->over && up->failed)) { /* the program is gone, with bytes unread */
 		reset(up->to);
 		return true;
 	}
-	if (up->gone) { /* the peer is; what it had sent before is the program's still */
+	if (up->gone) { /* the peer is gone; the program still gets what it had sent before */
 		up->ended = true;
 		*up_told = true;
 	}
@@ -260,7 +271,10 @@ static bool conclude(struct way *down, struct way *up, bool *down_told, bool *up
 		if (closed(up->from)) {
 			struct pollfd p = { .fd = up->from };
 
-			/* With bytes unread: our own direction is open still, so that is no end. */
+			/*
+			 * With bytes unread: our own direction is still open, so this is not an
+			 * orderly end.
+			 */
 			if (!*down_told &&
 			    rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 && is_reset(&p))
 				reset(up->to);
@@ -268,7 +282,7 @@ static bool conclude(struct way *down, struct way *up, bool *down_told, bool *up
 		}
 		rsk_sys_shutdown(up->to, SHUT_WR);
 	}
-	/* A reset behind the peer's end is that of what the program has sent since. */
+	/* A reset after the peer's end was caused by what the program has sent since. */
 	if (down->ended && (!*down_told || up->gone)) {
 		*down_told = true;
 		if (down->failed || up->gone) {
@@ -282,8 +296,9 @@ static bool conclude(struct way *down, struct way *up, bool *down_told, bool *up
 }
 
 /*
- * A socket that was shut for reading always says that it can be read, and one that was shut both ways that it has hung
- * up. That something has come is an edge, which a set of epoll tells. -1: there is none.
+ * A socket that was shut for reading always reports that it is readable, and one that was shut both
+ * ways that it has hung up. That something has come is an edge, which an epoll set reports. -1:
+ * there is none.
  */
 static int edges_of(int tcp)
 {
@@ -319,7 +334,10 @@ void rsk_relay_run(struct rsk_relay *r, int tcp, int end)
 	bool down_told = false, up_told = false, hung_up[2] = { false };
 	int one = 1;
 
-	/* The program's end has it: that one is closed by the program, this one not. */
+	/*
+	 * The program's end has the linger option: the program closes that end, but not this
+	 * socket.
+	 */
 	rsk_sys_setsockopt(tcp, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
 	rsk_sys_setsockopt(tcp, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof(one));
 	rsk_sys_setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
@@ -343,7 +361,10 @@ void rsk_relay_run(struct rsk_relay *r, int tcp, int end)
 		rsk_sys_ppoll(p, 3, NULL, NULL);
 		if (p[2].revents)
 			rsk_sys_epoll_pwait(edges, &ev, 1, 0, NULL);
-		/* For good: who waits for nothing else there is not to be told once more. */
+		/*
+		 * These events stay: a socket on which nothing else is waited for must not wake the
+		 * loop again.
+		 */
 		for (int i = 0; i < 2; i++)
 			hung_up[i] |= (p[i].revents & (POLLERR | POLLHUP)) != 0;
 		up.gone = up.gone || is_reset(&p[0]);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* relay_fallback.c - a stream whose ring holds bytes that nobody will repeat in order leaves by way of a relay. */
+/*
+ * relay_fallback.c - a stream leaves by way of a relay because its ring holds bytes that will not be
+ * repeated in order. leave.c calls it; see relay.h.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -21,8 +24,9 @@ static int plan_rx(struct rsk_stream *s, struct rsk_relay *r, const struct rsk_l
 	r->rd_shut = atomic_load(&s->rd_shut);
 	if (!l->again)
 		return rsk_rx_relay_plan(&s->rx, r);
+	/* for a copy: the bytes behind the partial slot are useless without it */
 	if (l->partial_len && !l->stage)
-		return -ENOMEM; /* for a copy: what is behind it is not to be had without it */
+		return -ENOMEM;
 	memcpy(r->data, l->partial_len ? l->stage : r->data, l->partial_len);
 	r->down_bytes = l->partial_len;
 	r->down_bytes += rsk_rx_relay_copy(&s->rx, s->rx.ring, r->data + l->partial_len,
@@ -32,7 +36,7 @@ static int plan_rx(struct rsk_stream *s, struct rsk_relay *r, const struct rsk_l
 	return 0;
 }
 
-/* @end takes the number @fd of this process, with the flags that the number had. */
+/* @end takes the number @fd of this process, with the flags that the descriptor had. */
 static int put_at(struct rsk_stream *s, int fd, int end)
 {
 	int flags = rsk_sys_fcntl(fd, F_GETFD, 0);
@@ -42,7 +46,10 @@ static int put_at(struct rsk_stream *s, int fd, int end)
 	return rsk_epoll_replace(s, fd, end, flags & FD_CLOEXEC ? O_CLOEXEC : 0);
 }
 
-/* All numbers of this process, by what the kernel says: a vfork child's table is its parent's, its numbers are not. */
+/*
+ * All descriptors of this process, as the kernel says: a vfork child shares its parent's fd table
+ * here, but not its descriptors.
+ */
 static int place(struct rsk_stream *s, int fd, int end)
 {
 	uint64_t cookie = rsk_cookie_of(fd);
@@ -61,8 +68,8 @@ static void shut_alike(struct rsk_stream *s, int fd, int end)
 	short shown = rsk_stream_ends_shown(fd);
 
 	/*
-	 * A reset that has been told: nothing more can be sent, and the end is one in order. The relay passes on one
-	 * that has not.
+	 * A reset that has been reported: nothing more can be sent, and the end is an orderly one.
+	 * The relay passes on one that has not been reported.
 	 */
 	if (atomic_load(&s->wr_shut) || (!(shown & POLLERR) && rsk_stream_is_aborted(s, shown)))
 		rsk_sys_shutdown(end, SHUT_WR);
@@ -71,8 +78,8 @@ static void shut_alike(struct rsk_stream *s, int fd, int end)
 }
 
 /*
- * What lies in the overread file comes before all else that is to be read. Nothing is taken from there yet. With such a
- * file the ring is not used, and the TCP socket's bytes come behind it.
+ * The bytes of the overread file come before all else that is to be read. They are not taken from
+ * the file yet. With such a file the ring is not used, and the TCP socket's bytes come after it.
  */
 static int plan_over(struct rsk_stream *s, int fd, struct rsk_relay *r, size_t over)
 {
@@ -84,14 +91,14 @@ static int plan_over(struct rsk_stream *s, int fd, struct rsk_relay *r, size_t o
 		return -EAGAIN;
 	memmove(r->data + over, r->data, r->down_bytes);
 	if (rsk_over_recv(s, fd, &iov, 1, over, true) != (ssize_t)over)
-		return -EAGAIN; /* another process has read of it meanwhile */
+		return -EAGAIN; /* another process has read some of it meanwhile */
 	r->down_bytes += over;
 	return 0;
 }
 
 /*
- * Taken before the relay begins: whatever another process reads of it from then on, no byte is had twice. 0, or -errno,
- * and nothing has been taken.
+ * The bytes are taken from the file before the relay starts: whatever another process reads of it
+ * from then on, no byte is delivered twice. Returns 0; -errno: nothing has been taken.
  */
 static int take_over_and_start(struct rsk_stream *s, int fd, struct rsk_relay *r, size_t over,
 			       int end)
@@ -105,11 +112,14 @@ static int take_over_and_start(struct rsk_stream *s, int fd, struct rsk_relay *r
 	return rc;
 }
 
-#define FIRST_NS 200000000u /* the relay gets to run */
-#define ROOM_NS 10000000u   /* ... and goes on, if there is room */
+#define FIRST_NS 200000000u /* until the relay gets to run */
+#define ROOM_NS 10000000u   /* ... and continues, if there is room */
 #define LOOK_NS 100000
 
-/* The peer's end, and a reset that has not been told: what the relay passes on. Own shuts are the program's to see. */
+/*
+ * What the relay passes on: the peer's end, and a reset that has not been reported. The program
+ * sees its own shutdowns anyway.
+ */
 static short ends_to_pass(const struct rsk_stream *s, int tcp)
 {
 	struct pollfd p = { .fd = tcp, .events = atomic_load(&s->rd_shut) ? 0 : POLLRDHUP };
@@ -128,8 +138,8 @@ static bool shows(int end, short ends)
 }
 
 /*
- * What could be read before can be read when the call returns, and the end is there that was: as far as the relay's
- * connection has room, and the relay gets to run.
+ * Waits until what could be read before can be read again, and an end that was there is shown: as
+ * far as the relay's connection has room, and the relay gets to run.
  */
 static void await_first(const struct rsk_stream *s, const struct rsk_relay *r, int tcp, int end,
 			int queued)
@@ -187,8 +197,11 @@ int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const st
 	int fds[2], queued = 0, rc;
 
 	if (rsk_stream_failed(s))
-		return 0; /* nothing is to be had any more */
-	/* Nothing is unread there from then on, or owed; and before it is copied. */
+		return 0; /* there are no bytes to be had any more */
+	/*
+	 * From then on nothing is unread there, or owed; and the options must be right before they
+	 * are copied.
+	 */
 	over_resets(s, fd, false);
 	owed_resets(s, fd, false);
 	rc = rsk_relay_pair(fd, fds);
@@ -217,7 +230,10 @@ int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const st
 		rsk_log(RSK_LOG_INFO, "fd %d: %zu bytes of the ring go by a relay", fd,
 			r->down_bytes);
 		rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_RELAYED, why);
-		/* What comes to an end that is shut both ways is answered by a reset. */
+		/*
+		 * What comes to an end that is shut both ways is answered by a reset: so this comes
+		 * first.
+		 */
 		await_first(s, r, fd, fds[0], queued);
 		shut_alike(s, fd, fds[0]);
 		rsk_epoll_restore(s, fd);

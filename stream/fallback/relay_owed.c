@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * relay_owed.c - what a sender still has to repeat by TCP when it goes: to a relay, or to a process that does nothing
- * else. A FIN, or an end of the process, would come before those bytes.
+ * relay_owed.c - what a sender still has to repeat by TCP when it ends: it goes to a relay, or to a
+ * process that does nothing else. A FIN, or the end of the process, would come before those bytes.
+ * See relay.h.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,10 +16,13 @@
 #include "resets.h"
 #include "tx_parts.h"
 
-/* Each may last as long as a peer does not read. As the kernel does with too many orphans, more are reset. */
+/*
+ * Each may last as long as a peer does not read. Beyond this number streams are reset, as the
+ * kernel does with too many orphans.
+ */
 #define OWED_MOST (RSK_HELPERS / 2)
 
-/* A companion that takes what is repeated into the relay's memory. */
+/* A TCP socket object that writes the repeated bytes into the relay's memory. */
 struct to_relay {
 	struct rsk_tcp c;
 	struct rsk_relay *r;
@@ -49,7 +53,7 @@ int rsk_tx_relay_plan(const struct rsk_tx *machine, struct rsk_relay *r, size_t 
 	struct to_relay to = { .c = { .ops = &ops, .fd = -1 }, .r = r, .room = room };
 	struct rsk_tx tx = *machine;
 
-	if (tx.state == RSK_TX_TCP) /* as rsk_tx_send(): not before what is under way */
+	if (tx.state == RSK_TX_TCP) /* as rsk_tx_send(): not before what is in flight */
 		return rsk_tx_arrived(machine) ? 0 : -EAGAIN;
 	if (tx.state != RSK_TX_RESEND || tx.held)
 		return -EAGAIN;
@@ -96,8 +100,8 @@ int rsk_stream_give_owed(struct rsk_stream *s, int fd, enum rsk_deferred_posts h
 	if (rc == 0) {
 		rsk_log(RSK_LOG_INFO, "fd %d: %zu bytes are repeated by another process", fd,
 			r->up_bytes);
-		rsk_resets(s, fd, RSK_RESETS_OWED,
-			   false); /* it is the other's, and may be closed here */
+		/* the other process has it now, and this one may close it */
+		rsk_resets(s, fd, RSK_RESETS_OWED, false);
 		/* Threads go on until the process has ended. */
 		if (how != RSK_OWED_ENDING)
 			rsk_tx_relay_done(tx);

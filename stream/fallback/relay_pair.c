@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* relay_pair.c - a connection on this host that looks to a program as its own does, as far as the kernel lets it. */
+/*
+ * relay_pair.c - makes a connection on this host that looks to a program like its own, as far as
+ * the kernel allows. See relay.h.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -14,7 +17,7 @@
 #define ACCEPT_TRIES 16
 #define CONNECT_MS 1000
 
-/* Options that a program may reckon with, and that accept() or socket() does not give. */
+/* Options on which a program may rely, and which accept() or socket() does not give. */
 static void copy_options(int from, int to)
 {
 	static const struct {
@@ -64,7 +67,7 @@ static int tcp_socket(const struct sockaddr_storage *at, socklen_t len, int flag
 	return rc;
 }
 
-/* Of those that connect, the one that we are: the port is open to anybody for that moment. */
+/* Accepts our own connection: for that moment the port is open to any process. */
 static int accept_own(int listener, const struct sockaddr_storage *own, socklen_t own_len)
 {
 	for (int i = 0; i < ACCEPT_TRIES; i++) {
@@ -108,7 +111,7 @@ static int connect_own(int listener, const struct sockaddr_storage *local, sockl
 	return rc;
 }
 
-/* The same addresses where they are this host's; the ports are others. */
+/* The same addresses where they are this host's; the ports differ. */
 static int tcp_pair(int tcp, int fds[static 2])
 {
 	struct sockaddr_storage local = { 0 }, peer = { 0 };
@@ -139,7 +142,7 @@ int rsk_relay_pair(int tcp, int fds[static 2])
 {
 	int on = 1, rc = tcp_pair(tcp, fds);
 
-	if (rc < 0) /* no address of ours is up, or a filter is in the way */
+	if (rc < 0) /* no address of ours is up, or a seccomp filter forbids it */
 		rc = rsk_sys_socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds);
 	if (rc < 0)
 		return rc;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * return_unread.c - a stream leaves the ring while bytes lie unread in it, and who uses it next sees only the
- * kernel.
+ * return_unread.c - return of unread bytes: a stream leaves the ring while bytes lie unread in it, and
+ * the next user of the socket sees only the kernel. See return_unread.h.
  *
- * The peer could be asked to repeat them, but may make no call for a long time. A copy of its socket
- * (pidfd_getfd(2), where ptrace permissions allow it) lets us do it in its place: what we take out of the
- * ring we write into the peer's end, and the kernel delivers it into our own receive queue, behind what is
- * there already. In order only where we have ended the promotion first (rsk_rx_end_it()): the peer
- * writes nothing by TCP until it has our LEAVE, the ring has no MOVE or FIN in it, and the count of
- * bytes written to the peer's socket is what it was. What finds no room stays in the ring; the peer
- * repeats it after LEAVE.
+ * The peer could be asked to repeat them, but may make no call for a long time. A copy of its
+ * socket (pidfd_getfd(2), where ptrace permissions allow it) lets us do it in its place: what we
+ * take out of the ring we write into the peer's end, and the kernel delivers it into our own
+ * receive queue, behind what is there already. The order is right only if we have ended the
+ * promotion first (rsk_rx_end_it()): the peer writes nothing by TCP until it has our FALLBACK_RX,
+ * the ring has no FALLBACK_TX or FIN in it, and the count of bytes written to the peer's socket is
+ * unchanged. Bytes that find no room stay in the ring; the peer repeats them after FALLBACK_RX.
  */
 #include "return_unread.h"
 
@@ -29,8 +29,9 @@
 #define BLOCK_BYTES 65536
 
 /*
- * pidfd_getfd() is in no set of calls that a service filter has by default (systemd's @system-service), and such a
- * filter may kill. Of this thread, as it is now; where that cannot be seen there may be one.
+ * True if this thread may be under a seccomp filter now; also if that cannot be seen. pidfd_getfd()
+ * is in no set of calls that a service filter has by default (systemd's @system-service), and such
+ * a filter may kill.
  */
 static bool filtered(void)
 {
@@ -71,7 +72,10 @@ int rsk_return_unread_borrow(struct rsk_stream *s)
 	return -ESTALE;
 }
 
-/* The peer's companion rests as long as its sender is on the ring: so many bytes were ever written to it. */
+/*
+ * True if @written bytes were ever written to the peer's TCP socket: as long as its sender is on
+ * the ring, the count does not change.
+ */
 static bool rests(struct rsk_stream *s, int peer, uint64_t written)
 {
 	uint64_t now;
@@ -79,7 +83,7 @@ static bool rests(struct rsk_stream *s, int peer, uint64_t written)
 	return rsk_kernel_written(peer, !s->connecting_side, &now) == 0 && now == written;
 }
 
-/* All that @cur wants: it lies in the ring. */
+/* Takes all that @cur asks for out of the ring, where it lies. */
 static ssize_t take(struct rsk_rx *rx, struct rsk_iovcur *cur)
 {
 	ssize_t total = 0, n;
@@ -90,8 +94,8 @@ static ssize_t take(struct rsk_rx *rx, struct rsk_iovcur *cur)
 }
 
 /*
- * As much as there is room for, added to *injected. False: the peer wrote in between, and nobody can tell what came
- * first.
+ * Writes as much as there is room for, and adds it to *injected. False: the peer wrote in between,
+ * and the order cannot be known.
  */
 static bool inject(struct rsk_stream *s, int peer, uint8_t *block, uint64_t *injected)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* rx_relay.c - the receiving machine hands what lies in its ring to a relay (relay.h). */
+/*
+ * rx_relay.c - the receiving machine hands what lies in its ring to a relay (relay.h).
+ * relay_fallback.c calls it.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -33,7 +36,10 @@ size_t rsk_rx_relay_bytes(struct rsk_rx *rx)
 	       rx->overread_len;
 }
 
-/* The word that ends the ring: only then is it known that what follows comes by TCP. */
+/*
+ * True if a command that ends the ring has come: only then is it known that what follows comes by
+ * TCP.
+ */
 static bool ends(struct rsk_rx *rx)
 {
 	struct rsk_ring_rx ring = rx->ring;
@@ -54,7 +60,10 @@ int rsk_rx_relay_plan(struct rsk_rx *rx, struct rsk_relay *r)
 {
 	bool on_ring = rx->state >= RSK_RX_DRAIN_TCP && !rx->fin;
 
-	/* Where a put takes time a LEAVE is not in doubt, and the word's memory is not a child's. */
+	/*
+	 * On a fabric where a put takes time a FALLBACK_RX causes no fallback race, and a child
+	 * cannot read the control word's memory.
+	 */
 	if (rx->quiesced || rx->ring_limit || (rx->fallback_race && rx->rail->ops->arrived) ||
 	    rx->state == RSK_RX_WATCH || (rx->overread_len && rx->skip) ||
 	    (on_ring && !r->last && !ends(rx)))
@@ -68,8 +77,9 @@ int rsk_rx_relay_plan(struct rsk_rx *rx, struct rsk_relay *r)
 	if (on_ring) {
 		size_t there = rsk_rx_relay_copy(rx, rx->ring, NULL, 0);
 
+		/* a slot is incomplete, although a command comes after it */
 		if (rsk_rx_relay_copy(rx, rx->ring, r->data + r->down_bytes, there) != there)
-			return -EAGAIN; /* a slot that is not whole, though a command is behind it */
+			return -EAGAIN;
 		r->down_bytes += there;
 	}
 	r->ring_end = (on_ring && rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos) +
@@ -95,7 +105,10 @@ void rsk_rx_relay_done(struct rsk_rx *rx, struct rsk_relay *r)
 	struct iovec iov = { r->block[0], sizeof(r->block[0]) };
 	struct rsk_iovcur sink;
 
-	/* Read to its end, so that the peer finds all of it consumed; the loop ends with what was there. */
+	/*
+	 * Reads the ring to its end, so that the peer finds all of it consumed; the loop ends with
+	 * what was there.
+	 */
 	if (rx->state == RSK_RX_DRAIN_TCP) {
 		rx->pos = rx->switch_pos;
 		rsk_rx_arrive(rx);

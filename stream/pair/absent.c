@@ -11,7 +11,10 @@
 
 #include "owner.h"
 
-/* Is the peer's address one of this network namespace? The kernel lets a socket be bound to no other. */
+/*
+ * True if the peer's address is one of this network namespace: the kernel lets a socket be bound to
+ * no other.
+ */
 static bool peer_is_here(const struct rsk_tuple *t)
 {
 	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_scope_id = t->scope };
@@ -37,7 +40,7 @@ enum rsk_reason rsk_absent_why(const struct rsk_tuple *mine, bool rsockd)
 
 	switch (rsk_owner_is(mine, rsk_sys_geteuid(), &theirs)) {
 	case -EPERM:
-		/* Nobody's: it is not accepted yet, or closed. */
+		/* inode 0, no owner: it is not accepted yet, or closed. */
 		return theirs.inode ? RSK_REASON_OTHER_USER : RSK_REASON_NO_PEER;
 	case -EOPNOTSUPP:
 		return RSK_REASON_UNVERIFIED;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* handshake.c - see handshake.h. */
 #include "handshake.h"
 
 #include <errno.h>

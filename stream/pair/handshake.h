@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * handshake.h - messages on a link's control socket (SOCK_SEQPACKET, one message each, fixed size).
- * Nothing in them is believed before rsk_link_msg_validate() and the checks at their use.
+ * rendezvous.c and pm_transaction.c use them. A message is used only after rsk_link_msg_validate() and the
+ * checks at its use.
  */
 #ifndef RSK_HANDSHAKE_H
 #define RSK_HANDSHAKE_H
@@ -11,15 +12,15 @@
 #include "pm_msg.h"
 #include "shm.h"
 
-/* Its last digit is the version: 2, doorbells are read, and PAUSE. */
+/* The last digit is the version: 2 has doorbells that are read, and PAUSE. */
 #define RSK_LINK_MAGIC 0x6b6e6c72736b3032ull
 
 enum rsk_link_msg_type {
-	RSK_LINK_HELLO =
-		1, /* geometry; fds: the memfd, then RSK_SEG_DOORBELLS doorbells (doorbell.h) */
-	RSK_LINK_PAIR =
-		2, /* PMReq, sid, keys; what proves that the sender holds the connecting end */
-	RSK_LINK_ACCEPT = 3, /* PMAccept; the same of the accepting end */
+	/* geometry; fds: the memfd, then RSK_SEG_DOORBELLS doorbells (doorbell.h) */
+	RSK_LINK_HELLO = 1,
+	/* PMReq, sid, keys; proof that the sender holds the connecting end */
+	RSK_LINK_PAIR = 2,
+	RSK_LINK_ACCEPT = 3, /* PMAccept; the same proof for the accepting end */
 	RSK_LINK_ACK = 4,    /* PMAck */
 	RSK_LINK_DENY = 5,   /* PMDeny, reason */
 };
@@ -32,21 +33,25 @@ struct rsk_link_msg {
 	uint64_t cookie;		  /* SO_COOKIE of the sender's end */
 	uint64_t netns;			  /* SO_NETNS_COOKIE */
 	uint64_t key_up, key_down;	  /* JOIN */
-	int32_t fd;			  /* the sender's */
-	int32_t peer_fd;		  /* JOIN: the receiver's, as it was posted: a hint */
-	uint32_t reason;		  /* DENY */
+	int32_t fd;			  /* the sender's descriptor */
+	/* JOIN: the receiver's descriptor, as it was posted: a hint */
+	int32_t peer_fd;
+	uint32_t reason; /* DENY */
 	uint32_t pm_bytes;
 	uint8_t pm[RSK_PM_WIRE_MAPPED_BYTES];
 };
 _Static_assert(sizeof(struct rsk_link_msg) == 144, "no padding");
 
-/* 0, or -EPROTO. Pure; the mapper's message is decoded into *pm where the type has one. */
+/* Returns 0 or -EPROTO. Pure; the mapper's message is decoded into *pm where the type has one. */
 int rsk_link_msg_validate(const struct rsk_link_msg *m, size_t bytes, struct rsk_pm_msg *pm);
 
-/* Send with @nfds descriptors; never blocks. 0 or -errno. */
+/* Sends the message with @nfds descriptors; never blocks. Returns 0 or -errno. */
 int rsk_link_msg_send(int control, struct rsk_link_msg *m, const int *fds, int nfds);
 
-/* One message, if there is one: bytes, 0: the peer is gone, -EAGAIN, -errno. *nfds: descriptors in fds[]. */
+/*
+ * Receives one message if there is one. Returns its bytes; 0: the peer is gone; -EAGAIN: none is
+ * there; -errno. *nfds: number of descriptors in fds[], which the caller owns.
+ */
 #define RSK_LINK_MSG_FDS (1 + RSK_SEG_DOORBELLS)
 ssize_t rsk_link_msg_recv(int control, struct rsk_link_msg *m, int fds[static RSK_LINK_MSG_FDS],
 			  int *nfds);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * link_requests.c - what the engine wants of the keeper, and what became of it: links to other hosts, by the place that
- * they lead to. Under the join lock.
+ * link_requests.c - link requests: links to other hosts that the engine has requested from the progress
+ * thread, by the address that they lead to, and what became of them. See link_requests.h. Under the pairing
+ * lock.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,7 +18,7 @@ _Atomic(uint16_t) rsk_remote_port_now;
 const struct rsk_remote_ops *rsk_remote_ops;
 
 #define REQUESTS 256
-#define FORGET_NS 1000000000ull /* how long a failure is remembered for who asks */
+#define FORGET_NS 1000000000ull /* how long a failure is kept for the stream that asks */
 
 enum want_state {
 	REQUEST_FREE,
@@ -79,7 +80,7 @@ int rsk_remote_progress(uint64_t nonce)
 		return -ESTALE;
 	if (w->state == REQUEST_UP)
 		return 0;
-	if (w->state == REQUEST_NEW && rsk_progress_failed()) { /* it began, and came to nothing */
+	if (w->state == REQUEST_NEW && rsk_progress_failed()) { /* it was started, and failed */
 		w->state = REQUEST_FREE;
 		return -ENODEV;
 	}
@@ -125,7 +126,7 @@ void rsk_link_request_gone(uint64_t nonce, int err)
 
 	if (!w)
 		return;
-	/* Who was up and is no more can be wanted anew at once. */
+	/* A link that was up and is gone can be requested again at once. */
 	if (w->state == REQUEST_UP) {
 		w->state = REQUEST_FREE;
 		return;

@@ -26,19 +26,22 @@
 #define MESSAGES_AT_ONCE 64
 #define LOOKS_EARLY 16
 #define LOOKS_LATE 64
-#define AGAIN_NS 2000000000ull /* between two questions of a stream, at least */
-#define AGAIN_SHARE 4	       /* ... and this share of the time that it has been at it */
+#define AGAIN_NS 2000000000ull /* between two questions about a stream, at least */
+#define AGAIN_SHARE 4	       /* ... and this share of the time since its lookup began */
 
-/* Private to the process; a child makes its own. Under the join lock. */
+/* Private to the process; a child makes its own. Under the pairing lock. */
 static struct {
 	int fd;
-	uint32_t number; /* of rsockds so far: a stream asks each of them once */
-	uint32_t uid;	 /* as whom it knows us */
-	uint16_t rdma;	 /* the port that it knows us by, 0: none */
-	bool missed;	 /* a listening socket was not told of: there was no room for the message */
-	bool shown;	 /* it has our statistics */
-	_Atomic(bool) settled; /* read without the lock, relaxed: who sees it late looks once more */
-	_Atomic(uint64_t) look_ns; /* read without the lock, relaxed: who sees it late looks late */
+	uint32_t number; /* counts rsockds: a stream asks each of them once */
+	uint32_t uid;	 /* the user as which it knows us */
+	uint16_t rdma;	 /* the port for rails that it knows, 0: none */
+	/* a listening socket was not reported, since there was no room for the message */
+	bool missed;
+	bool shown; /* it has our statistics */
+	/* read without the lock, relaxed: a thread that sees it late checks once more */
+	_Atomic(bool) settled;
+	/* read without the lock, relaxed: a thread that sees it late checks late */
+	_Atomic(uint64_t) look_ns;
 	struct rsk_local_out out;
 } rsockd = { .fd = -1 };
 
@@ -52,8 +55,8 @@ static void drop(int why)
 }
 
 /*
- * False: it was not told; it may be asked again while it is there. What waits for room the keeper says, or the next
- * call.
+ * Sends a message. False: rsockd was not told; the caller may try again while it is there. The
+ * progress thread, or the next call, sends the messages that wait for room.
  */
 static bool say(struct rsk_local_msg *m, int fd)
 {
@@ -61,12 +64,12 @@ static bool say(struct rsk_local_msg *m, int fd)
 
 	if (rc < 0 && rc != -EAGAIN)
 		drop(rc);
-	if (rsockd.out.n && !rsk_progress_is_me()) /* which looks itself */
+	if (rsockd.out.n && !rsk_progress_is_me()) /* the progress thread checks by itself */
 		rsk_progress_call();
 	return rc == 0;
 }
 
-/* ---- what it is told ---- */
+/* ---- messages to rsockd ---- */
 
 static bool say_link(struct rsk_stream *s, int fd, uint64_t handle,
 		     const struct rsk_verbs_addr *here, uint32_t flags)
@@ -94,7 +97,10 @@ bool rsk_local_link(struct rsk_stream *s, int fd, uint64_t handle,
 	return rsockd.fd >= 0 && say_link(s, fd, handle, here, 0);
 }
 
-/* Where rails are accepted; whoever wants to use a mapping has said so before. */
+/*
+ * Reports where rails are accepted; every stream that wants to use a mapping has reported it
+ * before.
+ */
 static void say_rdma(void)
 {
 	struct rsk_local_msg m = { .type = RSK_LOCAL_RDMA, .port = rsk_remote_port() };
@@ -103,7 +109,10 @@ static void say_rdma(void)
 		rsockd.rdma = m.port;
 }
 
-/* Set by who frees a stream, taken by who holds the lock; what finds no place is given back with the process. */
+/*
+ * Set by a thread that frees a stream, taken by the holder of the lock. A handle that finds no
+ * place is given back when the process ends.
+ */
 static _Atomic(uint64_t) unlinked[256];
 
 void rsk_local_unlink_later(uint64_t handle)
@@ -151,7 +160,7 @@ static void say_listening(int fd)
 	rsockd.missed |= !say(&m, -1);
 }
 
-/* Streams that use mappings by the word of an rsockd that was here before. */
+/* Streams that use mappings which an earlier rsockd granted. */
 static void say_all_links(void)
 {
 	uint32_t high = rsk_fd_high();
@@ -184,7 +193,10 @@ static void say_all_listening(void)
 	}
 }
 
-/* The statistics are there from the first stream on, which may come later than the first listening socket. */
+/*
+ * The statistics exist from the first stream on, which may come later than the first listening
+ * socket.
+ */
 static void say_hello(void)
 {
 	struct rsk_local_msg m = { .type = RSK_LOCAL_HELLO,
@@ -207,7 +219,7 @@ static void handshake(void)
 	if (rsockd.fd >= 0)
 		say_all_listening();
 	say_all_links();
-	rsk_progress_call(); /* it listens */
+	rsk_progress_call(); /* to poll the new socket */
 }
 
 bool rsk_local_there(void)
@@ -225,7 +237,7 @@ bool rsk_local_due(void)
 	return rsk_tick_ns() >= atomic_load_explicit(&rsockd.look_ns, memory_order_relaxed);
 }
 
-/* It was looked for, and if it is there, it has our statistics. */
+/* rsockd was looked for, and if it is there, it has our statistics. */
 static void settle(void)
 {
 	atomic_store_explicit(&rsockd.settled, rsockd.fd < 0 || rsockd.shown, memory_order_relaxed);
@@ -235,7 +247,10 @@ void rsk_local_hello(void)
 {
 	uint64_t now;
 
-	/* A filter may not allow what it takes; and nothing more is to come of it. */
+	/*
+	 * A seccomp filter may forbid the calls that this needs, and no stream will be promoted any
+	 * more.
+	 */
 	if (atomic_load_explicit(&rsk_stopped, memory_order_relaxed))
 		return;
 	if (!rsockd.shown && rsockd.fd >= 0 && rsk_stats_fd() >= 0) {
@@ -275,8 +290,9 @@ void rsk_local_forked(void)
 }
 
 /*
- * What the connecting end was told may be lost, or come to nothing, and rsockd forgets an end that it has told of: the
- * accepting one asks some more times, in the course of its looks (policy.h).
+ * The answer to the connecting end may get lost, or the pairing may fail, and rsockd forgets an end
+ * that it has reported: the accepting end asks a few more times, in some rounds of its lookup
+ * (policy.h).
  */
 static bool once_more(const struct rsk_stream *s)
 {
@@ -287,8 +303,8 @@ static bool once_more(const struct rsk_stream *s)
 }
 
 /*
- * The answer of then was about the other host, or the way there: it may be another one by now. Or it was lost, where
- * this process had too much to read.
+ * The earlier answer was about the other host, or the network path to it, and may be different by
+ * now. Or the answer was lost because this process had too much to read.
  */
 static bool may_have_changed(const struct rsk_stream *s)
 {
@@ -325,9 +341,9 @@ void rsk_local_lookup(struct rsk_stream *s, int fd)
 	}
 }
 
-/* ---- what it says ---- */
+/* ---- messages from rsockd ---- */
 
-/* The stream that is named, pinned; NULL: it is gone, or has another number by now. */
+/* The stream that the message names, pinned; NULL: it is gone, or has another descriptor by now. */
 static struct rsk_stream *stream_of(const struct rsk_local_msg *m)
 {
 	bool there = m->fd >= 0 && rsk_fd_tracked(m->fd) && rsk_cookie_of(m->fd) == m->cookie;
@@ -335,7 +351,7 @@ static struct rsk_stream *stream_of(const struct rsk_local_msg *m)
 	return there ? rsk_stream_of(m->fd) : NULL;
 }
 
-/* The same, if it waits for a word. */
+/* The same, if the stream waits for an answer. */
 static struct rsk_stream *meant(const struct rsk_local_msg *m)
 {
 	struct rsk_stream *s = stream_of(m);
@@ -363,7 +379,7 @@ static void meet(const struct rsk_local_msg *m, int with)
 	if (with >= 0)
 		rsk_rendezvous_vouched(with, connecting, &peer);
 	if (!connecting)
-		return; /* the other one comes */
+		return; /* the other end connects */
 	s = meant(m);
 	if (!s)
 		return;
@@ -375,12 +391,15 @@ static void meet(const struct rsk_local_msg *m, int with)
 		struct rsk_local_msg lost = { .type = RSK_LOCAL_LOST, .link = m->link };
 
 		say(&lost, -1);
-		s->sought = 0; /* once more, for another link */
+		s->sought = 0; /* asks again, for another link */
 	}
 	rsk_stream_unpin(s);
 }
 
-/* The end is on another host, or as if it was; the others are about one that is here, and the registry. */
+/*
+ * True if the reason means that the other end is on another host, or is treated so; the other
+ * reasons are about an end on this host, and the registry.
+ */
 static bool elsewhere(uint32_t reason)
 {
 	return reason != RSK_REASON_SAME_PROCESS && reason != RSK_REASON_OTHER_USER &&
@@ -388,7 +407,10 @@ static bool elsewhere(uint32_t reason)
 	       reason != RSK_REASON_OTHER_NETNS;
 }
 
-/* The stream has a place on the other host: a link to there is made, unless there is one. */
+/*
+ * The stream has a mapping to an address on the other host: a link to there is made, unless there
+ * is one.
+ */
 static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 {
 	struct rsk_remote_target t = { .tuple = s->tuple, .handle = m->link };
@@ -400,7 +422,7 @@ static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 		return;
 	}
 	if (rc < 0) {
-		s->sought = 0; /* once more */
+		s->sought = 0; /* asks again */
 		return;
 	}
 	t.to.family = t.from.family = m->ipv == RSK_PM_IPV4 ? AF_INET : AF_INET6;
@@ -411,7 +433,7 @@ static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 	if (!memcmp(m->from_ip, (const uint8_t[16]){ 0 }, 16))
 		t.from.family = 0;
 	if (s->mapping && s->mapping != m->link)
-		rsk_local_unlink_later(s->mapping); /* one that came to nothing */
+		rsk_local_unlink_later(s->mapping); /* the mapping of a failed attempt */
 	s->mapping = m->link;
 	s->found_nonce = rsk_remote_at(&t);
 	s->remote = s->found_nonce != 0;
@@ -421,7 +443,10 @@ static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 		s->sought = 0;
 }
 
-/* A mapping that came too late for its stream, or that it cannot use: another one's turn comes with it. */
+/*
+ * Gives back a mapping that came too late for its stream, or that the stream cannot use: rsockd can
+ * grant another one then.
+ */
 static void give_back(const struct rsk_local_msg *m)
 {
 	bool promised = m->reason == RSK_REASON_MAPPED && m->port && m->link;

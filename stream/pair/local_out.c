@@ -59,7 +59,7 @@ void rsk_local_out_clear(struct rsk_local_out *o)
 	o->n = 0;
 }
 
-/* ---- to whom ---- */
+/* ---- the connection ---- */
 
 int rsk_local_dial(void)
 {

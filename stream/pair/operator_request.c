@@ -2,10 +2,11 @@
 /*
  * operator_request.c - see operator_request.h.
  *
- * Demoting is what the two machines can do anyway: our sender moves to the companion (MOVE), and our receiver asks the
- * other one to do so (GO), which it does in its next call, or in its sleep, from which it is woken. Neither waits, and
- * no order is new; the stream stays joined, with both directions on TCP, and neither end proposes until the wish is
- * taken back. Both ends may be wished for: each has its own say.
+ * A demotion uses what the two machines can do anyway: our sender moves to the TCP socket
+ * (FALLBACK_TX), and our receiver asks the other sender to do so (REQ_FALLBACK), which it does in
+ * its next call, or in its sleep, from which it is woken. Neither waits, and no new order of events
+ * arises; the stream stays paired, with both directions on TCP, and neither end proposes until the
+ * request is taken back. There may be a request at both ends: each holds independently.
  */
 #include "operator_request.h"
 
@@ -15,14 +16,14 @@
 #include "log.h"
 #include "upcall.h"
 
-/* Both locks are held. Whom to wake: RSK_WAKE_*. */
+/* Both locks are held. Returns the threads to wake: RSK_WAKE_*. */
 static uint32_t carry_out(struct rsk_stream *s, int fd, bool off)
 {
 	struct rsk_kernel_tcp k;
 
 	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_tx_stay_off(&s->tx, RSK_TX_STAY_OWN, off);
-	/* What else keeps it off still does. */
+	/* Other reasons that keep it off the ring still hold. */
 	rsk_stream_stay_off(s);
 	if (off) {
 		s->tx_full_ns = 0;
@@ -37,7 +38,10 @@ static uint32_t carry_out(struct rsk_stream *s, int fd, bool off)
 	return RSK_WAKE_RX | RSK_WAKE_TX;
 }
 
-/* Not joined: its next step finds that there are to be no more (pairing.c); or it takes one at its next call. */
+/*
+ * Not paired: after a demotion its next step finds that no more are to be taken (pairing.c); after a
+ * promotion it takes one at its next call.
+ */
 static void carry_out_early(struct rsk_stream *s, bool off)
 {
 	if (off)
@@ -47,8 +51,9 @@ static void carry_out_early(struct rsk_stream *s, bool off)
 }
 
 /*
- * The phase behind s->off, which is set: seq_cst, as the phase and the look at s->off are where a stream is joined
- * (rsk_stream_request_paired()): one of the two sees the other. Both locks are held.
+ * Reads the phase after s->off was set; seq_cst, as the store of the phase and the check of s->off
+ * are where a stream is paired (rsk_stream_request_paired()): one of the two sees the other's store.
+ * Both locks are held.
  */
 static uint32_t act(struct rsk_stream *s, int fd)
 {
@@ -112,14 +117,20 @@ void rsk_stream_apply(struct rsk_stream *s, int fd)
 	if (wake)
 		rsk_stream_notify(s, wake);
 	rsk_sigdefer_exit();
-	/* Who waited for room in the ring has the companion's now; whoever seeks us finds nobody. */
+	/*
+	 * Threads that waited for room in the ring now have the TCP socket's; a peer that looks for
+	 * us finds no entry.
+	 */
 	if (wake)
 		rsk_upcalls->changed(s);
 	else if (off)
 		rsk_pairing_forget(s);
 }
 
-/* Another process has it, too: it is on TCP, and stays there as long as that is so. */
+/*
+ * If another process has the socket, too, the stream is on TCP, and stays there as long as that is
+ * so.
+ */
 static void share_joined(struct rsk_stream *s)
 {
 	if (!rsk_kin_shares(&s->kin))

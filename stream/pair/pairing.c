@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * pairing.c - how the two ends of a connection find each other, and become a joined stream.
+ * pairing.c - how the two ends of a connection find each other and become a paired stream.
+ * rsk_pairing_step() is called from the stream's own calls.
  *
- * The accepting end, once the stream has earned it, posts itself in the registry: process, and the name of a local
- * socket where that process can be met. The connecting end looks for that, goes there, makes a link unless there
- * is one, and runs the port mapper's transaction over it: JOIN (PMReq), ACCEPT (PMAccept), ACK, or DENY. Each side
- * proves, by sock_diag and /proc, that the other process holds the mirrored end before it answers. All of it happens
- * in calls that the two programs make anyway; nobody waits. What goes wrong leaves the stream on TCP.
- * The transaction is in pm_transaction.c.
+ * The accepting end, once the stream has earned promotion, posts itself in the registry: its
+ * process, and the name of the local socket on which that process listens. The connecting end looks
+ * for that entry, connects, makes a link unless there is one, and runs the port mapper's
+ * transaction over it: JOIN (PMReq), ACCEPT (PMAccept), ACK, or DENY. Each side proves, by
+ * sock_diag and /proc, that the other process holds the mirrored end before it answers. All of it
+ * happens in calls that the two programs make anyway, and no call waits for it. After a failure the
+ * stream stays on TCP. The transaction is in pm_transaction.c.
  */
 #include <errno.h>
 #include <poll.h>
@@ -28,15 +30,19 @@
 #include "tuple.h"
 #include "link_requests.h"
 
-#define EAGER_NS 20000000ull /* so long after a search began every call looks who has come, then */
-#define RENDEZVOUS_WORK_LATE 16	  /* only once for so much work */
-#define RENDEZVOUS_WORK_RARE 1024 /* where what has not come for so long may come still */
+#define EAGER_NS 20000000ull	  /* while a lookup is younger, every call takes a step */
+#define RENDEZVOUS_WORK_LATE 16	  /* after that: work between two steps */
+#define RENDEZVOUS_WORK_RARE 1024 /* the same after looks_max looks: a peer may still come */
 #define PATIENCE 64
 #define PAIRING_STEPS 1024
 #define HOLDER_CALLS 64
-#define LOOKS_ALONE 4 /* two of one user have found each other by then */
+/* rounds without rsockd: two processes of one user have found each other by then */
+#define LOOKS_ALONE 4
 
-/* The lock is kept over the fork: list, mappings and fds, of which the child gets copies, belong together. */
+/*
+ * The lock is held over the fork: list, mappings and fds, of which the child gets copies, belong
+ * together.
+ */
 void rsk_pairing_fork(void)
 {
 	rsk_pairing_take();
@@ -53,20 +59,26 @@ void rsk_pairing_fork_child(void)
 	atomic_store(&rsk_link_users, 0);
 	rsk_fd_waits_forked();
 	rsk_local_forked();
-	/* Who connects there means the parent, whose rights the socket speaks for. */
+	/*
+	 * A process that connects to the listener means the parent, whose credentials the socket
+	 * carries.
+	 */
 	rsk_rendezvous_close();
 	rsk_place_leave();
-	rsk_sigdefer_exit(); /* the parent's rsk_lock() */
+	rsk_sigdefer_exit(); /* for the parent's rsk_lock() */
 }
 
-/* ---- one stream's steps ---- */
+/* ---- the steps of one stream ---- */
 
 static void step_in(struct rsk_stream *s, uint64_t calls)
 {
 	atomic_store(&s->step_work, rsk_stream_work(s) + calls);
 }
 
-/* What was shown before is no reason for long; what comes of the look is one once others have had the time to come. */
+/*
+ * True if the reason that is shown says more than NO_PEER: it is replaced only once rsockd or the
+ * kernel has given another reason.
+ */
 static bool tells_more(enum rsk_reason shown)
 {
 	return shown == RSK_REASON_SHARED_HOLDER || shown == RSK_REASON_PEER_DENIED ||
@@ -75,8 +87,9 @@ static bool tells_more(enum rsk_reason shown)
 }
 
 /*
- * Not found for the moment: from a few looks on the kernel is asked whose the other end is, and
- * rsockd; at once where nobody else is, or the address is known for another host's.
+ * The peer was not found this time. After a few rounds the kernel is asked which user owns the
+ * other end, and rsockd is asked; rsockd at once if this process does not use the registry
+ * (rsk_knobs.apart), or if the address is known to be another host's.
  */
 static void looked(struct rsk_stream *s, int fd, uint64_t now, int registry)
 {
@@ -92,7 +105,7 @@ static void looked(struct rsk_stream *s, int fd, uint64_t now, int registry)
 	else if (looks >= LOOKS_ALONE &&
 		 (!(looks & (looks - 1)) || looks == rsk_knobs.policy.looks_max))
 		s->absent = (uint8_t)rsk_absent_why(&s->tuple, rsk_local_there());
-	/* It came, and there was nothing to receive it with. */
+	/* The peer connected, and this process lacked a resource to accept it. */
 	if (rsk_rendezvous_lacks() && (!s->absent || s->absent == RSK_REASON_NO_PEER))
 		s->absent = (uint8_t)rsk_absent_link(rsk_rendezvous_lacks());
 	if (s->told || s->absent || !tells_more((enum rsk_reason)s->rec->reason))
@@ -130,7 +143,9 @@ static void lookup_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 		rsk_stream_untrack(s, rsk_absent_link(rc));
 		return;
 	}
-	/* Again and again: it may be lost meanwhile. The same offer is not written twice. */
+	/*
+	 * Posted in each round, since the entry may get lost; the same entry is not written twice.
+	 */
 	if (rsk_policy_check_due(&rsk_knobs.policy, &s->search, now)) {
 		looked(s, fd, now, rsk_knobs.no_shm ? 0 : post(s, fd, now));
 	}
@@ -138,7 +153,7 @@ static void lookup_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 	rsk_local_hear();
 }
 
-/* Over the link to another host, which the keeper makes. */
+/* Pairs over the link to another host, which the progress thread makes. */
 static void lookup_remote(struct rsk_stream *s, int fd)
 {
 	struct rsk_link *l = rsk_rendezvous_known(s->found_nonce);
@@ -149,7 +164,7 @@ static void lookup_remote(struct rsk_stream *s, int fd)
 	if (rc == 0 && l && atomic_load(&l->state) == RSK_LINK_UP) {
 		rsk_pm_transaction_begin(s, fd, l, -1);
 		if (rsk_stream_phase(s) == RSK_PHASE_LOOKUP)
-			return; /* no room for the request: with the next call again */
+			return; /* no room for the request: the next call tries again */
 	} else {
 		rsk_log(RSK_LOG_INFO, "fd %d: no link to the other host: %d", fd, rc);
 		rsk_stats_set_reason(s->rec, rsk_absent_link(rc));
@@ -194,7 +209,7 @@ static void lookup_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 	s->found_nonce = 0;
 	if (l && atomic_load(&l->state) == RSK_LINK_UP) {
 		rsk_pm_transaction_begin(s, fd, l, s->found_fd);
-		/* No room for the request: with the next call again. */
+		/* No room for the request: the next call tries again. */
 		if (rsk_stream_phase(s) != RSK_PHASE_LOOKUP)
 			return;
 		if (s->pairing_steps++ < PAIRING_STEPS) {
@@ -204,7 +219,7 @@ static void lookup_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 	}
 	rsk_log(RSK_LOG_INFO, "fd %d: no link to the process at the other end: %d", fd, rc);
 	rsk_stats_set_reason(s->rec, rsk_absent_link(rc));
-	s->sought = 0; /* rsockd may make another */
+	s->sought = 0; /* rsockd may make another link */
 }
 
 static void seek(struct rsk_stream *s, int fd)
@@ -232,7 +247,7 @@ static void seek(struct rsk_stream *s, int fd)
 				   RENDEZVOUS_WORK_RARE);
 }
 
-/* By an operator's word, if not by its calls and bytes. */
+/* True if the stream has earned promotion by an operator's request, or by its calls and bytes. */
 static bool earned(struct rsk_stream *s)
 {
 	return atomic_load(&s->search_anew) ||
@@ -248,7 +263,10 @@ static void step(struct rsk_stream *s, int fd)
 
 	if (atomic_load(&s->off) && phase <= RSK_PHASE_LOOKUP) {
 		atomic_store(&s->step_work, UINT64_MAX);
-		/* Who takes the wish back then makes a step due: whoever of us comes last sees the other. */
+		/*
+		 * A thread that takes the request back makes a step due; of the two, the later one
+		 * sees the other's store.
+		 */
 		if (!atomic_load(&s->off))
 			step_in(s, 0);
 		return;
@@ -291,7 +309,10 @@ static void step(struct rsk_stream *s, int fd)
 		return;
 	case RSK_PHASE_PAIRING:
 		step_in(s, ++s->pairing_steps < PATIENCE ? 1 : RENDEZVOUS_WORK_LATE);
-		/* Forked meanwhile: the process that asked alone can hear the answer, and may make no more calls. */
+		/*
+		 * Forked meanwhile: only the process that sent the request can get the answer, and
+		 * it may make no more calls.
+		 */
 		if (!rsk_stream_sole_process(s))
 			rsk_stats_set_reason(s->rec, RSK_REASON_SHARED_HOLDER);
 		rsk_rendezvous_work();
@@ -311,13 +332,13 @@ static void step(struct rsk_stream *s, int fd)
 void rsk_pairing_step(struct rsk_stream *s, int fd)
 {
 	if (!rsk_pairing_try())
-		return; /* another thread meets people */
+		return; /* another thread takes steps */
 	rsk_place_is_mine();
 	step(s, fd);
 	rsk_pairing_give();
 }
 
-/* ---- a wait of the program's own, in which the pairing goes on ---- */
+/* ---- a wait of the program's own, during which the pairing goes on ---- */
 
 static uint32_t watch(struct pollfd *out, uint32_t n, uint32_t room, int fd)
 {
@@ -326,10 +347,7 @@ static uint32_t watch(struct pollfd *out, uint32_t n, uint32_t room, int fd)
 	return n;
 }
 
-/*
- * What the next step of an end that waits to be asked may come by: who connects, and those that
- * are known, newest first.
- */
+/* For an end that waits for a request: the listener, and the links that exist, newest first. */
 static uint32_t watch_all(struct pollfd *out, uint32_t room)
 {
 	uint32_t n = watch(out, 0, room, rsk_rendezvous_fd());
@@ -397,7 +415,7 @@ int rsk_pairing_ask_about(const struct rsk_tuple *ours, uint64_t handle,
 void rsk_pairing_sweep(void)
 {
 	if (!rsk_pairing_try())
-		return; /* the next one does it */
+		return; /* the thread that holds the lock, or the next one, does it */
 	rsk_links_sweep();
 	rsk_pairing_give();
 }
@@ -418,7 +436,7 @@ void rsk_pairing_hello(void)
 void rsk_pairing_check(void)
 {
 	if (!rsk_pairing_try())
-		return; /* another thread does it, or steps */
+		return; /* another thread does it, or takes steps */
 	rsk_local_hello();
 	rsk_pairing_give();
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * waiting.c - connecting ends that have a mapping, and wait for the link to the other host, or for their turn to ask
- * over it. A mapping is held for seconds, and the stream's next call may be later than that; of a thousand streams it
- * is. So the request goes at once where it can, and else the keeper sends it as soon as it may.
+ * waiting.c - pending pairs: connecting ends that have a mapping and wait for the link to the other
+ * host, or for their turn to send a request over it. A mapping is held for seconds, and the next
+ * call of one among a thousand streams may come later than that. So the request is sent at once if
+ * possible, and otherwise by the progress thread as soon as it may be.
  */
 #include "pending_pairs.h"
 
@@ -15,9 +16,10 @@
 #include "link_requests.h"
 
 /*
- * Streams of a link that came to nothing ask anew at once, since the next one may well do: the mapping by which the
- * first one of a process comes may be over when it comes, for the devices had to be opened before. But not again and
- * again, where nobody can be come to: in that time they do so with their own calls.
+ * Streams whose link has failed ask again at once, since the next attempt may well succeed: the
+ * mapping of a process's first stream may have expired before its link arrived, because the devices
+ * had to be opened first. But where the peer cannot be reached this must not go on without end:
+ * within this time they ask again only in their own calls.
  */
 #define ANEW_NS 10000000000ull
 
@@ -28,7 +30,7 @@ void rsk_pending_pairs_ask_over(struct rsk_stream *s, int fd)
 	if (rsk_remote_progress(s->found_nonce) != 0 || !l ||
 	    atomic_load(&l->state) != RSK_LINK_UP || atomic_load(&s->off) ||
 	    !rsk_stream_sole_process(s))
-		return; /* with its next call, which sees to that */
+		return; /* its next call does it, after these checks */
 	rsk_pm_transaction_begin(s, fd, l, -1);
 	if (rsk_stream_phase(s) == RSK_PHASE_LOOKUP)
 		return; /* not its turn yet */
@@ -36,7 +38,10 @@ void rsk_pending_pairs_ask_over(struct rsk_stream *s, int fd)
 	s->remote = false;
 }
 
-/* Each that waits for the link of that name, as long as @l, if there is one, has room for requests. */
+/*
+ * Calls @each for the streams that wait for the link with that name, as long as @l, if given, has
+ * room for requests.
+ */
 static void each_waiting(uint64_t nonce, const struct rsk_link *l,
 			 void (*each)(struct rsk_stream *s, int fd))
 {
@@ -57,13 +62,13 @@ void rsk_pending_pairs_work(struct rsk_link *l)
 {
 	if (!l->waits || !rsk_pm_transaction_may_ask(l))
 		return;
-	l->waits = false; /* who finds no room says so again */
+	l->waits = false; /* a stream that finds no room sets it again */
 	each_waiting(l->peer_nonce, l, rsk_pending_pairs_ask_over);
 	if (!rsk_pm_transaction_may_ask(l))
 		l->waits = true; /* there may be more of them */
 }
 
-static uint64_t anew_ns; /* not before then; under the join lock */
+static uint64_t anew_ns; /* not before this time; under the pairing lock */
 
 static void lose(struct rsk_stream *s, int fd)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pending_pairs.h - see waiting.c. The join lock is held around each call. */
+/* pending_pairs.h - pending pairs, see waiting.c. The pairing lock is held around each call. */
 #ifndef RSK_PENDING_PAIRS_H
 #define RSK_PENDING_PAIRS_H
 
@@ -8,13 +8,22 @@
 struct rsk_link;
 struct rsk_stream;
 
-/* The connecting end @s, whose number here is @fd, has a mapping: its request goes now, if it can. */
+/*
+ * The connecting end @s, whose descriptor is @fd, has a mapping: its request is sent now if
+ * possible.
+ */
 void rsk_pending_pairs_ask_over(struct rsk_stream *s, int fd);
 
-/* Those that could not go over @l before, as many as have room now. The keeper's. */
+/*
+ * Sends the requests that could not go over @l before, as many as there is room for. The progress
+ * thread calls it.
+ */
 void rsk_pending_pairs_work(struct rsk_link *l);
 
-/* The link of that name could not be had, or is gone: rsockd is asked anew for those that wait. The keeper's. */
+/*
+ * The link with that name could not be made, or is gone: rsockd is asked again for the streams that
+ * wait for it. The progress thread calls it.
+ */
 void rsk_pending_pairs_lost(uint64_t nonce);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* place.c - see place.h and pairing.h; and how a stream gives up. */
+/* place.c - see place.h and pairing.h; and how a stream becomes untracked. */
 #include "place.h"
 
 #include <string.h>
@@ -70,7 +70,7 @@ void rsk_stream_untrack(struct rsk_stream *s, enum rsk_reason why)
 	int fd = atomic_load(&s->named) ? -1 : rsk_stream_find_fd(s);
 
 	if (fd >= 0)
-		rsk_stream_name(s, fd); /* its calls are not counted any more */
+		rsk_stream_name(s, fd); /* named now, since its calls are not counted any more */
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_REFUSED, why);
 	rsk_stats_set_reason(s->rec, why);
 	rsk_stats_given_up(s->rec);

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* place.h - where this process pairs its streams: the lock under which that is done, and its registry. For pairing.c. */
+/* place.h - the pairing lock and the registry of this process. pairing.c calls this. */
 #ifndef RSK_PLACE_H
 #define RSK_PLACE_H
 
 #include "registry.h"
 
-/* Lock held. The child of a fork makes its own registry: what it inherited is its parent's. */
+/*
+ * Lock held. Opens this process's own registry: what the child of a fork inherited is its parent's.
+ */
 void rsk_place_is_mine(void);
-struct rsk_registry *rsk_place_registry(void); /* lock held, behind the above */
+struct rsk_registry *rsk_place_registry(void); /* lock held, after rsk_place_is_mine() */
 
-/* In the child, where the lock was taken over the fork: it is nobody's; then the parent's registry is left. */
+/*
+ * In the child: resets the lock, which was held over the fork; then closes the parent's registry.
+ */
 void rsk_place_forked(void);
 void rsk_place_leave(void);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * pm_transaction.c - the port mapper's transaction about one stream, over a link that is up: JOIN (PMReq), ACCEPT (PMAccept),
- * ACK, or DENY. Each side proves, by sock_diag and /proc, that the other process holds the mirrored end before it
- * answers. All with the join lock held.
+ * pm_transaction.c - the PM transaction that pairs one stream, over a link that is up: JOIN (PMReq),
+ * ACCEPT (PMAccept), ACK, or DENY. Each side proves, by sock_diag and /proc, that the other process
+ * holds the mirrored end before it answers. pairing.c and waiting.c start it. All with the pairing
+ * lock held.
  */
 #include "pm_transaction.h"
 
@@ -30,14 +31,17 @@
 #define FEWEST_IDS 64
 
 /*
- * Requests of one end that are not answered yet. So each socket holds no more than as many requests, as many answers
- * to the other end's, and as many ACKs, since those come before the next requests: less than the 270 messages that
- * the kernel has room for, and an answer that finds no room would be the end of the link. Nor is rsockd there asked
- * more at once than it can answer.
+ * Limit of requests of one end that are not answered yet. So each socket holds at most as many
+ * requests, as many answers to the other end's requests, and as many ACKs, since those come before
+ * the next requests: less than the 270 messages that the kernel has room for. An answer that finds
+ * no room would end the link. Nor is the other end's rsockd asked about more at once than it can
+ * answer.
  */
 #define ASKING_MOST 64u
 
-/* -EAGAIN: the other end has so many requests to read that there is no room for another; 0. */
+/*
+ * Returns 0; -EAGAIN: the other end has so many requests to read that there is no room for another.
+ */
 static int put_message(struct rsk_link *l, struct rsk_link_msg *m)
 {
 	int rc = rsk_link_msg_send(l->control, m, NULL, 0);
@@ -69,7 +73,7 @@ static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 
 	if (rc < 0)
 		return rc;
-	/* All but what is the link's. */
+	/* All but the fields that belong to the link. */
 	memset((void *)ctl, 0, offsetof(struct rsk_seg_ctl, link));
 	memset((void *)&ctl->want_rx, 0, sizeof(*ctl) - offsetof(struct rsk_seg_ctl, want_rx));
 	s->attached = true;
@@ -103,7 +107,7 @@ static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 	return 0;
 }
 
-/* False: it was none of those that ask. */
+/* False: the stream had no unanswered request. */
 static bool asks_no_more(struct rsk_stream *s)
 {
 	if (!s->asks)
@@ -134,8 +138,8 @@ static void paired(struct rsk_stream *s)
 	rsk_pm_transaction_over(s);
 	s->rec->link = s->link->number;
 	rsk_stats_set_fabric(s->rec, s->link->fabric);
-	atomic_store(&s->phase,
-		     RSK_PHASE_PAIRED); /* seq_cst: before the look at the plain counts */
+	/* seq_cst: before the check of the counts of plain waits */
+	atomic_store(&s->phase, RSK_PHASE_PAIRED);
 	rsk_upcalls->paired(s);
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_EARNED, RSK_REASON_DIRECT);
 	rsk_stream_request_paired(s);
@@ -157,8 +161,9 @@ static void pm_request(const struct rsk_stream *s, struct rsk_pm_msg *pm)
 }
 
 /*
- * An id that is free here; RSK_SEG_STREAMS: none. One that was used a moment ago may still be used at the other end, so
- * they are taken in turn; of few, so that few rings are ever touched.
+ * An id that is free here; RSK_SEG_STREAMS: none. The other end may still use an id that was freed
+ * here a moment ago, so ids are taken in turn; from a small range, so that few rings are ever
+ * touched.
  */
 static uint32_t free_sid(struct rsk_link *l)
 {
@@ -208,7 +213,10 @@ void rsk_pm_transaction_begin(struct rsk_stream *s, int fd, struct rsk_link *l, 
 	atomic_fetch_add(&l->asking, 1);
 	atomic_store(&s->phase, RSK_PHASE_PAIRING);
 	if (put_pm(l, &m, &pm) == -EAGAIN) {
-		/* Room comes by what the keeper reads, in a turn that looks again: a call would have it spin. */
+		/*
+		 * The progress thread makes room by reading messages, and sends pending requests in
+		 * the same round: to wake it here would make it spin.
+		 */
 		l->waits = true;
 		asks_no_more(s);
 		rsk_pm_transaction_undo(s);
@@ -220,7 +228,7 @@ void rsk_pm_transaction_begin(struct rsk_stream *s, int fd, struct rsk_link *l, 
 		rsk_local_link(s, fd, s->mapping, NULL);
 }
 
-/* By what rsockd let it be mapped; of a former mapping it is told that nobody uses it. */
+/* Sets the mapping that rsockd granted; rsockd is told that the former one is no longer used. */
 static void set_mapping(struct rsk_stream *s, uint64_t handle)
 {
 	if (s->mapping && s->mapping != handle)
@@ -228,18 +236,27 @@ static void set_mapping(struct rsk_stream *s, uint64_t handle)
 	s->mapping = handle;
 }
 
-/* Does the process at the other end of the link hold the mirrored end, now? */
+/*
+ * Checks that the process at the other end of the link holds the mirrored end now. Returns 0 or a
+ * reason.
+ */
 static int proof(struct rsk_stream *s, struct rsk_link *l, const struct rsk_link_msg *m)
 {
 	struct rsk_owner owner;
 	int rc;
 
-	/* On another host: rsockd, here and there, has granted the mapping for this connection and no other. */
+	/*
+	 * On another host: rsockd, here and there, has granted the mapping for this connection and
+	 * no other.
+	 */
 	if (l->remote)
 		return 0;
 	if (m->netns != s->tuple.netns)
 		return RSK_REASON_OTHER_NETNS;
-	/* Of another user's process, /proc does not show the files; rsockd has asked for the same before. */
+	/*
+	 * /proc does not show the files of another user's process; rsockd, which vouches for it,
+	 * has made the same check before.
+	 */
 	rc = l->vouched ? rsk_owner_is(&s->tuple, l->peer_uid, &owner) :
 			  rsk_owner_verify(&s->tuple, l->peer_pid, m->fd, l->peer_uid, &owner);
 	if (rc == -EOPNOTSUPP)
@@ -265,7 +282,10 @@ static struct rsk_tuple named(const struct rsk_pm_msg *pm)
 	return t;
 }
 
-/* A link-local address is the same one in every network: its interface is no part of the name, nor is the namespace. */
+/*
+ * A link-local address is the same in every network: the interface is no part of the name, nor is
+ * the namespace.
+ */
 static bool is_named(const struct rsk_stream *s, const struct rsk_tuple *t)
 {
 	struct rsk_tuple ours = s->tuple;
@@ -302,11 +322,12 @@ static void deny(struct rsk_link *l, const struct rsk_link_msg *req, const struc
 		put_pm(l, &m, &out);
 }
 
-/* What stands against it, as far as this process knows; 0: nothing. */
+/* Returns the reason to deny the request, as far as this process knows; 0: none. */
 static int objection(const struct rsk_link *l, const struct rsk_link_msg *m, struct rsk_stream *s)
 {
+	/* our former stream with that id is still open: the peer must use another id */
 	if (rsk_link_stream(l, m->sid))
-		return RSK_REASON_MEMORY; /* our former stream of that id is still open: another id */
+		return RSK_REASON_MEMORY;
 	if (atomic_load(&rsk_stopped))
 		return atomic_load(&rsk_stopped);
 	if (atomic_load(&s->off))
@@ -342,7 +363,10 @@ static void accept_pair(struct rsk_link *l, const struct rsk_link_msg *m,
 	put_pm(l, &answer, &out);
 }
 
-/* A request that waits until rsockd has said whether its sender is who he says. Arena memory, of its stream. */
+/*
+ * A request that waits until rsockd has said whether its sender is the process that it claims to
+ * be. Arena memory, owned by its stream.
+ */
 struct rsk_held_pair_request {
 	struct rsk_link *l; /* may be gone by then */
 	struct rsk_link_msg m;
@@ -361,7 +385,7 @@ static void hold(struct rsk_link *l, const struct rsk_link_msg *m, const struct 
 	*s->held = (struct rsk_held_pair_request){ l, *m, *pm };
 	if (rsk_local_link(s, fd, pm->assoc_handle, rsk_remote_ops->here(l)))
 		return;
-	/* Else it would be waited for in vain; the other end asks again. */
+	/* Otherwise the request would wait in vain; the other end asks again. */
 	rsk_arena_free(s->held);
 	s->held = NULL;
 	deny(l, m, pm, RSK_REASON_NO_PMSP);
@@ -392,7 +416,7 @@ static void on_pair(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	struct rsk_stream *s;
 	int fd;
 
-	/* Ids are the asker's: even ones where it made the link. */
+	/* The requesting end chooses the id: an even one if it made the link, else an odd one. */
 	if ((m->sid & 1) != (l->initiator ? 1 : 0) || m->sid >= rsk_seg_streams(&l->seg)) {
 		rsk_link_dead(l);
 		return;
@@ -411,7 +435,7 @@ static void on_pair(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	rsk_stream_unpin(s);
 }
 
-/* The stream of a transaction under way, pinned. */
+/* The stream of a transaction in progress, pinned. */
 static struct rsk_stream *transaction(struct rsk_link *l, uint32_t sid, const struct rsk_pm_msg *pm)
 {
 	struct rsk_stream *s = rsk_link_stream(l, sid);
@@ -435,7 +459,7 @@ static void on_accept(struct rsk_link *l, const struct rsk_link_msg *m, const st
 	if (!s)
 		return;
 	if (!s->connecting_side) {
-		rsk_stream_unpin(s); /* it is ours to accept */
+		rsk_stream_unpin(s); /* at this end the stream is the accepting one */
 		return;
 	}
 	pm_request(s, &req);
@@ -474,7 +498,10 @@ static void on_deny(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	rsk_pm_transaction_undo(s);
 	if (l->remote)
 		set_mapping(s, 0);
-	/* Shared for the moment (accept, fork, close), an id in use: worth asking again, within bounds. */
+	/*
+	 * The stream may be shared only for a moment (accept, fork, close), or the id be in use:
+	 * worth asking again, within limits.
+	 */
 	rsk_stats_set_reason(s->rec, RSK_REASON_PEER_DENIED);
 	s->sought = 0;
 	atomic_store(&s->phase, RSK_PHASE_LOOKUP);

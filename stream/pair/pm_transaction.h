@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pm_transaction.h - see pm_transaction.c. The join lock is held around each call, unless it says otherwise; messages come by
- * rendezvous.h.
+ * pm_transaction.h - the PM transaction that pairs one stream, see pm_transaction.c. The pairing lock is held
+ * around each call, except where a comment says otherwise; messages come by rendezvous.h.
  */
 #ifndef RSK_PM_TRANSACTION_H
 #define RSK_PM_TRANSACTION_H
@@ -15,27 +15,36 @@ struct rsk_link;
 struct rsk_stream;
 
 /*
- * The connecting end asks over @l for @s, whose other end is the peer's number @peer_fd: JOINING from here on, or COLD
- * where there is no place for it; still SEEKING where the other end has too many requests to read.
+ * The connecting end sends a request over @l for @s, whose other end is the peer's descriptor
+ * @peer_fd: PAIRING from here on; untracked if there is no room for the stream; still in LOOKUP if
+ * the other end has too many requests to read.
  */
 void rsk_pm_transaction_begin(struct rsk_stream *s, int fd, struct rsk_link *l, int peer_fd);
 
-/* It would be asked for, if @l is up: few enough requests are unanswered. */
+/* True if a request could be sent, provided that @l is up: few enough requests are unanswered. */
 bool rsk_pm_transaction_may_ask(const struct rsk_link *l);
 
-/* The accepting end that has these names, SEEKING, pinned; NULL: there is none. @guess: its fd, perhaps. */
+/*
+ * The accepting end with these addresses that is in LOOKUP, pinned; NULL: there is none. @guess:
+ * perhaps its fd.
+ */
 struct rsk_stream *rsk_pm_transaction_accepting(const struct rsk_tuple *ours, int guess, int *fd);
 
-/* rsockd has said whether the request that waits at @s may be accepted (enum rsk_reason; MAPPED: it may). */
+/*
+ * rsockd has said whether the request that waits at @s may be accepted (enum rsk_reason; MAPPED: it
+ * may).
+ */
 void rsk_pm_transaction_answered(struct rsk_stream *s, int fd, uint32_t reason);
 
-/* It comes to nothing: @s is no stream of its link any more. */
+/* The pairing has failed: @s is no stream of its link any more. */
 void rsk_pm_transaction_undo(struct rsk_stream *s);
 
-/* Its request is answered, or nobody waits for that any more: another may take its turn. Any thread. */
+/*
+ * The request of @s is answered, or no longer waited for: another stream may send one. Any thread.
+ */
 void rsk_pm_transaction_over(struct rsk_stream *s);
 
-/* A validated message about a stream, of a link that is UP. */
+/* Handles a validated message about a stream, of a link that is UP. */
 struct rsk_link_msg;
 struct rsk_pm_msg;
 void rsk_pm_transaction_message(struct rsk_link *l, const struct rsk_link_msg *m,

@@ -11,24 +11,30 @@
 
 #define LOOK_NS 1000000000ull
 
-/* What the local socket brought and the keeper has not seen yet. Under the join lock. */
+/*
+ * The table that the daemon inbox brought and the progress thread has not taken over yet. Under the
+ * pairing lock.
+ */
 static struct {
 	struct rsk_port_table port_table;
 	bool is_new;
 } came;
 
-/* Of a port: what could not be given back at once. Of an earlier life nothing is. */
+/*
+ * Per port: reservations that could not be given back at once. Those of an earlier generation are
+ * void.
+ */
 struct owed {
 	bool is;
 	uint32_t generation;
-	uint64_t need[RSK_PORT_TABLE_MEASURES]; /* of all of them */
+	uint64_t need[RSK_PORT_TABLE_MEASURES]; /* the sum */
 };
 
-/* Keeper only. */
+/* Only for the progress thread. */
 static struct {
 	struct rsk_port_table port_table;
-	struct rsk_port_table_data table; /* as it was read last; all zero: it says nothing */
-	uint32_t number;		  /* counts boards */
+	struct rsk_port_table_data table; /* as it was read last; all zero: no information */
+	uint32_t number;		  /* counts port tables */
 	uint64_t look_ns;
 	struct owed owed[RSK_PORT_TABLE_PORTS];
 } reservations;
@@ -40,7 +46,7 @@ void rsk_reservations_came(int fd, uint32_t number)
 
 	if (rc < 0)
 		rsk_log(RSK_LOG_INFO, "rsockd's board cannot be used: %d", rc);
-	rsk_port_table_detach(&came.port_table); /* one that nobody has looked at */
+	rsk_port_table_detach(&came.port_table); /* one that was never taken over */
 	came.port_table = b;
 	came.is_new = true;
 }
@@ -54,7 +60,7 @@ void rsk_reservations_forked(void)
 	came.is_new = false;
 }
 
-/* ---- keeper ---- */
+/* ---- for the progress thread ---- */
 
 static bool take_over(void)
 {
@@ -79,7 +85,7 @@ static bool take_over(void)
 	return true;
 }
 
-/* Others were at the record, or somebody keeps it busy: it is tried again. */
+/* Other processes were changing the record, or one keeps it busy: it is tried again. */
 static bool is_busy(int rc)
 {
 	return rc == -EBUSY || rc == -EAGAIN;
@@ -97,7 +103,10 @@ static void give_owed(void)
 	}
 }
 
-/* Rails' shares are small, so the sum has room; what somebody has written on the table to make it none is not owed. */
+/*
+ * The reservations of rails are small, so the sum fits; if another process has written to the table
+ * so that it does not, nothing is kept for giving back.
+ */
 static void owe(const struct rsk_reservation *s)
 {
 	struct owed *o = &reservations.owed[s->port],
@@ -124,7 +133,10 @@ bool rsk_reservations_check(uint64_t now_ns)
 	give_owed();
 	rc = rsk_port_table_read(&reservations.port_table, &t);
 	if (rc < 0) {
-		/* Being written: it stays as it was. Spoiled by somebody: it may be whole again. */
+		/*
+		 * Being written: it stays as it was. Damaged by another process: it may be whole
+		 * again later.
+		 */
 		rsk_log(RSK_LOG_DEBUG, "rsockd's board: %d", rc);
 		return changed;
 	}

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * port_reservations.h - the board that rsockd shares with this process (fabric/port_table.h): may a further rail go by a port of this
- * host, and is there anything left of it? Asked and reserved in shared memory, with no message. Without rsockd, or a
- * board, or for a port that rsockd knows nothing of: whatever is asked may be done, and nothing is reserved.
+ * port_reservations.h - port reservations, in the port table that rsockd shares with this process
+ * (fabric/port_table.h): whether a further rail may use a port of this host, and whether the port has
+ * capacity left. Both are decided in shared memory, without a message. Without rsockd, or a port
+ * table, or for a port that rsockd does not know: everything is allowed, and nothing is reserved.
  *
- * It comes by the local socket (local.c, under the join lock), and is used by the keeper.
+ * The table comes by the daemon inbox (local.c, under the pairing lock); the progress thread uses
+ * it.
  */
 #ifndef RSK_PORT_RESERVATIONS_H
 #define RSK_PORT_RESERVATIONS_H
@@ -15,50 +17,67 @@
 #include "port_table.h"
 #include "verbs.h"
 
-/* Join lock held. @fd stays the caller's; -1: there is none any more. */
+/* Pairing lock held. @fd of the new table stays the caller's; -1: there is no table any more. */
 void rsk_reservations_came(int fd, uint32_t number);
 
-/* In a child: it has none. No lock is held or needed yet. */
+/* In a child: it has no table. No lock is held or needed yet. */
 void rsk_reservations_forked(void);
 
-/* ---- keeper ---- */
+/* ---- for the progress thread ---- */
 
 /*
- * Takes over what came; if it is due, gives back what is owed, and reads the table. True: ports or how they stand are
- * others than they were. Takes the join lock.
+ * Takes over a new table; if the next check is due, gives back the reservations that are still
+ * owed, and reads the table. Returns true if the ports or their states have changed. Takes the
+ * pairing lock.
  */
 bool rsk_reservations_check(uint64_t now_ns);
-uint64_t rsk_reservations_next(void); /* when it is due; UINT64_MAX: there is no board */
+uint64_t
+rsk_reservations_next(void); /* when the next check is due; UINT64_MAX: there is no port table */
 
-/* When the keeper has to look although no link minds: something is to be given back. UINT64_MAX: nothing. */
+/*
+ * When a check is due although no link needs one, to give back a reservation. UINT64_MAX: none is
+ * owed.
+ */
 uint64_t rsk_reservations_owed_next(void);
 
-/* The place of a port on the board: of the device of that number. RSK_PORT_TABLE_NOWHERE: it is not there. */
+/*
+ * The index, in the port table, of the port of device number @device; @own[@n]: our device
+ * addresses. RSK_PORT_TABLE_NOWHERE: it is not in the table.
+ */
 uint32_t rsk_reservations_port(const struct rsk_verbs_device_addr *own, uint32_t n,
 			       uint32_t device);
 
 enum rsk_reservation_state {
-	RSK_RESERVATION_FREE, /* rsockd has nothing to say about it */
+	RSK_RESERVATION_FREE, /* rsockd has no rule for it */
 	RSK_RESERVATION_UP,   /* may be used */
-	RSK_RESERVATION_SPARE, /* may be used by a link that has no rail by another port than a spare one */
-	RSK_RESERVATION_FULL, /* no more rails; those that there are stay */
-	RSK_RESERVATION_OUT,  /* none */
+	/* may be used by a link whose rails all use spare ports */
+	RSK_RESERVATION_SPARE,
+	RSK_RESERVATION_FULL, /* no more rails; existing ones stay */
+	RSK_RESERVATION_OUT,  /* no rails */
 };
 enum rsk_reservation_state rsk_reservations_state(uint32_t port);
-bool rsk_reservations_spare(uint32_t port); /* however it stands */
+bool rsk_reservations_spare(uint32_t port); /* whatever its state */
 const char *rsk_reservations_name(uint32_t port);
 
 /* What a rail has reserved. All zero: nothing. */
 struct rsk_reservation {
-	uint32_t port_table; /* counts them: of another one nothing is left */
+	/* number of the port table: on another table this reservation is void */
+	uint32_t port_table;
 	uint32_t port;
-	uint32_t generation; /* the board's at that port: of an earlier one nothing is left, too */
+	/* generation of the port's entry: on a later one this reservation is void, too */
+	uint32_t generation;
 	uint64_t need[RSK_PORT_TABLE_MEASURES];
 };
 
-/* 0: it has it, or had, or there is nothing to reserve; -ENOSPC, -errno of port_table.h. */
+/*
+ * Reserves what a rail takes of @port. Returns 0 if the rail has the reservation, or none is
+ * needed; -ENOSPC, or -errno of port_table.h.
+ */
 int rsk_reservations_take(struct rsk_reservation *s, uint32_t port);
-/* The rail has it no more. What a busy record does not take back now is owed, and given back at the next looks. */
+/*
+ * The rail needs the reservation no more. If the record is busy now, the reservation is given back
+ * at one of the next checks.
+ */
 void rsk_reservations_give(struct rsk_reservation *s);
 
 #endif

@@ -4,11 +4,12 @@
 
 #include <string.h>
 
-#define PLACES 64 /* one for each address, that of another one goes */
+/* direct-mapped by address: a new entry replaces the one in its place */
+#define PLACES 64
 
 static struct {
 	uint8_t ip[16];
-	uint8_t family; /* 0: nobody */
+	uint8_t family; /* 0: empty */
 } places[PLACES];
 
 static uint32_t place_of(const struct rsk_tuple *t)

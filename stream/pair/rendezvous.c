@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rendezvous.c - the local socket where other processes find this one, and the links that come of it: greeting, segments and
- * bells exchanged, messages read. All under the caller's lock (pairing.c); nothing here blocks.
+ * rendezvous.c - the local socket on which other processes reach this one, and the links that result: the
+ * link handshake, the exchange of segments and doorbells, reading messages. All under the caller's
+ * lock (pairing.c); nothing here blocks.
  */
 #include "rendezvous.h"
 
@@ -111,7 +112,10 @@ void rsk_link_dead(struct rsk_link *l)
 	atomic_store(&l->state, RSK_LINK_DEAD);
 }
 
-/* What this process lacked when a link to it was last being made; 0: nothing since one was. */
+/*
+ * The resource that this process lacked when a link to it was last being made; 0: none since one
+ * was made.
+ */
 static int lacks;
 
 int rsk_rendezvous_lacks(void)
@@ -243,7 +247,7 @@ struct rsk_link *rsk_rendezvous_at(uint64_t nonce, int *err)
 	return rsk_rendezvous_known(nonce);
 }
 
-/* Else it has just gone, or we lack something. */
+/* An error other than -EPROTO: the peer has just gone, or this process lacks a resource. */
 static void refuse(struct rsk_link *l, int rc)
 {
 	rsk_log(rc == -EPROTO ? RSK_LOG_ERROR : RSK_LOG_INFO,
@@ -287,7 +291,7 @@ bool rsk_rendezvous_hear(struct rsk_link *l)
 		ssize_t n;
 
 		if (i == MESSAGES_AT_ONCE) {
-			atomic_fetch_sub(&l->messages_seen, 1); /* the rest the next time */
+			atomic_fetch_sub(&l->messages_seen, 1); /* the rest is read the next time */
 			return true;
 		}
 		n = rsk_link_msg_recv(l->control, &m, fds, &nfds);
@@ -305,7 +309,9 @@ bool rsk_rendezvous_hear(struct rsk_link *l)
 	}
 }
 
-/* An honest process makes one link to this one, and another after it was restarted under the same number. */
+/*
+ * An honest process makes one link to this one, and another if it was restarted under the same pid.
+ */
 static bool too_many(int pid)
 {
 	int n = 0;
@@ -318,7 +324,10 @@ static bool too_many(int pid)
 	return n >= LINKS_PER_PEER;
 }
 
-/* Open the door to whoever knocked, hear whoever spoke; so much at once that nobody can keep us here. */
+/*
+ * Accepts pending peers and reads messages; both are limited, so that no peer can keep the thread
+ * here.
+ */
 void rsk_rendezvous_work(void)
 {
 	struct rsk_rendezvous_peer peer;

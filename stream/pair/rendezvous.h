@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rendezvous.h - the door of this process, and links to others. Only for pairing.c, which holds its lock around each call.
+ * rendezvous.h - rendezvous of processes on one host: the listener of this process, and links to other
+ * processes. pairing.c and local.c call this with the pairing lock held.
  */
 #ifndef RSK_RENDEZVOUS_H
 #define RSK_RENDEZVOUS_H
@@ -12,46 +13,58 @@
 #include "link.h"
 #include "registry.h"
 
-/* Listens, if it does not yet; 0 or -errno. The nonce names the door in the registry. */
+/* Listens, unless it does already; 0 or -errno. The nonce names the listener in the registry. */
 int rsk_rendezvous_listen(void);
 uint64_t rsk_rendezvous_nonce(void);
 
-/* Readable when somebody knocks; -1: it is not open. */
+/* Readable when a peer connects; -1: it is not open. */
 int rsk_rendezvous_fd(void);
 
-/* Closes this process's copy of the door: a child's inherited one is its parent's. */
+/* Closes this process's copy of the listener: what a child inherited is its parent's. */
 void rsk_rendezvous_close(void);
 
-/* Who is at the other end of a control socket. */
+/* The process at the other end of a control socket. */
 struct rsk_rendezvous_peer {
 	int pid;
 	uint32_t uid;
-	bool vouched;	/* rsockd says so, not the kernel of the socket */
-	uint64_t nonce; /* 0: it came to us */
+	bool vouched;	/* rsockd vouches for it, instead of the kernel's SO_PEERCRED */
+	uint64_t nonce; /* 0: it connected to us */
 };
 
-/* A link over half of a socketpair that rsockd gave out, now ours. @initiator: it is for us to greet. */
+/*
+ * Makes a link over one half of a socketpair that rsockd handed out, which is ours now. @initiator:
+ * this end begins the link handshake.
+ */
 void rsk_rendezvous_vouched(int control, bool initiator, const struct rsk_rendezvous_peer *peer);
 
-/* The link of that name, not dead; NULL: there is none. */
+/* The link with that name that is not dead; NULL: there is none. */
 struct rsk_link *rsk_rendezvous_known(uint64_t nonce);
 
-/* The link to the process whose door has that nonce, perhaps a new one, still GREETING. NULL: none can be had, *err. */
+/*
+ * The link to the process whose listener has that nonce; a new one, still in the handshake, if
+ * there was none. NULL: none can be had, *err says why.
+ */
 struct rsk_link *rsk_rendezvous_at(uint64_t nonce, int *err);
 
-/* What this process lacked (-EMFILE, -ENOMEM) when another one last came to it; 0: nothing. */
+/*
+ * The resource that this process lacked (-EMFILE, -ENFILE, -ENOMEM, -ENOSPC) when another one last
+ * connected to it; 0: none.
+ */
 int rsk_rendezvous_lacks(void);
 
-/* Opens the door to whoever knocked, hears whoever spoke. */
+/* Accepts pending peers, and reads the messages of all links. */
 void rsk_rendezvous_work(void);
 
-/* Hears that one alone, so much at once. True: there is more. */
+/* Reads the messages of one link, up to a limit. True: there are more. */
 bool rsk_rendezvous_hear(struct rsk_link *l);
 
-/* The other end is gone, or not to be trusted any more. */
+/* The other end is gone, or is not trusted any more. */
 void rsk_link_dead(struct rsk_link *l);
 
-/* Who takes a validated message about a stream, of a link that is UP: pm_transaction.h's. Set at the start of the process. */
+/*
+ * Takes a validated message about a stream, of a link that is UP: rsk_pm_transaction_message(). Set at
+ * the start of the process.
+ */
 extern void (*rsk_rendezvous_message)(struct rsk_link *l, const struct rsk_link_msg *m,
 				      const struct rsk_pm_msg *pm);
 

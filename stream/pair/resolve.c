@@ -19,7 +19,7 @@
 #include "stream.h"
 #include "tuple.h"
 
-/* The answer to this question; false: it does not come in time. */
+/* Waits for the answer to this question; false: it does not come in time. */
 static bool hear(int fd, uint64_t cookie, uint32_t wait_ms, struct rsk_local_msg *m)
 {
 	uint64_t end = rsk_now_ns() + wait_ms * UINT64_C(1000000), now;
@@ -45,7 +45,10 @@ static bool hear(int fd, uint64_t cookie, uint32_t wait_ms, struct rsk_local_msg
 	return false;
 }
 
-/* A socket of its own for each question: threads do not wait for each other, nor take each other's answers. */
+/*
+ * Each question uses a socket of its own: threads neither wait for each other nor take each other's
+ * answers.
+ */
 static bool ask(const struct rsk_tuple *to, uint32_t wait_ms, bool ahead, struct rsk_local_msg *m)
 {
 	int fd = rsk_local_dial();
@@ -63,7 +66,7 @@ static bool ask(const struct rsk_tuple *to, uint32_t wait_ms, bool ahead, struct
 	return known;
 }
 
-/* In the family that was asked for: an IPv6 socket takes IPv4 addresses mapped. */
+/* In the family of @to: an IPv6 socket takes mapped IPv4 addresses. */
 static bool put(const struct rsk_local_msg *m, const struct sockaddr *to, socklen_t len,
 		struct sockaddr_storage *redirect)
 {
@@ -96,7 +99,7 @@ bool rsk_resolve_any(void)
 	l = rsk_resolve_list();
 	if (__builtin_expect(!l, 1))
 		return false;
-	/* Who only connects makes no steps, by which the list would be kept up to date. */
+	/* A process that only connects takes no steps, which would keep the list up to date. */
 	if (rsk_local_due())
 		rsk_pairing_check();
 	return rsk_resolve_list()->n;

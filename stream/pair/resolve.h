@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * resolve.h - addresses for which policy asks before connect() does (aggregates, mostly): rsockd says which, and for
- * how long connect() may wait.
+ * resolve.h - connect-time resolution: for some addresses (mostly aggregates) policy asks rsockd before
+ * connect() connects. rsockd says for which addresses, and how long connect() may wait. The
+ * connect() hook calls this.
  */
 #ifndef RSK_RESOLVE_H
 #define RSK_RESOLVE_H
@@ -9,13 +10,17 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* Is there any such address? Takes no lock, but to look for rsockd for the first time. */
+/*
+ * True if there is any such address. Never waits for a lock; only tries the pairing lock when
+ * rsockd has to be looked for.
+ */
 bool rsk_resolve_any(void);
 
 /*
- * Where a connection to @to is to go: the address that its service is mapped to. False: to @to itself, which is not
- * one of the list, or nothing is known in time. Waits, unless @ahead: then nothing is wanted but that rsockd finds
- * it out. Takes no lock.
+ * Returns true if a connection to @to is redirected: *instead is the address to which its service
+ * is mapped. False: connect to @to itself, which is not in the list, or about which nothing is
+ * known in time. Waits for the answer, unless @ahead: then the question only makes rsockd resolve
+ * the address, and the result is false. Takes no lock.
  */
 bool rsk_resolve(const struct sockaddr *to, socklen_t len, bool ahead,
 		 struct sockaddr_storage *redirect);

@@ -19,12 +19,13 @@
 #include "knobs.h"
 
 /*
- * Private to the process; a child has its own copy. What it points to never changes, nor is it given back: somebody may
- * be reading it, and lists change when an operator changes them. Release when it is set, acquire by readers.
+ * Private to the process; a child has its own copy. The list that it points to never changes and is
+ * never freed: another thread may be reading it, and a list changes only when an operator changes
+ * it. Stored with release, read with acquire.
  */
 static _Atomic(const struct rsk_local_first_contact *) list;
 
-/* Of the file that it was read from. Under the join lock. */
+/* Of the file from which the list was read. Under the pairing lock. */
 static struct {
 	dev_t dev;
 	ino_t ino;
@@ -37,7 +38,7 @@ static bool is_valid(const struct rsk_local_first_contact *f)
 	       f->checksum == XXH3_64bits(f, offsetof(struct rsk_local_first_contact, checksum));
 }
 
-/* NULL: it is none, or just being written. */
+/* NULL: it is not a list, or is just being written. */
 static const struct rsk_local_first_contact *read_list(int fd)
 {
 	struct rsk_local_first_contact *f = rsk_arena_alloc(sizeof(*f));

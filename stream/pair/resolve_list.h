@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* resolve_list.h - rsockd's list of addresses for which it is asked before connect() (<rsock/local.h>), as read last. */
+/*
+ * resolve_list.h - rsockd's list of addresses for which it is asked before connect() (<rsock/local.h>),
+ * as read last. resolve.c and local.c use it.
+ */
 #ifndef RSK_RESOLVE_LIST_H
 #define RSK_RESOLVE_LIST_H
 
@@ -8,10 +11,10 @@
 #include <rsock/local.h>
 #include <rsock/tuple.h>
 
-/* Takes it in, if it has changed. Under the join lock. */
+/* Reads the list again if it has changed. Call with the pairing lock held. */
 void rsk_resolve_list_check(void);
 
-/* What was read last, which never changes; NULL: there is none. Takes no lock. */
+/* The list as read last; it never changes or goes away. NULL: there is none. Takes no lock. */
 const struct rsk_local_first_contact *rsk_resolve_list(void);
 bool rsk_resolve_list_has(const struct rsk_local_first_contact *l, const struct rsk_tuple *to);
 

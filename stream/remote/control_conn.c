@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* control_conn.c - see control_conn.h. */
 #include "control_conn.h"
 
 #include <errno.h>
@@ -16,9 +17,13 @@
 #include "engine.h"
 #include "stream.h"
 
-#define OUT_LIMIT (32u << 20) /* a word for each stream that a link can have */
+/* enough for one control message for each stream that a link can have */
+#define OUT_LIMIT (32u << 20)
 #define MESSAGES_AT_ONCE 64
-/* Keepalive: a peer host that is silent for about so long is gone; TCP alone would wait for hours. */
+/*
+ * Keepalive: a peer host that is silent for about this long is gone; TCP alone would wait for
+ * hours.
+ */
 #define KEEP_IDLE_S 10
 #define KEEP_INTERVAL_S 5
 #define KEEP_COUNT 6
@@ -39,7 +44,7 @@ static void lost(struct rsk_control_conn *c, int err)
 	c->gone(c, err);
 }
 
-/* False: it is closed. */
+/* Returns false if the connection was closed. */
 static bool flush(struct rsk_control_conn *c)
 {
 	while (c->out_from != c->out_to) {
@@ -61,7 +66,7 @@ static bool flush(struct rsk_control_conn *c)
 	return true;
 }
 
-/* What has been sent makes room, also where the other end never takes all of it. */
+/* The space of sent bytes is used again, also when the other end never empties the queue. */
 static void compact(struct rsk_control_conn *c)
 {
 	if (c->out_from < c->out_room / 2)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * control_conn.h - the control connection of a link to another host: whole messages out and in, nothing blocks. Keeper
- * only.
+ * control_conn.h - the control connection of a link to another host: a non-blocking TCP connection
+ * between the two progress threads, which carries whole messages (remote_msg.h). Only the progress
+ * thread calls it.
  */
 #ifndef RSK_CONTROL_CONN_H
 #define RSK_CONTROL_CONN_H
@@ -12,37 +13,52 @@
 struct rsk_control_conn {
 	struct rsk_watch watch; /* fd -1: closed */
 	bool connecting;
-	bool paused; /* nothing is read for the moment */
-	bool corked; /* nothing is sent for the moment */
+	bool paused; /* nothing is read at present */
+	bool corked; /* messages are queued but not sent */
 	int corked_err;
 	struct rsk_remote_msg in;
 	size_t in_bytes;
-	uint8_t *out; /* owned; [out_room], of which out_from to out_to is to be sent */
+	/* owned; [out_room]; the bytes from out_from to out_to are still to be sent */
+	uint8_t *out;
 	size_t out_from, out_to, out_room;
-	/* A checked message. May close. */
+	/* Called with each checked message. It may close the connection. */
 	void (*message)(struct rsk_control_conn *c, const struct rsk_remote_msg *m);
-	/* The other end is gone, could not be reached, or has sent nonsense; it is closed already. */
+	/*
+	 * Called when the connection has already been closed: the peer is gone, could not be
+	 * reached, or sent an invalid message.
+	 */
 	void (*gone)(struct rsk_control_conn *c, int err);
 };
 
-/* @fd: connected, or connecting; ours from here on. 0 or -errno (fd is closed). */
+/*
+ * @fd: connected or connecting; the connection owns it from here on. Returns 0 or -errno (fd is
+ * then closed).
+ */
 int rsk_control_conn_open(struct rsk_control_conn *c, int fd, bool connecting);
 void rsk_control_conn_close(struct rsk_control_conn *c);
 
-/* Queues it, sends what goes. False: it is closed, or the other end does not read (gone() was called). */
+/*
+ * Queues the message and sends what the socket takes. Returns false if the connection is closed, or
+ * if the peer does not read and the queue is full (gone() was called).
+ */
 bool rsk_control_conn_send(struct rsk_control_conn *c, struct rsk_remote_msg *m);
 /*
- * Between the two send() only queues, and calls nobody: for one who holds a lock that gone() takes. False: as send().
+ * Between cork and uncork rsk_control_conn_send() only queues messages and never calls gone(): for
+ * callers that hold a lock which gone() takes. rsk_control_conn_uncork() returns false as
+ * rsk_control_conn_send() does.
  */
 void rsk_control_conn_cork(struct rsk_control_conn *c);
 bool rsk_control_conn_uncork(struct rsk_control_conn *c);
 void rsk_control_conn_pause(struct rsk_control_conn *c, bool pause);
 /*
- * Shall the kernel give it up when the other host is silent for long (as it does from the beginning)? Where something
- * else tells whether that is there, its network may be gone for a while.
+ * @keep: the kernel closes the connection when the other host is silent for long (TCP keepalive,
+ * the default). False: where a rail shows whether the other host is alive, the network of this
+ * connection may be down for a while.
  */
 void rsk_control_conn_keep(struct rsk_control_conn *c, bool keep);
-/* Is nothing of it on the way, as far as the kernel says? */
+/*
+ * True if, as far as the kernel says, no byte of the connection is still unsent or unacknowledged.
+ */
 bool rsk_control_conn_empty(const struct rsk_control_conn *c);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * credit.c - the keeper obtains the credit mailboxes of receivers whose senders here stand before full rings. Keeper
- * only, but what says so. ../docs/adr/read-path.md.
+ * credit.c - the progress thread reads the credit mailboxes of receivers whose senders, here, have
+ * a full ring. See credit.h. Only the progress thread runs this, except where a comment says
+ * otherwise. Design: docs/adr/read-path.md.
  */
 #include "credit.h"
 
@@ -15,23 +16,23 @@
 #include "remote_parts.h"
 #include "stream.h"
 
-#define LOOK_NS 10000000ull /* from one look at a full ring to the next, and to the first */
-#define LANDS_NS 1000000ull /* to a look whether it has come */
+#define LOOK_NS 10000000ull /* from a full ring to the first look-up, and between look-ups */
+#define LANDS_NS 1000000ull /* until the check whether a read has completed */
 
 /* One mailbox that is looked up. */
 struct job {
-	bool used, seen; /* seen: its ring is still full, in this round */
+	bool used, seen; /* seen: its ring is still full in this round */
 	uint32_t sid;
-	struct rsk_key key; /* of the stream's direction; another one: another stream, or epoch */
+	struct rsk_key key; /* of the stream's direction; another key: another stream, or epoch */
 	struct rsk_mailbox_reader reader;
 };
 
-/* Of a link. Stays where it is until the link's rails are freed: gets may be under way. */
+/* Of a link. It stays in place until the link's rails are freed: reads may be in flight. */
 struct rsk_credits {
 	uint64_t next_ns;
 	uint32_t tag;	 /* of the newest reader */
-	bool full, soon; /* found in this round; soon: something is about to come */
-	bool waits;	 /* a get of a round before has not come: nothing is begun */
+	bool full, soon; /* found in this round; soon: a read is in flight */
+	bool waits;	 /* a read of an earlier round is still in flight: no new one is started */
 	struct job job[RSK_CREDIT_READERS];
 };
 
@@ -39,7 +40,7 @@ void rsk_credit_want(struct rsk_stream *s)
 {
 	if (atomic_load_explicit(&s->credit_due, memory_order_relaxed))
 		return;
-	/* In this order, seq_cst: the keeper takes them the other way round. */
+	/* In this order, seq_cst: the progress thread reads the two flags in the reverse order. */
 	atomic_store(&s->credit_due, true);
 	if (!atomic_exchange(&s->link->credit_due, true))
 		rsk_progress_call();
@@ -58,7 +59,7 @@ static struct job *job_of(struct rsk_credits *c, struct rsk_stream *s)
 			spare = j;
 	}
 	if (!spare)
-		return NULL; /* in one of the next rounds */
+		return NULL; /* no job is free: it gets one in a later round */
 	*spare = (struct job){ .used = true, .sid = s->sid, .key = s->tx.key };
 	rsk_mailbox_reader_init(&spare->reader, &s->link->seg.rail,
 				rsk_seg_ctl_off(s->sid) + offsetof(struct rsk_seg_ctl, credit),
@@ -66,7 +67,11 @@ static struct job *job_of(struct rsk_credits *c, struct rsk_stream *s)
 	return spare;
 }
 
-/* tx_lock held. 0 or -EPROTO. Who has read a part of a slot since does not stand: his ring is not to be left. */
+/*
+ * Applies the credit that was read. tx_lock held. Returns 0 or -EPROTO. A receiver that has read
+ * part of a slot since the last check is not stalled, so the timer for the fallback on a full ring
+ * starts again.
+ */
 static int believe(struct rsk_stream *s, const struct rsk_mailbox_view *view)
 {
 	struct rsk_mailbox_credit is;
@@ -78,7 +83,7 @@ static int believe(struct rsk_stream *s, const struct rsk_mailbox_view *view)
 	return rc < 0 ? rc : 0;
 }
 
-/* tx_lock held. 0 or -EPROTO. */
+/* tx_lock held. Returns 0 or -EPROTO. */
 static int look_up(struct rsk_credits *c, struct rsk_stream *s)
 {
 	struct rsk_rail *rail = &s->link->seg.rail;
@@ -91,8 +96,9 @@ static int look_up(struct rsk_credits *c, struct rsk_stream *s)
 	j->seen = true;
 	if (j->reader.state == RSK_MAILBOX_IDLE) {
 		/*
-		 * What is not there yet nobody can have read. So nothing is asked of a rail that has not answered
-		 * for a while either: what was put by it is still under way.
+		 * The receiver cannot have read bytes that have not arrived. So no read is started
+		 * either over a rail that has not answered for a while: what was put by it is still
+		 * in flight.
 		 */
 		if (c->waits || !rail->ops->arrived(rail, s->tx.ring.off) ||
 		    rsk_mailbox_start(&j->reader) < 0)
@@ -126,7 +132,10 @@ static void look(struct rsk_stream *s, void *arg)
 		rsk_recovery_stir(s);
 }
 
-/* Of streams that are full no more, or are no more: once nothing is under way there. */
+/*
+ * Frees the jobs of streams that are no longer full, or no longer exist, once no read is in flight
+ * for them.
+ */
 static void forget(struct rsk_credits *c, const struct rsk_link *l)
 {
 	for (uint32_t i = 0; i < RSK_CREDIT_READERS; i++) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * daemon_inbox.c - what rsockd answers, and what the other hosts' processes say to the engine, the keeper hears; so
- * does whoever makes a call. But the program may sleep for longer than a mapping is held, rsockd does not keep what
- * finds no room in the socket's queue, and what is behind the engine's messages must not wait until there is room for
- * them: where a rail broke, how much has come. Keeper only.
+ * daemon_inbox.c - the progress thread reads the daemon inbox and what other hosts' processes send
+ * to the engine, as any thread that makes a call does. It is needed because the program may sleep
+ * for longer than a mapping is held; rsockd drops answers that find no room in the socket's queue;
+ * and messages behind the engine's on a control connection must not wait until the engine's socket
+ * has room: they say how much had come when a rail broke. Only the progress thread runs this.
  */
 #include <sys/epoll.h>
 
@@ -18,7 +19,7 @@
 static struct {
 	struct rsk_watch watch;
 	uint32_t number;
-	bool waits; /* for room to say something, too */
+	bool waits; /* also for room to send */
 } inbox = { .watch.fd = -1 };
 
 static void speaks(struct rsk_watch *w, uint32_t events)
@@ -38,7 +39,7 @@ void rsk_remote_watch_daemon(void)
 	fd = rsk_local_fd(&number, &waits);
 	rsk_pairing_give();
 	if (fd != inbox.watch.fd || number != inbox.number) {
-		/* The former one was closed, and is watched no more by that. */
+		/* The former descriptor was closed, which ended its watch. */
 		inbox.watch = (struct rsk_watch){ .fd = fd, .ready = speaks };
 		inbox.number = number;
 		inbox.waits = waits;

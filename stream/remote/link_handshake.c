@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * link_handshake.c - the beginning of a link to another host: who wants one goes there and says for which stream; who comes
- * is let in once rsockd has said that the mapping he names was granted, to him and for that stream. Until then he
- * costs one descriptor. Keeper only, but what remote.h gives to the engine.
+ * link_handshake.c - the link handshake with another host. The initiator connects, sends HELLO and names the
+ * stream for which it wants the link; the accepting end admits it once rsockd has confirmed that
+ * the mapping named in HELLO was granted to that peer for that stream. Until then a pending peer
+ * costs one descriptor. Only the progress thread runs this, except for the functions that link_requests.h
+ * gives to the engine (rsk_link_handshake_ops).
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -20,10 +22,10 @@
 #include "stream.h"
 #include "tuple.h"
 
-#define HELLO_NS 2000000000ull /* who comes has so long to say for what */
-#define PENDING_PEERS 32       /* control connections that have not been let in yet */
+#define HELLO_NS 2000000000ull /* time in which a pending peer must send HELLO */
+#define PENDING_PEERS 32       /* control connections that have not been admitted yet */
 
-/* Our end of it, for who is worth it: bells, and a segment. */
+/* Makes our end of the link, for the initiator and for admitted peers: doorbells and a segment. */
 static int own_end(struct rsk_remote *r)
 {
 	int fd;
@@ -131,7 +133,10 @@ void rsk_link_handshake_begin(uint64_t nonce, const struct rsk_remote_target *ta
 		rsk_remote_dead(r, rc);
 }
 
-/* Who comes says which stream he comes for: rsockd knows whether he is the one to whom it was mapped. */
+/*
+ * The peer names the stream for which it comes: rsockd knows whether the stream was mapped to that
+ * peer.
+ */
 void rsk_link_handshake_hello(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
 	struct rsk_tuple ours = rsk_tuple_mirror(&m->tuple);
@@ -266,7 +271,7 @@ static void come_to(int fd, struct rsk_verbs_addr *here)
 	memcpy(here->ip, t.peer, sizeof(here->ip));
 }
 
-/* Who has said nothing for longest makes room. */
+/* Closes the pending peer that has waited longest without sending HELLO, to make room. */
 static void show_out(void)
 {
 	struct rsk_remote *r;
@@ -299,7 +304,10 @@ static void accept_one(int fd)
 		rsk_remote_dead(r, rc);
 }
 
-/* Edge triggered: what cannot be accepted for want of descriptors is when somebody else comes. */
+/*
+ * Edge triggered: a connection that cannot be accepted for want of descriptors is accepted when the
+ * next one comes.
+ */
 void rsk_link_handshake_accept(struct rsk_watch *w, uint32_t events)
 {
 	for (;;) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rail_candidates.c - between which devices a link has rails. The first is where the mapping leads; the others are found
- * here: who is come to says where he has devices (PLACE), and the initiator goes from each of his own to each of those
- * that is in the same network, first between devices that have no rail yet. Software devices only where the mapping
- * is of one: who has both does not want them. Keeper only.
+ * rail_candidates.c - chooses the devices between which a link has rails. The first rail leads where
+ * the mapping says; the others are found here: the accepting end lists its rail candidates
+ * (CANDIDATE), and the initiator connects from each of its own devices to each candidate in the
+ * same network, first between devices that have no rail yet. Software devices are used only where
+ * the mapping uses one: a host that has both kinds does not want them. Only the progress thread
+ * runs this.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -49,8 +51,9 @@ static bool is_or_was_up(const struct rsk_remote *r)
 }
 
 /*
- * Without those of which rsockd does not want further rails; but with the device that was come to, or the other end
- * could not tell of what kind the first rail is.
+ * Leaves out the devices for which rsockd does not want further rails, but keeps the device to
+ * which the first rail was connected: otherwise the other end could not tell of what kind that rail
+ * is.
  */
 static uint32_t usable_places(const struct rsk_remote *r,
 			      struct rsk_verbs_device_addr out[static RSK_REMOTE_CANDIDATES])
@@ -88,13 +91,13 @@ void rsk_remote_on_candidate(struct rsk_remote *r, const struct rsk_remote_msg *
 		return;
 	r->theirs[m->gaps] = m->candidate;
 	r->candidates = m->generation ? m->gaps + 1 : 0;
-	r->rails_most = m->rail; /* more of them he would turn away, each time */
+	r->rails_most = m->rail; /* the peer would reject any beyond that, each time */
 	r->match_due |= r->candidates == m->generation;
 }
 
-/* ---- the initiator finds ways ---- */
+/* ---- the initiator finds pairs of devices ---- */
 
-/* The devices that a rail has, here and there, by the lists of now. */
+/* The devices that a rail uses, here and there, by the present lists. */
 struct pair {
 	uint32_t own, theirs;
 };
@@ -106,12 +109,15 @@ static struct pair pair_of(const struct rsk_remote *r, uint32_t i,
 
 	if (!rail->to.family)
 		return (struct pair){ NOWHERE, NOWHERE };
-	/* The kernel has chosen the first one's, where the mapping names none. */
+	/* The kernel has chosen the first rail's device where the mapping names none. */
 	return (struct pair){ device_at(own, n, rail->from.family ? &rail->from : &rail->is_from),
 			      device_at(r->theirs, r->candidates, &rail->to) };
 }
 
-/* Is there a way from @o to @t that no rail has? @fresh: between devices that have none at all. */
+/*
+ * True if no rail goes from p.own to p.theirs. @fresh: only between devices that have no rail at
+ * all.
+ */
 static bool is_free(const struct pair *has, struct pair p, bool fresh)
 {
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
@@ -163,7 +169,9 @@ void rsk_remote_match_candidates(struct rsk_remote *r)
 	n = own_places(own);
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
 		has[i] = pair_of(r, i, own, n);
-		/* One of ours that has another address by now is tried by that. */
+		/*
+		 * A rail whose device has another address by now is tried again from that address.
+		 */
 		if (i && r->rail[i].state == RSK_REMOTE_RAIL_IDLE &&
 		    (has[i].own == NOWHERE || has[i].theirs == NOWHERE)) {
 			r->rail[i].to.family = 0;
@@ -171,7 +179,7 @@ void rsk_remote_match_candidates(struct rsk_remote *r)
 			has[i] = (struct pair){ NOWHERE, NOWHERE };
 		}
 	}
-	/* A device that is gone is what it was. */
+	/* A device that is gone keeps the kind that it had. */
 	if (has[0].own != NOWHERE)
 		r->soft[0] = is_soft(own, n, has[0].own);
 	if (has[0].theirs != NOWHERE)
@@ -191,7 +199,7 @@ void rsk_remote_match_candidates(struct rsk_remote *r)
 	}
 }
 
-/* Once a round of the keeper, however often the other end lists its own. */
+/* Once in each round of the progress thread, however often the other end lists its candidates. */
 void rsk_remote_candidates_work(struct rsk_remote *r)
 {
 	if (r->candidates_due) {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rail_failure.c - one of several rails is gone, and the streams stay on the ring. Either end, as soon as it knows,
- * closes its own end of it, so that nothing can come by it any more, and says so (LOST); says of each stream what has
- * not come by then (GAP), by any rail; and that this was all (NAMED). Who had put what is missing by that rail puts
- * it once more by others (rails.h). Only when both have heard NAMED may the rail come again. When the last one goes,
- * or the other end says so (BREAK), the link breaks, which says more. ../docs/adr/rails.md. Keeper only.
+ * rail_failure.c - one of several rails is gone, and the streams stay on the ring. Each end, as soon
+ * as it knows, closes its own end of the rail, so that nothing can come by it any more, and sends
+ * RAIL_DOWN; then, for each stream, the slots that have not come by any rail (MISSING); then
+ * MISSING_END. The end that had put missing slots by that rail puts them again by others (rails.h).
+ * Only when both ends have received MISSING_END may the rail be connected again. When the last rail
+ * goes, or the other end says so (BREAK), the link breaks, which involves further messages. Design:
+ * docs/adr/rails.md. Only the progress thread runs this.
  *
- * All of it is said by the control connection and by each rail that is up, since the network of the connection may be
- * the one that is gone. What is said of one life is numbered, and heard in that order, each once, from wherever it
- * comes first: the connection brings all of it, in the end, and a rail what came of it before that rail died.
+ * All these messages are sent by the control connection and by each rail that is up, since the
+ * network of the connection may be the one that has failed. The messages about one generation of a
+ * rail are numbered and handled in that order, each once, whichever way delivers them first: the
+ * connection delivers all of them in the end, a rail those that arrived before it died.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,9 +22,12 @@
 #include "remote_parts.h"
 #include "stream.h"
 
-/* ---- is there TCP? ---- */
+/* ---- does TCP work? ---- */
 
-/* Both ends say of each life that it is lost: until the connection has brought that, nobody knows if it brings any. */
+/*
+ * Both ends report each lost generation: until the connection has delivered the peer's report, it
+ * is unknown whether TCP works.
+ */
 static void doubt_tcp(struct rsk_remote *r)
 {
 	bool doubted = false;
@@ -31,7 +37,7 @@ static void doubt_tcp(struct rsk_remote *r)
 	atomic_store(&r->l->tcp_doubted, doubted);
 }
 
-/* It has brought all that is said of that life, or that will not be said any more. */
+/* The connection has delivered all messages about that generation, or no more will be sent. */
 static void trust_tcp(struct rsk_remote_rail *rail, uint32_t generation)
 {
 	if (generation <= rail->tcp_generation)
@@ -40,7 +46,7 @@ static void trust_tcp(struct rsk_remote_rail *rail, uint32_t generation)
 	doubt_tcp(rail->r);
 }
 
-/* ---- all are gone ---- */
+/* ---- all rails are gone ---- */
 
 static void say_resume(void *arg, uint32_t sid, uint64_t pos, uint64_t cell, uint64_t owed)
 {
@@ -55,7 +61,9 @@ static void say_resume(void *arg, uint32_t sid, uint64_t pos, uint64_t cell, uin
 	rsk_control_conn_send(&r->control, &m);
 }
 
-/* Nothing comes in any more: what every stream has consumed is what it will have. */
+/*
+ * Nothing comes in any more: what each stream has consumed by now is all that it gets by the ring.
+ */
 void rsk_remote_broken(struct rsk_remote *r, int err)
 {
 	struct rsk_remote_msg m = { .type = RSK_REMOTE_BREAK, .epoch = r->epoch };
@@ -78,8 +86,8 @@ void rsk_remote_broken(struct rsk_remote *r, int err)
 }
 
 /*
- * Or it has broken here already, or is not up yet: then it was up there alone, for a while, and the next epoch is one
- * that neither has had.
+ * Otherwise the link has broken here already, or is not up here yet: then it was up for a while at
+ * the other end alone, and the next epoch must be one that neither end has had.
  */
 void rsk_remote_on_break(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
@@ -100,7 +108,9 @@ static struct rsk_remote_msg about(const struct rsk_remote_rail *rail, uint32_t 
 					.epoch = rail->r->epoch };
 }
 
-/* GAP of one stream, which is sent when it is full, or the stream's last. */
+/*
+ * Collects one MISSING message of one stream; it is sent when it is full, or is the stream's last.
+ */
 struct naming {
 	struct rsk_remote *r;
 	struct rsk_remote_msg m;
@@ -113,7 +123,7 @@ static void say(struct rsk_remote *r, struct rsk_remote_msg *m, uint64_t turn)
 	m->pos = turn;
 	if (!rsk_control_conn_send(&r->control, m))
 		return;
-	/* One that cannot take it breaks, or another one brings it, or the connection does. */
+	/* A rail that cannot take it breaks; another rail, or the connection, delivers it. */
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
 		if (r->rail[i].state == RSK_REMOTE_RAIL_UP)
 			rsk_rdma_module->rail_say(r->rail[i].rail, m, sizeof(*m));
@@ -145,7 +155,10 @@ static void name_gap(void *arg, uint32_t sid, uint64_t from, uint64_t to,
 			(unsigned long long)missing->lowest);
 }
 
-/* Of its life of that number, whose queue pair is closed. Once: what the other end says again is no news. */
+/*
+ * Reports the generation @life, whose queue pair is closed. Once: a repetition by the other end has
+ * no effect.
+ */
 static void say_rail_down(struct rsk_remote_rail *rail, uint32_t generation)
 {
 	struct naming n = { .r = rail->r, .m = about(rail, RSK_REMOTE_MISSING) };
@@ -156,7 +169,7 @@ static void say_rail_down(struct rsk_remote_rail *rail, uint32_t generation)
 		return;
 	rail->told_generation = n.m.generation = lost.generation = named.generation = generation;
 	doubt_tcp(rail->r);
-	/* Gaps are named under the streams' locks, which the end of the link takes. */
+	/* Ranges are reported under the streams' locks, which closing the link takes. */
 	rsk_control_conn_cork(&rail->r->control);
 	say(rail->r, &lost, n.turn++);
 	rsk_recovery_gaps(rail->r->l, name_gap, &n);
@@ -193,7 +206,7 @@ void rsk_remote_rail_lost(struct rsk_remote_rail *rail, int err)
 	say_rail_down(rail, rail->generation);
 }
 
-/* Is it about this life of it? */
+/* The rail, if the message is about its present generation; else NULL. */
 static struct rsk_remote_rail *meant(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
 	struct rsk_remote_rail *rail = &r->rail[m->rail];
@@ -205,8 +218,9 @@ static struct rsk_remote_rail *meant(struct rsk_remote *r, const struct rsk_remo
 }
 
 /*
- * The link is up there by a rail that died before it was up here, and has lost another one since. It is answered when
- * it is up here, too, for that epoch: until then nothing was put by it from here, and nobody knows what is missing.
+ * The link is up at the other end through a rail that died before the link was up here, and the
+ * other end has lost another rail since. It is answered once the link is up here, too, for that
+ * epoch: until then nothing was put by it from here, and what is missing is unknown.
  */
 static void early(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
@@ -236,7 +250,10 @@ static void on_lost(struct rsk_remote *r, const struct rsk_remote_msg *m)
 		early(r, m);
 		return;
 	}
-	/* One that never was up here, and was dialed anew since: the other end waits to hear of that one. */
+	/*
+	 * A generation that never was up here and has been followed by another: the other end waits
+	 * for a report on it.
+	 */
 	if (!rail && r->state == RSK_REMOTE_UP && m->epoch == r->epoch &&
 	    m->generation < r->rail[m->rail].generation)
 		say_rail_down(&r->rail[m->rail], m->generation);
@@ -246,9 +263,8 @@ static void on_lost(struct rsk_remote *r, const struct rsk_remote_msg *m)
 		rsk_remote_rail_end(rail);
 		rsk_remote_rail_lost(rail, -EPIPE);
 	} else if (rail->state == RSK_REMOTE_RAIL_IDLE) {
-		say_rail_down(
-			rail,
-			rail->generation); /* it never was up here; the other end waits for that word */
+		/* it never was up here; the other end waits for that report */
+		say_rail_down(rail, rail->generation);
 	}
 	if (r->state == RSK_REMOTE_UP)
 		rsk_rails_closed(&r->rails, rail->index);
@@ -275,13 +291,13 @@ static void on_named(struct rsk_remote *r, const struct rsk_remote_msg *m)
 		return;
 	rsk_rails_named(&r->rails, rail->index);
 	rsk_remote_rail_idle(rail);
-	/* Who waits for what it has put to arrive asks the others. */
+	/* Threads that wait for their bytes to arrive check the other rails. */
 	rsk_recovery_stir_all(r->l);
 }
 
-/* ---- in which order, and from where ---- */
+/* ---- the order of messages, and the way they come ---- */
 
-/* Is it what comes next of what is said of that life? Then it has come. */
+/* True if this is the next message about that generation; then it counts as received. */
 static bool in_turn(struct rsk_remote_rail *rail, const struct rsk_remote_msg *m)
 {
 	if (m->generation > rail->heard_generation && !m->pos) {
@@ -332,7 +348,10 @@ bool rsk_remote_rail_heard(struct rsk_remote_rail *rail, const uint8_t *word)
 	memcpy(&m, word, sizeof(m));
 	if (rsk_remote_msg_check(&m) < 0 || !is_naming(&m))
 		return false;
-	/* Of an epoch that has not begun here: the connection brings it, behind what begins that. */
+	/*
+	 * Of an epoch that has not begun here: the connection delivers it, behind the message that
+	 * begins the epoch.
+	 */
 	if (r->state == RSK_REMOTE_UP && m.epoch == r->epoch)
 		on_naming(r, &m);
 	return true;
@@ -346,7 +365,9 @@ static bool is_open(const struct rsk_remote *r)
 	return false;
 }
 
-/* What is said of a lost rail by another one nobody else may be there to take. */
+/*
+ * While a rail is lost, messages about it may come by other rails when no other thread polls them.
+ */
 void rsk_remote_watch_msgs(void)
 {
 	const struct rsk_remote *r;

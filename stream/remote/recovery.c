@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/*
+ * recovery.c - recovery of streams between hosts: all streams of a link, the linger list, and control
+ * words that cannot wait. See recovery.h.
+ */
 #include "recovery.h"
 
 #include <errno.h>
@@ -18,8 +22,10 @@
 #include "stream.h"
 #include "upcall.h"
 
-#define LOOK_AGAIN_NS                                                                              \
-	1000000ull /* at what a slow companion, or a slow peer, still has to take; doubles */
+/*
+ * delay until the next check of what a slow TCP socket, or a slow peer, still has to take; doubles
+ */
+#define LOOK_AGAIN_NS 1000000ull
 #define LOOK_AGAIN_MOST 7
 
 /* ---- all streams of a link ---- */
@@ -50,25 +56,26 @@ void rsk_recovery_each(struct rsk_link *l, void (*each)(struct rsk_stream *s, vo
 	}
 }
 
-/* ---- who still owes bytes: streams that repeat, that were closed, or are a child's, too ---- */
+/* ---- the linger list: streams that repeat bytes, were closed, or are also a child's ---- */
 
 struct debtor {
 	struct rsk_stream *s; /* pinned */
-	int fd;	     /* a copy of ours; -1: it is over, and its ring waits for late writes */
-	bool closed; /* nobody else has it: goodbye once it is paid */
+	int fd;	     /* our copy of the descriptor; -1: closed, its ring waits for late writes */
+	bool closed; /* no other holder is left: say goodbye once all is delivered */
 	struct debtor *prev, *next;
 };
 
-/* Private to the process; the lock comes before a stream's. */
+/* Private to the process; this lock comes before a stream's. */
 static struct {
 	struct rsk_lock lock;
 	struct debtor *all;
 	_Atomic(uint32_t) n;
-	uint32_t looks; /* in vain, since there was a new one, or one less; keeper */
+	/* checks in vain since an entry was added or removed; progress thread */
+	uint32_t looks;
 	uint32_t seen;
 } linger_list;
 
-/* False: it cannot be. */
+/* Adds the stream to the linger list. False: no memory or descriptor. */
 static bool owes(struct rsk_stream *s, int fd, bool closed)
 {
 	struct debtor *d = rsk_arena_alloc(sizeof(*d)), *same;
@@ -90,7 +97,7 @@ static bool owes(struct rsk_stream *s, int fd, bool closed)
 	if (!same)
 		DL_APPEND(linger_list.all, d);
 	rsk_unlock(&linger_list.lock);
-	if (same) { /* whatever a peer says how often */
+	if (same) { /* a peer may ask for the same any number of times */
 		rsk_own_close(d->fd);
 		rsk_stream_unpin(s);
 		rsk_arena_free(d);
@@ -113,8 +120,9 @@ bool rsk_recovery_undrained(const struct rsk_tx *tx)
 }
 
 /*
- * Over several rails, which know no order between them, writes for its ring may still be under way: into the ring of
- * whoever has it next. Over one they come before all that is put later. tx_lock held.
+ * Over several rails, which keep no order between them, writes to the ring may still be in flight,
+ * and could land in the ring of the next stream with this id. Over one rail they land before all
+ * that is put later. tx_lock held.
  */
 static bool in_flight(const struct rsk_tx *tx)
 {
@@ -124,7 +132,7 @@ static bool in_flight(const struct rsk_tx *tx)
 	       !rail->ops->arrived(tx->ring.rail, tx->ring.off);
 }
 
-/* Nobody takes anything any more. */
+/* True if the connection has ended: the peer takes nothing any more. */
 static bool is_over(int fd)
 {
 	struct pollfd p = { .fd = fd };
@@ -132,7 +140,7 @@ static bool is_over(int fd)
 	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0;
 }
 
-/* Nothing is to be done for it any more. */
+/* True if nothing more is to be done for this entry. */
 static bool paid(struct debtor *d)
 {
 	struct rsk_stream *s = d->s;
@@ -187,7 +195,7 @@ void rsk_recovery_work(void)
 	LL_FOREACH_SAFE(free_these, d, next) {
 		if (!d->closed)
 			rsk_recovery_stir(d->s);
-		rsk_upcalls->last_goodbye(d->s, d->fd); /* closed meanwhile */
+		rsk_upcalls->last_goodbye(d->s, d->fd); /* if it was closed meanwhile */
 		rsk_own_close(d->fd);
 		rsk_stream_unpin(d->s);
 		rsk_arena_free(d);
@@ -195,7 +203,10 @@ void rsk_recovery_work(void)
 	}
 }
 
-/* TCP had no room for it in time: another process goes on, or the peer is told that something is missing. */
+/*
+ * TCP had no room in time: another process repeats the rest, or the peer gets a reset, which shows
+ * it that bytes are missing.
+ */
 static void give(struct debtor *d)
 {
 	const struct linger reset = { .l_onoff = 1, .l_linger = 0 };
@@ -249,7 +260,10 @@ bool rsk_recovery_idle(void)
 	return idle;
 }
 
-/* close() is to reset it, whatever is under way: at once, for its addresses may be wanted again. */
+/*
+ * close() is to reset the connection, whatever is in flight: at once, since its addresses may be
+ * wanted again.
+ */
 static bool is_aborted(struct rsk_stream *s, int fd)
 {
 	struct linger l;
@@ -279,17 +293,20 @@ void rsk_recovery_forked(void)
 {
 	struct debtor *d;
 
-	/* The pins are the parent's, too. */
+	/*
+	 * Only the descriptors are closed: the pins, and the memory of the entries, are copies of
+	 * the parent's.
+	 */
 	DL_FOREACH(linger_list.all, d)
 		rsk_own_close(d->fd);
 	memset(&linger_list, 0, sizeof(linger_list));
 }
 
-/* ---- words that cannot wait ---- */
+/* ---- control words that cannot wait ---- */
 
 void rsk_recovery_call(struct rsk_stream *s)
 {
-	/* In this order, seq_cst: the keeper takes them the other way round. */
+	/* In this order, seq_cst: the progress thread reads the two flags in the reverse order. */
 	atomic_store(&s->apply_due, true);
 	atomic_store(&s->link->apply_due, true);
 	rsk_progress_call();
@@ -300,7 +317,10 @@ struct applies {
 	bool all;
 };
 
-/* The word goes by RDMA, and this by TCP: not before it. */
+/*
+ * The control word goes by RDMA and APPLY by TCP: APPLY is sent only after the control word has
+ * arrived.
+ */
 static void say_apply_one(struct rsk_stream *s, void *arg)
 {
 	struct rsk_remote_msg m = { .type = RSK_REMOTE_APPLY, .sid = s->sid };

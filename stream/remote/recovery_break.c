@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * recovery_break.c - the streams of a link whose last rail breaks: each end says what it has, the other one repeats what it
- * has not. Then there is another rail; or the peer ends, or is lost. Keeper only.
+ * recovery_break.c - the streams of a link whose last rail breaks: each end reports what it has
+ * consumed, and the other end repeats the rest. Afterwards there is another rail, or the peer ends,
+ * or it is lost. See recovery.h. Only the progress thread runs this.
  */
 #include <errno.h>
 #include <string.h>
@@ -29,8 +30,9 @@ static void break_one(struct rsk_stream *s, void *arg)
 	rsk_unlock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
 	rsk_rx_break(&s->rx, &pos, &cell);
+	/* this end has shut reading: its end of stream waits for no repeated bytes */
 	if (atomic_load(&s->rd_shut))
-		rsk_rx_owe(&s->rx, 0); /* the end is its own */
+		rsk_rx_owe(&s->rx, 0);
 	rsk_stream_note(s, false, RSK_REASON_LINK_BROKEN);
 	rsk_unlock(&s->rx_lock);
 	rsk_stats_set_reason(s->rec, RSK_REASON_LINK_BROKEN);
@@ -149,12 +151,16 @@ static void lose_one(struct rsk_stream *s, void *arg)
 	rsk_rx_lose(&s->rx);
 	rsk_unlock(&s->rx_lock);
 	rsk_lock(&s->tx_lock);
-	rsk_tx_serve(&s->tx, &k.c); /* its last word: what it has taken, or that it has closed */
+	/* the peer's last control word: what it has consumed, or that it has closed */
+	rsk_tx_serve(&s->tx, &k.c);
 	owed = rsk_recovery_undrained(&s->tx) && s->tx.ring.data_end > s->tx.ring.told;
 	s->tx.demotions += s->tx.state == RSK_TX_ONRING;
 	if (s->tx.held && s->tx.resend_pos == s->tx.pos)
 		rsk_tx_unhold(&s->tx);
-	/* What it has asked for to be repeated its next program may read, or whoever it was passed to. */
+	/*
+	 * What the peer has asked to have repeated is read by its next program, or by a process
+	 * that got the socket.
+	 */
 	repeats = s->tx.state == RSK_TX_RESEND && !s->tx.held;
 	if (!repeats)
 		s->tx.state = RSK_TX_TCP;
@@ -164,7 +170,10 @@ static void lose_one(struct rsk_stream *s, void *arg)
 	rsk_tx_fin_now(&s->tx, &k.c);
 	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
 	rsk_unlock(&s->tx_lock);
-	/* What it has not taken nobody can repeat now, and nothing newer may be sent without it. */
+	/*
+	 * What the peer has not consumed cannot be repeated now, and nothing newer may be sent
+	 * without it.
+	 */
 	if (repeats && fd >= 0)
 		rsk_recovery_linger_add(s, fd);
 	else if (owed)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* recovery_rails.c - the streams of a link that has lost one of several rails. Keeper only. */
+/*
+ * recovery_rails.c - rail recovery: the streams of a link that has lost, or gained, one of several
+ * rails. See recovery.h. Only the progress thread runs this.
+ */
 #include <errno.h>
 
 #include "recovery.h"
@@ -23,7 +26,7 @@ static void name_one(void *arg, uint64_t from, uint64_t to)
 
 static void missing_one(struct rsk_stream *s, void *arg)
 {
-	static uint8_t scratch[RSK_SLOT_MAX_PAYLOAD]; /* the keeper's */
+	static uint8_t scratch[RSK_SLOT_MAX_PAYLOAD]; /* of the progress thread */
 	struct naming *n = arg;
 
 	n->sid = s->sid;
@@ -60,7 +63,10 @@ void rsk_recovery_retransmit(struct rsk_link *l, uint32_t sid, uint32_t lost, ui
 	if (!s)
 		return;
 	rsk_lock(&s->tx_lock);
-	/* What cannot be put again is where the window was overwritten: nobody can say what is missing. */
+	/*
+	 * If a slot cannot be put again, its cells were overwritten: nothing can tell then what is
+	 * missing.
+	 */
 	if (!s->tx.ring_over && rsk_ring_tx_retransmit(&s->tx.ring, from, to, lost) == -EPROTO)
 		rsk_stream_fail(s, rsk_stream_find_fd(s));
 	rsk_unlock(&s->tx_lock);

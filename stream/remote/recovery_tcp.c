@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * recovery_tcp.c - all streams between hosts go back to their companions: before a fork, since a child has no rails, and
- * the program that it may execute sees the kernel alone; and in exit(), where other threads go on. So bytes that lie
- * unread in a ring are asked for once more, by the keeper, which must not be at rest for the fork yet.
+ * recovery_tcp.c - all streams between hosts fall back to their TCP sockets: before a fork, since a
+ * child has no rails and the program that it may execute sees only the kernel; and in exit(), where
+ * other threads go on. So the bytes that lie unread in a ring are requested again by the progress
+ * thread, which must not be stopped for the fork yet. See recovery.h.
  */
 #include <errno.h>
 
@@ -15,7 +16,7 @@
 #include "rdma.h"
 #include "stream.h"
 
-#define OFF_WAIT_NS 200000000ull /* for a peer that has not seen yet what is wanted of it */
+#define OFF_WAIT_NS 200000000ull /* for a peer that has not seen the request yet */
 
 static void stay_off(struct rsk_stream *s, void *arg)
 {
@@ -30,7 +31,7 @@ static void stay_off(struct rsk_stream *s, void *arg)
 	rsk_rx_stay_off(&s->rx, true);
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
-	/* Also where the child is made next: it has nothing of this to send off. */
+	/* Before a fork, too: the child could not post the control words that are deferred here. */
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 	if (asked)
 		rsk_recovery_call(s);
@@ -63,7 +64,7 @@ static void is_off(struct rsk_stream *s, void *arg)
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 }
 
-/* The join lock is held. */
+/* The pairing lock is held. */
 static void each_stream(void (*each)(struct rsk_stream *s, void *arg), void *arg)
 {
 	for (uint32_t i = 0; i < rsk_links.n; i++) {
@@ -74,7 +75,10 @@ static void each_stream(void (*each)(struct rsk_stream *s, void *arg), void *arg
 	}
 }
 
-/* No lock is held. Until they all are, and what they have put is the peers'; not for long. */
+/*
+ * Returns when all streams are off the ring and what they have put has arrived at the peers, or
+ * after OFF_WAIT_NS. No lock is held.
+ */
 static void go_off(uint8_t why)
 {
 	uint64_t until = rsk_now_ns() + OFF_WAIT_NS;
@@ -94,7 +98,7 @@ static void go_off(uint8_t why)
 	}
 }
 
-/* A child waits for it, and cannot see it: the keeper looks. */
+/* A child waits for this stream and cannot see the rail: the progress thread checks it. */
 static void off_later(struct rsk_stream *s, void *arg)
 {
 	int fd = rsk_stream_find_fd(s);
@@ -109,15 +113,15 @@ static void off_later(struct rsk_stream *s, void *arg)
 
 /*
  * Set once by the thread in exit(), before it goes through the streams under their locks; read by
- * whoever proposes, under its stream's. So a stream is found there, or, joined later, sees this. A
- * child takes it back: it goes on.
+ * each sender that proposes, under its stream's lock. So the thread in exit() finds the stream, or
+ * the stream, if it was paired later, sees this flag. A child clears it, since it goes on.
  */
 static _Atomic(bool) exiting;
 
 void rsk_recovery_fork(void)
 {
 	if (!rsk_progress_runs())
-		return; /* no rails */
+		return; /* there are no rails */
 	go_off(RSK_TX_STAY_FORK);
 	rsk_pairing_take();
 	each_stream(off_later, NULL);
@@ -130,7 +134,7 @@ void rsk_recovery_fork_over(bool child)
 		atomic_store(&exiting, false);
 }
 
-/* Also what was joined meanwhile. */
+/* Includes streams that were paired since rsk_recovery_fork(). */
 void rsk_recovery_forks(void)
 {
 	uint8_t why = RSK_TX_STAY_FORK;

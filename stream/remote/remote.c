@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * remote.c - links to processes of other hosts: asked for by the engine (link_requests.c), or by somebody who comes;
- * greeted over a control connection (link_handshake.c), given a rail (remote_rail.c), handed to the engine, and buried. The
- * keeper's thread does all of it but what remote.h gives to the engine.
+ * remote.c - links to processes on other hosts and the rounds of the progress thread. A link is
+ * requested by the engine (link_requests.c) or by a peer that connects; it goes through the handshake over
+ * a control connection (link_handshake.c), gets a rail (remote_rail.c), is handed to the engine, and is
+ * freed in the end. Only the progress thread runs this.
  */
 #include "remote.h"
 
@@ -26,14 +27,17 @@
 #include "remote_parts.h"
 #include "pending_pairs.h"
 
-#define APPLY_AGAIN_NS 1000000ull /* a word that is still on its way */
-#define IDLE_NS 30000000000ull	  /* a link that no stream has had for so long is let go */
+#define APPLY_AGAIN_NS 1000000ull /* while a control word is still in flight */
+#define IDLE_NS 30000000000ull	  /* a link without streams is closed after this time */
 
 void rsk_remote_message(struct rsk_control_conn *c, const struct rsk_remote_msg *m)
 {
 	struct rsk_remote *r = (struct rsk_remote *)(void *)c;
 
-	/* Until they know each other, who came says HELLO and nothing else, and is told WELCOME or REFUSED. */
+	/*
+	 * Until both ends know each other, the initiator sends HELLO and nothing else, and the
+	 * other end answers WELCOME or REFUSED.
+	 */
 	if ((r->state == RSK_REMOTE_HANDSHAKING && m->type > RSK_REMOTE_REFUSED) ||
 	    (m->type <= RSK_REMOTE_REFUSED && (m->type == RSK_REMOTE_HELLO) == r->initiator)) {
 		rsk_remote_dead(r, -EPROTO);
@@ -74,7 +78,10 @@ void rsk_remote_message(struct rsk_control_conn *c, const struct rsk_remote_msg 
 		rsk_remote_on_break(r, m);
 		break;
 	case RSK_REMOTE_RESUME:
-		/* Its BREAK came before; or ours had gone out, and a new epoch cannot have begun without its RAIL. */
+		/*
+		 * The peer's BREAK came before this; or our BREAK was sent first, and no new epoch
+		 * can have begun, since the peer's RAIL comes behind this message.
+		 */
 		if (r->state == RSK_REMOTE_BROKEN)
 			rsk_recovery_resume(r->l, m->sid, m->pos, m->cell, m->owed);
 		break;
@@ -93,14 +100,14 @@ void rsk_remote_message(struct rsk_control_conn *c, const struct rsk_remote_msg 
 	}
 }
 
-/* ---- the keeper's rounds ---- */
+/* ---- the rounds of the progress thread ---- */
 
 static void module_works(struct rsk_watch *w, uint32_t events)
 {
 	rsk_rdma_module->work(rsk_rdma);
 }
 
-/* No RDMA here: -errno. */
+/* Returns -errno if there is no RDMA on this host. */
 static int open_here(void)
 {
 	uint16_t at = 0;
@@ -113,7 +120,7 @@ static int open_here(void)
 	rc = rsk_progress_watch(&rsk_remotes.work, EPOLLIN, true);
 	if (rc < 0)
 		return rc;
-	/* Who cannot be come to may still go to others. */
+	/* A process that cannot accept links may still connect to others. */
 	rc = rsk_rdma_listen(&at, &control);
 	if (rc < 0) {
 		rsk_log(RSK_LOG_INFO, "no rails are accepted: %d", rc);
@@ -128,8 +135,9 @@ static int open_here(void)
 }
 
 /*
- * The initiator's to say, since it alone joins streams: once the engine has it no more, none can come. A stream that
- * was closed is counted until all it has put has arrived; so what the other end still has of one is complete.
+ * The initiator decides, since only it pairs streams: once its engine does not have the link any
+ * more, no stream can be added. A closed stream is counted until all that it has put has arrived;
+ * so what the other end still has of such a stream is complete.
  */
 static bool is_unused(struct rsk_remote *r, uint64_t now_ns)
 {
@@ -188,7 +196,7 @@ static void work(uint64_t now_ns)
 	rsk_remote_watch_daemon();
 }
 
-/* When it is looked at again: its rails, or that it has had no stream for long. */
+/* The time of the next check of its rails, or of its having had no stream for IDLE_NS. */
 static uint64_t unused_next(const struct rsk_remote *r)
 {
 	uint64_t next = rsk_remote_rails_next(r), end = r->idle_ns + IDLE_NS;
@@ -220,8 +228,9 @@ static uint64_t next_ns(void)
 }
 
 /*
- * All that was put has arrived: 0. -ETIMEDOUT: not in that time. Else it is not known: of what a lost one carried, or
- * one that is about to be known to be.
+ * Returns 0 if all that was put has arrived; -ETIMEDOUT if it has not within @timeout_ns; another
+ * -errno if this cannot be known, because a lost rail carried some of it, or a rail that is about
+ * to be found lost.
  */
 static int rails_settle(struct rsk_remote *r, uint64_t timeout_ns)
 {
@@ -244,8 +253,8 @@ static int rails_settle(struct rsk_remote *r, uint64_t timeout_ns)
 }
 
 /*
- * All that was put has arrived, also of streams that were closed; the other keepers are told how far that is, and
- * what was consumed.
+ * True if all that was put has arrived, including the bytes of closed streams, and the other
+ * progress threads have been told how far that is and what was consumed.
  */
 static bool settled_all(bool first)
 {
@@ -278,7 +287,10 @@ static void forked(void)
 {
 	struct rsk_remote *r;
 
-	/* The parent's objects: only what would keep its connections open goes. */
+	/*
+	 * The objects are the parent's: only the descriptors that would keep its connections open
+	 * are closed.
+	 */
 	DL_FOREACH(rsk_remotes.all, r) {
 		r->rails.mute = true;
 		rsk_own_close(r->control.watch.fd);

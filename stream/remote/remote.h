@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * remote.h - links to processes of other hosts, from the engine's side and the keeper's. Made by the keeper, in the
- * background; what the engine wants and is told lies in a small table under the join lock (pairing.c).
+ * remote.h - links to processes on other hosts, as the engine and the progress thread see them. The
+ * progress thread makes them in the background; the engine's requests and their outcome are in a
+ * small table under the pairing lock (link_requests.c, pairing.c).
  */
 #ifndef RSK_REMOTE_H
 #define RSK_REMOTE_H
@@ -11,12 +12,13 @@
 #include "link.h"
 #include "verbs.h"
 
-/* May the sender of stream @sid go to the ring? Any thread. */
+/* True if the sender of stream @sid may go to the ring. Any thread. */
 static inline bool rsk_remote_may_put(const struct rsk_link *l, uint32_t sid);
 
-/* The keeper's job. */
+/* The progress thread's job. */
 extern const struct rsk_progress_job rsk_remote_job;
-extern const struct rsk_remote_ops rsk_link_handshake_ops; /* what the pairing asks */
+/* what the pairing asks of the links */
+extern const struct rsk_remote_ops rsk_link_handshake_ops;
 
 #include "rails.h"
 #include "rdma.h"

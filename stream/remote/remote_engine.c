@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * remote_engine.c - a link that is up is handed to the engine; what the engine says over it, and hears, goes by the
- * control connection. Keeper only.
+ * remote_engine.c - hands a link that is up to the engine; the engine's messages over it, in both
+ * directions, are relayed through the control connection. Only the progress thread runs this.
  */
 #include <errno.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static void from_engine(struct rsk_watch *w, uint32_t events)
 		out.link_bytes = (uint32_t)n;
 		if (!rsk_control_conn_send(&r->control, &out))
 			return;
-		/* Its ring here is wanted by the peer; and the peer's by us. */
+		/* The peer needs its ring here, and we need the peer's. */
 		if (out.link.type == RSK_LINK_PAIR || out.link.type == RSK_LINK_ACCEPT)
 			rsk_remote_want_ring(r, out.link.sid);
 	}
@@ -68,7 +68,7 @@ void rsk_remote_to_engine(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	}
 }
 
-/* The first rail is up: streams may be joined. 0 or -errno. */
+/* The first rail is up: streams may be paired. Returns 0 or -errno. */
 static int hand_over(struct rsk_remote *r)
 {
 	int half[2], rc;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* remote_list.c - the links to other hosts as objects of the keeper: made, ended, freed. Keeper only. */
+/*
+ * remote_list.c - creates, ends and frees the progress thread's objects of links to other hosts.
+ * Only the progress thread runs this.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <utlist.h>
@@ -48,12 +51,17 @@ struct rsk_remote *rsk_remote_new(bool initiator, rsk_remote_message_fn *message
 	return r;
 }
 
-/* What the engine had of it ends; it is freed later (reap()), since its callbacks may be under way. */
+/*
+ * The engine's use of the link ends; the object is freed later (rsk_remotes_reap()), since its
+ * callbacks may be running.
+ */
 void rsk_remote_dead(struct rsk_remote *r, int why)
 {
 	if (r->state == RSK_REMOTE_DEAD)
 		return;
-	/* What debtors wait for may have arrived: the rail is asked once more. */
+	/*
+	 * What entries of the linger list wait for may have arrived: the rail is polled once more.
+	 */
 	if (r->state == RSK_REMOTE_UP)
 		rsk_recovery_work();
 	rsk_log(RSK_LOG_INFO, "link %u to another host ends: %d", r->l ? r->l->number : 0, why);
@@ -79,14 +87,14 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 	rsk_pairing_give();
 	if (r->pair.fd >= 0) {
 		rsk_progress_unwatch(&r->pair);
-		rsk_own_close(r->pair.fd); /* the engine sees the peer gone */
+		rsk_own_close(r->pair.fd); /* the engine sees that the peer is gone */
 		r->pair.fd = -1;
 	}
 	if (r->listed)
 		rsk_recovery_lost(r->l);
 }
 
-/* The dead, once no stream leads there; the engine's object goes with its next sweep. */
+/* Frees dead links that no stream uses any more; the engine's object goes with its next sweep. */
 void rsk_remotes_reap(void)
 {
 	struct rsk_remote *r, *next;

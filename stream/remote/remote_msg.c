@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* remote_msg.c - checks of the messages; see remote_msg.h. */
 #include "remote_msg.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ static int check_gaps(const struct rsk_remote_msg *m)
 	return 0;
 }
 
-/* What both of those who meet say of themselves. */
+/* What both ends say of themselves in the handshake. */
 static int check_end(const struct rsk_remote_msg *m)
 {
 	struct rsk_order_form form = rsk_remote_form(&m->order);

@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * remote_msg.h - messages between the keepers of two processes on two hosts, over the control connection (TCP) of
- * their link: fixed size, little-endian. Nothing in them is believed before rsk_remote_msg_check() and the checks
- * at their use.
+ * remote_msg.h - messages between the progress threads of two processes on two hosts, over the
+ * control connection (TCP) of their link: fixed size, little-endian. A message is used only after
+ * rsk_remote_msg_check() and the checks at its use.
  *
- *	initiator  HELLO ------------------------------------->  its stream, mapping, segment; a secret for the rail
- *	           <-------------------------- WELCOME or REFUSED
+ *	initiator  HELLO -------------------------->  its stream, mapping, segment; a secret
+ *	                                              for the rail
+ *	           <----------- WELCOME or REFUSED
  *	           == rdma_cm: nonce, secret, epoch ==>
- *	           RAIL <------------------------------------> RAIL   what the other needs to put, when it is up
- *	           LINK <------------------------------------> LINK   a link's message (handshake.h): JOIN, ACCEPT, ...
- *	           RING_REQ, RING                                     the ring of a stream is (not) registered
- *	           BREAK, RESUME ..., RESUMED, another epoch's RAIL   the rail broke: who had consumed, and put, what
- *	           HEED                                               a stream's mail has a word: act on it
- *	           PLACE ...                                          where else the one who is come to has devices
- *	           LOST, GAP ..., NAMED                               one of several rails is gone: what has not come by
- *	                                                              it. Said by the rails that live as well
- *	           ENDING                                             this process ends in order: all it put has arrived
+ *	           RAIL <---------------------> RAIL  a rail is up; what the peer needs to put
+ *	           LINK <---------------------> LINK  a message of the link (handshake.h):
+ *	                                              JOIN, ACCEPT, ...
+ *	           RING_REQ, RING                     the ring of a stream is (not) registered
+ *	           BREAK, RESUME ..., RESUMED,        the last rail broke: what each end has
+ *	           another epoch's RAIL               consumed and put
+ *	           APPLY                              a stream has a new control word: act on it
+ *	           CANDIDATE ...                      the devices of the end that accepts
+ *	           RAIL_DOWN, MISSING ...,            one of several rails is gone: what has not
+ *	           MISSING_END                        come by any rail. Also sent over the rails
+ *	                                              that are up
+ *	           ENDING                             this process ends in order: all that it
+ *	                                              put has arrived
  */
 #ifndef RSK_REMOTE_MSG_H
 #define RSK_REMOTE_MSG_H
@@ -52,7 +57,7 @@ enum rsk_remote_type {
 	RSK_REMOTE_TYPES
 };
 
-/* Indexes of a ring's cells: [from, to). */
+/* Cell indexes of a ring: [from, to). */
 struct rsk_remote_missing {
 	uint64_t from, to;
 };
@@ -68,35 +73,56 @@ struct rsk_remote_order {
 struct rsk_remote_msg {
 	uint64_t magic;
 	uint32_t type;
-	uint32_t epoch; /* RAIL, BREAK, RESUME, RESUMED, LOST, GAP, NAMED: which incarnation of the link, from 1 */
-	uint32_t rail; /* RAIL, RING_REQ, RING, LOST, GAP, NAMED: which one; PLACE: how many it lets in */
-	uint32_t generation; /* RAIL, LOST, GAP, NAMED: its how manieth life, from 1; PLACE: how many there are, 0: none */
-	uint64_t nonce;		/* HELLO: names the link */
-	uint64_t secret;	/* HELLO: shown again by the rail */
-	uint64_t handle;	/* HELLO: AssocHandle of the mapping */
-	struct rsk_tuple tuple; /* HELLO: the stream for which it is made, as the sender sees it */
-	struct rsk_seg_geometry geometry; /* HELLO, WELCOME: of the sender's segment */
-	struct rsk_verbs_end end;	  /* RAIL */
 	/*
-	 * RESUME: consumed up to here; ENDING: cell, put up to here, 0: not on the ring. LOST, GAP, NAMED: pos,
-	 * which one it is of what its sender says of that life, from 0.
+	 * RAIL, BREAK, RESUME, RESUMED, RAIL_DOWN, MISSING, MISSING_END: incarnation of the link,
+	 * from 1
+	 */
+	uint32_t epoch;
+	/*
+	 * RAIL, RING_REQ, RING, RAIL_DOWN, MISSING, MISSING_END: number of the rail; CANDIDATE: how
+	 * many rails the sender admits
+	 */
+	uint32_t rail;
+	/*
+	 * RAIL, RAIL_DOWN, MISSING, MISSING_END: generation of the rail, from 1; CANDIDATE: how
+	 * many candidates there are, 0: none
+	 */
+	uint32_t generation;
+	uint64_t nonce;	 /* HELLO: names the link */
+	uint64_t secret; /* HELLO: presented again by the rail */
+	uint64_t handle; /* HELLO: AssocHandle of the mapping */
+	/* HELLO: the stream for which the link is made, as the sender sees it */
+	struct rsk_tuple tuple;
+	/* HELLO, WELCOME: of the sender's segment */
+	struct rsk_seg_geometry geometry;
+	struct rsk_verbs_end end; /* RAIL */
+	/*
+	 * RESUME: consumed up to here; ENDING: cell, put up to here, 0: not on the ring. RAIL_DOWN,
+	 * MISSING, MISSING_END: pos, the sequence number, from 0, among the sender's messages about
+	 * that generation of the rail.
 	 */
 	uint64_t pos, cell;
 	uint64_t owed;		      /* RESUME: rsk_tx_owed_to() */
-	uint32_t sid;		      /* RING_REQ, RING, RESUME, ENDING, HEED */
+	uint32_t sid;		      /* RING_REQ, RING, RESUME, ENDING, APPLY, MISSING */
 	uint32_t reason;	      /* REFUSED */
 	uint32_t ctl_rkey, ring_rkey; /* RING */
-	uint32_t way;	     /* RING: enum rsk_verbs_way; CLOSED: not even the control blocks */
-	uint32_t link_bytes; /* LINK: of the message behind it */
-	uint32_t gaps;	     /* GAP: how many; PLACE: number of this one */
-	uint32_t missing; /* GAP: transactions that the stream's gaps make; in its last one, before 0 */
-	struct rsk_remote_order
-		order; /* HELLO, WELCOME: of the marks that the sender of this writes */
+	/* RING: enum rsk_verbs_way; CLOSED: not even the control blocks are registered */
+	uint32_t way;
+	uint32_t link_bytes; /* LINK: bytes of the message in @link */
+	uint32_t gaps;	     /* MISSING: number of ranges; CANDIDATE: number of this candidate */
+	/*
+	 * MISSING: transactions that all ranges of the stream make; set in the stream's last
+	 * message, 0 in those before
+	 */
+	uint32_t missing;
+	/* HELLO, WELCOME: form of the transaction tags that the sender of this message writes */
+	struct rsk_remote_order order;
 	union {
 		struct rsk_link_msg link;				/* LINK */
-		struct rsk_remote_missing gap[RSK_REMOTE_MISSING_MOST]; /* GAP */
+		struct rsk_remote_missing gap[RSK_REMOTE_MISSING_MOST]; /* MISSING */
 		struct {
-			struct rsk_verbs_device_addr candidate; /* PLACE; all zero: there is none */
+			struct rsk_verbs_device_addr
+				candidate; /* CANDIDATE; all zero: there is none */
 			uint8_t pad[sizeof(struct rsk_link_msg) -
 				    sizeof(struct rsk_verbs_device_addr)];
 		};
@@ -111,8 +137,8 @@ struct rsk_remote_private {
 	uint64_t nonce;
 	uint64_t secret;
 	uint32_t rail;
-	uint32_t generation; /* of this rail */
-	uint32_t epoch;	     /* of the link that it is for */
+	uint32_t generation; /* generation of this rail */
+	uint32_t epoch;	     /* of the link that the rail is for */
 	uint32_t zero;
 };
 _Static_assert(sizeof(struct rsk_remote_private) <= RSK_VERBS_PRIVATE_BYTES, "fits a request");
@@ -127,7 +153,7 @@ static inline struct rsk_order_form rsk_remote_form(const struct rsk_remote_orde
 	return (struct rsk_order_form){ o->kind, o->bits, o->stop, o->every };
 }
 
-/* 0 or -EPROTO. Pure. */
+/* Returns 0 or -EPROTO. Pure. */
 int rsk_remote_msg_check(const struct rsk_remote_msg *m);
 
 #endif

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * remote_ports.c - further rails of a link and rsockd's board (port_reservations.h): which of our ports one may go by, what it
- * reserves for as long as it lasts, and when it has to end, since its port is drained or down, or a spare one that is
- * not needed any more. Each end looks after its own ports; of the first rail rsockd has decided. Keeper only.
- * ../docs/adr/board.md.
+ * remote_ports.c - further rails of a link and rsockd's port table (port_reservations.h): which of our ports a
+ * rail may use, what it reserves for as long as it lasts, and when it must end because its port is
+ * drained or down, or is a spare one that is no longer needed. Each end checks its own ports;
+ * rsockd has decided on the first rail itself. Only the progress thread calls this. Design:
+ * docs/adr/board.md.
  */
 #include <errno.h>
 #include <string.h>
@@ -40,7 +41,7 @@ static uint32_t own_port(const struct rsk_verbs_addr *a)
 	return port_at(own, rsk_rdma_module->addresses(rsk_rdma, own, RSK_REMOTE_CANDIDATES), a);
 }
 
-/* Is a rail up by a port that is no spare one, and was at that many looks before? */
+/* True if a rail is up, for at least @looks checks, on a port that is not a spare one. */
 static bool has_active(const struct rsk_remote *r, uint32_t looks)
 {
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
@@ -108,7 +109,7 @@ void rsk_remote_ports_came(struct rsk_remote_rail *rail)
 	rail->port = own_port(&rail->is_from);
 }
 
-/* ---- those that there are ---- */
+/* ---- rails that are up ---- */
 
 static bool has_other(const struct rsk_remote *r, const struct rsk_remote_rail *but)
 {
@@ -120,8 +121,8 @@ static bool has_other(const struct rsk_remote *r, const struct rsk_remote_rail *
 }
 
 /*
- * Another one carries what it did; that has been up for a while, so that the other end knows of it before it hears of
- * this one's end.
+ * Another rail carries on. That rail must have been up for a while, so that the other end knows of
+ * it before it hears that this one ended.
  */
 static void end_if_due(struct rsk_remote_rail *rail)
 {
@@ -148,7 +149,10 @@ static void look_after(struct rsk_remote *r)
 			continue;
 		}
 		if (i) {
-			/* Of another board than that of now nothing is left; there may be room for it later. */
+			/*
+			 * A reservation on an earlier port table is void; this one may have room
+			 * for it later.
+			 */
 			rsk_reservations_take(&rail->reservation, rail->port);
 			end_if_due(rail);
 		}
@@ -194,7 +198,7 @@ void rsk_remote_ports_work(struct rsk_remote *r)
 		look_after(r);
 	}
 	if (active != r->active) {
-		/* Spares are wanted, or not any more. */
+		/* Spare ports are needed now, or no longer. */
 		r->active = active;
 		r->candidates_due = true;
 	}

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * remote_rail.c - the life of a rail: made, established at both ends, broken, made anew. A link has as many as there
- * are pairs of devices (rail_candidates.c); the first that is up brings the link up, under its next epoch, those that
- * come later join it. So a rail says which epoch it is for: the two ends may differ in whether the link is up. The
- * callbacks of the verbs module. Keeper only.
+ * remote_rail.c - the lifetime of a rail: made, established at both ends, broken, made again; and
+ * the callbacks of the verbs module. A link has as many rails as there are pairs of devices
+ * (rail_candidates.c). The first rail that is up brings the link up, under its next epoch; later ones
+ * are added to it. So each rail says which epoch it is for: the two ends may disagree on whether
+ * the link is up. Only the progress thread runs this.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 #include "remote_parts.h"
 #include "stream.h"
 
-#define DIAL_NS 5000000000ull /* rdma_cm's own patience is a minute and more */
+#define DIAL_NS 5000000000ull /* the time-out of rdma_cm itself is a minute and more */
 #define FIRST_TRIES 3
 
 int rsk_remote_rail_make(struct rsk_remote *r, uint32_t index)
@@ -41,7 +42,7 @@ void rsk_remote_rail_begin(struct rsk_remote_rail *rail)
 					.rail = rail->index };
 	int rc;
 
-	/* Not established in time; or the other end has not said in time what it has there. */
+	/* Not established in time; or the other end has not sent its RAIL in time. */
 	if (rail->state == RSK_REMOTE_RAIL_COMING) {
 		rsk_rdma_module->rail_break(rail->rail);
 		rsk_remote_rail_down(rail, -ETIMEDOUT);
@@ -68,7 +69,7 @@ void rsk_remote_rail_down(struct rsk_remote_rail *rail, int err)
 	rsk_log(RSK_LOG_DEBUG, "link %u: rail %u is down: %d", r->l->number, rail->index, err);
 	if (rail->state == RSK_REMOTE_RAIL_IDLE || rail->state == RSK_REMOTE_RAIL_LOST)
 		return;
-	/* Where it was established the other end may have put by it. */
+	/* If it was established, the other end may have put by it. */
 	if (r->state == RSK_REMOTE_UP && (rail->state == RSK_REMOTE_RAIL_UP || rail->established)) {
 		rsk_remote_rail_lost(rail, err);
 		return;
@@ -89,7 +90,10 @@ static void rings_anew(void *arg, uint32_t sid)
 	rsk_remote_want_ring(arg, sid);
 }
 
-/* The link was down: the others that were on their way are for what it was, or for another attempt. */
+/*
+ * The link was down: other rails that are being connected are for the former epoch, or for another
+ * attempt.
+ */
 static void link_up(struct rsk_remote_rail *rail)
 {
 	struct rsk_remote *r = rail->r;
@@ -106,7 +110,7 @@ static void link_up(struct rsk_remote_rail *rail)
 	atomic_store(&r->l->seg.rail.broken, 0);
 }
 
-/* At both ends, if it is. */
+/* Checks whether the rail is up at both ends. */
 static void see_up(struct rsk_remote_rail *rail)
 {
 	struct rsk_remote *r = rail->r;
@@ -115,7 +119,7 @@ static void see_up(struct rsk_remote_rail *rail)
 
 	if (!rail->established || !rail->heard || rail->state != RSK_REMOTE_RAIL_COMING)
 		return;
-	/* For a time that is over. */
+	/* It is for an epoch that is over. */
 	if (was_up ? rail->epoch != r->epoch : rail->epoch <= r->epoch) {
 		rsk_rdma_module->rail_break(rail->rail);
 		rsk_remote_rail_down(rail, -ESTALE);
@@ -168,9 +172,9 @@ void rsk_remote_on_rail(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	see_up(rail);
 }
 
-/* ---- what the module tells ---- */
+/* ---- callbacks of the module ---- */
 
-/* May a rail of that number, for that epoch, come to it? */
+/* True if a rail with that number, for that epoch, may be accepted. */
 static bool welcome(const struct rsk_remote *r, const struct rsk_remote_private *p)
 {
 	const struct rsk_remote_rail *rail;
@@ -178,7 +182,10 @@ static bool welcome(const struct rsk_remote *r, const struct rsk_remote_private 
 	if (r->secret != p->secret || p->rail >= rsk_knobs.rdma_rails)
 		return false;
 	rail = &r->rail[p->rail];
-	/* Some of his attempts may not have come here, and one that has he may have given up. */
+	/*
+	 * Some attempts of the initiator may not have arrived here, and it may have given up one
+	 * that has.
+	 */
 	if (p->generation <= rail->generation || rail->state > RSK_REMOTE_RAIL_COMING)
 		return false;
 	if (r->state == RSK_REMOTE_UP)
@@ -206,9 +213,14 @@ static struct rsk_verbs_rail *incoming(void *ctx, const struct rsk_verbs_addr *f
 	if (!r || !welcome(r, &p) || rsk_remote_rail_make(r, p.rail) < 0)
 		return NULL;
 	rail = &r->rail[p.rail];
-	/* One that was established here and not there: nothing was put by it, from here either. */
+	/*
+	 * A rail that was established here and not there: nothing was put by it, from here either.
+	 */
 	rsk_remote_rail_end(rail);
-	/* Before it is established there: then both would have to name what is missing. */
+	/*
+	 * Before it is established there: after that both ends would have to report what is
+	 * missing.
+	 */
 	if (!rsk_remote_ports_accepts(rail, here)) {
 		rsk_remote_rail_idle(rail);
 		return NULL;
@@ -232,7 +244,7 @@ static void rail_up(void *ctx, void *which)
 	rsk_remote_ports_came(rail);
 	rsk_log(RSK_LOG_DEBUG, "link %u: rail %u is established", r->l->number, rail->index);
 	rail->established = true;
-	/* Its word comes by TCP, which may be slow after what broke the last rail. */
+	/* Its RAIL message comes by TCP, which may be slow after whatever broke the last rail. */
 	if (r->initiator)
 		rail->due_ns = rsk_now_ns() + RSK_REMOTE_GIVE_UP_NS;
 	if (rsk_rdma_module->rail_end(rail->rail, &m.end) < 0 ||
@@ -285,7 +297,7 @@ static void heard(void *ctx, void *rail, const uint8_t *word)
 	rsk_remote_rail_down(by, -EPROTO);
 }
 
-/* Its context is that of the link, of which the data path wants the engine's object. */
+/* The callback's context is the rail, but the data path needs the engine's link object. */
 static void news(void *ctx, void *rail, uint32_t sid, uint32_t what)
 {
 	rsk_rdma_news(ctx, ((struct rsk_remote_rail *)rail)->r->l, sid, what);
@@ -303,7 +315,7 @@ const struct rsk_verbs_host rsk_remote_host = {
 	.call = call,
 };
 
-/* ---- the keeper's rounds ---- */
+/* ---- the rounds of the progress thread ---- */
 
 void rsk_remote_rails_work(struct rsk_remote *r, uint64_t now_ns)
 {
@@ -314,7 +326,7 @@ void rsk_remote_rails_work(struct rsk_remote *r, uint64_t now_ns)
 
 		if (r->state != RSK_REMOTE_UP && r->state != RSK_REMOTE_BROKEN)
 			return;
-		/* Its mails could not come: the others do without it. */
+		/* Control words could not arrive by this rail: the link continues on the others. */
 		if (rail->state == RSK_REMOTE_RAIL_UP && rail->unfit &&
 		    rsk_rails_count(&r->rails) > 1) {
 			rsk_remote_rail_end(rail);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* remote_rail_state.c - a rail that ends, or waits for its next attempt; what the link is named by. Keeper only. */
+/*
+ * remote_rail_state.c - ends a rail, or sets the time of its next attempt; names the devices of a
+ * link for its record. Only the progress thread runs this.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,7 +33,7 @@ void rsk_remote_rail_end(struct rsk_remote_rail *rail)
 	rail->established = rail->heard = false;
 }
 
-/* "verbs" and what devices it has, as far as there is room. */
+/* Sets the name to "verbs" and the devices of the rails that are up, as far as there is room. */
 void rsk_remote_name_fabric(struct rsk_remote *r)
 {
 	char name[sizeof(r->l->fabric)] = "verbs";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * remote_rings.c - the rings that the two ends of a rail register with it, one by one, as streams are joined
- * (ring_registration.h). Each rail has its own: what one device has registered another does not know. Keeper only.
+ * remote_rings.c - the rings that the two ends of a rail register with it, one by one, as streams
+ * are paired (ring_registration.h). Each rail has registrations of its own: one device does not know those of
+ * another. Only the progress thread runs this.
  */
 #include <errno.h>
 
@@ -17,7 +18,7 @@ _Static_assert(RSK_STATS_RAILS == RSK_RAILS_MOST, "a counter for each rail");
 
 static uint64_t causes[RSK_RING_REG_CAUSES];
 
-/* Ours, for the peer; again by and by where it cannot be done now. */
+/* Registers our ring for the peer and tells it; tries again later if that is not possible now. */
 static void offer_ring(struct rsk_remote_rail *rail, uint32_t sid)
 {
 	struct rsk_remote_msg m = {
@@ -42,7 +43,7 @@ static void offer_ring(struct rsk_remote_rail *rail, uint32_t sid)
 		rsk_log(RSK_LOG_INFO, "link %u: ring of stream %u is not registered: %d",
 			r->l->number, sid, rc);
 	if (w && w->owed && rc < 0)
-		return; /* it was told so */
+		return; /* the peer has been told that already */
 	if (w) {
 		w->owed = rc < 0;
 		if (rc < 0)
@@ -72,7 +73,7 @@ static void act(struct rsk_remote_rail *rail, uint32_t sid, enum rsk_ring_reg_ac
 	default:
 		return;
 	}
-	/* What had no rail has one now. */
+	/* Slots for which there was no rail have one now. */
 	if (what != RSK_RING_REG_DO_REQUEST) {
 		rsk_rails_changed(&r->rails);
 		rsk_recovery_retransmit(r->l, sid, RSK_RAILS_NOBODY, 0, UINT64_MAX);
@@ -91,7 +92,7 @@ static struct rsk_ring_reg *begun(struct rsk_remote_rail *rail, uint32_t sid)
 	return w;
 }
 
-/* What the peer has said of its ring, once a stream of ours has to do with it. */
+/* Applies what the peer has said of its ring, once a stream of ours uses it. */
 static void heed(struct rsk_remote_rail *rail, uint32_t sid, struct rsk_ring_reg *w)
 {
 	int rc;
@@ -118,8 +119,8 @@ static void see_group(struct rsk_remote_rail *rail, uint32_t sid)
 
 static void want_ring(struct rsk_remote_rail *rail, uint32_t sid)
 {
-	struct rsk_ring_reg *w =
-		begun(rail, sid); /* the message that was just relayed is the request */
+	/* the message that was just relayed is the request */
+	struct rsk_ring_reg *w = begun(rail, sid);
 
 	offer_ring(rail, sid);
 	if (!w)
@@ -128,7 +129,7 @@ static void want_ring(struct rsk_remote_rail *rail, uint32_t sid)
 	heed(rail, sid, w);
 }
 
-/* What the rails carry of it is counted by its record. */
+/* What the rails carry of the stream is counted in its record. */
 static int reach(struct rsk_remote *r, uint32_t sid)
 {
 	struct rsk_stream *s = rsk_recovery_paired(r->l, sid);
@@ -147,10 +148,10 @@ void rsk_remote_want_ring(struct rsk_remote *r, uint32_t sid)
 {
 	if (sid >= rsk_seg_streams(&r->l->seg))
 		return;
-	/* Without memory nothing is ever said to lead there, and the stream stays on its companion. */
+	/* Without memory the stream never gets a way to the ring, and stays on its TCP socket. */
 	if (reach(r, sid) < 0)
 		return;
-	/* Mails may go by any of them from the moment that slots may go by one. */
+	/* Control words may go by any of the rails from the moment that slots may go by one. */
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
 		if (r->rail[i].state == RSK_REMOTE_RAIL_UP)
 			see_group(&r->rail[i], sid);
@@ -229,7 +230,7 @@ void rsk_remote_rings_work(struct rsk_remote_rail *rail, uint64_t now_ns)
 	}
 }
 
-/* Who joins a stream calls the keeper, by the message of it. */
+/* A new stream needs no time here: the message that pairs it wakes the progress thread. */
 uint64_t rsk_remote_rings_next(const struct rsk_remote_rail *rail)
 {
 	uint64_t next = rail->rings_ns < rail->register_ns ? rail->rings_ns : rail->register_ns;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * remote_status.c - each end publishes by which rails nothing can come to it any more, in a mailbox of its segment; a
- * rail is asked whether its peer is still there by obtaining that. So what LOST says, which is said once, by the ways
- * that there are at that moment, can be seen at any time later as well. Keeper only. ../docs/adr/read-path.md.
+ * remote_status.c - each end publishes, in a mailbox of its segment, the rails by which nothing can
+ * come to it any more; a rail is probed by reading that mailbox of the peer. RAIL_DOWN is sent
+ * once, by the ways that work at that moment; the mailbox shows the same at any later time. Only
+ * the progress thread runs this. Design: docs/adr/read-path.md.
  */
 #include <errno.h>
 #include <string.h>
@@ -26,7 +27,10 @@ static void begin(struct rsk_remote *r)
 					&r->status_key[1], UINT32_MAX - i);
 }
 
-/* Of a life that begins, or is, the queue pair of the one before is closed. */
+/*
+ * The newest generation whose queue pair is closed: the one before, if the present one is coming or
+ * up.
+ */
 static uint32_t closed(const struct rsk_remote_rail *rail)
 {
 	bool open = rail->state == RSK_REMOTE_RAIL_COMING || rail->state == RSK_REMOTE_RAIL_UP;
@@ -47,8 +51,9 @@ static void publish(struct rsk_remote *r)
 }
 
 /*
- * What LOST says, whether that has been heard or not: to close the own end is right at any time, and a rail that is
- * closed at both ends carries no mail any more. What is missing GAP says (rail_failure.c).
+ * Acts as on RAIL_DOWN, whether that has been received or not: closing our own end is right at any
+ * time, and a rail that is closed at both ends carries no control word any more. What is missing
+ * comes in MISSING (rail_failure.c).
  */
 static void believe(struct rsk_remote *r, const struct rsk_mailbox_link *is)
 {
@@ -96,7 +101,10 @@ void rsk_remote_hear_gets(struct rsk_remote *r)
 
 void rsk_remote_ask(struct rsk_remote_rail *rail)
 {
-	/* Not while one is under way, or where it does not reach yet: then a write of no bytes is the question. */
+	/*
+	 * Not started while one is in flight, or where the mailbox cannot be read yet: then a write
+	 * of no bytes is the probe.
+	 */
 	if (rail->status.rail)
 		rsk_mailbox_start(&rail->status);
 	rsk_rdma_module->rail_probe(rail->rail);
