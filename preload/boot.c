@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* boot.c - the start-up ladder. */
+/* boot.c - the start-up steps, and the call at exit; see boot.h. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,7 +14,9 @@
 
 bool rsk_booted;
 
-/* What the engine may call of libc (host.h): through the table, since it is filled by then. */
+/*
+ * The libc functions that the engine may call (host.h), through the table, which is filled by then.
+ */
 static int rsk_host_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *ts,
 			  const sigset_t *mask)
 {
@@ -36,9 +38,9 @@ static const struct rsk_host rsk_boot_host = {
 };
 
 /*
- * The rungs. Each returns 0 to go on or -errno to stay where we are: hooks that make the real
- * call only. None makes a system call (beyond what dlsym's own allocations may), waits or starts
- * a thread.
+ * The steps. Each returns 0 to go on, or -errno to stop there: the hooks then only make the real
+ * call. No step makes a system call (beyond what dlsym's own allocations may), waits or starts a
+ * thread.
  */
 static int rsk_boot_symbols(void)
 {
@@ -46,7 +48,7 @@ static int rsk_boot_symbols(void)
 	return 0;
 }
 
-/* A set-uid program's environment belongs to somebody else. */
+/* A set-uid program's environment is under another user's control. */
 static int rsk_boot_trusted(void)
 {
 	return getauxval(AT_SECURE) ? -EPERM : 0;
@@ -66,7 +68,7 @@ static int rsk_boot_engine(void)
 }
 
 /*
- * exit() and the return from main run destructors, quick_exit() its own list: the first on it is
+ * exit() and the return from main run destructors, quick_exit() its own list: the first entry is
  * run last.
  */
 static void rsk_boot_end(void)

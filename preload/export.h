@@ -2,10 +2,10 @@
 /*
  * export.h - declares the hooks of one family and exports each under libc's names.
  *
- * A hook_<family>.c defines RSK_EXPORT_<family> as 1 and includes this file once. A row without
- * its hook does not compile (an alias needs its target), a hook without a row is reported as
- * unused: the table cannot drift. Inside the library the hook is rsk_hook_<name>, so nobody calls
- * libc's name by accident.
+ * A hook_<family>.c defines RSK_EXPORT_<family> as 1 and includes this file once. A row without its
+ * hook does not compile (an alias needs its target), and a hook without a row is reported as
+ * unused, so the table cannot become outdated. Inside the library the hook is rsk_hook_<name>, so
+ * that no code calls libc's name by accident.
  */
 #include "real.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fork.c - one mechanism for every fork (docs/adr/fork-and-exec.md).
+ * fork.c - one mechanism for every fork (docs/adr/fork-and-exec.md); see fork.h.
  *
- * libc's fork(), forkpty(), and whatever else forks inside libc run pthread_atfork handlers:
- * those are where the engine is told. Registered at boot, before almost anybody else, ours run
- * last before the fork and first after it, so other libraries' handlers may use their sockets.
- * Only _Fork() and raw clones run no handlers; their hooks call rsk_fork_before() and
- * rsk_fork_after() themselves.
+ * libc's fork(), forkpty(), and all other functions that fork inside libc run pthread_atfork
+ * handlers, by which the engine is called. As they are registered at boot, before those of almost
+ * all other libraries, they run last before the fork and first after it, so other libraries'
+ * handlers may use their sockets. Only _Fork() and raw clones run no handlers; their hooks call
+ * rsk_fork_before() and rsk_fork_after() themselves.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -17,12 +17,14 @@
 #include "real.h"
 
 /*
- * A parent's handler is not told whether the fork came about. libc leaves errno alone when it
- * did, so 0, set by rsk_fork_libc(), means yes; anything else (another handler may have changed
- * it) leaves the telling to rsk_fork_libc(), which knows. Per thread: any thread may fork.
+ * A parent's handler does not get the result of the fork. libc leaves errno alone if it succeeded,
+ * so 0, set by rsk_fork_libc(), means success; with any other value (another handler may have
+ * changed it) rsk_fork_libc(), which knows the result, calls the engine. Per thread: any thread may
+ * fork.
  */
-static __thread bool rsk_fork_knows;  /* inside rsk_fork_libc() */
-static __thread bool rsk_fork_untold; /* the engine waits for rsk_fork_parent() */
+static __thread bool rsk_fork_knows; /* inside rsk_fork_libc() */
+/* rsk_fork_parent() has yet to be called. */
+static __thread bool rsk_fork_untold;
 
 static bool rsk_fork_concerns(void)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fork.h - the engine's part in every way a process can be copied. */
+/*
+ * fork.h - calls the engine in every way a process can be copied. boot.c, hook_proc.c and
+ * hook_syscall.c call it.
+ */
 #ifndef RSK_FORK_H
 #define RSK_FORK_H
 
@@ -7,8 +10,7 @@
 #include <sys/types.h>
 
 /*
- * A rung of the start-up ladder: from now on libc's own forks (fork, forkpty ...) tell the
- * engine.
+ * A start-up step: from now on libc's own forks (fork, forkpty ...) call the engine. 0 or -errno.
  */
 int rsk_fork_boot(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hook.h - the shape of every hook.
+ * hook.h - the form of every hook, and helpers for all hook_*.c.
  *
  *	static rsk_noinline ssize_t rsk_tracked_read(int fd, void *buf, size_t len)
  *	{
@@ -17,10 +17,10 @@
  *		return rsk_tracked(fd) ? rsk_tracked_read(fd, buf, len) : rsk_real.read(fd, buf, len);
  *	}
  *
- * What is not the engine's leaves by a jump: the hook itself needs no frame, since the part that does stands apart.
- * The scope ends its operation however the hook is left: by return or by a thread's cancellation
- * inside the real call or the engine's wait (all of preload/ and stream/ is compiled with
- * -fexceptions).
+ * A call that is not for the engine leaves the hook by a jump: the hook itself needs no frame,
+ * since the part that does is a separate function. The scope ends its operation however the hook is
+ * left: by return, or by a thread's cancellation inside the real call or the engine's wait (all of
+ * preload/ and stream/ is compiled with -fexceptions).
  */
 #ifndef RSK_HOOK_H
 #define RSK_HOOK_H
@@ -39,41 +39,44 @@
 
 #define rsk_unlikely(x) __builtin_expect(!!(x), 0)
 
-/* The part of a hook that works on a stream: its frame is not to be built for other calls. */
+/*
+ * The part of a hook that works on a stream. It is a separate function, so that other calls do not
+ * build its frame.
+ */
 #define rsk_noinline __attribute__((noinline))
 
 /* The kernel's UIO_MAXIOV. */
 #define RSK_IOV_MAX 1024
 
-/* A real call that may make an fd of ours ready: rsk_kernel_calls. */
+/* A real call that may make a tracked fd ready: counts it in rsk_kernel_calls. */
 #define rsk_counted(call) (rsk_count_kernel_call(), (call))
 
-/* A stream for the engine. A cold fd costs the one load. */
+/* Whether @fd is a tracked fd: a stream or an epoll set. An untracked fd costs one load. */
 static inline bool rsk_tracked(int fd)
 {
 	return rsk_unlikely((rsk_fd_word(fd) & RSK_FD_MASK) == RSK_FD_TRACKED) && !rsk_direct;
 }
 
-/* An epoll set with a joined stream in it. */
+/* Whether @fd is an epoll set that may hold a paired stream. */
 static inline bool rsk_tracked_epoll(int fd)
 {
 	return rsk_unlikely((rsk_fd_word(fd) & RSK_FD_MASK) == (RSK_FD_TRACKED | RSK_FD_EPOLL)) &&
 	       !rsk_direct;
 }
 
-/* Something is known of @fd, hot or not. */
+/* The table has an entry for @fd, tracked or not. */
 static inline bool rsk_known(int fd)
 {
 	return rsk_unlikely(rsk_fd_word(fd) != 0) && !rsk_direct;
 }
 
-/* The engine runs, and this is no vfork child: its tables may be changed. */
+/* The engine runs, and this is not a vfork child: its tables may be changed. */
 static inline bool rsk_live(void)
 {
 	return rsk_booted && !rsk_direct;
 }
 
-/* The engine's 0, count or -errno as libc tells it: the one place of preload/ that writes errno. */
+/* Converts the engine's 0, count or -errno to libc's convention: sets errno, and returns -1. */
 static inline ssize_t rsk_result(ssize_t n)
 {
 	if (n >= 0)
@@ -82,11 +85,12 @@ static inline ssize_t rsk_result(ssize_t n)
 	return -1;
 }
 
-/* An operation and what it returned; owned by the hook's frame. */
+/* An operation and its result; owned by the hook's frame. */
 struct rsk_scope {
 	struct rsk_op op;
 	ssize_t ret;
-	bool steady; /* done, and there is no operation to end */
+	/* Done on the fast path; there is no operation to end. */
+	bool steady;
 };
 
 static inline void rsk_scope_end(struct rsk_scope *s)
@@ -99,9 +103,9 @@ static inline void rsk_scope_end(struct rsk_scope *s)
 	struct rsk_scope name __attribute__((cleanup(rsk_scope_end))) = { .ret = -1 }
 
 /*
- * rsk_scope_recv, rsk_scope_send - let the engine do it. True: done, s->ret is what the hook
- * returns (errno set). False: the kernel's turn, put the real call's result into s->ret. Flags
- * and vectors must be checked before (rsk_iov_valid(), rsk_recv_falls_back() ...).
+ * rsk_scope_recv, rsk_scope_send - pass the call to the engine. True: done, s->ret is what the hook
+ * returns (errno set). False: the kernel has to do it, put the real call's result into s->ret.
+ * Flags and vectors must be checked before (rsk_iov_valid(), rsk_recv_is_real() ...).
  */
 static inline bool rsk_scope_recv(struct rsk_scope *s, int fd, const struct iovec *iov, int n,
 				  int flags)
@@ -150,14 +154,15 @@ static inline bool rsk_scope_send(struct rsk_scope *s, int fd, const struct iove
 }
 
 /*
- * hook_misc.c: rsk_reads() before a fault would be caught (rsk_touch_ready). System calls: what is
- * called often looks at nothing then, and goes straight to the kernel, since no stream is there.
+ * hook_misc.c: rsk_reads() before a fault would be caught (rsk_touch_ready). It makes system calls:
+ * frequent calls check nothing then, and go straight to the kernel, since there is no stream.
  */
 bool rsk_kernel_reads(const void *p, size_t len);
 
 /*
- * Can @len bytes at @p be looked at, or written? The kernel answers EFAULT for any address that is not mapped; so do
- * we (touch.h). NULL and the like come often, and cost no fault. rsk_writes(): only once there is a stream.
+ * Whether @len bytes at @p can be read, or written. The kernel returns EFAULT for any address that
+ * is not mapped; so does the library (touch.h). NULL and similar values are frequent, and cost no
+ * fault. rsk_writes(): only once there is a stream.
  */
 static inline bool rsk_reads(const void *p, size_t len)
 {
@@ -176,9 +181,9 @@ static inline bool rsk_writes(void *p, size_t len)
 #define rsk_writable(p) rsk_writes((p), sizeof(*(p)))
 
 /*
- * Would the kernel take this vector? If not, the hook makes the real call for the exact error:
- * the kernel checks the vector before it touches a byte of the stream. rsk_iov_bytes: its sum,
- * only of a valid one.
+ * Whether the kernel would accept this vector. If not, the hook makes the real call for the exact
+ * error: the kernel checks the vector before it touches a byte of the stream. rsk_iov_bytes: its
+ * sum; only for a valid vector.
  */
 static inline bool rsk_iov_valid(const struct iovec *iov, size_t n)
 {
@@ -203,7 +208,7 @@ static inline size_t rsk_iov_bytes(const struct iovec *iov, size_t n)
 	return sum;
 }
 
-/* Relative timeouts. rsk_ms_timespec(): NULL for "for ever". */
+/* Relative timeouts. rsk_ms_timespec(): NULL means for ever. */
 static inline const struct timespec *rsk_ms_timespec(int ms, struct timespec *ts)
 {
 	if (ms < 0)
@@ -219,14 +224,15 @@ static inline bool rsk_timespec_valid(const struct timespec *ts)
 		       ts->tv_nsec < 1000000000L);
 }
 
-/* The kernel looks at it before all else. */
+/* The kernel checks the mask first. */
 static inline bool rsk_mask_valid(const sigset_t *mask)
 {
 	return !mask || rsk_reads(mask, RSK_SYS_SIGSET_BYTES);
 }
 
 /*
- * What glibc's fortified twins call when the buffer is too small; exported by libc, in no header.
+ * Called by glibc's fortified functions when the buffer is too small; exported by libc, declared in
+ * no header.
  */
 extern void __chk_fail(void) __attribute__((noreturn));
 
@@ -236,10 +242,16 @@ static inline void rsk_chk_room(size_t len, size_t room)
 		__chk_fail();
 }
 
-/* hook_fd.c: a new number for an old description, after the real call. Streams on 0 to 2 leave. */
+/*
+ * hook_fd.c: records a new number for an existing description, after the real call. Streams on 0 to
+ * 2 fall back.
+ */
 void rsk_after_dup(int oldfd, int newfd);
 
-/* The kernel handed out @fd (< 0: it did not): what the table says of the number is of one closed unseen. */
+/*
+ * The kernel returned @fd (< 0: it failed): an existing table entry is of a descriptor whose close
+ * no hook saw, and is removed.
+ */
 static inline int rsk_made(int fd)
 {
 	if (fd >= 0 && rsk_known(fd) && rsk_booted)
@@ -250,35 +262,40 @@ static inline int rsk_made(int fd)
 /* hook_open.c: the same. */
 FILE *rsk_made_file(FILE *file);
 
-/* hook_wait.c: is a stream of ours in a set that the kernel would not refuse? */
+/* hook_wait.c: whether the set contains a tracked fd, and the kernel would not refuse it. */
 bool rsk_poll_is_ours(const struct pollfd *fds, nfds_t n);
 bool rsk_select_is_ours(int n, fd_set *r, fd_set *w, fd_set *e);
 
-/* What a select() of @n is to look at. */
+/* The number of descriptors that a select() of @n has to check. */
 static inline int rsk_select_n(int n)
 {
 	return rsk_unlikely(n > FD_SETSIZE) ? rsk_select_most(n) : n;
 }
 
-/* hook_wait.c: such a poll(), with errno. */
+/* hook_wait.c: does such a poll(), and sets errno. */
 int rsk_poll_ours(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		  const sigset_t *mask);
 
 /*
- * hook_left.c: a socket was asked for TCP_INQ's messages; was one ever, of this process's; the message for @msg, with
- * @room for control messages, which the engine has filled (no other comes with bytes of a ring). errno stays.
+ * hook_left.c: TCP_INQ. rsk_left_ask - a socket was set to TCP_INQ. rsk_left_asked - whether any
+ * socket of this process ever was. rsk_left_tell - writes the control message for @msg, with @room
+ * for control messages, after the engine has filled it (bytes of a ring come with no other control
+ * message). errno is kept.
  */
 void rsk_left_ask(void);
 bool rsk_left_asked(void);
 void rsk_left_tell(int fd, struct msghdr *msg, size_t room);
 
-/* hook_misc.c: nothing is promoted any more, and what is leaves. 0; -EAGAIN: the call is not to be made. */
+/*
+ * hook_misc.c: stops promotion, and makes all streams fall back. 0; -EAGAIN: the call must not be
+ * made.
+ */
 int rsk_no_more(enum rsk_reason why);
 
-/* hook_fd.c: before a number of @fd's is made. 0, or -errno: it must not be. */
+/* hook_fd.c: called before @fd is duplicated. 0, or -errno: it must not be. */
 int rsk_before_dup(int fd);
 
-/* hook_fd.c: every hot stream of the process leaves. 0; -EAGAIN: one could not. */
+/* hook_fd.c: makes every tracked stream of the process fall back. 0; -EAGAIN: one could not. */
 int rsk_fall_back_all(enum rsk_reason why);
 
 #endif

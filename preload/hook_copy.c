@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hook_copy.c - copies that the kernel or libc's helper threads would make: sendfile and aio. splice() is in
- * hook_splice.c.
+ * hook_copy.c - hooks of sendfile() and POSIX aio: copies that the kernel or libc's helper threads
+ * would make. splice() is in hook_splice.c.
  */
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -12,14 +12,15 @@
 #include "hook.h"
 #include "iovcur.h"
 
-/* Told to the peer, and read under the stream's lock, at a time. */
+/* Bytes per round, after each of which the stream's lock is released and the peer is notified. */
 #define RSK_SENDFILE_ROUND_BYTES 65536
-/* What is not in the page cache is read outside of the lock: on the stack, no allocation. */
+/* Data that is not in the page cache is read without the lock: to the stack, no allocation. */
 #define RSK_SENDFILE_CHUNK_BYTES 16384
 
 /*
- * Can we read @in in the kernel's stead? That is so of regular files and block devices. Of a file that is not open for
- * reading pread() says the same, EBADF, and as early. What lies in /proc can be read, but not all of it be sent.
+ * Whether the library can read @in in the kernel's place. It can for regular files and block
+ * devices. If the file is not open for reading, pread() fails as sendfile() does, with EBADF, and
+ * as early. Files in /proc can be read, but the kernel does not send all of them.
  */
 static bool rsk_sendfile_readable(int in)
 {
@@ -38,7 +39,7 @@ struct rsk_file {
 	off_t end; /* of the round */
 };
 
-/* Only from the page cache: it would sleep else. */
+/* Reads from the page cache only: otherwise it would sleep. */
 static ssize_t rsk_file_read(struct rsk_fill *f, uint8_t *to, size_t len, size_t left)
 {
 	const struct rsk_file *file = (const struct rsk_file *)(const void *)f;
@@ -47,10 +48,10 @@ static ssize_t rsk_file_read(struct rsk_fill *f, uint8_t *to, size_t len, size_t
 	return rsk_sys_preadv2(file->fd, &iov, 1, file->end - (off_t)left, RWF_NOWAIT);
 }
 
-/* A call of sendfile(). */
+/* One call of sendfile(). */
 struct rsk_sendfile {
 	int out, in;
-	off_t *at; /* moves with what is sent */
+	off_t *at; /* advances with the bytes sent */
 	size_t len, sent;
 };
 
@@ -62,7 +63,10 @@ static void rsk_sendfile_moved(struct rsk_sendfile *c, ssize_t n)
 	c->sent += (size_t)n;
 }
 
-/* The kernel carries the stream from here on: the rest, or all of it, goes by the real call. 0 or -errno. */
+/*
+ * The kernel carries the stream from here on: sends the rest, or all of it, by the real call. 0 or
+ * -errno.
+ */
 static ssize_t rsk_sendfile_rest(struct rsk_sendfile *c)
 {
 	off_t real_at = *c->at;
@@ -73,8 +77,8 @@ static ssize_t rsk_sendfile_rest(struct rsk_sendfile *c)
 }
 
 /*
- * A chunk that is read first and then sent. True: go on; false: *ret is what stopped it, 0: the file's end, or not all
- * of the chunk went.
+ * Reads a chunk and then sends it. True: continue; false: *ret is the reason to stop, 0: the file's
+ * end, or not all of the chunk was sent.
  */
 static bool rsk_sendfile_chunk(struct rsk_sendfile *c, struct rsk_op *op, ssize_t *ret)
 {
@@ -98,8 +102,8 @@ static bool rsk_sendfile_chunk(struct rsk_sendfile *c, struct rsk_op *op, ssize_
 }
 
 /*
- * Sends @len bytes of @in from *@at on. Returns what the application gets; *@at moves by as much.
- * Whatever stops it after the first byte (EAGAIN, a signal, an error, the end of the file) ends
+ * Sends @len bytes of @in from *@at on. Returns what the application gets; *@at advances by the
+ * same amount. Any stop after the first byte (EAGAIN, a signal, an error, the end of the file) ends
  * the call with a count.
  */
 static ssize_t rsk_sendfile_ring(int out, int in, off_t *at, size_t len)
@@ -115,7 +119,7 @@ static ssize_t rsk_sendfile_ring(int out, int in, off_t *at, size_t len)
 		return s.ret;
 	}
 	while (c.sent < len) {
-		/* A file that cannot be read so at all is not asked again. */
+		/* A file that cannot be read from the page cache at all is not tried again. */
 		if (file.fill.rc == 1 || file.fill.rc == -EAGAIN || file.fill.rc == -ENOSYS) {
 			file.fill.rc = 1;
 			round = len - c.sent;
@@ -141,9 +145,10 @@ static ssize_t rsk_sendfile_ring(int out, int in, off_t *at, size_t len)
 }
 
 /*
- * A stream of ours is at one end, and the engine cannot do it. What the kernel refuses whatever the length it refuses
- * of no bytes as well; anything else it would send behind the ring's back, or take from behind it: the streams leave
- * first. Kernels differ in what they take: character devices, a socket into a pipe.
+ * A tracked stream is at one end, and the engine cannot do the call. A call that the kernel refuses
+ * for any length it also refuses for 0 bytes; otherwise the kernel would send past the ring, or
+ * read past it: so the streams fall back first. Kernels differ in what they accept: character
+ * devices, a socket into a pipe.
  */
 static ssize_t rsk_sendfile_by_kernel(int out, int in, off_t *at, size_t len)
 {
@@ -176,7 +181,7 @@ static ssize_t rsk_sendfile(int out, int in, off_t *at, size_t len)
 	if (pos < 0 || len == 0)
 		return rsk_sendfile_by_kernel(out, in, at, len);
 	ret = rsk_sendfile_ring(out, in, &pos, len);
-	/* Of O_DIRECT, whose reads have to be aligned: the kernel has pages of its own for them. */
+	/* For O_DIRECT, whose reads have to be aligned: the kernel uses its own pages for them. */
 	if (ret < 0 && errno == EINVAL) {
 		errno = saved;
 		return rsk_sendfile_by_kernel(out, in, at, len);
@@ -200,9 +205,9 @@ ssize_t rsk_hook_sendfile(int out, int in, off_t *at, size_t len)
 	return rsk_sendfile(out, in, at, len);
 }
 
-/* ---- POSIX aio: libc's helper threads read and write by calls of its own ---- */
+/* ---- POSIX aio: libc's helper threads read and write by calls that no hook sees ---- */
 
-/* True: it cannot leave without loss, and errno is EAGAIN. */
+/* True: the stream cannot fall back without loss, and errno is EAGAIN. */
 static bool rsk_aio_stuck(int fd)
 {
 	return rsk_tracked(fd) && rsk_fd_fall_back(fd, RSK_REASON_AIO) < 0 &&

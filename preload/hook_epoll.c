@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hook_epoll.c - epoll stays the kernel's; the engine adds the rings to a set that has a joined
- * stream.
+ * hook_epoll.c - hooks of epoll. Sets stay the kernel's; the engine adds the rings to a set that
+ * holds a paired stream.
  */
 #define RSK_EXPORT_epoll 1
 #include "export.h"
@@ -27,7 +27,10 @@ int rsk_hook_epoll_create1(int flags)
 	return rsk_after_epoll(rsk_real.epoll_create1(flags));
 }
 
-/* Nobody would catch a fault. The engine looks at each event, and there may be many: from now on somebody does. */
+/*
+ * So far no handler catches a fault. The engine reads each event, and there may be many calls:
+ * installs the handler at the first one.
+ */
 static rsk_noinline int rsk_epoll_ctl_first(int epfd, int op, int fd, struct epoll_event *ev)
 {
 	if (!rsk_live())
@@ -38,12 +41,12 @@ static rsk_noinline int rsk_epoll_ctl_first(int epfd, int op, int fd, struct epo
 	return (int)rsk_result(rsk_epoll_ctl(epfd, op, fd, ev));
 }
 
-/* Always by the engine: a socket may be registered before it has a stream. */
+/* Always passed to the engine: a socket may be registered before it has a stream. */
 int rsk_hook_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
 	if (rsk_unlikely(!rsk_touch_ready))
 		return rsk_epoll_ctl_first(epfd, op, fd, ev);
-	/* What leads nowhere is refused before all else. */
+	/* The kernel refuses an invalid address before all else. */
 	if (rsk_direct ||
 	    (op != EPOLL_CTL_DEL && ((uintptr_t)ev < 4096 || !rsk_touch_reads(ev, sizeof(*ev)))))
 		return rsk_counted(rsk_real.epoll_ctl(epfd, op, fd, ev));

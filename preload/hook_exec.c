@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hook_exec.c - every exec*(): the engine hears before, and again should it fail. */
+/*
+ * hook_exec.c - hooks of all exec*() calls: the engine is called before, and again if the exec
+ * fails.
+ */
 #include <sys/mman.h>
 
 #define RSK_EXPORT_exec 1
 #include "export.h"
 #include "hook.h"
 
-/* A vfork child shares its parent's memory, and is to leave it as it is. 0 or -errno. */
+/* A vfork child shares its parent's memory, and must not change it. 0 or -errno. */
 static int rsk_before_exec(void)
 {
 	if (rsk_live())
@@ -14,7 +17,7 @@ static int rsk_before_exec(void)
 	return rsk_booted && rsk_direct ? rsk_exec_vforked() : 0;
 }
 
-/* Only a failed exec comes back. */
+/* Only a failed exec returns. */
 static int rsk_after_exec(int ret)
 {
 	if (rsk_live())
@@ -79,7 +82,7 @@ int rsk_hook_execveat(int dir, const char *path, char *const *argv, char *const 
 /* ---- arguments in the call ---- */
 
 /*
- * Enough for anyone who writes them out; more go to a mapping, since exec is signal-safe and
+ * Enough for calls with written-out arguments; more use a mapping, since exec is signal-safe and
  * malloc is not.
  */
 #define RSK_EXEC_ARGS 256
@@ -100,7 +103,7 @@ static size_t rsk_exec_count(const char *first, va_list ap)
 	return n;
 }
 
-/* Collects @first and what follows up to NULL; @count is their number. Returns 0 or -errno. */
+/* Collects @first and the arguments up to NULL; @count is their number. Returns 0 or -errno. */
 static int rsk_exec_collect(struct rsk_exec_args *a, size_t count, const char *first, va_list ap,
 			    bool with_env)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hook_fd.c - close and dup, going around the library's own fds. */
+/*
+ * hook_fd.c - hooks of close() and dup() and their variants, which go around the library's own fds,
+ * and of calls that make two descriptors.
+ */
 #include <linux/close_range.h>
 #include <sys/resource.h>
 
@@ -26,7 +29,7 @@ int rsk_fall_back_all(enum rsk_reason why)
 	return rc;
 }
 
-/* The library's own fds do not exist for the application. */
+/* The application must not use the library's own fds: they get EBADF. */
 static inline bool rsk_not_yours(int fd)
 {
 	return rsk_live() && rsk_fd_not_yours(fd);
@@ -39,7 +42,7 @@ int rsk_hook_close(int fd)
 	return rsk_counted(rsk_real.close(fd));
 }
 
-/* Ends the streams of [first, last], and closes it around the library's own fds. */
+/* Ends the streams in [first, last], and closes the range except the library's own fds. */
 static int rsk_close_around(unsigned int first, unsigned int last, int flags)
 {
 	unsigned int from = first;
@@ -65,8 +68,8 @@ static int rsk_close_around(unsigned int first, unsigned int last, int flags)
 int rsk_hook_close_range(unsigned int first, unsigned int last, int flags)
 {
 	/*
-	 * What closes nothing, or does not exist here (a range that no fd is in asks): the kernel
-	 * alone.
+	 * A call that closes nothing, or does not exist in this kernel (tested with a range that
+	 * contains no fd), goes to the kernel alone.
 	 */
 	if (!rsk_live() || first > last || first > INT32_MAX || (flags & ~CLOSE_RANGE_UNSHARE) ||
 	    rsk_real.close_range(~0U, ~0U, 0) < 0)
@@ -86,15 +89,15 @@ void rsk_hook_closefrom(int first)
 		first = 0;
 	if (rsk_hook_close_range((unsigned int)first, ~0U, 0) == 0)
 		return;
-	/* A kernel before 5.9; libc's way, around ours. No fd lies above the table. */
+	/* A kernel before 5.9: libc's way, around our fds. No fd lies above the table. */
 	for (fd = first; (uint32_t)fd < rsk_fdtab.size; fd++)
 		if (rsk_fd_closing(fd) == 0)
 			rsk_sys_close(fd);
 }
 
 /*
- * A vfork child gives a stream to the program that it is about to execute, which sees the kernel alone.
- * Memory is the parent's, descriptors have the same numbers. 0 or -errno.
+ * A vfork child passes a stream to the program that it is about to execute, which sees the kernel
+ * alone. Memory is the parent's, and descriptors have the same numbers. 0 or -errno.
  */
 static int rsk_before_vforked_dup(int fd, enum rsk_reason why)
 {
@@ -121,7 +124,7 @@ int rsk_hook_dup(int fd)
 	return ret;
 }
 
-/* Of a limit that was lowered: what is open above it stays, and nothing new may be put there. */
+/* If the limit was lowered, fds above it stay open, and no new one may be put there. */
 static bool rsk_beyond_limit(int fd)
 {
 	struct rlimit lim;
@@ -130,8 +133,8 @@ static bool rsk_beyond_limit(int fd)
 }
 
 /*
- * Before @to is closed by a dup onto it: everything that could make the real call fail is looked
- * at first, since a stream that has said goodbye cannot come back. Returns 0 or -errno.
+ * Called before a dup onto @to closes it: everything that could make the real call fail is checked
+ * first, since the close of a stream cannot be undone. Returns 0 or -errno.
  */
 static int rsk_before_dup_onto(int fd, int to)
 {
@@ -144,7 +147,7 @@ static int rsk_before_dup_onto(int fd, int to)
 		return -EBADF;
 	if (rsk_known(to) && (rsk_sys_fcntl(fd, F_GETFD, 0) < 0 || rsk_beyond_limit(to)))
 		return -EBADF;
-	/* As long as @to is what it was. */
+	/* While @to is still what it was. */
 	rc = to <= STDERR_FILENO && rsk_tracked(fd) ? rsk_fd_fall_back(fd, RSK_REASON_STDIO) : 0;
 	return rc < 0 ? -EBUSY : rsk_fd_closing(to);
 }
@@ -179,7 +182,7 @@ int rsk_hook_dup3(int fd, int to, int flags)
 	return ret;
 }
 
-/* ---- calls that make two ---- */
+/* ---- calls that make two descriptors ---- */
 
 static int rsk_made_both(int ret, const int *fds)
 {
@@ -217,7 +220,7 @@ int rsk_hook_openpty(int *master, int *slave, char *name, const struct termios *
 	return ret;
 }
 
-/* @second: where the descriptor for errors is put, NULL: none is wanted. */
+/* @second: where the descriptor for errors is stored; NULL: none is wanted. */
 static int rsk_made_remote(int fd, const int *second)
 {
 	if (fd >= 0 && second)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hook_io.c - read, write and their vectors. */
+/* hook_io.c - hooks of read() and write() and their vector variants. */
 #define RSK_EXPORT_io 1
 #include "export.h"
 #include "hook.h"
@@ -8,7 +8,10 @@ static rsk_noinline ssize_t rsk_tracked_read(int fd, void *buf, size_t len)
 {
 	struct iovec iov = { buf, len };
 
-	/* The kernel does not ask the socket, as recv() with 0 bytes does; or the range is none (access_ok()). */
+	/*
+	 * For a length of 0 the kernel does not ask the socket, unlike recv(); a negative one is no
+	 * valid range (access_ok()).
+	 */
 	if (__builtin_expect((ssize_t)len <= 0, 0))
 		return len ? rsk_real.read(fd, buf, len) : 0;
 
@@ -33,7 +36,7 @@ static rsk_noinline ssize_t rsk_tracked_write(int fd, const void *buf, size_t le
 {
 	struct iovec iov = { (void *)buf, len };
 
-	if (__builtin_expect((ssize_t)len < 0, 0)) /* no range: a result of -1, as a rule */
+	if (__builtin_expect((ssize_t)len < 0, 0)) /* no valid range, often a result of -1 */
 		return rsk_real.write(fd, buf, len);
 
 	RSK_SCOPE(s);
@@ -86,9 +89,9 @@ ssize_t rsk_hook_writev(int fd, const struct iovec *iov, int n)
 }
 
 /*
- * RWF_* on a socket: kernels differ in which they take (RWF_NOWAIT since 6.5). Asks this one with
- * a read on a fresh socket, which can answer only EOPNOTSUPP, EINVAL (the flag) or ENOTCONN
- * (fine). Returns 0 or -errno; seldom called, so nothing is remembered.
+ * Kernels differ in which RWF_* flags they accept on a socket (RWF_NOWAIT since 6.5). Asks this one
+ * with a read on a new socket, which can only return EOPNOTSUPP, EINVAL (the flag) or ENOTCONN
+ * (accepted). Returns 0 or -errno; rarely called, so the result is not cached.
  */
 static int rsk_rwf_ask(int flags)
 {
@@ -104,7 +107,7 @@ static int rsk_rwf_ask(int flags)
 	return ret == -ENOTCONN ? 0 : (int)ret;
 }
 
-/* The MSG_* flags that @flags (RWF_*) amount to on a socket, or -errno. */
+/* The MSG_* flags that correspond to @flags (RWF_*) on a socket, or -errno. */
 static int rsk_rwf_msg(int flags)
 {
 	int rc = flags ? rsk_rwf_ask(flags) : 0;
@@ -151,7 +154,7 @@ ssize_t rsk_hook_pwritev2(int fd, const struct iovec *iov, int n, off_t at, int 
 	return s.ret;
 }
 
-/* ---- libc reads and writes eight bytes, of whatever it is ---- */
+/* ---- libc reads and writes eight bytes, whatever the file ---- */
 
 int rsk_hook_eventfd_read(int fd, eventfd_t *value)
 {

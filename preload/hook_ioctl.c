@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hook_ioctl.c - fcntl and ioctl: duplicates, blocking mode, signal-driven I/O, queue lengths. */
+/*
+ * hook_ioctl.c - hooks of fcntl() and ioctl(): duplicates, blocking mode, signal-driven I/O, queue
+ * lengths.
+ */
 #include <linux/sockios.h>
 
 #define RSK_EXPORT_ioctl 1
 #include "export.h"
 #include "hook.h"
 
-/* The third argument as the kernel gets it: an int's upper half means nothing to it. */
+/* The third argument as the kernel gets it: it ignores the upper half for an int. */
 #define RSK_LAST_ARG(arg, last)                                                                    \
 	do {                                                                                       \
 		va_list ap;                                                                        \
@@ -32,7 +35,7 @@ static int rsk_fcntl_setfl(int fd, unsigned long arg)
 {
 	int ret;
 
-	/* Before: an event after the change must find its signal. */
+	/* Done before: an event after the change must find its signal. */
 	if ((arg & O_ASYNC) && rsk_live())
 		rsk_fd_refuse(fd, RSK_REASON_ASYNC);
 	ret = rsk_real.fcntl(fd, F_SETFL, arg);
@@ -60,7 +63,8 @@ int rsk_hook_fcntl(int fd, int cmd, ...)
 }
 
 /*
- * FIONREAD and SIOCOUTQ of a stream count what the ring holds too. @alone, if not NULL: may know without the kernel.
+ * FIONREAD and SIOCOUTQ of a stream also count what the ring holds. @alone, if not NULL: may know
+ * the value without the kernel.
  */
 static int rsk_ioctl_queue(int fd, unsigned long request, int *value,
 			   bool (*alone)(struct rsk_op *op, int *value),
@@ -79,7 +83,9 @@ static int rsk_ioctl_queue(int fd, unsigned long request, int *value,
 	return (int)s.ret;
 }
 
-/* What it returns may be a new descriptor (TIOCGPTPEER, KVM_CREATE_VM, NS_GET_PARENT), or just a number. */
+/*
+ * The result may be a new descriptor (TIOCGPTPEER, KVM_CREATE_VM, NS_GET_PARENT), or just a number.
+ */
 static int rsk_ioctl_of_other(int fd, unsigned long request, unsigned long arg)
 {
 	int ret = rsk_real.ioctl(fd, request, arg);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hook_left.c - TCP_INQ: a control message with each recvmsg(), of how much is left. */
+/*
+ * hook_left.c - TCP_INQ: adds a control message to each recvmsg() with the number of bytes left.
+ * hook_msg.c and hook_sock.c call it.
+ */
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -13,7 +16,10 @@
 #define RSK_SYM(ret, name, params, args, family, raw, note) ret rsk_hook_##name params;
 #include "symbols.def"
 
-/* Some socket of this process was asked to. Written by whoever does, never taken back; read relaxed, each call. */
+/*
+ * Some socket of this process was set to TCP_INQ. Set by any thread, never cleared; read relaxed at
+ * each call.
+ */
 static _Atomic(bool) rsk_asked;
 
 void rsk_left_ask(void)
@@ -26,7 +32,7 @@ bool rsk_left_asked(void)
 	return atomic_load_explicit(&rsk_asked, memory_order_relaxed);
 }
 
-/* put_cmsg() of the kernel. @room: of control, as it was given. */
+/* As the kernel's put_cmsg(). @room: of msg_control, as the caller gave it. */
 static void rsk_put_left(struct msghdr *msg, size_t room, int left)
 {
 	struct cmsghdr head = { .cmsg_len = CMSG_LEN(sizeof(left)),
@@ -47,7 +53,10 @@ static void rsk_put_left(struct msghdr *msg, size_t room, int left)
 	msg->msg_controllen = room < used ? room : used;
 }
 
-/* tcp_inq_hint() of the kernel: the end counts as a byte, and goes on to. False: nobody asked. */
+/*
+ * As the kernel's tcp_inq_hint(): the end counts as a byte, and continues to. False: TCP_INQ is not
+ * set.
+ */
 static bool rsk_is_left(int fd, int *left)
 {
 	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
@@ -63,7 +72,7 @@ static bool rsk_is_left(int fd, int *left)
 	return true;
 }
 
-/* The bytes are taken by now: a thread that is cancelled in here would lose them. */
+/* The bytes are consumed by now: a thread that is cancelled in here would lose them. */
 void rsk_left_tell(int fd, struct msghdr *msg, size_t room)
 {
 	int left, saved = errno, state = PTHREAD_CANCEL_ENABLE;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hook_misc.c - what changes the ground under the engine: prctl; for hook_syscall.c, what else does. */
+/*
+ * hook_misc.c - the hook of prctl(), and helpers for calls that affect the whole engine;
+ * hook_syscall.c uses them too.
+ */
 #define RSK_EXPORT_misc 1
 #include "export.h"
 #include "hook.h"
 
 /*
- * Before the call: a filter may forbid what a ring needs (futex, eventfd), and io_uring reads and
- * writes unseen. Should the call fail, some streams have lost speed. 0; -EAGAIN: bytes of a ring
- * would be lost, and the call is not to be made.
+ * Called before the real call: a filter may forbid what a ring needs (futex, eventfd), and io_uring
+ * reads and writes unseen. If the real call fails, some streams have lost speed. 0; -EAGAIN: bytes
+ * of a ring would be lost, and the call must not be made.
  */
 int rsk_no_more(enum rsk_reason why)
 {
@@ -18,8 +21,8 @@ int rsk_no_more(enum rsk_reason why)
 }
 
 /*
- * A look that faults is caught once there is a stream (signal_trampoline.c). Before that the kernel is asked, by
- * a call that copies eight bytes, and then refuses to do what there is no operation for.
+ * A faulting access is caught once there is a stream (signal_trampoline.c). Before that the kernel is asked, by
+ * a call that copies eight bytes, and then fails since the operation does not exist.
  */
 static bool rsk_kernel_reads_at(uintptr_t at)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hook_msg.c - recv, send and their messages; fds that come and go in them. */
+/*
+ * hook_msg.c - hooks of recv() and send() and their message variants; fds that arrive and leave in
+ * messages.
+ */
 #include <string.h>
 #include <time.h>
 
@@ -7,12 +10,15 @@
 #include "export.h"
 #include "hook.h"
 
-/* Kept for 32-bit programs on a 64-bit kernel; from anyone else EINVAL, where the kernel looks. */
+/*
+ * Kept for 32-bit programs on a 64-bit kernel; otherwise it returns EINVAL, where the kernel
+ * checks.
+ */
 #define RSK_MSG_CMSG_COMPAT 0x80000000u
 
 /*
- * What a ring does not carry. True: the hook makes the real call. Urgent bytes and error messages are
- * the companion's, the rest of the stream stays where it is.
+ * True: a ring does not carry it, and the hook makes the real call. Urgent bytes and error messages
+ * are on the TCP socket; the rest of the stream stays where it is.
  */
 static bool rsk_recv_is_real(int flags)
 {
@@ -25,8 +31,8 @@ static bool rsk_may_block(int fd, int flags)
 }
 
 /*
- * The kernel is to send: urgent data, kernel zero copy, control messages take the sender back to TCP
- * for good. What it still has to repeat there comes first. 1; -errno.
+ * The kernel has to send: urgent data, kernel zero copy and control messages make the sender fall
+ * back to TCP for good. Bytes that it still has to repeat there go first. 1; -errno.
  */
 static __attribute__((noinline)) int rsk_send_falls_back(int fd, int flags, enum rsk_reason why)
 {
@@ -39,7 +45,7 @@ static __attribute__((noinline)) int rsk_send_falls_back(int fd, int flags, enum
 	return rc < 0 ? rc : 1;
 }
 
-/* 1: the kernel is to send; 0: it need not; -errno. */
+/* 1: the kernel has to send; 0: it need not; -errno. */
 static inline int rsk_send_is_real(int fd, int flags)
 {
 	if (!rsk_unlikely(flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN)))
@@ -57,8 +63,8 @@ static inline int rsk_send_is_real(int fd, int flags)
 #endif
 
 /*
- * Calls @each for every fd in @msg's SCM_RIGHTS, until it is not 0, and returns that; @msg is the
- * application's and may be malformed. Its control messages can be read.
+ * Calls @each for every fd in @msg's SCM_RIGHTS, until it returns a negative value, and returns
+ * that; @msg is the application's and may be malformed. Its control messages are readable.
  */
 static int rsk_rights_each(const struct msghdr *msg, int (*each)(int fd))
 {
@@ -98,11 +104,11 @@ static int rsk_rights_sent(int fd)
 static int rsk_rights_arrived(int fd)
 {
 	rsk_fd_new(fd);
-	rsk_fd_refuse(fd, RSK_REASON_PASSED); /* a stream of now: nothing is in a ring */
+	rsk_fd_refuse(fd, RSK_REASON_PASSED); /* a new stream: nothing is in a ring */
 	return 0;
 }
 
-/* Only a stream leaves; before there is one nothing is looked at. */
+/* Only a stream falls back; before there is one nothing is checked. */
 static int rsk_rights_before_send(const struct msghdr *msg)
 {
 	if (rsk_touch_ready && rsk_readable(msg) && rsk_unlikely(msg->msg_controllen != 0) &&
@@ -143,7 +149,7 @@ ssize_t rsk_hook___recv_chk(int fd, void *buf, size_t len, size_t room, int flag
 	return rsk_hook_recv(fd, buf, len, flags);
 }
 
-/* As the kernel does it, after the bytes are taken: a TCP socket names nobody. */
+/* As in the kernel, after the bytes are consumed: a TCP socket returns no address. */
 static ssize_t rsk_no_name(ssize_t ret, const void *addr, socklen_t *addr_len)
 {
 	if (ret < 0 || !addr)
@@ -183,7 +189,7 @@ ssize_t rsk_hook___recvfrom_chk(int fd, void *buf, size_t len, size_t room, int 
 	return rsk_hook_recvfrom(fd, buf, len, flags, addr, addr_len);
 }
 
-/* The kernel copies a name that is given, and looks at it no more: false, if it cannot. */
+/* The kernel copies an address that is given, and ignores it. False: it cannot copy it. */
 static bool rsk_name_valid(const void *name, socklen_t len)
 {
 	if (len > sizeof(struct sockaddr_storage))
@@ -191,7 +197,7 @@ static bool rsk_name_valid(const void *name, socklen_t len)
 	return !name || !len || rsk_reads(name, len);
 }
 
-/* False: the real call reports what is wrong, before it touches the stream. */
+/* False: the real call reports the error, before it touches the stream. */
 static bool rsk_msg_valid(const struct msghdr *msg, int flags)
 {
 	return rsk_readable(msg) && !((unsigned int)flags & RSK_MSG_CMSG_COMPAT) &&
@@ -223,7 +229,7 @@ ssize_t rsk_hook_recvmsg(int fd, struct msghdr *msg, int flags)
 	ret = rsk_tracked_recvmsg(fd, msg, flags, &filled);
 	if (ret < 0 || !filled)
 		return ret;
-	/* As in the kernel: the bytes are taken by now. */
+	/* As in the kernel: the bytes are consumed by now. */
 	if (!rsk_writable(msg))
 		return rsk_result(-EFAULT);
 	room = msg->msg_controllen;
@@ -231,15 +237,19 @@ ssize_t rsk_hook_recvmsg(int fd, struct msghdr *msg, int flags)
 		msg->msg_namelen = 0;
 	msg->msg_controllen = 0;
 	msg->msg_flags = flags & MSG_CMSG_CLOEXEC;
-	/* A socket that was made by a listener of another program tells without having been asked here. */
+	/*
+	 * A socket accepted from another program's listener may have TCP_INQ set without a call
+	 * here.
+	 */
 	if (rsk_unlikely(room || rsk_left_asked()))
 		rsk_left_tell(fd, msg, room);
 	return ret;
 }
 
 /*
- * As the kernel: the timeout is looked at after each message only, and holds what is left at the
- * end; MSG_WAITFORONE waits for the first; an error after the first message ends the call.
+ * As the kernel: the timeout is checked after each message only, and holds the remaining time at
+ * the end; MSG_WAITFORONE waits for the first message; an error after the first message ends the
+ * call.
  */
 int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 		      struct timespec *timeout)
@@ -266,7 +276,7 @@ int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 					   1000000000LL,
 				   &end_ns))
 		end_ns = INT64_MAX;
-	/* What do_recvmmsg() does: an error that is pending comes before what lies there. */
+	/* As do_recvmmsg(): a pending error is reported before data that is there. */
 	pending = flags & MSG_ERRQUEUE ? 0 : rsk_fd_pending_error(fd);
 	if (pending)
 		return (int)rsk_result(pending);
@@ -330,7 +340,7 @@ static rsk_noinline ssize_t rsk_tracked_sendto(int fd, const void *buf, size_t l
 	struct iovec iov = { (void *)buf, len };
 	int real = 1;
 
-	/* A connected TCP socket does not look at the address, only at its length. */
+	/* A connected TCP socket ignores the address, but checks its length. */
 	if (!(addr.__sockaddr__ && addr_len > sizeof(struct sockaddr_storage)) &&
 	    rsk_name_valid(addr.__sockaddr__, addr_len))
 		real = rsk_send_is_real(fd, flags);
@@ -357,7 +367,7 @@ static rsk_noinline ssize_t rsk_tracked_sendmsg(int fd, const struct msghdr *msg
 
 	if (rsk_msg_valid(msg, flags) && rsk_name_valid(msg->msg_name, msg->msg_namelen)) {
 		real = rsk_send_is_real(fd, flags);
-		/* kTLS record types, transmit times, marks: the kernel's to obey or to refuse. */
+		/* kTLS record types, transmit times, marks: the kernel obeys or refuses them. */
 		if (!real && msg->msg_controllen)
 			real = rsk_send_falls_back(fd, flags, RSK_REASON_MESSAGES);
 	}
@@ -380,7 +390,7 @@ ssize_t rsk_hook_sendmsg(int fd, const struct msghdr *msg, int flags)
 				 rsk_counted(rsk_real.sendmsg(fd, msg, flags));
 }
 
-/* An error after the first message ends the call; so does a message that went out in part. */
+/* An error after the first message ends the call; so does a message that was sent in part. */
 int rsk_hook_sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
 {
 	unsigned int done = 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hook_open.c - the calls that make a descriptor and have nothing else to do with streams.
+ * hook_open.c - hooks of calls that make a descriptor and have no other effect on streams.
  *
- * Where the kernel hands out a number that the table knows of, its descriptor was closed by a call that no hook saw.
- * The entry goes before the program gets to use the new one. Those that return a number, a FILE or a DIR are made from
- * the table; calls that make two are in hook_fd.c.
+ * If the kernel returns a number that is in the table, its old descriptor was closed by a call that
+ * no hook saw. The entry is removed before the program can use the new one. Hooks of calls that
+ * return a number, a FILE or a DIR are generated from the table; calls that make two are in
+ * hook_fd.c.
  */
 #define RSK_EXPORT_open 1
 #include "export.h"
@@ -38,7 +39,7 @@ static DIR *rsk_made_dir(DIR *dir)
 	RSK_PICK(RSK_OPEN, RSK_EXPORT_##family)(ret, name, params, args)
 #include "symbols.def"
 
-/* ---- with arguments that may be missing: the real ones look at them as we do ---- */
+/* ---- optional arguments: read as the real functions read them ---- */
 
 int rsk_hook_open(const char *path, int flags, ...)
 {

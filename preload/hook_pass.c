@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hook_pass.c - rows whose hook is nothing but the real call, made from the table.
+ * hook_pass.c - hooks that only make the real call, generated from the table.
  *
- * They are there so that the table names every libc entry that a TCP socket meets, with the
- * reason why nothing is to be done in its note; a later change has its place.
+ * They exist so that the table names every libc function that a TCP socket meets, with the reason
+ * why nothing has to be done in its note; a later change has its place.
  */
 #define RSK_EXPORT_pass 1
 #include "export.h"

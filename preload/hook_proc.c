@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hook_proc.c - fork in all its forms, and the end of a process. */
+/* hook_proc.c - hooks of all forms of fork(), of posix_spawn(), and of the exit of a process. */
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -46,7 +46,7 @@ void rsk_vfork_before(void)
 
 /* ---- clone ---- */
 
-/* In the caller's frame, of which a child without CLONE_VM has its own copy at the same address. */
+/* In the caller's frame; a child without CLONE_VM has its own copy of it at the same address. */
 struct rsk_clone_start {
 	int (*fn)(void *);
 	void *arg;
@@ -61,10 +61,10 @@ static int rsk_clone_child(void *p)
 }
 
 /*
- * By what the child shares: a thread (or what shares memory and fds like one) is none of our
- * business; memory and a waiting parent is vfork; a copy of the memory is fork. Memory without
- * the fds and without waiting is a process that closes fds under our tables' feet: everything
- * goes back to TCP first.
+ * Depends on what the child shares. A thread (or a child that shares memory and fds as one does)
+ * needs nothing. Shared memory with a waiting parent is vfork; a copy of the memory is fork. Shared
+ * memory with its own fds and no waiting is a process that would close fds behind our tables: all
+ * streams fall back first.
  */
 int rsk_hook_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 {
@@ -92,7 +92,7 @@ int rsk_hook_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 	}
 	if ((flags & CLONE_VFORK) && !(flags & CLONE_SETTLS)) {
 		rsk_vfork_before();
-		rsk_direct++; /* the child's word too: it has our thread pointer */
+		rsk_direct++; /* also the child's word: it has our thread pointer */
 		ret = rsk_real.clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
 		rsk_direct--;
 		return ret;
@@ -102,9 +102,9 @@ int rsk_hook_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 	return rsk_real.clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
 }
 
-/* ---- the rest of libc's forks ---- */
+/* ---- libc's other forks ---- */
 
-/* libc has put others in the place of fds 0 to 2 (never promoted) without our seeing it. */
+/* libc has replaced fds 0 to 2 (which are never promoted) by calls that no hook sees. */
 static void rsk_forget_stdio(void)
 {
 	int fd;
@@ -135,8 +135,8 @@ int rsk_hook_login_tty(int fd)
 }
 
 /*
- * libc's leaves the parent by an _exit() that no hook sees: the peers would never hear that it is
- * gone.
+ * libc's version ends the parent by an _exit() that no hook sees: the peers would not learn that it
+ * is gone.
  */
 int rsk_hook_daemon(int nochdir, int noclose)
 {
@@ -157,7 +157,7 @@ int rsk_hook_daemon(int nochdir, int noclose)
 	if (setsid() == -1)
 		return -1;
 	if (!nochdir && chdir("/") < 0)
-		errno = 0; /* as libc's: not looked at */
+		errno = 0; /* as libc's: not checked */
 	if (noclose)
 		return 0;
 	fd = rsk_sys_openat(AT_FDCWD, "/dev/null", O_RDWR, 0);
@@ -178,9 +178,9 @@ int rsk_hook_daemon(int nochdir, int noclose)
 }
 
 /*
- * The child is made, and runs to its exec, inside libc. Who names a stream for it wants the next
- * program to use it, and that one may not know us; so it leaves when it is named. What has no
- * FD_CLOEXEC the program inherits, and may have been told the number of.
+ * libc makes the child and runs it up to its exec. A stream that is named for the child is meant
+ * for the next program, which may not use this library; so it falls back when it is named. The
+ * program inherits all fds without FD_CLOEXEC, and may have been told their numbers.
  */
 int rsk_hook_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
 			 const posix_spawnattr_t *attr, char *const *argv, char *const *envp)
@@ -207,7 +207,7 @@ int rsk_hook_posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *action
 	return rsk_real.posix_spawn_file_actions_adddup2(actions, fd, to);
 }
 
-/* ---- the end ---- */
+/* ---- exit ---- */
 
 void rsk_hook__exit(int status)
 {
@@ -225,7 +225,7 @@ void rsk_hook__Exit(int status)
 	__builtin_unreachable();
 }
 
-/* Its handlers may still send; the engine's own, registered at boot, runs last (boot.c). */
+/* Its handlers may still send; the engine's own handler, registered at boot, runs last (boot.c). */
 void rsk_hook_quick_exit(int status)
 {
 	rsk_real.quick_exit(status);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hook_signal.c - all the ways to install a handler, made of one (signal_trampoline.h). */
+/*
+ * hook_signal.c - hooks of all functions that install a signal handler; all use
+ * rsk_trampoline_sigaction() (signal_trampoline.h).
+ */
 #include <stdatomic.h>
 
 #define RSK_EXPORT_signal 1
@@ -7,14 +10,14 @@
 #include "signal_trampoline.h"
 #include "hook.h"
 
-/* What siginterrupt() has said, for signal(): bit sig - 1. */
+/* Values set by siginterrupt(), for signal(): bit sig - 1. */
 static _Atomic(uint64_t) rsk_sigintr;
 
 int rsk_hook_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
 	/*
-	 * Another constructor's handler, before ours: it shall wait for the end of sections like
-	 * any other.
+	 * Another library's constructor installs a handler before our constructor runs: it has to
+	 * wait for the end of signal-deferred sections as any other.
 	 */
 	if (!rsk_booted)
 		rsk_boot();

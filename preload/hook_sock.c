@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hook_sock.c - how a stream comes to be, is shut down, and which options a ring cannot keep. */
+/*
+ * hook_sock.c - hooks of calls that make, connect and shut down sockets, and of socket options,
+ * including those that a ring cannot provide.
+ */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -51,7 +54,7 @@ int rsk_hook_listen(int fd, int backlog)
 	return ret;
 }
 
-/* @before: the listener's word; @flags: SOCK_* as given to accept4(). */
+/* @before: the listener's table word; @flags: SOCK_* as given to accept4(). */
 static int rsk_after_accept(int fd, int listener, uintptr_t before, int flags)
 {
 	if (fd < 0 || !rsk_live())
@@ -77,7 +80,10 @@ int rsk_hook_accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
 	return rsk_after_accept(rsk_real.accept4(fd, addr, len, flags), fd, before, flags);
 }
 
-/* To where policy says, if it says so; to @sa itself else, and if that does not take the connection at once. */
+/*
+ * Connects to the redirect address if policy gives one; otherwise, and if that does not accept the
+ * connection at once, to @sa.
+ */
 static rsk_noinline int rsk_connect(int fd, const struct sockaddr *sa, socklen_t len)
 {
 	struct sockaddr_storage redirect;
@@ -97,7 +103,7 @@ int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 	const struct sockaddr *sa = addr.__sockaddr__;
 	int saved = errno, ret;
 
-	/* AF_UNSPEC takes the connection apart; what comes after is another stream. */
+	/* AF_UNSPEC dissolves the connection; a later one is another stream. */
 	if (rsk_known(fd) && len >= sizeof(sa->sa_family) &&
 	    len <= sizeof(struct sockaddr_storage) && rsk_reads(sa, len) &&
 	    sa->sa_family == AF_UNSPEC) {
@@ -110,7 +116,7 @@ int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 		ret = rsk_counted(rsk_connect(fd, sa, len));
 	else
 		ret = rsk_counted(rsk_real.connect(fd, addr, len));
-	/* EINTR: the kernel goes on connecting. */
+	/* EINTR: the kernel continues to connect. */
 	if ((ret == 0 || errno == EINPROGRESS || errno == EINTR) && rsk_live()) {
 		int err = errno;
 
@@ -137,9 +143,7 @@ int rsk_hook_shutdown(int fd, int how)
 
 /* ---- options ---- */
 
-/*
- * Options that take a stream away from the ring, and the reason; when: only for a value that is not 0.
- */
+/* Options that make a stream fall back, and the reason; when: only for a value that is not 0. */
 #define RSK_OPT_FALLS_BACK(X)                                                                      \
 	X(SOL_TCP, TCP_ULP, false, KTLS)                                                           \
 	X(SOL_TCP, TCP_REPAIR, true, UNSUPPORTED)                                                  \
@@ -163,7 +167,7 @@ static int rsk_opt_falls_back(int fd, bool when, enum rsk_reason why, const void
 	return rsk_fd_refuse(fd, why);
 }
 
-/* An option of the table, or one that is kept in mind: once it is set. */
+/* Sets an option of the table, or one whose value is recorded once it is set. */
 static rsk_noinline int rsk_known_setsockopt(int fd, int level, int name, const void *val,
 					     socklen_t len)
 {
@@ -201,7 +205,7 @@ int rsk_hook_setsockopt(int fd, int level, int name, const void *val, socklen_t 
 {
 	if (!rsk_live())
 		return rsk_real.setsockopt(fd, level, name, val, len);
-		/* Each call comes by here: no table to be gone through. */
+		/* Every setsockopt() call passes here: a switch instead of a table search. */
 #define X(opt_level, opt_name, opt_when, opt_why) case RSK_OPT(opt_level, opt_name):
 	switch (RSK_OPT(level, name)) {
 		RSK_OPT_FALLS_BACK(X)
@@ -219,7 +223,7 @@ int rsk_hook_setsockopt(int fd, int level, int name, const void *val, socklen_t 
 #undef X
 }
 
-/* The error is told, and over with, however little of it was asked for. */
+/* The error is reported, and cleared, even if only part of it was asked for. */
 static void rsk_so_error(struct rsk_op *op, void *val, socklen_t len)
 {
 	int err = 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hook_splice.c - splice() from a stream into a pipe goes by the engine; into a stream by the kernel, its sender
- * being off the ring.
+ * hook_splice.c - the hook of splice(): from a stream into a pipe the engine does it; into a stream
+ * the kernel, after the sender has fallen back.
  *
- * As fs/splice.c and tcp_splice_read() of the kernel do it (5.0 to 6.18): the pipe is waited for first, for as long as
- * it is full, unless SPLICE_F_NONBLOCK says not to, or O_NONBLOCK of the pipe's end; then the socket, for as long as it
- * is empty, unless O_NONBLOCK of the socket says not to. What is there then is moved as far as the pipe has room.
+ * It follows fs/splice.c and tcp_splice_read() of the kernel (5.0 to 6.18): first it waits while
+ * the pipe is full, unless SPLICE_F_NONBLOCK, or O_NONBLOCK of the pipe's end, forbids that; then
+ * while the socket is empty, unless O_NONBLOCK of the socket forbids that. Then it moves what is
+ * there, as far as the pipe has room.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -23,8 +24,8 @@ struct rsk_pipe_end {
 };
 
 /*
- * Where RWF_NOWAIT is not known of pipes (before 6.4, and of those with a name): the bytes go by fresh pages, which the
- * pipe keeps when they are unmapped.
+ * For pipes that do not support RWF_NOWAIT (before 6.4, and named pipes): passes the bytes in new
+ * pages, which the pipe keeps when they are unmapped.
  */
 static ssize_t rsk_pipe_give_pages(int fd, const void *from, size_t len)
 {
@@ -41,7 +42,7 @@ static ssize_t rsk_pipe_give_pages(int fd, const void *from, size_t len)
 	return n;
 }
 
-/* rsk_drain's take(): whatever the pipe's own mode, this does not wait for room. */
+/* rsk_drain's take(): does not wait for room, in any mode of the pipe. */
 static ssize_t rsk_pipe_take(struct rsk_drain *d, const void *from, size_t len)
 {
 	const struct rsk_pipe_end *end = (const struct rsk_pipe_end *)(const void *)d;
@@ -53,7 +54,7 @@ static ssize_t rsk_pipe_take(struct rsk_drain *d, const void *from, size_t len)
 	return n;
 }
 
-/* Until the pipe has room. Returns 0, -EAGAIN, -EPIPE (the signal is raised) or -EINTR. */
+/* Waits until the pipe has room. Returns 0, -EAGAIN, -EPIPE (the signal is raised) or -EINTR. */
 static int rsk_pipe_wait(int out, bool nonblock)
 {
 	struct pollfd p = { .fd = out, .events = POLLOUT };
@@ -63,7 +64,7 @@ static int rsk_pipe_wait(int out, bool nonblock)
 	do {
 		cut = rsk_sigdefer_cut;
 		rc = rsk_real.poll(&p, 1, nonblock ? 0 : -1);
-		/* Handlers with SA_RESTART let the kernel's splice() go on. */
+		/* Handlers with SA_RESTART let the kernel's splice() continue. */
 	} while (rc < 0 && errno == EINTR && rsk_sigdefer_cut == cut);
 	rc = rc < 0 ? -errno : rc;
 	errno = saved;
@@ -76,7 +77,7 @@ static int rsk_pipe_wait(int out, bool nonblock)
 	return p.revents & POLLOUT ? 0 : -EAGAIN;
 }
 
-/* False: the stream has left, it is the kernel's turn. */
+/* False: the stream has fallen back, and the kernel has to do the call. */
 static bool rsk_splice_move(int in, struct rsk_pipe_end *end, size_t len, unsigned int flags,
 			    ssize_t *ret)
 {
@@ -97,7 +98,7 @@ static bool rsk_splice_move(int in, struct rsk_pipe_end *end, size_t len, unsign
 			return false;
 		if (*ret != -RSK_EDRAIN)
 			break;
-		/* Another writer was faster: its room is to be waited for once more. */
+		/* Another writer was faster: waits for room once more. */
 		*ret = end->drain.rc;
 		if (*ret != -EAGAIN || nonblock)
 			break;
@@ -106,7 +107,7 @@ static bool rsk_splice_move(int in, struct rsk_pipe_end *end, size_t len, unsign
 	return true;
 }
 
-/* From a stream into a pipe. False: not ours. */
+/* From a stream into a pipe. False: not for the engine. */
 static bool rsk_splice_in(int in, int out, size_t len, unsigned int flags, ssize_t *ret)
 {
 	struct rsk_pipe_end end = { { rsk_pipe_take, 0 }, out };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hook_stdio.c - where stdio meets a socket. It reads and writes by calls no hook sees, so the
- * stream leaves.
+ * hook_stdio.c - hooks of stdio functions on a socket. stdio reads and writes by calls that no hook
+ * sees, so the stream falls back.
  */
 #include <dlfcn.h>
 
@@ -20,7 +20,7 @@ FILE *rsk_hook_fdopen(int fd, const char *mode)
 	return rsk_real.fdopen(fd, mode);
 }
 
-/* libc closes the fd unseen; the entry must not outlive it. */
+/* libc closes the fd by a call that no hook sees; the entry must not outlive it. */
 static void rsk_before_fclose(FILE *file)
 {
 	int saved = errno, fd;
@@ -53,7 +53,7 @@ void rsk_hook_backtrace_symbols_fd(void *const *frames, int n, int fd)
 	rsk_real.backtrace_symbols_fd(frames, n, fd);
 }
 
-/* ---- dprintf: printed here, sent by the hook of write() ---- */
+/* ---- dprintf: formatted here, sent by the hook of write() ---- */
 
 /* The formats are the application's, which its own compiler has checked. */
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -65,8 +65,8 @@ typedef int rsk_vsnprintf_chk_fn(char *buf, size_t max, int flag, size_t room, c
 				 va_list ap);
 
 /*
- * @flag < 0: the plain one; else as libc's fortified ones take it (they check %n). Looked up, not
- * linked: the library itself calls no fortified function, and a test sees to that.
+ * @flag < 0: the plain function; otherwise as for libc's fortified ones (which check %n). Looked
+ * up, not linked: the library itself calls no fortified function, which a test checks.
  */
 static int rsk_format(char *buf, size_t room, int flag, const char *fmt, va_list ap)
 {
@@ -79,7 +79,7 @@ static int rsk_format(char *buf, size_t room, int flag, const char *fmt, va_list
 	return chk(buf, room, flag, room, fmt, ap);
 }
 
-/* All of it, as libc's does: partial writes go on, an error ends the call with -1. */
+/* Writes all of it, as libc does: partial writes are continued, an error ends the call with -1. */
 static int rsk_write_all(int fd, const char *buf, int len)
 {
 	int at = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hook_syscall.c - syscall(): the calls of syscalls.def go where libc's functions of the same name go, the rest
- * straight to the kernel.
+ * hook_syscall.c - the hook of syscall(): calls in syscalls.def go to the hooks of libc's functions
+ * of the same name, the rest straight to the kernel.
  *
- * libuv closes its descriptors so, and others read and write so. What differs from libc's functions:
- * no call here is a cancellation point, and some have the kernel's shape (signal sets of eight bytes
- * with their size beside them; the time that is left is written back).
+ * libuv closes its descriptors this way, and other programs read and write this way. There are two
+ * differences to libc's functions: no call here is a cancellation point, and some have the kernel's
+ * form (signal sets of eight bytes with their size; the remaining time is written back).
  */
 #include <linux/aio_abi.h>
 #include <linux/sched.h>
@@ -33,12 +33,12 @@ static long straight(long nr, const long a[static 6])
 #define INT(i) ((int)a[i])
 #define SIZE(i) ((size_t)a[i])
 #define PTR(i) ((void *)a[i]) /* NOLINT(performance-no-int-to-ptr): the kernel's view of it */
-/* The kernel looks at 32 bits of it; more than it takes is still more than that as an int. */
+/* The kernel reads 32 bits of it; a value above its limit stays above the limit as an int. */
 #define COUNT(i) ((unsigned int)a[i] > RSK_IOV_MAX ? RSK_IOV_MAX + 1 : (int)a[i])
 
-/* ---- waiting, in the kernel's shapes ---- */
+/* ---- waiting, in the kernel's form ---- */
 
-/* A signal set by its address and size. False: the kernel is to say what is wrong with it. */
+/* A signal set by its address and size. False: the kernel has to report the error. */
 static bool rsk_kernel_mask(const void *from, size_t size, sigset_t *mask, const sigset_t **use)
 {
 	*use = NULL;
@@ -52,7 +52,7 @@ static bool rsk_kernel_mask(const void *from, size_t size, sigset_t *mask, const
 	return true;
 }
 
-/* What is left of @timeout, as the kernel writes it back; not of one that was 0. */
+/* Writes the rest of @timeout as the kernel does; not for a timeout of 0. */
 static void rsk_time_left(struct timespec *timeout, const struct timespec *since)
 {
 	struct timespec now;
@@ -61,7 +61,7 @@ static void rsk_time_left(struct timespec *timeout, const struct timespec *since
 	if (!timeout || !rsk_writable(timeout) || (!timeout->tv_sec && !timeout->tv_nsec))
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	/* What has passed fits 64 bits of nanoseconds; what was asked for need not. */
+	/* The elapsed time fits 64 bits of nanoseconds; the timeout need not. */
 	ns = (now.tv_sec - since->tv_sec) * 1000000000LL + now.tv_nsec - since->tv_nsec;
 	timeout->tv_sec -= ns / 1000000000LL;
 	timeout->tv_nsec -= ns % 1000000000LL;
@@ -164,9 +164,9 @@ static long by_epoll_pwait2(long nr, const long a[static 6])
 }
 #endif
 
-/* ---- the rest that has no function of libc's ---- */
+/* ---- other calls without a libc function ---- */
 
-/* The kernel reads and writes them on its own time. */
+/* The kernel reads and writes asynchronously. */
 static long by_io_submit(long nr, const long a[static 6])
 {
 	struct iocb *const *list = PTR(2);
@@ -206,8 +206,8 @@ static long by_io_uring_setup(long nr, const long a[static 6])
 }
 
 /*
- * Is system call @nr (arguments @a) a fork that comes back here in the child? A stack of its own
- * does not.
+ * Whether system call @nr (arguments @a) is a fork that returns here in the child. A child with its
+ * own stack does not.
  */
 static bool rsk_syscall_forks(long nr, const long a[static 6])
 {
@@ -228,7 +228,7 @@ static bool rsk_syscall_forks(long nr, const long a[static 6])
 	}
 }
 
-/* Where the parent finds a descriptor of the child; NULL: it asked for none. */
+/* Where the kernel stores the child's pidfd for the parent; NULL: none was asked for. */
 static const int *rsk_syscall_pidfd(long nr, const long a[static 6])
 {
 	const struct clone_args *args = PTR(0);
@@ -268,7 +268,8 @@ enum {
 
 struct rsk_call_row {
 	long (*call)(long nr, const long a[static 6]);
-	uint8_t tracked; /* of which arguments one has to be known */
+	/* which arguments are descriptors; one of them has to be in the table */
+	uint8_t tracked;
 };
 
 #define RSK_CALL(name, tracked, expr)                                                              \
@@ -312,8 +313,8 @@ static bool rsk_call_concerns(const struct rsk_call_row *row, const long a[stati
 }
 
 /*
- * errno is the hook's or the kernel's. A thread is not cancelled in here; in a vfork child, which may
- * not come back, its state is the parent's as well.
+ * errno is set by the hook or the kernel. Cancellation is disabled in here, except in a vfork
+ * child, which may not return and shares its state with the parent.
  */
 static rsk_noinline long rsk_call_by_row(long nr, const long a[static 6])
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hook_wait.c - poll and select. The engine is asked only where a hot stream is in the set. */
+/*
+ * hook_wait.c - hooks of poll() and select(). The engine is called only if a tracked fd is in the
+ * set.
+ */
 #include <time.h>
 
 #define RSK_EXPORT_wait 1
@@ -10,7 +13,7 @@
 
 #define RSK_POLLFDS_A_PAGE (RSK_TOUCH_PAGE / sizeof(struct pollfd))
 
-/* More than there can be fds: EINVAL, and perhaps no memory behind it. */
+/* More entries than there can be fds: the kernel returns EINVAL, and the array may end earlier. */
 static __attribute__((noinline)) bool rsk_poll_large(const struct pollfd *fds, nfds_t n)
 {
 	struct rlimit lim;
@@ -20,7 +23,7 @@ static __attribute__((noinline)) bool rsk_poll_large(const struct pollfd *fds, n
 	return rsk_touch_reads(fds, n * sizeof(*fds));
 }
 
-/* Of what poll() writes, a byte of each page. */
+/* Checks one byte per page of what poll() writes. */
 static inline bool rsk_poll_writable(struct pollfd *fds, nfds_t n)
 {
 	for (nfds_t i = RSK_POLLFDS_A_PAGE; i < n; i += RSK_POLLFDS_A_PAGE)
@@ -29,7 +32,7 @@ static inline bool rsk_poll_writable(struct pollfd *fds, nfds_t n)
 	return rsk_touch_write_byte(&fds->revents) && rsk_touch_write_byte(&fds[n - 1].revents);
 }
 
-/* A set that the kernel would refuse (EFAULT, EINVAL) is the kernel's to refuse. */
+/* If the kernel would refuse the set (EFAULT, EINVAL), the real call is made. */
 bool rsk_poll_is_ours(const struct pollfd *fds, nfds_t n)
 {
 	if (!n || !rsk_touch_ready || (uintptr_t)fds < 4096 || rsk_direct)
@@ -44,7 +47,7 @@ bool rsk_poll_is_ours(const struct pollfd *fds, nfds_t n)
 int rsk_poll_ours(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		  const sigset_t *mask)
 {
-	/* The kernel finds out behind its wait. */
+	/* The kernel finds out after its wait. */
 	if (!rsk_poll_writable(fds, n))
 		return (int)rsk_result(-EFAULT);
 	return (int)rsk_result(rsk_poll(fds, n, timeout, mask));
@@ -96,7 +99,7 @@ bool rsk_select_is_ours(int n, fd_set *r, fd_set *w, fd_set *e)
 	return rsk_select_concerns(n, r, w, e);
 }
 
-/* Linux leaves the time that was left in @timeout; so do we, whatever the outcome. */
+/* Linux stores the remaining time in @timeout; so does this hook, whatever the result. */
 int rsk_hook_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *timeout)
 {
 	struct timespec ts, start, end;
@@ -118,7 +121,7 @@ int rsk_hook_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *time
 	ret = rsk_select(n, r, w, e, &ts, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 
-	/* What has passed fits 64 bits of nanoseconds; what was asked for need not. */
+	/* The elapsed time fits 64 bits of nanoseconds; the timeout need not. */
 	left_ns = (end.tv_sec - start.tv_sec) * 1000000000LL + end.tv_nsec - start.tv_nsec;
 	ts.tv_sec -= left_ns / 1000000000LL;
 	ts.tv_nsec -= left_ns % 1000000000LL;
@@ -128,7 +131,7 @@ int rsk_hook_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *time
 	}
 	if (ts.tv_sec < 0)
 		ts = (struct timespec){ 0 };
-	if (!rsk_writable(timeout)) /* a constant: the kernel minds as little */
+	if (!rsk_writable(timeout)) /* read-only: the kernel ignores it too */
 		return (int)rsk_result(ret);
 	timeout->tv_sec = ts.tv_sec;
 	timeout->tv_usec = ts.tv_nsec / 1000;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* real.c - finds libc's own functions; stands in for them until then. */
+/* real.c - resolves libc's own functions, and replaces them until then; see real.h. */
 #include <dlfcn.h>
 #include <errno.h>
 
@@ -15,7 +15,8 @@ __thread uint32_t rsk_direct;
 #define RSK_SAME(ret, name, params)                                                                \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&name), ret(*) params), #name);
 #define RSK_SYM(ret, name, params, args, family, raw, note) RSK_SAME(ret, name, params)
-#define RSK_EXIT(name, params, args, family, raw, note) /* gcc: noreturn is part of the type */
+/* gcc: noreturn is part of the type */
+#define RSK_EXIT(name, params, args, family, raw, note)
 /* No header declares the fortified one. */
 extern int __dprintf_chk(int fd, int flag, const char *fmt, ...);
 #include "symbols.def"
@@ -24,9 +25,8 @@ extern int __dprintf_chk(int fd, int flag, const char *fmt, ...);
 /* ---- before libc's functions are known ---- */
 
 /*
- * The system call itself, with libc's way of telling errors. Takes six arguments whatever the
- * call has, and ints as longs, as libc's syscall() does: the kernel looks at those it knows, as
- * wide as it knows them.
+ * The system call itself, with libc's error convention. Takes six arguments for any call, and ints
+ * as longs, as libc's syscall() does: the kernel reads those that the call has, in their width.
  */
 #define rsk_raw_call(...) rsk_raw_call6(__VA_ARGS__, 0L, 0L, 0L, 0L, 0L, 0L)
 #define RSK_RAW_MISSING (-1L)
@@ -56,9 +56,10 @@ static long rsk_raw_call6(long nr, ...)
 }
 
 /*
- * One early function for each row: boots and calls what was found; else (boot is under way in
- * this very call: dlsym() allocates, a preloaded malloc reads its configuration ...) the kernel.
- * A symbol that the running libc does not have keeps its early function: the kernel, or ENOSYS.
+ * One early function for each row: boots and calls the resolved function; if boot is under way in
+ * this very call (dlsym() allocates, a preloaded malloc reads its configuration ...), makes the
+ * system call. A symbol that the running libc does not have keeps its early function: the system
+ * call, or ENOSYS.
  */
 #define RSK_VAR(ret, name, params, family, note)
 #define RSK_SYM(ret, name, params, args, family, raw, note)                                        \
@@ -87,7 +88,7 @@ static long rsk_raw_call6(long nr, ...)
 	}
 #include "symbols.def"
 
-/* The variadic ones: hooks call them with their last fixed shape only, as written here. */
+/* The variadic ones: hooks call them only with all arguments, as written here. */
 #define RSK_EARLY_ARGS(n, last)                                                                    \
 	va_list ap;                                                                                \
 	long a[n];                                                                                 \
@@ -162,7 +163,7 @@ static int rsk_early_clone(int (*fn)(void *), void *stack, int flags, void *arg,
 }
 
 /*
- * Their hooks call a fixed-argument sibling instead (vdprintf, execv ...): never through the
+ * Their hooks call a fixed-argument function instead (vdprintf, execv ...): never through the
  * table.
  */
 #define RSK_EARLY_UNUSED(name, ...)                                                                \
@@ -189,8 +190,8 @@ int rsk_real_resolve(void)
 	void *found;
 
 	/*
-	 * A word-sized store each: a thread that another constructor has started sees the old or
-	 * the new.
+	 * A word-sized store each: a thread that another constructor has started reads the old or
+	 * the new pointer.
 	 */
 #define RSK_SYM(ret, name, params, args, family, raw, note)                                        \
 	found = dlsym(RTLD_NEXT, #name);                                                           \
@@ -199,7 +200,7 @@ int rsk_real_resolve(void)
 	else                                                                                       \
 		missing++;
 #include "symbols.def"
-	/* What an application would find in dlerror() would be ours. */
+	/* Clears the error, which the application would otherwise find in dlerror(). */
 	if (missing)
 		dlerror();
 	return missing;

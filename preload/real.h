@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * real.h - libc's own functions, one typed pointer for each row of symbols.def.
+ * real.h - libc's own functions, one typed pointer for each row of symbols.def. All other code of
+ * preload/ calls libc by rsk_real only.
  *
- * A pointer is never NULL. Until boot has resolved it (other libraries' constructors, dlsym()'s
- * own calloc), it leads to a small function that boots, or, where that is what goes on just now,
- * makes the system call itself (real.c). All other code of preload/ reaches libc through rsk_real
- * only.
+ * A pointer is never NULL. Until boot has resolved it (other libraries' constructors, dlsym()'s own
+ * calloc), it points to a small function that boots, or, while boot is under way, makes the system
+ * call itself (real.c).
  */
 #ifndef RSK_REAL_H
 #define RSK_REAL_H
@@ -72,9 +72,9 @@ extern struct rsk_real rsk_real;
 int rsk_real_resolve(void);
 
 /*
- * rsk_direct - not zero in a vfork child (which runs on its parent's memory and this very word,
- * but with fds of its own): every hook goes straight to the kernel and leaves the tables alone.
- * Counts, since a vfork child may vfork. Used by vfork.S.
+ * rsk_direct - not zero in a vfork child (which runs on its parent's memory, including this word,
+ * but with its own fds): every hook goes straight to the kernel and leaves the tables alone. It is
+ * a counter, since a vfork child may vfork. Used by vfork.S.
  */
 extern __thread uint32_t rsk_direct;
 

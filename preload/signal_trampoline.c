@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* signal_trampoline.c - the handler in front of the application's (signal_trampoline.h). */
+/* signal_trampoline.c - the signal trampoline; see signal_trampoline.h. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -15,14 +15,14 @@
 #define RSK_SIGNALS 65 /* 1 to 64 */
 
 /*
- * The application's handler and what of its flags the kernel is not told, in one word, so that a
- * handler on any thread reads a whole one without a lock. User space ends below bit 56 on every
- * machine we know.
+ * The application's handler and those of its flags that the kernel is not told, in one word, so
+ * that a handler on any thread reads a consistent value without a lock. User space ends below bit
+ * 56 on all supported machines.
  */
 #define RSK_ACT_SIGINFO (1ULL << 63)
 #define RSK_ACT_ONCE (1ULL << 62)	/* SA_RESETHAND */
 #define RSK_ACT_INTERRUPTS (1ULL << 61) /* no SA_RESTART: blocking calls end with EINTR */
-#define RSK_ACT_DEFAULT (1ULL << 60)	/* SIG_DFL: we are there for ourselves alone */
+#define RSK_ACT_DEFAULT (1ULL << 60)	/* SIG_DFL: installed for the library's own faults only */
 #define RSK_ACT_FLAGS (RSK_ACT_SIGINFO | RSK_ACT_ONCE | RSK_ACT_INTERRUPTS | RSK_ACT_DEFAULT)
 
 typedef void rsk_handler_fn(int sig, siginfo_t *info, void *context);
@@ -31,8 +31,8 @@ static _Atomic(uint64_t) rsk_sigactions[RSK_SIGNALS];
 static _Atomic(bool) rsk_trampoline_faults_ours; /* rsk_trampoline_faults() has begun */
 
 /*
- * What to put back at the end of the section, and one signal that the kernel had no room to
- * queue. Only this thread and its handlers touch them.
+ * The mask to restore at the end of the section, and one signal that the kernel had no room to
+ * queue. Only this thread and its handlers access them.
  */
 static __thread uint64_t rsk_trampoline_mask;
 static __thread siginfo_t rsk_trampoline_kept;
@@ -59,15 +59,18 @@ static uint64_t *rsk_sig_set(sigset_t *set)
 	return (uint64_t *)(void *)set; /* the kernel's part comes first */
 }
 
-/* A fault or a seccomp trap of this very instruction: it cannot wait. */
+/* A fault or a seccomp trap of the interrupted instruction: it cannot be deferred. */
 static bool rsk_sig_is_fault(int sig, const siginfo_t *info)
 {
 	return (rsk_sig_faults() & rsk_sig_bit(sig)) && info->si_code > 0;
 }
 
-/* ---- putting off ---- */
+/* ---- deferring ---- */
 
-/* Queues @info to this thread once more, blocked as it is now. False: the kernel has no room. */
+/*
+ * Queues @info to this thread once more; the signal is blocked by now. False: the kernel has no
+ * room.
+ */
 static bool rsk_trampoline_queue(siginfo_t *info)
 {
 	return rsk_sys_rt_tgsigqueueinfo(rsk_sys_getpid(), rsk_sys_gettid(), info->si_signo,
@@ -75,10 +78,10 @@ static bool rsk_trampoline_queue(siginfo_t *info)
 }
 
 /*
- * Everything but faults is blocked, here and in the context that we interrupted, so that the
- * section goes on undisturbed and the number of signals put off needs no bound of ours. A signal
- * that comes before the mask is set runs this on top of us; it leaves a mask of its own in
- * rsk_trampoline_mask, ours overwrites it, and ours is the one of the section.
+ * Blocks all signals but faults, here and in the interrupted context, so that the section continues
+ * undisturbed and the number of deferred signals needs no bound. A signal that arrives before the
+ * mask is set runs this function on top of this call; it stores a mask of its own in
+ * rsk_trampoline_mask, which this call overwrites with the section's.
  */
 static void rsk_trampoline_defer(int sig, siginfo_t *info, ucontext_t *context)
 {
@@ -109,16 +112,18 @@ void rsk_trampoline_pending(void)
 		memcpy(&kept, &rsk_trampoline_kept, sizeof(kept));
 		rsk_trampoline_kept.si_signo = 0;
 	}
-	/* Still no room: at least the number arrives. */
+	/* Still no room: send at least the signal number. */
 	if (kept.si_signo && !rsk_trampoline_queue(&kept))
 		rsk_sys_tgkill(rsk_sys_getpid(), rsk_sys_gettid(), kept.si_signo);
-	/* Here they come, in the kernel's order, before the call returns. */
+	/*
+	 * The deferred signals are delivered here, in the kernel's order, before the call returns.
+	 */
 	rsk_sys_rt_sigprocmask(SIG_SETMASK, &set, NULL);
 }
 
 /*
- * SA_RESETHAND is kept from the kernel: a signal that is put off would find the default action. All but the handler
- * stays as the application gave it, by @act.
+ * SA_RESETHAND is not given to the kernel: a deferred signal would find the default action.
+ * Restores the default action; all else stays as the application gave it, by @act.
  */
 static void rsk_trampoline_reset(int sig, uint64_t act)
 {
@@ -136,8 +141,9 @@ static void rsk_trampoline_reset(int sig, uint64_t act)
 }
 
 /*
- * Where the frame of the innermost handler of this thread is; 0: there is none. One that was left by a jump leaves it
- * behind: then the stack has been given back, and a later frame is not below it, or is on another stack.
+ * The frame of this thread's innermost handler; 0: there is none. A handler that is left by a jump
+ * does not reset it: then that stack has been released, and a later frame is not below it, or is on
+ * another stack.
  */
 static __thread uintptr_t rsk_trampoline_frame;
 
@@ -151,7 +157,7 @@ bool rsk_trampoline_in_handler(void)
 	       rsk_trampoline_frame - here < RSK_TRAMPOLINE_DEEP;
 }
 
-/* ---- faults of our own ---- */
+/* ---- faults of the library ---- */
 
 static bool rsk_sig_is_ours(int sig)
 {
@@ -159,7 +165,7 @@ static bool rsk_sig_is_ours(int sig)
 	       atomic_load_explicit(&rsk_trampoline_faults_ours, memory_order_relaxed);
 }
 
-/* A look at the application's memory, which is not there (touch.h): it goes on where that is said. */
+/* An access to the application's memory that faulted (touch.h) continues at its fixup address. */
 static bool rsk_trampoline_fixed(int sig, const siginfo_t *info, ucontext_t *context)
 {
 #if defined(__x86_64__)
@@ -178,8 +184,9 @@ static bool rsk_trampoline_fixed(int sig, const siginfo_t *info, ucontext_t *con
 }
 
 /*
- * The application wants the default action. The instruction faults again, and the kernel has all of it: the registers,
- * the address, its log. What does not come again by itself is sent once more; it is blocked until we return.
+ * The application has the default action. A faulting instruction faults again, and the kernel sees
+ * all of it: the registers, the address, its log entry. A signal that does not recur by itself is
+ * sent once more; it is blocked until this handler returns.
  */
 static void rsk_trampoline_default(int sig, siginfo_t *info, uint64_t act)
 {
@@ -190,7 +197,7 @@ static void rsk_trampoline_default(int sig, siginfo_t *info, uint64_t act)
 		rsk_sys_tgkill(rsk_sys_getpid(), rsk_sys_gettid(), sig);
 }
 
-/* SA_RESETHAND: @act, which is called now, was the last. */
+/* SA_RESETHAND: the handler in @act, which is called now, was called for the last time. */
 static void rsk_trampoline_once(int sig, uint64_t act)
 {
 	if (rsk_sig_is_ours(sig))
@@ -221,7 +228,7 @@ static void rsk_trampoline(int sig, siginfo_t *info, void *context)
 	if (act & RSK_ACT_ONCE)
 		rsk_trampoline_once(sig, act);
 	/*
-	 * Three arguments for all, as the kernel does: some old handlers look at them without
+	 * All handlers get three arguments, as from the kernel: some old handlers read them without
 	 * SA_SIGINFO.
 	 */
 	rsk_trampoline_frame = (uintptr_t)__builtin_frame_address(0);
@@ -240,7 +247,7 @@ static uint64_t rsk_act_pack(const struct sigaction *act)
 	       (act->sa_handler == SIG_DFL ? RSK_ACT_DEFAULT : 0);
 }
 
-/* @act as the kernel is to know it. */
+/* @act as it is given to the kernel. */
 static struct sigaction rsk_act_trampoline(const struct sigaction *act)
 {
 	struct sigaction front = *act;
@@ -250,7 +257,7 @@ static struct sigaction rsk_act_trampoline(const struct sigaction *act)
 	return front;
 }
 
-/* What the kernel holds, as the application gave it. */
+/* Converts the kernel's action to the one that the application gave. */
 static void rsk_act_show(struct sigaction *old, uint64_t act)
 {
 	if (old->sa_sigaction != rsk_trampoline)
@@ -276,7 +283,10 @@ int rsk_trampoline_sigaction(int sig, const struct sigaction *act, struct sigact
 	wrap = act && track && act->sa_handler != SIG_IGN &&
 	       (act->sa_handler != SIG_DFL || rsk_sig_is_ours(sig));
 	if (wrap) {
-		/* The table first: the kernel may call us from the moment it knows. */
+		/*
+		 * The table is written first: the kernel may call the trampoline as soon as it
+		 * knows it.
+		 */
 		after = rsk_act_pack(act);
 		front = rsk_act_trampoline(act);
 		act = &front;
@@ -287,7 +297,7 @@ int rsk_trampoline_sigaction(int sig, const struct sigaction *act, struct sigact
 			atomic_compare_exchange_strong(&rsk_sigactions[sig], &after, before);
 		return -1;
 	}
-	/* Another thread was at rsk_trampoline_faults(), and saw the default action still. */
+	/* Another thread was inside rsk_trampoline_faults(), and still saw the default action. */
 	if (wrap && !(after & RSK_ACT_DEFAULT) &&
 	    (atomic_load_explicit(&rsk_sigactions[sig], memory_order_relaxed) & RSK_ACT_DEFAULT))
 		atomic_store_explicit(&rsk_sigactions[sig], after, memory_order_release);
@@ -298,7 +308,10 @@ int rsk_trampoline_sigaction(int sig, const struct sigaction *act, struct sigact
 	return 0;
 }
 
-/* In front of the default action of @sig. What was installed by a raw system call is left alone. */
+/*
+ * Installs the trampoline for the default action of @sig. A handler that was installed by a raw
+ * system call is left alone.
+ */
 static void rsk_trampoline_take(int sig)
 {
 	uint64_t before = atomic_load_explicit(&rsk_sigactions[sig], memory_order_acquire), after;
@@ -309,9 +322,9 @@ static void rsk_trampoline_take(int sig)
 	after = rsk_act_pack(&now);
 	front = rsk_act_trampoline(&now);
 	if (!atomic_compare_exchange_strong(&rsk_sigactions[sig], &before, after))
-		return; /* another thread is about to install its own */
+		return; /* another thread is about to install its own handler */
 	if (rsk_real.sigaction(sig, &front, &was) == 0 && was.sa_sigaction == rsk_trampoline)
-		rsk_real.sigaction(sig, &was, NULL); /* and has, meanwhile */
+		rsk_real.sigaction(sig, &was, NULL); /* and has done so meanwhile */
 }
 
 void rsk_trampoline_faults(void)

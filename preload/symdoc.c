@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* symdoc.c - prints docs/symbols.md from symbols.def. A build tool, no part of the library. */
+/* symdoc.c - prints docs/symbols.md from symbols.def. A build tool, not part of the library. */
 #include <stdio.h>
 #include <string.h>
 

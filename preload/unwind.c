@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * unwind.c - what the compiler's cleanups need of libgcc_s, without loading it into every
- * process.
+ * unwind.c - provides the libgcc_s functions that the compiler's cleanups need, without loading
+ * libgcc_s into every process.
  *
- * A cleanup runs when a thread is cancelled inside a hook, or an exception passes through one;
- * whoever unwinds has loaded libgcc_s by then (libc does so itself, for the same reason and in
+ * A cleanup runs when a thread is cancelled inside a hook, or an exception passes through one; the
+ * code that unwinds has loaded libgcc_s by then (libc does so itself, for the same reason and in
  * the same way). So it is looked up when it is needed, and librsock.so depends on libc alone.
  */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-/* As <unwind.h> declares them, which would export ours. */
+/* As declared in <unwind.h>, whose declarations would export these functions. */
 struct _Unwind_Exception;
 struct _Unwind_Context;
 typedef int rsk_personality_fn(int version, int actions, uint64_t class,
@@ -26,7 +26,7 @@ static void *rsk_unwind_symbol(const char *name)
 	void *lib = dlopen("libgcc_s.so.1", RTLD_NOW), *found = lib ? dlsym(lib, name) : NULL;
 
 	if (!found)
-		abort(); /* half way up the stack there is no way on */
+		abort(); /* unwinding cannot be stopped halfway */
 	return found;
 }
 

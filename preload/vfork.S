@@ -2,11 +2,11 @@
 /*
  * vfork.S - vfork(), which cannot be written in C.
  *
- * The child runs on the parent's stack while the parent waits, and overwrites whatever lies below
- * the caller's frame: so nothing may be kept there. The return address stays in a register that
- * the system call leaves alone. rsk_direct (thread-local, and the child's too) is counted up
- * before and down again in the parent only: between the two the child's hooks go straight to the
- * kernel. What has to be done before there is a child is C's (rsk_vfork_before()).
+ * The child runs on the parent's stack while the parent waits, and overwrites the stack below the
+ * caller's frame: so no value may be kept there. The return address stays in a register that the
+ * system call leaves alone. rsk_direct (thread-local, and the child's too) is incremented before,
+ * and decremented in the parent only: between the two the child's hooks go straight to the kernel.
+ * Work that has to be done before there is a child is in C (rsk_vfork_before()).
  */
 #if defined(__x86_64__)
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* calls.h - what the calls on one stream have in common. */
+/*
+ * calls.h - functions that the send, receive and control calls on one stream share. Internal to
+ * calls/.
+ */
 #ifndef RSK_CALLS_H
 #define RSK_CALLS_H
 
@@ -12,20 +15,23 @@
 
 struct rsk_stream;
 
-/* recv.c, send.c: one non-blocking round, with locks, notification and bookkeeping */
+/*
+ * recv.c, send.c: one non-blocking round, with locks, notification and bookkeeping. Bytes or
+ * -errno.
+ */
 ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek,
 			    bool look);
 ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags);
 
-/* op.c: so many bytes were moved by a call. */
+/* op.c: accounts @n bytes that a call has moved. */
 void rsk_op_moved(struct rsk_stream *s, int fd, uint64_t n);
 void rsk_op_uncount(struct rsk_op *op);
-void rsk_pairing_due(struct rsk_stream *s,
-		     int fd); /* rsk_pairing_step(), if its work has come so far */
+/* Calls rsk_pairing_step() if enough work has been done since the last step. */
+void rsk_pairing_due(struct rsk_stream *s, int fd);
 /*
- * chunked_send.c: a piece of a large send before the stream is joined. Bytes or -errno; -ESTALE: joined
- * by now, send it so; -EPIPE, if not the @first piece: there is an error, for the next call to
- * take.
+ * chunked_send.c: sends a chunk of a large send before the stream is paired. Bytes or -errno; -ESTALE: the
+ * stream is paired by now, send by the engine; -EPIPE, unless it is the @first chunk: there is an
+ * error, which the next call takes.
  */
 ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags,
 			 bool first);

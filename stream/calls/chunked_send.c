@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * chunked_send.c - one large blocking send on a stream that is not joined yet. In the kernel it would be one call, from the
- * first byte to the last on TCP; rsk_op_send() makes it in pieces, and between two of them the stream may be joined.
- * What the kernel promises of a blocking send stays: all of it, or what went before a signal, the timeout, an error.
+ * chunked_send.c - chunked send: one large blocking send on a stream that is not paired yet. In the kernel
+ * it would be one call, all on TCP; rsk_op_send() sends it in chunks, and between two of them the
+ * stream may be paired. The guarantee of a blocking send is kept: all bytes are sent, or those
+ * before a signal, the timeout, or an error. op.c and send.c call it.
  */
 #include <errno.h>
 #include <poll.h>
@@ -43,11 +44,14 @@ ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, i
 	ssize_t n;
 
 	rsk_pairing_due(s, fd);
-	/* An error that came after the first piece is told at the next call: this one must not take it. */
+	/*
+	 * An error that came after the first chunk is reported by the next call: this one must not
+	 * take it.
+	 */
 	if (!first && rsk_sys_ppoll(&look, 1, &(struct timespec){ 0 }, NULL) > 0 &&
 	    (look.revents & (POLLERR | POLLHUP)))
 		return -EPIPE;
-	/* Counted as in rsk_op_begin(), for the piece alone. */
+	/* Counted as in rsk_op_begin(), for this chunk alone. */
 	atomic_fetch_add(&s->tx_plain, 1);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (rsk_stream_phase(s) == RSK_PHASE_PAIRED) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* ctl.c - the small calls on a joined stream: shutdown, the queues' lengths, the pending error, TCP_INFO. */
+/*
+ * ctl.c - the small calls on a paired stream: shutdown, queue lengths, the pending error, TCP_INFO.
+ * The hooks call it by way of engine.h.
+ */
 #include <errno.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -17,8 +20,9 @@
 #include "stream.h"
 
 /*
- * An end that is shut both ways answers what comes with a reset, which only the kernel can: the sender is asked to go
- * on by TCP. Before the kernel's shutdown, so that whoever has seen that does not find the ring any more. tx_lock held.
+ * An end that is shut both ways answers data with a reset, which only the kernel can send: so the
+ * peer's sender is asked to use TCP. This is done before the kernel's shutdown, so that a thread
+ * that has seen the shutdown does not find the ring any more. tx_lock is held.
  */
 static bool shuts_both(struct rsk_stream *s, int how)
 {
@@ -31,7 +35,7 @@ static bool shuts_both(struct rsk_stream *s, int how)
 	return true;
 }
 
-/* What the kernel did is noted: @rc of shutdown(2). tx_lock held. */
+/* Records what the kernel did: @rc of shutdown(2). tx_lock is held. */
 static void note_shut(struct rsk_stream *s, struct rsk_tcp *c, int how, int rc)
 {
 	if (rc == 0 && how != SHUT_RD) {
@@ -49,8 +53,9 @@ static void note_shut(struct rsk_stream *s, struct rsk_tcp *c, int how, int rc)
 #define WORD_WAIT_NS 200000000ull
 
 /*
- * The receiver has ended the promotion in this moment, and has not said yet what it has read: only behind that can the
- * end be told in order. It is inside a call; where it does not live to say so nothing is lost that it could read.
+ * The receiver has just ended the promotion, and has not announced yet how far it has read: the end
+ * can only follow that in order. The receiver is inside a call; if it dies before the announcement,
+ * no byte that it could read is lost.
  */
 static void await_word(struct rsk_stream *s, struct rsk_tcp *c)
 {
@@ -72,8 +77,9 @@ static void await_word(struct rsk_stream *s, struct rsk_tcp *c)
 }
 
 /*
- * Has the kernel's FIN to wait? Between hosts the ring's is put first, and what is before it has to arrive. A ring that
- * takes it not even now is another process's. tx_lock held.
+ * True: the kernel's FIN has to wait. Between hosts the ring's FIN is put first, and the bytes
+ * before it have to arrive. If the ring does not even take it now, it is another process's. tx_lock
+ * is held.
  */
 static bool waits(struct rsk_stream *s, struct rsk_tcp *c)
 {
@@ -83,7 +89,7 @@ static bool waits(struct rsk_stream *s, struct rsk_tcp *c)
 	return s->tx.state != RSK_TX_ONRING && rsk_tx_fin_waits(&s->tx);
 }
 
-/* A socket that was reset, or shut both ways, takes nothing any more. */
+/* False: the socket was reset, or shut both ways, and accepts nothing any more. */
 static bool takes_more(int fd)
 {
 	struct pollfd p = { .fd = fd };
@@ -93,9 +99,9 @@ static bool takes_more(int fd)
 
 /*
  * Bytes are still to be repeated by TCP, which has no room for them, or may have to be, since they
- * are on their way by a rail: the program sees this direction shut at once, the kernel does when
- * they are sent, or have arrived. Until then another process has the socket, or between hosts the
- * keeper. tx_lock held.
+ * are in flight by a rail. The program sees this direction shut at once; the kernel shuts it when
+ * they are sent, or have arrived. Until then another process holds the socket, or, between hosts,
+ * the progress thread does. tx_lock is held.
  */
 static int shut_later(struct rsk_stream *s, struct rsk_tcp *c, int how)
 {
@@ -110,7 +116,10 @@ static int shut_later(struct rsk_stream *s, struct rsk_tcp *c, int how)
 	return 0;
 }
 
-/* Nobody would look whether it has arrived, if the program makes no call more: the kernel's FIN goes now. */
+/*
+ * If the program makes no further call, no thread would check whether the bytes have arrived: the
+ * kernel's FIN is sent now.
+ */
 static void shut_now(struct rsk_stream *s, int fd)
 {
 	rsk_lock(&s->tx_lock);
@@ -137,7 +146,10 @@ int rsk_op_shutdown(struct rsk_op *op, int how)
 	rsk_lock(&s->tx_lock);
 	both = shuts_both(s, how);
 	later = how != SHUT_RD && takes_more(op->fd) && waits(s, &k.c);
-	/* The kernel's FIN first: who is told of the end by the ring finds the socket in that state. */
+	/*
+	 * The kernel's FIN is sent first: a thread that learns of the end by the ring finds the
+	 * socket in that state.
+	 */
 	rc = later ? shut_later(s, &k.c, how) : rsk_sys_shutdown(op->fd, how);
 	note_shut(s, &k.c, how, rc);
 	if (rc < 0 && both) {
@@ -150,10 +162,11 @@ int rsk_op_shutdown(struct rsk_op *op, int how)
 	if (later && s->link->remote && !rsk_recovery_linger_add(s, op->fd))
 		shut_now(s, op->fd);
 	if (later)
-		rsk_recovery_stir(s); /* threads of ours that the kernel would wake */
+		rsk_recovery_stir(s); /* wakes threads of ours that the kernel would wake */
 	/*
-	 * Who was woken by the kernel's shutdown before this was noted sleeps again. On one host the companion's
-	 * end was the end to him; between hosts it may be ahead of the ring's.
+	 * A thread that the kernel's shutdown woke before it was recorded here sleeps again. On one
+	 * host the TCP socket's end was the end for it; between hosts it may be ahead of the
+	 * ring's.
 	 */
 	if (rc == 0 && s->link->remote)
 		rsk_rdma_news(NULL, s->link, s->sid, RSK_WAKE_RX | RSK_WAKE_TX);
@@ -198,8 +211,9 @@ void rsk_op_inq(struct rsk_op *op, int *value)
 }
 
 /*
- * SIOCOUTQ counts what the peer's kernel has not got yet, read or not: on a fabric where a put has landed when it
- * returns that is nothing, between hosts what the other device has not acknowledged.
+ * SIOCOUTQ counts bytes that the peer's kernel has not received yet, read or not: zero on a fabric
+ * where a put has landed when it returns; between hosts the bytes that the other device has not
+ * acknowledged.
  */
 void rsk_op_outq(struct rsk_op *op, int *value)
 {
@@ -214,7 +228,10 @@ void rsk_op_outq(struct rsk_op *op, int *value)
 	*value += (int)n;
 }
 
-/* The socket's error is told once, by whichever call comes first: @err is what the kernel told, 0: nothing. */
+/*
+ * The socket's error is reported once, by the call that comes first. @err: the kernel's error, 0:
+ * none.
+ */
 static int tell_error(struct rsk_stream *s, int err)
 {
 	rsk_lock(&s->rx_lock);

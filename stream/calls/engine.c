@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* engine.c - the start and the end of the process, as preload/ tells them. */
+/* engine.c - start and exit of the process. preload/ calls it. */
 #include "engine.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "stream.h"
 #include "upcalls.h"
 
-#define TASK_LINKS_ALONE 3u /* of /proc/self/task: two, and one for each thread */
+#define TASK_LINKS_ALONE 3u /* link count of /proc/self/task: two, plus one for each thread */
 
 void rsk_engine_init(const struct rsk_host *host)
 {
@@ -39,9 +39,9 @@ void rsk_engine_stop_promoting(enum rsk_reason why)
 	atomic_compare_exchange_strong(&rsk_stopped, &none, (int)why);
 }
 
-/* ---- the end ---- */
+/* ---- exit ---- */
 
-/* No other thread is there to notice. Where that cannot be seen, one may be. */
+/* True: the process has no other thread. False also where that cannot be determined. */
 static bool alone(void)
 {
 	struct stat st;
@@ -63,9 +63,10 @@ void rsk_exit(void)
 		rsk_stats_append(rsk_knobs.stat_file);
 	}
 	/*
-	 * As the kernel will do in a moment, and in the same order. Other threads go on until that moment, and handlers
-	 * and destructors to come may wait for them: to them all stays as it is, and only the count of holders goes
-	 * down. The peers then see what they see of a killed process. Streams between hosts go by their companions.
+	 * Does what the kernel will do in a moment, and in the same order. Other threads run until
+	 * that moment, and handlers and destructors to come may wait for them: for them nothing
+	 * changes, and only the holder counts are decremented. The peers then see what they see of
+	 * a killed process. Streams between hosts go by their TCP sockets.
 	 */
 	one = alone();
 	if (!one && rsk_progress_runs())

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * fast_path.c - the call that finds everything as the last one left it: joined, on the ring, nothing new said, room for
- * all of it in one slot, or bytes there. It takes one lock, the direction's, and pins nothing. Anything else is an
- * ordinary operation's (send.c, recv.c), which begins from the start.
+ * fast_path.c - the fast path of send and receive: a call that finds everything as the last one left
+ * it. The stream is paired and on the ring, no control word is new, and there is room for all bytes
+ * in one slot, or bytes are there. It takes one lock, the direction's, and pins nothing. All other
+ * cases return RSK_UNSTEADY, and the call starts again in send.c or recv.c. The hooks call it by
+ * way of engine.h.
  *
- * Why no pin: whoever gives a stream back takes both of its locks after the last table entry is gone
- * (rsk_stream_quiesce()). We look at our entry once more with the lock in hand: if we had it first, they wait for us;
- * if they did, we synchronise with them and see that the entry is another. The lock itself is always there, since
- * streams are type-stable and their locks are never made anew (stream_alloc()).
+ * Why no pin is needed: a thread that frees a stream takes both of its locks after the last table
+ * entry is removed (rsk_stream_quiesce()). The fast path reads its entry once more with the lock
+ * held: if it got the lock first, the other thread waits for it; otherwise it synchronises with
+ * that thread and sees that the entry has changed. The lock itself is always there, since streams
+ * are type-stable and their locks are never initialised again (stream_alloc()).
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -22,7 +25,7 @@
 #define SEND_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE)
 #define RECV_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL | MSG_CMSG_CLOEXEC)
 
-/* What a table word leads to, if that is joined, or was; NULL. */
+/* The stream of a table word if it is paired, or was; otherwise NULL. */
 static inline struct rsk_stream *paired_at(uintptr_t w)
 {
 	struct rsk_stream *s = rsk_fd_object(w);
@@ -33,7 +36,7 @@ static inline struct rsk_stream *paired_at(uintptr_t w)
 	return s;
 }
 
-/* One of its locks is held. */
+/* One of its direction locks is held. */
 static inline bool is_here(const struct rsk_stream *s, int fd, uintptr_t w)
 {
 	return rsk_fd_word(fd) == w && rsk_stream_phase(s) == RSK_PHASE_PAIRED &&
@@ -42,9 +45,10 @@ static inline bool is_here(const struct rsk_stream *s, int fd, uintptr_t w)
 }
 
 /*
- * @lock is held, and dropped here: before a sleeper is woken, and before what the receiver said meanwhile, behind our
- * slot, is heard (@fresh; it may have left), and what an operator wishes. Closed in this moment, the lock is all that
- * keeps the stream: its sleepers are woken with it, and goodbye hears.
+ * @lock is held, and released here: before a sleeper is woken, before the receiver's control word
+ * that was written after our slot is processed (@fresh; it may have fallen back), and before an
+ * operator request is read. If the stream is closed at this moment, only the lock keeps it: its
+ * sleepers are woken with the lock held, and goodbye processes the control word.
  */
 static __attribute__((noinline)) void
 unlock_and_tell(struct rsk_stream *s, int fd, struct rsk_lock *lock, uint64_t doorbells, bool fresh)
@@ -91,7 +95,7 @@ ssize_t rsk_fast_path_send(int fd, const struct iovec *iov, int n, int flags)
 	rsk_stats_add(&s->rec->tx_ring_bytes, (uint64_t)sent);
 	s->rec->tx_slots = s->tx.ring.slots;
 	rsk_stream_publish_cpu(s);
-	/* Has a fence: our slot before this look at what the receiver says. */
+	/* Has a fence: orders our slot before this read of the receiver's control word. */
 	doorbells = rsk_stream_due(s, RSK_WAKE_RX);
 	fresh = rsk_control_word_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx));
 	if (__builtin_expect(doorbells || fresh || !(s->tx.ring.slots % RSK_REQUEST_SLOTS), 0))
@@ -101,7 +105,10 @@ ssize_t rsk_fast_path_send(int fd, const struct iovec *iov, int n, int flags)
 	return sent;
 }
 
-/* rx_lock held. Nothing is there: may that be said without a look at the companion? */
+/*
+ * The ring is empty: true if -EAGAIN may be returned without a check of the TCP socket. rx_lock is
+ * held.
+ */
 static inline bool may_say_again(struct rsk_stream *s, int flags)
 {
 	if (!(flags & MSG_DONTWAIT) && !atomic_load_explicit(&s->nonblock, memory_order_relaxed))
@@ -112,7 +119,10 @@ static inline bool may_say_again(struct rsk_stream *s, int flags)
 	       ++s->empty_looks < RSK_EMPTY_LOOKS;
 }
 
-/* rx_lock held. The sender has moved to the companion behind @got bytes: what is there counts as here as well. */
+/*
+ * The sender has moved to TCP after @got bytes: what is on the TCP socket counts as here as well.
+ * rx_lock is held.
+ */
 static __attribute__((noinline)) ssize_t recv_rest(struct rsk_stream *s, int fd,
 						   struct rsk_iovcur *dst, size_t got)
 {

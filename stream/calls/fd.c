@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* fd.c - the life of an fd, as the hooks tell it: connected, accepted, duplicated, closed, its modes. */
+/*
+ * fd.c - the lifetime of a descriptor: connected, accepted, duplicated, closed, mode changes. The
+ * hooks call it by way of engine.h.
+ */
 #include "engine.h"
 
 #include <errno.h>
@@ -19,7 +22,7 @@
 #include "upcalls.h"
 #include "wait.h"
 
-/* The entry was @w and is out of the table. @open: the number leads to its file still. */
+/* The entry was @w and is removed from the table. @open: the number still leads to its file. */
 static inline __attribute__((always_inline)) void gone(int fd, uintptr_t w, bool open)
 {
 	struct rsk_stream *s;
@@ -44,7 +47,10 @@ static inline __attribute__((always_inline)) void gone(int fd, uintptr_t w, bool
 	}
 	if (__atomic_load_n(&s->regs, __ATOMIC_RELAXED))
 		rsk_epoll_forget_fd(s, fd, atomic_load(&s->fds) - 1);
-	/* The usual end of a short one: no other fd, no call under way that could count on it, nothing to say. */
+	/*
+	 * The usual end of a short stream: no other fd, no call under way that could use it, no
+	 * message to send.
+	 */
 	if (atomic_load(&s->fds) == 1 && rsk_stream_phase(s) == RSK_PHASE_CANDIDATE &&
 	    !s->kin.serial && atomic_compare_exchange_strong(&s->refs, &(uint64_t){ 1 }, 0)) {
 		atomic_store_explicit(&s->fds, 0, memory_order_relaxed);
@@ -53,8 +59,8 @@ static inline __attribute__((always_inline)) void gone(int fd, uintptr_t w, bool
 	}
 	if (atomic_fetch_sub(&s->fds, 1) == 1) {
 		/*
-		 * A call under way keeps the connection, as it keeps the kernel's file. By a number that is another
-		 * file's no call of ours is made.
+		 * A call under way keeps the connection, as it keeps the kernel's file. No call of
+		 * ours uses a number that is another file's.
 		 */
 		atomic_store(&s->goodbye_due, 1);
 		rsk_stream_last_goodbye(s, open ? fd : -1);
@@ -68,7 +74,10 @@ void rsk_fd_closed_unseen(int fd, uintptr_t w)
 	gone(fd, w, false);
 }
 
-/* It was closed behind our back. Another thread may know that as well, or better. */
+/*
+ * The number was closed where no hook saw it. Another thread may have found that as well, or have
+ * newer information.
+ */
 static __attribute__((noinline)) void forget(int fd, uintptr_t w)
 {
 	if (rsk_fd_put_if(fd, w, 0))
@@ -93,14 +102,14 @@ void rsk_fd_check(int fd)
 	rsk_stream_unpin(s);
 }
 
-/* Of a marked socket, without asking if possible. */
+/* The blocking mode of a marked socket, without a system call if possible. */
 static bool mode_of(int fd, uintptr_t w)
 {
 	return rsk_fd_marked(w) && (w & RSK_FD_MODE) ? !!(w & RSK_FD_NONBLOCK) :
 						       rsk_kernel_nonblock(fd);
 }
 
-/* The numbers that a socket got before it had a stream: those that lead to @fd's are @s's now. */
+/* Makes the other numbers that a socket got before it had a stream lead to @s. */
 static void find_dups(struct rsk_stream *s, int fd)
 {
 	uint64_t cookie = rsk_cookie_of(fd);
@@ -123,7 +132,7 @@ static void find_dups(struct rsk_stream *s, int fd)
 	}
 }
 
-/* @w: what the table says, 0 or a mark. */
+/* @w: the table word, 0 or a mark. */
 static void begin(int fd, uintptr_t w, bool connecting_side, bool nonblock,
 		  const struct rsk_tuple *peer)
 {
@@ -176,7 +185,10 @@ bool rsk_fd_connecting(const struct sockaddr *to, socklen_t len, bool ahead,
 	return rsk_resolve(to, len, ahead, redirect);
 }
 
-/* With a stream: a second connect() on a socket in progress, or one that was watched before it was connected. */
+/*
+ * If there is a stream, this is a second connect() on a socket in progress, or the socket was
+ * watched before it was connected.
+ */
 void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len)
 {
 	uintptr_t w = rsk_fd_word(fd);
@@ -192,7 +204,7 @@ void rsk_fd_listening(int fd)
 		rsk_pairing_listening(fd);
 }
 
-/* Only what is a stream is accepted, and of the listener's kind. */
+/* accept() returns only streams, of the listener's kind. */
 void rsk_fd_accepted(int fd, bool nonblock, int listener, uintptr_t before)
 {
 	uintptr_t w = rsk_fd_word(listener);
@@ -201,7 +213,7 @@ void rsk_fd_accepted(int fd, bool nonblock, int listener, uintptr_t before)
 	if (!rsk_fd_marked(w) || w != before) {
 		if (!rsk_fdtab.word || !rsk_kernel_speaks_tcp(fd))
 			return;
-		if (!w && !before) /* inherited; the next time it is known */
+		if (!w && !before) /* inherited; known from the next time on */
 			rsk_fd_put_if(listener, 0, RSK_FD_TCP);
 	}
 	begin(fd, 0, false, nonblock, NULL);
@@ -233,12 +245,12 @@ int rsk_fd_closing(int fd)
 		rsk_fd_put(fd, 0); /* a library that we use closes it */
 		return 0;
 	}
-	/* Whoever takes the word out owns the reference. */
+	/* The thread that takes the word out owns the reference. */
 	gone(fd, atomic_exchange(&rsk_fdtab.word[fd], 0), true);
 	return 0;
 }
 
-/* Not of one number alone any more: the mode may be changed by another. */
+/* The socket has more than one number: its mode may be changed by another one. */
 static void mark_dup(int oldfd, int newfd, uintptr_t w)
 {
 	uintptr_t less = (w & ~(uintptr_t)(RSK_FD_MODE | RSK_FD_NONBLOCK)) | RSK_FD_DUPPED;
@@ -252,7 +264,10 @@ void rsk_fd_leaving(int fd)
 	uintptr_t w = rsk_fd_word(fd);
 	struct rsk_stream *s;
 
-	/* Whoever has the word from now on leaves the counts alone; and what they counted stays allocated. */
+	/*
+	 * A thread that reads the word from now on leaves the counts alone; and what they counted
+	 * stays allocated.
+	 */
 	do {
 		if (w < RSK_FD_NO_POINTER || (w & RSK_FD_LEFT))
 			return;
@@ -281,7 +296,7 @@ void rsk_fd_dup(int oldfd, int newfd)
 			mark_dup(oldfd, newfd, w);
 		return;
 	}
-	rsk_stream_name(s, oldfd); /* the number in its record may be another's by and by */
+	rsk_stream_name(s, oldfd); /* the number in its record may become another file's */
 	if ((uint32_t)newfd >= rsk_fdtab.size) {
 		rsk_stream_unpin(s);
 		rsk_fd_fall_back(oldfd, RSK_REASON_FD_LIMIT);

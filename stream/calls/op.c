@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* op.c - one call on one stream: who carries it, and what is counted before a stream is joined. */
+/*
+ * op.c - begins and ends one call on one stream: decides whether the kernel or the engine carries
+ * it, and counts calls and bytes before the stream is paired. The hooks call it by way of engine.h.
+ */
 #include "calls.h"
 #include "engine.h"
 
@@ -15,7 +18,7 @@ static uint64_t bytes_moved(const struct rsk_stream *s)
 	       atomic_load_explicit(&s->tcp_tx, memory_order_relaxed);
 }
 
-/* rsk_op.counted */
+/* values of rsk_op.counted: where the call is counted as a plain wait */
 enum {
 	IN_LIFE = 1,
 	APART = 2
@@ -47,7 +50,7 @@ void rsk_pairing_due(struct rsk_stream *s, int fd)
 		rsk_pairing_step(s, fd);
 }
 
-/* Pinned, and not joined when it was looked at. */
+/* The stream is pinned, and was not paired when it was checked. */
 static __attribute__((noinline)) int begin_candidate(struct rsk_op *op, struct rsk_stream *s)
 {
 	uint32_t phase = rsk_stream_phase(s);
@@ -64,7 +67,10 @@ static __attribute__((noinline)) int begin_candidate(struct rsk_op *op, struct r
 	rsk_pairing_due(s, op->fd);
 	if (rsk_stream_phase(s) == RSK_PHASE_PAIRED)
 		return RSK_ENGINE;
-	/* Add, look again: pairs with the joiner's phase, look at the count (kernel.c); all of it seq_cst. */
+	/*
+	 * Add, read the phase again: pairs with the pairing thread, which sets the phase, then
+	 * reads the count (kernel.c); all of it seq_cst.
+	 */
 	atomic_fetch_add(plain_apart(op), 1);
 	if (atomic_load(&s->phase) == RSK_PHASE_PAIRED) {
 		atomic_fetch_sub(plain_apart(op), 1);
@@ -79,12 +85,15 @@ static __attribute__((noinline)) int begin_slow(struct rsk_op *op, int fd)
 	struct rsk_stream *s;
 
 	if (rsk_fd_ours(fd))
-		return rsk_sigdefer_depth ? RSK_KERNEL : RSK_ENGINE; /* which says EBADF */
+		return rsk_sigdefer_depth ? RSK_KERNEL : RSK_ENGINE; /* which returns EBADF */
 	s = rsk_stream_of(fd);
 	return s ? begin_candidate(op, s) : RSK_KERNEL;
 }
 
-/* The usual candidate, the entry was @w: pinned and counted at once, then looked at again as above. */
+/*
+ * The usual candidate; the entry was @w: pinned and counted in one operation, then checked again as
+ * above.
+ */
 static __attribute__((noinline)) int begin_plain(struct rsk_op *op, struct rsk_stream *s,
 						 uintptr_t w)
 {
@@ -117,10 +126,10 @@ int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
 	*op = (struct rsk_op){ .fd = fd, .kind = (uint8_t)kind };
 	if (__builtin_expect((w & RSK_FD_MASK) != RSK_FD_TRACKED || w == RSK_FD_OWN, 0))
 		return begin_slow(op, fd);
-	/* Before the pin it may be another stream's phase: no more than a hint. */
+	/* Before the pin it may be another stream's phase: only a hint. */
 	if (rsk_stream_phase(s) != RSK_PHASE_PAIRED && kind != RSK_OP_CTL)
 		return begin_plain(op, s, w);
-	/* The usual one: the entry is still the same after the pin. */
+	/* The usual case: the entry is still the same after the pin. */
 	if (rsk_stream_pin(s)) {
 		if (__builtin_expect(rsk_fd_word(fd) == w, 1)) {
 			if (rsk_stream_phase(s) != RSK_PHASE_PAIRED)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* recv.c - receive on a joined stream: what a TCP socket promises, over two carriers. */
+/*
+ * recv.c - receive on a paired stream, with the guarantees of a TCP socket, over two paths. The
+ * hooks call it by way of engine.h.
+ */
 #include <errno.h>
 #include <stddef.h>
 #include <sys/socket.h>
@@ -26,8 +29,8 @@
 /* ---- one round ---- */
 
 /*
- * rx_lock held. What is there is copied to @dst, shown to @d, and consumed as far as @d has taken it: nobody else can
- * read in between.
+ * Copies what is there to @dst, passes it to @d, and consumes as much as @d has taken; no other
+ * thread can read in between. rx_lock is held.
  */
 static ssize_t hand_over(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst, bool look,
 			 struct rsk_drain *d)
@@ -48,13 +51,13 @@ static ssize_t hand_over(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur
 	}
 	taken = (struct iovec){ buf, (size_t)n };
 	rsk_iovcur_init(&again, &taken, 1);
-	/* What lies on two paths comes in two steps. */
+	/* Bytes that lie on two paths are consumed in two steps. */
 	while (again.left && rsk_rx_recv(rx, c, &again, false, false) > 0)
 		;
 	return n;
 }
 
-/* @d: NULL, or who takes what is put into @dst, one piece of memory. */
+/* @d: NULL, or the consumer of the bytes put into @dst, which is then one piece of memory. */
 static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek, bool look,
 			struct rsk_drain *d)
 {
@@ -106,7 +109,10 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 		return -RSK_EKERNEL;
 	if (n < 0 && n != -EAGAIN && n != -EINTR && n != -EFAULT && n != -RSK_EDRAIN)
 		rsk_stream_ask_end(s, fd);
-	/* One that the kernel has seen itself it tells to one of those that hold the socket. */
+	/*
+	 * A reset that the kernel has seen itself is reported by the kernel, to one of the
+	 * processes that hold the socket.
+	 */
 	if (ended && rsk_peer_left_data(s) &&
 	    !rsk_stream_is_aborted(s, rsk_stream_ends_shown(fd)) &&
 	    rsk_peer_reset(s, fd, -ECONNRESET, true))
@@ -124,7 +130,7 @@ ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst
 
 /* ---- a call ---- */
 
-/* MSG_TRUNC: the bytes are thrown away, but counted; if only peeked at, all there can be, at once. */
+/* MSG_TRUNC: the bytes are discarded, but counted; with MSG_PEEK, all there can be, at once. */
 static ssize_t discard(struct rsk_stream *s, int fd, size_t want, bool peek, bool look)
 {
 	size_t most = peek ? PEEK_BYTES : SCRATCH_BYTES, len = want < most ? want : most;
@@ -155,7 +161,10 @@ static ssize_t peek_now(struct rsk_stream *s, int fd, struct rsk_iovcur from, bo
 	return rsk_stream_recv_now(s, fd, &from, true, look);
 }
 
-/* The kernel knows of the end, or an error: what was sent before it is here, if nothing is to come by the ring. */
+/*
+ * The kernel knows of the end, or an error: all bytes before it are here, unless some are still to
+ * come by the ring.
+ */
 static bool shows_end(struct rsk_stream *s, int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
@@ -170,8 +179,9 @@ static bool shows_end(struct rsk_stream *s, int fd)
 }
 
 /*
- * Several processes hold the socket, and an error is what it has next: the kernel tells it to one call, of any of them,
- * and to none that has got bytes. One that is seen here only, behind those bytes, would be this process's alone.
+ * Several processes hold the socket, and its next result is an error: the kernel reports it to one
+ * call of one of them, and never to a call that has got bytes. If this call took it after its
+ * bytes, this process alone would see it.
  */
 static bool error_is_others(struct rsk_stream *s, int fd)
 {
@@ -187,8 +197,8 @@ static bool error_is_others(struct rsk_stream *s, int fd)
 }
 
 /*
- * Waits as tcp_recvmsg() does: until @target bytes are there, or the end, an error, a signal, the timeout; what
- * was received before those is returned first.
+ * Waits as tcp_recvmsg() does: until @target bytes are there, or the end, an error, a signal, the
+ * timeout; bytes received before those are returned first.
  */
 static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, int flags)
 {
@@ -217,17 +227,20 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 				total = (size_t)n;
 			else
 				total += (size_t)n;
-			/* A round that ended early, for the sender's sake: there is more. */
+			/* The round ended early, so that the sender gets credit: there is more. */
 			if (total < len && (size_t)n >= rsk_rx_round_bytes(&s->rx) && !peek &&
 			    !trunc && rsk_stream_stirs(s, RSK_WAKE_RX))
 				continue;
 			if (trunc && !peek && total < len)
-				continue; /* a scratch full at a time: there may be more */
+				continue; /* one scratch buffer at a time: there may be more */
 			if (total >= target || total == len)
 				break;
 			if (peek && (ended || !(flags & MSG_WAITALL)))
 				break;
-			/* The end is behind those bytes: once more, with all that came before it. */
+			/*
+			 * The end is behind those bytes: peek once more, with all bytes that came
+			 * before it.
+			 */
 			ended = peek && shows_end(s, fd);
 			if (ended)
 				continue;
@@ -252,7 +265,7 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 			continue;
 		if (n < 0)
 			break;
-		look = n > 0; /* the companion stirred */
+		look = n > 0; /* the TCP socket changed */
 	}
 	if (!total)
 		return n;
@@ -260,7 +273,7 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 	return (ssize_t)total;
 }
 
-/* recv() of no bytes waits like any other and takes nothing. */
+/* A recv() of 0 bytes waits like any other and consumes nothing. */
 static ssize_t recv_nothing(struct rsk_stream *s, int fd, int flags)
 {
 	uint8_t byte;
@@ -278,8 +291,8 @@ ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 	struct rsk_iovcur cur;
 
 	if (!op->s)
-		return -EBADF; /* one of our own fds */
-	/* Urgent bytes and error messages never travel in the ring: they are the companion's. */
+		return -EBADF; /* one of the library's own fds */
+	/* Urgent bytes and error messages never travel in the ring: they are on the TCP socket. */
 	if (flags & (MSG_OOB | MSG_ERRQUEUE))
 		return -RSK_EKERNEL;
 	rsk_iovcur_init(&cur, iov, iovcnt);
@@ -320,6 +333,6 @@ ssize_t rsk_op_drain(struct rsk_op *op, struct rsk_drain *d, void *buf, size_t l
 		fd = w.fd;
 		if (n < 0 && n != -ERESTART)
 			return n;
-		look = n > 0; /* the TCP socket stirred */
+		look = n > 0; /* the TCP socket changed */
 	}
 }

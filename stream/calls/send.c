@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * send.c - send on a joined stream: what a TCP socket promises, over two carriers; and when a sender goes to the
- * ring, or leaves a full one.
+ * send.c - send on a paired stream, with the guarantees of a TCP socket, over two paths; decides
+ * when a sender moves to the ring, or falls back from a full one. The hooks call it by way of
+ * engine.h.
  */
 #include <errno.h>
 #include <signal.h>
@@ -23,14 +24,14 @@
 #include "wait.h"
 #include "operator_request.h"
 
-/* ---- to the ring and back ---- */
+/* ---- promotion ---- */
 
-/* tx_lock held. True: the receiver is to hear of it. */
+/* True: the receiver has to be notified. tx_lock is held. */
 static bool maybe_propose(struct rsk_stream *s)
 {
 	uint64_t work = rsk_stream_work(s);
 
-	/* When that is taken back it may do so at once. */
+	/* When the request to stay on TCP is taken back the sender may propose at once. */
 	if (s->tx.stay_off) {
 		s->repropose_work = 0;
 		s->ring_full_fallbacks = 0;
@@ -47,13 +48,16 @@ static bool maybe_propose(struct rsk_stream *s)
 
 /* ---- one round ---- */
 
-/* The socket's error is told once, to whichever call comes first; looking at the companion has taken it. */
+/*
+ * The socket's error is reported once, by the call that comes first; the check of the TCP socket
+ * has taken it from the kernel.
+ */
 static ssize_t pending_error(struct rsk_stream *s, ssize_t n)
 {
 	rsk_lock(&s->rx_lock);
 	if (s->rx.tcp_err)
 		n = rsk_rx_take_error(&s->rx);
-	else if (n != -EPIPE) /* which may as well be of our own direction's end */
+	else if (n != -EPIPE) /* which may also come from the end of our own direction */
 		rsk_rx_told(&s->rx, (int)n);
 	rsk_unlock(&s->rx_lock);
 	return n;
@@ -100,19 +104,25 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	if (n == -EPROTO)
 		rsk_stream_fail(s, fd);
 	rsk_unlock(&s->tx_lock);
-	/* Who gets this and waits for more has to know whether it would wait for its own processor. */
+	/*
+	 * A peer that receives this and waits for more has to know whether it would keep our CPU
+	 * busy.
+	 */
 	if (on_ring)
 		rsk_stream_publish_cpu(s);
 	if (on_ring || proposed)
 		rsk_stream_notify(s, RSK_WAKE_RX);
 	if (left)
-		rsk_upcalls->changed(s); /* others may wait for room, which TCP has */
+		rsk_upcalls->changed(s); /* other threads may wait for room, which TCP has */
 	rsk_sigdefer_exit();
 	if (ask)
 		rsk_stream_ask_end(s, fd);
 	if (n == -EPIPE || n == -ECONNRESET || n == -ECONNABORTED || n == -ETIMEDOUT)
 		n = pending_error(s, n);
-	/* The fence in notify orders our slot before this look: was "leave" said meanwhile? */
+	/*
+	 * The fence in notify orders our slot before this read: did the peer request a fallback
+	 * meanwhile?
+	 */
 	if (on_ring && rsk_control_word_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx)))
 		rsk_stream_serve(s, fd);
 	if (atomic_load_explicit(&s->fallback_due, memory_order_relaxed))
@@ -131,7 +141,7 @@ static ssize_t send_failed(ssize_t n, int flags)
 	return n;
 }
 
-/* Of a stream that is not joined. */
+/* For a stream that is not paired. */
 static ssize_t send_chunk(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, int flags,
 			  bool first)
 {
@@ -152,11 +162,14 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 	w.active = false;
 	dontwait = (flags & MSG_DONTWAIT) || rsk_stream_nonblock(s, fd);
 	for (;;) {
-		/* COLD with a link: it was joined, and left while we were at it. */
+		/*
+		 * A stream that is given up but has a link was paired, and fell back during this
+		 * call.
+		 */
 		bool paired = rsk_stream_phase(s) >= RSK_PHASE_PAIRED && s->link;
 
 		if (atomic_load_explicit(&s->wr_shut, memory_order_relaxed)) {
-			n = rsk_fd_pending_error(fd); /* which comes first: sk_stream_error() */
+			n = rsk_fd_pending_error(fd); /* reported first: sk_stream_error() */
 			n = n ? n : -EPIPE;
 			break;
 		}
@@ -176,7 +189,7 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 			break;
 		if (dontwait) {
 			rsk_stream_want_room(s);
-			/* Room may have come between the try and the wish. */
+			/* Room may have come between the attempt and the request. */
 			n = rsk_stream_send_now(s, fd, cur, flags & MSG_MORE);
 			if (n <= 0)
 				break;
@@ -219,7 +232,7 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 	}
 	rsk_iovcur_init(&cur, iov, iovcnt);
 	if (!cur.left)
-		return -RSK_EKERNEL; /* TCP sends nothing, but tells a pending error */
+		return -RSK_EKERNEL; /* TCP sends nothing, but reports a pending error */
 	return send_loop(op, &cur, flags);
 }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* upcalls.c - who is told what by the floors below: upcall.h, and the tables of links and of the keeper. */
+/*
+ * upcalls.c - the callbacks that the lower layers of stream/ call: those of upcall.h, of the links,
+ * and of the progress thread.
+ */
 #include "upcalls.h"
 
 #include "engine.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* upcalls.h - at the start of the process: the floors below learn whom they tell. */
+/* upcalls.h - called at the start of the process: connects the callbacks of the lower layers. */
 #ifndef RSK_UPCALLS_H
 #define RSK_UPCALLS_H
 
 #include <stdint.h>
 
 void rsk_upcalls_init(void);
-void rsk_fd_closed_unseen(int fd, uintptr_t w); /* fd.c: upcall.h */
+void rsk_fd_closed_unseen(int fd, uintptr_t w); /* in fd.c; see upcall.h */
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* knobs.c - the environment's RSOCK_* variables, read once. */
+/* knobs.c - reads the environment's RSOCK_* variables; see knobs.h. engine.c calls it. */
 #include "knobs.h"
 
 #include <errno.h>

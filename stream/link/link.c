@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* link.c - see link.h. */
 #include "link.h"
 
 #include <errno.h>
@@ -130,7 +131,7 @@ int rsk_link_make_doorbells(struct rsk_link *l)
 		if (l->doorbell[i] < 0)
 			return l->doorbell[i];
 		if (i == RSK_SEG_SHARED_DOORBELL)
-			break; /* each sleeper has a set of its own */
+			break; /* each sleeper has an epoll set of its own */
 		l->wait_fd[i] = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
 		if (l->wait_fd[i] < 0)
 			return l->wait_fd[i];
@@ -200,7 +201,7 @@ int rsk_doorbell_take(struct rsk_doorbell *b, struct rsk_link *l)
 	uint32_t taken = atomic_load(&l->doorbells_taken);
 	int rc;
 
-	if (l->hollow) { /* nobody rings */
+	if (l->hollow) { /* no process rings it */
 		*b = (struct rsk_doorbell){ .l = l, .index = 0, .fd = -1 };
 		return 0;
 	}
@@ -210,7 +211,7 @@ int rsk_doorbell_take(struct rsk_doorbell *b, struct rsk_link *l)
 		if (i >= RSK_SEG_SHARED_DOORBELL)
 			break;
 		if (atomic_compare_exchange_weak(&l->doorbells_taken, &taken, taken | 1u << i)) {
-			/* It may still ring for who had it last: one wake-up more than need be. */
+			/* It may still signal its previous holder's event: one wake-up too many. */
 			*b = (struct rsk_doorbell){ .l = l, .index = i, .fd = l->wait_fd[i] };
 			b->rung = !l->remote &&
 				  atomic_fetch_and(&l->doorbells_rung, ~(1u << i)) & 1u << i;
@@ -230,11 +231,11 @@ int rsk_doorbell_take(struct rsk_doorbell *b, struct rsk_link *l)
 	if (l->remote)
 		rsk_doorbell_rang(b);
 	else
-		b->rung = true; /* what rang before counts for nothing */
+		b->rung = true; /* earlier events are discarded */
 	return 0;
 }
 
-/* Takes the edges out of a set of ours. */
+/* Takes the edges out of an epoll set of ours. */
 static void hush(int set)
 {
 	struct epoll_event ev[2];
@@ -252,7 +253,10 @@ void rsk_doorbell_rang(struct rsk_doorbell *b)
 	}
 	if (b->index == RSK_SEG_SHARED_DOORBELL)
 		hush(b->fd);
-	/* If it was struck as well, it rings on, and is emptied the next time. */
+	/*
+	 * If the wake eventfd was written as well, the doorbell stays signalled, and is emptied the
+	 * next time.
+	 */
 	if (rsk_rdma_poll(true) <= 0 && b->index != RSK_SEG_SHARED_DOORBELL)
 		rsk_sys_read(b->l->wake_fd[b->index], &n, sizeof(n));
 }
@@ -272,7 +276,7 @@ void rsk_doorbell_give(struct rsk_doorbell *b)
 	if (b->index == RSK_SEG_SHARED_DOORBELL) {
 		rsk_own_close(b->fd);
 	} else {
-		/* The next one takes it out, as it lies down. */
+		/* The next holder takes the event out before it sleeps. */
 		if (b->rung)
 			atomic_fetch_or(&b->l->doorbells_rung, 1u << b->index);
 		atomic_fetch_and(&b->l->doorbells_taken, ~(1u << b->index));

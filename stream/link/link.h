@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * link.h - what joins two processes: a segment at each end, bells, a control socket. Streams between the same
- * two processes share it. Internal to stream/.
+ * link.h - a link between two processes: a memory segment at each end, doorbells, a control socket.
+ * Streams between the same two processes share it. Internal to stream/; pair/ and remote/ make
+ * links.
  *
- * Of one process: a child of a fork has no mapping of its segments, and closes its copies of the descriptors.
+ * A link belongs to one process: a child of a fork has no mapping of its segments, and closes its
+ * copies of the descriptors.
  */
 #ifndef RSK_LINK_H
 #define RSK_LINK_H
@@ -26,7 +28,7 @@ enum rsk_link_state {
 	RSK_LINK_DEAD
 };
 
-/* Streams by id, so many at once; arena memory, made at the first one. */
+/* Streams by id, RSK_SEG_REACH at a time; arena memory, allocated at the first one. */
 struct rsk_link_part {
 	_Atomic(struct rsk_stream *) stream[RSK_SEG_REACH];
 };
@@ -35,74 +37,109 @@ struct rsk_link {
 	struct rsk_seg seg;
 	_Atomic(uint32_t) state; /* enum rsk_link_state */
 	int maker;		 /* pid */
-	int peer_pid;		 /* as SO_PEERCRED says, or rsockd */
+	int peer_pid;		 /* from SO_PEERCRED, or from rsockd */
 	uint32_t peer_uid;
-	bool vouched;	     /* rsockd says who is there, whose files in /proc we may not see */
-	uint64_t peer_nonce; /* endpoint met, or rsockd's name of the link; 0 on the accepting side */
-	bool initiator;	     /* its streams have even ids, the other end's odd ones */
-	int control;	     /* SOCK_SEQPACKET */
+	/* rsockd vouches for a peer whose files in /proc we may not read. */
+	bool vouched;
+	/*
+	 * The endpoint that was connected to, or rsockd's name of the link; 0 on the accepting
+	 * side.
+	 */
+	uint64_t peer_nonce;
+	/* Its streams have even ids, the other end's have odd ones. */
+	bool initiator;
+	int control; /* SOCK_SEQPACKET */
 	/*
 	 * One for each sleeper, from rsk_link_make_doorbells() or rsk_link_hear() on; -1: there is none.
-	 * ring: on one host, doorbells that the peer has too: only waited for, never read or written.
-	 * gong: eventfds that no peer has, to wake sleepers of our own: on one host there is one for
-	 * the link, to another host one each, emptied by its sleeper.
-	 * bell: to sleep on, poll for POLLIN: an epoll set of the two, and to another host of the
-	 * completion channel instead of a doorbell.
+	 *
+	 * ring: on one host, doorbells that the peer holds too: only polled, never read or written.
+	 *
+	 * gong: wake eventfds, which no peer holds, to wake sleepers of our own. On one host there
+	 * is one for the link; to another host one each, emptied by its sleeper.
+	 *
+	 * bell: the descriptor to sleep on, polled for POLLIN: an epoll set of the two; to another
+	 * host, of the completion channel instead of a doorbell.
 	 */
 	int doorbell[RSK_SEG_DOORBELLS];
 	int wake_fd[RSK_SEG_DOORBELLS];
 	int wait_fd[RSK_SEG_DOORBELLS];
-	_Atomic(uint32_t)
-		epoch; /* of its rail; 0: it has none. Changed by the keeper, under the join lock */
-	_Atomic(bool) apply_due;  /* a stream of it has a word that cannot wait: recovery.h */
-	_Atomic(bool) credit_due; /* a stream of it stands before a full ring: credit.h */
-	_Atomic(bool) let_go;	  /* remote: the keeper has done with it; until then it stays */
 	/*
-	 * Remote: a rail was lost, and the control connection has not brought the other end's word of
-	 * that yet. Its network may be the one that is gone, and that of the companions with it. The
-	 * keeper writes, senders before a full ring read; seq_cst.
+	 * Generation of its rail; 0: it has none. Changed by the progress thread, under the pairing
+	 * lock.
+	 */
+	_Atomic(uint32_t) epoch;
+	/* A stream of it has a control word that cannot wait: recovery.h. */
+	_Atomic(bool) apply_due;
+	_Atomic(bool) credit_due; /* a sender of it waits on a full ring: credit.h */
+	/* Remote: the progress thread no longer uses it; the link is not freed before. */
+	_Atomic(bool) let_go;
+	/*
+	 * Remote: a rail was lost, and the control connection has not delivered the other end's
+	 * report of that yet. The network that failed may be the control connection's, and that of
+	 * the TCP sockets too. The progress thread writes it, senders with a full ring read it;
+	 * seq_cst.
 	 */
 	_Atomic(bool) tcp_doubted;
-	bool hollow; /* leads nowhere: it was the parent's of this process, or is none; one thread sets it */
-	bool remote; /* to another host: its news come by completions as well (rdma.h) */
-	struct rsk_order_form order; /* remote: of the peer's marks (txn_tags.h); before it is up */
+	/*
+	 * Leads nowhere: it was this process's parent's, or never had a peer. One thread sets it.
+	 */
+	bool hollow;
+	/* To another host: news arrives by completions as well (rdma.h). */
+	bool remote;
+	/* Remote: the form of the peer's transaction tags (txn_tags.h); set before the link is up. */
+	struct rsk_order_form order;
 	_Atomic(uint32_t) doorbells_taken;
-	/* Exclusive ones that were given back as they rang; written by who has the bell's bit in doorbells_taken. */
+	/*
+	 * Exclusive doorbells that were given back while signalled; written by the thread that
+	 * holds the doorbell's bit in doorbells_taken.
+	 */
 	_Atomic(uint32_t) doorbells_rung;
 	uint32_t number;		     /* for the record */
-	char fabric[RSK_STATS_FABRIC_BYTES]; /* so is this; join lock */
+	char fabric[RSK_STATS_FABRIC_BYTES]; /* also for the record; pairing lock */
 	_Atomic(uint32_t) streams;
 	_Atomic(uint32_t) messages_seen;
 	/*
-	 * Requests of ours that are not answered yet: pm_transaction.c. Up under the lock of pairing.c, down
-	 * also by whoever frees the stream; seq_cst. Who reads it too high is looked for again by the
-	 * keeper, which is called after it went down.
+	 * Requests of ours that are not answered yet: pm_transaction.c. Incremented under the pairing
+	 * lock, decremented also by the thread that frees the stream; seq_cst. If a thread reads a
+	 * value that is too high, the progress thread, which is called after each decrement, checks
+	 * again.
 	 */
 	_Atomic(uint32_t) asking;
-	bool waits; /* remote: streams wait for their turn to ask; under the lock of pairing.c */
-	uint32_t next_sid; /* to try; under the lock of pairing.c */
+	/* Remote: streams wait for their turn to ask; under the pairing lock. */
+	bool waits;
+	uint32_t next_sid; /* the next id to try; under the pairing lock */
 	_Atomic(struct rsk_link_part *) part[RSK_SEG_STREAMS / RSK_SEG_REACH];
 };
 
 struct rsk_link *rsk_link_new(bool initiator);
-/* One that leads nowhere, with room for one stream, whose rings nobody uses; NULL: no memory. Kept for good. */
+/*
+ * A link that leads nowhere, with room for one stream, whose rings stay unused. NULL: no memory. It
+ * is never freed.
+ */
 struct rsk_link *rsk_link_hollow(void);
-/* In the child of a fork: nothing that leads to the peer is left. @asleep: memory without effect is in its place. */
+/*
+ * In the child of a fork: removes everything that leads to the peer. @asleep: puts private memory
+ * without effect in the place of the segments.
+ */
 void rsk_link_forked(struct rsk_link *l, bool asleep);
-int rsk_link_reach(struct rsk_link *l, uint32_t sid); /* before set_stream(): 0 or -errno */
-bool rsk_link_useless(const struct rsk_link *l); /* no stream, and none will come: worth a sweep */
+/* call it before set_stream(): 0 or -errno */
+int rsk_link_reach(struct rsk_link *l, uint32_t sid);
+/* No stream, and none will come: a sweep is worthwhile. */
+bool rsk_link_useless(const struct rsk_link *l);
 
-/* Nobody uses it any more: mappings, fds, and memory go. */
+/* Frees an unused link: its mappings, fds, and memory. */
 void rsk_link_drop(struct rsk_link *l);
 
 /*
- * Threads of this process that use links they found without a stream's pin (epoll_wait.c): none is freed meanwhile.
+ * Number of threads of this process that use links which they found without a stream's pin
+ * (epoll_wait.c): no link is freed meanwhile.
  */
 extern _Atomic(uint32_t) rsk_link_users;
 
 /*
- * The key of a stream over this link's rail of now: what an old one left in ring and mail cannot pass. Join lock
- * held, or the keeper.
+ * The key of a stream over this link's present rail: bytes that an earlier rail left in ring and
+ * control words do not pass the check with it. The pairing lock is held, or the caller is the
+ * progress thread.
  */
 static inline uint64_t rsk_link_key(const struct rsk_link *l, uint64_t key)
 {
@@ -115,23 +152,32 @@ static inline uint64_t rsk_link_key(const struct rsk_link *l, uint64_t key)
 	return z ^ (z >> 31);
 }
 
-/* On one host: its doorbells. Before it is known to anybody. 0 or -errno, and what was made is the link's. */
+/*
+ * For a link on one host: makes its doorbells, before other threads know the link. 0 or -errno; on
+ * an error the link owns what was made.
+ */
 int rsk_link_make_doorbells(struct rsk_link *l);
 
 /*
- * Enters what rings bell @i into the epoll set @set, whose owner hears edges: each ring is one. It may ring at
- * once. 0 or -errno. rsk_link_unwatch() takes it out, as long as the link is there.
+ * Adds the peer end of doorbell @i to the epoll set @set, edge-triggered: each ringing is an event.
+ * One may be reported at once. 0 or -errno. rsk_link_unwatch() removes it, as long as the link
+ * exists.
  */
 int rsk_link_watch(const struct rsk_link *l, uint32_t i, int set, uint64_t data);
 void rsk_link_unwatch(const struct rsk_link *l, uint32_t i, int set);
 
-/* The sleepers of those bells are woken; on one host those of the link's others, too. No peer can undo that. */
+/*
+ * Wakes the sleepers on those doorbells by the wake eventfd; on one host also those on the link's
+ * other doorbells. No peer can undo that.
+ */
 void rsk_link_strike(const struct rsk_link *l, uint64_t doorbells);
 
-/* To another host: its bells also ring for completions. As rsk_link_make_doorbells(). */
+/*
+ * For a link to another host: its doorbells also signal completions. Otherwise as rsk_link_make_doorbells().
+ */
 int rsk_link_hear(struct rsk_link *l, int news_fd);
 
-/* The stream of an id, NULL: none. Not pinned. */
+/* The stream with an id; NULL: none. Not pinned. */
 static inline struct rsk_stream *rsk_link_stream(const struct rsk_link *l, uint32_t sid)
 {
 	struct rsk_link_part *part = atomic_load(&l->part[sid / RSK_SEG_REACH]);
@@ -145,12 +191,13 @@ static inline void rsk_link_set_stream(struct rsk_link *l, uint32_t sid, struct 
 }
 
 /*
- * A bell to sleep on. Exclusive while one is free: its one sleeper takes the edges out of its epoll set. Else the
- * shared one, whose edges each sleeper hears through an epoll set of its own.
+ * A doorbell to sleep on. Exclusive while one is free: its one sleeper takes the edges out of its
+ * epoll set. Otherwise the shared one, whose edges each sleeper gets through an epoll set of its
+ * own.
  *
- * take; loop { ready; announce; look; sleep; if it rang: rang }; give. What has rung stays so until ready(), which is
- * behind the work that the ring was for: a sleeper's peer does not wait for it. To another host rang() takes
- * the completions.
+ * take; loop { ready; announce; check; sleep; if it was rung: rang }; give. A signalled doorbell
+ * stays so until ready(), which runs after the work that it announced, so that the peer does not
+ * wait for it. To another host rang() takes the completions.
  */
 struct rsk_doorbell {
 	struct rsk_link *l; /* NULL: none taken */
@@ -161,7 +208,8 @@ struct rsk_doorbell {
 
 int rsk_doorbell_take(struct rsk_doorbell *b, struct rsk_link *l); /* 0 or -errno: no fd left */
 void rsk_doorbell_rang(struct rsk_doorbell *b);
-void rsk_doorbell_ready(struct rsk_doorbell *b); /* before an announcement, and the look behind it */
+/* Call it before an announcement, and the check after it. */
+void rsk_doorbell_ready(struct rsk_doorbell *b);
 void rsk_doorbell_give(struct rsk_doorbell *b);
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * links.c - the links of this process, all of which it made: a child of a fork lets go of its copies.
+ * links.c - see links.h. This process made all links in the list: a child of a fork drops its
+ * copies.
  *
- * Changed under the join lock (pairing.c), which also keeps the list still during a fork.
+ * Changed under the pairing lock (pairing.c), which also keeps the list unchanged during a fork.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,7 +21,10 @@ struct rsk_links rsk_links;
 _Atomic(uint32_t) rsk_link_users;
 void (*rsk_links_gone)(struct rsk_link *l);
 
-/* A list outgrown is not unmapped: rsk_links_hold() may be looking at it. Doubling, they are no more than the last. */
+/*
+ * An outgrown list is not unmapped: rsk_links_have() may be reading it. As each list has twice the
+ * size of the one before, the old ones together are no larger than the last.
+ */
 static int grow(void)
 {
 	uint32_t room = rsk_links.room ? rsk_links.room * 2 : FIRST_ROOM;
@@ -59,7 +63,7 @@ bool rsk_links_have(const struct rsk_link *l)
 	return false;
 }
 
-/* The last one moves into the place: whoever reads meanwhile sees it here or there. */
+/* The last entry moves into the place: a concurrent reader finds it in one place or the other. */
 static void take_out(uint32_t i)
 {
 	uint32_t last = atomic_load(&rsk_links.n) - 1;
@@ -87,8 +91,8 @@ bool rsk_link_useless(const struct rsk_link *l)
 }
 
 /*
- * First out of the epoll sets, then the look at who may have found it there before: it stays until a sweep
- * finds nobody.
+ * The link is first removed from the epoll sets; then rsk_link_users shows whether a thread may
+ * have found it there before: it stays until a sweep finds none.
  */
 void rsk_links_sweep(void)
 {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* progress.c - see progress.h. */
 #include "progress.h"
 
 #include <errno.h>
@@ -27,20 +28,22 @@ enum state {
 	NONE,
 	STARTING,
 	RUNS,
-	FAILED, /* there is no device, no module, no memory: not tried again in this process */
+	/* There is no device, no module, no memory: not tried again in this process. */
+	FAILED,
 };
 
 /* Private to the process; a child makes its own. */
 static struct {
-	_Atomic(int) state; /* enum state; release once what it promises is in place */
+	/* enum state; a change is a release, once what the state promises is in place */
+	_Atomic(int) state;
 	_Atomic(int) pid;
-	_Atomic(bool) made;	  /* the thread is there */
+	_Atomic(bool) made;	  /* the thread exists */
 	_Atomic(uint32_t) finish; /* 1: asked, 2: done; futex */
 	struct rsk_lock busy;
 	int epfd;
 	_Atomic(int) doorbell; /* eventfd, -1: there is none */
 	pthread_t thread;
-	bool finishing; /* it has been looked into; keeper */
+	bool finishing; /* settled() was called since the request; progress thread only */
 } progress = { .epfd = -1, .doorbell = -1 };
 
 static __thread bool is_progress;
@@ -100,7 +103,7 @@ static int timeout_ms(void)
 {
 	uint64_t now = rsk_now_ns(), next = rsk_progress_job->next_ns();
 
-	/* Nobody tells when a control connection's last byte is acknowledged. */
+	/* No event reports when a control connection's last byte is acknowledged. */
 	if (progress.finishing && next > now + FINISH_LOOK_NS)
 		next = now + FINISH_LOOK_NS;
 	if (next == UINT64_MAX)
@@ -128,7 +131,7 @@ static void *keep(void *arg)
 		rsk_progress_job->work(rsk_now_ns());
 		finish_if_asked();
 		rsk_unlock(&progress.busy);
-		/* What was put goes out at a section's end. */
+		/* The end of a signal-deferred section posts what was put. */
 		rsk_sigdefer_exit();
 		rsk_sigdefer_enter();
 		n = rsk_sys_epoll_pwait(progress.epfd, evs, EVENTS, timeout_ms(), NULL);
@@ -167,7 +170,7 @@ static void drop_fds(void)
 	progress.epfd = -1;
 }
 
-/* No signal is ever handled there. */
+/* The thread never handles a signal. */
 static int start_thread(void)
 {
 	pthread_attr_t attr;
@@ -233,7 +236,7 @@ void rsk_progress_finish(uint64_t timeout_ns)
 	atomic_store(&progress.finish, 0);
 }
 
-/* Of the thread that forks, also in its child: two may fork at once. */
+/* Of the thread that forks, also in its child: two threads may fork at once. */
 static __thread bool fork_waits;
 
 void rsk_progress_fork(void)
@@ -251,8 +254,8 @@ void rsk_progress_fork_parent(void)
 }
 
 /*
- * libibverbs and librdmacm keep what they have opened for the process, and that is the parent's. A child's streams
- * go by TCP, and by shared memory on this host.
+ * libibverbs and librdmacm keep state per process, and theirs is the parent's. A child's streams go
+ * by TCP, and by shared memory on this host.
  */
 void rsk_progress_fork_child(void)
 {
@@ -260,9 +263,12 @@ void rsk_progress_fork_child(void)
 		return;
 	if (fork_waits) {
 		memset(&progress.busy, 0, sizeof(progress.busy));
-		/* Muted first: at the section's end what was put would go by the parent's rails. */
+		/*
+		 * Called first: otherwise the end of the section would post what was put by the
+		 * parent's rails.
+		 */
 		rsk_progress_job->forked();
-		rsk_sigdefer_exit(); /* the parent's rsk_lock() */
+		rsk_sigdefer_exit(); /* undoes the parent's rsk_lock() */
 	}
 	fork_waits = false;
 	atomic_store(&progress.state, FAILED);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* rdma.c - see rdma.h. */
 #include "rdma.h"
 
 #include <dirent.h>
@@ -23,13 +24,16 @@
 #define LISTEN_TRIES 16
 #define BACKLOG 64
 
-/* Written by the keeper before its state says that it runs, or before a link is there whose streams lead here. */
+/*
+ * Written by the progress thread before its state says that it runs, or before there is a link
+ * whose streams lead here.
+ */
 const struct rsk_verbs_module *rsk_rdma_module;
 struct rsk_verbs *rsk_rdma;
 
 bool rsk_rdma_device(void)
 {
-	/* As the kernel gives them: "." and ".." come first, what is behind them is a device. */
+	/* In the kernel's order: "." and ".." come first, every entry after them is a device. */
 	uint8_t entries[1024];
 	int fd = rsk_sys_openat(AT_FDCWD, SYSFS, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), found = 0;
 	ssize_t n;
@@ -47,7 +51,7 @@ bool rsk_rdma_device(void)
 	return found > 2;
 }
 
-/* Beside this library. */
+/* In the directory of this library. */
 static int module_path(char path[static PATH_MAX])
 {
 	const char *slash;
@@ -99,7 +103,7 @@ void rsk_rdma_forked(void)
 	rsk_rdma = NULL;
 }
 
-/* A TCP socket at any port, or the one: 0 or -errno. */
+/* Makes a listening TCP socket at any free port, which is stored in *port. Its fd or -errno. */
 static int control_socket(uint16_t *port)
 {
 	struct sockaddr_in6 sa = { .sin6_family = AF_INET6 };
@@ -124,7 +128,7 @@ static int control_socket(uint16_t *port)
 			rsk_sys_close(fd);
 		return rc;
 	}
-	*port = ntohs(sa.sin6_port); /* in the same place in both */
+	*port = ntohs(sa.sin6_port); /* at the same offset in both */
 	return rsk_own_fd(fd);
 }
 
@@ -132,7 +136,7 @@ int rsk_rdma_listen(uint16_t *port, int *control)
 {
 	int rc = -EADDRINUSE;
 
-	/* A number that TCP has free need not be free there. */
+	/* A number that is free for TCP may be taken for RDMA. */
 	for (int i = 0; i < LISTEN_TRIES && rc == -EADDRINUSE; i++) {
 		*control = control_socket(port);
 		if (*control < 0)
@@ -161,7 +165,7 @@ int rsk_rdma_news_fd(void)
 	return rsk_rdma_module->news_fd(rsk_rdma);
 }
 
-/* What the peer would do, could it see our announcements. */
+/* Does what a peer on this host would do itself on seeing our announcements. */
 void rsk_rdma_news(void *ctx, void *link, uint32_t sid, uint32_t what)
 {
 	struct rsk_link *l = link;

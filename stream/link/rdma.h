@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma.h - this process's RDMA: the verbs module, loaded by the keeper where there is a device, the port at which rails
- * and control connections are accepted, and what its completions tell.
+ * rdma.h - the RDMA of this process: the verbs module, which the progress thread loads where there
+ * is a device, the port at which rails and control connections are accepted, and the handling of
+ * completions. remote/ and the waits call it.
  */
 #ifndef RSK_RDMA_H
 #define RSK_RDMA_H
@@ -9,10 +10,10 @@
 #include "link.h"
 #include "verbs.h"
 
-/* Has this host an RDMA device? A look at sysfs; any thread. */
+/* Whether this host has an RDMA device. Reads sysfs; any thread may call it. */
 bool rsk_rdma_device(void);
 
-/* Keeper: load, open, listen; what comes in goes to remote.c. 0 or -errno. */
+/* Progress thread: loads and opens the module; its events go to remote.c. 0 or -errno. */
 int rsk_rdma_open(const struct rsk_verbs_host *host);
 void rsk_rdma_forked(void); /* in the child: closes what it inherited */
 
@@ -20,16 +21,20 @@ void rsk_rdma_forked(void); /* in the child: closes what it inherited */
 extern const struct rsk_verbs_module *rsk_rdma_module;
 extern struct rsk_verbs *rsk_rdma;
 
-/* Keeper: rails are accepted at this port; a listening socket at the same one, for control connections. 0 or -errno. */
+/*
+ * Progress thread: accepts rails at this port, and makes a listening socket at the same number for
+ * control connections. 0 or -errno. The caller owns *control.
+ */
 int rsk_rdma_listen(uint16_t *port, int *control);
 
 /*
- * Any thread, in a guarded section: takes completions, marks and wakes who they are for. With @events after a sleep in
- * which the news could have come; without it is a cheap look. How many it took.
+ * Takes completions, sets ready bits, and wakes the threads that they are for. Any thread may call
+ * it, in a signal-deferred section. @events: the caller has slept where the news could have come;
+ * without it the call is a cheap check. Returns how many completions it took.
  */
 int rsk_rdma_poll(bool events);
 
-/* To sleep on, besides a link's own bells. */
+/* To sleep on, in addition to a link's own doorbells. */
 int rsk_rdma_news_fd(void);
 
 /* verbs.h: news(). */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* epoll.c - registrations of streams in epoll sets: the shadow, and its take-over when a stream is promoted. */
+/*
+ * epoll.c - the shadow of epoll registrations of streams, and how it takes them over when a stream
+ * is paired. The pairing code and close() call it.
+ */
 #include "epoll.h"
 
 #include <errno.h>
@@ -15,7 +18,10 @@
 
 /* ---- taking over ---- */
 
-/* In a watched set: into the sub-set before out of the set, so that there is no moment without it. */
+/*
+ * In a watched set the entry is added to the sub-set before it is removed from the set, so that
+ * there is no moment without it.
+ */
 static int enter(struct rsk_epoll_family *f, struct rsk_reg *r)
 {
 	struct epoll_event ev = rsk_reg_event(f, r);
@@ -50,7 +56,10 @@ int rsk_reg_take_over(struct rsk_epoll_family *f, struct rsk_reg *r)
 	r->set->tagged++;
 	atomic_fetch_add(&r->set->takeovers, 1);
 	rsk_epoll_queue(r);
-	/* Also for who sleeps in the kernel since there was no joined stream in it, and has announced nothing. */
+	/*
+	 * Also wakes a thread that went to sleep in the kernel while the set had no paired stream,
+	 * and has announced nothing.
+	 */
 	rsk_epoll_stir(r->set);
 	return 0;
 }
@@ -76,7 +85,10 @@ void rsk_epoll_paired(struct rsk_stream *s)
 	struct rsk_epoll_family *f;
 	int rc;
 
-	/* Who registers it now links it, then looks at the phase: epoll_ctl.c. */
+	/*
+	 * A thread that registers the stream at the same time links the registration, then reads
+	 * the phase: epoll_ctl.c.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	f = rsk_epoll_family_of(s);
 	if (!f)
@@ -88,7 +100,10 @@ void rsk_epoll_paired(struct rsk_stream *s)
 		     r->key_fd < 0    ? -EBADF :
 		     r->set->collides ? -EEXIST :
 					rsk_reg_take_over(f, r);
-		/* What cannot be taken over stays right: this stream keeps its directions on TCP. */
+		/*
+		 * A set that cannot be taken over stays correct: this stream keeps its directions
+		 * on TCP.
+		 */
 		if (rc < 0) {
 			s->tx.gave_up = true;
 			s->rx.gave_up = true;
@@ -100,9 +115,10 @@ void rsk_epoll_paired(struct rsk_stream *s)
 }
 
 /*
- * This process has taken @fd out of its table; so many are @left, of all processes. The kernel keeps the entry while
- * any fd leads to the socket. If those left are other numbers of this process, nobody can name it any more; if they are
- * another process's (we are a child that exits, say), it is named as before.
+ * This process has removed @fd from its table; @left descriptors remain, in all processes. The
+ * kernel keeps the entry while any fd leads to the socket. If those left are other numbers of this
+ * process, the entry can no longer be named; if they are another process's (this is a child that
+ * exits, for example), it is named as before.
  */
 void rsk_epoll_forget_fd(struct rsk_stream *s, int fd, uint32_t left)
 {

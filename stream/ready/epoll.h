@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * epoll.h - epoll sets that hold joined streams. Internal to stream/; the hooks' side is in engine.h.
+ * epoll.h - epoll sets that hold paired streams. Internal to stream/; the hooks call it by way of
+ * engine.h.
  *
- * The application's epoll set stays the kernel's. When a stream in it is joined, its registration is
- * changed to carry a private tag and to tell edges only: whatever the kernel then says of the companion,
- * and whatever the ready map says of the ring, leads to the same place: the registration is queued on the
- * set's ready list, and the next wait asks the stream what is true now. From there on it is the kernel's
- * own algorithm (fs/eventpoll.c): level triggered ones stay on the list while they are ready, edge
- * triggered ones do not, oneshot ones are disarmed. A bell (edge triggered) per link sits in the set
- * and wakes its sleepers. Sets that are polled themselves, or are in other sets: epoll_nest.c.
+ * The application's epoll set stays the kernel's. When a stream in it is paired, its registration
+ * is taken over: the kernel's entry is changed to carry a private tag and to report edges only. An
+ * event of the kernel for the TCP socket and a bit in the ready map for the ring have the same
+ * effect: the registration is queued on the set's ready list, and the next wait asks the stream
+ * what is true now. From there on it follows the kernel's own algorithm (fs/eventpoll.c):
+ * level-triggered registrations stay on the list while they are ready, edge-triggered ones do not,
+ * oneshot ones are disarmed. One doorbell per link (edge-triggered) is in the set and wakes its
+ * sleepers. For sets that are polled themselves, or are in other sets, see epoll_nest.c.
  *
- * Family memory. A lock for each set, taken before a stream's rx and tx locks; and two for what leads from streams to
- * sets: docs/locks.md.
+ * The objects are in private memory. Each set has a lock, taken before a stream's rx and tx locks;
+ * two more locks protect the lists that lead from streams to sets: docs/locks.md.
  */
 #ifndef RSK_EPOLL_H
 #define RSK_EPOLL_H
@@ -24,41 +26,48 @@ struct rsk_link;
 struct rsk_shared;
 struct rsk_stream;
 
-void rsk_epoll_paired(struct rsk_stream *s);	      /* take its registrations over */
-void rsk_epoll_restore(struct rsk_stream *s, int fd); /* it left: give them back to the kernel */
-void rsk_epoll_falls_back(
-	struct rsk_stream *s); /* it will: what is unread in its ring is told of until then */
+void rsk_epoll_paired(struct rsk_stream *s); /* takes its registrations over */
+/* The stream is no longer paired: gives its registrations back to the kernel. */
+void rsk_epoll_restore(struct rsk_stream *s, int fd);
+/* The stream is about to fall back: bytes unread in its ring are reported until then. */
+void rsk_epoll_falls_back(struct rsk_stream *s);
 /*
- * The kernel's socket behind @fd, a number of the stream, becomes @by's: dup3() with @flags, and its registrations in
- * sets of this process, as the application made them, are @by's from then on. A set that a child has from its parent
- * stays as it is: the parent's number is in it. 0 or -EMFILE.
+ * Makes the kernel socket behind @fd, a number of the stream, the one behind @by: dup3() with
+ * @flags. Its registrations in sets of this process, as the application made them, then belong to
+ * @by. A set that a child inherited stays as it is: it holds the parent's number. Returns 0 or
+ * -EMFILE.
  */
 int rsk_epoll_replace(struct rsk_stream *s, int fd, int by, int flags);
 void rsk_epoll_forget_fd(struct rsk_stream *s, int fd, uint32_t left);
-void rsk_epoll_stream_event(
-	struct rsk_stream *s);		    /* something stirred: queue, and wake other sets */
+/* Something changed on the stream: queues its registrations, and wakes other sets. */
+void rsk_epoll_stream_event(struct rsk_stream *s);
 void rsk_epoll_closed(struct rsk_epoll *e); /* one fd of the set is being closed */
-void rsk_epoll_leaving(
-	struct rsk_epoll *e); /* the same of a process in exit(), which goes on using it */
+/* The same in a process that is in exit() and goes on using the set. */
+void rsk_epoll_leaving(struct rsk_epoll *e);
 void rsk_epoll_dup(int oldfd, int newfd);
 /*
- * Before a fork (join lock held): all @n sets of this process, each once, with one descriptor of it, are as the kernel
- * has them, and all locks of epoll are held; until it is over.
+ * Before a fork (pairing lock held): puts all @n sets of this process, each listed once with one of
+ * its descriptors in @fd, into the kernel's form, and takes all locks of epoll. They stay held
+ * until rsk_epoll_fork_over().
  */
 void rsk_epoll_fork(struct rsk_epoll *const *sets, const int *fd, uint32_t n);
 void rsk_epoll_fork_over(struct rsk_epoll *const *sets, uint32_t n, bool child);
-/* Is it this set's business what the stream has to tell: does a set hold it that the kernel alone cannot tell of it? */
+/* True: a set holds the stream, and the kernel alone cannot report all of its events. */
 bool rsk_epoll_tells(const struct rsk_stream *s);
-/* It is this process's alone: its registrations are taken over again. 0, or -errno: a set is not. Join lock held. */
+/*
+ * The stream is this process's alone: takes its registrations over again. 0, or -errno: one of its
+ * sets is not this process's alone. The pairing lock is held.
+ */
 int rsk_epoll_retake(struct rsk_stream *s);
-void rsk_epoll_stays(struct rsk_epoll *e); /* rsk_epoll_leaving() is taken back */
+void rsk_epoll_stays(struct rsk_epoll *e); /* undoes rsk_epoll_leaving() */
 struct rsk_shared *rsk_epoll_kin(struct rsk_epoll *e);
 void rsk_epoll_link_gone(struct rsk_link *l);
 
 /*
- * Before the kernel is asked whether the set itself is ready, and before a sleep on it: what it shows becomes
- * true, also of sets in it. True: there are streams in it, and its showing can be ahead of the truth: after a sleep
- * look, then ask again. *@until_ns is lowered to when to look again at the latest.
+ * Called before the kernel is asked whether the set itself is ready, and before a sleep on it:
+ * brings what the set shows up to date, also for sets in it. True: there are streams in it, and it
+ * may show readiness that is not there: after a sleep, check and ask the kernel again. *@until_ns
+ * is lowered to the latest time of the next check.
  */
 bool rsk_epoll_check(int epfd, uint64_t *until_ns);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * epoll_adopt.c - a set that another process had as well is this one's alone again, if the kernel's
- * registrations are still those that we know of.
+ * epoll_adopt.c - decides whether a set that another process held as well belongs to this process
+ * alone again: its registrations in the kernel must still be those that we know. epoll_doorbell.c and
+ * epoll_sub.c call it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@ struct listing {
 	char text[4096];
 };
 
-/* The next line, without its end; NULL: none, or too long a one. */
+/* The next line, without its newline; NULL: there is none, or it is too long. */
 static char *next_line(struct listing *l)
 {
 	char *end = memchr(l->text + l->at, '\n', l->end - l->at), *line;
@@ -67,7 +68,7 @@ static struct rsk_reg *reg_of(const struct rsk_epoll *e, int fd)
 	return NULL;
 }
 
-/* A oneshot that has fired has none of these left. */
+/* A oneshot registration that has fired has none of these left. */
 #define ASKED (~(uint32_t)(EPOLLERR | EPOLLHUP | EPOLLET | EPOLLONESHOT | EPOLLWAKEUP))
 
 static bool as_registered(const struct rsk_epoll_family *f, struct rsk_reg *r, uint32_t events,
@@ -84,7 +85,10 @@ static bool as_registered(const struct rsk_epoll_family *f, struct rsk_reg *r, u
 	return ((events ^ ev.events) & ~(uint32_t)(EPOLLERR | EPOLLHUP)) == 0;
 }
 
-/* The kernel's registrations are those that we know of: another process may have changed them. Set's lock held. */
+/*
+ * True: the kernel's registrations are those that we know; another process may have changed them.
+ * The set's lock is held.
+ */
 static bool is_known(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 {
 	uint32_t regs = 0, seen = 0, events;
@@ -126,7 +130,7 @@ bool rsk_epoll_adopt(struct rsk_epoll *e)
 		rsk_kin_check();
 	if (rsk_kin_shares(&e->kin))
 		return false;
-	/* Once for each fork: who has changed it does not change it back. */
+	/* Checked once per fork: a process that has changed the set does not change it back. */
 	if (!e->foreign && (atomic_load(&e->kin.changed) || !is_known(rsk_epoll_family(), e)))
 		e->foreign = true;
 	if (e->foreign)

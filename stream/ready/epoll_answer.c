@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * epoll_answer.c - what one epoll_wait() returns: the kernel's events and those of rings, in the
- * order in which they became ready as far as that can be known. Called by epoll_wait.c.
+ * epoll_answer.c - builds the result of one epoll_wait(): the kernel's events and those of rings,
+ * in the order in which they became ready as far as that is known. epoll_wait.c calls it.
  *
- * The kernel's list is in order. A ring's data came where its doorbell lies in that list, if the
- * doorbell was rung; else, between two looks, nobody knows which of both was first: then the
- * kernel's come before the rings', since what goes by TCP was most often sent by a connection that
+ * The kernel's list is in order. If the doorbell was rung, its position in that list is the
+ * position of the ring's data. Otherwise the order of two events between two checks is unknown;
+ * then the kernel's come before the rings', since TCP data was most often sent by a connection that
  * is new, and not yet promoted, before the one that is.
  */
 #include <errno.h>
@@ -28,14 +28,15 @@
 #define FEW_EVENTS 4
 #define END_EVENTS (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
-/* poll(2)'s and epoll's bits have the same values for what matters here. */
+/* poll(2)'s and epoll's bits have the same values for the events used here. */
 _Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR &&
 		       EPOLLHUP == POLLHUP && EPOLLPRI == POLLPRI && EPOLLRDHUP == POLLRDHUP &&
 		       EPOLLRDNORM == POLLRDNORM && EPOLLWRNORM == POLLWRNORM,
 	       "event bits");
 
 /*
- * This process's fd of the stream; -1: only others that share the set hold it, to whom it is left.
+ * This process's fd of the stream; -1: only other processes that share the set hold the stream, and
+ * they handle it.
  */
 static int fd_of(struct rsk_reg *r)
 {
@@ -45,8 +46,9 @@ static int fd_of(struct rsk_reg *r)
 }
 
 /*
- * A stream whose ring is full, and whose writer waits here, goes back to TCP some time after: kept
- * with the set, since the registration may not be looked at again until then. lock held.
+ * A stream whose ring is full, and whose writer waits here, falls back to TCP some time later. The
+ * deadline is stored with the set, since the registration may not be checked again until then. The
+ * set's lock is held.
  */
 static void fall_back_full_later(struct rsk_epoll *e, struct rsk_stream *s)
 {
@@ -64,9 +66,10 @@ static void fall_back_full_later(struct rsk_epoll *e, struct rsk_stream *s)
 }
 
 /*
- * What of its interest is true now; -1: only other processes that share the set hold the stream, it
- * is left to them. Who finds no room is told when there is: by the peer, or by the kernel. lock
- * held. No pin: a registration is unlinked, under this lock, before its stream can be freed.
+ * Which of the wanted events are true now; -1: only other processes that share the set hold the
+ * stream, and they handle it. If there is no room, the peer or the kernel reports when there is.
+ * The set's lock is held. No pin is needed: a registration is unlinked, under this lock, before its
+ * stream can be freed.
  */
 short rsk_epoll_true_events(struct rsk_reg *r)
 {
@@ -86,22 +89,22 @@ short rsk_epoll_true_events(struct rsk_reg *r)
 		if (!(re & EPOLLOUT)) {
 			fall_back_full_later(r->set, r->stream);
 			/*
-			 * Only the mark tells of room for sure: the peer's word may be taken in by
-			 * any call.
+			 * Only the ready bit reports room reliably: any call may take in the peer's
+			 * control word.
 			 */
 			if (r->set->hot == r)
 				r->set->hot = NULL;
 		}
 	}
-	/* No room told: when the kernel tells of some, that is news. */
+	/* No room was reported: an event of the kernel for it is news. */
 	if (!(re & EPOLLOUT))
 		r->fresh = false;
 	return re;
 }
 
 /*
- * Its mark may be looked past: the stream's only registration, and not one that waits for room, of
- * which the mark tells (the peer's word may be taken in by any call).
+ * The ready bit may be ignored for a registration that is the stream's only one and does not wait
+ * for room. Room is reported by the ready bit (any call may take in the peer's control word).
  */
 static inline __attribute__((always_inline)) bool may_be_tracked(const struct rsk_reg *r,
 								 short events)
@@ -112,8 +115,8 @@ static inline __attribute__((always_inline)) bool may_be_tracked(const struct rs
 }
 
 /*
- * An edge of room, and nothing else, that was told: it comes up again where the stream has changed
- * its path. Nobody waits for it who has not seen a send come short since.
+ * True: the event is an EPOLLOUT edge alone that was already reported. It appears again where the
+ * stream has changed its path. No thread waits for it unless a send came short since.
  */
 static bool is_old_room(const struct rsk_reg *r, short events)
 {
@@ -121,8 +124,9 @@ static bool is_old_room(const struct rsk_reg *r, short events)
 }
 
 /*
- * An edge that has its place in this answer: whoever gets it has not seen it yet, and finds what has
- * come since as well. Only what that place does not say is for the next answer.
+ * True: an edge that is already in this result has more to report. The thread that gets the result
+ * has not seen it yet, and finds what has come since as well; only events that the entry lacks go
+ * into the next result.
  */
 static bool has_more(struct rsk_reg *r)
 {
@@ -132,8 +136,9 @@ static bool has_more(struct rsk_reg *r)
 }
 
 /*
- * What @r, which is off the ready list, has to tell in this answer, as ep_send_events() does.
- * False: nothing. Each is told once an answer: what there is more stays on the list. lock held.
+ * Writes what @r, which is off the ready list, reports in this result, as ep_send_events() does.
+ * False: nothing. Each registration is reported once per result: if there is more, it stays on the
+ * list. The set's lock is held.
  */
 static inline __attribute__((always_inline)) bool tell(struct rsk_epoll *e, struct rsk_reg *r,
 						       struct epoll_event *ev)
@@ -171,8 +176,8 @@ static inline __attribute__((always_inline)) bool tell(struct rsk_epoll *e, stru
 }
 
 /*
- * Those that are queued now; those that find no place stay, and come first the next time. lock
- * held.
+ * Reports the registrations queued now; those that do not fit stay, and come first the next time.
+ * The set's lock is held.
  */
 static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 {
@@ -186,7 +191,7 @@ static int collect(struct rsk_epoll *e, struct epoll_event *evs, int max)
 	return n;
 }
 
-/* Is what the kernel says of the companion anything new for whoever waits on this registration? */
+/* Whether a kernel event on the TCP socket is news for the waiter on this registration. */
 static bool is_news(struct rsk_reg *r, uint32_t events)
 {
 	uint32_t ends = events & END_EVENTS;
@@ -205,11 +210,11 @@ static bool is_news(struct rsk_reg *r, uint32_t events)
 	return events;
 }
 
-/* What an event of the kernel's is. */
+/* The kinds of kernel events. */
 enum news {
-	NEWS_APPLICATION, /* the application's, with its data now */
+	NEWS_APPLICATION, /* the application's, with its data restored */
 	NEWS_DOORBELL,	  /* a doorbell was rung */
-	NEWS_STREAM,	  /* tells of a stream, which is queued */
+	NEWS_STREAM,	  /* on a stream, which is queued */
 	NEWS_NONE
 };
 
@@ -219,7 +224,7 @@ static bool is_ours(const struct rsk_epoll_family *f, const struct rsk_epoll *e,
 	return (ev->data.u64 & RSK_EPOLL_TAG_MASK) == f->tag && !e->collides;
 }
 
-/* lock held. *of: the registration, of a stream's. */
+/* The set's lock is held. *of: the registration, for NEWS_STREAM. */
 static enum news news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *ev,
 		      struct rsk_reg **of)
 {
@@ -235,7 +240,10 @@ static enum news news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct ep
 	r = rsk_arena_at((uint32_t)d);
 	if (!r || __atomic_load_n(&r->set, __ATOMIC_RELAXED) != e || !r->live)
 		return NEWS_NONE;
-	/* Oneshot, and it has fired; or one given back since, for which the kernel watched more. */
+	/*
+	 * Either a oneshot that has fired, or one that was given back, for which the kernel watches
+	 * more events than were asked for.
+	 */
 	if (!r->tagged)
 		return rsk_epoll_told_back(r, ev) ? NEWS_APPLICATION : NEWS_NONE;
 	if (!is_news(r, ev->events))
@@ -253,9 +261,10 @@ void rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epol
 }
 
 /*
- * What the kernel has told, as the application gets it: ours are taken out, and what they tell of a
- * stream comes in their place if @in_place. *doorbell_at: before which of the events that are left a
- * doorbell was rung first; -1: none. lock held. Returns how many are left.
+ * Translates the kernel's events to what the application gets: our events are removed, and with
+ * @in_place the events of their streams take their places. *doorbell_at: the index, among the remaining
+ * events, before which a doorbell was first rung; -1: none. The set's lock is held. Returns how
+ * many are left.
  */
 static int translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *evs,
 		     int n, bool in_place, int *doorbell_at)
@@ -288,7 +297,7 @@ int rsk_epoll_translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct 
 	return translate(f, e, evs, n, false, &doorbell_at);
 }
 
-/* The first @k of @n events go behind the others. */
+/* Moves the first @k of @n events behind the others. */
 static void put_behind(struct epoll_event *evs, int k, int n)
 {
 	const int ends[3][2] = { { 0, k }, { k, n }, { 0, n } };
@@ -321,7 +330,10 @@ void rsk_epoll_fall_back_full(struct rsk_epoll *e)
 	}
 }
 
-/* What is still to be told: to who sleeps, or watches the set itself. lock held. */
+/*
+ * Notifies sleepers, and watchers of the set itself, of what is not reported yet. The set's lock is
+ * held.
+ */
 static void leave_rest(struct rsk_epoll *e)
 {
 	rsk_epoll_show(e);
@@ -330,9 +342,9 @@ static void leave_rest(struct rsk_epoll *e)
 }
 
 /*
- * Rings are ready. The kernel is asked as well in each answer; unless it had nothing many times in
- * a row, was asked a moment ago, and this thread has done nothing since that could show there: then
- * what others do is told that moment later.
+ * Rings are ready. The kernel is asked in each result as well, unless it had nothing many times in
+ * a row, was asked a moment ago, and this thread has made no kernel call since that could show
+ * there. Then events that others cause are reported that moment later.
  */
 static bool kernel_is_due(struct rsk_epoll *e)
 {
@@ -348,8 +360,8 @@ static bool kernel_is_due(struct rsk_epoll *e)
 }
 
 /*
- * What the kernel has now, less ours; *told: it had something, which may have been of ours. Where
- * there was room for ours alone others may be behind them. lock held.
+ * The kernel's events now, without ours; *told: it had some, possibly only ours. If our events
+ * filled the array, others may be behind them, so it asks again. The set's lock is held.
  */
 static int ask_kernel(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		      struct epoll_event *evs, int max, bool *told)
@@ -364,7 +376,7 @@ static int ask_kernel(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 	return out;
 }
 
-/* The same, if it is to be asked in this answer. */
+/* The same, if the kernel is to be asked for this result. */
 static int ask_if_due(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		      struct epoll_event *evs, int max, bool *told)
 {
@@ -380,10 +392,10 @@ static int ask_if_due(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 }
 
 /*
- * Where rings have something to tell the kernel's come first, with as many of the rings' as there
- * is room for. It is asked behind the rings, which costs nothing where these have nothing after
- * all; but before them where they could fill the answer. Neither keeps the other out: who had all
- * of an answer comes last in the next one. lock held.
+ * Where rings have events, the kernel's come first, followed by as many of the rings' as there is
+ * room for. The kernel is asked after the rings, which costs nothing if these have no events after
+ * all; but before them where they could fill the result. Neither side keeps the other out: the side
+ * that filled a result comes last in the next one. The set's lock is held.
  */
 static int gather_both(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		       struct epoll_event *evs, int max)
@@ -411,7 +423,7 @@ static int gather_both(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd
 		rsk_epoll_arrange(e, evs, n, n + rings);
 	}
 	n += rings;
-	return told ? n + collect(e, evs + n, max - n) : n; /* of ours, too */
+	return told ? n + collect(e, evs + n, max - n) : n; /* includes ours */
 }
 
 int rsk_epoll_gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
@@ -444,7 +456,10 @@ int rsk_epoll_settle(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		e->spin_ns = rsk_spin_learn(e->spin_ns, rsk_epoll_woken(e, began_ns) - began_ns);
 	rsk_epoll_fall_back_full(e);
 	e->answer++;
-	/* What the kernel told of before it was taken over is not told twice in one answer. */
+	/*
+	 * An event that the kernel reported before the takeover is not reported twice in one
+	 * result.
+	 */
 	same = takeovers == atomic_load(&e->takeovers);
 	n = translate(f, e, evs, told, same, &doorbell_at);
 	if (!n && told == max)

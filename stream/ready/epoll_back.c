@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * epoll_back.c - a stream has gone back to TCP for good: the kernel's epoll set gets its
- * registrations back.
+ * epoll_back.c - gives a stream's registrations back to the kernel's epoll set when the stream has
+ * fallen back to TCP for good. The fallback and fork code call it.
  *
- * EPOLL_CTL_MOD is the only way to change an entry, and it does more than that: it watches for ERR
- * and HUP, also for an entry that EPOLLONESHOT has disarmed, and it tells what is true now once
- * more, also to a registration of edges that was told. So these two keep our tag in the kernel's
- * entry, and what the kernel then tells goes through rsk_epoll_told_back(), which drops what the
+ * EPOLL_CTL_MOD is the only way to change an entry, and it has side effects: it watches for ERR and
+ * HUP, even if EPOLLONESHOT has disarmed the entry, and it reports what is true now once more, even
+ * to an edge-triggered registration that was told. Such registrations therefore keep our tag in the
+ * kernel's entry, and the kernel's events go through rsk_epoll_told_back(), which drops what the
  * application would not have been told.
  */
 #include <errno.h>
@@ -24,9 +24,9 @@
 #define ROOM_EVENTS (EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
 
 /*
- * Of all that it watches there is only room to send; that was told, and since then no send has come
- * back short: nobody waits for that edge. A new one can only come of bytes that are written from
- * now on.
+ * True: of all watched events only room to send is there; it was reported, and no send has come
+ * short since, so no thread waits for that edge. A new edge can only follow bytes that are written
+ * from now on.
  */
 static bool only_room_told(struct rsk_reg *r)
 {
@@ -57,7 +57,7 @@ static int give_back(struct rsk_epoll_family *f, struct rsk_reg *r)
 	struct epoll_event ev;
 	int rc;
 
-	e->kernel_idle = 0; /* what lies there is the kernel's to tell */
+	e->kernel_idle = 0; /* the kernel reports what lies there */
 	r->mute = !r->armed;
 	r->quiet = only_room_told(r);
 	r->named = r->mute || r->quiet;
@@ -70,7 +70,7 @@ static int give_back(struct rsk_epoll_family *f, struct rsk_reg *r)
 	return rc;
 }
 
-/* family's and set's lock held. */
+/* The family lock and the set's lock are held. */
 void rsk_reg_restore(struct rsk_epoll_family *f, struct rsk_reg *r)
 {
 	if (r->parked) {
@@ -108,7 +108,10 @@ void rsk_epoll_restore(struct rsk_stream *s, int fd)
 	rsk_unlock(&f->lock);
 }
 
-/* Not one that another process has, too: nor in a vfork child, whose rsk_pid is its parent's. */
+/*
+ * False for a set that another process holds too, and in a vfork child, whose rsk_pid is its
+ * parent's.
+ */
 static bool is_replaced(const struct rsk_reg *r, int fd, int pid)
 {
 	return r->key_fd == fd && pid == rsk_pid && !rsk_kin_shares(&r->set->kin);

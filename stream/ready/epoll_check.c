@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* epoll_check.c - does the shadow of a set hold together? For the property tests. */
+/* epoll_check.c - checks the invariants of an epoll set's shadow. The property tests call it. */
 #include "arena.h"
 #include "epollset.h"
 #include "stream.h"
 
-#define REGS_MAX 1000000 /* more: a list that bites its tail */
+#define REGS_MAX 1000000 /* more than this: the list is a cycle */
 
 static bool known_to_its_stream(const struct rsk_reg *r)
 {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * epoll_ctl.c - registrations come, change and go.
+ * epoll_ctl.c - epoll_ctl() on sets that may hold streams: adds, changes and deletes registrations.
+ * The hook of epoll_ctl() calls it.
  *
- * Of one that is taken over the kernel is told no more than it has to know: it watches what was ever asked for, edge
- * triggered, and whatever it says is looked at with what is wanted now. One that is taken out is parked: its entry
- * stays in the kernel's set, where it tells nobody anything, and it comes back without a system call.
+ * For a registration that is taken over, the kernel is told only what it must know: it watches
+ * every event that was ever asked for, edge-triggered, and its events are filtered by what is
+ * wanted now. A registration that is deleted is parked: its entry stays in the kernel's set, where
+ * its events are dropped, and it is re-added without a system call.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -48,7 +50,10 @@ static void link_reg(struct rsk_epoll_family *f, struct rsk_reg *r, struct rsk_s
 	__atomic_store_n(&e->regs, r, __ATOMIC_RELAXED);
 }
 
-/* The kernel decides. *leaves: done, but the stream cannot be joined and in this set. lock held. */
+/*
+ * The kernel decides. *leaves: the call succeeded, but the stream cannot be paired and stay in this
+ * set. The set's lock is held.
+ */
 static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_stream *s,
 		     struct rsk_reg *r, int op, int fd, struct epoll_event *ev,
 		     enum rsk_reason *leaves)
@@ -66,7 +71,7 @@ static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk
 	if (fresh) {
 		r = rsk_reg_new(f);
 		if (!r) {
-			*leaves = RSK_REASON_FD_LIMIT; /* unseen by us */
+			*leaves = RSK_REASON_FD_LIMIT; /* not tracked by us */
 			return kernel_ctl(e->epfd, op, fd, ev);
 		}
 		link_reg(f, r, s, e, fd);
@@ -91,7 +96,10 @@ static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk
 	r->events = ev->events;
 	rsk_epoll_note_data(e, r, ev->data.u64);
 	r->armed = true;
-	/* It is linked; who joins the stream meanwhile sees that, or is seen: rsk_epoll_paired(). */
+	/*
+	 * The registration is linked; a thread that pairs the stream meanwhile sees it, or this
+	 * thread sees the new phase: rsk_epoll_paired().
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (ev->events & EPOLLEXCLUSIVE)
 		*leaves = RSK_REASON_EPOLL_EXCLUSIVE;
@@ -107,7 +115,7 @@ static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk
 	return 0;
 }
 
-/* New wishes of one that is taken over. lock held. */
+/* Changes the wanted events of a registration that is taken over. The set's lock is held. */
 static int renew(struct rsk_epoll_family *f, struct rsk_reg *r, int fd,
 		 const struct epoll_event *ev)
 {
@@ -135,7 +143,7 @@ static int renew(struct rsk_epoll_family *f, struct rsk_reg *r, int fd,
 	return rc;
 }
 
-/* We decide. lock held. */
+/* We decide. The set's lock is held. */
 static int ctl_taken(struct rsk_epoll_family *f, struct rsk_reg *r, int op, int fd,
 		     struct epoll_event *ev)
 {
@@ -143,7 +151,7 @@ static int ctl_taken(struct rsk_epoll_family *f, struct rsk_reg *r, int op, int 
 		return -EINVAL;
 	if (op == EPOLL_CTL_MOD || (op == EPOLL_CTL_ADD && r->parked))
 		return op == EPOLL_CTL_MOD && r->parked ? -ENOENT : renew(f, r, fd, ev);
-	if (op != EPOLL_CTL_DEL) /* EEXIST, EINVAL: the kernel's word */
+	if (op != EPOLL_CTL_DEL) /* EEXIST, EINVAL: the kernel decides */
 		return kernel_ctl(rsk_epoll_kernel_set(r->set), op, fd, ev);
 	if (r->parked)
 		return -ENOENT;
@@ -154,14 +162,17 @@ static int ctl_taken(struct rsk_epoll_family *f, struct rsk_reg *r, int op, int 
 	return 0;
 }
 
-/* Can it come back as it lies? set's lock held. */
+/* Whether a parked registration can be re-added as it is. The set's lock is held. */
 static bool comes_back(const struct rsk_reg *r, const struct epoll_event *ev)
 {
 	return !(ev->events & EPOLLEXCLUSIVE) && !r->set->collides &&
 	       rsk_stream_phase(r->stream) == RSK_PHASE_PAIRED;
 }
 
-/* Of one that is there, and taken over: without the family's lock. False: nothing is done. */
+/*
+ * Handles a registration that exists and is taken over, without the family lock. False: nothing was
+ * done.
+ */
 static bool ctl_there(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_stream *s,
 		      int epfd, int op, int fd, struct epoll_event *ev, int *rc)
 {
@@ -181,7 +192,10 @@ static bool ctl_there(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rs
 	return there;
 }
 
-/* A stream that gets into a set is not parked anywhere, and nobody's hot one any more. family's lock held. */
+/*
+ * When a stream is added to a set, drops its parked registrations, and clears e->hot in the sets
+ * that hold it: its ready bit is needed from now on. The family lock is held.
+ */
 static void enters(struct rsk_epoll_family *f, struct rsk_stream *s)
 {
 	for (struct rsk_reg *p = s->regs, *next; p; p = next) {
@@ -197,7 +211,7 @@ static void enters(struct rsk_epoll_family *f, struct rsk_stream *s)
 	}
 }
 
-/* Whoever decides. @leaves: done, but the stream cannot be on a ring and in this set. */
+/* @leaves: the call succeeded, but the stream cannot be on a ring and in this set. */
 static int ctl(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_stream *s, int epfd,
 	       int op, int fd, struct epoll_event *ev, enum rsk_reason *leaves)
 {
@@ -215,7 +229,10 @@ static int ctl(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_strea
 	rc = r && r->tagged ? ctl_taken(f, r, op, fd, ev) :
 			      ctl_plain(f, e, s, r, op, fd, ev, leaves);
 	rsk_unlock(&e->lock);
-	/* Who looked before it was linked may have made another one hot. */
+	/*
+	 * A thread that checked before the registration was linked may have set e->hot to another
+	 * one of the stream.
+	 */
 	if (op == EPOLL_CTL_ADD && s->regs && s->regs->next_of_stream)
 		enters(f, s);
 	rsk_unlock(&f->lock);
@@ -223,8 +240,9 @@ static int ctl(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_strea
 }
 
 /*
- * To a set that was made where we did not see it (before exec), or to what is none: the kernel says which. The stream
- * leaves before it is there to stay, as a relay would put another file in its place.
+ * Adds to a set that was created unseen (before exec), or to an fd that is no set: the kernel says
+ * which. The stream falls back before it is added for good, as a relay would put another file in
+ * its place.
  */
 static int add_unseen(int epfd, int fd, struct epoll_event *ev)
 {
@@ -233,8 +251,8 @@ static int add_unseen(int epfd, int fd, struct epoll_event *ev)
 
 	if ((uintptr_t)ev < 4096)
 		return kernel_ctl(epfd, EPOLL_CTL_ADD, fd, ev);
-	probe.data =
-		ev->data; /* an end or an error may be told to who waits there, whatever is asked for */
+	/* The kernel may report an end or an error to a waiter there, whatever is asked for. */
+	probe.data = ev->data;
 	rc = kernel_ctl(epfd, EPOLL_CTL_ADD, fd, &probe);
 	if (rc < 0)
 		return rc;

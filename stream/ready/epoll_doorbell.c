@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * epoll_doorbell.c - the links that a set hears: one bell of each is in the set (what rings it, edge triggered), and
- * wakes who sleeps on it. Which links may be in a set that several processes hold.
+ * epoll_doorbell.c - the links of an epoll set: one doorbell of each link is in the set (its peer end
+ * rings it, edge-triggered) and wakes the set's sleepers. Also decides which links may be in a set
+ * that several processes hold. The other epoll*.c files and link.c call it.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -29,7 +30,7 @@ uint64_t rsk_epoll_doorbell_bit(const struct rsk_epoll *e, const struct rsk_link
 	return 0;
 }
 
-/* Chain lock held. */
+/* The chain lock is held. */
 static void drop_link(struct rsk_epoll *e, uint32_t i)
 {
 	e->links[i] = e->links[--e->nlinks];
@@ -53,7 +54,10 @@ int rsk_epoll_ensure_doorbell(struct rsk_epoll_family *f, struct rsk_epoll *e, s
 			break;
 		}
 	} while (!atomic_compare_exchange_weak(&l->doorbells_taken, &taken, taken | 1u << i));
-	/* Before the kernel knows the bell: a thread that sleeps in there may come back with its first ring. */
+	/*
+	 * Stored before the kernel knows the doorbell: a thread that sleeps in the set may return
+	 * with its first event.
+	 */
 	atomic_store(&e->belled, true);
 	rc = rsk_link_watch(l, i, rsk_epoll_kernel_set(e), f->tag | RSK_EPOLL_DOORBELL);
 	if (rc < 0) {
@@ -70,7 +74,10 @@ int rsk_epoll_ensure_doorbell(struct rsk_epoll_family *f, struct rsk_epoll *e, s
 	return 0;
 }
 
-/* The peer holds the doorbell as well, so that closing it takes it out of no set. lock held. */
+/*
+ * The peer holds the doorbell as well, so closing it does not remove it from a set. The set's lock
+ * is held.
+ */
 static void leave_set(const struct rsk_epoll *e, const struct rsk_link *l)
 {
 	if (l->maker != rsk_pid)

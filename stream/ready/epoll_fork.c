@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * epoll_fork.c - sets and forks. The kernel's set is one, of parent and child; the shadows are two. So before a fork
- * every registration is the kernel's own again, with the application's data, and no doorbell is in the set. A stream
- * is taken over again once the set is this process's alone, if what is registered there is what we think it is.
+ * epoll_fork.c - epoll sets across forks. Parent and child share the kernel's set but have separate
+ * shadows. Before a fork every registration is therefore the kernel's own again, with the
+ * application's data, and no doorbell is in the set. A stream is taken over again once the set is
+ * this process's alone, if its registrations there are those that we know. fork.c and family.c call
+ * it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +22,7 @@
 
 /* ---- around a fork ---- */
 
-/* Set's and family's lock held. */
+/* The set's lock and the family lock are held. */
 static void restore_all(struct rsk_epoll_family *f, struct rsk_epoll *e)
 {
 	struct rsk_reg *r, *next;
@@ -73,7 +75,7 @@ void rsk_epoll_fork_over(struct rsk_epoll *const *sets, uint32_t n, bool child)
 		struct rsk_epoll *e = sets[i];
 
 		if (child) {
-			e->beacon = -1; /* closed as all that is the library's */
+			e->beacon = -1; /* closed with all fds of the library */
 			atomic_store(&e->sleepers, 0);
 		}
 		rsk_unlock(&e->lock);
@@ -89,7 +91,7 @@ bool rsk_epoll_tells(const struct rsk_stream *s)
 	return false;
 }
 
-/* ---- alone again ---- */
+/* ---- this process is the only holder again ---- */
 
 int rsk_epoll_retake(struct rsk_stream *s)
 {

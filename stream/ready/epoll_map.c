@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * epoll_map.c - the peers' ready maps, and what a waiter looks at while it spins.
+ * epoll_map.c - the peers' ready maps, and what a waiter polls while it spins. epoll_wait.c and
+ * epoll_answer.c call it.
  *
- * A sender marks a stream in the map behind each slot, and the waiter takes the marks back: two cache lines that
- * travel in each direction, for every message. For the stream that was told last, which is most often the next one as
- * well, the waiter looks at the ring itself, and leaves its mark standing: the sender then finds it set and writes
- * nothing. That mark says nothing any more; all others do. It is looked past only as long as that registration is
- * looked at itself, also in the last look before a sleep: announce, fence, look; slot, fence, bells. A mark that
- * stands never keeps a sender from ringing.
+ * A sender sets the stream's bit in the map after each slot, and the waiter clears it: two cache
+ * lines that travel in each direction for every message. For the stream that was reported last,
+ * which is most often the next one as well, the waiter polls the ring itself and leaves the bit
+ * set: the sender then finds it set and writes nothing. That bit carries no information any more;
+ * all others do. It is ignored only as long as the waiter polls that registration's ring, also in
+ * the last check before a sleep. Order of the waiter: announce, fence, check; of the sender: slot,
+ * fence, doorbells. A bit that stays set never keeps a sender from ringing the doorbell.
  *
- * Only for level-triggered registrations, since the edge is in the mark; and for streams that are registered once:
- * others need the mark.
+ * This applies only to level-triggered registrations, since an edge is known by the bit, and to
+ * streams that are registered once: others need the bit.
  */
 #include "epollset.h"
 #include "rdma.h"
@@ -18,7 +20,7 @@
 #include "stream.h"
 #include "wait.h"
 
-/* Marks in the map of @l, but the one that is known. */
+/* Whether the map of @l has bits other than @known. */
 static bool marked(const struct rsk_link *l, const struct rsk_epoll_mark *known)
 {
 	struct rsk_seg_head *head = rsk_seg_own_head(&l->seg);
@@ -47,7 +49,7 @@ static struct rsk_epoll_mark known_mark(const struct rsk_epoll *e)
 	return (struct rsk_epoll_mark){ s->link, s->sid };
 }
 
-/* All registrations of @s, with sleepers of other sets woken. Chain lock held. */
+/* Queues all registrations of @s and wakes sleepers of other sets. The chain lock is held. */
 static void queue_all(const struct rsk_epoll *e, const struct rsk_stream *s)
 {
 	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream)
@@ -70,7 +72,10 @@ static void drain_word(const struct rsk_epoll *e, const struct rsk_link *l, uint
 	}
 }
 
-/* No pins: under the chain lock a stream with registrations is not freed, and one without has nothing to queue. */
+/*
+ * No pins are needed: under the chain lock a stream with registrations is not freed, and one
+ * without has nothing to queue.
+ */
 static void drain(const struct rsk_epoll *e, const struct rsk_link *l)
 {
 	struct rsk_seg_head *head = rsk_seg_own_head(&l->seg);
@@ -99,7 +104,7 @@ void rsk_epoll_drain(struct rsk_epoll_family *f, struct rsk_epoll *e)
 		e->rang = false;
 	}
 	atomic_fetch_add(&rsk_link_users, 1);
-	/* A slot that was taken since may be there in part. */
+	/* If a slot was consumed since, part of it may still be unread. */
 	if (known.l && !hot->queued &&
 	    (rsk_stream_stirs(hot->stream, RSK_WAKE_RX) ||
 	     rsk_ring_index(&hot->stream->rx.ring) != hot->index))
@@ -155,7 +160,7 @@ bool rsk_epoll_spin(struct rsk_epoll_spot *spot)
 
 uint64_t rsk_epoll_woken(const struct rsk_epoll *e, uint64_t began_ns)
 {
-	/* Whichever link it was: one peer is the usual case, and it is a hint. */
+	/* Any link serves: one peer is the usual case, and the time is a hint. */
 	if (e->nlinks)
 		return rsk_spin_woken(e->links[0].l, began_ns);
 	return rsk_now_ns();

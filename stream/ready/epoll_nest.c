@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * epoll_nest.c - a set that is watched itself: polled, selected, or registered in another set.
+ * poll.c, select.c, epoll_ctl.c and epoll_wait.c call it.
  *
- * What the kernel shows of such a set has to be true although nobody waits on it. So our own entries (companions,
- * bells) leave it for a kernel set of their own, the sub-set, and a lamp (eventfd) is lit while the ready list holds
- * something that is ready. The watched set itself has, of ours, only these two, level triggered. Whoever waits on
- * an outer set, or polls this one, looks first: takes in what the sub-set has, keeps on the ready list what is ready,
- * sets the lamp; after that the kernel's answer is exact. Between two looks the sub-set shows that there is news,
- * which wakes sleepers; they look and ask again.
+ * What the kernel shows of such a set must be true although no thread waits on it. So our own
+ * entries (TCP sockets, doorbells) move to a kernel set of their own, the sub-set, and an eventfd,
+ * the ready eventfd, is readable while the ready list holds a registration that is ready. The
+ * watched set contains only these two of ours, level-triggered. A thread that waits on an outer
+ * set, or polls this one, checks first: it takes in what the sub-set has, keeps only ready
+ * registrations on the ready list, and sets the ready eventfd; after that the kernel's answer is
+ * exact. Between two checks the sub-set shows that there is news, which wakes sleepers; they check
+ * and ask again.
  *
- * A look harvests the sub-set (rings come to rest), announces (fence), drains the ready maps, asks the streams: in this
- * order. A ring that was harvested had its mark set before, so the drain finds it; one that comes later stays in
- * the sub-set, which wakes the next sleeper. Announcing before harvesting would lose a ring in between.
+ * A check harvests the sub-set (which resets its doorbells), announces (fence), drains the ready
+ * maps, and asks the streams, in this order. A doorbell that was harvested had its ready bit set
+ * before, so the drain finds it; one that comes later stays in the sub-set, which wakes the next
+ * sleeper. Announcing before harvesting would lose a doorbell in between.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -62,9 +66,11 @@ void rsk_epoll_take_in(struct rsk_epoll_family *f, struct rsk_epoll *e)
 	rsk_epoll_drain(f, e);
 }
 
-/* ---- becoming watched ---- */
+/* ---- watching a set ---- */
 
-/* The sub-set cannot be had: its streams go back to TCP, where the kernel alone decides. */
+/*
+ * The sub-set could not be created: its streams fall back to TCP, where the kernel alone decides.
+ */
 static void fall_back_all(struct rsk_epoll_family *f, struct rsk_epoll *e)
 {
 	for (uint32_t tries = e->tagged; tries; tries--) {
@@ -81,7 +87,7 @@ static void fall_back_all(struct rsk_epoll_family *f, struct rsk_epoll *e)
 	}
 	rsk_lock(&f->lock);
 	rsk_lock(&e->lock);
-	/* Those that only other processes hold go on by the bells. */
+	/* Streams that only other processes hold continue with the doorbells. */
 	if (!e->tagged) {
 		rsk_epoll_sub_empty(e);
 		rsk_epoll_give_doorbells(e);
@@ -108,7 +114,7 @@ static void watch(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd)
 		fall_back_all(f, e);
 }
 
-/* ---- looking ---- */
+/* ---- checking ---- */
 
 static struct rsk_epoll *nth_inner(struct rsk_epoll_family *f, const struct rsk_epoll *e,
 				   uint32_t i)
@@ -170,7 +176,7 @@ bool rsk_epoll_check_inside(struct rsk_epoll_family *f, struct rsk_epoll *e, uin
 	return streams;
 }
 
-/* ---- which set is in which ---- */
+/* ---- nested sets ---- */
 
 int rsk_epoll_nest_ctl(struct rsk_epoll_family *f, int epfd, int op, int fd, struct epoll_event *ev)
 {

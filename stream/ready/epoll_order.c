@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * epoll_order.c - in which order events of the kernel's and of rings come in one answer, where both
- * have some. Called by epoll_answer.c.
+ * epoll_order.c - the order of the kernel's events and of rings' events in one result that has
+ * both. epoll_answer.c calls it.
  *
- * The kernel's list is in order, and so is ours, and neither has times. But what a level-triggered
- * registration has told stays in its list, before all that becomes ready later; and who can send when
- * it is registered is ready from then on. So what the last answer told comes first, in that order;
- * then who was registered earlier. Of the rest nobody knows (epoll_answer.c).
+ * The kernel's list is in order, and so is ours, and neither has timestamps. But a level-triggered
+ * registration that was reported stays in its list, before all that become ready later; and one
+ * that can send when it is registered is ready from then on. So events that the last result
+ * reported come first, in that order; then come those that were registered earlier. The order of
+ * the rest is unknown (epoll_answer.c).
  */
 #include "epollset.h"
 
 #define NEW UINT64_MAX
-#define REGISTERED RSK_EPOLL_TOLD /* places from here on are of registrations */
+#define REGISTERED RSK_EPOLL_TOLD /* values from here on are for registrations */
 #define MOST_EVENTS 16
 #define MOST_REGS 64 /* the newest ones */
 
@@ -63,9 +64,12 @@ void rsk_epoll_arrange(const struct rsk_epoll *e, struct epoll_event *evs, int k
 		at[i] = place_of(e, &evs[i]);
 	for (int i = 0; i < left; i++)
 		rings[i] = evs[k + i];
-	/* From the last place to the first one: what the kernel has moves to the end as need be. */
+	/*
+	 * Merges from the last place to the first: the kernel's events move towards the end as
+	 * needed.
+	 */
 	while (left > 0) {
-		/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): all of at[] below n are set */
+		/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): at[] is set below n */
 		bool ring_last = k == 0 || !goes_first(at[n - 1], at[k - 1]);
 
 		evs[k + left - 1] = ring_last ? rings[left - 1] : evs[k - 1];

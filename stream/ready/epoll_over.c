@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * epoll_over.c - bytes of which the kernel tells nobody, and no ring of a registration that was taken over: those of
- * overread files (over.h), and those that lie in the ring of a stream that leaves it (leave.c), in a set that it cannot
- * be taken over in. Each wait on the set tells of them itself. Who sleeps on the set when they come, or watches it from
- * outside, is told by an eventfd in it, the beacon. It tells edges: another process that has the set takes one away by
- * a wait of its own, and does not wake for ever.
+ * epoll_over.c - reports bytes that neither the kernel nor the ring of a taken-over registration
+ * reports: those in overread files (over.h), and those in the ring of a stream that is falling back
+ * (leave.c), in a set in which it cannot be taken over. epoll_wait.c, epoll_nest.c and the fork
+ * code call it.
+ *
+ * Each wait on the set reports them itself. A thread that sleeps on the set when they come, or
+ * watches it from outside, is notified by an eventfd in the set (beacon). It is edge-triggered: if
+ * another process holds the set, a wait there takes the edge away and does not return again and
+ * again.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -35,7 +39,7 @@ static bool lies_over(const struct rsk_epoll *e)
 	return false;
 }
 
-/* What lies there unread. *@mark: another one where something has come since. */
+/* Whether bytes lie there unread. *@mark: differs if bytes have come since. */
 static bool is_unread(struct rsk_stream *s, uint64_t *mark)
 {
 	uint64_t ring;
@@ -91,7 +95,10 @@ void rsk_epoll_over_fork(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 	rsk_own_close(e->beacon);
 	e->beacon = -1;
 	atomic_store(&e->over, lies_over(e));
-	/* Waits of both are to take out what is ours from now on: the other one may light a beacon. */
+	/*
+	 * From now on the waits of both processes remove our events: the other process may signal
+	 * its eventfd.
+	 */
 	atomic_store(&e->belled, true);
 	if (e->over && (e->sleepers || e->watched))
 		light(f, e);
@@ -130,7 +137,11 @@ void rsk_epoll_over_show(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 		if (e->beacon >= 0)
 			rsk_sys_read(e->beacon, &n, sizeof(n));
 	} else if (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) == 0) {
-		light(f, e); /* not while it shows something: that would be one more edge outside */
+		/*
+		 * Not while the set shows an event: that would be one more edge for outside
+		 * watchers.
+		 */
+		light(f, e);
 	}
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * epoll_set.c - sets of epoll and registrations as objects: made, found, linked, put on the ready
- * list; and whoever waits on a set is told.
+ * epoll_set.c - epoll sets and registrations as objects: creates, finds and links them, keeps the
+ * ready list, and notifies the waiters of a set. The other epoll*.c files call it.
  */
 #include "epoll.h"
 
@@ -53,7 +53,7 @@ struct rsk_epoll *rsk_epoll_new(int epfd)
 		e = rsk_arena_alloc(sizeof(*e));
 	if (!e)
 		return NULL;
-	/* All but the lock, which somebody may just ask for. */
+	/* All but the lock, which another thread may be taking. */
 	memset((char *)e + offsetof(struct rsk_epoll, fds), 0,
 	       sizeof(*e) - offsetof(struct rsk_epoll, fds));
 	e->epfd = epfd;
@@ -105,7 +105,7 @@ void rsk_reg_unlink(struct rsk_epoll_family *f, struct rsk_reg *r)
 		;
 	if (*p)
 		__atomic_store_n(p, r->next_of_stream, __ATOMIC_RELAXED);
-	rsk_epoll_take_calls(r->set); /* nobody calls it from here on */
+	rsk_epoll_take_calls(r->set); /* no thread pushes it from here on */
 	rsk_unlock(&f->chain);
 	__atomic_store_n(r->at_of_set, r->next_of_set, __ATOMIC_RELAXED);
 	if (r->next_of_set)
@@ -119,7 +119,7 @@ void rsk_reg_unlink(struct rsk_epoll_family *f, struct rsk_reg *r)
 	f->free_regs = r;
 }
 
-/* This process's fd of the set, -1: only others hold it. */
+/* This process's fd of the set; -1: only other processes hold it. */
 static int find_fd(const struct rsk_epoll *e)
 {
 	uint32_t high = rsk_fd_high();
@@ -151,7 +151,7 @@ struct rsk_reg *rsk_reg_new(struct rsk_epoll_family *f)
 	else
 		r = rsk_arena_alloc(sizeof(*r));
 	if (r) {
-		/* All but the set, which somebody may read who has an old tag. */
+		/* All but the set, which a thread that has an old tag may read. */
 		memset((char *)r + offsetof(struct rsk_reg, stream), 0,
 		       sizeof(*r) - offsetof(struct rsk_reg, stream));
 		r->live = r->armed = true;
@@ -181,13 +181,16 @@ void rsk_epoll_take_called(struct rsk_epoll *e)
 
 	for (r = atomic_exchange(&e->calls, NULL); r; r = next) {
 		next = r->next_call;
-		/* An exchange: whoever was content with the mark came before, with its news (model: calls). */
+		/*
+		 * An exchange: a thread that was content to find the flag set came before, with its
+		 * news (model: calls).
+		 */
 		atomic_exchange(&r->called, false);
 		rsk_epoll_queue(r);
 	}
 }
 
-/* ---- who waits is told ---- */
+/* ---- notifying waiters ---- */
 
 void rsk_epoll_ring(struct rsk_epoll *e)
 {
@@ -195,7 +198,7 @@ void rsk_epoll_ring(struct rsk_epoll *e)
 		rsk_link_strike(e->links[0].l, 1ull << e->links[0].doorbell);
 }
 
-/* Bells of the set are to be rung from now on; the peers' ringing takes it back. */
+/* Peers ring the doorbells of the set from now on; each ringing takes the announcement back. */
 void rsk_epoll_announce(struct rsk_epoll *e)
 {
 	for (uint32_t i = 0; i < e->nlinks; i++)

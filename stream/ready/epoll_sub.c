@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* epoll_sub.c - the sub-set and the lamp of a set that is watched itself (epoll_nest.c). */
+/*
+ * epoll_sub.c - the sub-set and the ready eventfd of a set that is watched itself. epoll_nest.c
+ * describes them; epoll.c, epoll_ctl.c, epoll_fork.c and epoll_nest.c call this.
+ */
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -48,7 +51,7 @@ int rsk_epoll_sub(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 
 	if (e->sub >= 0)
 		return 0;
-	/* Whoever else has the set would not have the sub-set. */
+	/* Another process that holds the set would not have the sub-set. */
 	if (!rsk_epoll_adopt(e))
 		return -EBUSY;
 	sub = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));

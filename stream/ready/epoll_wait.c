@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* epoll_wait.c - waiting on a set that may hold joined streams: spinning, sleeping, the kernel's own wait. */
+/*
+ * epoll_wait.c - epoll_wait() on a set that may hold paired streams: spins, sleeps, and uses the
+ * kernel's own wait. The hooks of epoll_wait() and its variants call it.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -35,7 +38,10 @@ static void wake_up(struct sleeper *sl)
 	sl->e = NULL;
 	rsk_lock(&e->lock);
 	e->sleepers--;
-	/* Others still sleep, or somebody polls the set: their announcement, which a ringing may have taken, stands. */
+	/*
+	 * Other threads still sleep, or a thread polls the set: their announcement, which a
+	 * doorbell may have taken back, is renewed.
+	 */
 	if (e->sleepers || e->watched)
 		rsk_epoll_announce(e);
 	else
@@ -64,9 +70,9 @@ static int kernel_wait(int epfd, struct epoll_event *evs, int max, uint64_t unti
 }
 
 /*
- * Sets in it have been looked into; does the kernel show nothing? What comes behind the look may be
- * news that make nobody ready (a word, credit), and an answer that tells of them cannot be taken
- * back: so there is a second look.
+ * Nested sets have been checked; does the kernel still show nothing? After a check, news may come
+ * that makes nothing ready (a control word, credit), and an event that reports it cannot be taken
+ * back: so there is a second check.
  */
 static bool shows_nothing(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd)
 {
@@ -80,8 +86,8 @@ static bool shows_nothing(struct rsk_epoll_family *f, struct rsk_epoll *e, int e
 }
 
 /*
- * With sets in it that hold streams: what the kernel shows of those can be ahead of the truth, so that it is asked for
- * events only after a look. The sleep itself takes no event away.
+ * For a set whose nested sets hold streams: what the kernel shows of those may be more than is
+ * true, so it is asked for events only after a check. The sleep itself consumes no event.
  */
 static int nested_wait(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		       struct epoll_event *evs, int max, uint64_t until_ns, const sigset_t *mask)
@@ -104,7 +110,7 @@ static int nested_wait(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd
 
 #define EVENTS_A_PAGE (int)(RSK_TOUCH_PAGE / sizeof(struct epoll_event))
 
-/* An array may end before @max. Nobody looks further than a page: there are hardly ever more to tell. */
+/* The array may end before @max. At most a page is checked: there are hardly ever more events. */
 static inline int fitting(struct epoll_event *evs, int max)
 {
 	int looked = max < EVENTS_A_PAGE ? max : EVENTS_A_PAGE, n = 0;
@@ -144,7 +150,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 	if (!e || !f || max <= 0 || (uintptr_t)evs < 4096)
 		return kernel_wait(epfd, evs, max, until, poll_only, mask);
 	rsk_epoll_name(e, epfd);
-	/* Nothing of ours in it: the kernel's, unless that changes meanwhile. */
+	/* The set holds no stream of ours: the kernel handles it, unless that changes meanwhile. */
 	if (!e->tagged && !e->ninner && until == UINT64_MAX) {
 		uint32_t takeovers = atomic_load(&e->takeovers);
 
@@ -185,7 +191,10 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 				rsk_epoll_announce(e);
 				rsk_unlock(&e->lock);
 				sl.e = e;
-				/* The last look: what came before the announcement rang nobody. */
+				/*
+				 * The last check: news that came before the announcement rang no
+				 * doorbell.
+				 */
 				n = rsk_epoll_gather(f, e, epfd, evs, max, &spot);
 				if (n) {
 					wake_up(&sl);
@@ -204,7 +213,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		wake_up(&sl);
 		if (n < 0)
 			return n;
-		/* Also after the last joined stream has left. */
+		/* Also after the last paired stream has fallen back. */
 		if (e->belled) {
 			n = rsk_epoll_settle(f, e, epfd, evs, n, max, takeovers, began);
 		}

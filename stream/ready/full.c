@@ -9,9 +9,12 @@
 #define WORTH_RINGS 4
 
 /*
- * tx_lock held. The ring is full: since when without progress? Nobody can have taken what is still on its way: the time
- * begins when it has come. That ends, since a rail by which nothing comes breaks. Nor is it left for a TCP by which
- * nothing may come; that ends with the first word by the control connection, or with the last rail.
+ * True: the ring has been full without progress for too long. tx_lock is held.
+ *
+ * The peer cannot have consumed slots that are still in flight: the time counts from their arrival.
+ * That ends, since a rail that delivers nothing breaks. Nor does the sender fall back to a TCP path
+ * that may deliver nothing (link->tcp_doubted); that ends with the first message on the control
+ * connection, or with the last rail.
  */
 static bool full_too_long(struct rsk_stream *s)
 {
@@ -32,11 +35,16 @@ static bool full_too_long(struct rsk_stream *s)
 	return false;
 }
 
-/* tx_lock held. False: it cannot, and tries again when it has waited as long once more. */
+/*
+ * False: fallback is not possible now; the next attempt comes after the same time. tx_lock is held.
+ */
 static bool fall_back_because_full(struct rsk_stream *s, struct rsk_tcp *c)
 {
 	if (rsk_tx_fall_back(&s->tx, c) < 0) {
-		/* It has ended the promotion, and did not live to say more. */
+		/*
+		 * The receiver has ended the promotion, and the peer process died before it
+		 * reported how far it had read.
+		 */
 		if (!rsk_tx_owes(&s->tx) || s->tx.state != RSK_TX_ONRING ||
 		    !rsk_link_peer_gone(s->link)) {
 			s->tx_full_ns = rsk_now_ns();
@@ -46,7 +54,7 @@ static bool fall_back_because_full(struct rsk_stream *s, struct rsk_tcp *c)
 		s->tx.state = RSK_TX_TCP;
 	}
 	s->tx_full_ns = 0;
-	/* A promotion that carried much was worth it: the next one does not wait long. */
+	/* A promotion that carried many bytes was worth it: the next one does not wait long. */
 	if (s->tx.pos - s->tx.start_pos >=
 	    WORTH_RINGS * (uint64_t)s->tx.ring.cells * RSK_CELL_BYTES)
 		s->ring_full_fallbacks = 0;
@@ -76,7 +84,7 @@ bool rsk_stream_fall_back_full(struct rsk_stream *s, int fd)
 	rsk_unlock(&s->tx_lock);
 	if (moved) {
 		rsk_stream_notify(s, RSK_WAKE_RX);
-		rsk_epoll_stream_event(s); /* who waits for room there has TCP's now */
+		rsk_epoll_stream_event(s); /* waiters for room there have TCP's now */
 	}
 	rsk_sigdefer_exit();
 	return moved;

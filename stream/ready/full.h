@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* full.h - a sender before a full ring: when it is woken, and when it goes back to TCP. */
+/*
+ * full.h - what a sender does when the ring is full: when it is woken, and when it falls back to
+ * TCP. send.c, wait.c, poll.c and the epoll code call it.
+ */
 #ifndef RSK_FULL_H
 #define RSK_FULL_H
 
 #include "stream.h"
 
-/* Work (rsk_stream_work()) between two proposals; more where the ring was left because it was full. */
+/*
+ * Work (rsk_stream_work()) between two proposals to promote; more after the sender fell back
+ * because the ring was full.
+ */
 #define RSK_REPROPOSE_WORK 32
 
 /*
- * When a writer whose ring is full goes back to TCP, if nothing is taken out meanwhile: TCP has room for some
- * megabytes more. Longer than a busy machine lets a reader wait for its turn; and longer still while the reader has
- * not come to the ring, since what lies before it on the companion is of that size already.
+ * How long a full ring may go without progress before its writer falls back to TCP, whose buffers
+ * have room for some megabytes more. Longer than a busy machine keeps a reader waiting for a CPU;
+ * and longer still while the reader has not reached the ring, since the bytes before it on the TCP
+ * socket have that size already.
  */
 #define RSK_FULL_LIMIT_NS 50000000ull
 #define RSK_FULL_FIRST_NS 100000000ull
@@ -23,15 +30,22 @@ static inline uint64_t rsk_stream_full_until(const struct rsk_stream *s)
 }
 
 /*
- * tx_lock held. Who finds the ring full is woken when half of it is free, not for every bit of credit: the reader, who
- * may see an older word, wakes it earlier at the worst, and reaches this one at the latest when the ring is empty.
+ * Asks to be woken when half of a full ring is free, not for every bit of credit. A reader that
+ * sees an older value wakes the sender earlier at the worst, and reaches this one at the latest
+ * when the ring is empty. tx_lock is held.
  */
 void rsk_full_want_room(struct rsk_stream *s);
 
-/* tx_lock held. The ring is full: without progress for too long, it is left. True when it was. */
+/*
+ * The ring is full: if there has been no progress for too long, the sender falls back to TCP. True
+ * when it did. tx_lock is held.
+ */
 bool rsk_full_fell_back(struct rsk_stream *s, struct rsk_tcp *c);
 
-/* The same of a sender that sleeps; none of its locks is held, a set's may be. Who waits for room in a set is told. */
+/*
+ * The same for a sender that sleeps. Notifies waiters for room in epoll sets. None of the stream's
+ * locks is held; a set's may be.
+ */
 bool rsk_stream_fall_back_full(struct rsk_stream *s, int fd);
 
 #endif

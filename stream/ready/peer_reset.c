@@ -15,9 +15,10 @@
 #include "tuple.h"
 
 /*
- * The peer may only have shut its sending half: does any process still hold its socket? When both ends have sent their
- * FIN the kernel has forgotten that socket, or keeps a timer of it, also while its reader is still at it: then the
- * peer's own word counts, or its process's end.
+ * The peer may only have shut its sending half: true if no process holds its socket any more. When
+ * both ends have sent their FIN, the kernel has forgotten that socket, or keeps only a timewait
+ * entry, even if its reader still uses it: then the peer's own control word decides, or the end of
+ * its process.
  */
 static bool peer_is_gone(const struct rsk_stream *s)
 {
@@ -45,7 +46,7 @@ bool rsk_peer_left_data(struct rsk_stream *s)
 	rsk_unlock(&s->tx_lock);
 	if (!had)
 		return false;
-	/* What it said when it closed is all that there is to know. */
+	/* The control word that it wrote when it closed is all the information there is. */
 	if (!(rail->ops->caps & RSK_FABRIC_SYNC))
 		return s->tx.peer_closed && s->tx.ring.told < owed;
 	rail->ops->get(rail, rsk_seg_ctl_off(s->sid) + offsetof(struct rsk_seg_ctl, consumed),
@@ -76,7 +77,7 @@ bool rsk_peer_reset(struct rsk_stream *s, int fd, int err, bool told)
 		s->rx.tcp_err = err;
 	rsk_unlock(&s->rx_lock);
 	if (!first)
-		return false; /* another thread told it meanwhile, or has seen it */
+		return false; /* another thread has reported or seen it */
 	rsk_lock(&s->tx_lock);
 	s->tx.peer_closed = true;
 	s->tx.demotions += s->tx.state == RSK_TX_ONRING;
@@ -86,7 +87,7 @@ bool rsk_peer_reset(struct rsk_stream *s, int fd, int err, bool told)
 	rsk_unlock(&s->tx_lock);
 	atomic_store(&s->wr_shut, 1);
 	rsk_sys_shutdown(fd, SHUT_RDWR);
-	rsk_epoll_stream_event(s); /* who waits for room need not any longer */
+	rsk_epoll_stream_event(s); /* no waiter needs to wait for room any longer */
 	return true;
 }
 
@@ -100,13 +101,18 @@ bool rsk_stream_see_reset(struct rsk_stream *s, int fd)
 	open = !rsk_rx_told_end(&s->rx);
 	told = s->rx.err_told || s->rx.tcp_err;
 	rsk_unlock(&s->rx_lock);
-	/* Who shuts a direction and goes on reading is not asked for at every look: that it closes, it says itself. */
+	/*
+	 * A peer that shut its sending half and goes on reading is not looked up on every check: it
+	 * announces its close itself.
+	 */
 	if (told || (!open && !rsk_link_peer_gone(s->link)))
 		return false;
-	/* tcp_reset(): behind an end it is the sends that are refused. */
+	/* tcp_reset(): after an end, the kernel refuses the sends. */
 	if (rsk_peer_left_data(s))
 		return rsk_peer_reset(s, fd, open ? -ECONNRESET : -EPIPE, false);
-	/* That end stands. What is sent from now on is answered by a reset, as the kernel does it. */
+	/*
+	 * That end is in order. Data sent from now on is answered by a reset, as with the kernel.
+	 */
 	rsk_lock(&s->tx_lock);
 	ring = s->tx.state == RSK_TX_ONRING;
 	rsk_unlock(&s->tx_lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * peer_reset.h - a peer that closed, or was killed, with bytes of ours unread in its ring: a reset
- * that no kernel sends.
+ * peer_reset.h - a peer that closed, or was killed, with bytes of ours unread in its ring. No
+ * kernel sends a reset then, so the library reports one. ready.c and recv.c call it.
  */
 #ifndef RSK_PEER_RESET_H
 #define RSK_PEER_RESET_H
@@ -10,24 +10,32 @@
 
 struct rsk_stream;
 
-/* Our data slots that the peer's reader never took: it reset the stream (RFC 1122 4.2.2.13). */
+/*
+ * True: the peer's reader never took some of our data slots, so the stream counts as reset (RFC
+ * 1122 4.2.2.13).
+ */
 bool rsk_peer_left_data(struct rsk_stream *s);
 
-/* Nobody reads our ring any more: what is sent from here on goes to the companion, which shows what TCP shows. */
+/*
+ * Our ring has no reader any more: sends go to the TCP socket from here on, which shows what TCP
+ * shows.
+ */
 void rsk_peer_is_dead(struct rsk_stream *s);
 
 /*
- * A reset that the kernel has not seen, of this @err: told once, after that it is the end, and EPIPE. The companion is
- * shut both ways, so that the kernel shows it as it shows a socket that was reset and has told so: POLLHUP, and edges
- * of it.
- * @told: by the call under way; else it is kept for the next one that asks.
+ * Records a reset with error @err (-errno) that the kernel has not seen: it is reported once; after
+ * that receives find the end, and sends get EPIPE. Shuts the TCP socket both ways, so that the
+ * kernel shows it like a socket whose reset was reported: POLLHUP, and edges of it.
+ *
+ * @told: the call under way reports the error; otherwise it is kept for the next call that asks.
+ * Returns false if another thread has reported an error already.
  */
 bool rsk_peer_reset(struct rsk_stream *s, int fd, int err, bool told);
 
 /*
- * The kernel shows the end of the peer's direction, and nothing else: was it closed, or killed, with
- * bytes of ours unread in its ring? Then it is a reset from here on, for the next call to tell. No
- * lock held.
+ * Called when the kernel shows the end of the peer's direction, and nothing else. If the peer
+ * closed, or was killed, with bytes of ours unread in its ring, the stream is reset from here on,
+ * and the next call reports it. No lock is held.
  */
 bool rsk_stream_see_reset(struct rsk_stream *s, int fd);
 

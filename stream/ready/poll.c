@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* poll.c - poll(2) over sets that hold joined streams. */
+/*
+ * poll.c - poll(2) on lists of descriptors that contain paired streams. The hooks of poll() and
+ * ppoll(), and select.c, call it.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -16,7 +19,10 @@
 
 #define OUT_EVENTS (POLLOUT | POLLWRNORM)
 #define SMALL_SET 32
-/* Of streams that are being paired: what the kernel is asked about as well, and for how many answers in one call. */
+/*
+ * Limits for streams that are being paired: how many of their descriptors the kernel polls as well,
+ * and how many pairing rounds one call makes.
+ */
 #define PAIRING_FDS 4
 #define PAIRING_ROUNDS 16
 
@@ -39,7 +45,7 @@ struct set {
 	struct pollfd pairing[PAIRING_FDS];
 	uint32_t npairing, rounds;
 	bool pairs; /* one of them is being paired */
-	bool heard; /* something came that it may go on by */
+	bool heard; /* a pairing descriptor had an event */
 	bool announced;
 	void *memory; /* arena, if the set is large */
 	struct pollfd small_fds[SMALL_SET + RSK_SEG_DOORBELLS * 4 + PAIRING_FDS];
@@ -76,7 +82,7 @@ static void retract_all(struct set *p)
 	p->announced = false;
 }
 
-/* Cleanup: also when the thread is cancelled in its sleep. */
+/* Cleanup handler: also runs when the thread is cancelled in its sleep. */
 static void set_fini(struct set *p)
 {
 	retract_all(p);
@@ -130,7 +136,10 @@ static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 			continue;
 		paired = rsk_stream_phase(s) == RSK_PHASE_PAIRED;
 		if (!paired) {
-			/* As in rsk_op_begin(): counted, so that the peer is not told that we watch. */
+			/*
+			 * As in rsk_op_begin(): counted, so that the peer is not told that this end
+			 * watches the ring.
+			 */
 			atomic_fetch_add(&s->rx_plain, 1);
 			atomic_thread_fence(memory_order_seq_cst);
 			if (rsk_stream_phase(s) == RSK_PHASE_PAIRED) {
@@ -146,9 +155,9 @@ static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 }
 
 /*
- * Streams that are not joined, and are to be waited for: their pairing goes on in this very wait,
- * so that it takes as many messages as it has, and not as many calls of the two programs. A
- * program that greets, and then forks, has it done.
+ * Continues the pairing of streams in the list while this call waits for them, so that it takes as
+ * many messages as the pairing has, not as many calls of the two programs. A program that exchanges
+ * a greeting, and then forks, is paired by then.
  */
 static void pair_on(struct set *p)
 {
@@ -211,7 +220,10 @@ static int announce_all(struct set *p)
 	return 0;
 }
 
-/* Fills the kernel's copy and asks it; with @sleep until @until_ns. Returns its count or -errno. */
+/*
+ * Fills the kernel's copy of the list and polls it; with @sleep until @until_ns. Returns the
+ * kernel's count or -errno.
+ */
 static int ask(struct set *p, bool sleep, uint64_t until_ns, const sigset_t *mask)
 {
 	nfds_t n = p->n;
@@ -233,8 +245,8 @@ static int ask(struct set *p, bool sleep, uint64_t until_ns, const sigset_t *mas
 	}
 	for (nfds_t i = 0; i < p->n; i++)
 		if (rsk_fd_not_yours(p->fds[i].fd))
-			p->kernel[i].fd =
-				INT32_MAX; /* POLLNVAL, as for any number that is not open */
+			/* POLLNVAL, as for any number that is not open */
+			p->kernel[i].fd = INT32_MAX;
 	if (sleep) {
 		for (uint32_t i = 0; i < p->ndoorbells; i++)
 			p->kernel[n++] =
@@ -254,7 +266,10 @@ static int ask(struct set *p, bool sleep, uint64_t until_ns, const sigset_t *mas
 	return rc;
 }
 
-/* The kernel tells something of a stream whose bytes come by the ring: its end; or the number is another file's. */
+/*
+ * True: the kernel reports an event for a stream whose bytes come by the ring, and the number now
+ * belongs to another file, whose events are stored.
+ */
 static bool is_another(const struct item *it, struct pollfd *f, short told)
 {
 	struct pollfd anew = *f;
@@ -266,7 +281,7 @@ static bool is_another(const struct item *it, struct pollfd *f, short told)
 	return true;
 }
 
-/* The streams' answers merged with the kernel's. Returns the number of ready fds. */
+/* Merges the streams' events with the kernel's. Returns the number of ready fds. */
 static int merge(struct set *p)
 {
 	int ready = 0;
@@ -286,7 +301,10 @@ static int merge(struct set *p)
 	return ready;
 }
 
-/* Of a set of nothing but joined streams. The number of ready fds; -1: the kernel has to be asked. */
+/*
+ * For a list of paired streams only. Returns the number of ready fds; -1: the kernel has to be
+ * asked.
+ */
 static int rings_alone(struct set *p)
 {
 	uint64_t now;
@@ -317,7 +335,8 @@ static bool ring_stirs(void *arg)
 	return false;
 }
 
-static __thread uint32_t spin_ns = UINT32_MAX; /* of this thread's polls: learns */
+/* The spin budget of this thread's polls, adjusted by each wait. */
+static __thread uint32_t spin_ns = UINT32_MAX;
 
 static bool spin(struct set *p)
 {
@@ -330,7 +349,10 @@ static bool spin(struct set *p)
 	return rsk_spin(spin_ns, same_cpu, ring_stirs, p);
 }
 
-/* A writer that waits for a full ring goes back to TCP after a while; the earliest such time. */
+/*
+ * A writer that waits for a full ring falls back to TCP after a while. Returns the earliest such
+ * time; with @now, lets the writers whose time has come fall back.
+ */
 static uint64_t relief(struct set *p, bool now)
 {
 	uint64_t at = UINT64_MAX;
@@ -353,7 +375,7 @@ static uint64_t relief(struct set *p, bool now)
 	return at;
 }
 
-/* What epoll sets show the kernel becomes true; do they hold streams? */
+/* Brings up to date what the epoll sets in the list show the kernel. True: they hold streams. */
 static bool look_at_epolls(struct set *p, uint64_t *until_ns)
 {
 	uint32_t left = p->nepolls;
@@ -371,7 +393,10 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 {
 	struct set p __attribute__((cleanup(set_fini)));
 	bool at_once = timeout && !timeout->tv_sec && !timeout->tv_nsec, spun = false, epolls;
-	/* A set that shows something is looked into once more: news that make nobody ready are gone then. */
+	/*
+	 * An epoll set that shows an event is checked once more: events that make nothing ready are
+	 * gone then.
+	 */
 	bool again = false, final;
 	uint64_t began = 0, news = 0, until = UINT64_MAX, relief_ns, look_ns;
 	int rc;
@@ -409,7 +434,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 			if (final && (rc || !p.heard))
 				return rc;
 			if (final)
-				continue; /* news of a pairing alone */
+				continue; /* events of a pairing only */
 			if (rc)
 				break;
 		}
@@ -425,7 +450,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 			rc = announce_all(&p);
 			if (rc < 0)
 				return rc;
-			continue; /* look once more, then sleep */
+			continue; /* check once more, then sleep */
 		}
 		relief_ns = relief(&p, false);
 		if (look_ns < relief_ns)
@@ -446,7 +471,10 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 			return rc;
 		if (relief_ns <= rsk_now_ns())
 			relief(&p, true);
-		/* The kernel may have shown news of a set that are none. */
+		/*
+		 * The kernel may have shown an event of an epoll set that is none for the
+		 * application.
+		 */
 		if (epolls)
 			continue;
 		rc = merge(&p);

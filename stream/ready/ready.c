@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* ready.c - readiness of a joined stream, as poll(2) tells it: from its rings, and from the kernel as need be. */
+/*
+ * ready.c - readiness of a paired stream as poll(2) reports it: from its rings, and from the kernel
+ * where needed. See ready.h.
+ */
 #include "ready.h"
 
 #include <sys/ioctl.h>
@@ -15,7 +18,7 @@
 #define IN_EVENTS (POLLIN | POLLRDNORM)
 #define OUT_EVENTS (POLLOUT | POLLWRNORM)
 #define END_EVENTS (POLLERR | POLLHUP)
-#define ENDS (POLLRDHUP | POLLHUP) /* in order: the peer's direction, both */
+#define ENDS (POLLRDHUP | POLLHUP) /* orderly ends: of the peer's direction, of both */
 #define QUIET_LOOKS 8
 #define END_LOOKS 64
 #define QUIET_NS 50000u
@@ -28,8 +31,9 @@ static short ask_kernel(int fd, short events)
 }
 
 /*
- * An error without the end: the kernel is at it (tcp_reset() sets the error, drops what is to be sent, sets the state),
- * or it is of the error queue, which stays so. Who is woken by the reset never sees that; we are woken by the ring.
+ * POLLERR without an end has two causes: the kernel is in tcp_reset() (it sets the error, drops the
+ * send queue, then sets the state), or the error queue has an entry, which persists. A thread that
+ * the reset wakes never sees the intermediate state; a thread that the ring wakes may.
  */
 static short ask_until_end(int fd, short events, short kernel)
 {
@@ -39,9 +43,10 @@ static short ask_until_end(int fd, short events, short kernel)
 }
 
 /*
- * The kernel shows bytes of a peer that has closed: that may be its FIN, which it counts (tcp_queue_rcv()) before it
- * notes the end (tcp_fin()). Who is woken by it never sees that; we are woken by the ring. A look that takes the
- * socket's lock sees both or neither.
+ * The kernel shows bytes of a peer that has closed. They may be its FIN, which the kernel counts
+ * (tcp_queue_rcv()) before it records the end (tcp_fin()). A thread that the FIN wakes never sees
+ * that state; a thread that the ring wakes may. A call that takes the socket's lock sees both or
+ * neither.
  */
 static bool is_at_end(struct rsk_stream *s, int fd)
 {
@@ -54,7 +59,7 @@ static bool is_at_end(struct rsk_stream *s, int fd)
 	return closed && rsk_sys_recvfrom(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) == 0;
 }
 
-/* rx_lock held. Readable as TCP means it: SO_RCVLOWAT bytes, or the end, or an error. */
+/* Readable in TCP's sense: SO_RCVLOWAT bytes, or the end, or an error. rx_lock is held. */
 static bool readable(struct rsk_stream *s, int fd)
 {
 	int low = atomic_load_explicit(&s->rcvlowat, memory_order_relaxed), queued = 0;
@@ -72,8 +77,8 @@ static bool readable(struct rsk_stream *s, int fd)
 }
 
 /*
- * Both directions on the ring, the companion at rest, nothing new said: the ring alone knows. One lock for who
- * waits for bytes only. False: ask in full.
+ * Answers from the ring alone when both directions are on the ring, the TCP socket is quiet, and no
+ * control word is new. Takes one lock if the caller waits for bytes only. False: ask in full.
  */
 static bool poll_fast_path(struct rsk_stream *s, short events, short *revents)
 {
@@ -87,7 +92,7 @@ static bool poll_fast_path(struct rsk_stream *s, short events, short *revents)
 	rsk_lock(&s->rx_lock);
 	fast = rsk_rx_on_fast_path(&s->rx) && !s->rx.tcp_eof && !s->rx.tcp_err;
 	in = fast && rsk_rx_ready(&s->rx);
-	fast = fast && rsk_rx_on_fast_path(&s->rx); /* a command at the head was run */
+	fast = fast && rsk_rx_on_fast_path(&s->rx); /* a command at the head was executed */
 	rsk_unlock(&s->rx_lock);
 	if (!fast)
 		return false;
@@ -104,7 +109,8 @@ static bool poll_fast_path(struct rsk_stream *s, short events, short *revents)
 }
 
 /*
- * What the kernel says of the companion of a stream that is on the ring is nearly always nothing. rx_lock held.
+ * Counts checks in which the kernel had nothing for the TCP socket of a stream that is on the ring,
+ * which is nearly always the case. rx_lock is held.
  */
 static void note_quiet(struct rsk_stream *s, int kernel)
 {
@@ -130,7 +136,7 @@ bool rsk_stream_poll_rings(struct rsk_stream *s, short events, uint64_t now_ns, 
 	return quiet && poll_fast_path(s, events, revents);
 }
 
-/* As of now: for who does not hold the lock. */
+/* The current state, for a caller that does not hold tx_lock. */
 static uint8_t tx_state(struct rsk_stream *s)
 {
 	uint8_t state;
@@ -141,7 +147,7 @@ static uint8_t tx_state(struct rsk_stream *s)
 	return state;
 }
 
-/* Would the companion's room be of any use? */
+/* Whether a send could use room on the TCP socket. */
 static bool tx_goes(struct rsk_stream *s)
 {
 	bool goes;
@@ -179,37 +185,46 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 		kernel = ask_until_end(fd, (short)(events | POLLIN | POLLRDHUP), (short)kernel);
 	if (kernel > 0 && (kernel & POLLRDHUP) && atomic_load(&s->fin_late))
 		kernel |= POLLHUP;
-	/* As in the socket's queue, and before all that is there. */
+	/* These bytes count as if in the socket's queue, before all others. */
 	if (rsk_over_unread(s))
 		kernel |= POLLIN;
 	if (kernel >= 0)
 		note_quiet(s, kernel);
-	/* Whoever is told so now reads until EAGAIN and may not be told again: that read has to look. */
+	/*
+	 * The caller may now read until EAGAIN without another event: that read must check the TCP
+	 * socket.
+	 */
 	if (kernel & (POLLRDHUP | END_EVENTS))
 		atomic_store(&s->tcp_news, 1);
 	if (rx_ring && !in && (kernel & (POLLIN | POLLRDHUP | END_EVENTS))) {
-		/* The end shows on the companion: it counts when the ring has nothing before it. */
+		/* The TCP socket shows the end: it counts when the ring has nothing before it. */
 		atomic_store(&s->tcp_news, 1);
 		rsk_rx_check_tcp(&s->rx, &k.c);
 		in = readable(s, fd);
 		rx_ring = s->rx.state == RSK_RX_ONRING;
 	}
-	fin = s->rx.fin || s->rx.tcp_eof; /* looked at since the kernel was asked */
-	/* Looking at the companion took the socket's error from the kernel: it shows here until it is told. */
+	fin = s->rx.fin || s->rx.tcp_eof; /* checked after the kernel was asked */
+	/*
+	 * The check of the TCP socket took its error from the kernel: it shows here until it is
+	 * reported.
+	 */
 	if (s->rx.tcp_err)
 		kernel |= POLLERR;
-	/* Between hosts the kernel's FIN may be here first: the ring's end, and what is before it, is on its way. */
+	/*
+	 * Between hosts the kernel's FIN may arrive first: the ring's end, and the bytes before it,
+	 * are in flight.
+	 */
 	if (s->link->remote && !(kernel & POLLERR) && !atomic_load(&s->rd_shut) &&
 	    (fin || (kernel & ENDS) || atomic_load(&s->tcp_news)))
 		end = rsk_rx_end(&s->rx);
 	rsk_unlock(&s->rx_lock);
 	if (__builtin_expect(kernel & POLLHUP, 0))
 		rsk_stream_hung_up(s);
-	/* What shows from then on is asked for anew; it is seen once. */
+	/* What shows after a reset was found is asked for anew; a reset is found once. */
 	if (!(kernel & END_EVENTS) && (fin || (kernel & POLLRDHUP) || atomic_load(&s->tcp_news)) &&
 	    rsk_stream_see_reset(s, fd))
 		return rsk_stream_poll(s, fd, events, -1);
-	/* No last word of the ring's is to be waited for. */
+	/* An aborted connection has no end of the ring to wait for. */
 	if (end == RSK_RX_END_BEHIND && rsk_stream_is_aborted(s, kernel))
 		end = RSK_RX_END_TCP;
 	if (end == RSK_RX_END_BEHIND) {
@@ -225,18 +240,22 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	}
 	if (in || atomic_load(&s->rd_shut) || (!rx_ring && (kernel & POLLIN)))
 		r |= (short)(events & IN_EVENTS);
-	/* Left the ring since the kernel was asked: it was not asked for this. */
+	/* The sender fell back after the kernel was asked, so POLLOUT was not asked for. */
 	if (!tx_ring && (events & OUT_EVENTS) && !(kernel & POLLOUT))
 		kernel |= ask_kernel(fd, POLLOUT) & POLLOUT;
-	/* A proposer still sends by TCP; one that repeats, or has lost its rail, takes nothing now. */
+	/*
+	 * A sender that has proposed still sends by TCP; one that retransmits, or has lost its
+	 * rail, accepts no bytes now.
+	 */
 	if (tx_ring ? room : (kernel & POLLOUT) && tx_goes(s))
 		r |= (short)(events & OUT_EVENTS);
 	if (atomic_load(&s->wr_shut))
 		r |= (short)(events & OUT_EVENTS);
 	r |= (short)(kernel & (END_EVENTS | POLLNVAL));
 	/*
-	 * A TCP socket that hangs up has ended in this direction too. Who asks while the kernel is at it (tcp_done()
-	 * sets the state, then the shutdown) may see one without the other; who is woken by it never does.
+	 * A TCP socket that hangs up has ended in this direction too. A thread that asks while the
+	 * kernel is in tcp_done() (which sets the state, then the shutdown flags) may see one
+	 * without the other; a thread that it wakes never does.
 	 */
 	if (kernel & POLLHUP)
 		r |= (short)(events & (IN_EVENTS | POLLRDHUP));
@@ -244,14 +263,17 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 		fin = fin || is_at_end(s, fd);
 	if ((fin && end != RSK_RX_END_BEHIND) || end == RSK_RX_END_HERE)
 		kernel |= POLLRDHUP;
-	/* The end of the stream ends a wait for so many bytes (SO_RCVLOWAT). */
+	/* The end of the stream ends a wait for SO_RCVLOWAT bytes. */
 	if (kernel & POLLRDHUP)
 		r |= (short)(events & IN_EVENTS);
 	r |= (short)(kernel & events & (POLLRDHUP | POLLPRI));
 	return r;
 }
 
-/* The companion shows its end, or may, and it does not count yet: the ring's bell tells when it does. */
+/*
+ * The TCP socket shows its end, or may, but unread ring data precedes it: the ring's doorbell
+ * reports when the end counts.
+ */
 static bool end_is_behind(struct rsk_stream *s)
 {
 	bool behind;
@@ -269,21 +291,29 @@ int rsk_stream_kernel_events(struct rsk_stream *s, short events)
 	bool behind = end_is_behind(s);
 
 	if (behind && atomic_load(&s->hup_behind))
-		return -1; /* it would show HUP all the time */
+		return -1; /* the kernel would report HUP all the time */
 	if (behind)
 		events &= (short)~(POLLRDHUP | IN_EVENTS);
 	if (s->tx.state == RSK_TX_ONRING ||
 	    (s->link->remote && (events & OUT_EVENTS) && !tx_goes(s)))
 		events &= (short)~OUT_EVENTS;
-	/* A peer that is killed with bytes unread ends as one that closes: what it is is seen then. */
+	/*
+	 * A peer that is killed with bytes unread shows the same end as one that closes: which of
+	 * the two it is is determined then.
+	 */
 	if (!behind && !atomic_load(&s->tcp_news))
 		events |= POLLRDHUP;
-	/* Bytes that are not due it would show all the time, and the end is behind them. */
+	/*
+	 * The kernel would report bytes that are not due all the time, and the end is behind them.
+	 */
 	if (rsk_rx_ahead(&s->rx)) {
 		events &= (short)~IN_EVENTS;
 		return (unsigned short)(s->link->remote ? events : events | POLLRDHUP);
 	}
-	/* Once the companion has shown its end it would show it for ever: only worth waiting for the first time. */
+	/*
+	 * Once the TCP socket has shown its end, the kernel reports it for ever: wait for it only
+	 * the first time.
+	 */
 	if (s->rx.state == RSK_RX_ONRING && (events & IN_EVENTS) && !atomic_load(&s->tcp_news))
 		events |= POLLIN;
 	return (unsigned short)events;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ready.h - what poll(2) would tell of a stream, from its ring and its TCP socket. */
+/*
+ * ready.h - readiness of a paired stream as poll(2) reports it, from its ring and its TCP socket.
+ * poll.c and the epoll code call it.
+ */
 #ifndef RSK_READY_H
 #define RSK_READY_H
 
@@ -9,17 +12,22 @@
 struct rsk_stream;
 
 /*
- * rsk_stream_poll - readiness as poll(2) tells it for @events, from ring and companion. With
- * @kernel >= 0 that is what the kernel has just said of the companion; -1: ask it if need be.
+ * rsk_stream_poll - readiness as poll(2) reports it for @events, from the ring and the TCP socket.
+ * @kernel >= 0: what the kernel has just reported for the TCP socket; -1: the function asks it if
+ * needed.
  */
 short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel);
 /*
- * The same from the rings alone. False: the kernel has to be asked, as poll(2) does it, which tells of ends behind
- * bytes as well; true only if it had nothing many times in a row, last a moment before @now_ns, and this thread has
- * done nothing since that could show there.
+ * The same from the rings alone. False: the kernel has to be asked, as poll(2) also reports an end
+ * that is behind unread bytes. True only if the kernel had nothing many times in a row, was last
+ * asked a moment before @now_ns, and this thread has made no kernel call since that could show
+ * there.
  */
 bool rsk_stream_poll_rings(struct rsk_stream *s, short events, uint64_t now_ns, short *revents);
-/* What of @events the kernel is to watch on the companion while we sleep; -1: nothing, and it is asked afterwards. */
+/*
+ * Which of @events the kernel is to watch on the TCP socket while the caller sleeps; -1: none, and
+ * the kernel is asked afterwards.
+ */
 int rsk_stream_kernel_events(struct rsk_stream *s, short events);
 
 #endif

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* select.c - select(2) as poll(2): the three sets turned into one list and back, as the kernel's tables have it. */
+/*
+ * select.c - select(2) on sets that contain paired streams: converts the three sets to a poll list
+ * and the result back, with the kernel's event tables. The hooks of select() and pselect() call it.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,15 +40,22 @@ bool rsk_select_concerns(int nfds, const fd_set *r, const fd_set *w, const fd_se
 	return false;
 }
 
-/* ---- how many descriptors the kernel would look at ---- */
+/* ---- how many descriptors the kernel would check ---- */
 
-#define FIRST_TABLE 256 /* what the kernel's table of a process grows to first; then it doubles */
+/*
+ * The first size of a process's fd table that the kernel allocates beyond the built-in one; then it
+ * doubles.
+ */
+#define FIRST_TABLE 256
 #define ASK_AT_ONCE 256
 
-/* The highest descriptor of the application's that was seen here, + 1. It only grows, as the kernel's table does. */
+/*
+ * The highest descriptor of the application that was seen here, + 1. It only grows, as the kernel's
+ * table does.
+ */
 static _Atomic(int) seen;
 
-/* alloc_fdtable() of the kernel; but an fd_set is always there as a whole. */
+/* As the kernel's alloc_fdtable(); but a whole fd_set is always covered. */
 static int table_of(int fds)
 {
 	int size = FIRST_TABLE;
@@ -55,7 +65,10 @@ static int table_of(int fds)
 	return size > FD_SETSIZE ? size : FD_SETSIZE;
 }
 
-/* Of the entries of a directory whose names are numbers: the highest that is none of ours, + 1, or @high. */
+/*
+ * Among directory entries whose names are numbers: the highest that is not the library's, + 1, or
+ * @high.
+ */
 static int highest_of(const uint8_t *entries, ssize_t n, int high)
 {
 	for (ssize_t at = 0; at < n;) {
@@ -74,7 +87,7 @@ static int highest_of(const uint8_t *entries, ssize_t n, int high)
 	return high;
 }
 
-/* Where there is no /proc: below @nfds, from @high on. */
+/* Without /proc: checks the descriptors from @high to @nfds. */
 static int highest_asked(int nfds, int high)
 {
 	struct pollfd fds[ASK_AT_ONCE];
@@ -106,9 +119,10 @@ static int highest(int nfds, int high)
 }
 
 /*
- * The kernel looks at no more descriptors than the process's table has room for. Programs that pass
- * getdtablesize() rely on it: their sets are smaller. Our own descriptors, which lie high, have made
- * the table larger; so we find out what it would be without them, for the kernel and for us.
+ * The kernel checks no more descriptors than the process's table has room for. Programs that pass
+ * getdtablesize() rely on it: their sets are smaller. The library's own descriptors, which have
+ * high numbers, have enlarged the table; so this computes the size without them, for the kernel and
+ * for us.
  */
 int rsk_select_most(int nfds)
 {
@@ -123,7 +137,7 @@ int rsk_select_most(int nfds)
 	return nfds < table_of(high) ? nfds : table_of(high);
 }
 
-/* ---- to a list and back ---- */
+/* ---- conversion to a poll list and back ---- */
 
 static nfds_t to_list(int nfds, const fd_set *r, const fd_set *w, const fd_set *e,
 		      struct pollfd *out)
@@ -179,7 +193,10 @@ static int from_list(int nfds, fd_set *r, fd_set *w, fd_set *e, const struct pol
 	return count;
 }
 
-/* What has nothing but an end or an error to tell, and was not asked for that: poll() would tell it again at once. */
+/*
+ * Removes descriptors that have only an end or an error, which select() was not asked for: poll()
+ * would report it again at once.
+ */
 static void leave_out(struct pollfd *fds, nfds_t n)
 {
 	for (nfds_t i = 0; i < n; i++)

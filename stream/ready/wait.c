@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* wait.c - see wait.h. */
 #include "wait.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@ static bool wait_stirs(void *arg)
 	return rsk_stream_stirs(w->s, w->what);
 }
 
-/* The ring's next slot was peeked at and is still there: are there more bytes than that? */
+/* The ring's next slot was peeked at and is still there: true if there are more bytes than that. */
 static bool grows(void *arg)
 {
 	const struct rsk_wait *w = arg;
@@ -47,7 +48,7 @@ static bool spin(struct rsk_wait *w)
 		w->in_time = rsk_spin(budget, !rsk_spin_pays(w->s), grows, w);
 	else
 		w->in_time = rsk_spin(budget, !rsk_spin_pays(w->s), wait_stirs, w);
-	/* The clock is read only by who has to sleep. */
+	/* Only a thread that has to sleep reads the clock. */
 	if (!w->in_time && !w->begin_ns)
 		w->begin_ns = rsk_now_ns() - rsk_spin_spent_ns;
 	return w->in_time;
@@ -75,7 +76,7 @@ void rsk_wait_begin(struct rsk_wait *w, struct rsk_stream *s, int fd, uint32_t w
 }
 
 static __thread uint32_t asleep;
-static __thread int asleep_fd; /* the innermost call's */
+static __thread int asleep_fd; /* of the innermost call */
 
 bool rsk_wait_asleep(void)
 {
@@ -87,7 +88,10 @@ bool rsk_wait_keeps(int fd)
 	return asleep && fd == asleep_fd;
 }
 
-/* ppoll() by way of libc: a cancellation point. Returns its count or -errno; errno stays as it was. @fd: the call's. */
+/*
+ * ppoll() by way of libc, as a cancellation point. Returns its count or -errno and leaves errno as
+ * it was. @fd: the descriptor of the call.
+ */
 static int sleep_on(int fd, struct pollfd *fds, nfds_t n, uint64_t until_ns)
 {
 	int outer_fd = asleep_fd;
@@ -131,7 +135,10 @@ static int get_up(struct rsk_wait *w)
 	return 0;
 }
 
-/* The entry went behind our nap: whoever took it is about to make the copy, and rings then. */
+/*
+ * The table entry disappeared after this thread registered its fd wait: the closing thread is about
+ * to make the copy, and rings the doorbell then.
+ */
 static int await_refuge(struct rsk_wait *w)
 {
 	struct pollfd p = { .fd = w->doorbell.fd, .events = POLLIN };
@@ -140,14 +147,14 @@ static int await_refuge(struct rsk_wait *w)
 	while ((rc = get_up(w)) == 0 && !w->own_fd)
 		if (sleep_on(p.fd, &p, 1, UINT64_MAX) > 0) {
 			rsk_doorbell_rang(&w->doorbell);
-			rsk_doorbell_ready(&w->doorbell); /* then the look */
+			rsk_doorbell_ready(&w->doorbell); /* before the next check */
 		}
 	return rc;
 }
 
 /*
- * The kernel holds the file while a call is under way; another thread may close our number meanwhile. 0; -EBADF: it
- * has, and so early that it may as well have done so before the call.
+ * The kernel holds the file while a call is under way; another thread may close our number
+ * meanwhile. 0; -EBADF: it has, so early that the close may count as before the call.
  */
 static int hold_fd(struct rsk_wait *w)
 {
@@ -156,7 +163,10 @@ static int hold_fd(struct rsk_wait *w)
 	if (w->own_fd || __libc_single_threaded)
 		return 0;
 	copy = rsk_own_fd_copy(w->fd);
-	/* The table's entry goes before the number does: still there, the copy is of the right file. */
+	/*
+	 * The table's entry is removed before the number is closed: if it is still there, the copy
+	 * is of the right file.
+	 */
 	if (!rsk_fd_names(w->fd, w->s)) {
 		rsk_own_close(copy);
 		return w->fd_wait ? await_refuge(w) : -EBADF;
@@ -168,7 +178,7 @@ static int hold_fd(struct rsk_wait *w)
 	return 0;
 }
 
-/* The same for who sleeps on a bell as well, and is woken by it. */
+/* The same for a thread that also sleeps on a doorbell, which can wake it. */
 static int lie_down(struct rsk_wait *w)
 {
 	int rc = get_up(w);
@@ -188,7 +198,7 @@ static uint64_t kernel_timeout(int fd, int name)
 
 	if (rsk_sys_getsockopt(fd, SOL_SOCKET, name, &tv, &len) < 0)
 		return 0;
-	/* No wait is as long as this: what is beyond it is for ever. */
+	/* No wait lasts as long as this: larger values mean for ever. */
 	if ((uint64_t)tv.tv_sec >= UINT64_MAX / 4000000000u)
 		return 1;
 	return (uint64_t)tv.tv_sec * 1000000u + (uint64_t)tv.tv_usec + 1;
@@ -201,7 +211,7 @@ void rsk_stream_timeout_set(struct rsk_stream *s, int fd, bool recv)
 			      memory_order_relaxed);
 }
 
-/* Microseconds, 0: for ever. */
+/* Microseconds; 0: for ever. */
 static uint64_t timeout_of(struct rsk_wait *w)
 {
 	bool recv = w->what == RSK_WAKE_RX;
@@ -248,7 +258,10 @@ static bool held_back(struct rsk_stream *s)
 	return held;
 }
 
-/* 0: nothing that it could show would be news, not even its end. Bytes may be none: rsk_rx_ahead(). */
+/*
+ * Events to watch on the TCP socket. 0: nothing that it could show would be news, not even its end.
+ * Bytes are no news in the case of rsk_rx_ahead().
+ */
 static short tcp_events(struct rsk_wait *w)
 {
 	const struct rsk_rx *rx = &w->s->rx;
@@ -298,8 +311,9 @@ static void hear_edge(const struct rsk_wait *w)
 }
 
 /*
- * Bytes lie unread on the companion, as far as the call wants to leave them there, and the kernel would tell of them
- * all the time. A set that tells only of what comes from now on: the caller is to look once more.
+ * Bytes lie unread on the TCP socket that the call leaves there, and the kernel would report them
+ * all the time. Makes an epoll set that reports only what comes from now on: the caller checks once
+ * more.
  */
 static bool begin_edge(struct rsk_wait *w)
 {
@@ -343,7 +357,10 @@ int rsk_wait_more(struct rsk_wait *w)
 		}
 		rsk_doorbell_ready(&w->doorbell);
 		l->seg.rail.ops->announce(&l->seg.rail, s->sid, w->what, w->doorbell.index);
-		/* Pairs with the fence of due(): the peer sees the announcement, or our next look its slot. */
+		/*
+		 * Pairs with the fence of due(): either the peer sees the announcement, or our next
+		 * check sees its slot.
+		 */
 		atomic_thread_fence(memory_order_seq_cst);
 		w->announced = true;
 		rsk_stream_serve(s, w->fd);
@@ -359,7 +376,10 @@ int rsk_wait_more(struct rsk_wait *w)
 	if (!w->have_deadline)
 		read_deadline(w);
 	until = w->deadline_ns;
-	/* Off the ring, room in it is nothing to wait for, and that time may be long over. */
+	/*
+	 * After a fallback there is no room in the ring to wait for, and that time may be long
+	 * over.
+	 */
 	if (w->what == RSK_WAKE_TX && s->tx.state == RSK_TX_ONRING && s->tx_full_ns &&
 	    rsk_stream_full_until(s) < until)
 		until = rsk_stream_full_until(s);
@@ -377,7 +397,10 @@ int rsk_wait_more(struct rsk_wait *w)
 	w->spun = false;
 	w->news_ns = 0;
 	if (rc > 0 && fds[1].revents) {
-		/* Whoever takes completions in a moment is not to strike for us. */
+		/*
+		 * A thread that takes completions in a moment is not to ring the wake eventfd for
+		 * us.
+		 */
 		if (l->remote)
 			l->seg.rail.ops->retract(&l->seg.rail, s->sid, w->what, w->doorbell.index);
 		w->news_ns = rsk_spin_woken(l, w->begin_ns);
@@ -385,12 +408,16 @@ int rsk_wait_more(struct rsk_wait *w)
 	}
 	if (__builtin_expect(w->edge != 0, 0) && rc > 0 && fds[0].revents) {
 		if (fds[0].revents & POLLNVAL)
-			w->edge = 0; /* the child of a handler's fork: ours are closed there */
+			/*
+			 * in the child of a fork in a signal handler, where the library's
+			 * descriptors are closed
+			 */
+			w->edge = 0;
 		else
 			hear_edge(w);
 	}
 	rsk_stats_add_shared(&me->wakes, 1);
-	/* The kernel has something to say: it is asked by a number that stays. */
+	/* The kernel has an event: it is asked by a descriptor that stays open. */
 	if (get_up(w) < 0 || (rc > 0 && fds[0].revents && hold_fd(w) < 0))
 		return -EBADF;
 	rsk_stream_serve(s, w->fd);

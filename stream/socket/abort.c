@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * abort.c - a connection that neither program ended: a firewall's reset, an operator's, a timeout of keepalive. The
- * kernel knows it at once; the ring does not. Whoever is told of it takes the sender off the ring, so that the next
- * send() is told as well, or finds the pipe closed, and one that does nothing but send asks every now and then.
+ * abort.c - connections that neither program ended: a reset by a firewall or an operator, a
+ * keepalive timeout. The kernel knows at once; the ring does not. A call that is told takes the
+ * sender off the ring, so that the next send() is told as well, or gets EPIPE; a thread that only
+ * sends asks from time to time. The send, receive and poll code call it.
  */
 #include <sys/socket.h>
 
@@ -14,7 +15,7 @@
 void rsk_stream_hung_up(struct rsk_stream *s)
 {
 	rsk_lock(&s->tx_lock);
-	/* Both ends shut, in order: what is still to come by the ring comes. */
+	/* Both ends shut, in order: what is in flight by the ring still arrives. */
 	if (!atomic_load_explicit(&s->wr_shut, memory_order_relaxed) && s->tx.state != RSK_TX_TCP) {
 		s->tx.demotions += s->tx.state == RSK_TX_ONRING;
 		s->tx.state = RSK_TX_TCP;
@@ -32,7 +33,10 @@ short rsk_stream_ends_shown(int fd)
 	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 ? p.revents : 0;
 }
 
-/* The lock: rsk_op_shutdown() notes under it what it has had the kernel do. */
+/*
+ * The lock is needed because rsk_op_shutdown() records under it which shutdown the kernel was
+ * given.
+ */
 bool rsk_stream_is_aborted(struct rsk_stream *s, int kernel)
 {
 	bool shut;
@@ -51,7 +55,7 @@ void rsk_stream_ask_end(struct rsk_stream *s, int fd)
 		rsk_stream_hung_up(s);
 }
 
-/* ---- or that the library ends ---- */
+/* ---- streams that the library ends ---- */
 
 static void fail(struct rsk_stream *s, int fd, int level, const char *what)
 {

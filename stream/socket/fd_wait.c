@@ -10,10 +10,10 @@
 #define FD_WAITS 256
 
 /*
- * taken: by who sleeps, compare-and-swap, acquire; given back by it, release. s: set by who
- * sleeps when the rest is there, NULL when it is up, under the lock; looked at by who closes,
- * then once more under the lock. refuge: by who closes, under the lock, release, before the bell;
- * acquire by who sleeps, behind the bell.
+ * taken: set by the sleeper by compare-and-swap, acquire; given back by it, release. s: set by the
+ * sleeper when the other fields are set, NULL once it is awake, under the lock; read by the closing
+ * thread, then once more under the lock. refuge: set by the closing thread, under the lock,
+ * release, before the doorbell; read by the sleeper after the doorbell, acquire.
  */
 struct rsk_fd_wait {
 	struct rsk_lock lock;
@@ -22,12 +22,13 @@ struct rsk_fd_wait {
 	_Atomic(int) refuge;
 	int fd;
 	uint32_t doorbell;
-	const void *sleeper; /* what is the thread's own, also behind a fork */
+	const void *sleeper; /* identifies the thread, also after a fork */
 };
 
 static struct rsk_fd_wait fd_waits[FD_WAITS];
-static _Atomic(uint32_t) used;	     /* so many of the first were ever taken; only grows */
-static __thread uint32_t taken_last; /* by this thread: most likely free again */
+static _Atomic(uint32_t) used; /* number of places ever taken, from the first; only grows */
+/* place that this thread took last: most likely free again */
+static __thread uint32_t taken_last;
 
 static bool take(uint32_t i)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * io.c - what receive and send have in common on a joined stream: changes of carrier told, the peer's words served.
+ * io.c - parts common to receive and send on a paired stream: records path changes, and processes
+ * the peer's control words. See stream.h.
  */
 #include <errno.h>
 
@@ -10,8 +11,8 @@
 #include "stream.h"
 
 /*
- * The stream's ordinary end goes by way of the companion, which is no demotion. A hint is good enough for the
- * record. Where the link alone is gone the stream goes on.
+ * The stream's ordinary end goes by way of the TCP socket, which is no demotion. A hint is good
+ * enough for the record. Where only the link is gone the stream goes on.
  */
 static bool ends(const struct rsk_stream *s, bool tx)
 {
@@ -26,7 +27,7 @@ void rsk_stream_note_change(struct rsk_stream *s, bool tx, enum rsk_reason cause
 	struct rsk_noted *noted = &s->noted[tx];
 	uint64_t now = p != noted->promotions || d != noted->demotions ? rsk_now_ns() : 0;
 
-	/* It does so since we asked it to. */
+	/* The peer has left the ring because we asked it to. */
 	if (cause == RSK_REASON_PEER_FELL_BACK && atomic_load(&s->off))
 		cause = RSK_REASON_OPERATOR;
 	if (cause == RSK_REASON_PEER_FELL_BACK && !tx && s->rx.lost)
@@ -48,7 +49,10 @@ void rsk_stream_note_change(struct rsk_stream *s, bool tx, enum rsk_reason cause
 						cause);
 			noted->demotions++;
 		} else {
-			/* A bug of ours: one follows the other, as rsk_tx_validate() and rsk_rx_validate() say. */
+			/*
+			 * A bug in the library: promotions and demotions alternate, as
+			 * rsk_tx_validate() and rsk_rx_validate() check.
+			 */
 			rsk_log(RSK_LOG_ERROR,
 				"stream %u: %s was promoted %u times, demoted %u times: please report",
 				s->sid, tx ? "sending" : "receiving", p, d);

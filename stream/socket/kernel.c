@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* kernel.c - the companion as it really is: a TCP socket of this process. */
+/*
+ * kernel.c - the operations on a stream's TCP socket as a real socket of this process, for the
+ * direction machines (tcp_socket.h), and queries of the kernel about it (stream.h).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
@@ -19,12 +22,13 @@
 #define TCP_STATE_FIN_WAIT2 5
 #define TCP_STATE_CLOSE_WAIT 8
 #define MAX_IOV 64
-#define SMALL_BYTES 2048 /* less than two segments of Ethernet */
+#define SMALL_BYTES 2048 /* less than two Ethernet segments */
 #define POSITION_TRIES 64
 
 /*
- * The first @cap bytes of the vector behind @skip, as far as MAX_IOV entries go; returns the entries
- * used. Empty ones are left out: nothing but these would be a read of 0 bytes, which says the end.
+ * Writes the first @cap bytes of the vector after @skip to @out, as far as MAX_IOV entries go;
+ * returns the entries used. Empty entries are left out: with only these, a read would return 0,
+ * which means the end.
  */
 static int cut_iov(const struct iovec *iov, int n, size_t skip, size_t cap,
 		   struct iovec out[static MAX_IOV])
@@ -63,8 +67,9 @@ static ssize_t kernel_send(struct rsk_tcp *c, const struct iovec *iov, int n, si
 }
 
 /*
- * What we answer goes by the ring, and takes no ACK along, for which a small message of the peer's may wait (Nagle's
- * algorithm): up to 40 ms, if ours is delayed. So it goes at once. Of many bytes the kernel does not put it off.
+ * Our answers go by the ring, and carry no ACK for which a small message of the peer may wait
+ * (Nagle's algorithm): up to 40 ms if our ACK is delayed. So the ACK is sent at once. For many
+ * bytes the kernel does not delay it.
  */
 static void acknowledge(const struct rsk_stream *s, int fd, ssize_t bytes)
 {
@@ -75,8 +80,8 @@ static void acknowledge(const struct rsk_stream *s, int fd, ssize_t bytes)
 }
 
 /*
- * Behind @over bytes of the overread file, of which there are no more: what the socket has. An error
- * or the end is for the next call.
+ * After @over bytes, the last ones of the overread file: true if the socket has more. An error or
+ * the end is for the next call.
  */
 static bool goes_on(int fd, size_t over, size_t cap)
 {
@@ -92,7 +97,10 @@ static ssize_t kernel_recv(struct rsk_tcp *c, const struct iovec *iov, int n, si
 	struct msghdr m = { .msg_iov = cut };
 	ssize_t done, over = 0;
 
-	/* Behind the end of the ring: what it has, an error too, is for whoever reads there. */
+	/*
+	 * After the end of the ring: what the socket has, an error too, is for the call that reads
+	 * it.
+	 */
 	if (k->socket_alone && k->s->rx.state == RSK_RX_TCP && !k->s->rx.fallback_race &&
 	    !k->s->rx.skip)
 		return -EAGAIN;
@@ -124,7 +132,7 @@ static int tcp_info(int fd, struct tcp_info *ti)
 	return 0;
 }
 
-/* bytes written = bytes acked + what is unacked (less the SYN on the connecting side). */
+/* Bytes written = bytes acked + bytes unacked (minus the SYN on the connecting side). */
 int rsk_kernel_written(int fd, bool connecting_side, uint64_t *pos)
 {
 	struct tcp_info a, b;
@@ -161,8 +169,8 @@ int rsk_kernel_received(int fd, uint64_t *pos)
 }
 
 /*
- * The kernel's count against what went by our hooks: else bytes were moved by calls that no
- * hook sees, and the next such call would not see the ring. Both directions leave.
+ * Compares the kernel's count with what passed our hooks. If they differ, calls that no hook sees
+ * moved bytes, and the next such call would not see the ring: both directions fall back.
  */
 static int counted(struct rsk_stream *s, uint64_t kernels, uint64_t ours)
 {
@@ -186,7 +194,7 @@ static int kernel_tx_pos(struct rsk_tcp *c, uint64_t *pos)
 	return counted(s, *pos, atomic_load(&s->tcp_tx));
 }
 
-/* bytes consumed = bytes received - what is unread. */
+/* Bytes consumed = bytes received - bytes unread. */
 static int kernel_rx_pos(struct rsk_tcp *c, uint64_t *pos)
 {
 	struct rsk_stream *s = ((struct rsk_kernel_tcp *)c)->s;
@@ -230,7 +238,7 @@ static bool kernel_ahead(struct rsk_tcp *c)
 	return !k->socket_alone && rsk_over_unread(k->s);
 }
 
-/* POLLERR alone may be of the error queue. */
+/* POLLERR alone may come from the error queue. */
 bool rsk_kernel_error_next(int fd)
 {
 	struct pollfd p = { .fd = fd };
@@ -246,7 +254,7 @@ static bool kernel_errs(struct rsk_tcp *c)
 	return rsk_kernel_error_next(c->fd) && !kernel_ahead(c);
 }
 
-/* A socket that is over takes it as well. */
+/* A socket that has ended accepts it as well. */
 static int kernel_fin(struct rsk_tcp *c)
 {
 	if (c->fd < 0)
@@ -264,7 +272,7 @@ static bool kernel_at_end(struct rsk_tcp *c)
 	       rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0;
 }
 
-/* On this host the ring outlives who has put them. */
+/* On this host the ring outlives the process that put the bytes. */
 static void kernel_owes(struct rsk_tcp *c, bool some)
 {
 	struct rsk_stream *s = ((struct rsk_kernel_tcp *)c)->s;
@@ -294,7 +302,7 @@ void rsk_kernel_tcp_init(struct rsk_kernel_tcp *k, struct rsk_stream *s, int fd)
 	k->socket_alone = false;
 }
 
-/* @unknown: where the kernel does not know it. */
+/* @unknown: the result if the kernel does not know the option. */
 static int option_of(int fd, int name, int unknown)
 {
 	socklen_t len = sizeof(int);
@@ -320,7 +328,7 @@ bool rsk_kernel_is_tcp(int fd)
 
 enum rsk_reason rsk_kernel_refuses(int fd)
 {
-	/* SO_TIMESTAMPING tells both of its forms. */
+	/* SO_TIMESTAMPING reports both of its forms. */
 	static const int stamps[] = { SO_TIMESTAMP, SO_TIMESTAMPNS, SO_TIMESTAMP_NEW,
 				      SO_TIMESTAMPNS_NEW, SO_TIMESTAMPING };
 

@@ -14,24 +14,25 @@
 #include "stream.h"
 
 #define MESSAGES_AT_ONCE 256
-#define CHANGED 0x80000000u /* in a message: not closed, but changed */
+#define CHANGED 0x80000000u /* in a message: changed, not closed */
 
 struct held {
-	struct rsk_shared *obj; /* NULL: not held by both any more */
+	struct rsk_shared *obj; /* NULL: no longer held by both */
 	uint64_t serial;
 };
 
 /* One fork, seen from one of the two processes. Both have the same list of what they held then. */
 struct kin {
 	struct kin *next;
-	int fd;	      /* ours; an anchor's is another process's, and only kept open */
-	int fd_there; /* until the fork is over */
+	/* Our socket; an anchor's is another process's, and only kept open. */
+	int fd;
+	int fd_there; /* the child's end, until the fork is over */
 	bool anchor;  /* of a fork that this process's parent made before: see kin.h */
 	uint32_t n, left;
 	struct held held[];
 };
 
-/* Process's own; a child has a copy. */
+/* Private to the process; a child has a copy. */
 static struct {
 	struct rsk_lock lock;
 	struct kin *all;
@@ -47,7 +48,7 @@ static struct held *find(struct kin *k, const struct rsk_shared *obj)
 	return NULL;
 }
 
-/* One of the two has it no more. */
+/* One of the two processes holds it no more. */
 static void drop(struct kin *k, struct held *h)
 {
 	if (h->obj->serial == h->serial && atomic_load(&h->obj->others))
@@ -103,12 +104,12 @@ static void add_one(struct rsk_shared *obj)
 	if (!obj->serial)
 		obj->serial = ++kin.serials;
 	k->held[k->n++] = (struct held){ obj, obj->serial };
-	/* Before the fork, so that at no moment fewer are known of than there are. */
+	/* Counted before the fork, so that the count is never too low. */
 	atomic_fetch_add(&obj->others, 1);
 	k->left++;
 }
 
-/* Nobody will tell. */
+/* No process will announce a close. */
 static void hold_for_good(struct rsk_shared *obj)
 {
 	atomic_fetch_add(&obj->others, 1);
@@ -132,7 +133,7 @@ void rsk_kin_fork(void (*each)(void (*add)(struct rsk_shared *obj)))
 		return;
 	}
 	each(add_one);
-	/* Without the sockets nobody ever tells: both stay on TCP. */
+	/* Without the sockets no close is ever announced: both processes stay on TCP. */
 	rsk_sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds);
 	k->fd = rsk_own_fd(fds[0]);
 	k->fd_there = rsk_own_fd(fds[1]);
@@ -164,7 +165,10 @@ void rsk_kin_fork_child(void)
 {
 	struct kin *k = kin.coming;
 
-	/* What the parent still holds of an earlier child's, we hold as well; the pair with its own parent likewise. */
+	/*
+	 * The child also holds what the parent still shares with an earlier child; the same applies
+	 * to the pair with the parent's own parent.
+	 */
 	for (struct kin *elder = kin.all; elder; elder = elder->next)
 		elder->anchor = true;
 	if (k) {
@@ -185,9 +189,9 @@ bool rsk_kin_fd(int fd)
 	return false;
 }
 
-/* ---- what they say ---- */
+/* ---- messages ---- */
 
-/* The other process, and all that it has forked since, are gone. */
+/* The other process, and all processes that it has forked since, are gone. */
 static bool over(const struct kin *k)
 {
 	struct pollfd p = { .fd = k->fd };
@@ -266,7 +270,7 @@ void rsk_kin_check(void)
 	rsk_sigdefer_exit();
 }
 
-/* Another fork than @k has given it to somebody. */
+/* Another fork than @k has passed it to a process. */
 static bool others_have(const struct kin *k, const struct rsk_shared *obj)
 {
 	for (struct kin *o = kin.all; o; o = o->next)
@@ -284,7 +288,10 @@ void rsk_kin_closed(struct rsk_shared *obj)
 	for (struct kin *k = kin.all; k; k = k->next) {
 		struct held *h = find(k, obj);
 
-		/* While a descendant has it, the other one is not told: it finds out at the end of all. */
+		/*
+		 * While a descendant holds it, the other process is not told: it finds out when all
+		 * have ended.
+		 */
 		if (h && !others_have(k, obj))
 			tell(k, h, 0);
 	}

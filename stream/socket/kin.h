@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kin.h - which of this process's sockets another process has, too, since a fork.
+ * kin.h - tracks which of this process's sockets and epoll sets another process holds, too, since a
+ * fork. The fork code, stream.c, epoll_adopt.c and fd.c call it.
  *
- * A stream is promoted only while exactly one process holds it, and a child's memory is its own. So each fork of a
- * process that holds streams makes a pair of sockets. Its end tells that the other process, with all that it has
- * forked since, is gone, or executes another program: what was held by both is this one's alone. A message tells that
- * one socket of those was closed there. A message that is lost, or never sent, leaves a stream on TCP. One that lies
- * can harm only streams that its sender has the socket of.
+ * A stream is promoted only while exactly one process holds it, and a child's memory is its own. So
+ * each fork of a process that holds streams makes a pair of sockets. Hangup on one end says that
+ * the other process, with all processes that it has forked since, is gone, or executes another
+ * program: what both held is this process's alone. A message says that one socket of those was
+ * closed there. A message that is lost, or never sent, leaves a stream on TCP. A false one can harm
+ * only streams whose socket its sender holds.
  *
- * Who is forked keeps the sockets of its parent's earlier children, but does not use them, as long as it has a stream
- * of theirs: so their end comes when no descendant of the parent has it either.
+ * A child keeps the sockets of its parent's earlier children, but does not use them, as long as it
+ * has a stream of theirs: so their hangup comes only when no descendant of the parent holds the
+ * stream either.
  *
- * Each function takes the lock of its own (docs/locks.md), and no other.
+ * Each function takes its own lock (docs/locks.md), and no other.
  */
 #ifndef RSK_KIN_H
 #define RSK_KIN_H
@@ -20,38 +23,47 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In each object that several processes may have the descriptor of; zeroed with the object. */
+/* Embedded in each object whose descriptor several processes may hold; zeroed with the object. */
 struct rsk_shared {
-	_Atomic(uint32_t)
-		others; /* forks by which other processes may hold it; under kin's lock, read without */
-	_Atomic(bool)
-		changed; /* one of them has said that it did what this process cannot see (rsk_kin_changed()) */
-	uint64_t serial; /* tells this life of the object from others; 0: never shared; kin's lock */
+	/*
+	 * Number of forks by which other processes may hold it; changed under kin's lock, read
+	 * without.
+	 */
+	_Atomic(uint32_t) others;
+	/* One of them has announced a change that this process cannot see (rsk_kin_changed()). */
+	_Atomic(bool) changed;
+	/* Generation of the object, to tell it from earlier ones; 0: never shared; kin's lock. */
+	uint64_t serial;
 };
 
-/* Around a fork, all with the join lock held. @each calls @add for all that the child will have. */
+/*
+ * Called around a fork, all with the pairing lock held. @each calls @add for each object that the
+ * child will hold.
+ */
 void rsk_kin_fork(void (*each)(void (*add)(struct rsk_shared *obj)));
 void rsk_kin_fork_parent(bool ok);
 void rsk_kin_fork_child(void);
 
-bool rsk_kin_fd(int fd); /* in a child, one thread: is it one of these sockets? */
+bool rsk_kin_fd(int fd); /* in a single-threaded child: whether @fd is one of these sockets */
 
-/* Takes in what the others have said. No lock held; a system call for each of them. */
+/*
+ * Processes the messages of the other processes. No lock is held; one system call for each of them.
+ */
 void rsk_kin_check(void);
 
 /*
- * Before an exec: a descriptor of it stays open, and the next program may use it. So that one's end counts, not the
- * exec. @on false: the exec failed.
+ * Before an exec: a descriptor of the object stays open, and the next program may use it. So the
+ * end of that program counts, not the exec. @on false: the exec failed.
  */
 void rsk_kin_survives(struct rsk_shared *obj, bool on);
 
-/* This process has no descriptor of it any more. */
+/* This process has no descriptor of the object any more. */
 void rsk_kin_closed(struct rsk_shared *obj);
 
-/* To those who may have it: it is not as they know it any more. */
+/* Tells the processes that may hold it that it has changed. */
 void rsk_kin_changed(struct rsk_shared *obj);
 
-/* May another process have it? What has been said since the last rsk_kin_check() is not known. */
+/* Whether another process may hold it, as of the last rsk_kin_check(). */
 static inline bool rsk_kin_shares(const struct rsk_shared *obj)
 {
 	return __builtin_expect(atomic_load(&obj->others) != 0, 0);

@@ -18,7 +18,7 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 
-static _Atomic(uint32_t) files; /* this process's */
+static _Atomic(uint32_t) files; /* number of files of this process */
 
 bool rsk_over_any(void)
 {
@@ -50,7 +50,7 @@ int rsk_over_add(struct rsk_stream *s, const void *bytes, size_t n)
 	const uint8_t *p = bytes;
 
 	while (n) {
-		/* The position that readers share stays at the first byte. */
+		/* The shared read position stays at the first byte. */
 		ssize_t done = rsk_sys_pwrite(s->over_fd, p, n, (off_t)s->over_bytes);
 
 		if (done == -EINTR)
@@ -87,7 +87,7 @@ void rsk_over_close(struct rsk_stream *s, int fd)
 	rsk_own_close(over);
 }
 
-/* Where the next read begins. Nothing is moved. */
+/* Where the next read begins. Does not move the position. */
 static uint64_t position(struct rsk_stream *s)
 {
 	int fd = atomic_load_explicit(&s->over_fd, memory_order_relaxed);
@@ -99,9 +99,10 @@ static uint64_t position(struct rsk_stream *s)
 }
 
 /*
- * The position belongs to all who have the file: one that goes back was put there by somebody who wants us to read
- * bytes twice. Only who holds the lock can tell: what others compare may be old already, and would take back what
- * another process has read meanwhile.
+ * All processes that hold the file share its position: a position that went back was set by a
+ * process that wants us to read bytes twice. Only the holder of the lock can tell: without it the
+ * compared value may be old already, and correcting it would take back what another process has
+ * read meanwhile.
  */
 static uint64_t put_right(struct rsk_stream *s)
 {

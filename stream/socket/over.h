@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * over.h - the overread file: what lay unread in a stream's ring when it had to leave it for a fork.
+ * over.h - the overread file: bytes that were unread in a stream's ring when it had to leave the
+ * ring for a fork. The fork code fills it; kernel.c and the epoll code read it.
  *
- * Parent and child may both read on, whoever comes first, each byte once, as from the kernel's queue. So the bytes go
- * into a sealed memfd, of which both have the open file description: a read() takes bytes and moves the position that
- * they share, in one step of the kernel's. First the file, then the TCP socket. The file never comes behind a ring:
- * nobody is promoted before it is read.
+ * Parent and child may both read on, in any order, and each byte is read once, as from the kernel's
+ * queue. So the bytes go into a sealed memfd whose open file description both share: a read() takes
+ * bytes and moves the shared position in one step of the kernel. The file comes before the TCP
+ * socket's bytes. It never follows a ring: no stream is promoted before its file is read.
  *
- * All with the stream's rx_lock held, but rsk_over_is() and rsk_over_unread(). Nothing here blocks.
+ * All functions need the stream's rx_lock, except rsk_over_is() and rsk_over_unread(). None blocks.
  */
 #ifndef RSK_OVER_H
 #define RSK_OVER_H
@@ -17,42 +18,46 @@
 #include "stream.h"
 
 /*
- * Whether the file may grow by @n bytes (RLIMIT_FSIZE, which memory files obey: the process would get SIGXFSZ, and what
- * had been taken to be put there would be lost).
+ * Whether the file may grow by @n bytes. RLIMIT_FSIZE applies to memory files: the process would
+ * get SIGXFSZ, and bytes that had been taken for the file would be lost.
  */
 bool rsk_over_fits(const struct rsk_stream *s, uint64_t n);
-/* An empty one, unless there is one. 0 or -errno. */
+/* Creates an empty file, unless there is one. 0 or -errno. */
 int rsk_over_open(struct rsk_stream *s);
-int rsk_over_add(struct rsk_stream *s, const void *bytes, size_t n); /* after that; 0 or -errno */
-void rsk_over_seal(struct rsk_stream *s,
-		   int fd); /* all that there is was added; an empty one is closed */
+int rsk_over_add(struct rsk_stream *s, const void *bytes, size_t n); /* appends; 0 or -errno */
+/* All bytes were added: seals the file; closes an empty one. */
+void rsk_over_seal(struct rsk_stream *s, int fd);
 
-/* Is there one, which may have been read to its end by now? */
+/* Whether there is a file; it may have been read to its end by now. */
 static inline bool rsk_over_is(const struct rsk_stream *s)
 {
 	return __builtin_expect(atomic_load_explicit(&s->over_fd, memory_order_relaxed) > 0, 0);
 }
 
-bool rsk_over_any(void); /* of any stream of this process */
+bool rsk_over_any(void); /* whether any stream of this process has a file */
 
-/* Bytes in it that nobody has read; 0: none, or no file. */
+/* Number of unread bytes in it; 0: none, or no file. */
 uint64_t rsk_over_unread(struct rsk_stream *s);
 
-/* As recvmsg() of the vector, at most @cap bytes, with @peek nothing is taken. 0: it is at its end, and closed. */
+/*
+ * Reads like recvmsg() into the vector, at most @cap bytes; with @peek the bytes stay. 0: the file
+ * is at its end, and was closed.
+ */
 ssize_t rsk_over_recv(struct rsk_stream *s, int fd, const struct iovec *iov, int n, size_t cap,
 		      bool peek);
 
 /*
- * The last @n bytes, which this process has just taken, are unread again. Where another process has looked meanwhile it
- * holds the file to be at its end.
+ * Makes the last @n bytes, which this process has just taken, unread again. A process that has
+ * checked meanwhile takes the file to be at its end.
  */
 void rsk_over_put_back(struct rsk_stream *s, size_t n);
 
 /*
- * rsk_over_back - who uses the socket next sees the kernel alone: what is left of the file goes into the kernel's
- * receive queue, by a copy of the peer's socket, and what lies there already comes behind it. 0: there is nothing in
- * the file any more. -EBUSY: that cannot be done, and nothing has changed. -EIO: the peer wrote meanwhile, and nobody
- * can tell what came first: the stream is to be ended.
+ * rsk_over_back - called when the next user of the socket sees the kernel alone: moves the rest of
+ * the file into the kernel's receive queue, by a copy of the peer's socket; bytes already in the
+ * queue are put behind it. 0: the file is empty. -EBUSY: not possible, and nothing has changed.
+ * -EIO: the peer wrote meanwhile, and the order of the bytes is unknown: the stream has to be
+ * ended.
  */
 int rsk_over_back(struct rsk_stream *s, int fd);
 

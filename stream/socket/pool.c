@@ -6,9 +6,10 @@
 #include "stream.h"
 
 /*
- * Freed streams, for reuse as streams. Family memory, made at the first one. A stack without a lock: the low half is
- * the arena offset of the first, 0: none; the high half counts the changes, so that who takes the first with what it
- * saw behind it finds out if others took and gave meanwhile. Release when one is given, acquire when it is taken.
+ * A stack without a lock, in private memory, allocated at the first use. The low half of first is
+ * the arena offset of the first stream, 0: none; the high half counts the changes, so that a thread
+ * that takes the first stream with the next_free that it read detects that others took and gave
+ * meanwhile. Release when a stream is given, acquire when it is taken.
  */
 struct stream_pool {
 	_Atomic(uint64_t) first;
@@ -49,7 +50,7 @@ struct rsk_stream *rsk_pool_take(void)
 		if (!(uint32_t)first)
 			return NULL;
 		s = rsk_arena_at((uint32_t)first);
-		/* It may be another's by now, and is a stream all the same. */
+		/* It may be in use again by now, and is still a stream. */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&p->first, &first,
 		changed(first, atomic_load_explicit(&s->next_free, memory_order_relaxed)),
@@ -63,7 +64,7 @@ void rsk_pool_give(struct rsk_stream *s)
 	uint64_t first;
 
 	if (!p)
-		return; /* no memory: none is reused */
+		return; /* no memory: no stream is reused */
 	first = atomic_load_explicit(&p->first, memory_order_relaxed);
 	do
 		atomic_store_explicit(&s->next_free, (uint32_t)first, memory_order_relaxed);

@@ -18,7 +18,7 @@ static bool linger_of(int fd, struct linger *l)
 	return fd >= 0 && rsk_sys_getsockopt(fd, SOL_SOCKET, SO_LINGER, l, &len) == 0;
 }
 
-/* linger_lock held. */
+/* linger_lock is held. */
 static void change(struct rsk_stream *s, int fd, unsigned int to)
 {
 	struct linger now;
@@ -28,7 +28,7 @@ static void change(struct rsk_stream *s, int fd, unsigned int to)
 			return;
 		rsk_sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	}
-	/* Else another process has done so, or its program has set what it wants. */
+	/* Otherwise another process has restored it, or its program has set a value. */
 	if (s->resets && !to && linger_of(fd, &now) && now.l_onoff && !now.l_linger)
 		rsk_sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, &s->own_linger, sizeof(reset));
 	s->resets = to;
@@ -55,7 +55,7 @@ void rsk_resets_linger(struct rsk_stream *s, int fd, struct linger *l)
 	rsk_unlock(&s->linger_lock);
 }
 
-/* The file may have been read by others: nothing is unread there then. */
+/* Other processes may have read the file: then nothing is unread there. */
 static void look_at_file(struct rsk_stream *s, int fd)
 {
 	rsk_lock(&s->rx_lock);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * resets.h - while there are bytes that the kernel does not know of, SO_LINGER says that the connection is to be reset:
- * whoever closes it last, and also if that one is killed. The program goes on to see, and to set, what is its own.
+ * resets.h - while there are bytes that the kernel does not know of, SO_LINGER is set so that the
+ * last close resets the connection, even if the process is killed. The program continues to see,
+ * and to set, its own value. over.c, kernel.c and the close code call it.
  */
 #ifndef RSK_RESETS_H
 #define RSK_RESETS_H
@@ -13,16 +14,22 @@
 struct rsk_stream;
 
 enum {
-	RSK_RESETS_UNREAD =
-		1, /* in the overread file (over.h): as a TCP socket that is closed with bytes unread */
-	RSK_RESETS_OWED =
-		2, /* to a peer on another host, and repeated: an end would cut the stream short */
+	/* In the overread file (over.h): as for a TCP socket that is closed with bytes unread. */
+	RSK_RESETS_UNREAD = 1,
+	/* To be repeated for a peer on another host: a FIN would cut the stream short. */
+	RSK_RESETS_OWED = 2,
 };
 
-/* @fd -1: the socket is being closed. Any thread; its own lock, the last one. */
+/*
+ * Sets or clears the reason @why. @fd -1: the socket is being closed. Any thread may call it; it
+ * takes its own lock, which is the last in the order.
+ */
 void rsk_resets(struct rsk_stream *s, int fd, unsigned int why, bool on);
 
-/* What close() is to do as the program sees it: what it has set, but for a file with bytes unread. */
+/*
+ * The SO_LINGER value that decides what close() does, as the program sees it: the value that it has
+ * set, except when the overread file has unread bytes.
+ */
 void rsk_resets_linger(struct rsk_stream *s, int fd, struct linger *l);
 
 #endif

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* spin.c - what the spins of a thread learn and tell, and where its peers run. */
+/*
+ * spin.c - the adaptive budgets and counters of a thread's spins, and on which CPUs its peers run.
+ * See spin.h.
+ */
 #include "spin.h"
 
 #include <sched.h>
@@ -34,7 +37,7 @@ void rsk_spun(bool useful)
 		rsk_spun_tell();
 }
 
-/* How long this thread takes to be woken, over the last times; 0: not woken yet. */
+/* Moving average of the time that waking this thread takes; 0: not woken yet. */
 static __thread uint32_t waking_ns;
 
 uint32_t rsk_spin_longest(void)
@@ -53,7 +56,7 @@ uint64_t rsk_spin_woken(const struct rsk_link *l, uint64_t began_ns)
 
 	rang = atomic_load_explicit(&rsk_seg_own_head(&l->seg)->rang_ns, memory_order_relaxed);
 	if (rang < began_ns || rang > now)
-		return now; /* another's, or a peer that makes things up */
+		return now; /* another wait's, or a peer's false value */
 	took = (int64_t)(now - rang < UINT32_MAX / 4 ? now - rang : UINT32_MAX / 4);
 	waking_ns = waking_ns ? (uint32_t)((int64_t)waking_ns + (took - (int64_t)waking_ns) / 8) :
 				(uint32_t)took;
@@ -71,9 +74,9 @@ uint32_t rsk_spin_after_ring(uint32_t budget_ns)
 	return budget_ns < enough ? budget_ns : enough;
 }
 
-/* ---- a peer on our processor ---- */
+/* ---- a peer on our CPU ---- */
 
-static __thread uint32_t yield_rest; /* waits without another try */
+static __thread uint32_t yield_rest; /* number of waits without another try */
 
 bool rsk_spin_yield(bool (*stirs)(void *), void *arg)
 {
@@ -97,7 +100,7 @@ bool rsk_spin_yield(bool (*stirs)(void *), void *arg)
 	return false;
 }
 
-/* ---- where peers run ---- */
+/* ---- on which CPUs peers run ---- */
 
 static uint32_t publish_cpu(struct rsk_stream *s)
 {

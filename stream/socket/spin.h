@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * spin.h - to look again and again before a sleep, for as long as that has paid lately. Every wait has a budget in
- * nanoseconds that learns: from 0 (straight to sleep) to rsk_spin_longest(). No lock; no system call but a yield to a
- * peer on the same processor.
+ * spin.h - polls memory before a sleep, for as long as that has paid lately. Every wait has a
+ * budget in nanoseconds that adapts: from 0 (straight to sleep) to rsk_spin_longest(). No lock; no
+ * system call except a yield to a peer on the same CPU. wait.c, poll.c and epoll_map.c call it.
  */
 #ifndef RSK_SPIN_H
 #define RSK_SPIN_H
@@ -13,31 +13,39 @@
 #include "cpu.h"
 #include "stream.h"
 
-/* A peer that is at it answers within a microsecond: that long without pauses, each of which can take 50 ns. */
+/*
+ * A peer that is running answers within a microsecond: that long without pauses, each of which can
+ * take 50 ns.
+ */
 #define RSK_SPIN_EAGER_LOOKS 256
 #define RSK_SPIN_LOOKS_PER_CLOCK 16
 #define RSK_SPIN_LEAST_NS 1000u
 
-/* How long the last spin of this thread was in vain. */
+/* How long the last unsuccessful spin of this thread took. */
 extern __thread uint64_t rsk_spin_spent_ns;
 
 /*
- * For a peer on our processor: let it run. Rests for some waits after it was in vain, and for many after it took long:
- * others want the processor too, and one yield can cost a time slice of theirs; who sleeps is woken ahead of them.
+ * For a peer on our CPU: yields to it. After an unsuccessful yield it is skipped for some waits,
+ * and after one that took long for many: other processes want the CPU too, and one yield can cost a
+ * time slice of theirs; a thread that sleeps is woken ahead of them.
  */
 bool rsk_spin_yield(bool (*stirs)(void *), void *arg);
 
 /*
- * The budget of a thread that has woken a peer since its last wait (rsk_spin_rang): as long as waking takes. A peer
- * that is not at it by then may have been put on our processor, where it waits for us.
+ * The budget of a thread that has woken a peer since its last wait (rsk_spin_rang): as long as
+ * waking takes. A peer that is not running by then may have been put on our CPU, where it waits for
+ * us.
  */
 uint32_t rsk_spin_after_ring(uint32_t budget_ns);
 
-/* For the record: this thread spun, in vain or not. Put together per thread, told at least before it sleeps. */
+/*
+ * Counts a spin of this thread, successful or not. The counts are collected per thread, and written
+ * to the record at least before the thread sleeps.
+ */
 void rsk_spun(bool useful);
 void rsk_spun_tell(void);
 
-/* True when stirs(arg) was within the budget. Inlined, with the look, into each of the waits. */
+/* True: stirs(arg) was true within the budget. Inlined, with the check, into each of the waits. */
 static inline __attribute__((always_inline)) bool rsk_spin(uint32_t budget_ns, bool same_cpu,
 							   bool (*stirs)(void *), void *arg)
 {
@@ -70,15 +78,21 @@ static inline __attribute__((always_inline)) bool rsk_spin(uint32_t budget_ns, b
 }
 
 /*
- * The longest spin: what RSOCK_SPIN_US says; if it is not set, as long as a sleep would cost, from 50 to 200 us, by how
- * long this thread takes to be woken.
+ * The longest spin: the value of RSOCK_SPIN_US; if it is not set, as long as a sleep would cost,
+ * from 50 to 200 us, depending on how long this thread takes to be woken.
  */
 uint32_t rsk_spin_longest(void);
 
-/* Woken by a bell of @l, in a wait that @began_ns: when the news came, which is when it was rung. */
+/*
+ * Woken by a doorbell of @l, in a wait that began at @began_ns: returns when the news came, which
+ * is when the doorbell was rung.
+ */
 uint64_t rsk_spin_woken(const struct rsk_link *l, uint64_t began_ns);
 
-/* News within the longest spin would have been worth spinning for; else spin less. */
+/*
+ * If the news came within the longest spin, spinning would have been worthwhile; otherwise spin
+ * less.
+ */
 static inline uint32_t rsk_spin_learn(uint32_t budget_ns, uint64_t took_ns)
 {
 	uint32_t longest = rsk_spin_longest();
@@ -88,10 +102,12 @@ static inline uint32_t rsk_spin_learn(uint32_t budget_ns, uint64_t took_ns)
 	return budget_ns / 2 < RSK_SPIN_LEAST_NS ? 0 : budget_ns / 2;
 }
 
-/* May we spin for this stream's peer, i.e. does it run on another processor? Says on which we do. */
+/*
+ * Whether to spin for this stream's peer, i.e. whether it runs on another CPU. Publishes our CPU.
+ */
 bool rsk_spin_pays(struct rsk_stream *s);
 
-/* On which processor we run, for the peer's rsk_spin_pays(). */
+/* Publishes the CPU on which we run, for the peer's rsk_spin_pays(). */
 void rsk_stream_publish_cpu(struct rsk_stream *s);
 
 #endif

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* stream.c - stream objects: birth, pins, the fds that lead to them, giving up. What happens to an fd: fd.c. */
+/*
+ * stream.c - stream objects: allocation, pins, the fds that lead to them, freeing. See stream.h;
+ * what happens to an fd is in calls/fd.c.
+ */
 #include "stream.h"
 
 #include <errno.h>
@@ -16,10 +19,10 @@
 #include "tuple.h"
 #include "upcall.h"
 
-#define RING_KEEP                                                                                  \
-	16384u /* bytes through a ring that leave so few pages of it that the next stream may have them */
+/* Rings that carried fewer bytes touched so few pages that the next stream may keep them. */
+#define RING_KEEP 16384u
 
-/* Zeroes member @from and what follows it, up to member @to. */
+/* Zeroes member @from and the members after it, up to member @to. */
 #define CLEAR(s, from, to)                                                                         \
 	memset((uint8_t *)(s) + offsetof(struct rsk_stream, from), 0,                              \
 	       offsetof(struct rsk_stream, to) - offsetof(struct rsk_stream, from))
@@ -31,8 +34,8 @@ static struct rsk_stream *stream_alloc(void)
 	if (!s)
 		return rsk_arena_alloc(sizeof(*s));
 	/*
-	 * Most were short: what comes from the first joining on is as it was made. All but the locks, which a late
-	 * steady call may hold for a moment.
+	 * Most streams were short: the fields used from the first pairing on are still zero. All
+	 * but the locks, which a late call on the fast path may hold for a moment.
 	 */
 	if (s->attached) {
 		CLEAR(s, link, rx_lock);
@@ -40,12 +43,15 @@ static struct rsk_stream *stream_alloc(void)
 		memset(&s->ring_full_fallbacks, 0,
 		       sizeof(*s) - offsetof(struct rsk_stream, ring_full_fallbacks));
 	}
-	/* What lies before fds is 0, and others may look at it: a late pin attempt, a late taker. */
+	/*
+	 * The fields before fds are 0 already, and others may read them: a late pin attempt, a late
+	 * rsk_pool_take().
+	 */
 	CLEAR(s, fds, link);
 	return s;
 }
 
-/* ---- whom it tells ---- */
+/* ---- default callbacks ---- */
 
 static void no_number(int fd, uintptr_t w)
 {
@@ -97,9 +103,9 @@ static const struct rsk_upcalls nobody = {
 };
 const struct rsk_upcalls *rsk_upcalls = &nobody;
 
-/* ---- its record ---- */
+/* ---- the stream's record ---- */
 
-/* A new one: nothing has been wished in this life of the stream (operator_request.h). */
+/* A new record: no operator request was made for this generation of it (operator_request.h). */
 static void request_init(struct rsk_stream *s)
 {
 	s->request_generation = rsk_stats_request_generation(rsk_stats_request(s->rec));
@@ -124,7 +130,10 @@ static void stats_begin(void)
 		atomic_store(&stats_ready, 1);
 		rsk_sys_futex((uint32_t *)&stats_ready, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 	}
-	/* Another thread may be at it: its streams are to be seen as well; but nobody waits for ever. */
+	/*
+	 * Another thread may be initialising: the streams of this thread are to be recorded as
+	 * well; but the wait is bounded.
+	 */
 	if (!atomic_load(&stats_ready))
 		rsk_sys_futex((uint32_t *)&stats_ready, FUTEX_WAIT, 0, &patience, NULL, 0);
 	rsk_sigdefer_exit();
@@ -146,7 +155,7 @@ void rsk_stream_record_anew(struct rsk_stream *s, enum rsk_reason why)
 	rsk_stats_stream_fd(s->rec, atomic_load(&s->fd));
 	request_init(s);
 	atomic_store(&s->named, false);
-	/* Its parent has it, too; what steps find later says so itself. */
+	/* The parent holds it, too; reasons that later steps find replace this one. */
 	rsk_stats_set_reason(s->rec, RSK_REASON_SHARED_HOLDER);
 	if (why == RSK_REASON_DIRECT)
 		return;
@@ -155,7 +164,7 @@ void rsk_stream_record_anew(struct rsk_stream *s, enum rsk_reason why)
 	rsk_stats_given_up(s->rec);
 }
 
-/* No system call: most streams are short, and this is every one's cost. */
+/* Makes no system call: most streams are short, and every one pays this cost. */
 struct rsk_stream *rsk_stream_new(int fd, bool connecting_side, bool nonblock,
 				  const struct rsk_tuple *peer)
 {
@@ -170,7 +179,7 @@ struct rsk_stream *rsk_stream_new(int fd, bool connecting_side, bool nonblock,
 	atomic_store_explicit(&s->fd, fd, memory_order_relaxed);
 	atomic_store_explicit(&s->rcvlowat, 1, memory_order_relaxed);
 	atomic_store_explicit(&s->nonblock, nonblock, memory_order_relaxed);
-	/* No step before it has earned one: rsk_op_moved(). */
+	/* No pairing step before the stream has earned one: rsk_op_moved(). */
 	atomic_store_explicit(&s->step_work, UINT64_MAX, memory_order_relaxed);
 	s->rec = rsk_stats_stream_get(peer, rsk_tick_ns());
 	rsk_stats_stream_fd(s->rec, fd);
@@ -193,8 +202,9 @@ void rsk_stream_name(struct rsk_stream *s, int fd)
 }
 
 /*
- * Before anything hangs on it: what was known without asking, or as the hooks saw it, as the kernel sees it. Who
- * changes the mode meanwhile does so in the kernel first, then here: the last store is right.
+ * Reads the kernel's values for what was assumed, or as the hooks saw it, before other state
+ * depends on it. A thread that changes the mode meanwhile does so in the kernel first, then here:
+ * the last store is right.
  */
 int rsk_stream_learn(struct rsk_stream *s, int fd)
 {
@@ -209,8 +219,8 @@ int rsk_stream_learn(struct rsk_stream *s, int fd)
 		atomic_store(&s->nonblock, nonblock);
 	} while (rsk_kernel_nonblock(fd) != nonblock);
 	/*
-	 * Set before it was connected, or of its listener. Who sets it meanwhile comes behind us,
-	 * or is what we read.
+	 * Set before the connection was made, or inherited from its listener. A thread that sets it
+	 * meanwhile stores after us, or set what we read.
 	 */
 	if (atomic_load(&s->rcvlowat) == 1 &&
 	    rsk_sys_getsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, &len) == 0 && low > 1)
@@ -251,20 +261,22 @@ void rsk_stream_free(struct rsk_stream *s)
 		rsk_stream_quiesce(s);
 		atomic_store(&ctl->epolls_rx, 0);
 		atomic_store(&ctl->epolls_tx, 0);
-		/* Registered memory stays what it is; and what a sender may still have to repeat. */
+		/*
+		 * Registered memory is kept; so is memory that a sender may still have to repeat.
+		 */
 		if (s->rx.ring_bytes >= RING_KEEP && !s->link->remote && !s->rx.asked)
 			rsk_seg_drop_ring(&s->link->seg, s->sid);
 		rsk_link_set_stream(s->link, s->sid, NULL);
 		rsk_upcalls->unpaired(s);
 		rsk_rx_fini(&s->rx);
 		rsk_tx_fini(&s->tx);
-		atomic_fetch_add(&rsk_link_users, 1); /* we look at it once more */
+		atomic_fetch_add(&rsk_link_users, 1); /* the link is read once more below */
 		idle = atomic_fetch_sub(&s->link->streams, 1) == 1 && rsk_link_useless(s->link);
 		atomic_fetch_sub(&rsk_link_users, 1);
 	} else if (s->search.looks) {
-		idle = true; /* it may have knocked at a door, or been knocked for, in vain */
+		idle = true; /* a link may have been started for it, by either end, in vain */
 	}
-	/* A tick's time must not be before what happened to it since. */
+	/* The end must not precede the stream's events, as a coarse tick could. */
 	rsk_stats_stream_put(s->rec, s->rec->events_written == 1 ? rsk_tick_ns() : rsk_now_ns());
 	atomic_store_explicit(&s->phase, RSK_PHASE_FREE, memory_order_relaxed);
 	rsk_pool_give(s);
@@ -293,8 +305,9 @@ struct rsk_stream *rsk_stream_of(int fd)
 }
 
 /*
- * The table's entry goes before a close() that we see closes the number: if the number is another file's, and the entry
- * is there still, nobody saw it. Descriptors whose cookie the kernel does not tell are believed.
+ * A close() that we see removes the table's entry before it closes the number: if the number is
+ * another file's, and the entry is still there, no hook saw the close. If the kernel does not
+ * report a cookie, the descriptor is trusted.
  */
 bool rsk_stream_is_at(struct rsk_stream *s, int fd)
 {
@@ -303,7 +316,7 @@ bool rsk_stream_is_at(struct rsk_stream *s, int fd)
 	if (!s->cookie || rsk_cookie_of(fd) == s->cookie || !rsk_fd_names(fd, s))
 		return true;
 	rsk_log(RSK_LOG_INFO, "fd %d: was closed by a call that no hook saw", fd);
-	/* Another thread may know that as well, or better. */
+	/* Another thread may have found that as well, or have newer information. */
 	if (rsk_fd_put_if(fd, w, 0))
 		rsk_upcalls->closed_unseen(fd, w);
 	return false;
@@ -340,7 +353,7 @@ bool rsk_fdtab_validate(void)
 		if (!rsk_arena_holds(s) || rsk_stream_phase(s) == RSK_PHASE_FREE)
 			return false;
 		fds = atomic_load(&s->fds);
-		/* Other processes of the family may have more. */
+		/* Other processes that share the stream since a fork may have more. */
 		if (fds < rsk_stream_count_fds(s) || rsk_stream_holders(s) < fds)
 			return false;
 		if (rsk_stream_phase(s) == RSK_PHASE_UNTRACKED && (w & RSK_FD_TRACKED))
