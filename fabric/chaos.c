@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* chaos.c - the fabric for tests: see chaos.h. */
 #include "chaos.h"
 
 #include <errno.h>
@@ -8,15 +9,17 @@
 #define MILLION 1000000u
 #define MAX_PIECES 5u
 
-/* A part of a put on its way; the bytes follow. */
+/* A piece of a put under way; its bytes follow. */
 struct rsk_chaos_piece {
 	struct rsk_chaos_piece *next;
 	uint64_t due_steps;
 	uint64_t sequence;
 	uint64_t off;
-	void *get_dst; /* a get: from the peer's segment to here, when due */
-	bool changes;  /* and then @op is done there */
-	bool part;     /* of a get that is torn: another one completes it */
+	/* A get: from the peer's segment to here, when due. */
+	void *get_dst;
+	bool changes; /* after that, @op is executed there */
+	/* Of a torn get: another piece completes it. */
+	bool part;
 	struct rsk_atomic op;
 	uint64_t token;
 	size_t len;
@@ -72,7 +75,10 @@ static bool overlap(const struct rsk_chaos_piece *a, const struct rsk_chaos_piec
 	return !a->get_dst && !b->get_dst && a->off < b->off + b->len && b->off < a->off + a->len;
 }
 
-/* Sorted by time; equal times in the order of the dice, so that nobody may rely on the order of puts. */
+/*
+ * Inserts in order of time. Pieces of equal time are in random order, so that no code can rely on
+ * the order of puts.
+ */
 static void launch(struct rsk_chaos *c, struct rsk_chaos_piece *p, uint64_t delay_steps)
 {
 	struct rsk_chaos_piece **at = &c->flying;
@@ -85,7 +91,7 @@ static void launch(struct rsk_chaos *c, struct rsk_chaos_piece *p, uint64_t dela
 	while (*at && ((*at)->due_steps < p->due_steps ||
 		       ((*at)->due_steps == p->due_steps && delay_steps && roll(c) & 1)))
 		at = &(*at)->next;
-	/* What is put in order and not delayed stays in order. */
+	/* Puts in order and without a delay stay in order. */
 	while (*at && !delay_steps && (*at)->due_steps == p->due_steps)
 		at = &(*at)->next;
 	p->next = *at;
@@ -104,7 +110,7 @@ static struct rsk_chaos_piece *piece_new(struct rsk_chaos *c, uint64_t off, cons
 {
 	struct rsk_chaos_piece *p = malloc(sizeof(*p) + len);
 
-	/* A test that cannot have a few bytes can prove nothing. */
+	/* Without memory a test proves nothing. */
 	if (!p)
 		abort();
 	*p = (struct rsk_chaos_piece){ .off = off, .len = len, .sequence = c->sequence++ };
@@ -113,7 +119,7 @@ static struct rsk_chaos_piece *piece_new(struct rsk_chaos *c, uint64_t off, cons
 	return p;
 }
 
-/* Steps until it is its turn, on a rail of limited speed. */
+/* Steps until a piece is sent, on a rail of limited speed. */
 static uint64_t in_line(struct rsk_chaos *c, size_t len)
 {
 	uint64_t a_step = c->config.bytes_per_step;
@@ -225,8 +231,9 @@ static int chaos_put(struct rsk_rail *rail, uint64_t off, size_t len)
 		c->refused = true;
 		return -ENETDOWN;
 	}
+	/* A put outside the window is a bug of the library, whatever the peer did. */
 	if (!len || off > rail->window_bytes || len > rail->window_bytes - off)
-		abort(); /* a put outside the window is a bug of the library, whatever the peer did */
+		abort();
 	if (happens(c, RSK_CHAOS_BREAK)) {
 		c->faults[RSK_CHAOS_BREAK]--; /* counted once, by rsk_chaos_break() */
 		rsk_chaos_break(c);
@@ -270,8 +277,8 @@ static int fetch(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uin
 }
 
 /*
- * As memory is read while its owner writes: pieces of it as they are at times of their own, in any order, and behind
- * them all one of no bytes, which completes it.
+ * A torn get, as memory is read while its owner writes: pieces are copied at times of their own, in
+ * any order, and after all of them a piece of no bytes completes it.
  */
 static void tear_get(struct rsk_chaos *c, uint64_t off, uint8_t *dst, size_t len, uint64_t token)
 {
@@ -309,7 +316,7 @@ static int chaos_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len,
 	return fetch(rail, off, dst, len, token, NULL);
 }
 
-/* Late, perhaps, and overtaken; but once. */
+/* May be late and be overtaken, but is executed once. */
 static int chaos_atomic(struct rsk_rail *rail, uint64_t off, const struct rsk_atomic *op,
 			uint64_t *old, uint64_t token)
 {
@@ -333,7 +340,7 @@ static int chaos_poll(struct rsk_rail *rail, struct rsk_completion *done, int ma
 	return (int)n;
 }
 
-/* Nobody sleeps in a test on a virtual clock. */
+/* No thread sleeps in a test on a virtual clock. */
 static uint64_t chaos_due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 {
 	return 0;
@@ -343,7 +350,10 @@ static void chaos_notify(struct rsk_rail *rail, uint64_t doorbells)
 {
 }
 
-/* As one queue pair acknowledges: what it has not when it breaks it never will, nor what it was given since. */
+/*
+ * As one queue pair acknowledges: what was not acknowledged when it broke never will be, nor what
+ * was put since.
+ */
 static bool chaos_arrived(struct rsk_rail *rail, uint64_t off)
 {
 	const struct rsk_chaos *c = rail->priv;
@@ -351,7 +361,7 @@ static bool chaos_arrived(struct rsk_rail *rail, uint64_t off)
 	return !c->flying && !c->cut && !c->refused;
 }
 
-/* The rate is known once something has gone. */
+/* The rate is known once something has landed. */
 static void chaos_flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *flow)
 {
 	const struct rsk_chaos *c = rail->priv;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * chaos_locked.c - locked access on the fabric for tests. Requests and answers travel as messages that can be
- * late, lost, doubled and, where they are not reliable, damaged (and so dropped). As a reliable queue pair
- * does, the initiator repeats what was not answered, and the target executes what comes in order and once,
- * tries a lock that is held once a step, and answers again what was asked again. A break leaves what was
- * under way done or not done, by the dice, and says neither.
+ * chaos_locked.c - locked access on the fabric for tests; chaos.c calls it. Requests and answers
+ * travel as messages that can be late, lost, duplicated and, where they are not reliable, corrupted
+ * (and so dropped). As with a reliable queue pair, the initiator repeats what was not answered, and
+ * the target executes requests in order and once, tries a lock that is held once per step, and
+ * answers a repeated request again. A break leaves what was under way executed or not, at random,
+ * and reports neither.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,14 +13,15 @@
 #include "chaos.h"
 #include "locked.h"
 
-#define REPEAT_STEPS 8u /* beyond the longest ordinary way there and back */
+/* Added to the longest ordinary round trip. */
+#define REPEAT_STEPS 8u
 
-/* An operation, from when it is issued until its answer has come. */
+/* An operation, from when it is issued until its answer has arrived. */
 struct order {
 	struct order *next;
 	struct rsk_locked *op; /* the initiator's, borrowed */
 	uint64_t token, sequence, repeat_steps;
-	/* at the target */
+	/* At the target: */
 	struct rsk_locked copy;
 	struct rsk_locker locker;
 	uint32_t tries;
@@ -34,9 +36,10 @@ struct message {
 };
 
 struct rsk_chaos_orders {
-	struct order *first;	   /* by sequence */
-	struct message *messages;  /* in no order */
-	uint64_t issued, expected; /* sequence; of the next that the target executes */
+	struct order *first;	  /* by sequence */
+	struct message *messages; /* unordered */
+	/* Next sequence to issue; next sequence that the target executes. */
+	uint64_t issued, expected;
 	struct order *executing;
 };
 
@@ -44,7 +47,7 @@ static void *get(size_t bytes)
 {
 	void *p = calloc(1, bytes);
 
-	/* A test that cannot have a few bytes can prove nothing. */
+	/* Without memory a test proves nothing. */
 	if (!p)
 		abort();
 	return p;
@@ -123,7 +126,7 @@ int rsk_chaos_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t toke
 	return 0;
 }
 
-/* The target's turn with the one that is next. */
+/* The target tries the operation that is next in order. */
 static void execute(struct rsk_chaos *c, struct order *o)
 {
 	int rc;
@@ -151,7 +154,7 @@ static void asked(struct rsk_chaos *c, uint64_t sequence)
 		say(c, sequence, true);
 	else if (sequence == l->expected)
 		l->executing = o;
-	/* One that has overtaken another is dropped, and will be repeated. */
+	/* A request that has overtaken another is dropped, and will be repeated. */
 }
 
 static void answered(struct rsk_chaos *c, uint64_t sequence)
@@ -163,7 +166,7 @@ static void answered(struct rsk_chaos *c, uint64_t sequence)
 		at = &(*at)->next;
 	o = *at;
 	if (!o)
-		return; /* it was, already */
+		return; /* it was answered already */
 	*at = o->next;
 	o->op->old = o->copy.old;
 	o->op->tries = o->tries;
@@ -223,7 +226,7 @@ void rsk_chaos_locked_break(struct rsk_chaos *c)
 	while (l->first) {
 		struct order *o = l->first;
 
-		/* What comes in order may come until some request does not. */
+		/* Requests arrive in order, up to the first that does not arrive. */
 		arrive = arrive && (o->executed || rsk_chaos_below(c, 2));
 		if (arrive && !o->executed) {
 			o->copy.by = &o->locker;

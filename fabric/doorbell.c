@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* doorbell.c - see doorbell.h. */
+/* doorbell.c - creates and checks doorbells: see doorbell.h. */
 #include "doorbell.h"
 
 #include <errno.h>
@@ -7,9 +7,13 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#define MOST (UINT64_MAX - 1) /* of an eventfd's count: it is not writable then */
+/* The maximum count of an eventfd, at which it is not writable. */
+#define MOST (UINT64_MAX - 1)
 
-/* Not shared yet: these calls cannot block. One ring on trial shows that the kernel can do it. */
+/*
+ * The eventfd is not shared yet, so these calls cannot block. One notification as a test shows
+ * whether the kernel supports it.
+ */
 int rsk_doorbell_new(void)
 {
 	int fd = rsk_sys_eventfd2(0, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC);
@@ -22,7 +26,7 @@ int rsk_doorbell_new(void)
 	rc = rsk_sys_write(fd, &count, sizeof(count));
 	if (rc >= 0)
 		rc = rsk_sys_preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
-	/* In semaphore mode a read gives 1: that goes back. */
+	/* In semaphore mode a read returns 1. Add that again. */
 	if (rc >= 0)
 		rc = rsk_sys_write(fd, &count, sizeof(count));
 	if (rc == sizeof(count))
@@ -46,7 +50,7 @@ static char *put_number(char *at, unsigned int n)
 	return at;
 }
 
-/* No other file has such a name: paths begin with a slash, and the brackets are the kernel's. */
+/* No other file has such a link: paths begin with a slash, and the brackets are the kernel's. */
 bool rsk_doorbell_check(int fd)
 {
 	static const char want[] = "anon_inode:[eventfd]";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * locked.c - what an operation makes of a record that was seen; see locked.h. Touches no memory of others but
- * to read.
+ * locked.c - what an operation does to a record that was read: see locked.h. It only reads shared
+ * memory; the fabrics write.
  */
 #include "locked.h"
 
@@ -20,7 +20,7 @@ static uint64_t bit(uint32_t holder)
 	return 1ull << (holder - 1);
 }
 
-/* Where what @holder committed last lies. */
+/* The slot that @holder committed last. */
 static uint32_t last_slot(uint64_t turn, uint32_t holder)
 {
 	return 2 * (holder - 1) + ((turn & bit(holder)) != 0);
@@ -70,7 +70,7 @@ int rsk_locked_begin(struct rsk_locked *op, uint64_t bytes)
 		return -EINVAL;
 	if (op->kind == RSK_LOCKED_LEAVE && (!op->who || op->who > l->holders))
 		return -EINVAL;
-	/* A sum is changed by shares only. */
+	/* Sums are changed by RSK_LOCKED_SHARE only. */
 	if ((one || op->kind == RSK_LOCKED_WRITE) &&
 	    (op->at < RSK_LOCKED_LIMIT || op->at >= RSK_LOCKED_WORDS))
 		return -EINVAL;
@@ -82,9 +82,9 @@ int rsk_locked_begin(struct rsk_locked *op, uint64_t bytes)
 	return 0;
 }
 
-/* ---- what is there ---- */
+/* ---- read and check ---- */
 
-/* The slot as one of @holder's, committed at @turn; 0, or -EBADMSG: it is not. */
+/* Copies the slot that @holder committed at @turn. Returns 0, or -EBADMSG if it is not that. */
 static int take_slot(const void *record, uint64_t turn, uint32_t holder, struct rsk_locked_slot *to)
 {
 	uint32_t slot = last_slot(turn, holder);
@@ -127,7 +127,7 @@ static int load(const void *record, uint32_t holders, uint32_t me, uint32_t who,
 {
 	int rc = look(record, holders, me, who, v);
 
-	/* The owner of a slot has gone on to its next one: the word shows it. */
+	/* The owner of a slot has gone on to its next one, which shows in the word. */
 	if (rc < 0 && __atomic_load_n((const uint64_t *)record, __ATOMIC_ACQUIRE) != v->word)
 		return -EAGAIN;
 	return rc;
@@ -162,9 +162,9 @@ int rsk_locked_validate(const void *record, uint32_t holders, struct rsk_locked_
 	return memcmp(sum, v.now.shared, sizeof(sum)) ? -EBADMSG : 0;
 }
 
-/* ---- what becomes of it ---- */
+/* ---- compute the next content ---- */
 
-/* All of that is not held any more. */
+/* Subtracts amounts that are not held any more. */
 static int give_back(struct rsk_locked_slot *s, const uint64_t own[static RSK_LOCKED_SHARES])
 {
 	for (uint32_t i = 0; i < RSK_LOCKED_SHARES; i++)
@@ -187,7 +187,10 @@ static int share(struct rsk_locked_slot *s, const int64_t delta[static RSK_LOCKE
 			s->own[i] -= by;
 			s->shared[i] -= by;
 		} else {
-			/* What was there before the limit sank stays; nothing is added to it. */
+			/*
+			 * What was reserved before the limit was lowered stays, but nothing is
+			 * added.
+			 */
 			if (by && (sum > limit || by > limit - sum))
 				return -ENOSPC;
 			if (__builtin_add_overflow(s->own[i], by, &s->own[i]))
@@ -211,7 +214,7 @@ static int leave(const struct rsk_locked *op, const struct rsk_locked_view *v,
 	return give_back(s, whose->own);
 }
 
-/* The content as the operation leaves it. 1: changed, 0: not, -errno. */
+/* Computes the content after the operation. Returns 1: changed; 0: unchanged; -errno. */
 static int access_content(struct rsk_locked *op, const struct rsk_locked_view *v,
 			  struct rsk_locked_slot *s)
 {
@@ -284,7 +287,7 @@ int rsk_locked_plan(struct rsk_locked *op, const struct rsk_locked_view *v,
 		return holder && v->word == op->expected ? 1 : -ESTALE;
 	if (op->kind == RSK_LOCKED_UNLOCK)
 		return holder == me ? 1 : -ESTALE;
-	/* Done, when nobody could tell any more. */
+	/* It was executed before, and its result was lost. */
 	if (joined && v->mine.number == op->number) {
 		op->old = v->mine.result;
 		return 0;

@@ -1,54 +1,61 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * locked.h - locked access: lock, access and unlock of a record in the peer's memory as one operation, for
- * which nobody waits in between. Source: US2016043965 (a lock access over a network, offloaded); how and why:
- * docs/adr/locked-access.md.
+ * locked.h - locked access: lock, access and unlock of a record in the peer's memory as one
+ * operation, during which nothing waits. The port table (port_table.c) and the fabrics use it. Source:
+ * US2016043965 (a lock access over a network, offloaded); how and why: docs/adr/locked-access.md.
  *
  * A record is a lock word and two slots for each of its holders:
  *
- *	0	lock word	who holds the lock (0: nobody), which slot has the content, and its version
+ *	0	lock word	who holds the lock (0: nobody), which slot has the content, version
  *	64	slots		struct rsk_locked_slot [2 * holders]
  *
- * What is to be the content next is composed in a slot that only its own holder writes, and one compare-and-
- * swap of the lock word from "free, version v" to "free, version v + 1, in that slot" is lock, access and
- * unlock at once. A lock that somebody holds differs in the word, so nothing happens then, neither access nor
- * unlock. The content is whole at any time, whoever dies wherever. One who needs it for longer takes the lock
- * (LOCK), makes accesses under it, and gives it back (UNLOCK); if the word of a held lock has not changed for
- * a while, whoever saw that may break it (BREAK), without knowing whether the holder is alive: what a broken
- * holder does afterwards finds another word than it expects, and is refused.
+ * The next content is composed in a slot that only its own holder writes. One compare-and-swap of
+ * the lock word, from "free, version v" to "free, version v + 1, in that slot", is lock, access and
+ * unlock at once. If the lock is held the word differs, so neither access nor unlock happens. The
+ * content is consistent at any time, wherever a process dies. An initiator that needs the lock for
+ * longer takes it (LOCK), makes accesses under it, and releases it (UNLOCK). If the word of a held
+ * lock has not changed for a while, another initiator may break the lock (BREAK), without knowing
+ * whether the holder is alive: a later operation of that holder finds another word than it expects,
+ * and is refused.
  *
- * Shared words: the lock word is changed by compare-and-swap only (acquire and release; by whoever has a
- * number), slots are written by the one whose they are while they are not the last that it committed
- * (relaxed, before the word's release), and read by all (relaxed, after the word's acquire). Who reads a slot
- * that is written anew meanwhile sees it by version or hash, and by the word, that has changed. All changes
- * have to come by one way where a device's atomic operations and the processor's do not know of each other
- * (IBV_ATOMIC_HCA).
+ * Shared words: the lock word is changed by compare-and-swap only (acquire and release; by any
+ * holder). A slot is written by its holder, while it is not the last one that it committed
+ * (relaxed, before the word's release), and read by all (relaxed, after the word's acquire). A
+ * reader whose slot is overwritten meanwhile detects it by version or hash, and by the word, which
+ * has changed. Where a device's atomic operations are not coherent with the processor's
+ * (IBV_ATOMIC_HCA), all changes have to go through the device.
  */
 #ifndef RSK_LOCKED_H
 #define RSK_LOCKED_H
 
 #include "fabric.h"
 
-#define RSK_LOCKED_HOLDERS 64u /* of a record, at most; their numbers begin with 1 */
-#define RSK_LOCKED_SHARES 3u   /* measures of which each holder has a share */
-#define RSK_LOCKED_WORDS 7u    /* of the content: sums of shares, their limits, and one more */
-#define RSK_LOCKED_LIMIT RSK_LOCKED_SHARES /* the first limit among them; UINT64_MAX: none */
+/* Maximum number of holders of a record; numbers begin with 1. */
+#define RSK_LOCKED_HOLDERS 64u
+/* Measures of which each holder has an amount of its own. */
+#define RSK_LOCKED_SHARES 3u
+/* Words of the content: sums of the holders' amounts, their limits, and one more. */
+#define RSK_LOCKED_WORDS 7u
+/* Index of the first limit; UINT64_MAX: no limit. */
+#define RSK_LOCKED_LIMIT RSK_LOCKED_SHARES
 #define RSK_LOCKED_FREE (2 * RSK_LOCKED_SHARES)
 #define RSK_LOCKED_HEAD_BYTES 64u
 
 /*
- * One version of the content, and what was its holder's own at it. Copied from a shared slot before it is looked at;
- * hash = XXH3-64 of the rest.
+ * One version of the content, and its holder's own amounts at that version. It is copied from the
+ * shared slot before it is checked; hash = XXH3-64 of the rest.
  */
 struct rsk_locked_slot {
 	uint64_t hash;
-	uint64_t word; /* the lock word of this version, free */
-	uint64_t turn; /* a bit per holder: in which of its two slots what it committed last lies */
-	uint64_t joined; /* a bit per holder */
-	uint64_t number; /* of the operation, as its holder counts them */
-	uint64_t result; /* what the operation found (rsk_locked.old) */
+	uint64_t word; /* the lock word of this version, when free */
+	/* One bit per holder: which of its two slots it committed last. */
+	uint64_t turn;
+	uint64_t joined; /* one bit per holder: it has joined */
+	uint64_t number; /* number of the operation, counted by its holder */
+	uint64_t result; /* what the operation returned (rsk_locked.old) */
 	uint64_t own[RSK_LOCKED_SHARES];
-	uint64_t shared[RSK_LOCKED_WORDS]; /* sums of own[] of all who have joined; limits; others */
+	/* Sums of own[] of all holders that have joined; limits; others. */
+	uint64_t shared[RSK_LOCKED_WORDS];
 };
 _Static_assert(sizeof(struct rsk_locked_slot) == 128, "two cache lines");
 
@@ -69,15 +76,18 @@ static inline uint64_t rsk_locked_version(uint64_t word)
 	return word >> 16;
 }
 
-/* What an initiator has seen of a record, checked: the content, and the last that it (and rsk_locked.who) committed. */
+/*
+ * What an initiator has read of a record and checked: the content, and the last slots that it (and
+ * rsk_locked.who) committed.
+ */
 struct rsk_locked_view {
 	uint64_t word;
 	struct rsk_locked_slot now, mine, whose;
 };
 
 /*
- * An initiator at a record: one holder, for which nobody else acts. Owned by the caller, one thread at a time, one
- * operation at a time. @view is what the last one left, also of one that was refused.
+ * An initiator at a record: one holder, with one owner. Owned by the caller; one thread and one
+ * operation at a time. @view is what the last operation left, including one that was refused.
  */
 struct rsk_locker {
 	uint64_t off; /* of the record in the peer's segment; a multiple of 64 */
@@ -89,27 +99,36 @@ struct rsk_locker {
 };
 
 enum rsk_locked_kind {
-	RSK_LOCKED_READ,  /* the content, to by->view.now */
-	RSK_LOCKED_WRITE, /* words[0 .. n) to shared[at ..), which are no sums */
-	RSK_LOCKED_ADD,	  /* @value to shared[at], no sum; what it was in @old */
-	RSK_LOCKED_SWAP, /* @value to shared[at], no sum, if it is @expected; what it was in @old */
-	RSK_LOCKED_SHARE, /* @delta to own[] and the sums: all of it, or nothing: -ENOSPC, -ERANGE */
-	RSK_LOCKED_LOCK,  /* keep the lock */
-	RSK_LOCKED_UNLOCK, /* give it back; -ESTALE: it was broken */
-	RSK_LOCKED_BREAK,  /* free the lock if the word is still @expected, else -ESTALE */
-	RSK_LOCKED_JOIN,   /* own[] is 0 from here on; what a former life has left is given back */
-	RSK_LOCKED_LEAVE,  /* the holder @who is no more, and its share is given back */
+	RSK_LOCKED_READ, /* reads the content into by->view.now */
+	/* Stores words[0 .. n) to shared[at ..), which must not be sums. */
+	RSK_LOCKED_WRITE,
+	/* Adds @value to shared[at], not a sum; @old: its former value. */
+	RSK_LOCKED_ADD,
+	/* Stores @value to shared[at], not a sum, if it is @expected; @old: its former value. */
+	RSK_LOCKED_SWAP,
+	/* Adds @delta to own[] and the sums: all of it, or nothing: -ENOSPC, -ERANGE. */
+	RSK_LOCKED_SHARE,
+	RSK_LOCKED_LOCK,   /* takes and keeps the lock */
+	RSK_LOCKED_UNLOCK, /* releases it; -ESTALE: it was broken */
+	/* Frees the lock if the word is still @expected, else -ESTALE. */
+	RSK_LOCKED_BREAK,
+	/* Joins with own[] of 0; releases what the same holder had before. */
+	RSK_LOCKED_JOIN,
+	/* The holder @who is gone, and its amounts are released. */
+	RSK_LOCKED_LEAVE,
 	RSK_LOCKED_KINDS
 };
 
 /*
  * One operation. Owned by the caller, borrowed from locked() until it is done.
  *
- * Results, of locked() or of its completion: 0 (locked(): 1) done. -EBUSY: refused, somebody held the lock, or it was
- * changed by others, at each of 1 + @retries tries; by->view.word says who. -ENOSPC: a sum would be above its limit;
- * -ERANGE: a share would be below 0; -ESTALE: not joined (any more), not one's lock (any more). -EBADMSG: no record, or
- * one that was harmed. Whenever it is not 0, nothing was changed, but with what says that the rail broke (-ENETDOWN,
- * -EIO ...): then it may have been done. Issued again as it is (@number is kept), at the same record, it is done once.
+ * Results, of locked() or of its completion: 0 (locked(): 1): done. -EBUSY: refused, another holder
+ * had the lock or changed it at each of 1 + @retries tries; by->view.word tells which. -ENOSPC: a
+ * sum would be above its limit; -ERANGE: an amount would be below 0; -ESTALE: this holder has not
+ * joined (any more), or does not have the lock (any more). -EBADMSG: not a record, or a corrupt
+ * one. On an error nothing was changed, unless it says that the rail broke (-ENETDOWN, -EIO ...):
+ * then the operation may have been executed. Issued again unchanged (@number is kept), at the same
+ * record, it is executed once.
  */
 struct rsk_locked {
 	struct rsk_locker *by;
@@ -121,7 +140,7 @@ struct rsk_locked {
 	uint64_t words[RSK_LOCKED_WORDS - RSK_LOCKED_LIMIT];
 	int64_t delta[RSK_LOCKED_SHARES];
 	uint64_t number; /* 0: it is new */
-	/* out */
+	/* Results: */
 	uint64_t old;
 	uint32_t tries;
 };
@@ -129,28 +148,32 @@ struct rsk_locked {
 /* How an operation changes a record. */
 struct rsk_locked_next {
 	uint64_t from, to; /* the lock word */
-	bool staged;	   /* @slot is to hold @content before that */
+	bool staged;	   /* @slot has to contain @content before that */
 	uint32_t slot;
 	struct rsk_locked_slot content;
 };
 
-/* A record without anybody, at memory of RSK_LOCKED_BYTES, aligned to 64. @limit: of sums. Nobody uses it yet. */
+/*
+ * Initialises a record without holders, in memory of RSK_LOCKED_BYTES, aligned to 64, that is not
+ * in use yet. @limit: of the sums.
+ */
 void rsk_locked_init(void *record, uint32_t holders,
 		     const uint64_t limit[static RSK_LOCKED_SHARES]);
 
 /*
- * An initiator. @number: from where its operations are counted; of two lives of one holder no two numbers may be the
- * same (a clock in ns will do).
+ * Initialises an initiator. @number: where its operation numbers start; two incarnations of one
+ * holder must not use the same number (a clock in ns is suitable).
  */
 void rsk_locker_init(struct rsk_locker *l, uint64_t off, uint32_t holders, uint32_t me,
 		     uint64_t number);
 
 /*
- * For fabrics. begin(): checks and numbers it; the record has to lie in @bytes of segment. 0 or -EINVAL.
- * load(): a checked view of the record at @record (shared memory, or an image of it) as seen by op->by; 0,
- * -EAGAIN: it was changed meanwhile, -EBADMSG. plan(): what the operation does to what was seen: 1: @next; 0:
- * it is done; -errno as above. took(): that was done, op->by has seen it. run(): all of it, by this
- * processor. Never block, allocate nothing, signal-safe as far as no handler uses the same locker.
+ * For fabrics. begin(): checks and numbers the operation; the record has to be within @bytes of
+ * segment. Returns 0 or -EINVAL. load(): a checked view of the record at @record (shared memory, or
+ * an image of it) as seen by op->by. Returns 0; -EAGAIN: it was changed meanwhile; -EBADMSG.
+ * plan(): what the operation does to that view. Returns 1: @next; 0: it is done; -errno as above.
+ * took(): @next was executed, and op->by updates its view. run(): all of it, by this processor.
+ * None blocks or allocates; signal-safe if no handler uses the same locker.
  */
 int rsk_locked_begin(struct rsk_locked *op, uint64_t bytes);
 int rsk_locked_load(const void *record, const struct rsk_locked *op, struct rsk_locked_view *view);
@@ -163,8 +186,9 @@ int rsk_locked_run(void *record, struct rsk_locked *op);
 int rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
 
 /*
- * A lock that is held and does not change. @word: as last seen (by->view.word); true: it has been the same
- * for @limit_ns at least, as far as this watch was asked: BREAK it, @expected is @word. Zeroed to begin with.
+ * Watches a lock that is held and does not change. @word: as last seen (by->view.word). Returns
+ * true if it has been the same for at least @limit_ns, as far as this watch was asked: then BREAK
+ * it, with @word as @expected. Zeroed at first.
  */
 struct rsk_locked_watch {
 	uint64_t word, since_ns;
@@ -173,8 +197,9 @@ bool rsk_locked_overdue(struct rsk_locked_watch *w, uint64_t word, uint64_t now_
 			uint64_t limit_ns);
 
 /*
- * Adds up what all have: the sums must be of it, each slot that counts be whole. While others change it: -EAGAIN. 0 or
- * -EBADMSG. @view: as of a holder that has not joined; may be NULL.
+ * Adds up the amounts of all holders: the sums must match, and each current slot must be whole.
+ * Returns 0; -EAGAIN: others change it; -EBADMSG. @view: as seen by a holder that has not joined;
+ * may be NULL.
  */
 int rsk_locked_validate(const void *record, uint32_t holders, struct rsk_locked_view *view);
 

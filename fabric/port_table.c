@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* port_table.c - see port_table.h. */
+/* port_table.c - the port table: see port_table.h. */
 #include "port_table.h"
 
 #include <errno.h>
@@ -20,14 +20,14 @@
 	((RSK_PORT_TABLE_RECORDS + RSK_PORT_TABLE_PORTS * RECORD_BYTES + PAGE - 1) / PAGE *        \
 	 (uint64_t)PAGE)
 /*
- * Of one operation, some 0.3 us each: who has others to serve is not kept for long, and looks again later; a process
- * goes on for as long as many at once may need.
+ * Limits per operation; a turn takes about 0.3 us. rsockd, which serves others, must not be delayed
+ * and tries again later; a process goes on for as long as many processes at once may need.
  */
 #define RETRIES 7u
 #define TURNS 256u
 #define TURNS_PROCESS 1024u
 #define READS 8u
-/* Nobody keeps a lock on a board: who finds one that stays the same for two looks breaks it. */
+/* No holder keeps a lock on a port table: a lock that is unchanged at two checks is broken. */
 #define BREAK_NS 0u
 
 _Static_assert(RECORD_BYTES % RSK_LOCKED_HEAD_BYTES == 0, "records lie side by side");
@@ -47,7 +47,7 @@ static struct rsk_port_table_head *head_of(const struct rsk_port_table *b)
 	return (void *)b->rail.window;
 }
 
-/* ---- there, and gone ---- */
+/* ---- create, attach, detach ---- */
 
 static int map(struct rsk_port_table *b, int fd, uint32_t me)
 {
@@ -93,11 +93,14 @@ int rsk_port_table_attach(struct rsk_port_table *b, int fd, uint32_t me)
 	if (!me || me >= RSK_PORT_TABLE_OWNER)
 		return -EPROTO;
 	seals = rsk_sys_fcntl(fd, F_GET_SEALS, 0);
-	/* Of no memfd nothing is asked: another file's server may never answer. */
+	/*
+	 * Nothing else is asked of a file that is not a memfd: another file's server may never
+	 * answer.
+	 */
 	rc = seals < 0 ? -EPROTO : rsk_sys_fstat(fd, &st);
 	if (rc < 0)
 		return rc;
-	/* As of a link's segment (shm.c): touching it can never be SIGBUS for want of file. */
+	/* As for a link's segment (shm.c): touching a page can never cause SIGBUS. */
 	if ((seals & SEALS) != SEALS || (seals & F_SEAL_WRITE) || (uint64_t)st.st_size != BYTES ||
 	    st.st_blksize != PAGE)
 		return -EPROTO;
@@ -204,14 +207,17 @@ static int join(struct rsk_port_table *b, uint32_t port)
 	return rc;
 }
 
-/* What it had there was given back for it. */
+/* What this end had reserved there was released by the owner. */
 static void no_more(struct rsk_port_table *b, uint32_t port)
 {
 	b->joined &= ~(1u << port);
 	b->generation[port]++;
 }
 
-/* A process may be at it, if another port had that place: there is no record meanwhile. */
+/*
+ * A process may be using the record, if another port had that place: there is no record meanwhile
+ * (lock word 0).
+ */
 static void make_record(uint8_t *at, const uint64_t limit[static RSK_RESERVE_MEASURES])
 {
 	uint64_t fresh[RECORD_BYTES / sizeof(uint64_t)], *to = (uint64_t *)(void *)at;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* rails.c - see rails.h: by which rail what is put goes, and what goes by any. */
+/*
+ * rails.c - several rails as one: chooses the rail for each put, and forwards the other operations.
+ * See rails.h.
+ */
 #include "rails.h"
 
 #include <errno.h>
@@ -7,9 +10,9 @@
 #include <string.h>
 
 /*
- * A rail keeps what follows each other in a ring for so many bytes: neighbours go as one write, and who chooses asks
- * all rails how they stand. Delivery is in order, so that all that lies behind a run waits for it, and by a slow rail
- * it may be much slower than what waits: of a small ring a run is a small part.
+ * Consecutive slots stay on a rail for this many bytes: neighbours go as one write, and choosing
+ * asks all rails for their load. Delivery is in order, so everything after a run waits for it, and
+ * by a slow rail it may be much slower; for a small ring a run is therefore a small part of it.
  */
 static uint32_t run_bytes(const struct rsk_rails *rs)
 {
@@ -32,18 +35,18 @@ uint32_t rsk_rails_count(const struct rsk_rails *rs)
 	return n;
 }
 
-/* ---- which one ---- */
+/* ---- choice ---- */
 
-/* When it would have sent @len more: in bytes of a rail whose rate is @fastest. */
+/* When the rail would have sent @len more: bytes under way, scaled to a rail of rate @fastest. */
 static uint64_t cost(const struct rsk_flow *f, uint64_t len, uint64_t fastest)
 {
 	uint64_t bytes = f->under_way_bytes + len;
 
-	/* One that was never measured is tried. */
+	/* A rail that was never measured is tried. */
 	return f->rate ? (uint64_t)((double)bytes * (double)fastest / (double)f->rate) : bytes;
 }
 
-/* The rail for what lies at @off; -1: none leads there now. */
+/* The rail for what is at @off; -1: none reaches it now. */
 static int choose(struct rsk_rails *rs, const struct rsk_rails_stream *s, uint64_t off, size_t len)
 {
 	struct rsk_flow flow[RSK_RAILS_MOST];
@@ -65,7 +68,7 @@ static int choose(struct rsk_rails *rs, const struct rsk_rails_stream *s, uint64
 
 		if (!there[i])
 			continue;
-		/* One that does not go on at all comes last. */
+		/* A rail that makes no progress comes last. */
 		c = flow[i].held ? UINT64_MAX - 1 : cost(&flow[i], len, fastest);
 		if (c < best_cost || (c == best_cost && i == s->last)) {
 			best_cost = c;
@@ -75,7 +78,7 @@ static int choose(struct rsk_rails *rs, const struct rsk_rails_stream *s, uint64
 	return best;
 }
 
-/* ---- the ops ---- */
+/* ---- ops ---- */
 
 static struct rsk_rails_stream *stream_at(const struct rsk_rails *rs, uint64_t off, uint32_t *cell)
 {
@@ -87,7 +90,7 @@ static struct rsk_rails_stream *stream_at(const struct rsk_rails *rs, uint64_t o
 	return atomic_load_explicit(&rs->stream[sid], memory_order_acquire);
 }
 
-/* @words: of the stream's record, of which the tx lock's holder writes this one alone. */
+/* Adds @n to a counter of the stream's record, which only the holder of the tx lock writes. */
 static void count(uint64_t *words, uint32_t i, uint64_t n)
 {
 	if (words)
@@ -95,7 +98,7 @@ static void count(uint64_t *words, uint32_t i, uint64_t n)
 				 __ATOMIC_RELAXED);
 }
 
-/* Has the last one to be thought over? With one rail, only when it is another one. */
+/* Has the choice to be made again? With one rail, only when it is another one. */
 static bool has_choice(const struct rsk_rails *rs, struct rsk_rails_stream *s)
 {
 	uint32_t changes = atomic_load_explicit(&rs->changes, memory_order_acquire);
@@ -120,13 +123,16 @@ static int put_slot(struct rsk_rails *rs, uint64_t off, size_t len)
 	if (has_choice(rs, s) || !is_up(rs, s->last)) {
 		i = choose(rs, s, off, len);
 		if (i < 0) {
-			/* Those that lead there are gone, others not yet so far: again() will tell. */
+			/*
+			 * ^The rails that reach it are gone, others do not yet: again() puts it
+			 * later.
+			 */
 			s->changes = 0;
 			s->waiting = atomic_load_explicit(&rs->lives, memory_order_relaxed);
 			s->carried[cell] = RSK_RAILS_NOBODY;
 			return 0;
 		}
-		/* What it was given goes now, not when the others have had theirs. */
+		/* The previous rail posts now what it was given, not together with the others. */
 		if (i != s->last && is_up(rs, s->last))
 			rs->rail[s->last]->ops->due(rs->rail[s->last], 0, 0);
 		s->last = (uint8_t)i;
@@ -137,7 +143,10 @@ static int put_slot(struct rsk_rails *rs, uint64_t off, size_t len)
 	s->carried[cell] = (uint8_t)i;
 	count(s->record.bytes, (uint32_t)i, len);
 	rc = rs->rail[i]->ops->put(rs->rail[i], off, len);
-	/* What it refuses, being broken, which is not known here yet, is lost with it, and will be missed. */
+	/*
+	 * If the rail is broken and refuses, which is not known here yet, the slot is lost with it
+	 * and will be named.
+	 */
 	return rc < 0 ? 0 : rc;
 }
 
@@ -145,7 +154,7 @@ static int put_word(struct rsk_rails *rs, uint64_t off, size_t len)
 {
 	int lead, rc;
 
-	/* The mail, then who leads; lead_by() has the other half. */
+	/* Order the control word before the load of @lead; lead_by() has the other half. */
 	atomic_thread_fence(memory_order_seq_cst);
 	lead = atomic_load(&rs->lead);
 	if (lead < 0)
@@ -183,8 +192,8 @@ static int rails_again(struct rsk_rail *rail, uint64_t off, size_t len, uint32_t
 	    (lost >= RSK_RAILS_MOST || rsk_rails_state(rs, lost) != RSK_RAILS_LOST))
 		return 0;
 	if (lost == RSK_RAILS_NOBODY)
-		s->waiting = 0; /* unless it has to once more */
-	/* What lies side by side goes as one; else what was put again goes before more of it is. */
+		s->waiting = 0; /* put_slot() sets it again if needed */
+	/* Adjacent slots go as one write; otherwise post what was put again before more is put. */
 	if (off != s->again_end && is_up(rs, s->last))
 		rs->rail[s->last]->ops->due(rs->rail[s->last], 0, 0);
 	s->again_end = (off + len + RSK_CELL_BYTES - 1) & ~(uint64_t)(RSK_CELL_BYTES - 1);
@@ -214,9 +223,11 @@ static uint64_t rails_due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 }
 
 /*
- * All that may have some of it are asked, so that each tells when it is so. The stream's tx lock is held. Of one that
- * is lost nobody knows what came, until it is named: those wait who have put by it since it last said that all was
- * there, and all of them until their mails, which went by it if it led, are under way by another one.
+ * Asks all rails that may have some of it, so that each will notify when it has arrived. The
+ * stream's tx lock is held. For a lost rail it is not known what arrived until everything missing
+ * is named. Until then the answer is false for streams that have put by it since it last reported
+ * that everything had arrived; and for all streams until their control words, which went by it if
+ * it was the lead, are under way by another one.
  */
 static bool rails_arrived(struct rsk_rail *rail, uint64_t off)
 {
@@ -282,7 +293,7 @@ static int rails_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t t
 	return one ? one->ops->locked(one, op, token) : -ENOTCONN;
 }
 
-/* What was asked of one that no longer leads comes with the others' answers. */
+/* Answers of a rail that is no longer the lead are among the others'. */
 static int rails_poll(struct rsk_rail *rail, struct rsk_completion *done, int max)
 {
 	struct rsk_rails *rs = rail->priv;
@@ -297,7 +308,10 @@ static int rails_poll(struct rsk_rail *rail, struct rsk_completion *done, int ma
 	return n ? n : atomic_load_explicit(&rail->broken, memory_order_relaxed);
 }
 
-/* Bells and announcements lie in the segment, which is the same for all: any of them can. */
+/*
+ * Doorbells and announcements are in the segment, which is the same for all rails: any rail will
+ * do.
+ */
 static struct rsk_rail *any(const struct rsk_rail *rail)
 {
 	return ((const struct rsk_rails *)rail->priv)->rail[0];
@@ -335,7 +349,7 @@ static const struct rsk_fabric_ops rails_ops = {
 	.retract = rails_retract,
 };
 
-/* ---- start, end, and the streams: keeper ---- */
+/* ---- start, end, and streams: progress thread ---- */
 
 struct rsk_rails_layout rsk_rails_layout_of(const struct rsk_seg *seg)
 {
@@ -380,7 +394,7 @@ int rsk_rails_reach(struct rsk_rails *rs, uint32_t sid, const struct rsk_rails_r
 		return -EINVAL;
 	s = atomic_load(&rs->stream[sid]);
 	if (s) {
-		s->waiting = 0; /* of a stream that had that id, and ended so */
+		s->waiting = 0; /* of an earlier stream with the same id */
 		s->record = *record;
 		return 0;
 	}

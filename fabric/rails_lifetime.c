@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* rails_lifetime.c - see rails.h: rails come and go, and another one leads. Keeper. */
+/*
+ * rails_lifetime.c - rails come up and fail, and another one becomes the lead; progress thread only.
+ * See rails.h.
+ */
 #include "rails.h"
 
 /*
- * @i leads: what was said while nobody did, or by one that is gone, is put once more. Each mail is what its writer has
- * composed last, or he is at it, and puts it himself.
+ * Makes @i the lead. Control words that were put while there was no lead, or by a lead that is
+ * gone, are put again. The window has the last content that its writer composed, or the writer is
+ * composing it and puts it itself.
  */
 static void lead_by(struct rsk_rails *rs, uint32_t i)
 {
@@ -12,7 +16,7 @@ static void lead_by(struct rsk_rails *rs, uint32_t i)
 
 	atomic_store(&rs->lead, (int)i);
 	atomic_thread_fence(memory_order_seq_cst);
-	/* Of what was said before the whole of it broke nothing holds. */
+	/* Nothing that was said before all rails broke is valid. */
 	for (uint32_t sid = 0; sid < rs->at.streams && !rs->fresh; sid++) {
 		uint64_t off = rs->at.ctl_off + sid * rs->at.ctl_step;
 
@@ -27,7 +31,10 @@ static void lead_by(struct rsk_rails *rs, uint32_t i)
 	atomic_store(&rs->words_open, false);
 }
 
-/* Another one than it was, if there is one and the last one's mails cannot come any more. */
+/*
+ * Chooses a lead, if there is none, a rail is up, and control words of the former one can no longer
+ * arrive.
+ */
 static void lead(struct rsk_rails *rs)
 {
 	if (atomic_load(&rs->lead) >= 0)

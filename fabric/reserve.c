@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* reserve.c - see reserve.h. */
+/* reserve.c - reservations by locked access: see reserve.h. */
 #include "reserve.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ void rsk_reserve_leave(struct rsk_reserve *r, struct rsk_locker *by, uint32_t wh
 	r->op.who = who;
 }
 
-/* INT64_MIN stands for more than there can be. */
+/* An amount that is too large for a delta is recorded as an error in op.n. */
 static void amounts(struct rsk_reserve *r, const uint64_t need[static RSK_RESERVE_MEASURES],
 		    bool take)
 {
@@ -67,14 +67,14 @@ int rsk_reserve_next(struct rsk_reserve *r, int rc, uint64_t now_ns, struct rsk_
 {
 	struct rsk_locker *by = r->op.by;
 
-	/* Too much to be written as a delta. */
+	/* An amount was too large for a delta. */
 	if (r->op.kind == RSK_LOCKED_SHARE && r->op.n)
 		return -(int)r->op.n;
 	if (r->breaks) {
 		r->breaks = false;
 		if (rc == 0)
 			r->broken++;
-		/* -ESTALE: it was let go or broken by another. */
+		/* -ESTALE: it was released, or broken by another holder. */
 		if (rc < 0 && rc != -ESTALE && rc != -EAGAIN && rc != -EBUSY)
 			return rc;
 	} else if (rc != -EBUSY && rc != -EAGAIN) {
@@ -105,7 +105,7 @@ int rsk_reserve_run(struct rsk_reserve *r, struct rsk_rail *rail, uint64_t (*now
 			return rc;
 		rc = rail->ops->locked(rail, issue, 0);
 		if (rc == 0)
-			return -EINVAL; /* not that kind of a fabric */
+			return -EINVAL; /* not a fabric where operations are done at once */
 		if (rc > 0)
 			rc = 0;
 	}

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* segment.c - maps segments, and finds the sleepers to wake: see segment.h. */
 #include "segment.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@ int rsk_seg_geometry_check(const struct rsk_seg_geometry *g)
 	return g->bytes == rsk_seg_ring_off(g, g->streams) ? 0 : -EPROTO;
 }
 
-/* A process whose address space is limited has little to spare. */
+/* A process whose address space is limited gets the minimum. */
 uint32_t rsk_seg_most_streams(uint32_t ring_bytes)
 {
 	struct rlimit lim = { .rlim_cur = RLIM_INFINITY };
@@ -41,7 +42,9 @@ int rsk_seg_map(int fd, const struct rsk_seg_geometry *g, uint64_t bytes, uint8_
 		rsk_sys_munmap(p, bytes);
 		return rc;
 	}
-	/* A child of a fork may have fewer privileges: it gets nothing of what is shared with a peer. */
+	/*
+	 * A fork child may have fewer privileges, so it gets none of the memory shared with a peer.
+	 */
 	rc = rsk_sys_madvise(p, bytes, MADV_DONTFORK);
 	if (rc < 0) {
 		rsk_sys_munmap(p, bytes);
@@ -107,7 +110,7 @@ void rsk_seg_detach(struct rsk_seg *seg)
 	seg->rail.window = NULL;
 }
 
-/* The bits are set before the sleepers are looked at (both seq_cst). */
+/* The bits are set before the sleepers are checked (both seq_cst). */
 static uint64_t mark_ready(struct rsk_seg_head *head, uint32_t sid, uint64_t epolls)
 {
 	_Atomic(uint64_t) *word = &head->ready[sid / 64];
@@ -130,7 +133,10 @@ uint64_t rsk_seg_due(struct rsk_seg_head *head, uint32_t sid, uint32_t what)
 		(struct rsk_seg_ctl *)(void *)((uint8_t *)head + rsk_seg_ctl_off(sid));
 	uint64_t doorbells = 0, epolls = 0;
 
-	/* Pairs with the sleeper's fence between its announcement and its last look (models: sleep_wake). */
+	/*
+	 * Pairs with the sleeper's fence between its announcement and its last check (models:
+	 * sleep_wake).
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (what & RSK_WAKE_RX) {
 		if (atomic_load_explicit(&ctl->want_rx, memory_order_relaxed))
@@ -164,7 +170,10 @@ void rsk_seg_announce(struct rsk_seg *seg, uint32_t sid, uint32_t what, uint32_t
 
 void rsk_seg_retract(struct rsk_seg *seg, uint32_t sid, uint32_t what, uint32_t doorbell)
 {
-	/* The shared bell may be another sleeper's announcement too: it stays until it is rung. */
+	/*
+	 * The shared doorbell may be another sleeper's announcement too, so it stays until it is
+	 * notified.
+	 */
 	if (doorbell == RSK_SEG_SHARED_DOORBELL)
 		return;
 	for (uint32_t w = 1; w <= what; w <<= 1)

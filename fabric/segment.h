@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * segment.h - what two processes put into each other's memory over a link, whatever the fabric. Each end owns a
- * segment; the layout of both is agreed in the link's greeting and never read from memory:
+ * segment.h - the layout of a link's segments: what two processes put into each other's memory,
+ * whatever the fabric. shm.c, verbs/ and stream/ use it. Each end owns a segment. The layouts of
+ * both are agreed in the link handshake, and never read from memory:
  *
  *	0		struct rsk_seg_head	ready map, epolls asleep
  *	ctl_off		struct rsk_seg_ctl	[streams]
  *	ring_off	rings			[streams] of ring_bytes
  *
- * All of it is reserved at once and has pages where it was touched. Rings can be touched up to the highest stream
- * that was ever joined (rsk_seg_reach()): what locks all it maps into memory locks no more than that.
+ * All of it is reserved at once, and has pages where it was touched. Rings are accessible up to the
+ * highest stream that was ever paired (rsk_seg_reach()), so a process that locks all it maps into
+ * memory locks no more than that.
  *
- * Who writes what stands at each field. "Peer" is the process at the other end where the window is its segment
- * itself (shm); where it is a mirror (verbs) only mails and slots travel, and this process, which learns of them by
- * completions, does the rest in the peer's place (rsk_seg_due() on its own segment). Everything the peer writes is
- * believed only after a check: mails and slots carry a hash, masks only decide which of our own bells or streams
- * are looked at.
+ * Each field says who writes it. "Peer" is the process at the other end if the window is its
+ * segment itself (shm). If the window is a mirror (verbs), only control words and slots travel, and
+ * this process, which learns of them by completions, does the rest on the peer's behalf
+ * (rsk_seg_due() on its own segment). Everything that the peer writes is checked before it is used:
+ * control words and slots have a hash, and masks only decide which of our own doorbells or streams
+ * are checked.
  */
 #ifndef RSK_SEGMENT_H
 #define RSK_SEGMENT_H
@@ -24,53 +27,81 @@
 
 #include "fabric.h"
 
-#define RSK_SEG_STREAMS 32768u /* per link at most; stream ids are 0 .. streams - 1 */
+/* Maximum per link; stream ids are 0 .. streams - 1. */
+#define RSK_SEG_STREAMS 32768u
 #define RSK_SEG_MIN_STREAMS 1024u
-#define RSK_SEG_BYTES                                                                              \
-	(16ull << 30)	  /* of a segment, about, where more than the fewest streams are reserved */
-#define RSK_SEG_REACH 32u /* streams whose rings are made accessible at once */
-#define RSK_SEG_DOORBELLS 8u /* doorbells per end of a link; the last one is shared by all comers */
+/* Approximate size of a segment with more than RSK_SEG_MIN_STREAMS streams. */
+#define RSK_SEG_BYTES (16ull << 30)
+/* Streams whose rings are made accessible at once. */
+#define RSK_SEG_REACH 32u
+/* Doorbells per end of a link; the last one is shared by all sleepers that find no other. */
+#define RSK_SEG_DOORBELLS 8u
 #define RSK_SEG_SHARED_DOORBELL (RSK_SEG_DOORBELLS - 1)
 #define RSK_SEG_MIN_RING (16u << 10)
 #define RSK_SEG_MAX_RING (16u << 20)
 
-#define RSK_SEG_SUM_STREAMS (64u * 64u) /* that one word of the summary stands for */
+/* Streams that one word of the summary covers. */
+#define RSK_SEG_SUM_STREAMS (64u * 64u)
 #define RSK_SEG_SUMS (RSK_SEG_STREAMS / RSK_SEG_SUM_STREAMS)
 #define RSK_SEG_HEAD_BYTES 8192u
 
-/* Memory orders: set and exchanged seq_cst; sleepers announce, fence, look; ringers put, fence, load. */
+/*
+ * Memory orders: set and exchanged seq_cst. A sleeper announces, fences, checks; a notifier puts,
+ * fences, loads.
+ */
 struct rsk_seg_head {
-	_Atomic(uint64_t) ready_sum[RSK_SEG_SUMS]; /* a bit per word below; peer sets, owner takes */
+	/* One bit per word of @ready; peer sets, owner takes. */
+	_Atomic(uint64_t) ready_sum[RSK_SEG_SUMS];
 	uint8_t pad0[64];
-	_Atomic(uint64_t) asleep; /* a bit per bell of an epoll that sleeps; owner sets, peer
-							  * takes with the ringing */
-	_Atomic(uint64_t)
-		rang_ns; /* CLOCK_MONOTONIC when the peer rang a bell last; peer sets, relaxed: a hint */
-	_Atomic(uint32_t) messages; /* peer adds after each message on the control socket */
+	/* One bit per doorbell of an epoll that sleeps; owner sets, peer takes when it notifies. */
+	_Atomic(uint64_t) asleep;
+	/* CLOCK_MONOTONIC when the peer last notified a doorbell; peer sets, relaxed: a hint. */
+	_Atomic(uint64_t) rang_ns;
+	/* Incremented by the peer after each message on the control socket. */
+	_Atomic(uint32_t) messages;
 	uint8_t pad1[108];
-	_Atomic(uint64_t) ready[RSK_SEG_STREAMS / 64]; /* a bit per stream with news for an epoll */
+	/* One bit per stream with news for an epoll. */
+	_Atomic(uint64_t) ready[RSK_SEG_STREAMS / 64];
 };
 _Static_assert(sizeof(struct rsk_seg_head) <= RSK_SEG_HEAD_BYTES, "head");
 _Static_assert(RSK_SEG_SUMS == 8, "the summary is one cache line");
 
 struct rsk_seg_ctl {
-	struct rsk_control_word tx_word; /* peer, as the sender */
-	struct rsk_control_word rx_word; /* peer, as the receiver */
-	uint64_t link[6]; /* a mailbox, of stream 0 alone: owner's keeper; the peer's keeper obtains it */
-	_Atomic(uint64_t) want_rx; /* bells to ring at data or a command; owner sets, peer takes */
-	_Atomic(uint64_t) want_tx; /* bells to ring at credit or an answer; owner sets, peer takes */
-	_Atomic(uint64_t) epolls_rx; /* bells of the epolls that watch it; owner */
-	_Atomic(uint64_t) epolls_tx; /* the same, while they wait for room; owner sets, peer takes */
-	_Atomic(uint64_t)
-		room_at; /* credit at which who waits for room is to be woken; owner, relaxed: it only grows */
-	_Atomic(uint32_t) cpu; /* owner's processor at its last call, + 1 */
+	struct rsk_control_word tx_word; /* written by the peer, as the sender */
+	struct rsk_control_word rx_word; /* written by the peer, as the receiver */
+	/*
+	 * A mailbox, of stream 0 only; written by the owner's progress thread, obtained by the
+	 * peer's.
+	 */
+	uint64_t link[6];
+	/* Doorbells to notify at data or a command; owner sets, peer takes. */
+	_Atomic(uint64_t) want_rx;
+	/* Doorbells to notify at credit or an answer; owner sets, peer takes. */
+	_Atomic(uint64_t) want_tx;
+	/* Doorbells of the epolls that watch the stream; owner. */
+	_Atomic(uint64_t) epolls_rx;
+	/* The same, while they wait for room; owner sets, peer takes. */
+	_Atomic(uint64_t) epolls_tx;
+	/* Credit at which waiters for room are to be woken; owner, relaxed: it only grows. */
+	_Atomic(uint64_t) room_at;
+	/* Processor of the owner's last call, + 1. */
+	_Atomic(uint32_t) cpu;
 	uint8_t pad1[20];
-	/* A line of its own: written at each receive, while the peer reads the line before at each send. */
-	_Atomic(uint64_t)
-		consumed;   /* owner's exact index in its ring; peer reads at the end of life */
-	uint64_t credit[6]; /* a mailbox: owner, under its rx lock; the peer's keeper obtains it */
-	_Atomic(uint64_t)
-		ended; /* who has ended the peer's promotion: both, compare and swap (<rsock/slot.h>) */
+	/*
+	 * A cache line of its own: the owner writes it at each receive, while the peer reads the
+	 * line before it at each send.
+	 */
+	/* The owner's exact index in its ring; the peer reads it when the stream ends. */
+	_Atomic(uint64_t) consumed;
+	/*
+	 * A mailbox; written by the owner, under its rx lock; obtained by the peer's progress
+	 * thread.
+	 */
+	uint64_t credit[6];
+	/*
+	 * Which end has ended the peer's promotion; both write, compare and swap (<rsock/slot.h>).
+	 */
+	_Atomic(uint64_t) ended;
 };
 _Static_assert(sizeof(struct rsk_seg_ctl) == 256, "ctl block");
 _Static_assert(sizeof(((struct rsk_seg_ctl *)0)->link) ==
@@ -83,18 +114,19 @@ _Static_assert(sizeof(((struct rsk_seg_ctl *)0)->credit) ==
 /* Geometry of one segment. */
 struct rsk_seg_geometry {
 	uint64_t bytes;
-	uint32_t ring_bytes; /* power of two */
+	uint32_t ring_bytes; /* a power of two */
 	uint32_t streams;
 };
 
-/* One end of a link. Owned by its rsk_link; family memory. */
+/* One end of a link. Owned by its rsk_link; in memory that a fork copies. */
 struct rsk_seg {
 	struct rsk_rail rail; /* segment, window */
 	struct rsk_seg_geometry own, peer;
-	uint32_t window_streams; /* of the peer's, that are mapped; offsets are those of all */
-	_Atomic(uint32_t)
-		reach; /* streams whose rings are accessible; grows, in the process that made the link */
-	int peer_doorbell[RSK_SEG_DOORBELLS]; /* doorbells to ring, -1: none */
+	/* Streams of the peer's segment that are mapped; offsets are those of all. */
+	uint32_t window_streams;
+	/* Streams whose rings are accessible; grows, in the process that created the link. */
+	_Atomic(uint32_t) reach;
+	int peer_doorbell[RSK_SEG_DOORBELLS]; /* doorbells of the peer, -1: none */
 };
 
 static inline uint64_t rsk_seg_ctl_off(uint32_t sid)
@@ -107,13 +139,13 @@ static inline uint64_t rsk_seg_ring_off(const struct rsk_seg_geometry *g, uint32
 	return ((rsk_seg_ctl_off(g->streams) + 4095) & ~4095ull) + (uint64_t)sid * g->ring_bytes;
 }
 
-/* Stream ids that both ends have room for. */
+/* The number of stream ids for which both ends have room. */
 static inline uint32_t rsk_seg_streams(const struct rsk_seg *seg)
 {
 	return seg->own.streams < seg->window_streams ? seg->own.streams : seg->window_streams;
 }
 
-/* Words of the summary in which the peer of a link can have marked anything that counts. */
+/* Words of the summary in which the peer of a link can have set a valid bit. */
 static inline uint32_t rsk_seg_sums(const struct rsk_seg *seg)
 {
 	uint32_t reach = atomic_load_explicit(&seg->reach, memory_order_relaxed);
@@ -141,37 +173,41 @@ static inline struct rsk_seg_head *rsk_seg_peer_head(const struct rsk_seg *seg)
 	return (struct rsk_seg_head *)(void *)seg->rail.window;
 }
 
-/* Is it a geometry we can live with (from a peer that may be hostile)? 0 or -EPROTO. */
+/* Checks a geometry, which may come from a hostile peer. Returns 0 or -EPROTO. */
 int rsk_seg_geometry_check(const struct rsk_seg_geometry *g);
 
 /*
- * rsk_seg_map - reserve @bytes of @fd, which may be less than the geometry says; head and control blocks can be
- * touched. 0 or -errno.
+ * rsk_seg_map - reserves @bytes of @fd, which may be less than the geometry says; head and control
+ * blocks are accessible. Returns 0 or -errno.
  */
 int rsk_seg_map(int fd, const struct rsk_seg_geometry *g, uint64_t bytes, uint8_t **at);
 
-/* Streams whose rings of that size this process may reserve, at most. */
+/* The maximum number of streams for which this process may reserve rings of that size. */
 uint32_t rsk_seg_most_streams(uint32_t ring_bytes);
 
-/* Make the rings of @sid accessible in both segments, once there are both. 0 or -errno. */
+/* Makes the rings of @sid accessible in both segments, once both exist. Returns 0 or -errno. */
 int rsk_seg_reach(struct rsk_seg *seg, uint32_t sid);
 
-/* Nobody will read what lies in our ring of @sid: its pages go. */
+/* What is in our ring of @sid will not be read any more: frees its pages. */
 void rsk_seg_drop_ring(const struct rsk_seg *seg, uint32_t sid);
 
-/* In the child of a fork, which has nothing of it: zeros of its own are there instead, if that can be had. */
+/*
+ * In a fork child, which has none of the link's memory: maps zero pages of its own there, if that
+ * is possible.
+ */
 void rsk_seg_hollow(const struct rsk_seg *seg);
 
-/* Unmap what is mapped. Bells are the link's to close. */
+/* Unmaps what is mapped. The link closes the doorbells. */
 void rsk_seg_detach(struct rsk_seg *seg);
 
 /*
- * rsk_seg_due - something was put for @sid into the segment that begins with @head: the bells of who sleeps for
- * @what, whose announcements are taken back; marks the ready map. Begins with a full fence.
+ * rsk_seg_due - something was put for @sid into the segment that begins with @head. Returns the
+ * doorbells of those that sleep for @what, withdraws their announcements, and updates the ready
+ * map. Begins with a full fence.
  */
 uint64_t rsk_seg_due(struct rsk_seg_head *head, uint32_t sid, uint32_t what);
 
-/* The ops announce and retract of a fabric whose announcements lie in the own segment. */
+/* The ops announce and retract of a fabric whose announcements are in the own segment. */
 void rsk_seg_announce(struct rsk_seg *seg, uint32_t sid, uint32_t what, uint32_t doorbell);
 void rsk_seg_retract(struct rsk_seg *seg, uint32_t sid, uint32_t what, uint32_t doorbell);
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* shm.c - the fabric for one host: see shm.h. */
 #include "shm.h"
 
 #include <errno.h>
@@ -65,7 +66,9 @@ int rsk_shm_attach(struct rsk_seg *seg, int memfd, const struct rsk_seg_geometry
 	rc = rsk_sys_fstat(memfd, &st);
 	if (rc < 0)
 		return rc;
-	/* Sealed against shrinking, of ordinary pages: touching it can never be SIGBUS for want of file. */
+	/*
+	 * Sealed against shrinking, and of ordinary pages: touching a page can never cause SIGBUS.
+	 */
 	if ((seals & SEALS) != SEALS || (seals & F_SEAL_WRITE) ||
 	    (uint64_t)st.st_size != g->bytes || st.st_blksize != 4096)
 		return -EPROTO;
@@ -103,7 +106,7 @@ static void shm_notify(struct rsk_rail *rail, uint64_t doorbells)
 	const struct rsk_seg *seg = rail->priv;
 	struct timespec now;
 
-	/* For who is woken to learn how long it waited, and how long waking took. */
+	/* Lets the woken thread compute how long it waited, and how long waking took. */
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	atomic_store_explicit(&rsk_seg_peer_head(seg)->rang_ns,
 			      (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,

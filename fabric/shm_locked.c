@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* shm_locked.c - locked access where the record is memory of this host: by the initiator itself, see locked.h. */
+/*
+ * shm_locked.c - locked access (locked.h) to a record in memory of this host, executed by the
+ * initiator itself. The shm fabric and the port table use it.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -14,7 +17,7 @@ static void pause_cpu(void)
 #endif
 }
 
-/* In a slot of one's own, which nobody looks at until the word names it. */
+/* Writes the content to an own slot, which is not read until the lock word names it. */
 static void stage(void *record, const struct rsk_locked_next *next)
 {
 	uint64_t *to = (uint64_t *)record +
@@ -26,7 +29,7 @@ static void stage(void *record, const struct rsk_locked_next *next)
 		__atomic_store_n(to + i, words[i], __ATOMIC_RELAXED);
 }
 
-/* 0: done; -EAGAIN: changed meanwhile. */
+/* One try. Returns 0: done; -EAGAIN: the record was changed meanwhile; other -errno. */
 static int once(void *record, struct rsk_locked *op)
 {
 	struct rsk_locked_view *v = &op->by->view;

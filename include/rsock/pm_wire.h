@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pm_wire.h - the port mapper's message as it crosses the wire.
+ * pm_wire.h - the port mapper's message on the wire; mapper/pm encodes and decodes it.
  *
- * One layout for all four messages, big-endian, 48 bytes; a PMReq may have 64,
- * when the link will come from another address than the companion connection.
- * Source: the deployed protocol of iwpmd (UDP port 3935, sdp-portmapper).
+ * One layout for all four messages, big-endian, 48 bytes. A PMReq may have 64 bytes, if the link
+ * will come from another address than the TCP connection. Source: the deployed protocol of iwpmd
+ * (UDP port 3935, sdp-portmapper).
  */
 #ifndef RSOCK_PM_WIRE_H
 #define RSOCK_PM_WIRE_H

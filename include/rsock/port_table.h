@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * port_table.h - what rsockd shares with the processes of a user, by a sealed memfd that comes with RSK_LOCAL_PORT_TABLE
- * (local.h): the RDMA ports of this host as it sees them, and a record for each, at which they reserve by locked
- * access what their further rails take (docs/adr/board.md). Owner: rsockd. Whoever has it mapped can write to all of
- * it: nothing is believed before it is checked, at either end.
+ * port_table.h - layout of the port table that rsockd shares with the processes of a user, through a
+ * sealed memfd that comes with RSK_LOCAL_PORT_TABLE (local.h): the RDMA ports of this host as rsockd
+ * sees them, and a record for each, in which processes reserve by locked access what their further
+ * rails take (docs/adr/board.md). fabric/port_table.c reads and writes it. Owner: rsockd. Every process
+ * that has mapped it can write to all of it, so each end checks everything before using it.
  *
  *	0	struct rsk_port_table_head
- *	64	struct rsk_port_table_data	written by rsockd alone, whole if @seq is even and the same before and after
- *	4096	records			struct rsk_locked_slot and so on, of RSK_PORT_TABLE_HOLDERS holders each
+ *	64	struct rsk_port_table_data	written by rsockd only; consistent if @seq is even, and
+ *				the same before and after the copy
+ *	4096	records		struct rsk_locked_slot etc., of RSK_PORT_TABLE_HOLDERS holders each
  */
 #ifndef RSOCK_PORT_TABLE_H
 #define RSOCK_PORT_TABLE_H
@@ -17,39 +19,42 @@
 
 #define RSK_PORT_TABLE_MAGIC UINT64_C(0x31306472616f6272)
 #define RSK_PORT_TABLE_PORTS 16u
-#define RSK_PORT_TABLE_IPS 8u			    /* of a port */
-#define RSK_PORT_TABLE_HOLDERS 64u		    /* of a record: processes, and the last: */
-#define RSK_PORT_TABLE_OWNER RSK_PORT_TABLE_HOLDERS /* rsockd */
+#define RSK_PORT_TABLE_IPS 8u			    /* addresses of a port */
+#define RSK_PORT_TABLE_HOLDERS 64u		    /* holders of a record: the processes, */
+#define RSK_PORT_TABLE_OWNER RSK_PORT_TABLE_HOLDERS /* and, as the last one, rsockd */
 #define RSK_PORT_TABLE_DATA 64u			    /* offset */
-#define RSK_PORT_TABLE_RECORDS 4096u		    /* the same */
+#define RSK_PORT_TABLE_RECORDS 4096u		    /* offset */
 #define RSK_PORT_TABLE_MEASURES 3u		    /* bits per second, sessions, memory maps */
 
 struct rsk_port_table_head {
 	uint64_t magic;
-	uint64_t bytes; /* of all */
-	uint64_t seq;	/* odd while the table is written. rsockd: release; processes: acquire */
+	uint64_t bytes; /* of the whole segment */
+	/* Odd while the table is written. rsockd: release; processes: acquire. */
+	uint64_t seq;
 };
 
 enum rsk_port_table_state {
-	RSK_PORT_TABLE_NONE,	   /* no port has this place */
-	RSK_PORT_TABLE_UP,	   /* further rails may go by it */
-	RSK_PORT_TABLE_OVERLOADED, /* no more than there are */
-	RSK_PORT_TABLE_DRAINED,	   /* none; what there is ends, where the link has another */
-	RSK_PORT_TABLE_DOWN,	   /* the same */
+	RSK_PORT_TABLE_NONE,	   /* there is no port at this place */
+	RSK_PORT_TABLE_UP,	   /* it may take further rails */
+	RSK_PORT_TABLE_OVERLOADED, /* it may take no more rails */
+	/* No rails; existing ones are closed if the link has another. */
+	RSK_PORT_TABLE_DRAINED,
+	RSK_PORT_TABLE_DOWN, /* as RSK_PORT_TABLE_DRAINED */
 	RSK_PORT_TABLE_STATES
 };
 
 struct rsk_port_table_port {
-	char name[40]; /* for people; ended by 0, cut off */
+	char name[40]; /* for display; zero-terminated, truncated */
 	uint32_t state;
-	uint32_t spare;			     /* 1: for links of which no rail is by another */
-	uint16_t family[RSK_PORT_TABLE_IPS]; /* 0: no more */
-	uint8_t ip[RSK_PORT_TABLE_IPS][16];  /* IPv4: the first four, rest 0 */
+	/* 1: only for links that have no rail by another port. */
+	uint32_t spare;
+	uint16_t family[RSK_PORT_TABLE_IPS]; /* 0: no more addresses */
+	uint8_t ip[RSK_PORT_TABLE_IPS][16];  /* IPv4: the first 4 bytes, the rest 0 */
 };
 _Static_assert(sizeof(struct rsk_port_table_port) == 192, "no hidden padding");
 
 struct rsk_port_table_data {
-	uint64_t need[RSK_PORT_TABLE_MEASURES]; /* of a rail */
+	uint64_t need[RSK_PORT_TABLE_MEASURES]; /* what one rail takes */
 	uint64_t pad;
 	struct rsk_port_table_port port[RSK_PORT_TABLE_PORTS];
 };

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* reason.h - reason codes; the table is reason.def. */
+/*
+ * reason.h - reason codes: why a stream is on its path. The engine and rsockd set them, the tools
+ * print them; the table is reason.def.
+ */
 #ifndef RSOCK_REASON_H
 #define RSOCK_REASON_H
 
-/* Fits a byte: statistics records and control messages carry it as uint8_t. */
+/* Fits in a byte: statistics records and control messages carry it as uint8_t. */
 enum rsk_reason {
 #define RSK_REASON(code, token, sentence, cure) RSK_REASON_##code,
 #include <rsock/reason.def>
@@ -20,9 +23,8 @@ struct rsk_reason_row {
 };
 
 /*
- * The row of a code.  Any number may be asked for: codes that come from a peer or
- * from shared memory and are not in the table give a row that says so.
- * Never NULL, static storage, signal-safe.
+ * The row of a code. @code may be any number: a code from a peer or from shared memory that is not
+ * in the table gives a row that says so. Never NULL, static storage, signal-safe.
  */
 const struct rsk_reason_row *rsk_reason_row(unsigned int code);
 

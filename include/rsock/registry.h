@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * registry.h - layout of the registry file through which the two ends of a
- * connection find each other: <base>/rsock-<euid>/registry, one per effective user (or another
- * directory, where somebody else made that one first: mapper/peer/registry_dir.h).
+ * registry.h - layout of the registry file through which the two ends of a connection on one host
+ * find each other: <base>/rsock-<euid>/registry, one per effective user (or another directory, if
+ * another user created that one first: mapper/peer/registry_dir.h). mapper/peer reads and writes
+ * it.
  *
- * Read and written with pread and pwrite only; never mapped, so that a truncated
- * file is a short read and not a SIGBUS.  There is no lock: each entry vouches for
- * itself with a checksum, and an entry is a hint, never a proof.  What is lost costs
- * an acceleration, nothing else.
+ * It is read and written with pread and pwrite only, and never mapped, so that a truncated file is
+ * a short read and not a SIGBUS. There is no lock: each entry has a checksum, and is a hint, never
+ * a proof. A lost entry costs an acceleration, nothing else.
  */
 #ifndef RSOCK_REGISTRY_H
 #define RSOCK_REGISTRY_H
@@ -32,19 +32,21 @@ struct rsk_registry_header {
 	uint64_t checksum; /* XXH3-64 of the bytes before it */
 };
 
-/* One offer: "process pid holds this end as fd, and can be met at nonce". */
+/* One offer: "process @pid holds this end as @fd, and accepts a rendezvous at @nonce". */
 struct rsk_registry_entry {
 	uint32_t magic;
 	uint32_t pid;
 	int32_t fd;
 	uint32_t flags;		/* 0 */
-	struct rsk_tuple tuple; /* as the poster sees it */
-	uint64_t sock_cookie;	/* SO_COOKIE of the poster's end; 0 unknown */
-	uint64_t nonce;		/* names the abstract unix socket at which the poster is met */
-	uint64_t posted_ns;	/* CLOCK_MONOTONIC */
-	uint64_t user;		/* the poster's own: a stream id, an AssocHandle */
-	uint64_t reserved[2];	/* 0 */
-	uint64_t checksum;	/* XXH3-64, keyed, of the bytes before it */
+	struct rsk_tuple tuple; /* as the process that posted it sees it */
+	uint64_t sock_cookie;	/* SO_COOKIE of that process's end; 0: unknown */
+	/* Names the abstract unix socket of that process for the rendezvous. */
+	uint64_t nonce;
+	uint64_t posted_ns; /* CLOCK_MONOTONIC */
+	/* Data of that process: a stream id, an AssocHandle. */
+	uint64_t user;
+	uint64_t reserved[2]; /* 0 */
+	uint64_t checksum;    /* XXH3-64, keyed, of the bytes before it */
 };
 
 _Static_assert(sizeof(struct rsk_registry_header) == 32, "header");

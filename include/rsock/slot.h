@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * slot.h - what lies in peer memory: slots in a ring, and mails (control words) beside it.
- * Source: CN102165739 (message and hash contiguous, one transaction, receiver repeats until equal).
+ * slot.h - the format of peer memory: slots in a ring, and control words beside it. The sending and
+ * receiving halves of a direction (stream/ring) use it. Source: CN102165739 (message and hash
+ * contiguous, one transaction, receiver repeats until equal).
  *
- * A ring is an array of cells of 64 bytes. A slot takes 1..RSK_SLOT_MAX_CELLS cells in a row, never around
- * the end of the ring. Its index is the number of its first cell, counted from a lap that the stream's key says
- * and never wrapping (64 bits), so its place is index mod cells: slots may land in any order. When all slots were
- * taken the sender may leave the rest of a lap out: those indexes are no slot's.
+ * A ring is an array of cells of 64 bytes. A slot takes 1 to RSK_SLOT_MAX_CELLS contiguous cells
+ * and never wraps around the end of the ring. Its index is the number of its first cell, counted
+ * from a lap that the stream's key determines, and never wraps (64 bits). Its place is index mod
+ * cells, so slots may land in any order. When all slots were taken the sender may skip the rest of
+ * a lap; no slot has those indexes.
  *
  *	| index 8 | len 4 | kind 2 | order 2 | hash 8 | payload len |	little-endian, host = wire
  *
- * A payload of more than RSK_SLOT_SHORT_BYTES begins at the second cell, so that vectors move whole cache lines; the
- * rest of the first cell is neither written nor read. A slot that ends within the first word of a cell has 0xff up to
- * that word's end, so that the rest of an older index cannot make one of it; without them it is not whole.
+ * A payload of more than RSK_SLOT_SHORT_BYTES begins at the second cell, so that vector
+ * instructions move whole cache lines; the rest of the first cell is neither written nor read. If a
+ * slot ends within the first word of a cell, the rest of that word is filled with 0xff, so that
+ * bytes of an older index there cannot complete a new one; without them the slot is not whole.
  *
- * hash = XXH3-64(index, len, kind, order, XXH3-64(payload; secret); secret), secret = 192 bytes derived from
- * the 64-bit key of this direction of this stream: an old lap, another stream's slot and a forged one fail.
- * Two levels, so that the payload can be hashed where the receiver copied it to, not where the peer can
- * still change it.
+ * hash = XXH3-64(index, len, kind, order, XXH3-64(payload; secret); secret), where secret is 192
+ * bytes derived from the 64-bit key of this direction of this stream. A slot of an old lap, one of
+ * another stream and a forged one all fail. There are two levels, so that the payload can be hashed
+ * where the receiver copied it to, and not where the peer can still change it.
  */
 #ifndef RSOCK_SLOT_H
 #define RSOCK_SLOT_H
@@ -42,11 +45,11 @@ struct rsk_slot_head {
 	uint64_t index;
 	uint32_t len;
 	uint16_t kind;
-	uint16_t order; /* RSK_ORDER mark (stream/ring/order.h); 0: none */
+	uint16_t order; /* transaction tag (stream/ring/order.h); 0: none */
 };
 _Static_assert(sizeof(struct rsk_slot_head) == RSK_SLOT_HEAD_BYTES, "slot head");
 
-/* Where a payload of so many bytes begins in its slot; the slot's bytes from first to last, and its cells. */
+/* The offset of a payload of @len bytes in its slot; the slot's bytes; the slot's cells. */
 static inline uint32_t rsk_slot_payload_off(uint32_t len)
 {
 	return len > RSK_SLOT_SHORT_BYTES ? RSK_CELL_BYTES : RSK_SLOT_FRAME_BYTES;
@@ -62,7 +65,7 @@ static inline uint32_t rsk_slot_cells(uint32_t len)
 	return (rsk_slot_bytes(len) + RSK_CELL_BYTES - 1) / RSK_CELL_BYTES;
 }
 
-/* The longest payload of a slot of so many (1 or more) cells. */
+/* The longest payload of a slot of @cells (at least 1) cells. */
 static inline uint32_t rsk_slot_payload_in(uint32_t cells)
 {
 	uint32_t whole = (cells - 1) * RSK_CELL_BYTES;
@@ -74,30 +77,42 @@ static inline uint32_t rsk_slot_payload_in(uint32_t cells)
 
 /* Conditional commands: "when the stream has reached position pos, do what". */
 enum rsk_command {
-	RSK_COMMAND_FALLBACK_TX = 1, /* go on at the companion from pos on */
-	RSK_COMMAND_FIN = 2,	     /* the stream ends at pos */
-	RSK_COMMAND_RETRANSMIT =
-		3, /* your BACK is applied: what you have not read, from pos on, comes by the companion */
+	/* FALLBACK_TX: the stream continues on the TCP socket from pos on. */
+	RSK_COMMAND_FALLBACK_TX = 1,
+	/* The stream ends at pos. */
+	RSK_COMMAND_FIN = 2,
+	/*
+	 * RETRANSMIT, the answer to QUIESCED: what the receiver has not read, from pos on, comes by
+	 * TCP.
+	 */
+	RSK_COMMAND_RETRANSMIT = 3,
 };
 
 struct rsk_slot_command {
 	uint64_t pos;
 	uint32_t what; /* enum rsk_command */
-	uint32_t gen;  /* the promotion that this ends */
+	uint32_t gen;  /* the promotion that the command ends */
 };
 _Static_assert(sizeof(struct rsk_slot_command) == 16, "slot command");
 
 /*
- * A mail: the newest word of one end of one direction, overwritten in place, believed only when its hash
- * is right. tx_word: from the sender to the receiver; rx_word: from the receiver to the sender.
+ * A control word: the current state of one end of one direction, overwritten in place, accepted
+ * only if its hash is right. The TX control word goes from the sender to the receiver, the RX
+ * control word from the receiver to the sender.
  */
 struct rsk_control_word {
 	uint32_t what; /* enum rsk_tx_word / enum rsk_rx_word */
-	uint32_t gen;  /* number of the promotion it is about, from 1 */
-	/* tx_word RING: first position on the ring; rx_word LEAVE, BACK: consumed up to here, GO: 1: and SWITCHED */
+	uint32_t gen;  /* number of the promotion that it refers to, from 1 */
+	/*
+	 * TX RING: first position on the ring; TX RETRANSMIT: the first position that is
+	 * retransmitted. RX FALLBACK_RX, QUIESCED, PAUSE: consumed up to here; RX REQ_FALLBACK: 1
+	 * if it also means SWITCHED.
+	 */
 	uint64_t pos;
-	uint64_t cells; /* rx_word: cells free again (credit); tx_word RING: index of the first slot */
-	uint32_t repair; /* rx_word: counts requests to put everything from `cells` on again */
+	/* RX: cells below this index are free again (credit); TX RING: index of the first slot. */
+	uint64_t cells;
+	/* RX: number of requests to put everything from @cells on again. */
+	uint32_t repair;
 	uint32_t zero;
 	uint64_t hash;
 };
@@ -105,36 +120,47 @@ _Static_assert(sizeof(struct rsk_control_word) == 40, "mail");
 
 enum rsk_tx_word {
 	RSK_TX_NONE = 0,
-	RSK_TX_PROPOSE = 1, /* may I? */
+	RSK_TX_PROPOSE = 1, /* may this direction use the ring? */
 	RSK_TX_RING = 2,    /* from pos on everything is in the ring */
-	RSK_TX_RETRANSMIT =
-		3, /* your LEAVE is applied: the companion goes on at pos, what it says there */
+	/* RETRANSMIT: FALLBACK_RX is applied, and the stream continues by TCP at pos. */
+	RSK_TX_RETRANSMIT = 3,
 };
 
 enum rsk_rx_word {
 	RSK_RX_NONE = 0,
-	RSK_RX_WATCHING = 1, /* gen: I look at the ring in every call */
-	RSK_RX_FALLBACK_RX =
-		2, /* go on by TCP from pos (RSK_POS_START: from where gen began); never again */
-	RSK_RX_CLOSED = 3, /* nobody reads here any more */
-	RSK_RX_SWITCHED =
-		4, /* gen: I know where the ring begins (said on fabrics that are not SYNC) */
-	RSK_RX_REQ_FALLBACK =
-		5, /* move, and propose nothing as long as this is my word: I read the ring to its end */
-	RSK_RX_QUIESCED =
-		6, /* as GO, but I read nothing of the ring: repeat from pos, after AGAIN (fabrics that are not SYNC) */
-	RSK_RX_PAUSE =
-		7, /* as GO; and if I have ended gen first (rsk_promotion_end()), go on by TCP from pos */
+	/* @gen: this end checks the ring in every call. */
+	RSK_RX_WATCHING = 1,
+	/* FALLBACK_RX: continue by TCP from pos (RSK_POS_START: from where gen began), for good. */
+	RSK_RX_FALLBACK_RX = 2,
+	RSK_RX_CLOSED = 3, /* this end does not read any more */
+	/* @gen: this end knows where the ring begins (sent on fabrics that are not SYNC). */
+	RSK_RX_SWITCHED = 4,
+	/*
+	 * REQ_FALLBACK: fall back, and do not propose while this is the word; this end reads the
+	 * ring to its end.
+	 */
+	RSK_RX_REQ_FALLBACK = 5,
+	/*
+	 * QUIESCED: as REQ_FALLBACK, but this end does not read the ring: retransmit from pos,
+	 * after RETRANSMIT (fabrics that are not SYNC).
+	 */
+	RSK_RX_QUIESCED = 6,
+	/*
+	 * As REQ_FALLBACK; and if this end has ended gen first (rsk_promotion_end()), continue by
+	 * TCP from pos.
+	 */
+	RSK_RX_PAUSE = 7,
 };
 
 #define RSK_POS_START UINT64_MAX
 
 /*
- * Who ends a promotion: the sender, by a command that lies in the ring, or the receiver, by PAUSE. Both write what
- * they have to say first, then compare and swap this word, in the receiver's control block; seq_cst. Who comes second
- * sees what the first one has said, and does as it says. So neither waits for the other; but a receiver that leaves for
- * good, and writes in its sender's place before, ends the promotion first and says LEAVE then. Until it has, a sender
- * that comes second writes nothing by TCP.
+ * Which end ends a promotion: the sender, by a command in the ring, or the receiver, by PAUSE. Each
+ * end writes its command or control word first, then compares and swaps the word that holds this
+ * value, in the receiver's control block (seq_cst). The end that comes second sees what the first
+ * one wrote, and follows it, so neither waits for the other. Exception: a receiver that falls back
+ * for good, and then writes in place of its sender, ends the promotion first and writes FALLBACK_RX
+ * afterwards; until it has, a sender that comes second writes nothing by TCP.
  */
 enum rsk_promotion_ender {
 	RSK_ENDED_BY_TX = 1,

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * stats.h - layout of the statistics segment: what a process tells about its streams.
+ * stats.h - layout of the statistics segment: what a process reports about its streams.
  *
- * A memfd named "rsock-stat", sealed against resizing, shared by a process and what
- * it forks (family memory), found by the tool through /proc/<pid>/fd.  The library
- * writes, readers copy and believe nothing: every word is data, none is a pointer or
- * an offset.  One word of a stream's record goes the other way: an operator's wish.
- * Changes of the layout change RSK_STATS_VERSION; reason codes, carriers, event kinds
- * and wishes are appended only.
+ * A memfd named "rsock-stat", sealed against resizing, shared by a process and its fork children,
+ * found by the tool through /proc/<pid>/fd. The library writes it. Readers copy it and validate
+ * everything: every word is data, none is a pointer or an offset. One word of a stream's record
+ * goes the other way: the operator request. A change of the layout changes RSK_STATS_VERSION;
+ * reason codes, paths, event kinds and operator requests are only appended.
  */
 #ifndef RSOCK_STATS_H
 #define RSOCK_STATS_H
@@ -37,7 +36,7 @@ enum rsk_stats_state {
 	RSK_STATS_CLOSED = 2,
 };
 
-/* What happened to a stream; the cause is an enum rsk_reason. */
+/* Kinds of events of a stream; the cause is an enum rsk_reason. */
 #define RSK_STATS_EVENT_KINDS(X)                                                                   \
 	X(NONE, "none")                                                                            \
 	X(OPENED, "opened")                                                                        \
@@ -59,8 +58,8 @@ enum rsk_stats_event {
 };
 
 /*
- * One event is one word, so that it is written and read whole:
- * bits 63-16 microseconds of CLOCK_MONOTONIC, 15-8 kind, 7-0 cause.
+ * An event is one word, so that it is written and read as a whole: bits 63-16 microseconds of
+ * CLOCK_MONOTONIC, 15-8 kind, 7-0 cause.
  */
 static inline uint64_t rsk_stats_event_pack(uint64_t time_ns, unsigned int kind, unsigned int cause)
 {
@@ -83,16 +82,17 @@ static inline unsigned int rsk_stats_event_cause(uint64_t event)
 }
 
 /*
- * What an operator wishes of one stream: a word that the tool changes by compare-and-swap, and that the stream's owner
- * looks at in its own calls. Bits 63-32: the life of the record, which the library counts up, from 1, with each stream
- * that gets it; 31-8: the wish's number in that life; 7-0: enum rsk_stats_request. A swap made for a stream that has ended
- * fails, since the word has another life by then; and the library believes a word of its own life only. 0: a library
- * that knows no wishes.
+ * Operator request for one stream: a word that the tool changes by compare-and-swap, and that the
+ * stream's owner checks in its own calls. Bits 63-32: the generation of the record, which the
+ * library increments, from 1, with each stream that gets the record; 31-8: number of the request in
+ * that generation; 7-0: enum rsk_stats_request. A swap meant for a stream that has ended fails, since
+ * the word has another generation by then, and the library accepts only a word of its own
+ * generation. 0: the library does not support requests.
  */
 enum rsk_stats_request {
 	RSK_REQUEST_NONE = 0,
-	RSK_REQUEST_DEMOTE = 1,	 /* on TCP, both ways, until the next wish */
-	RSK_REQUEST_PROMOTE = 2, /* by the ring, as soon as that can be */
+	RSK_REQUEST_DEMOTE = 1,	 /* on TCP, both ways, until the next request */
+	RSK_REQUEST_PROMOTE = 2, /* on the ring, as soon as possible */
 };
 
 static inline uint32_t rsk_stats_request_generation(uint64_t word)
@@ -105,7 +105,7 @@ static inline unsigned int rsk_stats_request_kind(uint64_t word)
 	return (unsigned int)(word & 0xff);
 }
 
-/* No wish yet, of the life that comes after that of @word. */
+/* The word without a request, for the generation after that of @word. */
 static inline uint64_t rsk_stats_request_next_generation(uint64_t word)
 {
 	uint32_t generation = rsk_stats_request_generation(word) + 1;
@@ -113,7 +113,7 @@ static inline uint64_t rsk_stats_request_next_generation(uint64_t word)
 	return (uint64_t)(generation ? generation : 1) << 32;
 }
 
-/* The next wish in the same life. */
+/* The word for the next request in the same generation. */
 static inline uint64_t rsk_stats_request_next(uint64_t word, enum rsk_stats_request kind)
 {
 	uint32_t number = (uint32_t)(word >> 8) + 1;
@@ -121,7 +121,7 @@ static inline uint64_t rsk_stats_request_next(uint64_t word, enum rsk_stats_requ
 	return (word >> 32) << 32 | (uint32_t)(number << 8) | (uint32_t)kind;
 }
 
-/* First page.  Written once, apart from what comes behind created_ns. */
+/* First page. Written once, except for the fields after created_ns. */
 struct rsk_stats_header {
 	uint64_t magic;
 	uint32_t version;
@@ -131,40 +131,49 @@ struct rsk_stats_header {
 	uint32_t streams;
 	uint32_t stream_bytes;
 	uint64_t created_ns; /* CLOCK_MONOTONIC */
-	uint32_t cursor;     /* where the search for a record goes on; a hint */
-	uint32_t high_water; /* records from here on were never used; a hint */
-	uint64_t unrecorded; /* streams that found no record */
-	uint64_t swept_ns;   /* when records of dead processes were last looked for */
+	/* Where the search for a record continues; a hint. */
+	uint32_t cursor;
+	/* No record from here on was ever used; a hint. */
+	uint32_t high_water;
+	uint64_t unrecorded; /* streams that got no record */
+	/* When records of dead processes were last searched. */
+	uint64_t swept_ns;
 	uint8_t spare[4096 - 64 - RSK_STATS_STREAMS / 8];
-	uint64_t busy[RSK_STATS_STREAMS / 64]; /* a bit per record that is open */
+	/* One bit per record that is open. */
+	uint64_t busy[RSK_STATS_STREAMS / 64];
 };
 
-/* One process of the family.  Its counters are added to by its threads only. */
+/* One of the processes that share the segment. Only its own threads add to its counters. */
 struct rsk_stats_process {
 	uint32_t pid; /* 0: free; claimed by compare-and-swap */
 	uint32_t pad;
-	uint64_t start_ticks;  /* field 22 of /proc/<pid>/stat: tells reuse of a pid */
-	char comm[16];	       /* zero-terminated, anything else is possible */
+	/* Field 22 of /proc/<pid>/stat: detects reuse of a pid. */
+	uint64_t start_ticks;
+	/* Zero-terminated; may contain anything. */
+	char comm[16];
 	uint64_t spins;	       /* waits that spun */
 	uint64_t spins_useful; /* of these, those that saw what they waited for */
 	uint64_t sleeps;
 	uint64_t wakes;
-	/* Of streams that ended while they counted for this process, or for one that had the record before. */
+	/*
+	 * Totals of streams that ended while they counted for this process, or for a process that
+	 * had the record before.
+	 */
 	uint64_t ended;
 	uint64_t ended_promotions;
 	uint64_t ended_demotions;
 	uint64_t ended_repairs;
 	uint64_t ended_retries;
-	uint64_t ended_ring_bytes; /* both ways */
+	uint64_t ended_ring_bytes; /* both directions */
 	uint64_t ended_tcp_bytes;
 	uint64_t spare;
 };
 
 /*
- * One stream end.  Line 0: what it is; line 1 and 2: a sender's and a receiver's
- * counters, apart, because two threads may be at it; line 1 has an operator's wish
- * as well; line 3: the last events; line 4: what befell its rails, written by the
- * library's own thread, and what each has carried, by a sender.
+ * One end of a stream. Line 0: what it is; lines 1 and 2: counters of the sender and of the
+ * receiver, in separate cache lines, since two threads may update them; line 1 also has the
+ * operator request; line 3: the last events; line 4: rail failures, written by the library's own
+ * thread, and what each rail has carried, written by a sender.
  */
 struct rsk_stats_stream {
 	uint32_t state; /* enum rsk_stats_state */
@@ -173,14 +182,17 @@ struct rsk_stats_stream {
 	uint8_t peer[16];
 	uint16_t local_port;
 	uint16_t peer_port;
-	uint16_t family;     /* AF_INET, AF_INET6 */
-	uint8_t reason;	     /* enum rsk_reason: why it is as it is now */
-	uint8_t peer_reason; /* what the other end said; RSK_REASON_DIRECT: nothing */
-	uint8_t tx;	     /* enum rsk_path */
+	uint16_t family; /* AF_INET, AF_INET6 */
+	/* enum rsk_reason: why the stream is on its path now. */
+	uint8_t reason;
+	/* What the other end reported; RSK_REASON_DIRECT: nothing. */
+	uint8_t peer_reason;
+	uint8_t tx; /* enum rsk_path */
 	uint8_t rx;
 	uint8_t demote_cause; /* of the last demotion, RSK_REASON_DIRECT: none yet */
-	uint8_t given_up;     /* 1: on TCP for good, whatever is wished */
-	uint32_t link;	      /* number of the link within the process, 0: none */
+	/* 1: on TCP for good, whatever is requested. */
+	uint8_t given_up;
+	uint32_t link; /* number of the link within the process, 0: none */
 	uint64_t opened_ns;
 
 	uint64_t tx_ring_bytes;
@@ -188,26 +200,38 @@ struct rsk_stats_stream {
 	uint64_t tx_slots;
 	uint32_t promotions; /* of either direction */
 	uint32_t demotions;
-	uint64_t tx_repairs; /* slots written again, as the rail that had carried them was lost */
-	uint64_t request;    /* written by the tool: see enum rsk_stats_request */
-	uint64_t applied;    /* the newest wish that the library has taken in */
+	/* Slots written again, since the rail that had carried them was lost. */
+	uint64_t tx_repairs;
+	/* Written by the tool: see enum rsk_stats_request. */
+	uint64_t request;
+	/* The newest request that the library has applied. */
+	uint64_t applied;
 	uint64_t tx_spare;
 
 	uint64_t rx_ring_bytes;
 	uint64_t rx_tcp_bytes;
 	uint64_t rx_slots;
 	uint64_t hash_retries;
-	char fabric[RSK_STATS_FABRIC_BYTES]; /* of its ring: "shm", "verbs DEVICE/PORT"; empty: it never had one */
-	uint32_t events_written; /* total; the next goes to [events_written % RSK_STATS_EVENTS] */
-	uint32_t fd_plus_1; /* of the process at its start; local_port 0: its addresses are to be had there */
+	/* Of its ring: "shm", "verbs DEVICE/PORT"; empty: it never had one. */
+	char fabric[RSK_STATS_FABRIC_BYTES];
+	/* Total; the next event goes to [events_written % RSK_STATS_EVENTS]. */
+	uint32_t events_written;
+	/*
+	 * Descriptor number of the process at its start; local_port 0: its addresses can be read
+	 * from it.
+	 */
+	uint32_t fd_plus_1;
 
 	uint64_t events[RSK_STATS_EVENTS];
 
-	uint64_t rails_lost;	/* of several: one was gone, and others stayed */
-	uint64_t missing;	/* transactions to receive that were not all there at such a time */
-	uint64_t missing_first; /* of these: their first packet had not come either */
-	uint64_t tx_rail_bytes
-		[RSK_STATS_RAILS]; /* of slots, with head and hash, put by each rail of its link */
+	/* Times that one of several rails was lost and others remained. */
+	uint64_t rails_lost;
+	/* Transactions that were not complete at the receiver at such a time. */
+	uint64_t missing;
+	/* Of these, those whose first packet had not arrived. */
+	uint64_t missing_first;
+	/* Bytes of slots, with head and hash, put by each rail of its link. */
+	uint64_t tx_rail_bytes[RSK_STATS_RAILS];
 	uint64_t spare;
 };
 

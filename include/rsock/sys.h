@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sys.h - the kernel, without libc in between.
+ * sys.h - system calls without libc in between, for the engine and the other parts of the library.
  *
- * The engine must not call a libc function that the library itself hooks, must
- * not touch errno, must not be a cancellation point and must work before libc
- * is ready, in signal handlers and in vfork children.  So each call here is one
- * `syscall` (x86-64) or `svc` (aarch64) instruction that returns a count, 0 or
- * -errno.  All of them are async-signal-safe; those the man pages call blocking
- * block here too.
+ * The engine must not call a libc function that the library itself hooks, must not touch errno,
+ * must not be a cancellation point, and must work before libc is ready, in signal handlers and in
+ * vfork children. So each call here is one `syscall` (x86-64) or `svc` (aarch64) instruction that
+ * returns a count, 0 or -errno. All are async-signal-safe; those that block according to the man
+ * pages block here too.
  *
- * Structures are libc's: on both machines they have the kernel's layout (stat,
- * msghdr, iovec, epoll_event, timespec).  One difference is closed here: a
- * kernel sigset has 8 bytes, libc's 128; only the first 8 are handed over.
- * ppoll writes the time left into its timespec, as the kernel does and
- * libc does not: callers pass a copy.
+ * Structures are libc's: on both machines they have the kernel's layout (stat, msghdr, iovec,
+ * epoll_event, timespec). One difference is handled here: a kernel sigset has 8 bytes, libc's 128,
+ * and only the first 8 are passed. ppoll writes the remaining time into its timespec, as the kernel
+ * does and libc does not, so callers pass a copy.
  */
 #ifndef RSOCK_SYS_H
 #define RSOCK_SYS_H
@@ -37,12 +35,14 @@
 #include <sys/uio.h>
 #include <time.h>
 
-/* What the kernel calls sigset_t. */
+/* The size of the kernel's sigset_t. */
 #define RSK_SYS_SIGSET_BYTES 8
 
 #if defined(__clang_analyzer__)
 
-/* The analyzer does not see what assembler writes to; an unknown function may write anything. */
+/*
+ * The analyzer does not see what inline assembly writes to; an unknown function may write anything.
+ */
 long rsk_sys6(long nr, long a, long b, long c, long d, long e, long f);
 long rsk_sys3(long nr, long a, long b, long c);
 
@@ -117,7 +117,7 @@ static inline long rsk_sys3(long nr, long a, long b, long c)
 #define RSK_SYS6(nr, a, b, c, d, e, f)                                                             \
 	rsk_sys6((nr), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
-/* A mapping address is an errno exactly when it lies in the last page. */
+/* A mapping's address is an errno exactly if it is in the last page. */
 static inline int rsk_sys_is_err(const void *p)
 {
 	return (uintptr_t)p >= (uintptr_t)-4095;
@@ -220,8 +220,8 @@ static inline off_t rsk_sys_lseek(int fd, off_t at, int whence)
 }
 
 /*
- * Whether a file may have so many bytes. Files in memory obey RLIMIT_FSIZE, too, and beyond it
- * SIGXFSZ ends the process: the program's, which knows nothing of the file.
+ * May a file have that many bytes? Files in memory are subject to RLIMIT_FSIZE too, and beyond it
+ * SIGXFSZ ends the process: the application's, which knows nothing of the file.
  */
 static inline bool rsk_sys_file_fits(uint64_t bytes)
 {

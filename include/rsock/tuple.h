@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tuple.h - the name of one end of a TCP connection on this host.
+ * tuple.h - the name of one end of a TCP connection on this host; used by the registry, rsockd and
+ * the engine.
  *
- * Canonical: an IPv4 address lies in the first 4 bytes with zeroes behind it, also
- * when the socket is an IPv6 one with v4-mapped addresses; then the two ends of a
- * connection mirror each other whatever families the programs chose.
+ * Canonical form: an IPv4 address is in the first 4 bytes, followed by zeros, even if the socket is
+ * an IPv6 one with v4-mapped addresses. So the two ends of a connection mirror each other whichever
+ * families the programs chose.
  */
 #ifndef RSOCK_TUPLE_H
 #define RSOCK_TUPLE_H
@@ -22,8 +23,9 @@ struct rsk_tuple {
 	uint16_t peer_port;
 	uint16_t family; /* AF_INET or AF_INET6 (canonical) */
 	uint16_t pad;	 /* 0 */
-	uint32_t scope;	 /* interface index of link-local addresses, else 0; not part of the name */
-	uint32_t pad2;	 /* 0 */
+	/* Interface index for link-local addresses, else 0; not part of the name. */
+	uint32_t scope;
+	uint32_t pad2; /* 0 */
 };
 
 _Static_assert(sizeof(struct rsk_tuple) == 56, "no hidden padding: tuples are hashed and stored");
@@ -40,7 +42,7 @@ static inline struct rsk_tuple rsk_tuple_mirror(const struct rsk_tuple *t)
 	return m;
 }
 
-/* Equal names; the scope does not count, the two ends may disagree about it. */
+/* Equal names. The scope is not compared, since the two ends may disagree about it. */
 static inline bool rsk_tuple_equal(const struct rsk_tuple *a, const struct rsk_tuple *b)
 {
 	return a->netns == b->netns && a->family == b->family && a->local_port == b->local_port &&

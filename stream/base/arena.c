@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* arena.c - the engine's allocator: see arena.h. */
 #include "arena.h"
 
 #include <stdbool.h>
@@ -10,25 +11,27 @@
 
 #include "lock.h"
 
-#define ARENA_BYTES (1ull << 30) /* virtual; touched as needed */
+#define ARENA_BYTES (1ull << 30) /* virtual; pages are touched as needed */
 #define GRAIN 64u
-#define SMALL_CLASSES 32u /* multiples of GRAIN; from there on powers of two */
-#define SMALL_SHIFT 11	  /* the largest of them */
+/* Multiples of GRAIN; the classes above are powers of two. */
+#define SMALL_CLASSES 32u
+#define SMALL_SHIFT 11 /* log2 of the largest small class */
 #define MAX_SHIFT 26
 #define CLASSES (SMALL_CLASSES + MAX_SHIFT - SMALL_SHIFT)
-#define DROP_BYTES (64u << 10) /* free blocks from this size on give their pages back */
+/* Free blocks of at least this size return their pages. */
+#define DROP_BYTES (64u << 10)
 
-/* In front of the first block, in the arena itself. */
+/* The allocator's own state, at the start of the arena. */
 struct arena_head {
 	struct rsk_lock lock;
 	uint32_t pad;
 	uint64_t used;		     /* bytes from the start, under lock */
-	struct block *free[CLASSES]; /* by size, under lock */
+	struct block *free[CLASSES]; /* by size class, under lock */
 };
 
-/* In front of every block; 64 bytes, so that the payload keeps the alignment of a cache line. */
+/* In front of every block. It has 64 bytes, so that the payload is aligned to a cache line. */
 struct block {
-	struct block *next; /* while free */
+	struct block *next; /* while the block is free */
 	uint32_t class;
 	uint32_t magic;
 	uint8_t pad[48];
@@ -47,7 +50,7 @@ static uint64_t class_bytes(uint32_t class)
 				       2ull << (SMALL_SHIFT + class - SMALL_CLASSES);
 }
 
-/* CLASSES: too large. */
+/* Returns CLASSES if @size is too large. */
 static uint32_t class_of(size_t size)
 {
 	uint32_t class = size <= GRAIN ? 0 : (uint32_t)((size - 1) / GRAIN);
@@ -72,7 +75,10 @@ static struct arena_head *arena_get(void)
 		return NULL;
 	a = (struct arena_head *)p;
 	a->used = (sizeof(*a) + 63) & ~63ull;
-	/* Release: whoever sees the pointer sees the head. Two at once: the slower one gives his up. */
+	/*
+	 * Release: a thread that sees the pointer also sees the head. If two threads do this at
+	 * once, the slower one unmaps its arena.
+	 */
 	if (!atomic_compare_exchange_strong_explicit(&arena, &none, a, memory_order_acq_rel,
 						     memory_order_acquire)) {
 		rsk_sys_munmap(a, ARENA_BYTES);
@@ -95,7 +101,10 @@ void *rsk_arena_alloc_raw(size_t size)
 		a->free[class] = b->next;
 	} else if (a->used + sizeof(*b) + class_bytes(class) <= ARENA_BYTES) {
 		b = (struct block *)(void *)((uint8_t *)a + a->used);
-		/* Relaxed: also read without the lock, with offsets of what was handed out before. */
+		/*
+		 * Relaxed: rsk_arena_at() also reads it without the lock, with offsets of blocks
+		 * allocated before.
+		 */
 		__atomic_store_n(&a->used, a->used + sizeof(*b) + class_bytes(class),
 				 __ATOMIC_RELAXED);
 		b->class = class;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * arena.h - the engine's memory: private to the process; a child of a fork has a copy, at the same addresses, so that
- * pointers hold, and what it writes there is its own (docs/adr/privileges.md).
+ * arena.h - the engine's memory allocator, for streams, links, epoll shadows and buffers. The
+ * memory is private to the process. A child of a fork has a copy at the same addresses, so that
+ * pointers stay valid, and what it writes there is its own (docs/adr/privileges.md).
  *
- * One mapping, reserved at the first use and touched as needed; blocks of few sizes with a free
- * list for each. Objects that a stale pointer may still reach (streams) are therefore never given back:
- * their owner keeps a free list of his own. Big free blocks give their pages back (MADV_DONTNEED).
- * Freed by nobody at exit.
+ * The arena is one mapping, reserved at the first use and touched as needed. Blocks have a few
+ * sizes, with a free list for each. Objects that a stale pointer may still reach (streams) are
+ * never freed; their owner keeps a free list of its own. Large free blocks return their pages
+ * (MADV_DONTNEED). The arena is not freed at exit.
  */
 #ifndef RSK_ARENA_H
 #define RSK_ARENA_H
@@ -15,20 +16,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Zeroed memory of at least @size bytes (<= 64 MiB), 64-byte aligned; NULL: none left. Not the heap; signal-safe
- * inside a guard; takes the arena's lock. */
+/*
+ * Returns zeroed memory of at least @size bytes (at most 64 MiB), aligned to 64 bytes; NULL: none
+ * is left. Does not use the heap. Takes the arena's lock; signal-safe inside a signal-deferred
+ * section.
+ */
 void *rsk_arena_alloc(size_t size);
-void *rsk_arena_alloc_raw(size_t size); /* whatever lies there */
-void rsk_arena_free(void *p);		/* NULL is fine */
+void *rsk_arena_alloc_raw(size_t size); /* as rsk_arena_alloc(), with undefined content */
+void rsk_arena_free(void *p);		/* @p may be NULL */
 
-/* Around a fork: the lock is held, so that the copy is whole. */
+/*
+ * Called before (@before) and after a fork: takes and drops the lock, so that the copy is
+ * consistent.
+ */
 void rsk_arena_fork(bool before);
 
-/* A short name for a block; rsk_arena_at() checks that it can be one (or NULL). */
+/*
+ * A 32-bit name for a block, its offset. rsk_arena_at() returns NULL if @offset cannot be that of a
+ * block.
+ */
 uint32_t rsk_arena_offset(const void *p);
 void *rsk_arena_at(uint32_t offset);
 
-/* Is @p inside the arena (for validation)? */
+/* Is @p inside the arena? For validation. */
 int rsk_arena_holds(const void *p);
 
 #endif

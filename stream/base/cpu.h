@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* cpu.h - the few instructions that differ by processor. */
+/* cpu.h - instructions that differ by processor; used by loops that spin. */
 #ifndef RSK_CPU_H
 #define RSK_CPU_H
 
+/* Tells the processor that this thread spins. */
 static inline void rsk_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

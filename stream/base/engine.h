@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * engine.h - everything that a hook may ask of the engine. It lies on the lowest floor, since
- * each floor does a part of it.
+ * engine.h - the interface of the engine that the hooks (preload/) call. It is in the lowest layer
+ * of stream/, since each layer implements a part of it.
  *
- * A hook looks the fd up (rsk_fd_tracked(): one load); a cold fd goes straight to the real call. Of any other one the
- * engine is asked first whether the call can be done at once (rsk_fast_path_recv() and its like). If not (RSK_UNSTEADY),
- * the hook begins an operation, which says who carries the call, and ends it with what came of it; preload/hook.h has
- * that as RSK_SCOPE and rsk_scope_recv(), rsk_scope_send(), with an example:
+ * A hook looks the descriptor up (rsk_fd_tracked(): one load). For an untracked one it calls libc
+ * directly. For a tracked one it first asks the engine whether the call can be done at once
+ * (rsk_fast_path_recv(), rsk_fast_path_send()). If not (RSK_UNSTEADY), the hook begins an operation,
+ * which decides whether the kernel or the engine carries the call, and ends it with the result.
+ * preload/hook.h wraps this as RSK_SCOPE, rsk_scope_recv() and rsk_scope_send(), with an example:
  *
  *	if (rsk_op_begin(&op, fd, RSK_OP_RECV) == RSK_KERNEL)
  *		n = the real call;				(-1 and errno, as libc says)
@@ -14,9 +15,9 @@
  *		n = rsk_result(rsk_op_recv(&op, &iov, 1, 0));	(sets errno; -1 on error)
  *	rsk_op_end(&op, n);
  *
- * Inside the engine functions return 0, a count or -errno and never touch errno. None of them
- * allocates from the heap or uses stdio; all may be called from a signal handler: critical sections
- * are guarded (sigdefer.h), and no lock is held while sleeping.
+ * Functions of the engine return 0, a count or -errno and never touch errno. None allocates from
+ * the heap or uses stdio. All may be called from a signal handler: critical sections are
+ * signal-deferred (sigdefer.h), and no lock is held while sleeping.
  */
 #ifndef RSK_ENGINE_H
 #define RSK_ENGINE_H
@@ -40,74 +41,86 @@
 
 struct rsk_stream;
 
-/* ---- life of the process ------------------------------------------------------------------- */
+/* ---- process ------------------------------------------------------------------------------- */
 
 /*
- * rsk_engine_init - once, from the constructor or the first hook, whichever comes first.
- * @host: libc's real blocking calls (host.h), borrowed for ever. Reads the RSOCK_* environment.
- * Makes nothing but private memory: a program that never has a TCP stream pays no system call more.
+ * rsk_engine_init - called once, by the constructor or by the first hook, whichever comes first.
+ * @host: libc's real blocking calls (host.h), borrowed forever. Reads the RSOCK_* environment.
+ * Creates only private memory: a program that never has a TCP stream makes no additional system
+ * call.
  */
 void rsk_engine_init(const struct rsk_host *host);
 
 /*
- * fork(): prepare in the parent before, then exactly one of parent (ok: the child exists) or child.
+ * fork(): call prepare in the parent before it, then exactly one of parent (@ok: the child exists)
+ * and child.
  */
 void rsk_fork_prepare(void);
 void rsk_fork_parent(bool ok);
 void rsk_fork_child(void);
 
 /*
- * exec*(): prepare right before the real call (in a fork child or in the process itself, never in a
- * vfork child), failed when it came back. Not 0 (-EAGAIN): exec must fail, and nothing was counted.
- * Streams whose only holder execs go back to TCP; copies that another process still uses are left
- * as they are.
+ * exec*(): call rsk_exec_prepare() directly before the real call (in a fork child or in the process
+ * itself, never in a vfork child), and rsk_exec_failed() if the call returned. Returns 0, or
+ * -EAGAIN: exec must fail, and nothing was counted. Streams whose only holder calls exec fall back
+ * to TCP; copies that another process still uses are left as they are.
  */
 int rsk_exec_prepare(void);
 void rsk_exec_failed(void);
 
-/* In the parent, before vfork() and what is like it: the child is going to execute a program. */
+/*
+ * Called in the parent before vfork() and similar calls: the child is going to execute a program.
+ */
 void rsk_vfork_prepare(void);
 
 /*
- * The same in a vfork child, whose memory is its parent's, and before posix_spawn(): what has no
- * FD_CLOEXEC leaves, and nothing is counted.
- * 0, or -EAGAIN: the call must fail.
+ * As rsk_exec_prepare(), in a vfork child, which shares its parent's memory, and before
+ * posix_spawn(): streams without FD_CLOEXEC fall back to TCP, and nothing is counted. Returns 0, or
+ * -EAGAIN: the call must fail.
  */
 int rsk_exec_vforked(void);
 
-/* exit, _exit, _Exit, quick_exit, fini: the last call of this process. Idempotent. */
+/* exit, _exit, _Exit, quick_exit, destructors: the last call of this process. Idempotent. */
 void rsk_exit(void);
 
-/* From now on this process promotes nothing more (RSK_REASON_IO_URING, RSK_REASON_SECCOMP). */
+/* From now on this process promotes no stream (RSK_REASON_IO_URING, RSK_REASON_SECCOMP). */
 void rsk_engine_stop_promoting(enum rsk_reason why);
 
-/* ---- life of an fd ------------------------------------------------------------------------- */
+/* ---- descriptors --------------------------------------------------------------------------- */
 
-/* The kernel handed out @fd anew (open-like calls that are hooked): forget any stale entry. */
+/*
+ * The kernel returned @fd as a new descriptor (open-like calls that are hooked): clears a stale
+ * entry.
+ */
 void rsk_fd_new(int fd);
 
 /*
- * rsk_fd_check - @fd may have become another file's number behind our back: asks the kernel, if the entry leads to a
- * stream that is joined, and forgets it then.
+ * rsk_fd_check - @fd may refer to another file by now, without a call that a hook saw: if the entry
+ * leads to a paired stream, asks the kernel, and clears the entry if so.
  */
 void rsk_fd_check(int fd);
 
-/* As rsk_fd_new() for socket(): did it ask for TCP, for O_NONBLOCK? */
+/*
+ * As rsk_fd_new(), after socket(). @tcp: it is a TCP socket; @nonblock: O_NONBLOCK was requested.
+ */
 void rsk_fd_socket(int fd, bool tcp, bool nonblock);
 
-/* May connect() be to go elsewhere, by policy (resolve.h)? */
+/*
+ * May the policy redirect a connect() (resolve.h)? If not, there is no need to call
+ * rsk_fd_connecting().
+ */
 bool rsk_fd_may_resolve(void);
 
 /*
- * Before connect() to @to (readable): where it goes instead. @ahead: nobody connects yet, it is
- * only to be found out.
+ * Connect-time resolution, before connect() to @to (readable): true, and *@instead, if it is
+ * redirected. @ahead: no connect() follows yet, only resolve the address.
  */
 bool rsk_fd_connecting(const struct sockaddr *to, socklen_t len, bool ahead,
 		       struct sockaddr_storage *instead);
 
 /*
- * connect() to @peer (NULL: not known) returned 0 or EINPROGRESS on a fd. Not a TCP socket: nothing
- * happens.
+ * connect() to @peer (NULL: not known) returned 0 or EINPROGRESS on @fd. No effect if it is not a
+ * TCP socket.
  */
 void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len);
 
@@ -115,89 +128,97 @@ void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len);
 void rsk_fd_listening(int fd);
 
 /*
- * accept() made @fd. @before: what the table said of the listener (rsk_fd_word()) before the call,
- * which may have lasted: if it is the same still, the number has meant the same socket.
+ * accept() returned @fd. @before: the listener's table entry (rsk_fd_word()) before the call, which
+ * may have taken long. If it has not changed, the number has referred to the same socket
+ * throughout.
  */
 void rsk_fd_accepted(int fd, bool nonblock, int listener, uintptr_t before);
 
 /*
- * A socket that is not connected yet gets into an epoll set: known from here on, as its
- * registration has to be.
+ * A socket that is not connected yet was added to an epoll set. It is tracked from here on, since
+ * its registration has to be known.
  */
 void rsk_fd_watched(int fd);
 
-/* epoll_create*() made @fd. */
+/* epoll_create*() returned @fd. */
 void rsk_fd_epoll(int fd);
 
 /*
- * rsk_fd_closing - right before the kernel closes @fd (close, close_range, dup2 onto it ...).
- * Detaches the entry, so that a concurrent reuse of the number meets a clean table, and, for the
- * last holder, says goodbye on the ring: the peer reads on to the last byte, then sees what the
- * companion shows. Returns 0, or -EBADF for one of the library's own fds (then the real call must
- * not be made).
+ * rsk_fd_closing - called directly before the kernel closes @fd (close, close_range, dup2 onto it
+ * ...). Detaches the entry, so that a concurrent reuse of the number finds an empty one. For the
+ * last holder, puts the final command into the ring: the peer reads up to the last byte, then sees
+ * what the TCP socket reports. Returns 0, or -EBADF for one of the library's own descriptors (then
+ * the real call must not be made).
  */
 int rsk_fd_closing(int fd);
 
 /*
- * rsk_fd_leaving - this process will have closed @fd soon, since it is in exit(), where other
- * threads of it may go on with it until they are gone. It is counted no more, and for the last
- * holder the peer gets what is owed; the entry, and what it leads to, stay as they are. The
- * library's own: nothing.
+ * rsk_fd_leaving - this process will soon have closed @fd: it is in exit(), and its other threads
+ * may use @fd until they are gone. The process is no longer counted as a holder, and for the last
+ * holder the peer gets what is outstanding. The entry and its object stay as they are. No effect on
+ * the library's own descriptors.
  */
 void rsk_fd_leaving(int fd);
 
 /*
- * A successful dup of any kind made @newfd from @oldfd; @newfd's former life was ended by
- * rsk_fd_closing().
+ * A dup of any kind has made @newfd from @oldfd; rsk_fd_closing() was called before for what @newfd
+ * had been.
  */
 void rsk_fd_dup(int oldfd, int newfd);
 
 /*
- * rsk_fd_fall_back - the stream behind @fd goes back to TCP in both directions and stays there: it is
- * about to be used where no hook sees it (fdopen, SCM_RIGHTS, OOB, splice, aio, kTLS, O_ASYNC ...).
- * Returns when the kernel socket alone carries the stream. May block for a bounded time (200 ms; a
- * second more where a relay is made, relay.h) while the peer repeats what was unread in the ring.
- * Any fd is allowed; a cold one costs a load. 0; -EAGAIN: bytes would be lost or come out of order,
- * the caller must not go on; the stream stays as it was.
+ * rsk_fd_fall_back - falls back to TCP: the stream of @fd returns to TCP in both directions and stays
+ * there, since it is about to be used where no hook sees it (fdopen, SCM_RIGHTS, OOB, splice, aio,
+ * kTLS, O_ASYNC ...). Returns when only the kernel socket carries the stream. May block for a
+ * bounded time (200 ms; a second more where a relay is made, relay.h) while the peer retransmits
+ * what was unread in the ring. Any @fd is allowed; for an untracked one it costs one load. Returns
+ * 0; -EAGAIN: bytes would be lost or out of order, the caller must not go on, and the stream stays
+ * as it was.
  */
 int rsk_fd_fall_back(int fd, enum rsk_reason why);
 
 /*
- * The same for a program that inherits it (RSK_REASON_EXEC), one of several. *@until, 0 at first: so long other
- * processes that have them are given to close their own.
+ * As rsk_fd_fall_back(), for one of several descriptors that an executed program inherits
+ * (RSK_REASON_EXEC). *@until, 0 at first: the deadline for other processes that hold them to close
+ * theirs.
  */
 int rsk_fd_fall_back_exec(int fd, uint64_t *until);
 
-/* The same where the reason does not say that the kernel alone reads from now on, and it does. */
+/* As rsk_fd_fall_back(), where only the kernel reads from now on, although @why does not imply it. */
 int rsk_fd_fall_back_now(int fd, enum rsk_reason why);
 
 /*
- * rsk_fd_fall_back_tx - the same of what is sent alone: the caller has the kernel write to it, and our hooks go on to read.
- * 0; -EAGAIN; another -errno: an error that is pending, and was told by this.
+ * rsk_fd_fall_back_tx - falls back for what is sent only: the caller makes the kernel write to the
+ * socket, and our hooks go on reading. Returns 0; -EAGAIN; another -errno: an error that was
+ * pending, and is now reported.
  */
 int rsk_fd_fall_back_tx(int fd, enum rsk_reason why);
 
-/* A call of the kernel's on @fd has told @err (-errno): behind a reset is the end. */
+/*
+ * A kernel call on @fd has reported @err (-errno): after a reset only the end of the stream
+ * follows.
+ */
 void rsk_fd_told(int fd, int err);
 
-/* The same, also for a socket that has no stream yet: what it becomes stays on TCP. */
+/* As rsk_fd_fall_back(), also for a socket that has no stream yet: the stream it gets stays on TCP. */
 int rsk_fd_refuse(int fd, enum rsk_reason why);
 
 /*
- * The hook saw O_NONBLOCK (F_SETFL, FIONBIO, accept4, socket) or SO_RCVLOWAT change successfully.
+ * A hook saw that O_NONBLOCK (F_SETFL, FIONBIO, accept4, socket) or SO_RCVLOWAT was changed
+ * successfully.
  */
 void rsk_fd_set_nonblock(int fd, bool on);
 void rsk_fd_set_rcvlowat(int fd, int bytes);
 
 /*
- * SO_LINGER was set, or was asked for: where it is the library's for the time being (resets.h), the
- * program's is kept in mind, or is what it gets (@len bytes of @val).
+ * SO_LINGER was set, or is read. While the library uses the option itself (resets.h), the program's
+ * value is recorded, and returned (@len bytes at @val).
  */
 void rsk_fd_set_linger(int fd);
 void rsk_fd_get_linger(int fd, void *val, unsigned int len);
 
 /*
- * SO_RCVTIMEO (@recv) or SO_SNDTIMEO was set; @none: to a negative time, which means no waiting at
+ * SO_RCVTIMEO (@recv) or SO_SNDTIMEO was set. @none: to a negative time, which means not to wait at
  * all.
  */
 void rsk_fd_set_patience(int fd, bool recv, bool none);
@@ -217,55 +238,60 @@ enum {
 struct rsk_op {
 	struct rsk_stream *s; /* pinned until rsk_op_end() */
 	int fd;
-	uint8_t kind;	 /* enum rsk_op_kind */
-	uint8_t counted; /* the stream counts this thread as inside a plain kernel wait: where, op.c */
-	uint8_t peek; /* MSG_PEEK: the bytes do not count as consumed; set by the hook after begin */
+	uint8_t kind; /* enum rsk_op_kind */
+	/* The stream counts this thread as inside a plain kernel wait; how, see op.c. */
+	uint8_t counted;
+	/* MSG_PEEK: the bytes do not count as consumed; set by the hook after begin. */
+	uint8_t peek;
 };
 
 /*
- * rsk_op_begin - may the kernel carry this call, or must the engine?
- * RSK_KERNEL: make the real call, then rsk_op_end() with its result (also -1). RSK_ENGINE: call the
- * matching rsk_op_*() below, then rsk_op_end(). @op is always initialised and always to be ended.
+ * rsk_op_begin - decides who carries a call. RSK_KERNEL: make the real call, then rsk_op_end() with
+ * its result (also -1). RSK_ENGINE: call the matching rsk_op_*() below, then rsk_op_end(). @op is
+ * always initialised, and always has to be ended.
  */
 int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind);
 void rsk_op_end(struct rsk_op *op, ssize_t ret);
 
 /*
- * Receive into / send from @iov as recvmsg(2), sendmsg(2) on a connected TCP socket would, blocking
- * where that would. @flags: MSG_*. Returns bytes (0: end of stream for recv) or -errno, and
- * -RSK_EKERNEL when the stream has just left to the kernel for this call: make the real call now.
- * SIGPIPE is raised here as TCP does. Memory that is not there gives -EFAULT as in the kernel (touch.h).
+ * Receive into, or send from, @iov as recvmsg(2), sendmsg(2) on a connected TCP socket would, and
+ * block where they would. @flags: MSG_*. Return bytes (0: end of stream for recv), -errno, or
+ * -RSK_EKERNEL if the stream has just fallen back for this call: make the real call now. SIGPIPE is
+ * raised here as TCP does. Invalid memory gives -EFAULT as in the kernel (touch.h).
  */
 #define RSK_EKERNEL 4095
 ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
 ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
 
 /*
- * rsk_fast_path_send, rsk_fast_path_recv - without an operation: a call on a hot fd that finds everything
- * as the last one left it (fast_path.c). Bytes, -EAGAIN, or RSK_UNSTEADY: nothing was done, open an
- * operation.
+ * rsk_fast_path_send, rsk_fast_path_recv - the fast path, without an operation: a call on a tracked
+ * descriptor that finds the same state as the last one left (fast_path.c). Returns bytes, -EAGAIN, or
+ * RSK_UNSTEADY: nothing was done, begin an operation.
  */
 #define RSK_UNSTEADY (-RSK_EKERNEL)
 ssize_t rsk_fast_path_send(int fd, const struct iovec *iov, int n, int flags);
 ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags);
 
 /*
- * rsk_op_fill - send @len bytes (> 0) that @f reads straight into the ring. As rsk_op_send(), but
- * what ends it may be
- * @f: then f->rc is what ended it (0: no more to read; -ENOSYS: there is no ring now), and the
- * count, or 0 or -errno, is of what went before. Else f->rc stays as it was.
+ * rsk_op_fill - sends @len bytes (> 0) that @f reads directly into the ring. Works as
+ * rsk_op_send(), but @f may end it. In that case f->rc is the reason (0: no more to read; -ENOSYS:
+ * there is no ring now), and the return value (count, 0 or -errno) covers what went before.
+ * Otherwise f->rc is unchanged.
  */
 struct rsk_fill;
 ssize_t rsk_op_fill(struct rsk_op *op, struct rsk_fill *f, size_t len);
 
 /*
- * rsk_op_drain - hand the stream's next bytes, up to @len, to @d, by way of @buf; what it takes is
- * consumed, in one step for all who read. Waits for bytes as recv() without flags does. Returns the
- * bytes, 0 at the end, -errno, -RSK_EKERNEL as above, or -RSK_EDRAIN: there were bytes, @d took none,
- * and d->rc is what it said.
+ * rsk_op_drain - passes the stream's next bytes, up to @len, to @d by way of @buf. What @d takes is
+ * consumed, in one atomic step for all readers. Waits for bytes as recv() without flags does.
+ * Returns the bytes, 0 at the end, -errno, -RSK_EKERNEL as above, or -RSK_EDRAIN: there were bytes,
+ * @d took none, and d->rc is what it returned.
  */
 struct rsk_drain {
-	/* Up to @len bytes at @from; returns how many, or 0 or -errno. Must not sleep: it is called under a lock. */
+	/*
+	 * Takes up to @len bytes at @from. Returns the number taken, 0 or -errno. Must not sleep:
+	 * it is called under a lock.
+	 */
 	ssize_t (*take)(struct rsk_drain *d, const void *from, size_t len);
 	int rc;
 };
@@ -273,33 +299,37 @@ struct rsk_drain {
 ssize_t rsk_op_drain(struct rsk_op *op, struct rsk_drain *d, void *buf, size_t len);
 
 /*
- * rsk_op_chunked - after RSK_KERNEL for a send: is it one that the engine makes all the same, since
- * it is large and blocks? Then rsk_op_send() is to be called, with the same arguments.
+ * rsk_op_chunked - chunked send: called after RSK_KERNEL for a send. Returns whether the engine
+ * carries it after all, since it is large and blocks. Then call rsk_op_send() with the same
+ * arguments.
  */
 bool rsk_op_chunked(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
 
-/* shutdown(2), the kernel's part and the ring's (FIN slot). 0 or -errno. */
+/* shutdown(2): the kernel's part and the ring's (FIN slot). Returns 0 or -errno. */
 int rsk_op_shutdown(struct rsk_op *op, int how);
 
 /* FIONREAD / SIOCOUTQ: adds what the ring holds to *@value, which the real ioctl has just set. */
 void rsk_op_inq(struct rsk_op *op, int *value);
 /*
- * FIONREAD where the kernel can have nothing. False: it may; nothing was done, ask it and then
- * rsk_op_inq().
+ * FIONREAD if the kernel cannot have any bytes. False: it may have some, and nothing was done; make
+ * the real call and then rsk_op_inq().
  */
 bool rsk_op_inq_alone(struct rsk_op *op, int *value);
 void rsk_op_outq(struct rsk_op *op, int *value);
 
 /*
- * getsockopt(SO_ERROR): *@value is what the real call has just said; or the error that the engine
- * keeps.
+ * getsockopt(SO_ERROR): *@value is what the real call has just returned. Replaces it by the error
+ * that the engine keeps, if any.
  */
 void rsk_op_so_error(struct rsk_op *op, int *value);
 
-/* The error that is pending, as SO_ERROR tells it, and it is told now: -errno, 0: none. Any fd is allowed. */
+/* Takes the pending error, as SO_ERROR reports it. Returns -errno; 0: none. Any @fd is allowed. */
 int rsk_fd_pending_error(int fd);
 
-/* A call moved something before it met @err, which the connection tells at the next one. Any fd is allowed. */
+/*
+ * A call moved some bytes before it got error @err: keeps it for the next call on the connection.
+ * Any @fd is allowed.
+ */
 void rsk_fd_keep_error(int fd, int err);
 
 /*
@@ -311,13 +341,12 @@ void rsk_op_tcp_info(struct rsk_op *op, struct tcp_info *ti, unsigned int len);
 /* ---- waiting ------------------------------------------------------------------------------- */
 
 /*
- * poll/ppoll and select/pselect. *_concerns(): does the set hold a hot stream? If not: the real
- * call.
- * @timeout: NULL waits for ever, relative, not changed. @mask: NULL keeps the thread's.
- * Return: count of ready fds (revents set) or -errno. rsk_select() takes the fd_sets as select(2)
- * does (read and written, @nfds bits each; fd_sets larger than FD_SETSIZE work). rsk_select_most():
- * of @nfds, as many as the kernel would look at if there were no fds of ours; asked before
- * rsk_select() and before the real call.
+ * poll/ppoll and select/pselect. *_concerns(): does the set contain a tracked stream? If not, make
+ * the real call. @timeout: relative, not modified, NULL waits forever. @mask: NULL keeps the
+ * thread's. Return the number of ready descriptors (revents set) or -errno. rsk_select() takes the
+ * fd_sets as select(2) does (read and written, @nfds bits each; fd_sets larger than FD_SETSIZE
+ * work). rsk_select_most(): how many of @nfds the kernel would check if there were no descriptors
+ * of ours; call it before rsk_select() and before the real call.
  */
 bool rsk_poll_concerns(const struct pollfd *fds, nfds_t n);
 int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask);
@@ -327,9 +356,9 @@ int rsk_select(int nfds, fd_set *r, fd_set *w, fd_set *e, const struct timespec 
 	       const sigset_t *mask);
 
 /*
- * epoll. rsk_epoll_ctl() makes the real call itself (through host->epoll_ctl) and keeps the shadow.
- * rsk_epoll_wait(): as epoll_pwait2; @timeout NULL: for ever. Both return count/0 or -errno.
- * For an epoll fd that is cold (no stream registered) the hook may go straight to the real call.
+ * epoll. rsk_epoll_ctl() makes the real call itself and maintains the shadow of the registrations.
+ * rsk_epoll_wait(): as epoll_pwait2; @timeout NULL: forever. Both return count/0 or -errno. For an
+ * untracked epoll descriptor (no stream is registered) the hook may make the real call directly.
  */
 int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev);
 int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct timespec *timeout,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* fdtab.c - see fdtab.h. */
+/* fdtab.c - the table of descriptors: see fdtab.h. */
 #include "fdtab.h"
 
 #include <sys/mman.h>
@@ -9,11 +9,11 @@
 #include "process.h"
 
 #define PAGE_BYTES 4096u
-#define TABLE_BYTES                                                                                \
-	(PAGE_BYTES + RSK_FD_TABLE_MOST * sizeof(uintptr_t)) /* the process id, and the table */
+/* The page with the process id, and the table. */
+#define TABLE_BYTES (PAGE_BYTES + RSK_FD_TABLE_MOST * sizeof(uintptr_t))
 
 struct rsk_fdtab rsk_fdtab;
-static _Atomic(uint32_t) fd_high; /* entries from here on were never used */
+static _Atomic(uint32_t) fd_high; /* no entry from here on was ever used */
 
 void rsk_fdtab_init(void)
 {
@@ -25,8 +25,9 @@ void rsk_fdtab_init(void)
 	rsk_fdtab.word = (_Atomic(uintptr_t) *)(void *)((uint8_t *)p + PAGE_BYTES);
 	rsk_fdtab.size = RSK_FD_TABLE_MOST;
 	/*
-	 * A child finds zeros. What forks by our hooks fills its table again (fork.c); the child of a fork that nobody
-	 * saw has nothing tracked, and no process id: it leaves alone what its parent has in memory.
+	 * A child finds zeros. A child of a hooked fork fills its table again (fork.c). A child of
+	 * a fork that no hook saw tracks nothing and has no process id, so it leaves its parent's
+	 * memory alone.
 	 */
 	if (rsk_sys_madvise(p, TABLE_BYTES, MADV_WIPEONFORK) == 0)
 		rsk_process_wiped(p);
@@ -64,7 +65,7 @@ uint32_t rsk_fd_high(void)
 	return atomic_load_explicit(&fd_high, memory_order_acquire);
 }
 
-/* Replace @from by @to wherever it stands (a stream gets cold, hot). */
+/* Replaces @from by @to in all entries (a stream becomes tracked or untracked). */
 void rsk_fd_replace(uintptr_t from, uintptr_t to)
 {
 	uint32_t high = rsk_fd_high();

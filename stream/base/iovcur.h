@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iovcur.h - a position in an iovec array, or in something that is read as it is sent. Pure; borrows either. */
+/*
+ * iovcur.h - a cursor over an iovec array, or over a source that is read while it is sent. Used by
+ * everything that moves payload. Pure; borrows either.
+ */
 #ifndef RSK_IOVCUR_H
 #define RSK_IOVCUR_H
 
@@ -10,27 +13,32 @@
 #include <sys/uio.h>
 
 /*
- * What a slot's payload is read from, straight into its place. read(): up to @len bytes of what is @left; 0: it has
- * ended; -errno: it cannot be had so, or now. Must not sleep: it is called under a lock.
+ * A source from which a slot's payload is read directly into its place. read(): reads up to @len
+ * bytes, of which @left remain. Returns bytes; 0: the source has ended; -errno: it cannot be read
+ * this way, or not now. Must not sleep: it is called under a lock.
  */
 struct rsk_fill {
 	ssize_t (*read)(struct rsk_fill *f, uint8_t *to, size_t len, size_t left);
-	int rc; /* of the read that ended it: 0 or -errno; -ENOSYS: only a ring takes it so; else as it was */
+	/*
+	 * Result of the read that ended it: 0 or -errno; -ENOSYS: only a ring can take it;
+	 * otherwise unchanged.
+	 */
+	int rc;
 };
 
 struct rsk_iovcur {
 	union {
 		const struct iovec *v;
-		struct rsk_fill *fill; /* n is RSK_IOVCUR_FILL: there are no runs */
+		struct rsk_fill *fill; /* if n is RSK_IOVCUR_FILL: there are no runs */
 	};
-	int n;	     /* entries left, the current one included */
-	size_t off;  /* into the current one */
-	size_t left; /* bytes left in all */
+	int n;	     /* entries left, including the current one */
+	size_t off;  /* in the current entry */
+	size_t left; /* total bytes left */
 };
 
 #define RSK_IOVCUR_FILL (-1)
 
-/* A call moves no more than this, however long its vector is: MAX_RW_COUNT of the kernel. */
+/* Maximum bytes of one call, however long its vector is: the kernel's MAX_RW_COUNT. */
 #define RSK_RW_MAX_BYTES 0x7ffff000UL
 
 static inline void rsk_iovcur_init_fill(struct rsk_iovcur *c, struct rsk_fill *f, size_t len)
@@ -55,7 +63,7 @@ static inline void rsk_iovcur_init(struct rsk_iovcur *c, const struct iovec *v, 
 		c->left = RSK_RW_MAX_BYTES;
 }
 
-/* Current run: *p and its length; 0 at the end. */
+/* The current run: *p and its length; 0 at the end. */
 static inline size_t rsk_iovcur_run(struct rsk_iovcur *c, uint8_t **p)
 {
 	size_t run;
@@ -89,7 +97,7 @@ static inline void rsk_iovcur_advance(struct rsk_iovcur *c, size_t len)
 	}
 }
 
-/* Copy len bytes (<= left) out of the vector into dst, and on. */
+/* Copies @len bytes (<= left) from the vector to @dst, and advances. */
 static inline void rsk_iovcur_gather(struct rsk_iovcur *c, uint8_t *dst, size_t len)
 {
 	while (len) {
@@ -97,7 +105,7 @@ static inline void rsk_iovcur_gather(struct rsk_iovcur *c, uint8_t *dst, size_t 
 		size_t run = rsk_iovcur_run(c, &p);
 
 		if (!run)
-			return; /* whoever owns the vector made it shorter meanwhile */
+			return; /* another thread has shortened the vector meanwhile */
 		if (run > len)
 			run = len;
 		memcpy(dst, p, run);
@@ -107,7 +115,7 @@ static inline void rsk_iovcur_gather(struct rsk_iovcur *c, uint8_t *dst, size_t 
 	}
 }
 
-/* Copy len bytes (<= left) from src into the vector, and on. */
+/* Copies @len bytes (<= left) from @src to the vector, and advances. */
 static inline void rsk_iovcur_scatter(struct rsk_iovcur *c, const uint8_t *src, size_t len)
 {
 	while (len) {
@@ -115,7 +123,7 @@ static inline void rsk_iovcur_scatter(struct rsk_iovcur *c, const uint8_t *src, 
 		size_t run = rsk_iovcur_run(c, &p);
 
 		if (!run)
-			return; /* whoever owns the vector made it shorter meanwhile */
+			return; /* another thread has shortened the vector meanwhile */
 		if (run > len)
 			run = len;
 		memcpy(p, src, run);

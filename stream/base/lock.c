@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* lock.c - the contended paths of lock.h. */
 #include "lock.h"
 
 #include <errno.h>
@@ -17,7 +18,10 @@ uint32_t rsk_tid_fill(void)
 	return rsk_tid;
 }
 
-/* How long a waiter sleeps before it asks whether the owner is alive. Being woken does not depend on it. */
+/*
+ * How long a waiter sleeps before it checks whether the owner is alive. Wake-ups do not depend on
+ * it.
+ */
 #define OWNER_CHECK_NS 20000000
 #define SPINS_BEFORE_SLEEP 100
 
@@ -31,7 +35,10 @@ bool rsk_lock_slow(struct rsk_lock *l, uint32_t tid)
 		uint32_t owner = seen & ~RSK_LOCK_WAITERS;
 
 		if (!seen) {
-			/* Others may sleep: keep the mark, one wake too many does no harm. */
+			/*
+			 * Others may sleep: keep the waiters bit, since one superfluous wake does
+			 * no harm.
+			 */
 			if (atomic_compare_exchange_strong_explicit(&l->word, &seen,
 								    tid | RSK_LOCK_WAITERS,
 								    memory_order_acquire,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lock.h - a small lock in family memory: process-shared, holds its owner's thread id, so that a waiter can
- * tell a dead owner from a slow one. Taking it enters a guarded section (sigdefer.h), dropping it leaves it.
- * Never held while sleeping on anything but another such lock; order of locks: docs/locks.md.
+ * lock.h - a small futex lock, in memory that a fork copies. It holds the owner's thread id, so
+ * that a waiter can tell a dead owner from a slow one. Taking it enters a signal-deferred section
+ * (sigdefer.h), dropping it leaves the section. It is never held while sleeping on anything but
+ * another such lock; lock order: docs/locks.md.
  *
  * word: 0 free; tid; tid | RSK_LOCK_WAITERS. Acquire on take, release on drop.
  */
@@ -21,13 +22,17 @@ struct rsk_lock {
 	_Atomic(uint32_t) word;
 };
 
-extern __thread uint32_t rsk_tid; /* 0: not known yet, or this thread came through fork */
+/* 0: not known yet, or this thread came through fork. */
+extern __thread uint32_t rsk_tid;
 
 uint32_t rsk_tid_fill(void);
 bool rsk_lock_slow(struct rsk_lock *l, uint32_t tid);
 void rsk_unlock_slow(struct rsk_lock *l);
 
-/* Returns false; true when the last owner died holding it: what it guards may be half done (recover it). */
+/*
+ * Takes the lock. Returns false; true if the last owner died while holding it: the data may be half
+ * changed and must be recovered.
+ */
 static inline bool rsk_lock(struct rsk_lock *l)
 {
 	uint32_t free = 0, tid = rsk_tid;
@@ -41,6 +46,7 @@ static inline bool rsk_lock(struct rsk_lock *l)
 	return rsk_lock_slow(l, tid);
 }
 
+/* Takes the lock if it is free. Returns whether it did. */
 static inline bool rsk_trylock(struct rsk_lock *l)
 {
 	uint32_t free = 0, tid = rsk_tid;
@@ -55,6 +61,7 @@ static inline bool rsk_trylock(struct rsk_lock *l)
 	return false;
 }
 
+/* Drops the lock, and wakes one waiter if there is any. */
 static inline void rsk_unlock(struct rsk_lock *l)
 {
 	uint32_t tid = rsk_tid;

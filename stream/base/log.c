@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* log.c - writes log lines: see log.h. */
 #include "log.h"
 
 #include <fcntl.h>
@@ -23,7 +24,10 @@ void rsk_log_init(void)
 			rsk_log_level = i;
 }
 
-/* The file is opened for each line: lines are rare, and an fd kept open is one the application could close. */
+/*
+ * The file is opened for each line: lines are rare, and the application could close a descriptor
+ * that is kept open.
+ */
 void rsk_log_write(const char *fmt, ...)
 {
 	char line[LINE_BYTES];

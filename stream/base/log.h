@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* log.h - RSOCK_LOG: lines by one raw write each, to stderr or RSOCK_LOG_FILE. No heap, no stdio lock. */
+/*
+ * log.h - RSOCK_LOG: one raw write per line, to stderr or RSOCK_LOG_FILE; called from everywhere in
+ * the library. No heap, no stdio lock.
+ */
 #ifndef RSK_LOG_H
 #define RSK_LOG_H
 
@@ -12,7 +15,9 @@ enum rsk_log_level {
 
 extern int rsk_log_level;
 
+/* Reads the level from RSOCK_LOG. */
 void rsk_log_init(void);
+/* Writes one line, truncated to 511 bytes; called by rsk_log(). */
 void rsk_log_write(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #define rsk_log(level, ...)                                                                        \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* process.c - see process.h. */
+/* process.c - process state, clocks and the library's own descriptors: see process.h. */
 #include "process.h"
 
 #include <errno.h>
@@ -55,12 +55,12 @@ uint64_t rsk_tick_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- our own fds: high, so that the application's numbers stay low ---- */
+/* ---- own descriptors: high numbers, so that the application's stay low ---- */
 
-/* So few numbers are all the application's. */
+/* Below this limit all numbers are left to the application. */
 #define FD_LIMIT_LEAST 256
 
-/* The lowest number for one of ours, by the limit as it is now; -EMFILE: there are too few. */
+/* The lowest number for an own descriptor, by the current limit; -EMFILE: the limit is too low. */
 static int own_base_now(void)
 {
 	struct rlimit lim = { .rlim_cur = 1024 };
@@ -77,7 +77,10 @@ static int own_base_now(void)
 	return (int)base;
 }
 
-/* The lowest number of the last time: a hint, the kernel says when it is too high; 0: not known. */
+/*
+ * The lowest number used last time: a hint, since the kernel reports when it is too high; 0: not
+ * known.
+ */
 static _Atomic(int) own_base;
 
 static int copy_up(int fd, int base)
@@ -111,11 +114,11 @@ int rsk_own_fd_copy(int fd)
 
 	if (fd >= 0 && base)
 		high = copy_up(fd, base);
-	/* Full, or the limit has been lowered since. */
+	/* All used, or the limit has been lowered since. */
 	return fd >= 0 && high == -EMFILE ? copy_by_limit(fd) : high;
 }
 
-/* It stays for long: it is to lie above the application's by the limit of now. */
+/* The descriptor is kept for long, so it has to be above the application's by the current limit. */
 int rsk_own_fd(int fd)
 {
 	int high = fd < 0 ? fd : copy_by_limit(fd);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* process.h - what all of the engine knows of this process: its id, its clock, its own descriptors, its end. */
+/*
+ * process.h - state of this process that all of the engine uses: its id, clock, own descriptors,
+ * and end.
+ */
 #ifndef RSK_PROCESS_H
 #define RSK_PROCESS_H
 
@@ -12,23 +15,29 @@
 #include "sigdefer.h"
 #include "host.h"
 
-/* 0: the child of a fork that was not seen (a raw system call): nothing is tracked there. */
+/* 0: the child of a fork that no hook saw (a raw system call); nothing is tracked there. */
 extern int *rsk_pid_word;
 #define rsk_pid (*rsk_pid_word)
 
-extern _Atomic(int) rsk_stopped; /* enum rsk_reason: this process promotes nothing more; 0: it does */
+/* Enum rsk_reason: this process promotes no stream any more; 0: it does. */
+extern _Atomic(int) rsk_stopped;
 
-void rsk_process_init(void); /* once, before all else */
-/* A page of its own that a child finds zeroed has the process id from now on (@word), as it has the fd table. */
+void rsk_process_init(void); /* called once, before everything else */
+/*
+ * Moves the process id to @word, in a page that a child finds zeroed, as its table of descriptors.
+ */
 void rsk_process_wiped(int *word);
 
-bool rsk_exiting(void);	    /* in exit(), or _exit() */
-bool rsk_exit_begins(void); /* from now on; false: it was so before */
+bool rsk_exiting(void); /* in exit() or _exit() */
+/* Sets that state; false: it was set before. */
+bool rsk_exit_begins(void);
 
+/* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t rsk_now_ns(void);
-uint64_t rsk_tick_ns(void); /* the same clock, some milliseconds late at the most, and cheap */
+/* The same clock, cheaper, at most some milliseconds late. */
+uint64_t rsk_tick_ns(void);
 
-/* @t behind @from_ns, a time of this clock; UINT64_MAX, which is for ever, for what no clock gets to. */
+/* The time @t after @from_ns, of this clock; UINT64_MAX, which means forever, if that overflows. */
 static inline uint64_t rsk_until_ns(uint64_t from_ns, const struct timespec *t)
 {
 	if ((uint64_t)t->tv_sec >= UINT64_MAX / 2 / 1000000000u)
@@ -37,17 +46,17 @@ static inline uint64_t rsk_until_ns(uint64_t from_ns, const struct timespec *t)
 }
 
 /*
- * Calls of this thread that went to the kernel and may have made some fd ready there. A wait on an
- * epoll set that has not been asked of late asks the kernel again when this has changed
- * (epoll_wait.c), so that a program finds what it has done itself.
+ * Kernel call counter: calls of this thread that went to the kernel and may have made a descriptor
+ * ready there. A wait on an epoll set that did not ask the kernel recently asks it again when this
+ * has changed (epoll_wait.c), so that a program sees the effect of its own calls.
  */
 extern __thread uint32_t rsk_kernel_calls;
 
 /*
- * The same, for who keeps or compares it. What this thread did before anybody of its process did so
- * is not counted, and need not be: nobody has an older count to compare with. (A count kept by
- * another process of the family, or by another thread, is of other acts anyway; where it is equal
- * by chance, the kernel's news are told a moment later.)
+ * The counter, for a caller that keeps or compares it; counting starts with the first call of this
+ * function in the process. Earlier calls need not be counted, since there is no older value to
+ * compare with. (A value kept by another thread, or by a process before a fork, counts other calls
+ * anyway; if it is equal by chance, the kernel's events are reported a moment later.)
  */
 static inline uint32_t rsk_kernel_calls_so_far(void)
 {
@@ -68,8 +77,14 @@ static inline void rsk_count_kernel_call(void)
 
 uint64_t rsk_random64(void); /* never 0 */
 
-int rsk_own_fd(int fd); /* move one of ours up; the new number or -errno; enters it in the table */
-int rsk_own_fd_copy(int fd); /* a copy of the application's */
+/*
+ * Moves an own descriptor to a high number and enters it in the table; returns that number or
+ * -errno.
+ */
+int rsk_own_fd(int fd);
+/* The same for a copy of an application's descriptor. */
+int rsk_own_fd_copy(int fd);
+/* Closes an own descriptor; ignores any other. */
 void rsk_own_close(int fd);
 
 #endif

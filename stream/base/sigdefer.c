@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* sigdefer.c - the end of a section in which something came up: puts to send off, signals to run. */
+/*
+ * sigdefer.c - the end of a signal-deferred section in which something became due: deferred posts to
+ * send off, signals to deliver. See sigdefer.h.
+ */
 #include "sigdefer.h"
 
 #include "fabric.h"
@@ -9,7 +12,9 @@ __thread volatile uint32_t rsk_sigdefer_signals;
 __thread volatile uint32_t rsk_sigdefer_cut;
 __thread struct rsk_rail *rsk_deferred_posts;
 
-/* Sends off what the section's puts have noted. Handlers find the section still open. */
+/*
+ * Sends off the posts that the section's puts have deferred. Handlers find the section still open.
+ */
 static void pay(void)
 {
 	struct rsk_rail *rail = rsk_deferred_posts;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/*
+ * touch.c - the table of probing instructions, and probes of long ranges and vectors: see touch.h.
+ */
 #include "touch.h"
 
 #include "iovcur.h"
 
-/* The linker's: the first row, and behind the last. */
+/* Defined by the linker: the first row of the table, and the end. */
 extern const struct rsk_touch_fixup __start_rsk_touch_fixups[]
 	__attribute__((visibility("hidden")));
 extern const struct rsk_touch_fixup __stop_rsk_touch_fixups[] __attribute__((visibility("hidden")));
@@ -42,7 +45,7 @@ static bool each_run(struct rsk_iovcur at, size_t len, bool write)
 		size_t run = rsk_iovcur_run(&at, &p);
 
 		if (!run)
-			return true; /* whoever owns the vector made it shorter meanwhile */
+			return true; /* another thread has shortened the vector meanwhile */
 		if (run > len)
 			run = len;
 		if (!(write ? rsk_touch_writes(p, run) : rsk_touch_reads(p, run)))

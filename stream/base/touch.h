@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * touch.h - memory of the application's, as a call was given it: can it be read, can it be written?
+ * touch.h - checks whether memory that the application passed to a call can be read or written. The
+ * hooks and the ring code call it before they copy.
  *
- * The kernel answers EFAULT for what is not mapped, or may not be written. We copy in the program's own address space,
- * and would fault. So a byte of each page is touched before, by an instruction that stands in a table together with
- * the place where it goes on if it faults: the handler in front of the application's (preload/signal_trampoline.c) looks it up,
- * as the kernel does with its own. Where nothing faults that is one instruction a page. See docs/adr/wild-pointers.md.
+ * The kernel answers EFAULT for memory that is not mapped or not writable. We copy in the program's
+ * own address space, and would fault. So one byte of each page is touched first, by an instruction
+ * that is listed in a table together with the place where execution continues if it faults. The
+ * signal trampoline (preload/signal_trampoline.c) looks it up, as the kernel does for its own copies. If
+ * nothing faults that costs one instruction per page. See docs/adr/wild-pointers.md.
  *
- * Writing is asked for as far as something will be written: the byte is written back as it was read.
+ * Writability is checked only as far as something will be written; the byte is written back as it
+ * was read.
  */
 #ifndef RSK_TOUCH_H
 #define RSK_TOUCH_H
@@ -18,9 +21,9 @@
 
 struct rsk_iovcur;
 
-#define RSK_TOUCH_PAGE 4096 /* the smallest there is */
+#define RSK_TOUCH_PAGE 4096 /* the smallest page size */
 
-/* A row of the table; both relative to where they stand. */
+/* A row of the table; both offsets are relative to their own address. */
 struct rsk_touch_fixup {
 	int32_t insn, on;
 };
@@ -31,6 +34,7 @@ struct rsk_touch_fixup {
 	".long " insn " - ., %l[bad] - .\n"                                                        \
 	".popsection"
 
+/* Touch one byte. Return false if the access faults, where the program would get SIGSEGV. */
 static inline __attribute__((always_inline)) bool rsk_touch_read_byte(const void *p)
 {
 #if defined(__x86_64__)
@@ -68,10 +72,11 @@ bad:
 	return false;
 }
 
+/* Touch each page of @len (> 0) bytes at @p. */
 bool rsk_touch_read_pages(const void *p, size_t len);
 bool rsk_touch_write_pages(void *p, size_t len);
 
-/* @len > 0 bytes. */
+/* Check @len (> 0) bytes at @p. */
 static inline __attribute__((always_inline)) bool rsk_touch_reads(const void *p, size_t len)
 {
 	if (__builtin_expect(len > RSK_TOUCH_PAGE, 0))
@@ -86,14 +91,17 @@ static inline __attribute__((always_inline)) bool rsk_touch_writes(void *p, size
 	return rsk_touch_write_byte(p) && rsk_touch_write_byte((uint8_t *)p + len - 1);
 }
 
-/* The same of the next @len bytes of a vector. */
+/* Check the next @len bytes of a vector. */
 bool rsk_touch_gathers(const struct rsk_iovcur *src, size_t len);
 bool rsk_touch_scatters(const struct rsk_iovcur *dst, size_t len);
 
-/* The handler is there. Before that no stream is, and what leads nowhere is not looked at. */
+/* The signal trampoline is installed. Before that there is no stream, and no address is probed. */
 extern bool rsk_touch_ready __attribute__((visibility("hidden")));
 
-/* No address that a program can have: such a vector the kernel refuses before it looks at the socket. */
+/*
+ * Is @p an address that no program can have? The kernel refuses such a vector before it checks the
+ * socket.
+ */
 static inline bool rsk_touch_never(const void *p)
 {
 #if defined(__x86_64__)
@@ -104,7 +112,10 @@ static inline bool rsk_touch_never(const void *p)
 #endif
 }
 
-/* Where to go on behind a fault of the instruction at @pc; 0: it is none of these. Signal-safe. */
+/*
+ * Where execution continues after a fault of the instruction at @pc; 0: it is not in the table.
+ * Signal-safe.
+ */
 uintptr_t rsk_touch_fixup(uintptr_t pc);
 
 #endif

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* control_word.c - reads and writes control words: see control_word.h. */
 #include "control_word.h"
 
 #include <string.h>
@@ -13,7 +14,10 @@ int rsk_control_word_put(struct rsk_rail *rail, uint64_t off, const struct rsk_k
 	m->zero = 0;
 	m->hash = rsk_hash_control_word(key, m, role);
 	memcpy(at, m, offsetof(struct rsk_control_word, hash));
-	/* The hash last, so that in shm a reader that sees a new hash usually sees the rest. */
+	/*
+	 * Store the hash last, so that in shared memory a reader that sees a new hash usually sees
+	 * the rest too.
+	 */
 	__atomic_store_n((uint64_t *)(void *)(at + offsetof(struct rsk_control_word, hash)),
 			 m->hash, __ATOMIC_RELEASE);
 	return rsk_put(rail, off, sizeof(*m));

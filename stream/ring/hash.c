@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/*
+ * hash.c - keyed XXH3-64: see hash.h. Long payloads go to the AVX2 or AVX-512 version (hash_wide.h)
+ * where the processor has it.
+ */
 #include "hash.h"
 
 #include <string.h>
@@ -8,7 +12,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define LONG_BYTES XXH3_MIDSIZE_MAX /* up to here there are no vectors in it */
+/* Inputs of up to this length are hashed without vector instructions. */
+#define LONG_BYTES XXH3_MIDSIZE_MAX
 _Static_assert(LONG_BYTES == RSK_SLOT_SHORT_BYTES,
 	       "what is aligned in a slot is what vectors copy");
 
@@ -23,7 +28,10 @@ void rsk_key_init(struct rsk_key *key, uint64_t seed)
 uint64_t rsk_hash_payload(const struct rsk_key *key, const void *p, uint32_t len)
 {
 #if RSK_HASH_WIDE
-	/* What libgcc's constructor found; before it has run this is false, and the value is the same. */
+	/*
+	 * __builtin_cpu_supports() reads what libgcc's constructor found. Before that has run it
+	 * returns false, and the hash is the same.
+	 */
 	if (len > LONG_BYTES) {
 		if (__builtin_cpu_supports("avx512bw"))
 			return rsk_hash_avx512(key->secret, p, len);

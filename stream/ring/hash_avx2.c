@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* hash_avx2.c - see hash_wide.h; compiled with the options that stream/CMakeLists.txt gives it. */
+/* hash_avx2.c - see hash_wide.h; compiled with the options set in stream/CMakeLists.txt. */
 #include "hash_wide.h"
 
 #if RSK_HASH_WIDE

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hash_copy.h - the body of rsk_hash_copy_<vectors>() and rsk_hash_split_<vectors>(): copies more than 240 bytes, to
- * one place or to two, and returns the XXH3-64 of the copy, in one pass. Each byte is loaded once: what is hashed is
- * what was stored, whatever the owner of the source does meanwhile. The algorithm is XXH3's for long inputs with a
- * secret (xxHash, doc/xxhash_spec.md, "XXH3 Algorithm for Large Inputs"); the library has no function that copies too.
+ * hash_copy.h - the body of rsk_hash_copy_<vectors>() and rsk_hash_split_<vectors>(), included by
+ * hash_avx2.c and hash_avx512.c. It copies more than 240 bytes, to one destination or to two, and
+ * returns the XXH3-64 of the copy, in one pass. Each byte is loaded once: the bytes that are hashed
+ * are those that were stored, even if the owner of the source changes it meanwhile. The algorithm
+ * is XXH3's for long inputs with a secret (xxHash, doc/xxhash_spec.md, "XXH3 Algorithm for Large
+ * Inputs"); the library has no function that also copies.
  *
- * Whoever includes it defines V (a vector), and on vectors LOAD, STORE, XOR, ACCUMULATE (acc, data, key), SCRAMBLE
- * (acc, key).
+ * The including file defines V (a vector type), and on vectors LOAD, STORE, ACCUMULATE (acc, data,
+ * key) and SCRAMBLE (acc, key).
  */
 #include <string.h>
 
@@ -26,7 +28,7 @@
 #define P64_4 0x85EBCA77C2B2AE63u
 #define P64_5 0x27D4EB2F165667C5u
 
-/* Where the secret is read from for the last stripe and for the end. */
+/* Offsets in the secret for the last stripe and for the final merge. */
 #define SECRET_LAST (RSK_SECRET_BYTES - STRIPE - 7)
 #define SECRET_MERGE 11
 
@@ -64,7 +66,10 @@ static uint64_t merge(const V *acc, const uint8_t *secret, uint64_t h)
 
 _Static_assert(RSK_HASH_SPLIT_BYTES == BLOCK, "a copy is split between blocks");
 
-/* Bytes below @split, a multiple of BLOCK and less than @len, go to @first, the others to @dst; both as in @src. */
+/*
+ * Bytes below @split, a multiple of BLOCK and less than @len, go to @first, the others to @dst.
+ * Each byte keeps its offset in @src.
+ */
 static inline __attribute__((always_inline)) uint64_t hash_copy(const uint8_t *secret,
 								uint8_t *first, size_t split,
 								uint8_t *dst, const uint8_t *src,
@@ -91,7 +96,10 @@ static inline __attribute__((always_inline)) uint64_t hash_copy(const uint8_t *s
 			    dst + blocks * BLOCK + i * STRIPE);
 	done = blocks * BLOCK + stripes * STRIPE;
 	memcpy(dst + done, src + done, len - done);
-	/* The last stripe overlaps the one before: it is taken from the copy, which may lie in two parts. */
+	/*
+	 * The last stripe overlaps the one before. It is read from the copy, which may be in two
+	 * parts.
+	 */
 	if (split > len - STRIPE) {
 		memcpy(last, first + len - STRIPE, split - (len - STRIPE));
 		memcpy(last + (split - (len - STRIPE)), dst + split, len - split);

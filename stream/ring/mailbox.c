@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* mailbox.c - publishes, reads and decodes mailboxes: see mailbox.h. */
 #include "mailbox.h"
 
 #include <errno.h>
@@ -67,7 +68,7 @@ int rsk_mailbox_publish(struct rsk_mailbox *box, enum rsk_mailbox_kind kind, con
 	return 0;
 }
 
-/* ---- the other side ---- */
+/* ---- the reader ---- */
 enum rsk_mailbox_check rsk_mailbox_check(const void *copy, uint32_t bytes,
 					 const struct rsk_key *key, struct rsk_mailbox_view *view)
 {
@@ -110,7 +111,10 @@ static int begin(struct rsk_mailbox_reader *r)
 
 	if (!r->rail->ops->get)
 		return -EOPNOTSUPP;
-	/* Never the same twice in a row: what was abandoned cannot pass for what is under way. */
+	/*
+	 * Consecutive tokens differ, so that the completion of an abandoned get does not match the
+	 * current one.
+	 */
 	r->token = (uint64_t)r->tag << 32 | (uint32_t)(r->gets + 1);
 	rc = r->rail->ops->get(r->rail, r->off, r->copy, r->bytes, r->token);
 	if (rc < 0)
@@ -262,7 +266,7 @@ int rsk_mailbox_accept(struct rsk_mailbox_pending *p, const struct rsk_mailbox_v
 		return -EBADMSG;
 	if (c.number < p->command.number || (c.number == p->command.number && !p->armed))
 		return -EALREADY;
-	/* What a number means cannot change any more. */
+	/* The meaning of a command number is fixed once it was accepted. */
 	if (c.number == p->command.number && memcmp(&c, &p->command, sizeof(c)) != 0)
 		return -EBADMSG;
 	p->command = c;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * order.c - the form's setting, and the sender: which mark a packet gets, what is acknowledged, when counting
- * restarts.
+ * order.c - parses the index form, and the sending machine of order.h: which tag a packet gets,
+ * what is acknowledged, and when counting restarts.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,11 +13,14 @@ static const struct {
 	uint8_t kind, bits_max;
 } forms[] = {
 	{ "absolute", RSK_ORDER_ABSOLUTE, RSK_ORDER_BITS_MAX },
-	{ "relative", RSK_ORDER_RELATIVE, RSK_ORDER_BITS_MAX - 1 }, /* and the epoch */
+	{ "relative", RSK_ORDER_RELATIVE, RSK_ORDER_BITS_MAX - 1 }, /* one bit is the epoch */
 	{ "wrapping", RSK_ORDER_WRAPPING, RSK_ORDER_BITS_MAX },
 };
 
-/* Digits at *text, which goes on behind them; more than @max: @max + 1. 0: none, or the number 0. */
+/*
+ * Parses the digits at *text and advances *text behind them. Returns the number, @max + 1 if it is
+ * greater than @max, or 0 if there are no digits.
+ */
 static uint32_t number(const char **text, uint32_t max)
 {
 	uint32_t n = 0;
@@ -34,7 +37,7 @@ static int refuse(const char **error, const char *why)
 	return -EINVAL;
 }
 
-/* BITS and EVERY, as far as they are there. */
+/* Parses BITS and EVERY, which are optional. */
 static int parse_numbers(struct rsk_order_form *f, const char **text, uint32_t bits_max,
 			 const char **error)
 {
@@ -204,7 +207,7 @@ int rsk_order_tx_begin(struct rsk_order_tx *tx)
 	return 0;
 }
 
-/* The index of a number, with the epoch. */
+/* The index of transaction @n, with the epoch. */
 static uint32_t index_of(const struct rsk_order_tx *tx, uint64_t n)
 {
 	if (tx->form.kind == RSK_ORDER_RELATIVE)
@@ -258,7 +261,7 @@ int rsk_order_tx_put_other(struct rsk_order_tx *tx, uint64_t place, uint32_t cel
 	return 0;
 }
 
-/* Everything is acknowledged: the moment at which relative counting may restart. */
+/* Everything is acknowledged: relative counting may restart. */
 static void drained(struct rsk_order_tx *tx)
 {
 	uint64_t used = tx->next - tx->origin;
@@ -284,7 +287,9 @@ static void advance(struct rsk_order_tx *tx)
 		drained(tx);
 }
 
-/* The transaction with the highest number whose packets begin at or before @place; una - 1: none. */
+/*
+ * The transaction with the highest number whose packets begin at or before @place; una - 1: none.
+ */
 static uint64_t owner(const struct rsk_order_tx *tx, uint64_t place)
 {
 	uint64_t low = tx->una, high = tx->next;
@@ -319,7 +324,7 @@ int rsk_order_tx_ack(struct rsk_order_tx *tx, uint64_t place, uint32_t cells)
 	s = sent_at(tx, n);
 	if (had || n + 1 == tx->una || !s->first || place + cells > s->end)
 		return -EPROTO;
-	/* A packet's beginning is not kept, but the first one's length is. */
+	/* Where a packet begins is recorded only for the first one. */
 	if (place < s->begin + s->first) {
 		if (place != s->begin || cells != s->first)
 			return -EPROTO;
@@ -337,7 +342,10 @@ int rsk_order_tx_ack_below(struct rsk_order_tx *tx, uint64_t place)
 		return -EPROTO;
 	if (place <= tx->floor)
 		return 0;
-	/* No packet is acknowledged in part, as far as that can be known here: its first one. */
+	/*
+	 * A packet is never acknowledged in part. Only the boundary of the first packet is known
+	 * here.
+	 */
 	for (uint64_t n = tx->una; n < tx->next; n++) {
 		const struct rsk_order_sent *s = sent_at(tx, n);
 
@@ -371,7 +379,7 @@ int rsk_order_tx_where(const struct rsk_order_tx *tx, uint64_t number, uint64_t 
 
 	if (number < tx->una || number >= tx->next || !s->first || s->end <= tx->floor)
 		return -ENOENT;
-	/* Below the floor newer ones may lie in the same cells. */
+	/* Below the floor, newer packets may occupy the same cells. */
 	*begin = s->begin > tx->floor ? s->begin : tx->floor;
 	*end = s->end;
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * order_parts.h - cells of a ring as bits, which order.c (sender) and order_rx.c (receiver) share. Only for these
- * two, and tests. A place's bit is its cell's. Ranges are of places, no longer than the ring; none of these reads
- * beyond the bitmap.
+ * order_parts.h - bitmaps of a ring's cells, shared by order.c (sender) and order_rx.c (receiver).
+ * Only these two and the tests include it. The bit of a place is that of its cell. Ranges are of
+ * places, and not longer than the ring; no function reads beyond the bitmap.
  */
 #ifndef RSK_ORDER_PARTS_H
 #define RSK_ORDER_PARTS_H
@@ -10,8 +10,8 @@
 #include "order.h"
 
 /*
- * The part of [@begin, @end) in the word of @begin's cell: *at the word, its bits; *next: the place after that
- * part.
+ * Finds the part of [@begin, @end) that is in the same word as @begin's cell. Returns the bits;
+ * *at: the index of the word; *next: the place after that part.
  */
 static inline uint64_t rsk_order_part(uint32_t cells, uint64_t begin, uint64_t end, uint32_t *at,
 				      uint64_t *next)
@@ -27,7 +27,7 @@ static inline uint64_t rsk_order_part(uint32_t cells, uint64_t begin, uint64_t e
 	return (n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1) << shift;
 }
 
-/* Bits that are set. */
+/* The number of bits set in [@begin, @end). */
 static inline uint32_t rsk_order_count(const uint64_t *bits, uint32_t cells, uint64_t begin,
 				       uint64_t end)
 {
@@ -64,7 +64,7 @@ static inline void rsk_order_clear(uint64_t *bits, uint32_t cells, uint64_t begi
 	}
 }
 
-/* The first place of [@begin, @end) whose bit is @set; @end: none. */
+/* The first place of [@begin, @end) whose bit equals @set; @end: none. */
 static inline uint64_t rsk_order_find(const uint64_t *bits, uint32_t cells, uint64_t begin,
 				      uint64_t end, bool set)
 {
@@ -82,17 +82,17 @@ static inline uint64_t rsk_order_find(const uint64_t *bits, uint32_t cells, uint
 	return end;
 }
 
-/* Does a packet of so many cells, at such a place, fit a ring at all? Never around its end. */
+/* Can a packet of @n cells be at @place of a ring at all? It never wraps around the ring's end. */
 static inline bool rsk_order_fits(uint32_t cells, uint64_t place, uint32_t n)
 {
 	return n && n <= cells && (place & (cells - 1)) + n <= cells && place <= UINT64_MAX / 2;
 }
 
-/* rsk_order_rx_see(), without its short way for what comes in order. */
+/* rsk_order_rx_see() without its fast path for packets in order. */
 int rsk_order_rx_see_any(struct rsk_order_rx *rx, uint16_t tag, uint64_t place, uint32_t cells,
 			 struct rsk_order_seen *seen);
 
-/* 0, -EINVAL or -ERANGE: as rsk_order_tx_init(). */
+/* Returns 0, -EINVAL or -ERANGE, as rsk_order_tx_init(). */
 int rsk_order_setup_check(const struct rsk_order_setup *setup);
 
 #endif

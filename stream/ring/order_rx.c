@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * order_rx.c - the special receive queue: elements by number, made by whichever packet of a transaction is seen
- * first, removed when it is complete. What was had is a bit for each cell of the ring: a packet's place says where
- * in its transaction it belongs, so that nothing else has to be stored under the element.
+ * order_rx.c - the receiving machine of order.h, the special receive queue: elements by number,
+ * created by whichever packet of a transaction is seen first, and removed when the transaction is
+ * complete. What was seen is one bit for each cell of the ring. A packet's place determines where
+ * in its transaction it belongs, so the element needs no list of packets.
  */
 #include <errno.h>
 #include <string.h>
@@ -59,7 +60,7 @@ static uint64_t word_seen(const struct rsk_order_rx *rx, uint64_t n)
 	return rx->open[(n & NUMBERS) / 64] | rx->done[(n & NUMBERS) / 64];
 }
 
-/* The lowest number from @n on of which something was seen; the consumer pointer: none. */
+/* The lowest number, from @n on, of which something was seen; rx->next: none. */
 static uint64_t seen_above(const struct rsk_order_rx *rx, uint64_t n)
 {
 	while (n < rx->next) {
@@ -74,11 +75,14 @@ static uint64_t seen_above(const struct rsk_order_rx *rx, uint64_t n)
 	return rx->next;
 }
 
-/* After the highest number below @n, and not below low, of which something was seen; low: none. */
+/*
+ * One more than the highest number, below @n and not below rx->low, of which something was seen;
+ * rx->low: none.
+ */
 static uint64_t seen_below(const struct rsk_order_rx *rx, uint64_t n)
 {
 	if (n >= rx->next)
-		return rx->next; /* its neighbour was seen: that is what the pointer says */
+		return rx->next; /* rx->next - 1 was seen by definition */
 	while (n > rx->low) {
 		uint64_t word = word_seen(rx, n - 1) << (63 - ((n - 1) & 63));
 
@@ -91,7 +95,7 @@ static uint64_t seen_below(const struct rsk_order_rx *rx, uint64_t n)
 	return rx->low;
 }
 
-/* Where the transaction @n may lie at most, by what was seen of others. */
+/* The range in which transaction @n must lie, given what was seen of others. */
 static void between(const struct rsk_order_rx *rx, uint64_t n, uint64_t *lo, uint64_t *hi)
 {
 	uint64_t below = seen_below(rx, n), above = seen_above(rx, n + 1);
@@ -139,13 +143,13 @@ bool rsk_order_rx_validate(const struct rsk_order_rx *rx)
 	}
 	for (uint32_t i = 0; i < RSK_ORDER_WINDOW_MAX / 64; i++)
 		bits += (uint32_t)__builtin_popcountll(rx->open[i] | rx->done[i]);
-	/* Nothing set outside the window, and no cell outside [base, top). */
+	/* No bit is set outside the window, and none of a cell outside [base, top). */
 	return bits == tagged && opened == rx->opened &&
 	       rsk_order_count(rx->places, rx->cells, rx->base, rx->base + rx->cells) ==
 		       rsk_order_count(rx->places, rx->cells, rx->base, rx->top);
 }
 
-/* Can a slot lie there that was not seen yet? 0 or -errno. */
+/* Can there be a slot at @place that was not seen yet? Returns 0 or -errno. */
 static int check_place(const struct rsk_order_rx *rx, uint64_t place, uint32_t cells)
 {
 	uint64_t end = place + cells;
@@ -163,8 +167,8 @@ static int check_place(const struct rsk_order_rx *rx, uint64_t place, uint32_t c
 }
 
 /*
- * Whose packet without an index that is: whose first packet, known to both ends, is the nearest below. 0 or
- * -EPROTO.
+ * Finds the transaction of a packet without an index: the nearest lower one whose first packet was
+ * seen. Both ends know that packet. Returns 0 or -EPROTO.
  */
 static int number_of_bare(const struct rsk_order_rx *rx, uint32_t tag, uint64_t place, uint64_t *n)
 {
@@ -181,7 +185,7 @@ static int number_of_bare(const struct rsk_order_rx *rx, uint32_t tag, uint64_t 
 	return -EPROTO;
 }
 
-/* The number that an index stands for. 0; -ERANGE, -EPROTO. */
+/* The number that an index stands for. Returns 0, -ERANGE or -EPROTO. */
 static int number_of(const struct rsk_order_rx *rx, uint32_t index, uint64_t *n)
 {
 	uint32_t span = rsk_order_span(&rx->form);
@@ -200,7 +204,9 @@ static int number_of(const struct rsk_order_rx *rx, uint32_t index, uint64_t *n)
 	} else if (epoch == rx->epoch) {
 		*n = rx->origin + index;
 	} else {
-		/* Everything was acknowledged, so everything was seen. */
+		/*
+		 * An epoch changes only after everything was acknowledged, so everything was seen.
+		 */
 		if (rx->low != rx->next || rx->low == rx->origin)
 			return -EPROTO;
 		*n = rx->low + index;
@@ -210,14 +216,20 @@ static int number_of(const struct rsk_order_rx *rx, uint32_t index, uint64_t *n)
 	return *n - rx->low < rx->window ? 0 : -ERANGE;
 }
 
-/* Nothing that is not the transaction's lies between its packets, nor did: what was taken there was another's. */
+/*
+ * Is [@begin, @end) free of slots of others? Between two packets of a transaction it must be: what
+ * was taken there belonged to another one.
+ */
 static bool nothing_in(const struct rsk_order_rx *rx, uint64_t begin, uint64_t end)
 {
 	return begin >= end || (begin >= rx->base &&
 				rsk_order_find(rx->places, rx->cells, begin, end, true) == end);
 }
 
-/* What the transaction's record is with that packet, into *e; the rules of the order hold, or -EPROTO. */
+/*
+ * Stores in *e what the transaction's record becomes with that packet. Returns 0, or -EPROTO if the
+ * packet breaks the rules of order.h.
+ */
 static int add(const struct rsk_order_rx *rx, uint64_t n, uint32_t tag, uint64_t place,
 	       uint32_t cells, struct rsk_order_element *e)
 {
@@ -287,7 +299,10 @@ int rsk_order_rx_see_any(struct rsk_order_rx *rx, uint16_t tag, uint64_t place, 
 	*seen = (struct rsk_order_seen){ .number = n,
 					 .created = !bit(rx->open, n),
 					 .complete = complete(&e) };
-	/* The other epoch: its first number is the lowest that is not complete, not the lowest that was seen. */
+	/*
+	 * The other epoch begins: its first number is the lowest that is not complete, not the
+	 * lowest seen.
+	 */
 	if (rx->form.kind == RSK_ORDER_RELATIVE && tag & RSK_ORDER_INDEXED &&
 	    rx->epoch != !!(tag & rsk_order_span(&rx->form))) {
 		rx->epoch = !rx->epoch;
@@ -306,7 +321,10 @@ int rsk_order_rx_see_any(struct rsk_order_rx *rx, uint16_t tag, uint64_t place, 
 	return 0;
 }
 
-/* Does the mark's index stand for @n, the lowest that is not complete? False also where that takes a longer look. */
+/*
+ * Does the tag's index stand for @n, the lowest number that is not complete? Also false in the rare
+ * cases that need a full check.
+ */
 static inline bool stands_for(const struct rsk_order_rx *rx, uint32_t tag, uint64_t n)
 {
 	uint32_t index = tag & RSK_ORDER_INDEX, span = rsk_order_span(&rx->form);
@@ -321,9 +339,10 @@ static inline bool stands_for(const struct rsk_order_rx *rx, uint32_t tag, uint6
 }
 
 /*
- * What nearly all are, with nothing seen ahead of it: the next packet of the only transaction that was begun, of which
- * all before it was seen; or, where none was, the first one of the next. True: done, but for the bits of its cells, and
- * all is as rsk_order_rx_see_any() would have left it. False: nothing has changed.
+ * The fast path, for nearly all packets, when nothing was seen ahead: the next packet of the only
+ * open transaction, of which everything before was seen; or, if none is open, the first packet of
+ * the next one. True: done, except for the bits of its cells; the state is that which
+ * rsk_order_rx_see_any() leaves. False: nothing changed.
  */
 static inline bool see_in_order(struct rsk_order_rx *rx, uint32_t tag, uint64_t place,
 				uint32_t cells, struct rsk_order_seen *seen)
@@ -346,7 +365,7 @@ static inline bool see_in_order(struct rsk_order_rx *rx, uint32_t tag, uint64_t 
 		e->last = last;
 	}
 	*seen = (struct rsk_order_seen){ .number = n, .created = first, .complete = last };
-	/* An element that its only packet has completed never was in the queue. */
+	/* A transaction of a single packet never has an element in the queue. */
 	if (first != last) {
 		flip(rx->open, n);
 		rx->opened += first ? 1 : -1u;
@@ -369,7 +388,7 @@ int rsk_order_rx_see(struct rsk_order_rx *rx, uint16_t tag, uint64_t place, uint
 	return 0;
 }
 
-/* Seen and taken at once, its cells' bits stay as they are. */
+/* The packet is seen and taken at once, so the bits of its cells need not be set. */
 bool rsk_order_rx_next(struct rsk_order_rx *rx, uint16_t tag, uint64_t place, uint32_t cells)
 {
 	struct rsk_order_seen seen;
@@ -386,7 +405,7 @@ int rsk_order_rx_see_other(struct rsk_order_rx *rx, uint64_t place, uint32_t cel
 
 	if (rc < 0)
 		return rc;
-	/* Not among the packets of a transaction. */
+	/* It must not be among the packets of a transaction. */
 	for (uint64_t i = seen_below(rx, rx->next); i > rx->low; i = seen_below(rx, i - 1)) {
 		const struct rsk_order_element *e = element_at(rx, i - 1);
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* ring.c - composes, puts, reads and repeats slots: see ring.h. */
 #include "ring.h"
 
 #include "txn_tags.h"
@@ -49,15 +50,16 @@ bool rsk_ring_rx_validate(const struct rsk_ring_rx *rx)
 }
 
 /*
- * The receiver's word for what it has taken is not hashed, but bounded as its credit is. A stream that is never drained
- * asks for it ever more seldom, down to once in a lap: it lies in a line that the receiver writes all the time.
+ * The receiver's index of what it has taken is not hashed, but bounded as its credit is. The sender
+ * reads it less and less often, down to once per lap, if the stream is never drained: it is in a
+ * cache line that the receiver writes all the time.
  */
 void rsk_ring_tx_restart_if_taken(struct rsk_ring_tx *tx, size_t len)
 {
 	uint32_t cell = rsk_ring_cell(tx->cells, tx->next);
 	uint32_t first = len < RSK_SLOT_MAX_PAYLOAD ? (uint32_t)len : RSK_SLOT_MAX_PAYLOAD;
 
-	/* Also the cell behind it: there the receiver looks, and a look is a touch. */
+	/* Includes the cell after the slot: the receiver polls it, which touches its page. */
 	if (!tx->taken || cell + rsk_slot_cells(first) < RSK_RING_PAGE_CELLS)
 		return;
 	if (tx->credit != tx->next)
@@ -94,8 +96,9 @@ static uint8_t *tx_at(const struct rsk_ring_tx *tx, uint64_t index)
 }
 
 /*
- * What ends at @end of the slot, within the first word of a cell, leaves the rest of what stood there: an older slot's
- * index, of which it could have made the next one's. Where that word ends.
+ * If a slot ends at @end within the first word of a cell, the rest of that word would keep bytes of
+ * an older slot's index, and together with the payload they could form the index of the next slot.
+ * Fills the word with 0xff. Returns where it ends.
  */
 static uint32_t end_word(uint8_t *at, uint32_t end)
 {
@@ -107,7 +110,10 @@ static uint32_t end_word(uint8_t *at, uint32_t end)
 	return end + pad;
 }
 
-/* Write the frame of a payload that already lies in place, whose hash is @payload, and put the whole. */
+/*
+ * Writes the frame of a slot whose payload is already in place, with hash @payload, and puts the
+ * slot.
+ */
 static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_t *at,
 		       const struct rsk_slot_head *head, uint64_t payload)
 {
@@ -118,8 +124,9 @@ static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_
 	memcpy(at + RSK_SLOT_HEAD_BYTES, &hash, sizeof(hash));
 	memcpy(at + 8, (const uint8_t *)head + 8, RSK_SLOT_HEAD_BYTES - 8);
 	/*
-	 * Index last: only a hint for the receiver, which would otherwise hash half a slot in vain. Release,
-	 * so that in shm a receiver that sees it usually finds the rest; the hash decides all the same.
+	 * Store the index last: it is only a hint, without which the receiver would hash half a
+	 * slot in vain. Release, so that in shared memory a receiver that sees it usually finds the
+	 * rest; the hash decides in any case.
 	 */
 	__atomic_store_n((uint64_t *)(void *)at, head->index, __ATOMIC_RELEASE);
 	rc = rsk_put(tx->rail, (uint64_t)(at - tx->rail->window), end);
@@ -133,8 +140,9 @@ static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_
 }
 
 /*
- * Reads up to @len bytes into the payload of the slot at @at. It was laid out for @len: fewer may have another place.
- * Returns how many, 0: there are no more, and @src has none left.
+ * Reads up to @len bytes into the payload of the slot at @at. The slot was laid out for @len; a
+ * shorter payload may belong at another offset, and is moved there. Returns the bytes read; 0:
+ * there are no more, and @src has none left.
  */
 static uint32_t fill_slot(struct rsk_iovcur *src, uint8_t *at, uint32_t len)
 {
@@ -288,7 +296,7 @@ int rsk_ring_tx_retransmit(struct rsk_ring_tx *tx, uint64_t from, uint64_t to, u
 	return 0;
 }
 
-/* Of a slot whose payload was copied and hashed: is that right? */
+/* Checks the hash of a slot whose payload was copied, with hash @payload. */
 static bool hash_right(const struct rsk_key *key, const struct rsk_slot_head *head,
 		       const uint8_t *at, uint64_t payload)
 {
@@ -299,8 +307,8 @@ static bool hash_right(const struct rsk_key *key, const struct rsk_slot_head *he
 }
 
 /*
- * Has the slot's end_word() come, too? The hash does not cover it, and where several rails bring what follows each
- * other, one that comes late would land in the slot that is put there next.
+ * Has the padding of end_word() arrived too? The hash does not cover it. Where several rails carry
+ * adjacent ranges, a late one would overwrite the slot that is put there next.
  */
 static bool end_right(const struct rsk_slot_view *v)
 {
@@ -313,7 +321,7 @@ static bool end_right(const struct rsk_slot_view *v)
 	return word >> 8 * in == UINT64_MAX >> 8 * in;
 }
 
-/* The payload of the slot at @at to @dst; is the copy's hash right? */
+/* Copies the payload of the slot at @at to @dst. Returns whether the copy's hash is right. */
 static bool copy_checked(const struct rsk_key *key, const struct rsk_slot_head *head,
 			 const uint8_t *at, uint8_t *dst)
 {

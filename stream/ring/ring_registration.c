@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* ring_registration.c - the ring registration automaton: see ring_registration.h. */
 #include "ring_registration.h"
 
 #include <stdlib.h>
@@ -21,7 +22,7 @@ enum rsk_ring_reg_action rsk_ring_reg_answer(struct rsk_ring_reg *w, bool valid,
 	uint8_t was = w->state;
 
 	if (was == RSK_RING_REG_NONE || was == RSK_RING_REG_DIRECT)
-		return RSK_RING_REG_DO_NOTHING; /* nobody asked; or once more the same */
+		return RSK_RING_REG_DO_NOTHING; /* no request, or a repeated answer */
 	if (valid) {
 		w->state = RSK_RING_REG_DIRECT;
 		counts[was == RSK_RING_REG_INDIRECT ? RSK_RING_REG_LATE_VALID :

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ring_registration.h - how the initiator of a transfer decides to send, and what the responder answers: the dynamic
- * transfer's automaton (docs/adr/verbs.md; "Hardware Accelerated Dynamic RDMA Method for Gigabit
- * Ethernet"). One transfer is what goes into the ring of one stream: TID is the stream's id. Pure: the clock and
- * the answers are passed in.
+ * ring_registration.h - ring registration state: whether a sender writes a ring through an indirect buffer or
+ * directly, and what the responder answered. It is the automaton of the dynamic transfer
+ * (docs/adr/verbs.md; "Hardware Accelerated Dynamic RDMA Method for Gigabit Ethernet"). One
+ * transfer is what goes into the ring of one stream; TID is the stream's id. The progress thread
+ * (stream/remote) calls it. Pure: the clock and the answers are passed in.
  *
  *	request  --valid acknowledgement-->  direct
  *	         --invalid one---------->    indirect, until a valid one comes
  *	         --timeout-->  request again  --timeout-->  indirect, until a valid one comes
  *
- * The responder registers the ring: a valid acknowledgement. It cannot (RLIMIT_MEMLOCK, limits of the device): an
- * invalid one, and it tries again by and by; when that succeeds, a valid one follows. Not even the control blocks:
- * the transfer has to wait, and the stream stays on its companion.
+ * The responder registers the ring and sends a valid acknowledgement. If it cannot (RLIMIT_MEMLOCK,
+ * limits of the device), it sends an invalid one and tries again from time to time; when that
+ * succeeds, a valid one follows. If not even the control blocks can be registered, the transfer has
+ * to wait, and the stream stays on its TCP socket.
  */
 #ifndef RSK_RING_REG_H
 #define RSK_RING_REG_H
@@ -21,28 +23,28 @@
 
 enum rsk_ring_reg_state {
 	RSK_RING_REG_NONE,
-	RSK_RING_REG_ASKED, /* a request is out */
+	RSK_RING_REG_ASKED, /* a request was sent */
 	RSK_RING_REG_INDIRECT,
 	RSK_RING_REG_DIRECT,
 };
 
-/* What happened, for the record. */
+/* Events, for the statistics. */
 enum rsk_ring_reg_cause {
 	RSK_RING_REG_REQUESTED,
 	RSK_RING_REG_VALID,
 	RSK_RING_REG_INVALID,
 	RSK_RING_REG_FIRST_TIMEOUT,
 	RSK_RING_REG_SECOND_TIMEOUT,
-	RSK_RING_REG_LATE_VALID, /* after it had begun indirectly */
+	RSK_RING_REG_LATE_VALID, /* after the transfer had begun indirectly */
 	RSK_RING_REG_CAUSES
 };
 
 struct rsk_ring_reg {
 	uint8_t state; /* enum rsk_ring_reg_state */
 	uint8_t timeouts;
-	bool owed; /* as responder: we could not register, and are to try again */
-	bool ours; /* a stream of this end wants it: else an answer is only kept */
-	bool kept; /* an answer that came before: */
+	bool owed; /* as responder: registration failed, and is to be tried again */
+	bool ours; /* a stream of this end wants it; if not, an answer is only kept */
+	bool kept; /* an answer that arrived before; the next field is its value */
 	bool kept_valid;
 	uint32_t ctl_rkey, ring_rkey;
 	uint64_t due_ns;
@@ -58,21 +60,22 @@ enum rsk_ring_reg_action {
 	RSK_RING_REG_DO_DIRECT,
 };
 
-/* A transfer begins (or begins anew, on another rail): its request goes out now. */
+/* A transfer begins (or begins again, on another rail); its request is sent now. */
 void rsk_ring_reg_begin(struct rsk_ring_reg *w, uint64_t now_ns,
 			uint64_t counts[RSK_RING_REG_CAUSES]);
+/* An acknowledgement arrived, or time has passed. Return what to do next, and count the event. */
 enum rsk_ring_reg_action rsk_ring_reg_answer(struct rsk_ring_reg *w, bool valid,
 					     uint64_t counts[RSK_RING_REG_CAUSES]);
 enum rsk_ring_reg_action rsk_ring_reg_tick(struct rsk_ring_reg *w, uint64_t now_ns,
 					   uint64_t counts[RSK_RING_REG_CAUSES]);
 
-/* Of a link's streams, by id; grows. */
+/* The states of a link's streams, by stream id. The array grows. */
 struct rsk_ring_regs {
 	struct rsk_ring_reg *at; /* owned, [n] */
 	uint32_t n;
 };
 
-/* NULL: no memory. */
+/* Returns the state of stream @sid, borrowed until the next call; NULL: no memory. */
 struct rsk_ring_reg *rsk_ring_regs_at(struct rsk_ring_regs *all, uint32_t sid);
 void rsk_ring_regs_free(struct rsk_ring_regs *all);
 

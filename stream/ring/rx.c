@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* rx.c - the receiving machine's states and its fallback to TCP: see rx.h. */
 #include "rx.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ void rsk_rx_fini(struct rsk_rx *rx)
 	rx->tagged = false;
 }
 
-/* On the ring, the marks' machine has taken what the ring has. */
+/* On the ring, the tags' machine must have taken exactly what the ring has. */
 static bool tags_ok(const struct rsk_rx *rx)
 {
 	const struct rsk_txn_tags_rx *m = rsk_rx_txn_tags(rx);
@@ -61,13 +62,19 @@ bool rsk_rx_validate(const struct rsk_rx *rx)
 	return rx->state != RSK_RX_DRAIN_TCP || rx->pos <= rx->switch_pos;
 }
 
-/* Our one mail has to say with it what else the sender waits for. */
+/*
+ * There is one control word, so it also carries the acknowledgement (SWITCHED) that the sender
+ * waits for.
+ */
 static void say_req_fallback(struct rsk_rx *rx)
 {
 	rsk_rx_say(rx, RSK_RX_REQ_FALLBACK, rx->state >= RSK_RX_DRAIN_TCP);
 }
 
-/* The sender goes on behind what it had put into a ring that we had left. 0 or -EPROTO. */
+/*
+ * The sender continues after slots that it had put into a ring that we had left. Returns 0 or
+ * -EPROTO.
+ */
 static int jump(struct rsk_rx *rx, uint64_t cells)
 {
 	if (!rx->jumps || cells < rx->ring.next ||
@@ -89,7 +96,7 @@ static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 	if ((m->what == RSK_TX_RETRANSMIT || m->what == RSK_TX_NONE) && rx->paused &&
 	    m->gen == rx->paused) {
 		rx->paused = 0;
-		if (!rx->stay_off) /* taken back meanwhile */
+		if (!rx->stay_off) /* the request was withdrawn meanwhile */
 			rsk_rx_say_stay(rx);
 		return 0;
 	}
@@ -100,7 +107,7 @@ static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 		rx->applied = true;
 		return 0;
 	}
-	/* It will not come to the ring after all: neither to be answered nor to be waited for any more. */
+	/* The sender has withdrawn its proposal: neither answer it nor wait for it. */
 	if (m->what == RSK_TX_NONE && m->gen >= rx->proposed) {
 		rx->proposed = rx->gen;
 		if (rx->state == RSK_RX_WATCH)
@@ -114,9 +121,9 @@ static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 	rx->jumps = rx->asked = false;
 	rx->switch_pos = m->pos;
 	rx->switch_cell = m->cells;
-	rx->tagged = false; /* until a slot has a mark */
+	rx->tagged = false; /* until a slot has a tag */
 	rx->state = RSK_RX_DRAIN_TCP;
-	/* A broken rail is the sender's to find. */
+	/* Errors of the rail are ignored here: the sender finds that it is broken. */
 	if (!(rx->rail->ops->caps & RSK_FABRIC_SYNC)) {
 		if (rx->own_word.what == RSK_RX_REQ_FALLBACK)
 			say_req_fallback(rx);
@@ -161,11 +168,14 @@ void rsk_rx_arrive(struct rsk_rx *rx)
 	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos == rx->switch_pos) {
 		rx->state = RSK_RX_ONRING;
 		rx->promotions++;
-		rx->tcp_ahead = false; /* what was seen there came before this promotion */
+		rx->tcp_ahead = false; /* what was seen there is older than this promotion */
 	}
 }
 
-/* The sender heeded a LEAVE that was taken back: it repeats from there, also what was read here since. */
+/*
+ * The sender applied a FALLBACK_RX that we had withdrawn: it retransmits from that position,
+ * including what was read here since.
+ */
 static void follow(struct rsk_rx *rx)
 {
 	if (rx->pos > rx->fallback_pos) {
@@ -188,10 +198,16 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c)
 	rc = rsk_rx_take_word(rx);
 	if (rc < 0)
 		return rc;
-	/* Every read looks at the word right behind it, so no honest N lies behind us here. */
+	/*
+	 * Every TCP read checks the control word directly afterwards, so a correct sender's switch
+	 * position is not below ours here.
+	 */
 	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_pos)
 		return rsk_rx_refuse(rx);
-	/* Who only waits for readiness has to see the ring as well, when all before it is read already. */
+	/*
+	 * A call that only waits for readiness also has to reach the ring, when everything before
+	 * it is read.
+	 */
 	rsk_rx_arrive(rx);
 	rsk_rx_lift_ring_limit(rx);
 	if (__builtin_expect(rx->quiesced, 0)) {
@@ -212,7 +228,7 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c)
 		}
 		rx->pos = tcp_pos + rx->ring_bytes;
 		rx->gen = rx->proposed;
-		rx->fallback_race = false; /* who proposes has not seen a LEAVE */
+		rx->fallback_race = false; /* a sender that proposes has not seen a FALLBACK_RX */
 		rx->repeated = false;
 		rx->state = RSK_RX_WATCH;
 		rsk_rx_say(rx, RSK_RX_WATCHING, 0);
@@ -233,7 +249,7 @@ static int stay_here(struct rsk_rx *rx, bool stay, const struct rsk_control_word
 	if (stay)
 		say_req_fallback(rx);
 	else if (before)
-		rx->own_word = *before; /* what credit goes with from here on */
+		rx->own_word = *before; /* credit goes out with this word from here on */
 	return -EBUSY;
 }
 
@@ -246,12 +262,18 @@ bool rsk_rx_end_it(struct rsk_rx *rx)
 	return rx->ours;
 }
 
-/* Nobody was faster: what is unread the sender repeats, whatever it puts meanwhile. */
+/*
+ * This end ended the promotion first (rsk_rx_end_it()): the sender retransmits what is unread,
+ * whatever it puts meanwhile.
+ */
 static int fall_back_ours(struct rsk_rx *rx, bool *again)
 {
 	rsk_rx_say(rx, RSK_RX_FALLBACK_RX,
 		   rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos);
-	/* As in rsk_rx_fall_back(): a slot that the sender put before it saw our LEAVE is seen here. */
+	/*
+	 * As in rsk_rx_fall_back(): a slot that the sender put before it saw our FALLBACK_RX is seen
+	 * here.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	*again = rx->asked = unread_in_ring(rx);
 	rx->ours = false;
@@ -282,13 +304,13 @@ int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again)
 	rc = rsk_rx_run_commands(rx);
 	if (rc < 0)
 		return rc;
-	if (rx->paused) { /* has said it already, and from where */
+	if (rx->paused) { /* PAUSE has already been said, with the position */
 		rx->fell_back = true;
 		return 0;
 	}
 	if (rx->fallback_race)
 		return -EBUSY;
-	/* A MOVE that is on its way may be there before our LEAVE is. */
+	/* A FALLBACK_TX that is under way may arrive before our FALLBACK_RX does. */
 	if (rx->rail->ops->arrived) {
 		rc = rsk_rx_quiesce(rx);
 		if (rc < 0)
@@ -311,7 +333,10 @@ int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again)
 		rx->fallback_race = false;
 		return -EBUSY;
 	}
-	/* Our LEAVE before our look at the sender's commands; command() has the other half. */
+	/*
+	 * Order our FALLBACK_RX before our check of the sender's commands; command() in tx.c has
+	 * the other half.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	rc = rsk_rx_take_word(rx);
 	if (rc < 0)
@@ -357,7 +382,7 @@ int rsk_rx_pause(struct rsk_rx *rx)
 		return -EAGAIN;
 	}
 	rx->paused = rx->gen;
-	rx->asked = true; /* what was put behind what we read the sender repeats, from here */
+	rx->asked = true; /* the sender retransmits from here what it put after what we read */
 	rx->jumps = true;
 	rsk_rx_free_partial(rx);
 	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;
@@ -372,9 +397,10 @@ void rsk_rx_stay_off(struct rsk_rx *rx, bool on)
 		return;
 	rx->stay_off = on;
 	if (rx->paused)
-		return; /* which says as much, and the sender has to see it first */
+		return; /* PAUSE includes that request, and the sender has to see PAUSE first */
+	/* For good, or until there is another rail, on which no proposal is answered then. */
 	if (rx->fell_back)
-		return; /* for good, or until another rail is there, over which no proposal is answered then */
+		return;
 	if (!rx->quiesced)
 		rsk_rx_say_stay(rx);
 }

@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rx_break.c - the receiving machine when its rail breaks, another one is there, or the sender is
- * gone: what has come is read, the rest is repeated by TCP, or is missing.
+ * rx_break.c - the receiving machine when its rail breaks, there is another one, or the sender is
+ * gone: what has arrived is read, the rest is retransmitted by TCP, or is lost. The progress thread
+ * and the link code call it.
  */
 #include <errno.h>
 
 #include "arena.h"
 #include "rx_parts.h"
 
-/* Whole slots from the next index on, and the position behind them; a command is the last one. Returns the index. */
+/*
+ * Goes over whole slots from the next index on, up to and including a command, and adds their bytes
+ * to *pos. Returns the index after the last one.
+ */
 static uint64_t scan(const struct rsk_rx *rx, uint64_t *pos)
 {
 	uint8_t *scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
 	struct rsk_ring_rx ring = rx->ring;
 	struct rsk_slot_view v;
 
-	/* A sender that goes on writing, or whose slots have no bytes, is not followed for ever. */
+	/*
+	 * The bound ends the loop for a sender that goes on writing, or whose slots have no bytes.
+	 */
 	while (scratch && ring.next - rx->ring.next < 2 * (uint64_t)ring.cells &&
 	       rsk_ring_peek(&ring, &v) && rsk_ring_copy(&ring, &rx->key, &v, scratch)) {
 		if (v.head.kind == RSK_SLOT_DATA && !v.head.len)
@@ -29,7 +35,10 @@ static uint64_t scan(const struct rsk_rx *rx, uint64_t *pos)
 	return ring.next;
 }
 
-/* What the sender has put may not have come, or is not all repeated: it says itself how far it had put. */
+/*
+ * What the sender has put may not have arrived, or may not all be retransmitted: the sender will
+ * report how far it had put.
+ */
 static void ask_what_is_owed(struct rsk_rx *rx, bool due)
 {
 	if (due)
@@ -40,12 +49,18 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 {
 	if (rx->fell_back && rx->own_word.what == RSK_RX_FALLBACK_RX) {
 		ask_what_is_owed(rx, rx->asked);
-		/* What it said when it left still holds: nothing came by TCP since but what was there. */
+		/*
+		 * What was said at the fallback still holds: since then only bytes that were
+		 * already there came by TCP.
+		 */
 		*pos = rx->own_word.pos;
 		*cell = rx->own_word.cells;
 		return;
 	}
-	/* The one before broke, too, and what came by it is still being read: by this one nothing can have come. */
+	/*
+	 * The rail before this one broke too, and what it brought is still being read: nothing can
+	 * have arrived by this one.
+	 */
 	if (rx->ring_limit) {
 		rx->renew_seed = 0;
 		*pos = RSK_POS_START;
@@ -53,11 +68,11 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 		return;
 	}
 	ask_what_is_owed(rx, rx->state >= RSK_RX_WATCH && !rx->fin);
-	/* Its last word may have come, too. */
+	/* The sender's last control word may have arrived too. */
 	if (rsk_rx_take_word(rx) == 0)
 		rsk_rx_arrive(rx);
 	if (rx->quiesced && rsk_rx_see_answer(rx) == 0 && rx->quiesced) {
-		/* None came, and none will: it is told what it was asked for. */
+		/* No answer has arrived, and none will. Report what QUIESCED said. */
 		*pos = rx->fallback_pos;
 		*cell = rsk_rx_free_below(rx);
 		rsk_rx_free_partial(rx);
@@ -75,7 +90,7 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 		return;
 	}
 	if (!(rx->rail->ops->caps & RSK_FABRIC_RELIABLE)) {
-		/* What lies there may yet be overwritten: what was read counts. */
+		/* Slots in the ring may still be overwritten, so only what was read counts. */
 		*pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos;
 		*cell = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_cell : rsk_rx_free_below(rx);
 		rsk_rx_free_partial(rx);
@@ -87,7 +102,10 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 	*pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos :
 					       rx->pos + rx->partial_len - rx->partial_off;
 	*cell = rx->ring_limit = scan(rx, pos);
-	/* Nothing has come: the companion goes on at once, also before the ring would have begun. */
+	/*
+	 * Nothing has arrived: TCP continues at once, even before the position where the ring would
+	 * have begun.
+	 */
 	if (rx->state == RSK_RX_DRAIN_TCP && rx->ring_limit == rx->ring.next) {
 		rx->state = RSK_RX_TCP;
 		rx->ring_limit = 0;
@@ -108,7 +126,10 @@ static void renew(struct rsk_rx *rx)
 	rsk_key_init(&rx->key, seed);
 	if (rx->credit.at)
 		rsk_rx_publish_at(rx, rx->credit.at, rx->credit.bytes);
-	/* What stands there of the old key would be news for ever; the sender's first word of the new one is news. */
+	/*
+	 * A word of the old key would count as new forever. The sender's first word with the new
+	 * key must count as new.
+	 */
 	__atomic_store_n(&rx->word_seen,
 			 rsk_control_word_get(rx->word, &rx->key, RSK_CONTROL_WORD_TX, &m) ?
 				 0 :
@@ -167,7 +188,10 @@ void rsk_rx_lose(struct rsk_rx *rx)
 		rsk_rx_see_answer(rx);
 	rx->quiesced = false;
 	rx->lost = true;
-	/* Its word may have come in the last moment; bytes that it had put behind it may not. */
+	/*
+	 * The sender's control word may just have arrived; bytes that it put afterwards may not
+	 * have.
+	 */
 	if (rx->state == RSK_RX_WATCH && rsk_rx_take_word(rx) == 0)
 		rsk_rx_arrive(rx);
 	if (rx->state == RSK_RX_WATCH) {

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* rx_quiesce.c - the receiving machine rests, until the sender says in the ring whether it repeats what was not read. */
+/*
+ * rx_quiesce.c - quiescing: the receiving machine stops reading until the sender answers in the ring
+ * whether it retransmits what was not read. The progress thread's links use it; see rsk_rx_quiesce()
+ * in rx.h.
+ */
 #include <errno.h>
 
 #include "rx_parts.h"
 
-/* The first command behind what lies in the ring. Its hash is right; of what is before it only heads are seen. */
+/*
+ * Finds the first command behind what is in the ring. Its hash is checked; of the slots before it
+ * only the heads are read.
+ */
 static bool find_command(struct rsk_ring_rx *ring, const struct rsk_key *key,
 			 struct rsk_slot_command *cmd)
 {
@@ -32,7 +39,7 @@ int rsk_rx_see_answer(struct rsk_rx *rx)
 	if (!find_command(&ring, &rx->key, &cmd))
 		return 0;
 	if (cmd.what != RSK_COMMAND_RETRANSMIT) {
-		rx->quiesced = false; /* what it says is seen when all before it is read */
+		rx->quiesced = false; /* the command is run when everything before it is read */
 		rsk_rx_say_stay(rx);
 		return 0;
 	}

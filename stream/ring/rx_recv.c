@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* rx_recv.c - the receiving machine's bytes: in order from both carriers, and the end or the error behind them. */
+/*
+ * rx_recv.c - the receiving machine's bytes: in order from both paths, and the end or the error
+ * after them. See rsk_rx_recv() in rx.h.
+ */
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -9,8 +12,8 @@
 
 #define TCP_RUNS 64 /* entries of a vector that one read of the TCP socket fills */
 /*
- * Changes of path in one call. An honest sender makes a few; one that answers each of our words
- * at once must not hold the caller, which waits (or comes again) as if nothing had come.
+ * Changes of path in one call. A correct sender makes a few. One that answers each of our words at
+ * once must not keep the caller here: the caller waits, or calls again, as if nothing had arrived.
  */
 #define TURNS 64
 
@@ -33,8 +36,9 @@ static ssize_t take_hold(struct rsk_rx *rx, struct rsk_iovcur *dst, bool peek)
 }
 
 /*
- * N turned out to lie before what this read returned: the bytes after it were written after a MOVE, behind
- * ring data that we have not read. Keep them aside until then. @at: the vector before the read of @n bytes.
+ * The switch position turned out to be below what this read returned: the bytes after it were
+ * written after a FALLBACK_TX, and come after ring data that was not read yet. Keeps them in the
+ * overread buffer until then. @at: the vector before the read of @n bytes.
  */
 static ssize_t take_back(struct rsk_rx *rx, struct rsk_iovcur at, ssize_t n)
 {
@@ -58,8 +62,9 @@ static ssize_t take_back(struct rsk_rx *rx, struct rsk_iovcur at, ssize_t n)
 }
 
 /*
- * After a LEAVE that met a MOVE: has the sender heeded it? It says so before it repeats, so the word is decided
- * when a byte can be read. What comes twice is dropped. 1: go on reading; 0 end; -errno.
+ * Resolves a fallback race: has the sender applied our FALLBACK_RX? The sender says so before it
+ * retransmits, so its control word decides as soon as a byte can be read. Bytes that come twice are
+ * dropped. Returns 1: continue reading; 0: end; -errno.
  */
 static ssize_t settle_fallback_race(struct rsk_rx *rx, struct rsk_tcp *c)
 {
@@ -91,7 +96,10 @@ static ssize_t settle_fallback_race(struct rsk_rx *rx, struct rsk_tcp *c)
 	return 1;
 }
 
-/* What is left of the vector, as another one: its first entry was filled in part. Returns how many entries. */
+/*
+ * The rest of a vector whose first entry was filled in part, as another vector. Returns the number
+ * of entries.
+ */
 static int rest_of(const struct rsk_iovcur *dst, struct iovec iov[static TCP_RUNS])
 {
 	struct rsk_iovcur at = *dst;
@@ -121,8 +129,8 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur 
 	if (rx->overread_len && rx->state != RSK_RX_ONRING)
 		return take_hold(rx, dst, peek);
 	/*
-	 * An error of a send, or one that came behind what lies in the overread file: bytes first, but not where some
-	 * before them are lost. A peek takes it, too.
+	 * An error of a send, or one that came after what is in the overread file (over.h): bytes
+	 * come first, unless some before them are lost. A peek takes the error too.
 	 */
 	if (rx->tcp_err &&
 	    (rx->lost || c->ops->recv(c, &(struct iovec){ &byte, 1 }, 1, 1, MSG_PEEK) <= 0))
@@ -154,7 +162,7 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur 
 	}
 	rx->pos += (uint64_t)n;
 	if (rx->state == RSK_RX_WATCH) {
-		/* Was the ring announced while we read? */
+		/* The ring may have been announced during the read. */
 		int rc = rsk_rx_take_word(rx);
 
 		if (rc < 0)
@@ -168,7 +176,9 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur 
 	return n;
 }
 
-/* The ring is empty: does the companion show the end? True: look at the ring once more. */
+/*
+ * The ring is empty: asks whether the TCP socket reports the end. True: check the ring once more.
+ */
 static bool check_tcp(struct rsk_rx *rx, struct rsk_tcp *c)
 {
 	uint8_t byte;
@@ -187,11 +197,12 @@ static bool check_tcp(struct rsk_rx *rx, struct rsk_tcp *c)
 }
 
 /*
- * The ring is empty, no more can come, and the companion has bytes: the sender, who could not say so in the ring, goes
- * on by it. It does so only where it has been told that all it had put was taken; else it resets (rsk_recovery_lost()).
- * Or bytes lie there that are not due (rsk_rx_ahead()), with the end behind them: what it had put is in the ring when
- * that shows, if a put is there when it returns.
- * 1: look at the ring once more; 0: that is not so; -EPROTO: it had said itself that it has put more.
+ * The ring is empty, no more can arrive, and the TCP socket has bytes: the sender, which could not
+ * say so in the ring, continues by TCP. It does so only if it was told that all it had put was
+ * taken; otherwise it resets the stream (rsk_recovery_lost()). Or the TCP socket has bytes that are not
+ * due (rsk_rx_ahead()), and its end after them. On a fabric where a put has landed when it returns,
+ * all that the sender had put is in the ring by the time the end shows. Returns 1: check the ring
+ * once more; 0: neither is the case; -EPROTO: the sender had reported that it has put more.
  */
 static int left_without_a_word(struct rsk_rx *rx, struct rsk_tcp *c)
 {
@@ -218,7 +229,10 @@ static ssize_t ring_at_end(struct rsk_rx *rx)
 		return -EAGAIN;
 	if (!rx->lost || (rx->last_cell && rx->last_cell == rx->ring.next))
 		return 0;
-	/* No FIN, no MOVE: its sender died in the middle, and what it had put may not all have come. */
+	/*
+	 * Neither FIN nor FALLBACK_TX: the sender died in the middle, and not all that it had put
+	 * may have arrived.
+	 */
 	rx->lost = false;
 	rx->demotions++;
 	rx->state = RSK_RX_TCP;
@@ -228,13 +242,17 @@ static ssize_t ring_at_end(struct rsk_rx *rx)
 }
 
 /*
- * On TCP, and the companion shows the end. It is the stream's, unless bytes are missing before it that were put into a
- * ring, and repeated by nobody: the sender ended, or was killed, before it could. 0; -EAGAIN: not known yet.
+ * On TCP, and the TCP socket reports the end. It is the stream's end, unless bytes before it are
+ * missing that were put into a ring and were not retransmitted: the sender ended, or was killed,
+ * before it could do so. Returns 0, -ECONNRESET, or -EAGAIN: not known yet.
  */
 static ssize_t tcp_at_end(struct rsk_rx *rx)
 {
 	rx->tcp_eof = true;
-	/* Or it has gone to the ring before its end: its word, which is on its way, says so. */
+	/*
+	 * Or the sender has gone to the ring before its end; then its control word, which is under
+	 * way, says so.
+	 */
 	if (!rsk_rx_ended(rx))
 		return -EAGAIN;
 	if (rx->owed == RSK_RX_OWED_NOTHING || rx->err_told ||
@@ -244,7 +262,10 @@ static ssize_t tcp_at_end(struct rsk_rx *rx)
 	return -ECONNRESET;
 }
 
-/* A peek behind bytes that this call has got already: an error of the companion stays where it is, or is kept. */
+/*
+ * Peeks after bytes that this call already has. An error of the TCP socket stays pending, or is
+ * kept.
+ */
 static ssize_t peek_more(struct rsk_rx *rx, struct rsk_tcp *c, const struct iovec *iov, int n,
 			 size_t cap)
 {
@@ -258,7 +279,7 @@ static ssize_t peek_more(struct rsk_rx *rx, struct rsk_tcp *c, const struct iove
 	return got;
 }
 
-/* Bytes of the companion behind all of the ring's, where the sender has moved on; none is consumed. */
+/* Peeks at the socket's bytes that follow all of the ring's, when the sender has fallen back. */
 static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst)
 {
 	size_t total = rx->overread_len - rx->overread_off;
@@ -274,7 +295,7 @@ static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovc
 		return 0;
 	if (total)
 		rsk_iovcur_scatter(dst, rx->overread + rx->overread_off, total);
-	/* In one call: another one would begin at the same byte. */
+	/* In one call: a second peek would begin at the same byte. */
 	runs = rest_of(dst, iov);
 	if (!runs)
 		return (ssize_t)total;
@@ -286,8 +307,8 @@ static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovc
 }
 
 /*
- * The same where @n bytes of the companion, which lie at @at, have not been taken yet either: a peek begins at the
- * first of them, which are shown once more.
+ * As peek_behind(), when @n bytes of the TCP socket, copied to @at, are not consumed either. A peek
+ * begins at the first of them, so they are copied once more.
  */
 static ssize_t peek_behind_all(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst,
 			       struct rsk_iovcur at, size_t n)
@@ -318,8 +339,8 @@ static ssize_t peek_behind_all(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_
 }
 
 /*
- * Bytes of the companion; if those are all before the ring, what lies there comes behind them, and what the sender has
- * sent by TCP since it left the ring. None is consumed.
+ * Peeks at the socket's bytes. If those are all the bytes before the ring, the ring's bytes follow,
+ * and after them what the sender has sent by TCP since it left the ring.
  */
 static ssize_t peek_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst)
 {
@@ -336,13 +357,13 @@ static ssize_t peek_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur 
 	return more > 0 ? n + more : n;
 }
 
-/* The end was read from the ring, but what came before it is in the overread file still. */
+/* FIN was read from the ring, but bytes before it are still in the overread file (over.h). */
 static bool ahead(struct rsk_tcp *c)
 {
 	return c->ops->ahead && c->ops->ahead(c);
 }
 
-/* @total: bytes that this call has got already. */
+/* @total: bytes that this call already has. */
 static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst, bool peek,
 		       bool look, size_t total)
 {
@@ -374,12 +395,14 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 				return total ? (ssize_t)total : n;
 			total += (size_t)n;
 			if (rx->state != RSK_RX_ONRING)
-				continue; /* moved: the companion has the rest */
+				continue; /* fallen back: the TCP socket has the rest */
 			if (total)
 				return (ssize_t)total;
 			if (rx->fin)
 				return ahead(c) ? recv_tcp(rx, c, dst, peek) : 0;
-			/* A slot whose hash is not right yet. An end, or an error, is told below. */
+			/*
+			 * A slot whose hash is not right yet. An end or an error is reported below.
+			 */
 			if (peek && !rx->lost && !rx->tcp_err && !rsk_rx_ended(rx) &&
 			    rsk_rx_ready(rx))
 				return -EAGAIN;
@@ -399,11 +422,15 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 		}
 		if (total && !rx->overread_len) {
 			/*
-			 * Never lose an error or an end of the companion behind bytes already taken. An end that was
-			 * seen before may be of the own SHUT_RD, and bytes have come behind it.
+			 * Do not lose an error or end of the TCP socket after bytes already taken.
+			 * An end that was seen before may be due to our own SHUT_RD, and bytes have
+			 * arrived after it.
 			 */
 			rx->tcp_eof = rx->tcp_eof && rx->err_told;
-			/* An error is not taken: it is for one call of whoever has the socket by then. */
+			/*
+			 * The error is not taken: whichever process has the socket by then gets it,
+			 * for one call.
+			 */
 			if (!rx->tcp_err && c->ops->errs && c->ops->errs(c))
 				return (ssize_t)total;
 			check_tcp(rx, c);
@@ -418,12 +445,12 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 			continue;
 		}
 		if (n == 0 && rx->state == RSK_RX_ONRING)
-			continue; /* all of it was taken back */
+			continue; /* all of it went into the overread buffer */
 		if (total) {
 			rsk_rx_keep_error(rx, n);
 			return (ssize_t)total;
 		}
-		/* Nothing or the end, unless the ring was announced just before it. */
+		/* Nothing, or the end, unless the ring was announced just before. */
 		if ((n == 0 || n == -EAGAIN) && rx->state == RSK_RX_WATCH) {
 			rc = rsk_rx_take_word(rx);
 			if (rc < 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rx_ring.c - the receiving machine's ring: slots to bytes, commands, credit, and what lies there unread.
+ * rx_ring.c - the receiving machine's ring: slots to bytes, commands, credit, and what is unread
+ * there. See rx.h.
  */
 #include <errno.h>
 
@@ -8,10 +9,9 @@
 #include "rx_parts.h"
 #include "touch.h"
 
-/* Looks at a promised slot with a wrong hash before it is asked for again. */
+/* Checks of an announced slot with a wrong hash before a repair is requested. */
 #define BAD_LOOKS_BEFORE_REPAIR 64
 
-/* First cell that the sender must not write yet. */
 uint64_t rsk_rx_free_below(const struct rsk_rx *rx)
 {
 	return rx->partial_len ? rx->partial_cell : rx->ring.next;
@@ -38,7 +38,10 @@ static void publish_credit(struct rsk_rx *rx)
 					       .cells = rsk_rx_free_below(rx),
 					       .gen = rx->gen };
 
-	/* Off the ring the word says all; and whoever rests has said from where it is repeated. */
+	/*
+	 * Off the ring the control word says everything, and a quiesced receiver has reported where
+	 * retransmission begins.
+	 */
 	if (rx->credit.at && rx->state == RSK_RX_ONRING && !rx->fell_back && !rx->quiesced)
 		rsk_mailbox_publish(&rx->credit, RSK_MAILBOX_CREDIT, &is, sizeof(is));
 }
@@ -86,7 +89,10 @@ static int run_command(struct rsk_rx *rx, const struct rsk_slot_command *cmd)
 	return 0;
 }
 
-/* 0, or -EPROTO: where a put has landed when its index has, what is wrong for so long was never right. */
+/*
+ * Returns 0, or -EPROTO: on a fabric where a put has landed when its index has, a hash that stays
+ * wrong for so long will never be right.
+ */
 static int note_bad_look(struct rsk_rx *rx)
 {
 	if (rx->ring.bad_looks < BAD_LOOKS_BEFORE_REPAIR)
@@ -105,7 +111,10 @@ static void drop_partial_if_done(struct rsk_rx *rx)
 		rsk_rx_free_partial(rx);
 }
 
-/* What rsk_rx_pending() has counted is less by this slot; not below 0, whatever the peer has written since. */
+/*
+ * Subtracts this slot from what rsk_rx_pending() has counted. Not below 0, whatever the peer has
+ * written since.
+ */
 static void uncount(struct rsk_rx *rx, const struct rsk_slot_view *v)
 {
 	uint64_t n = v->head.kind == RSK_SLOT_DATA ? v->head.len : 0;
@@ -113,7 +122,10 @@ static void uncount(struct rsk_rx *rx, const struct rsk_slot_view *v)
 	rx->counted_bytes -= n < rx->counted_bytes ? n : rx->counted_bytes;
 }
 
-/* Who leaves a part of the lap out knows that all before it was taken. 0; -EPROTO: its mark is no honest sender's. */
+/*
+ * Takes the slot. A sender that skips a part of the lap knows that everything before it was taken,
+ * so that part counts as credited. Returns 0, or -EPROTO: a correct sender does not write that tag.
+ */
 static int consume(struct rsk_rx *rx, const struct rsk_slot_view *v)
 {
 	if (__builtin_expect(rx->tagged | v->head.order, 0) && rsk_rx_txn_tags_begin(rx) &&
@@ -127,7 +139,10 @@ static int consume(struct rsk_rx *rx, const struct rsk_slot_view *v)
 	return 0;
 }
 
-/* How much of a slot of @len bytes, more than the current run of @dst takes, can go there at once. */
+/*
+ * How much of a slot of @len bytes, which is longer than the current run of @dst, can be copied
+ * there directly.
+ */
 static uint32_t split_at(struct rsk_iovcur *dst, uint32_t len, uint8_t **first)
 {
 	size_t run = rsk_iovcur_run(dst, first);
@@ -137,8 +152,9 @@ static uint32_t split_at(struct rsk_iovcur *dst, uint32_t len, uint8_t **first)
 }
 
 /*
- * Next slot into the stage, or a command run. What there is room for in the current run of @dst goes there at once, all
- * but a last part: partial_off bytes. @dst advances. 1: staged; 0: nothing; 2: command done; -errno.
+ * Copies the next slot into the partial slot, or runs a command. What fits in the current run of
+ * @dst goes there directly, all but a last part: partial_off bytes. @dst advances. Returns 1: there
+ * is a partial slot; 0: nothing; 2: a command was run; -errno.
  */
 static int keep_partial(struct rsk_rx *rx, const struct rsk_slot_view *v, struct rsk_iovcur *dst)
 {
@@ -162,7 +178,7 @@ static int keep_partial(struct rsk_rx *rx, const struct rsk_slot_view *v, struct
 		return -ENOMEM;
 	split = dst ? split_at(dst, v->head.len, &first) : 0;
 	if (split && !rsk_touch_writes(first, split))
-		split = 0; /* nothing of the slot is taken */
+		split = 0; /* nothing of the slot is delivered yet */
 	if (!rsk_ring_copy_split(&rx->ring, &rx->key, v, first, split, rx->partial)) {
 		rsk_rx_free_partial(rx);
 		return note_bad_look(rx);
@@ -179,7 +195,6 @@ static int keep_partial(struct rsk_rx *rx, const struct rsk_slot_view *v, struct
 	return 1;
 }
 
-/* Commands at the head take no byte of the stream: they are run for whoever looks. 0 or -errno. */
 int rsk_rx_run_commands(struct rsk_rx *rx)
 {
 	struct rsk_slot_view v;
@@ -193,7 +208,7 @@ int rsk_rx_run_commands(struct rsk_rx *rx)
 	return rc < 0 ? rc : 0;
 }
 
-/* Bytes, or -EFAULT: nothing is taken. */
+/* Returns bytes, or -EFAULT: nothing is taken. */
 static ssize_t take_partial(struct rsk_rx *rx, struct rsk_iovcur *dst)
 {
 	size_t n = rx->partial_len - rx->partial_off;
@@ -210,7 +225,6 @@ static ssize_t take_partial(struct rsk_rx *rx, struct rsk_iovcur *dst)
 	return (ssize_t)n;
 }
 
-/* As much as lies in stage and ring. Bytes, 0: nothing (or a command ended it), -errno. */
 ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 {
 	size_t total = 0;
@@ -232,7 +246,7 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 		}
 		if (rx->state != RSK_RX_ONRING || rx->fin || !rsk_rx_peek(rx, &rx->ring, &v))
 			break;
-		/* Straight to where it is wanted, if it fits there in one run. */
+		/* Directly to the destination, if the payload fits there in one run. */
 		if (v.head.kind == RSK_SLOT_DATA && v.head.len &&
 		    rsk_iovcur_run(dst, &p) >= v.head.len) {
 			if (!rsk_touch_writes(p, v.head.len)) {
@@ -250,7 +264,7 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 			rx->pos += v.head.len;
 			rx->ring_bytes += v.head.len;
 			total += v.head.len;
-			/* A large buffer is many slots: the sender is to go on meanwhile. */
+			/* A large buffer takes many slots: let the sender continue meanwhile. */
 			if (total >= rsk_rx_round_bytes(rx))
 				break;
 			if (dst->left)
@@ -268,15 +282,16 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 	return total ? (ssize_t)total : rc < 0 ? rc : 0;
 }
 
-/* What lies unread ends here, however much the sender has written while it was gone over. */
+/* Bounds a walk over the unread slots, however much the sender writes meanwhile. */
 static bool within(const struct rsk_rx *rx, const struct rsk_ring_rx *ring)
 {
 	return ring->next - rx->ring.next < 2 * (uint64_t)ring->cells;
 }
 
 /*
- * A slot that is no command to @scratch, unconsumed: 1, 0: not whole (yet), -errno. The next one's looks are counted as
- * recv counts them: who only peeks does not look for ever at what was never right.
+ * Copies a slot that is not a command to @scratch, without consuming it. Returns 1; 0: not whole
+ * (yet); -errno. Checks of the next slot are counted as those of recv are, so that a caller that
+ * only peeks does not check a slot forever whose hash will never be right.
  */
 static int peek_slot(struct rsk_rx *rx, struct rsk_ring_rx *ring, const struct rsk_slot_view *v,
 		     uint8_t *scratch)
@@ -293,7 +308,7 @@ static int peek_slot(struct rsk_rx *rx, struct rsk_ring_rx *ring, const struct r
 	return v->head.kind == RSK_SLOT_DATA && v->head.len ? 1 : -EPROTO;
 }
 
-/* The same without consuming; a slot that does not fit goes by way of a scratch buffer. */
+/* A slot that does not fit @dst goes through a scratch buffer. */
 ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *command)
 {
 	struct rsk_ring_rx ring = rx->ring;
@@ -333,7 +348,7 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 	return total ? (ssize_t)total : rc < 0 ? rc : 0;
 }
 
-/* The next slot was looked at once more, and is not whole. */
+/* The next slot was checked once more, and is not whole. */
 static bool is_stuck(struct rsk_rx *rx)
 {
 	if (rx->part_at != rx->ring.next) {
@@ -344,8 +359,9 @@ static bool is_stuck(struct rsk_rx *rx)
 }
 
 /*
- * A slot whose head is here may be here in part, where a put takes time: who is told of it reads nothing. What is to
- * come of it wakes when it has come. One that stays so is for recv to say what is wrong with.
+ * On a fabric where a put takes time, a slot whose head is here may be here in part. It must not
+ * count as readable, since a read would return nothing; the sleeper is woken when the rest arrives.
+ * A slot that stays so counts, and recv reports what is wrong with it.
  */
 static bool peek_whole(struct rsk_rx *rx, const struct rsk_ring_rx *ring, struct rsk_slot_view *v)
 {
@@ -366,7 +382,7 @@ bool rsk_rx_ready(struct rsk_rx *rx)
 	if (__builtin_expect(rx->quiesced, 0))
 		return false;
 	if (rsk_rx_run_commands(rx) < 0)
-		return true; /* recv will say what is wrong */
+		return true; /* recv will report what is wrong */
 	if (rx->partial_len || rx->fin || rsk_rx_ended(rx) || rx->tcp_err)
 		return true;
 	if (rx->state == RSK_RX_ONRING)
@@ -375,8 +391,8 @@ bool rsk_rx_ready(struct rsk_rx *rx)
 }
 
 /*
- * Goes over what is here of the ring, from @ring's next slot on, up to a command, or to where nothing has come. True: a
- * command. Adds up bytes.
+ * Walks over what is in the ring, from @ring's next slot on, up to a command or to where nothing
+ * has arrived. Adds the payload lengths to *bytes. Returns true at a command.
  */
 static bool go_ahead(struct rsk_rx *rx, struct rsk_ring_rx *ring, uint64_t *bytes)
 {
@@ -392,8 +408,8 @@ static bool go_ahead(struct rsk_rx *rx, struct rsk_ring_rx *ring, uint64_t *byte
 }
 
 /*
- * Each slot is counted once where a slot that shows is there as a whole: who asks after each read of a part of what
- * came would else go over all of it each time.
+ * On a SYNC fabric, where a slot that shows is whole, each slot is counted once. Otherwise a
+ * program that asks after each read of a part would walk over everything each time.
  */
 uint64_t rsk_rx_pending(struct rsk_rx *rx, bool *alone)
 {
@@ -406,7 +422,10 @@ uint64_t rsk_rx_pending(struct rsk_rx *rx, bool *alone)
 		ring.next = rx->counted_to;
 		n = rx->counted_bytes;
 	}
-	/* Also what lies behind bytes of the companion: a program may reckon with every byte that is here by now. */
+	/*
+	 * Includes slots that come after bytes of the TCP socket: a program may count on every byte
+	 * that is here by now.
+	 */
 	command = go_ahead(rx, &ring, &n);
 	rx->counted_to = ring.next;
 	rx->counted_bytes = n;
@@ -422,8 +441,8 @@ bool rsk_rx_unread(struct rsk_rx *rx)
 }
 
 /*
- * Unread data with a command behind: newer bytes, or the end, may be on the companion, so nothing can be repeated
- * in order. (On a fabric that is not DURABLE the sender waits for us before it sends anything newer.)
+ * With a command behind unread data, nothing can be retransmitted in order. (On a fabric that is
+ * not DURABLE the sender waits for the receiver before it sends anything newer.)
  */
 bool rsk_rx_moved_on(struct rsk_rx *rx)
 {
@@ -436,7 +455,7 @@ bool rsk_rx_moved_on(struct rsk_rx *rx)
 	return go_ahead(rx, &ring, &bytes) && bytes;
 }
 
-/* The command behind all that is unread; -1: there is none. */
+/* The command after everything that is unread; -1: there is none. */
 static int last_word(struct rsk_rx *rx)
 {
 	struct rsk_ring_rx ring = rx->ring;
@@ -483,7 +502,7 @@ void rsk_rx_missing(struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLO
 	uint64_t from = ring.next, end = rsk_rx_free_below(rx) + ring.cells;
 	struct rsk_slot_view v;
 
-	/* What is still read is of an older rail; of this one's ring nothing was. */
+	/* What is still read came by an older rail; nothing was read of this rail's ring. */
 	if (rx->ring_limit || rx->renew_seed) {
 		from = 0;
 		end = ring.next;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* tx.c - the sending machine's states and its bytes: see tx.h. */
 #include "tx.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@ void rsk_tx_fini(struct rsk_tx *tx)
 	tx->tags = NULL;
 }
 
-/* On the ring, the marks' machine has all that was put, and nothing else. */
+/* On the ring, the tags' machine must have exactly what was put. */
 static bool tags_ok(const struct rsk_tx *tx)
 {
 	const struct rsk_order_tx *o = tx->ring.order;
@@ -55,7 +56,10 @@ bool rsk_tx_validate(const struct rsk_tx *tx)
 	return tx->state != RSK_TX_RESEND || tx->resend_pos <= tx->pos;
 }
 
-/* Slots that the receiver has not said to have taken, and that could still be lost with the rail. */
+/*
+ * There are slots that the receiver has not reported as taken, and that could still be lost with
+ * the rail.
+ */
 static bool undrained(const struct rsk_tx *tx)
 {
 	const struct rsk_rail *rail = tx->ring.rail;
@@ -102,8 +106,8 @@ int rsk_tx_propose(struct rsk_tx *tx)
 	if (tx->peer_fell_back || tx->peer_closed || tx->fin || tx->gave_up)
 		return -EPERM;
 	/*
-	 * Not before the receiver has taken the last promotion's last slot: our one mail still has to tell
-	 * it where that promotion began.
+	 * Not before the receiver has taken the last slot of the previous promotion: there is one
+	 * control word, and it still has to tell the receiver where that promotion began.
 	 */
 	if (tx->state != RSK_TX_TCP || tx->ring.credit != tx->ring.next || tx->stay_off)
 		return -EAGAIN;
@@ -120,7 +124,10 @@ int rsk_tx_propose(struct rsk_tx *tx)
 	return rc;
 }
 
-/* The receiver watches: fix N and go. Not now (positions in motion) is no error. */
+/*
+ * The receiver watches: fix the switch position and go to the ring. It is no error if that is not
+ * possible now (the positions are in motion).
+ */
 static int try_switch(struct rsk_tx *tx, struct rsk_tcp *c)
 {
 	uint64_t tcp_pos;
@@ -159,7 +166,10 @@ void rsk_tx_several(struct rsk_tx *tx)
 	if (tx->state != RSK_TX_ONRING || tx->ring_over || tx->tagged == tx->promotions ||
 	    !rail->ops->several || !rail->ops->several(rail))
 		return;
-	/* Also where it cannot be, or is half changed later: once in a promotion. */
+	/*
+	 * Set even if the machine cannot start, or is dropped later: it starts at most once in a
+	 * promotion.
+	 */
 	tx->tagged = tx->promotions;
 	if (rsk_txn_tags_tx_begin(&tx->tags, &tx->form, tx->ring.cells, tx->ring.next))
 		tx->ring.order = &tx->tags->order;
@@ -175,21 +185,24 @@ static void renew(struct rsk_tx *tx)
 			 rsk_ring_first_lap(seed));
 	tx->ring.slots = slots;
 	rsk_key_init(&tx->key, seed);
-	/* As rsk_rx_renew(): no answer can be there that is not ours. */
+	/*
+	 * As in rsk_rx_renew(): an answer with our key that is already there counts as new; one of
+	 * the old key does not.
+	 */
 	__atomic_store_n(&tx->answer_seen,
 			 rsk_control_word_get(tx->answer, &tx->key, RSK_CONTROL_WORD_RX, &m) ?
 				 0 :
 				 __atomic_load_n(&tx->answer->hash, __ATOMIC_ACQUIRE),
 			 __ATOMIC_RELAXED);
 	tx->watched = tx->acked = tx->peer_fell_back = tx->ring_over = false;
-	tx->stay_off &= (uint8_t)~RSK_TX_STAY_ASKED; /* who asks for it says so anew */
+	tx->stay_off &= (uint8_t)~RSK_TX_STAY_ASKED; /* a receiver that requests it says so again */
 	tx->gen = tx->repair_seen = 0;
 	tx->held = false;
 	tx->safe_to = 0;
 	tx->word = (struct rsk_control_word){ 0 };
 }
 
-/* What is free again was taken: the marks' machine counts it as acknowledged, packet by packet. */
+/* Cells that are free again were taken: the tags' machine counts their packets as acknowledged. */
 static int believe_credit(struct rsk_tx *tx, uint64_t cells)
 {
 	int rc = rsk_ring_tx_credit(&tx->ring, cells);
@@ -229,7 +242,7 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 			if (rc < 0)
 				return rc;
 		}
-		/* A word that stands: whatever comes after it takes it back. */
+		/* The request stands until the receiver puts any other word. */
 		if (m.what != RSK_RX_REQ_FALLBACK && m.what != RSK_RX_QUIESCED &&
 		    m.what != RSK_RX_PAUSE)
 			tx->stay_off &= (uint8_t)~RSK_TX_STAY_ASKED;
@@ -246,10 +259,9 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 		case RSK_RX_FALLBACK_RX:
 			rc = m.what == RSK_RX_QUIESCED ? rsk_tx_on_quiesced(tx, c, &m) :
 							 rsk_tx_on_fallback_rx(tx, c, &m);
+			/* Handle it again, before anything newer is sent. */
 			if (rc == -EAGAIN) {
-				__atomic_store_n(
-					&tx->answer_seen, 0,
-					__ATOMIC_RELAXED); /* once more, before anything newer is sent */
+				__atomic_store_n(&tx->answer_seen, 0, __ATOMIC_RELAXED);
 				return rc;
 			}
 			break;
@@ -259,8 +271,11 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 				tx->acked = true;
 			break;
 		case RSK_RX_PAUSE:
-			tx->stay_off |=
-				RSK_TX_STAY_ASKED; /* the rest is found by who ends the promotion */
+			/*
+			 * rsk_tx_fall_back() below does the rest: its command() finds that the promotion
+			 * has ended.
+			 */
+			tx->stay_off |= RSK_TX_STAY_ASKED;
 			break;
 		case RSK_RX_CLOSED:
 			tx->peer_closed = true;
@@ -274,15 +289,18 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 		}
 		if (rc == 0 && m.repair != tx->repair_seen) {
 			tx->repair_seen = m.repair;
-			/* Over several rails a slot goes by a second one only when the first is gone. */
+			/*
+			 * With several rails a slot is put by a second one only when the first has
+			 * failed.
+			 */
 			if (!tx->ring.rail->ops->again &&
 			    (rsk_ring_tx_reput(&tx->ring, tx->ring.credit) < 0 ||
 			     rsk_tx_put_word(tx) < 0))
 				rsk_tx_break(tx);
 		}
 	}
-	if (rc == 0 && tx->stay_off &&
-	    rsk_tx_fall_back(tx, c) == -EPROTO) /* -EAGAIN: in a later call */
+	/* -EAGAIN: in a later call. */
+	if (rc == 0 && tx->stay_off && rsk_tx_fall_back(tx, c) == -EPROTO)
 		rc = -EPROTO;
 	if (rc == 0 && tx->state == RSK_TX_PROPOSED && tx->watched)
 		rc = try_switch(tx, c);
@@ -293,7 +311,10 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 	return rc;
 }
 
-/* @n: what the ring took of a slot. Bytes; 0: no room, or the rail broke; -EFAULT. */
+/*
+ * Accounts for @n, the result of putting a slot. Returns bytes; 0: no room, or the rail broke;
+ * -EFAULT.
+ */
 static ssize_t sent(struct rsk_tx *tx, ssize_t n)
 {
 	if (n < 0) {
@@ -310,7 +331,7 @@ static ssize_t sent(struct rsk_tx *tx, ssize_t n)
 
 static void maybe_restart(struct rsk_tx *tx, const struct rsk_iovcur *src)
 {
-	/* The first slot of all is where the receiver was told. */
+	/* The first slot of a promotion must be where the receiver was told. */
 	if (tx->ring.next != tx->start_cell)
 		rsk_ring_tx_restart(&tx->ring, src->left);
 }
@@ -357,13 +378,19 @@ ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_tcp *c, struct rsk_iovcur *src
 	}
 	if (rsk_iovcur_fills(src))
 		return src->fill->rc = -ENOSYS;
-	/* What was moved from may still have to be repeated, and that in order. */
+	/*
+	 * Slots put before the fallback may still have to be retransmitted, and before anything
+	 * newer.
+	 */
 	if (undrained(tx))
 		return -EAGAIN;
 	if (tx->passed_on)
 		return -EPIPE;
-	tx->safe_to =
-		tx->ring.next; /* whatever the rail says later: newer bytes are on the companion */
+	/*
+	 * From here on newer bytes are on the TCP socket, so nothing is retransmitted, whatever the
+	 * rail reports.
+	 */
+	tx->safe_to = tx->ring.next;
 	if (src->off) {
 		uint8_t *p = NULL;
 
@@ -390,7 +417,10 @@ static int command(struct rsk_tx *tx, struct rsk_tcp *c, uint32_t what)
 	struct rsk_slot_command cmd = { .pos = tx->pos, .what = what, .gen = tx->gen };
 	int rc;
 
-	/* Else bytes on the companion could overtake the word that tells where the ring began. */
+	/*
+	 * Otherwise bytes on the TCP socket could overtake the control word that says where the
+	 * ring began.
+	 */
 	if (what == RSK_COMMAND_FALLBACK_TX && !tx->acked &&
 	    !(tx->ring.rail->ops->caps & RSK_FABRIC_SYNC))
 		return -EAGAIN;
@@ -405,9 +435,13 @@ static int command(struct rsk_tx *tx, struct rsk_tcp *c, uint32_t what)
 	}
 	if (tx->ended && !rsk_promotion_end(tx->ended, tx->gen, RSK_ENDED_BY_TX))
 		return rsk_tx_paused(tx, c);
-	/* The command before our next look at the receiver's LEAVE; rsk_rx_fall_back() has the other half. */
+	/*
+	 * Order the command before our next check of the receiver's FALLBACK_RX; rsk_rx_fall_back() has
+	 * the other half.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
-	tx->moved_tcp_pos = tx->pos - tx->ring_bytes; /* the companion rested since the promotion */
+	/* Nothing was sent by TCP since the promotion. */
+	tx->moved_tcp_pos = tx->pos - tx->ring_bytes;
 	tx->state = RSK_TX_TCP;
 	tx->demotions++;
 	return 0;
@@ -494,7 +528,8 @@ void rsk_tx_recover(struct rsk_tx *tx)
 {
 	uint32_t n = 0;
 
-	tx->ring.order = NULL; /* half changed, maybe: no marks until the next promotion */
+	/* It may be in the middle of a change: no tags until the next promotion. */
+	tx->ring.order = NULL;
 	if (!tx->scratch)
 		tx->scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
 	if (tx->scratch && tx->state == RSK_TX_ONRING &&

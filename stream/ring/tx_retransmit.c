@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * tx_retransmit.c - the sending machine repeats by the companion what it had put into the ring: for a receiver that leaves
- * it (LEAVE), or rests (BACK), or whose rail broke.
+ * tx_retransmit.c - the sending machine retransmits by TCP what it had put into the ring, for a receiver
+ * that falls back (FALLBACK_RX, PAUSE), is quiesced (QUIESCED), or whose rail broke. tx.c calls it;
+ * rsk_tx_resume() is for the progress thread.
  */
 #include <errno.h>
 
@@ -16,7 +17,7 @@ static void owes(struct rsk_tcp *c, bool some)
 		c->ops->owes(c, some);
 }
 
-/* Everything from @pos, which lies in the slot at @cell, once more over the companion. */
+/* Begins to retransmit everything from @pos, which is in the slot at @cell, by TCP. */
 static int start_resend(struct rsk_tx *tx, struct rsk_tcp *c, uint64_t pos, uint64_t cell)
 {
 	uint64_t tcp_pos;
@@ -34,9 +35,10 @@ static int start_resend(struct rsk_tx *tx, struct rsk_tcp *c, uint64_t pos, uint
 		if (rc == -EAGAIN)
 			return rc;
 		/*
-		 * We had moved already: in order only if nothing newer is on the companion. If there is, we did
-		 * not see the LEAVE behind our command, so the receiver saw the command behind its LEAVE, and
-		 * stays (fences in command() and rsk_rx_fall_back(); model: demotion).
+		 * We had fallen back already, so retransmission is in order only if nothing newer
+		 * is on the TCP socket. If there is, we did not see the FALLBACK_RX after our
+		 * command, so the receiver saw the command after its FALLBACK_RX, and stays (fences
+		 * in command() and rsk_rx_fall_back(); model: demotion).
 		 */
 		if (rc < 0 || tcp_pos != tx->moved_tcp_pos)
 			return 0;
@@ -53,7 +55,7 @@ static int start_resend(struct rsk_tx *tx, struct rsk_tcp *c, uint64_t pos, uint
 	return 0;
 }
 
-/* Fetch the next data slot to repeat; its bytes before resend_pos were consumed by the receiver. */
+/* Loads the next data slot to retransmit; the receiver has consumed its bytes before resend_pos. */
 static int load_resend(struct rsk_tx *tx, bool first, uint64_t first_pos)
 {
 	uint16_t kind = 0;
@@ -73,7 +75,9 @@ static int load_resend(struct rsk_tx *tx, bool first, uint64_t first_pos)
 	tx->resend_len = (uint32_t)n;
 	tx->resend_off = 0;
 	if (first) {
-		/* The slot's first byte stands at pos less all the data from this slot on. */
+		/*
+		 * The position of the slot's first byte is tx->pos less all data from this slot on.
+		 */
 		uint64_t after = 0, at = tx->resend_cell;
 
 		while (at < tx->ring.next) {
@@ -133,7 +137,7 @@ void rsk_tx_unhold(struct rsk_tx *tx)
 	tx->safe_to = tx->ring.next;
 }
 
-/* What is repeated may go: the receiver knows of it, or does when it looks. */
+/* Retransmission may begin: the receiver knows of it, or will when it checks the ring. */
 static bool announced(struct rsk_tx *tx)
 {
 	struct rsk_rail *rail = tx->ring.rail;
@@ -147,11 +151,14 @@ int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_tcp *c)
 {
 	if (tx->passed_on)
 		return 0;
-	/* The companion's own errors come up again at the next send or recv. */
+	/* The TCP socket's own errors recur at the next send or recv. */
 	return announced(tx) && resend_all(tx, c) == -EPROTO ? -EPROTO : 0;
 }
 
-/* Who moved before, or has ended, has said so in the ring, where the receiver finds it instead. */
+/*
+ * A sender that fell back before, or has ended, has put its command into the ring; the receiver
+ * finds that command instead of RETRANSMIT.
+ */
 int rsk_tx_on_quiesced(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m)
 {
 	struct rsk_slot_command cmd = { .pos = m->pos,
@@ -169,16 +176,17 @@ int rsk_tx_on_quiesced(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_co
 	rc = start_resend(tx, c, m->pos, m->cells);
 	if (rc < 0)
 		return rc;
-	/* Also with nothing to repeat: newer bytes may not come before it either. */
+	/* Also with nothing to retransmit: newer bytes must not come before RETRANSMIT either. */
 	tx->state = RSK_TX_RESEND;
 	tx->held = true;
 	rc = rsk_ring_put_command(&tx->ring, &tx->key, &cmd);
 	if (rc == RSK_RAIL_MUTE) {
-		*tx = before; /* whose it is hears of it by its keeper */
+		/* The process that owns the rail learns of it through its progress thread. */
+		*tx = before;
 		owes(c, false);
 		return -EAGAIN;
 	}
-	return 0; /* also where the rail broke: its RESUME says more */
+	return 0; /* also if the rail broke: RESUME reports more */
 }
 
 int rsk_tx_on_fallback_rx(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m)
@@ -196,17 +204,20 @@ int rsk_tx_on_fallback_rx(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk
 	if (tx->state == RSK_TX_RESEND || !tx->promotions)
 		return 0;
 	/*
-	 * Moved before, and the receiver has taken all of it, or has ended that promotion itself: its position counts
-	 * newer bytes too.
+	 * Fallen back before, and the receiver has taken everything, or has ended that promotion
+	 * itself: its position counts newer bytes too.
 	 */
 	if (tx->state == RSK_TX_TCP && (rsk_ring_tx_index(&tx->ring, m->cells) == tx->ring.next ||
 					tx->ring.credit == tx->ring.next))
 		return 0;
 	rc = start_resend(tx, c, m->pos, m->cells);
 	if (rc == -EAGAIN)
-		tx->peer_fell_back = false; /* not seen yet */
+		tx->peer_fell_back = false; /* not handled yet */
 	if (rc == 0 && tx->state == RSK_TX_RESEND) {
-		/* For a receiver that found our command behind its LEAVE and cannot tell which came first. */
+		/*
+		 * For a receiver that found our command after its FALLBACK_RX and cannot tell which
+		 * came first.
+		 */
 		tx->word = (struct rsk_control_word){ .what = RSK_TX_RETRANSMIT,
 						      .gen = tx->gen,
 						      .pos = tx->resend_pos };
@@ -222,10 +233,13 @@ int rsk_tx_paused(struct rsk_tx *tx, struct rsk_tcp *c)
 	bool there = false;
 	int rc;
 
-	/* It stands until we say that we know; now and then it is put anew, with the same content. */
+	/*
+	 * The word stands until we confirm it; the receiver may rewrite it now and then, with the
+	 * same content.
+	 */
 	for (int i = 0; i < WORD_LOOKS && !there; i++)
 		there = rsk_control_word_get(tx->answer, &tx->key, RSK_CONTROL_WORD_RX, &m);
-	if (there && m.what == RSK_RX_CLOSED) { /* since then */
+	if (there && m.what == RSK_RX_CLOSED) { /* said since then */
 		tx->peer_closed = true;
 		tx->demotions++;
 		tx->state = RSK_TX_TCP;
@@ -239,13 +253,13 @@ int rsk_tx_paused(struct rsk_tx *tx, struct rsk_tcp *c)
 	rc = start_resend(tx, c, m.pos, m.cells);
 	if (rc < 0)
 		return rc;
-	/* Nothing lies there for anybody any more: the next promotion begins behind it. */
+	/* The receiver reads nothing there any more: the next promotion begins after it. */
 	tx->ring.credit = tx->ring.told = tx->ring.next;
 	tx->ring.data_end = m.cells < tx->ring.next ? m.cells : tx->ring.next;
 	tx->word = (struct rsk_control_word){ .what = RSK_TX_RETRANSMIT,
 					      .gen = tx->gen,
 					      .pos = tx->resend_pos };
-	rsk_tx_put_word(tx); /* a rail that is broken is not needed any more */
+	rsk_tx_put_word(tx); /* a broken rail is not needed any more */
 	return 0;
 }
 
@@ -262,12 +276,13 @@ int rsk_tx_resume(struct rsk_tx *tx, struct rsk_tcp *c, uint64_t pos, uint64_t c
 	int rc;
 
 	rsk_tx_break(tx);
+	/* A quiesced receiver has learnt of the break, and its position is the one it reported. */
 	if (tx->held)
-		rsk_tx_unhold(
-			tx); /* he who rests has heard of the break, and does so from where he said */
+		rsk_tx_unhold(tx);
 	if (tx->state != RSK_TX_BROKEN)
 		return 0;
 	rc = start_resend(tx, c, pos, cell);
-	rsk_tx_fin_now(tx, c); /* with nothing to repeat */
+	/* If there is nothing to retransmit. */
+	rsk_tx_fin_now(tx, c);
 	return rc;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* txn_tags.c - transaction tags in the two halves of a direction: see txn_tags.h. */
 #include "txn_tags.h"
 
 #include <errno.h>
@@ -37,7 +38,7 @@ int rsk_txn_tags_next(struct rsk_order_tx *tx, struct rsk_rail *rail)
 	rc = rsk_order_tx_begin(tx);
 	if (rc == 0)
 		return 1;
-	/* Absolute counting has come to its end: no more of it in this promotion. */
+	/* Absolute numbering is exhausted: no more tags in this promotion. */
 	return rc == -EAGAIN ? rc : 0;
 }
 
@@ -84,7 +85,9 @@ int rsk_txn_tags_take(struct rsk_txn_tags_rx *tags, const struct rsk_slot_head *
 	struct rsk_order_rx *rx = &tags->order;
 	int rc;
 
-	/* In order, with nothing seen ahead: of one rail, or a command; or a packet as nearly all are. */
+	/*
+	 * The common case: in order, with nothing seen ahead (one rail, or a command; or a packet).
+	 */
 	if (head->order ?
 		    rsk_order_rx_next(rx, head->order, head->index, rsk_slot_cells(head->len)) :
 		    rsk_order_rx_pass(rx, head->index, rsk_slot_cells(head->len)))
@@ -122,7 +125,10 @@ struct rsk_txn_tags_missing rsk_txn_tags_count(const struct rsk_txn_tags_rx *tag
 	while ((lack = rsk_order_rx_missing(rx, n, &n)) != 0) {
 		const struct rsk_order_element *e = rsk_order_rx_element(rx, n);
 
-		/* The newest, of which all that was seen is whole: the rest may not have been put. */
+		/*
+		 * The newest transaction, of which everything seen is contiguous: the rest may not
+		 * have been put.
+		 */
 		if (n + 1 == rx->next && lack == RSK_ORDER_PARTIAL && e->had == e->hi - e->lo)
 			break;
 		if (!m.transactions++)
