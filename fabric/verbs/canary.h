@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * canary.h - where the answer of a READ or an atomic operation will lie there is a pattern beforehand, another one for
- * each: a request that is said to be done and has left some of it was not answered (seen with rxe and lost packets).
- * Pure. Content that happens to be the pattern, 1 in 2^64 for a word, is taken for a missing answer.
+ * canary.h - completion canaries: they detect an RDMA READ or atomic operation that the device
+ * reports as done although no response was written. Used by post.c and fetch.c. Pure.
+ *
+ * Before a request is posted, its response buffer is filled with a pattern that differs from
+ * request to request. If some of the pattern is still there when the request completes, there was
+ * no response (seen with rxe and lost packets). Remote content that equals the pattern by chance, 1
+ * in 2^64 for a word, is taken for a missing response.
  */
 #ifndef RSK_CANARY_H
 #define RSK_CANARY_H
@@ -12,10 +16,13 @@
 #include <stdint.h>
 #include <string.h>
 
-#define RSK_CANARY_ASKS                                                                            \
-	8u /* of a READ, before it is given up: short ones may be like the pattern by chance */
+/* How often a READ is posted before it fails: a short response may equal the pattern by chance */
+#define RSK_CANARY_ASKS 8u
 
-/* The next pattern; *state: of the rail, any to begin with. Source: splitmix64. */
+/*
+ * Returns the next pattern. @state belongs to the rail and may start with any value. Source:
+ * splitmix64.
+ */
 static inline uint64_t rsk_canary_pattern(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -31,7 +38,10 @@ static inline void rsk_canary_prepare(uint8_t *at, size_t len, uint64_t pattern)
 		memcpy(at + i, &pattern, len - i < sizeof(pattern) ? len - i : sizeof(pattern));
 }
 
-/* Is some of it still as it was prepared: a whole word, or, of less than a word, all? */
+/*
+ * True if part of the buffer still holds the pattern: one whole word of it or, if @len is less than
+ * a word, all of it.
+ */
 static inline bool rsk_canary_missing(const uint8_t *at, size_t len, uint64_t pattern)
 {
 	if (len < sizeof(pattern))

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * cm.c - connections by rdma_cm, all of it in the background. Keeper.
+ * cm.c - connections by rdma_cm, all of them in the background. Called by module.c, on the progress
+ * thread.
  *
- * An event is copied and acknowledged before anything is done about it, since what is done may destroy its identifier,
- * which waits for that. Once an identifier is destroyed the kernel has no event of it any more: those that are handled
- * here are of identifiers that are.
+ * An event is copied and acknowledged before it is handled: handling it may destroy its identifier,
+ * and destroying an identifier waits until its events are acknowledged. After that the kernel has
+ * no more events of the identifier, so every event that is handled here belongs to one that exists.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,10 +13,11 @@
 #include "dev.h"
 #include "rail.h"
 
-#define STEP_MS 2000   /* for an address, for a route */
-#define ACK_TIMEOUT 14 /* 4.096 us * 2^14 = 67 ms until a packet is sent again */
-#define RETRIES 6      /* 7 is for ever on some devices (rxe) */
-#define RNR_RETRIES 7  /* for ever: a receiver without receives is late, not gone */
+#define STEP_MS 2000 /* for an address, for a route */
+/* 4.096 us * 2^14 = 67 ms until a packet is retransmitted */
+#define ACK_TIMEOUT 14
+#define RETRIES 6     /* 7 means forever on some devices (rxe) */
+#define RNR_RETRIES 7 /* forever: a receiver without receives is late, not gone */
 #define BACKLOG 128
 
 union address {
@@ -73,7 +75,7 @@ static struct rdma_conn_param conn_param(const struct rsk_verbs_rail *r)
 					 .rnr_retry_count = RNR_RETRIES };
 }
 
-/* It is a hint that not every kernel takes. */
+/* The option is a hint that not every kernel accepts. */
 static void set_timeout(const struct rsk_verbs *v, struct rdma_cm_id *id)
 {
 	uint8_t timeout = v->ack_timeout ? v->ack_timeout : ACK_TIMEOUT;
@@ -112,7 +114,7 @@ int rsk_cm_connect(struct rsk_verbs_rail *r, const struct rsk_verbs_addr *from,
 	return 0;
 }
 
-/* What is known of an event after it was acknowledged. */
+/* The fields of an event that are kept after it was acknowledged. */
 struct event {
 	enum rdma_cm_event_type type;
 	int status;
@@ -166,7 +168,10 @@ static int status_err(const struct event *e, int otherwise)
 	return e->status < 0 && e->status > -4096 ? e->status : otherwise;
 }
 
-/* Next step, or what ends it. A device's removal is none: all that is on it ends. */
+/*
+ * Performs the next step of the connection. Returns 0, or the -errno by which it ends. The removal
+ * of a device does not come here; it ends everything that is on the device (removal()).
+ */
 static int step(struct rsk_verbs_rail *r, const struct event *e)
 {
 	struct rdma_conn_param param;
@@ -244,7 +249,7 @@ static void handle(struct rsk_verbs *v, const struct event *e)
 	rc = step(r, e);
 	if (rc == 0)
 		return;
-	/* Why it broke is rather what its queue pair says, if that knows more. */
+	/* If the queue pair has reported an error, that is the better reason. */
 	err = atomic_load(&r->err);
 	rsk_rail_down(r, err ? err : rc);
 }
@@ -257,8 +262,9 @@ void rsk_cm_events(struct rsk_verbs *v)
 		struct event e;
 
 		/*
-		 * Of a device that had the name of one that has come since: before anything is heard of this one. Not
-		 * once an event was read, whose identifier might go.
+		 * Handle uevents first: a device may have been removed and another one may have
+		 * come with its name. This is not possible after an event was read, because it may
+		 * destroy the event's identifier.
 		 */
 		rsk_verbs_hear_kernel(v);
 		if (rdma_get_cm_event(v->channel, &ev))
@@ -282,7 +288,7 @@ void rsk_cm_events(struct rsk_verbs *v)
 	}
 }
 
-/* One listener; the port, or -errno. */
+/* Creates one listener. Returns its port, or -errno. */
 static int listen_at(struct rsk_verbs *v, int which, union address *at, int both)
 {
 	struct rdma_cm_id *id;
@@ -315,7 +321,7 @@ int rsk_cm_listen(struct rsk_verbs *v, uint16_t port)
 	rc = listen_at(v, 0, &six, true);
 	if (rc > 0)
 		return rc;
-	/* Without IPv6, or without both in one. */
+	/* There is no IPv6, or no socket for both address families. */
 	rc = listen_at(v, 0, &four, false);
 	if (rc < 0)
 		return rc;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * contexts.c - descriptors, which are moved away from the program's; and the devices that librdmacm has open: it opens
- * each that an address is bound to, and keeps it open while it finds it. Theirs are moved once in the life of the
- * process, also if the module is opened anew; and are given back when the device goes, whether rails were on it (dev.c)
- * or not. Keeper.
+ * contexts.c - moves the module's descriptors away from the application's, and keeps a table of the
+ * devices that librdmacm has open. Called by the other files of librsock-verbs.so, on the progress
+ * thread.
+ *
+ * librdmacm opens each device to which an address is bound, and keeps it open as long as it finds
+ * it. The descriptors of a device are moved once in the lifetime of the process, even if the module
+ * is opened anew. They are closed when the device goes, whether it had rails (dev.c) or not.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +20,11 @@
 
 static struct {
 	struct ibv_context *ctx[MOST];
-	_Atomic(uint32_t)
-		n; /* keeper; a child of a fork reads it, whatever the keeper was at: behind the entry */
+	/*
+	 * Written by the progress thread, after the entry. The child of a fork reads it, whatever
+	 * the progress thread was doing.
+	 */
+	_Atomic(uint32_t) n;
 } owned;
 
 int rsk_verbs_move_fd(struct rsk_verbs *v, int *fd)
@@ -71,7 +77,7 @@ static void close_fd(struct rsk_verbs *v, int *fd)
 {
 	if (*fd >= 0)
 		v->host.own_close(v->host.ctx, *fd);
-	*fd = -1; /* whoever owns the struct closes nothing any more */
+	*fd = -1; /* the owner of the struct then closes nothing */
 }
 
 void rsk_context_leave(struct rsk_verbs *v, struct ibv_context *ctx)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* control_msgs.c - see control_msgs.h. */
 #include "control_msgs.h"
 
 #include <errno.h>
@@ -73,7 +74,7 @@ bool rsk_control_msgs_take(struct rsk_control_msgs_in *w,
 	if (!w->n)
 		return false;
 	memcpy(word, w->word[0], RSK_INDIRECT_WORD_BYTES);
-	/* The one that is not whole yet moves as well. */
+	/* This also moves the message that is not complete yet. */
 	memmove(w->word[0], w->word[1], (RSK_CONTROL_MSGS_IN - 1) * sizeof(w->word[0]));
 	w->n--;
 	return true;

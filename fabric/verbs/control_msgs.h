@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * control_msgs.h - what the two keepers of a link say to each other by a rail, in its indirect buffer, between the cells of
- * streams: messages of RSK_INDIRECT_WORD_BYTES, whose pieces follow each other. Pure; by the caller's lock.
+ * control_msgs.h - queues of the control messages that the progress threads of a link send each other by a
+ * rail, in its indirect buffer, between the cells of streams. A message has RSK_INDIRECT_WORD_BYTES
+ * and may be sent in consecutive pieces. Used by flush.c, poll.c and rail.c. Pure; the caller's
+ * lock protects it.
  */
 #ifndef RSK_CONTROL_MSGS_H
 #define RSK_CONTROL_MSGS_H
@@ -12,37 +14,43 @@
 
 #include "indirect.h"
 
-#define RSK_CONTROL_MSGS_IN                                                                        \
-	8u /* that have come and were not heard; more wait in the indirect buffer */
-#define RSK_CONTROL_MSGS_OUT (64u << 20) /* bytes that wait to be sent, at most */
+/* Maximum of received messages that were not taken yet; more of them wait in the indirect buffer */
+#define RSK_CONTROL_MSGS_IN 8u
+#define RSK_CONTROL_MSGS_OUT (64u << 20) /* maximum of bytes that wait to be sent */
 
-/* To be sent: bytes[sent .. bytes) of @at, which is owned. Zeroed: none. */
+/* Messages to send: bytes [sent, bytes) of @at, which is owned. All zero: none. */
 struct rsk_control_msgs_out {
 	uint8_t *at;
 	size_t sent, bytes, room;
 };
 
-/* What has come: @n whole ones, and @bytes of the next. Zeroed: nothing. */
+/* Messages received: @n complete ones, and @bytes of the next. All zero: none. */
 struct rsk_control_msgs_in {
 	uint32_t n, bytes;
 	uint8_t word[RSK_CONTROL_MSGS_IN][RSK_INDIRECT_WORD_BYTES];
 };
 
-/* A copy of it, zeros behind, is to be sent. 0; -EINVAL: it is none, or too long; -ENOMEM. Allocates. */
+/*
+ * Queues a copy of the message, padded with zeros. Allocates. Returns 0; -EINVAL: empty or too
+ * long; -ENOMEM.
+ */
 int rsk_control_msgs_say(struct rsk_control_msgs_out *w, const void *word, size_t bytes);
-/* What is to be sent next: of the word that it is a piece of, from @off; to its end. Borrowed; NULL: nothing. */
+/*
+ * Returns the next bytes to send, borrowed, or NULL. They start at *off of their message and reach
+ * to its end.
+ */
 const uint8_t *rsk_control_msgs_next(const struct rsk_control_msgs_out *w, uint32_t *off,
 				     uint32_t *bytes);
 void rsk_control_msgs_sent(struct rsk_control_msgs_out *w, uint32_t bytes);
 void rsk_control_msgs_free(struct rsk_control_msgs_out *w);
 
 /*
- * A piece, from @off of a word: in order, or it is none that a peer of ours has sent. @off and @bytes lie within
- * a word. 0; -ENOBUFS: no room, nothing was taken; -EPROTO.
+ * Adds a piece that starts at @off of a message. @off and @bytes lie within a message. Returns 0;
+ * -ENOBUFS: the queue is full, nothing was taken; -EPROTO: the piece is not the next one.
  */
 int rsk_control_msgs_put(struct rsk_control_msgs_in *w, uint32_t off, const uint8_t *cells,
 			 uint32_t bytes);
-/* The first that is whole; false: there is none. */
+/* Takes the first complete message; returns false if there is none. */
 bool rsk_control_msgs_take(struct rsk_control_msgs_in *w,
 			   uint8_t word[static RSK_INDIRECT_WORD_BYTES]);
 

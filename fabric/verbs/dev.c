@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* dev.c - RDMA devices: what all rails on one share. What they say by themselves: events.c. Keeper. */
+/*
+ * dev.c - RDMA devices: what all rails of a device share. Called on the progress thread. Events
+ * that devices report are handled in events.c.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -23,14 +26,17 @@ static int watch(struct rsk_verbs *v, struct rsk_vdev *d)
 	return rc;
 }
 
-/* Out of @epfd first: a copy of the descriptor may be another process's (a fork's). */
+/*
+ * Removes the channel's descriptor from @epfd before closing it: another process (a fork) may have
+ * a copy of the descriptor, which would keep it in the set.
+ */
 static void close_channel(struct rsk_verbs *v, int epfd, struct ibv_comp_channel **ch)
 {
 	int fd;
 
 	if (!*ch)
 		return;
-	/* The number is the host's to give back. */
+	/* Only the host closes this descriptor. */
 	fd = (*ch)->fd;
 	(*ch)->fd = -1;
 	if (fd >= 0)
@@ -41,7 +47,7 @@ static void close_channel(struct rsk_verbs *v, int epfd, struct ibv_comp_channel
 		v->host.own_close(v->host.ctx, fd);
 }
 
-/* All that is made of it; no rail is on it, and no other thread looks. */
+/* Destroys all objects of the device. No rail is on it, and no other thread uses it. */
 static void drop_objects(struct rsk_vdev *d)
 {
 	if (d->ctx && d->ctx->async_fd >= 0)
@@ -132,7 +138,10 @@ void rsk_vdev_free_all(struct rsk_verbs *v)
 
 void rsk_vdev_drop(struct rsk_vdev *d)
 {
-	/* Path threads walk the list: it stays there, and they look under the lock before they touch it. */
+	/*
+	 * Path threads walk the list, so the entry stays; they check @dead under the lock before
+	 * they use it.
+	 */
 	pthread_mutex_lock(&d->lock);
 	atomic_store(&d->dead, true);
 	pthread_mutex_unlock(&d->lock);

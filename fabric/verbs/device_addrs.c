@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* device_addrs.c - the addresses at which this host's RDMA devices can be reached. Keeper. */
+/*
+ * device_addrs.c - lists the addresses at which this host's RDMA devices can be reached. Called through
+ * the module's table, on the progress thread.
+ */
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -17,7 +20,7 @@ static uint32_t ones(const uint8_t *mask, size_t bytes)
 	return n;
 }
 
-/* Of an interface's address; false: none that a rail could go by. */
+/* Describes an interface's address. Returns false if no rail can use it. */
 static bool describe(const struct ifaddrs *i, struct rsk_verbs_device_addr *p)
 {
 	const struct sockaddr_in *four = (const void *)i->ifa_addr,
@@ -41,7 +44,7 @@ static bool describe(const struct ifaddrs *i, struct rsk_verbs_device_addr *p)
 	return true;
 }
 
-/* The device that has it, as rdma_cm finds it. */
+/* Finds the device that has the address, as rdma_cm does. */
 static bool device_of(struct rsk_verbs *v, const struct sockaddr *sa, struct ibv_context **ctx,
 		      uint8_t *port)
 {
@@ -71,8 +74,9 @@ static bool has_file(const struct ibv_context *ctx, const char *name, char *line
 }
 
 /*
- * One that the CPU plays hangs on no bus; but some kernels hang it on that of the network card below. Then it is known
- * by a file that only rxe has, or by what siw calls itself. (As ../../mapper/host/rdma_ports.c.)
+ * A software device is on no bus, but some kernels place it on the bus of the network card below
+ * it. Then it is recognised by a file that only rxe has, or by the description of siw. (The same
+ * check as in ../../mapper/host/rdma_ports.c.)
  */
 static bool is_soft(const struct ibv_context *ctx)
 {

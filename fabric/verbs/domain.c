@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * domain.c - what each rail has for itself on its device, since its peer can name it or use it up: a protection
- * domain, a receive queue, places for the completions of its receives.
+ * domain.c - what each rail owns on its device because its peer can name it or use it up: a
+ * protection domain, a receive queue, space for the completions of its receives. Called by rail.c,
+ * mr.c, dev.c and events.c, on the progress thread.
  *
- * A remote key is good for queue pairs of the domain in which it was registered. All that is registered for a peer
- * lies in its rail's domain, so that whoever learns another one's key and address gets as far as with a wrong one: the
- * device refuses it, and its own rail ends. A device that has no domain left has no rail left: none is ever shared.
+ * A remote key is valid for queue pairs of the protection domain in which it was registered.
+ * Everything that is registered for a peer is in its rail's domain, so a peer that learns the key
+ * and address of another peer's memory gains nothing: the device refuses the access, and the peer's
+ * own rail ends. If the device has no domain left, the rail is not made; domains are never shared.
  *
- * Who sends faster than is taken uses up its own receives, and then the device lets it wait.
- *
- * Keeper.
+ * A peer that sends faster than we take uses up only its own receives; then the device makes it
+ * wait.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ void rsk_domain_close(struct rsk_verbs_rail *r)
 	r->pd = NULL;
 }
 
-/* One with a place for another rail's, or a new one. */
+/* Takes a completion queue with space for another rail, or creates one. */
 static int cq_get(struct rsk_verbs_rail *r)
 {
 	struct rsk_vdev *d = r->dev;
@@ -84,8 +85,9 @@ static void arm_limit(struct rsk_verbs_rail *r)
 }
 
 /*
- * Shared by nobody: what makes it one of the shared kind is that it says when it is half empty. So a program that makes
- * no call for long does not keep its peers waiting: the keeper takes what has come.
+ * No other rail shares the receive queue. It is an SRQ because an SRQ reports when it is half
+ * empty; the progress thread then takes what has come, so a program that makes no call for long
+ * does not keep its peers waiting.
  */
 int rsk_recvs_open(struct rsk_verbs_rail *r)
 {
@@ -113,7 +115,10 @@ void rsk_recvs_close(struct rsk_verbs_rail *r)
 	r->srq = NULL;
 	if (!r->recv_cq)
 		return;
-	/* What its queue pair has left there takes no place that is another one's from here on. */
+	/*
+	 * Take the completions that its queue pair has left, so that they use no space of the next
+	 * rail's.
+	 */
 	rsk_vdev_drain(r->dev);
 	r->recv_cq->rails--;
 	r->recv_cq = NULL;
@@ -122,7 +127,7 @@ void rsk_recvs_close(struct rsk_verbs_rail *r)
 void rsk_recvs_low(struct rsk_verbs_rail *r)
 {
 	rsk_vdev_poll(r->dev, true);
-	/* One that sends what no peer of ours does has ended by that. */
+	/* A rail whose peer broke the protocol has failed by now. */
 	if (r->srq && !atomic_load(&r->err))
 		arm_limit(r);
 }

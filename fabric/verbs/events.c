@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * events.c - what devices say by themselves (libibverbs' asynchronous events), and what the kernel says of them
- * (uevents): one that is gone, or has come, and rails that have failed. Keeper.
+ * events.c - asynchronous events of devices (libibverbs) and the kernel's uevents about them:
+ * devices that have come or gone, and rails that have failed. Called by module.c and cm.c, on the
+ * progress thread.
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -36,10 +37,10 @@ static void removed(struct rsk_verbs *v, const char *name)
 	for (struct rsk_vdev *d = atomic_load(&v->devs); d; d = d->next)
 		if (d->ctx && !strcmp(d->ctx->device->dev_name, name))
 			rsk_vdev_gone(d);
-	rsk_contexts_removed(v, name); /* on which no rail was */
+	rsk_contexts_removed(v, name); /* devices without rails */
 }
 
-/* The queue pair is in error: what its sends say is the better reason. */
+/* Handles a queue pair in error. If its sends have failed, their status is the better reason. */
 static void qp_error(struct rsk_verbs_rail *r)
 {
 	if (!r)
@@ -52,7 +53,8 @@ static void qp_error(struct rsk_verbs_rail *r)
 }
 
 /*
- * An event is acknowledged before anything is done about it: that may destroy what it is about, which waits for that.
+ * The event is acknowledged before it is handled: handling it may destroy the object that it is
+ * about, and destroying the object waits for the acknowledgement.
  */
 static void one_event(struct rsk_vdev *d, struct ibv_async_event *ev)
 {
@@ -94,7 +96,7 @@ static void one_event(struct rsk_vdev *d, struct ibv_async_event *ev)
 	case IBV_EVENT_SRQ_ERR:
 		rsk_rail_fail(r, -EIO);
 		break;
-	case IBV_EVENT_CQ_ERR: /* of a rail's sends: the others do not suffer */
+	case IBV_EVENT_CQ_ERR: /* all rails of the device fail */
 		fail_all(d, -EIO);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
@@ -118,7 +120,7 @@ void rsk_vdev_async(struct rsk_vdev *d)
 		one_event(d, &ev);
 }
 
-/* The kernel says when a device comes; without, somebody has to try again. */
+/* Uevents say when a device comes. Without them the library has to try again by itself. */
 void rsk_verbs_watch_kernel(struct rsk_verbs *v)
 {
 	struct sockaddr_nl addr = { .nl_family = AF_NETLINK, .nl_groups = 1 };
@@ -132,7 +134,9 @@ void rsk_verbs_watch_kernel(struct rsk_verbs *v)
 		rsk_verbs_watch(v, v->kernel_fd, &v->kernel);
 }
 
-/* The value of one of the words of a message, that are ended by zeros; NULL: it is not there. */
+/*
+ * Returns the value of @key in a uevent, a list of zero-terminated strings; NULL: it is not there.
+ */
 static const char *value_of(const char *text, size_t bytes, const char *key)
 {
 	const char *end = text + bytes;
@@ -163,7 +167,7 @@ void rsk_verbs_hear_kernel(struct rsk_verbs *v)
 		of = value_of(text, (size_t)n, "SUBSYSTEM=");
 		name = value_of(text, (size_t)n, "DEVNAME=");
 		any |= is_word(of, "infiniband");
-		/* Who has it open is waited for. */
+		/* The kernel waits for those who have the device open, so it is closed here. */
 		if (is_word(of, "infiniband_verbs") && name &&
 		    !strncmp(name, folder, sizeof(folder) - 1) &&
 		    is_word(value_of(text, (size_t)n, "ACTION="), "remove"))

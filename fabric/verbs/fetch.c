@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * fetch.c - what the peer's memory is asked for: RDMA READ, and atomic operations on a word there. One that is said to
- * be done, and whose answer is not there (canary.h), was perhaps done, perhaps not. A READ is asked for again. An
- * atomic operation is not: who adds twice has added too much.
+ * fetch.c - operations on the peer's memory that return data: RDMA READ, and atomic operations on a
+ * word. Called by streams through the table in put.c.
+ *
+ * A request that completes without a response (canary.h) may or may not have been executed. A READ
+ * is then posted again. An atomic operation is not: it could be executed twice.
  */
 #include <errno.h>
 
 #include "ops.h"
 #include "post.h"
 
-/* Where the answer will lie, until somebody polls; negative: -errno. */
+/*
+ * Takes a response slot, which stays in use until its completion is polled. Returns its index or
+ * -errno.
+ */
 static int take_slot(struct rsk_verbs_rail *r, void *dst, size_t len, uint64_t token)
 {
 	uint32_t slot = 0;
@@ -76,7 +81,10 @@ int rsk_verbs_atomic(struct rsk_rail *rail, uint64_t off, const struct rsk_atomi
 	return rc;
 }
 
-/* Its answer is missing. True: it is asked for again, or will be; false: that is its end, with its status. */
+/*
+ * The response is missing. Returns true if the READ is posted again, now or later; false if it
+ * completes with its status.
+ */
 static bool asks_again(struct rsk_verbs_rail *r, uint32_t slot)
 {
 	struct rsk_vread *rd = &r->read[slot];

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * flush.c - what was noted is posted. Everything here is called with the rail's lock held.
+ * flush.c - posts pending writes. Called by put.c, poll.c, dev.c, rail.c and module.c, always with
+ * the rail's lock held.
  *
- * A stream that has to wait is in one of two lists: for places in the send queue, which a completion gives back, or
- * for room in the peer's indirect buffer, which the peer does. What cannot go at all yet (CLOSED, control blocks not
- * known) stays noted until the keeper says otherwise.
+ * A stream that has to wait is in one of two lists: for places in the send queue, which completions
+ * free, or for room in the peer's indirect buffer, which the peer frees. What cannot be sent at all
+ * yet (CLOSED, or the key of the control blocks is not known) stays pending until the progress
+ * thread gets the key.
  *
- * From INDIRECT to DIRECT: entries that are still in the indirect buffer could be moved after what is written directly
- * later, in a later lap of the ring or in its next life, and undo it. So the stream waits, in the list for room, until
- * the peer has said that its newest entry was moved; it is asked to say so at once.
+ * From INDIRECT to DIRECT: the peer could move an entry that is still in the indirect buffer after
+ * a later direct write to the same place (in a later lap of the ring, or for the next stream in
+ * it), and so overwrite newer data. Therefore the stream waits, in the list for room, until the
+ * peer has reported that its newest entry was moved; we ask the peer to report at once.
  */
 #include <errno.h>
 
@@ -58,11 +61,11 @@ enum stop {
 	NO_ROOM
 };
 
-/* How much of one flush has gone. */
+/* How much one flush has added. */
 struct gone {
 	struct rsk_batch batch;
-	uint32_t places; /* in the send queue */
-	uint32_t units;	 /* of the indirect buffer */
+	uint32_t places; /* places in the send queue */
+	uint32_t units;	 /* units of the indirect buffer */
 	bool any;
 };
 
@@ -70,7 +73,7 @@ static bool place(struct rsk_verbs_rail *r, struct gone *g)
 {
 	uint32_t left = rsk_post_room(r, g->batch.n + 1);
 
-	/* With an event to come, and a look after that was arranged. */
+	/* Request an event for the next completion, then check again. */
 	if (left < g->batch.n + 1) {
 		rsk_post_arm(r);
 		left = rsk_post_room(r, g->batch.n + 1);
@@ -98,14 +101,14 @@ static enum stop direct(struct rsk_verbs_rail *r, struct rsk_vstream *s, uint64_
 			     s->window ? s->window->lkey : 0, r->peer.segment + ring + off,
 			     s->rkey);
 		took(r, s, len);
-		/* What is in the batch gets its number when it is posted. */
+		/* The writes in the batch get their indexes when it is posted. */
 		s->used = r->posted + g->batch.n;
 		g->any = true;
 	}
 	return DONE;
 }
 
-/* An entry, with as many of those cells as go: *bytes, as rsk_indirect_put() has it. */
+/* Adds an entry with as many of the cells as there is room for; *bytes as in rsk_indirect_put(). */
 static enum stop entry_out(struct rsk_verbs_rail *r, uint32_t sid, uint32_t off,
 			   const uint8_t *cells, uint32_t *bytes, struct gone *g)
 {
@@ -189,7 +192,10 @@ static enum stop words_out(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vs
 _Static_assert(offsetof(struct rsk_seg_ctl, rx_word) == sizeof(struct rsk_control_word),
 	       "side by side");
 
-/* The immediate goes with what has gone, also if something has to wait: it wakes only once more. */
+/*
+ * Sends the immediate with the writes that were added even if others have to wait: at worst it
+ * wakes the peer once too often.
+ */
 void rsk_flush_stream(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream *s)
 {
 	struct gone g = { .units = 0 };
@@ -197,7 +203,7 @@ void rsk_flush_stream(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream
 
 	if (!r->live || !r->peer_known || atomic_load(&r->err))
 		return;
-	/* A place for the immediate alone, if there is nothing else. */
+	/* The immediate needs a place even if there is nothing else to send. */
 	if (!place(r, &g)) {
 		RSK_COUNT(r->v, held_back, 1);
 		list_add(r, RSK_LIST_QUEUE, sid, s);
@@ -213,7 +219,10 @@ void rsk_flush_stream(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream
 	} else if (stop[0] == NO_ROOM) {
 		RSK_COUNT(r->v, held_back, 1);
 		list_add(r, RSK_LIST_ROOM, sid, s);
-		/* The keeper's own turn looks itself: a call would be one to the next turn, without end. */
+		/*
+		 * The progress thread checks the list itself after its flush (verbs_work()). Waking
+		 * it from there would make it run again and again.
+		 */
 		if (!r->in_work && !atomic_load(&r->v->room_heard))
 			r->v->host.call(r->v->host.ctx);
 	}
@@ -226,7 +235,7 @@ void rsk_flush_stream(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream
 		s->due = 0;
 }
 
-/* An event comes when all that was posted so far has arrived. */
+/* Requests an event for the moment when everything posted up to @last has arrived. */
 static void fence(struct rsk_verbs_rail *r, uint64_t last)
 {
 	if (r->signalled < last && rsk_post_room(r, 1))
@@ -279,7 +288,7 @@ uint32_t rsk_flush_arrivals(struct rsk_verbs_rail *r, uint32_t sid[RSK_VERBS_TOL
 	return n;
 }
 
-/* What the two ends say to each other about the indirect buffers. */
+/* Sends the messages about the indirect buffers: freed units, and the request to report them. */
 static void flush_msgs(struct rsk_verbs_rail *r)
 {
 	struct gone g = { .units = 0 };
@@ -298,7 +307,10 @@ static void flush_msgs(struct rsk_verbs_rail *r)
 	}
 }
 
-/* What keepers say to each other: as much as goes; the rest when there is room, or a place in the queue. */
+/*
+ * Sends control messages, as many as there is room for. The rest follows when there is room, or a
+ * place in the queue.
+ */
 static void say_words(struct rsk_verbs_rail *r)
 {
 	struct gone g = { .units = 0 };
@@ -326,7 +338,7 @@ void rsk_flush_lists(struct rsk_verbs_rail *r)
 			if (which == RSK_LIST_QUEUE && !rsk_post_room(r, 1))
 				return;
 			s = list_take(r, (enum rsk_list)which, &sid);
-			/* Or a due() of its own came first. */
+			/* A due() of the stream may have flushed it already. */
 			if (s && s->pending)
 				rsk_flush_stream(r, sid, s);
 		}

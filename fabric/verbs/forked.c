@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * forked.c - the child of a fork lets go of its copies, so that the queue pairs end with the parent. No allocation, no
- * libc that could have a lock: another thread of the parent may have held it.
+ * forked.c - releases the copies that the child of a fork has of the module's descriptors and
+ * mappings, so that the queue pairs end with the parent. Called through the module's table. It
+ * allocates nothing and calls no libc function that may take a lock, because another thread of the
+ * parent may have held that lock.
  *
- * A device's file is kept open by its descriptors and by what is mapped of it (queues, doorbells). Those mappings are
- * replaced by empty memory: a destructor of a driver may still touch or unmap them.
+ * Descriptors and mappings (queues, doorbells) keep a device's file open. The mappings are replaced
+ * by empty memory, because a driver's destructor may still access or unmap them.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -46,7 +48,9 @@ static void one_mapping(const char *line, const char *end)
 		     MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
-/* The table is read by addresses: what is replaced meanwhile, one by one, does not hide the next line. */
+/*
+ * The kernel lists mappings by address, so replacing them one by one while reading hides no line.
+ */
 static void drop_mappings(void)
 {
 	int fd = rsk_sys_openat(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
@@ -71,7 +75,10 @@ static void drop_mappings(void)
 	rsk_sys_close(fd);
 }
 
-/* Whose lock another thread held is nobody's here; what is put fails. */
+/*
+ * Another thread may have held the locks at the fork, so they are initialised anew. Puts fail from
+ * here on.
+ */
 static void mute(struct rsk_verbs_rail *r)
 {
 	pthread_mutex_init(&r->lock, NULL);

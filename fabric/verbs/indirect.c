@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* indirect.c - see indirect.h. */
 #include "indirect.h"
 
 #include <errno.h>
@@ -16,7 +17,10 @@ uint32_t rsk_indirect_put(uint8_t *buf, uint64_t at, uint32_t room, uint32_t sid
 	uint8_t *to = buf + rsk_indirect_place(at);
 	uint32_t run = to_end(at);
 
-	/* The last unit of a lap holds no cell; alone it would be of no use to anybody. */
+	/*
+	 * The last unit of a lap has no cell after it, so an entry there only ends the lap. It is
+	 * not worth sending alone.
+	 */
 	if (room < 2)
 		return 0;
 	if (run > room)
@@ -38,7 +42,10 @@ int rsk_indirect_take(const uint8_t *buf, uint64_t at, uint32_t avail, uint32_t 
 	if (!avail)
 		return -EPROTO;
 	memcpy(e, buf + rsk_indirect_place(at), sizeof(*e));
-	/* The copy is what is checked, not what the peer may make of it meanwhile. */
+	/*
+	 * The compiler must check this copy, and not read the memory, which the peer can change,
+	 * again.
+	 */
 	__asm__ volatile("" : : "r"(e) : "memory");
 	if (e->sid == RSK_INDIRECT_WORDS)
 		whole = RSK_INDIRECT_WORD_BYTES;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * inner.h - what the files of librsock-verbs.so share (what the library knows of it: fabric/verbs.h).
+ * inner.h - the types and functions that the files of librsock-verbs.so share. The interface to the
+ * library is fabric/verbs.h.
  *
- * Calls go one way. From the bottom:
- *	state.c, rate_estimator.c, post.c, flush.c		post.h: the first error of a rail, and what goes out by it
- *	locked.c, fetch.c, put.c			ops.h: what streams call
- *	poll.c, domain.c, contexts.c, dev.c		dev.h: what comes, and devices
+ * Calls go from the bottom of this list to the top, never back:
+ *	state.c, rate_estimator.c, post.c, flush.c		post.h: a rail's first error, and sending
+ *	locked.c, fetch.c, put.c			ops.h: the operations that streams call
+ *	poll.c, domain.c, contexts.c, dev.c		dev.h: receiving, and devices
  *	mr.c, rail.c					rail.h: rails
- *	events.c, device_addrs.c, cm.c, forked.c, module.c	what ends rails, and begins them; the module's table
+ *	events.c, device_addrs.c, cm.c, forked.c, module.c	begin and end of rails; the module's table
  *
- * Locks, none of which is held while host->news() or another callback runs, innermost last:
- *	vdev.lock	receive CQs, their channel, the table of queue pairs, what they owe their receive queues
- *	rail.in_lock	the indirect buffer that the peer fills, and the moving of what is in it
- *	rail.lock	all that goes out: notes, lists, send queue, send CQ, the peer's keys
- * What is marked keeper is touched by that thread only.
+ * Locks, innermost last. None is held while host->news() or another callback runs:
+ *	vdev.lock	receive CQs, their channel, the table of queue pairs, receives to repost
+ *	rail.in_lock	the indirect buffer that the peer fills, and the moving of its content
+ *	rail.lock	all sending: pending writes, lists, send queue, send CQ, the peer's keys
+ * Only the progress thread touches a field that is marked "progress thread".
  */
 #ifndef RSK_VERBS_INNER_H
 #define RSK_VERBS_INNER_H
@@ -40,90 +41,107 @@
 _Static_assert(RSK_INDIRECT_BYTES == RSK_VERBS_INDIRECT_BYTES, "one buffer");
 _Static_assert(RSK_INDIRECT_WORD_BYTES == RSK_VERBS_MSG_BYTES, "a word is a word");
 
-#define RSK_VERBS_GROUP RSK_SEG_REACH /* streams whose control blocks are registered at once */
-#define RSK_VERBS_DEPTH 256u	      /* work requests of a send queue */
-#define RSK_VERBS_RECVS 512u	      /* of a queue pair's own receive queue */
-#define RSK_VERBS_CQ_RAILS 4u /* queue pairs whose receives complete in one completion queue */
+/* Number of streams whose control blocks are registered at once */
+#define RSK_VERBS_GROUP RSK_SEG_REACH
+#define RSK_VERBS_DEPTH 256u /* work requests in a send queue */
+#define RSK_VERBS_RECVS 512u /* receives in the receive queue of one queue pair */
+/* Number of queue pairs whose receives complete in one completion queue */
+#define RSK_VERBS_CQ_RAILS 4u
 #define RSK_VERBS_INLINE 220u
 #define RSK_VERBS_INLINE_LEAST ((uint32_t)(2 * sizeof(struct rsk_control_word)))
-#define RSK_VERBS_WRITE_BYTES (256u << 10) /* of one work request */
-#define RSK_VERBS_READS 16u		   /* at once */
+#define RSK_VERBS_WRITE_BYTES (256u << 10) /* maximum of one work request */
+#define RSK_VERBS_READS 16u		   /* READs in flight */
 #define RSK_VERBS_READ_BYTES RSK_MAILBOX_BYTES
-#define RSK_VERBS_LOCKED 2u /* locked accesses at once */
+#define RSK_VERBS_LOCKED 2u /* locked accesses in flight */
 #define RSK_VERBS_FRESH 16u
 
-/* What an epoll event of work_fd points to. */
+/* The data of an epoll event of work_fd. */
 struct rsk_source {
 	enum rsk_source_kind {
-		RSK_SOURCE_CM,	 /* rdma_cm's events */
-		RSK_SOURCE_NEWS, /* the kernel's words about devices */
+		RSK_SOURCE_CM,	 /* events of rdma_cm */
+		RSK_SOURCE_NEWS, /* the kernel's uevents about devices */
 		RSK_SOURCE_ASYNC,
 		RSK_SOURCE_SEND,
-		RSK_SOURCE_ROOM /* completions, while something waits for the peer's room */
+		/*
+		 * Receive completions, while something waits for room at the peer or a control
+		 * message is awaited
+		 */
+		RSK_SOURCE_ROOM
 	} kind;
-	struct rsk_vdev *dev; /* of the last two */
+	struct rsk_vdev *dev; /* for RSK_SOURCE_ASYNC and RSK_SOURCE_SEND */
 };
 
 /*
- * Completions of the receives of some queue pairs. It has a place for each receive that they can have posted, so that
- * no peer makes it overflow. Made by the keeper, kept as long as the device.
+ * A completion queue for the receives of some queue pairs. It has space for every receive that they
+ * can have posted, so that no peer makes it overflow. The progress thread creates it; it lives as
+ * long as the device.
  */
 struct rsk_vcq {
 	struct rsk_vcq *next;
 	struct ibv_cq *cq; /* owned */
-	uint32_t rails;	   /* keeper: whose completions go here */
-	bool disarmed;	   /* dev->lock: its event was read */
+	/* Progress thread: number of rails whose receives complete here */
+	uint32_t rails;
+	bool disarmed; /* dev->lock: its event was read */
 };
 
 /*
- * A device. Made when the first rail uses it, kept until close, since path threads walk the list; of one that is gone
- * nothing else is kept. Nothing that a peer can name (memory) or use up (receives) is shared by rails: domain.c.
+ * A device. It is created when the first rail uses it, and stays in the list until close because
+ * path threads walk the list; when the device has gone, everything else of it is freed. Rails share
+ * nothing that a peer can name (memory) or use up (receives): see domain.c.
  */
 struct rsk_vdev {
 	struct rsk_vdev *next;
 	struct rsk_verbs *v;
-	struct ibv_context *ctx; /* librdmacm's; NULL: it is gone */
+	struct ibv_context *ctx; /* owned by librdmacm; NULL: the device has gone */
 	struct ibv_comp_channel *recv_channel, *send_channel;
-	uint32_t recvs;	   /* of each receive queue */
-	uint32_t cq_rails; /* of each of @cqs */
+	uint32_t recvs;	   /* size of each receive queue */
+	uint32_t cq_rails; /* maximum of rails for each of @cqs */
 	uint32_t depth, reads;
-	bool atomics;	    /* it can; among those that come by it */
-	_Atomic(bool) dead; /* gone: set under the lock, by the keeper */
+	/* The device supports atomic operations; they are atomic among themselves only */
+	bool atomics;
+	/* The device has gone; set by the progress thread under the lock */
+	_Atomic(bool) dead;
 	struct rsk_source async, send;
 
 	pthread_mutex_t lock;
-	struct rsk_vcq *cqs; /* changed by the keeper, under the lock */
+	/* Changed by the progress thread, under the lock */
+	struct rsk_vcq *cqs;
 	uint32_t cqs_n;
-	struct rsk_vcq *turn;	      /* the one that is taken from first, next time */
-	struct rsk_verbs_rail *rails; /* by qp_num */
+	struct rsk_vcq *turn;	      /* the completion queue that is polled first next time */
+	struct rsk_verbs_rail *rails; /* hash table by qp_num */
 };
 
-/* A stream's outgoing side, and its registrations. */
+/* The outgoing side of a stream, and its registrations. */
 struct rsk_vstream {
 	struct rsk_pending_writes pending_writes;
-	_Atomic(uint8_t) way; /* enum rsk_verbs_way, as it is wanted */
-	uint8_t due;	      /* RSK_WAKE_* that were asked for and not sent */
-	bool pending;	      /* a due() has not been done */
-	bool arrival;	      /* somebody waits until all of it has arrived */
-	uint64_t last;	      /* send queue's index of its newest work request */
-	bool fresh;	      /* in the rail's list of those */
-	uint8_t listed;	      /* enum rsk_list, + 1; 0: in none */
-	uint32_t next;	      /* in that list */
+	_Atomic(uint8_t) way; /* the requested enum rsk_verbs_way */
+	uint8_t due;	      /* RSK_WAKE_* bits that were requested and not sent yet */
+	bool pending;	      /* a due() was not completed */
+	bool arrival;	      /* the stream waits until all of it has arrived */
+	uint64_t last;	      /* send queue index of its newest work request */
+	bool fresh;	      /* it is in the rail's list of fresh streams */
+	uint8_t listed;	      /* enum rsk_list + 1; 0: in no list */
+	uint32_t next;	      /* next stream in that list */
 	uint32_t rkey;
-	uint64_t indirect_to; /* position after its newest entry in the indirect buffer */
-	uint64_t used;	      /* send queue's index after which its window is not read any more */
-	struct ibv_mr *ring;  /* keeper: ours */
+	/* Position after the stream's newest entry in the indirect buffer */
+	uint64_t indirect_to;
+	/* Send queue index of the last work request that reads the window */
+	uint64_t used;
+	struct ibv_mr *ring; /* progress thread: registration of our ring */
 	struct ibv_mr *window;
 };
 
 struct rsk_vgroup {
-	uint32_t ctl_rkey; /* the peer's */
+	uint32_t ctl_rkey; /* key of the peer's control blocks */
 	bool ctl_known;
-	struct ibv_mr *ctl; /* keeper: ours */
+	struct ibv_mr *ctl; /* progress thread: registration of our control blocks */
 	struct rsk_vstream stream[RSK_VERBS_GROUP];
 };
 
-/* Streams that have to wait, first come, first served. */
+/*
+ * The lists of streams that wait, in FIFO order: for places in the send queue, and for room in the
+ * peer's indirect buffer.
+ */
 enum rsk_list {
 	RSK_LIST_QUEUE,
 	RSK_LIST_ROOM,
@@ -133,16 +151,19 @@ struct rsk_sids {
 	uint32_t first, last, count;
 };
 
-/* Of a locked access: the record as it was then, what is staged, what the swap found. */
+/*
+ * The buffers of a locked access: the image of the record that was read, the staged slot, and the
+ * value that the compare-and-swap found.
+ */
 struct rsk_vlocked_buffer {
 	_Alignas(64) uint8_t image[RSK_LOCKED_BYTES(RSK_LOCKED_HOLDERS)];
 	struct rsk_locked_slot stage;
 	uint64_t old;
 };
 
-/* Memory of a rail that is registered with it. */
+/* Memory of a rail that is registered with its device. */
 struct rsk_vbuffers {
-	uint8_t in[RSK_INDIRECT_BYTES]; /* the peer writes */
+	uint8_t in[RSK_INDIRECT_BYTES]; /* written by the peer */
 	uint8_t out[RSK_INDIRECT_BYTES];
 	uint8_t read[RSK_VERBS_READS][RSK_VERBS_READ_BYTES];
 };
@@ -158,38 +179,46 @@ struct rsk_vread {
 	void *dst;
 	uint32_t len;
 	bool atomic;
-	bool missing;	      /* done, and no answer is there */
-	uint32_t rkey, asked; /* a READ's, so that it can be asked for again; how often it was */
+	bool missing; /* the request completed without a response */
+	/* Of a READ: the key, for repeating it, and how often it was repeated */
+	uint32_t rkey, asked;
 	uint64_t from;
-	uint64_t pattern; /* lies where the answer will */
+	uint64_t pattern; /* the completion canary in the response buffer */
 };
 
-/* What goes by a rail, and how fast; from the first flow() on. Bytes count from the queue pair's beginning. */
+/*
+ * Rate estimator: what a rail sends, and how fast, from the first flow() on. Bytes count from the
+ * creation of the queue pair.
+ */
 struct rsk_rate_estimator {
 	bool on;
-	uint64_t noted;	    /* bytes of rings that were noted and not posted */
-	uint64_t posted;    /* bytes */
-	uint64_t signalled; /* of them, up to the newest work request whose completion is told */
+	uint64_t noted;	 /* pending bytes of rings, not posted yet */
+	uint64_t posted; /* bytes posted */
+	/* Value of @posted at the newest signalled work request */
+	uint64_t signalled;
 	uint64_t done;
-	uint64_t at[RSK_VERBS_DEPTH]; /* posted, behind the work request of that index modulo this */
-	uint64_t mark_ns,
-		mark; /* since when it is busy, and what was done by then; 0: it was not */
-	uint64_t rate, rate_ns; /* bytes a second, and when that was measured */
+	/* Value of @posted after the work request of that index, modulo RSK_VERBS_DEPTH */
+	uint64_t at[RSK_VERBS_DEPTH];
+	/* Start of the current busy period (0: idle) and the value of @done then */
+	uint64_t mark_ns, mark;
+	uint64_t rate, rate_ns; /* bytes per second, and when it was measured */
 };
 
-/* A locked access under way. Its states are those of a READ. */
+/* A locked access in flight. Its states are those of a READ. */
 struct rsk_vlocked {
 	uint32_t state;
 	int status;
 	uint64_t token;
 	struct rsk_locked *op; /* borrowed */
 	uint32_t rkey;
-	bool swaps;  /* the chain has a swap, to @next */
-	bool unsure; /* it is not known whether one was done */
+	bool swaps;  /* the chain contains a compare-and-swap to @next */
+	bool unsure; /* it is unknown whether a compare-and-swap was executed */
 	struct rsk_locked_next next;
 };
 
-/* Registrations that may go when the send queue has come to @used. */
+/*
+ * Deferred deregistration: a registration that is freed once send queue index @used has completed.
+ */
 struct rsk_vgarbage {
 	struct rsk_vgarbage *next;
 	struct ibv_mr *mr;
@@ -205,92 +234,112 @@ enum rsk_vstate {
 struct rsk_verbs_rail {
 	struct rsk_verbs *v;
 	struct rsk_seg *seg;   /* borrowed */
-	struct rsk_rail *rail; /* borrowed: what is put goes by it */
+	struct rsk_rail *rail; /* borrowed; the fabric's view of this rail */
 	void *ctx;
-	struct rsk_verbs_rail *prev, *next; /* keeper: v->rails */
+	struct rsk_verbs_rail *prev, *next; /* progress thread: list v->rails */
 
-	enum rsk_vstate state;	 /* keeper */
-	struct rdma_cm_id *id;	 /* keeper */
-	struct rsk_vdev *dev;	 /* keeper: where its registrations are; stays after a break */
-	struct ibv_pd *pd;	 /* keeper: theirs, and the queue pair's; of no other rail */
+	enum rsk_vstate state; /* progress thread */
+	struct rdma_cm_id *id; /* progress thread */
+	/* Progress thread: the device of its registrations; kept when the rail breaks */
+	struct rsk_vdev *dev;
+	/*
+	 * Progress thread: protection domain of the registrations and the queue pair; not shared
+	 * with other rails
+	 */
+	struct ibv_pd *pd;
 	struct ibv_srq *srq;	 /* of one queue pair; posted to under dev->lock */
-	struct rsk_vcq *recv_cq; /* keeper */
+	struct rsk_vcq *recv_cq; /* progress thread */
 	uint8_t hello[RSK_VERBS_PRIVATE_BYTES];
 	uint8_t hello_bytes;
 	char device[80];
 	uint32_t mtu_bytes;
 	struct rsk_vbuffers *buf;
 	struct ibv_mr *in_mr, *out_mr;
-	/* [RSK_VERBS_LOCKED], and registered: once locked access was asked for. Written under the lock. */
+	/*
+	 * Array of RSK_VERBS_LOCKED, registered with the device on the first call of reg_locked().
+	 * Written under the lock.
+	 */
 	struct rsk_vlocked_buffer *locked_buf;
 	struct ibv_mr *locked_mr;
-	struct rsk_vgarbage *deferred_mrs; /* keeper */
+	struct rsk_vgarbage *deferred_mrs; /* progress thread */
 
 	UT_hash_handle hh; /* dev->lock */
 	uint32_t qp_num;
-	uint32_t recv_owed; /* dev->lock: receives that were used up, and not posted again */
-	/* Threads that hold completions of it; counted up under dev->lock only while it is in dev->rails. */
+	/* dev->lock: deferred posts of receives: used up and not posted again */
+	uint32_t recv_owed;
+	/*
+	 * Number of threads that hold completions of this rail. It is incremented under dev->lock,
+	 * and only while the rail is in dev->rails.
+	 */
 	_Atomic(uint32_t) in_poll;
-	_Atomic(int) err; /* the first; the keeper breaks it */
+	/* The first error; the progress thread then breaks the rail */
+	_Atomic(int) err;
 
-	_Atomic(uint32_t)
-		in_avail; /* units that have come and were not moved; added under dev->lock */
+	/* Units that have arrived and were not moved yet; added to under dev->lock */
+	_Atomic(uint32_t) in_avail;
 	pthread_mutex_t in_lock;
 	uint64_t in_at;	  /* position of the next entry */
-	uint32_t in_owed; /* units to give back */
+	uint32_t in_owed; /* units to give back to the peer */
 	struct rsk_control_msgs_in heard;
-	uint32_t hears; /* keeper: so many words of it may still be told in this turn */
+	/* Progress thread: number of control messages that may still be passed on in this turn */
+	uint32_t hears;
 
 	pthread_mutex_t lock;
-	bool live; /* up, and nothing has failed: may be posted to */
+	bool live; /* it is up and has not failed: requests may be posted */
 	struct ibv_qp *qp;
-	struct ibv_cq *cq; /* of its sends */
+	struct ibv_cq *cq; /* completions of its sends */
 	uint32_t depth, max_inline;
-	uint64_t posted, done, signalled; /* indexes of work requests; newest that is signalled */
+	/* Indexes of work requests: the newest posted, done and signalled one */
+	uint64_t posted, done, signalled;
 	struct rsk_rate_estimator rate_estimator;
 	bool armed_all;
 	bool peer_known;
 	struct rsk_verbs_end peer;
 	struct rsk_sids list[RSK_LISTS];
-	uint32_t fresh[RSK_VERBS_FRESH]; /* streams for which something was noted since the last due() */
-	uint32_t arrivals;		 /* streams that wait so */
-	bool in_work;		    /* the keeper flushes, and looks who waits for room after it */
-	_Atomic(uint32_t) fresh_n;  /* read without the lock: none means none of the caller's own */
+	/* Streams with writes that became pending since the last due() */
+	uint32_t fresh[RSK_VERBS_FRESH];
+	uint32_t arrivals; /* number of streams that wait for arrival */
+	/* The progress thread is flushing, and checks afterwards which streams wait for room */
+	bool in_work;
+	/* May be read without the lock: if it is 0 the caller's own stream has no pending write */
+	_Atomic(uint32_t) fresh_n;
 	uint64_t out_at, out_taken; /* positions in the peer's indirect buffer */
-	uint32_t give_back;	    /* units to give back that could not be said */
+	uint32_t give_back;	    /* units to give back whose message could not be posted yet */
 	bool ask_back;
 	struct rsk_control_msgs_out said;
 	struct rsk_vread read[RSK_VERBS_READS];
-	uint64_t patterns; /* canary.h */
+	uint64_t patterns; /* state of rsk_canary_pattern() */
 	struct rsk_vlocked locked[RSK_VERBS_LOCKED];
 	uint32_t groups;
-	_Atomic(struct rsk_vgroup *)
-		group[]; /* made by the keeper, never taken away while the rail is */
+	/* Allocated by the progress thread, freed with the rail */
+	_Atomic(struct rsk_vgroup *) group[];
 };
 
 struct rsk_verbs {
 	struct rsk_verbs_host host;
 	int work_fd, news_fd;
-	int more_fd; /* an eventfd in news_fd: completions were left by a thread that had enough */
+	/* Eventfd in news_fd: a thread stopped at its limit and left completions behind */
+	int more_fd;
 	int kernel_fd;
 	_Atomic(bool) more;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener[2];
 	struct rsk_source cm, kernel, room;
-	bool room_watched, wants_room, wants_msgs; /* keeper */
-	_Atomic(bool) room_heard;	 /* false: who has to wait for room calls the keeper */
-	_Atomic(struct rsk_vdev *) devs; /* grows at its head */
-	struct rsk_verbs_rail *rails;	 /* keeper */
-	uint64_t reg_limit;		 /* keeper */
-	uint32_t fail_reg, fail_dice;	 /* keeper: RSK_VERBS_FAIL_REG */
-	uint8_t ack_timeout;		 /* RSK_VERBS_ACK_TIMEOUT; 0: none */
+	bool room_watched, wants_room, wants_msgs; /* progress thread */
+	/* If false, a thread whose stream has to wait for room wakes the progress thread */
+	_Atomic(bool) room_heard;
+	_Atomic(struct rsk_vdev *) devs; /* prepended to, never removed from */
+	struct rsk_verbs_rail *rails;	 /* progress thread */
+	uint64_t reg_limit;		 /* progress thread */
+	uint32_t fail_reg, fail_dice;	 /* progress thread: RSK_VERBS_FAIL_REG */
+	uint8_t ack_timeout;		 /* RSK_VERBS_ACK_TIMEOUT; 0: not set */
 	struct rsk_verbs_counters counters;
 };
 
 #define RSK_COUNT(v, counter, n)                                                                   \
 	atomic_fetch_add_explicit(&(v)->counters.counter, (n), memory_order_relaxed)
 
-/* A function of kind (path): not a cancellation point, errno as it was. */
+/* Wraps a function of kind (path): no cancellation point, errno unchanged. */
 struct rsk_quiet {
 	int errno_was, cancel_was;
 };
@@ -312,21 +361,23 @@ static inline void rsk_quiet_end(const struct rsk_quiet *q)
 }
 
 /* ---- state.c ---- */
-/* Where in the peer's segment something lies. */
+/* A remote region: which part of the peer's segment an offset names. */
 struct rsk_remote_region {
 	uint32_t sid;
-	uint32_t off; /* in its ring, or in its control block */
+	uint32_t off; /* in its ring or in its control block */
 	bool ring;
 };
-/* 0; -EINVAL: it is not inside one stream's ring or control block. */
+/* Returns 0, or -EINVAL if the region is not inside the ring or control block of one stream. */
 int rsk_remote_region_find(const struct rsk_seg *seg, uint64_t off, size_t len,
 			   struct rsk_remote_region *at);
-/* What opens that place of the peer's; the rail's lock is held. 0 or -errno. */
+/* Stores the remote key of that region. The rail's lock is held. Returns 0 or -errno. */
 int rsk_remote_region_key(struct rsk_verbs_rail *r, const struct rsk_remote_region *at,
 			  uint32_t *rkey);
-/* Any thread: it failed. The keeper is called, and will break it. */
+/*
+ * Any thread: records the rail's first error and wakes the progress thread, which breaks the rail.
+ */
 void rsk_rail_fail(struct rsk_verbs_rail *r, int err);
-/* Keeper: the group, made if need be. NULL: there is no such one, or no memory. */
+/* Progress thread: returns the group, allocated if needed. NULL: no such group, or no memory. */
 struct rsk_vgroup *rsk_rail_group(struct rsk_verbs_rail *r, uint32_t group);
 
 static inline struct rsk_vgroup *rsk_rail_has_group(const struct rsk_verbs_rail *r, uint32_t group)
@@ -335,7 +386,7 @@ static inline struct rsk_vgroup *rsk_rail_has_group(const struct rsk_verbs_rail 
 				   NULL;
 }
 
-/* The stream's state, or NULL: nothing is known of its group. */
+/* Returns the stream's state, or NULL if its group was not allocated. */
 static inline struct rsk_vstream *rsk_rail_stream(const struct rsk_verbs_rail *r, uint32_t sid)
 {
 	struct rsk_vgroup *g = rsk_rail_has_group(r, sid / RSK_VERBS_GROUP);

@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * locked.c - locked access (locked.h) by what every RNIC has. One chain on the queue pair, executed in order:
- * a WRITE of what is to be the content into a slot of the holder's own, a compare-and-swap of the lock word
- * to it, and a READ of the whole record. The swap is lock, access and unlock; if it does nothing, nothing has
- * happened, and what was read says why and what to base the next try on: so each try is one round trip. A
- * lock that is held is tried as it will be when it is let go unchanged.
+ * locked.c - locked access (locked.h) with operations that every RNIC has. Called by streams
+ * through the table in put.c, and by fetch.c and rail.c.
  *
- * An answer may be missing although its request is said to be done: seen with rxe and lost packets (it seems
- * to take the plain acknowledgement of a WRITE that came twice for one of what is behind that WRITE). So
- * where answers go there is nothing beforehand that could be taken for one (zeros are no lock word and no
- * slot), and who does not know what the swap found looks until it knows what has become of it.
+ * One chain of work requests, executed in order: a WRITE of the new content into a slot that
+ * belongs to the holder, a compare-and-swap of the lock word that makes this slot current, and a
+ * READ of the whole record. The compare-and-swap is lock, access and unlock in one. If it fails,
+ * nothing has changed, and the READ shows why and what the next try has to start from; so each try
+ * takes one round trip. If the lock is held, the try expects the word as it will be when the lock
+ * is released without a change.
  *
- * There is no WRITE into a slot that counts: a holder composes in the one of its two that it has not
- * committed last, which it knows (by->known) or reads first. All of it under the rail's lock; nobody waits.
+ * A response may be missing although the request has completed: seen with rxe and lost packets (rxe
+ * seems to take the plain acknowledgement of a duplicate WRITE for the acknowledgement of a request
+ * behind that WRITE). Therefore the response buffers are cleared to a content that cannot be a
+ * response (zeros are no lock word and no slot); if it is unknown what the compare-and-swap found,
+ * the record is read until the outcome is known.
+ *
+ * No WRITE goes into a current slot: a holder has two slots and writes into the one that it did not
+ * commit last, which it knows (by->known) or reads first. Everything runs under the rail's lock and
+ * never waits.
  */
 #include <errno.h>
 
 #include "ops.h"
 #include "post.h"
 
-#define LOOKS 1000u /* more, rather than not to know; then it is damaged */
+/* Further reads when the outcome is unknown; after them the record is taken for damaged */
+#define LOOKS 1000u
 
-/* What was swapped to, or read, lies here until it is looked at. */
+/* The buffers of that access: values read and swapped stay here until they are evaluated. */
 static struct rsk_vlocked_buffer *buffer_of(struct rsk_verbs_rail *r, uint32_t slot)
 {
 	return &r->locked_buf[slot];
@@ -72,8 +79,8 @@ static int post_chain(struct rsk_verbs_rail *r, uint32_t slot)
 }
 
 /*
- * The next try, from what is known: with a swap, if there is something that it would do were the lock free; else a
- * look.
+ * Posts the next try, based on what is known of the record: with a compare-and-swap if it would
+ * succeed once the lock is free, else only a READ.
  */
 static int post_try(struct rsk_verbs_rail *r, uint32_t slot, bool known)
 {
@@ -81,7 +88,7 @@ static int post_try(struct rsk_verbs_rail *r, uint32_t slot, bool known)
 	struct rsk_locked_view v;
 
 	lk->swaps = false;
-	/* One that leaves in another's name has to see that one's share. */
+	/* To leave in the name of another holder, that holder's share must have been read. */
 	if (known && lk->op->kind != RSK_LOCKED_READ) {
 		v = lk->op->by->view;
 		if (lk->op->kind != RSK_LOCKED_UNLOCK && lk->op->kind != RSK_LOCKED_BREAK &&
@@ -93,8 +100,9 @@ static int post_try(struct rsk_verbs_rail *r, uint32_t slot, bool known)
 }
 
 /*
- * What the record shows of an operation of which it is not known whether it was done; its number, where it has one, has
- * said no by now. These have none: it is as they wanted it.
+ * Decides the result of an operation of which it is not known whether it was executed. An operation
+ * that has a number was already checked by it. Unlock and break have none: -ESTALE means that the
+ * record is as they wanted it.
  */
 static int unsure(const struct rsk_vlocked *lk, int rc)
 {
@@ -103,7 +111,10 @@ static int unsure(const struct rsk_vlocked *lk, int rc)
 	return lk->unsure && frees && rc == -ESTALE ? 0 : rc;
 }
 
-/* A chain has come back: 1: the operation is at its end, with lk->status; 0: it goes on. */
+/*
+ * Evaluates a chain that has completed. Returns 1 if the operation has ended, with lk->status; 0 if
+ * it goes on.
+ */
 static int went(struct rsk_verbs_rail *r, uint32_t slot)
 {
 	struct rsk_vlocked *lk = &r->locked[slot];
@@ -128,7 +139,10 @@ static int went(struct rsk_verbs_rail *r, uint32_t slot)
 		rc = unsure(lk, rc);
 	if (rc != -EAGAIN && rc != -EBADMSG)
 		lk->unsure = false;
-	/* A look that found something to do is no try yet; what is not whole was changed meanwhile, perhaps. */
+	/*
+	 * A read that found something to do does not count as a try. -EBADMSG: the record may have
+	 * changed while it was read.
+	 */
 	op->tries += !lk->swaps && rc != 1;
 	lk->status = rc == -EAGAIN || rc == 1 ? -EBUSY : rc;
 	if (rc != 1 && rc != -EAGAIN && rc != -EBUSY && rc != -EBADMSG)
@@ -136,8 +150,8 @@ static int went(struct rsk_verbs_rail *r, uint32_t slot)
 	if (op->tries > op->retries && !(lk->unsure && op->tries <= op->retries + LOOKS))
 		return 1;
 	rc = post_try(r, slot, op->by->known);
-	if (rc ==
-	    -EAGAIN) { /* no room in the queue: what was read is looked at again at the next poll */
+	/* No place in the send queue: the image is evaluated again at the next poll. */
+	if (rc == -EAGAIN) {
 		lk->swaps = false;
 		lk->status = 0;
 		return 0;
@@ -165,7 +179,7 @@ int rsk_verbs_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t toke
 	if (rc == 0 && !r->dev->atomics)
 		rc = -EOPNOTSUPP;
 	if (rc == 0 && !r->locked_mr)
-		rc = -ENOTCONN; /* reg_locked() */
+		rc = -ENOTCONN; /* reg_locked() was not called */
 	while (slot < RSK_VERBS_LOCKED && r->locked[slot].state != RSK_READ_FREE)
 		slot++;
 	if (rc == 0 && slot == RSK_VERBS_LOCKED)
@@ -173,7 +187,7 @@ int rsk_verbs_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t toke
 	if (rc == 0) {
 		r->locked[slot] = (struct rsk_vlocked){ .op = op, .token = token, .rkey = rkey };
 		known = op->by->known && !(op->kind == RSK_LOCKED_LEAVE && op->who != op->by->me);
-		/* Until it is known what has become of it nothing is. */
+		/* The view is not valid until the outcome of this operation is known. */
 		op->by->known = false;
 		rc = post_try(r, slot, known);
 		if (rc < 0)

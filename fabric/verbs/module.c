@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* module.c - the module's table, and its descriptors. Keeper, but for poll(). */
+/*
+ * module.c - the module's table of functions, and its descriptors. The library calls it; everything
+ * runs on the progress thread, except poll().
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -10,7 +13,8 @@
 #include "post.h"
 #include "rail.h"
 
-#define WORDS_AT_ONCE 64u /* of a rail, in one turn: as many messages as of a control connection */
+/* Control messages of one rail in one turn: as many as from a control connection */
+#define WORDS_AT_ONCE 64u
 
 static int *own_fds(struct rsk_verbs *v, size_t i)
 {
@@ -83,8 +87,8 @@ static int verbs_open(const struct rsk_verbs_host *host, struct rsk_verbs **out)
 	if (!any_device())
 		return -ENODEV;
 	/*
-	 * Where the kernel copies registered pages at fork there is nothing to do, and ibv_fork_init() would do harm:
-	 * the child could not touch them at all.
+	 * If the kernel copies registered pages at fork, nothing has to be done, and
+	 * ibv_fork_init() would do harm: the child could not access those pages at all.
 	 */
 	if (ibv_is_fork_initialized() == IBV_FORK_DISABLED)
 		ibv_fork_init();
@@ -136,7 +140,10 @@ static void one_source(struct rsk_verbs *v, const struct rsk_source *s)
 	}
 }
 
-/* What path threads have found broken. down() may take rails away: from the start again. */
+/*
+ * Takes down the rails that path threads have found broken. down() may free rails, so the loop
+ * starts again after each.
+ */
 static void broken(struct rsk_verbs *v)
 {
 	struct rsk_verbs_rail *r = v->rails;
@@ -154,8 +161,8 @@ static void broken(struct rsk_verbs *v)
 }
 
 /*
- * What waits for room goes without any call of the program's, and so do words that are waited for: completions are
- * listened to meanwhile.
+ * Writes that wait for room, and control messages that are awaited, must go on without a call of
+ * the program's. So work_fd watches for completions meanwhile.
  */
 static void hear_peers(struct rsk_verbs *v)
 {
@@ -166,7 +173,7 @@ static void hear_peers(struct rsk_verbs *v)
 		if (!wanted)
 			rsk_sys_epoll_ctl(v->work_fd, EPOLL_CTL_DEL, v->news_fd, NULL);
 		else if (rsk_verbs_watch(v, v->news_fd, &v->room) < 0) {
-			v->host.call(v->host.ctx); /* no memory: tried again */
+			v->host.call(v->host.ctx); /* no memory: try again */
 			return;
 		}
 		v->room_watched = wanted;
@@ -176,7 +183,10 @@ static void hear_peers(struct rsk_verbs *v)
 
 static void verbs_msgs_wanted(struct rsk_verbs *v, bool wanted)
 {
-	/* Who waits for room may rely upon it meanwhile: work() looks at that before it stops listening. */
+	/*
+	 * A stream that waits for room may rely on the watch now: work() checks that before it
+	 * removes it.
+	 */
 	if (!wanted && v->wants_msgs)
 		v->host.call(v->host.ctx);
 	v->wants_msgs = wanted;
@@ -185,13 +195,15 @@ static void verbs_msgs_wanted(struct rsk_verbs *v, bool wanted)
 }
 
 /*
- * So many words of each rail in one turn: no peer keeps the keeper in it, however much it says, nor another one from
- * being heard. Who hears may break rails, or take them away: from the start again.
+ * Passes on a limited number of control messages of each rail in one turn, so that no peer keeps
+ * the progress thread busy, or other peers waiting, by sending many. host->heard() may break or
+ * free rails, so the loop starts again after each message.
  *
- * What is left has its turn to come. A rail that was told so many may have more: the keeper is called. Any other was
- * asked until it had none, under in_lock. So a word comes to its place after that, and whoever moves it there calls
- * then (move_entries()). One that still waits in the indirect buffer had found that place full: what rsk_rail_hear()
- * takes out makes room, and it moves what has waited for that.
+ * Messages that are left get another turn. A rail that used up its quota may have more: the
+ * progress thread is woken again. Every other rail was asked, under in_lock, until it had none. A
+ * message that comes after that wakes the progress thread when it is moved to the queue
+ * (move_entries()). A message that still waits in the indirect buffer has found the queue full;
+ * rsk_rail_hear() moves it when it takes another one out.
  */
 static void hear_msgs(struct rsk_verbs *v)
 {
@@ -219,7 +231,10 @@ static void verbs_work(struct rsk_verbs *v)
 	broken(v);
 	hear_msgs(v);
 	v->wants_room = false;
-	/* Who has to wait from here on calls, unless it is seen below. */
+	/*
+	 * A stream that has to wait from here on wakes the progress thread, unless the loop below
+	 * sees it.
+	 */
 	atomic_store(&v->room_heard, false);
 	for (struct rsk_verbs_rail *r = v->rails; r; r = r->next) {
 		uint64_t done;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* mr.c - registrations: of control blocks by groups, of rings one by one, of a rail's own buffers. Keeper. */
+/*
+ * mr.c - registrations of memory: control blocks by groups, rings one by one, and a rail's own
+ * buffers. Called by rail.c and through the module's table, on the progress thread.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -24,7 +27,7 @@ struct ibv_mr *rsk_mr_new(struct rsk_verbs_rail *r, void *at, size_t bytes, int 
 	}
 	mr = ibv_reg_mr(r->pd, at, bytes, access);
 	if (!mr) {
-		/* Too much memory locked is EAGAIN or ENOMEM, by kernel and driver. */
+		/* A locked-memory limit gives EAGAIN or ENOMEM, depending on kernel and driver. */
 		*rc = errno == EAGAIN || !errno ? -ENOMEM : -errno;
 		RSK_COUNT(v, register_failed, 1);
 		return NULL;
@@ -60,7 +63,7 @@ void rsk_mr_deferred(struct rsk_verbs_rail *r, uint64_t done)
 	}
 }
 
-/* It goes to another device, or away. There is no queue pair. */
+/* Frees everything registered: the rail moves to another device or ends. There is no queue pair. */
 void rsk_mr_drop_all(struct rsk_verbs_rail *r)
 {
 	rsk_mr_deferred(r, UINT64_MAX);
@@ -144,7 +147,7 @@ int rsk_mr_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey)
 	return rc;
 }
 
-/* Tests: a part of the registrations of rings fails, as devices' limits would have it. */
+/* For tests: makes some registrations of rings fail, as a device at its limit would. */
 static bool injected(struct rsk_verbs *v)
 {
 	v->fail_dice = v->fail_dice * 1103515245u + 12345u;
@@ -190,7 +193,7 @@ void rsk_mr_unreg_ring(struct rsk_verbs_rail *r, uint32_t sid)
 	pthread_mutex_lock(&r->lock);
 	g = calloc(1, sizeof(*g));
 	if (r->live && r->posted > r->done && s->used > r->done && g) {
-		/* Still read by what is on its way. */
+		/* Work requests in flight still read from it. */
 		g->mr = s->window;
 		g->used = s->used;
 		g->next = r->deferred_mrs;

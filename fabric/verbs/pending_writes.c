@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* pending_writes.c - see pending_writes.h. */
 #include "pending_writes.h"
 
 #include <rsock/slot.h>
@@ -8,7 +9,7 @@ static uint32_t cell_end(uint32_t at)
 	return (at + RSK_CELL_BYTES - 1) & ~(RSK_CELL_BYTES - 1);
 }
 
-/* Makes range @i cover [from, to) as well. */
+/* Extends range @i to include [from, to). */
 static void cover(struct rsk_pending_writes *n, uint32_t i, uint32_t from, uint32_t to)
 {
 	if (from < n->range[i].from)
@@ -17,13 +18,13 @@ static void cover(struct rsk_pending_writes *n, uint32_t i, uint32_t from, uint3
 		n->range[i].to = to;
 }
 
-/* Do they overlap, or lie side by side? */
+/* True if they overlap or are adjacent. */
 static bool touch(const struct rsk_pending_writes *n, uint32_t i, uint32_t from, uint32_t to)
 {
 	return from <= cell_end(n->range[i].to) && n->range[i].from <= cell_end(to);
 }
 
-/* Range @i goes; the others keep their order. */
+/* Removes range @i; the others keep their order. */
 static void drop(struct rsk_pending_writes *n, uint32_t i)
 {
 	n->ranges--;
@@ -46,7 +47,7 @@ bool rsk_pending_range(struct rsk_pending_writes *n, uint32_t off, uint32_t len)
 		return true;
 	}
 	cover(n, i, off, to);
-	/* It may have come to touch others: they are part of it. */
+	/* The range may have grown until it touches others: merge them into it. */
 	for (uint32_t k = 0; k < n->ranges;)
 		if (k != i && touch(n, k, n->range[i].from, n->range[i].to)) {
 			cover(n, i, n->range[k].from, n->range[k].to);

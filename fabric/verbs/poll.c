@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * poll.c - what the peers' messages bring: completions of receives. Any thread, several at once.
+ * poll.c - takes the completions of receives, which the peers' messages cause. Called by any
+ * thread, also by several at once.
  *
- * Who reads the channel's event arms the queue before it takes anything (model: test/model/completions.pml), and takes
- * until there is nothing left, or leaves a sign in news_fd that there is. What was taken is told with no lock held.
+ * A thread that reads the channel's event arms the queue before it takes any completion (model:
+ * test/model/completions.pml), and then takes completions until there are none, or signals through
+ * news_fd that some are left. It calls host->news() for them without holding a lock.
  *
- * A completion names a queue pair. Under dev->lock it is looked up, and the rail counted (in_poll) as long as this
- * thread has to do with it; rsk_vdev_remove() takes the rail out of the table, after which nobody can count it any
- * more, and waits for the count to fall to 0. So a rail is never used after it was broken, and a completion of a queue
- * pair that is no more finds no rail.
+ * A completion names a queue pair. The thread looks up its rail under dev->lock and counts itself
+ * in rail->in_poll as long as it uses the rail. rsk_vdev_remove() takes the rail out of the table,
+ * so that no thread can enter any more, and waits until the count is 0. So a rail is never used
+ * after it was broken, and a completion of a queue pair that no longer exists finds no rail.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,7 +23,7 @@
 
 #define TAKE 32
 #define POST 32
-#define ROUNDS 32 /* of TAKE, before others have to go on */
+#define ROUNDS 32 /* of TAKE completions, before the thread returns to its other work */
 #define OWED_UNITS (RSK_INDIRECT_UNITS / 4)
 
 struct taken {
@@ -31,8 +33,9 @@ struct taken {
 };
 
 /*
- * Reads what the channel has to say, and arms: all of it, since whoever waits for an edge hears of none that was left.
- * A queue has no more than one event there: it is armed only once that was read.
+ * Reads all events of the channel and arms their queues. It reads all of them because an
+ * edge-triggered waiter is not told about events that were left. A queue has at most one event
+ * there, because it is armed again only after that was read.
  */
 static void rearm(struct rsk_vdev *d)
 {
@@ -52,7 +55,9 @@ static void rearm(struct rsk_vdev *d)
 		}
 }
 
-/* As many completions as there is room for; each time from another queue first, so that none is kept from its turn. */
+/*
+ * Takes as many completions as fit. Each call starts with another queue, so that none is starved.
+ */
 static int poll_cqs(struct rsk_vdev *d, struct ibv_wc wc[static TAKE])
 {
 	struct rsk_vcq *q = d->turn ? d->turn : d->cqs;
@@ -77,7 +82,7 @@ int rsk_recvs_post(struct rsk_verbs_rail *r, uint32_t n)
 	while (n) {
 		uint32_t now = n < POST ? n : POST;
 
-		/* No buffer: the immediate is all that a message has. */
+		/* No buffer: a message consists of its immediate only. */
 		for (uint32_t i = 0; i < now; i++)
 			wr[i] = (struct ibv_recv_wr){ .next = i + 1 < now ? &wr[i + 1] : NULL };
 		if (ibv_post_srq_recv(r->srq, wr, &bad))
@@ -88,8 +93,8 @@ int rsk_recvs_post(struct rsk_verbs_rail *r, uint32_t n)
 }
 
 /*
- * What a peer has used up is posted again where it was, and for no other: who sends more than is taken waits for that,
- * by itself. One that has failed, or is no more, gets nothing.
+ * Posts the receives that a peer has used up again, to the same queue; a peer that sends faster
+ * than we take waits for its own receives only. A rail that has failed or ended gets none.
  */
 static void post_again(const struct taken *t, int n)
 {
@@ -120,7 +125,7 @@ static void look_up(struct rsk_vdev *d, const struct ibv_wc *wc, struct taken *t
 		t->err = -EIO;
 		return;
 	}
-	/* Anything but a write with immediate is nothing that we ever send. */
+	/* Our peers send nothing but writes with immediate. */
 	if (wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM) {
 		t->err = -EPROTO;
 		return;
@@ -167,8 +172,9 @@ static int place_entry(struct rsk_verbs_rail *r, const struct rsk_indirect_entry
 }
 
 /*
- * One entry of the indirect buffer to its place. Its stream, or RSK_INDIRECT_WORDS; -1: there is none, or it has to
- * wait until the keeper has heard the words that are there; or -errno - 1.
+ * Moves one entry of the indirect buffer to its place. Returns its stream, or RSK_INDIRECT_WORDS;
+ * -1: there is none, or it has to wait until the progress thread has taken control messages from
+ * their full queue; or -errno - 1.
  */
 static int64_t move_entry(struct rsk_verbs_rail *r)
 {
@@ -200,8 +206,8 @@ static int64_t move_entry(struct rsk_verbs_rail *r)
 }
 
 /*
- * Everything that has come, by whichever thread: in order, and all of it before this one goes on. False: there was
- * nothing that could be moved, or none that a peer of ours has sent.
+ * Moves everything that has arrived, whichever thread received it, in order and before this thread
+ * goes on. Returns false if nothing could be moved or the peer broke the protocol.
  */
 static bool move_entries(struct rsk_verbs_rail *r, bool all_back)
 {
@@ -248,7 +254,10 @@ bool rsk_rail_hear(struct rsk_verbs_rail *r)
 	if (!any)
 		return false;
 	r->hears--;
-	/* What had to wait for its place; the other end may have asked meanwhile to hear of all that was moved. */
+	/*
+	 * Move what had to wait for this place; and the peer may have asked meanwhile for a report
+	 * of all that was moved.
+	 */
 	move_entries(r, true);
 	host->heard(host->ctx, r->ctx, word);
 	return true;
@@ -314,7 +323,7 @@ int rsk_vdev_poll(struct rsk_vdev *d, bool events)
 		}
 	}
 	RSK_COUNT(d->v, completions, (uint64_t)all);
-	/* There may be more, of which no event will come. */
+	/* More completions may be there, for which no event will come. */
 	atomic_store(&d->v->more, true);
 	rsk_sys_write(d->v->more_fd, &one, sizeof(one));
 	return all;
@@ -345,7 +354,9 @@ void rsk_vdev_drain(struct rsk_vdev *d)
 {
 	uint32_t most = d->cqs_n * d->cq_rails * d->recvs;
 
-	/* No more than the queues hold: what other rails' peers send meanwhile is not waited for. */
+	/*
+	 * At most as many as the queues hold, so that the peers of other rails cannot prolong this.
+	 */
 	for (uint32_t left = most / (TAKE * ROUNDS) + 1; left; left--)
 		if (rsk_vdev_poll(d, true) < TAKE * ROUNDS)
 			return;
@@ -353,18 +364,22 @@ void rsk_vdev_drain(struct rsk_vdev *d)
 
 void rsk_vdev_remove(struct rsk_vdev *d, struct rsk_verbs_rail *r)
 {
-	/* What it has left in the queue has come. */
+	/* Take the completions that its peer's messages have left in the queue. */
 	rsk_vdev_drain(d);
 	pthread_mutex_lock(&d->lock);
 	HASH_DELETE(hh, d->rails, r);
 	pthread_mutex_unlock(&d->lock);
-	/* Nothing is left there when the number of its queue pair, which is in error, can be another one's. */
+	/*
+	 * Now the queue pair is in error. None of its completions may be left in the queue when the
+	 * device gives its number to another one.
+	 */
 	rsk_vdev_drain(d);
 	while (atomic_load(&r->in_poll))
 		sched_yield();
 	/*
-	 * What it has brought was acknowledged, so the other end counts it as arrived (rsk_flush_arrived()): it goes to
-	 * its place, whatever has become of the rail since. Words have come by the control connection as well, or will.
+	 * The data was acknowledged, so the peer counts it as arrived (rsk_flush_arrived()): it is
+	 * moved to its place, whatever has happened to the rail since. Control messages have come
+	 * by the control connection as well, or will.
 	 */
 	do {
 		pthread_mutex_lock(&r->in_lock);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * post.c - a rail's send queue. Few work requests are signalled: every quarter of the queue, fences and reads. A
- * completion says that all before it is done as well. Everything here is called with the rail's lock held.
+ * post.c - a rail's send queue. Called by most files of librsock-verbs.so, always with the rail's
+ * lock held.
+ *
+ * Few work requests are signalled: one in each quarter of the queue, fences and READs. A completion
+ * implies that all work requests before it are done as well.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,7 +26,7 @@ static int status_err(enum ibv_wc_status status)
 	case IBV_WC_REM_INV_REQ_ERR:
 	case IBV_WC_REM_OP_ERR:
 		return -EACCES;
-	case IBV_WC_WR_FLUSH_ERR: /* somebody else knows why */
+	case IBV_WC_WR_FLUSH_ERR: /* the reason is in another completion or event */
 		return -EPIPE;
 	default:
 		return -EIO;
@@ -110,7 +113,7 @@ uint32_t rsk_post_room(struct rsk_verbs_rail *r, uint32_t wanted)
 	return room(r);
 }
 
-/* Numbers it; signalled if it is time, or @must. */
+/* Gives it an index. It is signalled if one is due, or if @must. */
 static void number(struct rsk_verbs_rail *r, struct ibv_send_wr *wr, bool must)
 {
 	wr->wr_id = ++r->posted;
@@ -203,7 +206,7 @@ int rsk_post_fence(struct rsk_verbs_rail *r)
 	return post(r, &wr);
 }
 
-/* Its answer goes to @slot. */
+/* Posts a READ or an atomic operation whose response goes to @slot. */
 static int post_fetch(struct rsk_verbs_rail *r, struct ibv_send_wr *wr, uint32_t slot)
 {
 	struct rsk_vread *rd = &r->read[slot];

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* put.c - the ops that streams call; what they ask of the peer's memory: fetch.c. */
+/*
+ * put.c - the fabric operations of librsock-verbs.so, called by streams, and their table.
+ * Operations that return data are in fetch.c.
+ */
 #include <errno.h>
 
 #include "ops.h"
 #include "post.h"
 
-#define HELD_RANGES (RSK_PENDING_RANGES / 2) /* of one stream, that could not be posted */
+/* Pending ranges of one stream from which on it counts as held back */
+#define HELD_RANGES (RSK_PENDING_RANGES / 2)
 
-/* 1, -ENOBUFS: a range too many, or -EINVAL. */
+/* Adds the range to the pending writes. Returns 1, -ENOBUFS (too many ranges) or -EINVAL. */
 static int pending_writes(struct rsk_verbs_rail *r, struct rsk_pending_writes *n,
 			  const struct rsk_remote_region *at, size_t len)
 {
@@ -30,7 +34,7 @@ static int pending_writes(struct rsk_verbs_rail *r, struct rsk_pending_writes *n
 	return 1;
 }
 
-/* Whom it concerns at the other end follows from what was noted. */
+/* The pending writes of a stream determine which side of it to wake at the peer. */
 static void flush_fresh(struct rsk_verbs_rail *r)
 {
 	uint32_t n = atomic_load_explicit(&r->fresh_n, memory_order_relaxed);
@@ -47,7 +51,7 @@ static void flush_fresh(struct rsk_verbs_rail *r)
 		if (s->pending_writes.words & RSK_PENDING_RX_WORD)
 			s->due |= RSK_WAKE_TX;
 		s->pending = true;
-		/* Else its turn comes with the list's. */
+		/* Otherwise it is flushed with the list. */
 		if (s->listed != RSK_LIST_QUEUE + 1)
 			rsk_flush_stream(r, r->fresh[i], s);
 	}
@@ -86,7 +90,10 @@ static int verbs_put(struct rsk_rail *rail, uint64_t off, size_t len)
 		if (rc == 0)
 			rc = r->live ? pending_writes(r, &s->pending_writes, &at, len) : -ENOTCONN;
 		if (rc == -ENOBUFS) {
-			/* It goes now; only a rail that stands still, and was taken for want of another, cannot. */
+			/*
+			 * Posting makes room. It fails only on a rail that makes no progress and
+			 * was chosen because there is no other.
+			 */
 			flush_fresh(r);
 			rc = pending_writes(r, &s->pending_writes, &at, len);
 			if (rc == -ENOBUFS)
@@ -100,7 +107,9 @@ static int verbs_put(struct rsk_rail *rail, uint64_t off, size_t len)
 	return rc;
 }
 
-/* All that was noted, by whomever: who puts without being asked to say so need not. */
+/*
+ * Posts all pending writes, of all streams: callers that put without a wakeup need not call due().
+ */
 static uint64_t verbs_due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 {
 	struct rsk_verbs_rail *r = rail->priv;
@@ -116,7 +125,7 @@ static uint64_t verbs_due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 		pthread_mutex_unlock(&r->lock);
 		rsk_quiet_end(&q);
 	}
-	/* It orders before what the caller looks at next, as on every fabric. */
+	/* The puts are ordered before what the caller reads next, as on every fabric. */
 	atomic_thread_fence(memory_order_seq_cst);
 	return 0;
 }

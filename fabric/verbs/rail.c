@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* rail.c - a rail's life, as its process's keeper runs it: queue pair, keys of either end, the end. */
+/*
+ * rail.c - creation, setup and teardown of rails: queue pair, exchange of keys, break. Called by
+ * cm.c, events.c and through the module's table, on the progress thread.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,7 +131,10 @@ int rsk_rail_make_qp(struct rsk_verbs_rail *r)
 	if (rc < 0)
 		return rc;
 	describe(r);
-	/* Of its own, so that it cannot overflow even when all that is in the queue is flushed. */
+	/*
+	 * Each rail has its own CQ, so that it cannot overflow even when the whole send queue is
+	 * flushed.
+	 */
 	r->cq = ibv_create_cq(d->ctx, (int)d->depth, r, d->send_channel, 0);
 	if (!r->cq)
 		return errno ? -errno : -ENOMEM;
@@ -141,7 +147,7 @@ int rsk_rail_make_qp(struct rsk_verbs_rail *r)
 		r->cq = NULL;
 		return rc;
 	}
-	/* Normally only errors are told. */
+	/* Normally only errors cause events. */
 	ibv_req_notify_cq(r->cq, 1);
 	r->depth = d->depth;
 	r->posted = r->done = r->signalled = 0;
@@ -160,7 +166,10 @@ void rsk_rail_up(struct rsk_verbs_rail *r)
 {
 	const struct rsk_verbs_host *host = &r->v->host;
 
-	/* Who finds no receive asks again after this time; rdma_cm's is 655 ms. Not each device changes it. */
+	/*
+	 * The peer repeats a message after this time if it finds no receive; rdma_cm's default is
+	 * 655 ms. Not every device can change it.
+	 */
 	struct ibv_qp_attr attr = { .min_rnr_timer = RNR_TIMER };
 
 	ibv_modify_qp(r->qp, &attr, IBV_QP_MIN_RNR_TIMER);
@@ -171,7 +180,10 @@ void rsk_rail_up(struct rsk_verbs_rail *r)
 	host->up(host->ctx, r->ctx);
 }
 
-/* Nobody takes anything of it any more: what could not be moved, or was not heard, is nothing. */
+/*
+ * Drops what could not be moved and control messages that were not passed on. No thread will take
+ * them.
+ */
 static void forget_heard(struct rsk_verbs_rail *r)
 {
 	pthread_mutex_lock(&r->in_lock);
@@ -180,7 +192,7 @@ static void forget_heard(struct rsk_verbs_rail *r)
 	pthread_mutex_unlock(&r->in_lock);
 }
 
-/* What was noted is lost, and what the peer has said of itself. Nothing goes out any more. */
+/* Stops sending: drops pending writes, and the keys that the peer has sent. */
 static void forget(struct rsk_verbs_rail *r)
 {
 	pthread_mutex_lock(&r->lock);
@@ -228,7 +240,7 @@ void rsk_rail_break(struct rsk_verbs_rail *r)
 	if (r->qp) {
 		struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
-		/* The peer learns of it by that, if it can. */
+		/* This tells the peer, if it can be reached. */
 		rdma_disconnect(r->id);
 		ibv_modify_qp(r->qp, &attr, IBV_QP_STATE);
 		rsk_vdev_remove(r->dev, r);
@@ -258,7 +270,7 @@ void rsk_rails_leave(struct rsk_vdev *d)
 {
 	struct rsk_verbs_rail *r = d->v->rails;
 
-	/* down() may take rails away, or connect them anew, to where they find a device: from the start again. */
+	/* down() may free rails, or connect them again by another device: start again. */
 	while (r) {
 		bool up = r->id && r->id->verbs == d->ctx;
 
@@ -304,7 +316,7 @@ int rsk_rail_set_peer(struct rsk_verbs_rail *r, const struct rsk_verbs_end *peer
 	return 0;
 }
 
-/* With the lock held: what has waited for a key goes. */
+/* Called with the lock held: posts what has waited for a key. */
 static void kick(struct rsk_verbs_rail *r, uint32_t sid)
 {
 	struct rsk_vstream *s = rsk_rail_stream(r, sid);
@@ -378,7 +390,7 @@ void rsk_rail_probe(struct rsk_verbs_rail *r)
 	pthread_mutex_lock(&r->lock);
 	if (r->live && !atomic_load(&r->err)) {
 		rsk_post_reap(r);
-		/* If something is under way whose end will be told, that is the probe. */
+		/* A signalled work request in flight serves as the probe. */
 		if (r->signalled <= r->done)
 			rsk_post_fence(r);
 		rsk_post_arm(r);
@@ -407,7 +419,10 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Has everything arrived? *fence: 0, or the work request that stands for it. */
+/*
+ * Checks whether everything has arrived. *fence: 0, or the index of the work request whose
+ * completion says so.
+ */
 static int settled(struct rsk_verbs_rail *r, uint64_t *fence)
 {
 	int rc = -EAGAIN;
@@ -432,8 +447,8 @@ static int settled(struct rsk_verbs_rail *r, uint64_t *fence)
 }
 
 /*
- * Sleeps on both channels: a completion of ours, or room in the peer's buffer. Another thread may read the events that
- * were meant for this one, so not for long at once.
+ * Sleeps on both channels: for a completion of our sends, or for room in the peer's buffer. Another
+ * thread may read the event that this one waits for, so each sleep is short.
  */
 int rsk_rail_settle(struct rsk_verbs_rail *r, uint64_t timeout_ns)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rail.h - what the keeper does with rails: registrations, their lives, connections by rdma_cm.
+ * rail.h - what the progress thread does with rails: registrations, creation and teardown, and
+ * connections by rdma_cm.
  */
 #ifndef RSK_VERBS_RAIL_H
 #define RSK_VERBS_RAIL_H
@@ -18,17 +19,17 @@ int rsk_mr_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey);
 int rsk_mr_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t *rkey);
 void rsk_mr_unreg_ring(struct rsk_verbs_rail *r, uint32_t sid);
 
-/* ---- rail.c (keeper) ---- */
+/* ---- rail.c (progress thread) ---- */
 struct rsk_verbs_rail *rsk_rail_new(struct rsk_verbs *v, struct rsk_seg *seg, struct rsk_rail *rail,
 				    void *ctx);
 void rsk_rail_free(struct rsk_verbs_rail *r);
-/* Queue pair on r->id, whose device is known. 0 or -errno. */
+/* Creates the queue pair on r->id, whose device is known. Returns 0 or -errno. */
 int rsk_rail_make_qp(struct rsk_verbs_rail *r);
 void rsk_rail_up(struct rsk_verbs_rail *r);
 void rsk_rail_break(struct rsk_verbs_rail *r);
-/* Break it and say so; @r may be gone afterwards. */
+/* Breaks the rail and calls host->down(); @r may be freed on return. */
 void rsk_rail_down(struct rsk_verbs_rail *r, int err);
-/* All that are on the device are down, and keep nothing that is registered there. */
+/* Takes down all rails of the device and frees all that they have registered there. */
 void rsk_rails_leave(struct rsk_vdev *d);
 int rsk_rail_end(struct rsk_verbs_rail *r, struct rsk_verbs_end *out);
 int rsk_rail_set_peer(struct rsk_verbs_rail *r, const struct rsk_verbs_end *peer);

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rate_estimator.c - how much is under way on a rail, and how fast it goes, for who has several to choose from. Measured only
- * once there are: until then fewer completions are asked for. With r->lock held.
+ * rate_estimator.c - rate estimator: how many bytes are in flight on a rail, and how fast they go, for links
+ * that have several rails to choose from. Called by post.c, put.c and rail.c, with r->lock held. It
+ * measures only when there are several rails, because it needs more signalled completions.
  *
- * The rate is that of times in which the send queue was never empty: what is done between two looks, by the time that
- * has passed, smoothed. What was measured is forgotten by a rail that has had nothing to do since, for a while: it may
- * have been slow for a reason that is gone, and who is never chosen is never measured again.
+ * The rate covers only times in which the send queue was never empty: the bytes completed between
+ * two samples, divided by the time between them, smoothed. A rail that has been idle for a while
+ * loses its rate: the reason why it was slow may be gone, and a rail that is never chosen is never
+ * measured again.
  */
 #include <time.h>
 
 #include "post.h"
 
-#define SIGNAL_BYTES (32u << 10) /* a completion is asked for so often at least */
-#define SAMPLE_BYTES (64u << 10) /* a time worth measuring: so much, */
-#define SAMPLE_NS 2000000ull	 /* or so long */
+#define SIGNAL_BYTES (32u << 10) /* at least one completion is requested for so many bytes */
+#define SAMPLE_BYTES (64u << 10) /* a sample needs so many bytes */
+#define SAMPLE_NS 2000000ull	 /* or so much time */
 #define LOOKED_NS 100000000ull
 #define FORGET_NS 100000000ull
 
@@ -54,7 +56,7 @@ static void sample(struct rsk_rate_estimator *m)
 
 	if (bytes < SAMPLE_BYTES && (ns < SAMPLE_NS || !bytes))
 		return;
-	/* Nobody has looked for long: it may all have been done long ago. */
+	/* The completions were not polled for long; they may be much older than now. */
 	if (ns > LOOKED_NS) {
 		m->mark_ns = now;
 		m->mark = m->done;

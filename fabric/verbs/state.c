@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * state.c - what all parts of a rail ask of it: the state of its streams, where in the peer's memory something lies and
- * which key opens it; and the first error, by which it ends.
+ * state.c - state of a rail that all its parts use: the streams' state, the remote regions and
+ * their keys, and the first error, which ends the rail. Called by most files of librsock-verbs.so.
  */
 #include <errno.h>
 #include <stdlib.h>

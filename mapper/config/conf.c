@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* conf.c - see conf.h: names, addresses, and the values that all sections take from text. */
+/* conf.c - see conf.h: names, addresses, and the value conversions that all sections share. */
 #include "conf.h"
 
 #include <ctype.h>
@@ -255,7 +255,7 @@ int rsk_conf_take_limits(struct rsk_conf_build *b, const char *where,
 	return rc;
 }
 
-/* ---- the end ---- */
+/* ---- freeing ---- */
 
 void rsk_conf_free(struct rsk_conf *c)
 {
@@ -263,7 +263,7 @@ void rsk_conf_free(struct rsk_conf *c)
 
 	if (!c)
 		return;
-	/* The tables go; what was in them is in the blocks. */
+	/* The hash tables are cleared; their elements are in the blocks. */
 	for (int i = 0; i < RSK_CONF_NAMES; i++)
 		HASH_CLEAR(hh, c->names[i]);
 	HASH_CLEAR(hh, c->targets);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * conf.h - rsockd's configuration: YAML (libcyaml), read whole, checked whole, and then in a form in which a decision
- * takes no look at text. Every key: rsockd.conf(5). Numbers are indices into the arrays of struct rsk_conf.
+ * conf.h - rsockd's configuration. The YAML file (libcyaml) is read and checked completely, and
+ * converted to a form in which a decision needs no text. Used by rsockd and the policy agent. All
+ * keys: rsockd.conf(5). Numbers are indices into the arrays of struct rsk_conf.
  */
 #ifndef RSK_CONF_H
 #define RSK_CONF_H
@@ -17,15 +18,15 @@
 
 #define RSK_CONF_NONE UINT32_MAX
 
-/* A bit for each minute of a week, from Monday 0:00. */
+/* One bit for each minute of a week, from Monday 0:00. */
 #define RSK_CONF_WEEK_MINUTES (7u * 24 * 60)
 #define RSK_CONF_WEEK_BYTES (RSK_CONF_WEEK_MINUTES / 8)
 
-/* A session of this priority or more is of the high class, any other best effort. */
+/* Sessions of this priority or more are of the high class, all others are best effort. */
 #define RSK_CONF_PRIORITY_HIGH 4
 #define RSK_CONF_PRIORITY_MOST 7
 
-/* The bits behind the prefix are 0. */
+/* The bits after the prefix are 0. */
 struct rsk_conf_prefix {
 	uint8_t ip[16];
 	uint8_t ipv; /* RSK_PM_IPV4 or RSK_PM_IPV6 */
@@ -33,7 +34,7 @@ struct rsk_conf_prefix {
 };
 
 struct rsk_conf_range {
-	uint16_t first, last; /* 1 to 65535, both included */
+	uint16_t first, last; /* 1 to 65535, inclusive */
 };
 
 enum rsk_conf_pma_mode {
@@ -42,22 +43,26 @@ enum rsk_conf_pma_mode {
 	RSK_CONF_PMA_BOTH
 };
 
-/* Policy agents among themselves. */
+/* The exchange between policy agents. */
 struct rsk_conf_pma {
-	struct rsk_pm_addr *listen; /* TCP: others may ask us */
+	/* TCP addresses where other agents may ask us */
+	struct rsk_pm_addr *listen;
 	size_t n_listen;
-	struct rsk_conf_prefix *allow; /* these */
+	struct rsk_conf_prefix *allow; /* the agents that may ask */
 	size_t n_allow;
-	struct rsk_pm_addr central; /* whom we ask; port 0: nobody */
+	struct rsk_pm_addr central; /* the agent that we ask; port 0: none */
 	enum rsk_conf_pma_mode mode;
-	bool local_if_silent; /* else a central agent that does not answer means no */
+	/* If the central agent does not answer: decide locally; else deny */
+	bool local_if_silent;
 	struct rsk_ask_config ask;
 	struct rsk_central_config central_agent;
 };
 
 #define RSK_CONF_ANY_USER UINT32_MAX
 
-/* Processes of these users may be brought together, for these service ports (none: all). */
+/*
+ * rsockd vouches for processes of these users to each other, for these service ports (none: all).
+ */
 struct rsk_conf_vouch {
 	uint32_t *users;
 	size_t n_users;
@@ -65,27 +70,32 @@ struct rsk_conf_vouch {
 	size_t n_ports;
 };
 
-/* What the daemon is started with. An address whose port is 0: none. */
+/* Settings of the daemon. An address whose port is 0: none. */
 struct rsk_conf_daemon {
-	const char *node; /* of this daemon */
-	const char *user; /* to run as; NULL: as it was started */
+	const char *node; /* name of this daemon's node */
+	const char *user; /* user to run as; NULL: unchanged */
 	const char *control, *local, *state;
-	bool state_is_wanted; /* named in the file */
+	bool state_is_wanted; /* the file names it */
 	struct rsk_pm_addr *listen;
 	size_t n_listen;
 	struct rsk_pm_addr metrics;
 	struct rsk_pm_addr central; /* the PMSP to ask, instead of the AP's host */
-	bool watch_devices;	    /* RNICs of this node are there as the kernel says */
-	bool discover;		    /* and are found, since none is named */
-	struct rsk_conf_prefix *redirects_from; /* who may hand us requests of others */
+	/* The kernel decides which RNICs of this node are present */
+	bool watch_devices;
+	/* RNICs are discovered, because the file names none */
+	bool discover;
+	/* Hosts that may forward others' requests to us */
+	struct rsk_conf_prefix *redirects_from;
 	size_t n_redirects_from;
-	struct rsk_conf_prefix *ask_first; /* connect() to these asks for a mapping before */
+	/* connect() to these addresses asks for a mapping first */
+	struct rsk_conf_prefix *ask_first;
 	size_t n_ask_first;
 	uint64_t ask_first_ns; /* and waits so long */
 	struct rsk_conf_vouch *vouch;
 	size_t n_vouch;
-	struct rsk_conf_range rdma_ports; /* listen ports that are made when they are asked for */
-	struct rsk_pmsp_config pmsp;	  /* its seed is the daemon's to set */
+	/* Range for listen ports that are made on request */
+	struct rsk_conf_range rdma_ports;
+	struct rsk_pmsp_config pmsp; /* the daemon sets its seed */
 	struct rsk_pm_client_config client;
 	struct rsk_conf_pma pma;
 };
@@ -103,20 +113,23 @@ struct rsk_conf_rnic {
 	uint32_t group; /* or RSK_CONF_NONE */
 	uint32_t first_port, n_ports;
 	uint32_t sessions, connections, memory_maps;
-	uint32_t order; /* lower ones first */
+	uint32_t order; /* lower ones are used first */
 	enum rsk_conf_qos qos;
 	bool spare;
 };
 
-/* A port of an RNIC, which is what a session is promised on: "mlx0", or "mlx0/1" where they have names. */
+/*
+ * A port of an RNIC. Sessions are reserved on ports. The name is "mlx0", or "mlx0/1" if its ports
+ * have names.
+ */
 struct rsk_conf_port {
 	const char *name;
 	uint32_t rnic;
-	struct rsk_pm_addr *ips; /* its own; their port is 0 */
+	struct rsk_pm_addr *ips; /* its own addresses; their port is 0 */
 	size_t n_ips;
 	struct rsk_conf_prefix *reach; /* none: everything */
 	size_t n_reach;
-	uint64_t bps; /* 0: not limited */
+	uint64_t bps; /* 0: no limit */
 	bool has_ipv4, has_ipv6;
 };
 
@@ -126,46 +139,52 @@ struct rsk_conf_node {
 	size_t n_ports;
 };
 
-/* One address over several ports, of one node or of several. */
+/* One address for several ports, of one node or of several. */
 struct rsk_conf_aggregate {
 	struct rsk_pm_addr address;
 	uint32_t *ports;
 	size_t n_ports;
-	bool in_order; /* the first that can; else by load */
+	bool in_order; /* choose the first usable one; else by load */
 };
 
-/* When a node or a device has too much to do, and what becomes of sessions of low priority then. */
+/*
+ * When a node or a device counts as overloaded, and what happens to sessions of low priority then.
+ */
 struct rsk_conf_overload {
-	double load, device_load; /* 0: it is not watched */
+	double load, device_load; /* 0: not watched */
 	uint8_t refuse_below;	  /* priority; 0: none is refused */
-	uint64_t rate_bps;	  /* of best effort; 0: as it is */
+	uint64_t rate_bps;	  /* of best effort; 0: unchanged */
 };
 
-/* What a further rail of a link takes of its port, and how many of one user may be by it. */
+/*
+ * What a further rail of a link takes of its port, and how many rails of one user may use a port.
+ */
 struct rsk_conf_rails {
 	uint64_t bps;
 	uint32_t memory_maps, per_user;
 };
 
 struct rsk_conf_limits {
-	uint32_t sessions, per_cp, per_user; /* 0: none */
+	uint32_t sessions, per_cp, per_user; /* 0: no limit */
 };
 
 struct rsk_conf_service {
 	const char *name;
 	struct rsk_conf_range *ports;
 	size_t n_ports;
-	uint64_t bps; /* a session's need of it; the same for the next two */
+	uint64_t bps; /* needs of a session; the same for the next two */
 	uint32_t memory_maps, connections;
 	struct rsk_conf_limits limits;
 	uint64_t rate_bps;
-	uint16_t rdma_port; /* 0: one is to be made */
+	uint16_t rdma_port; /* 0: a port is made */
 	uint8_t priority, pm_time_s, dscp;
-	bool high_availability; /* may be put on spares */
-	uint32_t *rules;	/* those that may hold for it */
+	bool high_availability; /* may use spares */
+	uint32_t *rules;	/* rules that may hold for it */
 	uint32_t n_rules;
-	bool registered; /* AP: mapped only where an accelerated process listens */
-	bool balance;	 /* an address that is one RNIC's own may be changed to level the load */
+	/* AP: mapped only if an accelerated process listens */
+	bool registered;
+	/* A device's own address may be replaced by another's to balance the load */
+	bool balance;
 };
 
 /* ---- sub-functions ---- */
@@ -174,32 +193,36 @@ enum rsk_cond_op {
 	RSK_COND_ALL,
 	RSK_COND_ANY,
 	RSK_COND_NOT,
-	RSK_COND_FUNCTION, /* another one's value */
+	RSK_COND_FUNCTION, /* value of another sub-function */
 	RSK_COND_SERVICES,
 	RSK_COND_PORTS,
 	RSK_COND_USERS,
 	RSK_COND_PEERS,
 	RSK_COND_LOCAL,
 	RSK_COND_TIME,
-	RSK_COND_LOAD,		     /* of the node */
-	RSK_COND_SESSIONS,	     /* of the service */
-	RSK_COND_TRANSACTIONS_BELOW, /* of the service, in a second; from here on: measures.h */
+	RSK_COND_LOAD,	   /* of the node */
+	RSK_COND_SESSIONS, /* of the service */
+	/* Of the service, per second; from here on: measures.h */
+	RSK_COND_TRANSACTIONS_BELOW,
 	RSK_COND_TRANSACTIONS_LEAST,
 	RSK_COND_RTT_BELOW, /* ns, to the peer's host */
 	RSK_COND_RTT_LEAST,
-	RSK_COND_STREAM_BYTES_BELOW, /* of the service's streams that ended, on average */
+	/* Average of the service's streams that have ended */
+	RSK_COND_STREAM_BYTES_BELOW,
 	RSK_COND_STREAM_BYTES_LEAST,
-	RSK_COND_DEVICE_LOAD,	  /* from here on: another value for each device */
+	/* From here on the value depends on the device */
+	RSK_COND_DEVICE_LOAD,
 	RSK_COND_DEVICE_SESSIONS, /* of the RNIC */
-	RSK_COND_BANDWIDTH_FITS,  /* R1: need <= the port's bandwidth less what others use */
+	/* R1: need <= the port's bandwidth less what others use */
+	RSK_COND_BANDWIDTH_FITS,
 	RSK_COND_BANDWIDTH_FREE,
 };
 
-/* In prefix order: what it is made of stands behind it, up to its end. */
+/* In prefix order: the operands follow the condition, up to @end. */
 struct rsk_cond {
 	enum rsk_cond_op op;
 	uint32_t end;
-	size_t n; /* of the list */
+	size_t n; /* length of the list */
 	union {
 		uint32_t *numbers; /* services, users */
 		struct rsk_conf_range *ranges;
@@ -213,14 +236,14 @@ struct rsk_cond {
 
 struct rsk_conf_function {
 	const char *name;
-	uint32_t root; /* in conds */
+	uint32_t root; /* index in conds */
 	uint32_t depth, cost;
 };
 
 #define RSK_CONF_SIDE_CP 1u
 #define RSK_CONF_SIDE_AP 2u
 
-/* -1: as the service says. */
+/* -1: as in the service. */
 struct rsk_conf_rule {
 	uint32_t function; /* has the rule's name */
 	unsigned int sides;
@@ -229,7 +252,7 @@ struct rsk_conf_rule {
 	struct rsk_pm_addr redirect; /* ipv 0: none */
 };
 
-struct rsk_conf_target; /* of whom an address is */
+struct rsk_conf_target; /* maps an address to its owner */
 struct rsk_conf_name;
 struct rsk_conf_block;
 
@@ -239,17 +262,18 @@ enum rsk_conf_names {
 	RSK_CONF_RNICS,
 	RSK_CONF_PORTS,
 	RSK_CONF_SERVICES,
-	RSK_CONF_FUNCTIONS, /* rules are functions, too */
+	RSK_CONF_FUNCTIONS, /* includes rules */
 	RSK_CONF_NAMES
 };
 
-/* Owns all that it points to; not changed once it is there. */
+/* Owns everything it points to; immutable once built. */
 struct rsk_conf {
 	struct rsk_conf_daemon daemon;
 	struct rsk_conf_limits limits; /* of all services together */
 	struct rsk_conf_overload overload;
 	struct rsk_conf_rails rails;
-	bool use_soft; /* software RDMA devices take sessions like others */
+	/* Software RDMA devices take sessions like others */
+	bool use_soft;
 	struct rsk_conf_node *nodes;
 	struct rsk_conf_rnic *rnics;
 	struct rsk_conf_port *ports;
@@ -261,36 +285,39 @@ struct rsk_conf {
 	uint32_t n_nodes, n_groups, n_rnics, n_ports, n_aggregates, n_services, n_functions,
 		n_rules, n_conds;
 	uint32_t own_node;
-	uint16_t *service_at; /* by service port: its number and 1; 0: none is registered there */
+	/* By service port: the service's number + 1; 0: none is registered */
+	uint16_t *service_at;
 	struct rsk_conf_target *targets;
 	struct rsk_conf_name *names[RSK_CONF_NAMES];
 	struct rsk_conf_block *blocks;
 };
 
 /*
- * Reads a file. 0; -EINVAL: it is not right; -ENOMEM, or why it cannot be read. Of a failure @error says in one line
- * where and what, with the file's name, the line as far as the parser knows it, else the path of keys. Blocks.
+ * Reads a file. Returns 0; -EINVAL: it is wrong; -ENOMEM; or the -errno of reading it. On failure
+ * @error says in one line where and what: the file's name, the line as far as the parser knows it,
+ * else the path of keys. Blocks.
  */
 int rsk_conf_load(const char *path, struct rsk_conf **out, char *error, size_t n);
-/* The same of text; @len bytes, no end mark needed. */
+/* The same for text of @len bytes; no terminating zero is needed. */
 int rsk_conf_parse(const char *text, size_t len, struct rsk_conf **out, char *error, size_t n);
 /*
- * The same, with RNICs that were discovered on this host, if the text names none of its own and does not forbid it:
- * each under its device's name.
+ * The same, with RNICs that were discovered on this host if the text names none and does not forbid
+ * it: each under its device's name.
  */
 struct rsk_discovered;
 int rsk_conf_parse_with(const char *text, size_t len, const struct rsk_discovered *found,
 			struct rsk_conf **out, char *error, size_t n);
-/* A file's text, to be freed. As rsk_conf_load(). */
+/* Reads a file's text; the caller frees it. Errors as rsk_conf_load(). */
 int rsk_conf_read(const char *path, char **text, size_t *len, char *error, size_t n);
 /*
- * What holds with no file: the daemon's defaults, no RNIC, no service (so nothing is mapped), and one rule that
- * supports whatever is registered; it also holds where a file has no rules.
+ * The configuration without a file: the daemon's defaults, no RNIC, no service (so nothing is
+ * mapped), and one rule that supports every registered service; that rule also applies if a file
+ * has no rules.
  */
 int rsk_conf_default(struct rsk_conf **out);
 void rsk_conf_free(struct rsk_conf *c);
 
-/* A number, or RSK_CONF_NONE. */
+/* Returns the number of that name, or RSK_CONF_NONE. */
 uint32_t rsk_conf_find(const struct rsk_conf *c, enum rsk_conf_names kind, const char *name);
 
 enum rsk_conf_owner {
@@ -298,11 +325,11 @@ enum rsk_conf_owner {
 	RSK_CONF_PORTS_OWN,
 	RSK_CONF_AGGREGATES
 };
-/* Whose address it is, and that one's number. */
+/* Returns what kind of owner the address has, and stores the owner's number. */
 enum rsk_conf_owner rsk_conf_owner_of(const struct rsk_conf *c, uint8_t ipv,
 				      const uint8_t ip[static 16], uint32_t *number);
 
-/* The port that has this address of its own: a place that holds its number. NULL: none. */
+/* Returns the port that has this address as its own: a pointer to its number. NULL: none. */
 const uint32_t *rsk_conf_port_at(const struct rsk_conf *c, uint8_t ipv,
 				 const uint8_t ip[static 16]);
 

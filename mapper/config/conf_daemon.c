@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* conf_daemon.c - the sections about the daemon itself and its two machines. */
+/*
+ * conf_daemon.c - reads the sections about the daemon and its two state machines. Called by
+ * conf_load.c.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +14,7 @@
 
 #define LISTEN_MOST 64
 
-/* A setting of a machine: where its text is, where it goes. */
+/* A setting of a state machine: where its text is, and where its value goes. */
 struct row {
 	const char *key;
 	size_t from, to;
@@ -100,8 +103,8 @@ static int take_path(struct rsk_conf_build *b, const char *where, const char *te
 {
 	if (text && *text != '/')
 		return rsk_conf_wrong(b, where, "\"%s\" is not an absolute path", text);
-	if (text &&
-	    strlen(text) > 100) /* sun_path has 108 bytes, and a name of a new one is longer */
+	/* sun_path has 108 bytes, and the temporary name of a new socket is longer */
+	if (text && strlen(text) > 100)
 		return rsk_conf_wrong(b, where, "longer than 100 bytes");
 	if (text)
 		*out = rsk_conf_dup(b->c, text);
@@ -157,7 +160,7 @@ static int take_ask_first(struct rsk_conf_build *b)
 				      RSK_CONF_TIME, 1000000, 10000000000, &d->ask_first_ns);
 }
 
-/* Beside the control socket, where nothing is said. */
+/* The default: beside the control socket. */
 static int default_local(struct rsk_conf_build *b)
 {
 	struct rsk_conf_daemon *d = &b->c->daemon;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* conf_devices.c - nodes, RNICs and their ports, aggregate addresses. */
+/*
+ * conf_devices.c - reads nodes, RNICs and their ports, and aggregate addresses. Called by
+ * conf_load.c.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -128,7 +131,7 @@ static int take_rnic(struct rsk_conf_build *b, const struct rsk_raw_rnic *raw, u
 	return rc < 0 ? rc : take_ports(b, where, raw, b->c->n_rnics++);
 }
 
-/* Each node knows its ports; they are numbered by RNIC, not by node. */
+/* Makes each node's list of ports; ports are numbered by RNIC, not by node. */
 static int take_nodes(struct rsk_conf_build *b)
 {
 	struct rsk_conf *c = b->c;
@@ -155,7 +158,8 @@ static int add_member(struct rsk_conf_build *b, const char *where, struct rsk_co
 	if (b->member_of[port] == b->c->n_aggregates)
 		return rsk_conf_wrong(b, where, "over: \"%s\" is there twice",
 				      b->c->ports[port].name);
-	b->member_of[port] = b->c->n_aggregates; /* and 1: it is counted already */
+	/* n_aggregates already includes this one, so the value is its number + 1 */
+	b->member_of[port] = b->c->n_aggregates;
 	a->ports[a->n_ports++] = port;
 	return 0;
 }
@@ -205,7 +209,7 @@ static int take_aggregate(struct rsk_conf_build *b, unsigned int i)
 	return rc;
 }
 
-/* ---- those that nobody has named ---- */
+/* ---- discovered devices ---- */
 
 static int write_port(struct rsk_conf_build *b, const struct rsk_discovered_port *from,
 		      struct rsk_raw_port *to)
@@ -232,7 +236,7 @@ static int write_port(struct rsk_conf_build *b, const struct rsk_discovered_port
 	return to->bandwidth ? 0 : -ENOMEM;
 }
 
-/* As they would stand in the file. */
+/* Writes the discovered RNICs as they would be in the file. */
 static int write_found(struct rsk_conf_build *b, struct rsk_raw_rnic **out, unsigned int *n)
 {
 	const struct rsk_discovered *found = b->found;

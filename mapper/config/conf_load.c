@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* conf_load.c - see conf.h: a whole configuration from a file, or from text, one section after the other. */
+/*
+ * conf_load.c - see conf.h: loads a configuration from a file or from text, one section after the
+ * other.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* conf_pma.c - the section about policy agents among themselves. */
+/*
+ * conf_pma.c - reads the section about the exchange between policy agents. Called by conf_load.c.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +65,7 @@ int rsk_conf_build_pma(struct rsk_conf_build *b)
 #undef TAKE
 	if (rc < 0)
 		return rc;
-	/* Whoever names a central agent wants to be under it. */
+	/* The default, if a central agent is named, is to need its consent as well. */
 	p->mode = p->central.port ? RSK_CONF_PMA_BOTH : RSK_CONF_PMA_LOCAL;
 	if (raw->mode)
 		p->mode = (enum rsk_conf_pma_mode)(raw->mode - 1);

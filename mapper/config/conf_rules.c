@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* conf_rules.c - rules and what they refer to, and what a whole configuration must hold to. */
+/*
+ * conf_rules.c - reads rules and sub-functions, resolves their references, and checks the
+ * invariants of a configuration. Called by conf_load.c.
+ */
 #include <errno.h>
 #include <stdio.h>
 
 #include "conf_build.h"
 #include "conf_value.h"
 
-/* A decision goes through a function's conditions and those of all that it refers to; neither may be without end. */
+/*
+ * A decision evaluates a function's conditions and those of all functions that it refers to; both
+ * numbers are bounded.
+ */
 #define DEPTH_MOST 256u
 #define COST_MOST 65536u
 
@@ -80,7 +86,10 @@ static int take_rule(struct rsk_conf_build *b, unsigned int i)
 
 #define UNDER_WAY UINT32_MAX
 
-/* How deep and how much a function is with all that it refers to. Depth-first, with a stack of its own. */
+/*
+ * Computes a function's depth and cost, with everything it refers to. Depth-first; @level is the
+ * depth of recursion.
+ */
 static int weigh(struct rsk_conf_build *b, uint32_t number, uint32_t level)
 {
 	struct rsk_conf_function *f = &b->c->functions[number];
@@ -142,7 +151,7 @@ static int make_room(struct rsk_conf_build *b, size_t n_rules)
 	return b->c->conds && b->c->functions && b->c->rules ? 0 : -ENOMEM;
 }
 
-/* A rule asks for the service before all else, or it may hold for any. */
+/* Returns false if the rule's first condition names services and this one is not among them. */
 static bool may_hold(const struct rsk_conf *c, const struct rsk_conf_rule *r, uint32_t service)
 {
 	uint32_t first = c->functions[r->function].root + 1;
@@ -156,7 +165,7 @@ static bool may_hold(const struct rsk_conf *c, const struct rsk_conf_rule *r, ui
 	return false;
 }
 
-/* With many services, most rules are of others. */
+/* With many services, most rules are for other services: each service lists those that may hold. */
 static int sort_rules(struct rsk_conf *c)
 {
 	for (uint32_t i = 0; i < c->n_services; i++) {
@@ -178,7 +187,7 @@ static int sort_rules(struct rsk_conf *c)
 int rsk_conf_build_rules(struct rsk_conf_build *b)
 {
 	const struct rsk_raw_conf *raw = b->raw;
-	char name[] = "registered"; /* what holds where no rule is */
+	char name[] = "registered"; /* applies if there are no rules */
 	struct rsk_raw_rule everything = { .name = name };
 	struct rsk_raw_conf with = *raw;
 	char where[RSK_CONF_WHERE];

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <yaml.h>
 
-/* Whoever nests deeper means no good: what frees a nest goes down into it. */
+/* Nothing sane nests deeper, and freeing recurses into the nesting. */
 #define DEEPEST 48
 #define MOST_BYTES (64u << 20)
 #define MOST 65535u /* entries of a list */
@@ -19,7 +19,7 @@
 			       LONGEST)
 #define NEEDED(key, type, member)                                                                  \
 	CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER, type, member, 1, LONGEST)
-/* libcyaml's own takes any word for true. */
+/* libcyaml's own flag takes any word for true. */
 #define FLAG(key, type, member)                                                                    \
 	CYAML_FIELD_ENUM(key, CYAML_FLAG_OPTIONAL | CYAML_FLAG_STRICT, type, member, yes_or_no,    \
 			 CYAML_ARRAY_LEN(yes_or_no))
@@ -272,7 +272,10 @@ static const cyaml_schema_field_t conf_fields[] = {
 	LIST("rnics", C, rnics, &rnic_value), LIST("aggregates", C, aggregates, &aggregate_value),
 	LIST("services", C, services, &service_value),
 	LIST("functions", C, functions, &function_value),
-	/* None at all is not an empty list: that would be everything refused, and is said with a rule. */
+	/*
+	 * A missing list of rules is not an empty one: an empty list would refuse everything, which
+	 * has to be written as a rule.
+	 */
 	CYAML_FIELD_SEQUENCE_COUNT("rules", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, C, rules,
 				   n_rules, &rule_value, 1, MOST),
 	CYAML_FIELD_END
@@ -285,8 +288,8 @@ static const cyaml_schema_value_t conf_value = {
 /* ---- reading ---- */
 
 /*
- * What libcyaml says of an error: a message, then the innermost place, then those around it. The place is of the last
- * thing that it understood.
+ * What libcyaml says about an error: a message, then the innermost place, then the enclosing ones.
+ * The place is that of the last thing that it understood.
  */
 struct complaint {
 	char text[160], place[160];
@@ -337,7 +340,10 @@ static int depth_of(yaml_event_type_t type)
 	}
 }
 
-/* Is it YAML at all, of one document, no deeper than is sane? What libcyaml does not say, or not with the line. */
+/*
+ * Checks what libcyaml does not check, or not with a line number: that it is YAML, one document,
+ * and not nested too deeply.
+ */
 static int look_over(const char *text, size_t len, int *documents, char *error, size_t n)
 {
 	yaml_parser_t parser;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * conf_schema.h - the configuration as it stands in the file: text, not yet understood. The schema refuses keys that
- * are unknown or come twice, values of another kind, and aliases; conf.c looks at what they mean. Only conf_*.c
- * include this.
+ * conf_schema.h - the configuration as parsed from the file: text, not interpreted yet. The schema
+ * refuses unknown and duplicate keys, values of another kind, and aliases; conf.c interprets the
+ * values. Only conf_*.c include this.
  */
 #ifndef RSK_CONF_SCHEMA_H
 #define RSK_CONF_SCHEMA_H
@@ -23,7 +23,7 @@ struct rsk_raw_list {
 	unsigned int n;
 };
 
-/* NULL, or a list of none: not there. */
+/* NULL, or a list with n 0: absent. */
 struct rsk_raw_when {
 	struct rsk_raw_list services, ports, users, peers, local, time;
 	char *load_below, *sessions_below, *device_load_below, *device_sessions_below;
@@ -92,7 +92,10 @@ struct rsk_raw_service {
 	enum rsk_raw_bool high_availability, balance, registered;
 };
 
-/* Settings of the two machines. X(name, key, field of the machine's configuration, kind, least, most) */
+/*
+ * Settings of the two state machines. X(name, key, field of the machine's configuration, kind,
+ * least, most)
+ */
 #define RSK_CONF_PMSP(X)                                                                           \
 	X(max_open, "max-open", max_open, SIZE, 1, 1u << 24)                                       \
 	X(accept, "accept-time", accept_ns, TIME, 1000000, 3600000000000)                          \
@@ -115,7 +118,7 @@ struct rsk_raw_service {
 	X(rto_least, "rto-least", cache.rto_least_ns, TIME, 1000000, 60000000000)                  \
 	X(rto_most, "rto-most", cache.rto_most_ns, TIME, 1000000, 60000000000)
 
-/* Of the exchange between policy agents; fields of struct rsk_conf_pma. */
+/* Settings of the exchange between policy agents; fields of struct rsk_conf_pma. */
 #define RSK_CONF_PMA(X)                                                                            \
 	X(timeout, "timeout", ask.timeout_ns, TIME, 1000000, 60000000000)                          \
 	X(report, "report-time", ask.report_ns, TIME, 10000000, 3600000000000)                     \
@@ -139,7 +142,7 @@ struct rsk_raw_client {
 struct rsk_raw_pma {
 	struct rsk_raw_list listen, allow;
 	char *central;
-	unsigned int mode; /* enum rsk_conf_pma_mode and 1; 0: not there */
+	unsigned int mode; /* enum rsk_conf_pma_mode + 1; 0: absent */
 	bool local_if_silent;
 	RSK_CONF_PMA(RSK_RAW_FIELD)
 };
@@ -170,7 +173,7 @@ struct rsk_raw_conf {
 	unsigned int n_vouch, n_rnics, n_aggregates, n_services, n_functions, n_rules;
 };
 
-/* 0, -EINVAL (@error says where and why) or -ENOMEM. NULL in *out: the text is empty. */
+/* Returns 0, -EINVAL (@error says where and why) or -ENOMEM. *out is NULL if the text is empty. */
 int rsk_raw_parse(const char *text, size_t len, struct rsk_raw_conf **out, char *error, size_t n);
 void rsk_raw_free(struct rsk_raw_conf *raw);
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* conf_services.c - the application registry: which service ports there are, and what a session of each needs. */
+/*
+ * conf_services.c - reads the registry of services: which service ports there are, and what a
+ * session of each needs. Called by conf_load.c.
+ */
 #include <errno.h>
 #include <stdio.h>
 
 #include "conf_build.h"
 #include "conf_value.h"
 
-#define SERVICES_MOST 65534u /* by number and 1 in 16 bits */
+#define SERVICES_MOST 65534u /* the number + 1 is stored in 16 bits */
 
 static int take_service_ports(struct rsk_conf_build *b, const char *where, uint32_t number)
 {

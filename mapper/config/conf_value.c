@@ -18,7 +18,10 @@ static const struct unit times[] = { { "ns", 1 },     { "us", 1e3 },   { "ms", 1
 static const struct unit rates[] = { { "bit", 1 },    { "kbit", 1e3 },	{ "Mbit", 1e6 },
 				     { "Gbit", 1e9 }, { "Tbit", 1e12 }, { NULL, 0 } };
 
-/* Digits, perhaps with a point: no sign, no exponent, no hexadecimal, no infinity, whatever the locale. */
+/*
+ * Digits, with or without a decimal point: no sign, no exponent, no hexadecimal, no infinity,
+ * whatever the locale.
+ */
 static int decimal(const char *text, double *value, const char **end)
 {
 	double v = 0, step = 1;
@@ -58,7 +61,7 @@ static int measure(const char *text, const struct unit *units, uint64_t *out)
 	for (; units->name; units++)
 		if (strcmp(end, units->name) == 0)
 			break;
-	/* 1e18: still exact enough, and far from the end of 64 bits. */
+	/* 1e18: still exact enough, and far from the 64-bit limit. */
 	if (!units->name || v * units->factor > 1e18)
 		return -EINVAL;
 	*out = (uint64_t)(v * units->factor + 0.5);
@@ -143,7 +146,10 @@ int rsk_conf_ip(const char *text, struct rsk_pm_addr *out)
 	if (inet_pton(AF_INET, text, a.ip) != 1) {
 		memset(a.ip, 0, sizeof(a.ip));
 		a.ipv = RSK_PM_IPV6;
-		/* An IPv4 address has one way to be written, or it would be two. */
+		/*
+		 * An IPv4 address has only one notation here; otherwise one address would have two
+		 * values.
+		 */
 		if (inet_pton(AF_INET6, text, a.ip) != 1 ||
 		    memcmp(a.ip, v4_mapped, sizeof(v4_mapped)) == 0)
 			return -EINVAL;
@@ -229,7 +235,7 @@ static bool day_of(const char **text, unsigned int *day)
 	return false;
 }
 
-/* "8:00", "08:00", "24:00": minutes. */
+/* Parses "8:00", "08:00", "24:00" to minutes. */
 static bool clock_of(const char **text, unsigned int *minutes)
 {
 	const char *p = *text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* conf_when.c - conditions, from text to struct rsk_cond. */
+/* conf_when.c - converts conditions from text to struct rsk_cond. Called by conf_rules.c. */
 #include <errno.h>
 #include <pwd.h>
 #include <stddef.h>
@@ -8,10 +8,13 @@
 #include "conf_build.h"
 #include "conf_value.h"
 
-/* Conditions stand in the text's keys, or one for each list entry: what an array that takes all must hold. */
+/*
+ * Conditions come from keys, one each, or from list entries, one each: returns the array size for
+ * all of them.
+ */
 size_t rsk_conf_count_when(const struct rsk_raw_when *w)
 {
-	size_t n = 24; /* one for each key at the most, and the whole */
+	size_t n = 24; /* at most one for each key, and one for the whole */
 
 	if (!w)
 		return 1;
@@ -132,7 +135,7 @@ static int take_lists(struct rsk_conf_build *b, const char *where, const struct 
 	return rc < 0 || !w->time.n ? rc : take_times(b, where, &w->time);
 }
 
-/* Bounds of what is measured: one key is one condition. */
+/* Bounds of measured values: one key is one condition. */
 static const struct {
 	const char *key;
 	size_t from;
@@ -206,7 +209,7 @@ static int take_each(struct rsk_conf_build *b, const char *where, const char *ke
 	cond = begin(b, op);
 	for (unsigned int i = 0; rc == 0 && i < n; i++) {
 		if (snprintf(at, sizeof(at), "%s.%s[%u]", where, key, i) >= (int)sizeof(at))
-			at[sizeof(at) - 1] = 0; /* cut off: the place is still near */
+			at[sizeof(at) - 1] = 0; /* truncated: the place is still near enough */
 		rc = rsk_conf_take_when(b, at, &v[i]);
 	}
 	end(b, cond);
@@ -228,7 +231,7 @@ static int take_functions(struct rsk_conf_build *b, const char *where,
 	return 0;
 }
 
-/* All of a mapping's keys hold. */
+/* All keys of a mapping must hold. */
 int rsk_conf_take_when(struct rsk_conf_build *b, const char *where, const struct rsk_raw_when *w)
 {
 	struct rsk_cond *all = begin(b, RSK_COND_ALL);

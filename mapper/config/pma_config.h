@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pma_config.h - what is configured of the exchange between policy agents: pma_ask.h, pma_central.h. */
+/* pma_config.h - settings of the exchange between policy agents: pma_ask.h, pma_central.h. */
 #ifndef RSK_PMA_CONFIG_H
 #define RSK_PMA_CONFIG_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define RSK_ASK_NAME 64 /* bytes of a name that is kept, its end included */
+#define RSK_ASK_NAME 64 /* bytes of a stored name, including its end */
 
 struct rsk_ask_config {
 	uint64_t timeout_ns; /* of a question, and of a message */
-	uint64_t report_ns;  /* how often; after a failure, too */
+	uint64_t report_ns;  /* interval of reports, also after a failure */
 	uint32_t max_questions, max_idle;
-	uint64_t boot; /* random: which life of this daemon it is */
+	uint64_t boot; /* random: identifies this incarnation of the daemon */
 };
 
 #define RSK_ASK_DEFAULT                                                                            \
@@ -22,7 +22,7 @@ struct rsk_ask_config {
 	}
 
 struct rsk_central_config {
-	uint64_t lost_ns;	      /* without a word */
+	uint64_t lost_ns;	      /* silence after which a node is lost */
 	uint64_t lease_ns;	      /* how long an answer may be kept */
 	size_t max_nodes, max_leases; /* leases of all nodes together */
 };

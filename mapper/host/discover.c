@@ -49,7 +49,7 @@ static void on_address(void *ctx, const char *link, const struct rsk_pm_addr *ip
 		p->ips[p->n_ips++] = *ip;
 }
 
-/* As a configuration may name it. */
+/* True if a configuration can name it. */
 static bool has_a_name(const struct rsk_rdma_port *p)
 {
 	for (const char *c = p->device; *c; c++)

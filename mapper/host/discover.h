@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * discover.h - the RNICs of this host that nobody has named: RDMA ports that work, with the addresses of the network
- * links that they are on. An address is one port's; a real device goes before one that the CPU plays. Pure.
+ * discover.h - finds the RNICs of this host that the configuration does not name: RDMA ports that
+ * work, with the addresses of the network links that they are on. Called by rsockd. Pure.
+ *
+ * An address belongs to one port; hardware devices come before software ones.
  */
 #ifndef RSK_DISCOVER_H
 #define RSK_DISCOVER_H
@@ -14,13 +16,13 @@
 
 struct rsk_discovered_port {
 	char device[64];
-	unsigned int number;			       /* 0: the only one of its device */
-	uint64_t bps;				       /* 0: not known */
-	struct rsk_pm_addr ips[RSK_DISCOVER_IPS_MOST]; /* in order */
+	unsigned int number;			       /* 0: the only port of its device */
+	uint64_t bps;				       /* 0: unknown */
+	struct rsk_pm_addr ips[RSK_DISCOVER_IPS_MOST]; /* sorted */
 	size_t n_ips;				       /* at least 1 */
 };
 
-/* Ports of a device follow each other. What is beyond the bounds is left out. */
+/* Ports of a device are adjacent. Ports and addresses beyond the bounds are left out. */
 struct rsk_discovered {
 	struct rsk_discovered_port ports[RSK_DISCOVER_PORTS_MOST];
 	size_t n;

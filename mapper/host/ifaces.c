@@ -15,9 +15,9 @@
 
 struct rsk_iface {
 	int index;
-	bool up; /* and has a carrier */
+	bool up; /* it is up and has a carrier */
 	bool loopback;
-	char name[IF_NAMESIZE]; /* empty: not told */
+	char name[IF_NAMESIZE]; /* empty: unknown */
 	uint32_t round;
 	UT_hash_handle hh;
 };
@@ -75,7 +75,9 @@ void rsk_ifaces_begin(struct rsk_ifaces *l)
 	l->round++;
 }
 
-/* A table goes, what was in it stays a list, and what is not old comes in again. */
+/*
+ * Clears each hash table, whose elements remain a list, and adds those of the current dump again.
+ */
 bool rsk_ifaces_end(struct rsk_ifaces *l)
 {
 	struct rsk_iface *k = l->links, *next_k;
@@ -113,7 +115,7 @@ void rsk_ifaces_fini(struct rsk_ifaces *l)
 
 /* ---- messages ---- */
 
-/* True: it has another name now. */
+/* Returns true if its name has changed. */
 static bool take_name(struct rsk_iface *k, const struct nlmsghdr *m)
 {
 	const struct nlattr *attr;
@@ -141,7 +143,7 @@ static int take_link(struct rsk_ifaces *l, const struct nlmsghdr *m)
 
 	if (mnl_nlmsg_get_payload_len(m) < sizeof(*info))
 		return -EBADMSG;
-	/* Of other families: what a bridge or a protocol has to say of it. */
+	/* Messages of other families are about bridges or protocols. */
 	if (info->ifi_family != AF_UNSPEC)
 		return 0;
 	if (info->ifi_index <= 0)
@@ -168,7 +170,10 @@ static int take_link(struct rsk_ifaces *l, const struct nlmsghdr *m)
 	return changed ? RSK_IFACES_CHANGED : 0;
 }
 
-/* The host's own end of it; false: it has none, or not of this family's size. */
+/*
+ * Stores the host's own end of the address; false if there is none or its size does not fit the
+ * family.
+ */
 static bool own_address(const struct nlmsghdr *m, size_t bytes, uint8_t ip[static 16],
 			uint32_t *flags)
 {
@@ -178,7 +183,7 @@ static bool own_address(const struct nlmsghdr *m, size_t bytes, uint8_t ip[stati
 	{
 		uint16_t type = mnl_attr_get_type(attr);
 
-		/* Where a link has two ends, IFA_ADDRESS is the other one. */
+		/* On a point-to-point link IFA_ADDRESS is the other end. */
 		if (type == IFA_LOCAL || (type == IFA_ADDRESS && !own))
 			own = attr;
 		if (type == IFA_FLAGS && mnl_attr_get_payload_len(attr) == sizeof(*flags))
@@ -208,7 +213,10 @@ static int take_address(struct rsk_ifaces *l, const struct nlmsghdr *m)
 		return -EBADMSG;
 	at = place_of(&ip, (int)info->ifa_index);
 	a = find_address(l, &at);
-	/* One that is still asked about, or is another's, is told again when it is ours. */
+	/*
+	 * An address that is tentative or a duplicate is not usable; the kernel reports it again
+	 * when it is ours.
+	 */
 	if (m->nlmsg_type == RTM_DELADDR || flags & IFA_F_DADFAILED ||
 	    (flags & IFA_F_TENTATIVE && !(flags & IFA_F_OPTIMISTIC))) {
 		if (a)
@@ -240,7 +248,7 @@ static int take_one(struct rsk_ifaces *l, const struct nlmsghdr *m, uint32_t seq
 	case NLMSG_DONE:
 		return m->nlmsg_seq == seq ? RSK_IFACES_DONE : 0;
 	case NLMSG_OVERRUN:
-	case NLMSG_ERROR: /* whatever it says: it is not what was asked for */
+	case NLMSG_ERROR: /* any error: the dump failed */
 		return RSK_IFACES_AGAIN;
 	default:
 		return 0;
@@ -256,8 +264,8 @@ int rsk_ifaces_take(struct rsk_ifaces *l, const void *messages, size_t bytes, ui
 		return -EBADMSG;
 	for (; mnl_nlmsg_ok(m, left); m = mnl_nlmsg_next(m, &left)) {
 		/*
-		 * libmnl takes a length with its upper bit set for a negative one, which is not too long; and it looks
-		 * for attributes up to where the next message would begin.
+		 * libmnl takes a length whose upper bit is set for a negative one, which is not too
+		 * long; and it looks for attributes up to where the next message would begin.
 		 */
 		if (m->nlmsg_len > (uint32_t)left || MNL_ALIGN(m->nlmsg_len) > (uint32_t)left)
 			return -EBADMSG;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ifaces.h - the addresses of this host and the links that carry them, from the kernel's messages (rtnetlink(7)): is an
- * address here, on a link that is up and has a carrier? Messages are handed in, as they came: a dump of everything, and
- * then whatever changes. Pure. One thread.
+ * ifaces.h - the addresses of this host and the links that carry them, from the kernel's messages
+ * (rtnetlink(7)). It answers whether an address is on this host, on a link that is up and has a
+ * carrier. Called by rsockd, which passes the messages as they came: a complete dump first, then
+ * changes. Pure. One thread.
  */
 #ifndef RSK_IFACES_H
 #define RSK_IFACES_H
@@ -16,36 +17,39 @@
 struct rsk_iface;
 struct rsk_iface_address;
 
-/* Owns its tables. All zero at first. */
+/* Owns its tables. All zero initially. */
 struct rsk_ifaces {
-	struct rsk_iface *links;	     /* uthash */
-	struct rsk_iface_address *addresses; /* uthash */
-	uint32_t round;			     /* of dumps */
+	struct rsk_iface *links;	     /* hash table */
+	struct rsk_iface_address *addresses; /* hash table */
+	uint32_t round;			     /* number of dumps begun */
 };
 
 void rsk_ifaces_fini(struct rsk_ifaces *l);
 
-/* From here on everything is told once more. */
+/* A new dump begins. */
 void rsk_ifaces_begin(struct rsk_ifaces *l);
-/* It was: what was not told again is gone. True: something was. */
+/* The dump is complete: removes what it did not contain. Returns true if something was removed. */
 bool rsk_ifaces_end(struct rsk_ifaces *l);
 
-#define RSK_IFACES_CHANGED 1u /* who is here may be another now */
-#define RSK_IFACES_DONE 2u    /* the end of what was asked for with @seq */
-#define RSK_IFACES_AGAIN 4u   /* it changed while it was told, or could not be: ask again */
+#define RSK_IFACES_CHANGED 1u /* the usable addresses may have changed */
+/* End of the dump that was requested with @seq */
+#define RSK_IFACES_DONE 2u
+/* The dump was interrupted by a change, or failed: request it again */
+#define RSK_IFACES_AGAIN 4u
 
 /*
- * Messages of one datagram, aligned as struct nlmsghdr is. Flags of the above; -EBADMSG: they are not well-formed, and
- * those behind are not looked at; -ENOMEM. After an error only a dump helps.
+ * Takes the messages of one datagram, aligned as struct nlmsghdr is. Returns flags of the above;
+ * -EBADMSG: a message is malformed, and the ones after it are not read; -ENOMEM. After an error a
+ * new dump is needed.
  */
 int rsk_ifaces_take(struct rsk_ifaces *l, const void *messages, size_t bytes, uint32_t seq);
 
-/* Is it an address of this host that can be used now? Its port does not count. */
+/* True if it is an address of this host that can be used now. Its port is ignored. */
 bool rsk_ifaces_carry(const struct rsk_ifaces *l, const struct rsk_pm_addr *ip);
 
 /*
- * Tells of the addresses of the links that can be used now, with the link's name, those of IPv6 that hold on one link
- * only (fe80::/10) and loopback's left out. In no order.
+ * Calls @each for every address of the links that can be used now, with the link's name; link-local
+ * IPv6 addresses (fe80::/10) and those of loopback are left out. In no order.
  */
 void rsk_ifaces_each(const struct rsk_ifaces *l,
 		     void (*each)(void *ctx, const char *link, const struct rsk_pm_addr *ip),

@@ -20,7 +20,7 @@ static int open_dir(int at, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A file's first line, without its end; false: there is none. */
+/* Reads a file's first line, without its end; false if there is none. */
 static bool read_line(int at, const char *name, char line[static LINE])
 {
 	int fd = openat(at, name, O_RDONLY | O_CLOEXEC);
@@ -35,7 +35,7 @@ static bool read_line(int at, const char *name, char line[static LINE])
 	return *line;
 }
 
-/* Calls @each for whatever is in it but "." and ".."; @at is closed. */
+/* Calls @each for each entry except those that begin with "."; closes @at. */
 static void each_entry(int at, void (*each)(void *ctx, int at, const char *name), void *ctx)
 {
 	DIR *dir = fdopendir(at);
@@ -54,8 +54,8 @@ static void each_entry(int at, void (*each)(void *ctx, int at, const char *name)
 /* ---- a device ---- */
 
 /*
- * One that the CPU plays hangs on no bus; but some kernels hang it on that of the network card below. Then it is known
- * by a file that only rxe has, or by what siw calls itself.
+ * A software device is on no bus, but some kernels place it on the bus of the network card below
+ * it. Then it is recognised by a file that only rxe has, or by the description of siw.
  */
 static bool is_soft(int class, const char *name, int device)
 {
@@ -69,7 +69,7 @@ static bool is_soft(int class, const char *name, int device)
 	       (!strcmp(line, "rxe") || !strcmp(line, "Software iWARP stack"));
 }
 
-/* "100 Gb/sec (4X EDR)", "2.5 Gb/sec (1X SDR)". */
+/* Parses "100 Gb/sec (4X EDR)", "2.5 Gb/sec (1X SDR)". */
 static uint64_t bps_of(const char *line)
 {
 	char *end;
@@ -100,7 +100,7 @@ static void add_link(struct found *f, const char *link)
 	out->n++;
 }
 
-/* One of a port's GIDs: the interface that it is on. */
+/* One of a port's GIDs: the file contains the interface that it is on. */
 static void on_gid(void *ctx, int at, const char *name)
 {
 	char line[LINE];
@@ -147,7 +147,7 @@ static void on_device(void *ctx, int at, const char *name)
 	ports = open_dir(fd, "ports");
 	if (ports >= 0)
 		each_entry(ports, on_port, &f);
-	/* Without an address there is no GID yet. */
+	/* An rxe device without an address has no GID yet. */
 	if (read_line(fd, "parent", line)) {
 		f.port.number = 1;
 		add_link(&f, line);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_ports.h - the ports of this host's RDMA devices, as the kernel shows them (sysfs, class infiniband): on which
- * network link each is, how fast, whether it works, and whether its device is one that the CPU plays (Soft-RoCE, siw).
- * A directory is read; nothing is kept. Source: Documentation/ABI/stable/sysfs-class-infiniband of the kernel.
+ * rdma_ports.h - reads the ports of this host's RDMA devices from sysfs (class infiniband): on
+ * which network link each port is, how fast it is, whether it works, and whether its device is
+ * software (Soft-RoCE, siw). Called by rsockd; nothing is kept. Source:
+ * Documentation/ABI/stable/sysfs-class-infiniband of the kernel.
  */
 #ifndef RSK_RDMA_PORTS_H
 #define RSK_RDMA_PORTS_H
@@ -15,26 +16,29 @@
 #define RSK_RDMA_CLASS "/sys/class/infiniband"
 #define RSK_RDMA_PORTS_MOST 256u
 
-/* One port on one network link; a port whose links are several is there for each, one that has none is not. */
+/*
+ * One port on one network link. A port with several links has an entry for each; a port without a
+ * link has none.
+ */
 struct rsk_rdma_port {
-	char device[64]; /* as the kernel names it */
+	char device[64]; /* kernel name */
 	unsigned int number;
-	unsigned int ports;	/* of its device */
+	unsigned int ports;	/* number of ports of its device */
 	char link[IF_NAMESIZE]; /* network interface */
 	bool works;		/* its state is ACTIVE */
 	bool soft;
-	uint64_t bps; /* 0: not known */
+	uint64_t bps; /* 0: unknown */
 };
 
 struct rsk_rdma_ports {
-	struct rsk_rdma_port at[RSK_RDMA_PORTS_MOST]; /* by device, number, link */
+	struct rsk_rdma_port at[RSK_RDMA_PORTS_MOST]; /* sorted by device, number, link */
 	size_t n;
 };
 
-/* What is in that directory. 0, also if it is not there: no device; -errno. */
+/* Reads the directory. Returns 0, also if it does not exist (no device), or -errno. */
 int rsk_rdma_ports_read(const char *path, struct rsk_rdma_ports *out);
 
-/* Is there an RDMA device on that network link, and is none of them a real one? */
+/* True if there are RDMA devices on that network link and all of them are software. */
 bool rsk_rdma_ports_soft(const struct rsk_rdma_ports *p, const char *link);
 
 #endif

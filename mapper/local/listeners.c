@@ -9,14 +9,14 @@
 #include "pm_hash.h"
 #include "pm_msg.h"
 
-/* Stays once it is there: a port that was listened on is so again. */
+/* Is kept once it was made: a port that was listened on will be so again. */
 struct rsk_listeners_port {
 	uint16_t port;
-	uint32_t round;	  /* the last in which all of them were asked of */
-	uint32_t checked; /* so many were in this one */
+	uint32_t round;	  /* the last round in which all of them were checked */
+	uint32_t checked; /* how many were checked in the current round */
 	uint32_t n, room;
-	struct rsk_listener *
-		at; /* in the order of their coming; a socket that several hold is there for each */
+	/* In order of registration; a socket that several processes hold has an entry for each */
+	struct rsk_listener *at;
 	UT_hash_handle hh;
 };
 
@@ -60,7 +60,7 @@ static int grow(struct rsk_listeners_port *p)
 	return 0;
 }
 
-/* Wherever the socket listened before. */
+/* Removes the entries whatever port the socket listened on. */
 uint32_t rsk_listeners_drop(struct rsk_listeners *l, uint64_t cookie, uint32_t process)
 {
 	uint32_t others = 0;
@@ -118,7 +118,7 @@ bool rsk_listeners_hand_over(struct rsk_listeners *l, uint32_t process, uint32_t
 	return some;
 }
 
-/* False: it was enough. */
+/* Returns false if @still said LATER. */
 static bool check_port(struct rsk_listeners *l, struct rsk_listeners_port *p,
 		       enum rsk_listeners_still (*still)(void *ctx, const struct rsk_listener *is),
 		       void *ctx)
@@ -159,7 +159,7 @@ void rsk_listeners_each(const struct rsk_listeners *l,
 			each(ctx, &p->at[i]);
 }
 
-/* 2: that very address; 1: all of them; 0: not for it. */
+/* 2: that very address; 1: all addresses; 0: no match. */
 static int hears(const struct rsk_listener *is, const struct rsk_pm_addr *at)
 {
 	if (memcmp(is->at.ip, any, 16) == 0)
@@ -190,7 +190,7 @@ void rsk_listeners_fini(struct rsk_listeners *l)
 {
 	struct rsk_listeners_port *p = l->by_port, *next;
 
-	/* The table goes; what was in it stays a list. */
+	/* The hash table is cleared; its elements remain a list. */
 	HASH_CLEAR(hh, l->by_port);
 	for (; p; p = next) {
 		next = p->hh.next;

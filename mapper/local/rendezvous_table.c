@@ -11,11 +11,12 @@
 
 struct rsk_rendezvous_table_seat {
 	struct rsk_rendezvous_table_end end;
-	struct rsk_tuple key; /* without what the two ends may disagree about */
+	/* The tuple without the fields about which the two ends may differ */
+	struct rsk_tuple key;
 	uint64_t since_ns;
 	struct rsk_rendezvous_table_of *of;
-	struct rsk_rendezvous_table_seat *prev, *next;	     /* by age */
-	struct rsk_rendezvous_table_seat *of_prev, *of_next; /* of the process, by age */
+	struct rsk_rendezvous_table_seat *prev, *next;	     /* list by age */
+	struct rsk_rendezvous_table_seat *of_prev, *of_next; /* the process's list, by age */
 	UT_hash_handle hh;
 };
 
@@ -30,7 +31,7 @@ struct rsk_rendezvous_table_link {
 	UT_hash_handle hh;
 };
 
-/* What is there of one process. */
+/* Everything of one process. */
 struct rsk_rendezvous_table_of {
 	uint32_t process;
 	uint32_t n;
@@ -79,7 +80,7 @@ static void of_put(struct rsk_rendezvous_table *m, struct rsk_rendezvous_table_o
 	free(o);
 }
 
-/* ---- ends that wait ---- */
+/* ---- waiting ends ---- */
 
 static struct rsk_rendezvous_table_seat *seat_at(const struct rsk_rendezvous_table *m,
 						 const struct rsk_tuple *tuple)
@@ -271,7 +272,7 @@ void rsk_rendezvous_table_gone(struct rsk_rendezvous_table *m, uint32_t process)
 
 	if (!o)
 		return;
-	o->n_links++; /* the last thing of it would take the entry along */
+	o->n_links++; /* keeps the entry from being freed with the last thing of it */
 	for (s = o->seats; s; s = next_s) {
 		next_s = s->of_next;
 		seat_free(m, s);
@@ -290,7 +291,7 @@ void rsk_rendezvous_table_fini(struct rsk_rendezvous_table *m)
 	struct rsk_rendezvous_table_seat *s = m->oldest, *next_s;
 	struct rsk_rendezvous_table_link *l = m->links, *next_l;
 
-	/* The tables go; what was in them stays lists. */
+	/* The hash tables are cleared; their elements remain lists. */
 	HASH_CLEAR(hh, m->of);
 	HASH_CLEAR(hh, m->seats);
 	HASH_CLEAR(hh, m->links);

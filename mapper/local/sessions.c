@@ -17,7 +17,7 @@ struct rsk_sessions_slot {
 	struct key key;
 	struct rsk_session is;
 	struct rsk_sessions_of *of;
-	struct rsk_sessions_slot *prev, *next; /* of the process */
+	struct rsk_sessions_slot *prev, *next; /* list of the process */
 	struct rsk_sessions_slot *promised_prev, *promised_next;
 	UT_hash_handle hh;
 };
@@ -61,10 +61,10 @@ static void drop(struct rsk_sessions *s, struct rsk_sessions_slot *slot)
 	uint64_t reservation = slot->is.reservation;
 
 	no_promise(s, slot);
-	HASH_DEL(s->slots, slot); /* NOLINT(clang-analyzer-core.NullDereference): it is in it */
+	HASH_DEL(s->slots, slot); /* NOLINT(clang-analyzer-core.NullDereference): not NULL */
 	DL_DELETE(of->slots, slot);
 	if (--of->n == 0) {
-		HASH_DEL(s->of, of); /* NOLINT(clang-analyzer-core.NullDereference): the same */
+		HASH_DEL(s->of, of); /* NOLINT(clang-analyzer-core.NullDereference): likewise */
 		free(of);
 	}
 	s->n--;
@@ -172,7 +172,7 @@ void rsk_sessions_gone(struct rsk_sessions *s, uint32_t process)
 
 	struct rsk_sessions_slot *slot, *next;
 
-	/* The last one takes the process's entry with it. */
+	/* Dropping the last slot also frees the process's entry. */
 	for (slot = of ? of->slots : NULL; slot; slot = next) {
 		next = slot->next;
 		drop(s, slot);

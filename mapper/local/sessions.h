@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sessions.h - what processes of this host hold of the ledger: each a reservation for a stream of theirs, by the name
- * of its mapping (AssocHandle). Promised when a mapping was answered, used from the process's word on, until it says
- * that it is not any more, or ends. Who may say what of which connection is proven before it comes here. Every
- * operation takes the same time however many are held. No clock, no sockets. One thread.
+ * sessions.h - the ledger reservations that processes of this host hold: each is for one of their
+ * streams, identified by its mapping (AssocHandle). Used by rsockd, which proves which process may
+ * say what about a connection before it calls.
+ *
+ * A reservation is promised when a mapping was answered, used from the process's report on, and
+ * released when the process reports its end or exits. Every operation takes constant time. No
+ * clock, no sockets. One thread.
  */
 #ifndef RSK_SESSIONS_H
 #define RSK_SESSIONS_H
@@ -12,8 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RSK_SESSIONS_MOST_OF_ONE 65536u	      /* of one process */
-#define RSK_SESSIONS_PROMISED_NS 30000000000u /* then what nobody made use of is given back */
+#define RSK_SESSIONS_MOST_OF_ONE 65536u /* of one process */
+/* Promises that were not used by then are released */
+#define RSK_SESSIONS_PROMISED_NS 30000000000u
 
 /* Owned by the table. */
 struct rsk_session {
@@ -21,49 +25,50 @@ struct rsk_session {
 	uint32_t process; /* the caller's number of it, not 0 */
 	bool used;
 	uint64_t cookie;      /* of the stream's socket */
-	uint64_t reservation; /* of the ledger */
-	uint64_t until_ns;    /* a promised one */
+	uint64_t reservation; /* in the ledger */
+	uint64_t until_ns;    /* for a promised one */
 };
 
 struct rsk_sessions_slot;
 struct rsk_sessions_of;
 
-/* All zero but for the first two is an empty one. */
+/* All zero initially, except the first two. */
 struct rsk_sessions {
-	void (*release)(void *ctx, uint64_t reservation); /* what is dropped */
+	void (*release)(void *ctx, uint64_t reservation); /* called for what is dropped */
 	void *ctx;
 	struct rsk_sessions_slot *slots;    /* by process and link */
 	struct rsk_sessions_of *of;	    /* by process */
-	struct rsk_sessions_slot *promised; /* list, the oldest first */
+	struct rsk_sessions_slot *promised; /* list, oldest first */
 	size_t n, n_promised;
 };
 
-/* Releases all. */
+/* Releases all reservations. */
 void rsk_sessions_fini(struct rsk_sessions *s);
 
 /*
- * Takes over a reservation; @new says all but until when. 0; -EEXIST: the process has one of that link; -ENOSPC: it has
- * as many as it may; -ENOMEM. After an error it is the caller's still.
+ * Takes over a reservation; @new contains everything but until_ns. Returns 0; -EEXIST: the process
+ * has one for that link; -ENOSPC: it has the maximum; -ENOMEM. After an error the caller still owns
+ * it.
  */
 int rsk_sessions_add(struct rsk_sessions *s, const struct rsk_session *new, uint64_t now_ns);
 
-/* NULL: none. Good until the next call. */
+/* NULL: none. Valid until the next call. */
 const struct rsk_session *rsk_sessions_find(const struct rsk_sessions *s, uint32_t process,
 					    uint64_t link);
 
-/* Is used from now on, if it was promised. False: there is none. */
+/* Marks a promised one as used. Returns false if there is none. */
 bool rsk_sessions_use(struct rsk_sessions *s, uint32_t process, uint64_t link);
 
-/* False: there is none. */
+/* Returns false if there is none. */
 bool rsk_sessions_drop(struct rsk_sessions *s, uint32_t process, uint64_t link);
 
-/* How many of its promises it has not made use of yet. */
+/* Returns the number of its unused promises. */
 size_t rsk_sessions_promised(const struct rsk_sessions *s, uint32_t process);
 
 /* The process has ended. */
 void rsk_sessions_gone(struct rsk_sessions *s, uint32_t process);
 
-/* Promises whose time is over are dropped; how many. */
+/* Drops expired promises; returns how many. */
 size_t rsk_sessions_expire(struct rsk_sessions *s, uint64_t now_ns);
 
 bool rsk_sessions_validate(const struct rsk_sessions *s);

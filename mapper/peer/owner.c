@@ -17,10 +17,10 @@ struct diag_request {
 	struct inet_diag_req_v2 req;
 };
 
-/* Big enough for one inet_diag_msg with the attributes the kernel adds unasked. */
+/* Big enough for one inet_diag_msg with the attributes that the kernel adds unasked. */
 #define REPLY_BYTES 1024
 
-/* IPv4 as family says: plain, or v4-mapped for sockets that are IPv6 ones. */
+/* Writes an IPv4 address plain, or v4-mapped for sockets that are IPv6 ones. */
 static void put_addr(__be32 to[static 4], const uint8_t addr[static 16], bool mapped)
 {
 	uint8_t bytes[16] = { 0 };
@@ -35,7 +35,7 @@ static void put_addr(__be32 to[static 4], const uint8_t addr[static 16], bool ma
 	memcpy(to, bytes, 16);
 }
 
-/* Does the answer speak of the tuple that was asked for, in either notation? */
+/* True if the answer is about the tuple that was asked for, in either notation. */
 static bool answer_is_for(const struct inet_diag_msg *m, const struct rsk_tuple *end)
 {
 	__be32 src[4], dst[4];
@@ -51,7 +51,7 @@ static bool answer_is_for(const struct inet_diag_msg *m, const struct rsk_tuple 
 	       ntohs(m->id.idiag_dport) == end->peer_port;
 }
 
-/* Takes one reply apart; everything in it is copied before it is looked at. */
+/* Parses one reply; everything in it is copied before it is checked. */
 static int parse_reply(const uint8_t *buf, size_t len, uint32_t seq, const struct rsk_tuple *end,
 		       struct rsk_owner *out)
 {
@@ -69,7 +69,9 @@ static int parse_reply(const uint8_t *buf, size_t len, uint32_t seq, const struc
 		if (nlh.nlmsg_len < NLMSG_HDRLEN + sizeof(err))
 			return -EPROTO;
 		memcpy(&err, buf + NLMSG_HDRLEN, sizeof(err));
-		/* A kernel without inet_diag says -ENOENT too, or -EINVAL: see verify. */
+		/*
+		 * A kernel without inet_diag also returns -ENOENT, or -EINVAL: see rsk_owner_is().
+		 */
 		return err < 0 ? err : -EPROTO;
 	}
 	if (nlh.nlmsg_type != SOCK_DIAG_BY_FAMILY || nlh.nlmsg_len < NLMSG_HDRLEN + sizeof(m))
@@ -89,7 +91,7 @@ static int parse_reply(const uint8_t *buf, size_t len, uint32_t seq, const struc
 	return 0;
 }
 
-/* One question over an open netlink socket.  The kernel answers within sendto(). */
+/* Sends one query over an open netlink socket. The kernel answers within sendto(). */
 static int ask(int nl, const struct rsk_tuple *end, uint8_t family, uint32_t seq,
 	       struct rsk_owner *out)
 {
@@ -142,8 +144,8 @@ static int lookup(int nl, const struct rsk_tuple *end, struct rsk_owner *out)
 	int err = ask(nl, end, (uint8_t)end->family, 1, out);
 
 	/*
-	 * An IPv4 question finds v4-mapped sockets too where one table holds both; ask in
-	 * the other notation before believing that there is none.
+	 * An IPv4 query finds v4-mapped sockets too if one table holds both; query in the other
+	 * notation before concluding that there is none.
 	 */
 	if (err == -ENOENT && end->family == AF_INET) {
 		int err6 = ask(nl, end, AF_INET6, 2, out);
@@ -154,7 +156,7 @@ static int lookup(int nl, const struct rsk_tuple *end, struct rsk_owner *out)
 	return err;
 }
 
-/* A netlink socket in the namespace that the tuple names, or -errno. */
+/* Opens a netlink socket in the namespace that the tuple names. Returns it or -errno. */
 static int netlink_open(const struct rsk_tuple *end)
 {
 	int nl = rsk_sys_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
@@ -235,8 +237,8 @@ int rsk_owner_is(const struct rsk_tuple *mine, uid_t uid, struct rsk_owner *out)
 		return nl;
 	err = lookup(nl, &theirs, out);
 	/*
-	 * "No such socket" and "no such module" look alike.  My own end exists for
-	 * certain: when it is not found either, it is the kernel that cannot say.
+	 * "No such socket" and "no such module" look alike. My own end exists for certain: if it is
+	 * not found either, the kernel cannot answer.
 	 */
 	if (err && err != -EOPNOTSUPP && lookup(nl, mine, &self))
 		err = -EOPNOTSUPP;

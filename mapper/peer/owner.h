@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * owner.h - proof of who holds one end of a TCP connection on this host.
+ * owner.h - proves which process holds one end of a TCP connection on this host. Used by the
+ * library when it pairs streams, and by rsockd.
  *
- * The kernel is asked twice: sock_diag(7) says which socket (inode, user, cookie,
- * state) has a 4-tuple in this network namespace; /proc/<pid>/fd/<n> says that a
- * process holds that socket.  Both are true at the time of asking only.
+ * The kernel is asked twice: sock_diag(7) says which socket (inode, user, cookie, state) has a
+ * 4-tuple in this network namespace; /proc/<pid>/fd/<n> says that a process holds that socket. Both
+ * are true at the time of asking only.
  */
 #ifndef RSK_MAPPER_OWNER_H
 #define RSK_MAPPER_OWNER_H
@@ -22,26 +23,27 @@ struct rsk_owner {
 };
 
 /*
- * Which socket of this host is the end named by *end (its local is that end's local)?
- * v4-mapped IPv6 sockets are found under their IPv4 tuple.  Listeners are not ends.
- * Returns 0, -ENOENT (no such socket here), -EOPNOTSUPP (the kernel does not answer,
- * or the thread is in another network namespace than end->netns says), -EMFILE, ...
- * Opens and closes one netlink socket; does not block; signal-safe.
+ * Finds the socket of this host that is the end named by *end (its local is that end's local).
+ * v4-mapped IPv6 sockets are found under their IPv4 tuple. Listeners are not ends. Returns 0,
+ * -ENOENT (no such socket here), -EOPNOTSUPP (the kernel does not answer, or the thread is in
+ * another network namespace than end->netns says), -EMFILE, ... Opens and closes one netlink
+ * socket; does not block; signal-safe.
  */
 int rsk_owner_lookup(const struct rsk_tuple *end, struct rsk_owner *out);
 
-/* Does the process hold socket inode as its fd?  Returns 0 or -ESTALE. */
+/* Returns 0 if the process holds socket @inode as descriptor @fd, else -ESTALE. */
 int rsk_owner_holds(pid_t pid, int fd, uint32_t inode);
 
 /*
- * The mirror image of my own tuple is a socket of this host, and belongs to user uid.
+ * Checks that the mirror image of my own tuple is a socket of this host and belongs to user @uid.
  * Returns 0 with *out filled; -ENOENT (no such socket), -EPERM (another user's), -EOPNOTSUPP (no
  * sock_diag: not even my own end is found; stay on TCP), other -errno.
  */
 int rsk_owner_is(const struct rsk_tuple *mine, uid_t uid, struct rsk_owner *out);
 
 /*
- * The whole proof: that, and process pid holds it as fd; else -ESTALE (or that cannot be seen).
+ * The whole proof: rsk_owner_is(), and process @pid holds the socket as @fd. Otherwise -ESTALE,
+ * also if /proc does not show it.
  */
 int rsk_owner_verify(const struct rsk_tuple *mine, pid_t pid, int fd, uid_t uid,
 		     struct rsk_owner *out);

@@ -19,7 +19,7 @@ uint32_t rsk_registry_place(uint64_t key, const struct rsk_tuple *tuple)
 {
 	struct rsk_tuple name = *tuple;
 
-	/* The two ends may disagree about the scope: it must not move the place. */
+	/* The two ends may have different scopes: the scope must not affect the place. */
 	name.scope = 0;
 	name.pad = 0;
 	name.pad2 = 0;
@@ -90,7 +90,7 @@ unsigned int rsk_registry_choose(const struct rsk_registry_entry *window, uint64
 			return i;
 	}
 	for (unsigned int i = 0; i < RSK_REGISTRY_PROBES; i++) {
-		/* An offer from the future would never grow old: it goes first. */
+		/* An offer from the future would never become old, so it is replaced first. */
 		uint64_t ns = window[i].posted_ns > now_ns ? 0 : window[i].posted_ns;
 
 		if (!alive(&window[i]))
@@ -122,8 +122,8 @@ static bool header_is_valid(const struct rsk_registry_header *h)
 }
 
 /*
- * Adopts the file's key, or writes the header anew when it is damaged.  All who knew
- * the old key write the same one, so that a repaired registry goes on working.
+ * Adopts the file's key, or rewrites the header if it is damaged. All processes that knew the old
+ * key write the same one, so that a repaired registry goes on working.
  */
 static int header_sync(struct rsk_registry *reg)
 {
@@ -152,7 +152,9 @@ static int header_sync(struct rsk_registry *reg)
 	n = rsk_sys_pwrite(reg->fd, &h, sizeof(h), 0);
 	if (n != sizeof(h))
 		return n < 0 ? (int)n : -EIO;
-	/* Two may create at once: what is read back now is what the later one wrote. */
+	/*
+	 * Two processes may create it at once: what is read back now is what the later one wrote.
+	 */
 	n = rsk_sys_pread(reg->fd, &h, sizeof(h), 0);
 	if (n == sizeof(h) && header_is_valid(&h))
 		reg->key = h.key;
@@ -168,7 +170,7 @@ static int file_open(struct rsk_registry *reg)
 	dir = rsk_registry_dir_open(reg->base, &reg->number);
 	if (dir < 0)
 		return dir;
-	/* O_NONBLOCK: whatever lies there under our name, opening it must not wait. */
+	/* O_NONBLOCK: whatever file has our name, opening it must not wait. */
 	fd = rsk_sys_openat(dir, "registry", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
 			    0600);
 	rsk_sys_close(dir);
@@ -199,8 +201,8 @@ static int file_open(struct rsk_registry *reg)
 }
 
 /*
- * Before each use: is the fd still our file, and is the file still there?  An fd that
- * is someone else's by now must neither be written to nor closed.
+ * Before each use: checks that the descriptor is still our file, and that the file still exists. A
+ * descriptor that is the application's by now must neither be written to nor closed.
  */
 static int file_check(struct rsk_registry *reg)
 {
@@ -243,7 +245,7 @@ static off_t place_offset(uint32_t place)
 	       (off_t)place * (off_t)sizeof(struct rsk_registry_entry);
 }
 
-/* What lies beyond the end of the file reads as zero: free places. */
+/* Reads beyond the end of the file give zeros: free places. */
 static int window_read(const struct rsk_registry *reg, uint32_t place,
 		       struct rsk_registry_entry window[static RSK_REGISTRY_PROBES])
 {
@@ -264,7 +266,7 @@ static int entry_write(const struct rsk_registry *reg, uint32_t place,
 	return n == sizeof(*entry) ? 0 : -ENOSPC;
 }
 
-/* The same offer, whenever it was posted? */
+/* True if it is the same offer, whenever it was posted. */
 static bool same_offer(const struct rsk_registry_entry *a, const struct rsk_registry_entry *b)
 {
 	return a->pid == b->pid && a->fd == b->fd && a->nonce == b->nonce &&

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * registry.h - post one end of a connection, find the other.
+ * registry.h - posts one end of a connection, and finds the other. Called by streams that are worth
+ * promoting: they post their own tuple and look for its mirror image.
  *
- * Whoever finds its stream worth promoting posts it and looks for the mirror image.
- * Every call looks first whether the file is still the one it opened (an application
- * may have closed or reused our descriptor, someone may have unlinked or overwritten
- * the file) and heals what it can; whatever is wrong costs a miss, never harm.  An
- * offer may be lost at any time (places are few and there is no lock): post again at
- * each look; posting what is there already writes nothing.
+ * Every call first checks whether the descriptor still refers to the file that it opened (an
+ * application may have closed or reused the descriptor, someone may have unlinked or overwritten
+ * the file) and repairs what it can; a failure costs a missed pairing, never harm. An offer may be
+ * lost at any time (there are few places and no lock): post again at each lookup; posting what is
+ * there already writes nothing.
  *
- * A find is a hint.  Who holds the socket is proven by owner.h.
+ * A found offer is a hint. owner.h proves which process holds the socket.
  */
 #ifndef RSK_MAPPER_REGISTRY_H
 #define RSK_MAPPER_REGISTRY_H
@@ -23,21 +23,22 @@ struct rsk_registry {
 	dev_t dev;
 	ino_t ino;
 	uint64_t key;
-	const char *base;	 /* borrowed for the object's life */
-	unsigned int number;	 /* which of the names its directory has (registry_dir.h) */
-	int (*place_fd)(int fd); /* moves a new fd to where the library keeps its own, or NULL */
+	const char *base;    /* borrowed for the object's life */
+	unsigned int number; /* which of the directory's names is used (registry_dir.h) */
+	/* Moves a new descriptor to where the library keeps its own; or NULL */
+	int (*place_fd)(int fd);
 };
 
 /*
- * Opens or makes the registry of the effective user below base (NULL: /dev/shm).
- * place_fd, if given, is handed each fd opened and returns the fd to use instead
- * (having closed the other) or -errno (having closed it).
- * Returns 0; -EACCES: no directory, or not the file, is ours alone: no registry; other -errno.
- * Whatever it returns, *reg is initialised and may be handed to every call below.
+ * Opens or makes the registry of the effective user below base (NULL: /dev/shm). place_fd, if
+ * given, is handed each fd opened and returns the fd to use instead (having closed the other) or
+ * -errno (having closed it). Returns 0; -EACCES: no directory, or not the file, belongs to this
+ * user alone: there is no registry; other -errno. *reg is initialised in any case and may be passed
+ * to every call below.
  */
 int rsk_registry_open(struct rsk_registry *reg, const char *base, int (*place_fd)(int fd));
 
-/* Closes the fd if it still is the registry's. */
+/* Closes the descriptor if it still is the registry's. */
 void rsk_registry_close(struct rsk_registry *reg);
 
 /*
@@ -55,24 +56,24 @@ int rsk_registry_post(struct rsk_registry *reg, const struct rsk_registry_entry 
 int rsk_registry_find(struct rsk_registry *reg, const struct rsk_tuple *mine,
 		      struct rsk_registry_entry *out);
 
-/* Takes the offer for this tuple with this nonce away.  Returns 0, -ENOENT or -errno. */
+/* Removes the offer for this tuple with this nonce. Returns 0, -ENOENT or -errno. */
 int rsk_registry_withdraw(struct rsk_registry *reg, const struct rsk_tuple *mine, uint64_t nonce);
 
-/* False when the poster's process is gone for certain (kill(pid, 0) says so). */
+/* Returns false if the poster's process is gone for certain (kill(pid, 0) says so). */
 bool rsk_registry_alive(const struct rsk_registry_entry *entry);
 
 /* --- the pure part, for tests and fuzzing ------------------------------------------------ */
 
-/* First place of a tuple's probe window; all RSK_REGISTRY_PROBES places lie behind it. */
+/* First place of a tuple's probe window of RSK_REGISTRY_PROBES places. */
 uint32_t rsk_registry_place(uint64_t key, const struct rsk_tuple *tuple);
 
 /* Fills in magic and checksum for a place. */
 void rsk_registry_seal(struct rsk_registry_entry *entry, uint64_t key, uint32_t place);
 
-/* Is this a whole entry that belongs to this place and says nothing absurd? */
+/* True if this is a complete entry that belongs to this place and has sane content. */
 bool rsk_registry_validate(const struct rsk_registry_entry *entry, uint64_t key, uint32_t place);
 
-/* Which of a window's places an offer takes: 0 ... RSK_REGISTRY_PROBES - 1. */
+/* Chooses the place of a window for an offer: 0 ... RSK_REGISTRY_PROBES - 1. */
 unsigned int rsk_registry_choose(const struct rsk_registry_entry *window, uint64_t key,
 				 uint32_t place, const struct rsk_tuple *tuple, uint64_t now_ns,
 				 bool (*alive)(const struct rsk_registry_entry *));

@@ -32,7 +32,7 @@ static char *put_number(char *at, unsigned int value)
 	return at;
 }
 
-/* "rsock-UID", "rsock-UID.1" ... */
+/* Writes "rsock-UID", "rsock-UID.1" ... */
 static void name_of(char name[static 32], unsigned int number)
 {
 	char *at = put_number(put_text(name, "rsock-"), rsk_sys_geteuid());
@@ -43,8 +43,8 @@ static void name_of(char name[static 32], unsigned int number)
 }
 
 /*
- * Neither a link nor what another user has mounted there is followed: a file system of his could let us wait. Before
- * Linux 5.6 there is no such call.
+ * Follows neither symbolic links nor mounts: a file system that another user has mounted could make
+ * us wait. Before Linux 5.6 openat2() does not exist.
  */
 static int open_below(int dir, const char *name)
 {
@@ -57,7 +57,10 @@ static int open_below(int dir, const char *name)
 	return fd == -ELOOP || fd == -ENOTDIR || fd == -EXDEV ? -EACCES : fd;
 }
 
-/* Takes the descriptor, or an error; gives it back if it is of a directory that is ours alone. */
+/*
+ * Takes a descriptor, or an error. Returns the descriptor if its directory belongs to this user
+ * alone.
+ */
 static int ours(int fd)
 {
 	struct stat st;
@@ -85,7 +88,10 @@ static int make(int base, const char *name)
 	return err && err != -EEXIST ? err : open_ours(base, name);
 }
 
-/* Made for the user by the login manager, a file system of its own: nobody else can write there, or above. */
+/*
+ * The login manager makes this directory for the user, as a file system of its own: no other user
+ * can write in it or above it.
+ */
 static int open_run(void)
 {
 	char path[32];
@@ -102,7 +108,7 @@ static int open_base(const char *base)
 
 typedef int try_fn(int base, const char *name);
 
-/* The first of the names before @end that it can be done to; *number: which. */
+/* Returns the first of the names before @end for which @try succeeds; *number: which. */
 static int first(int base, int run, unsigned int end, try_fn *try, unsigned int *number)
 {
 	int fd = -EACCES, worst = -EACCES;
@@ -131,7 +137,7 @@ int rsk_registry_dir_open(const char *base, unsigned int *number)
 
 	if (at < 0)
 		return at;
-	/* The usual one: it is there, and no other name is looked at. */
+	/* The usual case: the first name exists, and no other is tried. */
 	fd = first(at, -ENOENT, 1, open_ours, number);
 	if (fd >= 0) {
 		rsk_sys_close(at);

@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * registry_dir.h - the directory of a user's registry. Anybody may make /dev/shm/rsock-UID first; so there are more
- * names, in an order that all processes of the user follow: of those that exist the first that is the user's alone, or,
- * where there is none, the first that can be made. Used by registry.c.
+ * registry_dir.h - finds or makes the directory of a user's registry. Used by registry.c.
+ *
+ * Any user may create /dev/shm/rsock-UID first. So there are several names, and all processes of
+ * the user try them in the same order: they take the first existing one that belongs to the user
+ * alone or, if there is none, the first one that can be made.
  */
 #ifndef RSK_MAPPER_REGISTRY_DIR_H
 #define RSK_MAPPER_REGISTRY_DIR_H
 
 #define RSK_REGISTRY_BASE "/dev/shm"
-/* rsock-UID, rsock-UID.1 and so on; behind them, of the default base, /run/user/UID/rsock. */
+/* rsock-UID, rsock-UID.1 and so on; for the default base, /run/user/UID/rsock comes after them. */
 #define RSK_REGISTRY_NAMES 16u
 
 /*
- * A descriptor of the directory, owned by the caller; *@number: which of the names it is. -EACCES: each of them is
- * there and is not the effective user's alone; other -errno. Bounded, does not block on what another user put there;
- * signal-safe.
+ * Returns a descriptor of the directory, owned by the caller; *@number: which of the names it is.
+ * -EACCES: every name exists and does not belong to the effective user alone; other -errno.
+ * Bounded; does not block on what another user put there; signal-safe.
  */
 int rsk_registry_dir_open(const char *base, unsigned int *number);
 
-/* Is there by now one that comes before that number? All move there: who came later knows no other. */
+/*
+ * True if a name before @number can be used by now. Then all processes move to it, because later
+ * ones know only that name.
+ */
 int rsk_registry_dir_moved(const char *base, unsigned int number);
 
 #endif /* RSK_MAPPER_REGISTRY_DIR_H */

@@ -115,7 +115,7 @@ int rsk_tuple_peer(const struct sockaddr *peer, socklen_t len, struct rsk_tuple 
 	struct end p;
 	int err;
 
-	/* The usual one: this is on the path of each connect(). */
+	/* The usual case: this is called in each connect(). */
 	if (peer && peer->sa_family == AF_INET && len >= sizeof(struct sockaddr_in)) {
 		struct sockaddr_in sin;
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* tuple.h - from sockets and socket addresses to canonical tuples. */
+/*
+ * tuple.h - converts sockets and socket addresses to canonical tuples. Used by the library, rsockd
+ * and the tools.
+ */
 #ifndef RSK_MAPPER_TUPLE_H
 #define RSK_MAPPER_TUPLE_H
 
@@ -15,39 +18,44 @@ int rsk_tuple_from_addrs(const struct sockaddr_storage *local, socklen_t local_l
 			 struct rsk_tuple *out);
 
 /*
- * The tuple of a connected TCP socket.
- * Returns 0, -EAFNOSUPPORT, -ENOTCONN, -EBADF and so on.  Three system calls, does
- * not block, signal-safe.
+ * Makes the tuple of a connected TCP socket. Returns 0, -EAFNOSUPPORT, -ENOTCONN, -EBADF and so on.
+ * Three system calls, does not block, signal-safe.
  */
 int rsk_tuple_from_fd(int fd, struct rsk_tuple *out);
 
-/* The same without the namespace, which is 0: two system calls. */
+/* The same without the namespace, which is set to 0: two system calls. */
 int rsk_tuple_names(int fd, struct rsk_tuple *out);
 
 /*
- * The cookie of the network namespace a socket lives in (SO_NETNS_COOKIE, kernel
- * 5.14).  Older kernels: 0, so that tuples still compare; sock_diag then is the only
- * guard, and it looks in the caller's namespace alone.
+ * Returns the cookie of the network namespace of a socket (SO_NETNS_COOKIE, kernel 5.14). Older
+ * kernels: 0, so that tuples still compare; sock_diag then is the only guard, and it looks in the
+ * caller's namespace alone.
  */
 uint64_t rsk_netns_of_fd(int fd);
 
 /*
- * The peer alone, of an address that connect() has taken; the local end is zeroes. -EAFNOSUPPORT: none, or no
- * IPv4 or IPv6. Pure.
+ * Makes the tuple of an address that connect() has taken: only the peer, the local end is zero.
+ * Returns 0 or -EAFNOSUPPORT (no address, or neither IPv4 nor IPv6). Pure.
  */
 int rsk_tuple_peer(const struct sockaddr *peer, socklen_t len, struct rsk_tuple *out);
 
-/* The kernel's number of a socket, which it never gives again (SO_COOKIE); 0: it does not say. */
+/*
+ * Returns the kernel's number of a socket, which is never reused (SO_COOKIE); 0: the kernel has
+ * none.
+ */
 uint64_t rsk_cookie_of(int fd);
 
 /*
- * Could both ends be on this host?  A cheap test before anything is posted: the two
- * addresses are equal or both loopback.  False does not prove the contrary (two
- * addresses of one host): ask the registry all the same where true is not given.
+ * A cheap test whether both ends are on this host, before anything is posted: true if the addresses
+ * are equal or both loopback. False does not prove the contrary (two addresses of one host), so the
+ * registry is asked then as well.
  */
 bool rsk_tuple_is_loopback(const struct rsk_tuple *t);
 
-/* "127.0.0.1:80", "[::1]:80", or "-" of port 0, into buf; returns its length.  Signal-safe, no malloc. */
+/*
+ * Writes "127.0.0.1:80", "[::1]:80", or "-" if the port is 0, into buf; returns the length.
+ * Signal-safe, no malloc.
+ */
 #define RSK_ADDR_TEXT 64
 unsigned int rsk_addr_text(uint16_t family, const uint8_t addr[static 16], uint16_t port,
 			   char buf[static RSK_ADDR_TEXT]);

@@ -14,12 +14,13 @@
 #define ALL_UIDS UINT32_MAX
 
 /*
- * Plus 1; 0: not read yet. Any thread writes what all would write; relaxed, since nothing else is read by it. Only the
- * administrator of the host changes the number, and not while programs run that compare users.
+ * The overflow uid plus 1; 0: not read yet. Every thread writes the same value; relaxed, because no
+ * other data depends on it. Only the administrator of the host changes the number, and not while
+ * programs run that compare users.
  */
 static _Atomic(uint64_t) overflow_plus_1;
 
-/* The numbers in the file, at most @most. Returns how many, or -errno. */
+/* Reads the numbers in the file, at most @most. Returns how many, or -errno. */
 static int read_numbers(const char *path, uint64_t *out, int most)
 {
 	int fd = rsk_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0), n = 0;
@@ -57,8 +58,9 @@ static uid_t overflow_uid(void)
 }
 
 /*
- * One range from 0 on with all numbers: a namespace can only be given numbers that its parent has, so that no user
- * lacks one. Read each time: the process may have gone to another namespace.
+ * True if there is one range from 0 on with all ids: a namespace can only be given ids that its
+ * parent has, so no user lacks one. It is read each time: the process may have moved to another
+ * namespace.
  */
 static bool all_users_have_numbers(void)
 {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * user.h - which user numbers name a user. The kernel shows a user that has no number in this user namespace as the
- * overflow uid (/proc/sys/kernel/overflowuid, 65534), by SO_PEERCRED, sock_diag(7) and stat(2) alike: all such users,
- * and perhaps one that has this number, look the same. Whoever compares users that the kernel named does it here.
+ * user.h - tells which user ids name one user. Called wherever users that the kernel named are
+ * compared.
+ *
+ * The kernel shows a user that has no id in this user namespace as the overflow uid
+ * (/proc/sys/kernel/overflowuid, 65534), in SO_PEERCRED, sock_diag(7) and stat(2) alike: all such
+ * users, and perhaps a user that has this id, look the same.
  */
 #ifndef RSK_MAPPER_USER_H
 #define RSK_MAPPER_USER_H
@@ -11,13 +14,14 @@
 #include <sys/types.h>
 
 /*
- * Does the number name one user? Not the overflow uid, unless every user has a number in this namespace, as in the
- * initial one. Then three short reads of /proc at the most, else none after the first call. Where /proc cannot be read
- * the answer is the careful one. Does not block; signal-safe. Source: user_namespaces(7).
+ * True if the id names one user: it is not the overflow uid, unless every user has an id in this
+ * namespace, as in the initial one. Makes at most three short reads of /proc for the overflow uid,
+ * else none after the first call. If /proc cannot be read the overflow uid names no one user. Does
+ * not block; signal-safe. Source: user_namespaces(7).
  */
 bool rsk_user_is_one(uid_t uid);
 
-/* Are both numbers of one and the same user? */
+/* True if both ids name the same user. */
 bool rsk_user_same(uid_t a, uid_t b);
 
 #endif /* RSK_MAPPER_USER_H */

@@ -5,7 +5,7 @@
 #define BITS 6
 #define LAST (RSK_DEADLINE_LEVELS - 1)
 
-/* What lies farther ahead than the wheel reaches waits in its last slot, and is put anew from there. */
+/* A deadline beyond the reach of the wheel is put into its last slot, and again from there. */
 #define REACH (((uint64_t)1 << BITS * RSK_DEADLINE_LEVELS) - 1)
 
 static unsigned int digit(uint64_t tick, int level)
@@ -44,7 +44,7 @@ void rsk_deadline_clear(struct rsk_deadlines *q, struct rsk_deadline *d)
 	if (d->next) {
 		d->next->at = d->at;
 	} else if (d->at >= first && d->at < first + RSK_DEADLINE_LEVELS * RSK_DEADLINE_SLOTS) {
-		size_t i = (size_t)(d->at - first); /* it was the slot's only one */
+		size_t i = (size_t)(d->at - first); /* it was the only one in its slot */
 
 		q->busy[i / RSK_DEADLINE_SLOTS] &= ~((uint64_t)1 << i % RSK_DEADLINE_SLOTS);
 	}
@@ -60,7 +60,7 @@ void rsk_deadline_set(struct rsk_deadlines *q, struct rsk_deadline *d, uint64_t 
 	put(q, d);
 }
 
-/* Slots of a level from the one that @from is in: how far to the first that is busy. */
+/* Returns how many slots after @from the first busy one of a level is. */
 static unsigned int distance(uint64_t busy, unsigned int from)
 {
 	uint64_t turned = from ? busy >> from | busy << (RSK_DEADLINE_SLOTS - from) : busy;
@@ -69,8 +69,9 @@ static unsigned int distance(uint64_t busy, unsigned int from)
 }
 
 /*
- * The tick at which something has to be done: a slot of the lowest level is due, or one of a higher level comes apart.
- * What is in a higher level's own digit is a whole turn ahead: that slot came apart when its turn began.
+ * Returns the tick at which something must be done: a slot of the lowest level is due, or one of a
+ * higher level is distributed. A deadline in the slot of a higher level's own digit is a whole turn
+ * ahead, because that slot was distributed when its turn began.
  */
 static uint64_t next_tick(const struct rsk_deadlines *q)
 {
@@ -100,7 +101,10 @@ uint64_t rsk_deadlines_next(const struct rsk_deadlines *q)
 	return tick == UINT64_MAX ? UINT64_MAX : tick * RSK_DEADLINE_TICK_NS;
 }
 
-/* The slots whose turn begins at this tick, from the highest level on: each into those below. */
+/*
+ * Distributes the slots whose turn begins at this tick to the levels below, from the highest level
+ * on.
+ */
 static void come_apart(struct rsk_deadlines *q)
 {
 	for (int level = LAST; level > 0; level--) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * deadline.h - what is due when: a hierarchical timing wheel (Varghese and Lauck, SOSP 1987, scheme 7) of four levels
- * with 64 slots each, the deadlines kept inside the objects that they belong to. To set and to clear one costs the same
- * however many there are. In ticks of 2^20 ns: due up to 1.05 ms late, never early. The clock is handed in.
+ * deadline.h - timers: a hierarchical timing wheel (Varghese and Lauck, SOSP 1987, scheme 7) of
+ * four levels with 64 slots each; a deadline is a member of the object that it belongs to. Setting
+ * and clearing one costs the same however many there are. The unit is a tick of 2^20 ns: a deadline
+ * is due up to 1.05 ms late, never early. The caller passes the time. Used by the PMSP, the PM
+ * client and the policy agents.
  */
 #ifndef RSK_DEADLINE_H
 #define RSK_DEADLINE_H
@@ -15,16 +17,16 @@
 #define RSK_DEADLINE_LEVELS 4
 #define RSK_DEADLINE_SLOTS 64
 
-/* Owned by its object, all zero at first. */
+/* Owned by its object, all zero initially. */
 struct rsk_deadline {
 	uint64_t due_tick;
-	struct rsk_deadline *next, **at; /* of its slot; at NULL: not set */
+	struct rsk_deadline *next, **at; /* links of its slot's list; @at NULL: not set */
 };
 
-/* All zero at first. Owns nothing. */
+/* All zero initially. Owns nothing. */
 struct rsk_deadlines {
-	uint64_t now_tick;		    /* all before it was taken */
-	uint64_t busy[RSK_DEADLINE_LEVELS]; /* a bit for each slot that is not empty */
+	uint64_t now_tick;		    /* all deadlines before this tick were taken */
+	uint64_t busy[RSK_DEADLINE_LEVELS]; /* one bit for each slot that is not empty */
 	size_t n;
 	struct rsk_deadline *slot[RSK_DEADLINE_LEVELS][RSK_DEADLINE_SLOTS];
 };
@@ -34,17 +36,20 @@ static inline bool rsk_deadline_is_set(const struct rsk_deadline *d)
 	return d->at != NULL;
 }
 
-/* Sets it, or to another time. */
+/* Sets the deadline, or moves it. */
 void rsk_deadline_set(struct rsk_deadlines *q, struct rsk_deadline *d, uint64_t due_ns);
 void rsk_deadline_clear(struct rsk_deadlines *q, struct rsk_deadline *d);
 
-/* Nothing is due before; UINT64_MAX: nothing is set. */
+/* Nothing is due before the returned time; UINT64_MAX: nothing is set. */
 uint64_t rsk_deadlines_next(const struct rsk_deadlines *q);
 
-/* One that is due at @now_ns, in the order of ticks, cleared; NULL: none. @now_ns never goes back. */
+/*
+ * Returns one that is due at @now_ns, in the order of ticks, and clears it; NULL: none. @now_ns
+ * must not decrease.
+ */
 struct rsk_deadline *rsk_deadlines_take(struct rsk_deadlines *q, uint64_t now_ns);
 
-/* Any of them, cleared: for who ends. */
+/* Returns any deadline, cleared, for releasing all of them; NULL: none. */
 struct rsk_deadline *rsk_deadlines_any(struct rsk_deadlines *q);
 
 bool rsk_deadlines_validate(const struct rsk_deadlines *q);

@@ -11,7 +11,8 @@
 
 struct service_key {
 	uint8_t cp_ip[16], ap_ip[16];
-	uint8_t mapped_cp_ip[16]; /* where the link comes from: the mapping is for that one */
+	/* Source of the link; a mapping is valid for one source */
+	uint8_t mapped_cp_ip[16];
 	uint16_t ap_port, mapped_cp_port;
 	uint16_t ipv;
 };
@@ -48,7 +49,7 @@ void rsk_pm_cache_fini(struct rsk_pm_cache *c)
 	struct rsk_pm_service *s = c->services, *next_s;
 	struct rsk_pm_host *h = c->hosts, *next_h;
 
-	/* The table goes; what was in it stays a list. */
+	/* The hash tables are cleared; their elements remain lists. */
 	HASH_CLEAR(hh, c->services);
 	HASH_CLEAR(hh, c->hosts);
 	for (; s; s = next_s) {
@@ -102,7 +103,10 @@ static int remember(struct rsk_pm_cache *c, const struct rsk_pm_msg *req,
 	struct service_key key;
 	struct rsk_pm_service *s = find_service(c, req, &key);
 
-	/* Out and in again: uthash keeps the order of making, and the first one is the oldest. */
+	/*
+	 * Delete and add again: uthash keeps the order of insertion, so that the first one is the
+	 * oldest.
+	 */
 	if (!s && HASH_COUNT(c->services) >= c->config.max_services)
 		s = c->services;
 	if (s)
@@ -151,7 +155,7 @@ uint64_t rsk_pm_until(uint8_t pm_time_s, uint64_t now_ns)
 	return pm_time_s == RSK_PM_TIME_LASTING ? UINT64_MAX : now_ns + pm_time_s * 1000000000ull;
 }
 
-/* ---- written down ---- */
+/* ---- saved mappings ---- */
 
 static bool is_kept(const struct rsk_pm_service *s, uint64_t now_ns)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pm_cache.h - what a PM client remembers: mappings for as long as they were given, refusals and silent hosts for a
- * while, and how long each host takes to answer. Bounded; the oldest makes room. One thread, no clock of its own.
+ * pm_cache.h - what a PM client remembers: mappings for as long as they are valid, refusals and
+ * silent hosts for a while, and each host's response time. Used by pm_client.c and pm_state.c.
+ * Bounded: the oldest entry is replaced. One thread; the caller passes the time.
  */
 #ifndef RSK_PM_CACHE_H
 #define RSK_PM_CACHE_H
@@ -13,27 +14,30 @@
 #include "pm_addr.h"
 #include "pm_msg.h"
 
-/* PmTime of a mapping that holds until somebody says otherwise (ours; anything less is seconds). */
+/* PmTime of a mapping without time limit (our value; anything less is seconds). */
 #define RSK_PM_TIME_LASTING 255
 
 enum rsk_pm_outcome {
-	RSK_PM_PENDING,	  /* not known yet; of a cache: nothing is known */
-	RSK_PM_MAPPED,	  /* use the RDMA address */
-	RSK_PM_REFUSED,	  /* PMDeny, or its link was refused: use the conventional address */
-	RSK_PM_NO_ANSWER, /* nobody maps there: the same */
+	RSK_PM_PENDING, /* not known yet; as the answer of a cache: nothing is known */
+	RSK_PM_MAPPED,	/* use the RDMA address */
+	/* PMDeny, or its link was refused: use the conventional address */
+	RSK_PM_REFUSED,
+	/* The host maps nothing: use the conventional address */
+	RSK_PM_NO_ANSWER,
 };
 
 struct rsk_pm_mapping {
 	struct rsk_pm_addr rdma;
 	uint64_t until_ns; /* UINT64_MAX: lasting; 0: for one transaction */
-	uint64_t handle;   /* of the transaction that just brought it; 0: remembered */
+	uint64_t handle;   /* of the transaction that has just brought it; 0: remembered */
 };
 
 struct rsk_pm_cache_config {
 	size_t max_services, max_hosts;
-	uint64_t refused_ns; /* a refusal is remembered for so long */
-	uint64_t silent_ns;  /* a host that does not answer */
-	uint64_t rtt_ns;     /* a measured round trip says something for so long */
+	uint64_t refused_ns; /* how long a refusal is remembered */
+	/* How long a host that does not answer is remembered */
+	uint64_t silent_ns;
+	uint64_t rtt_ns; /* how long a measured round trip is valid */
 	uint64_t rto_first_ns, rto_least_ns, rto_most_ns;
 };
 
@@ -49,65 +53,70 @@ struct rsk_pm_host;
 
 struct rsk_pm_cache {
 	struct rsk_pm_cache_config config;
-	struct rsk_pm_service *services; /* uthash, by the time of their making */
+	struct rsk_pm_service *services; /* hash table, in order of insertion */
 	struct rsk_pm_host *hosts;
-	uint64_t changes; /* of mappings */
+	uint64_t changes; /* number of changes of mappings */
 };
 
 void rsk_pm_cache_init(struct rsk_pm_cache *c, const struct rsk_pm_cache_config *config);
 void rsk_pm_cache_fini(struct rsk_pm_cache *c);
 
 /*
- * What is known of the service that a PMReq of CpPort 0 asks for, from that CP address, for a link from that address.
- * MAPPED fills in *out.
+ * Looks up the service that a PMReq of CpPort 0 asks for, from that CP address, for a link from
+ * that address. MAPPED fills in *out.
  */
 enum rsk_pm_outcome rsk_pm_cache_find(struct rsk_pm_cache *c, const struct rsk_pm_msg *req,
 				      uint64_t now_ns, struct rsk_pm_mapping *out);
 
-/* 0 or -ENOMEM (it is not remembered). */
+/* Returns 0 or -ENOMEM (it is not remembered). */
 int rsk_pm_cache_mapped(struct rsk_pm_cache *c, const struct rsk_pm_msg *req,
 			const struct rsk_pm_mapping *m, uint64_t now_ns);
 int rsk_pm_cache_refused(struct rsk_pm_cache *c, const struct rsk_pm_msg *req, uint64_t now_ns);
 void rsk_pm_cache_forget(struct rsk_pm_cache *c, const struct rsk_pm_msg *req);
 
-/* Until a mapping, PmTime as in the PMAccept that came @now_ns. */
+/*
+ * Returns the time until which a mapping is valid, for the PmTime of a PMAccept that came @now_ns.
+ */
 uint64_t rsk_pm_until(uint8_t pm_time_s, uint64_t now_ns);
 
-/* Did that host keep silent a while ago? */
+/* True if that host did not answer recently. */
 bool rsk_pm_cache_silent(struct rsk_pm_cache *c, const struct rsk_pm_addr *host, uint64_t now_ns);
 /*
- * May it be asked all the same, for a connection that is there already and asks again now and then? Once in two
- * seconds, by whoever comes first.
+ * True if a silent host may be asked all the same, for a connection that exists already and asks
+ * again now and then: once in two seconds, for the first caller.
  */
 bool rsk_pm_cache_may_try(struct rsk_pm_cache *c, const struct rsk_pm_addr *host, uint64_t now_ns);
 void rsk_pm_cache_note_silence(struct rsk_pm_cache *c, const struct rsk_pm_addr *host,
 			       uint64_t now_ns);
 
-/* It did answer, at last. */
+/* The host has answered: it is not silent any more. */
 void rsk_pm_cache_note_answer(struct rsk_pm_cache *c, const struct rsk_pm_addr *host);
 
-/* It took so long to answer a request that was sent once (Karn); it is not silent. */
+/* Records the time to answer a request that was sent once (Karn); the host is not silent. */
 void rsk_pm_cache_note_rtt(struct rsk_pm_cache *c, const struct rsk_pm_addr *host, uint64_t rtt_ns,
 			   uint64_t now_ns);
 
-/* How long it takes, smoothed (RFC 6298); 0: not known, or measured too long ago. */
+/* Returns the smoothed round-trip time (RFC 6298); 0: unknown, or measured too long ago. */
 uint64_t rsk_pm_cache_rtt(const struct rsk_pm_cache *c, const struct rsk_pm_addr *host,
 			  uint64_t now_ns);
 
-/* How long to wait for its first answer: RFC 6298, within the bounds. */
+/* Returns how long to wait for its first answer: RFC 6298, within the bounds. */
 uint64_t rsk_pm_cache_rto(const struct rsk_pm_cache *c, const struct rsk_pm_addr *host);
 
-/* A mapping as it can be written down. */
+/* A mapping in the form that is saved. */
 struct rsk_pm_kept {
 	uint8_t cp_ip[16], ap_ip[16];
 	uint16_t ap_port;
 	uint8_t ipv;
 	struct rsk_pm_mapping mapping;
 };
-/* Mappings that still hold, in the order of their making: the newest @max; @out NULL: how many. */
+/*
+ * Stores the newest @max valid mappings, in order of insertion. Returns how many; with @out NULL it
+ * only counts them.
+ */
 size_t rsk_pm_cache_kept(const struct rsk_pm_cache *c, uint64_t now_ns, struct rsk_pm_kept *out,
 			 size_t max);
-/* 0 or -ENOMEM. */
+/* Adds a saved mapping. Returns 0 or -ENOMEM. */
 int rsk_pm_cache_keep(struct rsk_pm_cache *c, const struct rsk_pm_kept *kept, uint64_t now_ns);
 
 bool rsk_pm_cache_validate(const struct rsk_pm_cache *c);

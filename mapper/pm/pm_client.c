@@ -14,7 +14,7 @@ struct waiter {
 	struct waiter *next;
 };
 
-/* What others may ask for at the same time: a service, at the same PMSP. */
+/* What several users may ask for at the same time: a service, at the same PMSP. */
 struct question {
 	uint8_t cp_ip[16], ap_ip[16], mapped_cp_ip[16];
 	uint16_t ap_port, mapped_cp_port;
@@ -29,11 +29,11 @@ struct rsk_pm_transaction {
 	struct rsk_pm_msg req;
 	struct waiter *waiters;
 	uint64_t began_ns, rto_ns;
-	struct rsk_pm_addr rdma; /* lingering: what the first answer said */
+	struct rsk_pm_addr rdma; /* lingering: the address in the first answer */
 	uint8_t sends;
 	bool open;
 	UT_hash_handle hh;	    /* by handle */
-	UT_hash_handle by_question; /* open, and of a service */
+	UT_hash_handle by_question; /* open transactions for services */
 };
 
 static struct rsk_pm_transaction *of_timer(struct rsk_deadline *d)
@@ -108,7 +108,7 @@ static void question_of(const struct rsk_pm_msg *req, const struct rsk_pm_addr *
 	q->to = *to;
 }
 
-/* All who wait, taken off first: who is told may ask anew, or cancel. */
+/* Tells all waiters. The list was detached before, because a callback may ask again or cancel. */
 static void tell(struct rsk_pm_client *c, struct waiter *list, enum rsk_pm_outcome outcome,
 		 const struct rsk_pm_mapping *m)
 {
@@ -138,7 +138,7 @@ static void end(struct rsk_pm_client *c, struct rsk_pm_transaction *t, enum rsk_
 	tell(c, list, outcome, m);
 }
 
-/* Answers that need no transaction. PENDING: none. */
+/* Returns an answer that needs no transaction; PENDING: there is none. */
 static enum rsk_pm_outcome known(struct rsk_pm_client *c, const struct rsk_pm_msg *req,
 				 const struct rsk_pm_addr *to, uint64_t now_ns,
 				 struct rsk_pm_mapping *out)
@@ -266,7 +266,7 @@ static void on_accept(struct rsk_pm_client *c, struct rsk_pm_transaction *t,
 	memcpy(mapping.rdma.ip, m->ap_ip, 16);
 	if (!t->open) {
 		if (!rsk_pm_addr_equal(&t->rdma, &mapping.rdma)) {
-			c->count.strays++; /* the first one won */
+			c->count.strays++; /* the first answer counts */
 			return;
 		}
 		c->count.acks_again++;
@@ -275,7 +275,7 @@ static void on_accept(struct rsk_pm_client *c, struct rsk_pm_transaction *t,
 	}
 	c->count.mapped++;
 	acknowledge(c, from, m);
-	/* Best effort: without memory it is asked for again the next time. */
+	/* Best effort: without memory the next caller asks again. */
 	if (!t->req.cp_port)
 		rsk_pm_cache_mapped(&c->cache, &t->req, &mapping, now_ns);
 	end(c, t, RSK_PM_MAPPED, &mapping, now_ns);
@@ -314,8 +314,9 @@ int rsk_pm_client_receive(struct rsk_pm_client *c, const struct rsk_pm_addr *fro
 }
 
 /*
- * A quick network is no reason to give up quickly: a PMSP may wait for the accepting end, or for another agent, longer
- * than its host is away. So a silence lasts as long as for a host of which nothing is known.
+ * A fast network is no reason to give up early: a PMSP may wait for the accepting end, or for
+ * another agent, longer than the round trip takes. So a host must be silent for as long as one of
+ * which nothing is known.
  */
 static uint64_t patience_until(const struct rsk_pm_client *c, const struct rsk_pm_transaction *t)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pm_hash.h - uthash with XXH3 as its hash; to be included instead of uthash.h. */
+/*
+ * pm_hash.h - uthash with XXH3 as its hash function. Included instead of uthash.h by files of
+ * rsockd.
+ */
 #ifndef RSK_PM_HASH_H
 #define RSK_PM_HASH_H
 

@@ -10,7 +10,7 @@
 #include "pm_msg.h"
 
 #define ONE 1000u
-#define NS_PER_TOKEN 1000000ull /* of a rate of 1 in a second */
+#define NS_PER_TOKEN 1000000ull /* for a rate of 1 per second */
 
 int rsk_pm_rate_init(struct rsk_pm_rate *r, uint32_t per_s, uint32_t burst, uint64_t seed)
 {
@@ -38,7 +38,9 @@ bool rsk_pm_rate_take(struct rsk_pm_rate *r, const struct rsk_pm_addr *source, u
 	b = &r->buckets[XXH3_64bits_withSeed(source->ip, len, r->seed + source->ipv) %
 			RSK_PM_RATE_BUCKETS];
 	full = (uint64_t)r->burst * ONE;
-	/* What came since, but for the part of a token that did not: that stays for the next time. */
+	/*
+	 * Add the tokens since the last refill. The fraction of a token is kept for the next time.
+	 */
 	spent = now_ns > b->at_ns ? now_ns - b->at_ns : 0;
 	if (!b->at_ns || spent / NS_PER_TOKEN >= full / r->per_s + 1) {
 		b->tokens = full;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pm_rate.h - so many requests of one source in a second. Sources share a fixed number of buckets by a keyed hash:
- * memory does not grow with them, and nobody outside can choose whom to share with. IPv6 sources count by their /64.
+ * pm_rate.h - limits the requests per second of each source with token buckets. Used by pmsp.c.
+ *
+ * Sources share a fixed number of buckets by a keyed hash: memory does not grow with their number,
+ * and no source can choose with which others it shares a bucket. IPv6 sources count by their /64.
  */
 #ifndef RSK_PM_RATE_H
 #define RSK_PM_RATE_H
@@ -14,8 +16,8 @@
 #define RSK_PM_RATE_BUCKETS 8192
 
 struct rsk_pm_bucket {
-	uint64_t at_ns;	 /* when it was filled last */
-	uint64_t tokens; /* of 1/1000 request */
+	uint64_t at_ns;	 /* time of the last refill */
+	uint64_t tokens; /* in 1/1000 request */
 };
 
 /* Owned by its PMSP. */
@@ -26,11 +28,11 @@ struct rsk_pm_rate {
 	uint32_t burst;
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int rsk_pm_rate_init(struct rsk_pm_rate *r, uint32_t per_s, uint32_t burst, uint64_t seed);
 void rsk_pm_rate_fini(struct rsk_pm_rate *r);
 
-/* One more of this source: within its rate? */
+/* Counts one more request of this source. Returns false if it exceeds the rate. */
 bool rsk_pm_rate_take(struct rsk_pm_rate *r, const struct rsk_pm_addr *source, uint64_t now_ns);
 
 #endif

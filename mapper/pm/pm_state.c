@@ -11,7 +11,7 @@
 
 #define VERSION 1u
 #define LASTING UINT64_MAX
-#define LONGEST_MS 254000u /* PmTime has a byte */
+#define LONGEST_MS 254000u /* PmTime has one byte */
 
 struct head {
 	char magic[8];
@@ -33,7 +33,7 @@ _Static_assert(sizeof(struct service) == 64, "no hidden padding");
 
 static const char magic[8] = { 'R', 'S', 'K', 'S', 'T', 'A', 'T', 'E' };
 
-/* ---- out ---- */
+/* ---- encoding ---- */
 
 static struct service service_of(const struct rsk_pm_kept *k, uint64_t now_ns)
 {
@@ -93,7 +93,7 @@ int rsk_state_encode(const struct rsk_pm_cache *cache, const struct rsk_state_de
 	return 0;
 }
 
-/* ---- in ---- */
+/* ---- decoding ---- */
 
 static bool is_ip(const uint8_t ip[static 16], uint8_t ipv)
 {
@@ -109,7 +109,7 @@ static bool is_service(const struct service *s)
 	       (s->left_ms == LASTING || s->left_ms <= LONGEST_MS);
 }
 
-/* The whole of it, before any is taken. */
+/* Checks the whole file before anything is taken. */
 static const char *wrong(const uint8_t *bytes, size_t n, struct head *h)
 {
 	const uint8_t *p = bytes + sizeof(*h), *end = bytes + n;
@@ -192,7 +192,7 @@ int rsk_state_decode(const uint8_t *bytes, size_t n, const struct rsk_state_cloc
 	same_start = memcmp(clock->boot_id, not_known, 16) != 0 &&
 		     memcmp(h.boot_id, clock->boot_id, 16) == 0 &&
 		     clock->boottime_ns >= h.boottime_ns;
-	if (same_start) /* what has begun counts as gone */
+	if (same_start) /* rounded up */
 		gone_ms = (clock->boottime_ns - h.boottime_ns + 999999) / 1000000;
 	for (uint32_t i = 0; rc == 0 && i < h.services; i++, p += sizeof(s)) {
 		memcpy(&s, p, sizeof(s));

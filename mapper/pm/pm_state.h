@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pm_state.h - what outlives the daemon, as bytes of a file: service mappings that the PM client remembers, and devices
- * that an operator has drained. Pure: bytes and clocks are handed in.
+ * pm_state.h - encodes and decodes the state file of rsockd: service mappings that the PM client
+ * remembers, and devices that an operator has drained. Called by rsockd. Pure: the caller passes
+ * bytes and times.
  *
- * How long a mapping still holds is written down together with the time since the machine was started (CLOCK_BOOTTIME)
- * and which start that was: nobody sets that clock, so that a mapping never holds for longer than its PmTime, whatever
- * the time of day does in between. Of another start of the machine, or if that clock has gone back, only lasting ones
- * are taken: the others' time is over, or cannot be known.
+ * The remaining time of a mapping is stored together with the time since boot (CLOCK_BOOTTIME) and
+ * the boot id. That clock cannot be set, so a mapping is never valid longer than its PmTime,
+ * whatever happens to the time of day. After another boot, or if that clock has gone back, only
+ * mappings without time limit are taken, because the others have expired or their time is unknown.
  *
- *	"RSKSTATE"  version  services  devices  0  boottime_ns  boot_id[16]  hash   64 bytes; XXH3 of all, itself as 0
- *	services times 64 bytes, devices times (length, name); numbers as the machine has them
+ *	"RSKSTATE"  version  services  devices  0  boottime_ns  boot_id[16]  hash
+ *		64 bytes; XXH3 of the whole file, with the hash as 0
+ *	services times 64 bytes, devices times (length, name); numbers in host byte order
  */
 #ifndef RSK_PM_STATE_H
 #define RSK_PM_STATE_H
@@ -20,37 +22,38 @@
 
 #include "pm_cache.h"
 
-#define RSK_STATE_SERVICES 65536 /* the newest of them */
+#define RSK_STATE_SERVICES 65536 /* the newest ones */
 #define RSK_STATE_DEVICES 4096
-#define RSK_STATE_NAME 512 /* bytes of a device's name, its end included */
+#define RSK_STATE_NAME 512 /* bytes of a device's name, including its terminating zero */
 #define RSK_STATE_BYTES_MOST                                                                       \
 	(64u + 64u * RSK_STATE_SERVICES + (2u + RSK_STATE_NAME) * RSK_STATE_DEVICES)
 
 struct rsk_state_clock {
-	uint8_t boot_id[16];  /* of this start of the machine (/proc/sys/kernel/random/boot_id) */
-	uint64_t boottime_ns; /* since then */
-	uint64_t now_ns;      /* the daemon's own: CLOCK_MONOTONIC */
+	/* /proc/sys/kernel/random/boot_id */
+	uint8_t boot_id[16];
+	uint64_t boottime_ns; /* time since boot */
+	uint64_t now_ns;      /* the daemon's clock: CLOCK_MONOTONIC */
 };
 
-/* Names, allocated as a list of its own. */
+/* A list of names; each element is allocated. */
 struct rsk_state_device {
 	struct rsk_state_device *next;
 	char name[RSK_STATE_NAME];
 };
 
-/* *out is allocated. -ENOMEM. */
+/* Allocates *out. Returns 0 or -ENOMEM. */
 int rsk_state_encode(const struct rsk_pm_cache *cache, const struct rsk_state_device *devices,
 		     const struct rsk_state_clock *clock, uint8_t **out, size_t *n);
 
 /*
- * Into the cache, and a list of devices that is the caller's to free. 0; -ENOMEM; -EBADMSG: damaged, or another
- * version's: *why says what (a constant), nothing is taken.
+ * Adds the mappings to the cache and makes a list of devices that the caller frees. Returns 0;
+ * -ENOMEM; -EBADMSG: damaged, or of another version: *why says what (a constant), nothing is taken.
  */
 int rsk_state_decode(const uint8_t *bytes, size_t n, const struct rsk_state_clock *clock,
 		     struct rsk_pm_cache *cache, struct rsk_state_device **devices,
 		     const char **why);
 
-/* Of that name: put into the list, or taken out of it. -ENOMEM, -ENOSPC, -ENAMETOOLONG. */
+/* Adds the name to the list, or removes it. Returns 0, -ENOMEM, -ENOSPC or -ENAMETOOLONG. */
 int rsk_state_device_set(struct rsk_state_device **devices, const char *name, bool in);
 void rsk_state_devices_free(struct rsk_state_device **devices);
 

@@ -102,7 +102,7 @@ static void unchain_link(struct rsk_pm_entry *e)
 	e->link_at = NULL;
 }
 
-/* One of those whose chains are short. */
+/* For the indices whose chains are short. */
 static void unchain(struct rsk_pm_table *t, struct rsk_pm_entry *e, enum rsk_pm_index index)
 {
 	struct rsk_pm_entry **at = head_of(t, e, index);
@@ -115,8 +115,8 @@ static void unchain(struct rsk_pm_table *t, struct rsk_pm_entry *e, enum rsk_pm_
 }
 
 /*
- * Zeroes, of which those that nobody writes to take no memory. In huge pages where that is worth while: a lookup in a
- * large table would else miss the TLB as often as the cache.
+ * Returns zeroed memory; pages that are never written take no memory. Large tables use huge pages,
+ * because a lookup would otherwise miss the TLB as often as the cache.
  */
 static void *reserve(size_t bytes)
 {
@@ -126,7 +126,7 @@ static void *reserve(size_t bytes)
 	if (p == MAP_FAILED)
 		return NULL;
 	if (bytes >= HUGE_BYTES)
-		madvise(p, bytes, MADV_HUGEPAGE); /* a wish */
+		madvise(p, bytes, MADV_HUGEPAGE); /* a hint */
 	return p;
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pm_table.h - the transactions that a PMSP has open: found by their name, by the connection they are about, and by
- * the link that is expected. So many at most as were allowed at the start; a flood finds the table full.
+ * pm_table.h - the open transactions of a PMSP. They are found by their name, by the connection
+ * that they are about, and by the link that is expected. Used by pmsp.c. The maximum is set at the
+ * start; a flood of requests finds the table full.
  *
- * Chains of our own, not uthash: its three handles would be 168 of the 256 bytes that a mapping may cost.
+ * It has its own hash chains instead of uthash, whose three handles would take 168 of the 256 bytes
+ * that a mapping may cost.
  */
 #ifndef RSK_PM_TABLE_H
 #define RSK_PM_TABLE_H
@@ -18,98 +20,117 @@
 
 enum rsk_pm_state {
 	RSK_PM_FREE,
-	RSK_PM_ASKED,	/* a policy agent is at it */
-	RSK_PM_OFFERED, /* PMAccept sent, nothing heard yet */
+	RSK_PM_ASKED,	/* a policy agent is deciding */
+	RSK_PM_OFFERED, /* PMAccept sent, not acknowledged yet */
 	RSK_PM_HELD,	/* acknowledged; the port may be used until PmTime is over */
 };
 
 enum rsk_pm_index {
 	RSK_PM_BY_NAME, /* AssocHandle, CpIPaddr, CpPort */
-	RSK_PM_BY_TUPLE, /* CpIPaddr, CpPort, ApIPaddr, service port; not of a service mapping, whose CpPort is 0 */
-	RSK_PM_BY_LINK, /* address that the link comes from, RDMA listen port; from PMAccept on */
+	/* CpIPaddr, CpPort, ApIPaddr, service port; not for service mappings, whose CpPort is 0 */
+	RSK_PM_BY_TUPLE,
+	/* Source address of the link, RDMA listen port; from PMAccept on */
+	RSK_PM_BY_LINK,
 	RSK_PM_INDICES
 };
 
-/* Owned by the table. Numbers in host order. What a search looks at lies together, in front. */
+/*
+ * Owned by the table. Numbers in host order. The fields that a search reads are together, at the
+ * front.
+ */
 struct rsk_pm_entry {
-	struct rsk_pm_entry *next[RSK_PM_INDICES]; /* chains; the first one of free entries, too */
+	/* Hash chains; next[0] also links free entries */
+	struct rsk_pm_entry *next[RSK_PM_INDICES];
 	uint64_t handle;
 	uint8_t cp_ip[16];
 	uint16_t cp_port, ap_port, rdma_port, link_port;
 	uint8_t ipv, state, tries, pm_time_s;
-	bool over_link;		 /* its PMAck is all of its use */
-	bool own_port;		 /* a process's, not made */
-	uint8_t ap_ip[16];	 /* that was asked for */
-	uint8_t link_ip[16];	 /* the link comes from: the mapped CpIPaddr, or CpIPaddr */
-	uint8_t rdma_ip[16];	 /* that was answered */
-	struct rsk_pm_addr from; /* of the newest PMReq */
+	/* Used over an existing link: its PMAck completes it */
+	bool over_link;
+	/* The port is that of a process, not made for this mapping */
+	bool own_port;
+	uint8_t ap_ip[16]; /* requested address */
+	/* Source address of the link: the mapped CpIPaddr, or CpIPaddr */
+	uint8_t link_ip[16];
+	uint8_t rdma_ip[16];	 /* address in the answer */
+	struct rsk_pm_addr from; /* sender of the newest PMReq */
 	struct rsk_deadline timer;
-	uint64_t expires_ns;	       /* then all that it holds is released */
-	uint64_t grant;		       /* the decider's name of what is held for it; 0: nothing */
-	struct rsk_pm_entry **link_at; /* who points to it BY_LINK: many may expect the same */
-	struct rsk_pm_entry *older, *newer; /* OFFERED: by the last PMReq */
+	uint64_t expires_ns; /* then everything that it holds is released */
+	/* The decider's id of what is held for it; 0: nothing */
+	uint64_t grant;
+	/* The pointer that points to it in BY_LINK; many entries may be in one chain */
+	struct rsk_pm_entry **link_at;
+	/* List of OFFERED entries, in order of the last PMReq */
+	struct rsk_pm_entry *older, *newer;
 };
 
 struct rsk_pm_table {
-	struct rsk_pm_entry
-		*entries; /* so many as there may be; those never used yet cost no memory */
+	/* Array of @max; entries that were never used take no memory */
+	struct rsk_pm_entry *entries;
 	size_t n, used, max;
-	struct rsk_pm_entry *free; /* of the first @used */
+	struct rsk_pm_entry *free; /* among the first @used entries */
 	struct rsk_pm_entry **heads[RSK_PM_INDICES];
 	size_t mask;
-	uint64_t seed;			      /* random: nobody outside can aim at a chain */
-	struct rsk_pm_entry *oldest, *newest; /* OFFERED */
+	/* Random, so that no outside party can choose a chain */
+	uint64_t seed;
+	struct rsk_pm_entry *oldest, *newest; /* list of OFFERED entries */
 };
 
-/* At most @max entries. 0 or -ENOMEM. */
+/* At most @max entries. Returns 0 or -ENOMEM. */
 int rsk_pm_table_init(struct rsk_pm_table *t, size_t max, uint64_t seed);
 void rsk_pm_table_fini(struct rsk_pm_table *t);
 
-/* A new entry for this PMReq, ASKED, found by name and tuple. NULL: full, or no memory. */
+/*
+ * Adds an entry for this PMReq, in state ASKED, found by name and tuple. NULL: full, or no memory.
+ */
 struct rsk_pm_entry *rsk_pm_table_add(struct rsk_pm_table *t, const struct rsk_pm_msg *req,
 				      const struct rsk_pm_addr *from);
 
-/* Its timer is cleared already. */
+/* Removes the entry. Its timer must have been cleared. */
 void rsk_pm_table_remove(struct rsk_pm_table *t, struct rsk_pm_entry *e);
 
-/* By the name in any of the four messages. */
+/* Finds the entry by the name in any of the four messages. */
 struct rsk_pm_entry *rsk_pm_table_named(const struct rsk_pm_table *t, const struct rsk_pm_msg *m);
 
 /*
- * Asks the memory for what a look for this message would touch, so that many such asked for together arrive
- * together: first the chains' heads, then the entries that they lead to, then what hangs on an entry that a PMReq
- * replaces. Only numbers that a search uses need be right in @m; a guess is good enough.
+ * Prefetch what a search for this message would read, so that the memory accesses of many searches
+ * overlap: first the heads of the chains, then the entries that they point to, then what is linked
+ * with an entry that a PMReq replaces. Only the numbers that a search uses must be right in @m; a
+ * wrong guess does no harm.
  */
 struct rsk_pm_look {
-	struct rsk_pm_entry **named, **about; /* NULL: no look by the connection */
+	struct rsk_pm_entry **named, **about; /* @about NULL: no search by the connection */
 };
 void rsk_pm_table_prefetch(const struct rsk_pm_table *t, const struct rsk_pm_msg *m,
 			   struct rsk_pm_look *look);
 void rsk_pm_table_prefetch_entries(const struct rsk_pm_look *look);
 void rsk_pm_table_prefetch_replaced(const struct rsk_pm_table *t, const struct rsk_pm_look *look);
 
-/* By the connection that a PMReq is about; NULL for a service mapping. */
+/* Finds the entry by the connection that a PMReq is about; NULL for a service mapping. */
 struct rsk_pm_entry *rsk_pm_table_about(const struct rsk_pm_table *t, const struct rsk_pm_msg *req);
 
 /*
- * By a link that comes to @rdma from @source: the address, and the port too where the PMReq named one. The newest, if
- * there are several.
+ * Finds the entry by a link from @source to @rdma: by the address, and by the port too if the PMReq
+ * named one. If there are several, the newest.
  */
 struct rsk_pm_entry *rsk_pm_table_expecting(const struct rsk_pm_table *t,
 					    const struct rsk_pm_addr *rdma,
 					    const struct rsk_pm_addr *source);
 
-/* From ASKED or OFFERED to OFFERED, the newest; the RDMA address is this, perhaps another than before. */
+/*
+ * From ASKED or OFFERED to OFFERED, as the newest; stores the RDMA address, which may differ from
+ * the one before.
+ */
 void rsk_pm_table_offer(struct rsk_pm_table *t, struct rsk_pm_entry *e, const uint8_t ip[static 16],
 			uint16_t port);
 
 /* From OFFERED to HELD. */
 void rsk_pm_table_hold(struct rsk_pm_table *t, struct rsk_pm_entry *e);
 
-/* Bytes that one mapping costs, with its share of the indices, in a full table. */
+/* Bytes that one mapping costs in a full table, including its share of the indices. */
 size_t rsk_pm_table_bytes_each(const struct rsk_pm_table *t);
 
-/* Slow: walks all of it. */
+/* Slow: walks the whole table. */
 bool rsk_pm_table_validate(const struct rsk_pm_table *t);
 
 #endif

@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define PREPARE_MOST 64 /* memory asked for too early is gone again */
+/* Memory that is prefetched too early is evicted again */
+#define PREPARE_MOST 64
 
 static struct rsk_pm_entry *of_timer(struct rsk_deadline *d)
 {
@@ -41,7 +42,7 @@ static struct rsk_pmsp_grant grant_of(const struct rsk_pm_entry *e)
 	return g;
 }
 
-/* Out of the table; what is held for it is given back. */
+/* Removes the entry from the table and releases what is held for it. */
 static void drop(struct rsk_pmsp *p, struct rsk_pm_entry *e)
 {
 	if (e->grant) {
@@ -53,7 +54,7 @@ static void drop(struct rsk_pmsp *p, struct rsk_pm_entry *e)
 	rsk_pm_table_remove(&p->table, e);
 }
 
-/* The same, but what is held is the session's now. */
+/* The same, but the session now owns what is held. */
 static bool hand_over(struct rsk_pmsp *p, struct rsk_pm_entry *e)
 {
 	const struct rsk_pmsp_grant g = grant_of(e);
@@ -94,7 +95,7 @@ static void deny(struct rsk_pmsp *p, const struct rsk_pm_msg *req, const struct 
 	send_msg(p, from, &m);
 }
 
-/* The PMReq, as far as an answer needs it. */
+/* Returns the PMReq, as far as an answer needs it. */
 static struct rsk_pm_msg request_of(const struct rsk_pm_entry *e)
 {
 	struct rsk_pm_msg m = {
@@ -128,7 +129,7 @@ static void arm(struct rsk_pmsp *p, struct rsk_pm_entry *e, uint64_t now_ns)
 	rsk_deadline_set(&p->timers, &e->timer, due);
 }
 
-/* PMAccept, for the first time or by a duplicate; the time counts from now. */
+/* Sends PMAccept, for the first time or for a duplicate; the time counts from now. */
 static void offer(struct rsk_pmsp *p, struct rsk_pm_entry *e, const struct rsk_pmsp_grant *g,
 		  uint64_t now_ns)
 {
@@ -149,7 +150,7 @@ static void offer(struct rsk_pmsp *p, struct rsk_pm_entry *e, const struct rsk_p
 	arm(p, e, now_ns);
 }
 
-/* A verdict on an entry that is in the table. */
+/* Applies a verdict to an entry in the table. */
 static void settle(struct rsk_pmsp *p, struct rsk_pm_entry *e, const struct rsk_pm_msg *req,
 		   enum rsk_pmsp_verdict verdict, const struct rsk_pmsp_grant *g, uint64_t now_ns)
 {
@@ -160,8 +161,9 @@ static void settle(struct rsk_pmsp *p, struct rsk_pm_entry *e, const struct rsk_
 		offer(p, e, g, now_ns);
 		return;
 	case RSK_PMSP_WAIT:
+		/* A duplicate: the previous answer stands until the verdict is known */
 		if (e->state != RSK_PM_ASKED)
-			return; /* a duplicate: what was said stands until it is known */
+			return;
 		e->expires_ns = now_ns + p->config.ask_ns;
 		arm(p, e, now_ns);
 		return;
@@ -183,7 +185,10 @@ static void ask(struct rsk_pmsp *p, struct rsk_pm_entry *e, const struct rsk_pm_
 	settle(p, e, req, v, &g, now_ns);
 }
 
-/* A place for a new one: what nobody has acknowledged for longest makes room, as in a SYN cache. */
+/*
+ * Makes a new entry. If the table is full, the longest unacknowledged one is evicted, as in a SYN
+ * cache.
+ */
 static struct rsk_pm_entry *make_room(struct rsk_pmsp *p, const struct rsk_pm_msg *req,
 				      const struct rsk_pm_addr *from)
 {
@@ -202,7 +207,7 @@ static void on_request(struct rsk_pmsp *p, const struct rsk_pm_msg *req,
 	struct rsk_pm_entry *e = rsk_pm_table_named(&p->table, req), *old;
 
 	p->count.requests++;
-	/* The name is the CP's to choose: under one of them for another service it is a new request. */
+	/* The CP chooses the name: the same name for another service is a new request. */
 	if (e && (e->ap_port != req->ap_port || memcmp(e->ap_ip, req->ap_ip, 16) != 0)) {
 		p->count.replaced++;
 		drop(p, e);
@@ -225,7 +230,10 @@ static void on_request(struct rsk_pmsp *p, const struct rsk_pm_msg *req,
 		p->count.full++;
 		return;
 	}
-	/* In any case it has a time: a decider that calls back in here finds the entry whole. */
+	/*
+	 * Set the timer before the decision: a decider that calls back in here finds the entry
+	 * complete.
+	 */
 	e->expires_ns = now_ns + p->config.ask_ns;
 	arm(p, e, now_ns);
 	ask(p, e, req, now_ns);
@@ -241,7 +249,7 @@ static void on_ack(struct rsk_pmsp *p, const struct rsk_pm_msg *ack)
 		return;
 	}
 	p->count.acks++;
-	/* Its timer stays: most are used and gone before it fires. */
+	/* Its timer stays: most entries are used and gone before it fires. */
 	rsk_pm_table_hold(&p->table, e);
 	if (e->over_link)
 		hand_over(p, e);
@@ -314,7 +322,9 @@ uint64_t rsk_pmsp_link(struct rsk_pmsp *p, const struct rsk_pm_addr *rdma,
 	if (e->cp_port || !e->pm_time_s) {
 		ok = hand_over(p, e);
 	} else {
-		/* Set up like this it is as good as acknowledged; others may follow until its time is over. */
+		/*
+		 * A link counts as an acknowledgement; others may follow until the mapping expires.
+		 */
 		if (e->state == RSK_PM_OFFERED)
 			rsk_pm_table_hold(&p->table, e);
 		ok = p->ops->used(p->ctx, &g, false);
@@ -326,7 +336,7 @@ uint64_t rsk_pmsp_link(struct rsk_pmsp *p, const struct rsk_pm_addr *rdma,
 	return ok ? g.id : 0;
 }
 
-/* Is the link what this one was granted for? */
+/* True if the link is the one for which this entry was granted. */
 static bool is_for(const struct rsk_pm_entry *e, const struct rsk_pm_msg *link,
 		   const struct rsk_pm_addr *rdma, const uint8_t source[static 16])
 {
@@ -388,7 +398,7 @@ void rsk_pmsp_tick(struct rsk_pmsp *p, uint64_t now_ns)
 
 bool rsk_pmsp_validate(const struct rsk_pmsp *p)
 {
-	/* Each entry has its timer: nothing is held for ever. */
+	/* Each entry has a timer, so that nothing is held forever. */
 	return rsk_pm_table_validate(&p->table) && rsk_deadlines_validate(&p->timers) &&
 	       p->timers.n == p->table.n;
 }

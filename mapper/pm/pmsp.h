@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pmsp.h - the port mapping service provider: answers PMReq for an AP, and holds what it promised for as long as it
- * said. A pure machine: datagrams, the clock and decisions are handed in; it never blocks.
+ * pmsp.h - the port mapping service provider: answers PMReq for an AP, and holds what it granted
+ * for the time that it announced. Used by rsockd. A pure state machine: the caller passes
+ * datagrams, the time and decisions; it never blocks.
  *
  *	PMReq --decide()--> ASKED (the agent answers later) --> OFFERED: PMAccept sent, and again
  *		until it is acknowledged
  *	OFFERED --PMAck--> HELD: the port may be used until PmTime is over
- *	OFFERED or HELD --link arrives--> used, and done; a service mapping with PmTime serves others until that is over
- *	any --time--> released;   any --PMReq of another AssocHandle for the same connection--> released, asked anew
+ *	OFFERED or HELD --link arrives--> used, and done; a service mapping with PmTime serves
+ *		others until that is over
+ *	any --time--> released
+ *	any --PMReq of another AssocHandle for the same connection--> released, decided anew
  *
- * Source: JP4000331B2 / US20060045098; layout and timing that a stock iwpmd understands. One thread.
+ * Source: JP4000331B2 / US20060045098; layout and timing that a stock iwpmd understands. One
+ * thread.
  */
 #ifndef RSK_PMSP_H
 #define RSK_PMSP_H
@@ -20,50 +24,58 @@
 enum rsk_pmsp_verdict {
 	RSK_PMSP_ACCEPT,
 	RSK_PMSP_DENY,
-	RSK_PMSP_WAIT,	 /* rsk_pmsp_decided() will tell */
-	RSK_PMSP_SILENT, /* somebody else answers */
+	RSK_PMSP_WAIT,	 /* rsk_pmsp_decided() follows */
+	RSK_PMSP_SILENT, /* another host answers */
 };
 
 /* What a decision holds for a request. */
 struct rsk_pmsp_grant {
-	uint64_t id;	   /* the decider's name of it, not 0 */
+	uint64_t id;	   /* the decider's id, not 0 */
 	uint8_t ip[16];	   /* the RDMA address */
 	uint16_t port;	   /* and listen port */
-	uint8_t ipv;	   /* of the request; the PMSP's to say */
+	uint8_t ipv;	   /* of the request; set by the PMSP */
 	uint8_t pm_time_s; /* 0: this transaction only */
-	bool over_link;	   /* the link exists already: the PMAck alone is its use */
-	bool own_port;	   /* the decider's to know: a process listens there already */
+	/* The link exists already: the PMAck alone completes it */
+	bool over_link;
+	/* For the decider: a process listens there already */
+	bool own_port;
 };
 
 struct rsk_pmsp_ops {
 	/*
-	 * *grant: all zero, or what is held for this very request, which came again. ACCEPT: fills it in; if the id is
-	 * another than was held, the former is released by then. Any other verdict: nothing is held but what was handed
-	 * in, which release() takes back.
+	 * *grant: all zero, or what is held for this very request, which came again. ACCEPT: the
+	 * decider fills it in; if the id differs from the held one, it has released the former. Any
+	 * other verdict: nothing is held except what was passed in, which release() takes back.
 	 */
 	enum rsk_pmsp_verdict (*decide)(void *ctx, const struct rsk_pm_msg *req,
 					const struct rsk_pm_addr *from,
 					struct rsk_pmsp_grant *grant);
-	/* The CP makes use of it. @last: the PMSP forgets it, it is the session's from now on. False: refuse. */
+	/*
+	 * The CP uses the grant. @last: the PMSP forgets it, and the session owns it from now on.
+	 * Returns false to refuse.
+	 */
 	bool (*used)(void *ctx, const struct rsk_pmsp_grant *grant, bool last);
 	void (*release)(void *ctx, const struct rsk_pmsp_grant *grant);
 	void (*send)(void *ctx, const struct rsk_pm_addr *to, const void *datagram, size_t bytes);
 };
 
 struct rsk_pmsp_config {
-	size_t max_open;     /* transactions at once; memory: rsk_pm_table_bytes_each() */
-	uint64_t accept_ns;  /* how long a PMAccept without PmTime holds */
-	uint64_t ask_ns;     /* how long an agent may take; then PMDeny */
-	uint64_t resend_ns;  /* a PMAccept that is not acknowledged is sent again after this */
-	uint8_t resends;     /* so often */
-	uint32_t rate_per_s; /* PMReq of one source; 0: any number */
+	/* Maximum of transactions; memory: rsk_pm_table_bytes_each() */
+	size_t max_open;
+	uint64_t accept_ns; /* how long a PMAccept without PmTime is valid */
+	uint64_t ask_ns;    /* how long an agent may take; then PMDeny */
+	/* Time after which an unacknowledged PMAccept is sent again */
+	uint64_t resend_ns;
+	uint8_t resends;     /* how often */
+	uint32_t rate_per_s; /* maximum PMReq of one source; 0: no limit */
 	uint32_t burst;
 	uint64_t seed; /* random */
 };
 
 /*
- * Ten seconds are what iwpmd gives a transaction, one what it waits before it repeats; repeating less often than it
- * does is enough, since a CP that did not hear a PMAccept asks again. 65536 open ones cost 16 MB.
+ * iwpmd gives a transaction ten seconds and waits one before it repeats. Repeating less often than
+ * iwpmd is enough, because a CP that has not received a PMAccept asks again. 65536 open
+ * transactions cost 16 MB.
  */
 #define RSK_PMSP_DEFAULT                                                                           \
 	{                                                                                          \
@@ -105,22 +117,24 @@ struct rsk_pmsp {
 	struct rsk_pmsp_counters count;
 };
 
-/* @ops and @ctx are borrowed for its life. 0, -EINVAL (a time or a number is 0), -ENOMEM. */
+/*
+ * @ops and @ctx are borrowed until fini. Returns 0, -EINVAL (a time or a number is 0) or -ENOMEM.
+ */
 int rsk_pmsp_init(struct rsk_pmsp *p, const struct rsk_pmsp_config *config,
 		  const struct rsk_pmsp_ops *ops, void *ctx);
-/* Releases all that is held. */
+/* Releases everything that is held. */
 void rsk_pmsp_fini(struct rsk_pmsp *p);
 
 /*
- * A datagram that came from there. 0; -EBADMSG: none of the protocol's; -EOPNOTSUPP: a PMAccept or PMDeny, which is the
- * PM client's.
+ * Handles a datagram from that address. Returns 0; -EBADMSG: not of the protocol; -EOPNOTSUPP: a
+ * PMAccept or PMDeny, which is for the PM client.
  */
 int rsk_pmsp_receive(struct rsk_pmsp *p, const struct rsk_pm_addr *from, const void *datagram,
 		     size_t bytes, uint64_t now_ns);
 
 /*
- * Datagrams that rsk_pmsp_receive() will be given next, of a batch that came together: with a large table most of the
- * time goes into waiting for memory, which this asks for in good time. Any number; no effect but on time.
+ * Prefetches memory for a batch of datagrams that rsk_pmsp_receive() will be given next: with a
+ * large table most of the time is spent waiting for memory. Any number; it affects only the speed.
  */
 struct rsk_pmsp_coming {
 	const void *datagram;
@@ -128,24 +142,30 @@ struct rsk_pmsp_coming {
 };
 void rsk_pmsp_prepare(const struct rsk_pmsp *p, const struct rsk_pmsp_coming *coming, size_t n);
 
-/* What decide() left open (WAIT): @req as it was handed in. True: the transaction is still there. */
+/*
+ * Gives the verdict that decide() left open (WAIT), with @req as decide() got it. Returns true if
+ * the transaction still exists.
+ */
 bool rsk_pmsp_decided(struct rsk_pmsp *p, const struct rsk_pm_msg *req,
 		      enum rsk_pmsp_verdict verdict, const struct rsk_pmsp_grant *grant,
 		      uint64_t now_ns);
 
-/* A link comes to @rdma from @source: the grant that it is let in by; 0: nobody announced it, refuse it. */
+/*
+ * A link from @source to @rdma arrives. Returns the grant that admits it; 0: it was not announced,
+ * refuse it.
+ */
 uint64_t rsk_pmsp_link(struct rsk_pmsp *p, const struct rsk_pm_addr *rdma,
 		       const struct rsk_pm_addr *source);
 
 /*
- * The same of one connection, by the name that its PMReq had: @link says AssocHandle, CpIPaddr, CpPort, ApIPaddr and
- * ApPort of it; what is granted has to be @rdma, and where the link comes from @source, all zero: not known. The grant,
- * which is the session's from now on, or 0.
+ * The same for one connection, by the name that its PMReq had: @link gives AssocHandle, CpIPaddr,
+ * CpPort, ApIPaddr and ApPort. The granted address must be @rdma, and the link's source @source
+ * (all zero: unknown). Returns the grant, which the session owns from now on, or 0.
  */
 uint64_t rsk_pmsp_link_named(struct rsk_pmsp *p, const struct rsk_pm_msg *link,
 			     const struct rsk_pm_addr *rdma, const uint8_t source[static 16]);
 
-/* When rsk_pmsp_tick() has something to do; UINT64_MAX: never. */
+/* When rsk_pmsp_tick() must be called next; UINT64_MAX: never. */
 static inline uint64_t rsk_pmsp_next(const struct rsk_pmsp *p)
 {
 	return rsk_deadlines_next(&p->timers);

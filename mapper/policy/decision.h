@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* decision.h - one question on its way through rules and devices. Of pma.c, rules.c and rnic.c; nobody else's. */
+/*
+ * decision.h - the state of one decision on its way through rules and devices. Only pma.c, rules.c
+ * and rnic.c use it.
+ */
 #ifndef RSK_DECISION_H
 #define RSK_DECISION_H
 
@@ -7,30 +10,30 @@
 #include "ledger.h"
 #include "pma.h"
 
-/* What was overloaded is so no more at this part of the limit. */
+/* An overload ends when the load falls below this part of the limit. */
 #define RSK_DECISION_RELIEF 0.9
 
-/* All borrowed for the decision. */
+/* Everything is borrowed for the duration of the decision. */
 struct rsk_decision {
 	const struct rsk_conf *conf;
 	const struct rsk_ledger *ledger;
-	const uint32_t *port_account; /* of each port of the configuration */
+	const uint32_t *port_account; /* ledger account of each port of the configuration */
 	const struct rsk_pma_question *q;
-	const uint8_t *local, *peer; /* addresses of our side and the other */
+	const uint8_t *local, *peer; /* addresses of our side and of the other side */
 	const struct rsk_conf_service *service;
 	uint32_t service_number, service_account, need;
 	double load;
-	bool overloaded; /* the node is */
-	int week_minute; /* or less than 0, as what follows: it is not known */
+	bool overloaded; /* the node is overloaded */
+	int week_minute; /* or negative: not known; the same for the next three */
 	double transactions, rtt_ns, stream_bytes;
-	void (*say)(void *ctx, const char *line); /* NULL: nobody listens */
+	void (*say)(void *ctx, const char *line); /* NULL: explanations are not wanted */
 	void *ctx;
 };
 
 __attribute__((format(printf, 2, 3))) void rsk_decision_say(const struct rsk_decision *d,
 							    const char *fmt, ...);
 
-/* Words cost more than decisions. */
+/* Formatting an explanation costs more than a decision, so it is skipped if it is not wanted. */
 #define RSK_SAY(d, ...)                                                                            \
 	do {                                                                                       \
 		if ((d)->say)                                                                      \

@@ -63,7 +63,7 @@ static uint32_t counter_at(const struct rsk_ledger *l, uint32_t hash, const uint
 	return i;
 }
 
-/* Twice the chains' heads when they get long. Without memory they get longer. */
+/* Doubles the number of chains when they get long. Without memory the chains get longer. */
 static void spread(struct rsk_ledger *l)
 {
 	size_t n = 2 * ((size_t)l->heads_mask + 1);
@@ -108,7 +108,7 @@ static int more_counters(struct rsk_ledger *l)
 	return 0;
 }
 
-/* Room for so many more of them: after that, nothing on the way to a reservation can fail. */
+/* Makes room for @n more counters, so that nothing after that can fail in a reservation. */
 static int reserve_counters(struct rsk_ledger *l, uint32_t n)
 {
 	uint32_t in_list = (uint32_t)(l->n_counters - l->live_counters);
@@ -142,7 +142,7 @@ static uint32_t make_counter(struct rsk_ledger *l, uint32_t hash, const uint8_t 
 	return i;
 }
 
-/* One session less; at none the counter goes. */
+/* Subtracts one session; frees a counter that reaches 0. */
 static void count_down(struct rsk_ledger *l, uint32_t i)
 {
 	while (i != RSK_LEDGER_NONE) {
@@ -169,7 +169,7 @@ static void count_by(struct rsk_ledger *l, uint32_t i, uint32_t by)
 		l->counters[i].sessions += by;
 }
 
-/* Counter of the service and its parent of all, as one. */
+/* Returns the counter for the service; makes it, and its parent for all services, if needed. */
 static uint32_t counter_for(struct rsk_ledger *l, uint32_t found, uint32_t hash,
 			    const uint8_t key[16], uint32_t service, uint32_t kind)
 {
@@ -184,7 +184,7 @@ static uint32_t counter_for(struct rsk_ledger *l, uint32_t found, uint32_t hash,
 	return make_counter(l, hash, key, service, kind, parent);
 }
 
-/* A counter with the service, and its parent of all. */
+/* Hashes of a counter for the service and of its parent for all services. */
 struct place {
 	uint32_t hash, all_hash;
 };
@@ -200,7 +200,7 @@ static struct place place_of(const struct rsk_ledger *l, const uint8_t key[16], 
 	return p;
 }
 
-/* The first of a chain is mostly the one that is looked for. */
+/* Prefetches the first counter of the chain, which is usually the one searched for. */
 static void fetch(const struct rsk_ledger *l, uint32_t hash)
 {
 	uint32_t i = l->heads[hash & l->heads_mask];
@@ -233,7 +233,10 @@ static uint32_t kind_of(uint8_t ipv)
 	return ipv == 6 ? RSK_LEDGER_CP6 : RSK_LEDGER_CP4;
 }
 
-/* With many held nothing of this is in a cache: all of it is sent for before any is looked at. */
+/*
+ * With many reservations nothing of this is cached: everything is prefetched before anything is
+ * read.
+ */
 void rsk_ledger_who(const struct rsk_ledger *l, uint32_t service, uint8_t ipv,
 		    const uint8_t cp_ip[static 16], uint32_t uid, struct rsk_ledger_who *out)
 {
@@ -260,9 +263,9 @@ void rsk_ledger_who(const struct rsk_ledger *l, uint32_t service, uint8_t ipv,
 			&out->user_sessions, &out->user_all);
 }
 
-/* ---- accounts' sums ---- */
+/* ---- sums of accounts ---- */
 
-/* Does it fit in what is left? No sum that could wrap. */
+/* True if @need does not fit in what is left. No sum here can wrap. */
 static bool over(uint64_t need, uint64_t booked, uint64_t most)
 {
 	return booked > most || need > most - booked;
@@ -279,7 +282,7 @@ enum rsk_ledger_lack rsk_ledger_lacks(const struct rsk_ledger *l, uint32_t port,
 		return RSK_LEDGER_CONNECTIONS;
 	if (over(n->memory_maps, r->memory_maps, r->memory_maps_max))
 		return RSK_LEDGER_MEMORY_MAPS;
-	/* What others use is not ours to count with a limit of none. */
+	/* If there is no limit, bandwidth that others use does not matter. */
 	if (over(n->bps, p->bps, p->bps_max) ||
 	    (p->bps_max != UINT64_MAX && over(p->others_bps, p->bps + n->bps, p->bps_max) &&
 	     n->bps))
@@ -339,7 +342,7 @@ static int more_held(struct rsk_ledger *l)
 	return 0;
 }
 
-/* The place and 1, so that it is never 0, and how often the place was taken before. */
+/* The slot's index + 1, so that it is never 0, and how often the slot was used before. */
 static uint64_t id_of(const struct rsk_ledger *l, uint32_t i)
 {
 	return (uint64_t)l->held[i].generation << 32 | (i + 1u);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* ledger_accounts.c - see ledger.h: accounts and needs come and go with configurations; everything counted again. */
+/*
+ * ledger_accounts.c - see ledger.h: accounts and needs, which change with configurations, and the
+ * check of all sums.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ledger_parts.h"
 #include "pm_hash.h"
 
-/* An account's place by its name, with its kind and side in front. */
+/* Maps an account's name, prefixed with its kind and side, to its index. */
 struct rsk_ledger_name {
 	uint32_t account;
 	UT_hash_handle hh;
@@ -148,7 +151,7 @@ void rsk_ledger_free_names(struct rsk_ledger *l)
 		free(l->accounts[i].entry);
 }
 
-/* ---- counted again ---- */
+/* ---- check of all sums ---- */
 
 struct sums {
 	uint64_t sessions, promised, bps, memory_maps, connections;
@@ -171,7 +174,7 @@ static bool is_as_counted(const struct rsk_ledger_account *a, const struct sums 
 	       a->memory_maps == s->memory_maps && a->connections == s->connections;
 }
 
-/* Somebody's, and of a service; or neither. */
+/* True if the reservation belongs to a CP and to a service. */
 static bool is_of_somebody(const struct rsk_ledger *l, const struct rsk_ledger_reservation *h)
 {
 	return h->service < l->n_accounts && l->accounts[h->service].kind == RSK_LEDGER_SERVICE &&

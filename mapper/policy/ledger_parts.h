@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ledger_parts.h - what the ledger's two sources share. Only ledger*.c include this. */
+/* ledger_parts.h - shared by the two source files of the ledger. Only ledger*.c include this. */
 #ifndef RSK_LEDGER_PARTS_H
 #define RSK_LEDGER_PARTS_H
 
@@ -13,20 +13,23 @@ enum rsk_ledger_counted {
 };
 
 /*
- * Of a CP (by its address) or a user, with a service or with all; of 1 session or more, or free. Two to a cache line:
- * with many held, a decision takes as long as the lines that it must fetch.
+ * The sessions of a CP (by its address) or a user, with one service or with all; 1 or more, or the
+ * counter is free. Two fit in a cache line: with many held, the time of a decision is that of the
+ * cache lines it fetches.
  */
 struct rsk_ledger_counter {
 	uint8_t key[16];
-	uint32_t scope : 30; /* a service's account, or ALL and the side */
+	uint32_t scope : 30; /* a service's account, or ALL + side */
 	uint32_t kind : 2;
-	uint32_t parent; /* the same one's of all services; NONE: this is it */
+	/* Counter of the same CP or user for all services; NONE: this is it */
+	uint32_t parent;
 	uint32_t sessions;
-	uint32_t next; /* in its chain, or in the list of free ones */
+	/* In its hash chain, or in the list of free ones */
+	uint32_t next;
 };
 
 #define RSK_LEDGER_ALL 0x3ffffff0u
-#define RSK_LEDGER_NO_SERVICE 0x7fffffffu /* of a reservation that is nobody's */
+#define RSK_LEDGER_NO_SERVICE 0x7fffffffu /* of a reservation without a user */
 
 struct rsk_ledger_reservation {
 	uint32_t generation;
@@ -34,13 +37,14 @@ struct rsk_ledger_reservation {
 	uint32_t service : 31;
 	uint32_t used : 1;
 	uint32_t need;
-	uint32_t cp; /* a counter; NONE: nobody's; free: the next one */
+	/* A counter; NONE: no user's; in a free slot: the next free one */
+	uint32_t cp;
 	uint32_t user;
 };
 
 struct rsk_ledger_need_slot {
 	struct rsk_ledger_need need;
-	uint64_t held; /* by so many reservations */
+	uint64_t held; /* number of reservations that use it */
 	bool current;
 };
 

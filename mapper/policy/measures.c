@@ -39,13 +39,13 @@ static struct rsk_means_user *means_find(const struct rsk_means *m, uint32_t uid
 	return NULL;
 }
 
-/* The place of the user who was told of longest ago; a free one, if there is. */
+/* Returns a free entry, or else that of the user with the oldest report. */
 static struct rsk_means_user *means_place(struct rsk_means *m)
 {
 	struct rsk_means_user *oldest = &m->of[1];
 
 	if (!m->n)
-		m->n = 1; /* root's */
+		m->n = 1; /* entry 0 is root's */
 	if (m->n < RSK_MEANS_USERS)
 		return &m->of[m->n++];
 	for (uint32_t i = 2; i < m->n; i++)

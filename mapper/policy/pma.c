@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* pma.c - see pma.h: a decision from the question to the reservation. */
+/* pma.c - see pma.h: a decision, from the question to the reservation. */
 #include "pma.h"
 
 #include <stdarg.h>
@@ -70,7 +70,7 @@ static bool is_limited(const struct rsk_decision *d, const struct rsk_ledger_who
 
 /* ---- rules ---- */
 
-/* What a rule makes of it. */
+/* The result of evaluating a rule. */
 struct finding {
 	enum rsk_pma_verdict verdict;
 	const struct rsk_conf_rule *rule;
@@ -82,7 +82,7 @@ static unsigned int priority_of(const struct rsk_decision *d, const struct rsk_c
 	return r->priority < 0 ? d->service->priority : (unsigned int)r->priority;
 }
 
-/* Does a rule that redirects hold for any device? */
+/* True if a rule that redirects holds for any device. */
 static bool redirects(const struct rsk_decision *d, const struct rsk_rnic_set *set,
 		      const struct rsk_conf_rule *r)
 {
@@ -121,7 +121,10 @@ static enum rsk_pma_verdict judge(const struct rsk_decision *d, const struct rsk
 	if (is_limited(d, who))
 		return RSK_PMA_LIMIT;
 	if (d->q->placed && !set->n) {
-		/* On a device that we know nothing of: what asks for one, or for one of a group, does not hold. */
+		/*
+		 * The device is unknown here: a rule that depends on the device, or names a group,
+		 * does not hold.
+		 */
 		if (v == RSK_RULES_TRUE && r->group == RSK_CONF_NONE)
 			return RSK_PMA_MAP;
 		RSK_SAY(d, "  it asks for the device, which is not known here");
@@ -130,7 +133,10 @@ static enum rsk_pma_verdict judge(const struct rsk_decision *d, const struct rsk
 	return rsk_rnic_select(d, set, r, v == RSK_RULES_DEPENDS, priority_of(d, r), near, port);
 }
 
-/* Rules are joined by OR: the first that maps, or sends elsewhere, decides; else the one that came nearest to. */
+/*
+ * Rules are combined by OR: the first that maps or redirects decides; else the one that came
+ * nearest to it.
+ */
 static struct finding find(const struct rsk_decision *d, const struct rsk_ledger_who *who,
 			   uint32_t near)
 {
@@ -140,7 +146,7 @@ static struct finding find(const struct rsk_decision *d, const struct rsk_ledger
 		[RSK_PMA_LIMIT] = 6,	 [RSK_PMA_REDIRECT] = 7,  [RSK_PMA_MAP] = 7
 	};
 	struct finding best = { .verdict = RSK_PMA_NO_RULE }, one;
-	/* Who listens hears of those that could not hold, too. */
+	/* An explanation also lists the rules that cannot hold for this service. */
 	uint32_t n = d->say ? d->conf->n_rules : d->service->n_rules;
 	struct rsk_rnic_set set;
 
@@ -159,7 +165,7 @@ static struct finding find(const struct rsk_decision *d, const struct rsk_ledger
 
 /* ---- answers ---- */
 
-/* Best effort is slowed where the node has too much to do; whoever is higher goes on as ever. */
+/* Slows best effort down if its node is overloaded; higher priorities keep their rate. */
 static uint64_t rate_of(const struct rsk_decision *d, uint32_t port, unsigned int priority)
 {
 	uint64_t rate = d->service->rate_bps, slow = d->conf->overload.rate_bps;
@@ -222,7 +228,7 @@ static void say_answer(const struct rsk_decision *d, const struct rsk_pma_answer
 		RSK_SAY(d, "answer: do not map: %s", verdict_words[out->verdict]);
 }
 
-/* False: no service is registered there. */
+/* Prepares the decision. Returns false if no service is registered at the port. */
 static bool begin(struct rsk_pma *a, const struct rsk_pma_question *q, struct rsk_decision *d)
 {
 	uint32_t service = a->conf->service_at[q->ap_port];
@@ -254,7 +260,7 @@ static bool begin(struct rsk_pma *a, const struct rsk_pma_question *q, struct rs
 	d->need = a->bound.needs[d->service_number];
 	measures = &a->bound.measures[d->service_number];
 	d->transactions = rsk_rate_now(&measures->decisions[q->side], q->now_ns);
-	/* Of another node users are others. */
+	/* Users of another node are not our users: use root's mean. */
 	d->stream_bytes = rsk_means_of(&measures->stream_bytes, q->elsewhere ? 0 : q->uid);
 	RSK_SAY(d, "service %s: a session needs %llu bit/s, %u memory maps, %u connections",
 		d->service->name, (unsigned long long)d->service->bps, d->service->memory_maps,
@@ -262,13 +268,13 @@ static bool begin(struct rsk_pma *a, const struct rsk_pma_question *q, struct rs
 	return true;
 }
 
-/* The port that a reservation is on, as the configuration of now numbers it. */
+/* Returns the number in the current configuration of the port that a reservation is on. */
 static uint32_t port_held(const struct rsk_pma *a, const struct rsk_ledger_view *v)
 {
 	return rsk_conf_find(a->conf, RSK_CONF_PORTS, a->ledger.accounts[v->port].name);
 }
 
-/* Is what is held just what the new answer would hold? */
+/* True if the new answer would hold exactly what is held. */
 static bool is_same(const struct rsk_decision *d, const struct rsk_ledger_view *v, uint32_t account)
 {
 	return v->port == account && v->service == d->service_account && v->need == d->need &&
@@ -289,7 +295,7 @@ static void decide(struct rsk_pma *a, struct rsk_decision *d, bool book, struct 
 		say_answer(d, out);
 		return;
 	}
-	/* All others' is what it is judged by, and where it was is where it stays if it can. */
+	/* Decide without its own reservation, and prefer the port where it is. */
 	if (again) {
 		rsk_ledger_lift(&a->ledger, q->held);
 		near = port_held(a, &held);
@@ -298,7 +304,7 @@ static void decide(struct rsk_pma *a, struct rsk_decision *d, bool book, struct 
 	}
 	rsk_ledger_who(&a->ledger, d->service_account, q->ipv, q->cp_ip, q->uid, &who);
 	f = find(d, &who, near);
-	/* Asked once more is no more work done. */
+	/* A repeated question does not count again. */
 	if (book && !again)
 		rsk_rate_note(&a->bound.measures[d->service_number].decisions[q->side], q->now_ns);
 	answer(d, &f, out);
@@ -312,7 +318,7 @@ static void decide(struct rsk_pma *a, struct rsk_decision *d, bool book, struct 
 	if (!book || f.verdict != RSK_PMA_MAP)
 		return;
 	out->reservation = rsk_ledger_reserve(&a->ledger, &who, account, d->need);
-	if (!out->reservation) { /* no memory to have it on record: then it is not promised */
+	if (!out->reservation) { /* no memory to book it: then it is not promised */
 		out->verdict = RSK_PMA_EXHAUSTED;
 		if (again)
 			rsk_ledger_put_back(&a->ledger, q->held);
@@ -362,7 +368,7 @@ uint64_t rsk_pma_another(struct rsk_pma *a, uint64_t reservation)
 
 	if (!rsk_ledger_find(&a->ledger, reservation, &v) || v.service == RSK_LEDGER_NONE)
 		return 0;
-	/* What another agent has decided on is that one's to limit. */
+	/* The other agent is responsible for limits of what it has decided on. */
 	if (rsk_pma_is_foreign(a, v.service))
 		return rsk_pma_stands(a, reservation) ? rsk_pma_once_more(a, &v) : 0;
 	service = rsk_conf_find(a->conf, RSK_CONF_SERVICES, a->ledger.accounts[v.service].name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* pma_admit.c - see pma.h: what other agents have to do with this one: sessions they decide on, devices they see. */
+/* pma_admit.c - see pma.h: sessions that other agents decide on, and devices that they report. */
 #include <errno.h>
 #include <string.h>
 
@@ -71,7 +71,7 @@ bool rsk_pma_stands(const struct rsk_pma *a, uint64_t reservation)
 	       rsk_ledger_state(&a->ledger.accounts[v.port]) == RSK_PMA_UP;
 }
 
-/* ---- what they are told, and tell ---- */
+/* ---- observers and reports ---- */
 
 static struct rsk_ledger_account *port_account(struct rsk_pma *a, uint32_t port)
 {

@@ -52,7 +52,7 @@ enum rsk_ask_found rsk_ask_find(struct rsk_ask *a, const struct rsk_ask_key *key
 
 	rsk_ask_tick(a, now_ns);
 	HASH_FIND(kinds, a->kinds, key, sizeof(*key), l);
-	/* Unheard of for so long, it may have given ours to others. */
+	/* After that time the central agent may have given our leases to others. */
 	if (!l || now_ns >= a->good_until_ns)
 		return RSK_ASK_UNKNOWN;
 	a->count.leased++;
@@ -124,7 +124,7 @@ static void put(struct rsk_ask *a, struct rsk_ask_item *items, size_t *n, const 
 	a->sent[(*n)++] = l->id;
 }
 
-/* Those that the central agent has not been told of in this round. */
+/* Adds held leases that were not reported in this round yet. Returns true if these are the last. */
 static bool next_page(struct rsk_ask *a, struct rsk_ask_item *items, size_t *n)
 {
 	for (const struct rsk_lease *l = a->by_local; l; l = l->by_local.next) {
@@ -214,7 +214,7 @@ static void on_answer(struct rsk_ask *a, struct rsk_lease *l, const struct rsk_a
 	rsk_lease_leave(a, l);
 	l->state = RSK_LEASE_AGREED;
 	tell(l, answer);
-	/* Whoever was told has bound it; else it is nobody's. */
+	/* If done() has not bound it, it is not used. */
 	rsk_ask_give_up(a, id, now_ns);
 }
 
@@ -227,7 +227,7 @@ static void on_answers(struct rsk_ask *a, const uint64_t *ids, const struct rsk_
 		if (l && l->state == RSK_LEASE_SENT)
 			on_answer(a, l, &answers[i], now_ns);
 	}
-	/* What it did not say a word to. */
+	/* Questions without an answer. */
 	for (size_t i = 0; i < a->n_sent; i++) {
 		struct rsk_lease *l = rsk_lease_by_id(a, a->sent[i]);
 
@@ -281,7 +281,7 @@ void rsk_ask_answered(struct rsk_ask *a, const uint64_t *ids, const struct rsk_a
 	default:
 		break;
 	}
-	/* Not before: who was told something may have more to say. */
+	/* Only now, because a callback may ask more. */
 	a->going = RSK_ASK_NOTHING;
 }
 
@@ -289,7 +289,7 @@ void rsk_ask_unknown(struct rsk_ask *a, uint64_t now_ns)
 {
 	struct rsk_lease *l, *next;
 
-	/* It has nothing of ours on its books: only what is held needs to be there. */
+	/* Nothing of ours is booked there: only what is held has to be reported. */
 	DL_FOREACH_SAFE(a->ending, l, next)
 		rsk_lease_drop(a, l);
 	for (l = a->by_id; l; l = next) {
@@ -314,8 +314,8 @@ void rsk_ask_unknown(struct rsk_ask *a, uint64_t now_ns)
 }
 
 /*
- * Whether the central agent has what it has been told so far is not known: all of it once more. What is kept may be known to
- * it, or not.
+ * It is unknown whether the central agent has what was reported so far, so everything is reported
+ * again. It may or may not know the idle leases, so they are released.
  */
 static void begin_again(struct rsk_ask *a)
 {
@@ -337,7 +337,7 @@ void rsk_ask_failed(struct rsk_ask *a, uint64_t now_ns)
 	a->count.failures++;
 	a->silent = true;
 	a->report_due_ns = now_ns + a->config.report_ns;
-	/* From the first on: who is told may ask anew, and is told that it is silent. */
+	/* In order; a callback that asks again gets -EHOSTDOWN. */
 	for (size_t i = 0; i < a->n_sent && a->going == RSK_ASK_DECIDE; i++) {
 		l = rsk_lease_by_id(a, a->sent[i]);
 		if (l && l->state == RSK_LEASE_SENT) {
@@ -378,7 +378,8 @@ void rsk_ask_tick(struct rsk_ask *a, uint64_t now_ns)
 			tell_unheard(a, l);
 			rsk_lease_drop(a, l);
 			break;
-		case RSK_LEASE_SENT: /* what the central agent made of it is not known: see when its message ends */
+		/* Whether it was granted is unknown; this is decided when its message ends */
+		case RSK_LEASE_SENT:
 			tell_unheard(a, l);
 			break;
 		case RSK_LEASE_IDLE:

@@ -17,7 +17,7 @@ struct grant_key {
 struct rsk_central_grant {
 	struct grant_key key;
 	uint64_t reservation;
-	struct rsk_central_grant *prev, *next; /* of its node's */
+	struct rsk_central_grant *prev, *next; /* list of its node */
 	UT_hash_handle hh;
 };
 
@@ -63,7 +63,7 @@ static struct rsk_central_grant *grant_add(struct rsk_central *c, struct rsk_cen
 	return g;
 }
 
-/* What is reserved for it is somebody else's to release. */
+/* Removes the record only; the caller releases the reservation. */
 static void grant_remove(struct rsk_central *c, struct rsk_central_grant *g)
 {
 	struct rsk_central_node *node = (struct rsk_central_node *)(void *)g->key.node;
@@ -102,7 +102,7 @@ struct rsk_pma_question rsk_ask_question(const struct rsk_ask_key *key, uint64_t
 				      .ap_port = key->ap_port,
 				      .uid = key->uid,
 				      .placed = key->placed,
-				      .listens = true, /* its own agent looks */
+				      .listens = true, /* its own agent has checked that */
 				      .now_ns = now_ns };
 
 	memcpy(q.cp_ip, key->cp_ip, 16);
@@ -125,7 +125,7 @@ static void say(struct rsk_ask_answer *out, const struct rsk_pma_answer *a, uint
 	memcpy(out->redirect_ip, a->redirect_ip, 16);
 	snprintf(out->rule, sizeof(out->rule), "%s", a->rule ? a->rule : "");
 	snprintf(out->device, sizeof(out->device), "%s", a->device ? a->device : "");
-	/* What is used up now may be given back in a moment: a refusal is for this once. */
+	/* What is used up now may be released in a moment, so a refusal is not kept. */
 	if (a->verdict == RSK_PMA_MAP)
 		out->lease_ns = lease_ns;
 }
@@ -191,7 +191,7 @@ static struct rsk_central_node *named(const struct rsk_central *c, const char *n
 	return NULL;
 }
 
-/* What it was granted goes back; its devices are its next life's to speak of, or down. */
+/* Releases the node's grants and marks its devices as down, until its next incarnation reports. */
 static void forget(struct rsk_central *c, struct rsk_central_node *node)
 {
 	struct rsk_central_grant *g, *next;
@@ -241,7 +241,7 @@ static struct rsk_central_node *meet(struct rsk_central *c, const char *name, ui
 	return n;
 }
 
-/* What it does not mention any more is not there. */
+/* Devices that are not in the report are down. */
 static void see_devices(struct rsk_central *c, const struct rsk_central_node *n)
 {
 	rsk_pma_node_seen(c->pma, n->name, RSK_PMA_DOWN);
@@ -265,7 +265,10 @@ struct rsk_central_node *rsk_central_report(struct rsk_central *c, const char *n
 	}
 	if (!node && resume && !part)
 		node = meet(c, name, boot);
-	/* From the first part on, and each once more if it likes: what is told twice is there once. */
+	/*
+	 * From the first part on; a part may be repeated, and grants reported twice are recorded
+	 * once.
+	 */
 	if (!node || (resume ? part && part != node->parts : node->resuming)) {
 		c->count.unknown_nodes++;
 		free(devices);
@@ -295,7 +298,7 @@ void rsk_central_reloaded(struct rsk_central *c)
 {
 	const struct rsk_central_node *n;
 
-	/* Who has not reported since we are here is not there. */
+	/* Nodes that have not reported since our start are down. */
 	if (!c->grace_until_ns)
 		rsk_pma_node_seen(c->pma, NULL, RSK_PMA_DOWN);
 	LL_FOREACH(c->nodes, n)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pma_central.h - the central policy agent's side of its exchange with local ones: which nodes it hears of, what they
- * say of their devices, and what each of them has on our books. A pure machine: the clock is handed in.
+ * pma_central.h - the central policy agent's side of its exchange with local ones: which nodes
+ * report, what they report of their devices, and what is booked for each of them. Used by rsockd. A
+ * pure state machine: the caller passes the time.
  *
- * A node is known from its first report on, as long as it reports: its devices are then as it says, and what it was
- * granted stays on the books. Unheard of for so long, its devices count as down, what it was granted is released, and
- * it is unknown; it then has to say what it holds before it may ask. So must all after a start: until any that was
- * granted something by our former life has given itself up or told us, nothing is granted (a grace period, as of a lock
- * manager). A node that names another boot is another life of that node: what the former one held is released. One
+ * A node is known from its first report on, as long as it reports: its devices are as it reports,
+ * and its grants stay booked. If it is silent for too long, its devices count as down, its grants
+ * are released, and it is unknown; then it has to report what it holds before it may ask. The same
+ * holds for all nodes after a start: nothing is granted until every node with grants of our former
+ * incarnation has expired or reported them (a grace period, as in a lock manager). A node that
+ * names another boot id is another incarnation: the grants of the former one are released. One
  * thread.
  */
 #ifndef RSK_PMA_CENTRAL_H
@@ -35,7 +37,7 @@ struct rsk_central_counters {
 #undef RSK_CENTRAL_FIELD
 };
 
-/* What a node says of a port of its RNICs. */
+/* What a node reports of a port of its RNICs. */
 struct rsk_central_device {
 	char name[RSK_ASK_NAME];
 	uint8_t ip[16], ipv;
@@ -45,29 +47,29 @@ struct rsk_central_device {
 
 struct rsk_central_grant;
 
-/* Owned by its centre. */
+/* Owned by its central agent. */
 struct rsk_central_node {
 	char name[RSK_ASK_NAME];
 	uint64_t boot;
-	bool resuming;	/* has not told all that it holds, */
-	uint32_t parts; /* but so many parts of it */
+	bool resuming;	/* it has not reported all that it holds yet */
+	uint32_t parts; /* parts that it has reported so far */
 	double load;
-	struct rsk_central_device *devices; /* owned; as it says */
+	struct rsk_central_device *devices; /* owned; as reported */
 	size_t n_devices;
 	size_t n_grants;
 	struct rsk_central_grant *grants; /* list */
 	uint64_t heard_ns;
 	struct rsk_deadline timer;
-	struct rsk_central_node *next; /* in the order of their coming */
+	struct rsk_central_node *next; /* newest first */
 };
 
-/* Owns nodes and their grants' records; borrows the agent. */
+/* Owns nodes and the records of their grants; borrows the policy agent. */
 struct rsk_central {
 	struct rsk_central_config config;
 	struct rsk_pma *pma;
 	struct rsk_central_node *nodes;
 	size_t n_nodes, n_grants;
-	struct rsk_central_grant *table; /* uthash, by node and number */
+	struct rsk_central_grant *table; /* hash table by node and id */
 	struct rsk_deadlines timers;
 	uint64_t grace_until_ns; /* 0: over */
 	struct rsk_central_counters count;
@@ -75,16 +77,17 @@ struct rsk_central {
 
 void rsk_central_init(struct rsk_central *c, const struct rsk_central_config *config,
 		      struct rsk_pma *pma, uint64_t now_ns);
-/* Releases all that is granted. */
+/* Releases all grants. */
 void rsk_central_fini(struct rsk_central *c);
 
-/* Known, and of this boot; NULL: it has to report what it holds. */
+/* Returns the node if it is known and of this boot; NULL: it has to report what it holds. */
 struct rsk_central_node *rsk_central_find(struct rsk_central *c, const char *name, uint64_t boot);
 
 /*
- * A report. @devices: allocated, taken over whatever comes of it. @resume: it tells what it holds, with
- * rsk_central_resume() for each, in parts from 0 on; @last: that is all. NULL: it is not known and tells nothing, or not
- * from the first part on; or there are too many.
+ * Takes a report. @devices: allocated; ownership passes in any case. @resume: it reports what it
+ * holds, with one rsk_central_resume() each, in parts from 0 on; @last: that is the last part. NULL:
+ * the node is unknown and does not resume, or not from the first part on; or there are too many
+ * nodes.
  */
 struct rsk_central_node *rsk_central_report(struct rsk_central *c, const char *name, uint64_t boot,
 					    bool resume, uint32_t part, bool last, double load,
@@ -93,16 +96,19 @@ struct rsk_central_node *rsk_central_report(struct rsk_central *c, const char *n
 void rsk_central_resume(struct rsk_central *c, struct rsk_central_node *node,
 			const struct rsk_ask_item *item, uint64_t now_ns);
 
-/* May a question be answered yet? */
+/* True if no question may be answered yet. */
 bool rsk_central_in_grace(const struct rsk_central *c, uint64_t now_ns);
 
-/* A question of that number; once more: judged anew, and what was granted to it before is replaced, or released. */
+/*
+ * Decides a question with that id. If the id was granted before, it is decided anew, and the former
+ * grant is replaced or released.
+ */
 void rsk_central_decide(struct rsk_central *c, struct rsk_central_node *node, uint64_t id,
 			const struct rsk_ask_key *key, uint64_t now_ns, struct rsk_ask_answer *out);
 void rsk_central_release(struct rsk_central *c, struct rsk_central_node *node, uint64_t id);
 void rsk_central_confirm(struct rsk_central *c, struct rsk_central_node *node, uint64_t id);
 
-/* Another configuration is in force: what nodes said holds for it, too. */
+/* Another configuration is in force: applies what the nodes have reported to it. */
 void rsk_central_reloaded(struct rsk_central *c);
 
 uint64_t rsk_central_next(const struct rsk_central *c);
@@ -110,7 +116,7 @@ void rsk_central_tick(struct rsk_central *c, uint64_t now_ns);
 
 bool rsk_central_validate(const struct rsk_central *c);
 
-/* The question of a key, for either side of the exchange. */
+/* Converts a key to a question; used by both sides of the exchange. */
 struct rsk_pma_question rsk_ask_question(const struct rsk_ask_key *key, uint64_t now_ns);
 
 #endif

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* pma_lease.c - see pma_ask.h: leases and their states, and the reservations that they are bound to. */
+/*
+ * pma_lease.c - see pma_ask.h: leases, their states, and the reservations that they are bound to.
+ */
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -21,7 +23,7 @@ struct rsk_lease *rsk_lease_by_local(const struct rsk_ask *a, uint64_t local)
 	return l;
 }
 
-/* ---- kinds: a list for each, found by its first one ---- */
+/* ---- kinds: one list each, found by its first element ---- */
 
 static void kind_add(struct rsk_ask *a, struct rsk_lease *l)
 {
@@ -30,7 +32,7 @@ static void kind_add(struct rsk_ask *a, struct rsk_lease *l)
 	HASH_FIND(kinds, a->kinds, &l->key, sizeof(l->key), first);
 	l->prev = l->next = NULL;
 	if (first) {
-		/* Behind the first: that one stays where the table has it. */
+		/* Insert it after the first element, which stays in the hash table. */
 		l->prev = first;
 		l->next = first->next;
 		if (first->next)
@@ -57,7 +59,7 @@ static void kind_remove(struct rsk_ask *a, struct rsk_lease *l)
 	l->prev = l->next = NULL;
 }
 
-/* ---- a lease's states ---- */
+/* ---- states of a lease ---- */
 
 void rsk_lease_leave(struct rsk_ask *a, struct rsk_lease *l)
 {
@@ -163,7 +165,10 @@ void rsk_ask_released(struct rsk_ask *a, uint64_t local, uint64_t now_ns)
 
 	if (!l)
 		return;
-	/* The central agent may not have it on its books any more, nor yet again. */
+	/*
+	 * The central agent may have it booked or not: it is reporting time, and this one was not
+	 * reported yet.
+	 */
 	if (!a->known && l->resumed != a->resume)
 		rsk_lease_end(a, l);
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pma_parts.h - what the agent's two sources share. Only pma*.c include this. */
+/* pma_parts.h - shared by the source files of the policy agent. Only pma*.c include this. */
 #ifndef RSK_PMA_PARTS_H
 #define RSK_PMA_PARTS_H
 
@@ -9,13 +9,16 @@
 #include "measures.h"
 #include "pma.h"
 
-/* The configuration's numbers, and the ledger's. Owned. */
+/* Maps the configuration's numbers to the ledger's. Owned. */
 struct rsk_pma_bound {
-	uint32_t *ports;	       /* accounts */
-	uint32_t *services[2];	       /* the same, by side */
-	uint32_t *needs;	       /* of services */
-	struct rsk_measures *measures; /* the same; it is carried over by name */
-	/* Accounts of what another agent has decided on, and is not of this configuration: a port, and by side. */
+	uint32_t *ports;	       /* accounts, by port */
+	uint32_t *services[2];	       /* accounts, by side and service */
+	uint32_t *needs;	       /* by service */
+	struct rsk_measures *measures; /* by service; carried over by name */
+	/*
+	 * Accounts for sessions that another agent has decided on and that are not in this
+	 * configuration: a port, and a service by side.
+	 */
 	uint32_t other_port, other_services[2];
 };
 
@@ -32,22 +35,25 @@ struct rsk_pma {
 	void *happened_ctx;
 };
 
-/* pma_watch.c: is a limit crossed? After whatever was booked on a port, or given back; and of everything. */
+/* pma_watch.c: checks limits, after something was booked on a port or released; and all limits. */
 void rsk_pma_watch(struct rsk_pma *a, uint32_t port_account);
 void rsk_pma_watch_all(struct rsk_pma *a);
 bool rsk_pma_watch_validate(const struct rsk_pma *a);
 
-/* Of @port, which may be RSK_CONF_NONE: one that is not of this configuration. */
+/* @port may be RSK_CONF_NONE: a port that is not in this configuration. */
 static inline uint32_t rsk_pma_port_account(const struct rsk_pma *a, uint32_t port)
 {
 	return port == RSK_CONF_NONE ? a->bound.other_port : a->bound.ports[port];
 }
 
-/* pma_admit.c: is it another agent's service; one more session like that one, if there is room, or 0. */
+/* pma_admit.c: true if the account is for another agent's services. */
 bool rsk_pma_is_foreign(const struct rsk_pma *a, uint32_t service_account);
-/* Something that others are told of. */
+/* Calls the observer's changed(). */
 void rsk_pma_changed(const struct rsk_pma *a);
-/* May a port have one more of that need, whoever's? RSK_PMA_MAP, or why not. */
+/*
+ * Returns RSK_PMA_MAP if a port can take one more session of that need, or why not. once_more()
+ * reserves one more session like @v if there is room; else it returns 0.
+ */
 enum rsk_pma_verdict rsk_pma_takes(const struct rsk_pma *a, uint32_t port_account, uint32_t need);
 uint64_t rsk_pma_once_more(struct rsk_pma *a, const struct rsk_ledger_view *v);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* pma_rails.c - see pma.h: what further rails of links take of this node's ports, booked ahead. */
+/* pma_rails.c - see pma.h: books what further rails of links take of this node's ports. */
 #include <string.h>
 
 #include "pma_parts.h"
@@ -39,7 +39,7 @@ static void count(struct rsk_pma *a, uint64_t reservation, bool more)
 {
 	struct rsk_ledger_view v;
 	struct rsk_ledger_account *p;
-	uint64_t by = more ? 1 : UINT64_MAX; /* modulo 2^64 */
+	uint64_t by = more ? 1 : UINT64_MAX; /* -1, modulo 2^64 */
 
 	if (!rsk_ledger_find(&a->ledger, reservation, &v))
 		return;
@@ -48,7 +48,7 @@ static void count(struct rsk_pma *a, uint64_t reservation, bool more)
 	a->ledger.accounts[p->rnic].rails += by;
 }
 
-/* Booked at the port and what it is part of, and nowhere else: no session of anybody's with anybody is made by it. */
+/* Booked on the port and its RNIC only: a rail is no session of a service, a CP or a user. */
 uint64_t rsk_pma_rail_booking(struct rsk_pma *a, const char *port)
 {
 	const struct rsk_pma_rail_terms terms = rsk_pma_rail_terms(a);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* pma_state.c - see pma.h: configurations come and go, devices change, and what there is to be seen of both. */
+/* pma_state.c - see pma.h: applies configurations, and shows devices. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static uint64_t limit(uint64_t most)
 	return most ? most : UINT64_MAX;
 }
 
-/* No name of a configuration is empty. */
+/* The accounts for other agents have the empty name, which no configuration can contain. */
 static int bind_others(struct rsk_ledger *l, struct rsk_pma_bound *b)
 {
 	uint32_t rnic = rsk_ledger_account(l, RSK_LEDGER_RNIC, RSK_PMA_CP, "");
@@ -71,7 +71,7 @@ static int bind_services(struct rsk_ledger *l, const struct rsk_conf *c, struct 
 	return 0;
 }
 
-/* What was measured of a service stays with its name. */
+/* Measurements of a service are kept by its name. */
 static void keep_measures(const struct rsk_pma *a, const struct rsk_conf *c,
 			  struct rsk_pma_bound *b)
 {
@@ -105,7 +105,7 @@ static int bound_init(struct rsk_pma_bound *b, struct rsk_ledger *l, const struc
 	return rc;
 }
 
-/* From here on it cannot fail. */
+/* Nothing can fail from here on. */
 static void put_others_in_force(struct rsk_ledger *l, const struct rsk_pma_bound *b)
 {
 	struct rsk_ledger_account *p = &l->accounts[b->other_port], *r = &l->accounts[p->rnic];
@@ -188,7 +188,7 @@ void rsk_pma_free(struct rsk_pma *a)
 	free(a);
 }
 
-/* ---- what there is to be seen ---- */
+/* ---- views ---- */
 
 static uint64_t shown(uint64_t most)
 {

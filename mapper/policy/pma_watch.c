@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* pma_watch.c - see pma.h: what is measured, or said by an operator, and what happens by it. */
+/* pma_watch.c - see pma.h: what is measured, or set by an operator, and the events that follow. */
 #include <errno.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static struct rsk_ledger_account *port_account(struct rsk_pma *a, uint32_t port)
 	return &a->ledger.accounts[a->bound.ports[port]];
 }
 
-/* Of both that have a say: the operator and the host. */
+/* Sets the operator's state and the host's report, and reports the change of the combined state. */
 static void set(struct rsk_pma *a, uint32_t port, enum rsk_pma_device_state state, bool gone)
 {
 	static const enum rsk_pma_event events[] = { [RSK_PMA_UP] = RSK_PMA_DEVICE_UP,
@@ -99,7 +99,7 @@ void rsk_pma_soft(struct rsk_pma *a, bool (*is_soft)(void *ctx, const struct rsk
 	}
 }
 
-/* ---- too much to do ---- */
+/* ---- overload ---- */
 
 static bool is_over(double load, double limit, bool is)
 {
@@ -124,13 +124,13 @@ void rsk_pma_watch(struct rsk_pma *a, uint32_t port_account)
 	const struct rsk_conf_rnic *r;
 	uint32_t port;
 
-	/* What the configuration has no longer has no limits. */
+	/* Ports that are not in the configuration any more have no limits. */
 	if (a->conf->overload.device_load <= 0 || !p->name || !p->current)
 		return;
 	port = rsk_conf_find(a->conf, RSK_CONF_PORTS, p->name);
 	if (port == RSK_CONF_NONE)
 		return;
-	/* Ports of an RNIC share most of what there is. */
+	/* Ports of an RNIC share most of its resources. */
 	r = &a->conf->rnics[a->conf->ports[port].rnic];
 	for (uint32_t i = r->first_port; i < r->first_port + r->n_ports; i++)
 		watch_port(a, i);

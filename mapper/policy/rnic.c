@@ -74,7 +74,7 @@ void rsk_rnic_candidates(const struct rsk_decision *d, struct rsk_rnic_set *out)
 		break;
 	default:
 		if (!outbound)
-			return; /* nobody's here, or one that no RNIC serves */
+			return; /* the address is of no RNIC here */
 	}
 	out->ports = node->ports;
 	out->n = node->n_ports;
@@ -116,7 +116,7 @@ static enum rsk_conf_qos class_of(unsigned int priority)
 	return priority >= RSK_CONF_PRIORITY_HIGH ? RSK_CONF_QOS_HIGH : RSK_CONF_QOS_BEST_EFFORT;
 }
 
-/* What it is, apart from its state and from being a spare. */
+/* Checks the port's properties, except its state and its role as a spare. */
 static enum out fitting(const struct rsk_decision *d, const struct rsk_conf_rule *rule,
 			unsigned int priority, uint32_t port)
 {
@@ -146,7 +146,10 @@ static enum out state_of(const struct rsk_decision *d, uint32_t port)
 	}
 }
 
-/* Active ones that would do but have failed or are drained: so many spares stand in. */
+/*
+ * Counts the active ports that would fit but have failed or are drained: so many spares may replace
+ * them.
+ */
 static size_t failed(const struct rsk_decision *d, const struct rsk_rnic_set *set,
 		     const struct rsk_conf_rule *rule, unsigned int priority)
 {
@@ -158,7 +161,7 @@ static size_t failed(const struct rsk_decision *d, const struct rsk_rnic_set *se
 	return n;
 }
 
-/* How many spares that are up stand before this one. */
+/* Counts the spares in state UP that come before this one. */
 static size_t rank(const struct rsk_decision *d, const struct rsk_rnic_set *set,
 		   const struct rsk_conf_rule *rule, unsigned int priority, size_t at)
 {
@@ -175,7 +178,7 @@ static size_t rank(const struct rsk_decision *d, const struct rsk_rnic_set *set,
 	return n;
 }
 
-/* Less is better, from the top. */
+/* Smaller is better, compared in this order. */
 struct merit {
 	uint32_t hot, distance, spare, shared, order;
 	double load;
@@ -192,15 +195,16 @@ static uint32_t distance(const struct rsk_decision *d, uint32_t near, uint32_t p
 	return rnic_of(d, near)->node == rnic_of(d, port)->node ? 2 : 3;
 }
 
-/* Is it of the node that has too much to do, which is this one? */
+/* True if it is on this node and this node is overloaded. */
 static bool is_on_overloaded(const struct rsk_decision *d, uint32_t port)
 {
 	return d->overloaded && rnic_of(d, port)->node == d->conf->own_node;
 }
 
 /*
- * Better another one. What leaves a port that is overloaded does not go to where it would be the next to leave: two
- * that are both nearly full would send each other all they have, to and fro.
+ * True if another port is preferable. A session that leaves an overloaded port must not go to one
+ * that it would have to leave next: two ports that are nearly full would move sessions back and
+ * forth.
  */
 static bool is_hot(const struct rsk_decision *d, uint32_t near, uint32_t port)
 {
@@ -249,7 +253,7 @@ static bool better(const struct merit *a, const struct merit *b)
 	return a->sessions < b->sessions;
 }
 
-/* Does the rule hold for this one, and is there room? */
+/* Returns RSK_PMA_MAP if the rule holds for this port and there is room. */
 static enum rsk_pma_verdict usable(const struct rsk_decision *d, const struct rsk_conf_rule *rule,
 				   bool depends, unsigned int priority, uint32_t port)
 {
@@ -282,7 +286,7 @@ static enum rsk_pma_verdict usable(const struct rsk_decision *d, const struct rs
 	return RSK_PMA_MAP;
 }
 
-/* The further a device came, the more it says. */
+/* Returns the verdict of the device that came further in the selection, which says more. */
 static enum rsk_pma_verdict further(enum rsk_pma_verdict a, enum rsk_pma_verdict b)
 {
 	static const uint8_t far[] = {
@@ -306,7 +310,7 @@ enum rsk_pma_verdict rsk_rnic_select(const struct rsk_decision *d, const struct 
 	struct merit merit, least = { 0 };
 	bool beats;
 
-	/* Whoever stands in for an address is as near to it as can be. */
+	/* A port that replaces the owner of an address should be near to it. */
 	if (near == RSK_CONF_NONE && set->fixed)
 		near = set->own;
 	for (size_t i = 0; i < set->n; i++) {
@@ -327,7 +331,10 @@ enum rsk_pma_verdict rsk_rnic_select(const struct rsk_decision *d, const struct 
 				out_words[out]);
 			continue;
 		}
-		/* Who would not be taken anyway need not be asked, unless somebody wants to know. */
+		/*
+		 * A port that would not be chosen anyway is not evaluated, unless an explanation is
+		 * wanted.
+		 */
 		merit = merit_of(d, set, i, near);
 		beats = best != RSK_PMA_MAP || better(&merit, &least);
 		if (!beats && !d->say)

@@ -1,45 +1,48 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rnic.h - which port of which RNIC a session is put on.
+ * rnic.h - selects the port of an RNIC for a session. Called by pma.c.
  *
- * Outbound (CP): the ports of the CP's node that reach the AP. Inbound (AP): an address that is one port's own fixes
- * it while it can be used at all, and has not too much to do; else, and of an aggregate address, policy has the
- * choice. Left out is what has no address of the family, does not reach the peer, is not of the rule's group or of
- * the session's class, is down or drained, or has no room. A spare stands in for a port that failed: as many as have
- * failed, for services of high availability. Of the rest the first is taken by: whether it has too much to do
- * (overload, conf.h) or would have; nearness to where the session was before (port, RNIC, node); active before
- * spare; class of its own before any; order; load; the address that was asked for; fewest sessions.
- * Source: as in pma.h.
+ * Outbound (CP): the candidates are the ports of the CP's node that reach the AP. Inbound (AP): the
+ * port that owns the address is taken while it can be used at all and is not overloaded; otherwise,
+ * and for an aggregate address, policy chooses. Excluded are ports that have no address of the
+ * family, do not reach the peer, are not in the rule's group or of the session's class, are down or
+ * drained, or have no room. A spare replaces a port that failed: as many as have failed, for
+ * services with high availability. The best of the rest is chosen by, in this order: not overloaded
+ * (conf.h) now or with this session; nearness to where the session was before (port, RNIC, node);
+ * active before spare; own class before any class; order; load; the address that was asked for;
+ * fewest sessions. Source: as in pma.h.
  */
 #ifndef RSK_RNIC_H
 #define RSK_RNIC_H
 
 #include "decision.h"
 
-/* What there is to choose from. */
+/* The candidates. */
 struct rsk_rnic_set {
 	const uint32_t *ports; /* borrowed from the configuration */
 	size_t n;
-	uint32_t own;  /* the port whose own the address is, or RSK_CONF_NONE */
-	bool fixed;    /* it is to be that one */
-	bool in_order; /* as the aggregate lists them */
+	uint32_t own;  /* the port that owns the address, or RSK_CONF_NONE */
+	bool fixed;    /* only that one may be taken */
+	bool in_order; /* in the order of the aggregate's list */
 };
 
 void rsk_rnic_candidates(const struct rsk_decision *d, struct rsk_rnic_set *out);
 
 /*
- * @depends: the rule holds for some devices, perhaps; @priority: of the session; @near: a port where it was before, or
- * RSK_CONF_NONE. RSK_PMA_MAP and *port; or why not: what rsk_rules_refusal() calls it that the rule holds for no
- * device, NO_DEVICE, EXHAUSTED.
+ * @depends: the rule depends on the device; @priority: of the session; @near: the port where it was
+ * before, or RSK_CONF_NONE. Returns RSK_PMA_MAP and *port; or why not: what rsk_rules_refusal()
+ * returns if the rule holds for no device, NO_DEVICE, EXHAUSTED.
  */
 enum rsk_pma_verdict rsk_rnic_select(const struct rsk_decision *d, const struct rsk_rnic_set *set,
 				     const struct rsk_conf_rule *rule, bool depends,
 				     unsigned int priority, uint32_t near, uint32_t *port);
 
-/* Its address for this session: the one that is in the question, or the first of the family. */
+/*
+ * Returns the port's address for this session: the one in the question, or the first of the family.
+ */
 const uint8_t *rsk_rnic_ip(const struct rsk_decision *d, uint32_t port);
 
-/* As of the ledger. */
+/* Returns the load as in the ledger. */
 double rsk_rnic_load(const struct rsk_decision *d, uint32_t port);
 
 #endif

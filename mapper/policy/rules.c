@@ -19,7 +19,7 @@ static uint64_t device_sessions(const struct rsk_decision *d, uint32_t port)
 	return r->sessions - r->rails;
 }
 
-/* ---- a condition each: does it hold, and in words ---- */
+/* ---- leaf conditions: whether it holds, and a text with its values ---- */
 
 static bool holds_services(const struct rsk_decision *d, const struct rsk_cond *c, uint32_t port)
 {
@@ -143,7 +143,7 @@ static void tell_sessions(const struct rsk_decision *d, const struct rsk_cond *c
 		 (unsigned long long)d->ledger->accounts[d->service_account].sessions);
 }
 
-/* ---- measurements: a bound each, which holds while nothing is known ---- */
+/* ---- measurements: one bound each, which holds while the value is unknown ---- */
 
 static double transactions(const struct rsk_decision *d)
 {
@@ -163,7 +163,7 @@ static double stream_bytes(const struct rsk_decision *d)
 static const struct measure {
 	const char *key, *what, *unit;
 	double (*of)(const struct rsk_decision *d);
-	double scale; /* to the unit */
+	double scale; /* factor to the unit */
 	bool least;
 } measures[] = {
 	[RSK_COND_TRANSACTIONS_BELOW] = { "transactions-per-second-below", "the service has", "",
@@ -226,7 +226,7 @@ static void tell_device_sessions(const struct rsk_decision *d, const struct rsk_
 		 (unsigned long long)c->number, (unsigned long long)device_sessions(d, port));
 }
 
-/* x2 - x3 of rule R1: the port's bandwidth less what is booked, by us or by others. */
+/* x2 - x3 of rule R1: the port's bandwidth less what is booked by us or used by others. */
 static uint64_t bandwidth_free(const struct rsk_decision *d, uint32_t port)
 {
 	const struct rsk_ledger_account *p = port_of(d, port);
@@ -307,7 +307,10 @@ static enum rsk_rules_value leaf(const struct rsk_decision *d, const struct rsk_
 	return leaves[c->op].holds(d, c, port) ? RSK_RULES_TRUE : RSK_RULES_FALSE;
 }
 
-/* Recursion is bounded by the configuration: so deep as the text, times so many references (conf_rules.c). */
+/*
+ * The configuration bounds the recursion: the nesting of the text times the depth of references
+ * (conf_rules.c).
+ */
 static enum rsk_rules_value value_of(const struct rsk_decision *d, uint32_t i, uint32_t port)
 {
 	const struct rsk_cond *conds = d->conf->conds, *c = &conds[i];
@@ -355,7 +358,7 @@ enum rsk_pma_verdict rsk_rules_refusal(const struct rsk_decision *d, uint32_t fu
 	return RSK_PMA_NO_RULE;
 }
 
-/* What made it so: of a condition whose value is not the wanted one. */
+/* Describes the cause: @i is a condition whose value is not the wanted one. */
 static void tell(const struct rsk_decision *d, uint32_t i, uint32_t port,
 		 enum rsk_rules_value wanted, char *text, size_t n)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* reason.c - the table behind reason.h. */
+/* reason.c - the table of reasons that reason.h declares. */
 #include <rsock/reason.h>
 
 static const struct rsk_reason_row rows[] = {

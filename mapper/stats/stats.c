@@ -14,12 +14,12 @@
 #define MFD_NOEXEC_SEAL 8u
 #endif
 
-/* Records of dead processes are looked for at most this often, when there is no other. */
+/* If no record is free, records of dead processes are searched for at most this often. */
 #define SWEEP_NS UINT64_C(1000000000)
 
 /*
- * This process's view.  Set by init and fork, else only read.  What this process forks has no mapping of seg
- * (MADV_DONTFORK): it makes its own.
+ * This process's view. Set by init and fork, else only read. A child of this process has no mapping
+ * of seg (MADV_DONTFORK): it makes its own.
  */
 static struct {
 	struct rsk_stats_segment *seg;
@@ -30,7 +30,7 @@ static struct {
 	uint32_t pid;
 } view = { .fd = -1 };
 
-/* Where those count who have no record.  Written by many, read by nobody. */
+/* For processes and streams without a record. Many threads write them, nothing reads them. */
 static struct rsk_stats_process spare_process;
 static struct rsk_stats_stream spare_stream;
 
@@ -57,7 +57,7 @@ static void header_fill(struct rsk_stats_header *h)
 	h->streams = RSK_STATS_STREAMS;
 	h->stream_bytes = sizeof(struct rsk_stats_stream);
 	h->created_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	/* The magic last: who sees it sees the rest. */
+	/* The magic comes last: a reader that sees it sees the rest. */
 	__atomic_store_n(&h->magic, RSK_STATS_MAGIC, __ATOMIC_RELEASE);
 }
 
@@ -138,8 +138,8 @@ static bool process_is_dead(uint32_t pid)
 }
 
 /*
- * comm and start time from /proc/self/stat: "pid (comm) S ..."; comm may hold spaces
- * and parentheses, so its end is the last ')'.  Field 22 is the 19th behind that.
+ * comm and start time from /proc/self/stat: "pid (comm) S ..."; comm may contain spaces and
+ * parentheses, so its end is the last ')'. Field 22 is the 19th after that.
  */
 static void process_describe(struct rsk_stats_process *p)
 {
@@ -176,7 +176,7 @@ static struct rsk_stats_process *process_claim(uint32_t pid)
 		struct rsk_stats_process *p = &view.seg->process[i];
 		uint32_t was = __atomic_load_n(&p->pid, __ATOMIC_RELAXED);
 
-		/* An equal pid is a predecessor's: this process has claimed nothing yet. */
+		/* An equal pid is that of a predecessor: this process has claimed nothing yet. */
 		if (was && was != pid && !process_is_dead(was))
 			continue;
 		if (!__atomic_compare_exchange_n(&p->pid, &was, pid, false, __ATOMIC_ACQ_REL,
@@ -212,7 +212,7 @@ void rsk_stats_forked(void)
 
 /* --- streams ----------------------------------------------------------------------------- */
 
-/* Frees what processes left open that are gone.  One at a time, once a second at most. */
+/* Frees the records that dead processes left open. One sweep at a time, at most once a second. */
 static bool sweep(struct rsk_stats_segment *seg, uint64_t now_ns)
 {
 	uint64_t last = __atomic_load_n(&seg->header.swept_ns, __ATOMIC_RELAXED);
@@ -258,7 +258,10 @@ void rsk_stats_set_fabric(struct rsk_stats_stream *rec, const char *fabric)
 		SET(((uint64_t *)(void *)rec->fabric)[i], word[i]);
 }
 
-/* Half an address at a time: readers may see a mixture, an address is a label, nothing follows from it. */
+/*
+ * Writes half an address at a time: readers may see a mixture. An address is only a label; nothing
+ * depends on it.
+ */
 static void addr_set(uint8_t to[static 16], const uint8_t from[static 16])
 {
 	uint64_t half[2];
@@ -278,8 +281,8 @@ static void name_set(struct rsk_stats_stream *rec, const struct rsk_tuple *tuple
 }
 
 /*
- * Makes a record anew: all that was ever written, but what lies behind events_written. Readers pass it by until it is
- * whole; the state comes last.
+ * Initialises a record: every field except the entries beyond events_written. Readers skip it until
+ * it is complete; the state is written last.
  */
 static void stream_fill(struct rsk_stats_stream *rec, const struct rsk_tuple *tuple,
 			uint64_t now_ns)
@@ -287,7 +290,7 @@ static void stream_fill(struct rsk_stats_stream *rec, const struct rsk_tuple *tu
 	static const struct rsk_tuple none;
 
 	SET(rec->state, RSK_STATS_FREE);
-	/* No word of the new life may be seen before the old one's end. */
+	/* No field of the new generation may become visible before the end of the old one. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	name_set(rec, tuple ? tuple : &none);
 	SET(rec->reason, (uint8_t)RSK_REASON_NOT_EARNED);
@@ -317,7 +320,7 @@ static void stream_fill(struct rsk_stats_stream *rec, const struct rsk_tuple *tu
 	for (unsigned int i = 0; i < RSK_STATS_FABRIC_BYTES / 8; i++)
 		SET(((uint64_t *)(void *)rec->fabric)[i], 0);
 	SET(rec->fd_plus_1, 0);
-	/* Whoever sees the new life sees what is above. */
+	/* A reader that sees the new generation sees all the stores above. */
 	__atomic_store_n(&rec->request,
 			 rsk_stats_request_next_generation(
 				 __atomic_load_n(&rec->request, __ATOMIC_RELAXED)),
@@ -364,7 +367,7 @@ static void add_some(uint64_t *total, uint64_t n)
 		rsk_stats_add_shared(total, n);
 }
 
-/* What it did is not to be forgotten with its record. */
+/* Adds the stream's counters to the process's, so that they are kept when the record is reused. */
 static void sum_up(const struct rsk_stats_stream *rec)
 {
 	struct rsk_stats_process *p = rsk_stats_self();
@@ -385,12 +388,12 @@ void rsk_stats_stream_put(struct rsk_stats_stream *rec, uint64_t now_ns)
 
 	if (number < 0)
 		return;
-	/* Nobody else writes to it any more. */
+	/* The closing thread is the only writer now. */
 	n = __atomic_load_n(&rec->events_written, __ATOMIC_RELAXED);
 	SET(rec->events[n % RSK_STATS_EVENTS],
 	    rsk_stats_event_pack(now_ns, RSK_EVENT_CLOSED, RSK_REASON_CLOSED));
 	SET(rec->events_written, n + 1);
-	/* Whoever closes first frees the place; a second close must not free another's. */
+	/* The first close frees the place; a second one must not free another stream's. */
 	if (__atomic_exchange_n(&rec->state, RSK_STATS_CLOSED, __ATOMIC_ACQ_REL) != RSK_STATS_OPEN)
 		return;
 	sum_up(rec);
@@ -467,10 +470,10 @@ int rsk_stats_append(const char *path)
 
 	if (!seg)
 		return 0;
-	/* Counted first: the line goes out in one write. */
+	/* First pass: only counts, because the line is written with one write. */
 	rsk_json_init(&j, NULL, 0);
 	rsk_stats_json_own(&j, seg, pid);
-	/* Other threads may still open streams: room for some more. */
+	/* Other threads may still open streams: leave room for some more. */
 	cap = j.len + 16 * RSK_STATS_JSON_STREAM_BYTES;
 	buf = rsk_sys_mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (rsk_sys_is_err(buf))

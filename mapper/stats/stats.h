@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * stats.h - the writing side of the statistics segment.
+ * stats.h - the writing side of the statistics segment. Called by the library.
  *
- * Nothing here fails towards the caller: where there is no memory, no descriptor or
- * no free record, a private spare record is handed out that nobody reads, and the
- * segment's header counts it.  Lock-free and signal-safe throughout; a process that
- * is killed in the middle of a call costs at most one record until it is swept.
- * The content of the segment may be scribbled over by other processes of the user:
- * counts may then be wrong, nothing else.
+ * No function fails towards its caller: if there is no memory, no descriptor or no free record, it
+ * returns a private spare record that nothing reads, and the segment's header counts this.
+ * Lock-free and signal-safe throughout; a process that is killed in the middle of a call costs at
+ * most one record until it is swept. Other processes of the user may overwrite the segment; then
+ * counts may be wrong, nothing else.
  */
 #ifndef RSK_MAPPER_STATS_H
 #define RSK_MAPPER_STATS_H
@@ -18,9 +17,9 @@
 #include <sys/types.h>
 
 /*
- * Makes the segment unless there is one.  place_fd as in registry.h, or NULL.
- * Returns 0 or -errno; after an error everything below still works, unseen.
- * Not to be called by two threads at once.
+ * Makes the segment unless there is one. place_fd as in registry.h, or NULL. Returns 0 or -errno;
+ * after an error all other functions still work, but nothing is visible outside. Must not be called
+ * by two threads at once.
  */
 int rsk_stats_init(int (*place_fd)(int fd));
 
@@ -37,8 +36,8 @@ const struct rsk_stats_segment *rsk_stats_segment(void);
 struct rsk_stats_process *rsk_stats_self(void);
 
 /*
- * In the child after fork, which has no mapping of its parent's segment: it has none, until it
- * calls rsk_stats_init(). The descriptor is the caller's to close.
+ * Called in the child after fork, which has no mapping of its parent's segment: it has none until
+ * it calls rsk_stats_init(). The caller closes the descriptor.
  */
 void rsk_stats_forked(void);
 
@@ -46,33 +45,38 @@ void rsk_stats_forked(void);
 void rsk_stats_fini(void);
 
 /*
- * A record for a stream, state open, reason not-earned, both carriers TCP. @tuple: what is known of it; NULL: nothing.
- * Takes one never used or that of a closed stream (those opened longest ago come first,
- * as the search goes round in a window of few, and moves on when half of those are open),
- * else one whose process has died.  Never NULL.
+ * Returns a record for a stream, state open, reason not-earned, both paths TCP. @tuple: what is
+ * known of its addresses; NULL: nothing. Takes a record that was never used or that of a closed
+ * stream, searching round in a window of a few records that moves on when half of them are open;
+ * else one whose process has died. Never NULL.
  */
 struct rsk_stats_stream *rsk_stats_stream_get(const struct rsk_tuple *tuple, uint64_t now_ns);
 
-/* The number of the stream's fd, for readers who want addresses that the record does not have yet. */
+/*
+ * Stores the stream's descriptor number, for readers that need addresses that the record does not
+ * have yet.
+ */
 static inline void rsk_stats_stream_fd(struct rsk_stats_stream *rec, int fd)
 {
 	__atomic_store_n(&rec->fd_plus_1, (uint32_t)fd + 1, __ATOMIC_RELAXED);
 }
 
-/* The stream is closed: its record stays readable until its place is needed. */
+/* Marks the stream closed: its record stays readable until it is reused. */
 void rsk_stats_stream_put(struct rsk_stats_stream *rec, uint64_t now_ns);
 
 /* From now on the stream counts for this process (a child that goes on with it). */
 void rsk_stats_stream_own(struct rsk_stats_stream *rec);
 
-/* Gives a record its addresses, when they were not known at get (a connect in progress). */
+/*
+ * Stores the addresses, if they were not known when the record was taken (a connect in progress).
+ */
 void rsk_stats_stream_name(struct rsk_stats_stream *rec, const struct rsk_tuple *tuple);
 
-/* Notes an event, and keeps reason, carriers and counters in step with it. */
+/* Records an event, and updates reason, paths and counters accordingly. */
 void rsk_stats_event(struct rsk_stats_stream *rec, uint64_t now_ns, enum rsk_stats_event kind,
 		     enum rsk_reason cause);
 
-/* By what its ring goes (struct rsk_stats_stream), cut off where there is no more room. */
+/* Stores what carries its ring (struct rsk_stats_stream), truncated to the field. */
 void rsk_stats_set_fabric(struct rsk_stats_stream *rec, const char *fabric);
 
 static inline void rsk_stats_set_reason(struct rsk_stats_stream *rec, enum rsk_reason why)
@@ -80,7 +84,7 @@ static inline void rsk_stats_set_reason(struct rsk_stats_stream *rec, enum rsk_r
 	__atomic_store_n(&rec->reason, (uint8_t)why, __ATOMIC_RELAXED);
 }
 
-/* It stays on TCP for good: nobody looks at wishes any more. */
+/* The stream stays on TCP for good and no longer checks for operator requests. */
 static inline void rsk_stats_given_up(struct rsk_stats_stream *rec)
 {
 	__atomic_store_n(&rec->given_up, 1, __ATOMIC_RELAXED);
@@ -91,32 +95,31 @@ static inline uint64_t rsk_stats_request(const struct rsk_stats_stream *rec)
 	return __atomic_load_n(&rec->request, __ATOMIC_RELAXED);
 }
 
-/* Behind all that the wish changed in the record. */
+/* Called after everything that the operator request changes in the record has been written. */
 static inline void rsk_stats_applied(struct rsk_stats_stream *rec, uint64_t request)
 {
 	__atomic_store_n(&rec->applied, request, __ATOMIC_RELEASE);
 }
 
 /*
- * Adds to a counter of a record.  The caller is the only writer of that counter at
- * this time (it holds the direction's lock); readers see whole values.  A plain
- * read and write, not a locked instruction: it is on the path of each send.
+ * Adds to a counter of a record. The caller is the only writer of that counter at this time (it
+ * holds the direction's lock); readers see whole values. A plain read and write, not a locked
+ * instruction, because every send calls it.
  */
 static inline void rsk_stats_add(uint64_t *counter, uint64_t n)
 {
 	__atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
 }
 
-/* The same where several threads may add at once (a process's counters). */
+/* The same for counters to which several threads may add at once (a process's counters). */
 static inline void rsk_stats_add_shared(uint64_t *counter, uint64_t n)
 {
 	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
 /*
- * Appends this process's own figures as one line of JSON to a file (RSOCK_STAT_FILE).
- * One write, so that processes that end together do not mix their lines.
- * Returns 0 or -errno.
+ * Appends this process's own figures as one line of JSON to a file (RSOCK_STAT_FILE). One write, so
+ * that processes that end together do not mix their lines. Returns 0 or -errno.
  */
 int rsk_stats_append(const char *path);
 

@@ -3,13 +3,14 @@
 #include "stats_busy.h"
 
 /*
- * So many records are used in turn while half of them are free, before the next so many are touched: short streams,
- * one after the other, find records whose lines the processor still has.
+ * A window of this many records is reused in turn as long as half of them are free; only then the
+ * next window is used. So short streams, one after the other, find records that are still in the
+ * processor's cache.
  */
 #define WINDOW 256u
 _Static_assert(RSK_STATS_STREAMS % WINDOW == 0 && WINDOW % 64 == 0, "whole windows of whole words");
 
-/* Where the search goes on that has come to the @end of a window. */
+/* Returns where the search continues when it has reached the @end of a window. */
 static __attribute__((noinline)) uint32_t window_next(struct rsk_stats_header *h, uint32_t end)
 {
 	unsigned int busy = 0;
@@ -20,7 +21,7 @@ static __attribute__((noinline)) uint32_t window_next(struct rsk_stats_header *h
 	return busy <= WINDOW / 2 ? end - WINDOW : end % RSK_STATS_STREAMS;
 }
 
-/* @number was taken: the search goes on behind it, or at the start of its window. */
+/* Sets the cursor after @number was taken: to the next record, or to the start of the window. */
 static inline void cursor_set(struct rsk_stats_header *h, uint32_t number)
 {
 	uint32_t next = number + 1;
@@ -30,12 +31,12 @@ static inline void cursor_set(struct rsk_stats_header *h, uint32_t number)
 	__atomic_store_n(&h->cursor, next, __ATOMIC_RELAXED);
 }
 
-/* The next free bit at or behind @start is taken. Returns the record's number or -1. */
+/* Takes the next free bit at or after @start. Returns the record's number or -1. */
 static __attribute__((noinline)) int busy_search(struct rsk_stats_header *h, uint32_t start)
 {
 	const unsigned int words = RSK_STATS_STREAMS / 64;
 
-	/* One round more than there are words: the first is looked at in two parts. */
+	/* One more round than there are words: the first word is checked in two parts. */
 	for (unsigned int i = 0; i <= words; i++) {
 		unsigned int w = (start / 64 + i) % words;
 		uint64_t mask = UINT64_MAX;
@@ -55,7 +56,10 @@ static __attribute__((noinline)) int busy_search(struct rsk_stats_header *h, uin
 			if (__atomic_fetch_or(&h->busy[w], UINT64_C(1) << bit, __ATOMIC_ACQ_REL) >>
 				    bit &
 			    1) {
-				/* Another's: not asked again, so that no one keeps us here with it. */
+				/*
+				 * Another process took it: skip it, so that no process can keep us
+				 * in this loop with it.
+				 */
 				mask &= ~(UINT64_C(1) << bit);
 				continue;
 			}
@@ -66,13 +70,13 @@ static __attribute__((noinline)) int busy_search(struct rsk_stats_header *h, uin
 	return -1;
 }
 
-/* The same from the cursor on. */
+/* Starts at the cursor. */
 int rsk_stats_busy_take(struct rsk_stats_header *h)
 {
 	uint32_t start = __atomic_load_n(&h->cursor, __ATOMIC_RELAXED) % RSK_STATS_STREAMS;
 	uint64_t next = UINT64_C(1) << start % 64, *at = &h->busy[start / 64];
 
-	/* The usual one: it is the next. */
+	/* The usual case: the record at the cursor is free. */
 	if (__builtin_expect((__atomic_load_n(at, __ATOMIC_RELAXED) & next) ||
 				     (__atomic_fetch_or(at, next, __ATOMIC_ACQ_REL) & next),
 			     0))

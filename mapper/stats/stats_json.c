@@ -149,7 +149,7 @@ static void member_addr(struct rsk_json *j, const char *key, uint16_t family,
 	member_text(j, key, text);
 }
 
-/* Oldest first. */
+/* Oldest event first. */
 static void member_history(struct rsk_json *j, const struct rsk_stats_stream *rec)
 {
 	uint32_t written = rec->events_written;
@@ -169,7 +169,7 @@ static void member_history(struct rsk_json *j, const struct rsk_stats_stream *re
 	rsk_json_close(j, ']');
 }
 
-/* "verbs DEVICE/PORT" are two: what comes of a hostile segment is text as well. */
+/* Splits "verbs DEVICE/PORT" into two members. The text may come from a hostile segment. */
 static void member_fabric(struct rsk_json *j, const struct rsk_stats_stream *rec)
 {
 	size_t n = strnlen(rec->fabric, sizeof(rec->fabric));
@@ -229,7 +229,7 @@ void rsk_stats_json_stream(struct rsk_json *j, const struct rsk_stats_stream *re
 	rsk_json_close(j, '}');
 }
 
-/* Word by word, each whole: others write while this reads. */
+/* Copies word by word, each atomically: other processes write meanwhile. */
 static void words_load(void *to, const void *from, size_t bytes)
 {
 	uint64_t *t = to;
@@ -253,7 +253,10 @@ bool rsk_stats_copy_stream(const struct rsk_stats_stream *shared, struct rsk_sta
 	words_load(out, shared, sizeof(*out));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	out->state = state;
-	/* Given to another stream while it was copied: that one passes through FREE. */
+	/*
+	 * If the record was reused while it was copied, it has passed through FREE or has another
+	 * opened_ns.
+	 */
 	return __atomic_load_n(&shared->state, __ATOMIC_RELAXED) != RSK_STATS_FREE &&
 	       __atomic_load_n(&shared->opened_ns, __ATOMIC_RELAXED) == out->opened_ns;
 }
@@ -267,7 +270,7 @@ static const struct rsk_stats_process *process_of(const struct rsk_stats_segment
 	return NULL;
 }
 
-/* Records beyond are not looked at: reading would give them memory. */
+/* Records beyond high_water are not read, because reading them would allocate memory. */
 static unsigned int in_use(const struct rsk_stats_segment *seg)
 {
 	uint32_t n = __atomic_load_n(&seg->header.high_water, __ATOMIC_RELAXED);

@@ -39,12 +39,13 @@ int rsk_fdmsg_send(int fd, const void *buf, size_t bytes, const int *fds, int nf
 	return n < 0 ? (int)n : 0;
 }
 
-/* ---- what came ---- */
+/* ---- descriptors of a message ---- */
 
 enum what {
 	WHAT_MEMORY,
-	WHAT_QUIET, /* its close() waits for nobody as long as the message has it, too */
-	WHAT_FILE   /* a regular file: its close() may ask whoever serves it */
+	/* Its close() does not wait as long as the message in the queue has a reference, too */
+	WHAT_QUIET,
+	WHAT_FILE /* a regular file: its close() may ask the server of its file system */
 };
 
 static bool begins(const char *text, ssize_t n, const char *with)
@@ -54,7 +55,7 @@ static bool begins(const char *text, ssize_t n, const char *with)
 	return n >= (ssize_t)len && !memcmp(text, with, len);
 }
 
-/* By the name that the kernel gives it, which asks no file system. */
+/* Decides by the name that the kernel gives the file, which needs no call to a file system. */
 static enum what what_is(int fd)
 {
 	char path[32] = "/proc/self/fd/", name[32], digits[12];
@@ -79,14 +80,14 @@ static enum what what_is(int fd)
 	if (begins(name, n, "anon_inode:") || begins(name, n, "socket:[") ||
 	    begins(name, n, "pipe:["))
 		return WHAT_QUIET;
-	/* What it was when it was opened: that is not asked for. */
+	/* AT_STATX_DONT_SYNC: the cached type is enough; the file system is not asked. */
 	if (rsk_sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) < 0 ||
 	    S_ISREG(st.stx_mode))
 		return WHAT_FILE;
 	return WHAT_QUIET;
 }
 
-/* Files and sockets that stay open, since their close() might not return. */
+/* Number of files and sockets that stay open because their close() might not return. */
 #define LEFT_OPEN_MOST 32
 static _Atomic(unsigned int) left_open;
 
@@ -95,7 +96,10 @@ bool rsk_fdmsg_is_full(void)
 	return atomic_load(&left_open) >= LEFT_OPEN_MOST;
 }
 
-/* Of a message that is in the queue still, so that none of these references is the last. */
+/*
+ * Closes copies of descriptors whose message is still in the queue, so that none is the last
+ * reference.
+ */
 static void give_back(const int *fds, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -129,7 +133,7 @@ static int take_fds(struct msghdr *msg, int *out)
 	return n;
 }
 
-/* Copies of what the first message has; the message stays. */
+/* Takes copies of the first message's descriptors and leaves the message in the queue. */
 static int look_at_fds(int fd, enum rsk_fdmsg_kind kind, int *fds, int most)
 {
 	char byte;
@@ -158,15 +162,15 @@ static int look_at_fds(int fd, enum rsk_fdmsg_kind kind, int *fds, int most)
 	return n;
 }
 
-/* ---- the same, seen by another process first ---- */
+/* ---- the same check, done by a helper process first ---- */
 
-#define VETTING_MOST (RSK_HELPERS / 2) /* the rest is there for ends */
+#define VETTING_MOST (RSK_HELPERS / 2) /* the other half is kept for closing sockets */
 
 struct vet {
 	int fd, to, most;
 };
 
-/* What it gets goes with it, in its own time. */
+/* The helper's copies are released when the helper ends, however long that takes. */
 static void vet(void *arg)
 {
 	const struct vet *v = arg;
@@ -191,7 +195,10 @@ uint64_t rsk_fdmsg_vetting_ns(void)
 	return atomic_load(&vetting_ns);
 }
 
-/* What look_at_fds() says there. The wait is for a process that makes a few calls, none of which can block. */
+/*
+ * Returns what look_at_fds() returns in the helper. The wait is for a process that makes a few
+ * calls, none of which can block.
+ */
 static int vetted(int fd, int most)
 {
 	struct vet v = { .fd = fd, .most = most };
@@ -224,15 +231,20 @@ ssize_t rsk_fdmsg_recv(int fd, void *buf, size_t bytes, enum rsk_fdmsg_kind kind
 {
 	struct iovec iov = { buf, bytes };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	/* MSG_TRUNC: the true length, so that a longer message is not taken for one of ours. */
+	/*
+	 * MSG_TRUNC returns the true length, so that a longer message is not taken for one of ours.
+	 */
 	ssize_t n = rsk_sys_recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
 	int with;
 
 	*nfds = 0;
-	/* An empty message looks like the end. */
+	/* An empty message looks like the end of the connection. */
 	if (n <= 0)
 		return n;
-	/* No room was given: then it has some, and the kernel has left them in the queue. */
+	/*
+	 * Without a control buffer MSG_CTRUNC means that there are descriptors, which the kernel
+	 * has left in the queue.
+	 */
 	if (msg.msg_flags & MSG_CTRUNC) {
 		if ((size_t)n != bytes)
 			return -EPROTO;
@@ -245,20 +257,20 @@ ssize_t rsk_fdmsg_recv(int fd, void *buf, size_t bytes, enum rsk_fdmsg_kind kind
 			return with;
 		*nfds = with;
 	}
-	/* The queue's references go; those that were looked at are ours. */
+	/* This drops the queue's references; the checked copies are ours. */
 	msg = (struct msghdr){ .msg_iov = &iov, .msg_iovlen = 1 };
 	return rsk_sys_recvmsg(fd, &msg, MSG_DONTWAIT | MSG_TRUNC);
 }
 
-/* ---- the end ---- */
+/* ---- closing ---- */
 
-/* More than a queue has: its sender's buffer holds some hundred. */
+/* More messages than a queue can have: the sender's buffer holds some hundred. */
 #define DRAIN_MOST 4096
 
 /*
- * Is there a message with descriptors in the queue, or may there be? Those before it are taken out. With SO_PASSCRED a
- * message has a sender, and so differs from the end, which an empty one looks like. Nothing is added meanwhile: it is
- * shut down.
+ * True if the queue has, or may have, a message with descriptors. Messages before it are taken out.
+ * With SO_PASSCRED a message has a sender, which tells an empty message from the end. No message is
+ * added meanwhile because the socket is shut down.
  */
 static bool has_fds(int fd)
 {
@@ -280,7 +292,7 @@ static bool has_fds(int fd)
 
 		if (msg.msg_flags & MSG_CTRUNC && n >= 0)
 			return true;
-		if (n == -EINTR || n == -ECONNRESET) /* told once */
+		if (n == -EINTR || n == -ECONNRESET) /* reported once */
 			continue;
 		if (n < 0 || !msg.msg_controllen)
 			return false;
@@ -293,7 +305,10 @@ struct last {
 	int fd, until;
 };
 
-/* In the helper: it has a reference until the other one is gone. A process that ends does not linger. */
+/*
+ * In the helper: keeps a reference until the parent has closed its own. The kernel does not linger
+ * on sockets that it closes for an ending process.
+ */
 static void outlive(void *arg)
 {
 	const struct last *l = arg;
@@ -311,7 +326,7 @@ static void close_by(int fd, void (*close)(int fd))
 		rsk_sys_close(fd);
 }
 
-/* False: no helper can be had. */
+/* Returns false if no helper can be started. */
 static bool close_in_helper(int fd, void (*close)(int fd))
 {
 	struct last last = { .fd = fd };

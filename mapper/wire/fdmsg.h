@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fdmsg.h - messages with descriptors over a local SOCK_SEQPACKET socket; nothing here blocks, whatever the other end
- * sends. Signal-safe.
+ * fdmsg.h - messages with descriptors over a local SOCK_SEQPACKET socket. Nothing here blocks,
+ * whatever the other end sends. Used by the library and rsockd. Signal-safe.
  *
- * close() of a descriptor that somebody passed can take any time: the last reference to a TCP socket with SO_LINGER
- * waits for its unsent bytes, each close() of a file of FUSE for its server. The kernel drops such references in
- * whoever receives a message, or closes a socket that has messages unread. So a message is looked at before it is
- * received; one with what is not due is never received;
- * and a socket is closed by rsk_fdmsg_close() (docs/shared-objects.md).
+ * close() of a received descriptor can take any time: the last reference to a TCP socket with
+ * SO_LINGER waits for its unsent bytes, and each close() of a file on FUSE waits for its server.
+ * The kernel drops such references in the process that receives a message, or that closes a socket
+ * with unread messages. Therefore a message is peeked at before it is received, a message with
+ * unwanted descriptors is never received, and a socket is closed by rsk_fdmsg_close()
+ * (docs/shared-objects.md).
  */
 #ifndef RSK_FDMSG_H
 #define RSK_FDMSG_H
@@ -20,34 +21,39 @@
 #define RSK_FDMSG_MOST 16
 
 enum rsk_fdmsg_kind {
-	RSK_FDMSG_MEMORY = 1, /* memfds and eventfds: their release waits for nobody */
-	RSK_FDMSG_VETTED, /* the same, looked at in a helper first: this process gets no other */
-	RSK_FDMSG_TRUSTED /* of rsockd: anything */
+	RSK_FDMSG_MEMORY = 1, /* memfds and eventfds: releasing them waits for nothing */
+	/* The same, but a helper process checks them first; this process receives no others */
+	RSK_FDMSG_VETTED,
+	RSK_FDMSG_TRUSTED /* from rsockd: anything */
 };
 
-/* All of it or nothing. @nfds: up to RSK_FDMSG_MOST. 0 or -errno. */
+/* Sends all of it or nothing. @nfds: up to RSK_FDMSG_MOST. Returns 0 or -errno. */
 int rsk_fdmsg_send(int fd, const void *buf, size_t bytes, const int *fds, int nfds);
 
 /*
- * One message, if there is one: its true length, even if that is more than there was room for; 0: the other end is
- * gone; -EAGAIN, -errno. *@nfds: descriptors in @fds, close-on-exec, the caller's.
- * -EPROTO: it has more than @most, or is not of @bytes; -EBADMSG: it has such as are not of @kind; -EMFILE: there is no
- * room for them; -EBUSY: no helper. In all these it stays where it is, and the caller is to close the socket.
+ * Receives one message, if there is one. Returns its true length, even if that is more than @bytes;
+ * 0: the other end has closed; -EAGAIN or another -errno. *@nfds descriptors are stored in @fds;
+ * they are close-on-exec and belong to the caller.
+ *
+ * -EPROTO: it has more than @most descriptors, or not @bytes bytes; -EBADMSG: it has descriptors
+ * that are not of @kind; -EMFILE: this process cannot open so many; -EBUSY: no helper process is
+ * available. In these cases the message stays in the queue, and the caller must close the socket.
  */
 ssize_t rsk_fdmsg_recv(int fd, void *buf, size_t bytes, enum rsk_fdmsg_kind kind, int *fds,
 		       int most, int *nfds);
 
 /*
- * The end of a socket that unknown_nodes' messages come to, by @close, NULL: close(2). Messages
- * with descriptors that nobody has received go with it in a helper process, or, where there can be none, the socket
- * stays open; the other end sees it shut down in any case. Not for a copy that another process uses.
+ * Closes a socket that receives messages of untrusted processes, with @close (NULL: close(2)). If
+ * it has unread messages with descriptors, a helper process releases them; if there can be no
+ * helper, the socket stays open. In any case the socket is shut down. Not for a socket of which
+ * another process uses a copy.
  */
 void rsk_fdmsg_close(int fd, void (*close)(int fd));
 
-/* What this process has waited for helpers that look at descriptors. */
+/* Total time in ns that this process has waited for helpers that check descriptors. */
 uint64_t rsk_fdmsg_vetting_ns(void);
 
-/* So many sockets stay open that no stranger is to be let in any more. */
+/* True if so many sockets were left open that no more untrusted processes may be admitted. */
 bool rsk_fdmsg_is_full(void);
 
 #endif

@@ -18,10 +18,16 @@
 
 #define LAST_FD 0xffffffffu
 #define LAST_FD_OLD 65536u /* kernels before 5.9 */
-/* On a busy machine; a copy whose close() waits, since another thread has closed the original, is not waited for. */
+/*
+ * Enough for a busy machine. If the helper's close() blocks because another thread has closed the
+ * original, the caller goes on after this time.
+ */
 #define HELPER_WAIT_NS 1000000000ull
 
-/* Pids; 0: free, -1: one is being made. Those that find no place are reaped when this process has ended. */
+/*
+ * Process ids; 0: free, -1: being started. Helpers that find no place here are reaped by init after
+ * this process has ended.
+ */
 static _Atomic(int) helpers[RSK_HELPERS];
 
 static void close_but(int a, int b)
@@ -71,7 +77,7 @@ bool rsk_helper_few(int most)
 	return n < most;
 }
 
-/* Of no memory that lasts: in the helper's copy of it a word that both see. NULL: it is not waited for. */
+/* Allocates a word that caller and helper share. NULL: no memory, so the caller does not wait. */
 static uint32_t *word_new(void)
 {
 	uint32_t *word = rsk_sys_mmap(NULL, sizeof(*word), PROT_READ | PROT_WRITE,
@@ -80,7 +86,10 @@ static uint32_t *word_new(void)
 	return rsk_sys_is_err(word) ? NULL : word;
 }
 
-/* @word: 0, and 1 behind the helper's last close. Written by it, once, release; read by who waits, acquire. */
+/*
+ * @word is 0, and 1 after the helper's last close. The helper writes it once, release; the waiting
+ * caller reads it, acquire.
+ */
 static void word_set(uint32_t *word)
 {
 	if (!word)
@@ -116,7 +125,7 @@ int rsk_helper_start(void (*run)(void *arg), void *arg, const char *name, int a,
 
 	reap();
 	place = take();
-	memset(&all, 0xff, sizeof(all)); /* also those that libc keeps to itself */
+	memset(&all, 0xff, sizeof(all)); /* also the signals that libc reserves for itself */
 	rsk_sys_rt_sigprocmask(SIG_SETMASK, &all, &old);
 	pid = RSK_SYS5(SYS_clone, 0, 0, 0, 0, 0);
 	if (pid == 0) {

@@ -11,18 +11,18 @@
 #include "fdmsg.h"
 #include "pm_msg.h"
 
-/* What a message of a type has to have. */
+/* What a message of a type must contain. */
 #define NEEDS_ENDS 1u /* both addresses and ports */
-#define NEEDS_OWN 2u  /* a port of its own */
+#define NEEDS_OWN 2u  /* its own port */
 #define NEEDS_LINK 4u
 #define NEEDS_PEER 8u /* an address and a port to connect to */
 #define OF_RSOCKD 16u
-#define NEEDS_NUMBER 64u /* of a process at a board */
-#define NEEDS_AT 32u	 /* of the accepting end: the RDMA address that is come to */
+#define NEEDS_NUMBER 64u /* the process's number in a port table */
+#define NEEDS_AT 32u	 /* of the accepting end: the RDMA address that was connected to */
 
 static const struct rule {
 	unsigned int needs;
-	uint32_t flags; /* that it may have */
+	uint32_t flags; /* flags that it may have */
 } rules[RSK_LOCAL_TYPES] = {
 	[RSK_LOCAL_HELLO] = { 0, RSK_LOCAL_ABLE },
 	[RSK_LOCAL_LOOKUP] = { NEEDS_ENDS | NEEDS_OWN,
@@ -56,7 +56,7 @@ static bool tuple_ok(const struct rsk_tuple *t, unsigned int rule)
 	return !(rule & (NEEDS_ENDS | NEEDS_PEER)) || t->peer_port;
 }
 
-/* Of one family, all of it. */
+/* All addresses of the message are of one family. */
 static bool at_ok(const struct rsk_local_msg *m)
 {
 	uint16_t ipv = m->tuple.family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* pm_msg.c - see pm_msg.h.  The parser looks at each byte once, through a copy. */
+/* pm_msg.c - see pm_msg.h. The parser reads each byte once, from a copy. */
 #include "pm_msg.h"
 
 #include <endian.h>
@@ -38,7 +38,10 @@ int rsk_pm_msg_validate(const struct rsk_pm_msg *msg)
 		return -EINVAL;
 	if (msg->op != RSK_PM_ACCEPT && msg->pm_time_s != 0)
 		return -EINVAL;
-	/* An accept must name a place that a link can be made to; nobody listens at "any". */
+	/*
+	 * An accept must name an address to which a link can be made; nothing listens at the "any"
+	 * address.
+	 */
 	if (msg->op == RSK_PM_ACCEPT && ip_is_zero(msg->ap_ip))
 		return -EINVAL;
 	if (msg->mapped) {
@@ -70,7 +73,7 @@ int rsk_pm_msg_decode(const void *buf, size_t len, struct rsk_pm_msg *out)
 	m.assoc_handle = be64toh(w.assoc_handle);
 	ip_take(m.cp_ip, w.cp_ip, m.ipv);
 	ip_take(m.ap_ip, w.ap_ip, m.ipv);
-	/* A 64-byte PMReq that names no link source is a 48-byte one with spare bytes. */
+	/* A 64-byte PMReq that names no link source is a 48-byte PMReq with spare bytes. */
 	if (m.op == RSK_PM_REQ && len >= RSK_PM_WIRE_MAPPED_BYTES) {
 		ip_take(m.mapped_cp_ip, w.mapped_cp_ip, m.ipv);
 		m.mapped = !ip_is_zero(m.mapped_cp_ip);
@@ -107,7 +110,7 @@ ssize_t rsk_pm_msg_encode(const struct rsk_pm_msg *msg, void *buf, size_t cap)
 	return (ssize_t)len;
 }
 
-/* What every answer repeats: the transaction's name and the IP version. */
+/* The fields that every answer repeats: the transaction's name and the IP version. */
 static struct rsk_pm_msg answer_to(const struct rsk_pm_msg *msg, enum rsk_pm_op op)
 {
 	struct rsk_pm_msg m = {

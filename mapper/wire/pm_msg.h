@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pm_msg.h - port mapper messages in host form: encode, decode, validate, answer.
+ * pm_msg.h - port mapper messages in host form: encode, decode, validate, answer. Used by rsockd
+ * and by the library's PM transaction.
  *
- * Pure: no clock, no sockets, no state; everything here is async-signal-safe and
- * never blocks.
+ * Pure: no clock, no sockets, no state; everything here is async-signal-safe and never blocks.
  */
 #ifndef RSK_MAPPER_PM_MSG_H
 #define RSK_MAPPER_PM_MSG_H
@@ -13,9 +13,9 @@
 #include <sys/types.h>
 
 /*
- * One message, numbers in host order.  Owned by whoever declares it, no pointers.
- * A decoded message is canonical: what the protocol says is ignored on receipt
- * (PmTime outside PMAccept, reserved bytes, bytes behind an IPv4 address) is zero.
+ * One message, numbers in host order; it contains no pointers. A decoded message is canonical: what
+ * the protocol says is ignored on receipt (PmTime outside PMAccept, reserved bytes, bytes behind an
+ * IPv4 address) is zero.
  */
 struct rsk_pm_msg {
 	enum rsk_pm_op op;
@@ -32,9 +32,9 @@ struct rsk_pm_msg {
 };
 
 /*
- * Invariants of a message that may be sent or acted on.
- * Returns 0, -EINVAL (op, ports, handle, field that this op does not carry) or
- * -EAFNOSUPPORT (IPV, or bytes behind an IPv4 address).
+ * Checks the invariants of a message that may be sent or acted on. Returns 0, -EINVAL (op, ports,
+ * handle, field that this op does not carry) or -EAFNOSUPPORT (IPV, or bytes behind an IPv4
+ * address).
  */
 int rsk_pm_msg_validate(const struct rsk_pm_msg *msg);
 
@@ -56,7 +56,7 @@ ssize_t rsk_pm_msg_encode(const struct rsk_pm_msg *msg, void *buf, size_t cap);
 /*
  * PMAccept to a PMReq: CpPort, AssocHandle and CpIPaddr from the request; the RDMA
  * address (16 bytes, IPv4 in the first 4), its port and PmTime from the PMSP.
- * Returns 0 or -EINVAL (not a PMReq, or an address nobody can connect to).
+ * Returns 0 or -EINVAL (not a PMReq, or an unusable address).
  */
 int rsk_pm_msg_accept(const struct rsk_pm_msg *req, const uint8_t ap_ip[static 16],
 		      uint16_t ap_port, uint8_t pm_time_s, struct rsk_pm_msg *out);
@@ -72,8 +72,8 @@ int rsk_pm_msg_deny(const struct rsk_pm_msg *req, struct rsk_pm_msg *out);
 int rsk_pm_msg_ack(const struct rsk_pm_msg *accept, struct rsk_pm_msg *out);
 
 /*
- * Does this PMAccept or PMDeny answer this PMReq?  The transaction's name is
- * (AssocHandle, CpIPaddr, CpPort); the AP's address may be another.
+ * True if this PMAccept or PMDeny answers this PMReq. (AssocHandle, CpIPaddr, CpPort) name the
+ * transaction; the AP's address may differ.
  */
 bool rsk_pm_msg_answers(const struct rsk_pm_msg *answer, const struct rsk_pm_msg *req);
 
