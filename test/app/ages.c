@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What ends a stream, or changes what it is used for, at each moment around its promotion: no warming here. */
+/*
+ * ages.c - tests what ends a stream, or changes its use, at each moment around its promotion: these
+ * cases do not warm the stream up.
+ */
 #include "app.h"
 
 static char buf[1 << 10];
 
-/* Streams of every age around the promotion, ended in a way of their own. */
+/*
+ * Opens streams and ends them with @end after different numbers of messages around the promotion.
+ */
 static void at_every_age(void (*end)(int fd, int age))
 {
 	enum {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls after which the kernel may be the only one who sees a stream, while bytes lie in the ring that its sender will
- * not repeat: it has gone on to TCP behind them. They are in the kernel's queue when the call returns, or it fails.
+ * alone.c - tests calls after which the kernel alone may serve a stream, while bytes lie in the
+ * ring that its sender will not repeat, since it has fallen back to TCP behind them. Either the
+ * bytes are in the kernel's queue when the call returns, or the call fails.
  */
 #include "hand_over.h"
 #include "rawclose.h"
@@ -13,12 +14,12 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 
-#define MOVED_BYTES 1500000u /* more than a ring: its sender gives the ring up */
+#define MOVED_BYTES 1500000u /* more than a ring: its sender falls back */
 #define FEW_BYTES 20000u
 
 static char buf[MOVED_BYTES];
 
-/* By an instruction of our own. */
+/* Reads by a system call instruction of the test's own, which no hook sees. */
 static bool kernel_has_all(int fd)
 {
 	size_t got = 0;
@@ -108,7 +109,7 @@ CASE(epoll, DIRECT, "a set that no hook saw made tells what the kernel has")
 	end(fd);
 }
 
-/* From now on this process makes no other: no relay can be had. */
+/* From now on this process cannot create another one, so no relay can start. */
 static void forbid_processes(void)
 {
 	struct sock_filter code[] = {
@@ -124,7 +125,7 @@ static void forbid_processes(void)
 		app_die("no filter");
 }
 
-/* What is refused has changed nothing: our own calls go on. */
+/* A call that was refused has changed nothing: the program's own calls go on. */
 static bool whole(int fd, bool refused)
 {
 	return refused ? app_recv_pattern(fd, MOVED_BYTES, 50000, 1) : kernel_has_all(fd);
@@ -162,7 +163,7 @@ CASE(no_relay, DIRECT, "where nothing helps the call fails, and nothing is lost"
 	end(fd);
 }
 
-/* Not preloaded: reads so many bytes, and the end. */
+/* Not preloaded: reads a number of bytes, and the end of stream. */
 HELPER(heir)
 {
 	char byte;
@@ -183,7 +184,7 @@ HELPER(first)
 	return 0;
 }
 
-/* Not preloaded: has the socket, and does not know of it. */
+/* Not preloaded: inherits the socket without knowing of it. */
 HELPER(stranger)
 {
 	(void)argc;
@@ -191,7 +192,7 @@ HELPER(stranger)
 	return 0;
 }
 
-/* What the parent has become: it has not got the socket. */
+/* What the parent executes: it has not got the socket. */
 HELPER(parent)
 {
 	(void)argc;
@@ -227,11 +228,12 @@ CASE(heir, DIRECT,
 	_exit(127);
 }
 
-/* By vfork, as descriptor @fd; @clear: FD_CLOEXEC goes in the child. */
+/* Starts a program by vfork, with descriptor @fd; @clear: clears FD_CLOEXEC in the child. */
 static void start(char **args, const char *what, int fd, bool clear)
 {
 	unsetenv("LD_PRELOAD");
-	/* NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork): the subject */
+	/* vfork() is the subject of the case. */
+	/* NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork) */
 	pid_t pid = vfork();
 
 	if (!pid) {
@@ -244,7 +246,7 @@ static void start(char **args, const char *what, int fd, bool clear)
 	app_reap(pid, what);
 }
 
-/* The end comes when it has read all the bytes. */
+/* The end of stream comes when the reader has read all the bytes. */
 static void client_of_heir(int fd)
 {
 	app_flag_wait(1);

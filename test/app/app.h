@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Differential socket tests: one behaviour per CASE().
+ * app.h - differential socket tests, one behaviour per CASE(); included by every family in
+ * test/app.
  *
  * A case is one function that runs in two processes, the server side and the client side. What it
  * records (returns, errno names, bytes, readiness) is its transcript. The runner starts the case on
  * kernel TCP, then with both sides, only the server and only the client preloaded, and compares the
  * transcripts line by line. So a case may record only facts that TCP guarantees.
  *
- * Barriers and transcripts live in one shared mapping, not behind descriptors: nothing here disturbs
- * descriptor numbers, closefrom() or poll sets.
+ * Barriers and transcripts live in one shared mapping, not behind descriptors: the harness does not
+ * disturb descriptor numbers, closefrom() or poll sets.
  */
 #ifndef APP_H
 #define APP_H
@@ -61,7 +62,10 @@ struct app_helper {
 		__attribute__((section("app_cases"), used)) = &app_case_##ident;                   \
 	static void case_##ident(void)
 
-/* A program that a case starts by exec of this very binary: app_self_argv(). Returns its exit code. */
+/*
+ * A program that a case starts by exec of this very binary, with app_self_argv(). The function
+ * returns its exit code.
+ */
 #define HELPER(ident)                                                                              \
 	static int helper_##ident(int argc, char **argv);                                          \
 	static const struct app_helper app_helper_##ident = { #ident, helper_##ident };            \
@@ -75,13 +79,19 @@ extern int app_side; /* 0: server, 1: client */
 
 /* --- transcript ------------------------------------------------------------------------------- */
 
-/* One line into this side's transcript; any thread, any forked or exec'ed process of the side. */
+/*
+ * Appends a line to this side's transcript; may be called by any thread and any forked or executed
+ * process of the side.
+ */
 void app_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void app_ret(const char *what, long ret, int err);
 void app_bytes(const char *what, const void *buf, size_t len);
 const char *app_errname(int err);
 
-/* Run a call, record its text, result and errno name; a success that touches errno shows too. */
+/*
+ * Runs a call and records its text, result and errno name. A successful call that changes errno is
+ * recorded as such.
+ */
 #define R(expr)                                                                                    \
 	({                                                                                         \
 		errno = 0;                                                                         \
@@ -91,7 +101,7 @@ const char *app_errname(int err);
 		errno = e_;                                                                        \
 		r_;                                                                                \
 	})
-/* As R(), with the bytes that the call put into buf. */
+/* As R(), and records the bytes that the call put into buf. */
 #define RB(buf, expr)                                                                              \
 	({                                                                                         \
 		long rb_ = R(expr);                                                                \
@@ -101,9 +111,9 @@ const char *app_errname(int err);
 	})
 #define LOG(...) app_log(__VA_ARGS__)
 
-/* The side cannot go on: recorded, then exit(3). */
+/* The side cannot go on: records the reason, then exit(3). */
 void app_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
-/* A vector over a text that is only read. */
+/* An iovec over a text that is only read. */
 #define IOV(text)                                                                                  \
 	{                                                                                          \
 		(void *)(uintptr_t)(text), sizeof(text) - 1                                        \
@@ -126,16 +136,16 @@ void app_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn
 
 void app_sync(void); /* barrier between the two sides (their main processes) */
 void app_flag_set(int flag, uint64_t value); /* 0..31, value > 0; wakes waiters */
-uint64_t app_flag_wait(int flag);	     /* until it is set; returns the value */
+uint64_t app_flag_wait(int flag);	     /* waits until it is set; returns the value */
 bool app_flag_is_set(int flag);
 int64_t app_now_ms(void);
-void app_pause_ms(int ms); /* a turn of a polling loop */
+void app_pause_ms(int ms); /* one round of a polling loop */
 
-void app_await_inq(int fd, int bytes); /* until FIONREAD says exactly this */
+void app_await_inq(int fd, int bytes); /* until FIONREAD returns exactly this */
 void app_await_outq_empty(int fd);
-short app_await_poll(int fd, short events, int timeout_ms); /* revents, 0 at the deadline */
+short app_await_poll(int fd, short events, int timeout_ms); /* returns revents, 0 at the deadline */
 void app_await_asleep(
-	pid_t tid); /* until this thread (of any process of ours) sleeps in the kernel */
+	pid_t tid); /* until this thread (of any process of the test) sleeps in the kernel */
 
 /* --- connections ------------------------------------------------------------------------------ */
 
@@ -161,37 +171,42 @@ int app_listen(unsigned int how); /* publishes the port */
 int app_accept(int listener);
 int app_connect(unsigned int how); /* waits for the port */
 int app_port(void);
-int app_open(unsigned int how); /* both sides: one connection; listener closed again */
+int app_open(unsigned int how); /* both sides: one connection; the listener is closed again */
 void app_open_more(unsigned int how, int *fds, int count);
 void app_warm(int fd); /* both sides, lock-step */
 /*
- * Both sides, after so many rounds of a case's own: is there another? At least @rounds; where it takes longer to get
- * into the ring (between hosts), until it is there.
+ * Called by both sides after @done rounds of a case's own warming: returns true if another round is
+ * needed. There are at least @rounds; where it takes longer to get into the ring (between hosts),
+ * rounds go on until the stream is there.
  */
 bool app_warm_goes_on(int fd, int done, int rounds);
 /*
- * Both sides, in lock-step: in the run with both sides preloaded the runner asserts that each process
- * has at least so many open streams whose both directions travel, and did travel, through the ring.
+ * Called by both sides, in lock-step. In the run with both sides preloaded the runner asserts that
+ * each process has at least @count open streams whose both directions are on the ring, and have
+ * moved bytes through it.
  */
 void app_expect_rings(int count);
-/* A port that nobody listens on, as long as the socket *holder lives. */
+/* Returns a port without a listener, as long as the socket *holder exists. */
 int app_dead_port(int *holder);
-void app_close(int fd); /* close that must succeed */
+void app_close(int fd); /* a close that must succeed */
 
 /* --- bytes ------------------------------------------------------------------------------------ */
 
 void app_pattern(void *buf, size_t len, uint64_t pos, unsigned int seed);
 bool app_pattern_ok(const void *buf, size_t len, uint64_t pos, unsigned int seed);
-/* Moves exactly len pattern bytes with blocking calls; false (recorded) on error, EOF, wrong byte. */
+/*
+ * Moves exactly @len pattern bytes with blocking calls; false (recorded) on error, EOF or a wrong
+ * byte.
+ */
 bool app_send_pattern(int fd, uint64_t len, size_t chunk, unsigned int seed);
 bool app_recv_pattern(int fd, uint64_t len, size_t chunk, unsigned int seed);
-/* Sets O_NONBLOCK and writes pattern bytes until EAGAIN; returns how many. */
+/* Sets O_NONBLOCK and writes pattern bytes until EAGAIN. Returns their number. */
 uint64_t app_fill(int fd, unsigned int seed);
-/* Round trips of 4 bytes; the number of right ones. One end goes first. */
+/* Round trips of 4 bytes; one end has @first set. Returns the number of right ones. */
 int app_pingpong(int fd, uint32_t rounds, bool first);
 void app_write_all(int fd, const void *buf, size_t len);
-size_t app_read_full(int fd, void *buf, size_t len); /* until len or EOF or error (recorded) */
-void app_drain(int fd, const char *what); /* to EOF or error: records total, digest, end */
+size_t app_read_full(int fd, void *buf, size_t len); /* until len, EOF or an error (recorded) */
+void app_drain(int fd, const char *what); /* to EOF or an error: records total, digest, end */
 #define SAY(fd, text) app_write_all(fd, text, sizeof(text) - 1)
 void app_hear(int fd, size_t len); /* reads exactly len bytes and records them */
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What happens to a socket before it is connected, and to the number it had: modes, copies, other kinds, exec. */
+/*
+ * before.c - tests what happens to a socket before it is connected, and to the descriptor number
+ * that it had: modes, copies, other kinds, exec.
+ */
 #include "app.h"
 
 #include <sys/un.h>
 
 static char buf[65536];
 
-/* In lock-step: warmed, in rings, and right. */
+/* In lock-step: warms the stream up, expects @rings streams in rings, and checks the bytes. */
 static void use(int fd, int rings)
 {
 	app_warm(fd);
@@ -26,7 +29,10 @@ static void connect_to_server(int fd)
 	}
 }
 
-/* Does a receive wait? Asked when the stream travels; a timeout stands in for ever. */
+/*
+ * Records whether a receive waits, once the stream is on the ring; a timeout replaces an endless
+ * wait.
+ */
 static void ask_mode(int fd)
 {
 	struct timeval soon = { .tv_usec = 20000 };
@@ -41,7 +47,8 @@ static void ask_mode(int fd)
 }
 
 enum how {
-	BY_CHILD, /* first: a fork takes streams off the rails between hosts, until they are used again */
+	/* first: between hosts a fork takes streams off the rails until they are used again */
+	BY_CHILD,
 	BY_SOCKET,
 	BY_FCNTL,
 	BY_IOCTL,
@@ -122,7 +129,7 @@ CASE(mode_unasked, DIRECT,
 
 		if (CLI)
 			connect_to_server(fd);
-		/* A pingpong that also works without blocking. */
+		/* A ping-pong that also works without blocking. */
 		for (uint32_t i = 0; i < 3000; i++) {
 			uint32_t got = 0;
 
@@ -192,7 +199,7 @@ CASE(dup_before, DIRECT, "a socket with copies is connected over one of them: al
 		fd[0] = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));
 		fd[1] = (int)MUST(dup(fd[0]));
 		fd[2] = (int)MUST(fcntl(fd[1], F_DUPFD, 70));
-		/* Another's copy, and one that is closed again. */
+		/* A copy of another socket, and one that is closed again. */
 		MUST(dup(MUST(socket(AF_INET, SOCK_STREAM, 0))));
 		app_close((int)MUST(dup(fd[2])));
 		connect_to_server(fd[1]);
@@ -214,7 +221,7 @@ CASE(dup_before, DIRECT, "a socket with copies is connected over one of them: al
 	app_sync();
 }
 
-/* The number of a closed TCP socket is given to a socket of another kind. */
+/* A socket of another kind gets the number of a closed TCP socket. */
 static void other_kind(int fd)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -234,7 +241,7 @@ static void other_kind(int fd)
 	app_close(udp);
 	int unix_listener = (int)MUST(socket(AF_UNIX, SOCK_STREAM, 0));
 
-	/* Abstract, of a name that the kernel chooses. */
+	/* Abstract, with a name that the kernel chooses. */
 	MUST(bind(unix_listener, (struct sockaddr *)&un, sizeof(un.sun_family)));
 	socklen_t len = sizeof(un);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Much data, many streams, and much of both from the first byte on, over the promotion. */
+/* bulk.c - tests much data, many streams, and both from the first byte on, across the promotion. */
 #include "app.h"
 
 static char buf[1 << 20];
@@ -18,7 +18,7 @@ static void flow_send(void *arg)
 	LOG("sent %d", app_send_pattern(flow->fd, flow->len, flow->chunk, flow->seed));
 }
 
-/* Both directions at once, flat out. */
+/* Both directions at once, at full speed. */
 static void duplex(int fd, uint64_t len, size_t out, size_t in)
 {
 	struct flow flow = { fd, len, out, (unsigned int)app_side };
@@ -144,7 +144,7 @@ CASE(promote_with_queue, DIRECT, "promoted while 40 KB wait unread in one direct
 		app_pattern(buf, 40000, 0, 1);
 		app_write_all(fd, buf, 40000);
 	}
-	/* One way only: what is queued the other way stays queued. */
+	/* One direction only: what is queued in the other one stays queued. */
 	for (int i = 0; i < 1500; i++) {
 		memset(small, 'q', sizeof(small));
 		if (CLI)
@@ -328,7 +328,10 @@ CASE(stop_and_go, DIRECT, "bursts of 1 MiB, each answered after the reader slept
 	app_close(fd);
 }
 
-/* Reads of @run bytes twice over by one readv, or by one read; after each, what is left, to the byte. */
+/*
+ * Reads twice @run bytes by one readv, or @run by one read; after each, checks the number of bytes
+ * left.
+ */
 static bool read_by_parts(int fd, size_t len, size_t run, unsigned int seed)
 {
 	size_t at = 0;

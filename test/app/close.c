@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ends of streams: half-close, EOF, and what can still be read and written. */
+/* close.c - tests ends of streams: half-close, EOF, and what can still be read and written. */
 #include "end_say.h"
 
 #include <sys/sendfile.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Control messages that a program asks for, before, while and after bytes arrive. */
+/* cmsg.c - tests control messages that a program enables before, while and after bytes arrive. */
 #include <sys/resource.h>
 
 #include "app.h"
 
 static char buf[256];
 
-/* @late: asked for once the bytes are there. */
+/* @late: enabled once the bytes are there. */
 static void told_what_is_left(bool late)
 {
 	int fd = app_open(WARM);
@@ -56,7 +56,9 @@ CASE(inq_late, DIRECT, "TCP_INQ, asked for behind the bytes: the same")
 #define STREAMS 10
 #define EACH 64000
 
-/* Every recvmsg() from now on, until all has come: how many had no message, or a wrong one. */
+/*
+ * Calls recvmsg() until everything has come. Returns how many calls had no message, or a wrong one.
+ */
 static int hear_with_messages(int fd)
 {
 	union {
@@ -109,7 +111,7 @@ CASE(inq_meanwhile, DIRECT, "TCP_INQ, asked for while bytes arrive: each recvmsg
 		app_close(fds[i]);
 }
 
-/* @room of control, what is left of it, and the message. */
+/* Receives with @room bytes of control buffer; records the room that is left, and the message. */
 static void hear_message(int fd, size_t len, size_t room, int flags)
 {
 	union {
@@ -126,7 +128,10 @@ static void hear_message(int fd, size_t len, size_t room, int flags)
 	LOG("  left %d", *(int *)(void *)CMSG_DATA(&control.align));
 }
 
-/* Who cannot have another descriptor cannot borrow the peer's, to hand back what lies in the ring. */
+/*
+ * A process that cannot open another descriptor cannot borrow the peer's, which the return of
+ * unread bytes needs.
+ */
 static void ask_without_files(int fd)
 {
 	struct rlimit was, none = { 0 };
@@ -191,7 +196,10 @@ CASE(inq_end, DIRECT, "the same, and the end is there, too, which counts")
 	app_close(fd);
 }
 
-/* Edges: who was told that nothing is left does not look again before the next one (gRPC). */
+/*
+ * Edge triggered: a program that was told that nothing is left does not check again before the next
+ * edge (as gRPC).
+ */
 CASE(inq_edge, DIRECT,
      "TCP_INQ and edges: read until nothing is left, never until EAGAIN; no edge is missing")
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections, pattern bytes, threads and processes for cases. */
+/*
+ * conn.c - the part of the harness that cases call for connections, pattern bytes, threads and
+ * processes; see app.h.
+ */
 #include "app.h"
 #include "shm.h"
 
@@ -9,7 +12,7 @@
 #include "side.h"
 
 #define WARM_ROUNDS 400
-#define WARM_MORE 20 /* between two looks whether it is in the ring by now */
+#define WARM_MORE 20 /* between two checks whether it is in the ring by now */
 #define WARM_BYTES 64
 
 unsigned int app_case_flags;
@@ -109,7 +112,7 @@ void app_open_more(unsigned int how, int *fds, int count)
 	int one = 1;
 	int listener = SRV ? app_listen(how) : -1;
 
-	app_sync(); /* the port is this listener's, not an earlier one's */
+	app_sync(); /* the published port is this listener's, not an earlier one's */
 	for (int i = 0; i < count; i++) {
 		fds[i] = SRV ? app_accept(listener) : app_connect(how);
 		if (how & NODELAY)
@@ -134,13 +137,13 @@ int app_open(unsigned int how)
 	return fd;
 }
 
-/* The client's port: the same at both sides, and no other stream's. */
+/* The client's port: both sides see the same one, and no other stream has it. */
 static int port_of(int fd)
 {
 	struct app_addr addr = { .len = sizeof(addr.ss) };
 
 	MUST(SRV ? getpeername(fd, &addr.sa, &addr.len) : getsockname(fd, &addr.sa, &addr.len));
-	return ntohs(addr.in.sin_port); /* where it is in IPv6, too */
+	return ntohs(addr.in.sin_port); /* IPv6 has it at the same offset */
 }
 
 static void warm_round(int fd)

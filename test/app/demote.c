@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An operator takes live streams off the ring and gives them back, again and again, while bytes go both ways: no byte
- * is lost, doubled or late, and nobody waits for ever.
+ * demote.c - tests an operator that demotes live streams and promotes them again, many times, while
+ * bytes go both ways: no byte is lost, duplicated or late, and no call waits for ever.
  */
 #include "operator.h"
 
 #define CHUNK 30000
-#define STOP                                                                                       \
-	1 /* flags: the operators of side 0 and 1 are through; then how much was sent by each */
-#define SENT 3 /* flags: how much was sent by each side, and 1 */
+#define STOP 1 /* flags: the operators of sides 0 and 1 have finished */
+#define SENT 3 /* flags: bytes sent by each side, plus 1 */
 #define PAIRS 4
 
 /* ---- load ---- */
@@ -18,11 +17,11 @@ struct half {
 	int fd;
 	unsigned int seed;
 	uint64_t bytes;
-	size_t most; /* bytes of a message, 0: as many as there can be */
+	size_t most; /* bytes of a message, 0: as many as possible */
 	bool ok;
 };
 
-/* Flat out, until all operators are through. */
+/* At full speed, until all operators have finished. */
 static void send_half(void *arg)
 {
 	struct half *h = arg;
@@ -60,7 +59,7 @@ static void recv_half(void *arg)
 	h->ok = h->ok && n == 0;
 }
 
-/* What either side has sent is what the other one has got. */
+/* Compares the number of bytes that each side has sent with what the other side has received. */
 static void compare(uint64_t sent, uint64_t got, bool ok)
 {
 	app_flag_set(SENT + app_side, sent + 1);
@@ -120,7 +119,10 @@ CASE(both_ends, DIRECT | LONG_RUN, "four streams, and an operator at each end")
 	threads_case(PAIRS, true, true);
 }
 
-/* Small messages one way: who only sends, or only receives, has to hear of it there. */
+/*
+ * Small messages in one direction: an end that only sends, or only receives, has to apply operator
+ * requests there.
+ */
 static void one_way(bool sender)
 {
 	pid_t o = operator_new(SRV ? !sender : sender, false);
@@ -149,8 +151,9 @@ CASE(one_way_receiver, DIRECT | LONG_RUN, "the same at who receives")
 }
 
 /*
- * One process holds both ends, and receives what it has sent: no call ever finds anything to do but its bytes. So many
- * calls at the most, and it has heard; a wish of nobody's is none.
+ * One process holds both ends, and receives what it has sent: its calls have no events to handle
+ * but these bytes. The stream must have applied a request after at most HEARD_BY calls; an invalid
+ * request has no effect.
  */
 #define HEARD_BY 1100 /* an eighth of a ring's cells, and some */
 
@@ -219,7 +222,10 @@ CASE(nothing_else_to_do, LONG_RUN,
 			LOG("by the ring: %s",
 			    !s[0] || (s[0]->tx && s[0]->rx && s[1]->tx && s[1]->rx) ? "yes" : "NO");
 		}
-		/* Of another life, of no known kind: looked at, and nothing is done. */
+		/*
+		 * Requests of another generation or of an unknown kind: they are read, and nothing
+		 * is done.
+		 */
 		for (int i = 0; s[0] && i < 2; i++) {
 			uint64_t word = s[0]->request + (i ? 0x100 + 77 : UINT64_C(1) << 32);
 
@@ -313,8 +319,9 @@ static bool flow_in(struct flow *f, unsigned int seed)
 }
 
 /*
- * Whatever the set tells is done; what it does not tell is not. A sender that is told of room by level has some to go
- * on with each time; one that is told by edge fills what there is, and is told when there is room again.
+ * Acts on what the set reports, and on nothing else. A level triggered sender sends a limited
+ * amount each time; an edge triggered one fills the available room, and gets an event when there is
+ * room again.
  */
 static void event_loop(uint32_t mode)
 {
@@ -351,7 +358,10 @@ static void event_loop(uint32_t mode)
 				ok = flow_out(f, out, over());
 				if (!mode || f->sent == before)
 					break;
-				/* By edge: until it is full, but what comes in is not to wait for that. */
+				/*
+				 * Edge triggered: sends until the stream is full, but what comes in
+				 * must not wait for that.
+				 */
 				if (!f->ended)
 					ok = ok && flow_in(f, 2 * at + (unsigned int)!app_side);
 			}

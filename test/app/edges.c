@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the kernel does at the edges of a call: its longest, its shortest answer, what it refuses, what it inherits. */
+/*
+ * edges.c - tests the kernel's behaviour at the limits of a call: its longest and shortest results,
+ * what it refuses, and what is inherited.
+ */
 #include <sys/resource.h>
 #include <sys/select.h>
 
@@ -17,7 +20,7 @@ static char *run_of(size_t len)
 	return buf;
 }
 
-/* One buffer as all of its runs. */
+/* A vector whose runs all use the same buffer. */
 static void vector_of(struct iovec iov[RUNS], char *buf)
 {
 	for (int i = 0; i < RUNS; i++)
@@ -221,9 +224,9 @@ CASE(exceptions_alone, DIRECT,
 }
 
 /*
- * The kernel stamps what arrives from some time after a socket has asked for that, by work that
- * it puts off. Asks, waits until a datagram has a stamp, and returns the socket: as long as it is
- * open, stamps are made.
+ * The kernel starts to stamp arriving packets some time after a socket has requested it, by
+ * deferred work. Requests stamps, waits until a datagram has one, and returns the socket: as long
+ * as it is open, stamps are made.
  */
 static int stamping(void)
 {
@@ -247,7 +250,7 @@ static int stamping(void)
 	return fd;
 }
 
-/* @option of the listener, and so of what is accepted. */
+/* Sets @option on the listener, from which accepted sockets inherit it. */
 static void stamped(int option, int value)
 {
 	struct iovec iov = { &(char){ 0 }, 1 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What poll says of a stream at its end, into the transcript; for the families that end streams. */
+/*
+ * end_say.h - records in the transcript what poll reports of a stream at its end; for the families
+ * that end streams.
+ */
 #ifndef APP_END_SAY_H
 #define APP_END_SAY_H
 

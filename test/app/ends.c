@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The end of a stream whose bytes are unread: who is told of it has all that came before it. */
+/*
+ * ends.c - tests the end of a stream whose bytes are unread: a program that is told of the end gets
+ * all that came before it.
+ */
 #include "app.h"
 #include "rawclose.h"
 
@@ -57,7 +60,7 @@ static void inq(int fd)
 	LOG("inq %d", n);
 }
 
-/* Bytes in many pieces and the end at once, while who is told sleeps or asks. */
+/* Sends bytes in many pieces and the end at once, while the other side sleeps or polls. */
 static void send_all(int fd, unsigned int seed)
 {
 	R(app_send_pattern(fd, BYTES, 1000, seed));
@@ -187,7 +190,10 @@ CASE(less_than_wanted, DIRECT,
 	app_close(fd);
 }
 
-/* As a firewall's or an operator's reset comes: neither program has done anything. Once told, it is an end. */
+/*
+ * Aborts the socket as a firewall's or an operator's reset does, without an action of either
+ * program. Once reported, it is an end of stream.
+ */
 static void abort_under(bool half, bool by_read)
 {
 	struct sockaddr none = { .sa_family = AF_UNSPEC };
@@ -263,7 +269,7 @@ CASE(aborted_asleep, DIRECT,
 		app_close(fds[i]);
 }
 
-/* ---- what is sent then ---- */
+/* ---- sends after the abort ---- */
 
 static void abort_it(int fd)
 {
@@ -312,7 +318,7 @@ static void told_by_many(int fd)
 	R(recvmmsg(fd, &msg, 1, 0, NULL));
 }
 
-/* The last two find what is unread, and are not told. */
+/* The last two find the unread bytes, and get no error. */
 static void (*const told[])(int fd) = { told_by_poll, told_by_a_set,  told_by_option,
 					told_by_many, told_by_a_peek, told_by_read };
 
@@ -416,7 +422,10 @@ CASE(aborted_under_send, DIRECT, "the same under a send that waits for room, and
 		app_close(fds[i]);
 }
 
-/* As `ss -K` does it, where the kernel and our rights allow that; false: the peer resets it. */
+/*
+ * Destroys the socket as `ss -K` does, where the kernel and the test's rights allow that; false:
+ * the peer has to reset it.
+ */
 static bool destroy(int fd)
 {
 	struct {

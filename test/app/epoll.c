@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* epoll: level, edge, oneshot, MOD, wake-ups. One thread waits. */
+/* epoll.c - tests epoll: level, edge, oneshot, MOD, wake-ups. One thread waits. */
 #include "epoll_say.h"
 
 static char buf[16];
@@ -252,7 +252,7 @@ CASE(out_and_in, DIRECT, "a registration that is taken out is gone, and comes ba
 		wait_say("one shot", ep, 0);
 		wait_say("no other", ep, 0);
 		DEL(ep, fd);
-		/* Another set, another number, and back. */
+		/* Moves it to another set, to another number, and back. */
 		ADD(other, fd, EPOLLIN, 7);
 		wait_say("other set", other, 0);
 		wait_say("out of this", ep, 0);
@@ -275,7 +275,7 @@ CASE(out_and_in, DIRECT, "a registration that is taken out is gone, and comes ba
 		wait_say("read", ep, 0);
 		DEL(ep, fd);
 		app_sync();
-		/* The end comes while it is out. */
+		/* The end comes while it is in no set. */
 		app_await_poll(fd, POLLRDHUP, 5000);
 		app_sync();
 		wait_say("out at the end", ep, 0);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the epoll families share: waiting and recording, registration in one line. */
+/*
+ * epoll_say.h - shared by the epoll families: waits and records events, and registers in one line.
+ */
 #ifndef APP_EPOLL_SAY_H
 #define APP_EPOLL_SAY_H
 
 #include "app.h"
 
-/* Waits and records the events, ordered by their data. */
+/* Order of the recorded events. */
 static inline int by_data(const void *a, const void *b)
 {
 	const struct epoll_event *x = a, *y = b;

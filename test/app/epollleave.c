@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * epollleave: a stream in an epoll set goes back to TCP; the set tells what it would have told
- * without that.
+ * epollleave.c - tests a stream in an epoll set that falls back to TCP: the set reports what it
+ * would have reported without that.
  */
 #include "epoll_say.h"
 
-/* Whoever reads a FILE sees the kernel alone: the stream leaves the ring for good. */
+/* A FILE reads from the kernel only: the stream leaves the ring for good. */
 static void leave_by_stdio(int fd)
 {
 	int copy = (int)MUST(dup(fd));
@@ -118,7 +118,7 @@ CASE(oneshot_asleep, DIRECT, "it stays silent for a thread that sleeps on the se
 	app_close(fd);
 }
 
-/* An edge that was told is not told again because the stream changes its path. */
+/* An edge that was reported is not reported again because the stream changes its path. */
 static void edges(void (*leave)(int fd))
 {
 	int fd = app_open(WARM), ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC));

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An epoll set that is watched itself: in another set, in poll, in select. What it shows is true at any time. */
+/*
+ * epollnest.c - tests an epoll set that is watched itself: in another set, in poll, in select. Its
+ * readiness is right at any time.
+ */
 #include "epoll_say.h"
 
 #include <sys/select.h>
 
-/* The kernel's word on @ep by poll and by select, without waiting on it. */
+/* Records what poll and select report of @ep, without a wait on it. */
 static void shows(const char *what, int ep)
 {
 	struct pollfd p = { .fd = ep, .events = POLLIN | POLLOUT };
@@ -419,7 +422,7 @@ CASE(both_asleep, DIRECT, "a thread sleeps on the set, one on the set around it:
 	app_close(fd);
 }
 
-/* A set in a set over fork; @late: put there by the child alone. */
+/* A nested set across a fork; @late: only the child adds it. */
 static void over_fork(bool late)
 {
 	int fd = app_open(WARM | NODELAY);

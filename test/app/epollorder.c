@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * epollorder: one epoll_wait() tells descriptors in the order in which they became ready, whether
- * they go by the ring or by TCP. In each case one connection is warm (when both ends are preloaded:
- * on the ring), others are fresh.
+ * epollorder.c - tests that one epoll_wait() returns descriptors in the order in which they became
+ * ready, whether they go by the ring or by TCP. In each case one connection is warm (when both ends
+ * are preloaded: on the ring), others are fresh.
  */
 #include "epoll_say.h"
 
 #define ROUNDS 10
 
-/* The events as they come, by their data. */
+/* Records the events in the order returned, by their data. */
 static int in_order(const char *what, int ep, int max, int timeout_ms)
 {
 	struct epoll_event ev[8];
@@ -56,7 +56,7 @@ static void close_set(struct set *s)
 	app_close(s->fresh);
 }
 
-/* Both have become ready, one after the other, while nobody waited. */
+/* Both have become ready, one after the other, during no wait. */
 static void later(uint32_t how, int max)
 {
 	struct set s = open_set(how);
@@ -99,7 +99,7 @@ CASE(fresh_first_one_edge, DIRECT, "the same, one event a call, EPOLLET")
 	later(EPOLLET, 1);
 }
 
-/* What the last answer told is there still: it comes before what has become ready since. */
+/* What the last wait returned is still ready: it comes before what has become ready since. */
 static void told_before(bool warm_told)
 {
 	struct set s = open_set(0);
@@ -134,7 +134,7 @@ CASE(told_fresh, DIRECT, "TCP that was told, then a ring becomes ready too")
 	told_before(false);
 }
 
-/* Room to send is there from the beginning: who was registered first is told first. */
+/* Both have room to send from the beginning: the one registered first is returned first. */
 static void registered(uint32_t how)
 {
 	struct set s = open_set(0);
@@ -178,7 +178,7 @@ CASE(registered_once, DIRECT, "the same, EPOLLONESHOT")
 	registered(EPOLLONESHOT);
 }
 
-/* Who is ready all the time does not keep the other one out, whichever it is. */
+/* A stream that is always ready does not keep the other one out, whichever it is. */
 static void fair(bool warm_stays)
 {
 	struct set s = open_set(0);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* epoll: errors, user data, nesting, copies of descriptors, masks, loops. One thread waits. */
+/*
+ * epollset.c - tests epoll: errors, user data, nesting, copies of descriptors, masks, loops. One
+ * thread waits.
+ */
 #include "epoll_say.h"
 
 #include <sys/eventfd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* exec and spawn: streams that go on in another program. */
+/* exec.c - tests exec and spawn: streams that go on in another program. */
 #include "hand_over.h"
 
 #include <pty.h>
@@ -136,7 +136,7 @@ static int give_fork_parent_stays(int fd)
 {
 	pid_t pid = fork();
 
-	/* The parent keeps its copy open and idle until the child is done. */
+	/* The parent keeps its copy open and idle until the child has ended. */
 	if (!pid) {
 		execv(app_self(), app_self_argv("serve", number(fd), NULL));
 		_exit(127);

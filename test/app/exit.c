@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Threads that go on while another one is in exit(): to them nothing changes until the process is gone. */
+/*
+ * exit.c - tests threads that go on while another one is in exit(): for them nothing changes until
+ * the process is gone.
+ */
 #define _GNU_SOURCE
 #include "app.h"
 
@@ -24,8 +27,8 @@ static ssize_t end_write(void *cookie, const char *text, size_t len)
 }
 
 /*
- * exit() with @fn run late in it: a FILE that is not flushed is, when all handlers and the destructors of all
- * libraries have run.
+ * Calls exit() so that @fn runs late in it: an unflushed FILE is flushed when all handlers and the
+ * destructors of all libraries have run.
  */
 static void exit_through(void (*fn)(void))
 {
@@ -39,7 +42,10 @@ static void exit_through(void (*fn)(void))
 	exit(0);
 }
 
-/* One answer for each turn that the client begins; what the set says is what was put in, and no more. */
+/*
+ * Answers each turn that the client begins; the set must return the user data that was registered,
+ * and nothing else.
+ */
 static void serve_epoll(void *arg)
 {
 	(void)arg;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SIGSEGV and SIGBUS of a program with streams on the ring: its own, as if nobody else looked at them. */
+/*
+ * faults.c - tests SIGSEGV and SIGBUS of a program with streams on the ring: the program gets its
+ * own faults as without the library.
+ */
 #include <setjmp.h>
 #include <sys/resource.h>
 
@@ -53,7 +56,7 @@ static char *nowhere(void)
 	return p;
 }
 
-/* How a child ends that does @how. */
+/* Records how a child ends that runs @how. */
 static void child(const char *what, void (*how)(int fd), int fd)
 {
 	struct rlimit none = { 0 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Descriptor numbers: dup in all forms, lowest free number, closing of ranges, flags. */
+/*
+ * fds.c - tests descriptor numbers: all forms of dup, the lowest free number, closing of ranges,
+ * flags.
+ */
 #include "app.h"
 
 #include <dirent.h>
@@ -447,7 +450,10 @@ static void linger(int i)
 		atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Who sleeps in recv keeps the file, whatever becomes of the number, and when its byte comes. */
+/*
+ * A thread that sleeps in recv keeps the file, whatever becomes of the number, and whenever the
+ * byte comes.
+ */
 CASE(number_taken_under_recv, DIRECT,
      "100 times: a number is closed under a recv as its byte comes, and is a pipe's with bytes at once")
 {

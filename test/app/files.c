@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sendfile, splice, tee, vmsplice, copy_file_range and aio on streams. */
+/* files.c - tests sendfile, splice, tee, vmsplice, copy_file_range and aio on streams. */
 #include "app.h"
 
 #include <aio.h>
@@ -44,7 +44,7 @@ CASE(sendfile_out, DIRECT, "sendfile with and without an offset, past the end of
 	app_close(fd);
 }
 
-/* On a disk, if that is where temporary files are; @cold: not in the page cache any more. */
+/* Makes a file on a disk, if temporary files are on one; @cold: not in the page cache any more. */
 static int make_disk_file(size_t len, bool cold)
 {
 	int file = (int)MUST(open(P_tmpdir, O_TMPFILE | O_RDWR, 0600));

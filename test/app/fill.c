@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* More than fits: partial writes until EAGAIN, blocked writes, large messages. */
+/*
+ * fill.c - tests more data than fits: partial writes until EAGAIN, blocked writes, large messages.
+ */
 #include "app.h"
 
 static char buf[1 << 20];
 
-/* Writes until EAGAIN, tells the reader how much; both record that it was the same. */
+/* Writes until EAGAIN and tells the reader how much; both sides record whether it was the same. */
 static void fill_and_drain(int fd, ssize_t (*put)(int fd, const void *from, size_t len))
 {
 	uint64_t total = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The MSG_* flags of receive calls. */
+/* flags.c - tests the MSG_* flags of receive calls. */
 #include "app.h"
 
 static char buf[1 << 20];
@@ -153,7 +153,10 @@ CASE(peek_over_the_change, 0,
 	int fd = app_open(NODELAY);
 	char byte = 'x';
 
-	/* One way is read at once, so that the stream is joined; what goes the other way lies unread. */
+	/*
+	 * One direction is read at once, so that the stream is paired; what goes the other way
+	 * stays unread.
+	 */
 	for (int i = 0; i < 400; i++) {
 		if (CLI) {
 			MUST(send(fd, &byte, 1, 0));

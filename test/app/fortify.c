@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Built with -O2 -D_FORTIFY_SOURCE=2: buffers of known size and lengths that are not make the calls
- * below go to __read_chk, __recv_chk, __recvfrom_chk, __poll_chk, __ppoll_chk, __fdelt_chk,
- * __dprintf_chk and __vdprintf_chk. A ctest looks for them among this program's symbols.
+ * fortify.c - tests the fortified calls. Built with -O2 -D_FORTIFY_SOURCE=2: buffers of known size
+ * and lengths that are not known make the calls below go to __read_chk, __recv_chk, __recvfrom_chk,
+ * __poll_chk, __ppoll_chk, __fdelt_chk, __dprintf_chk and __vdprintf_chk. A ctest checks that this
+ * program references these symbols.
  */
 #include "app.h"
 

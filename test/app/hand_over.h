@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A stream that changes hands with bytes queued: the two ends of it. */
+/*
+ * hand_over.h - the two ends of a stream that is handed over with bytes queued; for the families
+ * that pass streams on.
+ */
 #ifndef APP_HAND_OVER_H
 #define APP_HAND_OVER_H
 
@@ -47,7 +50,7 @@ static inline void client_of_serve(int fd)
 	R(read(fd, text, 1));
 }
 
-/* The stream has 6 unread bytes when it changes hands; the rest comes after. */
+/* The stream has 6 unread bytes when it is handed over; the rest comes after. */
 static inline void hand_over(int (*give)(int fd))
 {
 	int fd = app_open(WARM | NODELAY);

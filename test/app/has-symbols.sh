@@ -1,5 +1,5 @@
 #!/bin/sh
-# has-symbols.sh PROGRAM SYMBOL...: does the program call each of these?
+# has-symbols.sh PROGRAM SYMBOL...: fails unless the program calls each of these symbols.
 program=$1
 shift
 symbols=$(nm -D --undefined-only "$program") || exit 1

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * held: a stream with bytes unread that several processes hold, or that one held which is gone: who
- * waits is told of those bytes, the peer of the reset that leaving them unread is.
+ * held.c - tests a stream with unread bytes that several processes hold, or that a process held
+ * which is gone: a waiter gets those bytes, and the peer gets the reset that leaving them unread
+ * causes.
  */
 #include "epoll_say.h"
 #include "held.h"
@@ -15,7 +16,7 @@ static void say_linger(int fd, const char *when)
 	LOG("%s: linger %d %d, %u bytes", when, l.l_onoff, l.l_linger, len);
 }
 
-/* What the other end sees of a reset: polled, by a send, and behind that. */
+/* Records what the other end sees of a reset: in poll, in a send, and after that. */
 static void see_reset(int fd)
 {
 	app_await_poll(fd, POLLHUP, 5000);
@@ -26,7 +27,7 @@ static void see_reset(int fd)
 	R(write(fd, "x", 1));
 }
 
-/* The client's end is a child's alone, which is killed with what the server has sent unread. */
+/* A child alone holds the client's end, and is killed with the server's bytes unread. */
 static int killed_alone(const char *before)
 {
 	pid_t pid;
@@ -104,7 +105,10 @@ CASE(alone_killed_epoll, 0, "the same told by an epoll set, and by SO_ERROR")
 	app_sync();
 }
 
-/* Ten bytes that were unread when the client forked; then it closes, and a child alone holds them. */
+/*
+ * Ten bytes were unread when the client forked; then the client closes, and a child alone holds
+ * them.
+ */
 static void last_holder(void (*child)(int fd), bool die)
 {
 	int fd = app_open(WARM);
@@ -301,7 +305,7 @@ CASE(reset_before_fork, DIRECT,
 	app_sync();
 }
 
-/* Forked with bytes and the end of the ring unread; the child, or the parent, reads them. */
+/* Forks with bytes and the end of the ring unread; the child, or the parent, reads them. */
 static void end_unread(bool child_reads)
 {
 	int fd = app_open(WARM);
@@ -350,7 +354,7 @@ CASE(reset_behind_much, DIRECT,
 	int fd = app_open(WARM);
 
 	if (SRV) {
-		for (int i = 0; i < 4; i++) /* just over what one round takes of a small ring */
+		for (int i = 0; i < 4; i++) /* just over what one round takes from a small ring */
 			app_write_all(fd, much, 4149);
 		app_sync();
 		MUST(setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the families of streams that several processes hold share: a child that holds one, what it reads. */
+/*
+ * held.h - shared by the families of streams that several processes hold: a child that holds a
+ * stream, and what it reads.
+ */
 #ifndef APP_HELD_H
 #define APP_HELD_H
 
@@ -7,7 +10,7 @@
 
 static char buf[4096];
 
-/* Lives until it is killed; @first is what it does before @flag. */
+/* Forks a child that runs @first, sets @flag, and lives until it is killed. */
 static inline pid_t holder(int fd, int flag, void (*first)(int fd))
 {
 	pid_t pid = (pid_t)MUST(fork());

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* heldset: sets with streams that several processes hold since a fork, with bytes unread before it. */
+/*
+ * heldset.c - tests epoll sets with streams that several processes hold after a fork, with bytes
+ * unread before it.
+ */
 #include "epoll_say.h"
 #include "held.h"
 
@@ -74,7 +77,7 @@ CASE(registered_under_sleeper, DIRECT, "the same while a thread sleeps on the se
 	app_close(fd);
 }
 
-/* Two sets that a child has, too, which has nothing of what comes later. */
+/* Two sets that a child has, too; it has nothing that is made later. */
 static pid_t sets_of_two(int *ep, int *edge)
 {
 	pid_t pid;
@@ -170,7 +173,7 @@ static void polled(int fd, const char *when)
 	LOG("%s: %d %x", when, n, (unsigned int)p.revents);
 }
 
-/* @early: the set is there, and has the stream, before the fork. */
+/* @early: the set exists, and has the stream, before the fork. */
 static void watched(bool early)
 {
 	int fd = app_open(WARM), ep, outer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every call that moves bytes, in its plain use. */
+/* io.c - tests every call that moves bytes, in its plain use. */
 #include "app.h"
 
 static char buf[1 << 20];
@@ -477,7 +477,7 @@ CASE(nonblock_empty, DIRECT, "O_NONBLOCK: nothing there is EAGAIN in every call"
 	app_close(fd);
 }
 
-/* What a program that takes no notice of a failed read asks for. */
+/* The length that a program passes which ignores a failed read. */
 CASE(length_of_minus_one, DIRECT, "a length of -1 is no range: nothing is sent, nothing is read")
 {
 	int fd = app_open(WARM);

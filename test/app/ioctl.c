@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What ioctl() and fcntl() count, switch and signal. */
+/* ioctl.c - tests what ioctl() and fcntl() count, switch and signal. */
 #include "app.h"
 
 #include <linux/sockios.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One large blocking call on a fresh connection: the kernel makes it whole, the library in pieces. */
+/*
+ * large.c - tests one large blocking call on a fresh connection: the kernel sends it whole, the
+ * library in chunks.
+ */
 #include "app.h"
 
 #define BYTES (48u << 20)
@@ -19,13 +22,13 @@ static void count_signal(int sig)
 	(void)sig;
 }
 
-/* Part of it: more than nothing, less than all; how much is the buffers' affair. */
+/* Classifies a result: more than nothing and less than all depends on the buffers. */
 static const char *part(ssize_t n)
 {
 	return n <= 0 ? "none" : n < (ssize_t)BYTES ? "a part" : "all";
 }
 
-/* Between hosts all of it would be sent before a fresh one is mapped. */
+/* Between hosts all of it would be sent before a fresh stream has a mapping. */
 static int open_fresh(void)
 {
 	return app_open(getenv("APP_WARM_S") ? WARM : COLD);
@@ -67,7 +70,7 @@ CASE(one_sendmsg, LONG_RUN, "the same from a vector of odd pieces, and a second 
 	app_close(fd);
 }
 
-/* A handler, restarting or not, ends a send that has taken a part. */
+/* A signal handler, restarting or not, ends a send that has taken a part. */
 static void interrupted(int flags)
 {
 	int fd = open_fresh();

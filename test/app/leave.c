@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A stream leaves the ring for good, with bytes unread: none is lost, none comes late. */
+/*
+ * leave.c - tests a stream that leaves the ring for good, with bytes unread: none is lost, none
+ * comes late.
+ */
 #include "app.h"
 
 static char buf[16];
 
-/* SO_TIMESTAMP takes a stream back to TCP: what lies unread in the ring then has to be read all the same. */
+/* SO_TIMESTAMP makes a stream fall back to TCP: what is unread in the ring must still be read. */
 CASE(leave_unread, DIRECT, "time stamps asked for with bytes unread")
 {
 	int fd = app_open(WARM);

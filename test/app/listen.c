@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Listeners and addresses: restart, reuse of a four-tuple at once, fast open, short connections. */
+/*
+ * listen.c - tests listeners and addresses: restart, immediate reuse of a four-tuple, fast open,
+ * short connections.
+ */
 #include "app.h"
 
 #include <arpa/inet.h>
@@ -37,7 +40,7 @@ CASE(listener_shutdown, 0, "shutdown of a listener: accept is EINVAL, clients ar
 		app_sync();
 		app_sync();
 		R(listen(listener, 5));
-		/* The port was the kernel's choice: it may be another one now. */
+		/* The kernel chose the port: it may be another one now. */
 		addr.len = sizeof(addr.ss);
 		MUST(getsockname(listener, &addr.sa, &addr.len));
 		app_flag_set(0, ntohs(addr.in.sin_port));
@@ -220,9 +223,9 @@ CASE(tuple_reused_cold, 0, "the same four-tuple again at once, 50 times, only so
 		good += app_pingpong(fd, (uint32_t)i * 5, CLI) == i * 5;
 		app_sync();
 		/*
-		 * One after the other. Both at once, the next SYN was refused once, on kernel TCP alone. Inferred:
-		 * a reset that meets a socket on its way to TIME-WAIT is missed, and one in FIN-WAIT-2 answers SYN
-		 * by RST.
+		 * One after the other. When both closed at once, the next SYN was refused once, on
+		 * kernel TCP alone. Inferred: a reset that meets a socket on its way to TIME-WAIT
+		 * is missed, and one in FIN-WAIT-2 answers SYN by RST.
 		 */
 		if (CLI)
 			app_close(fd);
@@ -287,7 +290,7 @@ CASE(self_connect, 0, "a socket connected to itself")
 	struct app_addr addr;
 	int holder, good = 0, nodelay = 1, port = app_dead_port(&holder);
 
-	/* One side after the other, so that both do not draw the same port. */
+	/* One side after the other, so that they do not get the same port. */
 	if (CLI)
 		app_sync();
 	app_close(holder);

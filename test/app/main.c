@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Command line of a family: list, run and compare cases; or be one side of a case, or a helper. */
+/*
+ * main.c - the command line of a family: lists, runs and compares cases; in the processes that the
+ * runner starts, runs one side of a case, or a helper.
+ */
 #include "app.h"
 #include "shm.h"
 
@@ -72,7 +75,7 @@ static int run_helper(int argc, char **argv)
 	return 4;
 }
 
-/* What the runner hands over by the environment. */
+/* A variable that the runner passes in the environment. */
 static const char *handed(const char *name)
 {
 	const char *value = getenv(name);
@@ -82,7 +85,7 @@ static const char *handed(const char *name)
 	return value;
 }
 
-/* Started by the runner, maybe preloaded: environment APP_SHM, APP_SIDE, APP_CASE. */
+/* A process started by the runner, perhaps preloaded; environment: APP_SHM, APP_SIDE, APP_CASE. */
 static int be_side(void)
 {
 	const struct app_case *cs = find_case(handed("APP_CASE"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Many streams between two processes. */
+/* many.c - tests many streams between two processes. */
 #include "app.h"
 
 #include <sys/resource.h>
@@ -12,7 +12,7 @@ enum {
 
 static int fds[MANY], the_ep;
 
-/* How many fds each side may have does not matter to the case, as long as it is enough. */
+/* The limit of descriptors does not matter to the case, as long as it is large enough. */
 static void more_fds(void)
 {
 	struct rlimit lim;
@@ -47,7 +47,7 @@ static void open_many(void)
 	LOG("opened, good %d", good);
 }
 
-/* Each of them once, told of by one set that has all of them. */
+/* Answers each stream once, as reported by one set that has all of them. */
 static void answer_all(void)
 {
 	int answered = 0;
@@ -91,7 +91,10 @@ CASE(many_streams, DIRECT | LONG_RUN,
 		app_close(fds[i]);
 }
 
-/* More than a link hands out ids for before it begins again: rings in which another stream's slots lie. */
+/*
+ * More streams than a link has ids for before it reuses them: their rings contain slots of earlier
+ * streams.
+ */
 CASE(one_after_another, DIRECT, "400 short streams, one after the other, of the same two processes")
 {
 	int listener = SRV ? app_listen(COLD) : -1, good = 0, one = 1;
@@ -111,7 +114,10 @@ CASE(one_after_another, DIRECT, "400 short streams, one after the other, of the 
 	LOG("good %d", good);
 }
 
-/* Pages of memory that this process and its children share, whoever touched them. */
+/*
+ * Resident pages of memory that this process shares with its children, whichever of them touched
+ * the pages.
+ */
 static int shared_pages(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");

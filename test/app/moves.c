@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every function of libc that takes a descriptor and moves bytes, on a direct stream: returns, errors, bytes and their
- * order are kernel TCP's. What a call may not do behind the ring's back shows as bytes out of their place.
+ * moves.c - tests every function of libc that takes a descriptor and moves bytes, on a direct
+ * stream: returns, errors, bytes and their order are those of kernel TCP. A call that bypasses the
+ * ring shows as bytes out of their place.
  */
 #include "app.h"
 
@@ -27,7 +28,7 @@ static int fd, other, two[2];
 static struct iovec vector[2] = { IOV("[one"), IOV("two]") }, into[2];
 static off_t at;
 
-/* ---- what stands at the other end of a copy ---- */
+/* ---- the other end of a copy ---- */
 
 static void nothing(void)
 {
@@ -92,7 +93,7 @@ static void event(void)
 	other = (int)MUST(eventfd(5, EFD_NONBLOCK));
 }
 
-/* A pipe with something in it; `other` is its reading end, two[1] the other. */
+/* A pipe with some bytes in it; `other` is its reading end, two[1] its writing end. */
 static void piped(void)
 {
 	MUST(pipe(two));

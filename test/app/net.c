@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making connections: families, accept, connect and its failures. */
+/* net.c - tests how connections are made: families, accept, connect and its failures. */
 #include "app.h"
 
 #include <arpa/inet.h>

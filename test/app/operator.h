@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * operator.h - who wishes of live streams that they go by TCP, or by the ring: a process of its own, which writes
- * wishes as `rsock demote` does; where there is no library it finds nobody to wish for. It looks whether it was heard.
+ * operator.h - a process that sends operator requests for live streams, to go by TCP or by the
+ * ring: it writes requests as `rsock demote` does and checks that they are applied. Without the
+ * library it finds no streams. For the families that demote streams.
  */
 #ifndef APP_OPERATOR_H
 #define APP_OPERATOR_H
@@ -12,11 +13,11 @@
 #include "app.h"
 
 #define ROUNDS 100
-#define PATIENCE_MS 20 /* each round */
-#define SURE_MS 100    /* one wish of those that are awaited */
-#define LONG_MS 20000  /* for as many demotions as there have to be */
-#define STOP 1	       /* flags: the operators of side 0 and 1 are through */
-#define GO 5	       /* and whose streams are meant */
+#define PATIENCE_MS 20 /* of each round */
+#define SURE_MS 100    /* for one request of those that are awaited */
+#define LONG_MS 20000  /* for the required number of demotions */
+#define STOP 1	       /* flags: the operators of sides 0 and 1 have finished */
+#define GO 5	       /* flags: the processes whose streams are meant */
 
 static struct rsk_stats_segment *segment_of(pid_t pid)
 {
@@ -65,7 +66,10 @@ static bool heard(const struct rsk_stats_stream *s)
 	       __atomic_load_n(&s->request, __ATOMIC_RELAXED);
 }
 
-/* It has heard; and, if that is asked for, bytes go both ways by TCP, or one way at least by the ring. */
+/*
+ * The request was read; with @whole, also applied: both directions are on TCP, or at least one is
+ * on the ring.
+ */
 static bool settled(const struct rsk_stats_stream *s, bool whole)
 {
 	bool tx = __atomic_load_n(&s->tx, __ATOMIC_RELAXED) == RSK_PATH_RING;
@@ -79,7 +83,7 @@ static bool settled(const struct rsk_stats_stream *s, bool whole)
 	       (rsk_stats_request_kind(s->request) == RSK_REQUEST_DEMOTE ? !tx && !rx : tx || rx);
 }
 
-/* Until all have heard, or done it. */
+/* Waits until all streams have read their requests, or with @whole applied them. */
 static void await_settled(const struct rsk_stats_segment *seg, uint32_t count, bool whole,
 			  int64_t deadline)
 {
@@ -92,7 +96,10 @@ static void await_settled(const struct rsk_stats_segment *seg, uint32_t count, b
 	}
 }
 
-/* Some of the streams of the segment's processes, at random. Waits a moment until they have heard, or done it. */
+/*
+ * Sends random requests to some of the streams. Waits a moment until they have read, or applied,
+ * them.
+ */
 static int one_round(struct rsk_stats_segment *seg, unsigned int *dice)
 {
 	bool whole = rand_r(dice) % 2;
@@ -130,9 +137,10 @@ static uint32_t count_demotions(const struct rsk_stats_segment *seg)
 }
 
 /*
- * Rounds of chance may wish twice for the same, or for the ring's end before it was begun: how often a stream has left
- * its ring is chance as well. Now one wish after the other, until it is so many times; each awaited, but not for ever:
- * who only sends does not look at what says that nothing more will come by the ring.
+ * Random rounds may repeat a request, or end the ring's use before it began, so the number of
+ * demotions is random as well. This sends one request after the other until the number is reached.
+ * It waits for each, but not for ever: an end that only sends does not check for the report that
+ * nothing more will come by the ring.
  */
 static bool demoted_often(struct rsk_stats_segment *seg, uint32_t times)
 {
@@ -150,7 +158,10 @@ static bool demoted_often(struct rsk_stats_segment *seg, uint32_t times)
 	return count_demotions(seg) >= times;
 }
 
-/* 0: as it is to be; else how it is not. Of streams that were never joined nothing is expected. */
+/*
+ * Runs the operator. Returns 0, or a code for what is wrong. Streams that were never paired are not
+ * checked.
+ */
 static int operate(pid_t pid, bool shared)
 {
 	struct rsk_stats_segment *seg = segment_of(pid);
@@ -175,7 +186,10 @@ static int operate(pid_t pid, bool shared)
 	return often ? 0 : 6;
 }
 
-/* Forked before there are any sockets; begins when it is told whose streams are meant. */
+/*
+ * Forks the operator before there are any sockets; it begins when operator_begin() names the
+ * process.
+ */
 static pid_t operator_new(bool here, bool shared)
 {
 	pid_t pid = here ? (pid_t)MUST(fork()) : 0;

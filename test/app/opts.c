@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Socket options, names. */
+/* opts.c - tests socket options and names. */
 #include "app.h"
 
 #include <arpa/inet.h>

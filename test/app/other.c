@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is not TCP between two processes: MPTCP, UDP, AF_UNIX, pipes, files. */
+/* other.c - tests what is not TCP between two processes: MPTCP, UDP, AF_UNIX, pipes, files. */
 #include "app.h"
 
 #include <arpa/inet.h>
@@ -91,7 +91,7 @@ CASE(unix_listener, 0, "a unix listener and its clients in two processes")
 	int fd = (int)R(socket(AF_UNIX, SOCK_STREAM, 0));
 
 	if (SRV) {
-		/* Autobind: five hexadecimal digits, handed over as a number. */
+		/* Autobind: five hexadecimal digits, passed to the client as a number. */
 		MUST(bind(fd, (struct sockaddr *)&addr, sizeof(sa_family_t)));
 		MUST(listen(fd, 5));
 		MUST(getsockname(fd, (struct sockaddr *)&addr, &len));

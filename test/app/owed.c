@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A receiver has left the ring, and asked for what it had not read to be repeated by TCP, which has
- * no room for it; then the sender shuts, closes or ends. All of it arrives, and then the end.
+ * owed.c - tests a receiver that has left the ring and asked for its unread bytes to be repeated by
+ * TCP, which has no room for them; then the sender shuts down, closes or ends. All of it arrives,
+ * and then the end.
  */
 #include "hand_over.h"
 
 #define OWED_BYTES                                                                                 \
 	24000u /* less than the smallest ring, and more than TCP has room for with these buffers */
-#define ROOM 1 /* as little as the kernel lets one have */
+#define ROOM 1 /* the smallest that the kernel allows */
 
-/* Not preloaded: reads all there is when it is told to. */
+/* Not preloaded: reads everything when it is told to. */
 HELPER(late)
 {
 	int fd = atoi(argv[1]);
@@ -28,8 +29,9 @@ static void room(int fd, int which, int bytes)
 }
 
 /*
- * The program that the server executes has a descriptor that its parent has, too. Of two numbers
- * nobody can tell whether that is meant: no relay comes in between. One has it that is made before.
+ * The program that the server executes has a descriptor that its parent has, too. With two
+ * descriptor numbers the library cannot tell whether the program is meant to have the stream, so no
+ * relay starts. With one number (@relay) a relay is started before the exec.
  */
 static void receive(int fd, uint32_t bytes, bool relay)
 {
@@ -43,7 +45,8 @@ static void receive(int fd, uint32_t bytes, bool relay)
 	unsetenv("LD_PRELOAD");
 	if (!relay)
 		MUST(fcntl(fd, F_SETFD, FD_CLOEXEC));
-	/* NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork): the subject */
+	/* vfork() is the subject of the case. */
+	/* NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork) */
 	pid_t pid = vfork();
 
 	if (!pid) {
@@ -58,7 +61,9 @@ static void receive(int fd, uint32_t bytes, bool relay)
 	app_close(fd);
 }
 
-/* The receiver's room is little from the beginning: a window that was once open is not shut again. */
+/*
+ * The receive buffer is small from the beginning: an advertised window cannot be taken back later.
+ */
 static int open_narrow(void)
 {
 	int listener, fd;
@@ -77,7 +82,7 @@ static int open_narrow(void)
 	return fd;
 }
 
-/* The sender's part, up to where it owes. */
+/* The sender's part, up to the point where it has bytes to repeat. */
 static int owe_before(uint32_t more, bool relay)
 {
 	int fd = open_narrow();
@@ -87,7 +92,7 @@ static int owe_before(uint32_t more, bool relay)
 		return -1;
 	}
 	app_sync();
-	/* Kernel TCP takes it all as well. */
+	/* Kernel TCP takes all of it as well. */
 	room(fd, SO_SNDBUF, 16 * (int)OWED_BYTES);
 	R(app_send_pattern(fd, OWED_BYTES, OWED_BYTES, 1));
 	room(fd, SO_SNDBUF, ROOM);
@@ -115,7 +120,10 @@ CASE(shut, DIRECT, "shutdown(SHUT_WR), and the program makes no call more")
 	app_close(fd);
 }
 
-/* Whoever goes on for us has no copy of what else is open here: a set of epoll would still tell of it. */
+/*
+ * The process that goes on in our place has no copy of other open descriptors: an epoll set would
+ * still report a closed one.
+ */
 CASE(shut_and_closed_others, DIRECT,
      "shutdown(SHUT_WR), then another descriptor of a set is closed: the set tells of it no more")
 {
@@ -125,7 +133,7 @@ CASE(shut_and_closed_others, DIRECT,
 
 	if (SRV)
 		return;
-	/* What is started now runs when this thread waits. */
+	/* A process that is started now runs only when this thread waits. */
 	CPU_ZERO(&one);
 	CPU_SET((size_t)sched_getcpu(), &one);
 	MUST(sched_setaffinity(0, sizeof(one), &one));
@@ -203,11 +211,11 @@ HELPER(idle)
 	return 0;
 }
 
-/* What comes when the sender has been kept waiting for longer than a stream takes to leave. */
+/* Lets the reader read after the sender has waited longer than a fallback takes. */
 static void *let_read(void *arg)
 {
 	(void)arg;
-	app_pause_ms(300); /* late, not to wait for it */
+	app_pause_ms(300); /* deliberately late */
 	app_flag_set(1, 1);
 	return NULL;
 }
@@ -234,7 +242,7 @@ static ssize_t send_zerocopy(int fd, char *text, size_t len)
 	return send(fd, text, len, MSG_ZEROCOPY);
 }
 
-/* Calls that our hooks do not carry: what the kernel is given comes behind what is owed. */
+/* Calls that the hooks do not carry: what the kernel is given comes behind the repeated bytes. */
 static void go_on(ssize_t (*give)(int fd, char *text, size_t len), bool relay)
 {
 	char text[6];

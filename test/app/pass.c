@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SCM_RIGHTS, to programs that are preloaded and not; seccomp filters. */
+/* pass.c - tests SCM_RIGHTS, to programs that are preloaded and to others; and seccomp filters. */
 #include "hand_over.h"
 
 #include <linux/filter.h>
@@ -152,7 +152,9 @@ CASE(scm_rights_in_flight, DIRECT,
 	}
 }
 
-/* --- programs that leave libc's paths --------------------------------------------------------- */
+/*
+ * --- programs that bypass libc -------------------------------------------------------------------
+ */
 
 CASE(seccomp_prctl, DIRECT, "a seccomp filter by prctl: the data go on")
 {

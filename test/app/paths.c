@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * paths: one call that takes bytes of the ring and bytes of TCP behind them, much at once, or an
- * error behind both.
+ * paths.c - tests one call that takes bytes of the ring and bytes of TCP behind them, much at once,
+ * or with an error behind both.
  */
 #include "app.h"
 
@@ -9,7 +9,7 @@
 
 static char buf[1 << 20];
 
-/* The sender leaves the ring for good: what comes next goes by TCP. */
+/* The sender leaves the ring for good: what follows goes by TCP. */
 static void leave(int fd)
 {
 	int copy = (int)MUST(dup(fd));

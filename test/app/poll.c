@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Readiness as poll, ppoll, select and pselect tell it. */
+/* poll.c - tests readiness as poll, ppoll, select and pselect report it. */
 #include "app.h"
 
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Several threads in one epoll or listener; a thread for each stream. */
+/* pool.c - tests several threads on one epoll set or listener, and one thread for each stream. */
 #include "app.h"
 
 static char buf[64];
@@ -9,7 +9,7 @@ static _Atomic int counted, answered, stop;
 static int pool_fds[4];
 static uint32_t pool_flags;
 
-/* Answers each 8-byte message it was told of, until stop. */
+/* Answers each 8-byte message that the set reports, until stop. */
 static void pool_worker(void *arg)
 {
 	(void)arg;
@@ -247,7 +247,7 @@ CASE(oneshot_joins, DIRECT,
 			app_read_full(fd, text, sizeof(text));
 			app_write_all(fd, text, sizeof(text));
 			more = app_warm_goes_on(fd, i, 300);
-			/* The next message is there, and nobody asked to be told. */
+			/* The next message is there, and the registration is disarmed. */
 			if (more)
 				app_await_inq(fd, sizeof(text));
 			early += epoll_wait(the_ep, &ev, 1, 0);
@@ -277,7 +277,7 @@ enum {
 static int half_fds[HALVES * PER_HALF];
 static _Atomic int twice, empty;
 
-/* A set of its own with half of the streams; reads what it is told of. */
+/* Has a set of its own with half of the streams; reads what it reports. */
 static void half_worker(void *arg)
 {
 	int half = (int)(intptr_t)arg, left = PER_HALF * HALF_ROUNDS;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A child that gives up privileges by every means there is, and then does what it can against its parent: nothing of
- * the parent's is shared with it but sockets, and the parent's stream goes on, with the right bytes.
+ * privs.c - tests a child that gives up privileges by every available means, and then attacks its
+ * parent: it shares nothing with the parent but sockets, and the parent's stream goes on, with the
+ * right bytes.
  */
 #include <dirent.h>
 #include <grp.h>
@@ -27,7 +28,7 @@ struct map {
 
 static struct map maps[MAPS];
 
-/* This process's mappings, or those that @path tells of. */
+/* Reads this process's mappings, or those listed in @path. */
 static int read_maps(const char *path)
 {
 	FILE *f = fopen(path, "r");
@@ -51,7 +52,10 @@ static int read_maps(const char *path)
 	return n;
 }
 
-/* Writable memory that others may have, too: not the test's own, nor what this process has made for itself. */
+/*
+ * Counts writable memory that other processes may share: not the test's own, nor what this process
+ * has made for itself.
+ */
 static int count_shared(void)
 {
 	struct stat st;
@@ -63,7 +67,7 @@ static int count_shared(void)
 			continue;
 		if (own && stat(own, &st) == 0 && st.st_ino == maps[i].ino)
 			continue;
-		if (!strcmp(maps[i].name, "/memfd:rsock-stat")) /* what `rsock stat` reads of it */
+		if (!strcmp(maps[i].name, "/memfd:rsock-stat")) /* which `rsock stat` reads */
 			continue;
 		LOG("maps %s %s", maps[i].prot, maps[i].name);
 		shared++;
@@ -71,7 +75,7 @@ static int count_shared(void)
 	return shared;
 }
 
-/* The statistics: in the child it is not what its parent has. */
+/* The inode of the statistics segment: a child's differs from its parent's. */
 static unsigned long stat_ino(void)
 {
 	int n = read_maps("/proc/self/maps");
@@ -108,7 +112,7 @@ static int count_fds(void)
 	return n;
 }
 
-/* By calls that the library does not see: writes to all that is open but the socket @keep. */
+/* By calls that the library does not see: writes to everything open except the socket @keep. */
 static void harm_fds(int keep)
 {
 	char junk[256];
@@ -147,7 +151,7 @@ static void end(void)
 #endif
 }
 
-/* Fills what the library has as memory (@n of maps) with addresses of nothing. */
+/* Fills the library's memory (@n entries of maps) with invalid addresses. */
 static void harm_memory(int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -192,7 +196,7 @@ static int drop_groups(bool raw)
 	return raw ? (int)syscall(SYS_setgroups, 0, NULL) : setgroups(0, NULL);
 }
 
-/* libc has no function of its own for it. */
+/* libc has no function for it. */
 static int drop_caps(bool raw)
 {
 	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -250,7 +254,7 @@ static void child(int fd, int (*drop)(bool raw), bool raw, unsigned long parents
 	end();
 }
 
-/* Bytes lie unread when the child is made; it is there while the parent reads them, and after. */
+/* Bytes are unread when the child is made; it lives while the parent reads them, and after. */
 static void attack(int (*drop)(bool raw))
 {
 	int fd = app_open(WARM | NODELAY);
@@ -328,7 +332,10 @@ CASE(calls, DIRECT, "seccomp filters")
 	attack(drop_calls);
 }
 
-/* --- who gets the ring back -------------------------------------------------------------------- */
+/*
+ * --- when the ring is used again
+ * ------------------------------------------------------------------
+ */
 
 CASE(alone_again, DIRECT, "the child exits: the parent's stream is promoted once more")
 {

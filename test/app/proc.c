@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fork: streams that are inherited, shared, handed to a child, or kept from it. */
+/* proc.c - tests fork: streams that are inherited, shared, handed to a child, or kept from it. */
 #include "app.h"
 
 #include <sys/resource.h>

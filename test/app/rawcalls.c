@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every row of preload/syscalls.def by syscall(), on a direct stream, on a TCP connection that is not one, and on a
- * file: returns, errors, bytes, and the shapes that are the kernel's alone.
+ * rawcalls.c - tests every row of preload/syscalls.def by syscall(), on a direct stream, on a TCP
+ * connection that is not direct, and on a file: returns, errors, bytes, and argument forms that
+ * only the kernel has.
  */
 #include "app.h"
 
@@ -201,7 +202,7 @@ static long file_of(const char *content)
 	R(expr);                                                                                   \
 	app_bytes("  memory", buf, 16);
 
-/* Both ends, in turn: what one sends by numbers the other reads to its end. */
+/* Both ends, in turn: what one sends by system call numbers the other reads to the end. */
 static void sends(void)
 {
 	SENDS(DO)
@@ -222,7 +223,7 @@ static void waits_for(void)
 	MUST(epoll_ctl(epoll, EPOLL_CTL_DEL, fd, NULL));
 }
 
-/* What the other end of a copy is: a file in two[0], a pipe's writing end in two[1]. */
+/* The other end of a copy: a file in two[0], a pipe's writing end in two[1]. */
 static int make_others(void)
 {
 	int p[2];
@@ -235,7 +236,7 @@ static int make_others(void)
 	return p[0];
 }
 
-/* The kernel's answers to all rows on a socket that both ends have. */
+/* Records the kernel's answers to all rows on a socket that both ends have. */
 static void on_stream(unsigned int how)
 {
 	int reader = make_others();
@@ -267,7 +268,7 @@ static void on_stream(unsigned int how)
 
 	fd = app_open(how);
 	if (CLI) {
-		/* The copies get numbers that nothing else has. */
+		/* The copies get numbers that are not used otherwise. */
 		while (MUST(dup(STDERR_FILENO)) < 39)
 			;
 		NUMBERS(DO)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rawclose.h - close() and dup3() by an instruction of our own: no preloaded library can see them. */
+/*
+ * rawclose.h - close() and dup3() by a system call instruction of the test's own, which no
+ * preloaded library can see.
+ */
 #ifndef APP_RAWCLOSE_H
 #define APP_RAWCLOSE_H
 

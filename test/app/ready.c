@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who is told that something is there finds it, while more is coming: no EAGAIN behind POLLIN, or behind FIONREAD. */
+/*
+ * ready.c - tests that a program which was told of readiness finds bytes, while more are coming: no
+ * EAGAIN after POLLIN, or after FIONREAD.
+ */
 #include "app.h"
 
 #include <fcntl.h>
@@ -9,9 +12,9 @@
 #define BYTES (48u << 20)
 #define SEED 7
 
-static char buf[8192]; /* as some read: less than a slot */
+static char buf[8192]; /* less than a slot, as some programs read */
 
-/* Reads @got bytes on: as many as there are told to be; false: there were none. */
+/* Reads on from @got, as many bytes as are reported; false: there were none. */
 static bool read_told(int fd, uint64_t *got)
 {
 	int there = 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stream is handed to what sees the kernel alone while bytes lie in the ring that the peer will
- * not repeat in order: it went on to TCP behind them, or has ended. And programs started by a child
- * that shares its parent's memory.
+ * relay.c - tests a stream that is handed to a program that only the kernel serves, while bytes lie
+ * in the ring that the peer will not repeat in order: it fell back to TCP behind them, or has
+ * ended. Also programs started by a child that shares its parent's memory.
  */
 #include "hand_over.h"
 
@@ -11,10 +11,10 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#define MOVED_BYTES 1500000u /* more than a ring: its sender gives the ring up */
+#define MOVED_BYTES 1500000u /* more than a ring: its sender falls back */
 #define FEW_BYTES 60000u
 
-/* Not preloaded: reads so many bytes of the pattern, answers, and reads on to the end. */
+/* Not preloaded: reads a number of bytes of the pattern, answers, and reads on to the end. */
 HELPER(reader)
 {
 	int fd = atoi(argv[1]);
@@ -38,8 +38,8 @@ static void talk(int fd)
 }
 
 /*
- * The client's part of a case: bytes that are all taken although nobody reads; then what comes
- * behind them.
+ * The client's part of a case: sends bytes that are all accepted although the server does not read;
+ * then what follows them.
  */
 static int open_and_fill(uint64_t bytes)
 {
@@ -113,7 +113,8 @@ CASE(vfork_moved, DIRECT, "the same by vfork, as descriptor 0; the parent has th
 	char **args = app_self_argv("reader", "0", "1500000", NULL);
 
 	unsetenv("LD_PRELOAD");
-	/* NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork): the subject */
+	/* vfork() is the subject of the case. */
+	/* NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork) */
 	pid_t pid = vfork();
 
 	if (!pid) {
@@ -276,7 +277,7 @@ CASE(exec_closed_later, DIRECT,
 		exec_reader(fd, FEW_BYTES);
 	}
 	app_flag_wait(0);
-	app_pause_ms(20); /* late, not to wait for it */
+	app_pause_ms(20); /* deliberately late */
 	close(fd);
 	app_reap(pid, "reader");
 	app_sync();
@@ -324,7 +325,7 @@ CASE(exec_closed, DIRECT, "fork and exec behind the peer's close")
 		app_sync();
 }
 
-/* The child is not seen by who waits for any child, and no signal says that it has ended. */
+/* The relay's process is invisible to a wait for any child, and sends no signal when it ends. */
 CASE(unseen, DIRECT, "nobody's children are more than were forked")
 {
 	int fd = open_and_fill(MOVED_BYTES);
@@ -354,7 +355,10 @@ CASE(parent_goes_on, DIRECT, "a child made by vfork writes, ends, and its parent
 		char cmd[64];
 
 		snprintf(cmd, sizeof(cmd), "printf AAAAA >&%d", fd);
-		/* NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork): the subject */
+		/*
+		 * vfork() is the subject of the case.
+		 * NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork)
+		 */
 		pid_t pid = vfork();
 
 		if (!pid) {
@@ -379,7 +383,10 @@ CASE(dup_in_vfork, DIRECT, "the descriptor closes itself, a copy made in the vfo
 
 	if (SRV) {
 		MUST(fcntl(fd, F_SETFD, FD_CLOEXEC));
-		/* NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork): the subject */
+		/*
+		 * vfork() is the subject of the case.
+		 * NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork)
+		 */
 		pid_t pid = vfork();
 
 		if (!pid) {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ends, resets and directions that are shut, before a stream is handed to what sees the kernel alone, and behind. */
+/*
+ * relayend.c - tests ends, resets and directions that are shut down, before and after a stream is
+ * handed to a program that only the kernel serves.
+ */
 #include "end_say.h"
 
-/* Ten bytes by the ring and ten by TCP, which lie unread when the server leaves. */
+/* Ten bytes by the ring and ten by TCP, unread when the server leaves the ring. */
 static void few_moved(int fd)
 {
 	if (CLI) {
@@ -189,7 +192,7 @@ CASE(reset_before, DIRECT, "the same handed over behind the reset: it is there w
 		app_close(fd);
 }
 
-/* The server has shut @how, and is handed over with bytes unread. */
+/* The server has shut down @how, and is handed over with bytes unread. */
 static FILE *shut_and_leave(int fd, int how)
 {
 	FILE *f;
@@ -339,7 +342,10 @@ CASE(shut_read_only, DIRECT, "SHUT_RD before: what the peer sends later is read 
 		R(fclose(f));
 }
 
-/* Writes until nothing more goes, neither here nor through a relay; tells the reader how much. */
+/*
+ * Writes until nothing more is accepted, neither here nor through a relay; tells the reader how
+ * much.
+ */
 static void fill(int fd)
 {
 	static char piece[1 << 16];

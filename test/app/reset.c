@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Resets: close with bytes unread, a peer that is killed; how they show, and that they are told once. */
+/*
+ * reset.c - tests resets, from close with bytes unread or from a peer that is killed: how they
+ * show, and that they are reported once.
+ */
 #include "end_say.h"
 
 static char buf[1 << 20];
@@ -93,7 +96,7 @@ CASE(killed_unread, DIRECT, "the peer is killed with bytes unread: a reset, told
 	app_sync();
 }
 
-/* The client, a child that made the connection itself, is killed; the server sends behind that. */
+/* The client, a child that made the connection itself, is killed; the server sends after that. */
 static void killed_then_sent_to(bool shut)
 {
 	pid_t pid = CLI ? fork() : -1;
@@ -138,7 +141,7 @@ CASE(sent_to_the_shut, DIRECT, "the same, where the peer had shut its direction 
 	killed_then_sent_to(true);
 }
 
-/* @behind: its end, too, has bytes before it that are unread. */
+/* @behind: its end, too, has unread bytes before it. */
 static void shut_killed_unread(bool behind)
 {
 	pid_t pid = CLI ? fork() : -1;
@@ -212,7 +215,7 @@ CASE(close_unread_partly, DIRECT, "one byte left unread is enough for a reset")
 	app_sync();
 }
 
-/* Ten bytes to a peer that closes with them unread. */
+/* Sends ten bytes to a peer that closes with them unread. */
 static void never_read(int fd)
 {
 	SAY(fd, "0123456789");

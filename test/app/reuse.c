@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A direct stream's number is closed by a call that no hook sees, and made anew by every function that makes a
- * descriptor, one by one: what is written there goes there, what is read there comes from there, and the stream's peer
- * sees its end and nothing else.
+ * reuse.c - tests a direct stream's number that is closed by a call that no hook sees, and made
+ * anew by every function that makes a descriptor, one by one: what is written there goes there,
+ * what is read there comes from there, and the stream's peer sees its end and nothing else.
  */
 #include "app.h"
 #include "rawclose.h"
@@ -26,7 +26,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 
-/* The fortified names, and those that headers hide. */
+/* The fortified names, and those that headers do not declare. */
 extern int __open(const char *path, int flags, ...);
 extern int __open64(const char *path, int flags, ...);
 extern int __open_2(const char *path, int flags);
@@ -88,18 +88,18 @@ static int other_mount(int fs)
 	return fsmount(fs, 0, 0);
 }
 
-/* ---- what has to be there before the number is free ---- */
+/* ---- what must exist before the number is free ---- */
 
 static void with_nothing(void)
 {
 }
 
-/* The lower of the two numbers is the command's. */
+/* The lower of the two numbers must be the one that the command makes. */
 static void with_slave(void)
 {
 }
 
-/* A FILE of another number. */
+/* A FILE with another number. */
 static void with_file(void)
 {
 	file = fopen("/dev/null", "r");
@@ -172,7 +172,7 @@ static int arrived(ssize_t ret, struct msghdr *m)
 	return fd;
 }
 
-/* A descriptor on its way in a message. */
+/* A descriptor under way in a message. */
 static void with_message(void)
 {
 	int fd = (int)MUST(memfd_create("passed", 0));
@@ -252,7 +252,7 @@ static int by_landlock(void)
 	return (int)syscall(SYS_landlock_create_ruleset, attr, sizeof(attr), 0);
 }
 
-/* The number of a child that ends at once. */
+/* Makes the descriptor of a child that ends at once. */
 static int by_clone(void)
 {
 	int fd = -1;
@@ -272,10 +272,10 @@ struct maker {
 	const char *text;
 	void (*prepare)(void);
 	int (*make)(void);
-	bool moves; /* takes the number, and goes on to another one */
+	bool moves; /* takes the number, and moves on to another one */
 };
 
-/* What the program does with it, and the kernel's answers to that. */
+/* The program's use of the descriptor, and the kernel's answers to it. */
 static void use(int fd)
 {
 	static const char text[] = "for the new one, not for the peer";
@@ -289,7 +289,7 @@ static void use(int fd)
 		LOG("kind %o", st.st_mode & S_IFMT);
 	R(fcntl(fd, F_SETFL, flags | O_NONBLOCK));
 	R(write(fd, text, sizeof(text) - 1));
-	if (terminal) /* echoes, at its own time */
+	if (terminal) /* a terminal echoes at an unknown time */
 		return;
 	R(writev(fd, &out, 1));
 	R(send(fd, text, 5, MSG_NOSIGNAL));
@@ -321,7 +321,7 @@ static void run(const struct maker *m)
 		app_sync();
 		return;
 	}
-	/* No lower number is free: what is made next is made there. */
+	/* No lower number is free: the next descriptor gets this one. */
 	while ((hole = (int)MUST(dup(STDERR_FILENO))) < fd)
 		holes[n++] = hole;
 	app_close(hole);

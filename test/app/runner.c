@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The runner: never preloaded itself; starts two processes for each mode, compares transcripts. */
+/*
+ * runner.c - starts the two processes of a case for each mode and compares their transcripts;
+ * called by main.c. It is never preloaded itself.
+ */
 #include "runner.h"
 
 #include <sys/mman.h>
@@ -28,10 +31,10 @@ static const struct mode modes[] = {
 struct outcome {
 	char *log[2];	 /* owned */
 	char *err;	 /* owned; what the sides wrote to stderr and stdout */
-	char fault[512]; /* empty: ran to its end and passed its assertions */
+	char fault[512]; /* empty: the run ended and passed its assertions */
 };
 
-static struct app_shm *shm; /* of the run in progress; the SIGCHLD handler rings it */
+static struct app_shm *shm; /* of the run in progress; the SIGCHLD handler wakes its waiters */
 
 int runner_mode(struct runner_options *opt, const char *name)
 {
@@ -92,7 +95,7 @@ static pid_t start_side(const struct mode *mode, int side, const struct app_case
 	_exit(4);
 }
 
-/* Ends what is left of a run: children and, as this is a subreaper, their orphans. */
+/* Ends what is left of a run: children and, as this process is a subreaper, their orphans. */
 static void end_all(void)
 {
 	char path[64], text[4096];
@@ -120,7 +123,7 @@ static void end_all(void)
 	}
 }
 
-/* So long a stream may take to get into the ring. */
+/* True if the stream has had as much time as it may take to get into the ring. */
 static bool in_vain(int port)
 {
 	static struct {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How many descriptors select() looks at: no more than the process has room for, whatever it is told. */
+/*
+ * select.c - tests how many descriptors select() checks: no more than the process has room for,
+ * whatever count it is given.
+ */
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
@@ -8,7 +11,7 @@
 
 #define BEHIND 0x5a
 
-/* A set, and behind it what is none of select()'s: @there, or no memory. */
+/* A set, followed by memory that select() must not use: mapped if @there, else none. */
 static fd_set *set_of(int fd, bool there)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), room = 1 << 20;
@@ -37,7 +40,7 @@ static bool is_untouched(const fd_set *set)
 	return true;
 }
 
-/* As programs do that take what descriptors there can be for what there are. */
+/* As in programs that use the limit of descriptors as their number. */
 static void select_all(int fd, int all)
 {
 	fd_set *edge = set_of(fd, false), *set = set_of(fd, true);
@@ -57,7 +60,7 @@ static void select_all(int fd, int all)
 	    is_untouched(set));
 }
 
-/* Of numbers beyond an fd_set's. */
+/* With numbers beyond an fd_set's. */
 static void select_large(int fd, int all)
 {
 	static unsigned long set[1 << 14];
@@ -69,7 +72,7 @@ static void select_large(int fd, int all)
 	R(select(high + 1, (fd_set *)set, NULL, NULL, NULL));
 	R(select(all, (fd_set *)set, NULL, NULL, NULL));
 	LOG("in the set %d", (int)(set[high / bits] >> high % bits & 1));
-	/* One that is not open; one that the kernel's table has no room for. */
+	/* One that is not open; one beyond the size of the kernel's table. */
 	set[3500 / bits] |= 1ul << 3500 % bits;
 	R(select(all, (fd_set *)set, NULL, NULL, &none));
 	set[3500 / bits] = 0;
@@ -95,7 +98,7 @@ CASE(all, DIRECT, "select of all the descriptors that there can be: sets of thos
 		SAY(fd, "12345");
 	else
 		app_await_inq(fd, 5);
-	/* A stream is not in these. */
+	/* No stream is in these sets. */
 	select_all(p[0], all);
 	if (SRV) {
 		select_all(fd, all);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The MSG_* flags of send calls, EPIPE and SIGPIPE, urgent data, zero copy. */
+/* sendflags.c - tests the MSG_* flags of send calls, EPIPE and SIGPIPE, urgent data, zero copy. */
 #include "app.h"
 
 #include <linux/errqueue.h>
@@ -232,7 +232,7 @@ CASE(oob, DIRECT, "urgent data: mark, MSG_OOB, POLLPRI; normal data around it st
 		R(recv(fd, buf, 1, MSG_OOB));
 		app_sync();
 		LOG("PRI %d", !!(app_await_poll(fd, POLLPRI, 5000) & POLLPRI));
-		/* The urgent byte has a place of its own in the sequence that FIONREAD sees. */
+		/* The urgent byte has a place of its own in the sequence that FIONREAD counts. */
 		RB(buf, recv(fd, buf, 1, MSG_OOB));
 		R(recv(fd, buf, 1, MSG_OOB));
 		RB(buf, read(fd, buf, 100));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the runner and the two sides of a case share. Everybody here is a test program: no trust issue. */
+/*
+ * shm.h - memory that the runner and the two sides of a case share. All users are test programs
+ * that trust each other.
+ */
 #ifndef APP_SHM_H
 #define APP_SHM_H
 
@@ -14,14 +17,15 @@
 #define APP_FLAGS 32
 
 struct app_shm {
-	_Atomic uint32_t attention; /* the runner sleeps on it: a check is asked for, a child died */
+	/* the runner sleeps on it: a check is requested, or a child died */
+	_Atomic uint32_t attention;
 	_Atomic uint32_t check_wanted[2]; /* per side, counts up */
 	_Atomic int check_pid[2];	  /* the process of each side that has the streams */
 	_Atomic uint32_t check_streams;	  /* how many must be in the ring */
-	_Atomic uint32_t
-		check_port; /* not 0: of this port is asked only, which may be on its way there */
-	_Atomic uint32_t
-		check_settled; /* the answer to that: it is in the ring, or will not be waited for */
+	/* not 0: only this port is checked, and its stream may still be on the way to the ring */
+	_Atomic uint32_t check_port;
+	/* the answer to that: it is in the ring, or is not waited for any more */
+	_Atomic uint32_t check_settled;
 	_Atomic uint32_t check_done;
 	_Atomic uint32_t aborted;
 	_Atomic uint32_t arrived[2];
@@ -32,7 +36,7 @@ struct app_shm {
 	char log[2][APP_LOG_BYTES];
 };
 
-/* By hand, not through libc: the library under test hooks syscall(). */
+/* By a system call instruction, not through libc: the library under test hooks syscall(). */
 static inline long app_futex(_Atomic uint32_t *word, int op, uint32_t val,
 			     const struct timespec *timeout)
 {
@@ -55,7 +59,7 @@ static inline void app_futex_wake(_Atomic uint32_t *word)
 	app_futex(word, FUTEX_WAKE, INT32_MAX, NULL);
 }
 
-/* Sleeps while *word == seen, at most ms. */
+/* Sleeps while *word == seen, at most @ms milliseconds. */
 static inline void app_futex_wait(_Atomic uint32_t *word, uint32_t seen, int ms)
 {
 	struct timespec ts = { ms / 1000, (ms % 1000) * 1000000L };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* shut: an end that has shut both of its directions takes nothing more; what the peer sends meets a reset. */
+/*
+ * shut.c - tests an end that has shut down both of its directions: it accepts nothing more, and
+ * what the peer sends is answered by a reset.
+ */
 #include "app.h"
 
 static char buf[1 << 16];
@@ -21,7 +24,10 @@ static void so_error(int fd)
 	LOG("  %s", err ? app_errname(err) : "none");
 }
 
-/* The client sends to an end that was shut both ways: the first goes, and its answer is a reset. */
+/*
+ * The client sends to an end that has shut down both directions: the first send succeeds, and its
+ * answer is a reset.
+ */
 static void sends(int fd)
 {
 	RB(buf, recv(fd, buf, sizeof(buf), 0));
@@ -236,7 +242,7 @@ static void spawn_by_vfork(void)
 	app_reap(pid, "true");
 }
 
-/* Others hold the socket, too, so no relay takes the bytes. */
+/* Other processes hold the socket, too, so no relay takes the bytes. */
 CASE(spawns, DIRECT,
      "SHUT_RDWR with bytes unread, then a program is executed: they are read all the same")
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a case uses inside its two processes: transcript, barriers, waiting for a state. */
+/*
+ * side.c - the part of the harness that runs inside a case's two processes: transcript, barriers,
+ * waiting for a state; see app.h.
+ */
 #include "app.h"
 #include "shm.h"
 
@@ -244,7 +247,7 @@ short app_await_poll(int fd, short events, int timeout_ms)
 	return 0;
 }
 
-/* One byte of /proc/<tid>/stat behind the name: S sleeping. */
+/* The state letter of /proc/<tid>/stat, which follows the name: S is sleeping. */
 static char thread_state(pid_t tid)
 {
 	char path[64], text[512];
@@ -268,7 +271,7 @@ void app_await_asleep(pid_t tid)
 	int64_t deadline = app_now_ms() + PATIENCE_MS;
 	int sleeping = 0;
 
-	/* Several looks in a row: short sleeps on the way into the call do not count. */
+	/* Several checks in a row: short sleeps on the way into the call do not count. */
 	while (sleeping < 5 && app_now_ms() < deadline) {
 		sleeping = thread_state(tid) == 'S' ? sleeping + 1 : 0;
 		app_pause_ms(2);

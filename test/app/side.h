@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between the files of the harness; cases include app.h only. */
+/* side.h - declarations between the files of the harness; cases include app.h only. */
 #ifndef APP_SIDE_H
 #define APP_SIDE_H
 
@@ -12,10 +12,13 @@ extern unsigned int app_case_flags;
 /* Maps the run's shared memory, named by a path under /proc. */
 void app_attach(const char *path, int side);
 
-/* Both sides, in lock-step: is the stream of that port in the ring, or waited for in vain (APP_WARM_S)? */
+/*
+ * Called by both sides, in lock-step: true if the stream with that port is in the ring, or has been
+ * waited for as long as APP_WARM_S says.
+ */
 bool app_stream_settled(int port);
 
-/* So many times longer than on a machine of our own: APP_SCALE. */
+/* How many times longer things may take than on the developers' machine: APP_SCALE. */
 int app_scale(void);
 
 #endif

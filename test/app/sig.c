@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Signals: EINTR, SA_RESTART, handlers that use the stream themselves. */
+/* sig.c - tests signals: EINTR, SA_RESTART, handlers that use the stream themselves. */
 #include "app.h"
 
 #include <setjmp.h>
@@ -44,7 +44,7 @@ static void catch_with(int sig, void (*handler)(int), int flags)
 	MUST(sigaction(sig, &act, NULL));
 }
 
-/* The client signals the server's thread when it is asleep; flag says what it waits in. */
+/* The client signals the server's thread when it is asleep; @flag names the thread. */
 static void poke(int flag)
 {
 	pid_t tid = (pid_t)app_flag_wait(flag);
@@ -138,8 +138,8 @@ CASE(eintr_send, DIRECT, "a handler meets a blocked write: its part is returned"
 		LOG("part %d", n > 0 && n < (ssize_t)len);
 		total = n > 0 ? (uint64_t)n : 0;
 		/*
-		 * Now it may still take a little; then it blocks with nothing taken. A ring that stays full is
-		 * left for TCP's larger buffers after a moment.
+		 * Now it may still take a little; then it blocks with nothing taken. A sender
+		 * leaves a ring that stays full after a moment, for TCP's larger buffers.
 		 */
 		app_set_nonblock(fd, true);
 		for (int still = 0; still < 3; still++, usleep(200000))

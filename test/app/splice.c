@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* splice() out of a stream: what the pipe takes, who waits for what, and nothing lost in between. */
+/*
+ * splice.c - tests splice() out of a stream: what the pipe takes, which end a call waits for, and
+ * that nothing is lost in between.
+ */
 #include "app.h"
 
 #include <sys/sendfile.h>
@@ -21,7 +24,7 @@ static void on_signal(int sig, int flags)
 	MUST(sigaction(sig, &act, NULL));
 }
 
-/* What waits for ever ends with EINTR: the signal comes again and again. */
+/* An endless wait ends with EINTR: the signal comes again and again. */
 static void ticks(bool on)
 {
 	struct itimerval it = { { 0, on ? 20000 : 0 }, { 0, on ? 20000 : 0 } };
@@ -90,7 +93,7 @@ CASE(who_waits, DIRECT,
 						      "nothing:",
 					   mode, n);
 				ticks(false);
-				/* One page is all that it can have taken. */
+				/* It can have taken one page at most. */
 				if (n > 4096)
 					LOG("%zd bytes in a page", n);
 				app_set_nonblock(fd, false);
@@ -281,7 +284,7 @@ CASE(patience, DIRECT, "SO_RCVTIMEO ends a wait for bytes, with SPLICE_F_NONBLOC
 	app_close(fd);
 }
 
-/* What two readers of one socket get, in all. */
+/* What the two readers of one socket get, in all. */
 struct share {
 	int fd;
 	_Atomic uint64_t *bytes, *sum;
@@ -437,7 +440,7 @@ CASE(reset, DIRECT, "the peer resets the stream: splice tells it once, then the 
 	app_sync();
 }
 
-/* Ten bytes of a pipe into the stream: by splice(), or by sendfile() from a device. */
+/* Moves ten bytes of a pipe into the stream by splice(), or of a device by sendfile(). */
 static ssize_t send_by_kernel(int fd, bool device)
 {
 	int p[2], in;

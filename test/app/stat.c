@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads `rsock stat --json`: did the streams of these processes travel through the ring? */
+/*
+ * stat.c - reads `rsock stat --json` for the runner: did the streams of these processes go through
+ * the ring?
+ */
 #include "runner.h"
 
 #include "app.h"
 
 #define STAT_BYTES                                                                                 \
-	(1u << 20) /* to begin with: other programs of this user may have very many streams */
+	(1u << 20) /* initial size: other programs of this user may have very many streams */
 
 /* The tool's output, owned by the caller; NULL with a reason. */
 static char *ask_tool(const char *tool, char *why, int why_len)
@@ -56,7 +59,7 @@ static char *ask_tool(const char *tool, char *why, int why_len)
 	return text;
 }
 
-/* Value of a key inside one flat object that ends at end; NULL when it is not there. */
+/* The value of a key inside one flat object that ends at @end; NULL if it is not there. */
 static const char *member(const char *object, const char *end, const char *key)
 {
 	char quoted[40];
@@ -70,7 +73,7 @@ static const char *member(const char *object, const char *end, const char *key)
 	return at + strspn(at, " ");
 }
 
-/* Of an address as text: "10.5.0.2:4000", "[fd05::2]:4000". */
+/* In an address as text: "10.5.0.2:4000", "[fd05::2]:4000". */
 static bool has_port(const char *at, const char *end, const char *key, int port)
 {
 	const char *address = member(at, end, key);
@@ -81,7 +84,7 @@ static bool has_port(const char *at, const char *end, const char *key, int port)
 	return address && address < end && strcspn(address, "\"") == strlen(wanted) - 1;
 }
 
-/* One record of the table: does it count as a stream of this process in the ring? */
+/* Does this record of the table count as a stream of this process in the ring? */
 static bool in_ring(const char *at, const char *end, int pid, int port, char *seen, int seen_len)
 {
 	const char *owner = member(at, end, "pid");

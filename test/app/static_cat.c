@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Linked statically: no preload library can see it. Copies fd 0 to fd 1 until EOF. */
+/*
+ * static_cat.c - a statically linked program that no preloaded library can see: copies fd 0 to fd 1
+ * until EOF. Cases start it.
+ */
 #include <errno.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* stdio on sockets: its reads and writes pass no hook. */
+/* stdio.c - tests stdio on sockets: its reads and writes pass no hook. */
 #include "app.h"
 
 #include <stdarg.h>

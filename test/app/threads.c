@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Several threads that move one stream's bytes, at once. */
+/* threads.c - tests several threads that move one stream's bytes at once. */
 #include "app.h"
 
 static char buf[1 << 20];

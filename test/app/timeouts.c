@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SO_RCVTIMEO and SO_SNDTIMEO: set where, and by whom. */
+/* timeouts.c - tests SO_RCVTIMEO and SO_SNDTIMEO: set on which descriptor, and by which process. */
 #include "app.h"
 
 static char buf[1 << 20];
@@ -89,7 +89,9 @@ CASE(sndtimeo, DIRECT, "SO_SNDTIMEO: a blocked send gives its part, the next one
 	app_close(fd);
 }
 
-/* Waits in vain for a byte; in time: not for ever, and not too short. */
+/*
+ * Waits for a byte that does not come, and checks that the wait was neither endless nor too short.
+ */
 static void hear_nothing(int fd)
 {
 	int64_t start = app_now_ms(), took;
@@ -124,12 +126,12 @@ CASE(rcvtimeo_elsewhere, DIRECT, "SO_RCVTIMEO set on another number of the socke
 	app_close(fd);
 }
 
-/* ---- waits that are nobody's wish ---- */
+/* ---- delayed acknowledgements ---- */
 
 #define STREAMS 40
 #define ROUNDS 30
-#define DELAYED_MS 30 /* an ACK that is put off comes after 40 */
-#define CHANCES 10    /* of a thread that does not run for so long */
+#define DELAYED_MS 30 /* a delayed ACK comes after 40 */
+#define CHANCES 10    /* number of late rounds that scheduling may cause */
 
 static bool round_trip(int fd, bool first)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A direct stream's number is closed and made another descriptor, and no hook sees either: it is noticed where the
- * kernel is asked about the number anyway.
+ * unseen.c - tests a direct stream's number that is closed and reused for another descriptor
+ * without any hook seeing it: the library notices it where it asks the kernel about the number
+ * anyway.
  */
 #include "app.h"
 #include "rawclose.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A program that sets up io_uring: from then on its streams move where no hook sees them. */
+/*
+ * uring.c - tests a program that sets up io_uring: from then on its streams may move bytes where no
+ * hook sees them.
+ */
 #include "app.h"
 
 #include <linux/io_uring.h>
@@ -15,7 +18,7 @@ struct ring {
 	struct io_uring_cqe *cqes;
 };
 
-/* False where the kernel has none, or forbids it. */
+/* False if the kernel has no io_uring, or forbids it. */
 static bool ring_open(struct ring *ring)
 {
 	struct io_uring_params p = { 0 };

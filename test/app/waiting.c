@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Threads that wait for a stream, and what others do meanwhile: wait, too, close, shut down, cancel, signal, fork. */
+/*
+ * waiting.c - tests threads that wait for a stream while others wait, too, close, shut down,
+ * cancel, signal or fork.
+ */
 #include "app.h"
 
 static char buf[1 << 20];

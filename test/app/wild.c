@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pointers that lead nowhere, or to where nothing may be written: EFAULT as the kernel says it, and the stream as it
- * was.
+ * wild.c - tests pointers to unmapped or read-only memory: EFAULT as from the kernel, and an
+ * unchanged stream.
  */
 #include <limits.h>
 #include <linux/aio_abi.h>
@@ -15,9 +15,9 @@ static char buf[65536];
 static size_t page;
 
 #define NOWHERE ((void *)8)
-#define KERNELS ((void *)(uintptr_t)-4096) /* no program's */
+#define KERNELS ((void *)(uintptr_t)-4096) /* in the kernel's part of the address space */
 
-/* The last @len bytes before an end of what is mapped. */
+/* The last @len bytes before an end of mapped memory. */
 static char *at_edge(size_t len)
 {
 	char *p;
@@ -30,7 +30,7 @@ static char *at_edge(size_t len)
 	return p + page - len;
 }
 
-/* @from with @bytes before its end, which may be read and not written. */
+/* Read-only memory that starts with @from, @bytes before its end. */
 static void *constant(const void *from, size_t bytes)
 {
 	char *p = at_edge(bytes);
@@ -116,7 +116,7 @@ CASE(half, DIRECT, "half of a large buffer is there: what was taken arrives, and
 	char *p, *got;
 	long n;
 
-	at_edge(0); /* page is set */
+	at_edge(0); /* sets page */
 	p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		app_die("mmap");
@@ -137,7 +137,7 @@ CASE(half, DIRECT, "half of a large buffer is there: what was taken arrives, and
 		free(got);
 	}
 	app_sync();
-	/* The other way round: a receive that runs over the edge, of more than one message. */
+	/* The other way round: a receive of more than one message that runs over the edge. */
 	if (CLI) {
 		LOG("sent %d", app_send_pattern(fd, 2000000, 50000, 9));
 	} else {
@@ -225,7 +225,7 @@ CASE(headers, DIRECT, "messages, names, vectors, lengths in no memory, and in co
 		R(ioctl(fd, FIONREAD, constant(&inq, sizeof(inq))));
 		R(ioctl(fd, FIONREAD, NOWHERE));
 		app_await_inq(fd, 14);
-		/* The bytes are taken by then. */
+		/* The bytes are consumed by then. */
 		RB(buf, recvfrom(fd, buf, 4, 0, (void *)&from, (void *)gone));
 		RB(buf, recvfrom(fd, buf, 4, 0, (void *)&from, fixed_len));
 		R(recvmsg(fd, fixed, 0));
@@ -328,7 +328,7 @@ CASE(shrunk, DIRECT, "a mapped file that has become shorter: EFAULT to send and 
 	app_close(fd);
 }
 
-/* Calls that need no stream, of sockets, sets and times in no memory. */
+/* Calls that need no stream, with sockets, sets and times in unmapped memory. */
 static void ask_without_stream(int tcp, char *gone)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
@@ -358,7 +358,7 @@ static void ask_without_stream(int tcp, char *gone)
 	R(ppoll(&pfd, 1, NULL, (void *)gone));
 	R(pselect(0, NULL, NULL, NULL, NULL, (void *)gone));
 	R(select(1, (void *)gone, NULL, NULL, &none));
-	/* libc itself looks at the times. */
+	/* libc itself reads the times. */
 	R(syscall(SYS_ppoll, &pfd, 1L, gone, NULL, 8L));
 	R(syscall(SYS_ppoll, &pfd, 1L, NULL, gone, 8L));
 	R(syscall(SYS_pselect6, 1L, &set, NULL, NULL, gone, NULL));
@@ -388,11 +388,11 @@ CASE(no_stream, DIRECT,
 	char *gone = at_edge(0);
 	struct app_addr addr;
 
-	/* Nothing else is to be mapped there meanwhile. */
+	/* Keeps another mapping from being placed there meanwhile. */
 	if (mmap(gone, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != gone)
 		app_die("mmap");
 	ask_without_stream(fd, gone);
-	/* None of these keeps it from being accelerated. */
+	/* None of these keeps the stream from being accelerated. */
 	R(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMP, &off, sizeof(off)));
 	R(ioctl(fd, FIOASYNC, &off));
 	R(connect(fd, &nobody, sizeof(nobody)));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prefork servers; vfork, clone, _Fork, daemon; an epoll set over fork; a child that is killed. */
+/*
+ * workers.c - tests prefork servers; vfork, clone, _Fork, daemon; an epoll set across a fork; a
+ * child that is killed.
+ */
 #include "app.h"
 
 #include <sched.h>
@@ -104,8 +107,7 @@ CASE(vfork_exec, DIRECT, "vfork and exec of a static program with the stream as 
 
 	if (SRV) {
 		const char *cat = app_static_cat();
-		pid_t pid =
-			vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): the subject */
+		pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): tested */
 
 		if (!pid) {
 			/* What programs do here, whatever POSIX says. */
@@ -131,8 +133,7 @@ CASE(vfork_exit, DIRECT,
 	int fd = app_open(WARM | NODELAY);
 
 	for (int i = 0; i < 20; i++) {
-		pid_t pid =
-			vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): the subject */
+		pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): tested */
 
 		if (!pid) {
 			if (i % 2) {
@@ -290,7 +291,7 @@ CASE(fork_child_dies, DIRECT, "a child killed in mid-stream leaves the parent's 
 	app_sync();
 }
 
-/* Echoes 4 bytes at a time, told of them by the set, until the peer is done. */
+/* Echoes 4 bytes at a time, as the set reports them, until the peer has finished. */
 static void echo_by_epoll(int ep, int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
@@ -307,7 +308,7 @@ static void echo_by_epoll(int ep, int fd)
 	LOG("not told");
 }
 
-/* A client of its own: another process at the other end, that is gone afterwards. */
+/* A client in a process of its own, which is gone afterwards. */
 static pid_t brief_client(uint32_t rounds, int end_flag)
 {
 	pid_t pid = fork();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * fuzz_conf.c - any bytes as a configuration: what is taken is valid, what is not is told in words that fit.
+ * fuzz_conf.c - fuzzes the parser of rsockd's configuration with any bytes: an accepted
+ * configuration is valid, and the error message for any other one fits its buffer.
  */
 #include "conf.h"
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Sender and receiver against a peer that says anything at any time, with right hashes and without. */
+/*
+ * fuzz_control_word.c - fuzzes the sender and the receiver with a peer that writes any control word at any
+ * time, with right hashes and with wrong ones.
+ */
 #include "hostile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -7,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const uint64_t edges[] = { 0,	      1,	 HOSTILE_CELLS,	 HOSTILE_CELLS + 1,
 				  UINT32_MAX, INT64_MAX, UINT64_MAX - 1, UINT64_MAX };
 
-/* A number near what the machine believes, an edge, or anything. */
+/* A number near the machine's own value, an edge, or any number. */
 static uint64_t number(struct hostile_input *in, uint64_t near)
 {
 	uint64_t how = hostile_take(in, 1);
@@ -53,7 +56,7 @@ static void raw_word(struct rsk_control_word *at, struct hostile_input *in)
 		p[i] ^= (uint8_t)hostile_take(in, 1);
 }
 
-/* In shm the window is the peer's memory: it may change what we put there. */
+/* In shm the window is the peer's memory: the peer may change what this end puts there. */
 static void spoil_window(struct hostile *h, struct hostile_input *in)
 {
 	size_t at = hostile_take(in, 2) % HOSTILE_RING;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * fuzz_ifaces.c - any bytes as messages of the kernel, and then a dump that tells of nothing. Each datagram: its length
- * as two bytes, then that much of the rest.
+ * fuzz_ifaces.c - fuzzes the reader of netlink messages with any bytes, and then with a dump that
+ * contains nothing. Each datagram: its length as two bytes, then that many bytes of the input.
  */
 #include "ifaces.h"
 
@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += 2;
 		size -= 2;
 		n = n < size ? n : size;
-		copy = malloc(n ? n : 1); /* aligned, and no byte longer */
+		copy = malloc(n ? n : 1); /* aligned, and not one byte longer */
 		require(copy != NULL);
 		memcpy(copy, data, n);
 		rc = rsk_ifaces_take(&l, copy, n, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A peer fills the indirect buffer as it likes, and says any number of units: nothing outside a ring or a word is
- * written.
+ * fuzz_indirect.c - fuzzes the indirect buffer: a peer fills it as it likes, and reports any number
+ * of units; nothing outside a ring or a control message is written.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint32_t avail = 0;
 	uint64_t at = 0;
 
-	/* First where it begins and how much is said to have come, then the buffer's content. */
+	/* First the start and the reported number of units, then the buffer's content. */
 	if (buf && rings && heard && size >= 2) {
 		at = data[0];
 		avail = data[1];
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			break;
 		if (units == 0 || (uint32_t)units > avail)
 			abort();
-		/* As move_entry() does; the sanitizer sees where from and where to. */
+		/* As move_entry() does; the sanitizer checks source and destination. */
 		if (e.sid == RSK_INDIRECT_WORDS) {
 			const uint8_t *cells = buf + rsk_indirect_place(at + 1);
 			int rc = rsk_control_msgs_put(heard, e.off, cells, e.bytes);

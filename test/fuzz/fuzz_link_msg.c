@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * fuzz_link_msg.c - any bytes as a message of a link's control socket: what is accepted keeps every promise that its
- * users rely on (ids and reasons in range, geometry that can be mapped, a mapper's message that is valid).
+ * fuzz_link_msg.c - fuzzes the check of messages on a link's control socket with any bytes: an
+ * accepted message keeps every promise that its users rely on (ids and reasons in range, a geometry
+ * that can be mapped, a valid port mapper message).
  */
 #include "handshake.h"
 
@@ -54,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		promises(&m, &pm);
 	}
 	require(memcmp(&m, &before, sizeof(m)) == 0);
-	/* The same with what a mutation seldom hits put right. */
+	/* The same with the fields corrected that a mutation rarely hits. */
 	m.magic = RSK_LINK_MAGIC;
 	m.type = RSK_LINK_HELLO + m.type % RSK_LINK_DENY;
 	m.pm_bytes %= RSK_PM_WIRE_MAPPED_BYTES + 1;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * fuzz_local_msg.c - any bytes as a message between a process and rsockd, both ways: what is accepted keeps every
- * promise that its users rely on (who may say it, names of connections, links and reasons in range).
+ * fuzz_local_msg.c - fuzzes the check of messages between a process and rsockd, in both directions,
+ * with any bytes: an accepted message keeps every promise that its users rely on (who may send it;
+ * names of connections, links and reasons in range).
  */
 #include "local_msg.h"
 
@@ -104,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size)
 		memcpy(&m, data, size < sizeof(m) ? size : sizeof(m));
 	both_ways(&m, size);
-	/* The same with what a mutation seldom hits put right. */
+	/* The same with the fields corrected that a mutation rarely hits. */
 	m.magic = RSK_LOCAL_MAGIC;
 	m.type %= RSK_LOCAL_TYPES;
 	m.flags &= RSK_LOCAL_CONNECTING | RSK_LOCAL_AGAIN | RSK_LOCAL_ABLE | RSK_LOCAL_NO_SHM;

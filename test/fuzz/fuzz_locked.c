@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A record of locked access as a hostile process leaves it (fabric/locked.h), and any operation at it. Byte 0: slots
- * whose hash is made right, so that what it guards is reached; then the operation; then the record.
+ * fuzz_locked.c - fuzzes locked access to a record as a hostile process leaves it
+ * (fabric/locked.h), with any operation. Byte 0: the slots that get a right hash, so that the code
+ * behind the check is reached; then the operation; then the record.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(&in, data, sizeof(in));
 	data += sizeof(in);
 	size -= sizeof(in);
-	record = aligned_alloc(64, BYTES); /* no byte more */
+	record = aligned_alloc(64, BYTES); /* not one byte more */
 	if (!record)
 		abort();
 	memset(record, 0, BYTES);
@@ -58,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		rc = rsk_locked_run(record, &op);
 		memcpy(&is, record, sizeof(is));
 		if (rc < 0 && is != was)
-			abort(); /* refused, and something has happened */
+			abort(); /* refused, but something was changed */
 		for (uint32_t i = 0;
 		     rc == 0 && is != was && op.kind == RSK_LOCKED_SHARE && i < RSK_LOCKED_SHARES;
 		     i++)
@@ -67,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				abort(); /* above the limit */
 		if (rc == 0 && rsk_locked_holder(was) && rsk_locked_holder(was) != by.me &&
 		    op.kind != RSK_LOCKED_BREAK && is != was)
-			abort(); /* it was another one's lock */
+			abort(); /* another holder had the lock */
 	}
 	rsk_locked_validate(record, HOLDERS, &v);
 	free(record);

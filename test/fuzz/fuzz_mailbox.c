@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A reader of a mailbox whose owner writes what it likes, with right hashes and without, and a rail that is late; and a
- * sender who believes what is said of his ring.
+ * fuzz_mailbox.c - fuzzes a reader of a mailbox whose owner writes what it likes, with right hashes
+ * and with wrong ones, over a rail that is late; and a sender that accepts the published credit of
+ * its ring.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define CELLS 64u
-#define PUT 20u /* cells; of them */
+#define PUT 20u /* cells that are put, out of CELLS */
 #define START 1000u
 #define SENT 4000u /* bytes from that position on */
 
@@ -24,7 +25,7 @@ struct input {
 struct bed {
 	struct rsk_rail rail;
 	struct rsk_key key;
-	uint8_t *at; /* the mailbox, an allocation of its very size */
+	uint8_t *at; /* the mailbox, an allocation of exactly its size */
 	uint32_t bytes;
 	struct rsk_mailbox_reader reader;
 	struct rsk_mailbox_pending pending;
@@ -95,7 +96,7 @@ static void seal(struct bed *b)
 	memcpy(b->at, &head, sizeof(head));
 }
 
-/* A head near what would pass, then sealed. */
+/* A head near an acceptable one, then sealed. */
 static void say(struct bed *b, struct input *in)
 {
 	struct rsk_mailbox_head head = { .sequence = b->reader.known +
@@ -112,7 +113,7 @@ static void say(struct bed *b, struct input *in)
 	seal(b);
 }
 
-/* On the ring, some of which is put. */
+/* A sender on the ring, which has put some cells. */
 static void sender(struct bed *b)
 {
 	b->ring_rail = (struct rsk_rail){ .ops = b->rail.ops,
@@ -214,7 +215,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		case 5:
 			what = rsk_mailbox_due(&b->pending, take(&in, 2));
 			if (what && b->pending.command.number <= b->done_number)
-				abort(); /* twice */
+				abort(); /* executed twice */
 			if (what)
 				b->done_number = b->pending.command.number;
 			break;

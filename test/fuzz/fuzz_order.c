@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The order's receiver against any marks and places, its sender against any acknowledgements, and the setting's
- * text. What is refused changes nothing; both machines stay whole after every step.
+ * fuzz_order.c - fuzzes the receiver of ordered delivery with any tags and places, its sender with
+ * any acknowledgements, and the parser of the setting. What is refused changes nothing; both
+ * machines stay valid after every step.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ struct state {
 	struct rsk_order_tx tx;
 	struct rsk_order_rx rx;
 	struct rsk_order_sent
-		*sent; /* allocations of their own, so that a sanitizer sees the byte beyond */
+		*sent; /* separate allocations, so that a sanitizer sees the byte beyond */
 	struct rsk_order_element *elements;
 	uint64_t *acks, *places;
 };
@@ -44,13 +45,16 @@ static void must(bool truth)
 		abort();
 }
 
-/* Bytes, padding and all: what is refused touches nothing. */
+/* Compares bytes, padding included: a refused packet changes nothing. */
 static bool same(const void *a, const void *b, size_t n)
 {
 	return memcmp(a, b, n) == 0;
 }
 
-/* The text, ended by a zero or the input; a form that both machines take, whatever it said. */
+/*
+ * Parses the text, which a zero or the input ends. Returns a form that both machines accept,
+ * whatever the text said.
+ */
 static struct rsk_order_form form_of(struct input *in)
 {
 	struct rsk_order_form form = { RSK_ORDER_WRAPPING, 3, true, 1 }, before = form;
@@ -92,7 +96,7 @@ static void see(struct state *s, struct input *in)
 	     same(places, s->places, sizeof(places)));
 }
 
-/* Names of what is missing, and gaps, are in order and end. */
+/* The names of missing transactions, and the gaps, are in order, and their number is finite. */
 static void look(const struct state *s)
 {
 	uint64_t from = 0, n = 0, begin = 0, end = s->rx.base;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * fuzz_pm_msg.c - any bytes as a port mapper datagram: what decodes is valid, encodes,
- * and says the same when read again; answers built from it are valid too.
+ * fuzz_pm_msg.c - fuzzes the codec of port mapper datagrams with any bytes: a message that decodes
+ * is valid, encodes, and decodes to the same again; answers built from it are valid too.
  */
 #include "pm_msg.h"
 
@@ -26,7 +26,7 @@ static bool same(const struct rsk_pm_msg *a, const struct rsk_pm_msg *b)
 	       memcmp(a->mapped_cp_ip, b->mapped_cp_ip, 16) == 0;
 }
 
-/* Encodes, decodes, compares; returns the length. */
+/* Encodes, decodes and compares. Returns the length. */
 static size_t round_trip(const struct rsk_pm_msg *m, uint8_t wire[static 64])
 {
 	struct rsk_pm_msg again;
@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	require(rsk_pm_msg_validate(&m) == 0);
 	round_trip(&m, wire);
-	/* What was sent survives where it is not spare. */
+	/* Outside the spare fields the bytes are those of the input. */
 	require(memcmp(wire + 4, data + 4, 12) == 0 && wire[0] == data[0]);
 	answers(&m);
 	return 0;

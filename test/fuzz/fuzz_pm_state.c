@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * fuzz_pm_state.c - any bytes as the file of what outlives the daemon, as they are and with a hash that is right: what
- * is taken is valid, holds no longer than PmTime can say, and is written and read again as it was.
+ * fuzz_pm_state.c - fuzzes the file of the state that outlives the daemon with any bytes, as they
+ * are and with a right hash: what is accepted is valid, lasts no longer than PmTime can express,
+ * and stays the same when written and read again.
  */
 #include "pm_state.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * fuzz_pma_json.c - any bytes as a message of a policy agent; the first says which. What is taken is put to a central
- * agent, or to a local one that waits for it: they stay whole.
+ * fuzz_pma_json.c - fuzzes the messages of policy agents with any bytes; the first byte selects the
+ * message. An accepted one is given to a central agent, or to a local one that waits for it: both
+ * stay valid.
  */
 #include "pma_json.h"
 
@@ -35,7 +36,7 @@ static struct rsk_pma *agent(void)
 	return a;
 }
 
-/* Twice each, so that a node that a report made known may ask. */
+/* Twice each, so that a node that became known by a report may ask. */
 static void to_central(json_t *body)
 {
 	static const struct rsk_central_config config = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * fuzz_pmsp.c - a PMSP with room for a few, to which the fuzzer says what it likes: datagrams of any kind, answers of a
- * policy agent, links, time. It stays whole after each, and gives back whatever was granted, once.
+ * fuzz_pmsp.c - fuzzes a PMSP with room for few transactions, by datagrams of any kind, answers of
+ * a policy agent, links and time. It stays valid after each step, and gives back each grant once.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -101,7 +101,7 @@ static const struct rsk_pmsp_ops ops = { .decide = decide,
 					 .release = release,
 					 .send = check_sent };
 
-/* Few different ones, so that they meet. */
+/* Few different addresses, so that they coincide. */
 static struct rsk_pm_addr some_address(void)
 {
 	return (struct rsk_pm_addr){ .ip = { 10, 0, 0, (uint8_t)(take(1) % 3) },

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A board as a hostile process of its user leaves it (include/rsock/port_table.h), read and used by rsockd and by another
- * process. First what is done, then the head and table, then the record of port 0, whose slots' hashes are made right
+ * fuzz_port_table.c - fuzzes a port table as a hostile process of its user leaves it
+ * (include/rsock/port_table.h), read and used by rsockd and by another process. The input has first the
+ * operations, then the header and table, then the record of port 0, whose slots get right hashes
  * where @right says so.
  */
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include "locked_slots.h"
 
 #define FIRST RSK_PORT_TABLE_RECORDS
-#define SLOTS 8u /* of those, bits of @right */
+#define SLOTS 8u /* slots of the record; bits of @right */
 
 struct input {
 	uint8_t right, who, head, port;
@@ -58,7 +59,7 @@ static void use(struct rsk_port_table *owner, struct rsk_port_table *b, const st
 	rsk_port_table_limit(owner, port, in->limit);
 	rsk_port_table_leave(owner, port, in->who);
 	rsk_port_table_give(b, port, in->need);
-	/* Whatever it was: it can be made whole. */
+	/* Whatever the contents were, the owner can make the record whole. */
 	require(rsk_port_table_open(owner, 0) == 0 && rsk_port_table_figures(owner, 0, &f) == 0);
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * fuzz_registry.c - any bytes as a registry file: posts and finds on it do no harm,
+ * fuzz_registry.c - fuzzes the registry with any bytes as its file: posts and finds do no harm,
  * what is found is valid and was asked for, and an offer just posted is found.
  *
- * The first 8 bytes steer: which tuple, whether the header is put right afterwards
- * (else hardly an input would get past it), whether entries are given valid checksums.
- * The rest is laid over the tuple's probe window and the header.
+ * The first 8 bytes select the tuple, whether the header is corrected afterwards (otherwise hardly
+ * an input would get past it), and whether entries get valid checksums. The rest is written over
+ * the tuple's probe window and the header.
  */
 #include "registry.h"
 
@@ -39,7 +39,7 @@ static void clean_up(void)
 	rmdir(base);
 }
 
-/* A registry that nobody else has; its content lives on between inputs. */
+/* A registry that no other process has; its content persists between inputs. */
 static struct rsk_registry *registry(void)
 {
 	static struct rsk_registry reg = { .fd = -1 };
@@ -96,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	n = size < sizeof(window) ? size : sizeof(window);
 	memcpy(window, data, n);
 	for (unsigned int i = 0; steer[0] & SEAL && i < RSK_REGISTRY_PROBES; i++) {
-		/* Near enough to a good one that the rest of the check is reached. */
+		/* Close enough to a valid one that the rest of the check is reached. */
 		if (steer[5] >> i & 1)
 			window[i].tuple = theirs;
 		rsk_registry_seal(&window[i], reg->key, place + i);
@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (rsk_registry_find(reg, &mine, &e) == 0) {
 		check_found(&e, &theirs);
-		require(steer[0] & SEAL); /* nobody guesses a keyed checksum */
+		require(steer[0] & SEAL); /* a keyed checksum cannot be guessed */
 	}
 	offer = (struct rsk_registry_entry){
 		.pid = 1 + steer[7],
@@ -124,7 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(rsk_registry_post(reg, &offer) == 0);
 	require(rsk_registry_find(reg, &mine, &e) == 0);
 	check_found(&e, &theirs);
-	/* A forged one from as late a time may have been kept as well; it is not taken away. */
+	/* A forged entry with as late a time may have been kept as well; it is not removed. */
 	if (e.nonce == 1)
 		require(rsk_registry_withdraw(reg, &theirs, 1) == 0);
 	return 0;

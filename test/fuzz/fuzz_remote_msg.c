@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * fuzz_remote_msg.c - a peer on another host that says what it likes over the control connection, as often and in
- * whatever order it likes: what is accepted keeps the promises that stream/remote*.c relies on, and goes where those
- * take it, as far as that needs no device: RESUME and ENDING into both halves of a stream that may be anywhere, RING
- * into the automaton of the dynamic transfer, RAIL into a renewal. Bytes that neither the companion nor a right hash
- * vouched for are never delivered.
+ * fuzz_remote_msg.c - fuzzes the control connection with a peer on another host that sends any
+ * messages, as often and in any order. An accepted message keeps the promises that stream/remote*.c
+ * relies on, and is applied as there, as far as that needs no device: RESUME and ENDING to both
+ * halves of a stream in any state, RING to the automaton of the dynamic transfer, RAIL to a
+ * renewal. A byte is delivered only if it came by the TCP socket or under a right hash.
  */
 #include "hostile.h"
 
@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What stands of a message in the input; the rest is right. */
+/* The fields of a message that the input has; the others are right. */
 enum {
 	IN_TYPE,
 	IN_ACT,
@@ -106,13 +106,13 @@ static void renew(struct end *e)
 	e->broken = false;
 	rsk_rx_renew(&e->h->rx, HOSTILE_KEY + e->epoch);
 	rsk_tx_renew(&e->h->tx, HOSTILE_KEY + e->epoch);
-	/* It knows that key as well. */
+	/* The peer knows that key as well. */
 	rsk_key_init(&e->h->key, HOSTILE_KEY + e->epoch);
 	for (uint32_t i = 0; i < e->ways.n; i++)
 		e->ways.at[i].state = RSK_RING_REG_NONE;
 }
 
-/* What is missing comes in order, to the end of all indexes. */
+/* The missing ranges come in order, up to the end of all indexes. */
 static void ranges(void *arg, uint64_t from, uint64_t to)
 {
 	struct end *e = arg;
@@ -172,7 +172,7 @@ static void heard(struct end *e, const struct rsk_remote_msg *m)
 	hostile_check(h, rc);
 }
 
-/* What the stream's own calls do meanwhile, and what the peer puts. */
+/* The stream's own calls meanwhile, and the peer's puts. */
 static void act(struct end *e, uint8_t what, uint64_t pos)
 {
 	struct hostile *h = e->h;
@@ -273,7 +273,7 @@ static struct rsk_remote_msg message(const uint8_t *p, const struct hostile *h)
 		m.candidate.addr.family = m.generation ? AF_INET : 0;
 		m.rail = 2 + m.rail % (RSK_RAILS_MOST - 1);
 	}
-	/* Near what there is, or far from it. */
+	/* Near the current values, or far from them. */
 	m.cell = p[IN_ACT] & 0x80 ? UINT64_MAX - m.pos : h->tx.ring.credit + m.pos % 96;
 	m.pos = p[IN_ACT] & 0x40 ? RSK_POS_START :
 		p[IN_ACT] & 0x20 ? UINT64_MAX - m.pos :
@@ -281,7 +281,7 @@ static struct rsk_remote_msg message(const uint8_t *p, const struct hostile *h)
 	return m;
 }
 
-/* Any bytes are no more than a message that is not accepted, or one that keeps the promises. */
+/* Any bytes are either not accepted, or a message that keeps the promises. */
 static void raw(const uint8_t *data, size_t size)
 {
 	struct rsk_remote_msg m, before;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The receiver against a ring full of anything: raw bytes, wild headers, rightly hashed slots with wild contents. */
+/*
+ * fuzz_slot.c - fuzzes the receiver with a ring full of anything: raw bytes, wild headers, rightly
+ * hashed slots with wild contents.
+ */
 #include "hostile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -12,7 +15,7 @@ static void raw_bytes(struct hostile *h, struct hostile_input *in)
 		h->ring[at++] = (uint8_t)hostile_take(in, 1) & 0x7f;
 }
 
-/* A header that fits the place, whatever it claims. */
+/* A header with a plausible index and any other values. */
 static void wild_head(struct hostile *h, struct hostile_input *in)
 {
 	struct rsk_slot_head head = { .index = h->rx.ring.next + hostile_take(in, 1),
@@ -23,7 +26,7 @@ static void wild_head(struct hostile *h, struct hostile_input *in)
 	memcpy(h->ring + (head.index & (HOSTILE_CELLS - 1)) * RSK_CELL_BYTES, &head, sizeof(head));
 }
 
-/* A slot as an honest sender would seal it, unless the input wants otherwise. */
+/* A slot as an honest sender would seal it, unless the input says otherwise. */
 static void right_slot(struct hostile *h, struct hostile_input *in)
 {
 	struct rsk_slot_head head = { .index = h->rx.ring.next + hostile_take(in, 1) % 8 };
@@ -35,7 +38,7 @@ static void right_slot(struct hostile *h, struct hostile_input *in)
 	uint64_t hash;
 
 	head.kind = kind & 3;
-	/* Any mark, or one that could be right. */
+	/* Any tag, or one that could be right. */
 	if (kind & 0x10)
 		head.order = (uint16_t)hostile_take(in, 2);
 	else if (kind & 0x20 && rsk_rx_txn_tags(&h->rx))

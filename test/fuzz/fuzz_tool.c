@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * fuzz_tool.c - any bytes as what the tool reads of others: a program's file, a line of the socket tables, an
- * environment, an auxiliary vector, statistics by lines, a question. The first byte says which.
+ * fuzz_tool.c - fuzzes the tool's readers of foreign data with any bytes: a program's file, a line
+ * of the socket tables, an environment, an auxiliary vector, statistics by lines, a query. The
+ * first byte selects the reader.
  */
 #include "library.h"
 #include "measure.h"
@@ -53,7 +54,7 @@ static void an_environment(const char *text, size_t size)
 	const char *value = environ_value(text, size, "LD_PRELOAD"), *at;
 	size_t len;
 
-	/* Within, or at the end of what there is: a zero stands behind it. */
+	/* Inside the text, or at its end, where a zero follows. */
 	require(!value || (value > text && value <= text + size));
 	if (value && preload_names_library(value, &at, &len))
 		require(at >= value && len >= strlen(LIBRARY_FILE) && at + len <= text + size);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hostile.h - one end of a stream whose peer is the fuzzer: it writes what it likes over the shared memory, also
- * with right hashes, for a peer knows the key. All that lies in rightly hashed slots and on the companion has its
- * top bit set, nothing else has: a byte delivered without it was never vouched for.
+ * hostile.h - for fuzz targets: one end of a stream whose peer is the fuzzer, which writes what it
+ * likes over the shared memory, also with right hashes, since a peer knows the key. All bytes in
+ * rightly hashed slots and on the TCP socket have their top bit set, and no others have: a byte
+ * delivered without it came from neither.
  */
 #ifndef RSK_HOSTILE_H
 #define RSK_HOSTILE_H
@@ -36,13 +37,17 @@ static inline uint64_t hostile_take(struct hostile_input *in, size_t bytes)
 	return v;
 }
 
-/* Each piece of shared memory is an allocation of its own, so that a sanitizer sees the first byte beyond. */
+/*
+ * Each part of the shared memory is a separate allocation, so that a sanitizer sees the first byte
+ * beyond.
+ */
 struct hostile {
-	struct rsk_tcp c; /* first */
+	struct rsk_tcp c; /* must be first */
 	struct rsk_rail rail;
 	struct rsk_key key;
-	uint8_t *window; /* our puts: ring, then a tx_word, then an rx_word */
-	uint8_t *ring;	 /* the peer puts slots here */
+	/* this end's puts: ring, then a TX control word, then an RX control word */
+	uint8_t *window;
+	uint8_t *ring; /* the peer puts slots here */
 	struct rsk_control_word *tx_word, *rx_word;
 	struct rsk_rx rx;
 	struct rsk_tx tx;
@@ -96,7 +101,7 @@ static inline int hostile_rx_pos(struct rsk_tcp *c, uint64_t *pos)
 enum {
 	HOSTILE_WEAK,
 	HOSTILE_SHM,
-	HOSTILE_FAR, /* as verbs: in order, and acknowledged some time */
+	HOSTILE_FAR, /* as verbs: in order, and acknowledged later */
 	HOSTILE_FABRICS
 };
 
@@ -107,7 +112,7 @@ static inline bool hostile_arrived(struct rsk_rail *rail, uint64_t off)
 	return (h->written + h->consumed) % 3;
 }
 
-/* Only what lies in our window, and in it a whole slot, is ever put again. */
+/* Only a range of the window that lies within the ring is ever put again. */
 static inline int hostile_again(struct rsk_rail *rail, uint64_t off, size_t len, uint32_t lost)
 {
 	if (off % RSK_CELL_BYTES || !len || off > HOSTILE_RING || len > HOSTILE_RING - off)
@@ -115,7 +120,7 @@ static inline int hostile_again(struct rsk_rail *rail, uint64_t off, size_t len,
 	return 0;
 }
 
-/* Marks come and go. */
+/* The number of rails, and so the use of tags, changes now and then. */
 static inline bool hostile_several(const struct rsk_rail *rail)
 {
 	const struct hostile *h = rail->priv;
@@ -160,7 +165,7 @@ static inline struct hostile *hostile_new(uint32_t fabric)
 	return h;
 }
 
-/* Both ways transactions are marked, in one of the forms. */
+/* Gives the transactions of both directions tags, in one of the forms. */
 static inline void hostile_tag(struct hostile *h, uint8_t which)
 {
 	static const char *const forms[] = { RSK_ORDER_DEFAULT, "wrapping:2+stop",
@@ -195,7 +200,7 @@ static inline void hostile_control_word(struct hostile *h, struct rsk_control_wo
 	*at = m;
 }
 
-/* What the library may answer to a peer that does as it likes. */
+/* Checks that the result is one that the library may return to such a peer. */
 static inline void hostile_check(const struct hostile *h, ssize_t rc)
 {
 	if (rc < 0 && rc != -EAGAIN && rc != -EPROTO && rc != -EPERM && rc != -EBUSY &&
@@ -207,7 +212,7 @@ static inline void hostile_check(const struct hostile *h, ssize_t rc)
 		abort();
 }
 
-/* A read of @len bytes in two runs; every byte that comes has its top bit. */
+/* A read of @len bytes in two runs; every byte delivered has its top bit set. */
 static inline ssize_t hostile_read(struct hostile *h, size_t len, bool peek, bool look)
 {
 	uint8_t *buf = calloc(1, len + 1);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* locked_slots.h - a record of locked access that a hostile process has written: who can write it can hash it, too. */
+/*
+ * locked_slots.h - for fuzz targets: a record of locked access that a hostile process has written.
+ * A process that can write the record can hash it, too.
+ */
 #ifndef RSK_LOCKED_SLOTS_H
 #define RSK_LOCKED_SLOTS_H
 
@@ -11,7 +14,7 @@
 
 #include "locked.h"
 
-/* Of its first @slots slots, at most 8, those whose bit is in @right get a hash that is right. */
+/* Of the first @slots slots, at most 8, those whose bit is set in @right get a right hash. */
 static inline void locked_slots_right(uint8_t *record, uint32_t slots, uint8_t right)
 {
 	for (uint32_t i = 0; i < slots; i++) {

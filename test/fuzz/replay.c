@@ -1,4 +1,7 @@
-/* Runs every file of a folder through a fuzz target's function: the corpus as a test, with any compiler. */
+/*
+ * replay.c - runs every file of a folder through a fuzz target's function: the corpus as a test,
+ * with any compiler.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <stdint.h>
@@ -18,7 +21,7 @@ static int run_file(const char *path)
 
 	if (!file || fstat(fileno(file), &st) < 0)
 		goto out;
-	/* Exactly as long as the input, so that a sanitizer sees the first byte read too far. */
+	/* Exactly as long as the input, so that a sanitizer sees a read beyond its end. */
 	data = malloc((size_t)st.st_size ? (size_t)st.st_size : 1);
 	if (!data || fread(data, 1, (size_t)st.st_size, file) != (size_t)st.st_size)
 		goto out;

@@ -1,20 +1,24 @@
 /*
- * calls STATE [ROW] - makes calls of one kind many times, for callgrind to count their instructions; see guard.py.
+ * calls STATE [ROW] - makes calls of one kind many times, for callgrind to count their
+ * instructions; guard.py starts it.
  *
- * Plain sockets and one process that holds both ends of everything, so that no call ever waits: what is received lies
- * there before, what is sent is taken away after, and neither is counted. STATE is what the TCP connection has come to:
+ * Plain sockets, and one process that holds both ends of everything, so that no call ever waits:
+ * what is received is there before, what is sent is read afterwards, and neither is counted. STATE
+ * is the state of the TCP connection:
  *
  *   direct     both ends are libc's: many small messages back and forth, then the rows
  *   many       the same with 50 connections at once, for event loops
  *   new        the same, without the messages
- *   lookup    the other end is the kernel's alone (raw system calls), as that of a program without the library
+ *   lookup    the other end is unknown to the library (raw system calls), as that of a
+ *              program without it
  *   accepted   the same, with our end the accepting one
- *   given-up   lookup, for longer than anybody would
- *   other      no such connection: UDP, Unix sockets, files, and connections that are made and closed
+ *   given-up   lookup, for longer than the library goes on
+ *   other      no such connection: UDP, Unix sockets, files, and connections that are
+ *              made and closed
  *
- * Each row leaves a dump of callgrind's with its instructions, and one with the system calls of each of some further
- * bursts, and a line: name, calls in the first, how often the clock was read in those, calls in the others. The last
- * line: bytes sent and received by our end.
+ * Each row leaves a callgrind dump with its instructions, one dump per further burst with the
+ * system calls of that burst, and a line of output: name, calls in the first dump, reads of the
+ * clock in those, calls in the others. The last line: bytes sent and received by our end.
  */
 #include "calls.h"
 
@@ -28,12 +32,12 @@
 #include <valgrind/callgrind.h>
 
 #define SYSCALL_BURSTS 4
-#define CALL_NS 2000 /* what a call is taken to last */
+#define CALL_NS 2000 /* assumed duration of a call */
 #define SEEKING_NS 50000000ull
 #define GIVE_UP_LOOKS 150
 #define HUNG_S 60
 
-static const char *only; /* this row */
+static const char *only; /* only the row of this name */
 
 static void calls(const struct row *row)
 {
@@ -55,7 +59,7 @@ static void run_row(const struct row *row)
 	for (int i = -1; i < row->bursts; i++) {
 		row->before(row->burst);
 		if (i < 0) {
-			calls(row); /* the first of everything */
+			calls(row); /* a first burst that is not counted */
 		} else {
 			reads -= clock_reads;
 			CALLGRIND_TOGGLE_COLLECT;
@@ -67,7 +71,7 @@ static void run_row(const struct row *row)
 	}
 	snprintf(dump, sizeof(dump), "instructions\t%s", row->name);
 	CALLGRIND_DUMP_STATS_AT(dump);
-	/* System calls are counted whether callgrind collects or not. */
+	/* System calls are counted even while callgrind does not collect. */
 	snprintf(dump, sizeof(dump), "syscalls\t%s", row->name);
 	for (int i = 0; i < SYSCALL_BURSTS; i++) {
 		row->before(row->burst);
@@ -108,7 +112,7 @@ static void be_new(void)
 	run(tcp_rows);
 }
 
-/* Past the first moments, in which whoever has earned it looks often. */
+/* Past the first moments, in which a stream that has earned promotion looks up its peer often. */
 static void seek(bool near_accepts)
 {
 	connect_ends(true, near_accepts);
@@ -135,7 +139,7 @@ static void be_given_up(void)
 
 	seek(false);
 	for (int i = 0; i < GIVE_UP_LOOKS; i++) {
-		waited_ns += waited_ns / 7; /* looks are an eighth of the time apart */
+		waited_ns += waited_ns / 7; /* lookups are an eighth of the time apart */
 		clock_ns += waited_ns / 7;
 		back_and_forth(16);
 	}

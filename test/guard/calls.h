@@ -1,4 +1,7 @@
-/* calls.h - the parts of calls: the two ends and their clock (ends.c), what is counted (rows.c), when (calls.c). */
+/*
+ * calls.h - shared by the parts of guard_calls: the two ends and their clock (ends.c), the calls
+ * that are counted (rows.c), and the counting (calls.c).
+ */
 #ifndef GUARD_CALLS_H
 #define GUARD_CALLS_H
 
@@ -12,9 +15,9 @@
 
 struct ends {
 	int listener, near, far, ep; /* near: ours, whose calls are counted */
-	bool raw;		     /* far is not libc's */
+	bool raw;		     /* far is not known to libc */
 	bool watched;		     /* near is in ep */
-	bool edge;		     /* ... and told of edges */
+	bool edge;		     /* ... edge triggered */
 	int fd[BURST], other[BURST]; /* of connections made and closed */
 	int i;
 	struct sockaddr_in address, udp;
@@ -32,14 +35,18 @@ int must(int rc, const char *what);
 void new_listener(void);
 int plain_connect(void);
 void connect_ends(bool raw, bool near_accepts);
-/* The far end's part, so many messages; there() returns when they lie at the near end. */
+/*
+ * The far end's part for @messages messages; there() returns when they have arrived at the near
+ * end.
+ */
 void far_send(int messages);
 void far_recv(int messages);
 void there(int messages);
 void back_and_forth(int rounds);
 /* MANY connections: fd[] are the near ends, other[] the far ones. */
 void connect_many(int rounds);
-void with_each(void (*what)(int n)); /* ... of a connection's near and far, once */
+/* calls @what with a connection's near and far end, once each */
+void with_each(void (*what)(int n));
 
 /* before() a burst of call(), and after(); each call returns want. */
 struct row {
@@ -51,7 +58,7 @@ struct row {
 	int burst, bursts;
 };
 
-/* Each ends with a row that has no name. */
+/* Each array ends with a row that has no name. */
 extern const struct row tcp_rows[], nothing_rows[], udp_rows[], unix_rows[], file_rows[],
 	connection_rows[], many_rows[];
 

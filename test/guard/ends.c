@@ -1,4 +1,4 @@
-/* ends.c - both ends of a connection in one process, and its clock. */
+/* ends.c - both ends of a connection in one process, and its clock; used by rows.c and calls.c. */
 #include "calls.h"
 
 #include <arpa/inet.h>
@@ -16,13 +16,13 @@
 
 #include <rsock/sys.h>
 
-#define TRIP_NS 2000 /* what a message there and one back are taken to last */
-#define READ_NS 50   /* and a look at the clock */
+#define TRIP_NS 2000 /* assumed duration of a message there and one back */
+#define READ_NS 50   /* and of a read of the clock */
 #define SECOND_NS 1000000000ull
 
 /*
- * The clock and the processor of this program, also for a library in it: what is counted must not depend on the
- * machine's. A look takes its time, else somebody could wait for ever.
+ * The clock and the processor number of this program, also for a library in it: the counts must not
+ * depend on the machine's. Reading the clock advances it, otherwise a loop could wait for ever.
  */
 uint64_t clock_ns;
 unsigned long clock_reads;
@@ -74,7 +74,10 @@ void new_listener(void)
 	must(listen(t.listener, 2 * BURST), "listen");
 }
 
-/* One that only the kernel knows of: by instructions of our own, since syscall() is seen as well. */
+/*
+ * A socket that only the kernel knows of: made by raw system call instructions, since syscall() is
+ * hooked as well.
+ */
 static int raw_connect(void)
 {
 	int fd = rsk_sys_socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -1,14 +1,19 @@
 #!/usr/bin/python3 -B
-"""Instructions, system calls and looks at the clock per call, against bounds: what no busy machine can blur.
+"""The regression guard: counts instructions, system calls and clock reads per call, and compares
+them with bounds. The counts do not depend on the machine's load. Run by make test and
+scripts/guard.sh.
 
-guard.py                         every state of calls.c; exit status 1: out of bounds, 3: a stream was not in its state
-guard.py --update                the same, and bounds.json is written anew from what was counted
-guard.py --profile direct send   where the instructions of one row are executed, by callgrind_annotate
+guard.py                         every state of calls.c; exit status 1: out of bounds,
+                                 3: a stream was not in its state
+guard.py --update                the same, and rewrites bounds.json from the counts
+guard.py --profile direct send   where the instructions of one row are executed,
+                                 by callgrind_annotate
 guard.py --tcp                   the library switched off: 0 only if that is noticed
 
-The state "slots" is slots.c's, which needs no library: what tags cost a slot, and that they cost nothing where there is one rail.
-Each other state, of calls.c, runs under callgrind with and without the library. A direct stream's figures are all that its
-calls execute, less the loop around them; the others' are what the library adds to the call.
+The state "slots" is that of slots.c, which needs no library: it measures what transaction tags cost
+per slot, and that they cost nothing with one rail. Every other state is one of calls.c and runs
+under callgrind with and without the library. A direct stream's figures are all that its calls
+execute, less the loop around them; the figures of the others are what the library adds to the call.
 """
 import argparse
 import json
@@ -27,29 +32,31 @@ STATES = ("direct", "many", "new", "lookup", "accepted", "given-up", "other", "s
 COUNTS = ("instructions", "syscalls", "clock")
 LOOP = "nothing"
 SLOTS = "slots"
-# A processor's wider vectors are other paths through memcpy(): everywhere the plain ones.
+# Wider vectors take other paths through memcpy(): use the plain ones on every processor.
 TUNABLES = "glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX_Fast_Unaligned_Load,-ERMS,-FSRM"
-# A stream that earns nothing stays new however long it is.
+# A stream that cannot earn promotion stays new however long it lives.
 ENV = {"new": {"RSOCK_EARN_CALLS": "0", "RSOCK_EARN_BYTES": "0"}}
-# What each end that the library sees must say of itself at the end: how many there are, and why they are there.
-MANY = 50  # connections, in this state, and all of them are treated alike
-WANTED = {"direct": (2, "direct"), "many": (2 * MANY, "direct"), "new": (2, "not-earned"), "lookup": (1, "no-peer"),
+# What the statistics must show at the end: how many ends the library sees, and their reason.
+MANY = 50  # connections in this state, all treated alike
+WANTED = {"direct": (2, "direct"), "many": (2 * MANY, "direct"), "new": (2, "not-earned"),
+          "lookup": (1, "no-peer"),
           "accepted": (1, "no-peer"), "given-up": (1, "no-peer")}
-ROUNDING = {"instructions": 5, "syscalls": 0.01, "clock": 0.01}  # what bound_for() adds beyond its tenth, at most
+# the most that bound_for() adds beyond a tenth
+ROUNDING = {"instructions": 5, "syscalls": 0.01, "clock": 0.01}
 RUN_LIMIT_S = 120
 
 
 class NotSo(Exception):
-    """A stream was not in the state that is to be measured."""
+    """A stream was not in the state that is measured."""
 
 
 class Failed(Exception):
-    """No counts."""
+    """The run gave no counts."""
 
 
 @dataclass
 class Run:
-    """rows: name to a dict of COUNTS, per call; sent, received: bytes of the connection's near end."""
+    """rows: name to a dict of COUNTS, per call; sent, received: bytes of the near end."""
 
     rows: dict
     sent: int
@@ -59,7 +66,7 @@ class Run:
 
 # ---- counting ------------------------------------------------------------------------------------
 def read_dump(text):
-    """(what it is of, instructions, system calls) of a callgrind dump, or None if the program did not ask for it."""
+    """(name, instructions, system calls) of a dump; None if the program did not request it."""
     fields = {}
     for line in text.splitlines():
         key, colon, value = line.partition(": ")
@@ -71,12 +78,12 @@ def read_dump(text):
     if asked != "Client Request":
         return None
     values = [int(word) for word in fields["summary"].split()]
-    events = dict(zip(fields["events"].split(), values))  # zeros at the end are left out
+    events = dict(zip(fields["events"].split(), values))  # callgrind omits zeros at the end
     return what, events.get("Ir", 0), events.get("sysCount", 0)
 
 
 def read_run(output, dumps, stat=""):
-    """A Run of what calls.c printed and of its dumps."""
+    """Makes a Run of the output of calls.c and of its dumps."""
     sums = {}
     for what, instructions, syscalls in filter(None, map(read_dump, dumps)):
         kind, _, name = what.partition("\t")
@@ -89,7 +96,8 @@ def read_run(output, dumps, stat=""):
             name, calls, reads, syscall_calls = rest[0], int(rest[1]), int(rest[2]), int(rest[3])
             try:
                 rows[name] = {"instructions": sums["instructions", name] / calls,
-                              "syscalls": sums["syscalls", name] / syscall_calls, "clock": reads / calls}
+                              "syscalls": sums["syscalls", name] / syscall_calls,
+                              "clock": reads / calls}
             except KeyError as error:
                 raise Failed(f"row '{name}': no dump {error}") from None
         elif word == "bytes":
@@ -100,16 +108,20 @@ def read_run(output, dumps, stat=""):
 
 
 def callgrind(state, where, library, extra=None, row=None):
-    """Runs calls.c, its dumps and statistics in folder where; returns what it printed."""
+    """Runs calls.c with its dumps and statistics in the folder @where. Returns its output."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("RSOCK_") and k != "LD_PRELOAD"}
     env["GLIBC_TUNABLES"] = TUNABLES
     if library:
         env |= ENV.get(state, {}) | (extra or {})
         env |= {"LD_PRELOAD": str(library), "RSOCK_STAT_FILE": str(where / "stat")}
-    command = ["valgrind", "--tool=callgrind", "--quiet", "--collect-atstart=no", "--collect-systime=yes",
-               f"--callgrind-out-file={where}/dump", str(BUILD / "bin" / ("guard_slots" if state == SLOTS else "guard_calls")), state] + ([row] if row else [])
+    command = ["valgrind", "--tool=callgrind", "--quiet", "--collect-atstart=no",
+               "--collect-systime=yes",
+               f"--callgrind-out-file={where}/dump",
+               str(BUILD / "bin" / ("guard_slots" if state == SLOTS else "guard_calls")),
+               state] + ([row] if row else [])
     try:
-        done = subprocess.run(command, env=env, cwd=where, capture_output=True, text=True, timeout=RUN_LIMIT_S)
+        done = subprocess.run(command, env=env, cwd=where, capture_output=True, text=True,
+                              timeout=RUN_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Failed(f"{state}: {error}") from None
     if done.returncode:
@@ -127,19 +139,21 @@ def count(state, library, extra=None):
 
 
 def profile(state, row, library):
-    """callgrind_annotate's table. Of a run with this row alone: behind a dump, callgrind 3.19 loses the functions."""
+    """callgrind_annotate's table of a run with this row alone: after a dump, callgrind 3.19 loses
+    the functions."""
     with tempfile.TemporaryDirectory(prefix="guard-") as folder:
         where = pathlib.Path(folder)
         callgrind(state, where, library if state != SLOTS else None, row=row)
         dump = where / "dump.1"
         if not dump.exists():
             raise Failed(f"{state}: no row '{row}'")
-        return subprocess.run(["callgrind_annotate", "--auto=no", "--show=Ir", str(dump)], check=True,
+        return subprocess.run(["callgrind_annotate", "--auto=no", "--show=Ir", str(dump)],
+                              check=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
 
 
 def check_state(state, run):
-    """NotSo, unless the streams say of themselves what this state is, and count the bytes that were moved."""
+    """Raises NotSo unless the statistics show this state and count the bytes that were moved."""
     if state not in WANTED:
         return
     ends, reason = WANTED[state]
@@ -151,10 +165,11 @@ def check_state(state, run):
     for s in streams:
         ring = s["tx_ring_bytes"] + s["rx_ring_bytes"]
         total = ring + s["tx_tcp_bytes"] + s["rx_tcp_bytes"]
-        if s["reason"] != reason or s["demotions"] or {s["tx"], s["rx"]} != {"ring" if direct else "tcp"}:
+        if (s["reason"] != reason or s["demotions"] or
+                {s["tx"], s["rx"]} != {"ring" if direct else "tcp"}):
             raise NotSo(f"{state}: a stream is '{s['reason']}', tx {s['tx']}, rx {s['rx']}, "
                         f"{s['demotions']} demotions")
-        # Nothing is counted any more of a stream that was given up.
+        # The library stops counting when it gives up a stream.
         if (total == moved) == (state == "given-up"):
             raise NotSo(f"{state}: the statistics know of {total} bytes, {moved:.0f} were moved")
         if ring < 0.95 * total if direct else ring:
@@ -162,7 +177,7 @@ def check_state(state, run):
 
 
 def own_counts(state, preloaded, plain):
-    """The library's part of each row."""
+    """The library's share of each row."""
     counts = {}
     for name, row in preloaded.rows.items():
         if name == LOOP:
@@ -177,7 +192,7 @@ def own_counts(state, preloaded, plain):
 
 # ---- judging -------------------------------------------------------------------------------------
 def bound_for(counted):
-    """About a tenth above what was counted; what is none stays none."""
+    """About a tenth above the counts; zero stays zero."""
     return {
         "instructions": math.ceil(counted["instructions"] * 1.1 + 4),
         "syscalls": math.ceil(round(counted["syscalls"] * 110, 6)) / 100,
@@ -186,7 +201,7 @@ def bound_for(counted):
 
 
 def verdict(counted, bound):
-    """"" or what is wrong with one row."""
+    """What is wrong with one row; "" if nothing is."""
     wrong = []
     for what in COUNTS:
         n, most = counted[what], bound[what]
@@ -198,42 +213,46 @@ def verdict(counted, bound):
 
 
 def judge(counted, bounds):
-    """What is wrong, by (state, row); bounds without a row and rows without a bound are wrong as well."""
+    """What is wrong, by (state, row); also a bound without a row, and a row without a bound."""
     wrong = {}
     for state in counted.keys() | bounds.keys():
         names = counted.get(state, {}).keys() | bounds.get(state, {}).keys()
         for name in names:
             row, bound = counted.get(state, {}).get(name), bounds.get(state, {}).get(name)
-            what = "not counted" if row is None else "no bound" if bound is None else verdict(row, bound)
+            what = ("not counted" if row is None else "no bound" if bound is None
+                    else verdict(row, bound))
             if what:
                 wrong[state, name] = what
     return wrong | judge_slots(counted.get(SLOTS, {}))
 
 
 def judge_slots(rows):
-    """A link with one rail pays nothing for tags that it does not write."""
+    """Checks that a link with one rail pays nothing for tags that it does not write."""
     wrong = {}
     for call in ("put", "take"):
         one, none = rows.get(f"{call}, one rail"), rows.get(f"{call}, no form")
         if one and none and one["instructions"] - none["instructions"] > 0.5:
             wrong[SLOTS, f"{call}, one rail"] = \
-                f"{one['instructions']:.2f} instructions, {none['instructions']:.2f} without any tags"
+                f"{one['instructions']:.2f} instructions, " \
+                f"{none['instructions']:.2f} without any tags"
     return wrong
 
 
 def show(counted, bounds):
-    print(f"{'stream':<9} {'call':<26} {'instructions':>12} {'bound':>6} {'syscalls':>9} {'bound':>6} {'clock':>6} "
+    print(f"{'stream':<9} {'call':<26} {'instructions':>12} {'bound':>6} {'syscalls':>9} "
+          f"{'bound':>6} {'clock':>6} "
           f"{'bound':>6}")
     for state, rows in counted.items():
         for name, row in rows.items():
             bound = bounds.get(state, {}).get(name, {})
             most = [str(bound.get(what, "-")) for what in COUNTS]
-            print(f"{state:<9} {name:<26} {row['instructions']:>12.1f} {most[0]:>6} {row['syscalls']:>9.2f} "
+            print(f"{state:<9} {name:<26} {row['instructions']:>12.1f} {most[0]:>6} "
+                  f"{row['syscalls']:>9.2f} "
                   f"{most[1]:>6} {row['clock']:>6.2f} {most[2]:>6}")
 
 
 def write_json(path, value):
-    """One line a row, for a diff that can be read."""
+    """Writes one line per row, for readable diffs."""
     parts = []
     for state, rows in value.items():
         lines = [f"    {json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items()]
@@ -247,7 +266,8 @@ def count_all(library):
     for state in STATES:
         preloaded = count(state, library if state != SLOTS else None)
         check_state(state, preloaded)
-        counted[state] = own_counts(state, preloaded, count(state, None) if state != SLOTS else None)
+        counted[state] = own_counts(state, preloaded,
+                                    count(state, None) if state != SLOTS else None)
     return counted
 
 
@@ -262,10 +282,14 @@ def notices(library):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--update", action="store_true", help="write bounds.json anew from what is counted")
-    parser.add_argument("--profile", nargs=2, metavar=("STATE", "ROW"), help="where a row's instructions are executed")
-    parser.add_argument("--tcp", action="store_true", help="the library switched off, which must be noticed")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--update", action="store_true",
+                        help="write bounds.json anew from what is counted")
+    parser.add_argument("--profile", nargs=2, metavar=("STATE", "ROW"),
+                        help="where a row's instructions are executed")
+    parser.add_argument("--tcp", action="store_true",
+                        help="the library switched off, which must be noticed")
     options = parser.parse_args()
     library = pathlib.Path(os.environ.get("LIBRSOCK", BUILD / "lib" / "librsock.so")).resolve()
     if not library.exists():
@@ -289,12 +313,14 @@ def main():
     bounds = json.loads(BOUNDS.read_text(encoding="utf-8"))
     show(counted, bounds)
     write_json(BUILD / "guard.json", {state: {name: {what: round(n, 3) for what, n in row.items()}
-                                              for name, row in rows.items()} for state, rows in counted.items()})
+                                              for name, row in rows.items()}
+                                      for state, rows in counted.items()})
     wrong = judge(counted, bounds)
     for (state, name), what in sorted(wrong.items()):
         print(f"guard: {state}, {name}: {what}", file=sys.stderr)
     if wrong:
-        print("guard: if that is meant: scripts/guard.sh --update, and say why in the commit", file=sys.stderr)
+        print("guard: if that is meant: scripts/guard.sh --update, and say why in the commit",
+              file=sys.stderr)
     return 1 if wrong else 0
 
 

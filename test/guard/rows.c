@@ -1,4 +1,7 @@
-/* rows.c - the calls that are counted, what must be there before and is taken away after. */
+/*
+ * rows.c - the calls that guard_calls counts, with their preparation before and their cleaning up
+ * after.
+ */
 #include "calls.h"
 
 #include <netinet/tcp.h>
@@ -99,13 +102,13 @@ static long call_epoll_none(void)
 	return epoll_wait(t.ep, ev, 8, 0);
 }
 
-/* What a server does about one message. */
+/* A server's calls for one message. */
 static long call_turn(void)
 {
 	return call_epoll() == 1 && call_recv() == BYTES ? call_send() : -1;
 }
 
-/* What an event loop does that wants to write now, and later to read. */
+/* An event loop's calls when it wants to write now, and to read later. */
 static long call_out_and_in(void)
 {
 	struct epoll_event ev = { .events = EPOLLOUT };
@@ -162,7 +165,7 @@ static void before_many_edge(int n)
 	before_many(n);
 }
 
-/* A busy server: all have sent, and get an answer. */
+/* A busy server: all connections have a message, and get an answer. */
 static long call_turn_many(void)
 {
 	struct epoll_event ev[MANY];
@@ -324,7 +327,7 @@ static void drop_unaccepted(int n)
 	drop_connections(n);
 }
 
-/* Where a row registers with epoll, those behind it find it done. */
+/* If a row registers with epoll, the rows behind it find it registered. */
 const struct row tcp_rows[] = {
 	{ "nothing", nop, call_nothing, nop, 0, BURST, 64 },
 	{ "send", nop, call_send, far_recv, BYTES, BURST, 64 },
@@ -340,7 +343,7 @@ const struct row tcp_rows[] = {
 	{ 0 },
 };
 
-/* Of each call, for all of them together. */
+/* Each call serves all of the connections. */
 const struct row many_rows[] = {
 	{ "nothing", nop, call_nothing, nop, 0, BURST, 64 },
 	{ "epoll_wait, 50 ready", before_many, call_epoll_many, after_many, MANY, 1, 64 },

@@ -1,13 +1,15 @@
 /*
- * slots - puts and takes slots of 40 bytes through the two halves of a direction, for callgrind to count their
- * instructions; see guard.py. What a real stream's calls cost is calls.c's; here the ring is one that rails lead to, of
- * which no test machine has any:
+ * slots - puts and takes slots of 40 bytes through the two halves of a direction, for callgrind to
+ * count their instructions; guard.py starts it. calls.c measures the calls of a real stream; here
+ * the ring is reached by rails, which no test machine has:
  *
- *   no form      streams between the two do not carry marks at all
- *   one rail     they may, but there is one rail: it is to cost nothing
- *   two rails    each send() is a transaction of one packet, whose mark is made, seen and taken
+ *   no form      streams between the two ends do not carry tags at all
+ *   one rail     they may, but there is one rail: that must cost nothing
+ *   two rails    each send() is a transaction of one packet, whose tag is made, seen
+ *                and consumed
  *
- * All comes in order; credit is given and taken in once in 16 slots. Its output is that of calls.c.
+ * Everything comes in order; credit is given and taken once in 16 slots. The output is that of
+ * calls.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -176,7 +178,7 @@ static void give_credit(void)
 	rsk_rx_give_credit(&w.rx, true);
 }
 
-/* What was put is acknowledged. */
+/* Acknowledges what was put. */
 static void serve(void)
 {
 	must(rsk_tx_serve(&w.tx, &w.c) == 0, "serve");

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""guard.py itself: it reads dumps rightly, and what must be noticed is."""
+"""Tests guard.py: it reads dumps correctly, and notices what it must notice. Run by ctest."""
 import json
 import unittest
 
@@ -24,7 +24,8 @@ def dump(what, summary):
 
 
 def stream(**other):
-    record = {"reason": "direct", "demotions": 0, "tx": "ring", "rx": "ring", "tx_ring_bytes": 590, "rx_ring_bytes": 390,
+    record = {"reason": "direct", "demotions": 0, "tx": "ring", "rx": "ring", "tx_ring_bytes": 590,
+              "rx_ring_bytes": 390,
               "tx_tcp_bytes": 10, "rx_tcp_bytes": 10}
     return record | other
 
@@ -36,7 +37,8 @@ def run(streams, sent=600, received=400):
 class Reading(unittest.TestCase):
     dumps = [dump("instructions\tnothing", "50"), dump("syscalls\tnothing", "9"),
              dump("instructions\tsend", "9050 3 1"), dump("syscalls\tsend", "3000 3"),
-             dump("syscalls\tsend", "3000 1 7"), "desc: Trigger: Program termination\nevents: Ir\nsummary: 7\n"]
+             dump("syscalls\tsend", "3000 1 7"),
+             "desc: Trigger: Program termination\nevents: Ir\nsummary: 7\n"]
 
     def test_counts_per_call(self):
         rows = guard.read_run(OUTPUT, self.dumps).rows
@@ -61,17 +63,22 @@ class Reading(unittest.TestCase):
 class States(unittest.TestCase):
     def test_as_wanted(self):
         guard.check_state("direct", run([stream()] * 2))
-        plain = {"reason": "no-peer", "tx": "tcp", "rx": "tcp", "tx_ring_bytes": 0, "rx_ring_bytes": 0}
+        plain = {"reason": "no-peer", "tx": "tcp", "rx": "tcp", "tx_ring_bytes": 0,
+                 "rx_ring_bytes": 0}
         guard.check_state("lookup", run([stream(**plain, tx_tcp_bytes=600, rx_tcp_bytes=400)]))
         guard.check_state("given-up", run([stream(**plain, tx_tcp_bytes=60, rx_tcp_bytes=40)]))
 
     def test_not_as_wanted(self):
         tcp = stream(tx_ring_bytes=0, rx_ring_bytes=0, tx_tcp_bytes=600, rx_tcp_bytes=400)
-        for state, streams in (("direct", []), ("direct", [stream()]), ("direct", [stream(), stream(tx="tcp")]),
-                               ("direct", [stream(), stream(reason="no-peer")]), ("direct", [tcp, tcp]),
-                               ("direct", [stream(), stream(demotions=1)]), ("new", [stream(reason="not-earned")] * 2),
+        for state, streams in (("direct", []), ("direct", [stream()]),
+                               ("direct", [stream(), stream(tx="tcp")]),
+                               ("direct", [stream(), stream(reason="no-peer")]),
+                               ("direct", [tcp, tcp]),
+                               ("direct", [stream(), stream(demotions=1)]),
+                               ("new", [stream(reason="not-earned")] * 2),
                                ("direct", [stream(), stream(tx_tcp_bytes=11)]),
-                               ("given-up", [tcp | {"reason": "no-peer", "tx": "tcp", "rx": "tcp"}])):
+                               ("given-up",
+                                [tcp | {"reason": "no-peer", "tx": "tcp", "rx": "tcp"}])):
             with self.subTest(state=state, streams=streams), self.assertRaises(guard.NotSo):
                 guard.check_state(state, run(streams))
 
@@ -98,7 +105,8 @@ class Verdicts(unittest.TestCase):
         self.assertIn("lower the bound", self.wrong(syscalls=0))
 
     def test_rows_and_bounds_belong_together(self):
-        counted, bounds = {"direct": {"send": self.counted}}, {"direct": {"send": guard.bound_for(self.counted)}}
+        counted, bounds = ({"direct": {"send": self.counted}},
+                           {"direct": {"send": guard.bound_for(self.counted)}})
         self.assertEqual(guard.judge(counted, bounds), {})
         self.assertEqual(guard.judge(counted, {}), {("direct", "send"): "no bound"})
         self.assertEqual(guard.judge({}, bounds), {("direct", "send"): "not counted"})

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A library that is not librsock: preloaded into the app cases it does nothing, ends the program
- * (RSOCK_TEETH=abort), or changes what is received (RSOCK_TEETH=flip). teeth_programs.py sees that the
- * runner notices each.
+ * broken.c - a library in place of librsock: preloaded into the app cases it does nothing, ends the
+ * program (RSOCK_TEETH=abort), or changes what is received (RSOCK_TEETH=flip). teeth_programs.py
+ * checks that the runner notices each.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 static int flips;
 
-/* ssize_t recv/read of libc; the first byte that they give is another one. */
+/* libc's recv and read, which change the first byte that they return. */
 __attribute__((visibility("default"))) ssize_t recv(int fd, void *buf, size_t len, int flags)
 {
 	ssize_t (*real)(int, void *, size_t, int) = dlsym(RTLD_NEXT, "recv");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A fuzz target for test/fuzz/replay.c that one input ends. */
+/*
+ * replay.c - a fuzz target for test/fuzz/replay.c that aborts on one input; teeth_programs.py runs
+ * it.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

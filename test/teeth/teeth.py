@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the checks of the harnesses share: starting something that must fail, and demanding that its exit status says so."""
+"""Shared by the teeth_*.py checks of the harnesses: starts something that must fail, and requires
+that its exit status says so."""
 import os
 import subprocess
 import tempfile
@@ -9,12 +10,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = Path(os.environ.get("RSOCK_BUILD", ROOT / "build")).resolve()
 TEST = ROOT / "test"
-# What is to fail here is no failure of the run that we are part of.
-OURS = {key: value for key, value in os.environ.items() if key not in ("RSOCK_FAILED", "RSOCK_REPORT", "RSOCK_COUNTS")}
+# What fails here on purpose must not count as a failure of the enclosing test run.
+OURS = {key: value for key, value in os.environ.items()
+        if key not in ("RSOCK_FAILED", "RSOCK_REPORT", "RSOCK_COUNTS")}
 
 
 class Teeth(unittest.TestCase):
-    """The exit status of a command, and what it printed, which a failure of the check shows."""
+    """Gets the exit status of a command, and its output, which is shown if the check fails."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="rsock-teeth-")
@@ -22,22 +24,26 @@ class Teeth(unittest.TestCase):
         self.tmp = Path(folder.name)
 
     def status(self, *command, cwd=None, seconds=120, **env):
-        done = subprocess.run([*map(str, command)], cwd=cwd or self.tmp, timeout=seconds, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
+        done = subprocess.run([*map(str, command)], cwd=cwd or self.tmp, timeout=seconds,
+                              stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", check=False,
                               env={**OURS, **{key: str(value) for key, value in env.items()}})
         self.said = done.stdout
         return done.returncode
 
     def fails(self, *command, with_status=None, says="", **options):
-        """The command must end with a status other than 0 (@with_status: this one), and print @says."""
+        """The command must end with a status other than 0 (@with_status: with this one), and print
+        @says."""
         status = self.status(*command, **options)
         what = f"{' '.join(map(str, command))}: status {status}\n{self.said[-3000:]}"
         self.assertTrue(status == with_status if with_status is not None else status > 0, what)
         self.assertIn(says, self.said, what)
 
     def passes(self, *command, **options):
-        """What is right passes: a command that always fails would prove nothing."""
-        self.assertEqual(self.status(*command, **options), 0, f"{' '.join(map(str, command))}\n{self.said[-3000:]}")
+        """The command must pass. Otherwise one that always fails would satisfy the checks."""
+        self.assertEqual(self.status(*command, **options), 0,
+                         f"{' '.join(map(str, command))}\n{self.said[-3000:]}")
 
     def write(self, name, text, mode=0o644):
         path = self.tmp / name

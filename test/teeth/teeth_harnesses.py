@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Test scripts in Python: each, with RSOCK_TEST_FAIL in the environment, has a case that fails, and must end so."""
+"""Checks the test scripts in Python: with RSOCK_TEST_FAIL in the environment each has a case that
+fails, and its exit status must say so."""
 import unittest
 
 from teeth import TEST, Teeth
@@ -52,40 +53,46 @@ class Harness(Teeth):
                 self.passes(PYTHON, "-B", path, "--list")
                 self.assertTrue(self.said, "no cases")
                 case = self.said.split()[0]
-                self.fails(PYTHON, "-B", path, case, with_status=1, says=f"FAIL {case}: RSOCK_TEST_FAIL", RSOCK_TEST_FAIL=1)
+                self.fails(PYTHON, "-B", path, case, with_status=1,
+                           says=f"FAIL {case}: RSOCK_TEST_FAIL", RSOCK_TEST_FAIL=1)
 
     def test_a_case_that_is_not_there(self):
         for path in scripts():
-            if not path.name.startswith("rdma_"):  # which boots its guests first
+            if not path.name.startswith("rdma_"):  # these boot their guests first
                 self.fails(PYTHON, "-B", path, "no_such_case", with_status=2)
 
     def test_each_way_to_fail(self):
         path = self.write("cases.py", CASES % str(TEST / "real"))
         self.passes(PYTHON, "-B", path, "right")
-        for case, status in {"wrong": 1, "unforeseen": 1, "crash": 1, "status": 1, "hang": 1, "told_to_end": 1,
+        for case, status in {"wrong": 1, "unforeseen": 1, "crash": 1, "status": 1, "hang": 1,
+                             "told_to_end": 1,
                              "not_direct": 3}.items():
             with self.subTest(case):
                 self.fails(PYTHON, "-B", path, case, with_status=status)
-        # One that failed among others that pass, first or last; what was asked for did not come.
+        # One failure among cases that pass, first or last.
         self.fails(PYTHON, "-B", path, "wrong", "right", with_status=1)
         self.fails(PYTHON, "-B", path, "right", "wrong", with_status=1)
-        # Which, and why, is said at the end.
+        # The end of the output names the cases that failed, and why.
         self.fails(PYTHON, "-B", path, "wrong", "unforeseen", "not_direct", "right", with_status=1)
-        self.assertTrue(self.said.endswith("failed: wrong: wrong\nfailed: unforeseen: the test program met something unexpected: "
-                                           "ValueError('what no one thought of')\nfailed: not_direct: stayed on TCP\n"), self.said)
+        self.assertTrue(self.said.endswith("failed: wrong: wrong\nfailed: unforeseen: the test "
+                                           "program met something unexpected: "
+                                           "ValueError('what no one thought of')\nfailed: "
+                                           "not_direct: stayed on TCP\n"), self.said)
         self.fails(PYTHON, "-B", path, "right", "told_to_end", "right", with_status=1)
         self.fails(PYTHON, "-B", path, "--tcp", "--expect", "3", "right")
         self.passes(PYTHON, "-B", path, "--tcp", "--expect", "3", "not_direct")
 
     def test_no_cases_and_no_library(self):
-        path = self.write("cases.py", CASES.split("@case")[0] % str(TEST / "real") + "sys.exit(main())\n")
+        path = self.write("cases.py", CASES.split("@case")[0] % str(TEST / "real")
+                          + "sys.exit(main())\n")
         self.fails(PYTHON, "-B", path, with_status=2)
         path = self.write("cases.py", CASES % str(TEST / "real"))
         self.fails(PYTHON, "-B", path, "right", with_status=2, LIBRSOCK="")
         self.fails(PYTHON, "-B", path, "right", with_status=2, LIBRSOCK=self.tmp / "none.so")
 
     def test_packages(self):
-        self.fails(PYTHON, "-B", TEST / "deb/test_deb.py", with_status=1, says="RSOCK_TEST_FAIL", RSOCK_TEST_FAIL=1)
+        self.fails(PYTHON, "-B", TEST / "deb/test_deb.py", with_status=1, says="RSOCK_TEST_FAIL",
+                   RSOCK_TEST_FAIL=1)
 
 
 if __name__ == "__main__":

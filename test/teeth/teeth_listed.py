@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What ctest runs: every case of every script and program is among it, and what its properties must be they are."""
+"""Checks the list of tests that ctest runs: it has every case of every script and program, and
+their properties are as required."""
 import json
 import re
 import unittest
@@ -14,7 +15,8 @@ class Listed(Teeth):
         super().setUp()
         self.passes("ctest", "--test-dir", BUILD, "--show-only=json-v1")
         tests = json.loads(self.said)["tests"]
-        self.tests = {test["name"]: {one["name"]: one["value"] for one in test["properties"]} for test in tests}
+        self.tests = {test["name"]: {one["name"]: one["value"] for one in test["properties"]}
+                      for test in tests}
         self.commands = {test["name"]: test["command"] for test in tests}
         self.assertGreater(len(self.tests), 500)
 
@@ -25,10 +27,12 @@ class Listed(Teeth):
             for line in self.said.splitlines():
                 case = line.split()[0]
                 name = f"{label}.{family}" + ("" if label == "rdma" else f".{case}")
-                # A script of test/rdma is one test, or several that are given some cases each.
-                parts = [words for test, words in self.commands.items() if re.fullmatch(rf"rdma\.{family}\.\d+", test)]
-                self.assertTrue(name in self.tests or sum(case in words for words in parts) == 1, f"{name}: {case}")
-        # A script is known by its name.
+                # A script of test/rdma is one test, or several with some of its cases each.
+                parts = [words for test, words in self.commands.items()
+                         if re.fullmatch(rf"rdma\.{family}\.\d+", test)]
+                self.assertTrue(name in self.tests or sum(case in words for words in parts) == 1,
+                                f"{name}: {case}")
+        # A script is found by its name.
         for label in LABELS:
             for path in (TEST / label).glob("*.py"):
                 if re.search(r"^@case\(", path.read_text(encoding="utf-8"), re.M):
@@ -45,9 +49,10 @@ class Listed(Teeth):
             listed = (TEST / folder / "CMakeLists.txt").read_text(encoding="utf-8")
             for path in (TEST / folder).glob("*.c"):
                 common = path.name in ("tsan_main.c", "replay.c")
-                known = f"unit_{path.stem.removeprefix('test_')}" in self.tests or path.name in listed
+                known = (f"unit_{path.stem.removeprefix('test_')}" in self.tests or
+                         path.name in listed)
                 self.assertTrue(common or known, path)
-                if not common and folder == "unit":  # the runner's main() is what looks at the tests
+                if not common and folder == "unit":  # the runner's main() runs the tests
                     self.assertNotRegex(path.read_text(encoding="utf-8"), r"(?m)^int main\(")
 
     def test_units_without_a_test(self):
@@ -59,7 +64,7 @@ class Listed(Teeth):
                 self.assertTrue(any(re.search(word, said) for word in words), (name, words))
 
     def test_those_that_may_fail(self):
-        """Only docs/gaps.md's cases may fail."""
+        """Only the cases of docs/gaps.md may fail."""
         gaps = (TEST / "app/gaps.cmake").read_text(encoding="utf-8")
         for name, properties in self.tests.items():
             if properties.get("WILL_FAIL"):
@@ -69,7 +74,7 @@ class Listed(Teeth):
             self.assertNotIn("SKIP_REGULAR_EXPRESSION", properties, name)
 
     def test_labels(self):
-        """Each test is in one suite of scripts/suites.sh, and each of its labels has tests."""
+        """Each test is in one suite of scripts/suites.sh, and each label of a suite has tests."""
         text = (ROOT / "scripts/suites.sh").read_text(encoding="utf-8")
         runs = re.findall(r'^\tctests "[^"]+" \d+ (\S+) ', text, re.M)
         parts = int(re.search(r"^RDMA_SHARDS=(\d+)$", text, re.M).group(1))
@@ -83,10 +88,14 @@ class Listed(Teeth):
         self.assertEqual(seen, set(runs))
 
     def test_times(self):
-        """scripts/times.txt: of each suite, and of nothing else."""
-        script = self.write("names", 'suite() { echo "$1"; }\nsuites_run() { :; }\nset -euo pipefail\nfor file in scripts/suites.sh scripts/check.sh; do\n'
+        """scripts/times.txt has a line for each suite, and no other line."""
+        script = self.write("names",
+                            'suite() { echo "$1"; }\nsuites_run() { :; }\nset -euo pipefail\nfor '
+                            'file in scripts/suites.sh scripts/check.sh; do\n'
                             "\t. <(sed '/^\\. scripts/d; /^cd /d' $file)\ndone\n"
-                            'suites_prepare; suites_short; suites_long 25; suites_long 60; suites_longest; for part in $(rdma_shards); do suites_rdma "$part"; done\n')
+                            'suites_prepare; suites_short; suites_long 25; suites_long 60; '
+                            'suites_longest; for part in $(rdma_shards); do suites_rdma "$part"; '
+                            'done\n')
         self.passes("bash", script, cwd=ROOT)
         names = set(self.said.splitlines())
         lines = (ROOT / "scripts/times.txt").read_text(encoding="utf-8").splitlines()
@@ -94,14 +103,16 @@ class Listed(Teeth):
         self.assertEqual(sorted(names), sorted(times))
 
     def test_security_page(self):
-        """docs/security.md: each row has a test that is there, or says what is open."""
-        rows = re.findall(r"^\| (?!by what|---)(.*) \|(.*)\|$", (ROOT / "docs/security.md").read_text(encoding="utf-8"), re.M)
+        """Each row of docs/security.md names a test that exists, or says what is open."""
+        rows = re.findall(r"^\| (?!by what|---)(.*) \|(.*)\|$",
+                          (ROOT / "docs/security.md").read_text(encoding="utf-8"), re.M)
         self.assertGreater(len(rows), 20)
         for row, tests in rows:
             named = re.findall(r"`([a-z_0-9.]+)`", tests)
             self.assertTrue(named or "**open**" in row or tests.strip() == "none", row)
             for name in named:
-                self.assertTrue(any(re.match(rf"{re.escape(name)}($|[.@])", test) for test in self.tests), name)
+                self.assertTrue(any(re.match(rf"{re.escape(name)}($|[.@])", test)
+                                    for test in self.tests), name)
 
 
 if __name__ == "__main__":

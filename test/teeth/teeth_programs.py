@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Test programs: the app cases' runner, Criterion's and our own for the units, the fuzz corpora's, models, guard."""
+"""Checks the test programs: the runners of the app cases, of the unit tests (Criterion's and the
+project's own), of the fuzz corpora and of the models, and the regression guard."""
 import os
 import re
 import unittest
@@ -9,7 +10,8 @@ from teeth import BUILD, ROOT, TEST, Teeth
 
 BIN = BUILD / "bin"
 BROKEN = BUILD / "lib/libteeth_broken.so"
-WAYS = {"old_assert", "old_expect", "new_assert", "new_expect", "crash", "exit_status", "no_signal", "init", "fini", "parameter"}
+WAYS = {"old_assert", "old_expect", "new_assert", "new_expect", "crash", "exit_status", "no_signal",
+        "init", "fini", "parameter"}
 GOOD = "active proctype one() { int x = 1; assert(x == 1) }\n"
 MODELS = {
     "assertion": "active proctype one() { assert(false) }\n",
@@ -17,7 +19,8 @@ MODELS = {
     "claim": "bool x;\nactive proctype one() { do :: x = 0 od }\nltl soon { <> x }\n",
     "mutant": "/* MUTANT: -DNOTHING */\n" + GOOD,
     "syntax": "active proctype one( { }\n",
-    "depth": "/* PAN: -m3 */\nactive proctype one() { int x; do :: x < 100 -> x++ :: else -> break od }\n",
+    "depth": "/* PAN: -m3 */\nactive proctype one() { int x; do :: x < 100 -> x++ :: else -> break "
+             "od }\n",
 }
 GUARD = """
 import json, pathlib, sys
@@ -43,16 +46,19 @@ class App(Teeth):
         self.assertGreater(len(families), 30)
         for program in families:
             with self.subTest(program.name):
-                self.fails(program, "--mode", "both", self.first_case(program), with_status=1, says="signal 6",
+                self.fails(program, "--mode", "both", self.first_case(program), with_status=1,
+                           says="signal 6",
                            LIBRSOCK=BROKEN, RSOCK_TEETH="abort")
 
     def test_transcripts_are_compared(self):
         for side in "server", "client":
-            self.fails(BIN / "app_io", "--mode", side, "--all", with_status=1, says="side differs", LIBRSOCK=BROKEN,
+            self.fails(BIN / "app_io", "--mode", side, "--all", with_status=1, says="side differs",
+                       LIBRSOCK=BROKEN,
                        RSOCK_TEETH="flip")
 
     def test_streams_that_are_not_direct(self):
-        self.fails(BIN / "app_io", "--mode", "both", self.first_case(BIN / "app_io"), with_status=1, says="not direct",
+        self.fails(BIN / "app_io", "--mode", "both", self.first_case(BIN / "app_io"), with_status=1,
+                   says="not direct",
                    LIBRSOCK=BROKEN)
 
     def test_no_case_and_no_library(self):
@@ -75,13 +81,16 @@ class Unit(Teeth):
     def test_criterion(self):
         for way in sorted(WAYS):
             with self.subTest(way):
-                self.status(BIN / "teeth_unit", "--color=never", "--verbose", f"--filter=fail*/{way}")
+                self.status(BIN / "teeth_unit", "--color=never", "--verbose",
+                            f"--filter=fail*/{way}")
                 self.assertNotIn("Tested: 0 ", self.said)
-                # What fails in .fini is only told.
-                self.assertTrue("Failing: 0 | Crashing: 0" not in self.said or ": Assertion Failed" in self.said, self.said)
+                # A failure in .fini is only printed.
+                self.assertTrue("Failing: 0 | Crashing: 0" not in self.said
+                                or ": Assertion Failed" in self.said, self.said)
         self.fails(BIN / "teeth_unit", "--color=never", "--verbose", "--filter=fail/*")
         self.passes(BIN / "teeth_unit", "--color=never", "--verbose", "--filter=pass/*")
-        # ctest looks for these words, and for those of .fini: test_units_without_a_test() of teeth_listed.py.
+        # ctest searches for these words, and for those of .fini: see test_units_without_a_test() in
+        # teeth_listed.py.
         self.passes(BIN / "teeth_unit", "--color=never", "--verbose", "--filter=skip/*")
         self.assertIn("[SKIP]", self.said)
         self.passes(BIN / "teeth_unit", "--color=never", "--verbose", "--filter=nothing/*")
@@ -117,8 +126,10 @@ class Model(Teeth):
                 self.fails(TEST / "model/run.sh", self.write(f"{name}.pml", text), says="FAIL")
         counts = self.write("counts", "")
         for models in (("deadlock", "good"), ("good", "deadlock")):
-            self.fails(TEST / "model/run.sh", *(self.tmp / f"{name}.pml" for name in models), RSOCK_COUNTS=counts)
-        self.assertEqual(sorted(counts.read_text(encoding="utf-8").splitlines()), ["0 1", "0 1", "1 0", "1 0"])
+            self.fails(TEST / "model/run.sh", *(self.tmp / f"{name}.pml" for name in models),
+                       RSOCK_COUNTS=counts)
+        self.assertEqual(sorted(counts.read_text(encoding="utf-8").splitlines()),
+                         ["0 1", "0 1", "1 0", "1 0"])
         self.fails(TEST / "model/run.sh", self.tmp / "none.pml")
 
 
@@ -126,12 +137,15 @@ class Others(Teeth):
     def test_guard(self):
         for factor, passes in (1, True), (2, False), (0.1, False):
             script = self.write("count.py", GUARD.format(folder=str(TEST / "guard"), factor=factor))
-            (self.passes if passes else self.fails)("/usr/bin/python3", "-B", script, RSOCK_BUILD=self.tmp,
+            (self.passes if passes else self.fails)("/usr/bin/python3", "-B", script,
+                                                    RSOCK_BUILD=self.tmp,
                                                     LIBRSOCK=BUILD / "lib/librsock.so")
 
     def test_dissector(self):
-        self.fails("/usr/bin/python3", "-B", "-m", "unittest", "test_dissector", cwd=TEST / "wireshark", PM_CODEC="/bin/false",
-                   RSOCK_LUA=ROOT / "tools/wireshark/rsock_pm.lua", RSOCK_CORPUS=TEST / "fuzz/corpus/pm_msg")
+        self.fails("/usr/bin/python3", "-B", "-m", "unittest", "test_dissector",
+                   cwd=TEST / "wireshark", PM_CODEC="/bin/false",
+                   RSOCK_LUA=ROOT / "tools/wireshark/rsock_pm.lua",
+                   RSOCK_CORPUS=TEST / "fuzz/corpus/pm_msg")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The scripts of make test and make check: in a copy of the tree, with one thing in it that is wrong."""
+"""Checks the scripts of make test and make check, in a copy of the tree with one mistake in it."""
 import json
 import shutil
 import subprocess
@@ -8,15 +8,19 @@ import unittest
 
 from teeth import BUILD, ROOT, Teeth
 
-# Script and its arguments, a file, what is put at its end (or (old, new)), what is said of it.
+# Script and its arguments, a file, what is appended to it (or (old, new)), a part of the message.
 WRONG = [
     ("check-format.sh", [], "fabric/port_table.c", "int  a ;\n", "port_table.c"),
     ("check-includes.py", [], "fabric/port_table.c", '#include "stream.h"\n', "must not see"),
     ("check-includes.py", [], "fabric/port_table.c", "#include <infiniband/verbs.h>\n", "ibverbs"),
-    ("check-calls.py", [BUILD], "cmake/floors.txt", ("stream/ready:    stream/remote", "stream/ready:    stream/pair"), "is not above"),
-    ("check-calls.py", [BUILD], "scripts/check-calls.py", ("CIRCLE, FOLDER = 4, 25", "CIRCLE, FOLDER = 3, 25"), "in a circle"),
-    ("check-calls.py", [BUILD], "scripts/check-calls.py", ("CIRCLE, FOLDER = 4, 25", "CIRCLE, FOLDER = 4, 17"), "are the most"),
-    ("check-alone.sh", [], "preload/CMakeLists.txt", "find_package(PkgConfig REQUIRED)\npkg_check_modules(M REQUIRED libmnl)\n", "libmnl"),
+    ("check-calls.py", [BUILD], "cmake/floors.txt",
+     ("stream/ready:    stream/remote", "stream/ready:    stream/pair"), "is not above"),
+    ("check-calls.py", [BUILD], "scripts/check-calls.py",
+     ("CIRCLE, FOLDER = 4, 25", "CIRCLE, FOLDER = 3, 25"), "in a circle"),
+    ("check-calls.py", [BUILD], "scripts/check-calls.py",
+     ("CIRCLE, FOLDER = 4, 25", "CIRCLE, FOLDER = 4, 17"), "are the most"),
+    ("check-alone.sh", [], "preload/CMakeLists.txt",
+     "find_package(PkgConfig REQUIRED)\npkg_check_modules(M REQUIRED libmnl)\n", "libmnl"),
     ("check-alone.sh", [], "CMakePresets.json", "}\n", "CMakePresets"),
     ("check-tree.py", [], "fabric/port_table.c", "int a; \n", "white space"),
     ("check-tree.py", [], "fabric/port_table.c", "//\n" * 700, "lines"),
@@ -24,15 +28,20 @@ WRONG = [
     ("check-tree.py", [], "README.md", "one more\n" * 120, "lines"),
     ("check-tree.py", [], "docs/gaps.md", "[page](no-such-page.md)\n", "leads nowhere"),
     ("check-tree.py", [], "docs/architecture.md", "`no_such_file.c`\n", "nowhere in the tree"),
-    ("check-tree.py", [], "docs/drawings/send.txt", "S rsk_no_such_function() | words\n", "nowhere in the tree"),
-    ("check-knobs.py", [], "stream/link/knobs.c", ('getenv("RSOCK_SPIN_US")', 'getenv("RSOCK_NEW")'), "RSOCK_NEW"),
+    ("check-tree.py", [], "docs/drawings/send.txt", "S rsk_no_such_function() | words\n",
+     "nowhere in the tree"),
+    ("check-knobs.py", [], "stream/link/knobs.c",
+     ('getenv("RSOCK_SPIN_US")', 'getenv("RSOCK_NEW")'), "RSOCK_NEW"),
     ("check-symbols.py", [BUILD], "preload/symbols.def",
      ("RSK_VAR(int, prctl,", "RSK_VAR(int, no_such_symbol,"), "no_such_symbol"),
-    ("check-symbols.py", [BUILD], "scripts/stray-calls.txt", "stream/tx.c  free  # none\n", "not needed any more"),
+    ("check-symbols.py", [BUILD], "scripts/stray-calls.txt", "stream/tx.c  free  # none\n",
+     "not needed any more"),
     ("gen-docs.sh", ["--check"], "docs/reasons.md", "| a | b | c |\n", "reasons.md"),
     ("gen-docs.sh", ["--check"], "docs/gains.svg", "<!-- -->\n", "gains.svg"),
-    ("gen-docs.sh", ["--check"], "docs/drawings/floors.txt", "floor one more | a | b\n", "floors.svg"),
-    ("gen-docs.sh", ["--check"], "docs/performance.md", ("| iperf3, 1 stream | **2.42×**", "| iperf3, 1 stream | **9.42×**"),
+    ("gen-docs.sh", ["--check"], "docs/drawings/floors.txt", "floor one more | a | b\n",
+     "floors.svg"),
+    ("gen-docs.sh", ["--check"], "docs/performance.md",
+     ("| iperf3, 1 stream | **2.42×**", "| iperf3, 1 stream | **9.42×**"),
      "iperf3"),
     ("check-shell.sh", [], "scripts/fuzz.sh", "echo $1\n", "SC2086"),
     ("check-python.sh", [], "scripts/check-tree.py", "def f(:\n", "SyntaxError"),
@@ -41,7 +50,8 @@ WRONG = [
 CTEST = {
     "fails": 'add_test(a "/bin/false")\n',
     "is not there": 'add_test(a "/bin/no-such-program")\n',
-    "is skipped": 'add_test(a "/bin/sh" "-c" "exit 7")\nset_tests_properties(a PROPERTIES SKIP_RETURN_CODE 7)\n',
+    "is skipped": 'add_test(a "/bin/sh" "-c" "exit 7")\nset_tests_properties(a PROPERTIES '
+                  'SKIP_RETURN_CODE 7)\n',
     "is disabled": 'add_test(a "/bin/true")\nset_tests_properties(a PROPERTIES DISABLED TRUE)\n',
     "is not one": "",
     "hangs": 'add_test(a "/bin/sleep" "60")\nset_tests_properties(a PROPERTIES TIMEOUT 1)\n',
@@ -51,7 +61,8 @@ CTEST = {
 class Scripts(Teeth):
     @classmethod
     def setUpClass(cls):
-        cls.files = subprocess.run([ROOT / "scripts/tracked.sh"], check=True, capture_output=True, text=True).stdout.split("\n")[:-1]
+        cls.files = subprocess.run([ROOT / "scripts/tracked.sh"], check=True, capture_output=True,
+                                   text=True).stdout.split("\n")[:-1]
 
     def copy(self):
         tree = self.tmp / "tree"
@@ -69,26 +80,34 @@ class Scripts(Teeth):
             with self.subTest(f"{script}: {says}"):
                 path = tree / name
                 right = path.read_text(encoding="utf-8")
-                path.write_text(right.replace(*wrong) if isinstance(wrong, tuple) else right + wrong, encoding="utf-8")
+                path.write_text(right.replace(*wrong) if isinstance(wrong, tuple)
+                                else right + wrong, encoding="utf-8")
                 self.assertNotEqual(path.read_text(encoding="utf-8"), right)
                 self.fails(tree / "scripts" / script, *arguments, says=says)
                 path.write_text(right, encoding="utf-8")
 
     def test_checks_of_nothing(self):
-        """Where git names no files nothing was looked at."""
+        """A check must fail where git names no files, since it has checked nothing."""
         tree = self.tmp / "tree"
-        shutil.copytree(ROOT / "scripts", tree / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
-        for script in "check-format.sh", "check-includes.py", "check-tree.py", "check-shell.sh", "check-python.sh":
+        shutil.copytree(ROOT / "scripts", tree / "scripts",
+                        ignore=shutil.ignore_patterns("__pycache__"))
+        for script in ("check-format.sh", "check-includes.py", "check-tree.py", "check-shell.sh",
+                       "check-python.sh"):
             with self.subTest(script):
                 self.fails(tree / "scripts" / script, GIT_CEILING_DIRECTORIES=self.tmp)
 
     def test_hardening(self):
-        """A program, a library and a source that are not: links to what is built, but for one."""
-        program = self.write("a.c", '#include <stdio.h>\n#include <string.h>\nint main(int c, char **v)\n{\n\tchar b[64];\n\n'
+        """A program and a source that are not hardened, one flag missing at a time; all else is
+        linked to the build."""
+        program = self.write("a.c", '#include <stdio.h>\n#include <string.h>\nint main(int c, char '
+                                    '**v)\n{\n\tchar b[64];\n\n'
                              '\tstrcpy(b, v[c - 1]);\n\treturn puts(b);\n}\n')
-        flags = {"-fstack-protector-strong": "no stack protector", "-D_FORTIFY_SOURCE=2": "no fortified call", "-pie": "no PIE",
-                 "-Wl,-z,relro": "no RELRO", "-Wl,-z,now": "binds lazily", "-Wl,-z,noexecstack": "an executable stack"}
-        unlike = {"-Wl,-z,relro": "-Wl,-z,norelro", "-Wl,-z,now": "-Wl,-z,lazy", "-Wl,-z,noexecstack": "-Wl,-z,execstack",
+        flags = {"-fstack-protector-strong": "no stack protector",
+                 "-D_FORTIFY_SOURCE=2": "no fortified call", "-pie": "no PIE",
+                 "-Wl,-z,relro": "no RELRO", "-Wl,-z,now": "binds lazily",
+                 "-Wl,-z,noexecstack": "an executable stack"}
+        unlike = {"-Wl,-z,relro": "-Wl,-z,norelro", "-Wl,-z,now": "-Wl,-z,lazy",
+                  "-Wl,-z,noexecstack": "-Wl,-z,execstack",
                   "-pie": "-no-pie"}
         for left_out, says in {None: "", **flags}.items():
             build = self.tmp / "build"
@@ -99,9 +118,11 @@ class Scripts(Teeth):
             for name in "rsockd", "rsperf":
                 (build / "bin" / name).symlink_to(BUILD / "bin" / name)
             words = [unlike.get(flag, "-w") if flag == left_out else flag for flag in flags]
-            subprocess.run(["gcc", "-O2", "-w", "-fPIE", "-U_FORTIFY_SOURCE", *words, program, "-o", build / "bin/rsock"], check=True)
+            subprocess.run(["gcc", "-O2", "-w", "-fPIE", "-U_FORTIFY_SOURCE", *words, program, "-o",
+                            build / "bin/rsock"], check=True)
             (self.fails if left_out else self.passes)(ROOT / "scripts/check-hardening.sh", build,
-                                                      **({"says": f"rsock: {says}"} if left_out else {}))
+                                                      **({"says": f"rsock: {says}"} if left_out
+                                                         else {}))
         commands = json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
         for row in commands:
             if row["file"].endswith("/mapper/peer/tuple.c"):
@@ -111,18 +132,21 @@ class Scripts(Teeth):
         self.fails(ROOT / "scripts/check-hardening.sh", build, says="mapper/peer/tuple.c")
 
     def test_tidy(self):
-        source = self.write("a.c", "#include <stdlib.h>\nint f(void);\nint f(void)\n{\n\tint *p = 0;\n\n\treturn *p;\n}\n")
-        self.write("compile_commands.json", json.dumps([{"directory": str(self.tmp), "file": str(source),
+        source = self.write("a.c", "#include <stdlib.h>\nint f(void);\nint f(void)\n{\n\tint *p = "
+                                   "0;\n\n\treturn *p;\n}\n")
+        self.write("compile_commands.json",
+                   json.dumps([{"directory": str(self.tmp), "file": str(source),
                                                          "command": f"clang -c {source}"}]))
         shutil.copy(ROOT / ".clang-tidy", self.tmp)
         self.fails(ROOT / "scripts/check-tidy.sh", self.tmp, source, says="null pointer")
 
     def test_build(self):
-        """A warning is an error."""
+        """A compiler warning is an error."""
         tree = self.copy()
         with open(tree / "mapper/stats/reason.c", "a", encoding="utf-8") as file:
             file.write("static int not_used;\n")
-        self.fails(tree / "scripts/build.sh", "build", "-DCMAKE_C_COMPILER=gcc", TARGET="rsk_mapper_stats", says="not_used")
+        self.fails(tree / "scripts/build.sh", "build", "-DCMAKE_C_COMPILER=gcc",
+                   TARGET="rsk_mapper_stats", says="not_used")
 
     def test_ctest(self):
         for what, text in CTEST.items():
@@ -137,19 +161,25 @@ class Scripts(Teeth):
         self.fails(ROOT / "scripts/ctest.sh", self.tmp, "-R", "no_such_test")
 
     def test_said_again(self):
-        """What failed, and the end of its output, behind all else: that of several suites, where they share a file."""
-        self.write("CTestTestfile.cmake", 'add_test(good "/bin/sh" "-c" "seq 900 999; echo unheard")\n'
-                   'add_test(bad "/bin/sh" "-c" "echo first; seq 100 199; echo the reason; exit 3")\nadd_test(good2 "/bin/true")\n')
+        """The names of failed tests, and the end of their output, come after all other output; with
+        a shared file, for several suites together."""
+        self.write("CTestTestfile.cmake",
+                   'add_test(good "/bin/sh" "-c" "seq 900 999; echo unheard")\n'
+                   'add_test(bad "/bin/sh" "-c" "echo first; seq 100 199; echo the reason; exit '
+                   '3")\nadd_test(good2 "/bin/true")\n')
         again = self.tmp / "again"
         again.touch()
         for alone in True, False:
-            self.fails(ROOT / "scripts/ctest.sh", self.tmp, "-j", 2, with_status=8, **({} if alone else {"RSOCK_FAILED": again}))
+            self.fails(ROOT / "scripts/ctest.sh", self.tmp, "-j", 2, with_status=8,
+                       **({} if alone else {"RSOCK_FAILED": again}))
             end = self.said.split("==== what failed")[1]
             self.assertIn("\n---- bad ", end)
             self.assertTrue(end.endswith("\n198\n199\nthe reason\n"), end)
             self.assertFalse("first" in end or "good" in end or "unheard" in end, end)
-        first = self.suites(f"suite tests {ROOT}/scripts/ctest.sh {self.tmp}; suite others true", "first")
-        self.fails("bash", first, says="\nthe reason\n---- tests: FAILED (status 8)\n\n      passed ")
+        first = self.suites(f"suite tests {ROOT}/scripts/ctest.sh {self.tmp}; suite others true",
+                            "first")
+        self.fails("bash", first,
+                   says="\nthe reason\n---- tests: FAILED (status 8)\n\n      passed ")
         self.assertEqual(again.read_text(encoding="utf-8").count("the reason"), 1)
         self.assertTrue(self.said.endswith("\n3 passed, 1 failed\n"), self.said)
         second = self.suites("suite checks false", "second")
@@ -158,28 +188,36 @@ class Scripts(Teeth):
         report = self.write("report", "")
         self.fails("bash", both, RSOCK_FAILED=again, RSOCK_REPORT=report)
         end = self.said.rsplit("==== what failed", 1)[1]
-        self.assertIn("\nthe reason\n---- tests: FAILED (status 8)\n---- checks: FAILED (status 1)\n\n      passed ", end)
+        self.assertIn("\nthe reason\n---- tests: FAILED (status 8)\n---- checks: FAILED (status "
+                      "1)\n\n      passed ", end)
         self.assertTrue(end.endswith("\n3 passed, 2 failed\n"), end)
 
     def test_told_when_ended(self):
-        """A suite that is stopped for its time says what had failed by then."""
-        self.write("CTestTestfile.cmake", 'add_test(bad "/bin/sh" "-c" "echo the reason; exit 3")\nadd_test(slow "/bin/sleep" "60")\n')
+        """A suite that is stopped at its time limit reports what had failed by then."""
+        self.write("CTestTestfile.cmake", 'add_test(bad "/bin/sh" "-c" "echo the reason; exit 3")\n'
+                                          'add_test(slow "/bin/sleep" "60")\n')
         self.fails("timeout", 5, ROOT / "scripts/ctest.sh", self.tmp, with_status=124)
         self.assertIn("\nthe reason\n", self.said.split("==== what failed")[1])
 
     def suites(self, text, name="suites"):
-        """A script with those suites, in a folder of its own."""
-        return self.write(name, f"set -euo pipefail\ncd {self.tmp}\n. {ROOT}/scripts/steps.sh\n{text}\nsuites_run\n")
+        """Writes a script that runs those suites."""
+        return self.write(name, f"set -euo pipefail\ncd {self.tmp}\n. {ROOT}/scripts/steps.sh\n"
+                                f"{text}\nsuites_run\n")
 
     def test_suites(self):
-        """One that fails, whatever it counted, one that counted failures, and one that ran nothing, make the sum fail."""
+        """A suite that fails, whatever it counted, one that counted failures, or one that ran
+        nothing makes the whole run fail."""
         counts = 'suite b bash -c "echo %s >>\\$RSOCK_COUNTS; exit %d"'
         for text, says in (
                 ("suite a true", None), ("suite a true; " + counts % ("7 0", 0), None),
-                ("suite a true; suite b false; suite c true", "\n2 passed, 1 failed\n"), ("", "\n0 passed, 0 failed\n"),
-                (counts % ("7 0", 1), "\n7 passed, 1 failed\n"), (counts % ("7 2", 1), "\n7 passed, 2 failed\n"),
-                (counts % ("7 2", 0), "\n7 passed, 2 failed\n"), ("suite a true; " + counts % ("0 0", 0), "b (ran nothing)"),
-                ("suite a no-such-command", "\n0 passed, 1 failed\n"), ("suite a exit 3", "a (status 3)"),
+                ("suite a true; suite b false; suite c true", "\n2 passed, 1 failed\n"),
+                ("", "\n0 passed, 0 failed\n"),
+                (counts % ("7 0", 1), "\n7 passed, 1 failed\n"),
+                (counts % ("7 2", 1), "\n7 passed, 2 failed\n"),
+                (counts % ("7 2", 0), "\n7 passed, 2 failed\n"),
+                ("suite a true; " + counts % ("0 0", 0), "b (ran nothing)"),
+                ("suite a no-such-command", "\n0 passed, 1 failed\n"),
+                ("suite a exit 3", "a (status 3)"),
                 ("suite a timeout 1 sleep 20", "a (status 124)")):
             with self.subTest(text):
                 script = self.suites(text)
@@ -189,19 +227,23 @@ class Scripts(Teeth):
                     self.passes("bash", script)
 
     def test_how_long(self):
-        """A suite's time is that of the last run that passed, here or as it is in the tree."""
+        """A suite's expected time is that of the last run that passed here, else the tree's."""
         self.write("scripts/times.txt", "  100  a\n   20  b c\n")
         self.write("build/times.txt", "   70  a\n    5  of another script\n")
         script = self.suites('suite a true; suite "b c" false; suite new true')
         self.fails("bash", script)
-        for says in ("1 of 3: a (some 1:10; 0:00 so far, some 1:30 to go)", "2 of 3: b c (some 0:20; 0:00 so far, some 0:20 to go)",
+        for says in ("1 of 3: a (some 1:10; 0:00 so far, some 1:30 to go)",
+                     "2 of 3: b c (some 0:20; 0:00 so far, some 0:20 to go)",
                      "3 of 3: new (never timed; 0:00 so far, some 0:00 to go)"):
             self.assertIn(says, self.said)
-        self.assertEqual((self.tmp / "build/times.txt").read_text(encoding="utf-8"), "    5  of another script\n    0  a\n    0  new\n")
+        self.assertEqual((self.tmp / "build/times.txt").read_text(encoding="utf-8"),
+                         "    5  of another script\n    0  a\n    0  new\n")
 
     def test_ctest_counts(self):
-        self.write("CTestTestfile.cmake", 'add_test(a "/bin/true")\nadd_test(b "/bin/true")\n' + CTEST["fails"].replace("(a", "(c")
-                   + CTEST["is skipped"].replace("(a", "(d").replace("tests_properties(a", "tests_properties(d")
+        self.write("CTestTestfile.cmake", 'add_test(a "/bin/true")\nadd_test(b "/bin/true")\n'
+                   + CTEST["fails"].replace("(a", "(c")
+                   + CTEST["is skipped"].replace("(a", "(d").replace("tests_properties(a",
+                                                                     "tests_properties(d")
                    + 'add_test(e "/usr/bin/env")\n')
         counts = self.write("counts", "")
         self.fails(ROOT / "scripts/ctest.sh", self.tmp, "-V", RSOCK_COUNTS=counts)
@@ -209,15 +251,19 @@ class Scripts(Teeth):
         self.assertNotIn("RSOCK_COUNTS", self.said)
 
     def test_submission(self):
-        """.ci/run fails if the README's command, the rest of the tests or the checks do, and if the README names none."""
+        """.ci/run fails if the README's command, the rest of the tests or the checks fail, and if
+        the README names no command."""
         shutil.copytree(ROOT / ".ci", self.tmp / ".ci")
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
         for test, rest, check in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)):
             self.write("README.md", readme)
-            self.write("Makefile", f"test:\n\t@echo first; exit {test}\ncheck:\n\t@echo third; exit {check}\n")
-            self.write("scripts/test.sh", f'[ "$*" = --ci ] && echo second && exit {rest}\n', mode=0o755)
+            self.write("Makefile",
+                       f"test:\n\t@echo first; exit {test}\ncheck:\n\t@echo third; exit {check}\n")
+            self.write("scripts/test.sh", f'[ "$*" = --ci ] && echo second && exit {rest}\n',
+                       mode=0o755)
             (self.fails if test or rest or check else self.passes)(self.tmp / ".ci/run")
-            self.assertEqual([line for line in self.said.splitlines() if "make" not in line], ["first", "second", "third"])
+            self.assertEqual([line for line in self.said.splitlines() if "make" not in line],
+                             ["first", "second", "third"])
         self.write("README.md", readme.replace("make test ", "make tests "))
         self.fails(self.tmp / ".ci/run", says="names no test command")
 

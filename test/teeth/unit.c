@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tests that fail, each in its way, and two that pass: for the runners. teeth_programs.py says what is expected. */
+/*
+ * unit.c - tests that fail, each in a different way, and two that pass, for the runners of unit
+ * tests. teeth_programs.py has the expected results.
+ */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <criterion/parameterized.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* crowd.h - several at one thing, against each other: threads until they are done, processes until they are killed. */
+/*
+ * crowd.h - helpers for contention tests: a crowd of threads that run to completion, or of child
+ * processes that the test kills.
+ */
 #ifndef RSK_CROWD_H
 #define RSK_CROWD_H
 
@@ -13,14 +16,14 @@
 
 #define CROWD 4u
 
-/* Threads whose argument is their number, from 1 on. */
+/* Starts CROWD threads; the argument of each is its number, from 1 on. */
 static inline void crowd_begin(pthread_t thread[static CROWD], void *(*run)(void *number))
 {
 	for (uintptr_t i = 0; i < CROWD; i++)
 		cr_assert_eq(pthread_create(&thread[i], NULL, run, (void *)(i + 1)), 0);
 }
 
-/* Waits for them; each returns NULL, or a text that says what was wrong. */
+/* Joins the threads. Each returns NULL, or a text that describes the failure. */
 static inline void crowd_end(const pthread_t thread[static CROWD])
 {
 	void *wrong;
@@ -31,7 +34,10 @@ static inline void crowd_end(const pthread_t thread[static CROWD])
 	}
 }
 
-/* Kills the children pid[1] to pid[CROWD], all at once; none of them has ended by itself. */
+/*
+ * Kills the children pid[1] to pid[CROWD], all at once. A child that has ended by itself is a
+ * failure.
+ */
 static inline void crowd_kill(const pid_t pid[static CROWD + 1], uint64_t seed)
 {
 	int status;

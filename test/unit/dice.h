@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dice.h - random numbers that can be had again, and bytes known from their position. */
+/*
+ * dice.h - reproducible random numbers for the unit tests, and test data whose bytes follow from
+ * their position.
+ */
 #ifndef RSK_DICE_H
 #define RSK_DICE_H
 
@@ -20,7 +23,7 @@ static inline uint64_t dice_roll(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
-/* The byte that stands at @pos of direction @way. */
+/* The byte at position @pos of direction @way. */
 static inline uint8_t dice_byte(uint32_t way, uint64_t pos)
 {
 	uint64_t state = ((pos >> 3) << 8) ^ way;
@@ -42,7 +45,10 @@ static inline uint64_t dice_number(const char *name, uint64_t normally)
 	return n;
 }
 
-/* RSOCK_SEED or one made of the time; printed, so that a failure can be repeated. */
+/*
+ * RSOCK_SEED, or a seed taken from the clock. The seed is printed, so that a failure can be
+ * repeated.
+ */
 static inline uint64_t dice_seed(const char *test)
 {
 	struct timespec now;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* duplex.c - runs both ends of a stream against each other; see duplex.h. */
 #include "duplex.h"
 
 #include <criterion/criterion.h>
@@ -10,9 +11,12 @@
 
 #include "duplex_parts.h"
 
-/* ---- the other process, inside a call of this one ---- */
+/* ---- the peer process, run inside a call of this one ---- */
 
-/* The sender goes on the ring, off it again, and on by TCP, all while the receiver is inside one read. */
+/*
+ * The sender switches to the ring, falls back, and goes on by TCP, all while the receiver is inside
+ * one read.
+ */
 static void overtake(struct way *w)
 {
 	int rc;
@@ -29,14 +33,14 @@ static void overtake(struct way *w)
 	w->in_tx = false;
 }
 
-/* The other process runs while this one is inside a call. */
+/* Runs the peer's machine while this one is inside a call. */
 void duplex_meanwhile(struct way *w)
 {
 	struct duplex *d = w->d;
 
 	if (!d->config->interleave || d->depth > 2)
 		return;
-	/* A MOVE whose sender looked for a LEAVE just before there was one. */
+	/* A FALLBACK_TX from a sender that checked for a FALLBACK_RX just before it was written. */
 	if (w->leaving && !w->in_tx && chance(d, 50)) {
 		w->in_tx = true;
 		rsk_tx_fall_back(&w->tx, &w->at_tx.c);
@@ -118,7 +122,10 @@ static void step(struct duplex *d)
 		      "chaos invalid");
 }
 
-/* The rail stays, and nobody wishes for anything: whoever still sends is on the ring again. */
+/*
+ * With the rails up and no operator request pending, each direction that still sends returns to the
+ * ring.
+ */
 static void come_back(struct duplex *d)
 {
 	uint64_t limit = 400000;
@@ -156,7 +163,7 @@ static void sum_up(struct duplex *d)
 		s->bytes += w->received;
 		s->ring_bytes += w->rx.ring_bytes;
 		s->slots += w->tx.ring.slots;
-		/* Another rail's ring begins at another lap. */
+		/* The ring of another rail starts at another lap. */
 		s->laps += d->config->renews || d->config->rails ?
 				   0 :
 				   w->tx.ring.next / w->tx.ring.cells - w->first_lap;
@@ -210,7 +217,7 @@ void duplex_run(const struct duplex_config *config, struct duplex_sums *sums)
 	}
 	if ((config->renews || config->quiesced || config->rails) && !config->leave)
 		come_back(d);
-	/* Everything that was taken must come out, in bounded time, then the end. */
+	/* Everything that was sent must be received in bounded time, and then the end of stream. */
 	d->finishing = true;
 	for (int i = 0; i < 2; i++) {
 		d->way[i].in_tx = true;

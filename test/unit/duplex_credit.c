@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * duplex_credit.c - the keeper of a sender's end looks up what the receiver has read, as
- * stream/remote/credit.c has it, but at any moment; gets are late, torn, and of rails that die.
- * What is believed was so.
+ * duplex_credit.c - the part of the duplex model in which the sender's progress thread looks up
+ * what the receiver has read, as stream/remote/credit.c does, but at any moment. Gets are late or
+ * torn, and their rails may fail. Whatever the sender accepts must have been true.
  */
 #include "duplex_parts.h"
 

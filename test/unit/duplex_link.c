@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * duplex_link.c - rails that break, and the two keepers of duplex.c's ends, as
- * stream/remote/remote_rail.c and stream/remote/recovery_break.c have them: the rail breaks at any moment, also a new
- * one before both ends have it; each end notices by itself or is told (BREAK), says what it has
- * consumed (RESUME) and, on the next rail (RAIL), renews both its halves under a key of that epoch
- * (RING).
+ * duplex_link.c - rails that break in the duplex model, and the progress threads of both ends,
+ * which behave like stream/remote/remote_rail.c and stream/remote/recovery_break.c. The rail breaks at
+ * any moment, and so may a new one before both ends have it. Each end notices by itself or is told
+ * (BREAK), says what it has consumed (RESUME) and, on the next rail (RAIL), renews both its halves
+ * under a key of that epoch (RING).
  */
 #include "duplex_parts.h"
 
@@ -18,7 +18,7 @@ static void say(struct duplex *d, uint32_t end, struct word word)
 	to->inbox[(to->first + to->n++) % WORDS] = word;
 }
 
-/* Nothing comes in any more: what was consumed is what there will be. */
+/* Nothing is received any more: the count of consumed bytes is final. */
 static void broken(struct duplex *d, uint32_t end)
 {
 	struct progress *k = &d->progress[end];
@@ -86,7 +86,7 @@ static void hear(struct duplex *d, uint32_t end)
 	}
 }
 
-/* A rail that is there is established at either end at a moment of its own. */
+/* Each end sees a new rail established at a moment of its own. */
 static void rail_work(struct duplex *d, uint32_t end)
 {
 	struct progress *k = &d->progress[end];
@@ -94,7 +94,7 @@ static void rail_work(struct duplex *d, uint32_t end)
 	if (k->up)
 		return;
 	if (!d->rail_there) {
-		/* Who is come to takes it only when he knows that the last one broke. */
+		/* The accepting end takes a new rail only when it knows that the last one broke. */
 		if (d->progress[0].up || d->progress[1].up || !chance(d, 10))
 			return;
 		for (int i = 0; i < 2; i++)
@@ -115,7 +115,7 @@ static void break_work(struct duplex *d)
 {
 	bool all = d->progress[0].up && d->progress[1].up;
 
-	if (!d->rail_there) /* one end knows; the other one notices some time */
+	if (!d->rail_there) /* one end knows; the other one notices later */
 		return;
 	if (d->calm || below(d, all ? d->config->steps / 8 : 60))
 		return;
@@ -136,7 +136,9 @@ void duplex_link_init(struct duplex *d)
 		};
 }
 
-/* Keepers take the locks of both halves: not while a call of either runs. */
+/*
+ * Progress threads take the locks of both halves, so they do not run while a call of either does.
+ */
 void duplex_link_step(struct duplex *d)
 {
 	uint32_t end = (uint32_t)below(d, 2);
@@ -154,7 +156,7 @@ void duplex_link_step(struct duplex *d)
 	      "invalid at end %u, epoch %u", end, k->epoch);
 }
 
-/* ---- one rail, which may break, and nothing comes after it ---- */
+/* ---- one rail, which may break and is not replaced ---- */
 
 static void do_break(struct duplex *d)
 {
@@ -163,7 +165,10 @@ static void do_break(struct duplex *d)
 	d->sums->breaks++;
 }
 
-/* Each end finds out by itself; C goes from receiver to sender by another way, some time. */
+/*
+ * Each end notices by itself; the consumed position C goes from receiver to sender by another way,
+ * some time later.
+ */
 static void notice_break(struct duplex *d)
 {
 	struct way *w = &d->way[below(d, 2)];

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* duplex_net.c - the companion and the rails between the two ends of duplex.c. */
+/*
+ * duplex_net.c - the FIFO in place of the TCP socket, and the rails between the two ends of
+ * duplex.c.
+ */
 #include "duplex_parts.h"
 
 #include <errno.h>
@@ -97,7 +100,7 @@ static const struct rsk_fabric_ops shm_ops = {
 	.caps = RSK_FABRIC_RELIABLE | RSK_FABRIC_DURABLE | RSK_FABRIC_SYNC,
 };
 
-/* The other process also runs between a put and what its caller does next. */
+/* The peer process also runs between a put and the next action of its caller. */
 static int busy_put(struct rsk_rail *rail, uint64_t off, size_t len)
 {
 	struct duplex *d = rail->priv;

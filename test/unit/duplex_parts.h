@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* duplex_parts.h - what duplex.c (the two ends) and duplex_net.c (what lies between them) share. */
+/*
+ * duplex_parts.h - shared by the files of the duplex model: duplex.c (the two ends) and
+ * duplex_net.c (what lies between them).
+ */
 #ifndef DUPLEX_PARTS_H
 #define DUPLEX_PARTS_H
 
@@ -38,25 +41,29 @@ struct way {
 	uint8_t *fifo;
 	uint64_t fifo_in, fifo_out;
 	bool fifo_end;
-	bool owes; /* as the sender's machine has said last */
+	bool owes; /* the last value that the sender's machine reported */
 
 	uint64_t sent, received;
 	bool fin_asked, ended;
-	bool in_tx, in_rx; /* a call of this machine is running: nobody else calls it */
+	bool in_tx, in_rx; /* a call of this machine is running: no other may begin */
 	bool leaving;	   /* inside rsk_rx_fall_back() */
-	bool was_broken;   /* rx told C, tx has not heard it yet */
+	bool was_broken;   /* rx has reported C, tx has not received it yet */
 	uint64_t c_pos, c_cell;
 	_Atomic(uint64_t) taken;
 	_Atomic(uint64_t) promotion_end;
 	uint64_t first_lap;
-	bool off[2];		   /* wished for: by the sender, by the receiver */
-	struct rsk_key looked_key; /* of @looks, what the sender's keeper has looked up */
+	bool off[2]; /* operator request: at the sender, at the receiver */
+	/* of @looks: the credit that the sender's progress thread has looked up */
+	struct rsk_key looked_key;
 	struct rsk_mailbox_reader looks;
-	uint32_t looked; /* number of the newest such */
+	uint32_t looked; /* number of the newest key */
 	uint32_t mute;	 /* the receiver makes no call for so many turns */
 };
 
-/* A message between the two keepers (../../stream/remote/remote_msg.h), of what is modelled here. */
+/*
+ * A message between the two progress threads (../../stream/remote/remote_msg.h), as far as it is
+ * modelled here.
+ */
 struct word {
 	enum {
 		WORD_BREAK,
@@ -69,10 +76,13 @@ struct word {
 };
 #define WORDS 64u
 
-/* One end's keeper: it has way[i]'s sender and way[!i]'s receiver (../../stream/remote/remote_rail.c). */
+/*
+ * One end's progress thread: it serves way[i]'s sender and way[!i]'s receiver
+ * (../../stream/remote/remote_rail.c).
+ */
 struct progress {
 	bool up, established, heard;
-	bool open; /* the peer has said where its ring is: it may be proposed */
+	bool open; /* the peer has said where its ring is, so it may be proposed */
 	uint32_t epoch;
 	struct word inbox[WORDS]; /* a FIFO: the control connection */
 	uint32_t first, n;
@@ -84,8 +94,8 @@ struct duplex {
 	uint64_t rng;
 	uint32_t depth;
 	bool finishing;
-	bool calm;	 /* no more breaks, no more wishes */
-	bool rail_there; /* of the keepers' epoch */
+	bool calm;	 /* no more breaks, no more operator requests */
+	bool rail_there; /* of the progress threads' epoch */
 	struct progress progress[2];
 	uint64_t key[2];
 	uint8_t *segment[2];
@@ -93,12 +103,15 @@ struct duplex {
 	struct rsk_chaos chaos[2];
 	struct rsk_rail shm[2];
 	struct rsk_rail *rail[2];
-	struct duplex_rails *rails; /* duplex_rails.c's; NULL: there is one rail */
+	struct duplex_rails *rails; /* of duplex_rails.c; NULL: there is one rail */
 	struct way way[2];
 	uint8_t *out, *in;
 };
 
-/* Criterion reports every assertion, passed ones too, through a pipe: too slow for one a byte. */
+/*
+ * Criterion reports every assertion, also those that pass, through a pipe, which is too slow for
+ * one assertion per byte.
+ */
 #define CHECK(d, what, fmt, ...)                                                                   \
 	do {                                                                                       \
 		if (!(what))                                                                       \
@@ -121,36 +134,39 @@ static inline bool may_break(const struct duplex *d)
 	return d->config->breaks || d->config->renews;
 }
 
-/* One step of an end, of many kinds; inside a call of that end nothing. */
+/* One random step of an end. Does nothing if a call of that end is running. */
 void duplex_act_tx(struct way *w);
 void duplex_act_rx(struct way *w);
 void duplex_send(struct way *w);
 void duplex_fin(struct way *w);
 
-/* One end of a direction is wished off the ring, or back. */
+/* Toggles an operator request that keeps one end of a direction off the ring. */
 void duplex_request_tx(struct way *w);
 void duplex_request_rx(struct way *w);
 
-/* How many bytes to move at once; @len bytes cut into a few runs, some of them empty: how many runs. */
+/*
+ * duplex_message_bytes() draws how many bytes to move at once. duplex_cut() cuts @len bytes into a
+ * few runs, some of them empty, and returns the number of runs.
+ */
 size_t duplex_message_bytes(struct duplex *d);
 int duplex_cut(struct duplex *d, uint8_t *base, size_t len, struct iovec iov[static 6]);
 
-/* The other process runs while this one is inside a call. */
+/* Runs the peer's machine while this one is inside a call. */
 void duplex_meanwhile(struct way *w);
 
-/* A byte queue with an end, of few bytes, that says EAGAIN and takes parts as it likes. */
+/* A byte queue with an end and little room. It returns EAGAIN or takes a part at random. */
 extern const struct rsk_tcp_ops duplex_fifo_ops;
 
-/* duplex_link.c: breaks, and other rails. */
+/* duplex_link.c: breaks, and new rails. */
 void duplex_link_init(struct duplex *d);
 void duplex_link_step(struct duplex *d);
 void duplex_break_step(struct duplex *d);
 
-/* duplex_credit.c: the receiver's mailbox, and who looks there. */
+/* duplex_credit.c: the receiver's mailbox, and the sender's reads of it. */
 void duplex_credit_init(struct way *w);
 void duplex_credit_step(struct duplex *d);
 
-/* duplex_txn_tags.c: transactions, as both ends know them, whose rail is several. */
+/* duplex_txn_tags.c: transactions, as both ends know them, over several rails. */
 void duplex_txn_tags_init(struct way *w);
 void duplex_txn_tags_check(struct way *w);
 void duplex_txn_tags_end(struct way *w);
@@ -160,17 +176,20 @@ struct duplex_gaps {
 		uint64_t from, to;
 	} at[1024];
 };
-/* A rail died, the receiver of @w has named those gaps, and said that this makes so many transactions. */
+/*
+ * A rail failed; the receiver of @w has reported the gaps @gaps and the missing transactions
+ * @missing.
+ */
 void duplex_txn_tags_missing(struct way *w, const struct duplex_gaps *gaps,
 			     const struct rsk_txn_tags_missing *missing);
 
-/* duplex_rails.c: several rails, looked after by duplex_progress.c. */
+/* duplex_rails.c: several rails, served by the progress threads of duplex_progress.c. */
 void duplex_several_init(struct duplex *d);
 void duplex_several_fini(struct duplex *d);
 void duplex_several_step(struct duplex *d);
 void duplex_several_sum(struct duplex *d);
 
-/* Segments of both ends, and the rails between them, as the configuration says. */
+/* Makes the segments of both ends, and the rails between them, as the configuration says. */
 void duplex_rails_init(struct duplex *d);
 
 #endif

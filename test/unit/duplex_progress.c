@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * duplex_progress.c - the keepers of duplex_rails.c, as stream/remote/remote_rail.c and
- * stream/remote/rail_failure.c have them. That a rail is dead is noticed at either end at a time
- * of its own, or by the other's LOST; what one end still has under way lands until the other
- * closes; gaps are named, and put once more by the other rails. When the last one dies the link
- * breaks (BREAK, RESUME), and is made anew under another epoch.
+ * duplex_progress.c - the progress threads of the model's rails (duplex_rails.c), which behave like
+ * stream/remote/remote_rail.c and stream/remote/rail_failure.c. Each end notices the failure of a
+ * rail at a time of its own, or by the other's RAIL_DOWN. What one end still has under way lands
+ * until the other closes; the receiver reports gaps, and the sender repeats them by the other
+ * rails. When the last rail fails the link breaks (BREAK, RESUME) and is made anew under another
+ * epoch.
  */
 #include "duplex_rails.h"
 
@@ -18,7 +19,10 @@ static void say(struct duplex *d, uint32_t end, struct talk talk)
 
 /* ---- a rail ends ---- */
 
-/* The queue pair of @end: nothing comes in by it any more, nor goes out; what is on its way to the other end is. */
+/*
+ * Closes the queue pair of @end: nothing is received or sent by it any more, except what is already
+ * on its way to the other end.
+ */
 static void close_pair(struct duplex *d, uint32_t end, uint32_t k)
 {
 	rsk_chaos_break(&d->rails->chaos[!end][k]);
@@ -101,7 +105,7 @@ static void lose(struct duplex *d, uint32_t end, uint32_t k)
 		say_rail_down(d, end, k, progress->rail[k].generation);
 }
 
-/* ---- a rail comes ---- */
+/* ---- a rail comes up ---- */
 
 static void give_up(struct duplex *d, uint32_t end, uint32_t k)
 {
@@ -109,7 +113,7 @@ static void give_up(struct duplex *d, uint32_t end, uint32_t k)
 	d->rails->progress[end].rail[k].state = IDLE;
 }
 
-/* Of those that the other end had up, and lost, before this one was up for that epoch. */
+/* Reports the rails that the other end had up, and lost, before this end was up for that epoch. */
 static void say_early(struct duplex *d, uint32_t end)
 {
 	struct keeps *progress = &d->rails->progress[end];
@@ -127,7 +131,10 @@ static void rail_up(struct duplex *d, uint32_t end, uint32_t k)
 	uint32_t of = progress->rail[k].of;
 
 	if (renew ? of <= progress->epoch : of != progress->epoch) {
-		/* For a time that is over; the other end may have it up, if this one is. */
+		/*
+		 * The rail is for a former epoch. If this end is up, the other end may have the
+		 * rail up, too.
+		 */
 		if (progress->up)
 			lose(d, end, k);
 		else
@@ -188,7 +195,7 @@ static void coming(struct duplex *d, uint32_t end, uint32_t k)
 	struct keeps *progress = &d->rails->progress[end];
 
 	if (d->rails->dead[k]) {
-		/* Where it was established the other end may have it up. */
+		/* If the rail was established here, the other end may have it up. */
 		if (progress->up && progress->rail[k].established)
 			lose(d, end, k);
 		else
@@ -207,7 +214,7 @@ static void coming(struct duplex *d, uint32_t end, uint32_t k)
 		rail_up(d, end, k);
 }
 
-/* ---- what is heard ---- */
+/* ---- messages received ---- */
 
 static void heard_of_rail(struct duplex *d, uint32_t end, const struct talk *talk)
 {
@@ -308,7 +315,10 @@ static void hear(struct duplex *d, uint32_t end)
 	}
 }
 
-/* What LOST says, read by a rail that lives: before it is heard, or after (../../stream/remote/remote_status.c). */
+/*
+ * Reads the other end's RAIL_DOWN state by a rail that is up, before or after the message arrives
+ * (../../stream/remote/remote_status.c).
+ */
 static void read_status(struct duplex *d, uint32_t end)
 {
 	const struct keeps *own = &d->rails->progress[end], *other = &d->rails->progress[!end];

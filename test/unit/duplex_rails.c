@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * duplex_rails.c - several rails between the two ends of duplex.c, and what befalls them: a rail swallows what is put
- * for a while, dies, alone or with all others, and comes back. What is made of that is the keepers'.
+ * duplex_rails.c - several rails between the two ends of duplex.c, and the faults that are injected
+ * into them: a rail swallows what is put for a while, fails, alone or with all others, and comes
+ * back. The reaction is that of the progress threads (duplex_progress.c).
  */
 #include "duplex_rails.h"
 
@@ -20,12 +21,12 @@ static void befall(struct duplex *d)
 	dice = (uint32_t)below(d, 1000);
 	if (dice < 2)
 		for (uint32_t i = 0; i < d->config->rails; i++)
-			r->dead[i] = true; /* the host's */
+			r->dead[i] = true; /* the whole host fails */
 	else if (dice < 8)
 		r->dead[k] = true;
 	else if (dice < 12)
 		r->chaos[below(d, 2)][k].swallows = true;
-	/* Nobody hears of that but by what does not come. */
+	/* A rail that swallows gives no error: only what does not arrive shows it. */
 	if ((r->chaos[0][k].swallows || r->chaos[1][k].swallows) && chance(d, 3))
 		r->dead[k] = true;
 }
@@ -39,13 +40,13 @@ void duplex_several_step(struct duplex *d)
 			rsk_chaos_step(&r->chaos[e][k]);
 	befall(d);
 	duplex_progress_step(d, (uint32_t)below(d, 2));
-	/* One that swallows is noticed in the end, also when nothing is to befall any. */
+	/* A rail that swallows is noticed in the end, also when no more faults are injected. */
 	for (uint32_t k = 0; d->calm && k < d->config->rails; k++)
 		if (r->chaos[0][k].swallows || r->chaos[1][k].swallows)
 			r->dead[k] = true;
 }
 
-/* ---- from the start ---- */
+/* ---- set-up ---- */
 
 void duplex_several_init(struct duplex *d)
 {
@@ -81,7 +82,7 @@ void duplex_several_init(struct duplex *d)
 			cr_assert_eq(rsk_chaos_open(c, &config, dice_roll(&d->rng), d->segment[e],
 						    d->segment[!e], d->segment_bytes),
 				     0);
-			free(c->rail.window); /* they have one in common */
+			free(c->rail.window); /* all rails share one window */
 			c->rail.window = r->one[e].window;
 			r->rs[e].rail[k] = &c->rail;
 			r->progress[e].rail[k].state = UP;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* duplex_rails.h - several rails between the two ends of duplex.c, and what their keepers know of them. */
+/*
+ * duplex_rails.h - several rails between the two ends of duplex.c, and the state of their progress
+ * threads. For duplex_rails.c and duplex_progress.c.
+ */
 #ifndef DUPLEX_RAILS_H
 #define DUPLEX_RAILS_H
 
@@ -19,10 +22,10 @@ struct talk {
 		TALK_RESUME
 	} what;
 	uint32_t of;	     /* epoch of the link */
-	uint32_t rail;	     /* and which rail, */
-	uint32_t generation; /* in its how manieth life */
+	uint32_t rail;	     /* the rail, */
+	uint32_t generation; /* and its generation */
 	uint64_t from, to;
-	uint64_t owed; /* RESUME */
+	uint64_t owed; /* of RESUME */
 };
 
 struct keeps {
@@ -37,9 +40,9 @@ struct keeps {
 		} state;
 		bool established, heard;
 		uint32_t generation, told_generation;
-		uint32_t of; /* epoch of the link that it is for */
-		uint32_t early_of,
-			early_generation; /* LOST was heard of that, for which this end is not up yet */
+		uint32_t of; /* epoch of the link that this rail is for */
+		/* RAIL_DOWN was received for this epoch and generation; this end is not up yet */
+		uint32_t early_of, early_generation;
 	} rail[RAILS];
 	struct talk inbox[TALK];
 	uint32_t first, n;
@@ -52,14 +55,20 @@ struct duplex_rails {
 	struct keeps progress[2];
 	uint64_t bytes[2][RSK_RAILS_MOST],
 		again[2];		/* counted by the rails, as into a stream's record */
-	bool there[RAILS], dead[RAILS]; /* made; and there is no way through it any more */
+	bool there[RAILS], dead[RAILS]; /* the rail was made; nothing passes through it any more */
 	uint8_t scratch[RSK_SLOT_MAX_PAYLOAD];
-	struct duplex_gaps gaps; /* of who is naming */
+	struct duplex_gaps gaps; /* of the end that is reporting them */
 };
 
-/* The keeper of end 0 dials a rail that it does not have, whatever it knows of the other one, which takes it or not. */
+/*
+ * The progress thread of end 0 dials a rail that it does not have, whatever it knows of the other
+ * end, which takes it or not.
+ */
 void duplex_progress_dial(struct duplex *d, uint32_t k);
-/* A turn of one keeper: what it notices, reads and hears of rails, and answers. */
+/*
+ * One turn of a progress thread: it notices failures, reads the peer's status, receives messages
+ * and answers.
+ */
 void duplex_progress_step(struct duplex *d, uint32_t end);
 
 #endif

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* duplex_rx.c - one step of a receiving end: it receives, peeks, counts, leaves, rests, is wished off. */
+/*
+ * duplex_rx.c - one random step of a receiving end: it receives, peeks, counts, falls back,
+ * quiesces, or gets an operator request.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -28,7 +31,7 @@ static void do_recv(struct way *w, bool peek)
 	uint64_t had = w->rx.overread_len, skip = w->rx.skip;
 
 	rsk_iovcur_init(&cur, iov, runs);
-	/* On one thread and a fabric that never shows halves, "ready" is a promise. */
+	/* With one thread and a fabric that never shows partial slots, "ready" is a promise. */
 	sure = d->config->fabric == DUPLEX_SHM && !d->config->interleave && rsk_rx_ready(&w->rx);
 	n = rsk_rx_recv(&w->rx, &w->at_rx.c, &cur, peek, chance(d, 50));
 	CHECK(d, n >= 0 || n == -EAGAIN, "recv: %zd in state %d", n, w->rx.state);
@@ -54,7 +57,10 @@ static void do_recv(struct way *w, bool peek)
 	free(in);
 }
 
-/* Some of the ring's bytes to where the sender would write them (../../stream/fallback/return_unread.c). */
+/*
+ * Returns some of the ring's unread bytes to the TCP path, where the sender would write them
+ * (../../stream/fallback/return_unread.c).
+ */
 static void hand_back(struct way *w)
 {
 	struct duplex *d = w->d;
@@ -82,7 +88,7 @@ static void do_fall_back(struct way *w)
 
 	if (w->tx.state == RSK_TX_ONRING && !w->in_tx && !w->fin_asked && chance(w->d, 50)) {
 		w->in_tx = true;
-		duplex_send(w); /* so that something is unread */
+		duplex_send(w); /* leaves something unread */
 		w->in_tx = false;
 	}
 	w->leaving = true;
@@ -98,7 +104,7 @@ static void do_fall_back(struct way *w)
 	      "left with bytes unread");
 }
 
-/* A process that forks: off the ring with bytes unread, and later back. */
+/* As in a process that forks: quiesces with bytes unread, and later comes back. */
 static void do_quiesce(struct way *w)
 {
 	int rc;
@@ -114,7 +120,10 @@ static void do_quiesce(struct way *w)
 	duplex_request_rx(w);
 }
 
-/* A process that forks, on one host: what lies in the ring is read, then it is left (family.c). */
+/*
+ * As in a process that forks, on one host: reads what is in the ring, then ends the promotion
+ * (family.c).
+ */
 static void do_pause(struct way *w)
 {
 	uint64_t before;
@@ -140,7 +149,10 @@ static void do_pause(struct way *w)
 	      w->rx.state);
 }
 
-/* Never more than there is; and, where a put has landed when it returns, all that a sender on the ring has put. */
+/*
+ * The count is never more than there is. Where a put has landed when it returns, it is all that a
+ * sender on the ring has put.
+ */
 static void do_count(struct way *w)
 {
 	struct duplex *d = w->d;

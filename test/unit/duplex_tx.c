@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* duplex_tx.c - one step of a sending end: it sends, from memory or a file, moves, proposes, ends, is wished off. */
+/*
+ * duplex_tx.c - one random step of a sending end: it sends from memory or a file, falls back,
+ * proposes, ends, or gets an operator request.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -43,7 +46,7 @@ size_t duplex_message_bytes(struct duplex *d)
 	}
 }
 
-/* A file, of which @len bytes are asked for; it may give fewer, end early, or fail. */
+/* A file from which @len bytes are requested; it may give fewer, end early, or fail. */
 struct file {
 	struct rsk_fill fill;
 	struct way *w;
@@ -136,7 +139,7 @@ void duplex_fin(struct way *w)
 
 	if (!w->fin_asked)
 		*(on_ring ? &w->d->sums->fins_on_ring : &w->d->sums->fins_on_tcp) += 1;
-	/* Before the call: the receiver may act inside it. */
+	/* Set before the call, since the receiver may act inside it. */
 	w->fin_asked = true;
 	rc = rsk_tx_fin(&w->tx, &w->at_tx.c);
 	CHECK(w->d, rc == 0 || rc == -ENETDOWN, "fin: %d", rc);
@@ -149,7 +152,10 @@ void duplex_request_tx(struct way *w)
 	rsk_tx_stay_off(&w->tx, RSK_TX_STAY_OWN, w->off[0]);
 }
 
-/* Kept off at this end: whatever was said before, it is not on the ring behind a look, where no answer is needed. */
+/*
+ * While this end is kept off the ring, it is not on the ring after a check, whatever happened
+ * before, if no answer is needed.
+ */
 static void check_off(struct way *w)
 {
 	struct duplex *d = w->d;
@@ -210,7 +216,7 @@ void duplex_act_tx(struct way *w)
 		break;
 	}
 	if (rc == -EAGAIN)
-		rc = 0; /* serve: a LEAVE that cannot be applied now */
+		rc = 0; /* serve: a FALLBACK_RX that cannot be applied now */
 	d->sums->sent_off += w->tx.demotions != demotions && !own_fall_back &&
 			     w->tx.stay_off == RSK_TX_STAY_ASKED;
 	if (resending)

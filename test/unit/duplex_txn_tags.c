@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * duplex_txn_tags.c - transactions over several rails (../../stream/ring/txn_tags.h), as both ends of
- * duplex.c know them: of any form, the two machines agree at every step as far as they can, what
- * is missing when a rail dies is what the sender has under way under that name, and where it
- * lies is asked for; at the end nothing is.
+ * duplex_txn_tags.c - checks transactions over several rails (../../stream/ring/txn_tags.h) at both ends
+ * of the duplex model. Whatever the form of the tags, the two machines agree at every step as far
+ * as they can. When a rail fails, each transaction that the receiver reports missing is one that
+ * the sender has under way under that number, and the receiver has asked for the place where it
+ * lies. At the end nothing is missing.
  */
 #include "duplex_parts.h"
 
@@ -26,7 +27,10 @@ void duplex_txn_tags_init(struct way *w)
 	rsk_rx_tag(&w->rx, &form);
 }
 
-/* Both are on the ring, of one promotion over one link, and no call of either is under way. */
+/*
+ * True if both ends are on the ring, in one promotion over one link, and no call of either is under
+ * way.
+ */
 static bool together(const struct way *w)
 {
 	return w->tx.state == RSK_TX_ONRING && rsk_rx_txn_tags(&w->rx) && w->tx.gen == w->rx.gen &&
@@ -40,7 +44,7 @@ void duplex_txn_tags_check(struct way *w)
 
 	if (w->in_tx || w->in_rx || !together(w))
 		return;
-	/* The receiver begins also where it has lost a rail that the sender has not had yet. */
+	/* The receiver also begins when it has lost a rail that the sender has not had yet. */
 	if (!tx && w->tx.tagged != w->tx.promotions)
 		return;
 	CHECK(w->d, tx, "the sender has no marks any more");
@@ -55,7 +59,7 @@ void duplex_txn_tags_check(struct way *w)
 	      tx->next, rsk_txn_tags_count(w->rx.tags).transactions);
 }
 
-/* Some of what was asked for lies there. */
+/* True if a gap that was reported overlaps this range. */
 static bool asked(const struct duplex_gaps *gaps, uint64_t begin, uint64_t end)
 {
 	for (uint32_t i = 0; i < gaps->n; i++)
@@ -94,7 +98,7 @@ void duplex_txn_tags_end(struct way *w)
 {
 	const struct rsk_txn_tags_rx *tags = rsk_rx_txn_tags(&w->rx);
 
-	/* Where the end came by TCP, the machines are idle. */
+	/* If the end of stream came by TCP, the machines are idle. */
 	if (!tags || !w->rx.fin)
 		return;
 	CHECK(w->d, tags->order.low == tags->order.next && !tags->order.opened,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * early_lib.c - a library preloaded beside librsock.so that uses sockets before anybody is ready:
- * in the first allocation of the process, and in its constructor. Says on fd 2 what it found. See
- * test_boot.c.
+ * early_lib.c - a library preloaded beside librsock.so that uses sockets before librsock is ready:
+ * in the first allocation of the process, and in its constructor. It prints the result on fd 2;
+ * test_boot.c starts it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* glibc's malloc under the name that a replacement may call. */
+/* glibc's malloc and calloc, under the names that a replacement may call. */
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t n, size_t bytes);
 void *malloc(size_t bytes);

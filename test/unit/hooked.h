@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hooked.h - what the hooks do with a send or recv, for tests that call the engine itself. Bytes or -errno. */
+/*
+ * hooked.h - send and receive as the hooks do it, for tests that call the engine itself. Returns
+ * bytes or -errno.
+ */
 #ifndef RSK_TEST_HOOKED_H
 #define RSK_TEST_HOOKED_H
 

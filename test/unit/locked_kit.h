@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* locked_kit.h - a record, initiators at it, and what it must be: a plain sum for each holder. */
+/*
+ * locked_kit.h - for tests of locked access: a record, its initiators, and a check that each
+ * holder's share adds up to a plain sum.
+ */
 #ifndef RSK_LOCKED_KIT_H
 #define RSK_LOCKED_KIT_H
 
@@ -13,7 +16,7 @@
 #define KIT_RETRIES 3u
 #define KIT_BREAK_NS 1000u
 
-/* On shm, without a link: the window is the memory. */
+/* A rail on shm without a link: the window is the record's memory itself. */
 static inline void kit_rail(struct rsk_rail *rail, const struct rsk_fabric_ops *ops, void *record,
 			    uint64_t bytes)
 {
@@ -23,7 +26,7 @@ static inline void kit_rail(struct rsk_rail *rail, const struct rsk_fabric_ops *
 	rail->window_bytes = rail->segment_bytes = bytes;
 }
 
-/* Until it is whole at one moment. */
+/* Repeats the validation until it sees the record whole at one moment. */
 static inline void kit_whole(const void *record, uint32_t holders, struct rsk_locked_view *view)
 {
 	int rc;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mailbox_kit.h - a mailbox in memory of its very size, and messages that are known from their sequence. */
+/*
+ * mailbox_kit.h - for tests of the mailbox: a mailbox in memory of exactly its size, and messages
+ * that follow from their sequence number.
+ */
 #ifndef RSK_TEST_MAILBOX_KIT_H
 #define RSK_TEST_MAILBOX_KIT_H
 
@@ -13,7 +16,7 @@
 
 #define KEY 77u
 
-/* What its owner said as the @sequence'th of way @way; its length. */
+/* Writes message @sequence of way @way into @message. Returns its length. */
 static inline uint32_t said(uint32_t way, uint64_t sequence, uint32_t room, uint8_t *message)
 {
 	uint64_t state = sequence;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* order_kit.h - both machines of the order, with memory of exactly the size that they are promised. */
+/*
+ * order_kit.h - for tests of ordered delivery: the sender's and the receiver's machine, each with
+ * memory of exactly the size that it asks for.
+ */
 #ifndef RSK_TEST_ORDER_KIT_H
 #define RSK_TEST_ORDER_KIT_H
 
@@ -20,7 +23,7 @@ struct order_pair {
 	uint64_t *acks, *places;
 };
 
-/* A packet as it is under way. */
+/* A packet under way. */
 struct order_packet {
 	uint64_t number, place;
 	uint32_t cells;
@@ -68,7 +71,7 @@ static inline void order_free(struct order_pair *p)
 	free(p->places);
 }
 
-/* The next packet of the transaction that was begun. */
+/* Takes the next packet of the transaction that was begun. */
 static inline struct order_packet order_put(struct order_pair *p, uint32_t cells, bool last)
 {
 	struct order_packet o = { .number = p->tx.next - 1,
@@ -82,7 +85,7 @@ static inline struct order_packet order_put(struct order_pair *p, uint32_t cells
 	return o;
 }
 
-/* A whole transaction of @n packets of one cell each, into packets[n]. */
+/* Sends a whole transaction of @n packets of one cell each, into packets[n]. */
 static inline void order_send(struct order_pair *p, struct order_packet *packets, uint32_t n)
 {
 	int rc = rsk_order_tx_begin(&p->tx);
@@ -105,7 +108,7 @@ static inline struct rsk_order_seen order_see(struct order_pair *p, const struct
 	return seen;
 }
 
-/* Everything that has come is taken, and the sender told so. */
+/* Consumes everything that has come, and acknowledges it to the sender. */
 static inline void order_take_all(struct order_pair *p)
 {
 	cr_assert_eq(rsk_order_rx_take(&p->rx, p->rx.base + rsk_order_rx_takable(&p->rx)), 0);

@@ -44,7 +44,10 @@ static void fly(struct world *w, const struct rsk_pm_addr *from, const struct rs
 		*d = (struct world_datagram){ .from = *from, .to = *to, .n = n };
 		d->due_ns = w->now_ns + 1 + world_roll(w, w->net.delay_ns);
 		memcpy(d->bytes, bytes, n);
-		/* What UDP's checksum lets through: somebody else's handle, or too short. */
+		/*
+		 * Damage that UDP's checksum lets through: another transaction's handle, or a
+		 * datagram that is too short.
+		 */
 		if (world_chance(w, w->net.garble)) {
 			w->faults++;
 			if (world_chance(w, 500))
@@ -273,7 +276,7 @@ bool world_link(struct world *w, size_t question, bool from_elsewhere)
 	cr_assert_eq(g->service, q->service);
 	cr_assert_arr_eq(g->req.cp_ip, w->cp[q->cp].host.at.ip, 16);
 	if (g->state == WORLD_SESSION)
-		give_back(w, g); /* a short one */
+		give_back(w, g); /* a short session */
 	return true;
 }
 
@@ -300,7 +303,7 @@ void world_forge(struct world *w, int number)
 	post(w, &from, &w->ap[number].host.at, bytes, sizeof(bytes));
 }
 
-/* ---- the whole ---- */
+/* ---- the whole world ---- */
 
 static const struct rsk_pmsp_ops ap_ops = { .decide = ap_decide,
 					    .used = ap_used,
@@ -413,7 +416,7 @@ void world_run(struct world *w, uint64_t ns)
 
 void world_settle(struct world *w)
 {
-	w->net.replay = 0; /* else it never ends */
+	w->net.replay = 0; /* otherwise the replays never end */
 	for (int i = 0; i < WORLD_APS; i++)
 		world_decide(w, i);
 	world_run(w, 600000000000);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pm_world.h - APs with a PMSP each, CPs with a PM client each, and a network between them that loses, doubles, delays,
- * garbles and replays; on a clock of its own. What a decider has promised is on record: each grant is given back or
- * used once, each question answered once and by its own service.
+ * pm_world.h - a model of the port mapper on a clock of its own: APs with a PMSP each, CPs with a
+ * PM client each, and a network between them that loses, duplicates, delays, garbles and replays
+ * datagrams. It records what each decider has promised: each grant is given back or used once, each
+ * question answered once and by its own service.
  */
 #ifndef PM_WORLD_H
 #define PM_WORLD_H
@@ -19,8 +20,8 @@
 #define WORLD_QUESTIONS 65536
 
 struct world_net {
-	uint32_t lose, twice, garble, replay; /* of 1000 */
-	uint64_t delay_ns;		      /* at most; what overtakes what is chance */
+	uint32_t lose, twice, garble, replay; /* per 1000 */
+	uint64_t delay_ns;		      /* upper bound; the order is random */
 };
 
 struct world_datagram {
@@ -61,10 +62,10 @@ struct world_ap {
 	struct world_host host;
 	struct rsk_pmsp pmsp;
 	bool up[WORLD_SERVICES];
-	int room[WORLD_SERVICES]; /* sessions that can still be promised */
+	int room[WORLD_SERVICES]; /* sessions that can still be granted */
 	uint8_t pm_time_s[WORLD_SERVICES];
 	bool later;		     /* decides with a delay */
-	struct rsk_pm_msg asked[64]; /* and these wait for it */
+	struct rsk_pm_msg asked[64]; /* and these requests wait for its decision */
 	int n_asked;
 };
 
@@ -87,7 +88,7 @@ struct world {
 	uint64_t faults, links, links_refused;
 };
 
-/* Owned by the caller until world_free(). */
+/* The caller owns the result and frees it with world_free(). */
 struct world *world_new(uint64_t seed, const struct world_net *net,
 			const struct rsk_pmsp_config *pmsp,
 			const struct rsk_pm_client_config *client);
@@ -96,22 +97,34 @@ void world_free(struct world *w);
 uint64_t world_roll(struct world *w, uint64_t below);
 bool world_chance(struct world *w, uint32_t of_1000);
 
-/* CP asks AP for a service (@cp_port 0: a mapping of it). Its number among the questions. */
+/*
+ * The CP asks the AP for a service (@cp_port 0: a mapping of it). Returns the number of the
+ * question.
+ */
 size_t world_ask(struct world *w, int cp, int ap, int service, uint16_t cp_port);
 
-/* The CP of an answered question comes over its link, or @from another address. True: it was let in. */
+/*
+ * The CP of an answered question connects its link, or another address does (@from_elsewhere).
+ * Returns true if it was admitted.
+ */
 bool world_link(struct world *w, size_t question, bool from_elsewhere);
 
-/* A datagram of nobody's: at random, or as a PMReq with any source. */
+/* Sends a datagram that belongs to no transaction: random bytes, or a PMReq with any source. */
 void world_forge(struct world *w, int ap);
 
-/* Deciders that decide later decide now. */
+/* Deciders with a delay decide now. */
 void world_decide(struct world *w, int ap);
 
-/* Time goes on; what is due happens in its order; all is valid after each step. */
+/*
+ * Advances the time by @ns; due events happen in order, and everything is validated after each
+ * step.
+ */
 void world_run(struct world *w, uint64_t ns);
 
-/* Nothing happens any more for as long as anything could be held; then all is as it was at the start. */
+/*
+ * Runs without new events for as long as anything could be held. Afterwards everything must be as
+ * it was at the start.
+ */
 void world_settle(struct world *w);
 
 uint16_t world_rdma_port(int service);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pma_kit.h - a policy agent of a text, and questions to it. */
+/*
+ * pma_kit.h - for tests of the policy agent: an agent made from a configuration text, and questions
+ * to it.
+ */
 #ifndef PMA_KIT_H
 #define PMA_KIT_H
 
@@ -51,7 +54,7 @@ static inline struct rsk_pma_answer pma_ask(struct rsk_pma *a, const struct rsk_
 	return out;
 }
 
-/* The AP's side, as a PMSP asks. */
+/* Asks for the AP's side, as a PMSP does. */
 static inline struct rsk_pma_answer pma_ask_ap(struct rsk_pma *a, const char *cp, const char *ap,
 					       uint16_t port)
 {
@@ -95,7 +98,7 @@ static inline struct rsk_pma_device_view pma_view(struct rsk_pma *a, const char 
 	return v[0];
 }
 
-/* ---- in words ---- */
+/* ---- answers as text ---- */
 
 static char pma_said[8192];
 

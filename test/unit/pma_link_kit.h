@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pma_link_kit.h - a local policy agent's machine, driven by hand. */
+/*
+ * pma_link_kit.h - the machine of a local policy agent's link to the central agent, driven by the
+ * test.
+ */
 #ifndef PMA_LINK_KIT_H
 #define PMA_LINK_KIT_H
 

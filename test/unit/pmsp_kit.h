@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pmsp_kit.h - a PMSP between its agent and its network, both of which are the test. */
+/* pmsp_kit.h - a PMSP whose policy agent and network are played by the test. */
 #ifndef PMSP_KIT_H
 #define PMSP_KIT_H
 
@@ -8,7 +8,7 @@
 #include "pm_kit.h"
 #include "pmsp.h"
 
-/* One AP: says what it is told to say, and keeps what it was told. */
+/* One AP: it answers as the test has set it, and records what it was told. */
 struct ap {
 	struct rsk_pmsp p;
 	enum rsk_pmsp_verdict verdict;
@@ -65,7 +65,7 @@ static const struct rsk_pmsp_ops ops = { .decide = decide,
 static const struct rsk_pmsp_config normal = RSK_PMSP_DEFAULT;
 static const struct rsk_pm_addr cp = { .ip = { 10, 0, 0, 1 }, .port = 777, .ipv = 4 };
 
-/* The caller's, until ap_free(); it accepts, at pm_rdma. */
+/* Returns an AP that accepts at pm_rdma. The caller owns it and frees it with ap_free(). */
 static inline struct ap *ap_new(const struct rsk_pmsp_config *config)
 {
 	struct ap *a = calloc(1, sizeof(*a));
@@ -83,7 +83,7 @@ static inline void ap_free(struct ap *a)
 	free(a);
 }
 
-/* It comes from @cp. */
+/* Delivers @m to the PMSP, with @cp as its source. */
 static inline void give(struct ap *a, const struct rsk_pm_msg *m, uint64_t now)
 {
 	uint8_t wire[64];
@@ -93,7 +93,7 @@ static inline void give(struct ap *a, const struct rsk_pm_msg *m, uint64_t now)
 	cr_assert(rsk_pmsp_validate(&a->p));
 }
 
-/* The PMAck to what was sent last. */
+/* Delivers the PMAck to what was sent last. */
 static inline void acknowledge(struct ap *a, uint64_t now)
 {
 	struct rsk_pm_msg ack;

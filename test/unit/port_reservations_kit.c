@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* port_reservations_kit.c - see port_reservations_kit.h. */
 #include "port_reservations_kit.h"
 
 #include <stdio.h>

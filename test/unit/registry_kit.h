@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* registry_kit.h - what the tests of the registry share: one of their own, and offers for it. */
+/*
+ * registry_kit.h - shared by the tests of the registry: a registry of their own, and offers for it.
+ */
 #ifndef RSK_TEST_REGISTRY_KIT_H
 #define RSK_TEST_REGISTRY_KIT_H
 
@@ -93,7 +95,7 @@ static inline int post(struct rsk_registry *reg, unsigned int n, uint64_t now_ns
 	return rsk_registry_post(reg, &e);
 }
 
-/* Opens the file behind the registry's back. */
+/* Opens the registry's file directly, without the registry's code. */
 static inline int raw_open(void)
 {
 	char path[160];

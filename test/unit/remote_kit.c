@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* remote_kit.c - see remote_kit.h. */
 #include "remote_kit.h"
 
 #include <criterion/criterion.h>
@@ -25,14 +26,14 @@ struct rsk_verbs {
 struct rsk_verbs_rail {
 	struct rsk_rail *puts;
 	bool connecting;
-	struct rsk_verbs_addr from; /* ours */
+	struct rsk_verbs_addr from; /* the local address */
 };
 
 struct rsk_verbs_device_addr kit_candidates[RSK_REMOTE_CANDIDATES];
 uint32_t kit_candidates_n;
 struct kit_fabric kit_fabric;
 
-/* ---- rails that carry nothing, and never say that it has arrived ---- */
+/* ---- rails that carry nothing and never report an arrival ---- */
 
 static int put(struct rsk_rail *rail, uint64_t off, size_t len)
 {
@@ -44,7 +45,7 @@ static uint64_t due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 	return 0;
 }
 
-/* Nobody is there to ring: who sleeps has its time, or the companion. */
+/* No peer process exists to notify: a sleeper wakes by its timeout or by the TCP socket. */
 static void sleeper(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t doorbell)
 {
 }
@@ -94,7 +95,7 @@ static const struct rsk_fabric_ops ops = {
 	.poll = poll_none,
 };
 
-/* ---- the module ---- */
+/* ---- the verbs module ---- */
 
 static struct rsk_verbs_rail *rail_new(struct rsk_verbs *v, struct rsk_seg *seg,
 				       struct rsk_rail *rail, void *ctx)
@@ -390,7 +391,7 @@ bool kit_hear(struct kit *k, struct rsk_remote_msg *m)
 
 	if (n < 0 || !n)
 		return false;
-	/* A part of one: the rest is written when there is room. */
+	/* A part of a message: the rest is written when there is room. */
 	for (size_t got = (size_t)n; got < sizeof(*m); got += (size_t)n) {
 		kit_turn(k);
 		n = recv(k->peer, (uint8_t *)m + got, sizeof(*m) - got, 0);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * remote_kit.h - one end of a link to another host as its keeper has it (stream/remote*.c), and the test in the place
- * of the keeper's thread, of the verbs module and of the other end: rails that carry nothing, whose beginning and end
- * the test decides, and a socket on which it reads and says what the other end's keeper would.
+ * remote_kit.h - for tests of a link to another host, as its progress thread has it
+ * (stream/remote*.c). The test takes the place of the progress thread, of the verbs module and of
+ * the other end: the rails carry nothing and come up and fail when the test says so, and a socket
+ * stands for the other end's progress thread.
  */
 #ifndef RSK_REMOTE_KIT_H
 #define RSK_REMOTE_KIT_H
@@ -11,7 +12,7 @@
 #include "stream.h"
 
 struct kit_stream {
-	int fd, other; /* both ends of its TCP connection; the other one is the kernel's alone */
+	int fd, other; /* both ends of its TCP connection; only the kernel knows the other one */
 	struct rsk_stream *s;
 };
 
@@ -20,49 +21,52 @@ struct kit {
 	int peer; /* the other end of its control connection */
 };
 
-/* What the module says of this host's devices. */
+/* What the verbs module reports of this host's devices. */
 extern struct rsk_verbs_device_addr kit_candidates[RSK_REMOTE_CANDIDATES];
 extern uint32_t kit_candidates_n;
-/* The address 10.0.@network.@host of a device of that number, in a network of 24 bits. */
+/* The address 10.0.@network.@host of device number @device, in a network of 24 bits. */
 struct rsk_verbs_device_addr kit_candidate(uint8_t network, uint8_t host, uint16_t device);
 
-/* What the rails' fabric does, and the module's registrations: nothing, until a test says otherwise. */
+/* What the rails' fabric and the module's registrations do: nothing, until a test sets it. */
 extern struct kit_fabric {
-	bool gets, arrived;  /* gets begin; all that was put has arrived */
-	uint32_t begun;	     /* gets so far; of the newest: */
-	void *dst;	     /* */
-	size_t len;	     /* */
-	uint64_t off, token; /* */
-	bool landed;	     /* it is told with the next poll */
-	int registers;	     /* what registering a ring comes to: 0 or -errno */
-	uint32_t rings;	     /* tries to */
+	bool gets, arrived; /* gets may begin; all puts have arrived */
+	uint32_t begun;	    /* number of gets so far; the fields below are of the newest */
+	void *dst;
+	size_t len;
+	uint64_t off, token;
+	bool landed;	/* the next poll reports it */
+	int registers;	/* result of registering a ring: 0 or -errno */
+	uint32_t rings; /* attempts to register one */
 } kit_fabric;
 
-/* Once in a process: the engine, and the descriptors of a keeper whose thread has ended for want of a module. */
+/*
+ * Once in a process: sets up the engine, and the descriptors of a progress thread that has ended
+ * because there is no module.
+ */
 void kit_init(void);
 
-/* A link that knows the other end, and has no rail yet. */
+/* A link that knows its peer and has no rail yet. */
 void kit_link(struct kit *k, bool initiator);
-/* Its rail of that number is up at both ends; the first one brings the link up. */
+/* Brings rail @index up at both ends; the first one brings the link up. */
 void kit_rail_up(struct kit *k, uint32_t index);
 /*
- * Of one that was come to: the other end dials a rail of that number and life, and its request comes to @here. False:
- * it is turned away.
+ * On the accepting end: the other end dials rail @index of generation @life, and its request
+ * arrives at @here. Returns false if it is rejected.
  */
 bool kit_comes(struct kit *k, uint32_t index, uint32_t generation,
 	       const struct rsk_verbs_addr *here);
-/* It is refused, or breaks: what the module says then. */
+/* The rail is rejected or breaks: the module reports @err. */
 void kit_rail_down(struct kit *k, uint32_t index, int err);
 bool kit_connecting(const struct kit *k, uint32_t index);
 
-/* A TCP connection on this host, joined to the link, whose sender is @on the ring. */
+/* A TCP connection on this host, paired over the link. @on: its sender is on the ring. */
 struct kit_stream kit_stream(struct kit *k, bool on);
 
-/* The next message for the other end; false: there is none. */
+/* Takes the next message to the other end; false: there is none. */
 bool kit_hear(struct kit *k, struct rsk_remote_msg *m);
-/* The other end says it. */
+/* The other end sends @m. */
 void kit_say(struct kit *k, struct rsk_remote_msg m);
-/* What the socket has to tell our end, as the keeper's epoll set would. */
+/* Handles what the control connection has for our end, as the progress thread's epoll set would. */
 void kit_turn(struct kit *k);
 
 #endif

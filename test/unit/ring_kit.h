@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ring_kit.h - both ends of a ring over one piece of memory, no machine above. */
+/* ring_kit.h - for tests of the ring alone, without a state machine above it. */
 #ifndef RSK_TEST_RING_KIT_H
 #define RSK_TEST_RING_KIT_H
 
@@ -52,7 +52,7 @@ static inline ssize_t put(struct pair *p, const void *data, size_t len)
 	return rsk_ring_put_data(&p->tx, &p->key, &cur, len);
 }
 
-/* The next slot's payload to @dst; its length, or -EAGAIN when none is whole. */
+/* Copies the next slot's payload to @dst. Returns its length, or -EAGAIN if no slot is whole. */
 static inline ssize_t take(struct pair *p, uint8_t *dst)
 {
 	struct rsk_slot_view v;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_agent_ask.c - a decision with the central agent's word: what is reserved here and there belongs together. The
- * link is the test's own: it answers as it is told.
+ * test_agent_ask.c - tests decisions that need the central agent's answer: a reservation here and
+ * one there belong together. The link is the test's own and answers as the test has set it.
  */
 #include "agent_ask.h"
 
@@ -29,13 +29,13 @@ static const char host[] =
 	"rnics: [{name: r0, addresses: [10.0.0.2], sessions: 3}]\n"
 	"services: [{name: web, ports: ['80'], pm-time: 30s, rate: 2Gbit, rdma-port: '7'}]\n";
 
-/* ---- the central agent, as the test wants it ---- */
+/* ---- the central agent, played by the test ---- */
 
 static struct rsk_ask_answer central_says;
 static uint64_t released[16];
 static size_t n_released;
 
-/* All messages that are due; @answers: does the central agent live? */
+/* Delivers all messages that are due. @answers: the central agent responds. */
 static void carry(struct rsk_pma_link *l, bool answers)
 {
 	static struct rsk_ask_item items[RSK_ASK_IDS];
@@ -144,7 +144,7 @@ Test(agent_ask, both_agree)
 	again = ask(&f, out.reservation);
 	cr_assert(again.reservation == out.reservation && f.link.ask.count.asked == 1,
 		  "not asked again");
-	/* What happens to our device counts, whatever the central agent said. */
+	/* The state of our device counts, whatever the central agent answered. */
 	rsk_pma_device_set(f.pma, "r0", RSK_PMA_DRAINING);
 	again = ask(&f, out.reservation);
 	cr_assert_eq(again.verdict, RSK_PMA_NO_DEVICE);
@@ -193,7 +193,7 @@ Test(agent_ask, the_central_decides_and_ours_looks_at_the_device)
 	ask(&f, 0);
 	ask(&f, 0);
 	cr_assert_eq(ask(&f, 0).verdict, RSK_PMA_EXHAUSTED);
-	/* Not on a device of ours: another node's, which is that one's to look at. */
+	/* The address is not on a device of ours: the other node checks its own device. */
 	central_says.ip[3] = 99;
 	cr_assert_eq(ask(&f, 0).verdict, RSK_PMA_MAP);
 	cr_assert_eq(booked(&f), 3);
@@ -220,7 +220,10 @@ Test(agent_ask, a_central_that_is_silent)
 			cr_assert_eq(out.verdict, local ? RSK_PMA_MAP : RSK_PMA_UNHEARD);
 			cr_assert_eq(booked(&f), local ? 2 : 0);
 			cr_assert_eq(f.ask.silent_mapped, local ? 2 : 0);
-			/* What the central agent may have granted is given back when it is there again. */
+			/*
+			 * What the central agent may have granted is given back when it is
+			 * reachable again.
+			 */
 			now_ns += 2000000000;
 			carry(&f.link, true);
 			cr_assert_eq(n_released, 1);
@@ -288,7 +291,7 @@ Test(agent_ask, answers_that_are_kept)
 	out = ask(&f, 0);
 	cr_assert(out.verdict == RSK_PMA_MAP && f.link.ask.count.asked == 1 &&
 		  f.link.ask.count.leased == 1);
-	/* A second session beside it needs a second one. */
+	/* A second session beside the first needs a second lease. */
 	ask(&f, 0);
 	cr_assert(f.link.ask.count.asked == 2 && f.link.ask.held == 2);
 	rsk_pma_release(f.pma, out.reservation);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The arena: aligned, zeroed, never handed out twice, and each process's own behind a fork. */
+/*
+ * test_arena.c - tests the arena: blocks are aligned, zeroed and never handed out twice, and each
+ * process has its own after a fork.
+ */
 #include <criterion/criterion.h>
 #include <stdint.h>
 #include <string.h>
@@ -39,7 +42,10 @@ Test(arena, sizes_and_alignment)
 	rsk_arena_free(NULL);
 }
 
-/* Any order of takes and gives: nothing overlaps, nothing comes back with old content. */
+/*
+ * For any order of allocations and frees, no blocks overlap and no block comes back with old
+ * content.
+ */
 Test(arena, blocks_do_not_overlap)
 {
 	enum {
@@ -84,7 +90,7 @@ Test(arena, freed_twice_is_freed_once)
 	cr_assert_neq(b, c);
 }
 
-/* Big blocks give their pages back; they come again as zeros. */
+/* Large blocks return their pages to the kernel and come back as zeros. */
 Test(arena, big_blocks_come_back_empty)
 {
 	const size_t big = 8u << 20;

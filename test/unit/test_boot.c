@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_boot.c - programs that are preloaded: calls before the library is ready, and a library
- * switched off.
+ * test_boot.c - tests programs that are preloaded: calls before the library is ready, and a library
+ * that is switched off.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@ static const char *env(const char *name)
 }
 
 /*
- * Runs @argv with @preload and, if not NULL, @setting; returns its exit status, fds 1 and 2 in
- * @text.
+ * Runs @argv with @preload and, if not NULL, @setting. Returns its exit status; the output on fds 1
+ * and 2 is in @text.
  */
 static int run(const char *preload, const char *setting, const char *const *argv, char *text,
 	       size_t room)
@@ -83,7 +83,10 @@ Test(boot, calls_when_switched_off)
 	early(env("LIBRSOCK"), env("RSK_EARLY_LIB"), "RSOCK_DISABLE=1");
 }
 
-/* The loader says so on fd 2 if it cannot load it; a program that is not there stays not there. */
+/*
+ * The loader prints an error on fd 2 if it cannot load the library. A missing program stays
+ * missing.
+ */
 Test(boot, nothing_is_said)
 {
 	char text[4096];
@@ -94,7 +97,7 @@ Test(boot, nothing_is_said)
 	cr_expect_eq(run(env("LIBRSOCK"), NULL, missing, text, sizeof(text)), 127);
 }
 
-/* A loader's and a shell's whole life: fork, exec, pipes, redirections, a background job, traps. */
+/* What a loader and a shell do: fork, exec, pipes, redirections, a background job, traps. */
 Test(boot, shell_as_always)
 {
 	const char *argv[] = {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The fabric for tests is itself tested: it does what it is told, all of it, and the same again for the same seed. */
+/*
+ * test_chaos.c - tests the chaos fabric itself: it injects the faults that it is told to, all of
+ * them, and the same ones for the same seed.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -35,7 +38,7 @@ static uint64_t digest(const uint8_t *p)
 	return h;
 }
 
-/* A history of what could be seen, as one number. */
+/* A hash over the history of everything that was visible. */
 static uint64_t history(const struct rsk_chaos_config *config, uint64_t seed, uint64_t *faults)
 {
 	uint64_t dice = 5, h = 0;
@@ -98,7 +101,7 @@ Test(chaos, reliable_only_tears_delays_and_reorders)
 		     0);
 }
 
-/* What a reliable fabric was given is there in the end, the newest on top. */
+/* Everything that a reliable fabric was given is there in the end, the newest on top. */
 Test(chaos, reliable_settles_at_the_window)
 {
 	uint64_t dice = dice_seed("reliable_settles");
@@ -215,7 +218,10 @@ Test(chaos, get_fetches_what_is_there_when_it_lands)
 	rsk_chaos_close(&b.chaos);
 }
 
-/* Pieces of it from before and after what was written meanwhile, one completion, behind all of them. */
+/*
+ * A torn get returns pieces from before and after what was written meanwhile; its one completion
+ * comes after all of them.
+ */
 Test(chaos, a_torn_get_is_of_several_times)
 {
 	const struct rsk_chaos_config torn = { .ppm = { [RSK_CHAOS_TEAR] = 1000000 },
@@ -270,7 +276,7 @@ Test(chaos, atomics_are_done_once_each)
 	cr_assert_eq(ops->poll(&b.chaos.rail, done, 16), 0);
 	rsk_chaos_settle(&b.chaos);
 	cr_assert_eq(ops->poll(&b.chaos.rail, done, 16), 10);
-	for (uint32_t i = 0; i < 10; i++) /* each saw another one */
+	for (uint32_t i = 0; i < 10; i++) /* each saw another value */
 		seen |= UINT64_C(1) << (old[i] / 3);
 	cr_assert_eq(seen, 0x3ff);
 	for (uint32_t i = 0; i < 2; i++) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_conf.c - rsockd's configuration: what each key becomes, and what is said of each mistake. */
+/*
+ * test_conf.c - tests rsockd's configuration: what each key becomes, and the message for each
+ * mistake.
+ */
 #include "conf.h"
 
 #include <criterion/criterion.h>
@@ -206,7 +209,7 @@ Test(conf, nothing_given)
 }
 
 static const struct {
-	const char *text, *error; /* a part of it */
+	const char *text, *error; /* error: a part of it */
 } bad[] = {
 	{ "node: [a\n", "line 2: did not find expected" },
 	{ "node: a\nnode: b\n", "already seen: node" },
@@ -319,7 +322,9 @@ Test(conf, what_is_wrong_is_said)
 	}
 }
 
-/* What doubles with each line stays small text, and would take for ever to evaluate. */
+/*
+ * References that double with each line: the text stays small, and evaluating it would never end.
+ */
 Test(conf, references_are_bounded)
 {
 	char text[8192], error[512];
@@ -361,7 +366,7 @@ Test(conf, file)
 	cr_assert_eq(rsk_conf_load("/tmp", &c, error, sizeof(error)), -EISDIR);
 }
 
-/* The example of rsockd.conf(5), as a reader copies it. */
+/* The example in rsockd.conf(5), as a reader copies it. */
 Test(conf, example_of_the_man_page)
 {
 	char line[256], text[8192] = "";
@@ -386,7 +391,7 @@ Test(conf, example_of_the_man_page)
 	rsk_conf_free(c);
 }
 
-/* Every key of the text above, which has all of them. */
+/* Every key of the text above, which uses all of them, is in the man page. */
 Test(conf, keys_are_in_the_man_page)
 {
 	char word[64], line[256];

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Mails: one word, overwritten in place, believed by its hash. */
+/*
+ * test_control_word.c - tests control words: one word, overwritten in place, accepted only if its hash is
+ * right.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -14,7 +17,7 @@ static const struct rsk_fabric_ops shm_ops = {
 };
 
 struct box {
-	struct rsk_control_word at; /* the peer's segment */
+	struct rsk_control_word at; /* in the peer's segment */
 	struct rsk_rail rail;
 	struct rsk_key key;
 };
@@ -56,7 +59,7 @@ Test(word, newest_word_counts)
 		m = sample(i);
 		cr_assert_eq(rsk_control_word_put(&b.rail, 0, &b.key, RSK_CONTROL_WORD_TX, &m), 0);
 		if (i % 3)
-			continue; /* overwritten unseen */
+			continue; /* overwritten before it was read */
 		cr_assert(rsk_control_word_fresh(&b.at, seen));
 		cr_assert(rsk_control_word_get(&b.at, &b.key, RSK_CONTROL_WORD_TX, &got));
 		cr_assert_arr_eq(&got, &m, sizeof(m));
@@ -97,7 +100,10 @@ Test(word, role_and_key_count)
 	cr_assert(rsk_control_word_get(&b.at, &b.key, RSK_CONTROL_WORD_TX, &m));
 }
 
-/* Overwritten again and again over a fabric that tears: what is believed is always one of those put, whole. */
+/*
+ * Overwrites the word repeatedly over a fabric that tears it: an accepted word is always one of
+ * those put, whole.
+ */
 Test(word, torn_words_are_never_believed)
 {
 	struct rsk_control_word at = { 0 }, mine = { 0 }, m, got;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_deadline.c - deadlines against a list that is looked through each time. */
+/* test_deadline.c - tests deadlines against a list that is searched linearly. */
 #include "deadline.h"
 
 #include "dice.h"
@@ -8,7 +8,7 @@
 #define TICK RSK_DEADLINE_TICK_NS
 
 struct thing {
-	struct rsk_deadline d; /* first */
+	struct rsk_deadline d; /* must be first */
 	uint64_t due;	       /* 0: not set */
 };
 
@@ -22,7 +22,7 @@ static uint64_t first(const struct thing *t)
 	return least;
 }
 
-/* Near and far: from the same tick to beyond the wheel's reach. */
+/* Near and far times: from the same tick to beyond the wheel's reach. */
 static uint64_t some_time(uint64_t *dice, uint64_t scale)
 {
 	return 1 + dice_roll(dice) % scale;
@@ -92,7 +92,7 @@ Test(deadline, beyond_the_reach)
 	history(3600000000000, 90000000000000);
 }
 
-/* From one next() to the next one all is taken, in few steps. */
+/* Going from one next() to the following one expires everything, in few steps. */
 Test(deadline, next_leads_there)
 {
 	uint64_t now = 987654321, due = now + 200000000000, steps = 0;

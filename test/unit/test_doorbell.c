@@ -1,4 +1,7 @@
-/* Doorbells that the other holder spoils: no ring ever blocks, and each one of an honest holder is an edge. */
+/*
+ * test_doorbell.c - tests doorbells that the other holder abuses: no notification ever blocks, and
+ * each one from an honest holder is an edge.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +14,7 @@
 
 #include "doorbell.h"
 
-#define PATIENCE_S 10 /* a call that blocks is killed by SIGALRM */
+#define PATIENCE_S 10 /* SIGALRM kills a call that blocks */
 
 static int watched(int fd)
 {
@@ -30,7 +33,7 @@ static int edges(int set)
 	return epoll_wait(set, &ev, 1, 0);
 }
 
-/* What a hostile holder does first: the flags are the open file's. */
+/* What a hostile holder does first: the flags belong to the open file that both share. */
 static void make_blocking(int fd)
 {
 	cr_assert_eq(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK), 0);
@@ -49,7 +52,7 @@ Test(doorbell, each_ring_is_an_edge)
 		cr_assert_eq(edges(set), 1);
 		cr_assert_eq(edges(set), 0, "one ring, two edges");
 	}
-	/* Several are one, and the next is another. */
+	/* Several notifications without a wait are one edge, and the next one is another edge. */
 	rsk_doorbell_ring(fd);
 	rsk_doorbell_ring(fd);
 	cr_assert_eq(edges(set), 1);
@@ -85,7 +88,7 @@ Test(doorbell, filled_and_blocking)
 	cr_assert_eq(edges(set), 1);
 }
 
-/* As no honest peer's is: its count is at an end, and a read would wait. */
+/* No honest peer does this: the count is at its maximum, and a read would wait. */
 Test(doorbell, emptied_and_blocking)
 {
 	int fd = eventfd(0, EFD_CLOEXEC), set = watched(fd);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Epoll sets of several threads at once: every server thread echoes what comes on its streams, each of which is also in
- * the next thread's set; every client thread takes its registrations out and puts them in again for each message, and
- * one thread makes sets that hold all streams for a moment. Under ThreadSanitizer it shows what the locks do not cover.
+ * test_epoll_threads.c - tests epoll sets that several threads use at once. Every server thread
+ * echoes what comes on its streams, each of which is also in the next thread's set. Every client
+ * thread removes its registrations and adds them again for each message, and one thread makes sets
+ * that hold all streams for a moment. Under ThreadSanitizer it shows what the locks do not cover.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -20,11 +21,11 @@
 #include "hooked.h"
 
 enum {
-	THREADS = 4, /* at each side */
+	THREADS = 4, /* on each side */
 	STREAMS = 8,
 	MESSAGES = 2000,
 	BYTES = 64,
-	LOOK_MS = 20 /* servers look whether they are to end */
+	LOOK_MS = 20 /* how often servers check whether they are to end */
 };
 
 static int server_fd[STREAMS], client_fd[STREAMS], server_set[THREADS];
@@ -112,7 +113,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-/* Writes when there is room, then reads until all is back. */
+/* Writes when there is room, then reads until all is echoed. */
 static void exchange(int set, int fd)
 {
 	char buf[BYTES] = "";

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A stream leaves for the kernel's calls (leave.c): what takes its time, and how long it is waited for. */
+/*
+ * test_fallback.c - tests the fallback of a stream before calls that only the kernel can serve
+ * (leave.c): what delays it, and how long the library waits.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -19,14 +22,17 @@ static struct kit_stream with_bytes_under_way(struct kit *k)
 	kit_link(k, true);
 	kit_rail_up(k, 0);
 	ks = kit_stream(k, true);
-	ks.s->tx.acked = true; /* a MOVE may go */
+	ks.s->tx.acked = true; /* FALLBACK_TX may be sent */
 	kit_fabric.arrived = false;
 	cr_assert_eq(hooked_fall_back(ks.fd, true, &byte, 1), 1);
 	cr_assert_eq(ks.s->tx.state, RSK_TX_ONRING);
 	return ks;
 }
 
-/* The rail may break yet: then they are repeated by TCP, where nothing newer may be before them. */
+/*
+ * The rail may still break; then the bytes are repeated by TCP, and nothing newer may be before
+ * them.
+ */
 Test(leave, nothing_goes_by_tcp_before_what_was_put_has_arrived)
 {
 	struct kit_stream ks;
@@ -38,7 +44,7 @@ Test(leave, nothing_goes_by_tcp_before_what_was_put_has_arrived)
 	cr_assert_eq(ks.s->tx.state, RSK_TX_TCP, "its MOVE is on the way as well");
 	kit_fabric.arrived = true;
 	cr_assert_eq(rsk_fd_fall_back_tx(ks.fd, RSK_REASON_SPLICE), 0);
-	/* Whatever the rail says from now on. */
+	/* Whatever the rail reports from now on. */
 	kit_fabric.arrived = false;
 	rsk_tx_break(&ks.s->tx);
 	cr_assert_eq(ks.s->tx.state, RSK_TX_TCP);
@@ -62,8 +68,9 @@ Test(leave, nor_does_a_stream_leave_for_good)
 }
 
 /*
- * Its reader has closed, and so do we. Over several rails what is under way would land in the ring of the next stream
- * of that id; over one it comes before all that this one puts.
+ * The peer's reader has closed, and so does this end. Over several rails, what is under way would
+ * land in the ring of the next stream with that id; over one rail it lands before everything that
+ * this stream puts.
  */
 Test(leave, a_ring_is_given_away_behind_all_writes)
 {
@@ -93,7 +100,10 @@ Test(leave, a_ring_is_given_away_behind_all_writes)
 #define STREAMS 8
 #define PATIENCE_NS 200000000ull /* for one stream, or for all */
 
-/* Another process has them, too, and it alone can have what is in the files: it is given the time to close its own. */
+/*
+ * Another process has these streams too, and only it can have what is in the files: the exec gives
+ * it time to close its own.
+ */
 Test(leave, an_exec_waits_once_for_all_streams)
 {
 	uint64_t began, took;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Naps: four sleepers on numbers that as many others close at any moment. Nobody sleeps on, each
- * goes on with the file that it lay down on, and no copy is left over.
+ * test_fd_wait.c - tests fd waits: four sleepers on descriptors that as many others close at any
+ * moment. No sleeper sleeps on, each goes on with the file that it began to wait for, and no
+ * duplicate is left over.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -42,7 +43,10 @@ static const struct rsk_host host = {
 
 static struct rsk_stream *s;
 
-/* number: of the sleeper's, -1: closed; the other one takes it out as fd.c does, and then closes it. */
+/*
+ * number: the sleeper's descriptor, -1: closed. The other thread removes it as fd.c does, and then
+ * closes it.
+ */
 static struct pair {
 	_Atomic(int) number;
 	uint32_t doorbell;
@@ -179,7 +183,7 @@ Test(fd_wait, a_number_that_nobody_was_seen_to_close)
 	doorbell = (struct pollfd){ .fd = s->link->doorbell[1], .events = POLLIN };
 	cr_assert_eq(poll(&doorbell, 1, 0), 1);
 	cr_assert_eq(rsk_fd_wait_end(fd_wait), RSK_FD_WAIT_NOWHERE);
-	/* A child has none of its parent's other threads' naps, and its own ones. */
+	/* A child has no fd waits of its parent's other threads, and can have its own. */
 	fd_wait = rsk_fd_wait_begin(s, fd, 2);
 	rsk_fd_waits_forked();
 	rsk_fd_wait_disturb(s, fd, true);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The fd table and the registrations in epoll sets, against a model: random calls as a program makes them, on real TCP
- * connections between the two ends of this one process, which join meanwhile.
+ * test_fds.c - tests the fd table and the registrations in epoll sets against a model: random calls
+ * as a program makes them, on real TCP connections between two ends in this process, which are
+ * paired meanwhile.
  *
- * The model knows what every end has unread, which registration is armed, and so what a level triggered wait tells.
+ * The model knows what every end has unread and which registration is armed, and so what a level
+ * triggered wait returns.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -37,7 +39,7 @@ static struct end {
 		uint32_t events;
 		uint64_t data;
 	} reg[SETS][NUMBERS];
-} ends[ENDS]; /* 2 i and 2 i + 1 are of one connection */
+} ends[ENDS]; /* 2 i and 2 i + 1 are the ends of one connection */
 static int sets[SETS];
 static uint64_t dice, next_data;
 static uint32_t told, paired_told;
@@ -85,7 +87,10 @@ static void connect_pair(struct end *a, struct end *b)
 	memset(b, 0, sizeof(*b));
 	a->fd[0] = socket(AF_INET, SOCK_STREAM, 0);
 	a->fd[1] = b->fd[1] = -1;
-	/* Known from its making, or not; with a copy from before it was connected, or without. */
+	/*
+	 * The socket is known from socket(), or not; with a dup from before it was connected, or
+	 * without.
+	 */
 	if (roll(3))
 		rsk_fd_socket(a->fd[0], true, false);
 	else
@@ -121,7 +126,7 @@ static void say(uint32_t i)
 		return;
 	cr_assert_eq(hooked_fall_back(ends[i].fd[0], true, buf, len), (ssize_t)len);
 	ends[i ^ 1].unread += len;
-	/* By TCP it takes its time, and the model has none. */
+	/* TCP takes time to deliver, and the model has no time. */
 	for (int tries = 0; tries < 1000; tries++) {
 		struct rsk_op op;
 		int fd = ends[i ^ 1].fd[0];
@@ -178,7 +183,10 @@ static void control(uint32_t i, uint32_t k, uint32_t set)
 	ends[i].reg[set][k].data = ev.data.u64;
 }
 
-/* The dup comes or goes. The registration of a number that is gone lives on, and can be named no more. */
+/*
+ * Adds or closes the dup. The registration of a closed number remains, and cannot be named any
+ * more.
+ */
 static void dup_or_close(uint32_t i)
 {
 	if (ends[i].fd[1] < 0) {
@@ -212,7 +220,7 @@ static void look(uint32_t set)
 	cr_assert_geq(n, 0);
 	for (uint32_t i = 0; i < ENDS; i++)
 		for (uint32_t k = 0; k < NUMBERS; k++) {
-			/* There is always room: nobody has so much unread. */
+			/* There is always room for output: no end has that much unread. */
 			uint32_t events = (ends[i].unread ? EPOLLIN : 0) |
 					  (ends[i].reg[set][k].events & EPOLLOUT);
 			int seen = 0,
@@ -241,7 +249,7 @@ static void check(void)
 		cr_assert(rsk_epoll_validate(rsk_epoll_of(sets[set])), "set %u", set);
 }
 
-/* What is said of a socket without a stream, and who takes it back. */
+/* What the fd table records of a socket without a stream, and what removes it. */
 static void tags(void)
 {
 	struct rsk_stream *s;
@@ -265,7 +273,9 @@ static void tags(void)
 	rsk_fd_socket(fd, false, true);
 	cr_assert_eq(rsk_fd_word(fd), 0);
 	close_fd(fd);
-	/* Watched before it is connected: a stream, over either number. */
+	/*
+	 * Added to an epoll set before it is connected: it gets a stream, found by either number.
+	 */
 	fd = dup(copy);
 	rsk_fd_dup(copy, fd);
 	rsk_fd_watched(copy);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A fork takes what lies unread in a ring out of it (family.c), whatever the other end does meanwhile. */
+/*
+ * test_fork_ring.c - tests that a fork takes the unread bytes out of a ring (family.c), whatever
+ * the other end does meanwhile.
+ */
 #include <criterion/criterion.h>
 
 #include "family.h"
@@ -11,7 +14,7 @@
 #define MOST_REFILLS 10000u
 
 static struct rsk_stream *receiver;
-static uint32_t refills; /* so many are left */
+static uint32_t refills; /* number that is left */
 static _Atomic(uint64_t) ended;
 
 static void fill(void)
@@ -26,7 +29,10 @@ static void fill(void)
 	       (ssize_t)sizeof(bytes));
 }
 
-/* A sender that does not hear that it is to leave the ring, and has it full again at each word of the receiver's. */
+/*
+ * A sender that ignores the request to leave the ring, and fills it again at each control word of
+ * the receiver.
+ */
 static int put(struct rsk_rail *rail, uint64_t off, size_t len)
 {
 	int peer = rail == &w.rail[0];

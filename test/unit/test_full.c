@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A sender that has waited too long for room, and cannot leave the ring: it sleeps, and tries again now and then. */
+/*
+ * test_full.c - tests a sender that has waited too long for room and cannot fall back: it sleeps,
+ * and retries at intervals.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -13,7 +16,7 @@
 #include "remote_kit.h"
 
 #define WAIT_MS 300
-#define FEW_SLEEPS 40 /* one a try, and as many for what else is heard */
+#define FEW_SLEEPS 40 /* one per retry, and as many for other wake-ups */
 
 static _Atomic(uint64_t) ended;
 
@@ -38,7 +41,9 @@ static struct kit_stream full(struct kit *k)
 	return ks;
 }
 
-/* The receiver has ended the promotion, and has not come to say from where on it leaves. */
+/*
+ * The receiver has ended the promotion, and has not said yet from which position on it falls back.
+ */
 static void end_silently(struct rsk_stream *s)
 {
 	atomic_store(&ended, 0);
@@ -47,7 +52,7 @@ static void end_silently(struct rsk_stream *s)
 	cr_assert(rsk_promotion_end(&ended, s->tx.gen, RSK_ENDED_BY_RX));
 }
 
-/* A blocking send that comes to its time. Returns how often it slept. */
+/* A blocking send that runs into its timeout. Returns how often it slept. */
 static uint64_t sleeps_of_send(int fd)
 {
 	const struct timeval patience = { .tv_usec = WAIT_MS * 1000 };
@@ -79,7 +84,7 @@ Test(full, who_cannot_move_tries_again_later)
 	cr_assert_eq(ks.s->tx.state, RSK_TX_ONRING);
 }
 
-/* What it waits for then is no room of the ring's. */
+/* Off the ring, the sender does not wait for room in the ring. */
 Test(full, who_is_off_the_ring_does_not_look_at_its_room)
 {
 	struct kit_stream ks;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Hashes of payloads: the same value whatever vectors compute it, and a key of their own. */
+/*
+ * test_hash.c - tests the payload hash: the same value whatever vector width computes it, and a key
+ * for each direction.
+ */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +46,7 @@ Test(hash, payload_is_keyed_xxh3_64)
 
 static uint8_t copy[BYTES + 64];
 
-/* The copy, the hash of it, and nothing behind it. */
+/* Checks the copy, its hash, and that nothing behind it is written. */
 static void copies(const struct rsk_key *key, const uint8_t *p, uint32_t len)
 {
 	uint8_t *to = copy + len % 61 % 16;
@@ -79,7 +82,7 @@ static void splits(const struct rsk_key *key, const uint8_t *p, uint32_t len)
 		cr_assert(a[at] == 0xee && b[len] == 0xee, "length %u: one byte more", len);
 		if (at == most)
 			break;
-		/* The first and the last ones: there the parts meet in a stripe. */
+		/* The first and the last lengths, where the parts meet within a stripe. */
 		at = at ? most : RSK_HASH_SPLIT_BYTES;
 	}
 }
@@ -147,7 +150,10 @@ static void avx512_is_xxh3(const struct rsk_key *key, const uint8_t *p, uint32_t
 		     len);
 }
 
-/* Each as far as this processor has it; the one above always runs, with what the library chooses here. */
+/*
+ * Each vector width as far as this processor has it. The test above always runs, with what the
+ * library chooses here.
+ */
 Test(hash, wider_vectors_compute_the_same)
 {
 	if (__builtin_cpu_supports("avx2")) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_ifaces.c - the host's links and addresses, from messages as the kernel makes them, and from others. */
+/*
+ * test_ifaces.c - tests the host's links and addresses, from messages as the kernel makes them and
+ * from malformed ones.
+ */
 #include "ifaces.h"
 
 #include <arpa/inet.h>
@@ -15,7 +18,7 @@
 #define SEQ 7u
 #define WORKS (IFF_UP | IFF_RUNNING)
 
-/* One datagram in the making. */
+/* A datagram under construction. */
 static char datagram[4096] __attribute__((aligned(4)));
 static size_t used;
 
@@ -79,7 +82,7 @@ static bool carry(const struct rsk_ifaces *l, const char *text)
 {
 	struct rsk_pm_addr ip = ip_of(text);
 
-	ip.port = 80; /* it does not count */
+	ip.port = 80; /* the port does not count */
 	return rsk_ifaces_carry(l, &ip);
 }
 
@@ -101,14 +104,14 @@ Test(ifaces, an_address_on_a_link_that_works)
 	cr_assert_not(carry(&l, "10.1.0.3"), "no link");
 	cr_assert(carry(&l, "10.2.0.1") && !carry(&l, "10.2.0.9"), "the other end is not ours");
 	cr_assert_not(carry(&l, "10.1.0.9"));
-	/* The carrier comes, and goes elsewhere. */
+	/* The link gets its carrier, and loses it. */
 	put_link(RTM_NEWLINK, 3, WORKS, AF_UNSPEC);
 	cr_assert_eq(take(&l), RSK_IFACES_CHANGED);
 	cr_assert(carry(&l, "10.1.0.2"));
 	put_link(RTM_NEWLINK, 2, IFF_RUNNING, AF_UNSPEC);
 	cr_assert_eq(take(&l), RSK_IFACES_CHANGED);
 	cr_assert_not(carry(&l, "10.1.0.1") || carry(&l, "fd00::1"));
-	/* The same on two links: one of them is enough. */
+	/* The same address on two links: one of them is enough. */
 	put_address(RTM_NEWADDR, 3, "10.1.0.1", NULL, 0);
 	cr_assert_eq(take(&l), RSK_IFACES_CHANGED);
 	cr_assert(carry(&l, "10.1.0.1"));
@@ -131,7 +134,7 @@ Test(ifaces, what_says_nothing_new)
 	take(&l);
 	put_link(RTM_NEWLINK, 2, WORKS | IFF_PROMISC, AF_UNSPEC);
 	put_address(RTM_NEWADDR, 2, "10.1.0.1", NULL, IFA_F_PERMANENT);
-	put_link(RTM_DELLINK, 2, 0, AF_BRIDGE); /* it left a bridge */
+	put_link(RTM_DELLINK, 2, 0, AF_BRIDGE); /* left a bridge, is not gone */
 	put_link(RTM_NEWLINK, 2, 0, AF_INET6);
 	put_link(RTM_DELLINK, 5, 0, AF_UNSPEC);
 	put_address(RTM_DELADDR, 2, "10.1.0.9", NULL, 0);
@@ -140,7 +143,10 @@ Test(ifaces, what_says_nothing_new)
 	rsk_ifaces_fini(&l);
 }
 
-/* IPv6: an address that may be another's is not used before it is known to be ours. */
+/*
+ * IPv6: an address that may be another host's is not used before duplicate address detection has
+ * finished.
+ */
 Test(ifaces, duplicate_address_detection)
 {
 	struct rsk_ifaces l = { 0 };
@@ -170,12 +176,12 @@ Test(ifaces, dumps)
 	put_address(RTM_NEWADDR, 2, "10.1.0.1", NULL, 0);
 	put_address(RTM_NEWADDR, 3, "10.1.0.2", NULL, 0);
 	take(&l);
-	/* A dump that tells the same; what comes in between counts as told. */
+	/* A dump with the same contents; what changes in between counts as reported. */
 	rsk_ifaces_begin(&l);
 	put_link(RTM_NEWLINK, 2, WORKS, AF_UNSPEC);
 	put_link(RTM_NEWLINK, 3, WORKS, AF_UNSPEC);
 	put_address(RTM_NEWADDR, 3, "10.1.0.2", NULL, 0);
-	m = put(NLMSG_DONE, SEQ - 1); /* an older question's */
+	m = put(NLMSG_DONE, SEQ - 1); /* of an older dump */
 	mnl_nlmsg_put_extra_header(m, sizeof(int));
 	used += m->nlmsg_len;
 	cr_assert_eq(take(&l), 0);
@@ -207,7 +213,7 @@ Test(ifaces, nonsense)
 	size_t whole;
 
 	cr_assert_eq(take(&l), -EBADMSG, "nothing at all");
-	/* Cut off anywhere, it is refused or says nothing. */
+	/* Truncated anywhere, it is rejected or reports nothing. */
 	put_link(RTM_NEWLINK, 2, WORKS, AF_UNSPEC);
 	put_address(RTM_NEWADDR, 2, "10.1.0.1", NULL, 0);
 	whole = used;
@@ -219,7 +225,7 @@ Test(ifaces, nonsense)
 	}
 	used = whole;
 	cr_assert_eq(take(&l), RSK_IFACES_CHANGED);
-	/* Lengths that lie. */
+	/* Wrong lengths. */
 	put_link(RTM_NEWLINK, 3, WORKS, AF_UNSPEC);
 	m->nlmsg_len = 15;
 	cr_assert_eq(take(&l), -EBADMSG);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_ledger.c - what is booked is booked whole, given back whole, and never under a number that was another's. */
+/*
+ * test_ledger.c - tests the ledger: a booking is made completely or not at all, is given back
+ * completely, and never gets a number that was another's.
+ */
 #include "ledger.h"
 
 #include <stdlib.h>
@@ -26,7 +29,7 @@ static void limits(struct rsk_ledger_account *a, uint64_t sessions, uint64_t bps
 	a->memory_maps_max = a->connections_max = UINT64_MAX;
 }
 
-/* Ports 0 and 1 are of RNIC 0, 2 and 3 of RNIC 1. */
+/* Ports 0 and 1 belong to RNIC 0, ports 2 and 3 to RNIC 1. */
 static void open_book(struct book *b, uint64_t sessions, uint64_t bps)
 {
 	char name[16];
@@ -101,7 +104,7 @@ Test(ledger, what_is_lacking)
 	port->others_bps = 0;
 	reserve(&b, 0, 1, RSK_PMA_NOBODY, 0, 0);
 	reserve(&b, 0, 1, RSK_PMA_NOBODY, 1, 0);
-	/* The RNIC's are its ports' together. */
+	/* The RNIC's limits hold for its ports together. */
 	cr_assert_eq(rsk_ledger_lacks(&b.l, b.port[1], b.need[0]), RSK_LEDGER_SESSIONS);
 	cr_assert_eq(rsk_ledger_lacks(&b.l, b.port[2], b.need[0]), RSK_LEDGER_FITS);
 	rnic->sessions_max = 3;
@@ -110,7 +113,7 @@ Test(ledger, what_is_lacking)
 	rnic->memory_maps_max = 9;
 	rnic->connections_max = 2;
 	cr_assert_eq(rsk_ledger_lacks(&b.l, b.port[1], b.need[0]), RSK_LEDGER_CONNECTIONS);
-	/* Less than is booked already, as after a change of the configuration. */
+	/* A limit below what is booked already, as after a change of the configuration. */
 	rnic->connections_max = 1;
 	cr_assert_eq(rsk_ledger_lacks(&b.l, b.port[1], b.need[0]), RSK_LEDGER_CONNECTIONS);
 	rsk_ledger_fini(&b.l);
@@ -143,7 +146,7 @@ Test(ledger, counters)
 	rsk_ledger_fini(&b.l);
 }
 
-/* On the port and its RNIC; of no CP, user or service. */
+/* A booking on the port and its RNIC, of no CP, user or service. */
 Test(ledger, of_nobody)
 {
 	struct rsk_ledger_view v;
@@ -198,7 +201,10 @@ Test(ledger, lifted)
 	rsk_ledger_fini(&b.l);
 }
 
-/* Another configuration: what is held keeps its account, and what is not goes. */
+/*
+ * After a change of the configuration, an account with bookings is kept, and one without is
+ * dropped.
+ */
 Test(ledger, accounts_outlive_configurations)
 {
 	struct book b;
@@ -211,7 +217,7 @@ Test(ledger, accounts_outlive_configurations)
 	rsk_ledger_sweep(&b.l);
 	cr_assert(b.l.accounts[b.port[0]].name && !b.l.accounts[b.port[1]].name);
 	cr_assert_eq(rsk_ledger_account(&b.l, RSK_LEDGER_PORT, RSK_PMA_CP, "r0/0"), b.port[0]);
-	/* A need that is held is not another's place. */
+	/* A need that is in use is not replaced by another. */
 	cr_assert_neq(rsk_ledger_need(&b.l, &needs[1]), b.need[0]);
 	cr_assert(rsk_ledger_validate(&b.l));
 	rsk_ledger_release(&b.l, id);

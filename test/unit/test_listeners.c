@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_listeners.c - who listens where: exact before all, the newest before the rest, nothing of who is gone. */
+/*
+ * test_listeners.c - tests rsockd's table of listeners: an exact match before all others, the
+ * newest before older ones, and nothing of a process that is gone.
+ */
 #include "listeners.h"
 
 #include <errno.h>
@@ -25,7 +28,7 @@ static int add(struct rsk_listeners *l, struct rsk_pm_addr where, uint64_t cooki
 	return rc;
 }
 
-/* The cookie of who listens there; 0: nobody. */
+/* The cookie of the listener at @where; 0: there is none. */
 static uint64_t find(const struct rsk_listeners *l, struct rsk_pm_addr where)
 {
 	const struct rsk_listener *is = rsk_listeners_find(l, &where);
@@ -47,7 +50,7 @@ static void pick(void *ctx, const struct rsk_listener *is)
 		o->cookie[o->n++] = is->cookie;
 }
 
-/* All that a process has, one by one. */
+/* Removes all listeners of a process, one by one. */
 static void gone(struct rsk_listeners *l, uint32_t process)
 {
 	struct of_one o;
@@ -227,7 +230,7 @@ Test(listeners, as_an_oracle_says)
 
 struct kernel {
 	int asked, most;
-	uint64_t gone; /* this cookie */
+	uint64_t gone; /* cookie of the listener that is gone */
 };
 
 static enum rsk_listeners_still still(void *ctx, const struct rsk_listener *is)
@@ -240,7 +243,10 @@ static enum rsk_listeners_still still(void *ctx, const struct rsk_listener *is)
 	return is->cookie == k->gone ? RSK_LISTENERS_GONE : RSK_LISTENERS_THERE;
 }
 
-/* Each is asked of once in a round, however few at a time; what comes or goes meanwhile leaves none out. */
+/*
+ * Each listener is checked once in a round, however few at a time; additions and removals in
+ * between skip none.
+ */
 Test(listeners, what_the_kernel_does_not_tell_is_forgotten)
 {
 	struct rsk_listeners l = { 0 };
@@ -255,7 +261,7 @@ Test(listeners, what_the_kernel_does_not_tell_is_forgotten)
 			     0);
 	for (uint32_t i = 1; i <= 12; i++) {
 		k.gone = i;
-		/* A round is begun somewhere in the middle; two more are one from start to end. */
+		/* A round may be half done; two more make one complete round. */
 		for (int times = 0; times < 36; times++) {
 			k.most = k.asked + 1;
 			rsk_listeners_check(&l, still, &k);

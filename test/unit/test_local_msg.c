@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_local_msg.c - each rule that a message between a process and rsockd has to obey, and what comes with one. */
+/*
+ * test_local_msg.c - tests each rule for a message between a process and rsockd, and the descriptor
+ * that comes with it.
+ */
 #include "local_msg.h"
 
 #include <criterion/criterion.h>
@@ -78,7 +81,7 @@ Test(local_msg, a_number_at_a_board)
 	cr_assert_eq(check(&m, OF_RSOCKD), -EPROTO);
 }
 
-/* A valid message of each type, and what is wrong with it afterwards. */
+/* Takes a valid message of a type, applies @what, and expects a refusal. */
 #define WRONG(type, from, what)                                                                    \
 	do {                                                                                       \
 		struct rsk_local_msg m = message(type);                                            \
@@ -179,7 +182,7 @@ Test(local_msg, of_link)
 
 static int a, b;
 
-static int memory; /* what may be passed to rsockd */
+static int memory; /* a descriptor that may be passed to rsockd */
 
 static void open_pair(void)
 {
@@ -193,7 +196,7 @@ static void open_pair(void)
 	cr_assert_geq(memory, 0);
 }
 
-/* Descriptors of this process. */
+/* Number of open descriptors of this process. */
 static int count_fds(void)
 {
 	int n = 0;
@@ -208,7 +211,7 @@ Test(local_msg, sent_and_received, .init = open_pair)
 	struct rsk_local_msg m = message(RSK_LOCAL_LOOKUP), got;
 	int fd;
 
-	m.magic = 0; /* filled in */
+	m.magic = 0; /* filled in by the send */
 	cr_assert_eq(rsk_local_msg_recv(b, false, &got, &fd), -EAGAIN);
 	cr_assert_eq(rsk_local_msg_send(a, &m, -1), 0);
 	cr_assert_eq(rsk_local_msg_recv(b, false, &got, &fd), 1);
@@ -250,7 +253,10 @@ Test(local_msg, more_descriptors_than_wanted_are_refused, .init = open_pair)
 	}
 }
 
-/* From rsockd, which makes pairs of sockets for two processes, it comes; to rsockd it is refused. */
+/*
+ * From rsockd, which makes socket pairs for two processes, a socket is accepted; to rsockd it is
+ * refused.
+ */
 Test(local_msg, what_is_no_memory_is_refused, .init = open_pair)
 {
 	struct rsk_local_msg m = message(RSK_LOCAL_HELLO), meet = message(RSK_LOCAL_RENDEZVOUS),
@@ -275,7 +281,10 @@ static ssize_t recv_here(int *fd)
 	return rsk_fdmsg_recv(b, &got, sizeof(got), RSK_FDMSG_MEMORY, fd, 1, &n);
 }
 
-/* A file may be one of FUSE: here it stays open, some of them, and then nothing is taken in any more. */
+/*
+ * A file may be one of FUSE, whose close() may block: such files stay open here, up to a limit, and
+ * then nothing is received any more.
+ */
 Test(local_msg, what_may_be_served_by_anybody, .init = open_pair)
 {
 	struct rsk_local_msg m = message(RSK_LOCAL_HELLO), got;
@@ -285,7 +294,7 @@ Test(local_msg, what_may_be_served_by_anybody, .init = open_pair)
 
 	for (i = 0; i < 200 && !rsk_fdmsg_is_full(); i++) {
 		cr_assert_eq(rsk_local_msg_send(a, &m, given[i % 3]), 0);
-		/* In a helper, where it ends with it, and here. */
+		/* Received by a helper process, which closes it when it ends; and received here. */
 		cr_assert_eq(rsk_local_msg_recv(b, false, &got, &fd), -EBADMSG);
 		cr_assert_eq(count_fds(), before + i / 3);
 		cr_assert_eq(recv_here(&fd), -EBADMSG);
@@ -308,7 +317,7 @@ static double now_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* A TCP socket that has bytes which nobody takes: the last close() of it waits for its linger time. */
+/* A TCP socket with bytes that are never received: its last close() waits for the linger time. */
 static int lingerer(int *other)
 {
 	const struct linger long_one = { .l_onoff = 1, .l_linger = 20 };
@@ -351,7 +360,7 @@ static void end_does_not_wait(int before, int behind, bool heard)
 	cr_assert_lt(now_s() - began, 5, "%.1f s", now_s() - began);
 	cr_assert_eq(fcntl(b, F_GETFD), -1, "it stayed open");
 	cr_assert_eq(send(a, "x", 1, MSG_NOSIGNAL), -1);
-	/* Nobody's child that can be waited for. */
+	/* The helper is no child that the program could wait for. */
 	cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1);
 	close(other);
 }
@@ -371,7 +380,10 @@ Test(local_msg, slow_to_close_behind_others, .init = open_pair)
 	end_does_not_wait(5, 2, false);
 }
 
-/* A relay's or another's process lives for as long as it likes: what may cause more of them is kept small. */
+/*
+ * The process of a relay or of another peer may live long: the number of helper processes that it
+ * can cause is limited.
+ */
 Test(local_msg, the_end_of_an_ordinary_one_makes_no_process, .init = open_pair)
 {
 	struct rsk_local_msg m = message(RSK_LOCAL_HELLO);
@@ -386,7 +398,7 @@ Test(local_msg, the_end_of_an_ordinary_one_makes_no_process, .init = open_pair)
 	cr_assert_eq(errno, ECHILD);
 }
 
-/* What the sender likes to send, with descriptors: none may stay. */
+/* Whatever a sender sends with descriptors, none may stay open. */
 static void nothing_stays(const void *buf, size_t bytes, int n, int want)
 {
 	struct rsk_local_msg got;
@@ -431,7 +443,10 @@ Test(local_msg, nonsense_leaves_no_descriptor, .init = open_pair)
 	nothing_stays(&wrong, sizeof(wrong), 2, -EPROTO);
 }
 
-/* recvmsg() says 0 for it, as at the end; it may have brought descriptors all the same. */
+/*
+ * recvmsg() returns 0 for an empty message, as at the end of stream; it may have brought
+ * descriptors all the same.
+ */
 Test(local_msg, an_empty_message_leaves_no_descriptor, .init = open_pair)
 {
 	nothing_stays("", 0, 1, 0);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_local_out.c - what a process has to say to rsockd, while there is no room; and whose address is elsewhere. */
+/*
+ * test_local_out.c - tests a process's queue of messages to rsockd while there is no room, and the
+ * remote address cache.
+ */
 #include "local_out.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +12,7 @@
 
 #include "remote_addr_cache.h"
 
-#define MOST (1u << 20) /* more than anything here takes */
+#define MOST (1u << 20) /* more than any buffer here takes */
 
 static int a, b;
 
@@ -29,7 +32,7 @@ static int say(struct rsk_local_out *o, uint64_t link)
 	return rsk_local_out_say(o, a, &m, -1);
 }
 
-/* Those from *next on that are there, in order. */
+/* Receives the messages from *next on that are there, and checks their order. */
 static void hear(uint64_t *next)
 {
 	struct rsk_local_msg m;
@@ -52,7 +55,7 @@ Test(local_out, all_of_it_comes_in_order, .init = open_pair)
 			cr_assert_lt(++said, MOST);
 		cr_assert_eq(rc, -EAGAIN, "no more than a bounded number waits");
 		cr_assert_gt(o.n, 1000u);
-		/* Some room, for some of it: nothing newer passes what waits. */
+		/* Some room, for some of it: nothing newer overtakes what waits. */
 		hear(&next);
 		cr_assert_eq(say(&o, said++), 0);
 		cr_assert_gt(o.n, 0u);

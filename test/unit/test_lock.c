@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The lock between threads, between processes, and after its owner's death. */
+/* test_lock.c - tests the lock between threads, between processes, and after its owner's death. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 
 struct shared {
 	struct rsk_lock lock;
-	uint64_t count; /* plain, under lock */
+	uint64_t count; /* not atomic, protected by the lock */
 	uint64_t inside;
 };
 
@@ -93,7 +93,10 @@ Test(lock, trylock_does_not_wait)
 	rsk_unlock(&s->lock);
 }
 
-/* Killed inside: the next one gets the lock, and is told, once. */
+/*
+ * The owner is killed while it holds the lock: the next one gets the lock and is told of the death,
+ * once.
+ */
 Test(lock, survives_its_owner)
 {
 	struct shared *s = shared_new();
@@ -138,7 +141,7 @@ static void *take_and_give(void *arg)
 	return NULL;
 }
 
-/* A waiter that sleeps in the kernel is woken by the unlock: without it the join would not return. */
+/* The unlock wakes a waiter that sleeps in the kernel: without it the join would not return. */
 Test(lock, wakes_all_sleepers, .timeout = 20)
 {
 	struct sleeper w[3];

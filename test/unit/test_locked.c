@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Locked access one by one, on memory of this process: each kind, refusals, broken locks, records that were harmed. */
+/*
+ * test_locked.c - tests locked access in single operations, on memory of this process: each kind,
+ * refusals, broken locks, damaged records.
+ */
 #include "locked_kit.h"
 #include "shm.h"
 
@@ -8,7 +11,7 @@
 
 static _Alignas(64) uint8_t memory[BYTES];
 static struct rsk_rail rail;
-static struct rsk_locker at[HOLDERS + 1]; /* by number */
+static struct rsk_locker at[HOLDERS + 1]; /* indexed by number */
 
 static int issue(struct rsk_locked *op)
 {
@@ -58,7 +61,7 @@ static void begin(void)
 	kit_whole(memory, HOLDERS, NULL);
 }
 
-/* Nothing has moved since @was. */
+/* Nothing has changed since @was. */
 static void same(const uint8_t *was)
 {
 	cr_assert_arr_eq(memory, was, BYTES, "something was changed");
@@ -182,7 +185,10 @@ Test(locked, a_lock_that_moves_is_not_overdue)
 		cr_assert_not(rsk_locked_overdue(&w, at[2].view.word, now, KIT_BREAK_NS), "free");
 }
 
-/* Composed when the lock was had, sent when it was broken and is another's: as a write that is under way for long. */
+/*
+ * The access is composed while the lock is held, and sent after the lock was broken and taken by
+ * another: a write that was under way for long.
+ */
 Test(locked, a_broken_holders_late_access_changes_nothing)
 {
 	struct rsk_locked late = {
@@ -225,7 +231,7 @@ Test(locked, who_dies_leaves_what_it_had_to_be_given_back)
 	cr_assert_eq(simple(1, RSK_LOCKED_JOIN), 0);
 	cr_assert_eq(share(1, 999, 0, 0), 0);
 	cr_assert_eq(share(1, -999, 0, 0), 0);
-	/* A new life under the number of one that has not left. */
+	/* A new incarnation under the number of one that has not left. */
 	cr_assert_eq(share(2, 3, 3, 3), 0);
 	rsk_locker_init(&at[2], 0, HOLDERS, 2, 77777);
 	cr_assert_eq(simple(2, RSK_LOCKED_JOIN), 0);
@@ -255,7 +261,10 @@ Test(locked, issued_again_is_done_once)
 	cr_assert_eq(at[2].view.now.shared[RSK_LOCKED_FREE], 105);
 }
 
-/* The holder's next operation is known by its number, however often numbers of others are the same. */
+/*
+ * The holder's next operation is identified by its sequence number, even if the numbers of other
+ * holders are equal.
+ */
 Test(locked, random_against_an_oracle)
 {
 	uint64_t seed = dice_seed("locked"), dice = seed, done[7] = { 0 };
@@ -346,7 +355,10 @@ Test(locked, arguments)
 	cr_assert_eq(issue(&op), -EINVAL);
 }
 
-/* Whatever lies there: no crash, nothing outside of it is touched, and one who is told 0 has read what was hashed. */
+/*
+ * Whatever the memory contains: no crash, no write outside of it, and an operation that returns 0
+ * has read a record whose hash was right.
+ */
 Test(locked, harmed)
 {
 	uint64_t seed = dice_seed("harmed"), dice = seed, refused = 0;
@@ -366,7 +378,10 @@ Test(locked, harmed)
 		rc = i & 1 ? share(1 + (uint32_t)(dice_roll(&dice) % HOLDERS), 1, 0, 0) :
 			     add(2, 1, &old);
 		refused += rc == -EBADMSG;
-		/* An older version that is whole, where one had not joined, is no damage that could be seen. */
+		/*
+		 * An older version that is whole, from before a holder joined, cannot be recognised
+		 * as damage.
+		 */
 		cr_assert(rc == 0 || rc == -EBADMSG || rc == -EBUSY || rc == -ESTALE,
 			  "seed %llu, turn %d: %d", (unsigned long long)seed, i, rc);
 	}

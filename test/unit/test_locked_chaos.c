@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Locked access over the fabric at its worst: several hosts, each with a rail of its own to one record, a process at
- * the target that takes the lock and dies with it, rails that break with anything under way. What each of them was told
- * is kept beside, and has to be what the record says at the end: nothing lost, nothing twice, never above the limit.
+ * test_locked_chaos.c - tests locked access over the chaos fabric: several hosts, each with a rail
+ * of its own to one record; a process at the target that takes the lock and dies with it; rails
+ * that break with anything under way. The test keeps what each of them was told, and compares it
+ * with the record at the end: nothing is lost, nothing counted twice, and the limit is never
+ * exceeded.
  */
 #include "chaos.h"
 #include "locked_kit.h"
 
 #define HOSTS 6u
-#define HOLDERS (HOSTS + 2) /* and the owner, and one who competes at the target */
+#define HOLDERS (HOSTS + 2) /* plus the owner, and one that competes at the target */
 #define LOCAL (HOSTS + 2)
 #define BYTES RSK_LOCKED_BYTES(HOLDERS)
 #define BREAK_STEPS 50u
@@ -54,7 +56,7 @@ static uint64_t below(struct world *w, uint64_t n)
 	return dice_roll(&w->dice) % n;
 }
 
-/* By a process of the target itself. */
+/* An operation by a process of the target host itself. */
 static int local(struct world *w, struct rsk_locker *by, struct rsk_locked op)
 {
 	op.by = by;
@@ -101,7 +103,7 @@ static void finished(struct world *w, struct host *h, int rc)
 				 (unsigned long long)w->seed);
 		return;
 	}
-	if (rc == -ESTALE) { /* judged dead: nothing is its own any more */
+	if (rc == -ESTALE) { /* judged dead: it owns nothing any more */
 		h->joined = false;
 		memset(h->own, 0, sizeof(h->own));
 		w->denied++;
@@ -124,7 +126,7 @@ static void turn(struct world *w, struct host *h)
 		n = h->chaos.rail.ops->poll(&h->chaos.rail, &done, 1);
 		if (n == 0)
 			return;
-		if (n < 0) { /* nobody knows what has become of it; it is asked again as it is */
+		if (n < 0) { /* its outcome is unknown; the same operation is repeated */
 			rsk_chaos_repair(&h->chaos);
 			w->again++;
 		} else {
@@ -141,11 +143,11 @@ static void turn(struct world *w, struct host *h)
 	}
 	rc = h->chaos.rail.ops->locked(&h->chaos.rail, op, 1);
 	if (rc == -ENETDOWN)
-		return; /* found by poll */
+		return; /* the poll reports it */
 	cr_assert_eq(rc, 0);
 }
 
-/* The one at the target takes the lock, keeps it for a while, or dies with it. */
+/* The process at the target takes the lock, keeps it for a while, or dies with it. */
 static void compete(struct world *w)
 {
 	if (below(w, 40))
@@ -156,7 +158,7 @@ static void compete(struct world *w)
 		return;
 	}
 	w->local_holds = false;
-	if (below(w, 4) == 0) { /* comes again as somebody else */
+	if (below(w, 4) == 0) { /* comes again as another holder */
 		w->dead++;
 		rsk_locker_init(&w->local, 0, HOLDERS, LOCAL, w->now << 20);
 		while (local(w, &w->local, (struct rsk_locked){ .kind = RSK_LOCKED_READ }) == 0)
@@ -168,7 +170,7 @@ static void compete(struct world *w)
 	local(w, &w->local, (struct rsk_locked){ .kind = RSK_LOCKED_UNLOCK });
 }
 
-/* The owner judges a host dead that is not, now and then. */
+/* Now and then the owner judges a host dead that is alive. */
 static void judge(struct world *w)
 {
 	struct rsk_locked op = { .kind = RSK_LOCKED_LEAVE };
@@ -219,7 +221,10 @@ static void open_world(struct world *w, const struct rsk_chaos_config *config, u
 	cr_assert_eq(local(w, &w->local, (struct rsk_locked){ .kind = RSK_LOCKED_JOIN }), 0);
 }
 
-/* All that is under way comes to its end; then what each has been told is what there is. */
+/*
+ * Lets all operations under way finish; then what each holder was told must be what the record
+ * says.
+ */
 static void settle(struct world *w)
 {
 	struct rsk_locked_view v;
@@ -243,7 +248,7 @@ static void settle(struct world *w)
 	for (uint32_t i = 0; i < HOSTS; i++) {
 		struct host *h = &w->host[i];
 
-		/* Judged dead without having heard of it yet. */
+		/* Judged dead, without knowing it yet. */
 		if (h->joined && (v.now.joined & 1ull << i))
 			for (int k = 0; k < 3; k++)
 				sum[k] += h->own[k];
@@ -301,7 +306,10 @@ Test(locked_chaos, reliable)
 	series(&reliable, dice_number("RSK_CHAOS_FAULTS", 100000) / 4, "reliable");
 }
 
-/* One round trip: what three take that are waited for takes a third of the steps. */
+/*
+ * One operation takes one round trip: three that are awaited one by one take three times as many
+ * steps.
+ */
 Test(locked_chaos, one_round_trip)
 {
 	static struct world w;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Locked access on shared memory against each other: threads, and processes that are killed wherever they are. */
+/*
+ * test_locked_threads.c - tests locked access on shared memory under contention: threads, and
+ * processes that are killed at any moment.
+ */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -24,13 +27,12 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* What all of them see; the notes are kept beside the record, by each of its own. */
+/* Shared by all of them. The notes are kept beside the record, each by its own holder. */
 struct stage {
 	_Alignas(64) uint8_t record[BYTES];
 	struct rsk_rail rail;
-	_Atomic(uint64_t)
-		granted[HOLDERS +
-			1]; /* written before it is sure: at most, and at least, one apart */
+	/* counted before it is certain: an upper bound, at most one above the lower bound @sure */
+	_Atomic(uint64_t) granted[HOLDERS + 1];
 	_Atomic(uint64_t) sure[HOLDERS + 1];
 	_Atomic(uint64_t) refused, adds;
 	_Atomic(uint32_t) ready, asleep;
@@ -60,7 +62,7 @@ static int done(struct rsk_reserve *r)
 	do {
 		rc = rsk_reserve_run(r, &stage->rail, now_ns, 1000);
 		if (rc == -EBUSY)
-			usleep(100); /* somebody sleeps with the lock */
+			usleep(100); /* another holder sleeps with the lock */
 	} while (rc == -EBUSY && now_ns() < until);
 	return rc;
 }
@@ -120,7 +122,7 @@ Test(locked_threads, none_lost_none_twice, .init = set, .fini = end)
 	struct rsk_locked_view v;
 
 	crowd_begin(thread, takes_and_gives);
-	for (int i = 0; i < 2000; i++) { /* meanwhile, whole at any time */
+	for (int i = 0; i < 2000; i++) { /* meanwhile the record is whole at any time */
 		int rc = rsk_locked_validate(stage->record, HOLDERS, &v);
 
 		cr_assert(rc == 0 || rc == -EAGAIN, "%d", rc);
@@ -134,7 +136,7 @@ Test(locked_threads, none_lost_none_twice, .init = set, .fini = end)
 }
 
 /* ---- processes ---- */
-/* Takes one more each time, until it is killed; or until it sleeps with the lock. */
+/* Takes one more each time, until it is killed, or until it sleeps with the lock. */
 static void child(uint32_t me, bool sleeps)
 {
 	const uint64_t need[] = { 0, 1, 0 };
@@ -165,7 +167,10 @@ static void child(uint32_t me, bool sleeps)
 	}
 }
 
-/* Of who was killed: what its notes say, one apart, as it may have been killed between the two. */
+/*
+ * Compares the share of a killed process with its notes, which may be off by one if it was killed
+ * between the two steps.
+ */
 static void check_share(uint32_t who)
 {
 	struct rsk_locked_view v;
@@ -210,7 +215,10 @@ static void kills(bool sleeps, int rounds)
 		}
 		nanosleep(&rest, NULL);
 		crowd_kill(pid, seed);
-		/* Whole as they left it, and what they had is what they knew of. */
+		/*
+		 * The record is whole as they left it, and their shares are those that they knew
+		 * of.
+		 */
 		kit_whole(stage->record, HOLDERS, &v);
 		for (uint32_t i = 1; i <= CROWD; i++)
 			check_share(i);
@@ -226,7 +234,7 @@ static void kills(bool sleeps, int rounds)
 		cr_assert_eq(v.now.shared[1], 0, "seed %llu: all is given back",
 			     (unsigned long long)seed);
 	}
-	/* Not more than there were; often another child has broken it before. */
+	/* No more than there were; often another child has broken the lock before. */
 	cr_assert_leq(broken, sleeps ? (uint32_t)rounds : 0);
 }
 

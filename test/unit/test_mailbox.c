@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The read path: what is published is obtained, whole, newest, once; commands wait for their condition. */
+/*
+ * test_mailbox.c - tests the read path: a reader obtains each published message whole, the newest
+ * one, once; a command waits for its condition.
+ */
 #include "chaos.h"
 #include "mailbox_kit.h"
 
@@ -38,7 +41,7 @@ static int poll_it(struct bed *b)
 	return rsk_mailbox_poll(&b->chaos.rail, all, 1);
 }
 
-/* To its end. */
+/* Starts a read and drives it to its end. */
 static int obtain(struct bed *b, struct rsk_mailbox_view *view)
 {
 	int rc = rsk_mailbox_start(&b->reader);
@@ -74,7 +77,7 @@ Test(mailbox, the_newest_is_obtained_once)
 	for (uint32_t i = 1; i <= 200; i++) {
 		say_next(&b.box, 1);
 		if (i % 3)
-			continue; /* overwritten unseen */
+			continue; /* overwritten before it was read */
 		cr_assert_eq(obtain(&b, &view), 1);
 		cr_assert_eq(view.sequence, i);
 		cr_assert(is_what_was_said(1, 128 - RSK_MAILBOX_FRAME_BYTES, &view));
@@ -85,7 +88,7 @@ Test(mailbox, the_newest_is_obtained_once)
 	rsk_chaos_close(&b.chaos);
 }
 
-/* start, take and poll come back at once, whatever is under way. */
+/* start, take and poll return at once, whatever is under way. */
 Test(mailbox, nothing_waits)
 {
 	struct rsk_mailbox_view view;
@@ -154,7 +157,10 @@ Test(mailbox, what_does_not_go_in)
 	rsk_chaos_close(&b.chaos);
 }
 
-/* The rail breaks: every get ends, with its error, and none that is found later passes for a new one. */
+/*
+ * The rail breaks: every get ends with its error, and none that completes later is taken for a new
+ * one.
+ */
 Test(mailbox, a_broken_rail_ends_it)
 {
 	struct rsk_mailbox_view view;
@@ -208,7 +214,7 @@ struct order {
 	uint64_t word[3];
 };
 
-/* Published, obtained and accepted. */
+/* Publishes, obtains and accepts a command. */
 static int command(struct bed *b, struct rsk_mailbox_pending *p, const struct order *o)
 {
 	struct rsk_mailbox_view view;
@@ -232,7 +238,7 @@ Test(mailbox, a_command_is_due_at_its_position_once)
 	cr_assert_eq(rsk_mailbox_due(&p, 999), 0);
 	cr_assert_eq(rsk_mailbox_due(&p, 1000), 42);
 	cr_assert_eq(rsk_mailbox_due(&p, 1001), 0, "twice");
-	/* The same again, in a newer message: it is done. */
+	/* The same command in a newer message is already done. */
 	cr_assert_eq(command(&b, &p, &o), -EALREADY);
 	cr_assert_eq(rsk_mailbox_due(&p, 1002), 0);
 	o.c = (struct rsk_mailbox_command){ 2, 43, RSK_MAILBOX_ALWAYS, 0, 0, 0 };
@@ -253,7 +259,7 @@ Test(mailbox, a_command_is_due_by_the_data_beside_it)
 	bed_open(&b, &tame);
 	cr_assert_eq(command(&b, &p, &o), 0);
 	cr_assert_eq(rsk_mailbox_due(&p, UINT64_MAX), 0);
-	o.word[2] = 11; /* the owner's data move; the command is the same */
+	o.word[2] = 11; /* the owner's data change, the command does not */
 	cr_assert_eq(command(&b, &p, &o), 0);
 	cr_assert_eq(rsk_mailbox_due(&p, 0), 5);
 	o.word[2] = 12;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A mailbox over a fabric that tears and delays what is got from it, under an owner that updates it all the time, and
- * is also caught in the middle of that: whatever is believed is one of the messages that were published, and in order.
+ * test_mailbox_chaos.c - tests a mailbox over a fabric that tears and delays gets, while its owner
+ * updates it all the time and is caught in the middle of updates: whatever a reader accepts is one
+ * of the published messages, and they are in order.
  */
 #include "chaos.h"
 #include "mailbox_kit.h"
@@ -19,7 +20,9 @@ struct bed {
 	uint64_t dice, believed, half;
 };
 
-/* Old and new at once, in the owner's own memory: its words were written in any order, and not all yet. */
+/*
+ * Mixes old and new words in the owner's own memory: written in any order, and not all of them yet.
+ */
 static void caught_in_the_middle(struct bed *b)
 {
 	uint8_t before[RSK_MAILBOX_BYTES], after[RSK_MAILBOX_BYTES];
@@ -113,7 +116,7 @@ static uint64_t run(uint32_t bytes, uint64_t seed, uint64_t faults)
 	return injected;
 }
 
-/* 1e5 faults, or as many as asked for. */
+/* Runs 1.2e5 faults, or as many as RSK_CHAOS_FAULTS says. */
 Test(mailbox_chaos, nothing_torn_is_believed, .timeout = 1700)
 {
 	static const uint32_t sizes[] = { 32, 56, 64, 128, RSK_MAILBOX_BYTES };
@@ -125,7 +128,10 @@ Test(mailbox_chaos, nothing_torn_is_believed, .timeout = 1700)
 	cr_assert_geq(done, faults / 5 * 5);
 }
 
-/* The same without a hash: blocks of two states do come together. Else this would prove nothing. */
+/*
+ * The same without a hash: blocks of two states do come together. Otherwise the test above would
+ * prove nothing.
+ */
 Test(mailbox_chaos, the_fabric_does_tear)
 {
 	const struct rsk_chaos_config config = { .ppm = { [RSK_CHAOS_TEAR] = 1000000 },

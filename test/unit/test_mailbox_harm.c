@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Copies that are torn, old, changed, another's or forged: none is believed, and nobody reads outside. */
+/*
+ * test_mailbox_harm.c - tests copies of a mailbox that are torn, old, changed, another's or forged:
+ * none is accepted, and no read leaves the copy.
+ */
 #include "mailbox_kit.h"
 
 #define ROOM 72u
 #define BYTES (RSK_MAILBOX_FRAME_BYTES + ROOM)
 
-/* A mailbox in memory of its very size, and as large a copy: a sanitizer sees the first byte beyond. */
+/*
+ * A mailbox in memory of exactly its size, and a copy of the same size: a sanitizer reports an
+ * access to the first byte beyond.
+ */
 struct copy {
 	struct rsk_key key;
 	struct rsk_mailbox box;
@@ -70,7 +76,7 @@ Test(mailbox_harm, key_and_slot_count)
 	rsk_key_init(&other, KEY + 1);
 	cr_assert_eq(rsk_mailbox_check(c.own, BYTES, &other, &c.view), RSK_MAILBOX_TORN);
 	cr_assert_eq(look(&c), RSK_MAILBOX_WHOLE);
-	/* A slot of the very key, which lies as a mailbox does. */
+	/* A slot hashed with the same key, in the layout of a mailbox. */
 	hash = rsk_hash_slot(&c.key, &head, rsk_hash_payload(&c.key, message, sizeof(message)));
 	memcpy(c.own, &head, sizeof(head));
 	memcpy(c.own + sizeof(head), &hash, sizeof(hash));
@@ -78,7 +84,10 @@ Test(mailbox_harm, key_and_slot_count)
 	copy_close(&c);
 }
 
-/* Lengths and kinds of whoever has the key: those that cannot be do not pass either, and lead nowhere. */
+/*
+ * Lengths and kinds from an owner that has the key: impossible ones are not accepted either, and
+ * cause no access out of bounds.
+ */
 Test(mailbox_harm, lengths_of_an_owner_that_lies)
 {
 	struct copy c;
@@ -105,7 +114,10 @@ Test(mailbox_harm, lengths_of_an_owner_that_lies)
 	copy_close(&c);
 }
 
-/* Blocks 0,0,0; then 1,0,0; then 1,2,0; read as 0,2,0: that and all mixtures of three states, blocks of any size. */
+/*
+ * Blocks 0,0,0; then 1,0,0; then 1,2,0; read as 0,2,0: that and all mixtures of three states, with
+ * blocks of any size.
+ */
 Test(mailbox_harm, no_mixture_passes)
 {
 	uint8_t state[3][BYTES], message[ROOM];
@@ -152,7 +164,7 @@ Test(mailbox_harm, random_memory_is_not_believed)
 
 			memcpy(c.own + k, &word, 8);
 		}
-		if (i % 2) { /* a head that could be */
+		if (i % 2) { /* a plausible head */
 			struct rsk_mailbox_head head = {
 				.sequence = 1 + i,
 				.len = (uint32_t)dice_roll(&dice) % (2 * ROOM),
@@ -170,12 +182,12 @@ Test(mailbox_harm, random_memory_is_not_believed)
 	copy_close(&c);
 }
 
-/* ---- a rail that gives what the test likes ---- */
+/* ---- a rail that returns what the test sets ---- */
 struct liar {
 	struct rsk_rail rail;
 	const uint8_t *gives;
 	uint32_t asked;
-	bool late; /* not at once */
+	bool late; /* the get completes later */
 	int refuses;
 };
 
@@ -226,7 +238,7 @@ Test(mailbox_harm, a_late_copy_is_refused)
 	copy_close(&c);
 }
 
-/* As often as it is torn, so often it is obtained, up to the bound; the next call begins anew. */
+/* A torn copy is obtained again, up to the bound; the next call starts anew. */
 Test(mailbox_harm, tries_are_bounded)
 {
 	struct rsk_mailbox_reader r;
@@ -246,7 +258,7 @@ Test(mailbox_harm, tries_are_bounded)
 		cr_assert_eq(r.torn, i * RSK_MAILBOX_TRIES);
 		cr_assert(rsk_mailbox_reader_validate(&r));
 	}
-	/* Not at once: each of them is waited for by the caller. */
+	/* With late completions the caller waits for each of them. */
 	l.late = true;
 	cr_assert_eq(rsk_mailbox_start(&r), 0);
 	for (uint32_t i = 1; i <= RSK_MAILBOX_TRIES; i++) {
@@ -282,7 +294,7 @@ Test(mailbox_harm, a_rail_that_refuses)
 	l.refuses = -EAGAIN;
 	cr_assert_eq(rsk_mailbox_start(&r), -EAGAIN);
 	cr_assert_eq(rsk_mailbox_take(&r, &view), -EINVAL);
-	/* Refused in the middle of tries. */
+	/* Refused in the middle of retries. */
 	l.refuses = 0;
 	l.late = true;
 	c.own[30] ^= 1;
@@ -303,7 +315,7 @@ Test(mailbox_harm, a_rail_that_refuses)
 	copy_close(&c);
 }
 
-/* Contents of an owner that has the key: what cannot be is none. */
+/* Contents from an owner that has the key: impossible values are rejected. */
 Test(mailbox_harm, contents_that_cannot_be)
 {
 	static const struct rsk_mailbox_link wrong[] = {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Over shared memory, as two processes have it, each with a mapping of its own: an owner that never rests, and readers
- * that never believe what it had not yet finished.
+ * test_mailbox_threads.c - tests a mailbox over shared memory as two processes have it, each with
+ * its own mapping: an owner that never pauses, and readers that never accept what it had not
+ * finished yet.
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 #include "shm.h"
 
 #define READERS 3u
-#define WHOLE 20000u /* of each reader */
+#define WHOLE 20000u /* messages that each reader accepts */
 #define BYTES RSK_MAILBOX_BYTES
 
 static struct rsk_seg here, there;
@@ -27,7 +28,7 @@ static void both(void)
 	cr_assert_eq(rsk_shm_attach(&here, fd, &there.own), 0);
 	close(fd);
 	cr_assert_eq(rsk_seg_reach(&there, 0), -EINVAL, "no window");
-	box_off = rsk_seg_ctl_off(8); /* whole control blocks */
+	box_off = rsk_seg_ctl_off(8); /* in place of whole control blocks */
 	rsk_key_init(&key, KEY);
 	atomic_store(&reading, READERS);
 }
@@ -104,7 +105,8 @@ Test(mailbox_threads, an_owner_that_never_quiesces, .timeout = 110)
 	printf("%llu published; %llu gets, %llu torn, %llu old\n", (unsigned long long)box.sequence,
 	       (unsigned long long)gets, (unsigned long long)torn, (unsigned long long)old);
 	cr_assert_eq(gets,
-		     torn + old + empty + READERS * WHOLE); /* empty: before the first was said */
+		     /* empty: before the first was published */
+		     torn + old + empty + READERS * WHOLE);
 	cr_assert_gt(torn, 0, "never torn: the test has not tried it");
 	rsk_seg_detach(&here);
 	rsk_seg_detach(&there);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The special receive queue: the worked cases of the source, packet by packet. Transactions A, B, C, … are 1, 2, 3,
- * …
+ * test_order.c - tests the special receive queue with the worked cases of the source, packet by
+ * packet. Transactions A, B, C, … have the numbers 1, 2, 3, …
  */
 #include <stdio.h>
 
@@ -15,7 +15,7 @@ struct stage {
 	struct order_packet packets[TRANSACTIONS][PACKETS];
 };
 
-/* @sizes: packets of A, B, C, … as digits. */
+/* @sizes: the number of packets of A, B, C, …, one digit each. */
 static void stage_init(struct stage *s, const char *sizes)
 {
 	order_init(&s->p, RSK_ORDER_DEFAULT, 512, 256, 1);
@@ -30,8 +30,9 @@ static const struct order_packet *named(const struct stage *s, const char *name)
 }
 
 /*
- * What @name ("A1") does. @wanted: an element is created '+', is found '.'; then the transaction that is complete and
- * leaves the queue, or ' '; then the consumer pointer; then the elements in the queue.
+ * Delivers packet @name ("A1") and compares the result with @wanted: '+' if an element is created,
+ * '.' if one is found; then the transaction that is complete and leaves the queue, or ' '; then the
+ * consumer pointer; then the elements in the queue.
  */
 static void arrives(struct stage *s, const char *name, const char *wanted)
 {
@@ -48,8 +49,8 @@ static void arrives(struct stage *s, const char *name, const char *wanted)
 }
 
 /*
- * What is missing, in order: an absent transaction "B", one without its first packet "b1", one with some missing
- * "b".
+ * Compares what is missing, in order: "B" for an absent transaction, "b1" for one without its first
+ * packet, "b" for one that lacks others.
  */
 static void lacks(const struct stage *s, const char *wanted)
 {
@@ -85,7 +86,7 @@ Test(order, one_transaction_in_any_order)
 	order_free(&s.p);
 }
 
-/* The higher transaction begins among the lower one's packets. */
+/* The higher transaction starts among the lower one's packets. */
 Test(order, two_transactions_mixed)
 {
 	struct stage s;
@@ -106,7 +107,10 @@ Test(order, two_transactions_mixed)
 	order_free(&s.p);
 }
 
-/* C leaves the queue before B, whose element B2 made: it lacks its first packet, and nothing else. */
+/*
+ * C leaves the queue before B, whose element B2 created: it lacks its first packet, and nothing
+ * else.
+ */
 Test(order, the_higher_one_is_done_first)
 {
 	uint64_t begin, end;
@@ -123,7 +127,7 @@ Test(order, the_higher_one_is_done_first)
 	arrives(&s, "C2", ".C4B");
 	lacks(&s, "b1");
 	cr_assert_eq(s.p.rx.overtook, 1);
-	/* Delivery is in order all the same: nothing of C is to be had yet. */
+	/* Delivery is in order all the same: nothing of C can be consumed yet. */
 	cr_assert_eq(rsk_order_rx_takable(&s.p.rx), 3);
 	cr_assert(rsk_order_rx_gap(&s.p.rx, 0, &begin, &end));
 	cr_assert_eq(begin, named(&s, "B1")->place);
@@ -136,9 +140,9 @@ Test(order, the_higher_one_is_done_first)
 }
 
 /*
- * Untagged operations: transaction n takes receive element n, whatever is seen of it first, and each packet goes
- * straight into that element's buffer, without waiting for lower ones. The pointer: 1, 2, 4, and it stays 4 after B
- * completes.
+ * Untagged operations: transaction n takes receive element n, whichever of its packets comes first,
+ * and each packet goes straight into that element's buffer, without waiting for lower ones. The
+ * pointer: 1, 2, 4, and it stays 4 after B completes.
  */
 Test(order, sends_take_the_element_of_their_index)
 {
@@ -167,8 +171,8 @@ Test(order, sends_take_the_element_of_their_index)
 }
 
 /*
- * Three first packets of six transactions are seen: they tell what is missing below the highest, and nothing beyond
- * it.
+ * The first packets of three of six transactions are seen: they show what is missing below the
+ * highest of them, and nothing beyond it.
  */
 Test(order, three_first_packets_of_six)
 {
@@ -183,7 +187,7 @@ Test(order, three_first_packets_of_six)
 	arrives(&s, "A2", ".A5CD");
 	arrives(&s, "D2", ".D5C");
 	lacks(&s, "Bc");
-	/* E and F are the sender's to know: it has not had their acknowledgement. */
+	/* The sender alone knows of E and F: it has no acknowledgement of them. */
 	order_take_all(&s.p);
 	cr_assert_eq(s.p.tx.una, 2);
 	cr_assert_eq(s.p.tx.next, 7);
@@ -192,7 +196,7 @@ Test(order, three_first_packets_of_six)
 	cr_assert_eq(rsk_order_tx_where(&s.p.tx, 6, &begin, &end), 0);
 	cr_assert_eq(begin, named(&s, "F1")->place);
 	cr_assert_eq(end, begin + 2);
-	/* Asked for again by name: C whole, of which one packet is there already. */
+	/* Requested again by number: C whole, of which one packet is there already. */
 	for (int i = 0; i < 2; i++) {
 		struct rsk_order_seen seen;
 		const struct order_packet *o = &s.packets[2][i];
@@ -210,7 +214,10 @@ Test(order, three_first_packets_of_six)
 	order_free(&s.p);
 }
 
-/* Every order of the eight packets of three transactions: done when, and only when, all of them have come. */
+/*
+ * Every order of the eight packets of three transactions: a transaction is complete when, and only
+ * when, all of its packets have come.
+ */
 static uint32_t permute(const char *names[8], uint32_t n)
 {
 	uint32_t runs = 0;
@@ -252,7 +259,10 @@ Test(order, every_order_of_eight_packets)
 	cr_assert_eq(permute(names, 0), 40320);
 }
 
-/* Slots of commands lie between transactions, and the rest of a lap may be left out when all was taken. */
+/*
+ * Command slots lie between transactions, and the rest of a lap may be skipped when everything was
+ * consumed.
+ */
 Test(order, places_that_are_no_packets)
 {
 	struct order_packet a[2], b[2], c;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The forms of an index: the setting's text, the marks of each, every width beyond its wrap, restarts, stop and
- * keep.
+ * test_order_forms.c - tests the forms of an index: the setting's text, the tags of each form,
+ * every width beyond its wrap, restarts, stop and keep.
  */
 #include <stdio.h>
 
 #include "dice.h"
 #include "order_kit.h"
 
-/* Bytes, padding and all: what is refused touches nothing. */
+/* Compares bytes, padding included: a refused packet changes nothing. */
 static bool same(const void *a, const void *b, size_t n)
 {
 	return memcmp(a, b, n) == 0;
@@ -133,8 +133,8 @@ Test(order_forms, tags)
 }
 
 /*
- * On the acknowledgement of its first packet, the rest of that transaction's packets, and no other's, carry no
- * index.
+ * Once the first packet of a transaction is acknowledged, the rest of that transaction's packets,
+ * and no other's, carry no index.
  */
 Test(order_forms, stop)
 {
@@ -159,7 +159,10 @@ Test(order_forms, stop)
 	cr_assert_eq(o[4].tag, RSK_ORDER_BARE | RSK_ORDER_LAST);
 	order_send(&p, b, 2);
 	cr_assert_eq(b[1].tag, RSK_ORDER_LAST | RSK_ORDER_INDEXED | 1);
-	/* A higher one's packets were seen: they lie above, and do not take a bare one's place for theirs. */
+	/*
+	 * Packets of a higher transaction were seen: they lie above, and do not take the place of a
+	 * packet without an index for theirs.
+	 */
 	order_see(&p, &b[1]);
 	order_see(&p, &o[4]);
 	order_see(&p, &b[0]);
@@ -226,7 +229,7 @@ Test(order_forms, relative_restarts_every_third_time)
 		order_take_all(&p);
 	}
 	cr_assert_eq(p.tx.restarts, 4);
-	/* Sooner where the indexes are used up. */
+	/* Earlier, if the indexes are used up. */
 	order_free(&p);
 	order_init(&p, "relative:2/100", 4, 64, 0);
 	for (uint32_t i = 0; i < 12; i++) {
@@ -237,7 +240,10 @@ Test(order_forms, relative_restarts_every_third_time)
 	order_free(&p);
 }
 
-/* Never all acknowledged: a relative sender has to wait for that once its indexes are used. */
+/*
+ * If never everything is acknowledged, a relative sender has to wait for that once its indexes are
+ * used up.
+ */
 Test(order_forms, relative_waits_for_the_restart)
 {
 	struct order_packet o;
@@ -299,7 +305,10 @@ Test(order_forms, a_full_window_waits)
 	order_free(&p);
 }
 
-/* A window of transactions at a time, their packets shuffled, through many wraps of the index and of the ring. */
+/*
+ * One window of transactions at a time, their packets shuffled, through many wraps of the index and
+ * of the ring.
+ */
 static void shuffled(const char *text, uint64_t seed)
 {
 	struct rsk_order_form form = order_form(text);
@@ -319,7 +328,10 @@ static void shuffled(const char *text, uint64_t seed)
 			cr_assert_eq(rsk_order_tx_begin(&p.tx), 0, "%s, seed %" PRIu64, text, seed);
 			for (uint32_t k = 0; k < packets; k++) {
 				all[n++] = order_put(&p, 1, k + 1 == packets);
-				/* Now and then the first one is at home before the second is put. */
+				/*
+				 * Now and then the first packet is acknowledged before the second
+				 * is put.
+				 */
 				if (!k && packets > 1 && dice_roll(&dice) % 2) {
 					n--;
 					order_see(&p, &all[n]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Marks that no honest sender writes, and acknowledgements that no honest receiver gives: refused, and nothing
- * changed.
+ * test_order_harm.c - tests tags that no honest sender writes, and acknowledgements that no honest
+ * receiver sends: they are refused, and nothing changes.
  */
 #include "dice.h"
 #include "order_kit.h"
@@ -27,13 +27,16 @@ static void keep_copy(const struct order_pair *p, struct copy *c)
 	memcpy(c->places, p->places, sizeof(c->places));
 }
 
-/* Bytes, padding and all: what is refused touches nothing. */
+/* Compares bytes, padding included: a refused packet changes nothing. */
 static bool same(const void *a, const void *b, size_t n)
 {
 	return memcmp(a, b, n) == 0;
 }
 
-/* A packet @at cells from the beginning: what it answers; if that is an error, nothing has changed. */
+/*
+ * Sees a packet @at cells from the beginning, and returns the machine's result; after an error
+ * nothing may have changed.
+ */
 static int see(struct order_pair *p, uint32_t tag, int64_t at, uint32_t cells)
 {
 	struct rsk_order_seen seen;
@@ -100,14 +103,17 @@ Test(order_harm, places)
 	order_check(&p);
 	cr_assert_eq(see(&p, INDEXED | 0, 0, 4), -EPROTO, "half of it taken");
 	cr_assert_eq(see(&p, LAST | INDEXED | 0, 4, 1), 0);
-	/* What is left out is behind everything seen, and nothing is missing. */
+	/* The skipped cells lie behind everything seen, and nothing is missing. */
 	cr_assert_eq(see(&p, FIRST | INDEXED | 2, 8, 1), 0);
 	cr_assert_eq(rsk_order_rx_take(&p.rx, p.setup.place + CELLS), -EINVAL);
 	order_check(&p);
 	order_free(&p);
 }
 
-/* A command among the packets of a transaction, whichever comes first, and also when it was taken already. */
+/*
+ * A command among the packets of a transaction, whichever comes first, also when it was consumed
+ * already.
+ */
 Test(order_harm, commands)
 {
 	struct order_pair p;
@@ -245,7 +251,10 @@ Test(order_harm, acknowledgements)
 	order_free(&p);
 }
 
-/* Any marks and places: nothing breaks, nothing refused changes anything, and what is accepted keeps the rules. */
+/*
+ * Any tags and places: the machine stays valid, a refused packet changes nothing, and an accepted
+ * one keeps the rules.
+ */
 Test(order_harm, anything)
 {
 	static const char *const forms[] = { "wrapping:3", "wrapping:13+stop", "absolute:10+stop",

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A stream striped over rails of different speed that reorder, repeat and die, against an oracle that knows the
- * truth. The ring is an array of packets' names: what is taken must be what was put, in order, once. A rail that
- * dies loses everything on its way; the receiver names what it misses, and the sender puts that on another rail.
+ * test_order_rails.c - tests a stream striped over rails of different speed that reorder, repeat
+ * and fail, against an oracle. The ring is an array of packet names: what is consumed must be what
+ * was put, in order, once. A rail that fails loses everything under way on it; the receiver names
+ * what is missing, and the sender puts that on another rail.
  */
 #include <stdio.h>
 
@@ -16,16 +17,16 @@
 
 struct packet {
 	struct order_packet o;
-	uint64_t name; /* counts packets */
+	uint64_t name; /* a counter of packets */
 };
 
 struct rail {
 	struct packet queue[QUEUE];
-	uint32_t n, speed; /* of 100 */
+	uint32_t n, speed; /* speed: of 100 */
 	bool dead;
 };
 
-/* The truth about a transaction. */
+/* The oracle's record of a transaction. */
 struct truth {
 	uint32_t packets, seen;
 	bool whole, first, known;
@@ -67,7 +68,10 @@ static struct packet off_rail(struct rail *r, uint32_t i)
 	return k;
 }
 
-/* Onto a rail that lives; one always does. On a full one the oldest packet arrives first. */
+/*
+ * Puts a packet on a rail that is up; one always is. If its queue is full, the oldest packet
+ * arrives first.
+ */
 static void onto_rail(struct world *w, const struct packet *k)
 {
 	uint32_t i = roll(w, RAILS);
@@ -117,7 +121,7 @@ static void send_packet(struct world *w)
 	onto_rail(w, &k);
 }
 
-/* The oracle: after a packet that was not seen before. */
+/* Compares with the oracle, after a packet that was not seen before. */
 static void compare(struct world *w, const struct packet *k, const struct rsk_order_seen *seen)
 {
 	struct truth *t = truth_of(w, k->o.number);
@@ -133,7 +137,7 @@ static void compare(struct world *w, const struct packet *k, const struct rsk_or
 	check(w, w->p.rx.next == w->highest);
 }
 
-/* What the receiver says is missing is what is missing, by the oracle. */
+/* What the receiver reports as missing must be what the oracle misses. */
 static void compare_missing(struct world *w)
 {
 	uint64_t from = w->p.setup.number, n = 0, low = w->highest;
@@ -171,7 +175,10 @@ static void arrive(struct world *w, const struct packet *k)
 	check(w, rsk_order_rx_validate(&w->p.rx));
 }
 
-/* One packet of one rail: the oldest mostly, and then any; it may stay there to come a second time. */
+/*
+ * Delivers one packet of one rail: mostly the oldest, otherwise any; it may stay there to arrive a
+ * second time.
+ */
 static void step_rail(struct world *w, struct rail *r)
 {
 	struct packet k;
@@ -194,7 +201,7 @@ static void step_rail(struct world *w, struct rail *r)
 	arrive(w, &k);
 }
 
-/* In order, once: every packet by its name. */
+/* Consumes in order, once: every packet by its name. */
 static void deliver(struct world *w)
 {
 	uint64_t n = rsk_order_rx_takable(&w->p.rx), to = w->p.rx.base;
@@ -231,7 +238,7 @@ static void step_acks(struct world *w)
 	check(w, rsk_order_tx_validate(&w->p.tx));
 }
 
-/* The packets of one transaction once more, as they lie in the sender's window. */
+/* Repeats the packets of one transaction, as they lie in the sender's window. */
 static void again(struct world *w, uint64_t number)
 {
 	uint64_t begin, end;
@@ -249,8 +256,8 @@ static void again(struct world *w, uint64_t number)
 }
 
 /*
- * Everything on its way by that rail is lost. The receiver says what it misses by name; beyond its pointer, the
- * sender.
+ * Loses everything under way on that rail. The receiver names what is missing; the sender knows
+ * what lies beyond the receiver's pointer.
  */
 static void kill_rail(struct world *w)
 {
@@ -291,7 +298,7 @@ static void step(struct world *w)
 		w->rails[roll(w, RAILS)].dead = false;
 }
 
-/* Nothing more is sent; until everything is there, and the sender knows. */
+/* Sends nothing more, and runs until everything has arrived and the sender knows it. */
 static void finish(struct world *w)
 {
 	for (uint32_t i = 0; i < 200000 && w->p.tx.una < w->p.tx.next; i++) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The receiver's short way for what comes in order, against the way for all: two machines get the same packets, in
- * every form and width; mostly in order, else overtaken, lost, put again, repeated or with a mark, a place or a length
- * that no honest sender writes. One takes the short way where there is one. After each packet they are the same.
+ * test_order_short.c - tests the receiver's fast path for packets in order against the general one:
+ * two machines get the same packets, in every form and width, mostly in order, else reordered,
+ * lost, repeated, or with a tag, a place or a length that no honest sender writes. One machine
+ * takes the fast path where it applies. After each packet both are in the same state.
  */
 #include <stdio.h>
 
@@ -15,11 +16,11 @@
 #define STEPS 400u
 
 struct world {
-	struct order_pair p; /* its receiver takes the short way */
+	struct order_pair p; /* its receiver takes the fast path */
 	struct rsk_order_rx all;
 	struct rsk_order_element *elements;
 	uint64_t *places;
-	struct order_packet queue[QUEUE], old; /* on their way; one that has come */
+	struct order_packet queue[QUEUE], old; /* under way; one that has arrived */
 	uint32_t n;
 	uint64_t dice, seed;
 };
@@ -56,7 +57,7 @@ static void check_same(const struct world *w)
 	}
 }
 
-/* Seen by both; 0 or what both said. */
+/* Both machines see the packet. Returns 0 or the error that both returned. */
 static int see(struct world *w, const struct order_packet *k)
 {
 	struct rsk_order_seen a = { 0 }, b = { 0 };
@@ -77,7 +78,10 @@ static int see(struct world *w, const struct order_packet *k)
 	return rc;
 }
 
-/* Seen and taken at once, as one who takes in order does. False: it could not be. */
+/*
+ * Sees and consumes a packet at once, as a receiver does in order. Returns false if that was not
+ * possible.
+ */
 static bool see_next(struct world *w, const struct order_packet *k)
 {
 	struct rsk_order_seen seen;
@@ -104,7 +108,7 @@ static void take(struct world *w)
 	check_same(w);
 }
 
-/* What no honest sender writes, made of what one has written. */
+/* Makes a packet that no honest sender writes out of one that was sent. */
 static void harm(struct world *w, struct order_packet k)
 {
 	switch (roll(w, 5)) {
@@ -121,14 +125,17 @@ static void harm(struct world *w, struct order_packet k)
 		k.cells = roll(w, 2) ? roll(w, 4) : roll(w, 2 * w->p.setup.cells);
 		break;
 	default:
-		k = w->old; /* it comes once more */
+		k = w->old; /* it arrives once more */
 	}
 	sums.faults++;
-	/* One that they take is theirs: they go on from there together. */
+	/* If both accept it, they go on from there together. */
 	(void)see(w, &k);
 }
 
-/* A packet, or a command between two transactions. False: no room, or the counting has ended. */
+/*
+ * Puts a packet, or a command between two transactions. Returns false if there is no room, or if
+ * the counting has ended.
+ */
 static bool put(struct world *w)
 {
 	struct rsk_order_tx *tx = &w->p.tx;
@@ -159,7 +166,7 @@ static bool put(struct world *w)
 	return true;
 }
 
-/* One comes: the next, or one that overtakes. */
+/* A packet arrives: the next one, or one that overtakes others. */
 static void come(struct world *w)
 {
 	uint32_t i = roll(w, 8) ? 0 : roll(w, w->n);
@@ -170,7 +177,7 @@ static void come(struct world *w)
 	w->n--;
 	w->old = k;
 	if (!roll(w, 12)) {
-		/* Lost, and put again: behind others. */
+		/* Lost, and put again behind others. */
 		sums.faults++;
 		w->queue[w->n++] = k;
 		return;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The overread file's position, which all who have the file share. */
+/*
+ * test_over.c - tests the position of the overread file, which all processes that have the file
+ * share.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -11,7 +14,10 @@
 #define TEXT "0123456789"
 #define BYTES (sizeof(TEXT) - 1)
 
-/* Any thread asks, without the lock: what it knows of the position may be old, and another process reads meanwhile. */
+/*
+ * Any thread may ask without the lock: the position that it knows may be old, and another process
+ * may read meanwhile.
+ */
 Test(over, who_only_asks_does_not_move_it)
 {
 	char text[BYTES];
@@ -32,7 +38,7 @@ Test(over, who_only_asks_does_not_move_it)
 	cr_assert_eq(lseek(file, 2, SEEK_SET), 2);
 	cr_assert_eq(rsk_over_unread(ks.s), 4, "what was read here is not unread");
 	cr_assert_eq(lseek(file, 0, SEEK_CUR), 2, "the position was moved");
-	/* Who reads does not read it twice. */
+	/* A later read does not return the same bytes twice. */
 	cr_assert_eq(rsk_over_recv(ks.s, ks.fd, &iov, 1, BYTES, false), 4);
 	cr_assert_arr_eq(text, "6789", 4);
 	cr_assert_eq(lseek(file, 0, SEEK_CUR), (off_t)BYTES);

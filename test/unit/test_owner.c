@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_owner.c - sock_diag and /proc against real sockets, in this process and in a child. */
+/*
+ * test_owner.c - tests the proof of ownership (sock_diag and /proc) against real sockets, in this
+ * process and in a child.
+ */
 #include "owner.h"
 #include "tuple.h"
 
@@ -18,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A connection over loopback, accepted; family and addresses as asked. */
+/* A connection over loopback, accepted; family and addresses as requested. */
 struct pair {
 	int listener;
 	int client;
@@ -116,7 +119,7 @@ static void check_both_ways(struct pair *p)
 
 	cr_assert_eq(rsk_owner_verify(&server, getpid(), p->client, geteuid(), &o), 0);
 	cr_assert_eq(o.cookie, cookie_of(p->client));
-	/* The right process with another of its fds is no proof. */
+	/* The right process with another of its descriptors is no proof. */
 	cr_assert_eq(rsk_owner_verify(&server, getpid(), p->server, geteuid(), &o), -ESTALE);
 	cr_assert_eq(rsk_owner_verify(&server, getpid(), p->client, geteuid() + 1, &o), -EPERM);
 }
@@ -180,7 +183,7 @@ Test(owner, no_such_socket)
 
 	wrong = rsk_tuple_mirror(&t);
 	wrong.peer_port ^= 1;
-	/* The listener has this local address and port, and is not an end. */
+	/* The listener has this local address and port, but is not an end of the connection. */
 	cr_assert_eq(rsk_owner_lookup(&wrong, &o), -ENOENT);
 	wrong = t;
 	wrong.peer[3] = 77;
@@ -216,7 +219,7 @@ Test(owner, only_my_end_is_here)
 	socklen_t len = sizeof(ti);
 	struct pollfd pfd = { .fd = p.client, .events = POLLIN };
 
-	/* A reset removes both ends at once: then not even my own is found. */
+	/* A reset removes both ends at once: then not even our own end is found. */
 	cr_assert_eq(setsockopt(p.server, SOL_SOCKET, SO_LINGER, &now, sizeof(now)), 0);
 	close(p.server);
 	cr_assert_eq(poll(&pfd, 1, 5000), 1);
@@ -234,7 +237,7 @@ Test(owner, a_closed_end_has_no_holder)
 	struct rsk_owner o;
 	int err, fd = p.server;
 
-	close(p.server); /* FIN_WAIT2: in the kernel's table, nobody's */
+	close(p.server); /* FIN_WAIT2: in the kernel's table, without a process */
 	err = rsk_owner_verify(&t, getpid(), fd, geteuid(), &o);
 	/* The kernel reports user 0 for a socket without an inode. */
 	cr_assert(err == -ESTALE || err == -EPERM, "%d", err);
@@ -263,7 +266,7 @@ Test(owner, wrong_process_or_descriptor)
 	pair_close(&p);
 }
 
-/* A child accepts and holds the other end alone, until it is told to let go. */
+/* A child accepts and alone holds the other end, until it is told to close it. */
 Test(owner, a_child_holds_the_other_end, .timeout = 30)
 {
 	struct sockaddr_storage ss;
@@ -354,13 +357,15 @@ Test(owner, another_network_namespace)
 
 	if (unshare(CLONE_NEWNET))
 		cr_skip("needs to be root to make a network namespace");
-	/* The sockets live where they were made; this thread asks elsewhere. */
+	/*
+	 * The sockets stay in the namespace where they were made; this thread asks in another one.
+	 */
 	cr_assert_eq(rsk_owner_verify(&mine, getpid(), p.server, geteuid(), &o), -EOPNOTSUPP);
 	cr_assert_eq(tuple_of(p.client).netns, mine.netns);
 	pair_close(&p);
 }
 
-/* Nothing is left open, whatever the outcome; and what a proof costs. */
+/* No descriptor is left open, whatever the outcome; also measures what a proof costs. */
 Test(owner, leaks_nothing)
 {
 	struct pair p = connected(AF_INET, "127.0.0.1", AF_INET, "127.0.0.1");

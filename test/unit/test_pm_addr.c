@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_pm_addr.c - addresses as sockets have them, and as text, and back. */
+/*
+ * test_pm_addr.c - tests the conversion of addresses between the port mapper's form, sockaddr and
+ * text.
+ */
 #include "pm_addr.h"
 
 #include <criterion/criterion.h>
@@ -23,7 +26,7 @@ Test(pm_addr, as_the_kernel_has_it)
 	const struct sockaddr_in *sin = (const void *)&sa;
 	const struct sockaddr_in6 *sin6 = (const void *)&sa;
 
-	memset(&sa, 0xa5, sizeof(sa)); /* what was there before does not matter */
+	memset(&sa, 0xa5, sizeof(sa)); /* the former contents do not matter */
 	cr_assert_eq(rsk_pm_addr_to_socket(&four, &sa), sizeof(*sin));
 	cr_assert_eq(sin->sin_family, AF_INET);
 	cr_assert_eq(sin->sin_port, htons(3935));

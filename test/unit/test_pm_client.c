@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_pm_client.c - the PM client's rules one by one: timers, answers, what it remembers. */
+/* test_pm_client.c - tests the PM client's rules one by one: timers, answers, and its cache. */
 #include "pm_client.h"
 
 #include <errno.h>
@@ -174,7 +174,7 @@ Test(pm_client, a_connection_asks_a_silent_host_now_and_then)
 	cr_assert_eq(ask(p, 80, 0, 1, now + 2 * SECOND), RSK_PM_NO_ANSWER, "a service");
 	cr_assert_eq(ask(p, 80, 4243, 2, now + 2 * SECOND), RSK_PM_PENDING);
 	cr_assert_eq(ask(p, 80, 4244, 1, now + 2 * SECOND), RSK_PM_NO_ANSWER, "one of many");
-	/* Whatever it answers, it is silent no more. */
+	/* Whatever it answers, it is not silent any more. */
 	m = accept_of(p, 0);
 	hear(p, &pmsp, &m, now + 2 * SECOND + 1);
 	cr_assert_eq(p->outcome[2], RSK_PM_MAPPED);
@@ -200,7 +200,7 @@ Test(pm_client, the_first_answer_wins)
 	cr_assert_eq(p->answers[0], 1);
 	cr_assert_eq(p->c.count.strays, 2);
 	cr_assert_eq(p->sent, 2);
-	/* The same once more: the PMSP did not hear our PMAck. */
+	/* The same answer again: the PMSP did not receive our PMAck. */
 	hear(p, &pmsp, &m, 4);
 	cr_assert_eq(p->sent, 3);
 	cr_assert_eq(p->out.op, RSK_PM_ACK);
@@ -267,7 +267,10 @@ Test(pm_client, pm_time_says_how_long)
 	cp_free(p);
 }
 
-/* It was given to a link from that RNIC; from another one, the PMSP would not know it. */
+/*
+ * The mapping was given to a link from that RNIC; the PMSP would not admit one from another
+ * address.
+ */
 Test(pm_client, a_mapping_is_of_the_address_that_the_link_comes_from)
 {
 	struct cp *p = cp_new(&normal);
@@ -300,7 +303,7 @@ Test(pm_client, a_refusal_is_remembered)
 	cr_assert_eq(p->outcome[0], RSK_PM_REFUSED);
 	cr_assert_eq(ask(p, 80, 0, 1, 3), RSK_PM_REFUSED);
 	cr_assert_eq(ask(p, 80, 0, 1, 2 + normal.cache.refused_ns), RSK_PM_PENDING);
-	/* A refused link is the same as PMDeny. */
+	/* A refused link has the effect of a PMDeny. */
 	deny = accept_of(p, 100);
 	hear(p, &pmsp, &deny, 20 * SECOND);
 	cr_assert_eq(ask(p, 80, 0, 2, 21 * SECOND), RSK_PM_MAPPED);
@@ -342,7 +345,7 @@ Test(pm_client, timers_follow_the_round_trips)
 	cr_assert_eq(p->sent, 101);
 	rsk_pm_client_tick(&p->c, now + 100000000);
 	cr_assert_eq(p->sent, 101, "not before the usual answer");
-	/* What was repeated says nothing about it (Karn). */
+	/* A repeated request gives no measurement (Karn). */
 	rsk_pm_client_tick(&p->c, now + 130000000);
 	m = accept_of(p, 0);
 	hear(p, &pmsp, &m, now + 3 * SECOND);
@@ -350,7 +353,10 @@ Test(pm_client, timers_follow_the_round_trips)
 	cp_free(p);
 }
 
-/* What rules are told of the way: of the host that was asked, as long as it is new enough. */
+/*
+ * The round-trip time that rules get: that of the host that was asked, as long as it is recent
+ * enough.
+ */
 Test(pm_client, round_trips_are_known_for_a_while)
 {
 	struct cp *p = cp_new(&normal);
@@ -414,7 +420,9 @@ Test(pm_client, a_question_that_is_none)
 	cp_free(p);
 }
 
-/* Its PMSP may wait for the accepting end: a quick answer before is no reason to give up quickly. */
+/*
+ * Its PMSP may wait for the accepting end: a quick answer before is no reason to give up quickly.
+ */
 Test(pm_client, a_near_host_may_take_its_time)
 {
 	struct cp *p = cp_new(&normal);

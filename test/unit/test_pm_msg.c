@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_pm_msg.c - the port mapper's codec: vectors written out by hand from the
- * message table, round trips over random messages, and every way to be wrong.
+ * test_pm_msg.c - tests the port mapper's codec: vectors written by hand from the message table,
+ * round trips over random messages, and every invalid message.
  */
 #include "pm_msg.h"
 
@@ -152,7 +152,7 @@ Test(pm_msg, spare_bytes_are_ignored_and_sent_as_zero)
 	uint8_t buf[64];
 	struct rsk_pm_msg m;
 
-	/* Outside a 64-byte PMReq the reserved field means nothing; PmTime is PMAccept's. */
+	/* Outside a 64-byte PMReq the reserved field has no meaning; PmTime belongs to PMAccept. */
 	memcpy(buf, req4, 48);
 	buf[1] = 77;
 	buf[2] = 0xde;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_pm_state.c - what outlives the daemon: there and back, clocks that jump, and bytes that are not right. */
+/*
+ * test_pm_state.c - tests the state that outlives the daemon: encoding and decoding, clocks that
+ * jump, and damaged bytes.
+ */
 #include "pm_state.h"
 
 #include <criterion/criterion.h>
@@ -36,7 +39,7 @@ static void remember(struct rsk_pm_cache *c, uint16_t port, uint64_t until_ns)
 	cr_assert_eq(rsk_pm_cache_mapped(c, &m, &mapping, then.now_ns), 0);
 }
 
-/* Lasting; for 100 s; for 3 s; a refusal. */
+/* Fills the cache: a lasting mapping, one for 100 s, one for 3 s, and a refusal. */
 static void fill(struct rsk_pm_cache *c, struct rsk_state_device **devices)
 {
 	struct rsk_pm_msg m = request(4);
@@ -65,7 +68,10 @@ static size_t written(uint8_t **bytes)
 	return n;
 }
 
-/* Which of them is there later, as bits, and until when at the latest. */
+/*
+ * Decodes @bytes at @now. Returns the entries that are still there, as bits, and in @until_ns when
+ * the last one ends.
+ */
 static unsigned int taken(const uint8_t *bytes, size_t n, const struct rsk_state_clock *now,
 			  uint64_t *until_ns)
 {
@@ -115,7 +121,7 @@ Test(pm_state, its_time_is_never_longer)
 	uint8_t *bytes;
 	size_t n = written(&bytes);
 
-	/* The daemon's own clock may be anything. */
+	/* The daemon's own clock may have any value. */
 	now.boottime_ns += 2 * S;
 	now.now_ns = 7 * S;
 	cr_assert_eq(taken(bytes, n, &now, &until), 0xe);
@@ -126,7 +132,7 @@ Test(pm_state, its_time_is_never_longer)
 	cr_assert_eq(taken(bytes, n, &now, NULL), 0x2, "what has begun counts as gone");
 	now.boottime_ns = UINT64_MAX;
 	cr_assert_eq(taken(bytes, n, &now, NULL), 0x2);
-	/* Another start of the machine, a clock that went back, or a start that nobody knows. */
+	/* Another boot of the machine, a clock that went back, or an unknown boot. */
 	now = then;
 	now.boot_id[15] = 1;
 	cr_assert_eq(taken(bytes, n, &now, NULL), 0x2);
@@ -136,7 +142,7 @@ Test(pm_state, its_time_is_never_longer)
 	free(bytes);
 }
 
-/* With a hash that is right. */
+/* Puts a right hash into the bytes. */
 static void sign(uint8_t *bytes, size_t n)
 {
 	uint64_t hash;
@@ -181,7 +187,7 @@ Test(pm_state, any_damage_is_noticed)
 
 Test(pm_state, what_is_signed_has_to_make_sense_as_well)
 {
-	/* Where a byte is changed, to what, and what is said. */
+	/* The offset and the new value of the changed byte, and the resulting message. */
 	static const struct {
 		size_t at;
 		uint8_t to;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_pm_world.c - both machines of the port mapper against each other over networks of every kind: no answer goes to
- * another question, nothing is held for ever, whatever is promised is used or given back, once.
+ * test_pm_world.c - tests both machines of the port mapper against each other over networks of
+ * every kind: no answer goes to another question, nothing is held for ever, and whatever is granted
+ * is used or given back, once.
  */
 #include "pm_world.h"
 
@@ -38,7 +39,7 @@ static void something_happens(struct world *w)
 			world_link(w, q, world_chance(w, 100));
 		return;
 	default:
-		/* The same connection may be asked for again, under another handle. */
+		/* The same connection may be requested again, under another handle. */
 		world_ask(w, cp, ap, service,
 			  (uint16_t)(world_chance(w, 500) ? 0 : 40000 + world_roll(w, 8)));
 	}
@@ -51,7 +52,7 @@ static void history(const char *name, const struct world_net *net, int events)
 	struct world *w;
 
 	pmsp.seed = seed;
-	pmsp.max_open = 2048; /* all of it is looked through after each event */
+	pmsp.max_open = 2048; /* all of them are checked after each event */
 	w = world_new(seed, net, &pmsp, &client_default);
 	for (int i = 0; i < events; i++) {
 		something_happens(w);
@@ -111,7 +112,7 @@ Test(pm_world, every_question_is_answered_where_all_is_well)
 	world_free(w);
 }
 
-/* A flood of requests with forged sources: memory is bounded, and those who mean it are served. */
+/* A flood of requests with forged sources: memory is bounded, and real requests are served. */
 Test(pm_world, a_flood)
 {
 	struct rsk_pmsp_config pmsp = pmsp_default;

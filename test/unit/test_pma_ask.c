@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_pma_ask.c - a local policy agent's questions and leases. */
+/* test_pma_ask.c - tests a local policy agent's questions to the central agent, and its leases. */
 #include "pma_link_kit.h"
 
-/* A machine whose centre knows it. */
+/* Initialises a machine that is registered with its central agent. */
 static void meet(struct rsk_ask *a, uint64_t now)
 {
 	rsk_ask_init(a, &pma_link_config);
@@ -41,7 +41,7 @@ Test(pma_ask, a_lease_from_its_question_to_its_end)
 	cr_assert_eq(next(&a, MS), RSK_ASK_DECIDE);
 	cr_assert_eq(n_items, 1);
 	cr_assert_eq(next(&a, MS), RSK_ASK_NOTHING, "one message at a time");
-	n_items = 1; /* which is still on its way */
+	n_items = 1; /* which is still under way */
 	answer(&a, RSK_PMA_MAP, 20 * MS, 2 * MS);
 	cr_assert(w.told == 1 && a.held == 1);
 	rsk_ask_confirmed(&a, 5);
@@ -73,7 +73,7 @@ Test(pma_ask, a_refusal_that_may_be_kept)
 	uint64_t id;
 
 	meet(&a, 0);
-	for (int i = 0; i < 2; i++) { /* this once, and for a while */
+	for (int i = 0; i < 2; i++) { /* first valid for this question only, then for a while */
 		cr_assert_eq(rsk_ask_find(&a, &key, MS, &id, &said), RSK_ASK_UNKNOWN);
 		cr_assert_eq(rsk_ask_start(&a, &key, on_said, &w, MS), 0);
 		next(&a, MS);
@@ -103,7 +103,10 @@ Test(pma_ask, no_answer_in_time)
 	w.local = 0;
 	answer(&a, RSK_PMA_MAP, 0, 201 * MS);
 	cr_assert(w.told == 1 && a.n_ending == 1, "what came too late is given back");
-	/* A message that fails: its question is given back by its number, for who knows; others are not asked. */
+	/*
+	 * A message fails: its question may have been granted, so it is given back by its number;
+	 * no more questions are sent.
+	 */
 	next(&a, 202 * MS); /* a report */
 	rsk_ask_answered(&a, NULL, NULL, 0, 202 * MS);
 	cr_assert_eq(rsk_ask_start(&a, &key, on_said, &w, 203 * MS), 0);
@@ -183,7 +186,10 @@ Test(pma_ask, a_central_that_does_not_know_us)
 	cr_assert_eq(next(&a, MS), RSK_ASK_DECIDE);
 	rsk_ask_unknown(&a, 2 * MS);
 	cr_assert(a.idle == 0 && a.questions == 1, "kept ones are gone, the question stays");
-	/* The first part gets through, the next does not: all of it again, perhaps to another life of the central agent. */
+	/*
+	 * The first part arrives, the next does not: all of it is sent again, perhaps to a new
+	 * incarnation of the central agent.
+	 */
 	cr_assert_eq(next(&a, 2 * MS), RSK_ASK_REPORT);
 	rsk_ask_answered(&a, NULL, NULL, 0, 2 * MS);
 	cr_assert_eq(next(&a, 2 * MS), RSK_ASK_REPORT);
@@ -194,7 +200,10 @@ Test(pma_ask, a_central_that_does_not_know_us)
 		cr_assert_eq(a.part, t - 100);
 		cr_assert(resume && n_items <= RSK_ASK_BATCH);
 		told += n_items;
-		/* Meanwhile one ends that it is being told of, and one that it will not be. */
+		/*
+		 * Meanwhile one ends that is being reported, and one that has not been reported
+		 * yet.
+		 */
 		if (t == 100) {
 			rsk_ask_released(&a, 2, 2 * MS);
 			rsk_ask_released(&a, MANY, 2 * MS);

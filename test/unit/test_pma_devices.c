@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_pma_devices.c - the policy agent: which device a session is put on, and what is on record of it. */
+/*
+ * test_pma_devices.c - tests the policy agent's choice of a device for a session, and its records
+ * of devices.
+ */
 #include <errno.h>
 
 #include "pma_kit.h"
@@ -34,7 +37,9 @@ Test(pma_devices, aggregate_of_two_nodes)
 	rsk_pma_free(a);
 }
 
-/* The same for a session that is asked for again: it stays as near as it can, whatever the load says. */
+/*
+ * The same for a session that is requested again: it stays as near as it can, whatever the load is.
+ */
 Test(pma_devices, what_is_held_moves_no_further_than_it_must)
 {
 	struct rsk_pma *a =
@@ -58,14 +63,14 @@ Test(pma_devices, what_is_held_moves_no_further_than_it_must)
 	out = pma_ask(a, &q);
 	pma_is_on(out, "r125/a");
 	cr_assert_eq(out.reservation, first);
-	/* The other port, with more on it than on others. */
+	/* The other port, though more is on it than on others. */
 	rsk_pma_release(a, more[2].reservation);
 	cr_assert_eq(rsk_pma_device_set(a, "r125/a", RSK_PMA_DRAINING), 0);
 	out = pma_ask(a, &q);
 	pma_is_on(out, "r125/b");
 	cr_assert_neq(out.reservation, first);
 	q.held = first;
-	rsk_pma_release(a, first); /* gone by then: nothing happens */
+	rsk_pma_release(a, first); /* already gone: nothing happens */
 	q.held = out.reservation;
 	cr_assert_eq(rsk_pma_device_set(a, "r125", RSK_PMA_DOWN), 0);
 	out = pma_ask(a, &q);
@@ -121,7 +126,7 @@ Test(pma_devices, own_address_is_fixed_unless_it_fails)
 
 	pma_is_on(out, "x/1");
 	pma_is_on(pma_ask_ap(a, CP, "10.1.0.1", 80), "x/1");
-	/* Full is not failed. */
+	/* A full device is not a failed one. */
 	cr_assert_eq(pma_ask_ap(a, CP, "10.1.0.1", 80).verdict, RSK_PMA_EXHAUSTED);
 	rsk_pma_release(a, out.reservation);
 	cr_assert_eq(rsk_pma_device_set(a, "x/1", RSK_PMA_DOWN), 0);
@@ -142,7 +147,7 @@ Test(pma_devices, own_address_is_changed_to_balance)
 {
 	struct rsk_pma *a = pma_of(own);
 
-	/* Equal: the one that was asked for; then the least loaded of the node. */
+	/* Equal load: the one that was requested; then the least loaded of the node. */
 	pma_is_on(pma_ask_ap(a, CP, "10.1.0.1", 81), "x/1");
 	pma_is_on(pma_ask_ap(a, CP, "10.1.0.1", 81), "y");
 	pma_is_on(pma_ask_ap(a, CP, "10.1.0.1", 81), "y");
@@ -160,11 +165,12 @@ Test(pma_devices, outbound)
 		       "services: [{name: s, ports: ['80'], rdma-port: 7}]\n");
 	struct rsk_pma_answer out = pma_ask_cp(a, "10.2.0.1", "10.1.0.9", 80);
 
-	pma_is_on(out, "x"); /* who reaches it, whatever the socket is bound to */
+	pma_is_on(out, "x"); /* the device that reaches it, whatever the socket is bound to */
 	cr_assert_str_eq(pma_ip(&out), "10.1.0.1");
 	cr_assert_eq(out.port, 0);
-	pma_is_on(pma_ask_cp(a, "172.16.0.1", "10.2.0.9", 80), "y"); /* no RNIC's: this node */
-	pma_is_on(pma_ask_cp(a, "10.3.0.1", "10.2.0.9", 80), "far"); /* that one's node */
+	/* no RNIC has this address: this node */
+	pma_is_on(pma_ask_cp(a, "172.16.0.1", "10.2.0.9", 80), "y");
+	pma_is_on(pma_ask_cp(a, "10.3.0.1", "10.2.0.9", 80), "far"); /* that RNIC's node */
 	cr_assert_eq(pma_ask_cp(a, "10.1.0.1", "10.3.0.9", 80).verdict, RSK_PMA_NO_DEVICE);
 	rsk_pma_free(a);
 }
@@ -192,7 +198,7 @@ Test(pma_devices, quality_of_service)
 	pma_is_on(pma_ask_ap(a, CP, "10.9.0.1", 1), "any");
 	pma_is_on(pma_ask_ap(a, CP, "10.9.0.1", 2), "any");
 	rsk_pma_release(a, out.reservation);
-	/* By a rule it is of the other class; and an own address of the wrong class is changed. */
+	/* A rule puts it into the other class; and an own address of the wrong class is changed. */
 	q.uid = 7;
 	out = pma_ask(a, &q);
 	pma_is_on(out, "high");
@@ -220,7 +226,7 @@ Test(pma_devices, spares)
 		cr_assert_neq(pma_ask_ap(a, CP, "10.9.0.1", 1).device[0], 's');
 	rsk_pma_device_set(a, "a", RSK_PMA_DOWN);
 	rsk_pma_device_set(a, "b", RSK_PMA_DOWN);
-	/* First what is active. */
+	/* Active devices come first. */
 	pma_is_on(pma_ask_ap(a, CP, "10.9.0.1", 1), "c");
 	rsk_pma_device_set(a, "c", RSK_PMA_DRAINING);
 	cr_assert_eq(pma_ask_ap(a, CP, "10.9.0.1", 2).verdict, RSK_PMA_NO_DEVICE);
@@ -234,7 +240,7 @@ Test(pma_devices, spares)
 	rsk_pma_free(a);
 }
 
-/* One has failed: one spare stands in, not two. */
+/* One has failed: one spare takes its place, not two. */
 Test(pma_devices, as_many_spares_as_have_failed)
 {
 	struct rsk_pma *a =
@@ -284,7 +290,10 @@ Test(pma_devices, another_and_confirmed)
 	rsk_pma_free(a);
 }
 
-/* A full device has room for the one that is there already; a refusal leaves it there. */
+/*
+ * A full device has room for the session that it has already; after a refusal the session stays
+ * there.
+ */
 Test(pma_devices, held_is_judged_anew)
 {
 	struct rsk_pma *a = pma_of("rnics: [{name: x, addresses: [10.1.0.1], sessions: 1}]\n"
@@ -303,7 +312,7 @@ Test(pma_devices, held_is_judged_anew)
 	rsk_pma_release(a, q.held);
 	cr_assert_eq(pma_view(a, "x").sessions, 0);
 	rsk_pma_load_set(a, 0);
-	out = pma_ask(a, &q); /* what is held no more is no answer */
+	out = pma_ask(a, &q); /* a reservation that was released is not reused */
 	cr_assert(out.reservation && out.reservation != q.held);
 	rsk_pma_free(a);
 }
@@ -328,13 +337,17 @@ Test(pma_devices, reload)
 	cr_assert(pma_view(a, "x").sessions == 2 && pma_view(a, "x").bps == 4000000000);
 	cr_assert_eq(pma_view(a, "x").state, RSK_PMA_DRAINING);
 	cr_assert_eq(rsk_pma_device_set(a, "x", RSK_PMA_UP), 0);
-	/* y is gone, and what was on it is still of the service: two sessions, as many as it may have now. */
+	/*
+	 * y is gone, and its session still counts for the service: two sessions, as many as it may
+	 * have now.
+	 */
 	cr_assert_eq(pma_ask_ap(a, CP, "10.1.0.1", 1).verdict, RSK_PMA_LIMIT);
 	cr_assert_eq(rsk_pma_another(a, y.reservation), 0);
 	rsk_pma_release(a, y.reservation);
 	more = pma_ask_ap(a, CP, "10.1.0.1", 1);
 	pma_is_on(more, "x");
-	cr_assert_eq(pma_view(a, "x").bps, 5000000000); /* given back as it was taken */
+	/* given back with the rate with which it was taken */
+	cr_assert_eq(pma_view(a, "x").bps, 5000000000);
 	rsk_pma_release(a, s.reservation);
 	cr_assert_eq(pma_view(a, "x").bps, 1000000000);
 	cr_assert_eq(rsk_pma_another(a, t.reservation), 0);
@@ -346,7 +359,7 @@ Test(pma_devices, reload)
 	rsk_pma_free(a);
 }
 
-/* ---- devices that the CPU plays ---- */
+/* ---- devices that are implemented in software ---- */
 
 static bool ends_in_one(void *ctx, const struct rsk_pm_addr *ip)
 {
@@ -385,7 +398,7 @@ Test(pma_devices, of_software_are_declined_unless_they_are_wanted)
 	cr_assert_eq(rsk_pma_admit(a, &q, &need, false, &why), 0);
 	cr_assert_eq(why, RSK_PMA_SOFT_RNIC);
 	cr_assert_neq(rsk_pma_admit(a, &q, &need, true, &why), 0, "what is there counts");
-	/* It is wanted now. */
+	/* Now the configuration allows it. */
 	snprintf(text, sizeof(text), "soft-rdma: use\n%s", two_links);
 	cr_assert_eq(rsk_pma_reload(a, pma_conf(text)), 0);
 	rsk_pma_soft(a, ends_in_one, NULL);
@@ -441,7 +454,7 @@ Test(pma_devices, rails_are_booked_beside_sessions)
 	rsk_pma_rail_unbook(a, ids[1]);
 	cr_assert_eq(rsk_pma_rail_booking(a, "one"), 0, "it takes none");
 	cr_assert_eq(rsk_pma_device_set(a, "one", RSK_PMA_UP), 0);
-	/* A limit of services does not count them. */
+	/* Limits of services do not count rails. */
 	cr_assert_eq(pma_ask_cp(a, "10.0.0.1", "10.0.0.9", 80).verdict, RSK_PMA_MAP);
 	cr_assert_eq(pma_ask_cp(a, "10.0.0.1", "10.0.0.9", 80).verdict, RSK_PMA_EXHAUSTED,
 		     "but they take room");
@@ -456,7 +469,7 @@ Test(pma_devices, rails_are_booked_beside_sessions)
 	rsk_pma_free(a);
 }
 
-/* It has no CP, no user and no service: nothing that counts sessions of one has it. */
+/* A rail has no CP, no user and no service: it counts for no limit of those. */
 Test(pma_devices, rails_are_nobodys)
 {
 	struct rsk_pma *a =
@@ -479,7 +492,7 @@ Test(pma_devices, rails_are_nobodys)
 	cr_assert_eq(out.verdict, RSK_PMA_MAP, "verdict %d", out.verdict);
 	cr_assert_eq(rsk_pma_another(a, rail), 0, "it is no mapping that could serve one more");
 	rsk_pma_release(a, out.reservation);
-	/* Nor is one of those who come to it. */
+	/* Nor does it count on the accepting end. */
 	out = pma_ask_ap(a, "10.0.0.1", "10.0.0.1", 80);
 	cr_assert_eq(out.verdict, RSK_PMA_MAP, "verdict %d", out.verdict);
 	cr_assert_eq(pma_ask_ap(a, "10.0.0.1", "10.0.0.1", 81).verdict, RSK_PMA_LIMIT);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_pma_json.c - what policy agents say to each other: there and back, and what is refused. */
+/*
+ * test_pma_json.c - tests the messages between policy agents: encoding, decoding, and what is
+ * refused.
+ */
 #include "pma_json.h"
 
 #include <criterion/criterion.h>
@@ -35,7 +38,7 @@ static struct rsk_ask_item item_of(uint64_t id, uint8_t ipv)
 	return i;
 }
 
-/* As text and back. */
+/* Encodes as text and decodes again. */
 static json_t *carried(json_t *body)
 {
 	char *text = json_dumps(body, JSON_COMPACT);

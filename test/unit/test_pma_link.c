@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_pma_link.c - a central policy agent's books, and local agents with it: messages lost, either of them started
- * anew, at random.
+ * test_pma_link.c - tests a central policy agent's books, together with local agents: messages are
+ * lost and either side is restarted, at random.
  */
 #include "dice.h"
 #include "pma_central.h"
@@ -80,7 +80,7 @@ Test(pma_central, nodes_come_and_go)
 	rsk_central_release(&c, node, 1);
 	rsk_central_release(&c, node, 1);
 	cr_assert(c.n_grants == 4 && rsk_central_validate(&c) && rsk_pma_validate(pma));
-	/* An operator here, and the node there: the worse counts. */
+	/* States set by an operator and reported by the node: the worse one counts. */
 	rsk_pma_device_set(pma, "b0", RSK_PMA_DRAINING);
 	cr_assert_eq(state_of(pma), RSK_PMA_DRAINING);
 	rsk_pma_device_set(pma, "b0", RSK_PMA_UP);
@@ -113,7 +113,7 @@ Test(pma_central, another_life_of_a_node)
 	cr_assert(out.verdict == RSK_PMA_MAP && c.n_grants == 2);
 	node = rsk_central_report(&c, "b", 2, true, 0, true, 0, device(RSK_PMA_UP), 1, 401 * MS);
 	cr_assert(node && c.n_grants == 0 && c.n_nodes == 1 && rsk_pma_validate(pma));
-	/* More than the limit, since it is there already: then no more is granted. */
+	/* More than the limit, since they exist already: then no more is granted. */
 	for (uint64_t id = 1; id <= 8; id++) {
 		item.id = id;
 		rsk_central_resume(&c, node, &item, 402 * MS);
@@ -169,7 +169,7 @@ Test(pma_central, the_load_of_the_node_that_asks)
 	rsk_central_init(&c, &central_config, pma, 0);
 	busy = rsk_central_report(&c, "b", 1, true, 0, true, 0.9, NULL, 0, MS);
 	idle = rsk_central_report(&c, "i", 1, true, 0, true, 0.1, NULL, 0, MS);
-	rsk_pma_load_set(pma, 0.7); /* ours */
+	rsk_pma_load_set(pma, 0.7); /* the central agent's own load */
 	rsk_central_decide(&c, busy, 1, &key, MS, &out);
 	cr_assert_eq(out.verdict, RSK_PMA_OVERLOAD);
 	rsk_central_decide(&c, idle, 1, &key, MS, &out);
@@ -179,7 +179,7 @@ Test(pma_central, the_load_of_the_node_that_asks)
 	rsk_pma_free(pma);
 }
 
-/* ---- both, and a carrier that is none too good ---- */
+/* ---- both, over a connection that loses messages ---- */
 
 #define NODES 3
 #define SESSIONS 200
@@ -214,7 +214,10 @@ static void carry(struct world *o, size_t i)
 
 	if (kind == RSK_ASK_NOTHING)
 		return;
-	/* Lost on its way there; six reports in a row are not to be, or a node is given up that lives. */
+	/*
+	 * Lost on its way there. Six lost reports in a row are avoided, as the central agent would
+	 * give up a node that is alive.
+	 */
 	if (roll(&o->dice, kind == RSK_ASK_REPORT ? 100 : 20) == 0) {
 		rsk_ask_failed(a, o->now);
 		return;
@@ -238,7 +241,7 @@ static void carry(struct world *o, size_t i)
 	}
 	if (!node)
 		rsk_ask_unknown(a, o->now);
-	else if (roll(&o->dice, 20) == 0 || /* or back */
+	else if (roll(&o->dice, 20) == 0 || /* or on its way back */
 		 (kind == RSK_ASK_DECIDE && rsk_central_in_grace(&o->c, o->now)))
 		rsk_ask_failed(a, o->now);
 	else {
@@ -294,7 +297,7 @@ static void act(struct world *o, size_t i)
 	}
 }
 
-/* Held by anybody: what the central agent's limit is about. */
+/* Held by any node: the number that the central agent's limit applies to. */
 static uint32_t all_held(const struct world *o)
 {
 	uint32_t n = 0;
@@ -329,7 +332,7 @@ Test(pma_link, never_more_than_the_limit_whoever_dies, .timeout = 100)
 			rsk_ask_fini(&o.nodes[i].a);
 			start_node(&o, i);
 		}
-		if (roll(&o.dice, 10000) == 0) { /* so does the central agent */
+		if (roll(&o.dice, 10000) == 0) { /* the central agent dies */
 			rsk_central_fini(&o.c);
 			rsk_pma_free(o.pma);
 			o.pma = pma_of(text);
@@ -340,7 +343,10 @@ Test(pma_link, never_more_than_the_limit_whoever_dies, .timeout = 100)
 		calm += all_held(&o) >= LIMIT - 20;
 	}
 	cr_assert(most == LIMIT && calm > 1000, "most %u, often enough %u", most, calm);
-	/* All of it comes back in the end; so does what was asked for before and is agreed to only now. */
+	/*
+	 * Everything comes back in the end, and so does what was asked before and is granted only
+	 * now.
+	 */
 	for (int step = 0; step < 3000; step++) {
 		o.now += MS;
 		rsk_central_tick(&o.c, o.now);

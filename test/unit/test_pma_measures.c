@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_pma_measures.c - rules that ask for the time and for what is measured, and the name of their refusal. */
+/*
+ * test_pma_measures.c - tests rules with conditions on the time and on measurements, and the
+ * reasons of their refusals.
+ */
 #include <errno.h>
 #include <math.h>
 
@@ -22,9 +25,12 @@ Test(pma_measures, rate)
 	for (uint64_t i = 0; i < 5000; i++)
 		rsk_rate_note(&r, 100 * S + i * S / 50);
 	cr_assert(about(rsk_rate_now(&r, 200 * S), 50), "%f", r.per_s);
-	/* A time constant later there is one part in e of it left. */
+	/* One time constant later 1/e of it is left. */
 	cr_assert(about(rsk_rate_now(&r, 200 * S + RSK_RATE_TIME_NS), 50 / M_E));
-	/* Back in time: as if it stood still, and on from where it was. */
+	/*
+	 * A clock that goes back counts as one that stands still; later the rate goes on from where
+	 * it was.
+	 */
 	cr_assert(about(rsk_rate_now(&r, 1), 50));
 	rsk_rate_note(&r, 1);
 	cr_assert(about(rsk_rate_now(&r, 200 * S), 50.1));
@@ -94,8 +100,8 @@ Test(pma_measures, time)
 }
 
 /*
- * A clock that jumps to and fro, by weeks or to nowhere: each decision is as its minute says, what is held is not
- * touched by it, and all of it is given back.
+ * A clock that jumps back and forth, by weeks or to an invalid value: each decision follows its
+ * minute, existing reservations are not touched, and all of them can be given back.
  */
 Test(pma_measures, a_clock_that_jumps)
 {
@@ -109,7 +115,10 @@ Test(pma_measures, a_clock_that_jumps)
 		uint64_t *slot = &held[dice_roll(&dice) % 64];
 		struct rsk_pma_answer out;
 
-		/* The monotonic clock stands, jumps ahead, and goes back, which it never should. */
+		/*
+		 * The monotonic clock stands still, jumps ahead, and goes back, which it never
+		 * should.
+		 */
 		q.now_ns = dice_roll(&dice) >> dice_roll(&dice) % 64;
 		rsk_pma_time_set(a, minute);
 		q.held = *slot;
@@ -161,13 +170,14 @@ Test(pma_measures, transactions)
 		rsk_pma_release(a, held);
 		rsk_pma_release(a, pma_ask(a, &t).reservation);
 	}
-	cr_assert_eq(maps, 20); /* 20 at once are 2 in a second, with ten seconds to forget in */
+	/* 20 at once are 2 per second, with a time constant of ten seconds */
+	cr_assert_eq(maps, 20);
 	cr_assert_eq(pma_explain(a, &t).verdict, RSK_PMA_NO_RULE);
 	pma_says("rule calm: does not hold: transactions-per-second-below 2: the service has 4\n");
 	cr_assert_eq(rsk_pma_services(a, t.now_ns, v, 1), 2);
 	cr_assert(strcmp(v[0].name, "t") == 0 && about(v[0].decisions_per_s[RSK_PMA_AP], 4));
 	cr_assert(v[0].decisions_per_s[RSK_PMA_CP] <= 0 && !v[0].n_users);
-	/* Sides count for themselves, and a configuration that comes changes nothing. */
+	/* The two sides count separately, and a reload of the configuration changes nothing. */
 	t.side = RSK_PMA_CP;
 	memcpy(t.cp_ip, t.ap_ip, 16);
 	cr_assert_eq(pma_explain(a, &t).verdict, RSK_PMA_MAP);
@@ -183,7 +193,7 @@ Test(pma_measures, transactions)
 	rsk_pma_free(a);
 }
 
-/* What is asked for again is one transaction, however often. */
+/* A question that is repeated is one transaction, however often. */
 Test(pma_measures, asked_again_is_not_counted)
 {
 	struct rsk_pma *a = pma_of(measured);
@@ -208,7 +218,10 @@ static void end_streams(struct rsk_pma *a, int n, uint64_t bytes)
 	end_streams_of(a, 0, n, bytes);
 }
 
-/* What a user says of his streams is held against nobody else; root's word is for those who have said nothing. */
+/*
+ * What a user reports of their streams affects no other user; root's report applies to users who
+ * have reported nothing.
+ */
 Test(pma_measures, one_users_word)
 {
 	struct rsk_pma *a = pma_of(measured);
@@ -229,14 +242,14 @@ Test(pma_measures, one_users_word)
 		cr_assert_eq(pma_explain(a, &q).verdict,
 			     q.uid == 1000 ? RSK_PMA_MAP : RSK_PMA_NOT_WORTH, "user %u", q.uid);
 	}
-	/* Another node's user of that number is another. */
+	/* A user of another node with the same number is another user. */
 	q.uid = 1000;
 	q.elsewhere = true;
 	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_NOT_WORTH);
 	q.elsewhere = false;
 	cr_assert_eq(rsk_pma_services(a, S, v, 3), 1);
 	cr_assert_eq(v[0].n_users, 3);
-	/* More users than there is room for: the table does not grow, and root's stays. */
+	/* More users than there is room for: the table does not grow, and root's entry stays. */
 	for (uint32_t uid = 2000; uid < 2000 + 2 * RSK_MEANS_USERS; uid++)
 		end_streams_of(a, uid, RSK_MEAN_LEAST, 1);
 	cr_assert_eq(rsk_pma_services(a, S, v, 3), 1);
@@ -250,7 +263,7 @@ Test(pma_measures, not_worth_it)
 	struct rsk_pma *a = pma_of(measured);
 	struct rsk_pma_question q = pma_question(RSK_PMA_CP, "10.1.0.1", "10.0.0.1", 1);
 
-	/* Nothing is known: nothing speaks against it. */
+	/* Nothing is known: no condition speaks against it. */
 	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_MAP);
 	q.rtt_us = 199;
 	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_MAP);
@@ -267,13 +280,16 @@ Test(pma_measures, not_worth_it)
 		"rule pays: does not hold: stream-bytes-at-least 10000: the service's streams have 9000\n");
 	cr_assert_eq(rsk_pma_reload(a, pma_conf(measured)), 0);
 	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_NOT_WORTH);
-	/* Both, which is no other reason; and with another of them, which is. */
+	/*
+	 * Both of these conditions fail, with the same reason; then another one fails too, which
+	 * changes it.
+	 */
 	q.rtt_us = 1000000;
 	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_NOT_WORTH);
 	rsk_pma_load_set(a, 0.6);
 	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_NO_RULE);
 	rsk_pma_load_set(a, 0);
-	/* Streams grow; it is worth it again. */
+	/* Streams grow; the condition holds again. */
 	q.rtt_us = 1;
 	end_streams(a, 64, 20000);
 	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_MAP);
@@ -283,7 +299,10 @@ Test(pma_measures, not_worth_it)
 	rsk_pma_free(a);
 }
 
-/* A rule that came nearer to it decides what it is called; a refusal says no rule's name unless one came near. */
+/*
+ * The rule that came nearest to holding gives the reason; a refusal names no rule unless one came
+ * near.
+ */
 Test(pma_measures, reasons_in_order)
 {
 	struct rsk_pma *a =

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_pma_random.c - requests, releases, confirmations, failures, loads and configurations at random against an oracle
- * that keeps a list of all that is held and looks through it each time: nothing is ever promised twice, nothing that
- * could be is refused, and in the end everything is given back.
+ * test_pma_random.c - tests the policy agent with random requests, releases, confirmations,
+ * failures, loads and configurations, against an oracle that keeps a list of all reservations and
+ * searches it each time: nothing is granted twice, nothing that is possible is refused, and in the
+ * end everything is given back.
  */
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@
 
 #define MOST 400
 
-/* Two configurations that take turns; in the second, devices, services and limits are others. */
+/* Two configurations that alternate; the second has other devices, services and limits. */
 static const char *const texts[2] = {
 	"limits: {sessions: 90, per-cp: 20, per-user: 30}\n"
 	"overload: {load: 0.7, device-load: 0.7}\n"
@@ -65,7 +66,7 @@ struct record {
 
 struct oracle {
 	struct rsk_pma *a;
-	struct rsk_conf *c; /* a copy of what holds */
+	struct rsk_conf *c; /* a copy of the current configuration */
 	struct record held[MOST];
 	size_t n;
 	enum rsk_pma_device_state state[16]; /* by name[0] and port: see state_of() */
@@ -78,7 +79,7 @@ static uint64_t roll(struct oracle *o, uint64_t below)
 	return dice_roll(&o->dice) % below;
 }
 
-/* "a/1", "b": a number of its own. */
+/* Maps "a/1", "b" to an index. */
 static enum rsk_pma_device_state *state_of(struct oracle *o, const char *port)
 {
 	return &o->state[port[1] ? 8 + port[2] - '0' : port[0] - 'a'];
@@ -159,7 +160,7 @@ static bool has_room(const struct oracle *o, const struct rsk_conf_service *s, u
 	       (!r->connections || on_rnic.connections + s->connections <= r->connections);
 }
 
-/* Rules by their names, in words of C. */
+/* The rules by their names, written as C conditions. */
 static bool holds(const struct oracle *o, const struct rsk_pma_question *q, char rule,
 		  const char *service, uint8_t peer)
 {
@@ -186,7 +187,7 @@ static bool fits_rule(struct oracle *o, const struct rsk_pma_question *q,
 	       (rule != 'B' || r->group == 0) && (r->qos == RSK_CONF_QOS_ANY || high);
 }
 
-/* The ports that the address on this side leaves, and whether it is one's own. */
+/* The ports that the address on this side allows, and whether it is a port's own address. */
 static size_t candidates(const struct oracle *o, const struct rsk_pma_question *q,
 			 const uint32_t **ports, uint32_t *own)
 {
@@ -210,7 +211,7 @@ static size_t candidates(const struct oracle *o, const struct rsk_pma_question *
 	return c->nodes[n].n_ports;
 }
 
-/* Could an active port take it, by any rule? Spares are left to what is asked of an answer. */
+/* Could an active port take it, by any rule? Spares are only checked where an answer uses one. */
 static bool could_be_mapped(struct oracle *o, const struct rsk_pma_question *q,
 			    const struct rsk_conf_service *s)
 {
@@ -395,7 +396,10 @@ static void reload(struct oracle *o)
 	cr_assert_eq(rsk_pma_reload(o->a, pma_conf(text)), 0);
 	rsk_conf_free(o->c);
 	o->c = pma_conf(text);
-	/* A device that was away, with nothing on it, comes back as new; to know all, say all. */
+	/*
+	 * A device that was away, with nothing on it, comes back as new, so the states of all
+	 * devices are set.
+	 */
 	for (uint32_t i = 0; i < o->c->n_ports; i++)
 		rsk_pma_device_set(o->a, o->c->ports[i].name, *state_of(o, o->c->ports[i].name));
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_pma_rules.c - the policy agent: rules and limits, one by one, and in words. */
+/*
+ * test_pma_rules.c - tests the policy agent's rules and limits, one by one, and the text that
+ * explains them.
+ */
 #include <errno.h>
 
 #include "pma_kit.h"
@@ -55,7 +58,7 @@ Test(pma_rules, rules)
 	cr_assert(out.verdict == RSK_PMA_OVERLOAD && strcmp(out.rule, "quiet") == 0);
 	cr_assert_eq(pma_ask_ap(a, "11.0.0.1", "10.9.0.1", 5432).verdict, RSK_PMA_NO_RULE);
 
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_NO_RULE); /* nobody */
+	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_NO_RULE); /* no user */
 	q.uid = 8;
 	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_NO_RULE);
 	q.uid = 7;
@@ -63,7 +66,7 @@ Test(pma_rules, rules)
 	cr_assert_eq(inet_pton(AF_INET, "11.0.0.1", q.ap_ip), 1);
 	q.uid = 8;
 	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_MAP);
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_NO_RULE); /* two sessions are there */
+	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_NO_RULE); /* two sessions exist */
 	q.side = RSK_PMA_AP;
 	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_NO_RULE);
 
@@ -75,7 +78,7 @@ Test(pma_rules, rules)
 	rsk_pma_free(a);
 }
 
-/* Full here, there is another host. */
+/* This host is full, so the rule redirects to another one. */
 Test(pma_rules, redirect_when_it_does_not_fit)
 {
 	struct rsk_pma *a = pma_of("rnics: [{name: x, addresses: [10.1.0.1], bandwidth: 1Gbit}]\n"
@@ -88,7 +91,7 @@ Test(pma_rules, redirect_when_it_does_not_fit)
 
 	pma_is_on(out, "x");
 	cr_assert_eq(pma_ask_ap(a, CP, "10.1.0.1", 1).verdict, RSK_PMA_REDIRECT);
-	/* Of a device that is not there neither it nor its contrary holds. */
+	/* For a device that does not exist neither the condition nor its negation holds. */
 	cr_assert_eq(pma_ask_ap(a, CP, "10.7.7.7", 1).verdict, RSK_PMA_NO_DEVICE);
 	rsk_pma_release(a, out.reservation);
 	pma_is_on(pma_ask_ap(a, CP, "10.1.0.1", 1), "x");
@@ -126,19 +129,21 @@ Test(pma_rules, limits)
 	q.uid = 500;
 	first = pma_ask(a, &q);
 	cr_assert_eq(first.verdict, RSK_PMA_MAP);
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_LIMIT); /* that user's one */
+	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_LIMIT); /* one for that user */
 	q.uid = RSK_PMA_NOBODY;
 	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_MAP);
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_LIMIT); /* that CP's two */
+	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_LIMIT); /* two for that CP */
 	cr_assert_eq(pma_ask_ap(a, "10.0.0.2", "10.1.0.1", 1).verdict, RSK_PMA_MAP);
-	cr_assert_eq(pma_ask_ap(a, "10.0.0.3", "10.1.0.1", 1).verdict, RSK_PMA_LIMIT); /* three */
-	/* The other side counts for itself. */
+	/* three in all */
+	cr_assert_eq(pma_ask_ap(a, "10.0.0.3", "10.1.0.1", 1).verdict, RSK_PMA_LIMIT);
+	/* The other side counts separately. */
 	cr_assert_eq(pma_ask_cp(a, "10.1.0.1", "10.0.0.3", 1).verdict, RSK_PMA_MAP);
 	q.ap_port = 2;
 	q.uid = 500;
 	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_MAP);
 	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_MAP);
-	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_LIMIT); /* that CP's four, that user's three */
+	/* four for that CP, three for that user */
+	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_LIMIT);
 	rsk_pma_release(a, first.reservation);
 	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_MAP);
 	cr_assert_eq(pma_ask_ap(a, "10.0.0.4", "10.1.0.1", 3).verdict, RSK_PMA_MAP);
@@ -146,7 +151,8 @@ Test(pma_rules, limits)
 	cr_assert_eq(pma_ask_ap(a, "10.0.0.4", "10.1.0.1", 4).verdict, RSK_PMA_EXHAUSTED);
 	cr_assert_eq(pma_ask_ap(a, "10.0.0.5", "10.1.0.1", 2).verdict, RSK_PMA_MAP);
 	cr_assert_eq(pma_ask_ap(a, "10.0.0.5", "10.1.0.1", 2).verdict, RSK_PMA_MAP);
-	cr_assert_eq(pma_ask_ap(a, "10.0.0.6", "10.1.0.1", 2).verdict, RSK_PMA_LIMIT); /* eight */
+	/* eight in all */
+	cr_assert_eq(pma_ask_ap(a, "10.0.0.6", "10.1.0.1", 2).verdict, RSK_PMA_LIMIT);
 	cr_assert(rsk_pma_validate(a));
 	rsk_pma_free(a);
 }

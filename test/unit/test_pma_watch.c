@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_pma_watch.c - devices that come and go, what that and load make happen, and who is told. */
+/*
+ * test_pma_watch.c - tests devices that come and go, the effects of that and of load, and the
+ * events that are reported.
+ */
 #include "pma_kit.h"
 
 #define CP "10.0.0.1"
@@ -13,7 +16,7 @@ static const char plugged[] =
 	"aggregates: [{address: 10.9.0.1, over: [a, b]}, {address: 10.9.0.2, over: [far]}]\n"
 	"services: [{name: s, ports: ['1'], high-availability: true}]\n";
 
-/* The last bytes of the addresses that are here. */
+/* @ctx: the last bytes of the addresses that are present. */
 static bool is_here(void *ctx, const struct rsk_pm_addr *ip)
 {
 	return strchr(ctx, ip->ip[3]) != NULL;
@@ -51,7 +54,7 @@ Test(pma_watch, ports_are_there_as_their_host_says)
 	rsk_pma_listen(a, hear_event, NULL);
 	rsk_pma_hotplug(a, is_here, all);
 	is_heard("");
-	/* One of a port's addresses is enough; the spare stands in for what is gone. */
+	/* One of a port's addresses is enough; the spare takes the place of what is gone. */
 	rsk_pma_hotplug(a, is_here, others);
 	is_heard("a/2 down\n");
 	cr_assert(!pma_view(a, "a/2").there && pma_view(a, "a/2").state == RSK_PMA_DOWN);
@@ -59,7 +62,7 @@ Test(pma_watch, ports_are_there_as_their_host_says)
 	rsk_pma_hotplug(a, is_here, none);
 	is_heard("a/1 down\nb down\n");
 	cr_assert_eq(pma_ask_ap(a, CP, "10.9.0.1", 1).verdict, RSK_PMA_NO_DEVICE);
-	/* Another node's are not ours to look for. */
+	/* Another node's addresses are not checked. */
 	pma_is_on(pma_ask_ap(a, CP, "10.9.0.2", 1), "far");
 	rsk_pma_hotplug(a, is_here, others + 1);
 	is_heard("b up\n");
@@ -82,7 +85,9 @@ Test(pma_watch, an_operator_s_word_and_the_host_s)
 	is_heard("a/1 draining\na/2 draining\n");
 	rsk_pma_hotplug(a, is_here, less);
 	is_heard("a/1 down\n");
-	/* Gone is gone, whatever is said of it; what was said holds when it is back. */
+	/*
+	 * An absent device stays down, whatever state is set; that state applies when it is back.
+	 */
 	rsk_pma_device_set(a, "a", RSK_PMA_UP);
 	is_heard("a/2 up\n");
 	cr_assert_eq(pma_view(a, "a/1").state, RSK_PMA_DOWN);
@@ -101,7 +106,9 @@ Test(pma_watch, an_operator_s_word_and_the_host_s)
 	rsk_pma_free(a);
 }
 
-/* A mapping that is asked for again while its device is away is given with another address; it stays there. */
+/*
+ * A mapping that is requested again while its device is away gets another address, and stays there.
+ */
 Test(pma_watch, what_is_held_moves_when_its_port_goes)
 {
 	struct rsk_pma *a = pma_of(plugged);
@@ -124,7 +131,7 @@ Test(pma_watch, what_is_held_moves_when_its_port_goes)
 	rsk_pma_free(a);
 }
 
-/* A configuration that comes finds devices as they are, whatever node it says that they are of. */
+/* After a reload devices keep their presence, whatever node the configuration puts them on. */
 Test(pma_watch, reload)
 {
 	static const char moved[] = "rnics:\n"
@@ -144,7 +151,7 @@ Test(pma_watch, reload)
 	rsk_pma_free(a);
 }
 
-/* ---- too much to do ---- */
+/* ---- overload ---- */
 
 static const char loaded[] = "overload: {device-load: 0.8}\n"
 			     "rnics:\n"
@@ -159,7 +166,7 @@ static void fill(struct rsk_pma *a, const char *ap, uint64_t *held, int n)
 		held[i] = pma_ask_ap(a, CP, ap, 1).reservation;
 }
 
-/* Each asks again, once; how many have moved. */
+/* Each session asks again, once. Returns how many have moved. */
 static int ask_again(struct rsk_pma *a, const char *ap, uint64_t *held, int n)
 {
 	struct rsk_pma_question q = pma_question(RSK_PMA_AP, CP, ap, 1);
@@ -189,7 +196,7 @@ Test(pma_watch, a_device_is_told_of_when_it_crosses)
 	held[7] = rsk_pma_another(a, held[0]);
 	is_heard("x over\n");
 	cr_assert(pma_view(a, "x").overloaded && !pma_view(a, "y").overloaded);
-	/* It has to be well below to be told of again: 0.72. */
+	/* Relief is reported when the load is well below the limit: 0.72. */
 	rsk_pma_release(a, held[7]);
 	is_heard("x relief\n");
 	for (int i = 0; i < 20; i++) {
@@ -227,7 +234,7 @@ Test(pma_watch, between_the_two_limits_nothing_changes)
 	}
 	cr_assert_eq(rsk_pma_event_count(a, RSK_PMA_NODE_OVERLOAD), 3);
 	cr_assert_eq(rsk_pma_event_count(a, RSK_PMA_DEVICE_RELIEF), 3);
-	/* A configuration has other limits, or none. */
+	/* A reload sets other limits, or none. */
 	rsk_pma_bandwidth_set(a, "x", 850);
 	rsk_pma_load_set(a, 0.6);
 	is_heard("x over\nnode over\n");
@@ -240,7 +247,10 @@ Test(pma_watch, between_the_two_limits_nothing_changes)
 	rsk_pma_free(a);
 }
 
-/* New sessions go elsewhere, and what is asked for again moves until there is relief; then the rest stays. */
+/*
+ * New sessions go to another device, and sessions that ask again move until there is relief; then
+ * the rest stays.
+ */
 Test(pma_watch, sessions_leave_what_is_overloaded)
 {
 	struct rsk_pma *a = pma_of(loaded);
@@ -258,7 +268,7 @@ Test(pma_watch, sessions_leave_what_is_overloaded)
 	rsk_pma_free(a);
 }
 
-/* Two that are both nearly full do not send each other what they have. */
+/* Two devices that are both nearly full do not exchange their sessions. */
 Test(pma_watch, nothing_goes_to_and_fro)
 {
 	struct rsk_pma *a = pma_of(loaded);
@@ -286,7 +296,7 @@ Test(pma_watch, nothing_goes_to_and_fro)
 	rsk_pma_free(a);
 }
 
-/* An address that is one device's own is changed, too, though the service is not to be balanced. */
+/* An address that is one device's own is changed, too, though the service is not balanced. */
 Test(pma_watch, an_own_address_is_changed)
 {
 	struct rsk_pma *a = pma_of(loaded);
@@ -310,7 +320,10 @@ static const char busy[] = "overload: {load: 0.9, refuse-below-priority: 2, rate
 			   "  - {name: slow, ports: ['3'], priority: 2, rate: 1Mbit}\n"
 			   "  - {name: high, ports: ['4'], priority: 4}\n";
 
-/* Best effort is slowed, the lowest refused; whoever is high sees none of it. Where another node can, it does. */
+/*
+ * Best effort is slowed down, the lowest class refused; the high class is not affected. If another
+ * node can serve it, it does.
+ */
 Test(pma_watch, a_node_that_has_too_much_to_do)
 {
 	struct rsk_pma *a = pma_of(busy);
@@ -325,7 +338,7 @@ Test(pma_watch, a_node_that_has_too_much_to_do)
 	pma_says(
 		"  device x: left out: its node is overloaded (0.9 of 0.9), and priority 1 is less than 2\n");
 	pma_says("answer: do not map: the node's load is too high\n");
-	/* What was promised stays until it is given back; asked for again, it is refused. */
+	/* A grant stays until it is given back; requested again, it is refused. */
 	q.held = held;
 	cr_assert_eq(pma_ask(a, &q).verdict, RSK_PMA_OVERLOAD);
 	cr_assert_eq(pma_view(a, "x").sessions, 1);
@@ -340,7 +353,7 @@ Test(pma_watch, a_node_that_has_too_much_to_do)
 	cr_assert_eq(pma_ask_ap(a, CP, "10.1.0.1", 3).rate_bps, 1000000);
 	out = pma_ask_ap(a, CP, "10.1.0.1", 4);
 	cr_assert(out.verdict == RSK_PMA_MAP && out.rate_bps == 0);
-	/* The CP's side of it is the same node. */
+	/* The CP's side of it is on the same node. */
 	cr_assert_eq(pma_ask_cp(a, "10.1.0.1", CP, 1).verdict, RSK_PMA_OVERLOAD);
 	for (uint16_t port = 1; port <= 4; port++) {
 		out = pma_ask_ap(a, CP, "10.9.0.1", port);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the PMSP answers, rule by rule: timers, duplicates, changed answers, sources, bounds. */
+/*
+ * test_pmsp.c - tests the PMSP's answers, rule by rule: timers, duplicates, changed answers,
+ * sources, bounds.
+ */
 #include <errno.h>
 
 #include "pmsp_kit.h"
@@ -122,7 +125,7 @@ Test(pmsp, another_handle_for_the_same_connection_replaces)
 	cr_assert_eq(a->released, 1);
 	cr_assert_eq(a->p.table.n, 1);
 	cr_assert_eq(a->out.assoc_handle, 6);
-	/* Two processes of a host that ask for a service have no connection in common. */
+	/* Two processes of a host that ask for a service do not share a connection. */
 	r = pm_request(80, 0, 7);
 	other = pm_request(80, 0, 8);
 	give(a, &r, 3);
@@ -186,7 +189,7 @@ Test(pmsp, an_agent_that_decides_later)
 	cr_assert_eq(a->out.op, RSK_PM_ACCEPT);
 	cr_assert(!rsk_pmsp_decided(&a->p, &r, RSK_PMSP_ACCEPT, &g, SECOND), "once");
 	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &cp), 77);
-	/* And one that never does. */
+	/* An agent that never decides. */
 	r = pm_request(80, 4243, 6);
 	give(a, &r, SECOND);
 	rsk_pmsp_tick(&a->p, SECOND + normal.ask_ns + TICK);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Whom the PMSP lets in: by which mappings a link or a session comes about, from where, how often and until when. */
+/*
+ * test_pmsp_links.c - tests which links the PMSP admits: by which mappings a link or a session
+ * comes about, from where, how often and until when.
+ */
 #include "pmsp_kit.h"
 
 Test(pmsp_links, a_link_comes_from_the_announced_address_once)
@@ -8,7 +11,7 @@ Test(pmsp_links, a_link_comes_from_the_announced_address_once)
 	struct rsk_pm_msg r = pm_request(80, 4242, 5);
 	struct rsk_pm_addr from = cp, to = pm_rdma;
 
-	from.port = 55555; /* CpPort is the companion's, not the link's */
+	from.port = 55555; /* CpPort is that of the TCP socket, not of the link */
 	give(a, &r, 1);
 	from.ip[3] = 9;
 	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &from), 0);
@@ -19,7 +22,7 @@ Test(pmsp_links, a_link_comes_from_the_announced_address_once)
 	to.ip[1] = 8;
 	cr_assert_eq(rsk_pmsp_link(&a->p, &to, &from), 0);
 	cr_assert_eq(a->p.count.refused, 3);
-	/* Unacknowledged: the link's set-up does as well. */
+	/* Without a PMAck: the link's set-up has the same effect. */
 	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &from), 1);
 	cr_assert(a->last);
 	cr_assert_eq(a->released, 0, "it is the session's");

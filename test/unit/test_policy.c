@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_policy.c - when a stream has earned promotion and when it looks for its peer. */
+/* test_policy.c - tests when a stream has earned promotion and when it looks up its peer. */
 #include "policy.h"
 
 #include <criterion/criterion.h>
@@ -27,7 +27,10 @@ Test(policy, a_way_can_be_closed)
 	cr_assert(!rsk_policy_earned(&no, UINT64_MAX, UINT64_MAX));
 }
 
-/* How late is a peer found that comes at @come_ns, if the program calls every @call_ns? UINT64_MAX: never. */
+/*
+ * How much later is a peer found that comes at @come_ns, if the program calls every @call_ns?
+ * UINT64_MAX: never.
+ */
 static uint64_t found_after(const struct rsk_policy *p, uint64_t come_ns, uint64_t call_ns,
 			    unsigned int *looks)
 {
@@ -68,7 +71,7 @@ Test(policy, few_looks_and_no_hurry_to_give_up)
 
 	cr_assert_eq(found_after(&p, UINT64_MAX / 2, 10000, &looks), UINT64_MAX);
 	cr_assert_eq(looks, p.looks_max);
-	/* Ten seconds after it was earned the peer may still come. */
+	/* Ten seconds after promotion was earned the peer may still come. */
 	cr_assert_neq(found_after(&p, 10000000000u, 10000, &looks), UINT64_MAX);
 }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The pool of freed streams: each is one taker's alone, however many take and give at once, and none is lost. */
+/*
+ * test_pool.c - tests the pool of freed streams: each stream goes to one taker only, however many
+ * threads take and give at once, and none is lost.
+ */
 #include <criterion/criterion.h>
 #include <pthread.h>
 

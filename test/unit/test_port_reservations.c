@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A process's end of rsockd's board: what comes and goes, and how ports stand. */
+/*
+ * test_port_reservations.c - tests a process's end of rsockd's port table: its arrival and removal, and the
+ * states of ports.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -14,7 +17,7 @@ static struct rsk_verbs_device_addr place(uint8_t last, uint16_t device)
 	};
 }
 
-/* Whatever it is asked, there is nothing. */
+/* Every query finds nothing. */
 static void nothing_is_known(void)
 {
 	const struct rsk_verbs_device_addr own[] = { place(UP, 0) };
@@ -34,7 +37,7 @@ static void nothing_is_known(void)
 	cr_assert_str_eq(rsk_reservations_name(RSK_PORT_TABLE_NOWHERE), "?");
 }
 
-/* ---- it comes and goes ---- */
+/* ---- arrival and removal ---- */
 
 Test(reservations, without_a_board)
 {
@@ -52,7 +55,7 @@ Test(reservations, it_comes, .fini = shares_end)
 
 	memfd = port_table(&owner, ROOM);
 	came(memfd, ME);
-	nothing_is_known(); /* the keeper has not seen it */
+	nothing_is_known(); /* the progress thread has not seen it */
 	cr_assert(look());
 	cr_assert_eq(rsk_reservations_next(), now + SECOND);
 	cr_assert_eq(rsk_reservations_state(UP), RSK_RESERVATION_UP);
@@ -112,7 +115,7 @@ Test(reservations, another_one_in_its_place, .init = shares_set, .fini = shares_
 	cr_assert_eq(rsk_reservations_take(&s, UP), 0);
 	cr_assert_eq(reserved(UP), 1);
 	came(fd2, ME);
-	came(fd3, ME + 1); /* before the keeper has looked */
+	came(fd3, ME + 1); /* before the progress thread has checked */
 	cr_assert_eq(maps("rsock-ports"), 5, "the one that nobody has seen is gone");
 	cr_assert(look());
 	cr_assert_eq(maps("rsock-ports"), 4);
@@ -122,7 +125,7 @@ Test(reservations, another_one_in_its_place, .init = shares_set, .fini = shares_
 	cr_assert_eq(reserved_at(&third, UP), 1,
 		     "of the former one there is nothing to give back here");
 	cr_assert_eq(reserved(UP), 1, "rsockd gives it back there");
-	/* A rail that there is takes its share of the new one. */
+	/* An existing rail takes its reservation in the new table. */
 	came(fd2, ME);
 	cr_assert(look());
 	cr_assert_eq(rsk_reservations_take(&other, UP), 0);
@@ -167,7 +170,7 @@ Test(reservations, forked, .init = shares_set, .fini = shares_end)
 	cr_assert_eq(reserved(UP), 0);
 }
 
-/* ---- how ports stand ---- */
+/* ---- states of ports ---- */
 
 Test(reservations, states, .init = shares_set, .fini = shares_end)
 {
@@ -199,7 +202,7 @@ Test(reservations, states, .init = shares_set, .fini = shares_end)
 	cr_assert(rsk_reservations_spare(SPARE), "however it stands");
 }
 
-/* What was known stays while a table cannot be read. */
+/* The last known state stays while a table cannot be read. */
 Test(reservations, a_table_that_is_none, .init = shares_set, .fini = shares_end)
 {
 	struct rsk_port_table_head *head = (void *)owner.rail.window;

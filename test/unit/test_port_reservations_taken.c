@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a process takes of ports on rsockd's board, gives back, and owes while a record is busy. The fabric's locked
- * access is wrapped: it can be told to find a record busy, which contention does only now and then.
+ * test_port_reservations_taken.c - tests what a process takes of ports in rsockd's port table and gives back,
+ * and what it still has to give back while a record is busy. The fabric's locked access is wrapped,
+ * so that a test can make a record busy, which contention does only rarely.
  */
 #include "port_reservations_kit.h"
 
 /* ---- the fabric ---- */
 
-static bool busy;     /* for those that are no owner */
-static uint32_t done; /* changes by them */
+static bool busy;     /* for processes that are not the owner */
+static uint32_t done; /* changes by those */
 
 int __real_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
 int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
@@ -24,7 +25,7 @@ int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t
 	return rc;
 }
 
-/* ---- taken and given ---- */
+/* ---- taken and given back ---- */
 
 Test(shares_taken, taken_and_given, .init = shares_set, .fini = shares_end)
 {
@@ -41,7 +42,7 @@ Test(shares_taken, taken_and_given, .init = shares_set, .fini = shares_end)
 	rsk_reservations_give(&s[0]);
 	rsk_reservations_give(&s[0]);
 	cr_assert_eq(reserved(UP), ROOM - 1, "once");
-	/* By another port now. */
+	/* It uses another port now. */
 	cr_assert_eq(rsk_reservations_take(&s[1], OTHER), 0);
 	cr_assert_eq(reserved(UP), ROOM - 2);
 	cr_assert_eq(reserved(OTHER), 1);
@@ -54,7 +55,7 @@ Test(shares_taken, taken_and_given, .init = shares_set, .fini = shares_end)
 	cr_assert_eq(reserved(UP), 0);
 }
 
-/* It gives back what it took, whatever one takes by then. */
+/* It gives back what it took, even if a rail takes another amount by then. */
 Test(shares_taken, one_takes_something_else_now, .init = shares_set, .fini = shares_end)
 {
 	struct rsk_port_table_data t = table();
@@ -73,7 +74,10 @@ Test(shares_taken, one_takes_something_else_now, .init = shares_set, .fini = sha
 	cr_assert_eq(reserved(UP), 0);
 }
 
-/* rsockd took it for dead: all that it had there counts as given back, and is not given back again. */
+/*
+ * rsockd took the process for dead: all that it had there counts as given back, and is not given
+ * back again.
+ */
 Test(shares_taken, another_life, .init = shares_set, .fini = shares_end)
 {
 	struct rsk_reservation old[3] = { { 0 } }, s = { 0 };
@@ -95,9 +99,12 @@ Test(shares_taken, another_life, .init = shares_set, .fini = shares_end)
 	cr_assert_eq(reserved(UP), 0);
 }
 
-/* ---- owed ---- */
+/* ---- to be given back later ---- */
 
-/* The record is busy when it is to be given back: it is at the next look, in one go for each port. */
+/*
+ * The record is busy when the reservation is to be given back: that happens at the next check, at
+ * once for each port.
+ */
 Test(shares_taken, owed_while_it_is_busy, .init = shares_set, .fini = shares_end)
 {
 	struct rsk_reservation s[5] = { { 0 } };
@@ -146,7 +153,10 @@ Test(shares_taken, owed_and_no_table, .init = shares_set, .fini = shares_end)
 	cr_assert_eq(reserved(UP), 0);
 }
 
-/* Of another board nothing is owed, nor of what was given back for a process that was taken for dead. */
+/*
+ * Nothing has to be given back to another table, nor what was given back for a process that was
+ * taken for dead.
+ */
 Test(shares_taken, owed_to_what_is_no_more, .init = shares_set, .fini = shares_end)
 {
 	struct rsk_reservation s[4] = { { 0 } };
@@ -159,7 +169,7 @@ Test(shares_taken, owed_to_what_is_no_more, .init = shares_set, .fini = shares_e
 	rsk_reservations_give(&s[0]);
 	busy = false;
 	cr_assert_eq(rsk_port_table_leave(&owner, UP, ME), 0);
-	cr_assert_eq(rsk_reservations_take(&s[3], UP), 0); /* it finds out, and joins */
+	cr_assert_eq(rsk_reservations_take(&s[3], UP), 0); /* it notices that, and joins again */
 	cr_assert_not(look());
 	cr_assert_eq(rsk_reservations_owed_next(), UINT64_MAX);
 	cr_assert_eq(reserved(UP), 1, "that is the new rail's");
@@ -182,7 +192,7 @@ Test(shares_taken, owed_to_what_is_no_more, .init = shares_set, .fini = shares_e
 	close(fd);
 }
 
-/* One that somebody has spoiled takes nothing back. */
+/* A record that was overwritten takes nothing back. */
 Test(shares_taken, owed_to_what_is_spoiled, .init = shares_set, .fini = shares_end)
 {
 	uint64_t *word = (uint64_t *)(void *)(owner.rail.window + owner.at[UP].off);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A board as its owner and processes hold it: alone, against each other, killed anywhere, and with one who spoils it */
+/*
+ * test_port_table.c - tests the port table from its owner's and the processes' side: alone, under
+ * contention, with processes killed anywhere, and with one that corrupts it.
+ */
 #include "port_table.h"
 
 #include <criterion/criterion.h>
@@ -58,7 +61,7 @@ static struct rsk_reserve_figures figures(uint32_t port)
 	return f;
 }
 
-/* ---- what is a board ---- */
+/* ---- which memfd is a port table ---- */
 
 static int other_memfd(off_t bytes, int seals)
 {
@@ -240,7 +243,7 @@ Test(port_table, taken_and_given, .init = set, .fini = end)
 	cr_assert_eq(rsk_port_table_leave(&owner, 3, 2), 0, "once more: nothing");
 	cr_assert_eq(rsk_port_table_leave(&owner, 3, RSK_PORT_TABLE_OWNER), -EINVAL);
 	cr_assert_eq(rsk_port_table_leave(&a, 4, 2), -EINVAL);
-	/* Who was taken for dead goes on, with nothing. */
+	/* A process that was taken for dead goes on, with no reservations. */
 	cr_assert_eq(rsk_port_table_give(&b, 3, two), 0);
 	cr_assert_eq(rsk_port_table_take(&b, 3, one), 0);
 	cr_assert_eq(figures(3).reserved[RSK_RESERVE_SESSIONS], 1);
@@ -258,13 +261,13 @@ Test(port_table, a_number_that_another_one_had, .init = set, .fini = end)
 	cr_assert_eq(rsk_port_table_take(&a, 0, one), 0);
 	cr_assert_eq(rsk_port_table_take(&a, 0, one), 0);
 	rsk_port_table_detach(&a);
-	attach(&b, 5); /* nobody has said that the former one is gone */
+	attach(&b, 5); /* the former process was not reported gone */
 	cr_assert_eq(rsk_port_table_take(&b, 0, one), 0);
 	cr_assert_eq(figures(0).reserved[RSK_RESERVE_SESSIONS], 1);
 	rsk_port_table_detach(&b);
 }
 
-/* A lock, which nobody keeps on a board, is in nobody's way. */
+/* A lock on a port table blocks no other process: nothing holds one for long. */
 Test(port_table, a_lock_is_broken, .init = set, .fini = end)
 {
 	struct rsk_port_table a, b;
@@ -282,14 +285,15 @@ Test(port_table, a_lock_is_broken, .init = set, .fini = end)
 	rsk_port_table_detach(&b);
 }
 
-/* ---- against each other ---- */
+/* ---- contention ---- */
 
 #define QUOTA 5u
 
-/* Beside the board: what those who were granted know of. */
+/* Kept beside the port table: what the processes were granted, by their own count. */
 static struct notes {
-	_Atomic(uint32_t) out; /* granted and not given back yet; one that is killed leaves its own */
-	_Atomic(uint32_t) has[CROWD + 1]; /* at least */
+	/* granted and not given back yet; a killed process leaves its grants */
+	_Atomic(uint32_t) out;
+	_Atomic(uint32_t) has[CROWD + 1]; /* lower bound */
 	_Atomic(uint32_t) ready;
 } * notes;
 
@@ -408,14 +412,14 @@ Test(port_table, killed_anywhere, .init = note, .fini = noted)
 	}
 }
 
-/* ---- spoiled ---- */
+/* ---- corrupted ---- */
 
 static void *spoils(void *arg)
 {
 	uint64_t dice = *(uint64_t *)arg, *words = (uint64_t *)(void *)owner.rail.window;
 
 	while (!atomic_load(&enough)) {
-		/* The head and the table, and the record that is used. */
+		/* The header, the table, and the record that is used. */
 		uint64_t at = dice_roll(&dice) % ((4096 + 16448) / 8);
 		uint64_t value = dice_roll(&dice);
 
@@ -428,7 +432,10 @@ static void *spoils(void *arg)
 	return NULL;
 }
 
-/* Nobody crashes, loops for ever or is granted more than once what was never there; what comes back is of the list. */
+/*
+ * Corruption causes no crash, no endless loop and no grant of what was never there more than once;
+ * every operation returns one of the listed values.
+ */
 Test(port_table, spoiled, .init = note, .fini = noted)
 {
 	static const int expected[] = { 0, -EBUSY, -EAGAIN, -EBADMSG, -ENOSPC, -ERANGE, -ESTALE };
@@ -455,7 +462,7 @@ Test(port_table, spoiled, .init = note, .fini = noted)
 
 			for (size_t e = 0; e < sizeof(expected) / sizeof(expected[0]); e++)
 				known |= got[k] == expected[e];
-			/* The owner has no record from an open() that failed until one that does not. */
+			/* After a failed open() the owner has no record until one succeeds. */
 			if (!opened && (k == 4 || k == 5))
 				known = got[k] == -EINVAL;
 			cr_assert(known, "seed %llu: operation %zu: %d", (unsigned long long)seed,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_port_tables.c - rsockd's boards, with a real policy agent, real boards and processes at the other end of a socket:
- * what a record that is busy puts off, and for how long. The clock is the test's. The fabric's locked access is
- * wrapped: it can be told to find records busy for rsockd, which contention does only now and then.
+ * test_port_tables.c - tests rsockd's port tables with a real policy agent, real port tables and
+ * processes at the other end of a socket: what a busy record puts off, and for how long. The clock
+ * is the test's. The fabric's locked access is wrapped, so that a test can make records busy for
+ * rsockd, which contention does only rarely.
  */
 #include "port_tables.h"
 
@@ -20,7 +21,7 @@
 
 #define SECOND 1000000000ull
 #define ALICE 1000u
-#define AHEAD 4u /* port_bookings.c */
+#define AHEAD 4u /* as in port_bookings.c */
 
 static struct rsk_port_tables port_tables;
 static struct rsk_pma *pma;
@@ -37,7 +38,7 @@ static const char other_port[] = "node: here\n"
 				 "rnics: [{name: two, addresses: [10.0.0.2]}]\n"
 				 "services: [{name: any, ports: [1-65535]}]\n";
 
-/* ---- what rsockd has elsewhere ---- */
+/* ---- stubs for other parts of rsockd ---- */
 
 uint64_t rsk_clock_ns(void)
 {
@@ -52,8 +53,8 @@ bool rsk_local_tell(struct rsk_local *l, struct rsk_local_process *p, struct rsk
 
 /* ---- the fabric ---- */
 
-static uint32_t busy;  /* a bit for each kind of operation that finds a record busy: rsockd's */
-static uint32_t tried; /* such operations, each of its turns */
+static uint32_t busy;  /* a bit for each kind of rsockd's operations that finds a record busy */
+static uint32_t tried; /* number of such operations, each attempt counted */
 
 #define BUSY(kind) (1u << RSK_LOCKED_##kind)
 #define ALL UINT32_MAX
@@ -97,7 +98,7 @@ static void start(struct process *a)
 	close(with);
 }
 
-/* As the kernel does it for the dead. */
+/* What the kernel does when a process dies. */
 static void dies(struct process *a)
 {
 	rsk_port_tables_gone(&port_tables, &a->p);
@@ -141,7 +142,7 @@ static void end(void)
 	rsk_pma_free(pma);
 }
 
-/* ---- */
+/* ---- processes that die ---- */
 
 Test(port_tables, who_dies_leaves_nothing, .init = set, .fini = end)
 {
@@ -162,11 +163,14 @@ Test(port_tables, who_dies_leaves_nothing, .init = set, .fini = end)
 	cr_assert_eq(port_tables.count.spoiled, 0);
 }
 
-/* That its record was busy is no harm: what it had is given back at a later look, and its number rests until then. */
+/*
+ * A busy record does no harm: the reservations are given back at a later check, and the number is
+ * not reused until then.
+ */
 Test(port_tables, busy_when_one_dies, .init = set, .fini = end)
 {
 	static struct process others[RSK_PORT_TABLE_OWNER - 3],
-		more; /* with two more all numbers are given */
+		more; /* with two more all numbers are used */
 	struct process a, b;
 	uint32_t number;
 
@@ -207,7 +211,10 @@ Test(port_tables, busy_when_one_dies, .init = set, .fini = end)
 	dies(&b);
 }
 
-/* Who keeps it so has the board for himself, and what is booked for it until he is gone. */
+/*
+ * A process that keeps a record busy keeps the port table, and what is booked for it, to itself
+ * until it is gone.
+ */
 static void busy_for_good(uint32_t kinds)
 {
 	struct process a, b, c;
@@ -221,7 +228,7 @@ static void busy_for_good(uint32_t kinds)
 		look();
 		for (int k = 0; k < 20; k++)
 			rsk_port_tables_check(
-				&port_tables); /* ports' states change: no time passes by that */
+				&port_tables); /* the ports' states change: no time passes */
 		cr_assert_eq(port_tables.count.spoiled, 0, "look %u", i);
 	}
 	look();
@@ -264,7 +271,10 @@ Test(port_tables, busy_now_and_then, .init = set, .fini = end)
 	dies(&a);
 }
 
-/* However many have died: who looks after others, too, is not kept at a busy record for each of them. */
+/*
+ * However many processes have died, rsockd, which serves others too, does not retry a busy record
+ * for each of them.
+ */
 Test(port_tables, busy_when_many_die, .init = set, .fini = end)
 {
 	static struct process all[40];
@@ -286,7 +296,7 @@ Test(port_tables, busy_when_many_die, .init = set, .fini = end)
 	dies(&all[39]);
 }
 
-/* ---- a port comes ---- */
+/* ---- a port is added ---- */
 
 static uint32_t place(const char *name)
 {
@@ -323,7 +333,7 @@ Test(port_tables, busy_when_a_port_comes, .init = set, .fini = end)
 	dies(&a);
 }
 
-/* What was to be given back at a port is nothing any more when another one has its place. */
+/* What was to be given back at a port is dropped when another port takes its place. */
 Test(port_tables, busy_and_another_port_in_its_place, .init = set, .fini = end)
 {
 	struct process a, b;
@@ -364,7 +374,7 @@ Test(port_tables, the_last_one_dies_when_it_is_busy, .init = set, .fini = end)
 	look();
 }
 
-/* What somebody has written is no contention. */
+/* A record that was overwritten is reported as spoiled, not as contention. */
 Test(port_tables, spoiled_is_spoiled, .init = set, .fini = end)
 {
 	struct process a, b;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Where further rails may go: what the end that was come to says of its devices, and what the initiator makes of it. */
+/*
+ * test_rail_candidates.c - tests rail candidates: what the accepting end reports of its devices, and
+ * which rails the initiator makes of it.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 
 #include "remote_kit.h"
 
-/* The other end says it, and the keeper's round looks for ways. */
+/* The other end sends @m, and the progress thread looks for paths. */
 static void hear_of(struct kit *k, struct rsk_remote_msg m)
 {
 	kit_say(k, m);
@@ -27,7 +30,7 @@ static struct rsk_remote_msg none(void)
 	return (struct rsk_remote_msg){ .type = RSK_REMOTE_CANDIDATE, .rail = RSK_RAILS_MOST };
 }
 
-/* An initiator with devices in @networks of them, whose first rail is up. */
+/* An initiator with devices in @networks networks, whose first rail is up. */
 static void initiator(struct kit *k, uint32_t networks)
 {
 	kit_init();
@@ -49,7 +52,7 @@ static void acceptor(struct kit *k, uint32_t devices)
 		kit_candidates[i] = kit_candidate((uint8_t)i, 2, (uint16_t)i);
 	kit_link(k, false);
 	kit_rail_up(k, 0);
-	/* Of its devices as they are now it has spoken. */
+	/* It has reported its devices as they are now. */
 	while (kit_hear(k, &m))
 		;
 }
@@ -59,7 +62,7 @@ static bool has_way(const struct kit *k, uint32_t i)
 	return k->r->rail[i].to.family;
 }
 
-/* All that is said when a device has come or gone. */
+/* Collects all messages after a change of the devices. Returns their number. */
 static uint32_t said(struct kit *k, struct rsk_remote_msg out[static RSK_REMOTE_CANDIDATES])
 {
 	struct rsk_remote_msg m;
@@ -87,7 +90,7 @@ Test(remote_places, all_are_said)
 	}
 }
 
-/* Who heard nothing would go on with what he knows. */
+/* An empty list is reported too; otherwise the peer would go on with the old one. */
 Test(remote_places, none_is_said_as_well)
 {
 	struct rsk_remote_msg m[RSK_REMOTE_CANDIDATES];
@@ -131,7 +134,7 @@ Test(remote_places, none_ends_what_is_tried)
 			 "the first one's is the mapping's");
 	cr_expect_eq(k.r->state, RSK_REMOTE_UP);
 
-	/* They come again, in another order. */
+	/* The candidates come again, in another order. */
 	for (uint32_t i = 0; i < 2; i++) {
 		struct rsk_remote_msg m = candidate(i, 2);
 
@@ -144,7 +147,7 @@ Test(remote_places, none_ends_what_is_tried)
 	cr_expect(kit_connecting(&k, 2));
 }
 
-/* Idle when it is heard. */
+/* The rail is idle when the empty list arrives. */
 Test(remote_places, none_forgets_the_idle)
 {
 	struct kit k;
@@ -161,7 +164,7 @@ Test(remote_places, none_forgets_the_idle)
 	cr_expect_eq(k.r->state, RSK_REMOTE_UP);
 }
 
-/* Of a list that another one follows before it is whole nothing stays. */
+/* If a new list begins before the former one is complete, nothing of the former one is kept. */
 Test(remote_places, none_in_the_middle)
 {
 	struct kit k;

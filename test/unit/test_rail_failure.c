@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What is said when a rail is lost meets a control connection that fails, at each message of it: the keeper goes on,
- * the link ends, no stream stays locked, and each goes on by its companion, unless what it has put is lost.
+ * test_rail_failure.c - tests a control connection that fails at each message of the report of a
+ * rail failure: the progress thread goes on, the link ends, no stream stays locked, and each goes
+ * on over its TCP socket, unless bytes that it has put are lost.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,8 +15,8 @@
 
 enum {
 	STREAMS = 6,
-	SAID = STREAMS + 2, /* LOST, a GAP of each stream, NAMED */
-	OWES = 3	    /* this one has put what nobody says to have taken */
+	SAID = STREAMS + 2, /* RAIL_DOWN, a MISSING for each stream, MISSING_END */
+	OWES = 3	    /* this one has put bytes that were not acknowledged */
 };
 
 struct scene {
@@ -52,7 +53,7 @@ static void is_free(struct rsk_lock *l, int i)
 	rsk_unlock(l);
 }
 
-/* It is said here that the link is over, at all streams. */
+/* Our end has ended the link, and all streams know it. */
 static void is_over(struct scene *s, uint32_t n)
 {
 	char byte = 'y';
@@ -68,7 +69,7 @@ static void is_over(struct scene *s, uint32_t n)
 		cr_assert_eq(rsk_stream_failed(ks->s), i == OWES, "stream %d, %u messages", i, n);
 		if (i == OWES)
 			continue;
-		/* Both ways, by TCP. */
+		/* Both directions go by TCP. */
 		cr_assert_eq(hooked_fall_back(ks->fd, true, &byte, 1), 1);
 		cr_assert_eq(recv(ks->other, &byte, 1, 0), 1);
 		cr_assert_eq(byte, 'y');
@@ -89,7 +90,7 @@ static void end(struct scene *s)
 	close(s->k.peer);
 }
 
-/* How one of the two rails goes. */
+/* ---- the ways in which one of the two rails fails ---- */
 static void found_here(struct scene *s)
 {
 	struct rsk_remote_rail *rail = &s->k.r->rail[1];
@@ -116,7 +117,7 @@ static void the_last_one(struct scene *s)
 static void (*const ways[])(struct scene *s) = { found_here, heard_of, the_last_one };
 #define WAYS (sizeof(ways) / sizeof(ways[0]))
 
-/* For the next ones only so much room is left: the other end reads nothing. */
+/* Leaves room for @left messages only: the other end reads nothing. */
 static void fill(struct rsk_control_conn *c, size_t most, uint32_t left)
 {
 	struct rsk_remote_msg m = { .type = RSK_REMOTE_APPLY };
@@ -125,7 +126,7 @@ static void fill(struct rsk_control_conn *c, size_t most, uint32_t left)
 		cr_assert(rsk_control_conn_send(c, &m));
 }
 
-/* What a connection holds back at the most. */
+/* The largest amount that a connection queues. */
 static size_t most_room(void)
 {
 	struct rsk_remote_msg m = { .type = RSK_REMOTE_APPLY };
@@ -141,7 +142,10 @@ static size_t most_room(void)
 	return most;
 }
 
-/* The other end takes all of it, but so slowly that something always waits: what it has taken makes room. */
+/*
+ * The other end reads everything, but so slowly that something is always queued: what it reads
+ * makes room.
+ */
 Test(remote_lost, never_empty, .timeout = 60)
 {
 	struct rsk_remote_msg m = { .type = RSK_REMOTE_APPLY }, heard;
@@ -166,7 +170,7 @@ Test(remote_lost, never_empty, .timeout = 60)
 	close(k.peer);
 }
 
-/* A lock that the end of the link takes would be waited for without end. */
+/* If the end of the link took a lock that is held, it would wait for ever. */
 Test(remote_lost, full_at_each_message, .timeout = 60)
 {
 	size_t most;
@@ -185,7 +189,7 @@ Test(remote_lost, full_at_each_message, .timeout = 60)
 		}
 }
 
-/* Where all of it has room nothing ends. */
+/* With room for all messages nothing ends. */
 Test(remote_lost, room_for_all, .timeout = 60)
 {
 	struct rsk_remote_msg m;
@@ -212,7 +216,7 @@ Test(remote_lost, room_for_all, .timeout = 60)
 	end(&s);
 }
 
-/* The other end goes when it has read so much of what is said; the rest was on its way. */
+/* The other end closes after it has read so many messages of the report; the rest was under way. */
 Test(remote_lost, gone_at_each_message, .timeout = 60)
 {
 	const int small = 1;

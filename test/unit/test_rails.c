@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What has arrived, by several rails of which one is lost: each stream is asked for what it has put, and by whom. */
+/*
+ * test_rails.c - tests what is known to have arrived over several rails of which one fails: for
+ * each stream, whether what it has put is there, and by which rail.
+ */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -15,7 +18,7 @@ enum {
 
 #define RING_OFF ((uint64_t)STREAMS * CTL)
 
-/* A rail that notes what is put for each stream, and has it arrive when the test says so. */
+/* A rail that records what is put for each stream, and delivers it when the test says so. */
 static struct path {
 	struct rsk_rail rail;
 	bool shut[STREAMS];
@@ -84,7 +87,7 @@ static void begin(void)
 	cr_assert_eq(atomic_load(&rs.lead), 0);
 }
 
-/* A slot of the stream, that can go by no other one. */
+/* Puts a slot of the stream that can go by no other rail. */
 static void slot_by(uint32_t sid, uint32_t rail)
 {
 	static uint32_t cell;
@@ -116,7 +119,10 @@ static bool is_there(uint32_t sid)
 	return there;
 }
 
-/* What it carried is not known to be there before all that is missing is named; who has put nothing by it waits not. */
+/*
+ * What a failed rail carried counts as arrived only when everything that is missing has been
+ * reported; a stream that put nothing by it does not wait.
+ */
 Test(rails, another_streams_rail_is_lost)
 {
 	begin();
@@ -142,7 +148,7 @@ Test(rails, another_streams_rail_is_lost)
 	cr_expect(is_there(1));
 }
 
-/* What had arrived before it was lost is there. */
+/* What had arrived before the rail failed is there. */
 Test(rails, it_was_asked_before)
 {
 	begin();
@@ -153,7 +159,7 @@ Test(rails, it_was_asked_before)
 	cr_expect(is_there(1));
 }
 
-/* It was lost before anybody has asked: nobody can say. */
+/* The rail failed before any check: whether the slot has arrived is unknown. */
 Test(rails, it_was_not_asked)
 {
 	begin();
@@ -167,7 +173,10 @@ Test(rails, it_was_not_asked)
 	cr_expect(is_there(1));
 }
 
-/* The mails of all go by the lead: they are there when the next one has brought them. */
+/*
+ * The control words of all streams go by the lead rail: they count as arrived when the next lead
+ * has carried them.
+ */
 Test(rails, the_lead_is_lost)
 {
 	begin();
@@ -196,7 +205,9 @@ Test(rails, the_lead_is_lost)
 		cr_expect(is_there(sid), "stream %u", sid);
 }
 
-/* What waited for a rail has one: neither it nor its stream is there before. */
+/*
+ * A slot that waited for a rail gets one: neither the slot nor its stream counts as arrived before.
+ */
 Test(rails, nobody_carried_it)
 {
 	begin();
@@ -216,7 +227,7 @@ Test(rails, nobody_carried_it)
 	cr_expect(is_there(0));
 }
 
-/* All are lost, and it begins anew: no mail of before is waited for. */
+/* All rails fail, and the link starts anew: no control word from before is waited for. */
 Test(rails, from_the_start)
 {
 	begin();

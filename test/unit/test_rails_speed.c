@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Load over rails by how fast each goes, on virtual time: a sender who keeps a window full, and rails that carry it. */
+/*
+ * test_rails_speed.c - tests how load is split over rails by their speed, in virtual time: a sender
+ * that keeps a window full, and the rails that carry it.
+ */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -15,12 +18,12 @@ enum {
 #define ALL_BYTES (32ull << 20)
 #define TICK_NS 10000u
 
-/* A rail that does so many bytes in a tick, one after the other, and says so. */
+/* A rail that delivers a number of bytes per tick, one after the other, and reports it. */
 static struct path {
 	struct rsk_rail rail;
 	uint64_t each_tick; /* 0: it stands still */
 	bool unknown;	    /* nothing was measured */
-	bool held;	    /* so much is noted for it that nothing more should be */
+	bool held;	    /* so much is pending for it that it should get nothing more */
 	uint64_t under_way, carried;
 } paths[RAILS];
 
@@ -99,7 +102,7 @@ static void tick(void)
 	}
 }
 
-/* All of it with so much under way at any time; how many ticks it takes. */
+/* Sends @bytes bytes with a full window all the time. Returns the number of ticks. */
 static uint64_t send_all(uint64_t bytes)
 {
 	uint64_t ticks = 0;
@@ -118,7 +121,7 @@ static uint64_t send_all(uint64_t bytes)
 	return ticks;
 }
 
-/* So does each carry what it can, and none is waited for. */
+/* Each rail carries what it can, and none delays the others. */
 static void shares(const uint64_t each_tick[static RAILS], uint32_t n)
 {
 	uint64_t sum = 0, ticks;
@@ -147,7 +150,10 @@ Test(rails_speed, each_carries_what_it_can)
 	shares((const uint64_t[]){ 2000, 4000, 8000 }, 3);
 }
 
-/* A ring full at once, and nothing until it is done: no backlog tells who is slow, what was measured does. */
+/*
+ * A ring filled at once, and nothing more until it is done: no backlog shows which rail is slow,
+ * but the measured rate does.
+ */
 Test(rails_speed, a_burst)
 {
 	uint64_t ticks = 0;
@@ -158,20 +164,21 @@ Test(rails_speed, a_burst)
 		for (; under_way(); ticks++)
 			tick();
 	}
-	/* In halves it would be RING / 2 / 3000 ticks each. */
+	/* Split in halves it would take RING / 2 / 3000 ticks each. */
 	cr_expect_leq(ticks, 100u * RING / 12000 * 13 / 10, "%llu ticks",
 		      (unsigned long long)ticks);
 	rsk_rails_fini(&rs);
 }
 
 /*
- * Delivery is in order: a ring is free again up to the first slot that has not come, and a run on a slow rail is waited
- * for by all that lies behind it. Each rail has a queue; what has come is passed over up to the first that has not.
+ * Delivery is in order: a ring is free again up to the first slot that has not come, and a run on a
+ * slow rail delays all that lies behind it. Each rail has a queue; the slots that have come are
+ * passed over up to the first that has not.
  */
 static uint64_t send_in_order(uint64_t bytes, uint32_t ring, uint32_t slot)
 {
 	static uint64_t comes[RAILS]
-			     [1024]; /* where, in the rail's own bytes, the slots' last ones are */
+			     [1024]; /* where the slots' last bytes are, in the rail's own bytes */
 	static uint8_t by[1024];
 	uint64_t given[RAILS] = { 0 }, done[RAILS] = { 0 }, sent = 0, free_to = ring, ticks = 0;
 	uint32_t cells = ring / slot;
@@ -209,7 +216,10 @@ static uint64_t send_in_order(uint64_t bytes, uint32_t ring, uint32_t slot)
 	return ticks;
 }
 
-/* Rings of all sizes, and two rails of which one is up to ten times as fast: they carry what both together can. */
+/*
+ * Rings of all sizes, and two rails of which one is up to ten times as fast: they carry what both
+ * together can.
+ */
 Test(rails_speed, rings_of_all_sizes)
 {
 	const uint64_t slow = 60, bytes = ALL_BYTES / 8;
@@ -227,7 +237,7 @@ Test(rails_speed, rings_of_all_sizes)
 		}
 }
 
-/* What was never measured is tried, as if it were as fast as the fastest. */
+/* A rail that was never measured is tried as if it were as fast as the fastest. */
 Test(rails_speed, one_that_is_not_known)
 {
 	begin((const uint64_t[]){ 4000, 4000, 0 }, 2);
@@ -238,7 +248,10 @@ Test(rails_speed, one_that_is_not_known)
 	rsk_rails_fini(&rs);
 }
 
-/* One that stands still has what it was given, and no more; it is no reason for the others to wait. */
+/*
+ * A rail that stands still keeps what it was given, and gets no more; the others do not wait for
+ * it.
+ */
 Test(rails_speed, one_that_stands_still)
 {
 	uint64_t ticks;
@@ -257,7 +270,7 @@ Test(rails_speed, one_that_stands_still)
 	rsk_rails_fini(&rs);
 }
 
-/* The rate changes while it goes: what is under way there tells, and the next measurement. */
+/* The rate changes meanwhile: the backlog on the rail shows it, and the next measurement. */
 Test(rails_speed, one_gets_slower)
 {
 	uint64_t before;

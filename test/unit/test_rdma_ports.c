@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_rdma_ports.c - RDMA devices of a tree as the kernel makes them; what of it becomes an RNIC by itself. */
+/*
+ * test_rdma_ports.c - tests the reading of RDMA devices from a tree as the kernel makes it, and
+ * which of them become RNICs without configuration.
+ */
 #include "rdma_ports.h"
 
 #include <arpa/inet.h>
@@ -44,7 +47,7 @@ __attribute__((format(printf, 2, 3))) static void put(const char *text, const ch
 	fclose(f);
 }
 
-/* @bus: the device's place below devices/. */
+/* @bus: the device's path below devices/. */
 static void device(const char *bus, const char *name, const char *desc)
 {
 	char target[128], link[128];
@@ -83,7 +86,7 @@ static void end(void)
 	nftw(root, drop, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* One of each kind. */
+/* One device of each kind. */
 static void make_host(void)
 {
 	begin();
@@ -178,7 +181,7 @@ Test(rdma_ports, more_than_there_is_room_for, .init = begin, .fini = end)
 	cr_assert_eq(ports.n, RSK_RDMA_PORTS_MOST);
 }
 
-/* ---- what becomes of it ---- */
+/* ---- discovery ---- */
 
 static struct rsk_ifaces links;
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_registry.c - posting and finding ends, and which place an offer takes. */
+/*
+ * test_registry.c - tests the registry: posting and finding ends, and the place that an offer
+ * takes.
+ */
 #include "registry_kit.h"
 
 TestSuite(registry, .init = setup, .fini = teardown);
@@ -62,7 +65,7 @@ Test(registry, a_new_offer_replaces_the_old)
 	cr_assert_eq(rsk_registry_post(&reg, &b), 0);
 	cr_assert_eq(find(&reg, 1, &e), 0);
 	cr_assert_eq(e.fd, 77);
-	/* Posting again what is there writes nothing: a later time does not count. */
+	/* Posting an identical offer again writes nothing, so its later time is not stored. */
 	cr_assert_eq(fstat(reg.fd, &before), 0);
 	b.posted_ns = 300;
 	cr_assert_eq(rsk_registry_post(&reg, &b), 0);
@@ -115,7 +118,7 @@ Test(registry, many)
 		cr_assert_eq(e.user, i, "someone else's entry was found");
 		found++;
 	}
-	/* A quarter full, windows of 8: an offer is hardly ever pushed out. */
+	/* With the table a quarter full and windows of 8, an offer is hardly ever displaced. */
 	cr_assert_geq(found, n - n / 100, "%u of %u", found, n);
 	cr_assert_eq(fstat(reg.fd, &st), 0);
 	cr_assert_leq(st.st_size, (off_t)RSK_REGISTRY_FILE_BYTES);
@@ -152,11 +155,11 @@ Test(registry, which_place)
 	dead_pid = 0;
 	/* Posted times are 1003 ... 1007, 1000, 1001, 1002: the sixth is the oldest. */
 	cr_assert_eq(rsk_registry_choose(window, key, place, &t, 2000, alive_but_one), 5);
-	/* From a time before most of them, those from the future go first. */
+	/* At a time before most of them, those from the future are displaced first. */
 	cr_assert_eq(rsk_registry_choose(window, key, place, &t, 1002, alive_but_one), 0);
 	dead_pid = 12;
 	cr_assert_eq(rsk_registry_choose(window, key, place, &t, 2000, alive_but_one), 2);
-	window[3].user ^= 1; /* torn: as good as free, and better than dead */
+	window[3].user ^= 1; /* torn: treated as free, and preferred to a dead one */
 	cr_assert_eq(rsk_registry_choose(window, key, place, &t, 2000, alive_but_one), 3);
 	cr_assert_eq(rsk_registry_choose(window, key, place, &own, 2000, alive_but_one), 4);
 }

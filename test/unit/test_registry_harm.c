@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_registry_harm.c - everything that may happen to the registry's file and directory. */
+/* test_registry_harm.c - tests damage to the registry's file and directory. */
 #include "registry_kit.h"
 #include "registry_dir.h"
 
@@ -37,7 +37,7 @@ Test(registry_harm, truncated)
 		cr_assert_eq(post(&reg, 1, 1), 0);
 		cr_assert_eq(ftruncate(fd, size), 0);
 		cr_assert_eq(find(&reg, 1, &e), -ENOENT);
-		/* It heals: the next post is found again. */
+		/* It recovers: the next post is found again. */
 		cr_assert_eq(post(&reg, 1, 2), 0);
 		cr_assert_eq(find(&reg, 1, &e), 0);
 	}
@@ -65,7 +65,7 @@ Test(registry_harm, scribbled_over)
 			     (ssize_t)RSK_REGISTRY_FILE_BYTES);
 		for (unsigned int i = 0; i < 64; i++)
 			cr_assert_eq(find(&a, i, &e), -ENOENT);
-		/* Both who knew the old key go on meeting. */
+		/* Two processes that know the old key still find each other. */
 		for (unsigned int i = 0; i < 64; i++) {
 			cr_assert_eq(post(i & 1 ? &a : &b, i, i), 0);
 			cr_assert_eq(find(i & 1 ? &b : &a, i, &e), 0);
@@ -84,7 +84,7 @@ Test(registry_harm, another_key)
 	struct rsk_registry_entry e;
 	int fd = raw_open();
 
-	/* The file is lost before b comes: b makes a key, a adopts it. */
+	/* The file is lost before b opens it: b makes a key, and a adopts it. */
 	cr_assert_eq(ftruncate(fd, 0), 0);
 	b = opened();
 	cr_assert_eq(post(&b, 9, 1), 0);
@@ -131,7 +131,7 @@ Test(registry_harm, our_descriptor_was_closed_and_reused)
 	cr_assert_eq(pread(at, byte, sizeof(byte), 0), 0);
 	rsk_registry_close(&reg);
 
-	/* The same at close: what is not ours stays open. */
+	/* The same at close: a descriptor that is not ours stays open. */
 	reg = opened();
 	cr_assert_eq(dup2(at, reg.fd), reg.fd);
 	at = reg.fd;
@@ -170,13 +170,16 @@ static void expect_refused(int want, const char *what)
 	int err = rsk_registry_open(&reg, base, NULL);
 
 	cr_assert_eq(err, want, "%s: %d", what, err);
-	/* It may be used all the same. */
+	/* The registry may be called all the same. */
 	cr_assert_eq(post(&reg, 1, 1), want, "%s", what);
 	cr_assert_eq(find(&reg, 1, &e), want, "%s", what);
 	rsk_registry_close(&reg);
 }
 
-/* The names that are left when the usual one cannot be used; files of ours are no directories. */
+/*
+ * Blocks or frees the other names, which are used if the usual one cannot be: plain files in place
+ * of directories.
+ */
 static void other_names(bool take)
 {
 	char path[160], name[176];
@@ -202,12 +205,14 @@ Test(registry_harm, another_name)
 	first = opened();
 	cr_assert_eq(first.number, 1);
 	cr_assert_eq(post(&first, 1, 1), 0);
-	/* The usual name is free again: what is there already is used all the same. */
+	/* The usual name is free again: the directory that exists already is used all the same. */
 	unlink(path);
 	second = opened();
 	cr_assert_eq(second.number, 1);
 	cr_assert_eq(find(&second, 1, &e), 0);
-	/* Two of them, however they came to be: who has the later one moves to the earlier. */
+	/*
+	 * If two exist, for whatever reason, the process with the later one moves to the earlier.
+	 */
 	cr_assert_eq(mkdir(path, 0700), 0);
 	cr_assert_eq(post(&first, 2, 1), 0);
 	cr_assert_eq(first.number, 0);
@@ -289,7 +294,10 @@ Test(registry_harm, no_base)
 	rsk_registry_close(&reg);
 }
 
-/* Many processes post and find at once; torn entries must read as absent, never wrong. */
+/*
+ * Many processes post and find at once; torn entries must read as absent, never with wrong
+ * contents.
+ */
 Test(registry_harm, many_at_once, .timeout = 60)
 {
 	pid_t kids[4];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a relay is given when it begins (relay_fallback.c), and what another process that shares the overread file can have
- * of it in that moment. The relay's process is the test's own: rsk_relay_start() is wrapped.
+ * test_relay_fallback.c - tests what a relay is given when it starts (relay_fallback.c), and what another
+ * process that shares the overread file can read of it at that moment. The relay's process is the
+ * test's own: rsk_relay_start() is wrapped.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -17,8 +18,8 @@
 #define BYTES (sizeof(TEXT) - 1)
 
 static struct {
-	int rc;		      /* what it comes to */
-	struct rsk_stream *s; /* of whose file somebody else reads @reads bytes meanwhile */
+	int rc;		      /* the result of the wrapped call */
+	struct rsk_stream *s; /* another process reads @reads bytes of its file meanwhile */
 	size_t reads;
 	uint32_t starts;
 	size_t down_bytes;
@@ -38,7 +39,7 @@ int __wrap_rsk_relay_start(struct rsk_relay *r, int tcp, int end)
 	return relay.rc;
 }
 
-/* Off the ring, with bytes in the file. */
+/* A stream off the ring, with bytes in the overread file. */
 static struct kit_stream with_file(struct kit *k)
 {
 	struct kit_stream ks;

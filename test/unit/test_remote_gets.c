@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a keeper obtains by itself, and what it does again: the credit of full rings
- * (stream/remote/credit.c), what the other end publishes of its rails (stream/remote/remote_status.c), the
- * registration of a ring that could not be (stream/remote/remote_rings.c).
+ * test_remote_gets.c - tests what a progress thread fetches on its own, and what it repeats: the
+ * credit of full rings (stream/remote/credit.c), the status of its rails that the other end
+ * publishes (stream/remote/remote_status.c), and a ring registration that failed
+ * (stream/remote/remote_rings.c).
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -28,7 +29,7 @@ static void set(void)
 	now_ns = rsk_now_ns();
 }
 
-/* What the other end has in that mailbox, as a get brings it, once. */
+/* A get delivers the contents of the other end's mailbox, once. */
 static void land(const struct rsk_key *key, enum rsk_mailbox_kind kind, const void *is,
 		 uint32_t bytes)
 {
@@ -44,13 +45,15 @@ static void land(const struct rsk_key *key, enum rsk_mailbox_kind kind, const vo
 
 /* ---- credit ---- */
 
-/* The ring of its stream is full, as far as its sender knows, and it has said so. */
+/*
+ * The ring of its stream is full, as far as its sender knows, and the sender has asked for credit.
+ */
 static void fill_ring(void)
 {
 	set();
 	at = kit_stream(&k, true);
 	at.s->tx.ring.next = at.s->tx.ring.credit + at.s->tx.ring.cells;
-	k.r->listed = true; /* links.c would have it */
+	k.r->listed = true; /* links.c would set this */
 	cr_assert_not(rsk_tx_writable(&at.s->tx));
 	rsk_credit_want(at.s);
 }
@@ -58,7 +61,7 @@ static void fill_ring(void)
 static void look(void)
 {
 	now_ns += SECOND_NS;
-	rsk_credit_work(k.r, now_ns); /* it is due from now on */
+	rsk_credit_work(k.r, now_ns); /* starts the waiting time */
 	now_ns += SECOND_NS;
 	rsk_credit_work(k.r, now_ns);
 }
@@ -108,9 +111,12 @@ Test(remote_gets, credit_is_believed_when_it_comes)
 	cr_assert(rsk_tx_writable(&at.s->tx));
 }
 
-/* ---- how the other end finds the link ---- */
+/* ---- how the other end sees the link ---- */
 
-/* Rail 0 brings what the other end publishes: that its rails are closed up to these lives, of that epoch. */
+/*
+ * Rail 0 delivers what the other end publishes: its rails are closed up to these generations, in
+ * this epoch.
+ */
 static void published(uint32_t epoch, uint32_t first, uint32_t second)
 {
 	struct rsk_mailbox_link is = { .epoch = epoch, .closed = { first, second } };
@@ -151,7 +157,7 @@ Test(remote_gets, of_another_life_nothing_is_believed)
 
 /* ---- registration ---- */
 
-/* What is said of the ring of @sid over rail 0 next; RSK_VERBS_CLOSED: nothing. */
+/* The next message about the ring of @sid over rail 0; RSK_VERBS_CLOSED: there is none. */
 static uint8_t said_of_ring(uint32_t sid)
 {
 	struct rsk_remote_msg m;
@@ -177,7 +183,7 @@ Test(remote_gets, a_ring_that_could_not_be_registered_is_tried_again)
 	kit_fabric.registers = -ENOMEM;
 	rsk_remote_want_ring(k.r, at.s->sid);
 	cr_assert_eq(said_of_ring(at.s->sid), RSK_VERBS_INDIRECT);
-	/* It cannot be done for a while: tried, by and by, and said once. */
+	/* The registration fails for a while: it is retried at intervals, and reported once. */
 	for (int i = 0; i < 3; i++) {
 		uint32_t tried = kit_fabric.rings;
 
@@ -191,7 +197,7 @@ Test(remote_gets, a_ring_that_could_not_be_registered_is_tried_again)
 	now_ns += SECOND_NS;
 	rings_work();
 	cr_assert_eq(said_of_ring(at.s->sid), RSK_VERBS_DIRECT);
-	/* And that is the end of it. */
+	/* No more retries follow. */
 	now_ns += SECOND_NS;
 	rings_work();
 	cr_assert_eq(said_of_ring(at.s->sid), RSK_VERBS_CLOSED);

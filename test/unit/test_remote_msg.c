@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What comes over a link's control connection from another host: every type, and each of its fields out of range. */
+/*
+ * test_remote_msg.c - tests the check of messages from another host over a link's control
+ * connection: every type, and each of its fields out of range.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -9,7 +12,7 @@
 
 #include "remote_msg.h"
 
-/* A message that is right, of any type. */
+/* A valid message of any type. */
 static struct rsk_remote_msg good(uint32_t type)
 {
 	struct rsk_seg_geometry g = { .ring_bytes = 128u << 10, .streams = RSK_SEG_MIN_STREAMS };
@@ -69,7 +72,7 @@ Test(remote_msg, every_type)
 	refused(good(UINT32_MAX), "a type that there is not");
 }
 
-/* Each stands in every message, and is looked at in every message: whoever uses one relies on it. */
+/* Fields that every message has are checked in every message, since their users rely on it. */
 Test(remote_msg, what_all_have)
 {
 	for (uint32_t type = RSK_REMOTE_HELLO; type < RSK_REMOTE_TYPES; type++) {
@@ -101,7 +104,7 @@ Test(remote_msg, hello)
 	refused(WITH(m, tuple.peer_port, 0), "port 0");
 }
 
-/* Of what is mapped by them nothing can wrap or be larger than a segment ever is. */
+/* A geometry is mapped, so nothing in it may wrap or exceed the largest segment. */
 Test(remote_msg, geometry)
 {
 	static const uint32_t types[] = { RSK_REMOTE_HELLO, RSK_REMOTE_WELCOME };
@@ -118,11 +121,11 @@ Test(remote_msg, geometry)
 		refused(WITH(m, geometry.ring_bytes, RSK_SEG_MAX_RING * 2), "a large ring");
 		refused(WITH(m, geometry.ring_bytes, 3u << 16), "no power of two");
 	}
-	/* Where none is looked at, none is used. */
+	/* In types that do not use the geometry it is not checked. */
 	accepted(WITH(good(RSK_REMOTE_RAIL), geometry.bytes, 1), "a geometry that is not used");
 }
 
-/* What a receiver would read the marks of its slots by. */
+/* The form by which a receiver reads the tags of its slots. */
 Test(remote_msg, order)
 {
 	static const uint32_t types[] = { RSK_REMOTE_HELLO, RSK_REMOTE_WELCOME };
@@ -168,7 +171,7 @@ Test(remote_msg, break_and_resume)
 	accepted(WITH(good(RSK_REMOTE_RESUME), cell, UINT64_MAX), "any cell");
 }
 
-/* What is about one of several rails says which one, in which of its lives. */
+/* A message about one of several rails names the rail and its generation. */
 Test(remote_msg, one_of_several)
 {
 	static const uint32_t types[] = { RSK_REMOTE_RAIL, RSK_REMOTE_RAIL_DOWN, RSK_REMOTE_MISSING,
@@ -218,7 +221,7 @@ Test(remote_msg, candidates)
 	refused(WITH(m, candidate.prefix_bits, 129), "a longer one");
 }
 
-/* Nor is there any, not even a part of one. */
+/* In an empty list of candidates the candidate is all zero. */
 Test(remote_msg, no_places)
 {
 	struct rsk_remote_msg m = good(RSK_REMOTE_CANDIDATE);
@@ -249,7 +252,7 @@ Test(remote_msg, link)
 	refused(WITH(m, link.type, RSK_LINK_HELLO), "a greeting of this host's kind");
 }
 
-/* Nothing of it is changed, and what of it nobody uses does not count. */
+/* The check changes nothing in the message, and unused fields do not count. */
 Test(remote_msg, pure)
 {
 	for (uint32_t type = 0; type <= RSK_REMOTE_TYPES; type++) {

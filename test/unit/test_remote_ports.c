@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A further rail comes to a port of ours of which rsockd's board says how it stands: who is not let in is turned away
- * before there is a rail at either end, so that nothing has to be named of it, and nothing is reserved for it.
+ * test_remote_ports.c - tests the admission of a further rail at a local port that is in rsockd's
+ * port table: a rejected rail is rejected before it exists at either end, so that it needs no
+ * messages and nothing is reserved for it.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -19,7 +20,7 @@ static const struct rsk_verbs_addr *here(uint32_t device)
 	return &kit_candidates[device].addr;
 }
 
-/* The keeper's next look at it. */
+/* Sets the port's state, and lets the progress thread check it. */
 static void stands(enum rsk_port_table_state state)
 {
 	static uint64_t now_ns;
@@ -37,7 +38,10 @@ static uint64_t reserved(void)
 	return f.reserved[1];
 }
 
-/* Three devices of which the second one's port is on the board, with room for one rail; a link by the first. */
+/*
+ * Three devices of which the second one's port is in the port table, with room for one rail; a link
+ * by the first.
+ */
 static void begin(struct kit *k)
 {
 	const uint64_t limit[] = { UINT64_MAX, 1, UINT64_MAX };
@@ -66,7 +70,7 @@ static void begin(struct kit *k)
 		;
 }
 
-/* Nothing has become of it, and the other end is told nothing that it would have to answer. */
+/* The rail does not exist, and the other end gets no message that it would have to answer. */
 static void turned_away(struct kit *k, uint32_t index, const char *why)
 {
 	struct rsk_remote_msg m;
@@ -100,7 +104,7 @@ Test(remote_board, by_how_the_port_stands)
 	cr_expect_eq(reserved(), 1, "it is the same one");
 }
 
-/* What it takes is taken before it is let in, and given back if it does not come about. */
+/* What the rail needs is reserved before it is admitted, and released if it does not come up. */
 Test(remote_board, by_what_is_left)
 {
 	struct kit k;
@@ -117,7 +121,10 @@ Test(remote_board, by_what_is_left)
 	cr_expect_eq(reserved(), 1);
 }
 
-/* He has dialed anew: what was there of the attempt before is over, whether this one is let in or not. */
+/*
+ * The peer dials anew: the state of the former attempt is dropped, whether this one is admitted or
+ * not.
+ */
 Test(remote_board, another_attempt)
 {
 	struct kit k;
@@ -135,7 +142,10 @@ Test(remote_board, another_attempt)
 	cr_expect_eq(reserved(), 0);
 }
 
-/* The first one is the mapping's, of which rsockd has decided; of an address that is not known it says nothing. */
+/*
+ * The first rail belongs to the mapping, which rsockd has decided on; an unknown address is not in
+ * the port table.
+ */
 Test(remote_board, no_further_rail)
 {
 	const struct rsk_verbs_addr unknown = { .family = 0 };
@@ -149,7 +159,7 @@ Test(remote_board, no_further_rail)
 	cr_expect_eq(reserved(), 0);
 }
 
-/* Who is turned away has nothing to say of it, and tries again later. */
+/* A rejected initiator sends no message, and tries again later. */
 Test(remote_board, the_other_end)
 {
 	struct rsk_remote_msg m;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_rendezvous_table.c - who seeks whom finds him, once; nothing of a process outlives it; what waits is bounded. */
+/*
+ * test_rendezvous_table.c - tests the rendezvous table: an end that looks up its peer finds it, once;
+ * nothing of a process outlives it; the number of waiting ends is bounded.
+ */
 #include "rendezvous_table.h"
 
 #include "dice.h"
 
 #define NOW 1000000000u
 
-/* The end of connection @conn at one side; the two sides mirror each other. */
+/* One end of connection @conn; the two ends mirror each other. */
 static struct rsk_rendezvous_table_end end_of(uint32_t conn, bool connecting, uint32_t process)
 {
 	struct rsk_rendezvous_table_end e = { .cookie = (uint64_t)conn * 2 + connecting,
@@ -31,7 +34,7 @@ static bool same_end(const struct rsk_rendezvous_table_end *a,
 	       a->process == b->process && a->fd == b->fd && a->connecting == b->connecting;
 }
 
-/* Valid after each step. */
+/* Looks up the peer, and validates the table. */
 static int seek(struct rsk_rendezvous_table *m, struct rsk_rendezvous_table_end e, uint64_t now,
 		struct rsk_rendezvous_table_end *other)
 {
@@ -62,7 +65,7 @@ Test(meeting, all_ends_of_a_process)
 	for (uint32_t conn = 1; conn <= 3; conn++)
 		seek(&m, end_of(conn, false, 1), NOW, &other);
 	seek(&m, end_of(50, false, 2), NOW, &other);
-	seek(&m, end_of(2, true, 3), NOW, &other); /* has met its end: neither waits */
+	seek(&m, end_of(2, true, 3), NOW, &other); /* has found its peer: neither waits */
 	rsk_rendezvous_table_each(&m, 1, add_up, &sum);
 	cr_assert_eq(sum, 2 + 6);
 	rsk_rendezvous_table_fini(&m);
@@ -106,7 +109,10 @@ Test(meeting, not_everything_that_mirrors_meets)
 	odd.connecting = true;
 	cr_assert_eq(seek(&m, odd, NOW, &other), 0, "both say that they connected");
 	cr_assert_eq(seek(&m, end_of(7, false, 1), NOW, &other), 0, "one process has both ends");
-	/* The scope is none of the name: the ends of a link-local connection disagree about it. */
+	/*
+	 * The scope is not part of the key: the ends of a link-local connection have different
+	 * ones.
+	 */
 	odd = end_of(7, false, 2);
 	odd.tuple.scope = 9;
 	cr_assert_eq(seek(&m, odd, NOW, &other), 1);
@@ -339,7 +345,7 @@ Test(meeting, as_an_oracle_says)
 		for (int step = 0; step < 2000; step++) {
 			uint64_t what = dice_roll(&dice) % 100;
 
-			/* Seldom a pause long enough for some to expire. */
+			/* Rarely a pause that is long enough for some to expire. */
 			now += what == 99 ? RSK_RENDEZVOUS_TABLE_WAIT_NS / 2 :
 					    dice_roll(&dice) % 1000;
 			if (what < 70)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Slots in a ring: order, room, commands, laps, restarts; raw memory, no machine above. */
+/*
+ * test_ring.c - tests slots in a ring: order, room, commands, laps, restarts; on plain memory,
+ * without a state machine above.
+ */
 #include "chaos.h"
 #include "dice.h"
 #include "rails.h"
@@ -125,9 +128,9 @@ static bool twice_arrived(struct rsk_rail *rail, uint64_t off)
 }
 
 /*
- * The receiver has taken a slot of which a rail that died brought one half, and the rail that
- * repeats it the other one so far: what follows may not go to its cells before the rest of the
- * repetition is there, which would overwrite it.
+ * The receiver has consumed a slot of which a failed rail delivered one half, and the rail that
+ * repeats it has delivered the other half so far. Later slots may not use its cells before the rest
+ * of the repetition has landed, since that would overwrite them.
  */
 Test(ring, what_was_put_twice_is_free_when_all_has_landed)
 {
@@ -145,7 +148,7 @@ Test(ring, what_was_put_twice_is_free_when_all_has_landed)
 		at[i] = p.tx.next;
 		cr_assert_eq(put(&p, "abc", 3), 3);
 	}
-	/* By a rail for the first time: once. */
+	/* Put by a rail for the first time: only once. */
 	cr_assert_eq(rsk_ring_tx_retransmit(&p.tx, 0, UINT64_MAX, RSK_RAILS_NOBODY), 0);
 	cr_assert_eq(rsk_ring_tx_credit(&p.tx, at[1]), 0);
 	cr_assert_eq(p.tx.credit, at[1]);
@@ -184,12 +187,12 @@ Test(ring, sender_reads_its_own_slots_back)
 	cr_assert_eq(index, p.tx.next);
 	cr_assert_eq(rsk_ring_tx_read(&p.tx, &p.key, &index, &kind, buf), -EPROTO);
 	index = CELLS;
-	p.memory[RSK_SLOT_FRAME_BYTES] ^= 1; /* the peer wrote over it */
+	p.memory[RSK_SLOT_FRAME_BYTES] ^= 1; /* the peer overwrote it */
 	cr_assert_eq(rsk_ring_tx_read(&p.tx, &p.key, &index, &kind, buf), -EPROTO);
 	free(p.memory);
 }
 
-/* Killed between a put and its counting: the ring is the truth. */
+/* The sender is killed between a put and its counting: the state is recovered from the ring. */
 Test(ring, recovers_what_was_put)
 {
 	uint8_t buf[RSK_SLOT_MAX_PAYLOAD];
@@ -211,7 +214,7 @@ Test(ring, recovers_what_was_put)
 	free(p.memory);
 }
 
-/* A put that fails has taken nothing: its bytes have to go another way. */
+/* A failed put consumes nothing: its bytes have to go by another path. */
 Test(ring, failed_put_leaves_the_source_where_it_was)
 {
 	uint8_t mine[BYTES], peer[BYTES];
@@ -233,7 +236,7 @@ Test(ring, failed_put_leaves_the_source_where_it_was)
 	rsk_chaos_close(&chaos);
 }
 
-/* ---- a drained ring goes on at its start ---- */
+/* ---- a drained ring restarts at its beginning ---- */
 
 #define LONG_CELLS 1024u
 
@@ -294,7 +297,8 @@ Test(ring, restarts_keep_order_and_room)
 	restarting_init(&p, &taken);
 	for (uint32_t i = 0; i < 200000; i++) {
 		uint64_t d = dice_roll(&rng), before = p.tx.next;
-		bool drain = (i / 500) % 2; /* times with much on its way, times with little */
+		/* alternates between phases with much and with little under way */
+		bool drain = (i / 500) % 2;
 
 		if (d % 100 < (drain ? 30 : 60)) {
 			size_t len = (d >> 8) % 5 ? 1 + (d >> 16) % 300 :

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Slots that are half there, old, another's, changed or forged: none of them passes, and nobody reads outside. */
+/*
+ * test_ring_harm.c - tests slots that are incomplete, old, of another stream, changed or forged:
+ * none is accepted, and no read leaves the ring.
+ */
 #include "chaos.h"
 #include "dice.h"
 #include "ring_kit.h"
@@ -25,7 +28,10 @@ Test(ring_harm, every_bit_counts)
 	free(p.memory);
 }
 
-/* The same of one that begins at the second cell; between frame and payload lies nothing of it. */
+/*
+ * The same for a slot whose payload begins at the second cell; what lies between frame and payload
+ * does not belong to it.
+ */
 Test(ring_harm, every_bit_of_a_long_one_counts)
 {
 	uint8_t in[300], out[RSK_SLOT_MAX_PAYLOAD];
@@ -48,7 +54,10 @@ Test(ring_harm, every_bit_of_a_long_one_counts)
 	free(p.memory);
 }
 
-/* Cells of a slot and the longest payload of so many cells agree, at every length. */
+/*
+ * The number of cells of a slot and the longest payload for a number of cells agree, at every
+ * length.
+ */
 Test(ring_harm, slots_are_as_long_as_they_say)
 {
 	for (uint32_t len = 1; len <= RSK_SLOT_MAX_PAYLOAD; len++) {
@@ -71,7 +80,7 @@ Test(ring_harm, half_a_slot_does_not_pass)
 	memset(in, 0x5a, sizeof(in));
 	cr_assert_gt(put(&p, in, sizeof(in)), 0);
 	memcpy(whole, p.memory, sizeof(whole));
-	/* Any beginning and any end of it may be there first. */
+	/* Any prefix and any suffix of it may land first. */
 	for (size_t cut = 1; cut < bytes; cut++) {
 		memset(p.memory, 0, BYTES);
 		memcpy(p.memory, whole, cut);
@@ -85,7 +94,10 @@ Test(ring_harm, half_a_slot_does_not_pass)
 	free(p.memory);
 }
 
-/* The hash does not cover what stands behind it in a cell's first word: late, it would land in the slot after it. */
+/*
+ * The hash does not cover what follows the payload in a cell's first word: landing late, that word
+ * would overwrite the next slot.
+ */
 Test(ring_harm, a_slot_is_whole_with_its_last_word)
 {
 	uint8_t in[64 + 7] = { 0 }, whole[BYTES], first[64], out[RSK_SLOT_MAX_PAYLOAD];
@@ -128,12 +140,15 @@ Test(ring_harm, old_laps_other_streams_and_forgeries_fail)
 		cr_assert_eq(rsk_ring_tx_credit(&p.tx, p.rx.next), 0);
 		cr_assert_eq(put(&p, in, sizeof(in)), (ssize_t)sizeof(in));
 	}
-	/* The same place one lap later: the old slot as it was, then with the right index written in. */
+	/*
+	 * The same place one lap later: the old slot as it was, then with the right index written
+	 * in.
+	 */
 	memcpy(p.memory, first, sizeof(first));
 	cr_assert_eq(take(&p, out), -EAGAIN);
 	memcpy(p.memory, &p.rx.next, sizeof(p.rx.next));
 	cr_assert_eq(take(&p, out), -EAGAIN);
-	/* Another stream's slot of the same index. */
+	/* Another stream's slot with the same index. */
 	rsk_key_init(&other.key, 43);
 	cr_assert_gt(put(&other, in, sizeof(in)), 0);
 	memcpy(p.memory, other.memory, RSK_CELL_BYTES);
@@ -144,7 +159,7 @@ Test(ring_harm, old_laps_other_streams_and_forgeries_fail)
 	free(other.memory);
 }
 
-/* ASan sees a read beyond the ring: its memory ends where the ring ends. */
+/* The ring's memory ends where the ring ends, so ASan reports a read beyond it. */
 Test(ring_harm, wild_headers_stay_inside)
 {
 	uint64_t dice = dice_seed("wild_headers_stay_inside");
@@ -200,7 +215,10 @@ Test(ring_harm, what_another_stream_left_is_not_looked_at)
 	free(p.memory);
 }
 
-/* A payload's last bytes over a part of an older slot's index, whichever they are, make no index of it. */
+/*
+ * The last bytes of a payload over a part of an older slot's index never form a valid index
+ * together with it.
+ */
 Test(ring_harm, a_payload_makes_no_index_of_what_was_there)
 {
 	for (uint32_t tail = 1; tail < sizeof(uint64_t); tail++) {
@@ -224,7 +242,10 @@ Test(ring_harm, a_payload_makes_no_index_of_what_was_there)
 	}
 }
 
-/* A file that gave less than it was asked for: what was read has moved, and may have ended in another cell. */
+/*
+ * A file that returned fewer bytes than requested: what was read has moved, and may have ended in
+ * another cell.
+ */
 static ssize_t some_of_it(struct rsk_fill *f, uint8_t *to, size_t len, size_t left)
 {
 	size_t n = 2 * RSK_CELL_BYTES + 1;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The initiator's automaton of the dynamic transfer, path by path: a valid acknowledgement: direct. An invalid one:
- * indirect. None: the request again; at the second timeout: indirect. Then any order of answers and of the clock.
+ * test_ring_registration.c - tests the initiator's automaton of the dynamic transfer, path by path: a valid
+ * acknowledgement: direct. An invalid one: indirect. None: the request again; at the second
+ * timeout: indirect. Then any order of answers and of the clock.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -39,7 +40,7 @@ Test(ringway, valid_is_direct)
 	cr_assert_eq(way.due_ns, 100 + T);
 	cr_assert_eq(rsk_ring_reg_answer(&way, true, counts), RSK_RING_REG_DO_DIRECT);
 	cr_assert_eq(way.state, RSK_RING_REG_DIRECT);
-	/* The clock has nothing to say any more, nor has the same answer once more, nor an older one. */
+	/* The clock has no effect any more, nor has the same answer again, nor an older one. */
 	cr_assert_eq(rsk_ring_reg_tick(&way, UINT64_MAX, counts), RSK_RING_REG_DO_NOTHING);
 	cr_assert_eq(rsk_ring_reg_answer(&way, true, counts), RSK_RING_REG_DO_NOTHING);
 	cr_assert_eq(rsk_ring_reg_answer(&way, false, counts), RSK_RING_REG_DO_NOTHING);
@@ -88,7 +89,7 @@ Test(ringway, an_answer_to_the_second_request)
 	counted(0, 1, 1, 0, 0);
 }
 
-/* An invalid one behind the second timeout says nothing new. */
+/* An invalid answer after the second timeout changes nothing. */
 Test(ringway, a_late_invalid_one)
 {
 	begin(0);
@@ -125,7 +126,7 @@ Test(ringway, another_rail_begins_anew)
 	cr_assert_eq(counts[RSK_RING_REG_REQUESTED], 2);
 }
 
-/* What the paper's text says of any history, whoever answers how often; told a second time, in booleans. */
+/* The paper's rules for any history of answers, formulated a second time with booleans. */
 static void walk(uint64_t *dice)
 {
 	uint64_t now = dice_roll(dice) % 1000, asked = now;
@@ -161,7 +162,7 @@ static void walk(uint64_t *dice)
 		cr_assert_eq(way.state, valid		     ? RSK_RING_REG_DIRECT :
 					any || requests == 3 ? RSK_RING_REG_INDIRECT :
 							       RSK_RING_REG_ASKED);
-		/* Each transfer has one first cause for how it is sent, and at most one late one. */
+		/* Each transfer has one first cause for its mode, and at most one late one. */
 		cr_assert_eq(counts[RSK_RING_REG_VALID] + counts[RSK_RING_REG_INVALID] +
 				     counts[RSK_RING_REG_SECOND_TIMEOUT],
 			     valid || any || requests == 3);

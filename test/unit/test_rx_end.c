@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a receiver on the ring says when its sender is gone, on a fabric whose puts are on the way for a while: bytes
- * first, then a clean end if nothing can be missing, else ECONNRESET. Of a sender that lives it says nothing until its
- * last word is there. And what a sender knows that left.
+ * test_rx_end.c - tests what a receiver on the ring returns when its sender is gone, on a fabric
+ * whose puts take time: bytes first, then a clean end of stream if nothing can be missing, else
+ * ECONNRESET. While the sender lives, the receiver reports no end before the sender's last slot has
+ * come. Also tests what a sender knows after a fallback.
  */
 #include "way_kit.h"
 
@@ -34,7 +35,7 @@ Test(rx_end, a_dead_sender_is_a_reset_behind_what_came)
 	rsk_rx_check_tcp(&w.rx, &w.wire.c);
 	cr_assert(rsk_rx_ready(&w.rx));
 	cr_assert_eq(recv_some(4096), -ECONNRESET);
-	/* Once, as the kernel says it. */
+	/* Returned once, as by the kernel. */
 	cr_assert_eq(recv_some(4096), 0);
 	cr_assert_eq(recv_some(4096), 0);
 }
@@ -49,7 +50,10 @@ Test(rx_end, lost_is_not_said_before_the_tcp_socket_ends)
 	cr_assert_eq(recv_some(1), -ECONNRESET);
 }
 
-/* It cannot say that it goes on by the companion; bytes come there only if all before them was taken. */
+/*
+ * A dead sender cannot report that it goes on by TCP; bytes come there only if everything before
+ * them was taken.
+ */
 Test(rx_end, lost_and_the_tcp_socket_goes_on)
 {
 	on_ring(&at_once, 5);
@@ -67,7 +71,10 @@ Test(rx_end, lost_and_the_tcp_socket_goes_on)
 	cr_assert(rsk_rx_validate(&w.rx));
 }
 
-/* A sender on the ring has sent by the companion, and said nothing: those bytes are not due, and no news any more. */
+/*
+ * A sender on the ring has sent by TCP without a report: those bytes are not due yet, and are no
+ * further event.
+ */
 Test(rx_end, the_tcp_socket_is_ahead)
 {
 	on_ring(&at_once, 5);
@@ -80,7 +87,7 @@ Test(rx_end, the_tcp_socket_is_ahead)
 	cr_assert_not(rsk_rx_ready(&w.rx));
 	cr_assert_eq(send_some(10), 10);
 	cr_assert_eq(recv_some(30), 10);
-	/* It says so: now they are. */
+	/* It reports that: now they are due. */
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(recv_some(4096), 70);
@@ -88,7 +95,10 @@ Test(rx_end, the_tcp_socket_is_ahead)
 	cr_assert(rsk_rx_validate(&w.rx));
 }
 
-/* That was of one promotion. In the next one the companion is silent, and its end, or a reset, is news. */
+/*
+ * That held for one promotion. In the next one the TCP socket is silent, so its end, or a reset, is
+ * an event.
+ */
 Test(rx_end, the_tcp_socket_is_ahead_no_more)
 {
 	on_ring(&at_once, 5);
@@ -108,7 +118,10 @@ Test(rx_end, the_tcp_socket_is_ahead_no_more)
 	cr_assert_not(w.rx.tcp_ahead, "nobody would listen for the companion's end");
 }
 
-/* Who waits for readiness is told: the kernel shows the companion's bytes, and this end is on it. */
+/*
+ * A waiter for readiness is notified: the kernel shows the bytes on the TCP socket, and this end
+ * reads there.
+ */
 Test(rx_end, lost_and_the_tcp_socket_shows_more)
 {
 	on_ring(&at_once, 5);
@@ -123,7 +136,10 @@ Test(rx_end, lost_and_the_tcp_socket_shows_more)
 	cr_assert_eq(recv_some(4096), 70);
 }
 
-/* It has said how much it put, not all of that has come, and what follows it comes: a byte would be missing between. */
+/*
+ * It has reported how much it put, and not all of that has come. Bytes that follow would leave a
+ * gap before them.
+ */
 Test(rx_end, lost_and_something_is_missing_before_more)
 {
 	for (int looks = 0; looks < 2; looks++) {
@@ -149,7 +165,7 @@ Test(rx_end, who_ended_in_order_is_believed_when_all_is_here)
 {
 	on_ring(&at_once, 3);
 	cr_assert_eq(send_some(100), 100);
-	w.rx.last_cell = w.tx.ring.next; /* ENDING */
+	w.rx.last_cell = w.tx.ring.next; /* from ENDING */
 	w.wire.end = true;
 	rsk_rx_lose(&w.rx);
 	cr_assert_eq(recv_some(4096), 100);
@@ -173,7 +189,8 @@ Test(rx_end, who_ended_in_order_but_something_is_missing)
 Test(rx_end, a_last_word_is_an_end_whoever_is_dead)
 {
 	on_ring(&at_once, 3);
-	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0); /* it hears that the ring is known */
+	/* it learns that its ring command was received */
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(send_some(100), 100);
 	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 	w.wire.end = true;
@@ -205,7 +222,7 @@ Test(rx_end, behind_the_tcp_socket_error_is_the_end)
 {
 	static const int errs[] = { -ECONNRESET, -ETIMEDOUT, -EPIPE };
 
-	/* The peer lives, and its rail: no word of it will come. */
+	/* The peer and its rail live: no further slot will come. */
 	for (int i = 0; i < 3; i++) {
 		on_ring(&at_once, 3);
 		cr_assert_eq(send_some(100), 100);
@@ -214,7 +231,7 @@ Test(rx_end, behind_the_tcp_socket_error_is_the_end)
 		w.wire.end = true;
 		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
 		rsk_rx_check_tcp(&w.rx, &w.wire.c);
-		w.wire.err = 0; /* looked at, it is the kernel's no more */
+		w.wire.err = 0; /* read once, it is cleared in the kernel */
 		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_TCP);
 		cr_assert_eq(recv_some(4096), 50);
 		cr_assert_eq(recv_some(10), errs[i]);
@@ -227,7 +244,10 @@ Test(rx_end, behind_the_tcp_socket_error_is_the_end)
 
 Test(rx_end, an_error_in_the_middle_of_a_call_is_for_the_next)
 {
-	/* Between the bytes of the ring, a look at the companion, and its read, wherever the reset comes. */
+	/*
+	 * Between the bytes of the ring, a check of the TCP socket and a read from it: the reset
+	 * may come at any point.
+	 */
 	for (uint32_t late = 1; late < 6; late++) {
 		ssize_t n;
 
@@ -253,9 +273,9 @@ Test(rx_end, an_error_that_somebody_else_was_told)
 	w.wire.end = true;
 	cr_assert_eq(recv_some(100), 100);
 	cr_assert_eq(recv_some(10), -EAGAIN);
-	rsk_rx_told(&w.rx, -EHOSTUNREACH); /* of a packet: nothing has ended */
+	rsk_rx_told(&w.rx, -EHOSTUNREACH); /* about a packet: nothing has ended */
 	cr_assert_eq(recv_some(10), -EAGAIN);
-	rsk_rx_told(&w.rx, -ECONNRESET); /* to a send, or as SO_ERROR */
+	rsk_rx_told(&w.rx, -ECONNRESET); /* by a send, or as SO_ERROR */
 	cr_assert_eq(recv_some(10), 0);
 	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_TCP);
 }
@@ -275,7 +295,7 @@ Test(rx_end, on_tcp_a_dead_peer_is_what_the_kernel_says)
 	cr_assert_eq(recv_some(4096), 0);
 }
 
-/* ---- does the companion's end count: rsk_rx_end() ---- */
+/* ---- does the end of the TCP socket count: rsk_rx_end() ---- */
 
 Test(rx_end, the_end_is_behind_what_is_on_its_way)
 {
@@ -283,12 +303,12 @@ Test(rx_end, the_end_is_behind_what_is_on_its_way)
 	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
 	cr_assert_eq(send_some(100), 100);
 	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND, "there are bytes, and no last word");
-	w.dark = true; /* a slot that has not come, with the end behind it */
+	w.dark = true; /* a slot that has not come, followed by the end */
 	cr_assert_eq(send_some(100), 100);
 	w.dark = false;
 	cr_assert_eq(rsk_tx_fin(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
-	memcpy(w.segment[1], w.window[0], BYTES); /* there it is */
+	memcpy(w.segment[1], w.window[0], BYTES); /* now it has come */
 	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_HERE);
 	cr_assert_eq(rsk_rx_pending(&w.rx, NULL), 200);
 	cr_assert_eq(recv_some(150), 150);
@@ -310,7 +330,7 @@ Test(rx_end, a_last_word_that_is_not_whole_is_none)
 	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
 }
 
-/* A byte of a slot that has not landed. */
+/* Damages a byte of the slot, as if it had not landed, or restores it. */
 static void spoil(uint64_t index, bool on)
 {
 	static uint8_t was;
@@ -321,7 +341,7 @@ static void spoil(uint64_t index, bool on)
 	*last = on ? (uint8_t)~was : was;
 }
 
-/* Who looks at a slot that stays torn is told in the end: recv has to say what is wrong with it. */
+/* A slot that stays torn is reported as ready in the end: recv has to return the error. */
 Test(rx_end, a_torn_slot_shows_when_it_is_stuck)
 {
 	uint64_t at;
@@ -337,7 +357,7 @@ Test(rx_end, a_torn_slot_shows_when_it_is_stuck)
 	cr_assert_eq(rsk_rx_pending(&w.rx, NULL), 100);
 	cr_assert_eq(recv_some(100), 100);
 
-	/* Looks at that one do not count for the next one. */
+	/* Checks of that slot do not count for the next one. */
 	at = w.rx.ring.next;
 	cr_assert_eq(send_some(100), 100);
 	spoil(at, true);
@@ -346,7 +366,7 @@ Test(rx_end, a_torn_slot_shows_when_it_is_stuck)
 	cr_assert_gt(looks, 40);
 }
 
-/* One that others lie before of is on its way, however often these are looked at. */
+/* A slot with others before it is under way, however often those are checked. */
 Test(rx_end, a_torn_slot_behind_others_is_never_counted)
 {
 	uint64_t behind;
@@ -414,7 +434,10 @@ Test(tx_end, what_has_arrived_is_remembered_for_who_cannot_ask)
 	cr_assert_eq(send_some(20), -EAGAIN);
 	w.unheard = false;
 	cr_assert(rsk_tx_secure(&w.tx));
-	/* A child's rail is mute, and no credit may come as long as the peer is one, too. */
+	/*
+	 * A child's rail carries nothing, and no credit may come as long as the peer is a child,
+	 * too.
+	 */
 	w.unheard = true;
 	cr_assert_eq(send_some(20), 20);
 	cr_assert_eq(recv_some(100), 100);

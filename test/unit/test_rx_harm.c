@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A hostile sender, which knows the key: what no honest one puts ends the stream, whoever looks, and no call of the
- * receiver goes on for as long as the sender likes.
+ * test_rx_harm.c - tests a receiver against a hostile sender, which knows the key: a slot that no
+ * honest sender puts ends the stream, for every kind of read, and no call of the receiver lasts as
+ * long as the sender likes.
  */
 #include <sched.h>
 #include <signal.h>
@@ -14,7 +15,7 @@
 
 #define PEEKS 200 /* more than any repair takes */
 
-/* A fabric where what is put is there at once, as shared memory is. */
+/* A fabric whose puts land at once, as in shared memory. */
 static struct rsk_fabric_ops sync_ops;
 
 static void on_sync_ring(void)
@@ -24,7 +25,7 @@ static void on_sync_ring(void)
 	on_ring(&sync_ops, 0);
 }
 
-/* What the sender can write anywhere in the ring @at: a slot of its own making. */
+/* Writes a slot of the sender's own making into the ring at @ring. */
 static void forge_at(uint8_t *ring, uint64_t index, uint16_t kind, uint32_t len, uint64_t spoil)
 {
 	struct rsk_slot_head head = { .index = index, .len = len, .kind = kind };
@@ -55,7 +56,7 @@ static ssize_t look_some(size_t len, bool peek)
 	return rsk_rx_recv(&w.rx, &w.wire.c, &cur, peek, true);
 }
 
-/* What it comes to, if it is asked again and again; -EAGAIN while it says that there is something: for ever. */
+/* The final result of repeated calls; -EAGAIN if the receiver reports readiness for ever. */
 static ssize_t in_the_end(bool peek)
 {
 	ssize_t n = -EAGAIN;
@@ -110,7 +111,7 @@ Test(rx_harm, a_hash_that_stays_wrong)
 		}
 }
 
-/* Where puts are on the way for a while it is asked for again, also by who only peeks. */
+/* Where puts take time the slot is requested again, also by a reader that only peeks. */
 Test(rx_harm, a_hash_that_stays_wrong_is_asked_for_again)
 {
 	on_ring(&at_once, 0);
@@ -120,7 +121,7 @@ Test(rx_harm, a_hash_that_stays_wrong_is_asked_for_again)
 	cr_assert_gt(w.rx.own_word.repair, 0);
 }
 
-/* What is read of a broken rail's ring ends before what is none. */
+/* The scan of a broken rail's ring ends at the first invalid slot. */
 Test(rx_harm, a_broken_rail_is_scanned_to_what_is_none)
 {
 	uint64_t pos, cell, end;
@@ -137,7 +138,7 @@ Test(rx_harm, a_broken_rail_is_scanned_to_what_is_none)
 	cr_assert_eq(recv_some(4096), 5);
 }
 
-/* ---- a sender that answers each word at once ---- */
+/* ---- a sender that answers each control word at once ---- */
 
 static struct {
 	struct rsk_fabric_ops ops;
@@ -153,7 +154,10 @@ static void say(uint32_t what, uint64_t pos, uint64_t cells)
 	memcpy(w.segment[1] + WORD_TX, &m, sizeof(m));
 }
 
-/* It watches: go to the ring, and from there back at once. Then: may I? */
+/*
+ * Answers WATCHING with a switch to the ring and a fallback right behind it; after that it proposes
+ * again.
+ */
 static int answer(struct rsk_rail *rail, uint64_t off, size_t len)
 {
 	struct rsk_slot_command cmd = { .pos = w.rx.pos, .what = RSK_COMMAND_FALLBACK_TX };
@@ -193,7 +197,7 @@ Test(rx_harm, a_path_that_changes_all_the_time_is_no_reason_to_stay)
 		w.rail[1].ops = &flip.ops;
 		flip.gen = w.rx.gen;
 		flip.turns = 0;
-		/* It moves to the companion; then it is asked again, in this very call. */
+		/* The sender falls back to TCP; then it proposes again, in this very call. */
 		cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 		look_some(4096, peek);
 		cr_assert_gt(flip.turns, 2, "it did not begin");
@@ -201,7 +205,7 @@ Test(rx_harm, a_path_that_changes_all_the_time_is_no_reason_to_stay)
 	}
 }
 
-/* ---- another process, that writes all the time ---- */
+/* ---- another process that writes all the time ---- */
 
 static _Noreturn void write_for_ever(uint8_t *ring, const _Atomic(uint64_t) *near)
 {
@@ -212,7 +216,7 @@ static _Noreturn void write_for_ever(uint8_t *ring, const _Atomic(uint64_t) *nea
 	}
 }
 
-/* Whatever is there when it is looked at: each look ends, within bounds, with a machine in order. */
+/* Whatever is there when it is checked: each check ends, within bounds, with a valid machine. */
 Test(rx_harm, written_meanwhile, .timeout = 60)
 {
 	struct shared {
@@ -258,7 +262,7 @@ Test(rx_harm, written_meanwhile, .timeout = 60)
 	munmap(shared, sizeof(*shared));
 }
 
-/* ---- commands that are not this promotion's, or not of this position ---- */
+/* ---- commands of another promotion, or of another position ---- */
 
 static void command(uint64_t index, uint64_t pos, uint32_t what, uint32_t gen)
 {
@@ -289,7 +293,7 @@ Test(rx_harm, commands_of_another_promotion_or_position)
 			cr_assert_eq(recv_some(10), -EPROTO, "command %u, %zu", what, i);
 			cr_assert_not(w.rx.fin);
 		}
-	/* Those of this one are applied. */
+	/* Those of this promotion are applied. */
 	on_ring(&at_once, 7);
 	command(w.rx.ring.next, w.rx.pos, RSK_COMMAND_FIN, w.rx.gen);
 	cr_assert_eq(recv_some(10), 0);
@@ -298,7 +302,7 @@ Test(rx_harm, commands_of_another_promotion_or_position)
 	command(w.rx.ring.next, w.rx.pos, RSK_COMMAND_FALLBACK_TX, w.rx.gen);
 	cr_assert_eq(recv_some(10), -EAGAIN);
 	cr_assert_eq(w.rx.state, RSK_RX_TCP);
-	/* The answer to a word that was not said is none. */
+	/* An answer to a control word that was not sent is an error. */
 	on_ring(&at_once, 7);
 	command(w.rx.ring.next, w.rx.pos, RSK_COMMAND_RETRANSMIT, w.rx.gen);
 	cr_assert_eq(recv_some(10), -EPROTO);
@@ -317,7 +321,7 @@ Test(rx_harm, an_answer_to_another_rest)
 	}
 }
 
-/* Words of the sender: of a promotion that is none of ours the ring is not entered. */
+/* Control words of the sender for another promotion do not switch the receiver to the ring. */
 Test(rx_harm, words_of_another_promotion)
 {
 	for (int i = 0; i < 4; i++) {
@@ -335,7 +339,10 @@ Test(rx_harm, words_of_another_promotion)
 	}
 }
 
-/* Words of the receiver, the same: what was said to another proposal is no answer to this one. */
+/*
+ * The same for control words of the receiver: the answer to another proposal does not count for
+ * this one.
+ */
 Test(rx_harm, answers_to_another_promotion)
 {
 	for (int i = 0; i < 3; i++) {

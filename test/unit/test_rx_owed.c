@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A rail broke, or the sender is gone: is anything missing before the end that the companion shows? The sender says how
- * far it had put; it may be killed before it has repeated that, or before it can say so.
+ * test_rx_owed.c - tests what is missing before the end of the TCP socket when a rail broke or the
+ * sender is gone. The sender reports how far it had put; it may be killed before it has repeated
+ * that, or before it can report it.
  */
 #include "way_kit.h"
 
-/* 100 bytes came by the ring, 100 more were put that did not, and it broke. Returns what the sender says of that. */
+/*
+ * 100 bytes came by the ring, 100 more were put and did not arrive, and the rail broke. Returns
+ * what the sender reports.
+ */
 static uint64_t broken_with_bytes_missing(uint64_t *pos, uint64_t *cell)
 {
 	on_ring(&at_once, 10);
@@ -54,7 +58,10 @@ Test(rx_owed, all_is_repeated)
 	cr_assert_eq(recv_some(4096), 0);
 }
 
-/* Its end is here, and what it says of what it owes is not: that may be nothing, or more than has come. */
+/*
+ * The end has come, and the report of the missing bytes has not: those may be none, or more than
+ * have come.
+ */
 Test(rx_owed, the_end_waits_for_what_is_owed)
 {
 	for (int missing = 0; missing < 2; missing++) {
@@ -85,7 +92,10 @@ Test(rx_owed, nobody_said_what_is_owed)
 	cr_assert_eq(recv_some(4096), -ECONNRESET);
 }
 
-/* Both were on TCP when it broke: its end is one whoever is dead, and whatever is said. */
+/*
+ * Both were on TCP when the rail broke: the end is a clean one, even if the sender is dead, and
+ * whatever is reported.
+ */
 Test(rx_owed, nothing_is_owed_to_who_was_not_on_the_ring)
 {
 	uint64_t pos, cell;
@@ -102,7 +112,7 @@ Test(rx_owed, nothing_is_owed_to_who_was_not_on_the_ring)
 	cr_assert_eq(recv_some(4096), 0);
 }
 
-/* It watches: the ring's beginning, and what was put behind it, may be what did not come. */
+/* The receiver watches: the start of the ring, and what was put there, may be what did not come. */
 Test(rx_owed, killed_in_the_middle_of_a_promotion)
 {
 	for (int in_order = 0; in_order < 2; in_order++) {
@@ -121,7 +131,10 @@ Test(rx_owed, killed_in_the_middle_of_a_promotion)
 	}
 }
 
-/* Its reader, asked how far it has read, has no such stream any more: nothing is repeated, and nobody waits. */
+/*
+ * The reader, asked for its position, does not have the stream any more: nothing is repeated, and
+ * the sender does not wait.
+ */
 Test(rx_owed, forgotten_by_its_reader)
 {
 	uint64_t pos, cell;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A receiver that ends a promotion by itself (rsk_rx_pause(), around a fork), and what may come after that. */
+/*
+ * test_rx_pause.c - tests a receiver that ends a promotion by itself (rsk_rx_pause(), around a
+ * fork), and what may come after that.
+ */
 #include "way_kit.h"
 
 static _Atomic(uint64_t) ended;
 
-/* All that came by the ring is read, and the receiver has left it. */
+/* All that came by the ring is read, and the receiver has left the ring. */
 static void paused(void)
 {
 	on_ring(&at_once, 10);
@@ -37,7 +40,10 @@ Test(rx_pause, one_that_leaves_after_that_is_no_broken_peer)
 	cr_assert_eq(recv_some(4096), 40);
 	cr_assert_eq(rsk_rx_fall_back(&w.rx, false, &again), 0);
 	cr_assert_not(again);
-	/* It names a position behind newer bytes of the companion, and a slot that nobody reads. */
+	/*
+	 * The command names a position behind newer bytes on TCP, and a slot that is not read any
+	 * more.
+	 */
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(w.tx.state, RSK_TX_TCP);
 	cr_assert_eq(send_some(5), 5);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a peek shows of a stream that lies on both paths: bytes of TCP that nobody has read yet, those of the ring
- * behind them, and those of TCP that were sent when the ring was left again. As often as it is asked for, and nothing
- * is taken.
+ * test_rx_peek.c - tests what a peek returns for a stream that lies on both paths: unread bytes of
+ * TCP, those of the ring behind them, and those that were sent by TCP after the fallback. It may be
+ * repeated, and consumes nothing.
  */
 #include "way_kit.h"
 
@@ -12,7 +12,7 @@ static uint8_t in[4096];
 
 static ssize_t peek(size_t len)
 {
-	/* Small pieces: what is shown goes on within one. */
+	/* Small runs: the result crosses their boundaries. */
 	struct iovec iov[5] = {
 		{ in, 2 }, { in + 2, 0 }, { in + 2, 9 }, { in + 11, 4 }, { in + 15, 4000 }
 	};
@@ -33,7 +33,7 @@ static ssize_t peek(size_t len)
 	return got;
 }
 
-/* @a of TCP, @b of the ring, @c of TCP; up to @len of them. */
+/* Expects @a bytes of TCP, @b of the ring, @c of TCP; up to @len of them. */
 static void shows(size_t len, size_t a, size_t b, size_t c)
 {
 	size_t all = a + b + c < len ? a + b + c : len;
@@ -43,7 +43,7 @@ static void shows(size_t len, size_t a, size_t b, size_t c)
 		cr_assert_eq(in[i], i >= all ? 0 : i < a || i >= a + b ? 'c' : 'r', "at %zu", i);
 }
 
-/* @before bytes lie there when the sender goes to the ring. */
+/* @before bytes are unread when the sender goes to the ring. */
 static void to_the_ring(size_t before)
 {
 	world_init(&far, 5);
@@ -65,7 +65,7 @@ Test(rx_peek, all_three_parts)
 	cr_assert_eq(send_some(9), 9);
 	for (size_t len = 1; len < 30; len++)
 		shows(len, 5, 7, 9);
-	/* Nothing was taken. */
+	/* Nothing was consumed. */
 	cr_assert_eq(w.wire.out, 0u);
 	cr_assert_eq(recv_some(4096), 21);
 	cr_assert_eq(w.wire.out, 14u);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A receiver that rests (stream/ring/rx_quiesce.c): what it has to read of what came by the ring,
- * and what it leaves to the companion; what its sender answers.
+ * test_rx_quiesce.c - tests a receiver that quiesces (stream/ring/rx_quiesce.c): what it has to read from
+ * the ring, what it leaves to the TCP socket, and what its sender answers.
  */
 #include "way_kit.h"
 
-/* So much by the ring, of which so much is read; then it rests. */
+/* Puts @put_len bytes by the ring, reads @read_len of them, and quiesces the receiver. */
 static void quiesced(size_t put_len, size_t read_len)
 {
 	on_ring(&far, 10);
@@ -38,7 +38,7 @@ Test(rx_rest, one_that_quiesces_has_all_that_is_unread_from_the_companion)
 	cr_assert_eq(send_some(5), 5);
 	cr_assert_eq(w.wire.in, 10 + 70 + 5);
 	cr_assert_eq(recv_some(4096), 75);
-	/* And back to the ring, behind a word of both that it may. */
+	/* Back to the ring, after both ends have agreed again. */
 	cr_assert_eq(rsk_tx_propose(&w.tx), 0);
 	cr_assert_eq(recv_some(1), -EAGAIN);
 	answer();
@@ -62,7 +62,7 @@ Test(rx_rest, whose_sender_had_moved_is_read_here)
 {
 	on_ring(&far, 10);
 	cr_assert_eq(send_some(100), 100);
-	w.dark = true; /* it is on its way */
+	w.dark = true; /* under way */
 	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EAGAIN);
 	w.dark = false;
 	w.tx.acked = true;
@@ -119,7 +119,7 @@ Test(rx_rest, an_answer_that_was_not_asked_for_is_refused)
 	cr_assert(rsk_rx_validate(&w.rx));
 }
 
-/* What a child does with the machines, which are its parent's too, takes nothing away from that one. */
+/* A child works on a copy of its parent's machines, and takes nothing away from the parent. */
 Test(rx_rest, a_child_changes_nothing)
 {
 	on_ring(&far, 10);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_sessions.c - what is held for a stream is given back once: by word, with its process, or when nobody used it. */
+/*
+ * test_sessions.c - tests that what is held for a stream is given back once: on request, with its
+ * process, or when it was never used.
+ */
 #include "sessions.h"
 
 #include <errno.h>
@@ -112,7 +115,7 @@ Test(sessions, a_process_has_so_many)
 	cr_assert_eq(released, RSK_SESSIONS_MOST_OF_ONE + 1);
 }
 
-/* Against a table that is plain. */
+/* Compares with a plain table. */
 Test(sessions, random_walk)
 {
 	enum {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the fabric of one host does at the peer's memory but put: fetch, and change a word. */
+/*
+ * test_shm.c - tests the operations of the shared memory fabric on the peer's memory other than
+ * put: get, and atomic changes of a word.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -10,7 +13,7 @@
 #define THREADS 4
 #define ROUNDS 50000u
 
-/* The mapping of a process, and the peer's of it. */
+/* The mapping of a process, and the peer's mapping of the same memory. */
 static struct rsk_seg here, there;
 static uint64_t word_off;
 

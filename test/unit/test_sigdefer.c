@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_sigdefer.c - the handler in front of the application's, with real signals: what meets a
- * critical section is run at its end, once, whole; everything else is as if nobody stood in
- * front.
+ * test_sigdefer.c - tests the signal trampoline in front of the application's handlers, with real
+ * signals. A signal that arrives in a signal-deferred section runs at its end, once and complete;
+ * everything else is as without the trampoline.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "sigdefer.h"
 #include "real.h"
 
-/* What the front handler finds around itself in the library. */
+/* What the trampoline needs from the rest of the library. */
 struct rsk_real rsk_real;
 __thread uint32_t rsk_direct;
 static const struct rsk_host host = { .guard_pending = rsk_trampoline_pending };
@@ -35,7 +35,7 @@ static void setup(void)
 
 TestSuite(guard, .init = setup, .timeout = 20);
 
-/* ---- handlers that write down what they saw ---- */
+/* ---- handlers that record what they saw ---- */
 
 struct seen {
 	int sig, value, code;
@@ -139,8 +139,8 @@ Test(guard, signal_waits_for_the_outermost_end)
 }
 
 /*
- * The kernel keeps realtime signals in order, each with its value; we must not lose or reorder
- * one.
+ * The kernel keeps realtime signals in order, each with its value; the library must not lose or
+ * reorder one.
  */
 Test(guard, many_signals_come_whole_and_in_order)
 {
@@ -199,7 +199,7 @@ Test(guard, mask_is_as_before)
 		cr_assert_eq(sigismember(&before, sig), sigismember(&after, sig), "signal %d", sig);
 }
 
-/* The kernel has no room to queue it: it must come all the same. */
+/* The kernel has no room to queue the signal: it must be delivered all the same. */
 Test(guard, no_room_to_queue)
 {
 	struct rlimit none = { 0, 0 };
@@ -221,7 +221,7 @@ static void leave(int sig, siginfo_t *info, void *context)
 	siglongjmp(out, 1);
 }
 
-/* A fault of the section itself cannot wait: the instruction would be run again for ever. */
+/* A fault in the section itself cannot wait: the instruction would be repeated for ever. */
 Test(guard, fault_runs_at_once)
 {
 	struct sigaction act = { .sa_sigaction = leave, .sa_flags = SA_SIGINFO | SA_NODEFER };
@@ -239,7 +239,7 @@ Test(guard, fault_runs_at_once)
 	rsk_sigdefer_depth = 0;
 }
 
-/* The same signal sent by somebody is no fault. */
+/* The same signal sent by a process is no fault. */
 Test(guard, sent_segv_waits)
 {
 	install(SIGSEGV, SA_SIGINFO);
@@ -266,7 +266,7 @@ Test(guard, old_action_is_the_applications)
 	cr_assert_eq(old.sa_flags & (int)(SA_RESETHAND | SA_RESTART | SA_SIGINFO),
 		     (int)(SA_RESETHAND | SA_RESTART));
 	cr_assert_eq(sigismember(&old.sa_mask, SIGWINCH), 1);
-	/* Its own struct for both, as programs do that put back what was. */
+	/* One struct for both arguments, as in programs that restore the former action. */
 	old.sa_handler = SIG_IGN;
 	cr_assert_eq(rsk_trampoline_sigaction(SIGUSR1, &old, &old, true), 0);
 	cr_assert(old.sa_handler == note_plain);
@@ -290,7 +290,8 @@ Test(guard, resethand_runs_once_even_when_put_off)
 {
 	struct sigaction old;
 
-	install(SIGWINCH, (int)(SA_SIGINFO | SA_RESETHAND)); /* its default action is nothing */
+	/* the default action is to ignore it */
+	install(SIGWINCH, (int)(SA_SIGINFO | SA_RESETHAND));
 	rsk_sigdefer_enter();
 	raise(SIGWINCH);
 	rsk_sigdefer_exit();
@@ -301,7 +302,7 @@ Test(guard, resethand_runs_once_even_when_put_off)
 	cr_assert(old.sa_handler == SIG_DFL);
 }
 
-/* In a vfork child: the kernel learns the plain handler, our table stays the parent's. */
+/* In a vfork child: the kernel gets the plain handler, and the table stays the parent's. */
 Test(guard, untracked_is_plain)
 {
 	struct sigaction act = { .sa_handler = note_plain }, kernel;
@@ -330,7 +331,7 @@ Test(guard, onstack_and_mask_are_kept)
 	cr_assert_eq(n_seen, 1);
 }
 
-/* ---- a storm ---- */
+/* ---- a storm of signals ---- */
 
 #define STORM 2000
 
@@ -353,7 +354,9 @@ static void *storm_main(void *p)
 {
 	struct storm *s = p;
 
-	/* Where it sends faster than they are handled the other thread gets to nothing else. */
+	/*
+	 * A limit: if it sends faster than signals are handled, the other thread makes no progress.
+	 */
 	while (!s->stop && storm_total < STORM)
 		if (pthread_kill(s->target, s->sent % 2 ? SIGUSR1 : SIGRTMIN + 2) == 0)
 			s->sent++;
@@ -361,8 +364,8 @@ static void *storm_main(void *p)
 }
 
 /*
- * Another thread sends as fast as it can while this one goes in and out of sections. Not with
- * SA_NODEFER: handlers would pile up until the stack ends, whoever calls them.
+ * Another thread sends as fast as it can while this one enters and leaves sections. Not with
+ * SA_NODEFER: handlers would pile up until the stack overflows, with or without the library.
  */
 Test(guard, storm_never_runs_inside)
 {

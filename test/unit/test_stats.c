@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_stats.c - the statistics segment: records through their life, many writers,
- * forks, the dead, junk in it.
+ * test_stats.c - tests the statistics segment: records from allocation to reuse, many writers,
+ * forks, dead processes, junk in it.
  */
 #include "stats.h"
 #include "stats_json.h"
@@ -52,7 +52,7 @@ static bool is_recorded(const struct rsk_stats_stream *rec)
 	return rec >= seg->stream && rec < seg->stream + RSK_STATS_STREAMS;
 }
 
-/* Invariants that hold whenever nobody is inside a call. */
+/* Invariants that hold whenever no thread is inside a call. */
 static void validate(void)
 {
 	const struct rsk_stats_segment *seg = rsk_stats_segment();
@@ -154,7 +154,7 @@ Test(stats, all_records_and_one_more)
 	validate();
 }
 
-#define WINDOW 256u /* stats.c */
+#define WINDOW 256u /* as in stats.c */
 
 Test(stats, closed_records_come_last_and_in_order)
 {
@@ -163,7 +163,7 @@ Test(stats, closed_records_come_last_and_in_order)
 
 	rsk_stats_stream_put(second, 2);
 	rsk_stats_stream_put(first, 3);
-	/* What has been closed stays to be seen until the window is gone round. */
+	/* Closed records stay readable until the window was used once around. */
 	for (unsigned int i = 2; i < WINDOW; i++) {
 		struct rsk_stats_stream *s = stream(i, i);
 
@@ -172,7 +172,7 @@ Test(stats, closed_records_come_last_and_in_order)
 	}
 	cr_assert_eq(stream(1, 1), first);
 	cr_assert_eq(stream(1, 1), second);
-	/* Half of it is open: for the rest there is another one. */
+	/* Half of the window is open: the rest gets another window. */
 	for (unsigned int i = 2; i < WINDOW; i++) {
 		struct rsk_stats_stream *s = stream(i, i);
 
@@ -206,7 +206,7 @@ static void *open_and_close(void *arg)
 		struct rsk_stats_stream **at = &held[i * 7 % 32];
 
 		if (*at) {
-			/* Nobody else may have been given this record meanwhile. */
+			/* No other thread may have been given this record meanwhile. */
 			if ((*at)->tx_slots != 1)
 				(*bad)++;
 			rsk_stats_stream_put(*at, i);
@@ -291,7 +291,7 @@ static int child_run(int (*fn)(void *), void *arg)
 	return status;
 }
 
-/* Nothing of the parent's segment is there, and what it makes is another one. */
+/* A child has nothing of the parent's segment, and the one that it makes is new. */
 static int child_counts(void *arg)
 {
 	const struct rsk_stats_segment *parents = arg;
@@ -432,7 +432,10 @@ Test(stats_none, the_descriptor_is_placed)
 	cr_assert_eq(before, after);
 }
 
-/* A wish is of one life of the record: the next stream that gets it has another, and no wish. */
+/*
+ * An operator request is for one generation of the record: the next stream that gets the record has
+ * another one, and no request.
+ */
 Test(stats, a_wish_is_for_one_stream)
 {
 	struct rsk_stats_stream *s = stream(1, 1000), *again = NULL;
@@ -467,6 +470,6 @@ Test(stats, numbers_of_wishes_and_lives_go_round)
 
 	cr_assert_eq(rsk_stats_request_next(last, RSK_REQUEST_DEMOTE),
 		     (uint64_t)UINT32_MAX << 32 | RSK_REQUEST_DEMOTE);
-	/* 0 is a library that knows no wishes. */
+	/* 0 means a library without operator requests. */
 	cr_assert_eq(rsk_stats_request_next_generation(last), UINT64_C(1) << 32);
 }

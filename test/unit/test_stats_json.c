@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_stats_json.c - records as JSON, the line written at exit, and the reason table. */
+/* test_stats_json.c - tests records as JSON, the line written at exit, and the table of reasons. */
 #include "stats.h"
 #include "stats_json.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_symbols.c - the table, the library's exports, libc and the documentation name the same
- * symbols; and nothing inside the library calls a libc name that the library itself defines.
+ * test_symbols.c - tests that the symbol table, the library's exports, libc and the documentation
+ * name the same symbols, and that nothing inside the library calls a libc name that the library
+ * itself defines.
  */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
@@ -162,9 +163,9 @@ Test(symbols, docs_are_made_of_the_table)
 /* ---- stray calls ---- */
 
 /*
- * A reference to a table's name is wrong in every object, the one that defines it included: a
- * preloaded library's own call would come back to its hook. Looks at the relocations of what is
- * loaded, not of debug information.
+ * A reference to a name of the table is wrong in every object, the one that defines it included: a
+ * call from a preloaded library would come back to its own hook. Checks the relocations of loaded
+ * sections, not of debug information.
  */
 static void no_stray_calls(const char *path)
 {
@@ -204,7 +205,7 @@ Test(symbols, nothing_inside_calls_a_hooked_name)
 	free(objects);
 }
 
-/* The library asks nothing of anybody but libc. */
+/* The library depends on libc only. */
 Test(symbols, library_needs_libc_only)
 {
 	struct elf e = elf_open(env("LIBRSOCK"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_sys.c - the raw system calls: results as libc's, errors as -errno, errno untouched. */
+/* test_sys.c - tests the raw system calls: libc's results, errors as -errno, errno untouched. */
 #include <rsock/sys.h>
 
 #include <criterion/criterion.h>
@@ -91,7 +91,7 @@ Test(sys, memory)
 	cr_assert_eq(rsk_sys_madvise(p, 8192, MADV_NORMAL), 0);
 	cr_assert_eq(p[8191], 'z');
 	cr_assert_eq(rsk_sys_munmap(p, 8192), 0);
-	/* An offset beyond 32 bits arrives whole. */
+	/* An offset beyond 32 bits is not truncated. */
 	cr_assert_eq(rsk_sys_ftruncate(fd, (off_t)5 << 32), 0);
 	cr_assert_eq(rsk_sys_pwrite(fd, "q", 1, (off_t)4 << 32), 1);
 	p = rsk_sys_mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, (off_t)4 << 32);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_tool.c - what the tool makes of segments, good ones and others. */
+/* test_tool.c - tests the tool's output for statistics segments, valid and invalid ones. */
 #include "stats.h"
 
 #include <arpa/inet.h>
@@ -32,8 +32,8 @@ static struct rsk_stats_stream *stream(unsigned int port, uint64_t now_ns)
 }
 
 /*
- * Runs the tool.  Its output lies in *out until the next call; other tests run at the
- * same time, so that the segments of their processes show up as well.
+ * Runs the tool. Its output is in *out until the next call. Other tests run at the same time, so
+ * the segments of their processes appear as well.
  */
 static int tool(const char *args, const char **out)
 {
@@ -82,7 +82,7 @@ Test(tool, the_tool_shows_it, .timeout = 60)
 	cr_assert(strstr(out, " closed "), "%s", out);
 }
 
-/* Of a stream that has not looked for its addresses yet. */
+/* A stream that has not looked up its addresses yet: the tool finds them. */
 static void expect_named(int family, const char *at, const char *shown)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET };
@@ -112,7 +112,7 @@ static void expect_named(int family, const char *at, const char *shown)
 	snprintf(want, sizeof(want), "\"local\":\"%s:%u\",\"peer\":\"%s:%u\"", shown, here, shown,
 		 there);
 	cr_assert(strstr(out, want), "no %s in %s", want, out);
-	/* The number may be another's by now. */
+	/* The descriptor may belong to another file by now. */
 	rsk_stats_stream_put(s, 2000);
 	cr_assert_eq(tool(args, &out), 0);
 	cr_assert_null(strstr(out, want), "%s", out);
@@ -166,7 +166,7 @@ Test(tool, the_tool_shows_a_family_once, .timeout = 60)
 	close(hold[1]);
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert_eq(status, 0);
-	/* The child is gone, and with it what it had. */
+	/* The child is gone, and so is its segment. */
 	cr_assert_eq(tool("stat --json", &out), 0);
 	cr_assert_null(strstr(out, want), "%s", out);
 	cr_assert_null(strstr(out, childs), "%s", out);
@@ -185,7 +185,7 @@ Test(tool_alone, the_tool_believes_nothing, .timeout = 60)
 		cr_assert_geq(fds[i], 0);
 		cr_assert_eq(ftruncate(fds[i], (off_t)sizes[i]), 0);
 	}
-	/* So is a segment until it is made: nothing is wrong with it, and nothing in it yet. */
+	/* So is a segment under construction: it is valid, and has no contents yet. */
 	cr_assert_eq(tool("stat --json 2>&1", &out), 0);
 	cr_assert_eq(out[0], '{', "%s", out);
 	cr_assert_eq(pwrite(fds[1], "another", 8, 0), 8);
@@ -193,7 +193,7 @@ Test(tool_alone, the_tool_believes_nothing, .timeout = 60)
 	cr_assert(strstr(out, "not of this version"), "%s", out);
 	cr_assert(strstr(out, "\"streams\":["), "%s", out);
 
-	/* A good header and junk behind it. */
+	/* A valid header, followed by junk. */
 	cr_assert_eq(rsk_stats_init(NULL), 0);
 	seg = (struct rsk_stats_segment *)rsk_stats_segment();
 	for (unsigned int i = 0; i < RSK_STATS_PROCESSES; i++) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_tool_args.c - the tool's command lines, the numbers in them, and what a question is about. */
+/*
+ * test_tool_args.c - tests the tool's command lines, the numbers in them, and how a query selects
+ * streams.
+ */
 #include "rsock.h"
 #include "target.h"
 
@@ -8,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which options and words a command line has, as text: "0=5 w=x" and so on, "end 3" with what is left. */
+/*
+ * The options and words of a command line as text: "0=5 w=x" and so on, "end 3" with what is left.
+ */
 static const char *taken(const struct command *cmd, const char *const *words)
 {
 	char *argv[16] = { NULL };

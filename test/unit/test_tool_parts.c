@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_tool_parts.c - what the tool reads and writes, piece by piece. */
+/* test_tool_parts.c - tests what the tool reads and writes, part by part. */
 #include "library.h"
 #include "measure.h"
 #include "nettab.h"
@@ -42,14 +42,14 @@ Test(tool_parts, a_line_of_the_kernels_table)
 	cr_assert_eq(row.state, TCP_ESTABLISHED);
 	cr_assert_eq(row.uid, 1000);
 	cr_assert_eq(row.inode, 98765);
-	/* v4-mapped: the IPv4 stream that it is. */
+	/* v4-mapped: shown as the IPv4 stream that it is. */
 	cr_assert(parses(" 1: 0000000000000000FFFF00000100007F:0050 "
 			 "0000000000000000FFFF00000100007F:0051 08 0:0 0:0 0 0 0 7 x",
 			 &row));
 	cr_assert_eq(row.tuple.family, AF_INET);
 	cr_assert_arr_eq(row.tuple.local, here, 16);
 	cr_assert_eq(row.state, TCP_CLOSE_WAIT);
-	/* A listener on such an address has nobody as its peer. */
+	/* A listener on such an address has no peer. */
 	cr_assert(parses(" 2: 0000000000000000FFFF00000100007F:0050 "
 			 "00000000000000000000000000000000:0000 0A 0:0 0:0 0 0 0 7 x",
 			 &row));
@@ -61,7 +61,10 @@ Test(tool_parts, a_line_of_the_kernels_table)
 	cr_assert_eq(row.tuple.local[15], 1);
 }
 
-/* The files are no snapshot: the request and the socket of one connection, whichever comes first. */
+/*
+ * The files are no snapshot: they may show the request and the socket of one connection, in either
+ * order.
+ */
 Test(tool_parts, the_socket_of_a_connection_that_begins)
 {
 	for (int way = 0; way < 2; way++) {
@@ -141,7 +144,7 @@ static enum program_kind kind_of(const struct small_elf *e, size_t len)
 
 Test(tool_parts, what_a_program_is)
 {
-	/* glibc's in each of its names; whatever else there is, or will be, is another one's. */
+	/* glibc's loader under each of its names; every other name belongs to another libc. */
 	static const struct {
 		const char *interp;
 		enum program_kind kind;
@@ -343,7 +346,7 @@ Test(tool_parts, what_stands_in_a_processs_way)
 	cr_assert_eq(proc_finding(&p), FINDING_ZOMBIE);
 	proc_read(INT_MAX, &p);
 	cr_assert_eq(proc_finding(&p), FINDING_GONE);
-	proc_read(2, &p); /* kthreadd, or another's where there is a namespace of processes */
+	proc_read(2, &p); /* kthreadd, or any process inside a PID namespace */
 	cr_assert(p.there == (access("/proc/2/status", F_OK) == 0));
 }
 
@@ -359,7 +362,7 @@ Test(tool_parts, rates_between_two_looks)
 	then->opened_ns = now->opened_ns = 5;
 	then->tx_ring_bytes = 100;
 	now->tx_ring_bytes = 600;
-	then->rx_tcp_bytes = 900; /* written over by somebody: no rate */
+	then->rx_tcp_bytes = 900; /* overwritten by another process: no rate */
 	r = record_rates(&before, &after, now);
 	cr_assert_eq(r.tx_ring, 1000);
 	cr_assert_eq(r.rx_tcp, 0);
@@ -481,7 +484,7 @@ Test(tool_parts, the_order_of_the_table)
 	cr_assert_eq(top_take(&before, &now, (uint32_t)self + 1, TOP_SORT_RATE, &top), 0);
 	cr_assert_eq(top.count, 0);
 	top_free(&top);
-	/* Whatever stands in a record: a line of bounded length. */
+	/* Whatever is in a record: the line has a bounded length. */
 	memset(&second.stream[1].reason, 0xff, 5);
 	cr_assert_eq(top_take(NULL, &now, 0, TOP_SORT_REASON, &top), 0);
 	for (size_t i = 0; i < top.count; i++)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_tool_request.c - a wish in a stream's record, as the tool writes it and looks what becomes of it. */
+/*
+ * test_tool_request.c - tests an operator request in a stream's record: how the tool writes it, and
+ * how it sees the outcome.
+ */
 #include "rsock.h"
 #include "request.h"
 
@@ -14,7 +17,7 @@
 static struct rsk_stats_stream live, seen;
 static uint64_t word;
 
-/* A stream on the ring, which the tool has a copy of. */
+/* A stream on the ring, and the tool's copy of its record. */
 static void setup(void)
 {
 	memset(&live, 0, sizeof(live));
@@ -42,7 +45,7 @@ Test(tool_request, heard_then_done)
 	live.rx = RSK_PATH_TCP;
 	cr_assert_eq(request_check(&live, word), REQUEST_DONE);
 	live.reason = RSK_REASON_OPERATOR;
-	/* And back: one way by the ring is enough, where nothing goes the other one. */
+	/* Back to the ring: one direction by the ring is enough if the other one is idle. */
 	cr_assert_eq(request_put(&live, &seen, RSK_REQUEST_PROMOTE, &word), REQUEST_WAITING);
 	live.applied = word;
 	cr_assert_eq(request_check(&live, word), REQUEST_ASKED);
@@ -101,7 +104,10 @@ Test(tool_request, a_library_that_knows_none)
 	cr_assert_eq(live.request, 0);
 }
 
-/* A memfd of that name and size that is not sealed could shrink under us: it is no segment. */
+/*
+ * An unsealed memfd of that name and size could shrink while it is mapped: it is not taken for a
+ * segment.
+ */
 Test(tool_request, only_what_is_sealed_is_mapped)
 {
 	int fd = memfd_create(RSK_STATS_NAME, MFD_ALLOW_SEALING);

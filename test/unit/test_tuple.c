@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_tuple.c - canonical names of connection ends, and addresses as text. */
+/* test_tuple.c - tests canonical names of connection ends, and addresses as text. */
 #include "tuple.h"
 
 #include <arpa/inet.h>
@@ -152,7 +152,7 @@ Test(tuple, addresses_as_text)
 	cr_assert_str_eq(text, "-");
 	rsk_addr_text(AF_INET6, (const uint8_t[16]){ [15] = 1 }, 5201, text);
 	cr_assert_str_eq(text, "[::1]:5201");
-	/* Against libc, with groups that are often zero so that every "::" comes up. */
+	/* Compared with libc, with groups that are often zero so that every "::" occurs. */
 	for (int i = 0; i < 20000; i++) {
 		uint8_t addr[16] = { 0 };
 

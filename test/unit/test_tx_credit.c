@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What a receiver publishes of how far it has read, and what its sender believes of that. */
+/*
+ * test_tx_credit.c - tests the read position that a receiver publishes, and what its sender accepts
+ * of it.
+ */
 #include "way_kit.h"
 
 #define BOX (RSK_MAILBOX_FRAME_BYTES + (uint32_t)sizeof(struct rsk_mailbox_credit))
@@ -43,7 +46,7 @@ static void read_bytes(size_t n)
 	cr_assert_eq(rsk_rx_recv(&w.rx, &w.wire.c, &cur, false, false), (ssize_t)n);
 }
 
-/* As a get that is not torn has it. */
+/* As read by a get that is not torn. */
 static struct rsk_mailbox_credit looked_up(void)
 {
 	struct rsk_mailbox_credit is;
@@ -62,7 +65,10 @@ static enum rsk_mailbox_check looks(void)
 	return rsk_mailbox_check(w.segment[1] + CREDIT, BOX, &w.rx.key, &view);
 }
 
-/* A part of a slot moves the position, a whole one the cells, long before any word of it. */
+/*
+ * A part of a slot moves the position, and a whole one the cells, long before a control word
+ * reports it.
+ */
 Test(tx_credit, parts_of_slots_show)
 {
 	struct rsk_mailbox_credit is;
@@ -87,7 +93,7 @@ Test(tx_credit, parts_of_slots_show)
 	cr_assert(rsk_tx_validate(&w.tx) && rsk_rx_validate(&w.rx));
 }
 
-/* Whoever has the key says what he likes: what cannot be moves nothing. */
+/* A peer that has the key publishes any value: an impossible one changes nothing. */
 Test(tx_credit, what_cannot_be)
 {
 	struct rsk_mailbox_credit is, wrong[6];
@@ -120,7 +126,7 @@ Test(tx_credit, what_cannot_be)
 				  was.ring.credit == w.tx.ring.credit,
 			  "%d", i);
 	}
-	/* Of the promotion before, or one to come: nothing to do with this ring. */
+	/* Of the former promotion, or of a future one: it does not concern this ring. */
 	for (uint32_t gen = 1; gen < 5; gen += 2) {
 		wrong[0] = (struct rsk_mailbox_credit){ .pos = UINT64_MAX, .gen = gen };
 		cr_assert_eq(rsk_tx_credit(&w.tx, &wrong[0]), 0);
@@ -131,7 +137,9 @@ Test(tx_credit, what_cannot_be)
 	cr_assert_eq(rsk_tx_credit(&w.tx, &is), 0, "off the ring");
 }
 
-/* Nothing is published off the ring, and another epoch's mailbox begins empty, under its key. */
+/*
+ * Nothing is published off the ring, and the mailbox of another epoch starts empty, under its key.
+ */
 Test(tx_credit, of_this_ring_alone)
 {
 	uint64_t pos, cell;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A sender that is shut while it has bytes to repeat by the companion: its FIN comes behind the last of them. */
+/*
+ * test_tx_fin.c - tests a sender that is shut down while it has bytes to repeat by TCP: its FIN
+ * comes behind the last of them.
+ */
 #include "way_kit.h"
 
 #define BYTES_SENT 3000
 
-/* As shutdown() does, where the companion is not shut at once. */
+/* As shutdown() does when the TCP socket cannot be shut down at once. */
 static void shut(void)
 {
 	cr_assert(rsk_tx_owes(&w.tx), "nothing is owed, in state %d", w.tx.state);
@@ -14,7 +17,7 @@ static void shut(void)
 	cr_assert_eq(w.wire.shuts, 0);
 }
 
-/* To the end: what came before it. */
+/* Reads to the end of stream. Returns the number of bytes. */
 static size_t read_all(void)
 {
 	size_t total = 0;
@@ -32,7 +35,7 @@ static size_t read_all(void)
 	return total;
 }
 
-/* The receiver has left with all unread, and the companion takes nothing. */
+/* The receiver has fallen back with everything unread, and the TCP socket accepts nothing. */
 static void owe(void)
 {
 	bool again = false;
@@ -80,7 +83,10 @@ Test(tx_fin, stays_due_where_nobody_can_send_it_now)
 	cr_assert_eq(read_all(), BYTES_SENT);
 }
 
-/* The receiver has ended the promotion, and its word of where to go on is still to come. */
+/*
+ * The receiver has ended the promotion, and its control word with the position to go on from is
+ * still to come.
+ */
 Test(tx_fin, waits_for_the_word_that_says_from_where)
 {
 	static _Atomic(uint64_t) ended;
@@ -100,7 +106,10 @@ Test(tx_fin, waits_for_the_word_that_says_from_where)
 	cr_assert_eq(read_all(), BYTES_SENT);
 }
 
-/* A put has not landed when it returns: what the rail may still lose is repeated by a socket that is not shut yet. */
+/*
+ * A put has not landed when it returns: what the rail may still lose is repeated by a socket that
+ * is not shut down yet.
+ */
 Test(tx_fin, waits_for_what_is_on_its_way)
 {
 	uint64_t pos, cell;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Both halves of a direction against each other: random operations, exact bytes (harness: duplex.c). */
+/*
+ * test_tx_rx.c - tests both halves of a direction against each other: random operations, exact
+ * bytes (model: duplex.c).
+ */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +11,7 @@
 #include "duplex.h"
 #include "order.h"
 
-/* Each run's own seed is printed by a failing check; RSOCK_SEED repeats the whole series. */
+/* A failed check prints the seed of its run; RSOCK_SEED repeats the whole series. */
 static void series(struct duplex_config config, uint32_t runs, uint64_t faults,
 		   struct duplex_sums *sums, const char *name)
 {
@@ -85,7 +88,7 @@ Test(tx_rx, shm_leave)
 {
 	struct duplex_sums sums = { 0 };
 
-	/* Most series have some bytes twice; a rare one has none. */
+	/* Most series repeat some bytes; a rare one has none. */
 	for (int i = 0; i < 4 && !(sums.doubts && sums.twice_bytes); i++)
 		series((struct duplex_config){ .fabric = DUPLEX_SHM,
 					       .steps = 2000,
@@ -152,7 +155,10 @@ Test(tx_rx, reliable_breaks)
 	cr_assert_gt(sums.resent_bytes, 10000);
 }
 
-/* Rails break and come back, any number of times, at any moment: bytes as ever, and the ring is come back to. */
+/*
+ * Rails break and come back, any number of times, at any moment: all bytes arrive, and the stream
+ * returns to the ring.
+ */
 static void renews(enum duplex_fabric fabric, bool requests, const char *name)
 {
 	struct duplex_sums sums = { 0 };
@@ -180,8 +186,8 @@ Test(tx_rx, reliable_renews_and_requests)
 }
 
 /*
- * Processes that fork, execute, pass on: all that lies unread is asked for once more, also while rails break, the
- * sender moves by its own will, and newer bytes come.
+ * Processes that fork, execute, or pass descriptors on: everything unread is requested once more,
+ * also while rails break, the sender falls back by itself, and newer bytes come.
  */
 static void quiesced(bool renews, bool leave, const char *name)
 {
@@ -221,7 +227,7 @@ Test(tx_rx, wild_renews)
 	renews(DUPLEX_WILD, false, "wild_renews");
 }
 
-/* The figure: 1e5 faults a run; RSK_CHAOS_FAULTS for longer ones. */
+/* The required number: 1e5 faults a run; RSK_CHAOS_FAULTS for longer ones. */
 Test(tx_rx, wild)
 {
 	struct duplex_sums sums = { 0 };
@@ -247,7 +253,10 @@ Test(tx_rx, wild_breaks)
 	cr_assert_gt(sums.resent_bytes, 10000);
 }
 
-/* An operator at both ends, who changes his mind: what is sent arrives all the same, and the ring is come back to. */
+/*
+ * An operator at both ends who changes the request: what is sent arrives all the same, and the
+ * stream returns to the ring.
+ */
 static void requests(enum duplex_fabric fabric, bool leave, const char *name)
 {
 	struct duplex_sums sums = { 0 };
@@ -283,8 +292,8 @@ Test(tx_rx, wild_requests)
 }
 
 /*
- * Several rails, each of a speed of its own and in no order, that swallow all, die and come back while both directions
- * send; all at once, too. 1e5 faults a run.
+ * Several rails of different speed and without order, which swallow everything, fail and come back
+ * while both directions send; all at once, too. 1e5 faults a run.
  */
 static void rails(uint32_t n, bool quiesced, const char *name)
 {

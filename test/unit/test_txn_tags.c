@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Transactions of a stream whose rail is several: what marks its slots get, what is missing by name, and any mark. */
+/*
+ * test_txn_tags.c - tests the transactions of a stream over several rails: the tags of its slots, the
+ * names of missing transactions, and arbitrary tags from a peer.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -45,10 +48,12 @@ static void begin(struct ends *e, const char *form)
 static void end(struct ends *e)
 {
 	free(e->p.memory);
-	/* Arena memory: another test's process has an arena of its own. */
+	/*
+	 * Memory of the arena is not freed: each test runs in a process with an arena of its own.
+	 */
 }
 
-/* One send() of so many bytes; those that were taken. */
+/* One send() of @len bytes. Returns how many were taken. */
 static size_t send_some(struct ends *e, size_t len)
 {
 	static uint8_t from[4 * BYTES];
@@ -62,7 +67,7 @@ static size_t send_some(struct ends *e, size_t len)
 	return len - cur.left;
 }
 
-/* The next slot; its mark. */
+/* Consumes the next slot. Returns its tag. */
 static uint16_t take_one(struct ends *e)
 {
 	uint8_t out[RSK_SLOT_MAX_PAYLOAD];
@@ -103,7 +108,10 @@ Test(tags, only_over_several_rails)
 	end(&e);
 }
 
-/* The ring is full in the middle: what comes next is the same transaction, also when only one rail is up by then. */
+/*
+ * The ring is full in the middle of a send: what follows belongs to the same transaction, even if
+ * only one rail is up by then.
+ */
 Test(tags, a_send_that_finds_no_room_goes_on)
 {
 	struct ends e;
@@ -152,7 +160,10 @@ Test(tags, a_command_ends_what_is_open)
 	end(&e);
 }
 
-/* Six sends; some slots have not come when a rail dies. Who has the place of a slot is told by its number. */
+/*
+ * Six sends; some slots have not come when a rail fails. The slot's place is found by its
+ * transaction number.
+ */
 Test(tags, what_is_missing_has_a_name)
 {
 	uint8_t out[RSK_SLOT_MAX_PAYLOAD];
@@ -165,7 +176,7 @@ Test(tags, what_is_missing_has_a_name)
 		begins[i] = e.p.tx.next;
 		send_some(&e, 20);
 	}
-	/* 0 is taken; of 2 and 4 something has come, 5 lies beyond that. */
+	/* 0 is consumed; something of 2 and 4 has come; 5 lies beyond that. */
 	take_one(&e);
 	for (uint64_t i = 2; i <= 4; i += 2) {
 		struct rsk_ring_rx ring = e.p.rx;
@@ -180,7 +191,7 @@ Test(tags, what_is_missing_has_a_name)
 	cr_assert_eq(m.transactions, 2);
 	cr_assert_eq(m.first, 2);
 	cr_assert_eq(m.lowest, 1);
-	/* They come after all, and what was seen ahead is taken as ever. */
+	/* They come after all, and what was seen ahead is consumed as usual. */
 	for (int i = 1; i < 6; i++)
 		take_one(&e);
 	cr_assert_eq(rsk_txn_tags_count(e.rx).transactions, 0);
@@ -189,7 +200,10 @@ Test(tags, what_is_missing_has_a_name)
 	end(&e);
 }
 
-/* Of every form: who waits for credit gets it, though far less than an eighth of the ring was taken. */
+/*
+ * For every form: a sender that waits for credit gets it, though far less than an eighth of the
+ * ring was consumed.
+ */
 Test(tags, credit_comes_before_all_wait)
 {
 	static const char *const forms[] = { "wrapping:1",	"wrapping:3+stop", "relative:1",
@@ -230,7 +244,7 @@ Test(tags, credit_comes_before_all_wait)
 	}
 }
 
-/* Absolute counting comes to its end: what comes then has no mark, and is no harm. */
+/* Absolute counting comes to its end: later slots have no tag, which does no harm. */
 Test(tags, absolute_counting_ends)
 {
 	struct ends e;
@@ -244,7 +258,10 @@ Test(tags, absolute_counting_ends)
 	end(&e);
 }
 
-/* A peer that knows the key writes any mark: taken or refused, the machine stays whole. */
+/*
+ * A peer that knows the key writes any tag: whether the tag is accepted or refused, the machine
+ * stays valid.
+ */
 Test(tags, any_tag)
 {
 	uint64_t dice = dice_seed("any_tag");

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* test_user.c - the overflow uid names no user, unless every user has a number in this user namespace. */
+/*
+ * test_user.c - tests that the overflow uid names no user, unless every user has a number in this
+ * user namespace.
+ */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -34,16 +37,20 @@ static int answers_in_namespace(const char *map)
 	pid_t child;
 
 	cr_assert(!pipe(ready) && !pipe(go));
-	child = _Fork(); /* fork() under ThreadSanitizer makes a thread, and who has one makes no user namespace */
+	/*
+	 * fork() under ThreadSanitizer starts a thread, and a process with threads cannot make a
+	 * user namespace
+	 */
+	child = _Fork();
 	if (!child) {
-		/* Read before, too: what is remembered must not be the old namespace's answer. */
+		/* Ask before, too: a remembered answer must not be that of the old namespace. */
 		answers();
 		if (unshare(CLONE_NEWUSER) || write(ready[1], "", 1) != 1 ||
 		    read(go[0], &byte, 1) != 1)
 			_exit(99);
 		_exit(answers());
 	}
-	close(ready[1]); /* its end shows a child that is gone */
+	close(ready[1]); /* the end of file shows that the child is gone */
 	close(go[0]);
 	cr_assert_eq(read(ready[0], &byte, 1), 1);
 	snprintf(path, sizeof(path), "/proc/%d/uid_map", child);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A rail ends: what has come by its indirect buffer, as the sender's queue pair has been told, is put in its place,
- * whatever has become of the rail since. The queues are the test's.
+ * test_verbs_break.c - tests the end of a rail: what has come by its indirect buffer, and was
+ * acknowledged to the sender's queue pair, is copied to its place, whatever has become of the rail
+ * since. The queues are the test's.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -19,7 +20,7 @@ enum {
 	COMPLETIONS = 64
 };
 
-/* ---- libibverbs and librdmacm, as far as the end of a rail goes there ---- */
+/* ---- libibverbs and librdmacm, as far as the end of a rail uses them ---- */
 
 static struct ibv_wc queue[COMPLETIONS];
 static int queued;
@@ -136,7 +137,7 @@ static void begin(void)
 	rsk_vdev_add(&dev, &r);
 }
 
-/* What a message of the peer's brings; its completion waits to be taken. */
+/* Completes a message of the peer; its completion waits to be taken. */
 static void completes(uint32_t units)
 {
 	cr_assert_lt(queued, COMPLETIONS);
@@ -146,7 +147,7 @@ static void completes(uint32_t units)
 					   .imm_data = htonl(units << 15 | RSK_IMM_DATA << 24) };
 }
 
-/* A cell of the stream's ring. */
+/* Sends a cell of the stream's ring. */
 static void cell(uint32_t index)
 {
 	uint8_t bytes[RSK_CELL_BYTES];
@@ -195,7 +196,7 @@ Test(verbs_break, what_has_come_is_there)
 	cr_expect_eq(atomic_load(&r.in_avail), 0);
 }
 
-/* Sends have failed meanwhile: that is no word about what came. */
+/* Sends have failed meanwhile: that says nothing about what has come. */
 Test(verbs_break, of_one_that_has_failed)
 {
 	begin();
@@ -207,7 +208,7 @@ Test(verbs_break, of_one_that_has_failed)
 	cr_expect_eq(atomic_load(&r.in_avail), 0);
 }
 
-/* A thread of the program has taken the completions, and found it failed. */
+/* A thread of the program has taken the completions, and found that the rail has failed. */
 Test(verbs_break, that_others_have_taken)
 {
 	begin();
@@ -220,7 +221,7 @@ Test(verbs_break, that_others_have_taken)
 	are_there(6);
 }
 
-/* Nobody hears words of it any more; what is behind them is not theirs. */
+/* Control messages are not delivered any more; stream data behind them still is. */
 Test(verbs_break, behind_words)
 {
 	begin();
@@ -238,7 +239,7 @@ Test(verbs_break, behind_words)
 	cr_expect_eq(atomic_load(&r.in_avail), 0);
 }
 
-/* What is no entry ends it, and so does what is said to have come and has not. */
+/* An invalid entry ends it, and so does one that was reported and has not come. */
 Test(verbs_break, nonsense)
 {
 	begin();

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Answers of READs and atomic operations: one that has not come, or not all of it, is noticed; one that has is not. */
+/*
+ * test_verbs_canary.c - tests the completion canary of READs and atomic operations: a response that
+ * has not come, or not completely, is detected; one that has come passes.
+ */
 #include "canary.h"
 
 #include "dice.h"
@@ -22,7 +25,7 @@ Test(answer, none_at_all)
 	}
 }
 
-/* Of each word alone, and of what was there for another request. */
+/* Each word alone, and what was there for another request. */
 Test(answer, some_of_it)
 {
 	uint64_t state = dice_seed("answer"), seed = state, before, pattern;

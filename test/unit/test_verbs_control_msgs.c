@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Words of the keepers: whole, in order, once, through an indirect buffer that streams use as well. */
+/*
+ * test_verbs_control_msgs.c - tests the control messages between progress threads: whole, in order, once,
+ * through an indirect buffer that streams use as well.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -92,9 +95,9 @@ Test(verbs_control_msgs, what_no_peer_says)
 	uint8_t cells[RSK_INDIRECT_WORD_BYTES] = { 1 };
 
 	cr_assert_eq(rsk_control_msgs_put(&in, RSK_CELL_BYTES, cells, RSK_CELL_BYTES),
-		     -EPROTO); /* not its first */
+		     -EPROTO); /* not its first part */
 	cr_assert_eq(rsk_control_msgs_put(&in, 0, cells, RSK_CELL_BYTES), 0);
-	cr_assert_eq(rsk_control_msgs_put(&in, 0, cells, RSK_CELL_BYTES), -EPROTO); /* twice */
+	cr_assert_eq(rsk_control_msgs_put(&in, 0, cells, RSK_CELL_BYTES), -EPROTO); /* repeated */
 	cr_assert_eq(rsk_control_msgs_put(&in, 2 * RSK_CELL_BYTES, cells, RSK_CELL_BYTES), -EPROTO);
 	cr_assert_eq(rsk_control_msgs_put(&in, RSK_CELL_BYTES, cells, RSK_INDIRECT_WORD_BYTES),
 		     -EPROTO);

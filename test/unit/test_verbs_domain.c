@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a peer can name or use up on a device is its own rail's: memory by its remote keys, receives. The device is the
- * test's (verbs_device.h).
+ * test_verbs_domain.c - tests that all that a peer can name or use up on a device belongs to its
+ * own rail: memory by its remote keys, receives. The device is the test's (verbs_device.h).
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,12 +14,12 @@
 #include "verbs_device.h"
 
 enum {
-	RAILS = 9, /* more than two completion queues have places for */
+	RAILS = 9, /* more than fit two completion queues */
 	RING = RSK_SEG_MIN_RING,
 	FLOOD = 100000,
 };
 
-/* ---- rails on it ---- */
+/* ---- rails on that device ---- */
 static struct rsk_verbs verbs;
 static struct rsk_vdev dev;
 static struct one {
@@ -97,7 +97,7 @@ static void nothing_is_left(void)
 		cr_expect(!device_mrs[i] && !device_cqs[i]);
 }
 
-/* Keys of all that a peer is ever told: its rail's. */
+/* The keys of everything that a peer is told: those of its rail. */
 static void keys_of(struct one *o, struct ibv_mr *key[static 3])
 {
 	struct rsk_verbs_end end;
@@ -137,7 +137,7 @@ Test(verbs_domain, another_ones_keys)
 	nothing_is_left();
 }
 
-/* Registrations stay, as they did: the next queue pair is of the same domain. */
+/* Registrations are kept: the next queue pair is of the same domain. */
 Test(verbs_domain, made_anew)
 {
 	struct ibv_mr *key[3];
@@ -153,7 +153,10 @@ Test(verbs_domain, made_anew)
 	nothing_is_left();
 }
 
-/* A device that has no more: that rail cannot be had. None is shared, and the others do not device_notice. */
+/*
+ * The device has no more domains: that rail cannot come up. None is shared, and the others do not
+ * notice.
+ */
 Test(verbs_domain, there_are_few)
 {
 	begin();
@@ -163,7 +166,7 @@ Test(verbs_domain, there_are_few)
 	cr_expect_eq(device_qps, 2);
 	cr_expect_neq(rails[0].r->qp->pd, rails[1].r->qp->pd);
 	cr_expect(device_notice(rails[1].r->qp, 1u << 28));
-	/* What one gives back another one may have. */
+	/* What one rail gives back another one may have. */
 	rsk_rail_free(rails[0].r);
 	cr_expect_eq(bring_up(&rails[2]), 0);
 	rails[0].r = rsk_rail_new(&verbs, &rails[0].seg, &rails[0].ours, &rails[0]);
@@ -185,7 +188,7 @@ static void take_all(void)
 		rsk_verbs_poll(&verbs, i == 0);
 }
 
-/* Each uses up its own receives, and no others; what has come is taken, and it may go on. */
+/* Each peer uses up its own receives only; after its messages were taken it may go on. */
 Test(verbs_domain, floods)
 {
 	bring_all_up();
@@ -203,7 +206,7 @@ Test(verbs_domain, floods)
 	nothing_is_left();
 }
 
-/* There is room for the completions of all of them; also when some have come and gone. */
+/* There is room for the completions of all of them, also when some were used and returned. */
 Test(verbs_domain, all_flood)
 {
 	bring_all_up();
@@ -224,7 +227,10 @@ Test(verbs_domain, all_flood)
 	nothing_is_left();
 }
 
-/* Half used up: the device says so, and what has come is taken though the program makes no call. */
+/*
+ * Half of the receives are used up: the device reports it, and the messages are taken without a
+ * call of the program.
+ */
 Test(verbs_domain, half_is_gone)
 {
 	struct device_srq *q;
@@ -242,7 +248,7 @@ Test(verbs_domain, half_is_gone)
 	nothing_is_left();
 }
 
-/* Who has sent nonsense has no receive more to send any. */
+/* A peer that has sent nonsense has no receive left to send more. */
 Test(verbs_domain, nonsense)
 {
 	uint32_t sent = 0;
@@ -268,7 +274,10 @@ static void flood_on(struct device_srq *q)
 			flood(&rails[i]);
 }
 
-/* Floods that do not rest: each look is bounded, and the one that does not flood is told in a few of them. */
+/*
+ * Floods without a pause: each poll is bounded, and the rail that does not flood is served within a
+ * few of them.
+ */
 Test(verbs_domain, no_quiesce, .timeout = 20)
 {
 	bring_all_up();
@@ -289,7 +298,10 @@ Test(verbs_domain, no_quiesce, .timeout = 20)
 	nothing_is_left();
 }
 
-/* All that the channel has to say is heard at once: who waits for its edge would not hear of the rest. */
+/*
+ * All events of the channel are read at once: a thread that waits for the next edge would miss the
+ * rest.
+ */
 Test(verbs_domain, events)
 {
 	bring_all_up();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What peers' keepers say by rails, as the module's turn takes it: no peer keeps the keeper in it, none keeps another
- * one from being heard, and what is left is heard in a later turn that nobody else has to ask for. Rails without a
- * device: the test is the peer, and the completions.
+ * test_verbs_hear.c - tests how the module delivers the control messages of the peers' progress
+ * threads: no peer keeps the progress thread busy, none prevents another from being served, and
+ * what is left is delivered in a later turn that needs no further trigger. Rails without a device:
+ * the test plays the peer and the completions.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -17,17 +18,17 @@ extern const struct rsk_verbs_module rsk_verbs_module;
 
 enum {
 	RAILS = 3,
-	TURN = 200,	/* words of one rail in a turn, at the very most */
-	TURNS = 100000, /* an endless loop of them */
+	TURN = 200,	/* control messages of one rail in a turn, at the very most */
+	TURNS = 100000, /* beyond that it is an endless loop */
 };
 
 struct rail {
 	struct rsk_verbs_rail *r;
 	uint64_t put;	     /* units that the peer has put */
-	uint32_t said, left; /* words; how many it has to say from now on */
-	uint32_t cell;	     /* of the word that it is saying */
+	uint32_t said, left; /* control messages; how many it still has to send */
+	uint32_t cell;	     /* of the message that it is sending */
 	uint32_t heard, heard_now;
-	bool dies; /* when its next word is heard */
+	bool dies; /* when its next message is delivered */
 };
 
 static struct rsk_verbs verbs;
@@ -42,7 +43,10 @@ static void compose(uint8_t word[static RSK_VERBS_MSG_BYTES], const struct rail 
 	memcpy(word, stamp, sizeof(stamp));
 }
 
-/* A thread of the program that polls meanwhile: what it finds it moves, as far as there is room (poll.c). */
+/*
+ * A thread of the program that polls meanwhile: it moves what it finds, as far as there is room
+ * (poll.c).
+ */
 static void poller(struct rail *at)
 {
 	struct rsk_indirect_entry e;
@@ -63,7 +67,7 @@ static void poller(struct rail *at)
 	}
 }
 
-/* As much as there is room for; and its completion is taken. */
+/* Puts as much as there is room for; the completion is taken. */
 static void peer_says(struct rail *at)
 {
 	uint8_t word[RSK_VERBS_MSG_BYTES];
@@ -106,7 +110,7 @@ static void heard(void *ctx, void *rail_ctx, const uint8_t word[static RSK_VERBS
 	at->heard++;
 	cr_assert_lt(++at->heard_now, TURN, "rail %d keeps the keeper", (int)(at - rails));
 	if (at->dies) {
-		/* As rsk_rail_break() forgets it. */
+		/* As rsk_rail_break() drops it. */
 		at->r->heard.n = at->r->heard.bytes = 0;
 		atomic_store(&at->r->in_avail, 0);
 		return;
@@ -157,7 +161,7 @@ static void turn(void)
 	rsk_verbs_module.work(&verbs);
 }
 
-/* The keeper is called, and works, until nobody calls it any more. */
+/* Runs the progress thread as long as it is triggered. Returns the number of turns. */
 static uint32_t turns(void)
 {
 	uint32_t n = 0;
@@ -187,14 +191,17 @@ Test(verbs_hear, no_end_of_words, .timeout = 20)
 			cr_assert_gt(at->heard_now, 0);
 		}
 		cr_assert_gt(at->heard, before + 10);
-		at->left = 5; /* it has an end after all: all of it is heard */
+		at->left = 5; /* it ends after all: all of it is delivered */
 		turns();
 		cr_assert_eq(at->heard, at->said, "%u of %u", at->heard, at->said);
 		cr_assert_eq(at->left, 0);
 	}
 }
 
-/* Any number: all are heard, in as many turns as that takes, and then it is quiet. */
+/*
+ * Any number of messages: all are delivered, in as many turns as that takes, and then no turn
+ * follows.
+ */
 Test(verbs_hear, none_is_left, .timeout = 20)
 {
 	begin();
@@ -208,7 +215,7 @@ Test(verbs_hear, none_is_left, .timeout = 20)
 	}
 }
 
-/* What is left of a rail that dies as it is heard is nothing, and the others are heard. */
+/* The rest of a rail that fails during its delivery is dropped, and the others are delivered. */
 Test(verbs_hear, one_dies, .timeout = 20)
 {
 	begin();

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The indirect buffer: what one end puts the other one takes, and a hostile peer's entries never lead outside. */
+/*
+ * test_verbs_indirect.c - tests the indirect buffer: what one end puts the other one takes, and the
+ * entries of a hostile peer cause no access out of bounds.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -108,7 +111,7 @@ Test(verbs_indirect, lies)
 	cr_assert_eq(check(e, 300, 3), 3);
 	cr_assert_eq(check(e, 300, 0), -EPROTO);
 	cr_assert_eq(check(e, 300, 2), -EPROTO); /* not all of it has come */
-	cr_assert_eq(check(e, 301, 3), -EPROTO); /* an old one */
+	cr_assert_eq(check(e, 301, 3), -EPROTO); /* an old entry */
 	e.sid = STREAMS;
 	cr_assert_eq(check(e, 300, 3), -EPROTO);
 	e.sid = RSK_INDIRECT_WORDS;
@@ -131,11 +134,11 @@ Test(verbs_indirect, lies)
 	cr_assert_eq(check(e, 300, 3), -EPROTO);
 	e.bytes = 0u - 64;
 	cr_assert_eq(check(e, 300, 256), -EPROTO);
-	e.bytes = 0; /* that is for a lap's end only */
+	e.bytes = 0; /* valid only at the end of a lap */
 	cr_assert_eq(check(e, 300, 3), -EPROTO);
 	e.at = 511;
 	cr_assert_eq(check(e, 511, 3), 1);
-	e.bytes = 64; /* around the end */
+	e.bytes = 64; /* wraps around the end */
 	cr_assert_eq(check(e, 511, 3), -EPROTO);
 	e = good;
 	e.zero = 1;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What was put for a stream and not posted yet: nothing is left out, whatever is put in whatever order. */
+/*
+ * test_verbs_pending_writes.c - tests the pending writes of a stream, put and not posted yet: none is left
+ * out, for any order of puts.
+ */
 #include <string.h>
 
 #include <rsock/slot.h>
@@ -17,7 +20,7 @@ Test(verbs_note, slots_in_a_row_are_one_range)
 
 	cr_assert_not(rsk_pending_writes_any(&n));
 	cr_assert_not(rsk_pending_writes_first(&n, &off, &len));
-	rsk_pending_range(&n, 64, 40); /* its cell's rest is nothing */
+	rsk_pending_range(&n, 64, 40); /* the rest of its cell is not used */
 	rsk_pending_range(&n, 128, 64);
 	rsk_pending_range(&n, 192, 300);
 	cr_assert_eq(n.ranges, 1);
@@ -43,7 +46,7 @@ Test(verbs_note, around_the_end_are_two)
 	cr_assert_not(rsk_pending_writes_any(&n));
 }
 
-/* What lies between them is another rail's: nothing joins but neighbours. */
+/* What lies between two ranges belongs to another rail: only adjacent ranges are merged. */
 Test(verbs_note, ranges_are_exact)
 {
 	struct rsk_pending_writes n = { .ranges = 0 };
@@ -61,7 +64,9 @@ Test(verbs_note, ranges_are_exact)
 	cr_assert(n.range[0].from == 0 && n.range[0].to == 8 * 1024 + 64);
 }
 
-/* Against a list of cells: each that was put is covered until it was taken, and no other. */
+/*
+ * Compared with a list of cells: each that was put is covered until it was taken, and no other is.
+ */
 Test(verbs_note, anything_in_any_order)
 {
 	uint64_t dice = dice_number("RSK_DICE", 11);

@@ -1,8 +1,9 @@
 /*
- * Runs Criterion tests where Criterion's own runner cannot: its sandbox maps an arena at fixed addresses that
- * ThreadSanitizer keeps for its shadow. Same tests, same assertions; each test in a forked child of a process that
- * has one thread, so that TSan sees every thread the test makes. Linked into unit tests of -DRSK_SANITIZE=thread
- * only, before libcriterion, whose main() and reporting it replaces.
+ * tsan_main.c - runs Criterion tests under ThreadSanitizer, where Criterion's own runner cannot:
+ * its sandbox maps an arena at fixed addresses that ThreadSanitizer keeps for its shadow memory.
+ * The tests and assertions are the same. Each test runs in a forked child of a process with one
+ * thread, so that TSan sees every thread that the test makes. Linked into unit tests of
+ * -DRSK_SANITIZE=thread only, before libcriterion, whose main() and reporting it replaces.
  */
 #include <criterion/criterion.h>
 #include <criterion/event.h>
@@ -17,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What the tests' macros put into sections of their own. */
+/* The sections into which the tests' macros put their descriptions. */
 extern struct criterion_test *__start_cr_tst[] __attribute__((weak));
 extern struct criterion_test *__stop_cr_tst[] __attribute__((weak));
 extern struct criterion_suite *__start_cr_sts[] __attribute__((weak));
@@ -40,7 +41,7 @@ static const struct criterion_suite *suite_of(const struct criterion_test *test)
 	return NULL;
 }
 
-/* ---- what the macros call ---- */
+/* ---- functions that the macros call ---- */
 
 void criterion_internal_test_setup(void)
 {
@@ -147,7 +148,7 @@ static int expected(const struct criterion_test *test, int status)
 	return !sig && WEXITSTATUS(status) == code;
 }
 
-/* 0, or 1 when the test failed. */
+/* Runs one test. Returns 0, or 1 if it failed. */
 static int run_one(struct criterion_test *test, void *param)
 {
 	int status;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* verbs_device.c - see verbs_device.h. */
 #include "verbs_device.h"
 
 #include <arpa/inet.h>
@@ -9,7 +10,7 @@
 
 struct pd {
 	struct ibv_pd pd;
-	int used; /* registrations and queues */
+	int used; /* number of registrations and queues */
 };
 struct ibv_mr *device_mrs[DEVICE_OBJECTS];
 struct device_cq *device_cqs[DEVICE_OBJECTS];
@@ -212,7 +213,7 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 	return 0;
 }
 
-/* A write with immediate; false: there is no receive for it, and whoever has sent it is to wait. */
+/* A write with immediate. Returns false if there is no receive for it: the sender has to wait. */
 bool device_notice(const struct ibv_qp *qp, uint32_t imm)
 {
 	struct device_srq *q = device_srq_of(qp);
@@ -233,7 +234,7 @@ bool device_notice(const struct ibv_qp *qp, uint32_t imm)
 	return true;
 }
 
-/* Until it is no more something may come. */
+/* Until the queue pair is gone, messages may arrive. */
 void rdma_destroy_qp(struct rdma_cm_id *id)
 {
 	while (device_notice(id->qp, 1u << 28))
@@ -254,7 +255,7 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 	return 0;
 }
 
-/* What comes by that queue pair. */
+/* Checks a write that arrives by that queue pair. */
 bool device_may_write(const struct ibv_qp *qp, uint64_t at, uint64_t bytes, uint32_t rkey)
 {
 	for (int i = 0; i < DEVICE_OBJECTS; i++) {

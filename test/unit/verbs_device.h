@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verbs_device.h - an RDMA device in memory, for unit tests: libibverbs and librdmacm as far as a rail needs them,
- * which hold to what the InfiniBand specification says of domains, shared receive queues and completion queues.
+ * verbs_device.h - an RDMA device in memory, for unit tests: libibverbs and librdmacm as far as a
+ * rail needs them. They follow the InfiniBand specification for domains, shared receive queues and
+ * completion queues.
  */
 #ifndef VERBS_DEVICE_H
 #define VERBS_DEVICE_H
@@ -26,16 +27,19 @@ struct device_srq {
 };
 
 extern struct ibv_context device_context;
-/* All that there is of it; NULL: nothing. */
+/* All objects of the device; NULL: a free place. */
 extern struct ibv_mr *device_mrs[DEVICE_OBJECTS];
 extern struct device_cq *device_cqs[DEVICE_OBJECTS];
 extern uint32_t device_pds, device_pds_most, device_qps, device_srqs;
-/* Receives were posted to it: whoever waits for that may send. NULL: nobody does. */
+/* Called when receives were posted: a sender that waits for that may go on. NULL: not called. */
 extern void (*device_refill)(struct device_srq *q);
 
-/* May that be written, by whom is at the other end of the queue pair? */
+/* May the peer of the queue pair write there? */
 bool device_may_write(const struct ibv_qp *qp, uint64_t at, uint64_t bytes, uint32_t rkey);
-/* A write with immediate comes; false: there is no receive for it, and whoever has sent it is to wait. */
+/*
+ * Delivers a write with immediate. Returns false if there is no receive for it: the sender has to
+ * wait.
+ */
 bool device_notice(const struct ibv_qp *qp, uint32_t imm);
 
 static inline struct device_srq *device_srq_of(const struct ibv_qp *qp)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* way_kit.c - see way_kit.h. */
 #include "way_kit.h"
 
 #include <sys/socket.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * way_kit.h - one direction of a stream: its sender and its receiver, each with a rail into the other's memory, and the
- * companion between them. The test says what comes of what is put, and what the companion has to say.
+ * way_kit.h - for tests of one direction of a stream: its sender and its receiver, each with a rail
+ * into the other's memory, and a TCP socket between them. The test decides what becomes of puts,
+ * and what the TCP socket returns.
  */
 #ifndef RSK_WAY_KIT_H
 #define RSK_WAY_KIT_H
@@ -20,17 +21,21 @@
 #define RING 192u
 #define BYTES (RING + CELLS * RSK_CELL_BYTES)
 
-/* The companion: bytes that are all the same, an end, an error. */
+/* The TCP socket: bytes that are all equal, an end, an error. */
 struct wire {
-	struct rsk_tcp c; /* first */
+	struct rsk_tcp c; /* must be first */
 	uint64_t in, out;
-	uint64_t room; /* for bytes unread, if it is narrow */
+	uint64_t room; /* for unread bytes, if it is narrow */
 	bool narrow;
 	bool end;
-	uint32_t shuts; /* so often it was shut: then it takes nothing, and ends behind what it has */
-	bool not_mine; /* it cannot be shut now */
+	/* how often it was shut down: afterwards it accepts nothing, and ends behind what it has */
+	uint32_t shuts;
+	bool not_mine; /* it cannot be shut down now */
 	int err;
-	uint32_t err_late; /* so many calls do not see it yet; the first that does has it alone, as at the kernel's */
+	/*
+	 * so many calls do not see the error yet; the first that does clears it, as in the kernel
+	 */
+	uint32_t err_late;
 };
 
 struct world {
@@ -47,15 +52,18 @@ struct world {
 
 extern struct world w;
 
-/* What is put is there, and known to be; or it is known when it is acknowledged. */
+/*
+ * at_once: a put has landed when it returns, and is known to have; far: it is known when it is
+ * acknowledged.
+ */
 extern const struct rsk_fabric_ops at_once, far;
 
 /* From the start: nothing sent, both machines on TCP. */
 void world_init(const struct rsk_fabric_ops *ops, uint64_t key);
-/* From the start, and on to both ends on the ring, behind @before bytes of the companion. */
+/* From the start, and on to both ends on the ring, after @before bytes of TCP. */
 void on_ring(const struct rsk_fabric_ops *ops, uint64_t before);
 
-/* One call, of at most 4096 bytes: what it returns. */
+/* One call, of at most 4096 bytes. Returns its result. */
 ssize_t send_some(size_t len);
 ssize_t recv_some(size_t len);
 
