@@ -1,11 +1,14 @@
 #!/usr/bin/python3 -B
-"""The differential fuzzer: random programs on kernel TCP and with librsock; their answers must be the same.
+"""The differential fuzzer: random programs on kernel TCP and with librsock; their answers must be
+the same.
 
 differ.py --seeds 1..200 [--jobs 2] [--seconds 50]      runs seeds; ends with 1 if one differs
-differ.py --seeds 77 --show                             one program, its answers on both, and no shrinking
+differ.py --seeds 77 --show                             one program, its answers on both, and no
+                                                        shrinking
 
-Each seed runs twice on kernel TCP: one whose answers differ there already is a defect of the fuzzer, and counted. A
-program whose answers differ with the library is shrunk to the fewest steps that still show it.
+Each seed runs twice on kernel TCP: if its answers differ there already that is a defect of the
+fuzzer, and counted. A program whose answers differ with the library is shrunk to the fewest steps
+that still show it.
 """
 import argparse
 import json
@@ -22,17 +25,18 @@ from runner import run_commands
 
 WORKER = os.path.join(os.environ.get("RSOCK_TEST_BIN", "build/bin"), "differ_worker")
 LIBRARY = os.environ.get("LIBRSOCK", "build/lib/librsock.so")
-# Where other threads of the process have descriptors of their own: what a device's library opens has low numbers.
+# Set where other threads of the process have descriptors of their own: what a device's library
+# opens gets low numbers.
 ANY_NUMBERS = "DIFFER_ANY_NUMBERS" in os.environ
-# An answer that is EAGAIN, or poll's, may become the right one a little later.
+# Set where an answer that is EAGAIN, or poll's, may become the right one a little later.
 LATE = "DIFFER_LATE" in os.environ
 TOOL = os.environ.get("RSOCK_TOOL", "build/bin/rsock")
 AGAIN = 3      # a difference counts when it shows in two of so many runs
-SHRINK_S = 60  # at the most, for one seed
+SHRINK_S = 60  # at most, for one seed
 
 
 def lower(program, seed, known):
-    """The commands of a program, and the step of each; steps that may not be taken any more are left out."""
+    """The commands of a program, and its steps without those that may not be taken."""
     model = Model(known, seed)
     commands, kept = [], []
     for step in program:
@@ -51,7 +55,8 @@ def environment(preload, seed):
     env.update((name, value) for name, value in os.environ.items() if name.startswith("DIFFER_"))
     if preload:
         env.update((name, value) for name, value in os.environ.items() if name.startswith("RSOCK_"))
-        env.update(LD_PRELOAD=os.path.abspath(LIBRARY), RSOCK_EARN_CALLS="1", **CONFIGS[seed % len(CONFIGS)])
+        env.update(LD_PRELOAD=os.path.abspath(LIBRARY), RSOCK_EARN_CALLS="1",
+                   **CONFIGS[seed % len(CONFIGS)])
     return env
 
 
@@ -60,13 +65,15 @@ def plain(commands, seed, trace=None):
 
 
 def preloaded(commands, seed, trace=None, right=None):
-    return run_commands(commands, os.path.abspath(WORKER), environment(True, seed), os.path.abspath(TOOL), trace,
+    return run_commands(commands, os.path.abspath(WORKER), environment(True, seed),
+                        os.path.abspath(TOOL), trace,
                         right if LATE and right and len(right) > len(commands) else None)
 
 
 def first_difference(one, two):
     if ANY_NUMBERS:
-        one, two = ([re.sub(r"fd=\d+", "fd", answer) for answer in answers] for answers in (one, two))
+        one, two = ([re.sub(r"fd=\d+", "fd", answer) for answer in answers]
+                    for answers in (one, two))
     for at, (a, b) in enumerate(zip(one, two)):
         if a != b:
             return at
@@ -87,7 +94,9 @@ def streams_of(stat):
 
 
 def differs(program, seed, known, times=1, needed=1):
-    """The commands, both answers and where they part; None if they do not. Not in kernel TCP's own runs."""
+    """The commands, both answers and where they differ first; None if they do not. A difference
+    does not count where kernel TCP's own runs differ.
+    """
     commands, _ = lower(program, seed, known)
     right = plain(commands, seed)
     seen = None
@@ -104,7 +113,7 @@ def differs(program, seed, known, times=1, needed=1):
 
 
 def shrink(program, seed, known, until):
-    """Fewer and fewer steps that still differ."""
+    """Removes steps as long as the rest still differs."""
     found = differs(program, seed, known, AGAIN)
     if not found:
         return program, None
@@ -137,7 +146,8 @@ def report(seed, program, found):
     greetings = 0
     for number, command in enumerate(commands + [("end", "-")]):
         if number < at and command[0] == "op" and command[2].split()[0] in ("send", "recv") and \
-                number >= 4 and all(c[0] == "op" and c[2].split()[0] in ("send", "recv") for c in commands[number - 4:number + 5]):
+                number >= 4 and all(c[0] == "op" and c[2].split()[0] in ("send", "recv")
+                                    for c in commands[number - 4:number + 5]):
             greetings += 1
             continue
         if greetings:
@@ -146,26 +156,29 @@ def report(seed, program, found):
         a = right[number] if number < len(right) else "(not reached)"
         b = wrong[number] if number < len(wrong) else "(not reached)"
         mark = "  " if a == b else "!!"
-        lines.append(f"{mark} {describe(command)}  ->  {a}" + ("" if a == b else f"   LIBRARY: {b}"))
+        lines.append(f"{mark} {describe(command)}  ->  {a}" +
+                     ("" if a == b else f"   LIBRARY: {b}"))
         if number >= at:
             break
     return "\n".join(lines)
 
 
 def one_seed(job):
-    """(seed, verdict, text, streams, promoted)"""
+    """(seed, verdict, text, streams, promoted, commands)"""
     seed, known, shrinking = job
     program = program_of(seed, known)
     commands, _ = lower(program, seed, known)
     right = plain(commands, seed)
     again = plain(commands, seed)
     at = first_difference(right, again)
-    lost = len(right) <= len(commands) or any("HANG" in answer or "of -" in answer for answer in right)
+    lost = len(right) <= len(commands) or any("HANG" in answer or "of -" in answer
+                                              for answer in right)
     if at is None and lost:
         at = len(right) - 1
     if at is not None:
         command = describe(commands[at]) if at < len(commands) else "the end"
-        return seed, "fuzzer", f"seed {seed}: kernel TCP by itself: {command}: {right[at:at+1]} {again[at:at+1]}", 0, 0, 0
+        return (seed, "fuzzer", f"seed {seed}: kernel TCP by itself: {command}: {right[at:at+1]} "
+                                f"{again[at:at+1]}", 0, 0, 0)
     wrong, stat = preloaded(commands, seed, right=right)
     found, promoted = streams_of(stat)
     at = first_difference(right, wrong)
@@ -176,7 +189,8 @@ def one_seed(job):
         less, again = shrink(program, seed, known, time.monotonic() + SHRINK_S)
         if not again:
             again = differs(program, seed, known, 20)
-            return seed, "different" if again else "once", report(seed, program, again or seen), found, promoted, len(commands)
+            return (seed, "different" if again else "once", report(seed, program, again or seen),
+                    found, promoted, len(commands))
         program, seen = less, again
     return seed, "different", report(seed, program, seen), found, promoted, len(commands)
 
@@ -187,12 +201,15 @@ def show(seed, known):
         print("step", step)
     for how, run in (("kernel TCP", plain), ("librsock", preloaded)):
         print("==", how)
-        run(commands, seed, lambda command, answer: print(f"  {describe(command)}  ->  {answer}", flush=True))
+        run(commands, seed,
+            lambda command, answer: print(f"  {describe(command)}  ->  {answer}", flush=True))
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", default="1..40", help="N, or FIRST..LAST; FIRST.. goes on until it is ended")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", default="1..40",
+                        help="N, or FIRST..LAST; FIRST.. goes on until it is ended")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=0, help="begin no seed after so long")
     parser.add_argument("--show", action="store_true")
@@ -211,7 +228,8 @@ def main():
 
     def jobs():
         seed, end = int(first), int(last) if last else (None if dots else int(first))
-        while (end is None or seed <= end) and (not args.seconds or time.monotonic() - begun < args.seconds):
+        while (end is None or seed <= end) and (not args.seconds
+                                                or time.monotonic() - begun < args.seconds):
             if dots and not args.no_known and seed in SEEDS:
                 count["known"] += 1
             else:
@@ -238,9 +256,12 @@ def main():
             if args.fail_fast and count["different"]:
                 break
     took = time.monotonic() - begun
-    print(f"{sum(count.values()) - count['known']} seeds in {took:.0f} s ({60 * (sum(count.values()) - count['known']) / took:.0f} a minute), {calls} calls, "
-          f"{ring} of {streams} streams on the ring: {count['same']} the same, {count['different']} different, "
-          f"{count['once']} different once, {count['fuzzer']} not deterministic on kernel TCP; {count['known']} seeds not run, as known.py says; known and left out: "
+    print(f"{sum(count.values()) - count['known']} seeds in {took:.0f} s "
+          f"({60 * (sum(count.values()) - count['known']) / took:.0f} a minute), {calls} calls, "
+          f"{ring} of {streams} streams on the ring: {count['same']} the same, "
+          f"{count['different']} different, "
+          f"{count['once']} different once, {count['fuzzer']} not deterministic on kernel TCP; "
+          f"{count['known']} seeds not run, as known.py says; known and left out: "
           f"{', '.join(known) or 'nothing'}")
     if not ring:
         print("no stream was on the ring: nothing has been compared")

@@ -1,8 +1,10 @@
-"""Programs of the differential fuzzer: what they are made of, and a model of TCP that says which steps may be taken.
+"""The steps of the differential fuzzer's programs, and a model of TCP that decides which steps may
+be taken. generate.py and differ.py use it.
 
-A program is a list of steps; a step is a tuple (kind, arguments). Model.lower() turns a step into commands for the
-controller, or into None where kernel TCP would block for ever, or where its answer would depend on time. The model needs
-to know only that much: what the kernel answers is seen by asking it.
+A program is a list of steps; a step is a tuple (kind, arguments). Model.lower() turns a step into
+commands for the controller, or into None where kernel TCP would block for ever, or where its answer
+would depend on time. The model needs to know only that much: the kernel's answers are found by
+running the program on it.
 """
 import os
 import random
@@ -13,24 +15,26 @@ EPOLLONESHOT, EPOLLET, EPOLLEXCLUSIVE = 1 << 30, 1 << 31, 1 << 28
 SOL_SOCKET, IPPROTO_TCP = 1, 6
 SO_TYPE, SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_RCVLOWAT, SO_RCVTIMEO = 3, 4, 9, 13, 18, 20
 # Seeds use these in turn.
-CONFIGS = ({}, {"RSOCK_RING_KB": "32"}, {"RSOCK_SPIN_US": "0"}, {"RSOCK_RING_KB": "32", "RSOCK_SPIN_US": "0"})
+CONFIGS = ({}, {"RSOCK_RING_KB": "32"}, {"RSOCK_SPIN_US": "0"},
+           {"RSOCK_RING_KB": "32", "RSOCK_SPIN_US": "0"})
 PACED = "DIFFER_PACE_MS" in os.environ
 RAILS = "DIFFER_HOST" in os.environ  # streams over RDMA devices
 MOST_UNREAD = 30000  # far below what the kernel's buffers hold before they have grown
-PAIRED_BY = 6        # round trips after which both ends of a connection have met, if they will
-RING_HOLDS = 6000    # of the smallest ring; with more unread a sender may have left it, or wait for room
-ONE_SEGMENT = 4000   # what a reader that sleeps is shown at once
+PAIRED_BY = 6        # round trips after which both ends of a connection are paired, if they can be
+# of the smallest ring; with more unread a sender may have fallen back from it, or wait for room
+RING_HOLDS = 6000
+ONE_SEGMENT = 4000   # a sleeping reader gets as much at once
 SEND_FORMS, RECV_FORMS = 15, 13
 WITH_FLAGS_TX = {2, 3, 4, 5, 12, 13}
 WITH_FLAGS_RX = {2, 3, 4, 5, 7, 8, 11, 12}
 DPRINTF, UNSEEN = 14, 5
 KERNEL_TX = {8, 9, DPRINTF}
-AT_ONCE = {0, 1, 2, 3, 4, 10, 11, 12, 13}  # one call, one segment
+AT_ONCE = {0, 1, 2, 3, 4, 10, 11, 12, 13}  # forms that are one call, one segment
 RECVMMSG = 5
 
 
 class File:
-    """An open file: what descriptors of several processes may share."""
+    """An open file description, which descriptors of several processes may share."""
 
     def __init__(self, kind):
         self.kind = kind
@@ -45,20 +49,20 @@ class End(File):
     def __init__(self, key):
         super().__init__("tcp")
         self.key, self.pos = key, 0
-        self.seen = {}        # epoll handle: what the last wait there found of it
-        self.rx = 0           # bytes that lie unread here
+        self.seen = {}        # epoll handle: the state that the last wait there found
+        self.rx = 0           # unread bytes
         self.fin = self.rst = self.wr_shut = self.rd_shut = self.closed = False
         self.linger0 = False
         self.lowat, self.timeo = 1, False
-        self.moved = False    # its sender may have gone on to TCP behind bytes that lie unread here
-        self.alone = False    # the other end was closed by no function of libc
-        self.relayed = False  # a relay may stand behind it
-        self.dirty = False    # something may be on its way here
-        self.bulk = 0         # bytes that the peer's bulk sender is still putting
+        self.moved = False    # its sender may have fallen back to TCP behind unread bytes
+        self.alone = False    # the other end was closed without a function of libc
+        self.relayed = False  # a relay process may pass its bytes on
+        self.dirty = False    # bytes or an end may be under way to it
+        self.bulk = 0         # bytes that the peer's bulk sender is still sending
         self.bulk_slot = None
         self.forked = False   # a child of a process that had it has it, too
-        self.warmed = 0       # round trips: of few it may be paired later
-        self.turned = False   # its path may have changed, or will: edges that were told may be told once more
+        self.warmed = 0       # round trips; with few it may be paired later
+        self.turned = False   # its path may have changed, or will: edges may be reported again
         self.waits = None     # (process, slot, bytes): a thread that sleeps in a read
 
     def ended(self):
@@ -116,33 +120,37 @@ class Model:
         return [(name, handle) for name, proc in self.procs.items() if not proc.stopped
                 for handle, (file, _) in proc.handles.items() if isinstance(file, End)]
 
-    # ---- what a change of path leaves behind ----
+    # ---- effects of a change of path ----
     def stuck(self, end):
-        """Bytes lie unread that may not be had back into the kernel's queue in their order."""
+        """True if bytes are unread that perhaps cannot be returned to the kernel's queue in order.
+        """
         if not end.rx:
             end.moved = False
         return end.bulk or end.rx and (end.fin or end.rst or end.moved or end.rx > RING_HOLDS)
 
     def holders(self, end):
-        return sum(any(file is end for file, _ in proc.handles.values()) for proc in self.procs.values())
+        return sum(any(file is end for file, _ in proc.handles.values())
+                   for proc in self.procs.values())
 
     def leaves(self, proc, ends=None):
         """A call after which streams of the process are on TCP, also with bytes unread."""
-        ends = ends or [file for file, _ in self.procs[proc].handles.values() if isinstance(file, End)]
+        ends = ends or [file for file, _ in self.procs[proc].handles.values()
+                        if isinstance(file, End)]
         for end in ends:
             end.relayed = end.relayed or bool(self.stuck(end))
-            end.moved, end.peer.moved = end.moved or bool(end.rx), end.peer.moved or bool(end.peer.rx)
+            end.moved, end.peer.moved = (end.moved or bool(end.rx),
+                                         end.peer.moved or bool(end.peer.rx))
             end.turned = end.peer.turned = True
 
     def moves(self, proc):
-        """The senders of the process go on by TCP."""
+        """The senders of the process fall back to TCP."""
         for file, _ in self.procs[proc].handles.values():
             if isinstance(file, End):
                 file.peer.moved = file.peer.moved or bool(file.peer.rx)
                 file.turned = file.peer.turned = True
 
     def writable_here(self, end, events):
-        """A small ring that is nearly full is not writable."""
+        """The events without POLLOUT for a small ring that is nearly full: it is not writable."""
         full = self.narrow and end.peer.rx > RING_HOLDS
         return events & ~POLLOUT if full and "ring-room" in self.known else events
 
@@ -157,7 +165,7 @@ class Model:
         return [("op", proc, f"settle {handle} {count} {events}")]
 
     def woken(self, end):
-        """The command that joins a thread that has been given what it waited for."""
+        """The command that joins a thread that has got what it waited for."""
         if not end.waits:
             return []
         proc, slot, need, take = end.waits
@@ -170,7 +178,7 @@ class Model:
         return [("op", proc, f"join {slot}")]
 
     def sent(self, end, count):
-        """The effect of bytes that were put."""
+        """The effect of bytes that were sent."""
         end.pos += count
         if end.wr_shut or end.rst or not count:
             return
@@ -186,7 +194,7 @@ class Model:
     def taken(self, end, count):
         end.rx -= min(end.rx, count)
 
-    # ---- steps: each answers a list of commands, or None -----------------------------------------
+    # ---- steps: each returns a list of commands, or None -----------------------------------------
     def lower(self, step):
         found = getattr(self, "step_" + step[0])(*step[1:])
         if found is None:
@@ -198,7 +206,8 @@ class Model:
         return found
 
     def fresh(self, proc, *handles):
-        return self.runs(proc) and all(handle not in p.handles for handle in handles for p in self.procs.values())
+        return self.runs(proc) and all(handle not in p.handles for handle in handles
+                                       for p in self.procs.values())
 
     def step_connect(self, proc, here, other, there, warm):
         listener = {"A": 0, "B": 1}.get(other)
@@ -217,14 +226,16 @@ class Model:
         if not one or not two or one.peer is not two:
             return None
         for end in (one, two):
-            if end.rx or end.ended() or end.wr_shut or end.waits or end.bulk or end.timeo or end.lowat > 1:
+            if (end.rx or end.ended() or end.wr_shut or end.waits or end.bulk or end.timeo
+                or end.lowat > 1):
                 return None
         one.warmed, two.warmed = one.warmed + count, two.warmed + count
         commands = []
         for turn in range(count):
             if PACED:
                 commands.append(("pace", proc))
-            for a, at, b, bt, e in ((proc, here, other, there, one), (other, there, proc, here, two)):
+            for a, at, b, bt, e in ((proc, here, other, there, one),
+                                    (other, there, proc, here, two)):
                 size = 1 + turn * 37 % 200
                 commands.append(("op", a, f"send {at} {turn % 5} {size} 0 {e.key} {e.pos}"))
                 e.pos += size
@@ -244,7 +255,8 @@ class Model:
         if end.alone and "unseen-close" in self.known:
             return None
         if form == DPRINTF and (end.peer.closed or end.peer.rd_shut and end.peer.wr_shut):
-            return None  # how many writes it makes, and so whether one meets the reset, is libc's own affair
+            # libc decides how many writes it makes, and so whether one of them meets the reset
+            return None
         over = end.ended() or end.wr_shut or end.peer.closed or end.peer.rd_shut
         if over and (end.relayed or end.peer.relayed) and "relay" in self.known:
             return None
@@ -257,7 +269,7 @@ class Model:
         return before + [("op", proc, text)]
 
     def may_read(self, end, need, dontwait):
-        """May it be called: it will not sleep for ever."""
+        """True if a read may be called: it will not sleep for ever."""
         if end.waits or end.bulk:
             return False
         if dontwait or end.nonblock or end.ended() or end.timeo:
@@ -267,7 +279,8 @@ class Model:
     def step_recv(self, proc, handle, form, size, flags):
         end = self.end(proc, handle)
         flags = flags if form in WITH_FLAGS_RX else 0
-        if not end or not self.may_read(end, size if flags & MSG_WAITALL else 1, flags & MSG_DONTWAIT):
+        if not end or not self.may_read(end, size if flags & MSG_WAITALL else 1,
+                                        flags & MSG_DONTWAIT):
             return None
         if form == RECVMMSG and flags & MSG_WAITALL:
             return None
@@ -320,9 +333,11 @@ class Model:
         self.leaves(proc)
         if what == "r":
             have = end.bulk or end.rx
-            if not size or size > have or end.lowat > 1 or end.rd_shut or (how == 4 and end.nonblock) or end.rst:
+            if (not size or size > have or end.lowat > 1 or end.rd_shut
+                    or (how == 4 and end.nonblock) or end.rst):
                 return None
-            commands = self.settle(proc, handle) + [("op", proc, f"child {handle} {how} {preload} r {size}")]
+            commands = self.settle(proc, handle) + [("op", proc,
+                                                     f"child {handle} {how} {preload} r {size}")]
             if end.bulk:
                 return commands + self.bulk_taken(end, size)
             self.taken(end, size)
@@ -346,7 +361,8 @@ class Model:
 
     def step_bulk(self, proc, handle, size):
         end = self.end(proc, handle)
-        if not end or end.wr_shut or end.ended() or end.peer.ended() or end.peer.bulk or end.peer.waits:
+        if (not end or end.wr_shut or end.ended() or end.peer.ended() or end.peer.bulk
+            or end.peer.waits):
             return None
         if end.peer.rx or end.peer.lowat > 1 or end.peer.timeo or self.slots >= 8:
             return None
@@ -403,7 +419,8 @@ class Model:
         entry = self.procs[proc].handles.get(handle) if self.runs(proc) else None
         if not entry or entry[0].kind not in ("pipe", "socketpair", "file"):
             return None
-        text = f"recv {handle} 0 {size} 0" if what == "r" else f"send {handle} 0 {size % 500} 0 99 {size}"
+        text = (f"recv {handle} 0 {size} 0" if what == "r"
+                else f"send {handle} 0 {size % 500} 0 99 {size}")
         return [("op", proc, text)]
 
     def step_close(self, proc, handle, form, other):
@@ -418,7 +435,8 @@ class Model:
             if file.rx:
                 form = 0
             else:
-                file.peer.alone = True  # of several: the last close, which is seen, is not known to be it
+                # it may be the last of several, and the last close must be seen
+                file.peer.alone = True
         commands = self.settle(proc, handle)
         self.drop(proc, handle)
         self.sets.pop(handle, None)
@@ -430,7 +448,8 @@ class Model:
         entry = self.procs[proc].handles.get(handle) if self.runs(proc) else None
         if not entry or not self.fresh(proc, to) or entry[0].kind == "epoll":
             return None
-        if form in (3, 4, 6) and any(h % 64 == to % 64 for h in self.procs[proc].handles if h != to):
+        if form in (3, 4,
+                    6) and any(h % 64 == to % 64 for h in self.procs[proc].handles if h != to):
             return None  # the number might be in use
         self.add(proc, to, entry[0], form in (2, 4))
         return [("op", proc, f"dup {handle} {to} {form}")]
@@ -455,7 +474,8 @@ class Model:
         if not end or end.bulk or end.peer.bulk or end.waits:
             return None
         if text.startswith("outq") and (end.ended() or end.wr_shut or end.peer.closed):
-            return None  # of a connection that is over the kernel shows what it had put
+            # on a connection that is over the kernel counts what was never acknowledged
+            return None
         return self.settle(proc, handle) + [("op", proc, text.replace("$", str(handle)))]
 
     def step_nonblock(self, proc, handle, on, form):
@@ -479,7 +499,8 @@ class Model:
         if not end or end.waits or end.bulk:
             return None
         end.timeo = bool(on)
-        return [("op", proc, f"setopt {handle} {SOL_SOCKET} {SO_RCVTIMEO} 4 0 0 {30000 if on else 0} 0")]
+        return [("op", proc,
+                 f"setopt {handle} {SOL_SOCKET} {SO_RCVTIMEO} 4 0 0 {30000 if on else 0} 0")]
 
     def step_linger(self, proc, handle):
         end = self.end(proc, handle)
@@ -494,9 +515,11 @@ class Model:
             return None
         for handle, events in items:
             end = self.end(proc, handle)
-            if handle not in self.procs[proc].handles or (end and (end.bulk or end.peer.bulk or end.waits)):
+            if handle not in self.procs[proc].handles or (end and (end.bulk or end.peer.bulk
+                                                                   or end.waits)):
                 continue
-            if "edge-again" in self.known and any(self.may_tell_again(proc, *item) for item in self.sets.get(handle, {}).items()):
+            if "edge-again" in self.known and any(self.may_tell_again(proc, *item)
+                                                  for item in self.sets.get(handle, {}).items()):
                 continue
             if any(self.is_moot(proc, *item) for item in self.sets.get(handle, {}).items()):
                 continue
@@ -529,7 +552,7 @@ class Model:
         return [("op", proc, f"epctl {handle} {what} {member} {events} {form}")]
 
     def is_moot(self, proc, member, events):
-        """What a set tells of it is a matter of time, or cannot be waited for."""
+        """True if what a set reports of it depends on time, or cannot be waited for."""
         end = self.end(proc, member)
         if end and self.writable_here(end, events) != events:
             return True
@@ -545,17 +568,21 @@ class Model:
         for member in sorted(self.sets[handle]):
             commands += self.settle(proc, member)
         order = 1 if len(commands) > 1 or not self.order_is_known(proc, handle) else 0
-        if "edge-again" in self.known and any(self.may_tell_again(proc, *item) for item in self.sets[handle].items()):
+        if "edge-again" in self.known and any(self.may_tell_again(proc, *item)
+                                              for item in self.sets[handle].items()):
             order = 2
         return commands + [("op", proc, f"epwait {handle} {form} 16 0 {order}")]
 
     def order_is_known(self, proc, handle):
-        """Did at most one become ready since the last wait, or only such as were registered since?"""
+        """True if at most one became ready since the last wait, or only such as were registered
+        since.
+        """
         changed = registered = 0
         known = True
         for member in self.sets[handle]:
             end = self.end(proc, member)
-            now = (end.rx, end.fin, end.rst, end.pos, end.peer.pos, end.wr_shut, end.rd_shut, end.peer.closed)
+            now = (end.rx, end.fin, end.rst, end.pos, end.peer.pos, end.wr_shut, end.rd_shut,
+                   end.peer.closed)
             registered += end.seen.get(handle) == "registered"
             changed += end.seen.get(handle) not in ("registered", now)
             known = known and not end.turned
@@ -566,16 +593,19 @@ class Model:
 
     def may_tell_again(self, proc, member, events):
         end = self.end(proc, member)
-        return end is not None and (end.turned or end.warmed < PAIRED_BY) and events & EPOLLET and (events & POLLOUT or end.rx or end.ended())
+        return (end is not None and (end.turned or end.warmed < PAIRED_BY) and events & EPOLLET
+                and (events & POLLOUT or end.rx or end.ended()))
 
     def torn(self):
-        """A fork now would be one whose peer may not answer."""
-        return RAILS and "fork-stopped" in self.known and any(proc.stopped for proc in self.procs.values())
+        """True if the peer of a fork may be stopped, and so not answer."""
+        return RAILS and "fork-stopped" in self.known and any(proc.stopped
+                                                              for proc in self.procs.values())
 
     def step_fork(self, proc, name):
         if self.torn():
             return None
-        if not self.runs(proc) or self.procs[proc].threads or name in self.procs or len(self.procs) >= 4:
+        if (not self.runs(proc) or self.procs[proc].threads or name in self.procs
+            or len(self.procs) >= 4):
             return None
         if "fork-lowat" in self.known and any(isinstance(file, End) and file.lowat > 1
                                               for file, _ in self.procs[proc].handles.values()):
@@ -592,7 +622,8 @@ class Model:
     def step_exec(self, proc):
         if not self.runs(proc) or self.procs[proc].threads:
             return None
-        if "relay" in self.known and any(isinstance(file, End) and self.stuck(file) and self.holders(file) > 1
+        if "relay" in self.known and any(isinstance(file, End) and self.stuck(file)
+                                         and self.holders(file) > 1
                                          for file, _ in self.procs[proc].handles.values()):
             return None
         self.leaves(proc)
@@ -622,9 +653,11 @@ class Model:
         if proc not in self.procs or len(self.procs) < 3 or self.procs[proc].threads:
             return None
         for file, _ in self.procs[proc].handles.values():
-            if isinstance(file, End) and (file.bulk or file.peer.bulk or file.waits) and file.refs < 3:
+            if isinstance(file,
+                          End) and (file.bulk or file.peer.bulk or file.waits) and file.refs < 3:
                 return None
-            if "kill-forked" in self.known and isinstance(file, End) and file.rx and file.peer.forked:
+            if "kill-forked" in self.known and isinstance(file,
+                                                          End) and file.rx and file.peer.forked:
                 return None
         commands = []
         for handle in list(self.procs[proc].handles):
@@ -635,7 +668,8 @@ class Model:
         return commands + [("kill", proc)]
 
     def step_stop(self, proc):
-        if not self.runs(proc) or sum(self.runs(name) for name in self.procs) < 2 or self.procs[proc].threads:
+        if not self.runs(proc) or sum(self.runs(name)
+                                      for name in self.procs) < 2 or self.procs[proc].threads:
             return None
         self.procs[proc].stopped = True
         return [("stop", proc)]

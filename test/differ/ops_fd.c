@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ops_fd.c - descriptors: made, copied, closed in every way, their options. */
+/*
+ * ops_fd.c - the worker's operations on descriptors: making, copying, closing them in every way,
+ * and their options.
+ */
 #include "worker.h"
 
 #include <arpa/inet.h>
@@ -19,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Where listeners are: DIFFER_HOST, an IPv4 address, else loopback. */
+/* The address of listeners: DIFFER_HOST, an IPv4 address, or loopback. */
 static in_addr_t host(void)
 {
 	const char *address = getenv("DIFFER_HOST");
@@ -86,7 +89,10 @@ void op_socketpair(struct op *op)
 	handle_set(op, op->arg[1], p[1]);
 }
 
-/* file H KEY: made, written, read back: whoever thinks that the number is a stream still shows it here. */
+/*
+ * file H KEY: makes a file, writes and reads it back: if the library still takes the number for a
+ * stream's, it shows here.
+ */
 void op_file(struct op *op)
 {
 	char path[320], text[64], back[64] = "";
@@ -102,7 +108,7 @@ void op_file(struct op *op)
 	say(op, "%s", strcmp(text, back) ? "another's bytes" : "its own bytes");
 }
 
-/* By no function of libc. */
+/* Closes without a function of libc. */
 static long raw_close(int fd)
 {
 	long ret;
@@ -123,7 +129,10 @@ static long raw_close(int fd)
 	return ret < 0 ? -1 : ret;
 }
 
-/* close H FORM OTHER: by the forms of closing; the dup2 forms put the handle OTHER, a file, in its place. */
+/*
+ * close H FORM OTHER: FORM is the way of closing; the dup2 forms put the handle OTHER, a file, in
+ * its place.
+ */
 void op_close(struct op *op)
 {
 	int fd = handle(op->arg[0]), file;
@@ -230,7 +239,7 @@ void op_inq(struct op *op)
 	say(op, "inq %d", n);
 }
 
-/* outq H: the peer's acknowledgement may be late by its timer; what counts is that it comes to nothing. */
+/* outq H: the peer's acknowledgement may be delayed by its timer; the count must reach zero. */
 void op_outq(struct op *op)
 {
 	struct timespec pause = { .tv_nsec = 500000 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ops_io.c - every form of sending and receiving; content is told by a sum. */
+/*
+ * ops_io.c - the worker's operations that send and receive, in every form; contents are reported as
+ * a sum.
+ */
 #include "worker.h"
 
 #include <errno.h>
@@ -15,7 +18,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* What a fortified program calls; glibc's headers do not declare them outside of themselves. */
+/* Functions that a fortified program calls; glibc's headers do not declare them publicly. */
 ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);
 ssize_t __recv_chk(int fd, void *buf, size_t len, size_t room, int flags);
 ssize_t __recvfrom_chk(int fd, void *buf, size_t len, size_t room, int flags, struct sockaddr *addr,
@@ -64,7 +67,7 @@ static void three(struct iovec iov[static 3], uint8_t *buf, size_t len)
 	iov[2] = (struct iovec){ buf + a + b, len - a - b };
 }
 
-/* A file with these bytes behind a head of 100 others. */
+/* A file with these bytes after a head of 100 others. */
 static int file_of(const uint8_t *buf, size_t len)
 {
 	static const uint8_t head[100];
@@ -180,7 +183,7 @@ static ssize_t send_once(int fd, enum send_form form, uint8_t *buf, size_t len, 
 	}
 }
 
-/* send H FORM LEN FLAGS KEY POS: a short count of a socket that does not block is driven to the end. */
+/* send H FORM LEN FLAGS KEY POS: after a short count of a non-blocking socket it sends the rest. */
 void op_send(struct op *op)
 {
 	int fd = handle(op->arg[0]);
@@ -289,7 +292,7 @@ void op_recv(struct op *op)
 	free(buf);
 }
 
-/* bsend H LEN KEY POS: more than the buffers hold; answers when all of it is taken. */
+/* bsend H LEN KEY POS: more than the buffers hold; answers when all of it is sent. */
 void op_bulk_send(struct op *op)
 {
 	int fd = handle(op->arg[0]);
@@ -351,7 +354,7 @@ void op_bulk_recv(struct op *op)
 	free(buf);
 }
 
-/* bcheck H LEN KEY POS: so many bytes, each compared with what the peer has to have sent. */
+/* bcheck H LEN KEY POS: so many bytes, each compared with what the peer must have sent. */
 void op_bulk_check(struct op *op)
 {
 	int fd = handle(op->arg[0]);
@@ -407,7 +410,9 @@ void op_stdio(struct op *op)
 	free(buf);
 }
 
-/* splicein H LEN FLAGS: into a pipe that is emptied, until so many bytes have come or nothing does. */
+/*
+ * splicein H LEN FLAGS: into a pipe that is emptied, until so many bytes have come or no more come.
+ */
 void op_splice_in(struct op *op)
 {
 	size_t len = (size_t)op->arg[1], done = 0;

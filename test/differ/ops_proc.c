@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ops_proc.c - fork, exec, spawned children and descriptors that are passed. */
+/* ops_proc.c - the worker's operations fork, exec, spawned children, and passing descriptors. */
 #include "worker.h"
 
 #include <errno.h>
@@ -16,12 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* argv is of char *. */
+/* The elements of argv are of type char *, so these are arrays. */
 static struct {
 	char worker[16], resume[8], io[4], head[8], count[4];
 } words = { "differ_worker", "resume", "io", "head", "-c" };
 
-/* fork NAME: the child joins the controller by that name. */
+/* fork NAME: the child connects to the controller under that name. */
 void op_fork(struct op *op)
 {
 	pid_t pid = fork();
@@ -36,7 +36,7 @@ void op_fork(struct op *op)
 	say(op, "%s", pid < 0 ? "no child" : "forked");
 }
 
-/* exec: of itself; the handles go along. */
+/* exec: executes itself; the new program gets the handles. */
 void op_exec(struct op *op)
 {
 	static char text[MAX_HANDLES][16];
@@ -57,7 +57,7 @@ void op_exec(struct op *op)
 	say_result(op, -1);
 }
 
-/* How the child is begun. */
+/* How the child is started. */
 enum how {
 	FORK,
 	VFORK,
@@ -73,7 +73,7 @@ static pid_t begin(enum how how, int fd, int out, char **argv, char **env)
 	pid_t pid = -1;
 
 	if (how == FORK || how == VFORK || how == FORK_CAT) {
-		/* What a vforked child may not do by the book programs do all the same. */
+		/* A vforked child may not do this according to the standard, but programs do it. */
 		pid = how == VFORK ? vfork() : fork(); /* NOLINT */
 		if (!pid) {
 			dup2(out, 1);
@@ -97,7 +97,10 @@ static pid_t begin(enum how how, int fd, int out, char **argv, char **env)
 	return pid;
 }
 
-/* child H HOW PRELOAD r LEN | child H HOW PRELOAD w LEN KEY POS: the answer is the child's, and how it ended. */
+/*
+ * child H HOW PRELOAD r LEN | child H HOW PRELOAD w LEN KEY POS: answers with the child's output
+ * and exit status.
+ */
 void op_child(struct op *op)
 {
 	enum how how = (enum how)op->arg[1];
@@ -188,7 +191,7 @@ int child_main(int argc, char **argv)
 	return 0;
 }
 
-/* pass H TO: to the inbox of another process. */
+/* pass H TO: sends the descriptor to another process's inbox. */
 void op_pass(struct op *op)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };

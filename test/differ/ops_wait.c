@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ops_wait.c - readiness: poll, select and epoll in their forms, and waiting until a stream is as it must be. */
+/*
+ * ops_wait.c - the worker's operations for readiness: poll, select and epoll in their forms, and
+ * waiting until a stream is in the expected state.
+ */
 #include "worker.h"
 
 #include <errno.h>
@@ -80,8 +83,9 @@ void op_poll(struct op *op)
 }
 
 /*
- * settle H BYTES EVENTS: until so many bytes can be read and these events show. On a loopback both are there when the
- * peer's call has returned, but for a kernel thread that was busy; what is not there in the end is told.
+ * settle H BYTES EVENTS: waits until so many bytes can be read and these events are reported. On a
+ * loopback both are there when the peer's call has returned, unless a kernel thread was busy. If
+ * they do not come, the answer is what is there in the end.
  */
 void op_settle(struct op *op)
 {
@@ -126,7 +130,9 @@ void op_epoll_ctl(struct op *op)
 				    epoll_ctl(set, (int)op->arg[1], fd, &ev));
 }
 
-/* epwait SET FORM MAX TIMEOUT ORDER: 0: as they come, 1: by handle, 2: none is said */
+/*
+ * epwait SET FORM MAX TIMEOUT ORDER: 0: reports events as they come, 1: sorted by handle, 2: none
+ */
 void op_epoll_wait(struct op *op)
 {
 	struct epoll_event ev[MOST], swap;

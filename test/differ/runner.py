@@ -1,4 +1,6 @@
-"""Runs one program of the differential fuzzer: starts its processes, gives each its turn, collects the answers."""
+"""Runs one program of the differential fuzzer (differ.py, soak.py): starts its processes, gives
+each its commands, collects the answers.
+"""
 import ctypes
 import os
 import select
@@ -9,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-PATIENCE_S = 7 * int(os.environ.get("DIFFER_SCALE", 1))  # longer than any patience of the worker
+PATIENCE_S = 7 * int(os.environ.get("DIFFER_SCALE", 1))  # longer than any timeout of the worker
 PACE_MS = int(os.environ.get("DIFFER_PACE_MS", 0))
 LIBC = ctypes.CDLL(None)
 PR_SET_CHILD_SUBREAPER = 36
@@ -74,7 +76,9 @@ class Run:
         return self.read(self.sockets[name])
 
     def call(self, name, text):
-        """The answer without what is for the controller alone; descriptors' numbers are kept for the operator."""
+        """Returns the answer and, separately, what is only for the controller; keeps descriptors'
+        numbers for the operator.
+        """
         answer, _, rest = self.ask(name, text).partition("#")
         words = text.split()
         if words[0] in ("connect", "accept", "dup", "take") and "fd=" in answer:
@@ -83,7 +87,9 @@ class Run:
         return answer.strip(), rest.strip()
 
     def asleep(self, name, tid):
-        """Until the thread sleeps in its call. One that spins for long is left at it."""
+        """Waits until the thread sleeps in its call, at most a second: a thread may spin for
+        longer.
+        """
         path = f"/proc/{self.pids[name]}/task/{tid}/stat"
         until = time.monotonic() + 1
         while time.monotonic() < until:
@@ -126,17 +132,22 @@ class Run:
         elif kind == "cont":
             os.kill(self.pids[name], signal.SIGCONT)
             self.until_state(name, False)
-        elif kind == "pace":  # where a link takes time to be made, and the stream asks for it in its own calls
+        # a link takes time to be made, and the stream looks for it only in its own calls
+        elif kind == "pace":
             time.sleep(PACE_MS / 1000 if self.tool else 0)
         elif kind == "kill":
             self.kill(name)
         elif kind == "operator" and self.tool:
-            subprocess.run([self.tool, command[3], "--wait", "0", f"{self.pids[name]}:{self.fds[name].get(command[2], -1)}"],
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PATIENCE_S, check=False)
+            subprocess.run([self.tool, command[3], "--wait", "0",
+                            f"{self.pids[name]}:{self.fds[name].get(command[2], -1)}"],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PATIENCE_S,
+                           check=False)
         return "done"
 
     def kill(self, name):
-        """Ended, and gone: what its end does to connections is done."""
+        """Kills the process and waits until it is gone: the effects of its end on connections are
+        complete then.
+        """
         pid = self.pids.pop(name)
         os.kill(pid, signal.SIGKILL)
         self.sockets.pop(name).close()
@@ -163,14 +174,15 @@ class Run:
             self.ports[name] = int(port)
 
     def finish(self):
-        """Every process ends by itself, with its status."""
+        """Lets every process end by itself; returns their statuses."""
         left = dict(self.pids)
         for name, pid in left.items():
             self.sockets[name].send(b"exit 0")
         codes = []
         for name, pid in sorted(left.items()):
             if select.select([self.sockets[name]], [], [], PATIENCE_S)[0]:
-                codes.append(f"{name}={self.reap(pid) if any(c.pid == pid for c in self.children) else 0}")
+                codes.append(
+                    f"{name}={self.reap(pid) if any(c.pid == pid for c in self.children) else 0}")
                 self.pids.pop(name)
             else:
                 codes.append(f"{name}=HANG at exit")
@@ -205,13 +217,16 @@ class Run:
 
 
 def late(command, answer):
-    """It did nothing, and may be asked again: where a change of path takes an answer from another host."""
+    """True if the command had no effect and may be repeated: a change of path may need an answer
+    from another host.
+    """
     return command[0] == "op" and ("EAGAIN" in answer or command[2].split()[0] == "poll")
 
 
 def run_commands(commands, worker, env, tool=None, trace=None, right=None):
-    """The answers, one for each command, and one for the ends of the processes; and the statistics, as text. The answers
-    stop at a process that is lost. right: answers that may come late.
+    """Returns the answers, one for each command and one for the ends of the processes, and the
+    statistics as text. The answers stop at a process that is lost. right: the right answers; a late
+    one is waited for.
     """
     answers, stat = [], ""
     run = None
@@ -220,7 +235,8 @@ def run_commands(commands, worker, env, tool=None, trace=None, right=None):
         run.begin()
         for command in commands:
             answer, until = run.command(command), time.monotonic() + PATIENCE_S
-            while right and late(command, answer) and answer != right[len(answers)] and time.monotonic() < until:
+            while (right and late(command, answer) and answer != right[len(answers)]
+                   and time.monotonic() < until):
                 answer = run.command(command)
             answers.append(answer)
             if trace:

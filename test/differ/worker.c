@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* worker.c - the loop of a process of the differential fuzzer, and what its operations share. */
+/*
+ * worker.c - the main loop of a process of the differential fuzzer, and what its operations share;
+ * see worker.h.
+ */
 #include "worker.h"
 
 #include <errno.h>
@@ -259,7 +262,7 @@ static void serve(void)
 	}
 }
 
-/* After exec of itself: `worker resume FOLDER NAME handle:fd ...`. */
+/* Continues after an exec of itself: `worker resume FOLDER NAME handle:fd ...`. */
 static void resume(int argc, char **argv)
 {
 	snprintf(name, sizeof(name), "%s", argv[3]);

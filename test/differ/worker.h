@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * worker.h - a process of the differential fuzzer: it makes the calls that the controller (differ.py) names, one line
- * each, and says what came of them. A handle is the controller's name of a descriptor.
+ * worker.h - a process of the differential fuzzer (bin/differ_worker). It makes the calls that the
+ * controller (runner.py) names, one line each, and answers with their results. A handle is the
+ * controller's name of a descriptor.
  */
 #ifndef DIFFER_WORKER_H
 #define DIFFER_WORKER_H
@@ -16,14 +17,14 @@
 #define MAX_BYTES (1 << 16)
 #define PATIENCE_MS (3000 * scale)
 #define CONTROL_FD                                                                                 \
-	200 /* above what the program's own descriptors reach, so that their numbers are the kernel's */
+	200 /* above the program's own descriptors, so that the kernel chooses their numbers */
 #define INBOX_FD 201
 
 /* One operation: its words, and the answer that it writes. Owned by the thread that runs it. */
 struct op {
 	char line[1024];
 	char *word[MAX_ARGS];
-	long arg[MAX_ARGS]; /* arg[0] is the first word behind the name */
+	long arg[MAX_ARGS]; /* arg[0] is the first word after the name */
 	int count;
 	char answer[2048];
 	size_t used;
@@ -31,28 +32,30 @@ struct op {
 
 extern int fd_of[MAX_HANDLES];
 extern char name[32], folder[64];
-extern int scale; /* of patience: DIFFER_SCALE, 1 */
+extern int scale; /* factor of all timeouts: DIFFER_SCALE, or 1 */
 
-/* Adds to the answer; what stands behind '#' is for the controller and is not compared. */
+/* Adds to the answer; text after '#' is for the controller and is not compared. */
 void say(struct op *op, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A return value, and errno where it is -1. */
+/* Adds a return value, and the name of errno where it is -1. */
 void say_result(struct op *op, long ret);
 /* The descriptor of a handle; -1 where this process does not have it. */
 int handle(long h);
-/* Takes note of a new descriptor, and says its number. */
+/*
+ * Stores a new descriptor under the handle, and adds its number to the answer; errno if it is -1.
+ */
 void handle_set(struct op *op, long h, int fd);
 void crc(uint32_t *sum, const void *data, size_t len);
-/* The bytes of a stream named @key from @pos on. */
+/* The bytes of a stream named @key from position @pos on. */
 void pattern(uint32_t key, uint64_t pos, uint8_t *buf, size_t len);
 int64_t now_ms(void);
 
 /* Runs one operation by its name. */
 void op_run(struct op *op);
 void op_parse(struct op *op, const char *line);
-/* Joins the controller's socket under the name. */
+/* Connects to the controller's socket under the name; ends the process on failure. */
 void control_join(const char *as);
 
-/* Each writes its answer into the op. */
+/* Each runs one operation and writes its answer into the op. */
 void op_send(struct op *op);
 void op_recv(struct op *op);
 void op_bulk_send(struct op *op);
@@ -89,7 +92,10 @@ void op_exec(struct op *op);
 void op_child(struct op *op);
 void op_pass(struct op *op);
 void op_take(struct op *op);
-/* `worker io FD r LEN | w LEN KEY POS`: what an executed child does with a descriptor that it inherited. */
+/*
+ * `worker io FD r LEN | w LEN KEY POS`: what an executed child does with a descriptor that it
+ * inherited. Returns an exit status.
+ */
 int child_main(int argc, char **argv);
 
 #endif

@@ -1,4 +1,7 @@
-/* Many connections of one process: pattern bytes on each of them, all on their way at once. */
+/*
+ * crowd.c - many connections of one process (the order "crowd" of peer.c): pattern bytes on each of
+ * them, all under way at once.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,12 +11,13 @@
 
 #include "ctl.h"
 
-#define CROWD_BYTES 65536u /* the most that a connection sends in a round: kernel buffers take it */
+/* the most that a connection sends in a round: kernel buffers must hold it */
+#define CROWD_BYTES 65536u
 
 static struct conn *crowd;
 static uint32_t crowd_n;
 
-/* All of buf, or the process ends with a word. */
+/* Moves all of buf; on an error the process prints it and ends. */
 static void move_all(int fd, uint8_t *buf, size_t bytes, bool send_it)
 {
 	for (size_t done = 0; done < bytes;) {
@@ -41,7 +45,9 @@ void crowd_open(uint32_t count, int (*next)(void *arg), void *arg, bool server)
 		uint32_t index = i;
 		int fd = next(arg);
 
-		/* Accepted in another order than connected, perhaps: it says which one it is. */
+		/*
+		 * The accept order may differ from the connect order: the client sends the index.
+		 */
 		move_all(fd, (uint8_t *)&index, sizeof(index), !server);
 		if (index >= count || crowd[index].fd)
 			abort();

@@ -1,4 +1,7 @@
-/* What the fault helpers share: bytes that tell their position, one connection, progress seen from outside. */
+/*
+ * ctl.h - what the programs of test/fault (peer.c, hostile.c) share: bytes that are computed from
+ * their position, one connection, and progress that is seen from outside.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -6,7 +9,7 @@
 #include <stdint.h>
 
 /*
- * Progress of one process, in a file that the harness maps as well: what it says holds even when the
+ * Progress of one process, in a file that the harness maps as well: it is right even when the
  * process is killed at any instant. A send of n bytes in flight shows as trying == sent + n.
  */
 struct progress {
@@ -32,7 +35,7 @@ enum io {
 	IO_EDGE
 };
 
-/* One order to move bytes; UINT64_MAX: endless to send, or until EOF to receive. */
+/* One order to move bytes. UINT64_MAX: send without end, or receive until EOF. */
 struct flow {
 	struct conn *conn;
 	struct progress *progress;
@@ -47,21 +50,26 @@ struct flow {
 	uint64_t wrong_at;    /* first wrong position received, UINT64_MAX: none */
 };
 
-/* Fill buf with the bytes [pos, pos + len) of the endless stream named by seed. */
+/* Fills buf with the bytes [pos, pos + len) of the endless stream that seed names. */
 void pattern_fill(uint64_t seed, uint64_t pos, uint8_t *buf, size_t len);
 
 /* The first position in [pos, pos + len) whose byte in buf is wrong; UINT64_MAX if none is. */
 uint64_t pattern_check(uint64_t seed, uint64_t pos, const uint8_t *buf, size_t len);
 
-/* A size from 1 to max, small and large ones equally likely; state is the caller's. */
+/* A random size from 1 to max, with small and large ones equally likely; state is the caller's. */
 uint64_t random_size(uint64_t *state, uint64_t max);
 
-/* Move the bytes of one order; returns when both directions have ended. May block for as long as they last. */
+/*
+ * Moves the bytes of one order; returns when both directions have ended, which may take as long as
+ * the peer likes.
+ */
 void flow_run(struct flow *flow);
 
 /*
- * Many connections at once (crowd.c), beside the one: as many as next() gives, which must not fail; then so many rounds
- * in which both ends send so many bytes on each and take as many. Returns how many times bytes were wrong. Both block.
+ * Many connections at once (crowd.c), besides the single one. crowd_open() takes count sockets from
+ * next(), which must not fail. crowd_talk() runs so many rounds, in each of which both ends send
+ * bytes on each connection and receive as many; it returns how many times bytes were wrong. Both
+ * block, and end the process on an error.
  */
 void crowd_open(uint32_t count, int (*next)(void *arg), void *arg, bool server);
 uint64_t crowd_talk(uint32_t rounds, size_t bytes);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""A peer, or a stranger at the door, that does its worst: it harms itself alone."""
+"""A hostile peer, paired or only connected to the listener: it harms no process but itself."""
 import os
 import random
 import sys
@@ -19,7 +19,9 @@ def ticks(pid):
 
 
 def attack(t, how, hostile_words, preload_hostile, longer=0):
-    """@longer: seconds by which the hostile one outlives the honest, where its end would set the victim free."""
+    """longer: seconds by which the hostile one outlives the honest ones; without them its end would
+    hide that it held the victim up.
+    """
     seed = int(os.environ.get("RSOCK_SEED", random.getrandbits(32)))
     print(f"{t.name}: RSOCK_SEED={seed}")
     program = os.path.join(t.bin, "fault_hostile")
@@ -27,15 +29,20 @@ def attack(t, how, hostile_words, preload_hostile, longer=0):
     victim = t.spawn([program, "serve", how], name=f"victim-{how}", stdin="pipe", stdout="pipe",
                      env={"RSOCK_LOG": "error", "RSOCK_LOG_FILE": log})
     port = int(victim.stdout.readline())
-    honest = [t.spawn([program, "honest", port, SECONDS, seed + number], name="honest") for number in range(2)]
-    words = [port if word == "PORT" else victim.pid if word == "PID" else word for word in hostile_words]
-    hostile = t.spawn([program, words[0], words[1], SECONDS - 1 + longer, seed], name="hostile", preload=preload_hostile)
+    honest = [t.spawn([program, "honest", port, SECONDS, seed + number], name="honest")
+              for number in range(2)]
+    words = [port if word == "PORT" else victim.pid if word == "PID" else word
+             for word in hostile_words]
+    hostile = t.spawn([program, words[0], words[1], SECONDS - 1 + longer, seed], name="hostile",
+                      preload=preload_hostile)
     began = time.monotonic()
     deadline = began + SECONDS + longer + 15
     while any(proc.popen.poll() is None for proc in honest + [hostile]):
-        t.check(victim.popen.poll() is None, f"{victim.describe()}: ended with {victim.popen.poll()}")
+        t.check(victim.popen.poll() is None,
+                f"{victim.describe()}: ended with {victim.popen.poll()}")
         t.check(time.monotonic() < deadline, "the clients did not come to their end")
-        held_up = longer and time.monotonic() > began + SECONDS + longer - 2 and honest[0].popen.poll() is None
+        held_up = (longer and time.monotonic() > began + SECONDS + longer - 2
+                   and honest[0].popen.poll() is None)
         t.check(not held_up, f"{how}: the victim is held up as long as the hostile one lives")
         t.stats.sample()
         time.sleep(0.05)
@@ -44,16 +51,17 @@ def attack(t, how, hostile_words, preload_hostile, longer=0):
     rounds = [int(proc.out()) for proc in honest]
     print(f"{t.name}: honest rounds {rounds}, hostile {hostile.out().strip()}")
     t.check(min(rounds) > 500, f"honest clients were held up: {rounds} rounds")
-    # Nobody is there any more: the victim rests.
+    # All clients are gone: the victim must be idle.
     before = ticks(victim.pid)
     time.sleep(1)
     t.check(ticks(victim.pid) - before < 0.2, f"{how}: the victim is busy with nobody there")
-    # And is there for the next one.
+    # The victim must serve a new client.
     fresh = t.spawn([program, "honest", port, 1, seed + 9], name="fresh")
     t.wait(fresh, 15)
     held = len(os.listdir(f"/proc/{victim.pid}/fd"))
     print(f"{t.name}: the victim holds {held} descriptors")
-    # Of more than a thousand knocks: two rounds of 16 guests, whose ends are noticed in the next, ten descriptors each.
+    # After more than a thousand connects: two rounds of 16 pending peers, whose ends are noticed in
+    # the next round, with ten descriptors each.
     t.check(held < 400, f"the victim holds {held} descriptors")
     pids = {proc.pid for proc in honest}
     direct = [stream for stream in t.stats.streams.values()
@@ -62,7 +70,7 @@ def attack(t, how, hostile_words, preload_hostile, longer=0):
     victim.stdin.close()
     t.wait(victim, 10)
     noted = ""
-    if os.path.exists(log):  # made by the first line
+    if os.path.exists(log):  # the log is made with its first line
         with open(log) as file:
             noted = file.read()
     print(f"{t.name}: noted by the victim: {noted.count('refused')} messages refused, "
@@ -72,14 +80,17 @@ def attack(t, how, hostile_words, preload_hostile, longer=0):
 
 @case(60)
 def scribbling_peer(t):
-    """A joined peer writes over all that it shares: own and the victim's segments."""
+    """A paired peer overwrites all shared memory: its own and the victim's segment."""
     noted = [attack(t, how, ("scribble", "PORT"), True) for how in ("block", "poll", "epoll")]
-    t.stats.demand("broke the rules" in "".join(noted), "no stream of the victim's was hit: did the scribbler join?")
+    t.stats.demand("broke the rules" in "".join(noted),
+                   "no stream of the victim's was hit: did the scribbler join?")
 
 
 @case(90)
 def spoiled_doorbells(t):
-    """A joined peer fills, empties, blocks and rings every doorbell that it can reach, and never wakes up again."""
+    """A paired peer fills, empties, blocks and rings every doorbell that it can reach, and never
+    wakes up again.
+    """
     for how in ("block", "poll", "epoll", "select"):
         attack(t, how, ("doorbells", "PORT"), True)
 
@@ -94,10 +105,13 @@ def stranger_at_the_door(t):
 
 @case(90)
 def slow_descriptors(t):
-    """Descriptors whose close() takes a minute, where they are due and where not, of the same user and of another."""
+    """Descriptors whose close() takes a minute, at expected places and at others, of the same user
+    and of another.
+    """
     for how, words in (("poll", "slow"), ("epoll", "slow"), ("block", "slow-other")):
         noted = attack(t, how, (words, "PID"), False, longer=6)
-        t.stats.demand(words != "slow" or "refused" in noted, "the victim refused nothing: was it spoken to?")
+        t.stats.demand(words != "slow" or "refused" in noted,
+                       "the victim refused nothing: was it spoken to?")
 
 
 if __name__ == "__main__":

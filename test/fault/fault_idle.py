@@ -15,7 +15,9 @@ SLEEPS = (("recv", "epoll2"), ("poll", "poll2"), ("epoll", "select2"), ("select"
 
 
 def cpu(pid):
-    """Per thread: nanoseconds on a CPU and times put on one (schedstat), ticks in user and system mode (stat)."""
+    """{thread: (nanoseconds on a CPU, times scheduled (schedstat), ticks in user and system mode
+    (stat))}.
+    """
     used = {}
     for task in sorted(os.listdir(f"/proc/{pid}/task")):
         with open(f"/proc/{pid}/task/{task}/schedstat") as file:
@@ -27,7 +29,9 @@ def cpu(pid):
 
 
 def asleep(t, pids, seconds=5):
-    """Wait until no thread of these processes has run for a fifth of a second (spin budgets are then spent)."""
+    """Waits until no thread of these processes has run for a fifth of a second (spin budgets are
+    spent by then).
+    """
     last = [None, 0.0]
 
     def quiet():
@@ -54,7 +58,8 @@ def no_cpu_and_wakes_at_once(t):
     time.sleep(IDLE_S)  # the time that is measured, not a wait for something
     after = [cpu(pid) for pid in pids]
     for pid, was, now in zip(pids, before, after):
-        t.equal(now, was, f"(ns on CPU, times scheduled, ticks) of process {pid} over {IDLE_S} idle seconds")
+        t.equal(now, was,
+                f"(ns on CPU, times scheduled, ticks) of process {pid} over {IDLE_S} idle seconds")
     delays_us = []
     for (server, client, _port), (way, way2) in zip(pairs, SLEEPS):
         for turn in range(20):
@@ -63,18 +68,22 @@ def no_cpu_and_wakes_at_once(t):
             server.answer("poked")
             delay_us = int(client.answer("woken").split()[1]) / 1000
             delays_us.append(delay_us)
-            # A lost wake-up lasts for ever, as nothing here wakes by a timer; another test that holds both cores may
-            # cost a quarter of a second (seen once, beside a compiler). The median is the verdict on speed.
-            t.check(delay_us < 1_000_000, f"woken {delay_us:.0f} us after the send, sleeping in {way}, wake-up {turn}")
+            # A lost wake-up lasts for ever, as no timer wakes a thread here. Another test that uses
+            # both cores may delay a wake-up by a quarter of a second (seen once, beside a
+            # compiler). The median decides about speed.
+            t.check(delay_us < 1_000_000,
+                    f"woken {delay_us:.0f} us after the send, sleeping in {way}, wake-up {turn}")
             client.order("wait", way)
             server.order("wait", way2)
             asleep(t, (server.pid, client.pid))
     delays_us.sort()
     median_us = delays_us[len(delays_us) // 2]
-    print(f"woken from sleep after {delays_us[0]:.0f} (min) {median_us:.0f} (median) {delays_us[-1]:.0f} us (max)")
+    print(f"woken from sleep after {delays_us[0]:.0f} (min) {median_us:.0f} (median) "
+          f"{delays_us[-1]:.0f} us (max)")
     t.check(median_us < 2000, f"median wake-up takes {median_us:.0f} us")
     for server, client, port in pairs:
-        # The other way round: the client sleeps in its wait, the server's stdin ends the server's.
+        # The other way round: the client sleeps in its wait, and a line on stdin ends the server's
+        # wait.
         server.order("poke")
         server.answer("called")
         server.answer("poked")
@@ -89,10 +98,13 @@ def no_cpu_and_wakes_at_once(t):
 
 
 def stolen(pid, port):
-    """A copy of the socket of that process whose connection has that local port: who has it sends past all hooks."""
+    """A copy of that process's socket with that local port: what is sent by the copy bypasses all
+    hooks.
+    """
     with open(f"/proc/{pid}/net/tcp") as file:
         lines = [line.split() for line in file.readlines()[1:]]
-    inodes = {fields[9] for fields in lines if int(fields[1].split(":")[1], 16) == port and fields[3] == "01"}
+    inodes = {fields[9] for fields in lines if int(fields[1].split(":")[1], 16) == port
+              and fields[3] == "01"}
     for name in os.listdir(f"/proc/{pid}/fd"):
         target = os.readlink(f"/proc/{pid}/fd/{name}")
         if target.startswith("socket:[") and target[8:-1] in inodes:
@@ -106,7 +118,9 @@ def stolen(pid, port):
 
 @case(60)
 def bytes_past_the_ring(t):
-    """By TCP, of a sender that is on the ring: they wait, and whoever waits for the stream sleeps, and is woken by the ring."""
+    """Bytes by TCP from a sender that is on the ring: they wait. A thread that waits for the stream
+    sleeps on, and is woken by the ring.
+    """
     for way in ("recv", "poll", "select", "epoll"):
         server, client, port = pair(t)
         warm(server, client)
@@ -120,19 +134,22 @@ def bytes_past_the_ring(t):
         t.equal([cpu(client.pid)], was, f"CPU used while asleep in {way} for 0.5 s")
         server.ask("poked", "poke")
         delay_us = int(client.answer("woken").split()[1]) / 1000
-        t.check(0 <= delay_us < 1_000_000, f"woken {delay_us:.0f} us after the send, asleep in {way}")
-        client.order("flow", "block" if way == "recv" else "epoll" if way == "select" else way, 0, 1 << 40, 65536, 0)
+        t.check(0 <= delay_us < 1_000_000,
+                f"woken {delay_us:.0f} us after the send, asleep in {way}")
+        client.order("flow", "block" if way == "recv" else "epoll" if way == "select" else way, 0,
+                     1 << 40, 65536, 0)
         asleep(t, (client.pid,))
         server.kill()
         result = json.loads(client.answer("{"))  # the bytes are none of the pattern
-        t.check(result["rx_end"] in ("eof", "ECONNRESET", "wrong"), f"how it ended, asleep in {way}: {result}")
+        t.check(result["rx_end"] in ("eof", "ECONNRESET", "wrong"),
+                f"how it ended, asleep in {way}: {result}")
         t.check(result["wrong_at"] >= 0, f"they never came: {result}")
         client.finish()
 
 
 @case(60)
 def idle_then_bulk(t):
-    """Sleep, bulk, sleep, bulk: the sleepers sleep again each time."""
+    """Sleep, bulk, sleep, bulk: the waiting threads sleep again each time."""
     server, client, port = pair(t)
     warm(server, client)
     for _ in range(10):

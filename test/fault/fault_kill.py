@@ -1,5 +1,7 @@
 #!/usr/bin/python3 -B
-"""kill -9 at random moments under load: the survivor gets what TCP would give it, and nothing leaks."""
+"""kill -9 at random moments under load: the survivor gets what TCP would give it, and nothing
+leaks.
+"""
 import os
 import random
 import sys
@@ -21,17 +23,23 @@ def seeded(t):
 
 
 def judge(t, what, way, result, dead):
-    """What the survivor saw against what the dead process had done (sent, trying, received at its death)."""
+    """Compares what the survivor saw with what the dead process had done (sent, trying, received at
+    its death).
+    """
     sent, trying, _received = dead
     t.check(result["received"] <= trying,
-            f"{what}: received {result['received']} bytes, the dead peer had tried to send only {trying}")
+            f"{what}: received {result['received']} bytes, the dead peer had tried to send only "
+            f"{trying}")
     if way == "victim sends":
-        # Nothing was unread at the victim, so its end is a FIN: all that its send() returned for must arrive.
+        # The victim had read everything, so its end is a FIN: all bytes for which its send()
+        # returned must arrive.
         t.equal(result["rx_end"], "eof", f"{what}: end of stream after {result}")
-        t.check(result["received"] >= sent, f"{what}: received {result['received']} of {sent} bytes that were sent")
+        t.check(result["received"] >= sent,
+                f"{what}: received {result['received']} of {sent} bytes that were sent")
     elif way == "survivor sends":
         t.check(result["tx_end"] in RESETS, f"{what}: the sender ended with {result}")
-        t.check(result["rx_end"] in RESETS | {"eof"}, f"{what}: the reading half ended with {result}")
+        t.check(result["rx_end"] in RESETS | {"eof"},
+                f"{what}: the reading half ended with {result}")
     else:
         t.check(result["tx_end"] in RESETS, f"{what}: the sender ended with {result}")
         t.check(result["rx_end"] in RESETS | {"eof"}, f"{what}: the receiver ended with {result}")
@@ -43,7 +51,8 @@ def one_round(t, survivor, survivor_serves, port, number):
     chunk = random.choice((100, 1400, 16384, 65536, 300_000))
     target = int(2 ** random.uniform(0, 24.5)) // (20 if chunk == 100 else 1)
     stopped = random.random() < 0.15 and way != "victim sends"
-    what = f"round {number} ({way}, survivor {ios[0]}, victim {ios[1]}, calls up to {chunk}, kill at {target}, stopped {stopped})"
+    what = (f"round {number} ({way}, survivor {ios[0]}, victim {ios[1]}, calls up to {chunk}, kill "
+            f"at {target}, stopped {stopped})")
     victim = Peer(t, "victim")
     if survivor_serves:
         client_port = connect(survivor, victim, port, number)
@@ -53,7 +62,8 @@ def one_round(t, survivor, survivor_serves, port, number):
         client_port = connect(victim, survivor, port, number)
     survivor.flow(ios[0], 0 if way == "victim sends" else "endless", "endless", chunk)
     victim.flow(ios[1], 0 if way == "survivor sends" else "endless", "endless", chunk)
-    t.until(lambda: sum(victim.progress()[::2]) >= target, 20, f"{what}: progress {victim.progress()}")
+    t.until(lambda: sum(victim.progress()[::2]) >= target, 20,
+            f"{what}: progress {victim.progress()}")
     if stopped:
         # Everything between the two fills up; the survivor sleeps in a send or a wait for room.
         os.kill(victim.pid, 19)
@@ -74,7 +84,7 @@ def one_round(t, survivor, survivor_serves, port, number):
 
 
 def survive(t, survivor_serves):
-    private_shm()  # what is left there in the end is then of these processes, whatever else runs on the machine
+    private_shm()  # what is left there in the end then belongs to these processes
     seeded(t)
     survivor = Peer(t, "survivor")
     port = t.free_port()
@@ -91,15 +101,18 @@ def survive(t, survivor_serves):
     allowed = {"fds": 1, "threads": 0, "memfd mappings": 1, "mappings": 12}
     for name, more in allowed.items():
         t.check(now[name] <= baseline[name] + more,
-                f"leak of {name} over {ROUNDS} killed peers: {baseline[name]} after 5, {now[name]} at the end")
+                f"leak of {name} over {ROUNDS} killed peers: {baseline[name]} after 5, {now[name]} "
+                f"at the end")
     t.stats.sample()
     streams = [stream for stream in t.stats.streams.values() if stream.pid == survivor.pid and
                (stream.peer[1] if survivor_serves else stream.local[1]) in long_ones]
-    direct = [stream for stream in streams if stream.tx_ring_bytes + stream.rx_ring_bytes > MEGABYTE]
-    # 4 MB may be a dozen calls, and all of them into the kernel's buffers before the victim's first: many, not all.
+    direct = [stream for stream in streams
+              if stream.tx_ring_bytes + stream.rx_ring_bytes > MEGABYTE]
+    # 4 MB may be a dozen calls, all of them into the kernel's buffers before the victim's first
+    # call: so many rounds must go direct, not all.
     t.stats.demand(len(direct) >= 0.3 * len(long_ones) and direct,
                    f"of {len(long_ones)} rounds with more than 4 MB only {len(direct)} went direct")
-    # It still works, as on the first day.
+    # The survivor still works as at the beginning.
     fresh = Peer(t, "fresh")
     if not survivor_serves:
         port = t.free_port()
@@ -112,7 +125,7 @@ def survive(t, survivor_serves):
     t.stats.sample()
     survivor.finish()
     fresh.finish()
-    # Each user has one folder with one file in it, for ever.
+    # Each user keeps one folder with one file in it.
     folder = f"rsock-{os.geteuid()}"
     left = [name for name in os.listdir("/dev/shm") if name != folder]
     left += [name for name in os.listdir(f"/dev/shm/{folder}") if name != "registry"]
@@ -131,7 +144,7 @@ def client_survives(t):
 
 @case(60)
 def sent_before_the_end_arrives_after(t):
-    """The sender has ended, in one way or another, before the receiver looks: all that was sent arrives."""
+    """The sender ends in several ways before the receiver reads: all that was sent arrives."""
     for way in ("kill", "_exit", "end", "abandon", "close"):
         for amount in (1, 5000, 200_000):
             for io in IOS:
@@ -158,20 +171,22 @@ def sent_before_the_end_arrives_after(t):
 
 @case(60)
 def unread_data_resets(t):
-    """A process that dies, or closes, with bytes unread: the other end gets a reset, as on TCP."""
+    """A process dies, or closes, with bytes unread: the other end gets a reset, as on TCP."""
     for way in ("kill", "close"):
         for io in IOS:
             server, client, port = pair(t)
             warm(server, client)
             server.flow("block", 50_000, 0)
             server.result()
-            t.until(lambda: client.ask("unread", "unread") == "unread 50000", 10, "FIONREAD to be 50,000")
+            t.until(lambda: client.ask("unread", "unread") == "unread 50000", 10,
+                    "FIONREAD to be 50,000")
             if way == "kill":
                 client.kill()
             else:
                 client.ask("closed", "close")
             server.flow(io, 0, "endless")
-            t.equal(server.result()["rx_end"], "ECONNRESET", f"after {way} with 50,000 bytes unread, {io}")
+            t.equal(server.result()["rx_end"], "ECONNRESET",
+                    f"after {way} with 50,000 bytes unread, {io}")
             t.stats.sample()
             if way == "close":
                 client.finish()
@@ -181,7 +196,7 @@ def unread_data_resets(t):
 
 @case(60)
 def stopped_and_continued(t):
-    """SIGSTOP and SIGCONT of both ends at random moments: nothing lost, nothing stuck."""
+    """SIGSTOP and SIGCONT of both ends at random moments: nothing is lost, and nothing stuck."""
     seeded(t)
     server, client, port = pair(t)
     size = 300 * MEGABYTE
@@ -195,11 +210,13 @@ def stopped_and_continued(t):
         os.kill(victim.pid, 18)
         before = server.progress(), client.progress()
         t.until(lambda: (server.progress(), client.progress()) != before or
-                min(server.progress()[2], client.progress()[2]) >= size, 15, "bytes to move after SIGCONT")
+                min(server.progress()[2], client.progress()[2]) >= size, 15,
+                "bytes to move after SIGCONT")
         stops += 1
     for end in (server, client):
         result = end.result()
-        t.equal((result["sent"], result["received"]), (size, size), f"{end.proc.name} after {stops} stops")
+        t.equal((result["sent"], result["received"]), (size, size),
+                f"{end.proc.name} after {stops} stops")
         end.finish()
     t.stats.direct(port, to_server=size, to_client=size, share=0.25)
 

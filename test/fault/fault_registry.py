@@ -1,7 +1,9 @@
 #!/usr/bin/python3 -B
-"""The registry is a hint: left behind, scribbled over, cut, removed, someone else's, or nowhere to put, all is still right.
+"""The registry is only a hint: stale, overwritten, truncated, removed, another user's, or
+impossible to create, all streams still work.
 
-Each case runs in a mount namespace with a /dev/shm of its own, so that no other test meets the damage.
+Each case runs in a mount namespace with a /dev/shm of its own, so that no other test sees the
+damage.
 """
 import contextlib
 import os
@@ -32,7 +34,7 @@ def exchange(t, demand_direct=False, size=2_000_000):
 
 
 class Scribbler:
-    """A thread that damages the registry until told to stop; seeded."""
+    """A thread that damages the registry until it is told to stop; seeded."""
 
     def __init__(self, actions):
         self.random = random.Random(int(os.environ.get("RSOCK_SEED", "7")))
@@ -63,7 +65,7 @@ class Scribbler:
                 file.write(self.random.randbytes(self.random.randrange(1, 300)))
 
     def shuffle(self):
-        """Valid entries at wrong places, twice, or from before."""
+        """Moves valid entries to wrong places, duplicates them, and restores old ones."""
         with open(FILE, "rb+") as file:
             data = file.read()
             used = [at for at in range(0, len(data) - 127, 128) if any(data[at:at + 128])]
@@ -85,7 +87,7 @@ class Scribbler:
 
     def remove_folder(self):
         os.unlink(FILE)
-        with contextlib.suppress(OSError):  # somebody has made the file anew
+        with contextlib.suppress(OSError):  # a process has made the file anew
             os.rmdir(FOLDER)
 
 
@@ -94,7 +96,8 @@ def under_damage(t, actions, recovers):
     exchange(t, demand_direct=True)
     t.stats.demand(os.path.exists(FILE), f"no registry at {FILE}")
     scribbler = Scribbler(actions)
-    # Where it is taken away each time it takes a new stream to make it again: as many as it needs, within reason.
+    # Where the registry is removed each time, a new stream is needed to make it again: as many
+    # streams as that needs, up to a limit.
     for number in range(200):
         exchange(t)
         if number >= 24 and scribbler.count > 100:
@@ -123,7 +126,7 @@ def removed(t):
 
 @case(90)
 def damaged_under_long_streams(t):
-    """Streams that are promoted already do not care."""
+    """Streams that are promoted already are not affected."""
     private_shm()
     server, client, port = pair(t)
     warm(server, client)
@@ -139,7 +142,9 @@ def damaged_under_long_streams(t):
 
 @case(60)
 def left_behind_by_killed_processes(t):
-    """Processes killed with their entries posted; the same ports again at once; later ones go direct."""
+    """Processes are killed with their entries posted; the same ports are used again at once; later
+    streams go direct.
+    """
     private_shm()
     port = t.free_port()
     for turn in range(40):
@@ -157,7 +162,7 @@ def left_behind_by_killed_processes(t):
 
 @case(60)
 def posted_by_many(t):
-    """More entries than there are places near any of them: the stale ones give way."""
+    """The file is full of entries: the stale ones are replaced."""
     private_shm()
     for _ in range(3):
         exchange(t, demand_direct=True)
@@ -176,7 +181,7 @@ def posted_by_many(t):
 
 
 def untrusted(t, prepare, other_name=True):
-    """Another name is taken where there is one; what lies under the usual one is left as it is."""
+    """Another name is used if there is one; what exists under the usual name is left as it is."""
     private_shm()
     prepare()
     before = os.lstat(FOLDER)
@@ -185,7 +190,8 @@ def untrusted(t, prepare, other_name=True):
         for side in ("server", "client") if not other_name else ():
             t.stats.plain(port, side, bytes_moved=2_000_000)
     after = os.lstat(FOLDER)
-    t.equal((after.st_ino, after.st_uid, after.st_mode), (before.st_ino, before.st_uid, before.st_mode), "the folder")
+    t.equal((after.st_ino, after.st_uid, after.st_mode),
+            (before.st_ino, before.st_uid, before.st_mode), "the folder")
 
 
 @case(60)
@@ -231,7 +237,7 @@ def registry_is_a_link(t):
 
 @case(60)
 def registry_is_a_fifo(t):
-    """Nothing may wait for somebody at the other end of it."""
+    """No process may block because a FIFO has no other end."""
     def prepare():
         os.mkdir(FOLDER, 0o700)
         os.mkfifo(FILE, 0o600)
@@ -249,7 +255,7 @@ RUN = f"/run/user/{os.geteuid()}"
 
 
 def private_run():
-    """For this process and its children /run/user is empty."""
+    """Mounts an empty /run/user for this process and its children."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"], check=True)
     os.mkdir("/run/user")
 
@@ -265,19 +271,20 @@ def many_names_taken(t):
 
 @case(60)
 def all_names_taken(t):
-    """Nobody is hindered but by that; and it is what the stream says."""
+    """The streams go by TCP, are not disturbed otherwise, and give this as their reason."""
     private_shm()
     private_run()
     squat(*NAMES)
     port = exchange(t)
     for side in ("server", "client"):
         t.stats.plain(port, side, bytes_moved=2_000_000)
-        t.equal({stream.record["reason"] for stream in t.stats.of_port(port, side)}, {"no-registry"}, side)
+        t.equal({stream.record["reason"] for stream in t.stats.of_port(port, side)},
+                {"no-registry"}, side)
 
 
 @case(60)
 def run_folder_of_the_user(t):
-    """Made for the user by the login manager, where nobody else can write."""
+    """The folder that the login manager makes for the user, where no other user can write."""
     private_shm()
     private_run()
     squat(*NAMES)
@@ -298,8 +305,8 @@ def run_folder_of_another(t):
 
 @case(60)
 def name_given_back_between(t):
-    """A server that came while the name was taken, and a client that came when it was no more, find each other: what is
-    there is used rather than what could be made.
+    """A server that started while the name was taken, and a client that started when it was not any
+    more, find each other: an existing registry is used rather than a new one made.
     """
     private_shm()
     squat(FOLDER)
@@ -323,7 +330,9 @@ def name_given_back_between(t):
 
 @case(60)
 def moved_to_an_earlier_name(t):
-    """Two registries, however they came to be: who has the later one goes on with the earlier."""
+    """There are two registries, for whatever reason: a process that uses the later name goes on
+    with the earlier one.
+    """
     private_shm()
     squat(FOLDER)
     server = Peer(t, "server")
@@ -345,17 +354,20 @@ def moved_to_an_earlier_name(t):
 
 
 def all_arrives(t):
-    """By whatever way; the library was there and has counted it."""
+    """Checks that all bytes arrive by either path, and that the library was there and counted them.
+    """
     for _ in range(3):
         port = exchange(t)
         for side in ("server", "client"):
-            moved = sum(stream.tx_ring_bytes + stream.tx_tcp_bytes for stream in t.stats.of_port(port, side))
-            t.stats.demand(moved >= 2_000_000, f"port {port}, {side}: {moved} bytes counted, wanted 2000000")
+            moved = sum(stream.tx_ring_bytes + stream.tx_tcp_bytes
+                        for stream in t.stats.of_port(port, side))
+            t.stats.demand(moved >= 2_000_000,
+                           f"port {port}, {side}: {moved} bytes counted, wanted 2000000")
 
 
 @case(60)
 def no_room(t):
-    """/dev/shm is full: plain TCP or not, all arrives."""
+    """/dev/shm is full: plain TCP or not, all bytes arrive."""
     private_shm("size=8k,nr_inodes=3")
     all_arrives(t)
 

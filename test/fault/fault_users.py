@@ -1,5 +1,7 @@
 #!/usr/bin/python3 -B
-"""Who has no number in the program's user namespace is shown to it as the overflow uid: nobody's user, not its own."""
+"""A user that has no uid in the program's user namespace is shown to the program as the overflow
+uid; that uid must not be taken for the program's own user.
+"""
 import fcntl
 import os
 import re
@@ -12,11 +14,12 @@ from peers import private_shm
 from harness import case, main  # noqa: E402 (peers sets the path)
 
 OVERFLOW = 65534
-OTHER = 33  # has no number in the namespace
-LINK_MAGIC, GREET, SEGMENT_BYTES, ID_COUNT, SLOT_BYTES = 0x6B6E6C72736B3032, 1, 2155880448, 65536, 32768
+OTHER = 33  # has no uid in the namespace
+LINK_MAGIC, GREET, SEGMENT_BYTES, ID_COUNT, SLOT_BYTES = (0x6B6E6C72736B3032, 1, 2155880448, 65536,
+                                                          32768)
 F_ADD_SEALS = 1033
 
-# In a new user namespace with that map, as that user.
+# Runs a program in a new user namespace with that map, as that user.
 INSIDE = """
 import ctypes, os, sys
 LIBC, (first, outer, count, uid), program = ctypes.CDLL(None), sys.argv[1:5], sys.argv[5:]
@@ -40,7 +43,7 @@ os.execvp(program[0], program)
 
 
 def listeners(pid):
-    """Abstract names at which a process can be met."""
+    """Abstract names of the process's listeners."""
     inodes = set()
     for fd in os.listdir(f"/proc/{pid}/fd"):
         try:
@@ -49,11 +52,14 @@ def listeners(pid):
             pass
     with open("/proc/net/unix") as file:
         rows = [line.split() for line in file]
-    return [row[7][1:] for row in rows if len(row) > 7 and row[7].startswith("@rsock-") and f"socket:[{row[6]}]" in inodes]
+    return [row[7][1:] for row in rows if len(row) > 7 and row[7].startswith("@rsock-")
+            and f"socket:[{row[6]}]" in inodes]
 
 
 def dial(name):
-    """Greets as a process of the same user would; True: the answer is a segment and doorbells."""
+    """Performs the link handshake as a process of the same user would; True if the answer is a
+    segment and doorbells.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as guest:
         guest.settimeout(10)
         guest.connect("\0" + name)
@@ -61,7 +67,8 @@ def dial(name):
         os.ftruncate(segment, SEGMENT_BYTES)
         fcntl.fcntl(segment, F_ADD_SEALS, 7)
         fds = [segment] + [os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK) for _ in range(8)]
-        message = struct.pack("<QIIQII", LINK_MAGIC, GREET, 0, SEGMENT_BYTES, ID_COUNT, SLOT_BYTES).ljust(144, b"\0")
+        message = struct.pack("<QIIQII", LINK_MAGIC, GREET, 0, SEGMENT_BYTES, ID_COUNT,
+                              SLOT_BYTES).ljust(144, b"\0")
         try:
             socket.send_fds(guest, [message], fds)
             data, answer, _flags, _address = socket.recv_fds(guest, 144, 16)
@@ -73,7 +80,7 @@ def dial(name):
 
 
 def dial_as(uid, name):
-    """The same of another user; in a process of its own."""
+    """The same as another user, in a process of its own."""
     pid = os.fork()
     if not pid:
         try:
@@ -88,10 +95,13 @@ def dial_as(uid, name):
 
 
 def victim(t, words):
-    """A server with a client of its own user, so that it listens for others of that user; and where."""
+    """A server with a client of its own user, so that it listens for other processes of that user.
+    Returns both and the listener's name.
+    """
     program = os.path.join(t.bin, "fault_hostile")
     env = {"RSOCK_DAEMON": ""}
-    server = t.spawn([*words, program, "serve", "poll"], name="victim", stdin="pipe", stdout="pipe", env=env)
+    server = t.spawn([*words, program, "serve", "poll"], name="victim", stdin="pipe", stdout="pipe",
+                     env=env)
     port = int(server.stdout.readline())
     client = t.spawn([*words, program, "honest", port, 4, 1], name="client", env=env)
     pids = {server.pid, *map(int, children(server.pid))}
@@ -129,7 +139,7 @@ def inside(first, outer, count, uid):
 
 @case(60)
 def same_user_is_let_in(t):
-    """So that the others show something."""
+    """Shows that the attack succeeds where it may, so that the other cases mean something."""
     attacked(t, as_user(OTHER), True)
 
 
@@ -140,23 +150,24 @@ def other_user_is_not(t):
 
 @case(60)
 def overflow_uid_of_a_namespace(t):
-    """The program is user 65534 of a namespace that has no number for the other one."""
+    """The program is user 65534 of a namespace in which the other user has no uid."""
     attacked(t, inside(0, 100000, 65536, OVERFLOW), False)
 
 
 @case(60)
 def overflow_uid_in_a_namespace_of_all(t):
-    """There it is one user; the other one is another."""
+    """In that namespace uid 65534 is a real user; the other user is a different one."""
     attacked(t, inside(0, 0, 4294967295, OVERFLOW), False)
 
 
 @case(60)
 def overflow_uid_of_the_host(t):
-    """Processes of nobody find each other as before."""
+    """Processes of the user nobody find each other as usual."""
     private_shm()
     t.stats.words.append("--all")
     server, client, _name = victim(t, as_user(OVERFLOW))
-    t.until(lambda: t.stats.sample() or any(s.tx_ring_bytes for s in t.stats.streams.values()), 20, "to go direct")
+    t.until(lambda: t.stats.sample() or any(s.tx_ring_bytes for s in t.stats.streams.values()), 20,
+            "to go direct")
     t.wait(client, 30)
     server.stdin.close()
     t.wait(server, 10)

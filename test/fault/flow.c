@@ -1,4 +1,7 @@
-/* Moving pattern bytes over one connection in both directions, by blocking calls, poll, or epoll. */
+/*
+ * flow.c - moves pattern bytes over one connection in both directions, by blocking calls, poll, or
+ * epoll; the order "flow" of peer.c.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,15 +16,15 @@
 #include "ctl.h"
 
 #define BUF_BYTES (1u << 20)
-#define COOKIE 0x1234567890abcdefu /* what epoll must hand back */
+#define COOKIE 0x1234567890abcdefu /* the data that epoll must return */
 
-/* One direction's private means; a thread of its own may run it. */
+/* State of one direction; a thread of its own may run it. */
 struct half {
 	struct flow *flow;
 	uint64_t left_bytes;
 	uint64_t random;
 	bool open;
-	bool blocked; /* edge-triggered: the last call said EAGAIN and no event came since */
+	bool blocked; /* edge-triggered: the last call returned EAGAIN and no event came since */
 	uint8_t *buf;
 };
 
@@ -52,7 +55,7 @@ static void rx_finish(struct half *half, const char *end)
 	half->flow->rx_end = end;
 }
 
-/* All bytes sent: no event may have to come for the end to be noticed. */
+/* Checks whether all bytes were sent: perhaps no further event comes that would show it. */
 static void tx_look_for_end(struct half *half)
 {
 	if (half->left_bytes)
@@ -69,7 +72,6 @@ static void rx_look_for_end(struct half *half)
 		rx_finish(half, "done");
 }
 
-/* One send. */
 static void tx_step(struct half *half)
 {
 	struct flow *flow = half->flow;
@@ -96,7 +98,6 @@ static void tx_step(struct half *half)
 	tx_look_for_end(half);
 }
 
-/* One recv. */
 static void rx_step(struct half *half)
 {
 	struct flow *flow = half->flow;
@@ -166,7 +167,7 @@ static void run_poll(struct half *tx, struct half *rx, int fd)
 				abort();
 			continue;
 		}
-		/* POLLHUP and POLLERR: the calls themselves say what it is. */
+		/* On POLLHUP and POLLERR the calls themselves return the error. */
 		if (tx->open && pfd.revents & ~POLLIN)
 			tx_step(tx);
 		if (rx->open && pfd.revents & ~POLLOUT)
@@ -191,11 +192,14 @@ static void run_epoll(struct half *tx, struct half *rx, int fd, bool edge)
 			if (epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event))
 				abort();
 		}
-		/* Edge-triggered, no event comes for what was not exhausted. */
+		/* Edge-triggered: no event comes before the socket was exhausted. */
 		if (!edge || ((!tx->open || tx->blocked) && (!rx->open || rx->blocked))) {
 			int count = epoll_wait(epoll, &event, 1, -1);
 
-			/* A process that was stopped and continued gets EINTR here, without any handler. */
+			/*
+			 * A process that was stopped and continued gets EINTR here, even without a
+			 * handler.
+			 */
 			if (count < 0 && errno == EINTR)
 				continue;
 			if (count != 1 || event.data.u64 != COOKIE)

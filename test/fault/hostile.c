@@ -1,13 +1,17 @@
 /*
- * hostile.c - a victim, honest clients and hostile ones for fault_hostile.py:
+ * hostile.c - bin/fault_hostile, the programs of fault_hostile.py: a victim, honest clients and
+ * hostile ones:
  *
- *	serve poll|epoll|select|block		echo server, prints its port, ends when stdin ends
- *	honest PORT SECONDS SEED		checks every byte it gets back; new connections all the time
- *	scribble PORT SECONDS SEED		preloaded: joins, then writes over all that it shares with the victim
- *	bells PORT SECONDS SEED			preloaded: joins, then spoils all doorbells that it can reach
- *	control PID SECONDS SEED		not preloaded: knocks at the victim's door and says what it likes
- *	slow PID SECONDS SEED			the same with descriptors that take a minute to close
- *	slow-other PID SECONDS SEED		the same as another user
+ *	serve poll|epoll|select|block	echo server, prints its port, ends when stdin ends
+ *	honest PORT SECONDS SEED	checks every byte it gets back; new connections all the time
+ *	scribble PORT SECONDS SEED	preloaded: pairs, then overwrites all memory that it shares
+ *					with the victim
+ *	bells PORT SECONDS SEED		preloaded: pairs, then spoils all doorbells that it can
+ *					reach
+ *	control PID SECONDS SEED	not preloaded: connects to the victim's listener and sends
+ *					anything
+ *	slow PID SECONDS SEED		the same with descriptors that take a minute to close
+ *	slow-other PID SECONDS SEED	the same as another user
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -184,7 +188,8 @@ static void serve_select(int listener)
 }
 
 #define MOST_CONNS 4096
-#define FIRST_CONN 2 /* of an event's data: 0 is the listener, 1 stdin */
+/* first value of an event's data for connections: 0 is the listener, 1 stdin */
+#define FIRST_CONN 2
 
 static void serve_epoll(int listener)
 {
@@ -291,7 +296,7 @@ static int dial(int port)
 	return fd;
 }
 
-/* One message there and back. 0, or -1: the connection is at its end. */
+/* Sends one message and receives it back. Returns 0; -1: the connection ended; -2: wrong bytes. */
 static int round_trip(int fd, uint64_t seed, uint64_t *pos, uint8_t *buf, size_t len)
 {
 	pattern_fill(seed, *pos, buf, len);
@@ -338,14 +343,17 @@ static int honest(int port, double until, uint64_t seed)
 	return 0;
 }
 
-/* ---- a peer that writes over what it shares ---- */
+/* ---- a peer that overwrites shared memory ---- */
 
 struct scribbler {
 	uint64_t state;
 	uint64_t writes;
 };
 
-/* Next shared mapping of the library's in /proc/self/maps; read by a child of ours as well as by a thread. */
+/*
+ * The next shared mapping of the library's in /proc/self/maps; used by a child of ours as well as
+ * by a thread.
+ */
 static bool next_mapping(FILE *maps, uint8_t **at, size_t *len)
 {
 	char line[512];
@@ -394,7 +402,10 @@ static void doorbells_child(int port, uint64_t seed)
 	hostile_doorbells(&state, fd);
 }
 
-/* Its own library works on spoiled memory as well: whatever becomes of this process is no matter. */
+/*
+ * Its own library works on the damaged memory as well; what happens to this process does not
+ * matter.
+ */
 static void scribble_child(int port, uint64_t seed)
 {
 	static uint8_t buf[BUF_BYTES];
@@ -422,8 +433,8 @@ static int lives_of(void (*child)(int port, uint64_t seed), int port, double unt
 
 	while (now_s() < until) {
 		pid_t pid = fork();
-		double ends =
-			now_s() + 0.4; /* its own library soon stands still on spoiled memory */
+		/* its own library soon stops working on the damaged memory */
+		double ends = now_s() + 0.4;
 
 		if (pid < 0)
 			die("fork");

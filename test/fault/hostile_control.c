@@ -1,4 +1,7 @@
-/* hostile_control.c - the other end of a victim's control socket, as nobody should be; and damage to a segment. */
+/*
+ * hostile_control.c - the modes control and slow of bin/fault_hostile (hostile.c): the other end of
+ * a victim's control socket, which sends what no honest peer sends; and damage to a segment.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,16 +35,16 @@ void hostile_scribble(uint64_t *state, uint8_t *at, size_t len)
 	size_t n = d % 64 + 1, off;
 
 	switch ((d >> 8) % 4) {
-	case 0: /* head, ready map, control words */
+	case 0: /* the head, with its counters and the ready map */
 		off = where % 512;
 		break;
-	case 1: /* mails and wake words of the first streams */
+	case 1: /* control words and wake words of the first streams */
 		off = rsk_seg_ctl_off(0) + where % (16 * sizeof(struct rsk_seg_ctl));
 		break;
 	case 2: /* rings of the first streams */
 		off = rsk_seg_ring_off(&g, 0) + where % (4u << 20);
 		break;
-	default: /* the beginning of slots: what a reader believes first */
+	default: /* the headers of slots, which a reader checks first */
 		off = rsk_seg_ring_off(&g, 0) + where % (1u << 16) * 64;
 		n = 16;
 		break;
@@ -65,7 +68,7 @@ void hostile_scribble(uint64_t *state, uint8_t *at, size_t len)
 		}
 }
 
-/* The abstract name that process pid listens at: its socket's inode in the kernel's list. */
+/* Finds the abstract name at which process pid listens: its socket's inode in the kernel's list. */
 static bool endpoint_of(int pid, struct sockaddr_un *sa, socklen_t *len)
 {
 	char line[512], path[64], is[64], want[64], name[128];
@@ -158,9 +161,8 @@ static void say(int fd, const void *data, size_t len, const int *fds, size_t nfd
 		c.head.cmsg_len = CMSG_LEN(sizeof(int) * nfds);
 		memcpy(CMSG_DATA(&c.head), fds, sizeof(int) * nfds);
 	}
-	(void)sendmsg(fd, &m,
-		      MSG_DONTWAIT |
-			      MSG_NOSIGNAL); /* a full queue, a peer that hung up: all the same */
+	/* a full queue, or a peer that hung up, does not matter */
+	(void)sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static struct rsk_link_msg greeting(uint64_t *state, bool honest)
@@ -216,7 +218,9 @@ static void say_anything(int fd, uint64_t *state)
 		close(fds[i]);
 }
 
-/* A good greeting; the answer's segment is mapped and kept by the kernel until we unmap it. */
+/*
+ * A correct link handshake. Maps the segment of the answer and returns it; NULL if there was none.
+ */
 static uint8_t *handshake_well(int fd, uint64_t *state, size_t *len)
 {
 	struct rsk_link_msg m = greeting(state, true), answer;
@@ -235,7 +239,9 @@ static uint8_t *handshake_well(int fd, uint64_t *state, size_t *len)
 	fds[0] = make_memfd(m.geometry.bytes, SEALS, false);
 	for (size_t i = 1; i < RSK_LINK_MSG_FDS; i++)
 		fds[i] = rsk_doorbell_new();
-	/* All as it should be, but for one: of another kind, or an eventfd that has nothing and would wait. */
+	/*
+	 * Correct except for one descriptor: of another kind, or an eventfd whose read would block.
+	 */
 	if (dice(state) % 4 == 0) {
 		size_t k = 1 + dice(state) % (RSK_LINK_MSG_FDS - 1);
 
@@ -273,7 +279,7 @@ static void talk_nonsense(int fd, uint64_t *state, uint8_t *map, size_t len)
 		m.fd = (int)(dice(state) % 64);
 		m.peer_fd = (int)(dice(state) % 64);
 		m.reason = (uint32_t)(dice(state) % RSK_REASON_COUNT);
-		/* Mostly a mapper's message as it should be, so that more than the codec is reached. */
+		/* Mostly a correct port mapper message, so that more than the codec is reached. */
 		m.pm_bytes = RSK_PM_WIRE_BYTES;
 		m.pm[0] = (uint8_t)((m.type - RSK_LINK_PAIR) << 4 | RSK_PM_IPV4);
 		for (size_t k = 4; k < RSK_PM_WIRE_BYTES; k++)
@@ -290,7 +296,9 @@ static void talk_nonsense(int fd, uint64_t *state, uint8_t *map, size_t len)
 	}
 }
 
-/* Of whatever user the process is now. Not -1: connected. */
+/*
+ * Connects as the process's present user. Returns the socket, or -1 if the victim's queue is full.
+ */
 static int dial(const struct sockaddr_un *sa, socklen_t len)
 {
 	const struct timeval patience = { .tv_usec = 100000 };
@@ -301,12 +309,12 @@ static int dial(const struct sockaddr_un *sa, socklen_t len)
 	if (connect(fd, (const struct sockaddr *)sa, len) == 0)
 		return fd;
 	if (errno != EAGAIN)
-		die("connect"); /* the door is closed: the victim is gone */
+		die("connect"); /* the listener is closed: the victim is gone */
 	close(fd);
 	return -1;
 }
 
-/* A TCP socket whose last close() waits: it has bytes that nobody takes. */
+/* A TCP socket whose last close() blocks: it has bytes that no one reads. */
 static int lingerer(const struct sockaddr_in *to)
 {
 	const struct linger minute = { .l_onoff = 1, .l_linger = 60 };
@@ -334,12 +342,15 @@ static void say_slowly(int fd, uint64_t *state, const struct sockaddr_in *to)
 		fds[i] = lingerer(to);
 	}
 	say(fd, &m, dice(state) % 4 ? sizeof(m) : dice(state) % sizeof(m), fds, nfds);
-	/* From here on the victim has the last references; or we wait ourselves, and are killed. */
+	/*
+	 * From here on the victim has the last references; otherwise this process blocks itself,
+	 * and is killed.
+	 */
 	for (size_t i = 0; i < nfds; i++)
 		close(fds[i]);
 }
 
-/* In a process of its own. */
+/* Runs in a process of its own. */
 static void slow_child(const struct sockaddr_un *sa, socklen_t len, uint64_t state,
 		       const struct sockaddr_in *to)
 {
@@ -350,7 +361,8 @@ static void slow_child(const struct sockaddr_un *sa, socklen_t len, uint64_t sta
 	say_slowly(fd, &state, to);
 	if (dice(&state) & 1)
 		say_slowly(fd, &state, to);
-	usleep((useconds_t)(dice(&state) % 4000)); /* some are gone before they are heard */
+	/* some are gone before the victim has read their messages */
+	usleep((useconds_t)(dice(&state) % 4000));
 }
 
 int hostile_slow(int pid, double until, uint64_t seed, unsigned int uid)
@@ -419,8 +431,8 @@ int hostile_control(int pid, double until, uint64_t seed)
 		knocks++;
 		if (dice(&state) % 3) {
 			say_anything(fd, &state);
-			usleep((useconds_t)(dice(&state) %
-					    4000)); /* some are hung up on before they are heard */
+			/* some disconnect before the victim has read their messages */
+			usleep((useconds_t)(dice(&state) % 4000));
 		} else {
 			map = handshake_well(fd, &state, &len);
 			greeted += !!map;

@@ -1,4 +1,7 @@
-/* hostile_doorbells.c - a joined peer that does its worst with the doorbells that it can reach. */
+/*
+ * hostile_doorbells.c - the mode bells of bin/fault_hostile (hostile.c): a paired peer that spoils the
+ * doorbells that it can reach.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,8 +17,8 @@
 #include "hostile.h"
 
 #define MOST_DOORBELLS 256
-#define ASLEEP_US                                                                                  \
-	30000 /* for the thread to announce that it sleeps: what is lost is one attack of many */
+/* for the thread to announce its sleep; if it is late, only one attack of many is lost */
+#define ASLEEP_US 30000
 
 static int doorbells[MOST_DOORBELLS], ndoorbells;
 
@@ -33,7 +36,10 @@ static void find_doorbells(void)
 	closedir(dir);
 }
 
-/* By raw calls: the library hides its descriptors from this program, not from a hostile one. */
+/*
+ * Uses raw system calls: the library hides its descriptors from this program, but a hostile program
+ * would not stop at that.
+ */
 static void set_blocking(int fd, bool on)
 {
 	long flags = syscall(SYS_fcntl, fd, F_GETFL, 0);
@@ -76,13 +82,14 @@ void hostile_doorbells(uint64_t *state, int asleep)
 	if (sigaction(SIGUSR1, &stop, NULL) || pthread_create(&thread, NULL, sleeper, &asleep))
 		die("sleeper");
 	usleep(ASLEEP_US);
-	pthread_kill(thread, SIGUSR1); /* it has announced that it sleeps, and takes nothing back */
+	/* the thread stays in the handler: its announcement of sleep is never retracted */
+	pthread_kill(thread, SIGUSR1);
 	for (int i = 0; i < ndoorbells; i++)
 		if (filled)
 			fill(doorbells[i]);
 		else
 			set_blocking(doorbells[i], true);
-	/* The victim answers, and so rings. */
+	/* The victim answers each byte, and so rings the doorbell. */
 	for (uint64_t round = 0;; round++) {
 		if (round < 200)
 			send(asleep, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);

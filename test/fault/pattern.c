@@ -1,8 +1,9 @@
+/* pattern.c - the bytes that peer.c and hostile.c send and check, and random sizes; see ctl.h. */
 #include <string.h>
 
 #include "ctl.h"
 
-/* The finaliser of splitmix64: any lost, doubled or moved byte shows as a wrong one. */
+/* The finaliser of splitmix64: any lost, duplicated or moved byte shows as a wrong one. */
 static uint64_t word_at(uint64_t seed, uint64_t index)
 {
 	uint64_t z = seed * 0x9e3779b97f4a7c15u + index;

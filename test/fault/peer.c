@@ -1,15 +1,21 @@
 /*
- * peer PROGRESS-FILE [ADDRESS]: one end of TCP connections, told what to do by lines on stdin; answers each
- * with one line on stdout. The harness kills it, stops it, and compares. ADDRESS, IPv4 or IPv6 (127.0.0.1): where it
- * listens and connects to.
+ * peer.c - bin/fault_peer PROGRESS-FILE [ADDRESS]: one end of TCP connections. It executes orders,
+ * one a line on stdin, and answers each with one line on stdout. The scripts of test/fault and
+ * test/rdma (peers.py, hosts.py) kill it, stop it, and compare. ADDRESS, IPv4 or IPv6 (127.0.0.1):
+ * where it listens and connects to.
  *
- *   listen PORT            accept SEED                  connect PORT SEED [SOURCE-PORT]
- *   flow IO TX RX CHUNK FIN [PAUSE-US]   move bytes (TX, RX: a number or "endless"); a pause after each recv
- *   wait HOW               sleep in recv, poll, select or epoll until 8 bytes come: a time stamp; with
- *                          poll2, select2, epoll2 stdin is watched as well, and a line there ends the wait
- *   poke                   send a time stamp            unread   tell what FIONREAD says
- *   crowd accept COUNT | connect PORT COUNT | talk ROUNDS BYTES | close   many connections, beside that one
- *   close | reset          end | _exit | abandon (return from main with the connection open)
+ *   listen PORT            accept SEED            connect PORT SEED [SOURCE-PORT]
+ *   flow IO TX RX CHUNK FIN [PAUSE-US]
+ *                          moves bytes (TX, RX: a number or "endless"); a pause after each recv
+ *   wait HOW               sleeps in recv, poll, select or epoll until 8 bytes come, which are
+ *                          a time stamp; with poll2, select2, epoll2 stdin is watched as well,
+ *                          and a line there ends the wait
+ *   poke                   sends a time stamp
+ *   unread                 prints the result of FIONREAD
+ *   crowd accept COUNT | connect PORT COUNT | talk ROUNDS BYTES | close
+ *                          many connections, besides the single one
+ *   close | reset
+ *   end | _exit | abandon  (abandon: returns from main with the connection open)
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -53,7 +59,7 @@ union address {
 	struct sockaddr_in6 in6;
 };
 
-/* The given address, or any of its family. */
+/* The given address, or the wildcard address of its family. */
 static union address at(unsigned int port, bool given)
 {
 	union address a = { 0 };
@@ -93,7 +99,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* A fresh connection: the two directions have different bytes, and each connection its own. */
+/* A new connection: its two directions have different bytes, and so has each connection. */
 static void conn_start(int fd, uint64_t seed, bool server)
 {
 	union address local = { 0 };
@@ -226,7 +232,10 @@ static void do_flow(char *args)
 	       (unsigned long long)conn.rx_pos_bytes, flow.rx_end, (long long)flow.wrong_at);
 }
 
-/* Sleep until the connection is readable; false: a line on stdin ended the wait (kinds that end in 2). */
+/*
+ * Sleeps until the connection is readable. False: a line on stdin ended the wait (kinds that end in
+ * 2).
+ */
 static bool wait_ready(const char *how)
 {
 	struct pollfd pfd[2] = { { conn.fd, POLLIN, 0 }, { 0, POLLIN, 0 } };
@@ -291,7 +300,9 @@ static void do_poke(char *args)
 	puts("poked");
 }
 
-/* How much can be read now; the harness waits for a figure, since loopback may deliver late. */
+/*
+ * Prints how much can be read now; the harness waits for a number, since loopback may deliver late.
+ */
 static void do_unread(char *args)
 {
 	int bytes;
@@ -366,7 +377,7 @@ int main(int argc, char **argv)
 	if (progress == MAP_FAILED)
 		die("mmap");
 	close(fd);
-	/* Unbuffered: a wait that watches stdin must see each line that was not obeyed yet. */
+	/* Unbuffered: a wait that watches stdin must see each line that was not executed yet. */
 	setvbuf(stdin, NULL, _IONBF, 0);
 	while (fgets(line, sizeof(line), stdin)) {
 		line[strcspn(line, "\n")] = 0;

@@ -1,4 +1,6 @@
-"""Driving bin/fault_peer: orders by lines, answers with deadlines, progress read from shared memory."""
+"""Controls bin/fault_peer (peer.c): orders by lines, answers with deadlines, progress read from
+shared memory. The fault_*.py scripts use it.
+"""
 import json
 import mmap
 import os
@@ -20,7 +22,7 @@ CLONE_NEWNS = 0x20000
 
 
 def private_shm(options="size=64m"):
-    """A fresh, private /dev/shm for this process and its children."""
+    """Mounts a new, private /dev/shm for this process and its children."""
     if LIBC.unshare(CLONE_NEWNS) or LIBC.mount(b"none", b"/", None, MS_REC_PRIVATE, None):
         raise Failure("needs the right to make a mount namespace (run as root)")
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", "/dev/shm"], check=True)
@@ -34,7 +36,8 @@ class Peer:
         if not os.path.exists(os.path.join(test.bin, "fault_peer")):
             raise Failure("set RSOCK_TEST_BIN to the folder of fault_peer (<build>/bin)")
         path = test.path(f"progress-{len(test.procs)}")
-        self.proc = test.spawn([os.path.join(test.bin, "fault_peer"), path], name=name, stdin="pipe", stdout="pipe",
+        self.proc = test.spawn([os.path.join(test.bin, "fault_peer"), path], name=name,
+                               stdin="pipe", stdout="pipe",
                                preload=preload)
         self.pid = self.proc.pid
         self.buffer = b""
@@ -72,10 +75,11 @@ class Peer:
         self.order("flow", io, tx, rx, chunk, fin)
 
     def result(self, seconds=30):
-        """What the flow in progress came to; wrong bytes are a failure whatever the case is about."""
+        """The result of the flow in progress; wrong bytes are a failure in every case."""
         result = json.loads(self.answer("{", seconds))
         if result["wrong_at"] >= 0:
-            raise Failure(f"{self.proc.describe()}: wrong byte at position {result['wrong_at']}: {result}")
+            raise Failure(f"{self.proc.describe()}: wrong byte at position {result['wrong_at']}: "
+                          f"{result}")
         return result
 
     def progress(self):
@@ -88,7 +92,7 @@ class Peer:
         self.forget()
 
     def finish(self, word="end", seconds=10):
-        """Let the program end by itself; its status must be 0."""
+        """Lets the program end by itself; its status must be 0."""
         self.order(word)
         self.test.wait(self.proc, seconds)
         self.forget()
@@ -101,12 +105,14 @@ class Peer:
         """What the process holds: fds, threads, mappings of shared memory, all mappings."""
         with open(f"/proc/{self.pid}/maps") as file:
             maps = file.readlines()
-        return {"fds": len(os.listdir(f"/proc/{self.pid}/fd")), "threads": len(os.listdir(f"/proc/{self.pid}/task")),
-                "memfd mappings": sum("memfd:" in line or "/dev/shm/" in line for line in maps), "mappings": len(maps)}
+        return {"fds": len(os.listdir(f"/proc/{self.pid}/fd")),
+                "threads": len(os.listdir(f"/proc/{self.pid}/task")),
+                "memfd mappings": sum("memfd:" in line or "/dev/shm/" in line for line in maps),
+                "mappings": len(maps)}
 
 
 def connect(server, client, port, seed, *source):
-    """A connection between two peers, the server already listening; returns the client's port."""
+    """Connects two peers, of which the server listens already; returns the client's port."""
     server.order("accept", seed)
     words = client.ask("connected", "connect", port, seed, *source).split()
     server.answer("connected")
@@ -114,7 +120,7 @@ def connect(server, client, port, seed, *source):
 
 
 def pair(test, name="peer"):
-    """A fresh pair of processes with a connection between them."""
+    """A new pair of processes with a connection between them."""
     server, client = Peer(test, name + "-server"), Peer(test, name + "-client")
     port = test.free_port()
     server.ask("listening", "listen", port)
@@ -123,13 +129,13 @@ def pair(test, name="peer"):
 
 
 def both_ways(one, other, up, down, chunk=16384, fin=0, ios=("block", "block"), seconds=30):
-    """Move up bytes from one to other and down bytes back; all must arrive."""
+    """Moves up bytes from one to other and down bytes back; all must arrive."""
     one.flow(ios[0], up, down, chunk, fin)
     other.flow(ios[1], down, up, chunk, fin)
     return one.result(seconds), other.result(seconds)
 
 
 def warm(one, other, messages=400):
-    """Messages back and forth, in turns, so that the stream earns its promotion."""
+    """Sends messages back and forth, in turns, so that the stream earns its promotion."""
     for _ in range(messages // 100):
         both_ways(one, other, 200_000, 200_000, chunk=2000)

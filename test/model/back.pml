@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A receiver between hosts goes off the ring with slots unread, for somebody who sees the kernel alone (rsk_rx_quiesce() of
- * stream/ring/rx_quiesce.c, rsk_tx_on_quiesced(); a fork, an exec, a socket that is passed on). It says QUIESCED(from here) and
- * rests: it takes nothing more, of either carrier. The sender answers in the ring, in order with what it has put: RETRANSMIT,
- * and repeats from there by TCP, before anything newer, but not before the rail has acknowledged RETRANSMIT; or it had moved
- * already, and the receiver finds FALLBACK_TX there, and reads on. So nobody else needs to be told, and whatever happens to
- * either end or to the rail between, what lies in the receiver's memory says which it is.
+ * back.pml - model, checked by run.sh, of a receiver between hosts that leaves the ring with slots
+ * unread, for a program that uses the kernel's socket alone (rsk_rx_quiesce() of
+ * stream/ring/rx_quiesce.c, rsk_tx_on_quiesced(); a fork, an exec, a socket that is passed on). It sends
+ * QUIESCED(from here) (QUIESCED below) and is quiesced: it takes nothing more, from either path. The
+ * sender answers in the ring, in order with its slots, in one of two ways. It puts RETRANSMIT
+ * (RETRANSMIT below), and repeats from there by TCP, before anything newer, but not before the rail has
+ * acknowledged RETRANSMIT. Or it had fallen back already, and the receiver finds FALLBACK_TX (FALLBACK_TX
+ * below) in the ring, and reads on. So no other message is needed, and whatever happens to either
+ * end or to the rail in between, the receiver's memory shows which of the two it is.
  *
- * The rail may break: the receiver that rests says RESUME(from there), over the control connection, which comes in
- * order, and is off the ring; the sender, which may have put RETRANSMIT, repeats when it hears that. The link may end for
- * good, each end hearing of it in its own time: who still rests reads on, and who still holds what it would repeat resets
- * the stream. A reset may lose what is not delivered; it never makes a wrong byte.
+ * The rail may break: the quiesced receiver sends RESUME(from there), over the control connection,
+ * which is in order, and is off the ring; the sender, which may have put RETRANSMIT, repeats when
+ * it receives that. The link may end for good, and each end notices that in its own time: a
+ * receiver that is still quiesced reads on, and a sender that still holds what it would repeat
+ * resets the stream. A reset may lose what is not delivered; it never makes a wrong byte.
  *
- * What a call or a round of a keeper does under the stream's lock is one step. Slots land in order.
+ * What a call or a round of a progress thread does under the stream's lock is one step. Slots
+ * arrive in order.
  *
- * Claims: bytes arrive as 0, 1, 2, ..., to whoever reads (assertions); nobody is left waiting (invalid end states); without
- * an end of the link all of them arrive. The last mutant is none: it takes for an error what has to be reachable, that
- * bytes which lay unread are read from TCP.
+ * Claims: bytes arrive as 0, 1, 2, ..., in whichever program reads them (assertions); no process is
+ * left waiting (invalid end states); unless the link ends all of them arrive. The last mutant is
+ * not a broken protocol: it reports as an error a state that must be reachable, that bytes which
+ * were unread in the ring are read from TCP.
  */
 /* MUTANT: -DNOT_HELD */
 /* MUTANT: -DMOVE_REPEATS */
@@ -34,12 +40,12 @@ mtype = { ONRING, TCP, RESEND, BROKEN };
 chan control = [1] of { byte }; /* RESUME, from the receiver to the sender */
 chan tcp = [2 * BYTES] of { byte };
 
-byte item[ITEMS], mem[ITEMS]; /* as put; as they lie in the receiver's memory, NONE: not yet */
+byte item[ITEMS], mem[ITEMS]; /* as put; as the receiver's memory has them, NONE: not yet */
 byte put, landed, acked;
 bit rail = 1;		/* writes go through */
-bit link = 1;		/* the control connection is there */
+bit link = 1;		/* the control connection is up */
 bit reset;		/* the stream ended with an error, which both see */
-byte back = NONE;	/* the mail, as the sender sees it */
+byte back = NONE;	/* the control word QUIESCED, as the sender sees it */
 byte said = NONE;	/* as the receiver has put it */
 
 init {
@@ -61,7 +67,7 @@ end:
 
 /* ---- the sender ---- */
 mtype state = ONRING;
-byte pos, from; /* of the next byte; to repeat */
+byte pos, from; /* of the next byte; of the next byte to repeat */
 bit held, heard_end, a_broke, all_sent;
 
 proctype sender()
@@ -70,8 +76,9 @@ proctype sender()
 
 	do
 	:: atomic { state == ONRING && rail && pos < BYTES -> item[put] = pos; put++; pos++ }
-	:: atomic { state == ONRING && rail && back == NONE -> item[put] = FALLBACK_TX; put++; state = TCP }
-	/* QUIESCED is applied. */
+	:: atomic { state == ONRING && rail && back == NONE ->
+		item[put] = FALLBACK_TX; put++; state = TCP }
+	/* Applies QUIESCED. */
 	:: atomic { state == ONRING && back != NONE ->
 		from = back; back = NONE; said = NONE; state = RESEND;
 		if
@@ -83,12 +90,13 @@ proctype sender()
 #endif
 		}
 #ifdef MOVE_REPEATS
-	:: atomic { state == TCP && back != NONE && from == 0 -> from = back; back = NONE; said = NONE; state = RESEND }
+	:: atomic { state == TCP && back != NONE && from == 0 ->
+		from = back; back = NONE; said = NONE; state = RESEND }
 #endif
 	:: atomic { held && rail && acked == put -> held = 0 }
 	:: atomic { state == RESEND && !held && from < pos -> tcp!from; from++ }
 	:: atomic { state == RESEND && !held && from == pos -> state = TCP }
-	/* Newer bytes: not before what was put is acknowledged, or is known to be of no use any more. */
+	/* Newer bytes: not before what was put is acknowledged, or can have no effect any more. */
 	:: atomic { state == TCP && pos < BYTES && (acked == put || a_broke) -> tcp!pos; pos++ }
 
 	:: atomic { !rail && !a_broke ->
@@ -104,7 +112,7 @@ proctype sender()
 		:: state == BROKEN -> from = p; state = RESEND
 		:: else
 		fi }
-	/* The end of the link; what was said before it is heard before it. */
+	/* The end of the link; messages that were sent before it are received before it. */
 	:: atomic { !link && empty(control) && !heard_end ->
 		heard_end = 1; a_broke = 1;
 		if
@@ -116,7 +124,8 @@ proctype sender()
 		:: else
 		fi;
 		if
-		:: held || state == BROKEN || state == ONRING || (state == TCP && acked < put) -> reset = 1
+		:: held || state == BROKEN || state == ONRING || (state == TCP && acked < put) ->
+			reset = 1
 		:: else
 		fi }
 	:: atomic { reset -> break }
@@ -125,11 +134,11 @@ proctype sender()
 	od
 }
 
-/* ---- the receiver: this program, and later one that sees the kernel alone ---- */
+/* ---- the receiver: this program, and later one that uses the kernel's socket alone ---- */
 bit on = 1, quiesced, asked, b_broke, ring_limit, lost, kernel_alone;
 byte delivered, taken, quiesced_at;
 
-/* The first command behind what lies in the ring. */
+/* Finds the first command behind the slots in the ring. */
 #define at(i, what) (i < ITEMS && mem[i] == what)
 inline see_answer()
 {
@@ -164,12 +173,12 @@ proctype receiver()
 #ifdef READ_ON
 	:: atomic { quiesced && taken < ITEMS && mem[taken] < BYTES -> delivered++; taken++ }
 #endif
-	/* Once. Not where it sees that the sender has moved. */
+	/* Once, and not after it saw that the sender has fallen back. */
 	:: atomic { on && !asked && !b_broke && link ->
 		asked = 1; quiesced = 1; quiesced_at = delivered; said = delivered; see_answer() }
 	:: atomic { quiesced && landed > taken -> see_answer() }
 
-	/* The rail broke; what has come is read, and then the companion. */
+	/* The rail broke; what has arrived is read, and then the TCP socket. */
 	:: atomic { !rail && !b_broke && link ->
 		b_broke = 1;
 		if
@@ -189,7 +198,8 @@ proctype receiver()
 			i = 0; told = 0
 		:: else -> control!delivered
 		fi }
-	:: atomic { ring_limit && on && !(taken < ITEMS && (mem[taken] < BYTES || mem[taken] == FALLBACK_TX)) -> on = 0 }
+	:: atomic { ring_limit && on &&
+		!(taken < ITEMS && (mem[taken] < BYTES || mem[taken] == FALLBACK_TX)) -> on = 0 }
 
 	:: atomic { !link && !lost ->
 		lost = 1;
@@ -198,7 +208,7 @@ proctype receiver()
 		:: else
 		fi;
 		quiesced = 0 }
-	/* The sender died on the ring, and nobody knows what it had put. */
+	/* The sender died on the ring, and it is unknown what it had put. */
 	:: atomic { lost && on && !ring_limit && !(taken < ITEMS && mem[taken] != NONE) -> reset = 1 }
 	:: atomic { reset -> break }
 	:: atomic { all_sent && delivered == BYTES -> break }

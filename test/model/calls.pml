@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * News of a stream for a set whose lock is not held (stream/ready/epoll.c rsk_reg_call(), rsk_epoll_take_called();
- * stream/ready/epoll_wait.c): whoever drains a ready map calls the registration, under the chain lock: marks it called; if it was
- * not, pushes it on the set's list; then looks at the sleepers and rings. Who waits takes the list and the marks,
- * looks at the rings of what it took, counts itself as a sleeper, takes the list once more, and sleeps on its bell.
+ * calls.pml - model, checked by run.sh, of news of a stream for an epoll set whose lock is not held
+ * (stream/ready/epoll.c rsk_reg_call(), rsk_epoll_take_called(); stream/ready/epoll_wait.c). A
+ * thread that drains a ready map calls the registration, under the chain lock: it marks it called;
+ * if it was not marked, pushes it on the set's list; then checks for sleepers and notifies them. A
+ * waiting thread takes the list and the marks, checks the rings of what it took, counts itself as a
+ * sleeper, takes the list once more, and sleeps on its doorbell.
  *
- * All of these words are changed by sequentially consistent operations, so that there are no store buffers here. CALLERS
- * processes drain, each with one piece of news of the same stream; one thread waits.
+ * All of these words are changed by sequentially consistent operations, so there are no store
+ * buffers here. CALLERS processes drain, each with one piece of news of the same stream; one thread
+ * waits.
  *
- * Claims: nobody is left asleep (invalid end state), and all news is told (all_told).
+ * Claims: no thread is left asleep (invalid end state), and all news is told (all_told).
  */
 /* PAN: -f */
 /* MUTANT: -DNO_SECOND_TAKE */
@@ -17,8 +20,8 @@
 
 #define CALLERS 3
 
-byte news;   /* what lies in the stream's ring */
-byte told;   /* of that */
+byte news;   /* what is in the stream's ring */
+byte told;   /* of that, what the waiter was told */
 bit chain;   /* the chain lock */
 bit called;  /* the registration's mark */
 bit pushed;  /* it is on the set's list of calls */
@@ -29,7 +32,7 @@ active [CALLERS] proctype caller()
 {
 	bit was, asleep;
 
-	news++; /* the mark in the ready map comes behind it: the caller has seen both */
+	news++; /* the mark in the ready map comes after it: the caller has seen both */
 	atomic { !chain -> chain = 1 }
 #ifdef SLEEPERS_FIRST
 	asleep = sleepers;

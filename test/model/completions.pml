@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completions of a receive queue that all threads of a process share (fabric/verbs/poll.c): threads that sleep on their
- * own bell and on the channel, and take completions for each other.
+ * completions.pml - model, checked by run.sh, of the completions of a receive queue that all
+ * threads of a process share (fabric/verbs/poll.c). Threads sleep on their own doorbell and on the
+ * completion channel, and take completions for each other.
  *
- * A message of stream i lies in memory (data), then its completion comes into the queue: if the queue is armed, it is
- * disarmed and the channel becomes readable. A sleeper announces itself, looks at its stream's memory once more, and
- * sleeps until its bell rings or the channel is readable. Who wakes by the channel polls: under the lock, reads the
- * event, arms if there was one, takes what is there; then, with no lock, rings the bell of each stream's sleeper that
- * has announced itself. A busy thread (SPINNER) polls at any time, and may be the one that took the event.
+ * A message of stream i is written to memory (data), then its completion is added to the queue: if
+ * the queue is armed, it is disarmed and the channel becomes readable. A waiting thread announces
+ * its sleep, checks its stream's memory once more, and sleeps until its doorbell rings or the
+ * channel is readable. A thread that the channel wakes polls: under the lock it reads the event,
+ * arms the queue if there was one, and takes the completions; then, without a lock, it rings the
+ * doorbell of each stream's thread that has announced its sleep. A busy thread (SPINNER) polls at
+ * any time, and may be the one that took the event.
  *
- * After BATCH rounds a poll leaves off, with a sign in the descriptor that is slept on (more): here after each one.
+ * After BATCH rounds a poll stops, and makes the descriptor on which threads sleep readable (more);
+ * here after each round.
  *
- * Claim: nobody sleeps for ever while its stream has a message (invalid end state; nothing here goes on for ever without
- * taking something). Each of the mutants loses one.
+ * Claim: no thread sleeps for ever while its stream has a message (invalid end state; nothing here
+ * goes on for ever without taking something). Each mutant loses a wake-up.
  */
 /* MUTANT: -DTAKE_THEN_ARM */
 /* MUTANT: -DNO_ARM */
@@ -25,7 +29,7 @@
 
 byte data[STREAMS];  /* messages in memory */
 byte got[STREAMS];   /* of those, seen by the stream's reader */
-byte queue[STREAMS]; /* completions that nobody took, of each stream */
+byte queue[STREAMS]; /* completions of each stream that were not taken */
 bit armed = 1;
 bit event; /* in the channel */
 bit more;  /* the eventfd beside it */
@@ -66,7 +70,7 @@ inline read_and_arm()
 	fi
 }
 
-/* One completion, of either stream; t: whose, or STREAMS: there is none. */
+/* Takes one completion, of either stream; t: its stream, or STREAMS: there is none. */
 inline take()
 {
 	atomic {
@@ -78,7 +82,7 @@ inline take()
 	}
 }
 
-/* news(): the sleeper's announcement is taken back with the ringing. */
+/* news(): ringing the doorbell also retracts the announcement. */
 inline tell()
 {
 #ifndef NO_DOORBELL
@@ -97,7 +101,7 @@ inline tell()
 #endif
 }
 
-/* It takes one and leaves off, which is the worst that the bound on its rounds can do. */
+/* Takes one completion and stops, which is the worst case of the bound on its rounds. */
 inline poll()
 {
 	more = 0;
@@ -143,7 +147,7 @@ again:		skip
 	od
 }
 
-/* A thread that is never asleep, and polls as it likes. */
+/* A thread that never sleeps, and polls at any time. */
 proctype spinner()
 {
 	byte t, n;

@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A direction leaves the ring from both ends at once (command() of stream/ring/tx.c, rsk_tx_on_fallback_rx(), stream/ring/rx.c
- * rsk_rx_fall_back()). The sender may put FALLBACK_TX(N) and go on by TCP without asking anybody. The receiver may say FALLBACK_RX(C)
- * with slots unread, whereupon the sender repeats C.. by TCP, before anything newer. The two are like the two flags of
- * Dekker's algorithm: the sender puts its command, fences, looks for a FALLBACK_RX, and only then sends anything newer; the
- * receiver says FALLBACK_RX, fences, looks for a command behind unread data. So if the sender missed the FALLBACK_RX, the receiver
- * sees the command: it stays, and reads the ring to its end. If both see each other the sender repeats, and says so in
- * its mail (RETRANSMIT) before the first byte, so that the receiver, which stayed, drops what it has read already.
+ * demotion.pml - model, checked by run.sh, of a direction that falls back from both ends at once
+ * (command() of stream/ring/tx.c, rsk_tx_on_fallback_rx(), rsk_rx_fall_back() of stream/ring/rx.c). The
+ * sender may put the slot FALLBACK_TX(N) (FALLBACK_TX below) and go on by TCP without asking. The receiver
+ * may send FALLBACK_RX(C) (FALLBACK_RX) with slots unread; then the sender repeats the bytes from C on by
+ * TCP, before anything newer. The two are like the two flags of Dekker's algorithm: the sender puts
+ * its command, executes a fence, checks for a FALLBACK_RX, and only then sends anything newer; the
+ * receiver sends FALLBACK_RX, executes a fence, and checks for a command behind the unread data. So
+ * if the sender missed the FALLBACK_RX, the receiver sees the command: it stays on the ring, and
+ * reads it to its end. If each sees the other's, the sender repeats, and says so in its control
+ * word (RETRANSMIT, below RETRANSMIT) before the first byte, so that the receiver, which stayed, drops
+ * what it has read already.
  *
- * Stores to shared memory (slots and mail of the sender in one queue, mail of the receiver) become visible when their
- * store buffers drain; a send or receive on the socket is a system call with locks in it and drains one's own buffer.
- * The ring outlives its writer (shm); the sender may die at any point, and what its processor had in its buffer lands.
+ * Stores to shared memory (slots and control word of the sender in one queue, control word of the
+ * receiver) become visible when their store buffers drain. A send or receive on the socket is a
+ * system call that takes locks, and drains the caller's own buffer. The ring outlives its writer
+ * (shm); the sender may die at any point, and what its processor had in its buffer still becomes
+ * visible.
  *
- * Claims: bytes arrive as 0, 1, 2, ...: none lost, doubled or reordered (assertions); if the sender lives everything
- * arrives, and nobody is left waiting (all_or_dead, invalid end states).
+ * Claims: bytes arrive as 0, 1, 2, ...: none lost, duplicated or reordered (assertions); if the
+ * sender lives everything arrives, and no process is left waiting (all_or_dead, invalid end
+ * states).
  */
 /* CC: -DNFAIR=3 */
 /* PAN: -f */
@@ -27,13 +34,15 @@
 #define FALLBACK_TX  99
 #define NONE  77
 
-/* ring and the sender's mail: stores 0 .. stored-1 are issued, 0 .. visible-1 can be seen */
+/*
+ * ring and the sender's control word: stores 0 .. stored-1 are issued, 0 .. visible-1 can be seen
+ */
 byte store[BYTES + 3]; /* what each store is: a byte, FALLBACK_TX, or RETRANSMIT */
 #define RETRANSMIT 98
 byte stored, visible;
-byte again_from = NONE; /* C as repeated in the RETRANSMIT word */
+byte again_from = NONE; /* C as repeated in the control word RETRANSMIT */
 
-/* receiver's mail */
+/* receiver's control word */
 byte leave_stored = NONE, leave_visible = NONE;
 
 chan tcp = [BYTES + BYTES] of { byte };
@@ -62,13 +71,16 @@ active proctype sender()
 
 	{
 	do
-	/* Each call looks for a FALLBACK_RX before it sends. */
+	/* Each call checks for a FALLBACK_RX before it sends. */
 	:: atomic { !looked ->
 		looked = 1;
 		if
 		:: leave_visible != NONE && !peer_fell_back ->
 			peer_fell_back = 1;
-			/* newer bytes by TCP already: the receiver has seen our FALLBACK_TX and stays */
+			/*
+			 * newer bytes went by TCP already: the receiver has seen our FALLBACK_TX
+			 * and stays
+			 */
 			if
 			:: state == ONRING || sent_tcp == 0 -> from = leave_visible
 			:: else -> from = NONE
@@ -96,7 +108,7 @@ active proctype sender()
 		store[stored] = pos; stored++; pos++; accepted++; looked = 0 }
 	:: atomic { looked && state == ONRING && pos > 0 ->
 		store[stored] = FALLBACK_TX; stored++; state = TCP };
-		/* command(): the fence, then the next call's look */
+		/* command(): the fence, then the next call's check */
 #ifndef NO_SENDER_FENCE
 		visible == stored;
 #endif
@@ -104,9 +116,10 @@ active proctype sender()
 	:: atomic { looked && state == TCP && pos + sent_tcp < BYTES ->
 		tcp!(pos + sent_tcp); sent_tcp++; accepted++; looked = 0 };
 #ifndef NO_SENDER_FENCE
-		visible == stored /* the system call; without the fence we ask what follows if it drained nothing */
+		/* the system call; without the fence the model assumes that it drained nothing */
+		visible == stored
 #endif
-	/* Any call may also find nothing to do; a FALLBACK_RX wakes whoever sleeps. */
+	/* Any call may also have nothing to do; a FALLBACK_RX wakes a sleeping one. */
 	:: atomic { looked && leave_visible != NONE && !peer_fell_back -> looked = 0 }
 	:: atomic { pos + sent_tcp == BYTES && looked && peer_fell_back -> break }
 	:: atomic { pos + sent_tcp == BYTES && looked && delivered == BYTES -> break }
@@ -124,9 +137,9 @@ active proctype death()
 }
 
 /* ---- the receiver ---- */
-byte taken; /* stores of the ring looked at */
+byte taken; /* stores of the ring that were checked */
 
-/* What stands at the head of the ring, mails left out: they are not in the ring. */
+/* Skips control words at the head of the store queue: they are not in the ring. */
 inline skip_word()
 {
 	do
@@ -178,14 +191,14 @@ active proctype receiver()
 			fi
 		:: else
 		fi;
-		/* Credit overwrites a FALLBACK_RX that was taken back; sooner or later. */
+		/* Credit overwrites a FALLBACK_RX that was taken back, at some time. */
 		if
 		:: doubt -> leave_stored = NONE; leave_visible = NONE
 		:: true
 		fi
 	   }
 	:: atomic { state == TCP && doubt && len(tcp) > 0 ->
-		/* A byte is there: what was said before it can be seen. */
+		/* A byte has arrived: everything that was stored before it is visible. */
 		i = 0;
 		do
 		:: i < visible ->
@@ -209,7 +222,7 @@ active proctype receiver()
 	   }
 	:: atomic { !tried && state == ONRING -> tried = 1; look_at_ring() };
 		if
-		:: moved -> skip /* busy: has to be read here */
+		:: moved -> skip /* busy: the ring has to be read here */
 		:: else ->
 			atomic { from = delivered; leave_stored = from };
 #ifndef NO_RECEIVER_FENCE
@@ -227,8 +240,12 @@ active proctype receiver()
 #endif
 			}
 		fi
-	:: atomic { eof && len(tcp) == 0 && (state == TCP || (taken == stored && visible == stored)) ->
-		/* Only who left early may miss something, and only of a sender that died before it looked. */
+	:: atomic { eof && len(tcp) == 0 &&
+		(state == TCP || (taken == stored && visible == stored)) ->
+		/*
+		 * Bytes may be missing only where the receiver left early, and the sender died
+		 * before it checked.
+		 */
 		assert(left || delivered == accepted);
 		break
 	   }

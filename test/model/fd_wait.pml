@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A thread sleeps on a number that another thread closes, and a third opens another file under it at once (stream/socket/fd_wait.c;
- * lie_down(), get_up(), hold_fd(), await_refuge() of stream/ready/wait.c; closing() of stream/calls/fd.c). The sleeper makes no copy
- * of its descriptor: it puts a nap where closers look, and then looks whether the table still leads to its stream. The
- * closer takes the entry out of the table, and then looks for naps: to each it gives a copy, made while the number is
- * still open, and rings. What the kernel does with a file while a call on it is under way it does with that file.
+ * fd_wait.pml - model, checked by run.sh, of a thread that sleeps in an fd wait ("nap" below) on a
+ * descriptor number that another thread closes, while a third opens another file with that number
+ * at once (stream/socket/fd_wait.c; lie_down(), get_up(), hold_fd(), await_refuge() of
+ * stream/ready/wait.c; closing() of stream/calls/fd.c). The sleeper makes no copy of its
+ * descriptor: it registers its fd wait where closers look, and then checks whether the table still
+ * leads to its stream. The closer takes the entry out of the table, and then looks for fd waits: to
+ * each it gives a copy, made while the number is still open, and rings the doorbell. A system call
+ * that is under way keeps the file that it began with.
  *
- * The sleeper's store of its nap may be seen late (a store buffer); fences and atomic exchanges empty it. The closer's
- * are an exchange of the table's entry, and a fence, and are seen at once here.
+ * The sleeper's store of its fd wait may become visible late (a store buffer); fences and atomic
+ * exchanges empty the buffer. The closer's stores are an exchange of the table's entry, and a
+ * fence, and are visible at once here.
  *
- * Claims: whatever the sleeper asks the kernel with a number goes to its own file (assertions); it is never left asleep
- * once data has come, by the ring or by the companion, or the other end has ended (invalid end states); each copy is
- * closed. It may be told EBADF only before it has slept. The last mutant is none: a sleeper that went on with a copy.
+ * Claims: whatever the sleeper asks the kernel with a number goes to its own file (assertions); it
+ * is never left asleep once data has come, by the ring or by TCP, or the other end has ended
+ * (invalid end states); each copy is closed. It may get EBADF only before it has slept. The last
+ * mutant is not a broken protocol: it reports as an error a state that must be reachable, a sleeper
+ * that went on with a copy.
  */
 /* MUTANT: -DNO_FENCE */
 /* MUTANT: -DNO_LOOK */
@@ -25,12 +31,12 @@
 #define OTHER 2
 #define NOWHERE 3
 
-byte number = MINE;    /* which file is under it */
+byte number = MINE;    /* the file with that number */
 bit table = 1;	       /* its entry leads to the stream */
 bit fd_wait, fd_wait_stored;   /* as the closer sees it; in the sleeper's store buffer */
 byte refuge = FREE;    /* the copy made: a file; FREE: none */
-byte copies;	       /* descriptors that are open on MINE beside the number */
-bit doorbell, slot, news;  /* rung; by the ring; by the companion */
+byte copies;	       /* descriptors that are open on MINE besides the number */
+bit doorbell, slot, news;  /* doorbell; news by the ring; news by TCP */
 bit lock, slept;
 
 inline fence() { fd_wait_stored == 0 }
@@ -43,7 +49,7 @@ end:
 	od
 }
 
-/* 1: goes on with the copy. */
+/* own != FREE: it goes on with the copy. */
 inline get_up()
 {
 	if
@@ -62,7 +68,7 @@ active proctype sleeper()
 	byte own = FREE, copy;
 
 	do
-	/* announced, looked once more: nothing there */
+	/* announced, checked once more: nothing there */
 	:: slot -> break
 	:: else ->
 		/* lie_down() */
@@ -89,12 +95,15 @@ active proctype sleeper()
 		:: own == FREE -> copy = number
 		:: else -> copy = own
 		fi;
-		/* Closed since, and not anybody's yet, is the poll's own way of not waiting. */
+		/* If it was closed, and not opened again, poll does not wait (POLLNVAL). */
 		if
 		:: copy == FREE -> woken = 0
 		:: else ->
 			slept = 1;
-			/* a file of another's never tells news of ours: only the bell does then */
+			/*
+			 * another thread's file never reports our stream's news: only the doorbell
+			 * does then
+			 */
 			(doorbell || (news && copy == MINE));
 			woken = news && copy == MINE;
 			doorbell = 0
@@ -102,7 +111,7 @@ active proctype sleeper()
 		get_up();
 		if
 		:: woken && own == FREE ->
-			/* hold_fd(): the kernel is to be asked by a number that stays */
+			/* hold_fd(): the kernel must be asked with a number that stays */
 			copy = number;
 			if
 			:: copy == MINE -> copies++
@@ -194,7 +203,7 @@ end:
 	atomic { number == FREE -> number = OTHER }
 }
 
-/* Something comes, by the one way or the other. */
+/* Something comes, by the ring or by TCP. */
 active proctype peer()
 {
 	if

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What two keepers say of a lost rail, LOST, GAP, NAMED, goes by two ways at once: the control connection, which brings all
- * of it in order, at some time, and the rails that live, which bring it at once, in order each, until one dies with what it
- * has (stream/remote/rail_failure.c; docs/adr/rails.md). What is said of one life is numbered; it is heard in that order, each
- * once, from wherever it comes first. RAIL goes by the connection alone. Here one rail dies and comes back, while others
- * live; what the link does when the last one goes is rails.pml's business, which has one way.
+ * naming.pml - model, checked by run.sh, of what two progress threads tell each other about a
+ * failed rail: RAIL_DOWN, MISSING, MISSING_END (SAY_RAIL_DOWN, SAY_MISSING, SAY_MISSING_END below). These messages
+ * go by two ways at once: the control connection, which delivers all of them in order, at some
+ * time, and the rails that are up, which deliver them at once, each in order, until one fails with
+ * what it carries (stream/remote/rail_failure.c; docs/adr/rails.md). The messages about one
+ * incarnation of a rail are numbered; the receiver handles them in that order, each once, from
+ * whichever way delivers it first. RAIL goes by the control connection alone. In this model one
+ * rail fails and comes back, while others are up; rails.pml, which has one way, shows what the link
+ * does when the last rail fails.
  *
- * Claims: a gap is put again, and NAMED believed, only when the other end has closed that life, and NAMED only when the
- * gap that belongs to it was heard; nothing is heard twice; and in the end, whatever has died or was lost on the way, the
- * rail is up at both ends, of one life (the assertion of whole(), reached when nobody else can do anything). The last
- * mutant is none: it takes for an error what has to be reachable, NAMED heard before the connection has brought LOST.
+ * Claims: missing transactions are put again, and MISSING_END accepted, only when the other end has
+ * closed that incarnation, and MISSING_END only after the MISSING that belongs to it; no message is
+ * handled twice; in the end, whatever has failed or was lost, the rail is up at both ends, in one
+ * incarnation (the assertion of whole(), reached when no other process can go on). The last mutant
+ * is not a broken protocol: it reports as an error a state that must be reachable, MISSING_END
+ * handled before the control connection has delivered RAIL_DOWN.
  */
 /* MUTANT: -DANY_TURN */
 /* MUTANT: -DEACH_AGAIN */
@@ -20,10 +26,10 @@
 #define DEATHS 2
 #endif
 #ifndef PATHS
-#define PATHS 1 /* times that what a living rail has under way is lost */
+#define PATHS 1 /* how often the messages under way on another rail are lost */
 #endif
 #ifndef VAIN
-#define VAIN 1 /* dials that nobody takes */
+#define VAIN 1 /* dials that are not accepted */
 #endif
 
 #define A 0
@@ -32,23 +38,23 @@
 mtype = { IDLE, COMING, UP, GONE };
 mtype = { SAY_RAIL_DOWN, SAY_MISSING, SAY_MISSING_END, SAY_RAIL };
 
-/* What, of which life, which one of that life. */
-chan by_tcp[2] = [12] of { mtype, byte, byte };  /* to that end */
+/* Message, incarnation of the rail, number of the message for that incarnation. */
+chan by_tcp[2] = [12] of { mtype, byte, byte };  /* indexed by the receiving end */
 chan by_rail[2] = [4] of { mtype, byte, byte };
 
 mtype state[2] = IDLE;
-byte generation[2], pair[2]; /* the queue pair that is open, by its life; 0: none */
+byte generation[2], pair[2]; /* incarnation of the queue pair that is open; 0: none */
 bit established[2], heard[2];
-byte told[2];		     /* the newest life of which it has said what is missing */
-byte heard_generation[2], turn[2]; /* and which word it has to hear next, of which */
-bit gap_said[2], gap_heard[2]; /* of that life */
+byte told[2]; /* the newest incarnation for which this end has sent what is missing */
+byte heard_generation[2], turn[2]; /* number of the next message to handle, and for which incarnation */
+bit gap_said[2], gap_heard[2]; /* of that incarnation */
 bit early;
 byte deaths, carriers, vain;
 
 hidden mtype what;
 hidden byte lf, number;
 
-/* By the rails as well, if they can take it. */
+/* Also by the rails, if they have room. */
 inline say(e, word, which_life, n)
 {
 	assert(nfull(by_tcp[1 - e]));
@@ -67,7 +73,7 @@ inline say_rail(e)
 	by_tcp[1 - e]!SAY_RAIL(generation[e], 0)
 }
 
-/* Its pair is closed. Something is missing, or not. */
+/* The queue pair is closed. Some transactions may be missing, or none. */
 inline say_lost(e, which_life)
 {
 	if
@@ -187,13 +193,14 @@ inline on_rail(e)
 proctype keeper(byte e)
 {
 end:	do
-	/* Established here: at A first, whose library then says so to B's. */
+	/* Established here: at A first, whose library then tells B's. */
 	:: atomic {
-		state[e] == COMING && !established[e] && pair[e] == pair[1 - e] && pair[e] && (e == A || established[A] || state[A] == UP) ->
+		state[e] == COMING && !established[e] && pair[e] == pair[1 - e] && pair[e] &&
+			(e == A || established[A] || state[A] == UP) ->
 		established[e] = 1; say_rail(e); see_up(e)
 	   }
 	:: atomic { pair[e] && deaths < DEATHS && pair[1 - e] == pair[e] -> deaths++; rail_down(e) }
-	/* The other end has closed it, or dialed anew: seen some time. */
+	/* The other end has closed it, or dialed anew: noticed at some time. */
 	:: atomic { pair[e] && pair[1 - e] != pair[e] -> rail_down(e) }
 	:: atomic {
 		by_tcp[e]?what(lf, number) ->
@@ -205,7 +212,9 @@ end:	do
 	:: atomic {
 		by_rail[e]?what(lf, number) ->
 #ifdef REACH
-		early = early || (what == SAY_MISSING_END && lf == heard_generation[e] && number == turn[e] && len(by_tcp[e]) > 1);
+		early = early ||
+			(what == SAY_MISSING_END && lf == heard_generation[e] && number == turn[e] &&
+				len(by_tcp[e]) > 1);
 		assert(!early);
 #endif
 		hear(e)
@@ -213,7 +222,7 @@ end:	do
 	od
 }
 
-/* A dials; B takes it, under the next life, unless what it had is still open. */
+/* A dials; B accepts, with the next incarnation, unless its previous one is still open. */
 proctype dialer()
 {
 end:	do
@@ -225,7 +234,8 @@ end:	do
 		state[A] = COMING; state[B] = COMING;
 		pair[A] = generation[A]; pair[B] = generation[A]
 	   }
-	:: atomic { state[A] == IDLE && (state[B] == GONE || state[B] == UP) && vain < VAIN -> vain++; generation[A]++ }
+	:: atomic { state[A] == IDLE && (state[B] == GONE || state[B] == UP) && vain < VAIN ->
+		vain++; generation[A]++ }
 	od
 }
 
@@ -247,7 +257,8 @@ end:	do
 
 proctype whole()
 {
-end:	atomic { timeout -> assert(quiet && state[A] == UP && state[B] == UP && generation[A] == generation[B]) }
+end:	atomic { timeout -> assert(quiet && state[A] == UP && state[B] == UP &&
+		generation[A] == generation[B]) }
 }
 
 init {

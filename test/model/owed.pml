@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A rail breaks under a direction, and the sender is killed at any moment: before, while, or after it repeats by TCP what
- * did not come (stream/ring/rx_break.c, tcp_at_end() of stream/ring/rx_recv.c; rsk_tx_owed_to(), rsk_tx_resume(); rsk_recovery_resume(),
- * rsk_recovery_lost() of stream/remote/recovery_break.c). Its kernel sends what it had taken, then the end; so does the control
- * connection, by which either end says RESUME(so much has come here, so far had I put), and whose end is GONE. The
- * receiver shows the end of TCP in order only where no byte that the sender had taken is missing.
+ * owed.pml - model, checked by run.sh, of a direction whose rail breaks while the sender is killed
+ * at any moment: before, while, or after it repeats by TCP what did not arrive
+ * (stream/ring/rx_break.c, tcp_at_end() of stream/ring/rx_recv.c; rsk_tx_owed_to(),
+ * rsk_tx_resume(); rsk_recovery_resume(), rsk_recovery_lost() of stream/remote/recovery_break.c). The sender's
+ * kernel sends the bytes that it had taken, then the end. So does the control connection, by which
+ * each end sends RESUME(so much has arrived here, so far had I put), and whose end is GONE. The
+ * receiver may show the application an orderly end of TCP only where no byte that the sender had
+ * taken is missing.
  *
- * One promotion from the middle of it on (the receiver watches), one rail, no FALLBACK_TX: resume.pml has those.
+ * The model has one promotion, from its middle on (the receiver watches), one rail, and no
+ * FALLBACK_TX: resume.pml has those.
  *
- * Claims: bytes arrive in order; behind an end in order none is missing (assertions); each run comes to an end, in order
- * or by a reset (invalid end states). The last mutant takes for an error what has to be reachable: an end in order behind
- * bytes that were repeated.
+ * Claims: bytes arrive in order; before an orderly end none is missing (assertions); each run comes
+ * to an end, orderly or by a reset (invalid end states). The last mutant is not a broken protocol:
+ * it reports as an error a state that must be reachable, an orderly end after bytes that were
+ * repeated.
  */
 /* MUTANT: -DEVERY_END */
 /* MUTANT: -DUNKNOWN_IS_NONE */
@@ -20,16 +25,16 @@
 
 #define BYTES 3
 #define SLOTS (BYTES + 1)
-#define RINGW 100 /* "from start on in the ring" */
+#define RINGW 100 /* "on the ring from start on" */
 #define END   101
 #define START 102 /* RSK_POS_START */
-#define NONE  103 /* nothing is owed */
+#define NONE  103 /* no byte is missing */
 
 mtype = { TCP, WATCHED, ONRING, BROKEN, RESEND, WATCH, DRAIN_TCP, NOTHING, UNKNOWN, OWED_TO };
 
 chan tcp = [2 * BYTES + 1] of { byte };
 chan a2b = [2] of { byte, byte }; /* 0: RESUME(owed); 1: GONE */
-chan b2a = [1] of { byte };	  /* RESUME(come) */
+chan b2a = [1] of { byte };	  /* RESUME(arrived) */
 
 bit rail = 1;
 byte item[SLOTS], mem[SLOTS], put, landed;
@@ -64,7 +69,8 @@ active proctype sender()
 
 	do
 	:: atomic { (state == TCP || state == WATCHED) && pos < BYTES -> tcp!pos; pos++ }
-	:: atomic { state == WATCHED && !a_broken -> start = pos; item[put] = RINGW; put++; state = ONRING }
+	:: atomic { state == WATCHED && !a_broken ->
+		start = pos; item[put] = RINGW; put++; state = ONRING }
 	:: atomic { state == ONRING && pos < BYTES -> item[put] = pos; put++; pos++ }
 	:: atomic { !rail && !a_broken -> a_breaks() }
 	:: atomic { b2a?come ->
@@ -84,7 +90,7 @@ active proctype sender()
 		:: from == pos -> state = TCP
 		:: else
 		fi }
-	/* Killed, or ended: it is the same to whoever reads. */
+	/* Killed, or ended: the reader cannot tell the difference. */
 	:: atomic { tcp!END; a2b!1, 0; break }
 	od
 }
@@ -107,7 +113,7 @@ inline see_word()
 inline b_breaks()
 {
 	b_broken = 1;
-	rail = 0; /* nothing comes in any more */
+	rail = 0; /* nothing arrives any more */
 	see_word();
 	ring_limit = landed;
 #ifdef WATCH_IS_TCP
@@ -179,7 +185,7 @@ active proctype receiver()
 			fi
 		fi }
 
-	/* The end is next, on whichever path it is looked for. */
+	/* TCP's end is next, on whichever path the receiver looks for it. */
 	:: atomic { r_state == TCP && tcp?[END] && (owed != UNKNOWN || lost) ->
 		if
 #ifdef EVERY_END
@@ -197,9 +203,10 @@ active proctype receiver()
 #ifdef NOT_WAITING
 	:: atomic { r_state == TCP && tcp?[END] && owed == UNKNOWN && !lost -> in_order(); break }
 #endif
-	:: atomic { r_state == ONRING && tcp?[END] && lost && !slot && !b_broken -> told_end = 1; break }
+	:: atomic { r_state == ONRING && tcp?[END] && lost && !slot && !b_broken ->
+		told_end = 1; break }
 	od;
-	/* Nobody is left who would read what is said. */
+	/* The application has seen the end: further messages have no effect. */
 end_over:
 	do
 	:: a2b?what, arg

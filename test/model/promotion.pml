@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A direction changes carrier, with nobody ever waiting (stream/ring/tx.c, stream/ring/rx.c): TCP and ring are FIFOs that know
- * nothing of each other; each end has one mail, a word that is overwritten, so that older words may never be seen.
- * The sender proposes, the receiver says that it watches, the sender announces position N and goes on in the ring;
- * later it leaves the ring with a FALLBACK_TX slot, sends by TCP, and may propose again once every slot is known to be taken.
- * The receiver may read past N, because N was announced and left again while it was inside a read: the overshoot is
- * held until the FALLBACK_TX. Bytes are numbered.
+ * promotion.pml - model, checked by run.sh, of a direction that changes its path without ever
+ * waiting (stream/ring/tx.c, stream/ring/rx.c). TCP and the ring are independent FIFOs. Each end
+ * has one control word, which is overwritten, so that older values may never be seen. The sender
+ * proposes; the receiver says that it watches; the sender announces position N and goes on in the
+ * ring. Later it leaves the ring with the slot FALLBACK_TX (FALLBACK_TX below), sends by TCP, and may
+ * propose again once every slot is known to be taken. The receiver may read past N, because N was
+ * announced and the ring left again while it was inside a read: the bytes beyond N are kept in the
+ * overread buffer ("hold" below) until the FALLBACK_TX. Bytes are numbered.
  *
- * Claims: what is delivered is 0, 1, 2, ... (assertions); nobody is left waiting (invalid end state); everything is
- * delivered (delivered). Without the rule "propose only when credit == next", without the hold, or without looking at
- * the word behind each read, they fail.
+ * Claims: what is delivered is 0, 1, 2, ... (assertions); no process is left waiting (invalid end
+ * states); everything is delivered (delivered). Without the rule "propose only when credit ==
+ * next", without the overread buffer, or without the check of the word after each read, they fail.
  */
 /* CC: -DNFAIR=3 */
 /* PAN: -f */
@@ -22,7 +24,10 @@
 #define CELLS 3 /* slots the ring takes, less one for a command */
 #define FALLBACK_TX  99
 
-/* Sender's mail and receiver's mail; written and read whole, for a torn one fails its hash. */
+/*
+ * Sender's control word and receiver's control word; written and read whole, since a torn one fails
+ * its hash.
+ */
 mtype = { none, propose, ring_from, watching };
 mtype tx_what = none;
 byte tx_gen, tx_pos, tx_slot;
@@ -47,7 +52,8 @@ active proctype sender()
 
 	do
 	:: atomic { state != ONRING && sent < BYTES -> tcp!sent; sent++ }
-	:: atomic { state == ONRING && sent < BYTES && next - credit < CELLS -> ring!sent; sent++; next++ }
+	:: atomic { state == ONRING && sent < BYTES && next - credit < CELLS ->
+		ring!sent; sent++; next++ }
 	:: atomic {
 #ifdef NO_CREDIT_RULE
 		state == TCP && gen < GENS && nfull(ring) ->
@@ -57,7 +63,8 @@ active proctype sender()
 		gen++; state = PROPOSED; tx_what = propose; tx_gen = gen; tx_pos = 0; tx_slot = 0
 	   }
 	:: atomic { /* serve: what the receiver said */
-		credit != rx_credit || (state == PROPOSED && rx_what == watching && rx_gen == gen) ->
+		credit != rx_credit ||
+			(state == PROPOSED && rx_what == watching && rx_gen == gen) ->
 		credit = rx_credit;
 		if
 		:: state == PROPOSED && rx_what == watching && rx_gen == gen ->
@@ -140,11 +147,12 @@ active proctype receiver()
 		/* one read: as much as there is, or less; never past a known N */
 		n = 0;
 		do
-		:: len(tcp) > 0 && (state != DRAIN_TCP || pos < switch_pos) -> tcp?b; got!b; n++; pos++
+		:: len(tcp) > 0 && (state != DRAIN_TCP || pos < switch_pos) ->
+			tcp?b; got!b; n++; pos++
 		:: n > 0 -> break
 		od
 	      };
-	      /* ... and here: between the read and the look behind it ... */
+	      /* ... and here: between the read and the check after it ... */
 	      atomic {
 #ifndef NO_LOOK_BEHIND_READ
 		if

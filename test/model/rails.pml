@@ -1,26 +1,35 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One direction of a stream by a link of two rails, of which any may die at either end at any moment, and come back
- * (stream/remote/rail_failure.c, stream/remote/remote_rail.c, fabric/rails.c; docs/adr/rails.md). A puts the slots, and dials; B is come
- * to, reads, and says by a mail how far: the credit, without which A reuses no place of the ring.
+ * rails.pml - model, checked by run.sh, of one direction of a stream over a link of two rails, of
+ * which any may fail at either end at any moment, and come back (stream/remote/rail_failure.c,
+ * stream/remote/remote_rail.c, fabric/rails.c; docs/adr/rails.md). A puts the slots, and dials. B
+ * accepts, reads, and gives credit by a control word ("mail" below); without credit A reuses no
+ * cell of the ring.
  *
- * An end that sees a rail go, or hears LOST of it, closes its queue pair, and says LOST; B names what has not come (GAP);
- * NAMED. What is under way to an end lands, in any order, or does not, until that end has closed. A puts again what is
- * named and was carried by that rail. The mail goes by one rail, the lead, in order, and by another only when A has
- * closed, too. A rail is dialed again by who has heard NAMED, and taken by who has, under its next life; it is up at an
- * end that has it established and has heard RAIL. A slot for which no rail leads to the ring (RING) is nobody's, until
- * one does. When an end has none left it says BREAK, and all begins anew under the next epoch, with the first rail that
- * is up; what becomes of the stream there is resume.pml's business: here all that was put counts as read (RESUME).
+ * An end that sees a rail fail, or receives RAIL_DOWN for it, closes its queue pair, and sends
+ * RAIL_DOWN (SAY_RAIL_DOWN below). B names the missing slots (MISSING, SAY_MISSING), then sends MISSING_END
+ * (SAY_MISSING_END). What is under way to an end arrives, in any order, or is lost, until that end has
+ * closed. A puts again the slots that are named and were carried by that rail. The control word
+ * goes by one rail, the lead, in order, and by another only when A has closed the first, too. A
+ * rail is dialed again by an end that has received MISSING_END, and accepted by one that has, as
+ * its next incarnation ("life" below); it is up at an end where it is established and which has
+ * received RAIL. A slot for which no rail leads to the ring yet (RING) is carried by no rail, until
+ * one does. When an end has no rail left it sends BREAK, and everything begins anew in the next
+ * epoch, with the first rail that is up. What becomes of the stream then is in resume.pml; here all
+ * that was put counts as read (RESUME).
  *
- * The two control connections are FIFO. What a keeper does in a round is one step, but that it waits for the stream's lock
- * to name gaps, or to put again. A call's parts are steps: choose a rail and put by it; read and compose the mail, see who
- * leads, put. A's library sends the RTU with which a rail is established at B: not before it is so at A.
+ * The two control connections are FIFO. What a progress thread does in a round is one step, except
+ * that it waits for the stream's lock to name missing slots, or to put again. The parts of a call
+ * are separate steps: choose a rail and put by it; read and compose the control word, see which
+ * rail is the lead, put. A's library sends the RTU by which a rail is established at B: not before
+ * it is established at A.
  *
- * Claims: no slot lands on a newer one, no mail behind a newer one (assertions); in the end, whatever has died, all slots
- * are read, A knows of it, the ends agree on the epoch, all rails are up at both, and nothing is left unheard (the
- * assertion of whole(), reached whenever nobody else can do anything; every run ends, since deaths and dials in vain are
- * counted). The last two mutants are none: they take for an error what has to be reachable, a slot put again by a rail
- * that had been lost itself, and the link up once more.
+ * Claims: no slot overwrites a newer one, and no control word a newer one (assertions); in the end,
+ * whatever has failed, all slots are read, A knows it, the ends agree on the epoch, all rails are
+ * up at both ends, and no message is left (the assertion of whole(), reached whenever no other
+ * process can go on; every run ends, since failures and vain dials are counted). The last two
+ * mutants are not broken protocols: they report as errors states that must be reachable, a slot put
+ * again by a rail that had failed itself, and the link up once more.
  */
 /* CC: -DVECTORSZ=512 */
 /* MUTANT: -DAGAIN_UNCLOSED */
@@ -38,16 +47,16 @@
 /* MUTANT: -DREACH_EPOCH */
 
 #ifndef CELLS
-#define CELLS 2 /* places of the ring */
+#define CELLS 2 /* cells of the ring */
 #endif
 #ifndef SLOTS
-#define SLOTS 4 /* at most 7: bits of a byte, and those of the mail 0 to SLOTS */
+#define SLOTS 4 /* at most 7: bits of a byte; the bits of a control word are 0 to SLOTS */
 #endif
 #ifndef DEATHS
 #define DEATHS 2
 #endif
 #ifndef VAIN
-#define VAIN 1 /* dials that B refuses, of those when the link is down; the others B takes */
+#define VAIN 1 /* dials that B refuses because the link is down; the others B accepts */
 #endif
 #define RAILS  2
 #define NOBODY 2
@@ -63,35 +72,40 @@
 
 mtype = { SAY_RAIL_DOWN, SAY_MISSING, SAY_MISSING_END, SAY_RAIL, SAY_RING, SAY_BREAK };
 
-/* What, of which rail, of which life, of which epoch, and for GAP: a bit for each slot that has not come. */
+/* Message, rail, incarnation, epoch, and for MISSING: a bit for each slot that has not arrived. */
 chan to_a = [14] of { mtype, byte, byte, byte, byte };
 chan to_b = [14] of { mtype, byte, byte, byte, byte };
 
-/* ---- the rails, as each end has them ---- */
+/* ---- the rails, as each end sees them ---- */
 byte state[4], generation[4], of_epoch[4];
-byte pair[4]; /* the queue pair that is open, by its life; 0: none */
+byte pair[4]; /* incarnation of the queue pair that is open; 0: none */
 bit established[4], heard[4];
-byte rtu[RAILS]; /* the newest life that was established at A */
+byte rtu[RAILS]; /* the newest incarnation that was established at A */
 bit up[2];
 byte epoch[2];
 byte deaths, vain;
 
-/* ---- what is under way: slots to B, mails to A; a bit each, of the rail's life at that end ---- */
+/*
+ * ---- under way: slots to B, control words to A; a bit each, for the rail's present incarnation
+ * ----
+ */
 byte slots[RAILS], words[RAILS];
 
 /* ---- the stream ---- */
-byte mem[CELLS];     /* B's ring: 1 + the slot that lies there; 0: none */
-byte next, credit;   /* A: to be put next; its mailbox */
+byte mem[CELLS];     /* B's ring: 1 + the slot in the cell; 0: none */
+byte next, credit;   /* A: the next slot to put; the credit in its mailbox */
 byte carried[CELLS]; /* A: by which rail */
-bit was_up[RAILS], leads[RAILS]; /* A: what is lost was up; the rail leads to the ring */
-byte taken;	     /* B: read, which is what its mail says */
-byte lead, open;     /* B: whose the mail is, NOBODY; rails that led, and by which it may still land */
+bit was_up[RAILS], leads[RAILS]; /* A: the failed rail was up; the rail leads to the ring */
+byte taken;	     /* B: read, which is what its control word says */
+/* B: the rail of the control word, or NOBODY; rails that led, and by which it may still arrive */
+byte lead, open;
 byte choice;	     /* A's call: the rail */
 byte seen_lead;	     /* B's call */
 bit tx_lock;
-byte rx_lock;	     /* 2: the call has seen who leads */
-byte naming;	     /* B's keeper waits for the lock, to name what is missing of this rail (1 + it), */
-bit then_closed;     /* and has heard LOST */
+byte rx_lock;	     /* 2: the call has seen the lead */
+/* B's progress thread waits for the lock, to name what is missing of this rail (number + 1) */
+byte naming;
+bit then_closed;     /* while it waits, it has received RAIL_DOWN */
 bit again_by_back;
 
 #define other(e, k)   R(1 - (e), k)
@@ -109,7 +123,7 @@ inline say(e, word, about, which_life, which_epoch, named)
 	fi
 }
 
-/* What is under way to it cannot land any more. */
+/* What is under way to the closed queue pair cannot arrive any more. */
 inline close_pair(e, k)
 {
 	pair[R(e, k)] = 0;
@@ -130,12 +144,14 @@ inline idle(e, k)
 
 /* ---- A's slots ---- */
 
-/* By a rail that leads there, of the lowest or of the highest number. */
+/* Chooses a rail that leads to the ring, with the lowest or the highest number. */
 inline choose(by, highest)
 {
 	if
-	:: state[R(A, 1)] == UP && leads[1] && (highest || !(state[R(A, 0)] == UP && leads[0])) -> by = 1
-	:: state[R(A, 0)] == UP && leads[0] && (!highest || !(state[R(A, 1)] == UP && leads[1])) -> by = 0
+	:: state[R(A, 1)] == UP && leads[1] && (highest || !(state[R(A, 0)] == UP && leads[0])) ->
+		by = 1
+	:: state[R(A, 0)] == UP && leads[0] &&
+		(!highest || !(state[R(A, 1)] == UP && leads[1])) -> by = 0
 	:: !(state[R(A, 0)] == UP && leads[0]) && !(state[R(A, 1)] == UP && leads[1]) -> by = NOBODY
 	fi
 }
@@ -149,7 +165,7 @@ inline put(slot, by)
 	fi
 }
 
-/* What is named and was carried by @by_lost. */
+/* Puts again the slots that are named and were carried by @by_lost. */
 inline again(by_lost, named)
 {
 	i = credit;
@@ -173,7 +189,7 @@ inline again(by_lost, named)
 	i = 0
 }
 
-/* ---- B's mail ---- */
+/* ---- B's control word ---- */
 
 inline put_word(by)
 {
@@ -187,7 +203,8 @@ inline find_lead()
 {
 	if
 	:: lead == NOBODY && !open && state[R(B, 0)] == UP -> lead = 0; put_word(0)
-	:: lead == NOBODY && !open && state[R(B, 0)] != UP && state[R(B, 1)] == UP -> lead = 1; put_word(1)
+	:: lead == NOBODY && !open && state[R(B, 0)] != UP && state[R(B, 1)] == UP ->
+		lead = 1; put_word(1)
 	:: else
 	fi
 }
@@ -200,7 +217,7 @@ inline closed(e, k)
 	fi
 }
 
-/* ---- a rail goes ---- */
+/* ---- a rail fails ---- */
 
 inline broken(e)
 {
@@ -223,7 +240,7 @@ inline say_lost(e, k)
 	fi
 }
 
-/* Its pair is closed. */
+/* Its queue pair is closed. */
 inline lost(e, k)
 {
 	if
@@ -262,7 +279,7 @@ inline lost(e, k)
 #define CLOSE(e, k) close_pair(e, k)
 #endif
 
-/* Seen here: anything may be the cause, or that the other end has closed it. */
+/* A failure is noticed here: for any cause, or because the other end has closed it. */
 #define goes(e, k) (pair[R(e, k)] && state[R(e, k)] != IDLE && state[R(e, k)] != LOST && \
 		    (deaths < DEATHS || pair[other(e, k)] != pair[R(e, k)]))
 
@@ -279,7 +296,7 @@ inline rail_down(e, k)
 	fi
 }
 
-/* ---- a rail comes ---- */
+/* ---- a rail comes up ---- */
 
 inline see_up(e, k)
 {
@@ -288,16 +305,18 @@ inline see_up(e, k)
 		state[R(e, k)] = UP;
 		if
 		:: !up[e] ->
-			/* The other one is for what the link was. */
+			/* The other rail was dialed for the link's earlier epoch. */
 			if
-			:: state[R(e, 1 - k)] == COMING && of_epoch[R(e, 1 - k)] != of_epoch[R(e, k)] ->
+			:: state[R(e, 1 - k)] == COMING &&
+				of_epoch[R(e, 1 - k)] != of_epoch[R(e, k)] ->
 				close_pair(e, 1 - k); idle(e, 1 - k)
 			:: else
 			fi;
 			epoch[e] = of_epoch[R(e, k)]; up[e] = 1
 		:: else
 		fi;
-		established[R(e, k)] = 0; heard[R(e, k)] = 0; of_epoch[R(e, k)] = 0; /* not looked at until it comes again */
+		/* not checked until it comes again */
+		established[R(e, k)] = 0; heard[R(e, k)] = 0; of_epoch[R(e, k)] = 0;
 		if
 		:: e == A -> leads[k] = 0; was_up[k] = 0
 		:: else -> find_lead(); say(B, SAY_RING, k, 0, 0, 0)
@@ -323,13 +342,17 @@ inline rail_up(e, k)
 #define takes(k) (state[R(B, k)] <= COMING)
 #endif
 #define dialed_epoch (epoch[A] + 1 - up[A])
-/* Else two rails may bring the link up and break it for ever, each at one end only: who waits a while does not. */
-#define calm (up[A] || epoch[A] == 1 || (empty(to_a) && empty(to_b) && !closed_there(0) && !closed_there(1)))
+/*
+ * Otherwise two rails may bring the link up and break it for ever, each at one end only; a dialer
+ * that waits for a while avoids that.
+ */
+#define calm (up[A] || epoch[A] == 1 || \
+	(empty(to_a) && empty(to_b) && !closed_there(0) && !closed_there(1)))
 #define closed_there(k) (pair[R(B, k)] != pair[R(A, k)])
-#define no_locks (!tx_lock && !rx_lock && !naming) /* of the streams, which are begun anew */
+#define no_locks (!tx_lock && !rx_lock && !naming) /* the streams' locks; streams begin anew */
 #define welcome(k) (takes(k) && (up[B] -> dialed_epoch == epoch[B] : dialed_epoch > epoch[B]))
 
-/* RESUME is heard, both ways. */
+/* RESUME was received, both ways. */
 inline resume()
 {
 	taken = next; credit = next;
@@ -350,7 +373,10 @@ inline dial(k)
 		:: !up[A] && !up[B] -> resume()
 		:: else
 		fi;
-		/* One that was established at B and not at A: nothing was put by it. */
+		/*
+		 * The previous incarnation was established at B and not at A: nothing was put by
+		 * it.
+		 */
 		close_pair(B, k);
 		established[R(B, k)] = 0; heard[R(B, k)] = 0;
 		state[R(A, k)] = COMING; state[R(B, k)] = COMING;
@@ -361,7 +387,7 @@ inline dial(k)
 	fi
 }
 
-/* ---- what is heard ---- */
+/* ---- messages ---- */
 
 #define meant(e) (up[e] && ep == epoch[e] && lf == generation[R(e, rail)])
 
@@ -370,7 +396,8 @@ inline on_lost(e)
 	if
 	:: meant(e) ->
 		if
-		:: state[R(e, rail)] == UP || state[R(e, rail)] == COMING -> CLOSE(e, rail); lost(e, rail)
+		:: state[R(e, rail)] == UP || state[R(e, rail)] == COMING ->
+			CLOSE(e, rail); lost(e, rail)
 		:: state[R(e, rail)] == IDLE -> say_lost(e, rail)
 		:: else
 		fi;
@@ -380,7 +407,7 @@ inline on_lost(e)
 		:: else
 		fi
 #ifndef OLD_LIFE_DEAF
-	/* A had given that one up, and has dialed since: nothing was put by it. */
+	/* A had given up that incarnation, and has dialed since: nothing was put by it. */
 	:: e == A && up[e] && ep == epoch[e] && lf < generation[R(e, rail)] ->
 		say(e, SAY_RAIL_DOWN, rail, lf, ep, 0);
 		say(e, SAY_MISSING_END, rail, lf, ep, 0)
@@ -400,7 +427,8 @@ inline on_named(e)
 inline on_rail(e)
 {
 	if
-	:: state[R(e, rail)] == COMING && lf == generation[R(e, rail)] && ep == of_epoch[R(e, rail)] && !heard[R(e, rail)] ->
+	:: state[R(e, rail)] == COMING && lf == generation[R(e, rail)] && ep == of_epoch[R(e, rail)] &&
+		!heard[R(e, rail)] ->
 		heard[R(e, rail)] = 1; see_up(e, rail)
 	:: else
 	fi
@@ -411,14 +439,15 @@ inline on_break(e)
 	if
 	:: up[e] && ep == epoch[e] -> broken(e)
 #ifndef OLD_EPOCH
-	/* It was up there, and not here: what is dialed next is for a later one. */
+	/* It was up there, and not here: the next dial must be for a later epoch. */
 	:: !up[e] && ep > epoch[e] ->
 		epoch[e] = ep;
 		rail = 0;
 		do
 		:: rail < RAILS ->
 			if
-			:: state[R(e, rail)] == COMING && of_epoch[R(e, rail)] <= ep -> close_pair(e, rail); idle(e, rail)
+			:: state[R(e, rail)] == COMING && of_epoch[R(e, rail)] <= ep ->
+				close_pair(e, rail); idle(e, rail)
 			:: else
 			fi;
 			rail++
@@ -454,8 +483,10 @@ end:
 	do
 	:: atomic { goes(A, 0) -> rail_down(A, 0) }
 	:: atomic { goes(A, 1) -> rail_down(A, 1) }
-	:: atomic { state[R(A, 0)] == COMING && !established[R(A, 0)] && through(0) -> rail_up(A, 0) }
-	:: atomic { state[R(A, 1)] == COMING && !established[R(A, 1)] && through(1) -> rail_up(A, 1) }
+	:: atomic { state[R(A, 0)] == COMING && !established[R(A, 0)] && through(0) ->
+		rail_up(A, 0) }
+	:: atomic { state[R(A, 1)] == COMING && !established[R(A, 1)] && through(1) ->
+		rail_up(A, 1) }
 	:: atomic { state[R(A, 0)] == IDLE && calm && (welcome(0) || (!up[A] && vain < VAIN)) &&
 		    no_locks -> dial(0) }
 	:: atomic { state[R(A, 1)] == IDLE && calm && (welcome(1) || (!up[A] && vain < VAIN)) &&
@@ -465,15 +496,19 @@ end:
 		if
 		:: what == SAY_RAIL_DOWN -> on_lost(A)
 #ifdef DIAL_UNNAMED
-		:: what == SAY_MISSING && meant(A) && state[R(A, rail)] == IDLE && was_up[rail] -> again(rail, gaps)
+		:: what == SAY_MISSING && meant(A) && state[R(A, rail)] == IDLE && was_up[rail] ->
+			again(rail, gaps)
 #elif defined(ALL_AGAIN)
-		:: what == SAY_MISSING && meant(A) && state[R(A, rail)] == LOST && was_up[rail] -> again(rail, 255)
+		:: what == SAY_MISSING && meant(A) && state[R(A, rail)] == LOST && was_up[rail] ->
+			again(rail, 255)
 #else
-		:: what == SAY_MISSING && meant(A) && state[R(A, rail)] == LOST && was_up[rail] -> again(rail, gaps)
+		:: what == SAY_MISSING && meant(A) && state[R(A, rail)] == LOST && was_up[rail] ->
+			again(rail, gaps)
 #endif
 		:: what == SAY_MISSING_END -> on_named(A)
 		:: what == SAY_RAIL -> on_rail(A)
-		:: what == SAY_RING && state[R(A, rail)] == UP -> leads[rail] = 1; again(NOBODY, 255)
+		:: what == SAY_RING && state[R(A, rail)] == UP ->
+			leads[rail] = 1; again(NOBODY, 255)
 		:: what == SAY_BREAK -> on_break(A)
 		:: else
 		fi;
@@ -488,7 +523,8 @@ proctype b_call()
 end:
 	do
 #ifdef LEAD_FIRST
-	:: atomic { up[B] && !rx_lock && mem[taken % CELLS] == taken + 1 -> rx_lock = 1; seen_lead = lead }
+	:: atomic { up[B] && !rx_lock && mem[taken % CELLS] == taken + 1 ->
+		rx_lock = 1; seen_lead = lead }
 	:: atomic { rx_lock == 1 -> taken++; rx_lock = 2 }
 #else
 	:: atomic { up[B] && !rx_lock && mem[taken % CELLS] == taken + 1 -> rx_lock = 1; taken++ }
@@ -498,7 +534,7 @@ end:
 	od
 }
 
-/* The last gap has no end. */
+/* The last range of missing slots has no end. */
 inline find_missing()
 {
 	i = SLOTS; missing = 0;
@@ -537,11 +573,15 @@ end:
 		rail = 0 }
 	:: atomic { !naming && goes(B, 0) -> rail_down(B, 0) }
 	:: atomic { !naming && goes(B, 1) -> rail_down(B, 1) }
-	:: atomic { !naming && state[R(B, 0)] == COMING && !established[R(B, 0)] && rtu[0] == generation[R(B, 0)] -> rail_up(B, 0) }
-	:: atomic { !naming && state[R(B, 1)] == COMING && !established[R(B, 1)] && rtu[1] == generation[R(B, 1)] -> rail_up(B, 1) }
+	:: atomic { !naming && state[R(B, 0)] == COMING && !established[R(B, 0)] &&
+		rtu[0] == generation[R(B, 0)] -> rail_up(B, 0) }
+	:: atomic { !naming && state[R(B, 1)] == COMING && !established[R(B, 1)] &&
+		rtu[1] == generation[R(B, 1)] -> rail_up(B, 1) }
 #ifdef NAMED_UNCLOSED
-	:: atomic { !naming && state[R(B, 0)] != UP && state[R(B, 0)] != COMING && pair[R(B, 0)] -> close_pair(B, 0) }
-	:: atomic { !naming && state[R(B, 1)] != UP && state[R(B, 1)] != COMING && pair[R(B, 1)] -> close_pair(B, 1) }
+	:: atomic { !naming && state[R(B, 0)] != UP && state[R(B, 0)] != COMING &&
+		pair[R(B, 0)] -> close_pair(B, 0) }
+	:: atomic { !naming && state[R(B, 1)] != UP && state[R(B, 1)] != COMING &&
+		pair[R(B, 1)] -> close_pair(B, 1) }
 #endif
 	:: atomic { !naming && nempty(to_b) ->
 		to_b?what, rail, lf, ep, gaps;
@@ -556,7 +596,7 @@ end:
 	od
 }
 
-/* ---- what is under way lands ---- */
+/* ---- what is under way arrives ---- */
 
 inline land(k, slot)
 {
@@ -564,7 +604,7 @@ inline land(k, slot)
 	mem[(slot) % CELLS] = slot + 1; slots[k] = slots[k] & ~(1 << (slot))
 }
 
-/* One rail's mails come in order: that of the least credit first. */
+/* One rail's control words arrive in order: the one with the least credit first. */
 inline land_word(k)
 {
 	i = 0;
@@ -622,7 +662,7 @@ proctype whole()
 #endif
 }
 
-/* ---- the link as it begins: one rail, or both ---- */
+/* ---- the link at the beginning: one rail, or both ---- */
 init {
 	atomic {
 		up[A] = 1; up[B] = 1; epoch[A] = 1; epoch[B] = 1;

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A direction over a rail that breaks at any moment, with whatever was under way lost, and comes back (stream/remote/recovery_break.c,
- * stream/remote/remote_rail.c; rsk_tx_break(), rsk_tx_resume(), rsk_tx_renew(), their likes of stream/ring/rx_break.c). The
- * two keepers have a FIFO of their own, the control connection: BREAK, RESUME(so much has come here), RAIL(of this epoch
- * I have it), RING(you may propose). Either end notices the break by itself, or by BREAK. The receiver says what has come,
- * reads that, and then the companion. The sender waits for RESUME, and repeats from there by TCP, before anything newer.
- * Either end renews its half, under a key of the new epoch, when it has the rail and has heard RAIL, which comes behind
- * the other end's RESUME: at once, or when it has read, or repeated, what is left of the old one. A rail may break again
- * before both have it.
+ * resume.pml - model, checked by run.sh, of a direction over a rail that breaks at any moment, with
+ * whatever was under way lost, and comes back (stream/remote/recovery_break.c,
+ * stream/remote/remote_rail.c; rsk_tx_break(), rsk_tx_resume(), rsk_tx_renew(), and the same of
+ * stream/ring/rx_break.c). The two progress threads have a FIFO of their own, the control
+ * connection: BREAK, RESUME(so much has arrived here), RAIL(I have it for this epoch), RING(you may
+ * propose). Each end notices the break by itself, or by BREAK. The receiver says what has arrived,
+ * reads that, and then the TCP socket. The sender waits for RESUME, and repeats from there by TCP,
+ * before anything newer. Each end renews its half, with a key of the new epoch, when it has the
+ * rail and has received RAIL, which comes after the other end's RESUME: at once, or when it has
+ * read, or repeated, what is left of the old one. A rail may break again before both ends have it.
  *
- * Off the ring by its own will (FALLBACK_TX) the sender goes on by TCP when the rail has acknowledged all that it put: that is
- * the receiver's, whatever becomes of the rail, though it may be unread.
+ * When the sender falls back by itself (FALLBACK_TX, FALLBACK_TX below) it goes on by TCP when the rail
+ * has acknowledged all that it put: that is in the receiver's memory then, whatever becomes of the
+ * rail, though it may be unread.
  *
- * What a call or a round of a keeper does under the stream's lock is one step. Slots land in order (one reliable queue
- * pair); the word that announces a ring goes before them on the same way, and is a slot here.
+ * What a call or a round of a progress thread does under the stream's lock is one step. Slots
+ * arrive in order (one reliable queue pair); the control word that announces a ring goes before
+ * them by the same rail, and is a slot here.
  *
- * Claims: bytes arrive as 0, 1, 2, ... (assertions); nobody is left waiting, and all of them arrive (invalid end states;
- * every run ends, since breaks and promotions are counted). The last mutant is none: it takes for an error what has to be
- * reachable, a byte by the ring of a second rail.
+ * Claims: bytes arrive as 0, 1, 2, ... (assertions); no process is left waiting, and all of them
+ * arrive (invalid end states; every run ends, since breaks and promotions are counted). The last
+ * mutant is not a broken protocol: it reports as an error a state that must be reachable, a byte by
+ * the ring of a second rail.
  */
 /* MUTANT: -DRENEW_UNHEARD */
 /* MUTANT: -DNEWER_UNDRAINED */
@@ -30,7 +35,7 @@
 #define BREAKS     2
 #define PROMOTIONS 2
 #define ITEMS      (BYTES + 2 * PROMOTIONS)
-#define RINGW      100 /* "from start on in the ring" */
+#define RINGW      100 /* "on the ring from start on" */
 #define FALLBACK_TX       101
 #define START      102 /* RSK_POS_START */
 
@@ -43,11 +48,12 @@ chan tcp = [BYTES + 1] of { byte };
 /* ---- the rail ---- */
 bit rail = 1;
 byte rail_epoch = 1, breaks;
-byte mem[ITEMS], tag[ITEMS]; /* the ring as the receiver sees it: slots, and under which key */
+byte mem[ITEMS], tag[ITEMS]; /* the ring as the receiver sees it: slots, and their keys */
 byte item[ITEMS];	     /* as the sender puts it */
 byte put, landed, key = 1;   /* the sender's key */
-byte acked;		     /* the rail has said to the sender that these have landed */
-byte propose_out, propose_in, watch_out, watch_in; /* mails: the key that they are under, 0 none */
+byte acked;		     /* the rail has told the sender that these have arrived */
+/* control words: the key that they have, 0: none */
+byte propose_out, propose_in, watch_out, watch_in;
 byte credit_out, credit_in;
 
 active proctype wire()
@@ -56,7 +62,8 @@ end:
 	do
 	:: atomic { rail && key == rail_epoch && landed < put ->
 		mem[landed] = item[landed]; tag[landed] = key; landed++ }
-	:: atomic { rail && propose_out && landed == put -> propose_in = propose_out; propose_out = 0 }
+	:: atomic { rail && propose_out && landed == put ->
+		propose_in = propose_out; propose_out = 0 }
 	:: atomic { rail && watch_out -> watch_in = watch_out; watch_out = 0 }
 	:: atomic { rail && key == rail_epoch && acked < landed -> acked++ }
 	:: atomic { rail && credit_in != credit_out -> credit_in = credit_out }
@@ -66,7 +73,7 @@ end:
 /* ---- the sender's end ---- */
 mtype state = TCP;
 byte pos;	   /* of the next byte */
-byte start, from;  /* of this promotion; to repeat */
+byte start, from;  /* of this promotion; of the next byte to repeat */
 byte ring_item;	   /* where this promotion's word is */
 byte promotions;
 bit left, renews, done_a;
@@ -132,21 +139,24 @@ active proctype sender()
 #else
 	:: atomic { state == TCP && drained && pos < BYTES -> tcp!pos; pos++ }
 #endif
-	:: atomic { state == TCP && credit_in == put && !left && a_open && promotions < PROMOTIONS &&
+	:: atomic { state == TCP && credit_in == put && !left && a_open &&
+		promotions < PROMOTIONS &&
 		    pos < BYTES -> state = PROPOSED; watch_in = 0; propose_out = key }
 	:: atomic { state == PROPOSED && pos < BYTES -> tcp!pos; pos++ }
 	:: atomic { state == PROPOSED && watch_in == key ->
 		start = pos; ring_item = put; item[put] = RINGW; put++;
 		promotions++; state = ONRING; watch_in = 0 }
-	:: atomic { state == ONRING && credit_in > ring_item -> item[put] = FALLBACK_TX; put++; state = TCP }
+	:: atomic { state == ONRING && credit_in > ring_item ->
+		item[put] = FALLBACK_TX; put++; state = TCP }
 	:: atomic { state == RESEND && from < pos -> tcp!from; from++ }
 	:: atomic { state == RESEND && from == pos -> state = TCP }
 	:: atomic { state == TCP && renews -> tx_renew() }
 
-	/* its keeper */
+	/* its progress thread */
 	:: atomic { a_up && !rail -> a_broken() }
 	:: atomic { !a_up && !rail && a_est -> a_est = 0 }
-	:: atomic { rail && !a_up && !a_est && a_epoch == rail_epoch -> a_est = 1; a2b!RAIL(a_epoch, 0) }
+	:: atomic { rail && !a_up && !a_est && a_epoch == rail_epoch ->
+		a_est = 1; a2b!RAIL(a_epoch, 0) }
 #ifdef RENEW_UNHEARD
 	:: atomic { a_est && !a_up ->
 #else
@@ -190,7 +200,7 @@ bit again; /* a byte came by the ring of a second rail */
 #define REACHED skip
 #endif
 
-/* What has come, whole: a command is the last of it. */
+/* Finds what has arrived whole: a command is the last of it. */
 inline scan()
 {
 	at = taken;
@@ -213,7 +223,7 @@ inline rx_renew()
 	r_renews = 0; r_key = b_epoch; taken = 0; r_state = TCP; r_left = 0
 }
 
-/* The last of it is read, or nothing had come: the companion goes on. */
+/* When the last of it is read, or nothing had arrived: continues with the TCP socket. */
 inline thaw()
 {
 	if
@@ -232,7 +242,8 @@ inline b_broken()
 {
 	b_up = 0; b_est = 0;
 	if
-	:: r_state == WATCH && slot && mem[taken] == RINGW -> taken++; r_switch = start; r_state = DRAIN_TCP
+	:: r_state == WATCH && slot && mem[taken] == RINGW ->
+		taken++; r_switch = start; r_state = DRAIN_TCP
 	:: else
 	fi;
 	if
@@ -241,7 +252,7 @@ inline b_broken()
 	fi;
 	b2a!BREAK(b_epoch, 0);
 	if
-	:: is_limited || r_left -> told = delivered /* nothing was put since the last one */
+	:: is_limited || r_left -> told = delivered /* nothing was put since the last break */
 	:: else -> scan()
 	fi;
 #ifdef READ_SO_FAR
@@ -263,19 +274,22 @@ active proctype receiver()
 	:: atomic { r_state == WATCH && slot && mem[taken] == RINGW ->
 		taken++; r_switch = start; r_state = DRAIN_TCP; credit_out = taken }
 	:: atomic { r_state == DRAIN_TCP && delivered == r_switch -> r_state = ONRING }
-	:: atomic { (r_state == TCP || r_state == WATCH || (r_state == DRAIN_TCP && delivered < r_switch)) &&
+	:: atomic { (r_state == TCP || r_state == WATCH ||
+		(r_state == DRAIN_TCP && delivered < r_switch)) &&
 		    tcp?[b] -> tcp?b; assert(b == delivered); delivered++ }
 	:: atomic { r_state == ONRING && slot && mem[taken] < BYTES ->
 		assert(mem[taken] == delivered); delivered++; taken++;
 		again = r_key > 1; REACHED; thaw() }
 	:: atomic { r_state == ONRING && slot && mem[taken] == FALLBACK_TX ->
 		taken++; r_state = TCP; thaw() }
-	/* Credit comes when it comes, and is believed under its own key only. */
-	:: atomic { b_up && !is_limited && !r_left && credit_out < taken && r_key == key -> credit_out = taken }
+	/* Credit arrives at any time, and is accepted only with its own key. */
+	:: atomic { b_up && !is_limited && !r_left && credit_out < taken && r_key == key ->
+		credit_out = taken }
 
 	:: atomic { b_up && !rail -> b_broken() }
 	:: atomic { !b_up && !rail && b_est -> b_est = 0 }
-	:: atomic { rail && !b_up && !b_est && b_epoch == rail_epoch -> b_est = 1; b2a!RAIL(b_epoch, 0) }
+	:: atomic { rail && !b_up && !b_est && b_epoch == rail_epoch ->
+		b_est = 1; b2a!RAIL(b_epoch, 0) }
 	:: atomic { b_est && b_heard && !b_up ->
 		b_up = 1; r_renews = 1;
 		if
@@ -293,7 +307,9 @@ active proctype receiver()
 	od
 }
 
-/* ---- breaks, and the next rail: whoever is come to takes it only when it knows that the last one broke ---- */
+/*
+ * ---- breaks, and the next rail: an end accepts it only when it knows that the last one broke ----
+ */
 active proctype world()
 {
 end:

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sender that sleeps for room (stream/calls/send.c want_room_at(), stream/wait.*; stream/calls/recv.c enough_room()): it says from
- * which credit on waking it is worth while (half the ring), sets its bit in the want word, makes a full fence, looks
- * once more at the credit, and sleeps on its bell. The reader gives credit for every CREDIT cells; only if that is
- * as much as the sender asked for does it make a full fence, look at the want word and ring.
+ * room.pml - model, checked by run.sh, of a sender that sleeps for room (stream/calls/send.c
+ * want_room_at(), stream/wait.*; stream/calls/recv.c enough_room()). The sender stores the credit
+ * at which it wants to be woken (half the ring), sets its bit in the want word, executes a full
+ * fence, checks the credit once more, and sleeps on its doorbell. The reader gives credit for every
+ * CREDIT cells; only if that is as much as the sender asked for does it execute a full fence, check
+ * the want word and notify the sender.
  *
- * Plain stores go through a store buffer per processor (x86-TSO), as in sleep_wake.pml. What the sender asked for is
- * stored before the fence that its bit has as well; the reader reads it without any order, and may see an older one,
- * which is less, and rings too early.
+ * Plain stores go through a store buffer for each processor (x86-TSO), as in sleep_wake.pml. The
+ * credit that the sender asked for is stored before the fence, as its bit is. The reader loads it
+ * without any order, and may see an older value; that is a smaller one, so the reader notifies too
+ * early.
  *
- * Claims: nobody is left asleep (invalid end state) and all MESSAGES are taken (all_taken).
+ * Claims: no thread is left asleep (invalid end state) and all MESSAGES are taken (all_taken).
  */
 /* CC: -DNFAIR=3 */
 /* PAN: -f */
@@ -23,17 +26,17 @@
 #define MESSAGES 7
 
 #ifdef WHOLE_RING
-#define ENOUGH CELLS /* credit comes in lumps: the last cells may never be given by word */
+#define ENOUGH CELLS /* credit comes in lumps: a control word may never give the last cells */
 #else
 #define ENOUGH (CELLS / 2)
 #endif
 
-byte put;	       /* slots in the ring, ever; seen at once, for the reader's sleep is not this model's */
+byte put; /* slots ever put; visible at once, since the reader's sleep is not in this model */
 byte credit;	       /* as memory shows it */
-byte credit_buffer;    /* the reader's store not visible yet; equal: none */
+byte credit_buffer;    /* the reader's store that is not visible yet; equal: none */
 byte room_at;	       /* as memory shows it */
 byte room_at_buffer;   /* the sender's */
-bit want, want_buffer; /* stored behind room_at: the buffer keeps the order */
+bit want, want_buffer; /* stored after room_at: the buffer keeps the order */
 bit doorbell;
 byte taken;
 

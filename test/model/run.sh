@@ -1,12 +1,15 @@
 #!/bin/bash
-# Checks every Promela model here, exhaustively, with spin. A model may say, in comments of its own:
+# Checks every Promela model here, exhaustively, with spin; make model and
+# scripts/suites.sh run it. A model may give, in comments of their own:
+#
 #   /* PAN: -m200000 -f */      arguments for the search (pan)
 #   /* CC: -DVECTORSZ=2048 */   arguments for the compiler of the search
-#   /* MUTANT: -DNO_FENCE */    a spin argument that breaks the protocol: the search must then find an error, or the
-#                               model proves nothing
-# Safety (assertions, invalid end states) is searched first, then each ltl claim, with acceptance cycles.
-# run.sh [file.pml ...]: several at once, as many as there are processors; what each said comes at its end. How many searches
-# passed and failed goes to RSOCK_COUNTS, if that is set.
+#   /* MUTANT: -DNO_FENCE */    a spin argument that breaks the protocol: the search must then find
+#                               an error, or the model proves nothing
+# Safety (assertions, invalid end states) is searched first, then each ltl claim, with acceptance
+# cycles. run.sh [file.pml ...] checks several at once, as many as there are processors; the output
+# of each is printed at its end. The numbers of searches that passed and failed are appended to the
+# file RSOCK_COUNTS, if that is set.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 models=("$@")
@@ -39,12 +42,13 @@ directive() # FILE WORD
 	sed -nE "s@^.*/\* $2: (.*) \*/.*\$@\1@p" "$1"
 }
 
-# search LOG MODEL "SPIN ARGS" "CC ARGS" "PAN ARGS": builds and runs one search; 2 when it could not be built.
+# search LOG MODEL "SPIN ARGS" "CC ARGS" "PAN ARGS": builds and runs one search; 2 when it could not
+# be built.
 search()
 {
 	local log=$1 model=$2 spin_args=$3 cc_args=$4 pan_args=$5
 	rm -rf "$work/pan" && mkdir "$work/pan" && cd "$work/pan" || return 2
-	# The arguments are words on purpose.
+	# The arguments are meant to be split into words.
 	# shellcheck disable=SC2086
 	spin -a $spin_args "$model" >"$log" 2>&1 || return 2
 	[ -e pan.c ] || return 2
@@ -59,7 +63,7 @@ errors_in()
 	sed -nE 's/^State-vector.*errors: ([0-9]+).*/\1/p' "$1" | tail -1
 }
 
-# A search that stopped early has proved nothing, whatever it says of errors.
+# A search that stopped early has proved nothing, whatever number of errors it prints.
 incomplete()
 {
 	grep -E 'max search depth too small|Search not completed|out of memory|reached -DMEMLIM|hashtable is full' "$1"
@@ -107,7 +111,7 @@ for model in "${models[@]}"; do
 	mapfile -t claims < <(sed -nE 's/^[[:space:]]*ltl[[:space:]]+([A-Za-z_0-9]+).*/\1/p' "$model")
 	mapfile -t mutants < <(directive "$model" MUTANT)
 
-	# The safety search does without the claims: invalid end states are looked for only then.
+	# The safety search runs without the claims: only then does pan look for invalid end states.
 	prove "$name: safety" "$model" "-DSAFETY -DNOCLAIM $cc" "${pan// -f/ }"
 	for claim in "${claims[@]}"; do
 		prove "$name: $claim" "$model" "$cc" "-a $pan -N $claim"

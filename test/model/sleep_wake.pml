@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Announced sleep (stream/wait.*, fabric due): a waiter sets its bit in the stream's want word, makes a full
- * fence, looks once more, and sleeps on its own bell: an epoll set of its own that has an edge for each ring
- * (fabric/doorbell.h). It takes the edge out before it announces the next time, not when it wakes: what was rung
- * between belongs to what the next look sees. The sender puts the slot, makes a
- * full fence, takes the want word (exchange with 0) and rings the bell of every bit in it.
+ * sleep_wake.pml - model, checked by run.sh, of announced sleep (stream/wait.*, due() of the
+ * fabric). A waiter sets its bit in the stream's want word, executes a full fence, checks once
+ * more, and sleeps on its own doorbell: an epoll set of its own in which each ring of the doorbell
+ * is an edge (fabric/doorbell.h). It takes the edge out before it announces the next sleep, not
+ * when it wakes: a ring in between belongs to what the next check sees. The sender puts the slot,
+ * executes a full fence, takes the want word (exchange with 0) and rings the doorbell of every bit
+ * in it.
  *
- * Three kinds of sleeper share one stream, as in a program that reads in one thread and polls in another:
+ * Three kinds of waiters share one stream, as in a program that reads in one thread and polls in
+ * another:
+ *
  *   READER   takes the message and sleeps again for the next one;
- *   POLLER   only has to see each message (it is level: what is there stays there until taken);
- *   EPOLL    sleeps on an edge-triggered bell in an epoll set and looks into the ready map when it comes back.
+ *   POLLER   only has to see each message (level-triggered: a message stays until it is taken);
+ *   EPOLL    sleeps on an edge-triggered doorbell in an epoll set and checks the ready map when it
+ *            wakes.
  *
- * Plain stores go through a store buffer per processor (x86-TSO), which drains at any time; a fence and an atomic
- * read-modify-write wait until their own is empty. So a flag and a slot can pass each other, as they do in fact.
+ * Plain stores go through a store buffer for each processor (x86-TSO), which drains at any time; a
+ * fence and an atomic read-modify-write wait until the processor's own buffer is empty. So a flag
+ * and a slot can be seen in either order, as on a real processor.
  *
- * Claims: no assertion fails and nobody is left asleep (invalid end state) while a message is there; and each sleeper
- * gets all MESSAGES (got_all). Without either fence both are false.
+ * Claims: no assertion fails and no thread is left asleep (invalid end state) while a message is
+ * there; and each waiter gets all MESSAGES (got_all). Without either fence both are false.
  */
 /* CC: -DNFAIR=3 */
 /* PAN: -f */
@@ -32,14 +38,16 @@
 #define SLEEPERS 3
 
 byte put;	 /* messages that the others can see: the ring, as memory shows it */
-byte put_buffer; /* the sender's store buffer: newest value of put not yet visible; put == put_buffer: empty */
+/* the sender's store buffer: the newest value of put, not visible yet; equal to put: empty */
+byte put_buffer;
 
 bit want[SLEEPERS];	   /* the want word, as memory shows it */
 bit want_buffer[SLEEPERS]; /* the waiter's store of its bit, not visible yet */
-bit doorbell[SLEEPERS];	   /* the edge that was not taken out yet; for EPOLL: that epoll_wait has not reported yet */
+/* an edge that was not taken out yet; for EPOLL: one that epoll_wait has not reported yet */
+bit doorbell[SLEEPERS];
 byte got[SLEEPERS];	   /* messages each has seen */
 
-/* Store buffers drain when they like. */
+/* Store buffers drain at any time. */
 active proctype drain()
 {
 end:
@@ -51,7 +59,7 @@ end:
 	od
 }
 
-/* seq_cst fence: goes on when the own store buffer is empty. */
+/* seq_cst fence: waits until the processor's own store buffer is empty. */
 inline sender_fence()
 {
 #ifndef NO_SENDER_FENCE
@@ -87,11 +95,14 @@ active proctype sender()
 		/* The next store waits for the one before: the buffer has one place. */
 		atomic { put == put_buffer -> put_buffer = put + 1 }
 		sender_fence();
-		/* A load first, as the code does: only who finds a bit pays for the exchange. */
+		/* A load first, as in the code: the exchange is needed only if a bit is set. */
 		if
 		:: !want[READER] && !want[POLLER] && !want[EPOLL] -> skip
 		:: else ->
-			/* The exchange empties the own buffer and takes all bits at once. */
+			/*
+			 * The exchange empties the processor's own buffer and takes all bits at
+			 * once.
+			 */
 			atomic {
 				put == put_buffer ->
 				wanted[READER] = want[READER];
@@ -102,7 +113,7 @@ active proctype sender()
 				want[EPOLL] = 0
 			}
 #ifdef RING_ONE_DOORBELL
-			/* One word, one futex: whoever stands first is woken for all. */
+			/* As with one word and one futex: only the first waiter is woken. */
 			d_step {
 				wanted[POLLER] = wanted[POLLER] && !wanted[READER];
 				wanted[EPOLL] = wanted[EPOLL] && !wanted[READER] && !wanted[POLLER]
@@ -117,8 +128,9 @@ active proctype sender()
 }
 
 /*
- * Something to see for @me? The reader: a message not taken. The others: one they have not seen; that a reader was
- * faster does not matter to them, they saw it through the ready word, which counts.
+ * True if there is something to see for @me. The reader: a message that was not taken. The others:
+ * one that they have not seen; it does not matter to them whether a reader was faster, since they
+ * saw it in the ready word, which counts.
  */
 #define NEWS(me) (put > got[me])
 
@@ -150,15 +162,18 @@ proctype waiter(byte me)
 		waiter_fence(me);
 #ifndef NO_SECOND_LOOK
 		if
-		:: NEWS(me) -> goto again /* the bit stays: a wake too many does no harm */
+		:: NEWS(me) -> goto again /* the bit stays: an unneeded wake-up does no harm */
 		:: else
 		fi;
 #endif
 #ifdef HUSH_LATE
-		/* Behind the look: a ring that came since is gone with it. */
+		/* After the check: a ring that came in between is lost with it. */
 		doorbell[me] = 0;
 #endif
-		/* Asleep: ppoll() on the set, which stays as it is, or epoll_wait() and its edge. */
+		/*
+		 * Asleep: in ppoll() on the set, which does not change, or in epoll_wait(), which
+		 * takes its edge.
+		 */
 		if
 		:: me == EPOLL -> atomic { doorbell[me] -> doorbell[me] = 0 }
 		:: else -> doorbell[me]

@@ -1,9 +1,11 @@
-"""What a case asks the rsockd of a host, wherever the host is."""
+"""What a test case asks the rsockd of a host, on whatever kind of host (netlab.py,
+test/rdma/guest.py).
+"""
 from harness import Failure
 
 
 class Daemon:
-    """Of a host with ask(method, path, body) -> status and body, and number."""
+    """Base class of a host that has ask(method, path, body) -> status and body, and number."""
 
     def get(self, path):
         status, body = self.ask("GET", path)
@@ -14,28 +16,34 @@ class Daemon:
     def post(self, path, body, status=200):
         got, answer = self.ask("POST", path, body)
         if got != status:
-            raise Failure(f"POST {path} {body} of host {self.number}: got {got}, wanted {status} ({answer})")
+            raise Failure(f"POST {path} {body} of host {self.number}: got {got}, wanted {status} "
+                          f"({answer})")
         return answer
 
     def metrics(self):
-        """Figures of all lines, by name with labels."""
-        lines = [line.rsplit(" ", 1) for line in self.get("/metrics").splitlines() if not line.startswith("#")]
+        """{name with labels: value} of all lines of /metrics."""
+        lines = [line.rsplit(" ", 1) for line in self.get("/metrics").splitlines()
+                 if not line.startswith("#")]
         return {name: float(value) for name, value in lines}
 
     def figure(self, name):
         return self.metrics().get(f"rsockd_{name}", 0)
 
     def streams(self, mode=None, reason=None):
-        """How many are open, of that mode, for that reason."""
-        return sum(int(value) for name, value in self.metrics().items() if name.startswith("rsockd_streams{") and
-                   (not mode or f'mode="{mode}"' in name) and (not reason or f'reason="{reason}"' in name))
+        """How many streams are open, of that mode, for that reason."""
+        return sum(int(value) for name, value in self.metrics().items()
+                   if name.startswith("rsockd_streams{") and
+                   (not mode or f'mode="{mode}"' in name)
+                   and (not reason or f'reason="{reason}"' in name))
 
     def map(self, to, port, **more):
         """Asks, as a PM client, for the RDMA address of a service of a host, or of an address."""
-        return self.post("/v1/map", {"ip": to.ip if isinstance(to, Daemon) else to, "port": port, **more})
+        return self.post("/v1/map",
+                         {"ip": to.ip if isinstance(to, Daemon) else to, "port": port, **more})
 
     def counts(self, machine="pmsp"):
         return self.get("/v1/status")[machine]
 
     def device(self, name):
-        return next(device for device in self.get("/v1/devices")["devices"] if device["name"] == name)
+        return next(device for device in self.get("/v1/devices")["devices"]
+                    if device["name"] == name)

@@ -1,4 +1,6 @@
-"""Messages of rsock/local.h, as anybody could send them to rsockd, or a program that says it is rsockd to a process."""
+"""Messages of rsock/local.h, as any program could send them to rsockd, or as a program that
+pretends to be rsockd could send them to a process.
+"""
 import contextlib
 import encodings.idna  # noqa: F401  as another user it could perhaps not be read
 import os
@@ -11,7 +13,8 @@ CONNECTING, QUIET, AGAIN, ABLE, NO_SHM = 1, 2, 4, 8, 16
 BYTES = 144
 SO_COOKIE, SO_NETNS_COOKIE = 57, 71
 LAYOUT = struct.Struct("<QII Q16s16sHHHHII QQiiII16sHHi16s")
-FIELDS = ("magic", "type", "flags", "netns", "local", "peer", "local_port", "peer_port", "family", "pad", "scope",
+FIELDS = ("magic", "type", "flags", "netns", "local", "peer", "local_port", "peer_port", "family",
+          "pad", "scope",
           "pad2", "cookie", "link", "fd", "pid", "uid", "reason", "ip", "port", "ipv", "peer_fd",
           "from_ip")
 assert LAYOUT.size == BYTES
@@ -28,7 +31,7 @@ def unpack(data):
 
 @contextlib.contextmanager
 def as_user(uid):
-    """Sockets made and connected inside are that user's."""
+    """Sockets made and connected inside the block are that user's."""
     os.seteuid(uid)
     try:
         yield
@@ -43,7 +46,8 @@ def option64(sock, option):
 def name_of(sock):
     """Fields that name a connected IPv4 socket."""
     (local, local_port), (peer, peer_port) = sock.getsockname(), sock.getpeername()
-    return {"netns": option64(sock, SO_NETNS_COOKIE), "local": socket.inet_aton(local), "local_port": local_port,
+    return {"netns": option64(sock, SO_NETNS_COOKIE), "local": socket.inet_aton(local),
+            "local_port": local_port,
             "peer": socket.inet_aton(peer), "peer_port": peer_port, "family": socket.AF_INET,
             "cookie": option64(sock, SO_COOKIE), "fd": sock.fileno()}
 
@@ -64,8 +68,9 @@ class Client:
         self.say(SEEK, **{**name_of(sock), "flags": CONNECTING if connecting else 0, **wrong})
 
     def hear(self, port_tables=False):
-        """A message and descriptors; None: it was sent away. A board, which comes to who is able to accept rails, at some time,
-        is laid aside unless it is asked for.
+        """A message and its descriptors; None when rsockd closed the connection. A port table,
+        which rsockd sends at some time to a process that is able to accept rails, is dropped unless
+        port_tables is true.
         """
         while True:
             try:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A peer with many requests at once: they may come, and the answers may leave, as one buffer that the kernel cuts up
-(UDP_SEGMENT, UDP_GRO). Whoever looks sees datagrams of 48 bytes.
+"""A peer with many requests at once. They may arrive, and the answers may leave, as one buffer that
+the kernel splits (UDP_SEGMENT, UDP_GRO); on the wire they are datagrams of 48 bytes.
 """
 import array
 import fcntl
@@ -33,14 +33,16 @@ def listen_to(host, interface):
 
 
 def compute_checksums(host):
-    """The kernel's work from now on, not the device's: what leaves is whole."""
+    """Makes the kernel compute checksums, not the device: packets on the wire are complete."""
     value = array.array("I", [ETHTOOL_STXCSUM, 0])
     with host.inside(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, SIOCETHTOOL, struct.pack("16sP", b"lan", value.buffer_info()[0]))
 
 
 def datagrams(frames, column):
-    """Those to (column 1) or from (0) the PMSP, as they went by: payload, and whether the checksum is right."""
+    """Datagrams to (column 1) or from (0) the PMSP that were seen: payload, and whether the
+    checksum is right.
+    """
     seen = []
     while True:
         try:
@@ -57,7 +59,9 @@ def datagrams(frames, column):
 
 
 def burst(t, host, interface, client, segments=False):
-    """Many requests that find the daemon asleep, so that they are there together; each is answered by 48 bytes."""
+    """Sends many requests while the daemon is stopped, so that they are there together; each is
+    answered by 48 bytes.
+    """
     frames = listen_to(host, interface)
     handles = [client.handle() for _ in range(MANY)]
     messages = [pm.message(pm.REQ, host.ip, SERVICE, client.cp, number + 1, handle)
@@ -69,7 +73,8 @@ def burst(t, host, interface, client, segments=False):
         return sum(map(len, came)) >= MANY * 48
     host.daemon.popen.send_signal(signal.SIGSTOP)
     if segments:
-        client.socket.sendmsg([b"".join(messages)], [(SOL_UDP, UDP_SEGMENT, struct.pack("=H", len(messages[0])))], 0,
+        client.socket.sendmsg([b"".join(messages)],
+                              [(SOL_UDP, UDP_SEGMENT, struct.pack("=H", len(messages[0])))], 0,
                               client.to)
     else:
         for message in messages:
@@ -94,12 +99,15 @@ def on_the_wire_they_are_datagrams(t):
     burst(t, b, "lan", pm.Client(a, b.ip))
     seen = datagrams(frames, 0)
     t.check(len(seen) >= MANY, f"{len(seen)} answers on the wire")
-    t.equal({(len(payload), right) for payload, right in seen}, {(48, True)}, "lengths, and checksums that are right")
+    t.equal({(len(payload), right) for payload, right in seen}, {(48, True)},
+            "lengths, and checksums that are right")
 
 
 @case(timeout=60)
 def one_buffer_through_the_kernel(t):
-    """On the host itself nobody cuts it up before the receiver's socket: there it is seen that it is one."""
+    """On the host itself a buffer is not split before it reaches the receiver's socket: there it
+    can be seen that it is one.
+    """
     (b,) = Lab(t, 1).hosts
     b.start(**serving(b))
     for segments in (False, True):
@@ -122,7 +130,7 @@ def over_ipv6(t):
 
 @case(timeout=60)
 def the_kernel_will_not_cut_them_up(t):
-    """As behind IPsec: each goes by itself then."""
+    """As behind IPsec, where the kernel refuses to split: each answer is sent by itself then."""
     a, b = Lab(t, 2).hosts
     netlab.UNDER[:] = ["strace", "-D", "-qq", "-o", "/dev/null", "-e", "inject=sendmmsg:error=EIO"]
     b.start(**serving(b))
@@ -132,33 +140,40 @@ def the_kernel_will_not_cut_them_up(t):
 
 @case(timeout=120)
 def many_hosts_and_busy_ones(t):
-    """The benchmarks' load: whoever asks, each request is answered once and acknowledged once."""
+    """The benchmarks' load: every request is answered once and acknowledged once."""
     (b,) = Lab(t, 1).hosts
     b.start(**serving(b, pmsp={"rate": "0"}))
     expected = 0
     for options in (["--hosts", "100"], ["--segments"], ["--sources", "5"], []):
-        load = json.loads(t.wait_out(b.run([os.path.join(t.bin, "pmload"), "--requests", "5000", *options, "--ap", b.ip,
+        load = json.loads(t.wait_out(b.run([os.path.join(t.bin, "pmload"), "--requests", "5000",
+                                            *options, "--ap", b.ip,
                                             "127.0.0.1", "3935", str(SERVICE)])))
         expected += 5000
         t.equal((load["accepts"], load["lost"]), (5000, 0), f"{options}: {load}")
         t.until(lambda: b.counts()["acks"] == expected, 10, "the PMAck")
-    t.equal((b.counts()["requests"], b.counts()["malformed"], b.counts()["strays"]), (expected, 0, 0), "counted")
+    t.equal((b.counts()["requests"], b.counts()["malformed"], b.counts()["strays"]),
+            (expected, 0, 0), "counted")
 
 
 @case(timeout=60)
 def connections_with_a_mapping(t):
-    """The benchmarks' connections: plain, with a mapping beside, with one waited for."""
+    """The benchmarks' connections: plain, with a mapping beside it, and with a mapping that is
+    waited for.
+    """
     a, b = Lab(t, 2).hosts
     a.start(**asking(a))
-    b.start(**serving(b, services=[{"name": "lasting", "ports": [str(SERVICE)], "rdma-port": "18000", "pm-time": "254s"}]))
+    b.start(**serving(b, services=[{"name": "lasting", "ports": [str(SERVICE)],
+                                    "rdma-port": "18000", "pm-time": "254s"}]))
     acceptor = b.run([os.path.join(t.bin, "pmconnect"), "serve", b.ip, str(SERVICE)])
     with b.inside():
         t.until(lambda: SERVICE in listening_ports(), 10, "the acceptor to listen")
-    took = json.loads(t.wait_out(a.run([os.path.join(t.bin, "pmconnect"), "20", a.control, b.ip, str(SERVICE)])))
+    took = json.loads(t.wait_out(a.run([os.path.join(t.bin, "pmconnect"), "20", a.control, b.ip,
+                                        str(SERVICE)])))
     t.equal({turn: len(figures) for turn, figures in took.items()},
             dict.fromkeys(("plain", "beside", "first", "remembered"), 20), "figures")
     counts = b.counts()
-    t.equal(counts["requests"] - counts["duplicates"], 2 * 21 + 1, "PMReq: not for plain connections, once for remembered ones")
+    t.equal(counts["requests"] - counts["duplicates"], 2 * 21 + 1,
+            "PMReq: not for plain connections, once for remembered ones")
     t.stop(acceptor)
 
 

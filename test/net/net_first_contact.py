@@ -1,5 +1,7 @@
 #!/usr/bin/python3
-"""Policy asks before connect() does: aggregate addresses, and what happens when nobody answers."""
+"""First contact: connect() asks for the policy before it connects. Aggregate addresses, and what
+happens without an answer.
+"""
 import json
 import os
 import sys
@@ -13,8 +15,10 @@ EVERYTHING = [{"name": "everything"}]
 
 class Asker:
     def __init__(self, host, preload=True):
-        self.proc = host.run(["/usr/bin/python3", "-B", os.path.join(HERE, "prog", "asker.py")], name="asker",
-                             preload=preload, env={"RSOCK_DAEMON": host.local}, stdin="pipe", stdout="pipe")
+        self.proc = host.run(["/usr/bin/python3", "-B", os.path.join(HERE, "prog", "asker.py")],
+                             name="asker",
+                             preload=preload, env={"RSOCK_DAEMON": host.local}, stdin="pipe",
+                             stdout="pipe")
         self.hear()
 
     def hear(self):
@@ -41,17 +45,19 @@ def serving(b, c, **service):
     return {"node": "b", "rnics": [{"name": "b0", "addresses": [b.ip]},
                                    {"name": "c0", "node": "c", "addresses": [c.ip]}],
             "aggregates": [{"address": AGGREGATE, "over": ["b0", "c0"], "choose": "order"}],
-            "services": [{"name": "iperf", "ports": [str(SERVICE)], "rdma-port": "18000", **service}],
+            "services": [{"name": "iperf", "ports": [str(SERVICE)], "rdma-port": "18000",
+                          **service}],
             "rules": EVERYTHING}
 
 
 def listen(*hosts):
     for host in hosts:
-        host.run(["/usr/bin/python3", "-B", "-m", "http.server", "--bind", "::", str(SERVICE)], name="server")
+        host.run(["/usr/bin/python3", "-B", "-m", "http.server", "--bind", "::", str(SERVICE)],
+                 name="server")
 
 
 def cluster(t, listeners=(1, 2), service=None, **more):
-    """a asks; b answers for an aggregate address of its own, over itself and c."""
+    """Host a asks; host b answers for an aggregate address of its own, over itself and host c."""
     a, b, c = Lab(t, 3).hosts
     b.add_address(AGGREGATE)
     a.start(**asking(a, **more))
@@ -59,7 +65,8 @@ def cluster(t, listeners=(1, 2), service=None, **more):
     listen(*((a, b, c)[number] for number in listeners))
     plain = Asker(a, preload=False)
     for number in listeners:
-        t.until(lambda to=(a, b, c)[number]: plain.connect(to.ip)["errno"] == 0, 20, "the servers to listen")
+        t.until(lambda to=(a, b, c)[number]: plain.connect(to.ip)["errno"] == 0, 20,
+                "the servers to listen")
     return a, b, c
 
 
@@ -71,8 +78,10 @@ def goes_to_the_node_that_is_chosen(t):
     b.post("/v1/drain", {"device": "b0"})
     t.equal(asker.connect()["peer"], c.ip, "the other node, for new ones")
     t.equal(asker.connect(wait=False)["peer"], c.ip, "a socket that does not block")
-    t.equal(asker.connect(f"::ffff:{AGGREGATE}", family="inet6")["peer"], f"::ffff:{c.ip}", "an IPv6 socket")
-    t.equal(Asker(a, preload=False).connect()["peer"], AGGREGATE, "a program that is not accelerated")
+    t.equal(asker.connect(f"::ffff:{AGGREGATE}", family="inet6")["peer"], f"::ffff:{c.ip}",
+            "an IPv6 socket")
+    t.equal(Asker(a, preload=False).connect()["peer"], AGGREGATE,
+            "a program that is not accelerated")
     t.equal(a.figure("local_asks_total"), 4, "questions")
 
 
@@ -88,7 +97,9 @@ def others_are_not_asked_about(t):
 
 @case(timeout=60)
 def denied(t):
-    """What is not mapped goes where it was to go; so does what is mapped to where nobody listens."""
+    """A connection that is not mapped goes to its original address; so does one that is mapped to a
+    host where no program listens.
+    """
     a, b, c = cluster(t, listeners=(1,))
     asker = Asker(a)
     t.equal(asker.connect(port=SERVICE + 1)["errno"], "ECONNREFUSED", "a service that nobody knows")
@@ -121,10 +132,13 @@ def names_are_asked_about_ahead(t):
     a, b, _c = cluster(t, service={"pm-time": "60s"})
     asker = Asker(a)
     asker.connect(b.ip)  # rsockd is found by the first connect(), or the first stream
-    t.equal(asker.do(do="resolve", address=AGGREGATE, port=SERVICE)["found"], [AGGREGATE], "as ever")
-    t.until(lambda: b.counts()["requests"] == 1 and a.counts("client")["mapped"] == 1, 20, "it to be found out")
+    t.equal(asker.do(do="resolve", address=AGGREGATE, port=SERVICE)["found"], [AGGREGATE],
+            "as ever")
+    t.until(lambda: b.counts()["requests"] == 1 and a.counts("client")["mapped"] == 1, 20,
+            "it to be found out")
     t.equal(asker.connect()["peer"], b.ip, "connect()")
-    t.equal((b.counts()["requests"], a.counts("client")["cached"]), (1, 1), "PMReq, answers from memory")
+    t.equal((b.counts()["requests"], a.counts("client")["cached"]), (1, 1),
+            "PMReq, answers from memory")
 
 
 @case(timeout=60)

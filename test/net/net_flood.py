@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Everything that a user can have rsockd hold or do, as much of it as it takes: it is bounded, and others are served as
-before. Mallory floods, Alice asks.
+"""Everything that a user can make rsockd hold or do, as much of it as possible: it is bounded, and
+others are served as before. Mallory floods, Alice asks.
 """
 import os
 import resource
@@ -23,7 +23,7 @@ def memory(host, key="RssShmem"):
 
 
 def shmem():
-    """Of the machine, KiB."""
+    """Shared memory of the machine, in KiB."""
     with open("/proc/meminfo") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("Shmem:"))
 
@@ -41,7 +41,9 @@ def hello(host, uid, fd=None):
 
 @case(timeout=120)
 def empty_statistics(t):
-    """Segments of five megabytes that are holes but for a few bytes: nobody makes pages of them."""
+    """Segments of five megabytes that are holes except for a few bytes: rsockd does not allocate
+    their pages.
+    """
     many_descriptors()
     a = host_with(t)
     before = shmem()
@@ -55,7 +57,8 @@ def empty_statistics(t):
     held = sum(os.fstat(fd).st_blocks for fd in fds) // 2
     t.check(held <= 200 * 8, f"{held} KiB of segments that are empty")
     t.check(memory(a) < 1024, f"{memory(a)} KiB shared memory in rsockd")
-    t.check(shmem() - before < 200 * 1000, f"{shmem() - before} KiB more shared memory in this machine")
+    t.check(shmem() - before < 200 * 1000,
+            f"{shmem() - before} KiB more shared memory in this machine")
     for guest, fd in zip(guests, fds):
         guest.close()
         os.close(fd)
@@ -64,7 +67,9 @@ def empty_statistics(t):
 
 @case(timeout=60)
 def statistics_that_are_none(t):
-    """Another size, seals that are missing, a file, a pipe, one that cannot be read: refused, and nothing is kept."""
+    """A wrong size, missing seals, a file, a pipe, a descriptor that cannot be read: refused, and
+    nothing is kept.
+    """
     a = host_with(t)
     guest = local.Client(a.local, MALLORY)
     path = t.path("plain")
@@ -78,26 +83,32 @@ def statistics_that_are_none(t):
         hello(a, MALLORY, fd)
     t.until(lambda: a.figure("statistics_refused_total") == len(wrong), 10, "all to be refused")
     t.equal(a.figure("statistics_segments"), 0, "segments")
-    t.until(lambda: len(os.listdir(f"/proc/{a.daemon.pid}/fd")) <= held + 1, 10, "descriptors not to be kept")
+    t.until(lambda: len(os.listdir(f"/proc/{a.daemon.pid}/fd")) <= held + 1, 10,
+            "descriptors not to be kept")
     guest.say(local.HELLO, [segment.make()])
     t.until(lambda: a.figure("statistics_segments") == 1, 10, "a right one")
 
 
 def measured_by(host):
-    """Means of the service's streams, by user."""
+    """{user: mean} of the service's streams."""
     start = 'rsockd_service_stream_bytes{service="web",user="'
-    return {int(name[len(start):-2]): value for name, value in host.metrics().items() if name.startswith(start)}
+    return {int(name[len(start):-2]): value for name, value in host.metrics().items()
+            if name.startswith(start)}
 
 
 @case(timeout=60)
 def forged_measurements(t):
-    """What a user says of streams is held against him alone, and not believed beyond all measure."""
+    """What a user says of its streams counts for that user only, and implausible values are not
+    accepted.
+    """
     a = host_with(t, rnics=[{"name": "lo0", "addresses": ["10.77.0.1"], "sessions": 1000}],
                   services=[{"name": "web", "ports": [str(SERVICE)]}],
-                  rules=[{"name": "long", "when": {"stream-bytes-at-least": "20000"}}], **{"watch-devices": False})
+                  rules=[{"name": "long", "when": {"stream-bytes-at-least": "20000"}}],
+                  **{"watch-devices": False})
 
     def verdict(uid):
-        return a.post("/v1/explain", {"ip": "10.77.0.9", "from": a.ip, "port": SERVICE, "user": uid})["verdict"]
+        return a.post("/v1/explain",
+                      {"ip": "10.77.0.9", "from": a.ip, "port": SERVICE, "user": uid})["verdict"]
     for uid, total in ((MALLORY, 1), (BOB, 1 << 30)):
         fd = segment.make()
         guest = hello(a, uid, fd)
@@ -109,13 +120,15 @@ def forged_measurements(t):
         t.until(told, 10, f"what user {uid} says to be counted")
         guest.close()
     t.equal(measured_by(a), {MALLORY: 1, BOB: 1 << 30}, "means by user")
-    t.equal([verdict(uid) for uid in (MALLORY, BOB, ALICE, 0)], ["not-worth", "map", "map", "map"], "verdicts")
+    t.equal([verdict(uid) for uid in (MALLORY, BOB, ALICE, 0)], ["not-worth", "map", "map", "map"],
+            "verdicts")
     fd = segment.make()
     guest = hello(a, ALICE, fd)
 
     def refused():
         for number in range(100):
-            segment.put_ended(fd, number, local_port=40000, peer_port=SERVICE, total=1 << 50, opened_ns=1)
+            segment.put_ended(fd, number, local_port=40000, peer_port=SERVICE, total=1 << 50,
+                              opened_ns=1)
         return a.figure("statistics_implausible_total") > 100
     t.until(refused, 10, "more than memory can carry")
     t.check(ALICE not in measured_by(a), "believed all the same")
@@ -160,27 +173,29 @@ def messages(path, n, kinds):
 
 
 def flood(host, code, *values, **options):
-    """Mallory's program, with those values as V; it says when it is at it."""
+    """Runs Mallory's program, with those values as V; returns when the flood has begun."""
     program = host.lab.t.path(f"flood-{len(host.t.procs)}.py")
     with open(program, "w") as file:
         file.write(FLOOD + f"V = {values!r}\n" + code)
     os.chmod(program, 0o644)
-    proc = host.run(["/usr/bin/python3", "-B", program], user=MALLORY, name="flood", stdout="pipe", **options)
+    proc = host.run(["/usr/bin/python3", "-B", program], user=MALLORY, name="flood", stdout="pipe",
+                    **options)
     host.t.equal(proc.stdout.readline(), b"ready\n", "the flood")
     return proc
 
 
 def answer_times(host, rounds=41):
-    """Median and longest time for which another user waits for the answer to a question at local.sock, and for that of
-    HTTP; seconds.
+    """Median times in seconds for which another user waits for the answer to a question at
+    local.sock, and to one by HTTP.
     """
     times = {"local": [], "http": []}
     guest = local.Client(host.local, ALICE)
     guest.say(local.HELLO)
-    question = {"netns": 1, "local": b"\x7f\0\0\1", "peer": b"\x7f\0\0\1", "local_port": 1, "peer_port": 1, "family": 2}
+    question = {"netns": 1, "local": b"\x7f\0\0\1", "peer": b"\x7f\0\0\1", "local_port": 1,
+                "peer_port": 1, "family": 2}
     for _ in range(rounds):
         began = time.monotonic()
-        guest.say(local.SEEK, **question)  # of another network namespace: it is answered at once
+        guest.say(local.SEEK, **question)  # of another network namespace, so it is answered at once
         guest.hear()
         times["local"].append(time.monotonic() - began)
         began = time.monotonic()
@@ -195,8 +210,9 @@ def first(pid, priority=1):
 
 
 def served_as_before(t, host, begin, most_ms=10):
-    """Medians of so many questions of another user, before and while it is flooded; the log, and what is held. Who asks,
-    who answers and who floods come before all else on the machine, so that what is measured is the wait in rsockd.
+    """Compares the median answer times for another user before and during the flood, and checks the
+    log, descriptors and memory. The client, rsockd and the flood have real-time priority, so that
+    the wait in rsockd is measured.
     """
     first(0, 2)
     first(host.daemon.pid)
@@ -209,28 +225,33 @@ def served_as_before(t, host, begin, most_ms=10):
     fds.append(len(os.listdir(f"/proc/{host.daemon.pid}/fd")))
     for name, value in busy.items():
         print(f"{t.name}: {name}: {quiet[name] * 1e3:.2f} ms, flooded {value * 1e3:.2f} ms")
-        t.check(value - quiet[name] <= most_ms / 1e3, f"{name}: {value * 1e3:.1f} ms, {quiet[name] * 1e3:.1f} before")
-    limit = int(next(line for line in open(f"/proc/{host.daemon.pid}/limits") if line.startswith("Max open files")).split()[3])
+        t.check(value - quiet[name] <= most_ms / 1e3,
+                f"{name}: {value * 1e3:.1f} ms, {quiet[name] * 1e3:.1f} before")
+    limit = int(next(line for line in open(f"/proc/{host.daemon.pid}/limits")
+                     if line.startswith("Max open files")).split()[3])
     t.check(fds[0] < limit * 3 / 4, f"{fds[0]} descriptors of {limit}")
-    t.check(memory(host, "VmRSS") - rss < 32 << 10, f"{memory(host, 'VmRSS') - rss} KiB more memory")
+    t.check(memory(host, "VmRSS") - rss < 32 << 10,
+            f"{memory(host, 'VmRSS') - rss} KiB more memory")
     t.check(os.path.getsize(host.daemon.err_path) - log < 20000, "the log grows")
     return flooding
 
 
 @case(timeout=120)
 def idle_http_connections(t):
-    """More than there are descriptors: some are taken, and the others hung up on."""
+    """More connections than there are descriptors: some are accepted, and the others closed."""
     a = host_with(t)
-    proc = served_as_before(t, a, lambda: flood(a, "connections(V[0], 3000)\nprint('ready', flush=True)\ntime.sleep(600)",
+    proc = served_as_before(t, a, lambda: flood(a, "connections(V[0], 3000)\nprint('ready', "
+                                                   "flush=True)\ntime.sleep(600)",
                                                 a.control))
-    t.check(a.figure("http_connections") <= 32 and a.figure("http_refused_total") > 1000, a.metrics())
+    t.check(a.figure("http_connections") <= 32 and a.figure("http_refused_total") > 1000,
+            a.metrics())
     t.kill(proc)
     t.until(lambda: a.figure("http_connections") <= 1, 20, "all to be gone")
 
 
 @case(timeout=120)
 def http_requests_without_end(t):
-    """What costs the daemon most, on as many connections as are to be had."""
+    """The request that costs the daemon most, on as many connections as possible."""
     a = host_with(t)
     proc = served_as_before(t, a, lambda: flood(a, """
 connections(V[0], 64, b"")
@@ -249,7 +270,7 @@ while True:
 
 @case(timeout=120)
 def listening_sockets(t):
-    """Three thousand of them, and word of such as are not among them, without end."""
+    """Three thousand listening sockets, and endless LISTEN messages about other ones."""
     a = host_with(t)
     listen = local.pack(local.LISTEN, local=b"\x7f\0\0\1", local_port=80, family=2, cookie=12345)
     proc = served_as_before(t, a, lambda: flood(a, """
@@ -266,12 +287,15 @@ messages(V[0], 8, [V[1]])
 
 @case(timeout=120)
 def questions_of_all_kinds(t):
-    """Ends sought, services asked about, listeners, links, without end, on many connections."""
+    """Endless messages of all kinds (SEEK, ASK, LISTEN, links) on many connections."""
     a = host_with(t)
-    ends = {"local": b"\x7f\0\0\1", "peer": b"\x7f\0\0\1", "local_port": 1, "peer_port": 2, "family": 2}
+    ends = {"local": b"\x7f\0\0\1", "peer": b"\x7f\0\0\1", "local_port": 1, "peer_port": 2,
+            "family": 2}
     kinds = [local.pack(local.HELLO, flags=local.ABLE), local.pack(local.SEEK, **ends),
-             local.pack(local.SEEK, **{**ends, "flags": local.CONNECTING}), local.pack(local.LISTEN, **ends),
-             local.pack(local.ASK, **{**ends, "peer": bytes([10, 77, 0, 99])}), local.pack(local.RDMA, port=1),
+             local.pack(local.SEEK, **{**ends, "flags": local.CONNECTING}),
+             local.pack(local.LISTEN, **ends),
+             local.pack(local.ASK, **{**ends, "peer": bytes([10, 77, 0, 99])}),
+             local.pack(local.RDMA, port=1),
              local.pack(local.UNLINK, link=1), local.pack(local.LOST, link=1)]
     proc = served_as_before(t, a, lambda: flood(a, "messages(V[0], 300, V[1])", a.local, kinds))
     t.kill(proc)
@@ -279,7 +303,7 @@ def questions_of_all_kinds(t):
 
 @case(timeout=120)
 def processes_that_come_and_go(t):
-    """With statistics that are full, which are read once more as each goes."""
+    """Processes with full statistics, which are read once more as each process ends."""
     a = host_with(t)
     proc = served_as_before(t, a, lambda: flood(a, """
 import os
@@ -293,13 +317,15 @@ while True:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.connect(V[0])
         socket.send_fds(s, [V[1]], [fd])
-""", a.local, local.pack(local.HELLO), os.path.dirname(a.lab.reachable(os.path.join(HERE, "segment.py")))))
+""", a.local, local.pack(local.HELLO), os.path.dirname(
+        a.lab.reachable(os.path.join(HERE, "segment.py")))))
     t.kill(proc)
 
 
 @case(timeout=120)
 def slow_descriptors(t):
-    """TCP sockets with a linger time of a minute and bytes that nobody takes, for rsockd to close."""
+    """TCP sockets with a linger time of a minute and bytes that no one reads, for rsockd to close.
+    """
     a = host_with(t)
     proc = served_as_before(t, a, lambda: flood(a, """
 import os
@@ -335,7 +361,7 @@ while True:
     if number == 5:
         print("ready", flush=True)
 """, a.local, [local.pack(local.HELLO), local.pack(local.LOST, link=1)]))
-    # Each of them would have stood still for a minute; then Mallory is not listened to at all.
+    # Closing each of them would have blocked for a minute; then Mallory is refused.
     t.until(lambda: a.figure("local_refused_total") > 40, 20, "all to be refused")
     t.kill(proc)
     t.until(lambda: a.figure("processes") == 0, 10, "all to be gone")
@@ -343,15 +369,15 @@ while True:
 
 @case(timeout=60)
 def limits_are_told(t):
-    """Each row of the table of limits has its figures; nothing that is held is more than one may have."""
+    """Each row of the table of limits has its figures; nothing exceeds its limit."""
     a = host_with(t)
     figures = a.metrics()
     with open(os.path.join(HERE, "..", "..", "docs", "limits.md")) as file:
         rows = [line.split("`")[1] for line in file if line.startswith("| `")]
     t.check(len(rows) > 5, rows)
     for row in rows:
-        held, user, most, met = (figures[f'rsockd_limit_{name}{{of="{row}"}}'] for name in ("held", "of_user", "of_all",
-                                                                                            "met_total"))
+        held, user, most, met = (figures[f'rsockd_limit_{name}{{of="{row}"}}']
+                                 for name in ("held", "of_user", "of_all", "met_total"))
         t.check(user or most, f"{row}: no limit")
         t.check(not most or (held <= most and user <= most), f"{row}: {held}, {user} of {most}")
         t.equal(met, 0, f"{row}: met by nobody")

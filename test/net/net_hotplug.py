@@ -1,5 +1,7 @@
 #!/usr/bin/python3
-"""Devices of a host that come and go while its rsockd runs: links, carriers and addresses, as the kernel tells of them."""
+"""Devices of a host that appear and vanish while its rsockd runs: links, carriers and addresses, as
+the kernel reports them.
+"""
 import re
 import signal
 import subprocess
@@ -13,7 +15,9 @@ ONE, TWO = "10.77.1.1", "10.77.1.2"
 
 
 def with_links(t, services=None, roles=("active", "active"), **more):
-    """Two hosts; the second has two RNICs r0 and r1, each with an address on a link of its own, behind its own one."""
+    """Two hosts; the second has two RNICs r0 and r1, each with an address on a link of its own,
+    besides its own address.
+    """
     a, b = Lab(t, 2).hosts
     for number, address in enumerate((ONE, TWO)):
         ip("-n", b.ns, "link", "add", f"rn{number}", "type", "veth", "peer", "name", f"far{number}")
@@ -23,7 +27,8 @@ def with_links(t, services=None, roles=("active", "active"), **more):
     a.start(**asking(a))
     config = serving(b, rnics=[{"name": f"r{number}", "addresses": [address], "role": roles[number]}
                                for number, address in enumerate((ONE, TWO))],
-                     aggregates=[{"address": b.ip, "over": ["r0", "r1"], "choose": "order"}], **more)
+                     aggregates=[{"address": b.ip, "over": ["r0", "r1"], "choose": "order"}],
+                     **more)
     if services:
         config["services"] = services
     b.start(**config)
@@ -36,11 +41,12 @@ def is_state(t, host, device, state):
 
 def events(host):
     return {name: int(count) for name, count in
-            re.findall(r'rsockd_policy_events_total\{event="([^"]+)"\} (\d+)', host.get("/metrics"))}
+            re.findall(r'rsockd_policy_events_total\{event="([^"]+)"\} (\d+)',
+                       host.get("/metrics"))}
 
 
 def mapped(a, b, number):
-    """To which address a new session of connection number goes."""
+    """The address that a new session of connection @number is mapped to."""
     answer = a.map(b, SERVICE, cp_port=number)
     return answer["rdma"]["ip"] if answer["outcome"] == "mapped" else answer["outcome"]
 
@@ -52,8 +58,10 @@ def new_sessions_go_where_a_link_is(t):
     for number, (gone, back) in enumerate((
             (("link", "set", "rn0", "down"), ("link", "set", "rn0", "up")),
             (("link", "set", "far0", "down"), ("link", "set", "far0", "up")),  # its carrier
-            (("address", "del", f"{ONE}/32", "dev", "rn0"), ("address", "add", f"{ONE}/32", "dev", "rn0")),
-            (("address", "del", f"{ONE}/32", "dev", "rn0"), ("address", "add", f"{ONE}/32", "dev", "rn1")))):
+            (("address", "del", f"{ONE}/32", "dev", "rn0"),
+             ("address", "add", f"{ONE}/32", "dev", "rn0")),
+            (("address", "del", f"{ONE}/32", "dev", "rn0"),
+             ("address", "add", f"{ONE}/32", "dev", "rn1")))):
         ip("-n", b.ns, *gone)
         is_state(t, b, "r0", "down")
         t.check(not b.device("r0")["there"], "it is not there")
@@ -63,7 +71,7 @@ def new_sessions_go_where_a_link_is(t):
         t.equal(mapped(a, b, 20 + number), ONE, f"after {' '.join(back)}")
     t.equal((events(b)["device-down"], events(b)["device-up"]), (4, 4), "events")
     t.equal(b.daemon.err().count("rsockd: r0 is down"), 4, "lines of the log")
-    # Both, and all of it at once: the link goes with its address.
+    # Both devices at once: the link goes with the addresses on it.
     ip("-n", b.ns, "link", "del", "rn1")
     is_state(t, b, "r1", "down")
     is_state(t, b, "r0", "down")
@@ -105,10 +113,14 @@ def what_an_operator_said_stays(t):
 
 @case(timeout=60)
 def a_daemon_that_was_there_first(t):
-    """It starts before its devices are, and is told when they come; IPv6 addresses when they are known to be ours."""
+    """rsockd starts before its devices exist, and is told when they come; IPv6 addresses once
+    duplicate address detection is done.
+    """
     (a,) = Lab(t, 1).hosts
-    a.start(**serving(a, rnics=[{"name": "r0", "addresses": ["fd78::1"]}, {"name": "r1", "addresses": [ONE]}]))
-    t.equal([device["state"] for device in a.get("/v1/devices")["devices"]], ["down", "down"], "at first")
+    a.start(**serving(a, rnics=[{"name": "r0", "addresses": ["fd78::1"]},
+                                {"name": "r1", "addresses": [ONE]}]))
+    t.equal([device["state"] for device in a.get("/v1/devices")["devices"]], ["down", "down"],
+            "at first")
     ip("-n", a.ns, "link", "add", "rn0", "type", "veth", "peer", "name", "far0")
     for link in ("rn0", "far0"):
         ip("-n", a.ns, "link", "set", link, "up")
@@ -133,7 +145,8 @@ def devices_that_are_not_watched(t):
 
 @case(timeout=60)
 def more_changes_than_it_can_hear(t):
-    """The kernel drops what a socket has no room for; everything is asked for again."""
+    """The kernel drops messages for which a socket has no room; rsockd asks for everything again.
+    """
     a, b = with_links(t)
     b.daemon.popen.send_signal(signal.SIGSTOP)
     lines = "".join(f"address add 10.99.{n // 250}.{n % 250 + 1}/32 dev rn1\n" for n in range(2500))
@@ -143,8 +156,10 @@ def more_changes_than_it_can_hear(t):
     is_state(t, b, "r0", "down")
     text = b.get("/metrics")
     t.check(int(re.search(r"rsockd_hotplug_overruns_total (\d+)", text)[1]) > 0, "it was too much")
-    t.check(int(re.search(r"rsockd_hotplug_dumps_total (\d+)", text)[1]) > 1, "all was asked for again")
-    t.equal(int(re.search(r"rsockd_hotplug_malformed_total (\d+)", text)[1]), 0, "messages not understood")
+    t.check(int(re.search(r"rsockd_hotplug_dumps_total (\d+)", text)[1]) > 1,
+            "all was asked for again")
+    t.equal(int(re.search(r"rsockd_hotplug_malformed_total (\d+)", text)[1]), 0,
+            "messages not understood")
     t.equal(mapped(a, b, 1), TWO, "and the other is there")
     ip("-n", b.ns, "address", "add", f"{ONE}/32", "dev", "rn0")
     is_state(t, b, "r0", "up")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""rsockd and those who lie: processes that send it nonsense or ask for what is not theirs, and what says that it is
-rsockd, and is not.
+"""rsockd against processes that send it nonsense or ask for what is not theirs; and processes
+against a program that pretends to be rsockd.
 """
 import fcntl
 import itertools
@@ -56,9 +56,11 @@ def nonsense_on_its_socket(t):
     good = local.pack(local.HELLO)
     wrong = [dice.randbytes(dice.randrange(1, 300)) for _ in range(200)]
     wrong += [good[:n] for n in (1, 64, 127)] + [good + b"x", good + good]
-    wrong += [local.pack(kind) for kind in (0, local.SEEK, local.LISTEN, local.LOST, local.MEET, local.ANSWER, local.ASK,
+    wrong += [local.pack(kind) for kind in (0, local.SEEK, local.LISTEN, local.LOST, local.MEET,
+                                            local.ANSWER, local.ASK,
                                         local.LINK, local.UNLINK, local.UNLINK + 1)]
-    wrong += [local.pack(local.HELLO, flags=2), local.pack(local.HELLO, reason=200), local.pack(local.HELLO, magic=1)]
+    wrong += [local.pack(local.HELLO, flags=2), local.pack(local.HELLO, reason=200),
+              local.pack(local.HELLO, magic=1)]
     for data in wrong:
         guest = local.Client(a.local, MALLORY)
         socket.send_fds(guest.socket, [data], [0] * dice.randrange(20))
@@ -66,7 +68,7 @@ def nonsense_on_its_socket(t):
         guest.close()
         refused += 1
     t.equal(a.figure("local_refused_total"), refused, "messages refused")
-    # An empty one looks like the end.
+    # An empty message looks like the end of the connection.
     for _ in range(50):
         guest = local.Client(a.local, MALLORY)
         socket.send_fds(guest.socket, [b""], [0] * 10)
@@ -99,9 +101,12 @@ def ten_thousand_connections(t):
             gone += 1
         except BlockingIOError:
             pass
-    limit = int(next(line for line in open(f"/proc/{a.daemon.pid}/limits") if line.startswith("Max open files")).split()[3])
-    t.equal(a.figure("processes") + gone, 10000, "those that are there and those that were sent away")
-    t.check(a.figure("processes") <= limit / 4, f"{a.figure('processes')} of one user, limit {limit}")
+    limit = int(next(line for line in open(f"/proc/{a.daemon.pid}/limits")
+                     if line.startswith("Max open files")).split()[3])
+    t.equal(a.figure("processes") + gone, 10000,
+            "those that are there and those that were sent away")
+    t.check(a.figure("processes") <= limit / 4,
+            f"{a.figure('processes')} of one user, limit {limit}")
     for guest in guests:
         guest.close()
     t.until(lambda: a.figure("processes") == 0, 20, "all to be gone")
@@ -109,7 +114,7 @@ def ten_thousand_connections(t):
 
 @case(timeout=60)
 def who_comes_and_goes_all_the_time(t):
-    """Some that do nothing but connect and go: others are served meanwhile."""
+    """Programs that only connect and disconnect: others are served meanwhile."""
     a = host_with(t, vouch=BOTH)
     again = a.run(["/usr/bin/python3", "-c", """
 import socket, sys, os
@@ -123,7 +128,8 @@ while True:
         pass
     s.close()
 """, a.local], user=MALLORY, name="knocker")
-    t.until(lambda: a.figure("local_hellos_total") + a.figure("local_refused_total") > 2000, 20, "the knocking")
+    t.until(lambda: a.figure("local_hellos_total") + a.figure("local_refused_total") > 2000, 20,
+            "the knocking")
     still_serves(t, a)
     still_serves(t, a)
     t.kill(again)
@@ -131,7 +137,9 @@ while True:
 
 @case(timeout=60)
 def ends_of_others(t):
-    """Whose a connection is the kernel says; who asks for another's gets nothing, and takes nothing from him."""
+    """The kernel says whose a connection is; a process that asks for another user's gets nothing,
+    and takes nothing from the owner.
+    """
     a = host_with(t, vouch=BOTH)
     near, far = tcp_pair(a, ALICE)
     thief, owner = local.Client(a.local, MALLORY), local.Client(a.local, ALICE)
@@ -139,13 +147,14 @@ def ends_of_others(t):
         guest.say(local.HELLO)
     thief.seek(near, True)
     answer, _fds = thief.hear()
-    t.equal((answer["type"], stat_reason(t, answer)), (local.ANSWER, "not-holder"), "another user's connection")
+    t.equal((answer["type"], stat_reason(t, answer)), (local.ANSWER, "not-holder"),
+            "another user's connection")
     owner.seek(near, True, cookie=12345)
     t.equal(stat_reason(t, owner.hear()[0]), "not-holder", "another cookie")
     owner.seek(near, True, netns=1)
     t.equal(stat_reason(t, owner.hear()[0]), "other-netns", "another network namespace")
     t.equal(a.figure("pending_lookups"), 0, "what waits")
-    # Bob, and his own end of a connection with alice: but alice's is not for mallory to answer.
+    # Bob asks for his own end of a connection with Alice; Mallory must not answer for it.
     near, far = tcp_pair(a, ALICE, BOB)
     first, bob = local.Client(a.local, ALICE), local.Client(a.local, BOB)
     first.seek(near, True)
@@ -154,9 +163,10 @@ def ends_of_others(t):
     bob.seek(far, False)
     meets = [bob.hear(), first.hear()]
     for (meet, fds), uid in zip(meets, (ALICE, BOB)):
-        t.equal((meet["type"], meet["uid"], meet["pid"], len(fds)), (local.MEET, uid, os.getpid(), 1), "MEET")
+        t.equal((meet["type"], meet["uid"], meet["pid"], len(fds)),
+                (local.MEET, uid, os.getpid(), 1), "MEET")
     t.equal(meets[0][0]["link"], meets[1][0]["link"], "name of the link")
-    # Both say they connected, and an end that is asked for twice.
+    # Both ends say that they connected, and one end is asked for twice.
     near, far = tcp_pair(a, ALICE, BOB)
     first.seek(near, True)
     bob.seek(far, True)
@@ -165,7 +175,7 @@ def ends_of_others(t):
     bob.seek(far, False)
     meet, fds = first.hear()
     t.equal((meet["link"], fds), (meets[0][0]["link"], []), "the same link, for the connecting end")
-    # It is gone, says one: the next stream gets another.
+    # One of them reports that the link is lost: the next stream gets another one.
     first.say(local.LOST, link=meet["link"])
     bob.seek(far, False)
     first.seek(near, True)
@@ -189,7 +199,7 @@ def statistics_that_are_none(t):
     header = struct.pack("<QIIIIII", 0x544154534B434F53, 5, size, 64, 128, 16384, 320)
 
     def memfd(bytes_, seals, head=b"", fill=None):
-        """fill: every stream is open, for any reason, and its figures are noise."""
+        """fill: every stream is open, for any reason, and its figures are random."""
         fd = os.memfd_create("x", os.MFD_ALLOW_SEALING)
         os.ftruncate(fd, bytes_)
         if fill:
@@ -204,19 +214,22 @@ def statistics_that_are_none(t):
         return fd
     shrink = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
     before = fds_of(a)
-    fds = [memfd(size, shrink), memfd(size - 4096, shrink, header), memfd(size + 4096, shrink, header),
+    fds = [memfd(size, shrink), memfd(size - 4096, shrink, header),
+           memfd(size + 4096, shrink, header),
            memfd(size, 0, header), memfd(0, shrink), memfd(size, shrink, b"x" * 8 + header[8:]),
-           memfd(size, shrink, header[:8] + b"\1" + header[9:]), os.pipe()[0], os.open("/", os.O_PATH),
+           memfd(size, shrink, header[:8] + b"\1" + header[9:]), os.pipe()[0],
+           os.open("/", os.O_PATH),
            os.open("/dev/zero", os.O_RDONLY), socket.socket().fileno(), os.eventfd(0)]
     guests = []
     for fd in fds:
         guests.append(local.Client(a.local, MALLORY))
         guests[-1].say(local.HELLO, fds=[fd])
-    # What is neither a memfd nor an eventfd is not even received, and ends the connection.
+    # A descriptor that is neither a memfd nor an eventfd is not even received, and ends the
+    # connection.
     t.until(lambda: a.figure("statistics_refused_total") == len(fds), 10, "all to be refused")
     t.until(lambda: a.figure("processes") == len(fds) - 3, 10, "the others to be there")
     t.equal((a.streams(), a.figure("streams_ended_total")), (0, 0), "what they tell")
-    # These are, in form; what they say is nonsense, and nobody's harm.
+    # These have the right form, but their contents are random; that must harm no one.
     for number in range(10):
         guests.append(local.Client(a.local, MALLORY))
         fd = memfd(size, shrink, header, fill=number + 1)
@@ -228,25 +241,29 @@ def statistics_that_are_none(t):
         a.metrics()
         guests.pop().close()
         os.close(fd)
-        t.until(lambda: a.figure("processes") == len(fds) - 3 and a.streams() == 0, 10, "it to be gone")
+        t.until(lambda: a.figure("processes") == len(fds) - 3 and a.streams() == 0, 10,
+                "it to be gone")
     for guest in guests:
         guest.close()
     still_serves(t, a)
-    t.until(lambda: a.figure("processes") == 0 and fds_of(a) <= before + 2, 10, "descriptors to be closed")
+    t.until(lambda: a.figure("processes") == 0 and fds_of(a) <= before + 2, 10,
+            "descriptors to be closed")
 
 
 @case(timeout=120)
 def seeks_without_end(t):
-    """One that asks and never reads: it costs neither others nor memory."""
+    """A client that asks and never reads costs neither others nor memory."""
     a = host_with(t, vouch=BOTH)
     near, _far = tcp_pair(a, MALLORY)
     still_serves(t, a)
     before = resident(a.daemon.pid)
     deaf = local.Client(a.local, MALLORY)
     deaf.socket.setblocking(False)
-    asks = [local.pack(local.SEEK, **{**local.name_of(near), "cookie": cookie}) for cookie in (1, None)
+    asks = [local.pack(local.SEEK, **{**local.name_of(near), "cookie": cookie})
+            for cookie in (1, None)
             if cookie] + [local.pack(local.SEEK, **local.name_of(near)), local.pack(
-                local.LISTEN, **{**local.name_of(near), "peer_port": 0}), local.pack(local.LOST, link=9)]
+                local.LISTEN, **{**local.name_of(near), "peer_port": 0}),
+                          local.pack(local.LOST, link=9)]
     sent, served = 0, 0
     until = time.monotonic() + 8
     while time.monotonic() < until:
@@ -256,7 +273,7 @@ def seeks_without_end(t):
                 sent += 1
         except BlockingIOError:
             pass
-        except OSError:  # sent away: it comes again
+        except OSError:  # it was sent away, and comes again
             deaf = local.Client(a.local, MALLORY)
             deaf.socket.setblocking(False)
         if served < 4 and time.monotonic() > until - 8 + 2 * served:
@@ -271,7 +288,9 @@ def seeks_without_end(t):
 
 @case(timeout=120)
 def many_ends_that_wait(t):
-    """4096 of a process, of however many it asks; each is some hundred bytes."""
+    """A process has at most 4096 waiting questions, however many it asks; each takes some hundred
+    bytes.
+    """
     a = host_with(t)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -288,10 +307,10 @@ def many_ends_that_wait(t):
     t.until(lambda: a.figure("pending_lookups") == 0, 10, "all of it to be gone")
 
 
-# ---- what says it is rsockd, and is not ----
+# ---- a program that pretends to be rsockd ----
 
 class Liar:
-    """Listens where rsockd would, and answers as it is told to: how(connection, message) for each SEEK."""
+    """Listens where rsockd would, and calls how(connection, message) for each SEEK."""
 
     def __init__(self, path, how, at_once=None):
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -332,7 +351,8 @@ class Liar:
 
 def meet(message, link=77, fds=(), **fields):
     return local.pack(local.MEET, **{**{name: message[name] for name in (
-        "flags", "netns", "local", "peer", "local_port", "peer_port", "family", "cookie", "fd")}, "link": link,
+        "flags", "netns", "local", "peer", "local_port", "peer_port", "family", "cookie", "fd")},
+                                     "link": link,
         "pid": os.getpid(), "uid": BOB, **fields}), fds
 
 
@@ -352,7 +372,7 @@ def a_pipe_to_meet(guest, message):
 
 
 def half_a_pair(guest, message):
-    """Nobody is at the other end, or one who says nothing, or nonsense."""
+    """MEET with a socket whose other end is closed, silent, or sends nonsense."""
     for number, left in enumerate((b"", b"x", bytes(300), b"R" * 4096)):
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         say(guest, *meet(message, link=100 + number, fds=[theirs.fileno()]))
@@ -381,13 +401,14 @@ LIES = {
     "other-fd": lambda guest, message: say(guest, *meet(message, fd=message["fd"] + 1)),
     "bad-fd": lambda guest, message: [say(guest, answer(message, fd=fd, reason=3)) for fd in (
         -1, 1 << 30, 0, 2, 99999999, -(1 << 31))],
-    "reasons": lambda guest, message: [say(guest, answer(message, reason=reason)) for reason in range(1, 40)],
+    "reasons": lambda guest, message: [say(guest, answer(message, reason=reason))
+                                       for reason in range(1, 40)],
     "flood": lambda guest, message: [say(guest, answer(message, reason=2)) for _ in range(5000)],
 }
 
 
 def lied_to(t, lie, server, client):
-    """Everything arrives, and the programs live; returns the two."""
+    """All bytes arrive, and the programs survive."""
     (a,) = Lab(t, 1).hosts
     liar = Liar(a.local, LIES[lie])
     one, two = users(a, server, client)
@@ -401,7 +422,8 @@ def lied_to(t, lie, server, client):
     two.ping(one, rounds=200)
     t.stats.sample()
     for peer in (one, two):
-        t.check(len(os.listdir(f"/proc/{peer.pid}/fd")) < 80, f"descriptors: {os.listdir(f'/proc/{peer.pid}/fd')}")
+        t.check(len(os.listdir(f"/proc/{peer.pid}/fd")) < 80,
+                f"descriptors: {os.listdir(f'/proc/{peer.pid}/fd')}")
         peer.proc.stdin.close()
         t.wait(peer.proc)
     return liar
@@ -412,7 +434,9 @@ def register(lie):
         lied_to(t, lie, ALICE, BOB)
 
     def to_one_user(t):
-        """What a process finds by itself needs no rsockd; that a stream has no other end here it is told, and believes."""
+        """What a process finds by itself needs no rsockd; but it believes rsockd when that says
+        that a stream has no other end on this host.
+        """
         lied_to(t, lie, ALICE, ALICE)
         if lie not in ("reasons", "flood"):
             t.stats.direct(PORT, to_server=1 << 20, to_client=1 << 20, share=0.3, streams=3)
@@ -425,9 +449,12 @@ def register(lie):
 
 @case(timeout=60)
 def a_mapping_that_is_of_no_use(t):
-    """What was promised and will not be used is given back at once: the stream is gone, or another, or there is no device.
+    """A mapping that will not be used is given back at once: the stream is gone, or another one has
+    its descriptor, or there is no device.
 
-    The one that was asked about comes last: a process whose every question is answered reads no more."""
+    The answer to the question that was asked comes last: a process whose questions are all answered
+    reads no more.
+    """
     (a,) = Lab(t, 1).hosts
     promised, links = set(), itertools.count(1)
 
@@ -435,18 +462,20 @@ def a_mapping_that_is_of_no_use(t):
         for fd in (99999, message["fd"] + 1, message["fd"]):
             link = next(links)
             promised.add(link)
-            say(guest, answer(message, fd=fd, reason=MAPPED, link=link, ip=socket.inet_aton("10.0.0.9"), port=9, ipv=4))
+            say(guest, answer(message, fd=fd, reason=MAPPED, link=link,
+                              ip=socket.inet_aton("10.0.0.9"), port=9, ipv=4))
     liar = Liar(a.local, promises)
     one, two = users(a, ALICE, BOB)
     two.connect(one)
     for _ in range(20):
         two.ping(one)
-    t.until(lambda: two.ping(one) and promised and liar.given_back == promised, 20, "all to be given back")
+    t.until(lambda: two.ping(one) and promised and liar.given_back == promised, 20,
+            "all to be given back")
 
 
 @case(timeout=60)
 def nobody_accepts(t):
-    """A socket whose queue of those who want in is full: nobody waits for it."""
+    """A socket whose accept queue is full: no process waits for it."""
     (a,) = Lab(t, 1).hosts
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(a.local)

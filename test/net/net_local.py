@@ -24,7 +24,9 @@ def users(host, server=ALICE, client=BOB, port=PORT, **options):
 
 
 def until_direct(t, host, a, b, ends, group="s", seconds=20):
-    """Both ends of each stream move their bytes through rings; the counters of rsockd say so."""
+    """Exchanges until both ends of each stream move their bytes through rings; rsockd's counters
+    say so.
+    """
     def direct():
         a.ping(b, group)
         return host.streams("direct") == ends
@@ -32,14 +34,14 @@ def until_direct(t, host, a, b, ends, group="s", seconds=20):
 
 
 def stays_tcp(t, host, a, b, ends, group="s", reason=None):
-    """So many pings that any stream would be direct."""
+    """So many pings that any stream that can be direct would be."""
     for _ in range(20):
         a.ping(b, group)
     t.equal(host.streams("tcp", reason), ends, f"ends that stay on TCP ({host.metrics()})")
 
 
 def links(t):
-    """Numbers of links, by process, of streams that are open."""
+    """{process: numbers of links} of the open streams."""
     t.stats.sample()
     found = {}
     for stream in t.stats.streams.values():
@@ -59,45 +61,56 @@ def two_users_meet(t):
     client.ping(server, rounds=500, seed=5)
     t.equal(a.streams("direct", "direct"), 2, "ends that are direct")
     t.equal((a.figure("processes"), a.figure("listeners")), (2, 1), "gauges")
-    t.equal((a.figure("local_vouched_total"), a.figure("local_not_allowed_total")), (1, 0), "counters")
+    t.equal((a.figure("local_vouched_total"), a.figure("local_not_allowed_total")), (1, 0),
+            "counters")
     t.check(a.figure('streams_bytes_total{path="ring"}') > 300 << 20, a.metrics())
     t.stats.direct(PORT, to_server=90 << 20, to_client=90 << 20, share=0.5)
 
 
 def told(t, host, *words):
-    """What the tool says in the host's namespace, and its exit status; rsockd is asked where the processes ask it."""
-    proc = host.run([t.tool, words[0], "--json", *words[1:]], env={"RSOCK_DAEMON": host.local}, name="rsock")
+    """Exit status and output of the tool in the host's namespace, which asks the rsockd that the
+    processes use.
+    """
+    proc = host.run([t.tool, words[0], "--json", *words[1:]], env={"RSOCK_DAEMON": host.local},
+                    name="rsock")
     t.wait(proc, 20, None)
     return proc.popen.returncode, json.loads(proc.out())
 
 
 @case(timeout=60)
 def what_the_tool_says_of_two_users(t):
-    """stat, why and check of a pair that rsockd vouches for, and of one that it does not: the same of both ends."""
+    """stat, why and check for a pair that rsockd vouches for, and for one that it does not: they
+    agree about both ends.
+    """
     host = host_with(t, vouch=[{**BOTH[0], "ports": [str(PORT)]}])
     server, client = users(host)
     server.do("listen", group="l7002", at=["0.0.0.0", 7002])
     client.connect(server)
     client.connect(server, "other", port=7002)
     until_direct(t, host, client, server, 2)
-    t.until(lambda: client.ping(server, "other") and host.streams("tcp", "other-user") == 2, 20, "the other to be refused")
+    t.until(lambda: client.ping(server, "other") and host.streams("tcp", "other-user") == 2, 20,
+            "the other to be refused")
     for port, reason in ((PORT, "direct"), (7002, "other-user")):
         status, why = told(t, host, "why", f":{port}")
         t.equal(status, 0 if reason == "direct" else 1, f"why's exit status of {port}")
         ends = why["streams"][0]
-        t.equal((ends["end"]["reason"], ends["other_end"]["reason"]), (reason, reason), f"why of {port}")
+        t.equal((ends["end"]["reason"], ends["other_end"]["reason"]), (reason, reason),
+                f"why of {port}")
         t.equal(bool(ends["cure"]), reason != "direct", f"a cure: {ends}")
         _status, stat = told(t, host, "stat", "--all")
-        t.equal({stream["reason"] for stream in stat["streams"] if f":{port}" in stream["local"] + stream["peer"]}, {reason},
+        t.equal({stream["reason"] for stream in stat["streams"]
+                 if f":{port}" in stream["local"] + stream["peer"]}, {reason},
                 f"stat of {port}")
-    # As root, with whom no entry of vouch has to do; then with one that names everybody.
+    # check runs as root: first no entry of vouch names root, then one names everybody.
     status, check = told(t, host, "check", host.ip, str(PORT))
     t.equal((status, check["reason"]), (1, "other-user"), "check of a user that is not named")
     host.write_config(user="nobody", vouch=[{"users": ["any"]}])
     host.post("/v1/reload", {})
     status, check = told(t, host, "check", host.ip, str(PORT))
-    t.equal((status, check["reason"], check["accelerated"]), (0, "direct", True), "check of one that is")
-    t.equal((host.figure("pending_lookups"), host.figure("local_vouched_total")), (0, 1), "asking has no effect")
+    t.equal((status, check["reason"], check["accelerated"]), (0, "direct", True),
+            "check of one that is")
+    t.equal((host.figure("pending_lookups"), host.figure("local_vouched_total")), (0, 1),
+            "asking has no effect")
 
 
 @case(timeout=60)
@@ -105,7 +118,8 @@ def the_rights_of_nobody_suffice(t):
     a = host_with(t, vouch=[{"users": ["any"]}])
     with open(f"/proc/{a.daemon.pid}/status") as file:
         status = dict(line.rstrip("\n").split(":\t", 1) for line in file)
-    t.equal((status["CapEff"], status["Seccomp"]), ("0" * 16, "2"), "capabilities, system call filter")
+    t.equal((status["CapEff"], status["Seccomp"]), ("0" * 16, "2"),
+            "capabilities, system call filter")
     server, client = users(a)
     client.connect(server)
     until_direct(t, a, client, server, 2)
@@ -116,7 +130,8 @@ def not_allowed(t):
     a = host_with(t, vouch=[{"users": [str(ALICE), str(MALLORY)]}])
     server, client = users(a)
     client.connect(server)
-    t.until(lambda: client.ping(server) and a.streams("tcp", "other-user") == 2, 20, "both ends to say other-user")
+    t.until(lambda: client.ping(server) and a.streams("tcp", "other-user") == 2, 20,
+            "both ends to say other-user")
     client.exchange(server, 10 << 20)
     stays_tcp(t, a, client, server, 2, reason="other-user")
     t.equal(a.figure("local_vouched_total"), 0, "pairs brought together")
@@ -125,7 +140,9 @@ def not_allowed(t):
 
 @case(timeout=60)
 def one_who_may_not_meets_one_of_his_own(t):
-    """Nothing is needed for processes of one user, and a user that no entry names keeps to himself."""
+    """Processes of one user need no entry of vouch, and a user that no entry names can use them
+    among its own processes.
+    """
     a = host_with(t)
     server, client = users(a, MALLORY, MALLORY)
     client.connect(server)
@@ -140,7 +157,8 @@ def ports_of_vouch(t):
     client.connect(server)
     client.connect(server, "other", port=7002)
     until_direct(t, a, client, server, 2)
-    t.until(lambda: client.ping(server, "other") and a.streams("tcp", "other-user") == 2, 20, "the other to be refused")
+    t.until(lambda: client.ping(server, "other") and a.streams("tcp", "other-user") == 2, 20,
+            "the other to be refused")
 
 
 @case(timeout=120)
@@ -155,7 +173,7 @@ def fifty_streams_share_a_link(t):
 
 @case(timeout=60)
 def streams_both_ways(t):
-    """Each of the two has connected to the other: one link carries all."""
+    """Each of the two has connected to the other: one link carries all streams."""
     a = host_with(t, vouch=BOTH)
     one, two = users(a)
     two.listen(PORT + 1)
@@ -213,7 +231,8 @@ def a_new_process_in_place_of_another(t):
         t.kill(client.proc)
         server.do("end", group="s")
         server.do("close", group="s")
-        t.until(lambda: a.figure("processes") <= 2 and a.streams() == 0, 10, "the client to be gone")
+        t.until(lambda: a.figure("processes") <= 2 and a.streams() == 0, 10,
+                "the client to be gone")
 
 
 @case(timeout=120)
@@ -225,18 +244,20 @@ def a_reload_takes_it_away(t):
     a.write_config(user="nobody")
     a.post("/v1/reload", {})
     client.connect(server, "new")
-    t.until(lambda: client.ping(server, "new") and a.streams("tcp", "other-user") == 2, 20, "the new one to be refused")
+    t.until(lambda: client.ping(server, "new") and a.streams("tcp", "other-user") == 2, 20,
+            "the new one to be refused")
     client.exchange(server, 5 << 20, "old")
     t.equal((a.streams("direct"), a.streams("tcp", "other-user")), (2, 2), "ends")
     a.write_config(user="nobody", vouch=BOTH)
     a.post("/v1/reload", {})
     client.connect(server, "newer")
-    t.until(lambda: client.ping(server, "newer") and a.streams("direct") >= 4, 20, "the newer one to be direct")
+    t.until(lambda: client.ping(server, "newer") and a.streams("direct") >= 4, 20,
+            "the newer one to be direct")
 
 
 @case(timeout=180)
 def rsockd_dies_under_load(t):
-    """Streams do not notice; those that come later are known to the next one."""
+    """Streams do not notice; streams that come later are known to the next rsockd."""
     a = host_with(t, vouch=BOTH)
     server, client = users(a)
     client.connect(server, "old", 5)
@@ -257,12 +278,15 @@ def rsockd_dies_under_load(t):
             for name in ["old", *(f"new{earlier}" for earlier in range(number + 1))]:
                 client.ping(server, name, rounds=3)
             return a.streams("direct") == 10 + 6 * (number + 1)
-        t.until(direct, 30, f"new streams to meet, figures of the old ones to come back (round {number})")
+        t.until(direct, 30,
+                f"new streams to meet, figures of the old ones to come back (round {number})")
         t.equal((a.figure("processes"), a.figure("listeners")), (2, 1), "what is known again")
 
 
 def how_it_ends(t, a, host_plain):
-    """A process killed in the middle of streams that have moved this and that, as its peer sees it."""
+    """What the peer sees of a process that is killed with streams in several states; by ring and by
+    plain TCP.
+    """
     shown = []
     for plain in (False, True):
         server, client = users(host_plain if plain else a, port=PORT, preload=not plain)
@@ -273,24 +297,27 @@ def how_it_ends(t, a, host_plain):
                 client.ping(server, group)
             else:
                 t.until(lambda name=group: client.ping(server, name) and
-                        a.streams("direct") >= 2 * (1 + ("idle", "unread", "both").index(name)), 20, "direct")
+                        a.streams("direct") >= 2 * (1 + ("idle", "unread", "both").index(name)), 20,
+                        "direct")
         client.do("send", group="unread", size=1000)
         client.do("send", group="both", size=1000)
         server.do("send", group="both", size=1000)
         t.kill(client.proc)
-        shown.append([server.do("end", group=group)["shown"] for group in ("idle", "unread", "both")])
+        shown.append([server.do("end", group=group)["shown"]
+                      for group in ("idle", "unread", "both")])
         t.kill(server.proc)
     return shown
 
 
 @case(timeout=120)
 def a_process_dies(t):
-    """Its peer sees what it would see over TCP; rsockd forgets it, but not what it did."""
+    """The peer sees what it would see over TCP; rsockd forgets the process, but not its counters.
+    """
     a = host_with(t, vouch=BOTH)
     direct, plain = how_it_ends(t, a, a)
     t.equal(direct, plain, "the end as the peer sees it")
     t.until(lambda: a.figure("processes") == 0, 10, "the processes to be gone")
-    # The kernel may still have a listening socket when the process's other ones are gone.
+    # The kernel may still have a listening socket when the process's other sockets are gone.
     t.until(lambda: a.figure("listeners") == 0, 20, "its listening sockets to be forgotten")
     t.equal((a.figure("pending_lookups"), a.streams()), (0, 0), "what is left of them")
 
@@ -306,7 +333,8 @@ def counters_do_not_go_back(t):
         client.exchange(server, 1 << 20)
         if number % 2:
             t.kill(client.proc)
-        now = {name: value for name, value in a.metrics().items() if name.split("{")[0].endswith("_total")}
+        now = {name: value for name, value in a.metrics().items()
+               if name.split("{")[0].endswith("_total")}
         t.check(all(now[name] >= value for name, value in before.items()),
                 {name: (value, now[name]) for name, value in before.items() if now[name] < value})
         before = now
@@ -321,7 +349,9 @@ def counters_do_not_go_back(t):
 
 @case(timeout=60)
 def what_was_counted_is_not_counted_again(t):
-    """A family has one segment: who hands it over when the others have gone brings nothing that was told before."""
+    """A process family has one segment: a process that hands it over when the others have gone adds
+    nothing that was counted before.
+    """
     a = host_with(t, vouch=BOTH)
     server, client = users(a)
     client.connect(server)
@@ -356,12 +386,15 @@ def in_the_background(t):
     until_direct(t, a, client, server, 2)
     client.exchange(server, 2 << 20)
     os.kill(server.pid, 9)
-    t.until(lambda: (a.figure("processes"), a.figure("listeners")) == (1, 0), 10, "the child to be gone")
+    t.until(lambda: (a.figure("processes"), a.figure("listeners")) == (1, 0), 10,
+            "the child to be gone")
 
 
 @case(timeout=120)
 def who_listens_outlives_rsockd(t):
-    """A server that rests says nothing to the next one; what was known of it still is, as far as the kernel agrees."""
+    """An idle server says nothing to the next rsockd, which still knows its listener if the kernel
+    confirms it.
+    """
     a = Lab(t, 1).hosts[0]
     config = {"rnics": [{"name": "rnic0", "addresses": [a.ip]}], "rules": [{"name": "everything"}],
               "services": [{"name": "some", "ports": [str(PORT)], "registered": True}]}
@@ -379,7 +412,8 @@ def who_listens_outlives_rsockd(t):
     t.until(lambda: verdict() == "map", 10, "it to have registered")
     t.until(lambda: os.stat(known).st_size > 24, 10, "it to be written")
     again()
-    t.equal((a.figure("processes"), a.figure("listeners"), verdict()), (0, 1, "map"), "what the next one knows")
+    t.equal((a.figure("processes"), a.figure("listeners"), verdict()), (0, 1, "map"),
+            "what the next one knows")
     server.do("close", group=f"l{PORT}")
     t.until(lambda: a.figure("listeners") == 0, 30, "a socket that is closed to be forgotten")
     t.equal(verdict(), "no-listener", "nobody is left")
@@ -396,7 +430,8 @@ def who_listens_outlives_rsockd(t):
 
 @case(timeout=60)
 def another_user_from_now_on(t):
-    """A server that listens as one user, and serves as another, as most do that root starts."""
+    """A server that listens as one user and serves as another, as most servers do that root starts.
+    """
     a = host_with(t, vouch=BOTH)
     server = a.peer(user=0).listen(PORT)
     client = a.peer(user=BOB)
@@ -407,7 +442,7 @@ def another_user_from_now_on(t):
 
 @case(timeout=60)
 def one_with_a_filter(t):
-    """Whose system calls are filtered makes none that it would not make itself."""
+    """In a process with a system call filter, librsock makes no calls of its own."""
     a = host_with(t, vouch=BOTH)
     server, client = a.peer(preload=False).listen(PORT), a.peer()
     client.do("confine")
@@ -431,10 +466,13 @@ def a_child_beside_us(t):
 
 @case(timeout=60)
 def one_user_with_two_places(t):
-    """Two processes of a user that do not share /dev/shm, as in two containers: rsockd brings them together."""
+    """Two processes of a user that do not share /dev/shm, as in two containers: rsockd brings them
+    together.
+    """
     a = host_with(t)
     server = a.peer(user=ALICE, within=("unshare", "-m", "--propagation", "private", "sh", "-c",
-                                        'mount -t tmpfs none /dev/shm && exec "$@"', "sh")).listen(PORT)
+                                        'mount -t tmpfs none /dev/shm && exec "$@"',
+                                        "sh")).listen(PORT)
     client = a.peer(user=ALICE)
     client.connect(server)
     until_direct(t, a, client, server, 2)
@@ -454,7 +492,7 @@ def another_network_namespace(t):
 
 @case(timeout=120)
 def hundreds_of_streams_at_once(t):
-    """More than a socket's queue holds of messages: none is forgotten, and the pair has one link."""
+    """More messages than a socket's queue holds: none is lost, and the pair has one link."""
     a = host_with(t, vouch=BOTH)
     server, client = users(a)
     client.connect(server, n=600)
@@ -470,7 +508,8 @@ def hundreds_of_streams_at_once(t):
 # ---- the other end on another host ----
 
 def remote(config, other, **client):
-    """Two hosts, each with its rsockd (other None: there is none there), and a stream between them."""
+    """Two hosts, each with its rsockd (other None: the second has none), and a stream between them.
+    """
     def run(t, wanted, accepting="remote"):
         a, b = Lab(t, 2).hosts
         a.start(**{"client": {"rto-first": "20ms", "max-sends": "3"}, **config(a)}, **client)
@@ -481,13 +520,16 @@ def remote(config, other, **client):
         client_.connect(server)
         client_.ping(server, rounds=1)
         took = time.monotonic() - began
-        t.until(lambda: client_.ping(server) and a.streams("tcp", wanted) == 1, 20, f"{wanted} at the connecting end")
+        t.until(lambda: client_.ping(server) and a.streams("tcp", wanted) == 1, 20,
+                f"{wanted} at the connecting end")
         client_.exchange(server, 5 << 20)
-        t.equal((a.streams("tcp", wanted), a.figure("local_remote_total") >= 1), (1, True), "and so it stays")
+        t.equal((a.streams("tcp", wanted), a.figure("local_remote_total") >= 1), (1, True),
+                "and so it stays")
         if other:
             t.equal(b.streams("tcp", accepting), 1, "at the accepting end")
-            t.until(lambda: all(device["promised"] == 0 for device in (*a.get("/v1/devices")["devices"],
-                                                                      *b.get("/v1/devices")["devices"])), 20,
+            t.until(lambda: all(device["promised"] == 0
+                                for device in (*a.get("/v1/devices")["devices"],
+                                               *b.get("/v1/devices")["devices"])), 20,
                     "what was promised to be given back")
         return took
     return run
@@ -509,7 +551,8 @@ def another_host_that_denies(t):
 
 @case(timeout=60)
 def another_host_without_rsockd(t):
-    took = remote(lambda host: asking(host, client={"rto-first": "500ms", "max-sends": "4"}), None)(t, "no-pmsp")
+    took = remote(lambda host: asking(host, client={"rto-first": "500ms", "max-sends": "4"}),
+                  None)(t, "no-pmsp")
     t.check(took < 0.4, f"connect() and the first bytes took {took} s: they waited for the mapper")
 
 

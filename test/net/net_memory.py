@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""rsockd under memcheck: scenarios of the other scripts once more, then SIGTERM. No byte is lost, and none is read or
-written that is not its own. With its system call filter, as always: LeakSanitizer needs ptrace(2), which that forbids;
-memcheck looks from inside.
+"""Scenarios of the other scripts once more, with rsockd under memcheck, then SIGTERM. No byte is
+leaked, and none is read or written that must not be. The system call filter is in force, as always.
+LeakSanitizer needs ptrace(2), which the filter forbids; memcheck works inside the process.
 """
 import signal
 import sys
@@ -17,13 +17,17 @@ from harness import case, main
 WRONG = 99
 MEMCHECK = ["valgrind", "--quiet", "--vgdb=no", "--leak-check=full", "--show-leak-kinds=all",
             "--errors-for-leak-kinds=all", f"--error-exitcode={WRONG}"]
-PATIENT = {"client": {"rto-first": "4s", "rto-least": "4s"}}  # memcheck is slow: nobody is to ask again for that alone
+# memcheck is slow: clients must not repeat requests only because of that
+PATIENT = {"client": {"rto-first": "4s", "rto-least": "4s"}}
 
 
 def answered_from_memory(t):
-    """As net_rsockd.remembered_for_pm_time, but for a daemon whose answer may be older than PmTime when it is used."""
+    """net_rsockd.remembered_for_pm_time for a daemon that is so slow that its answer may be older
+    than PmTime when it is used.
+    """
     a, _ = net_rsockd.pair(t)
-    t.until(lambda: a.map("10.77.0.2", net_rsockd.SERVICE)["outcome"] == "mapped" and a.counts("client")["cached"] > 0, 60,
+    t.until(lambda: a.map("10.77.0.2", net_rsockd.SERVICE)["outcome"] == "mapped"
+            and a.counts("client")["cached"] > 0, 60,
             "an answer from memory")
 
 
@@ -56,14 +60,15 @@ SCENARIOS = (
 
 
 def ends_clean(t):
-    """All daemons that still run: their last word is memcheck's."""
+    """Stops all daemons that still run; their exit status is memcheck's result."""
     daemons = [proc for proc in t.procs if "valgrind" in proc.argv and proc.popen.poll() is None]
     t.check(daemons, "no daemon was there to be asked")
     for daemon in daemons:
         with open(f"/proc/{daemon.pid}/status") as file:
             t.check("\nSeccomp:\t2\n" in file.read(), "its filter is not in force")
         t.stop(daemon, signal.SIGTERM, 60)
-        t.equal(daemon.popen.returncode, 0, f"memcheck of {daemon.describe()}: {daemon.err()[-4000:]}")
+        t.equal(daemon.popen.returncode, 0,
+                f"memcheck of {daemon.describe()}: {daemon.err()[-4000:]}")
 
 
 def register(scenario):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Two processes of one host that do not share memory: rsockd maps their connection as if the other end was another host's,
-asks itself for that, and answers.
+"""Two processes of one host that are in separate memory: rsockd maps their connection as if the
+other end were on another host; it asks itself for the mapping, and answers.
 """
 import sys
 
@@ -12,7 +12,8 @@ from net_local import ALICE, BOB, PORT
 from net_rdma import RAIL_A, RAIL_B, Connection, answer, at, guest, held, link, silent
 from net_rsockd import asking
 
-WHO = ((True, True), (True, False), (False, True))  # does not share memory: who accepts, who connects
+# does not share memory: the accepting process, the connecting one
+WHO = ((True, True), (True, False), (False, True))
 
 
 def alone(t, **more):
@@ -22,13 +23,15 @@ def alone(t, **more):
 
 
 def seek(client, sock, connecting, apart):
-    client.seek(sock, connecting, flags=(local.CONNECTING if connecting else 0) | (local.NO_SHM if apart else 0))
+    client.seek(sock, connecting,
+                flags=(local.CONNECTING if connecting else 0) | (local.NO_SHM if apart else 0))
 
 
 def is_mapped(t, host, c, server, client):
-    """The answer of the connecting end, and both are let in."""
+    """Checks the answer to the connecting end, and that both ends are admitted."""
     reason, said = answer(t, client, "the connecting end")
-    t.equal((reason, said["port"], said["ip"], said["from_ip"]), ("mapped", RAIL_B, pm.packed(host.ip), pm.packed(host.ip)),
+    t.equal((reason, said["port"], said["ip"], said["from_ip"]),
+            ("mapped", RAIL_B, pm.packed(host.ip), pm.packed(host.ip)),
             "the answer")
     t.check(held(host, 2, 2), "promised for both ends")
     link(t, server, c.far, said["link"], **at(host, RAIL_B, from_ip=pm.packed(host.ip)))
@@ -53,7 +56,8 @@ def who_accepts_comes_first(t):
             t.equal(answer(t, server, "SEEK")[0], "remote", "the accepting end")
         seek(client, c.near, True, of_client)
         if not of_server:
-            t.equal(answer(t, server, "SEEK")[0], "remote", "the accepting end, which had waited to meet somebody")
+            t.equal(answer(t, server, "SEEK")[0], "remote",
+                    "the accepting end, which had waited to meet somebody")
         is_mapped(t, host, c, server, client)
 
 
@@ -68,7 +72,8 @@ def who_connects_comes_first(t):
         waited = host.figure("policy_waited_total")
         seek(client, c.near, True, of_client)
         if of_client:
-            t.until(lambda waited=waited: host.figure("policy_waited_total") > waited, 10, "the PMReq to wait")
+            t.until(lambda waited=waited: host.figure("policy_waited_total") > waited, 10,
+                    "the PMReq to wait")
         else:
             silent(t, client)
         seek(server, c.far, False, of_server)
@@ -78,7 +83,9 @@ def who_connects_comes_first(t):
 
 @case(timeout=60)
 def a_port_that_comes_with_the_answer(t):
-    """Who waited to meet somebody accepts rails once it knows that it is to be come to."""
+    """A process that waited for a local rendezvous makes its port for rails only when it learns
+    that a peer will come.
+    """
     host = alone(t)
     c = Connection(host, host, connecting=ALICE)
     server, client = guest(host, ALICE, 0, able=True), guest(host, ALICE, 0, able=True)
@@ -104,7 +111,7 @@ def one_process(t):
 
 @case(timeout=60)
 def of_two_users(t):
-    """Who may not share memory may go by rails: that is for rules to say."""
+    """Two users that may not share memory may use rails, if the rules allow it."""
     host = alone(t)
     c = Connection(host, host)
     server, client = guest(host, ALICE, RAIL_B), guest(host, BOB, RAIL_A)
@@ -116,7 +123,7 @@ def of_two_users(t):
 
 @case(timeout=60)
 def nobody_is_apart(t):
-    """Who shares memory meets as ever."""
+    """Processes that share memory are brought together as usual."""
     host = alone(t, vouch=[{"users": [str(ALICE), str(BOB)]}])
     c = Connection(host, host)
     server, client = guest(host, ALICE, RAIL_B), guest(host, BOB, RAIL_A)

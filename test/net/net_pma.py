@@ -1,5 +1,7 @@
 #!/usr/bin/python3
-"""Policy agents among themselves: a central one and local ones that ask it, one of them that dies, and who means no good."""
+"""Policy agents that ask each other: a central agent and local agents that ask it, one that dies,
+and hostile ones.
+"""
 import errno
 import json
 import os
@@ -18,9 +20,10 @@ QUICK = {"report-time": "100ms", "lost-after": "600ms"}
 
 
 def central_agent(lab, number, services, **more):
-    """The daemon that decides for the others; its devices are theirs, if it knows any."""
+    """Starts the central agent. Its devices are those of the local agents, if it knows any."""
     host = lab.hosts[number]
-    pma = {"listen": [f"{host.ip}:{PORT}"], "allow": ["10.77.0.0/24"], "lease-time": "0s", **QUICK, **more.pop("pma", {})}
+    pma = {"listen": [f"{host.ip}:{PORT}"], "allow": ["10.77.0.0/24"], "lease-time": "0s", **QUICK,
+           **more.pop("pma", {})}
     return host.start(services=services, **{"rules": EVERYTHING, "pma": pma, **more})
 
 
@@ -29,12 +32,14 @@ def under(host, central, mode="both", **more):
 
 
 def meets(t, host, state="heard"):
-    t.until(lambda: host.get("/v1/status")["pma"]["central"]["state"] == state, 20, f"the central agent to be {state}")
+    t.until(lambda: host.get("/v1/status")["pma"]["central"]["state"] == state, 20,
+            f"the central agent to be {state}")
 
 
 def ready(t, central, *hosts):
-    """The central agent's first time is over, and it knows these."""
-    t.until(lambda: not central.get("/v1/status")["pma"]["serves"]["grace"], 20, "the grace period to end")
+    """Waits until the central agent's grace period is over, and it knows these hosts."""
+    t.until(lambda: not central.get("/v1/status")["pma"]["serves"]["grace"], 20,
+            "the grace period to end")
     for host in hosts:
         meets(t, host)
 
@@ -48,7 +53,7 @@ def link(host, key):
 
 
 def answers_to(client, number):
-    """What each of so many requests was answered, by its port."""
+    """{port: answer} of so many requests."""
     answers = {}
     while len(answers) < number:
         answer = client.hear()
@@ -94,30 +99,37 @@ def the_cp_s_side_asks_too(t):
     answer = a.map(b, 6000)
     t.equal((answer["outcome"], answer["verdict"]), ("not-asked", "no-rule"), answer)
     t.equal(b.counts()["requests"], 1, "no PMReq for what the central agent refuses")
-    t.until(lambda: held(c) == 0 and a.device("rnic0")["promised"] == 0, 10, "what was asked only to be given back")
+    t.until(lambda: held(c) == 0 and a.device("rnic0")["promised"] == 0, 10,
+            "what was asked only to be given back")
 
 
 @case(timeout=60)
 def the_central_alone(t):
-    """The registry and the rules are the central agent's; a local agent has devices, and is asked for nothing else."""
+    """The registry and the rules are the central agent's only; a local agent has devices, and is
+    asked about nothing else.
+    """
     lab = Lab(t, 3)
     a, b, c = lab.hosts
     b.add_address("10.77.1.1")
     central_agent(lab, 2, IPERF, rnics=[{"name": "b0", "node": "host2", "addresses": [b.ip]},
                                  {"name": "b1", "node": "host2", "addresses": ["10.77.1.1"]}])
     a.start(**asking(a))
-    b.start(rnics=[{"name": "r0", "addresses": [b.ip], "sessions": 2}, {"name": "r1", "addresses": ["10.77.1.1"]}],
+    b.start(rnics=[{"name": "r0", "addresses": [b.ip], "sessions": 2},
+                   {"name": "r1", "addresses": ["10.77.1.1"]}],
             pma=under(b, c, "central"))
     ready(t, c, b)
     answer = a.map(b, SERVICE, cp_port=1)
     t.equal((answer["outcome"], answer["rdma"]), ("mapped", {"ip": b.ip, "port": FIXED}), answer)
-    t.equal((c.device("b0")["promised"], b.device("r0")["promised"]), (1, 1), "on the books of both")
+    t.equal((c.device("b0")["promised"], b.device("r0")["promised"]), (1, 1),
+            "on the books of both")
     t.equal(a.map(b, SERVICE, cp_port=2)["outcome"], "mapped", "the second")
-    t.equal(a.map(b, SERVICE, cp_port=3)["outcome"], "refused", "the device has room for two, whatever the central agent says")
+    t.equal(a.map(b, SERVICE, cp_port=3)["outcome"], "refused",
+            "the device has room for two, whatever the central agent says")
     t.equal(a.map(b, 6000)["outcome"], "refused", "not in the central agent's registry")
     t.until(lambda: held(c) == 0, 20, "all to be given back")
     c.post("/v1/drain", {"device": "b0"})
-    t.equal(a.map(b, SERVICE, cp_port=4)["rdma"]["ip"], "10.77.1.1", "the other one, since that is drained at the central agent")
+    t.equal(a.map(b, SERVICE, cp_port=4)["rdma"]["ip"], "10.77.1.1",
+            "the other one, since that is drained at the central agent")
     t.equal(b.device("r1")["promised"], 1, "and booked there by its node")
     c.post("/v1/drain", {"device": "b0", "on": False})
     b.post("/v1/drain", {"device": "r0"})
@@ -127,7 +139,7 @@ def the_central_alone(t):
 
 @case(timeout=60)
 def a_local_hot_plug(t):
-    """What happens to a local device counts at once, with no word from the central agent."""
+    """A change of a local device counts at once, without a message from the central agent."""
     lab = Lab(t, 3)
     a, b, c = lab.hosts
     central_agent(lab, 2, IPERF, rnics=[{"name": "b0", "node": "host2", "addresses": [b.ip]}])
@@ -149,7 +161,8 @@ def a_local_hot_plug(t):
 def the_central_dies_and_returns(t):
     lab = Lab(t, 4)
     a, b, b2, c = lab.hosts
-    services = [{"name": "iperf", "ports": [str(SERVICE)], "pm-time": "60s", "limits": {"sessions": 3}}]
+    services = [{"name": "iperf", "ports": [str(SERVICE)], "pm-time": "60s",
+                 "limits": {"sessions": 3}}]
     central_agent(lab, 3, services)
     a.start(**asking(a))
     for host in (b, b2):
@@ -172,7 +185,7 @@ def the_central_dies_and_returns(t):
     t.equal(held(c), 2, "the nodes have told what they hold")
     t.equal(a.map(b2, SERVICE, cp_port=5)["outcome"], "mapped", "the third")
     t.equal(a.map(b2, SERVICE, cp_port=6)["outcome"], "refused", "and no more")
-    # A node that dies gives back what it was granted, a little later.
+    # What was granted to a node that dies is released a little later.
     t.kill(b.daemon)
     t.until(lambda: held(c) == 1, 10, "what the dead node held to be released")
     t.equal(a.map(b2, SERVICE, cp_port=7)["outcome"], "mapped", "so that there is room again")
@@ -194,10 +207,11 @@ def a_node_that_is_not_heard_of(t):
 
 @case(timeout=90)
 def a_limit_of_the_central(t):
-    """Two hosts ask for many at once: never more than the central agent's limit, and all of it."""
+    """Two hosts ask for many at once: together they get exactly the central agent's limit."""
     lab = Lab(t, 4)
     a, b, b2, c = lab.hosts
-    central_agent(lab, 3, [{"name": "iperf", "ports": [str(SERVICE)], "pm-time": "60s", "limits": {"sessions": 50}}])
+    central_agent(lab, 3, [{"name": "iperf", "ports": [str(SERVICE)], "pm-time": "60s",
+                     "limits": {"sessions": 50}}])
     for host in (b, b2):
         host.start(**serving(host, services=[{**IPERF[0], "pm-time": "60s"}],
                              pma=under(host, c, timeout="2s")))
@@ -213,7 +227,8 @@ def a_limit_of_the_central(t):
 
 @case(timeout=60)
 def an_answer_that_is_kept(t):
-    """A lease whose session is over serves the next one of its kind, until its time is over."""
+    """A lease whose session is over serves the next session of its kind, until the lease expires.
+    """
     lab = Lab(t, 3)
     a, b, c = lab.hosts
     central_agent(lab, 2, [{"name": "any", "ports": ["1-65535"]}], pma={"lease-time": "2s"})
@@ -249,7 +264,8 @@ def who_means_no_good(t):
                 sock.shutdown(socket.SHUT_WR)
             answer = sock.recv(4096)
         except OSError as error:
-            if error.errno not in (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN):  # reset, before or behind our end
+            # reset, before or after our end of it was closed
+            if error.errno not in (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN):
                 raise
             answer = b""
         sock.close()
@@ -257,28 +273,41 @@ def who_means_no_good(t):
 
     def post(path, body, length=None):
         body = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return f"POST /v1/pma/{path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length or len(body)}\r\n\r\n".encode() + body
+        return (f"POST /v1/pma/{path} HTTP/1.1\r\nHost: x\r\nContent-Length: "
+                f"{length or len(body)}\r\n\r\n".encode() + body)
 
     who = {"node": "evil", "boot": "0123456789abcdef"}
-    report = {**who, "resume": True, "part": 0, "last": True, "load": 0.5, "devices": [], "held": []}
+    report = {**who, "resume": True, "part": 0, "last": True, "load": 0.5, "devices": [],
+              "held": []}
     t.check(b" 403 " in say(a, post("report", report), True), "not in allow")
     t.check(b" 200 " in say(b, post("report", report), True), "in allow")
-    question = {"id": 1, "side": "ap", "cp": a.ip, "ap": b.ip, "port": SERVICE, "one": True, "at": b.ip}
-    t.check(b'"map"' in say(b, post("decide", {**who, "questions": [question]}), True), "a question")
+    question = {"id": 1, "side": "ap", "cp": a.ip, "ap": b.ip, "port": SERVICE, "one": True,
+                "at": b.ip}
+    t.check(b'"map"' in say(b, post("decide", {**who, "questions": [question]}), True),
+            "a question")
     t.equal(held(c), 1, "granted")
-    t.check(b'"map"' in say(b, post("decide", {**who, "questions": [question]}), True), "the same once more")
+    t.check(b'"map"' in say(b, post("decide", {**who, "questions": [question]}), True),
+            "the same once more")
     t.equal(held(c), 1, "is the same grant")
-    t.check(b" 409 " in say(b, post("decide", {**who, "boot": "f" * 16, "questions": [question]}), True), "not known")
+    t.check(b" 409 " in say(b, post("decide", {**who, "boot": "f" * 16, "questions": [question]}),
+                            True), "not known")
     t.check(b" 200 " not in say(b, post("report", b"x" * (1 << 21))), "too large")
     for path in ("decide", "release", "confirm", "report", "nothing", "", "x" * 5000):
-        for body in (b"", b"{", b"[]", b"null", b"{}" * 50, b"[" * 100000, b"\xff" * 500, who, {**who, "ids": [0]},
-                     {**who, "ids": list(range(1, 2000))}, {**who, "ids": ["1"]}, {**who, "boot": "xyz"},
-                     {**who, "questions": [{**question, "id": -1}]}, {**who, "questions": [{**question, "port": 0}]},
-                     {**who, "questions": [{**question, "cp": "::1"}]}, {**who, "questions": [{**question, "x": 1}]},
-                     {**who, "questions": [question] * 65}, {**report, "load": "x"}, {**report, "load": -1}, {**report, "part": -1},
-                     {**report, "devices": [{}]}, {**report, "held": [question]}, {**report, "node": "n" * 64},
+        for body in (b"", b"{", b"[]", b"null", b"{}" * 50, b"[" * 100000, b"\xff" * 500, who,
+                     {**who, "ids": [0]},
+                     {**who, "ids": list(range(1, 2000))}, {**who, "ids": ["1"]},
+                     {**who, "boot": "xyz"},
+                     {**who, "questions": [{**question, "id": -1}]},
+                     {**who, "questions": [{**question, "port": 0}]},
+                     {**who, "questions": [{**question, "cp": "::1"}]},
+                     {**who, "questions": [{**question, "x": 1}]},
+                     {**who, "questions": [question] * 65}, {**report, "load": "x"},
+                     {**report, "load": -1}, {**report, "part": -1},
+                     {**report, "devices": [{}]}, {**report, "held": [question]},
+                     {**report, "node": "n" * 64},
                      {**report, "more": 1}):
-            t.check(b" 200 " not in say(b, post(path, body), True), f"{path} {body[:80] if body == bytes else body}")
+            t.check(b" 200 " not in say(b, post(path, body), True),
+                    f"{path} {body[:80] if body == bytes else body}")
     for _ in range(100):
         say(b, dice.randbytes(dice.randrange(1, 3000)))
     say(b, post("decide", b"{}", length=1 << 40))
@@ -289,7 +318,9 @@ def who_means_no_good(t):
 
 @case(timeout=90)
 def a_central_that_hangs(t):
-    """Somebody accepts, and says nothing, or nonsense, or a little at a time: nobody waits long for it."""
+    """A server that accepts, and answers nothing, or nonsense, or a little at a time: no request
+    waits long for it.
+    """
     lab = Lab(t, 3)
     a, b, c = lab.hosts
     with c.inside():
@@ -324,11 +355,12 @@ def a_central_that_hangs(t):
 
     script[:] = [None]
     threading.Thread(target=serve, daemon=True).start()
-    # It asks as fast as it is answered: thousands in a second.
+    # The client sends each question as soon as the last one is answered: thousands in a second.
     b.start(**serving(b, pma=under(b, c, **{"timeout": "200ms"}), pmsp={"rate": "0"}))
     client = pm.Client(a, b.ip)
     number = 0
-    for what in (None, "slow", http(b"{"), http(b'{"hold_ms":0}'), http(b"x" * (1 << 21)), http(b"", 1 << 40),
+    for what in (None, "slow", http(b"{"), http(b'{"hold_ms":0}'), http(b"x" * (1 << 21)),
+                 http(b"", 1 << 40),
                  b"garbage\r\n\r\n", b"HTTP/1.1 500 No\r\n\r\n", http(b'{"hold_ms":1000}')):
         script[:] = [what]
         failures = link(b, "failures")
@@ -336,7 +368,8 @@ def a_central_that_hangs(t):
             number += 1
             deny = client.ask(b.ip, SERVICE, number)
             t.check(deny, f"question {number} is answered: {what and what[:80]}")
-            t.equal((deny["op"], deny["cp_port"]), (pm.DENY, number), f"refused in good time: {what}")
+            t.equal((deny["op"], deny["cp_port"]), (pm.DENY, number),
+                    f"refused in good time: {what}")
     t.equal(b.device("rnic0")["promised"], 0, "what is promised")
     t.until(lambda: b.get("/v1/status")["pma"]["central"]["open"] == 0, 10, "open questions")
     ends.set()
@@ -345,33 +378,39 @@ def a_central_that_hangs(t):
 
 @case(timeout=60)
 def an_answer_leaves_from_where_it_was_asked(t):
-    """Also one that had to wait for the central agent."""
+    """Also an answer that had to wait for the central agent."""
     lab = Lab(t, 3)
     a, b, c = lab.hosts
     b.add_address("10.77.0.200")
     central_agent(lab, 2, IPERF)
     b.start(**serving(b, pma=under(b, c)))
     ready(t, c, b)
-    t.equal(pm.Client(a, "10.77.0.200").ask(b.ip, SERVICE, 1)["from"], "10.77.0.200", "source of the PMAccept")
+    t.equal(pm.Client(a, "10.77.0.200").ask(b.ip, SERVICE, 1)["from"], "10.77.0.200",
+            "source of the PMAccept")
     t.equal(pm.Client(a, b.ip).ask(b.ip, SERVICE, 2)["from"], b.ip, "source of the PMAccept")
-    t.equal(pm.Client(a, "10.77.0.200").ask(b.ip, 6000, 3)["from"], "10.77.0.200", "source of a PMDeny")
+    t.equal(pm.Client(a, "10.77.0.200").ask(b.ip, 6000, 3)["from"], "10.77.0.200",
+            "source of a PMDeny")
     t.equal(link(b, "asked"), 3, "questions to the central agent")
 
 
 @case(timeout=60)
 def an_asker_that_goes(t):
-    """A question that waits for the central agent when its connection ends: nothing is left of it."""
+    """The connection of a question that waits for the central agent ends: nothing is left of the
+    question.
+    """
     lab = Lab(t, 3)
     a, b, c = lab.hosts
     with c.inside():
-        server = socket.create_server((c.ip, PORT))  # which takes connections, and says nothing
+        server = socket.create_server((c.ip, PORT))  # accepts connections, and never answers
     a.start(**asking(a, pma=under(a, c, timeout="1s", **{"report-time": "1h"})))
     for number in range(1, 11):
         sock = socket.socket(socket.AF_UNIX)
         sock.connect(a.control)
         body = json.dumps({"ip": b.ip, "port": SERVICE, "cp_port": number}).encode()
-        sock.sendall(b"POST /v1/map HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-        t.until(lambda: a.device("rnic0")["promised"] > 0 or link(a, "skipped") > 0, 10, "the question to wait")
+        sock.sendall(b"POST /v1/map HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) +
+                     body)
+        t.until(lambda: a.device("rnic0")["promised"] > 0 or link(a, "skipped") > 0, 10,
+                "the question to wait")
         sock.close()
     t.until(lambda: a.device("rnic0")["promised"] == 0, 10, "what was promised to be given back")
     t.equal(a.get("/v1/status")["pma"]["central"]["open"], 0, "open questions")
@@ -387,7 +426,7 @@ def more_than_may_be_open(t):
     b.start(**serving(b, pma=under(b, c, **{"max-questions": "8"})))
     ready(t, c, b)
     client = pm.Client(a, b.ip)
-    for number in range(1, 151):  # as many answers as a socket holds
+    for number in range(1, 151):  # as many answers as a socket's buffer holds
         client.send(pm.REQ, b.ip, SERVICE, number, client.handle())
     heard = answers_to(client, 150)
     t.check(link(b, "full") > 0, "some were not asked")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The board that rsockd shares with processes: how ports stand, what is reserved without a word to it, and what it
-gives back, keeps and survives.
+"""The port table that rsockd shares with processes: the state of ports, what processes reserve
+without a message to rsockd, what is given back and kept, and what the table survives.
 """
 import os
 import select
@@ -19,23 +19,26 @@ AHEAD = 4  # mapper/rsockd/session/port_bookings.c
 
 
 def rnics(host, **second):
-    return [{"name": "rnic0", "addresses": [host.ip]}, {"name": "rnic1", "addresses": [SECOND], **second}]
+    return [{"name": "rnic0", "addresses": [host.ip]},
+            {"name": "rnic1", "addresses": [SECOND], **second}]
 
 
 def one(t, **config):
     """A host with two ports, and rsockd."""
     host = Lab(t, 1).hosts[0]
     host.add_address(SECOND)
-    return host.start(**{"rnics": rnics(host), "services": [{"name": "any", "ports": ["1-65535"]}], "rules": EVERYTHING,
+    return host.start(**{"rnics": rnics(host), "services": [{"name": "any", "ports": ["1-65535"]}],
+                         "rules": EVERYTHING,
                          **config})
 
 
 class User:
-    """bin/net_port_table_user."""
+    """bin/net_port_table_user (port_table_user.c)."""
 
     def __init__(self, host, uid=None, ready="ready"):
         program = host.lab.reachable(os.path.join(host.t.bin, "net_port_table_user"))
-        self.proc = host.run([program, host.local], user=uid, name="board_user", stdin="pipe", stdout="pipe")
+        self.proc = host.run([program, host.local], user=uid, name="board_user", stdin="pipe",
+                             stdout="pipe")
         self.hear(ready)
 
     def hear(self, wanted=None):
@@ -92,11 +95,13 @@ def given_to_who_is_able(t):
         os.close(fds[0])
     t.equal([number for _inode, number in port_tables], [1, 2, 1], "numbers")
     t.check(port_tables[0][0] == port_tables[1][0] != port_tables[2][0], f"one for each user: {port_tables}")
-    able[0].say(local.HELLO, flags=local.ABLE)  # it says so again when it has statistics
-    able[0].say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2, family=socket.AF_INET, cookie=77)
+    able[0].say(local.HELLO, flags=local.ABLE)  # a process says so again when it has statistics
+    able[0].say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2,
+                family=socket.AF_INET, cookie=77)
     message, fds = able[0].hear(port_tables=True)
     t.equal((message["type"], fds), (local.ANSWER, []), "once is enough")
-    plain.say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2, family=socket.AF_INET, cookie=77)
+    plain.say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2,
+              family=socket.AF_INET, cookie=77)
     t.equal(plain.hear(port_tables=True)[0]["type"], local.ANSWER, "who is not able has none")
     t.equal(host.figure("port_tables"), 2, "port_tables")
     for client in able:
@@ -108,7 +113,7 @@ def given_to_who_is_able(t):
 
 @case(timeout=60)
 def of_another_build(t):
-    """Who has another protocol is sent away, as ever."""
+    """A process with another protocol version is sent away, as always."""
     host = one(t)
     client = local.Client(host.local)
     client.socket.send(local.pack(local.HELLO, magic=local.MAGIC - (1 << 56), flags=local.ABLE))
@@ -120,7 +125,8 @@ def of_another_build(t):
 def how_ports_stand(t):
     host = one(t)
     user = User(host)
-    t.equal((user.state(host.ip), user.state(SECOND), user.state(THIRD)), ("up", "up", "unlisted"), "at first")
+    t.equal((user.state(host.ip), user.state(SECOND), user.state(THIRD)), ("up", "up", "unlisted"),
+            "at first")
     for name, address in (("rnic1", SECOND), ("rnic0", host.ip)):
         host.post("/v1/drain", {"device": name})
         t.equal(user.state(address), "drained", "at once")
@@ -134,14 +140,17 @@ def how_ports_stand(t):
     host.write_config(rnics=rnics(host, role="spare"), rules=EVERYTHING)
     host.post("/v1/reload", {})
     t.equal(user.state(SECOND), "up spare", "by another configuration")
-    host.write_config(rnics=[*rnics(host)[:1], {"name": "rnic2", "addresses": [THIRD]}], rules=EVERYTHING)
+    host.write_config(rnics=[*rnics(host)[:1], {"name": "rnic2", "addresses": [THIRD]}],
+                      rules=EVERYTHING)
     host.post("/v1/reload", {})
-    t.until(lambda: (user.state(SECOND), user.state(THIRD)) == ("unlisted", "down"), 10, "the new list")
+    t.until(lambda: (user.state(SECOND), user.state(THIRD)) == ("unlisted", "down"), 10,
+            "the new list")
 
 
 @case(timeout=90)
 def reserved_without_a_word(t):
-    """What is taken is booked; more than is booked nobody takes; some more are booked soon."""
+    """What is reserved is booked; no process gets more than is booked; soon some more are booked.
+    """
     host = one(t)
     a, b = User(host, ALICE), User(host, ALICE)
     t.equal(rails(host), (0, AHEAD), "ahead")
@@ -156,17 +165,21 @@ def reserved_without_a_word(t):
     t.until(lambda: rails(host)[0] == 2, 10, "what the dead one had to be given back")
     t.equal(b.ask("give", host.ip, 3), "2 Numerical result out of range", "no more than it has")
     t.equal(b.take(host.ip, 20)[1], "full", "a good many")
-    t.until(lambda: b.take(host.ip, 20) and rails(host)[0] > 3 * AHEAD, 20, "more and more to be booked")
+    t.until(lambda: b.take(host.ip, 20) and rails(host)[0] > 3 * AHEAD, 20,
+            "more and more to be booked")
     b.ask("give", host.ip, rails(host)[0])
-    t.until(lambda: rails(host)[0] == 0 and AHEAD <= rails(host)[1] <= 2 * AHEAD, 10, "what is not needed to be booked no more")
+    t.until(lambda: rails(host)[0] == 0 and AHEAD <= rails(host)[1] <= 2 * AHEAD, 10,
+            "what is not needed to be booked no more")
     t.equal(host.figure("port_tables_left_total"), 1, "given back for a dead one")
 
 
 @case(timeout=90)
 def no_more_than_there_are(t):
-    """Of a small RNIC, of a user, of a port that takes none."""
-    host = one(t, rnics=[{"name": "rnic0", "addresses": ["10.77.0.1"], "sessions": 3, "memory-maps": 100},
-                         {"name": "rnic1", "addresses": [SECOND]}], rails={"per-user": 6, "memory-maps": 7})
+    """Limits of a small RNIC, of a user, and of a port that takes none."""
+    host = one(t, rnics=[{"name": "rnic0", "addresses": ["10.77.0.1"], "sessions": 3,
+                          "memory-maps": 100},
+                         {"name": "rnic1", "addresses": [SECOND]}],
+               rails={"per-user": 6, "memory-maps": 7})
     a, b = User(host, ALICE), User(host, BOB)
     taken = {a: 0, b: 0}
     def all_taken(address, want):
@@ -184,13 +197,16 @@ def no_more_than_there_are(t):
         t.equal((a.take(SECOND)[0], rails(host, "rnic1")), (0, (12, 12)), "no more")
     host.post("/v1/drain", {"device": "rnic1"})
     b.ask("give", SECOND, 6)
-    t.until(lambda: rails(host, "rnic1") == (6, 6), 10, "nothing to be booked ahead where none may be taken")
+    t.until(lambda: rails(host, "rnic1") == (6, 6), 10,
+            "nothing to be booked ahead where none may be taken")
     t.equal(b.take(SECOND), (0, "full"), "of a port that takes none")
 
 
 @case(timeout=90)
 def killed_again_and_again(t):
-    """Each of many holds some when it dies; nothing is lost, and numbers come again."""
+    """Each of many processes has reserved some when it dies; none is lost, and numbers are used
+    again.
+    """
     host = one(t)
     stays = User(host, ALICE)
     stays.take(host.ip, 1)
@@ -225,7 +241,9 @@ def more_processes_than_a_board_has_room_for(t):
 
 @case(timeout=120)
 def one_who_spoils_it(t):
-    """rsockd goes on; nobody but that user is harmed, nothing is booked without end, and it comes right again."""
+    """rsockd survives; only that user is affected, bookings stay bounded, and the user gets a new
+    table.
+    """
     host = one(t, rails={"per-user": 20})
     bad, good = User(host, ALICE), User(host, BOB)
     good.take(host.ip, 2)
@@ -235,24 +253,28 @@ def one_who_spoils_it(t):
     t.check(2 <= reserved <= booked <= 20 + 2 + AHEAD, f"booked: {booked}, reserved: {reserved}")
     t.equal(good.take(host.ip, 1), (1, "done"), "the other user")
     again = User(host, ALICE)
-    t.equal((again.ask("number"), again.take(SECOND, 1)), ("1", (1, "done")), "who comes anew has another one")
+    t.equal((again.ask("number"), again.take(SECOND, 1)), ("1", (1, "done")),
+            "who comes anew has another one")
     bad.kill()
-    t.until(lambda: host.figure("port_tables") == 2 and rails(host) == (3, 3 + 2 * AHEAD), 20, "what it had to be given back")
+    t.until(lambda: host.figure("port_tables") == 2 and rails(host) == (3, 3 + 2 * AHEAD), 20,
+            "what it had to be given back")
     t.equal(host.get("/v1/status")["pid"], host.daemon.pid, "the daemon")
 
 
 @case(timeout=240)
 def one_who_spoils_all_he_gets(t):
-    """There is an end of it, and others have theirs."""
+    """The number of tables of a user is bounded, and others have theirs."""
     host = one(t)
     bad = []
     for number in range(8):
         bad.append(User(host, ALICE))
         bad[-1].ask("spoil", 3000)
-        t.until(lambda number=number: host.figure("port_tables_spoiled_total") == number + 1, 20, "it to be seen")
+        t.until(lambda number=number: host.figure("port_tables_spoiled_total") == number + 1, 20,
+                "it to be seen")
     ninth = local.Client(host.local, ALICE)
     ninth.say(local.HELLO, flags=local.ABLE)
-    ninth.say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2, family=socket.AF_INET, cookie=77)
+    ninth.say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2,
+              family=socket.AF_INET, cookie=77)
     t.equal(ninth.hear(port_tables=True)[0]["type"], local.ANSWER, "a ninth board")
     t.equal(User(host, BOB).take(host.ip, 1), (1, "done"), "the other user")
     ninth.close()
@@ -260,8 +282,10 @@ def one_who_spoils_all_he_gets(t):
 
 @case(timeout=90)
 def one_who_keeps_it_busy(t):
-    """For a while: nobody has written what he may not, so nothing is spoiled; and what had to wait comes right. That a
-    record is found busy each time is rare even so: what it comes to then is unit_port_tables'."""
+    """For a while a record is always locked. All values are valid, so no table is given up, and
+    what had to wait is done in the end. Even so a record is rarely found busy each time; that case
+    is tested by unit_port_tables.
+    """
     host = one(t)
     good, *busy = [User(host, ALICE) for _ in range(3)]
     dead = [User(host, ALICE) for _ in range(4)]
@@ -278,14 +302,16 @@ def one_who_keeps_it_busy(t):
     t.until(lambda: host.figure("port_tables_left_total") == 4, 10, "what the dead had to be given back")
     t.equal((host.figure("port_tables_spoiled_total"), host.figure("port_tables")), (0, 1), "spoiled, port_tables")
     good.ask("give", host.ip, 10)
-    t.until(lambda: rails(host)[0] == 0 and AHEAD <= rails(host)[1] <= 2 * AHEAD, 10, "all to be given back")
-    t.until(lambda: User(host, ALICE).ask("number") in numbers, 20, "their numbers to be given again")
+    t.until(lambda: rails(host)[0] == 0 and AHEAD <= rails(host)[1] <= 2 * AHEAD, 10,
+            "all to be given back")
+    t.until(lambda: User(host, ALICE).ask("number") in numbers, 20,
+            "their numbers to be given again")
     t.equal(host.figure("port_tables"), 1, "port_tables")
 
 
 @case(timeout=60)
 def with_another_rsockd(t):
-    """It is killed; the next one knows nothing of its port_tables, and makes new ones."""
+    """rsockd is killed; the next one does not know the old tables, and makes new ones."""
     host = one(t)
     user = User(host)
     user.take(host.ip, 2)

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""rsockd's part of rails between hosts: who accepts them is where a connection is mapped to, who comes to one is let in
-as granted and not otherwise, and what is held for a stream is given back with it.
+"""rsockd's part of rails between hosts: a connection is mapped to the port where the peer's process
+accepts rails, a process is admitted there only as granted, and what is held for a stream is
+released with it.
 """
 import os
 import socket
@@ -40,7 +41,7 @@ def guest(host, uid, rail, able=False):
 
 
 class Connection:
-    """A TCP connection between two hosts, of one user at each end, and the one who listens."""
+    """A TCP connection between two hosts, with one user at each end, and its listener."""
 
     def __init__(self, a, b, connecting=BOB, accepting=ALICE, port=PORT):
         with b.inside(), local.as_user(accepting):
@@ -52,8 +53,10 @@ class Connection:
 
     def listening(self):
         ip, port = self.listener.getsockname()
-        return {"netns": local.option64(self.listener, local.SO_NETNS_COOKIE), "local": socket.inet_aton(ip),
-                "local_port": port, "family": socket.AF_INET, "cookie": local.option64(self.listener, local.SO_COOKIE),
+        return {"netns": local.option64(self.listener, local.SO_NETNS_COOKIE),
+                "local": socket.inet_aton(ip),
+                "local_port": port, "family": socket.AF_INET,
+                "cookie": local.option64(self.listener, local.SO_COOKIE),
                 "fd": self.listener.fileno()}
 
 
@@ -71,13 +74,13 @@ def sought(t, client, sock, connecting, want, what="SEEK"):
 
 
 def mapped(t, a, b, c, server, client):
-    """Both seek; the answer of the connecting end."""
+    """Both ends ask; returns the answer to the connecting end."""
     sought(t, server, c.far, False, "remote", "the accepting end")
     return sought(t, client, c.near, True, "mapped", "the connecting end")
 
 
 def link(t, client, sock, handle, **more):
-    """What a process says of a stream, and the answer; None: there is none."""
+    """Sends a LINK message for a stream. The caller reads the answer, if there is one."""
     client.say(local.LINK, **{**local.name_of(sock), "link": handle, **more})
 
 
@@ -91,8 +94,9 @@ def held(host, sessions, promised=0):
 
 
 def silent(t, client):
-    """Whatever it says next has an answer, so that it had none for what it said before."""
-    client.say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2, family=socket.AF_INET, cookie=77)
+    """Checks that no answer is under way: the next answer must be that of another question."""
+    client.say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2,
+               family=socket.AF_INET, cookie=77)
     message, _fds = client.hear()
     t.equal(message and message["cookie"], 77, "an answer that should not have come")
 
@@ -103,7 +107,8 @@ def from_the_question_to_the_end(t):
     c = Connection(a, b)
     server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
     said = mapped(t, a, b, c, server, client)
-    t.equal((said["ip"], said["port"], said["ipv"], said["from_ip"]), (pm.packed(b.ip), RAIL_B, 4, pm.packed(a.ip)),
+    t.equal((said["ip"], said["port"], said["ipv"], said["from_ip"]),
+            (pm.packed(b.ip), RAIL_B, 4, pm.packed(a.ip)),
             "where to, and where from")
     t.check(said["link"], "the mapping has a name")
     t.check(held(a, 1, 1) and held(b, 1, 1), "promised at both ends")
@@ -127,7 +132,9 @@ def from_the_question_to_the_end(t):
 
 @case(timeout=60)
 def a_process_that_accepts_when_it_is_asked(t):
-    """Neither end has a port before there is something to accept; nobody is sent to a port where nobody is."""
+    """Neither end has a port before there is something to accept; no client is sent to a port at
+    which no process listens.
+    """
     a, b = hosts(t)
     c = Connection(a, b)
     server, client = guest(b, ALICE, 0, able=True), guest(a, BOB, 0, able=True)
@@ -143,7 +150,7 @@ def a_process_that_accepts_when_it_is_asked(t):
     t.equal((reason, said["port"]), ("mapped", RAIL_B), "the answer")
     t.check(held(a, 1, 1) and held(b, 1, 1), "promised at both ends")
     t.equal(b.get("/v1/status")["ports"], 0, "listen ports that were made")
-    # The end is there already, and its port is not.
+    # Now the accepting end has asked already, but its port does not exist yet.
     c.listener.close()
     c = Connection(a, b)
     server = guest(b, ALICE, 0, able=True)
@@ -179,14 +186,17 @@ def the_accepting_end_comes_late(t):
     sought(t, server, c.far, False, "remote")
     reason, said = answer(t, client, "SEEK")
     t.equal((reason, said["port"]), ("mapped", RAIL_B), "the answer")
-    t.equal((b.figure("policy_came_total"), b.counts()["accepts"], a.counts("client")["mapped"]), (1, 1, 1), "once")
+    t.equal((b.figure("policy_came_total"), b.counts()["accepts"], a.counts("client")["mapped"]),
+            (1, 1, 1), "once")
     link(t, server, c.far, said["link"], **at(b, RAIL_B))
     t.equal(answer(t, server, "LINK")[0], "mapped", "let in")
 
 
 @case(timeout=60)
 def who_accepted_listens_no_more(t):
-    """As for FTP's data: the connection is there, and its end is waited for all the same."""
+    """As for FTP's data connections: the connection exists, and its end is waited for though the
+    listener is closed.
+    """
     a, b = hosts(t)
     c = Connection(a, b)
     c.listener.close()
@@ -196,7 +206,8 @@ def who_accepted_listens_no_more(t):
     t.until(lambda: b.figure("policy_waited_total") == 1, 10, "the PMReq to wait")
     sought(t, server, c.far, False, "remote")
     reason, said = answer(t, client, "SEEK")
-    t.equal((reason, said["port"], b.get("/v1/status")["ports"]), ("mapped", RAIL_B, 0), "the answer")
+    t.equal((reason, said["port"], b.get("/v1/status")["ports"]), ("mapped", RAIL_B, 0),
+            "the answer")
 
 
 @case(timeout=60)
@@ -208,14 +219,16 @@ def the_accepting_end_does_not_come(t):
     t.until(lambda: b.figure("listeners") == 1, 10, "the listener")
     sought(t, client, c.near, True, "peer-policy")
     t.equal((b.counts()["denies"], b.get("/v1/status")["open"]), (1, 0), "denied, and forgotten")
-    # It asks again, and nothing is remembered of the refusal.
+    # It asks again: the refusal is not remembered.
     sought(t, server, c.far, False, "remote")
     t.equal(sought(t, client, c.near, True, "mapped")["port"], RAIL_B, "the second time")
 
 
 @case(timeout=60)
 def a_connection_that_is_not_there(t):
-    """Whoever names a port of his own, as a stock PM client does, need not wait for a process."""
+    """A peer that names another port of its own, as a stock PM client does, does not wait for a
+    process.
+    """
     a, b = hosts(t, of_b={"pmsp": {"ask-time": "20s"}})
     c = Connection(a, b)
     server = guest(b, ALICE, RAIL_B)
@@ -228,14 +241,17 @@ def a_connection_that_is_not_there(t):
 
 @case(timeout=60)
 def nobody_accepts_rails(t):
-    """As ever: a port is made, and nothing is held for a process that makes no use of it."""
+    """Neither process accepts rails: a port is made as without them, and nothing is held for a
+    process that cannot use it.
+    """
     a, b = hosts(t)
     c = Connection(a, b)
     server, client = guest(b, ALICE, 0), guest(a, BOB, 0)
     server.say(local.LISTEN, **c.listening())
     said = mapped(t, a, b, c, server, client)
     t.check(said["port"] not in (0, RAIL_B), said)
-    t.equal((b.get("/v1/status")["ports"], b.figure("policy_waited_total")), (1, 0), "ports made, PMReq that waited")
+    t.equal((b.get("/v1/status")["ports"], b.figure("policy_waited_total")), (1, 0),
+            "ports made, PMReq that waited")
     t.check(held(a, 0), "given back at once")
     link(t, client, c.near, said["link"], flags=local.CONNECTING)
     t.equal(answer(t, client, "LINK")[0], "not-holder", "of what is not held")
@@ -280,7 +296,9 @@ def links_that_nobody_announced(t):
 
 @case(timeout=60)
 def others_who_claim_a_link(t):
-    """Another user's process gets in by nothing that it knows, and takes nothing from who may."""
+    """Another user's process gains nothing by what it knows, and takes nothing from the processes
+    that hold the link.
+    """
     a, b = hosts(t)
     c = Connection(a, b)
     server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
@@ -296,7 +314,8 @@ def others_who_claim_a_link(t):
         guest_.say(local.RDMA, port=0)
         silent(t, guest_)
         guest_.close()
-    t.until(lambda: a.figure("processes") == 1 and b.figure("processes") == 1, 10, "them to be gone")
+    t.until(lambda: a.figure("processes") == 1 and b.figure("processes") == 1, 10,
+            "them to be gone")
     t.check(held(a, 1, 1) and held(b, 1, 1), "what was promised is as it was")
     link(t, server, c.far, said["link"], **at(b, RAIL_B))
     t.equal(answer(t, server, "LINK")[0], "mapped", "who may")
@@ -307,7 +326,9 @@ def others_who_claim_a_link(t):
 
 @case(timeout=60)
 def a_port_that_is_not_its_own(t):
-    """A process that names a port made for a service: that one is not given away with what it was granted."""
+    """A process names a port that was made for a service: that port is not released with the
+    process's grant.
+    """
     a, b = hosts(t, of_b={"services": [{"name": "it", "ports": ["6000", str(PORT)]}]})
     made = a.map(b, 6000, cp_port=5)["rdma"]["port"]
     c = Connection(a, b, accepting=MALLORY)
@@ -341,7 +362,9 @@ def what_nobody_makes_use_of(t):
 
 @case(timeout=60)
 def a_process_asks_for_many(t):
-    """It is promised no more at once than it can make use of in time; each that is used, or given back, makes room for the next."""
+    """A process is promised no more at once than it can use in time; each promise that is used, or
+    given back, makes room for the next.
+    """
     a, b = hosts(t)
     first = Connection(a, b)
     pairs = [(first.near, first.far)]
@@ -355,7 +378,8 @@ def a_process_asks_for_many(t):
     for _near, far in pairs:
         server.seek(far, False)
         t.equal(answer(t, server, "the accepting end")[0], "remote", "the accepting end")
-    for near, _far in pairs + pairs[AT_ONCE:]:  # who waits for a turn and asks again has one turn
+    # a process that waits for its turn and asks again has one turn
+    for near, _far in pairs + pairs[AT_ONCE:]:
         client.seek(near, True)
     promised = [answer(t, client, "a connecting end") for _ in range(AT_ONCE)]
     t.equal({reason for reason, _message in promised}, {"mapped"}, "what was answered")
@@ -364,7 +388,8 @@ def a_process_asks_for_many(t):
     of = {near.fileno(): near for near, _far in pairs}
     for number, (_reason, message) in enumerate(promised[:20]):
         if number % 2:
-            link(t, client, of[message["fd"]], message["link"], flags=local.CONNECTING, from_ip=pm.packed(a.ip))
+            link(t, client, of[message["fd"]], message["link"], flags=local.CONNECTING,
+                 from_ip=pm.packed(a.ip))
         else:
             client.say(local.UNLINK, link=message["link"])
         promised.append(answer(t, client, "the next"))
@@ -373,7 +398,8 @@ def a_process_asks_for_many(t):
         client.say(local.UNLINK, link=message["link"])
     promised += [answer(t, client, "one of the last") for _ in range(len(pairs) - len(promised))]
     silent(t, client)
-    t.equal((len({message["cookie"] for _reason, message in promised}), {reason for reason, _message in promised}),
+    t.equal((len({message["cookie"] for _reason, message in promised}),
+             {reason for reason, _message in promised}),
             (len(pairs), {"mapped"}), "each was answered once")
     client.close()
     t.until(lambda: held(a, 0), 10, "what was left to be given back")
@@ -381,8 +407,9 @@ def a_process_asks_for_many(t):
 
 @case(timeout=60)
 def another_daemon_is_told_again(t):
-    """Streams that are in use go on under a new rsockd, as far as its rules and limits allow."""
-    a, b = hosts(t, of_b={"services": [{"name": "it", "ports": [str(PORT)], "limits": {"sessions": "1"}}]})
+    """Streams in use go on under a new rsockd, as far as its rules and limits allow."""
+    a, b = hosts(t, of_b={"services": [{"name": "it", "ports": [str(PORT)],
+                                        "limits": {"sessions": "1"}}]})
     c = Connection(a, b)
     server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
     said = mapped(t, a, b, c, server, client)
@@ -398,10 +425,12 @@ def another_daemon_is_told_again(t):
     for _ in range(2):
         link(t, server, c.far, said["link"], flags=local.AGAIN, **at(b, RAIL_B))
         t.equal(answer(t, server, "LINK")[0], "mapped", "in use already")
-        link(t, client, c.near, said["link"], flags=local.AGAIN | local.CONNECTING, from_ip=pm.packed(a.ip))
+        link(t, client, c.near, said["link"], flags=local.AGAIN | local.CONNECTING,
+             from_ip=pm.packed(a.ip))
         silent(t, client)
     t.check(held(a, 1) and held(b, 1), "in use at both ends, once")
-    t.equal((a.figure("local_links_again_total"), b.figure("local_links_again_total")), (1, 1), "told again")
+    t.equal((a.figure("local_links_again_total"), b.figure("local_links_again_total")), (1, 1),
+            "told again")
     with a.inside(), local.as_user(BOB):
         d = socket.create_connection((b.ip, PORT))
     with local.as_user(ALICE):
@@ -411,7 +440,8 @@ def another_daemon_is_told_again(t):
     server.say(local.UNLINK, link=said["link"])
     silent(t, server)
     t.check(held(b, 0), "given back")
-    link(t, server, far, said["link"] ^ 1, flags=local.AGAIN, **{**at(b, RAIL_B), "ip": pm.packed("10.77.0.9")})
+    link(t, server, far, said["link"] ^ 1, flags=local.AGAIN,
+         **{**at(b, RAIL_B), "ip": pm.packed("10.77.0.9")})
     t.equal(answer(t, server, "LINK")[0], "no-rnic", "on what is no device of ours")
     link(t, server, far, said["link"] ^ 1, flags=local.AGAIN, **at(b, RAIL_B))
     t.equal(answer(t, server, "LINK")[0], "mapped", "nothing is left of that")
@@ -420,7 +450,9 @@ def another_daemon_is_told_again(t):
 
 @case(timeout=60)
 def a_silent_host_is_asked_again(t):
-    """Nobody is there at first: connections that ask again find who comes later, soon."""
+    """The other host has no rsockd at first: connections that ask again soon find the one that
+    starts later.
+    """
     a, b = Lab(t, 2).hosts
     a.start(**asking(a, client={"rto-first": "20ms", "max-sends": "3"}))
     c = Connection(a, b)
@@ -451,7 +483,8 @@ def a_killed_process_leaves_nothing(t):
         for number in range(3):
             client.seek(c.near, True)
             message, _fds = client.hear()
-            client.say(local.LINK, **local.name_of(c.near), link=message["link"], flags=local.CONNECTING)
+            client.say(local.LINK, **local.name_of(c.near), link=message["link"],
+                       flags=local.CONNECTING)
         os.kill(os.getpid(), 9)
     os.waitpid(child, 0)
     t.until(lambda: a.figure("processes") == 0, 10, "it to be gone")
@@ -462,16 +495,17 @@ def a_killed_process_leaves_nothing(t):
 # ---- devices ----
 
 class Tree:
-    """What a host's rsockd sees as /sys: RDMA devices that this kernel does not have."""
+    """A simulated /sys for a host's rsockd, with RDMA devices that this kernel does not have."""
 
     def __init__(self, t):
         self.t, self.root = t, t.path("sys")
         os.makedirs(f"{self.root}/class/infiniband")
         netlab.UNDER[:] = ["unshare", "-m", "--propagation", "private", "sh", "-c",
-                           f"""mount -t tmpfs none /sys && cp -a {self.root}/. /sys && exec "$@" """, "sh"]
+                           f"""mount -t tmpfs none /sys && cp -a {self.root}/. /sys && """
+                           """exec "$@" """, "sh"]
 
     def put(self, host, path, text):
-        """Before it is started, or in its own /sys."""
+        """Adds a device, before rsockd is started or in rsockd's own /sys."""
         root = f"/proc/{host.daemon.pid}/root/sys" if host.daemon else self.root
         os.makedirs(os.path.dirname(f"{root}/{path}"), exist_ok=True)
         with open(f"{root}/{path}", "w") as file:
@@ -480,7 +514,8 @@ class Tree:
 
     def add(self, host, bus, name, link, rate="25 Gb/sec (1X EDR)"):
         at = f"devices/{bus}/infiniband/{name}"
-        for path, text in (("node_desc", name), ("ports/1/state", "4: ACTIVE"), ("ports/1/rate", rate),
+        for path, text in (("node_desc", name), ("ports/1/state", "4: ACTIVE"),
+                           ("ports/1/rate", rate),
                            ("ports/1/gid_attrs/ndevs/0", link)):
             root = self.put(host, f"{at}/{path}", text)
         os.symlink(f"../../{at}", f"{root}/class/infiniband/{name}")
@@ -491,7 +526,9 @@ REAL, SOFT = "pci0000:00/0000:00:02.0", "virtual"
 
 @case(timeout=60)
 def software_devices(t):
-    """Declined on either side unless they are wanted, and said so everywhere."""
+    """Software devices are declined on either side unless they are configured, and every tool says
+    so.
+    """
     tree = Tree(t)
     a, b = Lab(t, 2).hosts
     tree.add(a, SOFT, "rxe0", "lan")
@@ -502,11 +539,12 @@ def software_devices(t):
     t.equal(a.figure('device_soft{device="rnic0",node="host1"}'), 1, "and in the figures")
     t.equal(a.map(b, PORT)["verdict"], "soft-rnic", "the connecting side's verdict")
     explained = a.post("/v1/explain", {"ip": b.ip, "port": PORT})
-    t.check(explained["verdict"] == "soft-rnic" and "software device" in str(explained["steps"]), explained)
+    t.check(explained["verdict"] == "soft-rnic" and "software device" in str(explained["steps"]),
+            explained)
     sought(t, guest(a, BOB, RAIL_A), c.near, True, "soft-rnic")
     t.equal(a.figure('policy_verdicts_total{verdict="soft-rnic"}'), 2, "counted")
     t.equal(b.counts()["requests"], 0, "PMReq")
-    # Wanted: from the next question on. The other host has one of the same kind.
+    # Configured now: used from the next question on. The other host has one of the same kind.
     a.write_config(**asking(a), **{"soft-rdma": "use"})
     a.post("/v1/reload", {})
     t.equal(a.map(b, PORT, cp_port=1)["outcome"], "refused", "by the accepting side")
@@ -514,7 +552,8 @@ def software_devices(t):
     tree.add(b, REAL, "mlx5_0", "lan")
     b.post("/v1/reload", {})
     t.check(not b.device("rnic0")["soft"], "a real one goes before it")
-    t.equal(a.map(b, PORT, cp_port=2)["outcome"], "mapped", "by the real one there, by software here")
+    t.equal(a.map(b, PORT, cp_port=2)["outcome"], "mapped",
+            "by the real one there, by software here")
     a.write_config(**asking(a))
     a.post("/v1/reload", {})
     t.equal(a.map(b, PORT)["verdict"], "soft-rnic", "as before")
@@ -546,7 +585,7 @@ def devices_that_nobody_has_named(t):
     t.until(lambda: names() == ["mlx5_0"], 20, "it to be back")
     device = a.device("mlx5_0")
     t.equal((device["state"], device["sessions"]), ("draining", 1), "as it was left")
-    # Another one comes, with a link of its own.
+    # A further device appears, with a link of its own.
     tree.add(a, SOFT, "rxe1", "rn0")
     ip("-n", a.ns, "link", "add", "rn0", "type", "veth", "peer", "name", "far0")
     for name in ("rn0", "far0"):
@@ -554,13 +593,13 @@ def devices_that_nobody_has_named(t):
     ip("-n", a.ns, "address", "add", "10.78.0.1/24", "dev", "rn0")
     t.until(lambda: names() == ["mlx5_0", "rxe1"], 20, "the other one to be there")
     t.check(a.device("rxe1")["soft"], "of software")
-    # Its GID is there only a while after its address.
+    # Its GID appears only some time after its address.
     tree.add(a, REAL, "mlx5_1", "rn0")
     ip("-n", a.ns, "address", "add", "10.78.0.2/24", "dev", "rn0")
     t.until(lambda: names() == ["mlx5_0", "mlx5_1"], 20, "the real one to have the addresses")
     client.close()
     t.until(lambda: a.device("mlx5_0")["sessions"] == 0, 10, "the session to be over")
-    # What is in the file goes before.
+    # What the configuration file says takes precedence.
     a.write_config(**asking(a))
     a.post("/v1/reload", {})
     t.equal(names(), ["rnic0"], "what is named")

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""rsockd between hosts: the protocol as others speak it, bad networks, daemons that die, floods, what it may and may not.
+"""rsockd between hosts: the protocol as other implementations speak it, bad networks, daemons that
+die, floods, rights.
 """
 import json
 import os
@@ -18,9 +19,13 @@ EVERYTHING = [{"name": "everything"}]
 
 
 def serving(host, **more):
-    """A configuration: one RNIC on the host's own address, one service with a listen port of its own."""
-    return {"rnics": [{"name": "rnic0", "addresses": [host.ip, host.ip6], "bandwidth": "25Gbit", "sessions": 100000}],
-            "services": [{"name": "iperf", "ports": [str(SERVICE)], "rdma-port": str(FIXED), "pm-time": "3s"},
+    """A configuration: one RNIC on the host's own address, one service with a listen port of its
+    own.
+    """
+    return {"rnics": [{"name": "rnic0", "addresses": [host.ip, host.ip6], "bandwidth": "25Gbit",
+                       "sessions": 100000}],
+            "services": [{"name": "iperf", "ports": [str(SERVICE)], "rdma-port": str(FIXED),
+                          "pm-time": "3s"},
                          {"name": "made", "ports": ["6000-6010"], "pm-time": "2s"}],
             "rules": EVERYTHING, **more}
 
@@ -38,8 +43,9 @@ def pair(t, **more):
 
 
 def released(t, host, seconds=20):
-    """What was promised is given back, when nobody came."""
-    t.until(lambda: host.get("/v1/status")["open"] == 0 and host.device("rnic0")["promised"] == 0, seconds,
+    """Waits until what was promised is released because no connection came."""
+    t.until(lambda: host.get("/v1/status")["open"] == 0 and host.device("rnic0")["promised"] == 0,
+            seconds,
             "all mappings to be released")
     t.equal(host.get("/v1/status")["ports"], 0, "listen ports that are still there")
 
@@ -68,8 +74,10 @@ def remembered_for_pm_time(t):
     a, b = pair(t)
     t.equal(a.map(b, SERVICE)["outcome"], "mapped", "the first")
     t.equal(a.map(b, SERVICE)["outcome"], "mapped", "the second")
-    t.equal((b.counts()["requests"], a.counts("client")["cached"]), (1, 1), "PMReq, answers from memory")
-    t.until(lambda: a.map(b, SERVICE)["outcome"] == "mapped" and b.counts()["requests"] == 2, 20, "PmTime to be over")
+    t.equal((b.counts()["requests"], a.counts("client")["cached"]), (1, 1),
+            "PMReq, answers from memory")
+    t.until(lambda: a.map(b, SERVICE)["outcome"] == "mapped" and b.counts()["requests"] == 2, 20,
+            "PmTime to be over")
     t.equal(a.map(b, SERVICE, cp_port=40000)["outcome"], "mapped", "for one connection")
     t.equal(a.map(b, SERVICE, cp_port=40000)["outcome"], "mapped", "for one connection, once more")
     t.equal(b.counts()["requests"], 4, "a connection is never answered from memory")
@@ -144,7 +152,8 @@ def a_bad_network(t):
         thread.join()
     t.equal(outcomes, ["mapped"] * 100, "outcomes")
     faults = lab.make_wire()
-    t.check(faults["lose"] > 20 and faults["twice"] > 20 and faults["late"] > 20, f"the wire did {faults}")
+    t.check(faults["lose"] > 20 and faults["twice"] > 20 and faults["late"] > 20,
+            f"the wire did {faults}")
     t.check(a.counts("client")["repeats"] > 0, "nothing had to be sent again")
     released(t, b)
 
@@ -154,18 +163,23 @@ def as_iwpmd_speaks_it(t):
     a, b = Lab(t, 2).hosts
     b.start(**serving(b))
     client = pm.Client(a, b.ip)
-    # 64 bytes, the link's source in the mapped fields; the same request again before it is acknowledged.
+    # 64 bytes, the link's source in the mapped fields; the same request again before it is
+    # acknowledged.
     accept = client.ask(b.ip, SERVICE, 33000, mapped=a.ip, mapped_port=33001)
-    t.equal({key: accept[key] for key in ("version", "op", "ipv", "spare", "ap", "ap_port", "cp", "cp_port", "bytes")},
-            {"version": 0, "op": pm.ACCEPT, "ipv": 4, "spare": 0, "ap": b.ip, "ap_port": FIXED, "cp": a.ip,
+    t.equal({key: accept[key] for key in ("version", "op", "ipv", "spare", "ap", "ap_port", "cp",
+                                          "cp_port", "bytes")},
+            {"version": 0, "op": pm.ACCEPT, "ipv": 4, "spare": 0, "ap": b.ip, "ap_port": FIXED,
+             "cp": a.ip,
              "cp_port": 33000, "bytes": 48}, "the PMAccept")
     again = client.hear(5)
-    t.equal({key: again[key] for key in accept if key != "from"}, {key: accept[key] for key in accept if key != "from"},
+    t.equal({key: again[key] for key in accept if key != "from"},
+            {key: accept[key] for key in accept if key != "from"},
             "it is repeated until it is acknowledged")
     client.acknowledge(accept)
     t.until(lambda: b.counts()["acks"] == 1, 10, "the PMAck to count")
     deny = client.ask(b.ip, 9, 33002)
-    t.equal((deny["op"], deny["ap_port"], deny["ap"], deny["bytes"]), (pm.DENY, 9, b.ip, 48), "the PMDeny")
+    t.equal((deny["op"], deny["ap_port"], deny["ap"], deny["bytes"]), (pm.DENY, 9, b.ip, 48),
+            "the PMDeny")
     for junk in (b"", b"x", b"\0" * 47, b"\0" * 49, b"\xff" * 64, b"\0" * 200):
         client.socket.sendto(junk, client.to)
     t.until(lambda: b.counts()["malformed"] == 6, 10, "malformed datagrams to be counted")
@@ -176,7 +190,8 @@ def an_answer_leaves_from_where_it_was_asked(t):
     a, b = Lab(t, 2).hosts
     b.add_address("10.77.0.200")
     b.start(**serving(b))
-    t.equal(pm.Client(a, "10.77.0.200").ask(b.ip, SERVICE, 1)["from"], "10.77.0.200", "source of the PMAccept")
+    t.equal(pm.Client(a, "10.77.0.200").ask(b.ip, SERVICE, 1)["from"], "10.77.0.200",
+            "source of the PMAccept")
     t.equal(pm.Client(a, b.ip).ask(b.ip, SERVICE, 2)["from"], b.ip, "source of the PMAccept")
 
 
@@ -190,7 +205,8 @@ def killed_and_started_again(t):
         while not stop.is_set():
             number += 1
             outcomes.append(a.map(b, SERVICE, cp_port=number % 60000 + 1)["outcome"])
-    a.write_config(**asking(a, client={"rto-first": "20ms", "silent-time": "100ms", "max-sends": "3"}))
+    a.write_config(**asking(a,
+                            client={"rto-first": "20ms", "silent-time": "100ms", "max-sends": "3"}))
     t.stop(a.daemon)
     a.restart()
     thread = threading.Thread(target=load)
@@ -216,17 +232,21 @@ def resident(pid):
 
 @case(timeout=180)
 def a_flood(t):
-    """A million PMReq of CPs that there are not, by many sources: memory is bounded, and others are served meanwhile."""
+    """A million PMReq of nonexistent CPs, from many sources: memory is bounded, and others are
+    served meanwhile.
+    """
     a, b = Lab(t, 2).hosts
     a.start(**asking(a, client={"rto-first": "50ms", "max-sends": "12"}))
     b.start(**serving(b, pmsp={"max-open": "20000", "rate": "0"}))
     before = resident(b.daemon.pid)
-    flood = b.run([os.path.join(t.bin, "pmload"), "--forge", "--requests", "1000000", "--sources", "500", "--ap", b.ip,
+    flood = b.run([os.path.join(t.bin, "pmload"), "--forge", "--requests", "1000000", "--sources",
+                   "500", "--ap", b.ip,
                    "127.0.0.1", "3935", str(SERVICE)], name="flood")
     served = 0
     while flood.popen.poll() is None:
         served += 1
-        t.equal(a.map(b, SERVICE, cp_port=served)["outcome"], "mapped", f"mapping {served} beside the flood")
+        t.equal(a.map(b, SERVICE, cp_port=served)["outcome"], "mapped",
+                f"mapping {served} beside the flood")
         t.check(b.get("/v1/status")["open"] <= 20000, "more transactions than there may be")
     t.wait(flood)
     counts = b.counts()
@@ -258,7 +278,8 @@ def gives_up_its_rights(t):
     uid = pwd.getpwnam("nobody").pw_uid
     t.equal(set(status["Uid"].split("\t")), {str(uid)}, "user")
     t.equal((status["CapEff"], status["CapPrm"], status["CapBnd"]), ("0" * 16,) * 3, "capabilities")
-    t.equal((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"), "no_new_privs, system call filter")
+    t.equal((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"),
+            "no_new_privs, system call filter")
     t.equal(a.get("/v1/status")["pid"], a.daemon.pid, "and still it answers")
     t.equal(a.post("/v1/map", {"ip": "10.77.0.9", "port": 1})["verdict"], "no-rule", "and decides")
 
@@ -273,21 +294,28 @@ def the_operator_s_side(t):
     t.equal(b.device("rnic0")["promised"], 1, "a dry run promises nothing")
     metrics = b.run(["curl", "-sf", "http://127.0.0.1:9935/metrics"])
     t.wait(metrics)
-    t.check(metrics.out().endswith("# EOF\n") and "rsockd_pmsp_requests_total 1\n" in metrics.out(), metrics.out())
-    denied = b.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "http://127.0.0.1:9935/v1/status"])
+    t.check(metrics.out().endswith("# EOF\n") and "rsockd_pmsp_requests_total 1\n" in metrics.out(),
+            metrics.out())
+    denied = b.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}",
+                    "http://127.0.0.1:9935/v1/status"])
     t.equal(t.wait_out(denied), "404", "only figures over TCP")
-    for path, body in (("/v1/map", {"ip": "x", "port": 1}), ("/v1/map", {"ip": b.ip}), ("/v1/map", []),
-                       ("/v1/map", {"ip": b.ip, "port": 70000}), ("/v1/explain", {"ip": b.ip, "port": 1, "side": "no"}),
+    for path, body in (("/v1/map", {"ip": "x", "port": 1}), ("/v1/map", {"ip": b.ip}),
+                       ("/v1/map", []),
+                       ("/v1/map", {"ip": b.ip, "port": 70000}),
+                       ("/v1/explain", {"ip": b.ip, "port": 1, "side": "no"}),
                        ("/v1/map", {"ip": f"::ffff:{b.ip}", "port": SERVICE}), ("/v1/drain", {})):
         t.check(b.post(path, body, status=400)["error"], body)
     t.equal(b.ask("GET", "/v1/nothing")[0], 404, "no such thing")
     t.equal(b.ask("GET", "/v1/map")[0], 405, "another method")
-    t.equal(b.post("/v1/drain", {"device": "none"}, status=404)["error"], "there is no such device", "drain")
+    t.equal(b.post("/v1/drain", {"device": "none"}, status=404)["error"], "there is no such device",
+            "drain")
 
 
 @case(timeout=120)
 def nonsense_on_its_socket(t):
-    """Whoever may reach the control socket may write what he likes to it: refused, or forgotten; others are served."""
+    """A process that may use the control socket sends anything to it: it is refused, or forgotten;
+    others are served.
+    """
     (a,) = Lab(t, 1).hosts
     a.start(**serving(a))
     dice = random.Random(5)
@@ -300,7 +328,7 @@ def nonsense_on_its_socket(t):
             sock.sendall(data)
             sock.shutdown(socket.SHUT_WR)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # it has heard enough; what it said before it closed is here to be read
+            pass  # rsockd closed it early; what it sent before that can be read here
         try:
             answer = sock.recv(4096)
         except ConnectionResetError:
@@ -309,13 +337,18 @@ def nonsense_on_its_socket(t):
         return answer
 
     def post(path, body, length=None):
-        return f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length or len(body)}\r\n\r\n".encode() + body
+        return (
+            f"POST {path} HTTP/1.1\r\nHost: x\r\n"
+            f"Content-Length: {length or len(body)}\r\n\r\n".encode() + body)
 
     for _ in range(200):
         say(dice.randbytes(dice.randrange(1, 3000)))
-    for path in ("/v1/map", "/v1/explain", "/v1/drain", "/v1/reload", "/metrics", "/" + "x" * 5000, "/%00", "//"):
-        for body in (b"", b"{", b"[]", b"{}" * 100, b"null", b'{"ip": 5, "port": "x"}', b'{"ip":"::1","port":-1}',
-                     b'{"ip":"1.2.3.4","port":1e9}', b"[" * 60000, b'{"device":"' + b"y" * 60000 + b'"}', b"\xff" * 100):
+    for path in ("/v1/map", "/v1/explain", "/v1/drain", "/v1/reload", "/metrics", "/" + "x" * 5000,
+                 "/%00", "//"):
+        for body in (b"", b"{", b"[]", b"{}" * 100, b"null", b'{"ip": 5, "port": "x"}',
+                     b'{"ip":"::1","port":-1}',
+                     b'{"ip":"1.2.3.4","port":1e9}', b"[" * 60000,
+                     b'{"device":"' + b"y" * 60000 + b'"}', b"\xff" * 100):
             say(post(path, body))
     t.check(b" 413 " in say(post("/v1/map", b"x" * 100000)), "a body that is too large")
     say(post("/v1/map", b"{}", length=1 << 40))
@@ -333,14 +366,15 @@ def nonsense_on_its_socket(t):
 
 @case(timeout=60)
 def an_asker_that_goes(t):
-    """A question that is not answered yet when its connection ends: what was promised for it is given back."""
+    """The connection of a question ends before the answer: what was promised for it is released."""
     (a,) = Lab(t, 1).hosts
     a.start(**asking(a, client={"rto-first": "300ms", "max-sends": "3"}))
     for number in range(20):
         sock = socket.socket(socket.AF_UNIX)
         sock.connect(a.control)
         body = json.dumps({"ip": "10.77.0.99", "port": SERVICE, "cp_port": number + 1}).encode()
-        sock.sendall(b"POST /v1/map HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        sock.sendall(b"POST /v1/map HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) +
+                     body)
         t.until(lambda sent=number: a.counts("client")["sends"] == sent + 1, 10, "the PMReq")
         sock.close()
     t.until(lambda: a.device("rnic0")["promised"] == 0, 10, "what was promised to be given back")
@@ -350,7 +384,9 @@ def an_asker_that_goes(t):
 
 @case(timeout=60)
 def a_reload_while_somebody_waits(t):
-    """The rule that agreed to ask is gone when the answer comes: it is told by its name all the same."""
+    """The rule by which the question was asked is gone when the answer comes: its name is still
+    reported.
+    """
     (a,) = Lab(t, 1).hosts
     rules = [{"name": f"rule-{'x' * 100}"}]
     a.start(**asking(a, rules=rules, client={"rto-first": "300ms", "max-sends": "2"}))
@@ -371,10 +407,13 @@ def changes_are_for_the_owner(t):
     (a,) = Lab(t, 1).hosts
     a.start(**serving(a))
     os.chmod(t.tmp, 0o755)
-    for path, body, status in (("/v1/drain", '{"device": "rnic0"}', "403"), ("/v1/reload", "{}", "403"),
+    for path, body, status in (("/v1/drain", '{"device": "rnic0"}', "403"),
+                               ("/v1/reload", "{}", "403"),
                                ("/v1/explain", f'{{"ip": "{a.ip}", "port": 1}}', "200")):
-        curl = a.run(["setpriv", "--reuid", "nobody", "--clear-groups", "curl", "-s", "-o", "/dev/null", "-w",
-                      "%{http_code}", "--unix-socket", a.control, "-d", body, f"http://localhost{path}"])
+        curl = a.run(["setpriv", "--reuid", "nobody", "--clear-groups", "curl", "-s", "-o",
+                      "/dev/null", "-w",
+                      "%{http_code}", "--unix-socket", a.control, "-d", body,
+                      f"http://localhost{path}"])
         t.equal(t.wait_out(curl), status, f"{path} of somebody else")
     t.equal(a.post("/v1/drain", {"device": "rnic0"})["state"], "draining", "of root")
 
@@ -405,7 +444,8 @@ def tells_the_service_manager(t):
     told.bind(path)
     told.settimeout(10)
     a.write_config()
-    a.daemon = a.run([os.path.join(t.bin, "rsockd"), "-c", t.path("rsockd1.conf")], env={"NOTIFY_SOCKET": path})
+    a.daemon = a.run([os.path.join(t.bin, "rsockd"), "-c", t.path("rsockd1.conf")],
+                     env={"NOTIFY_SOCKET": path})
     t.equal(told.recv(100), b"READY=1", "after the start")
     a.await_daemon()
     a.daemon.popen.send_signal(signal.SIGHUP)
@@ -422,7 +462,8 @@ def the_command_line(t):
     t.check(t.run([rsockd, "-V"], preload=False).startswith("rsockd "), "-V")
     for wrong in (["-x"], ["more"], ["-t"], ["-c"]):
         t.run([rsockd, *wrong], preload=False, expect=2)
-    for text, says in (("nonsense: 1\n", "nonsense"), ("rules: [\n", "line"), ("listen: [300.1.1.1:1]\n", "300.1.1.1")):
+    for text, says in (("nonsense: 1\n", "nonsense"), ("rules: [\n", "line"),
+                       ("listen: [300.1.1.1:1]\n", "300.1.1.1")):
         path = t.path("wrong.conf")
         with open(path, "w") as file:
             file.write(text)

@@ -1,5 +1,7 @@
 #!/usr/bin/python3
-"""What outlives rsockd: mappings that it remembers, devices that are drained; killed or ended, file damaged or not there."""
+"""What outlives rsockd: mappings that it remembers, devices that are drained. It is killed or
+ended; its file is damaged or missing.
+"""
 import os
 import signal
 import sys
@@ -12,7 +14,8 @@ from net_rsockd import FIXED, SERVICE, asking, serving
 
 
 def lasting(host, **more):
-    return serving(host, services=[{"name": "lasting", "ports": [str(SERVICE)], "rdma-port": str(FIXED), "pm-time": "lasting"},
+    return serving(host, services=[{"name": "lasting", "ports": [str(SERVICE)],
+                                    "rdma-port": str(FIXED), "pm-time": "lasting"},
                                    {"name": "minutes", "ports": ["6000-6099"], "pm-time": "200s"},
                                    {"name": "short", "ports": ["7000"], "pm-time": "2s"},
                                    {"name": "once", "ports": ["7001"]}], **more)
@@ -32,11 +35,12 @@ def ends(t, host, how):
 
 
 def from_memory(t, host, to, port):
-    """It is answered with no word to anybody."""
+    """Checks that it is answered from memory, without any message."""
     before = host.counts("client")
     answer = host.map(to, port)
     after = host.counts("client")
-    return answer["outcome"] == "mapped" and after["cached"] == before["cached"] + 1 and after["sends"] == before["sends"]
+    return (answer["outcome"] == "mapped" and after["cached"] == before["cached"] + 1
+            and after["sends"] == before["sends"])
 
 
 @case(timeout=60)
@@ -52,7 +56,8 @@ def mappings_are_remembered(t):
     for how in (signal.SIGTERM, signal.SIGKILL, signal.SIGINT):
         ends(t, a, how)
         a.restart()
-        t.check(a.get("/v1/status")["state"]["taken"] in (2, 3), "of those with a time of their own")
+        t.check(a.get("/v1/status")["state"]["taken"] in (2, 3),
+                "of those with a time of their own")
         t.check(from_memory(t, a, b, SERVICE), f"lasting, after {how}")
         t.check(from_memory(t, a, b, 6000), f"minutes, after {how}")
         t.equal(a.map(b, 6000)["rdma"], rdma, "its address")
@@ -67,7 +72,8 @@ def mappings_are_remembered(t):
 def a_drained_device_stays_so(t):
     (a,) = Lab(t, 1).hosts
     rnics = [{"name": "r0", "addresses": [a.ip]},
-             {"name": "r1", "ports": [{"name": "1", "addresses": ["10.77.1.1"]}, {"name": "2", "addresses": ["10.77.1.2"]}]}]
+             {"name": "r1", "ports": [{"name": "1", "addresses": ["10.77.1.1"]},
+                                      {"name": "2", "addresses": ["10.77.1.2"]}]}]
     for address in ("10.77.1.1", "10.77.1.2"):
         a.add_address(address)
     a.start(rnics=rnics)
@@ -76,14 +82,16 @@ def a_drained_device_stays_so(t):
     for how in (signal.SIGKILL, signal.SIGTERM):
         ends(t, a, how)
         a.restart()
-        t.equal([a.device(name)["state"] for name in ("r0", "r1/1", "r1/2")], ["draining", "draining", "up"], how)
+        t.equal([a.device(name)["state"] for name in ("r0", "r1/1", "r1/2")],
+                ["draining", "draining", "up"], how)
     # Not configured for a while.
     a.write_config(rnics=rnics[1:])
     a.post("/v1/reload", {})
     a.write_config(rnics=rnics)
     a.post("/v1/reload", {})
     t.equal(a.device("r0")["state"], "draining", "when it is there again")
-    t.equal(a.get("/v1/status")["state"]["path"], a.state, "the path is not the configuration's, which is gone")
+    t.equal(a.get("/v1/status")["state"]["path"], a.state,
+            "the path is not the configuration's, which is gone")
     a.post("/v1/drain", {"device": "r0", "on": False})
     ends(t, a, signal.SIGKILL)
     a.restart()
@@ -100,8 +108,10 @@ def a_damaged_file(t):
     path = os.path.join(a.state, "state")
     with open(path, "rb") as file:
         good = file.read()
-    for bad, says in ((good[:-1], "hash"), (good[:40], "short"), (b"", "short"), (b"x" * 200, "no file of this kind"),
-                      (good[:8] + b"\x09" + good[9:], "version"), (good[:70] + bytes([good[70] ^ 1]) + good[71:], "hash"),
+    for bad, says in ((good[:-1], "hash"), (good[:40], "short"), (b"", "short"),
+                      (b"x" * 200, "no file of this kind"),
+                      (good[:8] + b"\x09" + good[9:], "version"),
+                      (good[:70] + bytes([good[70] ^ 1]) + good[71:], "hash"),
                       (good + b"x", "hash")):
         with open(path, "wb") as file:
             file.write(bad)
@@ -109,7 +119,8 @@ def a_damaged_file(t):
         t.check(says in a.daemon.err() and path in a.daemon.err(), f"{says}: {a.daemon.err()}")
         t.equal(a.get("/v1/status")["state"]["taken"], 0, "what is remembered")
         t.kill(a.daemon)
-    for make in (lambda: os.mkdir(path), lambda: os.symlink("/etc/passwd", path), lambda: os.mkfifo(path)):
+    for make in (lambda: os.mkdir(path), lambda: os.symlink("/etc/passwd", path),
+                 lambda: os.mkfifo(path)):
         os.unlink(path) if not os.path.isdir(path) else os.rmdir(path)
         make()
         a.restart()
@@ -134,7 +145,7 @@ def nowhere_to_keep_it(t):
     t.stop(a.daemon)
     os.makedirs(a.state, exist_ok=True)
     os.chmod(t.tmp, 0o755)
-    a.start(**asking(a, user="nobody"))  # whose directory it is not
+    a.start(**asking(a, user="nobody"))  # the directory belongs to another user
     t.equal(a.map(b, SERVICE)["outcome"], "mapped", "it works")
     t.until(lambda: "cannot be written" in a.daemon.err(), 10, "a complaint")
     t.check(a.get("/v1/status")["state"]["failures"] > 0, "failures")
@@ -146,7 +157,7 @@ def nowhere_to_keep_it(t):
 
 @case(timeout=120)
 def killed_at_any_time(t):
-    """However it dies, the file is one or the other, and never in between."""
+    """However it dies, the file is the old or the new one, and never a mixture."""
     a, b = Lab(t, 2).hosts
     b.start(**lasting(b))
     a.start(**asking(a))

@@ -1,6 +1,8 @@
-"""Hosts as network namespaces, on one wire that can be made a bad one, each with its own rsockd if it wants one.
+"""Hosts as network namespaces on one wire, which can be made a bad one; each host can have its own
+rsockd. The net_*.py scripts use it.
 
-A host is 10.77.0.N and fd77::N; further addresses can be added. All of it is made by the case and goes with it.
+A host is 10.77.0.N and fd77::N; further addresses can be added. A case makes all of it, and removes
+it at its end.
 """
 import atexit
 import ctypes
@@ -22,7 +24,8 @@ from harness import Failure  # noqa: E402
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
 PM_PORT = 3935
-# For scripts that look at the daemon in another way: what hosts start it under, and keys that a scenario may override.
+# For scripts that run rsockd in another way: words before rsockd's command, and configuration keys
+# that a scenario may override.
 UNDER, DEFAULTS = [], {}
 
 
@@ -42,7 +45,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Namespace:
-    """Sockets made inside the block are of that namespace."""
+    """Sockets made inside the block belong to that namespace."""
 
     def __init__(self, name):
         self.name = name
@@ -80,18 +83,20 @@ class Host(Daemon):
         return Namespace(self.ns)
 
     def add_address(self, address):
-        ip("-n", self.ns, "address", "add", f"{address}/{128 if ':' in address else 32}", "dev", "lan", "nodad"
+        ip("-n", self.ns, "address", "add", f"{address}/{128 if ':' in address else 32}", "dev",
+           "lan", "nodad"
            if ":" in address else "scope", *(() if ":" in address else ("global",)))
 
     def run(self, argv, *, preload=False, user=None, env=None, within=(), **options):
-        """Start a program in the host's namespace, perhaps of another user (a number), perhaps preloaded; within: words
-        before it that start it.
+        """Starts a program in the host's namespace. user: a number; preload: with librsock; within:
+        words before the program that start it.
         """
         words = ["ip", "netns", "exec", self.ns, *within]
         if user is not None:
             words += ["setpriv", "--reuid", user, "--regid", user, "--clear-groups"]
-        if preload:  # the program alone, not those that start it
-            words += ["env", *(f"{key}={value}" for key, value in {**self.lab.preloading(), **(env or {})}.items())]
+        if preload:  # for the program only, not for those that start it
+            words += ["env", *(f"{key}={value}"
+                               for key, value in {**self.lab.preloading(), **(env or {})}.items())]
             env = None
         proc = self.t.spawn([*words, *argv], preload=False, env=env, **options)
         proc.preloaded = preload
@@ -102,9 +107,10 @@ class Host(Daemon):
 
     # ---- rsockd ----
     def write_config(self, **config):
-        """Keys of rsockd.conf; JSON is YAML."""
+        """Writes rsockd.conf with these keys; JSON is YAML."""
         os.makedirs(self.state, exist_ok=True)
-        self.config = {"control": self.control, "local": self.local, "state": self.state, "node": f"host{self.number}",
+        self.config = {"control": self.control, "local": self.local, "state": self.state,
+                       "node": f"host{self.number}",
                        **DEFAULTS, **config}
         path = self.t.path(f"rsockd{self.number}.conf")
         with open(path, "w") as file:
@@ -118,7 +124,8 @@ class Host(Daemon):
 
     def restart(self):
         path = self.t.path(f"rsockd{self.number}.conf")
-        self.daemon = self.run([*UNDER, os.path.join(self.t.bin, "rsockd"), "-c", path], name=f"rsockd{self.number}")
+        self.daemon = self.run([*UNDER, os.path.join(self.t.bin, "rsockd"), "-c", path],
+                               name=f"rsockd{self.number}")
         self.await_daemon()
 
     def await_daemon(self):
@@ -132,23 +139,26 @@ class Host(Daemon):
         self.t.until(answers, 20, f"rsockd of host {self.number} to answer")
 
     def ask(self, method, path, body=None, timeout=60):
-        """Status and body, decoded if it is JSON."""
+        """Status and body of an HTTP request; the body is decoded if it is JSON."""
         connection = UnixConnection(self.control, timeout)
         connection.request(method, path, json.dumps(body) if body is not None else None)
         answer = connection.getresponse()
         text = answer.read().decode()
         connection.close()
-        return answer.status, json.loads(text) if answer.headers["Content-Type"] == "application/json" else text
+        return (answer.status,
+                json.loads(text) if answer.headers["Content-Type"] == "application/json" else text)
 
 
 class Peer:
-    """A preloaded program that does what it is told (prog/peer.py)."""
+    """A preloaded program that executes orders (prog/peer.py)."""
 
     def __init__(self, host, user, options):
         self.t, self.host = host.t, host
         env = {"RSOCK_DAEMON": host.local, **options.pop("env", {})}
-        self.proc = host.run(["/usr/bin/python3", "-B", host.lab.reachable(os.path.join(HERE, "prog", "peer.py"))],
-                             name=f"peer{user or ''}", user=user, env=env, stdin="pipe", stdout="pipe",
+        self.proc = host.run(["/usr/bin/python3", "-B",
+                              host.lab.reachable(os.path.join(HERE, "prog", "peer.py"))],
+                             name=f"peer{user or ''}", user=user, env=env, stdin="pipe",
+                             stdout="pipe",
                              **{"preload": bool(self.t.library), **options})
         self.pid = self.hear()["pid"]
         self.t.seen_pids.add(self.pid)
@@ -162,7 +172,8 @@ class Peer:
         ready.register(self.proc.stdout, select.POLLIN)
         while not line.endswith(b"\n"):
             if not ready.poll(max(0, deadline - time.monotonic()) * 1000):
-                raise Failure(f"{self.proc.describe()}: no answer in {seconds} s: {self.proc.err()}")
+                raise Failure(
+                    f"{self.proc.describe()}: no answer in {seconds} s: {self.proc.err()}")
             part = self.proc.stdout.read(1 << 16)
             if not part:
                 raise Failure(f"{self.proc.describe()}: ended: {self.proc.err()}")
@@ -177,23 +188,29 @@ class Peer:
         return self.hear(seconds)
 
     def both(self, other, mine, theirs, seconds=60):
-        """Two that do something together."""
+        """Gives two peers their orders at the same time, and returns both answers."""
         self.tell(**mine)
         other.tell(**theirs)
         return self.hear(seconds), other.hear(seconds)
 
     def connect(self, server, group="s", n=1, port=None, to=None):
-        """Streams to a group of a server that listens there, of the same name at both ends."""
-        return self.both(server, {"do": "connect", "group": group, "to": [to or server.host.ip, port or server.port],
-                                  "n": n}, {"do": "accept", "of": f"l{port or server.port}", "group": group, "n": n})
+        """Connects n streams to a server that listens there; the group has the same name at both
+        ends.
+        """
+        return self.both(server, {"do": "connect", "group": group,
+                                  "to": [to or server.host.ip, port or server.port],
+                                  "n": n},
+                         {"do": "accept", "of": f"l{port or server.port}", "group": group, "n": n})
 
     def ping(self, server, group="s", rounds=20, **more):
         return self.both(server, {"do": "ping", "group": group, "rounds": rounds, **more},
                          {"do": "pong", "group": group, "rounds": rounds})
 
     def exchange(self, server, size, group="s"):
-        return self.both(server, {"do": "exchange", "group": group, "mine": "a", "theirs": "b", "size": size},
-                         {"do": "exchange", "group": group, "mine": "b", "theirs": "a", "size": size})
+        return self.both(server, {"do": "exchange", "group": group, "mine": "a", "theirs": "b",
+                                  "size": size},
+                         {"do": "exchange", "group": group, "mine": "b", "theirs": "a",
+                          "size": size})
 
     def listen(self, port=0, at=None):
         self.port = self.do("listen", group=f"l{port}", at=[at or "0.0.0.0", port])["port"]
@@ -203,7 +220,7 @@ class Peer:
 class Lab:
     def __init__(self, t, hosts):
         self.t = t
-        # For users other than who runs the test.
+        # For users other than the one that runs the test.
         t.stats.words.append("--all")
         os.chmod(t.tmp, 0o755)
         os.chmod(t.path("stat"), 0o1777)
@@ -215,7 +232,8 @@ class Lab:
         self.wire_ns = self.make_namespace("wire")
         self.hosts = [self.make_host(number) for number in range(1, hosts + 1)]
         self.wire = self.t.spawn(["ip", "netns", "exec", self.wire_ns, "/usr/bin/python3", "-B",
-                                  os.path.join(HERE, "prog", "wire.py"), *(f"p{host.number}" for host in self.hosts)],
+                                  os.path.join(HERE, "prog", "wire.py"),
+                                  *(f"p{host.number}" for host in self.hosts)],
                                  name="wire", preload=False, stdin="pipe", stdout="pipe")
         self.heard()
 
@@ -229,7 +247,8 @@ class Lab:
 
     def preloading(self):
         """The environment of a preloaded program."""
-        libraries = [self.reachable(path) if "librsock" in path else path for path in self.t.library.split(":")]
+        libraries = [self.reachable(path) if "librsock" in path else path
+                     for path in self.t.library.split(":")]
         env = self.t.environment(True, None, f"host-{len(self.t.procs):02d}")
         return {"LD_PRELOAD": ":".join(libraries), **{key: env[key] for key in (
             "RSOCK_STAT_FILE", "RSOCK_LOG", "RSOCK_LOG_FILE")}}
@@ -244,9 +263,10 @@ class Lab:
     def make_host(self, number):
         host = Host(self, number)
         self.make_namespace(f"h{number}")
-        ip("-n", self.wire_ns, "link", "add", f"p{number}", "type", "veth", "peer", "name", "lan", "netns", host.ns)
+        ip("-n", self.wire_ns, "link", "add", f"p{number}", "type", "veth", "peer", "name", "lan",
+           "netns", host.ns)
         ip("-n", self.wire_ns, "link", "set", f"p{number}", "up")
-        # A wire carries datagrams, not runs of them that some device is to cut up.
+        # A wire carries single datagrams, not runs of them that a device has to split.
         ip("-n", host.ns, "link", "set", "lan", "gso_max_segs", "1")
         ip("-n", host.ns, "link", "set", "lan", "up")
         ip("-n", host.ns, "address", "add", f"{host.ip}/24", "dev", "lan")
@@ -260,7 +280,7 @@ class Lab:
         return dict(zip(line[1::2], map(int, line[2::2])))
 
     def make_wire(self, lose=0, twice=0, late=0):
-        """From now on so many of 100 frames; returns how many it did so far."""
+        """Sets the wire's faults in percent; returns the counts of faults so far."""
         self.wire.stdin.write(f"lose {lose} twice {twice} late {late}\n".encode())
         return self.heard()
 

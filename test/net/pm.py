@@ -1,4 +1,6 @@
-"""The port mapper's messages, written out once more, by hand: what the daemon says is read by somebody else's code."""
+"""The port mapper's messages, written independently by hand: what the daemon sends is read by other
+code.
+"""
 import ipaddress
 import os
 import socket
@@ -13,7 +15,9 @@ def packed(address):
 
 
 def message(op, ap, ap_port, cp, cp_port, handle, pm_time=0, mapped=None, mapped_port=0):
-    """48 bytes; 64 with the address that the link comes from, as a stock iwpmd always sends a PMReq."""
+    """48 bytes; 64 with the address that the link comes from, as a stock iwpmd always sends a
+    PMReq.
+    """
     version = ipaddress.ip_address(ap).version
     head = struct.pack(">BBHHHQ", op << 4 | version, pm_time, mapped_port, ap_port, cp_port, handle)
     return head + packed(cp) + packed(ap) + (packed(mapped) if mapped else b"")
@@ -25,18 +29,20 @@ def parse(data):
 
     def address(raw):
         return str(ipaddress.ip_address(raw[:size]))
-    return {"version": magic >> 6, "op": magic >> 4 & 3, "ipv": magic & 15, "pm_time": pm_time, "spare": spare,
+    return {"version": magic >> 6, "op": magic >> 4 & 3, "ipv": magic & 15, "pm_time": pm_time,
+            "spare": spare,
             "ap_port": ap_port, "cp_port": cp_port, "handle": handle, "cp": address(data[16:32]),
             "ap": address(data[32:48]), "bytes": len(data)}
 
 
 class Client:
-    """A PM client of the simplest kind, in a host's namespace; 64-byte requests are a stock iwpmd's."""
+    """A simple PM client in a host's namespace; 64-byte requests are a stock iwpmd's."""
 
     def __init__(self, host, to, six=False, port=3935):
         self.to = (to, port)
         with host.inside():
-            self.socket = socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM)
+            self.socket = socket.socket(socket.AF_INET6 if six else socket.AF_INET,
+                                        socket.SOCK_DGRAM)
         self.cp = host.ip6 if six else host.ip
         self.socket.settimeout(20)
 
@@ -47,7 +53,7 @@ class Client:
         self.socket.sendto(message(op, ap, ap_port, self.cp, cp_port, handle, **more), self.to)
 
     def hear(self, seconds=20):
-        """The next message, and where it came from; None: nothing comes."""
+        """The next message and its source; None if nothing comes."""
         self.socket.settimeout(seconds)
         try:
             data, source = self.socket.recvfrom(2048)
@@ -61,5 +67,6 @@ class Client:
         return self.hear()
 
     def acknowledge(self, accept):
-        self.socket.sendto(message(ACK, accept["ap"], accept["ap_port"], accept["cp"], accept["cp_port"],
+        self.socket.sendto(message(ACK, accept["ap"], accept["ap_port"], accept["cp"],
+                                   accept["cp_port"],
                                    accept["handle"]), self.to)

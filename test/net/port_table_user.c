@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * board_user - a process at rsockd's socket that has a board, and does with it what it is told. Arguments: the socket.
- * A line each on standard input, an answer each: "state IP", "take IP N", "give IP N" (N rails, one after the other;
- * the answer is how many, and why no more), "spoil MS" (writes whatever anywhere), "busy IP MS" (locks the port's
- * record, one time after the other, in all processes' names), "close" (the connection, not the board), "number".
+ * port_table_user.c - bin/net_port_table_user, a process at rsockd's socket that has a port table and
+ * executes commands on it (net_port_table.py). Argument: the socket's path. It reads one command a line
+ * from standard input, and prints one answer each:
+ *
+ *	state IP	the state of the port
+ *	take IP N	reserves N rails, one after the other; prints how many, and why no more
+ *	give IP N	returns N rails in the same way
+ *	spoil MS	writes random words anywhere in the table
+ *	busy IP MS	locks the port's record again and again, in all processes' names
+ *	close		closes the connection, but keeps the table
+ *	number		prints its number in the table
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -106,7 +113,7 @@ static void spoil(uint64_t ms)
 	puts("done");
 }
 
-/* Nothing that is written is wrong, only nobody else gets through. */
+/* All values that it writes are valid, but no other process gets the lock. */
 static void keep_busy(const char *ip, uint64_t ms)
 {
 	struct rsk_port_table_data t;

@@ -1,4 +1,4 @@
-"""Statistics segments (rsock/stats.h) as anybody could write them and hand them to rsockd."""
+"""Statistics segments (rsock/stats.h) as any program could write them and hand them to rsockd."""
 import fcntl
 import os
 import struct
@@ -13,17 +13,18 @@ CLOSED, EVENT_CLOSED = 2, 9
 
 
 def make(high_water=0xFFFFFFFF, size=BYTES, seals=1 | SHRINK | GROW):
-    """A memfd, empty but for its header."""
+    """A memfd that is empty except for its header."""
     fd = os.memfd_create("rsock-stat", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, size)
-    os.pwrite(fd, HEADER.pack(MAGIC, VERSION, size, 64, 128, RECORDS, RECORD_BYTES, time.monotonic_ns(), 0,
+    os.pwrite(fd, HEADER.pack(MAGIC, VERSION, size, 64, 128, RECORDS, RECORD_BYTES,
+                              time.monotonic_ns(), 0,
                               high_water), 0)
     fcntl.fcntl(fd, F_ADD_SEALS, seals)
     return fd
 
 
 def put_ended(fd, number, *, local_port, peer_port, total, opened_ns=None):
-    """A stream that ended just now, and says that it has carried so many bytes."""
+    """Writes the record of a stream that ended just now and says that it carried so many bytes."""
     now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     record = bytearray(RECORD_BYTES)
     struct.pack_into("<II", record, 0, CLOSED, 1)

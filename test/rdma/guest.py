@@ -1,8 +1,10 @@
-"""A guest as a case sees it: programs, files, its link, its devices. What it says goes over one port of inside/agent.py.
+"""A guest as a test case sees it: programs, files, its link, its devices. Everything is an order to
+the agent in the guest (inside/agent.py), sent over one of its ports. rdmalab.py makes the guests.
 
-Another kind of host takes its place (real.py) if it has a Channel, that is a byte stream to an agent that runs there as root,
-and machine: check(), which raises Failure if the host is gone, reset(), cable(), share (is there a folder that both see?) and
-devices (lines for bash that make its RDMA devices as they were). All else is done by orders to the agent.
+Another kind of host can take its place (real.py). It needs a Channel, that is a byte stream to an
+agent that runs on it as root, and a machine with check(), which raises Failure if the host is gone,
+reset(), cable(), share (is there a folder that both see?) and devices (lines for bash that restore
+its RDMA devices).
 """
 import base64
 import email
@@ -19,16 +21,18 @@ import time
 from daemon import Daemon
 from harness import CRASHES, Failure
 
-OTHERS_S = 15  # of waiting, then it may be for a guest that is gone
-SCALE = 20  # a guest is slower than this machine, by so much at the worst
+# after so many seconds of waiting, check_others() looks whether another guest is gone
+OTHERS_S = 15
+SCALE = 20  # a guest is slower than this machine, at most by this factor
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = "/opt/rsock"  # the build under test, in a guest: bin, lib, test
 CASE = "/run/case"
-PIECE = 1 << 19  # bytes of a file at once, where there is no share
+PIECE = 1 << 19  # bytes of a file in one message, where there is no share
 
 
 class Result:
-    """How a program ended. rc: its status, -N if signal N ended it; out, err: text; raw_out: bytes."""
+    """How a program ended. rc: its status, -N if signal N ended it; out, err: text; raw_out: bytes.
+    """
 
     def __init__(self, rc, out, err):
         self.rc, self.raw_out = rc, out
@@ -39,7 +43,7 @@ class Result:
 
 
 class Channel:
-    """Requests and answers over a socket to the agent; any thread may ask. Owns the socket."""
+    """Requests to the agent and its answers, over a socket. Any thread may ask. Owns the socket."""
 
     def __init__(self, sock, check, others, seconds):
         self.sock, self.check, self.others = sock, check, others
@@ -70,7 +74,7 @@ class Channel:
         try:
             message = json.loads(line)
         except ValueError:
-            return  # what an earlier session left
+            return  # from an earlier session
         with self.changed:
             if "event" in message:
                 handle = self.handles.get(message["handle"])
@@ -83,7 +87,7 @@ class Channel:
             self.changed.notify_all()
 
     def until(self, condition, seconds, what):
-        """Waits, and looks whether the guest is still there."""
+        """Waits for the condition, and checks that the guest is still there."""
         deadline = time.monotonic() + seconds
         patience = time.monotonic() + OTHERS_S
         while True:
@@ -110,7 +114,8 @@ class Channel:
             except OSError as error:
                 self.check()
                 raise Failure(f"the agent's port: {error}") from None
-        answer = self.until(lambda: self.answers.pop(number, None), seconds, f"the agent's answer to {op}")
+        answer = self.until(lambda: self.answers.pop(number, None), seconds,
+                            f"the agent's answer to {op}")
         if "error" in answer:
             if answer.get("errno") == errno.ENOENT:
                 raise FileNotFoundError(answer["error"])
@@ -158,10 +163,14 @@ class Handle:
         return self.rc is None
 
     def wait(self, timeout=60 * SCALE, expect=None):
-        """Its status, which must be expect if that is given (and never a crash that nobody asked for)."""
-        self.guest.channel.until(lambda: self.rc is not None, timeout, f"the end of {self.describe()}")
+        """Returns its status. Failure if that is not expect, where expect is given, or if it
+        crashed without having been told to.
+        """
+        self.guest.channel.until(lambda: self.rc is not None, timeout,
+                                 f"the end of {self.describe()}")
         if expect is not None and self.rc != expect:
-            raise Failure(f"{self.describe()}: ended with {self.rc}, expected {expect}\n{self.tail()}")
+            raise Failure(f"{self.describe()}: ended with {self.rc}, expected "
+                          f"{expect}\n{self.tail()}")
         return self.rc
 
     def result(self, timeout=60 * SCALE):
@@ -191,14 +200,16 @@ class Handle:
         return self.raw("err").decode(errors="replace")
 
     def tail(self, shown=1500):
-        parts = [f"    {label}: {text.strip()[-shown:]}" for label, text in (("stdout", self.out()), ("stderr", self.err()))
+        parts = [f"    {label}: {text.strip()[-shown:]}"
+                 for label, text in (("stdout", self.out()), ("stderr", self.err()))
                  if text.strip()]
         return "\n".join(parts)
 
     # ---- with pipes: start(stdin="pipe", stdout="pipe") ----
     def send(self, data, close=False):
         data = data.encode() if isinstance(data, str) else data
-        self.guest.channel.ask("input", handle=self.number, data=base64.b64encode(data).decode(), close=close)
+        self.guest.channel.ask("input", handle=self.number, data=base64.b64encode(data).decode(),
+                               close=close)
 
     def readline(self, timeout=60 * SCALE):
         """The next line of its output, without the newline."""
@@ -211,34 +222,39 @@ class Handle:
 
 
 class Guest(Daemon):
-    """ip, ip6: on the first link, ip_1 on the second; rnic: its first RDMA device, on netdev."""
+    """One guest. ip, ip6: on the first link, ip_1 on the second; rnic: its first RDMA device, on
+    netdev.
+    """
 
     def __init__(self, lab, number, machine):
         self.lab, self.number, self.machine = lab, number, machine
         self.name = f"guest{number}"
-        self.ip, self.ip6, self.netdev, self.rnic = f"10.9.0.{number}", f"fd09::{number}", "eth0", "rxe0"
+        self.ip, self.ip6, self.netdev, self.rnic = (f"10.9.0.{number}", f"fd09::{number}", "eth0",
+                                                     "rxe0")
         self.ip_1, self.netdev_1 = f"10.9.1.{number}", "eth1"
         self.channel, self.handles, self.daemon, self.config = None, [], None, {}
         self.started = 0
         self.unplugged = set()  # links whose cable is pulled
 
     def connect(self, seconds):
-        """A session with the agent of a guest that boots, or is up."""
+        """Opens a session with the agent of a guest that boots, or is up."""
         if self.channel:
             self.channel.close()
         self.channel = Channel(self.machine.port(), self.machine.check, self.check_others, seconds)
         self.handles = []
 
     def check_others(self):
-        """What a case waits for may be the other guest's to do, which is not there any more."""
+        """Checks the other guests: the case may wait for one of them that is gone."""
         for guest in self.lab.guests:
             if guest is not self:
                 guest.machine.check()
 
     # ---- programs ------------------------------------------------------------------------------
-    def start(self, argv, *, preload=False, env=None, user=None, stdin=None, limits=None, **options):
-        """A program. user: a number; stdin: None (nothing), bytes, text, or "pipe"; stdout, stderr: "file" or "pipe";
-        limits: {"MEMLOCK": bytes}; cwd; keep=True: it outlives this lab's session.
+    def start(self, argv, *, preload=False, env=None, user=None, stdin=None, limits=None,
+              **options):
+        """Starts a program. user: a number; stdin: None (nothing), bytes, text, or "pipe"; stdout,
+        stderr: "file" or "pipe"; limits: {"MEMLOCK": bytes}; cwd; keep=True: it outlives this lab's
+        session.
         """
         argv = [str(word) for word in argv]
         env = {key: str(value) for key, value in (env or {}).items()}
@@ -247,7 +263,8 @@ class Guest(Daemon):
             env = {**self.preloading(f"{self.started:03d}-{os.path.basename(argv[0])}"), **env}
         if stdin is not None and stdin != "pipe":
             stdin = base64.b64encode(stdin.encode() if isinstance(stdin, str) else stdin).decode()
-        order = {"argv": argv, "env": env, "user": user, "stdin": stdin, "limits": limits, **options}
+        order = {"argv": argv, "env": env, "user": user, "stdin": stdin, "limits": limits,
+                 **options}
         answer = self.channel.ask("start", **order)
         handle = Handle(self, answer, argv, preload)
         self.channel.adopt(handle)
@@ -255,7 +272,9 @@ class Guest(Daemon):
         return handle
 
     def run(self, argv, *, timeout=60 * SCALE, expect=None, **options):
-        """A program until its end: Result. Killed if it takes longer (Failure)."""
+        """Runs a program to its end and returns a Result. If it takes longer it is killed
+        (Failure).
+        """
         handle = self.start(argv, **options)
         try:
             handle.wait(timeout, expect)
@@ -266,24 +285,28 @@ class Guest(Daemon):
         return handle.result()
 
     def sh(self, script, **options):
-        """Lines for bash, which must go well; returns what they print."""
+        """Runs lines of bash, which must succeed; returns what they print."""
         return self.run(["/bin/bash", "-ec", script], **{"expect": 0, **options}).out
 
     def preloading(self, name):
         return {"LD_PRELOAD": self.lab.library, "RSOCK_STAT_FILE": f"{CASE}/stat/{name}.ndjson",
-                "RSOCK_LOG": os.environ.get("RSOCK_LOG", "error"), "RSOCK_LOG_FILE": f"{CASE}/librsock.log"}
+                "RSOCK_LOG": os.environ.get("RSOCK_LOG", "error"),
+                "RSOCK_LOG_FILE": f"{CASE}/librsock.log"}
 
     def listening(self, port, timeout=15 * SCALE, handle=None):
-        """Waits until somebody listens on a TCP port."""
+        """Waits until a program listens on a TCP port."""
         def listens():
             if handle and not handle.running():
-                raise Failure(f"{handle.describe()}: ended with {handle.rc} before it listened\n{handle.tail()}")
-            lines = self.read("/proc/net/tcp").splitlines()[1:] + self.read("/proc/net/tcp6").splitlines()[1:]
-            return any(line.split()[3] == b"0A" and int(line.split()[1].rsplit(b":", 1)[1], 16) == port for line in lines)
+                raise Failure(f"{handle.describe()}: ended with {handle.rc} before it "
+                              f"listened\n{handle.tail()}")
+            lines = (self.read("/proc/net/tcp").splitlines()[1:] +
+                     self.read("/proc/net/tcp6").splitlines()[1:])
+            return any(line.split()[3] == b"0A"
+                       and int(line.split()[1].rsplit(b":", 1)[1], 16) == port for line in lines)
         self.until(listens, timeout, f"somebody to listen on port {port} of {self.name}")
 
     def until(self, condition, timeout, what):
-        """Asks again and again, with a deadline."""
+        """Tests a condition repeatedly, until a deadline."""
         deadline, pause = time.monotonic() + timeout, 0.02
         while True:
             self.machine.check()
@@ -306,7 +329,7 @@ class Guest(Daemon):
                 return file.read()
 
     def write(self, path, data, mode=0o644):
-        """A new file; folders are made."""
+        """Writes a new file, and makes its folders."""
         data = data.encode() if isinstance(data, str) else data
         if not self.machine.share:
             self.write_pieces(path, data, mode)
@@ -318,28 +341,31 @@ class Guest(Daemon):
 
     def write_pieces(self, path, data, mode):
         for at in range(0, len(data), PIECE) or [0]:
-            self.channel.ask("write", path=path, mode=mode, data=base64.b64encode(data[at:at + PIECE]).decode(), more=at > 0,
+            self.channel.ask("write", path=path, mode=mode,
+                             data=base64.b64encode(data[at:at + PIECE]).decode(), more=at > 0,
                              goes_on=at + PIECE < len(data), seconds=60 * SCALE)
 
     def put(self, source, path):
-        """A file of this machine, with its mode."""
+        """Copies a file of this machine, with its mode."""
         if not self.machine.share:
             with open(source, "rb") as file:
                 self.write_pieces(path, file.read(), os.stat(source).st_mode & 0o777)
             return
         with self.lab.shared() as (copy, name):
             shutil.copyfile(source, copy)
-            self.channel.ask("write", path=path, share=name, mode=os.stat(source).st_mode & 0o777, seconds=60 * SCALE)
+            self.channel.ask("write", path=path, share=name, mode=os.stat(source).st_mode & 0o777,
+                             seconds=60 * SCALE)
 
     def folder(self, path):
-        """Name to content of the files in it; nothing if it is not there."""
+        """{name: content} of the files in a folder; {} if it does not exist."""
         files = self.channel.ask("folder", path=path, seconds=60 * SCALE)["files"]
         return {name: base64.b64decode(data) for name, data in files.items()}
 
     # ---- the link and its device ---------------------------------------------------------------
     def netem(self, spec, only=None, netdev=None):
-        """What happens to what this guest sends: "loss 1%", "delay 2ms reorder 25% 50%", ...; None: nothing any more.
-        only="roce": to RoCE v2 alone (UDP port 4791), while TCP goes on; only="tcp": to TCP alone.
+        """Sets what netem does to the packets that this guest sends: "loss 1%", "delay 2ms reorder
+        25% 50%", ...; None removes it. only="roce": for RoCE v2 alone (UDP port 4791), TCP is not
+        affected; only="tcp": for TCP alone.
         """
         netdev = netdev or self.netdev
         script = f"tc qdisc del dev {netdev} root 2>/dev/null || true\n"
@@ -347,15 +373,18 @@ class Guest(Daemon):
             script += f"tc qdisc add dev {netdev} root netem {spec}\n"
         elif spec:
             match = {"roce": "ip_proto udp dst_port 4791", "tcp": "ip_proto tcp"}[only]
-            script += (f"tc qdisc add dev {netdev} root handle 1: prio bands 4 priomap {' '.join(['0'] * 16)}\n"
+            script += (f"tc qdisc add dev {netdev} root handle 1: prio bands 4 priomap "
+                       f"{' '.join(['0'] * 16)}\n"
                        f"tc qdisc add dev {netdev} parent 1:4 handle 40: netem {spec}\n")
             for family in ("ip", "ipv6"):
-                script += f"tc filter add dev {netdev} parent 1: protocol {family} flower {match} classid 1:4\n"
+                script += (f"tc filter add dev {netdev} parent 1: protocol {family} flower {match} "
+                           f"classid 1:4\n")
         self.sh(script)
 
     def deaf(self, whether, only=None, netdev=None):
-        """Whether it loses all that comes; only="roce" or "tcp": that alone. Unlike netem's loss it is not seen by who
-        sends: a send that fails, or a queue that is taken away under a sender, ends rxe's queue pair, the GSI's for good.
+        """Sets whether it drops all packets that come in; only="roce" or "tcp": those alone. Unlike
+        with netem's loss, the sender does not notice it: a send that fails, or a queue that is
+        removed under a sender, ends rxe's queue pair, and the GSI's for good.
         """
         netdev = netdev or self.netdev
         script = f"tc qdisc del dev {netdev} clsact 2>/dev/null || true\n"
@@ -363,30 +392,35 @@ class Guest(Daemon):
             match = {None: "", "roce": "ip_proto udp dst_port 4791", "tcp": "ip_proto tcp"}[only]
             script += f"tc qdisc add dev {netdev} clsact\n"
             for family in ("ip", "ipv6"):
-                script += f"tc filter add dev {netdev} ingress protocol {family} flower {match} action drop\n"
+                script += (f"tc filter add dev {netdev} ingress protocol {family} flower {match} "
+                           f"action drop\n")
         self.sh(script)
 
     def link(self, up, netdev=None):
-        """Administratively up or down; addresses stay."""
+        """Sets the link administratively up or down; addresses stay."""
         self.sh(f"ip link set {netdev or self.netdev} {'up' if up else 'down'}")
 
     def cable(self, plugged, link=0):
-        """The carrier of a link."""
+        """Plugs or unplugs the cable of a link (its carrier)."""
         self.machine.cable(plugged, link)
         (self.unplugged.discard if plugged else self.unplugged.add)(link)
 
     def port_state(self, rnic=None):
-        """"4: ACTIVE" """
-        return self.read(f"/sys/class/infiniband/{rnic or self.rnic}/ports/1/state").decode().strip()
+        """The state of its RDMA port, such as "4: ACTIVE"."""
+        return self.read(
+            f"/sys/class/infiniband/{rnic or self.rnic}/ports/1/state").decode().strip()
 
     def hw_counters(self, rnic=None):
-        """Of the RDMA device, by name: sent_pkts, rcvd_seq_err, ..."""
+        """Counters of the RDMA device, by name: sent_pkts, rcvd_seq_err, ..."""
         return {name: int(text) for name, text in
-                self.folder(f"/sys/class/infiniband/{rnic or self.rnic}/ports/1/hw_counters").items()
+                self.folder(
+                    f"/sys/class/infiniband/{rnic or self.rnic}/ports/1/hw_counters").items()
                 if text.strip().isdigit()}
 
     def two_devices(self):
-        """For one guest alone: two RDMA devices ra (10.5.0.1) and rb (10.5.0.2), with real packets between them."""
+        """For a case with one guest: two RDMA devices ra (10.5.0.1) and rb (10.5.0.2), with real
+        packets between them.
+        """
         self.sh("""
 modprobe -a rdma_rxe rdma_ucm veth
 ip link add v0 type veth peer name v1
@@ -404,12 +438,14 @@ rdma link add rb type rxe netdev v1
 
     # ---- rsockd and rsock ----------------------------------------------------------------------
     def rsockd(self, config=None, **options):
-        """Starts it with these keys of rsockd.conf, and waits until it serves."""
-        self.config = {"control": "/run/rsock/control.sock", "local": "/run/rsock/local.sock", "state": "/run/rsock/state",
+        """Starts rsockd with these keys of rsockd.conf, and waits until it serves."""
+        self.config = {"control": "/run/rsock/control.sock", "local": "/run/rsock/local.sock",
+                       "state": "/run/rsock/state",
                        "node": self.name, **(config or {})}
         self.sh("mkdir -p /run/rsock/state")
         self.write("/run/rsock/rsockd.conf", json.dumps(self.config, indent=1))
-        daemon = self.daemon = self.start([f"{ROOT}/bin/rsockd", "-c", "/run/rsock/rsockd.conf"], **options)
+        daemon = self.daemon = self.start([f"{ROOT}/bin/rsockd", "-c", "/run/rsock/rsockd.conf"],
+                                          **options)
 
         def answers():
             if not daemon.running():
@@ -422,26 +458,29 @@ rdma link add rb type rxe netdev v1
         return daemon
 
     def ask(self, method, path, body=None, timeout=60 * SCALE):
-        """Status and body, decoded if it is JSON."""
+        """Status and body of a request to rsockd; the body is decoded if it is JSON."""
         body = json.dumps(body).encode() if body is not None else b""
         request = (f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                    f"Content-Length: {len(body)}\r\n\r\n").encode() + body
-        answer = base64.b64decode(self.channel.ask("ask", socket=self.config["control"], timeout=timeout,
-                                                   seconds=timeout + 30, data=base64.b64encode(request).decode())["data"])
+        answer = base64.b64decode(self.channel.ask("ask", socket=self.config["control"],
+                                                   timeout=timeout,
+                                                   seconds=timeout + 30,
+                                                   data=base64.b64encode(request).decode())["data"])
         return read_answer(answer)
 
     def stat(self):
-        """`rsock stat --json`, of all users' programs."""
+        """The output of `rsock stat --json`, for all users' programs."""
         return json.loads(self.run([f"{ROOT}/bin/rsock", "stat", "--json", "--all"], expect=0).out)
 
     # ---- the end of a case ---------------------------------------------------------------------
     def begin_case(self):
         output = " ".join(f"{handle.base}.*" for handle in self.handles)
-        self.sh(f"rm -rf {CASE} /run/rsock {output}; mkdir -p {CASE}/stat; chmod 1777 {CASE} {CASE}/stat\n" + self.machine.devices)
+        self.sh(f"rm -rf {CASE} /run/rsock {output}; mkdir -p {CASE}/stat; chmod 1777 {CASE} "
+                f"{CASE}/stat\n" + self.machine.devices)
         self.handles, self.daemon, self.started = [], None, 0
 
     def end_case(self):
-        """Nothing of the case stays: Failure if something cannot be ended, or had crashed."""
+        """Removes all that the case left. Failure if a process cannot be ended, or had crashed."""
         for handle in self.handles:
             if handle.running():
                 handle.expected.add(int(signal.SIGKILL))
@@ -451,8 +490,10 @@ rdma link add rb type rxe netdev v1
         if left:
             self.machine.wedged = True
             raise Failure(f"{self.name}: processes that cannot be killed: {left}")
-        self.sh(f"for device in {self.netdev} {self.netdev_1}; do [ ! -e /sys/class/net/$device ] || {{\n"
-                "tc qdisc del dev $device root 2>/dev/null || true; tc qdisc del dev $device clsact 2>/dev/null || true; "
+        self.sh(f"for device in {self.netdev} {self.netdev_1}; do [ ! -e /sys/class/net/$device ] "
+                f"|| {{\n"
+                "tc qdisc del dev $device root 2>/dev/null || true; tc qdisc del dev $device "
+                "clsact 2>/dev/null || true; "
                 "ip link set $device up; }; done")
         for handle in self.handles:
             if handle.rc in CRASHES and -handle.rc not in handle.expected:
@@ -460,22 +501,25 @@ rdma link add rb type rxe netdev v1
 
     def report(self, stream):
         try:
-            told = [handle for handle in self.handles if not handle.argv[0].endswith(("/rsock", "/bash"))]
+            told = [handle for handle in self.handles
+                    if not handle.argv[0].endswith(("/rsock", "/bash"))]
             for handle in told[-8:]:
                 print(f"--- {handle.describe()} -> {handle.rc}\n{handle.tail()}", file=stream)
-            # One in state ERR connects nobody any more (README.md).
-            gsi = self.sh("rdma resource show qp 2>/dev/null | grep -o 'link.*type GSI state [A-Z]*' || true")
+            # A GSI queue pair in state ERR accepts no connection any more (README.md).
+            gsi = self.sh("rdma resource show qp 2>/dev/null | grep -o 'link.*type GSI state "
+                          "[A-Z]*' || true")
             print(f"--- {self.name}: {', '.join(gsi.splitlines())}", file=stream)
             log = self.folder(CASE).get("librsock.log", b"").decode(errors="replace").splitlines()
             if log:
-                print(f"--- {self.name}: librsock log (last lines)\n" + "\n".join(log[-40:]), file=stream)
+                print(f"--- {self.name}: librsock log (last lines)\n" + "\n".join(log[-40:]),
+                      file=stream)
         except (Failure, OSError) as failure:
             print(f"--- {self.name}: {failure}", file=stream)
         print(f"--- {self.name}: console (last lines)\n{self.machine.console_tail()}", file=stream)
 
 
 def read_answer(data):
-    """Status and body of an HTTP answer; chunked ones put together."""
+    """Status and body of an HTTP answer; joins a chunked body."""
     head, _, body = data.partition(b"\r\n\r\n")
     status, _, fields = head.partition(b"\r\n")
     headers = email.message_from_bytes(fields)
@@ -490,4 +534,5 @@ def read_answer(data):
     if not status:
         raise ConnectionError(errno.ECONNRESET, "no answer")
     text = body.decode()
-    return int(status.split()[1]), json.loads(text) if headers.get("Content-Type") == "application/json" else text
+    return (int(status.split()[1]),
+            json.loads(text) if headers.get("Content-Type") == "application/json" else text)

@@ -1,14 +1,17 @@
 #!/bin/bash
-# guests.sh: prints the folder of a kernel for the guests, made if there is none yet: vmlinuz, initrd.gz, modules/.
+# guests.sh: prints the folder of a kernel for the guests; makes it if there is none yet: vmlinuz,
+# initrd.gz, modules/. rdmalab.py calls it.
 #
-# It is Debian's, the newest 6.12 that apt offers (6.1 cannot do SMC-R over rxe, which comparisons need), with only those
-# modules that tests use. Kept under ${RSOCK_RDMA_CACHE:-${XDG_CACHE_HOME:-~/.cache}/librsock/rdma}; one more is made when
-# this script has changed, beside those that guests of other checkouts may be running from. RSOCK_RDMA_DEB: a package file to take in place of a download.
+# The kernel is Debian's, the newest 6.12 that apt offers (6.1 cannot do SMC-R over rxe, which
+# comparisons need), with only those modules that tests use. It is kept under
+# ${RSOCK_RDMA_CACHE:-${XDG_CACHE_HOME:-~/.cache}/librsock/rdma}. When this script has changed a new
+# one is made beside those from which guests of other checkouts may be running. RSOCK_RDMA_DEB: a
+# package file to use in place of a download.
 set -euo pipefail
 cd "$(dirname "$0")"
 cache=${RSOCK_RDMA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/librsock/rdma}
 pattern='^linux-image-6\.12\.[0-9]+\+deb12-amd64-unsigned$'
-# For the initrd, which mounts this machine's files; then for the rest.
+# First those that the initrd needs to mount this machine's files; then the rest.
 first=(virtio_pci 9pnet_virtio 9p overlay)
 modules=("${first[@]}" virtio_net virtio_console
 	ib_uverbs rdma_cm rdma_ucm rdma_rxe crc32_generic
@@ -62,7 +65,7 @@ if [ -z "$deb" ]; then
 		(cd "$work" && apt-get -q -o APT::Sandbox::User="$(id -un)" download "$1") >&2
 	}
 	package=$(newest)
-	# Lists that are old name a package that has left the archive.
+	# Old package lists name a package that has left the archive.
 	if [ -z "$package" ] || ! download "$package"; then
 		apt-get -q update >&2 || true
 		package=$(newest)
@@ -71,7 +74,7 @@ if [ -z "$deb" ]; then
 	fi
 	deb=$(find "$work" -name '*.deb')
 fi
-# Without the drivers of what a guest has not: it is half of the time.
+# Without the drivers of hardware that a guest does not have: that saves half of the time.
 mkdir "$work/ext"
 dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$work/ext" --wildcards --exclude='*/kernel/sound' \
 	--exclude='*/kernel/drivers/'{gpu,media,staging,iio,usb,scsi,input,hwmon,ata,mmc,mtd,nvme,md} \
@@ -92,11 +95,11 @@ needs()
 	for module; do
 		modprobe -d "$work/all" -S "$version" --show-depends "$module" >"$work/needs" ||
 			fail "the kernel $version has no module $module"
-		# After the file come options.
+		# Options follow the file.
 		sed -nE 's/^insmod (.*\.ko(\.xz)?).*/\1/p' "$work/needs"
 	done | awk '!seen[$0]++'
 }
-# Without the word of a fail in a pipeline nobody would hear of it: pipefail.
+# fail ends only a subshell of that pipeline; pipefail passes its status on, and the script ends.
 needs "${modules[@]}" >"$work/files"
 mkdir -p "$work/few/lib/modules/$version"
 while IFS= read -r file; do
@@ -130,6 +133,6 @@ chmod -R u=rwX,go=rX "$made"
 kept=$cache/$version-${key:0:12}
 rm -rf "$kept"
 mv "$made" "$kept"
-# Those that nobody asked for in a month.
+# Removes those that were not used for a month.
 find "$cache" -mindepth 2 -maxdepth 2 -name key -mtime +30 -printf '%h\0' | xargs -0 -r rm -rf
 ready || fail "made $kept, and cannot find it"

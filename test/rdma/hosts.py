@@ -1,35 +1,41 @@
-"""Streams between two guests: rsockd on both, bin/fault_peer in each, and demands on what librsock says of them."""
+"""Streams between two guests: starts rsockd on both and bin/fault_peer in each, and checks what
+librsock says of the streams. The rdma_*.py scripts use it.
+"""
 import json
 import random
 import struct
 
-from rdmalab import SCALE, lab  # first: it knows where the others are
+from rdmalab import SCALE, lab  # first, since it sets sys.path for the others
 from guest import ROOT  # noqa: I001
 from harness import Failure
 
 LOCAL = "/run/rsockd/local.sock"  # where librsock looks for it
 IOS = ("block", "poll", "epoll", "edge")
-FIRM = {"RSK_VERBS_ACK_TIMEOUT": 17}  # env of a pair whose rail shall not break: a guest may stall for longer than one stands
-HAPPENED = {}  # (test, port, side) -> events that a look has seen; a history keeps the last few
-EARN = 400_000  # bytes in small messages, each way: more than what earns promotion
+# env of a pair whose rail must not break: a guest may stall for longer than a rail normally stands
+FIRM = {"RSK_VERBS_ACK_TIMEOUT": 17}
+# (test, port, side) -> events seen so far; a stream's history keeps only the last few
+HAPPENED = {}
+EARN = 400_000  # bytes in small messages, each way: more than a stream needs for promotion
 
 
 def configuration(guest, **changed):
-    """Of rsockd, so that everything between the two guests is mapped."""
-    return {"local": LOCAL, "soft-rdma": "use", "rnics": [{"name": guest.rnic, "addresses": [guest.ip, guest.ip6], "bandwidth": "10Gbit",
+    """rsockd's configuration that maps everything between the two guests."""
+    return {"local": LOCAL, "soft-rdma": "use", "rnics": [{"name": guest.rnic,
+                                                           "addresses": [guest.ip, guest.ip6],
+                                                           "bandwidth": "10Gbit",
                                        "sessions": 10000}],
             "services": [{"name": "any", "ports": ["1-65535"]}],
             "rules": [{"name": "lan", "when": {"peers": ["10.9.0.0/16", "fd09::/16"]}}], **changed}
 
 
 def serve(guest, **changed):
-    """rsockd of a guest."""
+    """Starts rsockd in a guest."""
     guest.sh("mkdir -p /run/rsockd")
     return guest.rsockd(configuration(guest, **changed))
 
 
 def hosts(t, **changed):
-    """Both guests, with rsockd."""
+    """Both guests, with rsockd running."""
     guests = lab(t).guests
     for guest in guests:
         serve(guest, **changed)
@@ -37,7 +43,7 @@ def hosts(t, **changed):
 
 
 class Peer:
-    """bin/fault_peer in a guest, as test/fault/peers.py has it here."""
+    """bin/fault_peer in a guest, with the interface of test/fault/peers.py."""
 
     count = 0
 
@@ -46,7 +52,8 @@ class Peer:
         self.guest = guest
         self.progress_file = f"/dev/shm/progress-{Peer.count}"
         guest.sh(f"rm -f {self.progress_file}")
-        self.handle = guest.start([f"{ROOT}/bin/fault_peer", self.progress_file, address], preload=preload, stdin="pipe",
+        self.handle = guest.start([f"{ROOT}/bin/fault_peer", self.progress_file, address],
+                                  preload=preload, stdin="pipe",
                                   stdout="pipe", **options)
 
     def describe(self):
@@ -60,7 +67,8 @@ class Peer:
         try:
             line = self.handle.readline(seconds)
         except Failure as failure:
-            raise Failure(f"{failure}; wanted '{wanted}'; (sent, trying, received) = {self.progress()}") from None
+            raise Failure(f"{failure}; wanted '{wanted}'; (sent, trying, received) = "
+                          f"{self.progress()}") from None
         if not line.startswith(wanted):
             raise Failure(f"{self.describe()}: answered '{line}', not '{wanted}'")
         return line
@@ -73,14 +81,15 @@ class Peer:
         self.order("flow", io, tx, rx, chunk, fin)
 
     def result(self, seconds=120):
-        """What the flow in progress came to; wrong bytes are a failure whatever the case is about."""
+        """The result of the flow in progress; wrong bytes are a failure in every case."""
         result = json.loads(self.answer("{", seconds))
         if result["wrong_at"] >= 0:
-            raise Failure(f"{self.describe()}: wrong byte at position {result['wrong_at']}: {result}")
+            raise Failure(f"{self.describe()}: wrong byte at position {result['wrong_at']}: "
+                          f"{result}")
         return result
 
     def progress(self):
-        """Bytes sent, tried to be sent, received: also of one that was killed."""
+        """Bytes sent, tried to be sent, received: also of a program that was killed."""
         try:
             return struct.unpack("QQQ", self.guest.read(self.progress_file)[:24])
         except (OSError, struct.error):
@@ -97,7 +106,7 @@ class Peer:
 
 
 def connect(server, client, port, *source):
-    """A connection between the two, the server listening already; the client's port."""
+    """Connects the two; the server listens already. Returns the client's port."""
     seed = random.getrandbits(40)
     server.order("accept", seed)
     words = client.ask("connected", "connect", port, seed, *source).split()
@@ -106,8 +115,8 @@ def connect(server, client, port, *source):
 
 
 def pair(t, way="ip", at=(1, 0), preload=(True, True), **options):
-    """Server and client, with a connection between them, and the port. at: which guest each is in; way: "ip" or "ip6";
-    options: of Guest.start().
+    """Starts a server and a client with a connection between them; returns both and the port. at:
+    which guest each is in; way: "ip" or "ip6"; options: of Guest.start().
     """
     guests = lab(t).guests
     address = getattr(guests[at[0]], way)
@@ -131,7 +140,8 @@ def both_ways(one, other, up, down, chunk=16384, fin=0, ios=("block", "block"), 
 
 
 def ends(t, port):
-    """[server's record, client's record] as `rsock stat` has them now; {} where it has none."""
+    """[server's record, client's record] as `rsock stat` has them now; {} for an end without one.
+    """
     t.stats.sample()
     found = []
     for side in ("server", "client"):
@@ -142,7 +152,7 @@ def ends(t, port):
 
 
 def on_ring(t, port):
-    """Do both ends send by ring, now, and over a device?"""
+    """True if both ends send by ring now, over an RDMA device."""
     found = ends(t, port)
     if not all(record.get("tx") == record.get("rx") == "ring" for record in found):
         return False
@@ -152,7 +162,7 @@ def on_ring(t, port):
 
 
 def earn(t, one, other, port, seconds=60):
-    """Messages in turns until both ends send and receive by ring."""
+    """Sends messages in turns until both ends send and receive by ring."""
     def tried():
         both_ways(one, other, 20_000, 20_000, chunk=2000)
         return on_ring(t, port)
@@ -163,7 +173,8 @@ def earn(t, one, other, port, seconds=60):
 
 
 def said(records):
-    return json.dumps([{key: value for key, value in record.items() if key not in ("comm", "local", "open")}
+    return json.dumps([{key: value for key, value in record.items()
+                        if key not in ("comm", "local", "open")}
                        for record in records])
 
 
@@ -179,57 +190,65 @@ def events(record):
 
 
 class Wire:
-    """What the RDMA devices of the guests have sent since."""
+    """Counts what the RDMA devices of the guests have sent since it was made."""
 
     def __init__(self, t):
         self.guests = lab(t).guests
         self.before = [guest.hw_counters()["sent_pkts"] for guest in self.guests]
 
     def sent(self):
-        return [guest.hw_counters()["sent_pkts"] - had for guest, had in zip(self.guests, self.before)]
+        return [guest.hw_counters()["sent_pkts"] - had
+                for guest, had in zip(self.guests, self.before)]
 
     def check(self, t, least):
-        """Each has sent so many packets."""
+        """Checks that each guest has sent so many packets."""
         for guest, sent in zip(self.guests, self.sent()):
             t.check(sent >= least, f"{guest.name} sent {sent} RDMA packets, wanted {least}")
 
 
 def queue_pairs(guest):
-    """Numbers of the reliable connected ones of a guest."""
+    """Numbers of a guest's queue pairs of type RC."""
     shown = json.loads(guest.sh("rdma -j resource show qp"))
     return sorted(qp["lqpn"] for qp in shown if qp.get("type") == "RC")
 
 
 def registered(guest):
-    """What a guest's processes have of its RDMA devices: reliable connected queue pairs, memory regions, their bytes."""
+    """RDMA resources of a guest's processes: RC queue pairs, memory regions, bytes of those."""
     regions = json.loads(guest.sh("rdma -j resource show mr"))
     return len(queue_pairs(guest)), len(regions), sum(int(mr.get("mrlen", 0)) for mr in regions)
 
 
 def ring_bytes(t, port):
     """[server's, client's] of (sent, received), by ring."""
-    return [(record.get("tx_ring_bytes", 0), record.get("rx_ring_bytes", 0)) for record in ends(t, port)]
+    return [(record.get("tx_ring_bytes", 0), record.get("rx_ring_bytes", 0))
+            for record in ends(t, port)]
 
 
 def plain(t, port, *reasons, bytes_moved=1):
-    """Nothing went by ring; the ends that have a record say why, with one of those reasons."""
+    """Checks that nothing went by ring, and that the ends with a record give one of these reasons.
+    """
     t.stats.sample()
     found = t.stats.of_port(port, "server") + t.stats.of_port(port, "client")
     t.check(found, f"nobody knows a stream of port {port}")
     for stream in found:
-        t.check(not stream.promotions + stream.tx_ring_bytes + stream.rx_ring_bytes, f"not plain TCP: {stream.line()}")
+        t.check(not stream.promotions + stream.tx_ring_bytes + stream.rx_ring_bytes,
+                f"not plain TCP: {stream.line()}")
         t.check(stream.reason in reasons, f"reason not one of {reasons}: {stream.line()}")
-        t.check(stream.tx_tcp_bytes + stream.rx_tcp_bytes >= bytes_moved, f"moved less: {stream.line()}")
+        t.check(stream.tx_tcp_bytes + stream.rx_tcp_bytes >= bytes_moved,
+                f"moved less: {stream.line()}")
 
 
 def wedged(guest):
-    """Devices of a guest whose queue pair for connecting (GSI) is in error, as rxe's is for good when a send of it fails in a
-    full queue: nobody connects by them any more, whoever tries. machine.py makes them anew before the next case.
+    """Devices of a guest whose queue pair for connecting (GSI) is in state ERR. rxe leaves it so
+    for good when a send of it fails in a full queue; then no connection by that device succeeds any
+    more. machine.py makes such devices anew before the next case.
     """
     return {qp["ifname"] for qp in json.loads(guest.sh("rdma -j resource show qp"))
             if qp.get("type") == "GSI" and qp.get("state") == "ERR"}
 
 
-__all__ = ["EARN", "FIRM", "IOS", "LOCAL", "Peer", "SCALE", "Wire", "both_ways", "configuration", "connect", "earn", "ends",
-           "happened", "hosts", "on_ring", "pair", "plain", "queue_pairs", "registered", "ring_bytes", "said", "serve",
+__all__ = ["EARN", "FIRM", "IOS", "LOCAL", "Peer", "SCALE", "Wire", "both_ways", "configuration",
+           "connect", "earn", "ends",
+           "happened", "hosts", "on_ring", "pair", "plain", "queue_pairs", "registered",
+           "ring_bytes", "said", "serve",
            "wedged"]

@@ -1,4 +1,6 @@
-"""One QEMU: an emulated x86_64 (no KVM) whose root is this machine's, read-only. It is ended by its pid."""
+"""One QEMU: an emulated x86_64 (no KVM) whose root file system is this machine's, read-only.
+rdmalab.py starts it, and it is ended by its pid.
+"""
 import ctypes
 import fcntl
 import json
@@ -11,12 +13,14 @@ import time
 
 from harness import Failure
 
-PORTS = 6  # sessions at the same time
+PORTS = 6  # number of simultaneous sessions
 PR_SET_PDEATHSIG = 1
-# QEMU 7.2 leaves flags behind CMPXCHG16B that no processor has (README.md); without it Linux's allocator takes another way.
+# QEMU 7.2 leaves flags after CMPXCHG16B that no processor has (README.md); without that instruction
+# Linux's allocator takes another way.
 CPU = "max,-cx16"
 LIBC = ctypes.CDLL(None, use_errno=True)
-DEAD = re.compile(rb"Kernel panic - not syncing|^GUEST-FAILED|Oops: |BUG: unable to handle|general protection fault", re.M)
+DEAD = re.compile(rb"Kernel panic - not syncing|^GUEST-FAILED|Oops: |BUG: unable to handle|general "
+                  rb"protection fault", re.M)
 
 
 class Gone(Failure):
@@ -24,11 +28,12 @@ class Gone(Failure):
 
 
 def escaped(path):
-    """As a value among options of QEMU."""
+    """Escapes a value in an option of QEMU."""
     return str(path).replace(",", ",,")
 
 
-# What its kernel has said is of an earlier case. One with which nobody connects any more (README.md) is made anew, and so is one that was taken away.
+# Clears the kernel's log, which belongs to an earlier case. An RDMA device by which no connection
+# succeeds any more (README.md), or which was removed, is made anew.
 DEVICES = """
 dmesg -C
 ! rdma resource show qp 2>/dev/null | grep -q 'type GSI state ERR' || for rnic in rxe0 rxe1; do
@@ -43,7 +48,9 @@ done
 
 
 class Machine:
-    """folder: the lab's; its files are guestN.*. wedged: a case found that it does not do what it should."""
+    """folder: the lab's; the machine's files in it are guestN.*. wedged: a case found that the
+    guest does not work.
+    """
 
     share, emulated, devices = True, True, DEVICES
 
@@ -61,29 +68,39 @@ class Machine:
         return os.path.join(self.folder, f"guest{self.number}.{name}")
 
     def start(self, kernel, *, vcpus, memory, links, guests, stays, ends):
-        """stays: it outlives this process; otherwise it ends with it, however that ends. ends: of its links, sockets."""
+        """Starts QEMU. stays: it outlives this process; otherwise it ends with this process,
+        however that ends. ends: of its links, sockets.
+        """
         network = []
         for link in range(links):
             if guests == 2:
-                network += ["-netdev", f"stream,id=n{link},server=off,addr.type=fd,addr.str={ends[link].fileno()}"]
+                network += ["-netdev",
+                            f"stream,id=n{link},server=off,"
+                            f"addr.type=fd,addr.str={ends[link].fileno()}"]
             else:
                 network += ["-netdev", f"hubport,id=n{link},hubid={link}"]
             network += ["-device", f"virtio-net-pci,netdev=n{link},id=eth{link},romfile=,"
                         f"mac=52:54:00:00:{link:02x}:{self.number:02x}"]
         ports = []
         for port in range(PORTS):
-            ports += ["-chardev", f"socket,id=p{port},path={escaped(self.path(f'port{port}'))},server=on,wait=off",
+            ports += ["-chardev",
+                      f"socket,id=p{port},"
+                      f"path={escaped(self.path(f'port{port}'))},server=on,wait=off",
                       "-device", f"virtserialport,chardev=p{port},name=rsock.{port}"]
-        argv = ["qemu-system-x86_64", "-name", f"rsock-guest{self.number}", "-accel", "tcg,thread=multi", "-cpu", CPU,
-                "-smp", str(vcpus), "-m", str(memory), "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+        argv = ["qemu-system-x86_64", "-name", f"rsock-guest{self.number}", "-accel",
+                "tcg,thread=multi", "-cpu", CPU,
+                "-smp", str(vcpus), "-m", str(memory), "-nodefaults", "-no-user-config",
+                "-no-reboot", "-display", "none",
                 "-serial", f"file:{self.path('console')}",
                 "-kernel", f"{kernel}/vmlinuz", "-initrd", f"{kernel}/initrd.gz",
-                "-append", "console=ttyS0 quiet oops=panic panic=0 mitigations=off nokaslr tsc=reliable audit=0 apparmor=0 "
+                "-append", "console=ttyS0 quiet oops=panic panic=0 mitigations=off nokaslr "
+                           "tsc=reliable audit=0 apparmor=0 "
                 "init_on_alloc=0 cryptomgr.notests rcupdate.rcu_expedited=1 "
                 f"8250.nr_uarts=1 node={self.number} links={links} ports={PORTS}",
                 "-qmp", f"unix:{escaped(self.path('qmp'))},server=on,wait=off",
                 "-device", f"virtio-serial-pci,max_ports={PORTS + 1}", *ports, *network]
-        for name, path, more in (("hostroot", "/", ",readonly=on,multidevs=remap"), ("lab", self.folder, ""),
+        for name, path, more in (("hostroot", "/", ",readonly=on,multidevs=remap"),
+                                 ("lab", self.folder, ""),
                                  ("modules", f"{kernel}/modules", ",readonly=on")):
             argv += ["-fsdev", f"local,id={name},path={escaped(path)},security_model=none{more}",
                      "-device", f"virtio-9p-pci,fsdev={name},mount_tag={name}"]
@@ -105,13 +122,17 @@ class Machine:
         self.booted(0)
 
     def booted(self, since):
-        """What the console said before is of an earlier boot: of no interest to whoever comes, too."""
+        """Forgets what the console said before: it is of an earlier boot. The offset is kept in a
+        file for other processes, too.
+        """
         with open(self.path("since"), "w") as file:
             file.write(str(since))
         self.looked, self.seen, self.wedged = since, b"", False
 
     def pid(self):
-        """0 if it is not running; a number that somebody else has by now is not it."""
+        """Its pid; 0 if it is not running. A pid that belongs to another program by now does not
+        count.
+        """
         try:
             with open(self.path("pid")) as file:
                 pid = int(file.read())
@@ -135,7 +156,7 @@ class Machine:
 
     # ---- is it well? ---------------------------------------------------------------------------
     def check(self):
-        """Gone if it ended, or its kernel has."""
+        """Raises Gone if QEMU has ended, or the guest's kernel has died."""
         ended = (self.popen.poll() is not None) if self.popen else not self.pid()
         try:
             with open(self.path("console"), "rb") as file:
@@ -149,7 +170,8 @@ class Machine:
             self.wedged = True
             what = f"its console says {found.group().decode()!r}" if found else "its QEMU ended"
             with open(self.path("qemu"), errors="replace") as file:
-                raise Gone(f"guest {self.number} is gone: {what}\n{self.console_tail()}\n{file.read()}")
+                raise Gone(f"guest {self.number} is gone: "
+                           f"{what}\n{self.console_tail()}\n{file.read()}")
 
     def console_tail(self, lines=30):
         try:
@@ -161,7 +183,9 @@ class Machine:
 
     # ---- ways to it ----------------------------------------------------------------------------
     def port(self):
-        """A connection to the agent, by a port that nobody has; it is ours until the lock is closed."""
+        """Connects to the agent by a port that no other session has; the port is ours until the
+        lock is closed.
+        """
         if self.lock:
             self.lock.close()
         for number in range(PORTS):
@@ -190,13 +214,14 @@ class Machine:
             time.sleep(0.01)
 
     def qmp(self, *commands):
-        """Orders to QEMU itself: (name, arguments)."""
+        """Sends commands to QEMU itself: (name, arguments)."""
         with self.dial("qmp") as client:
             client.settimeout(20)
             lines = client.makefile("rb")
             json.loads(lines.readline())
             for name, arguments in (("qmp_capabilities", {}), *commands):
-                client.sendall(json.dumps({"execute": name, "arguments": arguments}).encode() + b"\n")
+                client.sendall(json.dumps({"execute": name, "arguments": arguments}).encode() +
+                               b"\n")
                 while True:
                     answer = json.loads(lines.readline() or b"{}")
                     if "return" in answer:
@@ -205,12 +230,12 @@ class Machine:
                         raise Failure(f"guest {self.number}: {name}: {answer}")
 
     def reset(self):
-        """Boots it anew, whatever it is doing."""
+        """Boots the guest anew, whatever it is doing."""
         self.qmp(("set-action", {"reboot": "reset"}), ("system_reset", {}))
         self.booted(os.path.getsize(self.path("console")))
 
     def settled(self):
-        """It has booted: from now on it does not do so by itself."""
+        """The guest has booted: from now on a reboot that it does itself ends QEMU."""
         self.qmp(("set-action", {"reboot": "shutdown"}))
 
     def cable(self, plugged, link=0):

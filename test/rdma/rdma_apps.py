@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""The behaviours of test/app with their streams over RDMA verbs: both sides in one guest, whose two devices send each other
-real packets. First on kernel TCP, then preloaded, and the transcripts are compared. A case here is a family there.
+"""Runs the cases of test/app with their streams over RDMA verbs. Both sides are in one guest, whose
+two devices send each other real packets. Each case runs on kernel TCP, then preloaded, and the
+transcripts are compared. A case of this script is a family of cases there.
 
-Processes are told not to share memory (RSOCK_SHM=0), and rsockd asks itself, as it would ask another host's.
+Processes are told not to share memory (RSOCK_SHM=0), and rsockd asks itself, as it would ask
+another host's rsockd.
 """
 import glob
 import os
@@ -16,30 +18,39 @@ from hosts import LOCAL
 SERVER, SERVER6 = "10.5.0.2", "fd05::2"
 CLIENT, CLIENT6 = "10.5.0.1", "fd05::1"
 PATIENCE = 4  # a guest is slower than this machine
-WARM_S = 30  # less than PATIENCE times 10: some wait while others warm in vain
-AT_ONCE = 3  # much of it is waiting
-# What may differ over verbs, by its reason: docs/gaps.md says more. Some of it is a race, and does not always.
+WARM_S = 30  # less than PATIENCE times 10: some cases wait while others warm up in vain
+AT_ONCE = 3  # most of a case is waiting
+# Cases that may differ over verbs, by the reason; docs/gaps.md says more. Some of them are races,
+# and do not always differ.
 GAPS = {
-    "a set in a set is told ready by what its link's completion channel has, though there is nothing":
+    "a set in a set is told ready by what its link's completion channel has, though there is "
+    "nothing":
         "epollnest.oneshot epollnest.joins_inside epollnest.over_fork epollnest.child_nests",
     "there is no RDMA device behind 127.0.0.2": "net.other_loopback",
-    "one process that has both ends stays on TCP, and so do a child's streams whose parent had links": "demote.nothing_else_to_do "
+    "one process that has both ends stays on TCP, and so do a child's streams whose parent had "
+    "links": "demote.nothing_else_to_do "
         "demote.forked",
 }
-# Cases that are not run, by why.
+# Cases that are not run, by the reason.
 LEFT_OUT = {
-    "3,000 rings are more than a guest's memory, and take too long to be filled; rdma_scale.py has a thousand": "many.many_streams",
+    "3,000 rings are more than a guest's memory, and take too long to be filled; rdma_scale.py has "
+    "a thousand": "many.many_streams",
 }
 NO_RINGS = ("other",)  # families whose sockets are of other kinds
-# Who writes 3 MB that nobody reads hangs on kernel TCP, too, where a segment is not as large as on lo; not with so much room.
-# The ages have been gone through with it, too.
+# A program that writes 3 MB which the other side does not read hangs on kernel TCP, too, where a
+# segment is not as large as on lo. It does not hang with so much buffer. The family "ages" was
+# completed with it, too.
 ROOM = {"bulk": 4 << 20, "ages": 4 << 20}
 USUAL_ROOM = 16384
-# Gone through as a whole; the others run by name, or with RSOCK_RDMA_LONG=1.
-SETTLED = ("io", "fill", "flags", "sendflags", "opts", "ioctl", "timeouts", "ends", "ready", "close", "reset", "leave", "poll",
-           "epoll", "epollset", "epollnest", "threads", "waiting", "before", "net", "sig", "fds", "files", "demote", "exit",
-           "other", "proc", "pool", "fortify", "exec", "pass", "stdio", "workers", "uring", "bulk", "ages", "large", "many")
-# A connection to the one device's address comes from the other's, though all of it is on one host.
+# Families that were run completely; the others run by name, or with RSOCK_RDMA_LONG=1.
+SETTLED = ("io", "fill", "flags", "sendflags", "opts", "ioctl", "timeouts", "ends", "ready",
+           "close", "reset", "leave", "poll",
+           "epoll", "epollset", "epollnest", "threads", "waiting", "before", "net", "sig", "fds",
+           "files", "demote", "exit",
+           "other", "proc", "pool", "fortify", "exec", "pass", "stdio", "workers", "uring", "bulk",
+           "ages", "large", "many")
+# A connection to one device's address comes from the other device's, though all of it is on one
+# host.
 ADDRESSES = f"""
 for i in 0 1; do
 	ip address replace fd05::$((i + 1))/64 dev v$i nodad
@@ -53,14 +64,16 @@ ip -6 route replace table local local {SERVER6} dev v1 proto kernel metric 0 src
 
 def configuration():
     return {"local": LOCAL, "soft-rdma": "use", "pmsp": {"ask-time": "7s"},
-            "rnics": [{"name": "ra", "addresses": [CLIENT, CLIENT6], "bandwidth": "10Gbit", "sessions": 10000},
-                      {"name": "rb", "addresses": [SERVER, SERVER6], "bandwidth": "10Gbit", "sessions": 10000}],
+            "rnics": [{"name": "ra", "addresses": [CLIENT, CLIENT6], "bandwidth": "10Gbit",
+                       "sessions": 10000},
+                      {"name": "rb", "addresses": [SERVER, SERVER6], "bandwidth": "10Gbit",
+                       "sessions": 10000}],
             "services": [{"name": "any", "ports": ["1-65535"]}],
             "rules": [{"name": "all", "when": {"peers": ["10.5.0.0/16", "fd05::/16"]}}]}
 
 
 def ready(t):
-    """The guest, with rsockd and both devices."""
+    """The guest, with rsockd and both devices set up."""
     guest = lab(t)[1]
     if "ra" not in guest.sh("ls /sys/class/infiniband 2>/dev/null || true").split():
         guest.two_devices()
@@ -75,7 +88,7 @@ def packets(guest):
 
 
 def gaps(family):
-    """Cases that may differ, here as on one host, and over verbs."""
+    """Cases that may differ: those that may differ on one host, and those of GAPS."""
     with open(os.path.join(HERE, "..", "app", "gaps.cmake")) as file:
         names = re.findall(r"app_(\w+\.\w+)", file.read())
     return {name for name in names + [name for cases_ in GAPS.values() for name in cases_.split()]
@@ -83,26 +96,31 @@ def gaps(family):
 
 
 def outcome(text):
-    """Case -> did it pass?"""
-    return {name: word == "ok" for name, word in re.findall(r"^(\w+) +(ok|FAIL)  \d+ ms$", text, re.M)}
+    """{case: did it pass?}"""
+    return {name: word == "ok"
+            for name, word in re.findall(r"^(\w+) +(ok|FAIL)  \d+ ms$", text, re.M)}
 
 
 def cases(guest, program):
     left_out = {name for names in LEFT_OUT.values() for name in names.split()}
     names = [line.split()[0] for line in guest.run([program, "--list"], expect=0).out.splitlines()]
-    return [name for name in names if f"{os.path.basename(program)[len('app_'):]}.{name}" not in left_out]
+    return [name for name in names
+            if f"{os.path.basename(program)[len('app_'):]}.{name}" not in left_out]
 
 
 def run(t, family):
     guest = ready(t)
-    env = {"LIBRSOCK": lab(t).library, "RSOCK_TOOL": lab(t).tool, "RSOCK_SHM": 0, "APP_HOST": SERVER, "APP_HOST6": SERVER6,
-           "APP_SCALE": PATIENCE, "APP_WARM_S": WARM_S, "RSOCK_LOG": os.environ.get("RSOCK_LOG", "error"),
+    env = {"LIBRSOCK": lab(t).library, "RSOCK_TOOL": lab(t).tool, "RSOCK_SHM": 0,
+           "APP_HOST": SERVER, "APP_HOST6": SERVER6,
+           "APP_SCALE": PATIENCE, "APP_WARM_S": WARM_S,
+           "RSOCK_LOG": os.environ.get("RSOCK_LOG", "error"),
            "RSOCK_LOG_FILE": "/run/case/librsock.log"}
     guest.sh(f"sysctl -qw net.ipv4.tcp_wmem='4096 {ROOM.get(family, USUAL_ROOM)} 4194304'")
     before = packets(guest)
     program = f"{ROOT}/bin/app_{family}"
     asked = os.environ.get("APP_CASES", "").split() or cases(guest, program)
-    running = [guest.start([program, "--mode", "both", *asked[i::AT_ONCE]], env=env) for i in range(AT_ONCE) if asked[i:]]
+    running = [guest.start([program, "--mode", "both", *asked[i::AT_ONCE]], env=env)
+               for i in range(AT_ONCE) if asked[i:]]
     found = {}
     for handle in running:
         handle.wait(850)
@@ -110,9 +128,11 @@ def run(t, family):
         found.update(outcome(handle.out()))
     t.equal(sorted(found), sorted(asked), "cases that came to an end")
     sent = [now - had for had, now in zip(before, packets(guest))]
-    print(f"{family}: {len(found)} cases, {sum(found.values())} the same, packets {sent}", flush=True)
-    # A rail may begin at either device: rsockd takes the one with less to do.
-    t.check(os.environ.get("APP_CASES") or family in NO_RINGS or sum(sent) > len(found), f"few packets: {sent}")
+    print(f"{family}: {len(found)} cases, {sum(found.values())} the same, packets {sent}",
+          flush=True)
+    # A rail may begin at either device: rsockd takes the one that has less to do.
+    t.check(os.environ.get("APP_CASES") or family in NO_RINGS or sum(sent) > len(found),
+            f"few packets: {sent}")
     wrong = {f"{family}.{name}" for name, good in found.items() if not good}
     known = {name for name in gaps(family) if name.split(".")[1] in found}
     print(f"do not differ, though they may: {sorted(known - wrong)}", flush=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The shortest form, part of make test: one boot, and of what each script is about one case."""
+"""The shortest form, part of make test: one boot, and one case of each script."""
 import sys
 
 import rdma_faults  # noqa: F401  its cases are borrowed

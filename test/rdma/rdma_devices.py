@@ -1,5 +1,7 @@
 #!/usr/bin/python3
-"""RDMA devices that go and come while streams use them, one of them and two: no stream notices."""
+"""RDMA devices that are removed and added again while streams use them, with one device and with
+two: no stream notices.
+"""
 import json
 import sys
 
@@ -7,11 +9,12 @@ from hosts import FIRM, both_ways, configuration, earn, ends, hosts, pair, said,
 from rdma_faults import endless, goes_on, until_promoted, wind_up
 from rdmalab import case, lab, main
 
-ALONE = {"RSOCK_RDMA_RAILS": "1"}  # each stream by its own device only; rdma_rails.py has those that go by both
+# each stream by its own device only; rdma_rails.py tests those that use both
+ALONE = {"RSOCK_RDMA_RAILS": "1"}
 
 
 def remove(guest, rnic):
-    """Takes a device away, and waits until it is gone: nobody holds it any more."""
+    """Removes a device, and waits until no process holds it any more and it is gone."""
     guest.run(["rdma", "link", "delete", rnic], timeout=60, expect=0)
 
 
@@ -23,21 +26,23 @@ def both(t):
     """Both guests, with rsockd that has two devices."""
     guests = lab(t).guests
     for guest in guests:
-        rnics = [{"name": f"rxe{link}", "addresses": [f"10.9.{link}.{guest.number}"], "bandwidth": "10Gbit", "sessions": 10000}
+        rnics = [{"name": f"rxe{link}", "addresses": [f"10.9.{link}.{guest.number}"],
+                  "bandwidth": "10Gbit", "sessions": 10000}
                  for link in (0, 1)]
         serve(guest, rnics=rnics)
     return guests
 
 
 def until_off(t, port, seconds=60):
-    """Both ends send by TCP."""
+    """Waits until both ends send by TCP."""
     def there():
-        return all(record.get("tx") == "tcp" and "link-broken" in said([record]) for record in ends(t, port))
+        return all(record.get("tx") == "tcp" and "link-broken" in said([record])
+                   for record in ends(t, port))
     lab(t)[1].until(there, seconds, "both ends to be back on TCP")
 
 
 def used(guest):
-    """Device -> how many queue pairs are connected on it."""
+    """{device: number of connected queue pairs}."""
     count = {}
     for qp in json.loads(guest.sh("rdma -j resource show qp")):
         if qp.get("type") == "RC" and qp.get("state") == "RTS":
@@ -46,10 +51,12 @@ def used(guest):
 
 
 def goes_and_comes(t, at):
-    """The device of one guest is removed under load and added again; then streams old and new are on it."""
+    """The device of one guest is removed under load and added again; then old and new streams use
+    it.
+    """
     guests = hosts(t)
     server, client, port = pair(t, env=ALONE)
-    idle = pair(t, env=ALONE)  # nobody sends there, while it is gone
+    idle = pair(t, env=ALONE)  # sends nothing while the device is gone
     for one in ((server, client, port), idle):
         earn(t, one[1], one[0], one[2])
     endless(client, server)
@@ -62,7 +69,7 @@ def goes_and_comes(t, at):
     add(guests[at], "rxe0")
     until_promoted(t, port, 120, before)
     goes_on(t, (server, client), 200_000, 60, "both to go on by the new device")
-    wind_up(t, server, client)  # who comes new has to be let in within seconds
+    wind_up(t, server, client)  # ends the load: a new process must be admitted within seconds
     earn(t, idle[1], idle[0], idle[2], 120)
     new = pair(t, env=ALONE)
     earn(t, new[1], new[0], new[2], 120)
@@ -82,7 +89,9 @@ def clients_device_removed(t):
 
 @case(500)
 def two_devices(t):
-    """Streams by both, each by the device of its address; one device goes: its streams go on, the others do not notice."""
+    """Streams over both devices, each by the device of its address. One device goes: its streams
+    continue, the others do not notice.
+    """
     a, b = both(t)
     first, second = pair(t, env={**FIRM, **ALONE}), pair(t, "ip_1", env=ALONE)
     for server, client, port in (first, second):
@@ -101,7 +110,8 @@ def two_devices(t):
     add(b, "rxe1")
     until_promoted(t, second[2], 120, before)
     for record in ends(t, first[2]):
-        t.check(all(cause != "link-broken" for cause in (entry["cause"] for entry in record["history"])),
+        t.check(all(cause != "link-broken"
+                    for cause in (entry["cause"] for entry in record["history"])),
                 f"the other device's: {said([record])}")
     for server, client, _port in (first, second):
         goes_on(t, (server, client), 200_000, 60, "both to go on with it")
@@ -111,7 +121,9 @@ def two_devices(t):
 
 @case(500)
 def one_of_two_links_down(t):
-    """Of two, one link goes down with its TCP: what it carries stands, the other goes on; both go on when it is up."""
+    """One of two links goes down, with its TCP: what it carries stands still, the other one
+    continues; both continue when it is up.
+    """
     _a, b = both(t)
     first, second = pair(t, env={**FIRM, **ALONE}), pair(t, "ip_1", env=ALONE)
     for server, client, port in (first, second):

@@ -1,12 +1,15 @@
 #!/usr/bin/python3
-"""What goes wrong between two hosts: packets, links, processes, memory, rsockd. Contents are right all the same."""
+"""Faults between two hosts: of packets, links, processes, memory, rsockd. Contents are right all
+the same.
+"""
 import json
 import random
 import re
 import sys
 from pathlib import Path
 
-from hosts import (EARN, FIRM, Peer, Wire, both_ways, configuration, connect, earn, ends, happened, hosts, on_ring, pair, ring_bytes,
+from hosts import (EARN, FIRM, Peer, Wire, both_ways, configuration, connect, earn, ends, happened,
+                   hosts, on_ring, pair, ring_bytes,
                    said, serve, wedged)
 from harness import Failure
 from rdmalab import case, lab, main
@@ -17,7 +20,9 @@ USER = 1000
 
 # ---- packets -----------------------------------------------------------------------------------
 def under(t, spec, only, counters=()):
-    """Both ends flat out, while both hosts do that to what they send; counters: names that must have grown at one."""
+    """Both ends send at full speed, while netem applies spec to what both hosts send. counters:
+    names, of which at least one must have grown at one of the hosts.
+    """
     guests = hosts(t)
     server, client, port = pair(t)
     earn(t, client, server, port)
@@ -29,26 +34,31 @@ def under(t, spec, only, counters=()):
         both_ways(client, server, MIB // 2, MIB // 2, ios=(io, io), seconds=300)
     for guest in guests:
         guest.netem(None)
-    grown = {name: sum(guest.hw_counters()[name] - had[name] for guest, had in zip(guests, before)) for name in counters}
+    grown = {name: sum(guest.hw_counters()[name] - had[name] for guest, had in zip(guests, before))
+             for name in counters}
     t.check(not counters or any(grown.values()), f"nobody noticed '{spec}': {grown}")
     moved = [now[0] - then[0] for now, then in zip(ring_bytes(t, port), had)]
     t.check(all(moved), f"by ring: {said(ends(t, port))}")
-    for guest, sent, sent_bytes in zip(guests, wire.sent(), reversed(moved)):  # the server is in the second one
-        t.check(sent >= sent_bytes // 4096, f"{guest.name} sent {sent} RDMA packets, and {sent_bytes} bytes by ring")
-    earn(t, client, server, port, 120)  # still, or again
+    # the server is in the second one
+    for guest, sent, sent_bytes in zip(guests, wire.sent(), reversed(moved)):
+        t.check(sent >= sent_bytes // 4096,
+                f"{guest.name} sent {sent} RDMA packets, and {sent_bytes} bytes by ring")
+    earn(t, client, server, port, 120)  # still on the ring, or on it again
     client.finish()
     server.finish()
 
 
 @case(500)
 def loss_of_roce(t):
-    """1 %: RDMA sends again, nobody is demoted for good."""
-    under(t, "loss 1%", "roce", ("out_of_seq_request", "rcvd_seq_err", "completer_retry_err", "duplicate_request"))
+    """1 %: RDMA retransmits, and no stream is demoted for good."""
+    under(t, "loss 1%", "roce",
+          ("out_of_seq_request", "rcvd_seq_err", "completer_retry_err", "duplicate_request"))
 
 
 @case(900, long=True)
 def much_loss_of_roce(t):
-    under(t, "loss 10%", "roce", ("out_of_seq_request", "rcvd_seq_err", "completer_retry_err", "duplicate_request"))
+    under(t, "loss 10%", "roce",
+          ("out_of_seq_request", "rcvd_seq_err", "completer_retry_err", "duplicate_request"))
 
 
 @case(900, long=True)
@@ -73,7 +83,8 @@ def duplicates(t):
 
 @case(500)
 def reordered(t):
-    under(t, "delay 2ms reorder 25% 50% limit 100000", "roce", ("out_of_seq_request", "duplicate_request", "rcvd_seq_err"))
+    under(t, "delay 2ms reorder 25% 50% limit 100000", "roce",
+          ("out_of_seq_request", "duplicate_request", "rcvd_seq_err"))
 
 
 # ---- links -------------------------------------------------------------------------------------
@@ -87,17 +98,19 @@ def moved(peers):
 
 
 def goes_on(t, peers, bytes_more, seconds, what):
-    """Each end receives so many bytes more, by whatever carrier."""
+    """Waits until each end has received so many more bytes, by either path."""
     had = moved(peers)
     try:
-        peers[0].guest.until(lambda: all(now - then >= bytes_more for now, then in zip(moved(peers), had)), seconds, what)
+        peers[0].guest.until(lambda: all(now - then >= bytes_more
+                                         for now, then in zip(moved(peers), had)), seconds, what)
     except Failure as failure:
         raise Failure(f"{failure}; received {had} -> {moved(peers)}") from None
 
 
 def until_promoted(t, port, seconds, before):
-    """Both ends move bytes by ring again, both ways; before: what they said. Flat out on a slow host a ring is often full,
-    and a stream often back on TCP for a moment.
+    """Waits until both ends move bytes by ring again, both ways; before: their earlier records. At
+    full speed on a slow host a ring is often full, and a stream often goes back to TCP for a
+    moment.
     """
     def there():
         return all(now[name] > then[name] for now, then in zip(ends(t, port), before)
@@ -109,21 +122,28 @@ def until_promoted(t, port, seconds, before):
 
 
 def until_broken(t, port, seconds, enough=all):
-    """Both ends send by TCP, because the link is broken; what has come by ring may still be unread there. enough=any: one does."""
+    """Waits until both ends send by TCP because the link is broken; bytes that came by ring may
+    still be unread. enough=any: one end does.
+    """
     def there():
-        return enough(record["tx"] == "tcp" and "link-broken" in said([record]) for record in ends(t, port))
+        return enough(record["tx"] == "tcp" and "link-broken" in said([record])
+                      for record in ends(t, port))
     try:
-        lab(t)[1].until(there, seconds, f"{'both ends' if enough == all else 'an end'} to see the link broken")
+        lab(t)[1].until(there, seconds,
+                        f"{'both ends' if enough == all else 'an end'} to see the link broken")
     except Failure as failure:
         raise Failure(f"{failure}: {said(ends(t, port))}") from None
 
 
 def wind_up(t, server, client):
-    """The client is killed, and the server, who still sends, sees an end of it; all it had got was right."""
+    """Kills the client; the server, which still sends, sees an end of the stream, and all it had
+    received was right.
+    """
     client.kill()
     result = server.result()
     t.check(result["rx_end"] in ("eof", "ECONNRESET", "EPIPE"), f"how it ended: {result}")
-    t.check(result["received"] <= client.progress()[1], f"more received than sent: {result}, {client.progress()}")
+    t.check(result["received"] <= client.progress()[1],
+            f"more received than sent: {result}, {client.progress()}")
     server.finish()
 
 
@@ -138,11 +158,12 @@ def until_promoted_or_wedged(t, port, seconds, before):
 
 
 def breaks(t, breaking, recovering, by_tcp=True, again=True, enough=all):
-    """Both ends flat out; the rail breaks and comes back. by_tcp: TCP goes on while it is broken; again: streams are
-    promoted again, where rxe can still connect; enough: who has to see it broken before it comes back.
+    """Both ends send at full speed; the rail breaks and comes back. by_tcp: TCP works while it is
+    broken; again: streams are promoted again, where rxe can still connect; enough (all or any):
+    which ends must have seen the break before it is repaired.
     """
     hosts(t)
-    server, client, port = pair(t, env={"RSOCK_LOG": "debug"})  # of each rail, if it fails
+    server, client, port = pair(t, env={"RSOCK_LOG": "debug"})  # logs why a rail fails
     earn(t, client, server, port)
     endless(client, server)
     goes_on(t, (server, client), 200_000, 60, "both to move")
@@ -160,20 +181,24 @@ def breaks(t, breaking, recovering, by_tcp=True, again=True, enough=all):
 
 
 def deaf(t, whether, only=None):
-    """Nothing arrives at either of them."""
+    """Sets whether both guests drop what comes in."""
     for guest in lab(t).guests:
         guest.deaf(whether, only)
 
 
 @case(500)
 def roce_lost_for_a_while(t):
-    """No RDMA packet arrives for seconds, and TCP goes on: streams go back to it, and are promoted again."""
+    """RDMA packets are lost for seconds while TCP works: streams go back to TCP, and are promoted
+    again.
+    """
     breaks(t, lambda: deaf(t, True, "roce"), lambda: deaf(t, False))
 
 
 @case(400)
 def shut_while_roce_is_lost(t):
-    """Bytes, then shutdown(SHUT_WR), while no RDMA packet arrives: they come by TCP, then the end."""
+    """Sends bytes, then calls shutdown(SHUT_WR), while RDMA packets are lost: the bytes come by
+    TCP, then the end.
+    """
     hosts(t)
     server, client, port = pair(t)
     earn(t, client, server, port)
@@ -182,7 +207,8 @@ def shut_while_roce_is_lost(t):
     client.ask("{", "flow", "block", 60_000, 0, 16384, 1)  # a ring takes them
     server.flow("block", 0, 1 << 40, 65536)
     result = server.result()
-    t.equal((result["rx_end"], server.progress()[2] - got), ("eof", 60_000), "what came, and how it ended")
+    t.equal((result["rx_end"], server.progress()[2] - got), ("eof", 60_000),
+            "what came, and how it ended")
     deaf(t, False)
     client.finish()
     server.finish()
@@ -190,27 +216,31 @@ def shut_while_roce_is_lost(t):
 
 @case(400)
 def killed_while_roce_is_lost(t):
-    """Killed with bytes in its ring that no RDMA packet has brought, nor TCP yet: who reads is told of a reset, no end in order."""
+    """The sender is killed with bytes in its ring that came neither by RDMA nor yet by TCP: the
+    reader gets a reset, not an orderly end.
+    """
     hosts(t)
     server, client, port = pair(t)
     earn(t, client, server, port)
     got = server.progress()[2]
     deaf(t, True, "roce")
     client.ask("{", "flow", "block", 60_000, 0, 16384, 0)
-    client.handle.kill(19)  # it would repeat them
+    client.handle.kill(19)  # stopped, so that it cannot repeat them by TCP
     until_broken(t, port, 60, any)
     server.flow("block", 0, 1 << 40, 65536)
     client.kill()
     result = server.result()
-    t.equal((result["rx_end"], server.progress()[2] - got), ("ECONNRESET", 0), "how it ended, and what came")
+    t.equal((result["rx_end"], server.progress()[2] - got), ("ECONNRESET", 0),
+            "how it ended, and what came")
     deaf(t, False)
     server.finish()
 
 
 @case(400)
 def closed_while_roce_is_lost(t):
-    """The reader, who has put nothing, closes while no RDMA packet arrives: its word is lost. Who sends is told as by TCP, while
-    the reader's process lives on.
+    """The reader, which has sent nothing by ring, closes while RDMA packets are lost, so its
+    control word is lost. The sender gets the errors that TCP gives, while the reader's process
+    lives on.
     """
     hosts(t)
     server, client, port = pair(t)
@@ -232,7 +262,7 @@ def closed_while_roce_is_lost(t):
 
 @case(500)
 def all_lost_for_a_while(t):
-    """Nothing arrives for five seconds; then everything does again."""
+    """All packets are lost for five seconds."""
     def mend():
         lab(t)[1].sh("sleep 5")
         deaf(t, False)
@@ -241,15 +271,16 @@ def all_lost_for_a_while(t):
 
 @case(500, long=True)
 def roce_lost_one_way(t):
-    """What one of them sends is lost."""
+    """What one of the guests sends by RDMA is lost."""
     breaks(t, lambda: lab(t)[2].deaf(True, "roce"), lambda: lab(t)[2].deaf(False))
 
 
 @case(500)
 def link_down(t):
-    """The server's link is set down, and up after a while. rdma_cm sends meanwhile, which rxe's does not survive. The client's
-    packets may lie in its network card, since the other guest's takes none: rxe then waits for them to be sent, not for an
-    acknowledgement, and its queue pair is silent until the link is up.
+    """The server's link is set down, and up after a while. rdma_cm sends meanwhile, and rxe's GSI
+    queue pair does not survive that. The client's packets may lie in its network card, since the
+    other guest's card takes none: rxe then waits for them to be sent, not for an acknowledgement,
+    and its queue pair is silent until the link is up.
     """
     def mend():
         lab(t)[2].sh("sleep 3")
@@ -259,7 +290,7 @@ def link_down(t):
 
 @case(500)
 def cable(t):
-    """Its carrier goes, and comes."""
+    """The carrier of the server's link goes, and comes back."""
     def mend():
         lab(t)[2].sh("sleep 3")
         lab(t)[2].cable(True)
@@ -268,7 +299,9 @@ def cable(t):
 
 @case(500)
 def idle_while_broken(t):
-    """Nobody sends while the rail is broken and made anew: what follows is right, and no byte was lost before."""
+    """No program sends while the rail is broken and made anew: what follows is right, and no
+    earlier byte was lost.
+    """
     hosts(t)
     server, client, port = pair(t)
     earn(t, client, server, port)
@@ -276,7 +309,8 @@ def idle_while_broken(t):
     deaf(t, True, "roce")
     until_broken(t, port, 60)
     for seen in happened(t, port):
-        t.check({("demoted-tx", "link-broken"), ("resumed", "link-broken")} <= seen, f"what happened: {seen}")
+        t.check({("demoted-tx", "link-broken"), ("resumed", "link-broken")} <= seen,
+                f"what happened: {seen}")
     server.flow("block", 0, 50_000, 5000)
     server.result()
     deaf(t, False)
@@ -287,7 +321,9 @@ def idle_while_broken(t):
 
 # ---- processes ---------------------------------------------------------------------------------
 def killed(t, rounds):
-    """One end after the other is killed under load; a second link of the one that goes on is not disturbed."""
+    """One end after the other is killed under load; another link of the process that survives is
+    not disturbed.
+    """
     a, b = hosts(t)
     steady = pair(t, env=FIRM)
     earn(t, steady[1], steady[0], steady[2])
@@ -301,11 +337,13 @@ def killed(t, rounds):
         dies.kill()
         result = lives.result(120)
         t.check(result["rx_end"] in ("eof", "ECONNRESET", "EPIPE"), f"how it ended: {result}")
-        t.check(result["received"] <= dies.progress()[1], f"received more than was sent: {result}, {dies.progress()}")
+        t.check(result["received"] <= dies.progress()[1],
+                f"received more than was sent: {result}, {dies.progress()}")
         lives.finish()
         both_ways(steady[1], steady[0], 10_000, 10_000)
     for record in ends(t, steady[2]):
-        t.equal((record["tx"], record["rx"], record["demotions"]), ("ring", "ring", 0), f"the other link: {said([record])}")
+        t.equal((record["tx"], record["rx"], record["demotions"]), ("ring", "ring", 0),
+                f"the other link: {said([record])}")
     for peer in (steady[1], steady[0]):
         peer.finish()
 
@@ -341,18 +379,24 @@ silent = [socket.create_connection((address, port), 20) for _ in range(100)]
 
 
 def magic():
-    """What each message of a control connection begins with (../../stream/remote/remote_msg.h)."""
+    """The bytes with which each message of a control connection begins
+    (../../stream/remote/remote_msg.h).
+    """
     header = Path(__file__).resolve().parents[2] / "stream/remote/remote_msg.h"
     return re.search(r"RSK_REMOTE_MAGIC (0x[0-9a-f]+)", header.read_text(encoding="utf-8"))[1]
 
 
 @case(400)
 def strangers(t):
-    """Whoever can reach the port at which links are accepted may say there what he likes: nobody else notices."""
+    """Any host that can reach the port at which links are accepted may send anything to it: no
+    stream is disturbed.
+    """
     a, b = hosts(t)
-    server, client, port = pair(t, env={"RSOCK_LOG": "debug", **FIRM})  # what is logged of them, too
+    # logs the pending peers, too
+    server, client, port = pair(t, env={"RSOCK_LOG": "debug", **FIRM})
     earn(t, client, server, port)
-    ports = {int(line.split()[3].rsplit(":", 1)[1]) for line in b.sh("ss -ltnpH").splitlines() if f"pid={server.handle.pid}," in line}
+    ports = {int(line.split()[3].rsplit(":", 1)[1]) for line in b.sh("ss -ltnpH").splitlines()
+             if f"pid={server.handle.pid}," in line}
     ports.discard(port)
     t.check(ports, "the server accepts no links")
     for at in ports:
@@ -366,7 +410,9 @@ def strangers(t):
 
 @case(400)
 def stopped(t):
-    """A process that is stopped for long (SIGSTOP) is not taken for dead; it goes on when it is continued."""
+    """A process that is stopped for long (SIGSTOP) is not taken for dead; it goes on when it is
+    continued.
+    """
     hosts(t)
     server, client, port = pair(t)
     earn(t, client, server, port)
@@ -386,8 +432,10 @@ def little_memory(t, **options):
     wire = Wire(t)
     earn(t, client, server, port)
     both_ways(client, server, MIB, MIB, ios=("block", "edge"), seconds=200)
-    # Much of it may go by TCP meanwhile: what cannot be registered goes through 16 KiB for all.
-    t.check(all(min(moved) >= EARN // 4 for moved in ring_bytes(t, port)), f"by ring: {said(ends(t, port))}")
+    # Much of it may go by TCP meanwhile: what cannot be registered goes through 16 KiB for all
+    # streams.
+    t.check(all(min(moved) >= EARN // 4 for moved in ring_bytes(t, port)),
+            f"by ring: {said(ends(t, port))}")
     wire.check(t, 100)
     client.finish()
     server.finish()
@@ -395,19 +443,21 @@ def little_memory(t, **options):
 
 @case(400)
 def little_memory_to_lock(t):
-    """An ordinary user who may lock 64 KiB: no ring can be registered, and the indirect buffer carries all."""
+    """A user who may lock 64 KiB: no ring can be registered, and the indirect buffer carries
+    everything.
+    """
     little_memory(t, user=USER, limits={"MEMLOCK": 65536})
 
 
 @case(400)
 def ordinary_user(t):
-    """One with Debian's limit of 8 MiB."""
+    """A user with Debian's limit of 8 MiB."""
     little_memory(t, user=USER, limits={"MEMLOCK": 8 << 20})
 
 
 @case(400)
 def registration_fails(t):
-    """No ring can be registered, ever."""
+    """No ring can ever be registered."""
     little_memory(t, env={"RSK_VERBS_FAIL_REG": 100})
 
 
@@ -432,7 +482,9 @@ def registration_fails_half_the_time(t):
 # ---- rsockd ------------------------------------------------------------------------------------
 @case(400)
 def refused_at_first(t):
-    """The other host's rules do not allow it; when they do, the stream that is open all the while is accelerated."""
+    """The other host's rules do not allow it at first; when they do, the stream, open all the
+    while, is promoted.
+    """
     a, b = lab(t).guests
     serve(a)
     serve(b, rules=[{"name": "others", "when": {"peers": ["192.0.2.0/24"]}}])
@@ -453,7 +505,9 @@ def refused_at_first(t):
 
 @case(600)
 def rsockd_restarts(t):
-    """It is killed and started again under load: streams do not notice, and new ones are mapped again."""
+    """rsockd is killed and started again under load: streams do not notice, and new ones are mapped
+    again.
+    """
     guests = hosts(t)
     server, client, port = pair(t, env=FIRM)
     earn(t, client, server, port)
@@ -468,7 +522,8 @@ def rsockd_restarts(t):
         serve(guest)
     goes_on(t, (server, client), 200_000, 60, "both to go on with another rsockd")
     for seen in happened(t, port):
-        t.check(not {"link-broken", "peer-dead"} & {cause for _event, cause in seen}, f"what was there: {seen}")
+        t.check(not {"link-broken", "peer-dead"} & {cause for _event, cause in seen},
+                f"what was there: {seen}")
     t.equal([record["link"] for record in ends(t, port)], links, "links")
     other = pair(t)
     earn(t, other[1], other[0], other[2], 120)

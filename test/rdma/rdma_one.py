@@ -7,7 +7,7 @@ from rdmalab import SCALE, case, lab, main
 
 @case(400)
 def two_devices(t):
-    """What goes from one to the other is on the wire between them, where it can be lost."""
+    """Packets from one device to the other are on the link between them, where they can be lost."""
     guest = lab(t)[1]
     guest.two_devices()
     t.equal(guest.sh("nproc").strip(), "2", "processors")
@@ -24,10 +24,12 @@ def two_devices(t):
     t.check(sent >= 50 * 16, f"ra sent {sent} packets")
     guest.netem("loss 5%", netdev="v0")
     write()
-    t.check(guest.hw_counters("rb")["out_of_seq_request"] > before[1], "packets were lost, and nobody noticed")
+    t.check(guest.hw_counters("rb")["out_of_seq_request"] > before[1],
+            "packets were lost, and nobody noticed")
     guest.netem(None, netdev="v0")
     serving = guest.start(["rping", "-s", "-a", "10.5.0.2", "-C", 10, "-V"])
-    guest.until(lambda: guest.run(["rping", "-c", "-I", "10.5.0.1", "-a", "10.5.0.2", "-C", 10, "-V"]).rc == 0, 20 * SCALE,
+    guest.until(lambda: guest.run(["rping", "-c", "-I", "10.5.0.1", "-a", "10.5.0.2", "-C", 10,
+                                   "-V"]).rc == 0, 20 * SCALE,
                 "rping from one device to the other")
     serving.wait(expect=0)
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Further rails and rsockd's board: of a device that is drained, full or spare there is none; one that is drained under way ends,
-a spare one takes over and gives way, and no stream loses a byte.
+"""Further rails and rsockd's port table. A device that is drained, full or spare gives no rail.
+When a device is drained while it is in use its rail ends; a spare device takes over and gives way
+again; no stream loses a byte.
 """
 import sys
 import time
@@ -13,9 +14,11 @@ from rdmalab import case, lab, main
 
 
 def hosts(t, second=None, **changed):
-    """rsockd on both guests that knows both devices; @second: more of the second one."""
+    """Both guests, with rsockd that knows both devices; second: further keys of the second device.
+    """
     for guest in lab(t).guests:
-        rnics = [{"name": f"rxe{link}", "addresses": [f"10.9.{link}.{guest.number}"], "sessions": 10000, **(second or {} if link else {})}
+        rnics = [{"name": f"rxe{link}", "addresses": [f"10.9.{link}.{guest.number}"],
+                  "sessions": 10000, **(second or {} if link else {})}
                  for link in (0, 1)]
         serve(guest, rnics=rnics, **changed)
     return lab(t).guests
@@ -26,7 +29,8 @@ def drain(guest, on=True):
 
 
 def until_rails(t, port, n, what):
-    lab(t)[1].until(lambda: all(rails_of(record) == n for record in ends(t, port)), 90, f"{what}: {said(ends(t, port))}")
+    lab(t)[1].until(lambda: all(rails_of(record) == n for record in ends(t, port)), 90,
+                    f"{what}: {said(ends(t, port))}")
 
 
 def reserved(guest):
@@ -44,7 +48,8 @@ def passes(t, seconds):
 
 
 def stays_one(t, port):
-    """Nobody makes another rail; what would have been tried would have been by then."""
+    """Checks that no further rail is made; an attempt would have succeeded by the end of the wait.
+    """
     passes(t, 4)
     t.check(all(rails_of(record) == 1 for record in ends(t, port)), said(ends(t, port)))
     for guest in lab(t).guests:
@@ -53,7 +58,9 @@ def stays_one(t, port):
 
 @case(500)
 def of_a_drained_device_there_is_none(t):
-    """At either end; when it is not any more there is one, of which both have their share on record."""
+    """Drained at either end. When it is not drained any more there is a rail, and both ends have
+    reserved their share.
+    """
     for drained in hosts(t):
         drain(drained)
         server, client, port = pair(t)
@@ -70,7 +77,7 @@ def of_a_drained_device_there_is_none(t):
 
 @case(500)
 def where_there_is_no_room(t):
-    """Nobody may have any, at one end."""
+    """One end allows no rails at all."""
     a, b = hosts(t)
     config = dict(b.config)
     serve_again = {key: config[key] for key in ("rnics",)}
@@ -98,7 +105,8 @@ def drained_under_way(t, at):
     until_rails(t, port, 1, "one rail to be gone")
     goes_on(t, (server, client), 300_000, 60, "both to go on by the other")
     until_reserved(t, [0, 0])
-    guests[0].until(lambda: all(used(guest) == {"rxe0": 1} for guest in guests), 60, "one queue pair on the other device")
+    guests[0].until(lambda: all(used(guest) == {"rxe0": 1} for guest in guests), 60,
+                    "one queue pair on the other device")
     drain(guests[at], False)
     until_rails(t, port, 2, "both rails again")
     goes_on(t, (server, client), 300_000, 60, "both to go on by both")
@@ -118,7 +126,9 @@ def drained_where_it_goes_to(t):
 
 @case(600)
 def a_spare_takes_over(t):
-    """When the only device that is none has gone, and gives way when that one is back."""
+    """The spare device takes over when the only other one is removed, and gives way when that one
+    is back.
+    """
     hosts(t, {"role": "spare"})
     server, client, port = pair(t)
     earn(t, client, server, port)
@@ -127,12 +137,14 @@ def a_spare_takes_over(t):
     goes_on(t, (server, client), 300_000, 60, "both to move")
     before = ends(t, port)
     remove(lab(t)[1], "rxe0")
-    lab(t)[1].until(lambda: all("rxe1" in record.get("device", "") for record in ends(t, port)), 120,
+    lab(t)[1].until(lambda: all("rxe1" in record.get("device", "") for record in ends(t, port)),
+                    120,
                     "the spare to take over")
     until_promoted(t, port, 120, before)
     goes_on(t, (server, client), 300_000, 60, "both to go on by the spare")
     add(lab(t)[1], "rxe0")
-    lab(t)[1].until(lambda: all("rxe0" in record.get("device", "") and "rxe1" not in record["device"] for record in ends(t, port)),
+    lab(t)[1].until(lambda: all("rxe0" in record.get("device", "")
+                                and "rxe1" not in record["device"] for record in ends(t, port)),
                     120, "it to give way")
     goes_on(t, (server, client), 300_000, 60, "both to go on by the first")
     until_reserved(t, [0, 0])

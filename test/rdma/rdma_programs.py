@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Unmodified programs on two hosts: what they get is right, and it went by RDMA."""
+"""Unmodified programs on two hosts: what they receive is right, and it went by RDMA."""
 import hashlib
 import json
 import random
@@ -41,14 +41,14 @@ http {{
 
 
 def went_by_ring(t, port, side, least, streams=1):
-    """Were so many streams promoted, and did they move so many bytes by ring together?"""
+    """True if so many streams were promoted, and moved so many bytes by ring in total."""
     found = t.stats.of_port(port, side)
     return (sum(bool(stream.promotions) for stream in found) >= streams and
             sum(stream.tx_ring_bytes + stream.rx_ring_bytes for stream in found) >= least)
 
 
 def by_ring(t, port, least, streams=1):
-    """So it was, at both of their ends."""
+    """Checks that of both of their ends."""
     t.stats.sample()
     for side in ("server", "client"):
         t.check(went_by_ring(t, port, side, least, streams),
@@ -58,8 +58,9 @@ def by_ring(t, port, least, streams=1):
 
 
 def longer(t, run, port, least, streams=1):
-    """run(times) is a program that ends after a set time, or number of requests, so many times as long as it may be. What is
-    over before a link is up, in a guest that is slow, says nothing of it: then one of twice the length follows. Each has to go well.
+    """run(times) runs a program that ends after a set time, or number of requests, times as long as
+    the shortest run. A run that is over before a link is up, in a slow guest, proves nothing: then
+    one of twice the length follows. Each must succeed.
     """
     for times in (1, 2, 4, 8):
         run(times)
@@ -70,18 +71,20 @@ def longer(t, run, port, least, streams=1):
 
 
 def rounds(t, clients, port, least, seconds=120):
-    """Clients that do the same again for each line that they read, until all have moved so much by ring: a link takes its
-    time, and a guest may be slow or quick.
+    """Clients that do the same again for each line that they read, until all have moved so many
+    bytes by ring: a link takes its time, and a guest may be slow or fast.
     """
     def moved():
         order(t, clients, "again")
         t.stats.sample()
-        return all(went_by_ring(t, port, side, least * len(clients), len(clients)) for side in ("server", "client"))
+        return all(went_by_ring(t, port, side, least * len(clients), len(clients))
+                   for side in ("server", "client"))
     try:
         clients[0].guest.until(moved, seconds, f"{least} bytes by ring")
     except Failure as failure:
         raise Failure(f"{failure}: " + "; ".join(stream.line() for side in ("server", "client")
-                                                for stream in t.stats.of_port(port, side))) from None
+                                                for stream in t.stats.of_port(port,
+                                                                              side))) from None
 
 
 def order(t, clients, word):
@@ -92,7 +95,7 @@ def order(t, clients, word):
 
 
 def finish(t, clients, port):
-    """They read no line any more, and end."""
+    """Closes their standard input, and waits for their ends."""
     for client in clients:
         client.send("", close=True)
     for client in clients:
@@ -101,8 +104,9 @@ def finish(t, clients, port):
 
 
 def python(guest, program, *words):
-    """A client for rounds()."""
-    return guest.start(["/usr/bin/python3", "-c", program, *words], preload=True, stdin="pipe", stdout="pipe")
+    """Starts a client for rounds()."""
+    return guest.start(["/usr/bin/python3", "-c", program, *words], preload=True, stdin="pipe",
+                       stdout="pipe")
 
 
 def iperf3(t, *options, way="ip", streams=1, least=MIB // 2):
@@ -112,13 +116,16 @@ def iperf3(t, *options, way="ip", streams=1, least=MIB // 2):
     def run(times):
         server = b.start(["iperf3", "-s", "-1", "-p", port], preload=True)
         b.listening(port, 60, server)
-        words = ["iperf3", "-c", getattr(b, way), "-p", port, "-J", "--connect-timeout", 30000, "-t", 4 * times, *options]
+        words = ["iperf3", "-c", getattr(b, way), "-p", port, "-J", "--connect-timeout", 30000,
+                 "-t", 4 * times, *options]
         end = json.loads(a.run(words, preload=True, timeout=200, expect=0).out)
         server.wait(60, 0)
         t.check("error" not in end, f"iperf3 says: {end.get('error')}")
         end = end["end"]
-        t.check(end["sum_received"]["bytes"] <= end["sum_sent"]["bytes"], "received more than was sent")
-        t.check(end["sum_received"]["bytes"] >= least, f"only {end['sum_received']['bytes']} bytes moved")
+        t.check(end["sum_received"]["bytes"] <= end["sum_sent"]["bytes"],
+                "received more than was sent")
+        t.check(end["sum_received"]["bytes"] >= least,
+                f"only {end['sum_received']['bytes']} bytes moved")
     longer(t, run, port, least, streams)
     wire.check(t, least // 4096 // 4)
 
@@ -150,19 +157,25 @@ def iperf3_ipv6(t):
 
 @case(400)
 def redis(t):
-    """What is stored is read back over another connection; then redis-benchmark with pipelining."""
+    """Values are stored and read back over another connection; then redis-benchmark with
+    pipelining.
+    """
     a, b = hosts(t)
     port = t.free_port()
-    server = b.start(["redis-server", "--port", port, "--bind", b.ip, "--save", "", "--appendonly", "no", "--protected-mode", "no",
+    server = b.start(["redis-server", "--port", port, "--bind", b.ip, "--save", "", "--appendonly",
+                      "no", "--protected-mode", "no",
                       "--dir", "/tmp"], preload=True)
     b.listening(port, 60, server)
     cli = ["redis-cli", "-h", b.ip, "-p", port]
     value = random.Random("redis").randbytes(300_000).hex()
-    t.equal(a.run([*cli, "-x", "set", "key"], stdin=value, preload=True, expect=0).out, "OK\n", "set")
-    t.check(a.run([*cli, "get", "key"], preload=True, expect=0).out == value + "\n", "what was stored is not what is read")
+    t.equal(a.run([*cli, "-x", "set", "key"], stdin=value, preload=True, expect=0).out, "OK\n",
+            "set")
+    t.check(a.run([*cli, "get", "key"], preload=True, expect=0).out == value + "\n",
+            "what was stored is not what is read")
 
     def run(times):
-        words = ["redis-benchmark", "-h", b.ip, "-p", port, "-t", "set,get", "-n", 6000 * times, "-c", 4, "-d", 512, "-P", 4, "--csv"]
+        words = ["redis-benchmark", "-h", b.ip, "-p", port, "-t", "set,get", "-n", 6000 * times,
+                 "-c", 4, "-d", 512, "-P", 4, "--csv"]
         text = a.run(words, preload=True, timeout=300, expect=0).out
         t.check('"SET"' in text and '"GET"' in text, f"redis-benchmark says: {text}")
     longer(t, run, port, MIB // 2, 4)
@@ -178,7 +191,8 @@ def nginx(t, sendfile):
     for size, data in contents.items():
         b.write(f"/tmp/nginx/www/{size}", data)
     b.write("/tmp/nginx.conf", NGINX.format(port=port, sendfile=sendfile))
-    server = b.start(["nginx", "-p", "/tmp/nginx", "-c", "/tmp/nginx.conf", "-e", "/tmp/nginx-error.log"], preload=True)
+    server = b.start(["nginx", "-p", "/tmp/nginx", "-c", "/tmp/nginx.conf", "-e",
+                      "/tmp/nginx-error.log"], preload=True)
     b.listening(port, 60, server)
     return a, b, server, port, contents
 
@@ -208,20 +222,28 @@ for _ in sys.stdin:
 
 @case(500)
 def nginx_files(t):
-    """Two workers, forked before, and sendfile(): files by one kept connection of either family, and uploads; curl as well."""
+    """Two workers, forked beforehand, and sendfile(): files by one kept connection of each address
+    family, and uploads; with curl as well.
+    """
     a, b, server, port, contents = nginx(t, "on")
-    digests = json.dumps({str(size): hashlib.sha256(data).hexdigest() for size, data in contents.items()})
-    clients = [python(a, FETCHING, address, port, digests, name) for name, address in (("four", b.ip), ("six", b.ip6))]
+    digests = json.dumps({str(size): hashlib.sha256(data).hexdigest()
+                          for size, data in contents.items()})
+    clients = [python(a, FETCHING, address, port, digests, name)
+               for name, address in (("four", b.ip), ("six", b.ip6))]
     rounds(t, clients, port, MIB)
     finish(t, clients, port)
-    # It is mostly gone before its process has a link to the worker's.
+    # curl mostly ends before its process has a link to the worker's.
     for address in (b.ip, f"[{b.ip6}]"):
-        words = [word for size in contents for word in ("-o", f"/tmp/got-{size}", f"http://{address}:{port}/{size}")]
+        words = [word for size in contents
+                 for word in ("-o", f"/tmp/got-{size}", f"http://{address}:{port}/{size}")]
         a.run(["curl", "-sS", "-f", "-g", *words], preload=True, timeout=200, expect=0)
         for size, data in contents.items():
-            t.equal(digest(a, f"/tmp/got-{size}"), hashlib.sha256(data).hexdigest(), f"file of {size} bytes")
-    a.run(["curl", "-sS", "-f", "-T", f"/tmp/got-{3 * MIB}", f"http://{b.ip}:{port}/up/loaded"], preload=True, timeout=200, expect=0)
-    t.equal(digest(b, "/tmp/nginx/www/up/loaded"), hashlib.sha256(contents[3 * MIB]).hexdigest(), "what was uploaded")
+            t.equal(digest(a, f"/tmp/got-{size}"), hashlib.sha256(data).hexdigest(),
+                    f"file of {size} bytes")
+    a.run(["curl", "-sS", "-f", "-T", f"/tmp/got-{3 * MIB}", f"http://{b.ip}:{port}/up/loaded"],
+          preload=True, timeout=200, expect=0)
+    t.equal(digest(b, "/tmp/nginx/www/up/loaded"), hashlib.sha256(contents[3 * MIB]).hexdigest(),
+            "what was uploaded")
     server.stop(signal.SIGQUIT)
     complaints = re.findall(r".*\[(?:error|crit|alert|emerg)\].*", b.sh("cat /tmp/nginx-error.log"))
     t.check(not complaints, f"nginx complains: {complaints[:5]}")
@@ -233,7 +255,8 @@ def nginx_wrk(t):
     a, b, server, port, _contents = nginx(t, "off")
 
     def run(times):
-        words = ["wrk", "-t", 1, "-c", 8, "-d", f"{6 * times}s", "--timeout", "60s", f"http://{b.ip}:{port}/16384"]
+        words = ["wrk", "-t", 1, "-c", 8, "-d", f"{6 * times}s", "--timeout", "60s",
+                 f"http://{b.ip}:{port}/16384"]
         text = a.run(words, preload=True, timeout=200, expect=0).out
         t.check("Socket errors" not in text and "Non-2xx" not in text, f"wrk says: {text}")
         t.check(int(re.search(r"(\d+) requests in", text)[1]) > 20, f"wrk says: {text}")
@@ -310,7 +333,7 @@ assert c.recv(1) == b""
 
 @case(400)
 def forking_server(t):
-    """A child for each connection, made after accept."""
+    """A child for each connection, forked after accept."""
     a, b = hosts(t)
     port = t.free_port()
     server = b.start(["/usr/bin/python3", "-c", FORKING, b.ip, port], preload=True)
@@ -427,7 +450,9 @@ while data := c.recv(65536):
 
 @case(400)
 def exec_with_a_stream(t):
-    """A process executes another program with a stream of its, with bytes under way to it, or unread there: none is lost."""
+    """A process executes another program that inherits a stream, with bytes under way to it, or
+    unread: none is lost.
+    """
     a, b = hosts(t)
     for unread_s in 0, 0.5:
         port = t.free_port()
@@ -486,12 +511,14 @@ except OSError as error:
 
 @case(400)
 def killed_while_it_repeats(t):
-    """A process is killed while it repeats by TCP what was unread in a ring whose reader sees the kernel alone from now on: there is
-    no end in order behind a part of it.
+    """The reader of a ring executes a program without librsock, and the sender is killed while it
+    repeats by TCP what was unread in the ring: the reader gets a part and a reset, not an orderly
+    end.
     """
     a, b = hosts(t)
     port = t.free_port()
-    server = b.start(["/usr/bin/python3", "-c", OWING, b.ip, port], preload=True, stdin="pipe", stdout="pipe")
+    server = b.start(["/usr/bin/python3", "-c", OWING, b.ip, port], preload=True, stdin="pipe",
+                     stdout="pipe")
     b.listening(port, 60, server)
     client = python(a, LEAVING, b.ip, port)
 

@@ -1,19 +1,20 @@
 #!/usr/bin/python3
-"""Streams between two hosts: their contents, that they move by RDMA, and what they do at their ends."""
+"""Streams between two hosts: their contents, that they move by RDMA, and how they end."""
 import sys
 import time
 
-from hosts import (EARN, FIRM, IOS, Peer, Wire, both_ways, connect, earn, ends, happened, hosts, pair, plain, queue_pairs, registered,
+from hosts import (EARN, FIRM, IOS, Peer, Wire, both_ways, connect, earn, ends, happened, hosts,
+                   pair, plain, queue_pairs, registered,
                    ring_bytes, said, serve)
 from harness import Failure
 from rdmalab import case, lab, main
 
 MIB = 1 << 20
-FITS = 60_000  # bytes: a ring takes them though nobody reads
+FITS = 60_000  # bytes: a ring takes them though they are not read
 
 
 def turns(one, other, size, times):
-    """Request and response of one size, one after the other."""
+    """Sends a request and a response of one size, then the other way round."""
     for _ in range(times):
         one.flow("block", size, 0, size)
         other.flow("block", 0, size, size)
@@ -23,13 +24,14 @@ def turns(one, other, size, times):
 
 
 def by_ring(t, port, had, least):
-    """So much each way, since: both ends say so."""
-    return all(b - a >= least for before, now in zip(had, ring_bytes(t, port)) for a, b in zip(before, now))
+    """True if each end says that so much has gone by ring since had, each way."""
+    return all(b - a >= least for before, now in zip(had, ring_bytes(t, port))
+               for a, b in zip(before, now))
 
 
 def until_by_ring(t, port, least, move):
-    """Moves until so much has gone by ring each way: who finds a ring full for long goes on by TCP for a moment, and on a
-    slow host that is most of what is larger than a ring.
+    """Moves until so much has gone by ring each way. An end that finds a ring full for long goes on
+    by TCP for a moment, and on a slow host that is most of what is larger than a ring.
     """
     had = ring_bytes(t, port)
 
@@ -44,20 +46,25 @@ def until_by_ring(t, port, least, move):
 
 @case(300)
 def request_response(t):
-    """From one byte to a MiB, in turns; by RDMA, and nothing that a ring has room for goes back to TCP."""
+    """From one byte to a MiB, in turns; by RDMA, and nothing for which a ring has room goes back to
+    TCP.
+    """
     hosts(t)
     server, client, port = pair(t, env=FIRM)
     earn(t, client, server, port)
     wire, had = Wire(t), ring_bytes(t, port)
     for size, times in ((1, 6), (64, 6), (4096, 6), (65536, 4)):
         turns(client, server, size, times)
-    t.check(by_ring(t, port, had, 3 * (1 + 64 + 4096) + 2 * 65536), f"by ring {had} -> {said(ends(t, port))}")
+    t.check(by_ring(t, port, had, 3 * (1 + 64 + 4096) + 2 * 65536),
+            f"by ring {had} -> {said(ends(t, port))}")
     for record in ends(t, port):
-        t.equal((record["reason"], record["demotions"]), ("direct", 0), f"what became of it: {said([record])}")
+        t.equal((record["reason"], record["demotions"]), ("direct", 0),
+                f"what became of it: {said([record])}")
         t.check(record["link"], "it has a link")
     until_by_ring(t, port, MIB, lambda: turns(client, server, MIB, 2))
     for seen in happened(t, port):
-        t.check({cause for _event, cause in seen} <= {"direct", "ring-full", "peer-fell-back"}, f"what happened: {seen}")
+        t.check({cause for _event, cause in seen} <= {"direct", "ring-full", "peer-fell-back"},
+                f"what happened: {seen}")
     wire.check(t, MIB // 4096)
 
 
@@ -65,7 +72,8 @@ def flat_out(t, io):
     hosts(t)
     server, client, port = pair(t)
     earn(t, client, server, port)
-    until_by_ring(t, port, MIB // 8, lambda: both_ways(client, server, MIB, MIB, chunk=65536, ios=(io, io), seconds=200))
+    until_by_ring(t, port, MIB // 8, lambda: both_ways(client, server, MIB, MIB, chunk=65536,
+                                                       ios=(io, io), seconds=200))
     client.finish()
     server.finish()
 
@@ -90,13 +98,15 @@ def flat_out_epoll(t):
 
 @case(300)
 def flat_out_edge(t):
-    """The same with an edge-triggered one."""
+    """The same with an edge-triggered epoll set."""
     flat_out(t, "edge")
 
 
 @case(400)
 def half_close(t):
-    """Each end in turn says that it has sent all, while the other one goes on; each sees the end where it is."""
+    """Each end in turn shuts its direction down, while the other one goes on; each sees the end at
+    the right position.
+    """
     hosts(t)
     for io, first in (("block", 0), ("edge", 1)):
         peers = pair(t)
@@ -106,20 +116,22 @@ def half_close(t):
         closes.flow(io, 300_000, 1 << 40, 65536, 1)
         goes_on.flow(io, 0, 1 << 40, 65536)
         result = goes_on.result()
-        t.equal((result["rx_end"], result["received"] % 300_000 >= 0), ("eof", True), "the end of what it got")
+        t.equal((result["rx_end"], result["received"] % 300_000 >= 0), ("eof", True),
+                "the end of what it got")
         goes_on.flow(io, 2 * MIB, 0, 65536, 1)
         goes_on.result()
         result = closes.result()
         t.equal(result["rx_end"], "eof", "the other end of it")
         sent = [peer.progress() for peer in (closes, goes_on)]
-        t.equal((sent[0][0], sent[1][0]), (sent[1][2], sent[0][2]), "sent by one, received by the other")
+        t.equal((sent[0][0], sent[1][0]), (sent[1][2], sent[0][2]),
+                "sent by one, received by the other")
         for peer in peers[:2]:
             peer.finish()
 
 
 @case(400)
 def closed_with_much_under_way(t):
-    """close(), the end of main, exit by signal-free _exit: all that was sent arrives, then the end."""
+    """close(), return from main, _exit: all that was sent arrives, then the end."""
     hosts(t)
     for how in ("close", "end", "abandon", "_exit"):
         server, client, port = pair(t)
@@ -133,7 +145,8 @@ def closed_with_much_under_way(t):
             client.handle.wait(60, 0)
         server.flow("block", 0, 1 << 40, 65536)
         result = server.result()
-        t.equal((result["rx_end"], server.progress()[2] - got), ("eof", FITS), f"what came, and how it ended ({how})")
+        t.equal((result["rx_end"], server.progress()[2] - got), ("eof", FITS),
+                f"what came, and how it ended ({how})")
         if how == "close":
             client.finish()
         server.finish()
@@ -141,7 +154,7 @@ def closed_with_much_under_way(t):
 
 @case(300)
 def slow_reader(t):
-    """Who does not read stops the sender; all is there when he does."""
+    """A peer that does not read stops the sender; everything is there when it reads again."""
     hosts(t)
     server, client, port = pair(t)
     earn(t, client, server, port)
@@ -162,8 +175,9 @@ def slow_reader(t):
 
 @case(300)
 def sipping_reader(t):
-    """Who reads a little at a time, far less than what credit is given for by word, keeps his stream on the ring: the sender
-    looks up how far he is. On a slow host he may stand still for too long once; not each time.
+    """A reader that reads a little at a time, far less than a batch of credit, keeps its stream on
+    the ring: the sender looks up its position in the reader's memory. On a slow host it may stand
+    still for too long once, but not each time.
     """
     hosts(t)
     server, client, port = pair(t)
@@ -174,7 +188,8 @@ def sipping_reader(t):
         return record.get("tx_ring_bytes", 0), record.get("tx_tcp_bytes", 0)
 
     until = time.monotonic() + 120
-    while (len(rounds) < 4 or time.monotonic() < until) and not any(ring >= size * 5 // 6 for ring, _tcp in rounds):
+    while (len(rounds) < 4 or time.monotonic() < until) and not any(ring >= size * 5 // 6
+                                                                    for ring, _tcp in rounds):
         earn(t, client, server, port)
         before = carried()
         client.flow("block", size, 0, 65536)
@@ -182,13 +197,14 @@ def sipping_reader(t):
         client.result(200)
         server.result(200)
         rounds.append(tuple(now - then for now, then in zip(carried(), before)))
-    t.check(any(ring >= size * 5 // 6 and ring + tcp >= size for ring, tcp in rounds), f"by ring and by TCP, of {size}: {rounds}")
+    t.check(any(ring >= size * 5 // 6 and ring + tcp >= size for ring, tcp in rounds),
+            f"by ring and by TCP, of {size}: {rounds}")
     client.finish()
     server.finish()
 
 
 def processor_ticks(peer):
-    """Hundredths of a second that it has had."""
+    """Processor time that it has had, in hundredths of a second."""
     fields = peer.guest.read(f"/proc/{peer.handle.pid}/stat").rsplit(b")", 1)[1].split()
     return int(fields[11]) + int(fields[12])
 
@@ -222,17 +238,21 @@ def crowd(t, count, **options):
     def promoted():
         talk(2, 8192)
         t.stats.sample()
-        return sum(stream.record["tx"] == stream.record["rx"] == "ring" for side in ("server", "client")
+        return sum(stream.record["tx"] == stream.record["rx"] == "ring"
+                   for side in ("server", "client")
                    for stream in t.stats.of_port(port, side)) == 2 * count
     a.until(promoted, 300, f"all {count} to be promoted")
-    links = {(stream.pid, stream.link) for side in ("server", "client") for stream in t.stats.of_port(port, side)}
+    links = {(stream.pid, stream.link) for side in ("server", "client")
+             for stream in t.stats.of_port(port, side)}
     t.equal(len(links), 2, f"links of the two processes: {links}")
     for guest, before in zip((a, b), had):
-        t.equal(len(queue_pairs(guest)) - len(before), 1, f"queue pairs that were made in {guest.name}")
+        t.equal(len(queue_pairs(guest)) - len(before), 1,
+                f"queue pairs that were made in {guest.name}")
     before = sum(stream.tx_ring_bytes for stream in t.stats.of_port(port, "client"))
     talk(3, 4096)
     t.stats.sample()
-    t.check(sum(stream.tx_ring_bytes for stream in t.stats.of_port(port, "client")) - before >= 3 * 4096 * count,
+    t.check(sum(stream.tx_ring_bytes for stream in t.stats.of_port(port, "client")) - before >= 3 *
+            4096 * count,
             "all of it went by ring")
     for peer in (client, server):
         peer.ask("closed", "crowd", "close")
@@ -242,13 +262,15 @@ def crowd(t, count, **options):
 
 @case(400)
 def hundred_streams(t):
-    """A hundred streams between two processes are one link, with one queue pair."""
+    """A hundred streams between two processes share one link, with one queue pair."""
     crowd(t, 100)
 
 
 @case(300)
 def next_stream(t):
-    """A second stream to the same process takes the link that is there; to another process one of its own."""
+    """A second stream to the same process uses the existing link; one to another process gets a
+    link of its own.
+    """
     a, b = hosts(t)
     server, client, port = pair(t)
     earn(t, client, server, port)
@@ -260,17 +282,21 @@ def next_stream(t):
     t.equal([queue_pairs(guest) for guest in (a, b)], had, "queue pairs")
     other = pair(t)
     earn(t, other[1], other[0], other[2])
-    t.equal([len(queue_pairs(guest)) for guest in (a, b)], [len(pairs) + 1 for pairs in had], "queue pairs of two links")
+    t.equal([len(queue_pairs(guest)) for guest in (a, b)], [len(pairs) + 1 for pairs in had],
+            "queue pairs of two links")
     for peer in (client, server, *other[:2]):
         peer.finish()
     for guest, before in zip((a, b), had):
-        guest.until(lambda guest=guest, before=before: len(queue_pairs(guest)) <= len(before) - 1, 30,
+        guest.until(lambda guest=guest, before=before: len(queue_pairs(guest)) <= len(before) - 1,
+                    30,
                     "the queue pairs to be gone")
 
 
 @case(300)
 def joined_asleep(t):
-    """The accepting program makes no call while the other end asks for its stream: that is joined, and what was sent arrives."""
+    """The accepting program makes no call while the other end asks for its stream: the stream is
+    paired, and what was sent arrives.
+    """
     a, b = lab(t).guests
     serve(b)
     server, client, port = pair(t)
@@ -300,7 +326,7 @@ def joined_asleep(t):
 
 @case(300)
 def second_stream(t):
-    """Beside a first one it costs its ring and the window's, and no queue pair."""
+    """Beside a first stream, a second one costs its ring and the window's, and no queue pair."""
     a, b = hosts(t)
     server, client, port = pair(t)
     earn(t, client, server, port)
@@ -315,12 +341,14 @@ def second_stream(t):
         for peer in (server, client):
             peer.answer("talked, wrong 0", 300)
         t.stats.sample()
-        return all(sum(stream.record["tx"] == stream.record["rx"] == "ring" for stream in t.stats.of_port(port, side)) == 2
+        return all(sum(stream.record["tx"] == stream.record["rx"] == "ring"
+                       for stream in t.stats.of_port(port, side)) == 2
                    for side in ("server", "client"))
     a.until(promoted, 120, "the second one to be promoted")
     for guest, (pairs, regions, _) in zip((a, b), had):
         t.check(pairs > 0, f"{guest.name} has no queue pair with one stream")
-        t.equal(registered(guest)[:2], (pairs, regions + 2), f"queue pairs and regions of {guest.name} with two")
+        t.equal(registered(guest)[:2], (pairs, regions + 2),
+                f"queue pairs and regions of {guest.name} with two")
     for peer in (client, server):
         peer.ask("closed", "crowd", "close")
         peer.finish()
@@ -328,14 +356,15 @@ def second_stream(t):
 
 @case(300)
 def ipv6(t):
-    """The same over IPv6; and a link that the other guest's process asks for."""
+    """The same over IPv6; and a link that the other guest's process initiates."""
     hosts(t)
     for way, at in (("ip6", (1, 0)), ("ip", (0, 1))):
         server, client, port = pair(t, way, at)
         wire = Wire(t)
         earn(t, client, server, port)
         both_ways(client, server, EARN, EARN)
-        t.check(all(sum(moved) >= EARN // 4 for moved in ring_bytes(t, port)), f"by ring: {said(ends(t, port))}")
+        t.check(all(sum(moved) >= EARN // 4 for moved in ring_bytes(t, port)),
+                f"by ring: {said(ends(t, port))}")
         wire.check(t, 50)
         client.finish()
         server.finish()
@@ -354,7 +383,7 @@ def stays_plain(t, reasons, **options):
 
 @case(400)
 def one_side_only(t):
-    """Plain TCP where one of the two does not have librsock."""
+    """Plain TCP where only one of the two programs has librsock."""
     hosts(t)
     for preload in ((True, False), (False, True)):
         stays_plain(t, ("no-peer", "remote", "mapped", "link-error"), preload=preload)
@@ -362,7 +391,7 @@ def one_side_only(t):
 
 @case(400)
 def no_rsockd(t):
-    """Plain TCP where one of the hosts has no rsockd, or both."""
+    """Plain TCP where one host, or both, have no rsockd."""
     a, b = lab(t).guests
     stays_plain(t, ("no-rsockd",))
     daemon = serve(a)
@@ -374,7 +403,7 @@ def no_rsockd(t):
 
 @case(400)
 def denied(t):
-    """Plain TCP where a policy of either side denies it, and the reason says which."""
+    """Plain TCP where a policy of either side denies it; the reason says which side."""
     a, b = lab(t).guests
     no = [{"name": "others", "when": {"peers": ["192.0.2.0/24"]}}]
     for denies in (a, b):

@@ -1,5 +1,7 @@
 #!/usr/bin/python3
-"""librsock-verbs.so between two hosts, without the rest of librsock: bin/verbs_pair moves slots over rails and checks them."""
+"""librsock-verbs.so between two hosts, without the rest of librsock: bin/verbs_pair moves slots
+over rails and checks them.
+"""
 import json
 import re
 import signal
@@ -15,21 +17,22 @@ PORT = 7300
 
 
 def pair(t, *options, server_env=None, client_env=None, address=None, limits=None):
-    """Both programs, started: the server in guest 2."""
+    """Starts both programs; the server is in guest 2."""
     a, b = lab(t).guests
     server = b.start([PAIR, "server", PORT], env={**ENV, **(server_env or {})}, limits=limits)
     b.listening(PORT, handle=server)
-    client = a.start([PAIR, "client", address or b.ip, PORT, *options], env={**ENV, **(client_env or {})}, limits=limits)
+    client = a.start([PAIR, "client", address or b.ip, PORT, *options],
+                     env={**ENV, **(client_env or {})}, limits=limits)
     return server, client
 
 
 def said(handle):
-    """The last line of its output."""
+    """The last line of its output, decoded."""
     return json.loads(handle.out().strip().splitlines()[-1])
 
 
 def traffic(t, *options, **how):
-    """To its end; what both say."""
+    """Runs both to their ends; returns what both say."""
     server, client = pair(t, *options, **how)
     client.wait(expect=0)
     server.wait(expect=0)
@@ -42,19 +45,23 @@ def traffic(t, *options, **how):
 
 @case(300)
 def direct(t):
-    """Every ring registered: few writes for many slots, small ones inline, each batch one completion; it was RDMA."""
+    """Every ring registered: few writes for many slots, small ones inline, each batch one
+    completion; it was RDMA.
+    """
     before = lab(t)[1].hw_counters()["sent_pkts"]
     c, s = traffic(t, "streams=16", "threads=4", "seconds=4")
-    t.check(lab(t)[1].hw_counters()["sent_pkts"] - before > c["out"] // 5000, "the device did not send that much")
+    t.check(lab(t)[1].hw_counters()["sent_pkts"] - before > c["out"] // 5000,
+            "the device did not send that much")
     for one, other in ((c, s), (s, c)):
-        t.equal((one["indirect_slots"], one["register_failed"]), (0, 0), "indirect, failed registrations")
+        t.equal((one["indirect_slots"], one["register_failed"]), (0, 0),
+                "indirect, failed registrations")
         t.check(one["with_imm"] < other["slots"], f"more notices than slots: {one}")
         t.check(0 < one["inlined"] < one["writes"], f"inline: {one}")
 
 
 @case(300)
 def ping(t):
-    """One slot at a time, both ends asleep in between: every one wakes."""
+    """One slot at a time, both ends asleep in between: every wake-up arrives."""
     c, s = traffic(t, "ping=1", "streams=3", "threads=3", "seconds=6", "largest=300")
     t.check(c["slept"] > 20 and s["slept"] > 20, f"nobody slept: {c} {s}")
 
@@ -66,7 +73,9 @@ def ipv6(t):
 
 @case(300)
 def indirect(t):
-    """No ring registered: all of it by the small buffer, that is full most of the time."""
+    """No ring registered: everything goes through the small indirect buffer, which is full most of
+    the time.
+    """
     c, s = traffic(t, "way=i", "streams=16", "threads=4", "seconds=4", "largest=16384")
     for one, other in ((c, s), (s, c)):
         t.check(one["indirect_bytes"] >= other["in"], f"not all of it: {one}")
@@ -74,14 +83,16 @@ def indirect(t):
 
 
 def processor_ticks(handle):
-    """Hundredths of a second that it has had."""
+    """Processor time that it has had, in hundredths of a second."""
     fields = handle.guest.read(f"/proc/{handle.pid}/stat").rsplit(b")", 1)[1].split()
     return int(fields[11]) + int(fields[12])
 
 
 @case(300)
 def full(t):
-    """The small buffer is full and nobody empties it: who waits for room sleeps, the keeper as well."""
+    """The indirect buffer is full and is not emptied: a thread that waits for room sleeps, and so
+    does the main thread.
+    """
     server, client = held(t, "hold", "way=i")
     server.kill(signal.SIGSTOP)
     client.guest.sh("sleep 2")
@@ -96,7 +107,7 @@ def full(t):
 
 @case(300)
 def changing(t):
-    """From one way to the other and back all the time."""
+    """The way changes from direct to indirect and back all the time."""
     c, s = traffic(t, "way=s", "streams=16", "threads=4", "seconds=6")
     for one in (c, s):
         t.check(0 < one["indirect_bytes"] < one["out"], f"both ways: {one}")
@@ -104,7 +115,7 @@ def changing(t):
 
 @case(300)
 def registration_fails(t):
-    """Half of the rings cannot be registered: those go indirectly."""
+    """Half of the rings cannot be registered: those are reached indirectly."""
     c, s = traffic(t, "streams=16", "seconds=3", client_env={"RSK_VERBS_FAIL_REG": 50})
     t.check(c["register_failed"] > 0, f"none failed: {c}")
     t.check(0 < s["indirect_bytes"] < s["out"], f"the client's rings both ways: {s}")
@@ -113,11 +124,14 @@ def registration_fails(t):
 
 @case(300)
 def memory_lock(t):
-    """As much memory as the buffers and control blocks take, and a ring or two: the real limit, of another user."""
+    """As much locked memory as the buffers and control blocks take, and a ring or two: the real
+    limit, of another user.
+    """
     a, b = lab(t).guests
     server = b.start([PAIR, "server", PORT], env=ENV)
     b.listening(PORT, handle=server)
-    client = a.start([PAIR, "client", b.ip, PORT, "streams=16", "seconds=3"], env=ENV, user=1000, limits={"MEMLOCK": 262144})
+    client = a.start([PAIR, "client", b.ip, PORT, "streams=16", "seconds=3"], env=ENV, user=1000,
+                     limits={"MEMLOCK": 262144})
     client.wait(expect=0)
     server.wait(expect=0)
     c, s = said(client), said(server)
@@ -142,42 +156,53 @@ def traffic_of_reads(t):
 
 @case(300)
 def mailboxes(t):
-    """Messages that their owners change without a rest, got by RDMA READ: some are torn, none of these is believed."""
+    """Messages that their owners change all the time, read by RDMA READ: some are torn, and no torn
+    one is accepted.
+    """
     for address in (None, lab(t)[2].ip6):
         server, client = pair(t, "mode=mailboxes", "streams=2", "seconds=6", address=address)
         client.wait(expect=0)
         server.wait(expect=0)
         for handle in (server, client):
             boxes, verbs = (json.loads(line) for line in handle.out().strip().splitlines()[-2:])
-            t.equal(boxes["gets"], boxes["empty"] + boxes["torn"] + boxes["old"] + boxes["whole"], f"what became of gets: {boxes}")
+            t.equal(boxes["gets"], boxes["empty"] + boxes["torn"] + boxes["old"] + boxes["whole"],
+                    f"what became of gets: {boxes}")
             t.equal(verbs["reads"], boxes["gets"], "of them RDMA READs")
-            t.check(boxes["empty"] > 0 and boxes["whole"] > 100 and boxes["commands"] > 10, f"{boxes}")
+            t.check(boxes["empty"] > 0 and boxes["whole"] > 100 and boxes["commands"] > 10,
+                    f"{boxes}")
             t.check(boxes["torn"] > 0, f"none was torn, which was not tried then: {boxes}")
             print(boxes, flush=True)
 
 
 def reservations(t, seconds):
-    """Of initiators over two rails; what the client says, and how often the record was changed."""
+    """Runs initiators over two rails; checks what the client says against how often the record was
+    changed.
+    """
     server, client = pair(t, "mode=locked", "streams=1", f"seconds={seconds}")
     client.wait(expect=0)
     server.wait(expect=0)
-    told, versions = (json.loads(handle.out().strip().splitlines()[-2]) for handle in (client, server))
+    told, versions = (json.loads(handle.out().strip().splitlines()[-2])
+                      for handle in (client, server))
     t.check(told["taken"] > 20 and told["refused"] > 0, f"reservations: {told}")
-    # Joins and the reservation after the lock was broken, and its return, are the rest.
-    t.equal(versions["versions"] - 1, 2 * told["taken"] + told["adds"] + 8 + 2, "changes of the record")
-    t.check(said(client)["atomics"] >= versions["versions"], f"by atomic operations: {said(client)}")
+    # The others are the joins, the reservation after the lock was broken, and its return.
+    t.equal(versions["versions"] - 1, 2 * told["taken"] + told["adds"] + 8 + 2,
+            "changes of the record")
+    t.check(said(client)["atomics"] >= versions["versions"],
+            f"by atomic operations: {said(client)}")
     t.equal(said(server)["atomics"], 0, "the server's own")
 
 
 @case(400)
 def locked(t):
-    """Reservations of many by locked access, none lost and none twice; who is refused has changed nothing; a kept lock is broken."""
+    """Many reservations by locked access: none is lost and none counted twice; a refused one has
+    changed nothing; a kept lock is broken.
+    """
     reservations(t, 4)
 
 
 @case(400)
 def locked_loss(t):
-    """The same with lost, late and doubled packets."""
+    """The same with lost, late and duplicated packets."""
     for spec in ("loss 3%", "delay 3ms reorder 25% 50%", "duplicate 5%"):
         for guest in lab(t).guests:
             guest.netem(spec, only="roce")
@@ -188,13 +213,15 @@ def locked_loss(t):
 
 @case(400)
 def again(t):
-    """Broken and connected again, with other data in the same rings."""
+    """The rail is broken and connected again, with other data in the same rings."""
     traffic(t, "rounds=6", "seconds=1", "way=s")
 
 
 @case(300)
 def wrong_key(t):
-    """Its own rail breaks, at both ends; the other one of the same processes goes on to its end."""
+    """The rail with wrong keys breaks, at both ends; the other rail of the same processes goes on
+    to its end.
+    """
     server, client = pair(t, "mode=rkey", "seconds=3")
     client.wait(expect=0)
     server.wait(expect=0)
@@ -202,7 +229,9 @@ def wrong_key(t):
 
 @case(600)
 def hostile(t):
-    """Whatever a peer does on its rail, by hand: that one breaks, the process's other one goes on with its content right."""
+    """Whatever a hostile peer does on its rail, that rail breaks, and the process's other rail goes
+    on with right contents.
+    """
     server, client = pair(t, "mode=hostile", "seconds=1")
     client.wait(expect=0)
     server.wait(expect=0)
@@ -210,16 +239,19 @@ def hostile(t):
 
 @case(300)
 def flood(t):
-    """Notices that nobody takes: their sender uses up what is its own, and another one's is taken."""
+    """Notices that are not taken: their sender uses up its own receives only, and another rail's
+    notice is taken.
+    """
     server, client = pair(t, "mode=flood")
     client.wait(expect=0)
     server.wait(expect=0)
-    t.check(256 <= json.loads(client.out().splitlines()[0])["flood"] <= 1024, f"its share: {client.out()}")
+    t.check(256 <= json.loads(client.out().splitlines()[0])["flood"] <= 1024,
+            f"its share: {client.out()}")
 
 
 @case(400)
 def loss(t):
-    """Lost, late, doubled and reordered packets: nothing is seen of them but time."""
+    """Lost, late, duplicated and reordered packets: they only take time."""
     a, b = lab(t).guests
     before = b.hw_counters()
     for spec in ("loss 3%", "delay 3ms reorder 25% 50%", "duplicate 5%"):
@@ -236,13 +268,14 @@ def loss(t):
 def held(t, mode, *options):
     server, client = pair(t, f"mode={mode}", "seconds=100", *options)
     for handle in (server, client):
-        handle.guest.until(lambda handle=handle: "held" in handle.out(), 10 * SCALE, "both to hold the rail")
+        handle.guest.until(lambda handle=handle: "held" in handle.out(), 10 * SCALE,
+                           "both to hold the rail")
     return server, client
 
 
 @case(400)
 def killed(t):
-    """Either side, under load: the other one is told."""
+    """Either side is killed under load: the other one is told."""
     for victim in (0, 1):
         both = held(t, "hold")
         both[victim].kill()
@@ -257,14 +290,16 @@ def fork(t):
     client.kill()
     server.wait(expect=0)
     child = int(re.search(r"child (\d+)", client.out())[1])
-    t.check(lab(t)[1].sh(f"cat /proc/{child}/comm").strip() == "verbs_pair", "the child is gone, too")
+    t.check(lab(t)[1].sh(f"cat /proc/{child}/comm").strip() == "verbs_pair",
+            "the child is gone, too")
     lab(t)[1].sh(f"kill -9 {child}")
 
 
 @case(400)
 def black_hole(t):
-    """Nothing arrives any more, of both ends' packets: both notice, by their probes, if the first one's last word is lost.
-    Not by netem: a send that fails while the queue discipline is exchanged ends a rail at once.
+    """All packets of both ends are lost: both notice, by their probes if the last message of the
+    first one is lost. Not by netem: a send that fails while the queue discipline is exchanged ends
+    a rail at once.
     """
     both = held(t, "hold")
     for guest in lab(t).guests:

@@ -1,15 +1,18 @@
 #!/usr/bin/python3
-"""Two hosts with RDMA devices (Soft-RoCE), for tests: QEMU guests with a link between them. README.md here says more.
+"""Two hosts with RDMA devices (Soft-RoCE), for tests: QEMU guests with a link between them. The
+rdma_*.py scripts run in it; README.md says more.
 
-A script is as those of test/net: functions marked with @case that get a Test of the harness, and lab(t).guests. The guests
-boot once for a script, or are those that RSOCK_RDMA_LAB names (a folder of `rdmalab.py up`).
+A script is written as those of test/net: functions marked with @case that get a Test of the
+harness, and lab(t).guests. The guests boot once for a script, or are those that RSOCK_RDMA_LAB
+names (a folder of `rdmalab.py up`).
 
 By hand:
   rdmalab.py up FOLDER [--build DIR] [--guests 1] [--vcpus N]    boots guests, which stay
-  rdmalab.py run FOLDER 1 [--preload] [--user N] [--env A=B] [--stdin] -- PROGRAM...    exit status is the program's
+  rdmalab.py run FOLDER 1 [--preload] [--user N] [--env A=B] [--stdin] -- PROGRAM...
+                                exit status is the program's
   rdmalab.py sync FOLDER BUILD_DIR      copies what was built (and test/) into the guests
-  rdmalab.py hosts FOLDER FILE [--build DIR]    hosts that are there, in place of guests: real.py
-  rdmalab.py shell FOLDER N LINE        a line of shell in a guest, with our standard input and output
+  rdmalab.py hosts FOLDER FILE [--build DIR]    uses existing hosts, in place of guests: real.py
+  rdmalab.py shell FOLDER N LINE        a line of shell in a guest, with our stdin and stdout
   rdmalab.py reboot FOLDER N | console FOLDER N | status FOLDER | down FOLDER
 """
 import argparse
@@ -40,22 +43,25 @@ from real import RealMachine, checked  # noqa: E402
 from stats import Stats  # noqa: E402
 
 BOOT = 240  # seconds; 12 on a quiet machine
-DEATHS = 2  # so often in a script, a case during which a guest's kernel died runs once more
-NOT_COPIED = ("unit_", "replay_", "fuzz_")  # programs of the build that guests have no use for
+DEATHS = 2  # at most so many cases of a script run once more because a guest's kernel died
+NOT_COPIED = ("unit_", "replay_", "fuzz_")  # programs of the build that are not needed in guests
 SOURCE = os.path.dirname(HERE)
 SOURCE_LEFT_OUT = ("fuzz", "unit", "model", "guard", "__pycache__")
 
 
 class Lab:
-    """Guests, and the folder that they share with us. options: see boot()."""
+    """Guests, and the folder that they share with this machine. options: see boot()."""
 
     def __init__(self, folder=None, stays=False):
         self.folder = os.path.abspath(folder) if folder else tempfile.mkdtemp(prefix="rsock-lab-")
         self.own = folder is None
         self.stays = stays
         self.guests, self.options = [], {}
-        self.died, self.deaths = False, []  # of kernels: in the case that failed; cases that ran once more for it
-        self.library, self.tool, self.bin = f"{ROOT}/lib/librsock.so", f"{ROOT}/bin/rsock", f"{ROOT}/bin"
+        # whether a kernel died in the case that failed; names of the cases that ran once more for
+        # it
+        self.died, self.deaths = False, []
+        self.library, self.tool, self.bin = (f"{ROOT}/lib/librsock.so", f"{ROOT}/bin/rsock",
+                                             f"{ROOT}/bin")
         if len(self.folder) > 80:
             raise Failure(f"{self.folder} is too long for the name of a socket in it")
 
@@ -65,16 +71,20 @@ class Lab:
 
     # ---- life ----------------------------------------------------------------------------------
     def boot(self, guests=2, vcpus=1, memory=1536, links=1):
-        """vcpus, memory (MiB): of each; links: how many there are between two guests, each with an RDMA device."""
+        """Boots the guests. vcpus, memory (MiB): of each; links: number of links between two
+        guests, each with an RDMA device.
+        """
         if guests not in (1, 2):
             raise Failure("one guest or two")
         os.makedirs(self.folder, exist_ok=True)
-        self.options = {"guests": guests, "vcpus": vcpus, "memory": memory, "links": links if guests == 2 else 0}
+        self.options = {"guests": guests, "vcpus": vcpus, "memory": memory,
+                        "links": links if guests == 2 else 0}
         with open(self.path("options"), "w") as file:
             json.dump(self.options, file)
         for name in ("start", "agent.py"):
             shutil.copy(os.path.join(HERE, "inside", name), self.path(name))
-        kernel = subprocess.run([os.path.join(HERE, "guests.sh")], stdout=subprocess.PIPE, text=True, check=False)
+        kernel = subprocess.run([os.path.join(HERE, "guests.sh")], stdout=subprocess.PIPE,
+                                text=True, check=False)
         if kernel.returncode:
             raise Failure("no kernel for guests; guests.sh says why")
         self.make_guests()
@@ -87,7 +97,8 @@ class Lab:
 
     def start(self, kernel):
         self.kernel = kernel
-        # A QEMU that listens for its peer blocks, all of it, in a send that a guest whose link is down does not take.
+        # A connected pair of sockets for each link: a QEMU that listens for its peer would block,
+        # all of it, in a send that a guest whose link is down does not take.
         links = [socket.socketpair() for _ in range(self.options["links"])]
         for guest in self.guests:
             ends = [pair[guest.number - 1] for pair in links]
@@ -97,15 +108,18 @@ class Lab:
         self.meet()
 
     def meet(self):
-        """Waits until all are up. Together: one that is gone is heard of at once."""
+        """Waits until all guests are up. It waits for all at once, so that a guest that is gone is
+        noticed at once.
+        """
         deadline = time.monotonic() + BOOT
         for guest in self.guests:
             guest.connect(max(1, deadline - time.monotonic()))
         for guest in self.guests:
-            guest.until(lambda guest=guest: guest.channel.ask("started")["started"], BOOT, f"{guest.name} to be set up")
+            guest.until(lambda guest=guest: guest.channel.ask("started")["started"], BOOT,
+                        f"{guest.name} to be set up")
 
     def attach(self):
-        """To guests that are up, and stay."""
+        """Attaches to guests that are up, and stay."""
         self.stays = True
         with open(self.path("options")) as file:
             self.options = json.load(file)
@@ -124,12 +138,15 @@ class Lab:
         self.guests = []
         for number, host in enumerate(hosts, 1):
             guest = Guest(self, number, RealMachine(self.folder, number, host["reach"]))
-            guest.ip, guest.ip6, guest.netdev, guest.rnic = host["ip"], host["ip6"], host["netdev"], host["rnic"]
+            guest.ip, guest.ip6, guest.netdev, guest.rnic = (host["ip"], host["ip6"],
+                                                             host["netdev"], host["rnic"])
             guest.ip_1, guest.netdev_1 = "", ""
             self.guests.append(guest)
 
     def reboot(self, *numbers):
-        """Those guests, or all, whatever state they are in; with what was copied into them."""
+        """Reboots those guests, or all, whatever state they are in, and copies the build into them
+        again.
+        """
         guests = [guest for guest in self.guests if guest.number in numbers or not numbers]
         if all(guest.machine.pid() for guest in self.guests):
             for guest in guests:
@@ -140,14 +157,16 @@ class Lab:
             self.start(self.kernel_of())
         for guest in guests:
             guest.connect(BOOT)
-            guest.until(lambda guest=guest: guest.channel.ask("started")["started"], BOOT, f"{guest.name} to be set up")
+            guest.until(lambda guest=guest: guest.channel.ask("started")["started"], BOOT,
+                        f"{guest.name} to be set up")
             guest.machine.settled()
         if os.path.exists(self.path("build")):
             with open(self.path("build")) as file:
                 self.sync(file.read(), guests)
 
     def kernel_of(self):
-        return subprocess.run([os.path.join(HERE, "guests.sh")], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+        return subprocess.run([os.path.join(HERE, "guests.sh")], stdout=subprocess.PIPE, text=True,
+                              check=True).stdout.strip()
 
     def stop_machines(self):
         for guest in self.guests:
@@ -173,7 +192,9 @@ class Lab:
 
     @contextlib.contextmanager
     def shared(self, name=None):
-        """A file that we and the guests see, gone at the end: its path here, and its name there."""
+        """A file that this machine and the guests see, removed at the end: its path here, and its
+        path there.
+        """
         name = name or f"to-guest.{os.getpid()}.{threading.get_ident()}.{time.monotonic_ns()}"
         try:
             yield self.path(name), name
@@ -182,7 +203,7 @@ class Lab:
                 os.unlink(self.path(name))
 
     def wanted(self, build):
-        """Path below ROOT -> file here, of what the guests are to have."""
+        """{path below ROOT: file here} of all that the guests shall have."""
         found = {}
         for part in ("bin", "lib"):
             for at, _, names in os.walk(os.path.join(build, part)):
@@ -200,7 +221,7 @@ class Lab:
         return found
 
     def synced(self, guest):
-        """What a guest has: path -> [size, time of change], of this boot."""
+        """What a guest has: {path: [size, modification time]}, for this boot."""
         try:
             with open(guest.machine.path("synced")) as file:
                 kept = json.load(file)
@@ -213,7 +234,9 @@ class Lab:
             json.dump({"boot": guest.channel.boot, "files": files}, file)
 
     def sync(self, build, guests=None):
-        """Copies what changed of a build (bin, lib) and of test/ to ROOT in the guests; returns how many files."""
+        """Copies what changed of a build (bin, lib) and of test/ to ROOT in the guests; returns the
+        number of files.
+        """
         build = os.path.abspath(build)
         found = self.wanted(build)
         now = {}
@@ -242,13 +265,14 @@ class Lab:
                 if not guest.machine.share:
                     at = f"/run/rsock-lab/{name}"
                     guest.put(path, at)
-                guest.sh(f"mkdir -p {ROOT}; tar -x -b 1000 -f {at} -C {ROOT}; case {at} in /run/rsock-lab/*) rm {at} ;; esac")
+                guest.sh(f"mkdir -p {ROOT}; tar -x -b 1000 -f {at} -C {ROOT}; case {at} in "
+                         f"/run/rsock-lab/*) rm {at} ;; esac")
         self.write_synced(guest, now)
         return len(changed)
 
 
 def readable(member):
-    """Of root there, and for every user to read."""
+    """Makes it owned by root in the guest, and readable for every user."""
     member.uid = member.gid = 0
     member.uname = member.gname = "root"
     member.mode |= 0o444
@@ -261,7 +285,9 @@ OPTIONS = {}
 
 
 class GuestStats(Stats):
-    """What librsock says of its streams in all guests, as harness.Stats has it; pids of guest N are N0000000 higher."""
+    """What librsock says of its streams in all guests, with the interface of harness.Stats; pids of
+    guest N are increased by N0000000.
+    """
 
     def __init__(self, test, the_lab):
         super().__init__(test, "")
@@ -273,10 +299,12 @@ class GuestStats(Stats):
         for guest in self.lab.guests:
             if guest.machine.wedged:
                 continue
-            texts = [("stat in " + guest.name, guest.run([self.lab.tool, *self.words, "--all"], expect=0).raw_out)]
+            texts = [("stat in " + guest.name,
+                      guest.run([self.lab.tool, *self.words, "--all"], expect=0).raw_out)]
             texts += guest.folder(f"{CASE}/stat").items()
             for source, text in texts:
-                for line in text.decode().split("\n")[:-1]:  # without the rest of one that is being written
+                # without the rest of a line that is being written
+                for line in text.decode().split("\n")[:-1]:
                     self.take_of(guest, line, source)
 
     def take_of(self, guest, line, source):
@@ -299,8 +327,9 @@ ALL = {}  # (module, name) -> function, timeout
 
 
 def case(timeout, long=False):
-    """As the harness's: timeout in seconds, on a machine that is not busy otherwise. What a case leaves in the guests is
-    ended after it; a guest that it wedged boots anew. long: only with RSOCK_RDMA_LONG=1, or by its name.
+    """The harness's case(); timeout in seconds, on a machine that is not busy otherwise. What a
+    case leaves in the guests is ended after it; a guest that it wedged boots anew. long: only with
+    RSOCK_RDMA_LONG=1, or by its name.
     """
     def register(function):
         if long:
@@ -312,7 +341,8 @@ def case(timeout, long=False):
             try:
                 attempt(t, function)
             except Failure as failure:
-                if not LAB.died or len(LAB.deaths) >= DEATHS or function.__name__ in LAB.deaths or harness.STOPPED:
+                if (not LAB.died or len(LAB.deaths) >= DEATHS or function.__name__ in LAB.deaths
+                    or harness.STOPPED):
                     raise
                 LAB.deaths.append(function.__name__)
                 print(f"FAIL {function.__name__}: {failure}\n--- a guest's kernel died: once more",
@@ -345,13 +375,13 @@ def attempt(t, function):
 
 
 def borrow(script, *names):
-    """Cases of another script become the program's own."""
+    """Adds cases of another script to the program's own."""
     for name in names:
         harness.CASES[name] = ALL[script, name]
 
 
 def clean_up():
-    """After a case that failed: guests as a case wants to find them."""
+    """After a case that failed: restores guests to the state that a case expects."""
     bad = []
     for guest in LAB.guests:
         try:
@@ -363,7 +393,8 @@ def clean_up():
         guest.machine.wedged = guest.machine.wedged or not alive(guest)
         if guest.machine.wedged:
             bad.append(guest.number)
-    if bad and not harness.STOPPED:  # else whoever ended the script may be ending the guests, or booting others there
+    # when the script is being ended, the guests may be ending too, or others may be booting there
+    if bad and not harness.STOPPED:
         print(f"--- boots anew: {bad}", file=sys.stderr)
         with contextlib.suppress(Failure):
             LAB.reboot(*bad)
@@ -377,7 +408,7 @@ def alive(guest):
 
 
 def boot(**options):
-    """A guest's kernel may die before there is any case: once more."""
+    """Boots the guests; once more if a guest's kernel dies before the first case."""
     global LAB
     try:
         LAB.boot(**options)
@@ -389,13 +420,15 @@ def boot(**options):
 
 
 def main(**options):
-    """In place of the harness's: boots, runs the cases, ends the guests. options: Lab.boot()'s."""
+    """Replaces the harness's main(): boots, runs the cases, ends the guests. options: Lab.boot()'s.
+    """
     global LAB
     if not os.environ.get("RSOCK_RDMA_LONG"):
         for name in LONG:
             if name not in sys.argv:
                 harness.CASES.pop(name, None)
-    if os.environ.get("RSOCK_TEST_FAIL") or "--list" in sys.argv or "-h" in sys.argv or "--help" in sys.argv:
+    if (os.environ.get("RSOCK_TEST_FAIL") or "--list" in sys.argv or "-h" in sys.argv
+        or "--help" in sys.argv):
         return harness.main()
     library = os.environ.get("LIBRSOCK", "")
     if not library or library == "none":
@@ -412,7 +445,8 @@ def main(**options):
             LAB.attach()
             for name, wanted in {"guests": 2, "vcpus": 1, **options}.items():
                 if LAB.options[name] != wanted and not (name == "vcpus" and "hosts" in LAB.options):
-                    raise Failure(f"{up} has {name} {LAB.options[name]}, and this script wants {wanted}")
+                    raise Failure(f"{up} has {name} {LAB.options[name]}, and this script wants "
+                                  f"{wanted}")
         else:
             boot(**options)
         ready = time.monotonic()
@@ -420,7 +454,8 @@ def main(**options):
     except Failure as failure:
         print(f"FAIL no guests: {failure}", file=sys.stderr)
         return harness.EXIT_WRONG
-    print(f"guests up in {ready - began:.1f} s, build copied in {time.monotonic() - ready:.1f} s", flush=True)
+    print(f"guests up in {ready - began:.1f} s, build copied in {time.monotonic() - ready:.1f} s",
+          flush=True)
     harness.LASTING.update(guest.machine.popen.pid for guest in LAB.guests if guest.machine.popen)
     status = harness.main()
     if LAB.deaths:
@@ -457,8 +492,10 @@ def command_run(words):
     parser.add_argument("--preload", action="store_true", help="with librsock")
     parser.add_argument("--user", type=int)
     parser.add_argument("--env", action="append", default=[], metavar="A=B")
-    parser.add_argument("--stdin", action="store_true", help="hand over our standard input, all of it first")
-    parser.add_argument("--keep", action="store_true", help="start it, print its pid, and let it run")
+    parser.add_argument("--stdin", action="store_true",
+                        help="hand over our standard input, all of it first")
+    parser.add_argument("--keep", action="store_true",
+                        help="start it, print its pid, and let it run")
     parser.add_argument("--timeout", type=float, default=3600)
     given = parser.parse_args(words[:cut])
     guest = one_guest(given.folder, given.number)
@@ -466,7 +503,8 @@ def command_run(words):
     if given.preload:
         env = {"LD_PRELOAD": guest.lab.library, **env}
     way = "file" if given.keep else "pipe"
-    handle = guest.start(words[cut + 1:], env=env, user=given.user, stdout=way, stderr=way, keep=given.keep,
+    handle = guest.start(words[cut + 1:], env=env, user=given.user, stdout=way, stderr=way,
+                         keep=given.keep,
                          stdin=sys.stdin.buffer.read() if given.stdin else None)
     if given.keep:
         print(f"pid {handle.pid}, output in {handle.base}.out and .err")
@@ -475,7 +513,7 @@ def command_run(words):
 
 
 def watched(guest, handle, timeout):
-    """Its output is ours, until it ends, and so is its status."""
+    """Passes its output on until it ends, and returns its status."""
     streams = (("out", sys.stdout.buffer), ("err", sys.stderr.buffer))
 
     def more():
@@ -518,7 +556,8 @@ def command_hosts(words):
     the_lab = Lab(given.folder)
     os.makedirs(the_lab.folder, exist_ok=True)
     with open(the_lab.path("options"), "w") as file:
-        json.dump({"guests": len(hosts), "vcpus": 1, "memory": 0, "links": len(hosts) - 1, "hosts": hosts}, file)
+        json.dump({"guests": len(hosts), "vcpus": 1, "memory": 0, "links": len(hosts) - 1,
+                   "hosts": hosts}, file)
     the_lab.attach()
     if given.build:
         print(f"{the_lab.sync(given.build)} files copied")
@@ -562,7 +601,8 @@ def command_console(words):
 
 def command_status(words):
     pids = [Machine(os.path.abspath(words[0]), number).pid() for number in (1, 2)]
-    print(" ".join(f"guest{number} {f'pid {pid}' if pid else 'not running'}" for number, pid in enumerate(pids, 1)))
+    print(" ".join(f"guest{number} {f'pid {pid}' if pid else 'not running'}"
+                   for number, pid in enumerate(pids, 1)))
     return 0 if any(pids) else 1
 
 

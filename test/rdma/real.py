@@ -1,6 +1,8 @@
-"""A host that is there, in place of a guest: reached by a command that runs a line of shell on it, as root; by ssh, mostly.
+"""A real host in place of a guest: reached by a command that runs a line of shell on it as root,
+usually ssh.
 
-What the tests do to a guest they do to it, by the same agent (inside/agent.py), but boot it anew and pull its cable.
+The tests do to it what they do to a guest, by the same agent (inside/agent.py), except booting it
+anew and pulling its cable.
 """
 import base64
 import os
@@ -17,7 +19,7 @@ KEYS = {"reach", "ip", "ip6", "netdev", "rnic"}
 
 
 class RealMachine:
-    """reach: words of a command, of which the last one, the shell's line, is still missing."""
+    """reach: words of a command; the last one, the line of shell, is appended."""
 
     share, emulated, devices, wedged = False, False, "", False
 
@@ -34,7 +36,8 @@ class RealMachine:
     def check(self):
         if self.popen and self.popen.poll() is not None:
             self.wedged = True
-            raise Gone(f"host {self.number}: {shlex.join(self.reach)} ended with {self.popen.returncode}\n{self.console_tail()}")
+            raise Gone(f"host {self.number}: {shlex.join(self.reach)} ended with "
+                       f"{self.popen.returncode}\n{self.console_tail()}")
 
     def console_tail(self, lines=30):
         try:
@@ -44,7 +47,7 @@ class RealMachine:
             return ""
 
     def port(self):
-        """A connection to an agent of our own there."""
+        """Starts an agent of our own there; returns a connection to it."""
         self.stop()
         with open(AGENT, "rb") as file:
             source = base64.b64encode(file.read()).decode()
@@ -52,7 +55,8 @@ class RealMachine:
         line = "exec " + shlex.join(["python3", "-B", "-S", "-E", "-c", program, "--stdio"])
         ours, theirs = socket.socketpair()
         with theirs, open(self.path("said"), "wb") as said:
-            self.popen = subprocess.Popen([*self.reach, line], stdin=theirs, stdout=theirs, stderr=said, start_new_session=True)
+            self.popen = subprocess.Popen([*self.reach, line], stdin=theirs, stdout=theirs,
+                                          stderr=said, start_new_session=True)
         return ours
 
     def stop(self):
@@ -76,12 +80,15 @@ class RealMachine:
 
 
 def checked(hosts):
-    """The hosts of a file: a list of two objects with reach (a list of words), ip, ip6, netdev and rnic."""
+    """The hosts of a file: a list of two objects with reach (a list of words), ip, ip6, netdev and
+    rnic.
+    """
     if not isinstance(hosts, list) or len(hosts) not in (1, 2):
         raise Failure("one host or two are wanted: a list of objects")
     for host in hosts:
         if not isinstance(host, dict) or set(host) != KEYS:
             raise Failure(f"a host has {sorted(KEYS)}: {host}")
-        if not isinstance(host["reach"], list) or not all(isinstance(host[key], str) for key in KEYS - {"reach"}):
+        if not isinstance(host["reach"],
+                          list) or not all(isinstance(host[key], str) for key in KEYS - {"reach"}):
             raise Failure(f"reach is a list of words, all else is text: {host}")
     return hosts

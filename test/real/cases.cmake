@@ -1,11 +1,13 @@
-# rsk_python_cases(<label> <script> [ALONE] [LOCK name] [MORE case ...] [ENVIRONMENT name=value ...])
+# rsk_python_cases(<label> <script> [ALONE] [LOCK name] [MORE case ...]
+#                  [ENVIRONMENT name=value ...])
 #
-# Registers each case of a script (its --list says which, and how long each may take) as a ctest of that label.
-# Cases run beside others: each has its own folder, ports that are free, and namespaces or a /dev/shm of its own where it
-# needs them; deadlines are generous. COST: where several run at once, those that may take long begin.
-#   ALONE   nothing else runs meanwhile: for those that measure time, rates or how much was direct
-#   LOCK    one at a time of those that name the same
-#   MORE    of these the label is <label>-more, which make test leaves to make test-all
+# Registers each case of a script (its --list prints them, and how long each may take) as a ctest of
+# that label. Cases run beside others: each has its own folder, free ports, and namespaces or a
+# /dev/shm of its own where it needs them; deadlines are generous. COST: where several run at once,
+# those that may take long begin.
+#   ALONE   nothing else runs meanwhile: for cases that measure time, rates or how much was direct
+#   LOCK    one at a time of the cases that give the same name
+#   MORE    the label of these cases is <label>-more, which make test leaves to make test-all
 find_program(RSK_PYTHON3 python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED DOC "Debian's own Python")
 
 function(rsk_python_cases label script)
@@ -20,7 +22,8 @@ function(rsk_python_cases label script)
 		string(REPLACE " " ";" words ${line})
 		list(GET words 0 case)
 		list(GET words 1 limit_s)
-		# The script ends a case itself, in words; ctest is the second line.
+		# The script ends a case that takes too long itself, with a message; ctest is the
+		# second safeguard.
 		math(EXPR hard_s "${limit_s} + 30")
 		add_test(NAME ${label}.${family}.${case} COMMAND ${RSK_PYTHON3} -B ${path} ${case})
 		set(more "")
@@ -33,7 +36,8 @@ function(rsk_python_cases label script)
 	endforeach()
 endfunction()
 
-# The same without the library must fail for this reason alone (exit status 3): the demands have teeth.
+# Registers the case once more without the library: it must fail for this reason alone (exit status
+# 3), which shows that its demands can fail.
 function(rsk_python_teeth label script case)
 	cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "ENVIRONMENT")
 	set(name ${label}.teeth.${case})

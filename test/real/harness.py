@@ -1,15 +1,16 @@
-"""Runs real programs with and without librsock and says, in words, what went wrong.
+"""Runs real programs with and without librsock and prints what went wrong. The scripts of
+test/real, test/fault, test/net, test/tool and test/rdma use it.
 
-A case is a function marked with @case; it gets a Test, which starts programs (preloaded unless told
-otherwise), waits for readiness with deadlines, collects what the library says about its streams, and
-ends everything it started, by pid.
+A case is a function marked with @case. It gets a Test, which starts programs (preloaded unless told
+otherwise), waits for readiness with deadlines, collects what the library says about its streams,
+and ends everything it started, by pid.
 
-Exit status of a case: 0 all right; 1 wrong behaviour (content, status, crash, leak); 3 all content was
-right but streams did not travel the way the case demands. Nothing is ever skipped.
+Exit status of a case: 0 all right; 1 wrong behaviour (content, status, crash, leak); 3 all content
+was right but streams did not take the path that the case demands. Nothing is ever skipped.
 
 Environment: LIBRSOCK (library, or "none" to run everything on kernel TCP), RSOCK_TOOL (bin/rsock),
 RSOCK_TEST_BIN (helpers built by CMake), RSOCK_TEST_KEEP=1 (keep the temporary directory),
-RSOCK_TEST_FAIL=1 (every case fails: test/teeth sees that a script's exit status says so).
+RSOCK_TEST_FAIL=1 (every case fails: test/teeth checks that a script's exit status shows it).
 """
 import argparse
 import ctypes
@@ -30,7 +31,7 @@ from stats import Stats
 CASES = {}
 FAILED = {}  # case -> the first thing that was wrong with it
 STOPPED = []  # the case during which the script was told to end: no other one follows
-LASTING = set()  # pids of what all cases of a script share, which ends it itself
+LASTING = set()  # pids that all cases of a script share; the script ends them itself
 EXIT_WRONG = 1
 EXIT_NOT_DIRECT = 3
 PR_SET_PDEATHSIG = 1
@@ -47,8 +48,8 @@ class Failure(Exception):
 
 
 def case(timeout):
-    """Register a case; timeout in seconds is enforced here and, a little later, by ctest. Not those of a module that
-    the program only imports: they are cases of that one.
+    """Registers a case; timeout in seconds is enforced here and, a little later, by ctest. Cases of
+    a module that the program only imports are not registered.
     """
     def register(function):
         if function.__module__ == "__main__":
@@ -139,7 +140,9 @@ class Test:
         return env
 
     def spawn(self, argv, *, name=None, preload=True, env=None, stdin=None, stdout=None, cwd=None):
-        """Start a program. stdin: None (/dev/null), "pipe" or a path; stdout: None (a file), "pipe" or a path."""
+        """Starts a program. stdin: None (/dev/null), "pipe" or a path; stdout: None (a file),
+        "pipe" or a path.
+        """
         argv = [str(word) for word in argv]
         name = f"{len(self.procs):02d}-{name or os.path.basename(argv[0])}"
         out_path = stdout if stdout and stdout != "pipe" else os.path.join(self.tmp, name + ".out")
@@ -175,7 +178,9 @@ class Test:
                           name=os.path.splitext(program)[0], **options)
 
     def wait(self, proc, seconds=60, expect=0):
-        """Wait for the end of a program; its exit status must be expect (None: anything but a crash)."""
+        """Waits for the end of a program; its exit status must be expect (None: anything but a
+        crash).
+        """
         deadline = time.monotonic() + seconds
         while proc.popen.poll() is None:
             self.seen_pids.update(descendants(proc.pid))
@@ -194,13 +199,13 @@ class Test:
         return proc.out()
 
     def run(self, argv, *, seconds=60, expect=0, **options):
-        """Start a program, wait for its end, return what it printed."""
+        """Starts a program, waits for its end, and returns what it printed."""
         proc = self.spawn(argv, **options)
         self.wait(proc, seconds, expect)
         return proc.out()
 
     def feed(self, proc, path):
-        """Write a file to a program's stdin pipe from a thread, and leave the pipe open."""
+        """Writes a file to a program's stdin pipe from a thread, and leaves the pipe open."""
         def pump():
             with open(path, "rb") as file:
                 try:
@@ -209,11 +214,11 @@ class Test:
                         while view:
                             view = view[proc.stdin.write(view):]
                 except OSError:
-                    pass  # the program has gone; the case says so by what it did not get
+                    pass  # the program is gone; the case notices what it did not get
         threading.Thread(target=pump, daemon=True).start()
 
     def stop(self, proc, how=signal.SIGTERM, seconds=15):
-        """End a server in the orderly way; noting its streams first."""
+        """Ends a server in the orderly way; samples its streams first."""
         self.stats.sample()
         if proc.popen.poll() is None:
             proc.expected_signals.add(how)
@@ -221,7 +226,8 @@ class Test:
         try:
             proc.popen.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise Failure(f"{proc.describe()}: did not end {seconds} s after signal {how}") from None
+            raise Failure(
+                f"{proc.describe()}: did not end {seconds} s after signal {how}") from None
         if proc.popen.returncode in CRASHES:
             raise Failure(f"{proc.describe()}: crashed with {proc.popen.returncode}")
 
@@ -233,7 +239,7 @@ class Test:
 
     # ---- readiness -----------------------------------------------------------------------------
     def until(self, condition, seconds, what):
-        """Poll a condition until it holds; a deadline, never a fixed sleep."""
+        """Polls a condition until it holds; there is a deadline, never a fixed sleep."""
         deadline = time.monotonic() + seconds
         pause = 0.001
         while True:
@@ -246,7 +252,9 @@ class Test:
             pause = min(0.05, pause * 2)
 
     def free_port(self):
-        """A port nobody listens on, below the ephemeral range so that no client socket can take it."""
+        """A port at which no program listens, below the ephemeral range so that no client socket
+        can take it.
+        """
         listening = listening_ports()
         while True:
             port = random.randrange(12000, 32000)
@@ -255,10 +263,11 @@ class Test:
                 return port
 
     def listening(self, proc, port, seconds=15):
-        """Wait until somebody listens on port, without connecting to it."""
+        """Waits until a program listens on port, without connecting to it."""
         def ready():
             if proc.popen.poll() is not None:
-                raise Failure(f"{proc.describe()}: ended with {proc.popen.returncode} before it listened")
+                raise Failure(f"{proc.describe()}: ended with {proc.popen.returncode} before it "
+                              f"listened")
             return port in listening_ports()
         self.until(ready, seconds, f"{proc.name} to listen on port {port}")
         return proc
@@ -277,14 +286,16 @@ class Test:
         self.equal(digest(got), digest(wanted), f"{what}: sha256")
 
     def file(self, name, size, text=False):
-        """A file of random content (lower-case hex digits if text), the same for a name and size."""
+        """A file of random content (lower-case hex digits if text), the same for a name and size.
+        """
         path = os.path.join(self.tmp, name)
         source = random.Random(f"{name}/{size}")
         with open(path, "wb") as file:
             left = size
             while left:
                 step = min(left, 1 << 20)
-                block = source.randbytes((step + 1) // 2).hex().encode() if text else source.randbytes(step)
+                block = (source.randbytes((step + 1) // 2).hex().encode() if text
+                         else source.randbytes(step))
                 file.write(block[:step])
                 left -= step
         return path
@@ -294,7 +305,7 @@ class Test:
 
     # ---- the end -------------------------------------------------------------------------------
     def end_all(self):
-        """Kill what is left, ours and theirs; returns what had crashed unnoticed."""
+        """Kills all processes that are left; returns those that had crashed unnoticed."""
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline:
             left = [pid for pid in descendants(os.getpid()) if pid not in LASTING]
@@ -315,13 +326,14 @@ class Test:
                 break
             time.sleep(0.01)
         return [proc for proc in self.procs
-                if proc.popen.returncode in CRASHES and -proc.popen.returncode not in proc.expected_signals]
+                if proc.popen.returncode in CRASHES
+                and -proc.popen.returncode not in proc.expected_signals]
 
     def report(self, stream=sys.stderr):
         if len(self.procs) > 8:
             print(f"--- ({len(self.procs) - 8} earlier programs not shown)", file=stream)
         for proc in self.procs[-8:]:
-            shown = 20000 if proc.popen.poll() in CRASHES else 1500  # what it says of its own crash
+            shown = 20000 if proc.popen.poll() in CRASHES else 1500  # its output on a crash
             print(f"--- {proc.describe()} -> {proc.popen.poll()}", file=stream)
             for label, path in (("stdout", proc.out_path), ("stderr", proc.err_path)):
                 try:
@@ -336,7 +348,8 @@ class Test:
         self.stats.report(stream)
         if os.path.exists(self.log_path):
             with open(self.log_path, errors="replace") as file:
-                print("--- librsock log (last lines)\n" + "".join(file.readlines()[-40:]), file=stream)
+                print("--- librsock log (last lines)\n" + "".join(file.readlines()[-40:]),
+                      file=stream)
 
 
 def listening_ports():
@@ -412,8 +425,10 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("cases", nargs="*", help="cases to run (all)")
     parser.add_argument("--list", action="store_true", help="print each case and its timeout")
-    parser.add_argument("--tcp", action="store_true", help="run without the library: direct demands must fail")
-    parser.add_argument("--expect", type=int, default=0, help="the exit status that counts as success")
+    parser.add_argument("--tcp", action="store_true",
+                        help="run without the library: direct demands must fail")
+    parser.add_argument("--expect", type=int, default=0,
+                        help="the exit status that counts as success")
     options = parser.parse_args()
     if options.list:
         for name, (_function, timeout) in CASES.items():
@@ -446,7 +461,7 @@ def main():
             FAILED.setdefault(name, "the script had been told to end" if STOPPED else "it passed")
         else:
             FAILED.pop(name, None)
-    # Behind what was said of each: of a long log the end alone may be kept.
+    # At the end, after the messages of each case: of a long log perhaps only the end is kept.
     sys.stdout.flush()
     for name, message in FAILED.items():
         print(f"failed: {name}: {(message.splitlines() or [''])[0][:1000]}", file=sys.stderr)

@@ -1,5 +1,7 @@
 #!/usr/bin/python3 -B
-"""Programs under the filter of systemd's SystemCallFilter=@system-service, which kills for every other call."""
+"""Programs under the filter of systemd's SystemCallFilter=@system-service, which kills them for
+every other call.
+"""
 import sys
 
 from harness import PYTHON, case, main
@@ -56,7 +58,9 @@ def options(t):
 
 @case(60)
 def executed(t):
-    """The next program reads, which sees the kernel alone: by a relay."""
+    """The next program, which uses the kernel's socket alone, reads: the bytes reach it by a relay
+    process.
+    """
     served(t, "exec")
 
 

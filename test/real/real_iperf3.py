@@ -20,7 +20,9 @@ def iperf3(t, *options, host="127.0.0.1"):
 
 
 def both_counts(t, end, sent="sum_sent", received="sum_received"):
-    """What the two ends counted: nothing may arrive that was not sent, and something must have moved."""
+    """Checks what the two ends counted: nothing may arrive that was not sent, and something must
+    have moved.
+    """
     t.check(end[sent]["bytes"] > 1 << 20, f"only {end[sent]['bytes']} bytes moved")
     t.check(end[received]["bytes"] <= end[sent]["bytes"],
             f"received {end[received]['bytes']} of {end[sent]['bytes']} sent")
@@ -101,7 +103,8 @@ def server_used_again(t):
     server = t.listening(t.spawn(["iperf3", "-s", "-p", port], name="server"), port)
     moved = {"": 0, "-R": 0}
     for direction in ("", "-R", "", "-R"):
-        text = t.run(["iperf3", "-c", "127.0.0.1", "-p", port, "-J", "-t", 1, *filter(None, [direction])], seconds=30)
+        text = t.run(["iperf3", "-c", "127.0.0.1", "-p", port, "-J", "-t", 1,
+                      *filter(None, [direction])], seconds=30)
         moved[direction] += both_counts(t, json.loads(text)["end"])
         t.stats.sample()
     t.stop(server)

@@ -1,5 +1,7 @@
 #!/usr/bin/python3 -B
-"""Only one side has the library: everything works, the streams are plain TCP, and their record says why."""
+"""Only one side has the library: everything works, the streams are plain TCP, and their record says
+why.
+"""
 import json
 import os
 import shutil
@@ -10,7 +12,7 @@ import real_nginx
 import real_redis
 from harness import case, main
 
-# The other end never posts itself; looking is bounded.
+# The other end never posts itself; the lookup is bounded.
 NO_PEER = {"no-peer"}
 
 
@@ -21,7 +23,8 @@ def sides(which):
 def redis(t, which):
     on = sides(which)
     server, port = real_redis.start_server(t, preload=on["server"])
-    real_redis.benchmark(t, port, "-t", "get,set", "-n", 100000, "-c", 10, "-d", 200, "-P", 4, preload=on["client"])
+    real_redis.benchmark(t, port, "-t", "get,set", "-n", 100000, "-c", 10, "-d", 200, "-P", 4,
+                         preload=on["client"])
     t.stop(server)
     t.stats.plain(port, which, NO_PEER, streams=10, bytes_moved=20_000_000)
 
@@ -41,7 +44,8 @@ def nginx(t, which):
     server, port = real_nginx.start_server(t, preload=on["server"])
     size = 100 << 20
     file = t.file("www/big", size)
-    t.run(["curl", "-sS", "-f", "-o", t.path("got"), f"http://127.0.0.1:{port}/big"], preload=on["client"], name="curl")
+    t.run(["curl", "-sS", "-f", "-o", t.path("got"), f"http://127.0.0.1:{port}/big"],
+          preload=on["client"], name="curl")
     t.same_file(t.path("got"), file, "file")
     real_nginx.stop(t, server)
     t.stats.plain(port, which, NO_PEER, bytes_moved=size)
@@ -60,12 +64,15 @@ def nginx_client_only(t):
 def iperf3(t, which, *options):
     on = sides(which)
     port = t.free_port()
-    server = t.listening(t.spawn(["iperf3", "-s", "-1", "-p", port], preload=on["server"], name="server"), port)
-    text = t.run(["iperf3", "-c", "127.0.0.1", "-p", port, "-J", "-t", 1, *options], preload=on["client"], seconds=30)
+    server = t.listening(t.spawn(["iperf3", "-s", "-1", "-p", port], preload=on["server"],
+                                 name="server"), port)
+    text = t.run(["iperf3", "-c", "127.0.0.1", "-p", port, "-J", "-t", 1, *options],
+                 preload=on["client"], seconds=30)
     t.wait(server, 20)
     moved = json.loads(text)["end"]["sum_received"]["bytes"]
     t.check(moved > 10_000_000, f"only {moved} bytes moved")
-    t.stats.plain(port, which, NO_PEER | {"not-earned"}, streams=2, bytes_moved=10_000_000)  # given up, a stream is counted no more
+    # after the lookup has ended the stream's bytes are not counted any more
+    t.stats.plain(port, which, NO_PEER | {"not-earned"}, streams=2, bytes_moved=10_000_000)
 
 
 @case(60)
@@ -80,9 +87,10 @@ def iperf3_client_only(t):
 
 @case(60)
 def disabled_by_environment(t):
-    """RSOCK_DISABLE=1 on one side is as good as no library there."""
+    """RSOCK_DISABLE=1 on one side has the same effect as no library there."""
     server, port = real_redis.start_server(t)
-    t.run(["redis-benchmark", "-h", "127.0.0.1", "-p", port, "-q", "-t", "get", "-n", "50000", "-c", "5"],
+    t.run(["redis-benchmark", "-h", "127.0.0.1", "-p", port, "-q", "-t", "get", "-n", "50000", "-c",
+           "5"],
           env={"RSOCK_DISABLE": "1"}, name="benchmark")
     t.stop(server)
     t.stats.plain(port, "server", NO_PEER, streams=5)
@@ -97,13 +105,14 @@ def other_user(t):
     file = t.file("www/big", size)
     os.chmod(t.tmp, 0o777)
     os.chmod(t.path("stat"), 0o777)
-    # The build tree may be closed to that user: give it a copy of the library that it can read.
+    # That user may not be able to read the build tree: the client gets a copy of the library.
     env = None
     if t.library:
         shutil.copy(t.library.split(":")[-1], t.path("librsock.so"))
         os.chmod(t.path("librsock.so"), 0o755)
         env = {"LD_PRELOAD": ":".join(t.library.split(":")[:-1] + [t.path("librsock.so")])}
-    t.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "curl", "-sS", "-f", "-o", "got",
+    t.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "curl", "-sS", "-f",
+           "-o", "got",
            f"http://127.0.0.1:{port}/big"], name="curl", env=env)
     t.same_file(t.path("got"), file, "file fetched by another user")
     real_nginx.stop(t, server)
@@ -113,7 +122,9 @@ def other_user(t):
 
 @case(60)
 def mixed_clients_of_one_server(t):
-    """Plain and preloaded clients at the same time on one server: each stream gets what it can."""
+    """Plain and preloaded clients at the same time on one server: each stream gets what is possible
+    for it.
+    """
     size = 30_000_000
     server, port = real_nginx.start_server(t)
     file = t.file("www/big", size)
@@ -125,12 +136,13 @@ def mixed_clients_of_one_server(t):
     real_nginx.stop(t, server)
     t.stats.direct(port, to_client=4 * size, streams=4, sides=("client",), bulk=True, share=0.25)
     promoted = [s for s in t.stats.of_port(port, "server") if s.promotions]
-    t.stats.demand(len(promoted) == 4, f"{len(promoted)} of the server's streams promoted, wanted 4 of 8")
+    t.stats.demand(len(promoted) == 4,
+                   f"{len(promoted)} of the server's streams promoted, wanted 4 of 8")
 
 
 @case(60)
 def setuid_inert(t):
-    """AT_SECURE: the loader drops LD_PRELOAD with a path, and the program works as ever."""
+    """AT_SECURE: the loader ignores LD_PRELOAD with a path, and the program works as usual."""
     t.check(os.geteuid() == 0, "this case must run as root to make a setuid program")
     copy = t.path("nc-setuid")
     with open("/bin/nc.openbsd", "rb") as source, open(copy, "wb") as out:
@@ -145,7 +157,8 @@ def setuid_inert(t):
     t.wait(server, 20)
     t.same_file(server.out_path, source, "file sent by a setuid program")
     t.stats.plain(port, "server", bytes_moved=5_000_000)
-    t.stats.demand(not t.stats.of_port(port, "client"), "the library was at work in a setuid program")
+    t.stats.demand(not t.stats.of_port(port, "client"),
+                   "the library was at work in a setuid program")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 #!/usr/bin/python3 -B
-"""nginx (2 workers, the clients' user) with curl, wrk and ab: files of 1 B to 100 MB, sendfile on and off, uploads, proxying."""
+"""nginx (2 workers, the clients' user) with curl, wrk and ab: files of 1 B to 100 MB, sendfile on
+and off, uploads, proxying.
+"""
 import os
 import re
 import signal
@@ -40,19 +42,23 @@ http {{
 """
 
 
-def start_server(t, *, sendfile="on", keepalive=75, listen="", events="", upstream="", location="", preload=True):
+def start_server(t, *, sendfile="on", keepalive=75, listen="", events="", upstream="", location="",
+                 preload=True):
     port = t.free_port()
     os.makedirs(t.path("www"), exist_ok=True)
     config = t.path(f"nginx-{port}.conf")
     with open(config, "w") as file:
-        file.write(CONFIG.format(tmp=t.tmp, port=port, sendfile=sendfile, keepalive=keepalive, listen=listen,
-                                 nopush=sendfile, events=events, upstream=upstream, location=location))
-    server = t.spawn(["nginx", "-p", t.tmp, "-c", config, "-e", t.path("nginx-error.log")], name="nginx", preload=preload)
+        file.write(CONFIG.format(tmp=t.tmp, port=port, sendfile=sendfile, keepalive=keepalive,
+                                 listen=listen,
+                                 nopush=sendfile, events=events, upstream=upstream,
+                                 location=location))
+    server = t.spawn(["nginx", "-p", t.tmp, "-c", config, "-e", t.path("nginx-error.log")],
+                     name="nginx", preload=preload)
     return t.listening(server, port), port
 
 
 def stop(t, server):
-    """SIGQUIT: nginx ends each worker once its connections are done."""
+    """Stops nginx by SIGQUIT, on which it ends each worker once its connections are done."""
     t.stop(server, signal.SIGQUIT)
     with open(t.path("nginx-error.log")) as file:
         bad = re.findall(r".*\[(?:error|crit|alert|emerg)\].*", file.read())
@@ -60,7 +66,9 @@ def stop(t, server):
 
 
 def fetch_all(t, port, *options, host="127.0.0.1", sizes=SIZES):
-    """All files through one curl (one kept-alive connection where the server allows), compared by digest."""
+    """Fetches all files by one curl (one kept-alive connection where the server allows), and
+    compares their digests.
+    """
     words = []
     for size in sizes:
         t.file(f"www/{size}", size)
@@ -76,7 +84,8 @@ def files_sendfile(t):
     server, port = start_server(t)
     total = fetch_all(t, port)
     stop(t, server)
-    # sendfile() hands the kernel megabytes a call, and the two ends meet in calls: some 8 MB before that.
+    # sendfile() hands the kernel megabytes a call, and pairing advances only with calls: some 8 MB
+    # go before that.
     t.stats.direct(port, to_client=total, share=0.4)
 
 
@@ -102,7 +111,8 @@ def files_connection_each(t):
     server, port = start_server(t, keepalive=0)
     fetch_all(t, port)
     stop(t, server)
-    # Each connection earns it anew: what the kernel's buffers take until then goes by TCP, ten of 110 MB for certain.
+    # Each connection has to earn promotion: what goes into the kernel's buffers until then goes by
+    # TCP, ten of 110 MB at least.
     t.stats.direct(port, to_client=100 << 20, share=0.4)
 
 
@@ -116,26 +126,31 @@ def files_parallel(t):
 
 @case(90)
 def slow_reader(t):
-    """A client that reads slower than nginx writes: full ring, EPOLLOUT, TCP's own buffers; nothing lost."""
+    """A client that reads slower than nginx writes: full ring, EPOLLOUT, TCP's own buffers; nothing
+    is lost.
+    """
     server, port = start_server(t)
     total = fetch_all(t, port, "--limit-rate", "20M", sizes=(60_000_000,))
     stop(t, server)
-    # It reads in bursts: a ring that stays full meanwhile is left for TCP's larger buffers, again and again.
+    # It reads in bursts: a ring that stays full meanwhile makes the sender fall back to TCP's
+    # larger buffers, again and again.
     t.stats.direct(port, to_client=total, share=0.2)
 
 
 @case(90)
 def client_leaves_early(t):
-    """Clients that break off in the middle; the worker goes on serving others."""
+    """Clients that close in the middle; the worker goes on serving others."""
     server, port = start_server(t)
     big = 200 << 20
     t.file("www/big", big)
     for _ in range(10):
-        status = t.run(["sh", "-c", f"curl -sS http://127.0.0.1:{port}/big | head -c 20000000 | wc -c"])
+        status = t.run(["sh", "-c",
+                        f"curl -sS http://127.0.0.1:{port}/big | head -c 20000000 | wc -c"])
         t.equal(status.strip(), "20000000", "bytes before breaking off")
     total = fetch_all(t, port, sizes=(612, 10_000_000))
     stop(t, server)
-    # Of some 20 MB a connection the kernel's buffers take about half before the two ends have met.
+    # About half of some 20 MB a connection goes into the kernel's buffers before the two ends are
+    # paired.
     t.stats.direct(port, to_client=total, streams=5, share=0.2)
 
 
@@ -144,7 +159,8 @@ def upload(t):
     server, port = start_server(t)
     for size in (1, 70_000, 100 << 20):
         source = t.file(f"source-{size}", size)
-        t.run(["curl", "-sS", "-f", "-T", source, f"http://127.0.0.1:{port}/up/{size}"], name="curl")
+        t.run(["curl", "-sS", "-f", "-T", source, f"http://127.0.0.1:{port}/up/{size}"],
+              name="curl")
         t.same_file(t.path("www/up", str(size)), source, f"upload of {size} bytes")
     stop(t, server)
     t.stats.direct(port, to_server=100 << 20, bulk=True)
@@ -154,25 +170,29 @@ def upload(t):
 def proxied(t):
     """curl - nginx - nginx, keep-alive to the upstream: both hops direct."""
     back, back_port = start_server(t)
-    front, port = start_server(t, upstream=f"upstream back {{ server 127.0.0.1:{back_port}; keepalive 4; }}",
-                               location='location / { proxy_pass http://back; proxy_http_version 1.1; '
+    front, port = start_server(t, upstream=f"upstream back {{ server 127.0.0.1:{back_port}; "
+                                           f"keepalive 4; }}",
+                               location='location / { proxy_pass http://back; proxy_http_version '
+                                        '1.1; '
                                'proxy_set_header Connection ""; proxy_max_temp_file_size 0; }')
     total = fetch_all(t, port, sizes=(1, 612, 65537, 30_000_000))
     stop(t, front)
     stop(t, back)
     t.stats.direct(port, to_client=total, bulk=True)
-    # The proxy stops reading while its own client is slow: then the ring stays full and TCP's buffers take over. How
-    # often is the scheduler's choice.
+    # The proxy stops reading while its own client is slow: then the ring stays full and the sender
+    # falls back to TCP. How often depends on the scheduler.
     t.stats.direct(back_port, to_client=total, bulk=True, share=0.1)
 
 
 def wrk(t, port, connections, path, size, seconds=2):
-    text = t.run(["wrk", "-t", 2, "-c", connections, "-d", f"{seconds}s", f"http://127.0.0.1:{port}/{path}"])
+    text = t.run(["wrk", "-t", 2, "-c", connections, "-d", f"{seconds}s",
+                  f"http://127.0.0.1:{port}/{path}"])
     t.check("Socket errors" not in text and "Non-2xx" not in text, f"wrk: {text}")
     count, amount, unit = re.search(r"(\d+) requests in [^,]*, ([\d.]+)(\w+) read", text).groups()
     t.check(int(count) > 100, f"wrk: {text}")
     amount = float(amount) * {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}[unit]
-    t.check(amount > 0.98 * int(count) * size, f"wrk: {count} answers of {size} bytes make {amount}")
+    t.check(amount > 0.98 * int(count) * size,
+            f"wrk: {count} answers of {size} bytes make {amount}")
     return int(count) * size
 
 
@@ -195,8 +215,10 @@ def wrk_one_connection_each(t):
 
 
 def ab(t, port, path, size, requests, *options):
-    text = t.run(["ab", "-q", "-n", requests, "-c", 16, *options, f"http://127.0.0.1:{port}/{path}"], name="ab")
-    numbers = {name: int(value) for name, value in re.findall(r"^([A-Z][\w\- ]+):\s+(\d+)", text, re.M)}
+    text = t.run(["ab", "-q", "-n", requests, "-c", 16, *options,
+                  f"http://127.0.0.1:{port}/{path}"], name="ab")
+    numbers = {name: int(value)
+               for name, value in re.findall(r"^([A-Z][\w\- ]+):\s+(\d+)", text, re.M)}
     t.equal(numbers["Complete requests"], requests, "ab: complete requests")
     t.equal(numbers["Failed requests"], 0, "ab: failed requests")
     t.check("Non-2xx" not in text, f"ab: {text}")
@@ -214,7 +236,7 @@ def ab_keepalive(t):
 
 @case(60)
 def ab_connection_each(t):
-    """Short connections: all right, and none of them pays for a promotion."""
+    """Short connections: they work, and none of them pays for a promotion."""
     server, port = start_server(t)
     t.file("www/1000", 1000)
     ab(t, port, "1000", 1000, 10000)
@@ -224,13 +246,16 @@ def ab_connection_each(t):
 
 @case(90)
 def reload_under_load(t):
-    """SIGHUP: old workers serve their downloads to the end on the streams they have, new ones take over."""
+    """SIGHUP: old workers serve their downloads to the end on the streams they have, new ones take
+    over.
+    """
     server, port = start_server(t)
     size = 60_000_000
     t.file(f"www/{size}", size)
     loads = [t.spawn(["curl", "-sS", "-f", "--limit-rate", "40M", "-o", t.path(f"got{n}"),
                       f"http://127.0.0.1:{port}/{size}"], name=f"curl{n}") for n in range(4)]
-    t.until(lambda: all(os.path.exists(t.path(f"got{n}")) and os.path.getsize(t.path(f"got{n}")) > 5_000_000
+    t.until(lambda: all(os.path.exists(t.path(f"got{n}"))
+                        and os.path.getsize(t.path(f"got{n}")) > 5_000_000
                         for n in range(4)), 30, "four downloads to be well under way")
     old = set(descendants(server.pid))
     t.stats.sample()
@@ -239,7 +264,8 @@ def reload_under_load(t):
     fetch_all(t, port, sizes=(612, 1 << 20))
     for number, load in enumerate(loads):
         t.wait(load, 60)
-        t.same_file(t.path(f"got{number}"), t.path("www", str(size)), f"download {number} over the reload")
+        t.same_file(t.path(f"got{number}"), t.path("www", str(size)),
+                    f"download {number} over the reload")
     t.until(lambda: not set(descendants(server.pid)) & old, 20, "the old workers to end")
     stop(t, server)
     # A limited rate means reading in bursts, and a full ring between them: TCP carries much of it.
@@ -247,9 +273,10 @@ def reload_under_load(t):
 
 
 def established(port):
-    """Connections to a server's port, as seen from the server."""
+    """Number of connections to a server's port, as seen from the server."""
     with open("/proc/net/tcp") as file:
-        return sum(line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "01" for line in file)
+        return sum(line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "01"
+                   for line in file)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Node: libuv closes every descriptor by syscall(SYS_close), and the number is a file's next."""
+"""Node: libuv closes every descriptor by syscall(SYS_close), and the next file gets the number."""
 import os
 import sys
 
@@ -18,7 +18,8 @@ def files_after_streams(t):
     t.wait(server, 20)
     for name in os.listdir(t.path("records")):
         with open(t.path("records", name), encoding="ascii") as file:
-            t.check(file.read() == "the server's own record\n" * 100, f"{name} is not what was written")
+            t.check(file.read() == "the server's own record\n" * 100,
+                    f"{name} is not what was written")
     t.stats.direct(port, streams=5)
 
 

@@ -1,5 +1,7 @@
 #!/usr/bin/python3 -B
-"""Python's own servers: http.server, asyncio, selectors, socketserver with forks and threads; and two programs that write before they read."""
+"""Python's own servers: http.server, asyncio, selectors, socketserver with forks and threads; and
+two programs that write before they read.
+"""
 import re
 import signal
 import sys
@@ -8,7 +10,7 @@ from harness import PYTHON, case, main
 
 
 def echo_clients(t, port, clients=8, kilobytes=4000, program="echo_client.py", preload=True):
-    """Clients that send random messages and compare the echo; returns the bytes each way."""
+    """Runs clients that send random messages and compare the echo; returns the bytes each way."""
     text = t.wait_out(t.python(program, port, clients, kilobytes, preload=preload), 60)
     word, count = text.split()
     t.equal(word, "right", "verdict of the echo clients")
@@ -16,7 +18,7 @@ def echo_clients(t, port, clients=8, kilobytes=4000, program="echo_client.py", p
 
 
 def end(t, server):
-    """Python ends on SIGINT by way of KeyboardInterrupt."""
+    """Stops a server by SIGINT, on which Python ends by KeyboardInterrupt."""
     t.stop(server, signal.SIGINT)
 
 
@@ -25,7 +27,8 @@ def http_server(t):
     port = t.free_port()
     sizes = (1, 1000, 300_000, 40_000_000)
     files = [t.file(f"file{size}", size) for size in sizes]
-    server = t.spawn([PYTHON, "-m", "http.server", "--bind", "127.0.0.1", "-p", "HTTP/1.1", "-d", t.tmp, port],
+    server = t.spawn([PYTHON, "-m", "http.server", "--bind", "127.0.0.1", "-p", "HTTP/1.1", "-d",
+                      t.tmp, port],
                      name="server")
     t.listening(server, port)
     words = []
@@ -43,7 +46,8 @@ def urllib_client(t):
     """Both ends Python: urllib fetches from http.server."""
     port = t.free_port()
     file = t.file("file", 30_000_000)
-    server = t.listening(t.spawn([PYTHON, "-m", "http.server", "--bind", "::1", "-d", t.tmp, port], name="server"), port)
+    server = t.listening(t.spawn([PYTHON, "-m", "http.server", "--bind", "::1", "-d", t.tmp, port],
+                                 name="server"), port)
     program = (f"import urllib.request, shutil; shutil.copyfileobj("
                f"urllib.request.urlopen('http://[::1]:{port}/file'), open('got', 'wb'))")
     t.run([PYTHON, "-c", program], name="urllib")
@@ -58,7 +62,8 @@ def echo(t, kind, share=0.9, streams=8, **options):
     moved = echo_clients(t, port, **options)
     t.stats.sample()
     end(t, server)
-    t.check("Traceback" not in re.sub(r"Traceback[^$]*KeyboardInterrupt", "", server.err()), f"server: {server.err()[-500:]}")
+    t.check("Traceback" not in re.sub(r"Traceback[^$]*KeyboardInterrupt", "", server.err()),
+            f"server: {server.err()[-500:]}")
     t.stats.direct(port, to_server=moved, to_client=moved, streams=streams, share=share)
 
 
@@ -69,15 +74,17 @@ def asyncio_echo(t):
 
 @case(60)
 def asyncio_both(t):
-    # 4 MB a stream, all written before the first is read: much of it fits the kernel's buffers before the ends have
-    # met, a ring that nobody reads is left for them again, and a server that was quick has closed by then. How much
-    # is left for the rings is the scheduler's choice: 4.8 % were seen.
+    # 4 MB a stream, all written before the first byte is read. Much of it goes into the kernel's
+    # buffers before the ends are paired, and a ring that is not read makes the sender fall back to
+    # them again; a server that was quick has closed by then. How much is left for the rings depends
+    # on the scheduler: 4.8 % were seen.
     echo(t, "asyncio", program="asyncio_client.py", share=0.02, streams=5)
 
 
 @case(60)
 def forking_server(t):
-    """A child for each connection: accepted in the parent, used in the child, closed in the parent."""
+    """A child for each connection: accepted in the parent, used in the child, closed in the parent.
+    """
     echo(t, "forking")
 
 
@@ -109,7 +116,9 @@ def prefork_server(t):
 
 @case(60)
 def multiprocessing_pool(t):
-    """multiprocessing.managers over TCP: pickled calls from four processes, fork and exec in between."""
+    """multiprocessing.managers over TCP: pickled calls from four processes, fork and exec in
+    between.
+    """
     port = t.free_port()
     server = t.listening(t.python("manager.py", "server", port), port)
     text = t.wait_out(t.python("manager.py", "client", port), 60)
@@ -124,8 +133,8 @@ def both_write_first(t, kilobytes, turns):
     client = t.python("both_write.py", "client", port, kilobytes, turns)
     for proc in (client, server):
         t.equal(t.wait_out(proc, 40).strip(), "right", f"verdict of the {proc.argv[4]}")
-    # Who writes against a reader that does not read ends up in TCP's buffers, rightly: the demand is the
-    # ping-pong before (1 % of 20 MB), and leaves the share of the blocks open.
+    # A sender whose reader does not read rightly ends up in TCP's buffers. So only the ping-pong
+    # before it (1 % of 20 MB) is demanded, and not a share of the blocks.
     t.stats.direct(port, to_server=20_000_000, to_client=20_000_000, share=0.01)
 
 
@@ -146,7 +155,8 @@ def both_write_3mb_before_reading_10_times(t):
 
 @case(60)
 def one_send(t):
-    """One blocking send() of 96 MB, as sendall() makes it: it is promoted under way."""
+    """One blocking send() of 96 MB, as sendall() makes it: the stream is promoted during the call.
+    """
     port = t.free_port()
     server = t.listening(t.python("one_send.py", "server", port, 96), port)
     client = t.python("one_send.py", "client", port, 96)

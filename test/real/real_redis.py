@@ -7,7 +7,8 @@ import sys
 
 from harness import case, main
 
-SERVER_OPTIONS = ["--save", "", "--appendonly", "no", "--daemonize", "no", "--enable-debug-command", "yes"]
+SERVER_OPTIONS = ["--save", "", "--appendonly", "no", "--daemonize", "no", "--enable-debug-command",
+                  "yes"]
 
 
 class Control:
@@ -52,10 +53,12 @@ def start_server(t, *options, preload=True, port=None):
 
 
 def benchmark(t, port, *options, preload=True, seconds=100):
-    text = t.run(["redis-benchmark", "-h", "127.0.0.1", "-p", port, "--csv", *options], preload=preload, seconds=seconds)
+    text = t.run(["redis-benchmark", "-h", "127.0.0.1", "-p", port, "--csv", *options],
+                 preload=preload, seconds=seconds)
     t.check("rror" not in text, f"redis-benchmark: {text[-400:]}")
     rows = re.findall(r'^"([^"]+)","([\d.]+)"', text, re.M)
-    t.check(rows and all(float(rate) > 0 for _name, rate in rows), f"redis-benchmark gave no figures: {text[-400:]}")
+    t.check(rows and all(float(rate) > 0 for _name, rate in rows),
+            f"redis-benchmark gave no figures: {text[-400:]}")
 
 
 def cli(port, *words):
@@ -97,7 +100,8 @@ def threaded_io(t):
 
 @case(120)
 def contents(t):
-    """20,000 keys loaded with redis-cli --pipe, all read back with redis-cli, compared by digest."""
+    """20,000 keys loaded with redis-cli --pipe, all read back with redis-cli, compared by digest.
+    """
     server, port = start_server(t)
     load, ask = t.path("load.txt"), t.path("ask.txt")
     wanted = hashlib.sha256()
@@ -113,7 +117,7 @@ def contents(t):
     text = t.run(cli(port, "--raw"), stdin=ask)
     t.equal(hashlib.sha256(text.encode()).hexdigest(), wanted.hexdigest(), "values read back")
     t.stop(server)
-    # The kernel's buffers take some megabytes before the two have met, more on a busy machine.
+    # Some megabytes go into the kernel's buffers before the two are paired, more on a busy machine.
     t.stats.direct(port, to_server=20_000_000, to_client=20_000_000, streams=2, share=0.4)
 
 
@@ -122,14 +126,16 @@ def big_values(t):
     server, port = start_server(t)
     for size in (1, 16 << 10, 1 << 20, 48 << 20):
         value = t.file(f"value-{size}", size, text=True)
-        t.equal(t.run(cli(port, "-x", "SET", f"big:{size}"), stdin=value).strip(), "OK", f"SET of {size} bytes")
+        t.equal(t.run(cli(port, "-x", "SET", f"big:{size}"), stdin=value).strip(), "OK",
+                f"SET of {size} bytes")
         back = t.path(f"back-{size}")
         t.run(cli(port, "--raw", "GET", f"big:{size}"), stdout=back)
         with open(back, "rb+") as file:
             file.truncate(size)
         t.same_file(back, value, f"value of {size} bytes")
     t.stop(server)
-    # Not towards the server: redis-cli writes a value with one call, in which nothing can be promoted.
+    # Not towards the server: redis-cli writes a value with one call, during which the stream cannot
+    # be promoted.
     t.stats.direct(port, to_client=48 << 20, share=0.2)
 
 
@@ -138,7 +144,8 @@ def publish_subscribe(t):
     """4 subscribers get 20,000 messages each, all, in order."""
     server, port = start_server(t)
     control = Control(port, t.stats)
-    subscribers = [t.spawn(cli(port, "--csv", "SUBSCRIBE", "news"), name=f"subscriber{number}") for number in range(4)]
+    subscribers = [t.spawn(cli(port, "--csv", "SUBSCRIBE", "news"), name=f"subscriber{number}")
+                   for number in range(4)]
     t.until(lambda: control("PUBSUB", "NUMSUB", "news")[1] == 4, 20, "4 subscribers")
     news = t.path("news.txt")
     with open(news, "w") as file:
@@ -147,8 +154,10 @@ def publish_subscribe(t):
     t.equal(set(text.split()), {"4"}, "number of receivers of each message")
     wanted = [f"message-{number}" for number in range(20000)]
     for subscriber in subscribers:
-        t.until(lambda: "message-19999" in subscriber.out(), 30, f"{subscriber.name} to get the last message")
-        t.equal(re.findall(r'"message","news","([^"]*)"', subscriber.out()), wanted, f"messages of {subscriber.name}")
+        t.until(lambda: "message-19999" in subscriber.out(), 30,
+                f"{subscriber.name} to get the last message")
+        t.equal(re.findall(r'"message","news","([^"]*)"', subscriber.out()), wanted,
+                f"messages of {subscriber.name}")
     t.stats.sample()
     t.stop(server)
     t.stats.direct(port, to_client=4_000_000, sides=("server",), streams=5)
@@ -156,10 +165,13 @@ def publish_subscribe(t):
 
 @case(150)
 def bgsave_under_load(t):
-    """The snapshot's child has every stream as long as it lives: they go by TCP, and come back each time."""
+    """The snapshot's child has every stream as long as it lives: they go by TCP, and return to the
+    ring each time.
+    """
     server, port = start_server(t)
     control = Control(port, t.stats)
-    load = t.spawn(["redis-benchmark", "-h", "127.0.0.1", "-p", port, "--csv", "-t", "set", "-n", 300000, "-c", 20,
+    load = t.spawn(["redis-benchmark", "-h", "127.0.0.1", "-p", port, "--csv", "-t", "set", "-n",
+                    300000, "-c", 20,
                     "-r", 20000, "-d", 400], name="load")
     t.until(lambda: int(control.info("total_commands_processed")) > 20000, 60, "load")
     saves = 0
@@ -173,7 +185,8 @@ def bgsave_under_load(t):
     t.check(saves >= 3, f"only {saves} snapshots while the load lasted")
     control("SAVE")
     before = control("DEBUG", "DIGEST")
-    t.check("RDB looks OK" in t.run(["redis-check-rdb", t.path("dump.rdb")], preload=False), "redis-check-rdb")
+    t.check("RDB looks OK" in t.run(["redis-check-rdb", t.path("dump.rdb")], preload=False),
+            "redis-check-rdb")
     t.stop(server)
     # How much depends on how long the snapshots took.
     t.stats.direct(port, to_server=300000 * 400, to_client=1_000_000, streams=20, share=0.2)
@@ -181,17 +194,21 @@ def bgsave_under_load(t):
     again, port = start_server(t)
     control = Control(port, t.stats)
     t.until(lambda: control.info("loading") == "0", 30, "redis to load the snapshot")
-    t.equal(control("DEBUG", "DIGEST"), before, "digest of the data set after a restart from the snapshot")
+    t.equal(control("DEBUG", "DIGEST"), before,
+            "digest of the data set after a restart from the snapshot")
     t.stop(again)
 
 
 @case(90)
 def replication(t):
-    """A second server as replica: full synchronisation (child and parent write), then a live stream."""
+    """A second server as replica: full synchronisation (child and parent write), then a live
+    stream.
+    """
     first, port = start_server(t, "--repl-diskless-sync-delay", 0)
     benchmark(t, port, "-t", "set", "-n", 50000, "-c", 8, "-r", 20000, "-d", 300)
     second_port = t.free_port()
-    second = t.spawn(["redis-server", "--port", second_port, "--dir", t.tmp, "--dbfilename", "second.rdb",
+    second = t.spawn(["redis-server", "--port", second_port, "--dir", t.tmp, "--dbfilename",
+                      "second.rdb",
                       "--replicaof", "127.0.0.1", port, *SERVER_OPTIONS], name="replica")
     t.listening(second, second_port)
     replica, control = Control(second_port, t.stats), Control(port, t.stats)

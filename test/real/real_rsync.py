@@ -1,7 +1,9 @@
 #!/usr/bin/python3 -B
-"""rsync: both sides fork after some 70 calls of greeting, and two processes have the socket from then on.
+"""rsync: both sides fork after some 70 calls of greeting, and two processes have the socket from
+then on.
 
-So the bulk goes by TCP, and the reason says why: a process of the pair, at this end or at the other one, was forked.
+So the bulk goes by TCP, and the reason says why: a process of the pair was forked, at this end or
+at the other one.
 """
 import os
 import shutil
@@ -20,9 +22,11 @@ def daemon(t):
         t.file(f"source/small{number}", 100)
     with open(t.path("conf"), "w") as file:
         file.write(f"use chroot = no\nuid = {os.getuid()}\ngid = {os.getgid()}\n"
-                   f"[source]\npath = {t.path('source')}\n[sink]\npath = {t.path('sink')}\nread only = no\n")
+                   f"[source]\npath = {t.path('source')}\n[sink]\npath = {t.path('sink')}\nread "
+                   f"only = no\n")
     port = t.free_port()
-    server = t.spawn(["rsync", "--daemon", "--no-detach", f"--config={t.path('conf')}", f"--port={port}"],
+    server = t.spawn(["rsync", "--daemon", "--no-detach", f"--config={t.path('conf')}",
+                      f"--port={port}"],
                      name="rsync-daemon")
     return t.listening(server, port), port
 
@@ -41,12 +45,13 @@ def transfers(t, source, sink, where):
 
 
 def by_tcp(t, port):
-    """Right, and on TCP for the reason that it is."""
+    """Checks that the stream stayed on TCP, for that reason."""
     t.stats.sample()
     ends = t.stats.of_port(port, "client")
     t.check(len(ends) >= TIMES, f"{len(ends)} ends of {TIMES} transfers")
     told = {end.record["reason"] for end in ends}
-    t.check(told <= {"shared-holder", "peer-fell-back", "no-peer"} and told & {"shared-holder", "peer-fell-back"}, str(told))
+    t.check(told <= {"shared-holder", "peer-fell-back", "no-peer"}
+            and told & {"shared-holder", "peer-fell-back"}, str(told))
 
 
 @case(120)

@@ -1,5 +1,7 @@
 #!/usr/bin/python3 -B
-"""socat (relay, fork, exec with pipes, exec on the socket itself), inetd, nc: programs that meet a socket as fd 0 and 1."""
+"""socat (relay, fork, exec with pipes, exec on the socket itself), inetd, nc: programs that get a
+socket as fd 0 and 1.
+"""
 import os
 import sys
 
@@ -9,8 +11,11 @@ SIZE = 30_000_000
 
 
 def transfer(t, port, source, got, *options):
-    """socat from a file to the server and what comes back to another file; half-close in between."""
-    client = t.spawn(["socat", *options, "-t", 20, "-", f"TCP:127.0.0.1:{port}"], name="socat-client", stdin=source,
+    """Runs socat from a file to the server, and from the server to another file; half-close in
+    between.
+    """
+    client = t.spawn(["socat", *options, "-t", 20, "-", f"TCP:127.0.0.1:{port}"],
+                     name="socat-client", stdin=source,
                      stdout=got)
     t.wait(client, 60)
 
@@ -34,7 +39,7 @@ def one_way(t):
 
 @case(90)
 def fork_relay_to_pipe(t):
-    """A child per connection; the connection is the child's alone, the parent closed it."""
+    """A child for each connection; the connection is the child's alone, the parent closed it."""
     source = t.file("source", SIZE)
     server, port = listen(t, "EXEC:/bin/cat")
     for number in range(3):
@@ -47,7 +52,9 @@ def fork_relay_to_pipe(t):
 
 @case(90)
 def exec_on_the_socket(t):
-    """EXEC with nofork: /bin/cat has the socket as fd 0 and 1; such a stream stays on TCP and says why."""
+    """EXEC with nofork: /bin/cat has the socket as fd 0 and 1; such a stream stays on TCP and says
+    why.
+    """
     source = t.file("source", SIZE)
     server, port = listen(t, "EXEC:/bin/cat,nofork")
     transfer(t, port, source, t.path("got"))
@@ -58,7 +65,8 @@ def exec_on_the_socket(t):
 
 @case(90)
 def exec_shell_on_the_socket(t):
-    """A shell that reads lines with its own and other programs' stdio, then hands the rest to cat."""
+    """A shell that reads lines with its own and other programs' stdio, then hands the rest to cat.
+    """
     lines = "first line\nsecond line\n"
     source = t.path("source")
     t.file("rest", 2_000_000, text=True)
@@ -89,7 +97,8 @@ def proxy_chain(t):
 
 @case(90)
 def inetd(t):
-    """The classic: inetd accepts, forks, execs /bin/cat with the connection as fds 0, 1, 2."""
+    """The classic case: inetd accepts, forks, executes /bin/cat with the connection as fds 0, 1, 2.
+    """
     port = t.free_port()
     config = t.path("inetd.conf")
     with open(config, "w") as file:
@@ -119,10 +128,13 @@ def netcat(t):
 
 @case(60)
 def netcat_both_ways(t):
-    """Only the server shuts down: a listening nc ends at its peer's end of stream, whatever it still had to send."""
+    """Only the server shuts down: a listening nc ends at its peer's end of stream, whatever it
+    still had to send.
+    """
     port = t.free_port()
     up, down = t.file("up", SIZE), t.file("down", SIZE)
-    server = t.listening(t.spawn(["nc", "-N", "-l", "127.0.0.1", port], name="nc-server", stdin=down), port)
+    server = t.listening(t.spawn(["nc", "-N", "-l", "127.0.0.1", port], name="nc-server",
+                                 stdin=down), port)
     client = t.spawn(["nc", "127.0.0.1", port], name="nc-client", stdin=up)
     for proc, wanted in ((client, down), (server, up)):
         t.wait(proc, 40)

@@ -1,5 +1,7 @@
 #!/usr/bin/python3 -B
-"""TLS programs: openssl s_server and s_client, stunnel between two programs, Python's ssl; a wrong byte would end the session."""
+"""TLS programs: openssl s_server and s_client, stunnel between two programs, Python's ssl; a wrong
+byte would end the session.
+"""
 import os
 import signal
 import sys
@@ -10,8 +12,10 @@ from harness import PYTHON, case, main
 def certificate(t):
     """A self-signed key and certificate; returns the path of both in one file."""
     key, cert, both = t.path("key.pem"), t.path("cert.pem"), t.path("both.pem")
-    t.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-           "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], preload=False)
+    t.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+           "-nodes", "-days", "2",
+           "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key,
+           "-out", cert], preload=False)
     with open(both, "wb") as file:
         for part in (key, cert):
             with open(part, "rb") as source:
@@ -21,26 +25,30 @@ def certificate(t):
 
 def s_server(t, *options, **spawn):
     port = t.free_port()
-    server = t.spawn(["openssl", "s_server", "-accept", f"127.0.0.1:{port}", "-cert", certificate(t), "-naccept", 1,
+    server = t.spawn(["openssl", "s_server", "-accept", f"127.0.0.1:{port}", "-cert",
+                      certificate(t), "-naccept", 1,
                       *options], name="s_server", **spawn)
     return t.listening(server, port), port
 
 
 def bulk(t, *options):
-    """Hex digits to the server while the server sends others back."""
+    """Sends hex digits to the server while the server sends others back."""
     size = 30_000_000
     up, down = t.file("up", size, text=True), t.file("down", size, text=True)
     server, port = s_server(t, "-quiet", *options, stdin="pipe")
-    client = t.spawn(["openssl", "s_client", "-quiet", "-connect", f"127.0.0.1:{port}", *options], name="s_client",
+    client = t.spawn(["openssl", "s_client", "-quiet", "-connect", f"127.0.0.1:{port}", *options],
+                     name="s_client",
                      stdin="pipe")
     t.feed(server, down)
     t.feed(client, up)
     for proc, wanted in ((server, up), (client, down)):
-        t.until(lambda: os.path.getsize(proc.out_path) >= size, 60, f"{proc.name} to get {size} bytes")
+        t.until(lambda: os.path.getsize(proc.out_path) >= size, 60,
+                f"{proc.name} to get {size} bytes")
         t.same_file(proc.out_path, wanted, f"what {proc.name} got")
     t.stop(client, signal.SIGINT)
     t.stop(server, signal.SIGINT)
-    # Both die of the signal, without a word of their own: sampled while they ran.
+    # Both are killed by the signal, without writing their statistics: they were sampled while they
+    # ran.
     t.stats.direct(port, to_server=size, to_client=size, bulk=True)
 
 
@@ -60,7 +68,8 @@ def openssl_file_server(t):
     size = 40_000_000
     file = t.file("file", size)
     server, port = s_server(t, "-WWW")
-    t.run(["curl", "-sS", "-f", "-k", "-0", "-o", t.path("got"), f"https://127.0.0.1:{port}/file"], name="curl")
+    t.run(["curl", "-sS", "-f", "-k", "-0", "-o", t.path("got"), f"https://127.0.0.1:{port}/file"],
+          name="curl")
     t.same_file(t.path("got"), file, "file by https")
     t.wait(server, 20)
     t.stats.direct(port, to_client=size, bulk=True)
@@ -72,18 +81,22 @@ def stunnel_between(t):
     size = 30_000_000
     file = t.file("file", size)
     back, middle, front = t.free_port(), t.free_port(), t.free_port()
-    origin = t.listening(t.spawn([PYTHON, "-m", "http.server", "--bind", "127.0.0.1", "-p", "HTTP/1.1", "-d", t.tmp, back],
+    origin = t.listening(t.spawn([PYTHON, "-m", "http.server", "--bind", "127.0.0.1", "-p",
+                                  "HTTP/1.1", "-d", t.tmp, back],
                                  name="origin"), back)
     pem = certificate(t)
     tunnels = []
-    for name, accept, connect, role in (("far", middle, back, f"cert = {pem}"), ("near", front, middle, "client = yes")):
+    for name, accept, connect, role in (("far", middle, back, f"cert = {pem}"),
+                                        ("near", front, middle, "client = yes")):
         config = t.path(f"stunnel-{name}.conf")
         with open(config, "w") as out:
-            out.write(f"foreground = yes\npid =\nsyslog = no\ndebug = 4\n[{name}]\naccept = 127.0.0.1:{accept}\n"
+            out.write(f"foreground = yes\npid =\nsyslog = no\ndebug = 4\n[{name}]\naccept = "
+                      f"127.0.0.1:{accept}\n"
                       f"connect = 127.0.0.1:{connect}\n{role}\n")
         tunnels.append(t.listening(t.spawn(["stunnel4", config], name=f"stunnel-{name}"), accept))
     for number in range(3):
-        t.run(["curl", "-sS", "-f", "-o", t.path("got"), f"http://127.0.0.1:{front}/file"], name="curl")
+        t.run(["curl", "-sS", "-f", "-o", t.path("got"), f"http://127.0.0.1:{front}/file"],
+              name="curl")
         t.same_file(t.path("got"), file, f"download {number} through the tunnel")
         t.stats.sample()
     for tunnel in tunnels:

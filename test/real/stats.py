@@ -1,7 +1,9 @@
-"""What librsock says about the streams of one case, and demands on it.
+"""What librsock says about the streams of one case, and demands on it. harness.py makes a Stats for
+each Test.
 
-Sources: `rsock stat --json` while programs run, and the line each program leaves in RSOCK_STAT_FILE when
-it ends. Counters only grow, so of several looks at one stream the largest figure counts.
+Sources: `rsock stat --json` while programs run, and the line that each program leaves in
+RSOCK_STAT_FILE when it ends. Counters only grow, so of several samples of one stream the largest
+value counts.
 """
 import glob
 import ipaddress
@@ -9,7 +11,8 @@ import json
 import os
 import subprocess
 
-COUNTERS = ("tx_ring_bytes", "rx_ring_bytes", "tx_tcp_bytes", "rx_tcp_bytes", "tx_slots", "rx_slots",
+COUNTERS = ("tx_ring_bytes", "rx_ring_bytes", "tx_tcp_bytes", "rx_tcp_bytes", "tx_slots",
+            "rx_slots",
             "hash_retries", "promotions", "demotions")
 
 
@@ -48,9 +51,12 @@ class Stream:
     def line(self):
         record = self.record
         return (f"{self.pid:>7} {record.get('comm', ''):<15} {self.local[0]}:{self.local[1]} <-> "
-                f"{self.peer[0]}:{self.peer[1]} tx {record.get('tx')} {self.tx_ring_bytes}/{self.tx_tcp_bytes} "
-                f"rx {record.get('rx')} {self.rx_ring_bytes}/{self.rx_tcp_bytes} (ring/tcp) {self.reason} "
-                f"promotions {self.promotions} demotions {self.demotions} {record.get('demote_cause', '')}")
+                f"{self.peer[0]}:{self.peer[1]} tx {record.get('tx')} "
+                f"{self.tx_ring_bytes}/{self.tx_tcp_bytes} "
+                f"rx {record.get('rx')} {self.rx_ring_bytes}/{self.rx_tcp_bytes} (ring/tcp) "
+                f"{self.reason} "
+                f"promotions {self.promotions} demotions {self.demotions} "
+                f"{record.get('demote_cause', '')}")
 
 
 class Stats:
@@ -61,18 +67,20 @@ class Stats:
         self.trouble = []
         self.offsets = {}
         self.words = ["stat", "--json"]
-        self.plain_ports = set()  # of clients inside the harness, which are never preloaded: no demand counts them
+        # ports of clients inside the harness, which are never preloaded: no demand counts them
+        self.plain_ports = set()
 
     # ---- collecting ----------------------------------------------------------------------------
     def sample(self):
-        """Look at the running programs and at what ended ones left."""
+        """Reads the statistics of running programs, and those that ended programs left."""
         if not self.test.library:
             return
         from harness import descendants
         self.test.seen_pids.update(descendants(os.getpid()))
         shown = subprocess.run([self.test.tool, *self.words], capture_output=True, timeout=20)
         if shown.returncode:
-            self.trouble.append(f"rsock stat --json: exit {shown.returncode}: {shown.stderr.decode()[:300]}")
+            self.trouble.append(f"rsock stat --json: exit {shown.returncode}: "
+                                f"{shown.stderr.decode()[:300]}")
         else:
             self.take(shown.stdout.decode(), "rsock stat --json")
         for path in glob.glob(os.path.join(self.folder, "*.ndjson")):
@@ -96,8 +104,10 @@ class Stats:
                 continue
             try:
                 peer = endpoint(record["peer"])
-                # One that ended after a few calls never had its own address asked for: told apart by its time.
-                began = (record["pid"], record["history"][0]["time_ns"]) if record["local"] == "-" else None
+                # A stream that ended after a few calls never asked for its own address: its time
+                # identifies it.
+                began = (record["pid"],
+                         record["history"][0]["time_ns"]) if record["local"] == "-" else None
                 same[began] = same.get(began, -1) + 1
                 local = ("-", None, began, same[began]) if began else endpoint(record["local"])
                 key = (int(record["pid"]), local, peer)
@@ -119,16 +129,21 @@ class Stats:
         if not condition:
             self.test.not_direct.append(message)
 
-    def direct(self, port, to_server=0, to_client=0, share=0.9, streams=1, sides=("server", "client"), bulk=False):
-        """Both ends of the streams to a server's port moved at least so many bytes through rings.
+    def direct(self, port, to_server=0, to_client=0, share=0.9, streams=1,
+               sides=("server", "client"), bulk=False):
+        """Demands that both ends of the streams to a server's port moved at least so many bytes
+        through rings.
 
-        share: how much of all bytes in a direction that has a demand must have gone through rings;
-        streams: how many streams, seen from each side, must have been promoted;
-        A share is what a busy machine meets, not what an idle one shows: a reader that gets
-        no processor for 50 ms sends its writer back to TCP for a while. Short lives (test/fault) ask for less; what they
-        check is that it happens, and that nothing is lost.
-        bulk: one side floods the other: what the kernel's buffers took before the two ends had met (BUFFERED a
-        stream, less than half of all) is no one's fault, and more of it on a busy machine.
+        share: how much of all bytes in a direction that has a demand must have gone through rings.
+        It is what a busy machine reaches: a reader that gets no processor for 50 ms makes its
+        sender fall back to TCP for a while. Tests of short lives (test/fault) demand less; they
+        check that it happens, and that nothing is lost.
+
+        streams: how many streams, seen from each side, must have been promoted.
+
+        bulk: one side floods the other. What went into the kernel's buffers before the two ends
+        were paired (BUFFERED for each stream, less than half of all) is excused; it is more on a
+        busy machine.
         """
         self.sample()
         for side in sides:
@@ -136,7 +151,8 @@ class Stats:
             promoted = [stream for stream in found if stream.promotions and
                         stream.tx_ring_bytes + stream.rx_ring_bytes]
             self.demand(len(promoted) >= streams,
-                        f"port {port}, {side}: {len(promoted)} of {len(found)} streams promoted, wanted {streams}")
+                        f"port {port}, {side}: {len(promoted)} of {len(found)} streams promoted, "
+                        f"wanted {streams}")
             for wanted, way in ((to_server, "rx" if side == "server" else "tx"),
                                 (to_client, "tx" if side == "server" else "rx")):
                 if not wanted:
@@ -147,10 +163,12 @@ class Stats:
                     excused = min(tcp, BUFFERED * len(found), (ring + tcp) // 2)
                     tcp -= excused
                     wanted = max(0, wanted - excused)
-                self.demand(ring >= wanted * share, f"port {port}, {side} {way}: {ring} bytes through rings, "
+                self.demand(ring >= wanted * share,
+                            f"port {port}, {side} {way}: {ring} bytes through rings, "
                             f"{tcp} by TCP; wanted {share:.0%} of {wanted}")
                 self.demand(ring >= share * (ring + tcp),
-                            f"port {port}, {side} {way}: {ring} of {ring + tcp} bytes through rings, wanted {share:.0%}")
+                            f"port {port}, {side} {way}: {ring} of {ring + tcp} bytes through "
+                            f"rings, wanted {share:.0%}")
         self.mirrored(port)
 
     def mirrored(self, port):
@@ -169,42 +187,54 @@ class Stats:
                    if (stream.local, stream.peer) == key)
 
     def plain(self, port, side, reasons=None, streams=1, bytes_moved=0):
-        """All streams of a preloaded side stayed on TCP, each with a reason (one of reasons)."""
+        """Demands that all streams of a preloaded side stayed on TCP, each with a reason (one of
+        reasons).
+        """
         self.sample()
         found = self.of_port(port, side)
-        self.demand(len(found) >= streams, f"port {port}, {side}: {len(found)} streams seen, wanted {streams}")
+        self.demand(len(found) >= streams,
+                    f"port {port}, {side}: {len(found)} streams seen, wanted {streams}")
         for stream in found:
             self.demand(not stream.tx_ring_bytes + stream.rx_ring_bytes + stream.promotions,
                         f"not plain TCP: {stream.line()}")
-            self.demand(stream.reason and stream.reason != "direct", f"no reason given: {stream.line()}")
-            # A side connection that carried less than what earns promotion says just that.
+            self.demand(stream.reason and stream.reason != "direct",
+                        f"no reason given: {stream.line()}")
+            # A stream that carried less than it needs for promotion gives that as its reason.
             if reasons and not (stream.reason == "not-earned" and
                                 stream.tx_tcp_bytes + stream.rx_tcp_bytes < 65536):
-                self.demand(stream.reason in reasons, f"reason not one of {reasons}: {stream.line()}")
+                self.demand(stream.reason in reasons,
+                            f"reason not one of {reasons}: {stream.line()}")
         moved = sum(stream.tx_tcp_bytes + stream.rx_tcp_bytes for stream in found)
-        self.demand(moved >= bytes_moved, f"port {port}, {side}: {moved} bytes counted on TCP, wanted {bytes_moved}")
+        self.demand(moved >= bytes_moved,
+                    f"port {port}, {side}: {moved} bytes counted on TCP, wanted {bytes_moved}")
 
     def undisturbed(self, port):
-        """Promoted streams were never demoted."""
+        """Demands that promoted streams were never demoted."""
         self.sample()
         for stream in self.of_port(port, "server") + self.of_port(port, "client"):
             self.demand(not stream.demotions, f"demoted: {stream.line()}")
 
     def shared_for_a_while(self, port):
-        """Forks took promoted streams to TCP, and each came back: nothing else moved them."""
+        """Demands that forks, and nothing else, took promoted streams to TCP, and that each came
+        back.
+        """
         self.sample()
         for stream in self.of_port(port, "server") + self.of_port(port, "client"):
-            self.demand(not stream.demotions or stream.record["demote_cause"] in ("shared-holder", "peer-fell-back"),
+            self.demand(not stream.demotions
+                        or stream.record["demote_cause"] in ("shared-holder", "peer-fell-back"),
                         f"not by a fork: {stream.line()}")
-            # Two directions; the last fork may have been the last event of all.
-            self.demand(not stream.demotions or stream.promotions > 2, f"never back: {stream.line()}")
+            # Two directions were promoted at first; the last fork may have been the last event of
+            # all.
+            self.demand(not stream.demotions or stream.promotions > 2,
+                        f"never back: {stream.line()}")
 
     # ---- showing -------------------------------------------------------------------------------
     def summary(self):
         ring = sum(stream.tx_ring_bytes for stream in self.streams.values())
         tcp = sum(stream.tx_tcp_bytes for stream in self.streams.values())
         direct = sum(bool(stream.promotions) for stream in self.streams.values())
-        return f"direct {direct} of {len(self.streams)} stream ends, {ring} bytes by ring, {tcp} by TCP"
+        return (f"direct {direct} of {len(self.streams)} stream ends, {ring} bytes by ring, {tcp} "
+                f"by TCP")
 
     def report(self, out):
         print(f"--- streams: {self.summary()}", file=out)

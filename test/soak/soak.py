@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
-"""The soak: pairs of processes that send each other content that is checked, both ways at once, while they fork, execute
-themselves, pass descriptors on, are stopped, are killed, and while the operator takes their streams off the ring and puts
-them back. At the end nothing of the library's is left: descriptors, mappings, files in /dev/shm, streams, processes.
+"""The soak test: pairs of processes that send each other content that is checked, both ways at
+once, while they fork, execute themselves, pass descriptors on, are stopped, are killed, and while
+an operator request takes their streams off the ring and puts them back. At the end nothing of the
+library's is left: descriptors, mappings, files in /dev/shm, streams, processes.
 
 soak.py [--minutes 10] [--seed N]: ends with 1, and says why, at the first thing that is wrong.
 """
@@ -17,15 +18,16 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../differ"))
 from runner import Lost, Run  # noqa: E402
 
-WORKER = os.path.abspath(os.path.join(os.environ.get("RSOCK_TEST_BIN", "build/bin"), "differ_worker"))
+WORKER = os.path.abspath(os.path.join(os.environ.get("RSOCK_TEST_BIN", "build/bin"),
+                                      "differ_worker"))
 LIBRARY = os.path.abspath(os.environ.get("LIBRSOCK", "build/lib/librsock.so"))
 TOOL = os.path.abspath(os.environ.get("RSOCK_TOOL", "build/bin/rsock"))
-FLOW_S = 60  # longer than any flow takes on a machine that is busy
+FLOW_S = 60  # longer than any flow takes on a busy machine
 CONFIGS = ({}, {"RSOCK_RING_KB": "32"}, {"RSOCK_SPIN_US": "0"})
 
 
 class Wrong(Exception):
-    """What must not be."""
+    """Something happened that must not."""
 
 
 class Pair(Run):
@@ -47,7 +49,9 @@ class Pair(Run):
             raise Wrong(f"{name}: {text}: {answer}, and not {wanted}")
 
     def connection(self):
-        """(handle at A, handle at B), used until it is promoted or nearly so."""
+        """Makes a connection and uses it until it is promoted or nearly so; {"A": handle at A, "B":
+        handle at B}.
+        """
         one, two, first = self.handle(), self.handle(), self.dice.choice("AB")
         other = "B" if first == "A" else "A"
         answer = self.call(first, f"connect {one} {self.ports[other]}")[0]
@@ -77,7 +81,7 @@ class Pair(Run):
             raise Wrong(f"{name}: {answer}, and not {wanted}")
 
     def disturb(self, ends):
-        """One thing that must not matter to what is under way."""
+        """Does one thing that must not affect what is under way."""
         name = self.dice.choice("AB")
         what = self.dice.choice(("demote", "promote", "demote", "promote", "stop", "fork", "both"))
         if what == "stop":
@@ -110,7 +114,7 @@ class Pair(Run):
         self.bytes += 2 * size
 
     def change_hands(self, ends):
-        """Bytes that lie unread when the end goes to another program or process."""
+        """Bytes are unread when the end goes to another program or process."""
         name = self.dice.choice("AB")
         peer = "B" if name == "A" else "A"
         key, size = self.key, self.dice.choice((10, 4000, 20000))
@@ -126,8 +130,10 @@ class Pair(Run):
             self.must(name, f"close {ends[name]} 0 0", "0")
             ends[name] = there
         elif what == "child":
-            self.must(name, f"child {ends[name]} 0 {self.dice.randrange(2)} r {size // 2}", f"child {size // 2} ")
-            self.must(name, f"bcheck {ends[name]} {size - size // 2} {key} {size // 2}", f"right {size - size // 2}")
+            self.must(name, f"child {ends[name]} 0 {self.dice.randrange(2)} r {size // 2}",
+                      f"child {size // 2} ")
+            self.must(name, f"bcheck {ends[name]} {size - size // 2} {key} {size // 2}",
+                      f"right {size - size // 2}")
             return
         else:
             child = f"C{self.handle()}"
@@ -144,7 +150,8 @@ class Pair(Run):
             raise Wrong(f"{command}: {answer}")
 
     def killed(self, ends):
-        """A process that is killed while it sends: what came before is right, then there is an end."""
+        """A process is killed while it sends: what arrived before is right, then there is an end.
+        """
         child = f"C{self.handle()}"
         self.must_command(("fork", "A", child), "forked")
         self.must("A", f"close {ends['A']} 0 0", "0")
@@ -153,7 +160,8 @@ class Pair(Run):
         self.kill(child)
         answer = self.call("B", f"bcheck {ends['B']} 50000000 {self.key} 300000")[0]
         self.key += 1
-        if "wrong" in answer or "right" not in answer or not answer.startswith(("0 ", "-1 ECONNRESET")):
+        if "wrong" in answer or "right" not in answer or not answer.startswith(("0 ",
+                                                                                "-1 ECONNRESET")):
             raise Wrong(f"after a kill: {answer}")
         self.must("B", f"close {ends['B']} 0 0", "0")
 
@@ -184,12 +192,13 @@ class Pair(Run):
 
 
 def tool_json():
-    out = subprocess.run([TOOL, "stat", "--json"], capture_output=True, text=True, timeout=30, check=False).stdout
+    out = subprocess.run([TOOL, "stat", "--json"], capture_output=True, text=True, timeout=30,
+                         check=False).stdout
     return json.loads(out)
 
 
 def one_pair(env, dice, until):
-    """Rounds of one pair until the time; how many, and how many bytes."""
+    """Runs rounds of one pair until the time; returns how many, and how many bytes."""
     pids, rounds = set(), 0
     pair = Pair(env, dice)
     try:
@@ -198,15 +207,19 @@ def one_pair(env, dice, until):
             pair.round()
             pids |= set(pair.pids.values())
             rounds += 1
-            if rounds <= 8:  # the pair's link, its segments and the arena are there; a fork does without
-                most = {name: tuple(map(max, most[name], has)) for name, has in pair.resources().items()}
+            # early rounds: the pair's link, its segments and the arena are made; a fork drops them
+            if rounds <= 8:
+                most = {name: tuple(map(max, most[name], has))
+                        for name, has in pair.resources().items()}
         left = [s for s in tool_json()["streams"] if s["pid"] in pids and s["open"]]
         if left:
             raise Wrong(f"streams that nobody has any more: {left}")
         now = pair.resources()
         for name in "AB":
-            if any(n > 2 * had for n, had in zip(now[name], most[name])):  # a link that is gone may not be swept yet
-                raise Wrong(f"{name} has (descriptors, bytes mapped) {now[name]}, in 8 rounds it had {most[name]} at the most")
+            # a link that is gone may not be freed yet
+            if any(n > 2 * had for n, had in zip(now[name], most[name])):
+                raise Wrong(f"{name} has (descriptors, bytes mapped) {now[name]}, in 8 rounds it "
+                            f"had {most[name]} at the most")
         codes = pair.finish()
         if any(not word.endswith("=0") for word in codes.split()):
             raise Wrong(f"ends: {codes}")
@@ -220,10 +233,12 @@ def one_pair(env, dice, until):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--tcp", action="store_true", help="without the library, as a check of the soak itself")
+    parser.add_argument("--tcp", action="store_true",
+                        help="without the library, as a check of the soak itself")
     args = parser.parse_args()
     end, seed = time.monotonic() + 60 * args.minutes, args.seed
     shm = set(os.listdir("/dev/shm"))
@@ -238,11 +253,13 @@ def main():
             print(f"soak: seed {seed}, {CONFIGS[pairs % len(CONFIGS)]}: {error}")
             return 1
         rounds, moved, pairs, seed = rounds + done, moved + count, pairs + 1, seed + 1
-    left = {name for name in set(os.listdir("/dev/shm")) - shm if "registry" not in name and "rsock" in name}
+    left = {name for name in set(os.listdir("/dev/shm")) - shm if "registry" not in name
+            and "rsock" in name}
     if len(left) > 1:
         print(f"soak: left in /dev/shm: {sorted(left)}")
         return 1
-    print(f"soak: {pairs} pairs, {rounds} rounds, {moved / 1e9:.2f} GB right at both ends; nothing is left")
+    print(f"soak: {pairs} pairs, {rounds} rounds, {moved / 1e9:.2f} GB right at both ends; nothing "
+          f"is left")
     return 0
 
 

@@ -1,4 +1,6 @@
-"""A server that speaks redis's PING: so many answers, then a forked child goes on, and it lets go of the connection."""
+"""A server (tool_demote.py) that answers redis's PING: after so many answers a forked child goes
+on, and the parent closes the connection.
+"""
 import os
 import socket
 import sys

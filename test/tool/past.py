@@ -1,4 +1,6 @@
-"""An echo server for one client after the other, which has set up what goes past any library: io_uring or seccomp."""
+"""An echo server (tool_check.py) for one client after the other, which has first set up what
+bypasses any library: io_uring or seccomp.
+"""
 import ctypes
 import socket
 import struct

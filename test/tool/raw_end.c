@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * raw_end.c - raw_end PORT: round trips of 64 bytes by system calls of its own, with the note of
- * the Go linker: what a Go program with cgo is to the library, which libc's loader has mapped and
- * which sees none of its calls.
+ * raw_end.c - bin/tool_raw_end PORT (tool_reasons.py): round trips of 64 bytes by raw system calls,
+ * with the note of the Go linker. To the library it looks like a Go program with cgo: libc's loader
+ * has mapped the library, which sees none of the program's calls.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,7 +1,8 @@
-"""One end of a connection that is to stay on TCP: reasons_end.py serve|connect PORT [MODE].
+"""One end of a connection that stays on TCP for a reason (tool_reasons.py): reasons_end.py
+serve|connect PORT [MODE].
 
-serve: an echo server, one thread a connection. connect: round trips of 64 bytes for as long as its input is open. MODE is
-done to the connection before the first byte.
+serve: an echo server, one thread for each connection. connect: round trips of 64 bytes for as long
+as its input is open. MODE is done to the connection before the first byte.
 """
 import ctypes
 import fcntl
@@ -17,14 +18,14 @@ import threading
 SO_TIMESTAMP, SO_ZEROCOPY = 29, 60
 TCP_REPAIR, TCP_FASTOPEN_CONNECT, TCP_ULP = 19, 30, 31
 ROUNDS_FEW = 3
-CROWD = 66  # processes; one epoll set hears 64 peers
+CROWD = 66  # processes; one epoll set can have 64 peers
 KEPT, COMMON = [], []
 LIBC = ctypes.CDLL(None)
-UNSEEN = ctypes.CDLL("libc.so.6")  # its own functions, whatever is preloaded
+UNSEEN = ctypes.CDLL("libc.so.6")  # libc's own functions, whatever is preloaded
 
 
 def shared(peer):
-    """A child that has it as well, and does nothing, until this process is gone."""
+    """A child has the socket as well, and does nothing, until this process is gone."""
     read, write = os.pipe()
     if not os.fork():
         os.close(write)
@@ -47,7 +48,7 @@ def epoll_exclusive(peer):
 
 
 def twin_in_epoll(peer):
-    """Its number is closed while it is in a set; another one is kept, and used."""
+    """Its number is closed while it is in a set; a copy is kept, and used."""
     epoll = select.epoll()
     epoll.register(peer.fileno(), select.EPOLLIN)
     twin = socket.socket(fileno=os.dup(peer.fileno()))
@@ -57,7 +58,7 @@ def twin_in_epoll(peer):
 
 
 def epoll_shared(peer):
-    """A set that a child has as well, which does not have the socket."""
+    """A child also has the set, but not the socket."""
     epoll = select.epoll()
     read, write = os.pipe()
     if not os.fork():
@@ -71,14 +72,16 @@ def epoll_shared(peer):
 
 
 def epoll_common(peer):
-    """All connections in one set, which nobody waits for."""
+    """All connections in one set, on which no thread waits."""
     if not COMMON:
         COMMON.append(select.epoll())
     COMMON[0].register(peer.fileno(), select.EPOLLIN)
 
 
 def epoll_tag(peer):
-    """The data of the program are what the library has put in place of its data: /proc shows them."""
+    """The program registers as its data the tag that the library has put in place of other data;
+    /proc shows it.
+    """
     epoll_common(peer)
     first = COMMON[1:2] or COMMON.append(peer)
     if not first:
@@ -92,7 +95,7 @@ def epoll_tag(peer):
 
 
 def executed(peer):
-    """A program that was executed with it by a child, and does not use it."""
+    """A child executes a program that inherits the socket and does not use it."""
     peer.set_inheritable(True)
     KEPT.append(subprocess.Popen(["sleep", "1000"], close_fds=False))
 
@@ -104,7 +107,7 @@ def spliced(peer):
 
 
 def tried(peer, *option):
-    """An option that this kernel may not have, or refuses."""
+    """Sets an option that this kernel may not have, or may refuse."""
     try:
         peer.setsockopt(*option)
     except OSError:
@@ -112,17 +115,21 @@ def tried(peer, *option):
 
 
 def little_memory(_peer):
-    """None for a mapping of the library's; what the program has is enough for itself."""
+    """Limits the address space so that the library cannot map anything; the program itself has
+    enough.
+    """
     with open("/proc/self/statm") as file:
         pages = int(file.read().split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (64 << 10), resource.getrlimit(resource.RLIMIT_AS)[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (64 << 10),
+                                            resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 def few_descriptors(_peer):
-    """None: the lowest number that is free is beyond the limit."""
+    """Limits descriptors so that the lowest free number is beyond the limit."""
     free = os.open("/dev/null", os.O_RDONLY)
     os.close(free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE,
+                       (free, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
 
 MODES = {
@@ -136,14 +143,17 @@ MODES = {
     "memory": little_memory,
     "position-mismatch": lambda peer: UNSEEN.send(peer.fileno(), b"p", 1, 0),
     "splice": spliced,
-    "unsupported": lambda peer: tried(peer, socket.IPPROTO_TCP, TCP_REPAIR, 7),  # neither on nor off
-    "async": lambda peer: fcntl.fcntl(peer, fcntl.F_SETFL, fcntl.fcntl(peer, fcntl.F_GETFL) | os.O_ASYNC),
+    # neither on nor off
+    "unsupported": lambda peer: tried(peer, socket.IPPROTO_TCP, TCP_REPAIR, 7),
+    "async": lambda peer: fcntl.fcntl(peer, fcntl.F_SETFL,
+                                      fcntl.fcntl(peer, fcntl.F_GETFL) | os.O_ASYNC),
     "epoll-exclusive": epoll_exclusive,
     "messages": lambda peer: peer.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMP, 1),
     "oob": lambda peer: peer.send(b"u", socket.MSG_OOB),
     "passed": passed,
     "shared-holder": shared,
-    "stdio": lambda peer: KEPT.append(os.fdopen(os.dup(peer.fileno()), "rb")) or os.dup2(peer.fileno(), 0),
+    "stdio": lambda peer: KEPT.append(os.fdopen(os.dup(peer.fileno()), "rb"))
+    or os.dup2(peer.fileno(), 0),
     "zerocopy": lambda peer: peer.setsockopt(socket.SOL_SOCKET, SO_ZEROCOPY, 1),
 }
 
@@ -159,7 +169,7 @@ def serve(port, mode):
         while True:
             try:
                 peer, _address = listener.accept()
-            except OSError:  # no descriptor is left for another one
+            except OSError:  # no descriptor is left for the connection
                 select.select([], [], [])
             threading.Thread(target=echo, args=(peer,), daemon=True).start()
 
@@ -173,7 +183,8 @@ def rounds_on(server, mode):
             left -= len(server.recv(left))
         rounds += 1
         if rounds % 16 == 0:
-            select.select([], [], [], 0.001)  # room for others: the reasons are to be read meanwhile
+            # leaves the processor to others: the reasons are read meanwhile
+            select.select([], [], [], 0.001)
     select.select([], [], [])
 
 
@@ -187,14 +198,16 @@ def connect(port, mode):
         server.connect(("127.0.0.1", port))
         if mode == "inherited":
             server.set_inheritable(True)
-            os.execv(sys.executable, [sys.executable, "-B", sys.argv[0], "resume", str(server.fileno())])
+            os.execv(sys.executable,
+                     [sys.executable, "-B", sys.argv[0], "resume", str(server.fileno())])
         other = MODES.get(mode, lambda _peer: None)(server) if mode != "epoll-peers" else None
         rounds_on(other if isinstance(other, socket.socket) else server, mode)
 
 
 def resume(fd, mode):
-    """What another program goes on with, that was executed with the connection open."""
+    """Continues in the program that was executed with the connection open."""
     rounds_on(socket.socket(fileno=fd), mode)
 
 
-{"serve": serve, "connect": connect, "resume": resume}[sys.argv[1]](int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "")
+{"serve": serve, "connect": connect,
+ "resume": resume}[sys.argv[1]](int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "")

@@ -1,5 +1,7 @@
-"""A client of redis that makes round trips on one connection when it is told to: each line of its input is how many;
-"stamps" asks the kernel for time stamps, which the library leaves to it."""
+"""A client of redis (tool_demote.py) that makes round trips on one connection: each line of its
+input is how many; "stamps" enables the kernel's time stamps, for which the library leaves the
+connection to the kernel.
+"""
 import socket
 import sys
 

@@ -1,4 +1,4 @@
-"""What the cases of the tool share: asking it, and programs for it to be asked about."""
+"""What the tool's test scripts share: running the tool, and programs that it is asked about."""
 import json
 import os
 import shutil
@@ -15,8 +15,11 @@ REDIS = ["--save", "", "--appendonly", "no", "--daemonize", "no"]
 
 
 def ask(t, *words, expect=0, seconds=60, before=(), **options):
-    """Run the tool (never itself preloaded); its exit status must be expect. Returns the ended program."""
-    proc = t.spawn([*before, t.tool, *words], preload=False, name="rsock-" + str(words[0]).strip("-"), **options)
+    """Runs the tool (never itself preloaded); its exit status must be expect. Returns the ended
+    program.
+    """
+    proc = t.spawn([*before, t.tool, *words], preload=False,
+                   name="rsock-" + str(words[0]).strip("-"), **options)
     try:
         t.wait(proc, seconds, expect)
     except Failure as failure:
@@ -39,15 +42,17 @@ def says(t, text, *wanted):
 
 def redis(t, *, preload=True, before=(), env=None):
     port = t.free_port()
-    server = t.spawn([*before, "redis-server", "--port", port, "--dir", "/tmp", *REDIS], preload=preload, env=env,
+    server = t.spawn([*before, "redis-server", "--port", port, "--dir", "/tmp", *REDIS],
+                     preload=preload, env=env,
                      name="server")
     t.listening(server, port)
     return server, port
 
 
 def busy_client(t, port, *, preload=True, before=()):
-    """redis-benchmark that does not end, on one connection."""
-    return t.spawn([*before, "redis-benchmark", "-p", port, "-c", 1, "-n", 2_000_000_000, "-t", "get", "-q"],
+    """redis-benchmark without end, on one connection."""
+    return t.spawn([*before, "redis-benchmark", "-p", port, "-c", 1, "-n", 2_000_000_000, "-t",
+                    "get", "-q"],
                    preload=preload, name="client")
 
 
@@ -57,7 +62,7 @@ def streams(t, pid):
 
 
 def until_reason(t, pid, reason, seconds=40, count=1):
-    """Wait until so many streams of a process have this reason; returns them."""
+    """Waits until so many streams of a process have this reason; returns them."""
     def there():
         found = [stream for stream in streams(t, pid) if stream["reason"] == reason]
         return found if len(found) >= count else None
@@ -70,7 +75,9 @@ def connected(port):
 
 
 def readable_by_all(t):
-    """A copy of tool and library that another user can read as well; the library's path."""
+    """Copies tool and library so that another user can read them as well; returns the library's
+    path.
+    """
     os.chmod(t.tmp, 0o755)
     for folder, source in (("bin", t.tool), ("lib", t.library)):
         os.makedirs(t.path("tree", folder), exist_ok=True)

@@ -1,5 +1,7 @@
 #!/usr/bin/python3 -B
-"""rsock bench: a command that gains may gain, one without streams never does, one that fails says so."""
+"""rsock bench: a command that can gain does, one without streams never does, one that fails is
+reported.
+"""
 from tool import ask, ask_json, redis, says
 
 from harness import case, main
@@ -8,7 +10,8 @@ from harness import case, main
 def consistent(t, told, rounds):
     low, high = told["interval"]
     t.check(low <= told["gain"] <= high, f"gain outside its interval: {told}")
-    t.equal(told["verdict"], "faster" if low > 1 else "slower" if high < 1 else "no gain", "verdict")
+    t.equal(told["verdict"], "faster" if low > 1 else "slower" if high < 1 else "no gain",
+            "verdict")
     for way in ("plain", "preloaded"):
         times = told[way + "_rounds_s"]
         t.equal(len(times), rounds, f"rounds, {way}")
@@ -21,7 +24,8 @@ def a_client_of_an_accelerated_server(t):
     command = ["redis-benchmark", "-p", port, "-c", 1, "-n", 4000, "-t", "get", "-q"]
     told = ask_json(t, "bench", "--rounds", 6, "--", *command, expect=None)
     consistent(t, told, 6)
-    t.check(told["promoted"] >= 6 and told["ring_bytes"] > 6 * 100_000, f"was not accelerated: {told}")
+    t.check(told["promoted"] >= 6 and told["ring_bytes"] > 6 * 100_000,
+            f"was not accelerated: {told}")
     text = ask(t, "bench", "--rounds", 6, *command, expect=None).out()
     says(t, text, "6 rounds each", "with librsock.so", "times as fast (95 %:", "promoted")
 
@@ -43,11 +47,13 @@ def what_cannot_be_compared(t):
     ask(t, "bench", "/etc/passwd", expect=126)
     ask(t, "bench", expect=2)
     ask(t, "bench", "--rounds", 5, "true", expect=2)
-    # Only with the library: that is an answer.
+    # It fails only with the library: that is an answer.
     script = 'case "$LD_PRELOAD" in *librsock.so*) exit 9;; esac'
-    says(t, ask(t, "bench", "sh", "-c", script, expect=1).err(), "status 9 where librsock.so is preloaded")
-    # And without it, it is surely not there.
-    ask(t, "bench", "--rounds", 6, "sh", "-c", 'test -z "$RSOCK_DISABLE" || case "$LD_PRELOAD" in *librsock.so*) exit 9;; esac',
+    says(t, ask(t, "bench", "sh", "-c", script, expect=1).err(),
+         "status 9 where librsock.so is preloaded")
+    # With librsock.so in the environment, the run without it really has none.
+    ask(t, "bench", "--rounds", 6, "sh", "-c",
+        'test -z "$RSOCK_DISABLE" || case "$LD_PRELOAD" in *librsock.so*) exit 9;; esac',
         env={"LD_PRELOAD": t.library}, expect=1)
 
 

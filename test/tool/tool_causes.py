@@ -1,5 +1,7 @@
 #!/usr/bin/python3 -B
-"""The reasons of tool_reasons.py that take more than an option of the connection: what stands in the way, and its cure."""
+"""The reasons of tool_reasons.py that need more than an option of the connection: their causes, and
+their cures.
+"""
 import os
 
 from tool_reasons import HERE, Pair, by_mode, direct
@@ -56,7 +58,8 @@ def unverified(t):
 
 @case(150)
 def epoll_tag(t):
-    """A second client's connection, with the first one's data in the set."""
+    """A second client's connection is registered with the data that the set has for the first one.
+    """
     pair = Pair(t, modes=("epoll-tag", "")).says("direct", ("server", "client"))
     second = pair.another("")
     t.until(lambda: "epoll-tag" in pair.stat()["server"], 30, "stat to say epoll-tag")
@@ -70,10 +73,12 @@ def epoll_tag(t):
 @case(150)
 def epoll_peers(t):
     pair = Pair(t, modes=("epoll-peers", "epoll-peers"))
-    t.until(lambda: {"epoll-peers", "direct"} <= pair.stat()["server"], 60, "stat to say epoll-peers")
+    t.until(lambda: {"epoll-peers", "direct"} <= pair.stat()["server"], 60,
+            "stat to say epoll-peers")
     told = pair.asked("why", f":{pair.port}", expect=1)["streams"]
     reasons = [stream["end"]["reason"] for stream in told]
-    t.check(reasons.count("direct") == 64 and set(reasons) == {"direct", "epoll-peers"}, f"why: {reasons}")
+    t.check(reasons.count("direct") == 64 and set(reasons) == {"direct", "epoll-peers"},
+            f"why: {reasons}")
     pair.end()
     direct(t, modes=("epoll-peers", ""))
 

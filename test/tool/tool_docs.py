@@ -1,5 +1,7 @@
 #!/usr/bin/python3 -B
-"""Manual, completion and help say what the tables of the tool say: nothing less, nothing more."""
+"""Manual, completion and help agree with the tables of the tool: nothing is missing, nothing
+superfluous.
+"""
 import json
 import os
 import re
@@ -9,7 +11,8 @@ from tool import ask, says
 
 from harness import case, main
 
-ROOT = os.environ.get("RSOCK_SOURCE") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+ROOT = os.environ.get("RSOCK_SOURCE") or os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                                      "..", "..")
 
 
 def tables(t):
@@ -25,7 +28,8 @@ def complete(words):
         _rsock
         printf '%s\\n' "${{COMPREPLY[@]}}"
     """
-    shown = subprocess.run(["bash", "--norc", "-c", script, "bash", *words], capture_output=True, text=True, timeout=20,
+    shown = subprocess.run(["bash", "--norc", "-c", script, "bash", *words], capture_output=True,
+                           text=True, timeout=20,
                            check=True)
     return set(shown.stdout.split())
 
@@ -37,10 +41,13 @@ def completion(t):
     t.equal(complete(["rsock", ""]), names | {"--help", "--version"}, "commands")
     for command in told["commands"]:
         options = {option["name"] for option in command["options"]}
-        t.equal(complete(["rsock", command["name"], "-"]), options | {"--help"}, f"options of {command['name']}")
-    listed = subprocess.run(["bash", "-c", f". {ROOT}/tools/completion/rsock.bash; printf '%s\\n' ${{!_rsock_values[@]}}"],
+        t.equal(complete(["rsock", command["name"], "-"]), options | {"--help"},
+                f"options of {command['name']}")
+    listed = subprocess.run(["bash", "-c", f". {ROOT}/tools/completion/rsock.bash; printf '%s\\n' "
+                                           f"${{!_rsock_values[@]}}"],
                             capture_output=True, text=True, check=True, timeout=20).stdout.split()
-    takers = {option["name"] for command in told["commands"] for option in command["options"] if option["value"]}
+    takers = {option["name"] for command in told["commands"] for option in command["options"]
+              if option["value"]}
     t.equal(set(listed), takers, "options that take a value")
     t.equal(complete(["rsock", "run", "--log", "d"]), {"debug"}, "values")
     t.equal(complete(["rsock", "stat", "--sort", ""]), set(), "an option of another command")
@@ -54,7 +61,8 @@ def manual():
         text = file.read().replace("\\-", "-")
     options = {}
     for name, body in re.findall(r"^\.SS (\S+)\n(.*?)(?=^\.S[SH] )", text, re.M | re.S):
-        options[name] = dict(re.findall(r"^\.TP\n\\fB(-[a-z-]+)\\fR(?: \\fI([A-Z]+)\S*)?", body, re.M))
+        options[name] = dict(re.findall(r"^\.TP\n\\fB(-[a-z-]+)\\fR(?: \\fI([A-Z]+)\S*)?", body,
+                                        re.M))
     codes = re.search(r"^\.SH EXIT STATUS\n(.*?)^\.SH", text, re.M | re.S).group(1)
     return options, dict(re.findall(r"^\.TP\n\.B (\d+)\n(.*)$", codes, re.M))
 
@@ -63,16 +71,21 @@ def manual():
 def man_page(t):
     told = tables(t)
     options, codes = manual()
-    t.equal(set(options), {command["name"] for command in told["commands"]}, "commands in the manual")
+    t.equal(set(options), {command["name"] for command in told["commands"]},
+            "commands in the manual")
     for command in told["commands"]:
-        wanted = {option["name"]: (option["value"] or "").split("=")[0] for option in command["options"]}
+        wanted = {option["name"]: (option["value"] or "").split("=")[0]
+                  for option in command["options"]}
         t.equal(options[command["name"]], wanted, f"options of {command['name']} in the manual")
     with open(os.path.join(ROOT, "docs", "man", "rsock.1")) as file:
         synopsis = re.search(r"^\.SH SYNOPSIS\n(.*?)^\.SH", file.read(), re.M | re.S).group(1)
-    listed = set(re.findall(r"\\fBrsock ([a-z]+)\\fR", synopsis)) | set(re.findall(r"\\fR \| \\fB([a-z]+)\\fR \[", synopsis))
+    listed = set(re.findall(r"\\fBrsock ([a-z]+)\\fR",
+                            synopsis)) | set(re.findall(r"\\fR \| \\fB([a-z]+)\\fR \[", synopsis))
     t.equal(listed, {command["name"] for command in told["commands"]}, "commands in the SYNOPSIS")
-    t.equal(codes, {str(row["code"]): row["meaning"] for row in told["exits"]}, "exit codes in the manual")
-    shown = subprocess.run(["groff", "-man", "-ww", "-z", os.path.join(ROOT, "docs", "man", "rsock.1")],
+    t.equal(codes, {str(row["code"]): row["meaning"] for row in told["exits"]},
+            "exit codes in the manual")
+    shown = subprocess.run(["groff", "-man", "-ww", "-z",
+                            os.path.join(ROOT, "docs", "man", "rsock.1")],
                            capture_output=True, text=True, timeout=30, check=True)
     t.equal(shown.stderr, "", "groff's warnings")
 
@@ -96,11 +109,14 @@ def help_texts(t):
         says(t, text, f"  {command['name']} ", command["help"])
         for way in ("--help", "-h"):
             shown = ask(t, command["name"], way).out()
-            says(t, shown, f"usage: rsock {command['name']}", *(option["help"] for option in command["options"]))
-        says(t, ask(t, command["name"], "--nonsense", expect=2).err(), f"usage: rsock {command['name']}")
+            says(t, shown, f"usage: rsock {command['name']}",
+                 *(option["help"] for option in command["options"]))
+        says(t, ask(t, command["name"], "--nonsense", expect=2).err(),
+             f"usage: rsock {command['name']}")
     for row in told["exits"]:
         says(t, text, row["meaning"])
-    t.equal(json.loads(ask(t, "reasons", "--json").out())["reasons"][0]["reason"], "direct", "reasons")
+    t.equal(json.loads(ask(t, "reasons", "--json").out())["reasons"][0]["reason"], "direct",
+            "reasons")
 
 
 if __name__ == "__main__":

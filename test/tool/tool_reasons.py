@@ -1,8 +1,9 @@
 #!/usr/bin/python3 -B
-"""Every reason has a row: a pair of programs that has it, of which stat, why and check say the same, and its cure.
+"""Every reason has a row: a pair of programs whose stream has it, about which stat, why and check
+agree, and its cure.
 
-A row that has its scenario in another script names that; the last case looks whether it is there, and that no reason is
-without a row.
+Some reasons have their scenario in another script, which ELSEWHERE names. The case
+every_reason_has_a_row checks that it is there, and that no reason is without a row.
 """
 import json
 import os
@@ -19,13 +20,17 @@ OWN_USER = ["unshare", "-U", "-r"]
 
 
 def preloaded(t, env=None):
-    return ["env", f"LD_PRELOAD={t.library}", *(f"{name}={value}" for name, value in (env or {}).items())]
+    return ["env", f"LD_PRELOAD={t.library}",
+            *(f"{name}={value}" for name, value in (env or {}).items())]
 
 
 class Pair:
-    """A server and a client of it, each with words before it; end: whose stream has the reason, as the pair is asked."""
+    """A server and a client of it, each with words before its command. Methods with ends: the ends
+    whose stream has the reason.
+    """
 
-    def __init__(self, t, server=(), client=(), modes=("", ""), with_library=(True, True), env=(None, None)):
+    def __init__(self, t, server=(), client=(), modes=("", ""), with_library=(True, True),
+                 env=(None, None)):
         self.t, self.port = t, t.free_port()
         program = t.path("reasons_end.py")
         if not os.path.exists(program):
@@ -34,14 +39,17 @@ class Pair:
                 copy.write(source.read())
             os.chmod(program, 0o644)
         self.procs, self.program = [], program
-        for role, before, mode, has, more in zip(("serve", "connect"), (server, client), modes, with_library, env):
-            words = [*before, *(preloaded(t, more) if has else ["env"]), PYTHON, "-B", program, role, self.port, mode]
+        for role, before, mode, has, more in zip(("serve", "connect"), (server, client), modes,
+                                                 with_library, env):
+            words = [*before, *(preloaded(t, more) if has else ["env"]), PYTHON, "-B", program,
+                     role, self.port, mode]
             self.procs.append(t.spawn(words, preload=False, name=role, stdin="pipe"))
             if role == "serve":
-                t.until(lambda: self.asked("why", f":{self.port}", expect=None)["processes"], 20, "the server to listen")
+                t.until(lambda: self.asked("why", f":{self.port}", expect=None)["processes"], 20,
+                        "the server to listen")
 
     def another(self, mode):
-        """One more client."""
+        """Starts one more client."""
         words = [*preloaded(self.t), PYTHON, "-B", self.program, "connect", self.port, mode]
         return self.t.spawn(words, preload=False, name="another", stdin="pipe")
 
@@ -49,7 +57,7 @@ class Pair:
         return ask_json(self.t, *words, **options)
 
     def stat(self):
-        """Reasons by end, of the stream that is not a test's: the client's is the one that connected first."""
+        """{end: reasons} of the open streams of the pair's port."""
         found = {"server": set(), "client": set()}
         for stream in self.asked("stat", "--all")["streams"]:
             if not stream["open"]:
@@ -61,16 +69,20 @@ class Pair:
         return found
 
     def why(self):
-        """Of the stream, from its server's end: reasons by end, and the cure."""
+        """{end: reason} of the stream as `rsock why` says from the server's end, and the cure."""
         streams = self.asked("why", f":{self.port}", expect=None)["streams"]
         if not streams:
             return {}, ""
-        return {"server": streams[0]["end"]["reason"], "client": streams[0]["other_end"]["reason"]}, streams[0]["cure"]
+        return {"server": streams[0]["end"]["reason"],
+                "client": streams[0]["other_end"]["reason"]}, streams[0]["cure"]
 
     def says(self, reason, ends, cure=None, check=None):
-        """stat and why say so at these ends, why has the reason's cure, check says so where it is the server's matter."""
+        """Waits until stat and why give the reason at these ends, and why gives the reason's cure;
+        check must give it where the server is the cause.
+        """
         t = self.t
-        cures = {row["reason"]: row["cure"] for row in json.loads(ask(t, "reasons", "--json").out())["reasons"]}
+        cures = {row["reason"]: row["cure"]
+                 for row in json.loads(ask(t, "reasons", "--json").out())["reasons"]}
 
         def agreed():
             shown, (told, helps) = self.stat(), self.why()
@@ -93,17 +105,18 @@ class Pair:
 
 
 def direct(t, **pair):
-    """The cure, applied: both ends say that it is direct, and so does check."""
+    """Applies the cure: both ends say that the stream is direct, and so does check."""
     Pair(t, **pair).says("direct", ("server", "client"), check="direct").end()
 
 
 def by_mode(reason, foreseen=True):
-    """What the server does to its connection: its own end says so, and the client's sees that.
+    """A row for something that a program does to its connection: its own end gives the reason.
 
     foreseen: check can tell before the connection has carried anything.
     """
     def row(t):
-        Pair(t, modes=(reason, "")).says(reason, ("server",), check=reason if foreseen else None).end()
+        Pair(t, modes=(reason, "")).says(reason, ("server",),
+                                         check=reason if foreseen else None).end()
         Pair(t, modes=("", reason)).says(reason, ("client",)).end()
         direct(t)
     return row
@@ -124,23 +137,26 @@ def other_user(t):
 
 def namespaces(t):
     ends = ("server", "client")
-    for words, reason in ((OWN_SHM, "other-mntns"), (OWN_PIDS, "other-pidns"), (OWN_USER, "other-userns")):
+    for words, reason in ((OWN_SHM, "other-mntns"), (OWN_PIDS, "other-pidns"),
+                          (OWN_USER, "other-userns")):
         Pair(t, server=words).says(reason, ends, check=reason).end()
         Pair(t, client=words).says(reason, ends).end()
-    # Shared with the other one: a mount namespace of one's own, with the same /dev/shm.
+    # The cure: a mount namespace of the server's own that shares /dev/shm with the client.
     direct(t, server=["unshare", "-m"])
 
 
 def no_peer(t):
-    Pair(t, with_library=(True, False)).says("no-peer", ("server",), cure="Start it again by 'rsock run -- PROGRAM', or "
+    Pair(t, with_library=(True, False)).says("no-peer", ("server",),
+                                             cure="Start it again by 'rsock run -- PROGRAM', or "
                                              "with LD_PRELOAD in its environment.").end()
     direct(t)
 
 
 def disabled(t):
-    """A finding of its process: it has no records."""
+    """why finds it from the process, which has no records."""
     pair = Pair(t, env=({"RSOCK_DISABLE": "1"}, None))
-    told = t.until(lambda: pair.why()[0].get("server") == "disabled" and pair.why(), 20, "why to say disabled")
+    told = t.until(lambda: pair.why()[0].get("server") == "disabled" and pair.why(), 20,
+                   "why to say disabled")
     t.equal(told[1], "Unset RSOCK_DISABLE and start it again.", "cure")
     t.equal(pair.asked("check", "127.0.0.1", pair.port, expect=1)["reason"], "disabled", "check")
     pair.end()
@@ -148,12 +164,16 @@ def disabled(t):
 
 
 def operator(t):
-    """The end that was asked says so, and the other one that its peer has left; promoted, both are direct again."""
+    """The end that was asked says so, and the other one that its peer has left; after promote both
+    are direct again.
+    """
     pair = Pair(t).says("direct", ("server", "client"))
     ask(t, "demote", "--all", f":{pair.port}", expect=None)
     t.until(lambda: pair.stat() == {"server": {"operator"}, "client": {"peer-fell-back"}} and
-            pair.why()[0] == {"server": "operator", "client": "peer-fell-back"}, 30, "operator, and peer-fell-back")
-    t.equal(pair.asked("check", "127.0.0.1", pair.port)["accelerated"], True, "check, of another stream")
+            pair.why()[0] == {"server": "operator", "client": "peer-fell-back"}, 30,
+            "operator, and peer-fell-back")
+    t.equal(pair.asked("check", "127.0.0.1", pair.port)["accelerated"], True,
+            "check, of another stream")
     ask(t, "promote", "--all", f":{pair.port}", expect=None)
     pair.says("direct", ("server", "client")).end()
 
@@ -161,7 +181,8 @@ def operator(t):
 def inherited(t):
     """A program that was executed with the connection open, and that has the library."""
     pair = Pair(t, modes=("", "inherited"))
-    told = t.until(lambda: pair.why()[0].get("client") == "inherited" and pair.why(), 20, "why to say inherited")
+    told = t.until(lambda: pair.why()[0].get("client") == "inherited" and pair.why(), 20,
+                   "why to say inherited")
     t.check(told[1].startswith("None; sockets that a program opens"), f"cure: {told}")
     text = ask(t, "why", f":{pair.port}", expect=1).out()
     t.check("has the socket through exec" in text and "raw system calls" in text, text)
@@ -169,21 +190,26 @@ def inherited(t):
 
 
 def raw_calls(t):
-    """A program past libc, as Go's runtime is: its process has the library, and no record."""
+    """A program that bypasses libc, as Go's runtime does: its process has the library, and no
+    record.
+    """
     program = os.path.join(t.bin, "tool_raw_end")
     pair = Pair(t)
     t.kill(pair.procs[1])
     t.spawn([*preloaded(t), program, pair.port], preload=False, name="raw")
-    told = t.until(lambda: pair.why()[0].get("client") == "raw-calls" and pair.why(), 20, "why to say raw-calls")
+    told = t.until(lambda: pair.why()[0].get("client") == "raw-calls" and pair.why(), 20,
+                   "why to say raw-calls")
     t.check(told[1].startswith("None: the library sees libc's calls only"), f"cure: {told}")
     pair.end()
 
 
-# What the scenario needs is another script's: hosts, devices, filters. It names the reason.
+# Reasons whose scenario needs what another script has: hosts, devices, filters. That script names
+# the reason.
 ELSEWHERE = {
     **{reason: "test/tool/tool_check.py" for reason in ("io-uring", "seccomp")},
     **{reason: "test/tool/tool_why.py" for reason in ("other-netns", "no-rsockd")},
-    **{reason: "test/net/net_local.py" for reason in ("remote", "no-rnic", "policy", "peer-policy", "no-pmsp")},
+    **{reason: "test/net/net_local.py"
+       for reason in ("remote", "no-rnic", "policy", "peer-policy", "no-pmsp")},
     **{reason: "test/net/net_rdma.py" for reason in ("mapped", "soft-rnic", "not-holder")},
     "same-process": "test/net/net_no_shm.py",
     "no-registry": "test/fault/fault_registry.py",
@@ -191,11 +217,12 @@ ELSEWHERE = {
     **{reason: "test/rdma/rdma_faults.py" for reason in ("link-broken", "peer-dead")},
     "aio": "test/app/files.c",
     **{reason: "test/tool/tool_causes.py" for reason in (
-        "epoll-closed", "epoll-peers", "epoll-shared", "epoll-tag", "exec", "fastopen", "fd-limit", "ktls", "memory",
+        "epoll-closed", "epoll-peers", "epoll-shared", "epoll-tag", "exec", "fastopen", "fd-limit",
+        "ktls", "memory",
         "position-mismatch", "splice", "unsupported", "unverified")},
 }
-# What takes a race, or a translator of addresses that not every kernel has: shown, and no script brings it about. Any
-# other reason, and each that is added, needs a row above.
+# Reasons that need a race, or an address translator that not every kernel has: no script produces
+# them. Any other reason, and each new one, needs a row above.
 NOWHERE = {"peer-denied", "translated"}
 ROWS = {
     "direct": direct,
@@ -208,7 +235,8 @@ ROWS = {
     "other-user": other_user,
     **{reason: namespaces for reason in ("other-mntns", "other-pidns", "other-userns")},
     "raw-calls": raw_calls,
-    **{mode: by_mode(mode) for mode in ("async", "epoll-exclusive", "messages", "oob", "passed", "shared-holder", "stdio",
+    **{mode: by_mode(mode) for mode in ("async", "epoll-exclusive", "messages", "oob", "passed",
+                                        "shared-holder", "stdio",
                                         "zerocopy")},
 }
 
@@ -221,7 +249,8 @@ def every_reason_has_a_row(t):
     for reason, script in ELSEWHERE.items():
         with open(os.path.join(ROOT, script)) as file:
             text = file.read()
-        t.check(f'"{reason}"' in text or "REASON_" + reason.upper().replace("-", "_") in text, f"{script} says nothing of {reason}")
+        t.check(f'"{reason}"' in text or "REASON_" + reason.upper().replace("-", "_") in text,
+                f"{script} says nothing of {reason}")
 
 
 def as_case(row, name):

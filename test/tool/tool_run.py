@@ -1,9 +1,11 @@
 #!/usr/bin/python3 -B
-"""rsock run: the program's environment, its exit status, and programs that cannot have the library."""
+"""rsock run: the program's environment, its exit status, and programs that cannot have the library.
+"""
 import os
 import shutil
 
-from tool import NOBODY, ask, ask_json, busy_client, readable_by_all, redis, says, static_program, until_reason
+from tool import (NOBODY, ask, ask_json, busy_client, readable_by_all, redis, says, static_program,
+                  until_reason)
 
 from harness import case, main
 
@@ -14,17 +16,21 @@ def environment(text):
 
 @case(60)
 def knobs_become_environment(t):
-    got = environment(ask(t, "run", "--ring-kb", 64, "--no-spin", "--log=info", "--log-file", t.path("log"),
-                          "--earn-calls", 4, "--policy", "earn-bytes=1000", "--stat-file", t.path("stat.ndjson"), "--",
+    got = environment(ask(t, "run", "--ring-kb", 64, "--no-spin", "--log=info", "--log-file",
+                          t.path("log"),
+                          "--earn-calls", 4, "--policy", "earn-bytes=1000", "--stat-file",
+                          t.path("stat.ndjson"), "--",
                           "env", env={"LD_PRELOAD": "libm.so.6"}).out())
     wanted = {"LD_PRELOAD": f"libm.so.6:{t.library}", "RSOCK_RING_KB": "64", "RSOCK_SPIN_US": "0",
-              "RSOCK_LOG": "info", "RSOCK_LOG_FILE": t.path("log"), "RSOCK_EARN_CALLS": "4", "RSOCK_EARN_BYTES": "1000",
+              "RSOCK_LOG": "info", "RSOCK_LOG_FILE": t.path("log"), "RSOCK_EARN_CALLS": "4",
+              "RSOCK_EARN_BYTES": "1000",
               "RSOCK_STAT_FILE": t.path("stat.ndjson")}
     for name, value in wanted.items():
         t.equal(got.get(name), value, name)
     got = environment(ask(t, "run", "env").out())
     t.equal(got["LD_PRELOAD"], t.library, "LD_PRELOAD")
-    t.equal([name for name in got if name.startswith("RSOCK_") and name not in os.environ], [], "what was not asked for")
+    t.equal([name for name in got if name.startswith("RSOCK_") and name not in os.environ], [],
+            "what was not asked for")
     got = environment(ask(t, "run", "env", env={"LD_PRELOAD": t.library}).out())
     t.equal(got["LD_PRELOAD"], t.library, "LD_PRELOAD, never twice")
 
@@ -33,14 +39,16 @@ def knobs_become_environment(t):
 def the_programs_own_status_and_words(t):
     ask(t, "run", "--", "sh", "-c", "exit 7", expect=7)
     ask(t, "run", "sh", "-c", "kill -TERM $$", expect=-15)
-    t.equal(ask(t, "run", "--no-spin", "echo", "--json", "--", "-b").out(), "--json -- -b\n", "the program's words")
+    t.equal(ask(t, "run", "--no-spin", "echo", "--json", "--", "-b").out(), "--json -- -b\n",
+            "the program's words")
     ask(t, "run", "no-such-program", expect=127)
     ask(t, "run", "/etc/passwd", expect=126)
     ask(t, "run", expect=2)
     ask(t, "run", "--ring-kb", 1, "true", expect=2)
     ask(t, "run", "--policy", "nonsense=1", "true", expect=2)
     ask(t, "run", "--log", "loud", "true", expect=2)
-    says(t, ask(t, "run", "true", expect=4, env={"RSOCK_LIBRARY": "/nonexistent/librsock.so"}).err(),
+    says(t, ask(t, "run", "true", expect=4,
+                env={"RSOCK_LIBRARY": "/nonexistent/librsock.so"}).err(),
          "/nonexistent/librsock.so")
 
 
@@ -75,11 +83,14 @@ def what_cannot_have_it_runs_all_the_same(t):
 
 @case(60)
 def another_c_library(t):
-    """What another loader than glibc's starts could not link the library, and would end with 127: it is run without."""
+    """A program that another C library's loader starts could not link the library, and would end
+    with 127: it runs without.
+    """
     source = t.path("musl.c")
     with open(source, "w") as file:
         file.write('#include <stdio.h>\n#include <stdlib.h>\n'
-                   'int main(void) { const char *p = getenv("LD_PRELOAD"); puts(p ? p : "-"); return 7; }\n')
+                   'int main(void) { const char *p = getenv("LD_PRELOAD"); puts(p ? p : "-"); '
+                   'return 7; }\n')
     program = t.path("musl-program")
     t.run(["musl-gcc", "-o", program, source], preload=False)
     script = t.path("script")
@@ -94,9 +105,11 @@ def another_c_library(t):
         says(t, told["warning"], "another C library")
         t.check("LD_PRELOAD" not in told["environment"], f"LD_PRELOAD: {told}")
         t.check("LD_PRELOAD" not in ask(t, "run", "--print", name).out(), "LD_PRELOAD is printed")
-        says(t, ask(t, "bench", "--rounds", 6, name, expect=1).err(), "another C library", "nothing can be compared")
-    # Where LD_PRELOAD names the library already, it is taken out; what else is there stays.
-    t.run(["musl-gcc", "-shared", "-nostdlib", "-o", t.path("other.so"), "-x", "c", "/dev/null"], preload=False)
+        says(t, ask(t, "bench", "--rounds", 6, name, expect=1).err(), "another C library",
+             "nothing can be compared")
+    # Where LD_PRELOAD names the library already, it is taken out; the other entries stay.
+    t.run(["musl-gcc", "-shared", "-nostdlib", "-o", t.path("other.so"), "-x", "c", "/dev/null"],
+          preload=False)
     proc = ask(t, "run", program, expect=7, env={"LD_PRELOAD": f"{t.path('other.so')}:{t.library}"})
     t.equal(proc.out().strip().rstrip(":"), t.path("other.so"), "what was there")
 
@@ -119,7 +132,8 @@ def as_installed(t):
     t.run(["cmake", "--install", build, "--prefix", t.path("usr")], preload=False)
     t.tool = t.path("usr", "bin", "rsock")
     library = ask_json(t, "run", "true")["library"]
-    t.check(library.startswith(t.path("usr")) and os.path.exists(library), f"the library that was installed: {library}")
+    t.check(library.startswith(t.path("usr")) and os.path.exists(library),
+            f"the library that was installed: {library}")
     for file in ("share/man/man1/rsock.1", "share/bash-completion/completions/rsock"):
         t.check(os.path.exists(t.path("usr", file)), f"{file} is not installed")
 

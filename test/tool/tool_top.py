@@ -32,8 +32,10 @@ def batches(t):
         told = json.loads(line)
         rows = {row["pid"]: row for row in told["streams"]}
         for pid in (server.pid, client.pid):
-            t.check(rows[pid]["tx_bytes_s"] > 0 and rows[pid]["rx_bytes_s"] > 0, f"no rate: {rows[pid]}")
-            t.equal((rows[pid]["tx"], rows[pid]["rx"], rows[pid]["reason"]), ("ring", "ring", "direct"), "row")
+            t.check(rows[pid]["tx_bytes_s"] > 0 and rows[pid]["rx_bytes_s"] > 0,
+                    f"no rate: {rows[pid]}")
+            t.equal((rows[pid]["tx"], rows[pid]["rx"], rows[pid]["reason"]),
+                    ("ring", "ring", "direct"), "row")
         t.check(told["ring_bytes_s"] > 0 and told["accelerated"] >= 2, f"sums: {line}")
     text = ask(t, "top", "-b", "-n", 1, "-d", "0.2", "--pid", server.pid).out()
     says(t, text, "1 streams, 1 accelerated", "SEND/s", "redis-server")
@@ -48,11 +50,14 @@ def rates_and_both_ends(t):
     server, client = traffic(t)
     told = ask_json(t, "stat", "--interval", "0.3", "--pid", server.pid)
     stream = [stream for stream in told["streams"] if stream["open"] and stream["local"] != "-"][0]
-    t.check(stream["rates"]["tx_ring_bytes_s"] > 0 and stream["rates"]["rx_ring_bytes_s"] > 0, f"no rate: {stream}")
+    t.check(stream["rates"]["tx_ring_bytes_s"] > 0 and stream["rates"]["rx_ring_bytes_s"] > 0,
+            f"no rate: {stream}")
     t.equal(stream["rates"]["tx_tcp_bytes_s"], 0, "by TCP")
-    t.equal((stream["other_end"]["pid"], stream["other_end"]["reason"]), (client.pid, "direct"), "other end")
+    t.equal((stream["other_end"]["pid"], stream["other_end"]["reason"]), (client.pid, "direct"),
+            "other end")
     t.equal((stream["fabric"], stream["device"]), ("shm", ""), "by what its ring goes")
-    t.equal(stream["tx_rail_bytes"], [0, 0, 0, 0], "by rails, of which there are none within a host")
+    t.equal(stream["tx_rail_bytes"], [0, 0, 0, 0],
+            "by rails, of which there are none within a host")
     table = ask(t, "stat", "--interval", "0.2").out()
     says(t, table, "SEND/s", "FABRIC", " shm ", "redis-server")
     t.check("by rails" not in table, f"rails within a host:\n{table}")
@@ -60,7 +65,7 @@ def rates_and_both_ends(t):
 
 
 def read_until(t, terminal, wanted, seconds=20):
-    """What the terminal got, until it has all of these."""
+    """What the terminal received, until it has all of these."""
     text, deadline = "", time.monotonic() + seconds
     while not all(want in text for want in wanted):
         ready, _, _ = select.select([terminal], [], [], max(0, deadline - time.monotonic()))
@@ -74,12 +79,13 @@ def read_until(t, terminal, wanted, seconds=20):
 
 
 def screen(t, *words):
-    """The tool on a terminal of its own; the terminal's other end."""
+    """Runs the tool on a terminal of its own; returns the process and the terminal's other end."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 150, 0, 0))
     env = {**os.environ, "TERM": "xterm"}
     env.pop("LD_PRELOAD", None)
-    proc = subprocess.Popen([t.tool, "top", *words], stdin=slave, stdout=slave, stderr=slave, env=env)
+    proc = subprocess.Popen([t.tool, "top", *words], stdin=slave, stdout=slave, stderr=slave,
+                            env=env)
     os.close(slave)
     return proc, master
 
@@ -88,8 +94,9 @@ def screen(t, *words):
 def a_screen(t):
     traffic(t)
     proc, terminal = screen(t, "-d", "0.3")
-    read_until(t, terminal, ["streams,", "q quit", "REASON", "redis-server", "redis-benchmark", "direct"])
-    # Only what changes is sent: by process, the two lines never change places again.
+    read_until(t, terminal,
+               ["streams,", "q quit", "REASON", "redis-server", "redis-benchmark", "direct"])
+    # Only changes are sent to the terminal: sorted by process, the two lines never change places.
     os.write(terminal, b"w\x1b[B\x1b[A \x1b[5~xp")
     read_until(t, terminal, ["\x1b["])
     os.write(terminal, b"q")

@@ -1,10 +1,13 @@
 #!/usr/bin/python3 -B
-"""rsock why: processes, descriptors and addresses, with and without the library, and what may not be read."""
+"""rsock why: processes, descriptors and addresses, with and without the library, and what may not
+be read.
+"""
 import os
 import shutil
 import signal
 
-from tool import (AS_NOBODY, NOBODY, REDIS, ask, ask_json, busy_client, connected, readable_by_all, redis, says,
+from tool import (AS_NOBODY, NOBODY, REDIS, ask, ask_json, busy_client, connected, readable_by_all,
+                  redis, says,
                   static_program, until_reason)
 
 from harness import case, main
@@ -13,7 +16,7 @@ ALIVE = ["sleep", "1000"]
 
 
 def started(t, argv, comm=None, **options):
-    """A program, once it runs: exec has taken place and the loader is through."""
+    """Starts a program and waits until exec has taken place and the loader has finished."""
     proc = t.spawn(argv, **options)
     comm = comm or os.path.basename(argv[0])
 
@@ -30,7 +33,7 @@ def asleep(pid):
 
 
 def finding(t, proc, expect, token, *words):
-    """What it says of a process without streams, in words and as JSON."""
+    """Checks what why says of a process without streams, in words and as JSON."""
     says(t, ask(t, "why", proc.pid, expect=expect).out(), *words)
     told = ask_json(t, "why", proc.pid, expect=expect)
     t.equal(told["processes"][0]["finding"], token, "finding")
@@ -58,23 +61,29 @@ def both_ends_of_a_stream(t):
     t.equal(ends[without.pid]["accelerated"], False, "the client without")
     t.equal(ends[without.pid]["end"]["reason"], "no-peer", "reason")
     t.equal(ends[without.pid]["other_end"]["reason"], "no-preload", "reason of the other end")
-    says(t, ask(t, "why", with_it.pid).out(), ": accelerated\n", f"with redis-server ({server.pid})")
-    says(t, ask(t, "why", without.pid, expect=1).out(), "runs without librsock.so: it was started without it",
+    says(t, ask(t, "why", with_it.pid).out(), ": accelerated\n",
+         f"with redis-server ({server.pid})")
+    says(t, ask(t, "why", without.pid, expect=1).out(),
+         "runs without librsock.so: it was started without it",
          f"redis-server ({server.pid})")
-    # The descriptor, in both notations, and the listening one.
+    # By descriptor, in both notations; and the descriptor of the stream without the library.
     fd = ends[with_it.pid]["end"]["fd"]
     for what in (f"{fd}@{server.pid}", f"{server.pid}:{fd}"):
         says(t, ask(t, "why", what).out(), f"fd {fd}: accelerated")
     fd = ends[without.pid]["end"]["fd"]
     ask(t, "why", f"{fd}@{server.pid}", expect=1)
-    # The address: both streams from their server's end, and who listens.
+    # By address: both streams from their server's end, and the listening process.
     for what in (f"127.0.0.1:{port}", f"localhost:{port}", f":{port}"):
-        says(t, ask(t, "why", what, expect=1).out(), f"redis-server ({server.pid}) runs with librsock.so",
-             f"with redis-benchmark ({with_it.pid})", f"redis-benchmark ({without.pid}), runs without")
+        says(t, ask(t, "why", what, expect=1).out(),
+             f"redis-server ({server.pid}) runs with librsock.so",
+             f"with redis-benchmark ({with_it.pid})",
+             f"redis-benchmark ({without.pid}), runs without")
     told = ask_json(t, "why", f":{port}", expect=1)
-    t.check({stream["other_end"]["pid"] for stream in told["streams"]} >= {with_it.pid, without.pid}, f"{told}")
+    t.check({stream["other_end"]["pid"] for stream in told["streams"]} >= {with_it.pid,
+                                                                           without.pid}, f"{told}")
     t.kill(without)
-    t.until(lambda: len(ask_json(t, "why", f":{port}", expect=None)["streams"]) == 1, 20, "one stream to be left")
+    t.until(lambda: len(ask_json(t, "why", f":{port}", expect=None)["streams"]) == 1, 20,
+            "one stream to be left")
     ask(t, "why", f":{port}")
     t.kill(with_it)
 
@@ -83,9 +92,12 @@ def both_ends_of_a_stream(t):
 def what_a_process_is(t):
     os.chmod(t.tmp, 0o755)
     finding(t, started(t, ALIVE), 0, "ready", "runs with librsock.so", "no TCP connections")
-    finding(t, started(t, ALIVE, preload=False), 1, "no-preload", "was started without it", "rsock run")
-    finding(t, started(t, ALIVE, env={"RSOCK_DISABLE": "1"}), 1, "disabled", "RSOCK_DISABLE", "Cure: Unset")
-    finding(t, started(t, ALIVE, preload=False, env={"LD_PRELOAD": "/nonexistent/librsock.so"}), 1, "preload-failed",
+    finding(t, started(t, ALIVE, preload=False), 1, "no-preload", "was started without it",
+            "rsock run")
+    finding(t, started(t, ALIVE, env={"RSOCK_DISABLE": "1"}), 1, "disabled", "RSOCK_DISABLE",
+            "Cure: Unset")
+    finding(t, started(t, ALIVE, preload=False, env={"LD_PRELOAD": "/nonexistent/librsock.so"}), 1,
+            "preload-failed",
             "has not loaded it")
     static = t.spawn([static_program(t)], stdin="pipe")
     t.until(lambda: asleep(static.pid), 10, "the static program to wait")
@@ -112,13 +124,16 @@ def limits_and_filters_are_noted(t):
 @case(60)
 def a_static_end(t):
     port = t.free_port()
-    listener = t.spawn(["socat", f"TCP-LISTEN:{port},reuseaddr", f"EXEC:{static_program(t)},nofork"], preload=False)
+    listener = t.spawn(["socat", f"TCP-LISTEN:{port},reuseaddr",
+                        f"EXEC:{static_program(t)},nofork"], preload=False)
     t.listening(listener, port)
     with connected(port) as client:
         client.sendall(b"x")
         t.equal(client.recv(1), b"x", "echo")
-        says(t, ask(t, "why", f"127.0.0.1:{port}", expect=1).out(), "is linked statically", "linked dynamically")
-        says(t, ask(t, "why", f"0@{listener.pid}", expect=1).out(), f"({listener.pid}) is linked statically",
+        says(t, ask(t, "why", f"127.0.0.1:{port}", expect=1).out(), "is linked statically",
+             "linked dynamically")
+        says(t, ask(t, "why", f"0@{listener.pid}", expect=1).out(),
+             f"({listener.pid}) is linked statically",
              f"({os.getpid()}), runs without librsock.so")
         says(t, ask(t, "why", f"2@{listener.pid}", expect=3).out(), "no such socket")
     listener.expected_signals.add(signal.SIGKILL)
@@ -131,8 +146,9 @@ def other_users(t):
     mine = busy_client(t, port)
     for proc in (mine, theirs):
         until_reason(t, proc.pid, "other-user")
-    says(t, ask(t, "why", mine.pid, expect=1).out(), "another effective user", "Run both programs as one user")
-    # Root sees both; nobody sees his own end, and that there is more.
+    says(t, ask(t, "why", mine.pid, expect=1).out(), "another effective user",
+         "Run both programs as one user")
+    # Root sees both; the user nobody sees its own end, and that there is more.
     told = ask_json(t, "why", f":{port}", expect=1)
     t.equal(told["unreadable_processes"], 0, "unreadable to root")
     t.equal(told["processes"][0]["user"], "nobody", "user")
@@ -148,7 +164,8 @@ def other_users(t):
 
 @case(90)
 def another_network_namespace(t):
-    inside = t.spawn(["unshare", "-n", "sh", "-c", "ip link set lo up && exec redis-server --port 6379 --save ''"],
+    inside = t.spawn(["unshare", "-n", "sh", "-c",
+                      "ip link set lo up && exec redis-server --port 6379 --save ''"],
                      preload=False)
 
     def listens():
@@ -157,7 +174,8 @@ def another_network_namespace(t):
         with open(f"/proc/{inside.pid}/net/tcp") as file:
             return " 0A " in file.read()
     t.until(listens, 15, "redis in its namespace")
-    client = t.spawn(["nsenter", "-n", "-t", inside.pid, "redis-cli", "-p", 6379, "blpop", "nothing", "0"], preload=False)
+    client = t.spawn(["nsenter", "-n", "-t", inside.pid, "redis-cli", "-p", 6379, "blpop",
+                      "nothing", "0"], preload=False)
     t.until(lambda: ask_json(t, "why", inside.pid, expect=1)["streams"], 15, "its stream")
     says(t, ask(t, "why", inside.pid, expect=1).out(), "127.0.0.1:6379 - 127.0.0.1:",
          f"The other end, redis-cli ({client.pid}), runs without librsock.so")
@@ -165,15 +183,21 @@ def another_network_namespace(t):
 
 @case(90)
 def another_host(t):
-    """Two namespaces with a cable between them: to the tool, which runs in one, the other is another host, or nearly."""
+    """Two namespaces with a cable between them: for the tool, which runs in one, the other is
+    almost like another host.
+    """
     here, there = (started(t, ["unshare", "-n", *ALIVE], "sleep", preload=False) for _ in range(2))
     inside = {proc: ["nsenter", "-n", "-t", proc.pid] for proc in (here, there)}
-    t.run([*inside[here], "ip", "link", "add", "left", "type", "veth", "peer", "name", "right", "netns", there.pid],
+    t.run([*inside[here], "ip", "link", "add", "left", "type", "veth", "peer", "name", "right",
+           "netns", there.pid],
           preload=False)
     for proc, name, address in ((here, "left", "10.99.0.1/24"), (there, "right", "10.99.0.2/24")):
-        t.run([*inside[proc], "sh", "-c", f"ip addr add {address} dev {name} && ip link set {name} up"], preload=False)
-    servers = {port: t.spawn([*inside[there], "redis-server", "--port", port, "--dir", "/tmp", "--protected-mode", "no",
-                              *REDIS], preload=port == 6379, name="server") for port in (6379, 6380)}
+        t.run([*inside[proc], "sh", "-c",
+               f"ip addr add {address} dev {name} && ip link set {name} up"], preload=False)
+    servers = {port: t.spawn([*inside[there], "redis-server", "--port", port, "--dir", "/tmp",
+                              "--protected-mode", "no",
+                              *REDIS], preload=port == 6379, name="server")
+               for port in (6379, 6380)}
     loop = "until redis-cli -h 10.99.0.2 -p $0 blpop nothing 0 && false; do :; done"
     for port in servers:
         t.spawn([*inside[here], "sh", "-c", loop, port], name="client")
@@ -181,24 +205,29 @@ def another_host(t):
     def connection(port):
         told = ask_json(t, "why", f"10.99.0.2:{port}", expect=None, before=inside[here])["streams"]
         return told[0] if told and told[0]["end"]["comm"] == "redis-cli" else None
-    # Its library's record shows the one; of the other nothing can be seen from here.
+    # The first connection's other end is found by its library's record; that of the second cannot
+    # be seen from here.
     stream = t.until(lambda: connection(6379), 30, "the connection to 6379")
-    stream = t.until(lambda: connection(6379) if connection(6379)["other_end"]["pid"] else None, 10, "its other end")
+    stream = t.until(lambda: connection(6379) if connection(6379)["other_end"]["pid"] else None, 10,
+                     "its other end")
     t.equal((stream["accelerated"], stream["other_end"]["reason"], stream["other_end"]["pid"]),
             (False, "other-netns", servers[6379].pid), "with the library")
     stream = t.until(lambda: connection(6380), 30, "the connection to 6380")
     t.equal((stream["accelerated"], stream["other_end"]["reason"], stream["other_end"]["pid"]),
             (False, "other-host", None), "without")
-    says(t, ask(t, "why", "10.99.0.2:6380", expect=1, before=inside[here]).out(), "is on another host, or in another")
+    says(t, ask(t, "why", "10.99.0.2:6380", expect=1, before=inside[here]).out(),
+         "is on another host, or in another")
     for port, reason, pid in ((6379, "other-netns", servers[6379].pid), (6380, "no-rsockd", None)):
         told = ask_json(t, "check", "10.99.0.2", port, expect=1, before=inside[here])
-        t.equal((told["accelerated"], told["reason"], told["server"] and told["server"]["pid"]), (False, reason, pid),
+        t.equal((told["accelerated"], told["reason"], told["server"] and told["server"]["pid"]),
+                (False, reason, pid),
                 f"check {port}")
 
 
 @case(60)
 def what_is_no_question(t):
-    for words in ([], ["x"], ["1", "2"], ["1@"], ["host"], [":0"], ["--limit", "x", "1"], ["--nonsense"]):
+    for words in ([], ["x"], ["1", "2"], ["1@"], ["host"], [":0"], ["--limit", "x", "1"],
+                  ["--nonsense"]):
         says(t, ask(t, "why", *words, expect=2).err(), "usage: rsock why")
     nobody_there = t.free_port()
     says(t, ask(t, "why", f"127.0.0.1:{nobody_there}", expect=3).out(), "nobody on this host")

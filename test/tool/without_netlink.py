@@ -1,5 +1,7 @@
 #!/usr/bin/python3 -B
-"""without_netlink.py PROGRAM ARGS...: runs PROGRAM where sockets of AF_NETLINK cannot be had, as RestrictAddressFamilies= has it."""
+"""without_netlink.py PROGRAM ARGS... (tool_causes.py): runs PROGRAM where AF_NETLINK sockets cannot
+be made, as with systemd's RestrictAddressFamilies=.
+"""
 import ctypes
 import errno
 import os
@@ -11,12 +13,14 @@ EQUAL = 4  # SCMP_CMP_EQ
 
 
 class Compare(ctypes.Structure):
-    _fields_ = [("arg", ctypes.c_uint), ("op", ctypes.c_int), ("a", ctypes.c_uint64), ("b", ctypes.c_uint64)]
+    _fields_ = [("arg", ctypes.c_uint), ("op", ctypes.c_int), ("a", ctypes.c_uint64),
+                ("b", ctypes.c_uint64)]
 
 
 library = ctypes.CDLL("libseccomp.so.2")
 library.seccomp_init.restype = ctypes.c_void_p
-library.seccomp_rule_add_array.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int, ctypes.c_uint,
+library.seccomp_rule_add_array.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int,
+                                           ctypes.c_uint,
                                            ctypes.POINTER(Compare)]
 context = library.seccomp_init(ALLOW)
 call = library.seccomp_syscall_resolve_name(b"socket")

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Captures made by hand, and what tshark says of them. Nothing is sent: no privileges, no network."""
+"""Makes captures by hand, and reads what tshark says of them (test_dissector.py). Nothing is sent:
+no privileges, no network.
+"""
 import ipaddress
 import json
 import os
@@ -25,16 +27,20 @@ def checksum(data):
 def ip_packet(src, dst, proto, payload):
     src, dst = ipaddress.ip_address(src), ipaddress.ip_address(dst)
     if src.version == 6:
-        return struct.pack(">IHBB", 6 << 28, len(payload), proto, 64) + src.packed + dst.packed + payload
-    head = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), 0, 0, 64, proto, 0, src.packed, dst.packed)
+        return struct.pack(">IHBB", 6 << 28, len(payload), proto,
+                           64) + src.packed + dst.packed + payload
+    head = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), 0, 0, 64, proto, 0, src.packed,
+                       dst.packed)
     return head[:10] + struct.pack(">H", checksum(head)) + head[12:] + payload
 
 
 def udp_packet(src, sport, dst, dport, data):
     a, b = ipaddress.ip_address(src).packed, ipaddress.ip_address(dst).packed
     udp = struct.pack(">HHHH", sport, dport, 8 + len(data), 0) + data
-    pseudo = a + b + struct.pack(">II" if len(a) == 16 else ">HH", *((len(udp), UDP) if len(a) == 16 else (UDP, len(udp))))
-    return ip_packet(src, dst, UDP, udp[:6] + struct.pack(">H", checksum(pseudo + udp) or 0xFFFF) + udp[8:])
+    pseudo = a + b + struct.pack(">II" if len(a) == 16 else ">HH",
+                                 *((len(udp), UDP) if len(a) == 16 else (UDP, len(udp))))
+    return ip_packet(src, dst, UDP,
+                     udp[:6] + struct.pack(">H", checksum(pseudo + udp) or 0xFFFF) + udp[8:])
 
 
 def icmp_unreachable(src, dst, packet):
@@ -47,15 +53,18 @@ def write_pcap(path, packets):
     with open(path, "wb") as out:
         out.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, LINKTYPE_RAW))
         for us, data in packets:
-            out.write(struct.pack("<IIII", us // 1000000, us % 1000000, len(data), len(data)) + data)
+            out.write(struct.pack("<IIII", us // 1000000, us % 1000000, len(data), len(data)) +
+                      data)
 
 
 def tshark(*args, script=True, home=None):
-    """Runs with a home and settings of its own; anything that Lua or tshark complains of is a failure."""
+    """Runs tshark with a home and settings of its own; any complaint of Lua or tshark is a failure.
+    """
     with tempfile.TemporaryDirectory() as own:
         env = {"PATH": os.environ["PATH"], "HOME": home or own, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
         load = ["-X", f"lua_script:{LUA}"] if script else []
-        done = subprocess.run(["tshark", *args, *load], env=env, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(["tshark", *args, *load], env=env, capture_output=True, text=True,
+                              timeout=60)
     complaints = [l for l in done.stderr.splitlines() if l and not l.startswith("Running as user ")]
     if done.returncode or complaints:
         raise AssertionError(f"tshark {args}: {done.returncode}: {complaints}")
@@ -63,18 +72,19 @@ def tshark(*args, script=True, home=None):
 
 
 def our_fields():
-    """Every field that the dissector registers: name -> Wireshark's type."""
+    """{name: Wireshark's type} of every field that the dissector registers."""
     rows = [line.split("\t") for line in tshark("-G", "fields").splitlines()]
     return {row[2]: row[3] for row in rows if row[0] == "F" and row[2].startswith("rsockpm.")}
 
 
 def dissect(packets, *args, fields, **how):
-    """A dict a packet: the field's values as a list, of those that are there."""
+    """A dict for each packet: the present fields, each with a list of values."""
     with tempfile.TemporaryDirectory() as folder:
         pcap = Path(folder, "x.pcap")
         write_pcap(pcap, packets)
-        # Two passes: a request can only name its answer when that has been seen.
-        out = tshark("-2", "-n", "-r", str(pcap), "-T", "json", *(x for f in fields for x in ("-e", f)), *args, **how)
+        # Two passes: a request can only name its answer after that has been seen.
+        out = tshark("-2", "-n", "-r", str(pcap), "-T", "json",
+                     *(x for f in fields for x in ("-e", f)), *args, **how)
     return [row["_source"]["layers"] for row in json.loads(out)] if out.strip() else []
 
 
@@ -82,7 +92,8 @@ class Codec:
     """mapper/wire/pm_msg.c, by pm_codec."""
 
     def __init__(self):
-        self.process = subprocess.Popen([os.environ["PM_CODEC"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([os.environ["PM_CODEC"]], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE,
                                         text=True, bufsize=1)
 
     def _ask(self, *words):
@@ -91,7 +102,8 @@ class Codec:
         return self.process.stdout.readline().strip()
 
     def encode(self, op, *, ipv=4, pm_time=0, ap_port, cp_port=0, handle, cp, ap, mapped=None):
-        answer = self._ask("encode", op, ipv, pm_time, ap_port, cp_port, handle, cp, ap, *(mapped or ()))
+        answer = self._ask("encode", op, ipv, pm_time, ap_port, cp_port, handle, cp, ap,
+                           *(mapped or ()))
         if answer.startswith("errno"):
             raise AssertionError(f"the codec refuses it: {answer}")
         return bytes.fromhex(answer)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * pm_codec.c - the port mapper's codec as a filter, for tests in other languages.
+ * pm_codec.c - the port mapper's codec as a filter, for tests in other languages (capture.py).
  *
  *   encode OP IPV PMTIME APPORT CPPORT HANDLE CPIP APIP [MAPPEDIP MAPPEDPORT]
  *                         -> the datagram in hex, or "errno N"
  *   decode HEX            -> the message in the same words, or "errno N"
  *
- * A line in, a line out; numbers are decimal, addresses as inet_pton(3) has them.
+ * It answers each line with a line; numbers are decimal, addresses as inet_pton(3) reads them.
  */
 #include "pm_msg.h"
 
@@ -91,7 +91,7 @@ int main(void)
 {
 	static char line[LINE_BYTES];
 
-	setvbuf(stdout, NULL, _IOLBF, 0); /* a question, an answer */
+	setvbuf(stdout, NULL, _IOLBF, 0); /* line-buffered: the other end waits for each answer */
 	while (fgets(line, sizeof(line), stdin)) {
 		char *word[WORDS] = { NULL };
 		char *rest = NULL;

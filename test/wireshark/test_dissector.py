@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The Wireshark dissector: messages of our own codec, malformed ones, and transactions, as tshark reads them."""
+"""The Wireshark dissector: messages of our own codec, malformed ones, and transactions, as tshark
+reads them.
+"""
 import os
 import random
 import tempfile
@@ -14,7 +16,7 @@ CP, AP, RDMA = "10.1.2.3", "10.1.2.4", "10.9.9.9"
 CP6, AP6, LINK6 = "2001:db8::1", "2001:db8::2", "fd00::7"
 REQ, ACCEPT, ACK, DENY = range(4)
 H1, H2 = 0x0123456789ABCDEF, 0xFFEEDDCCBBAA9988
-SEEN = set()  # fields that some test has seen a value of
+SEEN = set()  # fields of which some test has seen a value
 TOTAL = "test_zz_every_field_was_seen"
 
 
@@ -37,12 +39,15 @@ def back(data, src=AP, dst=CP):
 
 
 def read(packets, *args, **how):
-    """A dict a packet, names without the prefix; single values, but experts: a set of their names."""
+    """A dict for each packet, names without the prefix; single values, except for the set of expert
+    names.
+    """
     rows = []
     wanted = [*FIELDS, "_ws.expert.severity", "_ws.col.Protocol", "_ws.col.Info"]
     for layers in dissect(packets, *args, fields=wanted, **how):
         SEEN.update(layers)
-        row = {"experts": set(), "severity": {int(s) for s in layers.get("_ws.expert.severity", [])}}
+        row = {"experts": set(),
+               "severity": {int(s) for s in layers.get("_ws.expert.severity", [])}}
         for name, values in layers.items():
             short = name.removeprefix("rsockpm.")
             if short.startswith("expert."):
@@ -84,8 +89,10 @@ class Messages(unittest.TestCase):
 
     def test_request(self):
         row = self.read_one(codec.encode(REQ, ap_port=5201, cp_port=40000, handle=H1, cp=CP, ap=AP))
-        self.expect(row, version="0", op="0", ipv="4", pm_time="0", reserved="0x0000", ap_port="5201", cp_port="40000",
-                    assoc_handle="0x0123456789abcdef", cp_ip=CP, ap_ip=AP, upgrade="1", experts=set(), cp_ip6=None,
+        self.expect(row, version="0", op="0", ipv="4", pm_time="0", reserved="0x0000",
+                    ap_port="5201", cp_port="40000",
+                    assoc_handle="0x0123456789abcdef", cp_ip=CP, ap_ip=AP, upgrade="1",
+                    experts=set(), cp_ip6=None,
                     mapped_cp_ip=None, spare=None, **{"_ws.col.Protocol": "RSOCK-PM"})
         self.assertEqual(row["_ws.col.Info"],
                          f"PMReq AssocHandle=0x0123456789abcdef CP={CP}:40000 AP={AP}:5201")
@@ -95,7 +102,8 @@ class Messages(unittest.TestCase):
         self.expect(row, upgrade="0", cp_port="0", assoc_handle="0xffeeddccbbaa9988")
 
     def test_accept(self):
-        row = self.read_one(codec.encode(ACCEPT, pm_time=30, ap_port=49152, handle=H1, cp=CP, ap=RDMA))
+        row = self.read_one(codec.encode(ACCEPT, pm_time=30, ap_port=49152, handle=H1, cp=CP,
+                                         ap=RDMA))
         self.expect(row, op="1", pm_time="30", ap_port="49152", ap_ip=RDMA, experts={"unasked"})
 
     def test_ack(self):
@@ -107,15 +115,19 @@ class Messages(unittest.TestCase):
         self.expect(row, op="3", ap_port="5201", ap_ip=AP, experts={"deny", "unasked"})
 
     def test_mapped_request(self):
-        data = codec.encode(REQ, ap_port=5201, cp_port=40000, handle=H1, cp=CP, ap=AP, mapped=("10.5.5.5", 4660))
+        data = codec.encode(REQ, ap_port=5201, cp_port=40000, handle=H1, cp=CP, ap=AP,
+                            mapped=("10.5.5.5", 4660))
         self.assertEqual(len(data), 64)
-        self.expect(self.read_one(data), mapped_cp_ip="10.5.5.5", mapped_cp_port="4660", cp_ip=CP, reserved=None,
+        self.expect(self.read_one(data), mapped_cp_ip="10.5.5.5", mapped_cp_port="4660", cp_ip=CP,
+                    reserved=None,
                     experts=set(), spare=None)
 
     def test_ipv6(self):
-        data = codec.encode(REQ, ipv=6, ap_port=80, cp_port=65535, handle=H2, cp=CP6, ap=AP6, mapped=(LINK6, 1))
+        data = codec.encode(REQ, ipv=6, ap_port=80, cp_port=65535, handle=H2, cp=CP6, ap=AP6,
+                            mapped=(LINK6, 1))
         row = self.read_one(data, CP6, AP6)
-        self.expect(row, ipv="6", cp_ip6=CP6, ap_ip6=AP6, mapped_cp_ip6=LINK6, mapped_cp_port="1", cp_ip=None,
+        self.expect(row, ipv="6", cp_ip6=CP6, ap_ip6=AP6, mapped_cp_ip6=LINK6, mapped_cp_port="1",
+                    cp_ip=None,
                     experts=set())
         self.assertIn(f"CP=[{CP6}]:65535 AP=[{AP6}]:80", row["_ws.col.Info"])
 
@@ -129,9 +141,11 @@ class Messages(unittest.TestCase):
                 ("behind ApIPaddr", patched(req, o47=1), {"ignored"}),
                 ("spare zeros", deny + bytes(40), {"deny", "unasked"}),
                 ("spare bytes", deny + bytes(39) + b"x", {"deny", "unasked", "ignored"}),
-                ("longer", codec.encode(REQ, ap_port=1, handle=H1, cp=CP, ap=AP, mapped=(AP, 1)) + b"x", {"ignored"}),
+                ("longer", codec.encode(REQ, ap_port=1, handle=H1, cp=CP, ap=AP, mapped=(AP, 1)) +
+                 b"x", {"ignored"}),
                 ("64 bytes, not mapped", req + bytes(16), {"unmapped"}),
-                ("64 bytes, a port, not mapped", patched(req, o3=1) + bytes(16), {"unmapped", "ignored"})]:
+                ("64 bytes, a port, not mapped", patched(req, o3=1) + bytes(16),
+                 {"unmapped", "ignored"})]:
             with self.subTest(name):
                 row = self.read_one(data)
                 self.assertIsNotNone(codec.decode(data))
@@ -169,7 +183,9 @@ class Messages(unittest.TestCase):
         self.assertEqual(row["_ws.col.Protocol"], "UDP")
 
     def agree(self, datagrams):
-        """tshark finds an error exactly where the codec refuses, and else the codec's values."""
+        """tshark must report an error exactly where the codec refuses, and otherwise the codec's
+        values.
+        """
         rows = read(at(*(there(d) for d in datagrams)))
         self.assertEqual(len(rows), len(datagrams))
         refused = 0
@@ -182,9 +198,11 @@ class Messages(unittest.TestCase):
                     continue
                 six = "6" if row["ipv"] == "6" else ""
                 pm_time = row["pm_time"] if row["op"] == str(ACCEPT) else "0"
-                mapped = [row["mapped_cp_ip" + six], row["mapped_cp_port"]] if "mapped_cp_port" in row else []
+                mapped = [row["mapped_cp_ip" + six],
+                          row["mapped_cp_port"]] if "mapped_cp_port" in row else []
                 self.assertEqual([row["op"], row["ipv"], pm_time, row["ap_port"], row["cp_port"],
-                                  str(int(row["assoc_handle"], 16)), row["cp_ip" + six], row["ap_ip" + six], *mapped],
+                                  str(int(row["assoc_handle"], 16)), row["cp_ip" + six],
+                                  row["ap_ip" + six], *mapped],
                                  words)
         return refused
 
@@ -203,7 +221,8 @@ class Messages(unittest.TestCase):
             # Mostly version 0 and a known IPV, and fields that are zero often enough to matter.
             if rng.random() < 0.9:
                 data[0] = rng.randrange(4) << 4 | rng.choice([4, 6])
-            for first, end in [(1, 2), (2, 4), (4, 6), (6, 8), (8, 16), (16, 32), (20, 32), (32, 48), (36, 48), (48, 64),
+            for first, end in [(1, 2), (2, 4), (4, 6), (6, 8), (8, 16), (16, 32), (20, 32),
+                               (32, 48), (36, 48), (48, 64),
                                (52, 64)]:
                 if rng.random() < 0.15:
                     data[first:end] = bytes(max(0, min(end, size) - first))
@@ -226,7 +245,8 @@ class Transactions(unittest.TestCase):
 
     def test_accepted(self):
         rows = read(at(there(self.req), back(self.accept), there(self.ack), step_us=1500))
-        self.assertEqual(self.columns(rows, "response_in", "response_to", "time", "ack_in", "ack_to", "ack_time"), [
+        self.assertEqual(self.columns(rows, "response_in", "response_to", "time", "ack_in",
+                                      "ack_to", "ack_time"), [
             ("2", None, None, None, None, None),
             (None, "1", "0.001500000", "3", None, None),
             (None, None, None, None, "2", "0.001500000")])
@@ -239,15 +259,18 @@ class Transactions(unittest.TestCase):
         self.assertEqual(rows[1]["experts"], {"deny"})
 
     def test_answered_by_another_host(self):
-        """A redirected request: the transaction's name alone says what belongs together."""
-        rows = read(at(there(self.req), back(self.accept, src="10.7.7.7"), there(self.ack, dst="10.7.7.7")))
+        """A redirected request: only the transaction's name shows what belongs together."""
+        rows = read(at(there(self.req), back(self.accept, src="10.7.7.7"),
+                       there(self.ack, dst="10.7.7.7")))
         self.assertEqual(self.columns(rows, "response_in", "response_to", "ack_to"), [
             ("2", None, None), (None, "1", None), (None, None, "2")])
 
     def test_retransmissions(self):
-        rows = read(at(there(self.req), there(self.req), back(self.accept), back(self.accept), there(self.ack),
+        rows = read(at(there(self.req), there(self.req), back(self.accept), back(self.accept),
+                       there(self.ack),
                        there(self.ack)))
-        self.assertEqual(self.columns(rows, "duplicate_of", "response_in", "response_to", "time", "ack_to"), [
+        self.assertEqual(self.columns(rows, "duplicate_of", "response_in", "response_to", "time",
+                                      "ack_to"), [
             (None, "3", None, None, None), ("1", "3", None, None, None),
             (None, None, "1", "0.002000000", None), ("3", None, "1", "0.003000000", None),
             (None, None, None, None, "3"), ("5", None, None, None, "3")])
@@ -256,7 +279,8 @@ class Transactions(unittest.TestCase):
     def test_changed_answers(self):
         moved = codec.encode(ACCEPT, pm_time=30, ap_port=49153, ap=RDMA, **self.id)
         rows = read(at(there(self.req), back(self.accept), back(moved), back(self.deny)))
-        self.assertEqual([r["experts"] for r in rows], [set(), set(), {"changed"}, {"deny", "second_answer"}])
+        self.assertEqual([r["experts"] for r in rows],
+                         [set(), set(), {"changed"}, {"deny", "second_answer"}])
         self.assertEqual(rows[0]["response_in"], "2")
 
     def test_what_is_ignored_changes_nothing(self):
@@ -269,14 +293,18 @@ class Transactions(unittest.TestCase):
         self.assertEqual(rows[2]["experts"], {"ack_differs"})
 
     def test_names_apart(self):
-        """Another AssocHandle, CpPort, CpIPaddr or IP version is another transaction, also with the rest equal."""
+        """Another AssocHandle, CpPort, CpIPaddr or IP version is another transaction, even if the
+        rest is equal.
+        """
         for change in [{"handle": H2}, {"cp_port": 40001}, {"cp": "10.1.2.99"}]:
             with self.subTest(**change):
                 other = codec.encode(ACCEPT, ap_port=1, ap=AP, **{**self.id, **change})
                 rows = read(at(there(self.req), back(other)))
-                self.assertEqual(self.columns(rows, "response_in", "response_to"), [(None, None)] * 2)
+                self.assertEqual(self.columns(rows, "response_in", "response_to"),
+                                 [(None, None)] * 2)
                 self.assertEqual(rows[1]["experts"], {"unasked"})
-        as_six = codec.encode(ACCEPT, ipv=6, ap_port=1, ap=AP6, handle=H1, cp_port=40000, cp="a01:203::")
+        as_six = codec.encode(ACCEPT, ipv=6, ap_port=1, ap=AP6, handle=H1, cp_port=40000,
+                              cp="a01:203::")
         self.assertEqual(as_six[16:32], self.req[16:32])
         rows = read(at(there(self.req), back(as_six)))
         self.assertEqual(rows[1]["experts"], {"unasked"})
@@ -284,11 +312,14 @@ class Transactions(unittest.TestCase):
     def test_malformed_answers_match_nothing(self):
         nowhere = self.accept[:32] + bytes(16)
         rows = read(at(there(self.req), back(nowhere), back(self.accept)))
-        self.assertEqual(self.columns(rows, "response_in", "response_to"), [("3", None), (None, None), (None, "1")])
+        self.assertEqual(self.columns(rows, "response_in", "response_to"),
+                         [("3", None), (None, None), (None, "1")])
         self.assertEqual(rows[2]["experts"], set())
 
     def test_quoted_by_icmp(self):
-        """A port that nobody listens on: what the error quotes was sent once, not twice."""
+        """A port without a listener: the message that the ICMP error quotes was sent once, not
+        twice.
+        """
         packet = there(self.req)
         rows = read(at(packet, icmp_unreachable(AP, CP, packet), there(self.req)))
         self.assertEqual(rows[1]["op"], "0")
@@ -306,7 +337,8 @@ class Transactions(unittest.TestCase):
 
     def test_filters_of_the_documentation(self):
         doc = Path(LUA).parents[2] / "docs/wireshark.md"
-        filters = [line.split("`")[1] for line in doc.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+        filters = [line.split("`")[1] for line in doc.read_text(encoding="utf-8").splitlines()
+                   if line.startswith("| `")]
         self.assertGreater(len(filters), 6)
         request = at(there(self.req))
         self.assertEqual(len(read(request, "-Y", " || ".join(f"({f})" for f in filters))), 1)
@@ -318,9 +350,12 @@ class Setup(unittest.TestCase):
         data = codec.encode(REQ, ap_port=5201, handle=H1, cp=CP, ap=AP)
         packets = at(udp_packet(CP, 40001, AP, 13935, data), there(data))
         self.assertEqual([r.get("op") for r in read(packets)], [None, "0"])
-        self.assertEqual([r.get("op") for r in read(packets, "-o", "rsockpm.ports:13935")], ["0", None])
-        self.assertEqual([r.get("op") for r in read(packets, "-o", "rsockpm.ports:3935,13000-14000")], ["0", "0"])
-        self.assertEqual([r.get("op") for r in read(packets, "-d", "udp.port==13935,rsockpm")], ["0", "0"])
+        self.assertEqual([r.get("op") for r in read(packets, "-o", "rsockpm.ports:13935")],
+                         ["0", None])
+        self.assertEqual([r.get("op") for r in read(packets, "-o",
+                                                    "rsockpm.ports:3935,13000-14000")], ["0", "0"])
+        self.assertEqual([r.get("op") for r in read(packets, "-d", "udp.port==13935,rsockpm")],
+                         ["0", "0"])
 
     def test_linked_as_documented(self):
         with tempfile.TemporaryDirectory() as home:

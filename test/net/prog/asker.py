@@ -1,4 +1,6 @@
-"""Connects as it is told: a JSON object a line on stdin, one in answer on stdout: where it got, and how long that took."""
+"""Connects as it is told (net_first_contact.py): reads one JSON object a line from stdin, and answers each
+with one on stdout: the address it reached, and how long that took.
+"""
 import errno
 import json
 import os
@@ -24,10 +26,12 @@ def connect(address, port, kind="tcp", family="inet", wait=True):
 
 
 def resolve(address, port):
-    return {"found": [entry[4][0] for entry in socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)]}
+    return {"found": [entry[4][0]
+                      for entry in socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)]}
 
 
 print(json.dumps({"pid": os.getpid()}), flush=True)
 for line in sys.stdin:
     order = json.loads(line)
-    print(json.dumps({"connect": connect, "resolve": resolve}[order.pop("do")](**order)), flush=True)
+    print(json.dumps({"connect": connect, "resolve": resolve}[order.pop("do")](**order)),
+          flush=True)

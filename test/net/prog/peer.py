@@ -1,7 +1,8 @@
-"""A program that does what it is told: a JSON object a line on stdin, one in answer on stdout.
+"""A test program (netlab.Peer): reads one JSON object a line from stdin, executes it, and answers
+with one on stdout.
 
-Groups of TCP sockets by name. Of two ends that do something together, one pings and the other one pongs, or both
-exchange; content is known from its seed, and compared.
+It has groups of TCP sockets by name. Two ends that do something together either ping and pong, or
+both exchange; content is computed from a seed, and compared.
 """
 import ctypes
 import json
@@ -49,7 +50,7 @@ def accept(of, group, n=1):
 
 
 def ping(group, rounds=20, seed=1, most=3000):
-    """Messages of a length that is written before them, each answered by the same."""
+    """Messages with a length in front, each answered by the same message."""
     dice, moved = random.Random(seed), 0
     for number in range(rounds):
         for peer in GROUPS[group]:
@@ -99,7 +100,7 @@ def exchange(group, mine, theirs, size):
 
 
 def end(group, seconds=20):
-    """What the other end's death looks like, for each: bytes that were there, and how it ended."""
+    """How each stream ended: the number of bytes that were there, and what came after them."""
     shown = []
     for peer in GROUPS[group]:
         got, how = 0, "EOF"
@@ -137,7 +138,7 @@ def close(group):
 
 
 def background():
-    """As daemons do; whoever started the program reaches the child by the same pipes."""
+    """Goes into the background, as daemons do; the test reaches the child by the same pipes."""
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -152,20 +153,23 @@ def become(uid):
 
 
 def confine():
-    """A system call filter that allows everything: what another one would not, nobody can know."""
+    """Installs a system call filter that allows everything; librsock cannot know what a filter
+    allows.
+    """
     class Program(ctypes.Structure):
         _fields_ = [("instructions", ctypes.c_ushort), ("at", ctypes.c_void_p)]
     allow = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0x7FFF0000))
     program = Program(1, ctypes.addressof(allow))
     libc = ctypes.CDLL(None, use_errno=True)
     no_new_privs, seccomp, filter_mode = 38, 22, 2
-    if libc.prctl(no_new_privs, 1, 0, 0, 0) or libc.prctl(seccomp, filter_mode, ctypes.byref(program), 0, 0):
+    if libc.prctl(no_new_privs, 1, 0, 0, 0) or libc.prctl(seccomp, filter_mode,
+                                                          ctypes.byref(program), 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
     return {}
 
 
 def fork_and_end(group):
-    """A child that lives and dies beside us; the streams are ours."""
+    """Forks a child that ends at once; the streams stay with the parent."""
     pid = os.fork()
     if not pid:
         os._exit(len(GROUPS[group]) != len(GROUPS[group]))
@@ -173,13 +177,14 @@ def fork_and_end(group):
 
 
 COMMANDS = {command.__name__: command for command in (
-    listen, connect, accept, ping, pong, exchange, end, send, close, background, become, confine, fork_and_end)}
+    listen, connect, accept, ping, pong, exchange, end, send, close, background, become, confine,
+    fork_and_end)}
 
 print(json.dumps({"pid": os.getpid()}), flush=True)
 for line in sys.stdin:
     order = json.loads(line)
     try:
         answer = COMMANDS[order.pop("do")](**order)
-    except Exception as error:  # the harness says what it is about
+    except Exception as error:  # the harness reports it
         answer = {"error": repr(error)}
     print(json.dumps(answer), flush=True)

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""A wire between network interfaces of this namespace: what comes in at one goes out at all others, but for what it
-loses, doubles and delays. wire.py INTERFACE...; then a line on stdin: "lose N twice N late N", each of 100; "ok" comes
-back when it holds. "late" frames wait for 1 to 30 ms, so that others overtake them.
+"""A wire between network interfaces of this namespace (netlab.Lab): what comes in at one goes out
+at all others, except for what it loses, doubles and delays. Usage: wire.py INTERFACE...; then a
+line on stdin: "lose N twice N late N", each in percent. It answers "ok" when that holds. Late
+frames wait for 1 to 30 ms, so that others overtake them.
 """
 import heapq
 import random
@@ -11,8 +12,9 @@ import sys
 import time
 
 ALL = 3  # ETH_P_ALL
-OUTGOING = 4  # PACKET_OUTGOING: our own, seen again
-SOL_PACKET, VNET_HDR = 263, 15  # with what the sender left to the hardware: checksums that are not computed yet
+OUTGOING = 4  # PACKET_OUTGOING: our own frames, seen again
+# with what the sender left to the hardware: checksums that are not computed yet
+SOL_PACKET, VNET_HDR = 263, 15
 VNET_BYTES = 10
 
 
@@ -46,7 +48,7 @@ def main():
             if port is sys.stdin:
                 continue
             frame, sender = port.recvfrom(65535)
-            # Only IP is mistreated: a lost ARP answer takes the kernel a second to ask for again.
+            # Faults affect IP only: the kernel takes a second to repeat a lost ARP request.
             is_ip = frame[VNET_BYTES + 12:VNET_BYTES + 14] in (b"\x08\x00", b"\x86\xdd")
             if sender[2] == OUTGOING:
                 continue
@@ -62,7 +64,8 @@ def main():
                     if is_ip and dice.randrange(100) < faults["late"]:
                         counts["late"] += 1
                         number += 1
-                        heapq.heappush(waiting, (time.monotonic() + dice.uniform(0.001, 0.03), number, to, frame))
+                        heapq.heappush(waiting, (time.monotonic() + dice.uniform(0.001, 0.03),
+                                                 number, to, frame))
                     else:
                         to.send(frame)
 

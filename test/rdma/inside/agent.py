@@ -1,10 +1,13 @@
-"""Runs in a guest, and does there what the lab says: programs, files, requests to sockets.
+"""Runs in a guest and executes the lab's orders: programs, files, requests to sockets. guest.py
+sends them.
 
-One virtio-serial port is one session; a line is one JSON object. With --stdio, on a host that is no guest, standard input and
-output are the only one, what is large goes over them as well, and with their end it ends all that it has started. Requests have "op" and "id", their answers that id, and
-"error" if it did not work. Events come unasked: output of programs with pipes, ends of programs. A session begins with
-"hello" and a word that comes back, so that nobody takes what an earlier one left in the port for an answer; what an
-earlier one left running is killed. Only modules that import quickly: a guest is a slow machine.
+One virtio-serial port is one session; a line is one JSON object. With --stdio, on a real host,
+standard input and output are the only session; large data goes over them as well, and at their end
+the agent ends all that it has started. Requests have "op" and "id"; their answers have that id, and
+"error" on failure. Events are sent unasked: output of programs with pipes, ends of programs. A
+session begins with "hello" and a word that comes back, so that what an earlier session left in the
+port is not taken for an answer; programs that an earlier session left running are killed. Imports
+only modules that load quickly: a guest is a slow machine.
 """
 import binascii
 import errno
@@ -18,14 +21,16 @@ import socket
 import sys
 import threading
 import time
-from _queue import SimpleQueue  # queue itself imports slowly
+from _queue import SimpleQueue  # the module queue itself loads slowly
 
 STDIO = "--stdio" in sys.argv
 CGROUPS = "/sys/fs/cgroup/rsock-lab" if STDIO else "/sys/fs/cgroup"
 OUTPUT = "/run/rsock-lab/output" if STDIO else "/run/output"
 SHARE = None if STDIO else "/run/lab"
-SMALL = 1 << 16  # bytes; what is larger goes through the share
-ENVIRONMENT = {"PATH": "/opt/rsock/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": os.path.expanduser("~root"),
+SMALL = 1 << 16  # bytes; larger data goes through the share
+ENVIRONMENT = {
+    "PATH": "/opt/rsock/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": os.path.expanduser("~root"),
                "LC_ALL": "C.UTF-8", "TERM": "dumb", "TMPDIR": "/tmp"}
 
 
@@ -38,7 +43,7 @@ def encode(data):
 
 
 class Child:
-    """A program that a session started. Pipes: file descriptors of ours, -1 if there are none."""
+    """A program that a session started. Pipes are our file descriptors, -1 if there are none."""
 
     def __init__(self, session, number, keep):
         self.session, self.number, self.keep = session, number, keep
@@ -48,7 +53,7 @@ class Child:
 
 
 class Session:
-    """One port. fd is ours for ever; the other end comes and goes."""
+    """One port. fd stays open; the other end connects and disconnects."""
 
     def __init__(self, fd, number):
         self.fd = fd
@@ -56,7 +61,7 @@ class Session:
         self.cgroup = f"{CGROUPS}/session{number}"
         os.makedirs(self.cgroup, exist_ok=True)
         self.input, self.output, self.there = b"", bytearray(), False
-        # A signal for what comes, and for the other end that comes or goes.
+        # SIGIO when data comes, and when the other end connects or disconnects.
         fcntl.fcntl(self.fd, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(self.fd, fcntl.F_SETFL, fcntl.fcntl(self.fd, fcntl.F_GETFL) | os.O_ASYNC)
 
@@ -65,7 +70,9 @@ class Session:
 
 
 def stdio():
-    """A descriptor that reads what comes on standard input and writes to standard output; it hangs up with either."""
+    """A descriptor that reads from standard input and writes to standard output; either end of file
+    hangs it up.
+    """
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
 
@@ -77,13 +84,14 @@ def stdio():
         except OSError:
             pass
         theirs.shutdown(socket.SHUT_RDWR)
-    for read, write in ((lambda size: os.read(0, size), theirs.send), (theirs.recv, lambda data: os.write(1, data))):
+    for read, write in ((lambda size: os.read(0, size), theirs.send),
+                        (theirs.recv, lambda data: os.write(1, data))):
         threading.Thread(target=pump, args=(read, write), daemon=True).start()
     return ours.detach()
 
 
 def kill_cgroup(path, seconds):
-    """Ends all in it; returns those that do not end."""
+    """Kills all processes in it; returns those that do not end."""
     deadline = time.monotonic() + seconds
     while True:
         with open(f"{path}/cgroup.procs") as file:
@@ -109,7 +117,8 @@ class Agent:
         if STDIO:
             self.sessions = [Session(stdio(), os.getpid())]
         else:
-            self.sessions = [Session(os.open(f"/dev/{name}", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC), number)
+            self.sessions = [Session(os.open(f"/dev/{name}",
+                                             os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC), number)
                              for number, name in enumerate(self.ports())]
 
     @staticmethod
@@ -134,8 +143,8 @@ class Agent:
 
     # ---- programs ------------------------------------------------------------------------------
     def do_start(self, session, order):
-        """argv; env: beside ours; cwd; user: a number; limits: {"MEMLOCK": bytes}; stdin: base64, "pipe" or nothing;
-        stdout, stderr: "file" or "pipe"; keep: it outlives the session.
+        """argv; env: added to ours; cwd; user: a number; limits: {"MEMLOCK": bytes}; stdin: base64,
+        "pipe" or nothing; stdout, stderr: "file" or "pipe"; keep: it outlives the session.
         """
         self.count += 1
         child = Child(session, self.count, order.get("keep", False))
@@ -157,12 +166,14 @@ class Agent:
                 os.set_blocking(end, False)
                 ours[end] = which
             else:
-                theirs[fd] = os.open(f"{base}.{which}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+                theirs[fd] = os.open(f"{base}.{which}",
+                                     os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         pid = os.fork()
         if pid == 0:
             try:
                 self.become(child, order, theirs)
-            except BaseException as error:  # whatever it is, this is not the agent
+            # whatever the error is, this child must not go on as the agent
+            except BaseException as error:
                 os.write(failed_out, f"{order['argv'][0]}: {error}".encode())
             os._exit(127)
         os.close(failed_out)
@@ -186,9 +197,10 @@ class Agent:
         for number in range(1, signal.NSIG):
             if signal.getsignal(number) not in (signal.SIG_DFL, None):
                 signal.signal(number, signal.SIG_DFL)
-        with open(f"{self.keep_cgroup if child.keep else child.session.cgroup}/cgroup.procs", "w") as file:
+        with open(f"{self.keep_cgroup if child.keep else child.session.cgroup}/cgroup.procs",
+                  "w") as file:
             file.write("0")
-        # Above those that they go to.
+        # Duplicates them above the numbers that they go to.
         high = {fd: fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, 10) for fd, source in fds.items()}
         for fd, source in high.items():
             os.dup2(source, fd)
@@ -211,7 +223,9 @@ class Agent:
                 self.ended(child)
 
     def ended(self, child):
-        """Says so when all was said that it wrote; others may hold the pipes for longer, so it is not waited for."""
+        """Reports its end after all its output was reported. Other processes may hold the pipes for
+        longer, so it does not wait for their end of file.
+        """
         for fd in list(child.pipes):
             self.pump(child, fd)
         if child.session:
@@ -234,7 +248,8 @@ class Agent:
                     self.children.pop(child.number, None)
                 return
             if child.session:
-                child.session.say({"event": child.pipes[fd], "handle": child.number, "data": encode(data)})
+                child.session.say({"event": child.pipes[fd], "handle": child.number,
+                                   "data": encode(data)})
 
     def shut_stdin(self, child):
         if child.stdin >= 0:
@@ -262,7 +277,7 @@ class Agent:
         return {}
 
     def do_kill(self, _session, order):
-        """One that ended is not there to be killed, whoever has its pid now."""
+        """A program that has ended is not killed: its pid may belong to another process now."""
         child = self.children.get(order["handle"])
         if child and child.status is None:
             os.kill(child.pid, order["sig"])
@@ -270,7 +285,7 @@ class Agent:
         return {"sent": False}
 
     def do_reset(self, session, order):
-        """Ends what the session started, and its children's children."""
+        """Ends what the session started, and all descendants of that."""
         paths = [session.cgroup] + ([self.keep_cgroup] if order.get("kept") else [])
         seconds = order.get("seconds", 10)
         return lambda: {"left": [pid for path in paths for pid in kill_cgroup(path, seconds)]}
@@ -285,7 +300,7 @@ class Agent:
 
     # ---- files and sockets ---------------------------------------------------------------------
     def do_read(self, _session, order):
-        """What is large goes to the share, and the answer says where."""
+        """Large data goes to the share, and the answer says where."""
         with open(order["path"], "rb") as file:
             file.seek(order.get("offset", 0))
             data = file.read(SMALL + 1)
@@ -299,7 +314,9 @@ class Agent:
             return {"share": name}
 
     def do_write(self, _session, order):
-        """share: the file is there; or data. In pieces: all but the first have more: True, all but the last goes_on: True."""
+        """share: the file is there; or data. In pieces: all but the first have more: True, all but
+        the last goes_on: True.
+        """
         folder = os.path.dirname(order["path"])
         if folder:
             os.makedirs(folder, exist_ok=True)
@@ -318,7 +335,7 @@ class Agent:
         return {}
 
     def do_folder(self, _session, order):
-        """Contents of the files in a folder, by name; those that can be read."""
+        """{name: content} of the readable files in a folder."""
         found = {}
         for name in os.listdir(order["path"]) if os.path.isdir(order["path"]) else []:
             try:
@@ -353,7 +370,8 @@ class Agent:
             return  # half a line of an earlier session
         answer = self.attempt(lambda: do(session, order))
         if callable(answer):
-            threading.Thread(target=lambda: self.answer_later(session, order, answer), daemon=True).start()
+            threading.Thread(target=lambda: self.answer_later(session, order, answer),
+                             daemon=True).start()
         else:
             session.say({"id": order["id"], **answer})
 
@@ -362,7 +380,8 @@ class Agent:
         try:
             return do()
         except Exception as error:
-            return {"error": f"{type(error).__name__}: {error}", "errno": getattr(error, "errno", None)}
+            return {"error": f"{type(error).__name__}: {error}",
+                    "errno": getattr(error, "errno", None)}
 
     def answer_later(self, session, order, do):
         self.later.put((session, {"id": order["id"], **self.attempt(do)}))
@@ -389,7 +408,9 @@ class Agent:
             pass
 
     def wait(self):
-        """What is ready: [(fd, events)]. A port with nobody at its other end is left out until SIGIO says otherwise."""
+        """Waits; returns what is ready: [(fd, events)]. A port without a peer is left out until
+        SIGIO shows a change.
+        """
         poll = select.poll()
         poll.register(self.wake_in, select.POLLIN)
         for session in self.sessions:

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* flow.c - threads that send and receive slots over a link; every byte is known from its position. */
+/*
+ * flow.c - threads that send and receive slots over a link of verbs_pair (pair.c). Every byte is
+ * computed from its stream position, so the receiver can check it.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -17,7 +20,7 @@ static uint64_t mix(uint64_t z)
 	return z ^ (z >> 31);
 }
 
-/* Bytes from @pos on. */
+/* Computes the @len bytes of the stream that begin at position @pos. */
 static void fill(uint64_t seed, uint64_t pos, uint8_t *to, uint32_t len)
 {
 	while (len) {
@@ -125,7 +128,7 @@ static bool send_some(struct pair_link *l, struct pair_stream *s, bool time_up)
 		rsk_iovcur_init(&cur, &iov, 1);
 		n = rsk_ring_put_data(&s->tx, &s->key_out, &cur, iov.iov_len);
 		if (n < 0)
-			return false; /* broken */
+			return false; /* the rail is broken */
 		s->out += (uint64_t)n;
 		any |= n > 0;
 	}
@@ -190,7 +193,10 @@ struct worker {
 	uint64_t until_ns;
 };
 
-/* One look at all of them: how many moved; *open: how many are not at their end. */
+/*
+ * One pass over all streams of the thread. Returns how many of them moved; *open: how many have not
+ * reached their end.
+ */
 static uint32_t look(const struct worker *w, uint32_t *open)
 {
 	struct pair_link *l = w->l;
@@ -215,7 +221,7 @@ static void each(const struct worker *w,
 		call(&w->l->seg.rail, i, RSK_WAKE_RX | RSK_WAKE_TX, w->number);
 }
 
-/* Announced sleep, as stream/ready/wait.c has it. */
+/* Announces its sleep, checks once more, then sleeps, as stream/ready/wait.c does. */
 static void sleep_on(const struct worker *w)
 {
 	const struct rsk_fabric_ops *ops = w->l->seg.rail.ops;
@@ -230,7 +236,7 @@ static void sleep_on(const struct worker *w)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (look(w, &open) || !open || broken(w->l))
 		goto out;
-	/* Time that is up is no wake-up. */
+	/* The end of the test's time is no wake-up: the timeout is shortened to it. */
 	if (w->until_ns > now && (w->until_ns - now) / 1000000 < (uint64_t)ms)
 		ms = (int)((w->until_ns - now) / 1000000 + 1);
 	atomic_fetch_add(&p->slept, 1);
@@ -238,7 +244,7 @@ static void sleep_on(const struct worker *w)
 	if (n == 0 && ms == PAIR_ASLEEP_MS) {
 		bool came = look(w, &open);
 
-		/* What came in that moment wakes still. */
+		/* Data that came just now may still wake this thread: it waits once more. */
 		n = poll(fds, 2, came ? PAIR_ASLEEP_MS : 0);
 		if (n == 0 && (came || p->m->poll(p->v, true)))
 			atomic_fetch_add(&p->woken_late, 1);
@@ -263,7 +269,10 @@ static void *work(void *arg)
 			idle = 0;
 			continue;
 		}
-		/* As a spinning reader does, that has to move what comes indirectly. */
+		/*
+		 * Polls a few times before it sleeps, as a spinning reader does: poll() also moves
+		 * what came through the indirect buffer.
+		 */
 		if (open && ++idle < 3)
 			w->l->p->m->poll(w->l->p->v, true);
 		else if (open)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* hostile.c - what a peer might do to a rail: each deed is a few work requests, of which the last one ends the rail. */
+/*
+ * hostile.c - what a hostile peer might do to a rail (mode hostile and mode flood of pair.c). Each
+ * deed is a few work requests, of which the last one makes the victim end the rail.
+ */
 #include "hostile.h"
 
 #include <arpa/inet.h>
@@ -14,7 +17,7 @@
 
 #define BYTES 4096u
 #define DEPTH 64u
-#define STILL_S 3 /* nothing was taken for so long: nothing is, for now */
+#define STILL_S 3 /* if nothing was taken for so long, the victim takes nothing now */
 #define FAIL(what)                                                                                 \
 	do {                                                                                       \
 		fprintf(stderr, "hostile: %s: %s\n", what, strerror(errno));                       \
@@ -97,7 +100,10 @@ void hostile_free(struct hostile *h)
 	free(h);
 }
 
-/* Until it is done, or refused: either is the victim's business. */
+/*
+ * Posts one work request and waits for its completion. Its status does not matter: the victim's
+ * side is what is tested.
+ */
 static void send_one(struct hostile *h, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
@@ -142,7 +148,7 @@ static void many_units(struct hostile *h, const struct hostile_target *t)
 static void units_twice(struct hostile *h, const struct hostile_target *t)
 {
 	(void)t;
-	/* Of what the first one says there is nothing. */
+	/* The first immediate already announces units that do not exist. */
 	imm(h, 200u << 15);
 	imm(h, 200u << 15);
 }
@@ -198,7 +204,7 @@ static void no_read(struct hostile *h, const struct hostile_target *t)
 	post(h, IBV_WR_RDMA_READ, 512, t->indirect, t->indirect_rkey, 0);
 }
 
-/* All of it right, but that it was told to somebody else. */
+/* Address and key are right, but they were given to another peer. */
 static void others_ring(struct hostile *h, const struct hostile_target *t)
 {
 	memset(h->bytes, 0x5a, BYTES);
@@ -236,7 +242,7 @@ static void others_word(struct hostile *h, const struct hostile_target *t)
 	send_one(h, &wr);
 }
 
-/* Entries of the indirect buffer: at, sid, off, bytes. */
+/* Writes an entry into the indirect buffer; its words are: offset (2 words), sid, off, bytes. */
 static void entry(struct hostile *h, const struct hostile_target *t, uint32_t sid, uint32_t off,
 		  uint32_t bytes)
 {
@@ -263,7 +269,7 @@ static void entry_beyond_reach(struct hostile *h, const struct hostile_target *t
 	entry(h, t, 900, 0, 64);
 }
 
-/* All of it allowed, and no sense in it; then it goes. */
+/* Writes random bytes where writing is allowed, then disconnects. */
 static void garbage(struct hostile *h, const struct hostile_target *t)
 {
 	for (uint32_t i = 0; i < 64; i++) {
@@ -316,7 +322,7 @@ const char *hostile_do(struct hostile *h, uint32_t number, const struct hostile_
 	return deeds[number].name;
 }
 
-/* ---- a flood ---- */
+/* ---- a flood of notices ---- */
 static uint64_t now_s(void)
 {
 	struct timespec t;
@@ -325,7 +331,7 @@ static uint64_t now_s(void)
 	return (uint64_t)t.tv_sec;
 }
 
-/* As many as the queue has places for; how many of all have been taken meanwhile. */
+/* Posts as many notices as the send queue has room for; returns how many completed meanwhile. */
 static uint32_t turn(struct hostile *h, uint32_t more)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hostile.h - a peer that is not librsock's: verbs by hand. */
+/* hostile.h - a hostile peer that uses verbs directly, without librsock; used by pair.c. */
 #ifndef HOSTILE_H
 #define HOSTILE_H
 
@@ -10,29 +10,39 @@
 
 struct hostile;
 
-/* What it knows of its victim. */
+/* What the hostile peer knows of its victim: remote addresses, offsets and keys. */
 struct hostile_target {
 	uint64_t segment, indirect, ring_off, ring_bytes, ctl_off;
 	uint32_t indirect_rkey, ctl_rkey, ring_rkey;
-	/* Of another rail of that process, which was told to somebody else. */
+	/* The same of another rail of the victim's process; these were given to another peer. */
 	struct {
 		uint64_t segment, indirect;
 		uint32_t indirect_rkey, ctl_rkey, ring_rkey;
 	} other;
 };
 
-/* Connected, with that private data; ends the program if it cannot. */
+/*
+ * Connects with rdma_cm and @bytes of private data; ends the program on failure. The caller frees
+ * the result with hostile_free().
+ */
 struct hostile *hostile_connect(const struct sockaddr *to, const void *hello, uint8_t bytes);
-/* What it does, by number; the victim has to end the rail, or the hostile one does. */
+/*
+ * hostile_do() does deed @number of hostile_deeds() and returns its name. After it, the victim must
+ * end the rail, or the hostile peer ends it.
+ */
 uint32_t hostile_deeds(void);
 const char *hostile_do(struct hostile *h, uint32_t number, const struct hostile_target *t);
 void hostile_free(struct hostile *h);
 
-/* Notices, up to so many, until none has been taken for long: how many were. Those that were not are under way. */
+/*
+ * Sends up to @most notices until none has completed for some seconds. Returns how many completed;
+ * the others are under way.
+ */
 uint32_t hostile_flood(struct hostile *h, uint32_t most);
-/* All that is under way has been taken, in so many seconds. */
+/* True if everything under way completed within @seconds. */
 bool hostile_taken(struct hostile *h, uint32_t seconds);
-bool hostile_notice(struct hostile *h, uint32_t seconds); /* one, and all before it */
-void hostile_end(struct hostile *h);			  /* what the victim ends a rail for */
+/* one notice; true if it and all before it completed */
+bool hostile_notice(struct hostile *h, uint32_t seconds);
+void hostile_end(struct hostile *h); /* does what makes the victim end the rail */
 
 #endif

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* link.c - what the module asks of a process, and links: segments, keys, up on both sides. */
+/*
+ * link.c - the callbacks that librsock-verbs.so needs of a process, and the links of verbs_pair:
+ * segments, keys, and bringing a link up on both sides. pair.h declares them.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +27,7 @@ uint64_t pair_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* ---- the TCP connection ---- */
+/* ---- the TCP connection of the two programs ---- */
 void pair_tell(struct pair *p, const void *what, size_t n)
 {
 	if (send(p->tcp, what, n, MSG_NOSIGNAL) != (ssize_t)n)
@@ -39,7 +42,7 @@ void pair_hear(struct pair *p, void *what, size_t n)
 		PAIR_FAIL("hear: %zd of %zu bytes: %s", got, n, strerror(errno));
 }
 
-/* Both come here. */
+/* Barrier: returns when the other end has called it with the same @what. */
 void pair_rendezvous(struct pair *p, char what)
 {
 	char other;
@@ -50,7 +53,7 @@ void pair_rendezvous(struct pair *p, char what)
 		PAIR_FAIL("at %c the other is at %c", what, other);
 }
 
-/* ---- what the module asks of a process ---- */
+/* ---- callbacks for librsock-verbs.so ---- */
 static int own_fd(void *ctx, int fd)
 {
 	int high = fcntl(fd, F_DUPFD_CLOEXEC, 700);
@@ -127,7 +130,7 @@ static struct rsk_verbs_rail *incoming(void *ctx, const struct rsk_verbs_addr *f
 	return l->rail;
 }
 
-/* A keeper's turn. */
+/* One turn of the progress thread, at most @ms long. */
 void pair_keep(struct pair *p, int ms)
 {
 	struct pollfd fds[] = { { .fd = p->m->work_fd(p->v), .events = POLLIN },
@@ -147,7 +150,7 @@ void pair_keep_until(struct pair *p, _Atomic(int) *what, int value, const char *
 
 	while (atomic_load(what) < value) {
 		pair_keep(p, 20);
-		/* Instead of threads, which may be at their end. */
+		/* The threads that poll may have ended already. */
 		p->m->poll(p->v, true);
 		if (pair_now_ns() > until)
 			PAIR_FAIL("no %s", say);
@@ -176,7 +179,10 @@ void pair_make_segments(struct pair_link *l)
 		l->doorbell[b] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 }
 
-/* All keys of ours for the peer; a ring that cannot be registered is reached indirectly. */
+/*
+ * Registers our memory and collects the keys for the peer; a ring that cannot be registered is
+ * reached indirectly.
+ */
 static void get_keys(struct pair_link *l, struct pair_keys *k)
 {
 	const struct pair_plan *plan = &l->p->plan;
@@ -208,14 +214,17 @@ static void set_keys(struct pair_link *l, const struct pair_keys *k)
 	for (uint32_t i = 0; i < plan->streams; i++) {
 		int way = m->set_ring(l->rail, i, (enum rsk_verbs_way)k->way[i], k->ring[i]);
 
-		/* Or the window's ring could not be registered. */
+		/*
+		 * The module may choose the indirect way: the window's ring could not be
+		 * registered.
+		 */
 		if ((way != (int)k->way[i] && way != RSK_VERBS_INDIRECT) ||
 		    m->ring_way(l->rail, i) != way)
 			PAIR_FAIL("set_ring %u: %d, not %u", i, way, k->way[i]);
 	}
 }
 
-/* Of a TCP address, that of RDMA on the same host. */
+/* The RDMA address of the host that has this TCP address. */
 static void address(const struct sockaddr_storage *at, uint16_t port, struct rsk_verbs_addr *a)
 {
 	const struct sockaddr_in *four = (const void *)at;
@@ -250,7 +259,7 @@ static void connect_link(struct pair_link *l, const struct rsk_verbs_addr *from)
 		PAIR_FAIL("rail_connect: %s", strerror(-rc));
 }
 
-/* Up on both sides, keys exchanged, nothing sent yet. */
+/* When it returns, the link is up on both sides, keys are exchanged, and nothing was sent yet. */
 void pair_bring_up(struct pair_link *l, const struct rsk_verbs_addr *from)
 {
 	struct pair *p = l->p;

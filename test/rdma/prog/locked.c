@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * locked.c - mode locked: initiators on two rails reserve and give back on one record in the server's memory, and add
- * to a word of it, for so many seconds. What each was told is what the record says at the end. Then a lock that
- * somebody keeps: others are refused, and break it. The server does nothing but to look.
+ * locked.c - mode locked of verbs_pair (pair.c). For so many seconds, initiators on two rails
+ * reserve and give back in one record in the server's memory, and add to a word of it. At the end
+ * the record must hold what the initiators were told. Then one initiator keeps the lock: others are
+ * refused, and break it. The server only reads the record at the end.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "pair.h"
 #include "reserve.h"
 
-#define INITIATORS 8u /* holders 1 .. 8, in turn on one rail and the other */
+#define INITIATORS 8u /* holders 1 .. 8, on both rails in turn */
 #define HOLDERS (INITIATORS + 1)
 #define OFF 4096u /* of the record in the ring */
 #define RETRIES 8u
@@ -140,7 +141,7 @@ static void reserve_all(struct pair *p)
 		bool last = pair_now_ns() > end;
 
 		going = false;
-		/* As many as a rail carries at once; the others in turn. */
+		/* A rail carries a limited number of them at once; the others follow in turn. */
 		for (uint32_t i = 0; i < INITIATORS; i++) {
 			if (!all[i].under_way && !all[i].ended)
 				step(&all[i], -EAGAIN, last);
@@ -153,7 +154,7 @@ static void reserve_all(struct pair *p)
 	}
 }
 
-/* To its end, alone. */
+/* Runs one locked access to its end; no other is under way. */
 static int alone(struct initiator *in, struct rsk_locked op)
 {
 	uint64_t until = pair_now_ns() + PATIENCE_NS;
@@ -236,7 +237,7 @@ static void initiate(struct pair *p)
 	       (unsigned long long)busy);
 }
 
-/* One ring's memory for both links. */
+/* Maps the same memory as the first ring of both links; it holds the record. */
 static uint8_t *share_rings(struct pair *p)
 {
 	uint8_t *at = NULL;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * mailboxes.c - mode mailboxes: both ends own two mailboxes a stream, one at the start of its ring and one in its
- * control block, that a thread publishes in without a rest, and both obtain the other one's, by RDMA READ. What is
- * believed has to be what was published as that sequence; a command has to be executed once, when its time has come.
+ * mailboxes.c - mode mailboxes of verbs_pair (pair.c). Each end owns two mailboxes for each stream,
+ * one at the start of the stream's ring and one in its control block. One thread publishes in them
+ * all the time; the other end obtains the messages by RDMA READ. A message that the reader accepts
+ * must be the one that was published with that sequence; a command must be executed once, when it
+ * is due.
  */
 #include <errno.h>
 #include <sched.h>
@@ -14,7 +16,7 @@
 
 #define IN_RING RSK_MAILBOX_BYTES
 #define IN_CTL 56u /* behind `consumed` */
-#define ORDER 16u  /* publications of a command, of which the later ones make it due */
+#define ORDER 16u  /* so many publications of each command; the later ones make it due */
 #define BOXES (2 * PAIR_MAX_STREAMS)
 
 _Static_assert(sizeof(struct rsk_seg_ctl) - offsetof(struct rsk_seg_ctl, credit) == IN_CTL,
@@ -42,7 +44,7 @@ static uint64_t mix(uint64_t z)
 	return z ^ (z >> 27);
 }
 
-/* Message @sequence of mailbox @i in a ring; its length. */
+/* Makes message @sequence of mailbox @i in a ring; returns its length. */
 static uint32_t message(uint32_t i, uint64_t sequence, uint64_t *words)
 {
 	uint32_t n = (uint32_t)(mix(sequence) % (RSK_MAILBOX_MESSAGE / 8)) + 1;
@@ -52,7 +54,10 @@ static uint32_t message(uint32_t i, uint64_t sequence, uint64_t *words)
 	return n * 8;
 }
 
-/* The same of one in a control block: "when this word exceeds the middle of its turn". */
+/*
+ * Makes message @sequence of a mailbox in a control block: a command that is due when its sequence
+ * exceeds the middle of its ORDER publications.
+ */
 static struct order order(uint64_t sequence)
 {
 	uint32_t number = (uint32_t)(sequence / ORDER) + 1;
@@ -138,7 +143,7 @@ static void read_all(struct boxes *b, uint64_t until_ns)
 	struct rsk_mailbox_view view = { .len = 0 };
 	uint32_t busy = 1;
 
-	/* To their end: nothing may arrive where the next ones read. */
+	/* Goes on until no READ is under way: a late one would arrive where the next ones read. */
 	while (busy || pair_now_ns() < until_ns) {
 		int got;
 
@@ -154,7 +159,7 @@ static void read_all(struct boxes *b, uint64_t until_ns)
 		if (got < 0)
 			PAIR_FAIL("the rail broke: %s", strerror(-got));
 		if (!got)
-			sched_yield(); /* to the owner, where there is one processor */
+			sched_yield(); /* for the owner's thread, where there is one processor */
 		busy = 0;
 		for (uint32_t i = 0; i < b->count; i++) {
 			int rc = b->reader[i].state == RSK_MAILBOX_IDLE ?
@@ -210,7 +215,7 @@ void pair_mailboxes(struct pair *p, const struct rsk_verbs_addr *from)
 		b.all[i] = &b.reader[i];
 	}
 	pair_bring_up(l, from);
-	/* What nobody has published in is empty. */
+	/* A mailbox in which nothing was published reads as empty. */
 	read_all(&b, pair_now_ns() + 100000000u);
 	pair_rendezvous(p, 'm');
 	if (pthread_create(&thread, NULL, owner, &b))

@@ -1,26 +1,38 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * pair.c - bin/verbs_pair: both ends of rails by librsock-verbs.so, on two hosts or one.
+ * pair.c - bin/verbs_pair, the program of rdma_verbs.py: both ends of rails by librsock-verbs.so,
+ * on two hosts or one.
  *
  *	verbs_pair server TCP_PORT
- *	verbs_pair client HOST TCP_PORT [mode=M] [streams=N] [threads=N] [seconds=N] [rounds=N] [way=d|i|s]
- *		   [largest=BYTES] [ping=1] [from=ADDRESS] [bytes=N] [timer_ms=N] [methods=tda]
- *		   [fail=PERCENT] [dice=N]
+ *	verbs_pair client HOST TCP_PORT [mode=M] [streams=N] [threads=N] [seconds=N]
+ *		   [rounds=N] [way=d|i|s] [largest=BYTES] [ping=1] [from=ADDRESS]
+ *		   [bytes=N] [timer_ms=N] [methods=tda] [fail=PERCENT] [dice=N]
  *
- * Modes: traffic   slots both ways for that time, checked; rounds: broken and connected again in between
- *	  rkey	    two rails; the client has a wrong key for the first one's rings: that one breaks, the other does not
- *	  hold	    traffic until somebody is killed or the network goes: who is left says why and ends; probes
- *	  fork	    as hold, and a child of the client, with the module's forked(), outlives it
- *	  read	    RDMA READs of the peer's mails, and atomic operations on a word of each stream
- *	  mailboxes both obtain messages by READ that the other end's threads change all the time (mailboxes.c)
- *	  locked    locked accesses of several initiators to one record, over both links (locked.c)
- *	  transfer  transfers of so many bytes, by several methods in turn (transfer.c): rounds of each, for that
- *		    time at the most
- *	  hostile   two rails; the client does by hand on the first one what it should not, one deed a round
- *	  flood	    two rails; the client sends by the first one what nobody takes, and by the second one
+ * Modes:
+ *	traffic   sends slots both ways for that time and checks them; rounds: the rail is
+ *		  broken and connected again in between
+ *	rkey	  two rails; the client has a wrong key for the rings of the first one: that
+ *		  rail breaks, the other does not
+ *	hold	  traffic until a program is killed or the network fails: the one that is left
+ *		  says why and ends; it sends probes
+ *	fork	  as hold; the client also has a child, which calls the module's forked() and
+ *		  outlives the client
+ *	read	  RDMA READs of the peer's control words, and atomic operations on a word of
+ *		  each stream
+ *	mailboxes each end obtains by READ messages that the other end's threads change all
+ *		  the time (mailboxes.c)
+ *	locked	  locked accesses of several initiators to one record, over both links
+ *		  (locked.c)
+ *	transfer  transfers of so many bytes by several methods in turn (transfer.c): rounds
+ *		  of each, for that time at the most
+ *	hostile   two rails; on the first one the client does what is forbidden, one deed a
+ *		  round
+ *	flood	  two rails; the client sends notices by the first one that the server does
+ *		  not take, and then one by the second rail
  *
- * The main thread is the keeper. What both have to know goes over TCP, one message each way at a time. A line of
- * JSON at the end; status 0: as it must be.
+ * The main thread does what the progress thread does in librsock. What both ends must know goes
+ * over TCP, one message each way at a time. The program prints one line of JSON at the end; its
+ * exit status is 0 if everything was as it must be.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -37,7 +49,7 @@
 #define FLOOD 8000u /* notices */
 #define PATIENCE_S 60
 
-/* Way of all streams, while they are in use. */
+/* Changes the way (direct or indirect) of all streams while they are in use. */
 static void switch_ways(struct pair_link *l, uint32_t turn)
 {
 	for (uint32_t i = 0; i < l->p->plan.streams; i++) {
@@ -90,7 +102,7 @@ static void traffic(struct pair *p, const struct rsk_verbs_addr *from)
 		if (p->m->rail_settle(l->rail, 10000000000ull))
 			PAIR_FAIL("settle");
 		pair_rendezvous(p, 'e');
-		/* The client breaks it; the server hears of that. */
+		/* The client breaks the rail; the server's module must report it. */
 		if (!p->server)
 			p->m->rail_break(l->rail);
 		else
@@ -115,7 +127,7 @@ static void rkey(struct pair *p, const struct rsk_verbs_addr *from)
 	pair_rendezvous(p, 'e');
 }
 
-/* The client's end of the first link, by hand. */
+/* Brings up the client's end of the first link without librsock-verbs.so. */
 static struct hostile *bring_up_hostile(struct pair_link *l, struct hostile_target *t)
 {
 	uint8_t hello[2] = { 'v', (uint8_t)l->number };
@@ -126,7 +138,8 @@ static struct hostile *bring_up_hostile(struct pair_link *l, struct hostile_targ
 
 	if (getpeername(p->tcp, (struct sockaddr *)&at, &n))
 		PAIR_FAIL("getpeername: %s", strerror(errno));
-	((struct sockaddr_in *)&at)->sin_port = htons(p->port); /* where IPv6 has it as well */
+	/* sin6_port of an IPv6 address is at the same place */
+	((struct sockaddr_in *)&at)->sin_port = htons(p->port);
 	h = hostile_connect((struct sockaddr *)&at, hello, sizeof(hello));
 	memset(&pair_ours, 0, sizeof(pair_ours));
 	for (uint32_t i = 0; i < p->plan.streams; i++)
@@ -186,7 +199,10 @@ static void hostile(struct pair *p, const struct rsk_verbs_addr *from)
 	}
 }
 
-/* The server takes nothing, neither its program nor its keeper, until the client has seen what comes of that. */
+/*
+ * Neither the server's threads nor its main thread take anything until the client has seen the
+ * effect of its flood.
+ */
 static void flood(struct pair *p, const struct rsk_verbs_addr *from)
 {
 	struct hostile_target target;
@@ -215,7 +231,7 @@ static void flood(struct pair *p, const struct rsk_verbs_addr *from)
 		PAIR_FAIL("no end of receives for one that floods");
 	if (!hostile_notice(h[1], PATIENCE_S))
 		PAIR_FAIL("no receive is left for the other one");
-	/* When they are taken it goes on; not for ever. */
+	/* When the server takes the notices, the flood goes on, but not for ever. */
 	pair_rendezvous(p, 't');
 	if (!hostile_taken(h[0], PATIENCE_S))
 		PAIR_FAIL("it stands still though all is taken");
@@ -268,7 +284,10 @@ static void await(struct rsk_rail *rail, uint32_t n)
 	}
 }
 
-/* Several under way at once: each has seen what the ones before it left. Then swaps, which may not be done. */
+/*
+ * Several additions are under way at once: each must have seen what the ones before it left. Then
+ * two swaps, of which the second one must not be done.
+ */
 static void change_word(struct pair_link *l, uint64_t off)
 {
 	struct rsk_rail *rail = &l->seg.rail;
@@ -317,7 +336,7 @@ static void read_words(struct pair *p, const struct rsk_verbs_addr *from)
 	}
 	if (p->m->rail_settle(l->rail, 10000000000ull))
 		PAIR_FAIL("settle");
-	/* What was put is read back: it lies in the peer's memory. */
+	/* Reads back what was put: it lies in the peer's memory. */
 	for (uint32_t i = 0; i < p->plan.streams; i++) {
 		struct rsk_completion done = { .status = 1 };
 		struct rsk_control_word back, m;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pair.h - two processes, a rail between them by librsock-verbs.so, and a TCP connection to agree on things. */
+/*
+ * pair.h - state and functions of bin/verbs_pair (pair.c): two processes, rails between them by
+ * librsock-verbs.so, and a TCP connection by which they coordinate.
+ */
 #ifndef PAIR_H
 #define PAIR_H
 
@@ -20,23 +23,23 @@
 #define PAIR_MAX_THREADS 4u
 #define PAIR_LINKS 2u
 #define PAIR_ASLEEP_MS                                                                             \
-	20000 /* longer than this nobody sleeps with something to do: a wake-up was lost */
+	20000 /* a thread that sleeps longer than this with work to do has lost a wake-up */
 
-/* What the client wants; sent to the server as it is. */
+/* What the client asks for; it sends this structure to the server as it is. */
 struct pair_plan {
 	uint32_t streams, threads, seconds, links, rounds;
 	uint32_t largest;  /* payload of a slot */
 	uint32_t ping;	   /* one slot at a time in each direction */
 	uint32_t bytes;	   /* of a transfer */
-	uint32_t timer_ms; /* until a ring is asked for again */
-	uint32_t fail;	   /* percent of the registrations, by transfers' own dice */
+	uint32_t timer_ms; /* until a ring is requested again */
+	uint32_t fail; /* percent of the registrations that fail in a transfer; drawn from dice */
 	uint32_t dice;
 	char methods[8]; /* of transfers */
-	char way;	 /* d, i, or s: changes all the time */
+	char way;	 /* d: direct, i: indirect, s: changes all the time */
 	char mode[15];
 };
 
-/* One direction of a stream each. Owned by its thread while that runs. */
+/* Both directions of one stream. Owned by its thread while that runs. */
 struct pair_stream {
 	uint32_t sid;
 	struct rsk_key key_out, key_in;
@@ -81,7 +84,7 @@ struct pair {
 
 uint64_t pair_now_ns(void);
 
-/* What either end registered for the other one's use. */
+/* What each end registered for the other one. */
 struct pair_keys {
 	struct rsk_verbs_end end;
 	uint32_t ctl[PAIR_MAX_STREAMS / RSK_SEG_REACH];
@@ -91,7 +94,7 @@ struct pair_keys {
 
 extern struct pair_keys pair_ours, pair_theirs; /* of the link that came up last */
 
-/* link.c */
+/* link.c: all of these end the program on failure. */
 void pair_tell(struct pair *p, const void *what, size_t n);
 void pair_hear(struct pair *p, void *what, size_t n);
 void pair_rendezvous(struct pair *p, char what);
@@ -101,13 +104,16 @@ void pair_make_segments(struct pair_link *l);
 void pair_bring_up(struct pair_link *l, const struct rsk_verbs_addr *from);
 void pair_load(struct pair *p);
 
-/* flow.c: threads that move data over a link; each has the streams whose number is its own modulo threads. */
+/*
+ * flow.c: threads that move data over a link. Thread N of T has the streams whose number modulo T
+ * is N.
+ */
 void pair_flow_init(struct pair_link *l);
 void pair_flow_start(struct pair_link *l);
 void pair_flow_join(struct pair_link *l);
-/* All look again: the rail broke. */
+/* Wakes all threads, so that they see that the rail broke. */
 void pair_flow_wake(struct pair_link *l);
-/* host->news() */
+/* The callback host->news(). */
 void pair_flow_news(struct pair_link *l, uint32_t sid, uint32_t what);
 
 /* transfer.c: mode transfer. */

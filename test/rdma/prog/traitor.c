@@ -1,25 +1,33 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * traitor.c - a module in place of librsock-verbs.so, for the peer that harms: all of it is the real one's, so that its
- * process is greeted and let in as any other, and gets a link with a rail. Then it does by that rail, and by the
- * control connection, what it is told to. rdma_hostile.py: what becomes of the other end.
+ * traitor.c - a hostile module that takes the place of librsock-verbs.so (rdma_hostile.py). It
+ * passes everything on to the real module, so that its process is admitted as any other and gets a
+ * link with a rail. Then it does, by that rail and by the control connection, what its orders say.
  *
  *	TRAITOR_MODULE	the real module
- *	TRAITOR_ORDERS	a file; what is there is done by the keeper in its next turn, and the file is gone then
- *	TRAITOR_SAYS	a file to which it says what it learns: places in the peer's memory, and their keys; what it did
+ *	TRAITOR_ORDERS	a file; the progress thread executes the order in it in its next turn,
+ *			and removes the file
+ *	TRAITOR_SAYS	a file to which it appends what it learns (addresses in the peer's
+ *			memory, and their keys) and what it did
  *
- * Orders, a line each; numbers in hex:
- *	write|notice|read|add ADDRESS BYTES RKEY	one work request; notice: a write with immediate
- *	imm VALUE	send BYTES	an immediate alone; a message
- *	scribble ADDRESS BYTES RKEY	noise, piece by piece
- *	shift ADDRESS BYTES RKEY	slots that it has put there, at other places
- *	words SEED COUNT	messages of the rail's kinds, by the rail
- *	control SEED COUNT KIND	messages of that kind, or of all that a link that is up has (0), by the
- *				control connection, such as pass for those; ff: any, which do not
- *	bytes SEED COUNT	so many bytes that are no message, there
- *	tcp FD COUNT		so many bytes by the stream's own TCP connection, though it is on the ring
- *	flood COUNT		immediates, as fast as they go, until it is told to flood 0; says when there
- *				were so many
+ * Orders, one a line; numbers are hexadecimal:
+ *	write|notice|read|add ADDRESS BYTES RKEY
+ *				one work request; notice: a write with immediate
+ *	imm VALUE		an immediate alone
+ *	send BYTES		a message
+ *	scribble ADDRESS BYTES RKEY
+ *				random bytes, piece by piece
+ *	shift ADDRESS BYTES RKEY
+ *				slots that it has put there, again at other places
+ *	words SEED COUNT	messages of the kinds that a rail carries, by the rail
+ *	control SEED COUNT KIND	messages by the control connection that pass the first check:
+ *				of that kind, or (0) of all kinds that a link has when it is
+ *				up; ff: any messages, also ones that do not pass
+ *	bytes SEED COUNT	so many bytes by the control connection that are no message
+ *	tcp FD COUNT		so many bytes by the stream's own TCP connection, though the
+ *				stream is on the ring
+ *	flood COUNT		immediates, as fast as possible, until it is told to flood 0;
+ *				it says when COUNT have been sent
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -43,10 +51,10 @@
 #define TRIES 10000
 
 static const struct rsk_verbs_module *real;
-extern struct rsk_verbs_module rsk_verbs_module; /* what this one exports */
+extern struct rsk_verbs_module rsk_verbs_module; /* what this module exports */
 static struct rsk_verbs *verbs;
 static struct rsk_verbs_rail *rail; /* the newest */
-static uint16_t port;		    /* of the peer's keeper, TCP and rdma_cm */
+static uint16_t port;		    /* of the peer's progress thread, TCP and rdma_cm */
 static uint64_t flood_left, dice;
 static bool floods;
 
@@ -131,7 +139,7 @@ static int set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way w
 }
 
 /* ---- what it does ---- */
-/* Of its own work requests no completion is asked for; the library's count goes on. */
+/* Its own work requests ask for no completion, so the library's count stays right. */
 static bool post(enum ibv_wr_opcode opcode, const void *from, uint32_t lkey, uint64_t to,
 		 uint64_t bytes, uint32_t rkey, uint32_t imm)
 {
@@ -153,7 +161,7 @@ static bool post(enum ibv_wr_opcode opcode, const void *from, uint32_t lkey, uin
 	return ibv_post_send(rail->qp, &wr, &bad) == 0;
 }
 
-/* From the buffer of what goes indirectly, which nothing does here. */
+/* Takes its data from the indirect send buffer, which is unused here. */
 static bool simple(enum ibv_wr_opcode opcode, uint64_t to, uint64_t bytes, uint32_t rkey)
 {
 	return post(opcode, rail->buf->out, rail->out_mr->lkey, to, bytes, rkey, 1u << 28);
@@ -168,7 +176,7 @@ static void scribble(uint64_t to, uint64_t bytes, uint32_t rkey)
 	}
 }
 
-/* Whole slots, as they were put, a cell further. */
+/* Writes whole slots, as they were put, one cell further. */
 static void shift(uint64_t to, uint64_t bytes, uint32_t rkey)
 {
 	const struct rsk_vstream *s;
@@ -184,7 +192,7 @@ static void shift(uint64_t to, uint64_t bytes, uint32_t rkey)
 	says("nothing to shift\n");
 }
 
-/* Noise, but that much of it is in bounds, so that it comes further than the first check. */
+/* Random values, but most fields are in bounds, so that the message passes the first checks. */
 static struct rsk_remote_msg message(uint32_t type)
 {
 	struct rsk_remote_msg m;
@@ -239,7 +247,10 @@ static void words(uint64_t count)
 	says("words %d\n", rc);
 }
 
-/* The library's own descriptors are hidden from the program; this asks the kernel. */
+/*
+ * Finds the control connection's descriptor by asking the kernel: the library hides its own
+ * descriptors from the program.
+ */
 static int control_fd(void)
 {
 	for (int fd = FDS; fd >= 0; fd--) {
@@ -288,7 +299,7 @@ static void bytes_of(uint64_t count)
 	says("bytes %zd\n", n);
 }
 
-/* As many as there are places for; the rest in later turns. */
+/* Posts as many as the send queue has room for; the rest follows in later turns. */
 static void flood(void)
 {
 	while (simple(IBV_WR_RDMA_WRITE_WITH_IMM, 0, 0, 0))
@@ -358,7 +369,7 @@ static void obey(void)
 	n = rsk_sys_read(fd, line, sizeof(line) - 1);
 	rsk_sys_close(fd);
 	if (n <= 0)
-		return; /* it is being written */
+		return; /* the order is still being written */
 	rsk_sys_unlinkat(AT_FDCWD, path, 0);
 	line[n] = 0;
 	order(line);
@@ -385,7 +396,7 @@ __attribute__((constructor)) static void begin(void)
 
 	real = lib ? dlsym(lib, "rsk_verbs_module") : NULL;
 	if (!real)
-		return; /* of another version, then */
+		return; /* the module has another version */
 	rsk_verbs_module = *real;
 	rsk_verbs_module.work = work;
 	rsk_verbs_module.rail_new = rail_new;

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * transfer.c - transfers of so many bytes, each with a registration of its own, by several methods in turn: the
- * experiment of the dynamic transfer (../../../docs/adr/verbs.md).
+ * transfer.c - mode transfer of verbs_pair (pair.c): transfers of so many bytes, each with a
+ * registration of its own, by several methods in turn. This is the experiment of the dynamic
+ * transfer (../../../docs/adr/verbs.md).
  *
- * The client asks for the ring over TCP, as librsock does over its control connection; the server registers it and
- * says so, or says that it could not. All methods ask again after the same time without a valid answer. They
- * differ in when data may go, and are dealt the same failures:
+ * The client requests the ring over TCP, as librsock does over its control connection. The server
+ * registers the ring and answers with its key, or says that it could not. All methods request again
+ * after the same time without a valid answer. They differ in when data may go; the same
+ * registrations fail for all of them:
  *
  *	t	traditional: not before a valid answer
  *	d	dynamic: as stream/ring/ring_registration.h decides; it may be indirectly
  *	a	at once, indirectly; directly from the valid answer on
  *
- * A transfer's time is from its request until the receiver's credit covers its last byte. Then, not measured, the
- * ring is released and deregistered, which ends what the answers to it may mean.
+ * The time of a transfer is from its request until the receiver's credit covers its last byte.
+ * Then, not measured, the ring is released and deregistered, so that no answer to it is valid any
+ * more.
  */
 #include <errno.h>
 #include <poll.h>
@@ -25,7 +28,7 @@
 #include "pair.h"
 #include "ring_registration.h"
 
-#define TURN_SLOTS 8 /* between two looks at what has come */
+#define TURN_SLOTS 8 /* between two checks for credit and answers */
 #define PATIENCE_NS 120000000000ull
 
 enum what {
@@ -42,17 +45,17 @@ struct word {
 	uint64_t value;	       /* VALID: rkey; RELEASED: processor time of the server */
 };
 
-/* One end, through all transfers. */
+/* State of one end for all transfers. */
 struct end {
 	struct pair_link *l;
 	struct pair_stream *s;
 	uint32_t number;
 	uint32_t asked;	  /* requests of this transfer that the server has seen */
-	struct word word; /* being heard */
+	struct word word; /* the message being received */
 	size_t heard;
 };
 
-/* Of the client, one transfer. */
+/* One transfer, at the client. */
 struct transfer {
 	char method;
 	enum rsk_verbs_way way;
@@ -77,7 +80,7 @@ static void tell(const struct end *e, enum what what, uint64_t value)
 	pair_tell(e->l->p, &w, sizeof(w));
 }
 
-/* The next word, if there is one. */
+/* Takes the next message of the other end, if there is one. */
 static bool hear(struct end *e, struct word *w)
 {
 	ssize_t n = recv(e->l->p->tcp, (char *)&e->word + e->heard, sizeof(e->word) - e->heard,
@@ -93,7 +96,10 @@ static bool hear(struct end *e, struct word *w)
 	return true;
 }
 
-/* Sleeps until something comes, or @until_ns. One thread takes all completions, so that no bell is needed. */
+/*
+ * Sleeps until something comes, or until @until_ns. One thread takes all completions, so no
+ * doorbell is needed.
+ */
 static void rest(const struct end *e, uint64_t until_ns)
 {
 	struct pair *p = e->l->p;
@@ -114,7 +120,10 @@ static void rest(const struct end *e, uint64_t until_ns)
 			  atomic_load(&e->l->seg.rail.broken));
 }
 
-/* Rings and keys of transfer e->number, at both ends; another lap for each, so that nothing old looks like it. */
+/*
+ * Sets up rings and keys of transfer e->number, at both ends. Each transfer has another first lap,
+ * so that no old slot is taken for one of it.
+ */
 static void begin(struct end *e)
 {
 	struct pair_link *l = e->l;
@@ -149,7 +158,7 @@ static void request(const struct end *e, struct transfer *t)
 	t->due_ns = pair_now_ns() + e->l->p->plan.timer_ms * 1000000ull;
 }
 
-/* The methods' only difference, beside how they begin. */
+/* The methods differ only here, and in how they begin. */
 static void obey(const struct end *e, struct transfer *t, enum rsk_ring_reg_action action,
 		 uint32_t rkey)
 {
@@ -175,7 +184,7 @@ static void take_answers(struct end *e, struct transfer *t)
 	}
 }
 
-/* The automaton's clock is ours: it goes on when the time for an answer is over. */
+/* The automaton's clock is passed in here: it advances when the time for an answer is over. */
 static void tick(const struct end *e, struct transfer *t)
 {
 	if (t->way == RSK_VERBS_DIRECT || pair_now_ns() < t->due_ns)
@@ -207,14 +216,14 @@ static bool send_some(const struct end *e, struct transfer *t)
 		if (!s->out)
 			t->first_ns = pair_now_ns();
 		s->out += (uint64_t)n;
-		/* A slot is a frame. */
+		/* Each slot is posted by itself. */
 		rail->ops->due(rail, 0, RSK_WAKE_RX);
 		any = true;
 	}
 	return any;
 }
 
-/* Has all of it arrived? */
+/* True when the receiver's credit covers all that was sent, and all was sent. */
 static bool arrived(const struct end *e)
 {
 	const struct rsk_control_word *at = &rsk_seg_own_ctl(&e->l->seg, 0)->rx_word;
@@ -230,7 +239,7 @@ static bool arrived(const struct end *e)
 	return s->out == e->l->p->plan.bytes && s->tx.credit == s->tx.next;
 }
 
-/* Processor time of the server. */
+/* Returns the processor time of the server. */
 static uint64_t release(struct end *e, struct transfer *t)
 {
 	const struct rsk_verbs_module *m = e->l->p->m;
@@ -309,7 +318,10 @@ static bool receive_some(struct end *e)
 	return any;
 }
 
-/* As registrations fail that a device or a limit refuses: each attempt by itself, but alike for each method in turn. */
+/*
+ * True if this registration shall fail, as a device or a limit would refuse it. Attempts are
+ * independent of each other, but the same for each method of a round.
+ */
 static bool injected(const struct end *e)
 {
 	const struct pair_plan *plan = &e->l->p->plan;
@@ -321,7 +333,7 @@ static bool injected(const struct end *e)
 	return (z ^ (z >> 31)) % 100 < plan->fail;
 }
 
-/* False: that was all. */
+/* Returns false at the end of all transfers. */
 static bool answer(struct end *e, uint64_t *cpu)
 {
 	const struct rsk_verbs_module *m = e->l->p->m;
@@ -372,12 +384,12 @@ void pair_transfers(struct pair *p, const struct rsk_verbs_addr *from)
 	if (p->server) {
 		serve(&e);
 	} else {
-		/* Each method once, and each first in its turn. */
+		/* Each method once in a round; each is the first one in its turn. */
 		for (uint32_t n = 0; n < p->plan.rounds && pair_now_ns() < until; n++)
 			for (uint32_t i = 0; i < methods; i++, e.number++)
 				transfer(&e, p->plan.methods[(i + n) % methods]);
 		tell(&e, END, 0);
 	}
-	/* Where packets are lost, the end of a rail may never be heard of. */
+	/* No wait for down(): where packets are lost, the end of a rail may not be noticed. */
 	pair_rendezvous(p, 'e');
 }

@@ -1,4 +1,6 @@
-"""asyncio streams: each client writes and reads at the same time; compares; prints "right BYTES"."""
+"""asyncio streams (real_python.py): each client writes and reads at the same time, and compares;
+prints "right BYTES".
+"""
 import asyncio
 import hashlib
 import random

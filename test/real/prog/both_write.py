@@ -1,4 +1,6 @@
-"""Both ends, after a ping-pong that earns the stream its promotion, write a block before either reads; in turns; blocking."""
+"""Both ends ping-pong until the stream is promoted, then write a block each before either reads, in
+turns, with blocking calls (real_python.py).
+"""
 import random
 import socket
 import sys

@@ -1,4 +1,6 @@
-"""Threads that send random messages to an echo server and compare what comes back; prints "right BYTES"."""
+"""Threads that send random messages to an echo server and compare what comes back (real_python.py);
+prints "right BYTES".
+"""
 import random
 import socket
 import sys

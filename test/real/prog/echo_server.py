@@ -1,4 +1,4 @@
-"""An echo server of the kind named; ends on SIGINT."""
+"""An echo server of the kind that the argument names (real_python.py); ends on SIGINT."""
 import asyncio
 import os
 import select
@@ -40,7 +40,9 @@ async def asyncio_echo():
 
 
 class Events:
-    """One loop over select(), poll() or epoll (edge-triggered); what a client does not take yet is kept."""
+    """One loop over select(), poll() or epoll (edge-triggered); keeps what a client does not take
+    yet.
+    """
 
     def __init__(self, kind):
         self.kind = kind
@@ -86,7 +88,7 @@ class Events:
         del self.pending[fd]
 
     def serve(self, fd):
-        """Move bytes until either side of the socket would block; True if the peer has gone."""
+        """Moves bytes until either side of the socket would block; True if the peer has closed."""
         peer = self.peers[fd]
         while True:
             if self.pending[fd]:

@@ -1,4 +1,6 @@
-"""A dictionary served by multiprocessing.managers over TCP; clients in four spawned processes check what they read."""
+"""A dictionary served by multiprocessing.managers over TCP; clients in four spawned processes check
+what they read (real_python.py).
+"""
 import hashlib
 import multiprocessing
 import sys

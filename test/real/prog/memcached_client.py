@@ -1,4 +1,6 @@
-"""Sets and gets values in memcached from eight threads, compares each; prints "right BYTES"."""
+"""Sets and gets values in memcached from eight threads, and compares each (real_memcached.py);
+prints "right BYTES".
+"""
 import random
 import socket
 import sys
@@ -16,7 +18,8 @@ def talk(number):
     file = connection.makefile("rb")
     total = 0
     for turn in range(ROUNDS):
-        values = {f"t{number}-{turn}-{k}": source.randbytes(source.choice(SIZES[:7])) for k in range(4)}
+        values = {f"t{number}-{turn}-{k}": source.randbytes(source.choice(SIZES[:7]))
+                  for k in range(4)}
         if turn % 50 == 49:
             values[f"t{number}-{turn}-big"] = source.randbytes(SIZES[7 + turn % 2])
         connection.sendall(b"".join(b"set %s 0 0 %d\r\n%s\r\n" % (key.encode(), len(value), value)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// node_files.js server PORT DIRECTORY | client PORT: the server ends each connection after 500 messages, with bytes
-// unread, and writes a file, which gets the number of the connection that was; the file must have what was written.
+// node_files.js server PORT DIRECTORY | client PORT (real_node.py). The server ends each
+// connection after 500 messages, with bytes unread. Then it writes a file, which gets the
+// descriptor number that the connection had; the file must contain what was written.
 const net = require('net'), fs = require('fs');
 const [role, port, directory] = process.argv.slice(2);
 const MESSAGES = 500, CONNECTIONS = 5, SECRET = 'the server\'s own record\n'.repeat(100);

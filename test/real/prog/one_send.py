@@ -1,4 +1,6 @@
-"""one_send.py (server | client) PORT MEGABYTES: all of it in one send() on a fresh connection, read in small pieces."""
+"""one_send.py (server | client) PORT MEGABYTES (real_python.py): one send() of all bytes on a new
+connection, read in small pieces.
+"""
 import hashlib
 import random
 import socket

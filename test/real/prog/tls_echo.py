@@ -1,4 +1,4 @@
-"""Echo over TLS; the client compares; prints "right BYTES"."""
+"""Echo over TLS (real_tls.py); the client compares, and prints "right BYTES"."""
 import random
 import socket
 import ssl

@@ -1,5 +1,7 @@
 #!/usr/bin/python3 -B
-"""under_filter.py SET PROGRAM ARGS...: runs PROGRAM as systemd does with SystemCallFilter=SET: every other call kills."""
+"""under_filter.py SET PROGRAM ARGS... (real_filter.py): runs PROGRAM as systemd does with
+SystemCallFilter=SET; every other call kills it.
+"""
 import ctypes
 import os
 import subprocess
@@ -10,8 +12,9 @@ ALLOW = 0x7fff0000
 
 
 def calls_of(name):
-    """The names in a set of systemd's, sets in it included."""
-    text = subprocess.run(["systemd-analyze", "syscall-filter", "--no-pager", name], check=True, capture_output=True, text=True).stdout
+    """The names of system calls in one of systemd's sets, including those of sets in it."""
+    text = subprocess.run(["systemd-analyze", "syscall-filter", "--no-pager", name], check=True,
+                          capture_output=True, text=True).stdout
     names = set()
     for line in text.splitlines():
         word = line.strip()
