@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fd_wait.pml - model, checked by run.sh, of a thread that sleeps in an fd wait ("nap" below) on a
+ * fd_wait.pml - model, checked by run.sh, of a thread that sleeps in an fd wait on a
  * descriptor number that another thread closes, while a third opens another file with that number
  * at once (stream/socket/fd_wait.c; lie_down(), get_up(), hold_fd(), await_refuge() of
  * stream/ready/wait.c; closing() of stream/calls/fd.c). The sleeper makes no copy of its

@@ -4,10 +4,10 @@
  * waiting (stream/ring/tx.c, stream/ring/rx.c). TCP and the ring are independent FIFOs. Each end
  * has one control word, which is overwritten, so that older values may never be seen. The sender
  * proposes; the receiver says that it watches; the sender announces position N and goes on in the
- * ring. Later it leaves the ring with the slot FALLBACK_TX (FALLBACK_TX below), sends by TCP, and may
+ * ring. Later it leaves the ring with the slot FALLBACK_TX, sends by TCP, and may
  * propose again once every slot is known to be taken. The receiver may read past N, because N was
  * announced and the ring left again while it was inside a read: the bytes beyond N are kept in the
- * overread buffer ("hold" below) until the FALLBACK_TX. Bytes are numbered.
+ * overread buffer until the FALLBACK_TX. Bytes are numbered.
  *
  * Claims: what is delivered is 0, 1, 2, ... (assertions); no process is left waiting (invalid end
  * states); everything is delivered (delivered). Without the rule "propose only when credit ==
@@ -94,7 +94,7 @@ inline take_word()
 inline answer()
 {
 	if
-	:: proposed > gen && len(hold) == 0 && (state == TCP || state == WATCH) ->
+	:: proposed > gen && len(overread) == 0 && (state == TCP || state == WATCH) ->
 		gen = proposed; state = WATCH; rx_what = watching; rx_gen = gen
 	:: else
 	fi
@@ -110,13 +110,13 @@ active proctype receiver()
 {
 	byte state = TCP, gen, proposed, next, switch_pos, pos, n, b;
 	chan got = [BYTES] of { byte };
-	chan hold = [BYTES] of { byte };
+	chan overread = [BYTES] of { byte };
 
 	do
 	:: delivered == BYTES -> break
 	:: atomic { /* a call: serve, then ... */
 		delivered < BYTES &&
-		(len(tcp) > 0 || len(hold) > 0 || (tx_gen > proposed && tx_what == propose) ||
+		(len(tcp) > 0 || len(overread) > 0 || (tx_gen > proposed && tx_what == propose) ||
 		 (state == WATCH && tx_what == ring_from && tx_gen == gen) ||
 		 (state == ONRING && len(ring) > 0)) ->
 		take_word();
@@ -141,9 +141,9 @@ active proctype receiver()
 		fi
 	      }
 	   :: atomic { state == ONRING && len(ring) == 0 -> rx_credit = next }
-	   :: atomic { state != ONRING && len(hold) > 0 -> hold?b; deliver(b); pos++ }
-	   :: atomic { state != ONRING && len(hold) == 0 && len(tcp) == 0 -> skip }
-	   :: atomic { state != ONRING && len(hold) == 0 && len(tcp) > 0 ->
+	   :: atomic { state != ONRING && len(overread) > 0 -> overread?b; deliver(b); pos++ }
+	   :: atomic { state != ONRING && len(overread) == 0 && len(tcp) == 0 -> skip }
+	   :: atomic { state != ONRING && len(overread) == 0 && len(tcp) > 0 ->
 		/* one read: as much as there is, or less; never past a known N */
 		n = 0;
 		do
@@ -169,7 +169,7 @@ active proctype receiver()
 			:: else -> break
 			od;
 			do
-			:: n > 0 -> got?b; hold!b; n--
+			:: n > 0 -> got?b; overread!b; n--
 			:: else -> break
 			od;
 			pos = switch_pos

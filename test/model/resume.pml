@@ -11,7 +11,7 @@
  * rail and has received RAIL, which comes after the other end's RESUME: at once, or when it has
  * read, or repeated, what is left of the old one. A rail may break again before both ends have it.
  *
- * When the sender falls back by itself (FALLBACK_TX, FALLBACK_TX below) it goes on by TCP when the rail
+ * When the sender falls back by itself (FALLBACK_TX) it goes on by TCP when the rail
  * has acknowledged all that it put: that is in the receiver's memory then, whatever becomes of the
  * rail, though it may be unread.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * naming.pml - model, checked by run.sh, of what two progress threads tell each other about a
- * failed rail: RAIL_DOWN, MISSING, MISSING_END (SAY_RAIL_DOWN, SAY_MISSING, SAY_MISSING_END below). These messages
+ * rail_failure.pml - model, checked by run.sh, of what two progress threads tell each other about a
+ * failed rail: RAIL_DOWN, MISSING, MISSING_END (SAY_RAIL_DOWN and so on). These messages
  * go by two ways at once: the control connection, which delivers all of them in order, at some
  * time, and the rails that are up, which deliver them at once, each in order, until one fails with
  * what it carries (stream/remote/rail_failure.c; docs/adr/rails.md). The messages about one
@@ -49,7 +49,7 @@ byte told[2]; /* the newest incarnation for which this end has sent what is miss
 byte heard_generation[2], turn[2]; /* number of the next message to handle, and for which incarnation */
 bit gap_said[2], gap_heard[2]; /* of that incarnation */
 bit early;
-byte deaths, carriers, vain;
+byte deaths, paths, vain;
 
 hidden mtype what;
 hidden byte lf, number;
@@ -190,7 +190,7 @@ inline on_rail(e)
 
 #define quiet (empty(by_tcp[A]) && empty(by_tcp[B]) && empty(by_rail[A]) && empty(by_rail[B]))
 
-proctype keeper(byte e)
+proctype progress_thread(byte e)
 {
 end:	do
 	/* Established here: at A first, whose library then tells B's. */
@@ -239,12 +239,12 @@ end:	do
 	od
 }
 
-proctype carrier()
+proctype network()
 {
 end:	do
 	:: atomic {
-		carriers < PATHS && (nempty(by_rail[A]) || nempty(by_rail[B])) ->
-		carriers++;
+		paths < PATHS && (nempty(by_rail[A]) || nempty(by_rail[B])) ->
+		paths++;
 		do
 		:: nempty(by_rail[A]) -> by_rail[A]?what(lf, number)
 		:: nempty(by_rail[B]) -> by_rail[B]?what(lf, number)
@@ -262,5 +262,5 @@ end:	atomic { timeout -> assert(quiet && state[A] == UP && state[B] == UP &&
 }
 
 init {
-	atomic { run keeper(A); run keeper(B); run dialer(); run carrier(); run whole() }
+	atomic { run progress_thread(A); run progress_thread(B); run dialer(); run network(); run whole() }
 }
