@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * hash_off.c - stream/ring/hash.c without the hash of slots: what a ring would be that believes
- * its index. For measuring alone; nothing here would find a slot that is there in part. Mails
+ * its index. For measuring alone; nothing here would find a slot that is there in part. Control words
  * keep their hash, which is what tells a new one.
  */
 #include "hash.h"

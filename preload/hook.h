@@ -90,12 +90,12 @@ struct rsk_scope {
 	struct rsk_op op;
 	ssize_t ret;
 	/* Done on the fast path; there is no operation to end. */
-	bool steady;
+	bool fast;
 };
 
 static inline void rsk_scope_end(struct rsk_scope *s)
 {
-	if (!s->steady)
+	if (!s->fast)
 		rsk_op_end(&s->op, s->ret);
 }
 
@@ -114,7 +114,7 @@ static inline bool rsk_scope_recv(struct rsk_scope *s, int fd, const struct iove
 	ssize_t ret = rsk_fast_path_recv(fd, iov, n, flags);
 
 	if (__builtin_expect(ret != RSK_UNSTEADY, 1)) {
-		s->steady = true;
+		s->fast = true;
 		s->ret = rsk_result(ret);
 		return true;
 	}
@@ -137,7 +137,7 @@ static inline bool rsk_scope_send(struct rsk_scope *s, int fd, const struct iove
 	ssize_t ret = rsk_fast_path_send(fd, iov, n, flags);
 
 	if (__builtin_expect(ret != RSK_UNSTEADY, 1)) {
-		s->steady = true;
+		s->fast = true;
 		s->ret = rsk_result(ret);
 		return true;
 	}

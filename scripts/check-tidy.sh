@@ -21,7 +21,7 @@ trap 'rm -f "$log"' EXIT
 status=0
 printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" "$tool" -p "$build" --quiet >"$log" 2>/dev/null || status=1
 if [ "$status" -ne 0 ]; then
-	# A header's complaint comes once for each file that includes it; the analyzer's paths are for whoever mends it:
+	# A header's complaint comes once for each file that includes it; the analyzer's paths are for whoever repairs it:
 	# clang-tidy -p build/clang FILE
 	awk '/: (error|warning): / { shown = !seen[$0]++ } / note: / { shown = 0 } shown' "$log"
 	exit 1

@@ -136,7 +136,7 @@ static void flood(struct net **nets)
 	}
 }
 
-static void transact(struct net **nets)
+static void run_transactions(struct net **nets)
 {
 	uint64_t n = 0, open = 0;
 
@@ -243,7 +243,7 @@ int main(int argc, char **argv)
 	if (opt.forge)
 		flood(nets);
 	else
-		transact(nets);
+		run_transactions(nets);
 	seconds = (double)(now_ns() - began) / 1e9;
 	printf("{\"requests\": %lu, \"accepts\": %lu, \"denies\": %lu, \"lost\": %lu, \"seconds\": %.4f}\n",
 	       (unsigned long)count.sent, (unsigned long)count.accepts, (unsigned long)count.denies,

@@ -97,8 +97,8 @@ static bool rsk_worker_enough(struct rsk_loop *loop)
 	const struct rsk_worker *w = loop->owner;
 
 	if (w->opening)
-		return w->rc || w->load.resting == w->opening;
-	return loop->live <= w->load.resting;
+		return w->rc || w->load.idle_now == w->opening;
+	return loop->live <= w->load.idle_now;
 }
 
 static const struct rsk_loop_ops rsk_worker_ops = { .ended = rsk_worker_ended,
@@ -122,7 +122,7 @@ static void rsk_worker_use(struct rsk_worker *w, struct rsk_loop *loop, unsigned
 	while (from < to && !w->rc) {
 		unsigned int n = to - from < RSK_IDLE_BATCH ? to - from : RSK_IDLE_BATCH;
 
-		w->opening = open ? from + n : w->load.resting;
+		w->opening = open ? from + n : w->load.idle_now;
 		for (; n && !w->rc; n--, from++) {
 			struct rsk_load_conn *lc = &w->conns[from];
 

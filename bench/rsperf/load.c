@@ -134,7 +134,7 @@ static int rsk_load_pong(struct rsk_load_conn *lc)
 	if (lc->idle) {
 		lc->messages--;
 		if (!lc->messages) {
-			lc->load->resting++;
+			lc->load->idle_now++;
 			rsk_conn_begin_rx(c, c->rx_buf, size);
 			atomic_store_explicit(&c->wants, RSK_IN, memory_order_release);
 			return 0;
@@ -223,7 +223,7 @@ static const struct rsk_role rsk_load_role = {
 void rsk_load_rouse(struct rsk_load_conn *lc, uint64_t calls)
 {
 	lc->messages = calls;
-	lc->load->resting--;
+	lc->load->idle_now--;
 	lc->begun_ns = rsk_now_ns();
 	rsk_ping_stamp(lc);
 	atomic_store_explicit(&lc->conn.wants, RSK_OUT, memory_order_release);

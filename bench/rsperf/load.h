@@ -15,7 +15,7 @@ struct rsk_load {
 	uint64_t until_ns;	     /* UINT64_MAX: a count ends it */
 	uint64_t last_ns;	     /* when the last sample ended */
 	_Atomic uint64_t ended;	     /* connections that have ended: a sign of life */
-	unsigned int resting;	     /* idle streams that are done for now */
+	unsigned int idle_now;	     /* idle streams that are done for now */
 };
 
 /* A measured piece of one direction of a stream. */

@@ -25,7 +25,7 @@ struct rsk_pending_writes {
 		uint32_t from, to; /* bytes [from, to) of the ring; @from is at a cell */
 	} range[RSK_PENDING_RANGES];
 	uint8_t ranges;
-	uint8_t words; /* RSK_PENDING_*MAIL */
+	uint8_t words; /* RSK_PENDING_*_WORD */
 };
 
 static inline bool rsk_pending_writes_any(const struct rsk_pending_writes *n)

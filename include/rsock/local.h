@@ -65,7 +65,7 @@ enum rsk_local_type {
 	RSK_LOCAL_TYPES
 };
 
-/* SEEK, LINK: the end that connected; MEET: start the link handshake. */
+/* LOOKUP, LINK: the end that connected; RENDEZVOUS: start the link handshake. */
 #define RSK_LOCAL_CONNECTING 1u
 /* ASK: no answer is wanted, only resolve the address. */
 #define RSK_LOCAL_QUIET 2u
@@ -73,11 +73,11 @@ enum rsk_local_type {
 #define RSK_LOCAL_AGAIN 4u
 /* HELLO: it will accept rails (RDMA) once a stream of it is wanted from another host. */
 #define RSK_LOCAL_ABLE 8u
-/* SEEK: look up the other end as one on another host, even if it is on this one. */
+/* LOOKUP: look up the other end as one on another host, even if it is on this one. */
 #define RSK_LOCAL_NO_SHM 16u
 
 /*
- * SEEK: do not bring the two together, only report whether it would be done: DIRECT, REMOTE (use
+ * LOOKUP: do not bring the two together, only report whether it would be done: DIRECT, REMOTE (use
  * ASK), or why not.
  */
 #define RSK_LOCAL_DRY 32u
@@ -89,24 +89,24 @@ struct rsk_local_msg {
 	struct rsk_tuple tuple; /* as the process sees it */
 	uint64_t cookie;	/* SO_COOKIE of its socket; an answer repeats it */
 	/*
-	 * Random, not 0. MEET, LOST: identifies the link at both ends. LINK, UNLINK: the mapping.
-	 * ANSWER: the mapping that a connection was given (to SEEK, MAPPED), or that LINK was
+	 * Random, not 0. RENDEZVOUS, LOST: identifies the link at both ends. LINK, UNLINK: the mapping.
+	 * ANSWER: the mapping that a connection was given (to LOOKUP, MAPPED), or that LINK was
 	 * about; else 0.
 	 */
 	uint64_t link;
 	int32_t fd;	 /* number of the socket: a hint */
-	int32_t pid;	 /* MEET */
-	uint32_t uid;	 /* MEET */
+	int32_t pid;	 /* RENDEZVOUS */
+	uint32_t uid;	 /* RENDEZVOUS */
 	uint32_t reason; /* ANSWER: enum rsk_reason */
 	/*
-	 * ANSWER to SEEK, ASK: the peer's RDMA address; LINK: our address, to which the peer
+	 * ANSWER to LOOKUP, RESOLVE: the peer's RDMA address; LINK: our address, to which the peer
 	 * connected.
 	 */
 	uint8_t ip[16];
-	/* Port of @ip; ANSWER, 0: not mapped; RDMA: our port; BOARD: a number. */
+	/* Port of @ip; ANSWER, 0: not mapped; RDMA: our port; PORT_TABLE: a number. */
 	uint16_t port;
 	uint16_t ipv; /* 4 or 6 */
-	/* MEET: the other end's descriptor number, a hint. */
+	/* RENDEZVOUS: the other end's descriptor number, a hint. */
 	int32_t peer_fd;
 	/*
 	 * ANSWER, MAPPED: the address of our own RNIC from which the link should come. LINK: the

@@ -3,7 +3,7 @@
  * port_table.h - layout of the port table that rsockd shares with the processes of a user, through a
  * sealed memfd that comes with RSK_LOCAL_PORT_TABLE (local.h): the RDMA ports of this host as rsockd
  * sees them, and a record for each, in which processes reserve by locked access what their further
- * rails take (docs/adr/board.md). fabric/port_table.c reads and writes it. Owner: rsockd. Every process
+ * rails take (docs/adr/port-table.md). fabric/port_table.c reads and writes it. Owner: rsockd. Every process
  * that has mapped it can write to all of it, so each end checks everything before using it.
  *
  *	0	struct rsk_port_table_head

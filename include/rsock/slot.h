@@ -116,7 +116,7 @@ struct rsk_control_word {
 	uint32_t zero;
 	uint64_t hash;
 };
-_Static_assert(sizeof(struct rsk_control_word) == 40, "mail");
+_Static_assert(sizeof(struct rsk_control_word) == 40, "control word");
 
 enum rsk_tx_word {
 	RSK_TX_NONE = 0,

@@ -321,7 +321,7 @@ static void search_anew(struct rsk_stream *s)
 	s->pairing_steps = 0;
 	s->handle = s->mapping = s->found_nonce = s->posted_nonce = 0;
 	s->remote = false;
-	s->sought = 0;
+	s->asked_daemon = 0;
 	s->told = 0;
 	atomic_store(&s->phase, RSK_PHASE_CANDIDATE);
 	atomic_store(&s->step_work, 0);

@@ -52,12 +52,12 @@ struct rsk_link {
 	/*
 	 * One for each sleeper, from rsk_link_make_doorbells() or rsk_link_hear() on; -1: there is none.
 	 *
-	 * ring: on one host, doorbells that the peer holds too: only polled, never read or written.
+	 * doorbell: on one host, doorbells that the peer holds too: only polled, never read or written.
 	 *
-	 * gong: wake eventfds, which no peer holds, to wake sleepers of our own. On one host there
+	 * wake_fd: wake eventfds, which no peer holds, to wake sleepers of our own. On one host there
 	 * is one for the link; to another host one each, emptied by its sleeper.
 	 *
-	 * bell: the descriptor to sleep on, polled for POLLIN: an epoll set of the two; to another
+	 * wait_fd: the descriptor to sleep on, polled for POLLIN: an epoll set of the two; to another
 	 * host, of the completion channel instead of a doorbell.
 	 */
 	int doorbell[RSK_SEG_DOORBELLS];

@@ -29,7 +29,7 @@ struct rsk_link_msg {
 	uint64_t magic;
 	uint32_t type;
 	uint32_t sid;
-	struct rsk_seg_geometry geometry; /* GREET */
+	struct rsk_seg_geometry geometry; /* HELLO */
 	uint64_t cookie;		  /* SO_COOKIE of the sender's end */
 	uint64_t netns;			  /* SO_NETNS_COOKIE */
 	uint64_t key_up, key_down;	  /* JOIN */

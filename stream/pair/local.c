@@ -319,7 +319,8 @@ void rsk_local_lookup(struct rsk_stream *s, int fd)
 	struct rsk_local_msg m = { .type = RSK_LOCAL_LOOKUP, .fd = fd };
 
 	rsk_local_hello();
-	if (rsockd.fd < 0 || (s->sought == rsockd.number && !once_more(s) && !may_have_changed(s)))
+	if (rsockd.fd < 0 ||
+	    (s->asked_daemon == rsockd.number && !once_more(s) && !may_have_changed(s)))
 		return;
 	if (rsockd.uid != rsk_sys_geteuid()) {
 		drop(-ESTALE);
@@ -336,7 +337,7 @@ void rsk_local_lookup(struct rsk_stream *s, int fd)
 	m.tuple = s->tuple;
 	m.cookie = rsk_cookie_of(fd);
 	if (say(&m, -1)) {
-		s->sought = rsockd.number;
+		s->asked_daemon = rsockd.number;
 		s->told_ns = rsk_now_ns();
 	}
 }
@@ -391,7 +392,7 @@ static void meet(const struct rsk_local_msg *m, int with)
 		struct rsk_local_msg lost = { .type = RSK_LOCAL_LOST, .link = m->link };
 
 		say(&lost, -1);
-		s->sought = 0; /* asks again, for another link */
+		s->asked_daemon = 0; /* asks again, for another link */
 	}
 	rsk_stream_unpin(s);
 }
@@ -422,7 +423,7 @@ static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 		return;
 	}
 	if (rc < 0) {
-		s->sought = 0; /* asks again */
+		s->asked_daemon = 0; /* asks again */
 		return;
 	}
 	t.to.family = t.from.family = m->ipv == RSK_PM_IPV4 ? AF_INET : AF_INET6;
@@ -440,7 +441,7 @@ static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 	if (s->remote)
 		rsk_pending_pairs_ask_over(s, m->fd);
 	else
-		s->sought = 0;
+		s->asked_daemon = 0;
 }
 
 /*

@@ -131,7 +131,7 @@ void rsk_stream_apply(struct rsk_stream *s, int fd)
  * If another process has the socket, too, the stream is on TCP, and stays there as long as that is
  * so.
  */
-static void share_joined(struct rsk_stream *s)
+static void share_paired(struct rsk_stream *s)
 {
 	if (!rsk_kin_shares(&s->kin))
 		return;
@@ -148,7 +148,7 @@ static void share_joined(struct rsk_stream *s)
 
 void rsk_stream_request_paired(struct rsk_stream *s)
 {
-	share_joined(s);
+	share_paired(s);
 	if (!atomic_load(&s->off))
 		return;
 	rsk_sigdefer_enter();

@@ -168,7 +168,7 @@ static void lookup_remote(struct rsk_stream *s, int fd)
 	} else {
 		rsk_log(RSK_LOG_INFO, "fd %d: no link to the other host: %d", fd, rc);
 		rsk_stats_set_reason(s->rec, rsk_absent_link(rc));
-		s->sought = 0; /* rsockd may know better by then */
+		s->asked_daemon = 0; /* rsockd may know better by then */
 	}
 	s->found_nonce = 0;
 	s->remote = false;
@@ -219,10 +219,10 @@ static void lookup_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 	}
 	rsk_log(RSK_LOG_INFO, "fd %d: no link to the process at the other end: %d", fd, rc);
 	rsk_stats_set_reason(s->rec, rsk_absent_link(rc));
-	s->sought = 0; /* rsockd may make another link */
+	s->asked_daemon = 0; /* rsockd may make another link */
 }
 
-static void seek(struct rsk_stream *s, int fd)
+static void look_up(struct rsk_stream *s, int fd)
 {
 	uint64_t now = rsk_now_ns();
 	bool soon;
@@ -302,10 +302,10 @@ static void step(struct rsk_stream *s, int fd)
 		}
 		if (atomic_exchange(&s->search_anew, false)) {
 			s->search = (struct rsk_policy_search){ 0 };
-			s->sought = 0;
+			s->asked_daemon = 0;
 		}
 		rsk_stats_stream_own(s->rec);
-		seek(s, fd);
+		look_up(s, fd);
 		return;
 	case RSK_PHASE_PAIRING:
 		step_in(s, ++s->pairing_steps < PATIENCE ? 1 : RENDEZVOUS_WORK_LATE);

@@ -77,7 +77,7 @@ static void lose(struct rsk_stream *s, int fd)
 	s->mapping = 0;
 	s->found_nonce = 0;
 	s->remote = false;
-	s->sought = 0;
+	s->asked_daemon = 0;
 	rsk_log(RSK_LOG_INFO, "fd %d: the link to the other host was not made, or is gone", fd);
 	rsk_stats_set_reason(s->rec, RSK_REASON_LINK_ERROR);
 }

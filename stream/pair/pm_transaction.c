@@ -143,7 +143,7 @@ static void paired(struct rsk_stream *s)
 	rsk_upcalls->paired(s);
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_EARNED, RSK_REASON_DIRECT);
 	rsk_stream_request_paired(s);
-	rsk_log(RSK_LOG_INFO, "stream %u joined over link %u with pid %d", s->sid, s->link->number,
+	rsk_log(RSK_LOG_INFO, "stream %u paired over link %u with pid %d", s->sid, s->link->number,
 		s->link->peer_pid);
 }
 
@@ -503,7 +503,7 @@ static void on_deny(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	 * worth asking again, within limits.
 	 */
 	rsk_stats_set_reason(s->rec, RSK_REASON_PEER_DENIED);
-	s->sought = 0;
+	s->asked_daemon = 0;
 	atomic_store(&s->phase, RSK_PHASE_LOOKUP);
 	rsk_stream_unpin(s);
 }

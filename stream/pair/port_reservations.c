@@ -45,7 +45,7 @@ void rsk_reservations_came(int fd, uint32_t number)
 	int rc = fd < 0 ? 0 : rsk_port_table_attach(&b, fd, number);
 
 	if (rc < 0)
-		rsk_log(RSK_LOG_INFO, "rsockd's board cannot be used: %d", rc);
+		rsk_log(RSK_LOG_INFO, "rsockd's port table cannot be used: %d", rc);
 	rsk_port_table_detach(&came.port_table); /* one that was never taken over */
 	came.port_table = b;
 	came.is_new = true;
@@ -80,7 +80,7 @@ static bool take_over(void)
 	memset(&reservations.owed, 0, sizeof(reservations.owed));
 	reservations.number++;
 	reservations.look_ns = 0;
-	rsk_log(RSK_LOG_DEBUG, "rsockd's board: %s",
+	rsk_log(RSK_LOG_DEBUG, "rsockd's port table: %s",
 		rsk_port_table_is(&reservations.port_table) ? "it is there" : "none");
 	return true;
 }
@@ -137,7 +137,7 @@ bool rsk_reservations_check(uint64_t now_ns)
 		 * Being written: it stays as it was. Damaged by another process: it may be whole
 		 * again later.
 		 */
-		rsk_log(RSK_LOG_DEBUG, "rsockd's board: %d", rc);
+		rsk_log(RSK_LOG_DEBUG, "rsockd's port table: %d", rc);
 		return changed;
 	}
 	changed |= memcmp(&t, &reservations.table, sizeof(t)) != 0;

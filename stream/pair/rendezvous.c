@@ -129,7 +129,7 @@ static void note_lack(int rc)
 		lacks = rc;
 }
 
-static int greeted(struct rsk_link *l, const struct rsk_link_msg *m, int *fds, int nfds)
+static int handshaken(struct rsk_link *l, const struct rsk_link_msg *m, int *fds, int nfds)
 {
 	int rc;
 
@@ -262,7 +262,7 @@ static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t 
 	int rc = rsk_link_msg_validate(m, bytes, &pm);
 
 	if (rc == 0 && m->type == RSK_LINK_HELLO)
-		note_lack(rc = greeted(l, m, fds, nfds));
+		note_lack(rc = handshaken(l, m, fds, nfds));
 	else if (rc == 0 && (atomic_load(&l->state) != RSK_LINK_UP || nfds))
 		rc = -EPROTO;
 	else if (rc == 0)

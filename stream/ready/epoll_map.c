@@ -127,7 +127,7 @@ void rsk_epoll_check_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e)
 	spot->known = known_mark(e);
 	spot->same_cpu = e->last && e->last->tagged && !rsk_spin_pays(e->last->stream);
 	if (spot->known.l)
-		rsk_stream_peek_at(&spot->glance, e->hot->stream);
+		rsk_stream_peek_at(&spot->peek, e->hot->stream);
 }
 
 static bool stirs(void *arg)
@@ -135,7 +135,7 @@ static bool stirs(void *arg)
 	const struct rsk_epoll_spot *spot = arg;
 	const struct rsk_epoll *e = spot->e;
 
-	if (spot->known.l && rsk_stream_peek_stirs(&spot->glance, RSK_WAKE_RX))
+	if (spot->known.l && rsk_stream_peek_stirs(&spot->peek, RSK_WAKE_RX))
 		return true;
 	if (__builtin_expect(e->remote, 0))
 		rsk_rdma_poll(false);

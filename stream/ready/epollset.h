@@ -17,7 +17,7 @@
 
 #define RSK_EPOLL_TAG_MASK 0xffffffff00000000ull
 /*
- * In data.u64: tag | BELL | index in links[] for a doorbell; tag | arena offset of the registration
+ * In data.u64: tag | DOORBELL | index in links[] for a doorbell; tag | arena offset of the registration
  * otherwise.
  */
 #define RSK_EPOLL_DOORBELL 0x80000000ull
@@ -353,7 +353,7 @@ struct rsk_epoll_spot {
 	struct rsk_epoll_mark known;
 	/* The peer that was last heard of runs on this CPU: spinning would keep the CPU from it. */
 	bool same_cpu;
-	struct rsk_stream_peek glance;
+	struct rsk_stream_peek peek;
 };
 
 /* Moves what the ready maps show to the ready list. */

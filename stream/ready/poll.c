@@ -30,7 +30,7 @@ struct item {
 	nfds_t at;
 	struct rsk_stream *s; /* pinned */
 	bool paired;
-	uint32_t doorbell; /* index in bells[] */
+	uint32_t doorbell; /* index in doorbells[] */
 };
 
 struct set {
@@ -157,7 +157,7 @@ static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 /*
  * Continues the pairing of streams in the list while this call waits for them, so that it takes as
  * many messages as the pairing has, not as many calls of the two programs. A program that exchanges
- * a greeting, and then forks, is paired by then.
+ * a first message, and then forks, is paired by then.
  */
 static void pair_on(struct set *p)
 {

@@ -4,7 +4,7 @@
  * rail may use, what it reserves for as long as it lasts, and when it must end because its port is
  * drained or down, or is a spare one that is no longer needed. Each end checks its own ports;
  * rsockd has decided on the first rail itself. Only the progress thread calls this. Design:
- * docs/adr/board.md.
+ * docs/adr/port-table.md.
  */
 #include <errno.h>
 #include <string.h>

@@ -93,7 +93,7 @@ static struct rsk_ring_reg *begun(struct rsk_remote_rail *rail, uint32_t sid)
 }
 
 /* Applies what the peer has said of its ring, once a stream of ours uses it. */
-static void heed(struct rsk_remote_rail *rail, uint32_t sid, struct rsk_ring_reg *w)
+static void apply(struct rsk_remote_rail *rail, uint32_t sid, struct rsk_ring_reg *w)
 {
 	int rc;
 
@@ -126,7 +126,7 @@ static void want_ring(struct rsk_remote_rail *rail, uint32_t sid)
 	if (!w)
 		return;
 	w->ours = true;
-	heed(rail, sid, w);
+	apply(rail, sid, w);
 }
 
 /* What the rails carry of the stream is counted in its record. */
@@ -200,7 +200,7 @@ void rsk_remote_on_ring(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	w->ctl_rkey = m->ctl_rkey;
 	w->ring_rkey = m->ring_rkey;
 	if (w->ours)
-		heed(rail, m->sid, w);
+		apply(rail, m->sid, w);
 }
 
 void rsk_remote_rings_work(struct rsk_remote_rail *rail, uint64_t now_ns)

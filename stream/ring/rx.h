@@ -295,7 +295,7 @@ ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst
 /*
  * rsk_rx_recv_ring - delivers what is in the partial slot and the ring, of one round. Returns
  * bytes; 0: nothing, or a command ended it; -EPROTO, -ENOMEM, -EFAULT. It does all that
- * rsk_rx_recv() does while the receiver is steady and there is something, unless it ends with a
+ * rsk_rx_recv() does while the receiver is on the fast path and there is something, unless it ends with a
  * command. Then rsk_rx_recv_rest() delivers what follows, and returns the sum of that and @got,
  * which is not 0.
  */

@@ -177,7 +177,7 @@ static inline bool rsk_tx_on_fast_path(const struct rsk_tx *tx)
 ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_tcp *c, struct rsk_iovcur *src, int flags);
 
 /*
- * rsk_tx_send_whole - sends all of @src in one slot, if the sender is steady and there is room for
+ * rsk_tx_send_whole - sends all of @src in one slot, if the sender is on the fast path and there is room for
  * it. Returns bytes; 0: not possible, or the rail broke, and rsk_tx_send() has to be called;
  * -EFAULT. @src advances.
  */

@@ -30,7 +30,7 @@ struct rsk_stream;
 #define RSK_FD_WAIT_NOWHERE (-2)
 
 /*
- * Registers a wait. @bell: the index of the sleeper's doorbell in s->link. The caller reads the
+ * Registers a wait. @doorbell: the index of the sleeper's doorbell in s->link. The caller reads the
  * table next. NULL: no free place.
  */
 struct rsk_fd_wait *rsk_fd_wait_begin(struct rsk_stream *s, int fd, uint32_t doorbell);

@@ -193,7 +193,7 @@ struct rsk_stream {
 	/*
 	 * rsockd's number at the time it was asked about this stream, 0: not yet; under pairing_lock.
 	 */
-	uint32_t sought;
+	uint32_t asked_daemon;
 	/* enum rsk_reason: what it answered, 0: nothing; under pairing_lock. */
 	uint8_t told;
 	/* enum rsk_reason: what the kernel shows of an end that no process offers, 0: not asked. */

@@ -185,7 +185,7 @@ HELPER(first)
 }
 
 /* Not preloaded: inherits the socket without knowing of it. */
-HELPER(stranger)
+HELPER(outsider)
 {
 	(void)argc;
 	(void)argv;
@@ -303,7 +303,7 @@ CASE(vfork_leaked, DIRECT, "a program that does not know of it: the parent has a
 		end(fd);
 		return;
 	}
-	start(app_self_argv("stranger", NULL), "stranger", fd, false);
+	start(app_self_argv("outsider", NULL), "outsider", fd, false);
 	R(app_recv_pattern(fd, MOVED_BYTES, 50000, 1));
 	end(fd);
 }

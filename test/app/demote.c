@@ -191,7 +191,7 @@ static bool hears(const int *fd, int end, enum rsk_stats_request kind)
 }
 
 CASE(nothing_else_to_do, LONG_RUN,
-     "calls that find nothing but their bytes hear of a wish all the same")
+     "calls that find nothing but their bytes see an operator's request all the same")
 {
 	int listener = CLI ? app_listen(COLD) : -1, fd[2], back[2];
 
@@ -205,7 +205,7 @@ CASE(nothing_else_to_do, LONG_RUN,
 		struct rsk_stats_stream *s[2] = { record_of(fd[0]), record_of(fd[1]) };
 
 		/* Both are on the ring, or there is no library. */
-		LOG("by one carrier: %s",
+		LOG("by one path: %s",
 		    !s[0] || (s[1] && s[0]->tx && s[0]->rx && s[1]->tx && s[1]->rx) ? "yes" : "NO");
 		for (int end = 0; end < 2; end++) {
 			LOG("demoted: %s", hears(fd, end, RSK_REQUEST_DEMOTE) ? "yes" : "NO");

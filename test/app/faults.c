@@ -218,7 +218,7 @@ CASE(handler, DIRECT,
 	app_close(fd);
 }
 
-CASE(before, DIRECT, "a handler that was there before the stream was joined")
+CASE(before, DIRECT, "a handler that was there before the stream was paired")
 {
 	int fd;
 	char *gone = nowhere();

@@ -166,22 +166,22 @@ static int operate(pid_t pid, bool shared)
 {
 	struct rsk_stats_segment *seg = segment_of(pid);
 	unsigned int dice = (unsigned int)pid;
-	uint32_t joined;
+	uint32_t paired;
 	int heard_of = 0;
 	bool often;
 
 	if (!seg)
 		return 0;
-	joined = count_paired(seg);
+	paired = count_paired(seg);
 	for (int i = 0; i < ROUNDS; i++)
 		heard_of += one_round(seg, &dice);
-	often = !joined || demoted_often(seg, shared ? 1 : ROUNDS / 10);
+	often = !paired || demoted_often(seg, shared ? 1 : ROUNDS / 10);
 	for (uint32_t i = 0; i < seg->header.high_water; i++)
 		if (is_open(&seg->stream[i]))
 			request(&seg->stream[i], RSK_REQUEST_PROMOTE);
-	if (count_paired(seg) != joined)
+	if (count_paired(seg) != paired)
 		return 4;
-	if (joined && heard_of < ROUNDS / 2)
+	if (paired && heard_of < ROUNDS / 2)
 		return 5;
 	return often ? 0 : 6;
 }

@@ -314,7 +314,7 @@ static void half_worker(void *arg)
 	close(ep);
 }
 
-CASE(joined_by_another, DIRECT,
+CASE(paired_by_another, DIRECT,
      "two threads, each with its set: what one is told of can be read, and is told once")
 {
 	app_open_more(COLD | NODELAY, half_fds, HALVES * PER_HALF);

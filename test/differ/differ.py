@@ -143,16 +143,16 @@ def report(seed, program, found):
     lines = [f"seed {seed}: {len(program)} steps, config {CONFIGS[seed % len(CONFIGS)]}"]
     commands, right, wrong, at = found
     lines += [f"  step {step}" for step in program]
-    greetings = 0
+    small = 0
     for number, command in enumerate(commands + [("end", "-")]):
         if number < at and command[0] == "op" and command[2].split()[0] in ("send", "recv") and \
                 number >= 4 and all(c[0] == "op" and c[2].split()[0] in ("send", "recv")
                                     for c in commands[number - 4:number + 5]):
-            greetings += 1
+            small += 1
             continue
-        if greetings:
-            lines.append(f"   ... {greetings} sends and receives of a few bytes")
-            greetings = 0
+        if small:
+            lines.append(f"   ... {small} sends and receives of a few bytes")
+            small = 0
         a = right[number] if number < len(right) else "(not reached)"
         b = wrong[number] if number < len(wrong) else "(not reached)"
         mark = "  " if a == b else "!!"

@@ -96,7 +96,7 @@ def spoiled_doorbells(t):
 
 
 @case(60)
-def stranger_at_the_door(t):
+def unknown_peer_of_the_listener(t):
     """Anything at all on the control socket: sizes, magics, descriptors, messages, floods."""
     for how in ("poll", "epoll"):
         noted = attack(t, how, ("control", "PID"), False)

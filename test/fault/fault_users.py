@@ -15,7 +15,7 @@ from harness import case, main  # noqa: E402 (peers sets the path)
 
 OVERFLOW = 65534
 OTHER = 33  # has no uid in the namespace
-LINK_MAGIC, GREET, SEGMENT_BYTES, ID_COUNT, SLOT_BYTES = (0x6B6E6C72736B3032, 1, 2155880448, 65536,
+LINK_MAGIC, HELLO, SEGMENT_BYTES, ID_COUNT, SLOT_BYTES = (0x6B6E6C72736B3032, 1, 2155880448, 65536,
                                                           32768)
 F_ADD_SEALS = 1033
 
@@ -67,7 +67,7 @@ def dial(name):
         os.ftruncate(segment, SEGMENT_BYTES)
         fcntl.fcntl(segment, F_ADD_SEALS, 7)
         fds = [segment] + [os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK) for _ in range(8)]
-        message = struct.pack("<QIIQII", LINK_MAGIC, GREET, 0, SEGMENT_BYTES, ID_COUNT,
+        message = struct.pack("<QIIQII", LINK_MAGIC, HELLO, 0, SEGMENT_BYTES, ID_COUNT,
                               SLOT_BYTES).ljust(144, b"\0")
         try:
             socket.send_fds(guest, [message], fds)

@@ -6,7 +6,7 @@
  *	honest PORT SECONDS SEED	checks every byte it gets back; new connections all the time
  *	scribble PORT SECONDS SEED	preloaded: pairs, then overwrites all memory that it shares
  *					with the victim
- *	bells PORT SECONDS SEED		preloaded: pairs, then spoils all doorbells that it can
+ *	doorbells PORT SECONDS SEED		preloaded: pairs, then spoils all doorbells that it can
  *					reach
  *	control PID SECONDS SEED	not preloaded: connects to the victim's listener and sends
  *					anything
@@ -465,7 +465,7 @@ int main(int argc, char **argv)
 		return honest(atoi(argv[2]), until, seed);
 	if (argc == 5 && !strcmp(argv[1], "scribble"))
 		return lives_of(scribble_child, atoi(argv[2]), until, seed);
-	if (argc == 5 && !strcmp(argv[1], "bells"))
+	if (argc == 5 && !strcmp(argv[1], "doorbells"))
 		return lives_of(doorbells_child, atoi(argv[2]), until, seed);
 	if (argc == 5 && !strcmp(argv[1], "control"))
 		return hostile_control(atoi(argv[2]), until, seed);

@@ -165,7 +165,7 @@ static void say(int fd, const void *data, size_t len, const int *fds, size_t nfd
 	(void)sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static struct rsk_link_msg greeting(uint64_t *state, bool honest)
+static struct rsk_link_msg hello(uint64_t *state, bool honest)
 {
 	struct rsk_link_msg m = { .magic = RSK_LINK_MAGIC, .type = RSK_LINK_HELLO };
 
@@ -201,7 +201,7 @@ static void say_anything(int fd, uint64_t *state)
 	uint8_t junk[400];
 	int fds[MAX_FDS];
 	size_t nfds = dice(state) % (MAX_FDS + 1);
-	struct rsk_link_msg m = greeting(state, false);
+	struct rsk_link_msg m = hello(state, false);
 
 	for (size_t i = 0; i < sizeof(junk); i++)
 		junk[i] = (uint8_t)dice(state);
@@ -223,7 +223,7 @@ static void say_anything(int fd, uint64_t *state)
  */
 static uint8_t *handshake_well(int fd, uint64_t *state, size_t *len)
 {
-	struct rsk_link_msg m = greeting(state, true), answer;
+	struct rsk_link_msg m = hello(state, true), answer;
 	const struct timeval patience = { .tv_usec = 200000 };
 	int fds[RSK_LINK_MSG_FDS], got[RSK_LINK_MSG_FDS];
 	union {
@@ -331,7 +331,7 @@ static int lingerer(const struct sockaddr_in *to)
 
 static void say_slowly(int fd, uint64_t *state, const struct sockaddr_in *to)
 {
-	struct rsk_link_msg m = greeting(state, true);
+	struct rsk_link_msg m = hello(state, true);
 	size_t nfds = dice(state) % 3 ? RSK_LINK_MSG_FDS : dice(state) % MAX_FDS + 1;
 	int fds[MAX_FDS];
 
@@ -371,7 +371,7 @@ int hostile_slow(int pid, double until, uint64_t seed, unsigned int uid)
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	uint64_t state = seed;
-	unsigned int knocks = 0;
+	unsigned int dials = 0;
 	struct sockaddr_un sa;
 	socklen_t sa_len, len = sizeof(to);
 
@@ -400,17 +400,17 @@ int hostile_slow(int pid, double until, uint64_t seed, unsigned int uid)
 			poll(NULL, 0, 5);
 		kill(child, SIGKILL);
 		waitpid(child, NULL, 0);
-		knocks++;
+		dials++;
 		dice(&state);
 	}
-	printf("%u\n", knocks);
+	printf("%u\n", dials);
 	return 0;
 }
 
 int hostile_control(int pid, double until, uint64_t seed)
 {
 	uint64_t state = seed;
-	unsigned int knocks = 0, greeted = 0;
+	unsigned int dials = 0, accepted = 0;
 	struct sockaddr_un sa;
 	socklen_t sa_len;
 
@@ -428,14 +428,14 @@ int hostile_control(int pid, double until, uint64_t seed)
 
 		if (fd < 0)
 			continue;
-		knocks++;
+		dials++;
 		if (dice(&state) % 3) {
 			say_anything(fd, &state);
 			/* some disconnect before the victim has read their messages */
 			usleep((useconds_t)(dice(&state) % 4000));
 		} else {
 			map = handshake_well(fd, &state, &len);
-			greeted += !!map;
+			accepted += !!map;
 			if (map) {
 				talk_nonsense(fd, &state, map, len);
 				munmap(map, len);
@@ -443,6 +443,6 @@ int hostile_control(int pid, double until, uint64_t seed)
 		}
 		close(fd);
 	}
-	printf("%u %u\n", knocks, greeted);
+	printf("%u %u\n", dials, accepted);
 	return 0;
 }

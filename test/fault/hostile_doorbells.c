@@ -1,5 +1,5 @@
 /*
- * hostile_doorbells.c - the mode bells of bin/fault_hostile (hostile.c): a paired peer that spoils the
+ * hostile_doorbells.c - the mode doorbells of bin/fault_hostile (hostile.c): a paired peer that spoils the
  * doorbells that it can reach.
  */
 #include <dirent.h>

@@ -33,7 +33,7 @@
 
 #define SYSCALL_BURSTS 4
 #define CALL_NS 2000 /* assumed duration of a call */
-#define SEEKING_NS 50000000ull
+#define LOOKUP_NS 50000000ull
 #define GIVE_UP_LOOKS 150
 #define HUNG_S 60
 
@@ -113,31 +113,31 @@ static void be_new(void)
 }
 
 /* Past the first moments, in which a stream that has earned promotion looks up its peer often. */
-static void seek(bool near_accepts)
+static void look_up(bool near_accepts)
 {
 	connect_ends(true, near_accepts);
 	back_and_forth(100);
-	clock_ns += SEEKING_NS;
+	clock_ns += LOOKUP_NS;
 	back_and_forth(100);
 }
 
 static void be_lookup(void)
 {
-	seek(false);
+	look_up(false);
 	run(tcp_rows);
 }
 
 static void be_accepted(void)
 {
-	seek(true);
+	look_up(true);
 	run(tcp_rows);
 }
 
 static void be_given_up(void)
 {
-	uint64_t waited_ns = SEEKING_NS;
+	uint64_t waited_ns = LOOKUP_NS;
 
-	seek(false);
+	look_up(false);
 	for (int i = 0; i < GIVE_UP_LOOKS; i++) {
 		waited_ns += waited_ns / 7; /* lookups are an eighth of the time apart */
 		clock_ns += waited_ns / 7;

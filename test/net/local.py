@@ -8,7 +8,7 @@ import socket
 import struct
 
 MAGIC = 0x33306C6B636F7372
-HELLO, SEEK, LISTEN, LOST, MEET, ANSWER, ASK, RDMA, LINK, UNLINK, PORT_TABLE = range(1, 12)
+HELLO, LOOKUP, LISTEN, LOST, RENDEZVOUS, ANSWER, RESOLVE, RDMA, LINK, UNLINK, PORT_TABLE = range(1, 12)
 CONNECTING, QUIET, AGAIN, ABLE, NO_SHM = 1, 2, 4, 8, 16
 BYTES = 144
 SO_COOKIE, SO_NETNS_COOKIE = 57, 71
@@ -65,7 +65,7 @@ class Client:
         socket.send_fds(self.socket, [pack(kind, **fields)], list(fds))
 
     def seek(self, sock, connecting, **wrong):
-        self.say(SEEK, **{**name_of(sock), "flags": CONNECTING if connecting else 0, **wrong})
+        self.say(LOOKUP, **{**name_of(sock), "flags": CONNECTING if connecting else 0, **wrong})
 
     def hear(self, port_tables=False):
         """A message and its descriptors; None when rsockd closed the connection. A port table,

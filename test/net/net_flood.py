@@ -195,7 +195,7 @@ def answer_times(host, rounds=41):
                 "peer_port": 1, "family": 2}
     for _ in range(rounds):
         began = time.monotonic()
-        guest.say(local.SEEK, **question)  # of another network namespace, so it is answered at once
+        guest.say(local.LOOKUP, **question)  # of another network namespace, so it is answered at once
         guest.hear()
         times["local"].append(time.monotonic() - began)
         began = time.monotonic()
@@ -287,14 +287,14 @@ messages(V[0], 8, [V[1]])
 
 @case(timeout=120)
 def questions_of_all_kinds(t):
-    """Endless messages of all kinds (SEEK, ASK, LISTEN, links) on many connections."""
+    """Endless messages of all kinds (LOOKUP, ASK, LISTEN, links) on many connections."""
     a = host_with(t)
     ends = {"local": b"\x7f\0\0\1", "peer": b"\x7f\0\0\1", "local_port": 1, "peer_port": 2,
             "family": 2}
-    kinds = [local.pack(local.HELLO, flags=local.ABLE), local.pack(local.SEEK, **ends),
-             local.pack(local.SEEK, **{**ends, "flags": local.CONNECTING}),
+    kinds = [local.pack(local.HELLO, flags=local.ABLE), local.pack(local.LOOKUP, **ends),
+             local.pack(local.LOOKUP, **{**ends, "flags": local.CONNECTING}),
              local.pack(local.LISTEN, **ends),
-             local.pack(local.ASK, **{**ends, "peer": bytes([10, 77, 0, 99])}),
+             local.pack(local.RESOLVE, **{**ends, "peer": bytes([10, 77, 0, 99])}),
              local.pack(local.RDMA, port=1),
              local.pack(local.UNLINK, link=1), local.pack(local.LOST, link=1)]
     proc = served_as_before(t, a, lambda: flood(a, "messages(V[0], 300, V[1])", a.local, kinds))

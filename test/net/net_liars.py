@@ -56,8 +56,8 @@ def nonsense_on_its_socket(t):
     good = local.pack(local.HELLO)
     wrong = [dice.randbytes(dice.randrange(1, 300)) for _ in range(200)]
     wrong += [good[:n] for n in (1, 64, 127)] + [good + b"x", good + good]
-    wrong += [local.pack(kind) for kind in (0, local.SEEK, local.LISTEN, local.LOST, local.MEET,
-                                            local.ANSWER, local.ASK,
+    wrong += [local.pack(kind) for kind in (0, local.LOOKUP, local.LISTEN, local.LOST, local.RENDEZVOUS,
+                                            local.ANSWER, local.RESOLVE,
                                         local.LINK, local.UNLINK, local.UNLINK + 1)]
     wrong += [local.pack(local.HELLO, flags=2), local.pack(local.HELLO, reason=200),
               local.pack(local.HELLO, magic=1)]
@@ -145,40 +145,40 @@ def ends_of_others(t):
     thief, owner = local.Client(a.local, MALLORY), local.Client(a.local, ALICE)
     for guest in (thief, owner):
         guest.say(local.HELLO)
-    thief.seek(near, True)
+    thief.look_up(near, True)
     answer, _fds = thief.hear()
     t.equal((answer["type"], stat_reason(t, answer)), (local.ANSWER, "not-holder"),
             "another user's connection")
-    owner.seek(near, True, cookie=12345)
+    owner.look_up(near, True, cookie=12345)
     t.equal(stat_reason(t, owner.hear()[0]), "not-holder", "another cookie")
-    owner.seek(near, True, netns=1)
+    owner.look_up(near, True, netns=1)
     t.equal(stat_reason(t, owner.hear()[0]), "other-netns", "another network namespace")
     t.equal(a.figure("pending_lookups"), 0, "what waits")
     # Bob asks for his own end of a connection with Alice; Mallory must not answer for it.
     near, far = tcp_pair(a, ALICE, BOB)
     first, bob = local.Client(a.local, ALICE), local.Client(a.local, BOB)
-    first.seek(near, True)
-    thief.seek(far, False)
+    first.look_up(near, True)
+    thief.look_up(far, False)
     t.equal(stat_reason(t, thief.hear()[0]), "not-holder", "one who comes in between")
-    bob.seek(far, False)
+    bob.look_up(far, False)
     meets = [bob.hear(), first.hear()]
     for (meet, fds), uid in zip(meets, (ALICE, BOB)):
         t.equal((meet["type"], meet["uid"], meet["pid"], len(fds)),
-                (local.MEET, uid, os.getpid(), 1), "MEET")
+                (local.RENDEZVOUS, uid, os.getpid(), 1), "RENDEZVOUS")
     t.equal(meets[0][0]["link"], meets[1][0]["link"], "name of the link")
     # Both ends say that they connected, and one end is asked for twice.
     near, far = tcp_pair(a, ALICE, BOB)
-    first.seek(near, True)
-    bob.seek(far, True)
-    bob.seek(far, True)
+    first.look_up(near, True)
+    bob.look_up(far, True)
+    bob.look_up(far, True)
     t.until(lambda: a.figure("pending_lookups") == 2, 10, "two that do not meet")
-    bob.seek(far, False)
+    bob.look_up(far, False)
     meet, fds = first.hear()
     t.equal((meet["link"], fds), (meets[0][0]["link"], []), "the same link, for the connecting end")
     # One of them reports that the link is lost: the next stream gets another one.
     first.say(local.LOST, link=meet["link"])
-    bob.seek(far, False)
-    first.seek(near, True)
+    bob.look_up(far, False)
+    first.look_up(near, True)
     meet, fds = first.hear()
     t.check(meet["link"] != meets[0][0]["link"] and len(fds) == 1, meet)
 
@@ -251,7 +251,7 @@ def statistics_that_are_none(t):
 
 
 @case(timeout=120)
-def seeks_without_end(t):
+def lookups_without_end(t):
     """A client that asks and never reads costs neither others nor memory."""
     a = host_with(t, vouch=BOTH)
     near, _far = tcp_pair(a, MALLORY)
@@ -259,9 +259,9 @@ def seeks_without_end(t):
     before = resident(a.daemon.pid)
     deaf = local.Client(a.local, MALLORY)
     deaf.socket.setblocking(False)
-    asks = [local.pack(local.SEEK, **{**local.name_of(near), "cookie": cookie})
+    asks = [local.pack(local.LOOKUP, **{**local.name_of(near), "cookie": cookie})
             for cookie in (1, None)
-            if cookie] + [local.pack(local.SEEK, **local.name_of(near)), local.pack(
+            if cookie] + [local.pack(local.LOOKUP, **local.name_of(near)), local.pack(
                 local.LISTEN, **{**local.name_of(near), "peer_port": 0}),
                           local.pack(local.LOST, link=9)]
     sent, served = 0, 0
@@ -298,7 +298,7 @@ def many_ends_that_wait(t):
     pairs = [tcp_pair(a, MALLORY) for _ in range(min(5000, hard // 2 - 200))]
     guest = local.Client(a.local, MALLORY)
     for near, _far in pairs:
-        guest.seek(near, True)
+        guest.look_up(near, True)
     t.until(lambda: a.figure("local_lookups_total") == len(pairs), 20, "all to be asked for")
     t.equal(a.figure("pending_lookups"), min(4096, len(pairs)), "ends that wait")
     grown = resident(a.daemon.pid) - before
@@ -310,7 +310,7 @@ def many_ends_that_wait(t):
 # ---- a program that pretends to be rsockd ----
 
 class Liar:
-    """Listens where rsockd would, and calls how(connection, message) for each SEEK."""
+    """Listens where rsockd would, and calls how(connection, message) for each LOOKUP."""
 
     def __init__(self, path, how, at_once=None):
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -339,7 +339,7 @@ class Liar:
                 if not data:
                     break
                 message = local.unpack(data)
-                if message["type"] == local.SEEK:
+                if message["type"] == local.LOOKUP:
                     self.heard += 1
                     self.how(guest, message)
                 elif message["type"] == local.UNLINK:
@@ -350,7 +350,7 @@ class Liar:
 
 
 def meet(message, link=77, fds=(), **fields):
-    return local.pack(local.MEET, **{**{name: message[name] for name in (
+    return local.pack(local.RENDEZVOUS, **{**{name: message[name] for name in (
         "flags", "netns", "local", "peer", "local_port", "peer_port", "family", "cookie", "fd")},
                                      "link": link,
         "pid": os.getpid(), "uid": BOB, **fields}), fds
@@ -372,7 +372,7 @@ def a_pipe_to_meet(guest, message):
 
 
 def half_a_pair(guest, message):
-    """MEET with a socket whose other end is closed, silent, or sends nonsense."""
+    """RENDEZVOUS with a socket whose other end is closed, silent, or sends nonsense."""
     for number, left in enumerate((b"", b"x", bytes(300), b"R" * 4096)):
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         say(guest, *meet(message, link=100 + number, fds=[theirs.fileno()]))
@@ -393,7 +393,7 @@ LIES = {
     "short": lambda guest, message: guest.send(b"x"),
     "long": lambda guest, message: guest.send(os.urandom(5000)),
     "empty": lambda guest, message: say(guest, b"", [0, 1, 2]),
-    "seek": lambda guest, message: say(guest, local.pack(local.SEEK, **message)),
+    "look_up": lambda guest, message: say(guest, local.pack(local.LOOKUP, **message)),
     "no-fd": lambda guest, message: say(guest, *meet(message)),
     "pipe": a_pipe_to_meet,
     "pid": lambda guest, message: say(guest, *meet(message, pid=0x7FFFFFFF, fds=[guest.fileno()])),

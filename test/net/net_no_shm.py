@@ -53,10 +53,10 @@ def who_accepts_comes_first(t):
         server, client = guest(host, ALICE, RAIL_B), guest(host, ALICE, RAIL_A)
         seek(server, c.far, False, of_server)
         if of_server:
-            t.equal(answer(t, server, "SEEK")[0], "remote", "the accepting end")
+            t.equal(answer(t, server, "LOOKUP")[0], "remote", "the accepting end")
         seek(client, c.near, True, of_client)
         if not of_server:
-            t.equal(answer(t, server, "SEEK")[0], "remote",
+            t.equal(answer(t, server, "LOOKUP")[0], "remote",
                     "the accepting end, which had waited to meet somebody")
         is_mapped(t, host, c, server, client)
 
@@ -77,7 +77,7 @@ def who_connects_comes_first(t):
         else:
             silent(t, client)
         seek(server, c.far, False, of_server)
-        t.equal(answer(t, server, "SEEK")[0], "remote", "the accepting end")
+        t.equal(answer(t, server, "LOOKUP")[0], "remote", "the accepting end")
         is_mapped(t, host, c, server, client)
 
 
@@ -91,7 +91,7 @@ def a_port_that_comes_with_the_answer(t):
     server, client = guest(host, ALICE, 0, able=True), guest(host, ALICE, 0, able=True)
     seek(server, c.far, False, False)
     seek(client, c.near, True, True)
-    t.equal(answer(t, server, "SEEK")[0], "remote", "the accepting end")
+    t.equal(answer(t, server, "LOOKUP")[0], "remote", "the accepting end")
     server.say(local.RDMA, port=RAIL_B)
     is_mapped(t, host, c, server, client)
 
@@ -102,9 +102,9 @@ def one_process(t):
     c = Connection(host, host, connecting=ALICE)
     both = guest(host, ALICE, RAIL_B)
     seek(both, c.far, False, True)
-    t.equal(answer(t, both, "SEEK")[0], "remote", "the accepting end")
+    t.equal(answer(t, both, "LOOKUP")[0], "remote", "the accepting end")
     seek(both, c.near, True, True)
-    reason, said = answer(t, both, "SEEK")
+    reason, said = answer(t, both, "LOOKUP")
     t.equal((reason, said["port"], said["link"]), ("same-process", 0, 0), "needs no RDMA to itself")
     t.check(held(host, 1, 1), "the accepting end's mapping is over by itself")
 
@@ -116,7 +116,7 @@ def of_two_users(t):
     c = Connection(host, host)
     server, client = guest(host, ALICE, RAIL_B), guest(host, BOB, RAIL_A)
     seek(server, c.far, False, True)
-    t.equal(answer(t, server, "SEEK")[0], "remote", "the accepting end")
+    t.equal(answer(t, server, "LOOKUP")[0], "remote", "the accepting end")
     seek(client, c.near, True, True)
     is_mapped(t, host, c, server, client)
 
@@ -131,7 +131,7 @@ def nobody_is_apart(t):
     seek(client, c.near, True, False)
     for end in (server, client):
         message, fds = end.hear()
-        t.equal((message["type"], len(fds)), (local.MEET, 1), "introduced")
+        t.equal((message["type"], len(fds)), (local.RENDEZVOUS, 1), "introduced")
     t.equal(host.counts("client")["mapped"], 0, "mappings")
 
 

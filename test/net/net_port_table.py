@@ -37,7 +37,7 @@ class User:
 
     def __init__(self, host, uid=None, ready="ready"):
         program = host.lab.reachable(os.path.join(host.t.bin, "net_port_table_user"))
-        self.proc = host.run([program, host.local], user=uid, name="board_user", stdin="pipe",
+        self.proc = host.run([program, host.local], user=uid, name="port_table_user", stdin="pipe",
                              stdout="pipe")
         self.hear(ready)
 
@@ -90,17 +90,17 @@ def given_to_who_is_able(t):
     for client in able:
         client.say(local.HELLO, flags=local.ABLE)
         message, fds = client.hear(port_tables=True)
-        t.equal((message["type"], len(fds)), (local.BOARD, 1), "what came")
+        t.equal((message["type"], len(fds)), (local.PORT_TABLE, 1), "what came")
         port_tables.append((os.fstat(fds[0]).st_ino, message["port"]))
         os.close(fds[0])
     t.equal([number for _inode, number in port_tables], [1, 2, 1], "numbers")
     t.check(port_tables[0][0] == port_tables[1][0] != port_tables[2][0], f"one for each user: {port_tables}")
     able[0].say(local.HELLO, flags=local.ABLE)  # a process says so again when it has statistics
-    able[0].say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2,
+    able[0].say(local.LOOKUP, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2,
                 family=socket.AF_INET, cookie=77)
     message, fds = able[0].hear(port_tables=True)
     t.equal((message["type"], fds), (local.ANSWER, []), "once is enough")
-    plain.say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2,
+    plain.say(local.LOOKUP, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2,
               family=socket.AF_INET, cookie=77)
     t.equal(plain.hear(port_tables=True)[0]["type"], local.ANSWER, "who is not able has none")
     t.equal(host.figure("port_tables"), 2, "port_tables")
@@ -221,7 +221,7 @@ def killed_again_and_again(t):
 
 
 @case(timeout=120)
-def more_processes_than_a_board_has_room_for(t):
+def more_processes_than_a_table_has_room_for(t):
     host = one(t)
     clients = []
     for _ in range(70):
@@ -273,9 +273,9 @@ def one_who_spoils_all_he_gets(t):
                 "it to be seen")
     ninth = local.Client(host.local, ALICE)
     ninth.say(local.HELLO, flags=local.ABLE)
-    ninth.say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2,
+    ninth.say(local.LOOKUP, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2,
               family=socket.AF_INET, cookie=77)
-    t.equal(ninth.hear(port_tables=True)[0]["type"], local.ANSWER, "a ninth board")
+    t.equal(ninth.hear(port_tables=True)[0]["type"], local.ANSWER, "a ninth table")
     t.equal(User(host, BOB).take(host.ip, 1), (1, "done"), "the other user")
     ninth.close()
 

@@ -66,7 +66,7 @@ def answer(t, client, what):
     return stat_reason(t, message), message
 
 
-def sought(t, client, sock, connecting, want, what="SEEK"):
+def looked_up(t, client, sock, connecting, want, what="LOOKUP"):
     client.seek(sock, connecting)
     reason, message = answer(t, client, what)
     t.equal(reason, want, what)
@@ -75,8 +75,8 @@ def sought(t, client, sock, connecting, want, what="SEEK"):
 
 def mapped(t, a, b, c, server, client):
     """Both ends ask; returns the answer to the connecting end."""
-    sought(t, server, c.far, False, "remote", "the accepting end")
-    return sought(t, client, c.near, True, "mapped", "the connecting end")
+    looked_up(t, server, c.far, False, "remote", "the accepting end")
+    return looked_up(t, client, c.near, True, "mapped", "the connecting end")
 
 
 def link(t, client, sock, handle, **more):
@@ -95,7 +95,7 @@ def held(host, sessions, promised=0):
 
 def silent(t, client):
     """Checks that no answer is under way: the next answer must be that of another question."""
-    client.say(local.SEEK, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2,
+    client.say(local.LOOKUP, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2,
                family=socket.AF_INET, cookie=77)
     message, _fds = client.hear()
     t.equal(message and message["cookie"], 77, "an answer that should not have come")
@@ -142,11 +142,11 @@ def a_process_that_accepts_when_it_is_asked(t):
     t.until(lambda: b.figure("listeners") == 1, 10, "the listener")
     client.seek(c.near, True)
     t.until(lambda: b.figure("policy_waited_total") == 1, 10, "the PMReq to wait")
-    sought(t, server, c.far, False, "remote")
+    looked_up(t, server, c.far, False, "remote")
     silent(t, server)
     t.equal((b.figure("policy_waited_total"), held(b, 0)), (1, True), "waits for the port, too")
     server.say(local.RDMA, port=RAIL_B)
-    reason, said = answer(t, client, "SEEK")
+    reason, said = answer(t, client, "LOOKUP")
     t.equal((reason, said["port"]), ("mapped", RAIL_B), "the answer")
     t.check(held(a, 1, 1) and held(b, 1, 1), "promised at both ends")
     t.equal(b.get("/v1/status")["ports"], 0, "listen ports that were made")
@@ -154,11 +154,11 @@ def a_process_that_accepts_when_it_is_asked(t):
     c.listener.close()
     c = Connection(a, b)
     server = guest(b, ALICE, 0, able=True)
-    sought(t, server, c.far, False, "remote")
+    looked_up(t, server, c.far, False, "remote")
     client.seek(c.near, True)
     t.until(lambda: b.figure("policy_waited_total") == 2, 10, "the second PMReq to wait")
     server.say(local.RDMA, port=RAIL_B)
-    reason, said = answer(t, client, "SEEK")
+    reason, said = answer(t, client, "LOOKUP")
     t.equal((reason, said["port"]), ("mapped", RAIL_B), "the second answer")
 
 
@@ -167,8 +167,8 @@ def the_port_never_comes(t):
     a, b = hosts(t, of_b={"pmsp": {"ask-time": "500ms"}})
     c = Connection(a, b)
     server, client = guest(b, ALICE, 0, able=True), guest(a, BOB, 0, able=True)
-    sought(t, server, c.far, False, "remote")
-    t.equal(sought(t, client, c.near, True, "peer-policy")["port"], 0, "denied in the end")
+    looked_up(t, server, c.far, False, "remote")
+    t.equal(looked_up(t, client, c.near, True, "peer-policy")["port"], 0, "denied in the end")
     t.check(held(a, 0) and held(b, 0), "nothing is held")
 
 
@@ -183,8 +183,8 @@ def the_accepting_end_comes_late(t):
     t.until(lambda: b.figure("policy_waited_total") == 1, 10, "the PMReq to wait")
     t.until(lambda: b.counts()["duplicates"] >= 1, 10, "the PMReq to come again")
     t.check(held(b, 0), "nothing is promised before")
-    sought(t, server, c.far, False, "remote")
-    reason, said = answer(t, client, "SEEK")
+    looked_up(t, server, c.far, False, "remote")
+    reason, said = answer(t, client, "LOOKUP")
     t.equal((reason, said["port"]), ("mapped", RAIL_B), "the answer")
     t.equal((b.figure("policy_came_total"), b.counts()["accepts"], a.counts("client")["mapped"]),
             (1, 1, 1), "once")
@@ -204,8 +204,8 @@ def who_accepted_listens_no_more(t):
     t.until(lambda: b.figure("rails") == 1, 10, "the one who accepts rails")
     client.seek(c.near, True)
     t.until(lambda: b.figure("policy_waited_total") == 1, 10, "the PMReq to wait")
-    sought(t, server, c.far, False, "remote")
-    reason, said = answer(t, client, "SEEK")
+    looked_up(t, server, c.far, False, "remote")
+    reason, said = answer(t, client, "LOOKUP")
     t.equal((reason, said["port"], b.get("/v1/status")["ports"]), ("mapped", RAIL_B, 0),
             "the answer")
 
@@ -217,11 +217,11 @@ def the_accepting_end_does_not_come(t):
     server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
     server.say(local.LISTEN, **c.listening())
     t.until(lambda: b.figure("listeners") == 1, 10, "the listener")
-    sought(t, client, c.near, True, "peer-policy")
+    looked_up(t, client, c.near, True, "peer-policy")
     t.equal((b.counts()["denies"], b.get("/v1/status")["open"]), (1, 0), "denied, and forgotten")
     # It asks again: the refusal is not remembered.
-    sought(t, server, c.far, False, "remote")
-    t.equal(sought(t, client, c.near, True, "mapped")["port"], RAIL_B, "the second time")
+    looked_up(t, server, c.far, False, "remote")
+    t.equal(looked_up(t, client, c.near, True, "mapped")["port"], RAIL_B, "the second time")
 
 
 @case(timeout=60)
@@ -266,7 +266,7 @@ def no_more_rails(t):
     server.say(local.RDMA, port=0)
     link(t, server, c.far, said["link"], **at(b, RAIL_B))
     t.equal(answer(t, server, "LINK")[0], "not-holder", "at a port that it has no more")
-    t.check(sought(t, client, c.near, True, "mapped")["port"] != RAIL_B, "a made port")
+    t.check(looked_up(t, client, c.near, True, "mapped")["port"] != RAIL_B, "a made port")
 
 
 @case(timeout=60)
@@ -457,17 +457,17 @@ def a_silent_host_is_asked_again(t):
     a.start(**asking(a, client={"rto-first": "20ms", "max-sends": "3"}))
     c = Connection(a, b)
     client = guest(a, BOB, RAIL_A)
-    sought(t, client, c.near, True, "no-pmsp")
+    looked_up(t, client, c.near, True, "no-pmsp")
     sends = a.counts("client")["sends"]
-    sought(t, client, c.near, True, "no-pmsp")
+    looked_up(t, client, c.near, True, "no-pmsp")
     t.equal(a.counts("client")["sends"], sends, "PMReq at once")
     b.start(**serves(b))
     server = guest(b, ALICE, RAIL_B)
-    sought(t, server, c.far, False, "remote")
+    looked_up(t, server, c.far, False, "remote")
 
     def found():
         client.seek(c.near, True)
-        return answer(t, client, "SEEK")[0] == "mapped"
+        return answer(t, client, "LOOKUP")[0] == "mapped"
     t.until(found, 10, "it to be asked again")
 
 
@@ -476,7 +476,7 @@ def a_killed_process_leaves_nothing(t):
     a, b = hosts(t)
     c = Connection(a, b)
     server = guest(b, ALICE, RAIL_B)
-    sought(t, server, c.far, False, "remote")
+    looked_up(t, server, c.far, False, "remote")
     child = os.fork()
     if not child:
         client = guest(a, BOB, RAIL_A)
@@ -541,7 +541,7 @@ def software_devices(t):
     explained = a.post("/v1/explain", {"ip": b.ip, "port": PORT})
     t.check(explained["verdict"] == "soft-rnic" and "software device" in str(explained["steps"]),
             explained)
-    sought(t, guest(a, BOB, RAIL_A), c.near, True, "soft-rnic")
+    looked_up(t, guest(a, BOB, RAIL_A), c.near, True, "soft-rnic")
     t.equal(a.figure('policy_verdicts_total{verdict="soft-rnic"}'), 2, "counted")
     t.equal(b.counts()["requests"], 0, "PMReq")
     # Configured now: used from the next question on. The other host has one of the same kind.

@@ -263,10 +263,10 @@ def closed_while_roce_is_lost(t):
 @case(500)
 def all_lost_for_a_while(t):
     """All packets are lost for five seconds."""
-    def mend():
+    def repair():
         lab(t)[1].sh("sleep 5")
         deaf(t, False)
-    breaks(t, lambda: deaf(t, True), mend, by_tcp=False)
+    breaks(t, lambda: deaf(t, True), repair, by_tcp=False)
 
 
 @case(500, long=True)
@@ -282,19 +282,19 @@ def link_down(t):
     other guest's card takes none: rxe then waits for them to be sent, not for an acknowledgement,
     and its queue pair is silent until the link is up.
     """
-    def mend():
+    def repair():
         lab(t)[2].sh("sleep 3")
         lab(t)[2].link(True)
-    breaks(t, lambda: lab(t)[2].link(False), mend, by_tcp=False, again=False, enough=any)
+    breaks(t, lambda: lab(t)[2].link(False), repair, by_tcp=False, again=False, enough=any)
 
 
 @case(500)
 def cable(t):
     """The carrier of the server's link goes, and comes back."""
-    def mend():
+    def repair():
         lab(t)[2].sh("sleep 3")
         lab(t)[2].cable(True)
-    breaks(t, lambda: lab(t)[2].cable(False), mend, by_tcp=False)
+    breaks(t, lambda: lab(t)[2].cable(False), repair, by_tcp=False)
 
 
 @case(500)
@@ -325,8 +325,8 @@ def killed(t, rounds):
     not disturbed.
     """
     a, b = hosts(t)
-    steady = pair(t, env=FIRM)
-    earn(t, steady[1], steady[0], steady[2])
+    firm = pair(t, env=FIRM)
+    earn(t, firm[1], firm[0], firm[2])
     for number in range(rounds):
         io = ("block", "edge", "poll", "epoll")[number % 4]
         server, client, port = pair(t, at=((1, 0), (0, 1))[number % 2])
@@ -340,11 +340,11 @@ def killed(t, rounds):
         t.check(result["received"] <= dies.progress()[1],
                 f"received more than was sent: {result}, {dies.progress()}")
         lives.finish()
-        both_ways(steady[1], steady[0], 10_000, 10_000)
-    for record in ends(t, steady[2]):
+        both_ways(firm[1], firm[0], 10_000, 10_000)
+    for record in ends(t, firm[2]):
         t.equal((record["tx"], record["rx"], record["demotions"]), ("ring", "ring", 0),
                 f"the other link: {said([record])}")
-    for peer in (steady[1], steady[0]):
+    for peer in (firm[1], firm[0]):
         peer.finish()
 
 
@@ -358,7 +358,7 @@ def killed_often(t):
     killed(t, 50)
 
 
-STRANGER = """
+OUTSIDER = """
 import random, socket, struct, sys
 address, port, magic = sys.argv[1], int(sys.argv[2]), int(sys.argv[3], 16)
 dice = random.Random(7)
@@ -387,7 +387,7 @@ def magic():
 
 
 @case(400)
-def strangers(t):
+def outsiders(t):
     """Any host that can reach the port at which links are accepted may send anything to it: no
     stream is disturbed.
     """
@@ -400,7 +400,7 @@ def strangers(t):
     ports.discard(port)
     t.check(ports, "the server accepts no links")
     for at in ports:
-        a.run(["/usr/bin/python3", "-B", "-c", STRANGER, b.ip, at, magic()], expect=0)
+        a.run(["/usr/bin/python3", "-B", "-c", OUTSIDER, b.ip, at, magic()], expect=0)
     both_ways(client, server, 50_000, 50_000)
     for record in ends(t, port):
         t.equal((record["tx"], record["rx"]), ("ring", "ring"), f"carried by: {said([record])}")

@@ -368,7 +368,7 @@ os.wait()
 echo(b"-")
 """
 
-STEADY = """
+CONSTANT_LOAD = """
 import os, socket, sys
 c = socket.create_connection((sys.argv[1], int(sys.argv[2])), 120)
 for line in sys.stdin:
@@ -392,7 +392,7 @@ def child_of_a_promoted_stream(t):
     port = t.free_port()
     server = b.start(["/usr/bin/python3", "-c", INHERITING, b.ip, port], preload=True)
     b.listening(port, 60, server)
-    client = python(a, STEADY, b.ip, port)
+    client = python(a, CONSTANT_LOAD, b.ip, port)
     rounds(t, [client], port, 100_000)
     for word in ("fork", "parent", "again"):
         order(t, [client], word)

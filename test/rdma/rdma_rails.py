@@ -220,10 +220,10 @@ def closed_is_read(t):
 
 @case(500)
 def second_cable(t):
-    def mend():
+    def repair():
         lab(t)[2].sh("sleep 2")
         lab(t)[2].cable(True, 1)
-    one_goes(t, lambda: lab(t)[2].cable(False, 1), mend)
+    one_goes(t, lambda: lab(t)[2].cable(False, 1), repair)
 
 
 @case(500)
@@ -283,7 +283,7 @@ def both_lost(t):
 
 
 @case(300)
-def one_if_so_wished(t):
+def one_if_so_configured(t):
     """RSOCK_RDMA_RAILS=1 at either end: the other device is not used."""
     for guest in lab(t).guests:
         serve(guest)

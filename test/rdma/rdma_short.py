@@ -12,7 +12,7 @@ borrow("rdma_streams", "request_response", "flat_out_edge", "closed_with_much_un
        "next_stream", "ipv6", "one_side_only",
        "no_rsockd")
 borrow("rdma_faults", "roce_lost_for_a_while", "shut_while_roce_is_lost", "killed_under_load",
-       "strangers", "registration_fails", "rsockd_restarts",
+       "outsiders", "registration_fails", "rsockd_restarts",
        "refused_at_first")
 borrow("rdma_hostile", "others_keys")
 borrow("rdma_programs", "iperf3_upload", "redis", "forking_server", "exec_with_a_stream")

@@ -293,28 +293,28 @@ def next_stream(t):
 
 
 @case(300)
-def joined_asleep(t):
+def paired_asleep(t):
     """The accepting program makes no call while the other end asks for its stream: the stream is
     paired, and what was sent arrives.
     """
     a, b = lab(t).guests
     serve(b)
     server, client, port = pair(t)
-    sought = []
+    looked_up = []
 
     def told():
         both_ways(client, server, 1000, 1000, chunk=50)
-        sought[:] = ends(t, port)
-        return sought[0].get("reason") == "remote"
-    a.until(told, 120, "the accepting end to be sought from elsewhere")
+        looked_up[:] = ends(t, port)
+        return looked_up[0].get("reason") == "remote"
+    a.until(told, 120, "the accepting end to be looked_up from elsewhere")
     slept = server.progress()
     serve(a)
 
-    def joined():
+    def paired():
         client.flow("block", 500, 0, 20)
         client.result()
         return ends(t, port)[1]["link"]
-    a.until(joined, 120, "the stream to be joined")
+    a.until(paired, 120, "the stream to be paired")
     t.equal(server.progress(), slept, "what the other end did meanwhile")
     sent = client.progress()[0] - slept[2]
     server.flow("block", 0, sent, 5000)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""rsync: both sides fork after some 70 calls of greeting, and two processes have the socket from
+"""rsync: both sides fork after some 70 calls of its handshake, and two processes have the socket from
 then on.
 
 So the bulk goes by TCP, and the reason says why: a process of the pair was forked, at this end or

@@ -144,7 +144,7 @@ def each_end_has_its_say(t):
 
 
 @case(120)
-def before_it_is_joined(t):
+def before_it_is_paired(t):
     server, port = redis(t)
     client = Rounds(t, port)
     client.go(2)
@@ -158,7 +158,7 @@ def before_it_is_joined(t):
          "it hears of it at its next one")
     ask(t, "promote", "--wait", 0, client.pid, expect=3)
     t.until(lambda: client.go(50) or paths(t, client.pid) == {("ring", "ring")}, 30,
-            "the stream to be joined")
+            "the stream to be paired")
     t.equal(paths(t, server.pid), {("ring", "ring")}, "paths at the server")
     t.kill(client.proc)
 
@@ -174,7 +174,7 @@ def it_earns_at_once(t):
     for pid in (server.pid, client.pid):
         ask(t, "promote", "--wait", 0, pid, expect=3)
     t.until(lambda: client.go(50) or paths(t, client.pid) == {("ring", "ring")}, 30,
-            "the stream to be joined")
+            "the stream to be paired")
     t.kill(client.proc)
 
 

@@ -102,8 +102,8 @@ static void step(struct duplex *d)
 	else
 		duplex_act_rx(w);
 	CHECK(d, w->owes == (w->tx.state == RSK_TX_RESEND && w->tx.resend_pos < w->tx.pos),
-	      "the companion %s bytes to be repeated, tx %d", w->owes ? "waits for" : "knows of no",
-	      w->tx.state);
+	      "the TCP socket %s bytes to be repeated, tx %d",
+	      w->owes ? "waits for" : "knows of no", w->tx.state);
 	if (d->config->fabric == DUPLEX_SHM)
 		return;
 	duplex_credit_step(d);

@@ -163,7 +163,7 @@ static void do_count(struct way *w)
 		return;
 	CHECK(d, n <= unread + w->rx.skip, "%" PRIu64 " pending, %" PRIu64 " sent", n, unread);
 	CHECK(d, !both_on || n == unread, "%" PRIu64 " pending of %" PRIu64, n, unread);
-	CHECK(d, !alone || n == unread, "the companion has some of %" PRIu64, unread);
+	CHECK(d, !alone || n == unread, "the TCP socket has some of %" PRIu64, unread);
 	d->sums->counts += alone && n;
 }
 

@@ -170,7 +170,7 @@ static void *come_and_go(void *arg)
 Test(epoll_threads, sets_of_several, .timeout = 110)
 {
 	pthread_t servers[THREADS], clients[THREADS], churn;
-	uint32_t joined = 0;
+	uint32_t paired = 0;
 
 	rsk_engine_init(&host);
 	for (int t = 0; t < THREADS; t++)
@@ -199,8 +199,8 @@ Test(epoll_threads, sets_of_several, .timeout = 110)
 	for (int k = 0; k < STREAMS; k++) {
 		struct rsk_stream *s = rsk_stream_of(server_fd[k]);
 
-		joined += rsk_stream_phase(s) == RSK_PHASE_PAIRED;
+		paired += rsk_stream_phase(s) == RSK_PHASE_PAIRED;
 		rsk_stream_unpin(s);
 	}
-	cr_assert_gt(joined, 0, "nothing was joined");
+	cr_assert_gt(paired, 0, "nothing was paired");
 }

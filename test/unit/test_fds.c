@@ -335,8 +335,8 @@ Test(fds, table_and_registrations, .timeout = 110)
 				rsk_stream_unpin(s);
 			}
 	}
-	printf("fds: %u events told, %u of them where streams were joined; %u ends joined\n", told,
+	printf("fds: %u events told, %u of them where streams were paired; %u ends paired\n", told,
 	       paired_told, phases);
 	cr_assert_gt(told, 1000);
-	cr_assert_gt(paired_told, 500, "nothing was joined");
+	cr_assert_gt(paired_told, 500, "nothing was paired");
 }

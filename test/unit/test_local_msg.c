@@ -69,7 +69,7 @@ Test(local_msg, who_may_say_what)
 	}
 }
 
-Test(local_msg, a_number_at_a_board)
+Test(local_msg, a_number_at_a_port_table)
 {
 	struct rsk_local_msg m = message(RSK_LOCAL_PORT_TABLE);
 

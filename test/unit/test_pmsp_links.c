@@ -93,7 +93,7 @@ Test(pmsp_links, a_mapped_request_names_the_link_s_source)
 	r.mapped_cp_port = 1000;
 	memcpy(r.mapped_cp_ip, from.ip, 16);
 	give(a, &r, 1);
-	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &cp), 0, "the companion's address is not it");
+	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &cp), 0, "the TCP socket's address is not it");
 	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &from), 0, "nor another port");
 	from.port = 1000;
 	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &from), 1);

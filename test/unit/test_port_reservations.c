@@ -39,7 +39,7 @@ static void nothing_is_known(void)
 
 /* ---- arrival and removal ---- */
 
-Test(reservations, without_a_board)
+Test(reservations, without_a_port_table)
 {
 	cr_assert_not(look(), "nothing came");
 	nothing_is_known();
@@ -71,12 +71,12 @@ Test(reservations, it_comes, .fini = shares_end)
 	cr_assert_eq(rsk_reservations_state(UP), RSK_RESERVATION_OUT);
 	came(-1, 0);
 	cr_assert_eq(rsk_reservations_state(UP), RSK_RESERVATION_OUT,
-		     "until the keeper has seen it");
+		     "until the progress thread has seen it");
 	cr_assert(rsk_reservations_check(now), "at once");
 	nothing_is_known();
 }
 
-Test(reservations, what_is_no_board, .init = shares_set, .fini = shares_end)
+Test(reservations, what_is_no_port_table, .init = shares_set, .fini = shares_end)
 {
 	int fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
 

@@ -120,7 +120,7 @@ Test(shares_taken, owed_while_it_is_busy, .init = shares_set, .fini = shares_end
 	}
 	cr_assert_eq(reserved(UP), 3);
 	cr_assert_eq(rsk_reservations_owed_next(), rsk_reservations_next(),
-		     "the keeper has to look, links or not");
+		     "the progress thread has to look, links or not");
 	cr_assert_not(look());
 	cr_assert_eq(reserved(UP), 3, "it is still busy");
 	cr_assert_eq(rsk_reservations_take(&s[0], UP), -EBUSY);

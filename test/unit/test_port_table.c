@@ -73,7 +73,7 @@ static int other_memfd(off_t bytes, int seals)
 	return fd;
 }
 
-Test(port_table, only_a_board_is_attached, .init = set, .fini = end)
+Test(port_table, only_a_port_table_is_attached, .init = set, .fini = end)
 {
 	struct rsk_port_table b;
 	struct stat st;

@@ -190,13 +190,13 @@ Test(rails, the_lead_is_lost)
 		cr_assert_not(is_there(sid));
 	rsk_rails_lost(&rs, 0);
 	for (uint32_t sid = 0; sid < STREAMS; sid++)
-		cr_expect_not(is_there(sid), "stream %u: its mail is nowhere", sid);
+		cr_expect_not(is_there(sid), "stream %u: its control word is nowhere", sid);
 	word_of(2);
 	cr_expect_not(is_there(2));
 	rsk_rails_closed(&rs, 0);
 	cr_assert_eq(atomic_load(&rs.lead), 1);
 	for (uint32_t sid = 0; sid < STREAMS; sid++)
-		cr_expect_not(is_there(sid), "stream %u: its mail is under way", sid);
+		cr_expect_not(is_there(sid), "stream %u: its control word is under way", sid);
 	all_arrive(1);
 	for (uint32_t sid = 0; sid < STREAMS; sid++)
 		cr_expect(is_there(sid), "stream %u", sid);

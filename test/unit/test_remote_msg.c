@@ -249,7 +249,7 @@ Test(remote_msg, link)
 	refused(WITH(m, link_bytes, sizeof(m.link) + 1), "a long message");
 	refused(WITH(m, link_bytes, UINT32_MAX), "a long message");
 	/* Descriptors and memory cannot come from another host. */
-	refused(WITH(m, link.type, RSK_LINK_HELLO), "a greeting of this host's kind");
+	refused(WITH(m, link.type, RSK_LINK_HELLO), "a handshake of this host's kind");
 }
 
 /* The check changes nothing in the message, and unused fields do not count. */

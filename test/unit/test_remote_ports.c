@@ -80,7 +80,7 @@ static void turned_away(struct kit *k, uint32_t index, const char *why)
 	cr_expect_not(kit_hear(k, &m), "%s: something is said of it, type %u", why, m.type);
 }
 
-Test(remote_board, by_how_the_port_stands)
+Test(remote_ports, by_how_the_port_stands)
 {
 	static const enum rsk_port_table_state out[] = { RSK_PORT_TABLE_DRAINED,
 							 RSK_PORT_TABLE_DOWN,
@@ -105,7 +105,7 @@ Test(remote_board, by_how_the_port_stands)
 }
 
 /* What the rail needs is reserved before it is admitted, and released if it does not come up. */
-Test(remote_board, by_what_is_left)
+Test(remote_ports, by_what_is_left)
 {
 	struct kit k;
 
@@ -125,7 +125,7 @@ Test(remote_board, by_what_is_left)
  * The peer dials anew: the state of the former attempt is dropped, whether this one is admitted or
  * not.
  */
-Test(remote_board, another_attempt)
+Test(remote_ports, another_attempt)
 {
 	struct kit k;
 
@@ -146,7 +146,7 @@ Test(remote_board, another_attempt)
  * The first rail belongs to the mapping, which rsockd has decided on; an unknown address is not in
  * the port table.
  */
-Test(remote_board, no_further_rail)
+Test(remote_ports, no_further_rail)
 {
 	const struct rsk_verbs_addr unknown = { .family = 0 };
 	struct kit k;
@@ -160,7 +160,7 @@ Test(remote_board, no_further_rail)
 }
 
 /* A rejected initiator sends no message, and tries again later. */
-Test(remote_board, the_other_end)
+Test(remote_ports, the_other_end)
 {
 	struct rsk_remote_msg m;
 	uint64_t before;

@@ -33,7 +33,7 @@ static void counted(uint64_t valid, uint64_t invalid, uint64_t first, uint64_t s
 	cr_expect_eq(counts[RSK_RING_REG_LATE_VALID], late);
 }
 
-Test(ringway, valid_is_direct)
+Test(ring_registration, valid_is_direct)
 {
 	begin(100);
 	cr_assert_eq(way.state, RSK_RING_REG_ASKED);
@@ -48,7 +48,7 @@ Test(ringway, valid_is_direct)
 	counted(1, 0, 0, 0, 0);
 }
 
-Test(ringway, invalid_is_indirect_until_a_valid_one)
+Test(ring_registration, invalid_is_indirect_until_a_valid_one)
 {
 	begin(0);
 	cr_assert_eq(rsk_ring_reg_answer(&way, false, counts), RSK_RING_REG_DO_INDIRECT);
@@ -59,7 +59,7 @@ Test(ringway, invalid_is_indirect_until_a_valid_one)
 	counted(0, 1, 0, 0, 1);
 }
 
-Test(ringway, none_is_the_request_again_then_indirect)
+Test(ring_registration, none_is_the_request_again_then_indirect)
 {
 	begin(7);
 	cr_assert_eq(rsk_ring_reg_tick(&way, 7 + T - 1, counts), RSK_RING_REG_DO_NOTHING);
@@ -75,7 +75,7 @@ Test(ringway, none_is_the_request_again_then_indirect)
 	counted(0, 0, 1, 1, 1);
 }
 
-Test(ringway, an_answer_to_the_second_request)
+Test(ring_registration, an_answer_to_the_second_request)
 {
 	begin(0);
 	cr_assert_eq(rsk_ring_reg_tick(&way, T, counts), RSK_RING_REG_DO_REQUEST);
@@ -90,7 +90,7 @@ Test(ringway, an_answer_to_the_second_request)
 }
 
 /* An invalid answer after the second timeout changes nothing. */
-Test(ringway, a_late_invalid_one)
+Test(ring_registration, a_late_invalid_one)
 {
 	begin(0);
 	rsk_ring_reg_tick(&way, T, counts);
@@ -100,7 +100,7 @@ Test(ringway, a_late_invalid_one)
 	counted(0, 0, 1, 1, 0);
 }
 
-Test(ringway, nobody_asked)
+Test(ring_registration, nobody_asked)
 {
 	memset(counts, 0, sizeof(counts));
 	way = (struct rsk_ring_reg){ 0 };
@@ -112,7 +112,7 @@ Test(ringway, nobody_asked)
 		cr_expect_eq(counts[i], 0);
 }
 
-Test(ringway, another_rail_begins_anew)
+Test(ring_registration, another_rail_begins_anew)
 {
 	begin(0);
 	rsk_ring_reg_tick(&way, T, counts);
@@ -170,15 +170,15 @@ static void walk(uint64_t *dice)
 	}
 }
 
-Test(ringway, any_history)
+Test(ring_registration, any_history)
 {
-	uint64_t dice = dice_seed("ringway");
+	uint64_t dice = dice_seed("ring_registration");
 
 	for (int i = 0; i < 300; i++)
 		walk(&dice);
 }
 
-Test(ringway, the_table_grows_and_keeps)
+Test(ring_registration, the_table_grows_and_keeps)
 {
 	struct rsk_ring_regs all = { 0 };
 

@@ -115,7 +115,7 @@ Test(rx_end, the_tcp_socket_is_ahead_no_more)
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(rsk_rx_serve(&w.rx, &w.wire.c), 0);
 	cr_assert_eq(w.rx.state, RSK_RX_ONRING);
-	cr_assert_not(w.rx.tcp_ahead, "nobody would listen for the companion's end");
+	cr_assert_not(w.rx.tcp_ahead, "nobody would listen for the TCP socket's end");
 }
 
 /*
@@ -386,7 +386,7 @@ Test(rx_end, a_torn_slot_behind_others_is_never_counted)
 	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_HERE);
 }
 
-Test(rx_end, who_moved_on_ends_by_the_companion)
+Test(rx_end, who_moved_on_ends_by_the_tcp_socket)
 {
 	on_ring(&at_once, 3);
 	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);

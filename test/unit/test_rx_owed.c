@@ -144,6 +144,6 @@ Test(rx_owed, forgotten_by_its_reader)
 	cr_assert(rsk_tx_held_back(&w.tx));
 	rsk_tx_forgotten(&w.tx);
 	cr_assert_not(rsk_tx_held_back(&w.tx));
-	cr_assert_eq(send_some(20), 20, "the companion says what TCP says");
+	cr_assert_eq(send_some(20), 20, "the TCP socket says what TCP says");
 	cr_assert(rsk_tx_validate(&w.tx));
 }

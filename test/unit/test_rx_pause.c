@@ -20,7 +20,7 @@ static void paused(void)
 	cr_assert_eq(w.rx.state, RSK_RX_TCP);
 }
 
-Test(rx_pause, what_is_sent_next_goes_by_the_companion)
+Test(rx_pause, what_is_sent_next_goes_by_tcp)
 {
 	paused();
 	cr_assert_eq(send_some(40), 40);

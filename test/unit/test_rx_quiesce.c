@@ -22,7 +22,7 @@ static void answer(void)
 	cr_assert(rsk_tx_validate(&w.tx));
 }
 
-Test(rx_rest, one_that_quiesces_has_all_that_is_unread_from_the_companion)
+Test(rx_quiesce, one_that_quiesces_has_all_that_is_unread_by_tcp)
 {
 	quiesced(100, 30);
 	w.unheard = true;
@@ -48,7 +48,7 @@ Test(rx_rest, one_that_quiesces_has_all_that_is_unread_from_the_companion)
 	cr_assert_eq(w.wire.in, 85);
 }
 
-Test(rx_rest, nothing_unread_is_nothing_repeated)
+Test(rx_quiesce, nothing_unread_is_nothing_repeated)
 {
 	quiesced(100, 100);
 	answer();
@@ -58,7 +58,7 @@ Test(rx_rest, nothing_unread_is_nothing_repeated)
 	cr_assert_eq(w.wire.in, 10);
 }
 
-Test(rx_rest, whose_sender_had_moved_is_read_here)
+Test(rx_quiesce, whose_sender_had_moved_is_read_here)
 {
 	on_ring(&far, 10);
 	cr_assert_eq(send_some(100), 100);
@@ -73,7 +73,7 @@ Test(rx_rest, whose_sender_had_moved_is_read_here)
 	cr_assert_eq(recv_some(4096), 107);
 }
 
-Test(rx_rest, a_rail_that_breaks_is_an_answer)
+Test(rx_quiesce, a_rail_that_breaks_is_an_answer)
 {
 	uint64_t pos, cell;
 
@@ -89,7 +89,7 @@ Test(rx_rest, a_rail_that_breaks_is_an_answer)
 	cr_assert_eq(recv_some(4096), 70);
 }
 
-Test(rx_rest, who_quiesces_reads_on_when_its_sender_is_dead)
+Test(rx_quiesce, who_quiesces_reads_on_when_its_sender_is_dead)
 {
 	quiesced(100, 30);
 	rsk_rx_lose(&w.rx);
@@ -104,7 +104,7 @@ Test(rx_rest, who_quiesces_reads_on_when_its_sender_is_dead)
 	cr_assert_eq(recv_some(4096), 0);
 }
 
-Test(rx_rest, an_answer_that_was_not_asked_for_is_refused)
+Test(rx_quiesce, an_answer_that_was_not_asked_for_is_refused)
 {
 	struct rsk_slot_command again = { .pos = 10, .what = RSK_COMMAND_RETRANSMIT, .gen = 1 };
 
@@ -120,7 +120,7 @@ Test(rx_rest, an_answer_that_was_not_asked_for_is_refused)
 }
 
 /* A child works on a copy of its parent's machines, and takes nothing away from the parent. */
-Test(rx_rest, a_child_changes_nothing)
+Test(rx_quiesce, a_child_changes_nothing)
 {
 	on_ring(&far, 10);
 	cr_assert_eq(send_some(100), 100);

@@ -436,7 +436,7 @@ Test(stats_none, the_descriptor_is_placed)
  * An operator request is for one generation of the record: the next stream that gets the record has
  * another one, and no request.
  */
-Test(stats, a_wish_is_for_one_stream)
+Test(stats, a_request_is_for_one_stream)
 {
 	struct rsk_stats_stream *s = stream(1, 1000), *again = NULL;
 	uint64_t first = s->request, request;
@@ -447,7 +447,7 @@ Test(stats, a_wish_is_for_one_stream)
 	cr_assert_eq(rsk_stats_request_generation(request), 1);
 	cr_assert_eq(rsk_stats_request_kind(request), RSK_REQUEST_DEMOTE);
 	cr_assert_neq(rsk_stats_request_next(request, RSK_REQUEST_DEMOTE), request,
-		      "the same wish once more");
+		      "the same request once more");
 	s->request = request;
 	rsk_stats_applied(s, request);
 	rsk_stats_given_up(s);
@@ -464,7 +464,7 @@ Test(stats, a_wish_is_for_one_stream)
 	cr_assert_eq(again->given_up, 0);
 }
 
-Test(stats, numbers_of_wishes_and_lives_go_round)
+Test(stats, numbers_and_generations_of_requests_wrap)
 {
 	uint64_t last = (uint64_t)UINT32_MAX << 32 | 0xffffff00 | RSK_REQUEST_PROMOTE;
 

@@ -30,8 +30,9 @@ static void series(struct duplex_config config, uint32_t runs, uint64_t faults,
 	       "%" PRIu64 " promotions, %" PRIu64 " demotions, %" PRIu64 " leaves (%" PRIu64
 	       " busy, %" PRIu64 " in doubt, %" PRIu64 " bytes twice), %" PRIu64 " resent, %" PRIu64
 	       " held reads, %" PRIu64 " breaks, %" PRIu64 " repairs, %" PRIu64 " retries, %" PRIu64
-	       " faults, %" PRIu64 " wishes (%" PRIu64 " moves at the receiver's word), %" PRIu64
-	       " renewals, %" PRIu64 " pauses (%" PRIu64 " met a MOVE)\n",
+	       " faults, %" PRIu64 " requests (%" PRIu64
+	       " fallbacks at the receiver's word), %" PRIu64 " renewals, %" PRIu64
+	       " pauses (%" PRIu64 " met a MOVE)\n",
 	       name, sums->bytes, sums->ring_bytes, sums->slots, sums->laps, sums->promotions,
 	       sums->demotions, sums->leaves, sums->busy_falls_back, sums->doubts,
 	       sums->twice_bytes, sums->resent_bytes, sums->held_reads, sums->breaks, sums->repairs,
@@ -276,9 +277,9 @@ Test(tx_rx, shm_requests)
 	requests(DUPLEX_SHM, false, "shm_requests");
 }
 
-Test(tx_rx, shm_wishes_and_leaves)
+Test(tx_rx, shm_requests_and_falls_back)
 {
-	requests(DUPLEX_SHM, true, "shm_wishes_and_leaves");
+	requests(DUPLEX_SHM, true, "shm_requests_and_falls_back");
 }
 
 Test(tx_rx, reliable_requests)

@@ -108,7 +108,7 @@ static void heard(void *ctx, void *rail_ctx, const uint8_t word[static RSK_VERBS
 	cr_assert_arr_eq(word, want, sizeof(want), "rail %d, word %u", (int)(at - rails),
 			 at->heard);
 	at->heard++;
-	cr_assert_lt(++at->heard_now, TURN, "rail %d keeps the keeper", (int)(at - rails));
+	cr_assert_lt(++at->heard_now, TURN, "rail %d keeps the progress thread", (int)(at - rails));
 	if (at->dies) {
 		/* As rsk_rail_break() drops it. */
 		at->r->heard.n = at->r->heard.bytes = 0;

@@ -253,7 +253,7 @@ static void sleep_on(const struct worker *w)
 		p->m->poll(p->v, true);
 	if (n > 0 && fds[0].revents && read(fds[0].fd, &count, sizeof(count)) < 0 &&
 	    errno != EAGAIN)
-		PAIR_FAIL("bell: %s", strerror(errno));
+		PAIR_FAIL("doorbell: %s", strerror(errno));
 out:
 	each(w, ops->retract);
 }
@@ -312,7 +312,7 @@ static void ring(struct pair_link *l, uint64_t doorbells)
 
 	for (uint32_t b = 0; b < RSK_SEG_DOORBELLS; b++)
 		if ((doorbells >> b & 1) && write(l->doorbell[b], &one, sizeof(one)) < 0)
-			PAIR_FAIL("bell: %s", strerror(errno));
+			PAIR_FAIL("doorbell: %s", strerror(errno));
 }
 
 void pair_flow_wake(struct pair_link *l)

@@ -331,7 +331,7 @@ static void read_words(struct pair *p, const struct rsk_verbs_addr *from)
 
 		if (rsk_control_word_put(&l->seg.rail, rsk_seg_ctl_off(i), &l->stream[i].key_out,
 					 RSK_CONTROL_WORD_TX, &m) < 0)
-			PAIR_FAIL("mail");
+			PAIR_FAIL("control word");
 		ops->due(&l->seg.rail, i, RSK_WAKE_RX);
 	}
 	if (p->m->rail_settle(l->rail, 10000000000ull))
