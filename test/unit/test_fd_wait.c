@@ -63,7 +63,7 @@ static bool same_file(int fd, ino_t ino)
 static void sleep_once(struct pair *p, int fd, ino_t ino)
 {
 	struct rsk_fd_wait *fd_wait = rsk_fd_wait_begin(s, fd, p->doorbell);
-	struct pollfd doorbell = { .fd = s->link->doorbell[p->doorbell], .events = POLLIN };
+	struct pollfd doorbell = { .fd = s->link->wait_fd[p->doorbell], .events = POLLIN };
 	struct epoll_event rung[2];
 	int refuge;
 
@@ -180,7 +180,7 @@ Test(fd_wait, a_number_that_nobody_was_seen_to_close)
 	cr_assert_eq(rsk_fd_wait_refuge(fd_wait), -1);
 	rsk_fd_wait_disturb(s, fd, false);
 	cr_assert_eq(rsk_fd_wait_refuge(fd_wait), RSK_FD_WAIT_NOWHERE);
-	doorbell = (struct pollfd){ .fd = s->link->doorbell[1], .events = POLLIN };
+	doorbell = (struct pollfd){ .fd = s->link->wait_fd[1], .events = POLLIN };
 	cr_assert_eq(poll(&doorbell, 1, 0), 1);
 	cr_assert_eq(rsk_fd_wait_end(fd_wait), RSK_FD_WAIT_NOWHERE);
 	/* A child has no fd waits of its parent's other threads, and can have its own. */
