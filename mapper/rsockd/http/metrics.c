@@ -130,7 +130,7 @@ static void local(struct rsk_daemon *d, struct evbuffer *out)
 {
 	struct rsk_local *l = &d->local;
 
-	rsk_rendezvous_table_expire(&l->meeting, rsk_clock_ns());
+	rsk_rendezvous_table_expire(&l->rendezvous, rsk_clock_ns());
 	gauge(out, "processes", "processes of this host that are here", rsk_local_processes(l));
 	gauge(out, "listeners", "listening sockets that they have", l->listeners.n);
 	gauge(out, "rails", "processes that accept rails", l->rails);
@@ -138,7 +138,7 @@ static void local(struct rsk_daemon *d, struct evbuffer *out)
 	gauge(out, "sessions_promised", "of them, such as no stream makes use of yet",
 	      l->sessions.n_promised);
 	gauge(out, "pending_lookups", "ends sought in the last minute that have not met",
-	      rsk_rendezvous_table_count(&l->meeting));
+	      rsk_rendezvous_table_count(&l->rendezvous));
 #define PUT(name, text) counter(out, "local_" #name, text, l->count.name);
 	RSK_LOCAL_COUNTERS(PUT)
 #undef PUT

@@ -77,7 +77,7 @@ static void stream_ended(void *ctx, uint32_t uid, uint16_t local_port, uint16_t 
 static void bye(struct rsk_local *l, struct rsk_local_process *p)
 {
 	rsk_local_lookup_over(p);
-	rsk_rendezvous_table_gone(&l->meeting, p->number);
+	rsk_rendezvous_table_gone(&l->rendezvous, p->number);
 	rsk_local_rails_gone(l, p);
 	rsk_port_tables_gone(&l->port_tables, p);
 	rsk_listener_watches_gone(&l->hearers, p->number);
@@ -137,7 +137,7 @@ static void on_message(struct rsk_local *l, struct rsk_local_process *p,
 		listens(l, p, m);
 		break;
 	case RSK_LOCAL_LOST:
-		rsk_rendezvous_table_link_lost(&l->meeting, p->number, m->link);
+		rsk_rendezvous_table_link_lost(&l->rendezvous, p->number, m->link);
 		break;
 	case RSK_LOCAL_RDMA:
 		rsk_local_rdma(l, p, m);
@@ -464,7 +464,7 @@ void rsk_local_close(struct rsk_local *l)
 		close(l->fd);
 	if (l->first >= 0)
 		close(l->first);
-	rsk_rendezvous_table_fini(&l->meeting);
+	rsk_rendezvous_table_fini(&l->rendezvous);
 	rsk_listener_watches_close(&l->hearers);
 	rsk_listeners_fini(&l->listeners);
 	rsk_streams_fini(&l->streams);

@@ -74,7 +74,7 @@ struct rsk_local {
 	size_t railable;   /* and those that will, too */
 	size_t max, asked; /* processes at once; questions to the port mapper that are open */
 	uint64_t netns;	   /* this daemon's, SO_NETNS_COOKIE; 0: not known */
-	struct rsk_rendezvous_table meeting;
+	struct rsk_rendezvous_table rendezvous;
 	struct rsk_listeners listeners;
 	struct rsk_listener_watches hearers;
 	struct rsk_streams streams;

@@ -66,7 +66,7 @@ static bool tell_of_rendezvous(struct rsk_local *l, const struct rsk_rendezvous_
 static bool tell_both(struct rsk_local *l, const struct rsk_rendezvous_table_end *first,
 		      const struct rsk_rendezvous_table_end *second)
 {
-	uint64_t link = rsk_rendezvous_table_link(&l->meeting, first->process, second->process);
+	uint64_t link = rsk_rendezvous_table_link(&l->rendezvous, first->process, second->process);
 	int half[2];
 	bool told;
 
@@ -79,7 +79,8 @@ static bool tell_both(struct rsk_local *l, const struct rsk_rendezvous_table_end
 	told = tell_of_rendezvous(l, second, first, link, half[1]) &&
 	       tell_of_rendezvous(l, first, second, link, half[0]);
 	if (told)
-		rsk_rendezvous_table_link_set(&l->meeting, first->process, second->process, link);
+		rsk_rendezvous_table_link_set(&l->rendezvous, first->process, second->process,
+					      link);
 	close(half[0]);
 	close(half[1]);
 	return told;
@@ -96,7 +97,7 @@ static void introduce(struct rsk_local *l, const struct rsk_rendezvous_table_end
 	if (tell_both(l, first, second))
 		l->count.vouched++;
 	else
-		rsk_rendezvous_table_lookup(&l->meeting, first, rsk_clock_ns(), &other);
+		rsk_rendezvous_table_lookup(&l->rendezvous, first, rsk_clock_ns(), &other);
 }
 
 static bool names(const struct rsk_conf_vouch *v, uint32_t uid)
@@ -136,13 +137,13 @@ static void lookup_here(struct rsk_local *l, struct rsk_local_process *p,
 		answer(l, p, end, RSK_REASON_OTHER_USER);
 		return;
 	}
-	if (rsk_rendezvous_table_lookup(&l->meeting, end, rsk_clock_ns(), &other) != 1)
+	if (rsk_rendezvous_table_lookup(&l->rendezvous, end, rsk_clock_ns(), &other) != 1)
 		return;
 	/* The connection that had these names when the other one came may be gone. */
 	if (other.cookie == theirs->cookie)
 		introduce(l, end, &other);
 	else
-		rsk_rendezvous_table_lookup(&l->meeting, end, rsk_clock_ns(), &other);
+		rsk_rendezvous_table_lookup(&l->rendezvous, end, rsk_clock_ns(), &other);
 }
 
 /* ---- the other end on another host, or as if it was ---- */
@@ -187,7 +188,7 @@ static const struct rsk_rendezvous_table_end *waits_here(const struct rsk_local 
 {
 	const struct rsk_tuple mirror = rsk_tuple_mirror(&end->tuple);
 
-	return rsk_rendezvous_table_waits(&l->meeting, &mirror);
+	return rsk_rendezvous_table_waits(&l->rendezvous, &mirror);
 }
 
 /* Who asked has the other end as well, by which the request was granted. */
@@ -358,8 +359,8 @@ static void lookup_there(struct rsk_local *l, struct rsk_local_process *p,
 		return;
 	}
 	/* It waits until the other side asks us, if that has not asked already; one that waits to be met does now. */
-	if (rsk_rendezvous_table_lookup(&l->meeting, end, rsk_clock_ns(), &other) == 1) {
-		rsk_rendezvous_table_lookup(&l->meeting, end, rsk_clock_ns(),
+	if (rsk_rendezvous_table_lookup(&l->rendezvous, end, rsk_clock_ns(), &other) == 1) {
+		rsk_rendezvous_table_lookup(&l->rendezvous, end, rsk_clock_ns(),
 					    &(struct rsk_rendezvous_table_end){ 0 });
 		ask(l, rsk_local_process(l, other.process), &other, false);
 	}
@@ -469,7 +470,7 @@ bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
 	memcpy(tuple.peer, req->cp_ip, 16);
 	memcpy(at.ip, req->ap_ip, 16);
 	if (req->cp_port)
-		end = rsk_rendezvous_table_waits(&l->meeting, &tuple);
+		end = rsk_rendezvous_table_waits(&l->rendezvous, &tuple);
 	if (end) {
 		p = rsk_local_process(l, end->process);
 		out->uid = end->uid;

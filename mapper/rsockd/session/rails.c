@@ -45,7 +45,7 @@ void rsk_local_rdma(struct rsk_local *l, struct rsk_local_process *p, const stru
 
 	recount(l, p, m->port, p->able);
 	if (is_new)
-		rsk_rendezvous_table_each(&l->meeting, p->number, has_come, l);
+		rsk_rendezvous_table_each(&l->rendezvous, p->number, has_come, l);
 }
 
 /* ---- what is held ---- */
