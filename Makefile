@@ -28,8 +28,8 @@ test-rdma-short: build ## a few of those cases, in one boot (4 minutes)
 	@scripts/test-rdma.sh --short
 
 test-configs: build ## real programs and faults without spinning, then with small rings (the app tests always run so)
-	@RSOCK_SPIN_US=0 scripts/ctest.sh build -L 'real|fault' -j "$$(nproc)"
-	@RSOCK_RING_KB=32 scripts/ctest.sh build -L 'real|fault' -j "$$(nproc)"
+	@RSOCK_SPIN_US=0 scripts/ctest.sh build -L 'real|fault' -j $$((2 * $$(nproc)))
+	@RSOCK_RING_KB=32 scripts/ctest.sh build -L 'real|fault' -j $$((2 * $$(nproc)))
 
 bench: build ## all measurements of one host, some 20 minutes
 	@bench/run.sh

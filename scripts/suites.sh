@@ -21,8 +21,8 @@ suites_prepare()
 	suite "build with gcc" limited 15 scripts/build.sh build -DCMAKE_C_COMPILER=gcc
 }
 
-# Behaviours spend more time in waiting than in computing: twice as many as there are processors. Of faults and hosts
-# some are about time.
+# Behaviours spend more time in waiting than in computing: twice as many as there are processors. The
+# cases of scripts count as two each, but for those that only wait (test/real/cases.cmake).
 suites_short()
 {
 	local cores
@@ -31,9 +31,9 @@ suites_short()
 	ctests "behaviours, TCP against preloaded" 10 app $((cores * 2))
 	ctests "random programs, TCP against preloaded" 5 differ 1
 	ctests "real programs" 15 real 1
-	ctests "faults" 15 fault "$cores"
-	ctests "hosts as network namespaces" 15 net "$cores"
-	ctests "the tool" 10 tool "$cores"
+	ctests "faults" 15 fault $((cores * 2))
+	ctests "hosts as network namespaces" 15 net $((cores * 2))
+	ctests "the tool" 10 tool $((cores * 2))
 	ctests "instructions per call" 10 guard "$cores"
 	ctests "teeth: what is wrong is noticed" 10 teeth "$cores"
 	ctests "two hosts with RDMA devices, one boot" 10 rdma-boot 1
@@ -58,9 +58,9 @@ suites_longest()
 	local cores
 	cores=$(nproc)
 	suite "real programs and faults without spinning" \
-		env RSOCK_SPIN_US=0 timeout -k 20 30m scripts/ctest.sh build -L '^(real|real-more|fault)$' -j "$cores"
+		env RSOCK_SPIN_US=0 timeout -k 20 30m scripts/ctest.sh build -L '^(real|real-more|fault)$' -j $((cores * 2))
 	suite "real programs and faults with small rings" \
-		env RSOCK_RING_KB=32 timeout -k 20 30m scripts/ctest.sh build -L '^(real|real-more|fault)$' -j "$cores"
+		env RSOCK_RING_KB=32 timeout -k 20 30m scripts/ctest.sh build -L '^(real|real-more|fault)$' -j $((cores * 2))
 	suite "ten minutes of pairs that fork, exec, are stopped and killed" limited 20 make -s soak
 }
 

@@ -1,4 +1,4 @@
-# rsk_python_cases(<label> <script> [ALONE] [LOCK name] [MORE case ...]
+# rsk_python_cases(<label> <script> [ALONE] [LOCK name] [MORE case ...] [WAITS case ...]
 #                  [ENVIRONMENT name=value ...])
 #
 # Registers each case of a script (its --list prints them, and how long each may take) as a ctest of
@@ -8,16 +8,19 @@
 #   ALONE   nothing else runs meanwhile: for cases that measure time, rates or how much was direct
 #   LOCK    one at a time of the cases that give the same name
 #   MORE    the label of these cases is <label>-more, which make test leaves to make test-all
+#   WAITS   these cases spend their time in waiting: each counts as one of ctest's -j, every other
+#           case as two. So -j with twice the number of processors runs as many others at once as
+#           there are processors, and these beside them
 find_program(RSK_PYTHON3 python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED DOC "Debian's own Python")
 
 function(rsk_python_cases label script)
-	cmake_parse_arguments(PARSE_ARGV 2 arg "ALONE" "LOCK" "MORE;ENVIRONMENT")
+	cmake_parse_arguments(PARSE_ARGV 2 arg "ALONE" "LOCK" "MORE;WAITS;ENVIRONMENT")
 	set(path ${CMAKE_CURRENT_SOURCE_DIR}/${script}.py)
 	set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
 	execute_process(COMMAND ${RSK_PYTHON3} -B ${path} --list
 		OUTPUT_VARIABLE cases COMMAND_ERROR_IS_FATAL ANY OUTPUT_STRIP_TRAILING_WHITESPACE)
 	string(REPLACE "\n" ";" cases "${cases}")
-	string(REGEX REPLACE "^[a-z]+_" "" family ${script})
+	string(REGEX REPLACE "^[a-z]+_(.*)$" "\\1" family ${script})
 	foreach(line IN LISTS cases)
 		string(REPLACE " " ";" words ${line})
 		list(GET words 0 case)
@@ -30,10 +33,18 @@ function(rsk_python_cases label script)
 		if(case IN_LIST arg_MORE)
 			set(more -more)
 		endif()
-		set_tests_properties(${label}.${family}.${case} PROPERTIES LABELS ${label}${more} TIMEOUT ${hard_s} COST ${limit_s}
+		set(processors 2)
+		if(case IN_LIST arg_WAITS)
+			set(processors 1)
+			list(REMOVE_ITEM arg_WAITS ${case})
+		endif()
+		set_tests_properties(${label}.${family}.${case} PROPERTIES PROCESSORS ${processors} LABELS ${label}${more} TIMEOUT ${hard_s} COST ${limit_s}
 			RUN_SERIAL ${arg_ALONE} RESOURCE_LOCK "${arg_LOCK}"
 			ENVIRONMENT "${RSK_TEST_ENV};${arg_ENVIRONMENT}")
 	endforeach()
+	if(arg_WAITS)
+		message(FATAL_ERROR "${script}: no such cases: ${arg_WAITS}")
+	endif()
 endfunction()
 
 # Registers the case once more without the library: it must fail for this reason alone (exit status
