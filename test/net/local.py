@@ -64,7 +64,7 @@ class Client:
     def say(self, kind, fds=(), **fields):
         socket.send_fds(self.socket, [pack(kind, **fields)], list(fds))
 
-    def seek(self, sock, connecting, **wrong):
+    def look_up(self, sock, connecting, **wrong):
         self.say(LOOKUP, **{**name_of(sock), "flags": CONNECTING if connecting else 0, **wrong})
 
     def hear(self, port_tables=False):

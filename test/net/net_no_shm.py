@@ -22,8 +22,8 @@ def alone(t, **more):
     return host
 
 
-def seek(client, sock, connecting, apart):
-    client.seek(sock, connecting,
+def look_up(client, sock, connecting, apart):
+    client.look_up(sock, connecting,
                 flags=(local.CONNECTING if connecting else 0) | (local.NO_SHM if apart else 0))
 
 
@@ -51,10 +51,10 @@ def who_accepts_comes_first(t):
     for i, (of_server, of_client) in enumerate(WHO):
         c = Connection(host, host, connecting=ALICE, port=PORT + i)
         server, client = guest(host, ALICE, RAIL_B), guest(host, ALICE, RAIL_A)
-        seek(server, c.far, False, of_server)
+        look_up(server, c.far, False, of_server)
         if of_server:
             t.equal(answer(t, server, "LOOKUP")[0], "remote", "the accepting end")
-        seek(client, c.near, True, of_client)
+        look_up(client, c.near, True, of_client)
         if not of_server:
             t.equal(answer(t, server, "LOOKUP")[0], "remote",
                     "the accepting end, which had waited to meet somebody")
@@ -70,13 +70,13 @@ def who_connects_comes_first(t):
         server.say(local.LISTEN, **c.listening())
         silent(t, server)
         waited = host.figure("policy_waited_total")
-        seek(client, c.near, True, of_client)
+        look_up(client, c.near, True, of_client)
         if of_client:
             t.until(lambda waited=waited: host.figure("policy_waited_total") > waited, 10,
                     "the PMReq to wait")
         else:
             silent(t, client)
-        seek(server, c.far, False, of_server)
+        look_up(server, c.far, False, of_server)
         t.equal(answer(t, server, "LOOKUP")[0], "remote", "the accepting end")
         is_mapped(t, host, c, server, client)
 
@@ -89,8 +89,8 @@ def a_port_that_comes_with_the_answer(t):
     host = alone(t)
     c = Connection(host, host, connecting=ALICE)
     server, client = guest(host, ALICE, 0, able=True), guest(host, ALICE, 0, able=True)
-    seek(server, c.far, False, False)
-    seek(client, c.near, True, True)
+    look_up(server, c.far, False, False)
+    look_up(client, c.near, True, True)
     t.equal(answer(t, server, "LOOKUP")[0], "remote", "the accepting end")
     server.say(local.RDMA, port=RAIL_B)
     is_mapped(t, host, c, server, client)
@@ -101,9 +101,9 @@ def one_process(t):
     host = alone(t)
     c = Connection(host, host, connecting=ALICE)
     both = guest(host, ALICE, RAIL_B)
-    seek(both, c.far, False, True)
+    look_up(both, c.far, False, True)
     t.equal(answer(t, both, "LOOKUP")[0], "remote", "the accepting end")
-    seek(both, c.near, True, True)
+    look_up(both, c.near, True, True)
     reason, said = answer(t, both, "LOOKUP")
     t.equal((reason, said["port"], said["link"]), ("same-process", 0, 0), "needs no RDMA to itself")
     t.check(held(host, 1, 1), "the accepting end's mapping is over by itself")
@@ -115,9 +115,9 @@ def of_two_users(t):
     host = alone(t)
     c = Connection(host, host)
     server, client = guest(host, ALICE, RAIL_B), guest(host, BOB, RAIL_A)
-    seek(server, c.far, False, True)
+    look_up(server, c.far, False, True)
     t.equal(answer(t, server, "LOOKUP")[0], "remote", "the accepting end")
-    seek(client, c.near, True, True)
+    look_up(client, c.near, True, True)
     is_mapped(t, host, c, server, client)
 
 
@@ -127,8 +127,8 @@ def nobody_is_apart(t):
     host = alone(t, vouch=[{"users": [str(ALICE), str(BOB)]}])
     c = Connection(host, host)
     server, client = guest(host, ALICE, RAIL_B), guest(host, BOB, RAIL_A)
-    seek(server, c.far, False, False)
-    seek(client, c.near, True, False)
+    look_up(server, c.far, False, False)
+    look_up(client, c.near, True, False)
     for end in (server, client):
         message, fds = end.hear()
         t.equal((message["type"], len(fds)), (local.RENDEZVOUS, 1), "introduced")

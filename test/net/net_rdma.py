@@ -67,7 +67,7 @@ def answer(t, client, what):
 
 
 def looked_up(t, client, sock, connecting, want, what="LOOKUP"):
-    client.seek(sock, connecting)
+    client.look_up(sock, connecting)
     reason, message = answer(t, client, what)
     t.equal(reason, want, what)
     return message
@@ -140,7 +140,7 @@ def a_process_that_accepts_when_it_is_asked(t):
     server, client = guest(b, ALICE, 0, able=True), guest(a, BOB, 0, able=True)
     server.say(local.LISTEN, **c.listening())
     t.until(lambda: b.figure("listeners") == 1, 10, "the listener")
-    client.seek(c.near, True)
+    client.look_up(c.near, True)
     t.until(lambda: b.figure("policy_waited_total") == 1, 10, "the PMReq to wait")
     looked_up(t, server, c.far, False, "remote")
     silent(t, server)
@@ -155,7 +155,7 @@ def a_process_that_accepts_when_it_is_asked(t):
     c = Connection(a, b)
     server = guest(b, ALICE, 0, able=True)
     looked_up(t, server, c.far, False, "remote")
-    client.seek(c.near, True)
+    client.look_up(c.near, True)
     t.until(lambda: b.figure("policy_waited_total") == 2, 10, "the second PMReq to wait")
     server.say(local.RDMA, port=RAIL_B)
     reason, said = answer(t, client, "LOOKUP")
@@ -179,7 +179,7 @@ def the_accepting_end_comes_late(t):
     server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
     server.say(local.LISTEN, **c.listening())
     t.until(lambda: b.figure("listeners") == 1, 10, "the listener")
-    client.seek(c.near, True)
+    client.look_up(c.near, True)
     t.until(lambda: b.figure("policy_waited_total") == 1, 10, "the PMReq to wait")
     t.until(lambda: b.counts()["duplicates"] >= 1, 10, "the PMReq to come again")
     t.check(held(b, 0), "nothing is promised before")
@@ -202,7 +202,7 @@ def who_accepted_listens_no_more(t):
     c.listener.close()
     server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
     t.until(lambda: b.figure("rails") == 1, 10, "the one who accepts rails")
-    client.seek(c.near, True)
+    client.look_up(c.near, True)
     t.until(lambda: b.figure("policy_waited_total") == 1, 10, "the PMReq to wait")
     looked_up(t, server, c.far, False, "remote")
     reason, said = answer(t, client, "LOOKUP")
@@ -376,11 +376,11 @@ def a_process_asks_for_many(t):
     server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
     server.say(local.LISTEN, **first.listening())
     for _near, far in pairs:
-        server.seek(far, False)
+        server.look_up(far, False)
         t.equal(answer(t, server, "the accepting end")[0], "remote", "the accepting end")
     # a process that waits for its turn and asks again has one turn
     for near, _far in pairs + pairs[AT_ONCE:]:
-        client.seek(near, True)
+        client.look_up(near, True)
     promised = [answer(t, client, "a connecting end") for _ in range(AT_ONCE)]
     t.equal({reason for reason, _message in promised}, {"mapped"}, "what was answered")
     silent(t, client)
@@ -466,7 +466,7 @@ def a_silent_host_is_asked_again(t):
     looked_up(t, server, c.far, False, "remote")
 
     def found():
-        client.seek(c.near, True)
+        client.look_up(c.near, True)
         return answer(t, client, "LOOKUP")[0] == "mapped"
     t.until(found, 10, "it to be asked again")
 
@@ -481,7 +481,7 @@ def a_killed_process_leaves_nothing(t):
     if not child:
         client = guest(a, BOB, RAIL_A)
         for number in range(3):
-            client.seek(c.near, True)
+            client.look_up(c.near, True)
             message, _fds = client.hear()
             client.say(local.LINK, **local.name_of(c.near), link=message["link"],
                        flags=local.CONNECTING)
