@@ -46,7 +46,7 @@ ALLOWED = (
     ("joined", r"bench/rsperf/|test/(app|differ|unit)/|mapper/policy/", r""),  # threads, lists of conditions
     ("carrier", r"mapper/host/|test/net/net_hotplug|test/rdma/|test/unit/test_ifaces", r""),  # of a network device
     ("frozen", r"\.py$", r"frozen=True"),
-    ("seek", r"^(stream|preload|test/(app|differ|fault))/", r"seek\(|SEEK_(SET|CUR|END|DATA|HOLE)|SYS_lseek|\blseek\b"),
+    ("seek", r"", r"\.seek\(|\b[fl]?seek\(fd|\b_?l?seek\((in|other|file|s->|err_fd)|SEEK_(SET|CUR|END|DATA|HOLE)|\b\w*lseek\b"),
 )
 # What has the old words as a matter of history, or of its format.
 SKIPPED = ("third_party/", "test/fuzz/corpus/", "scripts/check-words.py", "docs/gains", "CHANGELOG.md")

@@ -17,6 +17,7 @@ suite "hardening: clang" scripts/check-hardening.sh build/clang
 suite "shell scripts" scripts/check-shell.sh
 suite "python scripts" scripts/check-python.sh
 suite "paths, lengths, names" scripts/check-tree.py
+suite "words of the field" scripts/check-words.py
 suite "knobs are documented" scripts/check-knobs.py
 if [ -x scripts/gen-docs.sh ]; then
 	suite "generated documentation is current" scripts/gen-docs.sh --check

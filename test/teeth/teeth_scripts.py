@@ -43,6 +43,7 @@ WRONG = [
     ("gen-docs.sh", ["--check"], "docs/performance.md",
      ("| iperf3, 1 stream | **2.42×**", "| iperf3, 1 stream | **9.42×**"),
      "iperf3"),
+    ("check-words.py", [], "stream/ring/ring.c", "/* the compan" "ion */\n", "TCP socket"),
     ("check-shell.sh", [], "scripts/fuzz.sh", "echo $1\n", "SC2086"),
     ("check-python.sh", [], "scripts/check-tree.py", "def f(:\n", "SyntaxError"),
     ("check-python.sh", [], "scripts/check-tree.py", "x = '\\d'\n", "invalid escape"),
@@ -92,7 +93,7 @@ class Scripts(Teeth):
         shutil.copytree(ROOT / "scripts", tree / "scripts",
                         ignore=shutil.ignore_patterns("__pycache__"))
         for script in ("check-format.sh", "check-includes.py", "check-tree.py", "check-shell.sh",
-                       "check-python.sh"):
+                       "check-python.sh", "check-words.py"):
             with self.subTest(script):
                 self.fails(tree / "scripts" / script, GIT_CEILING_DIRECTORIES=self.tmp)
 

@@ -35,7 +35,7 @@ static bool same_end(const struct rsk_rendezvous_table_end *a,
 }
 
 /* Looks up the peer, and validates the table. */
-static int seek(struct rsk_rendezvous_table *m, struct rsk_rendezvous_table_end e, uint64_t now,
+static int look_up(struct rsk_rendezvous_table *m, struct rsk_rendezvous_table_end e, uint64_t now,
 		struct rsk_rendezvous_table_end *other)
 {
 	int rc = rsk_rendezvous_table_lookup(m, &e, now, other);
@@ -63,9 +63,9 @@ Test(meeting, all_ends_of_a_process)
 	rsk_rendezvous_table_each(&m, 1, add_up, &sum);
 	cr_assert_eq(sum, 0);
 	for (uint32_t conn = 1; conn <= 3; conn++)
-		seek(&m, end_of(conn, false, 1), NOW, &other);
-	seek(&m, end_of(50, false, 2), NOW, &other);
-	seek(&m, end_of(2, true, 3), NOW, &other); /* has found its peer: neither waits */
+		look_up(&m, end_of(conn, false, 1), NOW, &other);
+	look_up(&m, end_of(50, false, 2), NOW, &other);
+	look_up(&m, end_of(2, true, 3), NOW, &other); /* has found its peer: neither waits */
 	rsk_rendezvous_table_each(&m, 1, add_up, &sum);
 	cr_assert_eq(sum, 2 + 6);
 	rsk_rendezvous_table_fini(&m);
@@ -77,16 +77,16 @@ Test(meeting, two_ends_meet_once)
 	struct rsk_rendezvous_table_end other;
 
 	for (int first = 0; first < 2; first++) {
-		cr_assert_eq(seek(&m, end_of(7, first, 1), NOW, &other), 0);
+		cr_assert_eq(look_up(&m, end_of(7, first, 1), NOW, &other), 0);
 		cr_assert_eq(rsk_rendezvous_table_count(&m), 1);
 		cr_assert(waits(&m, end_of(7, first, 1)) && !waits(&m, end_of(7, !first, 2)));
-		cr_assert_eq(seek(&m, end_of(7, !first, 2), NOW, &other), 1);
+		cr_assert_eq(look_up(&m, end_of(7, !first, 2), NOW, &other), 1);
 		cr_assert_eq(other.process, 1);
 		cr_assert_eq(other.cookie, 14u + (uint64_t)first);
 		cr_assert_eq(other.connecting, first);
 		cr_assert_eq(rsk_rendezvous_table_count(&m), 0, "neither waits any more");
-		cr_assert_eq(seek(&m, end_of(7, !first, 2), NOW, &other), 0, "a second time");
-		cr_assert_eq(seek(&m, end_of(7, first, 1), NOW, &other), 1);
+		cr_assert_eq(look_up(&m, end_of(7, !first, 2), NOW, &other), 0, "a second time");
+		cr_assert_eq(look_up(&m, end_of(7, first, 1), NOW, &other), 1);
 	}
 	cr_assert_eq(m.met, 4);
 	cr_assert_null(m.of, "nothing is kept of a process that nothing is left of");
@@ -98,24 +98,24 @@ Test(meeting, not_everything_that_mirrors_meets)
 	struct rsk_rendezvous_table m = { 0 };
 	struct rsk_rendezvous_table_end other, odd = end_of(7, false, 2);
 
-	cr_assert_eq(seek(&m, end_of(7, true, 1), NOW, &other), 0);
-	cr_assert_eq(seek(&m, end_of(8, false, 2), NOW, &other), 0, "another connection");
+	cr_assert_eq(look_up(&m, end_of(7, true, 1), NOW, &other), 0);
+	cr_assert_eq(look_up(&m, end_of(8, false, 2), NOW, &other), 0, "another connection");
 	odd.tuple.netns = 2;
-	cr_assert_eq(seek(&m, odd, NOW, &other), 0, "another network namespace");
+	cr_assert_eq(look_up(&m, odd, NOW, &other), 0, "another network namespace");
 	odd = end_of(7, false, 2);
 	odd.tuple.family = AF_INET6;
-	cr_assert_eq(seek(&m, odd, NOW, &other), 0, "another family");
+	cr_assert_eq(look_up(&m, odd, NOW, &other), 0, "another family");
 	odd = end_of(7, false, 2);
 	odd.connecting = true;
-	cr_assert_eq(seek(&m, odd, NOW, &other), 0, "both say that they connected");
-	cr_assert_eq(seek(&m, end_of(7, false, 1), NOW, &other), 0, "one process has both ends");
+	cr_assert_eq(look_up(&m, odd, NOW, &other), 0, "both say that they connected");
+	cr_assert_eq(look_up(&m, end_of(7, false, 1), NOW, &other), 0, "one process has both ends");
 	/*
 	 * The scope is not part of the key: the ends of a link-local connection have different
 	 * ones.
 	 */
 	odd = end_of(7, false, 2);
 	odd.tuple.scope = 9;
-	cr_assert_eq(seek(&m, odd, NOW, &other), 1);
+	cr_assert_eq(look_up(&m, odd, NOW, &other), 1);
 	cr_assert_eq(other.process, 1);
 	rsk_rendezvous_table_fini(&m);
 }
@@ -126,13 +126,13 @@ Test(meeting, the_newest_word_of_a_tuple_counts)
 	struct rsk_rendezvous_table_end other, again = end_of(7, true, 3);
 
 	again.cookie = 99;
-	cr_assert_eq(seek(&m, end_of(7, true, 1), NOW, &other), 0);
-	cr_assert_eq(seek(&m, again, NOW + 1, &other), 0);
+	cr_assert_eq(look_up(&m, end_of(7, true, 1), NOW, &other), 0);
+	cr_assert_eq(look_up(&m, again, NOW + 1, &other), 0);
 	cr_assert_eq(rsk_rendezvous_table_count(&m), 1);
 	cr_assert_eq(rsk_rendezvous_table_waits(&m, &again.tuple)->cookie, 99);
 	rsk_rendezvous_table_gone(&m, 1);
 	cr_assert(rsk_rendezvous_table_validate(&m));
-	cr_assert_eq(seek(&m, end_of(7, false, 2), NOW, &other), 1,
+	cr_assert_eq(look_up(&m, end_of(7, false, 2), NOW, &other), 1,
 		     "the first one's end is no loss");
 	cr_assert_eq(other.cookie, 99);
 	cr_assert_eq(other.process, 3);
@@ -172,17 +172,17 @@ Test(meeting, a_process_pushes_out_its_own_oldest)
 	struct rsk_rendezvous_table m = { 0 };
 	struct rsk_rendezvous_table_end other;
 
-	cr_assert_eq(seek(&m, end_of(0, true, 9), NOW, &other), 0);
+	cr_assert_eq(look_up(&m, end_of(0, true, 9), NOW, &other), 0);
 	for (uint32_t i = 1; i <= RSK_RENDEZVOUS_TABLE_MOST_OF_ONE; i++) {
 		struct rsk_rendezvous_table_end e = end_of(i, true, 1);
 
 		cr_assert_eq(rsk_rendezvous_table_lookup(&m, &e, NOW + i, &other), 0);
 	}
 	cr_assert_eq(m.pushed_out, 0);
-	cr_assert_eq(seek(&m, end_of(1, true, 1), NOW + 5000, &other), 0,
+	cr_assert_eq(look_up(&m, end_of(1, true, 1), NOW + 5000, &other), 0,
 		     "the same again is no more");
 	cr_assert_eq(m.pushed_out, 0);
-	cr_assert_eq(seek(&m, end_of(100000, true, 1), NOW + 5001, &other), 0);
+	cr_assert_eq(look_up(&m, end_of(100000, true, 1), NOW + 5001, &other), 0);
 	cr_assert_eq(m.pushed_out, 1);
 	cr_assert(!waits(&m, end_of(2, true, 1)), "its oldest");
 	cr_assert(waits(&m, end_of(1, true, 1)), "renewed, hence young");
@@ -202,7 +202,7 @@ Test(meeting, all_together_push_out_the_oldest)
 		cr_assert_eq(rsk_rendezvous_table_lookup(&m, &e, NOW + i, &other), 0);
 	}
 	cr_assert_eq(m.pushed_out, 0);
-	cr_assert_eq(seek(&m, end_of(i, true, 500), NOW + i, &other), 0);
+	cr_assert_eq(look_up(&m, end_of(i, true, 500), NOW + i, &other), 0);
 	cr_assert_eq(m.pushed_out, 1);
 	cr_assert_eq(rsk_rendezvous_table_count(&m), RSK_RENDEZVOUS_TABLE_MOST);
 	cr_assert(!waits(&m, end_of(0, true, 1)) && waits(&m, end_of(1, true, 1)));
@@ -215,15 +215,15 @@ Test(meeting, what_waits_too_long_goes)
 	struct rsk_rendezvous_table m = { 0 };
 	struct rsk_rendezvous_table_end other;
 
-	cr_assert_eq(seek(&m, end_of(1, true, 1), NOW, &other), 0);
-	cr_assert_eq(seek(&m, end_of(2, true, 1), NOW + 5, &other), 0);
-	cr_assert_eq(seek(&m, end_of(3, true, 2), NOW + RSK_RENDEZVOUS_TABLE_WAIT_NS, &other), 0);
+	cr_assert_eq(look_up(&m, end_of(1, true, 1), NOW, &other), 0);
+	cr_assert_eq(look_up(&m, end_of(2, true, 1), NOW + 5, &other), 0);
+	cr_assert_eq(look_up(&m, end_of(3, true, 2), NOW + RSK_RENDEZVOUS_TABLE_WAIT_NS, &other), 0);
 	cr_assert_eq(m.expired, 0);
-	cr_assert_eq(seek(&m, end_of(4, true, 3), NOW + RSK_RENDEZVOUS_TABLE_WAIT_NS + 1, &other),
+	cr_assert_eq(look_up(&m, end_of(4, true, 3), NOW + RSK_RENDEZVOUS_TABLE_WAIT_NS + 1, &other),
 		     0);
 	cr_assert_eq(m.expired, 1);
 	cr_assert(!waits(&m, end_of(1, true, 1)) && waits(&m, end_of(2, true, 1)));
-	cr_assert_eq(seek(&m, end_of(5, true, 1), NOW + 3 * RSK_RENDEZVOUS_TABLE_WAIT_NS, &other),
+	cr_assert_eq(look_up(&m, end_of(5, true, 1), NOW + 3 * RSK_RENDEZVOUS_TABLE_WAIT_NS, &other),
 		     0);
 	cr_assert_eq(m.expired, 4);
 	cr_assert_eq(rsk_rendezvous_table_count(&m), 1);
@@ -264,7 +264,7 @@ static void random_lookup(struct rsk_rendezvous_table *m, struct oracle *o, uint
 						   (uint32_t)(dice_roll(dice) % PROCESSES) + 1),
 					other;
 	const struct rsk_rendezvous_table_end *facing = &o->end[conn][!k];
-	int rc = seek(m, e, now, &other);
+	int rc = look_up(m, e, now, &other);
 
 	if (o->there[conn][!k] && facing->process != e.process) {
 		cr_assert_eq(rc, 1);
