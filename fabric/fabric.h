@@ -154,7 +154,8 @@ struct rsk_fabric_ops {
 	void (*notify)(struct rsk_rail *rail, uint64_t doorbells);
 
 	/*
-	 * announce - asks for the doorbell of index @doorbell to be notified at the next put of kind
+	 * announce - asks for the doorbell of index @doorbell to be notified at the next put of
+	 * kind
 	 * @what for @sid. The notification itself withdraws it, or retract(). The caller's order:
 	 * announce, full fence, check again, sleep.
 	 */

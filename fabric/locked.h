@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * locked.h - locked access: lock, access and unlock of a record in the peer's memory as one
- * operation, during which nothing waits. The port table (port_table.c) and the fabrics use it. Source:
- * US2016043965 (a lock access over a network, offloaded); how and why: docs/adr/locked-access.md.
+ * operation, during which nothing waits. The port table (port_table.c) and the fabrics use it.
+ * Source: US2016043965 (a lock access over a network, offloaded); how and why:
+ * docs/adr/locked-access.md.
  *
  * A record is a lock word and two slots for each of its holders:
  *

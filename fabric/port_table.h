@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * port_table.h - the port table (<rsock/port_table.h>) in rsockd, which owns it, and in a process: the table
- * of ports, and the reservations of rails in each port's record (reserve.h). Neither end trusts the
- * other: what is read is copied and checked first, and each operation ends after a bounded number
- * of tries, whatever others do to the memory meanwhile. Used by one thread at a time. Nothing
- * blocks, waits or allocates, except create() and attach(), which map memory.
+ * port_table.h - the port table (<rsock/port_table.h>) in rsockd, which owns it, and in a process:
+ * the table of ports, and the reservations of rails in each port's record (reserve.h). Neither end
+ * trusts the other: what is read is copied and checked first, and each operation ends after a
+ * bounded number of tries, whatever others do to the memory meanwhile. Used by one thread at a
+ * time. Nothing blocks, waits or allocates, except create() and attach(), which map memory.
  */
 #ifndef RSK_PORT_TABLE_H
 #define RSK_PORT_TABLE_H

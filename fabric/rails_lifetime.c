@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rails_lifetime.c - rails come up and fail, and another one becomes the lead; progress thread only.
- * See rails.h.
+ * rails_lifetime.c - rails come up and fail, and another one becomes the lead; progress thread
+ * only. See rails.h.
  */
 #include "rails.h"
 

@@ -4,8 +4,8 @@
  * and librdmacm.
  *
  * It is a module of its own, librsock-verbs.so, which the process's progress thread
- * (stream/link/progress.c) loads only where there is an RDMA device: the library itself is not linked
- * with libibverbs. This header is the whole interface; the module exports one symbol,
+ * (stream/link/progress.c) loads only where there is an RDMA device: the library itself is not
+ * linked with libibverbs. This header is the whole interface; the module exports one symbol,
  * rsk_verbs_module.
  *
  * Two kinds of functions:

@@ -21,8 +21,8 @@ int rsk_no_more(enum rsk_reason why)
 }
 
 /*
- * A faulting access is caught once there is a stream (signal_trampoline.c). Before that the kernel is asked, by
- * a call that copies eight bytes, and then fails since the operation does not exist.
+ * A faulting access is caught once there is a stream (signal_trampoline.c). Before that the kernel
+ * is asked, by a call that copies eight bytes, and then fails since the operation does not exist.
  */
 static bool rsk_kernel_reads_at(uintptr_t at)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * control_msgs.h - queues of the control messages that the progress threads of a link send each other by a
- * rail, in its indirect buffer, between the cells of streams. A message has RSK_INDIRECT_WORD_BYTES
- * and may be sent in consecutive pieces. Used by flush.c, poll.c and rail.c. Pure; the caller's
- * lock protects it.
+ * control_msgs.h - queues of the control messages that the progress threads of a link send each
+ * other by a rail, in its indirect buffer, between the cells of streams. A message has
+ * RSK_INDIRECT_WORD_BYTES and may be sent in consecutive pieces. Used by flush.c, poll.c and
+ * rail.c. Pure; the caller's lock protects it.
  */
 #ifndef RSK_CONTROL_MSGS_H
 #define RSK_CONTROL_MSGS_H

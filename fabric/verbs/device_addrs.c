@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * device_addrs.c - lists the addresses at which this host's RDMA devices can be reached. Called through
- * the module's table, on the progress thread.
+ * device_addrs.c - lists the addresses at which this host's RDMA devices can be reached. Called
+ * through the module's table, on the progress thread.
  */
 #include <ifaddrs.h>
 #include <net/if.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pending_writes.h - the pending writes of a stream: ranges of its ring and control words that were put and
- * not posted yet. Filled by put.c, emptied by flush.c. Pure.
+ * pending_writes.h - the pending writes of a stream: ranges of its ring and control words that were
+ * put and not posted yet. Filled by put.c, emptied by flush.c. Pure.
  *
  * Slots follow each other in whole cells. So a range grows, and wraps once per lap: two ranges are
  * enough for all that a sender writes for one rail. If a link has several rails, each rail has

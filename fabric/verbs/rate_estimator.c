@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rate_estimator.c - rate estimator: how many bytes are in flight on a rail, and how fast they go, for links
- * that have several rails to choose from. Called by post.c, put.c and rail.c, with r->lock held. It
- * measures only when there are several rails, because it needs more signalled completions.
+ * rate_estimator.c - rate estimator: how many bytes are in flight on a rail, and how fast they go,
+ * for links that have several rails to choose from. Called by post.c, put.c and rail.c, with
+ * r->lock held. It measures only when there are several rails, because it needs more signalled
+ * completions.
  *
  * The rate covers only times in which the send queue was never empty: the bytes completed between
  * two samples, divided by the time between them, smoothed. A rail that has been idle for a while

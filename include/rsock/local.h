@@ -57,8 +57,8 @@ enum rsk_local_type {
 	/* From the process: none of its streams uses the mapping of that name (link) any more. */
 	RSK_LOCAL_UNLINK,
 	/*
-	 * From rsockd, to processes that are able: the port table (<rsock/port_table.h>, fd) that it
-	 * shares with processes of that user, and the number of this one in it (port). Valid as
+	 * From rsockd, to processes that are able: the port table (<rsock/port_table.h>, fd) that
+	 * it shares with processes of that user, and the number of this one in it (port). Valid as
 	 * long as the connection lasts; then its reservations are released.
 	 */
 	RSK_LOCAL_PORT_TABLE,
@@ -89,9 +89,9 @@ struct rsk_local_msg {
 	struct rsk_tuple tuple; /* as the process sees it */
 	uint64_t cookie;	/* SO_COOKIE of its socket; an answer repeats it */
 	/*
-	 * Random, not 0. RENDEZVOUS, LOST: identifies the link at both ends. LINK, UNLINK: the mapping.
-	 * ANSWER: the mapping that a connection was given (to LOOKUP, MAPPED), or that LINK was
-	 * about; else 0.
+	 * Random, not 0. RENDEZVOUS, LOST: identifies the link at both ends. LINK, UNLINK: the
+	 * mapping. ANSWER: the mapping that a connection was given (to LOOKUP, MAPPED), or that
+	 * LINK was about; else 0.
 	 */
 	uint64_t link;
 	int32_t fd;	 /* number of the socket: a hint */

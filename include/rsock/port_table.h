@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * port_table.h - layout of the port table that rsockd shares with the processes of a user, through a
- * sealed memfd that comes with RSK_LOCAL_PORT_TABLE (local.h): the RDMA ports of this host as rsockd
- * sees them, and a record for each, in which processes reserve by locked access what their further
- * rails take (docs/adr/port-table.md). fabric/port_table.c reads and writes it. Owner: rsockd. Every process
- * that has mapped it can write to all of it, so each end checks everything before using it.
+ * port_table.h - layout of the port table that rsockd shares with the processes of a user, through
+ * a sealed memfd that comes with RSK_LOCAL_PORT_TABLE (local.h): the RDMA ports of this host as
+ * rsockd sees them, and a record for each, in which processes reserve by locked access what their
+ * further rails take (docs/adr/port-table.md). fabric/port_table.c reads and writes it. Owner:
+ * rsockd. Every process that has mapped it can write to all of it, so each end checks everything
+ * before using it.
  *
  *	0	struct rsk_port_table_head
  *	64	struct rsk_port_table_data	written by rsockd only; consistent if @seq is even, and

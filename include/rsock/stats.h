@@ -85,8 +85,8 @@ static inline unsigned int rsk_stats_event_cause(uint64_t event)
  * Operator request for one stream: a word that the tool changes by compare-and-swap, and that the
  * stream's owner checks in its own calls. Bits 63-32: the generation of the record, which the
  * library increments, from 1, with each stream that gets the record; 31-8: number of the request in
- * that generation; 7-0: enum rsk_stats_request. A swap meant for a stream that has ended fails, since
- * the word has another generation by then, and the library accepts only a word of its own
+ * that generation; 7-0: enum rsk_stats_request. A swap meant for a stream that has ended fails,
+ * since the word has another generation by then, and the library accepts only a word of its own
  * generation. 0: the library does not support requests.
  */
 enum rsk_stats_request {

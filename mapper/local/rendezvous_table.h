@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rendezvous_table.h - the rendezvous table: it pairs processes of one host that cannot find each other. It
- * contains the ends of connections whose process looks for the other end, and the pairs of
- * processes that have a link already. Used by rsockd, which proves who holds what before it calls.
+ * rendezvous_table.h - the rendezvous table: it pairs processes of one host that cannot find each
+ * other. It contains the ends of connections whose process looks for the other end, and the pairs
+ * of processes that have a link already. Used by rsockd, which proves who holds what before it
+ * calls.
  *
  * Every operation takes constant time; only the end of a process and a lost link walk all links. No
  * clock, no sockets. One thread.

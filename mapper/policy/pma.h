@@ -236,7 +236,9 @@ int rsk_pma_port_seen(struct rsk_pma *a, const char *node, uint8_t ipv, const ui
 /* The same for all ports of a node; NULL: of all nodes but our own. */
 void rsk_pma_node_seen(struct rsk_pma *a, const char *node, enum rsk_pma_device_state state);
 
-/* ---- further rails of links, which processes reserve in a port table (fabric/port_table.h) ---- */
+/*
+ * ---- further rails of links, which processes reserve in a port table (fabric/port_table.h) ----
+ */
 
 /* A port of this node. Borrowed until the next reload. */
 struct rsk_pma_rail_port {

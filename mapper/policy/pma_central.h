@@ -85,9 +85,9 @@ struct rsk_central_node *rsk_central_find(struct rsk_central *c, const char *nam
 
 /*
  * Takes a report. @devices: allocated; ownership passes in any case. @resume: it reports what it
- * holds, with one rsk_central_resume() each, in parts from 0 on; @last: that is the last part. NULL:
- * the node is unknown and does not resume, or not from the first part on; or there are too many
- * nodes.
+ * holds, with one rsk_central_resume() each, in parts from 0 on; @last: that is the last part.
+ * NULL: the node is unknown and does not resume, or not from the first part on; or there are too
+ * many nodes.
  */
 struct rsk_central_node *rsk_central_report(struct rsk_central *c, const char *name, uint64_t boot,
 					    bool resume, uint32_t part, bool last, double load,

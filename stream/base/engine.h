@@ -5,9 +5,10 @@
  *
  * A hook looks the descriptor up (rsk_fd_tracked(): one load). For an untracked one it calls libc
  * directly. For a tracked one it first asks the engine whether the call can be done at once
- * (rsk_fast_path_recv(), rsk_fast_path_send()). If not (RSK_UNSTEADY), the hook begins an operation,
- * which decides whether the kernel or the engine carries the call, and ends it with the result.
- * preload/hook.h wraps this as RSK_SCOPE, rsk_scope_recv() and rsk_scope_send(), with an example:
+ * (rsk_fast_path_recv(), rsk_fast_path_send()). If not (RSK_UNSTEADY), the hook begins an
+ * operation, which decides whether the kernel or the engine carries the call, and ends it with the
+ * result. preload/hook.h wraps this as RSK_SCOPE, rsk_scope_recv() and rsk_scope_send(), with an
+ * example:
  *
  *	if (rsk_op_begin(&op, fd, RSK_OP_RECV) == RSK_KERNEL)
  *		n = the real call;				(-1 and errno, as libc says)
@@ -167,9 +168,9 @@ void rsk_fd_leaving(int fd);
 void rsk_fd_dup(int oldfd, int newfd);
 
 /*
- * rsk_fd_fall_back - falls back to TCP: the stream of @fd returns to TCP in both directions and stays
- * there, since it is about to be used where no hook sees it (fdopen, SCM_RIGHTS, OOB, splice, aio,
- * kTLS, O_ASYNC ...). Returns when only the kernel socket carries the stream. May block for a
+ * rsk_fd_fall_back - falls back to TCP: the stream of @fd returns to TCP in both directions and
+ * stays there, since it is about to be used where no hook sees it (fdopen, SCM_RIGHTS, OOB, splice,
+ * aio, kTLS, O_ASYNC ...). Returns when only the kernel socket carries the stream. May block for a
  * bounded time (200 ms; a second more where a relay is made, relay.h) while the peer retransmits
  * what was unread in the ring. Any @fd is allowed; for an untracked one it costs one load. Returns
  * 0; -EAGAIN: bytes would be lost or out of order, the caller must not go on, and the stream stays
@@ -184,7 +185,9 @@ int rsk_fd_fall_back(int fd, enum rsk_reason why);
  */
 int rsk_fd_fall_back_exec(int fd, uint64_t *until);
 
-/* As rsk_fd_fall_back(), where only the kernel reads from now on, although @why does not imply it. */
+/*
+ * As rsk_fd_fall_back(), where only the kernel reads from now on, although @why does not imply it.
+ */
 int rsk_fd_fall_back_now(int fd, enum rsk_reason why);
 
 /*
@@ -200,7 +203,9 @@ int rsk_fd_fall_back_tx(int fd, enum rsk_reason why);
  */
 void rsk_fd_told(int fd, int err);
 
-/* As rsk_fd_fall_back(), also for a socket that has no stream yet: the stream it gets stays on TCP. */
+/*
+ * As rsk_fd_fall_back(), also for a socket that has no stream yet: the stream it gets stays on TCP.
+ */
 int rsk_fd_refuse(int fd, enum rsk_reason why);
 
 /*
@@ -265,8 +270,8 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 
 /*
  * rsk_fast_path_send, rsk_fast_path_recv - the fast path, without an operation: a call on a tracked
- * descriptor that finds the same state as the last one left (fast_path.c). Returns bytes, -EAGAIN, or
- * RSK_UNSTEADY: nothing was done, begin an operation.
+ * descriptor that finds the same state as the last one left (fast_path.c). Returns bytes, -EAGAIN,
+ * or RSK_UNSTEADY: nothing was done, begin an operation.
  */
 #define RSK_UNSTEADY (-RSK_EKERNEL)
 ssize_t rsk_fast_path_send(int fd, const struct iovec *iov, int n, int flags);

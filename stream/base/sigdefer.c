@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * sigdefer.c - the end of a signal-deferred section in which something became due: deferred posts to
- * send off, signals to deliver. See sigdefer.h.
+ * sigdefer.c - the end of a signal-deferred section in which something became due: deferred posts
+ * to send off, signals to deliver. See sigdefer.h.
  */
 #include "sigdefer.h"
 

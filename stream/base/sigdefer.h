@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sigdefer.h - signal-deferred sections: critical sections in which asynchronous signals are deferred.
- * lock.h enters and leaves them.
+ * sigdefer.h - signal-deferred sections: critical sections in which asynchronous signals are
+ * deferred. lock.h enters and leaves them.
  *
  * A signal handler may call send() on the very stream whose lock its own thread holds. So each
  * thread counts its open sections. preload/ installs a signal trampoline in front of the
@@ -31,7 +31,8 @@ extern __thread volatile uint32_t rsk_sigdefer_cut;
 
 /*
  * Puts of a section that the fabric has deferred (put() returned 1) go out with due(), or at the
- * end of the section at the latest. While rsk_sigdefer_signals has this bit, rsk_deferred_posts is the rail.
+ * end of the section at the latest. While rsk_sigdefer_signals has this bit, rsk_deferred_posts is
+ * the rail.
  */
 #define RSK_SIGDEFER_POSTS 0x80000000u
 struct rsk_rail;

@@ -6,8 +6,8 @@
  * The kernel answers EFAULT for memory that is not mapped or not writable. We copy in the program's
  * own address space, and would fault. So one byte of each page is touched first, by an instruction
  * that is listed in a table together with the place where execution continues if it faults. The
- * signal trampoline (preload/signal_trampoline.c) looks it up, as the kernel does for its own copies. If
- * nothing faults that costs one instruction per page. See docs/adr/wild-pointers.md.
+ * signal trampoline (preload/signal_trampoline.c) looks it up, as the kernel does for its own
+ * copies. If nothing faults that costs one instruction per page. See docs/adr/wild-pointers.md.
  *
  * Writability is checked only as far as something will be written; the byte is written back as it
  * was read.

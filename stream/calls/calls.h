@@ -29,9 +29,9 @@ void rsk_op_uncount(struct rsk_op *op);
 /* Calls rsk_pairing_step() if enough work has been done since the last step. */
 void rsk_pairing_due(struct rsk_stream *s, int fd);
 /*
- * chunked_send.c: sends a chunk of a large send before the stream is paired. Bytes or -errno; -ESTALE: the
- * stream is paired by now, send by the engine; -EPIPE, unless it is the @first chunk: there is an
- * error, which the next call takes.
+ * chunked_send.c: sends a chunk of a large send before the stream is paired. Bytes or -errno;
+ * -ESTALE: the stream is paired by now, send by the engine; -EPIPE, unless it is the @first chunk:
+ * there is an error, which the next call takes.
  */
 ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags,
 			 bool first);

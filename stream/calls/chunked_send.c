@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * chunked_send.c - chunked send: one large blocking send on a stream that is not paired yet. In the kernel
- * it would be one call, all on TCP; rsk_op_send() sends it in chunks, and between two of them the
- * stream may be paired. The guarantee of a blocking send is kept: all bytes are sent, or those
- * before a signal, the timeout, or an error. op.c and send.c call it.
+ * chunked_send.c - chunked send: one large blocking send on a stream that is not paired yet. In the
+ * kernel it would be one call, all on TCP; rsk_op_send() sends it in chunks, and between two of
+ * them the stream may be paired. The guarantee of a blocking send is kept: all bytes are sent, or
+ * those before a signal, the timeout, or an error. op.c and send.c call it.
  */
 #include <errno.h>
 #include <poll.h>

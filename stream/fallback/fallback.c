@@ -220,11 +220,11 @@ static bool repeated(struct rsk_stream *s, int fd, const struct rsk_leaving *l)
  *
  * 0: only the kernel carries the stream. -EBUSY: not yet. Either bytes lie here that will not be
  * repeated, since the sender has gone on to the TCP socket, or has ended, behind them
- * (rsk_rx_fall_back()); or the sender was asked to repeat (l->again) and has not in time; or we have
- * bytes to repeat and there is no room. Nothing new comes to the ring meanwhile: we do not watch it
- * any more. Or, between hosts, the peer's progress thread has not answered in time; a later answer
- * is still applied. -EINPROGRESS: all is done here, and what the peer was asked to repeat is not
- * all in the kernel yet.
+ * (rsk_rx_fall_back()); or the sender was asked to repeat (l->again) and has not in time; or we
+ * have bytes to repeat and there is no room. Nothing new comes to the ring meanwhile: we do not
+ * watch it any more. Or, between hosts, the peer's progress thread has not answered in time; a
+ * later answer is still applied. -EINPROGRESS: all is done here, and what the peer was asked to
+ * repeat is not all in the kernel yet.
  */
 static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fallback.h - a stream leaves the ring for good: its last descriptor is closed, or only the kernel is
- * to carry it from now on.
+ * fallback.h - a stream leaves the ring for good: its last descriptor is closed, or only the kernel
+ * is to carry it from now on.
  */
 #ifndef RSK_FALLBACK_H
 #define RSK_FALLBACK_H

@@ -36,7 +36,8 @@ struct rsk_relay {
 	bool reset;
 	/*
 	 * Fallback race: a FALLBACK_RX crossed a FALLBACK_TX. If the peer's control word says
-	 * RETRANSMIT when the first byte after the ring's comes, the peer repeats from fallback_pos.
+	 * RETRANSMIT when the first byte after the ring's comes, the peer repeats from
+	 * fallback_pos.
 	 * @word lies in memory that the peer writes; the rest is private.
 	 */
 	const struct rsk_control_word *word; /* NULL: no fallback race */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * return_unread.c - return of unread bytes: a stream leaves the ring while bytes lie unread in it, and
- * the next user of the socket sees only the kernel. See return_unread.h.
+ * return_unread.c - return of unread bytes: a stream leaves the ring while bytes lie unread in it,
+ * and the next user of the socket sees only the kernel. See return_unread.h.
  *
  * The peer could be asked to repeat them, but may make no call for a long time. A copy of its
  * socket (pidfd_getfd(2), where ptrace permissions allow it) lets us do it in its place: what we

@@ -50,15 +50,17 @@ struct rsk_link {
 	bool initiator;
 	int control; /* SOCK_SEQPACKET */
 	/*
-	 * One for each sleeper, from rsk_link_make_doorbells() or rsk_link_hear() on; -1: there is none.
+	 * One for each sleeper, from rsk_link_make_doorbells() or rsk_link_hear() on; -1: there is
+	 * none.
 	 *
-	 * doorbell: on one host, doorbells that the peer holds too: only polled, never read or written.
+	 * doorbell: on one host, doorbells that the peer holds too: only polled, never read or
+	 * written.
 	 *
-	 * wake_fd: wake eventfds, which no peer holds, to wake sleepers of our own. On one host there
-	 * is one for the link; to another host one each, emptied by its sleeper.
+	 * wake_fd: wake eventfds, which no peer holds, to wake sleepers of our own. On one host
+	 * there is one for the link; to another host one each, emptied by its sleeper.
 	 *
-	 * wait_fd: the descriptor to sleep on, polled for POLLIN: an epoll set of the two; to another
-	 * host, of the completion channel instead of a doorbell.
+	 * wait_fd: the descriptor to sleep on, polled for POLLIN: an epoll set of the two; to
+	 * another host, of the completion channel instead of a doorbell.
 	 */
 	int doorbell[RSK_SEG_DOORBELLS];
 	int wake_fd[RSK_SEG_DOORBELLS];
@@ -86,7 +88,9 @@ struct rsk_link {
 	bool hollow;
 	/* To another host: news arrives by completions as well (rdma.h). */
 	bool remote;
-	/* Remote: the form of the peer's transaction tags (txn_tags.h); set before the link is up. */
+	/*
+	 * Remote: the form of the peer's transaction tags (txn_tags.h); set before the link is up.
+	 */
 	struct rsk_order_form order;
 	_Atomic(uint32_t) doorbells_taken;
 	/*
@@ -99,10 +103,10 @@ struct rsk_link {
 	_Atomic(uint32_t) streams;
 	_Atomic(uint32_t) messages_seen;
 	/*
-	 * Requests of ours that are not answered yet: pm_transaction.c. Incremented under the pairing
-	 * lock, decremented also by the thread that frees the stream; seq_cst. If a thread reads a
-	 * value that is too high, the progress thread, which is called after each decrement, checks
-	 * again.
+	 * Requests of ours that are not answered yet: pm_transaction.c. Incremented under the
+	 * pairing lock, decremented also by the thread that frees the stream; seq_cst. If a thread
+	 * reads a value that is too high, the progress thread, which is called after each
+	 * decrement, checks again.
 	 */
 	_Atomic(uint32_t) asking;
 	/* Remote: streams wait for their turn to ask; under the pairing lock. */
@@ -173,7 +177,8 @@ void rsk_link_unwatch(const struct rsk_link *l, uint32_t i, int set);
 void rsk_link_strike(const struct rsk_link *l, uint64_t doorbells);
 
 /*
- * For a link to another host: its doorbells also signal completions. Otherwise as rsk_link_make_doorbells().
+ * For a link to another host: its doorbells also signal completions. Otherwise as
+ * rsk_link_make_doorbells().
  */
 int rsk_link_hear(struct rsk_link *l, int news_fd);
 

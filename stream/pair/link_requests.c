@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * link_requests.c - link requests: links to other hosts that the engine has requested from the progress
- * thread, by the address that they lead to, and what became of them. See link_requests.h. Under the pairing
- * lock.
+ * link_requests.c - link requests: links to other hosts that the engine has requested from the
+ * progress thread, by the address that they lead to, and what became of them. See link_requests.h.
+ * Under the pairing lock.
  */
 #include <errno.h>
 #include <string.h>

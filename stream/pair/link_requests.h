@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * link_requests.h - link requests: the pairing asks for links to other hosts and for their state; the
- * progress thread takes the requests and reports what became of them. Under the pairing lock.
+ * link_requests.h - link requests: the pairing asks for links to other hosts and for their state;
+ * the progress thread takes the requests and reports what became of them. Under the pairing lock.
  */
 #ifndef RSK_LINK_REQUESTS_H
 #define RSK_LINK_REQUESTS_H
@@ -26,8 +26,8 @@ struct rsk_remote_target {
 };
 
 /*
- * Returns the name of the link to that address (rsk_rendezvous_known()); if there is no link, one is
- * requested. 0: none can be had now.
+ * Returns the name of the link to that address (rsk_rendezvous_known()); if there is no link, one
+ * is requested. 0: none can be had now.
  */
 uint64_t rsk_remote_at(const struct rsk_remote_target *t);
 
@@ -52,9 +52,9 @@ uint16_t rsk_remote_port(void);
 extern _Atomic(uint16_t) rsk_remote_port_now;
 
 /*
- * For the progress thread. rsk_link_request_next() takes the next request; false: there is none; it takes
- * the pairing lock itself. rsk_link_request_up() and rsk_link_request_gone() report the outcome, with the pairing
- * lock held.
+ * For the progress thread. rsk_link_request_next() takes the next request; false: there is none; it
+ * takes the pairing lock itself. rsk_link_request_up() and rsk_link_request_gone() report the
+ * outcome, with the pairing lock held.
  */
 bool rsk_link_request_next(uint64_t now_ns, uint64_t *nonce, struct rsk_remote_target *target);
 void rsk_link_request_up(uint64_t nonce);

@@ -35,8 +35,8 @@ void rsk_local_lookup(struct rsk_stream *s, int fd);
 /*
  * Tells rsockd that the mapping @handle is for this stream: the connecting end says that it uses
  * the mapping; the accepting end asks whether it may (the answer goes to rsk_remote_ops,
- * rsk_pm_transaction_answered()), where the peer connected to our address @here. False: rsockd is not
- * there, or has so much to read that it could not be told; no answer will come.
+ * rsk_pm_transaction_answered()), where the peer connected to our address @here. False: rsockd is
+ * not there, or has so much to read that it could not be told; no answer will come.
  */
 bool rsk_local_link(struct rsk_stream *s, int fd, uint64_t handle,
 		    const struct rsk_verbs_addr *here);

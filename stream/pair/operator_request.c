@@ -39,8 +39,8 @@ static uint32_t carry_out(struct rsk_stream *s, int fd, bool off)
 }
 
 /*
- * Not paired: after a demotion its next step finds that no more are to be taken (pairing.c); after a
- * promotion it takes one at its next call.
+ * Not paired: after a demotion its next step finds that no more are to be taken (pairing.c); after
+ * a promotion it takes one at its next call.
  */
 static void carry_out_early(struct rsk_stream *s, bool off)
 {
@@ -52,8 +52,8 @@ static void carry_out_early(struct rsk_stream *s, bool off)
 
 /*
  * Reads the phase after s->off was set; seq_cst, as the store of the phase and the check of s->off
- * are where a stream is paired (rsk_stream_request_paired()): one of the two sees the other's store.
- * Both locks are held.
+ * are where a stream is paired (rsk_stream_request_paired()): one of the two sees the other's
+ * store. Both locks are held.
  */
 static uint32_t act(struct rsk_stream *s, int fd)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * operator_request.h - an operator's request about one stream (rsock demote, rsock promote), which its record
- * in the statistics carries (struct rsk_stats_stream): on TCP both ways until the next request, or
- * on the ring as soon as possible. Any process that may write to the segment can make a request; it
- * is applied only if it is one of these two. The stream's own calls check for it.
+ * operator_request.h - an operator's request about one stream (rsock demote, rsock promote), which
+ * its record in the statistics carries (struct rsk_stats_stream): on TCP both ways until the next
+ * request, or on the ring as soon as possible. Any process that may write to the segment can make a
+ * request; it is applied only if it is one of these two. The stream's own calls check for it.
  */
 #ifndef RSK_REQUEST_H
 #define RSK_REQUEST_H

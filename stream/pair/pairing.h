@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pairing.h - how streams are paired: the pairing lock, the steps that a stream's calls take, and what
- * the progress thread asks here.
+ * pairing.h - how streams are paired: the pairing lock, the steps that a stream's calls take, and
+ * what the progress thread asks here.
  */
 #ifndef RSK_PAIRING_H
 #define RSK_PAIRING_H

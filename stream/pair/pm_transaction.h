@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pm_transaction.h - the PM transaction that pairs one stream, see pm_transaction.c. The pairing lock is held
- * around each call, except where a comment says otherwise; messages come by rendezvous.h.
+ * pm_transaction.h - the PM transaction that pairs one stream, see pm_transaction.c. The pairing
+ * lock is held around each call, except where a comment says otherwise; messages come by
+ * rendezvous.h.
  */
 #ifndef RSK_PM_TRANSACTION_H
 #define RSK_PM_TRANSACTION_H

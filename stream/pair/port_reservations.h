@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * port_reservations.h - port reservations, in the port table that rsockd shares with this process
- * (fabric/port_table.h): whether a further rail may use a port of this host, and whether the port has
- * capacity left. Both are decided in shared memory, without a message. Without rsockd, or a port
- * table, or for a port that rsockd does not know: everything is allowed, and nothing is reserved.
+ * (fabric/port_table.h): whether a further rail may use a port of this host, and whether the port
+ * has capacity left. Both are decided in shared memory, without a message. Without rsockd, or a
+ * port table, or for a port that rsockd does not know: everything is allowed, and nothing is
+ * reserved.
  *
  * The table comes by the daemon inbox (local.c, under the pairing lock); the progress thread uses
  * it.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rendezvous.c - the local socket on which other processes reach this one, and the links that result: the
- * link handshake, the exchange of segments and doorbells, reading messages. All under the caller's
- * lock (pairing.c); nothing here blocks.
+ * rendezvous.c - the local socket on which other processes reach this one, and the links that
+ * result: the link handshake, the exchange of segments and doorbells, reading messages. All under
+ * the caller's lock (pairing.c); nothing here blocks.
  */
 #include "rendezvous.h"
 

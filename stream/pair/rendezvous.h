@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rendezvous.h - rendezvous of processes on one host: the listener of this process, and links to other
- * processes. pairing.c and local.c call this with the pairing lock held.
+ * rendezvous.h - rendezvous of processes on one host: the listener of this process, and links to
+ * other processes. pairing.c and local.c call this with the pairing lock held.
  */
 #ifndef RSK_RENDEZVOUS_H
 #define RSK_RENDEZVOUS_H
@@ -62,8 +62,8 @@ bool rsk_rendezvous_hear(struct rsk_link *l);
 void rsk_link_dead(struct rsk_link *l);
 
 /*
- * Takes a validated message about a stream, of a link that is UP: rsk_pm_transaction_message(). Set at
- * the start of the process.
+ * Takes a validated message about a stream, of a link that is UP: rsk_pm_transaction_message(). Set
+ * at the start of the process.
  */
 extern void (*rsk_rendezvous_message)(struct rsk_link *l, const struct rsk_link_msg *m,
 				      const struct rsk_pm_msg *pm);

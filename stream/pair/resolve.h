@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * resolve.h - connect-time resolution: for some addresses (mostly aggregates) policy asks rsockd before
- * connect() connects. rsockd says for which addresses, and how long connect() may wait. The
+ * resolve.h - connect-time resolution: for some addresses (mostly aggregates) policy asks rsockd
+ * before connect() connects. rsockd says for which addresses, and how long connect() may wait. The
  * connect() hook calls this.
  */
 #ifndef RSK_RESOLVE_H

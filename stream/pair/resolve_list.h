@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * resolve_list.h - rsockd's list of addresses for which it is asked before connect() (<rsock/local.h>),
- * as read last. resolve.c and local.c use it.
+ * resolve_list.h - rsockd's list of addresses for which it is asked before connect()
+ * (<rsock/local.h>), as read last. resolve.c and local.c use it.
  */
 #ifndef RSK_RESOLVE_LIST_H
 #define RSK_RESOLVE_LIST_H

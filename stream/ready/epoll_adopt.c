@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * epoll_adopt.c - decides whether a set that another process held as well belongs to this process
- * alone again: its registrations in the kernel must still be those that we know. epoll_doorbell.c and
- * epoll_sub.c call it.
+ * alone again: its registrations in the kernel must still be those that we know. epoll_doorbell.c
+ * and epoll_sub.c call it.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -262,9 +262,9 @@ void rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epol
 
 /*
  * Translates the kernel's events to what the application gets: our events are removed, and with
- * @in_place the events of their streams take their places. *doorbell_at: the index, among the remaining
- * events, before which a doorbell was first rung; -1: none. The set's lock is held. Returns how
- * many are left.
+ * @in_place the events of their streams take their places. *doorbell_at: the index, among the
+ * remaining events, before which a doorbell was first rung; -1: none. The set's lock is held.
+ * Returns how many are left.
  */
 static int translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *evs,
 		     int n, bool in_place, int *doorbell_at)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * epoll_doorbell.c - the links of an epoll set: one doorbell of each link is in the set (its peer end
- * rings it, edge-triggered) and wakes the set's sleepers. Also decides which links may be in a set
- * that several processes hold. The other epoll*.c files and link.c call it.
+ * epoll_doorbell.c - the links of an epoll set: one doorbell of each link is in the set (its peer
+ * end rings it, edge-triggered) and wakes the set's sleepers. Also decides which links may be in a
+ * set that several processes hold. The other epoll*.c files and link.c call it.
  */
 #include <errno.h>
 #include <sys/epoll.h>

@@ -240,8 +240,8 @@ static inline struct rsk_epoll_family *rsk_epoll_family_of(const struct rsk_stre
 struct rsk_epoll *rsk_epoll_of(int epfd);
 
 /*
- * All functions below need the set's lock, except rsk_epoll_check_inside() and rsk_epoll_nest_ctl();
- * those marked + need the family lock as well.
+ * All functions below need the set's lock, except rsk_epoll_check_inside() and
+ * rsk_epoll_nest_ctl(); those marked + need the family lock as well.
  *
  * epoll.c: the kernel's entry for a stream that was taken over; adding to and removing from the
  * ready list; registrations.

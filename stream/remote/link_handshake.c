@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * link_handshake.c - the link handshake with another host. The initiator connects, sends HELLO and names the
- * stream for which it wants the link; the accepting end admits it once rsockd has confirmed that
- * the mapping named in HELLO was granted to that peer for that stream. Until then a pending peer
- * costs one descriptor. Only the progress thread runs this, except for the functions that link_requests.h
- * gives to the engine (rsk_link_handshake_ops).
+ * link_handshake.c - the link handshake with another host. The initiator connects, sends HELLO and
+ * names the stream for which it wants the link; the accepting end admits it once rsockd has
+ * confirmed that the mapping named in HELLO was granted to that peer for that stream. Until then a
+ * pending peer costs one descriptor. Only the progress thread runs this, except for the functions
+ * that link_requests.h gives to the engine (rsk_link_handshake_ops).
  */
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rail_candidates.c - chooses the devices between which a link has rails. The first rail leads where
- * the mapping says; the others are found here: the accepting end lists its rail candidates
+ * rail_candidates.c - chooses the devices between which a link has rails. The first rail leads
+ * where the mapping says; the others are found here: the accepting end lists its rail candidates
  * (CANDIDATE), and the initiator connects from each of its own devices to each candidate in the
  * same network, first between devices that have no rail yet. Software devices are used only where
  * the mapping uses one: a host that has both kinds does not want them. Only the progress thread

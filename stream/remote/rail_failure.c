@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rail_failure.c - one of several rails is gone, and the streams stay on the ring. Each end, as soon
- * as it knows, closes its own end of the rail, so that nothing can come by it any more, and sends
- * RAIL_DOWN; then, for each stream, the slots that have not come by any rail (MISSING); then
+ * rail_failure.c - one of several rails is gone, and the streams stay on the ring. Each end, as
+ * soon as it knows, closes its own end of the rail, so that nothing can come by it any more, and
+ * sends RAIL_DOWN; then, for each stream, the slots that have not come by any rail (MISSING); then
  * MISSING_END. The end that had put missing slots by that rail puts them again by others (rails.h).
  * Only when both ends have received MISSING_END may the rail be connected again. When the last rail
  * goes, or the other end says so (BREAK), the link breaks, which involves further messages. Design:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * recovery.c - recovery of streams between hosts: all streams of a link, the linger list, and control
- * words that cannot wait. See recovery.h.
+ * recovery.c - recovery of streams between hosts: all streams of a link, the linger list, and
+ * control words that cannot wait. See recovery.h.
  */
 #include "recovery.h"
 

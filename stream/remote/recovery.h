@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * recovery.h - recovery: what happens to the streams of a link to another host when its rail breaks or
- * comes back, when its peer dies, and when streams are closed while their last bytes are in flight.
- * Only the progress thread calls these functions, except where a comment says otherwise.
+ * recovery.h - recovery: what happens to the streams of a link to another host when its rail breaks
+ * or comes back, when its peer dies, and when streams are closed while their last bytes are in
+ * flight. Only the progress thread calls these functions, except where a comment says otherwise.
  */
 #ifndef RSK_RECOVERY_H
 #define RSK_RECOVERY_H
@@ -26,9 +26,9 @@ void rsk_recovery_break(struct rsk_link *l, rsk_recovery_say_fn *say, void *arg)
 /*
  * rsk_recovery_resume() - the other end has consumed the stream up to @pos, @cell: what it has not
  * consumed is repeated, in order, before anything newer. The stream ends only after the @owed bytes
- * that the other end has to repeat have come. rsk_recovery_resumed() - the other end has now reported
- * all streams that it has; what was put into any other stream had arrived before it was closed
- * there.
+ * that the other end has to repeat have come. rsk_recovery_resumed() - the other end has now
+ * reported all streams that it has; what was put into any other stream had arrived before it was
+ * closed there.
  */
 void rsk_recovery_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t cell,
 			 uint64_t owed);
@@ -44,11 +44,11 @@ bool rsk_recovery_is_broken(struct rsk_link *l);
 void rsk_recovery_renew(struct rsk_link *l, void (*each)(void *arg, uint32_t sid), void *arg);
 
 /*
- * One of several rails is gone (recovery_rails.c). rsk_recovery_gaps() calls @gap for every stream with the
- * ranges of ring indexes that have not come by any rail; the last call for a stream also has the
- * number of missing transactions. At the other end, rsk_recovery_retransmit() puts the slots of a range once
- * more over the remaining rails, if the lost rail @lost had carried them, or if no rail carries
- * them (RSK_RAILS_NOBODY).
+ * One of several rails is gone (recovery_rails.c). rsk_recovery_gaps() calls @gap for every stream
+ * with the ranges of ring indexes that have not come by any rail; the last call for a stream also
+ * has the number of missing transactions. At the other end, rsk_recovery_retransmit() puts the
+ * slots of a range once more over the remaining rails, if the lost rail @lost had carried them, or
+ * if no rail carries them (RSK_RAILS_NOBODY).
  */
 typedef void rsk_recovery_gap_fn(void *arg, uint32_t sid, uint64_t from, uint64_t to,
 				 const struct rsk_txn_tags_missing *missing);
@@ -86,8 +86,8 @@ void rsk_recovery_each(struct rsk_link *l, void (*each)(struct rsk_stream *s, vo
 		       void *arg);
 
 /*
- * Before a fork, called by the forking thread (recovery_tcp.c): from now on streams of this process's
- * links to other hosts use their TCP sockets, since a child can use only those. First
+ * Before a fork, called by the forking thread (recovery_tcp.c): from now on streams of this
+ * process's links to other hosts use their TCP sockets, since a child can use only those. First
  * rsk_recovery_fork(), with no lock held and while the progress thread still works; then
  * rsk_recovery_forks(), with the pairing lock held.
  */
@@ -101,8 +101,8 @@ void rsk_recovery_fork_over(bool child);
  */
 void rsk_recovery_exit(void);
 /*
- * True from that point on. Read with tx_lock held: a stream that rsk_recovery_exit() has not reached
- * sees this flag.
+ * True from that point on. Read with tx_lock held: a stream that rsk_recovery_exit() has not
+ * reached sees this flag.
  */
 bool rsk_recovery_exiting(void);
 

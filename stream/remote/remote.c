@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * remote.c - links to processes on other hosts and the rounds of the progress thread. A link is
- * requested by the engine (link_requests.c) or by a peer that connects; it goes through the handshake over
- * a control connection (link_handshake.c), gets a rail (remote_rail.c), is handed to the engine, and is
- * freed in the end. Only the progress thread runs this.
+ * requested by the engine (link_requests.c) or by a peer that connects; it goes through the
+ * handshake over a control connection (link_handshake.c), gets a rail (remote_rail.c), is handed to
+ * the engine, and is freed in the end. Only the progress thread runs this.
  */
 #include "remote.h"
 

@@ -195,8 +195,8 @@ void rsk_remote_rails_work(struct rsk_remote *r, uint64_t now_ns);
 uint64_t rsk_remote_rails_next(const struct rsk_remote *r);
 
 /*
- * rail_failure.c: all rails are gone and streams continue on their TCP sockets; or one of several is
- * gone
+ * rail_failure.c: all rails are gone and streams continue on their TCP sockets; or one of several
+ * is gone
  */
 void rsk_remote_broken(struct rsk_remote *r, int err);
 void rsk_remote_on_break(struct rsk_remote *r, const struct rsk_remote_msg *m);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * remote_ports.c - further rails of a link and rsockd's port table (port_reservations.h): which of our ports a
- * rail may use, what it reserves for as long as it lasts, and when it must end because its port is
- * drained or down, or is a spare one that is no longer needed. Each end checks its own ports;
- * rsockd has decided on the first rail itself. Only the progress thread calls this. Design:
+ * remote_ports.c - further rails of a link and rsockd's port table (port_reservations.h): which of
+ * our ports a rail may use, what it reserves for as long as it lasts, and when it must end because
+ * its port is drained or down, or is a spare one that is no longer needed. Each end checks its own
+ * ports; rsockd has decided on the first rail itself. Only the progress thread calls this. Design:
  * docs/adr/port-table.md.
  */
 #include <errno.h>

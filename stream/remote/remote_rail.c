@@ -2,9 +2,9 @@
 /*
  * remote_rail.c - the lifetime of a rail: made, established at both ends, broken, made again; and
  * the callbacks of the verbs module. A link has as many rails as there are pairs of devices
- * (rail_candidates.c). The first rail that is up brings the link up, under its next epoch; later ones
- * are added to it. So each rail says which epoch it is for: the two ends may disagree on whether
- * the link is up. Only the progress thread runs this.
+ * (rail_candidates.c). The first rail that is up brings the link up, under its next epoch; later
+ * ones are added to it. So each rail says which epoch it is for: the two ends may disagree on
+ * whether the link is up. Only the progress thread runs this.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * remote_rings.c - the rings that the two ends of a rail register with it, one by one, as streams
- * are paired (ring_registration.h). Each rail has registrations of its own: one device does not know those of
- * another. Only the progress thread runs this.
+ * are paired (ring_registration.h). Each rail has registrations of its own: one device does not
+ * know those of another. Only the progress thread runs this.
  */
 #include <errno.h>
 

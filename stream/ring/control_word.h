@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * control_word.h - control words: the current state of one end of a direction, overwritten in place in the
- * peer's segment (layout: <rsock/slot.h>). Each word has one writer (under its tx or rx lock) and
- * one reader. A torn or stale copy fails its hash and is read again later. The hash is enough to
- * validate a copy, without a fence; the order with respect to a sleeping peer is the business of
- * the fabric's due(). Called by tx.h and rx.h.
+ * control_word.h - control words: the current state of one end of a direction, overwritten in place
+ * in the peer's segment (layout: <rsock/slot.h>). Each word has one writer (under its tx or rx
+ * lock) and one reader. A torn or stale copy fails its hash and is read again later. The hash is
+ * enough to validate a copy, without a fence; the order with respect to a sleeping peer is the
+ * business of the fabric's due(). Called by tx.h and rx.h.
  */
 #ifndef RSK_CONTROL_WORD_H
 #define RSK_CONTROL_WORD_H

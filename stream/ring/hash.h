@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * hash.h - keyed XXH3-64 of slots, control words and mailboxes (layouts: <rsock/slot.h>,
- * <rsock/mailbox.h>); used by ring.c, control_word.c and mailbox.c. Pure: no system call, no lock, no state
- * but the key.
+ * <rsock/mailbox.h>); used by ring.c, control_word.c and mailbox.c. Pure: no system call, no lock,
+ * no state but the key.
  */
 #ifndef RSK_HASH_H
 #define RSK_HASH_H
@@ -41,8 +41,8 @@ uint64_t rsk_hash_slot(const struct rsk_key *key, const struct rsk_slot_head *he
 		       uint64_t payload_hash);
 
 /*
- * @role is the type of the control word, RSK_CONTROL_WORD_TX or RSK_CONTROL_WORD_RX. It is part of the hash, so
- * that one type is not accepted as the other.
+ * @role is the type of the control word, RSK_CONTROL_WORD_TX or RSK_CONTROL_WORD_RX. It is part of
+ * the hash, so that one type is not accepted as the other.
  */
 uint64_t rsk_hash_control_word(const struct rsk_key *key, const struct rsk_control_word *m,
 			       uint32_t role);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ring_registration.h - ring registration state: whether a sender writes a ring through an indirect buffer or
- * directly, and what the responder answered. It is the automaton of the dynamic transfer
+ * ring_registration.h - ring registration state: whether a sender writes a ring through an indirect
+ * buffer or directly, and what the responder answered. It is the automaton of the dynamic transfer
  * (docs/adr/verbs.md; "Hardware Accelerated Dynamic RDMA Method for Gigabit Ethernet"). One
  * transfer is what goes into the ring of one stream; TID is the stream's id. The progress thread
  * (stream/remote) calls it. Pure: the clock and the answers are passed in.

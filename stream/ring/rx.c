@@ -271,8 +271,8 @@ static int fall_back_ours(struct rsk_rx *rx, bool *again)
 	rsk_rx_say(rx, RSK_RX_FALLBACK_RX,
 		   rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos);
 	/*
-	 * As in rsk_rx_fall_back(): a slot that the sender put before it saw our FALLBACK_RX is seen
-	 * here.
+	 * As in rsk_rx_fall_back(): a slot that the sender put before it saw our FALLBACK_RX is
+	 * seen here.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	*again = rx->asked = unread_in_ring(rx);

@@ -295,9 +295,9 @@ ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst
 /*
  * rsk_rx_recv_ring - delivers what is in the partial slot and the ring, of one round. Returns
  * bytes; 0: nothing, or a command ended it; -EPROTO, -ENOMEM, -EFAULT. It does all that
- * rsk_rx_recv() does while the receiver is on the fast path and there is something, unless it ends with a
- * command. Then rsk_rx_recv_rest() delivers what follows, and returns the sum of that and @got,
- * which is not 0.
+ * rsk_rx_recv() does while the receiver is on the fast path and there is something, unless it ends
+ * with a command. Then rsk_rx_recv_rest() delivers what follows, and returns the sum of that and
+ * @got, which is not 0.
  */
 ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst);
 ssize_t rsk_rx_recv_rest(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst, size_t got);
@@ -355,21 +355,22 @@ static inline bool rsk_rx_drained(const struct rsk_rx *rx)
 bool rsk_rx_unread(struct rsk_rx *rx);
 
 /*
- * rsk_rx_fall_back - falls back to TCP for good. *again: the peer has to retransmit something, and will
- * do so if it lives and makes a call. Returns 0; -EPROTO; -EBUSY: not yet, bytes at this end have
- * to be read first; -EAGAIN: as rsk_rx_quiesce(). -EBUSY is for bytes that will not be retransmitted
- * (in the overread buffer, or in the ring before a command of the sender). With @stay, for a reader
- * that can continue here, it is for any byte, so that the reader need not wait for a call of the
- * peer. The sender is then asked to fall back (REQ_FALLBACK); call again when rsk_rx_drained().
+ * rsk_rx_fall_back - falls back to TCP for good. *again: the peer has to retransmit something, and
+ * will do so if it lives and makes a call. Returns 0; -EPROTO; -EBUSY: not yet, bytes at this end
+ * have to be read first; -EAGAIN: as rsk_rx_quiesce(). -EBUSY is for bytes that will not be
+ * retransmitted (in the overread buffer, or in the ring before a command of the sender). With
+ * @stay, for a reader that can continue here, it is for any byte, so that the reader need not wait
+ * for a call of the peer. The sender is then asked to fall back (REQ_FALLBACK); call again when
+ * rsk_rx_drained().
  */
 int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again);
 
 /*
- * rsk_rx_end_it - ends the promotion before rsk_rx_fall_back() tells the sender, for a caller that does
- * something in between which the sender must not disturb: the sender writes nothing by TCP until it
- * knows from which position. Returns false: not possible on this fabric, or the sender has given a
- * command, which is in the ring. Call it only where no byte is lost if the sender does not live to
- * learn of it: the sender may have closed or shut down its socket meanwhile.
+ * rsk_rx_end_it - ends the promotion before rsk_rx_fall_back() tells the sender, for a caller that
+ * does something in between which the sender must not disturb: the sender writes nothing by TCP
+ * until it knows from which position. Returns false: not possible on this fabric, or the sender has
+ * given a command, which is in the ring. Call it only where no byte is lost if the sender does not
+ * live to learn of it: the sender may have closed or shut down its socket meanwhile.
  */
 bool rsk_rx_end_it(struct rsk_rx *rx);
 

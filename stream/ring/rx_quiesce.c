@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rx_quiesce.c - quiescing: the receiving machine stops reading until the sender answers in the ring
- * whether it retransmits what was not read. The progress thread's links use it; see rsk_rx_quiesce()
- * in rx.h.
+ * rx_quiesce.c - quiescing: the receiving machine stops reading until the sender answers in the
+ * ring whether it retransmits what was not read. The progress thread's links use it; see
+ * rsk_rx_quiesce() in rx.h.
  */
 #include <errno.h>
 

@@ -199,10 +199,11 @@ static bool check_tcp(struct rsk_rx *rx, struct rsk_tcp *c)
 /*
  * The ring is empty, no more can arrive, and the TCP socket has bytes: the sender, which could not
  * say so in the ring, continues by TCP. It does so only if it was told that all it had put was
- * taken; otherwise it resets the stream (rsk_recovery_lost()). Or the TCP socket has bytes that are not
- * due (rsk_rx_ahead()), and its end after them. On a fabric where a put has landed when it returns,
- * all that the sender had put is in the ring by the time the end shows. Returns 1: check the ring
- * once more; 0: neither is the case; -EPROTO: the sender had reported that it has put more.
+ * taken; otherwise it resets the stream (rsk_recovery_lost()). Or the TCP socket has bytes that are
+ * not due (rsk_rx_ahead()), and its end after them. On a fabric where a put has landed when it
+ * returns, all that the sender had put is in the ring by the time the end shows. Returns 1: check
+ * the ring once more; 0: neither is the case; -EPROTO: the sender had reported that it has put
+ * more.
  */
 static int left_without_a_word(struct rsk_rx *rx, struct rsk_tcp *c)
 {

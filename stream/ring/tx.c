@@ -272,8 +272,8 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 			break;
 		case RSK_RX_PAUSE:
 			/*
-			 * rsk_tx_fall_back() below does the rest: its command() finds that the promotion
-			 * has ended.
+			 * rsk_tx_fall_back() below does the rest: its command() finds that the
+			 * promotion has ended.
 			 */
 			tx->stay_off |= RSK_TX_STAY_ASKED;
 			break;
@@ -436,8 +436,8 @@ static int command(struct rsk_tx *tx, struct rsk_tcp *c, uint32_t what)
 	if (tx->ended && !rsk_promotion_end(tx->ended, tx->gen, RSK_ENDED_BY_TX))
 		return rsk_tx_paused(tx, c);
 	/*
-	 * Order the command before our next check of the receiver's FALLBACK_RX; rsk_rx_fall_back() has
-	 * the other half.
+	 * Order the command before our next check of the receiver's FALLBACK_RX; rsk_rx_fall_back()
+	 * has the other half.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	/* Nothing was sent by TCP since the promotion. */

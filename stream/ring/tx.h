@@ -10,9 +10,9 @@
  *	ONRING --QUIESCED(C), RETRANSMIT slot--> RESEND, held until that slot has arrived --> TCP
  *	ONRING --rail broken--> BROKEN (until the control connection reports C) --> RESEND
  *
- * A pure machine: no clock, and no system call except through the TCP socket's calls (tcp_socket.h).
- * Guarded by the stream's tx lock. Positions count the bytes of the stream; the kernel's count is
- * less by what went through the ring.
+ * A pure machine: no clock, and no system call except through the TCP socket's calls
+ * (tcp_socket.h). Guarded by the stream's tx lock. Positions count the bytes of the stream; the
+ * kernel's count is less by what went through the ring.
  */
 #ifndef RSK_TX_H
 #define RSK_TX_H
@@ -177,8 +177,9 @@ static inline bool rsk_tx_on_fast_path(const struct rsk_tx *tx)
 ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_tcp *c, struct rsk_iovcur *src, int flags);
 
 /*
- * rsk_tx_send_whole - sends all of @src in one slot, if the sender is on the fast path and there is room for
- * it. Returns bytes; 0: not possible, or the rail broke, and rsk_tx_send() has to be called;
+ * rsk_tx_send_whole - sends all of @src in one slot, if the sender is on the fast path and there is
+ * room for it. Returns bytes; 0: not possible, or the rail broke, and rsk_tx_send() has to be
+ * called;
  * -EFAULT. @src advances.
  */
 ssize_t rsk_tx_send_whole(struct rsk_tx *tx, struct rsk_iovcur *src);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tx_parts.h - what tx.c (states, sending) and tx_retransmit.c (retransmission) share of struct rsk_tx.
- * Only these two include it; the caller holds the lock of the direction.
+ * tx_parts.h - what tx.c (states, sending) and tx_retransmit.c (retransmission) share of struct
+ * rsk_tx. Only these two include it; the caller holds the lock of the direction.
  */
 #ifndef RSK_TX_PARTS_H
 #define RSK_TX_PARTS_H

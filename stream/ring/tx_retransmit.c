@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * tx_retransmit.c - the sending machine retransmits by TCP what it had put into the ring, for a receiver
- * that falls back (FALLBACK_RX, PAUSE), is quiesced (QUIESCED), or whose rail broke. tx.c calls it;
- * rsk_tx_resume() is for the progress thread.
+ * tx_retransmit.c - the sending machine retransmits by TCP what it had put into the ring, for a
+ * receiver that falls back (FALLBACK_RX, PAUSE), is quiesced (QUIESCED), or whose rail broke. tx.c
+ * calls it; rsk_tx_resume() is for the progress thread.
  */
 #include <errno.h>
 

@@ -16,9 +16,9 @@
  *
  * Both machines start anew in each promotion, at number 0, and have no meaning between two
  * promotions. They start when there is more than one rail (rsk_tx_several()), or when a tag arrives
- * (rsk_rx_txn_tags_begin()), so a link with one rail has no cost from them. Guarded by the direction's
- * lock; in memory that a fork copies, allocated when first needed and kept. If the allocation
- * fails, this end writes no tags and ignores those of the peer.
+ * (rsk_rx_txn_tags_begin()), so a link with one rail has no cost from them. Guarded by the
+ * direction's lock; in memory that a fork copies, allocated when first needed and kept. If the
+ * allocation fails, this end writes no tags and ignores those of the peer.
  */
 #ifndef RSK_TXN_TAGS_H
 #define RSK_TXN_TAGS_H
@@ -55,9 +55,9 @@ struct rsk_txn_tags_rx {
 };
 
 /*
- * rsk_txn_tags_tx_begin, rsk_txn_tags_rx_begin - slots have tags from @place of a ring of @cells on, for
- * the rest of a promotion. *@marks is allocated if it is NULL; its owner frees it. Returns true if
- * the machine was started; false if @form is none (width 0), or there is no memory.
+ * rsk_txn_tags_tx_begin, rsk_txn_tags_rx_begin - slots have tags from @place of a ring of @cells
+ * on, for the rest of a promotion. *@marks is allocated if it is NULL; its owner frees it. Returns
+ * true if the machine was started; false if @form is none (width 0), or there is no memory.
  */
 bool rsk_txn_tags_tx_begin(struct rsk_txn_tags_tx **tags, const struct rsk_order_form *form,
 			   uint32_t cells, uint64_t place);
@@ -65,8 +65,8 @@ bool rsk_txn_tags_rx_begin(struct rsk_txn_tags_rx **tags, const struct rsk_order
 			   uint32_t cells, uint64_t place);
 
 /*
- * rsk_txn_tags_next - is the next data slot a packet? Returns 1: yes; 0: it has no tag; -EAGAIN: it is
- * one, but so many transactions are under way that credit has to arrive first.
+ * rsk_txn_tags_next - is the next data slot a packet? Returns 1: yes; 0: it has no tag; -EAGAIN: it
+ * is one, but so many transactions are under way that credit has to arrive first.
  */
 int rsk_txn_tags_next(struct rsk_order_tx *tx, struct rsk_rail *rail);
 
@@ -83,8 +83,8 @@ static inline uint16_t rsk_txn_tags_end(const struct rsk_order_tx *tx)
 bool rsk_txn_tags_put(struct rsk_order_tx *tx, const struct rsk_slot_head *head);
 
 /*
- * rsk_txn_tags_take - the slot at the ring's next index, whose hash was right, is being taken. Returns
- * 0, or -EPROTO: a correct sender does not write that tag.
+ * rsk_txn_tags_take - the slot at the ring's next index, whose hash was right, is being taken.
+ * Returns 0, or -EPROTO: a correct sender does not write that tag.
  */
 int rsk_txn_tags_take(struct rsk_txn_tags_rx *tags, const struct rsk_slot_head *head);
 

@@ -191,7 +191,8 @@ struct rsk_stream {
 	/* The peer's listener, while we connect to it; 0: not found; under pairing_lock. */
 	uint64_t found_nonce;
 	/*
-	 * rsockd's number at the time it was asked about this stream, 0: not yet; under pairing_lock.
+	 * rsockd's number at the time it was asked about this stream, 0: not yet; under
+	 * pairing_lock.
 	 */
 	uint32_t asked_daemon;
 	/* enum rsk_reason: what it answered, 0: nothing; under pairing_lock. */
@@ -348,8 +349,8 @@ static inline void rsk_stream_unpin(struct rsk_stream *s)
 }
 
 /*
- * Waits until every thread that found an entry of the stream before (fast_path.c) is done with it; no
- * entry leads to it any more.
+ * Waits until every thread that found an entry of the stream before (fast_path.c) is done with it;
+ * no entry leads to it any more.
  */
 void rsk_stream_quiesce(struct rsk_stream *s);
 struct rsk_stream *rsk_stream_of(int fd); /* pinned, tracked or untracked; NULL: none */
@@ -424,8 +425,8 @@ void rsk_stream_stay_off(struct rsk_stream *s);
 extern __thread bool rsk_spin_rang;
 
 /*
- * Returns the doorbells of the peer's sleepers on this stream, for rsk_stream_ring_doorbells(): RSK_WAKE_*.
- * Has a full fence.
+ * Returns the doorbells of the peer's sleepers on this stream, for rsk_stream_ring_doorbells():
+ * RSK_WAKE_*. Has a full fence.
  */
 static inline uint64_t rsk_stream_due(struct rsk_stream *s, uint32_t what)
 {
@@ -440,8 +441,8 @@ static inline void rsk_stream_ring_doorbells(struct rsk_stream *s, uint64_t door
 
 /*
  * Wakes the peer's sleepers, if there are any. No lock of the stream is held, but the
- * signal-deferred section in which the slot was put (sigdefer.h) still is: a signal handler that jumps
- * away between the two would leave a sleeper behind.
+ * signal-deferred section in which the slot was put (sigdefer.h) still is: a signal handler that
+ * jumps away between the two would leave a sleeper behind.
  */
 static inline void rsk_stream_notify(struct rsk_stream *s, uint32_t what)
 {

@@ -1,6 +1,6 @@
 /*
- * hostile_doorbells.c - the mode doorbells of bin/fault_hostile (hostile.c): a paired peer that spoils the
- * doorbells that it can reach.
+ * hostile_doorbells.c - the mode doorbells of bin/fault_hostile (hostile.c): a paired peer that
+ * spoils the doorbells that it can reach.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * fuzz_control_word.c - fuzzes the sender and the receiver with a peer that writes any control word at any
- * time, with right hashes and with wrong ones.
+ * fuzz_control_word.c - fuzzes the sender and the receiver with a peer that writes any control word
+ * at any time, with right hashes and with wrong ones.
  */
 #include "hostile.h"
 

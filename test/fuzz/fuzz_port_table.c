@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * fuzz_port_table.c - fuzzes a port table as a hostile process of its user leaves it
- * (include/rsock/port_table.h), read and used by rsockd and by another process. The input has first the
- * operations, then the header and table, then the record of port 0, whose slots get right hashes
- * where @right says so.
+ * (include/rsock/port_table.h), read and used by rsockd and by another process. The input has first
+ * the operations, then the header and table, then the record of port 0, whose slots get right
+ * hashes where @right says so.
  */
 #include <errno.h>
 #include <stdint.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * demotion.pml - model, checked by run.sh, of a direction that falls back from both ends at once
- * (command() of stream/ring/tx.c, rsk_tx_on_fallback_rx(), rsk_rx_fall_back() of stream/ring/rx.c). The
- * sender may put the slot FALLBACK_TX(N) and go on by TCP without asking. The receiver
- * may send FALLBACK_RX(C) (FALLBACK_RX) with slots unread; then the sender repeats the bytes from C on by
+ * (command() of stream/ring/tx.c, rsk_tx_on_fallback_rx(), rsk_rx_fall_back() of stream/ring/rx.c).
+ * The sender may put the slot FALLBACK_TX(N) and go on by TCP without asking. The receiver may send
+ * FALLBACK_RX(C) (FALLBACK_RX) with slots unread; then the sender repeats the bytes from C on by
  * TCP, before anything newer. The two are like the two flags of Dekker's algorithm: the sender puts
  * its command, executes a fence, checks for a FALLBACK_RX, and only then sends anything newer; the
  * receiver sends FALLBACK_RX, executes a fence, and checks for a command behind the unread data. So
  * if the sender missed the FALLBACK_RX, the receiver sees the command: it stays on the ring, and
  * reads it to its end. If each sees the other's, the sender repeats, and says so in its control
- * word RETRANSMIT before the first byte, so that the receiver, which stayed, drops
- * what it has read already.
+ * word RETRANSMIT before the first byte, so that the receiver, which stayed, drops what it has read
+ * already.
  *
  * Stores to shared memory (slots and control word of the sender in one queue, control word of the
  * receiver) become visible when their store buffers drain. A send or receive on the socket is a

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * quiesce.pml - model, checked by run.sh, of a receiver between hosts that leaves the ring with slots
- * unread, for a program that uses the kernel's socket alone (rsk_rx_quiesce() of
- * stream/ring/rx_quiesce.c, rsk_tx_on_quiesced(); a fork, an exec, a socket that is passed on). It sends
- * QUIESCED(from here) and is quiesced: it takes nothing more, from either path. The
- * sender answers in the ring, in order with its slots, in one of two ways. It puts RETRANSMIT,
- * and repeats from there by TCP, before anything newer, but not before the rail has acknowledged
- * RETRANSMIT. Or it had fallen back already, and the receiver finds FALLBACK_TX in the ring, and
- * reads on. So no other message is needed, and whatever happens to either
- * end or to the rail in between, the receiver's memory shows which of the two it is.
+ * quiesce.pml - model, checked by run.sh, of a receiver between hosts that leaves the ring with
+ * slots unread, for a program that uses the kernel's socket alone (rsk_rx_quiesce() of
+ * stream/ring/rx_quiesce.c, rsk_tx_on_quiesced(); a fork, an exec, a socket that is passed on). It
+ * sends QUIESCED(from here) and is quiesced: it takes nothing more, from either path. The sender
+ * answers in the ring, in order with its slots, in one of two ways. It puts RETRANSMIT, and repeats
+ * from there by TCP, before anything newer, but not before the rail has acknowledged RETRANSMIT. Or
+ * it had fallen back already, and the receiver finds FALLBACK_TX in the ring, and reads on. So no
+ * other message is needed, and whatever happens to either end or to the rail in between, the
+ * receiver's memory shows which of the two it is.
  *
  * The rail may break: the quiesced receiver sends RESUME(from there), over the control connection,
  * which is in order, and is off the ring; the sender, which may have put RETRANSMIT, repeats when

@@ -46,7 +46,8 @@ mtype state[2] = IDLE;
 byte generation[2], pair[2]; /* incarnation of the queue pair that is open; 0: none */
 bit established[2], heard[2];
 byte told[2]; /* the newest incarnation for which this end has sent what is missing */
-byte heard_generation[2], turn[2]; /* number of the next message to handle, and for which incarnation */
+/* number of the next message to handle, and for which incarnation */
+byte heard_generation[2], turn[2];
 bit gap_said[2], gap_heard[2]; /* of that incarnation */
 bit early;
 byte deaths, paths, vain;

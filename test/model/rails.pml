@@ -8,15 +8,15 @@
  *
  * An end that sees a rail fail, or receives RAIL_DOWN for it, closes its queue pair, and sends
  * RAIL_DOWN. B names the missing slots (MISSING, SAY_MISSING), then sends MISSING_END
- * (SAY_MISSING_END). What is under way to an end arrives, in any order, or is lost, until that end has
- * closed. A puts again the slots that are named and were carried by that rail. The control word
+ * (SAY_MISSING_END). What is under way to an end arrives, in any order, or is lost, until that end
+ * has closed. A puts again the slots that are named and were carried by that rail. The control word
  * goes by one rail, the lead, in order, and by another only when A has closed the first, too. A
  * rail is dialed again by an end that has received MISSING_END, and accepted by one that has, as
- * its next incarnation; it is up at an end where it is established and which has
- * received RAIL. A slot for which no rail leads to the ring yet (RING) is carried by no rail, until
- * one does. When an end has no rail left it sends BREAK, and everything begins anew in the next
- * epoch, with the first rail that is up. What becomes of the stream then is in resume.pml; here all
- * that was put counts as read (RESUME).
+ * its next incarnation; it is up at an end where it is established and which has received RAIL. A
+ * slot for which no rail leads to the ring yet (RING) is carried by no rail, until one does. When
+ * an end has no rail left it sends BREAK, and everything begins anew in the next epoch, with the
+ * first rail that is up. What becomes of the stream then is in resume.pml; here all that was put
+ * counts as read (RESUME).
  *
  * The two control connections are FIFO. What a progress thread does in a round is one step, except
  * that it waits for the stream's lock to name missing slots, or to put again. The parts of a call

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * port_table_user.c - bin/net_port_table_user, a process at rsockd's socket that has a port table and
- * executes commands on it (net_port_table.py). Argument: the socket's path. It reads one command a line
- * from standard input, and prints one answer each:
+ * port_table_user.c - bin/net_port_table_user, a process at rsockd's socket that has a port table
+ * and executes commands on it (net_port_table.py). Argument: the socket's path. It reads one
+ * command a line from standard input, and prints one answer each:
  *
  *	state IP	the state of the port
  *	take IP N	reserves N rails, one after the other; prints how many, and why no more

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * duplex_link.c - rails that break in the duplex model, and the progress threads of both ends,
- * which behave like stream/remote/remote_rail.c and stream/remote/recovery_break.c. The rail breaks at
- * any moment, and so may a new one before both ends have it. Each end notices by itself or is told
- * (BREAK), says what it has consumed (RESUME) and, on the next rail (RAIL), renews both its halves
- * under a key of that epoch (RING).
+ * which behave like stream/remote/remote_rail.c and stream/remote/recovery_break.c. The rail breaks
+ * at any moment, and so may a new one before both ends have it. Each end notices by itself or is
+ * told (BREAK), says what it has consumed (RESUME) and, on the next rail (RAIL), renews both its
+ * halves under a key of that epoch (RING).
  */
 #include "duplex_parts.h"
 

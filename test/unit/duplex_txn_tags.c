@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * duplex_txn_tags.c - checks transactions over several rails (../../stream/ring/txn_tags.h) at both ends
- * of the duplex model. Whatever the form of the tags, the two machines agree at every step as far
- * as they can. When a rail fails, each transaction that the receiver reports missing is one that
- * the sender has under way under that number, and the receiver has asked for the place where it
- * lies. At the end nothing is missing.
+ * duplex_txn_tags.c - checks transactions over several rails (../../stream/ring/txn_tags.h) at both
+ * ends of the duplex model. Whatever the form of the tags, the two machines agree at every step as
+ * far as they can. When a rail fails, each transaction that the receiver reports missing is one
+ * that the sender has under way under that number, and the receiver has asked for the place where
+ * it lies. At the end nothing is missing.
  */
 #include "duplex_parts.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * port_reservations_kit.h - for tests of a process's end of rsockd's port table. The test takes rsockd's
- * place: it makes port tables, real ones of this process, and sets the state of their ports. The
- * clock advances from check to check.
+ * port_reservations_kit.h - for tests of a process's end of rsockd's port table. The test takes
+ * rsockd's place: it makes port tables, real ones of this process, and sets the state of their
+ * ports. The clock advances from check to check.
  */
 #ifndef RSK_PORT_RESERVATIONS_KIT_H
 #define RSK_PORT_RESERVATIONS_KIT_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_control_word.c - tests control words: one word, overwritten in place, accepted only if its hash is
- * right.
+ * test_control_word.c - tests control words: one word, overwritten in place, accepted only if its
+ * hash is right.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_port_reservations.c - tests a process's end of rsockd's port table: its arrival and removal, and the
- * states of ports.
+ * test_port_reservations.c - tests a process's end of rsockd's port table: its arrival and removal,
+ * and the states of ports.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_port_reservations_taken.c - tests what a process takes of ports in rsockd's port table and gives back,
- * and what it still has to give back while a record is busy. The fabric's locked access is wrapped,
- * so that a test can make a record busy, which contention does only rarely.
+ * test_port_reservations_taken.c - tests what a process takes of ports in rsockd's port table and
+ * gives back, and what it still has to give back while a record is busy. The fabric's locked access
+ * is wrapped, so that a test can make a record busy, which contention does only rarely.
  */
 #include "port_reservations_kit.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_rail_candidates.c - tests rail candidates: what the accepting end reports of its devices, and
- * which rails the initiator makes of it.
+ * test_rail_candidates.c - tests rail candidates: what the accepting end reports of its devices,
+ * and which rails the initiator makes of it.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

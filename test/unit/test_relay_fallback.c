@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_relay_fallback.c - tests what a relay is given when it starts (relay_fallback.c), and what another
- * process that shares the overread file can read of it at that moment. The relay's process is the
- * test's own: rsk_relay_start() is wrapped.
+ * test_relay_fallback.c - tests what a relay is given when it starts (relay_fallback.c), and what
+ * another process that shares the overread file can read of it at that moment. The relay's process
+ * is the test's own: rsk_relay_start() is wrapped.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

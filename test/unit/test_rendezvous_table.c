@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_rendezvous_table.c - tests the rendezvous table: an end that looks up its peer finds it, once;
- * nothing of a process outlives it; the number of waiting ends is bounded.
+ * test_rendezvous_table.c - tests the rendezvous table: an end that looks up its peer finds it,
+ * once; nothing of a process outlives it; the number of waiting ends is bounded.
  */
 #include "rendezvous_table.h"
 
@@ -36,7 +36,7 @@ static bool same_end(const struct rsk_rendezvous_table_end *a,
 
 /* Looks up the peer, and validates the table. */
 static int look_up(struct rsk_rendezvous_table *m, struct rsk_rendezvous_table_end e, uint64_t now,
-		struct rsk_rendezvous_table_end *other)
+		   struct rsk_rendezvous_table_end *other)
 {
 	int rc = rsk_rendezvous_table_lookup(m, &e, now, other);
 
@@ -217,13 +217,16 @@ Test(meeting, what_waits_too_long_goes)
 
 	cr_assert_eq(look_up(&m, end_of(1, true, 1), NOW, &other), 0);
 	cr_assert_eq(look_up(&m, end_of(2, true, 1), NOW + 5, &other), 0);
-	cr_assert_eq(look_up(&m, end_of(3, true, 2), NOW + RSK_RENDEZVOUS_TABLE_WAIT_NS, &other), 0);
+	cr_assert_eq(look_up(&m, end_of(3, true, 2), NOW + RSK_RENDEZVOUS_TABLE_WAIT_NS, &other),
+		     0);
 	cr_assert_eq(m.expired, 0);
-	cr_assert_eq(look_up(&m, end_of(4, true, 3), NOW + RSK_RENDEZVOUS_TABLE_WAIT_NS + 1, &other),
+	cr_assert_eq(look_up(&m, end_of(4, true, 3), NOW + RSK_RENDEZVOUS_TABLE_WAIT_NS + 1,
+			     &other),
 		     0);
 	cr_assert_eq(m.expired, 1);
 	cr_assert(!waits(&m, end_of(1, true, 1)) && waits(&m, end_of(2, true, 1)));
-	cr_assert_eq(look_up(&m, end_of(5, true, 1), NOW + 3 * RSK_RENDEZVOUS_TABLE_WAIT_NS, &other),
+	cr_assert_eq(look_up(&m, end_of(5, true, 1), NOW + 3 * RSK_RENDEZVOUS_TABLE_WAIT_NS,
+			     &other),
 		     0);
 	cr_assert_eq(m.expired, 4);
 	cr_assert_eq(rsk_rendezvous_table_count(&m), 1);

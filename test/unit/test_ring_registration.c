@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_ring_registration.c - tests the initiator's automaton of the dynamic transfer, path by path: a valid
- * acknowledgement: direct. An invalid one: indirect. None: the request again; at the second
+ * test_ring_registration.c - tests the initiator's automaton of the dynamic transfer, path by path:
+ * a valid acknowledgement: direct. An invalid one: indirect. None: the request again; at the second
  * timeout: indirect. Then any order of answers and of the clock.
  */
 #include <criterion/criterion.h>

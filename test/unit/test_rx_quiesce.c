@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_rx_quiesce.c - tests a receiver that quiesces (stream/ring/rx_quiesce.c): what it has to read from
- * the ring, what it leaves to the TCP socket, and what its sender answers.
+ * test_rx_quiesce.c - tests a receiver that quiesces (stream/ring/rx_quiesce.c): what it has to
+ * read from the ring, what it leaves to the TCP socket, and what its sender answers.
  */
 #include "way_kit.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_txn_tags.c - tests the transactions of a stream over several rails: the tags of its slots, the
- * names of missing transactions, and arbitrary tags from a peer.
+ * test_txn_tags.c - tests the transactions of a stream over several rails: the tags of its slots,
+ * the names of missing transactions, and arbitrary tags from a peer.
  */
 #include <inttypes.h>
 #include <stdio.h>

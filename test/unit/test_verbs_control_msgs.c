@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_verbs_control_msgs.c - tests the control messages between progress threads: whole, in order, once,
- * through an indirect buffer that streams use as well.
+ * test_verbs_control_msgs.c - tests the control messages between progress threads: whole, in order,
+ * once, through an indirect buffer that streams use as well.
  */
 #include <errno.h>
 #include <string.h>

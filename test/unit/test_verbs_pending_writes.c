@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_verbs_pending_writes.c - tests the pending writes of a stream, put and not posted yet: none is left
- * out, for any order of puts.
+ * test_verbs_pending_writes.c - tests the pending writes of a stream, put and not posted yet: none
+ * is left out, for any order of puts.
  */
 #include <string.h>
 
