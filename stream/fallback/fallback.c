@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * leave.c - a paired stream leaves the ring for good: the kernel is to carry it, in both directions
+ * fallback.c - a paired stream leaves the ring for good: the kernel is to carry it, in both directions
  * or in one. Hooks call this by rsk_fd_fall_back() and its variants.
  */
 #include "fallback.h"

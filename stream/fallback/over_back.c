@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * over_back.c - puts the bytes of the overread file back into the kernel's receive queue; leave.c
+ * over_back.c - puts the bytes of the overread file back into the kernel's receive queue; fallback.c
  * calls it. See over.h.
  */
 #include <errno.h>

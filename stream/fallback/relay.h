@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * relay.h - the last resort when a stream leaves the ring for a reader that sees only the kernel
- * (leave.c): a separate process between the TCP socket and a fresh connection, whose end takes the
+ * (fallback.c): a separate process between the TCP socket and a fresh connection, whose end takes the
  * descriptor's number. See docs/adr/relay.md.
  */
 #ifndef RSK_RELAY_H
@@ -131,7 +131,7 @@ struct rsk_leaving {
 };
 
 /*
- * rsk_stream_relay - called when all else has failed (leave.c): afterwards the descriptors that
+ * rsk_stream_relay - called when all else has failed (fallback.c): afterwards the descriptors that
  * this process has of the stream lead to a relay. In a vfork child these are the child's; the
  * parent's stay. @l as leave() filled it in. Returns 0; -errno: nothing has changed, and the
  * caller's call must fail. No lock held.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * relay_fallback.c - a stream leaves by way of a relay because its ring holds bytes that will not
- * be repeated in order. leave.c calls it; see relay.h.
+ * be repeated in order. fallback.c calls it; see relay.h.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * return_unread.h - return of unread bytes: borrows the peer's socket to put bytes back into the
- * kernel's receive queue. leave.c and over_back.c call this.
+ * kernel's receive queue. fallback.c and over_back.c call this.
  */
 #ifndef RSK_RETURN_UNREAD_H
 #define RSK_RETURN_UNREAD_H

@@ -2,7 +2,7 @@
 /*
  * epoll_over.c - reports bytes that neither the kernel nor the ring of a taken-over registration
  * reports: those in overread files (over.h), and those in the ring of a stream that is falling back
- * (leave.c), in a set in which it cannot be taken over. epoll_wait.c, epoll_nest.c and the fork
+ * (fallback.c), in a set in which it cannot be taken over. epoll_wait.c, epoll_nest.c and the fork
  * code call it.
  *
  * Each wait on the set reports them itself. A thread that sleeps on the set when they come, or

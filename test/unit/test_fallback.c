@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * test_fallback.c - tests the fallback of a stream before calls that only the kernel can serve
- * (leave.c): what delays it, and how long the library waits.
+ * (fallback.c): what delays it, and how long the library waits.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
