@@ -144,13 +144,6 @@ uint64_t rsk_cookie_of(int fd)
 	return v;
 }
 
-bool rsk_tuple_is_loopback(const struct rsk_tuple *t)
-{
-	if (memcmp(t->local, t->peer, sizeof(t->local)) == 0)
-		return true;
-	return t->family == AF_INET && t->local[0] == 127 && t->peer[0] == 127;
-}
-
 static char *put_number(char *at, unsigned int value, unsigned int base)
 {
 	char digits[10];

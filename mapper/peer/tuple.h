@@ -46,13 +46,6 @@ int rsk_tuple_peer(const struct sockaddr *peer, socklen_t len, struct rsk_tuple 
 uint64_t rsk_cookie_of(int fd);
 
 /*
- * A cheap test whether both ends are on this host, before anything is posted: true if the addresses
- * are equal or both loopback. False does not prove the contrary (two addresses of one host), so the
- * registry is asked then as well.
- */
-bool rsk_tuple_is_loopback(const struct rsk_tuple *t);
-
-/*
  * Writes "127.0.0.1:80", "[::1]:80", or "-" if the port is 0, into buf; returns the length.
  * Signal-safe, no malloc.
  */

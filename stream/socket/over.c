@@ -18,13 +18,6 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 
-static _Atomic(uint32_t) files; /* number of files of this process */
-
-bool rsk_over_any(void)
-{
-	return atomic_load_explicit(&files, memory_order_relaxed);
-}
-
 bool rsk_over_fits(const struct rsk_stream *s, uint64_t n)
 {
 	return rsk_sys_file_fits((rsk_over_is(s) ? s->over_bytes : 0) + n);
@@ -40,7 +33,6 @@ int rsk_over_open(struct rsk_stream *s)
 	if (fd < 0)
 		return fd;
 	s->over_bytes = s->over_seen = 0;
-	atomic_fetch_add_explicit(&files, 1, memory_order_relaxed);
 	atomic_store_explicit(&s->over_fd, fd, memory_order_relaxed);
 	return 0;
 }
@@ -81,10 +73,8 @@ void rsk_over_close(struct rsk_stream *s, int fd)
 	int over = atomic_exchange_explicit(&s->over_fd, 0, memory_order_relaxed);
 
 	rsk_resets(s, fd, RSK_RESETS_UNREAD, false);
-	if (over <= 0)
-		return;
-	atomic_fetch_sub_explicit(&files, 1, memory_order_relaxed);
-	rsk_own_close(over);
+	if (over > 0)
+		rsk_own_close(over);
 }
 
 /* Where the next read begins. Does not move the position. */

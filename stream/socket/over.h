@@ -34,8 +34,6 @@ static inline bool rsk_over_is(const struct rsk_stream *s)
 	return __builtin_expect(atomic_load_explicit(&s->over_fd, memory_order_relaxed) > 0, 0);
 }
 
-bool rsk_over_any(void); /* whether any stream of this process has a file */
-
 /* Number of unread bytes in it; 0: none, or no file. */
 uint64_t rsk_over_unread(struct rsk_stream *s);
 

@@ -100,20 +100,6 @@ Test(tuple, fds_that_have_none)
 	close(pair[1]);
 }
 
-Test(tuple, loopback)
-{
-	struct sockaddr_storage a = v4("127.0.0.1", 1), b = v4("127.3.0.1", 2);
-	struct sockaddr_storage c = v4("10.0.0.1", 1), d = v4("10.0.0.2", 2);
-	struct rsk_tuple t;
-
-	cr_assert_eq(rsk_tuple_from_addrs(&a, LEN4, &b, LEN4, &t), 0);
-	cr_assert(rsk_tuple_is_loopback(&t));
-	cr_assert_eq(rsk_tuple_from_addrs(&c, LEN4, &c, LEN4, &t), 0);
-	cr_assert(rsk_tuple_is_loopback(&t));
-	cr_assert_eq(rsk_tuple_from_addrs(&c, LEN4, &d, LEN4, &t), 0);
-	cr_assert(!rsk_tuple_is_loopback(&t));
-}
-
 Test(tuple, the_peer_alone)
 {
 	struct sockaddr_in6 mapped = { .sin6_family = AF_INET6, .sin6_port = htons(80) };
